@@ -41,10 +41,10 @@ say = $(if $(V),@:,@printf '  %-7s %s\n' $1 $2)
 
 CORE_LIBS := -liniparser -lcjson -lm -ldl
 
-# ---- core/ is the library; lab/ and conform/ belong to the command only ---------------------------
-# Only in libgpuloom.so: loads what others link to.
+# ---- core/ with lib/ is the library; lab/ and conform/ are what the command has besides ---------------------------
+# In libgpuloom.so alone: it loads what the others link to.
 BORROWED := core/base/borrowed.c
-LIB_SRC := $(sort $(filter-out $(BORROWED),$(wildcard core/*/*.c)))
+LIB_SRC := $(sort $(filter-out $(BORROWED),$(wildcard core/*/*.c)) $(wildcard lib/*.c))
 LAB_SRC := $(sort $(filter-out lab/cli/%,$(wildcard lab/*/*.c)) $(wildcard conform/*.c rig/*.c))
 CLI_SRC := $(sort $(wildcard lab/cli/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$B/obj/%.o)
@@ -196,7 +196,7 @@ $B/tests/plugins/%.so: tests/plugins/%.c Makefile
 # that the template marks with its name.
 TEMPLATES := $(wildcard conform/templates/*.in)
 BROKEN := $(patsubst %,$B/tests/broken/%.so,$(sort $(shell sed -n 's/^%+\{0,1\}\([a-z_]*\)%.*/\1/p' $(TEMPLATES))))
-$B/tests/broken/%.so: tests/broken/plant.awk $(TEMPLATES)
+$B/tests/broken/%.so: tests/broken/plant.awk $(TEMPLATES) $(wildcard core/include/gpuloom/*.h core/include/gpuloom/dev/*.h)
 	@mkdir -p $(@D)
 	$(call say,CC,$*)
 	$Qfor f in $(filter conform/templates/$(firstword $(subst _, ,$*)).%,$^); do \

@@ -8,6 +8,7 @@
 
 #include "conform/stand.h"
 #include "conform/tests.h"
+#include "lib/random.h"
 
 enum { LANES = 8 };
 
@@ -120,7 +121,7 @@ static void body(struct loom_ctx *c)
 		}
 		if (h->rough)
 			loom__dawdle(c);
-		if (c->lane && loom__mix(round * LANES + c->lane) % 32 == 0) /* who does not wait for it is seen */
+		if (c->lane && loom__mix64(round * LANES + c->lane) % 32 == 0) /* who does not wait for it is seen */
 			nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
 		if (c->worker >= c->workers - h->leave && round >= h->rounds / 2 + c->worker % 3) {
 			__atomic_store_n(&h->at[c->worker][c->lane], ~0ull, __ATOMIC_RELAXED);

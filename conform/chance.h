@@ -5,7 +5,9 @@
 
 #include <stdint.h>
 
-#include "rig/rig.h"
+#include "lib/random.h"
+
+
 
 struct loom__chance {
 	uint64_t state;
@@ -13,13 +15,14 @@ struct loom__chance {
 
 static inline struct loom__chance loom__chance(uint64_t seed)
 {
-	return (struct loom__chance){seed};
+	struct loom__chance c = {seed};
+	loom__random(&c.state); /* left out: recorded seeds keep their meaning */
+	return c;
 }
 
 static inline uint64_t loom__draw(struct loom__chance *c)
 {
-	c->state += 0x9e3779b97f4a7c15ull;
-	return loom__mix(c->state);
+	return loom__random(&c->state);
 }
 
 /* Uniform enough in [0, n), n > 0. */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "lib/hash.h"
 
 static size_t entries(const char *folder)
 {
@@ -42,14 +43,12 @@ static size_t lines(const char *path)
 
 static unsigned long long hash_more(unsigned long long hash, const char *text)
 {
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 0x100000001b3ull;
-	return hash ^ 0xff;
+	return loom__fnv1a(hash, text, strlen(text)) ^ 0xff;
 }
 
 static unsigned long long surroundings(void)
 {
-	unsigned long long hash = 0xcbf29ce484222325ull;
+	unsigned long long hash = LOOM__FNV1A;
 	char here[4096];
 	for (char **e = environ; e && *e; e++)
 		hash = hash_more(hash, *e);

@@ -6,6 +6,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "lib/align.h"
+
+
 static int refuses(struct loom__refdevice *d)
 {
 	if (!d->refuse_in || --d->refuse_in)
@@ -44,7 +47,7 @@ static int ref_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_mem
 		     struct loom_error *err)
 {
 	struct loom__refdevice *d = self;
-	uint64_t room = (bytes + 4095) & ~4095ull;
+	uint64_t room = loom__align(bytes, 4096);
 	if (!bytes)
 		return LOOM__FAIL(err, LOOM_EINVAL, "test:%u: no memory of 0 bytes", d->id);
 	if (refuses(d))

@@ -14,6 +14,7 @@
 
 #include "conform/stand.h"
 #include "conform/tests.h"
+#include "lib/random.h"
 
 enum { MOST_BYTES = 8192, MOST_AT_ONCE = 16 };
 
@@ -54,13 +55,13 @@ static void slow(struct loom_ctx *c, int now)
 
 static unsigned char byte_of(uint32_t tag, uint64_t i)
 {
-	return (unsigned char)loom__mix((uint64_t)tag << 20 | i);
+	return (unsigned char)loom__mix64((uint64_t)tag << 20 | i);
 }
 
 /* Sizes differ from item to item, odd ones too. */
 static uint64_t bytes_of(const struct desk *k, uint32_t tag)
 {
-	return tag % 3 == 0 ? k->bytes : 1 + loom__mix(tag) % k->bytes;
+	return tag % 3 == 0 ? k->bytes : 1 + loom__mix64(tag) % k->bytes;
 }
 
 /* ---- producers ------------------------------------------------------------------------------ */

@@ -10,6 +10,7 @@
 #include "conform/refdevice.h"
 #include "conform/stand.h"
 #include "conform/tests.h"
+#include "lib/align.h"
 
 enum { MOST = 24 };
 
@@ -329,7 +330,7 @@ int loom__test_transport_coherence(struct loom__trial *t)
 	loom__refdevices_init(&r, t, 3, 2);
 	for (uint32_t i = 0; i < b.n; i++)
 		b.want[i] =
-		    (struct loom_segment_want){.bytes = (sizeof(struct loom_probe) + 63) & ~63ull,
+		    (struct loom_segment_want){.bytes = loom__align(sizeof(struct loom_probe), 64),
 					       .owner = i < 4 ? (int32_t)i - 1 : -1,
 					       .flags = i == 4 ? LOOM_MEMORY_HOST : 0};
 	LOOM__TRY(make_right(t, self, &r, &b));

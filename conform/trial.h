@@ -7,6 +7,7 @@
 #include "conform/chance.h"
 #include "conform/validate.h"
 #include "rig/host.h"
+#include "rig/rig.h"
 
 struct loom__trial {
 	const char *self, *path;

@@ -10,6 +10,7 @@
 
 #include "conform/stand.h"
 #include "conform/tests.h"
+#include "lib/random.h"
 
 /* ---- the plain loop ------------------------------------------------------------------------- */
 
@@ -397,7 +398,7 @@ static int corrupt(struct job *j, const char *before, uint64_t *tried, uint64_t 
 		    (8 * i >= own->global && 8 * i < own->global + sizeof(struct loop_block)))
 			continue;
 		uint64_t was = word[i];
-		word[i] ^= 1ull << loom__mix(i) % 32;
+		word[i] ^= 1ull << loom__mix64(i) % 32;
 		++*tried;
 		*noticed += (uint64_t)rejects(j, &verdict);
 		word[i] = was;

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "facts/fair.h"
+#include "lib/random.h"
 
 /* After the stop word is set, workers leave within this time. */
 #define GRACE_NS 3000000000ull
@@ -61,7 +62,7 @@ static void on_kick(int number)
 	int saved = errno;
 	(void)number;
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	pause.tv_nsec = (long)(loom__mix((uint64_t)now.tv_nsec) % 1000000) >> (now.tv_nsec & 3);
+	pause.tv_nsec = (long)(loom__mix64((uint64_t)now.tv_nsec) % 1000000) >> (now.tv_nsec & 3);
 	nanosleep(&pause, NULL);
 	errno = saved;
 }
@@ -71,17 +72,17 @@ static void *kicker_main(void *arg)
 	struct crew *crew = arg;
 	uint64_t x = crew->rig->want.seed;
 	while (__atomic_load_n(&crew->kicking, __ATOMIC_ACQUIRE)) {
-		struct timespec pause = {.tv_nsec = (long)((x = loom__mix(x)) % 150000)};
+		struct timespec pause = {.tv_nsec = (long)((x = loom__mix64(x)) % 150000)};
 		nanosleep(&pause, NULL);
 		if (crew->made)
-			pthread_kill(crew->member[loom__mix(x + 1) % crew->made].id, SIGUSR2);
+			pthread_kill(crew->member[loom__mix64(x + 1) % crew->made].id, SIGUSR2);
 	}
 	return NULL;
 }
 
 void loom__dawdle(struct loom_ctx *c)
 {
-	uint64_t x = loom__mix((uint64_t)(uintptr_t)c ^ loom__rig_now());
+	uint64_t x = loom__mix64((uint64_t)(uintptr_t)c ^ loom__rig_now());
 	if (x % 16 == 0) {
 		sched_yield();
 	} else if (x % 64 == 1) {

@@ -8,6 +8,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "lib/align.h"
+
+
 enum { GUARD = 64, LIVE = 0x6c697665, GONE = 0x676f6e65, PATTERN = 0x5c };
 
 /* Stands in front of what the plug-in gets; a guard stands behind it. */
@@ -58,7 +61,7 @@ static void *watch_alloc(const struct loom_host *host, size_t bytes)
 		size_t room = sizeof(struct loom__block) + bytes + GUARD;
 		char *whole = calloc(1, room + 63);
 		if (whole) {
-			struct loom__block *b = (void *)(((uintptr_t)whole + 63) & ~(uintptr_t)63);
+			struct loom__block *b = (void *)loom__align((uintptr_t)whole, 64);
 			b->whole = whole;
 			b->bytes = bytes;
 			b->state = LIVE;
@@ -223,7 +226,7 @@ void loom__rig_host_init(struct loom__rig_host *h)
 {
 	*h = (struct loom__rig_host){
 	    .table = {.size = sizeof(struct loom_host),
-		      .abi = LOOM_ABI_CURRENT,
+		      .abi = LOOM_ABI,
 		      .ctx = h,
 		      .log_on = watch_log_on,
 		      .log = watch_log,

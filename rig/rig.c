@@ -9,6 +9,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "lib/align.h"
+#include "lib/random.h"
+
+
 enum { GUARD = 64, PATTERN = 0x5c };
 
 /* ---- layout ---------------------------------------------------------------------------------- */
@@ -99,7 +103,7 @@ static uint64_t take(struct loom__rig *r, uint64_t bytes)
 {
 	uint64_t at = r->at;
 	if (bytes)
-		r->at += ((bytes + 63) & ~63ull) + GUARD;
+		r->at += loom__align(bytes, 64) + GUARD;
 	return bytes ? at : 0;
 }
 
@@ -192,14 +196,14 @@ static int map(struct loom__rig *r)
 		p->registry = calloc(w, sizeof(loom_ref));
 		bad |= !p->registry;
 		lay_out(r, p);
-		p->local_room = p->need.local ? ((p->need.local + 63) & ~63ull) + GUARD : 0;
+		p->local_room = p->need.local ? loom__align(p->need.local, 64) + GUARD : 0;
 		if (p->local_room) {
 			bad |= posix_memalign((void **)&p->local, 64, p->local_room * w);
 			if (p->local)
 				memset(p->local, 0xa5, p->local_room * w);
 		}
 	}
-	r->bytes = (r->at + 4095) & ~4095ull;
+	r->bytes = loom__align(r->at, 4096);
 	r->file = bad ? -1 : memfd_create("blocks", MFD_CLOEXEC);
 	if (r->file < 0 || ftruncate(r->file, (off_t)r->bytes))
 		return LOOM_ENOMEM;
@@ -343,7 +347,7 @@ static void fill(struct loom__rig *r, uint32_t w, uint32_t lane)
 			       .lane = lane,
 			       .lanes = want->lanes,
 			       .flags = LOOM_CTX_OVERSUBSCRIBED, /* other tests may run beside this one */
-			       .random = loom__mix(want->seed + r->samples * 1000ull + w) | 1,
+			       .random = loom__mix64(want->seed + r->samples * 1000ull + w) | 1,
 			       .ctl = r->ctl,
 			       .counters = &r->counters[w],
 			       .segment = r->segment[d],

@@ -124,15 +124,6 @@ static inline loom_ref loom__rig_ref(const struct loom__rig *r, const void *at)
 /* A moment that an adversary chooses, inside device code of tests: mostly none. */
 void loom__dawdle(struct loom_ctx *c);
 
-/* Every bit of x reaches every bit of the result. */
-static inline uint64_t loom__mix(uint64_t x)
-{
-	x += 0x9e3779b97f4a7c15ull;
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	return x ^ x >> 31;
-}
-
 static inline uint64_t loom__rig_now(void)
 {
 	return loom_clock_ns(NULL);

@@ -5,6 +5,7 @@
 #define LOOM_RIG_TREE_H
 
 #include "rig/rig.h"
+#include "lib/random.h"
 
 /* COMB: a chain with a leaf at each link. OTHER: the user's own, whose tasks look like RANDOM's. */
 enum loom__shape { LOOM__STAR, LOOM__CHAIN, LOOM__BINARY, LOOM__COMB, LOOM__RANDOM, LOOM__OTHER };
@@ -13,12 +14,12 @@ static inline struct loom_task loom__tree_task(uint64_t id, uint64_t size, enum 
 {
 	return (struct loom_task){.tag = id & 1,
 				  .param = {id, size, shape, seed},
-				  .data = {.ref = loom__mix(id + size), .bytes = loom__mix(id) >> 8}};
+				  .data = {.ref = loom__mix64(id + size), .bytes = loom__mix64(id) >> 8}};
 }
 
 static inline int loom__tree_whole(const struct loom_task *t)
 {
-	return t->data.bytes == loom__mix(t->param[0]) >> 8 && t->data.ref == loom__mix(t->param[0] + t->param[1]) &&
+	return t->data.bytes == loom__mix64(t->param[0]) >> 8 && t->data.ref == loom__mix64(t->param[0] + t->param[1]) &&
 	       t->tag == (t->param[0] & 1);
 }
 
@@ -37,7 +38,7 @@ static inline int loom__tree_child(const struct loom_task *t, struct loom__tree_
 		uint64_t most = shape == LOOM__STAR ? w->rest : shape == LOOM__CHAIN ? 1 : shape < LOOM__RANDOM ? 2 : 40;
 		w->children = w->rest < most ? w->rest : most;
 		if (shape >= LOOM__RANDOM && w->children)
-			w->children = 1 + loom__mix(t->param[0] ^ t->param[3]) % w->children;
+			w->children = 1 + loom__mix64(t->param[0] ^ t->param[3]) % w->children;
 	}
 	if (w->at == w->children)
 		return 0;

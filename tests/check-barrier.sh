@@ -31,9 +31,9 @@ for barrier in auto central release; do
 		meets --set "run.devices=$devices" $own --set workload.barrier.scope=group --set workload.barrier.leave=3
 	done
 done
-expect 4 "meet at the scope 'group', which barrier_flags does not have" "$G" run conf/barrier.ini --set barrier.use=flags \
+expect 4 "has a barrier of the scope 'group', which barrier_flags does not support" "$G" run conf/barrier.ini --set barrier.use=flags \
 	--set workload.barrier.scope=group
-expect 4 'leave the barrier for good, which nobody may with barrier_tree' "$G" run conf/barrier.ini --set barrier.use=tree \
+expect 4 'leave the barrier for good, which barrier_tree does not support' "$G" run conf/barrier.ini --set barrier.use=tree \
 	--set workload.barrier.leave=1
 barrier=release
 for end in spin yield nap sleep; do
@@ -56,7 +56,7 @@ job() {
 }
 barrier=auto
 job
-expect 2 "meet at the scope 'job', and 2 ranks meet by messages: say 'use = NAME' in .trigger" "$G" run conf/barrier.ini --ranks 2 \
+expect 2 "has a barrier of the scope 'job', and 2 ranks synchronise by messages: set 'use = NAME' in .trigger" "$G" run conf/barrier.ini --ranks 2 \
 	--set workload.barrier.scope=job
 expect 124 'has not come to the barrier' "$G" run conf/barrier.ini $small --ranks 3 --set workload.barrier.scope=job \
 	--set trigger.use=peer --set workload.barrier.absent=1 --set workload.barrier.deadline=500ms

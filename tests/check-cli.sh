@@ -140,7 +140,7 @@ expect 0 "\"path\":.*$tmp/away/here/sched_static.so" "$G" run conf/fib.ini "$tmp
 expect 0 "use = $tmp/away/here/sched_static.so" "$G" describe "$tmp/away/here/sched_static.so"
 
 # A sample that does not end says what each worker was at.
-expect 124 'no end after [0-9.]* s .*: cpu:0: 1 at work \(0\); cpu:1: 1 at work \(1\); the workers left' "$G" run conf/uts.ini \
+expect 124 'no end after [0-9.]* s .*: cpu:0: 1 at work \(0\); cpu:1: 1 at work \(1\); workers left' "$G" run conf/uts.ini \
 	--set workload.uts.tree=T1XXL --set run.timeout=$(slack)s
 for sync in poll futex wic backoff; do
 	expect 124 'cpu:0: 2 at work \(0-1\); cpu:1: 2 waiting for data of others \(2-3\); the workers' "$G" run conf/wic.ini --set run.workload=pattern \

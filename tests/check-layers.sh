@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The arrows between rooms point one way. CONTRIBUTING.md lists the rooms; a file may include files of its own
-# room and of rooms above it in that list. A plug-in may include core/include, its own folder and
+# room and of rooms above it in that list. A plug-in may include core/include, lib, its own folder and
 # plugins/shared/. No two files of a library need each other: whoever defines a function is a file of its own, which
 # the symbols of the object files tell.
 #   tests/check-layers.sh BUILD
@@ -11,7 +11,7 @@ exec python3 - "$1" <<'PYTHON'
 import collections, glob, os, re, subprocess, sys
 
 build = sys.argv[1]
-rooms = re.findall(r'^    ((?:core|lab|rig|conform)[\w/]*) {2,}', open('CONTRIBUTING.md').read(), re.M)
+rooms = re.findall(r'^    ((?:lib|core|lab|rig|conform)[\w/]*) {2,}', open('CONTRIBUTING.md').read(), re.M)
 if len(rooms) < 8:
     sys.exit('CONTRIBUTING.md lists only these rooms: %s' % rooms)
 shared = ['child', 'hostmem', 'workload', 'collective', 'compose', 'gpu', 'sched', 'sync', 'fabric', 'simnet', 'nic']  # of plugins/shared, in order
@@ -31,7 +31,7 @@ def resolve(path, name):
 def may(path, target):
     room, other = room_of(path), room_of(target)
     if path.startswith('plugins/'):
-        if other == 'core/include' or os.path.dirname(path) == os.path.dirname(target):
+        if other in ('core/include', 'lib') or os.path.dirname(path) == os.path.dirname(target):
             return True
         part = path.split('/')
         inside = target.split('/')
@@ -40,7 +40,7 @@ def may(path, target):
         return part[1] != 'shared' or len(inside) == 3 or shared.index(inside[2]) <= shared.index(part[2])
     return other is not None and rooms.index(other) <= rooms.index(room)
 
-files = [f for top in ('core', 'lab', 'rig', 'conform', 'plugins') for f in
+files = [f for top in ('lib', 'core', 'lab', 'rig', 'conform', 'plugins') for f in
          glob.glob(top + '/**/*.[ch]', recursive=True)]
 edges = 0
 for path in sorted(files):

@@ -37,7 +37,7 @@ for use in split monolithic 'coalesce monolithic steer budget'; do
 	done
 done
 for isolation in thread process; do
-	expect 124 'the workers left when they were told to stop' "$G" run "$conf" $asleep --set run.timeout=1s \
+	expect 124 'workers left after the stop' "$G" run "$conf" $asleep --set run.timeout=1s \
 		--set $W.duration=50s --set device.cpu.isolation=$isolation
 done
 finish

@@ -89,9 +89,9 @@ FAKE_FN void pick(struct selection *s, const char *name)
 }
 
 /* What is selected, as text for workers like those of `target`. */
-FAKE_FN struct text composed(const struct compose_target *target, struct selection *s)
+FAKE_FN struct loom__text composed(const struct compose_target *target, struct selection *s)
 {
-	struct text text;
+	struct loom__text text;
 	struct loom_error err = {0};
 	int rc = compose_work(&fake_host, target, &s->program, &text, &err);
 	if (rc)

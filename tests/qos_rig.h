@@ -9,6 +9,7 @@
 
 #include "fake_host.h"
 #include "rig/rig.h"
+#include "lib/align.h"
 
 #define QOS_RIG_WORKERS 8u
 #define QOS_RIG_MEMORY (16u << 20)
@@ -55,7 +56,7 @@ FAKE_FN void qos_rig_own_stage(struct qos_rig *r, const struct loom_qos_ops *ops
 
 FAKE_FN void *qos_rig_memory(struct qos_rig *r, uint64_t bytes, loom_ref *ref)
 {
-	r->used = (r->used + 4095) & ~4095ull;
+	r->used = loom__align(r->used, 4096);
 	void *at = r->memory + r->used;
 	*ref = LOOM_REF(2, r->used);
 	r->used += bytes;

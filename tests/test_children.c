@@ -14,12 +14,12 @@
 #include <unistd.h>
 
 #include <gpuloom/dev/dev.h>
-#include <gpuloom/fd.h>
 #include <gpuloom/gpuloom.h>
 
 #include "base/base.h"
 #include "inspect/child.h"
 #include "inspect/probe.h"
+#include "lib/fd.h"
 
 /* ---- a test in a child: it says what is wrong and ends with 1 ---- */
 

@@ -326,7 +326,7 @@ TEST(bars)
 	CU_ASSERT_EQUAL(loom__bar_parse("time: seconds(v0) <= 2", &b[2], &err), 0);
 	CU_ASSERT_EQUAL(loom__compare_bars(doc, b, 3, &out, &err), 0);
 	CU_ASSERT_PTR_NOT_NULL(strstr(out.at, "bar ratio 0.8"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(out.at, ">= 0.9 missed\nbar other 1.25"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(out.at, ">= 0.9 short\nbar other 1.25"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(out.at, "<= 1.3 ok\nbar time 1"));
 	CU_ASSERT_EQUAL(loom__bar_parse("x: seconds(v7) <= 2", &b[0], &err), 0);
 	CU_ASSERT_EQUAL(loom__compare_bars(doc, b, 1, &out, &err), LOOM_EINVAL);

@@ -152,9 +152,9 @@ static void compose_and_check(const struct compose_target *base, struct selectio
 			      int flags)
 {
 	struct compose_target target = target_of(base);
-	struct text text = composed(&target, s);
+	struct loom__text text = composed(&target, s);
 	check_program(text.at, label, arch, flags);
-	text_free(&text);
+	loom__text_free(&text);
 }
 
 static void check_combination(struct selection *s, const char *label, size_t arch, int warps)
@@ -217,10 +217,10 @@ TEST(parking)
 		target.lanes = way[i].lanes;
 		target.per_block = way[i].per_block;
 		target.blocks = 1;
-		struct text text = composed(&target, &s);
+		struct loom__text text = composed(&target, &s);
 		check_program_has(text.at, "stn, parked", way[i].arch, MAY_SPILL, way[i].has);
 		target.watch = 0;
-		text_free(&text);
+		loom__text_free(&text);
 		REFUSED(compose_work(&fake_host, &target, &s.program, &text, &err), LOOM_ENOTSUP, err,
 			"choose another sync");
 	}
@@ -267,13 +267,13 @@ TEST(shapes)
 TEST(probe)
 {
 	struct compose_target target = target_of(&standard);
-	struct text text;
+	struct loom__text text;
 	struct loom_error err;
 	need_nvrtc();
 	CU_ASSERT_EQUAL_FATAL(compose_probe(&fake_host, &target, &text, &err), 0);
 	for (size_t i = 0; i < COUNT(archs); i++)
 		check_program(text.at, "coherence probe", archs[i], 0);
-	text_free(&text);
+	loom__text_free(&text);
 }
 
 /* ---- mistakes ---- */
@@ -287,9 +287,9 @@ TEST(source_error)
 	struct compose_target target = target_of(&standard);
 	need_nvrtc();
 	pick_broken(&s);
-	struct text text = composed(&target, &s);
+	struct loom__text text = composed(&target, &s);
 	must_not_compile(text.at, "sm_80", LOOM_EPLUGIN, "term_broken: term_broken.dev.h(3): error&no_such_function");
-	text_free(&text);
+	loom__text_free(&text);
 }
 
 /* So it does where a plug-in's code is spread over files. */
@@ -318,10 +318,10 @@ TEST(source_files)
 	code.source_end = copy + length;
 	spoilt.dev = &code;
 	s.policy[LOOM_SCHED] = &spoilt;
-	struct text text = composed(&target, &s);
+	struct loom__text text = composed(&target, &s);
 	snprintf(wanted, sizeof(wanted), "sched_mgws: steal.dev.h(%d): error&noom_random_below", line);
 	must_not_compile(text.at, "sm_80", LOOM_EPLUGIN, wanted);
-	text_free(&text);
+	loom__text_free(&text);
 	fake_host.free(&fake_host, copy);
 }
 
@@ -358,14 +358,14 @@ TEST(source_tasks)
 	pick_collatz(&s);
 	s.program.source = &source;
 	s.program.sources = 1;
-	struct text text = composed(&target, &s);
+	struct loom__text text = composed(&target, &s);
 	for (size_t i = 0; i < COUNT(archs); i++)
 		check_program(text.at, "task functions as source", archs[i], 0);
-	text_free(&text);
+	loom__text_free(&text);
 	source.text = collatz("\nno_such_type twice;\n");
 	text = composed(&target, &s);
 	must_not_compile(text.at, "sm_80", LOOM_EPLUGIN, "collatz.dev.h(2): error");
-	text_free(&text);
+	loom__text_free(&text);
 }
 
 /* The same compiled beforehand: `file` holds it. */
@@ -454,7 +454,7 @@ TEST(ir_tasks)
 	CU_ASSERT_EQUAL(compose_format(&ir[0]), COMPOSE_LTO);
 	CU_ASSERT_EQUAL(compose_format(&ir[1]), COMPOSE_PTX);
 	CU_ASSERT(!has_indirect_call(ir[1].data));
-	struct text text = composed(&target, &s);
+	struct loom__text text = composed(&target, &s);
 	for (size_t k = 0; k < 2; k++) {
 		link_and_check(text.at, "sm_80", &ir[k]);
 		link_and_check(text.at, "sm_90", &ir[k]);
@@ -472,7 +472,7 @@ TEST(ir_tasks)
 	compiled_free(&fake_host, &of[0]);
 	make_ir("#include <gpuloom/dev/ir.h>\n#define LOOM_TAG_collatz_range 0\n", "compute_75", RTC_IR, &ir[0], &of[0]);
 	must_not_link(text.at, &ir[0], "no task function 'collatz_range'");
-	text_free(&text);
+	loom__text_free(&text);
 	/* A device takes its own kind. */
 	REFUSED(compose_check_ir(&fake_host, "hip:0", &s.program, 0, NULL, &err), LOOM_ENOTSUP, err,
 		"hip:0: collatz.ltoir: task function 'collatz_range' is LTO-IR: this device takes source only");
@@ -494,7 +494,7 @@ TEST(refusals)
 					  {.name = "of_embedder", .fn = of_embedder}};
 	struct selection s = {0};
 	struct compose_target target = target_of(&standard);
-	struct text text;
+	struct loom__text text;
 	struct loom_error err = {0};
 	pick(&s, "workload_memset");
 	REFUSED(compose_work(&fake_host, &target, &s.program, &text, &err), LOOM_EINVAL, err,
@@ -518,10 +518,10 @@ TEST(undeclared)
 	pick(&s, "sched_static");
 	pick(&s, "term_counter");
 	pick(&s, "workload_pingpong");
-	struct text text = composed(&target, &s);
+	struct loom__text text = composed(&target, &s);
 	must_not_compile(text.at, "sm_90", LOOM_ENOENT,
 			 "cuda:0: device code calls a trigger, and the conf selects none: say 'use = NAME' in [trigger]&workload_pingpong");
-	text_free(&text);
+	loom__text_free(&text);
 }
 
 /* ---- the assembler's report and the cache ---- */

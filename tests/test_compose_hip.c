@@ -77,7 +77,7 @@ static void compose_and_check(struct selection *s, const char *label, size_t fir
 {
 	for (size_t i = first; i < first + count; i++) {
 		struct compose_target target = target_of(i);
-		struct text text;
+		struct loom__text text;
 		struct loom_error err = {0};
 		if (flags & WAVES) {
 			target.per_block = 4;
@@ -95,7 +95,7 @@ static void compose_and_check(struct selection *s, const char *label, size_t fir
 			return;
 		}
 		check_program(text.at, label, targets[i].arch, flags);
-		text_free(&text);
+		loom__text_free(&text);
 	}
 }
 
@@ -165,7 +165,7 @@ TEST(shapes)
 	for (size_t i = 0; i < COUNT(targets); i++)
 		for (int shape = 0; shape < 3; shape++) {
 			struct compose_target target = target_of(i);
-			struct text text;
+			struct loom__text text;
 			struct loom_error err = {0};
 			char label[64];
 			target.lanes *= shape == 0 ? 4 : 1;
@@ -178,7 +178,7 @@ TEST(shapes)
 			snprintf(label, sizeof(label), "%s%u lanes, %u workers a block",
 				 shape == 2 ? "probe, " : "", target.lanes, target.per_block);
 			check_program(text.at, label, targets[i].arch, target.nesting ? MAY_SPILL : 0);
-			text_free(&text);
+			loom__text_free(&text);
 		}
 }
 
@@ -191,10 +191,10 @@ TEST(source_error)
 	struct loom_error err = {0};
 	need_hiprtc();
 	pick_broken(&s);
-	struct text text = composed(&target, &s);
+	struct loom__text text = composed(&target, &s);
 	REFUSED(compile(text.at, "gfx90a", &out, &err), LOOM_EPLUGIN, err,
 		"term_broken: term_broken.dev.h:3:&no_such_function");
-	text_free(&text);
+	loom__text_free(&text);
 }
 
 /* ---- the notes of a code object ---- */

@@ -805,7 +805,7 @@ static void collectives(const char *trigger, const char *algorithm)
 	a[0].root = a[1].root = ~0u;
 	in_threads(run_adder, a, sizeof(*a), 2);
 	REFUSED(a[0].m.code, LOOM_EINVAL, a[0].m.e.err, "0 floats&1 to 5000");
-	REFUSED(a[1].m.code, LOOM_EINVAL, a[1].m.e.err, "rank 0 refuses");
+	REFUSED(a[1].m.code, LOOM_EINVAL, a[1].m.e.err, "rank 0 rejects");
 	in_threads(run_barrier, a, sizeof(*a), 2);
 	for (int r = 0; r < 2; r++)
 		ok(&a[r].m.e, a[r].m.code);

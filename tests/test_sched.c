@@ -2,6 +2,7 @@
 /* Stress of the schedulers' device code: every task runs exactly once and arrives whole, whatever
  * the shape of the task tree, the queue sizes, lanes and the number of threads. */
 #include "tree.h"
+#include "lib/random.h"
 
 struct setup {
 	const char *sched, *opts;
@@ -100,8 +101,8 @@ static uint64_t grow(const struct setup *s, uint32_t initials, uint32_t size, ui
 TEST(seeds)
 {
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
-		uint32_t size = SIZE + (uint32_t)(loom__mix(seed) % 100);
-		uint32_t initials = 1 + (uint32_t)(seed % 3 == 0 ? loom__mix(seed) % size : seed % 2);
+		uint32_t size = SIZE + (uint32_t)(loom__mix64(seed) % 100);
+		uint32_t initials = 1 + (uint32_t)(seed % 3 == 0 ? loom__mix64(seed) % size : seed % 2);
 		grow(&setups[seed % COUNT(setups)], initials, size, seed / COUNT(setups), seed);
 	}
 }
@@ -117,7 +118,7 @@ TEST(apart)
 	uint64_t crossed = 0;
 	for (uint64_t seed = 0; seed < SEEDS / 2; seed++) {
 		const struct setup *s = &noncoherent_setups[seed % COUNT(noncoherent_setups)];
-		uint32_t size = SIZE + (uint32_t)(loom__mix(seed) % 100);
+		uint32_t size = SIZE + (uint32_t)(loom__mix64(seed) % 100);
 		crossed += grow(s, s->noncoherent, size, seed / COUNT(noncoherent_setups), seed);
 	}
 	CU_ASSERT_TRUE(crossed > 0);

@@ -2,6 +2,7 @@
 /* Stress of ranks that share tasks: threads in place of processes, so that a thread sanitizer sees them. Every task runs
  * once, on whichever rank, and no rank ends early. */
 #include "ranks.h"
+#include "lib/random.h"
 
 static const struct setup {
 	const char *opts;
@@ -79,8 +80,8 @@ TEST(seeds)
 {
 	uint64_t crossed = 0;
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
-		uint32_t size = SIZE + (uint32_t)(loom__mix(seed) % 100);
-		uint32_t initials = 1 + (uint32_t)(seed % 3 == 0 ? loom__mix(seed) % size : seed % 2);
+		uint32_t size = SIZE + (uint32_t)(loom__mix64(seed) % 100);
+		uint32_t initials = 1 + (uint32_t)(seed % 3 == 0 ? loom__mix64(seed) % size : seed % 2);
 		crossed += grow(&setups[seed % COUNT(setups)], initials, size,
 				(enum loom__shape)(seed / COUNT(setups) % SHAPES), seed);
 	}

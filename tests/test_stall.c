@@ -6,6 +6,7 @@ static void stall(void);
 #define LOOM_YIELD() stall()
 
 #include "tree.h"
+#include "lib/random.h"
 
 #include "../plugins/sched_mgws/sched_mgws.dev.h"
 #include "../plugins/term/term_counter.dev.h"
@@ -17,7 +18,7 @@ static void stall(void)
 	static uint64_t threads;
 	static __thread uint64_t state;
 	if (!state)
-		state = loom__mix(__atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED)) | 1;
+		state = loom__mix64(__atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED)) | 1;
 	xorshift(&state);
 	__atomic_store_n(&stalled, 1, __ATOMIC_RELAXED);
 	if (state % 128 == 0)

@@ -12,6 +12,7 @@
 #include "turns.h"
 
 #include "ranks.h"
+#include "lib/random.h"
 
 #include "../plugins/sched_mgws/sched_mgws.dev.h"
 #include "../plugins/term/term_counter.dev.h"
@@ -64,7 +65,7 @@ static int turns_game(uint32_t size, uint64_t seed, struct loom_error *err)
 	for (uint32_t r = 0; r < turns_ranks.n; r++)
 		for (uint32_t w = 0; w < turns_ranks.h[r]->p.workers; w++, workers++) {
 			turns_ranks.h[r]->rig.ctx[w].flags = 0;
-			turns_ranks.h[r]->rig.ctx[w].random = loom__mix(seed * 8 + workers + 1) | 1;
+			turns_ranks.h[r]->rig.ctx[w].random = loom__mix64(seed * 8 + workers + 1) | 1;
 		}
 	if (loom__turns_play(workers, turns_worker, seed & 1 ? LOOM__TURNS_PRIORITIES : LOOM__TURNS_RANDOM, seed, 60 * size, 400000))
 		return LOOM_FAIL(&fake_host, err, LOOM_ETIMEDOUT, "stuck after %llu steps",

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "../times.h"
+#include "lib/align.h"
 
 static struct cholesky_blas blas;
 const struct cholesky_blas *dag_blas = &blas;
@@ -13,9 +14,9 @@ static struct cholesky *matrix(uint32_t size, uint32_t tile)
 {
 	struct cholesky head = {.size = size, .tile = tile, .tiles = (size + tile - 1) / tile, .wide = 1};
 	head.pending_at = sizeof(head);
-	head.tiles_at = (head.pending_at + 8 * cholesky_step_number(head.tiles, 0) + 63) & ~63ull;
+	head.tiles_at = loom__align(head.pending_at + 8 * cholesky_step_number(head.tiles, 0), 64);
 	uint64_t bytes = head.tiles_at + cholesky_tile_number(head.tiles, 0) * tile * tile * 8;
-	struct cholesky *m = aligned_alloc(64, (bytes + 63) & ~63ull);
+	struct cholesky *m = aligned_alloc(64, loom__align(bytes, 64));
 	if (!m)
 		exit(4);
 	*m = head;

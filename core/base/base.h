@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small services that the whole core uses: errors, strings that grow, file reading, names. */
+/* What the whole core uses: errors, numbers as text, file reading, names; and the texts of lib/text.h. */
 #ifndef LOOM_BASE_H
 #define LOOM_BASE_H
 
@@ -9,6 +9,11 @@
 
 #include <gpuloom/error.h>
 
+#include "lib/io.h"
+#include "lib/text.h"
+
+
+
 /* Fills *err (may be NULL), returns code. The first function that knows the cause calls this. */
 int loom__fail(struct loom_error *err, int code, const char *file, int line, const char *fmt, ...)
     LOOM_PRINTF(5, 6);
@@ -16,25 +21,11 @@ int loom__vfail(struct loom_error *err, int code, const char *file, int line, co
 		va_list args) LOOM_PRINTF(5, 0);
 #define LOOM__FAIL(err, code, ...) loom__fail((err), (code), __FILE__, __LINE__, __VA_ARGS__)
 
-/* A string that grows. Zero-initialise it; free with loom__text_free. Out of memory latches: later
- * appends do nothing and loom__text_ok() is 0. */
-struct loom__text {
-	char *at; /* NUL-terminated once anything was appended; NULL before */
-	size_t length, room;
-	int failed;
-};
-void loom__text_add(struct loom__text *t, const char *fmt, ...) LOOM_PRINTF(2, 3);
-void loom__text_put(struct loom__text *t, const char *bytes, size_t n);
-void loom__text_free(struct loom__text *t);
-static inline int loom__text_ok(const struct loom__text *t)
-{
-	return !t->failed;
-}
 /* The shortest decimal number that reads back as v; a point in every locale. v is finite. */
 void loom__text_double(struct loom__text *t, double v);
 
 /* Reads [-]digits[.digits][e[+-]digits] and nothing else, whatever the locale. 0: *end is the first
- * byte not read. -1: no finite number stands there, nothing is set. */
+ * byte not read. -1: there is no finite number, and nothing is set. */
 int loom__read_double(const char *text, const char **end, double *value);
 
 /* Bytes of the UTF-8 character at s (n bytes are left, n > 0), or 0 when it is not one. */
@@ -46,41 +37,39 @@ size_t loom__utf8(const char *s, size_t n);
 enum loom__fit {
 	LOOM__FIT,
 	LOOM__UNFIT, /* '?' stands for it, a blank for white space */
-	LOOM__HALF,  /* what a limit of length left of a character: it goes away */
+	LOOM__HALF,  /* the part of a character that a limit of length left: removed */
 };
-/* Bytes of what stands at s (n bytes are left, n > 0): a character, its beginning, or a byte that is neither. */
+/* Bytes of the item at s (n bytes are left, n > 0): a character, the start of one, or a byte that is neither. */
 size_t loom__character(const char *s, size_t n, enum loom__fit *fit);
 /* In place; the new length. `keep`: control characters that stay, as "\n\t" in text of several lines. */
 size_t loom__clean_bytes(char *text, size_t n, const char *keep);
-/* A line of its own in an array of `room` bytes: terminated, and zeros behind it. */
+/* One line in an array of `room` bytes: terminated, and filled with zeros. */
 void loom__clean(char *text, size_t room);
-/* What was appended behind the first `from` bytes. */
+/* The bytes from `from` on. */
 void loom__text_clean(struct loom__text *t, size_t from, const char *keep);
 
 /* The whole of a regular file, NUL-terminated (the NUL not counted); free(*bytes). A directory, a
- * device or a file over `most` bytes is refused in words. */
+ * device or a file over `most` bytes is rejected. */
 int loom__read_file(const char *path, size_t most, char **bytes, size_t *length,
 		    struct loom_error *err);
 
-/* All of it: 0 or errno. */
-int loom__write_all(int fd, const void *from, size_t length);
 /* LOOM_ENOENT, LOOM_ENOMEM or LOOM_EIO. */
 int loom__errno_code(int number);
 
 /* The search for the name nearest to `word` by Damerau-Levenshtein distance, at most max(1, len/3) away, the
  * first of several. Case is ignored. */
 struct loom__near {
-	const char *word, *name; /* name: the nearest so far; NULL: none. Begins as {.word = ...} */
+	const char *word, *name; /* name: the nearest so far; NULL: none. Start with {.word = ...} */
 	size_t edits;
 };
-/* 1: the candidate became the nearest, and must last as long as n. */
+/* 1: the candidate is now the nearest, and must stay valid as long as n. */
 int loom__nearer(struct loom__near *n, const char *candidate);
 /* Among all of a list, or NULL. */
 const char *loom__nearest(const char *word, const char *const *candidates, size_t n);
 /* Of a nearest name or NULL, for "%s%s%s". */
 #define LOOM__MEANT(name) (name) ? "; did you mean '" : "", (name) ? (name) : "", (name) ? "'?" : ""
 
-/* The next word of a list that *rest is, which is changed, or NULL: words stand between any of `gaps`. A backslash before one
+/* The next word of a list that *rest is, which is changed, or NULL: any of `gaps` separates words. A backslash before one
  * of these, or before another backslash, makes it a part of the word. */
 char *loom__word(char **rest, const char *gaps);
 /* Appends `word` so that loom__word() gives it back. */
@@ -96,14 +85,10 @@ int loom__same(const char *a, const char *b); /* 1: equal but for case */
 /* Appends `name` as seen from the folder of `file`; an absolute name stays as it is. */
 void loom__beside(struct loom__text *path, const char *file, const char *name);
 
-/* 0: the libraries are there that libgpuloom.so loads by itself. Elsewhere the function is not: the linker sees to them. */
+/* 0: the libraries that libgpuloom.so loads by itself are there. Absent in other programs, whose linker adds them. */
 int loom__borrowed(struct loom_error *err) __attribute__((weak));
 
 uint64_t loom__now_ns(void); /* CLOCK_MONOTONIC */
-
-/* The list of n things of `size` bytes with room for one more, or NULL: out of memory, and it is as it was. Room
- * doubles: lists that grow by this alone need not note it. */
-void *loom__more(void *list, size_t n, size_t size);
 
 #define LOOM__COUNT(a) (sizeof(a) / sizeof((a)[0]))
 

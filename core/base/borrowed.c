@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cJSON and iniparser as libgpuloom.so alone sees them. A program may have functions of the same names, such as
- * dictionary_get: it would be called in place of the library's, because the dynamic linker looks into the program first.
+ * dictionary_get: it would be called in place of the library's, because the dynamic linker searches the program first.
  * So libgpuloom.so does not link to these libraries but loads them, and the functions below, which are hidden, stand for
  * theirs. The linker refuses a use of one that has no row here. */
 #include <cjson/cJSON.h>

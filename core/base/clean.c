@@ -44,7 +44,7 @@ size_t loom__utf8(const char *s, size_t n)
 	return have == length ? length : 0;
 }
 
-/* Control characters, line separators, marks that turn the direction of text, and what XML has no place for. */
+/* Control characters, line separators, marks that turn the direction of text, and what XML excludes. */
 static int is_unfit(unsigned code)
 {
 	return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c || code == 0x200e || code == 0x200f ||
@@ -87,7 +87,7 @@ void loom__clean(char *text, size_t room)
 {
 	text[room - 1] = 0;
 	size_t n = loom__clean_bytes(text, strlen(text), "");
-	/* Nothing of what stood behind the end remains: records are compared and passed on whole. */
+	/* Zeros after the end: records are compared and sent as a whole. */
 	memset(text + n, 0, room - n);
 }
 

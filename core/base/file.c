@@ -16,7 +16,7 @@ void loom__beside(struct loom__text *path, const char *file, const char *name)
 }
 
 /* Appends all that fd has, at most most + 1 bytes. 0 or errno. */
-static int read_all(int fd, size_t most, struct loom__text *t)
+static int read_to_end(int fd, size_t most, struct loom__text *t)
 {
 	char part[16384];
 	loom__text_put(t, "", 0);
@@ -47,7 +47,7 @@ int loom__read_file(const char *path, size_t most, char **bytes, size_t *length,
 	struct loom__text text = {0};
 	struct stat st;
 	int code = 0;
-	/* O_NONBLOCK: opening a pipe that nobody writes to must not hang. */
+	/* O_NONBLOCK: opening a pipe without a writer must not hang. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &st)) {
 		code = LOOM__FAIL(err, loom__errno_code(errno), "cannot read '%s': %m", path);
@@ -55,7 +55,7 @@ int loom__read_file(const char *path, size_t most, char **bytes, size_t *length,
 		code = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is a folder, not a file", path);
 	} else if (!S_ISREG(st.st_mode)) {
 		code = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is not a regular file", path);
-	} else if ((errno = read_all(fd, most, &text))) {
+	} else if ((errno = read_to_end(fd, most, &text))) {
 		code = LOOM__FAIL(err, loom__errno_code(errno), "cannot read '%s': %m", path);
 	} else if (text.length > most) {
 		code = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is larger than the limit of %zu bytes",
@@ -69,20 +69,5 @@ int loom__read_file(const char *path, size_t most, char **bytes, size_t *length,
 	}
 	*bytes = text.at;
 	*length = text.length;
-	return 0;
-}
-
-int loom__write_all(int fd, const void *from, size_t length)
-{
-	const char *bytes = from;
-	while (length) {
-		ssize_t n = write(fd, bytes, length);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return errno;
-		bytes += n;
-		length -= (size_t)n;
-	}
 	return 0;
 }

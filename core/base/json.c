@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 
-/* The number of an object or a list is of no use to cJSON, which sets it to 0 and copies it. */
+/* cJSON does not use the number of an object or a list, but sets it to 0 and copies it: the mark is there. */
 static int is_marked(const cJSON *item)
 {
 	return (cJSON_IsObject(item) || cJSON_IsArray(item)) && isnan(item->valuedouble);
@@ -36,7 +36,7 @@ void loom__json_append(cJSON *array, cJSON *item)
 	}
 }
 
-/* What was made for a broken object need not be filled. An item that it did not take is gone. */
+/* NULL for a marked object: its parts need not be filled. An item that it did not take is freed. */
 static cJSON *added(cJSON *object, const char *name, cJSON *item)
 {
 	loom__json_add(object, name, item);
@@ -125,8 +125,8 @@ int loom__json_broken(const cJSON *doc)
 	return broken;
 }
 
-/* cJSON checks nothing of a string and writes \u00XX for control characters below U+0020. Those go as well, but for the
- * ends of lines and tabs: what a reader makes of the text is as fit as the text. */
+/* cJSON checks nothing of a string and writes \u00XX for control characters below U+0020. Those are replaced as well, except
+ * ends of lines and tabs: the text is fit to be shown after it was read, too. */
 static void clean(char *text)
 {
 	char *to = text;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON documents that cannot lose a part. Whoever builds one asks nothing in between: where a part
- * could not be made, the tree itself carries a mark, and loom__json_print gives NULL for it. */
+/* JSON documents that cannot lose a part. Their builder checks nothing in between: where memory was short, the tree itself
+ * carries a mark, and loom__json_print gives NULL for it. */
 #ifndef LOOM_JSON_H
 #define LOOM_JSON_H
 
@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Each adds to an object, which may be NULL: one that could not be made is missed where it was to go.
+/* Each adds to an object. NULL, after a lack of memory, is marked in the object that it should have been added to.
  * A text of NULL is one that could not be made. */
 void loom__json_add(cJSON *object, const char *name, cJSON *item); /* takes item */
 void loom__json_append(cJSON *array, cJSON *item);		    /* takes item */
@@ -27,7 +27,7 @@ void loom__json_append_count(cJSON *array, uint64_t value);
 /* A copy of `of`; nothing for NULL. */
 void loom__json_add_copy(cJSON *object, const char *name, const cJSON *of);
 
-/* Something was to be added and could not be made. */
+/* A part could not be made: marks `in`. */
 void loom__json_miss(cJSON *in);
 
 /* A part of the document is missing for want of memory. NULL misses all of it. */

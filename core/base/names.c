@@ -3,7 +3,7 @@
 
 #include "base/base.h"
 
-/* Longer words get no suggestion: nobody mistypes them. */
+/* Longer words get no suggestion: the search takes quadratic time. */
 #define WORD_MOST 64
 
 int loom__same(const char *a, const char *b)
@@ -49,7 +49,7 @@ int loom__nearer(struct loom__near *n, const char *candidate)
 	if (length > WORD_MOST || other > WORD_MOST)
 		return 0;
 	size_t edits = distance(n->word, length, candidate, other);
-	/* Replacing every letter is no slip of the finger. */
+	/* Not where every letter would be replaced. */
 	if (edits > most || edits >= length || (n->name && edits >= n->edits))
 		return 0;
 	n->name = candidate;

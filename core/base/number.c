@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers as text. The process's locale may have a decimal comma: it must change neither what a
- * conf means nor what a result says. */
+/* Numbers as text. The process's locale may have a decimal comma: it must change neither the
+ * meaning of a conf nor a result. */
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>

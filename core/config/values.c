@@ -5,7 +5,6 @@
  * locale) and with a name for each include (iniparser has no includes). Its callback for errors is one of the whole
  * process, maybe the embedding program's, and is not changed: after the scanner's checks iniparser reports no error. */
 #include <errno.h>
-#include <gpuloom/fd.h>
 #include <iniparser/iniparser.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "config/inside.h"
+#include "lib/fd.h"
 
 enum { ROOM = 2 * LOOM__NAME_MOST + 2 };
 

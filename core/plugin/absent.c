@@ -21,18 +21,18 @@ int loom__absent_read(const char *path, struct loom__absent *out)
 	size_t length;
 	if (!out->kind || n >= sizeof(out->name) || loom__read_file(path, 4096, &text, &length, NULL))
 		return 0;
-	char *mend = strchr(text, '\n');
-	if (mend) {
-		*mend++ = 0;
-		mend[strcspn(mend, "\n")] = 0;
+	char *fix = strchr(text, '\n');
+	if (fix) {
+		*fix++ = 0;
+		fix[strcspn(fix, "\n")] = 0;
 		snprintf(out->name, sizeof(out->name), "%.*s", (int)n, file);
 		snprintf(out->why, sizeof(out->why), "%s", text);
-		snprintf(out->fix, sizeof(out->fix), "%s", mend);
+		snprintf(out->fix, sizeof(out->fix), "%s", fix);
 		loom__clean(out->why, sizeof(out->why));
 		loom__clean(out->fix, sizeof(out->fix));
 	}
 	free(text);
-	return mend && *mend;
+	return fix && *fix;
 }
 
 int loom__absent_fail(const struct loom__absent *a, struct loom_error *err)

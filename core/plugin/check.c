@@ -89,7 +89,7 @@ static const struct {
 #undef POLICY
 #undef END
 
-/* What there is to read of a table that begins with its size; the rest stays 0. */
+/* A table that starts with its size, as far as it goes; the rest stays 0. */
 union table {
 	size_t size;
 	unsigned char at[512];
@@ -120,7 +120,7 @@ static int check_table(const char *path, const struct loom_plugin *p, const char
 	int rc = read_table(path, p, which, from, &t, err);
 	for (const struct op *op = ops; !rc && op->offset; op++) {
 		void *function = NULL;
-		/* Size first: what lies beyond the author's table is not there. */
+		/* Size first: nothing is read beyond the author's table. */
 		if (t.size >= op->offset + sizeof(function))
 			memcpy(&function, t.at + op->offset, sizeof(function));
 		if (!function)

@@ -24,15 +24,15 @@ enum { MOST_NOTES = 4096 };
 #elif defined(__powerpc64__)
 #define OUR_MACHINE EM_PPC64
 #else
-#define OUR_MACHINE EM_NONE /* dlopen() will tell */
+#define OUR_MACHINE EM_NONE /* dlopen() decides */
 #endif
 
 struct file {
-	const char *path; /* as shown in sentences */
+	const char *path; /* as in messages */
 	int fd;
 	uint64_t size;
-	unsigned notes; /* looked at so far */
-	int number;	/* errno of a read that failed: nothing that was found since counts */
+	unsigned notes; /* read so far */
+	int number;	/* errno of a read that failed: later results are void */
 };
 
 static int inside(const struct file *f, uint64_t offset, uint64_t length)

@@ -21,11 +21,7 @@ void loom__manifest_clean(struct loom_manifest *m)
 
 void loom__identity_of(const struct loom_plugin *p, struct loom_manifest *out)
 {
-	*out = (struct loom_manifest){.magic = p->magic,
-				      .abi = p->abi,
-				      .kind = p->kind,
-				      .kind_abi = p->kind_abi,
-				      .min_host_abi = p->min_host_abi};
+	*out = (struct loom_manifest){.magic = p->magic, .abi = p->abi, .kind = p->kind};
 #define TAKE(field) snprintf(out->field, sizeof(out->field), "%s", p->field ? p->field : "")
 	TAKE(name);
 	TAKE(version);
@@ -33,16 +29,6 @@ void loom__identity_of(const struct loom_plugin *p, struct loom_manifest *out)
 	TAKE(summary);
 #undef TAKE
 	loom__manifest_clean(out);
-}
-
-static unsigned kind_abi(unsigned kind)
-{
-	static const unsigned abi[LOOM_KINDS] = {
-#define ABI_ROW(NAME, file, section, number) [LOOM_##NAME] = number,
-		LOOM_KIND_MAP(ABI_ROW)
-#undef ABI_ROW
-	};
-	return abi[kind];
 }
 
 /* "sched_mgws" for a scheduler in sched_mgws.so (or sched_mgws.so.1). */
@@ -78,58 +64,32 @@ static int judge_name(const char *path, const struct loom_manifest *m, struct lo
 int loom__identity_judge(const char *path, const struct loom_manifest *m, struct loom_error *err)
 {
 	const char *file = loom__shown(path), *name = m->name[0] ? m->name : "(no name)";
-	unsigned major = LOOM_ABI_MAJOR(m->abi), minor = LOOM_ABI_MINOR(m->abi);
-	unsigned our_major = LOOM_ABI_MAJOR(LOOM_ABI_CURRENT);
-	unsigned our_minor = LOOM_ABI_MINOR(LOOM_ABI_CURRENT);
-
 	if (m->magic != LOOM_PLUGIN_MAGIC)
 		return LOOM__FAIL(err, LOOM_EPLUGIN,
-				  "%s: wrong magic number 0x%08x, so this is no gpuloom plug-in or "
-				  "a damaged one; "
+				  "%s: wrong magic number 0x%08x, so this is no gpuloom plug-in or a damaged one; "
 				  "declare it with LOOM_PLUGIN_DEFINE",
 				  file, (unsigned)m->magic);
-	if (major != our_major)
-		return LOOM__FAIL(
-			err, LOOM_EABI,
-			"%s: plug-in '%s' speaks plug-in ABI %u.%u, gpuloom %s speaks %u.%u; "
-			"rebuild it against gpuloom %s's headers%s",
-			file, name, major, minor, loom_version(), our_major, our_minor,
-			loom_version(), major > our_major ? " or use a newer gpuloom" : "");
-	if (m->min_host_abi > LOOM_ABI_CURRENT)
-		return LOOM__FAIL(
-			err, LOOM_EABI,
-			"%s: plug-in '%s' needs a gpuloom with plug-in ABI %u.%u or later, gpuloom "
-			"%s "
-			"has %u.%u; use a newer gpuloom or rebuild it against gpuloom %s's headers",
-			file, name, (unsigned)LOOM_ABI_MAJOR(m->min_host_abi),
-			(unsigned)LOOM_ABI_MINOR(m->min_host_abi), loom_version(), our_major,
-			our_minor, loom_version());
+	if (m->abi != LOOM_ABI)
+		return LOOM__FAIL(err, LOOM_EABI,
+				  "%s: plug-in '%s' has plug-in ABI %u, gpuloom %s has %u; rebuild it against gpuloom %s's headers%s",
+				  file, name, (unsigned)m->abi, loom_version(), LOOM_ABI, loom_version(),
+				  m->abi > LOOM_ABI ? " or use a newer gpuloom" : "");
 	if (m->kind == LOOM_KIND_NONE || m->kind >= LOOM_KINDS)
 		return LOOM__FAIL(err, LOOM_EABI,
-				  "%s: plug-in '%s' is of kind number %u, which gpuloom %s does "
-				  "not know; use the "
-				  "gpuloom that it was made for",
+				  "%s: plug-in '%s' is of kind number %u, which gpuloom %s does not know; use the gpuloom that it "
+				  "was made for",
 				  file, name, (unsigned)m->kind, loom_version());
-	if (m->kind_abi != kind_abi(m->kind))
-		return LOOM__FAIL(err, LOOM_EABI,
-				  "%s: plug-in '%s' was built for version %u of the %s interface, "
-				  "gpuloom %s has "
-				  "version %u; rebuild it against gpuloom %s's headers",
-				  file, name, (unsigned)m->kind_abi, loom__kind_section(m->kind),
-				  loom_version(), kind_abi(m->kind), loom_version());
 	return judge_name(path, m, err);
 }
 
 const char *loom__identity_differs(const struct loom_manifest *a, const struct loom_manifest *b)
 {
-	return a->magic != b->magic                 ? "magic"
-	       : a->abi != b->abi                   ? "abi"
-	       : a->kind != b->kind                 ? "kind"
-	       : a->kind_abi != b->kind_abi         ? "kind_abi"
-	       : a->min_host_abi != b->min_host_abi ? "min_host_abi"
-	       : strcmp(a->name, b->name)           ? "name"
-	       : strcmp(a->version, b->version)     ? "version"
-	       : strcmp(a->license, b->license)     ? "license"
-	       : strcmp(a->summary, b->summary)     ? "summary"
-						    : NULL;
+	return a->magic != b->magic             ? "magic"
+	       : a->abi != b->abi               ? "abi"
+	       : a->kind != b->kind             ? "kind"
+	       : strcmp(a->name, b->name)       ? "name"
+	       : strcmp(a->version, b->version) ? "version"
+	       : strcmp(a->license, b->license) ? "license"
+	       : strcmp(a->summary, b->summary) ? "summary"
+						: NULL;
 }

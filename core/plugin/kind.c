@@ -6,7 +6,7 @@
 static const struct {
 	const char *name, *section;
 } kinds[LOOM_KINDS] = {[LOOM_KIND_NONE] = {"none", "none"},
-#define KIND_ROW(NAME, file, section, abi) [LOOM_##NAME] = {#file, #section},
+#define KIND_ROW(NAME, file, section) [LOOM_##NAME] = {#file, #section},
 		       LOOM_KIND_MAP(KIND_ROW)
 #undef KIND_ROW
 };

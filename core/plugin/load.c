@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading: what can be refused without running the file's code is refused before dlopen(). */
+/* Loading: what can be rejected without running the file's code is rejected before dlopen(). */
 #include <dlfcn.h>
 #include <errno.h>
 #include <gpuloom/gpuloom.h>
@@ -14,7 +14,7 @@
 
 typedef const struct loom_plugin *entry_fn(void);
 
-/* The descriptor as of ABI 1.0. */
+/* What every descriptor has. */
 #define LEAST_SIZE (offsetof(struct loom_plugin, dev) + sizeof(((struct loom_plugin *)0)->dev))
 
 static int check_kind(const char *path, const struct loom_manifest *m, enum loom_kind kind,
@@ -29,7 +29,7 @@ static int check_kind(const char *path, const struct loom_manifest *m, enum loom
 			  loom__kind_section(kind), loom__kind_section(m->kind));
 }
 
-/* `number`: errno of dlopen(), whose sentence does not say that memory was short. */
+/* `number`: errno of dlopen(), whose message does not report a lack of memory. */
 static int refuse_link(const char *path, int number, struct loom_error *err)
 {
 	const char *why = dlerror();
@@ -40,13 +40,13 @@ static int refuse_link(const char *path, int number, struct loom_error *err)
 		why = "no reason given";
 	if (!strncmp(why, path, n) && !strncmp(why + n, ": ", 2))
 		why += n + 2;
-	const char *mend = strstr(why, "undefined symbol")
+	const char *fix = strstr(why, "undefined symbol")
 				   ? "link it with -Wl,-z,defs and every library that it uses"
 			   : strstr(why, "cannot open shared object")
 				   ? "install that library or put its folder in LD_LIBRARY_PATH"
 				   : "build it again for this machine";
-	return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: the dynamic linker refuses it: %s; %s",
-			  loom__shown(path), why, mend);
+	return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: the dynamic linker rejects it: %s; %s",
+			  loom__shown(path), why, fix);
 }
 
 /* A library that the plug-in links to may export the symbol as well: only the file's own counts. */
@@ -75,8 +75,7 @@ static int find_entry(const char *path, void *handle, entry_fn **entry, struct l
 	return 0;
 }
 
-/* Copies the descriptor as far as it goes. Magic and ABI come first: without them no other field
- * has a meaning. */
+/* Copies the descriptor, at most its own size. Magic and ABI come first: without them no other field has a meaning. */
 static int read_descriptor(const char *path, const struct loom_plugin *from, struct loom_plugin *to,
 			   struct loom_error *err)
 {
@@ -102,21 +101,20 @@ static int check_strings(const char *path, const struct loom_plugin *p, struct l
 		if (!must[i].text || !must[i].text[0])
 			return LOOM__FAIL(
 				err, LOOM_EPLUGIN,
-				"%s: plug-in '%s' states no %s; give LOOM_PLUGIN_DEFINE one",
+				"%s: plug-in '%s' has no %s; give LOOM_PLUGIN_DEFINE one",
 				loom__shown(path), p->name, must[i].what);
 	return 0;
 }
 
-static int check_lie(const char *path, const struct loom_manifest *note,
+static int check_agreement(const char *path, const struct loom_manifest *note,
 		     const struct loom_manifest *self, struct loom_error *err)
 {
 	const char *field = loom__identity_differs(note, self);
 	if (!field)
 		return 0;
 	return LOOM__FAIL(err, LOOM_EPLUGIN,
-			  "%s: it lies: the manifest of '%s' and the descriptor that it returns "
-			  "differ in %s; "
-			  "declare the plug-in once, with LOOM_PLUGIN_DEFINE",
+			  "%s: the manifest of '%s' and the descriptor that it returns differ in %s; declare the plug-in once, "
+			  "with LOOM_PLUGIN_DEFINE",
 			  loom__shown(path), note->name, field);
 }
 
@@ -132,21 +130,18 @@ static int check_descriptor(const char *path, const struct loom_manifest *note,
 		return rc;
 	loom__identity_of(&self, &identity);
 	self.name = identity.name; /* fit to print from here on */
-	/* Another magic number or ABI is told as such, not as a lie. */
+	/* Another magic number or ABI has an error message of its own. */
 	if (note && identity.magic == note->magic && identity.abi == note->abi)
-		rc = check_lie(path, note, &identity, err);
+		rc = check_agreement(path, note, &identity, err);
 	if (!rc)
 		rc = loom__identity_judge(path, &identity, err);
 	if (!rc && note)
-		rc = check_lie(path, note, &identity, err);
+		rc = check_agreement(path, note, &identity, err);
 	if (!rc && self.size < LEAST_SIZE)
 		rc = LOOM__FAIL(err, LOOM_EABI,
-				"%s: the descriptor of plug-in '%s' has %zu bytes, plug-in ABI "
-				"%u.%u needs %zu; "
-				"rebuild it against gpuloom %s's headers",
-				loom__shown(path), identity.name, self.size,
-				(unsigned)LOOM_ABI_MAJOR(self.abi),
-				(unsigned)LOOM_ABI_MINOR(self.abi), LEAST_SIZE, loom_version());
+				"%s: the descriptor of plug-in '%s' has %zu bytes, plug-in ABI %u needs %zu; rebuild it against "
+				"gpuloom %s's headers",
+				loom__shown(path), identity.name, self.size, LOOM_ABI, LEAST_SIZE, loom_version());
 	if (!rc)
 		rc = check_kind(path, &identity, kind, err);
 	if (!rc)
@@ -156,9 +151,8 @@ static int check_descriptor(const char *path, const struct loom_manifest *note,
 	return rc;
 }
 
-/* Signals belong to the process, but libraries of drivers set handlers in their constructors (those of
- * InfiniPath print a backtrace at SIGINT and end the process): they are put back. A request to stop that comes
- * meanwhile waits until then. */
+/* Signals belong to the process, but libraries of drivers set handlers in their constructors (those of InfiniPath print a
+ * backtrace at SIGINT and end the process): the handlers are restored. A request to stop is blocked meanwhile. */
 static void *open_file(const char *path, int *number)
 {
 	struct sigaction before[NSIG] = {0}, now;
@@ -173,7 +167,7 @@ static void *open_file(const char *path, int *number)
 	/* Never closed: device run times, thread-local storage and leak reports outlive a plug-in. */
 	errno = 0;
 	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-	*number = errno; /* sigaction() refuses some signals */
+	*number = errno; /* sigaction() fails for some signals */
 	for (int s = 1; s < NSIG; s++)
 		if (!sigaction(s, NULL, &now) && now.sa_handler != before[s].sa_handler)
 			sigaction(s, &before[s], NULL);

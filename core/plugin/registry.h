@@ -7,20 +7,20 @@
 
 #include "base/base.h"
 
-/* Where plug-ins are looked for, in order. */
+/* The folders of plug-ins, in order of the search. */
 struct loom__search {
 	char **folder; /* real paths */
 	size_t count;
 };
 /* `configured` is [gpuloom] plugin_path (colon-separated, may be NULL), then GPULOOM_PLUGIN_PATH, then
  * the folder beside this executable or library (build/plugins), then the install folder. Folders that
- * do not exist are skipped when guessed and refused when configured; one that everybody may write to, or a
- * folder above it, is refused. Programs with privileges do not look at GPULOOM_PLUGIN_PATH. */
+ * do not exist are skipped when guessed and rejected when configured; one that every user may write to, or a
+ * folder above it, is rejected. Programs with privileges ignore GPULOOM_PLUGIN_PATH. */
 int loom__search_create(const char *configured, struct loom__search *out, struct loom_error *err);
 void loom__search_free(struct loom__search *s);
 
 /* "mgws" of kind LOOM_SCHED -> the real path of sched_mgws.so; a name with a '/' is a path already.
- * Not found: LOOM_ENOENT, the sentence names the folders, the nearest name and what there is;
+ * Not found: LOOM_ENOENT, the message names the folders, the nearest name and what there is;
  * LOOM_EUNAVAIL where the build left it out. */
 int loom__plugin_find(const struct loom__search *s, enum loom_kind kind, const char *name, char **path,
 		      struct loom_error *err);
@@ -32,8 +32,8 @@ size_t loom__plugin_names(const struct loom__search *s, enum loom_kind kind, cha
 /* The real path of a file; else *path is NULL. */
 int loom__plugin_real(const char *name, char **path, struct loom_error *err);
 
-/* A plug-in that the build left out, as FOLDER/KIND_NAME.absent says: its first line why, its second what
- * mends it. */
+/* A plug-in that the build left out, as FOLDER/KIND_NAME.absent says: its first line why, its second the
+ * fix. */
 struct loom__absent {
 	char name[64]; /* "sched_mgws" */
 	enum loom_kind kind;
@@ -42,12 +42,12 @@ struct loom__absent {
 /* 0: the file is not there, or no such note. */
 int loom__absent_read(const char *path, struct loom__absent *out);
 const char *loom__absent_brief(const struct loom__absent *a); /* "mgws" */
-/* LOOM_EUNAVAIL in one sentence. */
+/* LOOM_EUNAVAIL. */
 int loom__absent_fail(const struct loom__absent *a, struct loom_error *err);
 
-/* Loads in this process: RTLD_NOW|RTLD_LOCAL|RTLD_NODELETE, never dlclose'd. Refuses in one sentence
- * (file, plug-in, cause, what to do) a wrong magic, major, kind ABI, missing mandatory op, bad rows, an
- * entry symbol that comes from another file, a manifest that differs from the descriptor. `kind` 0:
+/* Loads in this process: RTLD_NOW|RTLD_LOCAL|RTLD_NODELETE, never dlclose'd. Rejects, with a message that has file,
+ * plug-in, cause and fix, a wrong magic or ABI, a missing mandatory op, bad rows, an entry symbol that comes from another
+ * file, a manifest that differs from the descriptor. `kind` 0:
  * any. */
 int loom__plugin_load(const char *path, enum loom_kind kind, const struct loom_plugin **out,
 		      struct loom_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where plug-ins are looked for. */
+/* The folders of plug-ins. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -36,7 +36,7 @@ static int add(struct loom__search *s, char *folder, struct loom_error *err)
 	return 0;
 }
 
-/* `origin` says who asked for the folder; NULL: it is a guess of ours and may be absent. */
+/* `origin`: the option or variable that names the folder; NULL: a guess, which may be absent. */
 static int consider(struct loom__search *s, const char *folder, const char *origin,
 		    struct loom_error *err)
 {
@@ -103,7 +103,7 @@ static int consider_own(struct loom__search *s, struct loom_error *err)
 	static const char *const places[] = {
 		"plugins",                                  /* the build folder */
 		"gpuloom/plugins",                          /* beside the installed library */
-		LOOM_LIBDIR_FROM_BINDIR "/gpuloom/plugins", /* from the installed executable; the Makefile says it */
+		LOOM_LIBDIR_FROM_BINDIR "/gpuloom/plugins", /* from the installed executable; see the Makefile */
 	};
 	char own[PATH_MAX], folder[PATH_MAX];
 	int rc = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which users could have put the code there that is about to run as this one. */
+/* Which users can have put the code there that is about to run as this user. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -15,21 +15,21 @@ static int is_ours(const struct stat *st)
 	return st->st_uid == geteuid() || st->st_uid == 0;
 }
 
-static int refuse(const char *path, const char *at, const char *why, const char *mend, struct loom_error *err)
+static int reject(const char *path, const char *at, const char *why, const char *fix, struct loom_error *err)
 {
 	int same = !strcmp(path, at);
-	return LOOM__FAIL(err, LOOM_EINVAL, "%s: %s%s%s, so anybody's code could run as you; %s", loom__shown(path), why,
-			  same ? "" : " ", same ? "" : loom__shown(at), mend);
+	return LOOM__FAIL(err, LOOM_EINVAL, "%s: %s%s%s, so any user's code could run as you; %s", loom__shown(path), why,
+			  same ? "" : " ", same ? "" : loom__shown(at), fix);
 }
 
-/* A set-user-id program or one with capabilities serves users that it must not believe: nothing on the way may belong to
- * another user or be open to a group. Elsewhere both are usual, as in an installation that a group maintains. */
+/* A set-user-id program or one with capabilities serves users that it must not trust: no folder on the path may belong to
+ * another user or be writable for a group. Elsewhere both are usual, as in an installation that a group maintains. */
 static int check_privileged(const char *path, const char *at, const struct stat *st, struct loom_error *err)
 {
 	if (!is_ours(st))
-		return refuse(path, at, "a program with privileges takes no plug-in from another user's", "chown it to root", err);
+		return reject(path, at, "a program with privileges takes no plug-in from another user's", "chown it to root", err);
 	if (st->st_mode & 022 && !(S_ISDIR(st->st_mode) && st->st_mode & S_ISVTX))
-		return refuse(path, at, "a program with privileges takes no plug-in that a group may write to:", "chmod go-w it",
+		return reject(path, at, "a program with privileges takes no plug-in that a group may write to:", "chmod go-w it",
 			      err);
 	return 0;
 }
@@ -43,8 +43,8 @@ int loom__trusted(const char *real, struct loom_error *err)
 		return LOOM__FAIL(err, LOOM_ENOENT, "%s: %s; check the path", loom__shown(real),
 				  strerror(n <= 0 || (size_t)n >= sizeof(at) ? ENAMETOOLONG : errno));
 	if (st.st_mode & S_IWOTH)
-		return refuse(real, at,
-			      S_ISDIR(st.st_mode) ? "everybody may write to this plug-in folder" : "everybody may write to this file",
+		return reject(real, at,
+			      S_ISDIR(st.st_mode) ? "every user may write to this plug-in folder" : "every user may write to this file",
 			      "chmod o-w it or leave it out", err);
 	if (secure)
 		rc = check_privileged(real, at, &st, err);
@@ -54,9 +54,9 @@ int loom__trusted(const char *real, struct loom_error *err)
 		inner = st;
 		if (stat(at, &st))
 			return LOOM__FAIL(err, LOOM_EIO, "%s: %s: %s", loom__shown(real), at, strerror(errno));
-		/* In a folder like /tmp all may make a file, and only its owner may put another in its place. */
+		/* In a folder like /tmp every user may make a file, and only its owner may replace it. */
 		if (st.st_mode & S_IWOTH && !(st.st_mode & S_ISVTX && is_ours(&inner)))
-			rc = refuse(real, at, "everybody may write to a folder above it,", "chmod o-w that, or put the plug-in elsewhere",
+			rc = reject(real, at, "every user may write to a folder above it,", "chmod o-w that, or put the plug-in elsewhere",
 				    err);
 		if (!rc && secure)
 			rc = check_privileged(real, at, &st, err);

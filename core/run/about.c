@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a result says about how it came to be: effective options with origin, plug-ins, devices. */
+/* What a result contains about its origin: effective options with their places, plug-ins, devices. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -106,7 +106,7 @@ static struct loom__about *about_create(const struct loom_stack *s)
 void loom__about_drop(void *at)
 {
 	struct loom__about *a = at;
-	/* Release what this one read; who drops it last acquires that, and frees. */
+	/* Release: what this user read is before the acquire of the last user, which frees. */
 	if (!a || __atomic_sub_fetch(&a->users, 1, __ATOMIC_ACQ_REL))
 		return;
 	cJSON_Delete(a->about);
@@ -118,7 +118,7 @@ static struct loom_result *make(const struct loom_stack *s, struct loom__about *
 {
 	uint32_t workers = s->layout.workers + s->layout.remote_workers, ranks = s->layout.ranks > 1 ? s->layout.ranks : 0, at = 0;
 	struct loom_result *r = calloc(1, sizeof(*r));
-	uint32_t *rank = ranks ? calloc(workers, sizeof(*rank)) : NULL; /* whose they are */
+	uint32_t *rank = ranks ? calloc(workers, sizeof(*rank)) : NULL; /* of each worker */
 	if (!a || !r || (ranks && !rank)) {
 		loom__about_drop(a);
 		free(r);

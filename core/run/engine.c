@@ -12,7 +12,7 @@ static void empty_traces(struct loom_stack *s)
 		*loom__trace_of(s, w) = (struct loom_trace){.room = s->trace_room, .every = s->trace_every};
 }
 
-/* Everything into its starting state, operations posted. */
+/* Puts all blocks into their starting state and posts network operations. */
 static int init_policies(struct loom_stack *s, struct loom_error *err)
 {
 	memset(s->counters, 0, s->layout.workers * sizeof(*s->counters));
@@ -24,7 +24,7 @@ static int init_policies(struct loom_stack *s, struct loom_error *err)
 			return rc;
 	}
 	int rc = loom__wire(s, err);
-	return rc ? rc : loom__images_copy(s, 1, err); /* posts may stand in devices' memory */
+	return rc ? rc : loom__images_copy(s, 1, err); /* posts may be in devices' memory */
 }
 
 /* The workload has no tasks: whatever scheduler is selected takes no part. */
@@ -52,7 +52,7 @@ static void add_up(const struct loom_counters *counters, uint32_t n, struct loom
 	sum->end_ns = end;
 }
 
-/* Every task exactly once: what was made was run, what was taken was given. */
+/* Every task exactly once: spawned tasks were run, and victims counted what thieves took. */
 static int check_counters(const struct loom_stack *s, const struct loom_counters *sum, struct loom_error *err)
 {
 	uint64_t made = s->layout.initial_tasks + sum->spawned;
@@ -71,7 +71,7 @@ static void add_core_metrics(const struct loom_stack *s, const struct loom_count
 {
 	struct loom_report *r = &sample->report;
 	loom__report_add(r, "seconds", "s", LOOM_BETTER_LESS, sample->seconds);
-	if (sum->cpu_ns) /* what other programs take from the cores is not in it */
+	if (sum->cpu_ns) /* without the share of other programs */
 		loom__report_add(r, "cpu_seconds", "s", LOOM_BETTER_LESS, (double)sum->cpu_ns / 1e9);
 	if (!s->selected[LOOM_SCHED] || runs_kernel(s))
 		return;
@@ -81,7 +81,7 @@ static void add_core_metrics(const struct loom_stack *s, const struct loom_count
 	/* From the end of the last task to the exit of the last worker. */
 	if (sum->last_task_ns && sum->end_ns >= sum->last_task_ns)
 		loom__report_add(r, "exit_ns", "ns", LOOM_BETTER_LESS, (double)(sum->end_ns - sum->last_task_ns));
-	/* The sum of times of day means nothing, and CPU time is there already. */
+	/* A sum of times of day has no meaning, and CPU time is reported above. */
 #define LOOM__METRIC(name, unit, text)                                                            \
 	if (strcmp(#name, "begin_ns") && strcmp(#name, "end_ns") &&                                \
 	    strcmp(#name, "last_task_ns") && strcmp(#name, "cpu_ns"))                              \
@@ -104,7 +104,7 @@ static void lead_by_rate(struct loom_report *r, const char *work, double seconds
 	loom__report_lead(r, name);
 }
 
-/* One metric has one unit and one direction in all samples: they are said once. */
+/* One metric has one unit and one direction in all samples: they are checked once. */
 static int check_units(const struct loom_result *r, const struct loom__sample *sample, struct loom_error *err)
 {
 	const struct loom_report *now = &sample->report, *before = r->samples ? &r->sample[r->samples - 1].report : now;
@@ -134,7 +134,7 @@ static int append(struct loom_result *r, struct loom__sample *sample, struct loo
 	return 0;
 }
 
-/* A check that takes long: users see how far it is, and it ends as a sample does. */
+/* A verification that takes long: users see its progress, and stop requests and time limits end it as they end a sample. */
 static int verifying(void *arg, double done, struct loom_error *err)
 {
 	struct loom_stack *s = arg;
@@ -194,7 +194,7 @@ static int finish_sample(struct loom_stack *s, struct loom__sample *sample, stru
 			rc = p->ops->collect(p->self, &s->layout, &p->view, &sample->report, err);
 		if (rc || p->choice->kind != LOOM_WORKLOAD)
 			continue;
-		/* A job without tasks may know its time better: an external program that reports it. */
+		/* A workload without tasks may report its own time, as an external program does. */
 		sample->report.retime = runs_kernel(s);
 		rc = verify(s, p, &sample->report, err);
 		sample->report.retime = 0;
@@ -211,7 +211,7 @@ static int finish_sample(struct loom_stack *s, struct loom__sample *sample, stru
 /* How a sample is executed. */
 enum {
 	ALONE = 1,    /* GO without READY */
-	MEASURED = 2, /* somebody asks for its figures */
+	MEASURED = 2, /* its metrics are wanted */
 	AWAITED = 4,  /* end() follows at once */
 };
 
@@ -221,14 +221,14 @@ static int begin(struct loom_stack *s, int how, struct loom_error *err)
 	int rc = init_policies(s, err);
 	if (!rc)
 		loom__ranks_warn(s);
-	if (!rc) /* no rank's data may come before the memory of all is ready */
+	if (!rc) /* no rank sends data before the memory of all ranks is ready */
 		rc = loom__ranks_agree(s, &agreed, err);
 	s->ctl->unmeasured = !(how & MEASURED);
 	s->ctl->awaited = (how & AWAITED) != 0;
-	return rc ? rc : loom__gate_begin(s, how & ALONE && s->rests, s->plan.run.timeout, err);
+	return rc ? rc : loom__gate_begin(s, how & ALONE && s->stays, s->plan.run.timeout, err);
 }
 
-/* Waits for what was begun, and verifies it. LOOM_EAGAIN at `until`: it goes on. Else, without an error, *sample is
+/* Waits for the sample in progress and verifies it. LOOM_EAGAIN at `until`: it goes on. Else, without an error, *sample is
  * filled, whose report may be `unread`. */
 static int end(struct loom_stack *s, uint64_t until, struct loom__sample *sample, struct loom_error *err)
 {
@@ -237,15 +237,15 @@ static int end(struct loom_stack *s, uint64_t until, struct loom__sample *sample
 	if (rc == LOOM_EAGAIN)
 		return rc;
 	if (!rc)
-		rc = loom__settle(s, s->plan.run.timeout, err);
+		rc = loom__flush(s, s->plan.run.timeout, err);
 	agreed.ns = s->end_ns - s->begin_ns;
-	if (!rc) /* ... nor after another has begun the next sample */
+	if (!rc) /* no rank begins the next sample before all have ended this one */
 		rc = loom__ranks_agree(s, &agreed, err);
 	if (!rc) {
 		sample->seconds = (double)agreed.ns / 1e9; /* of the slowest rank */
 		rc = finish_sample(s, sample, err);
 	} else if (rc == LOOM_ETIMEDOUT || rc == LOOM_EDIED) {
-		/* A worker that failed stops the others: its cause says more than theirs. Not where it was woken
+		/* A worker that failed stops the others: its error outranks theirs. Not where it was woken
 		 * because a device died: the device has said which and of what. */
 		struct loom_error first;
 		int cause = loom__worker_failure(s, &first);
@@ -265,7 +265,7 @@ static void drop(struct loom__sample *sample)
 	free(sample->counters);
 }
 
-/* A device may know what repeats the sample that failed. */
+/* A device may have a setting that repeats the failed sample. */
 static void add_repeat(struct loom_stack *s, struct loom_error *err)
 {
 	const struct loom__device *d = &s->device[0];
@@ -312,11 +312,11 @@ void loom__result_end(struct loom_result *r, int code, const struct loom_error *
 
 enum { STOPPED = 1, LATE = 2 }; /* struct loom__agreed */
 
-/* Workers that may wait for the next run do; after an error none does. */
+/* Workers stay launched for the next run where they may; after an error none does. */
 static int rest(struct loom_stack *s, int rc, struct loom_error *err)
 {
 	struct loom_error ending;
-	int ended = !rc && s->rests ? 0 : loom__stack_retire(s, &ending);
+	int ended = !rc && s->stays ? 0 : loom__stack_retire(s, &ending);
 	if (!rc && ended) {
 		rc = ended;
 		if (err)
@@ -332,7 +332,7 @@ int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 	struct loom_error own;
 	if (!err)
 		err = &own;
-	int rc = loom__stack_free(s, err);
+	int rc = loom__stack_is_idle(s, err);
 	s->run_ns = loom__now_ns();
 	s->closes = hooks && hooks->begin;
 	if (!rc)
@@ -384,8 +384,8 @@ static int start(struct loom_stack *s, int how, struct loom_error *err)
 {
 	if (loom__stack_own(s, err))
 		return LOOM_EBUSY;
-	__atomic_store_n(&s->stop_requests, 0, __ATOMIC_RELAXED); /* while nothing ran: not for this run */
-	int rc = loom__stack_free(s, err);
+	__atomic_store_n(&s->stop_requests, 0, __ATOMIC_RELAXED); /* made while no run was in progress: not for this run */
+	int rc = loom__stack_is_idle(s, err);
 	if (!rc && s->selected[LOOM_WORKLOAD])
 		rc = LOOM__FAIL(err, LOOM_EINVAL, "the conf selects a workload: loom_stack_run() runs it");
 	if (!rc)
@@ -399,7 +399,7 @@ static int start(struct loom_stack *s, int how, struct loom_error *err)
 		s->running = !rc;
 	}
 	if (rc)
-		return s->launched && !s->running ? rest(s, rc, err) : rc; /* what was submitted still is */
+		return s->launched && !s->running ? rest(s, rc, err) : rc; /* the submitted tasks are kept */
 	s->submitted_count = 0;
 	return 0;
 }
@@ -434,7 +434,7 @@ static int finish(struct loom_stack *s, uint64_t until, struct loom_result **res
 
 /* ---- collectives ---------------------------------------------------------------------------------- */
 
-/* Workers of which this program sees nothing between samples. */
+/* The workers, which the program does not see between samples. */
 static int may_stay(const struct loom_stack *s)
 {
 	uint32_t d = 0;
@@ -453,11 +453,11 @@ static int collective(struct loom_stack *s, float *vector, uint64_t floats, int6
 	if (!err)
 		err = &own;
 	if (!vector && !floats)
-		vector = &none; /* to be refused as empty, by all ranks */
+		vector = &none; /* all ranks reject an empty one */
 	if (!LOOM_HAS(w, collective))
 		return LOOM__FAIL(err, LOOM_EINVAL, "no workload of this stack sums vectors of ranks: say workload = allreduce in [run]");
 	__atomic_store_n(&s->stop_requests, 0, __ATOMIC_RELAXED);
-	int rc = loom__stack_free(s, err);
+	int rc = loom__stack_is_idle(s, err);
 	if (!rc)
 		rc = loom__stack_prepare(s, err);
 	if (rc)
@@ -494,7 +494,7 @@ int loom_stack_broadcast(struct loom_stack *s, uint32_t root, float *vector, uin
 int loom_stack_barrier(struct loom_stack *s, struct loom_error *err)
 {
 	struct loom__agreed agreed = {0};
-	int rc = loom__stack_free(s, err);
+	int rc = loom__stack_is_idle(s, err);
 	return rc ? rc : loom__ranks_agree(s, &agreed, err);
 }
 

@@ -18,7 +18,7 @@ struct loom__run_hooks {
 	void *arg;
 };
 
-/* As loom_stack_run of a stack with a workload; hooks may be NULL. Stop requests count that came before. */
+/* As loom_stack_run of a stack with a workload; hooks may be NULL. Earlier stop requests count. */
 int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 		    struct loom_result **result, struct loom_error *err);
 
@@ -27,7 +27,7 @@ int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 int loom__stack_sample(struct loom_stack *s, struct loom_result *r, int warmup,
 		       struct loom_error *err);
 
-/* An empty result that knows all about the stack (config with origins, plug-ins, devices): for itself, or shared
+/* An empty result with the description of the stack (config with origins, plug-ins, devices): for itself, or shared
  * with others. */
 struct loom_result *loom__result_create(const struct loom_stack *s);
 struct loom_result *loom__result_share(struct loom_stack *s);

@@ -45,7 +45,7 @@ static void add_samples(cJSON *doc, const struct loom_result *r)
 	}
 }
 
-/* Per worker and counter the values over the counted samples; times are relative to the first begin. */
+/* Per worker and counter the values over the counted samples; times are relative to the first start. */
 static void add_workers(cJSON *doc, const struct loom_result *r)
 {
 	cJSON *list = loom__json_add_array(doc, "workers");

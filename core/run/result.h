@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run leaves: samples in the order they ran, and what is needed to repeat it. */
+/* The result of a run: samples in the order they ran, and what is needed to repeat it. */
 #ifndef LOOM_RESULT_H
 #define LOOM_RESULT_H
 
@@ -26,17 +26,17 @@ struct loom_result {
 	struct loom__sample *sample; /* warm-ups included, in run order */
 	size_t samples;
 	uint32_t workers; /* of all ranks that share tasks */
-	uint32_t *rank;	  /* [workers]: whose they are; NULL: ranks share none */
+	uint32_t *rank;	  /* [workers]: the rank of each; NULL: ranks share no tasks */
 	uint64_t began_ns;
 	time_t began;
 	/* Fixed parts of the document: config, plugins, devices, ... Of a result that shares them with no other, more
 	 * may be added. */
 	cJSON *about;
-	struct loom__about *shared; /* whose they are */
+	struct loom__about *shared; /* their owner; NULL: this result */
 	uint32_t choices;	    /* the stack's fact_changes when `about` got them */
 };
 
-/* What is shared is made once for a stack: a run shall not have to. */
+/* Made once for a stack, so that a run of microseconds need not. */
 struct loom__about {
 	cJSON *about;
 	uint32_t users; /* the stack, and its results; or one result */

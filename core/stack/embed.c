@@ -5,13 +5,14 @@
 #include <string.h>
 
 #include "stack/stack.h"
+#include "lib/align.h"
 
 enum { SOURCE_MOST = 16 << 20 }; /* bytes of task functions */
 
 static int add_task(struct loom_stack *s, const char *name, loom_task_fn *fn, uint32_t *tag,
 		    struct loom_error *err)
 {
-	int rc = loom__stack_free(s, err);
+	int rc = loom__stack_is_idle(s, err);
 	if (rc)
 		return rc;
 	struct loom_task_entry *task = loom__more(s->task, s->tasks, sizeof(*task));
@@ -36,7 +37,7 @@ int loom_stack_task(struct loom_stack *s, const char *name, loom_task_fn *fn, ui
 	return add_task(s, name, fn, tag, err);
 }
 
-/* Of a call that fails, which leaves nothing. */
+/* Undoes the additions of a call that fails. */
 static void forget_tasks(struct loom_stack *s, uint32_t before)
 {
 	while (s->tasks > before)
@@ -49,7 +50,7 @@ static int is_identifier(const char *name)
 	       !name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")];
 }
 
-/* Names that code can have; and nothing runs that would miss what they stand for. */
+/* The names are identifiers, and no run is in progress. */
 static int check_names(struct loom_stack *s, const char *file, const char *const *names, uint32_t n,
 		       struct loom_error *err)
 {
@@ -57,7 +58,7 @@ static int check_names(struct loom_stack *s, const char *file, const char *const
 		if (!is_identifier(names[i]))
 			return LOOM__FAIL(err, LOOM_EINVAL, "%s: '%s' is no name of a function", file,
 					  names[i] ? names[i] : "");
-	return loom__stack_free(s, err);
+	return loom__stack_is_idle(s, err);
 }
 
 /* Copies of the file's name and of `data`, or of what the file has for NULL. Both or none. */
@@ -163,12 +164,12 @@ int loom_stack_alloc(struct loom_stack *s, size_t bytes, loom_ref *ref, void **h
 		     struct loom_error *err)
 {
 	struct loom_segment_want want = {
-		.bytes = (bytes + 63) & ~(size_t)63, .owner = -1, .flags = LOOM_MEMORY_HOST};
+		.bytes = loom__align(bytes, 64), .owner = -1, .flags = LOOM_MEMORY_HOST};
 	uint32_t segment;
 	if (!bytes || want.bytes < bytes)
 		return LOOM__FAIL(err, LOOM_EINVAL, "cannot allocate %zu bytes", bytes);
-	/* The workers that wait know the segments of their launch. */
-	int rc = loom__stack_free(s, err);
+	/* Launched workers have the segments of their launch only. */
+	int rc = loom__stack_is_idle(s, err);
 	if (!rc)
 		rc = loom__stack_retire(s, err);
 	if (rc)
@@ -183,10 +184,10 @@ int loom_stack_alloc(struct loom_stack *s, size_t bytes, loom_ref *ref, void **h
 
 void loom_stack_stop(struct loom_stack *s)
 {
-	int number = errno; /* of whatever a signal came upon */
+	int number = errno; /* of the code that a signal interrupts */
 	if (loom__stack_own(s, NULL))
 		return;
-	/* Release: who is woken by a nudge sees the request. A workload's first one can wait for the sample's end. */
+	/* Release: the thread that a nudge wakes sees the request. A workload's first one can wait for the sample's end. */
 	if (__atomic_fetch_add(&s->stop_requests, 1, __ATOMIC_RELEASE) || !s->selected[LOOM_WORKLOAD])
 		for (uint32_t d = 0; d < s->layout.devices; d++)
 			if (LOOM_HAS(s->device[d].ops, wake))

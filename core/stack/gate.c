@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One execution: ready, go, wait for the last worker; every wait ends. */
+/* One execution: READY, GO, wait for the last worker. Every wait ends. */
 #include "stack/stack.h"
 
-/* How long one device is waited for before the others and the deadline are looked at. The last one says by itself
- * when its workers are done, when one of them gives up and when they die; signals and nudges end its wait: a
- * host that looks more often than that keeps an idle machine from sleeping. */
+/* How long to wait for one device before the others and the deadline are polled. The wait for the last device ends by itself
+ * when its workers are done, when one of them fails and when they die; signals and nudges end it too. Shorter slices would
+ * keep an idle machine from sleeping. */
 #define SLICE_NS 20000000ull
 #define LAST_NS 1000000000ull
-/* After the stop word is set, workers leave within this time or are ended by force. It is waited for in tenths: while the
- * process is stopped the clock goes on and they do not. */
+/* After the stop word is set, workers leave within this time or are ended by force. The wait is cut into tenths: while the
+ * process is stopped, the clock goes on and workers do not. */
 #define GRACE_NS 1000000000ull
 
 int loom__worker_failure(struct loom_stack *s, struct loom_error *err)
 {
-	/* Acquire: pairs with the release in loom_worker_fail; who and what are valid behind it. */
+	/* Acquire: pairs with the release in loom_worker_fail; worker, code and info are valid after it. */
 	if (!__atomic_load_n(&s->ctl->failed_ready, __ATOMIC_ACQUIRE))
 		return 0;
 	uint32_t worker = s->ctl->failed_worker, device = 0;
@@ -24,33 +24,27 @@ int loom__worker_failure(struct loom_stack *s, struct loom_error *err)
 	uint64_t info = s->ctl->failed_info;
 	enum loom_kind lacks = (enum loom_kind)(info & 0xff);
 	if (code == LOOM_ENOENT && lacks < LOOM_KINDS && info == LOOM_LACKS_KIND(lacks))
-		return LOOM__FAIL(err, code, "worker %u on %s: the workload calls a %s, and the conf selects none: say 'use = NAME' in "
-				  "[%s]; a workload's .needs has such a conf refused at once", worker, s->shape[device].name,
+		return LOOM__FAIL(err, code, "worker %u on %s: the workload calls a %s, and the conf selects none: set 'use = NAME' in "
+				  "[%s]; with the kind in a workload's .needs such a conf is rejected at once", worker, s->shape[device].name,
 				  loom__kind_section(lacks), loom__kind_section(lacks));
 	for (size_t i = 0; i < s->policies; i++) {
-		const void *ops = s->policy[i].choice->plugin->ops;
-		const struct loom_sched_ops *sched = ops;
-		const struct loom_workload_ops *workload = ops;
-		int rc = 0;
-		if (s->policy[i].choice->kind == LOOM_SCHED && LOOM_HAS(sched, explain))
-			rc = sched->explain(s->policy[i].self, worker, code, s->ctl->failed_info, err);
-		if (s->policy[i].choice->kind == LOOM_WORKLOAD && LOOM_HAS(workload, explain))
-			rc = workload->explain(s->policy[i].self, worker, code, s->ctl->failed_info, err);
+		const struct loom__policy *p = &s->policy[i];
+		int rc = LOOM_HAS(p->ops, explain) ? p->ops->explain(p->self, worker, code, info, err) : 0;
 		if (rc)
 			return rc;
 	}
 	if (code == LOOM_ENOENT) /* loom_task_run() */
 		return LOOM__FAIL(err, code, "worker %u on %s: a task has the tag %llu, and no task function has it",
-				  worker, s->shape[device].name, (unsigned long long)s->ctl->failed_info);
-	if (code == LOOM_EIO && loom__settle(s, 0, err) == code) /* the network's, in its words */
+				  worker, s->shape[device].name, (unsigned long long)info);
+	if (code == LOOM_EIO && loom__flush(s, 0, err) == code) /* the network's own message */
 		return code;
 	return LOOM__FAIL(err, code, "worker %u on %s: %s (code %d, detail %llu)", worker,
 			  s->shape[device].name, loom_strerror(code), code,
-			  (unsigned long long)s->ctl->failed_info);
+			  (unsigned long long)info);
 }
 
-/* Where the tasks of a sample are that did not end. An image is from before the sample: it tells nothing. */
-static void ask_scheduler(struct loom_stack *s, char *text, size_t size)
+/* Where the tasks of a sample are that did not end. An image is from before the sample and shows nothing. */
+static void describe_stuck(struct loom_stack *s, char *text, size_t size)
 {
 	for (uint32_t i = 0; i < s->segments; i++)
 		if (s->image[i])
@@ -63,17 +57,17 @@ static void ask_scheduler(struct loom_stack *s, char *text, size_t size)
 }
 
 /* Waits for all devices at once, a slice each. `until` bounds it. */
-static int wait_all(struct loom_stack *s, uint64_t until, int heed_stop, struct loom_error *err)
+static int wait_all(struct loom_stack *s, uint64_t until, int until_stop, struct loom_error *err)
 {
 	char finished[LOOM_MAX_DEVICES] = {0};
 	uint32_t left = s->layout.devices;
 	uint32_t stops = s->selected[LOOM_WORKLOAD] ? 2 : 1; /* that end it now: see gpuloom.h */
-	int told = 0;
+	int interrupted = 0;
 	while (left) {
-		/* A worker that failed has stopped the others: those that sleep must be told. */
-		if (!told && __atomic_load_n(&s->ctl->stop, __ATOMIC_RELAXED)) {
+		/* A worker that failed has set `stop`: wake the others that sleep. */
+		if (!interrupted && __atomic_load_n(&s->ctl->stop, __ATOMIC_RELAXED)) {
 			loom__interrupt(s, LOOM_EINTR, 0);
-			told = 1;
+			interrupted = 1;
 		}
 		for (uint32_t d = 0; d < s->layout.devices; d++) {
 			if (finished[d])
@@ -96,11 +90,11 @@ static int wait_all(struct loom_stack *s, uint64_t until, int heed_stop, struct 
 				return rc;
 			}
 		}
-		if (left && heed_stop && s->beat)
+		if (left && until_stop && s->beat)
 			s->beat(s->beat_arg, s, loom__now_ns() - s->begin_ns);
-		if (left && heed_stop && __atomic_load_n(&s->stop_requests, __ATOMIC_ACQUIRE) >= stops)
+		if (left && until_stop && __atomic_load_n(&s->stop_requests, __ATOMIC_ACQUIRE) >= stops)
 			return LOOM__FAIL(err, LOOM_EINTR, "interrupted in mid-sample");
-		if (left && heed_stop && loom__ranks_lost(s, err))
+		if (left && until_stop && loom__ranks_lost(s, err))
 			return LOOM_EDIED;
 		if (left && loom__now_ns() >= until)
 			return LOOM_EAGAIN;
@@ -108,7 +102,7 @@ static int wait_all(struct loom_stack *s, uint64_t until, int heed_stop, struct 
 	return 0;
 }
 
-static void tell_to_leave(struct loom_stack *s)
+static void set_stop(struct loom_stack *s)
 {
 	/* Pairs with nothing: workers poll the word and leave, whatever else they see. */
 	__atomic_store_n(&s->ctl->stop, 1u, __ATOMIC_RELAXED);
@@ -137,14 +131,14 @@ int loom__gate_begin(struct loom_stack *s, int alone, uint64_t timeout_ns, struc
 		if (LOOM_HAS(s->device[d].ops, go))
 			rc = s->device[d].ops->go(s->device[d].self, err);
 	if (rc)
-		tell_to_leave(s);
+		set_stop(s);
 	return rc;
 }
 
 int loom__gate_cancel(struct loom_stack *s)
 {
 	int rc = LOOM_EAGAIN;
-	tell_to_leave(s);
+	set_stop(s);
 	for (int tenth = 0; tenth < 10 && rc == LOOM_EAGAIN; tenth++)
 		rc = wait_all(s, loom__now_ns() + GRACE_NS / 10, 0, NULL);
 	return rc == 0;
@@ -156,10 +150,10 @@ static int fail_late(struct loom_stack *s, struct loom_error *err)
 	char where[400] = "";
 	loom__whereabouts(s, &doing);
 	int ended = loom__gate_cancel(s);
-	ask_scheduler(s, where, sizeof(where));
+	describe_stuck(s, where, sizeof(where));
 	if (!ended)
 		loom__whereabouts(s, &stayed);
-	LOOM__FAIL(err, LOOM_ETIMEDOUT, "no end after %.3g s ([run] timeout): %s; the workers %s when they were told to stop%s%s%s%s",
+	LOOM__FAIL(err, LOOM_ETIMEDOUT, "no end after %.3g s ([run] timeout): %s; workers %s after the stop%s%s%s%s",
 		   (double)(s->deadline_ns - s->begin_ns) / 1e9, doing.at ? doing.at : "what workers do is not known",
 		   ended ? "left" : "did not leave", stayed.at ? ": " : "", stayed.at ? stayed.at : "",
 		   *where ? "; " : "", where);
@@ -174,7 +168,7 @@ int loom__gate_end(struct loom_stack *s, uint64_t until, struct loom_error *err)
 	if (rc == LOOM_EAGAIN && loom__now_ns() >= s->deadline_ns)
 		return fail_late(s, err);
 	if (rc && rc != LOOM_EAGAIN)
-		tell_to_leave(s);
+		set_stop(s);
 	if (!rc)
 		s->samples_done++;
 	return rc;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "lib/align.h"
 
 static int host_log_on(const struct loom_host *host, int level)
 {
@@ -44,7 +45,7 @@ static int host_fail(const struct loom_host *host, struct loom_error *err, int c
 static void *host_alloc(const struct loom_host *host, size_t bytes)
 {
 	(void)host;
-	size_t rounded = (bytes + 63) & ~(size_t)63;
+	size_t rounded = loom__align(bytes, 64);
 	if (rounded < bytes)
 		return NULL;
 	void *p = aligned_alloc(64, rounded ? rounded : 64);
@@ -109,7 +110,7 @@ static int host_verifying(const struct loom_host *host, double done, struct loom
 	return h->progress ? h->progress(h->verifying_arg, done, err) : 0;
 }
 
-/* The params as far as the caller, who may be older, knows them. */
+/* The params as far as the caller's version of the struct goes. */
 #define HAS_RANKS(params)                                                                          \
 	((params) && (params)->size >= offsetof(struct loom_stack_params, ranks) + sizeof(void *) && \
 	 (params)->ranks)
@@ -118,7 +119,7 @@ void loom__host_init(struct loom__host *h, const struct loom_stack_params *param
 {
 	*h = (struct loom__host){
 		.table = {.size = sizeof(struct loom_host),
-			  .abi = LOOM_ABI_CURRENT,
+			  .abi = LOOM_ABI,
 			  .ctx = h,
 			  .log_on = host_log_on,
 			  .log = host_log,

@@ -6,7 +6,7 @@
 #include <gpuloom/gpuloom.h>
 #include <gpuloom/plugin.h>
 
-/* As the host table's fact(). */
+/* As the host table's choice(). */
 struct loom__fact {
 	char name[64], text[120];
 };
@@ -20,7 +20,7 @@ struct loom__host {
 	const struct loom_ranks *ranks; /* NULL: alone */
 	struct loom__fact choice[LOOM__FACTS];
 	uint32_t facts, fact_changes; /* fact_changes: how often one was new, or got another text */
-	/* Who is told of a check's progress; NULL: nobody is. */
+	/* Receives the progress of a verification. May be NULL. */
 	int (*progress)(void *arg, double done, struct loom_error *err);
 	void *verifying_arg;
 };
@@ -36,7 +36,7 @@ struct loom__metric {
 struct loom_report {
 	struct loom__metric *list;
 	size_t count;
-	int unread; /* nobody wants them: what is added is dropped */
+	int unread; /* metrics are not wanted: they are dropped */
 	int failed; /* out of memory */
 	int retime; /* the workload may put its own "seconds" in the place of the core's */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What runs next: the initial set and its copies near devices, the workers that will run it, and whether those of
+/* What runs next: the initial set and its copies in devices' memory, the workers that will run it, and whether those of
  * the run before have left. */
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 #include "stack/stack.h"
 
-/* How long workers have to leave before force is used. */
+/* Workers have this time to leave before they are ended by force. */
 #define RETIRE_TIMEOUT_NS 1000000000ull
 
 /* ---- the initial set ---------------------------------------------------------------------------- */
@@ -23,7 +23,7 @@ int loom__initial_room(struct loom_stack *s, uint64_t tasks, struct loom_error *
 		return 0;
 	if (tasks > 1ull << 38)
 		return LOOM__FAIL(err, LOOM_EINVAL, "too many initial tasks");
-	/* The workers that wait know the old place. */
+	/* Launched workers have the old address. */
 	int rc = loom__stack_retire(s, err);
 	if (rc)
 		return rc;
@@ -114,7 +114,7 @@ static void fill_orders(struct loom_stack *s, uint32_t d, uint32_t attachments)
 		const struct loom__policy *p = &s->policy[i];
 		if (p->choice->plugin != s->selected[p->choice->kind])
 			continue; /* not the leader of a pipeline */
-		o->global[p->choice->kind] = p->near[d] ? p->near[d] : p->global;
+		o->global[p->choice->kind] = p->copy[d] ? p->copy[d] : p->global;
 		o->on_device[p->choice->kind] = p->on_device[d];
 		o->registry[p->choice->kind] = p->registry[d];
 		o->local_bytes[p->choice->kind] = p->need.local;
@@ -161,11 +161,11 @@ int loom__stack_launch(struct loom_stack *s, struct loom_error *err)
 		fill_orders(s, d, attachments);
 		rc = s->device[d].ops->launch(s->device[d].self, &s->orders[d].launch, err);
 	}
-	s->rests = !attachments && !s->host.ranks;
+	s->stays = !attachments && !s->host.ranks;
 	for (uint32_t d = 0; d < s->layout.devices; d++)
-		s->rests &= (s->shape[d].flags & LOOM_SHAPE_PERSISTENT) != 0;
+		s->stays &= (s->shape[d].flags & LOOM_SHAPE_PERSISTENT) != 0;
 	for (size_t i = 0; i < s->policies; i++)
-		s->rests &= !s->policy[i].started;
+		s->stays &= !s->policy[i].started;
 	if (rc)
 		loom__stack_retire(s, NULL);
 	return rc;
@@ -205,7 +205,7 @@ int loom__stack_own(const struct loom_stack *s, struct loom_error *err)
 						     "is a fork of that: open a stack here");
 }
 
-int loom__stack_free(struct loom_stack *s, struct loom_error *err)
+int loom__stack_is_idle(struct loom_stack *s, struct loom_error *err)
 {
 	struct loom_error why;
 	if (loom__stack_own(s, err))

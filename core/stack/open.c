@@ -64,7 +64,7 @@ static int open_devices(struct loom_stack *s, struct loom_error *err)
 					   .self = s->device_self};
 	if (s->layout.devices && LOOM_HAS(s->device_ops[0], clock))
 		s->layout.clock = s->device_ops[0]->clock(s->device_self[0]);
-	loom__alarms(s);
+	loom__interrupts_offer(s);
 	return 0;
 }
 
@@ -153,7 +153,7 @@ int loom_stack_open(struct loom_config *cfg, const struct loom_stack_params *par
 	struct loom__diag diag = {0};
 	if (!cfg || !stack)
 		return LOOM__FAIL(err, LOOM_EINVAL, "loom_stack_open: no config or no place for the stack");
-	/* Plug-ins are loaded unprobed: a library cannot start processes behind its embedder's back. */
+	/* Plug-ins are loaded unprobed: a library must not start processes that its embedder does not expect. */
 	int rc = loom__plan_create(cfg, NULL, &plan, &diag);
 	if (rc)
 		rc = loom__diag_fail(&diag, rc, err);
@@ -161,18 +161,18 @@ int loom_stack_open(struct loom_config *cfg, const struct loom_stack_params *par
 	return rc ? rc : loom__stack_open(&plan, params, stack, err);
 }
 
-/* What this process alone has. */
+/* What is private to this process. */
 static void drop(struct loom_stack *s)
 {
 	for (size_t i = 0; s->policy && i < s->plan.choices; i++) {
 		struct loom__policy *p = &s->policy[i];
 		free(p->device_blocks);
 		free(p->worker_blocks);
-		free(p->near);
+		free(p->copy);
 		free(p->on_device);
 		free(p->registry);
-		free(p->far);
-		free(p->far_worker);
+		free(p->remote);
+		free(p->remote_worker);
 	}
 	free(s->policy);
 	for (uint32_t i = 0; i < s->tasks; i++)

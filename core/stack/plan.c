@@ -60,7 +60,7 @@ struct use_opts {
 #define USE_ROWS(kind, help_, flags_)                                                              \
 	static const struct loom_opt use_##kind[] = {                                              \
 		LOOM_OPT(struct use_opts, use, LOOM_OPT_STR, "", help_, .flags = flags_), {0}}
-USE_ROWS(transport, "Where the memory lies that devices share: the name of a transport plug-in.", LOOM__OPT_FILE);
+USE_ROWS(transport, "Where the memory is that devices share: the name of a transport plug-in.", LOOM__OPT_FILE);
 USE_ROWS(sched, "How tasks reach workers: the name of a scheduler plug-in.", LOOM__OPT_FILE);
 USE_ROWS(term, "How workers learn that all work is done: the name of a termination plug-in.", LOOM__OPT_FILE);
 USE_ROWS(sync, "How consumers wait for producers: the name of a sync plug-in.", LOOM__OPT_FILE);
@@ -93,7 +93,7 @@ struct planner {
 	const struct loom__plan_hooks *hooks;
 	struct loom__plan *plan;
 	struct loom__diag *diag;
-	size_t lacking; /* errors that are no mistakes: what this build lacks */
+	size_t lacking; /* errors about what this build lacks, not the user's mistakes */
 	int failed;	/* out of memory */
 };
 
@@ -250,7 +250,7 @@ static void declare_spares(struct planner *p)
 		*name++ = 0;
 		enum loom_kind kind = loom__kind_of_section(section);
 		if (kind == LOOM_KIND_NONE)
-			continue; /* loom__config_unknown words it */
+			continue; /* loom__config_unknown reports it */
 		char *last = strrchr(name, '.');
 		if (kind == LOOM_DEVICE && last && strspn(last + 1, "0123456789") == strlen(last + 1))
 			*last = 0;
@@ -369,10 +369,10 @@ static void need(struct planner *p, const struct loom_plugin *workload, enum loo
 		return;
 	const struct loom__entry *e = loom__config_get(p->cfg, loom__kind_section(kind), "use");
 	if (e && *e->value)
-		return; /* named but not usable: said already */
+		return; /* named but not usable: reported already */
 	const char *section = loom__kind_section(kind);
 	int own = workload && kind != LOOM_TRANSPORT;
-	/* What is written and empty, as compose files leave variables, is where the mistake is. */
+	/* The mistake is at a key with an empty value, as compose files leave variables. */
 	loom__diag_add(p->diag, 0, e ? e->file : NULL, e ? e->line : 0, e ? e->value_column : 0,
 		       "%s%s%s%s%sno %s is selected: %s [%s] (`gpuloom list %s` shows what there is)",
 		       e ? "the value is empty: " : "", own ? loom__plugin_short(workload) : "", own ? " needs a " : "", own ? section : "",
@@ -444,12 +444,12 @@ int loom__plan_create(struct loom_config *cfg, const struct loom__plan_hooks *ho
 	for (size_t i = 0; i < plan->choices; i++)
 		fill_choice(&p, &plan->choice[i]);
 	const struct loom__choice *w = loom__plan_get(plan, LOOM_WORKLOAD);
-	int named = plan->run.workload && *plan->run.workload; /* but not usable: said already */
+	int named = plan->run.workload && *plan->run.workload; /* but not usable: reported already */
 	uint32_t needs = w || !named ? needs_of(w ? w->plugin : NULL) : 1u << LOOM_TRANSPORT;
 	for (unsigned kind = 1; kind < LOOM_KINDS; kind++)
 		if (needs & 1u << kind)
 			need(&p, w ? w->plugin : NULL, kind);
-	/* What got lost looks like mistakes of the user: an unknown section, a missing key. */
+	/* After a lack of memory, errors would blame the user: an unknown section, a missing key. */
 	if (p.failed || loom__config_broken(cfg)) {
 		loom__diag_free(diag);
 		loom__diag_add(diag, 0, NULL, 0, 0, "out of memory");

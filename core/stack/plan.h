@@ -43,7 +43,7 @@ struct loom__plan {
 struct loom__plan_hooks {
 	/* Checks a plug-in in a process of its own before it is loaded here; NULL: trust it. */
 	int (*probe)(void *arg, const char *path, struct loom_error *err);
-	/* Declares and checks the sections that a run has no use for; NULL: they are not looked at. */
+	/* Declares and checks the sections that a run does not use; NULL: they are ignored. */
 	void (*sections)(void *arg, struct loom_config *cfg, struct loom__diag *diag);
 	void *arg;
 };
@@ -57,7 +57,7 @@ void loom__plan_free(struct loom__plan *plan);
 /* The single choice of a kind, or NULL. */
 const struct loom__choice *loom__plan_get(const struct loom__plan *plan, enum loom_kind kind);
 
-/* Whether what the workload reads is there, as it says itself. */
+/* Whether the workload's input files exist: its op inputs(). */
 int loom__plan_inputs(const struct loom__plan *plan, struct loom_error *err);
 
 /* The core's own sections: NULL-terminated names, and their rows. For docs and completion. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "stack/stack.h"
+#include "lib/align.h"
 
 #define SEGMENT_MOST (1ull << 48) /* what a loom_ref can name */
 
@@ -20,7 +21,7 @@ static loom_ref take(struct carve *c, uint64_t bytes)
 	if (!bytes)
 		return 0;
 	loom_ref ref = LOOM_REF(c->segment, c->at);
-	bytes = (bytes + 63) & ~63ull;
+	bytes = loom__align(bytes, 64);
 	c->at = bytes < SEGMENT_MOST - c->at ? c->at + bytes : SEGMENT_MOST;
 	return ref;
 }
@@ -44,13 +45,13 @@ static int ask_need(struct loom_stack *s, const struct loom__policy *p, struct l
 	if (rc)
 		return rc;
 	if (is_big(need->global) || is_big(need->device) || is_big(need->worker) || is_big(need->local))
-		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s asks for an impossible amount of memory", p->choice->plugin->name);
+		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s needs an impossible amount of memory", p->choice->plugin->name);
 	if (need->global_place == LOOM_PLACE_NET)
 		need->global_place = sends_from_anywhere(s) ? LOOM_PLACE_ANY : LOOM_PLACE_HOST;
 	if (need->global_place > LOOM_PLACE_HOST || need->device_place > LOOM_PLACE_DEVICE ||
 	    need->worker_place > LOOM_PLACE_HOST)
 		return LOOM__FAIL(err, LOOM_EPLUGIN,
-				  "%s asks for memory in a place that there is not: only a block per device may be near",
+				  "%s needs memory in a place that does not exist: only a block per device may be LOOM_PLACE_DEVICE",
 				  p->choice->plugin->name);
 	for (uint32_t d = 0; d < s->layout.devices; d++)
 		if (s->shape[d].local_bytes && need->local > s->shape[d].local_bytes)
@@ -86,16 +87,16 @@ static int ask_needs(struct loom_stack *s, struct loom_error *err)
 			return rc;
 		p->device_blocks = calloc(s->layout.devices, sizeof(void *));
 		p->worker_blocks = calloc(s->layout.workers, sizeof(void *));
-		p->near = calloc(s->layout.devices, sizeof(loom_ref));
+		p->copy = calloc(s->layout.devices, sizeof(loom_ref));
 		p->on_device = calloc(s->layout.devices, sizeof(loom_ref));
 		p->registry = calloc(s->layout.devices, sizeof(loom_ref));
-		if (!p->device_blocks || !p->worker_blocks || !p->near || !p->on_device || !p->registry)
+		if (!p->device_blocks || !p->worker_blocks || !p->copy || !p->on_device || !p->registry)
 			return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	}
 	return 0;
 }
 
-/* Whether the policies' memory, which was sized for the first run, does for what was submitted now. */
+/* Whether the policies' memory, which has the size for the first run, is enough for the tasks submitted now. */
 static int needs_hold(struct loom_stack *s, struct loom_error *err)
 {
 	for (size_t i = 0; i < s->policies; i++) {
@@ -150,7 +151,7 @@ static void lay_out(struct loom_stack *s, struct room *room, int write)
 		p->global = take(&shared[p->need.global_place], p->need.global);
 		for (uint32_t d = 0; d < s->layout.devices; d++) {
 			int copied = p->need.flags & LOOM_NEED_CONSTANT && s->layout.devices > 1 && s->shape[d].kind == LOOM_ON_GPU;
-			p->near[d] = copied ? take(&room->at[d][LOOM_PLACE_DEVICE], p->need.global) : 0;
+			p->copy[d] = copied ? take(&room->at[d][LOOM_PLACE_DEVICE], p->need.global) : 0;
 			p->on_device[d] = take(&room->at[d][p->need.device_place], p->need.device);
 			if (write && p->need.device)
 				p->device_blocks[d] = loom__host_at(s, p->on_device[d]);
@@ -196,25 +197,6 @@ static int allocate(struct loom_stack *s, struct loom_error *err)
 	return 0;
 }
 
-static int add_constants(struct loom_stack *s, const struct loom__policy *p, char *text, size_t room,
-			 struct loom_error *err)
-{
-	const void *any = p->choice->plugin->ops;
-	const struct loom_sched_ops *sched = any;
-	const struct loom_workload_ops *workload = any;
-	const struct loom_barrier_ops *barrier = any;
-	const struct loom_trigger_ops *trigger = any;
-	if (p->choice->kind == LOOM_SCHED && LOOM_HAS(sched, constants))
-		return sched->constants(p->self, &s->layout, text, room, err);
-	if (p->choice->kind == LOOM_WORKLOAD && LOOM_HAS(workload, constants))
-		return workload->constants(p->self, &s->layout, text, room, err);
-	if (p->choice->kind == LOOM_BARRIER && LOOM_HAS(barrier, constants))
-		return barrier->constants(p->self, &s->layout, text, room, err);
-	if (p->choice->kind == LOOM_TRIGGER && LOOM_HAS(trigger, constants))
-		return trigger->constants(p->self, &s->layout, text, room, err);
-	return 0;
-}
-
 static const struct loom_barrier_scopes *barrier_scopes_of(struct loom_stack *s)
 {
 	struct loom__policy *w = loom__policy_of(s, LOOM_WORKLOAD);
@@ -241,7 +223,7 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 	program.constants = constants;
 	s->layout.barrier_scopes = barrier_scopes_of(s);
 	s->layout.net = &s->net;
-	/* Schedulers and detectors are composed by it. Once more below: some devices have another shape by then. */
+	/* Device code of schedulers and detectors depends on it. Again below, after the shapes of devices may have changed. */
 	int code = loom__ranks_size(s, err);
 	if (code)
 		return code;
@@ -253,11 +235,12 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 		int rc = s->policy[i].ops->need(s->policy[i].self, &s->layout, &need, err);
 		if (rc)
 			return rc;
-		program.local_bytes += (need.local + 63) & ~63ull;
+		program.local_bytes += loom__align(need.local, 64);
 	}
 	for (size_t i = 0; i < s->policies; i++) {
+		const struct loom__policy *p = &s->policy[i];
 		size_t at = strlen(constants);
-		int rc = add_constants(s, &s->policy[i], constants + at, sizeof(constants) - at, err);
+		int rc = LOOM_HAS(p->ops, constants) ? p->ops->constants(p->self, &s->layout, constants + at, sizeof(constants) - at, err) : 0;
 		if (rc)
 			return rc;
 	}
@@ -271,7 +254,7 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 	return rc ? rc : loom__ranks_size(s, err);
 }
 
-/* The barrier has the scopes at which the workload says that its workers meet. */
+/* The barrier has the scopes that the workload uses. */
 static int check_barrier_scopes(struct loom_stack *s, struct loom_error *err)
 {
 #define SCOPE_NAME(NAME, value, text) text,
@@ -283,18 +266,18 @@ static int check_barrier_scopes(struct loom_stack *s, struct loom_error *err)
 	uint64_t has = barrier->caps ? barrier->caps : LOOM_CAP_BARRIER_DEFAULT, lacks = m->scopes & ~has;
 	if (m->drops && !(has & LOOM_CAP_BARRIER_DROP))
 		return LOOM__FAIL(err, LOOM_ENOTSUP,
-				  "workers of %s leave the barrier for good, which nobody may with %s: choose another barrier",
+				  "workers of %s leave the barrier for good, which %s does not support: choose another barrier",
 				  workload->name, barrier->name);
 	for (uint32_t i = 0; i < LOOM_SCOPES; i++)
 		if (lacks & LOOM_CAP_BARRIER(i))
 			return LOOM__FAIL(err, LOOM_ENOTSUP,
-					  "the workers of %s meet at the scope '%s', which %s does not have: choose another "
+					  "%s has a barrier of the scope '%s', which %s does not support: choose another "
 					  "scope, or another barrier",
 					  workload->name, names[i], barrier->name);
-	if (loom__ranks_share_tasks(s) && !loom__policy_of(s, LOOM_TRIGGER))
+	if (loom__barrier_spans_ranks(s) && !loom__policy_of(s, LOOM_TRIGGER))
 		return LOOM__FAIL(err, LOOM_EINVAL,
-				  "the workers of %s meet at the scope 'job', and %u ranks meet by messages: say 'use = NAME' in "
-				  "[trigger] (`gpuloom list trigger` shows what there is)",
+				  "%s has a barrier of the scope 'job', and %u ranks synchronise by messages: set 'use = NAME' in "
+				  "[trigger] (`gpuloom list trigger` shows the names)",
 				  workload->name, s->host.table.ranks);
 	return 0;
 }
@@ -304,13 +287,13 @@ static uint32_t larger(uint32_t a, uint32_t b)
 	return a > b ? a : b;
 }
 
-/* What the trigger's tables must have room for. */
+/* How many places the trigger's tables need. */
 static int ask_net(struct loom_stack *s, const struct loom__policy *workload, struct loom_error *err)
 {
 	const struct loom__policy *barrier = loom__policy_of(s, LOOM_BARRIER);
 	struct loom_need need = {.size = sizeof(need)};
 	s->net = workload ? workload->need.net : (struct loom_net_need){0};
-	if (!barrier || !loom__ranks_share_tasks(s))
+	if (!barrier || !loom__barrier_spans_ranks(s))
 		return 0;
 	int rc = barrier->ops->need(barrier->self, &s->layout, &need, err);
 	s->net.posts += need.net.posts;
@@ -320,14 +303,14 @@ static int ask_net(struct loom_stack *s, const struct loom__policy *workload, st
 	return rc;
 }
 
-/* Blocks, and what a workload has to run. */
+/* Allocates the blocks and writes the workload's initial set. */
 static int make_room(struct loom_stack *s, struct loom_error *err)
 {
 	struct loom__policy *workload = loom__policy_of(s, LOOM_WORKLOAD);
 	const struct loom_workload_ops *ops = workload ? workload->choice->plugin->ops : NULL;
 	int rc = 0;
 	s->layout.initial_tasks = s->submitted_count;
-	/* The workload is asked first: how many tasks there are decides the size of queues. */
+	/* The workload first: the number of its tasks decides the size of queues. */
 	if (workload) {
 		workload->need = (struct loom_need){.size = sizeof(workload->need)};
 		rc = ops->need(workload->self, &s->layout, &workload->need, err);
@@ -351,8 +334,8 @@ static int make_room(struct loom_stack *s, struct loom_error *err)
 	s->digest = loom__ranks_digest(s, loom__host_at(s, s->initial_ref), s->layout.initial_tasks);
 	loom__initial_copy(s);
 	for (uint32_t d = 0; d < s->layout.devices; d++)
-		if (workload->near[d])
-			memcpy(loom__host_at(s, workload->near[d]), loom__host_at(s, workload->global),
+		if (workload->copy[d])
+			memcpy(loom__host_at(s, workload->copy[d]), loom__host_at(s, workload->global),
 			       workload->need.global);
 	return 0;
 }

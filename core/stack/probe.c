@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The coherence probe (MGWS thesis, 5.9): before a stack is used, each pair of devices passes a word
  * to and fro with atomics, in memory of every placement that the transport uses. Devices whose atomics fail are
- * kept apart (loom_layout.noncoherent) and probed again, with loads and stores. */
+ * treated as non-coherent (loom_layout.noncoherent) and probed again, with loads and stores. */
 #include "gpuloom/dev/probe.h"
 #include "stack/stack.h"
 
-/* Each hand-over may cost a time slice where other programs hold the cores: no verdict before this. Who has passed some
+/* Each hand-over may cost a time slice where other programs hold the cores: no verdict before this. A device that has passed some
  * words in that time gets twice as much, three times. */
 #define PROBE_TIMEOUT_NS 10000000000ull
 
-/* What two devices did not agree on. */
+/* A difference between what two devices see. */
 struct finding {
 	uint32_t segment, a, b; /* segment 0: nothing was found */
 	const char *what;
@@ -67,13 +67,13 @@ static int probe_pair(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 		return 0;
 	}
 	int rc = probe_once(s, segment, a, b, timeout_ns, err);
-	/* Who has seen changes of the other probably lacks time. */
+	/* A device that has seen changes of the other probably lacks time. */
 	while (rc == LOOM_ETIMEDOUT && p->reached != LOOM_PROBE_ROUNDS && (p->noncoherent ? p->back > 1 : p->word > 2) &&
 	       timeout_ns < 8 * PROBE_TIMEOUT_NS)
 		rc = probe_once(s, segment, a, b, timeout_ns *= 2, err);
 	if (rc && rc != LOOM_ETIMEDOUT)
 		return rc;
-	/* Words that did not arrive explain a time-out; without them it is a fault of its own. */
+	/* Missing words explain a time-out; without any, the time-out is an error of its own. */
 	if (p->reached != LOOM_PROBE_ROUNDS)
 		*found = (struct finding){segment, a, b, "one never saw the other's change"};
 	else if (!p->noncoherent && (p->sum != 2ull * LOOM_PROBE_ADDS || p->swaps != 2 * LOOM_PROBE_ADDS))
@@ -145,12 +145,12 @@ int loom__stack_probe(struct loom_stack *s, struct loom_error *err)
 	int rc = probe_all(s, &found, &why);
 	if (rc && found.segment && !s->layout.noncoherent) {
 		s->layout.noncoherent = 1;
-		LOOM_LOG(&s->host.table, LOOM_LOG_WARN, "gpuloom", "%s; devices are kept apart: tasks cross by mail", why.text);
+		LOOM_LOG(&s->host.table, LOOM_LOG_WARN, "gpuloom", "%s; devices are treated as non-coherent: tasks are exchanged through mailboxes", why.text);
 		rc = probe_all(s, &found, &why);
 	}
 	if (!rc)
 		s->host.table.choice(&s->host.table, "transport.atomics",
-				   s->layout.noncoherent ? "within a device: tasks cross by mail" : "between devices");
+				   s->layout.noncoherent ? "within a device: tasks are exchanged through mailboxes" : "between devices");
 	if (rc && found.segment)
 		return LOOM__FAIL(err, rc, "%s; choose another transport or other devices", why.text);
 	if (rc && err)

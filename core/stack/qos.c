@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the stack does for service requests: gives the leading qos plug-in its pipeline, and tells it
- * who will request and what they may name. */
+/* Service requests: gives the leading qos plug-in its pipeline, the tenants, and what their requests may name. */
 #include <stdlib.h>
 #include <string.h>
 

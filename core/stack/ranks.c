@@ -1,33 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The other ranks of the job: what all agree about, and where schedulers and detectors of ranks that share tasks lie. */
+/* The other ranks of the job: what all ranks agree about, and where the blocks of schedulers and detectors are that share
+ * tasks. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/hash.h"
 #include "stack/stack.h"
 
-/* Of a policy's blocks, as told to the others. */
-struct place {
+/* A policy's blocks, as this rank announces them to the others. */
+struct blocks {
 	loom_ref global;
 	uint64_t global_bytes, worker_bytes;
 };
 
-/* More than any device has: what other ranks say is believed up to here. */
+/* More than any device has: larger numbers of another rank are rejected. */
 #define MOST_WORKERS (LOOM_MAX_DEVICES * 65536u)
-
-typedef int meet_fn(void *self, const struct loom_layout *layout, const struct loom_remote_blocks *far, struct loom_error *err);
-
-static meet_fn *meet_of(const struct loom__policy *p)
-{
-	const struct loom_sched_ops *sched = p->choice->plugin->ops;
-	const struct loom_term_ops *term = p->choice->plugin->ops;
-	if (p->choice->kind == LOOM_SCHED && LOOM_HAS(sched, connect))
-		return sched->connect;
-	return p->choice->kind == LOOM_TERM && LOOM_HAS(term, connect) ? term->connect : NULL;
-}
 
 int loom__ranks_share(struct loom_stack *s, struct loom_error *err)
 {
-	static const char mend[] = "choose another one, or say tasks = own in [run]";
+	static const char fix[] = "choose another one, or set tasks = own in [run]";
 	const struct loom_host *host = &s->host.table;
 	const struct loom_plugin *workload = s->selected[LOOM_WORKLOAD], *trigger = s->selected[LOOM_TRIGGER];
 	const struct loom_trigger_ops *ops = trigger ? trigger->ops : NULL;
@@ -36,16 +27,16 @@ int loom__ranks_share(struct loom_stack *s, struct loom_error *err)
 		return 0;
 	if (workload && !(workload->caps & LOOM_CAP_WORKLOAD_IS_SHARED))
 		return LOOM__FAIL(err, LOOM_ENOTSUP, "tasks = shared: the tasks of %s are bound to memory of their own rank: %s",
-				  workload->name, mend);
+				  workload->name, fix);
 	for (size_t i = 0; i < s->policies; i++) {
 		enum loom_kind kind = s->policy[i].choice->kind;
-		if ((kind == LOOM_SCHED || kind == LOOM_TERM) && !meet_of(&s->policy[i]))
-			return LOOM__FAIL(err, LOOM_ENOTSUP, "tasks = shared: %s knows the workers of one rank only: %s",
-					  s->policy[i].choice->plugin->name, mend);
+		if ((kind == LOOM_SCHED || kind == LOOM_TERM) && !LOOM_HAS(s->policy[i].ops, connect))
+			return LOOM__FAIL(err, LOOM_ENOTSUP, "tasks = shared: %s serves the workers of one rank only: %s",
+					  s->policy[i].choice->plugin->name, fix);
 	}
 	if (!LOOM_HAS(ops, reach) && !LOOM_HAS(dev, rma))
 		return LOOM__FAIL(err, LOOM_ENOTSUP, "tasks = shared: no trigger is selected that lets workers reach the memory of "
-				  "other ranks: name one in [trigger], or say tasks = own in [run]");
+				  "other ranks: name one in [trigger], or set tasks = own in [run]");
 	s->layout.rank = host->rank;
 	s->layout.ranks = host->ranks;
 	s->layout.rma = !LOOM_HAS(ops, reach);
@@ -67,7 +58,7 @@ int loom__ranks_size(struct loom_stack *s, struct loom_error *err)
 	for (uint32_t r = 0; !rc && r < s->layout.ranks; r++) {
 		if (!s->rank[r].workers || s->rank[r].workers > MOST_WORKERS || !s->rank[r].devices ||
 		    s->rank[r].devices > LOOM_MAX_DEVICES)
-			rc = LOOM__FAIL(err, LOOM_EINVAL, "rank %u says that it has %u workers on %u devices, which cannot be", r,
+			rc = LOOM__FAIL(err, LOOM_EINVAL, "rank %u announces %u workers on %u devices, which is impossible", r,
 					s->rank[r].workers, s->rank[r].devices);
 		workers += s->rank[r].workers;
 		devices += s->rank[r].devices;
@@ -81,34 +72,34 @@ int loom__ranks_size(struct loom_stack *s, struct loom_error *err)
 }
 
 /* What a policy has in rank r, as this one reaches it. worker[]: where its workers' blocks go. */
-static int reach(struct loom_stack *s, uint32_t r, const struct place *place, const loom_ref *refs, void **worker,
-		 struct loom_remote_blocks *far, struct loom_error *err)
+static int reach(struct loom_stack *s, uint32_t r, const struct blocks *place, const loom_ref *refs, void **worker,
+		 struct loom_remote_blocks *out, struct loom_error *err)
 {
 	const struct loom__policy *t = loom__policy_of(s, LOOM_TRIGGER);
 	const struct loom_trigger_ops *trigger = t->choice->plugin->ops;
 	uint64_t at = place->global;
-	int rc = 0, asks = (int)s->layout.rma;
-	*far = (struct loom_remote_blocks){.size = sizeof(*far), .workers = s->rank[r].workers, .devices = s->rank[r].devices};
-	if (place->global_bytes && !asks)
+	int rc = 0, by_rma = (int)s->layout.rma;
+	*out = (struct loom_remote_blocks){.size = sizeof(*out), .workers = s->rank[r].workers, .devices = s->rank[r].devices};
+	if (place->global_bytes && !by_rma)
 		rc = trigger->reach(t->self, r, place->global, place->global_bytes, &at, err);
-	far->global = (void *)(uintptr_t)at;
-	for (uint32_t w = 0; !rc && place->worker_bytes && w < far->workers; w++) {
+	out->global = (void *)(uintptr_t)at;
+	for (uint32_t w = 0; !rc && place->worker_bytes && w < out->workers; w++) {
 		at = refs[w];
-		rc = asks ? 0 : trigger->reach(t->self, r, refs[w], place->worker_bytes, &at, err);
+		rc = by_rma ? 0 : trigger->reach(t->self, r, refs[w], place->worker_bytes, &at, err);
 		worker[w] = (void *)(uintptr_t)at;
 	}
-	far->worker = place->worker_bytes ? worker : NULL;
+	out->worker = place->worker_bytes ? worker : NULL;
 	return rc;
 }
 
-/* Fills p->far. */
-static int find(struct loom_stack *s, struct loom__policy *p, struct place *places, loom_ref *refs, struct loom_error *err)
+/* Fills p->remote. */
+static int find(struct loom_stack *s, struct loom__policy *p, struct blocks *places, loom_ref *refs, struct loom_error *err)
 {
 	const struct loom_host *host = &s->host.table;
 	uint32_t ranks = s->layout.ranks, most = s->most_workers;
-	struct place *mine = &places[ranks];
+	struct blocks *mine = &places[ranks];
 	loom_ref *own = &refs[(uint64_t)ranks * most];
-	*mine = (struct place){.global = p->global, .global_bytes = p->need.global, .worker_bytes = p->need.worker};
+	*mine = (struct blocks){.global = p->global, .global_bytes = p->need.global, .worker_bytes = p->need.worker};
 	/* Every device has the same registry. */
 	if (p->need.worker)
 		memcpy(own, loom__host_at(s, p->registry[0]), s->layout.workers * sizeof(*own));
@@ -121,60 +112,50 @@ static int find(struct loom_stack *s, struct loom__policy *p, struct place *plac
 		rc = host->allgather(host, own, refs, most * sizeof(*own), err);
 	for (uint32_t r = 0; !rc && r < ranks; r++)
 		if (r != s->layout.rank)
-			rc = reach(s, r, &places[r], &refs[(uint64_t)r * most], &p->far_worker[(uint64_t)r * most], &p->far[r],
+			rc = reach(s, r, &places[r], &refs[(uint64_t)r * most], &p->remote_worker[(uint64_t)r * most], &p->remote[r],
 				   err);
 	return rc;
 }
 
-static int meet(struct loom_stack *s, struct loom__policy *p, struct loom_error *err)
+static int connect_policy(struct loom_stack *s, struct loom__policy *p, struct loom_error *err)
 {
 	uint64_t ranks = s->layout.ranks, most = s->most_workers;
-	struct place *places = calloc(ranks + 1, sizeof(*places));
+	struct blocks *places = calloc(ranks + 1, sizeof(*places));
 	loom_ref *refs = calloc((ranks + 1) * most, sizeof(*refs));
-	p->far = calloc(ranks, sizeof(*p->far));
-	p->far_worker = calloc(ranks * most, sizeof(*p->far_worker));
-	int rc = places && refs && p->far && p->far_worker ? find(s, p, places, refs, err) :
+	p->remote = calloc(ranks, sizeof(*p->remote));
+	p->remote_worker = calloc(ranks * most, sizeof(*p->remote_worker));
+	int rc = places && refs && p->remote && p->remote_worker ? find(s, p, places, refs, err) :
 							     LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	free(places);
 	free(refs);
-	return rc ? rc : meet_of(p)(p->self, &s->layout, p->far, err);
+	return rc ? rc : p->ops->connect(p->self, &s->layout, p->remote, err);
 }
 
 int loom__ranks_reach(struct loom_stack *s, struct loom_error *err)
 {
 	int rc = 0;
-	if (s->layout.ranks < 2 || s->met)
+	if (s->layout.ranks < 2 || s->connected)
 		return 0;
 	for (size_t i = 0; i < s->policies && !rc; i++)
-		if (meet_of(&s->policy[i]))
-			rc = meet(s, &s->policy[i], err);
-	s->met = !rc;
+		if (LOOM_HAS(s->policy[i].ops, connect))
+			rc = connect_policy(s, &s->policy[i], err);
+	s->connected = !rc;
 	return rc;
-}
-
-#define DIGEST_START 0xcbf29ce484222325ull
-
-/* FNV-1a. */
-static uint64_t digest_of(uint64_t digest, const void *data, uint64_t n)
-{
-	for (uint64_t i = 0; i < n; i++)
-		digest = (digest ^ ((const unsigned char *)data)[i]) * 0x100000001b3ull;
-	return digest;
 }
 
 uint64_t loom__ranks_digest(const struct loom_stack *s, const struct loom_task *tasks, uint64_t n)
 {
-	return digest_of(DIGEST_START, tasks, s->layout.ranks > 1 ? n * sizeof(*tasks) : 0);
+	return loom__fnv1a(LOOM__FNV1A, tasks, s->layout.ranks > 1 ? n * sizeof(*tasks) : 0);
 }
 
-/* Devices may differ, and options as far as plug-ins say nothing else. */
+/* Devices may differ, and so may options that plug-ins do not compare. */
 uint64_t loom__ranks_conf(const struct loom_stack *s)
 {
-	uint64_t digest = DIGEST_START;
+	uint64_t digest = LOOM__FNV1A;
 	for (size_t i = 0; i < s->plan.choices; i++) {
 		const struct loom__choice *c = &s->plan.choice[i];
 		if (c->kind != LOOM_DEVICE)
-			digest = digest_of(digest, c->plugin->name, strlen(c->plugin->name) + 1);
+			digest = loom__fnv1a(digest, c->plugin->name, strlen(c->plugin->name) + 1);
 	}
 	return digest;
 }
@@ -193,7 +174,7 @@ int loom__ranks_agree(struct loom_stack *s, struct loom__agreed *mine, struct lo
 			rc = LOOM__FAIL(err, LOOM_EINVAL, "tasks = shared: the initial tasks of rank %u are not those of rank 0: all "
 					"ranks begin with the same tasks, which hold no addresses", i);
 		else if (all[i].call.refused)
-			rc = LOOM__FAIL(err, LOOM_EINVAL, "rank %u refuses this call, and says there why", i);
+			rc = LOOM__FAIL(err, LOOM_EINVAL, "rank %u rejects this call, with the reason in its own error message", i);
 		else if (all[i].call.floats != all[0].call.floats || all[i].call.root != all[0].call.root)
 			rc = LOOM__FAIL(err, LOOM_EINVAL, "rank %u calls with %llu floats and root %lld, rank 0 with %llu and %lld: all "
 					"ranks make the same call (root -1: a sum; 0 floats: none)", i,

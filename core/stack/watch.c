@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Other ranks of this host: those that die in mid-sample, of which a launcher tells the others, but the program that embeds a stack
- * may have none; and those with which this rank shares a device. */
+/* Other ranks of this host: whether one of them dies in mid-sample, which a launcher reports, but an embedding program may have
+ * none; and which of them share a device or cores with this rank. */
 #include <errno.h>
-#include <fcntl.h>
-#include <gpuloom/fd.h>
 #include <limits.h>
 #include <poll.h>
 #include <sched.h>
@@ -14,30 +12,31 @@
 #include <unistd.h>
 
 #include "stack/stack.h"
+#include "lib/fd.h"
+#include "lib/host_mark.h"
 
 #define ENGINES 8 /* of a rank */
 
-/* A pid means a process only in its own namespace, of its own kernel; the name of an engine is one of its host. */
-struct badge {
-	char boot[40];
-	uint64_t processes, pid;
-	char engine[ENGINES][32]; /* whose processes take turns; "": none */
+/* What ranks exchange about themselves. A pid is valid in its own namespace of its own kernel; the name of an engine, on its
+ * host. */
+struct identity {
+	struct host_mark host;
+	uint64_t processes, pid; /* the pid namespace, 0: not known; the process in it */
+	char engine[ENGINES][32]; /* hardware that runs the kernels of processes in turns; "": none */
 	uint64_t threads;  /* of workers on CPUs */
 	cpu_set_t allowed; /* cores; none: not known */
 	uint64_t conf;
 };
 
-static void read_badge(const struct loom_stack *s, struct badge *b)
+static void identify(const struct loom_stack *s, struct identity *b)
 {
 	struct stat ns;
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 	memset(b, 0, sizeof(*b));
-	if (fd >= 0 && read(fd, b->boot, sizeof(b->boot) - 1) > 0 && !stat("/proc/self/ns/pid", &ns)) {
+	host_mark_read(&b->host);
+	if (*b->host.boot && !stat("/proc/self/ns/pid", &ns)) {
 		b->processes = ns.st_ino;
 		b->pid = (uint64_t)getpid();
 	}
-	if (fd >= 0)
-		close(fd);
 	if (sched_getaffinity(0, sizeof(b->allowed), &b->allowed))
 		CPU_ZERO(&b->allowed);
 	for (uint32_t d = 0; d < s->layout.devices; d++)
@@ -45,16 +44,21 @@ static void read_badge(const struct loom_stack *s, struct badge *b)
 			b->threads += (uint64_t)s->shape[d].workers * s->shape[d].lanes;
 }
 
+static int on_same_host(const struct identity *a, const struct identity *b)
+{
+	return *a->host.boot && !memcmp(a->host.boot, b->host.boot, sizeof(a->host.boot));
+}
+
 /* Ranks that may run on the same cores, as started by hand or by an MPI that binds nothing, and have more workers than
- * these: the first of them says so. */
-static void look_at_cores(const struct loom_stack *s, const struct badge *all)
+ * cores: the first of them warns. */
+static void warn_of_shared_cores(const struct loom_stack *s, const struct identity *all)
 {
 	const struct loom_host *host = &s->host.table;
-	const struct badge *mine = &all[host->rank];
+	const struct identity *mine = &all[host->rank];
 	unsigned cores = (unsigned)CPU_COUNT(&mine->allowed), ranks = 0;
 	uint64_t threads = 0;
 	for (uint32_t r = 0; r < host->ranks; r++) {
-		if (memcmp(all[r].boot, mine->boot, sizeof(mine->boot)) || !CPU_EQUAL(&all[r].allowed, &mine->allowed))
+		if (!on_same_host(&all[r], mine) || !CPU_EQUAL(&all[r].allowed, &mine->allowed))
 			continue;
 		if (r < host->rank)
 			return;
@@ -63,18 +67,18 @@ static void look_at_cores(const struct loom_stack *s, const struct badge *all)
 	}
 	if (cores && ranks > 1 && threads > cores)
 		LOOM_LOG(host, LOOM_LOG_WARN, "gpuloom",
-			 "%u ranks have %llu workers on the same %u core%s, which they share: say workers = in [device.cpu], start them "
+			 "%u ranks have %llu workers on the same %u core%s, which they share: set workers = in [device.cpu], start them "
 			 "by `gpuloom run -n %u`, or let the launcher bind them (mpirun --bind-to core)",
 			 ranks, (unsigned long long)threads, cores, cores == 1 ? "" : "s", host->ranks);
 }
 
-static const char *turns_of(const struct loom_stack *s, uint32_t d, char *name, size_t size)
+static const char *time_slicing_of(const struct loom_stack *s, uint32_t d, char *name, size_t size)
 {
 	const struct loom_device_ops *ops = s->device[d].ops;
 	return LOOM_HAS(ops, time_slicing) ? ops->time_slicing(s->device[d].self, name, size) : NULL;
 }
 
-static int has_engine(const struct badge *b, const char *engine)
+static int has_engine(const struct identity *b, const char *engine)
 {
 	int has = 0;
 	for (uint32_t d = 0; d < ENGINES; d++)
@@ -82,16 +86,16 @@ static int has_engine(const struct badge *b, const char *engine)
 	return *engine && has;
 }
 
-/* Which device is another rank's, too. */
-static void find_shared(struct loom_stack *s, const struct badge *mine, const struct badge *all)
+/* Which devices other ranks use, too. */
+static void find_shared(struct loom_stack *s, const struct identity *mine, const struct identity *all)
 {
 	const struct loom_host *host = &s->host.table;
 	for (uint32_t d = 0; d < s->layout.devices && d < ENGINES; d++)
 		for (uint32_t r = 0; r < host->ranks; r++)
-			if (r != host->rank && !(s->shape[d].flags & LOOM_SHAPE_TIME_SLICED) && *mine->boot && !memcmp(all[r].boot, mine->boot, sizeof(mine->boot)) &&
+			if (r != host->rank && !(s->shape[d].flags & LOOM_SHAPE_TIME_SLICED) && on_same_host(&all[r], mine) &&
 			    has_engine(&all[r], mine->engine[d])) {
 				s->shape[d].flags |= LOOM_SHAPE_TIME_SLICED;
-				s->in_turns |= 1u << d; /* for when shapes are asked again */
+				s->in_turns |= 1u << d; /* for the next time that shapes are read */
 				s->turns_with = r;
 			}
 }
@@ -101,12 +105,12 @@ void loom__ranks_warn(struct loom_stack *s)
 	const struct loom_host *host = &s->host.table;
 	for (uint32_t d = 0; d < s->layout.devices && !s->warned; d++) {
 		char name[32] = "";
-		const char *mend = s->shape[d].flags & LOOM_SHAPE_TIME_SLICED ? turns_of(s, d, name, sizeof(name)) : NULL;
-		if (mend && host->rank < s->turns_with)
+		const char *fix = s->shape[d].flags & LOOM_SHAPE_TIME_SLICED ? time_slicing_of(s, d, name, sizeof(name)) : NULL;
+		if (fix && host->rank < s->turns_with)
 			LOOM_LOG(host, LOOM_LOG_WARN, s->shape[d].name,
 				 "ranks %u and %u share the device at %s, which runs them in turns of milliseconds: whatever waits for "
 				 "the other rank takes a turn each time; give each rank a device of its own, or %s",
-				 host->rank, s->turns_with, name, mend);
+				 host->rank, s->turns_with, name, fix);
 	}
 	s->warned = 1;
 }
@@ -114,28 +118,28 @@ void loom__ranks_warn(struct loom_stack *s)
 int loom__ranks_watch(struct loom_stack *s, struct loom_error *err)
 {
 	const struct loom_host *host = &s->host.table;
-	struct badge mine;
+	struct identity mine;
 	if (host->ranks == 1 || host->job || s->watch)
 		return 0;
-	struct badge *all = calloc(host->ranks, sizeof(*all));
+	struct identity *all = calloc(host->ranks, sizeof(*all));
 	s->watch = all ? calloc(host->ranks, sizeof(*s->watch)) : NULL;
 	if (!s->watch) {
 		free(all);
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	}
-	read_badge(s, &mine);
+	identify(s, &mine);
 	for (uint32_t d = 0; d < s->layout.devices && d < ENGINES; d++)
-		(void)turns_of(s, d, mine.engine[d], sizeof(mine.engine[d]));
+		(void)time_slicing_of(s, d, mine.engine[d], sizeof(mine.engine[d]));
 	mine.conf = loom__ranks_conf(s);
 	int rc = host->allgather(host, &mine, all, sizeof(mine), err);
-	if (!rc && *mine.boot)
-		look_at_cores(s, all);
+	if (!rc)
+		warn_of_shared_cores(s, all);
 	for (uint32_t r = 0; r < host->ranks; r++) {
 		if (!rc && all[r].conf != all[0].conf)
-			rc = LOOM__FAIL(err, LOOM_EINVAL, "rank %u has selected other plug-ins than rank 0: do all run the same conf?", r);
-		int known = !rc && mine.pid && all[r].pid != mine.pid && all[r].pid - 1 < INT_MAX && all[r].processes == mine.processes &&
-			    !memcmp(all[r].boot, mine.boot, sizeof(mine.boot));
-		/* poll() skips a negative one: a rank of another host, or one that may not be looked at. */
+			rc = LOOM__FAIL(err, LOOM_EINVAL, "rank %u has selected other plug-ins than rank 0: start all ranks with the same conf", r);
+		int known = !rc && mine.pid && all[r].pid != mine.pid && all[r].pid - 1 < INT_MAX &&
+			    all[r].processes == mine.processes && on_same_host(&all[r], &mine);
+		/* poll() skips a negative one: a rank of another host, or one without permission. */
 		s->watch[r].fd = known ? loom_fd((int)syscall(SYS_pidfd_open, (pid_t)all[r].pid, 0)) : -1;
 		s->watch[r].events = POLLIN;
 		if (known && s->watch[r].fd < 0 && errno == ESRCH)

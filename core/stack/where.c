@@ -13,7 +13,7 @@ static const char *const state_text[] = {
 #undef STATE_TEXT
 };
 
-/* A worker that leaves writes its counters as a whole, beside this look: whichever value there is will do. */
+/* A worker that leaves writes its counters as a whole at the same time: either value will do. */
 __attribute__((no_sanitize("thread"))) static uint32_t state_of(const struct loom_counters *c)
 {
 	return (uint32_t)__atomic_load_n(&c->state, __ATOMIC_RELAXED);

@@ -8,24 +8,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <gpuloom/machine.h>
 
 #include "cli/doctor.h"
 #include "facts/environment.h"
+#include "lib/cpu_list.h"
+#include "lib/machine.h"
 
 /* Counts the numbers of a list such as "0-3,8". */
 static unsigned list_count(const char *list)
 {
-	unsigned n = 0;
-	for (char *end; *list; list = *end == ',' ? end + 1 : end) {
-		unsigned long from = strtoul(list, &end, 10), to = from;
-		if (end == list)
-			break;
-		if (*end == '-')
-			to = strtoul(end + 1, &end, 10);
-		n += to >= from ? (unsigned)(to - from + 1) : 0;
-	}
-	return n;
+	cpu_set_t set[8]; /* 8192 CPUs */
+	return loom__cpu_list(list, set, sizeof(set)) ? 0 : (unsigned)CPU_COUNT_S(sizeof(set), set);
 }
 
 /* Counts the first hardware thread of each core. */

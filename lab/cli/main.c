@@ -2,7 +2,6 @@
 /* gpuloom: dispatches commands, one row each; reserves stdout for data. */
 #include <errno.h>
 #include <fcntl.h>
-#include <gpuloom/fd.h>
 #include <gpuloom/gpuloom.h>
 #include <limits.h>
 #include <signal.h>
@@ -13,6 +12,7 @@
 #include "cli/options.h"
 #include "facts/must.h"
 #include "facts/write.h"
+#include "lib/fd.h"
 
 static const struct command {
 	const struct loom__usage *usage;

@@ -8,9 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <gpuloom/machine.h>
 
 #include "facts/environment.h"
+#include "lib/machine.h"
 
 static double seconds_of(const struct timeval *t)
 {

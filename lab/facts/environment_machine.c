@@ -12,10 +12,10 @@
 #include <cpuid.h>
 #endif
 
-#include <gpuloom/machine.h>
 
 #include "facts/environment.h"
 #include "facts/must.h"
+#include "lib/machine.h"
 
 #define CPU "/sys/devices/system/cpu/"
 

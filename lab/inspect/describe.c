@@ -179,11 +179,10 @@ void loom__describe_text(const struct loom_plugin *p, const char *path, int by_p
 	const char *section = loom__kind_section(p->kind), *name = loom__plugin_short(p);
 	add(out,
 	    "%s.%s %s\n  %s\n\n  kind      %s\n  licence   %s\n"
-	    "  ABI       %u.%u, %s interface %u, for gpuloom ABI %u.%u or later\n"
+	    "  ABI       %u\n"
 	    "  file      %s\n  runs on   %s\n",
-	    section, name, p->version, p->summary, section, p->license, (unsigned)LOOM_ABI_MAJOR(p->abi),
-	    (unsigned)LOOM_ABI_MINOR(p->abi), section, p->kind_abi, (unsigned)LOOM_ABI_MAJOR(p->min_host_abi),
-	    (unsigned)LOOM_ABI_MINOR(p->min_host_abi), path, where_it_runs(p));
+	    section, name, p->version, p->summary, section, p->license, (unsigned)p->abi, path,
+	    where_it_runs(p));
 	if (gpu_source(p))
 		add(out, "  source    %s\n", gpu_source(p));
 	const char *of[8];
@@ -287,14 +286,6 @@ static void put(cJSON *object, const char *key, const char *text)
 	loom__text_free(&shown);
 }
 
-static void put_abi(cJSON *object, const char *key, uint32_t abi)
-{
-	struct loom__text t = {0};
-	loom__text_add(&t, "%u.%u", (unsigned)LOOM_ABI_MAJOR(abi), (unsigned)LOOM_ABI_MINOR(abi));
-	put(object, key, loom__must_text(&t));
-	loom__text_free(&t);
-}
-
 cJSON *loom__describe_row_json(const struct loom_opt *o)
 {
 	cJSON *j = cJSON_CreateObject();
@@ -352,9 +343,7 @@ char *loom__describe_json(const struct loom_plugin *p, const char *path, int by_
 	put(j, "license", p->license);
 	put(j, "summary", p->summary);
 	put(j, "path", path);
-	put_abi(j, "abi", p->abi);
-	put_abi(j, "min_host_abi", p->min_host_abi);
-	loom__json_add_number(j, "kind_abi", p->kind_abi);
+	loom__json_add_number(j, "abi", p->abi);
 	put_device_code(j, p);
 	put_conf(j, p, by_path ? path : loom__plugin_short(p));
 	cJSON *options = loom__json_add_array(j, "options");

@@ -99,7 +99,6 @@ void loom__link_close(struct loom__link *l);
 
 /* Blocking. Returns 0, or -1 and errno; ECONNRESET at the end. */
 int loom__frame_send(int fd, uint32_t kind, uint32_t value, const void *data, uint64_t bytes);
-int loom__read_all(int fd, void *to, uint64_t bytes);
 
 /* listener.c: accepts ranks of other hosts. A new connection must send its rank and the job's token within a time
  * limit. */

@@ -86,7 +86,7 @@ void loom__link_close(struct loom__link *l)
 
 /* ---- blocking -------------------------------------------------------------------------------------- */
 
-static int write_all(int fd, const void *from, uint64_t bytes)
+static int send_all(int fd, const void *from, uint64_t bytes)
 {
 	const char *at = from;
 	while (bytes) {
@@ -101,25 +101,8 @@ static int write_all(int fd, const void *from, uint64_t bytes)
 	return 0;
 }
 
-int loom__read_all(int fd, void *to, uint64_t bytes)
-{
-	char *at = to;
-	while (bytes) {
-		ssize_t n = recv(fd, at, bytes, 0);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n == 0)
-			errno = ECONNRESET;
-		if (n <= 0)
-			return -1;
-		at += n;
-		bytes -= (uint64_t)n;
-	}
-	return 0;
-}
-
 int loom__frame_send(int fd, uint32_t kind, uint32_t value, const void *data, uint64_t bytes)
 {
 	struct loom__frame_head f = {.kind = kind, .value = value, .bytes = bytes};
-	return write_all(fd, &f, sizeof(f)) || (bytes && write_all(fd, data, bytes)) ? -1 : 0;
+	return send_all(fd, &f, sizeof(f)) || (bytes && send_all(fd, data, bytes)) ? -1 : 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rank's side: start as a child of this command or on its own, exchanges, end. */
 #include <errno.h>
-#include <gpuloom/machine.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "ranks/boot.h"
+#include "lib/machine.h"
 
 static int allgather(void *self, const void *mine, void *all, size_t bytes, struct loom_error *err)
 {

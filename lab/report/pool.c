@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/hash.h"
+
+
 struct loom__pool_block {
 	struct loom__pool_block *before;
 	char bytes[] __attribute__((aligned(16)));
@@ -36,10 +39,7 @@ void loom__pool_free(struct loom__pool *p)
 
 static size_t *slot_of(const struct loom__names *names, const char *name)
 {
-	uint64_t hash =
-	    0xcbf29ce484222325u; /* FNV-1a */
-	for (const char *s = name; *s; s++)
-		hash = (hash ^ (unsigned char)*s) * 0x100000001b3u;
+	uint64_t hash = loom__fnv1a(LOOM__FNV1A, name, strlen(name));
 	size_t at = (hash ^ hash >> 32) & (names->slots - 1);
 	while (names->slot[at] && strcmp(names->name[names->slot[at] - 1], name))
 		at = (at + 1) & (names->slots - 1);

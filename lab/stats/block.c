@@ -5,12 +5,13 @@
 
 #include <gpuloom/error.h>
 
+#include "lib/random.h"
+
+
+
 uint64_t loom__stats_random(struct loom__stats_rng *rng)
 {
-	uint64_t z = rng->state += UINT64_C(0x9e3779b97f4a7c15);
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
+	return loom__random(&rng->state);
 }
 
 uint64_t loom__stats_below(struct loom__stats_rng *rng, uint64_t n)

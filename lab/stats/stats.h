@@ -160,7 +160,7 @@ double loom__stats_detectable(const struct loom__stats_comparison *c, double alp
 
 /* ---- blocks (block.c) -------------------------------------------------------------------------*/
 
-/* splitmix64 (Steele, Lea and Flood 2014). Any seed is good. */
+/* lib/random.h. Any seed is good. */
 struct loom__stats_rng {
 	uint64_t state;
 };

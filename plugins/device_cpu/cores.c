@@ -2,7 +2,6 @@
 #include "cores.h"
 
 #include <errno.h>
-#include <gpuloom/fd.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -12,13 +11,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "../shared/child/cores_list.h"
+#include "lib/cpu_list.h"
+#include "lib/fd.h"
+
+
 
 /* ---- sets ----------------------------------------------------------------------------------- */
 
 int cores_parse(const char *text, struct cores_set *set)
 {
-	return cores_list(text, set->part, sizeof(set->part)) || !cores_weight(set) ? -1 : 0;
+	return loom__cpu_list(text, set->part, sizeof(set->part)) || !cores_weight(set) ? -1 : 0;
 }
 
 void cores_print(const struct cores_set *set, char *text, size_t size)

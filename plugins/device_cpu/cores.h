@@ -4,9 +4,11 @@
 #ifndef GPULOOM_CPU_CORES_H
 #define GPULOOM_CPU_CORES_H
 
-#include <gpuloom/machine.h>
 #include <gpuloom/plugin.h>
 #include <sched.h>
+
+#include "lib/machine.h"
+
 
 enum { CORES_MOST = 8192 }; /* what Linux can be built for */
 

@@ -2,12 +2,14 @@
 #include "gate.h"
 
 #include <errno.h>
-#include <gpuloom/fd.h>
 #include <limits.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+
+#include "lib/fd.h"
+
 
 int gate_open(struct gate *g, int process)
 {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "device_cpu.h"
+#include "lib/align.h"
 
 /* As long as those may take who need not be woken for a sample: less than what it costs to wake the others. */
 #define HURRY_NS 5000
@@ -86,7 +87,7 @@ static struct launch *launch_make(struct device *d, const struct loom_launch *wh
 	l->late = LOOM_HAS(what, flags) && what->flags & LOOM_LAUNCH_LATE && d->lanes == 1 &&
 		  d->options->isolation == ISOLATION_THREAD;
 	for (int kind = 0; what->local_bytes && kind < LOOM_KINDS; kind++)
-		l->local_bytes += (what->local_bytes[kind] + 63) & ~(uint64_t)63;
+		l->local_bytes += loom__align(what->local_bytes[kind], 64);
 	l->worker = host->alloc(host, l->workers * sizeof(*l->worker));
 	l->lane = host->alloc(host, (size_t)l->workers * l->lanes * sizeof(*l->lane));
 	l->view = host->alloc(host, (what->segments + 1u) * sizeof(*l->view));

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "../shared/hostmem/hostmem.h"
+#include "lib/align.h"
 
 int device_mem_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_memory *memory,
 		     struct loom_error *err)
@@ -79,12 +80,12 @@ int views_remap(struct launch *l)
 	uint64_t room = (LOOM_MAX_DEVICES + 1) * (uint64_t)STEP;
 	for (uint32_t i = 1; i < what->segments; i++)
 		if (first_in_memory(what, i) == i)
-			room += hostmem_align(what->segment[i].memory->bytes, STEP);
+			room += loom__align(what->segment[i].memory->bytes, STEP);
 	char *region =
 	    mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (region == MAP_FAILED)
 		return errno;
-	char *at = (char *)hostmem_align((uint64_t)(uintptr_t)region, STEP) +
+	char *at = (char *)loom__align((uint64_t)(uintptr_t)region, STEP) +
 		   (uint64_t)what->device * STEP;
 	uint64_t page = hostmem_page();
 	for (uint32_t i = 1; i < what->segments; i++) {
@@ -94,7 +95,7 @@ int views_remap(struct launch *l)
 			l->view[i] = l->view[first] - what->segment[first].offset + s->offset;
 			continue;
 		}
-		uint64_t bytes = hostmem_align(s->memory->bytes, page);
+		uint64_t bytes = loom__align(s->memory->bytes, page);
 		if (s->memory->host && mprotect(s->memory->host, bytes, PROT_NONE) != 0)
 			return errno;
 		l->view[i] = NULL;
@@ -106,7 +107,7 @@ int views_remap(struct launch *l)
 		if (p == MAP_FAILED)
 			return errno;
 		l->view[i] = at + s->offset;
-		at += hostmem_align(bytes, STEP);
+		at += loom__align(bytes, STEP);
 	}
 	return 0;
 }

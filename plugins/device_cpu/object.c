@@ -4,7 +4,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <gpuloom/dev/ir.h>
-#include <gpuloom/fd.h>
 #include <gpuloom/workload.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 
 #include "../shared/compose/compose.h"
 #include "device_cpu.h"
+#include "lib/fd.h"
 
 /* The loader maps what the headers say, and crashes where the file ends before. */
 static int is_whole(const struct loom_program_ir *ir)

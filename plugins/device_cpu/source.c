@@ -8,15 +8,15 @@
 #include "../shared/compose/hostcc.h"
 #include "device_cpu.h"
 
-static void write_program(const struct loom_program *program, struct text *text)
+static void write_program(const struct loom_program *program, struct loom__text *text)
 {
-	text_add(text, "#include <gpuloom/dev/dev.h>\n"
+	loom__text_add(text, "#include <gpuloom/dev/dev.h>\n"
 		       "#include <gpuloom/sched.h>\n"
 		       "#include <gpuloom/workload.h>\n");
 	compose_sources(program, text);
 	for (uint32_t tag = 0; tag < program->tasks; tag++)
 		if (!program->task[tag].fn && !compose_is_ir(program, tag))
-			text_add(text, "loom_task_fn *const loom_task_%u = %s;\n", tag, program->task[tag].name);
+			loom__text_add(text, "loom_task_fn *const loom_task_%u = %s;\n", tag, program->task[tag].name);
 }
 
 static int find_tasks(struct device *d, void *so, const struct loom_program *program, struct program *p,
@@ -38,12 +38,12 @@ static int find_tasks(struct device *d, void *so, const struct loom_program *pro
 int source_build(struct device *d, const struct loom_program *program, struct program *p,
 		 struct loom_error *err)
 {
-	struct text text = {.host = d->host};
+	struct loom__text text = {0};
 	void *so;
 	write_program(program, &text);
 	struct hostcc_want want = {.who = d->name, .what = "task functions", .text = text.at};
 	int rc = text.failed ? LOOM_FAIL(d->host, err, LOOM_ENOMEM, "%s: out of memory", d->name) :
 			       hostcc_load(d->host, &want, &so, err);
-	text_free(&text);
+	loom__text_free(&text);
 	return rc ? rc : find_tasks(d, so, program, p, err);
 }

@@ -3,10 +3,13 @@
 #include <string.h>
 #include <time.h>
 
-#include "../shared/mix.h"
 #include "device_cpu.h"
 
 #include <gpuloom/term.h>
+
+#include "lib/align.h"
+#include "lib/random.h"
+
 
 static void *at(const struct launch *l, loom_ref ref)
 {
@@ -64,7 +67,7 @@ static void fill(struct launch *l, struct worker *w, struct loom_ctx *c, uint32_
 		c->own[kind] = c->registry[kind] ? at(l, c->registry[kind][id]) : NULL;
 		if (what->local_bytes && what->local_bytes[kind]) {
 			c->local[kind] = local;
-			local += (what->local_bytes[kind] + 63) & ~(uint64_t)63;
+			local += loom__align(what->local_bytes[kind], 64);
 		}
 	}
 }
@@ -84,7 +87,7 @@ void contexts_fill(struct launch *l)
 /* Never 0, where xorshift would stay. */
 static uint64_t seed(const struct loom_ctx *c, uint64_t run, uint32_t sample)
 {
-	uint64_t x = mix64(mix64(mix64(run) + sample) + c->worker);
+	uint64_t x = loom__mix64(loom__mix64(loom__mix64(run) + sample) + c->worker);
 	return x ? x : 1;
 }
 

@@ -282,11 +282,11 @@ int cuda_compiler_options(const struct rtc *compiler, int linked, const char **o
 	return n;
 }
 
-static void identify(const struct gpu *d, struct text *key)
+static void identify(const struct gpu *d, struct loom__text *key)
 {
-	text_add(key, " -arch=%s", d->arch);
+	loom__text_add(key, " -arch=%s", d->arch);
 	for (size_t i = 0; i < COUNT(flags); i++)
-		text_add(key, " %s", flags[i]);
+		loom__text_add(key, " %s", flags[i]);
 }
 
 /* Per thread, with as many blocks resident as were promised: the hardware gives them in eights. */

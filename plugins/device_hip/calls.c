@@ -250,11 +250,11 @@ const struct rtc_kind hip_compiler = {
 
 static const char *const flags[] = {HIP_COMPILER_FLAGS};
 
-static void identify(const struct gpu *d, struct text *key)
+static void identify(const struct gpu *d, struct loom__text *key)
 {
-	text_add(key, " --offload-arch=%s", d->arch);
+	loom__text_add(key, " --offload-arch=%s", d->arch);
 	for (size_t i = 0; i < COUNT(flags); i++)
-		text_add(key, " %s", flags[i]);
+		loom__text_add(key, " %s", flags[i]);
 }
 
 static int compile(struct gpu *d, const struct gpu_program *program, struct cached *out, struct loom_error *err)

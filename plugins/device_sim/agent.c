@@ -21,7 +21,7 @@ static int add(struct sim_crew *c, const char *name, uint64_t (*step)(void *arg,
 	struct loom_agent *a = calloc(1, sizeof(*a));
 	if (!a)
 		return LOOM_ENOMEM;
-	*a = (struct loom_agent){.at = {.is_agent = 1, .seat = HEAP_NO_SEAT, .crew = c},
+	*a = (struct loom_agent){.at = {.is_agent = 1, .seat = HEAP_NO_SLOT, .crew = c},
 				 .step = step,
 				 .arg = arg,
 				 .name = name,

@@ -7,6 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "lib/align.h"
+
+
 /* Sanitizers must be told which stack is in use. */
 #if defined(__has_feature)
 #define FIBER_HAS(feature) __has_feature(feature)
@@ -105,7 +108,7 @@ static size_t page(void)
 int fiber_make(struct fiber *f, size_t bytes, void (*main)(void))
 {
 	if (!f->stack) {
-		bytes = (bytes + page() - 1) & ~(page() - 1);
+		bytes = loom__align(bytes, page());
 		char *at = mmap(NULL, page() + bytes, PROT_READ | PROT_WRITE,
 				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
 		if (at == MAP_FAILED)

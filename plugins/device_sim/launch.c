@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "device_sim.h"
+#include "lib/align.h"
 
 #define CTL_BYTES 4096u
 /* How long those are waited for who do not heed the stop word, in real time. */
@@ -57,7 +58,7 @@ static void fill(struct device *d, struct sim_worker *x, uint32_t worker)
 		c->registry[kind] = what->registry ? at(d, what->registry[kind]) : NULL;
 		c->own[kind] = c->registry[kind] ? at(d, c->registry[kind][id]) : NULL;
 		c->local[kind] = local;
-		local += what->local_bytes ? (what->local_bytes[kind] + 63) & ~63ull : 0;
+		local += what->local_bytes ? loom__align(what->local_bytes[kind], 64) : 0;
 	}
 }
 
@@ -104,7 +105,7 @@ static int make(struct device *d)
 	struct sim_member *m = &d->member;
 	uint64_t each = 0;
 	for (int kind = 0; what->local_bytes && kind < LOOM_KINDS; kind++)
-		each += (what->local_bytes[kind] + 63) & ~63ull;
+		each += loom__align(what->local_bytes[kind], 64);
 	m->workers = what->entry == LOOM_ENTRY_PROBE ? 1 : d->options->workers;
 	m->local_bytes = each * m->workers;
 	d->own_bytes = CTL_BYTES + m->local_bytes;

@@ -3,8 +3,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "../shared/mix.h"
 #include "world.h"
+#include "lib/random.h"
 
 /* Virtual time begins here in each sample: 0 means "never" to some. */
 #define BEGIN_NS 1000000000u
@@ -255,7 +255,7 @@ static void seat_worker(struct world *w, struct sim_worker *x, uint64_t seed)
 {
 	struct sim_member *m = x->device;
 	struct loom_ctx *c = &x->ctx;
-	uint64_t random = mix64(seed + c->worker);
+	uint64_t random = loom__mix64(seed + c->worker);
 	c->depth = c->turn = c->stop_seen = 0;
 	c->random = random ? random : 1;
 	memset(x->keep, 0, sizeof(x->keep));
@@ -283,9 +283,9 @@ static void seat_agents(struct world *w, struct sim_crew *c, uint32_t number)
 	c->ended = 0;
 	c->live.live = 0;
 	c->number = number;
-	w->places[number] = HEAP_NO_SEAT;
+	w->places[number] = HEAP_NO_SLOT;
 	for (struct loom_agent *a = c->agents; a; a = a->next) {
-		a->at.seat = HEAP_NO_SEAT;
+		a->at.seat = HEAP_NO_SLOT;
 		a->at.priority = (1ull << 33) + draw(w, 1u << 20);
 		if (!w->probing)
 			turns_enter(w, &a->at, BEGIN_NS);
@@ -310,7 +310,7 @@ static void seat_all(struct world *w, uint64_t seed)
 /* The same [run] seed makes the same choices in each sample, and a seed of the schedule all of them. */
 static uint64_t seed_of_sample(const struct world *w, uint64_t sample)
 {
-	return w->schedule == WORLD_TIME ? mix64(mix64(w->seed) + sample) : mix64(w->schedule_seed + sample);
+	return w->schedule == WORLD_TIME ? loom__mix64(loom__mix64(w->seed) + sample) : loom__mix64(w->schedule_seed + sample);
 }
 
 static void prepare(struct world *w, uint64_t sample)

@@ -65,7 +65,7 @@ int device_build(void *self, const struct loom_program *program, struct loom_err
 					.per_block = 1,
 					.blocks = 1,
 					.nesting = d->options->nesting};
-	struct text text;
+	struct loom__text text;
 	int code = refuse_threads(d, program, err);
 	if (!code)
 		code = compose_check_ir(d->host, d->name, program, 0, NULL, err);
@@ -82,6 +82,6 @@ int device_build(void *self, const struct loom_program *program, struct loom_err
 		d->world->work = code ? d->world->work : d->work;
 	}
 	pthread_mutex_unlock(&d->world->lock);
-	text_free(&text);
+	loom__text_free(&text);
 	return code;
 }

@@ -52,7 +52,7 @@ static uint64_t reach(const struct sim_crew *c)
 	const struct heap_entry *first = &c->live.at[0];
 	uint64_t at = ((const struct sim_turn *)first->what)->is_agent ? first->due : later(first->due, c->after_ns);
 	for (const struct loom_agent *a = c->agents; a; a = a->next)
-		if (a->at.seat != HEAP_NO_SEAT && c->live.at[a->at.seat].due < at)
+		if (a->at.seat != HEAP_NO_SLOT && c->live.at[a->at.seat].due < at)
 			at = c->live.at[a->at.seat].due;
 	return at;
 }
@@ -63,8 +63,8 @@ static void follow(struct world *w, struct sim_crew *c)
 	struct heap_entry x = {.due = w->distance ? reach(c) : c->live.at[0].due,
 			       .turn = c->live.at[0].turn,
 			       .what = c,
-			       .seat = &w->places[c->number]};
-	heap_rise(&w->live, *x.seat == HEAP_NO_SEAT ? w->live.live++ : *x.seat, x);
+			       .slot = &w->places[c->number]};
+	heap_rise(&w->live, *x.slot == HEAP_NO_SLOT ? w->live.live++ : *x.slot, x);
 	if (!w->playing)
 		return;
 	uint64_t limit = limit_of(w, x.due);
@@ -141,7 +141,7 @@ uint64_t turns_horizon(const struct world *w)
 
 void turns_enter(struct world *w, struct sim_turn *who, uint64_t due)
 {
-	struct heap_entry x = {.due = due, .turn = ++w->turn, .what = who, .seat = &who->seat};
+	struct heap_entry x = {.due = due, .turn = ++w->turn, .what = who, .slot = &who->seat};
 	if (w->schedule != WORLD_TIME) {
 		heap_put(&w->live, w->live.live++, x);
 		return;
@@ -162,7 +162,7 @@ void turns_quit(struct world *w, struct sim_turn *who)
 	struct heap_entry last = w->live.at[--w->live.live];
 	if (last.what != who)
 		heap_put(&w->live, at, last);
-	who->seat = HEAP_NO_SEAT;
+	who->seat = HEAP_NO_SLOT;
 }
 
 void turns_again(struct world *w, uint64_t due)
@@ -179,7 +179,7 @@ void turns_wake(struct world *w, struct loom_agent *a, uint64_t at_ns)
 	struct sim_crew *c = a->at.crew;
 	struct heap *q = w->schedule == WORLD_TIME ? &c->live : &w->live;
 	uint32_t at = a->at.seat;
-	if (at == HEAP_NO_SEAT) {
+	if (at == HEAP_NO_SLOT) {
 		turns_enter(w, &a->at, at_ns);
 	} else if (at_ns < q->at[at].due) {
 		q->at[at].turn = ++w->turn;

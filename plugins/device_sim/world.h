@@ -12,8 +12,8 @@
 #include <pthread.h>
 
 #include "../shared/compose/sim.h"
-#include "../shared/heap.h"
 #include "fiber.h"
+#include "lib/heap.h"
 
 #define WORLD_KEEP 512
 #define WORLD_WATCHES 4
@@ -21,7 +21,7 @@
 /* Who is to go on at a time: a worker or an agent. */
 struct sim_turn {
 	uint64_t priority; /* schedule = random: see world_play() */
-	uint32_t seat;	   /* in its queue; HEAP_NO_SEAT: an agent that sleeps */
+	uint32_t seat;	   /* in its queue; HEAP_NO_SLOT: an agent that sleeps */
 	uint32_t is_agent;
 	struct sim_crew *crew; /* its own */
 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Doors: where the path waits for requests. */
 #include <errno.h>
-#include <gpuloom/fd.h>
 #include <limits.h>
 #include <poll.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include <sys/prctl.h>
 
 #include "service.h"
+#include "lib/fd.h"
 
 static int stopped(const struct service *s)
 {

@@ -6,13 +6,13 @@
  * which belong to this process. Their CPU time is the path's as much as that of our threads. */
 #include <dirent.h>
 #include <errno.h>
-#include <gpuloom/fd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "service.h"
+#include "lib/fd.h"
 
 #ifdef SSR_URING
 #include <liburing.h>

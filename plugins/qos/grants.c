@@ -3,7 +3,6 @@
  * looked at once. A request then only indexes. */
 #include <errno.h>
 #include <fcntl.h>
-#include <gpuloom/fd.h>
 #include <linux/userfaultfd.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -11,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "service.h"
+#include "lib/fd.h"
 
 #ifndef UFFD_USER_MODE_ONLY
 #define UFFD_USER_MODE_ONLY 1

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../shared/child/cores_list.h"
 #include "service.h"
+#include "lib/cpu_list.h"
 
 enum { TO_ONE = 0, TO_IDLE, AWAY };
 
@@ -40,7 +40,7 @@ static uint64_t named(const struct steer *p, const struct loom_qos_load *load)
 	uint64_t bits = 0;
 	if (!p->opts->cores || !*p->opts->cores)
 		return 1ull << (load->vectors - 1);
-	cores_list(p->opts->cores, &set, sizeof(set));
+	loom__cpu_list(p->opts->cores, &set, sizeof(set));
 	for (uint32_t v = 0; v < load->vectors; v++)
 		if (CPU_ISSET(load->core[v], &set))
 			bits |= 1ull << v;

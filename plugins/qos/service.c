@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "service.h"
+#include "lib/align.h"
 
 int qos_create(struct qos *q, const struct loom_host *host, const char *name, struct loom_error *err)
 {
@@ -159,20 +160,15 @@ int qos_grants(void *self, const struct loom_grant *grant, uint32_t n, struct lo
 
 /* ---- memory --------------------------------------------------------------------------------------- */
 
-static uint64_t lines(uint64_t bytes)
-{
-	return (bytes + 63) & ~63ull;
-}
-
 /* head, bits, told words, then slots and answers of each worker. Fills in the shared block and what the host keeps of it,
  * if there is one. */
 static uint64_t lay_out(struct service *s, struct ssr_head *h)
 {
 	uint64_t bits = sizeof(struct ssr_head);
-	uint64_t told = bits + lines((s->workers / 64 + 1) * sizeof(uint64_t));
+	uint64_t told = bits + loom__align((s->workers / 64 + 1) * sizeof(uint64_t), 64);
 	/* Who compares them wants them side by side; the workers of a CPU want them on lines of their own. */
 	uint64_t step = s->plain ? sizeof(uint32_t) : 64;
-	uint64_t at = told + lines(s->workers * step);
+	uint64_t at = told + loom__align(s->workers * step, 64);
 	if (h) {
 		s->head = h;
 		s->bits = (uint64_t *)((char *)h + bits);
@@ -187,7 +183,7 @@ static uint64_t lay_out(struct service *s, struct ssr_head *h)
 			from->slot = (struct ssr_slot *)((char *)h + at);
 			from->answer = (uint64_t *)((char *)h + answers);
 		}
-		at = answers + lines(from->slots * sizeof(uint64_t));
+		at = answers + loom__align(from->slots * sizeof(uint64_t), 64);
 	}
 	return at;
 }

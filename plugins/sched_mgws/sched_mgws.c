@@ -5,7 +5,7 @@
 
 #include "sched_mgws.dev.h"
 #include "../shared/sched/schedulers.h"
-#include "../shared/host_mark.h"
+#include "lib/host_mark.h"
 
 _Static_assert(sizeof(struct mgws_queue) % 64 == 0, "the ring starts on a line");
 _Static_assert(sizeof(struct mgws_global) % 64 == 0, "so do the lists");

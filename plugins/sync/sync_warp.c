@@ -8,6 +8,9 @@
 
 #include <string.h>
 
+#include "lib/align.h"
+
+
 struct warp_opts {
 	uint64_t pause;
 };
@@ -26,7 +29,7 @@ SYNC_CREATE("sync_warp", warp_opts, s->setting[WAVE_PAUSE_NS] = (uint32_t)o->pau
  * any worker of its consumers' device. */
 static uint64_t lay_out_flags(const struct sync *s, const struct loom_layout *layout, struct sync_head *head)
 {
-	uint64_t at = (sizeof(struct sync_tally) + WAVE_LINE_BYTES - 1) & ~(uint64_t)(WAVE_LINE_BYTES - 1);
+	uint64_t at = loom__align(sizeof(struct sync_tally), WAVE_LINE_BYTES);
 	for (uint32_t i = 0; i < s->channels; i++) {
 		const struct loom_device_shape *to = &layout->device[s->channel[i].to];
 		uint32_t lines = (s->channel[i].slots + WAVE_LINE - 1) / WAVE_LINE;

@@ -2,13 +2,14 @@
 /* sync_wic: consumers are interrupted by a page fault and resumed with the data on the page. Host half. */
 #include <errno.h>
 #include <fcntl.h>
-#include <gpuloom/fd.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "../shared/sync/wave.dev.h"
 #include "wic.h"
+#include "lib/align.h"
+#include "lib/fd.h"
 
 static const char *const mode_choices[] = {"copy", "in_place", NULL};
 static const char *const activate_choices[] = {"producer", "monitor", NULL};
@@ -39,14 +40,6 @@ static const struct loom_opt rows[] = {
 	LOOM_OPT(struct wic_opts, notify, LOOM_OPT_ENUM, "poll", LISTEN_HELP, .choices = listen_choices),
 	{.name = NULL},
 };
-
-static uint32_t power_of_two(uint32_t n)
-{
-	uint32_t p = 1;
-	while (p < n)
-		p *= 2;
-	return p;
-}
 
 /* What need() made for a layout: it may be asked again. */
 static void drop_layout(struct wic *w)
@@ -128,7 +121,7 @@ static int create(const struct loom_host *host, const void *opts, void **self, s
 
 static uint64_t line(uint64_t at)
 {
-	return (at + 63) & ~63ull;
+	return loom__align(at, 64);
 }
 
 static uint32_t item_pages(const struct loom_channel *k)
@@ -208,7 +201,7 @@ static uint64_t room_for(const struct wic *w, uint32_t device)
 /* Companions and shards as far as there is room; then as many pages as are needed. */
 static int choose_pages(struct wic *w, struct loom_error *err)
 {
-	uint64_t most = power_of_two(w->o->pages), want = 0;
+	uint64_t most = loom__power_of_two(w->o->pages), want = 0;
 	w->sides = w->o->companions ? w->o->companions : WIC_SIDES_MAX;
 	w->pages = 1;
 	for (uint32_t d = 0; d < w->devices; d++) {
@@ -236,7 +229,7 @@ static int choose_pages(struct wic *w, struct loom_error *err)
 static uint32_t auto_shards(const struct wic *w, uint32_t workers)
 {
 	struct rlimit files = {.rlim_cur = 1024};
-	uint32_t want = power_of_two((workers + WIC_SHARD_WORKERS - 1) / WIC_SHARD_WORKERS);
+	uint32_t want = (uint32_t)loom__power_of_two((workers + WIC_SHARD_WORKERS - 1) / WIC_SHARD_WORKERS);
 	(void)getrlimit(RLIMIT_NOFILE, &files);
 	uint64_t each = w->devices > 2 ? 2ull * w->devices * (w->devices - 1) : 4ull * w->devices;
 	while (want > 1 && (want > WIC_SHARDS_MAX || each * want > files.rlim_cur))

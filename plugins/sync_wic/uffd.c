@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <gpuloom/fd.h>
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "lib/fd.h"
+
 
 #ifndef UFFD_USER_MODE_ONLY
 #define UFFD_USER_MODE_ONLY 1

@@ -3,13 +3,13 @@
  * UFFDIO_CONTINUE act on the space that opened the descriptor, from whichever process they are called; so each device
  * sends its descriptors through a socket pair that the host made before any fork. */
 #include <errno.h>
-#include <gpuloom/fd.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "wic.h"
+#include "lib/fd.h"
 
 #define FDS_PER_MAIL 64u
 

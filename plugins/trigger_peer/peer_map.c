@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "peer_map.h"
-#include "../shared/host_mark.h"
+#include "lib/host_mark.h"
 #include "../shared/segment_count.h"
 
 #include <gpuloom/device.h>

@@ -498,7 +498,9 @@ requests() {
 }
 
 litmus() {
-	if $litmus -I"$(dirname "$0")/../../core/include" -o "$tmp/litmus" "$(dirname "$0")/../gpu/litmus.cu" >"$tmp/out" 2>&1; then
+	top=$(dirname "$0")/../..
+	if $litmus -I"$top/core/include" -I"$top/plugins/device_cuda/include" -I"$top/plugins/device_hip/include" \
+		-o "$tmp/litmus" "$top/tests/gpu/litmus.cu" >"$tmp/out" 2>&1; then
 		if "$tmp/litmus"; then
 			passed=$((passed + 1))
 		else

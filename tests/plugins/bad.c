@@ -67,9 +67,8 @@ static BAD_UNUSED const struct loom_device_code good_code = {.size = sizeof(good
 
 /* The identity alone, as fields of struct loom_plugin; what is given later wins. */
 #define GOOD_HEAD(name_)                                                                           \
-	.magic = LOOM_PLUGIN_MAGIC, .abi = LOOM_ABI_CURRENT, .size = sizeof(struct loom_plugin),   \
-	.kind = LOOM_TERM, .kind_abi = LOOM_KIND_ABI_TERM, .min_host_abi = LOOM_ABI(1, 0),         \
-	.name = name_, .version = "1.0.0", .license = "Apache-2.0", .summary = "broken on purpose"
+	.magic = LOOM_PLUGIN_MAGIC, .abi = LOOM_ABI, .size = sizeof(struct loom_plugin),   \
+	.kind = LOOM_TERM, .name = name_, .version = "1.0.0", .license = "Apache-2.0", .summary = "broken on purpose"
 #define BAD_ENTRY(...)                                                                             \
 	const struct loom_plugin *loom_plugin_entry(void)                                          \
 	{                                                                                          \
@@ -78,9 +77,8 @@ static BAD_UNUSED const struct loom_device_code good_code = {.size = sizeof(good
 	}
 /* The same for the manifest. */
 #define GOOD_MANIFEST(name_)                                                                       \
-	.magic = LOOM_PLUGIN_MAGIC, .abi = LOOM_ABI_CURRENT, .kind = LOOM_TERM,                    \
-	.kind_abi = LOOM_KIND_ABI_TERM, .min_host_abi = LOOM_ABI(1, 0), .name = name_,             \
-	.version = "1.0.0", .license = "Apache-2.0", .summary = "broken on purpose"
+	.magic = LOOM_PLUGIN_MAGIC, .abi = LOOM_ABI, .kind = LOOM_TERM,                    \
+	.name = name_, .version = "1.0.0", .license = "Apache-2.0", .summary = "broken on purpose"
 #define BAD_NOTE(...)                                                                              \
 	__attribute__((used, section(LOOM_NOTE_SECTION),                                           \
 		       aligned(4))) static const struct loom_note bad_note = {                     \
@@ -213,9 +211,6 @@ BAD_DEFINE("term_hang", GOOD_PARTS)
 #elif defined BAD_kind /* Of a kind that does not exist. */
 BAD_ENTRY(GOOD_HEAD("term_kind"), GOOD_PARTS, .kind = 77)
 
-#elif defined BAD_kind_abi /* Another version of its kind's interface. */
-BAD_ENTRY(GOOD_HEAD("term_kind_abi"), GOOD_PARTS, .kind_abi = 33)
-
 #elif defined BAD_lie /* Its manifest and its descriptor do not agree. */
 BAD_NOTE(GOOD_MANIFEST("term_lie"), .version = "9.9.9");
 BAD_ENTRY(GOOD_HEAD("term_lie"), GOOD_PARTS)
@@ -229,17 +224,13 @@ WHEN_LOADED
 	abort();
 }
 
-BAD_NOTE(GOOD_MANIFEST("term_major"), .abi = LOOM_ABI(7, 0));
-BAD_ENTRY(GOOD_HEAD("term_major"), GOOD_PARTS, .abi = LOOM_ABI(7, 0))
+BAD_NOTE(GOOD_MANIFEST("term_major"), .abi = 7);
+BAD_ENTRY(GOOD_HEAD("term_major"), GOOD_PARTS, .abi = 7)
 
 #elif defined BAD_major_late /* Another major ABI, found out only when its code has run. */
-BAD_ENTRY(GOOD_HEAD("term_major_late"), GOOD_PARTS, .abi = LOOM_ABI(7, 0))
+BAD_ENTRY(GOOD_HEAD("term_major_late"), GOOD_PARTS, .abi = 7)
 
-#elif defined BAD_min_host /* Needs a later core. */
-BAD_NOTE(GOOD_MANIFEST("term_min_host"), .min_host_abi = LOOM_ABI(1, 42));
-BAD_ENTRY(GOOD_HEAD("term_min_host"), GOOD_PARTS, .min_host_abi = LOOM_ABI(1, 42))
-
-#elif defined BAD_minor /* Made for a later minor ABI: longer tables. Not broken: it must be accepted. */
+#elif defined BAD_longer /* Made for a later core of this ABI: a longer descriptor. Not broken: it must be accepted. */
 static void leave(int number)
 {
 	(void)number;
@@ -257,10 +248,10 @@ WHEN_LOADED
 static const struct {
 	struct loom_plugin plugin;
 	void *later[4];
-} self = {.plugin = {GOOD_HEAD("term_minor"), GOOD_PARTS, .abi = LOOM_ABI(1, 9),
+} self = {.plugin = {GOOD_HEAD("term_longer"), GOOD_PARTS,
 		     .size = sizeof(self)}};
 
-BAD_NOTE(GOOD_MANIFEST("term_minor"), .abi = LOOM_ABI(1, 9));
+BAD_NOTE(GOOD_MANIFEST("term_longer"));
 
 const struct loom_plugin *loom_plugin_entry(void)
 {

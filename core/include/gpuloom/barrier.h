@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Barriers: workers of a scope meet (the sync study). Nobody leaves a round of a scope before all of its workers have
- * come to it, and what was written before is seen after. A scope's rounds follow each other; the rounds of different
- * scopes have nothing to do with each other. */
+/* Barriers. No worker leaves a round of a scope before all workers of the scope have arrived, and what they wrote before is
+ * visible after. A scope's rounds follow each other; rounds of different scopes are independent. */
 #ifndef GPULOOM_BARRIER_H
 #define GPULOOM_BARRIER_H
 
@@ -13,7 +12,7 @@
 extern "C" {
 #endif
 
-/* X(NAME, value, who meets) */
+/* X(NAME, value, name in messages): which workers synchronise */
 #define LOOM_SCOPE_MAP(X)                                                                          \
 	X(WORKER, 0, "worker")  /* the lanes of a worker */                                        \
 	X(DEVICE, 1, "device")  /* the workers of a device */                                      \
@@ -27,7 +26,7 @@ enum loom_scope {
 	LOOM_SCOPES
 };
 
-/* Where a workload's workers meet (struct loom_workload_ops, `barrier_scopes`): its barrier finds it in loom_layout. */
+/* The scopes that a workload uses (struct loom_workload_ops, `barrier_scopes`): its barrier finds them in loom_layout. */
 struct loom_barrier_scopes {
 	uint32_t scopes;       /* as 1u << LOOM_SCOPE_STACK */
 	uint32_t drops;        /* 1: workers may leave a scope for good */
@@ -37,44 +36,37 @@ struct loom_barrier_scopes {
 #define LOOM_GROUPINGS 4
 #define LOOM_NO_GROUP (~0u)
 
-/* Which scopes a plug-in has: `caps` of its descriptor. 0: worker, device and stack. The core refuses a workload that
- * meets at another, and one that drops where LOOM_CAP_BARRIER_DROP is not set. */
+/* Which scopes a plug-in has: `caps` of its descriptor. 0: worker, device and stack. The core rejects a workload that
+ * uses another one, and one that drops where LOOM_CAP_BARRIER_DROP is not set. */
 #define LOOM_CAP_BARRIER(scope) (1ull << (scope))
 #define LOOM_CAP_BARRIER_DROP (1ull << 32)
 #define LOOM_CAP_BARRIER_DEFAULT 7ull
 
 struct loom_barrier_ops {
 	LOOM_POLICY_OPS
-	/* As in struct loom_sched_ops: what is constant in this stack's device code. NULL: nothing. */
-	int (*constants)(void *self, const struct loom_layout *layout, char *text, size_t room,
-			 struct loom_error *err);
-	/* As the workload's, before it, where several ranks meet at the scope of the job: posts what tells them. The core
-	 * refuses that where no trigger is selected. NULL: nothing. */
-	int (*wire)(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
-		    const struct loom_trigger *trigger, struct loom_error *err);
 };
 
 /* Device half. All ops are collective over the lanes of a worker, and give all lanes the same. Where devices are non-coherent
- * (loom_layout), a word that several devices look at has one writer.
+ * (loom_layout), a word that several devices poll has one writer.
  *
  * Errors: LOOM_EINTR when the run was stopped; LOOM_EDIED when it was stopped because a device of the scope has died;
  * LOOM_ENOTSUP for a scope that the plug-in does not have. After one of them the scope is of no use in this sample. */
 struct loom_barrier_dev {
 	size_t size;
-	/* Comes, and waits until all have come. 0 or an error. */
+	/* Arrives, and waits until all have arrived. 0 or an error. */
 	int (*wait)(struct loom_ctx *c, enum loom_scope scope);
-	/* Comes and does not wait: what was written before is on its way. test() or await() must end the round before
-	 * the worker comes to the next one of this scope. 0 or an error. */
+	/* Arrives and does not wait. test() or await() must end the round before the worker arrives at the next one of this
+	 * scope. 0 or an error. */
 	int (*arrive)(struct loom_ctx *c, enum loom_scope scope);
-	/* After arrive(): 0 when all have come, LOOM_EAGAIN when not yet, or an error. After 0 the round is over. */
+	/* After arrive(): 0 when all have arrived, LOOM_EAGAIN when not yet, or an error. After 0 the round is over. */
 	int (*test)(struct loom_ctx *c, enum loom_scope scope);
-	/* After arrive(): waits until all have come, at most `timeout_ns`; 0: as long as the run lasts. 0, an error, or
+	/* After arrive(): waits until all have arrived, at most `timeout_ns`; 0: as long as the run lasts. 0, an error, or
 	 * LOOM_ETIMEDOUT, after which test() and await() may be called again for the same round. */
 	int (*await)(struct loom_ctx *c, enum loom_scope scope, uint64_t timeout_ns);
-	/* How many workers of the scope have not come to the caller's last round, and the first of them: *worker, left
-	 * alone when there is none. For messages: the answer may be old when it is given. */
+	/* How many workers of the scope have not arrived at the caller's last round, and the first of them: *worker,
+	 * unchanged when there is none. For messages: the answer may be out of date. */
 	uint32_t (*missing)(struct loom_ctx *c, enum loom_scope scope, uint32_t *worker);
-	/* Comes, does not wait, and never comes again: from the next round on the scope, device, stack or group, has one
+	/* Arrives for the last time and does not wait: from the next round on the scope, device, stack or group, has one
 	 * worker less. Between rounds. 0 or an error; LOOM_ENOTSUP without `drops`. NULL: no LOOM_CAP_BARRIER_DROP. */
 	int (*drop)(struct loom_ctx *c, enum loom_scope scope);
 };

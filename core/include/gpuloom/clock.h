@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Virtual time, for plug-ins that do something beside the workers of simulated devices.
+/* Virtual time, for plug-ins that act beside the workers of simulated devices.
  *
  * Where time is real such a plug-in has a thread. Where layout->clock is set it has an agent instead: a function that is
  * called at times of that clock. Workers and agents run one at a time, in the order of their times. So an agent needs no lock
- * and no atomics; it must not wait. It costs no virtual time: it says itself when it is done, by the times that it asks for. */
+ * and no atomics; it must not wait. It costs no virtual time: the times that it returns say how long it takes. */
 #ifndef GPULOOM_CLOCK_H
 #define GPULOOM_CLOCK_H
 
@@ -16,14 +16,14 @@ extern "C" {
 #define LOOM_NEVER UINT64_MAX
 struct loom_agent; /* the device's own */
 
-/* Gives the time at which it wants to be called next, LOOM_NEVER to be woken. */
+/* Returns the time of its next call; LOOM_NEVER: when it is woken. */
 typedef uint64_t (*loom_agent_step)(void *arg, uint64_t now_ns);
-/* Who provides it: a device, through its op time(). All times are in ns of the virtual clock. */
+/* Provided by a device, through its op clock(). All times are in ns of the virtual clock. */
 struct loom_clock {
 	size_t size;
-	/* Inside step(): when it is. Between samples: when the last one ended. Each sample begins anew, at the same time. */
+	/* Inside step(): the current time. Between samples: the end of the last one. All samples start at the same time. */
 	uint64_t (*now_ns)(const struct loom_clock *t);
-	/* Between samples. step() is called at the begin of each, and whenever the agent is due. `name` must stay. LOOM_ENOMEM. */
+	/* Between samples. step() is called at the start of each, and whenever the agent is due. `name` must stay. LOOM_ENOMEM. */
 	int (*start)(const struct loom_clock *t, const char *name, loom_agent_step step, void *arg, struct loom_agent **agent);
 	/* Between samples. NULL is legal. */
 	void (*stop)(const struct loom_clock *t, struct loom_agent *agent);
@@ -33,7 +33,7 @@ struct loom_clock {
 	 * per agent; the last call holds. LOOM_EFULL: too many agents of this stack watch. */
 	int (*watch)(const struct loom_clock *t, struct loom_agent *agent, const void *from, uint64_t bytes, uint64_t after_ns);
 	/* As start(), but between the ranks. It alone wakes agents of other ranks, by its time plus `distance_ns` or later, so ranks
-	 * may be played apart by as much. Theirs may wake it at any time. */
+	 * may run ahead of each other by as much. Their agents may wake it at any time. */
 	int (*start_between)(const struct loom_clock *t, const char *name, loom_agent_step step, void *arg, uint64_t distance_ns,
 			     struct loom_agent **agent);
 };

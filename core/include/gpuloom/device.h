@@ -74,7 +74,7 @@ struct loom_program {
 	uint32_t tasks;
 	uint32_t traced; /* 1: every launch will have a trace; 0: none will */
 	const char *constants; /* #define lines for device code; NULL: none */
-	uint64_t local_bytes;  /* private memory per worker that scheduler, detector and trigger will ask for */
+	uint64_t local_bytes;  /* private memory per worker that scheduler, detector and trigger will need */
 	const struct loom_program_source *source;
 	uint32_t sources;
 	uint32_t irs;
@@ -91,7 +91,7 @@ enum loom_entry {
  * these in the device's process. */
 struct loom_attachment {
 	void *self;
-	uint32_t kind; /* whose blocks `space` shows: enum loom_kind */
+	uint32_t kind; /* the kind of the policy that `space` shows the blocks of: enum loom_kind */
 	uint32_t reserved;
 	/* Before the first worker starts; may start threads. An error ends the launch. */
 	int (*attach)(void *self, const struct loom_space *space, struct loom_error *err);
@@ -132,7 +132,7 @@ struct loom_launch {
 	loom_ref counters; /* struct loom_counters, one per worker of the stack */
 	loom_ref initial;  /* struct loom_task[]; 0: none */
 	loom_ref probe;    /* struct loom_probe, for LOOM_ENTRY_PROBE */
-	const loom_ref *global;           /* [LOOM_KINDS]; 0: the policy asked for none */
+	const loom_ref *global;           /* [LOOM_KINDS]; 0: the policy needs none */
 	const loom_ref *on_device;        /* [LOOM_KINDS], this device's */
 	const loom_ref *registry;         /* [LOOM_KINDS]: loom_ref[workers], this device's replica */
 	const uint64_t *local_bytes;      /* [LOOM_KINDS] per worker; zeroed before every sample */
@@ -141,7 +141,7 @@ struct loom_launch {
 	uint32_t reserved2;
 	loom_ref trace;       /* struct loom_trace, one per worker of the stack; 0: no trace is wanted */
 	uint64_t trace_bytes; /* from one worker's to the next */
-	const struct loom_chain *chain; /* NULL: workload or trigger know no kernels' ends */
+	const struct loom_chain *chain; /* NULL: workload or trigger do not support ends of kernels */
 };
 
 /* Bits of loom_plugin.caps for devices. */
@@ -194,28 +194,28 @@ struct loom_device_ops {
 		       uint64_t bytes, struct loom_error *err);
 	int (*copy_out)(void *self, const struct loom_memory *memory, uint64_t offset, void *to,
 			uint64_t bytes, struct loom_error *err);
-	/* Says what this machine offers such devices, and how to get what is missing. Needs no instance. */
+	/* Reports what this machine offers such devices, and how to get what is missing. Needs no instance. */
 	void (*doctor)(const struct loom_host *host, struct loom_doctor *out);
 	/* From any thread and from signal handlers: ends the wait() in progress early, or the next one if none is in
 	 * progress. NULL: another thread's stop request is seen when a wait() has reached its timeout_ns. */
 	void (*wake)(void *self);
-	/* Between go() and the end of a sample: out[i] is what worker i of this device is state, enum loom_worker_state.
-	 * NULL: the workers' counters tell. */
+	/* Between go() and the end of a sample: out[i] is the state of worker i of this device, enum loom_worker_state.
+	 * NULL: the workers' counters are used. */
 	int (*states)(void *self, uint32_t *out, uint32_t workers);
 	/* After a sample that failed, while the launch is there: what in a conf repeats exactly that sample, to `text`. How
-	 * many characters; 0: nothing does. NULL: the same. */
+	 * many characters; 0: nothing repeats it. NULL: the same. */
 	int (*repeat)(void *self, char *text, size_t size);
 	/* The clock of a device whose time is virtual: one for all devices of a stack, and for all ranks with the same
 	 * host->job. Valid until destroy(). NULL: the host's. */
 	const struct loom_clock *(*clock)(void *self);
-	/* For processes that have devices of their own on this host: what they open a memory of mem_alloc by. It lives on
-	 * where it is open, whatever its maker frees. NULL: no others reach this device's memory. */
+	/* Exports a handle by which other processes of this host open mem_alloc() memory. It stays valid where it is open, even
+	 * after its maker has freed it. NULL: no other process reaches this device's memory. */
 	int (*mem_key)(void *self, const struct loom_memory *memory, struct loom_memory_key *key, struct loom_error *err);
-	/* Another process's memory: where it begins for workers here, who may load, store and add as in their own.
+	/* Another process's memory: its address for workers here, which may load, store and add as in their own.
 	 * LOOM_EUNAVAIL with the reason where they cannot. mem_close with the same address. */
 	int (*mem_open)(void *self, const struct loom_memory_key *key, uint64_t *at, struct loom_error *err);
 	void (*mem_close)(void *self, uint64_t at);
-	/* An alarm for the uint64_t at `offset` in a segment of this device's memory. LOOM_ENOTSUP with the reason; NULL: this
+	/* An interrupt for the uint64_t at `offset` in a segment of this device's memory. LOOM_ENOTSUP with the reason; NULL: this
 	 * device has no interrupts of this kind. */
 	int (*interrupt)(void *self, const struct loom_segment *segment, uint64_t offset, struct loom_interrupt **interrupt,
 		     struct loom_error *err);

@@ -103,12 +103,12 @@ struct loom_stack_params {
 LOOM_EXPORT int loom_stack_open(struct loom_config *cfg, const struct loom_stack_params *params,
 				struct loom_stack **stack, struct loom_error *err);
 /* Ends the workers, within a second or two, and frees what the stack holds; a run in progress is stopped first. In a fork
- * of the process that opened it: frees private memory, nothing else. NULL is legal. Where a task does not return though it was told to, its thread cannot be ended: the memory of the stack then
- * stays for good, and so must what the task uses. */
+ * of the process that opened it: frees private memory, nothing else. NULL is legal. Where a task does not return after
+ * a stop, its thread cannot be ended: the memory of the stack then stays allocated, and what the task uses must stay too. */
 LOOM_EXPORT void loom_stack_close(struct loom_stack *stack);
 
 /* ---- task functions and memory: between runs. After the first run they end the workers that wait, so the next run
- *      starts new ones, and compiles the functions of the stack anew. LOOM_EBUSY: a run is in progress, or its workers
+ *      starts new ones, and compiles the functions of the stack again. LOOM_EBUSY: a run is in progress, or its workers
  *      are still there. LOOM_ENOMEM. */
 
 /* Registers a task function for the CPU devices and gives its tag. `name` is copied. With process isolation the function
@@ -156,15 +156,15 @@ LOOM_EXPORT int loom_stack_submit(struct loom_stack *stack, const struct loom_ta
  *
  * LOOM_ETIMEDOUT, LOOM_EINTR: the deadline or loom_stack_stop() ended it; what its tasks did is done, the others are
  * dropped. LOOM_EWRONG: tasks were lost, or the workload's answer is wrong. LOOM_EDIED: a device's process or kernel.
- * LOOM_EBUSY: workers of an earlier run, which ended like that, are still there because a task does not look at
+ * LOOM_EBUSY: workers of an earlier run, which ended like that, are still there because a task does not poll
  * loom_stopped(): nothing was touched, and a run after they have left will do. Or what a task or plug-in failed with.
  * After any error the stack can run again, unless err->text says to close it. */
 LOOM_EXPORT int loom_stack_run(struct loom_stack *stack, struct loom_result **result,
 			       struct loom_error *err);
 
-/* loom_stack_run() in two halves, for submitted tasks: start returns when the workers have been told to begin, wait
+/* loom_stack_run() in two halves, for submitted tasks: start returns when the workers have been started, wait
  * when they are done, or after timeout_ns with LOOM_EAGAIN: wait again. Between them the stack may be waited for,
- * stopped, submitted to for the next run, and closed. [run] timeout counts from the start, and is looked at by wait
+ * stopped, submitted to for the next run, and closed. [run] timeout counts from the start, and is checked by wait
  * alone. Figures are from start on, the time in which workers wake up included. LOOM_EINVAL: the conf selects a
  * workload, or (wait) nothing was started. */
 LOOM_EXPORT int loom_stack_start(struct loom_stack *stack, struct loom_error *err);
@@ -172,7 +172,7 @@ LOOM_EXPORT int loom_stack_wait(struct loom_stack *stack, uint64_t timeout_ns, s
 				struct loom_error *err);
 
 /* Asks the run in progress to end with LOOM_EINTR. Submitted tasks: now, that is when the tasks that are being run
- * return or look at loom_stopped(). A workload: once = after the current sample, again = now. Without a run in
+ * return or poll loom_stopped(). A workload: once = after the current sample, again = now. Without a run in
  * progress nothing happens. Any thread, and signal handlers, as long as the stack is not closed. */
 LOOM_EXPORT void loom_stack_stop(struct loom_stack *stack);
 

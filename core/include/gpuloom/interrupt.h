@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of a device whose workers run: a thread of the host sleeps until they have raised a word in its memory, or copies there. */
+/* Interrupts of devices: a thread of the host sleeps until running workers have raised a word in the device's memory, or copies
+ * to and from that memory. */
 #ifndef GPULOOM_INTERRUPT_H
 #define GPULOOM_INTERRUPT_H
 
@@ -18,8 +19,8 @@ struct loom_interrupt {
 	/* From any thread, while no worker runs: ends the wait() in progress and all that follow, by raising the word. */
 	void (*wake)(struct loom_interrupt *interrupt);
 	void (*close)(struct loom_interrupt *interrupt); /* NULL is legal */
-	/* Begins to copy to the device, `offset` bytes behind the word, or from there: the other pointer is NULL. What is named
-	 * stays as it is until flush() has waited for all copies. Who learns of that from the caller sees them. */
+	/* Starts a copy to the device, `offset` bytes behind the word, or from there: the other pointer is NULL. The named
+	 * memory must not change until flush() has waited for all copies. A thread that the caller then notifies sees them. */
 	int (*copy)(struct loom_interrupt *interrupt, uint64_t offset, void *to, const void *from, uint64_t bytes, struct loom_error *err);
 	int (*flush)(struct loom_interrupt *interrupt, struct loom_error *err);
 };

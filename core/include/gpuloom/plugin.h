@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every plug-in author needs: the descriptor, option rows, and the host table.
+/* What every plug-in author needs: options, the host table, device code, the descriptor, and what policies share.
  *
- * A plug-in is a shared object that exports one symbol, loom_plugin_entry(), made by
- * LOOM_PLUGIN_DEFINE. It links to nothing of gpuloom: the core hands it a `struct loom_host`. The
- * vtable of each kind is in a header of its own (device.h, transport.h, sched.h, ...). */
+ * A plug-in is a shared object that exports one symbol, loom_plugin_entry(), made by LOOM_PLUGIN_DEFINE. It links to nothing
+ * of gpuloom: the core hands it a `struct loom_host`. `gpuloom new-plugin KIND NAME` writes a small one that works. What to
+ * read, by what you write:
+ *
+ *   a program that embeds gpuloom   gpuloom.h and error.h; task.h and dev/dev.h for its task functions
+ *   a workload                      this file; workload.h, task.h; the first three groups of dev/dev.h; barrier.h, sync.h,
+ *                                   trigger.h or qos.h for the kind whose ops its workers call
+ *   a policy                        this file; the header of its kind, task.h; dev/ctx.h and dev/dev.h; interrupt.h and
+ *                                   clock.h if it has host threads beside GPUs or simulated devices
+ *   a device or a transport         this file; device.h, transport.h; dev/ctx.h, dev/gpu.h and dev/probe.h
+ *
+ * Each table of ops starts with its size, so that later headers can append to it. */
 #ifndef GPULOOM_PLUGIN_H
 #define GPULOOM_PLUGIN_H
 
@@ -15,36 +24,28 @@ extern "C" {
 #endif
 
 #define LOOM_PLUGIN_MAGIC 0x4d4f4f4cu /* "LOOM", little-endian */
-#define LOOM_ABI(major, minor) ((uint32_t)(major) << 16 | (uint32_t)(minor))
-#define LOOM_ABI_MAJOR(abi) ((abi) >> 16)
-#define LOOM_ABI_MINOR(abi) ((abi) & 0xffffu)
-#define LOOM_ABI_CURRENT LOOM_ABI(1, 0)
+/* The interface of this header and of those of all kinds. It rises when a table or struct changes in a way that its size
+ * cannot tell: what is only appended is known by LOOM_HAS(). A plug-in runs with cores of the same number. */
+#define LOOM_ABI 1u
 
-/* The kinds of plug-in: X(enum name, short name for files, name of the conf section, kind ABI).
- * A kind's ABI rises when one of its vtables changes in a way that a size cannot tell. */
+/* The kinds of plug-in: X(enum name, short name for files, name of the conf section). */
 #define LOOM_KIND_MAP(X)                                                                           \
-	X(DEVICE, device, device, 1)                                                               \
-	X(TRANSPORT, transport, transport, 1)                                                      \
-	X(SCHED, sched, scheduler, 2)                                                              \
-	X(TERM, term, termination, 2)                                                              \
-	X(SYNC, sync, sync, 1)                                                                     \
-	X(BARRIER, barrier, barrier, 1)                                                            \
-	X(TRIGGER, trigger, trigger, 2)                                                            \
-	X(QOS, qos, qos, 2)                                                                        \
-	X(WORKLOAD, workload, workload, 2)
+	X(DEVICE, device, device)                                                                  \
+	X(TRANSPORT, transport, transport)                                                         \
+	X(SCHED, sched, scheduler)                                                                 \
+	X(TERM, term, termination)                                                                 \
+	X(SYNC, sync, sync)                                                                        \
+	X(BARRIER, barrier, barrier)                                                               \
+	X(TRIGGER, trigger, trigger)                                                               \
+	X(QOS, qos, qos)                                                                           \
+	X(WORKLOAD, workload, workload)
 
 enum loom_kind {
 	LOOM_KIND_NONE = 0,
-#define LOOM_KIND_ENUM(NAME, file, section, abi) LOOM_##NAME,
+#define LOOM_KIND_ENUM(NAME, file, section) LOOM_##NAME,
 	LOOM_KIND_MAP(LOOM_KIND_ENUM)
 #undef LOOM_KIND_ENUM
 	LOOM_KINDS /* one past the last */
-};
-enum {
-#define LOOM_KIND_ABI_ENUM(NAME, file, section, abi) LOOM_KIND_ABI_##NAME = abi,
-	LOOM_KIND_MAP(LOOM_KIND_ABI_ENUM)
-#undef LOOM_KIND_ABI_ENUM
-	LOOM_KIND_ABI_END_
 };
 
 /* 1 when the table, as its author compiled it, reaches as far as `op` and sets it. */
@@ -53,8 +54,8 @@ enum {
 	 (ops)->op)
 
 /* For a struct that is hashed, compared or exchanged as bytes: between these two, one with padding does not compile. Padding
- * of a struct that is copied by value holds whatever the stack held. Structs of device code, which lie in shared blocks,
- * have none either (tests/check-headers.sh). */
+ * of a struct that is copied by value is not initialised. Structs of device code, which are in shared blocks, have none
+ * either (tests/check-headers.sh). */
 #define LOOM_EXACT_BEGIN _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic error \"-Wpadded\"")
 #define LOOM_EXACT_END _Pragma("GCC diagnostic pop")
 
@@ -95,7 +96,7 @@ enum {
 struct loom_opt {
 	const char *name;           /* lower case with underscores; NULL ends the table */
 	const char *dflt;           /* default as a user would write it; NULL with REQUIRED */
-	const char *help;           /* one or two sentences, says the unit and what values mean */
+	const char *help;           /* one or two sentences, with the unit and the meaning of values */
 	const char *const *choices; /* ENUM only: NULL-terminated */
 	const char *section;        /* NULL: the plug-in's own; else one that plug-ins of this kind share, see below */
 	double min, max;            /* both 0: no bounds beyond those of the type */
@@ -142,7 +143,7 @@ struct loom_host {
 	/* One line for stderr or the embedder's callback, without newline. */
 	void (*log)(const struct loom_host *host, int level, const char *who, const char *fmt, ...)
 		LOOM_PRINTF(4, 5);
-	/* Fills *err (may be NULL) with one sentence and returns `code`. */
+	/* Fills *err (may be NULL) with one message and returns `code`. */
 	int (*fail)(const struct loom_host *host, struct loom_error *err, int code, const char *file,
 		    int line, const char *fmt, ...) LOOM_PRINTF(6, 7);
 	/* Zeroed memory, or NULL; free with `free`. Aligned to 64 bytes. */
@@ -168,7 +169,7 @@ struct loom_host {
 	 * any op from create() to a launch. */
 	void (*choice)(const struct loom_host *host, const char *name, const char *text);
 	/* By verify() of a workload where it may take seconds, some times a second or more often: `done`, from 0 to 1, of the
-	 * check is over. Users are told. Not 0: the check is to end, with this code: LOOM_EINTR, the run was asked to stop;
+	 * check is over. Users see it. Not 0: the check is to end, with this code: LOOM_EINTR, the run was stopped;
 	 * LOOM_ETIMEDOUT, its time is over ([run] time_limit). */
 	int (*progress)(const struct loom_host *host, double done, struct loom_error *err);
 };
@@ -232,7 +233,7 @@ enum {
 	extern const char symbol[] __attribute__((visibility("hidden")));                          \
 	extern const char symbol##_end[] __attribute__((visibility("hidden")))
 /* LOOM_DEVICE_CODE(symbol, cpu_table, "a.dev.h", LOOM_CODE_FILE("b.dev.h") LOOM_CODE_FILE("a.dev.h"), fields...): a table
- * over these files' texts, which follow each other. A compiler's message then names the file and the line in it. */
+ * over these files' texts, which follow each other. Messages of compilers then name the file and the line in it. */
 #define LOOM_DEVICE_CODE(symbol, table, name, files, ...)                                          \
 	LOOM_EMBED_TEXT(symbol##_text, files);                                                     \
 	static const struct loom_device_code symbol = {.size = sizeof(symbol), .cpu = &(table), .source_name = name, \
@@ -243,10 +244,9 @@ enum {
 
 struct loom_known_leak;
 struct loom_plugin {
-	uint32_t magic, abi;
+	uint32_t magic, abi; /* LOOM_PLUGIN_MAGIC, LOOM_ABI */
 	size_t size;
-	uint16_t kind, kind_abi;
-	uint32_t min_host_abi;
+	uint32_t kind, reserved;
 	const char *name; /* with the short prefix of its kind: "term_counter" in term_counter.so */
 	const char *version;
 	const char *license; /* SPDX expression */
@@ -260,7 +260,7 @@ struct loom_plugin {
 	 * sentence. Called for every conf before anything is opened, also for `gpuloom config check` and all cells of a sweep,
 	 * so it reads `opts` alone: no device, no file, no rank. NULL: they always fit. */
 	int (*check)(const struct loom_host *host, const void *opts, struct loom_error *err);
-	/* For `gpuloom validate`, which prints each that it meets: what libraries of the plug-in do not free. The last one
+	/* For `gpuloom validate`, which prints each that it finds: what libraries of the plug-in do not free. The last one
 	 * has no library. NULL: they free all. */
 	const struct loom_known_leak *known_leaks;
 };
@@ -279,9 +279,7 @@ LOOM_EXPORT const struct loom_plugin *loom_plugin_entry(void);
 
 /* The same identity as an ELF note, so that `gpuloom list` need not run the plug-in's code. */
 struct loom_manifest {
-	uint32_t magic, abi;
-	uint16_t kind, kind_abi;
-	uint32_t min_host_abi;
+	uint32_t magic, abi, kind;
 	char name[40], version[24], license[32], summary[160];
 };
 struct loom_note {
@@ -302,17 +300,14 @@ struct loom_note {
 		.desc_size = sizeof(struct loom_manifest),                                         \
 		.type = LOOM_NOTE_TYPE,                                                            \
 		.owner = "gpuloom",                                                                \
-		.manifest = {LOOM_PLUGIN_MAGIC, LOOM_ABI_CURRENT, LOOM_##KIND,                     \
-			     LOOM_KIND_ABI_##KIND, LOOM_ABI(1, 0), NAME, VERSION, LICENSE,         \
+		.manifest = {LOOM_PLUGIN_MAGIC, LOOM_ABI, LOOM_##KIND, NAME, VERSION, LICENSE,     \
 			     SUMMARY}};                                                            \
 	const struct loom_plugin *loom_plugin_entry(void)                                          \
 	{                                                                                          \
 		static const struct loom_plugin self = {.magic = LOOM_PLUGIN_MAGIC,                \
-							.abi = LOOM_ABI_CURRENT,                   \
+							.abi = LOOM_ABI,                           \
 							.size = sizeof(struct loom_plugin),        \
 							.kind = LOOM_##KIND,                       \
-							.kind_abi = LOOM_KIND_ABI_##KIND,          \
-							.min_host_abi = LOOM_ABI(1, 0),            \
 							.name = NAME,                              \
 							.version = VERSION,                        \
 							.license = LICENSE,                        \
@@ -332,7 +327,7 @@ struct loom_device_shape {
 	uint32_t workers, lanes;
 	int32_t numa_node;       /* -1: none or not known */
 	uint64_t local_bytes;    /* most private memory per worker, e.g. a GPU's shared memory */
-	uint32_t kind;           /* LOOM_ON_CPU ... : who may run a task of that affinity */
+	uint32_t kind;           /* LOOM_ON_CPU ... : which tasks it may run, by affinity */
 	uint32_t flags;          /* LOOM_SHAPE_* */
 	/* For a device that has no kernel launches, such as a CPU: what a launch and its end are made to cost, as a
 	 * model. 0: nothing. */
@@ -348,7 +343,7 @@ enum {
 	/* Its clock is virtual: what its wait() calls the end of a sample is how long the sample took. */
 	LOOM_SHAPE_IS_VIRTUAL = 4,
 	/* Set by the core, from the first sample on: another rank's device is the same hardware, which runs the kernels of
-	 * processes in turns. Whatever waits for that rank takes a turn each time: milliseconds. */
+	 * processes in turns. Each wait for that rank takes a turn: milliseconds. */
 	LOOM_SHAPE_TIME_SLICED = 8,
 };
 
@@ -363,7 +358,7 @@ struct loom_layout {
 	uint64_t initial_tasks; /* 0 while need() runs before the workload is prepared */
 	uint64_t seed;          /* [run] seed: the same seed gives the same choices */
 	/* 1: between devices only loads and stores are atomic, so no word may be changed by two devices. A policy
-	 * that needs such a word refuses in need(). */
+	 * that needs such a word fails in need(). */
 	uint32_t noncoherent;
 	/* 1: workers reach the memory of other ranks by the trigger's rma() alone. 0: by loads, stores and atomics of the
 	 * scope of all. Of ranks that share tasks. */
@@ -376,12 +371,12 @@ struct loom_layout {
 	 * here. Workers and devices of the others, in sum, are known once the device code is composed. */
 	uint32_t rank, ranks, remote_workers, remote_devices;
 	const struct loom_barrier_scopes *barrier_scopes; /* of the workload: barrier.h. NULL: none */
-	/* What workload and barrier say that they need of the trigger; all 0 before they are asked. NULL: they are not. */
+	/* What workload and barrier need of the trigger; all 0 before their need(). NULL: not known. */
 	const struct loom_net_need *net;
 	uint32_t reaches; /* 1: the selected trigger has reach(), so that workers may do without posts */
 };
 
-/* Where a block lies. */
+/* Where a block is. */
 enum loom_place {
 	LOOM_PLACE_ANY = 0, /* where the transport puts memory of its owner */
 	LOOM_PLACE_HOST,    /* in host memory: the host reads or writes it while workers run */
@@ -402,7 +397,7 @@ struct loom_net_need {
 	uint32_t slots, arrivals; /* the highest completion slot and arrival word, and 1 more */
 };
 
-/* Bytes a policy wants; the core makes them through the transport, zeroed and 64-byte aligned. */
+/* Bytes that a policy needs; the core makes them through the transport, zeroed and 64-byte aligned. */
 struct loom_need {
 	size_t size;
 	uint64_t global; /* one block for the stack */
@@ -456,11 +451,11 @@ struct loom_space {
 
 /* What other processes of this host open a device's memory by: bytes that they are given as they are. */
 struct loom_memory_key {
-	char maker[16]; /* whose: "cuda"; "": no key */
+	char maker[16]; /* the device's kind: "cuda"; "": no key */
 	unsigned char bytes[112];
 };
 
-/* Where the host sees each segment that a loom_ref may name: for host threads and networks. Index 0 is
+/* The host's address of each segment that a loom_ref may name: for host threads and networks. Index 0 is
  * unused; at[i] is NULL where the host cannot reach the memory while workers run. */
 struct loom_segments {
 	size_t size;
@@ -492,13 +487,24 @@ struct loom_segments {
  *
  *   create   makes an instance from filled options (valid until destroy). Mandatory.
  *   destroy  NULL is legal. Called after the workers are gone. Mandatory.
- *   need     says how much memory the policy wants. Mandatory.
+ *   need     the memory that the policy needs. Mandatory.
  *   init     puts the blocks into their starting state; before every sample, workers parked. Mandatory.
- *   collect  reads statistics after a sample and adds metrics. NULL: none. A non-zero return with
- *            LOOM_EWRONG says that an invariant did not hold: the sample is wrong.
+ *   collect  reads statistics after a sample and adds metrics. NULL: none. LOOM_EWRONG: an
+ *            invariant did not hold, and the sample is wrong.
  *   start    before workers are launched, all memory in place: begins host threads (monitors, progress
  *            engines), which then run beside the workers and the ops above. NULL: none.
- *   stop     after the workers are gone: ends those threads. Follows every successful start(). */
+ *   stop     after the workers are gone: ends those threads. Follows every successful start().
+ *   constants  writes what is constant under the options as #define lines, NUL-terminated, in front of the device code
+ *            of a program for GPUs. Once, before programs are composed. NULL: nothing is constant.
+ *   explain  puts into *err what a worker's failure (loom_worker_fail: code, info) means and what to do about it; returns
+ *            `code`, or 0 when the failure is not this policy's. NULL: the core words it.
+ *   wire     posts network operations for the sample to come: after every init(), before the workers start. Of workloads,
+ *            and, before these, of barriers whose scope is all ranks. Not NULL: the conf must select a trigger, a barrier's
+ *            for that scope alone.
+ *   connect  where ranks share tasks (loom_layout.ranks): remote[r] are this policy's blocks in rank r; that of this rank is
+ *            empty. Of schedulers and detectors: these then serve the workers of all ranks. Once, on all ranks, after
+ *            start() and before workers are launched: it may allgather. `remote` is valid until destroy(). NULL: it
+ *            serves this rank alone, and a conf that shares tasks is rejected. */
 #define LOOM_POLICY_OPS                                                                            \
 	size_t size;                                                                               \
 	int (*create)(const struct loom_host *host, const void *opts, void **self,                 \
@@ -512,8 +518,17 @@ struct loom_segments {
 		       struct loom_report *report, struct loom_error *err);                        \
 	int (*start)(void *self, const struct loom_layout *layout, const struct loom_view *view,   \
 		     const struct loom_segments *segments, struct loom_error *err);                \
-	void (*stop)(void *self);
+	void (*stop)(void *self);                                                                  \
+	int (*constants)(void *self, const struct loom_layout *layout, char *text, size_t room,    \
+			 struct loom_error *err);                                                  \
+	int (*explain)(void *self, uint32_t worker, int code, uint64_t info,                       \
+		       struct loom_error *err);                                                    \
+	int (*wire)(void *self, const struct loom_layout *layout, const struct loom_view *view,    \
+		    uint64_t global, const struct loom_trigger *trigger, struct loom_error *err);  \
+	int (*connect)(void *self, const struct loom_layout *layout,                               \
+		       const struct loom_remote_blocks *remote, struct loom_error *err);
 
+struct loom_trigger;
 struct loom_policy_ops {
 	LOOM_POLICY_OPS
 };

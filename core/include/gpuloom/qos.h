@@ -46,9 +46,9 @@ struct loom_request {
 	uint64_t offset, bytes;
 	uint64_t argument;
 };
-#define LOOM_REQUEST_BYTES_MAX (1ull << 30) /* more is refused with -E2BIG */
+#define LOOM_REQUEST_BYTES_MAX (1ull << 30) /* more is rejected with -E2BIG */
 
-/* Who requests: some of the workers. Their requests share one queue on the host. */
+/* Some of the workers, whose requests share one queue on the host. */
 struct loom_tenant {
 	char name[24];
 	uint32_t first, count; /* workers; no worker has two tenants */
@@ -69,7 +69,7 @@ enum loom_grant_kind {
 struct loom_grant {
 	uint32_t tenant;
 	uint32_t kind;   /* enum loom_grant_kind */
-	loom_ref at;     /* BUFFER, DEMAND, HEAP: in memory that the host sees; with `device` bytes from the begin of a block */
+	loom_ref at;     /* BUFFER, DEMAND, HEAP: in memory that the host sees; with `device` bytes from the start of a block */
 	uint64_t bytes;
 	int fd;          /* FILE, SOCKET, PROCESS: stays the workload's, open while workers run */
 	uint32_t access; /* FILE: LOOM_READ | LOOM_WRITE */
@@ -96,7 +96,7 @@ enum loom_qos_order {
 enum loom_qos_notify {
 	LOOM_QOS_EVENTFD = 0,
 	LOOM_QOS_FUTEX,
-	LOOM_QOS_POLL,	    /* nobody interrupts */
+	LOOM_QOS_POLL,	    /* no interrupts */
 	LOOM_QOS_INTERRUPT, /* of GPUs: interrupt.h */
 	LOOM_QOS_HYBRID,    /* polls while requests come, and is interrupted when they come again */
 };
@@ -106,13 +106,13 @@ struct loom_qos_path {
 	uint32_t halves, notify, sched_class;
 	uint32_t files;    /* 0: io_uring, 1: pread and pwrite */
 	uint32_t mask;     /* 1: no interrupts while requests wait or are served */
-	uint32_t batch;    /* requests that are served between two looks at the policies */
+	uint32_t batch;    /* requests that are served between two calls of the policies */
 	uint64_t cores;    /* of the machine that may serve: bit n is core n; 0: all that we may use */
 	uint32_t order;    /* enum loom_qos_order */
 	uint32_t reserved;
 };
 
-/* What is known when a policy is asked. */
+/* The state of the queues at a call of a policy. */
 struct loom_qos_queue {
 	uint64_t waiting; /* posted and not yet served, as far as the bottom half has seen them */
 	uint64_t served;  /* so far */
@@ -142,10 +142,10 @@ struct loom_qos_moderation {
 	uint64_t window_ns;
 };
 
-/* Who is served next. */
+/* The tenant that is served next. */
 struct loom_qos_turn {
 	uint32_t tenant;
-	uint32_t requests; /* most; 0: nobody, until retry_ns */
+	uint32_t requests; /* most; 0: no tenant, until retry_ns */
 	uint64_t cpu_ns;   /* ends the turn early when this much CPU time is spent; 0: does not */
 	uint64_t retry_ns; /* CLOCK_MONOTONIC */
 	uint64_t slack_ns; /* how much later that may become */
@@ -168,7 +168,7 @@ struct loom_qos_ops {
 	 * start and stop of the others are called as well, for what is their own.
 	 *
 	 * lead    the pipeline, with the caller's own place in it. Before need().
-	 * tenants who will request. After lead(), before need(). The list is copied.
+	 * tenants the tenants. After lead(), before need(). The list is copied.
 	 * grants  what they may name. Before start(), memory in place. The list is copied. */
 	int (*lead)(void *self, const struct loom_qos_stage *stage, uint32_t n, struct loom_error *err);
 	int (*tenants)(void *self, const struct loom_layout *layout, const struct loom_tenant *tenant,

@@ -39,7 +39,7 @@ _Static_assert(sizeof(struct loom_task) == 64, "a task is one cache line");
 #endif
 
 /* What follows when several tasks have ended: each names it as its `join`, and the worker that ends
- * the last of them goes on with `next`, which counts as spawned. No worker ever waits. It lies in memory
+ * the last of them goes on with `next`, which counts as spawned. No worker ever waits. It is in memory
  * that all workers see, 64-byte aligned, and belongs to the program: `next` is copied before it runs, so
  * its task function may put the record to another use. */
 struct loom_join {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Termination detectors: when has all work been done? (MGWS thesis, 4.6 and 5.6) */
+/* Termination detectors: how workers learn that no task exists and none can come to exist (MGWS thesis, 4.6 and 5.6). */
 #ifndef GPULOOM_TERM_H
 #define GPULOOM_TERM_H
 
@@ -12,10 +12,6 @@ extern "C" {
 
 struct loom_term_ops {
 	LOOM_POLICY_OPS
-	/* As in struct loom_sched_ops: then done() is about the workers of all ranks. NULL: about those of this rank
-	 * alone, and a conf that shares tasks is refused. */
-	int (*connect)(void *self, const struct loom_layout *layout, const struct loom_remote_blocks *remote,
-		    struct loom_error *err);
 };
 
 /* Device half. Collective over lanes. The scheduler promises:
@@ -27,7 +23,7 @@ struct loom_term_dev {
 	size_t size;
 	void (*idle)(struct loom_ctx *c);
 	void (*busy)(struct loom_ctx *c);
-	/* Asked by an idle worker again and again. 1: no task exists or can come to exist. Once it is 1 for one
+	/* Polled by an idle worker. 1: no task exists or can come to exist. Once it is 1 for one
 	 * worker it becomes 1 for all. `stolen_out` counts the tasks that others took from this worker in this sample,
 	 * for detectors that vote in rounds (5.6.3). A detector that does not use `stolen_out` may define
 	 * LOOM_TERM_COUNTS in its device code; on GPUs it then gets 0, which saves the counting. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transports: where the memory lies that devices share (MGWS thesis, 4.7 and 5.3). */
+/* Transports: the memory that devices share (MGWS thesis, 4.7 and 5.3). */
 #ifndef GPULOOM_TRANSPORT_H
 #define GPULOOM_TRANSPORT_H
 
@@ -24,7 +24,7 @@ struct loom_segment_want {
 	uint64_t bytes; /* a multiple of 64 */
 	int32_t owner;  /* the device whose workers own it; -1: the stack as a whole */
 	/* LOOM_MEMORY_HOST: the host reads and writes it while workers run. LOOM_MEMORY_PRIVATE: only the owner's workers
-	 * use it, so it should lie in that device's own memory. */
+	 * use it, so it should be in that device's own memory. */
 	uint32_t flags;
 };
 
@@ -42,9 +42,9 @@ struct loom_transport_ops {
 	/* Unmaps and frees what one call of segments() gave. */
 	void (*release)(void *self, const struct loom_devices *devices, const struct loom_segment *segment,
 			uint32_t n);
-	/* Called first. 1: keep these devices apart (loom_layout.noncoherent) in any case. The core also keeps them apart
+	/* Called first. 1: treat these devices as non-coherent (loom_layout.noncoherent) in any case. The core also does so
 	 * where a device's link to the CPUs has no atomic read-modify-writes, and where additions get lost in its
-	 * probe; then it calls segments() anew. NULL: 0. */
+	 * probe; then it calls segments() again. NULL: 0. */
 	int (*noncoherent)(void *self, const struct loom_devices *devices);
 };
 

@@ -4,7 +4,7 @@
  * A fire counts towards a tag's counter. A post waits on one counter for one threshold; posts of a
  * counter run in the order of their thresholds, equal ones in the order of posting, also when the
  * counter jumps. Fire and post may come in either order (3.2). Counters are 64 bits wide and start
- * each sample at 0, with no posts: the workload's wire() posts anew. */
+ * each sample at 0, with no posts: the workload's wire() posts again. */
 #ifndef GPULOOM_TRIGGER_H
 #define GPULOOM_TRIGGER_H
 
@@ -88,16 +88,14 @@ struct loom_trigger_ops {
 	/* What post() would refuse at any time, for operations that are posted later: 0, or an error in its
 	 * words. Takes no place. NULL: post() alone tells. */
 	int (*check)(void *self, const struct loom_trigger_post *post, struct loom_error *err);
-	/* Where `bytes` of another rank's memory lie for the workers of this one, who may load and store there without a post,
+	/* The address of `bytes` of another rank's memory for the workers of this one, which may load and store there without a post,
 	 * by atomics of the scope of all: *at, in any address space of this rank's devices. LOOM_ENOTSUP: they do not reach it.
-	 * NULL: nobody's, but by rma(), if there is one. */
+	 * NULL: no memory of other ranks, except by rma(). */
 	int (*reach)(void *self, uint32_t rank, loom_ref ref, uint64_t bytes, uint64_t *at, struct loom_error *err);
 	/* After start(). NULL: no fire waits for the end of a kernel. */
 	void (*edge)(void *self, uint32_t device, struct loom_edge *out);
 	/* 1: buffers that operations send from and to may lie where the host does not reach. NULL: they may not. */
 	int (*anywhere)(void *self);
-	int (*constants)(void *self, const struct loom_layout *layout, char *text, size_t room,
-			 struct loom_error *err); /* as in struct loom_sched_ops */
 };
 
 /* The selected trigger, as the core hands it to a workload. */
@@ -115,7 +113,7 @@ struct loom_trigger {
 #define LOOM_RANKS_RMA
 #endif
 
-/* What a worker asks of another rank's memory. */
+/* An operation of a worker on another rank's memory. */
 struct loom_rma {
 	uint32_t op, rank; /* LOOM_NET_GET: `bytes` of it to `local`. LOOM_NET_ADD: adds `value` to the 64 bits there */
 	loom_ref remote, local;
@@ -149,8 +147,8 @@ struct loom_trigger_dev {
 	 * kept. For measurements. */
 	uint64_t (*arrived_at)(struct loom_ctx *c, uint32_t index);
 	/* By lane 0 of a worker where tasks are shared: atomic beside the CPUs there, after all that the worker did and
-	 * before what it does next. NULL: nobody asks. ADD gives what was there in *was; with NULL it returns at once, to be done later.
-	 * Without `ask` the worker has time to serve what other ranks ask, as a scheduler says between tasks. Without
+	 * before what it does next. NULL: not supported. ADD gives what was there in *was; with NULL it returns at once, to be done later.
+	 * Without `ask` the worker has time to serve requests of other ranks; a scheduler calls this between tasks. Without
 	 * `ask` but with `was` the worker leaves: it serves no more in this sample.
 	 * 0, LOOM_EINTR when the run was stopped, LOOM_EIO after it was failed. */
 	int (*rma)(struct loom_ctx *c, const struct loom_rma *ask, uint64_t *was);

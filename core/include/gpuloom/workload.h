@@ -37,40 +37,31 @@ struct loom_workload_ops {
 	 * list belongs to the workload. NULL: none. Not NULL: the conf must select a sync. */
 	int (*channels)(void *self, const struct loom_layout *layout, const struct loom_channel **channel,
 			uint32_t *n, struct loom_error *err);
-	/* Posts network operations for the sample to come: after every init(), before the workers
-	 * start. NULL: the workload uses no network. Not NULL: the conf must select a trigger. */
-	int (*wire)(void *self, const struct loom_layout *layout, const struct loom_view *view,
-		    loom_ref global, const struct loom_trigger *trigger, struct loom_error *err);
-	/* Which workers ask the host for services, for the selected qos plug-ins; once, after need(). The
+	/* Which workers request services of the host, for the selected qos plug-ins; once, after need(). The
 	 * list belongs to the workload. NULL: none. Not NULL: the conf must select a qos. */
 	int (*tenants)(void *self, const struct loom_layout *layout, const struct loom_tenant **tenant,
 		       uint32_t *n, struct loom_error *err);
 	/* What their requests may name: before every launch, memory in place. NULL: nothing. */
 	int (*grants)(void *self, const struct loom_layout *layout, const struct loom_view *view,
 		      loom_ref global, const struct loom_grant **grant, uint32_t *n, struct loom_error *err);
-	/* As in struct loom_sched_ops, for failures that the workload's tasks report. NULL: none. */
-	int (*explain)(void *self, uint32_t worker, int code, uint64_t info, struct loom_error *err);
 	/* While workers run, `stop` is set: wakes those that the workload itself let fall asleep. May be
-	 * called more than once. NULL: they look at `stop` by themselves. */
+	 * called more than once. NULL: they poll `stop`. */
 	void (*interrupt)(void *self);
-	/* As in struct loom_sched_ops: what is constant in this stack's device code. NULL: nothing. */
-	int (*constants)(void *self, const struct loom_layout *layout, char *text, size_t room,
-			 struct loom_error *err);
 	/* Kinds that the workers call beyond those that the ops above and tasks imply, as in
-	 * 1u << LOOM_BARRIER: a conf that selects none of a kind is refused before anything starts. */
+	 * 1u << LOOM_BARRIER: a conf that selects none of a kind is rejected before the run. */
 	uint32_t needs;
 	/* The unit of work, as the plural that is the name of a metric: "nodes". The core divides what verify() reports
 	 * under that name by the seconds: nodes_per_s leads the results, unless verify() reports that itself. "tasks":
-	 * the tasks that were run, which the core counts. NULL: nothing that a rate would tell. */
+	 * the tasks that were run, which the core counts. NULL: no rate. */
 	const char *work;
-	/* Where the workers meet (barrier.h): asked before device code is composed, when only `drops` matters and not all
+	/* The scopes of the barriers that workers use (barrier.h): called before device code is composed, when only `drops` matters and not all
 	 * workers are known, and after need(). It belongs to the workload. Not NULL: `needs` has LOOM_BARRIER. */
 	const struct loom_barrier_scopes *(*barrier_scopes)(void *self, const struct loom_layout *layout);
 	/* For devices that launch each step (struct loom_workload_dev) as a kernel of its own: how many steps a sample has,
 	 * and what must have arrived before step n begins: how much, at most LOOM_AWAITS_MOST. Both NULL: it has none. */
 	uint64_t (*steps)(void *self, const struct loom_layout *layout);
 	uint32_t (*awaits)(void *self, const struct loom_layout *layout, uint64_t n, struct loom_await *out);
-	/* What a program that embeds the stack asks for: the next sample sums the vectors of all ranks, or with root >= 0
+	/* For an embedding program: the next sample sums the vectors of all ranks, or with root >= 0
 	 * gives all that of rank `root`. init() reads the vector, verify() writes the result there. Of one rank nothing
 	 * follows. No vector and 0 floats: nothing any more, which never fails. NULL: a workload of another kind. */
 	int (*collective)(void *self, const struct loom_layout *layout, float *vector, uint64_t floats, int64_t root,

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <gpuloom/fd.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -14,6 +13,9 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "lib/fd.h"
+
 
 #ifndef P_PIDFD
 #define P_PIDFD 3

@@ -6,12 +6,12 @@
 #include <string.h>
 
 static const char *const kind_names[LOOM_KINDS] = {
-#define KIND_NAME(NAME, file, section, abi) [LOOM_##NAME] = #file,
+#define KIND_NAME(NAME, file, section) [LOOM_##NAME] = #file,
 	LOOM_KIND_MAP(KIND_NAME)
 #undef KIND_NAME
 };
 static const char *const kind_sections[LOOM_KINDS] = {
-#define KIND_SECTION(NAME, file, section, abi) [LOOM_##NAME] = #section,
+#define KIND_SECTION(NAME, file, section) [LOOM_##NAME] = #section,
 	LOOM_KIND_MAP(KIND_SECTION)
 #undef KIND_SECTION
 };
@@ -41,7 +41,7 @@ int compose_watches(const struct loom_program *program)
 }
 
 static int add_watcher(const struct loom_host *host, const struct compose_target *t,
-		       const struct loom_program *program, struct text *out, struct loom_error *err)
+		       const struct loom_program *program, struct loom__text *out, struct loom_error *err)
 {
 	const struct loom_plugin *p = watcher(program);
 	if (!p)
@@ -51,7 +51,7 @@ static int add_watcher(const struct loom_host *host, const struct compose_target
 				 "%s: %s wants a wave of its own in each block, which this device does not "
 				 "have: choose another sync",
 				 t->who, p->name);
-	text_add(out, "#define LOOM_GPU_WATCH_LANES %u\n#define LOOM_GPU_WATCH(op) %s_##op\n", t->watch, p->name);
+	loom__text_add(out, "#define LOOM_GPU_WATCH_LANES %u\n#define LOOM_GPU_WATCH(op) %s_##op\n", t->watch, p->name);
 	return 0;
 }
 
@@ -66,11 +66,11 @@ const char *compose_lacks(const char *message)
 	return NULL;
 }
 
-static void add_head(struct text *out, const struct compose_target *t)
+static void add_head(struct loom__text *out, const struct compose_target *t)
 {
 	if (t->defines)
-		text_bytes(out, t->defines, strlen(t->defines));
-	text_add(out,
+		loom__text_put(out, t->defines, strlen(t->defines));
+	loom__text_add(out,
 		 "#define LOOM_DEVICE_COMPILE 1\n"
 		 "#define LOOM_LANES %u\n"
 		 "#define LOOM_WORKERS_PER_BLOCK %u\n"
@@ -79,45 +79,45 @@ static void add_head(struct text *out, const struct compose_target *t)
 		 t->lanes, t->per_block, t->blocks, t->nesting);
 	for (size_t i = 0; i < COUNT(kind_names); i++)
 		if (i > LOOM_KIND_NONE && i != LOOM_TRANSPORT)
-			text_add(out, "#include <gpuloom/%s.h>\n", kind_names[i]);
-	text_add(out, "#include <gpuloom/dev/dev.h>\n"
+			loom__text_add(out, "#include <gpuloom/%s.h>\n", kind_names[i]);
+	loom__text_add(out, "#include <gpuloom/dev/dev.h>\n"
 		      "#include \"gpu.dev.h\"\n");
-	text_bytes(out, t->dialect, strlen(t->dialect));
+	loom__text_put(out, t->dialect, strlen(t->dialect));
 }
 
 /* The text of a plug-in. Where it names its files (LOOM_CODE_FILE), the plug-in's name goes in front. */
-static void add_source(struct text *out, const struct loom_plugin *p)
+static void add_source(struct loom__text *out, const struct loom_plugin *p)
 {
 	static const char mark[] = "\n#line 1 \"";
 	const char *at = p->dev->source, *end = p->dev->source_end;
 	while (at < end) {
 		const char *next = memmem(at, (size_t)(end - at), mark, sizeof(mark) - 1);
 		const char *stop = next ? next + sizeof(mark) - 1 : end;
-		text_bytes(out, at, (size_t)(stop - at));
+		loom__text_put(out, at, (size_t)(stop - at));
 		if (next)
-			text_add(out, "%s: ", p->name);
+			loom__text_add(out, "%s: ", p->name);
 		at = stop;
 	}
 }
 
 /* Of which kinds there are blocks: X() for each. */
-static void add_kinds(struct text *out, const struct loom_program *program)
+static void add_kinds(struct loom__text *out, const struct loom_program *program)
 {
-	text_add(out, "#define LOOM_GPU_KINDS(X)");
+	loom__text_add(out, "#define LOOM_GPU_KINDS(X)");
 	for (int kind = 0; program && kind < LOOM_KINDS; kind++)
 		if (program->policy[kind])
-			text_add(out, " X(%d)", kind);
-	text_add(out, "\n");
+			loom__text_add(out, " X(%d)", kind);
+	loom__text_add(out, "\n");
 }
 
 static int add_policies(const struct loom_host *host, const struct compose_target *t,
-			const struct loom_program *program, struct text *out, struct loom_error *err)
+			const struct loom_program *program, struct loom__text *out, struct loom_error *err)
 {
 	for (size_t i = 0; i < COUNT(order); i++) {
 		const struct loom_plugin *p = program->policy[order[i]];
 		const char *kind = kind_names[order[i]];
 		if (!p) {
-			text_add(out, "#define LOOM_POLICY_%s " NOT_SELECTED "\n", kind, kind);
+			loom__text_add(out, "#define LOOM_POLICY_%s " NOT_SELECTED "\n", kind, kind);
 			continue;
 		}
 		if (!p->dev || !p->dev->source)
@@ -129,42 +129,42 @@ static int add_policies(const struct loom_host *host, const struct compose_targe
 			return LOOM_FAIL(host, err, LOOM_EPLUGIN,
 					 "%s: plug-in '%s' has no proper name, or its device code has none",
 					 t->who, p->name);
-		text_add(out, "#define LOOM_POLICY_%s %s\n#define LOOM_SELECTS_%s 1\n", kind, p->name, kind);
+		loom__text_add(out, "#define LOOM_POLICY_%s %s\n#define LOOM_SELECTS_%s 1\n", kind, p->name, kind);
 	}
 	add_kinds(out, program);
 	for (size_t i = 0; i < COUNT(order); i++) {
 		const struct loom_plugin *p = program->policy[order[i]];
 		if (!p)
 			continue;
-		text_add(out, "\n#line 1 \"%s: %s\"\n", p->name, p->dev->source_name);
+		loom__text_add(out, "\n#line 1 \"%s: %s\"\n", p->name, p->dev->source_name);
 		add_source(out, p);
-		text_add(out, "\n#line 1 \"gpuloom\"\n");
+		loom__text_add(out, "\n#line 1 \"gpuloom\"\n");
 	}
 	return 0;
 }
 
-void compose_sources(const struct loom_program *program, struct text *out)
+void compose_sources(const struct loom_program *program, struct loom__text *out)
 {
 	for (uint32_t tag = 0; tag < program->tasks; tag++)
 		if (!program->task[tag].fn)
-			text_add(out, "#define LOOM_TAG_%s %u\n", program->task[tag].name, tag);
+			loom__text_add(out, "#define LOOM_TAG_%s %u\n", program->task[tag].name, tag);
 	for (uint32_t i = 0; LOOM_HAS(program, source) && i < program->sources; i++)
-		text_add(out, "\n#line 1 \"%s\"\n%s\n#line 1 \"gpuloom\"\n", program->source[i].file,
+		loom__text_add(out, "\n#line 1 \"%s\"\n%s\n#line 1 \"gpuloom\"\n", program->source[i].file,
 			 program->source[i].text);
 }
 
 /* The switch over the tags. */
 static int add_tasks(const struct loom_host *host, const struct compose_target *t,
-		     const struct loom_program *program, struct text *out, struct loom_error *err)
+		     const struct loom_program *program, struct loom__text *out, struct loom_error *err)
 {
 	const struct loom_plugin *w = program->policy[LOOM_WORKLOAD];
 	const struct loom_workload_dev *dev = w ? w->dev->cpu : NULL;
 	uint32_t own = dev ? dev->count : 0;
 	for (uint32_t tag = 0; tag < program->tasks; tag++)
 		if (compose_is_ir(program, tag))
-			text_add(out, "LOOM_FN void %s(struct loom_ctx *c, const struct loom_task *t);\n",
+			loom__text_add(out, "LOOM_FN void %s(struct loom_ctx *c, const struct loom_task *t);\n",
 				 program->task[tag].name);
-	text_add(out, "LOOM_FN int loom_gpu_no_task(struct loom_ctx *c, uint32_t tag)\n"
+	loom__text_add(out, "LOOM_FN int loom_gpu_no_task(struct loom_ctx *c, uint32_t tag)\n"
 		      "{\n"
 		      "\tif (c->lane == 0)\n"
 		      "\t\tloom_worker_fail(c, LOOM_EINTERNAL, tag);\n"
@@ -184,9 +184,9 @@ static int add_tasks(const struct loom_host *host, const struct compose_target *
 			return LOOM_FAIL(host, err, LOOM_EPLUGIN,
 					 "%s: task function '%s' is not named like a function", t->who,
 					 name);
-		text_add(out, "\tcase %u:\n\t\t%s(c, t);\n\t\tbreak;\n", tag, name);
+		loom__text_add(out, "\tcase %u:\n\t\t%s(c, t);\n\t\tbreak;\n", tag, name);
 	}
-	text_add(out, "\tdefault:\n"
+	loom__text_add(out, "\tdefault:\n"
 		      "\t\tLOOM_OUTLINED(loom_gpu_no_task, c, t->tag);\n"
 		      "\t}\n"
 		      "}\n");
@@ -194,31 +194,31 @@ static int add_tasks(const struct loom_host *host, const struct compose_target *
 }
 
 /* Behind the kernel: how task functions that stand in IR are called, and what they call. */
-static void add_ir(const struct loom_program *program, struct text *out)
+static void add_ir(const struct loom_program *program, struct loom__text *out)
 {
 	int any = 0;
 	for (uint32_t tag = 0; tag < program->tasks; tag++) {
 		if (!compose_is_ir(program, tag))
 			continue;
-		text_add(out, "%sLOOM_GPU_IR(%s)\n", any ? "" : "#include \"ir.dev.h\"\n", program->task[tag].name);
+		loom__text_add(out, "%sLOOM_GPU_IR(%s)\n", any ? "" : "#include \"ir.dev.h\"\n", program->task[tag].name);
 		any = 1;
 	}
 }
 
-static int finish(const struct loom_host *host, const struct compose_target *t, struct text *out,
+static int finish(const struct loom_host *host, const struct compose_target *t, struct loom__text *out,
 		  struct loom_error *err)
 {
 	if (t->kernel)
-		text_bytes(out, t->kernel, strlen(t->kernel));
+		loom__text_put(out, t->kernel, strlen(t->kernel));
 	else
-		text_add(out, "#include \"kernel.dev.h\"\n");
+		loom__text_add(out, "#include \"kernel.dev.h\"\n");
 	if (!out->failed)
 		return 0;
 	return LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", t->who);
 }
 
 int compose_work(const struct loom_host *host, const struct compose_target *target,
-		 const struct loom_program *program, struct text *out, struct loom_error *err)
+		 const struct loom_program *program, struct loom__text *out, struct loom_error *err)
 {
 	const struct loom_plugin *sched = program->policy[LOOM_SCHED];
 	const struct loom_plugin *workload = program->policy[LOOM_WORKLOAD];
@@ -229,13 +229,13 @@ int compose_work(const struct loom_host *host, const struct compose_target *targ
 				 "%s: nothing to run: no scheduler is selected, and the workload has no "
 				 "kernel of its own",
 				 target->who);
-	*out = (struct text){.host = host};
+	*out = (struct loom__text){0};
 	int rc = add_watcher(host, target, program, out, err);
 	/* In front of the headers, which heed some of them. */
 	if (program->traced)
-		text_add(out, "#define LOOM_TRACED 1\n");
+		loom__text_add(out, "#define LOOM_TRACED 1\n");
 	if (LOOM_HAS(program, constants))
-		text_add(out, "%s", program->constants);
+		loom__text_add(out, "%s", program->constants);
 	add_head(out, target);
 	if (!rc)
 		rc = add_policies(host, target, program, out, err);
@@ -244,10 +244,10 @@ int compose_work(const struct loom_host *host, const struct compose_target *targ
 	if (!rc)
 		rc = add_tasks(host, target, program, out, err);
 	if (!rc) {
-		text_add(out, "#define LOOM_GPU_RUN %s_%s\n", kernel ? workload->name : sched->name,
+		loom__text_add(out, "#define LOOM_GPU_RUN %s_%s\n", kernel ? workload->name : sched->name,
 			 kernel ? "kernel" : "run");
 		if (target->launched)
-			text_add(out, "#define LOOM_GPU_STEP %s_step\n", workload->name);
+			loom__text_add(out, "#define LOOM_GPU_STEP %s_step\n", workload->name);
 		rc = finish(host, target, out, err);
 	}
 	if (!rc)
@@ -255,21 +255,21 @@ int compose_work(const struct loom_host *host, const struct compose_target *targ
 	if (!rc && out->failed)
 		rc = LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", target->who);
 	if (rc)
-		text_free(out);
+		loom__text_free(out);
 	return rc;
 }
 
 int compose_probe(const struct loom_host *host, const struct compose_target *target,
-		  struct text *out, struct loom_error *err)
+		  struct loom__text *out, struct loom_error *err)
 {
-	*out = (struct text){.host = host};
+	*out = (struct loom__text){0};
 	add_head(out, target);
 	add_kinds(out, NULL);
-	text_add(out, "#include <gpuloom/dev/probe.h>\n"
+	loom__text_add(out, "#include <gpuloom/dev/probe.h>\n"
 		      "LOOM_FN void loom_gpu_dispatch(struct loom_ctx *, const struct loom_task *) {}\n"
 		      "#define LOOM_GPU_RUN(c) loom_probe_run(c, loom_gpu.probe)\n");
 	int rc = finish(host, target, out, err);
 	if (rc)
-		text_free(out);
+		loom__text_free(out);
 	return rc;
 }

@@ -7,7 +7,8 @@
 
 #include <gpuloom/device.h>
 
-#include "text.h"
+#include "lib/text.h"
+
 
 struct compose_target {
 	const char *who;     /* for messages: "cuda:0" */
@@ -33,7 +34,7 @@ extern const char *const compose_hip;  /* hip.dev.h */
 int compose_watches(const struct loom_program *program);
 /* The program for LOOM_ENTRY_WORK. LOOM_ENOTSUP when a policy or a task has no device code. */
 int compose_work(const struct loom_host *host, const struct compose_target *target,
-		 const struct loom_program *program, struct text *out, struct loom_error *err);
+		 const struct loom_program *program, struct loom__text *out, struct loom_error *err);
 /* What the bytes of IR are. */
 enum compose_format {
 	COMPOSE_PTX = 1,
@@ -52,10 +53,10 @@ int compose_check_ir(const struct loom_host *host, const char *who, const struct
 /* The section of the kind that a compiler's message is about, if it is that the conf selects none of it; else NULL. */
 const char *compose_lacks(const char *message);
 /* The embedding program's sources, and the tags of their task functions. */
-void compose_sources(const struct loom_program *program, struct text *out);
+void compose_sources(const struct loom_program *program, struct loom__text *out);
 /* The program for LOOM_ENTRY_PROBE. */
 int compose_probe(const struct loom_host *host, const struct compose_target *target,
-		  struct text *out, struct loom_error *err);
+		  struct loom__text *out, struct loom_error *err);
 
 /* The headers that the program includes, under each name that an #include uses. */
 struct compose_header {

@@ -2,7 +2,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <gpuloom/fd.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,6 +15,7 @@
 #include "../child/child.h"
 #include "compose.h"
 #include "hostcc.h"
+#include "lib/fd.h"
 
 static int write_file(const char *path, const char *text)
 {

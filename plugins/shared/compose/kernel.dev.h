@@ -82,7 +82,7 @@ LOOM_FN void loom_task_run(struct loom_ctx *c, const struct loom_task *t)
 
 /* What of a context a call cannot find anew: it goes there and back by value. */
 struct loom_gpu_state {
-	uint64_t random, keep[LOOM_REGISTER_WORDS];
+	uint64_t random, regs[LOOM_REGISTER_WORDS];
 	uint32_t turn, stop_seen;
 };
 

@@ -2,11 +2,9 @@
 /* Selects a provider and connects all ranks. Every step that can fail on a single rank is followed by an exchange, so
  * that all ranks continue in the same way. */
 #include "fabric_ofi.h"
-#include "../host_mark.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <gpuloom/fd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +13,10 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+
+#include "lib/fd.h"
+#include "lib/host_mark.h"
+
 
 #define TEXT 400
 

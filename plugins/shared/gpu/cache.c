@@ -12,6 +12,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/hash.h"
+#include "lib/io.h"
+
+
+
 #define MAGIC 0x3245444f434f4f4cull /* "LOOCODE2", little-endian */
 enum {
 	MOST_PROGRAMS = 512, /* of a folder; beyond that those that were not used for longest go */
@@ -24,19 +29,10 @@ struct head {
 	uint32_t pad;
 };
 
-/* FNV-1a. */
-static uint64_t hash(const char *at, size_t n, uint64_t h)
-{
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ (unsigned char)at[i]) * 0x100000001b3ull;
-	return h;
-}
-#define HASH_START 0xcbf29ce484222325ull
-
 static uint64_t sum_of(struct head head, const char *code)
 {
 	head.sum = 0;
-	return hash(code, head.code_bytes, hash((const char *)&head, sizeof(head), HASH_START));
+	return loom__fnv1a(loom__fnv1a(LOOM__FNV1A, &head, sizeof(head)), code, head.code_bytes);
 }
 
 void cache_folder(const char *path, char *folder, size_t room)
@@ -56,38 +52,8 @@ void cache_folder(const char *path, char *folder, size_t room)
 static int file_name(const char *folder, const char *key, size_t key_bytes, char *path, size_t room)
 {
 	int n = snprintf(path, room, "%s/%016llx.code", folder,
-			 (unsigned long long)hash(key, key_bytes, HASH_START));
+			 (unsigned long long)loom__fnv1a(LOOM__FNV1A, key, key_bytes));
 	return *folder && n > 0 && (size_t)n < room;
-}
-
-static int read_all(int fd, void *to, size_t n)
-{
-	char *at = to;
-	while (n) {
-		ssize_t got = read(fd, at, n);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return 0;
-		at += got;
-		n -= (size_t)got;
-	}
-	return 1;
-}
-
-static int write_all(int fd, const void *from, size_t n)
-{
-	const char *at = from;
-	while (n) {
-		ssize_t put = write(fd, at, n);
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put <= 0)
-			return put < 0 ? errno : EIO;
-		at += put;
-		n -= (size_t)put;
-	}
-	return 0;
 }
 
 /* The code runs with this process's rights: a file that somebody else wrote is not ours to load. */
@@ -104,7 +70,7 @@ static char *read_file(const struct loom_host *host, int fd, const char *key, si
 		       struct head *head)
 {
 	uint64_t bytes;
-	if (!is_ours(fd, &bytes) || !read_all(fd, head, sizeof(*head)) || head->magic != MAGIC ||
+	if (!is_ours(fd, &bytes) || loom__read_all(fd, head, sizeof(*head)) || head->magic != MAGIC ||
 	    head->key_bytes != key_bytes || head->code_bytes > bytes ||
 	    bytes != sizeof(*head) + key_bytes + head->code_bytes)
 		return NULL;
@@ -112,7 +78,7 @@ static char *read_file(const struct loom_host *host, int fd, const char *key, si
 	if (!all)
 		return NULL;
 	char *code = all + key_bytes;
-	if (read_all(fd, all, key_bytes + head->code_bytes) && !memcmp(all, key, key_bytes) &&
+	if (!loom__read_all(fd, all, key_bytes + head->code_bytes) && !memcmp(all, key, key_bytes) &&
 	    sum_of(*head, code) == head->sum) {
 		memmove(all, code, head->code_bytes);
 		return all;
@@ -216,11 +182,11 @@ int cache_put(const char *folder, const char *key, size_t key_bytes, const struc
 	int fd = mkostemp(beside, O_CLOEXEC); /* mode 0600 */
 	if (fd < 0)
 		return errno;
-	code = write_all(fd, &head, sizeof(head));
+	code = loom__write_all(fd, &head, sizeof(head));
 	if (!code)
-		code = write_all(fd, key, key_bytes);
+		code = loom__write_all(fd, key, key_bytes);
 	if (!code)
-		code = write_all(fd, in->code, in->bytes);
+		code = loom__write_all(fd, in->code, in->bytes);
 	if (close(fd) != 0 && !code)
 		code = errno;
 	if (!code && rename(beside, path) != 0)

@@ -101,7 +101,7 @@ struct gpu;
 
 /* A composed program, and what it is to be linked with: IR of this device's formats. */
 struct gpu_program {
-	struct text text;
+	struct loom__text text;
 	const struct loom_program_ir *const *ir; /* [irs] */
 	uint32_t irs;
 };
@@ -172,7 +172,7 @@ struct gpu_driver {
 	int (*clear)(struct gpu *d, uint64_t at, uint64_t bytes);
 
 	/* What tells compiled programs of one compiler and one choice of options from others. */
-	void (*identify)(const struct gpu *d, struct text *key);
+	void (*identify)(const struct gpu *d, struct loom__text *key);
 	int (*compile)(struct gpu *d, const struct gpu_program *program, struct cached *out,
 		       struct loom_error *err);
 	/* With the stack that its nested tasks need. Of `k`, module is set as soon as it must be unloaded. */

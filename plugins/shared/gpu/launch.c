@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "gpu.h"
+#include "lib/align.h"
 
 /* ---- the record in constant memory ---- */
 
@@ -42,7 +43,7 @@ static void fill_policies(const struct loom_launch *what, const struct views *v,
 		if (!what->local_bytes || !what->local_bytes[kind])
 			continue;
 		record->local_at[kind] = record->local_bytes;
-		record->local_bytes += (uint32_t)((what->local_bytes[kind] + 63) & ~63ull);
+		record->local_bytes += (uint32_t)loom__align(what->local_bytes[kind], 64);
 	}
 }
 

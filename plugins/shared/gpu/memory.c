@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "gpu.h"
+#include "lib/align.h"
 
 static struct mapping *find(struct gpu *d, const struct loom_memory *memory)
 {
@@ -113,7 +114,7 @@ static int make_on_device(struct gpu *d, uint64_t bytes, struct mapping *m, stru
 		snprintf(what, sizeof(what), "%s of %" PRIu64 " KiB", d->call, bytes >> 10);
 		return gpu_fail(d, err, rc, what);
 	}
-	m->view = (m->base + page - 1) & ~(page - 1);
+	m->view = loom__align(m->base, page);
 	rc = d->driver->clear(d, m->view, bytes);
 	if (rc == 0)
 		return 0;

@@ -3,5 +3,5 @@
 GPU_SRC := $(addprefix $D/,guard.c instance.c shape.c memory.c program.c launch.c chain.c wait.c alarm.c cache.c rtc.c doctor.c \
 	remote.c serve.c) plugins/shared/child/child.c $(COMPOSE_SRC)
 GPU_OBJ := $(GPU_SRC:%.c=$B/obj/%.o)
-$(GPU_OBJ): EXTRA_CFLAGS := -I$(COMPOSE_D)
-$B/tests/test_compose $B/tests/test_compose_hip: $(GPU_OBJ)
+$(GPU_OBJ): EXTRA_CFLAGS := $(COMPOSE_CFLAGS)
+$B/tests/test_compose $B/tests/test_compose_hip: $(filter-out $B/obj/lib/%,$(GPU_OBJ))

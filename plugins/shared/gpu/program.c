@@ -21,24 +21,24 @@ void program_finish(struct gpu *d)
 }
 
 /* What the code depends on: the compiler, its options, the headers and the program. */
-static int make_key(struct gpu *d, const struct gpu_program *program, struct text *key, struct loom_error *err)
+static int make_key(struct gpu *d, const struct gpu_program *program, struct loom__text *key, struct loom_error *err)
 {
 	size_t count;
 	const struct compose_header *header = compose_headers(&count);
-	*key = (struct text){.host = d->host};
-	text_add(key, "%s %d.%d", d->compiler.kind->title, d->compiler.major, d->compiler.minor);
+	*key = (struct loom__text){0};
+	loom__text_add(key, "%s %d.%d", d->compiler.kind->title, d->compiler.major, d->compiler.minor);
 	d->driver->identify(d, key);
 	for (size_t i = 0; i < count; i++)
 		if (i == 0 || header[i].text != header[i - 1].text)
-			text_add(key, "\n%s", header[i].text);
-	text_add(key, "\n%s", program->text.at);
+			loom__text_add(key, "\n%s", header[i].text);
+	loom__text_add(key, "\n%s", program->text.at);
 	for (uint32_t i = 0; i < program->irs; i++) {
-		text_add(key, "\n%llu bytes of IR:\n", (unsigned long long)program->ir[i]->bytes);
-		text_bytes(key, program->ir[i]->data, program->ir[i]->bytes);
+		loom__text_add(key, "\n%llu bytes of IR:\n", (unsigned long long)program->ir[i]->bytes);
+		loom__text_put(key, program->ir[i]->data, program->ir[i]->bytes);
 	}
 	if (!key->failed)
 		return 0;
-	text_free(key);
+	loom__text_free(key);
 	return LOOM_FAIL(d->host, err, LOOM_ENOMEM, "%s: out of memory", d->name);
 }
 
@@ -58,7 +58,7 @@ static int get_code(struct gpu *d, const struct gpu_program *program, struct cac
 		    struct loom_error *err)
 {
 	char folder[PATH_MAX];
-	struct text key;
+	struct loom__text key;
 	uint64_t begin = d->host->now_ns(d->host);
 	int code = make_key(d, program, &key, err);
 	if (code)
@@ -76,7 +76,7 @@ static int get_code(struct gpu *d, const struct gpu_program *program, struct cac
 				 "the compiled program is not kept in %s: %s",
 				 *folder ? folder : "a cache (no home folder)", strerror(failed));
 	}
-	text_free(&key);
+	loom__text_free(&key);
 	return code;
 }
 
@@ -174,7 +174,7 @@ int gpu_build(void *self, const struct loom_program *program, struct loom_error 
 		gpu_leave(d);
 	}
 	d->host->free(d->host, ir);
-	text_free(&source.text);
+	loom__text_free(&source.text);
 	return code;
 }
 
@@ -195,6 +195,6 @@ int program_probe(struct gpu *d, struct loom_error *err)
 	if (code)
 		return code;
 	code = make_kernel(d, &source, &d->kernel[LOOM_ENTRY_PROBE], err);
-	text_free(&source.text);
+	loom__text_free(&source.text);
 	return code;
 }

@@ -3,7 +3,6 @@
 #include "remote.h"
 
 #include <errno.h>
-#include <gpuloom/fd.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -15,6 +14,8 @@
 #include <unistd.h>
 
 #include "../child/child.h"
+#include "lib/align.h"
+#include "lib/fd.h"
 
 #define ANSWER_MS 120000 /* longer than anything takes; a call that hangs is ended with its process */
 #define REMOTE_DIED (INT_MIN + 1) /* in place of the driver's codes */
@@ -240,7 +241,7 @@ static void host_unmap(struct gpu *d, void *host)
 /* Its length is in front of it, for host_free(). */
 static int host_alloc(struct gpu *d, uint64_t bytes, void **host, uint64_t *view)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), all = page + ((bytes + page - 1) & ~(page - 1));
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), all = page + loom__align(bytes, page);
 	int ours, fd = loom_fd(memfd_create("gpuloom", MFD_CLOEXEC));
 	char *at = fd >= 0 && ftruncate(fd, (off_t)all) == 0 ?
 			   mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;

@@ -2,13 +2,15 @@
 /* The process of a device with isolation = process: makes the driver's calls that the host asks for. */
 #include "remote.h"
 
-#include <gpuloom/fd.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "lib/fd.h"
+
 
 int remote_send(int socket, const void *packet, size_t bytes, int fd)
 {
@@ -112,7 +114,7 @@ static void unpack(struct server *s, const struct remote_ask *q, struct gpu_prog
 		  struct loom_program_ir *ir, const struct loom_program_ir **list)
 {
 	uint64_t at = REMOTE_ALIGN((uint64_t)q->b + 1);
-	*program = (struct gpu_program){.text = {.host = s->d->host, .at = s->shared, .length = (size_t)q->b},
+	*program = (struct gpu_program){.text = {.at = s->shared, .length = (size_t)q->b},
 					.ir = list,
 					.irs = (uint32_t)q->a};
 	for (int i = 0; i < q->a; i++) {

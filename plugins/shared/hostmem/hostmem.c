@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <gpuloom/fd.h>
 #include <inttypes.h>
 #include <numa.h>
 #include <numaif.h>
@@ -11,6 +10,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "lib/align.h"
+#include "lib/fd.h"
+
 
 #define HUGE_PAGE ((uint64_t)2 << 20) /* of most machines: only what is said depends on it */
 #ifndef MADV_POPULATE_WRITE
@@ -95,7 +98,7 @@ int hostmem_make(const struct loom_host *host, const struct hostmem_want *want,
 		return LOOM_FAIL(host, err, LOOM_EINVAL,
 				 "%s: cannot make a memory of %" PRIu64 " bytes", want->who,
 				 want->bytes);
-	uint64_t bytes = hostmem_align(want->bytes, hostmem_page());
+	uint64_t bytes = loom__align(want->bytes, hostmem_page());
 	int code;
 	int fd = loom_fd(memfd_create("gpuloom", MFD_CLOEXEC));
 	if (fd < 0)

@@ -19,11 +19,6 @@ int hostmem_make(const struct loom_host *host, const struct hostmem_want *want,
 		 struct loom_memory *memory, struct loom_error *err);
 void hostmem_free(struct loom_memory *memory);
 
-/* `value` up to a multiple of `unit`, a power of two. */
-static inline uint64_t hostmem_align(uint64_t value, uint64_t unit)
-{
-	return (value + unit - 1) & ~(unit - 1);
-}
 uint64_t hostmem_page(void);
 
 #endif

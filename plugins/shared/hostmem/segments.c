@@ -2,6 +2,7 @@
 #include "segments.h"
 
 #include "hostmem.h"
+#include "lib/align.h"
 
 /* A memory while segments are laid into it. */
 struct home {
@@ -23,7 +24,7 @@ static void add(struct home *home, const struct loom_segment_want *want, const s
 {
 	uint64_t unit = home->bytes && want->owner != home->owner ? hostmem_page() : 64;
 	*out = (struct loom_segment){.memory = memory,
-				     .offset = hostmem_align(home->bytes, unit),
+				     .offset = loom__align(home->bytes, unit),
 				     .bytes = want->bytes,
 				     .owner = want->owner,
 				     .flags = want->flags & LOOM_MEMORY_HOST};

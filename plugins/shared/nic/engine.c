@@ -7,16 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/align.h"
+
+
 enum { FREE = 0, OPERATION, NOTIFICATION };
 #define NIC_EINVAL 22 /* EINVAL, in libfabric's numbering */
-
-static uint64_t power_of_two(uint64_t n)
-{
-	uint64_t p = 1;
-	while (p < n)
-		p *= 2;
-	return p;
-}
 
 int nic_size(struct nic *nic, const struct loom_layout *layout)
 {
@@ -32,7 +27,7 @@ int nic_open(struct nic *nic, const struct loom_host *host, const struct nic_opt
 	     const struct nic_ops *ops, struct loom_error *err)
 {
 	*nic = (struct nic){.host = host, .opts = opts, .ops = ops, .first_notify = LIST_NONE};
-	nic->fifo = (uint32_t)power_of_two(opts->fifo);
+	nic->fifo = (uint32_t)loom__power_of_two(opts->fifo);
 	pthread_mutex_init(&nic->lock, NULL);
 	nic->request = host->alloc(host, opts->in_flight * sizeof(*nic->request));
 	if (!nic->request || nic_size(nic, NULL)) {

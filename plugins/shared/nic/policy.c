@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "nic.h"
+#include "lib/align.h"
+#include "lib/cpu_list.h"
 
 #define RECORDED 1024u
 const char *const nic_waits[] = {"spin", "yield", "nap", NULL};
@@ -54,11 +56,6 @@ void nic_policy_destroy(void *self)
 
 /* ---- memory ---------------------------------------------------------------------------------------- */
 
-static uint64_t lines(uint64_t bytes)
-{
-	return (bytes + 63) & ~63ull;
-}
-
 /* Up to this number of workers, each worker of a GPU has a FIFO of its own and polls for itself. */
 #define FEW 16u
 
@@ -94,13 +91,13 @@ static struct nic_shape shape_of(const struct nic *nic, const struct loom_layout
 	s.ends_at = at;
 	at += (uint64_t)layout->devices * sizeof(struct nic_kernel_ends);
 	s.fifo_at = at;
-	s.fifo_bytes = lines(sizeof(struct nic_fifo) + words * sizeof(uint64_t));
+	s.fifo_bytes = loom__align(sizeof(struct nic_fifo) + words * sizeof(uint64_t), 64);
 	for (uint32_t d = 0; d < layout->devices; d++)
 		at += rings_of(nic, &layout->device[d]) * s.fifo_bytes;
 	s.extra_at = at;
 	if (nic->ops->extra)
 		at += nic->ops->extra(nic, &s.extra);
-	at = lines(at);
+	at = loom__align(at, 64);
 	s.rma_at = shares(layout) ? at : 0;
 	if (shares(layout))
 		at += nic_rma_bytes(nic, layout->ranks, layout->workers);
@@ -112,8 +109,8 @@ static struct nic_shape shape_of(const struct nic *nic, const struct loom_layout
 static uint64_t counters_at(const struct nic *nic, const struct loom_device_shape *device)
 {
 	uint64_t words = (uint64_t)nic->table.slots + nic->table.arrivals;
-	return lines(sizeof(struct nic_device) + sizeof(struct nic_ring) +
-		     (link_of(nic, device) == NIC_LINK_MANY ? words * sizeof(struct nic_cached) : 0));
+	return loom__align(sizeof(struct nic_device) + sizeof(struct nic_ring) +
+				   (link_of(nic, device) == NIC_LINK_MANY ? words * sizeof(struct nic_cached) : 0), 64);
 }
 
 static uint64_t device_bytes(const struct nic *nic, const struct loom_device_shape *device,

@@ -16,7 +16,7 @@
  * A reply of this rank: FREE --request--> READY or STARTED --event--> FREE. A box is reused by its owner as soon as the
  * reply has arrived there, which may be before the event here: `more` then keeps the next reply. */
 #include <errno.h>
-#include <gpuloom/fd.h>
+#include "lib/fd.h"
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../child/cores_list.h"
+#include "lib/cpu_list.h"
 #include "../child/thread.h"
 #include "nic.h"
 
@@ -60,7 +60,7 @@ void nic_place_thread(struct nic *nic)
 static void pin(const struct nic *nic)
 {
 	cpu_set_t set;
-	int failed = cores_list(nic->opts->core, &set, sizeof(set))
+	int failed = loom__cpu_list(nic->opts->core, &set, sizeof(set))
 			 ? EINVAL
 			 : pthread_setaffinity_np(nic->thread, sizeof(set), &set);
 	if (failed)

@@ -4,8 +4,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "../mix.h"
+#include "lib/random.h"
 #include "platform.h"
+#include "lib/random.h"
 
 #define TRIES 7
 
@@ -122,7 +123,7 @@ static void insert(struct wire_port *p, struct heap *h, struct wire_message *x, 
 	if (heap_make_room(h, h->live + 1))
 		p->lost_memory = 1;
 	else
-		heap_add(h, (struct heap_entry){.due = due, .turn = x->turn, .what = x, .seat = seat});
+		heap_add(h, (struct heap_entry){.due = due, .turn = x->turn, .what = x, .slot = seat});
 }
 
 void wire_put(struct wire_port *p, struct wire_message *x, uint64_t due)
@@ -143,12 +144,12 @@ uint64_t wire_due(const struct wire_port *p)
 static uint64_t losses(const struct wire *w, uint64_t id, uint32_t from, uint32_t to, uint8_t *lost)
 {
 	const struct simnet_model *m = w->model;
-	uint64_t late = m->sim_jitter ? mix64(id) % m->sim_jitter : 0;
+	uint64_t late = m->sim_jitter ? loom__mix64(id) % m->sim_jitter : 0;
 	if (!(m->sim_loss > 0) && w->dead[0] == UINT32_MAX)
 		return late;
 	int dead = (from == w->dead[0] && to == w->dead[1]) || (from == w->dead[1] && to == w->dead[0]);
 	for (int i = 1; i <= TRIES; i++) {
-		double draw = (double)(mix64(mix64(id) + (uint64_t)i) >> 11) / 9007199254740992.0;
+		double draw = (double)(loom__mix64(loom__mix64(id) + (uint64_t)i) >> 11) / 9007199254740992.0;
 		if (!dead && draw >= m->sim_loss)
 			return late;
 		late += m->sim_retry;
@@ -182,7 +183,7 @@ static void begin_flow(struct wire_port *to, struct wire_message *x, uint64_t no
 /* Between hosts. Returns when the message arrives; with fair sharing, when its first byte does. */
 static uint64_t over_links(struct wire *w, struct wire_message *x, uint32_t a, uint32_t b, uint64_t id)
 {
-	struct link_route route = links_route(w->links, a, b, w->model->sim_routing == SIMNET_VALIANT ? mix64(~id) : 0);
+	struct link_route route = links_route(w->links, a, b, w->model->sim_routing == SIMNET_VALIANT ? loom__mix64(~id) : 0);
 	if (w->model->sim_sharing == SIMNET_QUEUE)
 		return links_queue(w->links, &route, x->begin, x->bytes);
 	if (x->bytes && !x->flow)

@@ -7,7 +7,7 @@
 
 #include <gpuloom/clock.h>
 
-#include "../heap.h"
+#include "lib/heap.h"
 #include "links.h"
 
 /* The network of a job. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "park.h"
+#include "lib/align.h"
 #include "wave.dev.h"
 
 void sync_init_instance(struct sync *s, const struct loom_host *host, const char *name)
@@ -55,7 +56,7 @@ int sync_channels(void *self, const struct loom_layout *layout, const struct loo
 uint64_t sync_lay_out(const struct sync *s, struct sync_head *head)
 {
 	uint64_t at = sizeof(*head) + s->channels * sizeof(struct sync_channel);
-	at = (at + 63) & ~63ull;
+	at = loom__align(at, 64);
 	for (uint32_t i = 0; i < s->channels; i++) {
 		const struct loom_channel *from = &s->channel[i];
 		if (head)
@@ -72,7 +73,7 @@ uint64_t sync_lay_out(const struct sync *s, struct sync_head *head)
 
 static uint64_t line(uint64_t at)
 {
-	return (at + 63) & ~63ull;
+	return loom__align(at, 64);
 }
 
 /* Items begin and end on lines of their own. */

@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../shared/host_mark.h"
 #include "../../shared/workload/host.h"
+#include "lib/hash.h"
+#include "lib/host_mark.h"
 
 struct meet_opts {
 	uint64_t few, difference, checked, parts, deadline;
@@ -222,16 +223,13 @@ struct meet_card {
 static uint64_t clock_of(const struct loom_layout *layout)
 {
 	struct host_mark mark;
-	uint64_t hash = 0;
 	if (LOOM_HAS(layout, clock))
 		return 1;
 	for (uint32_t d = 0; d < layout->devices; d++)
 		if (layout->device[d].kind != LOOM_ON_CPU)
 			return 0;
 	host_mark_read(&mark);
-	for (const char *p = mark.boot; *p; p++)
-		hash = (hash ^ (unsigned char)*p) * 0x100000001b3ull + 1;
-	return hash;
+	return *mark.boot ? loom__fnv1a(LOOM__FNV1A, mark.boot, strlen(mark.boot)) : 0;
 }
 
 static int check_ranks(const struct workload *w, const struct loom_layout *layout, const struct meet_stamp *own,

@@ -5,10 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/align.h"
+
+
 void ex_array(struct ex *x, uint32_t array, uint64_t bytes)
 {
 	x->head.at[array] = x->bytes;
-	x->bytes += (bytes + 63) & ~63ull;
+	x->bytes += loom__align(bytes, 64);
 }
 
 uint32_t ex_channel(struct ex *x, uint32_t from, uint32_t to, uint32_t slots, uint32_t readers,

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gpuloom/dev/dev.h>
-#include <gpuloom/fd.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 
 #include "../../shared/child/child.h"
 #include "exec.h"
+#include "lib/fd.h"
 
 /* How long it takes at most until the stop word is seen. */
 #define LOOK_MS 10

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "../../shared/child/child.h"
-#include "../../shared/child/cores_list.h"
 #include "exec.h"
+#include "lib/cpu_list.h"
 
 struct words {
 	struct request *r;
@@ -87,7 +87,7 @@ static int find_program(const struct instance *x, struct request *r, struct loom
 static int read_cores(const struct instance *x, struct request *r, struct loom_error *err)
 {
 	const char *list = x->options->cores;
-	return !list || !cores_list(list, (cpu_set_t *)(void *)r->cpus, sizeof(r->cpus))
+	return !list || !loom__cpu_list(list, (cpu_set_t *)(void *)r->cpus, sizeof(r->cpus))
 		       ? 0
 		       : LOOM_REFUSE(x->host, err, "cores", "cores = %s is no list as in 0-3,8", list);
 }

@@ -6,9 +6,9 @@
 #include <math.h>
 #include <pthread.h>
 
-#include "../../shared/mix.h"
 #include "../../shared/collective/allreduce.h"
 #include "net.h"
+#include "lib/random.h"
 
 #define TOLERANCE 1e-5 /* of a step's loss: float32 here, double there, over all earlier steps */
 #define NEAR_ZERO 1e-6 /* float32 may put a neuron's sum on the other side of 0, where its derivative jumps */
@@ -78,13 +78,13 @@ static double *shared_loss(void) /* [rank][step], then the tolerance of each ste
 
 static double chance(uint64_t seed, uint64_t a, uint64_t b) /* -1 to 1 */
 {
-	return (double)(int64_t)mix64(seed ^ mix64(a ^ mix64(b))) / 9223372036854775808.0;
+	return (double)(int64_t)loom__mix64(seed ^ loom__mix64(a ^ loom__mix64(b))) / 9223372036854775808.0;
 }
 
 /* Sample i is near one of 4 centres of its class. Returns the class. */
 static uint32_t sample_of(const struct sgd_opts *o, uint64_t seed, uint64_t i, float *x)
 {
-	uint64_t at = mix64(seed ^ ~i) % (4ull * o->classes);
+	uint64_t at = loom__mix64(seed ^ ~i) % (4ull * o->classes);
 	for (uint32_t k = 0; k < o->inputs; k++)
 		x[k] = (float)(chance(seed, at, k) + 0.8 * chance(~seed, i, k));
 	return (uint32_t)(at % o->classes);

@@ -5,6 +5,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "lib/align.h"
+
+
 const struct loom_opt app_rows[] = {
 	LOOM_OPT(struct app_opts, size, LOOM_OPT_U64, "20000",
 			 "Size of the input: vertices, rows, leaves or grid points.",
@@ -39,20 +42,15 @@ uint64_t app_random(uint64_t *state)
 
 int app_room(struct app *x, uint64_t bytes)
 {
-	x->in.bytes = (bytes + SSR_PAGE_BYTES - 1) & ~(SSR_PAGE_BYTES - 1);
+	x->in.bytes = loom__align(bytes, SSR_PAGE_BYTES);
 	x->content = x->host->alloc(x->host, x->in.bytes);
 	return x->content ? 0 : LOOM_ENOMEM;
-}
-
-static uint64_t lines(uint64_t bytes)
-{
-	return (bytes + 63) & ~63ull;
 }
 
 /* Of one worker. */
 static uint64_t wants_bytes(const struct loom_device_shape *has)
 {
-	return sizeof(struct ssr_wants) + lines(has->lanes * sizeof(struct ssr_want));
+	return sizeof(struct ssr_wants) + loom__align(has->lanes * sizeof(struct ssr_want), 64);
 }
 
 void app_destroy(void *self)
@@ -99,9 +97,9 @@ static uint64_t lay_out(const struct app *x, const struct loom_layout *layout, u
 	in->device = has->kind == LOOM_ON_GPU;
 	in->frames = in->device && x->opts->frames && x->opts->frames < pages ? x->opts->frames : pages;
 	in->table = sizeof(struct ssr_plan) + sizeof(struct ssr_input) + sizeof(struct ssr_team);
-	in->wants = lines(in->table + pages * sizeof(uint64_t));
+	in->wants = loom__align(in->table + pages * sizeof(uint64_t), 64);
 	in->scratch = in->wants + has->workers * wants_bytes(has);
-	uint64_t end = lines(in->scratch + in->n * x->kind->scratch * sizeof(uint32_t));
+	uint64_t end = loom__align(in->scratch + in->n * x->kind->scratch * sizeof(uint32_t), 64);
 	if (!in->device)
 		return end;
 	in->data = end;
@@ -137,7 +135,7 @@ int app_tenants(void *self, const struct loom_layout *layout, const struct loom_
 static uint64_t pages_at(const struct app *x, const void *global, uint32_t device)
 {
 	uint64_t from = (uintptr_t)global + sizeof(struct ssr_control);
-	return ((from + SSR_PAGE_BYTES - 1) & ~(SSR_PAGE_BYTES - 1)) - (uintptr_t)global + device * x->in.bytes;
+	return loom__align(from, SSR_PAGE_BYTES) - (uintptr_t)global + device * x->in.bytes;
 }
 
 int app_grants(void *self, const struct loom_layout *layout, const struct loom_view *view,

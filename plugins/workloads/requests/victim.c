@@ -3,7 +3,6 @@
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <gpuloom/fd.h>
 #include <math.h>
 #include <sched.h>
 #include <signal.h>
@@ -12,8 +11,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "../../shared/child/cores_list.h"
 #include "ssr.h"
+#include "lib/cpu_list.h"
+#include "lib/fd.h"
 
 #define ARGS 64
 
@@ -102,7 +102,7 @@ void ssr_victim_run(struct ssr_job *j, struct ssr_run *run)
 	for (char *one = strtok_r(text, " \t", &rest); one && n < ARGS; one = strtok_r(NULL, " \t", &rest))
 		argv[n++] = one;
 	argv[n] = NULL;
-	cores_list(j->opts->victim_cores, &set, sizeof(set));
+	loom__cpu_list(j->opts->victim_cores, &set, sizeof(set));
 	if (!n || (!strchr(argv[0], '/') && child_find(argv[0], path, sizeof(path)))) {
 		run->failed = ENOENT;
 		return;

@@ -3,7 +3,6 @@
 #include "workload_ssr_storm.dev.h"
 
 #include <errno.h>
-#include <gpuloom/fd.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <string.h>
@@ -12,6 +11,8 @@
 
 #include "../../shared/child/child.h"
 #include "ssr.h"
+#include "lib/align.h"
+#include "lib/fd.h"
 
 struct storm_opts {
 	struct ssr_opts common;
@@ -146,7 +147,7 @@ static int make_handle(struct storm *x)
 
 static uint64_t pages(uint64_t bytes)
 {
-	return (bytes + SSR_PAGE_BYTES - 1) & ~(SSR_PAGE_BYTES - 1);
+	return loom__align(bytes, SSR_PAGE_BYTES);
 }
 
 /* What the requests of one worker may name at the same time. */
@@ -230,7 +231,7 @@ static int is_near(const struct storm *x, const struct loom_device_shape *has)
 /* From the begin of the block. */
 static uint64_t room_at(const struct storm *x, const struct loom_device_shape *has)
 {
-	return (sizeof(struct ssr_plan) + has->workers * own_bytes(x) + 63) & ~63ull;
+	return loom__align(sizeof(struct ssr_plan) + has->workers * own_bytes(x), 64);
 }
 
 static int need(void *self, const struct loom_layout *layout, struct loom_need *n,
@@ -264,7 +265,7 @@ static int tenants(void *self, const struct loom_layout *layout, const struct lo
 static uint64_t buffer_at(const struct storm *x, const void *global, uint32_t worker)
 {
 	uint64_t from = (uintptr_t)global + sizeof(struct ssr_control);
-	uint64_t page = (from + SSR_PAGE_BYTES - 1) & ~(SSR_PAGE_BYTES - 1);
+	uint64_t page = loom__align(from, SSR_PAGE_BYTES);
 	return page - (uintptr_t)global + worker * x->room;
 }
 

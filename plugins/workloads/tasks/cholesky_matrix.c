@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "../../shared/mix.h"
 #include "cholesky_matrix.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
+#include "lib/random.h"
+
+
 /* In [-0.5, 0.5). */
 static double random_at(uint64_t i, uint64_t j)
 {
-	return (double)(mix64(i << 32 | j) >> 11) * 0x1p-53 - 0.5;
+	return (double)(loom__mix64(i << 32 | j) >> 11) * 0x1p-53 - 0.5;
 }
 
 /* Of the lower half. What is added on the diagonal makes the matrix positive definite: the eigenvalues of the random

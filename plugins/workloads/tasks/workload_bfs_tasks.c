@@ -2,6 +2,8 @@
 /* workload_bfs_tasks: breadth-first search in a graph that is made by a seed. Host half: the graph, and a search by a queue. */
 #include "workload_bfs_tasks.dev.h"
 #include "../../shared/workload/host.h"
+#include "lib/align.h"
+#include "lib/random.h"
 
 enum { GRAPH_RMAT, GRAPH_GRID };
 static const char *const graphs[] = {"rmat", "grid", NULL};
@@ -43,14 +45,6 @@ static const struct bfs_opts *bfs_opts(const struct bfs_job *j)
 
 /* ---- the graph ------------------------------------------------------------------------------- */
 
-static uint64_t bfs_random(uint64_t *state)
-{
-	uint64_t x = *state += 0x9e3779b97f4a7c15ull;
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	return x ^ x >> 31;
-}
-
 struct edges {
 	uint32_t *end; /* two of each */
 	uint64_t n;
@@ -70,7 +64,7 @@ static void make_rmat(const struct bfs_opts *o, struct edges *e)
 	for (uint64_t i = 0; i < (uint64_t)o->degree << o->scale; i++) {
 		uint64_t a = 0, b = 0;
 		for (uint32_t bit = 0; bit < o->scale; bit++) {
-			uint64_t draw = bfs_random(&state) % 100;
+			uint64_t draw = loom__random(&state) % 100;
 			a = 2 * a + (draw >= 76);
 			b = 2 * b + ((draw >= 57 && draw < 76) || draw >= 95);
 		}
@@ -179,7 +173,7 @@ static void bfs_destroy(void *self)
 static uint64_t take(uint64_t *at, uint64_t bytes)
 {
 	uint64_t from = *at;
-	*at += (bytes + 63) & ~63ull;
+	*at += loom__align(bytes, 64);
 	return from;
 }
 

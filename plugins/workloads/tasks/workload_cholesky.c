@@ -5,6 +5,7 @@
 
 #include "cholesky_matrix.h"
 #include "../../shared/workload/host.h"
+#include "lib/align.h"
 
 enum { MOST_TILES = 256 }; /* on a side */
 static const char *const reals[] = {"float", "double", NULL};
@@ -100,7 +101,7 @@ static struct cholesky head_of(const struct cholesky_job *job, const struct loom
 				.noncoherent = LOOM_HAS(layout, noncoherent) && layout->noncoherent,
 				.blas = job->blas.library ? (uintptr_t)&job->blas : 0};
 	head.pending_at = sizeof(head) + layout->devices * sizeof(struct loom_onebit_lock);
-	head.tiles_at = (head.pending_at + 8 * cholesky_step_number(job->tiles, 0) + 63) & ~63ull;
+	head.tiles_at = loom__align(head.pending_at + 8 * cholesky_step_number(job->tiles, 0), 64);
 	return head;
 }
 

@@ -7,6 +7,9 @@
 
 #include <stdlib.h>
 
+#include "lib/align.h"
+
+
 #define WORD_MOST 1024u
 
 static const char *const matches[] = {"substring", "word", NULL};
@@ -92,7 +95,7 @@ static int contains_create(const struct loom_host *host, const void *opts, void 
 
 static uint64_t aligned(uint64_t at)
 {
-	return (at + CONTAINS_ALIGN - 1) & ~(uint64_t)(CONTAINS_ALIGN - 1);
+	return loom__align(at, CONTAINS_ALIGN);
 }
 
 /* The block: job, documents, word, names and texts. */

@@ -5,6 +5,7 @@
 
 #include "workload_knapsack.dev.h"
 #include "../../shared/workload/host.h"
+#include "lib/random.h"
 
 enum { FREE_VALUES, WEAK_VALUES, STRONG_VALUES, EQUAL_VALUES };
 static const char *const correlations[] = {"none", "weak", "strong", "equal", NULL};
@@ -39,10 +40,7 @@ struct knapsack_job {
 
 static uint64_t knapsack_draw(uint64_t *state, uint64_t below)
 {
-	uint64_t x = *state += 0x9e3779b97f4a7c15ull;
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	return (x ^ x >> 31) % below;
+	return loom__random(state) % below;
 }
 
 struct item {

@@ -9,8 +9,8 @@
  *                       was stopped. `turns` is NULL, unless devices are non-coherent (loom_layout.noncoherent)
  *
  * Where devices are non-coherent no two of them can lower the same word by atomic operations. They take turns then, by loads
- * and stores alone. The workload asks for a struct loom_onebit_lock per device and for the words `pending` in its block for the
- * stack, in host memory; and for LOOM_ONEBIT_LOCAL_BYTES bytes per device, near. All are 0 before a sample, but `pending`. */
+ * and stores alone. The workload needs a struct loom_onebit_lock per device and for the words `pending` in its block for the
+ * stack, in host memory; and for LOOM_ONEBIT_LOCAL_BYTES bytes per device, in the device's memory. All are 0 before a sample, but `pending`. */
 #ifndef GPULOOM_DEV_AFTER_H
 #define GPULOOM_DEV_AFTER_H
 
@@ -22,7 +22,7 @@ LOOM_FN int loom_last(struct loom_ctx *c, uint64_t *pending)
 	uint64_t last = 0;
 	loom_barrier_lanes(c); /* what the other lanes wrote */
 	/* Release: this task's results; acquire: those of the others, for what follows. A worker that finds 1 is the
-	 * last one, so nobody reads the word again and it need not be lowered. */
+	 * last one, so the word is not read again and need not be lowered. */
 	if (c->lane == 0)
 		last = loom_load_acquire_sys(pending) == 1 ||
 		       loom_fetch_add_acq_rel_sys(pending, ~(uint64_t)0) == 1;
@@ -39,7 +39,7 @@ struct loom_onebit_lock {
 
 /* Lane 0, one worker of a device at a time: waits for the device's turn. 0 when the run was stopped instead. This is the
  * one-bit algorithm of Burns and of Lamport: of two devices that want it the lower number goes first. Every store of 0
- * releases: whoever loads it has all that was done in earlier turns. */
+ * releases: its reader sees all that was done in earlier turns. */
 LOOM_FN int loom_onebit_lock_acquire(struct loom_ctx *c, struct loom_onebit_lock *turn)
 {
 	uint32_t *mine = &turn[c->device].wants, d;
@@ -53,7 +53,7 @@ LOOM_FN int loom_onebit_lock_acquire(struct loom_ctx *c, struct loom_onebit_lock
 		if (d == c->device || !loom_load_acquire_sys(&turn[d].wants))
 			continue;
 		if (d < c->device)
-			loom_store_release_sys(mine, 0u); /* gives way, and begins anew */
+			loom_store_release_sys(mine, 0u); /* gives way and starts again */
 		while (loom_load_acquire_sys(&turn[d].wants)) {
 			if (loom_stopped(c)) {
 				loom_store_release_sys(mine, 0u);

@@ -9,9 +9,9 @@
 
 #define LOOM_FN static inline __attribute__((unused))
 
-/* A point where another thread may come between: a test build defines LOOM_YIELD to take control of
- * the schedule there. With LOOM_PERTURB (`make PERTURB=1`) it sleeps and yields at random, or asks whoever has
- * set loom_cpu_yield_hook, as `gpuloom validate` does; `waits`: the caller waits for what others do. */
+/* A point where another thread may interleave: a test build defines LOOM_YIELD to take control of
+ * the schedule there. With LOOM_PERTURB (`make PERTURB=1`) it sleeps and yields at random, or calls
+ * loom_cpu_yield_hook, which `gpuloom validate` sets; `waits`: the caller waits for other workers. */
 #ifndef LOOM_YIELD
 #ifdef LOOM_PERTURB
 extern void (*loom_cpu_yield_hook)(int waits);
@@ -115,15 +115,15 @@ LOOM_FN void loom_set_state(const struct loom_ctx *c, enum loom_worker_state wha
 		__atomic_store_n(&c->counters->state, (uint64_t)what, __ATOMIC_RELAXED);
 }
 
-/* All who yield in a loop, in whatever process, sleep at the same time: in the first half millisecond of each 20 ms, the
- * gap. A wait by loom_cpu_yield() that would end there ends up to half a millisecond later. Linux 6.18 needs that, and so may all
- * since 6.6, which have the same scheduler; those before have another one, and yield without a gap. 6.18 weighs a session or control group anew when one of its threads
- * falls asleep or wakes up, and gives back to it what it has run already. So as long as one thread sleeps and wakes
- * some hundred times a second, and another of the group on that core always can run, nothing else runs there, for
- * seconds. Where nobody of the group can run, the others do. */
+/* A work-around for the EEVDF scheduler of Linux 6.6 and later, measured on 6.18; older kernels yield at once. 6.18 computes the
+ * weight of a session or control group again when one of its threads falls asleep or wakes up, and credits the group with the
+ * time that it has run. So where one thread sleeps and wakes some hundred times a second, and another thread of the group can
+ * always run on that core, threads of other groups do not run there for seconds. They run when no thread of the group can. So
+ * all threads that yield in a loop, of every process, sleep at the same time: in the first half millisecond of each 20 ms,
+ * the gap. A wait by loom_cpu_yield() that would end in the gap ends up to half a millisecond later. */
 #define LOOM_GAP_NS 500000u
 #define LOOM_GAP_EVERY_NS 20000000u
-/* Sleeps until `gap_ns` of the present 20 ms are over: 1; 0 when they are over already. `now_ns`: CLOCK_MONOTONIC, with
+/* Sleeps until `gap_ns` of the current 20 ms are over: 1; 0: they are over already. `now_ns`: CLOCK_MONOTONIC, with
  * or without its whole seconds. */
 LOOM_FN int loom_leave_gap(uint64_t now_ns, uint32_t gap_ns)
 {
@@ -134,7 +134,7 @@ LOOM_FN int loom_leave_gap(uint64_t now_ns, uint32_t gap_ns)
 	return nap.tv_nsec != 0;
 }
 
-/* "6.1.0-49-amd64": whether that kernel needs the gap. One that is not known does. */
+/* "6.1.0-49-amd64": whether that kernel needs the gap: 6.6 and later, and unknown ones. */
 LOOM_FN int loom_needs_gap(const char *release)
 {
 	uint32_t number[2] = {0, 0};
@@ -148,11 +148,11 @@ LOOM_FN int loom_needs_gap(const char *release)
 	return number[0] > 6 || (number[0] == 6 && number[1] >= 6);
 }
 
-/* Of this kernel: 1: it does; 2: it does not; 0: nobody has asked yet. */
+/* 1: this kernel needs the gap; 2: it does not; 0: not known yet. */
 LOOM_ONCE uint32_t loom_gap;
 LOOM_FN int loom_has_gap(void)
 {
-	/* Relaxed: whoever finds 0 finds out the same. */
+	/* Relaxed: every thread that finds 0 computes the same. */
 	uint32_t gap = __atomic_load_n(&loom_gap, __ATOMIC_RELAXED);
 	if (!gap) {
 		struct utsname of_host;
@@ -162,7 +162,7 @@ LOOM_FN int loom_has_gap(void)
 	return gap == 1;
 }
 
-/* Gives the core to others. */
+/* Gives up the core. */
 LOOM_FN void loom_cpu_yield(void)
 {
 	struct timespec now;
@@ -174,8 +174,8 @@ LOOM_FN void loom_cpu_yield(void)
 	sched_yield();
 }
 
-/* A nap in a wait that has lasted that long: longer by a quarter of it at most, unless `least_ns` is more. Whoever naps
- * often beside threads that work does to others what stands at LOOM_GAP_NS. */
+/* A nap in a wait that has lasted that long: longer by a quarter of it at most, unless `least_ns` is more. Frequent
+ * naps beside threads that work delay other groups as described at LOOM_GAP_NS. */
 #define LOOM_NAP_MOST_NS 4000000u
 LOOM_FN void loom_nap(uint64_t waited_ns, uint64_t least_ns)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker knows about itself and the stack: the argument of all device code. */
+/* The context of a lane: its worker and the stack; the argument of all device code. */
 #ifndef GPULOOM_DEV_CTX_H
 #define GPULOOM_DEV_CTX_H
 
@@ -18,14 +18,14 @@ struct loom_ctl {
 	uint32_t died; /* before `stop` is set for that reason: 1 plus the device whose workers are gone */
 	uint32_t pad1[14];
 	uint32_t failed;        /* first failure of a worker: minus an enum loom_err; 0: none */
-	uint32_t failed_worker; /* who, valid after `failed_ready` */
+	uint32_t failed_worker; /* valid after `failed_ready` */
 	uint64_t failed_info;   /* what, as the failing code documents it; LOOM_LACKS_KIND() */
 	uint32_t failed_ready;  /* release-stored after the two above */
 	uint32_t pad2[11];
 	uint64_t initial_tasks; /* in the initial set; constant while workers run */
 	uint64_t sample;        /* number of this sample in this launch, from 0; warm-ups count */
-	uint64_t unmeasured;    /* nobody will ask for this sample's cpu_ns: a device need not count it */
-	uint64_t awaited;       /* the host waits for the end of this sample, and does nothing else */
+	uint64_t unmeasured;    /* this sample's cpu_ns is not read: a device need not count it */
+	uint64_t awaited;       /* the host does nothing but wait for the end of this sample */
 	uint64_t pad3[4];
 };
 /* With LOOM_ENOENT: device code called a kind that the conf does not select. */
@@ -38,7 +38,7 @@ struct loom_ctl {
 #define LOOM_PHASE_SAMPLE(phase) (((phase) - 2u) / 4u)
 #define LOOM_PHASE_RETIRE 1u /* odd: workers leave for good */
 
-/* What one worker counted in one sample. Lane 0 writes with plain stores; the host reads after the
+/* Counters of one worker in one sample. Lane 0 writes with plain stores; the host reads after the
  * sample. X(name, unit, what) feeds results, docs and tests. */
 #define LOOM_COUNTER_MAP(X)                                                                        \
 	X(executed, "tasks", "tasks that this worker ran")                                         \
@@ -58,10 +58,10 @@ struct loom_ctl {
 	X(begin_ns, "ns", "when it began, on its device's clock")                                  \
 	X(last_task_ns, "ns", "when its last task ended")                                          \
 	X(end_ns, "ns", "when it left the run")                                                    \
-	X(cpu_ns, "ns", "CPU time of its threads; 0 where the device does not tell")
+	X(cpu_ns, "ns", "CPU time of its threads; 0 where the device has none")
 
-/* What a worker is doing, for the message about a sample that does not end. loom_set_state() says so before and after
- * whatever may take long. X(NAME, text). */
+/* What a worker is doing, for the message about a sample that does not end. loom_set_state() is called
+ * before and after operations that may take long. X(NAME, text). */
 #define LOOM_STATE_MAP(X)                                                                          \
 	X(TASKS, "at work")                                                                        \
 	X(SEARCH, "looking for work")                                                              \
@@ -82,7 +82,7 @@ struct loom_counters {
 #define LOOM_COUNTER_FIELD(name, unit, text) uint64_t name;
 	LOOM_COUNTER_MAP(LOOM_COUNTER_FIELD)
 #undef LOOM_COUNTER_FIELD
-	uint64_t state; /* enum loom_worker_state; where the device does not tell by itself */
+	uint64_t state; /* enum loom_worker_state; where the device has no states() */
 	uint64_t reserved[5]; /* three lines of 64 bytes: workers do not share a line */
 };
 #ifdef __cplusplus
@@ -119,7 +119,7 @@ struct loom_ctx {
 	uint32_t flags; /* LOOM_CTX_* */
 	uint32_t depth; /* the scheduler's: tasks run in place, one inside the other */
 	uint32_t turn;  /* the device layer's: which broadcast slot comes next */
-	uint32_t stop_seen; /* the device layer's: the stop word as of the last look */
+	uint32_t stop_seen; /* the device layer's: the stop word at the last poll */
 	uint64_t random; /* of loom_random(), from seed, sample and worker: at first equal on all lanes; never 0 */
 	struct loom_ctl *ctl; /* on a GPU a copy in its own memory, kept up to date by the device */
 	struct loom_counters *counters; /* this worker's */
@@ -146,7 +146,7 @@ struct loom_ctx {
 	uint32_t single_lane;
 	struct loom_trace *trace; /* where to note events: dev/trace.h; NULL: no trace is wanted */
 #ifdef LOOM_DEVICE_COMPILE
-	uint32_t polled; /* the device layer's: time of the last look, see loom_poll_due() */
+	uint32_t polled; /* the device layer's: time of the last poll, see loom_poll_due() */
 	uint64_t regs[LOOM_REGISTER_WORDS]; /* the scheduler's, of this lane: registers */
 #endif
 };

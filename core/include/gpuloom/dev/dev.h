@@ -1,66 +1,75 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device layer: one source for CPU (C11), CUDA, HIP and simulated GPUs.
+/* The device layer: what device code calls, in one source for CPUs (C11), CUDA, HIP and simulated GPUs. A workload needs the
+ * first three groups. A back end that lacks a name does not compile: there is no weaker fallback.
  *
- * Names carry order and scope: loom_OP_ORDER_SCOPE, where SCOPE is `dev` (workers of one device) or
- * `sys` (all devices and the host). Both mean the same on a CPU. On a GPU they differ.
- * All take pointers to uint32_t or uint64_t in segment memory:
+ * "Collective": all lanes of the worker call it. Orders of memory and scopes are part of a name: `dev` is the scope of the
+ * workers of one device, `sys` that of all devices and the host. On a CPU both mean the same.
  *
+ * Tasks
+ *   LOOM_CALL(kind, op, c, ...)   calls an op of the selected policy: LOOM_CALL(sched, spawn, c, &task)
+ *   loom_after(c, turns, pending, task)   one of the tasks that `task` waits for has ended: after.h
+ *   loom_stopped(c)               1: the run was stopped. A long task polls it
+ *   loom_worker_fail(c, code, info)   ends the run with an error
+ *   loom_at(c, ref)               the address of a reference
+ *   loom_random(c), loom_random_below(c, n)   random numbers, repeated by a seed
+ *   loom_clock_ns(c)              the device's clock
+ *   LOOM_IS_SINGLE_LANE(c)        1: this lane runs a task of its own
+ *   loom_own_add(c, p, v), loom_own_max(c, p, v)   adds v to, or raises to v, a uint64_t of the worker's own block; lane 0
+ *                                 only. Task functions change that block in no other way, because several lanes may run a
+ *                                 task each at the same time
+ *   loom_stream(c, n)             n bytes of ordinary memory are read or written from here on: costs time on a simulated
+ *                                 device, nothing on a real one
+ *
+ * Lanes of a worker
+ *   loom_barrier_lanes(c)         waits for all lanes and orders their memory; collective
+ *   loom_from_lane0(c, v)         lane 0's uint64_t v, to all lanes; collective, also a barrier. loom_word_from_lane0():
+ *                                 a uint32_t. loom_flag_from_lane0(): whether it is not 0, the cheapest
+ *   loom_distribute(c, n)         lanes that run a task each share the pieces of their work, n of each lane: a struct
+ *                                 loom_distribute, so that a lane with much work does not delay the others. Lanes that run a
+ *                                 task together have the same pieces and all do all of them
+ *   loom_distribute_next(&d)      1: there are more pieces; with d.mine this lane has piece d.item of one of the lanes. All
+ *                                 lanes call it until it returns 0
+ *   loom_distribute_words(&d, v, n, room)   then: the address, in `room` or still at v, of n uint32_t at v of the lane that
+ *                                 the piece is from; collective over the lanes of the distribution
+ *
+ * Memory that workers share: pointers to uint32_t or uint64_t in segments
  *   loom_load_{relaxed,acquire}_{dev,sys}(p)            loom_store_{relaxed,release}_{dev,sys}(p, v)
  *   loom_fetch_add_{relaxed,acquire,release,acq_rel}_{dev,sys}(p, v)     (sub: add of the negative)
  *   loom_fetch_or_{relaxed,acq_rel}_{dev,sys}(p, v)     loom_exchange_acq_rel_{dev,sys}(p, v)
  *   loom_cas_acq_rel_{dev,sys}(p, &expected, v) -> 1 if set     loom_fence_{acquire,release,seq_cst}_{dev,sys}()
- *   loom_load_poll_dev(p)    a load in a loop that waits; loom_fence_poll_dev() behind the last one makes it an acquire
- *   loom_fence_poll_sys()    behind a relaxed load: makes it an acquire; not as dear as loom_fence_acquire_sys(), which orders more
- *   loom_load_guard_dev(p)   a relaxed load in front of a branch: stores behind the branch are after it, loads need not be
+ *   loom_take_ticket_dev(p)       increments the uint64_t at p, relaxed, and returns what it was. Lanes that call it together
+ *                                 with the same p get consecutive numbers for one access
  *
- *   loom_pause(c)            be polite for a moment inside a spin loop
- *   loom_yield(c)         let others have the core, where that is possible; else a pause
- *   loom_sleep_on(c, p, v, ns)   sleep while the uint32_t at p is v. It ends when loom_wake(c, p, n) wakes up to n
- *                            sleepers, when ns have passed, or for no reason at all. A device that cannot
- *                            sleep pauses. The word is in memory that all processes see
- *   loom_clock_ns(c)         the device's clock
- *   loom_stream(c, n)        the caller reads and writes n bytes of ordinary memory from here on. Nothing on a real device;
- *                            on a simulated one the time that takes: what does not go through this layer costs nothing else
- *   loom_poll_due(c)         1: a loop of short tasks should look again at words that others change; collective.
- *                            With LOOM_POLLS_ARE_TIMED looks are some us apart; without, the answer is always 1
- *   loom_set_state(c, what)      lane 0: what this worker does from now on, enum loom_worker_state; a store, for messages
- *   loom_barrier_lanes(c)    all lanes of the worker meet; orders their memory
- *   loom_from_lane0(c, v)    lane 0's uint64_t v, to all lanes; collective, also a barrier
- *   loom_word_from_lane0(c, v)   the same for a uint32_t
- *   loom_flag_from_lane0(c, v)   whether lane 0's is not 0; where that is what all lanes wait for, the cheapest
- *   LOOM_WAVE                lanes of a worker that is one wave of a GPU; elsewhere 1. Such a worker loses 0.25 us where
- *                            lane 0 waits in a loop and the others for lane 0, so all of its lanes run such a loop
- *   loom_wave_word(c, v)     lane 0's uint32_t v, to the lanes below LOOM_WAVE, which all call; orders their memory
- *   loom_take_ticket_dev(p)  counts the uint64_t at p up, relaxed: what it was. Lanes that call it together, with the
- *                            same p, are given consecutive numbers for one access
- *   loom_match(key)          the lanes of a wave that are here at this moment, if their 64-bit keys are equal; else the
- *                            lane itself: a struct loom_match. What they wrote before is before what the one who leads
- *                            does next. Any lanes may call
- *   loom_match_leader(g)       1 for one of them
- *   loom_match_sum(g, v)     their uint32_t added up; all of them call it
- *   loom_match_broadcast(g, v)    the leader's uint64_t, to all of them
- *   loom_distribute(c, n)          lanes that run a task each, and are here at this moment, deal out the pieces of work that they have,
- *                            n of each one's own: a struct loom_distribute. So a lane with much work does not hold the others up.
- *                            Lanes that run a task together all have the same pieces, and all do all of them
- *   loom_distribute_next(&d)       1: there are more. d.mine: this lane has piece d.item of one of them. All call it until it says 0
- *   loom_distribute_words(&d, v, n, room)    after each of these, the n uint32_t at v of the lane that the piece is from: where they are,
- *                            in `room` or still at v; all of them call it
- *   loom_own_add(c, p, v), loom_own_max(c, p, v)   add v to, or raise to v, a uint64_t of the worker's own
- *                            block; lane 0 only. Task functions change that block in no other way, because
- *                            several lanes may run a task each at the same time
- *   LOOM_CALL(kind, op, c, ...)  the selected policy's device function
- *   loom_task_run(c, t)          runs the task function of t->tag; from a scheduler's loop
- *   loom_task_run_nested(c, t)   the same from inside a task function: a call on a GPU, where the
- *                                first is inlined
- *   LOOM_NESTING_MAX             how deep those may be nested
- *   LOOM_OUTLINED(fn, c, ...)     fn(c, ...) for a function that is rare and large: on a GPU it is called instead of
- *                            inlined. Arguments and result are integers, pointers into memory that lanes
- *                            share, or const struct loom_task *, which is copied
- *   LOOM_OUTLINED_COLLECTIVE(fn, c, ...)    the same where no lane runs a task of its own, as in a scheduler's loop
- *   LOOM_LEAF                in place of LOOM_FN, for such a function that takes no context
- *   LOOM_IS_SINGLE_LANE(c)         1: this lane runs a task of its own (c->single_lane)
- *   loom_after(c, turns, pending, task)   one of the tasks that this one waits for has ended: after.h
- * A backend that lacks a name does not compile: there is no weaker fallback. */
+ * Waiting, for policies
+ *   loom_pause(c)                 a pause hint in a spin loop
+ *   loom_yield(c)                 gives up the core, where that is possible; else a pause
+ *   loom_sleep_on(c, p, v, ns)    sleeps while the uint32_t at p, in memory that all processes see, is v: until loom_wake(c, p,
+ *                                 n), which wakes up to n sleepers, after ns, or spuriously. A device that cannot sleep pauses
+ *   loom_load_poll_dev(p)         a load in a loop that waits; loom_fence_poll_dev() after the last one makes it an acquire.
+ *                                 loom_fence_poll_sys() does so after a relaxed load, and is cheaper than
+ *                                 loom_fence_acquire_sys(), which orders more
+ *   loom_load_guard_dev(p)        a relaxed load before a branch: stores after the branch follow it, loads need not
+ *   loom_poll_due(c)              1: time to poll words that others change, in a loop of short tasks; collective. With
+ *                                 LOOM_POLLS_ARE_TIMED every few us, else always
+ *   loom_set_state(c, what)       lane 0: what this worker does now, enum loom_worker_state, for messages
+ *
+ * Schedulers
+ *   loom_task_run(c, t)           runs the task function of t->tag, from a scheduler's loop
+ *   loom_task_run_nested(c, t)    the same inside a task function: a call on a GPU, where the first is inlined.
+ *                                 LOOM_NESTING_MAX: how deep
+ *   LOOM_OUTLINED(fn, c, ...)     fn(c, ...) for a rare and large function: called on a GPU, not inlined. Arguments and result
+ *                                 are integers, pointers into memory that lanes share, or const struct loom_task *, which
+ *                                 is copied. LOOM_OUTLINED_COLLECTIVE: where no lane runs a task of its own
+ *   LOOM_LEAF                     in place of LOOM_FN, for such a function without a context
+ *
+ * Waves, for policies on GPUs
+ *   LOOM_WAVE                     lanes of a worker that is one wave; elsewhere 1. A wave loses 0.25 us where lane 0 waits in a
+ *                                 loop and the others for lane 0, so all of its lanes run such a loop
+ *   loom_wave_word(c, v)          lane 0's uint32_t v, to the lanes below LOOM_WAVE, which all call; orders their memory
+ *   loom_match(key)               the lanes of a wave that call at this moment with the same 64-bit key, else the lane alone: a
+ *                                 struct loom_match. What they wrote before is before what the leader does next. By any lanes
+ *   loom_match_leader(g), loom_match_sum(g, v), loom_match_broadcast(g, v)   1 for one of them; the sum of their uint32_t;
+ *                                 the leader's uint64_t. All of them call */
 #ifndef GPULOOM_DEV_DEV_H
 #define GPULOOM_DEV_DEV_H
 
@@ -80,9 +89,9 @@
 #if defined(LOOM_SIM)
 #include "sim.h"
 #elif defined(__CUDACC__)
-#include "cuda.h"
+#include <gpuloom/dev/cuda.h>
 #elif defined(__HIPCC__) || defined(__HIP__)
-#include "hip.h"
+#include <gpuloom/dev/hip.h>
 #elif defined(__GNUC__)
 #include "cpu.h"
 #else
@@ -132,7 +141,7 @@ LOOM_FN uint32_t loom_wave_word(struct loom_ctx *c, uint32_t v)
 }
 #endif
 
-/* Where a reference lies in this device's view. */
+/* The address of a reference in this device's view. */
 LOOM_FN void *loom_at(const struct loom_ctx *c, loom_ref ref)
 {
 	return c->segment[LOOM_REF_SEGMENT(ref)] + LOOM_REF_OFFSET(ref);
@@ -167,7 +176,7 @@ LOOM_FN uint32_t loom_random_below(struct loom_ctx *c, uint32_t n)
 	return (uint32_t)(((loom_random(c) >> 32) * n) >> 32);
 }
 
-/* A device layer that lets no lanes act for each other. */
+/* A device layer without groups of lanes. */
 #ifndef LOOM_OWN_MATCH
 struct loom_match {
 	uint32_t one;
@@ -258,7 +267,7 @@ LOOM_FN int loom_stopped(const struct loom_ctx *c)
 }
 #endif
 
-/* Collective: 1 when it is time to look again at words that others change. See gpu.h. */
+/* See gpu.h. */
 #ifndef LOOM_POLLS_ARE_TIMED
 #define LOOM_POLLS_ARE_TIMED 0
 LOOM_FN int loom_poll_due(struct loom_ctx *c)
@@ -300,7 +309,7 @@ LOOM_FN void loom_worker_fail(struct loom_ctx *c, int code, uint64_t info)
 	if (loom_cas_acq_rel_sys(&ctl->failed, &none, (uint32_t)-code)) {
 		loom_store_relaxed_sys(&ctl->failed_worker, c->worker);
 		loom_store_relaxed_sys(&ctl->failed_info, info);
-		/* Pairs with the acquire of the host, which reads who and what afterwards. */
+		/* Pairs with the acquire of the host, which then reads worker, code and info. */
 		loom_store_release_sys(&ctl->failed_ready, 1u);
 	}
 	loom_store_relaxed_sys(&ctl->stop, 1u);
@@ -309,7 +318,7 @@ LOOM_FN void loom_worker_fail(struct loom_ctx *c, int code, uint64_t info)
 }
 
 #ifdef LOOM_TASKS_IN_TABLE
-/* A tag that there is not fails the run. */
+/* An unknown tag fails the run. */
 LOOM_FN void loom_task_run(struct loom_ctx *c, const struct loom_task *t)
 {
 	if (__builtin_expect(t->tag < c->tasks, 1))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sleeping on a word on the CPU. A kernel or a sandbox that lacks the call makes no caller hang or spin: there a sleep
- * is a nap. Where it works, whoever sleeps without a deadline wakes for nothing but a wake: idle machines stay asleep. */
+ * is a nap. Where it works, a sleeper without a deadline wakes only for a wake: idle machines stay asleep. */
 #ifndef GPULOOM_DEV_FUTEX_H
 #define GPULOOM_DEV_FUTEX_H
 

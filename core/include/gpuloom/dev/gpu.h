@@ -38,9 +38,9 @@ LOOM_FN uint64_t loom_load_guard_dev(const uint64_t *p)
 	return loom_load_relaxed_dev(p);
 }
 
-/* A look reads words that others change, between short tasks. The answer takes as long as several tasks, and the
- * processor stops where it needs a value that has not come. So a look judges by the answers of the look before it.
- * The next look comes when these answers must have come: loom_poll_due(c). */
+/* A poll between short tasks loads words that others change. The load takes as long as several tasks, and the processor stalls
+ * where it needs a value that has not arrived. So a poll uses the values of the poll before it. The next poll is due when
+ * these must have arrived: loom_poll_due(c). */
 LOOM_FN void loom_poll_stop(struct loom_ctx *c)
 {
 	c->stop_seen = loom_load_relaxed_dev(&c->ctl->stop);

@@ -15,12 +15,12 @@
 #define LOOM_PROBE_ADDS 4096u
 
 struct loom_probe {
-	uint64_t word; /* passed between the pair: even: a's turn, odd: b's. Apart: a's word ... */
+	uint64_t word; /* passed between the pair: even: a's turn, odd: b's. Non-coherent: a's word ... */
 	uint64_t pad0[7];
 	uint64_t back; /* ... and b's */
 	uint64_t pad3[7];
 	uint64_t sum; /* all devices add at once ... */
-	uint32_t swaps, pad1[13]; /* ... and raise this by compare-and-swap: a link may know but one width */
+	uint32_t swaps, pad1[13]; /* ... and raise this by compare-and-swap: a link may support one width only */
 	uint32_t a, b;    /* devices of the pair, set by the host */
 	uint32_t reached; /* rounds done, written by b's device */
 	uint32_t noncoherent;   /* loom_layout.noncoherent, set by the host: no word is changed by both */
@@ -34,7 +34,7 @@ LOOM_FN int loom_probe_await(struct loom_ctx *c, const uint64_t *word, uint64_t 
 	while (loom_load_acquire_sys(word) != value) {
 		if (loom_stopped(c))
 			return 0;
-		loom_yield(c); /* the other one may need this core */
+		loom_yield(c); /* the other worker may need this core */
 	}
 	return 1;
 }

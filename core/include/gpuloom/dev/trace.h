@@ -43,7 +43,7 @@ struct loom_trace {
 #define LOOM_TRACE_OF(c) ((c)->trace)
 #endif
 
-/* 0 where nobody asks for a trace. */
+/* 0 where no trace is wanted. */
 LOOM_FN uint64_t loom_trace_now(const struct loom_ctx *c)
 {
 	return LOOM_TRACE_OF(c) ? loom_clock_ns(c) : 0;
@@ -68,7 +68,7 @@ LOOM_FN void loom_trace_add(const struct loom_ctx *c, uint32_t what, uint64_t be
 	e->other = other;
 }
 
-/* The worker has run `ran` tasks so far, and its loop counts anew from 0: the number of the next task to note. */
+/* The worker has run `ran` tasks so far, and its loop counts from 0 again: the number of the next task to record. */
 LOOM_FN uint64_t loom_trace_next(const struct loom_ctx *c, uint64_t ran)
 {
 	uint64_t every = LOOM_TRACE_OF(c) ? LOOM_TRACE_OF(c)->every : 0;

@@ -15,7 +15,7 @@
 #include <hip/hip_runtime.h>
 #endif
 
-#include "ctx.h"
+#include <gpuloom/dev/ctx.h>
 
 #define LOOM_FN static __device__ __attribute__((always_inline, unused))
 
@@ -190,6 +190,6 @@ LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 #define LOOM_SLOTS_IN_TURN
 #endif
 
-#include "gpu.h"
+#include <gpuloom/dev/gpu.h>
 
 #endif

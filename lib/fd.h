@@ -3,11 +3,11 @@
  * error, and the next descriptor that is opened gets that number. A child that redirects its standard streams then
  * replaces it, and a print statement of the program writes into it.
  *
- *   int bell = loom_fd(eventfd(0, EFD_CLOEXEC));
+ *   int event = loom_fd(eventfd(0, EFD_CLOEXEC));
  *
- * For whatever stays open, and whatever a child inherits. */
-#ifndef GPULOOM_FD_H
-#define GPULOOM_FD_H
+ * For descriptors that stay open, and for those that a child inherits. */
+#ifndef LOOM_LIB_FD_H
+#define LOOM_LIB_FD_H
 
 #include <errno.h>
 #include <fcntl.h>

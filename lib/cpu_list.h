@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of cores, as options and /sys have them. */
-#ifndef CHILD_CORES_LIST_H
-#define CHILD_CORES_LIST_H
+/* Lists of CPUs, as options and /sys have them. */
+#ifndef LOOM_LIB_CPU_LIST_H
+#define LOOM_LIB_CPU_LIST_H
 
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* "0-3,8", with blanks, into a set of so many bytes. 0, or -1: it is no such list, or has cores beyond the set. */
-static inline int cores_list(const char *text, cpu_set_t *set, size_t bytes)
+/* "0-3,8", with blanks, into a set of so many bytes. 0, or -1: it is no such list, or has CPUs beyond the set. */
+static inline int loom__cpu_list(const char *text, cpu_set_t *set, size_t bytes)
 {
 	CPU_ZERO_S(bytes, set);
 	while (*(text += strspn(text, ", \n"))) {

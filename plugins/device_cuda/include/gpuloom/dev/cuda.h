@@ -10,7 +10,7 @@
 #ifndef GPULOOM_DEV_CUDA_H
 #define GPULOOM_DEV_CUDA_H
 
-#include "ctx.h"
+#include <gpuloom/dev/ctx.h>
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700
 #error "gpuloom: below compute capability 7.0 there are no memory orders and scopes"
@@ -112,8 +112,8 @@ LOOM_PTX_FENCE(seq_cst_sys, "sc.sys")
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && __CUDACC_VER_MAJOR__ >= 13
 #define LOOM_OWN_POLL
 #define loom_load_poll_dev(p) loom_load_relaxed_dev(p)
-LOOM_PTX_FENCE(look_dev, "acquire.gpu")
-LOOM_PTX_FENCE(look_sys, "acquire.sys")
+LOOM_PTX_FENCE(poll_dev, "acquire.gpu")
+LOOM_PTX_FENCE(poll_sys, "acquire.sys")
 #endif
 
 /* ---- time ------------------------------------------------------------------------------------- */
@@ -372,6 +372,6 @@ LOOM_FN int loom_poll_due(struct loom_ctx *c)
 }
 #endif
 
-#include "gpu.h"
+#include <gpuloom/dev/gpu.h>
 
 #endif

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/text.h"
+
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base.h"
+#include "lib/align.h"
 
 /* Room for `more` bytes and the NUL. */
 static int grow(struct loom__text *t, size_t more)
@@ -65,7 +68,7 @@ void *loom__more(void *list, size_t n, size_t size)
 {
 	enum { FIRST = 8 };
 	size_t bytes;
-	if (n && (n < FIRST || n & (n - 1)))
+	if (n && (n < FIRST || !loom__is_power_of_two(n))) /* not full */
 		return list;
 	return __builtin_mul_overflow(n ? 2 * n : FIRST, size, &bytes) ? NULL : realloc(list, bytes);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which processes are on one host. */
-#ifndef GPULOOM_SHARED_HOST_MARK_H
-#define GPULOOM_SHARED_HOST_MARK_H
+#ifndef LOOM_LIB_HOST_MARK_H
+#define LOOM_LIB_HOST_MARK_H
 
 #include <fcntl.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* Equal `boot`: one kernel, so one memory and one clock. All equal: one network as well, with its loopback. Compared by
- * memcmp(), so what is not known is 0. */
+ * memcmp(), so unknown values are 0. */
 struct host_mark {
 	char boot[40]; /* text; empty: not known */
 	uint64_t net_device, net_inode; /* the network namespace */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernel tells of the CPUs that this process gets: which of them share a core, and how much time control groups
- * grant. The command and plug-ins read it by this header alone, so that they cannot disagree.
+/* What the kernel reports about the CPUs of this process: which of them share a core, and how much time control groups
+ * grant. The command and plug-ins use this header alone, so that they cannot differ.
  *
  * Not by hwloc: it has the topology, of which a first sibling is all that is needed, but no CPU quotas, which are most of
  * the code below; and its discovery costs each process milliseconds. */
-#ifndef GPULOOM_MACHINE_H
-#define GPULOOM_MACHINE_H
+#ifndef LOOM_LIB_MACHINE_H
+#define LOOM_LIB_MACHINE_H
 
 #include <errno.h>
 #include <fcntl.h>
@@ -88,7 +88,7 @@ static inline int loom_machine_order(const void *a, const void *b)
 					: (x->cpu > y->cpu) - (x->cpu < y->cpu);
 }
 
-/* Of n CPUs, whose numbers are set: where they lie, and in that order. What /sys does not tell is taken for a flat machine. */
+/* Of n CPUs, whose numbers are set: their cores, packages and nodes, in that order. What /sys does not show is taken for a flat machine. */
 static inline void loom_machine_place(struct loom_machine_cpu *list, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What policies have beside their blocks: interrupts of devices, and host threads. */
+#include "stack/stack.h"
+
+struct loom__policy *loom__policy_of(struct loom_stack *s, enum loom_kind kind)
+{
+	for (size_t i = 0; i < s->policies; i++)
+		if (s->policy[i].choice->kind == kind)
+			return &s->policy[i];
+	return NULL;
+}
+
+/* ---- interrupts: from a word in a block to the device that holds it ---- */
+
+static int open_interrupt(const struct loom_interrupts *interrupts, uint32_t device, uint32_t kind, uint64_t offset,
+		      struct loom_interrupt **interrupt, struct loom_error *err)
+{
+	struct loom_stack *s = interrupts->stack;
+	const struct loom__device *d = &s->device[device];
+	for (size_t i = 0; i < s->policies; i++) {
+		const struct loom__policy *p = &s->policy[i];
+		if (p->choice->plugin != s->selected[kind] || !p->on_device[device])
+			continue;
+		if (!LOOM_HAS(d->ops, interrupt))
+			return LOOM__FAIL(err, LOOM_ENOTSUP, "%s has no interrupts", s->shape[device].name);
+		loom_ref at = p->on_device[device] + offset;
+		return d->ops->interrupt(d->self, &s->segment[LOOM_REF_SEGMENT(at)], LOOM_REF_OFFSET(at), interrupt, err);
+	}
+	return LOOM__FAIL(err, LOOM_EPLUGIN, "an interrupt of a block that does not exist");
+}
+
+void loom__interrupts_offer(struct loom_stack *s)
+{
+	s->interrupts = (struct loom_interrupts){.size = sizeof(s->interrupts), .stack = s, .open = open_interrupt};
+	s->layout.interrupts = &s->interrupts;
+}
+
+/* ---- host threads of policies ---- */
+
+int loom__policies_start(struct loom_stack *s, struct loom_error *err)
+{
+	void *at[LOOM_MAX_SEGMENTS] = {0}, *image[LOOM_MAX_SEGMENTS] = {0};
+	uint64_t bytes[LOOM_MAX_SEGMENTS] = {0}, offset[LOOM_MAX_SEGMENTS] = {0};
+	int fd[LOOM_MAX_SEGMENTS] = {-1};
+	for (uint32_t i = 1; i <= s->segments; i++) {
+		/* An image is no memory that workers see. */
+		at[i] = s->image[i] ? NULL : loom__host_at(s, LOOM_REF(i, 0));
+		image[i] = s->image[i];
+		bytes[i] = s->segment[i].bytes;
+		fd[i] = at[i] ? s->segment[i].memory->fd : -1;
+		offset[i] = s->segment[i].offset;
+	}
+	struct loom_segments segments = {.size = sizeof(segments), .count = s->segments + 1, .at = at,
+					 .bytes = bytes, .fd = fd, .offset = offset, .image = image,
+					 .ctx = s, .key = loom__memory_key, .open = loom__memory_open, .close = loom__memory_close,
+					 .copy = loom__segment_copy};
+	for (size_t i = 0; i < s->policies; i++) {
+		struct loom__policy *p = &s->policy[i];
+		if (!LOOM_HAS(p->ops, start))
+			continue;
+		int rc = p->ops->start(p->self, &s->layout, &p->view, &segments, err);
+		if (rc)
+			return rc;
+		p->started = 1;
+	}
+	return 0;
+}
+
+void loom__policies_stop(struct loom_stack *s)
+{
+	for (size_t i = s->policies; i-- > 0;) {
+		struct loom__policy *p = &s->policy[i];
+		if (p->started && LOOM_HAS(p->ops, stop))
+			p->ops->stop(p->self);
+		p->started = 0;
+	}
+}

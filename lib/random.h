@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random numbers that a seed repeats: splitmix64 (Steele, Lea and Flood 2014). Any seed is good. Device code has copies of its
+ * own, as loom_gpu_mix() in plugins/shared/compose/kernel.dev.h: the same seed gives the same choices there. */
+#ifndef LOOM_LIB_RANDOM_H
+#define LOOM_LIB_RANDOM_H
+
+#include <stdint.h>
+
+/* Every bit of x affects every bit of the result. */
+static inline uint64_t loom__mix64(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15ull;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+/* The next number of a sequence, which *state, at first the seed, stands for. */
+static inline uint64_t loom__random(uint64_t *state)
+{
+	uint64_t x = *state;
+	*state += 0x9e3779b97f4a7c15ull;
+	return loom__mix64(x);
+}
+
+#endif

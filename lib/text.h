@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Texts and lists that grow. */
+#ifndef LOOM_LIB_TEXT_H
+#define LOOM_LIB_TEXT_H
+
+#include <stddef.h>
+
+/* Zero-initialise it; free with loom__text_free. Out of memory latches: later appends do nothing and loom__text_ok() is 0. */
+struct loom__text {
+	char *at; /* NUL-terminated once anything was appended; NULL before */
+	size_t length, room;
+	int failed;
+};
+void loom__text_add(struct loom__text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void loom__text_put(struct loom__text *t, const char *bytes, size_t n);
+void loom__text_free(struct loom__text *t);
+static inline int loom__text_ok(const struct loom__text *t)
+{
+	return !t->failed;
+}
+
+/* The list of n things of `size` bytes with room for one more, or NULL: out of memory, and the list is unchanged. Room
+ * doubles, so lists that grow by this function alone need not store it. */
+void *loom__more(void *list, size_t n, size_t size);
+
+#endif
