@@ -45,7 +45,7 @@ CORE_LIBS := -liniparser -lcjson -lm -ldl
 # In libgpuloom.so alone: it loads what the others link to.
 BORROWED := core/base/borrowed.c
 LIB_SRC := $(sort $(filter-out $(BORROWED),$(wildcard core/*/*.c)) $(wildcard lib/*.c))
-LAB_SRC := $(sort $(filter-out lab/cli/%,$(wildcard lab/*/*.c)) $(wildcard conform/*.c rig/*.c))
+LAB_SRC := $(sort $(filter-out lab/cli/%,$(wildcard lab/*/*.c)) $(wildcard conform/*.c rig/*.c) plugins/shared/explore/fiber.c)
 CLI_SRC := $(sort $(wildcard lab/cli/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$B/obj/%.o)
 LAB_OBJ := $(LAB_SRC:%.c=$B/obj/%.o)
@@ -433,7 +433,7 @@ bench-barriers: all $(BARRIER_PEERS) ## barriers on the CPU against pthread, Ope
 .PHONY: bench-barriers
 $(PEERS)/ring_simgrid: bench/peers/ring_simgrid.c | $(PEERS)
 	$(call peer,gcc,,-lsimgrid)
-$B/bench/sim_ring: bench/sim_ring.c $(addprefix $B/obj/plugins/,$(patsubst %,device_sim/%.o,world turns agent play describe fiber) \
+$B/bench/sim_ring: bench/sim_ring.c $(addprefix $B/obj/plugins/,$(patsubst %,device_sim/%.o,simulation queue agent run describe) shared/explore/fiber.o \
   $(patsubst %,shared/simnet/%.o,wire links platform) shared/child/child.o)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)

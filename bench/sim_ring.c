@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../plugins/device_sim/world.h"
+#include "../plugins/device_sim/simulation.h"
 #include "../plugins/shared/simnet/wire.h"
 
 #define STACK_BYTES 16384u
@@ -116,7 +116,7 @@ int main(int argc, char *argv[])
 	model.sim_sharing = strcmp(argv[3], "fair") ? SIMNET_QUEUE : SIMNET_FAIR;
 	steps = 2 * (all - 1);
 	static struct loom_ctl ctl;
-	struct world *w = NULL;
+	struct simulation *s = NULL;
 	struct wire *wire = NULL;
 	ranks = calloc(all, sizeof(*ranks));
 	must(ranks != NULL, "out of memory");
@@ -125,22 +125,20 @@ int main(int argc, char *argv[])
 		r->host = (struct loom_host){
 		    .size = sizeof(r->host), .log_on = log_on, .fail = fail, .rank = i, .ranks = all, .job = ranks};
 		r->member.name = "ring";
-		world_join(&r->host, 1, &r->member, &w, NULL);
-		r->member.crew->ctl = &ctl;
+		simulation_join(&r->host, 1, &r->member, &s, NULL);
+		r->member.group->ctl = &ctl;
 		if (!wire)
 			wire_create(&r->host, &model, &wire, NULL);
 		wire_join(wire, i, &r->port);
 		r->to = &ranks[(i + 1) % all];
-		const struct loom_clock *clock = &r->member.crew->clock;
-		must(!fiber_make(&r->fiber, STACK_BYTES, main_of_rank) &&
-			 !clock->start(clock, "rank", step, r, &r->agent),
-		     "out of memory");
+		const struct loom_clock *clock = &r->member.group->clock;
+		must(!fiber_make(&r->fiber, STACK_BYTES, main_of_rank) && !clock->start(clock, "rank", step, r, &r->agent), "out of memory");
 		wire_attach(&r->port, clock, r->agent);
 	}
 	struct timespec begin, end;
 	fiber_home(&home);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
-	world_play(w);
+	simulation_run(s);
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
 	uint64_t last = 0;
 	for (uint32_t i = 0; i < all; i++) {

@@ -9,7 +9,7 @@
 
 #include "conform/stand.h"
 #include "conform/tests.h"
-#include "rig/turns.h"
+#include "rig/explore.h"
 
 struct worker {
 	uint32_t lock, copying; /* thieves that are copying from this worker */
@@ -106,18 +106,18 @@ static void turn(uint32_t me, int waits)
 	do {
 		table.frozen -= table.frozen > 0;
 		if (waits)
-			loom__turns_pause();
+			loom__explore_pause();
 		else
-			loom__turns_yield();
+			loom__explore_yield();
 	} while (table.frozen && table.halted == me && table.sim->units);
 }
 
 static void on_yield(int waits)
 {
 	if (waits)
-		loom__turns_pause();
+		loom__explore_pause();
 	else
-		loom__turns_yield();
+		loom__explore_yield();
 }
 
 /* Takes some units of a victim, and says busy as thieves do. 1: it has. */
@@ -241,7 +241,7 @@ static int play(struct loom__rig *r, const struct game *game, uint64_t seed)
 	}
 	if (hook)
 		*hook = on_yield;
-	int stuck = loom__turns_play(game->workers, player, seed & 1 ? LOOM__TURNS_PRIORITIES : LOOM__TURNS_RANDOM, seed,
+	int stuck = loom__explore(game->workers, player, seed & 1 ? LOOM__EXPLORE_PCT : LOOM__EXPLORE_RANDOM, seed,
 				     100 + 40 * (game->units + game->budget), 1ull << 40);
 	if (hook)
 		*hook = NULL;

@@ -61,7 +61,7 @@ static inline void heap_rise(struct heap *h, uint32_t at, struct heap_entry x)
 	heap_put(h, at, x);
 }
 
-/* ... or downwards. */
+/* ... or down. */
 static inline void heap_sink(struct heap *h, uint32_t at, struct heap_entry x)
 {
 	for (uint32_t below; (below = heap_below(h, at)) < h->live && heap_before(&h->at[below], &x); at = below)

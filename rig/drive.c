@@ -38,8 +38,8 @@ int loom__drive_open(struct loom__drive *d, const struct loom_host *host, uint32
 
 int loom__drive_memory(struct loom__drive *d)
 {
-	int code = d->ops->mem_alloc(d->self[0], sizeof(struct loom__drive_shared), LOOM_MEMORY_HOST, &d->memory,
-				     &d->err);
+	int code =
+	    d->ops->mem_alloc(d->self[0], sizeof(struct loom__drive_shared), LOOM_MEMORY_HOST, &d->memory, &d->err);
 	if (code)
 		return failed(d, "mem_alloc()", code);
 	for (uint32_t i = 1; !code && i < d->n; i++) {
@@ -48,8 +48,8 @@ int loom__drive_memory(struct loom__drive *d)
 	}
 	if (code || !d->memory.host)
 		return failed(d, "mem_map()", code);
-	d->segment[1] = (struct loom_segment){
-		.memory = &d->memory, .bytes = sizeof(struct loom__drive_shared), .owner = -1};
+	d->segment[1] =
+	    (struct loom_segment){.memory = &d->memory, .bytes = sizeof(struct loom__drive_shared), .owner = -1};
 	d->shared = d->memory.host;
 	for (uint32_t i = 0; i < d->layout.workers; i++)
 		d->shared->registry[i] = LOOM__DRIVE_REF(block) + 64 * i;
@@ -127,7 +127,7 @@ int loom__drive_wait(struct loom__drive *d, uint64_t timeout_ns, uint64_t *end_n
 	*end_ns = 0;
 	for (uint32_t i = 0; !code && i < d->n; i++) {
 		uint64_t end = 0;
-		uint32_t left = 0; /* each worker that leaves because of a stop may end a wait */
+		uint32_t left = 0; /* a worker that leaves after a stop may end a wait */
 		do
 			code = d->ops->wait(d->self[i], timeout_ns, &end, &d->err);
 		while (code == LOOM_EAGAIN && d->shared->ctl.stop && left++ < d->layout.workers + 50);

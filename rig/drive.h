@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Drives devices the way the core does: open, shape, memory, build, launch, samples, retire. One segment holds
- * everything: control words, counters, one global block (`board`) and a registry with one public block per worker. */
+/* Drives devices as the core does: open, shape, memory, build, launch, samples, retire. One segment has all data:
+ * control words, counters, one block for the stack (`board`) and a registry with one public block per worker. */
 #ifndef LOOM_RIG_DRIVE_H
 #define LOOM_RIG_DRIVE_H
 
@@ -25,29 +25,29 @@ struct loom__drive {
 	const struct loom_plugin *plugin;
 	const struct loom_device_ops *ops;
 	uint32_t n;
-	void *self[LOOM__DRIVE_DEVICES], *opts[LOOM__DRIVE_DEVICES]; /* opts: freed by close() */
+	void *self[LOOM__DRIVE_DEVICES], *opts[LOOM__DRIVE_DEVICES]; /* opts: freed by loom__drive_close() */
 	struct loom_device_shape shape[LOOM__DRIVE_DEVICES];
 	struct loom_layout layout;
 	struct loom_memory memory;         /* of device 0 */
-	struct loom_segment segment[3];    /* 1: struct loom__drive_shared; 2: the test's own */
-	struct loom__drive_shared *shared; /* the host's view */
+	struct loom_segment segment[3];    /* 1: struct loom__drive_shared; 2: of the test */
+	struct loom__drive_shared *shared; /* the address for the host */
 	loom_ref probe, global[LOOM_KINDS], registry[LOOM_KINDS];
 	uint64_t local_bytes[LOOM_KINDS];
 	struct loom_sched_dev sched;
 	struct loom_device_code code;
 	struct loom_plugin run;
-	const struct loom_plugin *policy[LOOM_KINDS]; /* beside the function to run */
+	const struct loom_plugin *policy[LOOM_KINDS]; /* besides the function to run */
 	const struct loom_attachment *attachment;
 	struct loom_launch launch[LOOM__DRIVE_DEVICES];
-	uint32_t mapped;  /* devices 1 .. mapped have the memory */
-	const char *what; /* the op that failed last ... */
-	struct loom_error err; /* ... and why */
-	void *user;            /* the caller's own */
+	uint32_t mapped;       /* devices 1 .. mapped map the memory */
+	const char *what;      /* the op that failed last ... */
+	struct loom_error err; /* ... and its error */
+	void *user;            /* of the caller */
 };
 
-/* Device `plugin->n` more, of the `all` that are to be opened. `opts` is malloc()ed and taken over. */
+/* Opens one more device, of `all` in total. `opts` comes from malloc() and is freed by loom__drive_close(). */
 int loom__drive_open(struct loom__drive *d, const struct loom_host *host, uint32_t all, void *opts);
-/* One memory of device 0, as the p2p transport would make it. */
+/* One memory of device 0, as of the p2p transport. */
 int loom__drive_memory(struct loom__drive *d);
 int loom__drive_build(struct loom__drive *d, void (*run)(struct loom_ctx *c));
 int loom__drive_launch(struct loom__drive *d, enum loom_entry entry);

@@ -13,10 +13,10 @@
 
 enum { GUARD = 64, LIVE = 0x6c697665, GONE = 0x676f6e65, PATTERN = 0x5c };
 
-/* Stands in front of what the plug-in gets; a guard stands behind it. */
+/* Precedes the memory that the plug-in gets; a guard follows it. */
 struct loom__block {
 	struct loom__block *next, **link;
-	void *whole; /* what malloc() gave: aligned_alloc() would leave crumbs that look like leaks */
+	void *whole; /* from calloc(): aligned_alloc() would leave fragments that look like leaks */
 	size_t bytes;
 	uint32_t state;
 	char pad[64 - 4 * sizeof(void *) - sizeof(uint32_t)];
@@ -44,8 +44,7 @@ static void check_guard(struct loom__rig_host *h, const struct loom__block *b)
 	const unsigned char *end = (const unsigned char *)(b + 1) + b->bytes;
 	for (int i = 0; i < GUARD; i++)
 		if (end[i] != PATTERN) {
-			misuse(h, "it wrote behind the %zu bytes that it got from host->alloc()",
-			       b->bytes);
+			misuse(h, "it wrote behind the %zu bytes that it got from host->alloc()", b->bytes);
 			return;
 		}
 }
@@ -106,11 +105,10 @@ static void watch_free(const struct loom_host *host, void *p)
 static int watch_log_on(const struct loom_host *host, int level)
 {
 	(void)host, (void)level;
-	return 1; /* every message is made, so that a bad format shows */
+	return 1; /* every message is formatted, so that a bad format shows */
 }
 
-static void watch_log(const struct loom_host *host, int level, const char *who, const char *fmt,
-		      ...)
+static void watch_log(const struct loom_host *host, int level, const char *label, const char *fmt, ...)
 {
 	struct loom__rig_host *h = of(host);
 	char text[1000];
@@ -121,18 +119,18 @@ static void watch_log(const struct loom_host *host, int level, const char *who, 
 	pthread_mutex_lock(&h->lock);
 	if (level < LOOM_LOG_ERROR || level > LOOM_LOG_DEBUG)
 		misuse(h, "it logs at the level %d, which does not exist", level);
-	else if (!who || !*who)
-		misuse(h, "it logs without saying who it is");
+	else if (!label || !*label)
+		misuse(h, "it logs without its name");
 	else if (strchr(text, '\n'))
 		misuse(h, "it logs a text of several lines: %.60s", text);
 	size_t used = strlen(h->log);
 	if (level <= LOOM_LOG_WARN)
-		snprintf(h->log + used, sizeof(h->log) - used, "%s: %s", who ? who : "", text);
+		snprintf(h->log + used, sizeof(h->log) - used, "%s: %s", label ? label : "", text);
 	pthread_mutex_unlock(&h->lock);
 }
 
-static int watch_fail(const struct loom_host *host, struct loom_error *err, int code,
-		      const char *file, int line, const char *fmt, ...)
+static int watch_fail(const struct loom_host *host, struct loom_error *err, int code, const char *file, int line,
+		      const char *fmt, ...)
 {
 	va_list args;
 	(void)host;
@@ -161,8 +159,8 @@ double loom__rig_host_metric(const struct loom__rig_host *h, const char *name)
 	return -1;
 }
 
-static int watch_metric(const struct loom_host *host, struct loom_report *report, const char *name,
-			const char *unit, enum loom_better better, double value)
+static int watch_metric(const struct loom_host *host, struct loom_report *report, const char *name, const char *unit,
+			enum loom_better better, double value)
 {
 	struct loom__rig_host *h = of(host);
 	(void)unit, (void)better;
@@ -171,8 +169,7 @@ static int watch_metric(const struct loom_host *host, struct loom_report *report
 		return LOOM_EINVAL;
 	}
 	if (!name || !*name || isnan(value)) {
-		misuse(h, "it gave metric() %s",
-		       name && *name ? "a value that is no number" : "no name");
+		misuse(h, "it gave metric() %s", name && *name ? "a value that is no number" : "no name");
 		return LOOM_EINVAL;
 	}
 	for (uint32_t i = 0; i < h->metrics; i++)
@@ -200,7 +197,8 @@ static void watch_fact(const struct loom_host *host, const char *name, const cha
 {
 	struct loom__rig_host *h = of(host);
 	uint32_t i = 0;
-	if (!name || !strchr(name, '.') || name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_.:")] || !text || !*text) {
+	if (!name || !strchr(name, '.') || name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_.:")] || !text ||
+	    !*text) {
 		misuse(h, "it calls fact() without a name as in section.choice, or without a text");
 		return;
 	}

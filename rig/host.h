@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A host table that counts what a plug-in takes and gives back, guards the ends of its memory, can refuse an
- * allocation, and keeps messages and metrics. */
+/* A host table for tests: counts allocations, guards the ends of memory, can fail an allocation, and records
+ * messages and metrics. */
 #ifndef LOOM_RIG_HOST_H
 #define LOOM_RIG_HOST_H
 
@@ -14,9 +14,9 @@ struct loom__rig_host {
 	pthread_mutex_t lock;
 	struct loom__block *blocks;
 	uint64_t live, allocations, refused;
-	uint64_t refuse_at; /* the allocation of this number (from 1) fails; 0: none */
-	char misuse[200];   /* the first wrong use of the table, or "" */
-	uint32_t metrics;   /* of the sample: emptied by loom__rig_host_clear() */
+	uint64_t refuse_at; /* the allocation with this number (from 1) fails; 0: none */
+	char misuse[200];   /* the first misuse of the table, or "" */
+	uint32_t metrics;   /* of the sample: cleared by loom__rig_host_clear() */
 	struct loom__rig_host_metric {
 		char name[64];
 		double value;
@@ -25,20 +25,20 @@ struct loom__rig_host {
 	struct {
 		char name[64], text[120];
 	} choice[64];
-	char log[4096]; /* warnings and errors: lines since it was last emptied */
+	char log[4096]; /* warnings and errors since it was last cleared */
 };
-/* Where a plug-in is asked to report a sample. */
+/* The report that a plug-in fills. */
 #define LOOM__RIG_REPORT(h) ((struct loom_report *)(void *)(h)->metric)
 
 void loom__rig_host_init(struct loom__rig_host *h);
-/* From now on allocation `at` (1: the next) fails; 0: none. Counts from now. */
+/* Allocation `at` from now on (1: the next) fails; 0: none. */
 void loom__rig_host_refuse(struct loom__rig_host *h, uint64_t at);
-/* Looks at the guards of all blocks; the first misuse so far in words, or NULL. */
+/* Checks the guards of all blocks. Returns the first misuse so far, or NULL. */
 const char *loom__rig_host_misuse(struct loom__rig_host *h);
 void loom__rig_host_clear(struct loom__rig_host *h);
-/* -1: there is none of that name. */
+/* -1: no such metric. */
 double loom__rig_host_metric(const struct loom__rig_host *h, const char *name);
-/* NULL: there is none of that name. */
+/* NULL: no such fact. */
 const char *loom__rig_host_fact(const struct loom__rig_host *h, const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rig's memory: blocks, views, contexts. How workers run is crew.c. */
+/* Memory of a rig: blocks, views, contexts. threads.c runs the workers. */
 #include "rig/rig.h"
 
 #include <gpuloom/sync.h>
@@ -58,7 +58,7 @@ int loom__rig_add(struct loom__rig *r, const struct loom_plugin *p, const struct
 	return code;
 }
 
-/* Where a test has no channels of its own. */
+/* Channels for tests that define none. */
 static int default_channels(struct loom__rig *r, struct loom_error *err)
 {
 	const struct loom__rig_part *p = &r->part[LOOM_SYNC];
@@ -130,7 +130,8 @@ static void point(struct loom__rig *r, struct loom__rig_part *p)
 				     .worker = p->worker};
 }
 
-/* A guard stands behind each block: set, or the words about the one that was written to. */
+/* Guards: `text` NULL: writes the pattern after a block; else checks it, and returns a text about bytes that were
+ * overwritten. */
 static const char *guard(struct loom__rig *r, uint64_t at, uint64_t bytes, const char *what, char *text, size_t room)
 {
 	unsigned char *end = (unsigned char *)r->host + at + bytes;
@@ -160,7 +161,7 @@ static const char *each_guard(struct loom__rig *r, char *text, size_t room)
 	return found;
 }
 
-/* The same behind private memory. */
+/* The same after private memory. */
 static const char *guard_local(struct loom__rig *r, struct loom__rig_part *p, char *text, size_t room)
 {
 	for (uint32_t w = 0; w < r->layout.workers && p->local_room; w++) {
@@ -259,7 +260,7 @@ void loom__rig_interrupt(struct loom__rig *r, int code, uint32_t device)
 		sync_of(r)->interrupt(p->self, &r->layout, &p->view, code, device);
 }
 
-/* As a CPU device does for its address space: here one for all. */
+/* As a CPU device does for its address space: here all share one. */
 static int attach(struct loom__rig *r, struct loom_error *err)
 {
 	struct loom__rig_part *p = &r->part[LOOM_SYNC];
@@ -346,8 +347,8 @@ static void fill(struct loom__rig *r, uint32_t w, uint32_t lane)
 			       .count = r->shape[d].workers,
 			       .lane = lane,
 			       .lanes = want->lanes,
-			       .flags = LOOM_CTX_OVERSUBSCRIBED, /* other tests may run beside this one */
-			       .random = loom__mix64(want->seed + r->samples * 1000ull + w) | 1,
+			       .flags = LOOM_CTX_OVERSUBSCRIBED, /* other tests may run at the same time */
+			       .random = loom__mix(want->seed + r->samples * 1000ull + w) | 1,
 			       .ctl = r->ctl,
 			       .counters = &r->counters[w],
 			       .segment = r->segment[d],
@@ -373,8 +374,8 @@ static void fill(struct loom__rig *r, uint32_t w, uint32_t lane)
 	}
 }
 
-/* Padding of a struct that init() copies by value holds what the stack held: with a known content, different from one
- * sample to the next, a comparison of two starting states always finds it. */
+/* Fills the stack with a known content that differs between samples. Padding of a struct that init() copies has that
+ * content, so a comparison of two initial states always finds it. */
 static __attribute__((noinline)) void fill_stack(unsigned char with)
 {
 	volatile uint64_t area[2048];

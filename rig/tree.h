@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trees of tasks that prove a scheduler right: every task runs exactly once and arrives whole. A task owns the ids
- * [id, id + size): param[0] is its own, and the others are shared among its children. */
+/* Trees of tasks that check a scheduler: every task runs exactly once and arrives complete. A task owns the ids [id,
+ * id + size): param[0] is its own, its children share the others. */
 #ifndef LOOM_RIG_TREE_H
 #define LOOM_RIG_TREE_H
 
 #include "rig/rig.h"
 #include "lib/random.h"
 
-/* COMB: a chain with a leaf at each link. OTHER: the user's own, whose tasks look like RANDOM's. */
+/* COMB: a chain with a leaf at each link. OTHER: of the test; tasks as of RANDOM. */
 enum loom__shape { LOOM__STAR, LOOM__CHAIN, LOOM__BINARY, LOOM__COMB, LOOM__RANDOM, LOOM__OTHER };
 
 static inline struct loom_task loom__tree_task(uint64_t id, uint64_t size, enum loom__shape shape, uint64_t seed)
@@ -23,19 +23,22 @@ static inline int loom__tree_whole(const struct loom_task *t)
 	       t->tag == (t->param[0] & 1);
 }
 
-/* Where one is among the children of a task; zero at first. */
+/* A walk over the children of a task; zero at first. */
 struct loom__tree_walk {
 	uint64_t children, at, next, rest;
 };
 
-/* 1: the next child; 0: there is none. */
+/* 1: the next child; 0: none is left. */
 static inline int loom__tree_child(const struct loom_task *t, struct loom__tree_walk *w, struct loom_task *child)
 {
 	enum loom__shape shape = (enum loom__shape)t->param[2];
 	if (!w->at) {
 		w->rest = t->param[1] - 1;
 		w->next = t->param[0] + 1;
-		uint64_t most = shape == LOOM__STAR ? w->rest : shape == LOOM__CHAIN ? 1 : shape < LOOM__RANDOM ? 2 : 40;
+		uint64_t most = shape == LOOM__STAR    ? w->rest
+				: shape == LOOM__CHAIN ? 1
+				: shape < LOOM__RANDOM ? 2
+						       : 40;
 		w->children = w->rest < most ? w->rest : most;
 		if (shape >= LOOM__RANDOM && w->children)
 			w->children = 1 + loom__mix64(t->param[0] ^ t->param[3]) % w->children;

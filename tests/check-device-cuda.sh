@@ -21,25 +21,6 @@ fake=$B/tests/cuda
 [ -e "$fake/libcuda.so.1" ] || { fail "no $fake/libcuda.so.1"; finish; }
 export LD_LIBRARY_PATH="$fake"
 
-# Each GPU's memory is made by its process, and the other's maps it: queues lie there.
-shared_runs() {
-	case $B in *thread*) return ;; esac
-	for workload in memset fib uts; do
-		eval run mgws $workload 0 "'3 samples, each verified'" none $own "$two"
-	done
-	eval run mgws uts 4 "'say isolation = process for that GPU, too'" none "$two" --set device.cuda.0.isolation=process
-	for call in cuMemGetAllocationGranularity cuMemCreate cuMemAddressReserve cuMemMap cuMemSetAccess cuMemExportToShareableHandle \
-		cuMemImportFromShareableHandle; do
-		export FAKE_GPU_FAIL=$call:1
-		eval run mgws memset 1 $call none $own "$two"
-	done
-	for call in cuMemRelease cuMemUnmap cuMemAddressFree; do
-		export FAKE_GPU_FAIL=$call:1
-		eval run mgws memset 0 verified none $own "$two"
-	done
-	unset FAKE_GPU_FAIL
-}
-
 # What several GPUs are to each other.
 FAKE_GPU=two-gpus expect 0 'cuda: peer access +limited +2 of 2 directed pairs of GPUs, 1 of them with native 64-bit atomics' \
 	"$G" doctor
@@ -58,7 +39,6 @@ graph_runs() {
 			--set workload.jacobi2d.sweeps=100000
 	done
 	launched 124 'no end after 0.3 s' mute $graph --set run.timeout=300ms
-	launched 4 "called by this process, makes graphs" none $graph --set device.cuda.isolation=process
 	for call in cuStreamBeginCapture cuStreamEndCapture cuGraphInstantiate cuGraphLaunch; do
 		FAKE_GPU_FAIL=$call:1 launched 1 "$call" none $graph
 	done
@@ -120,24 +100,24 @@ crossings() {
 	crossing wic pattern 124 'no end after 0.3 s' --set run.devices='cuda:0 cpu:0' --set run.timeout=300ms \
 		--set sync.wic.notify=interrupt --set workload.exchange.tp=400000
 }
-# crossing_death SYNC -o|-n DEVICES NAME: the producer's process, the GPU's being the older one, is killed in mid-run.
+# crossing_death SYNC: the process of the producers, which are on the CPU, is killed during the run.
 crossing_death() {
 	FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/sync_$1.so $B/plugins/workload_pattern.so" "$G" run conf/wic.ini --samples 1 \
-		--set run.devices="$3" --set transport.use=p2p --set device.cpu.isolation=process --set device.cuda.isolation=process \
+		--set run.devices="cpu:0 cuda:0" --set transport.use=p2p --set device.cpu.isolation=process \
 		--set device.cpu.workers=2 --set device.cuda.workers=2 --set sync.use=$1 --set run.workload=pattern \
 		--set workload.pattern.iterations=100000 --set workload.exchange.tp=1000 >"$tmp/out" 2>"$tmp/err" &
 	run=$!
 	soon 'at_work $run 2'
-	ended_by KILL "$(pgrep $2 -P $run)" $run
-	[ $status -eq 1 ] && grep -q "$4.*killed by signal 9" "$tmp/err" || fail "$1: exit $status: $(cat "$tmp/err")"
+	ended_by KILL "$(pgrep -P $run)" $run
+	[ $status -eq 1 ] && grep -q "cpu:0.*killed by signal 9" "$tmp/err" || fail "$1: exit $status: $(cat "$tmp/err")"
 	[ $took -lt 3000 ] || fail "$1: $took ms until a killed producer was noticed"
 }
 waits 0 '3 samples, each verified'
 ! grep -q '^ *overlap' "$tmp/out" || fail 'an overlap of GPUs, whose warps have no processor time'
 crossings
 case $B in *thread*) ;; *)
-	crossing_death wic -o 'cuda:0 cpu:0' cuda:0
-	crossing_death futex -n 'cpu:0 cuda:0' cpu:0
+	crossing_death wic
+	crossing_death futex
 	;;
 esac
 waits 4 'wants 32 threads in each block' --set device.cuda.lanes=1024
@@ -148,7 +128,5 @@ failing_runs cuDeviceGetPCIBusId cuMemFree cuMemFreeHost cuMemHostUnregister cuM
 run mgws memset 4 'CUDA_ERROR_NO_DEVICE .*make an NVIDIA GPU visible' init
 run mgws memset 4 'compute capability 6.0: 7.0 or later' old-gpu
 run mgws memset 4 'nvrtc = in' none --set device.cuda.nvrtc=/nonexistent/libnvrtc.so
-process_runs
-shared_runs
 refused_runs
 finish

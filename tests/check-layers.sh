@@ -14,7 +14,7 @@ build = sys.argv[1]
 rooms = re.findall(r'^    ((?:lib|core|lab|rig|conform)[\w/]*) {2,}', open('CONTRIBUTING.md').read(), re.M)
 if len(rooms) < 8:
     sys.exit('CONTRIBUTING.md lists only these rooms: %s' % rooms)
-shared = ['child', 'hostmem', 'workload', 'collective', 'compose', 'gpu', 'sched', 'sync', 'fabric', 'simnet', 'nic']  # of plugins/shared, in order
+shared = ['explore', 'child', 'hostmem', 'workload', 'collective', 'compose', 'gpu', 'sched', 'sync', 'fabric', 'simnet', 'nic']  # of plugins/shared, in order
 faults = []
 
 def room_of(path):

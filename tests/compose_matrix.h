@@ -20,8 +20,8 @@ struct factor {
 struct matrix {
 	struct factor factor[MATRIX_FACTORS];
 	size_t factors;
-	size_t left; /* pairs of values that have not met */
-	unsigned char missing[MATRIX_FACTORS][MATRIX_FACTORS][MATRIX_VALUES][MATRIX_VALUES]; /* 1: they have not */
+	size_t left; /* pairs of values that were not tried */
+	unsigned char missing[MATRIX_FACTORS][MATRIX_FACTORS][MATRIX_VALUES][MATRIX_VALUES]; /* 1: not tried */
 };
 
 static inline size_t matrix_cells(const struct matrix *m)
@@ -50,7 +50,7 @@ static inline void matrix_open(struct matrix *m)
 	memset(m->missing, 1, sizeof(m->missing));
 }
 
-/* How many pairs of a cell have not met yet; `take`: now they have. */
+/* Number of untried pairs in a cell; `take`: marks them as tried. */
 static inline size_t matrix_gain(struct matrix *m, const size_t *pick, int take)
 {
 	size_t gain = 0;
@@ -64,7 +64,7 @@ static inline size_t matrix_gain(struct matrix *m, const size_t *pick, int take)
 	return gain;
 }
 
-/* Greedy: the cell with the most pairs that have not met. 0: all have. */
+/* Greedy: the cell with the most untried pairs. 0: none is left. */
 static inline int matrix_next(struct matrix *m, size_t *pick)
 {
 	size_t most = 0, best = 0, cells = matrix_cells(m);
@@ -83,8 +83,8 @@ static inline int matrix_next(struct matrix *m, size_t *pick)
 	return 1;
 }
 
-/* run() for each cell that is tried, which it returns the number of. COMPOSE_ALL=1: every cell; COMPOSE_ALL=I/N: a
- * share of them, number I from 0. */
+/* Calls run() for each cell that is tried; returns their number. COMPOSE_ALL=1: every cell; COMPOSE_ALL=I/N: a share
+ * of them, number I from 0. */
 static inline size_t matrix_each(struct matrix *m, void (*run)(void *arg, const struct matrix *m, const size_t *pick),
 				 void *arg)
 {

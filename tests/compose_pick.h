@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of composed programs share: which policies there are, and their combinations. */
+/* Common code of the tests of composed programs: the policies and their combinations. */
 #ifndef LOOM_TEST_COMPOSE_PICK_H
 #define LOOM_TEST_COMPOSE_PICK_H
 
@@ -49,7 +49,7 @@ struct selection {
 	char constants[2048];
 };
 
-/* A GPU alone; and beside a CPU with which it cannot change the same word. */
+/* A GPU alone; and next to a CPU that is non-coherent with it. */
 static const struct loom_device_shape compose_shapes[] = {{.workers = 64, .lanes = 32, .kind = LOOM_ON_GPU},
 							  {.workers = 2, .lanes = 1, .kind = LOOM_ON_CPU}};
 static const struct loom_layout compose_alone = {
@@ -88,7 +88,7 @@ FAKE_FN void pick(struct selection *s, const char *name)
 	}
 }
 
-/* What is selected, as text for workers like those of `target`. */
+/* The program of the selected policies for workers like those of `target`. */
 FAKE_FN struct loom__text composed(const struct compose_target *target, struct selection *s)
 {
 	struct loom__text text;
@@ -130,7 +130,7 @@ FAKE_FN void add_factor(struct matrix *m, const char *name, const char *const *v
 		f->value[i] = value[i];
 }
 
-/* Of a scheduler's options, those that change the code of a program, with all values that they have. */
+/* Options of a scheduler that change the code of a program, with all their values. */
 FAKE_FN void add_options(struct matrix *m, const struct loom_plugin *sched)
 {
 	static const char *const wanted[] = {"overflow", "victim", "transfer", "granularity"};
@@ -160,7 +160,7 @@ FAKE_FN void run_combination(void *arg, const struct matrix *m, const size_t *pi
 	pick(&s, m->factor[MATRIX_TERM].value[pick_[MATRIX_TERM]]);
 	const char *workload = m->factor[MATRIX_WORKLOAD].value[pick_[MATRIX_WORKLOAD]];
 	const char *worker = m->factor[MATRIX_WORKER].value[pick_[MATRIX_WORKER]];
-	/* What they have in common with all others is not said: sched_mgws is mgws. */
+	/* Common prefixes are dropped: sched_mgws is mgws. */
 	shown = (size_t)snprintf(label, sizeof(label), "%s %s %s %s", strchr(c->sched, '_') + 1,
 				 strchr(s.policy[LOOM_TERM]->name, '_') + 1, strchr(workload, '_') + 1, worker);
 	for (size_t f = MATRIX_WORKER + 1; f < m->factors; f++) {
@@ -205,7 +205,7 @@ FAKE_FN int is_for_gpus(const struct loom_plugin *p)
 	return p->dev && p->dev->source;
 }
 
-/* The first that has device code, for those who ask for services. */
+/* The first one with device code, for workloads with service requests. */
 FAKE_FN void pick_qos(struct selection *s)
 {
 	struct names policies;
@@ -223,8 +223,9 @@ FAKE_FN int has_steps(const struct selection *s)
 	return LOOM_HAS(w, step) && LOOM_HAS(t, edge);
 }
 
-/* Every workload that brings a kernel of its own, with what it uses: triggers, barriers, or a sync. The first that uses triggers
- * comes with each of them, the others with two, in turn: a trigger's code does not depend on the workload. */
+/* Every workload with a kernel of its own, with what it uses: triggers, barriers, or a sync. The first one that uses
+ * triggers is combined with each of them, the others with two, in turn: the code of a trigger does not depend on the
+ * workload. */
 FAKE_FN void each_kernel(void (*run)(struct selection *s, const char *label))
 {
 	struct names workloads, triggers, barriers;
@@ -265,7 +266,7 @@ FAKE_FN void each_kernel(void (*run)(struct selection *s, const char *label))
 	}
 }
 
-/* Every sync: a program that uses none of it still compiles all of its code. */
+/* Every sync: a program that does not use it still compiles all of its code. */
 FAKE_FN void each_sync(void (*run)(struct selection *s, const char *label))
 {
 	struct names syncs;
@@ -282,7 +283,7 @@ FAKE_FN void each_sync(void (*run)(struct selection *s, const char *label))
 	}
 }
 
-/* Beside a CPU, over a link without atomic read-modify-writes: the first with the defaults. */
+/* Next to a CPU, over a link without atomic read-modify-writes: the first one with the defaults. */
 FAKE_FN void each_apart(void (*run)(struct selection *s, const char *label))
 {
 	static const char *const settings[] = {"", "granularity=lane", "transfer=id overflow=damping", "victim=none"};

@@ -15,8 +15,8 @@
 
 static const char *const archs[] = {"sm_75", "sm_80", "sm_90"};
 
-/* As device_cuda's defaults: 8 blocks of one warp with 255 registers fit on each of these. */
-static const struct compose_target standard = {.who = "cuda:0",
+/* As the defaults of device_cuda: 8 blocks of one warp with 255 registers fit on each of these. */
+static const struct compose_target standard = {.label = "cuda:0",
 					       .lanes = 32,
 					       .per_block = 1,
 					       .blocks = 8,
@@ -77,7 +77,7 @@ static const char *body_of(const char *ptx, const char *head)
 	return at;
 }
 
-/* The next call in front of `end`: its callee's name. NULL: there is none. */
+/* The callee of the last call before `end`. NULL: there is none. */
 static const char *next_call(const char *at, const char *end, char *callee, size_t room)
 {
 	at = strstr(at, "\tcall");
@@ -99,7 +99,8 @@ static int calls_nothing(const char *ptx, const char *name)
 	return end && !next_call(body, end, callee, sizeof(callee));
 }
 
-/* Everything is inlined into the worker's loop but nested tasks, LOOM_OUTLINED, and functions that call nothing. */
+/* Everything is inlined into the loop of a worker except nested tasks, LOOM_OUTLINED, and functions that call
+ * nothing. */
 static int calls_only_outlined(const char *ptx)
 {
 	char callee[600];
@@ -113,10 +114,10 @@ static int calls_only_outlined(const char *ptx)
 	return end != NULL;
 }
 
-/* A workload's own kernel may spill: its author weighs that. */
+/* The kernel of a workload may spill: that is the choice of its author. */
 enum { MAY_SPILL = 1 };
 
-/* `has`: what its assembly shows. */
+/* `has`: what its assembly must contain. */
 static void check_program_has(const char *text, const char *label, const char *arch, int flags, const char *has)
 {
 	struct compiled out;
@@ -147,7 +148,7 @@ static void check_program(const char *text, const char *label, const char *arch,
 	check_program_has(text, label, arch, flags, "");
 }
 
-/* What is selected, composed for workers like those of `base`. */
+/* The selected policies, composed for workers like those of `base`. */
 static void compose_and_check(const struct compose_target *base, struct selection *s, const char *label, const char *arch,
 			      int flags)
 {
@@ -196,8 +197,8 @@ TEST(syncs)
 	each_sync(check_kernel);
 }
 
-/* Waiting parked in hardware: one way from sm_90 on, two before, by the workers of a block; and a barrier of the
- * lanes that leaves the monitor out. */
+/* Hardware parking of waiting workers: one way from sm_90 on, two before, by the workers of a block; and a barrier
+ * of the lanes without the monitor. */
 TEST(parking)
 {
 	static const struct {
@@ -247,9 +248,9 @@ TEST(apart)
 TEST(shapes)
 {
 	static const struct compose_target shapes[] = {
-		{.who = "cuda:0", .lanes = 32, .per_block = 4, .blocks = 2, .nesting = 2},
-		{.who = "cuda:0", .lanes = 64, .per_block = 1, .blocks = 4, .nesting = 0},
-		{.who = "cuda:0", .lanes = 256, .per_block = 1, .blocks = 1, .nesting = 0},
+		{.label = "cuda:0", .lanes = 32, .per_block = 4, .blocks = 2, .nesting = 2},
+		{.label = "cuda:0", .lanes = 64, .per_block = 1, .blocks = 4, .nesting = 0},
+		{.label = "cuda:0", .lanes = 256, .per_block = 1, .blocks = 1, .nesting = 0},
 	};
 	struct selection s = {0};
 	need_nvrtc();
@@ -280,7 +281,7 @@ TEST(probe)
 
 static const struct loom_device_code no_code = {.size = sizeof(no_code)};
 
-/* A compiler's message names the plug-in, the file and the line. */
+/* The message of a compiler names the plug-in, the file and the line. */
 TEST(source_error)
 {
 	struct selection s = {0};
@@ -292,7 +293,7 @@ TEST(source_error)
 	loom__text_free(&text);
 }
 
-/* So it does where a plug-in's code is spread over files. */
+/* Also if the code of a plug-in has several files. */
 TEST(source_files)
 {
 	static const char mark[] = "#line 1 \"steal.dev.h\"\n", word[] = "loom_random_below(c, c->workers - 1)";
@@ -325,7 +326,7 @@ TEST(source_files)
 	fake_host.free(&fake_host, copy);
 }
 
-/* Task functions of an embedding program: the example's, behind a head. */
+/* Task functions of an embedding program: those of the example, after a head. */
 static char *collatz(const char *head)
 {
 	static char text[8192];
@@ -348,7 +349,7 @@ static void pick_collatz(struct selection *s)
 	s->program.tasks = 1;
 }
 
-/* Without and with a mistake. */
+/* Without and with an error. */
 TEST(source_tasks)
 {
 	struct loom_program_source source = {.file = "collatz.dev.h", .text = collatz("")};
@@ -368,7 +369,7 @@ TEST(source_tasks)
 	loom__text_free(&text);
 }
 
-/* The same compiled beforehand: `file` holds it. */
+/* The same, compiled beforehand into `file`. */
 static void make_ir(const char *head, const char *arch, enum rtc_want want, struct loom_program_ir *ir,
 		    struct compiled *out)
 {
@@ -429,7 +430,7 @@ static void link_and_check(const char *text, const char *arch, const struct loom
 	printf("  %-54s %-6s %9u %7u %6u %7u %7u\n", ir->file, arch, r.registers, r.shared, r.stack, r.spills, r.nested);
 	compiled_free(&fake_host, &out);
 	if (compose_format(ir) == COMPOSE_PTX)
-		return; /* linked as machine code: what it calls is in its own text */
+		return; /* linked as machine code: its callees are in its own text */
 	CU_ASSERT_EQUAL_FATAL(link_ir(text, arch, ir, JITLINK_PTX, &out, &err), 0);
 	CU_ASSERT(!has_indirect_call(out.code));
 	CU_ASSERT_PTR_NULL(strstr(out.code, "loom_ir1_")); /* all of it is inlined */
@@ -459,7 +460,7 @@ TEST(ir_tasks)
 		link_and_check(text.at, "sm_80", &ir[k]);
 		link_and_check(text.at, "sm_90", &ir[k]);
 	}
-	/* Made by what is to come. */
+	/* Made later. */
 	char *version = strstr(of[1].code, ".version ");
 	CU_ASSERT_PTR_NOT_NULL_FATAL(version);
 	memcpy(version, ".version 9.9", 12);
@@ -473,7 +474,7 @@ TEST(ir_tasks)
 	make_ir("#include <gpuloom/dev/ir.h>\n#define LOOM_TAG_collatz_range 0\n", "compute_75", RTC_IR, &ir[0], &of[0]);
 	must_not_link(text.at, &ir[0], "no task function 'collatz_range'");
 	loom__text_free(&text);
-	/* A device takes its own kind. */
+	/* A device accepts its own kind. */
 	REFUSED(compose_check_ir(&fake_host, "hip:0", &s.program, 0, NULL, &err), LOOM_ENOTSUP, err,
 		"hip:0: collatz.ltoir: task function 'collatz_range' is LTO-IR: this device takes source only");
 	REFUSED(compose_check_ir(&fake_host, "cpu:0", &s.program, COMPOSE_OBJECT, "a shared object", &err), LOOM_ENOTSUP, err,
@@ -509,7 +510,7 @@ TEST(refusals)
 	REFUSED(compose_work(&fake_host, &target, &s.program, &text, &err), LOOM_ENOTSUP, err, "of_embedder");
 }
 
-/* A workload that calls a kind without having said that it needs it. */
+/* A workload that calls a kind without declaring that it needs it. */
 TEST(undeclared)
 {
 	struct selection s = {0};
@@ -582,7 +583,7 @@ TEST(cache)
 	fake_host.free(&fake_host, out.code);
 	CU_ASSERT(!cache_get(&fake_host, deep, "kez", 3, &out));
 	only_file(deep, path, sizeof(path));
-	CU_ASSERT_EQUAL(chmod(path, 0622), 0); /* others could have written it */
+	CU_ASSERT_EQUAL(chmod(path, 0622), 0); /* other users could have written it */
 	CU_ASSERT(!cache_get(&fake_host, deep, "key", 3, &out));
 	CU_ASSERT_EQUAL(chmod(path, 0600), 0);
 	int fd = open(path, O_WRONLY);
@@ -591,7 +592,7 @@ TEST(cache)
 	CU_ASSERT_EQUAL(cache_put(deep, "key", 3, &in), 0);
 	close(fd);
 	fd = open(path, O_WRONLY);
-	CU_ASSERT_EQUAL(pwrite(fd, "X", 1, 32), 1); /* S15: in what is known of the code */
+	CU_ASSERT_EQUAL(pwrite(fd, "X", 1, 32), 1); /* S15: in the recorded resources of the code */
 	CU_ASSERT(!cache_get(&fake_host, deep, "key", 3, &out));
 	CU_ASSERT_EQUAL(ftruncate(fd, 20), 0);
 	close(fd);
@@ -600,11 +601,11 @@ TEST(cache)
 	rmdir(deep);
 	snprintf(deep, sizeof(deep), "%s/a", folder);
 	rmdir(deep);
-	CU_ASSERT_EQUAL(rmdir(folder), 0); /* nothing was left behind */
+	CU_ASSERT_EQUAL(rmdir(folder), 0); /* no file was left */
 	CU_ASSERT_EQUAL(cache_put("", "key", 3, &in), ENOENT);
 }
 
-/* A flipped bit in what the compiler said of the program, files of killed writers, a FIFO, too many programs. */
+/* A flipped bit in the recorded resources, files of killed writers, a FIFO, too many programs. */
 TEST(cache_keeps_itself_S15)
 {
 	char folder[] = "/tmp/gpuloom-test-XXXXXX", path[400], stale[408], key[16];
@@ -627,7 +628,7 @@ TEST(cache_keeps_itself_S15)
 	snprintf(stale, sizeof(stale), "%s.abcdef", path);
 	CU_ASSERT(close(open(stale, O_CREAT | O_WRONLY, 0600)) == 0);
 	CU_ASSERT_EQUAL(cache_put(folder, "key", 3, &in), 0);
-	CU_ASSERT(!access(stale, F_OK)); /* its writer may be at work */
+	CU_ASSERT(!access(stale, F_OK)); /* its writer may still run */
 	const struct timespec long_ago[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
 	CU_ASSERT_EQUAL(utimensat(AT_FDCWD, stale, long_ago, 0), 0);
 	CU_ASSERT_EQUAL(utimensat(AT_FDCWD, path, long_ago, 0), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The composed programs for AMD GPUs, without one: hipRTC, loaded as device_hip loads it, compiles every
- * combination that tests/test_compose.c compiles, for wavefronts of 64 and of 32. What a program takes is
- * read from its code object. */
+/* The composed programs for AMD GPUs, without a GPU: hipRTC, loaded as by device_hip, compiles every combination
+ * that tests/test_compose.c compiles, for wavefronts of 64 and of 32. Resources of a program are read from its code
+ * object. */
 #ifdef WITH_HIP /* by plugins/device_hip/plugin.mk */
 #include <unistd.h>
 
@@ -26,10 +26,10 @@ static void need_hiprtc(void)
 	printf("\n  %-54s %-8s %9s %7s %6s %7s\n", "program", "arch", "registers", "shared", "stack", "spills");
 }
 
-/* As device_hip's defaults on an MI200: 8 blocks of one wavefront. */
+/* As the defaults of device_hip on an MI200: 8 blocks of one wavefront. */
 static struct compose_target target_of(size_t i)
 {
-	return (struct compose_target){.who = "hip:0",
+	return (struct compose_target){.label = "hip:0",
 				       .dialect = compose_hip,
 				       .defines = targets[i].defines,
 				       .lanes = targets[i].wave,
@@ -46,8 +46,8 @@ static int compile(const char *text, const char *arch, struct compiled *out, str
 	return rtc_run(&fake_host, "hip:0", &hiprtc, text, options, COUNT(options), 0, out, err);
 }
 
-/* Bytes that a program's rare functions may spill: what is called saves registers, which are counted; hipRTC 5.2
- * saves up to twelve where several workers share a block. */
+/* Bytes that rare functions of a program may spill: callees save registers, which are counted; hipRTC 5.2 saves up
+ * to twelve where several workers share a block. */
 #define SPILLS_MAX 48u
 enum { MAY_SPILL = 1, WAVES = 2 /* several workers in a block */, LAUNCHED = 4 /* each step */ };
 
@@ -66,7 +66,7 @@ static void check_program(const char *text, const char *label, const char *arch,
 	printf("  %-54s %-8s %9u %7u %6u %7u\n", label, arch, r.registers, r.shared, r.stack, r.spills);
 	CU_ASSERT(r.spills <= SPILLS_MAX || flags & MAY_SPILL);
 	CU_ASSERT(r.registers <= 256);
-	/* One more level of tasks that run inside each other. */
+	/* One more level of nested tasks. */
 	CU_ASSERT(r.nested <= 4096);
 	/* Static memory would shift the dynamic in the kernel alone: see hip.dev.h. */
 	CU_ASSERT_EQUAL(r.shared, 0);
@@ -119,7 +119,7 @@ static void check_one(struct selection *s, const char *label)
 	check_turn(s, label, 0);
 }
 
-/* A workload's own kernel may spill: its author weighs that. */
+/* The kernel of a workload may spill: that is the choice of its author. */
 static void check_kernel(struct selection *s, const char *label)
 {
 	check_turn(s, label, MAY_SPILL);
@@ -182,7 +182,7 @@ TEST(shapes)
 		}
 }
 
-/* A compiler's message names the plug-in, the file and the line. */
+/* The message of a compiler names the plug-in, the file and the line. */
 TEST(source_error)
 {
 	struct selection s = {0};
@@ -201,7 +201,7 @@ TEST(source_error)
 
 TEST(resources)
 {
-	/* As MessagePack has them: a text's length, the text, a number of 1, 2, 3 or 5 bytes. */
+	/* In MessagePack: the length of a text, the text, a number of 1, 2, 3 or 5 bytes. */
 	static const char notes[] = "\xab.vgpr_count\xcd\x01\x02"
 				    "\xb9.group_segment_fixed_size\x10"
 				    "\xbb.private_segment_fixed_size\xce\x00\x01\x00\x00"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_cpu.so by itself: cores, isolation, death, retirement, refusals. What every device must do is asked by
- * `gpuloom validate` (check-validate.sh). */
+/* device_cpu.so by itself: cores, isolation, death, retirement, refusals. `gpuloom validate` tests what every device
+ * must do (check-validate.sh). */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -8,8 +8,8 @@
 
 #include "cpu_rig.h"
 
-/* The child of isolation = process starts threads, also when the parent has some; and one test
- * wants to see a segmentation fault as such. */
+/* The child of isolation = process starts threads even if the parent has some; and one test needs a real
+ * segmentation fault. */
 __attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
@@ -51,7 +51,7 @@ static void launch_rig(uint32_t devices, const char *settings, void (*run)(struc
 	CU_ASSERT_EQUAL_FATAL(loom__drive_launch(&rig, LOOM_ENTRY_WORK), 0);
 }
 
-/* Workers that may leave do so. */
+/* Lets the waiting workers leave. */
 static void end_rig(uint64_t timeout_ns)
 {
 	CU_ASSERT_EQUAL(loom__drive_retire(&rig, timeout_ns), 0);
@@ -81,12 +81,12 @@ TEST(pinning)
 	const struct loom_counters *k = rig.shared->counters;
 	CU_ASSERT(k->cpu_ns > 0 && k->cpu_ns <= fake_host.now_ns(&fake_host) - go);
 	CU_ASSERT_EQUAL(end, k->end_ns);
-	if (!*fake.log) /* else the sandbox forbids it, and we were warned */
+	if (!*fake.log) /* otherwise the sandbox forbids it, and a warning was logged */
 		CU_ASSERT_EQUAL(board()[0].cores_bound, 1);
 	end_rig(5 * SECOND);
 }
 
-/* Of no other test, whose workers may have all cores. */
+/* Cores that no other test uses: their workers may have all cores. */
 TEST(crowded_flag)
 {
 	if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET))
@@ -119,7 +119,7 @@ TEST(addresses_differ)
 	end_rig(5 * SECOND);
 }
 
-static void *inherited; /* an address of the parent's */
+static void *inherited; /* an address of the parent */
 
 static void stray(struct loom_ctx *c)
 {
@@ -165,7 +165,7 @@ static void start_rig(uint32_t devices, const char *settings, void (*run)(struct
 	CU_ASSERT_EQUAL(loom__drive_go(&rig, 0), 0);
 }
 
-/* ... and all workers have come. */
+/* ... and all workers have arrived. */
 static void start_all(uint32_t devices, const char *settings, void (*run)(struct loom_ctx *c))
 {
 	start_rig(devices, settings, run);
@@ -180,13 +180,13 @@ TEST(killed)
 	char words[64];
 	start_all(2, "workers=1 oversubscribe=yes isolation=process", until_stopped);
 	CU_ASSERT_EQUAL(rig.ops->wait(rig.self[0], 1000, &end, &rig.err), LOOM_EAGAIN);
-	/* Ctrl-C reaches the whole process group; only the host acts on it. */
+	/* Ctrl-C goes to the whole process group; only the host handles it. */
 	CU_ASSERT_EQUAL(kill(board()[1].pid, SIGINT), 0);
 	CU_ASSERT_EQUAL(rig.ops->wait(rig.self[1], 20000000, &end, &rig.err), LOOM_EAGAIN);
 	CU_ASSERT_EQUAL(kill(board()[1].pid, SIGKILL), 0);
 	snprintf(words, sizeof(words), "cpu:1&%d&signal 9", board()[1].pid);
 	REFUSED(rig.ops->wait(rig.self[1], 2 * SECOND, &end, &rig.err), LOOM_EDIED, rig.err, words);
-	/* Whoever asks again gets the same answer. */
+	/* A repeated call gets the same answer. */
 	CU_ASSERT_EQUAL(rig.ops->wait(rig.self[1], 2 * SECOND, &end, &rig.err), LOOM_EDIED);
 	CU_ASSERT_EQUAL(rig.ops->ready(rig.self[1], 2 * SECOND, &rig.err), LOOM_EDIED);
 	__atomic_store_n(&rig.shared->ctl.stop, 1, __ATOMIC_RELAXED);
@@ -205,7 +205,7 @@ TEST(retire_by_force)
 
 static int let_go;
 
-/* Worker 0 gives up, as a failing one does; the others notice nothing. */
+/* Worker 0 gives up, as a failing one does; the others are not affected. */
 static void first_gives_up(struct loom_ctx *c)
 {
 	if (!c->worker)
@@ -214,7 +214,7 @@ static void first_gives_up(struct loom_ctx *c)
 		usleep(100);
 }
 
-/* The host, which would wait for hours, is told: it may have to wake those that sleep. */
+/* The host, which would wait for hours, is woken: it may have to wake workers that sleep. */
 TEST(told_of_stop)
 {
 	static const char *const settings[] = {"workers=2 oversubscribe=yes",
@@ -237,7 +237,7 @@ static void until_let_go(struct loom_ctx *c)
 		usleep(100);
 }
 
-/* A thread that does not come back is reported, and its memory is left alone until it does. */
+/* A thread that does not return is reported, and its memory stays until it does. */
 TEST(stuck_thread)
 {
 	let_go = 0;
@@ -249,7 +249,7 @@ TEST(stuck_thread)
 
 static int stopper[2];
 
-/* Asks for a stop of this process while the host waits for it, and needs some time afterwards. */
+/* Stops this process while the host waits for it, and takes some time afterwards. */
 static void asks_and_leaves(struct loom_ctx *c)
 {
 	__atomic_store_n(&row_of(c)->runs, 1, __ATOMIC_RELEASE);
@@ -257,11 +257,11 @@ static void asks_and_leaves(struct loom_ctx *c)
 		usleep(100);
 	usleep(20000); /* the host is in retire() */
 	CU_ASSERT_EQUAL(write(stopper[1], "s", 1), 1);
-	for (int i = 0; i < 50; i++) /* one of them ends in the stop */
+	for (int i = 0; i < 50; i++) /* one of them ends during the stop */
 		usleep(1000);
 }
 
-/* A process that was stopped for longer than its workers had to leave lets them leave. */
+/* After a stop of the process that was longer than the time-out, workers can still leave. */
 TEST(retire_beside_a_stop)
 {
 	char byte;
@@ -290,7 +290,8 @@ static void meet(struct loom_ctx *c)
 		loom_barrier_lanes(c);
 }
 
-/* The host gives a sample up while lanes wake up for it: those of a worker all take part, or none, for they meet. */
+/* The host abandons a sample while lanes wake up for it: the lanes of a worker all take part or none, since they
+ * meet at barriers. */
 TEST(given_up)
 {
 	static const char *const settings[] = {"workers=2 lanes=3 oversubscribe=yes spin=0us",
@@ -324,7 +325,7 @@ TEST(dies_with_parent)
 			_exit(1);
 		pause();
 	}
-	/* The worker holds the writing end too: end of file says that it is gone. */
+	/* The worker has the write end, too: end of file shows that it has ended. */
 	int32_t worker = 0;
 	close(tell[1]);
 	CU_ASSERT_EQUAL(read(tell[0], &worker, sizeof(worker)), sizeof(worker));
@@ -416,7 +417,7 @@ TEST(mem_map_refuses)
 	}
 }
 
-/* Yields sleep now and then on kernels that need that, and on no others. */
+/* Yields sleep now and then on kernels that need it, and on no others. */
 TEST(gaps_by_kernel_D20)
 {
 	static const struct {

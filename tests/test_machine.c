@@ -74,7 +74,7 @@ static void machine(unsigned cores)
 
 static void find(const char *list, uint32_t instance, uint32_t instances, struct cores *c)
 {
-	struct cores_want want = {.who = "cpu:0", .cores = list, .instance = instance, .instances = instances};
+	struct cores_want want = {.label = "cpu:0", .cores = list, .instance = instance, .instances = instances};
 	struct loom_error err = {0};
 	CU_ASSERT_EQUAL_FATAL(cores_find(&fake_host, &want, c, &err), 0);
 }

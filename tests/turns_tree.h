@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Task trees under a schedule that the test plays: the real device code of a scheduler and a detector,
- * with fields so narrow that they wrap within a run. */
+/* Task trees under a schedule explorer: the real device code of a scheduler and a detector, with fields so narrow
+ * that they wrap within a run. */
 #ifndef LOOM_TEST_TURNS_TREE_H
 #define LOOM_TEST_TURNS_TREE_H
 
 #define MGWS_ATTEMPT_BITS 3 /* wraps after 8 attempts */
 #define MGWS_COUNT_BITS 5
-/* The plug-in's host half looks at the marks of four times as many: the same line, for rings of up to 4. */
+/* The host half of the plug-in uses marks of four times the size: the same line, for rings of up to 4. */
 #define MGWS_POOL_SLOTS(public_queue) (public_queue)
 
 #include "turns.h"
@@ -33,11 +33,11 @@ static const struct {
 	TURNS_TERM(term_tree, 0),
 };
 
-/* Games per setup. */
+/* Schedules per setup. */
 static __attribute__((unused)) uint64_t test_turns(void)
 {
-	const char *wish = getenv("TURNS_GAMES");
-	return getenv("TURNS_SEED") ? 1 : wish ? strtoull(wish, NULL, 0) : 100;
+	const char *games = getenv("TURNS_GAMES");
+	return getenv("TURNS_SEED") ? 1 : games ? strtoull(games, NULL, 0) : 100;
 }
 
 struct turns_setup {
@@ -47,7 +47,7 @@ struct turns_setup {
 	enum { ONE_DEVICE, TWO_CPUS, CPU_AND_GPU } noncoherent; /* two devices share no word that both change */
 };
 
-static struct ranks turns_ranks; /* of the game in progress; one where tasks are not shared */
+static struct ranks turns_ranks; /* of the schedule in progress; one where tasks are not shared */
 
 static void turns_worker(uint32_t i)
 {
@@ -57,7 +57,7 @@ static void turns_worker(uint32_t i)
 	turns_ranks.h[r]->rig.ctx[i].sched->run(&turns_ranks.h[r]->rig.ctx[i]);
 }
 
-/* One game: 0, or what went wrong is in *err. */
+/* One schedule: 0, or *err says what failed. */
 static int turns_game(uint32_t size, uint64_t seed, struct loom_error *err)
 {
 	uint32_t workers = 0;
@@ -67,13 +67,13 @@ static int turns_game(uint32_t size, uint64_t seed, struct loom_error *err)
 			turns_ranks.h[r]->rig.ctx[w].flags = 0;
 			turns_ranks.h[r]->rig.ctx[w].random = loom__mix64(seed * 8 + workers + 1) | 1;
 		}
-	if (loom__turns_play(workers, turns_worker, seed & 1 ? LOOM__TURNS_PRIORITIES : LOOM__TURNS_RANDOM, seed, 60 * size, 400000))
+	if (loom__explore(workers, turns_worker, seed & 1 ? LOOM__EXPLORE_PCT : LOOM__EXPLORE_RANDOM, seed, 60 * size, 400000))
 		return LOOM_FAIL(&fake_host, err, LOOM_ETIMEDOUT, "stuck after %llu steps",
-				 (unsigned long long)loom__turns_steps());
+				 (unsigned long long)loom__explore_steps());
 	return ranks_check(&turns_ranks, size, err);
 }
 
-/* Plays with turns_ranks, which it closes, until something goes wrong: then it says with which seed, and what is played. */
+/* Explores schedules with turns_ranks, which it closes, up to the first failure; reports its seed and setup. */
 static void turns_games(uint32_t size, const char *what, const char *opts, enum loom__shape shape)
 {
 	struct loom_error err = {0};
@@ -88,7 +88,7 @@ static void turns_games(uint32_t size, const char *what, const char *opts, enum 
 			(unsigned long long)seed);
 	CU_ASSERT_EQUAL(rc, 0);
 	ranks_close(&turns_ranks);
-	if (rc && getenv("TURNS_STOP")) /* who spoils the code on purpose has seen enough */
+	if (rc && getenv("TURNS_STOP")) /* mutation testing: stop at the first failure */
 		exit(1);
 }
 

@@ -36,15 +36,14 @@ void cores_print(const struct cores_set *set, char *text, size_t size)
 		if (to == from + 1)
 			at += (size_t)snprintf(text + at, size - at, "%s%u", comma, from);
 		else
-			at +=
-			    (size_t)snprintf(text + at, size - at, "%s%u-%u", comma, from, to - 1);
+			at += (size_t)snprintf(text + at, size - at, "%s%u-%u", comma, from, to - 1);
 	}
 }
 
 int cores_allowed(struct cores_set *set)
 {
 	memset(set, 0, sizeof(*set));
-	/* What the control group allows, less what taskset took away from this thread. */
+	/* The CPUs that the control group and the affinity of this thread allow. */
 	return sched_getaffinity(0, sizeof(set->part), set->part) ? errno : 0;
 }
 
@@ -60,20 +59,20 @@ uint32_t cores_units(const struct cores_set *set, struct loom_machine_cpu *unit)
 
 /* ---- an instance's cores -------------------------------------------------------------------- */
 
-/* Instance i's share. */
+/* The share of one instance. */
 static int share(const struct loom_host *host, const struct cores_want *want, struct cores *c,
 		 const struct loom_machine_cpu *unit, uint32_t all, struct loom_error *err)
 {
 	if (all < want->instances && !want->oversubscribe)
 		return LOOM_FAIL(host, err, LOOM_EINVAL,
-				 "%s: %u devices on %u core%s: name fewer in [run] devices, or say "
+				 "%s: %u devices on %u core%s: name fewer in [run] devices, or set "
 				 "oversubscribe = yes in [device.cpu]",
-				 want->who, want->instances, all, all == 1 ? "" : "s");
+				 want->label, want->instances, all, all == 1 ? "" : "s");
 	if (want->instance >= want->instances)
 		return LOOM_FAIL(host, err, LOOM_EINVAL,
-				 "%s: [run] devices names %u of this kind: number them from 0 on, or say cores = in "
+				 "%s: [run] devices names %u of this kind: number them from 0 on, or set cores in "
 				 "[device.cpu.%u]",
-				 want->who, want->instances, want->instance);
+				 want->label, want->instances, want->instance);
 	uint32_t from, to;
 	c->shared = loom_machine_share(unit, all, want->instance, want->instances, &from, &to);
 	for (; from < to; from++)
@@ -81,14 +80,13 @@ static int share(const struct loom_host *host, const struct cores_want *want, st
 	return 0;
 }
 
-static int explicit_set(const struct loom_host *host, const struct cores_want *want,
-			struct cores *c, const struct cores_set *allowed, struct loom_error *err)
+static int explicit_set(const struct loom_host *host, const struct cores_want *want, struct cores *c,
+			const struct cores_set *allowed, struct loom_error *err)
 {
 	if (cores_parse(want->cores, &c->set))
-		return LOOM_FAIL(host, err, LOOM_EINVAL,
-				 "%s: cores = '%s' is not a list of cores, as in 0-3,8", want->who,
-				 want->cores);
-	c->shared = want->instances > 1 && want->oversubscribe; /* we see no other's cores = */
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "%s: cores = '%s' is not a list of cores, as in 0-3,8",
+				 want->label, want->cores);
+	c->shared = want->instances > 1 && want->oversubscribe; /* the `cores` of other instances are not known here */
 	unsigned cpu = 0;
 	while (cpu < CORES_MOST && (!cores_has(&c->set, cpu) || cores_has(allowed, cpu)))
 		cpu++;
@@ -96,14 +94,13 @@ static int explicit_set(const struct loom_host *host, const struct cores_want *w
 		return 0;
 	char text[256];
 	cores_print(allowed, text, sizeof(text));
-	return LOOM_FAIL(
-	    host, err, LOOM_EINVAL,
-	    "%s: cores = '%s', but this process may run on %s only: choose among these, or "
-	    "widen its control group or affinity",
-	    want->who, want->cores, text);
+	return LOOM_FAIL(host, err, LOOM_EINVAL,
+			 "%s: cores = '%s', but this process may run on %s only: choose among these, or "
+			 "widen its control group or affinity",
+			 want->label, want->cores, text);
 }
 
-/* Which of the hyper-threads of its core unit i is, among those of the set: 0 is the first. */
+/* Index of unit i among the hyper-threads of its core that are in the set. */
 static uint32_t thread_of(const struct cores *c, const struct loom_machine_cpu *unit, uint32_t i)
 {
 	uint32_t before = 0;
@@ -112,8 +109,7 @@ static uint32_t thread_of(const struct cores *c, const struct loom_machine_cpu *
 	return before;
 }
 
-static int list(const struct loom_host *host, struct cores *c, const struct loom_machine_cpu *unit,
-		uint32_t all)
+static int list(const struct loom_host *host, struct cores *c, const struct loom_machine_cpu *unit, uint32_t all)
 {
 	uint32_t want = cores_weight(&c->set);
 	c->cpu = host->alloc(host, want * sizeof(*c->cpu));
@@ -130,24 +126,21 @@ static int list(const struct loom_host *host, struct cores *c, const struct loom
 	return 0;
 }
 
-int cores_find(const struct loom_host *host, const struct cores_want *want, struct cores *cores,
-	       struct loom_error *err)
+int cores_find(const struct loom_host *host, const struct cores_want *want, struct cores *cores, struct loom_error *err)
 {
 	struct cores c = {0};
 	struct cores_set allowed;
 	int failed = cores_allowed(&allowed), code = 0;
 	if (failed)
-		return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
-				 "%s: cannot read which cores it may use: %s", want->who,
+		return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "%s: cannot read which cores it may use: %s", want->label,
 				 strerror(failed));
 	struct loom_machine_cpu *unit = host->alloc(host, cores_weight(&allowed) * sizeof(*unit));
 	if (!unit)
-		return LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", want->who);
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", want->label);
 	uint32_t all = cores_units(&allowed, unit);
-	code = *want->cores ? explicit_set(host, want, &c, &allowed, err)
-			    : share(host, want, &c, unit, all, err);
+	code = *want->cores ? explicit_set(host, want, &c, &allowed, err) : share(host, want, &c, unit, all, err);
 	if (!code && list(host, &c, unit, all))
-		code = LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", want->who);
+		code = LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", want->label);
 	host->free(host, unit);
 	if (!code)
 		*cores = c;
@@ -160,20 +153,22 @@ void cores_finish(const struct loom_host *host, struct cores *cores)
 	*cores = (struct cores){0};
 }
 
-/* Workers of this process by core. Stacks do not know each other: two with one worker each would
- * share one. Nor do processes, as ranks of an MPI that binds them to nothing, or unrelated runs: each claims its cores by
- * a socket's name in the abstract namespace, which ends with the process, however that ends, and leaves no file. That is a
- * hint among processes of one network namespace: one that takes all names can make others share cores, no more. */
+/* Workers of this process by core. Two stacks with a worker each would otherwise choose the same core. So would
+ * processes, as ranks of an MPI that does not bind them, or unrelated runs: each process claims a core by a socket
+ * name in the abstract namespace, which is released at the end of the process, however it ends, and leaves no file.
+ * The claim is a hint among processes of one network namespace: a process that takes all names makes others share
+ * cores, no more. */
 static struct {
 	pthread_mutex_t lock;
 	struct {
 		uint32_t workers;
-		int claim; /* its socket, or none where workers == 0 or no other core was free; + 1 */
+		int claim; /* its socket + 1; 0: none, as when workers == 0 or no other core was free */
 	} core[CORES_MOST];
 } taken = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* A socket that is bound to a core's name, or, with `look`, connected to the one that is: 0, or -1. */
-static int name_core(unsigned cpu, int look)
+/* Binds a socket to the name of a core or, with `other`, connects to the one that is bound to it. Returns the socket,
+ * or -1. */
+static int name_core(unsigned cpu, int other)
 {
 	struct sockaddr_un name = {.sun_family = AF_UNIX};
 	int n = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "gpuloom.core.%u", cpu);
@@ -181,14 +176,14 @@ static int name_core(unsigned cpu, int look)
 	int fd = loom_fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 	if (fd < 0)
 		return -1;
-	if (look ? connect(fd, (struct sockaddr *)&name, size) : bind(fd, (struct sockaddr *)&name, size)) {
+	if (other ? connect(fd, (struct sockaddr *)&name, size) : bind(fd, (struct sockaddr *)&name, size)) {
 		close(fd);
 		return -1;
 	}
 	return fd;
 }
 
-/* Whether the core is this process's from now on. Only a wish: where there are no sockets no core is. */
+/* Claims the core for this process. Fails, too, where there are no sockets. */
 static int claim(unsigned cpu)
 {
 	if (!taken.core[cpu].claim)
@@ -196,7 +191,7 @@ static int claim(unsigned cpu)
 	return taken.core[cpu].claim != 0;
 }
 
-/* Whether another hyper-thread of the core, of those in the set, runs a worker of any process. */
+/* 1 if another hyper-thread of the core, in the set, has a worker of any process. */
 static int has_neighbour(const struct cores *c, const struct loom_machine_cpu *of)
 {
 	for (uint32_t i = 0; i < c->count; i++) {
@@ -222,10 +217,11 @@ uint32_t cores_take(const struct cores *c, uint32_t from, int *crowded)
 			best = cpu;
 	}
 	int found = 0;
-	for (int whole = 1; whole >= 0; whole--) /* a physical core; a hyper-thread */
+	for (int whole = 1; whole >= 0; whole--) /* a free physical core, else a free hyper-thread */
 		for (uint32_t i = 0, few = taken.core[best].workers; i < c->count && !found; i++) {
 			const struct loom_machine_cpu *one = &c->cpu[(from + i) % c->count];
-			if (taken.core[one->cpu].workers != few || (whole && (few || has_neighbour(c, one))) || !claim(one->cpu))
+			if (taken.core[one->cpu].workers != few || (whole && (few || has_neighbour(c, one))) ||
+			    !claim(one->cpu))
 				continue;
 			best = one->cpu;
 			found = 1;

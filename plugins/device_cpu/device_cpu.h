@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the CPU device share. From the outside in: an instance (struct device) has
- * cores and a program; a launch has workers, these have lanes; host and lanes meet at the gate. */
+/* Declarations that the files of the CPU device share. An instance (struct device) has cores and a program; a launch
+ * has workers, which have lanes; host and lanes synchronise by the gate. */
 #ifndef GPULOOM_DEVICE_CPU_H
 #define GPULOOM_DEVICE_CPU_H
 
@@ -31,11 +31,11 @@ struct options {
 	uint64_t launch_cost, teardown_cost;
 };
 
-/* Private memory that all policies together may ask for, per worker. Host memory has no such limit
- * by itself; a bound lets a policy size its private queue the same way as on a GPU. */
+/* Limit of private memory per worker, of all policies together. Host memory needs no limit; this one lets a policy
+ * size its private queue as on a GPU. */
 #define LOCAL_BYTES_MAX (1u << 20)
 
-/* The composed device code: a table per kind, and the task functions by tag. */
+/* The composed device code: a table per kind, and task functions by tag. */
 struct program {
 	const void *table[LOOM_KINDS];
 	loom_task_fn **task;
@@ -53,14 +53,14 @@ struct device {
 	struct launch *launch; /* NULL: none */
 };
 
-/* What the lanes of one worker share. Private to the process that runs them. */
+/* State that the lanes of a worker share. Private to the process that runs them. */
 struct worker {
 	struct loom_lanes together __attribute__((aligned(64)));
 	uint32_t left __attribute__((aligned(64))); /* lanes that have left this sample */
-	uint64_t agreed; /* see agree() */
-	uint64_t cpu_ns;                            /* CPU time of those that have */
-	char *local;                                /* its private blocks, one after the other */
-	struct loom_counters unseen;                /* for a launch without counters: the probe */
+	uint64_t agreed;                            /* see agree() */
+	uint64_t cpu_ns;                            /* their CPU time */
+	char *local;                                /* its private blocks, contiguous */
+	struct loom_counters unseen;                /* of a launch without counters: the probe */
 };
 
 #define CORE_ANY (~0u)
@@ -70,86 +70,82 @@ struct lane {
 	struct loom_ctx ctx __attribute__((aligned(64)));
 	struct launch *launch;
 	struct worker *worker;
-	uint64_t cpu_begin_ns; /* its thread's CPU time when the sample began */
-	uint32_t core;         /* that its thread is bound to */
+	uint64_t cpu_begin_ns; /* CPU time of its thread at the start of the sample */
+	uint32_t core;         /* core that its thread is pinned to */
 	pthread_t thread;
 };
 
-/* One launch. Made by the host's thread; with process isolation the child has a copy of its own, in
- * which `view` and all that is derived from it are the child's addresses. */
+/* A launch. Created by the host thread; with process isolation the child has a copy, in which `view` and all that is
+ * derived from it are addresses of the child. */
 struct launch {
 	struct device *device;
 	const struct loom_launch *what;
-	uint32_t workers, lanes; /* of this launch: the probe takes one of each */
+	uint32_t workers, lanes; /* of this launch: the probe has one of each */
 	struct worker *worker;   /* [workers] */
 	struct lane *lane;       /* [workers * lanes] */
 	char *local;
 	size_t local_bytes; /* per worker */
-	char **view;        /* [segments]: where each lies for those who run the workers */
+	char **view;        /* [segments]: address of each for the workers */
 	struct loom_ctl *ctl;
-	struct loom_ctl *host_ctl;       /* the same words as the host's thread sees them */
+	struct loom_ctl *host_ctl;       /* the same words at the address of the host thread */
 	void (*run)(struct loom_ctx *c); /* NULL: the probe */
 	struct loom_probe *probe;
-	uint32_t start;   /* futex: 0 wait, then START_* */
-	uint32_t here;    /* futex: threads that wait for it */
-	uint32_t started; /* threads that this process has to join */
-	uint32_t phase;   /* the host's, when ready() or go() was called */
-	uint32_t oversubscribed; /* workers whose cores other processes have as well */
-	int spare;        /* the device has a core for the host's thread besides those of its workers */
-	int late;         /* a sample that GO alone begins may end without some of the workers */
-	int owes;         /* those who sleep have not been woken for the sample in progress */
-	pid_t pid;        /* process isolation; 0: threads */
-	struct child process; /* none: threads, or it was waited for and `status` says how it ended */
-	int status;       /* as from child_wait() */
+	uint32_t start;          /* futex: 0 wait, then START_* */
+	uint32_t here;           /* futex: threads that wait for `start` */
+	uint32_t started;        /* threads that this process must join */
+	uint32_t phase;          /* phase of the last ready() or go() */
+	uint32_t oversubscribed; /* workers whose cores other processes use as well */
+	int spare;               /* the device has a core for the host thread besides those of its workers */
+	int late;                /* a sample started by GO alone may end without some of the workers */
+	int wake_due;            /* sleeping workers have not been woken for the sample in progress */
+	pid_t pid;               /* process isolation; 0: threads */
+	struct child process;    /* none: threads, or it was reaped and `status` says how it ended */
+	int status;              /* as from child_wait() */
 };
 
-/* Whether a waiting worker lets others run. */
+/* 1 if waiting workers yield the core. */
 static inline int launch_yields(const struct launch *l)
 {
 	const struct device *d = l->device;
-	return d->options->wait == WAIT_AUTO ? d->cores.shared || l->oversubscribed || l->workers * l->lanes > d->cores.count :
-						 d->options->wait == WAIT_YIELD;
+	return d->options->wait == WAIT_AUTO
+		   ? d->cores.shared || l->oversubscribed || l->workers * l->lanes > d->cores.count
+		   : d->options->wait == WAIT_YIELD;
 }
 
 /* program.c */
 int device_build(void *self, const struct loom_program *program, struct loom_error *err);
 void program_finish(struct device *d);
-/* object.c: what shared objects bring of the program's task functions, into p->task. */
+/* object.c: fills p->task from shared objects that come with the program. */
 int object_load(struct device *d, const struct loom_program *program, struct program *p, struct loom_error *err);
-/* source.c: compiles the program's sources, and fills p->task where the program has no function. */
-int source_build(struct device *d, const struct loom_program *program, struct program *p,
-		 struct loom_error *err);
+/* source.c: compiles the sources of the program, and fills p->task where it has no function. */
+int source_build(struct device *d, const struct loom_program *program, struct program *p, struct loom_error *err);
 
 /* memory.c */
-int device_mem_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_memory *memory,
-		     struct loom_error *err);
+int device_mem_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_memory *memory, struct loom_error *err);
 void device_mem_free(void *self, struct loom_memory *memory);
 int device_mem_map(void *self, const struct loom_memory *memory, struct loom_error *err);
 void device_mem_unmap(void *self, const struct loom_memory *memory);
-/* The host's addresses of all segments into l->view. */
-void views_inherit(struct launch *l);
-/* In the child: maps every memory anew, elsewhere, and shuts the inherited mapping. 0 or errno. */
+/* In the child: maps all memory at other addresses, and disables the inherited mapping. 0 or errno. */
 int views_remap(struct launch *l);
 
-/* worker.c: contexts from l->view; and the body of a lane's thread. */
+/* worker.c: makes contexts from l->view; and the main function of the thread of a lane. */
 void contexts_fill(struct launch *l);
 /* The device functions of a kind that is not selected: each fails. */
 const void *lacking_table(enum loom_kind kind);
 void *lane_main(void *arg);
 
-/* attach.c: what policies want done in the space that runs the workers, which is the caller's. After an
- * error nothing is attached. */
+/* attach.c: attachments of policies, in the address space of the caller. After an error nothing is attached. */
 int attach_all(struct launch *l, struct loom_error *err);
 void attach_ready(struct launch *l); /* once per sample */
 void detach_all(struct launch *l);
 
-/* crew.c: the threads of a launch. crew_start leaves none behind when it fails: 0 or errno. */
-int crew_start(struct launch *l, int *pin_errno);
-void crew_join(struct launch *l);
+/* threads.c: threads_start() leaves no thread behind when it fails. 0 or errno. */
+int threads_start(struct launch *l, int *pin_errno);
+void threads_join(struct launch *l);
 
 /* process.c */
 int process_start(struct launch *l, struct loom_error *err);
-int process_died(struct launch *l, struct loom_error *err); /* reaps it; LOOM_EDIED, in words */
+int process_died(struct launch *l, struct loom_error *err); /* reaps it; LOOM_EDIED with a text */
 void process_retire(struct launch *l, uint64_t timeout_ns);
 
 /* launch.c */

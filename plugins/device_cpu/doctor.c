@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this machine offers CPU devices. */
+/* Rows of `gpuloom doctor` about the CPU. */
 #include <errno.h>
 #include <numa.h>
 #include <stdio.h>
@@ -16,9 +16,8 @@ static void topology_row(struct loom_doctor *out, const struct loom_machine_cpu 
 		cores += !i || unit[i].core != unit[i - 1].core;
 		nodes += !i || unit[i].node != unit[i - 1].node;
 	}
-	snprintf(found, sizeof(found),
-		 "%u package(s), %u physical core(s), %u CPU(s), %u NUMA node(s)", packages, cores,
-		 n, nodes);
+	snprintf(found, sizeof(found), "%u package(s), %u physical core(s), %u CPU(s), %u NUMA node(s)", packages,
+		 cores, n, nodes);
 	out->row(out, "cpu: topology", "ok", found, "");
 }
 
@@ -29,8 +28,7 @@ static void allowed_row(struct loom_doctor *out, const struct cores_set *allowed
 	cores_print(allowed, cpus, sizeof(cpus));
 	snprintf(found, sizeof(found), "%ld of %ld: %s", have, all, cpus);
 	out->row(out, "cpu: cores allowed", have < all ? "limited" : "ok", found,
-		 have < all ? "widen the control group's cpuset, or the affinity that taskset gave"
-			    : "");
+		 have < all ? "widen the control group's cpuset, or the affinity that taskset gave" : "");
 }
 
 struct trial {
@@ -47,7 +45,7 @@ static void *try_pinning(void *arg)
 	return NULL;
 }
 
-/* In a thread of its own, whose affinity ends with it. */
+/* In a thread of its own, so that the affinity ends with it. */
 static void pinning_row(struct loom_doctor *out, unsigned cpu)
 {
 	struct trial trial = {.cpu = cpu};
@@ -76,8 +74,7 @@ static void time_row(struct loom_doctor *out, uint32_t allowed)
 	else
 		snprintf(found, sizeof(found), "no limit");
 	out->row(out, "cpu: time", tight ? "limited" : "ok", found,
-		 tight ? "raise the CPU limit of the container, or use no more workers than that"
-		       : "");
+		 tight ? "raise the CPU limit of the container, or use no more workers than that" : "");
 }
 
 static void process_row(struct loom_doctor *out)
@@ -89,20 +86,17 @@ static void process_row(struct loom_doctor *out)
 		out->row(out, "cpu: isolation = process", "ok", "pidfd_open works", "");
 		return;
 	}
-	out->row(
-	    out, "cpu: isolation = process", "no", strerror(code),
-	    "use Linux 5.3 or later and a sandbox that allows pidfd_open, or isolation = thread");
+	out->row(out, "cpu: isolation = process", "no", strerror(code),
+		 "use Linux 5.3 or later and a sandbox that allows pidfd_open, or isolation = thread");
 }
 
 void device_doctor(const struct loom_host *host, struct loom_doctor *out)
 {
 	struct cores_set allowed;
 	int code = cores_allowed(&allowed);
-	struct loom_machine_cpu *unit =
-	    code ? NULL : host->alloc(host, cores_weight(&allowed) * sizeof(*unit));
+	struct loom_machine_cpu *unit = code ? NULL : host->alloc(host, cores_weight(&allowed) * sizeof(*unit));
 	if (!unit) {
-		out->row(out, "cpu: topology", "no", strerror(code ? code : ENOMEM),
-			 "allow sched_getaffinity");
+		out->row(out, "cpu: topology", "no", strerror(code ? code : ENOMEM), "allow sched_getaffinity");
 	} else {
 		uint32_t n = cores_units(&allowed, unit);
 		topology_row(out, unit, n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a kind's device functions do when the conf selects none of that kind: a workload that calls them without having
- * said that it needs them fails, in words. */
+/* Device functions of a kind that the conf does not select. A workload that calls one without declaring that it
+ * needs the kind fails with a message. */
 #include <gpuloom/barrier.h>
 #include <gpuloom/dev/dev.h>
 #include <gpuloom/qos.h>
@@ -17,12 +17,12 @@ static int lacks(struct loom_ctx *c, enum loom_kind kind)
 	return LOOM_ENOENT;
 }
 
-/* One that takes what it takes, and fails. */
-#define LACKS(result, kind, name, params, unused)                                                  \
-	static result kind##_##name params                                                         \
-	{                                                                                          \
-		unused;                                                                            \
-		return (result)lacks(c, LOOM_##kind);                                              \
+/* A function with these parameters that fails. */
+#define LACKS(result, kind, name, params, unused)                                                                      \
+	static result kind##_##name params                                                                             \
+	{                                                                                                              \
+		unused;                                                                                                \
+		return (result)lacks(c, LOOM_##kind);                                                                  \
 	}
 
 LACKS(int, SCHED, spawn, (struct loom_ctx * c, const struct loom_task *task), (void)task)
@@ -75,13 +75,12 @@ const void *lacking_table(enum loom_kind kind)
 	static const struct loom_term_dev term = {
 	    .size = sizeof(term), .idle = TERM_note, .busy = TERM_note, .done = TERM_done};
 	static const struct loom_sync_dev sync = {sizeof(sync), SYNC_reserve,  SYNC_publish,
-						  SYNC_wait,	SYNC_wait_all, SYNC_release};
-	static const struct loom_barrier_dev barrier = {sizeof(barrier), BARRIER_wait, BARRIER_wait,
-							BARRIER_wait,	 BARRIER_await, BARRIER_missing, BARRIER_wait};
+						  SYNC_wait,    SYNC_wait_all, SYNC_release};
+	static const struct loom_barrier_dev barrier = {sizeof(barrier), BARRIER_wait,    BARRIER_wait, BARRIER_wait,
+							BARRIER_await,   BARRIER_missing, BARRIER_wait};
 	static const struct loom_trigger_dev trigger = {
-	    sizeof(trigger),   TRIGGER_fire,	 TRIGGER_fire, TRIGGER_fire_with, TRIGGER_completed,
-	    TRIGGER_arrived, TRIGGER_boundary, TRIGGER_boundary, TRIGGER_arrived_at,
-	    TRIGGER_ask};
+	    sizeof(trigger), TRIGGER_fire,     TRIGGER_fire,     TRIGGER_fire_with,  TRIGGER_completed,
+	    TRIGGER_arrived, TRIGGER_boundary, TRIGGER_boundary, TRIGGER_arrived_at, TRIGGER_ask};
 	static const struct loom_qos_dev qos = {sizeof(qos), QOS_request, QOS_wait};
 	switch (kind) {
 	case LOOM_SCHED:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a launch, from the host's side. */
+/* A launch, as the host thread sees it. */
 #include <gpuloom/sched.h>
 #include <gpuloom/workload.h>
 #include <gpuloom/term.h>
@@ -8,11 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../shared/hostmem/context.h"
 #include "device_cpu.h"
 #include "lib/align.h"
 
-/* As long as those may take who need not be woken for a sample: less than what it costs to wake the others. */
-#define HURRY_NS 5000
+/* How long the host polls for spinning workers to finish before it wakes the others: less than what a wake costs. */
+#define POLL_NS 5000
 
 static void launch_free(struct launch *l)
 {
@@ -29,7 +30,7 @@ static void launch_free(struct launch *l)
 	host->free(host, l);
 }
 
-/* What the workers run; 0 or an error. */
+/* Selects what the workers run. 0 or an error. */
 static int choose_entry(struct launch *l, struct loom_error *err)
 {
 	const struct device *d = l->device;
@@ -42,16 +43,15 @@ static int choose_entry(struct launch *l, struct loom_error *err)
 	else if (LOOM_HAS(sched, run))
 		l->run = sched->run;
 	else
-		return LOOM_FAIL(
-		    d->host, err, LOOM_EINVAL,
-		    "%s: nothing to run: no scheduler is selected, and the workload has no "
-		    "kernel of its own",
-		    d->name);
+		return LOOM_FAIL(d->host, err, LOOM_EINVAL,
+				 "%s: nothing to run: no scheduler is selected, and the workload has no "
+				 "kernel of its own",
+				 d->name);
 	return 0;
 }
 
-/* Which cores, and whether waiting workers yield, where the conf leaves that open. */
-static void tell(const struct launch *l)
+/* Reports the cores, and whether waiting workers yield, where the conf leaves that open. */
+static void report(const struct launch *l)
 {
 	const struct device *d = l->device;
 	char name[64], text[100];
@@ -69,8 +69,7 @@ static void tell(const struct launch *l)
 			 l->oversubscribed, l->workers);
 }
 
-/* All memory of a launch, before any fork: a child of a process with threads had better not
- * allocate. */
+/* Allocates everything before any fork: the child of a process with threads must not allocate. */
 static struct launch *launch_make(struct device *d, const struct loom_launch *what)
 {
 	const struct loom_host *host = d->host;
@@ -100,14 +99,15 @@ static struct launch *launch_make(struct device *d, const struct loom_launch *wh
 	for (uint32_t i = 0; i < l->workers * l->lanes; i++) {
 		l->lane[i].launch = l;
 		l->lane[i].worker = &l->worker[i / l->lanes];
-		/* Here and not by a child, of whose workers other stacks would not know. */
+		/* In the host process: other stacks of it must see which cores are taken. */
 		int crowded = 0;
-		l->lane[i].core = d->options->pin == PIN_CORE && l->lanes == 1 ? cores_take(&d->cores, i, &crowded) : CORE_ANY;
+		l->lane[i].core =
+		    d->options->pin == PIN_CORE && l->lanes == 1 ? cores_take(&d->cores, i, &crowded) : CORE_ANY;
 		l->oversubscribed += (uint32_t)crowded;
 	}
 	if (!probe)
-		tell(l);
-	views_inherit(l);
+		report(l);
+	context_views(what, l->view);
 	char *ctl = l->view[LOOM_REF_SEGMENT(what->ctl)];
 	l->host_ctl = (struct loom_ctl *)(ctl + LOOM_REF_OFFSET(what->ctl));
 	return l;
@@ -121,12 +121,12 @@ static int start_threads(struct launch *l, struct loom_error *err)
 	int code = attach_all(l, err);
 	if (code)
 		return code;
-	code = crew_start(l, &pin_errno);
+	code = threads_start(l, &pin_errno);
 	if (code)
 		detach_all(l);
 	if (code)
-		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL, "%s: cannot start %u threads: %s",
-				 d->name, l->workers * l->lanes, strerror(code));
+		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL, "%s: cannot start %u threads: %s", d->name,
+				 l->workers * l->lanes, strerror(code));
 	d->gate.words->pin_errno = (uint32_t)pin_errno;
 	return 0;
 }
@@ -135,16 +135,14 @@ int device_launch(void *self, const struct loom_launch *what, struct loom_error 
 {
 	struct device *d = self;
 	if (d->launch)
-		return LOOM_FAIL(d->host, err, LOOM_EBUSY, "%s: its workers are still there",
-				 d->name);
+		return LOOM_FAIL(d->host, err, LOOM_EBUSY, "%s: workers of an earlier launch still run", d->name);
 	struct launch *l = launch_make(d, what);
 	if (!l)
 		return LOOM_FAIL(d->host, err, LOOM_ENOMEM, "%s: out of memory", d->name);
 	int code = choose_entry(l, err);
 	if (!code) {
 		gate_reset(&d->gate);
-		code = d->options->isolation == ISOLATION_PROCESS ? process_start(l, err)
-								  : start_threads(l, err);
+		code = d->options->isolation == ISOLATION_PROCESS ? process_start(l, err) : start_threads(l, err);
 	}
 	if (code) {
 		launch_free(l);
@@ -152,15 +150,14 @@ int device_launch(void *self, const struct loom_launch *what, struct loom_error 
 	}
 	d->launch = l;
 	if (d->gate.words->pin_errno)
-		LOOM_LOG(
-		    d->host, LOOM_LOG_WARN, d->name,
-		    "workers are not pinned to cores %s (%s): say pin = no in [device.cpu], or run "
-		    "where affinity may be set",
-		    d->cores.text, strerror((int)d->gate.words->pin_errno));
+		LOOM_LOG(d->host, LOOM_LOG_WARN, d->name,
+			 "workers are not pinned to cores %s (%s): say pin = no in [device.cpu], or run "
+			 "where affinity may be set",
+			 d->cores.text, strerror((int)d->gate.words->pin_errno));
 	return 0;
 }
 
-/* Workers do not spin there between samples. */
+/* Workers on the core of the host thread do not spin between samples. */
 static void note_host(struct device *d)
 {
 	__atomic_store_n(&d->gate.words->host_cpu, (uint32_t)sched_getcpu(), __ATOMIC_RELAXED);
@@ -172,7 +169,7 @@ int device_ready(void *self, uint64_t timeout_ns, struct loom_error *err)
 	struct launch *l = d->launch;
 	if (!l)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing is launched", d->name);
-	l->phase = __atomic_load_n(&l->host_ctl->phase, __ATOMIC_RELAXED); /* our own store */
+	l->phase = __atomic_load_n(&l->host_ctl->phase, __ATOMIC_RELAXED); /* stored by this thread */
 	note_host(d);
 	gate_wake(&d->gate, l->host_ctl);
 	if (l->pid && !l->process.pid)
@@ -183,21 +180,20 @@ int device_ready(void *self, uint64_t timeout_ns, struct loom_error *err)
 		return process_died(l, err);
 	if (code)
 		return LOOM_FAIL(d->host, err, code,
-				 "%s: %u of %u threads were awake after %" PRIu64
-				 " ms: the machine is "
+				 "%s: %u of %u threads were awake after %" PRIu64 " ms: the machine is "
 				 "too busy, or a worker is stuck in the sample before",
-				 d->name, __atomic_load_n(&w->arrived, __ATOMIC_RELAXED),
-				 l->workers * l->lanes, timeout_ns / 1000000u);
+				 d->name, __atomic_load_n(&w->arrived, __ATOMIC_RELAXED), l->workers * l->lanes,
+				 timeout_ns / 1000000u);
 	return 0;
 }
 
 static void wake(struct device *d)
 {
-	d->launch->owes = 0;
+	d->launch->wake_due = 0;
 	gate_wake(&d->gate, d->launch->host_ctl);
 }
 
-/* GO without READY: of workers that may be late, those who spin begin alone. */
+/* GO without READY: if workers may be late, only those that spin start at once. */
 static void go_alone(struct device *d, uint32_t go)
 {
 	struct launch *l = d->launch;
@@ -211,7 +207,7 @@ static void go_alone(struct device *d, uint32_t go)
 	for (uint32_t i = 0; i < l->workers; i++)
 		term->idle(&l->lane[i].ctx);
 	gate_admit(&d->gate, go);
-	l->owes = 1;
+	l->wake_due = 1;
 	if (!l->host_ctl->awaited || !__atomic_load_n(&w->watching, __ATOMIC_RELAXED))
 		wake(d);
 }
@@ -222,10 +218,10 @@ int device_go(void *self, struct loom_error *err)
 	struct launch *l = d->launch;
 	if (!l)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing is launched", d->name);
-	uint32_t go = __atomic_load_n(&l->host_ctl->phase, __ATOMIC_RELAXED); /* the core's own store */
+	uint32_t go = __atomic_load_n(&l->host_ctl->phase, __ATOMIC_RELAXED); /* stored by this thread */
 	if (l->phase != LOOM_PHASE_READY(LOOM_PHASE_SAMPLE(go)))
 		go_alone(d, go);
-	/* Else no doorbell: the workers watch the word. */
+	/* Otherwise the workers poll the word. */
 	l->phase = go;
 	return 0;
 }
@@ -239,13 +235,13 @@ int device_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_e
 	if (l->pid && !l->process.pid)
 		return process_died(l, err);
 	struct gate_words *w = d->gate.words;
-	if (l->owes && !gate_watch(&w->done, l->phase, HURRY_NS))
+	if (l->wake_due && !gate_watch(&w->done, l->phase, POLL_NS))
 		wake(d);
-	int code = gate_await(&d->gate, &w->done, l->phase, &l->host_ctl->stop, l->process.fd,
-			      gate_deadline(timeout_ns));
+	int code =
+	    gate_await(&d->gate, &w->done, l->phase, &l->host_ctl->stop, l->process.fd, gate_deadline(timeout_ns));
 	if (code == LOOM_EDIED)
 		return process_died(l, err);
-	if (code) /* a signal too: the host may want to look at what it means */
+	if (code) /* after a signal, too: the host may have to handle it */
 		return LOOM_EAGAIN;
 	*end_ns = __atomic_load_n(&w->ended_ns, __ATOMIC_RELAXED);
 	return 0;
@@ -270,14 +266,13 @@ int device_retire(void *self, uint64_t timeout_ns, struct loom_error *err)
 		uint32_t threads = l->workers * l->lanes, *gone = &d->gate.words->gone;
 		int code = gate_await_within(&d->gate, gone, threads, -1, timeout_ns);
 		if (code) /* d->launch stays: the threads still use it */
-			return LOOM_FAIL(
-			    d->host, err, code,
-			    "%s: %u of %u threads did not leave within %" PRIu64 " ms: "
-			    "threads cannot be killed, so the memory of this run must stay "
-			    "(isolation = process can end such workers)",
-			    d->name, threads - __atomic_load_n(gone, __ATOMIC_RELAXED), threads,
-			    timeout_ns / 1000000u);
-		crew_join(l);
+			return LOOM_FAIL(d->host, err, code,
+					 "%s: %u of %u threads did not leave within %" PRIu64 " ms: "
+					 "threads cannot be killed, so the memory of this run must stay "
+					 "(isolation = process can end such workers)",
+					 d->name, threads - __atomic_load_n(gone, __ATOMIC_RELAXED), threads,
+					 timeout_ns / 1000000u);
+		threads_join(l);
 		detach_all(l);
 	}
 	launch_free(l);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device's memory, and its view of everybody's. */
+/* Memory of the device, and its mappings of the memory of other owners. */
 #include "device_cpu.h"
 
 #include <errno.h>
@@ -9,15 +9,12 @@
 #include "../shared/hostmem/hostmem.h"
 #include "lib/align.h"
 
-int device_mem_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_memory *memory,
-		     struct loom_error *err)
+int device_mem_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_memory *memory, struct loom_error *err)
 {
 	struct device *d = self;
 	(void)flags; /* all of it is visible to the host */
-	struct hostmem_want want = {.who = d->name,
-				    .bytes = bytes,
-				    .node = d->cores.node,
-				    .huge = d->options->huge_pages != 0};
+	struct hostmem_want want = {
+	    .label = d->name, .bytes = bytes, .node = d->cores.node, .huge = d->options->huge_pages != 0};
 	return hostmem_make(d->host, &want, memory, err);
 }
 
@@ -27,8 +24,8 @@ void device_mem_free(void *self, struct loom_memory *memory)
 	hostmem_free(memory);
 }
 
-/* Threads use the host's view as it is, and a process makes its own when it starts: this only says
- * whether that is possible. */
+/* Only checks that mapping is possible: threads use the mapping of the host, and a process makes its own when it
+ * starts. */
 int device_mem_map(void *self, const struct loom_memory *memory, struct loom_error *err)
 {
 	struct device *d = self;
@@ -36,12 +33,11 @@ int device_mem_map(void *self, const struct loom_memory *memory, struct loom_err
 	if (memory->host && (!process || memory->fd >= 0))
 		return 0;
 	return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
-			 process
-			     ? "%s: with isolation = process it cannot reach memory that has no "
-			       "file descriptor to map: use isolation = thread, or a transport "
-			       "whose memory has one"
-			     : "%s: it cannot reach memory that the host does not see: use the "
-			       "host transport",
+			 process ? "%s: with isolation = process it cannot reach memory that has no "
+				   "file descriptor to map: use isolation = thread, or a transport "
+				   "whose memory has one"
+				 : "%s: it cannot reach memory that the host does not see: use the "
+				   "host transport",
 			 d->name);
 }
 
@@ -50,18 +46,9 @@ void device_mem_unmap(void *self, const struct loom_memory *memory)
 	(void)self, (void)memory;
 }
 
-void views_inherit(struct launch *l)
-{
-	for (uint32_t i = 1; i < l->what->segments; i++) {
-		const struct loom_segment *s = &l->what->segment[i];
-		int reaches = LOOM_SEGMENT_REACHES(s, l->what->device);
-		l->view[i] = reaches && s->memory->host ? (char *)s->memory->host + s->offset : NULL;
-	}
-}
+#define STEP (2u << 20) /* size of a huge page, and a multiple of all base pages */
 
-#define STEP (2u << 20) /* a huge page, and more than any base page */
-
-/* The first segment in the same memory as segment i: it stands for that memory. */
+/* Index of the first segment in the same memory as segment i. */
 static uint32_t first_in_memory(const struct loom_launch *what, uint32_t i)
 {
 	uint32_t first = 1;
@@ -70,10 +57,8 @@ static uint32_t first_in_memory(const struct loom_launch *what, uint32_t i)
 	return first;
 }
 
-/* Every device places its mappings by a different number of steps into a region that is equally
- * large in all: two children of one parent would otherwise get the same addresses. A raw pointer
- * that slipped into shared memory then faults, here and in the other device, instead of working by
- * luck. */
+/* Each device offsets its mappings by its index in a region of the same size: children of one parent would otherwise
+ * get equal addresses. A raw pointer in shared memory then faults instead of working by accident. */
 int views_remap(struct launch *l)
 {
 	const struct loom_launch *what = l->what;
@@ -81,12 +66,10 @@ int views_remap(struct launch *l)
 	for (uint32_t i = 1; i < what->segments; i++)
 		if (first_in_memory(what, i) == i)
 			room += loom__align(what->segment[i].memory->bytes, STEP);
-	char *region =
-	    mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *region = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (region == MAP_FAILED)
 		return errno;
-	char *at = (char *)loom__align((uint64_t)(uintptr_t)region, STEP) +
-		   (uint64_t)what->device * STEP;
+	char *at = (char *)loom__align((uint64_t)(uintptr_t)region, STEP) + (uint64_t)what->device * STEP;
 	uint64_t page = hostmem_page();
 	for (uint32_t i = 1; i < what->segments; i++) {
 		const struct loom_segment *s = &what->segment[i];
@@ -102,8 +85,8 @@ int views_remap(struct launch *l)
 		if (!LOOM_SEGMENT_REACHES(s, what->device))
 			continue;
 		/* MAP_POPULATE fills the page tables: no faults in the first sample. */
-		void *p = mmap(at, bytes, PROT_READ | PROT_WRITE,
-			       MAP_SHARED | MAP_FIXED | MAP_POPULATE, s->memory->fd, 0);
+		void *p =
+		    mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, s->memory->fd, 0);
 		if (p == MAP_FAILED)
 			return errno;
 		l->view[i] = at + s->offset;

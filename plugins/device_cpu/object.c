@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Task functions that are compiled already: shared objects, made with gpuloom/dev/ir.h. */
+/* Task functions that come as shared objects, made with gpuloom/dev/ir.h. */
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
@@ -14,13 +14,13 @@
 #include "device_cpu.h"
 #include "lib/fd.h"
 
-/* The loader maps what the headers say, and crashes where the file ends before. */
+/* Checks the program headers: the loader would crash on a truncated file. */
 static int is_whole(const struct loom_program_ir *ir)
 {
 	Elf64_Ehdr head;
 	memcpy(&head, ir->data, sizeof(head));
-	if (head.e_phentsize != sizeof(Elf64_Phdr) ||
-	    head.e_phoff > ir->bytes || ir->bytes - head.e_phoff < (uint64_t)head.e_phnum * sizeof(Elf64_Phdr))
+	if (head.e_phentsize != sizeof(Elf64_Phdr) || head.e_phoff > ir->bytes ||
+	    ir->bytes - head.e_phoff < (uint64_t)head.e_phnum * sizeof(Elf64_Phdr))
 		return 0;
 	for (unsigned i = 0; i < head.e_phnum; i++) {
 		Elf64_Phdr part;
@@ -31,8 +31,8 @@ static int is_whole(const struct loom_program_ir *ir)
 	return 1;
 }
 
-/* From a copy in memory: each stack has tags of its own in it. The descriptor of what is loaded, and so stays, is
- * not closed: the loader knows an object by its name, and would take the next one of that name for this. */
+/* Loads a copy in memory, since each stack stores its own tags in it. The descriptor of a loaded object is not
+ * closed: the loader identifies objects by path, and would take the next object with this number for the same one. */
 static void *open_object(const struct loom_program_ir *ir, char *why, size_t room)
 {
 	char path[64];
@@ -66,7 +66,8 @@ static int load_one(struct device *d, const struct loom_program *program, const 
 	char name[300] = "it is cut off";
 	void *so = is_whole(ir) ? open_object(ir, name, sizeof(name)) : NULL;
 	if (!so)
-		return LOOM_FAIL(d->host, err, LOOM_EPLUGIN, "%s: %s: it cannot be loaded: %s", d->name, ir->file, name);
+		return LOOM_FAIL(d->host, err, LOOM_EPLUGIN, "%s: %s: it cannot be loaded: %s", d->name, ir->file,
+				 name);
 	for (uint32_t i = 0; i < ir->tags; i++) {
 		const char *task = program->task[ir->tag[i]].name;
 		loom_task_fn *fn = NULL;

@@ -13,38 +13,43 @@ static const char *const wait_choices[] = {"auto", "yield", "spin", NULL};
 static const char *const huge_choices[] = {"no", "try", NULL};
 
 static const struct loom_opt rows[] = {
-	LOOM_OPT(struct options, workers, LOOM_OPT_U32, "auto",
-		 "Workers of the device. auto: one per core, limited by the CPU time that the control group grants.",
-		 .max = 4096, .flags = LOOM_OPT_AUTO),
-	LOOM_OPT(struct options, lanes, LOOM_OPT_U32, "1",
-		 "Threads per worker. More than 1 finds missing barriers; it is not fast.", .min = 1, .max = 64),
-	LOOM_OPT(struct options, isolation, LOOM_OPT_ENUM, "thread",
-		 "thread: workers are threads of this process. process: each device is a process, which maps shared "
-		 "memory at another address.", .choices = isolation_choices),
-	LOOM_OPT(struct options, cores, LOOM_OPT_CPUS, "",
-		 "Cores of the device, by the operating system's numbers. Empty: an equal, contiguous share of all "
-		 "that this process may use."),
-	LOOM_OPT(struct options, oversubscribe, LOOM_OPT_BOOL, "no",
-		 "Whether there may be more workers than cores, and more devices than cores."),
-	LOOM_OPT(struct options, pin, LOOM_OPT_ENUM, "core",
-		 "core: worker i runs on core i of the device (with lanes > 1 on any of its cores). set: on any of "
-		 "its cores. no: where the kernel puts it.", .choices = pin_choices),
-	LOOM_OPT(struct options, spin, LOOM_OPT_TIME, "50us",
-		 "Time for which a worker spins between samples before it sleeps, if the device has more cores than "
-		 "its workers use."),
-	LOOM_OPT(struct options, huge_pages, LOOM_OPT_ENUM, "no",
-		 "Whether to request huge pages for the device's memory. try: requests them; the kernel may give "
-		 "none.", .choices = huge_choices),
-	LOOM_OPT(struct options, wait, LOOM_OPT_ENUM, "auto",
-		 "How a worker waits. spin: polls. yield: yields its core between polls, for progress threads or other "
-		 "ranks that need it. auto: yield where workers outnumber cores, or share them with other processes, else spin.",
-		 .choices = wait_choices),
-	LOOM_OPT(struct options, launch_cost, LOOM_OPT_TIME, "0",
-		 "Model of a GPU's kernel launch: delay of each worker at the start of a sample and of each kernel "
-		 "in it.", .max = 1e9),
-	LOOM_OPT(struct options, teardown_cost, LOOM_OPT_TIME, "0",
-		 "Model of the end of a kernel: delay of each worker there.", .max = 1e9),
-	{.name = NULL},
+    LOOM_OPT(struct options, workers, LOOM_OPT_U32, "auto",
+	     "Workers of the device. auto: one per core, limited by the CPU time that the control group grants.",
+	     .max = 4096, .flags = LOOM_OPT_AUTO),
+    LOOM_OPT(struct options, lanes, LOOM_OPT_U32, "1",
+	     "Threads per worker. More than 1 finds missing barriers; it is not fast.", .min = 1, .max = 64),
+    LOOM_OPT(struct options, isolation, LOOM_OPT_ENUM, "thread",
+	     "thread: workers are threads of this process. process: each device is a process, which maps shared "
+	     "memory at another address.",
+	     .choices = isolation_choices),
+    LOOM_OPT(struct options, cores, LOOM_OPT_CPUS, "",
+	     "Cores of the device, by the operating system's numbers. Empty: an equal, contiguous share of all "
+	     "that this process may use."),
+    LOOM_OPT(struct options, oversubscribe, LOOM_OPT_BOOL, "no",
+	     "Whether there may be more workers than cores, and more devices than cores."),
+    LOOM_OPT(struct options, pin, LOOM_OPT_ENUM, "core",
+	     "core: worker i runs on core i of the device (with lanes > 1 on any of its cores). set: on any of "
+	     "its cores. no: where the kernel puts it.",
+	     .choices = pin_choices),
+    LOOM_OPT(struct options, spin, LOOM_OPT_TIME, "50us",
+	     "Time for which a worker spins between samples before it sleeps, if the device has more cores than "
+	     "its workers use."),
+    LOOM_OPT(struct options, huge_pages, LOOM_OPT_ENUM, "no",
+	     "Whether to request huge pages for the device's memory. try: requests them; the kernel may give "
+	     "none.",
+	     .choices = huge_choices),
+    LOOM_OPT(
+	struct options, wait, LOOM_OPT_ENUM, "auto",
+	"How a worker waits. spin: polls. yield: yields its core between polls, for progress threads or other "
+	"ranks that need it. auto: yield where workers outnumber cores, or share them with other processes, else spin.",
+	.choices = wait_choices),
+    LOOM_OPT(struct options, launch_cost, LOOM_OPT_TIME, "0",
+	     "Model of a GPU's kernel launch: delay of each worker at the start of a sample and of each kernel "
+	     "in it.",
+	     .max = 1e9),
+    LOOM_OPT(struct options, teardown_cost, LOOM_OPT_TIME, "0",
+	     "Model of the end of a kernel: delay of each worker there.", .max = 1e9),
+    {.name = NULL},
 };
 
 static int size_up(struct device *d, uint32_t instances, struct loom_error *err)
@@ -57,22 +62,23 @@ static int size_up(struct device *d, uint32_t instances, struct loom_error *err)
 		granted = (uint32_t)ceil(quota.cpus / instances);
 	d->workers = o->workers ? o->workers : granted;
 	if (granted < d->cores.count && !o->workers)
-		LOOM_LOG(d->host, LOOM_LOG_INFO, d->name, "%u workers on %u cores: the control group grants time for %.3g CPUs",
-			 d->workers, d->cores.count, quota.cpus);
+		LOOM_LOG(d->host, LOOM_LOG_INFO, d->name,
+			 "%u workers on %u cores: the control group grants time for %.3g CPUs", d->workers,
+			 d->cores.count, quota.cpus);
 	if (quota.cpus > 0 && (double)d->workers * instances > quota.cpus)
 		LOOM_LOG(d->host, LOOM_LOG_WARN, d->name,
-			 "%u worker%s%s in a control group that grants time for %.3g CPUs: the kernel stops all of them whenever it is "
+			 "%u worker%s%s in a control group that grants time for %.3g CPUs: the kernel stops all of "
+			 "them when it is "
 			 "used up; raise the limit (a container's --cpus)%s",
-			 d->workers, d->workers == 1 ? "" : "s", instances > 1 ? " beside those of other devices" : "", quota.cpus,
-			 d->workers > 1 ? ", or say workers = 1 in [device.cpu]" : "");
+			 d->workers, d->workers == 1 ? "" : "s", instances > 1 ? " beside those of other devices" : "",
+			 quota.cpus, d->workers > 1 ? ", or set workers = 1 in [device.cpu]" : "");
 	d->lanes = o->lanes ? o->lanes : 1;
 	if (d->workers <= d->cores.count || o->oversubscribe)
 		return 0;
-	return LOOM_FAIL(
-	    d->host, err, LOOM_EINVAL,
-	    "%s: workers = %u on %u core%s (%s): ask for fewer, name more with cores =, or "
-	    "say oversubscribe = yes in [device.cpu]",
-	    d->name, d->workers, d->cores.count, d->cores.count == 1 ? "" : "s", d->cores.text);
+	return LOOM_FAIL(d->host, err, LOOM_EINVAL,
+			 "%s: workers = %u on %u core%s (%s): ask for fewer, name more with cores =, or "
+			 "say oversubscribe = yes in [device.cpu]",
+			 d->name, d->workers, d->cores.count, d->cores.count == 1 ? "" : "s", d->cores.text);
 }
 
 static void destroy(void *self)
@@ -89,8 +95,8 @@ static void destroy(void *self)
 	host->free(host, d);
 }
 
-static int create(const struct loom_host *host, const void *opts, uint32_t instance,
-		  uint32_t instances, void **self, struct loom_error *err)
+static int create(const struct loom_host *host, const void *opts, uint32_t instance, uint32_t instances, void **self,
+		  struct loom_error *err)
 {
 	struct device *d = host->alloc(host, sizeof(*d));
 	if (!d)
@@ -98,7 +104,7 @@ static int create(const struct loom_host *host, const void *opts, uint32_t insta
 	d->host = host;
 	d->options = opts;
 	snprintf(d->name, sizeof(d->name), "cpu:%u", instance);
-	struct cores_want want = {.who = d->name,
+	struct cores_want want = {.label = d->name,
 				  .cores = d->options->cores ? d->options->cores : "",
 				  .instance = instance,
 				  .instances = instances,
@@ -109,15 +115,15 @@ static int create(const struct loom_host *host, const void *opts, uint32_t insta
 	if (!code) {
 		int failed = gate_open(&d->gate, d->options->isolation == ISOLATION_PROCESS);
 		if (failed)
-			code = LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: cannot make its gate: %s",
-					 d->name, strerror(failed));
+			code = LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: cannot make its gate: %s", d->name,
+					 strerror(failed));
 	}
 	if (code) {
 		destroy(d);
 		return code;
 	}
-	LOOM_LOG(host, LOOM_LOG_INFO, d->name, "%u workers of %u lanes on cores %s, node %d",
-		 d->workers, d->lanes, d->cores.text, d->cores.node);
+	LOOM_LOG(host, LOOM_LOG_INFO, d->name, "%u workers of %u lanes on cores %s, node %d", d->workers, d->lanes,
+		 d->cores.text, d->cores.node);
 	*self = d;
 	return 0;
 }
@@ -131,7 +137,7 @@ static int shape(void *self, struct loom_device_shape *shape, struct loom_error 
 	shape->numa_node = d->cores.node;
 	shape->local_bytes = LOCAL_BYTES_MAX;
 	shape->kind = LOOM_ON_CPU;
-	/* A child would go on with the memory of its parent as it was when it was forked. */
+	/* A child has a copy of the memory of its parent from the time of the fork. */
 	shape->flags = d->options->isolation == ISOLATION_THREAD ? LOOM_SHAPE_PERSISTENT : 0;
 	shape->launch_ns = d->options->launch_cost;
 	shape->teardown_ns = d->options->teardown_cost;
@@ -158,6 +164,5 @@ static const struct loom_device_ops ops = {
 };
 
 LOOM_PLUGIN_DEFINE(DEVICE, "device_cpu", "1.0.0", "Apache-2.0",
-		   "The CPU: workers are pinned threads, in this process or in one per device",
-		   .opts = rows, .opts_size = sizeof(struct options),
-		   .caps = LOOM_CAP_DEVICE_IS_CPU, .ops = &ops)
+		   "The CPU: workers are pinned threads, in this process or in one per device", .opts = rows,
+		   .opts_size = sizeof(struct options), .caps = LOOM_CAP_DEVICE_IS_CPU, .ops = &ops)

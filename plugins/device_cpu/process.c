@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* isolation = process: the workers of a launch live in a forked child, which dies with its parent
- * and whose death the parent notices through a pidfd. */
+/* isolation = process: the workers of a launch run in a forked child. It dies with its parent; the parent detects
+ * its death by a pidfd. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,8 +13,7 @@
 static _Noreturn void give_up_in_words(struct launch *l, const char *text)
 {
 	struct gate *g = &l->device->gate;
-	snprintf(g->words->failure, sizeof(g->words->failure), "%.*s",
-		 (int)sizeof(g->words->failure) - 1, text);
+	snprintf(g->words->failure, sizeof(g->words->failure), "%.*s", (int)sizeof(g->words->failure) - 1, text);
 	gate_tell(g, &g->words->started, 1);
 	_exit(1);
 }
@@ -27,8 +26,8 @@ static _Noreturn void give_up(struct launch *l, const char *what, int code)
 	_exit(1);
 }
 
-/* No handler of the parent's runs here, none of its buffers is flushed, and its log is left alone:
- * a thread that is not with us may have held its lock. */
+/* Runs no handlers of the parent, flushes none of its buffers and does not log: a thread that does not exist here
+ * may have held the lock of the log. */
 static _Noreturn void child_main(struct launch *l)
 {
 	int code = views_remap(l);
@@ -39,13 +38,13 @@ static _Noreturn void child_main(struct launch *l)
 	if (attach_all(l, &err))
 		give_up_in_words(l, err.text);
 	int pin_errno;
-	code = crew_start(l, &pin_errno);
+	code = threads_start(l, &pin_errno);
 	if (code)
 		give_up(l, "its process cannot start the threads", code);
 	struct gate *g = &l->device->gate;
 	g->words->pin_errno = (uint32_t)pin_errno;
 	gate_tell(g, &g->words->started, 1);
-	crew_join(l);
+	threads_join(l);
 	detach_all(l);
 	_exit(0);
 }
@@ -67,7 +66,7 @@ int process_died(struct launch *l, struct loom_error *err)
 	return LOOM_FAIL(host, err, LOOM_EDIED, "%s: its process (pid %d) %s", name, pid, how);
 }
 
-/* 1: it ended as it should. Its threads have told so where its status was lost. */
+/* 1 if it ended in order. If its status was lost, its threads have counted themselves in `gone`. */
 static int ended_well(const struct launch *l)
 {
 	uint32_t gone = __atomic_load_n(&l->device->gate.words->gone, __ATOMIC_RELAXED);
@@ -76,7 +75,7 @@ static int ended_well(const struct launch *l)
 
 void process_retire(struct launch *l, uint64_t timeout_ns)
 {
-	if (!l->process.pid) /* it died, which wait() has said */
+	if (!l->process.pid) /* it died, which wait() has reported */
 		return;
 	const struct loom_host *host = l->device->host;
 	const char *name = l->device->name;
@@ -87,13 +86,12 @@ void process_retire(struct launch *l, uint64_t timeout_ns)
 	reap(l);
 	child_end_text(l->status, how, sizeof(how));
 	if (!in_time)
-		LOOM_LOG(host, LOOM_LOG_WARN, name,
-			 "its process (pid %d) did not leave in time: killed", (int)l->pid);
+		LOOM_LOG(host, LOOM_LOG_WARN, name, "its process (pid %d) did not leave in time: killed", (int)l->pid);
 	else if (!ended_well(l))
 		LOOM_LOG(host, LOOM_LOG_WARN, name, "its process (pid %d) %s", (int)l->pid, how);
 }
 
-/* Waits for the child to say that its threads run, or why not. */
+/* Waits until the child reports that its threads run, or an error. */
 static int await_start(struct launch *l, struct loom_error *err)
 {
 	struct device *d = l->device;
@@ -102,8 +100,7 @@ static int await_start(struct launch *l, struct loom_error *err)
 	if (code == LOOM_EDIED)
 		return process_died(l, err);
 	if (code)
-		return LOOM_FAIL(d->host, err, code,
-				 "%s: its process (pid %d) has not started in %d s", d->name,
+		return LOOM_FAIL(d->host, err, code, "%s: its process (pid %d) has not started in %d s", d->name,
 				 (int)l->pid, (int)(START_TIMEOUT_NS / 1000000000u));
 	if (w->failure[0])
 		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL, "%s: %s", d->name, w->failure);
@@ -118,22 +115,21 @@ int process_start(struct launch *l, struct loom_error *err)
 		child_main(l);
 	int failed = errno;
 	if (inside < 0)
-		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL, "%s: cannot start its process: %s",
-				 d->name, strerror(failed));
+		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL, "%s: cannot start its process: %s", d->name,
+				 strerror(failed));
 	l->pid = l->process.pid;
 	if (l->process.fd < 0) {
 		child_signal(&l->process, SIGKILL);
 		reap(l);
-		if (failed == ESRCH) /* it ended at once, and another wait took it */
+		if (failed == ESRCH) /* it ended at once, and another wait of this program reaped it */
 			return process_died(l, err);
-		return LOOM_FAIL(
-		    d->host, err, LOOM_EUNAVAIL,
-		    "%s: isolation = process needs pidfd_open, which this kernel or sandbox "
-		    "refuses (%s): use isolation = thread",
-		    d->name, strerror(failed));
+		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
+				 "%s: isolation = process needs pidfd_open, which this kernel or sandbox "
+				 "refuses (%s): use isolation = thread",
+				 d->name, strerror(failed));
 	}
 	int code = await_start(l, err);
-	if (code && l->process.pid) { /* it has said why, or will not */
+	if (code && l->process.pid) { /* after an error or a time-out of the child */
 		child_signal(&l->process, SIGKILL);
 		reap(l);
 	}

@@ -20,20 +20,18 @@ int device_build(void *self, const struct loom_program *program, struct loom_err
 		if (!policy)
 			continue;
 		if (!policy->dev || !policy->dev->cpu)
-			return LOOM_FAIL(
-			    d->host, err, LOOM_ENOTSUP,
-			    "%s: %s has no device code for the CPU: choose another in its "
-			    "section, or devices that it supports",
-			    d->name, policy->name);
+			return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
+					 "%s: %s has no device code for the CPU: choose another in its "
+					 "section, or devices that it supports",
+					 d->name, policy->name);
 		p.table[kind] = policy->dev->cpu;
 	}
 	uint32_t sources = LOOM_HAS(program, source) ? program->sources : 0, missing = 0;
 	for (uint32_t tag = 0; tag < program->tasks; tag++)
 		if (!program->task[tag].fn && !sources && !compose_is_ir(program, tag))
-			return LOOM_FAIL(
-			    d->host, err, LOOM_ENOTSUP,
-			    "%s: task function '%s' (tag %u) is not compiled for the CPU", d->name,
-			    program->task[tag].name, tag);
+			return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
+					 "%s: task function '%s' (tag %u) is not compiled for the CPU", d->name,
+					 program->task[tag].name, tag);
 	p.task = d->host->alloc(d->host, (program->tasks + 1u) * sizeof(*p.task));
 	if (!p.task)
 		return LOOM_FAIL(d->host, err, LOOM_ENOMEM, "%s: out of memory", d->name);

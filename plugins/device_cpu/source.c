@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Task functions that come as source: the machine's C compiler makes a shared object of them. */
+/* Task functions that come as source: the C compiler of this machine makes a shared object of them. */
 #include <dlfcn.h>
 #include <gpuloom/workload.h>
 #include <stdio.h>
@@ -35,15 +35,14 @@ static int find_tasks(struct device *d, void *so, const struct loom_program *pro
 	return 0;
 }
 
-int source_build(struct device *d, const struct loom_program *program, struct program *p,
-		 struct loom_error *err)
+int source_build(struct device *d, const struct loom_program *program, struct program *p, struct loom_error *err)
 {
 	struct loom__text text = {0};
 	void *so;
 	write_program(program, &text);
-	struct hostcc_want want = {.who = d->name, .what = "task functions", .text = text.at};
-	int rc = text.failed ? LOOM_FAIL(d->host, err, LOOM_ENOMEM, "%s: out of memory", d->name) :
-			       hostcc_load(d->host, &want, &so, err);
+	struct hostcc_want want = {.label = d->name, .what = "task functions", .text = text.at};
+	int rc = text.failed ? LOOM_FAIL(d->host, err, LOOM_ENOMEM, "%s: out of memory", d->name)
+			     : hostcc_load(d->host, &want, &so, err);
 	loom__text_free(&text);
 	return rc ? rc : find_tasks(d, so, program, p, err);
 }

@@ -1,81 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a lane knows and what it does, from sample to sample. */
+/* A lane: its context, and its loop over samples. */
 #include <string.h>
 #include <time.h>
 
+#include "../shared/hostmem/context.h"
 #include "device_cpu.h"
 
 #include <gpuloom/term.h>
 
 #include "lib/align.h"
 #include "lib/random.h"
-
-
-static void *at(const struct launch *l, loom_ref ref)
-{
-	if (!ref)
-		return NULL;
-	return l->view[LOOM_REF_SEGMENT(ref)] + LOOM_REF_OFFSET(ref);
-}
-
 static const void *table_of(const struct device *d, enum loom_kind kind)
 {
 	const void *table = d->program.table[kind];
 	return table ? table : lacking_table(kind);
 }
 
-static void fill(struct launch *l, struct worker *w, struct loom_ctx *c, uint32_t worker,
-		 uint32_t lane)
+static void fill(struct launch *l, struct worker *w, struct loom_ctx *c, uint32_t worker, uint32_t lane)
 {
-	const struct loom_launch *what = l->what;
 	const struct device *d = l->device;
-	const struct loom_device_shape *shape = &what->layout->device[what->device];
-	struct loom_counters *counters = at(l, what->counters);
-	uint32_t id = shape->first_worker + worker;
-	*c = (struct loom_ctx){
-	    .worker = id,
-	    .workers = what->layout->workers,
-	    .device = what->device,
-	    .devices = what->layout->devices,
-	    .first = shape->first_worker,
-	    .count = shape->workers,
-	    .lane = lane,
-	    .lanes = l->lanes,
-	    .flags = launch_yields(l) ? LOOM_CTX_OVERSUBSCRIBED : 0,
-	    .ctl = l->ctl,
-	    .counters = counters ? &counters[id] : &w->unseen,
-	    .segment = l->view,
-	    .together = &w->together,
-	    .initial = at(l, what->initial),
-	    .sched = table_of(d, LOOM_SCHED),
-	    .term = table_of(d, LOOM_TERM),
-	    .sync = table_of(d, LOOM_SYNC),
-	    .barrier = table_of(d, LOOM_BARRIER),
-	    .trigger = table_of(d, LOOM_TRIGGER),
-	    .qos = table_of(d, LOOM_QOS),
-	    .workload = d->program.table[LOOM_WORKLOAD],
-	    .task = d->program.task,
-	    .tasks = d->program.tasks,
-	};
-	char *trace = LOOM_HAS(what, trace) ? at(l, what->trace) : NULL;
-	c->trace = trace ? (struct loom_trace *)(trace + id * what->trace_bytes) : NULL;
-	char *local = w->local;
-	for (int kind = 0; kind < LOOM_KINDS; kind++) {
-		c->global[kind] = what->global ? at(l, what->global[kind]) : NULL;
-		c->on_device[kind] = what->on_device ? at(l, what->on_device[kind]) : NULL;
-		c->registry[kind] = what->registry ? at(l, what->registry[kind]) : NULL;
-		c->own[kind] = c->registry[kind] ? at(l, c->registry[kind][id]) : NULL;
-		if (what->local_bytes && what->local_bytes[kind]) {
-			c->local[kind] = local;
-			local += loom__align(what->local_bytes[kind], 64);
-		}
-	}
+	context_fill(l->what, l->view, worker, w->local, c);
+	c->lane = lane;
+	c->lanes = l->lanes;
+	c->flags = launch_yields(l) ? LOOM_CTX_OVERSUBSCRIBED : 0;
+	c->ctl = l->ctl;
+	c->counters = c->counters ? c->counters : &w->unseen;
+	c->together = &w->together;
+	c->sched = table_of(d, LOOM_SCHED);
+	c->term = table_of(d, LOOM_TERM);
+	c->sync = table_of(d, LOOM_SYNC);
+	c->barrier = table_of(d, LOOM_BARRIER);
+	c->trigger = table_of(d, LOOM_TRIGGER);
+	c->qos = table_of(d, LOOM_QOS);
+	c->workload = d->program.table[LOOM_WORKLOAD];
+	c->task = d->program.task;
+	c->tasks = d->program.tasks;
 }
 
 void contexts_fill(struct launch *l)
 {
-	l->ctl = at(l, l->what->ctl);
-	l->probe = at(l, l->what->probe);
+	l->ctl = context_at(l->view, l->what->ctl);
+	l->probe = context_at(l->view, l->what->probe);
 	for (uint32_t i = 0; i < l->workers; i++) {
 		struct worker *w = &l->worker[i];
 		w->local = l->local + i * l->local_bytes;
@@ -84,14 +49,14 @@ void contexts_fill(struct launch *l)
 	}
 }
 
-/* Never 0, where xorshift would stay. */
+/* Never 0, the fixed point of xorshift. */
 static uint64_t seed(const struct loom_ctx *c, uint64_t run, uint32_t sample)
 {
 	uint64_t x = loom__mix64(loom__mix64(loom__mix64(run) + sample) + c->worker);
 	return x ? x : 1;
 }
 
-/* Before the arrival at the gate. */
+/* Before the lane arrives at the gate. */
 static void prepare(struct lane *me, uint32_t phase)
 {
 	struct loom_ctx *c = &me->ctx;
@@ -107,23 +72,23 @@ static uint64_t cpu_time_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* The last lane that comes out stamps the worker's end, and says what CPU time all of them used, besides
- * what the workload has counted of other processes. */
+/* The last lane to finish records the end of the worker and the CPU time of all lanes, in addition to what the
+ * workload has counted for other processes. */
 static void finish(struct lane *me, uint32_t go, int late)
 {
 	struct launch *l = me->launch;
 	struct worker *w = me->worker;
 	uint64_t now = loom_clock_ns(&me->ctx);
-	/* Ordered by `left`, and towards the next sample by the gate. */
+	/* Ordered by `left`, and before the next sample by the gate. */
 	if (!l->ctl->unmeasured)
 		__atomic_add_fetch(&w->cpu_ns, cpu_time_ns() - me->cpu_begin_ns, __ATOMIC_RELAXED);
 	if (l->lanes > 1) {
-		/* Release what this lane did; the last one acquires it all. */
+		/* Release the work of this lane; the last lane acquires that of all. */
 		if (__atomic_add_fetch(&w->left, 1, __ATOMIC_ACQ_REL) != l->lanes)
 			return;
-		/* Next touched in the next sample: ordered by the gate. */
+		/* Used again in the next sample: ordered by the gate. */
 		__atomic_store_n(&w->left, 0, __ATOMIC_RELAXED);
-		now = loom_clock_ns(&me->ctx); /* after all of them */
+		now = loom_clock_ns(&me->ctx); /* after all lanes */
 	}
 	me->ctx.counters->end_ns = now;
 	__atomic_store_n(&me->ctx.counters->state, LOOM_STATE_DONE, __ATOMIC_RELAXED);
@@ -133,12 +98,12 @@ static void finish(struct lane *me, uint32_t go, int late)
 		gate_part(&l->device->gate, go, now, loom_stopped(&me->ctx));
 	else
 		gate_finish(&l->device->gate, l->workers, go, now, loom_stopped(&me->ctx));
-	/* Of all lanes, but before this one comes to the next sample: not part of a sample's time. */
+	/* The blocks of all lanes, before this one reaches the next sample: not part of the measured time. */
 	if (l->local_bytes)
 		memset(w->local, 0, l->local_bytes);
 }
 
-/* launch_cost and teardown_cost: what a kernel costs on the device that this one stands for. */
+/* launch_cost and teardown_cost: models the cost of a kernel on a GPU. */
 static void spend(const struct loom_ctx *c, uint64_t ns)
 {
 	uint64_t until = loom_clock_ns(c) + ns;
@@ -146,11 +111,11 @@ static void spend(const struct loom_ctx *c, uint64_t ns)
 		loom_pause(c);
 }
 
-/* 1: all threads of the launch have been started; 0: leave. */
+/* 1: all threads of the launch run; 0: leave. */
 static int await_start(struct launch *l)
 {
 	uint32_t word;
-	/* Release: what the thread's start-up did, for await_all. */
+	/* Release: the start-up of this thread; pairs with the acquire in await_all(). */
 	__atomic_fetch_add(&l->here, 1, __ATOMIC_RELEASE);
 	loom_futex_wake(&l->here, 1, FUTEX_PRIVATE_FLAG);
 	while ((word = __atomic_load_n(&l->start, __ATOMIC_ACQUIRE)) == 0)
@@ -158,15 +123,16 @@ static int await_start(struct launch *l)
 	return word == START_GO;
 }
 
-/* What a lane saw after `last`: GO, or RETIRE where it woke up so late that the host has given up the sample. The lanes
- * of a worker meet at barriers, so all of them take part, or none: the first one's word holds. */
+/* Makes the lanes of a worker agree on the phase after `last`: GO, or RETIRE if some woke up so late that the host
+ * has abandoned the sample. Lanes meet at barriers, so all take part or none. The first lane stores (last + 1) << 32
+ * | phase; the key is never 0, which means not stored yet. */
 static uint32_t agree(struct lane *me, uint32_t last, uint32_t phase)
 {
-	uint64_t *word = &me->worker->agreed, key = last + 1, mine = key << 32 | phase; /* 0: none yet */
+	uint64_t *word = &me->worker->agreed, key = last + 1, mine = key << 32 | phase;
 	uint64_t held = __atomic_load_n(word, __ATOMIC_RELAXED);
 	if (me->launch->lanes == 1)
 		return phase;
-	/* Relaxed: what the host set up was acquired with the phase. */
+	/* Relaxed: the set-up of the host was acquired with the phase. */
 	while (held >> 32 != key)
 		if (__atomic_compare_exchange_n(word, &held, mine, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 			return phase;
@@ -186,7 +152,7 @@ void *lane_main(void *arg)
 		return NULL;
 	for (;;) {
 		int late = 0;
-		/* Not where the host's thread is: it would have to wait for us. */
+		/* Do not spin on the core of the host thread: it would have to wait for this one. */
 		uint32_t host = __atomic_load_n(&gate->words->host_cpu, __ATOMIC_RELAXED);
 		int spins = l->spare || (me->core != CORE_ANY && me->core != host);
 		uint32_t last = phase;
@@ -210,7 +176,7 @@ void *lane_main(void *arg)
 				continue;
 			term->busy(c);
 		} else {
-			loom_barrier_lanes(c); /* all find their private blocks zeroed */
+			loom_barrier_lanes(c); /* all lanes see zeroed private blocks */
 		}
 		if (!c->ctl->unmeasured)
 			me->cpu_begin_ns = cpu_time_ns();

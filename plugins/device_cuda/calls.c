@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA's driver behind the table of driver calls that the devices for GPUs share. */
+/* The table of driver calls, for CUDA. */
 #include "driver.h"
 #include "jitlink.h"
 #include "ptxas.h"
 
-#define VENDOR struct cuda
-#define API(name)	   cu##name
-#define HOST(name)	   cuMemHost##name
-#define API_POINTER	   CUdeviceptr
-#define API_MODULE	   CUmodule
-#define API_FUNCTION	   CUfunction
+#define VENDOR             struct cuda
+#define API(name)          cu##name
+#define HOST(name)         cuMemHost##name
+#define API_POINTER        CUdeviceptr
+#define API_MODULE         CUmodule
+#define API_FUNCTION       CUfunction
 #define API_STREAM_CREATE  cuStreamCreate
 #define API_STREAM_FLAGS   CU_STREAM_NON_BLOCKING
-#define API_HOST_ALLOC	   cuMemHostAlloc
-#define API_HOST_FREE	   cuMemFreeHost
-#define API_ALLOC_FLAGS	   (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP)
+#define API_HOST_ALLOC     cuMemHostAlloc
+#define API_HOST_FREE      cuMemFreeHost
+#define API_ALLOC_FLAGS    (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP)
 #define API_REGISTER_FLAGS (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP)
-#define API_REGISTERED	   CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
-#define API_ORDINAL	   CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
-#define API_REGISTERS	   CU_FUNC_ATTRIBUTE_NUM_REGS
-#define API_SHARED	   CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
-#define API_LAUNCH	   cuLaunchCooperativeKernel
-#define API_LAUNCH_STEP	   cuLaunchKernel
-#define API_AT_LEAST	   CU_STREAM_WAIT_VALUE_GEQ
-#define API_NOT_READY	   CUDA_ERROR_NOT_READY
-#define API_HANDLE	   CUipcMemHandle
+#define API_REGISTERED     CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
+#define API_ORDINAL        CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+#define API_REGISTERS      CU_FUNC_ATTRIBUTE_NUM_REGS
+#define API_SHARED         CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
+#define API_LAUNCH         cuLaunchCooperativeKernel
+#define API_LAUNCH_STEP    cuLaunchKernel
+#define API_AT_LEAST       CU_STREAM_WAIT_VALUE_GEQ
+#define API_NOT_READY      CUDA_ERROR_NOT_READY
+#define API_HANDLE         CUipcMemHandle
 #define API_HANDLE_FLAGS   CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
 #include "../shared/gpu/calls.h"
 
-#define MPS_ENABLED ((CUdevice_attribute)133) /* older headers do not name it */
+#define MPS_ENABLED ((CUdevice_attribute)133) /* older headers lack it */
 
 /* ---- the GPU ---- */
 
@@ -56,23 +56,23 @@ static int find_limits(struct cuda *c, struct loom_error *err)
 	struct gpu_limits *l = &d->limits;
 	int cooperative = 0, major = 0, minor = 0;
 	l->wave = 32;
-	l->parts = 4; /* of every model so far */
+	l->parts = 4; /* of all models so far */
 	const struct {
 		CUdevice_attribute attribute;
 		int *to;
 	} wanted[] = {
-		{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major},
-		{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor},
-		{CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &l->multiprocessors},
-		{CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, &l->blocks},
-		{CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, &l->threads},
-		{CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, &l->registers},
-		{CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, &l->shared},
-		{CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &l->shared_per_block},
-		{CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, &l->shared_reserved},
-		{CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &l->threads_per_block},
-		{CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, &cooperative},
-		{CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, &l->words},
+	    {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major},
+	    {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor},
+	    {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &l->multiprocessors},
+	    {CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, &l->blocks},
+	    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, &l->threads},
+	    {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, &l->registers},
+	    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, &l->shared},
+	    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &l->shared_per_block},
+	    {CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, &l->shared_reserved},
+	    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &l->threads_per_block},
+	    {CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, &cooperative},
+	    {CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, &l->words},
 	};
 	for (size_t i = 0; i < COUNT(wanted); i++) {
 		int rc = CALL(c, cuDeviceGetAttribute, wanted[i].to, wanted[i].attribute, c->device);
@@ -85,7 +85,7 @@ static int find_limits(struct cuda *c, struct loom_error *err)
 				 "launches is needed (memory orders, resident workers)",
 				 d->name, major, minor, cooperative ? "" : " without cooperative launches");
 	snprintf(d->arch, sizeof(d->arch), "sm_%d%d", major, minor);
-	/* Older drivers do not know it. */
+	/* Older drivers do not know the attribute. */
 	int mps = 1;
 	l->time_slicing = c->api.cuDeviceGetAttribute(&mps, MPS_ENABLED, c->device) == CUDA_SUCCESS && !mps;
 	return 0;
@@ -96,9 +96,9 @@ static int choose(struct cuda *c)
 	return CALL(c, cuDeviceGet, &c->device, c->number);
 }
 
-static int know(struct cuda *c)
+static int find_name(struct cuda *c)
 {
-	(void)c; /* all that there is to know is a limit */
+	(void)c; /* limits have all that is needed */
 	return 0;
 }
 
@@ -167,7 +167,7 @@ static int attach(struct gpu *d)
 
 /* ---- graphs ---- */
 
-/* Relaxed: calls beside the stream are nobody's affair. */
+/* Capture mode relaxed: unrelated calls are allowed. */
 static int record(struct gpu *d)
 {
 	return CALL(of(d), cuStreamBeginCapture, of(d)->work, CU_STREAM_CAPTURE_MODE_RELAXED);
@@ -239,30 +239,30 @@ static int clear(struct gpu *d, uint64_t at, uint64_t bytes)
 
 /* ---- programs ---- */
 
-/* Newest first. 12 is the first that takes C++20, which designated initialisers need. */
+/* Newest first. 12 is the first with C++20, which designated initialisers need. */
 static const char *const compiler_names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", NULL};
 static const char *const compiler_folders[] = {"/usr/local/cuda/lib64", "/opt/cuda/lib64", NULL};
 static const char *const compiler_homes[] = {"CUDA_HOME", "CUDA_PATH", NULL};
 
 const struct rtc_kind cuda_compiler = {
-	.title = "NVRTC",
-	.prefix = "nvrtc",
-	.code = "GetCUBIN",
-	.assembly = "GetPTX",
-	.ir = "GetLTOIR",
-	.name = compiler_names,
-	.folder = compiler_folders,
-	.home = compiler_homes,
-	.lib = "lib64",
-	.needed = "the CUDA toolkit's libnvrtc 12 or later",
-	.option = "nvrtc = in [device.cuda]",
-	.least = 12,
+    .title = "NVRTC",
+    .prefix = "nvrtc",
+    .code = "GetCUBIN",
+    .assembly = "GetPTX",
+    .ir = "GetLTOIR",
+    .name = compiler_names,
+    .folder = compiler_folders,
+    .home = compiler_homes,
+    .lib = "lib64",
+    .needed = "the CUDA toolkit's libnvrtc 12 or later",
+    .option = "nvrtc = in [device.cuda]",
+    .least = 12,
 };
 
-/* The assembler's report is what resources_read() reads. */
+/* resources_read() parses the report of the assembler. */
 static const char *const flags[] = {"-std=c++20", "--ptxas-options=-v"};
 static const char *const linked_flags[] = {"-dlto", "-rdc=true"};
-/* Functions are optimised and assembled at the same time, by as many threads as there are cores. */
+/* Optimises and assembles functions in parallel, on all cores. */
 static const char *const parallel_flags[] = {"-split-compile=0", "--ptxas-options=--split-compile=0"};
 #define PARALLEL_SINCE 13
 
@@ -289,7 +289,7 @@ static void identify(const struct gpu *d, struct loom__text *key)
 		loom__text_add(key, " %s", flags[i]);
 }
 
-/* Per thread, with as many blocks resident as were promised: the hardware gives them in eights. */
+/* Most registers per thread, for the promised resident blocks: allocated in units of eight. */
 static uint32_t most_registers(const struct gpu *d)
 {
 	uint32_t threads = d->bound * (d->lanes * d->per_block + d->watch);
@@ -319,68 +319,63 @@ static int compile(struct gpu *d, const struct gpu_program *program, struct cach
 	return 0;
 }
 
-/* The default of 1 KiB would do until tasks run inside each other. */
+/* The default of 1 KiB suffices without nested tasks. */
 static int reserve_stack(struct cuda *c, const struct gpu_kernel *k)
 {
-	size_t have = 0, want = k->resources.stack + 512u +
-				(size_t)k->resources.nested * (c->gpu.options->nesting + 1u);
+	size_t have = 0,
+	       want = k->resources.stack + 512u + (size_t)k->resources.nested * (c->gpu.options->nesting + 1u);
 	int rc = CALL(c, cuCtxGetLimit, &have, CU_LIMIT_STACK_SIZE);
 	if (rc != 0 || have >= want)
 		return rc;
 	rc = CALL(c, cuCtxSetLimit, CU_LIMIT_STACK_SIZE, want);
 	if (rc != 0)
-		snprintf(c->gpu.call, sizeof(c->gpu.call), "cuCtxSetLimit: a stack of %zu bytes per thread (lower nesting)",
-			 want);
+		snprintf(c->gpu.call, sizeof(c->gpu.call),
+			 "cuCtxSetLimit: a stack of %zu bytes per thread (lower nesting)", want);
 	return rc;
 }
 
 static int occupancy(struct gpu *d, const struct gpu_kernel *k, int threads, uint64_t shared, int *blocks)
 {
 	struct cuda *c = of(d);
-	int rc = CALL(c, cuFuncSetAttribute, k->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-		      (int)shared);
+	int rc = CALL(c, cuFuncSetAttribute, k->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared);
 	if (rc == 0)
-		rc = CALL(c, cuFuncSetAttribute, k->function,
-			  CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, (int)d->options->carveout);
+		rc = CALL(c, cuFuncSetAttribute, k->function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+			  (int)d->options->carveout);
 	if (rc == 0)
-		rc = CALL(c, cuOccupancyMaxActiveBlocksPerMultiprocessor, blocks, k->function, threads,
-			  shared);
+		rc = CALL(c, cuOccupancyMaxActiveBlocksPerMultiprocessor, blocks, k->function, threads, shared);
 	return rc;
 }
 
 const struct gpu_driver cuda_driver = {
-	.name = "cuda",
-	.vendor = "NVIDIA",
-	.library = "driver",
-	.turns_mend = "start NVIDIA's MPS on this host (nvidia-cuda-mps-control -d)",
-	.atomics_mend = "a driver for CUDA 13 tells; mixed stacks are probed before use",
-	.fix = "make one visible (nvidia-smi lists them, CUDA_VISIBLE_DEVICES and the container's settings "
-		"hide them)",
-	.dialect = &compose_cuda,
-	.compiler = &cuda_compiler,
-	.out_of_memory = CUDA_ERROR_OUT_OF_MEMORY,
-	.most_registers = 255,
-	.watches = 1,
-	.ir = COMPOSE_PTX | COMPOSE_LTO,
-	.ir_text = "PTX or LTO-IR",
-	.lanes_shared = 16, /* struct loom_lanes, static */
-	.peer_atomics = peer_atomics,
-	.record = record,
-	.recorded = recorded,
-	.replay = replay,
-	.forget = forget,
-	.lend = lend,
-	.borrow = borrow,
-	.give_back = give_back,
-	.locate = locate,
-	.share = cuda_share,
-	.import = cuda_import,
-	.unshare = cuda_unshare,
-	.bell_open = cuda_bell_open,
-	.bell_close = cuda_bell_close,
-	.bell_await = cuda_bell_await,
-	.bell_copy = cuda_bell_copy,
-	.bell_settle = cuda_bell_settle,
-	.identify = identify,
-	GPU_DRIVER_CALLS,
+    .name = "cuda",
+    .vendor = "NVIDIA",
+    .library = "driver",
+    .time_slicing_fix = "start NVIDIA's MPS on this host (nvidia-cuda-mps-control -d)",
+    .atomics_fix = "a driver for CUDA 13 reports it; mixed stacks are probed before use",
+    .fix = "make one visible (nvidia-smi lists them, CUDA_VISIBLE_DEVICES and the container's settings "
+	   "hide them)",
+    .dialect = &compose_cuda,
+    .compiler = &cuda_compiler,
+    .out_of_memory = CUDA_ERROR_OUT_OF_MEMORY,
+    .most_registers = 255,
+    .watches = 1,
+    .ir = COMPOSE_PTX | COMPOSE_LTO,
+    .ir_text = "PTX or LTO-IR",
+    .lanes_shared = 16, /* struct loom_lanes, static */
+    .peer_atomics = peer_atomics,
+    .record = record,
+    .recorded = recorded,
+    .replay = replay,
+    .forget = forget,
+    .lend = lend,
+    .borrow = borrow,
+    .give_back = give_back,
+    .locate = locate,
+    .notify_open = cuda_notify_open,
+    .notify_close = cuda_notify_close,
+    .notify_await = cuda_notify_await,
+    .notify_copy = cuda_notify_copy,
+    .notify_flush = cuda_notify_flush,
+    .identify = identify,
+    GPU_DRIVER_CALLS,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libcuda.so.1, loaded when it is needed: the names that this device uses of it. */
+/* libcuda.so.1, loaded when it is needed: the functions that this device calls. */
 #ifndef GPULOOM_CUDA_DRIVER_H
 #define GPULOOM_CUDA_DRIVER_H
 
@@ -8,76 +8,66 @@
 
 #include "../shared/gpu/gpu.h"
 
-/* cuda.h renames functions to their newest version (cuMemAlloc is cuMemAlloc_v2): so do these rows. */
-#define DRIVER_MAP(X)                                                                              \
-	X(cuInit)                                                                                  \
-	X(cuDriverGetVersion)                                                                      \
-	X(cuGetErrorName)                                                                          \
-	X(cuGetErrorString)                                                                        \
-	X(cuDeviceGetCount)                                                                        \
-	X(cuDeviceGet)                                                                             \
-	X(cuDeviceGetName)                                                                         \
-	X(cuDeviceGetAttribute)                                                                    \
-	X(cuDeviceGetPCIBusId)                                                                     \
-	X(cuDeviceGetByPCIBusId)                                                                   \
-	X(cuDeviceTotalMem)                                                                        \
-	X(cuDeviceCanAccessPeer)                                                                   \
-	X(cuDeviceGetP2PAttribute)                                                                 \
-	X(cuDevicePrimaryCtxRetain)                                                                \
-	X(cuDevicePrimaryCtxRelease)                                                               \
-	X(cuCtxPushCurrent)                                                                        \
-	X(cuCtxPopCurrent)                                                                         \
-	X(cuCtxEnablePeerAccess)                                                                   \
-	X(cuCtxSetLimit)                                                                           \
-	X(cuCtxGetLimit)                                                                           \
-	X(cuModuleLoadData)                                                                        \
-	X(cuModuleUnload)                                                                          \
-	X(cuModuleGetFunction)                                                                     \
-	X(cuModuleGetGlobal)                                                                       \
-	X(cuFuncGetAttribute)                                                                      \
-	X(cuFuncSetAttribute)                                                                      \
-	X(cuOccupancyMaxActiveBlocksPerMultiprocessor)                                             \
-	X(cuLaunchCooperativeKernel)                                                               \
-	X(cuLaunchKernel)                                                                          \
-	X(cuStreamWriteValue64)                                                                    \
-	X(cuStreamWaitValue64)                                                                     \
-	X(cuStreamBeginCapture)                                                                    \
-	X(cuStreamEndCapture)                                                                      \
-	X(cuGraphInstantiate)                                                                      \
-	X(cuGraphLaunch)                                                                           \
-	X(cuGraphDestroy)                                                                          \
-	X(cuGraphExecDestroy)                                                                      \
-	X(cuStreamCreate)                                                                          \
-	X(cuStreamDestroy)                                                                         \
-	X(cuStreamQuery)                                                                           \
-	X(cuStreamSynchronize)                                                                     \
-	X(cuEventCreate)                                                                           \
-	X(cuEventDestroy)                                                                          \
-	X(cuEventRecord)                                                                           \
-	X(cuEventSynchronize)                                                                      \
-	X(cuMemAlloc)                                                                              \
-	X(cuMemFree)                                                                               \
-	X(cuIpcGetMemHandle)                                                                       \
-	X(cuIpcOpenMemHandle)                                                                      \
-	X(cuIpcCloseMemHandle)                                                                     \
-	X(cuMemGetAllocationGranularity)                                                           \
-	X(cuMemCreate)                                                                             \
-	X(cuMemRelease)                                                                            \
-	X(cuMemAddressReserve)                                                                     \
-	X(cuMemAddressFree)                                                                        \
-	X(cuMemMap)                                                                                \
-	X(cuMemUnmap)                                                                              \
-	X(cuMemSetAccess)                                                                          \
-	X(cuMemExportToShareableHandle)                                                            \
-	X(cuMemImportFromShareableHandle)                                                          \
-	X(cuMemHostAlloc)                                                                          \
-	X(cuMemFreeHost)                                                                           \
-	X(cuMemHostRegister)                                                                       \
-	X(cuMemHostUnregister)                                                                     \
-	X(cuMemHostGetDevicePointer)                                                               \
-	X(cuMemcpyHtoDAsync)                                                                       \
-	X(cuMemcpyDtoHAsync)                                                                       \
-	X(cuMemsetD8Async)                                                                         \
+/* cuda.h renames functions to their newest version (cuMemAlloc is cuMemAlloc_v2), and so these rows. */
+#define DRIVER_MAP(X)                                                                                                  \
+	X(cuInit)                                                                                                      \
+	X(cuDriverGetVersion)                                                                                          \
+	X(cuGetErrorName)                                                                                              \
+	X(cuGetErrorString)                                                                                            \
+	X(cuDeviceGetCount)                                                                                            \
+	X(cuDeviceGet)                                                                                                 \
+	X(cuDeviceGetName)                                                                                             \
+	X(cuDeviceGetAttribute)                                                                                        \
+	X(cuDeviceGetPCIBusId)                                                                                         \
+	X(cuDeviceGetByPCIBusId)                                                                                       \
+	X(cuDeviceTotalMem)                                                                                            \
+	X(cuDeviceCanAccessPeer)                                                                                       \
+	X(cuDeviceGetP2PAttribute)                                                                                     \
+	X(cuDevicePrimaryCtxRetain)                                                                                    \
+	X(cuDevicePrimaryCtxRelease)                                                                                   \
+	X(cuCtxPushCurrent)                                                                                            \
+	X(cuCtxPopCurrent)                                                                                             \
+	X(cuCtxEnablePeerAccess)                                                                                       \
+	X(cuCtxSetLimit)                                                                                               \
+	X(cuCtxGetLimit)                                                                                               \
+	X(cuModuleLoadData)                                                                                            \
+	X(cuModuleUnload)                                                                                              \
+	X(cuModuleGetFunction)                                                                                         \
+	X(cuModuleGetGlobal)                                                                                           \
+	X(cuFuncGetAttribute)                                                                                          \
+	X(cuFuncSetAttribute)                                                                                          \
+	X(cuOccupancyMaxActiveBlocksPerMultiprocessor)                                                                 \
+	X(cuLaunchCooperativeKernel)                                                                                   \
+	X(cuLaunchKernel)                                                                                              \
+	X(cuStreamWriteValue64)                                                                                        \
+	X(cuStreamWaitValue64)                                                                                         \
+	X(cuStreamBeginCapture)                                                                                        \
+	X(cuStreamEndCapture)                                                                                          \
+	X(cuGraphInstantiate)                                                                                          \
+	X(cuGraphLaunch)                                                                                               \
+	X(cuGraphDestroy)                                                                                              \
+	X(cuGraphExecDestroy)                                                                                          \
+	X(cuStreamCreate)                                                                                              \
+	X(cuStreamDestroy)                                                                                             \
+	X(cuStreamQuery)                                                                                               \
+	X(cuStreamSynchronize)                                                                                         \
+	X(cuEventCreate)                                                                                               \
+	X(cuEventDestroy)                                                                                              \
+	X(cuEventRecord)                                                                                               \
+	X(cuEventSynchronize)                                                                                          \
+	X(cuMemAlloc)                                                                                                  \
+	X(cuMemFree)                                                                                                   \
+	X(cuIpcGetMemHandle)                                                                                           \
+	X(cuIpcOpenMemHandle)                                                                                          \
+	X(cuIpcCloseMemHandle)                                                                                         \
+	X(cuMemHostAlloc)                                                                                              \
+	X(cuMemFreeHost)                                                                                               \
+	X(cuMemHostRegister)                                                                                           \
+	X(cuMemHostUnregister)                                                                                         \
+	X(cuMemHostGetDevicePointer)                                                                                   \
+	X(cuMemcpyHtoDAsync)                                                                                           \
+	X(cuMemcpyDtoHAsync)                                                                                           \
+	X(cuMemsetD8Async)                                                                                             \
 	X(cuPointerGetAttribute)
 
 struct driver {
@@ -86,18 +76,16 @@ struct driver {
 #define DRIVER_FIELD(name) __typeof__(name) *name;
 	DRIVER_MAP(DRIVER_FIELD)
 #undef DRIVER_FIELD
-	/* Drivers since 13.0; NULL: unknown. */
-	CUresult (*host_atomics)(unsigned *capabilities, const int *operations, unsigned count,
-				 CUdevice device);
+	/* Drivers since 13.0; NULL: not available. */
+	CUresult (*host_atomics)(unsigned *capabilities, const int *operations, unsigned count, CUdevice device);
 	CUresult (*peer_atomics)(unsigned *capabilities, const int *operations, unsigned count, CUdevice from,
 				 CUdevice to);
 };
 
-/* Loads and initialises the driver. LOOM_EUNAVAIL with what is missing and what to do. */
-int driver_open(const struct loom_host *host, const char *who, struct driver *cu,
-		struct loom_error *err);
+/* Loads and initialises the driver. LOOM_EUNAVAIL with what is missing and how to fix it. */
+int driver_open(const struct loom_host *host, const char *label, struct driver *cu, struct loom_error *err);
 
-/* "CUDA_ERROR_NO_DEVICE 100 (no CUDA-capable device is detected)", in a buffer of the calling thread. */
+/* Text as "CUDA_ERROR_NO_DEVICE 100 (no CUDA-capable device is detected)", in a buffer of the calling thread. */
 const char *driver_text(const struct driver *cu, CUresult rc);
 
 void driver_host_atomics(const struct driver *cu, CUdevice device, struct gpu_atomics *out);
@@ -107,25 +95,21 @@ void driver_peer_atomics(const struct driver *cu, CUdevice from, CUdevice to, st
 struct cuda {
 	struct gpu gpu;
 	struct driver api;
-	int number; /* by the driver's count */
+	int number; /* as the driver counts */
 	CUdevice device;
 	CUcontext context;
 	CUstream work, copy; /* non-blocking: neither waits for the other */
 };
 extern const struct gpu_driver cuda_driver; /* calls.c */
-/* share.c: calls of that table. */
-int cuda_share(struct gpu *d, uint64_t *bytes, uint64_t *at, int *fd);
-int cuda_import(struct gpu *d, int fd, uint64_t *bytes, uint64_t *at);
-void cuda_unshare(struct gpu *d, uint64_t at, uint64_t bytes);
-/* bell.c: the same. */
-int cuda_bell_open(struct gpu *d, void **bell);
-void cuda_bell_close(struct gpu *d, void *bell);
-int cuda_bell_await(struct gpu *d, void *bell, uint64_t at, uint64_t value);
-int cuda_bell_copy(struct gpu *d, void *bell, uint64_t at, void *to, const void *from, uint64_t bytes);
-int cuda_bell_settle(struct gpu *d, void *bell);
+/* notify.c: calls of that table. */
+int cuda_notify_open(struct gpu *d, void **channel);
+void cuda_notify_close(struct gpu *d, void *channel);
+int cuda_notify_await(struct gpu *d, void *channel, uint64_t at, uint64_t value);
+int cuda_notify_copy(struct gpu *d, void *channel, uint64_t at, void *to, const void *from, uint64_t bytes);
+int cuda_notify_flush(struct gpu *d, void *channel);
 extern const struct rtc_kind cuda_compiler; /* calls.c */
 
-/* What that compiler is told besides -arch=, for a program that will be linked or one that is whole; how many options. */
+/* Options of the compiler in addition to -arch=, for a program that is linked or not. Returns their number. */
 #define CUDA_OPTIONS_MOST 4
 int cuda_compiler_options(const struct rtc *compiler, int linked, const char **option);
 

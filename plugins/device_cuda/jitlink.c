@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of nvJitLink.h, whose functions have names with versions. */
+/* From nvJitLink.h, whose functions have versioned names. */
 enum { INPUT_PTX = 2, INPUT_LTOIR = 3 };
 struct linker {
 	int (*create)(void **link, uint32_t options, const char **option);
@@ -43,44 +43,45 @@ static void *find_library(void)
 	return so;
 }
 
-static int open_linker(const struct loom_host *host, const char *who, struct linker *l, struct loom_error *err)
+static int open_linker(const struct loom_host *host, const char *label, struct linker *l, struct loom_error *err)
 {
 	const struct {
 		void *fn;
 		const char *name;
 	} symbols[] = {
-		{&l->create, "nvJitLinkCreate"},
-		{&l->destroy, "nvJitLinkDestroy"},
-		{&l->add, "nvJitLinkAddData"},
-		{&l->complete, "nvJitLinkComplete"},
-		{&l->cubin_size, "nvJitLinkGetLinkedCubinSize"},
-		{&l->cubin, "nvJitLinkGetLinkedCubin"},
-		{&l->ptx_size, "nvJitLinkGetLinkedPtxSize"},
-		{&l->ptx, "nvJitLinkGetLinkedPtx"},
-		{&l->error_size, "nvJitLinkGetErrorLogSize"},
-		{&l->error, "nvJitLinkGetErrorLog"},
-		{&l->info_size, "nvJitLinkGetInfoLogSize"},
-		{&l->info, "nvJitLinkGetInfoLog"},
+	    {&l->create, "nvJitLinkCreate"},
+	    {&l->destroy, "nvJitLinkDestroy"},
+	    {&l->add, "nvJitLinkAddData"},
+	    {&l->complete, "nvJitLinkComplete"},
+	    {&l->cubin_size, "nvJitLinkGetLinkedCubinSize"},
+	    {&l->cubin, "nvJitLinkGetLinkedCubin"},
+	    {&l->ptx_size, "nvJitLinkGetLinkedPtxSize"},
+	    {&l->ptx, "nvJitLinkGetLinkedPtx"},
+	    {&l->error_size, "nvJitLinkGetErrorLogSize"},
+	    {&l->error, "nvJitLinkGetErrorLog"},
+	    {&l->info_size, "nvJitLinkGetInfoLogSize"},
+	    {&l->info, "nvJitLinkGetInfoLog"},
 	};
 	void *so = find_library();
 	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
 		void *at = so ? dlsym(so, symbols[i].name) : NULL;
 		if (!at)
-			return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
-					 "%s: task functions come as IR, and nvJitLink, which links it, %s%s: install the "
-					 "CUDA toolkit's libnvJitLink 12 or later, or give their source",
-					 who, so ? "lacks " : "cannot be loaded", so ? symbols[i].name : "");
+			return LOOM_FAIL(
+			    host, err, LOOM_EUNAVAIL,
+			    "%s: task functions come as IR, and nvJitLink, which links it, %s%s: install the "
+			    "CUDA toolkit's libnvJitLink 12 or later, or give their source",
+			    label, so ? "lacks " : "cannot be loaded", so ? symbols[i].name : "");
 		memcpy(symbols[i].fn, &at, sizeof(at));
 	}
 	return 0;
 }
 
-/* In the linker's log: the task function that the file does not bring. */
+/* Finds, in the log of the linker, the task function that the file lacks. */
 static int lacks_task(const char *log, char *name, size_t room)
 {
 	static const char prefix[] = LOOM_IR_PREFIX "task_";
 	const char *at = log ? strstr(log, prefix) : NULL;
-	if (!at || strstr(log, "ultiple definition")) /* two files bring it */
+	if (!at || strstr(log, "ultiple definition")) /* two files have it */
 		return 0;
 	at += sizeof(prefix) - 1;
 	snprintf(name, room, "%.*s", (int)strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"),
@@ -88,7 +89,7 @@ static int lacks_task(const char *log, char *name, size_t room)
 	return 1;
 }
 
-static int fail(const struct loom_host *host, const char *who, const char *file, const char *log,
+static int fail(const struct loom_host *host, const char *label, const char *file, const char *log,
 		struct loom_error *err)
 {
 	char line[600] = "", name[200];
@@ -96,18 +97,19 @@ static int fail(const struct loom_host *host, const char *who, const char *file,
 		return LOOM_FAIL(host, err, LOOM_EPLUGIN,
 				 "%s: %s: it was made by a newer CUDA toolkit than the nvJitLink here: make it with an "
 				 "older one, or install a newer libnvJitLink",
-				 who, file);
+				 label, file);
 	if (lacks_task(log, name, sizeof(name)))
-		return LOOM_FAIL(host, err, LOOM_EPLUGIN,
-				 "%s: %s: there is no task function '%s' for this version of gpuloom in it (LOOM_IR_TASK)",
-				 who, file, name);
+		return LOOM_FAIL(
+		    host, err, LOOM_EPLUGIN,
+		    "%s: %s: there is no task function '%s' for this version of gpuloom in it (LOOM_IR_TASK)", label,
+		    file, name);
 	if (log && *log)
 		rtc_first_error(log, line, sizeof(line));
-	return LOOM_FAIL(host, err, LOOM_EPLUGIN, "%s: %s: it does not link: %s", who, file,
-			 *line ? line : "no reason is told");
+	return LOOM_FAIL(host, err, LOOM_EPLUGIN, "%s: %s: it does not link: %s", label, file,
+			 *line ? line : "no reason given");
 }
 
-int jitlink_run(const struct loom_host *host, const char *who, const char *arch,
+int jitlink_run(const struct loom_host *host, const char *label, const char *arch,
 		const struct loom_program_ir *const *ir, uint32_t irs, uint32_t registers, enum jitlink_want want,
 		struct compiled *program, struct loom_error *err)
 {
@@ -118,7 +120,7 @@ int jitlink_run(const struct loom_host *host, const char *who, const char *arch,
 	const char *file = irs ? ir[0]->file : "the composed program";
 	size_t bytes = 0, ignored;
 	void *link = NULL;
-	int rc = open_linker(host, who, &l, err);
+	int rc = open_linker(host, label, &l, err);
 	if (rc) {
 		compiled_free(host, program);
 		return rc;
@@ -141,18 +143,21 @@ int jitlink_run(const struct loom_host *host, const char *who, const char *arch,
 	host->free(host, program->code);
 	program->code = NULL;
 	if (!rc)
-		code = want == JITLINK_PTX ? rtc_take(host, link, l.ptx_size, l.ptx, &bytes) :
-					     rtc_take(host, link, l.cubin_size, (int (*)(void *, char *))l.cubin, &bytes);
+		code = want == JITLINK_PTX
+			   ? rtc_take(host, link, l.ptx_size, l.ptx, &bytes)
+			   : rtc_take(host, link, l.cubin_size, (int (*)(void *, char *))l.cubin, &bytes);
 	if (link && (rc || !code)) {
-		/* A file that cannot be added is said when all is completed. */
+		/* A file that cannot be added is reported by complete(). */
 		if (rc)
 			l.complete(link);
 		log = rtc_take(host, link, l.error_size, l.error, &ignored);
-		rc = rc || log ? fail(host, who, file, log, err) : LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", who);
+		rc = rc || log ? fail(host, label, file, log, err)
+			       : LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", label);
 		host->free(host, log);
 		compiled_free(host, program);
 	} else if (!link) {
-		rc = LOOM_FAIL(host, err, LOOM_EUNAVAIL, "%s: nvJitLink does not know the architecture %s", who, arch);
+		rc = LOOM_FAIL(host, err, LOOM_EUNAVAIL, "%s: nvJitLink does not support the architecture %s", label,
+			       arch);
 		compiled_free(host, program);
 	} else {
 		log = rtc_take(host, link, l.info_size, l.info, &ignored);

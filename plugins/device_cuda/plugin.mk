@@ -9,13 +9,13 @@ ifeq ($(CUDA),0)
 $(call leave_out,device_cuda,it was built with CUDA=0,build again without CUDA=0)
 else ifneq ($(CUDA_FOUND),)
 PLUGINS += device_cuda
-device_cuda_SRC = $(addprefix $(CUDA_D)/,plugin.c calls.c driver.c jitlink.c ptxas.c share.c bell.c) $(GPU_SRC)
+device_cuda_SRC = $(addprefix $(CUDA_D)/,plugin.c calls.c driver.c jitlink.c ptxas.c notify.c) $(GPU_SRC)
 device_cuda_CFLAGS := -isystem $(CUDA_HOME)/include -I$(COMPOSE_D)
 device_cuda_LIBS := -ldl
 
 # tests/test_compose.c compiles every combination, without a GPU; tests/check-device-cuda.sh runs the
 # device over a driver of its own.
-CUDA_TEST_OBJ := $(patsubst %.c,$B/obj/%.o,$D/calls.c $D/driver.c $D/jitlink.c $D/ptxas.c $D/share.c $D/bell.c)
+CUDA_TEST_OBJ := $(patsubst %.c,$B/obj/%.o,$D/calls.c $D/driver.c $D/jitlink.c $D/ptxas.c $D/notify.c)
 $B/obj/tests/test_compose.o: EXTRA_CFLAGS := -DWITH_CUDA -isystem $(CUDA_HOME)/include -Iplugins
 $B/tests/test_compose: $(CUDA_TEST_OBJ)
 $B/obj/tests/cuda/fake_driver.o: EXTRA_CFLAGS := -isystem $(CUDA_HOME)/include -Iplugins -Itests/gpu

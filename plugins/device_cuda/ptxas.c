@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The lines that matter:
+/* Lines that are parsed:
  *   ptxas info    : Function properties for NAME
  *   ptxas         .     128 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
- *   ptxas info    : Used 96 registers, used 0 barriers, 16 bytes smem                    */
+ *   ptxas info    : Used 96 registers, used 0 barriers, 16 bytes smem */
 int resources_read(const char *log, const char *kernel, struct resources *out)
 {
 	int of_kernel = 0, found = 0;
@@ -25,8 +25,8 @@ int resources_read(const char *log, const char *kernel, struct resources *out)
 		if (at) {
 			while (at > text && at[-1] >= '0' && at[-1] <= '9')
 				at--;
-			if (sscanf(at, "%u bytes stack frame, %u bytes spill stores, %u bytes spill loads",
-				   &a, &b, &c) != 3)
+			if (sscanf(at, "%u bytes stack frame, %u bytes spill stores, %u bytes spill loads", &a, &b,
+				   &c) != 3)
 				continue;
 			out->spills += b + c;
 			if (of_kernel)

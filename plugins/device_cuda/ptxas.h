@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a compiled program takes, read from the assembler's report (--ptxas-options=-v). */
+/* Resources of a compiled program, from the report of the assembler (--ptxas-options=-v). */
 #ifndef GPULOOM_CUDA_PTXAS_H
 #define GPULOOM_CUDA_PTXAS_H
 
 #include "../shared/gpu/resources.h"
 
-/* 1, or 0 when the log holds no such report for `kernel`. */
+/* 1, or 0 if the log has no report for `kernel`. */
 int resources_read(const char *log, const char *kernel, struct resources *out);
 
 #endif

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HIP runtime behind the table of driver calls that the devices for GPUs share. */
+/* The table of driver calls, for HIP. */
 #include <sched.h>
 
 #include "runtime.h"
 
-#define VENDOR struct hip
-#define API(name)	   hip##name
-#define HOST(name)	   hipHost##name
-#define API_POINTER	   hipDeviceptr_t
-#define API_MODULE	   hipModule_t
-#define API_FUNCTION	   hipFunction_t
+#define VENDOR             struct hip
+#define API(name)          hip##name
+#define HOST(name)         hipHost##name
+#define API_POINTER        hipDeviceptr_t
+#define API_MODULE         hipModule_t
+#define API_FUNCTION       hipFunction_t
 #define API_STREAM_CREATE  hipStreamCreateWithFlags
 #define API_STREAM_FLAGS   hipStreamNonBlocking
-#define API_HOST_ALLOC	   hipHostMalloc
-#define API_HOST_FREE	   hipHostFree
-#define API_ALLOC_FLAGS	   (hipHostMallocPortable | hipHostMallocMapped | hipHostMallocCoherent)
+#define API_HOST_ALLOC     hipHostMalloc
+#define API_HOST_FREE      hipHostFree
+#define API_ALLOC_FLAGS    (hipHostMallocPortable | hipHostMallocMapped | hipHostMallocCoherent)
 #define API_REGISTER_FLAGS (hipHostRegisterPortable | hipHostRegisterMapped)
-#define API_REGISTERED	   hipErrorHostMemoryAlreadyRegistered
-#define API_ORDINAL	   HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL
-#define API_REGISTERS	   HIP_FUNC_ATTRIBUTE_NUM_REGS
-#define API_SHARED	   HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
-#define API_LAUNCH	   hipModuleLaunchCooperativeKernel
-#define API_LAUNCH_STEP	   hipModuleLaunchKernel
-#define API_AT_LEAST	   hipStreamWaitValueGte, ~0ull
-#define API_NOT_READY	   hipErrorNotReady
-#define API_HANDLE	   hipIpcMemHandle_t
+#define API_REGISTERED     hipErrorHostMemoryAlreadyRegistered
+#define API_ORDINAL        HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+#define API_REGISTERS      HIP_FUNC_ATTRIBUTE_NUM_REGS
+#define API_SHARED         HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
+#define API_LAUNCH         hipModuleLaunchCooperativeKernel
+#define API_LAUNCH_STEP    hipModuleLaunchKernel
+#define API_AT_LEAST       hipStreamWaitValueGte, ~0ull
+#define API_NOT_READY      hipErrorNotReady
+#define API_HANDLE         hipIpcMemHandle_t
 #define API_HANDLE_FLAGS   hipIpcMemLazyEnablePeerAccess
 #include "../shared/gpu/calls.h"
 
@@ -36,8 +36,7 @@ static int open_driver(struct gpu *d, struct loom_error *err)
 {
 	struct runtime *hip = &of(d)->api;
 	int code = runtime_open(d->host, d->name, hip, err);
-	snprintf(d->version, sizeof(d->version), "HIP %d.%d", hip->version / 10000000,
-		 hip->version / 100000 % 100);
+	snprintf(d->version, sizeof(d->version), "HIP %d.%d", hip->version / 10000000, hip->version / 100000 % 100);
 	return code;
 }
 
@@ -54,19 +53,18 @@ static const char *text(const struct gpu *d, int rc)
 	return runtime_text(&of(d)->api, rc);
 }
 
-/* Not every release knows every attribute, or tells 0. */
+/* Returns `otherwise` for attributes that a release does not know, or reports as 0. */
 static int attribute(struct hip *c, int which, int otherwise)
 {
 	int value = 0;
-	return c->api.hipDeviceGetAttribute(&value, (hipDeviceAttribute_t)which, c->number) == hipSuccess &&
-			       value > 0 ?
-		       value :
-		       otherwise;
+	return c->api.hipDeviceGetAttribute(&value, (hipDeviceAttribute_t)which, c->number) == hipSuccess && value > 0
+		   ? value
+		   : otherwise;
 }
 
-/* As the compiler wants it: "gfx90a:sramecc+:xnack-". The record's layout differs from release to
- * release; nothing else in it begins with gfx, but for a GPU whose name is that of its architecture. */
-static int know(struct hip *c)
+/* Finds the architecture for the compiler, as "gfx90a:sramecc+:xnack-". The layout of the record differs between
+ * releases; no other text in it starts with gfx, unless the GPU is named after its architecture. */
+static int find_name(struct hip *c)
 {
 	char properties[8192] = {0};
 	struct gpu *d = &c->gpu;
@@ -87,12 +85,12 @@ static int find_limits(struct hip *c, struct loom_error *err)
 		hipDeviceAttribute_t attribute;
 		int *to;
 	} wanted[] = {
-		{hipDeviceAttributeWarpSize, &l->wave},
-		{hipDeviceAttributeMultiprocessorCount, &l->multiprocessors},
-		{hipDeviceAttributeMaxThreadsPerBlock, &l->threads_per_block},
-		{hipDeviceAttributeMaxThreadsPerMultiProcessor, &l->threads},
-		{hipDeviceAttributeMaxSharedMemoryPerBlock, &l->shared_per_block},
-		{hipDeviceAttributeCooperativeLaunch, &cooperative},
+	    {hipDeviceAttributeWarpSize, &l->wave},
+	    {hipDeviceAttributeMultiprocessorCount, &l->multiprocessors},
+	    {hipDeviceAttributeMaxThreadsPerBlock, &l->threads_per_block},
+	    {hipDeviceAttributeMaxThreadsPerMultiProcessor, &l->threads},
+	    {hipDeviceAttributeMaxSharedMemoryPerBlock, &l->shared_per_block},
+	    {hipDeviceAttributeCooperativeLaunch, &cooperative},
 	};
 	for (size_t i = 0; i < COUNT(wanted); i++) {
 		int rc = CALL(c, hipDeviceGetAttribute, wanted[i].to, wanted[i].attribute, c->number);
@@ -111,9 +109,8 @@ static int find_limits(struct hip *c, struct loom_error *err)
 	l->parts = 1;
 	l->words = attribute(c, hipDeviceAttributeCanUseStreamWaitValue, 0);
 	l->blocks = attribute(c, hipDeviceAttributeMaxBlocksPerMultiProcessor, l->threads / l->wave);
-	snprintf(d->defines, sizeof(d->defines),
-		 "#define LOOM_HIP_WAVEFRONT %d\n#define LOOM_HIP_CLOCK_KHZ %uu\n", l->wave,
-		 (unsigned)attribute(c, WALL_CLOCK_RATE, 100000));
+	snprintf(d->defines, sizeof(d->defines), "#define LOOM_HIP_WAVEFRONT %d\n#define LOOM_HIP_CLOCK_KHZ %uu\n",
+		 l->wave, (unsigned)attribute(c, WALL_CLOCK_RATE, 100000));
 	return 0;
 }
 
@@ -126,8 +123,8 @@ static int choose(struct hip *c)
 static void host_atomics(const struct gpu *d, struct gpu_atomics *out)
 {
 	int native = attribute(of(d), hipDeviceAttributeHostNativeAtomicSupported, 0);
-	*out = (struct gpu_atomics){
-		.known = native, .native = native, .add = native, .cas = native, .exchange = native};
+	*out =
+	    (struct gpu_atomics){.known = native, .native = native, .add = native, .cas = native, .exchange = native};
 }
 
 static int peers(struct gpu *d, int from, int to, int *can)
@@ -169,8 +166,8 @@ static int attach(struct gpu *d)
 
 /* ---- memory ---- */
 
-/* Fine-grained: what the host and other GPUs write while a kernel runs must reach it, and what it writes
- * must reach them; for the default kind that holds at kernels' ends only. */
+/* Fine-grained: coherent with the host and other GPUs while a kernel runs. The default kind is coherent only at the
+ * ends of kernels. */
 static int allocate(struct gpu *d, uint64_t bytes, uint64_t *at)
 {
 	void *p = NULL;
@@ -198,7 +195,7 @@ static int reach(struct gpu *d, uint64_t at, int number, int *can)
 	return rc == (int)hipErrorPeerAccessAlreadyEnabled ? 0 : rc;
 }
 
-/* Not for ever, should copies on some system be kernels that find no room beside the persistent one. */
+/* With a time limit, in case copies are kernels on some system and find no room beside the persistent one. */
 static int await_copy(struct hip *c, int rc)
 {
 	const struct loom_host *host = c->gpu.host;
@@ -213,13 +210,13 @@ static int await_copy(struct hip *c, int rc)
 	return rc;
 }
 
-/* A fill is a kernel here, which may find no room beside a persistent one; a copy is none. */
+/* A fill is a kernel, which may find no room beside the persistent one; a copy is not. */
 static int clear(struct gpu *d, uint64_t at, uint64_t bytes)
 {
 	static const char zeros[65536];
 	struct hip *c = of(d);
 	int rc = 0;
-	if (bytes > 16 * sizeof(zeros)) /* a segment: before anything runs */
+	if (bytes > 16 * sizeof(zeros)) /* a segment: no kernel runs yet */
 		return await_copy(c, CALL(c, hipMemsetD8Async, pointer(at), 0, bytes, c->copy));
 	for (uint64_t done = 0, n; done < bytes && rc == 0; done += n) {
 		n = bytes - done < sizeof(zeros) ? bytes - done : sizeof(zeros);
@@ -230,22 +227,22 @@ static int clear(struct gpu *d, uint64_t at, uint64_t bytes)
 
 /* ---- programs ---- */
 
-/* Up to ROCm 5 the compiler is a part of the runtime's library. */
-static const char *const compiler_names[] = {"libhiprtc.so.7",	"libhiprtc.so.6",  "libhiprtc.so.5",
-					     "libhiprtc.so",	"libamdhip64.so.5", NULL};
+/* Up to ROCm 5 the compiler is in the library of the runtime. */
+static const char *const compiler_names[] = {"libhiprtc.so.7", "libhiprtc.so.6",   "libhiprtc.so.5",
+					     "libhiprtc.so",   "libamdhip64.so.5", NULL};
 static const char *const compiler_folders[] = {"/opt/rocm/lib", NULL};
 static const char *const compiler_homes[] = {"ROCM_PATH", "HIP_PATH", NULL};
 
 const struct rtc_kind hip_compiler = {
-	.title = "hipRTC",
-	.prefix = "hiprtc",
-	.code = "GetCode",
-	.name = compiler_names,
-	.folder = compiler_folders,
-	.home = compiler_homes,
-	.lib = "lib",
-	.needed = "ROCm 6 or later",
-	.option = "hiprtc = in [device.hip]",
+    .title = "hipRTC",
+    .prefix = "hiprtc",
+    .code = "GetCode",
+    .name = compiler_names,
+    .folder = compiler_folders,
+    .home = compiler_homes,
+    .lib = "lib",
+    .needed = "ROCm 6 or later",
+    .option = "hiprtc = in [device.hip]",
 };
 
 static const char *const flags[] = {HIP_COMPILER_FLAGS};
@@ -263,8 +260,8 @@ static int compile(struct gpu *d, const struct gpu_program *program, struct cach
 	struct compiled compiled;
 	const char *const options[] = {arch, HIP_COMPILER_FLAGS};
 	snprintf(arch, sizeof(arch), "--offload-arch=%s", d->arch);
-	int code = rtc_run(d->host, d->name, &d->compiler, program->text.at, options, COUNT(options), RTC_CODE, &compiled,
-			   err);
+	int code = rtc_run(d->host, d->name, &d->compiler, program->text.at, options, COUNT(options), RTC_CODE,
+			   &compiled, err);
 	if (code)
 		return code;
 	*out = (struct cached){.code = compiled.code, .bytes = compiled.bytes};
@@ -276,7 +273,7 @@ static int compile(struct gpu *d, const struct gpu_program *program, struct cach
 	return 0;
 }
 
-/* Beyond what the compiler counted: tasks that run inside each other are a recursion. */
+/* In addition to what the compiler counted: nested tasks are a recursion. */
 static int reserve_stack(struct hip *c, const struct gpu_kernel *k)
 {
 	enum { LIMIT_STACK_SIZE = 0 }; /* of hipLimit_t; older headers lack it */
@@ -294,29 +291,29 @@ static int reserve_stack(struct hip *c, const struct gpu_kernel *k)
 
 static int occupancy(struct gpu *d, const struct gpu_kernel *k, int threads, uint64_t shared, int *blocks)
 {
-	return CALL(of(d), hipModuleOccupancyMaxActiveBlocksPerMultiprocessor, blocks, k->function, threads,
-		    shared);
+	return CALL(of(d), hipModuleOccupancyMaxActiveBlocksPerMultiprocessor, blocks, k->function, threads, shared);
 }
 
 const struct gpu_driver hip_driver = {
-	.name = "hip",
-	.vendor = "AMD",
-	.library = "runtime",
-	.atomics_mend = "mixed stacks are probed before use",
-	.call = "hipExtMallocWithFlags",
-	.call_mend = "a GPU without fine-grained memory of its own may give it with HSA_FORCE_FINE_GRAIN_PCIE=1 in the environment",
-	.fix = "make one visible (rocminfo lists them, HIP_VISIBLE_DEVICES and the container's settings hide "
-		"them; /dev/kfd and /dev/dri must be open to this user)",
-	.dialect = &compose_hip,
-	.compiler = &hip_compiler,
-	.out_of_memory = hipErrorOutOfMemory,
-	.most_registers = 256,
-	.lanes_shared = LOOM_HIP_LANES_BYTES,
-	.lanes_dynamic = LOOM_HIP_LANES_BYTES,
-	.lend = lend,
-	.borrow = borrow,
-	.give_back = give_back,
-	.locate = locate,
-	.identify = identify,
-	GPU_DRIVER_CALLS,
+    .name = "hip",
+    .vendor = "AMD",
+    .library = "runtime",
+    .atomics_fix = "mixed stacks are probed before use",
+    .call = "hipExtMallocWithFlags",
+    .call_fix =
+	"a GPU without fine-grained memory of its own may give it with HSA_FORCE_FINE_GRAIN_PCIE=1 in the environment",
+    .fix = "make one visible (rocminfo lists them, HIP_VISIBLE_DEVICES and the container's settings hide "
+	   "them; /dev/kfd and /dev/dri must be open to this user)",
+    .dialect = &compose_hip,
+    .compiler = &hip_compiler,
+    .out_of_memory = hipErrorOutOfMemory,
+    .most_registers = 256,
+    .lanes_shared = LOOM_HIP_LANES_BYTES,
+    .lanes_dynamic = LOOM_HIP_LANES_BYTES,
+    .lend = lend,
+    .borrow = borrow,
+    .give_back = give_back,
+    .locate = locate,
+    .identify = identify,
+    GPU_DRIVER_CALLS,
 };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The notes of a code object are MessagePack: a map whose keys are short texts. There is one kernel, so
- * that each key of a kernel occurs once. */
+/* The notes of a code object are MessagePack: a map with short texts as keys. There is one kernel, so each of its
+ * keys occurs once. */
 #include <string.h>
 
 #include "runtime.h"
 
-/* The unsigned number behind a key, or `otherwise`. */
+/* The unsigned number of a key, or `otherwise`. */
 static uint32_t number(const char *code, size_t bytes, const char *key, uint32_t otherwise)
 {
 	char packed[40] = {0};
@@ -28,17 +28,17 @@ static uint32_t number(const char *code, size_t bytes, const char *key, uint32_t
 	}
 }
 
-/* Where tasks run inside each other, the compiler meets a recursion: it counts each function on the way around once,
- * and assumes so much for what comes back to them. Without that, it is a bound for one more time around. */
+/* For nested tasks, a recursion, the compiler counts each function of the cycle once and assumes this much for the
+ * recursive call. The rest is a bound for one more level. */
 #define ASSUMED_STACK 16384u
 
 int code_resources(const char *code, size_t bytes, struct resources *out)
 {
 	*out = (struct resources){
-		.registers = number(code, bytes, ".vgpr_count", 0),
-		.shared = number(code, bytes, ".group_segment_fixed_size", 0),
-		.stack = number(code, bytes, ".private_segment_fixed_size", 0),
-		.spills = 4 * number(code, bytes, ".vgpr_spill_count", 0),
+	    .registers = number(code, bytes, ".vgpr_count", 0),
+	    .shared = number(code, bytes, ".group_segment_fixed_size", 0),
+	    .stack = number(code, bytes, ".private_segment_fixed_size", 0),
+	    .spills = 4 * number(code, bytes, ".vgpr_spill_count", 0),
 	};
 	out->nested = out->stack > ASSUMED_STACK ? out->stack - ASSUMED_STACK : out->stack;
 	return out->registers != 0;

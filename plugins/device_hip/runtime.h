@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HIP runtime, libamdhip64, loaded when it is needed: the names that this device uses of it. */
+/* The HIP runtime, libamdhip64, loaded when it is needed: the functions that this device calls. */
 #ifndef GPULOOM_HIP_RUNTIME_H
 #define GPULOOM_HIP_RUNTIME_H
 
@@ -8,46 +8,46 @@
 
 #include "../shared/gpu/gpu.h"
 
-#define RUNTIME_MAP(X)                                                                             \
-	X(hipInit)                                                                                 \
-	X(hipRuntimeGetVersion)                                                                    \
-	X(hipGetErrorName)                                                                         \
-	X(hipGetErrorString)                                                                       \
-	X(hipGetDeviceCount)                                                                       \
-	X(hipDeviceGetName)                                                                        \
-	X(hipDeviceGetAttribute)                                                                   \
-	X(hipDeviceGetPCIBusId)                                                                    \
-	X(hipDeviceGetByPCIBusId)                                                                  \
-	X(hipDeviceTotalMem)                                                                       \
-	X(hipDeviceCanAccessPeer)                                                                  \
-	X(hipDeviceEnablePeerAccess)                                                               \
-	X(hipGetDevice)                                                                            \
-	X(hipSetDevice)                                                                            \
-	X(hipModuleLoadData)                                                                       \
-	X(hipModuleUnload)                                                                         \
-	X(hipModuleLaunchKernel)                                                                   \
-	X(hipStreamWriteValue64)                                                                   \
-	X(hipStreamWaitValue64)                                                                    \
-	X(hipModuleGetFunction)                                                                    \
-	X(hipModuleGetGlobal)                                                                      \
-	X(hipFuncGetAttribute)                                                                     \
-	X(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor)                                      \
-	X(hipStreamCreateWithFlags)                                                                \
-	X(hipStreamDestroy)                                                                        \
-	X(hipStreamQuery)                                                                          \
-	X(hipExtMallocWithFlags)                                                                   \
-	X(hipFree)                                                                                 \
-	X(hipIpcGetMemHandle)                                                                      \
-	X(hipIpcOpenMemHandle)                                                                     \
-	X(hipIpcCloseMemHandle)                                                                    \
-	X(hipHostMalloc)                                                                           \
-	X(hipHostFree)                                                                             \
-	X(hipHostRegister)                                                                         \
-	X(hipHostUnregister)                                                                       \
-	X(hipHostGetDevicePointer)                                                                 \
-	X(hipMemcpyHtoDAsync)                                                                      \
-	X(hipMemcpyDtoHAsync)                                                                      \
-	X(hipMemsetD8Async)                                                                        \
+#define RUNTIME_MAP(X)                                                                                                 \
+	X(hipInit)                                                                                                     \
+	X(hipRuntimeGetVersion)                                                                                        \
+	X(hipGetErrorName)                                                                                             \
+	X(hipGetErrorString)                                                                                           \
+	X(hipGetDeviceCount)                                                                                           \
+	X(hipDeviceGetName)                                                                                            \
+	X(hipDeviceGetAttribute)                                                                                       \
+	X(hipDeviceGetPCIBusId)                                                                                        \
+	X(hipDeviceGetByPCIBusId)                                                                                      \
+	X(hipDeviceTotalMem)                                                                                           \
+	X(hipDeviceCanAccessPeer)                                                                                      \
+	X(hipDeviceEnablePeerAccess)                                                                                   \
+	X(hipGetDevice)                                                                                                \
+	X(hipSetDevice)                                                                                                \
+	X(hipModuleLoadData)                                                                                           \
+	X(hipModuleUnload)                                                                                             \
+	X(hipModuleLaunchKernel)                                                                                       \
+	X(hipStreamWriteValue64)                                                                                       \
+	X(hipStreamWaitValue64)                                                                                        \
+	X(hipModuleGetFunction)                                                                                        \
+	X(hipModuleGetGlobal)                                                                                          \
+	X(hipFuncGetAttribute)                                                                                         \
+	X(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor)                                                          \
+	X(hipStreamCreateWithFlags)                                                                                    \
+	X(hipStreamDestroy)                                                                                            \
+	X(hipStreamQuery)                                                                                              \
+	X(hipExtMallocWithFlags)                                                                                       \
+	X(hipFree)                                                                                                     \
+	X(hipIpcGetMemHandle)                                                                                          \
+	X(hipIpcOpenMemHandle)                                                                                         \
+	X(hipIpcCloseMemHandle)                                                                                        \
+	X(hipHostMalloc)                                                                                               \
+	X(hipHostFree)                                                                                                 \
+	X(hipHostRegister)                                                                                             \
+	X(hipHostUnregister)                                                                                           \
+	X(hipHostGetDevicePointer)                                                                                     \
+	X(hipMemcpyHtoDAsync)                                                                                          \
+	X(hipMemcpyDtoHAsync)                                                                                          \
+	X(hipMemsetD8Async)                                                                                            \
 	X(hipPointerGetAttribute)
 
 struct runtime {
@@ -56,38 +56,37 @@ struct runtime {
 #define RUNTIME_FIELD(name) __typeof__(name) *name;
 	RUNTIME_MAP(RUNTIME_FIELD)
 #undef RUNTIME_FIELD
-	/* ROCm 6 has these, which older headers do not declare. */
-	hipError_t (*hipModuleLaunchCooperativeKernel)(hipFunction_t function, unsigned grid_x,
-						       unsigned grid_y, unsigned grid_z, unsigned block_x,
-						       unsigned block_y, unsigned block_z, unsigned shared,
-						       hipStream_t stream, void **parameters);
+	/* In ROCm 6, but not in older headers. */
+	hipError_t (*hipModuleLaunchCooperativeKernel)(hipFunction_t function, unsigned grid_x, unsigned grid_y,
+						       unsigned grid_z, unsigned block_x, unsigned block_y,
+						       unsigned block_z, unsigned shared, hipStream_t stream,
+						       void **parameters);
 	hipError_t (*hipDeviceSetLimit)(int limit, size_t value);
 	hipError_t (*hipGetDevicePropertiesR0600)(void *properties, int device);
 };
 
-/* Loads and initialises the runtime. LOOM_EUNAVAIL with what is missing and what to do. */
-int runtime_open(const struct loom_host *host, const char *who, struct runtime *hip,
-		 struct loom_error *err);
+/* Loads and initialises the runtime. LOOM_EUNAVAIL with what is missing and how to fix it. */
+int runtime_open(const struct loom_host *host, const char *label, struct runtime *hip, struct loom_error *err);
 
-/* "hipErrorNoDevice 100 (no ROCm-capable device is detected)", in a buffer of the calling thread. */
+/* Text as "hipErrorNoDevice 100 (no ROCm-capable device is detected)", in a buffer of the calling thread. */
 const char *runtime_text(const struct runtime *hip, int rc);
 
 /* A device of this plug-in. */
 struct hip {
 	struct gpu gpu;
 	struct runtime api;
-	int number, device;	/* by the runtime's count, twice: CUDA has a name of its own for the second */
-	int previous;           /* the calling thread's GPU, outside of enter() and leave() */
-	size_t stack;           /* bytes per thread that were asked for */
+	int number, device;     /* as the runtime counts; the same, CUDA has a handle for the second */
+	int previous;           /* the current GPU of the calling thread, outside of enter() and leave() */
+	size_t stack;           /* bytes per thread that were reserved */
 	hipStream_t work, copy; /* non-blocking: neither waits for the other */
 };
-extern const struct gpu_driver hip_driver;    /* calls.c */
-extern const struct rtc_kind hip_compiler;    /* calls.c */
+extern const struct gpu_driver hip_driver; /* calls.c */
+extern const struct rtc_kind hip_compiler; /* calls.c */
 
-/* Besides --offload-arch=. */
+/* Options in addition to --offload-arch=. */
 #define HIP_COMPILER_FLAGS "-std=c++20", "-O3"
 
-/* codeobject.c: what a compiled kernel takes, from the notes in its code object. 1, or 0 without any. */
+/* codeobject.c: resources of a compiled kernel, from the notes of its code object. 1, or 0 without any. */
 int code_resources(const char *code, size_t bytes, struct resources *out);
 
 #endif

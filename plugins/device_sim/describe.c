@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In words, who waits where. */
+/* The error text of a sample that failed: the fault, and the state of all workers. */
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "world.h"
+#include "simulation.h"
 
 static const char *const state_text[] = {
 #define STATE_TEXT(NAME, text) text,
-	LOOM_STATE_MAP(STATE_TEXT)
+    LOOM_STATE_MAP(STATE_TEXT)
 #undef STATE_TEXT
 };
 
-static void add(struct world *w, size_t *at, const char *fmt, ...)
+static void add(struct simulation *s, size_t *at, const char *fmt, ...)
 {
 	va_list args;
 	va_start(args, fmt);
-	int n = vsnprintf(w->why + *at, sizeof(w->why) - *at, fmt, args);
+	int n = vsnprintf(s->why + *at, sizeof(s->why) - *at, fmt, args);
 	va_end(args);
-	*at = n > 0 && *at + (size_t)n < sizeof(w->why) ? *at + (size_t)n : sizeof(w->why) - 1;
+	*at = n > 0 && *at + (size_t)n < sizeof(s->why) ? *at + (size_t)n : sizeof(s->why) - 1;
 }
 
-static void add_member(struct world *w, size_t *at, const struct sim_crew *c, const struct sim_member *m)
+static void add_member(struct simulation *s, size_t *at, const struct sim_group *g, const struct sim_member *m)
 {
-	if (w->shared)
-		add(w, at, "; rank %u %s:", c->host->rank, m->name);
+	if (s->shared)
+		add(s, at, "; rank %u %s:", g->host->rank, m->name);
 	else
-		add(w, at, "; %s:", m->name);
+		add(s, at, "; %s:", m->name);
 	for (uint32_t what = 0, any = 0; what < LOOM_STATES; what++) {
 		uint32_t n = 0, first = 0;
 		for (uint32_t i = m->workers; i-- > 0;)
@@ -34,26 +34,26 @@ static void add_member(struct world *w, size_t *at, const struct sim_crew *c, co
 				n++;
 			}
 		if (n)
-			add(w, at, "%s %u %s (worker %u%s)", any++ ? "," : "", n, state_text[what], first,
+			add(s, at, "%s %u %s (worker %u%s)", any++ ? "," : "", n, state_text[what], first,
 			    n > 1 ? " first" : "");
 	}
 }
 
-void world_describe(struct world *w, enum world_fault fault)
+void simulation_describe(struct simulation *s, enum fault fault)
 {
 	size_t at = 0;
-	if (fault == WORLD_ENDED_EARLY)
-		add(w, &at, "worker %u begins a task when others have left: the end was seen too early",
-		    w->running->ctx.worker);
-	else if (fault == WORLD_STANDS_STILL)
-		add(w, &at, "all workers wait for each other: none has changed anything for %.6g ms of virtual time",
-		    (double)w->stall_ns / 1e6);
-	else if (fault == WORLD_HALTED)
-		add(w, &at, "the sample was ended by force");
+	if (fault == FAULT_ENDED_EARLY)
+		add(s, &at, "worker %u starts a task after others have left: termination was detected too early",
+		    s->running->ctx.worker);
+	else if (fault == FAULT_STALL)
+		add(s, &at, "deadlock: all workers wait, and none has changed anything for %.6g ms of virtual time",
+		    (double)s->stall_ns / 1e6);
+	else if (fault == FAULT_HALTED)
+		add(s, &at, "the sample was aborted");
 	else
-		add(w, &at, "no end after %.6g ms of virtual time, the limit", (double)w->limit_ns / 1e6);
-	for (const struct sim_crew *c = w->crew; c; c = c->next)
-		for (uint32_t i = 0; i < c->members; i++)
-			if (c->member[i] && c->member[i]->launched && c->member[i]->left)
-				add_member(w, &at, c, c->member[i]);
+		add(s, &at, "no end after %.6g ms of virtual time, the limit", (double)s->limit_ns / 1e6);
+	for (const struct sim_group *g = s->group; g; g = g->next)
+		for (uint32_t i = 0; i < g->members; i++)
+			if (g->member[i] && g->member[i]->launched && g->member[i]->left)
+				add_member(s, &at, g, g->member[i]);
 }

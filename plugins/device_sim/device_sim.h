@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the simulated device share. */
+/* Declarations that the files of the simulated device share. */
 #ifndef GPULOOM_DEVICE_SIM_H
 #define GPULOOM_DEVICE_SIM_H
 
 #include <gpuloom/device.h>
 
-#include "world.h"
+#include "simulation.h"
 
 struct options {
 	uint32_t workers;
@@ -23,14 +23,14 @@ struct device {
 	const struct loom_host *host;
 	const struct options *options;
 	char name[24]; /* "sim:0" */
-	struct world *world;
-	void (*work)(struct loom_ctx *c); /* the composed program; NULL: none yet */
-	uint32_t nudged; /* by any thread */
+	struct simulation *simulation;
+	void (*work)(struct loom_ctx *c); /* the composed program; NULL: not built yet */
+	uint32_t nudged;                  /* set by any thread */
 	/* Of a launch. */
-	uint32_t sample; /* world.idle when the one in progress has ended */
+	uint32_t sample; /* value of simulation.completed after the sample in progress */
 	const struct loom_launch *what;
 	char *view[LOOM_MAX_SEGMENTS];
-	char *own; /* a page with the copy of the host's words, then the private blocks */
+	char *own; /* one page with the copy of the control words, then the private blocks */
 	uint64_t own_bytes;
 };
 
@@ -38,13 +38,12 @@ struct device {
 int device_build(void *self, const struct loom_program *program, struct loom_error *err);
 
 /* memory.c */
-int device_mem_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_memory *memory,
-		     struct loom_error *err);
+int device_mem_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_memory *memory, struct loom_error *err);
 void device_mem_free(void *self, struct loom_memory *memory);
 int device_mem_map(void *self, const struct loom_memory *memory, struct loom_error *err);
 void device_mem_unmap(void *self, const struct loom_memory *memory);
 
-/* probe.c: the coherence probe, as a worker's sample. */
+/* probe.c: the coherence probe, run as a sample of one worker. */
 void probe_work(struct loom_ctx *c);
 
 /* launch.c */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a launch, from the host's side. */
+/* A launch, as the host's thread sees it. */
 #include <errno.h>
 #include <gpuloom/dev/futex.h>
 #include <inttypes.h>
@@ -7,59 +7,31 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "../shared/hostmem/context.h"
 #include "device_sim.h"
 #include "lib/align.h"
 
 #define CTL_BYTES 4096u
-/* How long those are waited for who do not heed the stop word, in real time. */
+/* Grace period, in real time, for workers that ignore the stop flag. */
 #define FORCE_NS 1000000000ull
 
-static uint64_t clock_of_host(const struct device *d)
+static uint64_t host_clock(const struct device *d)
 {
 	return d->host->now_ns(d->host);
 }
 
-static void *at(const struct device *d, loom_ref ref)
-{
-	return ref ? d->view[LOOM_REF_SEGMENT(ref)] + LOOM_REF_OFFSET(ref) : NULL;
-}
-
 static void fill(struct device *d, struct sim_worker *x, uint32_t worker)
 {
-	const struct loom_launch *what = d->what;
-	const struct loom_device_shape *shape = &what->layout->device[what->device];
-	struct loom_ctx *c = &x->ctx;
-	struct loom_counters *counters = at(d, what->counters);
-	uint32_t id = shape->first_worker + worker;
-	char *trace = LOOM_HAS(what, trace) ? at(d, what->trace) : NULL;
 	char *local = (char *)d->member.local + worker * (d->member.local_bytes / d->member.workers);
 	x->device = &d->member;
-	x->at.crew = d->member.crew;
+	x->at.group = d->member.group;
 	x->index = d->member.index;
-	/* Ranks have the same costs mostly, and then one copy of them in the cache. */
-	x->cost = memcmp(d->world->cost, d->member.cost, sizeof(d->member.cost)) ? d->member.cost : d->world->cost;
-	*c = (struct loom_ctx){
-		.worker = id,
-		.workers = what->layout->workers,
-		.device = what->device,
-		.devices = what->layout->devices,
-		.first = shape->first_worker,
-		.count = shape->workers,
-		.lanes = 1,
-		.ctl = d->member.ctl,
-		.counters = counters ? &counters[id] : &x->unseen,
-		.segment = d->view,
-		.initial = at(d, what->initial),
-		.trace = trace ? (struct loom_trace *)(trace + id * what->trace_bytes) : NULL,
-	};
-	for (int kind = 0; kind < LOOM_KINDS; kind++) {
-		c->global[kind] = what->global ? at(d, what->global[kind]) : NULL;
-		c->on_device[kind] = what->on_device ? at(d, what->on_device[kind]) : NULL;
-		c->registry[kind] = what->registry ? at(d, what->registry[kind]) : NULL;
-		c->own[kind] = c->registry[kind] ? at(d, c->registry[kind][id]) : NULL;
-		c->local[kind] = local;
-		local += what->local_bytes ? loom__align(what->local_bytes[kind], 64) : 0;
-	}
+	/* Ranks usually have the same costs: they then share one copy in the cache. */
+	x->cost = memcmp(d->simulation->cost, d->member.cost, sizeof(d->member.cost)) ? d->member.cost :
+											d->simulation->cost;
+	context_fill(d->what, d->view, worker, local, &x->ctx);
+	x->ctx.ctl = d->member.ctl;
+	x->ctx.counters = x->ctx.counters ? x->ctx.counters : &x->unseen;
 }
 
 static int refuse(struct device *d, const struct loom_launch *what, struct loom_error *err)
@@ -67,8 +39,8 @@ static int refuse(struct device *d, const struct loom_launch *what, struct loom_
 	for (uint32_t i = 0; i < what->layout->devices; i++)
 		if (!(what->layout->device[i].flags & LOOM_SHAPE_IS_VIRTUAL))
 			return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
-					 "%s: %s runs in real time, which virtual time does not mix with: let all "
-					 "devices be simulated",
+					 "%s: %s runs in real time, which cannot be mixed with virtual time: "
+					 "simulate all devices",
 					 d->name, what->layout->device[i].name);
 	for (uint32_t i = 0; i < what->attachments; i++)
 		if (what->attachment[i].attach)
@@ -88,9 +60,9 @@ static void unmake(struct device *d)
 		fiber_free(&m->worker[i].fiber);
 	d->host->free(d->host, m->worker);
 	if (d->own) {
-		world_drop_range(d->member.crew, d->own);
+		memory_drop_range(d->member.group, d->own);
 		if (m->local_bytes)
-			world_drop_range(d->member.crew, d->own + CTL_BYTES);
+			memory_drop_range(d->member.group, d->own + CTL_BYTES);
 		munmap(d->own, d->own_bytes);
 	}
 	m->worker = NULL;
@@ -98,7 +70,7 @@ static void unmake(struct device *d)
 	d->what = NULL;
 }
 
-/* A stack for each worker, private blocks, and a place in the world. 0 or errno. */
+/* Makes the stacks and private blocks of all workers and registers their memory. 0 or errno. */
 static int make(struct device *d)
 {
 	const struct loom_launch *what = d->what;
@@ -114,8 +86,8 @@ static int make(struct device *d)
 		d->own = NULL;
 		return errno;
 	}
-	if (world_add_range(d->member.crew, d->own, CTL_BYTES, m->index) ||
-	    (m->local_bytes && world_add_range(d->member.crew, d->own + CTL_BYTES, m->local_bytes, LOOM_SIM_PRIVATE)))
+	if (memory_add_range(d->member.group, d->own, CTL_BYTES, m->index) ||
+	    (m->local_bytes && memory_add_range(d->member.group, d->own + CTL_BYTES, m->local_bytes, LOOM_SIM_PRIVATE)))
 		return ENOMEM;
 	m->ctl = (struct loom_ctl *)d->own;
 	m->local = d->own + CTL_BYTES;
@@ -136,26 +108,22 @@ int device_launch(void *self, const struct loom_launch *what, struct loom_error 
 {
 	struct device *d = self;
 	if (d->what)
-		return LOOM_FAIL(d->host, err, LOOM_EBUSY, "%s: its workers are still there", d->name);
+		return LOOM_FAIL(d->host, err, LOOM_EBUSY, "%s: workers of an earlier launch still run", d->name);
 	int code = refuse(d, what, err);
 	if (code)
 		return code;
 	d->what = what;
-	d->member.crew->shares = LOOM_HAS(what->layout, ranks) && what->layout->ranks > 1;
-	for (uint32_t i = 1; i < what->segments; i++) {
-		const struct loom_segment *s = &what->segment[i];
-		int reaches = LOOM_SEGMENT_REACHES(s, what->device);
-		d->view[i] = reaches && s->memory->host ? (char *)s->memory->host + s->offset : NULL;
-	}
+	d->member.group->shares = LOOM_HAS(what->layout, ranks) && what->layout->ranks > 1;
+	context_views(what, d->view);
 	code = make(d);
 	if (!code)
-		code = world_start(d->world, &d->member, at(d, what->ctl), what->layout->seed,
-				   what->entry == LOOM_ENTRY_PROBE);
+		code = simulation_start(d->simulation, &d->member, context_at(d->view, what->ctl), what->layout->seed,
+					what->entry == LOOM_ENTRY_PROBE);
 	if (!code)
 		return 0;
 	unmake(d);
-	return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL, "%s: cannot make %u workers: %s", d->name,
-			 d->options->workers, strerror(code));
+	return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL, "%s: cannot make %u workers: %s", d->name, d->options->workers,
+			 strerror(code));
 }
 
 static int launched(struct device *d, struct loom_error *err)
@@ -163,7 +131,7 @@ static int launched(struct device *d, struct loom_error *err)
 	return d->what ? 0 : LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing is launched", d->name);
 }
 
-/* Workers are made anew for each sample: there is nobody to wake up. */
+/* Nothing to wake: each sample makes its workers. */
 int device_ready(void *self, uint64_t timeout_ns, struct loom_error *err)
 {
 	(void)timeout_ns;
@@ -176,28 +144,28 @@ int device_go(void *self, struct loom_error *err)
 	int code = launched(d, err);
 	if (code)
 		return code;
-	d->sample = world_go(d->world);
+	d->sample = simulation_go(d->simulation);
 	return 0;
 }
 
-/* Until the world rests after that sample: 1. 0 when the clock says `until`, or after a nudge that is heeded.
- * Acquire: pairs with who rings. */
-static int await(struct device *d, uint32_t sample, int heed, uint64_t until)
+/* Returns 1 when that sample has completed, 0 at `until` or, with `woken`, after device_wake(). Acquire: pairs with
+ * the release in simulation_notify(). */
+static int await(struct device *d, uint32_t sample, int woken, uint64_t until)
 {
-	struct world *w = d->world;
+	struct simulation *s = d->simulation;
 	for (;;) {
-		uint32_t heard = __atomic_load_n(&w->rings, __ATOMIC_ACQUIRE);
-		if (__atomic_load_n(&w->idle, __ATOMIC_ACQUIRE) == sample)
+		uint32_t seen = __atomic_load_n(&s->notifications, __ATOMIC_ACQUIRE);
+		if (__atomic_load_n(&s->completed, __ATOMIC_ACQUIRE) == sample)
 			return 1;
-		if (clock_of_host(d) >= until || (heed && __atomic_exchange_n(&d->nudged, 0, __ATOMIC_RELAXED)))
+		if (host_clock(d) >= until || (woken && __atomic_exchange_n(&d->nudged, 0, __ATOMIC_RELAXED)))
 			return 0;
-		loom_futex_sleep(&w->rings, heard, until, FUTEX_PRIVATE_FLAG);
+		loom_futex_sleep(&s->notifications, seen, until, FUTEX_PRIVATE_FLAG);
 	}
 }
 
 static uint64_t deadline(const struct device *d, uint64_t timeout_ns)
 {
-	uint64_t now = clock_of_host(d);
+	uint64_t now = host_clock(d);
 	return timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
 }
 
@@ -207,12 +175,12 @@ int device_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_e
 	int code = launched(d, err);
 	if (code)
 		return code;
-	if (__atomic_load_n(&d->member.crew->ctl->stop, __ATOMIC_RELAXED))
-		__atomic_store_n(&d->world->stops, 1, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&d->member.group->ctl->stop, __ATOMIC_RELAXED))
+		__atomic_store_n(&d->simulation->stop_requested, 1, __ATOMIC_RELAXED);
 	if (!await(d, d->sample, 1, deadline(d, timeout_ns)))
 		return LOOM_EAGAIN;
-	if (d->world->failed) /* ordered by the end of the sample */
-		return LOOM_FAIL(d->host, err, LOOM_EDIED, "%s", d->world->why);
+	if (d->simulation->failed) /* ordered by `completed` */
+		return LOOM_FAIL(d->host, err, LOOM_EDIED, "%s", d->simulation->why);
 	*end_ns = d->member.took_ns;
 	return 0;
 }
@@ -221,36 +189,36 @@ void device_wake(void *self)
 {
 	struct device *d = self;
 	__atomic_store_n(&d->nudged, 1, __ATOMIC_RELAXED);
-	world_ring(d->world);
+	simulation_notify(d->simulation);
 }
 
 int device_repeat(void *self, char *text, size_t size)
 {
 	const struct device *d = self;
-	const struct world *w = d->world;
-	if (w->schedule == WORLD_TIME || !d->what)
+	const struct simulation *s = d->simulation;
+	if (s->schedule == SCHEDULE_TIME || !d->what)
 		return 0;
-	return snprintf(text, size, "[device.sim] schedule = random:%" PRIu64, w->schedule_seed + d->member.crew->ctl->sample);
+	return snprintf(text, size, "[device.sim] schedule = random:%" PRIu64,
+			s->schedule_seed + d->member.group->ctl->sample);
 }
 
-/* A sample in progress is told to end by the stop word. Who does not heed that is left where it is, the next time that it
- * calls the device layer. */
+/* The stop flag is set by now. Workers that ignore it are abandoned at their next call of the device layer. */
 int device_retire(void *self, uint64_t timeout_ns, struct loom_error *err)
 {
 	struct device *d = self;
-	struct world *w = d->world;
+	struct simulation *s = d->simulation;
 	if (!d->what)
 		return 0;
-	uint32_t last = __atomic_load_n(&w->order, __ATOMIC_ACQUIRE);
+	uint32_t last = __atomic_load_n(&s->command, __ATOMIC_ACQUIRE);
 	if (!await(d, last, 0, deadline(d, timeout_ns))) {
-		__atomic_store_n(&w->halt, 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&s->halt, 1, __ATOMIC_RELAXED);
 		if (!await(d, last, 0, deadline(d, FORCE_NS)))
 			return LOOM_FAIL(d->host, err, LOOM_ETIMEDOUT,
-					 "%s: a task neither ends nor calls the device layer, and cannot be ended: the "
-					 "memory of this run must stay",
+					 "%s: a task neither returns nor calls the device layer, and cannot be ended: "
+					 "the memory of this run must stay",
 					 d->name);
 	}
-	world_end(w, &d->member);
+	simulation_end(s, &d->member);
 	unmake(d);
 	return 0;
 }

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device's memory is the host's; the world knows whose it is meant to be. */
+/* The device's memory is host memory; the simulation records its owner, which decides what an access costs. */
 #include "../shared/hostmem/hostmem.h"
 #include "device_sim.h"
 
 static int note(struct device *d, const struct loom_memory *memory, int32_t owner, struct loom_error *err)
 {
-	if (!world_add_range(d->member.crew, memory->host, memory->bytes, owner))
+	if (!memory_add_range(d->member.group, memory->host, memory->bytes, owner))
 		return 0;
 	return LOOM_FAIL(d->host, err, LOOM_ENOMEM, "%s: out of memory", d->name);
 }
 
-int device_mem_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_memory *memory,
-		     struct loom_error *err)
+int device_mem_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_memory *memory, struct loom_error *err)
 {
 	struct device *d = self;
 	(void)flags; /* all of it is visible to the host */
-	struct hostmem_want want = {.who = d->name, .bytes = bytes, .node = -1};
+	struct hostmem_want want = {.label = d->name, .bytes = bytes, .node = -1};
 	int code = hostmem_make(d->host, &want, memory, err);
 	if (code)
 		return code;
@@ -28,7 +27,7 @@ int device_mem_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_mem
 void device_mem_free(void *self, struct loom_memory *memory)
 {
 	struct device *d = self;
-	world_drop_range(d->member.crew, memory->host);
+	memory_drop_range(d->member.group, memory->host);
 	hostmem_free(memory);
 }
 
@@ -36,13 +35,14 @@ int device_mem_map(void *self, const struct loom_memory *memory, struct loom_err
 {
 	struct device *d = self;
 	if (memory->host)
-		return note(d, memory, LOOM_SIM_HOST, err); /* a device's is known as that device's */
+		return note(d, memory, LOOM_SIM_HOST, err); /* the memory of a device is recorded with that device as
+							     * its owner */
 	return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
-			 "%s: it cannot reach memory that the host does not see: use the host transport", d->name);
+			 "%s: it cannot access memory that the host cannot access: use the host transport", d->name);
 }
 
 void device_mem_unmap(void *self, const struct loom_memory *memory)
 {
 	struct device *d = self;
-	world_drop_range(d->member.crew, memory->host);
+	memory_drop_range(d->member.group, memory->host);
 }

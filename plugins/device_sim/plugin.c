@@ -10,28 +10,25 @@
 #define LOCAL_BYTES_MAX (227u << 10) /* an H200's shared memory */
 
 static const struct loom_opt rows[] = {
-	LOOM_OPT(struct options, workers, LOOM_OPT_U32, "132",
-			 "Workers of the device, of one lane each.", .min = 1, .max = 65536),
-	LOOM_OPT(struct options, schedule, LOOM_OPT_STR, "time",
-			 "Which worker runs next. time: that of the least virtual time, so that the same conf and "
-			 "[run] seed give the same result. random:SEED: a random one, for tests; sample n of a "
-			 "launch uses SEED + n."),
-	LOOM_OPT(struct options, stall, LOOM_OPT_TIME, "10ms",
-			 "Virtual time without any change by a worker after which a sample fails.",
-			 .min = 1000, .max = 1e15),
-	LOOM_OPT(struct options, limit, LOOM_OPT_TIME, "0", "Virtual time after which a sample fails. 0: no limit."),
-	LOOM_OPT(struct options, nesting, LOOM_OPT_U32, "16",
-			 "How deep tasks may run inside their spawners, as on a GPU.", .max = 256),
-	LOOM_OPT(struct options, stack, LOOM_OPT_SIZE, "128KiB",
-			 "Stack of a worker. Only what is used takes memory.", .min = 16384, .max = 1 << 30),
-	LOOM_OPT(struct options, launch_cost, LOOM_OPT_TIME, "0",
-			 "Virtual time of a kernel's launch: delay of each worker at the start of a sample.",
-			 .max = 1e9),
-	LOOM_OPT(struct options, teardown_cost, LOOM_OPT_TIME, "0",
-			 "Virtual time of the end of a kernel.", .max = 1e9),
-#define ROW_OF_COST(name, ns, text)                                                                \
+    LOOM_OPT(struct options, workers, LOOM_OPT_U32, "132", "Workers of the device, of one lane each.", .min = 1,
+	     .max = 65536),
+    LOOM_OPT(struct options, schedule, LOOM_OPT_STR, "time",
+	     "Which worker runs next. time: that of the least virtual time, so that the same conf and "
+	     "[run] seed give the same result. random:SEED: a random one, for tests; sample n of a "
+	     "launch uses SEED + n."),
+    LOOM_OPT(struct options, stall, LOOM_OPT_TIME, "10ms",
+	     "Virtual time without any change by a worker after which a sample fails.", .min = 1000, .max = 1e15),
+    LOOM_OPT(struct options, limit, LOOM_OPT_TIME, "0", "Virtual time after which a sample fails. 0: no limit."),
+    LOOM_OPT(struct options, nesting, LOOM_OPT_U32, "16", "How deep tasks may run inside their spawners, as on a GPU.",
+	     .max = 256),
+    LOOM_OPT(struct options, stack, LOOM_OPT_SIZE, "128KiB", "Stack of a worker. Only what is used takes memory.",
+	     .min = 16384, .max = 1 << 30),
+    LOOM_OPT(struct options, launch_cost, LOOM_OPT_TIME, "0",
+	     "Virtual time of a kernel's launch: delay of each worker at the start of a sample.", .max = 1e9),
+    LOOM_OPT(struct options, teardown_cost, LOOM_OPT_TIME, "0", "Virtual time of the end of a kernel.", .max = 1e9),
+#define ROW_OF_COST(name, ns, text)                                                                                    \
 	LOOM_OPT(struct options, name, LOOM_OPT_TIME, ns "ns", "Virtual time of " text ".", .max = 1e9),
-	LOOM_SIM_COSTS(ROW_OF_COST)
+    LOOM_SIM_COSTS(ROW_OF_COST)
 #undef ROW_OF_COST
 	{.name = NULL},
 };
@@ -41,12 +38,12 @@ static int read_schedule(const char *text, uint64_t *seed)
 {
 	char *end;
 	if (!strcmp(text, "time"))
-		return WORLD_TIME;
+		return SCHEDULE_TIME;
 	if (strncmp(text, "random:", 7) || text[7] < '0' || text[7] > '9')
 		return -1;
 	errno = 0;
 	*seed = strtoull(text + 7, &end, 10);
-	return *end || errno ? -1 : WORLD_RANDOM;
+	return *end || errno ? -1 : SCHEDULE_RANDOM;
 }
 
 static int check(const struct loom_host *host, const void *opts, struct loom_error *err)
@@ -55,7 +52,7 @@ static int check(const struct loom_host *host, const void *opts, struct loom_err
 	uint64_t seed;
 	if (read_schedule(o->schedule, &seed) >= 0)
 		return 0;
-	return LOOM_REFUSE(host, err, "schedule", "schedule = %s: say time, or random:SEED with a number", o->schedule);
+	return LOOM_REFUSE(host, err, "schedule", "schedule = %s: use time, or random:SEED with a number", o->schedule);
 }
 
 static void destroy(void *self)
@@ -64,41 +61,42 @@ static void destroy(void *self)
 	if (!d)
 		return;
 	if (d->what && device_retire(d, 0, NULL) != 0)
-		return; /* its thread still uses all of it */
+		return; /* its thread still accesses all of it */
 	const struct loom_host *host = d->host;
-	if (d->world)
-		world_leave(d->world, &d->member);
+	if (d->simulation)
+		simulation_leave(d->simulation, &d->member);
 	host->free(host, d);
 }
 
-/* What is one in a world: the first device of the first rank says it. */
-static int settle(struct device *d, enum world_schedule schedule, uint64_t seed, struct loom_error *err)
+/* What all devices of a simulation have in common: the first device of the first rank sets it. */
+static int configure(struct device *d, enum schedule schedule, uint64_t seed, struct loom_error *err)
 {
-	struct world *w = d->world;
+	struct simulation *s = d->simulation;
 	const struct options *o = d->options;
 	uint64_t limit = o->limit ? o->limit : UINT64_MAX;
-	pthread_mutex_lock(&w->lock);
-	int random = schedule != WORLD_TIME, was = w->schedule != WORLD_TIME; /* of the random ones each sample has its own */
-	int differs = w->settled && (random != was || w->schedule_seed != seed || w->stall_ns != o->stall ||
-				     w->limit_ns != limit);
-	if (!w->settled) {
-		w->settled = 1;
-		w->schedule = schedule;
-		w->schedule_seed = seed;
-		w->stall_ns = o->stall;
-		w->limit_ns = limit;
-		memcpy(w->cost, d->member.cost, sizeof(w->cost));
+	pthread_mutex_lock(&s->lock);
+	int random = schedule != SCHEDULE_TIME, was = s->schedule != SCHEDULE_TIME; /* each sample has its own of the
+										     * two random schedules */
+	int differs = s->configured &&
+		      (random != was || s->schedule_seed != seed || s->stall_ns != o->stall || s->limit_ns != limit);
+	if (!s->configured) {
+		s->configured = 1;
+		s->schedule = schedule;
+		s->schedule_seed = seed;
+		s->stall_ns = o->stall;
+		s->limit_ns = limit;
+		memcpy(s->cost, d->member.cost, sizeof(s->cost));
 	}
-	pthread_mutex_unlock(&w->lock);
+	pthread_mutex_unlock(&s->lock);
 	if (differs)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL,
-				 "%s: simulated devices have one clock: say schedule, stall and limit in [device.sim]",
+				 "%s: simulated devices have one clock: set schedule, stall and limit in [device.sim]",
 				 d->name);
 	return 0;
 }
 
-static int create(const struct loom_host *host, const void *opts, uint32_t instance,
-		  uint32_t instances, void **self, struct loom_error *err)
+static int create(const struct loom_host *host, const void *opts, uint32_t instance, uint32_t instances, void **self,
+		  struct loom_error *err)
 {
 	struct device *d = host->alloc(host, sizeof(*d));
 	const struct options *o = opts;
@@ -114,13 +112,13 @@ static int create(const struct loom_host *host, const void *opts, uint32_t insta
 #define TAKE_COST(name, ns, text) d->member.cost[LOOM_SIM_##name] = (uint32_t)o->name;
 	LOOM_SIM_COSTS(TAKE_COST)
 #undef TAKE_COST
-	int code = world_join(host, instances, &d->member, &d->world, err);
+	int code = simulation_join(host, instances, &d->member, &d->simulation, err);
 	if (code) {
 		destroy(d);
 		return code;
 	}
 	int schedule = read_schedule(o->schedule, &seed);
-	code = settle(d, (enum world_schedule)schedule, seed, err);
+	code = configure(d, (enum schedule)schedule, seed, err);
 	if (code)
 		destroy(d);
 	else
@@ -145,29 +143,30 @@ static int shape(void *self, struct loom_device_shape *shape, struct loom_error 
 
 static const struct loom_clock *time_of(void *self)
 {
-	return &((struct device *)self)->member.crew->clock;
+	return &((struct device *)self)->member.group->clock;
 }
 
 static const struct loom_device_ops ops = {
-	.size = sizeof(ops),
-	.create = create,
-	.destroy = destroy,
-	.shape = shape,
-	.mem_alloc = device_mem_alloc,
-	.mem_free = device_mem_free,
-	.mem_map = device_mem_map,
-	.mem_unmap = device_mem_unmap,
-	.build = device_build,
-	.launch = device_launch,
-	.ready = device_ready,
-	.go = device_go,
-	.wait = device_wait,
-	.retire = device_retire,
-	.wake = device_wake,
-	.repeat = device_repeat,
-	.clock = time_of,
+    .size = sizeof(ops),
+    .create = create,
+    .destroy = destroy,
+    .shape = shape,
+    .mem_alloc = device_mem_alloc,
+    .mem_free = device_mem_free,
+    .mem_map = device_mem_map,
+    .mem_unmap = device_mem_unmap,
+    .build = device_build,
+    .launch = device_launch,
+    .ready = device_ready,
+    .go = device_go,
+    .wait = device_wait,
+    .retire = device_retire,
+    .wake = device_wake,
+    .repeat = device_repeat,
+    .clock = time_of,
 };
 
 LOOM_PLUGIN_DEFINE(DEVICE, "device_sim", "0.1.0", "Apache-2.0",
 		   "Simulated GPUs: workers are fibers under a virtual clock; costs are not calibrated",
-		   .caps = LOOM_CAP_DEVICE_IS_VIRTUAL, .opts = rows, .opts_size = sizeof(struct options), .check = check, .ops = &ops)
+		   .caps = LOOM_CAP_DEVICE_IS_VIRTUAL, .opts = rows, .opts_size = sizeof(struct options),
+		   .check = check, .ops = &ops)

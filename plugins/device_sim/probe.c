@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The coherence probe on fibers: the device layer of CPUs, whose waits let other workers go on. */
-#include "world.h"
+/* The coherence probe on fibers: the device layer of CPUs, but waits yield to other fibers. */
+#include "simulation.h"
 
 #define LOOM_OWN_SLEEP
 static void loom_pause(const struct loom_ctx *c);
@@ -21,17 +21,17 @@ static __attribute__((unused)) void loom_wake(const struct loom_ctx *c, uint32_t
 
 #include "device_sim.h"
 
-/* Whose context this is, it knows by its place. */
+/* The worker is found from the address of its context. */
 static void loom_pause(const struct loom_ctx *c)
 {
 	struct sim_worker *me = (struct sim_worker *)((char *)(uintptr_t)c - offsetof(struct sim_worker, ctx));
 	struct device *d = (struct device *)me->device;
-	struct loom_sim *sim = &d->world->sim;
+	struct loom_sim *sim = &d->simulation->sim;
 	sim->changed = sim->now += 100; /* the probe has a time limit of its own */
-	sim->waits = 1;
-	sim->waited = sim->now;
-	sim->give_way(sim);
-	sim->waits = 0;
+	sim->waiting = 1;
+	sim->waited_at = sim->now;
+	sim->yield(sim);
+	sim->waiting = 0;
 }
 
 void probe_work(struct loom_ctx *c)

@@ -10,7 +10,7 @@
 
 LOOM_EMBED(sim_text, "sim.dev.h");
 
-/* Threads of the host live in its time, not in the workers'. */
+/* Host threads run in real time, which is not ordered with virtual time. */
 static int refuse_threads(struct device *d, const struct loom_program *program, struct loom_error *err)
 {
 	for (int kind = LOOM_SCHED; kind < LOOM_KINDS; kind++) {
@@ -18,8 +18,8 @@ static int refuse_threads(struct device *d, const struct loom_program *program, 
 		const struct loom_policy_ops *ops = p ? p->ops : NULL;
 		if (LOOM_HAS(ops, start) && !(p->dev && p->dev->flags & LOOM_CODE_VIRTUAL))
 			return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
-					 "%s: %s has threads of the host, which virtual time does not reach: choose "
-					 "another device, or another plug-in",
+					 "%s: %s has host threads, which run in real time: choose another device, "
+					 "or another plug-in",
 					 d->name, p->name);
 	}
 	return 0;
@@ -27,7 +27,7 @@ static int refuse_threads(struct device *d, const struct loom_program *program, 
 
 static int load(struct device *d, const char *text, struct loom_error *err)
 {
-	struct hostcc_want want = {.who = d->name, .what = "device functions", .cpp = 1, .text = text};
+	struct hostcc_want want = {.label = d->name, .what = "device functions", .cpp = 1, .text = text};
 	void *so;
 	int code = hostcc_load(d->host, &want, &so, err);
 	if (code)
@@ -37,27 +37,28 @@ static int load(struct device *d, const char *text, struct loom_error *err)
 	*(void **)&d->work = dlsym(so, "loom_sim_work");
 	if (!sim || !bytes || !d->work)
 		return LOOM_FAIL(d->host, err, LOOM_EINTERNAL, "%s: its program has no entry", d->name);
-	if (*bytes > sizeof(struct loom_ctx) + WORLD_KEEP)
+	if (*bytes > sizeof(struct loom_ctx) + SIM_REGISTER_BYTES)
 		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
-				 "%s: the scheduler keeps more words per lane than there is room for", d->name);
-	*sim = &d->world->sim;
+				 "%s: the scheduler needs more register words per lane than there is room for",
+				 d->name);
+	*sim = &d->simulation->sim;
 	return 0;
 }
 
-/* Devices of a stack have the same program, and so have ranks: the first one's. */
+/* All devices of a job have the same program: reuse the one that is loaded. */
 static int share(struct device *d, const char *text)
 {
-	struct world *w = d->world;
-	if (!w->program || strcmp(w->program, text) != 0)
+	struct simulation *s = d->simulation;
+	if (!s->program || strcmp(s->program, text) != 0)
 		return 0;
-	d->work = w->work;
+	d->work = s->work;
 	return 1;
 }
 
 int device_build(void *self, const struct loom_program *program, struct loom_error *err)
 {
 	struct device *d = self;
-	struct compose_target target = {.who = d->name,
+	struct compose_target target = {.label = d->name,
 					.dialect = "",
 					.kernel = sim_text,
 					.defines = "#define LOOM_SIM 1\n",
@@ -74,14 +75,14 @@ int device_build(void *self, const struct loom_program *program, struct loom_err
 	if (code)
 		return code;
 	/* One rank compiles for all. */
-	pthread_mutex_lock(&d->world->lock);
+	pthread_mutex_lock(&d->simulation->lock);
 	if (!share(d, text.at)) {
 		code = load(d, text.at, err);
-		free(code ? NULL : d->world->program);
-		d->world->program = code ? d->world->program : strdup(text.at);
-		d->world->work = code ? d->world->work : d->work;
+		free(code ? NULL : d->simulation->program);
+		d->simulation->program = code ? d->simulation->program : strdup(text.at);
+		d->simulation->work = code ? d->simulation->work : d->work;
 	}
-	pthread_mutex_unlock(&d->world->lock);
+	pthread_mutex_unlock(&d->simulation->lock);
 	loom__text_free(&text);
 	return code;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ends a composed program of the simulator: how tasks are run, and where the simulator enters. */
+/* The end of a composed program for the simulator: how tasks run, and its entry. */
 
 extern "C" {
 struct loom_sim *loom_sim; /* set when the program is loaded */
@@ -19,7 +19,7 @@ LOOM_FN void loom_set_state(const struct loom_ctx *c, enum loom_worker_state wha
 LOOM_FN void loom_task_run(struct loom_ctx *c, const struct loom_task *t)
 {
 	if (loom_sim->ended)
-		loom_sim->early(loom_sim);
+		loom_sim->ended_early(loom_sim);
 	loom_sim_compute(loom_sim->cost[LOOM_SIM_task]);
 	loom_gpu_dispatch(c, t);
 }
@@ -29,7 +29,7 @@ LOOM_FN void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t)
 	loom_task_run(c, t);
 }
 
-/* A worker's sample. */
+/* A sample, as one worker runs it. */
 extern "C" void loom_sim_work(struct loom_ctx *c)
 {
 	LOOM_GPU_RUN(c);

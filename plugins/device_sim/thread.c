@@ -1,98 +1,99 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread of a world: from the first launch to the end of the last, a sample at each command. */
+/* The thread of a simulation: it runs from the first launch to the end of the last one, and runs a sample at each
+ * command. */
 #include <gpuloom/dev/futex.h>
 
 #include "../shared/child/child.h"
 #include "../shared/child/thread.h"
-#include "world.h"
+#include "simulation.h"
 
-static void *main_of_world(void *arg)
+static void *simulation_main(void *arg)
 {
-	struct world *w = arg;
+	struct simulation *s = arg;
 	for (uint32_t seen = 0;;) {
-		uint32_t order;
-		/* Acquire: pairs with command(). */
-		while ((order = __atomic_load_n(&w->order, __ATOMIC_ACQUIRE)) == seen)
-			loom_futex_sleep(&w->order, seen, 0, FUTEX_PRIVATE_FLAG);
-		if (w->leave)
+		uint32_t command;
+		/* Acquire: pairs with the release in command(). */
+		while ((command = __atomic_load_n(&s->command, __ATOMIC_ACQUIRE)) == seen)
+			loom_futex_sleep(&s->command, seen, 0, FUTEX_PRIVATE_FLAG);
+		if (s->leave)
 			return NULL;
-		world_play(w);
-		seen = order;
-		/* Release: the sample, for who sees that the world rests. */
-		__atomic_store_n(&w->idle, seen, __ATOMIC_RELEASE);
-		world_ring(w);
+		simulation_run(s);
+		seen = command;
+		/* Release: publishes the sample; pairs with the acquire in await() of launch.c. */
+		__atomic_store_n(&s->completed, seen, __ATOMIC_RELEASE);
+		simulation_notify(s);
 	}
 }
 
-static void command(struct world *w)
+static void command(struct simulation *s)
 {
-	/* Release: all that the sample finds. */
-	__atomic_fetch_add(&w->order, 1, __ATOMIC_RELEASE);
-	loom_futex_wake(&w->order, 1, FUTEX_PRIVATE_FLAG);
+	/* Release: publishes the set-up of the sample; pairs with the acquire in simulation_main(). */
+	__atomic_fetch_add(&s->command, 1, __ATOMIC_RELEASE);
+	loom_futex_wake(&s->command, 1, FUTEX_PRIVATE_FLAG);
 }
 
-static int start_thread(struct world *w)
+static int start_thread(struct simulation *s)
 {
 	sigset_t old;
-	w->order = w->idle = w->leave = w->halt = w->failed = w->armed = w->probe_armed = 0;
+	s->command = s->completed = s->leave = s->halt = s->failed = s->armed = s->probe_armed = 0;
 	child_block_signals(&old);
-	int code = thread_create(&w->thread, main_of_world, w);
+	int code = thread_create(&s->thread, simulation_main, s);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (!code)
-		pthread_setname_np(w->thread, "sim");
+		pthread_setname_np(s->thread, "sim");
 	return code;
 }
 
-/* A probe is the affair of one crew, whatever the others have launched by then. */
-int world_start(struct world *w, struct sim_member *m, struct loom_ctl *ctl, uint64_t seed, int probe)
+/* A probe concerns one group, whatever the others have launched meanwhile. */
+int simulation_start(struct simulation *s, struct sim_member *m, struct loom_ctl *ctl, uint64_t seed, int probe)
 {
-	pthread_mutex_lock(&w->lock);
+	pthread_mutex_lock(&s->lock);
 	if (probe)
-		w->probing = m->crew;
-	m->crew->ctl = ctl;
+		s->probing = m->group;
+	m->group->ctl = ctl;
 	m->launched = 1;
-	w->seed = seed;
-	int code = turns_make_room(w);
-	if (!code && !w->launched)
-		code = start_thread(w);
+	s->seed = seed;
+	int code = queue_reserve(s);
+	if (!code && !s->launched)
+		code = start_thread(s);
 	if (code) {
 		m->launched = 0;
 	} else {
-		w->launched++;
-		w->probed += probe != 0;
+		s->launched++;
+		s->probed += probe != 0;
 	}
-	if (code || !probe) /* of a probe, world_end() gives it back */
-		pthread_mutex_unlock(&w->lock);
+	if (code || !probe) /* a probe keeps the lock until simulation_end() */
+		pthread_mutex_unlock(&s->lock);
 	return code;
 }
 
-void world_end(struct world *w, struct sim_member *m)
+void simulation_end(struct simulation *s, struct sim_member *m)
 {
-	pthread_mutex_lock(&w->lock);
-	int probe = w->probing == m->crew;
+	pthread_mutex_lock(&s->lock);
+	int probe = s->probing == m->group;
 	m->launched = 0;
-	if (probe && !--w->probed)
-		w->probing = NULL;
+	if (probe && !--s->probed)
+		s->probing = NULL;
 	if (!probe)
-		w->armed = 0;
-	if (!--w->launched) {
-		w->leave = 1;
-		command(w);
-		pthread_join(w->thread, NULL);
+		s->armed = 0;
+	if (!--s->launched) {
+		s->leave = 1;
+		command(s);
+		pthread_join(s->thread, NULL);
 	}
-	pthread_mutex_unlock(&w->lock);
+	pthread_mutex_unlock(&s->lock);
 	if (probe)
-		pthread_mutex_unlock(&w->lock);
+		pthread_mutex_unlock(&s->lock);
 }
 
-uint32_t world_go(struct world *w)
+uint32_t simulation_go(struct simulation *s)
 {
-	pthread_mutex_lock(&w->lock);
-	uint32_t sample = w->order + 1, *armed = w->probing ? &w->probe_armed : &w->armed;
-	if (++*armed >= (w->probing ? w->probed : w->shared ? w->expected : w->launched)) {
+	pthread_mutex_lock(&s->lock);
+	uint32_t sample = s->command + 1, *armed = s->probing ? &s->probe_armed : &s->armed;
+	if (++*armed >= (s->probing ? s->probed : s->shared ? s->expected : s->launched)) {
 		*armed = 0;
-		command(w);
+		command(s);
 	}
-	pthread_mutex_unlock(&w->lock);
+	pthread_mutex_unlock(&s->lock);
 	return sample;
 }

@@ -12,10 +12,10 @@ struct options {
 static const char *const huge_choices[] = {"no", "try", NULL};
 static const struct loom_opt rows[] = {
     LOOM_OPT(struct options, huge_pages, LOOM_OPT_ENUM, "no",
-    		 "Whether to request huge pages. try: requests them; the kernel may give none.",
-    		 .choices = huge_choices),
+	     "Whether to request huge pages. try: requests them; the kernel may give none.", .choices = huge_choices),
     LOOM_OPT(struct options, node, LOOM_OPT_I64, "auto",
-    		 "NUMA node to which the memory is bound. auto: the kernel decides.", .min = -1, .max = 1023, .flags = LOOM_OPT_AUTO),
+	     "NUMA node to which the memory is bound. auto: the kernel decides.", .min = -1, .max = 1023,
+	     .flags = LOOM_OPT_AUTO),
     SEGMENTS_ATOMICS_ROW(struct options),
     {.name = NULL},
 };
@@ -26,15 +26,14 @@ static uint32_t home(const struct segments *s, const struct loom_devices *device
 	return devices->count;
 }
 
-static int create(const struct loom_host *host, const void *opts, void **self,
-		  struct loom_error *err)
+static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
 {
 	const struct options *o = opts;
 	struct segments *s = host->alloc(host, sizeof(*s));
 	if (!s)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "transport_host: out of memory");
 	*s = (struct segments){.host = host,
-			       .who = "transport_host",
+			       .label = "transport_host",
 			       .atomics = o->atomics,
 			       .node = (int)o->node,
 			       .huge = o->huge_pages != 0,

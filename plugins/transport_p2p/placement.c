@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int placement_parse(const struct loom_host *host, const char *text, struct placement *placement,
-		    struct loom_error *err)
+int placement_parse(const struct loom_host *host, const char *text, struct placement *placement, struct loom_error *err)
 {
 	static const char prefix[] = "device:";
 	if (!strcmp(text, "owner")) {
@@ -26,42 +25,37 @@ int placement_parse(const struct loom_host *host, const char *text, struct place
 		char *end;
 		unsigned long n = strtoul(digits, &end, 10);
 		if (isdigit((unsigned char)*digits) && !*end && n < LOOM_MAX_DEVICES) {
-			*placement =
-			    (struct placement){.kind = PLACE_DEVICE, .device = (uint32_t)n};
+			*placement = (struct placement){.kind = PLACE_DEVICE, .device = (uint32_t)n};
 			return 0;
 		}
 	}
-	return LOOM_REFUSE(
-	    host, err, "placement",
-	    "placement = '%s' is none of owner, remote, host, device:N (N from 0 "
-	    "to %d, in the order of [run] devices)",
-	    text, LOOM_MAX_DEVICES - 1);
+	return LOOM_REFUSE(host, err, "placement",
+			   "placement = '%s' is none of owner, remote, host, device:N (N from 0 "
+			   "to %d, in the order of [run] devices)",
+			   text, LOOM_MAX_DEVICES - 1);
 }
 
-int placement_check(const struct loom_host *host, const struct placement *placement,
-		    uint32_t devices, struct loom_error *err)
+int placement_check(const struct loom_host *host, const struct placement *placement, uint32_t devices,
+		    struct loom_error *err)
 {
 	if (placement->kind == PLACE_DEVICE && placement->device >= devices)
-		return LOOM_FAIL(
-		    host, err, LOOM_EINVAL,
-		    "[transport.p2p] placement = device:%u, but [run] devices names %u: "
-		    "the last is device:%u",
-		    placement->device, devices, devices - 1);
+		return LOOM_FAIL(host, err, LOOM_EINVAL,
+				 "[transport.p2p] placement = device:%u, but [run] devices names %u: "
+				 "the last is device:%u",
+				 placement->device, devices, devices - 1);
 	if (placement->kind == PLACE_REMOTE && devices < 2)
-		return LOOM_FAIL(
-		    host, err, LOOM_EINVAL,
-		    "[transport.p2p] placement = remote needs a second device to lie on: "
-		    "name two in [run] devices, or say placement = owner");
+		return LOOM_FAIL(host, err, LOOM_EINVAL,
+				 "[transport.p2p] placement = remote needs a second device: "
+				 "name two in [run] devices, or say placement = owner");
 	return 0;
 }
 
-uint32_t placement_home(const struct placement *placement, const struct loom_segment_want *want,
-			uint32_t devices)
+uint32_t placement_home(const struct placement *placement, const struct loom_segment_want *want, uint32_t devices)
 {
 	if (placement->kind == PLACE_DEVICE)
 		return placement->device;
 	if (want->owner < 0)
-		return 0; /* the stack's own: there is no better place */
+		return 0; /* of the stack: no place is better */
 	if (placement->kind == PLACE_HOST)
 		return devices;
 	uint32_t shift = placement->kind == PLACE_REMOTE;

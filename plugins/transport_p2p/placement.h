@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which device's memory a segment lies in. */
+/* The device whose memory a segment is in. */
 #ifndef GPULOOM_PLACEMENT_H
 #define GPULOOM_PLACEMENT_H
 
@@ -9,17 +9,16 @@ enum placement_kind { PLACE_OWNER, PLACE_REMOTE, PLACE_HOST, PLACE_DEVICE };
 
 struct placement {
 	enum placement_kind kind;
-	uint32_t device; /* PLACE_DEVICE: which */
+	uint32_t device; /* PLACE_DEVICE: its index */
 };
 
-/* Reads "owner", "remote", "host" or "device:N". */
+/* Parses "owner", "remote", "host" or "device:N". */
 int placement_parse(const struct loom_host *host, const char *text, struct placement *placement,
 		    struct loom_error *err);
-/* Refuses what makes no sense with `devices` devices. */
-int placement_check(const struct loom_host *host, const struct placement *placement,
-		    uint32_t devices, struct loom_error *err);
-/* The device whose memory the segment lies in, or `devices`: the host's. */
-uint32_t placement_home(const struct placement *placement, const struct loom_segment_want *want,
-			uint32_t devices);
+/* Rejects placements that are impossible with `devices` devices. */
+int placement_check(const struct loom_host *host, const struct placement *placement, uint32_t devices,
+		    struct loom_error *err);
+/* The device whose memory the segment is in; `devices`: host memory. */
+uint32_t placement_home(const struct placement *placement, const struct loom_segment_want *want, uint32_t devices);
 
 #endif

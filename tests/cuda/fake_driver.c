@@ -25,7 +25,7 @@ FAKE(cuStreamWaitValue64, (CUstream stream, CUdeviceptr at, cuuint64_t value, un
 	fake_call((struct stream *)stream,
 		  (struct call){.word = (uint64_t *)(uintptr_t)at, .value = value, .awaits = 1});)
 
-/* The graph and what is made of it are one. */
+/* The graph and its executable form are one. */
 FAKE(cuStreamBeginCapture, (CUstream stream, CUstreamCaptureMode mode),
 	((struct stream *)stream)->kept = calloc(1, sizeof(struct graph));)
 FAKE(cuStreamEndCapture, (CUstream stream, CUgraph *graph),
@@ -52,14 +52,14 @@ API CUresult cuStreamQuery(CUstream stream)
 
 /* ---- everything else ---- */
 
-/* Who uses it first: forks of that process cannot. */
+/* The process that used it first: its forks cannot use it. */
 static pid_t user;
 
 FAKE(cuInit, (unsigned flags),
 	user = user ? user : getpid();
 	return wrong("init") ? CUDA_ERROR_NO_DEVICE : user != getpid() ? CUDA_ERROR_NOT_INITIALIZED : CUDA_SUCCESS;)
 
-/* NVRTC loads libcuda.so.1 too, starts it when it compiles, and takes this one's presence for granted. */
+/* NVRTC loads libcuda.so.1, too, initialises it when it compiles, and assumes that it is present. */
 API CUresult cuGetExportTable(const void **table, const CUuuid *id)
 {
 	(void)id;
@@ -119,7 +119,7 @@ FAKE(cuDeviceGetHostAtomicCapabilities, (unsigned *capabilities, const CUatomicO
 		capabilities[i] = wrong("atomics") ? CU_ATOMIC_CAPABILITY_SCALAR_64 : 0;)
 #endif
 
-/* Two, as far as `gpuloom doctor` asks. */
+/* Two, for `gpuloom doctor`. */
 FAKE(cuDeviceGetP2PAttribute, (int *value, CUdevice_P2PAttribute which, CUdevice a, CUdevice b),
 	*value = which == CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED && (a < b || wrong("ranks"));)
 
@@ -211,44 +211,6 @@ FAKE(cuIpcOpenMemHandle, (CUdeviceptr *at, CUipcMemHandle handle, unsigned flags
 FAKE(cuIpcCloseMemHandle, (CUdeviceptr at),
 	return fake_give_back((void *)(uintptr_t)at) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;)
 
-FAKE(cuMemGetAllocationGranularity, (size_t *bytes, const CUmemAllocationProp *p,
-     CUmemAllocationGranularity_flags which),
-	*bytes = 65536;)
-FAKE(cuMemCreate, (CUmemGenericAllocationHandle *memory, size_t bytes, const CUmemAllocationProp *p,
-     unsigned long long flags),
-	int fd = memfd_create("fake GPU", MFD_CLOEXEC);
-	if (fd < 0 || ftruncate(fd, (off_t)bytes) != 0)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	*memory = (CUmemGenericAllocationHandle)fd;
-	return bytes % 65536 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;)
-
-FAKE(cuMemRelease, (CUmemGenericAllocationHandle memory), close((int)memory);)
-FAKE(cuMemExportToShareableHandle, (void *to, CUmemGenericAllocationHandle memory,
-     CUmemAllocationHandleType type, unsigned long long flags),
-	*(int *)to = dup((int)memory);
-	return type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;)
-FAKE(cuMemImportFromShareableHandle, (CUmemGenericAllocationHandle *memory, void *from,
-     CUmemAllocationHandleType type),
-	*memory = (CUmemGenericAllocationHandle)dup((int)(uintptr_t)from);
-	return type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;)
-
-/* Where it can be looked for in vain: each process has it at another address. */
-FAKE(cuMemAddressReserve, (CUdeviceptr *at, size_t bytes, size_t align, CUdeviceptr wish, unsigned
-     long long flags),
-	void *p = mmap(NULL, bytes + (size_t)getpid() % 64 * 65536, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	*at = (CUdeviceptr)(uintptr_t)p;
-	return p == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;)
-FAKE(cuMemAddressFree, (CUdeviceptr at, size_t bytes),
-	munmap((void *)(uintptr_t)at, bytes + (size_t)getpid() % 64 * 65536);)
-FAKE(cuMemMap, (CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle memory,
-     unsigned long long flags),
-	void *p = mmap((void *)(uintptr_t)at, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, (int)memory, (off_t)offset);
-	return p == MAP_FAILED ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;)
-FAKE(cuMemUnmap, (CUdeviceptr at, size_t bytes),
-	mmap((void *)(uintptr_t)at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);)
-FAKE(cuMemSetAccess, (CUdeviceptr at, size_t bytes, const CUmemAccessDesc *access, size_t count),
-	mprotect((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE);)
-
 /* ---- memory of the host ---- */
 
 FAKE(cuMemHostAlloc, (void **at, size_t bytes, unsigned flags), *at = fake_memory(4096, bytes);)
@@ -282,7 +244,7 @@ static const char fake_made[] = "\177ELF of nothing";
 #define FAKE_RTC(name) nvrtc##name
 #define FAKE_RTC_FILE "FAKE_NVRTC"
 
-/* To PTX only. Those NVRTCs that can split the work can hurry, too. */
+/* To PTX only. NVRTCs that can split the work have a fast mode, too. */
 static const char *fake_quick(const char *option)
 {
 	return !strncmp(option, "-arch=", 6) ? "-arch=compute_90" :

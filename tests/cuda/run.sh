@@ -3,7 +3,7 @@
 # Every combination for real, on this machine's NVIDIA GPU; then the litmus tests of the device layer.
 #   [PARTS='tasks waits litmus'] tests/cuda/run.sh BUILD [SAMPLES]
 # SAMPLES (default 50): in a row, in one run. PARTS: as tests/gpu/everything.sh says, and memcheck, racecheck (of
-# compute-sanitizer). Each of counter, hcounter, tree, policies, shapes, pairs, processes, waits, peers, memcheck, racecheck
+# compute-sanitizer). Each of counter, hcounter, tree, policies, shapes, pairs, waits, peers, memcheck, racecheck
 # takes 1 to 3 minutes; requests takes ten, four with JOBS=8, or REQUEST_TIME seconds for a fair sample of it. Exit 77: no GPU here.
 device=cuda vendor=NVIDIA
 shapes='
@@ -16,7 +16,6 @@ workers=2
 max_registers=64
 nesting=2
 '
-between='p2p host'
 syncs='warp poll backoff'
 shared_shapes='
 worker=warp warps=4

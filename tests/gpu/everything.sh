@@ -4,18 +4,16 @@
 # verified. The caller has set
 #   device   cuda or hip          vendor   for the message when there is none
 #   shapes   of workers: options of the device, one set a line
-#   between  transports by which devices in processes of their own share memory
 #   syncs    by which consumers wait; the first with each of shared_shapes, too
 #   litmus   the compiler for tests/gpu/litmus.cu with its options; false: there is none
 #   together, apart   functions: from now on kernels of several processes run on the GPU at once; no longer
 # and its arguments are BUILD [SAMPLES]: how many in a row, in one run (default 50). PARTS says which of
-#   tasks    all of: counter hcounter tree (every combination under that detector), policies, shapes, pairs,
-#            processes
+#   tasks    all of: counter hcounter tree (every combination under that detector), policies, shapes, pairs
 #   waits    consumers that wait for producers
-#   barriers workers that meet: each barrier, on one instance and on two, and who never comes
+#   barriers workers that meet: each barrier, on one instance and on two, and a worker that never arrives
 #   triggers operations that workers fire, by one worker, some and all; and between ranks on GPUs of their own. TRIGGERS
 #            names some of them, as 'hdn gputn:counting=device'
-#   requests services that workers ask of the host, and applications: each pipeline and way of notice, by one worker, some and all
+#   requests service requests of workers, and applications: each pipeline and kind of notification, by one worker, some and all
 #   turns    two ranks that share a GPU, which runs them in turns: shared tasks, training and replay
 #   peers    ranks on two GPUs that store into each other's memory, and steal from each other
 #   litmus   of the device layer's memory orders
@@ -287,7 +285,7 @@ pairs() {
 			--set device.$device.1.gpu=0 --set device.$device.workers="$half" --set run.workload=uts \
 			--set transport.use="$transport" --set scheduler.use=mgws --set termination.use=counter
 	done
-	# Over a bus, additions of two GPUs to a word of the host's are lost: the probe has them kept apart there.
+	# Over a bus, additions of two GPUs to a word of host memory are lost: the probe finds them non-coherent.
 	if grep -q "^$device: GPU 1  *ok" "$tmp/doctor"; then
 		for granularity in worker lane; do
 			set -- --set run.devices="$device:0 $device:1" --set run.workload=uts --set scheduler.use=mgws \
@@ -323,29 +321,11 @@ pairs() {
 	done
 }
 
-# A process of its own for each device. Two on one GPU take turns.
-processes() {
-	own="--set device.$device.isolation=process"
-	for workload in memset contains fib uts; do
-		every "$workload in a process" $base $own --set run.workload=$workload
-	done
-	half=$("$G" doctor | sed -n "s/^$device: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p")
-	for transport in $between; do
-		for granularity in worker lane; do
-			every "two processes on one GPU, $transport $granularity" $own --set run.devices="$device:0 $device:1" \
-				--set device.$device.1.gpu=0 --set device.$device.workers="$half" --set run.workload=uts \
-				--set transport.use="$transport" --set scheduler.use=mgws --set termination.use=hcounter \
-				--set scheduler.granularity=$granularity --set workload.uts.tree=custom --set workload.uts.depth=6
-		done
-	done
-}
-
 tasks() {
 	combinations $detectors
 	policies
 	shapes
 	pairs
-	processes
 }
 
 waits() {

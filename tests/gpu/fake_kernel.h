@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the drivers without a GPU share (tests/cuda/fake_driver.c, tests/hip/fake_runtime.c): "device
- * memory" is the heap, and a launched kernel is a set of threads that run the policies' CPU code on the
+/* Common code of the drivers without a GPU (tests/cuda/fake_driver.c, tests/hip/fake_runtime.c): "device
+ * memory" is the heap, and a launched kernel is a set of threads that run the CPU code of the policies on the
  * launch record that the device wrote. They test the host half of a device, from the options to the last
  * copy, with the real core and real policies.
  *
  * FAKE_GPU_PLUGINS  the files of the policies that the conf selects (the core may load others, too)
  * FAKE_GPU_TASK     FILE NAME: an embedder's task function, of tag 0, from a shared object made with gpuloom/dev/ir.h
- * FAKE_GPU          what goes wrong: none, init, no-gpu, two-gpus, old-gpu, atomics (native with the CPU), hang (a
- *                   worker ignores the stop word), die (the kernel fails in mid-sample), small (fewer
- *                   blocks are resident than promised), no-words (streams neither set nor await words), mute
+ * FAKE_GPU          an error: none, init, no-gpu, two-gpus, old-gpu, atomics (native with the CPU), hang (a
+ *                   worker ignores the stop flag), die (the kernel fails during a sample), small (fewer
+ *                   blocks are resident than promised), no-words (streams neither set nor wait for words), mute
  *                   (words are not set), lossy (of additions by two devices to one word one is lost), swapless (the
  *                   same of compare-and-swaps), ranks (two GPUs, whose memory other processes open by handles),
- *                   no-peer (these do not reach each other)
+ *                   no-peer (these cannot access each other)
  * FAKE_GPU_FAIL     NAME:N: the N-th call of the driver's function NAME fails
  * FAKE_GPU_CALLS    a file to which "NAME COUNT" lines are appended at the end: how often each was called */
 #ifndef LOOM_TEST_FAKE_KERNEL_H
@@ -42,7 +42,7 @@ static struct {
 } fake_calls[128];
 static pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void fake_tell(void)
+static void fake_report(void)
 {
 	FILE *file = fopen(getenv("FAKE_GPU_CALLS"), "a");
 	for (size_t i = 0; file && fake_calls[i].name; i++)
@@ -51,14 +51,14 @@ static void fake_tell(void)
 		fclose(file);
 }
 
-/* Counts a call; 1 when it is the one to fail. */
+/* Counts a call; 1 if it must fail. */
 static int fake_fails(const char *name)
 {
 	const char *told = getenv("FAKE_GPU_FAIL");
 	size_t i = 0, n = strlen(name);
 	pthread_mutex_lock(&fake_lock);
 	if (!fake_calls[0].name && getenv("FAKE_GPU_CALLS"))
-		atexit(fake_tell);
+		atexit(fake_report);
 	while (fake_calls[i].name && strcmp(fake_calls[i].name, name))
 		i++;
 	fake_calls[i].name = name;
@@ -67,8 +67,8 @@ static int fake_fails(const char *name)
 	return told && !strncmp(told, name, n) && told[n] == ':' && (unsigned)atoi(told + n + 1) == count;
 }
 
-/* FAKE(name, (parameters), what it does): a function of the driver that counts its call and succeeds in the end.
- * Parameters that the real one needs may be of no use here. */
+/* FAKE(name, (parameters), body): a function of the driver that counts its call and, without a return in the body,
+ * succeeds. Parameters may be unused. */
 #define FAKE(name, parameters, ...)                                                                \
 	API FAKE_RESULT name parameters                                                            \
 	{                                                                                          \
@@ -101,12 +101,12 @@ struct worker {
 	uint64_t step;
 };
 
-/* What a stream does, one thing after the other: launches a step of a kernel, sets a word, awaits one. */
+/* Calls in a stream, executed in order: launch a step of a kernel, set a word, wait for one. */
 struct call {
 	struct module *launch;
 	uint64_t step, *word, value;
 	int awaits;
-	struct fake_event *event; /* has happened */
+	struct fake_event *event; /* recorded */
 };
 
 struct fake_event {
@@ -126,10 +126,10 @@ struct stream {
 	uint32_t running, quit; /* the thread; atomic, from here on */
 	uint64_t called, done;
 	struct call call[CALLS];
-	struct graph *kept; /* calls are kept there instead */
+	struct graph *kept; /* calls are recorded there */
 };
 
-/* Calls to be made again and again. */
+/* Recorded calls. */
 struct graph {
 	uint32_t calls;
 	struct call call[CALLS];
@@ -230,7 +230,7 @@ static int killed(const struct worker *w)
 	return __atomic_load_n(&w->stream->failed, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* As loom_gpu_watch() in kernel.dev.h; a kernel that was killed retires. */
+/* As loom_gpu_poll_phase() in kernel.dev.h; a kernel that was killed retires. */
 static uint32_t watch(struct worker *w, uint32_t old, uint32_t mask)
 {
 	struct loom_gpu_launch *l = w->record;
@@ -402,7 +402,7 @@ static void *stream_main(void *arg)
 	return NULL;
 }
 
-/* As the real ones: waits while the stream is full. */
+/* As a real driver: waits while the stream is full. */
 FAKE_FN void fake_call(struct stream *s, struct call call)
 {
 	if (call.launch && !tables[LOOM_WORKLOAD])
@@ -443,7 +443,7 @@ FAKE_FN int fake_launch(struct module *m, struct stream *s)
 	return 0;
 }
 
-/* An error of the device ends its kernel: nothing touches memory that the host gives back then. */
+/* An error of the device ends its kernel, so that it does not access memory that the host frees then. */
 FAKE_FN void fake_kill(struct stream *s)
 {
 	if (!s->worker && !s->running)
@@ -452,7 +452,7 @@ FAKE_FN void fake_kill(struct stream *s)
 	while (calls_left(s))
 		sched_yield();
 	while (s->worker && __atomic_load_n(&s->left, __ATOMIC_ACQUIRE) != s->count) {
-		/* In mid-sample they look at the stop word alone. */
+		/* During a sample they poll only the stop flag. */
 		__atomic_store_n(&s->worker[0].record->gate->ctl.stop, 1, __ATOMIC_RELAXED);
 		sched_yield();
 	}
@@ -475,14 +475,14 @@ FAKE_FN int fake_state(struct stream *s)
 
 /* ---- memory ---- */
 
-/* Not zero either. */
+/* Not zeroed, as on a GPU. */
 FAKE_FN void *fake_memory(size_t align, size_t bytes)
 {
 	void *at = aligned_alloc(align, (bytes + align - 1) & ~(align - 1));
 	return at ? memset(at, 0xa5, bytes) : NULL;
 }
 
-/* A copy beside the running kernel: words that workers look at meanwhile change as a whole. */
+/* A copy while the kernel runs: words that workers poll change as a whole. */
 FAKE_FN void fake_copy(void *to, const void *from, size_t bytes)
 {
 	size_t i = 0;
@@ -504,7 +504,7 @@ FAKE_FN int fake_has_ranks(void)
 	return wrong("ranks") || wrong("no-peer") || wrong("mps");
 }
 
-/* A file's, for other processes. */
+/* Memory of a file, for other processes. */
 FAKE_FN char *fake_file(size_t bytes, int *fd)
 {
 	*fd = memfd_create("fake GPU", MFD_CLOEXEC);
@@ -514,7 +514,7 @@ FAKE_FN char *fake_file(size_t bytes, int *fd)
 	return at == MAP_FAILED ? NULL : memset(at, 0xa5, bytes);
 }
 
-/* Of the device. */
+/* Memory of the device. */
 FAKE_FN void *fake_device_memory(size_t bytes)
 {
 	for (int i = 0; i < 64; i++)
@@ -541,7 +541,7 @@ FAKE_FN void fake_device_free(void *at)
 		}
 }
 
-/* Memory of the device, for another process: 1. */
+/* Exports memory of the device to another process: 1. */
 struct fake_handle {
 	pid_t owner;
 	int fd;
@@ -567,7 +567,8 @@ FAKE_FN void *fake_borrow(const struct fake_handle *h)
 {
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)h->owner, h->fd);
-	int fd = h->owner == getpid() ? -1 : open(path, O_RDWR | O_CLOEXEC); /* the real one wants another process, too */
+	int fd = h->owner == getpid() ? -1 : open(path, O_RDWR | O_CLOEXEC); /* the real one needs another process,
+									      * too */
 	void *at = fd < 0 ? MAP_FAILED : mmap(NULL, h->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (fd >= 0)
 		close(fd);
@@ -599,7 +600,7 @@ FAKE_FN int fake_is_ours(const void *at)
 	return 0;
 }
 
-/* What a device tells of itself; 0 for what is in no row. */
+/* Attributes of a device; 0 for those in no row. */
 struct fake_attribute {
 	int which, value;
 };
@@ -614,7 +615,7 @@ FAKE_FN int fake_attribute(const struct fake_attribute *rows, size_t count, int 
 
 static void *registered[64];
 
-/* 0: done, 1: it is already, -1: no room. */
+/* 0: done, 1: already registered, -1: no room. */
 FAKE_FN int fake_register(void *at)
 {
 	for (int i = 0; i < 64; i++)

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vendor's run-time compiler without what makes good machine code, which threads that stand in for a kernel do not run.
- * A program is composed, parsed and checked as ever, and refused in the compiler's words if it is wrong; test_compose and
- * test_compose_hip look at the machine code. A driver without a GPU defines
- *   FAKE_RTC(NAME)           the compiler's function of that name
- *   FAKE_RTC_FILE            the variable that names the compiler's file
- *   fake_quick(OPTION)       a compiler's option, or what is said in its place; NULL: nothing
- *   fake_made                bytes that pass for machine code, which it hands out */
+/* The run-time compiler of a vendor without the generation of good machine code, which threads in place of a kernel
+ * do not run. A program is composed, parsed and checked as ever, and errors have the words of the compiler;
+ * test_compose and test_compose_hip check the machine code. */
 #ifndef LOOM_TEST_FAKE_RTC_H
 #define LOOM_TEST_FAKE_RTC_H
 
@@ -23,7 +19,7 @@ static void *fake_rtc(const char *name)
 }
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes" /* their headers give these functions types of their own */
-#define FAKE_RTC_FAILED 6 /* both say so of a program that is wrong */
+#define FAKE_RTC_FAILED 6 /* the code of both for an invalid program */
 #define FAKE_RTC_TEXT_(x) #x
 #define FAKE_RTC_TEXT(x) FAKE_RTC_TEXT_(x)
 #define FAKE_RTC_REAL(type, name, parameters) ((type(*) parameters)fake_rtc(FAKE_RTC_TEXT(FAKE_RTC(name))))
@@ -52,7 +48,7 @@ API int FAKE_RTC(CompileProgram)(void *program, int options, const char **option
 	int rc = FAKE_RTC_REAL(int, CompileProgram, (void *, int, const char **))(program, n, quick);
 	if (rc != FAKE_RTC_FAILED)
 		return rc;
-	/* Code that was not made is no error, and then the log has none. */
+	/* Code that was not generated is no error, and the log has none then. */
 	char log[1 << 16] = "";
 	size_t bytes = 0;
 	FAKE_RTC(GetProgramLogSize)(program, &bytes);

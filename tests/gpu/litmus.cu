@@ -2,7 +2,7 @@
 /* Litmus tests of the device layer on a real GPU: the patterns that the schedulers live on, at device scope
  * in device memory, and at system scope in device and in host memory.
  *
- *   publish   data, then a release store of a word; who acquires the word sees the data
+ *   publish   data, then a release store of a word; a thread that acquires the word sees the data
  *   claim     each fetch_add gives another number, and acquires what was published before
  *   complete  a reader copies a slot, then adds with release; the owner acquires the sum and overwrites
  *   sb        store, full fence, load on both sides: not both miss the other's store
@@ -109,7 +109,7 @@ struct tally {
 		}                                                                                  \
 		atomicAdd(&t->wrong, wrong);                                                       \
 	}                                                                                          \
-	/* Both blocks of a pair meet at `done`, then store and look. */                           \
+	/* Both blocks of a pair meet at `done`, then store and load. */                           \
 	__global__ void sb_##SCOPE(struct cell *cells, uint32_t *saw, struct tally *t)             \
 	{                                                                                          \
 		uint32_t pair = blockIdx.x / 2, me = blockIdx.x % 2;                               \

@@ -53,7 +53,7 @@ run() {
 		--set run.workload="$workload" "$@"
 }
 
-# quickly: from here on programs are compiled as far as shows that they are right, and no further (fake_rtc.h).
+# quickly: from here on programs are compiled only far enough to check them (fake_rtc.h).
 quickly() {
 	"$G" doctor >"$tmp/doctor" 2>/dev/null
 	FAKE_NVRTC=$(sed -n 's/^cuda: NVRTC  *ok .*, *//p' "$tmp/doctor") FAKE_HIPRTC=$(sed -n 's/^hip: hipRTC  *ok .*, *//p' "$tmp/doctor")
@@ -67,7 +67,7 @@ quickly() {
 # ways FIRST OTHER...: all of them, or the first where `brief` is set.
 ways() { if [ -n "$brief" ]; then echo "$1"; else echo "$*"; fi; }
 
-# Barriers of two GPUs, and of one beside a CPU with which it cannot change the same word. The other plug-ins meet across
+# Barriers of two GPUs, and of one with a CPU that is non-coherent with it. The other plug-ins meet across
 # devices as release does.
 barrier_runs() {
 	for barrier in $(ways release dissemination flags); do
@@ -182,7 +182,6 @@ memory_runs() {
 	for call; do
 		FAKE_GPU_FAIL=$call:60 in_device_memory 1 "$call" ranks --set run.warmup=0
 	done
-	in_device_memory 4 'say isolation = thread' ranks --set device.$device.isolation=process
 	in_device_memory 4 'does not see fires in a GPU' ranks --set workload.pingpong.order=random
 	in_device_memory 0 '3 samples, each verified' ranks --set transport.use=host # no memory of the GPU's then
 	workload=allreduce
@@ -213,7 +212,7 @@ met_ranks() {
 		--set workload.barrier.difference=10 --set workload.barrier.parts=2 --set workload.barrier.checked=40 "$@"
 }
 
-# Two processes on one GPU take turns, if its driver tells so: a warning, and no thousands of rounds.
+# Time-slicing of two processes on a GPU, if its driver reports it: a warning, and no thousands of rounds.
 turn_runs() {
 	alone="--set device.$device.gpu=0"
 	for driver in ranks mps; do
@@ -262,7 +261,6 @@ peer_runs() {
 	detector=counter workload=allreduce
 	peer_ranks 4 'memory of rank [01] is out of reach: .*cannot reach the memory of GPU [01] directly' no-peer
 	peer_ranks 4 'has no place that GPUs of other ranks reach: choose transport p2p' ranks --set transport.use=host
-	peer_ranks 4 'say isolation = thread' ranks --set device.$device.isolation=process
 	for call; do
 		FAKE_GPU_FAIL=$call:1 peer_ranks 1 "$call" ranks
 	done
@@ -286,13 +284,12 @@ launched_runs() {
 			launched 0 '3 samples, each verified' none
 			launched 0 '3 samples, each verified' none --ranks 2 --set transport.use=host
 		done
-		# What does not end is ended.
+		# A sample that does not end is stopped.
 		launched 124 'no end after 0.3 s' none --set run.timeout=300ms --set workload.jacobi2d.sweeps=1000000000
 	done
 	with=gds workload=pingpong
-	launched 0 '3 samples, each verified' none --set device.$device.isolation=process
 	launched 1 'its kernel has failed' die
-	# Nobody rings, so the stream awaits a word that does not come.
+	# Words are not set, so the stream waits for a word that never comes.
 	launched 124 'no end after 0.3 s' mute --set run.timeout=300ms
 	! grep -q 'cannot be killed' "$tmp/err" || fail 'what the stream awaits is not released'
 	for call; do
@@ -305,7 +302,7 @@ launched_refusals() {
 	[ -e "$B/plugins/trigger_gds.so" ] || return
 	with=gds workload=pingpong
 	launched 4 'streams cannot set and await words of memory: say use = hdn' no-words
-	launched 4 'the kernels of 2 devices do not meet' none --set run.devices="$device:0 $device:1" --set device.$device.1.gpu=0
+	launched 4 'kernels = launched supports one device, not 2' none --set run.devices="$device:0 $device:1" --set device.$device.1.gpu=0
 	with=hdn
 	launched 0 '3 samples, each verified' no-words
 	with=gputn
@@ -329,7 +326,7 @@ page_runs() {
 		small="--set workload.requests.size=4000 --set workload.requests.lookups=3000"
 		pages 0 '3 samples, each verified' $app $small
 	done
-	# With fewer frames than lanes that look, they are given back and filled all the time.
+	# Fewer frames than lanes that search: they are returned and filled all the time.
 	for app in sssp bpt; do
 		small="--set workload.requests.size=2000 --set workload.requests.lookups=1000"
 		pages 0 '3 samples, each verified' $app $small --set workload.requests.frames=3 --set workload.requests.outstanding=2 \
@@ -341,7 +338,6 @@ page_runs() {
 	for service in alloc migrate; do
 		pages 0 '3 samples, each verified' storm --set workload.ssr_storm.service=$service --set workload.ssr_storm.requests=3000
 	done
-	pages 4 'say isolation = thread' bfs --set device.$device.isolation=process
 	for call; do
 		FAKE_GPU_FAIL=$call:30 pages 3 'wrong answers; the first, of service 2, was -5' bfs
 	done
@@ -352,8 +348,8 @@ page_refusals() {
 	pages 4 "need copies into the memory of $device:0 while its workers run" bfs
 }
 
-# A word for each worker says what it asks for: more workers than a group of words has, and more requests than one look
-# takes; beside a CPU, too.
+# One request word per worker: more workers than a group of words has, and more requests than one poll takes; with a CPU,
+# too.
 storms() {
 	for qos in split 'monolithic budget' 'split coalesce steer'; do
 		for devices in $device:0 "cpu:0 $device:0"; do
@@ -366,7 +362,7 @@ storms() {
 	done
 }
 
-# interrupts STATUS PATTERN [ARGUMENTS]: workers that ask now and then, and whose host sleeps meanwhile.
+# interrupts STATUS PATTERN [ARGUMENTS]: workers with rare requests; the host sleeps in between.
 interrupts() {
 	status=$1 wanted=$2
 	shift 2
@@ -390,14 +386,13 @@ interrupt_runs() {
 		--set device.$device.1.gpu=0
 	interrupts 4 'notify = hybrid is for GPUs alone, and cpu:0 is none' --set qos.notify=hybrid \
 		--set run.devices="cpu:0 $device:0" --set transport.use=host --set termination.use=hcounter
-	interrupts 4 'say isolation = thread' --set qos.notify=interrupt --set device.$device.isolation=process
 	# Without interrupts, and when they fail: at first and later.
 	FAKE_GPU_FAIL=$1:1 interrupts 1 "$1" --set qos.notify=interrupt
 	shift
 	for call; do
 		for n in 1 3; do
 			FAKE_GPU_FAIL=$call:$n interrupts 0 verified --set qos.notify=interrupt
-			grep -q 'no interrupts: .*; the host polls' "$tmp/err" || { fail "$call failed, and nobody said so"; cat "$tmp/err"; }
+			grep -q 'no interrupts: .*; the host polls' "$tmp/err" || { fail "$call failed without a message"; cat "$tmp/err"; }
 		done
 	done
 }
@@ -445,47 +440,7 @@ noncoherent_runs() {
 		expect 0 'asserts +[0-9]+ +[0-9]+ +[0-9]+ +0' "$B/tests/test_embed" -t apart
 	detector=counter
 	run mgws memset 4 'no common counter: say use = hcounter or tree' none "$@"
-	run mgws memset 2 'each needs its own segments near: say owner or host' none --set transport.p2p.placement=remote "$@"
-}
-
-# The driver's calls are made by a process of the device's own.
-process_runs() {
-	two="--set run.devices=$device:0\\ $device:1 --set device.$device.1.gpu=0"
-	own="--set device.$device.isolation=process"
-	# ThreadSanitizer sees no order in what passes through another process.
-	case $B in *thread*) return ;; esac
-	for workload in memset fib uts; do
-		run mgws $workload 0 '3 samples, each verified' none $own
-		detector=hcounter
-		eval run mgws $workload 0 "'3 samples, each verified'" none $own "$two" --set transport.use=host
-		detector=counter
-	done
-	run mgws memset 0 'taken from ' none --log debug $own
-	run mgws memset 4 'the driver sees no GPU' no-gpu $own
-	run mgws memset 1 'its kernel has failed: [A-Za-z_]*(ILLEGAL_ADDRESS|IllegalAddress)' die $own
-	# A kernel that hangs ends with it.
-	run mgws memset 124 "no end after [0-9]* s .* 1 at work \(1\)" hang --set run.timeout=$(slack)s $own
-	grep -q 'did not leave within 1000 ms: its process (pid [0-9]*) was killed' "$tmp/err" || fail 'a hanging kernel lives on'
-	# So does the sample, when that process dies.
-	long_run
-	kill -9 "$child"
-	wait $run
-	[ $? -eq 1 ] && grep -q "its process (pid $child) was killed by signal 9" "$tmp/err" ||
-		{ fail 'no word about a process that was killed'; cat "$tmp/err"; }
-	# And it ends when the run is killed.
-	long_run
-	kill -9 $run
-	wait $run 2>/dev/null
-	soon '! grep -q ") [^Z]" "/proc/$child/stat" 2>/dev/null' || fail "the device's process outlived the run"
-}
-
-# $run, and its device's process $child, whose workers run.
-long_run() {
-	export FAKE_GPU=none
-	"$G" run "$tmp/gpu.ini" --set workload.memset.tasks=100000000 --samples 1000 $own >"$tmp/out" 2>"$tmp/err" </dev/null &
-	run=$!
-	soon 'child=$(cut -d " " -f 1 "/proc/$run/task/$run/children" 2>/dev/null)
-		[ "$(ls "/proc/${child:-none}/task" 2>/dev/null | wc -l)" -ge 9 ]'
+	run mgws memset 2 'each needs its own segments in local memory: set owner or host' none --set transport.p2p.placement=remote "$@"
 }
 
 refused_runs() {
@@ -502,7 +457,9 @@ refused_runs() {
 	export ASAN_OPTIONS
 	run mgws memset 124 "no end after [0-9]* s .*: $device:0: .*; the workers did not leave .*: $device:0: [^;]*1 at work \(1\)" hang \
 		--set run.timeout=$(slack)s
-	grep -q 'worker 1 is at work' "$tmp/err" || fail 'the device does not say who hangs'
+	grep -q 'worker 1 is at work' "$tmp/err" || fail 'the device does not say which worker hangs'
+	# In a supervised process of its own the run ends the same way, and that process with it.
+	run mgws memset 124 "no end after [0-9]* s" hang --ranks 1 --set run.timeout=$(slack)s
 }
 
 # failing_runs NAME...: every function of the driver that a run calls fails in turn. At its first call the

@@ -100,7 +100,7 @@ FAKE(hipDeviceGetPCIBusId, (char *bus, int room, int device),
 FAKE(hipDeviceGetByPCIBusId, (int *device, const char *bus),
 	*device = '7' - bus[strlen(bus) - 1];)
 
-/* The name of a GPU at the beginning, that of its architecture somewhere behind it. */
+/* The name of the GPU at the start, that of its architecture somewhere after it. */
 FAKE(hipGetDevicePropertiesR0600, (void *properties, int device),
 	memcpy(properties, "a GPU that is none", 19);
 	memcpy((char *)properties + 1160, "gfx90a:sramecc+:xnack-", 23);)
@@ -166,7 +166,7 @@ FAKE(hipPointerGetAttribute, (void *value, hipPointer_attribute which, hipDevice
 
 /* ---- hipRTC ---- */
 
-/* With the note that tells the registers. */
+/* With the note that has the registers. */
 static const char fake_made[] = "\177ELF \xab.vgpr_count\x40 of nothing";
 #define FAKE_RTC(name) hiprtc##name
 #define FAKE_RTC_FILE "FAKE_HIPRTC"

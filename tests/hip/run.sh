@@ -14,7 +14,6 @@ workers=2
 max_registers=64
 nesting=2
 '
-between=host
 syncs='poll backoff'
 shared_shapes='
 worker=wave waves=4

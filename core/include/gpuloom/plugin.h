@@ -188,12 +188,14 @@ struct loom_host {
 /* In check(): refuses the value of `option`, and returns LOOM_EINVAL. */
 #define LOOM_REFUSE(host, err, option, ...) \
 	(LOOM_FAIL(host, err, LOOM_EINVAL, __VA_ARGS__), loom_refuse((err), (option)))
+#ifndef LOOM_DEVICE_COMPILE
 static inline int loom_refuse(struct loom_error *err, const char *option)
 {
 	if (err)
 		err->option = option;
 	return LOOM_EINVAL;
 }
+#endif
 #define LOOM_LOG(host, level, who, ...)                                                            \
 	do {                                                                                       \
 		if ((host)->log_on((host), (level)))                                               \

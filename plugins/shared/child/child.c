@@ -41,7 +41,7 @@ void child_block_signals(sigset_t *old)
 	pthread_sigmask(SIG_BLOCK, &all, old);
 }
 
-/* In the child: no handler of the parent's program runs there, and nothing that it ignores is ignored. */
+/* In the child: resets all handlers and ignored signals of the parent. */
 static void default_signals(int faults)
 {
 	struct sigaction how;
@@ -52,16 +52,16 @@ static void default_signals(int faults)
 		}
 }
 
-/* In the child: 0, or -1 when the parent died before the call, and nothing would end the child. A sandbox that refuses
- * the call is no reason to do without the child. */
+/* In the child: requests a signal at the death of the parent. -1: the parent has died already, and nothing would end
+ * the child. If a sandbox refuses the request, the child runs without it. */
 static int tie(pid_t parent, int number)
 {
 	(void)prctl(PR_SET_PDEATHSIG, number);
 	return getppid() == parent ? 0 : -1;
 }
 
-/* The program's stdin and stdout belong to it: a pipe must not stay open because of us. A stderr that it has closed
- * must not become one of our files. */
+/* In the child: replaces stdin and stdout, so that no pipe of the program stays open. A closed stderr must not
+ * become a file of ours. */
 static void leave_stdio(void)
 {
 	int null = loom_fd(open("/dev/null", O_RDWR | O_CLOEXEC));
@@ -78,7 +78,7 @@ static void open_pidfd(struct child *c)
 {
 	c->fd = loom_fd((int)syscall(SYS_pidfd_open, c->pid, 0));
 	if (c->fd < 0 && errno == ESRCH)
-		c->fd = CHILD_TAKEN; /* its number may be another's by now */
+		c->fd = CHILD_TAKEN; /* the number may belong to another process by now */
 }
 
 int child_fork(struct child *c, const char *name, int tied)
@@ -86,7 +86,7 @@ int child_fork(struct child *c, const char *name, int tied)
 	pid_t parent = getpid();
 	sigset_t old;
 	*c = CHILD_NONE;
-	child_block_signals(&old); /* Ctrl-C reaches the whole process group, and is the host's */
+	child_block_signals(&old); /* Ctrl-C goes to the whole process group: the host handles it */
 	pid_t pid = fork();
 	if (pid != 0) {
 		int failed = errno;
@@ -110,7 +110,7 @@ int child_fork(struct child *c, const char *name, int tied)
 
 /* ---- another program ---- */
 
-/* What the child, which borrows the parent's memory until it executes, reads and writes. */
+/* Shared with the child, which runs in the memory of the parent until exec. */
 struct start {
 	const struct child_program *program;
 	pid_t parent;
@@ -118,7 +118,7 @@ struct start {
 	const char *volatile step;
 };
 
-/* Only what is safe between vfork() and exec: no memory is taken, no lock, no buffer. */
+/* Only what is safe between vfork() and exec: no allocation, no lock, no buffer. */
 static _Noreturn void become(struct start *s)
 {
 	const struct child_program *p = s->program;
@@ -129,7 +129,7 @@ static _Noreturn void become(struct start *s)
 	setpgid(0, 0);
 	s->step = "cores";
 	if (p->cores && sched_setaffinity(0, p->cores_bytes, p->cores) && errno == EINVAL)
-		goto failed; /* a sandbox that refuses the call is no reason */
+		goto failed; /* a sandbox may refuse the call */
 	s->step = "folder";
 	if (p->folder && *p->folder && chdir(p->folder))
 		goto failed;
@@ -145,7 +145,7 @@ failed:
 	_exit(127);
 }
 
-/* All signals are blocked meanwhile: a handler of the parent's would run on the parent's memory, in the child. */
+/* All signals are blocked: in the child a handler would run on the memory of the parent. */
 static __attribute__((noinline)) pid_t start(struct start *s)
 {
 	sigset_t all, old;
@@ -193,7 +193,7 @@ int child_find(const char *name, char *path, size_t room)
 
 /* ---- its end ---- */
 
-/* Without a pidfd the number is the child's own as long as no other wait has taken it. */
+/* Without a pidfd the number is valid as long as no other wait has reaped the child. */
 void child_signal(const struct child *c, int number)
 {
 	if (c->pid > 0 && c->fd >= 0)
@@ -227,7 +227,7 @@ int child_ended(const struct child *c, uint64_t most_ns)
 	}
 }
 
-/* The wait of the system, and not waitid(): it alone gives the resources that were used. 0, or -1 and errno. */
+/* The system call, not waitid(): it alone returns resource usage. 0, or -1 and errno. */
 static int wait_for(const struct child *c, int how, siginfo_t *info, struct rusage *used)
 {
 	int by_fd = c->fd >= 0;
@@ -244,7 +244,7 @@ void child_await(const struct child *c)
 {
 	siginfo_t info;
 	struct pollfd on = {.fd = c->fd, .events = POLLIN};
-	/* Where the child was taken by another wait, or will be, its pidfd still tells. */
+	/* If another wait reaped the child, its pidfd still reports its end. */
 	if (c->pid && wait_for(c, WEXITED | WNOWAIT, &info, NULL) && c->fd >= 0)
 		while (poll(&on, 1, -1) < 0 && errno == EINTR)
 			;
@@ -253,8 +253,8 @@ void child_await(const struct child *c)
 /* As from waitpid(). */
 static int status_of(const siginfo_t *info)
 {
-	return info->si_code == CLD_EXITED ? (info->si_status & 0xff) << 8 :
-					     info->si_status | (info->si_code == CLD_DUMPED ? 0x80 : 0);
+	return info->si_code == CLD_EXITED ? (info->si_status & 0xff) << 8
+					   : info->si_status | (info->si_code == CLD_DUMPED ? 0x80 : 0);
 }
 
 int child_wait(struct child *c, struct rusage *used)
@@ -276,7 +276,8 @@ int child_wait(struct child *c, struct rusage *used)
 void child_end_text(int status, char *text, size_t room)
 {
 	if (status == CHILD_LOST)
-		snprintf(text, room, "has ended, and its status was lost: this program waits for any child, or ignores SIGCHLD");
+		snprintf(text, room,
+			 "has ended, and its status was lost: this program waits for any child, or ignores SIGCHLD");
 	else if (WIFSIGNALED(status))
 		snprintf(text, room, "was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
 	else

@@ -7,20 +7,20 @@
 
 static const char *const kind_names[LOOM_KINDS] = {
 #define KIND_NAME(NAME, file, section) [LOOM_##NAME] = #file,
-	LOOM_KIND_MAP(KIND_NAME)
+    LOOM_KIND_MAP(KIND_NAME)
 #undef KIND_NAME
 };
 static const char *const kind_sections[LOOM_KINDS] = {
 #define KIND_SECTION(NAME, file, section) [LOOM_##NAME] = #section,
-	LOOM_KIND_MAP(KIND_SECTION)
+    LOOM_KIND_MAP(KIND_SECTION)
 #undef KIND_SECTION
 };
 
-/* Each kind's device code may call those in front of it. */
-static const enum loom_kind order[] = {LOOM_TRIGGER, LOOM_TERM, LOOM_BARRIER, LOOM_SYNC,
+/* Device code of a kind may call that of the kinds before it. */
+static const enum loom_kind order[] = {LOOM_TRIGGER, LOOM_TERM,  LOOM_BARRIER, LOOM_SYNC,
 				       LOOM_QOS,     LOOM_SCHED, LOOM_WORKLOAD};
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define NOT_SELECTED "no_%s_is_selected" /* in front of the name of an op that nobody has */
+#define NOT_SELECTED "no_%s_is_selected" /* placeholder for an unselected kind: prefix of its op names */
 
 static int is_identifier(const char *name)
 {
@@ -40,8 +40,8 @@ int compose_watches(const struct loom_program *program)
 	return watcher(program) != NULL;
 }
 
-static int add_watcher(const struct loom_host *host, const struct compose_target *t,
-		       const struct loom_program *program, struct loom__text *out, struct loom_error *err)
+static int add_watcher(const struct loom_host *host, const struct compose_target *t, const struct loom_program *program,
+		       struct loom__text *out, struct loom_error *err)
 {
 	const struct loom_plugin *p = watcher(program);
 	if (!p)
@@ -50,7 +50,7 @@ static int add_watcher(const struct loom_host *host, const struct compose_target
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
 				 "%s: %s wants a wave of its own in each block, which this device does not "
 				 "have: choose another sync",
-				 t->who, p->name);
+				 t->label, p->name);
 	loom__text_add(out, "#define LOOM_GPU_WATCH_LANES %u\n#define LOOM_GPU_WATCH(op) %s_##op\n", t->watch, p->name);
 	return 0;
 }
@@ -85,7 +85,7 @@ static void add_head(struct loom__text *out, const struct compose_target *t)
 	loom__text_put(out, t->dialect, strlen(t->dialect));
 }
 
-/* The text of a plug-in. Where it names its files (LOOM_CODE_FILE), the plug-in's name goes in front. */
+/* Adds the source of a plug-in, with its name before the file names (LOOM_CODE_FILE). */
 static void add_source(struct loom__text *out, const struct loom_plugin *p)
 {
 	static const char mark[] = "\n#line 1 \"";
@@ -100,7 +100,7 @@ static void add_source(struct loom__text *out, const struct loom_plugin *p)
 	}
 }
 
-/* Of which kinds there are blocks: X() for each. */
+/* LOOM_GPU_KINDS(X): X() for each kind that is selected. */
 static void add_kinds(struct loom__text *out, const struct loom_program *program)
 {
 	loom__text_add(out, "#define LOOM_GPU_KINDS(X)");
@@ -124,11 +124,11 @@ static int add_policies(const struct loom_host *host, const struct compose_targe
 			return LOOM_FAIL(host, err, LOOM_ENOTSUP,
 					 "%s: %s has no device code for GPUs: choose another %s, or "
 					 "devices that it supports",
-					 t->who, p->name, kind);
+					 t->label, p->name, kind);
 		if (!is_identifier(p->name) || !p->dev->source_name)
 			return LOOM_FAIL(host, err, LOOM_EPLUGIN,
-					 "%s: plug-in '%s' has no proper name, or its device code has none",
-					 t->who, p->name);
+					 "%s: plug-in '%s' has no proper name, or its device code has none", t->label,
+					 p->name);
 		loom__text_add(out, "#define LOOM_POLICY_%s %s\n#define LOOM_SELECTS_%s 1\n", kind, p->name, kind);
 	}
 	add_kinds(out, program);
@@ -153,9 +153,9 @@ void compose_sources(const struct loom_program *program, struct loom__text *out)
 			 program->source[i].text);
 }
 
-/* The switch over the tags. */
-static int add_tasks(const struct loom_host *host, const struct compose_target *t,
-		     const struct loom_program *program, struct loom__text *out, struct loom_error *err)
+/* Adds the switch over the tags of task functions. */
+static int add_tasks(const struct loom_host *host, const struct compose_target *t, const struct loom_program *program,
+		     struct loom__text *out, struct loom_error *err)
 {
 	const struct loom_plugin *w = program->policy[LOOM_WORKLOAD];
 	const struct loom_workload_dev *dev = w ? w->dev->cpu : NULL;
@@ -179,11 +179,10 @@ static int add_tasks(const struct loom_host *host, const struct compose_target *
 			return LOOM_FAIL(host, err, LOOM_ENOTSUP,
 					 "%s: task function '%s' (tag %u) was registered for the CPU "
 					 "only: GPUs run those of workload plug-ins and of sources",
-					 t->who, name, tag);
+					 t->label, name, tag);
 		if (!is_identifier(name))
-			return LOOM_FAIL(host, err, LOOM_EPLUGIN,
-					 "%s: task function '%s' is not named like a function", t->who,
-					 name);
+			return LOOM_FAIL(host, err, LOOM_EPLUGIN, "%s: task function '%s' is not named like a function",
+					 t->label, name);
 		loom__text_add(out, "\tcase %u:\n\t\t%s(c, t);\n\t\tbreak;\n", tag, name);
 	}
 	loom__text_add(out, "\tdefault:\n"
@@ -193,7 +192,7 @@ static int add_tasks(const struct loom_host *host, const struct compose_target *
 	return 0;
 }
 
-/* Behind the kernel: how task functions that stand in IR are called, and what they call. */
+/* After the kernel: calls of task functions that come as IR, and what these call. */
 static void add_ir(const struct loom_program *program, struct loom__text *out)
 {
 	int any = 0;
@@ -214,11 +213,11 @@ static int finish(const struct loom_host *host, const struct compose_target *t, 
 		loom__text_add(out, "#include \"kernel.dev.h\"\n");
 	if (!out->failed)
 		return 0;
-	return LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", t->who);
+	return LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", t->label);
 }
 
-int compose_work(const struct loom_host *host, const struct compose_target *target,
-		 const struct loom_program *program, struct loom__text *out, struct loom_error *err)
+int compose_work(const struct loom_host *host, const struct compose_target *target, const struct loom_program *program,
+		 struct loom__text *out, struct loom_error *err)
 {
 	const struct loom_plugin *sched = program->policy[LOOM_SCHED];
 	const struct loom_plugin *workload = program->policy[LOOM_WORKLOAD];
@@ -228,10 +227,10 @@ int compose_work(const struct loom_host *host, const struct compose_target *targ
 		return LOOM_FAIL(host, err, LOOM_EINVAL,
 				 "%s: nothing to run: no scheduler is selected, and the workload has no "
 				 "kernel of its own",
-				 target->who);
+				 target->label);
 	*out = (struct loom__text){0};
 	int rc = add_watcher(host, target, program, out, err);
-	/* In front of the headers, which heed some of them. */
+	/* Before the headers, which test some of these. */
 	if (program->traced)
 		loom__text_add(out, "#define LOOM_TRACED 1\n");
 	if (LOOM_HAS(program, constants))
@@ -253,14 +252,14 @@ int compose_work(const struct loom_host *host, const struct compose_target *targ
 	if (!rc)
 		add_ir(program, out);
 	if (!rc && out->failed)
-		rc = LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", target->who);
+		rc = LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", target->label);
 	if (rc)
 		loom__text_free(out);
 	return rc;
 }
 
-int compose_probe(const struct loom_host *host, const struct compose_target *target,
-		  struct loom__text *out, struct loom_error *err)
+int compose_probe(const struct loom_host *host, const struct compose_target *target, struct loom__text *out,
+		  struct loom_error *err)
 {
 	*out = (struct loom__text){0};
 	add_head(out, target);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Composition: one program text from the selected policies' device code and the task functions, in
- * which every LOOM_CALL is a direct call. Shared by the back ends for GPUs, which compile these files
- * into themselves because plug-ins link to nothing of gpuloom. Needs no GPU and no compiler. */
+/* Composition: makes one program text of the device code of the selected policies and of the task functions; every
+ * LOOM_CALL in it is a direct call. The back ends for GPUs compile these files into themselves, because plug-ins
+ * link to nothing of gpuloom. Needs no GPU and no compiler. */
 #ifndef GPULOOM_COMPOSE_H
 #define GPULOOM_COMPOSE_H
 
@@ -11,54 +11,54 @@
 
 
 struct compose_target {
-	const char *who;     /* for messages: "cuda:0" */
+	const char *label;   /* for messages: "cuda:0" */
 	const char *dialect; /* text of cuda.dev.h or hip.dev.h */
-	const char *kernel;  /* text around the worker's loop; NULL: that of GPUs, kernel.dev.h */
-	const char *defines; /* lines in front of all; NULL: none */
+	const char *kernel;  /* text after the policies, with the entry; NULL: kernel.dev.h, that of GPUs */
+	const char *defines; /* first lines; NULL: none */
 	uint32_t lanes;      /* threads per worker */
 	uint32_t per_block;  /* workers per thread block */
-	uint32_t blocks;     /* that must fit on a multiprocessor at once */
-	uint32_t watch;      /* threads that a block can have besides its workers': a wave; 0: it cannot */
+	uint32_t blocks;     /* blocks that must fit on a multiprocessor */
+	uint32_t watch;      /* threads of a wave for a monitor that a block can have; 0: none */
 	uint32_t launched;   /* 1: each step of the workload is a launch; 0: the kernel is persistent */
-	uint32_t nesting;    /* tasks run inside each other: each takes stack of every thread */
+	uint32_t nesting;    /* most levels of nested tasks: each takes stack of every thread */
 };
 
-/* Names in the program: the kernel, which holds the worker's loop, and the launch record in constant memory. */
+/* Names in the program: the kernel, and the launch record in constant memory. */
 #define COMPOSE_KERNEL "loom_gpu_work"
 #define COMPOSE_LAUNCH "loom_gpu"
 
 extern const char *const compose_cuda; /* cuda.dev.h */
 extern const char *const compose_hip;  /* hip.dev.h */
 
-/* A policy of the program wants those threads. */
+/* 1: a policy of the program needs the wave of a monitor. */
 int compose_watches(const struct loom_program *program);
-/* The program for LOOM_ENTRY_WORK. LOOM_ENOTSUP when a policy or a task has no device code. */
-int compose_work(const struct loom_host *host, const struct compose_target *target,
-		 const struct loom_program *program, struct loom__text *out, struct loom_error *err);
-/* What the bytes of IR are. */
+/* Makes the program for LOOM_ENTRY_WORK. LOOM_ENOTSUP if a policy or a task has no device code. */
+int compose_work(const struct loom_host *host, const struct compose_target *target, const struct loom_program *program,
+		 struct loom__text *out, struct loom_error *err);
+/* Formats of IR. */
 enum compose_format {
 	COMPOSE_PTX = 1,
-	COMPOSE_LTO = 2,    /* NVVM's */
-	COMPOSE_OBJECT = 4, /* shared, for a CPU */
+	COMPOSE_LTO = 2,    /* LTO-IR of NVVM */
+	COMPOSE_OBJECT = 4, /* a shared object for a CPU */
 	COMPOSE_OTHER = 8
 };
 enum compose_format compose_format(const struct loom_program_ir *ir);
-/* The task function stands in IR. */
+/* 1: the task function comes as IR. */
 int compose_is_ir(const struct loom_program *program, uint32_t tag);
-/* Each task function that stands in IR does so in one of these formats, too: LOOM_ENOTSUP with what there is.
- * `wanted`: in words; NULL: the device takes none. */
-int compose_check_ir(const struct loom_host *host, const char *who, const struct loom_program *program, int formats,
+/* Checks that each task function that comes as IR is there in one of these formats, else LOOM_ENOTSUP. `wanted`: the
+ * formats in words; NULL: the device takes no IR. */
+int compose_check_ir(const struct loom_host *host, const char *label, const struct loom_program *program, int formats,
 		     const char *wanted, struct loom_error *err);
 
-/* The section of the kind that a compiler's message is about, if it is that the conf selects none of it; else NULL. */
+/* If the message of a compiler is about an unselected kind: its section, else NULL. */
 const char *compose_lacks(const char *message);
-/* The embedding program's sources, and the tags of their task functions. */
+/* Adds the sources of the embedding program, and the tags of their task functions. */
 void compose_sources(const struct loom_program *program, struct loom__text *out);
-/* The program for LOOM_ENTRY_PROBE. */
-int compose_probe(const struct loom_host *host, const struct compose_target *target,
-		  struct loom__text *out, struct loom_error *err);
+/* Makes the program for LOOM_ENTRY_PROBE. */
+int compose_probe(const struct loom_host *host, const struct compose_target *target, struct loom__text *out,
+		  struct loom_error *err);
 
-/* The headers that the program includes, under each name that an #include uses. */
+/* The headers of the program, under each name that an #include uses. */
 struct compose_header {
 	const char *name, *text;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device layer's headers as text: run-time compilers see no files. */
+/* Headers of the device layer as text: run-time compilers open no files. */
 #include "compose.h"
 
 LOOM_EMBED(text_error, "gpuloom/error.h");
@@ -33,25 +33,49 @@ LOOM_EMBED(text_ir, "gpuloom/dev/ir.h");
 LOOM_EMBED(text_dialect_cuda, "cuda.dev.h");
 LOOM_EMBED(text_dialect_hip, "hip.dev.h");
 
-/* A run-time compiler compares the name in an #include with these as it stands. */
-#define TOP(name)                                                                                  \
-	{"gpuloom/" #name ".h", text_##name}, {#name ".h", text_##name},                           \
-	{                                                                                          \
-		"../" #name ".h", text_##name                                                      \
+/* A run-time compiler compares these names with the text of an #include. */
+#define TOP(name)                                                                                                      \
+	{"gpuloom/" #name ".h", text_##name}, {#name ".h", text_##name},                                               \
+	{                                                                                                              \
+		"../" #name ".h", text_##name                                                                          \
 	}
-#define DEV(name)                                                                                  \
-	{"gpuloom/dev/" #name ".h", text_##name}, {"dev/" #name ".h", text_##name},                \
-	{                                                                                          \
-		#name ".h", text_##name                                                            \
+#define DEV(name)                                                                                                      \
+	{"gpuloom/dev/" #name ".h", text_##name}, {"dev/" #name ".h", text_##name},                                    \
+	{                                                                                                              \
+#name ".h", text_##name                                                                                \
 	}
 
 static const struct compose_header headers[] = {
-	TOP(error), TOP(plugin), TOP(task), TOP(device), TOP(sched), TOP(term), TOP(sync),
-	TOP(barrier), TOP(trigger), TOP(qos), TOP(workload),
-	DEV(types), DEV(ctx), DEV(dev), DEV(cpu), DEV(futex), DEV(libc), DEV(cuda), DEV(hip), DEV(sim), DEV(probe),
-	DEV(after), DEV(trace), DEV(ir),
-	{"gpu.h", text_gpu_layer}, {"gpuloom/dev/gpu.h", text_gpu_layer}, {"dev/gpu.h", text_gpu_layer},
-	{"gpu.dev.h", text_gpu}, {"kernel.dev.h", text_kernel}, {"ir.dev.h", text_gpu_ir},
+    TOP(error),
+    TOP(plugin),
+    TOP(task),
+    TOP(device),
+    TOP(sched),
+    TOP(term),
+    TOP(sync),
+    TOP(barrier),
+    TOP(trigger),
+    TOP(qos),
+    TOP(workload),
+    DEV(types),
+    DEV(ctx),
+    DEV(dev),
+    DEV(cpu),
+    DEV(futex),
+    DEV(libc),
+    DEV(cuda),
+    DEV(hip),
+    DEV(sim),
+    DEV(probe),
+    DEV(after),
+    DEV(trace),
+    DEV(ir),
+    {"gpu.h", text_gpu_layer},
+    {"gpuloom/dev/gpu.h", text_gpu_layer},
+    {"dev/gpu.h", text_gpu_layer},
+    {"gpu.dev.h", text_gpu},
+    {"kernel.dev.h", text_kernel},
+    {"ir.dev.h", text_gpu_ir},
 };
 
 const char *const compose_cuda = text_dialect_cuda;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the composed program needs of HIP's language, in front of kernel.dev.h. */
+/* Keywords of HIP for composed programs, before kernel.dev.h. */
 #define LOOM_DEVICE __device__
 #define LOOM_NOINLINE __attribute__((noinline))
 #define LOOM_DEVICE_CONSTANT(declaration) extern "C" { __constant__ declaration; }
 #define LOOM_HIP_THREADS (LOOM_LANES * LOOM_WORKERS_PER_BLOCK)
-/* A multiprocessor has four SIMDs, whose registers the wavefronts of LOOM_BLOCKS blocks must share. */
+/* The wavefronts of LOOM_BLOCKS blocks share the registers of the four SIMDs of a multiprocessor. */
 #define LOOM_KERNEL                                                                                \
 	extern "C" __global__ __attribute__((                                                      \
 		amdgpu_flat_work_group_size(LOOM_HIP_THREADS, LOOM_HIP_THREADS),                   \
@@ -12,9 +12,9 @@
 #define LOOM_BLOCK_INDEX __builtin_amdgcn_workgroup_id_x()
 #define LOOM_THREAD_INDEX __builtin_amdgcn_workitem_id_x()
 
-/* All of it is dynamic, what lanes meet by in front: compilers up to ROCm 5 place dynamic memory behind
- * the static memory of the function that they compile, which in a function that is called is less than
- * in the kernel. */
+/* All shared memory is dynamic, with the words for barriers of lanes first: compilers up to ROCm 5 place dynamic
+ * memory after the static memory of the function being compiled, which in a called function is less than in the
+ * kernel. */
 extern __shared__ __attribute__((aligned(16))) char loom_gpu_dynamic[];
 #ifdef LOOM_HIP_WAVE
 #define loom_gpu_shared loom_gpu_dynamic

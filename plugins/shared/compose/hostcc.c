@@ -24,14 +24,14 @@ static int write_file(const char *path, const char *text)
 	return f && fclose(f) == 0 && !failed ? 0 : -1;
 }
 
-/* The others are the same files by other names. */
+/* Other names are aliases of these files. */
 static int is_file(const struct compose_header *header)
 {
 	size_t n = strlen(header->name);
 	return !strncmp(header->name, "gpuloom/", 8) || (n > 6 && !strcmp(header->name + n - 6, ".dev.h"));
 }
 
-/* The headers, in folder/gpuloom and folder/gpuloom/dev. */
+/* Writes the headers to folder/gpuloom and folder/gpuloom/dev. */
 static int write_headers(const char *folder)
 {
 	char path[PATH_MAX];
@@ -57,15 +57,14 @@ static int write_program(const char *folder, const struct hostcc_want *want)
 	return write_file(path, want->text);
 }
 
-/* What the shell does: it runs the compiler, leaves its status in a file, since the program around us may lose that of
- * the shell, and removes the folder when it is told that this thread has ended. $0 is the folder. */
-#define SCRIPT(compiler) \
-	"trap 'trap \"\" TERM; kill 0; wait; rm -rf \"$0\"; exit 143' TERM\n" \
-	compiler " \"$@\" & wait $!\n" \
+/* A shell runs the compiler and writes its status to a file, since the embedding program may reap the shell. It
+ * removes the folder when the death signal of this thread arrives. $0 is the folder. */
+#define SCRIPT(compiler)                                                                                               \
+	"trap 'trap \"\" TERM; kill 0; wait; rm -rf \"$0\"; exit 143' TERM\n" compiler " \"$@\" & wait $!\n"           \
 	"echo $? >\"$0/status\""
 
-/* The exit status of the compiler, or 128 + the signal that ended it, whose messages go to folder/log; 127: it cannot
- * be run. -1: not known, `why` says more. */
+/* Returns the exit status of the compiler, or 128 + its signal; 127: it cannot be run; -1: unknown, `why` has the
+ * reason. Messages of the compiler go to folder/log. */
 static int run_compiler(const char *folder, const struct hostcc_want *want, char *why, size_t room)
 {
 	char include[PATH_MAX + 2], in[PATH_MAX + 16], out[PATH_MAX + 16], path[PATH_MAX + 16];
@@ -74,12 +73,30 @@ static int run_compiler(const char *folder, const struct hostcc_want *want, char
 	snprintf(out, sizeof(out), "%s/program.so", folder);
 	snprintf(path, sizeof(path), "%s/log", folder);
 	char *name = (char *)(uintptr_t)folder;
-	char *c[] = {"sh", "-c", SCRIPT("${CC:-cc}"), name, "-std=gnu11", "-O2", "-fPIC",
-			   "-shared", "-pthread", include, "-o", out, in, NULL};
-	char *cpp[] = {"sh", "-c", SCRIPT("${CXX:-c++}"), name, "-std=gnu++20", "-O2", "-fPIC", "-w",
-			     "-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti", "-shared", include, "-o", out, "-x", "c++", in, NULL};
-	/* A program with privileges takes the system's compiler and none of its user's variables, of which compilers read
-	 * dozens; and no shell, which would drop the privileges. */
+	char *c[] = {"sh",    "-c",      SCRIPT("${CC:-cc}"), name,    "-std=gnu11", "-O2",
+		     "-fPIC", "-shared", "-pthread",          include, "-o",         out,
+		     in,      NULL};
+	char *cpp[] = {"sh",
+		       "-c",
+		       SCRIPT("${CXX:-c++}"),
+		       name,
+		       "-std=gnu++20",
+		       "-O2",
+		       "-fPIC",
+		       "-w",
+		       "-fno-strict-aliasing",
+		       "-fno-exceptions",
+		       "-fno-rtti",
+		       "-shared",
+		       include,
+		       "-o",
+		       out,
+		       "-x",
+		       "c++",
+		       in,
+		       NULL};
+	/* A privileged program uses the system's compiler without the user's environment, of which compilers read
+	 * dozens of variables; and no shell, which would drop the privileges. */
 	static char variable[] = "PATH=/usr/bin:/bin", *const plain[] = {variable, NULL};
 	int secure = (int)getauxval(AT_SECURE);
 	char **command = want->cpp ? cpp : c;
@@ -87,8 +104,11 @@ static int run_compiler(const char *folder, const struct hostcc_want *want, char
 	struct child child;
 	if (secure)
 		command[3] = (char *)(uintptr_t)runs;
-	struct child_program program = {.path = runs, .argv = secure ? command + 3 : command, .env = secure ? plain : NULL,
-					.end = SIGTERM, .in = loom_fd(open("/dev/null", O_RDONLY | O_CLOEXEC))};
+	struct child_program program = {.path = runs,
+					.argv = secure ? command + 3 : command,
+					.env = secure ? plain : NULL,
+					.end = SIGTERM,
+					.in = loom_fd(open("/dev/null", O_RDONLY | O_CLOEXEC))};
 	program.out = program.err = loom_fd(open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
 	int status = -1, code = program.in < 0 || program.out < 0 ? errno : child_start(&child, &program, &step);
 	if (program.in >= 0)
@@ -130,17 +150,21 @@ static int fail_compile(const struct loom_host *host, const struct hostcc_want *
 		return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
 				 "%s: %s come as source, and no %s compiler can be run (%s): install one, or name it "
 				 "in %s",
-				 want->who, want->what, want->cpp ? "C++" : "C",
-				 cc && *cc ? cc : want->cpp ? "c++" : "cc", variable);
+				 want->label, want->what, want->cpp ? "C++" : "C",
+				 cc && *cc   ? cc
+				 : want->cpp ? "c++"
+					     : "cc",
+				 variable);
 	if (status < 0)
-		return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "%s: the compiler of the %s did not come to an end: its shell %s",
-				 want->who, want->what, why);
+		return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
+				 "%s: the compiler of the %s did not come to an end: its shell %s", want->label,
+				 want->what, why);
 	if (status > 128)
-		return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "%s: the compiler of the %s was killed by signal %d (%s)", want->who,
-				 want->what, status - 128, strsignal(status - 128));
+		return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "%s: the compiler of the %s was killed by signal %d (%s)",
+				 want->label, want->what, status - 128, strsignal(status - 128));
 	if (!*first)
 		snprintf(first, sizeof(first), "the compiler ended with status %d and said nothing", status);
-	return LOOM_FAIL(host, err, LOOM_EPLUGIN, "%s: the %s' source does not compile: %s", want->who, want->what,
+	return LOOM_FAIL(host, err, LOOM_EPLUGIN, "%s: the %s' source does not compile: %s", want->label, want->what,
 			 first);
 }
 
@@ -154,8 +178,8 @@ static int load(const struct loom_host *host, const struct hostcc_want *want, co
 		return 0;
 	const char *why = dlerror();
 	int noexec = why && strstr(why, "failed to map segment") != NULL;
-	return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "%s: the compiled %s cannot be loaded: %s%s", want->who, want->what,
-			 why ? why : "no reason given",
+	return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "%s: the compiled %s cannot be loaded: %s%s", want->label,
+			 want->what, why ? why : "no reason given",
 			 noexec ? "; that folder may be mounted noexec: name another one in TMPDIR" : "");
 }
 
@@ -186,16 +210,19 @@ int hostcc_load(const struct loom_host *host, const struct hostcc_want *want, vo
 	char folder[PATH_MAX - 64];
 	const char *tmp = secure_getenv("TMPDIR");
 	int rc;
-	/* A program with capabilities shares its user's id: the user could write to what is compiled before it is loaded. */
+	/* A program with file capabilities has the id of its user: that user could change the compiled file before it
+	 * is loaded. */
 	if (getauxval(AT_SECURE) && getuid() == geteuid())
-		return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
-				 "%s: %s come as source, and a program with file capabilities compiles nothing: give them "
-				 "as functions of the program", want->who, want->what);
+		return LOOM_FAIL(
+		    host, err, LOOM_EUNAVAIL,
+		    "%s: %s come as source, and a program with file capabilities compiles nothing: give them "
+		    "as functions of the program",
+		    want->label, want->what);
 	snprintf(folder, sizeof(folder), "%s/gpuloom-XXXXXX", tmp && *tmp ? tmp : "/tmp");
 	if (!mkdtemp(folder))
-		return LOOM_FAIL(host, err, LOOM_EIO, "%s: %s: %s", want->who, folder, strerror(errno));
+		return LOOM_FAIL(host, err, LOOM_EIO, "%s: %s: %s", want->label, folder, strerror(errno));
 	if (write_headers(folder) || write_program(folder, want)) {
-		rc = LOOM_FAIL(host, err, LOOM_EIO, "%s: %s cannot be written: %s", want->who, folder,
+		rc = LOOM_FAIL(host, err, LOOM_EIO, "%s: %s cannot be written: %s", want->label, folder,
 			       strerror(errno));
 	} else {
 		char why[160];

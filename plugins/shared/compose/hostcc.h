@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program text that this machine's compiler makes a shared object of. The headers that it includes are those that
- * the plug-in was built with (compose_headers). */
+/* Compiles a program text with the compiler of this machine and loads it. Its headers are those that the plug-in was
+ * built with (compose_headers). */
 #ifndef GPULOOM_HOSTCC_H
 #define GPULOOM_HOSTCC_H
 
 #include <gpuloom/plugin.h>
 
 struct hostcc_want {
-	const char *who;  /* for messages: "cpu:0" */
-	const char *what; /* the same, of the program, a plural: "task functions" */
-	int cpp;          /* C++20 by $CXX or c++, else C11 by $CC or cc */
+	const char *label; /* for messages: "cpu:0" */
+	const char *what;  /* for messages, a plural: "task functions" */
+	int cpp;           /* 1: C++20 by $CXX or c++; 0: C11 by $CC or cc */
 	const char *text;
 };
 

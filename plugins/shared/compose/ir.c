@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Task functions that are compiled already: which device takes what. */
+/* Task functions that come as IR: which device takes which format. */
 #include "compose.h"
 
 #include <elf.h>
@@ -22,10 +22,10 @@ enum compose_format compose_format(const struct loom_program_ir *ir)
 
 static const char *format_text(enum compose_format format)
 {
-	return format == COMPOSE_PTX	? "PTX" :
-	       format == COMPOSE_LTO	? "LTO-IR" :
-	       format == COMPOSE_OBJECT ? "a shared object" :
-					  "of an unknown format";
+	return format == COMPOSE_PTX      ? "PTX"
+	       : format == COMPOSE_LTO    ? "LTO-IR"
+	       : format == COMPOSE_OBJECT ? "a shared object"
+					  : "of an unknown format";
 }
 
 static const struct loom_program_ir *find(const struct loom_program *program, uint32_t tag, int formats)
@@ -44,14 +44,14 @@ int compose_is_ir(const struct loom_program *program, uint32_t tag)
 	return find(program, tag, ~0) != NULL;
 }
 
-int compose_check_ir(const struct loom_host *host, const char *who, const struct loom_program *program, int formats,
+int compose_check_ir(const struct loom_host *host, const char *label, const struct loom_program *program, int formats,
 		     const char *wanted, struct loom_error *err)
 {
 	for (uint32_t tag = 0; tag < program->tasks; tag++) {
 		const struct loom_program_ir *ir = find(program, tag, ~0);
 		if (!ir || find(program, tag, formats))
 			continue;
-		return LOOM_FAIL(host, err, LOOM_ENOTSUP, "%s: %s: task function '%s' is %s: %s%s%s", who, ir->file,
+		return LOOM_FAIL(host, err, LOOM_ENOTSUP, "%s: %s: task function '%s' is %s: %s%s%s", label, ir->file,
 				 program->task[tag].name, format_text(compose_format(ir)),
 				 wanted ? "add " : "this device takes source only (loom_stack_source)",
 				 wanted ? wanted : "", wanted ? " of it" : "");

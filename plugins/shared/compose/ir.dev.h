@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between a composed program and task functions that were compiled elsewhere (gpuloom/dev/ir.h): direct calls to
- * and fro, which a linker that optimises inlines. Behind kernel.dev.h. */
+/* Calls between a composed program and task functions that were compiled elsewhere (gpuloom/dev/ir.h). A linker that
+ * optimises inlines them. After kernel.dev.h. */
 
 extern "C" LOOM_DEVICE int loom_ir1_sched_spawn(struct loom_ctx *c, const struct loom_task *task)
 {
@@ -22,7 +22,7 @@ extern "C" LOOM_DEVICE struct loom_ctl *loom_ir1_host_ctl(void)
 	return loom_gpu_host_ctl();
 }
 
-/* The callee has a context of its own in memory: the loop's stays in registers. */
+/* The callee gets a context in memory, so that the context of the loop stays in registers. */
 #define LOOM_GPU_IR(name)                                                                                    \
 	extern "C" LOOM_DEVICE void loom_ir1_task_##name(struct loom_ctx *c, const struct loom_task *t);     \
 	extern "C" LOOM_DEVICE uint32_t loom_ir1_tag_##name(void)                                            \

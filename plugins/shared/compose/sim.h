@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The device layer on a simulated GPU; dev.h, which includes it in such a program, has the contract.
  *
- * A program is composed as for GPUs and compiled for the host as C++. Workers have one lane and are fibers of one
- * thread, so each access is an ordinary one. First it costs time of a virtual clock. When the clock has reached the
- * time at which another worker is due, that one goes on. */
+ * A program is composed as for GPUs and compiled for the host as C++. A worker has one lane and is a fiber; all
+ * fibers run on one thread, so accesses are ordinary ones. Each access first adds its cost to the virtual clock. At
+ * the horizon, when another entity is due, the worker yields. */
 #ifndef COMPOSE_SIM_H
 #define COMPOSE_SIM_H
 
@@ -13,61 +13,61 @@
 extern "C" {
 #endif
 
-/* What the simulator charges, in ns. X(name, default, what). NEAR: memory of the worker's own device. FAR: of the host.
- * PEER: of another device. */
-#define LOOM_SIM_COSTS(X)                                                                          \
-	X(load_local, "200", "a load from the device's own memory")                                 \
-	X(load_host, "1100", "a load from host memory")                                             \
-	X(load_peer, "800", "a load from another device's memory")                                 \
-	X(store_local, "10", "a store to the device's own memory")          \
-	X(store_host, "20", "a store to host memory")                                               \
-	X(store_peer, "20", "a store to another device's memory")                                  \
-	X(atomic_local, "200", "a read-modify-write in the device's own memory")                    \
-	X(atomic_host, "1300", "a read-modify-write in host memory")                                \
-	X(atomic_peer, "900", "a read-modify-write in another device's memory")                    \
-	X(fence_dev, "100", "a fence for the workers of the device")                               \
-	X(fence_sys, "700", "a fence for all devices and the host")                                \
-	X(stream, "28", "1 KiB of ordinary memory that a worker reads or writes, where the code says so (loom_stream)") \
-	X(task, "1000", "the body of a task, without its accesses through the device layer")
+/* Costs of accesses, in ns. X(name, default, what). local: memory of the own device; host: of the host; peer: of
+ * another device. */
+#define LOOM_SIM_COSTS(X)                                                                                              \
+	X(load_local, "200", "a load from the device's own memory")                                                    \
+	X(load_host, "1100", "a load from host memory")                                                                \
+	X(load_peer, "800", "a load from another device's memory")                                                     \
+	X(store_local, "10", "a store to the device's own memory, which no worker waits for")                          \
+	X(store_host, "20", "a store to host memory")                                                                  \
+	X(store_peer, "20", "a store to another device's memory")                                                      \
+	X(atomic_local, "200", "a read-modify-write in the device's own memory")                                       \
+	X(atomic_host, "1300", "a read-modify-write in host memory")                                                   \
+	X(atomic_peer, "900", "a read-modify-write in another device's memory")                                        \
+	X(fence_dev, "100", "a fence for the workers of the device")                                                   \
+	X(fence_sys, "700", "a fence for all devices and the host")                                                    \
+	X(stream, "28", "1 KiB of ordinary memory read or written, where the code calls loom_stream()")                \
+	X(task, "1000", "the body of a task, without its calls of the device layer")
 
 enum loom_sim_cost {
 #define LOOM_SIM_COST(name, ns, text) LOOM_SIM_##name,
 	LOOM_SIM_COSTS(LOOM_SIM_COST)
 #undef LOOM_SIM_COST
-	LOOM_SIM_COST_COUNT
+	    LOOM_SIM_COST_COUNT
 };
 
-/* Memory of one owner: a device's number, or one of these. */
+/* Memory of one owner: the number of a device, or one of these. */
 enum { LOOM_SIM_HOST = -1, LOOM_SIM_PRIVATE = -2 };
 struct loom_sim_range {
 	uintptr_t begin, bytes;
 	int32_t owner;
-	uint32_t watched; /* an agent waits for stores: its number, from 1; 0: none */
+	uint32_t watched; /* number of the agent that waits for stores, from 1; 0: none */
 };
 
-/* Where a worker's last accesses were, the last one first. */
+/* The ranges of a worker's last accesses, latest first. */
 #define LOOM_SIM_RANGES 4
-struct loom_sim_near {
+struct loom_sim_recent {
 	struct loom_sim_range range[LOOM_SIM_RANGES];
 };
 
-/* What the simulator and the programs of a stack share. One worker runs at a time. */
+/* The interface between the simulator and the programs of a stack. One worker runs at a time. */
 struct loom_sim {
-	uint64_t now;     /* the virtual clock, in ns */
-	uint64_t horizon; /* who gets there gives way */
-	uint64_t events;  /* of the sample: accesses that cost time, and steps of agents */
-	uint64_t changed; /* until then a worker has changed something, or computes */
-	struct loom_sim_near *near; /* of the worker that runs */
-	const uint32_t *cost;       /* [LOOM_SIM_COST_COUNT], of the device that runs */
-	int32_t device;             /* that runs */
-	uint32_t waits;             /* the worker waits for what others do */
-	uint64_t waited;            /* when it last did */
-	struct loom_ctl *ctl;       /* the host's, of the rank that runs */
-	uint64_t ended;             /* a worker of that rank has left the sample, though nobody told it to stop; where ranks share
-				     * tasks, one of any rank */
-	void (*give_way)(struct loom_sim *sim);
-	void (*early)(struct loom_sim *sim); /* a task begins when the sample has ended */
-	void (*find)(struct loom_sim *sim, uintptr_t address); /* it is the first in `near` from now on */
+	uint64_t now;                   /* the virtual clock, in ns */
+	uint64_t horizon;               /* yield on reaching this virtual time */
+	uint64_t events;                /* of the sample: accesses with a cost, and steps of agents */
+	uint64_t changed;               /* time of the last change by any entity, or the end of a computation */
+	struct loom_sim_recent *recent; /* of the running worker */
+	const uint32_t *cost;           /* [LOOM_SIM_COST_COUNT], of the running device */
+	int32_t device;                 /* that runs */
+	uint32_t waiting;               /* the worker waits for another entity */
+	uint64_t waited_at;             /* time of its last wait */
+	struct loom_ctl *ctl;           /* the host's, of the running rank */
+	uint64_t ended;                 /* a worker of that rank exited without a stop request; where ranks share tasks,
+					 * a worker of any rank */
+	void (*yield)(struct loom_sim *sim);
+	void (*ended_early)(struct loom_sim *sim);              /* a task starts after the sample ended */
+	void (*find)(struct loom_sim *sim, uintptr_t address);  /* makes its range the first of `recent` */
 	void (*stored)(struct loom_sim *sim, uint32_t watched); /* a store to memory that an agent watches */
 };
 
@@ -94,13 +94,13 @@ LOOM_FN void loom_sim_spend(uint64_t ns)
 	sim->events++;
 	sim->now += ns;
 	if (sim->now >= sim->horizon)
-		sim->give_way(sim);
+		sim->yield(sim);
 }
 
 LOOM_FN const struct loom_sim_range *loom_sim_range(const void *p)
 {
 	struct loom_sim *sim = loom_sim;
-	const struct loom_sim_range *r = sim->near->range;
+	const struct loom_sim_range *r = sim->recent->range;
 	for (uint32_t i = 0; i < LOOM_SIM_RANGES; i++)
 		if ((uintptr_t)p - r[i].begin < r[i].bytes)
 			return &r[i];
@@ -108,14 +108,14 @@ LOOM_FN const struct loom_sim_range *loom_sim_range(const void *p)
 	return r;
 }
 
-/* `near` is the first of three costs. What an agent waits for there: see struct loom_sim_range. */
-LOOM_FN uint32_t loom_sim_access(const void *p, uint32_t near)
+/* Charges an access; `local` is the first of three costs. Returns loom_sim_range.watched. */
+LOOM_FN uint32_t loom_sim_access(const void *p, uint32_t local)
 {
 	struct loom_sim *sim = loom_sim;
 	const struct loom_sim_range *r = loom_sim_range(p);
 	uint32_t watched = r->watched;
 	if (r->owner != LOOM_SIM_PRIVATE)
-		loom_sim_spend(sim->cost[near + (r->owner == sim->device ? 0 : r->owner == LOOM_SIM_HOST ? 1 : 2)]);
+		loom_sim_spend(sim->cost[local + (r->owner == sim->device ? 0 : r->owner == LOOM_SIM_HOST ? 1 : 2)]);
 	return watched;
 }
 
@@ -134,10 +134,10 @@ LOOM_FN void loom_sim_changed(uint32_t watched)
 		sim->stored(sim, watched);
 }
 
-/* What others may wait for. */
-LOOM_FN void loom_sim_change(const void *p, uint32_t near)
+/* A change that other entities may wait for. */
+LOOM_FN void loom_sim_change(const void *p, uint32_t local)
 {
-	loom_sim_changed(loom_sim_access(p, near));
+	loom_sim_changed(loom_sim_access(p, local));
 }
 
 template <typename T, typename V> LOOM_FN void loom_sim_store(T *p, V v)
@@ -171,7 +171,7 @@ template <typename T, typename V> LOOM_FN T loom_sim_exchange(T *p, V v)
 	return loom_sim_swap(p, (T)v);
 }
 
-/* In vain it changes nothing. */
+/* A failed compare-and-swap changes nothing. */
 template <typename T, typename V> LOOM_FN int loom_sim_cas(T *p, T *expected, V v)
 {
 	uint32_t watched = loom_sim_access(p, LOOM_SIM_atomic_local);
@@ -185,39 +185,39 @@ template <typename T, typename V> LOOM_FN int loom_sim_cas(T *p, T *expected, V 
 	return 1;
 }
 
-/* One worker at a time makes each order the strongest. */
-#define loom_load_relaxed_dev(p) loom_sim_load(p)
-#define loom_load_relaxed_sys(p) loom_sim_load(p)
-#define loom_load_acquire_dev(p) loom_sim_load(p)
-#define loom_load_acquire_sys(p) loom_sim_load(p)
-#define loom_store_relaxed_dev(p, v) loom_sim_store(p, v)
-#define loom_store_relaxed_sys(p, v) loom_sim_store(p, v)
-#define loom_store_release_dev(p, v) loom_sim_store(p, v)
-#define loom_store_release_sys(p, v) loom_sim_store(p, v)
-#define loom_fetch_add_relaxed_dev(p, v) loom_sim_add(p, v)
-#define loom_fetch_add_relaxed_sys(p, v) loom_sim_add(p, v)
-#define loom_fetch_add_acquire_dev(p, v) loom_sim_add(p, v)
-#define loom_fetch_add_acquire_sys(p, v) loom_sim_add(p, v)
-#define loom_fetch_add_release_dev(p, v) loom_sim_add(p, v)
-#define loom_fetch_add_release_sys(p, v) loom_sim_add(p, v)
-#define loom_fetch_add_acq_rel_dev(p, v) loom_sim_add(p, v)
-#define loom_fetch_add_acq_rel_sys(p, v) loom_sim_add(p, v)
-#define loom_fetch_or_relaxed_dev(p, v) loom_sim_or(p, v)
-#define loom_fetch_or_relaxed_sys(p, v) loom_sim_or(p, v)
-#define loom_fetch_or_acq_rel_dev(p, v) loom_sim_or(p, v)
-#define loom_fetch_or_acq_rel_sys(p, v) loom_sim_or(p, v)
-#define loom_exchange_acq_rel_dev(p, v) loom_sim_exchange(p, v)
-#define loom_exchange_acq_rel_sys(p, v) loom_sim_exchange(p, v)
+/* One worker runs at a time, so every order is sequentially consistent. */
+#define loom_load_relaxed_dev(p)             loom_sim_load(p)
+#define loom_load_relaxed_sys(p)             loom_sim_load(p)
+#define loom_load_acquire_dev(p)             loom_sim_load(p)
+#define loom_load_acquire_sys(p)             loom_sim_load(p)
+#define loom_store_relaxed_dev(p, v)         loom_sim_store(p, v)
+#define loom_store_relaxed_sys(p, v)         loom_sim_store(p, v)
+#define loom_store_release_dev(p, v)         loom_sim_store(p, v)
+#define loom_store_release_sys(p, v)         loom_sim_store(p, v)
+#define loom_fetch_add_relaxed_dev(p, v)     loom_sim_add(p, v)
+#define loom_fetch_add_relaxed_sys(p, v)     loom_sim_add(p, v)
+#define loom_fetch_add_acquire_dev(p, v)     loom_sim_add(p, v)
+#define loom_fetch_add_acquire_sys(p, v)     loom_sim_add(p, v)
+#define loom_fetch_add_release_dev(p, v)     loom_sim_add(p, v)
+#define loom_fetch_add_release_sys(p, v)     loom_sim_add(p, v)
+#define loom_fetch_add_acq_rel_dev(p, v)     loom_sim_add(p, v)
+#define loom_fetch_add_acq_rel_sys(p, v)     loom_sim_add(p, v)
+#define loom_fetch_or_relaxed_dev(p, v)      loom_sim_or(p, v)
+#define loom_fetch_or_relaxed_sys(p, v)      loom_sim_or(p, v)
+#define loom_fetch_or_acq_rel_dev(p, v)      loom_sim_or(p, v)
+#define loom_fetch_or_acq_rel_sys(p, v)      loom_sim_or(p, v)
+#define loom_exchange_acq_rel_dev(p, v)      loom_sim_exchange(p, v)
+#define loom_exchange_acq_rel_sys(p, v)      loom_sim_exchange(p, v)
 #define loom_cas_acq_rel_dev(p, expected, v) loom_sim_cas(p, expected, v)
 #define loom_cas_acq_rel_sys(p, expected, v) loom_sim_cas(p, expected, v)
-#define loom_fence_acquire_dev() loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_dev])
-#define loom_fence_release_dev() loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_dev])
-#define loom_fence_seq_cst_dev() loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_dev])
-#define loom_fence_acquire_sys() loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_sys])
-#define loom_fence_release_sys() loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_sys])
-#define loom_fence_seq_cst_sys() loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_sys])
+#define loom_fence_acquire_dev()             loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_dev])
+#define loom_fence_release_dev()             loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_dev])
+#define loom_fence_seq_cst_dev()             loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_dev])
+#define loom_fence_acquire_sys()             loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_sys])
+#define loom_fence_release_sys()             loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_sys])
+#define loom_fence_seq_cst_sys()             loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_sys])
 
-/* It computes: nobody stands still meanwhile. */
+/* Advances virtual time as a computation: not a stall. */
 LOOM_FN void loom_sim_compute(uint64_t ns)
 {
 	struct loom_sim *sim = loom_sim;
@@ -225,15 +225,15 @@ LOOM_FN void loom_sim_compute(uint64_t ns)
 		sim->changed = sim->now + ns;
 	loom_sim_spend(ns);
 }
-#define loom_stream(c, n) loom_sim_compute((uint64_t)(n) * loom_sim->cost[LOOM_SIM_stream] / 1024)
+#define loom_stream(c, n) loom_sim_compute((uint64_t)(n)*loom_sim->cost[LOOM_SIM_stream] / 1024)
 
 #define LOOM_PAUSE_NS 32
 LOOM_FN void loom_nanosleep(uint32_t ns)
 {
-	loom_sim->waits = 1;
-	loom_sim->waited = loom_sim->now;
+	loom_sim->waiting = 1;
+	loom_sim->waited_at = loom_sim->now;
 	loom_sim_spend(ns);
-	loom_sim->waits = 0;
+	loom_sim->waiting = 0;
 }
 
 LOOM_FN void loom_pause(const struct loom_ctx *c)
@@ -248,7 +248,7 @@ LOOM_FN uint64_t loom_clock_ns(const struct loom_ctx *c)
 	return loom_sim->now;
 }
 
-/* A worker is one lane. */
+/* A worker has one lane. */
 LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 {
 	(void)c;
@@ -261,11 +261,11 @@ LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 }
 
 #define LOOM_COMPUTED(word) ((void)(word))
-#define LOOM_YIELD() loom_sim_spend(0)
+#define LOOM_YIELD()        loom_sim_spend(0)
 
 #include "gpu.h"
 
-/* A call is a call: there are no registers to save. */
+/* Outlining saves no registers here. */
 #undef LOOM_OUTLINED
 #undef LOOM_OUTLINED_COLLECTIVE
 

@@ -15,16 +15,14 @@
 #include "lib/hash.h"
 #include "lib/io.h"
 
-
-
 #define MAGIC 0x3245444f434f4f4cull /* "LOOCODE2", little-endian */
 enum {
-	MOST_PROGRAMS = 512, /* of a folder; beyond that those that were not used for longest go */
-	STALE_S = 3600,	     /* a file that is not renamed by then has lost its writer */
+	MOST_PROGRAMS = 512, /* of a folder; beyond that the least recently used ones are removed */
+	STALE_S = 3600,      /* the writer of a temporary file has died if the file is older */
 };
 
 struct head {
-	uint64_t magic, key_bytes, code_bytes, sum; /* of this with a sum of 0, and the code */
+	uint64_t magic, key_bytes, code_bytes, sum; /* FNV-1a of this struct with a sum of 0, and of the code */
 	struct resources resources;
 	uint32_t pad;
 };
@@ -41,7 +39,7 @@ void cache_folder(const char *path, char *folder, size_t room)
 	int n = 0;
 	if (path && *path)
 		n = snprintf(folder, room, "%s", path);
-	else if (xdg && *xdg == '/') /* the specification: relative paths are to be ignored */
+	else if (xdg && *xdg == '/') /* the specification says: ignore relative paths */
 		n = snprintf(folder, room, "%s/gpuloom", xdg);
 	else if (home && *home)
 		n = snprintf(folder, room, "%s/.cache/gpuloom", home);
@@ -51,12 +49,11 @@ void cache_folder(const char *path, char *folder, size_t room)
 
 static int file_name(const char *folder, const char *key, size_t key_bytes, char *path, size_t room)
 {
-	int n = snprintf(path, room, "%s/%016llx.code", folder,
-			 (unsigned long long)loom__fnv1a(LOOM__FNV1A, key, key_bytes));
+	int n = snprintf(path, room, "%s/%016llx.code", folder, (unsigned long long)loom__fnv1a(LOOM__FNV1A, key, key_bytes));
 	return *folder && n > 0 && (size_t)n < room;
 }
 
-/* The code runs with this process's rights: a file that somebody else wrote is not ours to load. */
+/* The code runs with the rights of this process: do not load a file that another user could write. */
 static int is_ours(int fd, uint64_t *bytes)
 {
 	struct stat st;
@@ -66,8 +63,7 @@ static int is_ours(int fd, uint64_t *bytes)
 	return 1;
 }
 
-static char *read_file(const struct loom_host *host, int fd, const char *key, size_t key_bytes,
-		       struct head *head)
+static char *read_file(const struct loom_host *host, int fd, const char *key, size_t key_bytes, struct head *head)
 {
 	uint64_t bytes;
 	if (!is_ours(fd, &bytes) || loom__read_all(fd, head, sizeof(*head)) || head->magic != MAGIC ||
@@ -87,19 +83,18 @@ static char *read_file(const struct loom_host *host, int fd, const char *key, si
 	return NULL;
 }
 
-int cache_get(const struct loom_host *host, const char *folder, const char *key, size_t key_bytes,
-	      struct cached *out)
+int cache_get(const struct loom_host *host, const char *folder, const char *key, size_t key_bytes, struct cached *out)
 {
 	char path[PATH_MAX];
 	struct head head;
 	if (!file_name(folder, key, key_bytes, path, sizeof(path)))
 		return 0;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); /* a FIFO must not block us */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); /* do not block on a FIFO */
 	if (fd < 0)
 		return 0;
 	char *code = read_file(host, fd, key, key_bytes, &head);
 	if (code)
-		(void)futimens(fd, NULL); /* used: see prune() */
+		(void)futimens(fd, NULL); /* last use, for prune() */
 	close(fd);
 	if (!code)
 		return 0;
@@ -107,7 +102,7 @@ int cache_get(const struct loom_host *host, const char *folder, const char *key,
 	return 1;
 }
 
-/* The folder and those above it. */
+/* Creates the folder and its parents. */
 static int make_folder(const char *folder)
 {
 	char path[PATH_MAX];
@@ -127,7 +122,7 @@ static int make_folder(const char *folder)
 	}
 }
 
-/* 16 digits, ".code", and what mkostemp() adds until the file is whole. */
+/* True for a file of the cache: 16 digits, ".code", and the suffix of mkostemp() until it is complete. */
 static int is_program(const char *name, int whole)
 {
 	size_t n = strlen(name);
@@ -135,8 +130,8 @@ static int is_program(const char *name, int whole)
 	       (whole ? n == 21 : n == 28 && name[21] == '.');
 }
 
-/* Removes files of writers that were killed, and the oldest program where there are too many. Others may do the same
- * at the same time. */
+/* Removes temporary files of writers that were killed, and the oldest program if there are too many. Other processes
+ * may do the same concurrently. */
 static void prune(const char *folder)
 {
 	DIR *dir = opendir(folder);
@@ -167,19 +162,17 @@ static void prune(const char *folder)
 
 int cache_put(const char *folder, const char *key, size_t key_bytes, const struct cached *in)
 {
-	char path[PATH_MAX], beside[PATH_MAX + 16];
-	struct head head = {.magic = MAGIC,
-			    .key_bytes = key_bytes,
-			    .code_bytes = in->bytes,
-			    .resources = in->resources};
+	char path[PATH_MAX], temporary[PATH_MAX + 16];
+	struct head head = {
+	    .magic = MAGIC, .key_bytes = key_bytes, .code_bytes = in->bytes, .resources = in->resources};
 	head.sum = sum_of(head, in->code);
 	if (!file_name(folder, key, key_bytes, path, sizeof(path)))
 		return ENOENT;
 	int code = make_folder(folder);
 	if (code)
 		return code;
-	snprintf(beside, sizeof(beside), "%s.XXXXXX", path);
-	int fd = mkostemp(beside, O_CLOEXEC); /* mode 0600 */
+	snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
+	int fd = mkostemp(temporary, O_CLOEXEC); /* mode 0600 */
 	if (fd < 0)
 		return errno;
 	code = loom__write_all(fd, &head, sizeof(head));
@@ -189,10 +182,10 @@ int cache_put(const char *folder, const char *key, size_t key_bytes, const struc
 		code = loom__write_all(fd, in->code, in->bytes);
 	if (close(fd) != 0 && !code)
 		code = errno;
-	if (!code && rename(beside, path) != 0)
+	if (!code && rename(temporary, path) != 0)
 		code = errno;
 	if (code)
-		unlink(beside);
+		unlink(temporary);
 	prune(folder);
 	return code;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The driver's calls that CUDA and HIP have alike, but for their names. The vendor's calls.c includes this, behind
- *   VENDOR           its struct: of a struct gpu called gpu, the functions called api, number, device, work and copy
+/* Driver calls that CUDA and HIP share, except for their names. calls.c of a vendor includes this after it defines
+ *   VENDOR           its struct, with a struct gpu called gpu, the functions called api, number, device, work and copy
  *   API(Name)        a function: cuName
- *   HOST(Name)       one for memory of the host: cuMemHostName
- *   API_POINTER, API_MODULE, API_FUNCTION, API_HANDLE types
- *   API_STREAM_CREATE, API_HOST_ALLOC, API_HOST_FREE, API_LAUNCH, API_LAUNCH_STEP     functions whose names differ in more
+ *   HOST(Name)       one for host memory: cuMemHostName
+ *   API_POINTER, API_MODULE, API_FUNCTION, API_HANDLE   types
+ *   API_STREAM_CREATE, API_HOST_ALLOC, API_HOST_FREE, API_LAUNCH, API_LAUNCH_STEP   functions with other names
  *   API_STREAM_FLAGS, API_ALLOC_FLAGS, API_REGISTER_FLAGS, API_ORDINAL, API_REGISTERS, API_SHARED, API_NOT_READY,
- *   API_REGISTERED, API_HANDLE_FLAGS   constants; API_AT_LEAST: of StreamWaitValue64, with what the vendor has behind it
- * and defines choose(), know(), find_limits(), await_copy() and reserve_stack() itself. */
+ *   API_REGISTERED, API_HANDLE_FLAGS   constants; API_AT_LEAST: the last arguments of StreamWaitValue64
+ * and it defines choose(), find_name(), find_limits(), await_copy() and reserve_stack() itself. */
 #ifndef GPULOOM_GPU_CALLS_H
 #define GPULOOM_GPU_CALLS_H
 
@@ -17,7 +17,7 @@
 #include "gpu.h"
 
 #define CALL(c, function, ...) GPU_CALL(&(c)->gpu, &(c)->api, function, __VA_ARGS__)
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define COUNT(array)           (sizeof(array) / sizeof((array)[0]))
 
 static VENDOR *of(const struct gpu *d)
 {
@@ -32,7 +32,7 @@ static API_POINTER pointer(uint64_t at)
 /* ---- the GPU ---- */
 
 static int choose(VENDOR *c);
-static int know(VENDOR *c);
+static int find_name(VENDOR *c);
 static int find_limits(VENDOR *c, struct loom_error *err);
 
 static int find(struct gpu *d, int number, struct loom_error *err)
@@ -46,7 +46,7 @@ static int find(struct gpu *d, int number, struct loom_error *err)
 	if (rc == 0)
 		rc = CALL(c, API(DeviceTotalMem), &bytes, c->device);
 	if (rc == 0)
-		rc = know(c);
+		rc = find_name(c);
 	if (rc != 0)
 		return gpu_fail(d, err, rc, NULL);
 	d->memory = bytes;
@@ -100,11 +100,10 @@ static void host_unmap(struct gpu *d, void *host)
 	of(d)->api.HOST(Unregister)(host);
 }
 
-/* Portable: one registration serves all GPUs; a GPU's own host memory needs none. For HIP, registered memory is
+/* Portable: one registration serves all GPUs; host memory of a GPU needs none. With HIP, registered memory is
  * fine-grained. */
-static int host_map(struct gpu *d, void *host, int fd, uint64_t bytes, uint64_t *view, int *ours)
+static int host_map(struct gpu *d, void *host, uint64_t bytes, uint64_t *view, int *ours)
 {
-	(void)fd; /* it is mapped here already */
 	int rc = CALL(of(d), HOST(Register), host, bytes, API_REGISTER_FLAGS);
 	*ours = rc == 0;
 	if (rc != 0 && rc != (int)API_REGISTERED)
@@ -149,7 +148,7 @@ static int owner(struct gpu *d, uint64_t at, int *number)
 	return CALL(of(d), API(PointerGetAttribute), number, API_ORDINAL, pointer(at));
 }
 
-/* On a stream that does not wait for the persistent kernel: waits for what began with `rc`. */
+/* Waits for a copy that was started with `rc`, in a stream that does not wait for the persistent kernel. */
 static int await_copy(VENDOR *c, int rc);
 
 static int write_gpu(struct gpu *d, uint64_t to, const void *from, uint64_t bytes)
@@ -171,7 +170,7 @@ static void unload(struct gpu *d, struct gpu_kernel *k)
 	of(d)->api.API(ModuleUnload)(k->module);
 }
 
-/* For tasks that run inside each other. */
+/* For nested tasks. */
 static int reserve_stack(VENDOR *c, const struct gpu_kernel *k);
 
 static int load(struct gpu *d, const struct cached *code, struct gpu_kernel *k)
@@ -184,7 +183,7 @@ static int load(struct gpu *d, const struct cached *code, struct gpu_kernel *k)
 	if (rc != 0)
 		return rc;
 	k->module = module;
-	/* Loads the code now, where the driver is set to load lazily: no such wait in a sample. */
+	/* Loads the code now, even where the driver loads lazily: not in a sample. */
 	rc = CALL(c, API(ModuleGetFunction), &function, module, COMPOSE_KERNEL);
 	if (rc == 0)
 		rc = CALL(c, API(ModuleGetGlobal), &launch, &k->launch_bytes, module, COMPOSE_LAUNCH);
@@ -197,10 +196,10 @@ static int load(struct gpu *d, const struct cached *code, struct gpu_kernel *k)
 	return rc == 0 ? reserve_stack(c, k) : rc;
 }
 
-static int launch(struct gpu *d, const struct gpu_kernel *k, uint32_t blocks, uint32_t threads,
-		  uint32_t shared, uint64_t step)
+static int launch(struct gpu *d, const struct gpu_kernel *k, uint32_t blocks, uint32_t threads, uint32_t shared,
+		  uint64_t step)
 {
-	void *arguments[] = {&step}; /* taken while the call runs */
+	void *arguments[] = {&step}; /* read during the call */
 	if (k->stepped)
 		return CALL(of(d), API_LAUNCH_STEP, k->function, blocks, 1, 1, threads, 1, 1, shared, of(d)->work,
 			    arguments, NULL);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels = launched: a sample as a stream of kernels, one for each step of the workload. Between two of them the network
- * is told that one has ended, and the next begins when what it reads has arrived. Either the GPU's front end does both,
- * by words that the stream sets and awaits (gds), or the host does (hdn). kernels = graph: what the front end does in a
- * sample is recorded once, and each sample is one call. */
+/* kernels = launched: a sample is a stream of kernels, one per step of the workload. Between two steps the network
+ * is notified that a step has ended, and the next one starts when its inputs have arrived. Both are done by the
+ * GPU's front end, with words that the stream sets and waits for (gds), or by the host (hdn). kernels = graph: the
+ * calls of a sample are recorded once, and each sample is one call. */
 #include <gpuloom/dev/dev.h>
 #include <gpuloom/workload.h>
 
 #include "gpu.h"
 
-/* Kernels that the front end has ahead of it. A stream has room for about a thousand calls; when it is full, a launch waits
- * until the front end goes on, which it might never do. */
-#define AHEAD 32
-#define GRAPH_MOST 4096u /* steps of a graph: to make it takes some us each */
-#define LOOK_NS 1000000ull /* between looks at the network's health, where the host is not in the path */
-#define ENOUGH (1ull << 62) /* more than anybody awaits; what arrives still counts up from it */
+/* Most steps in the stream at once. A stream has room for about a thousand calls; when it is full, a launch blocks
+ * until the front end goes on, which may depend on this thread. */
+#define AHEAD      32
+#define GRAPH_MOST 4096u        /* steps of a graph: each takes some us to build */
+#define LOOK_NS    1000000ull   /* between checks for network failures, where the host is not in the path */
+#define ENOUGH     (1ull << 62) /* larger than any awaited count; arrivals still add to it */
 
 int chain_check(const struct gpu *d, const struct loom_program *program, struct loom_error *err)
 {
@@ -27,18 +27,18 @@ int chain_check(const struct gpu *d, const struct loom_program *program, struct 
 				 "workload = pingpong or jacobi2d",
 				 d->name, w ? w->name : "a scheduler");
 	if (!LOOM_HAS(trigger, edge))
-		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
-				 "%s: kernels = launched: %s does not send at the ends of kernels: say use = gds or hdn in "
-				 "[trigger], or kernels = persistent",
-				 d->name, t ? t->name : "no trigger");
+		return LOOM_FAIL(
+		    d->host, err, LOOM_ENOTSUP,
+		    "%s: kernels = launched: %s does not send at the ends of kernels: say use = gds or hdn in "
+		    "[trigger], or kernels = persistent",
+		    d->name, t ? t->name : "no trigger");
 	if (d->options->kernels == KERNELS_GRAPH && !d->driver->record)
-		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
-				 "%s: kernels = graph: only CUDA's driver, called by this process, makes graphs of kernels and words: "
-				 "say kernels = launched",
-				 d->name);
+		return LOOM_FAIL(
+		    d->host, err, LOOM_ENOTSUP,
+		    "%s: kernels = graph: only CUDA has graphs of kernels and words: set kernels = launched", d->name);
 	if (program->layout->devices > 1)
 		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
-				 "%s: kernels = launched: the kernels of %u devices do not meet: name one in [run] devices, "
+				 "%s: kernels = launched supports one device, not %u: name one in [run] devices, "
 				 "and start a rank for each GPU",
 				 d->name, program->layout->devices);
 	return 0;
@@ -51,18 +51,21 @@ int chain_find(struct gpu *d, struct launch *l, struct loom_error *err)
 	if (!what)
 		return LOOM_FAIL(d->host, err, LOOM_EABI, "%s: kernels = launched needs a newer gpuloom", d->name);
 	if (what->edge.by_stream && !d->limits.words)
-		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
-				 "%s: kernels = launched: this driver's streams cannot set and await words of memory: say "
-				 "use = hdn in [trigger], or kernels = persistent",
-				 d->name);
+		return LOOM_FAIL(
+		    d->host, err, LOOM_ENOTSUP,
+		    "%s: kernels = launched: this driver's streams cannot set and await words of memory: say "
+		    "use = hdn in [trigger], or kernels = persistent",
+		    d->name);
 	if (d->options->kernels == KERNELS_GRAPH && !what->edge.by_stream)
 		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
-				 "%s: kernels = graph: the host has a part in each step, and a graph has no place for it: say use = gds in "
+				 "%s: kernels = graph: the host has a part in each step, and a graph has no place for "
+				 "it: say use = gds in "
 				 "[trigger], or kernels = launched",
 				 d->name);
 	if (d->options->kernels == KERNELS_GRAPH && what->steps > GRAPH_MOST)
 		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
-				 "%s: kernels = graph: a sample has %llu steps, a graph at most %u: say fewer, or kernels = launched",
+				 "%s: kernels = graph: a sample has %llu steps, a graph at most %u: say fewer, or "
+				 "kernels = launched",
 				 d->name, (unsigned long long)what->steps, GRAPH_MOST);
 	const struct loom_segment *segment = &l->what->segment[LOOM_REF_SEGMENT(what->words)];
 	uint64_t offset = LOOM_REF_OFFSET(what->words);
@@ -89,25 +92,27 @@ static uint32_t awaits(const struct launch *l, uint64_t n, struct loom_await *ou
 	return l->chain.what->awaits(l->chain.what->self, l->what->layout, n, out);
 }
 
-/* Step n may begin: 1 or 0. A network that failed fails the run, as workers do who wait for it. */
+/* 1 if step n may start, else 0. A network failure fails the run, as in workers that wait for data. */
 static int may_begin(struct launch *l, uint64_t n)
 {
 	const struct chain *c = &l->chain;
 	struct loom_await await[LOOM_AWAITS_MOST];
 	uint32_t count = awaits(l, n, await);
-	/* Acquire, both: pair with the trigger's releases; what arrived is there for the kernel that follows. */
+	/* Acquire, both: pair with the releases of the trigger; makes the arrived data visible to the kernel
+	 * launched next. */
 	int may = __atomic_load_n(word(c, c->what->edge.begun), __ATOMIC_ACQUIRE) >= n;
 	for (uint32_t i = 0; i < count; i++) {
 		int64_t seen = (int64_t)__atomic_load_n(word(c, arrival(c, &await[i])), __ATOMIC_ACQUIRE);
-		struct loom_ctx who = {.worker = l->what->layout->device[l->what->device].first_worker, .ctl = l->ctl};
+		struct loom_ctx failed = {.worker = l->what->layout->device[l->what->device].first_worker,
+					  .ctl = l->ctl};
 		if (seen < 0)
-			loom_worker_fail(&who, (int)seen, await[i].index);
+			loom_worker_fail(&failed, (int)seen, await[i].index);
 		may &= seen >= (int64_t)await[i].count;
 	}
 	return may;
 }
 
-/* The same for the front end: the stream goes on when it may. The answer of the trigger is mostly there by then. */
+/* The same in the stream, by the front end. Mostly the trigger has answered by then. */
 static int await_begin(struct gpu *d, struct launch *l, uint64_t n)
 {
 	const struct chain *c = &l->chain;
@@ -150,7 +155,7 @@ void chain_forget(struct gpu *d, struct launch *l)
 	l->chain.graph = NULL;
 }
 
-/* The next step, if it may follow by now, or all of them; or the driver's error. */
+/* Launches the next step if it may start, or the whole graph. Returns the code of the driver. */
 static int launch_next(struct gpu *d, struct launch *l, int *did)
 {
 	struct chain *c = &l->chain;
@@ -163,7 +168,7 @@ static int launch_next(struct gpu *d, struct launch *l, int *did)
 	return d->driver->replay(d, c->graph);
 }
 
-/* Counts the kernels that have ended, and tells the trigger of them, where the stream does not. *still: some run. */
+/* Counts kernels that have ended, and notifies the trigger where the stream does not. *still: some run. */
 static int see_ends(struct gpu *d, struct launch *l, int stopped, uint64_t now, int *still)
 {
 	struct chain *c = &l->chain;
@@ -181,7 +186,8 @@ static int see_ends(struct gpu *d, struct launch *l, int stopped, uint64_t now, 
 	if (by_stream)
 		c->ended = __atomic_load_n(ended, __ATOMIC_ACQUIRE);
 	else if (rc == 0 && !*still)
-		/* Release: pairs with the trigger's acquire; the kernel's end made its records visible here. */
+		/* Release: pairs with the acquire of the trigger; the end of the kernel made its records visible
+		 * here. */
 		__atomic_store_n(ended, c->ended = c->launched, __ATOMIC_RELEASE);
 	return rc;
 }
@@ -209,8 +215,8 @@ void chain_release(struct launch *l)
 	struct loom_await await[LOOM_AWAITS_MOST];
 	if (!c->what || !c->what->edge.by_stream)
 		return;
-	/* Relaxed: nothing is published, the kernels behind look at the stop word alone. The trigger may write to the same
-	 * words meanwhile, so this is repeated. */
+	/* Relaxed: no data is published, the kernels in the stream check only the stop flag. The trigger may store
+	 * to the same words concurrently, so callers repeat this. */
 	__atomic_store_n(word(c, c->what->edge.begun), ENOUGH, __ATOMIC_RELAXED);
 	for (uint64_t n = c->ended; n < c->launched; n++)
 		for (uint32_t i = 0, count = awaits(l, n, await); i < count; i++)

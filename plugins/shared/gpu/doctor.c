@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this machine offers a vendor's devices, and how to mend what lacks. */
+/* Rows of `gpuloom doctor` about GPUs of one vendor. */
 #include "gpu.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-/* For an `err` that says "who: what: mend" or "who: what; mend". */
+/* Splits an error text "device: problem: fix" or "device: problem; fix" into the columns of a row. */
 static void failed_row(struct loom_doctor *out, const char *topic, struct loom_error *err)
 {
-	char *text = strstr(err->text, ": "), *mend = NULL;
+	char *text = strstr(err->text, ": "), *fix = NULL;
 	text = text ? text + 2 : err->text;
 	for (char *at = strstr(text, ": install"); at; at = NULL)
-		mend = at + 2;
-	if (!mend && (mend = strstr(text, "; ")))
-		mend += 2;
-	if (mend)
-		mend[-2] = 0;
-	out->row(out, topic, "no", text, mend ? mend : "");
+		fix = at + 2;
+	if (!fix && (fix = strstr(text, "; ")))
+		fix += 2;
+	if (fix)
+		fix[-2] = 0;
+	out->row(out, topic, "no", text, fix ? fix : "");
 }
 
 static void compiler_row(const struct gpu *d, struct loom_doctor *out)
@@ -50,7 +50,7 @@ static void gpu_row(struct gpu *d, struct loom_doctor *out, int number)
 
 static void atomics_row(struct gpu *d, struct loom_doctor *out, int number)
 {
-	char topic[64], mend[100];
+	char topic[64], fix[100];
 	struct gpu_atomics can = {0};
 	snprintf(topic, sizeof(topic), "%s: GPU %d and CPU", d->name, number);
 	d->driver->host_atomics(d, &can);
@@ -59,22 +59,20 @@ static void atomics_row(struct gpu *d, struct loom_doctor *out, int number)
 	} else if (can.known && can.add && can.cas) {
 		out->row(out, topic, "ok", "64-bit add and compare-and-swap on host memory are native", "");
 	} else if (can.known) {
-		snprintf(mend, sizeof(mend),
-			 "cpu:N and %s:N devices in one stack exchange tasks by mail", d->name);
+		snprintf(fix, sizeof(fix), "cpu:N and %s:N devices in one stack exchange tasks by mailboxes", d->name);
 		out->row(out, topic, "limited",
-			 can.add ? "no native compare-and-swap on host memory" :
-				   "no native atomics on host memory",
-			 mend);
+			 can.add ? "no native compare-and-swap on host memory" : "no native atomics on host memory",
+			 fix);
 	} else {
-		out->row(out, topic, "limited", "the driver does not tell about atomics on host memory",
-			 d->driver->atomics_mend);
+		out->row(out, topic, "limited", "the driver does not report atomics on host memory",
+			 d->driver->atomics_fix);
 	}
 }
 
 static void peer_row(struct gpu *d, struct loom_doctor *out, int count)
 {
 	char topic[64], found[120];
-	int pairs = 0, able = 0, told = 0, atomic = 0;
+	int pairs = 0, able = 0, reported = 0, atomic = 0;
 	for (int a = 0; a < count; a++)
 		for (int b = 0; b < count; b++) {
 			int can = 0;
@@ -87,23 +85,23 @@ static void peer_row(struct gpu *d, struct loom_doctor *out, int count)
 			struct gpu_atomics native = {0};
 			if (d->driver->peer_atomics)
 				d->driver->peer_atomics(d, a, b, &native);
-			told += native.known;
+			reported += native.known;
 			atomic += native.add && native.cas;
 		}
 	if (!pairs)
 		return;
 	snprintf(topic, sizeof(topic), "%s: peer access", d->name);
 	int n = snprintf(found, sizeof(found), "%d of %d directed pairs of GPUs", able, pairs);
-	if (told)
+	if (reported)
 		snprintf(found + n, sizeof(found) - (size_t)n, ", %d of them with native 64-bit atomics", atomic);
-	out->row(out, topic, able == pairs && (!told || atomic == able) ? "ok" : "limited", found,
-		 able < pairs		? "transport p2p needs it between the GPUs of a stack; host does not" :
-		 told && atomic < able ? "where the probe of a stack loses additions, its GPUs exchange tasks by mail" :
-					 "");
+	out->row(out, topic, able == pairs && (!reported || atomic == able) ? "ok" : "limited", found,
+		 able < pairs ? "transport p2p needs it between the GPUs of a stack; host does not"
+		 : reported && atomic < able
+		     ? "where the probe of a stack loses additions, its GPUs exchange tasks by mailboxes"
+		     : "");
 }
 
-void gpu_doctor(struct gpu *d, const struct gpu_driver *driver, const struct loom_host *host,
-		struct loom_doctor *out)
+void gpu_doctor(struct gpu *d, const struct gpu_driver *driver, const struct loom_host *host, struct loom_doctor *out)
 {
 	char topic[64], found[96];
 	struct loom_error err = {0};

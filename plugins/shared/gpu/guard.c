@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every call of the driver: whether it may be made, and in words what failed. */
+/* Around every driver call: whether it may be made, and the text of its error. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,26 +15,25 @@ int gpu_called(struct gpu *d, int rc, const char *name)
 int gpu_fail(struct gpu *d, struct loom_error *err, int rc, const char *what)
 {
 	int code = rc == d->driver->out_of_memory ? LOOM_ENOMEM : LOOM_EIO;
-	int mend = d->driver->call && !strcmp(d->call, d->driver->call);
-	return LOOM_FAIL(d->host, err, code, "%s: %s: %s%s%s", d->name, what ? what : d->call,
-			 d->driver->text(d, rc), mend ? "; " : "", mend ? d->driver->call_mend : "");
+	int fix = d->driver->call && !strcmp(d->call, d->driver->call);
+	return LOOM_FAIL(d->host, err, code, "%s: %s: %s%s%s", d->name, what ? what : d->call, d->driver->text(d, rc),
+			 fix ? "; " : "", fix ? d->driver->call_fix : "");
 }
 
 int gpu_dead(struct gpu *d, int rc, struct loom_error *err)
 {
 	d->lost = LOST_DEAD;
 	d->died_of = rc;
-	return LOOM_FAIL(d->host, err, LOOM_EDIED, "%s: its kernel has failed: %s", d->name,
-			 d->driver->text(d, rc));
+	return LOOM_FAIL(d->host, err, LOOM_EDIED, "%s: its kernel has failed: %s", d->name, d->driver->text(d, rc));
 }
 
 int gpu_enter(struct gpu *d, struct loom_error *err)
 {
 	if (d->lost == LOST_HUNG)
 		return LOOM_FAIL(d->host, err, LOOM_EDIED, "%s: unusable since a kernel hangs", d->name);
-	if (d->lost) /* whoever found it may have had nobody to tell */
+	if (d->lost) /* the thread that detected it may have had no error to fill in */
 		return LOOM_FAIL(d->host, err, LOOM_EDIED, "%s: unusable since its kernel has failed: %s", d->name,
-				 d->died_of ? d->driver->text(d, d->died_of) : "its process was killed");
+				 d->driver->text(d, d->died_of));
 	int rc = d->driver->enter(d);
 	return rc == 0 ? 0 : gpu_fail(d, err, rc, NULL);
 }

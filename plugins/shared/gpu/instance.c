@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A device's life: what it opens, in which order, and how it is taken down from any point of that. */
-#include "remote.h"
+/* Opens a device, and closes it from any state of opening. */
+#include "gpu.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
 const char *const gpu_compile_choices[] = {"cached", "always", NULL};
-const char *const gpu_isolation_choices[] = {"thread", "process", NULL};
 const char *const gpu_kernels_choices[] = {"persistent", "launched", "graph", NULL};
 
 const char *gpu_symbols(void *library, const struct gpu_symbol *symbol, size_t n)
@@ -31,14 +30,14 @@ static int choose(struct gpu *d, uint32_t instance, uint32_t instances, int *num
 	if (!count)
 		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL, "%s: the driver sees no GPU: %s", d->name,
 				 d->driver->fix);
-	/* Ranks of one host take the next GPUs each; where there are too few, they share. */
-	*number = d->options->gpu >= 0 ? (int)d->options->gpu :
-		  rank		       ? (int)((rank * instances + instance) % (uint32_t)count) :
-					 (int)instance;
+	/* Ranks of one host use consecutive GPUs; if there are too few, they share. */
+	*number = d->options->gpu >= 0 ? (int)d->options->gpu
+		  : rank               ? (int)((rank * instances + instance) % (uint32_t)count)
+				       : (int)instance;
 	if (*number >= count)
 		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
 				 "%s: there is no GPU %d, the driver sees %d: name fewer in [run] "
-				 "devices, or say gpu = 0 in [device.%s.%u] to share one",
+				 "devices, or set gpu = 0 in [device.%s.%u] to share one",
 				 d->name, *number, count, d->driver->name, instance);
 	return 0;
 }
@@ -50,7 +49,7 @@ static void find_node(struct gpu *d)
 	if (!*d->bus)
 		return;
 	for (char *at = d->bus; *at; at++)
-		*at = *at >= 'A' && *at <= 'Z' ? (char)(*at - 'A' + 'a') : *at; /* as sysfs has it */
+		*at = *at >= 'A' && *at <= 'Z' ? (char)(*at - 'A' + 'a') : *at; /* lower case, as in sysfs */
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/numa_node", d->bus);
 	FILE *file = fopen(path, "re");
 	if (!file)
@@ -60,12 +59,11 @@ static void find_node(struct gpu *d)
 	fclose(file);
 }
 
-/* Words and gate, once for all launches: while a kernel of another instance runs on the same GPU, to
- * free memory would wait for it. And nothing is loaded then: it might wait, too. */
+/* Allocates words and gate once for all launches: freeing memory would wait for a kernel of another instance on
+ * the same GPU. For the same reason the probe is loaded now. */
 static int prepare(struct gpu *d, uint32_t instances, struct loom_error *err)
 {
-	uint64_t most = (uint64_t)d->limits.multiprocessors *
-			(uint64_t)(d->limits.threads / d->limits.wave);
+	uint64_t most = (uint64_t)d->limits.multiprocessors * (uint64_t)(d->limits.threads / d->limits.wave);
 	void *words = NULL;
 	int code = gpu_enter(d, err);
 	if (code)
@@ -89,8 +87,7 @@ static int open_all(struct gpu *d, uint32_t instance, uint32_t instances, struct
 {
 	int number = 0, rc, code = d->driver->open(d, err);
 	if (!code)
-		code = rtc_open(d->host, d->name, d->driver->compiler, d->options->compiler, &d->compiler,
-				err);
+		code = rtc_open(d->host, d->name, d->driver->compiler, d->options->compiler, &d->compiler, err);
 	if (!code)
 		code = choose(d, instance, instances, &number, err);
 	d->number = number;
@@ -120,9 +117,9 @@ void gpu_destroy(void *self)
 		return;
 	if (d->launch)
 		gpu_retire(d, 0, NULL);
-	if (d->lost && !d->remote)
-		return; /* a kernel may still write to all of it: only the end of the process frees it */
-	if (d->attached && (gpu_enter(d, NULL) == 0 || d->remote)) {
+	if (d->lost)
+		return; /* a kernel may still write to all of it; only the end of this process frees it */
+	if (d->attached && gpu_enter(d, NULL) == 0) {
 		program_finish(d);
 		if (d->gate)
 			d->driver->free(d, d->gate);
@@ -132,8 +129,6 @@ void gpu_destroy(void *self)
 	}
 	if (d->attached)
 		d->driver->detach(d);
-	if (d->remote)
-		remote_end(d);
 	d->host->free(d->host, d);
 }
 
@@ -148,17 +143,14 @@ int gpu_create(const struct loom_host *host, const struct gpu_driver *driver, si
 	d->host = host;
 	d->options = options;
 	snprintf(d->name, sizeof(d->name), "%s:%u", driver->name, instance);
-	int code = options->isolation == ISOLATION_PROCESS ? remote_start(d, err) : 0;
-	if (!code)
-		code = open_all(d, instance, instances, err);
+	int code = open_all(d, instance, instances, err);
 	if (code) {
 		gpu_destroy(d);
 		return code;
 	}
-	LOOM_LOG(host, LOOM_LOG_INFO, d->name,
-		 "%s, %d multiprocessors, workers of %u lanes; %s %d.%d (%s)", d->arch,
-		 d->limits.multiprocessors, d->lanes, d->compiler.kind->title, d->compiler.major,
-		 d->compiler.minor, d->compiler.path);
+	LOOM_LOG(host, LOOM_LOG_INFO, d->name, "%s, %d multiprocessors, workers of %u lanes; %s %d.%d (%s)", d->arch,
+		 d->limits.multiprocessors, d->lanes, d->compiler.kind->title, d->compiler.major, d->compiler.minor,
+		 d->compiler.path);
 	*self = d;
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starting the persistent kernel. */
+/* Launches the persistent kernel. */
 #include <string.h>
 
 #include "gpu.h"
@@ -18,8 +18,7 @@ static void *pointer(const struct views *v, loom_ref ref)
 	return (void *)(uintptr_t)(v->at[LOOM_REF_SEGMENT(ref)] + LOOM_REF_OFFSET(ref));
 }
 
-static int find_views(struct gpu *d, const struct loom_launch *what, struct views *v,
-		      struct loom_error *err)
+static int find_views(struct gpu *d, const struct loom_launch *what, struct views *v, struct loom_error *err)
 {
 	int code = 0;
 	memset(v, 0, sizeof(*v));
@@ -29,8 +28,7 @@ static int find_views(struct gpu *d, const struct loom_launch *what, struct view
 	return code;
 }
 
-static void fill_policies(const struct loom_launch *what, const struct views *v,
-			  struct loom_gpu_launch *record)
+static void fill_policies(const struct loom_launch *what, const struct views *v, struct loom_gpu_launch *record)
 {
 	for (int kind = 0; kind < LOOM_KINDS; kind++) {
 		record->local_at[kind] = LOOM_GPU_NONE;
@@ -47,8 +45,7 @@ static void fill_policies(const struct loom_launch *what, const struct views *v,
 	}
 }
 
-static int fill(struct gpu *d, struct launch *l, struct loom_gpu_launch *record,
-		struct loom_error *err)
+static int fill(struct gpu *d, struct launch *l, struct loom_gpu_launch *record, struct loom_error *err)
 {
 	const struct loom_launch *what = l->what;
 	const struct loom_layout *layout = what->layout;
@@ -81,8 +78,8 @@ static int fill(struct gpu *d, struct launch *l, struct loom_gpu_launch *record,
 
 /* ---- refusals ---- */
 
-static int check_fit(struct gpu *d, const struct gpu_kernel *k, int blocks, int threads,
-		     size_t shared, struct loom_error *err)
+static int check_fit(struct gpu *d, const struct gpu_kernel *k, int blocks, int threads, size_t shared,
+		     struct loom_error *err)
 {
 	int each = 0;
 	if (shared + (size_t)k->shared > (size_t)d->limits.shared_per_block)
@@ -101,8 +98,8 @@ static int check_fit(struct gpu *d, const struct gpu_kernel *k, int blocks, int 
 			 "threads and %zu bytes of shared memory only %d are: choose smaller queues, or "
 			 "say workers = %d in [device.%s]",
 			 d->name, blocks, k->registers, threads, shared + (size_t)k->shared,
-			 each * d->limits.multiprocessors,
-			 each * d->limits.multiprocessors * (int)d->per_block, d->driver->name);
+			 each * d->limits.multiprocessors, each * d->limits.multiprocessors * (int)d->per_block,
+			 d->driver->name);
 }
 
 /* ---- launch ---- */
@@ -132,8 +129,8 @@ static int start(struct gpu *d, struct launch *l, const struct gpu_kernel *k, st
 	if (code)
 		return code;
 	int rc = d->driver->write(d, k->launch, &record, sizeof(record));
-	/* Cooperative: the driver refuses what cannot be resident as a whole, where a plain launch
-	 * would leave workers waiting for others that never start. */
+	/* Cooperative: the driver rejects a grid that is not resident as a whole; in a plain launch workers would
+	 * wait for others that never start. */
 	if (rc == 0 && !k->stepped)
 		rc = d->driver->launch(d, k, l->blocks, l->threads, l->shared, 0);
 	if (rc == 0 && k->stepped)
@@ -153,10 +150,9 @@ int gpu_launch(void *self, const struct loom_launch *what, struct loom_error *er
 		return LOOM_FAIL(d->host, err, LOOM_ENOMEM, "%s: out of memory", d->name);
 	const struct loom_segment *ctl = &what->segment[LOOM_REF_SEGMENT(what->ctl)];
 	int probe = what->entry == LOOM_ENTRY_PROBE;
-	*l = (struct launch){
-		.what = what,
-		.ctl = (void *)((char *)ctl->memory->host + ctl->offset + LOOM_REF_OFFSET(what->ctl)),
-		.count = probe ? 1 : what->layout->device[what->device].workers};
+	*l = (struct launch){.what = what,
+			     .ctl = (void *)((char *)ctl->memory->host + ctl->offset + LOOM_REF_OFFSET(what->ctl)),
+			     .count = probe ? 1 : what->layout->device[what->device].workers};
 	int code = gpu_enter(d, err);
 	if (code) {
 		d->host->free(d->host, l);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device's memory, and its view of everybody's. */
+/* Memory of the device, and its mappings of the memory of other owners. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,8 +40,8 @@ static void drop(struct gpu *d, struct mapping *m)
 
 /* ---- copies: beside the persistent kernel ---- */
 
-int gpu_copy_in(void *self, const struct loom_memory *memory, uint64_t offset, const void *from,
-		   uint64_t bytes, struct loom_error *err)
+int gpu_copy_in(void *self, const struct loom_memory *memory, uint64_t offset, const void *from, uint64_t bytes,
+		struct loom_error *err)
 {
 	struct gpu *d = self;
 	int code = gpu_enter(d, err);
@@ -54,8 +54,8 @@ int gpu_copy_in(void *self, const struct loom_memory *memory, uint64_t offset, c
 	return code;
 }
 
-int gpu_copy_out(void *self, const struct loom_memory *memory, uint64_t offset, void *to,
-		    uint64_t bytes, struct loom_error *err)
+int gpu_copy_out(void *self, const struct loom_memory *memory, uint64_t offset, void *to, uint64_t bytes,
+		 struct loom_error *err)
 {
 	struct gpu *d = self;
 	int code = gpu_enter(d, err);
@@ -70,8 +70,8 @@ int gpu_copy_out(void *self, const struct loom_memory *memory, uint64_t offset, 
 
 /* ---- own memory ---- */
 
-static int make_shared_with_host(struct gpu *d, uint64_t bytes, struct mapping *m,
-				 struct loom_memory *memory, struct loom_error *err)
+static int make_shared_with_host(struct gpu *d, uint64_t bytes, struct mapping *m, struct loom_memory *memory,
+				 struct loom_error *err)
 {
 	void *host = NULL;
 	int rc = d->driver->host_alloc(d, bytes, &host, &m->view);
@@ -81,34 +81,10 @@ static int make_shared_with_host(struct gpu *d, uint64_t bytes, struct mapping *
 	return 0;
 }
 
-/* Of a device in a process of its own, so that others can have it. */
-static int share(struct gpu *d, uint64_t bytes, struct mapping *m, struct loom_memory *memory)
-{
-	m->shared = bytes;
-	int rc = d->driver->share(d, &m->shared, &m->base, &memory->fd);
-	if (rc != 0)
-		m->shared = 0;
-	return rc;
-}
-
-static void free_on_device(struct gpu *d, struct mapping *m, struct loom_memory *memory)
-{
-	if (!m->shared) {
-		d->driver->free(d, m->base);
-		return;
-	}
-	d->driver->unshare(d, m->base, m->shared);
-	close(memory->fd);
-	memory->fd = -1;
-}
-
-static int make_on_device(struct gpu *d, uint64_t bytes, struct mapping *m, struct loom_memory *memory,
-			  struct loom_error *err)
+static int make_on_device(struct gpu *d, uint64_t bytes, struct mapping *m, struct loom_error *err)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	int rc = d->remote && d->driver->share ?
-			 share(d, bytes, m, memory) : /* aligned to more than a page */
-			 d->driver->alloc(d, bytes + page, &m->base); /* aligned to 256 bytes or more */
+	int rc = d->driver->alloc(d, bytes + page, &m->base); /* aligned to 256 bytes or more */
 	if (rc != 0) {
 		char what[160];
 		snprintf(what, sizeof(what), "%s of %" PRIu64 " KiB", d->call, bytes >> 10);
@@ -119,12 +95,11 @@ static int make_on_device(struct gpu *d, uint64_t bytes, struct mapping *m, stru
 	if (rc == 0)
 		return 0;
 	int code = gpu_fail(d, err, rc, NULL);
-	free_on_device(d, m, memory);
+	d->driver->free(d, m->base);
 	return code;
 }
 
-int gpu_mem_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_memory *memory,
-		     struct loom_error *err)
+int gpu_mem_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_memory *memory, struct loom_error *err)
 {
 	struct gpu *d = self;
 	int code = gpu_enter(d, err);
@@ -138,7 +113,7 @@ int gpu_mem_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_memory
 	}
 	m->own = 1;
 	code = flags & LOOM_MEMORY_HOST ? make_shared_with_host(d, bytes, m, memory, err)
-					: make_on_device(d, bytes, m, memory, err);
+					: make_on_device(d, bytes, m, err);
 	gpu_leave(d);
 	if (code)
 		drop(d, m);
@@ -151,12 +126,12 @@ void gpu_mem_free(void *self, struct loom_memory *memory)
 {
 	struct gpu *d = self;
 	struct mapping *m = find(d, memory);
-	if (!m || (gpu_enter(d, NULL) != 0 && !d->remote))
-		return; /* lost: a kernel may still use it, unless it was in a process that is gone */
+	if (!m || gpu_enter(d, NULL) != 0)
+		return; /* a kernel that hangs may still access it */
 	if (memory->host)
 		d->driver->host_free(d, memory->host);
 	else
-		free_on_device(d, m, memory);
+		d->driver->free(d, m->base);
 	gpu_leave(d);
 	memory->host = NULL;
 	drop(d, m);
@@ -164,26 +139,8 @@ void gpu_mem_free(void *self, struct loom_memory *memory)
 
 /* ---- other owners' memory ---- */
 
-/* Another GPU's that a process of its own drives. */
-static int import(struct gpu *d, const struct loom_memory *memory, struct mapping *m, struct loom_error *err)
-{
-	if (!d->driver->import || memory->fd < 0)
-		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
-				 "%s: it cannot reach memory of a device in another process: %s", d->name,
-				 d->driver->import ? "say isolation = process for that GPU, too, or use the host transport" :
-						     "use the host transport");
-	m->shared = memory->bytes;
-	int rc = d->driver->import(d, memory->fd, &m->shared, &m->base);
-	m->view = m->base;
-	if (rc == 0)
-		return 0;
-	m->shared = 0;
-	return gpu_fail(d, err, rc, NULL);
-}
-
-/* Another GPU's: addresses are unique over all GPUs of a process, access must be allowed. */
-static int map_peer(struct gpu *d, const struct loom_memory *memory, struct mapping *m,
-		    struct loom_error *err)
+/* Memory of another GPU: addresses are unique over all GPUs of a process; access must be enabled. */
+static int map_peer(struct gpu *d, const struct loom_memory *memory, struct mapping *m, struct loom_error *err)
 {
 	int number = -1, can = 0;
 	if (!memory->handle || d->driver->owner(d, memory->handle, &number) != 0)
@@ -195,22 +152,17 @@ static int map_peer(struct gpu *d, const struct loom_memory *memory, struct mapp
 	int rc = d->driver->reach(d, m->view, number, &can);
 	if (rc != 0)
 		return gpu_fail(d, err, rc, NULL);
-	return can ? 0 :
-		     LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
+	return can ? 0
+		   : LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
 			       "%s: it cannot reach GPU %d's memory directly (no link between them, or PCIe "
 			       "peer access is off): use the host transport",
 			       d->name, number);
 }
 
-static int map_host(struct gpu *d, const struct loom_memory *memory, struct mapping *m,
-		    struct loom_error *err)
+static int map_host(struct gpu *d, const struct loom_memory *memory, struct mapping *m, struct loom_error *err)
 {
 	char what[240];
-	if (d->remote && memory->fd < 0)
-		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
-				 "%s: its process cannot map memory that has no file descriptor: use isolation = thread",
-				 d->name);
-	int rc = d->driver->host_map(d, memory->host, memory->fd, memory->bytes, &m->view, &m->registered);
+	int rc = d->driver->host_map(d, memory->host, memory->bytes, &m->view, &m->registered);
 	if (rc == 0)
 		return 0;
 	snprintf(what, sizeof(what),
@@ -227,10 +179,7 @@ int gpu_mem_map(void *self, const struct loom_memory *memory, struct loom_error 
 	if (code)
 		return code;
 	struct mapping *m = add(d, memory, err);
-	code = !m	      ? LOOM_ENOMEM :
-	       memory->host ? map_host(d, memory, m, err) :
-	       d->remote || memory->fd >= 0 ? import(d, memory, m, err) :
-					      map_peer(d, memory, m, err);
+	code = !m ? LOOM_ENOMEM : memory->host ? map_host(d, memory, m, err) : map_peer(d, memory, m, err);
 	if (code && m)
 		drop(d, m);
 	gpu_leave(d);
@@ -241,25 +190,23 @@ void gpu_mem_unmap(void *self, const struct loom_memory *memory)
 {
 	struct gpu *d = self;
 	struct mapping *m = find(d, memory);
-	if (!m || (gpu_enter(d, NULL) != 0 && !d->remote))
+	if (!m || gpu_enter(d, NULL) != 0)
 		return;
 	if (m->registered)
 		d->driver->host_unmap(d, memory->host);
-	if (m->shared)
-		d->driver->unshare(d, m->base, m->shared);
 	gpu_leave(d);
 	drop(d, m);
 }
 
 /* ---- between processes that have GPUs of their own ---- */
 
-/* A handle that travels as bytes: a descriptor of a file would need a connection between every two ranks. */
+/* An exported handle, as bytes: a file descriptor would need a connection between every two ranks. */
 struct key {
 	char maker[sizeof(((struct loom_memory_key *)0)->maker)];
 	char bus[16];
 	unsigned char handle[GPU_HANDLE];
-	uint64_t offset; /* of the memory in what the handle is of */
-	uint64_t process, view; /* where it is known without a handle */
+	uint64_t offset;        /* of the memory, from the start of the allocation */
+	uint64_t process, view; /* in that process the address is used without a handle */
 };
 _Static_assert(sizeof(struct key) <= sizeof(struct loom_memory_key), "it fits");
 _Static_assert(sizeof(((struct key *)0)->bus) <= sizeof(((struct gpu *)0)->bus), "a name of a bus");
@@ -269,7 +216,7 @@ struct borrowed {
 	uint64_t base, at;
 };
 
-/* By chance: a number of a process is one of its container. */
+/* A random number: process numbers are unique only within a container. */
 static uint64_t this_process(void)
 {
 	static uint64_t drawn;
@@ -283,10 +230,6 @@ int gpu_mem_key(void *self, const struct loom_memory *memory, struct loom_memory
 	struct gpu *d = self;
 	const struct mapping *m = find(d, memory);
 	struct key k = {0};
-	if (d->remote)
-		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
-				 "%s: other ranks reach memory of a GPU whose driver calls this process makes: say isolation = thread",
-				 d->name);
 	if (!m || !m->own || memory->host || !*d->bus)
 		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP, "%s: no memory that other processes could open", d->name);
 	int code = gpu_enter(d, err);
@@ -305,7 +248,7 @@ int gpu_mem_key(void *self, const struct loom_memory *memory, struct loom_memory
 	return code;
 }
 
-/* Whether workers here may work on memory of the GPU at `bus` as on their own. */
+/* Checks that workers of this GPU can access memory of the GPU at `bus`. */
 static int check_peer(struct gpu *d, const char *bus, struct loom_error *err)
 {
 	int number = -1, can = 0;
@@ -314,22 +257,23 @@ static int check_peer(struct gpu *d, const char *bus, struct loom_error *err)
 		return 0;
 	if (d->driver->locate(d, bus, &number) != 0)
 		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
-				 "%s: it does not see the GPU at %s, which another rank uses: let each rank see all GPUs of the host",
+				 "%s: it does not see the GPU at %s, which another rank uses: make all GPUs of the "
+				 "host visible to each rank",
 				 d->name, bus);
 	int rc = d->driver->peers(d, d->number, number, &can);
 	if (rc != 0)
 		return gpu_fail(d, err, rc, NULL);
 	if (!can)
-		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
-				 "%s: it cannot reach the memory of GPU %d directly (no link between them, or PCIe peer access is "
-				 "off)",
-				 d->name, number);
+		return LOOM_FAIL(
+		    d->host, err, LOOM_EUNAVAIL,
+		    "%s: it cannot reach the memory of GPU %d directly (no link between them, or PCIe peer access is "
+		    "off)",
+		    d->name, number);
 	if (d->driver->peer_atomics)
 		d->driver->peer_atomics(d, d->number, number, &atomics);
 	if (atomics.known && !atomics.add)
 		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
-				 "%s: its additions to words of GPU %d get lost, since the link between them has no atomics", d->name,
-				 number);
+				 "%s: the link to GPU %d has no atomics, so additions would be lost", d->name, number);
 	return 0;
 }
 
@@ -356,10 +300,12 @@ int gpu_mem_open(void *self, const struct loom_memory_key *key, uint64_t *at, st
 	struct gpu *d = self;
 	struct key k;
 	memcpy(&k, key, sizeof(k));
-	if (d->remote || strcmp(k.maker, d->driver->name) != 0)
-		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL, "%s: it cannot reach memory of a device '%.15s' of another process: %s",
-				 d->name, k.maker,
-				 d->remote ? "say isolation = thread" : "take GPUs of one vendor in all ranks");
+	if (strcmp(k.maker, d->driver->name) != 0)
+		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
+				 "%s: it cannot reach memory of a device '%.15s' of another process: choose GPUs of "
+				 "one vendor in all "
+				 "ranks",
+				 d->name, k.maker);
 	if (k.process == this_process()) {
 		*at = k.view;
 		return 0;
@@ -380,20 +326,18 @@ void gpu_mem_close(void *self, uint64_t at)
 		of = &(*of)->next;
 	struct borrowed *b = *of;
 	if (!b || gpu_enter(d, NULL) != 0)
-		return; /* lost: a kernel may still use it */
+		return; /* a kernel that hangs may still access it */
 	d->driver->give_back(d, b->base);
 	gpu_leave(d);
 	*of = b->next;
 	d->host->free(d->host, b);
 }
 
-int memory_view(struct gpu *d, const struct loom_segment *segment, uint64_t *view,
-		struct loom_error *err)
+int memory_view(struct gpu *d, const struct loom_segment *segment, uint64_t *view, struct loom_error *err)
 {
 	const struct mapping *m = find(d, segment->memory);
 	if (!m)
-		return LOOM_FAIL(d->host, err, LOOM_EINTERNAL, "%s: a segment was never mapped here",
-				 d->name);
+		return LOOM_FAIL(d->host, err, LOOM_EINTERNAL, "%s: a segment was never mapped here", d->name);
 	*view = m->view + segment->offset;
 	return 0;
 }

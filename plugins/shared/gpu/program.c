@@ -20,7 +20,7 @@ void program_finish(struct gpu *d)
 		unload(d, &d->kernel[entry]);
 }
 
-/* What the code depends on: the compiler, its options, the headers and the program. */
+/* Key of the cache: compiler, options, headers and program. */
 static int make_key(struct gpu *d, const struct gpu_program *program, struct loom__text *key, struct loom_error *err)
 {
 	size_t count;
@@ -42,8 +42,7 @@ static int make_key(struct gpu *d, const struct gpu_program *program, struct loo
 	return LOOM_FAIL(d->host, err, LOOM_ENOMEM, "%s: out of memory", d->name);
 }
 
-static int compile(struct gpu *d, const struct gpu_program *program, struct cached *out,
-		   struct loom_error *err)
+static int compile(struct gpu *d, const struct gpu_program *program, struct cached *out, struct loom_error *err)
 {
 	uint64_t begin = d->host->now_ns(d->host);
 	int code = d->driver->compile(d, program, out, err);
@@ -53,9 +52,8 @@ static int compile(struct gpu *d, const struct gpu_program *program, struct cach
 	return code;
 }
 
-/* Machine code, from the cache or the compiler. */
-static int get_code(struct gpu *d, const struct gpu_program *program, struct cached *out,
-		    struct loom_error *err)
+/* Gets machine code from the cache or the compiler. */
+static int get_code(struct gpu *d, const struct gpu_program *program, struct cached *out, struct loom_error *err)
 {
 	char folder[PATH_MAX];
 	struct loom__text key;
@@ -64,16 +62,14 @@ static int get_code(struct gpu *d, const struct gpu_program *program, struct cac
 	if (code)
 		return code;
 	cache_folder(d->options->cache, folder, sizeof(folder));
-	if (d->options->compile == COMPILE_CACHED &&
-	    cache_get(d->host, folder, key.at, key.length, out)) {
-		LOOM_LOG(d->host, LOOM_LOG_DEBUG, d->name, "compiled before: taken from %s in %" PRIu64 " us",
-			 folder, (d->host->now_ns(d->host) - begin) / 1000);
+	if (d->options->compile == COMPILE_CACHED && cache_get(d->host, folder, key.at, key.length, out)) {
+		LOOM_LOG(d->host, LOOM_LOG_DEBUG, d->name, "compiled before: taken from %s in %" PRIu64 " us", folder,
+			 (d->host->now_ns(d->host) - begin) / 1000);
 	} else {
 		code = compile(d, program, out, err);
 		int failed = code ? 0 : cache_put(folder, key.at, key.length, out);
 		if (failed)
-			LOOM_LOG(d->host, LOOM_LOG_INFO, d->name,
-				 "the compiled program is not kept in %s: %s",
+			LOOM_LOG(d->host, LOOM_LOG_INFO, d->name, "the compiled program is not kept in %s: %s",
 				 *folder ? folder : "a cache (no home folder)", strerror(failed));
 	}
 	loom__text_free(&key);
@@ -87,13 +83,12 @@ static int load(struct gpu *d, const struct cached *in, struct gpu_kernel *k, st
 		return gpu_fail(d, err, rc, NULL);
 	if (k->launch_bytes != sizeof(struct loom_gpu_launch))
 		return LOOM_FAIL(d->host, err, LOOM_EINTERNAL,
-				 "%s: host and kernel differ on the launch record: %zu and %zu bytes",
-				 d->name, sizeof(struct loom_gpu_launch), k->launch_bytes);
+				 "%s: host and kernel differ on the launch record: %zu and %zu bytes", d->name,
+				 sizeof(struct loom_gpu_launch), k->launch_bytes);
 	return 0;
 }
 
-static int make_kernel(struct gpu *d, const struct gpu_program *program, struct gpu_kernel *k,
-		       struct loom_error *err)
+static int make_kernel(struct gpu *d, const struct gpu_program *program, struct gpu_kernel *k, struct loom_error *err)
 {
 	struct cached cached = {0};
 	int code = get_code(d, program, &cached, err);
@@ -113,7 +108,7 @@ static int make_kernel(struct gpu *d, const struct gpu_program *program, struct 
 	return 0;
 }
 
-/* The program's IR that this device takes; a program may bring the same tasks for other devices. */
+/* Selects the IR that this device links; a program may have the same tasks for other devices. */
 static int choose_ir(struct gpu *d, const struct loom_program *program, const struct loom_program_ir ***ir,
 		     struct gpu_program *out, struct loom_error *err)
 {
@@ -133,7 +128,7 @@ static int choose_ir(struct gpu *d, const struct loom_program *program, const st
 int gpu_build(void *self, const struct loom_program *program, struct loom_error *err)
 {
 	struct gpu *d = self;
-	struct compose_target target = {.who = d->name,
+	struct compose_target target = {.label = d->name,
 					.dialect = *d->driver->dialect,
 					.defines = d->defines,
 					.lanes = d->lanes,
@@ -169,8 +164,7 @@ int gpu_build(void *self, const struct loom_program *program, struct loom_error 
 			code = shape_again(d, k, LOOM_HAS(program, local_bytes) ? program->local_bytes : 0, err);
 		if (!code)
 			LOOM_LOG(d->host, LOOM_LOG_INFO, d->name,
-				 "%u workers are resident, %u blocks on each multiprocessor", d->workers,
-				 d->residency);
+				 "%u workers are resident, %u blocks on each multiprocessor", d->workers, d->residency);
 		gpu_leave(d);
 	}
 	d->host->free(d->host, ir);
@@ -178,10 +172,10 @@ int gpu_build(void *self, const struct loom_program *program, struct loom_error 
 	return code;
 }
 
-/* The probe's program has one worker; it comes before the first build(). */
+/* Builds the probe, a program of one worker, before the first build(). */
 int program_probe(struct gpu *d, struct loom_error *err)
 {
-	struct compose_target target = {.who = d->name,
+	struct compose_target target = {.label = d->name,
 					.dialect = *d->driver->dialect,
 					.defines = d->defines,
 					.lanes = (uint32_t)d->limits.wave,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a compiled program takes of the GPU, as its compiler reports. */
+/* Resources of a compiled program, as its compiler reports them. */
 #ifndef GPULOOM_GPU_RESOURCES_H
 #define GPULOOM_GPU_RESOURCES_H
 

@@ -8,8 +8,8 @@
 
 #include "../compose/compose.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define ERROR_COMPILATION 6 /* of both */
+#define COUNT(array)      (sizeof(array) / sizeof((array)[0]))
+#define ERROR_COMPILATION 6 /* the same in NVRTC and hipRTC */
 
 static void *try_in(struct rtc *c, const char *folder)
 {
@@ -44,7 +44,7 @@ static void find(struct rtc *c, const char *path)
 		try_in(c, *at);
 }
 
-/* The name that it lacks, in `name`, or NULL. */
+/* Returns the missing name, in `name`, or NULL. */
 static const char *resolve(struct rtc *c, char *name, size_t room)
 {
 	const struct rtc_kind *k = c->kind;
@@ -52,19 +52,19 @@ static const char *resolve(struct rtc *c, char *name, size_t room)
 		void *fn;
 		const char *prefix, *stem, *suffix;
 	} symbols[] = {
-		{&c->version, k->prefix, "Version", ""},
-		{&c->error_string, k->prefix, "GetErrorString", ""},
-		{&c->create, k->prefix, "CreateProgram", ""},
-		{&c->destroy, k->prefix, "DestroyProgram", ""},
-		{&c->compile, k->prefix, "CompileProgram", ""},
-		{&c->log_size, k->prefix, "GetProgramLogSize", ""},
-		{&c->log, k->prefix, "GetProgramLog", ""},
-		{&c->code_size, k->prefix, k->code, "Size"},
-		{&c->code, k->prefix, k->code, ""},
-		{&c->assembly_size, k->prefix, k->assembly, "Size"},
-		{&c->assembly, k->prefix, k->assembly, ""},
-		{&c->ir_size, k->prefix, k->ir, "Size"},
-		{&c->ir, k->prefix, k->ir, ""},
+	    {&c->version, k->prefix, "Version", ""},
+	    {&c->error_string, k->prefix, "GetErrorString", ""},
+	    {&c->create, k->prefix, "CreateProgram", ""},
+	    {&c->destroy, k->prefix, "DestroyProgram", ""},
+	    {&c->compile, k->prefix, "CompileProgram", ""},
+	    {&c->log_size, k->prefix, "GetProgramLogSize", ""},
+	    {&c->log, k->prefix, "GetProgramLog", ""},
+	    {&c->code_size, k->prefix, k->code, "Size"},
+	    {&c->code, k->prefix, k->code, ""},
+	    {&c->assembly_size, k->prefix, k->assembly, "Size"},
+	    {&c->assembly, k->prefix, k->assembly, ""},
+	    {&c->ir_size, k->prefix, k->ir, "Size"},
+	    {&c->ir, k->prefix, k->ir, ""},
 	};
 	for (size_t i = 0; i < COUNT(symbols); i++) {
 		if (!symbols[i].stem)
@@ -78,8 +78,8 @@ static const char *resolve(struct rtc *c, char *name, size_t room)
 	return NULL;
 }
 
-int rtc_open(const struct loom_host *host, const char *who, const struct rtc_kind *kind,
-	     const char *path, struct rtc *c, struct loom_error *err)
+int rtc_open(const struct loom_host *host, const char *label, const struct rtc_kind *kind, const char *path,
+	     struct rtc *c, struct loom_error *err)
 {
 	char name[64];
 	*c = (struct rtc){.kind = kind};
@@ -88,16 +88,16 @@ int rtc_open(const struct loom_host *host, const char *who, const struct rtc_kin
 		return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
 				 "%s: %s, which compiles the device code, cannot be loaded (%s%s): install "
 				 "%s, or name the file with %s",
-				 who, kind->title, path && *path ? dlerror() : kind->name[0],
+				 label, kind->title, path && *path ? dlerror() : kind->name[0],
 				 path && *path ? "" : " was not found", kind->needed, kind->option);
 	const char *lacks = resolve(c, name, sizeof(name));
 	if (lacks)
-		return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "%s: %s lacks %s: install %s", who, c->path,
-				 lacks, kind->needed);
+		return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "%s: %s lacks %s: install %s", label, c->path, lacks,
+				 kind->needed);
 	int rc = c->version(&c->major, &c->minor);
 	if (rc != 0 || c->major < kind->least)
-		return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "%s: %s is version %d.%d: install %s", who,
-				 c->path, c->major, c->minor, kind->needed);
+		return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "%s: %s is version %d.%d: install %s", label, c->path,
+				 c->major, c->minor, kind->needed);
 	return 0;
 }
 
@@ -110,7 +110,7 @@ void compiled_free(const struct loom_host *host, struct compiled *out)
 }
 
 char *rtc_take(const struct loom_host *host, void *program, int (*size_of)(void *, size_t *),
-		  int (*get)(void *, char *), size_t *bytes)
+	       int (*get)(void *, char *), size_t *bytes)
 {
 	size_t n = 0;
 	char *at = size_of(program, &n) == 0 ? host->alloc(host, n + 1) : NULL;
@@ -134,9 +134,8 @@ void rtc_first_error(const char *log, char *line, size_t room)
 	snprintf(line, room, "%.*s", (int)strcspn(at, "\n"), at);
 }
 
-int rtc_run(const struct loom_host *host, const char *who, const struct rtc *c, const char *text,
-	    const char *const *option, int options, enum rtc_want want, struct compiled *out,
-	    struct loom_error *err)
+int rtc_run(const struct loom_host *host, const char *label, const struct rtc *c, const char *text,
+	    const char *const *option, int options, enum rtc_want want, struct compiled *out, struct loom_error *err)
 {
 	size_t count, bytes;
 	const struct compose_header *header = compose_headers(&count);
@@ -145,9 +144,9 @@ int rtc_run(const struct loom_host *host, const char *who, const struct rtc *c, 
 	int with_assembly = want == RTC_CODE_AND_ASSEMBLY && c->assembly;
 	void *program;
 	if ((want == RTC_IR && !c->ir) || (want == RTC_ASSEMBLY && !c->assembly))
-		return LOOM_FAIL(host, err, LOOM_ENOTSUP, "%s: %s gives no code that can be linked", who, title);
+		return LOOM_FAIL(host, err, LOOM_ENOTSUP, "%s: %s gives no code that can be linked", label, title);
 	if (count > COUNT(header_text))
-		return LOOM_FAIL(host, err, LOOM_EINTERNAL, "%s: too many headers", who);
+		return LOOM_FAIL(host, err, LOOM_EINTERNAL, "%s: too many headers", label);
 	for (size_t i = 0; i < count; i++) {
 		header_text[i] = header[i].text;
 		header_name[i] = header[i].name;
@@ -155,14 +154,13 @@ int rtc_run(const struct loom_host *host, const char *who, const struct rtc *c, 
 	*out = (struct compiled){0};
 	int rc = c->create(&program, text, "gpuloom", (int)count, header_text, header_name);
 	if (rc != 0)
-		return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "%s: %s: %s", who, title,
-				 c->error_string(rc));
+		return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "%s: %s: %s", label, title, c->error_string(rc));
 	rc = c->compile(program, options, (const char **)option);
 	out->log = rtc_take(host, program, c->log_size, c->log, &bytes);
 	if (rc == 0) {
-		out->code = want == RTC_IR	 ? rtc_take(host, program, c->ir_size, c->ir, &out->bytes) :
-			    want == RTC_ASSEMBLY ? rtc_take(host, program, c->assembly_size, c->assembly, &out->bytes) :
-						   rtc_take(host, program, c->code_size, c->code, &out->bytes);
+		out->code = want == RTC_IR         ? rtc_take(host, program, c->ir_size, c->ir, &out->bytes)
+			    : want == RTC_ASSEMBLY ? rtc_take(host, program, c->assembly_size, c->assembly, &out->bytes)
+						   : rtc_take(host, program, c->code_size, c->code, &out->bytes);
 		if (with_assembly)
 			out->assembly = rtc_take(host, program, c->assembly_size, c->assembly, &bytes);
 	}
@@ -175,12 +173,13 @@ int rtc_run(const struct loom_host *host, const char *who, const struct rtc *c, 
 	compiled_free(host, out);
 	const char *lacks = compose_lacks(line);
 	if (rc == ERROR_COMPILATION && lacks)
-		return LOOM_FAIL(host, err, LOOM_ENOENT,
-				 "%s: device code calls a %s, and the conf selects none: say 'use = NAME' in [%s]; a workload's "
-				 ".needs has such a conf refused at once (%s)", who, lacks, lacks, line);
+		return LOOM_FAIL(
+		    host, err, LOOM_ENOENT,
+		    "%s: device code calls a %s, and the conf selects none: say 'use = NAME' in [%s]; a workload's "
+		    ".needs rejects such a conf at once (%s)",
+		    label, lacks, lacks, line);
 	if (rc == ERROR_COMPILATION)
-		return LOOM_FAIL(host, err, LOOM_EPLUGIN, "%s: the device code does not compile: %s", who,
-				 line);
-	return LOOM_FAIL(host, err, rc == 0 ? LOOM_ENOMEM : LOOM_EUNAVAIL, "%s: %s %d.%d: %s%s%s", who,
-			 title, c->major, c->minor, c->error_string(rc), *line ? ": " : "", line);
+		return LOOM_FAIL(host, err, LOOM_EPLUGIN, "%s: the device code does not compile: %s", label, line);
+	return LOOM_FAIL(host, err, rc == 0 ? LOOM_ENOMEM : LOOM_EUNAVAIL, "%s: %s %d.%d: %s%s%s", label, title,
+			 c->major, c->minor, c->error_string(rc), *line ? ": " : "", line);
 }

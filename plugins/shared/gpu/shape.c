@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many workers. Before there is a program: by a bound on registers that the compiler is then held
- * to. With the program: by what it takes. */
+/* The number of workers. Before there is a program: from a bound on registers, which the compiler must keep. With
+ * the program: from its resources. */
 #include <stdio.h>
 
 #include "gpu.h"
@@ -12,7 +12,7 @@ static int least(int a, int b)
 	return a < b ? a : b;
 }
 
-/* What a block of several wavefronts needs for its lanes to meet. */
+/* Shared memory for the barrier of a worker with several wavefronts. */
 static int lanes_bytes(const struct gpu *d, uint32_t lanes)
 {
 	return lanes > (uint32_t)d->limits.wave ? d->driver->lanes_shared : 0;
@@ -24,12 +24,12 @@ uint32_t shape_shared(const struct gpu *d, uint32_t lanes, uint32_t per_block, u
 	return (uint32_t)(local_bytes * per_block) + (uint32_t)dynamic;
 }
 
-/* A block may have what lets `residency` of them fit. */
+/* Shared memory per worker such that `residency` blocks fit. */
 static void set_workers(struct gpu *d, uint32_t residency, uint32_t workers)
 {
 	const struct gpu_limits *l = &d->limits;
-	int shared = least(l->shared / (int)residency - l->shared_reserved, l->shared_per_block) -
-		     lanes_bytes(d, d->lanes);
+	int shared =
+	    least(l->shared / (int)residency - l->shared_reserved, l->shared_per_block) - lanes_bytes(d, d->lanes);
 	d->residency = residency;
 	d->workers = workers;
 	d->local_bytes = shared > 0 ? (uint32_t)(shared / (int)d->per_block) & ~127u : 0;
@@ -58,7 +58,7 @@ int shape_find(struct gpu *d, struct loom_error *err)
 				 "in [device.%s]",
 				 d->name, threads, d->driver->name);
 	if (sure < 1)
-		sure = 1; /* a large block: the compiler has to do with fewer registers */
+		sure = 1; /* a large block: the compiler must use fewer registers */
 	uint32_t room = (uint32_t)most * sm * d->per_block;
 	if (o->workers > room || o->workers % d->per_block)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL,
@@ -75,7 +75,7 @@ int shape_again(struct gpu *d, const struct gpu_kernel *k, uint64_t local_bytes,
 	int each = 0;
 	uint64_t shared = shape_shared(d, d->lanes, d->per_block, local_bytes);
 	if (d->options->workers || shared > (uint64_t)(d->limits.shared_per_block - k->shared))
-		return 0; /* who asks for too much is told later how much there is */
+		return 0; /* launch reports how much there is */
 	int rc = d->driver->occupancy(d, k, (int)(d->lanes * d->per_block + d->watch), shared, &each);
 	if (rc != 0)
 		return gpu_fail(d, err, rc, NULL);
@@ -89,7 +89,7 @@ int shape_again(struct gpu *d, const struct gpu_kernel *k, uint64_t local_bytes,
 	return 0;
 }
 
-/* The driver says that there are no atomic read-modify-writes of host memory. */
+/* The driver reports that host memory has no atomic read-modify-writes. */
 static int link_is_plain(const struct gpu *d)
 {
 	struct gpu_atomics can;
@@ -110,11 +110,11 @@ int gpu_shape(void *self, struct loom_device_shape *shape, struct loom_error *er
 	return 0;
 }
 
-const char *gpu_turns(void *self, char *name, size_t size)
+const char *gpu_time_slicing(void *self, char *name, size_t size)
 {
 	const struct gpu *d = self;
 	if (!d->limits.time_slicing || !*d->bus)
 		return NULL;
 	snprintf(name, size, "%s", d->bus);
-	return d->driver->turns_mend;
+	return d->driver->time_slicing_fix;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Watching the persistent kernel, and its end. */
+/* Waits for the persistent kernel, and ends it. */
 #include <inttypes.h>
 #include <sched.h>
 #include <stddef.h>
@@ -7,11 +7,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "remote.h"
+#include "gpu.h"
 
-#define CHECK_NS 1000000ull  /* between looks at the kernel's health: a driver call each */
-#define SPIN_NS 10000000ull  /* a sample's end is awaited without sleep for that long ... */
-#define SLEEP_PART 512       /* ... and then with naps that are short against it: see loom_nap() */
+#define CHECK_NS      1000000ull  /* between checks whether the kernel is alive: one driver call each */
+#define SPIN_NS       10000000ull /* poll for the end of a sample without sleep for that long ... */
+#define SLEEP_PART    512         /* ... then with naps of 1 / this of the time waited: see loom_nap() */
 #define SLEEP_MOST_NS 4000000ull
 
 static uint64_t now_ns(const struct gpu *d)
@@ -38,16 +38,16 @@ static void nap(const struct gpu *d, uint64_t since_ns)
 
 static const char *stage_text(uint32_t stage)
 {
-	static const char *const text[] = {
-		"has not started", "waits for a sample", "waits for the start", "has finished",
+	static const char *const text[] = {"has not started", "waits for a sample", "waits for the start",
+					   "has finished",
 #define STATE_TEXT(NAME, text) "is " text,
-		LOOM_STATE_MAP(STATE_TEXT)
+					   LOOM_STATE_MAP(STATE_TEXT)
 #undef STATE_TEXT
 	};
 	return stage < sizeof(text) / sizeof(text[0]) ? text[stage] : "is in no known state";
 }
 
-/* Every worker's stage. */
+/* The stages of all workers; NULL if they cannot be read. */
 static uint32_t *read_stages(struct gpu *d, const struct launch *l)
 {
 	size_t bytes = l->count * sizeof(uint32_t);
@@ -58,8 +58,8 @@ static uint32_t *read_stages(struct gpu *d, const struct launch *l)
 	return NULL;
 }
 
-/* The first worker that is not at `stage`, and how many are not. Workers that have left are where they
- * parked last. */
+/* Describes how many workers are not at `stage`, and the first of them. A worker that has left keeps the stage of
+ * its last park. */
 static void find_late(struct gpu *d, const struct launch *l, uint32_t stage, char *out, size_t room)
 {
 	uint32_t late = 0, first = 0, *at = read_stages(d, l);
@@ -73,12 +73,11 @@ static void find_late(struct gpu *d, const struct launch *l, uint32_t stage, cha
 			first = i;
 		}
 	snprintf(out, room, "%u of %u workers are late, worker %u %s", late, l->count,
-		 l->what->layout->device[l->what->device].first_worker + first,
-		 stage_text(at[first]));
+		 l->what->layout->device[l->what->device].first_worker + first, stage_text(at[first]));
 	d->host->free(d->host, at);
 }
 
-/* 0 while the kernel runs. LOOM_EDIED when it has ended or failed. */
+/* 0 while the kernel runs. LOOM_EDIED if it has ended or failed. */
 static int check_alive(struct gpu *d, struct loom_error *err)
 {
 	int running = 0, rc = d->driver->running(d, &running);
@@ -93,11 +92,10 @@ static int check_alive(struct gpu *d, struct loom_error *err)
 
 static int pass_on(struct gpu *d, size_t offset, uint32_t value)
 {
-	return d->driver->write(d, d->gate + offsetof(struct loom_gpu_gate, ctl) + offset, &value,
-				sizeof(value));
+	return d->driver->write(d, d->gate + offsetof(struct loom_gpu_gate, ctl) + offset, &value, sizeof(value));
 }
 
-/* The core and other devices set the stop word in host memory; running workers look at the copy. */
+/* Passes the stop flag on: it is set in host memory, running workers poll the copy on the device. */
 static void pass_stop(struct gpu *d, struct launch *l)
 {
 	if (l->stop_passed || !__atomic_load_n(&l->ctl->stop, __ATOMIC_RELAXED))
@@ -107,17 +105,17 @@ static void pass_stop(struct gpu *d, struct launch *l)
 
 /* ---- ops ---- */
 
-/* Until *word is `value`: 0, LOOM_EAGAIN at the deadline or, with `nudged`, after a nudge, LOOM_EDIED. */
-static int watch(struct gpu *d, struct launch *l, const uint32_t *word, uint32_t value,
-		 uint64_t since_ns, uint64_t until, uint32_t *nudged, struct loom_error *err)
+/* Waits until *word is `value`: 0; LOOM_EAGAIN at the deadline or, with `nudged`, after gpu_wake(); LOOM_EDIED. */
+static int watch(struct gpu *d, struct launch *l, const uint32_t *word, uint32_t value, uint64_t since_ns,
+		 uint64_t until, uint32_t *nudged, struct loom_error *err)
 {
 	uint64_t check = now_ns(d) + CHECK_NS;
-	/* Acquire: pairs with the last worker's release; the results of all are behind it. */
+	/* Acquire: pairs with the release of the last worker, which covers the results of all. */
 	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value) {
 		uint64_t now = now_ns(d);
 		if (now >= check) {
 			int code = check_alive(d, err);
-			/* It may have finished and left between the two looks. */
+			/* It may have stored the word and ended between the two checks. */
 			if (code)
 				return __atomic_load_n(word, __ATOMIC_ACQUIRE) == value ? 0 : code;
 			check = now + CHECK_NS;
@@ -133,7 +131,7 @@ static int watch(struct gpu *d, struct launch *l, const uint32_t *word, uint32_t
 void gpu_wake(void *self)
 {
 	struct gpu *d = self;
-	/* Release: pairs with the acquire in watch(), which looks between naps: no ring is needed. */
+	/* Release: pairs with the acquire in watch(), which polls between naps. */
 	__atomic_store_n(&d->nudged, 1, __ATOMIC_RELEASE);
 }
 
@@ -145,16 +143,16 @@ int gpu_ready(void *self, uint64_t timeout_ns, struct loom_error *err)
 	if (!l)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing is launched", d->name);
 	if (l->chain.what)
-		return 0; /* nothing runs before go() */
+		return 0; /* no kernel runs before go() */
 	int code = gpu_enter(d, err);
 	if (code)
 		return code;
-	l->phase = __atomic_load_n(&l->ctl->phase, __ATOMIC_RELAXED); /* the core's own store */
+	l->phase = __atomic_load_n(&l->ctl->phase, __ATOMIC_RELAXED); /* stored by this thread */
 	code = watch(d, l, &d->words->ready, l->phase, now_ns(d), deadline(d, timeout_ns), NULL, err);
 	if (code == LOOM_EAGAIN) {
 		find_late(d, l, LOOM_GPU_READY, late, sizeof(late));
-		code = LOOM_FAIL(d->host, err, LOOM_ETIMEDOUT, "%s: not ready after %" PRIu64 " ms: %s",
-				 d->name, timeout_ns / 1000000, late);
+		code = LOOM_FAIL(d->host, err, LOOM_ETIMEDOUT, "%s: not ready after %" PRIu64 " ms: %s", d->name,
+				 timeout_ns / 1000000, late);
 	}
 	gpu_leave(d);
 	return code;
@@ -166,22 +164,22 @@ int gpu_go(void *self, struct loom_error *err)
 	struct launch *l = d->launch;
 	if (!l)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing is launched", d->name);
-	/* No doorbell: worker 0 watches the word. */
+	/* No notification: worker 0 polls the word. */
 	l->phase = __atomic_load_n(&l->ctl->phase, __ATOMIC_RELAXED);
 	l->began_ns = l->chain.moved_ns = now_ns(d);
 	l->chain.launched = l->chain.ended = 0;
 	return 0;
 }
 
-/* When the sample ended: now, if it was watched. The host may have waited for another device meanwhile: then as long
- * after its begin as the GPU's own clock says. */
+/* The end of the sample: now, if this thread was waiting for it. Otherwise the host waited for another device: then
+ * the start plus the time that the clock of the GPU measured. */
 static uint64_t end_of(const struct gpu *d, const struct launch *l, int watched)
 {
 	uint64_t now = now_ns(d), span = d->words->ended_ns - d->words->began_ns;
 	return watched || span > now - l->began_ns ? now : l->began_ns + span;
 }
 
-/* kernels = launched: until the last of them is over, with the same answers as watch(). */
+/* kernels = launched: waits for the last step, with the results of watch(). */
 static int watch_chain(struct gpu *d, struct launch *l, uint64_t until, struct loom_error *err)
 {
 	int code;
@@ -206,8 +204,9 @@ int gpu_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_erro
 	if (code)
 		return code;
 	int watched = l->chain.what || __atomic_load_n(&d->words->done, __ATOMIC_RELAXED) != l->phase;
-	code = l->chain.what ? watch_chain(d, l, deadline(d, timeout_ns), err) :
-			       watch(d, l, &d->words->done, l->phase, l->began_ns, deadline(d, timeout_ns), &d->nudged, err);
+	code = l->chain.what
+		   ? watch_chain(d, l, deadline(d, timeout_ns), err)
+		   : watch(d, l, &d->words->done, l->phase, l->began_ns, deadline(d, timeout_ns), &d->nudged, err);
 	if (!code)
 		*end_ns = end_of(d, l, watched);
 	gpu_leave(d);
@@ -222,15 +221,15 @@ int gpu_states(void *self, uint32_t *out, uint32_t workers)
 		return LOOM_EIO;
 	at = read_stages(d, d->launch);
 	for (uint32_t i = 0; at && i < workers; i++)
-		out[i] = at[i] >= LOOM_GPU_WORKING   ? at[i] - LOOM_GPU_WORKING :
-			 at[i] == LOOM_GPU_FINISHED ? (uint32_t)LOOM_STATE_DONE :
-						      (uint32_t)LOOM_STATE_PARKED;
+		out[i] = at[i] >= LOOM_GPU_WORKING    ? at[i] - LOOM_GPU_WORKING
+			 : at[i] == LOOM_GPU_FINISHED ? (uint32_t)LOOM_STATE_DONE
+						      : (uint32_t)LOOM_STATE_PARKED;
 	d->host->free(d->host, at);
 	gpu_leave(d);
 	return at ? 0 : LOOM_EIO;
 }
 
-/* Until the kernel has left the stream. */
+/* Waits until the kernel has left the stream. */
 static int await_exit(struct gpu *d, struct launch *l, uint64_t until, int *running)
 {
 	int rc;
@@ -242,25 +241,18 @@ static int await_exit(struct gpu *d, struct launch *l, uint64_t until, int *runn
 	return rc;
 }
 
-/* A kernel cannot be killed without its process: where that is this one, what it uses stays as it is. */
+/* Only the end of this process ends a kernel that hangs: its memory must stay. */
 static int hung(struct gpu *d, const struct launch *l, uint64_t timeout_ns, struct loom_error *err)
 {
 	char late[160];
 	find_late(d, l, l->chain.what ? LOOM_GPU_FINISHED : LOOM_GPU_PARKED, late, sizeof(late));
-	/* Said here too: the time-out that came first is what the run's error tells. */
+	/* Logged as well: the error of the run is the time-out, which came first. */
 	if (!d->lost)
 		LOOM_LOG(d->host, LOOM_LOG_WARN, d->name, "%s", late);
-	if (d->remote) {
-		LOOM_LOG(d->host, LOOM_LOG_WARN, d->name, "its kernel did not leave within %" PRIu64 " ms: its process (pid %d) "
-			 "was killed", timeout_ns / 1000000, remote_pid(d));
-		remote_kill(d);
-		d->lost = LOST_DEAD;
-		return 0;
-	}
 	d->lost = LOST_HUNG;
 	return LOOM_FAIL(d->host, err, LOOM_ETIMEDOUT,
 			 "%s: its kernel did not leave within %" PRIu64 " ms: %s; a kernel cannot be "
-			 "killed: end this process to free the GPU (with isolation = process it would have been)",
+			 "killed: end this process to free the GPU",
 			 d->name, timeout_ns / 1000000, late);
 }
 
@@ -272,12 +264,12 @@ int gpu_retire(void *self, uint64_t timeout_ns, struct loom_error *err)
 		return 0;
 	int code = 0, running = 0;
 	if (d->lost == LOST_DEAD || d->driver->enter(d) != 0) {
-		/* Whoever set it said so; nothing runs any more. */
+		/* The error was reported when it was set; no kernel runs any more. */
 		d->launch = NULL;
 		d->host->free(d->host, l);
 		return 0;
 	}
-	/* Worker 0 passes RETIRE on, unless it hangs: the others shall not wait for it. */
+	/* Worker 0 passes RETIRE on; the host does so too, in case worker 0 hangs. */
 	pass_stop(d, l);
 	pass_on(d, offsetof(struct loom_ctl, phase), LOOM_PHASE_RETIRE);
 	int rc = await_exit(d, l, deadline(d, timeout_ns), &running);

@@ -11,11 +11,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define HUGE_PAGE ((uint64_t)2 << 20) /* of most machines; used only in messages */
 #include "lib/align.h"
 #include "lib/fd.h"
-
-
-#define HUGE_PAGE ((uint64_t)2 << 20) /* of most machines: only what is said depends on it */
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
@@ -25,9 +23,8 @@ uint64_t hostmem_page(void)
 	return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The policy of a shared mapping belongs to the file: it holds for every process that maps it. */
-static void bind_to_node(const struct loom_host *host, const struct hostmem_want *want, void *p,
-			 uint64_t bytes)
+/* The NUMA policy of a shared mapping belongs to the file: it holds for all processes that map it. */
+static void bind_to_node(const struct loom_host *host, const struct hostmem_want *want, void *p, uint64_t bytes)
 {
 	if (want->node < 0 || numa_available() < 0 || numa_max_node() < 1)
 		return;
@@ -36,19 +33,18 @@ static void bind_to_node(const struct loom_host *host, const struct hostmem_want
 		return;
 	numa_bitmask_setbit(nodes, (unsigned)want->node);
 	if (mbind(p, bytes, MPOL_BIND, nodes->maskp, nodes->size + 1, 0) != 0)
-		LOOM_LOG(host, LOOM_LOG_WARN, want->who,
-			 "its memory is not bound to NUMA node %d (mbind: %s): it lies where the "
-			 "kernel puts it",
+		LOOM_LOG(host, LOOM_LOG_WARN, want->label,
+			 "its memory is not bound to NUMA node %d (mbind: %s): the kernel chooses "
+			 "the node",
 			 want->node, strerror(errno));
 	numa_free_nodemask(nodes);
 }
 
-/* Makes the pages present. MAP_POPULATE would hide a lack of memory until a worker gets SIGBUS. */
+/* Populates the pages. With MAP_POPULATE a lack of memory would only show as SIGBUS in a worker. */
 static int populate(int fd, void *p, uint64_t bytes)
 {
 	while (madvise(p, bytes, MADV_POPULATE_WRITE) != 0) {
-		if (errno ==
-		    EINVAL) /* older kernel: present in the file, if not in the page tables */
+		if (errno == EINVAL) /* older kernel: allocate in the file, not in the page tables */
 			return posix_fallocate(fd, 0, (off_t)bytes);
 		if (errno != EINTR && errno != EAGAIN)
 			return errno;
@@ -56,7 +52,7 @@ static int populate(int fd, void *p, uint64_t bytes)
 	return 0;
 }
 
-/* How much of the mapping at p lies in huge pages; -1: the kernel does not tell. */
+/* Bytes of the mapping at p that are in huge pages; -1: the kernel does not report it. */
 static int64_t huge_bytes(const void *p)
 {
 	char line[256];
@@ -76,35 +72,33 @@ static int64_t huge_bytes(const void *p)
 	return kib < 0 ? -1 : kib * 1024;
 }
 
-/* Advice need not be taken: says what came of it, for blocks in which a huge page fits. */
-static void tell_huge(const struct loom_host *host, const char *who, const void *p, uint64_t bytes)
+/* The kernel may ignore madvise(): reports what it did, for memory of at least one huge page. */
+static void report_huge(const struct loom_host *host, const char *label, const void *p, uint64_t bytes)
 {
 	char name[64];
 	int64_t got = bytes < HUGE_PAGE ? -1 : huge_bytes(p);
 	if (got < 0)
 		return;
-	snprintf(name, sizeof(name), "memory.%.40s.huge_pages", who);
+	snprintf(name, sizeof(name), "memory.%.40s.huge_pages", label);
 	LOOM_CHOICE(host, name, "%s", !got ? "none" : (uint64_t)got < bytes / HUGE_PAGE * HUGE_PAGE ? "partly" : "yes");
 	if (!got)
-		LOOM_LOG(host, LOOM_LOG_WARN, who,
+		LOOM_LOG(host, LOOM_LOG_WARN, label,
 			 "huge_pages = try: the kernel gave none, so small pages are used; as root: "
 			 "echo advise >/sys/kernel/mm/transparent_hugepage/shmem_enabled");
 }
 
-int hostmem_make(const struct loom_host *host, const struct hostmem_want *want,
-		 struct loom_memory *memory, struct loom_error *err)
+int hostmem_make(const struct loom_host *host, const struct hostmem_want *want, struct loom_memory *memory,
+		 struct loom_error *err)
 {
 	if (!want->bytes || want->bytes > INT64_MAX / 2)
-		return LOOM_FAIL(host, err, LOOM_EINVAL,
-				 "%s: cannot make a memory of %" PRIu64 " bytes", want->who,
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "%s: cannot make a memory of %" PRIu64 " bytes", want->label,
 				 want->bytes);
 	uint64_t bytes = loom__align(want->bytes, hostmem_page());
 	int code;
 	int fd = loom_fd(memfd_create("gpuloom", MFD_CLOEXEC));
 	if (fd < 0)
-		return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
-				 "%s: cannot make shared memory: memfd_create: %s", want->who,
-				 strerror(errno));
+		return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "%s: cannot make shared memory: memfd_create: %s",
+				 want->label, strerror(errno));
 	if (ftruncate(fd, (off_t)bytes) != 0) {
 		code = errno;
 		goto err_fd;
@@ -115,22 +109,20 @@ int hostmem_make(const struct loom_host *host, const struct hostmem_want *want,
 		goto err_fd;
 	}
 	if (want->huge)
-		(void)madvise(p, bytes, MADV_HUGEPAGE); /* advice: small pages serve as well */
+		(void)madvise(p, bytes, MADV_HUGEPAGE); /* only advice */
 	bind_to_node(host, want, p, bytes);
 	code = populate(fd, p, bytes);
 	if (code)
 		goto err_map;
 	if (want->huge)
-		tell_huge(host, want->who, p, bytes);
-	*memory = (struct loom_memory){
-	    .size = sizeof(*memory), .bytes = bytes, .fd = fd, .device = -1, .host = p};
+		report_huge(host, want->label, p, bytes);
+	*memory = (struct loom_memory){.size = sizeof(*memory), .bytes = bytes, .fd = fd, .device = -1, .host = p};
 	return 0;
 err_map:
 	munmap(p, bytes);
 err_fd:
 	close(fd);
-	return LOOM_FAIL(host, err, LOOM_ENOMEM,
-			 "%s: cannot get %" PRIu64 " KiB of shared memory: %s", want->who,
+	return LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: cannot get %" PRIu64 " KiB of shared memory: %s", want->label,
 			 bytes >> 10, strerror(code));
 }
 

@@ -4,18 +4,18 @@
 #include "hostmem.h"
 #include "lib/align.h"
 
-/* A memory while segments are laid into it. */
+/* Layout of one memory. */
 struct home {
-	uint64_t bytes; /* so far */
-	int32_t owner;  /* of the last segment */
-	uint32_t shared; /* segments that devices other than the owner use */
+	uint64_t bytes;  /* so far */
+	int32_t owner;   /* of the last segment */
+	uint32_t shared; /* segments that other devices than the owner use */
 };
 
-/* A memory per device and, last, the host's. bytes 0: none. */
+/* A memory per device and, last, that of the host. bytes 0: none. */
 struct segments_batch {
 	struct segments_batch *next;
 	uint32_t memories;
-	uint64_t alone; /* bit d: only device d maps memory d */
+	uint64_t private; /* bit d: only device d maps memory d */
 	struct loom_memory memory[];
 };
 
@@ -53,12 +53,12 @@ static void lay_out(const struct segments *s, const struct loom_devices *devices
 	}
 	for (uint32_t d = 0; d < b->memories; d++) {
 		b->memory[d].bytes = home[d].bytes;
-		/* Devices that are non-coherent need not reach each other's memory: what they share is the host's. */
+		/* Non-coherent devices do not map the memory of each other: shared segments are in host memory. */
 		if (d < devices->count && (devices->layout->noncoherent || !home[d].shared))
-			b->alone |= 1ull << d;
+			b->private |= 1ull << d;
 	}
 	for (uint32_t i = 0; i < n; i++)
-		if (b->alone >> (out[i].memory - b->memory) & 1)
+		if (b->private >> (out[i].memory - b->memory) & 1)
 			out[i].flags |= LOOM_MEMORY_PRIVATE;
 }
 
@@ -67,7 +67,7 @@ static void drop(const struct loom_devices *devices, struct segments_batch *b, u
 {
 	struct loom_memory *memory = &b->memory[home];
 	while (mapped-- > 0)
-		if (mapped != home && !(b->alone >> home & 1))
+		if (mapped != home && !(b->private >> home & 1))
 			devices->ops[mapped]->mem_unmap(devices->self[mapped], memory);
 	if (home < devices->count)
 		devices->ops[home]->mem_free(devices->self[home], memory);
@@ -75,21 +75,20 @@ static void drop(const struct loom_devices *devices, struct segments_batch *b, u
 		hostmem_free(memory);
 }
 
-/* Makes memory `home` of the bytes that lay_out found and maps it into all other devices. */
+/* Makes memory `home`, with the size from lay_out(), and maps it into all other devices. */
 static int make(const struct segments *s, const struct loom_devices *devices, struct segments_batch *b, uint32_t home,
 		struct loom_error *err)
 {
 	struct loom_memory *memory = &b->memory[home];
-	const struct hostmem_want want = {
-		.who = s->who, .bytes = memory->bytes, .node = s->node, .huge = s->huge};
-	int code = home < devices->count ?
-			   devices->ops[home]->mem_alloc(devices->self[home], memory->bytes, 0, memory, err) :
-			   hostmem_make(s->host, &want, memory, err);
+	const struct hostmem_want want = {.label = s->label, .bytes = memory->bytes, .node = s->node, .huge = s->huge};
+	int code = home < devices->count
+		       ? devices->ops[home]->mem_alloc(devices->self[home], memory->bytes, 0, memory, err)
+		       : hostmem_make(s->host, &want, memory, err);
 	if (code)
 		return code;
 	memory->device = home < devices->count ? (int32_t)home : -1;
 	for (uint32_t i = 0; i < devices->count; i++) {
-		if (i == home || b->alone >> home & 1)
+		if (i == home || b->private >> home & 1)
 			continue;
 		code = devices->ops[i]->mem_map(devices->self[i], memory, err);
 		if (code) {
@@ -116,7 +115,7 @@ int segments_make(void *self, const struct loom_devices *devices, const struct l
 	uint32_t memories = devices->count + 1;
 	struct segments_batch *b = s->host->alloc(s->host, sizeof(*b) + memories * sizeof(b->memory[0]));
 	if (!b)
-		return LOOM_FAIL(s->host, err, LOOM_ENOMEM, "%s: out of memory", s->who);
+		return LOOM_FAIL(s->host, err, LOOM_ENOMEM, "%s: out of memory", s->label);
 	b->memories = memories;
 	lay_out(s, devices, b, want, n, out);
 	for (uint32_t home = 0; home < memories; home++) {

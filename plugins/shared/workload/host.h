@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host halves of the workloads share. */
+/* Common code of the host halves of workloads. */
 #ifndef WORKLOAD_HOST_H
 #define WORKLOAD_HOST_H
 
@@ -7,14 +7,14 @@
 #include <gpuloom/workload.h>
 #include <string.h>
 
-/* An instance begins with this: the destroy() of most workloads is then the same. */
+/* The first member of an instance, so that most workloads share destroy(). */
 struct workload {
 	const struct loom_host *host;
 	const void *opts;
 };
 
-static inline int workload_create(const struct loom_host *host, const void *opts, size_t bytes,
-				  void **self, struct loom_error *err)
+static inline int workload_create(const struct loom_host *host, const void *opts, size_t bytes, void **self,
+				  struct loom_error *err)
 {
 	struct workload *w = host->alloc(host, bytes);
 	if (!w)
@@ -25,8 +25,9 @@ static inline int workload_create(const struct loom_host *host, const void *opts
 	return 0;
 }
 
-/* The create() of those that have nothing of their own. */
-static inline int workload_create_plain(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
+/* create() of workloads without state of their own. */
+static inline int workload_create_plain(const struct loom_host *host, const void *opts, void **self,
+					struct loom_error *err)
 {
 	return workload_create(host, opts, sizeof(struct workload), self, err);
 }
@@ -38,23 +39,23 @@ static inline void workload_destroy(void *self)
 		w->host->free(w->host, w);
 }
 
-/* The task_count() of those whose other tasks follow from the first. */
+/* task_count() of workloads that start from one task. */
 static inline uint64_t workload_one_task(void *self, const struct loom_layout *layout)
 {
 	(void)self, (void)layout;
 	return 1;
 }
 
-/* Tasks are mandatory for a workload's table; those with a kernel have none. */
+/* tasks() is mandatory; workloads with a kernel have none. */
 static inline int workload_no_tasks(void *self, const struct loom_layout *layout, const struct loom_view *view,
-			       loom_ref global, struct loom_task *tasks, struct loom_error *err)
+				    loom_ref global, struct loom_task *tasks, struct loom_error *err)
 {
 	(void)self, (void)layout, (void)view, (void)global, (void)tasks, (void)err;
 	return 0;
 }
 
-/* What each rank that shares tasks has, `bytes` of it: *all, an array over ranks that the caller frees, `ranks` long; alone
- * it has one element. */
+/* Gathers `bytes` of each rank that shares tasks: *all is an array of *ranks elements, which the caller frees.
+ * Without shared tasks it has one element. */
 static inline int workload_gather(const struct loom_host *host, const struct loom_layout *layout, const void *mine,
 				  size_t bytes, void **all, uint32_t *ranks, struct loom_error *err)
 {
@@ -71,9 +72,9 @@ static inline int workload_gather(const struct loom_host *host, const struct loo
 	return rc;
 }
 
-/* Adds up `n` values over the ranks that share tasks. */
-static inline int workload_sum(const struct loom_host *host, const struct loom_layout *layout, uint64_t *value, uint32_t n,
-			       struct loom_error *err)
+/* Sums `n` values over the ranks that share tasks. */
+static inline int workload_sum(const struct loom_host *host, const struct loom_layout *layout, uint64_t *value,
+			       uint32_t n, struct loom_error *err)
 {
 	uint32_t ranks;
 	void *all;
@@ -88,19 +89,19 @@ static inline int workload_sum(const struct loom_host *host, const struct loom_l
 }
 
 /* The device half of a workload: its table of tasks, and its files, each a LOOM_CODE_FILE(). */
-#define WORKLOAD_CODE(symbol, table, files)                                                        \
-	static const struct loom_workload_dev symbol##_cpu = {                                     \
-		.size = sizeof(struct loom_workload_dev),                                          \
-		.count = sizeof(table) / sizeof((table)[0]),                                       \
-		.task = table,                                                                     \
-	};                                                                                         \
+#define WORKLOAD_CODE(symbol, table, files)                                                                            \
+	static const struct loom_workload_dev symbol##_cpu = {                                                         \
+	    .size = sizeof(struct loom_workload_dev),                                                                  \
+	    .count = sizeof(table) / sizeof((table)[0]),                                                               \
+	    .task = table,                                                                                             \
+	};                                                                                                             \
 	LOOM_DEVICE_CODE(symbol##_code, symbol##_cpu, #symbol ".dev.h", files)
-/* The same of a workload that has a kernel in place of tasks. */
-#define WORKLOAD_KERNEL(symbol, files)                                                             \
-	static const struct loom_workload_dev symbol##_cpu = {                                     \
-		.size = sizeof(struct loom_workload_dev),                                          \
-		.kernel = symbol##_kernel,                                                         \
-	};                                                                                         \
+/* The same for a workload with a kernel in place of tasks. */
+#define WORKLOAD_KERNEL(symbol, files)                                                                                 \
+	static const struct loom_workload_dev symbol##_cpu = {                                                         \
+	    .size = sizeof(struct loom_workload_dev),                                                                  \
+	    .kernel = symbol##_kernel,                                                                                 \
+	};                                                                                                             \
 	LOOM_DEVICE_CODE(symbol##_code, symbol##_cpu, #symbol ".dev.h", files)
 
 #endif

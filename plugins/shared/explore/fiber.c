@@ -7,10 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* Sanitizers must be notified of each switch of stacks. */
 #include "lib/align.h"
-
-
-/* Sanitizers must be told which stack is in use. */
 #if defined(__has_feature)
 #define FIBER_HAS(feature) __has_feature(feature)
 #else
@@ -18,28 +16,28 @@
 #endif
 #if defined(__SANITIZE_THREAD__) || FIBER_HAS(thread_sanitizer)
 #include <sanitizer/tsan_interface.h>
-#define TSAN_HERE() __tsan_get_current_fiber()
-#define TSAN_NEW() __tsan_create_fiber(0)
-#define TSAN_TO(fiber) __tsan_switch_to_fiber(fiber, 0)
+#define TSAN_HERE()     __tsan_get_current_fiber()
+#define TSAN_NEW()      __tsan_create_fiber(0)
+#define TSAN_TO(fiber)  __tsan_switch_to_fiber(fiber, 0)
 #define TSAN_END(fiber) __tsan_destroy_fiber(fiber)
 #else
-#define TSAN_HERE() NULL
-#define TSAN_NEW() NULL
-#define TSAN_TO(fiber) ((void)(fiber))
+#define TSAN_HERE()     NULL
+#define TSAN_NEW()      NULL
+#define TSAN_TO(fiber)  ((void)(fiber))
 #define TSAN_END(fiber) ((void)(fiber))
 #endif
 #if defined(__SANITIZE_ADDRESS__) || FIBER_HAS(address_sanitizer)
 #include <sanitizer/common_interface_defs.h>
-#define ASAN_LEAVE(from, to) __sanitizer_start_switch_fiber(&(from)->asan, (to)->stack, (to)->bytes)
+#define ASAN_LEAVE(from, to)          __sanitizer_start_switch_fiber(&(from)->asan, (to)->stack, (to)->bytes)
 #define ASAN_ARRIVE(me, stack, bytes) __sanitizer_finish_switch_fiber((me)->asan, (const void **)(stack), bytes)
 #else
-#define ASAN_LEAVE(from, to) ((void)0)
+#define ASAN_LEAVE(from, to)          ((void)0)
 #define ASAN_ARRIVE(me, stack, bytes) ((void)(me), (void)(stack), (void)(bytes))
 #endif
 
 #ifdef __x86_64__
-/* Saves what a called function keeps, and goes on where the other one did so. The control words of the floating-point
- * units are the same in all. */
+/* Saves the callee-saved registers and continues the other fiber. Control words of floating-point units are the same
+ * in all fibers. */
 void sim_fiber_swap(void **from, void *to);
 __asm__(".text\n"
 	".p2align 4\n"
@@ -63,13 +61,14 @@ __asm__(".text\n"
 	"	ret\n"
 	".size sim_fiber_swap, . - sim_fiber_swap\n");
 
-/* Thousands of stacks that end at the same place of a page share few sets of the caches. */
+/* Offset of the top of a stack: thousands of stacks that all end at the same offset of a page would compete for few
+ * sets of the caches. */
 static size_t colour(const struct fiber *f)
 {
 	return ((uintptr_t)f->stack >> 12) * 0x9e3779b9u % 16 * 128;
 }
 
-/* As if main() were about to be entered: six registers, its address, and where it would return to. */
+/* The initial frame: six registers, the address of main(), a return address. */
 static void prepare(struct fiber *f, void (*main)(void))
 {
 	void **top = (void **)(f->stack + f->bytes - colour(f)) - 1;
@@ -156,7 +155,7 @@ void fiber_arrive(struct fiber *me, struct fiber *from)
 	char *stack = from->stack;
 	size_t bytes = from->bytes;
 	ASAN_ARRIVE(me, &stack, &bytes);
-	if (!from->stack) { /* the thread's own, which only the sanitizer knows */
+	if (!from->stack) { /* the thread's own stack, whose bounds the sanitizer gives */
 		from->stack = stack;
 		from->bytes = bytes;
 	}

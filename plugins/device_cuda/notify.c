@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Interrupts: a stream whose end a thread of the host awaits asleep; and a stream for its copies. */
+/* Notification of host threads: a stream and an event that a thread sleeps on, and copies in that stream. */
 #include "driver.h"
 
 #define CALL(c, function, ...) GPU_CALL(&(c)->gpu, &(c)->api, function, __VA_ARGS__)
 
-struct bell {
+struct channel {
 	CUstream stream;
 	CUevent event;
 };
 
-void cuda_bell_close(struct gpu *d, void *bell)
+void cuda_notify_close(struct gpu *d, void *channel)
 {
 	struct cuda *c = (struct cuda *)d;
-	struct bell *b = bell;
+	struct channel *b = channel;
 	if (b->stream)
 		c->api.cuStreamDestroy(b->stream);
 	if (b->event)
@@ -20,10 +20,10 @@ void cuda_bell_close(struct gpu *d, void *bell)
 	d->host->free(d->host, b);
 }
 
-int cuda_bell_open(struct gpu *d, void **bell)
+int cuda_notify_open(struct gpu *d, void **channel)
 {
 	struct cuda *c = (struct cuda *)d;
-	struct bell *b = d->host->alloc(d->host, sizeof(*b));
+	struct channel *b = d->host->alloc(d->host, sizeof(*b));
 	if (!b)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	int rc = CALL(c, cuStreamCreate, &b->stream, CU_STREAM_NON_BLOCKING);
@@ -33,19 +33,19 @@ int cuda_bell_open(struct gpu *d, void **bell)
 		rc = CALL(c, cuEventCreate, &b->event, CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING);
 	if (rc != 0) {
 		b->event = NULL;
-		cuda_bell_close(d, b);
+		cuda_notify_close(d, b);
 	} else {
-		*bell = b;
+		*channel = b;
 	}
 	return rc;
 }
 
-/* Not by CALL(), here and below: only the core's thread keeps the name of what failed. */
-int cuda_bell_copy(struct gpu *d, void *bell, uint64_t at, void *to, const void *from, uint64_t bytes)
+/* No CALL() here and below: it records the name of a failed function, which only the thread of the core may do. */
+int cuda_notify_copy(struct gpu *d, void *channel, uint64_t at, void *to, const void *from, uint64_t bytes)
 {
 	const struct cuda *c = (const struct cuda *)d;
 	const struct driver *cu = &c->api;
-	const struct bell *b = bell;
+	const struct channel *b = channel;
 	CUcontext ignored;
 	CUresult rc = cu->cuCtxPushCurrent(c->context);
 	if (rc != CUDA_SUCCESS)
@@ -55,10 +55,10 @@ int cuda_bell_copy(struct gpu *d, void *bell, uint64_t at, void *to, const void 
 	return (int)rc;
 }
 
-int cuda_bell_settle(struct gpu *d, void *bell)
+int cuda_notify_flush(struct gpu *d, void *channel)
 {
 	const struct cuda *c = (const struct cuda *)d;
-	const struct bell *b = bell;
+	const struct channel *b = channel;
 	CUcontext ignored;
 	CUresult rc = c->api.cuCtxPushCurrent(c->context);
 	if (rc != CUDA_SUCCESS)
@@ -68,11 +68,11 @@ int cuda_bell_settle(struct gpu *d, void *bell)
 	return (int)rc;
 }
 
-int cuda_bell_await(struct gpu *d, void *bell, uint64_t at, uint64_t value)
+int cuda_notify_await(struct gpu *d, void *channel, uint64_t at, uint64_t value)
 {
 	const struct cuda *c = (const struct cuda *)d;
 	const struct driver *cu = &c->api;
-	const struct bell *b = bell;
+	const struct channel *b = channel;
 	CUcontext ignored;
 	CUresult rc = cu->cuCtxPushCurrent(c->context);
 	if (rc != CUDA_SUCCESS)

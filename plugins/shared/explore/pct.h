@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PCT, probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi, Nagarakatte: "A randomized scheduler with
+ * probabilistic guarantees of finding bugs", ASPLOS 2010). The runnable entity of the highest priority runs. At a few
+ * steps, drawn in advance, the running one gets the lowest priority of all: this finds errors that need few but
+ * ill-timed switches. An extension: an entity that waits for another one gets the lowest priority, too; otherwise a
+ * loop that polls would never end.
+ *
+ * rig/explore.c schedules the workers of tests with it, plugins/device_sim those of a simulation. */
+#ifndef GPULOOM_SHARED_PCT_H
+#define GPULOOM_SHARED_PCT_H
+
+#include <stdint.h>
+
+#define PCT_CHANGES 4
+
+struct pct {
+	uint64_t random; /* never 0 */
+	uint64_t step;   /* steps so far */
+	uint64_t lowest; /* the last priority that pct_lower() gave */
+	uint64_t change[PCT_CHANGES];
+};
+
+static inline void pct_start(struct pct *p, uint64_t seed)
+{
+	*p = (struct pct){.random = seed | 1, .lowest = 1ull << 32};
+}
+
+/* A number below `below`, by xorshift. */
+static inline uint64_t pct_draw(struct pct *p, uint64_t below)
+{
+	p->random ^= p->random << 13;
+	p->random ^= p->random >> 7;
+	p->random ^= p->random << 17;
+	return (p->random >> 11) % below;
+}
+
+/* Of a new entity: above all that pct_lower() gives. */
+static inline uint64_t pct_priority(struct pct *p)
+{
+	return (1ull << 33) + pct_draw(p, 1u << 20);
+}
+
+static inline uint64_t pct_lower(struct pct *p)
+{
+	return --p->lowest;
+}
+
+static inline int pct_is_change(const struct pct *p)
+{
+	int is = 0;
+	for (int i = 0; i < PCT_CHANGES; i++)
+		is |= p->change[i] == p->step;
+	return is;
+}
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Interrupts: a running kernel wakes a host thread. A stream of its own waits for a word of memory and then records
+ * an event; the thread sleeps until that event. And copies in such a stream, which wait for no kernel. */
+#include <gpuloom/interrupt.h>
+
+#include "gpu.h"
+
+struct interrupt {
+	struct loom_interrupt is;
+	struct gpu *gpu;
+	void *channel; /* the driver's handle */
+	uint64_t at;
+	int over; /* atomic */
+};
+
+static int wait_for(struct loom_interrupt *interrupt, uint64_t least, struct loom_error *err)
+{
+	struct interrupt *i = (struct interrupt *)interrupt;
+	struct gpu *d = i->gpu;
+	int rc = d->driver->notify_await(d, i->channel, i->at, least);
+	/* Failures of the device are detected by the core's thread. */
+	return rc != 0 ? LOOM_FAIL(d->host, err, LOOM_EDIED, "%s: no interrupts: %s", d->name, d->driver->text(d, rc))
+	       : __atomic_load_n(&i->over, __ATOMIC_ACQUIRE) ? LOOM_EINTR
+							     : 0;
+}
+
+#define HIGHEST (1ull << 62) /* the stream compares signed numbers */
+
+static void wake(struct loom_interrupt *interrupt)
+{
+	struct interrupt *i = (struct interrupt *)interrupt;
+	uint64_t highest = HIGHEST;
+	__atomic_store_n(&i->over, 1, __ATOMIC_RELEASE);
+	if (i->gpu->driver->enter(i->gpu) != 0)
+		return; /* wait() fails then, too */
+	i->gpu->driver->write(i->gpu, i->at, &highest, sizeof(highest));
+	gpu_leave(i->gpu);
+}
+
+static int failed_copy(const struct gpu *d, int rc, struct loom_error *err)
+{
+	return rc != 0 ? LOOM_FAIL(d->host, err, LOOM_EDIED, "%s: no copy beside its workers: %s", d->name,
+				   d->driver->text(d, rc))
+		       : 0;
+}
+
+static int copy(struct loom_interrupt *interrupt, uint64_t offset, void *to, const void *from, uint64_t bytes,
+		struct loom_error *err)
+{
+	struct interrupt *i = (struct interrupt *)interrupt;
+	return failed_copy(i->gpu, i->gpu->driver->notify_copy(i->gpu, i->channel, i->at + offset, to, from, bytes),
+			   err);
+}
+
+static int flush(struct loom_interrupt *interrupt, struct loom_error *err)
+{
+	struct interrupt *i = (struct interrupt *)interrupt;
+	return failed_copy(i->gpu, i->gpu->driver->notify_flush(i->gpu, i->channel), err);
+}
+
+static void close_interrupt(struct loom_interrupt *interrupt)
+{
+	struct interrupt *i = (struct interrupt *)interrupt;
+	if (!i)
+		return;
+	if (i->gpu->driver->enter(i->gpu) == 0) {
+		i->gpu->driver->notify_close(i->gpu, i->channel);
+		gpu_leave(i->gpu);
+	}
+	i->gpu->host->free(i->gpu->host, i);
+}
+
+int gpu_interrupt(void *self, const struct loom_segment *segment, uint64_t offset, struct loom_interrupt **interrupt,
+		  struct loom_error *err)
+{
+	struct gpu *d = self;
+	uint64_t view = 0;
+	if (!d->driver->notify_open || !d->limits.words)
+		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP, "%s: this driver's streams cannot await words of memory",
+				 d->name);
+	struct interrupt *i = d->host->alloc(d->host, sizeof(*i));
+	if (!i)
+		return LOOM_FAIL(d->host, err, LOOM_ENOMEM, "%s: out of memory", d->name);
+	i->is = (struct loom_interrupt){.size = sizeof(i->is),
+					.wait = wait_for,
+					.wake = wake,
+					.close = close_interrupt,
+					.copy = copy,
+					.flush = flush};
+	i->gpu = d;
+	int code = gpu_enter(d, err);
+	if (!code) {
+		code = memory_view(d, segment, &view, err);
+		i->at = view + offset;
+		int rc = code ? 0 : d->driver->notify_open(d, &i->channel);
+		if (rc != 0)
+			code = gpu_fail(d, err, rc, NULL);
+		gpu_leave(d);
+	}
+	if (code)
+		d->host->free(d->host, i);
+	else
+		*interrupt = &i->is;
+	return code;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rig/explore.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../plugins/shared/explore/fiber.h"
+#include "../plugins/shared/explore/pct.h"
+
+#define STACK_BYTES (256u * 1024)
+
+struct worker {
+	struct fiber fiber;
+	uint32_t *asleep; /* sleeps on this word; NULL: it runs */
+	int ended;
+	uint64_t priority;
+};
+
+static struct {
+	struct worker worker[LOOM__EXPLORE_MAX];
+	struct fiber caller, *from; /* from: the fiber that made the last switch */
+	uint32_t n, now;
+	int on, stuck;
+	enum loom__explore_mode mode;
+	struct pct pct;
+	uint64_t limit;
+	void (*body)(uint32_t worker);
+} all;
+
+/* The worker that runs next; LOOM__EXPLORE_MAX: none can. */
+static uint32_t choose(void)
+{
+	uint32_t best = LOOM__EXPLORE_MAX, count = 0;
+	for (uint32_t i = 0; i < all.n; i++) {
+		const struct worker *w = &all.worker[i];
+		if (w->ended || w->asleep)
+			continue;
+		count++;
+		if (all.mode == LOOM__EXPLORE_RANDOM
+			? pct_draw(&all.pct, count) == 0
+			: best == LOOM__EXPLORE_MAX || w->priority > all.worker[best].priority)
+			best = i;
+	}
+	return best;
+}
+
+static void switch_to(struct fiber *from, struct fiber *to)
+{
+	all.from = from;
+	fiber_switch(from, to);
+	fiber_arrive(from, all.from);
+}
+
+static void end_stuck(void)
+{
+	all.stuck = 1;
+	switch_to(&all.worker[all.now].fiber, &all.caller);
+}
+
+static void reschedule(void)
+{
+	struct worker *was = &all.worker[all.now];
+	uint32_t next = choose();
+	if (next == all.now)
+		return;
+	if (next == LOOM__EXPLORE_MAX) {
+		all.stuck = !was->ended; /* all others sleep or have ended, and this one sleeps */
+		switch_to(&was->fiber, &all.caller);
+		return;
+	}
+	all.now = next;
+	switch_to(&was->fiber, &all.worker[next].fiber);
+}
+
+static void lower(void)
+{
+	all.worker[all.now].priority = pct_lower(&all.pct);
+}
+
+void loom__explore_yield(void)
+{
+	if (!all.on)
+		return;
+	if (++all.pct.step >= all.limit)
+		end_stuck();
+	if (all.mode == LOOM__EXPLORE_RANDOM) {
+		if (pct_draw(&all.pct, 3) == 0)
+			reschedule();
+		return;
+	}
+	if (pct_is_change(&all.pct))
+		lower();
+	reschedule();
+}
+
+void loom__explore_pause(void)
+{
+	if (!all.on)
+		return;
+	lower();
+	loom__explore_yield();
+}
+
+void loom__explore_sleep(uint32_t *word, uint32_t seen)
+{
+	loom__explore_pause();
+	if (!all.on || *word != seen)
+		return;
+	all.worker[all.now].asleep = word;
+	reschedule();
+}
+
+void loom__explore_wake(uint32_t *word, uint32_t most)
+{
+	loom__explore_yield();
+	for (uint32_t i = 0; i < all.n && most; i++) {
+		struct worker *w = &all.worker[i];
+		if (w->asleep != word)
+			continue;
+		w->asleep = NULL;
+		most--;
+	}
+}
+
+uint64_t loom__explore_steps(void)
+{
+	return all.pct.step;
+}
+
+static void worker_main(void)
+{
+	struct worker *me = &all.worker[all.now];
+	fiber_arrive(&me->fiber, all.from);
+	all.body(all.now);
+	me->ended = 1;
+	reschedule();
+}
+
+int loom__explore(uint32_t n, void (*body)(uint32_t), enum loom__explore_mode mode, uint64_t seed, uint64_t length,
+		  uint64_t limit)
+{
+	all.n = n;
+	all.mode = mode;
+	all.limit = limit;
+	all.stuck = 0;
+	all.body = body;
+	pct_start(&all.pct, (seed + 1) * 0x9e3779b97f4a7c15ull);
+	for (int i = 0; i < PCT_CHANGES; i++)
+		all.pct.change[i] = 1 + pct_draw(&all.pct, length);
+	for (uint32_t i = 0; i < n; i++) {
+		struct worker *w = &all.worker[i];
+		if (fiber_make(&w->fiber, STACK_BYTES, worker_main)) {
+			fprintf(stderr, "explore: no memory for the stack of worker %u\n", i);
+			abort();
+		}
+		w->ended = 0;
+		w->asleep = NULL;
+		w->priority = pct_priority(&all.pct);
+	}
+	all.on = 1;
+	all.now = (uint32_t)pct_draw(&all.pct, n);
+	fiber_home(&all.caller);
+	switch_to(&all.caller, &all.worker[all.now].fiber);
+	all.on = 0;
+	return all.stuck ? -1 : 0;
+}
