@@ -284,7 +284,7 @@ check-built: tests
 
 # For sanitizer builds: the programs with several threads. Small queues make rare paths common.
 CONCURRENT := $(filter $B/tests/test_device_cpu $B/tests/test_transport $B/tests/test_workloads \
-  $B/tests/test_sched% $B/tests/test_stall $B/tests/test_embed $B/tests/test_sync% $B/tests/test_term%,$(TESTS))
+  $B/tests/test_sched% $B/tests/test_stall $B/tests/test_eventcount $B/tests/test_embed $B/tests/test_sync% $B/tests/test_term%,$(TESTS))
 
 # Preloaded, so it would conflict with the interposition of a sanitizer.
 $B/tests/faults.so: tests/faults/shim.c Makefile

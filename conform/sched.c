@@ -183,10 +183,10 @@ static int check_counters(struct loom__rig *r, const struct tree *tree)
 		return loom__fault(t, "%llu tasks were stolen, but %llu were given",
 				   (unsigned long long)SUM(r, stolen_in),
 				   (unsigned long long)SUM(r, stolen_out));
-	if (SUM(r, spilled) != SUM(r, unspilled))
-		return loom__fault(t, "%llu tasks were spilled, but %llu were taken back",
-				   (unsigned long long)SUM(r, spilled),
-				   (unsigned long long)SUM(r, unspilled));
+	if (SUM(r, overflowed) != SUM(r, refilled))
+		return loom__fault(t, "%llu tasks were overflowed, but %llu were taken back",
+				   (unsigned long long)SUM(r, overflowed),
+				   (unsigned long long)SUM(r, refilled));
 	if (SUM(r, steals) > SUM(r, steal_attempts))
 		return loom__fault(t, "it counts more steals than attempts");
 	return 0;

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-# The barriers over layouts of CPU devices: one, two, apart, in processes, with lanes, more workers than cores; and how
-# waits end that cannot be over.
+# The barriers over layouts of CPU devices: one, two, non-coherent, in processes, with lanes, more workers than cores;
+# and the end of waits whose workers do not all arrive.
 . tests/lib.sh
 plugins='auto central release tree dissemination flags'
 isolations='thread process'
-# A race detector sees nothing of what other processes do, and would take their order for none.
+# A race detector covers one process, and would report accesses that another process orders.
 case $B in *thread*) isolations=thread ;; esac
 small='--samples 1 --set run.warmup=0 --set workload.barrier.few=10 --set workload.barrier.difference=20
 	--set workload.barrier.parts=2 --set workload.barrier.checked=60'
-meets() {
+rounds() {
 	expect 0 'verified' "$G" run conf/barrier.ini $small --set barrier.use=$barrier "$@"
 }
 for barrier in $plugins; do
-	meets --set workload.barrier.work=100
-	meets --set device.cpu.workers=9 --set workload.barrier.scope=device
-	meets --set device.cpu.workers=3 --set device.cpu.lanes=3
+	rounds --set workload.barrier.work=100
+	rounds --set device.cpu.workers=9 --set workload.barrier.scope=device
+	rounds --set device.cpu.workers=3 --set device.cpu.lanes=3
 	for isolation in $isolations; do
-		meets --set 'run.devices=cpu:0 cpu:1 cpu:2' --set device.cpu.workers=3 --set device.cpu.isolation=$isolation
-		# Apart: no word may be changed by two devices.
-		meets --set 'run.devices=cpu:0 cpu:1' --set device.cpu.workers=3 --set device.cpu.isolation=$isolation \
+		rounds --set 'run.devices=cpu:0 cpu:1 cpu:2' --set device.cpu.workers=3 --set device.cpu.isolation=$isolation
+		# Non-coherent: no word may be changed by two devices.
+		rounds --set 'run.devices=cpu:0 cpu:1' --set device.cpu.workers=3 --set device.cpu.isolation=$isolation \
 			--set transport.use=p2p --set transport.p2p.atomics=no
 	done
 done
@@ -26,9 +26,9 @@ done
 for barrier in auto central release; do
 	for devices in cpu:0 'cpu:0 cpu:1'; do
 		own="--set device.cpu.workers=4 --set transport.use=p2p --set transport.p2p.atomics=no"
-		meets --set "run.devices=$devices" $own --set workload.barrier.scope=group --set workload.barrier.teams=3
-		meets --set "run.devices=$devices" $own --set workload.barrier.leave=5
-		meets --set "run.devices=$devices" $own --set workload.barrier.scope=group --set workload.barrier.leave=3
+		rounds --set "run.devices=$devices" $own --set workload.barrier.scope=group --set workload.barrier.teams=3
+		rounds --set "run.devices=$devices" $own --set workload.barrier.leave=5
+		rounds --set "run.devices=$devices" $own --set workload.barrier.scope=group --set workload.barrier.leave=3
 	done
 done
 expect 4 "has a barrier of the scope 'group', which barrier_flags does not support" "$G" run conf/barrier.ini --set barrier.use=flags \
@@ -37,19 +37,19 @@ expect 4 'leave the barrier for good, which barrier_tree does not support' "$G" 
 	--set workload.barrier.leave=1
 barrier=release
 for end in spin yield nap sleep; do
-	meets --set barrier.wait=$end --set workload.barrier.work=50
+	rounds --set barrier.wait=$end --set workload.barrier.work=50
 done
 barrier=tree
-meets --set barrier.tree.arity=2 --set device.cpu.workers=7 --set workload.barrier.scope=worker
+rounds --set barrier.tree.arity=2 --set device.cpu.workers=7 --set workload.barrier.scope=worker
 expect 2 'arity = 5: must be a power of two from 2 on' "$G" run conf/barrier.ini $small --set barrier.use=tree --set barrier.tree.arity=5
 expect 2 'no barrier is selected' "$G" run conf/barrier.ini --set barrier.use=
-# Who never comes is named. The deadline is long enough for a busy machine to start the others.
+# A worker that never arrives is named. The deadline is long enough for a busy machine to start the others.
 for barrier in release dissemination flags; do
 	expect 124 'worker 2 has not come to the barrier' "$G" run conf/barrier.ini $small --set barrier.use=$barrier \
 		--set device.cpu.workers=4 --set workload.barrier.absent=2 --set workload.barrier.deadline=500ms
 done
 
-# All ranks, which tell each other by messages. One rank needs none.
+# All ranks, which notify each other by messages. One rank needs none.
 job() {
 	expect 0 'verified' "$G" run conf/barrier.ini $small --set barrier.use=$barrier --set workload.barrier.scope=job \
 		--set device.cpu.wait=yield "$@"

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The arrows between rooms point one way. CONTRIBUTING.md lists the rooms; a file may include files of its own
-# room and of rooms above it in that list. A plug-in may include core/include, lib, its own folder and
-# plugins/shared/. No two files of a library need each other: whoever defines a function is a file of its own, which
-# the symbols of the object files tell.
+# Layers use each other in one direction. CONTRIBUTING.md lists them; a file may include files of its own layer and of
+# layers above it in that list. A plug-in may include core/include, lib, its own folder and plugins/shared/. No two files
+# need each other. For host code the symbols of the object files show that. For device code the text does: in each
+# list of LOOM_CODE_FILE a file uses only functions of the files before it, includes only files before it, and declares
+# no function without its body.
 #   tests/check-layers.sh BUILD
 set -u
 command -v python3 >/dev/null || { echo "skipped: there is no python3"; exit 77; }
@@ -11,14 +12,15 @@ exec python3 - "$1" <<'PYTHON'
 import collections, glob, os, re, subprocess, sys
 
 build = sys.argv[1]
-rooms = re.findall(r'^    ((?:lib|core|lab|rig|conform)[\w/]*) {2,}', open('CONTRIBUTING.md').read(), re.M)
-if len(rooms) < 8:
-    sys.exit('CONTRIBUTING.md lists only these rooms: %s' % rooms)
-shared = ['explore', 'child', 'hostmem', 'workload', 'collective', 'compose', 'gpu', 'sched', 'sync', 'fabric', 'simnet', 'nic']  # of plugins/shared, in order
+layers = re.findall(r'^    ((?:core|lib|lab|rig|conform)[\w/]*) {2,}', open('CONTRIBUTING.md').read(), re.M)
+if len(layers) < 8:
+    sys.exit('CONTRIBUTING.md lists only these layers: %s' % layers)
+# Of plugins/shared, in order.
+shared = ['explore', 'child', 'hostmem', 'workload', 'collective', 'compose', 'gpu', 'sched', 'sync', 'fabric', 'simnet', 'nic']
 faults = []
 
-def room_of(path):
-    return max((r for r in rooms if path.startswith(r + '/')), key=len, default=None)
+def layer_of(path):
+    return max((r for r in layers if path.startswith(r + '/')), key=len, default=None)
 
 def resolve(path, name):
     """The file that #include "name" in `path` means, as the Makefile's -I options find it."""
@@ -29,7 +31,7 @@ def resolve(path, name):
     return None
 
 def may(path, target):
-    room, other = room_of(path), room_of(target)
+    layer, other = layer_of(path), layer_of(target)
     if path.startswith('plugins/'):
         if other in ('core/include', 'lib') or os.path.dirname(path) == os.path.dirname(target):
             return True
@@ -37,15 +39,16 @@ def may(path, target):
         inside = target.split('/')
         if inside[:2] != ['plugins', 'shared']:
             return False
-        return part[1] != 'shared' or len(inside) == 3 or shared.index(inside[2]) <= shared.index(part[2])
-    return other is not None and rooms.index(other) <= rooms.index(room)
+        rank = lambda name: shared.index(name) if name in shared else -1 # a file of plugins/shared itself: lowest
+        return part[1] != 'shared' or rank(inside[2]) <= rank(part[2])
+    return other is not None and layers.index(other) <= layers.index(layer)
 
-files = [f for top in ('lib', 'core', 'lab', 'rig', 'conform', 'plugins') for f in
+files = [f for top in ('core', 'lib', 'lab', 'rig', 'conform', 'plugins') for f in
          glob.glob(top + '/**/*.[ch]', recursive=True)]
 edges = 0
 for path in sorted(files):
-    if not path.startswith('plugins/') and room_of(path) is None:
-        faults.append('%s stands in no room of CONTRIBUTING.md' % path)
+    if not path.startswith('plugins/') and layer_of(path) is None:
+        faults.append('%s is in no layer of CONTRIBUTING.md' % path)
         continue
     for number, line in enumerate(open(path), 1):
         m = re.match(r'\s*#\s*include\s+(?:"([^"]+)"|<(gpuloom/[^>]+)>)', line)
@@ -56,7 +59,7 @@ for path in sorted(files):
         if not may(path, target):
             faults.append('%s:%d: includes %s, which is not below it' % (path, number, target))
 
-# Circles: who uses a symbol that another file defines.
+# Circles of host code: a file uses the symbols that another one defines.
 home, uses = {}, collections.defaultdict(set)
 objects = [o for o in glob.glob(build + '/obj/**/*.o', recursive=True)
            if os.path.relpath(o, build + '/obj')[:-2] + '.c' in files]
@@ -71,8 +74,8 @@ for o in objects:
 everywhere = {symbol: path for (folder, symbol), path in home.items() if not re.match('plugins/(?!shared)', folder)}
 needs = {p: {home.get((os.path.dirname(p), s)) or everywhere.get(s) for s in uses[p]} - {None, p} for p in uses}
 
-def circle():
-    """A path of files that ends where it began, or None."""
+def circle(needs):
+    """A path of files that ends where it starts, or None."""
     done, way = set(), []
     def walk(p):
         if p in way:
@@ -92,12 +95,112 @@ def circle():
         if found:
             return found
 
-while (found := circle()) and len(faults) < 20:
-    faults.append('a circle: ' + ' -> '.join(found))
-    needs[found[-2]].discard(found[-1])
+def circles(needs):
+    """How many there are, each a fault."""
+    count = 0
+    while (found := circle(needs)) and len(faults) < 20:
+        faults.append('a circle: ' + ' -> '.join(found))
+        needs[found[-2]].discard(found[-1])
+        count += 1
+    return count
+
+host_circles = circles(needs)
+
+# ---- device code -------------------------------------------------------------------------------------------------
+
+def code_of(path):
+    """The text without comments, strings, preprocessor lines, and with the same line breaks."""
+    blank = lambda m: re.sub(r'[^\n]', ' ', m[0])
+    text = re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', blank, open(path).read(), flags=re.S)
+    return re.sub(r'^[ \t]*#(?:[^\n]*\\\n)*[^\n]*', blank, text, flags=re.M)
+
+def functions_of(path):
+    """What the file defines, and the functions that it declares without a body: name -> line."""
+    text, defines, declares = code_of(path), {}, {}
+    defines.update((m[1], 0) for m in re.finditer(r'^[ \t]*#[ \t]*define[ \t]+(\w+)', open(path).read(), re.M))
+    flat, depth = [], 0 # only what is outside of all braces
+    for char in text:
+        depth -= char == '}'
+        flat.append(char if char == '\n' or not depth else ' ')
+        depth += char == '{'
+    # A type, a name, parameters, and a body or a semicolon: no assignment, no typedef, no call.
+    head = r'(?:^|(?<=[;}]))\s*((?:\w+[\s*]+|__attribute__\s*\(\(.*?\)\)\s*)+)(\w+)\s*\(([^;{}]*)\)\s*([;{])'
+    for m in re.finditer(head, ''.join(flat)):
+        if 'typedef' in m[1].split():
+            continue
+        line = text.count('\n', 0, m.start(2)) + 1
+        (defines if m[4] == '{' else declares)[m[2]] = line
+    return defines, declares
+
+devices = sorted(f for top in ('core', 'plugins', 'examples') for f in glob.glob(top + '/**/*.dev.h', recursive=True))
+functions = {f: functions_of(f) for f in devices}
+definers = collections.defaultdict(set)
+for f in devices:
+    for name in functions[f][0]:
+        definers[name].add(f)
+
+def words_of(text):
+    """What code may use: no members, no tags of types."""
+    return set(re.findall(r'(?<![\w.>])\w+', re.sub(r'\b(?:struct|enum|union)\s+\w+', '', text)))
+
+macros = collections.defaultdict(dict) # name -> file -> words
+for f in devices:
+    for m in re.finditer(r'^[ \t]*#[ \t]*define[ \t]+(\w+)((?:[^\n]*\\\n)*[^\n]*)', open(f).read(), re.M):
+        macros[m[1]].setdefault(f, set()).update(words_of(re.sub(r'/\*.*?\*/', '', m[2], flags=re.S)))
+
+def uses(path):
+    """The words of the file's code, and those of the macros that it uses: its own ones, or any of that name."""
+    found, new = set(), words_of(code_of(path))
+    while new:
+        found |= new
+        bodies = (macros[w] for w in new if w in macros)
+        new = set().union(*(b for body in bodies for b in ([body[path]] if path in body else body.values()))) - found
+    return found
+
+uses_of = {f: uses(f) for f in devices}
+forward = 0
+for f in devices:
+    for name, line in functions[f][1].items():
+        forward += 1
+        faults.append('%s:%d: declares %s() without its body' % (f, line, name))
+
+def named(source, name):
+    """The file that a LOOM_CODE_FILE of `source` names."""
+    places = [os.path.dirname(source), 'plugins/shared', *sorted(glob.glob('plugins/shared/*') + glob.glob('plugins/*'))]
+    return next((p for d in places if os.path.exists(p := os.path.normpath(os.path.join(d, name)))), None)
+
+backward, device_needs, lists = 0, collections.defaultdict(set), 0
+for source in sorted(glob.glob('plugins/**/*.[ch]', recursive=True)):
+    text = re.sub(r'/\*.*?\*/', '', open(source).read(), flags=re.S)
+    for found in re.finditer(r'(?:LOOM_CODE_FILE\("[^"]+"\)\s*\\?\s*)+', text):
+        order = [p for n in re.findall(r'LOOM_CODE_FILE\("([^"]+)"\)', found[0]) if (p := named(source, n))]
+        lists += len(order) > 1
+        for i, f in enumerate(order):
+            for number, line in enumerate(open(f), 1):
+                m = re.match(r'#\s*include\s+"([^"]+\.dev\.h)"', line)
+                target = m and os.path.normpath(os.path.join(os.path.dirname(f), m[1]))
+                if target in order[i:]:
+                    backward += 1
+                    faults.append('%s:%d: includes %s, which %s puts behind it' % (f, number, m[1], source))
+            for name in uses_of[f] - set(functions[f][0]):
+                homes = definers[name] & set(order)
+                device_needs[f] |= homes if len(homes) == 1 else set()
+                if homes and not homes & set(order[:i]):
+                    backward += 1
+                    faults.append('%s uses %s of %s, which %s puts behind it' % (f, name, min(homes), source))
+# Includes alone, also of files that no list has.
+for f in devices:
+    for m in re.finditer(r'^#\s*include\s+"([^"]+\.dev\.h)"', open(f).read(), re.M):
+        target = os.path.normpath(os.path.join(os.path.dirname(f), m[1]))
+        if target in functions:
+            device_needs[f].add(target)
+device_circles = circles(device_needs)
 
 for f in faults:
     print(f)
-print('%d files, %d includes, %d object files: %d faults' % (len(files), edges, len(objects), len(faults)))
-sys.exit(1 if faults or len(objects) < 100 else 0)
+print('%d files, %d includes, %d object files, %d circles' % (len(files), edges, len(objects), host_circles))
+print('%d files of device code, %d lists of several: %d circles, %d backward edges, %d forward declarations' %
+      (len(devices), lists, device_circles, backward, forward))
+print('%d faults' % len(faults))
+sys.exit(1 if faults or len(objects) < 100 or len(devices) < 50 or lists < 10 else 0)
 PYTHON

@@ -43,7 +43,7 @@ done
 for job in 'memset workload.memset.tasks=2000' "contains workload.contains.path=$tmp/docs" 'fib workload.fib.n=12' \
 	'uts workload.uts.depth=4'; do
 	set -- $job
-	for how in 'static scheduler.static.spill=65536' 'mgws scheduler.granularity=worker' 'mgws scheduler.granularity=lane'; do
+	for how in 'static scheduler.static.overflow_list=65536' 'mgws scheduler.granularity=worker' 'mgws scheduler.granularity=lane'; do
 		expect 0 'verified' "$G" run "conf/$1.ini" --samples 1 --set "$2" --set workload.uts.tree=custom \
 			--set workload.contains.word=zwischen --set 'workload.contains.glob=*' --set transport.use=p2p \
 			--set scheduler.use=${how% *} --set ${how#* } --set device.cpu.lanes=32 $queues

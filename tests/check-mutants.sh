@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Spoils the schedulers' code in one place at a time: the played schedules of test_sched_deterministic must notice
-# each. Not tried: weaker memory orders, which they cannot see, and a thief that does not wait for room in its own
-# ring, or a thief that forgets the rest of its mail, which they do not reach (tests/models/refill.pml and mail.pml do).
+# Plants faults in the schedulers' code, one at a time: the played schedules of test_sched_deterministic must notice
+# each. Not tried: weaker memory orders, which they cannot see, a thief that does not wait for room in its own ring, and
+# a thief that forgets the rest of a grant, which they do not reach (tests/models/refill.pml and mailbox.pml do).
 . tests/lib.sh
 work=$tmp/tree
 mkdir -p "$work/plugins"
@@ -12,8 +12,8 @@ mkdir "$tmp/run" && ln -s "$B/plugins" "$tmp/run/plugins" && mkdir "$tmp/run/tes
 need python3
 mutants=0
 
-# spoil NAME TEST FILE FUNCTION OLD NEW: TEST, of test_sched_deterministic, must notice it. All are in one program, and SPOILT
-# says which is alive.
+# spoil NAME TEST FILE FUNCTION OLD NEW: TEST, of test_sched_deterministic, must notice it. All are in one program, and
+# SPOILT selects one.
 spoil() {
 	mutants=$((mutants + 1))
 	python3 tests/spoil.py "$(find "$work/plugins" -name "$3")" "$4" "$5" "$6" "loom_spoilt == $mutants" ||
@@ -38,5 +38,5 @@ while read -r number test name; do
 	[ "$seen" ] && echo "noticed: $name: $seen" || fail "$name was not noticed"
 done <"$tmp/mutants"
 [ "$CHECK" = all ] && games=300 || games=20
-SPOILT=0 TURNS_GAMES=$games "$tmp/run/tests/mutant" >"$tmp/out" 2>&1 || { fail 'none alive, and yet noticed'; cat "$tmp/out"; }
+SPOILT=0 TURNS_GAMES=$games "$tmp/run/tests/mutant" >"$tmp/out" 2>&1 || { fail 'none is selected, and yet noticed'; cat "$tmp/out"; }
 finish

@@ -108,9 +108,9 @@ for bias in 100% 0%; do
 	status=$?
 	rest
 	[ $status = 0 ] || { fail "bias = $bias: rank 0 ends with $status"; sed 's/^/    /' "$tmp"/err?; }
-	[ "$(figure far_steals)" -gt 0 ] || fail "bias = $bias: no rank stole from another"
-	[ $bias = 0% ] && expected=0 || expected=$(figure far_steals)
-	[ "$(figure far_steals_of_host)" = "$expected" ] || fail "bias = $bias: $(figure far_steals_of_host) of $(figure far_steals) steals in one host"
+	[ "$(figure remote_steals)" -gt 0 ] || fail "bias = $bias: no rank stole from another"
+	[ $bias = 0% ] && expected=0 || expected=$(figure remote_steals)
+	[ "$(figure remote_steals_of_host)" = "$expected" ] || fail "bias = $bias: $(figure remote_steals_of_host) of $(figure remote_steals) steals in one host"
 done
 each=1
 

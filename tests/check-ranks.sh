@@ -51,7 +51,7 @@ expect 0 '' "$G" run -n 3 conf/uts-ranks.ini --samples 1 --json "$tmp/out.json" 
 workers = json.load(open(sys.argv[1]))["workers"]
 print([w["rank"] for w in workers], sum(w["executed"][0] for w in workers))' "$tmp/out.json")" = "[0, 1, 2] $(count executed)" ] ||
 	fail 'the workers of three ranks are not all in the result'
-[ "$(count far_stolen)" -gt 0 ] || fail 'no task went from rank to rank'
+[ "$(count remote_stolen)" -gt 0 ] || fail 'no task went from rank to rank'
 
 # What cannot be shared is refused in a sentence, once, by all ranks.
 refused() { # PATTERN ARGUMENTS

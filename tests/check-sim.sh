@@ -135,8 +135,8 @@ fib n=9 workers=4 local_queue=2 public_queue=2 backlog=1
 uts workers=3 local_queue=2 public_queue=2 backlog=1 in_place_depth=0
 fib n=8 workers=4 local_queue=2 public_queue=1 backlog=1 owners=2
 fib n=11 workers=4 local_queue=2 public_queue=4 backlog=1 transfer=id
-apart fib n=7 workers=2 local_queue=2 public_queue=4 backlog=1
-apart memset tasks=30 workers=3 local_queue=2 public_queue=4 backlog=1
+noncoherent fib n=7 workers=2 local_queue=2 public_queue=4 backlog=1
+noncoherent memset tasks=30 workers=3 local_queue=2 public_queue=4 backlog=1
 fib n=8 workers=3 local_queue=2 public_queue=1 backlog=1 in_place_depth=0
 ranks uts workers=2 local_queue=2 public_queue=2 backlog=1
 ranks fib n=7 workers=1 local_queue=2 public_queue=1 backlog=1 in_place_depth=0
@@ -146,7 +146,7 @@ play() { # RUNS SEED SETUP ARGUMENT...: its messages
 	runs=$1 seed=$2 options=
 	for o in $3; do
 		case $o in
-		apart) set_to="run.devices=sim:0,sim:1 --set transport.host.atomics=no" ;;
+		noncoherent) set_to="run.devices=sim:0,sim:1 --set transport.host.atomics=no" ;;
 		ranks) set_to="run.ranks=3 --set run.tasks=shared --set trigger.use=gputn" ;;
 		fib | uts | memset | synthetic) set_to=run.workload=$o ;;
 		n=*) set_to=workload.fib.$o ;;
@@ -179,7 +179,7 @@ INI
 # The schedulers as they are. Apart, only some detectors will do.
 [ "${RUNS:-}" ] && some=1,99p || some=2p\;3p\;6p\;9p
 echo "$setups" | sed -n "$some" | while read -r setup; do
-	case $setup in '') continue ;; apart* | ranks*) terms='hcounter tree' ;; *) terms='counter tree hcounter' ;; esac
+	case $setup in '') continue ;; noncoherent* | ranks*) terms='hcounter tree' ;; *) terms='counter tree hcounter' ;; esac
 	for term in $terms; do
 		[ "${RUNS:-}" ] || [ "$term" = "${terms%% *}" ] || continue
 		play "${RUNS:-${few}0}" 1 "$setup" --set termination.use=$term || { echo "$term: $setup"; exit 1; }
@@ -189,17 +189,17 @@ done || fail 'random schedules'
 # spoil NAME [ranks:]DETECTOR FILE FUNCTION OLD NEW: random schedules must find it, and its seed must repeat it.
 spoil() {
 	case $1 in
-	'who sees the end wakes '*) return ;;          # GPUs do not sleep
-	'each rank claims by a word of its own') return ;; # ranks that ask have one each
-	'no look before an attempt') return ;;     # a counter must wrap, which takes a narrower one
+	'the end wakes '*) return ;;                  # GPUs do not sleep
+	'each rank claims by a word of its own') return ;; # ranks that use RMA have one each
+	'no check before an attempt') return ;;    # a counter must wrap, which takes a narrower one
 	'idle while thieves copy' | 'votes before the children' | 'a device stays full') ;;
 	*) [ "${RUNS:-}" ] || return 0 ;;
 	esac
 	rm -rf "$tmp/plugins" && mkdir "$tmp/plugins" && cp -r plugins/sched_mgws plugins/term plugins/shared "$tmp/plugins/"
 	python3 tests/spoil.py "$(find "$tmp/plugins" -name "$3")" "$4" "$5" "$6" ||
 		{ fail "$1: not one such place in $4() of $3"; return; }
-	case $1 in 'a wish is granted twice') # of a GPU one worker alone grants: its hint says the same, once more
-		python3 tests/spoil.py "$tmp/plugins/sched_mgws/mail.dev.h" mgws_wish_stands '> 0' '>= 0' ;;
+	case $1 in 'a request is granted twice') # one worker of a GPU grants: its hint says the same, once more
+		python3 tests/spoil.py "$tmp/plugins/sched_mgws/mailbox.dev.h" mgws_request_pending '> 0' '>= 0' ;;
 	esac
 	use= term=${2#*:}
 	for part in sched_mgws "term_$term"; do
@@ -212,9 +212,9 @@ spoil() {
 			-I"$tmp/plugins/term" -D_GNU_SOURCE "$(find "$tmp/plugins" -name "$part.c")" -o "$tmp/plugins/$part.so" || { fail "$1 does not compile"; return; }
 	done
 	runs=${RUNS:-1000}
-	[ "$1" != 'does not look again' ] || [ "$runs" -gt 8000 ] || runs=8000 # its answer must come late
+	[ "$1" != 'does not scan again' ] || [ "$runs" -gt 8000 ] || runs=8000 # its answer must come late
 	echo "$setups" | while read -r setup; do
-		case $2:$setup in *: | counter:apart* | counter:ranks* | hcounter:[!a]* | ranks:*:[!r]*) continue ;; esac
+		case $2:$setup in *: | counter:noncoherent* | counter:ranks* | hcounter:[!n]* | ranks:*:[!r]*) continue ;; esac
 		play "$runs" 1 "$setup" --set "termination.use=$term" $use >"$tmp/found" && continue
 		echo "$setup" >"$tmp/setup"
 		exit 1

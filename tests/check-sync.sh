@@ -10,7 +10,7 @@ else
 fi
 repeat=${SYNC_REPEAT:-2}
 isolations='thread process'
-# A race detector sees nothing of what other processes do, and would take their order for none.
+# A race detector covers one process, and would report accesses that another process orders.
 case $B in *thread*) isolations=thread ;; esac
 devices='--set run.warmup=0'
 small='--set workload.stn.size=48 --set workload.stn.iterations=6 --set workload.c2d.size=24
@@ -19,11 +19,11 @@ small='--set workload.stn.size=48 --set workload.stn.iterations=6 --set workload
 	--set workload.kmn.size=32 --set workload.kmn.iterations=3 --set workload.cg.size=8
 	--set workload.cg.iterations=20 --set workload.fe.size=6 --set workload.fe.iterations=8
 	--set workload.bfs.size=8'
-# Devices that do not reach each other's memory: flags and items lie in the host's, and each word has one writer.
-apart='--set sync.use=warp --set transport.use=p2p --set transport.p2p.atomics=no'
+# Non-coherent devices: flags and items are in the host's memory, and each word has one writer.
+noncoherent='--set sync.use=warp --set transport.use=p2p --set transport.p2p.atomics=no'
 for app in pattern stn cg resume; do
 	for isolation in $isolations; do
-		expect 0 'verified' "$G" run conf/wic.ini --set run.workload=$app --samples 2 $devices $apart --set device.cpu.workers=4 \
+		expect 0 'verified' "$G" run conf/wic.ini --set run.workload=$app --samples 2 $devices $noncoherent --set device.cpu.workers=4 \
 			--set device.cpu.isolation=$isolation --set workload.stn.size=48 --set workload.cg.size=8 \
 			--set workload.cg.iterations=20 --set workload.resume.of=4 --set workload.resume.waiters=2 \
 			--set workload.resume.computing=1 --set workload.resume.work=10 --set workload.resume.iterations=50
@@ -33,7 +33,7 @@ for app in srs cg fe h3d bfs bs c2d stn gem kmn; do
 	own=$(echo "$small" | tr -s ' \t\n' '\n' | grep "^workload.$app\." | sed 's/^/--set /')
 	for sync in $plugins; do
 		workers=4
-		[ $sync != poll ] || workers=1 # spinning takes whole slices from who is waited for
+		[ $sync != poll ] || workers=1 # a spinning consumer takes whole time slices from its producer
 		for isolation in $isolations; do
 			expect 0 "$repeat samples?, (each )?verified" "$G" run conf/wic.ini --set run.workload=$app --samples $repeat $devices $own \
 				--set sync.use=$sync --set device.cpu.workers=$workers --set device.cpu.isolation=$isolation
@@ -75,7 +75,7 @@ for sync in $plugins; do
 		--set workload.pattern.iterations=100000 --set workload.exchange.tp=1000
 	[ $took -lt 3000 ] || fail "$sync: $took ms until a killed producer was noticed"
 done
-without_a_device apart conf/wic.ini --set run.workload=pattern $apart --set device.cpu.workers=2 \
+without_a_device noncoherent conf/wic.ini --set run.workload=pattern $noncoherent --set device.cpu.workers=2 \
 	--set workload.pattern.iterations=100000 --set workload.exchange.tp=1000
-[ $took -lt 3000 ] || fail "apart: $took ms until a killed producer was noticed"
+[ $took -lt 3000 ] || fail "noncoherent: $took ms until a killed producer was noticed"
 finish

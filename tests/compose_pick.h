@@ -133,7 +133,7 @@ FAKE_FN void add_factor(struct matrix *m, const char *name, const char *const *v
 /* Options of a scheduler that change the code of a program, with all their values. */
 FAKE_FN void add_options(struct matrix *m, const struct loom_plugin *sched)
 {
-	static const char *const wanted[] = {"overflow", "victim", "transfer", "granularity"};
+	static const char *const wanted[] = {"attempts", "victim", "transfer", "granularity"};
 	for (size_t i = 0; i < COUNT(wanted); i++)
 		for (const struct loom_opt *row = sched->opts; row && row->name; row++) {
 			size_t n = 0;
@@ -286,7 +286,7 @@ FAKE_FN void each_sync(void (*run)(struct selection *s, const char *label))
 /* Next to a CPU, over a link without atomic read-modify-writes: the first one with the defaults. */
 FAKE_FN void each_apart(void (*run)(struct selection *s, const char *label))
 {
-	static const char *const settings[] = {"", "granularity=lane", "transfer=id overflow=damping", "victim=none"};
+	static const char *const settings[] = {"", "granularity=lane", "transfer=id attempts=damping", "victim=none"};
 	static const char *const terms[] = {"term_hcounter", "term_tree"};
 	for (size_t i = 0; i < COUNT(settings); i++) {
 		struct selection s = {0};

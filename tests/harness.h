@@ -176,10 +176,10 @@ FAKE_FN int harness_compare(const struct loom_counters *sum, uint64_t initial_ta
 		return LOOM_FAIL(&fake_host, err, LOOM_EWRONG, "%llu run, %llu + %llu made",
 				 (unsigned long long)sum->executed, (unsigned long long)sum->spawned,
 				 (unsigned long long)initial_tasks);
-	if (sum->stolen_in != sum->stolen_out || sum->spilled != sum->unspilled)
-		return LOOM_FAIL(&fake_host, err, LOOM_EWRONG, "stolen %llu, %llu; spilled %llu, %llu",
+	if (sum->stolen_in != sum->stolen_out || sum->overflowed != sum->refilled)
+		return LOOM_FAIL(&fake_host, err, LOOM_EWRONG, "stolen %llu, %llu; overflowed %llu, %llu",
 				 (unsigned long long)sum->stolen_in, (unsigned long long)sum->stolen_out,
-				 (unsigned long long)sum->spilled, (unsigned long long)sum->unspilled);
+				 (unsigned long long)sum->overflowed, (unsigned long long)sum->refilled);
 	return 0;
 }
 

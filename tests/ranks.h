@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trees of tasks that several ranks share, each on a harness of its own: what ranks of a host do in memory that all of
- * them map, here in one address space. Or, with `asks`, what ranks do that ask for each other's memory: here references
- * are addresses, and what is posted is done as late as may be. */
+ * them map, here in one address space. Or, with `rma`, what ranks do that reach each other by RMA: here references are
+ * addresses, and what is posted is done as late as possible. */
 #ifndef LOOM_TEST_RANKS_H
 #define LOOM_TEST_RANKS_H
 
@@ -12,18 +12,19 @@ enum { RANKS_MOST = 4 };
 struct ranks {
 	uint32_t n;
 	struct harness *h[RANKS_MOST];
-	struct loom_remote_blocks far[LOOM_KINDS][RANKS_MOST];
-	uint64_t crossed; /* tasks that went from rank to rank, in all samples */
+	struct loom_remote_blocks remote[LOOM_KINDS][RANKS_MOST];
+	uint64_t crossed; /* tasks that moved from rank to rank, in all samples */
 };
 
-/* What a worker has posted. */
+/* A worker's posted operation. */
 struct ranks_post {
 	uint64_t *at, value;
 };
 
-/* Tasks as they lie there. Around the end of a ring all of it is read: what nobody has claimed may be written meanwhile, and
- * is not used. So no sanitizer looks here. */
-__attribute__((no_sanitize("thread"))) static void ranks_read(struct loom_task *to, const struct loom_task *from, uint64_t n)
+/* Tasks of a remote ring. Around the end of a ring all of it is read: unclaimed tasks may be written meanwhile, and are
+ * not used. So sanitizers are switched off here. */
+__attribute__((no_sanitize("thread"))) static void ranks_read(struct loom_task *to, const struct loom_task *from,
+							      uint64_t n)
 {
 	for (uint64_t i = 0; i < n * sizeof(*to) / sizeof(uint64_t); i++) {
 		if (i % 8 == 0)
@@ -32,34 +33,34 @@ __attribute__((no_sanitize("thread"))) static void ranks_read(struct loom_task *
 	}
 }
 
-/* The network: an addition that nobody waits for is done when its worker asks again, after all that it did in between. */
-static int ranks_ask(struct loom_ctx *c, const struct loom_rma *ask, uint64_t *was)
+/* The network: a posted addition is done at its worker's next call, after all that it did in between. */
+static int ranks_rma(struct loom_ctx *c, const struct loom_rma *rma, uint64_t *was)
 {
-	if (!ask)
+	if (!rma)
 		return 0;
 	struct ranks_post *post = (struct ranks_post *)c->global[LOOM_TRIGGER] + c->worker;
-	const struct loom_task *from = (const struct loom_task *)(uintptr_t)ask->remote;
+	const struct loom_task *from = (const struct loom_task *)(uintptr_t)rma->remote;
 	if (post->at)
 		loom_fetch_add_release_sys(post->at, post->value);
 	post->at = NULL;
 	if (loom_stopped(c))
 		return LOOM_EINTR;
-	if (ask->op == LOOM_NET_GET) {
-		ranks_read((struct loom_task *)(c->segment[LOOM_REF_SEGMENT(ask->local)] + LOOM_REF_OFFSET(ask->local)), from,
-			   ask->bytes / sizeof(*from));
+	if (rma->op == LOOM_NET_GET) {
+		ranks_read((struct loom_task *)(c->segment[LOOM_REF_SEGMENT(rma->local)] + LOOM_REF_OFFSET(rma->local)),
+			   from, rma->bytes / sizeof(*from));
 	} else if (was) {
-		*was = loom_fetch_add_acq_rel_sys((uint64_t *)(uintptr_t)ask->remote, ask->value);
+		*was = loom_fetch_add_acq_rel_sys((uint64_t *)(uintptr_t)rma->remote, rma->value);
 	} else {
-		*post = (struct ranks_post){(uint64_t *)(uintptr_t)ask->remote, ask->value};
+		*post = (struct ranks_post){(uint64_t *)(uintptr_t)rma->remote, rma->value};
 	}
 	return 0;
 }
 
-static const struct loom_trigger_dev ranks_network = {.size = sizeof(ranks_network), .rma = ranks_ask};
+static const struct loom_trigger_dev ranks_network = {.size = sizeof(ranks_network), .rma = ranks_rma};
 
 static uint32_t ranks_now; /* of the job that is set up */
 
-/* All ranks say the same. */
+/* All ranks contribute the same. */
 static int ranks_allgather(const struct loom_host *host, const void *mine, void *all, size_t bytes,
 			   struct loom_error *err)
 {
@@ -69,24 +70,26 @@ static int ranks_allgather(const struct loom_host *host, const void *mine, void 
 	return 0;
 }
 
-static void ranks_meet(struct ranks *ranks)
+static void ranks_connect(struct ranks *ranks)
 {
 	struct loom_error err;
 	for (uint32_t r = 0; r < ranks->n; r++) {
 		const struct loom__rig *rig = &ranks->h[r]->rig;
 		for (int k = 0; k < LOOM_KINDS; k++)
-			ranks->far[k][r] = (struct loom_remote_blocks){.size = sizeof(struct loom_remote_blocks),
-							     .workers = rig->layout.workers,
-							     .devices = rig->layout.devices,
-							     .global = rig->part[k].view.global,
-							     .worker = rig->part[k].view.worker};
+			ranks->remote[k][r] = (struct loom_remote_blocks){.size = sizeof(struct loom_remote_blocks),
+									  .workers = rig->layout.workers,
+									  .devices = rig->layout.devices,
+									  .global = rig->part[k].view.global,
+									  .worker = rig->part[k].view.worker};
 	}
 	for (uint32_t r = 0; r < ranks->n; r++) {
 		const struct loom__rig *rig = &ranks->h[r]->rig;
 		const struct loom_sched_ops *sched = rig->part[LOOM_SCHED].plugin->ops;
 		const struct loom_term_ops *term = rig->part[LOOM_TERM].plugin->ops;
-		fake_must(!sched->connect(rig->part[LOOM_SCHED].self, &rig->layout, ranks->far[LOOM_SCHED], &err), "meet", &err);
-		fake_must(!term->connect(rig->part[LOOM_TERM].self, &rig->layout, ranks->far[LOOM_TERM], &err), "meet", &err);
+		fake_must(!sched->connect(rig->part[LOOM_SCHED].self, &rig->layout, ranks->remote[LOOM_SCHED], &err),
+			  "connect", &err);
+		fake_must(!term->connect(rig->part[LOOM_TERM].self, &rig->layout, ranks->remote[LOOM_TERM], &err),
+			  "connect", &err);
 	}
 }
 
@@ -111,7 +114,7 @@ FAKE_FN void ranks_open(struct ranks *ranks, const struct harness_params *p, uin
 		own.seed += r;
 		ranks->h[r] = harness_must(&own);
 	}
-	ranks_meet(ranks);
+	ranks_connect(ranks);
 }
 
 FAKE_FN void ranks_close(struct ranks *ranks)
@@ -128,7 +131,7 @@ FAKE_FN void ranks_init(struct ranks *ranks)
 		harness_init(ranks->h[r]);
 }
 
-/* After it: each of `size` ids was run once, by whomever, and nobody left early. */
+/* After it: each of `size` ids was run once, on any rank, and no worker left early. */
 FAKE_FN int ranks_check(struct ranks *ranks, uint32_t size, struct loom_error *err)
 {
 	struct loom_counters sum = {0};
@@ -144,7 +147,8 @@ FAKE_FN int ranks_check(struct ranks *ranks, uint32_t size, struct loom_error *e
 			rc = harness_left_late(ranks->h[r], ranks->h[q], err);
 	for (uint32_t r = 0; r < ranks->n && !rc; r++) {
 		rc = harness_collect(ranks->h[r], err);
-		ranks->crossed += rc || ranks->n == 1 ? 0 : (uint64_t)loom__rig_host_metric(&fake, "far_stolen") / ranks->n;
+		ranks->crossed +=
+		    rc || ranks->n == 1 ? 0 : (uint64_t)loom__rig_host_metric(&fake, "remote_stolen") / ranks->n;
 	}
 	return rc ? rc : tree_check(size, 1, err);
 }

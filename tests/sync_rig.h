@@ -136,7 +136,7 @@ FAKE_FN void sync_rig_end(struct sync_rig *s)
 	sync_rig_close(s);
 }
 
-/* What a worker leaves behind, on the board. */
+/* A worker's results, on the board. */
 struct sync_row {
 	uint64_t wrong, done;
 	int64_t code, id;

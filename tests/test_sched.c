@@ -8,7 +8,7 @@ struct setup {
 	const char *sched, *opts;
 	uint32_t workers, lanes;
 	const char *term;
-	uint32_t noncoherent; /* initial tasks of two devices that exchange tasks by mail */
+	uint32_t noncoherent; /* initial tasks of two non-coherent devices */
 	uint32_t gpu;   /* 1: the second plays a GPU, affinity lists and all */
 };
 static const struct setup setups[] = {
@@ -25,16 +25,16 @@ static const struct setup setups[] = {
 	{"sched_mgws", "", 1, 1, NULL, 0, 0},
 	{"sched_mgws", "", 3, 1, NULL, 0, 0},
 	{"sched_static", "local_queue=2", 4, 1, NULL, 0, 0},
-	{"sched_static", "local_queue=2 in_place_depth=0 spill=262144", 3, 1, NULL, 0, 0},
-	{"sched_static", "local_queue=8 in_place_depth=2 spill=262144", 2, 1, NULL, 0, 0},
+	{"sched_static", "local_queue=2 in_place_depth=0 overflow_list=262144", 3, 1, NULL, 0, 0},
+	{"sched_static", "local_queue=8 in_place_depth=2 overflow_list=262144", 2, 1, NULL, 0, 0},
 	{"sched_static", "", 1, 1, NULL, 0, 0},
 	{"sched_mgws", "local_queue=2 public_queue=2 owners=2", 5, 1, NULL, 0, 0},
 	{"sched_mgws", "local_queue=4 public_queue=8 owners=4 in_place_depth=0", 4, 1, "term_tree", 0, 0},
 	{"sched_mgws", "local_queue=2 public_queue=4 transfer=id", 4, 1, NULL, 0, 0},
 	{"sched_mgws", "local_queue=8 public_queue=1 transfer=id in_place_depth=1", 3, 1, NULL, 0, 0},
-	{"sched_mgws", "local_queue=4 public_queue=8 transfer=id owners=2 overflow=damping", 6, 1,
+	{"sched_mgws", "local_queue=4 public_queue=8 transfer=id owners=2 attempts=damping", 6, 1,
 	 "term_hcounter", 0, 0},
-	{"sched_mgws", "local_queue=2 public_queue=8 overflow=damping victim=neighbour", 4, 1, NULL, 0, 0},
+	{"sched_mgws", "local_queue=2 public_queue=8 attempts=damping victim=neighbour", 4, 1, NULL, 0, 0},
 	{"sched_mgws", "local_queue=2 public_queue=8 victim=biased bias=0.5 spin=0", 5, 1, NULL, 0, 0},
 	{"sched_mgws", "local_queue=2 public_queue=8 victim=local", 5, 1, "term_tree", 0, 0},
 	{"sched_mgws", "local_queue=2 public_queue=8 victim=none", 3, 1, "term_hcounter", 0, 0},
@@ -66,7 +66,7 @@ static const struct setup noncoherent_setups[] = {
 	{"sched_mgws", "local_queue=8 public_queue=2 victim=none", 4, 1, "term_tree", 100, 0},
 	{"sched_mgws", "local_queue=4 public_queue=4 backlog=8", 2, 2, "term_hcounter", 1, 0},
 	{"sched_mgws", "local_queue=4 public_queue=4", 4, 2, "term_tree", 40, 1},
-	{"sched_mgws", "local_queue=2 public_queue=2 overflow=damping wait=spin", 4, 1, "term_hcounter", 7, 1},
+	{"sched_mgws", "local_queue=2 public_queue=2 attempts=damping wait=spin", 4, 1, "term_hcounter", 7, 1},
 	{"sched_host", "batch=4 returns=8", 4, 1, "term_hcounter", 30, 1},
 };
 
@@ -113,7 +113,7 @@ TEST(lanes)
 		grow(&lane_setups[seed % COUNT(lane_setups)], seed % 3 ? 1 : 20, 150, seed / COUNT(lane_setups), seed);
 }
 
-TEST(apart)
+TEST(noncoherent)
 {
 	uint64_t crossed = 0;
 	for (uint64_t seed = 0; seed < SEEDS / 2; seed++) {
@@ -138,40 +138,40 @@ static struct loom_counters ladder(const char *sched, const char *opts, enum loo
 TEST(mgws_overflow)
 {
 	struct loom_counters n = ladder("sched_mgws", "", CHAIN, 0);
-	CU_ASSERT_TRUE(n.in_place == 0 && n.spilled == 0);
+	CU_ASSERT_TRUE(n.in_place == 0 && n.overflowed == 0);
 	n = ladder("sched_mgws", "local_queue=8 public_queue=8", STAR, 0);
-	CU_ASSERT_TRUE(n.released > 0 && n.acquired > 0 && n.in_place > 4900 && n.spilled == 0);
+	CU_ASSERT_TRUE(n.published > 0 && n.acquired > 0 && n.in_place > 4900 && n.overflowed == 0);
 	n = ladder("sched_mgws", "local_queue=8 public_queue=8 in_place_depth=0", STAR, 0);
-	CU_ASSERT_TRUE(n.in_place == 0 && n.spilled > 4900 && n.unspilled == n.spilled);
+	CU_ASSERT_TRUE(n.in_place == 0 && n.overflowed > 4900 && n.refilled == n.overflowed);
 	n = ladder("sched_mgws", "local_queue=2 public_queue=1 in_place_depth=2", RANDOM, 0);
-	CU_ASSERT_TRUE(n.in_place > 0 && n.spilled > 0 && n.unspilled == n.spilled);
-	n = ladder("sched_mgws", "local_queue=8 public_queue=8 in_place_depth=0 spill=10", STAR,
+	CU_ASSERT_TRUE(n.in_place > 0 && n.overflowed > 0 && n.refilled == n.overflowed);
+	n = ladder("sched_mgws", "local_queue=8 public_queue=8 in_place_depth=0 overflow_list=10", STAR,
 		   LOOM_EFULL);
-	CU_ASSERT_EQUAL(n.spilled, 10);
-	ladder("sched_mgws", "local_queue=8 public_queue=8 in_place_depth=0 spill=0", STAR,
+	CU_ASSERT_EQUAL(n.overflowed, 10);
+	ladder("sched_mgws", "local_queue=8 public_queue=8 in_place_depth=0 overflow_list=0", STAR,
 	       LOOM_EFULL);
 }
 
 TEST(static_overflow)
 {
 	struct loom_counters n = ladder("sched_static", "", CHAIN, 0);
-	CU_ASSERT_TRUE(n.in_place == 0 && n.spilled == 0);
+	CU_ASSERT_TRUE(n.in_place == 0 && n.overflowed == 0);
 	n = ladder("sched_static", "local_queue=8", STAR, 0);
-	CU_ASSERT_TRUE(n.in_place > 4900 && n.spilled == 0);
+	CU_ASSERT_TRUE(n.in_place > 4900 && n.overflowed == 0);
 	n = ladder("sched_static", "local_queue=8 in_place_depth=0", STAR, 0);
-	CU_ASSERT_TRUE(n.in_place == 0 && n.spilled > 4900 && n.unspilled == n.spilled);
-	ladder("sched_static", "local_queue=8 in_place_depth=0 spill=9", STAR, LOOM_EFULL);
+	CU_ASSERT_TRUE(n.in_place == 0 && n.overflowed > 4900 && n.refilled == n.overflowed);
+	ladder("sched_static", "local_queue=8 in_place_depth=0 overflow_list=9", STAR, LOOM_EFULL);
 }
 
 /* A failing worker takes the others along, in whatever they were doing. */
 TEST(full_stops_all)
 {
 	struct harness *h =
-		open_tree("sched_mgws", "local_queue=2 public_queue=1 in_place_depth=0 spill=4", 4,
+		open_tree("sched_mgws", "local_queue=2 public_queue=1 in_place_depth=0 overflow_list=4", 4,
 			  1, 1, 5000, STAR, 3);
 	CU_ASSERT_EQUAL(run_tree(h, 5000), LOOM_EFULL);
 	harness_close(h);
-	h = open_tree("sched_static", "local_queue=2 in_place_depth=0 spill=8", 2, 4, 4, 5000, STAR,
+	h = open_tree("sched_static", "local_queue=2 in_place_depth=0 overflow_list=8", 2, 4, 4, 5000, STAR,
 		      3);
 	CU_ASSERT_EQUAL(run_tree(h, 5000), LOOM_EFULL);
 	harness_close(h);
@@ -219,12 +219,12 @@ TEST(refusals)
 	for (size_t i = 0; i < COUNT(wrong); i++)
 		harness_refused(&(struct harness_params){.sched = wrong[i][0], .sched_opts = wrong[i][1], .workers = 1},
 				LOOM_EINVAL, wrong[i][2]);
-	/* A GPU's only worker would have to run tasks and carry mail. */
+	/* A GPU's only worker would have to run tasks and be the proxy. */
 	harness_refused(&(struct harness_params){.term = "term_hcounter", .noncoherent = 1, .second_kind = LOOM_ON_GPU, .workers = 2},
 			LOOM_ENOTSUP, "needs two");
 }
 
-/* A tag that nobody has registered fails the run; it is no address to jump to. */
+/* An unregistered tag fails the run; it is no address to jump to. */
 TEST(unknown_tag)
 {
 	static const char *const scheds[] = {"sched_mgws", "sched_static", "sched_host"};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The last of several tasks is found once, and sees what the others wrote: loom_last() and loom_last_noncoherent() on threads.
- * tests/check-after.sh compiles this with planted faults. */
+/* The last of several tasks is found once, and sees what the others wrote: loom_last() and loom_last_noncoherent() on
+ * threads. tests/check-after.sh compiles this with planted faults. */
 #include <gpuloom/dev/dev.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ enum { WORKERS = 6, ROUNDS = 20000 };
 
 static struct {
 	uint64_t pending;
-	uint64_t result[WORKERS]; /* plain words: a thread sanitizer looks at their order */
+	uint64_t result[WORKERS]; /* plain words: a thread sanitizer checks their order */
 	uint64_t last;
 } rounds[ROUNDS];
 static struct loom_onebit_lock turns[LOOM_MAX_DEVICES];
@@ -24,7 +24,8 @@ static void *worker(void *arg)
 	struct loom_ctx *c = arg;
 	for (uint64_t r = 0; r < ROUNDS; r++) {
 		rounds[r].result[c->worker] = r + c->worker;
-		if (!(c->devices > 1 ? loom_last_noncoherent(c, turns, &rounds[r].pending) : loom_last(c, &rounds[r].pending)))
+		if (!(c->devices > 1 ? loom_last_noncoherent(c, turns, &rounds[r].pending)
+				     : loom_last(c, &rounds[r].pending)))
 			continue;
 		rounds[r].last++;
 		for (uint32_t w = 0; w < c->workers; w++)
@@ -55,8 +56,8 @@ static void play(uint32_t devices, uint32_t workers)
 	for (uint64_t r = 0; r < ROUNDS; r++)
 		not_once += rounds[r].last != 1;
 	if (wrong || not_once)
-		printf("%u devices, %u workers: %llu results were not seen, %llu rounds did not end once\n", devices, workers,
-		       (unsigned long long)wrong, (unsigned long long)not_once);
+		printf("%u devices, %u workers: %llu results were not seen, %llu rounds did not end once\n", devices,
+		       workers, (unsigned long long)wrong, (unsigned long long)not_once);
 	CU_ASSERT_EQUAL(wrong, 0);
 	CU_ASSERT_EQUAL(not_once, 0);
 }
@@ -68,14 +69,14 @@ TEST(shared)
 	play(1, WORKERS);
 }
 
-TEST(apart)
+TEST(noncoherent)
 {
 	play(2, 2);
 	play(2, WORKERS);
 	play(3, WORKERS);
 }
 
-/* Who waits for a turn that never comes leaves when the run is stopped. */
+/* A blocked ordered task returns when the run is stopped. */
 TEST(stopped)
 {
 	uint64_t pending = 1;

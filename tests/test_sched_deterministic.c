@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The real code of sched_mgws and the detectors under thousands of schedules that a seed repeats: every
- * task runs once, nobody leaves early, nobody sleeps for ever. TURNS_SEED=n plays one game of each kind. */
+/* The real code of sched_mgws and the detectors under thousands of schedules that a seed repeats: every task runs
+ * once, no worker leaves early, none sleeps for ever. TURNS_SEED=n plays one game of each kind. */
 #include "turns_tree.h"
 
-/* spin = 0: who is out of work sleeps at once, and the clock has no say. */
+/* spin = 0: a worker without tasks sleeps at once, whatever the clock says. */
 #define PARK " wait=sleep spin=0"
 
 static const struct turns_setup setups[] = {
 	{"local_queue=2 public_queue=4" PARK, 4, 1, 24, BINARY, 0},
 	{"local_queue=2 public_queue=4" PARK, 4, 1, 24, STAR, 0},
 	{"local_queue=2 public_queue=4" PARK, 3, 3, 20, RANDOM, 0},
-	{"local_queue=2 public_queue=4 overflow=damping" PARK, 5, 1, 40, STAR, 0},
+	{"local_queue=2 public_queue=4 attempts=damping" PARK, 5, 1, 40, STAR, 0},
 	{"local_queue=2 public_queue=2 in_place_depth=0 victim=neighbour" PARK, 3, 1, 16, STAR, 0},
 	{"local_queue=2 public_queue=1 in_place_depth=0" PARK, 2, 1, 10, STAR, 0},
 	{"local_queue=2 public_queue=2 in_place_depth=0 backlog=4" PARK, 3, 1, 24, STAR, 0},
 	{"local_queue=4 public_queue=1 in_place_depth=0 backlog=2" PARK, 3, 3, 20, RANDOM, 0},
 	{"local_queue=2 public_queue=4 owners=2" PARK, 4, 1, 24, BINARY, 0},
-	{"local_queue=2 public_queue=4 owners=4 overflow=damping" PARK, 5, 1, 24, STAR, 0},
+	{"local_queue=2 public_queue=4 owners=4 attempts=damping" PARK, 5, 1, 24, STAR, 0},
 	{"local_queue=2 public_queue=4 owners=2 in_place_depth=0" PARK, 3, 2, 20, COMB, 0},
 	{"local_queue=2 public_queue=4 transfer=id" PARK, 4, 1, 24, BINARY, 0},
 	{"local_queue=2 public_queue=4 transfer=id in_place_depth=1" PARK, 4, 1, 40, STAR, 0},
@@ -25,7 +25,8 @@ static const struct turns_setup setups[] = {
 	{"local_queue=2 public_queue=4" PARK, 4, 1, 24, LAZY, 0},
 	{"local_queue=2 public_queue=1 in_place_depth=0" PARK, 3, 2, 20, LAZY, 0},
 	{"local_queue=2 public_queue=4 owners=2 transfer=id" PARK, 4, 1, 24, LAZY, 0},
-	/* Without sleepers tasks stay with their makers for longer: more of them are spilled, or left to co-owners. */
+	/* Without sleepers tasks stay with their spawners for longer: more of them overflow, or are left to
+	 * co-owners. */
 	{"local_queue=2 public_queue=1 in_place_depth=0 wait=spin", 2, 1, 10, STAR, 0},
 	{"local_queue=2 public_queue=2 in_place_depth=0 victim=neighbour wait=spin", 3, 1, 16, STAR, 0},
 	{"local_queue=2 public_queue=4 owners=2 wait=spin", 4, 1, 24, BINARY, 0},
@@ -33,8 +34,8 @@ static const struct turns_setup setups[] = {
 	{"local_queue=2 public_queue=4 victim=biased bias=0.5 claim=fixed claim_size=2" PARK, 4, 12, 24, COMB, 0},
 };
 
-/* Two devices that exchange tasks by mail. */
-static const struct turns_setup apart[] = {
+/* Two devices that exchange tasks through mailboxes. */
+static const struct turns_setup noncoherent_setups[] = {
 	{"local_queue=2 public_queue=4" PARK, 2, 1, 24, BINARY, TWO_CPUS},
 	{"local_queue=4 public_queue=4" PARK, 4, 1, 30, STAR, TWO_CPUS},
 	{"local_queue=4 public_queue=4" PARK, 3, 16, 24, COMB, TWO_CPUS},
@@ -47,7 +48,7 @@ static const struct turns_setup apart[] = {
 	{"local_queue=8 public_queue=4 wait=yield", 2, 2, 40, STAR, TWO_CPUS},
 	{"local_queue=4 public_queue=1 in_place_depth=0 backlog=4" PARK, 3, 3, 24, RANDOM, TWO_CPUS},
 	{"local_queue=4 public_queue=4" PARK, 4, 2, 30, LAZY, TWO_CPUS},
-	/* A postmaster, and others. */
+	/* A proxy worker, and others. */
 	{"local_queue=2 public_queue=4" PARK, 4, 1, 30, BINARY, CPU_AND_GPU},
 	{"local_queue=4 public_queue=4 wait=spin", 4, 9, 40, RANDOM, CPU_AND_GPU},
 	{"local_queue=4 public_queue=2 owners=2" PARK, 6, 24, 24, COMB, CPU_AND_GPU},
@@ -55,12 +56,12 @@ static const struct turns_setup apart[] = {
 	{"local_queue=2 public_queue=1 in_place_depth=0 backlog=4" PARK, 4, 3, 30, LAZY, CPU_AND_GPU},
 };
 
-/* Ranks that share tasks, and reach each other's memory. */
+/* Ranks that share tasks and reach each other's memory. */
 static const struct ranks_setup {
 	const char *opts;
 	uint32_t n, workers[RANKS_MOST], initials, size;
 	enum loom__shape shape;
-	int rma; /* for each other's memory */
+	int rma; /* each other's memory by RMA */
 	size_t term; /* of turns_term */
 } ranks_setups[] = {
 	{"local_queue=2 public_queue=4" PARK, 2, {1, 1}, 1, 24, BINARY, 0, 1},
@@ -68,7 +69,7 @@ static const struct ranks_setup {
 	{"local_queue=2 public_queue=4" PARK, 3, {1, 1, 1}, 1, 24, STAR, 0, 1},
 	{"local_queue=2 public_queue=4" PARK, 2, {2, 1}, 2, 24, COMB, 0, 1},
 	{"local_queue=2 public_queue=2 in_place_depth=0" PARK, 2, {1, 2}, 1, 16, STAR, 0, 1},
-	{"local_queue=2 public_queue=4 claim=fixed claim_size=2 overflow=damping" PARK, 3, {1, 2, 1}, 9, 24, RANDOM, 0, 1},
+	{"local_queue=2 public_queue=4 claim=fixed claim_size=2 attempts=damping" PARK, 3, {1, 2, 1}, 9, 24, RANDOM, 0, 1},
 	{"local_queue=2 public_queue=1 in_place_depth=0 backlog=4 victim=neighbour" PARK, 3, {1, 1, 1}, 1, 20, RANDOM, 0, 1},
 	{"local_queue=2 public_queue=4" PARK, 4, {1, 1, 1, 1}, 1, 24, STAR, 0, 1},
 	{"local_queue=2 public_queue=2 in_place_depth=0" PARK, 4, {1, 1, 1, 1}, 1, 12, COMB, 0, 1},
@@ -97,8 +98,8 @@ static void play(size_t term)
 {
 	for (size_t i = 0; i < COUNT(setups); i++)
 		play_one(&setups[i], term);
-	for (size_t i = 0; term && i < COUNT(apart); i++)
-		play_one(&apart[i], term);
+	for (size_t i = 0; term && i < COUNT(noncoherent_setups); i++)
+		play_one(&noncoherent_setups[i], term);
 }
 
 TEST(counter)

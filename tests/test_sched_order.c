@@ -314,7 +314,7 @@ TEST(sleepers_wake)
 	harness_close(h);
 }
 
-/* One task that goes on and on makes others, fewer than fill its queue: who sleeps meanwhile gets one. */
+/* One long task spawns others, fewer than fill its queue: a sleeper gets one. */
 static uint32_t taken;
 
 static void maker(struct loom_ctx *c, const struct loom_task *t)

@@ -1,44 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stress of ranks that share tasks: threads in place of processes, so that a thread sanitizer sees them. Every task runs
- * once, on whichever rank, and no rank ends early. */
+/* Stress of ranks that share tasks: threads in place of processes, so that a thread sanitizer sees them. Every task
+ * runs once, on whichever rank, and no rank ends early. */
 #include "ranks.h"
 #include "lib/random.h"
 
 static const struct setup {
 	const char *opts;
 	uint32_t n, workers[RANKS_MOST];
-	int rma; /* for each other's memory */
+	int rma; /* each other's memory by RMA */
 	const char *term;
 } setups[] = {
-	{"", 2, {1, 1}, 0, "term_hcounter"},
-	{"local_queue=2 public_queue=1", 3, {1, 1, 1}, 0, "term_hcounter"},
-	{"local_queue=2 public_queue=2 in_place_depth=0", 2, {2, 1}, 0, "term_hcounter"},
-	{"local_queue=2 public_queue=8 overflow=damping claim=fixed claim_size=3", 2, {2, 2}, 0, "term_hcounter"},
-	{"local_queue=8 public_queue=8 spin=0", 4, {1, 1, 1, 1}, 0, "term_hcounter"},
-	{"local_queue=4 public_queue=4 wait=spin victim=neighbour", 2, {2, 2}, 0, "term_hcounter"},
-	{"local_queue=4 public_queue=4 wait=yield victim=biased", 3, {1, 2, 1}, 0, "term_hcounter"},
-	{"local_queue=4 public_queue=2 victim=local backlog=8", 2, {2, 2}, 0, "term_hcounter"},
-	{"local_queue=4 public_queue=4 priorities=yes", 2, {1, 2}, 0, "term_hcounter"},
-	{"local_queue=4 public_queue=4", 4, {1, 2, 1, 1}, 0, "term_tree"},
-	{"", 2, {1, 1}, 1, "term_hcounter"},
-	{"local_queue=2 public_queue=1", 3, {1, 1, 1}, 1, "term_tree"},
-	{"local_queue=4 public_queue=4 wait=spin", 4, {2, 1, 1, 2}, 1, "term_hcounter"},
-	{"local_queue=2 public_queue=8 claim=fixed claim_size=3 wait=yield", 3, {1, 2, 1}, 1, "term_tree"},
-	{"local_queue=4 public_queue=4 victim=local backlog=8", 2, {2, 2}, 1, "term_tree"},
-	{"local_queue=4 public_queue=16 spin=0 victim=biased", 4, {1, 1, 1, 1}, 1, "term_hcounter"},
+    {"", 2, {1, 1}, 0, "term_hcounter"},
+    {"local_queue=2 public_queue=1", 3, {1, 1, 1}, 0, "term_hcounter"},
+    {"local_queue=2 public_queue=2 in_place_depth=0", 2, {2, 1}, 0, "term_hcounter"},
+    {"local_queue=2 public_queue=8 attempts=damping claim=fixed claim_size=3", 2, {2, 2}, 0, "term_hcounter"},
+    {"local_queue=8 public_queue=8 spin=0", 4, {1, 1, 1, 1}, 0, "term_hcounter"},
+    {"local_queue=4 public_queue=4 wait=spin victim=neighbour", 2, {2, 2}, 0, "term_hcounter"},
+    {"local_queue=4 public_queue=4 wait=yield victim=biased", 3, {1, 2, 1}, 0, "term_hcounter"},
+    {"local_queue=4 public_queue=2 victim=local backlog=8", 2, {2, 2}, 0, "term_hcounter"},
+    {"local_queue=4 public_queue=4 priorities=yes", 2, {1, 2}, 0, "term_hcounter"},
+    {"local_queue=4 public_queue=4", 4, {1, 2, 1, 1}, 0, "term_tree"},
+    {"", 2, {1, 1}, 1, "term_hcounter"},
+    {"local_queue=2 public_queue=1", 3, {1, 1, 1}, 1, "term_tree"},
+    {"local_queue=4 public_queue=4 wait=spin", 4, {2, 1, 1, 2}, 1, "term_hcounter"},
+    {"local_queue=2 public_queue=8 claim=fixed claim_size=3 wait=yield", 3, {1, 2, 1}, 1, "term_tree"},
+    {"local_queue=4 public_queue=4 victim=local backlog=8", 2, {2, 2}, 1, "term_tree"},
+    {"local_queue=4 public_queue=16 spin=0 victim=biased", 4, {1, 1, 1, 1}, 1, "term_hcounter"},
 };
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define SEEDS 100u
-#define SIZE 600u
+#define SIZE  600u
 #else
 #define SEEDS 540u
-#define SIZE 3000u
+#define SIZE  3000u
 #endif
 
 static const struct ranks *job; /* that runs */
 
-/* A rank that fails ends the others, as whoever started them would. */
+/* A rank that fails ends the others, as a launcher would. */
 static void *run_rank(void *rank)
 {
 	struct harness *h = *(struct harness **)rank;
@@ -88,7 +88,7 @@ TEST(seeds)
 	CU_ASSERT_TRUE(crossed > 0);
 }
 
-/* A join lies in one rank: its tasks do not travel, and the sentence says so. */
+/* A join is in one rank: its tasks do not move, and the message says so. */
 static void joined(struct loom_ctx *c, const struct loom_task *t)
 {
 	(void)c, (void)t;
@@ -101,19 +101,16 @@ TEST(joins)
 	struct loom_task initial[2] = {{.join = LOOM_REF(2, sizeof(join[0]))}, {.tag = 0}};
 	struct loom_error err = {0};
 	struct ranks ranks;
-	ranks_open(&ranks,
-		   &(struct harness_params){.term = "term_hcounter",
-					    .task = one,
-					    .tasks = 1,
-					    .initial = initial,
-					    .initials = 2,
-					    .extra = join},
-		   2, (uint32_t[]){1, 1});
+	ranks_open(
+	    &ranks,
+	    &(struct harness_params){
+		.term = "term_hcounter", .task = one, .tasks = 1, .initial = initial, .initials = 2, .extra = join},
+	    2, (uint32_t[]){1, 1});
 	REFUSED(run_ranks(&ranks, 0, &err), LOOM_EUNAVAIL, err, "with a join&tasks = own");
 	ranks_close(&ranks);
 }
 
-/* What other ranks cannot take. */
+/* What ranks cannot share. */
 TEST(refused)
 {
 	static const struct {

@@ -50,7 +50,7 @@ static const struct {
 	{"local_queue=2 public_queue=2 in_place_depth=0", 4, 1, 100, RANDOM, 60},
 	{"local_queue=2 public_queue=4", 3, 2, 60, BINARY, 60},
 	{"local_queue=2 public_queue=8 owners=2", 6, 1, 150, STAR, 60},
-	{"local_queue=2 public_queue=4 owners=4 overflow=damping", 4, 1, 200, RANDOM, 60},
+	{"local_queue=2 public_queue=4 owners=4 attempts=damping", 4, 1, 200, RANDOM, 60},
 	{"local_queue=2 public_queue=8 transfer=id", 6, 1, 150, STAR, 60},
 	{"local_queue=2 public_queue=4 transfer=id owners=2", 4, 2, 100, BINARY, 30},
 	{"local_queue=2 public_queue=4 spin=0", 6, 1, 150, RANDOM, 60},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `gpuloom validate` cannot ask of a sync plug-in (check-validate.sh), and applications do not (check-sync.sh): in
- * both isolations, counts, producers that are blocked, stops, launches again and again. */
+/* What `gpuloom validate` does not cover of a sync plug-in (check-validate.sh), nor applications (check-sync.sh): in
+ * both isolations, counters, blocked producers, stops, and repeated launches. */
 #include "conform/footprint.h"
 #include "sync_rig.h"
 
@@ -23,7 +23,7 @@ static const char *const every[] = {
 };
 #define EVERY (sizeof(every) / sizeof(every[0]))
 static const char *const isolations[] = {"thread", "process"};
-/* ThreadSanitizer sees one process: between two, it would take an order that it does not see for a race. */
+/* ThreadSanitizer covers one process, and would report accesses that another process orders. */
 #ifdef __SANITIZE_THREAD__
 #define ISOLATIONS 1
 #else
@@ -48,11 +48,11 @@ static int open_rig(const char *sync, const char *isolation, uint32_t workers, c
 	return rc;
 }
 
-/* ---- items: device 0 makes them, device 1 reads them. Larger ones: check-sync.sh, in both isolations. */
+/* ---- items: device 0 publishes them, device 1 reads them. Larger ones: check-sync.sh, in both isolations. */
 
 enum { TAGS = 12 };
 
-/* Producer p makes the tags p, p + producers, ... */
+/* Producer p publishes the tags p, p + producers, ... */
 static void stream(struct loom_ctx *c)
 {
 	struct sync_row *row = sync_row(c);
@@ -71,7 +71,7 @@ static void stream(struct loom_ctx *c)
 	row->done = rc == 0;
 }
 
-/* A sample in which all items come through. */
+/* A sample in which all items arrive. */
 static void streams(uint32_t workers)
 {
 	sync_rig_clear(&rig);
@@ -93,7 +93,7 @@ TEST(stream)
 	}
 }
 
-/* ---- deadlines of producers: nobody releases the slot */
+/* ---- deadlines of producers: the slot is never released */
 static void be_blocked(struct loom_ctx *c)
 {
 	uint64_t value = 1;
@@ -141,7 +141,7 @@ static void all_there(void)
 	for (uint32_t w = 0; w < rig.r.layout.workers; w++)
 		while (!__atomic_load_n(&sync_rig_rows(&rig)[w].done, __ATOMIC_ACQUIRE))
 			usleep(100);
-	usleep(20000); /* and asleep */
+	usleep(20000); /* until they sleep */
 }
 
 static const struct loom_channel unpublished = {.slots = 4, .readers = 1, .from = 0, .to = 1,
@@ -167,12 +167,12 @@ TEST(stop)
 	}
 }
 
-/* All that a GPU sees of a death: the host's words, and no poison. */
+/* What a GPU reads after a death: the host's words, without poison. */
 TEST(death)
 {
-	static const char *const look[] = {"sync_poll", "sync_poll probe=atomic", "sync_backoff", "sync_warp"};
+	static const char *const plugin[] = {"sync_poll", "sync_poll probe=atomic", "sync_backoff", "sync_warp"};
 	for (size_t i = 0; i < 4 * ISOLATIONS; i++) {
-		CU_ASSERT_EQUAL_FATAL(open_rig(look[i % 4], isolations[i / 4], 3, &unpublished, 1, wait_for_ever), 0);
+		CU_ASSERT_EQUAL_FATAL(open_rig(plugin[i % 4], isolations[i / 4], 3, &unpublished, 1, wait_for_ever), 0);
 		sync_rig_clear(&rig);
 		CU_ASSERT_EQUAL_FATAL(sync_rig_start(&rig), 0);
 		all_there();

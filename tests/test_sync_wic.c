@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sync_wic's own parts: the segment tree, and the traps of userfaultfd. */
+/* The parts of sync_wic: the segment tree, and userfaultfd. */
 #include <errno.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
@@ -48,18 +48,18 @@ TEST(segment_tree)
 		uint32_t part = (uint32_t)(x >> 50) % parts;
 		if (n && (x >> 60) < 8) {
 			uint32_t i = (uint32_t)(x >> 40) % n;
-			pcm_give(tree, PAGES, held[i].first, held[i].k);
+			pcm_free(tree, PAGES, held[i].first, held[i].k);
 			memset(used + held[i].first, 0, held[i].k);
 			held[i] = held[--n];
 			continue;
 		}
-		uint32_t first = pcm_take(tree, PAGES, parts, part, k), run = 0, best = 0;
+		uint32_t first = pcm_alloc(tree, PAGES, parts, part, k), run = 0, best = 0;
 		uint32_t from = part * (PAGES / parts), to = from + PAGES / parts;
 		for (uint32_t i = from; i < to; i++) {
 			run = used[i] ? 0 : run + 1;
 			best = run > best ? run : best;
 		}
-		CU_ASSERT_EQUAL(first == PCM_NONE, best < k); /* found exactly when there is one */
+		CU_ASSERT_EQUAL(first == PCM_NONE, best < k); /* found if and only if there is one */
 		if (first == PCM_NONE) {
 			refused++;
 			continue;
@@ -97,10 +97,10 @@ static void two_on_a_page(struct loom_ctx *c)
 		for (uint32_t w = 2; w < 4; w++)
 			while (!__atomic_load_n(&sync_row(c)[w].id, __ATOMIC_ACQUIRE))
 				usleep(100);
-		for (int i = 0; i < 20; i++) { /* each ends the stall, which begins anew */
+		for (int i = 0; i < 20; i++) { /* each ends the stall, which then starts again */
 			usleep(1000);
 			syscall(SYS_tgkill, getpid(), sync_row(c)[2].id, SIGUSR1);
-#ifndef __SANITIZE_THREAD__ /* which delivers them when the stall is over */
+#ifndef __SANITIZE_THREAD__ /* which delivers signals after the stall */
 			while (__atomic_load_n(&signals, __ATOMIC_RELAXED) <= (uint32_t)i && !loom_stopped(c))
 				usleep(100);
 #endif
@@ -137,13 +137,13 @@ TEST(signal_and_shared_page)
 #ifndef __SANITIZE_THREAD__
 		CU_ASSERT_EQUAL(signals, 20);
 #endif
-		CU_ASSERT_EQUAL(sync_rig_metric(&rig, "sync_eager"), 0); /* both wait before it comes */
+		CU_ASSERT_EQUAL(sync_rig_metric(&rig, "sync_eager"), 0); /* both wait before it is published */
 		sync_rig_end(&rig);
 	}
 	sigaction(SIGUSR1, &old, NULL);
 }
 
-/* ---- recycling: more rounds than there are companions, each fault is a new one */
+/* ---- recycling: more rounds than companions, each with a new fault */
 
 static void rounds(struct loom_ctx *c)
 {
@@ -178,14 +178,14 @@ TEST(recycle)
 		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[0].code, 0);
 		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[1].code, 0);
 		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[1].wrong, 0);
-		/* Whoever stalls spends a page: the consumer of a monitored channel always does. */
+		/* A stall uses up a page: the consumer of a monitored channel always stalls. */
 		if (i == 2)
 			CU_ASSERT(sync_rig_metric(&rig, "sync_recycles") > 300);
 		sync_rig_end(&rig);
 	}
 }
 
-/* ---- a lock whose holder was killed: nobody takes it for his own, and the next launch does not wait for it */
+/* ---- a lock whose holder was killed is not taken by another thread, and the next launch does not wait for it */
 
 TEST(lost_lock)
 {
@@ -204,7 +204,7 @@ TEST(lost_lock)
 	sync_rig_end(&rig);
 }
 
-/* ---- descriptors that all devices have sent each other, and nobody has read: as many as files may be open */
+/* ---- descriptors that all devices have sent and none has received: as many as files may be open */
 
 TEST(descriptors_under_way)
 {
@@ -262,7 +262,7 @@ TEST(early)
 	}
 }
 
-/* ---- a fork in mid-sample: the child reads what its parent reads, or dies of it; never zeroes */
+/* ---- a fork in mid-sample: the child reads what its parent reads, or dies; it never reads zeroes */
 
 static void fork_in_sample(struct loom_ctx *c)
 {
@@ -282,30 +282,30 @@ static void fork_in_sample(struct loom_ctx *c)
 	waitpid(child, &status, 0);
 	int died = WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV;
 	sync_row(c)->done = (uint64_t)(died ? 1 : WEXITSTATUS(status));
-	sync_row(c)->wrong = *(const uint64_t *)data != 5; /* the parent keeps it */
+	sync_row(c)->wrong = *(const uint64_t *)data != 5; /* the parent keeps the item */
 }
 
 TEST(fork)
 {
 	struct loom_channel k = {.slots = 1, .readers = 1, .from = 0, .to = 1, .item_bytes = 8};
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	return; /* the sanitizer's own handler would answer */
+	return; /* the sanitizer handles the signal */
 #endif
 	for (int copy = 0; copy < 2; copy++) {
-		/* Its consumer stalls, early or late. */
+		/* Its consumer stalls, sooner or later. */
 		const char *kind = copy ? "sync_wic mode=copy eager=no" : "sync_wic eager=no";
 		CU_ASSERT_EQUAL_FATAL(open_rig(kind, 1, &k, fork_in_sample), 0);
 		CU_ASSERT_EQUAL_FATAL(sync_rig_sample(&rig), 0);
 		CU_ASSERT_EQUAL(sync_rig_metric(&rig, "sync_faults"), 1);
 		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[1].code, 0);
-		/* The file is the child's too; a page of the consumer's own is not. */
+		/* The child shares the file; a private page of the consumer it does not. */
 		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[1].done, copy ? 1 : 5);
 		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[1].wrong, 0);
 		sync_rig_end(&rig);
 	}
 }
 
-/* ---- too little room is refused before anything runs */
+/* ---- too few pages are rejected before anything runs */
 
 static void nothing(struct loom_ctx *c)
 {
@@ -324,7 +324,7 @@ TEST(refusals)
 	CU_ASSERT_PTR_NOT_NULL(strstr(uffd_advice(EPERM), "seccomp"));
 }
 
-/* ---- the kernel's behaviour that the design stands on: uffd.c by itself */
+/* ---- the behaviour of the kernel on which the design depends: uffd.c alone */
 
 struct toucher {
 	pthread_t thread;
@@ -362,7 +362,7 @@ TEST(kernel)
 	madvise(p, BYTES, MADV_NOHUGEPAGE);
 	CU_ASSERT_EQUAL(uffd_register(fd, p, BYTES, UFFD_MISSING), 0);
 	uint64_t at = (uintptr_t)p;
-	/* One copy resumes both; a second finds the page there. */
+	/* One copy resumes both; a second one finds the page placed. */
 	begin_touch(fd, &t[0], p);
 	begin_touch(fd, &t[1], p);
 	CU_ASSERT_EQUAL(uffd_copy(fd, at, data, 4096, 1), 0);
@@ -371,11 +371,11 @@ TEST(kernel)
 		CU_ASSERT_EQUAL(t[i].value, 9);
 	}
 	CU_ASSERT_EQUAL(uffd_copy(fd, at, data, 4096, 1), -EEXIST);
-	/* A range with a page in it: those before it are placed, and it says so. */
+	/* A range with a placed page: the pages before it are placed, and the call reports that. */
 	CU_ASSERT_EQUAL(uffd_copy(fd, at + 4 * 4096, data, 4096, 1), 0);
 	CU_ASSERT_EQUAL(uffd_copy(fd, at + 4096, data, 8 * 4096, 1), -EEXIST);
 	CU_ASSERT_EQUAL(p[3 * 4096], 9);
-	/* Thrown away, it stalls again. */
+	/* Armed again, it stalls again. */
 	madvise(p, 4096, MADV_DONTNEED);
 	begin_touch(fd, &t[0], p);
 	CU_ASSERT_EQUAL(uffd_copy(fd, at, data, 4096, 0), 0); /* without a wake ... */

@@ -270,9 +270,9 @@ TEST(synthetic_affinity)
 		const char *name, *opts;
 		uint32_t lanes;
 	} scheds[] = {{"sched_mgws", "", 1},
-		      {"sched_mgws", "spill=4", 1},
-		      {"sched_mgws", "spill=1", 1},
-		      {"sched_mgws", "spill=4", 2},
+		      {"sched_mgws", "overflow_list=4", 1},
+		      {"sched_mgws", "overflow_list=1", 1},
+		      {"sched_mgws", "overflow_list=4", 2},
 		      {"sched_mgws", "granularity=lane", 2},
 		      {"sched_host", "", 1},
 		      {"sched_host", "granularity=lane returns=1024", 2}};

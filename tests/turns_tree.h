@@ -20,17 +20,22 @@
 #include "../plugins/term/term_tree.dev.h"
 
 static const struct loom_sched_dev turns_sched = {
-	.size = sizeof(turns_sched), .run = sched_mgws_run, .spawn = sched_mgws_spawn, .wanted = sched_mgws_wanted};
-#define TURNS_TERM(name, f)                                                                        \
-	{#name, {.size = sizeof(struct loom_term_dev), .idle = name##_idle, .busy = name##_busy,   \
-		 .done = name##_done, .flags = f}}
+    .size = sizeof(turns_sched), .run = sched_mgws_run, .spawn = sched_mgws_spawn, .wanted = sched_mgws_wanted};
+#define TURNS_TERM(name, f)                                                                                            \
+	{                                                                                                              \
+#name,                                                                                                 \
+		{                                                                                                      \
+			.size = sizeof(struct loom_term_dev), .idle = name##_idle, .busy = name##_busy,                \
+			.done = name##_done, .flags = f                                                                \
+		}                                                                                                      \
+	}
 static const struct {
 	const char *name;
 	struct loom_term_dev dev;
 } turns_term[] = {
-	TURNS_TERM(term_counter, LOOM_TERM_MAY_SLEEP),
-	TURNS_TERM(term_hcounter, LOOM_TERM_MAY_SLEEP),
-	TURNS_TERM(term_tree, 0),
+    TURNS_TERM(term_counter, LOOM_TERM_MAY_SLEEP),
+    TURNS_TERM(term_hcounter, LOOM_TERM_MAY_SLEEP),
+    TURNS_TERM(term_tree, 0),
 };
 
 /* Schedules per setup. */
@@ -83,9 +88,9 @@ static void turns_games(uint32_t size, const char *what, const char *opts, enum 
 	for (; seed < first + test_turns() && !rc; seed += !rc)
 		rc = turns_game(size, seed, &err);
 	if (rc)
-		fprintf(stderr, "%s, %s, %u workers, %u ranks, shape %d: seed %llu: %s (repeat: TURNS_SEED=%llu)\n", what, opts,
-			turns_ranks.h[0]->p.workers, turns_ranks.n, (int)shape, (unsigned long long)seed, err.text,
-			(unsigned long long)seed);
+		fprintf(stderr, "%s, %s, %u workers, %u ranks, shape %d: seed %llu: %s (repeat: TURNS_SEED=%llu)\n",
+			what, opts, turns_ranks.h[0]->p.workers, turns_ranks.n, (int)shape, (unsigned long long)seed,
+			err.text, (unsigned long long)seed);
 	CU_ASSERT_EQUAL(rc, 0);
 	ranks_close(&turns_ranks);
 	if (rc && getenv("TURNS_STOP")) /* mutation testing: stop at the first failure */

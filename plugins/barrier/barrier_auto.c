@@ -3,22 +3,23 @@
 #include "barrier_auto.dev.h"
 /* needs BARRIER_HOW */
 #include "counter.dev.h"
-#include "host.h"
-/* needs BARRIER_OP and barrier_come */
-#include "ops.dev.h"
+#include "barrier_common.h"
+/* needs BARRIER_OP and barrier_signal */
+#include "rounds.dev.h"
 
 static const struct loom_opt rows[] = {
-	LOOM_OPT(struct barrier_opts, counted, LOOM_OPT_U32, "1100",
-			 "Workers of a GPU up to which waiting workers poll the counter itself; with more, the last "
-			 "arriver releases a second word. Measured on an H200: 8 for each of its 132 "
-			 "multiprocessors. A CPU polls the counter where each worker has a core.", .max = 1 << 30),
-	BARRIER_ROWS,
-	{.name = NULL},
+    LOOM_OPT(struct barrier_opts, counted, LOOM_OPT_U32, "1100",
+	     "Workers of a GPU up to which waiting workers poll the counter itself; with more, the last "
+	     "arriver releases a second word. Measured on an H200: 8 for each of its 132 "
+	     "multiprocessors. A CPU polls the counter where each worker has a core.",
+	     .max = 1 << 30),
+    BARRIER_ROWS,
+    {.name = NULL},
 };
 
-static uint32_t how(const struct barrier_opts *o, const struct loom_device_shape *device, int crowded)
+static uint32_t how(const struct barrier_opts *o, const struct loom_device_shape *device, int oversubscribed)
 {
-	int counted = device->kind == LOOM_ON_GPU ? device->workers <= o->counted : !crowded;
+	int counted = device->kind == LOOM_ON_GPU ? device->workers <= o->counted : !oversubscribed;
 	return counted ? BARRIER_COUNTED : BARRIER_RELEASED;
 }
 
@@ -29,5 +30,5 @@ static void plan_auto(const struct loom_layout *layout, const struct barrier_opt
 	plan->chooses = 1;
 }
 
-BARRIER_PLUGIN(barrier_auto, "A counter that few workers poll; with many, the last arriver releases a second word",
+BARRIER_PLUGIN(barrier_auto, "A counter that few workers poll; for many the last arriver writes a release word",
 	       plan_auto, rows)

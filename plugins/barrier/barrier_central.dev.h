@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* barrier_central: a counter per device that all add to and all look at. Device code: in front of counter.dev.h. */
+/* barrier_central: a counter per device that all workers increment and poll. Device code: precedes counter.dev.h. */
 #ifndef BARRIER_CENTRAL_DEV_H
 #define BARRIER_CENTRAL_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "word.dev.h"
+#include "state.dev.h"
 #endif
 
-#define BARRIER_OP(op) barrier_central_##op
+#define BARRIER_OP(op)    barrier_central_##op
 #define BARRIER_HOW(c, h) BARRIER_COUNTED
 
 #endif

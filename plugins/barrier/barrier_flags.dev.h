@@ -1,63 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* barrier_flags: each worker raises a flag of its own, and looks at those of all others, each lane at a part of them: one
- * step, and no word has two writers. Where several devices meet, the first worker of each speaks for it. Device code. */
+/* barrier_flags: each worker raises its flag, and polls those of all others, each lane a part of them: one step, and
+ * no word has two writers. If several devices take part, the first worker of each writes for its device. Device
+ * code. */
 #ifndef BARRIER_FLAGS_DEV_H
 #define BARRIER_FLAGS_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "word.dev.h"
+#include "state.dev.h"
 #endif
 
 #define BARRIER_OP(op) barrier_flags_##op
-#define BARRIER_BY_LANES
+#define BARRIER_ALL_LANES_POLL
 
-/* On a GPU flags are packed, so one access of a wave has many of them; on a CPU each has lines of its own, and
- * sleepers. */
-LOOM_FN struct barrier_word *barrier_flag(const struct loom_ctx *c, struct barrier_hall *h, uint32_t slot, uint32_t i)
+/* On a GPU flags are packed, so one load of a wave covers many; on a CPU each is a struct barrier_word. */
+LOOM_FN struct barrier_word *barrier_flag(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t i)
 {
 	char *flags = (char *)barrier_node(h, 0, 0);
 	return (struct barrier_word *)(flags + (uint64_t)h->stride * (slot * c->count + i));
 }
 
-LOOM_FN int barrier_come(struct loom_ctx *c, struct barrier_hall *h, uint32_t slot, uint32_t round)
+LOOM_FN int barrier_signal(struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t round)
 {
-	barrier_self(c)->step[slot] = 0;
-	barrier_tell(c, h, barrier_flag(c, h, slot, c->worker - c->first), 0, round);
+	barrier_local(c)->step[slot] = 0;
+	barrier_store(c, h, barrier_flag(c, h, slot, c->worker - c->first), 0, round);
 	return 0;
 }
 
-LOOM_FN void barrier_begin(struct loom_ctx *c, struct barrier_hall *h, uint32_t slot, struct barrier_watch *w)
+LOOM_FN void barrier_watch_start(struct loom_ctx *c, struct barrier_state *h, uint32_t slot, struct barrier_watch *w)
 {
 	w->at = (struct barrier_word *)0;
 	if (w->wide)
-		barrier_watch_open(c, h, slot, w);
+		barrier_watch_release(c, h, slot, w);
 }
 
-/* The flags that are this lane's. */
-LOOM_FN int barrier_flags_raised(struct loom_ctx *c, struct barrier_hall *h, uint32_t slot, uint32_t round,
+/* 1: all flags of this lane's part are raised. */
+LOOM_FN int barrier_flags_raised(struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t round,
 				 struct barrier_watch *w)
 {
 	for (; w->next < c->count; w->next += w->step)
-		if (!barrier_saw(w, barrier_flag(c, h, slot, w->next), 0, round))
+		if (!barrier_poll_word(w, barrier_flag(c, h, slot, w->next), 0, round))
 			return 0;
 	return 1;
 }
 
-LOOM_FN int barrier_look(struct loom_ctx *c, struct barrier_hall *h, uint32_t slot, uint32_t round,
+LOOM_FN int barrier_poll(struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t round,
 			 struct barrier_watch *w)
 {
 	if (!w->wide)
 		return barrier_flags_raised(c, h, slot, round, w);
 	if (c->lane)
 		return 1;
-	w->step = 1; /* one lane for all flags: it alone may speak */
-	if (c->worker == c->first && !barrier_self(c)->step[slot]) {
+	w->step = 1; /* one lane polls all flags: only it writes for the device */
+	if (c->worker == c->first && !barrier_local(c)->step[slot]) {
 		if (!barrier_flags_raised(c, h, slot, round, w))
 			return 0;
-		barrier_open(c, h, slot, round);
-		barrier_self(c)->step[slot] = 1;
+		barrier_release(c, h, slot, round);
+		barrier_local(c)->step[slot] = 1;
 	}
-	return barrier_is_open(c, h, slot, w, round);
+	return barrier_is_released(c, h, slot, w, round);
 }
 
 #endif

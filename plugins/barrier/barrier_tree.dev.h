@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* barrier_tree: a combining tree of counters per device. The last to come to a counter goes on to the one above; who is
- * last at the root releases the word that all look at. Device code. */
+/* barrier_tree: a combining tree of counters per device. The last arriver at a counter goes on to its parent; the
+ * last arriver at the root writes the word that all poll. Device code. */
 #ifndef BARRIER_TREE_DEV_H
 #define BARRIER_TREE_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "word.dev.h"
+#include "state.dev.h"
 #endif
 
 #define BARRIER_OP(op) barrier_tree_##op
@@ -21,14 +21,14 @@ LOOM_FN uint32_t barrier_tree_nodes(uint32_t n, uint32_t shift)
 	return nodes;
 }
 
-LOOM_FN int barrier_come(struct loom_ctx *c, struct barrier_hall *h, uint32_t slot, uint32_t round)
+LOOM_FN int barrier_signal(struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t round)
 {
 	uint32_t shift = barrier_how(c, h), arity = 1u << shift;
 	uint32_t i = c->worker - c->first, n = c->count, level = 0;
 	for (;;) {
 		uint32_t groups = (n + arity - 1) >> shift, g = i >> shift;
 		uint32_t size = n - g * arity < arity ? n - g * arity : arity;
-		/* As in barrier_release, one group at a time. */
+		/* As in counter.dev.h, one group at a time. */
 		if (loom_fetch_add_acq_rel_dev(&barrier_node(h, slot, level + g)->value, 1u) + 1 != round * size)
 			return 0;
 		if (groups == 1)
@@ -37,19 +37,19 @@ LOOM_FN int barrier_come(struct loom_ctx *c, struct barrier_hall *h, uint32_t sl
 		i = g;
 		n = groups;
 	}
-	barrier_open(c, h, slot, round);
+	barrier_release(c, h, slot, round);
 	return !barrier_is_wide(c, slot);
 }
 
-LOOM_FN void barrier_begin(struct loom_ctx *c, struct barrier_hall *h, uint32_t slot, struct barrier_watch *w)
+LOOM_FN void barrier_watch_start(struct loom_ctx *c, struct barrier_state *h, uint32_t slot, struct barrier_watch *w)
 {
-	barrier_watch_open(c, h, slot, w);
+	barrier_watch_release(c, h, slot, w);
 }
 
-LOOM_FN int barrier_look(struct loom_ctx *c, struct barrier_hall *h, uint32_t slot, uint32_t round,
+LOOM_FN int barrier_poll(struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t round,
 			 struct barrier_watch *w)
 {
-	return barrier_is_open(c, h, slot, w, round);
+	return barrier_is_released(c, h, slot, w, round);
 }
 
 #endif

@@ -2,4 +2,4 @@
 # -I: where the assembler finds the device code that is embedded (.incbin).
 BARRIERS := barrier_auto barrier_central barrier_release barrier_tree barrier_dissemination barrier_flags
 PLUGINS += $(BARRIERS)
-$(foreach p,$(BARRIERS),$(eval $p_SRC := $D/$p.c $D/host.c)$(eval $p_CFLAGS := -I$D))
+$(foreach p,$(BARRIERS),$(eval $p_SRC := $D/$p.c $D/barrier_common.c)$(eval $p_CFLAGS := -I$D))

@@ -5,11 +5,11 @@
 #include <limits.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 
 #include "lib/fd.h"
 
+#include "lib/eventcount.h"
 
 int gate_open(struct gate *g, int process)
 {
@@ -18,15 +18,15 @@ int gate_open(struct gate *g, int process)
 		       -1, 0);
 	if (p == MAP_FAILED)
 		return errno;
-	/* Who waits for a process waits for its end, too: poll() does both. */
-	int bell = process ? loom_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) : -1;
-	if (process && bell < 0) {
+	/* A wait for a process ends with the process, too: poll() waits for both. */
+	int event_fd = process ? eventcount_fd_open() : -1;
+	if (process && event_fd < 0) {
 		int code = errno;
 		munmap(p, sizeof(*g->words));
 		return code;
 	}
 	g->words = p;
-	g->bell = bell;
+	g->event_fd = event_fd;
 	return 0;
 }
 
@@ -35,40 +35,31 @@ void gate_close(struct gate *g)
 	if (!g->words)
 		return;
 	munmap(g->words, sizeof(*g->words));
-	if (g->bell >= 0)
-		close(g->bell);
+	if (g->event_fd >= 0)
+		close(g->event_fd);
 	g->words = NULL;
 }
 
-static void silence(struct gate *g)
+/* After the condition was changed. Signal handlers call this, too. */
+static void notify(struct gate *g)
 {
-	eventfd_t rings;
-	if (g->bell >= 0)
-		(void)eventfd_read(g->bell, &rings); /* non-blocking: it may not have rung */
-}
-
-/* Signal handlers come here, too. */
-static void ring(struct gate *g)
-{
-	/* Release: who hears it sees what it was rung for. Sequentially consistent with doze(): either this sees that
-	 * the host sleeps, or the host sees the ring. */
-	__atomic_fetch_add(&g->words->rings, 1, __ATOMIC_SEQ_CST);
-	if (g->bell >= 0)
-		(void)eventfd_write(g->bell, 1);
-	else if (__atomic_load_n(&g->words->dozing, __ATOMIC_SEQ_CST))
-		loom_futex_wake(&g->words->rings, 1, FUTEX_PRIVATE_FLAG);
+	if (g->event_fd >= 0)
+		eventcount_fd_notify(g->event_fd);
+	else
+		eventcount_advance_private(&g->words->event, &g->words->waiting);
 }
 
 /* Threads of one process look the word up by its address; others by the page, which takes longer. */
 static int mine(const struct gate *g)
 {
-	return g->bell < 0 ? FUTEX_PRIVATE_FLAG : 0;
+	return g->event_fd < 0 ? FUTEX_PRIVATE_FLAG : 0;
 }
 
 void gate_reset(struct gate *g)
 {
 	memset(g->words, 0, sizeof(*g->words));
-	silence(g);
+	if (g->event_fd >= 0)
+		eventcount_fd_drain(g->event_fd);
 }
 
 uint32_t gate_park(struct gate *g, const struct loom_ctx *c, uint32_t last, uint64_t spin_ns)
@@ -91,7 +82,7 @@ void gate_tell(struct gate *g, uint32_t *word, uint32_t value)
 {
 	/* Release: pairs with the acquire in gate_await. */
 	__atomic_store_n(word, value, __ATOMIC_RELEASE);
-	ring(g);
+	notify(g);
 }
 
 void gate_arrive(struct gate *g, uint32_t lanes, uint32_t phase)
@@ -143,7 +134,7 @@ void gate_finish(struct gate *g, uint32_t workers, uint32_t phase, uint64_t now_
 	if (__atomic_add_fetch(&g->words->finished, 1, __ATOMIC_ACQ_REL) == workers)
 		tell_done(g, phase);
 	else if (stopped)
-		ring(g);
+		notify(g);
 }
 
 void gate_admit(struct gate *g, uint32_t phase)
@@ -179,14 +170,14 @@ void gate_part(struct gate *g, uint32_t phase, uint64_t now_ns, int stopped)
 	if ((uint32_t)__atomic_sub_fetch(word, 1, __ATOMIC_ACQ_REL) == GATE_CLOSED)
 		tell_done(g, phase);
 	else if (stopped)
-		ring(g);
+		notify(g);
 }
 
 void gate_leave(struct gate *g, uint32_t threads)
 {
 	/* Same pattern as above; `gone` stays at `threads`, which is what the host awaits. */
 	if (__atomic_add_fetch(&g->words->gone, 1, __ATOMIC_ACQ_REL) == threads)
-		ring(g);
+		notify(g);
 }
 
 void gate_wake(const struct gate *g, struct loom_ctl *ctl)
@@ -196,9 +187,9 @@ void gate_wake(const struct gate *g, struct loom_ctl *ctl)
 
 void gate_nudge(struct gate *g)
 {
-	/* Release, and before the ring: who has read the bell sees it. */
+	/* Release: pairs with the exchange in await(). */
 	__atomic_store_n(&g->nudged, 1, __ATOMIC_RELEASE);
-	ring(g);
+	notify(g);
 }
 
 int gate_watch(const uint32_t *word, uint32_t value, uint64_t most_ns)
@@ -211,20 +202,20 @@ int gate_watch(const uint32_t *word, uint32_t value, uint64_t most_ns)
 	return seen;
 }
 
-/* Until the bell rings, after `heard` rings; with a descriptor also when the process has ended. 0 or errno. */
-static int doze(struct gate *g, uint32_t heard, struct pollfd *process, const struct timespec *most)
+/* Until the host is notified, after `seen`; with a descriptor also until the process ends. 0 or errno. */
+static int sleep_until(struct gate *g, uint32_t seen, struct pollfd *process, const struct timespec *most)
 {
-	struct pollfd on[2] = {{.fd = g->bell, .events = POLLIN}, *process};
-	if (g->bell < 0) {
+	struct pollfd on[2] = {{.fd = g->event_fd, .events = POLLIN}, *process};
+	if (g->event_fd < 0) {
 		uint64_t until = gate_clock() + (uint64_t)most->tv_sec * 1000000000u + (uint64_t)most->tv_nsec;
 		errno = 0;
-		return loom_futex_sleep(&g->words->rings, heard, until, FUTEX_PRIVATE_FLAG) ? ETIMEDOUT : errno;
+		return eventcount_sleep_private(&g->words->event, seen, until) ? ETIMEDOUT : errno;
 	}
 	if (ppoll(on, 2, most, NULL) < 0)
 		return errno;
 	*process = on[1];
 	if (on[0].revents)
-		silence(g); /* before the next look at the words: no ring is lost */
+		eventcount_fd_drain(g->event_fd); /* before the words are checked again */
 	return 0;
 }
 
@@ -233,13 +224,13 @@ static int await(struct gate *g, const uint32_t *word, uint32_t value, const uin
 {
 	struct pollfd process = {.fd = pidfd, .events = POLLIN};
 	for (int slept = 0;; slept = 1) {
-		uint32_t heard = __atomic_load_n(&g->words->rings, __ATOMIC_SEQ_CST);
+		uint32_t seen = __atomic_load_n(&g->words->event, __ATOMIC_ACQUIRE);
 		/* Acquire: pairs with the release in gate_tell. */
 		if (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value)
 			return 0;
 		if (process.revents)
 			return LOOM_EDIED;
-		/* Looked at before every sleep, for another wait may have heard the bell. */
+		/* Checked before every sleep: another wait may have used up the notification. */
 		if (stop && __atomic_load_n(&g->nudged, __ATOMIC_RELAXED) &&
 		    __atomic_exchange_n(&g->nudged, 0, __ATOMIC_ACQUIRE))
 			return LOOM_EINTR;
@@ -251,7 +242,7 @@ static int await(struct gate *g, const uint32_t *word, uint32_t value, const uin
 		uint64_t left = end_ns - now;
 		struct timespec most = {.tv_sec = (time_t)(left / 1000000000u),
 					.tv_nsec = (long)(left % 1000000000u)};
-		if (doze(g, heard, &process, &most) == EINTR)
+		if (sleep_until(g, seen, &process, &most) == EINTR)
 			return LOOM_EINTR;
 	}
 }
@@ -262,10 +253,9 @@ int gate_await(struct gate *g, const uint32_t *word, uint32_t value, const uint3
 	/* Acquire: pairs with the release in gate_tell. */
 	if (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value)
 		return 0;
-	/* Pairs with ring(). */
-	__atomic_store_n(&g->words->dozing, 1, __ATOMIC_SEQ_CST);
+	(void)eventcount_enter_single(&g->words->event, &g->words->waiting);
 	int code = await(g, word, value, stop, pidfd, end_ns);
-	__atomic_store_n(&g->words->dozing, 0, __ATOMIC_RELAXED);
+	eventcount_leave_single(&g->words->waiting);
 	return code;
 }
 

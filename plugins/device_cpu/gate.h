@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where host and lanes meet. The host speaks through ctl->phase, which belongs to the stack; the
  * workers answer through the words of `struct gate_words`, which belong to the device and are
- * shared with its process, and ring a bell that the host can sleep on. */
+ * shared with its process, and notify the host, which sleeps on an eventcount (lib/eventcount.h). */
 #ifndef GPULOOM_CPU_GATE_H
 #define GPULOOM_CPU_GATE_H
 
@@ -21,8 +21,8 @@ struct gate_words {
 	uint64_t end_ns;   /* when the last of them did, so far ... */
 	uint64_t ended_ns; /* ... and of that phase */
 	uint32_t gone;     /* threads that have left the launch */
-	uint32_t rings;    /* of the bell: without a descriptor the host sleeps on this word ... */
-	uint32_t dozing;   /* ... and this says so */
+	uint32_t event;    /* an eventcount, on which the host sleeps if the workers are threads; */
+	uint32_t waiting;  /* 1: it does, or is about to */
 	/* Of a sample whose workers may be late: its phase << 32 | GATE_CLOSED when one has seen its end | workers in
 	 * it. The last of them to leave tells the host. Model: tests/models/gate.pml. */
 	uint64_t team __attribute__((aligned(64)));
@@ -35,8 +35,8 @@ struct gate_words {
 
 struct gate {
 	struct gate_words *words; /* at the same address in host and child */
-	int bell;                 /* eventfd of a device process; -1: the workers are threads */
-	uint32_t nudged;          /* the host's alone: the next wait that heeds it ends at once */
+	int event_fd;             /* eventfd of a device process; -1: the workers are threads */
+	uint32_t nudged;          /* the host's alone: the next wait with a stop word ends at once */
 };
 
 int gate_open(struct gate *g, int process); /* 0 or errno */
@@ -61,7 +61,7 @@ int gate_join(struct gate *g, const struct loom_ctx *c, uint32_t phase);
 void gate_part(struct gate *g, uint32_t phase, uint64_t now_ns, int stopped);
 /* A thread leaves the launch; the last of `threads` tells the host. */
 void gate_leave(struct gate *g, uint32_t threads);
-/* Stores `value` and rings: what the host awaits. */
+/* Stores `value` and notifies: what the host awaits. */
 void gate_tell(struct gate *g, uint32_t *word, uint32_t value);
 
 /* ---- the host's side */
@@ -75,7 +75,7 @@ int gate_watch(const uint32_t *word, uint32_t value, uint64_t most_ns);
 /* Ends the gate_await() in progress, or the next one. From any thread, and from signal handlers. */
 void gate_nudge(struct gate *g);
 /* Until *word is `value`: 0; LOOM_ETIMEDOUT at `end_ns`; LOOM_EINTR when a signal came, and with `stop` (NULL: not)
- * also after a nudge, or when the bell rang and *stop is set; LOOM_EDIED when pidfd (-1: none) says that the process has ended. */
+ * also after a nudge, or when it was notified and *stop is set; LOOM_EDIED when pidfd (-1: none) says that the process has ended. */
 int gate_await(struct gate *g, const uint32_t *word, uint32_t value, const uint32_t *stop, int pidfd,
 	       uint64_t end_ns);
 /* The same within a span, for what threads of this process shall do. The clock goes on while the process is stopped, and

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How threads of the path wake each other, and who of them looks for all. */
+#include "lib/eventcount.h"
 #include "service.h"
 
 /* The first of the cores that steering leaves looks for all: were there more, they would take CPU time and locks from
@@ -17,17 +18,20 @@ int ssr_is_watched(const struct service *s)
 
 void ssr_bell_ring(struct ssr_bell *b)
 {
-	/* Acq_rel: what the ringer did before is seen by the one that takes the ring. */
-	if (!__atomic_exchange_n(&b->rung, 1, __ATOMIC_ACQ_REL))
-		loom_futex_wake(&b->rung, 1, FUTEX_PRIVATE_FLAG);
+	/* Release: pairs with the loads in ssr_bell_wait(). */
+	__atomic_fetch_add(&b->rung, 1, __ATOMIC_ACQ_REL);
+	eventcount_notify_private(&b->rung, &b->waiting);
 }
 
 int ssr_bell_wait(struct service *s, struct ssr_bell *b)
 {
-	while (!__atomic_exchange_n(&b->rung, 0, __ATOMIC_ACQ_REL)) {
-		if (__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE))
-			return 0;
-		loom_futex_sleep(&b->rung, 0, 0, FUTEX_PRIVATE_FLAG);
+	uint32_t heard = b->heard;
+	if (__atomic_load_n(&b->rung, __ATOMIC_ACQUIRE) == heard) {
+		(void)eventcount_enter_single(&b->rung, &b->waiting);
+		while (__atomic_load_n(&b->rung, __ATOMIC_ACQUIRE) == heard && !__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE))
+			eventcount_sleep_private(&b->rung, heard, 0);
+		eventcount_leave_single(&b->waiting);
 	}
+	b->heard = __atomic_load_n(&b->rung, __ATOMIC_ACQUIRE);
 	return !__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE);
 }

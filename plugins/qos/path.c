@@ -218,7 +218,7 @@ int ssr_path_start(struct service *s, struct loom_error *err)
 	sigset_t all, old;
 	int rc = 0;
 	s->stop = s->dropping = 0;
-	s->bottom.rung = s->work.rung = 0;
+	s->bottom = s->work = (struct ssr_bell){0};
 	s->threads = 0;
 	s->route = all_vectors(s);
 	s->head->route = s->route;

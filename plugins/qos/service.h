@@ -113,9 +113,10 @@ struct ssr_tenant {
 
 /* ---- threads ------------------------------------------------------------------------------------ */
 
-/* A thread sleeps here until it is rung; rings do not add up. */
+/* An eventcount (lib/eventcount.h) on which one thread sleeps until it is notified; notifications do not add up. */
 struct ssr_bell {
-	uint32_t rung;
+	uint32_t rung, waiting;
+	uint32_t heard; /* the waiter's: how many it has seen */
 };
 
 struct service;

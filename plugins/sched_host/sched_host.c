@@ -16,42 +16,43 @@ struct host_options {
 
 #define HOST_ROW(name, ...) LOOM_OPT(struct host_options, name, __VA_ARGS__)
 static const struct loom_opt sched_host_rows[] = {
-	LOOM_OPT(struct host_options, batch, LOOM_OPT_U32, "64",
-			 "Most tasks that the host gives a worker ahead; a power of two. It gives more when half of "
-			 "them are done.", .min = 2, .max = 4096),
-	LOOM_OPT(struct host_options, returns, LOOM_OPT_U32, "256",
-			 "Spawned tasks of a worker that the host has not taken yet, at most; a power of two. A "
-			 "worker whose list is full waits; with granularity = lane it cannot, and the run fails.",
-			 .min = 2, .max = 1 << 20),
-	HOST_ROW(granularity, SCHED_GRANULARITY_ROW),
-	{.name = NULL},
+    LOOM_OPT(struct host_options, batch, LOOM_OPT_U32, "64",
+	     "Most tasks that the host gives a worker ahead; a power of two. It gives more when half of "
+	     "them are done.",
+	     .min = 2, .max = 4096),
+    LOOM_OPT(struct host_options, returns, LOOM_OPT_U32, "256",
+	     "Spawned tasks of a worker that the host has not taken yet, at most; a power of two. A "
+	     "worker whose list is full waits; with granularity = lane it cannot, and the run fails.",
+	     .min = 2, .max = 1 << 20),
+    HOST_ROW(granularity, SCHED_GRANULARITY_ROW),
+    {.name = NULL},
 };
 
-/* Tasks that wait, newest first. */
+/* Pending tasks, newest first. */
 struct host_list {
 	struct loom_task *task;
 	uint64_t n, room;
 };
 
-/* What the thread knows of a worker. */
+/* The thread's state of a worker. */
 struct host_worker {
 	struct host_box *box;
-	uint32_t put, taken, wanted, open; /* open: records that it has not ended */
-	uint32_t kind, least;		   /* LOOM_ON_*; how many tasks keep it busy */
+	uint32_t put, taken, wanted, open; /* open: records that have not ended */
+	uint32_t kind, least;              /* LOOM_ON_*; the number of tasks that keeps it busy */
 };
 
 struct sched_host {
 	const struct loom_host *host;
 	struct sched_config cfg;
 	pthread_t thread;
-	uint32_t started; /* the thread runs; the next are under the lock, which it has while it looks round once */
+	uint32_t started; /* the thread runs; the following fields are under the lock, which it holds for a round */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	uint32_t leave, busy; /* busy: a sample is on */
+	uint32_t leave, busy; /* busy: a sample runs */
 	uint32_t workers;
 	struct host_worker *worker;
 	struct host_list list[3]; /* by LOOM_ON_* */
-	uint64_t next, initial;	  /* of the initial set: the next to hand out, and how many there are */
+	uint64_t next, initial;   /* of the initial set: the next to hand out, and their number */
 	uint64_t batches, returned;
 };
 
@@ -82,7 +83,8 @@ static int sched_host_create(const struct loom_host *host, const void *opts, voi
 	if (!s)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "sched_host: out of memory");
 	s->host = host;
-	s->cfg = (struct sched_config){.local_queue = o->batch, .spill = o->returns, .granularity = o->granularity, .wait = SCHED_YIELD};
+	s->cfg = (struct sched_config){
+	    .local_queue = o->batch, .overflow_list = o->returns, .granularity = o->granularity, .wait = SCHED_YIELD};
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->changed, NULL);
 	*self = s;
@@ -92,11 +94,11 @@ static int sched_host_create(const struct loom_host *host, const void *opts, voi
 static int sched_host_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err)
 {
 	const struct sched_host *s = self;
-	uint32_t lanes = sched_most_lanes(layout);
+	uint32_t lanes = sched_max_lanes(layout);
 	(void)err;
 	need->global = sizeof(struct sched_common);
-	need->device = 64; /* the affinity that excludes it */
-	need->worker = sizeof(struct host_box) + (s->cfg.local_queue + s->cfg.spill) * sizeof(struct loom_task);
+	need->device = 64; /* the affinity that excludes the device */
+	need->worker = sizeof(struct host_box) + (s->cfg.local_queue + s->cfg.overflow_list) * sizeof(struct loom_task);
 	need->worker_place = LOOM_PLACE_HOST;
 	need->local = SCHED_LOCAL_BYTES(lanes, s->cfg.local_queue) + HOST_EXTRA(lanes);
 	return 0;
@@ -119,8 +121,8 @@ static int sched_host_constants(void *self, const struct loom_layout *layout, ch
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* 0: no memory. */
-static int host_keep(struct host_list *l, const struct loom_task *task)
+/* 0: out of memory. */
+static int host_store(struct host_list *l, const struct loom_task *task)
 {
 	if (l->n == l->room) {
 		uint64_t room = l->room ? 2 * l->room : 1024;
@@ -134,30 +136,31 @@ static int host_keep(struct host_list *l, const struct loom_task *task)
 	return 1;
 }
 
-/* Takes what the worker sent back; whether there was any, or records ended. */
-static int host_take(struct sched_host *s, struct host_worker *w)
+/* Takes the tasks that the worker returned; whether there were any, or records ended. */
+static int host_collect(struct sched_host *s, struct host_worker *w)
 {
 	/* Acquire: pairs with the worker's release. */
-	uint64_t told = loom_load_acquire_sys(&w->box->told);
+	uint64_t reported = loom_load_acquire_sys(&w->box->reported);
 	const struct loom_task *back = (const struct loom_task *)(w->box + 1) + s->cfg.local_queue;
-	uint32_t made = (uint32_t)told, open = w->put - (uint32_t)(told >> 32), some = open != w->open || made != w->taken;
+	uint32_t made = (uint32_t)reported, open = w->put - (uint32_t)(reported >> 32),
+		 some = open != w->open || made != w->taken;
 	int there = 1;
 	w->open = open;
 	s->returned += made - w->taken;
 	for (; w->taken != made && there; w->taken++) {
-		const struct loom_task *t = &back[w->taken & (s->cfg.spill - 1)];
-		there = host_keep(&s->list[t->affinity < 3 ? t->affinity : LOOM_ON_ANY], t);
+		const struct loom_task *t = &back[w->taken & (s->cfg.overflow_list - 1)];
+		there = host_store(&s->list[t->affinity < 3 ? t->affinity : LOOM_ON_ANY], t);
 	}
 	if (!there)
 		for (uint32_t i = 0; i < s->workers; i++)
 			loom_store_relaxed_sys(&s->worker[i].box->put, (uint64_t)HOST_FAILED);
-	else if (some) /* Release: the slots have been read. */
+	else if (some) /* Release: pairs with the acquire in host_await_room(); the slots have been read. */
 		loom_store_release_sys(&w->box->taken, w->taken);
 	return (int)some;
 }
 
-/* Its part of n things to hand out: half of what each worker would get, so that there is more for who comes next. Who has
- * something gets no more than that: what it holds ahead nobody else can run. */
+/* A worker's part of n tasks to hand out: half of an equal share, so that there is more for the next worker. A worker
+ * with tasks gets no more than that, since no other can run what it holds. */
 static uint64_t host_part(const struct sched_host *s, const struct host_worker *w, uint64_t n)
 {
 	uint64_t part = n / (2 * s->workers);
@@ -170,8 +173,9 @@ static struct loom_task *host_record(const struct sched_host *s, const struct ho
 	return (struct loom_task *)(w->box + 1) + ((w->put + ahead) & (s->cfg.local_queue - 1));
 }
 
-/* Hands out tasks, or else a part of the initial set; whether there were some. Who is at work is given some ahead. */
-static int host_give(struct sched_host *s, struct host_worker *w)
+/* Hands out tasks, or else a part of the initial set; whether there were some. Workers with tasks are given some
+ * ahead. */
+static int host_hand_out(struct sched_host *s, struct host_worker *w)
 {
 	struct host_list *mine = &s->list[w->kind], *any = &s->list[LOOM_ON_ANY];
 	uint32_t room = s->cfg.local_queue - w->open, n = 0;
@@ -194,8 +198,8 @@ static int host_give(struct sched_host *s, struct host_worker *w)
 	return 1;
 }
 
-/* Workers without tasks want some from those that could divide theirs. */
-static void host_ask(struct host_worker *w, uint32_t lacking)
+/* Tells a worker whether others lack tasks, so that it divides its own. */
+static void host_request(struct host_worker *w, uint32_t lacking)
 {
 	if (w->wanted == lacking)
 		return;
@@ -203,19 +207,19 @@ static void host_ask(struct host_worker *w, uint32_t lacking)
 	loom_store_relaxed_sys(&w->box->wanted, lacking);
 }
 
-/* Looks at every worker once; whether something has changed. */
+/* One round over all workers; whether something has changed. */
 static int host_round(struct sched_host *s)
 {
 	uint32_t lacking = 0, open = 0, here = 0;
 	int some = 0;
 	for (uint32_t i = 0; i < s->workers; i++)
-		some |= host_take(s, &s->worker[i]);
-	for (uint32_t ahead = 0; ahead < 2; ahead++) /* first those that have nothing */
+		some |= host_collect(s, &s->worker[i]);
+	for (uint32_t ahead = 0; ahead < 2; ahead++) /* first those without tasks */
 		for (uint32_t i = 0; i < s->workers; i++) {
 			struct host_worker *w = &s->worker[i];
 			if ((w->open != 0) != ahead || !loom_load_acquire_sys(&w->box->here))
 				continue;
-			some |= host_give(s, w);
+			some |= host_hand_out(s, w);
 			here = 1;
 		}
 	for (uint32_t i = 0; i < s->workers; i++) {
@@ -223,10 +227,10 @@ static int host_round(struct sched_host *s)
 		open |= s->worker[i].open;
 	}
 	if (!here)
-		return 0; /* the sample has not begun */
+		return 0; /* the sample has not started */
 	for (uint32_t i = 0; i < s->workers; i++)
-		host_ask(&s->worker[i], lacking && s->worker[i].open);
-	/* What a worker told of its records it told of its tasks, too: none is on its way. */
+		host_request(&s->worker[i], lacking && s->worker[i].open);
+	/* A worker reports its records and its tasks in one word: none is on its way. */
 	if (open || s->next < s->initial || s->list[0].n || s->list[1].n || s->list[2].n)
 		return some;
 	s->busy = 0;
@@ -235,7 +239,7 @@ static int host_round(struct sched_host *s)
 	return 1;
 }
 
-/* A nap where nothing has happened for a while, as in a sample that was stopped: its workers tell nobody. */
+/* Naps after many rounds without change, as in a sample that was stopped, which its workers do not report. */
 #define HOST_PATIENCE 20000u
 static void *host_main(void *arg)
 {
@@ -298,10 +302,10 @@ static void host_reset(struct sched_host *s, const struct loom_layout *layout, c
 		for (uint32_t i = 0; i < shape->workers; i++) {
 			struct host_box *box = view->worker[shape->first_worker + i];
 			memset(box, 0, sizeof(*box));
-			s->worker[shape->first_worker + i] = (struct host_worker){
-				.box = box,
-				.kind = other == LOOM_ON_CPU ? LOOM_ON_GPU : LOOM_ON_CPU,
-				.least = s->cfg.granularity == SCHED_LANE ? shape->lanes : 1};
+			s->worker[shape->first_worker + i] =
+			    (struct host_worker){.box = box,
+						 .kind = other == LOOM_ON_CPU ? LOOM_ON_GPU : LOOM_ON_CPU,
+						 .least = s->cfg.granularity == SCHED_LANE ? shape->lanes : 1};
 		}
 	}
 	for (int i = 0; i < 3; i++)
@@ -338,7 +342,8 @@ static int sched_host_collect(void *self, const struct loom_layout *layout, cons
 	uint64_t batches = s->batches, returned = s->returned;
 	pthread_mutex_unlock(&s->lock);
 	if (busy)
-		return LOOM_FAIL(s->host, err, LOOM_EWRONG, "sched_host: the workers have left, and the host still has tasks");
+		return LOOM_FAIL(s->host, err, LOOM_EWRONG,
+				 "sched_host: the workers have left, and the host still has tasks");
 	s->host->metric(s->host, report, "batches", "", LOOM_BETTER_NONE, (double)batches);
 	s->host->metric(s->host, report, "returned", "tasks", LOOM_BETTER_NONE, (double)returned);
 	return 0;
@@ -348,21 +353,24 @@ static int sched_host_explain(void *self, uint32_t worker, int code, uint64_t in
 {
 	const struct sched_host *s = self;
 	if (code == LOOM_EFULL)
+		return LOOM_FAIL(
+		    s->host, err, code,
+		    "sched_host: the lanes of worker %u made more than %llu tasks at a time: raise returns, or set "
+		    "granularity = worker",
+		    worker, (unsigned long long)info);
+	if (code == LOOM_ENOMEM && !info) /* a workload that lacks room says how much it has (info) */
 		return LOOM_FAIL(s->host, err, code,
-				 "sched_host: the lanes of worker %u made more than %llu tasks at a time: raise returns, or say "
-				 "granularity = worker",
-				 worker, (unsigned long long)info);
-	if (code == LOOM_ENOMEM && !info) /* a workload that lacks room says how much it has */
-		return LOOM_FAIL(s->host, err, code, "sched_host: the host has no memory for its tasks: use the scheduler mgws");
+				 "sched_host: the host has no memory for its tasks: use the scheduler mgws");
 	if (code == LOOM_EUNAVAIL)
-		return LOOM_FAIL(s->host, err, code,
-				 "sched_host: worker %u ended a task with a join, and these devices cannot change the same word: "
-				 "use one device, or a program without joins",
-				 worker);
+		return LOOM_FAIL(
+		    s->host, err, code,
+		    "sched_host: worker %u ended a task with a join, and these devices cannot change the same word: "
+		    "use one device, or a program without joins",
+		    worker);
 	return 0;
 }
 
-/* Where the tasks are. */
+/* Where tasks are. */
 static void sched_host_stuck(void *self, const struct loom_layout *layout, const struct loom_view *view, char *text,
 			     size_t size)
 {
@@ -372,43 +380,37 @@ static void sched_host_stuck(void *self, const struct loom_layout *layout, const
 	pthread_mutex_lock(&s->lock);
 	for (uint32_t i = 0; i < s->workers; i++)
 		open += s->worker[i].open;
-	snprintf(text, size, "the host holds %llu tasks and %llu of the initial set; workers hold %llu batches or tasks",
+	snprintf(text, size,
+		 "the host holds %llu tasks and %llu of the initial set; workers hold %llu batches or tasks",
 		 (unsigned long long)(s->list[0].n + s->list[1].n + s->list[2].n),
 		 (unsigned long long)(s->initial - s->next), (unsigned long long)open);
 	pthread_mutex_unlock(&s->lock);
 }
 
 static const struct loom_sched_ops sched_host_ops = {
-	.size = sizeof(struct loom_sched_ops),
-	.create = sched_host_create,
-	.destroy = sched_host_destroy,
-	.need = sched_host_need,
-	.init = sched_host_init,
-	.collect = sched_host_collect,
-	.start = sched_host_start,
-	.stop = sched_host_stop,
-	.explain = sched_host_explain,
-	.constants = sched_host_constants,
-	.stuck = sched_host_stuck,
-};
-
-static const struct loom_sched_dev host_alone_cpu = {
-	.size = sizeof(struct loom_sched_dev),
-	.run = sched_host_run,
-	.spawn = host_alone_spawn,
-	.wanted = sched_host_wanted,
+    .size = sizeof(struct loom_sched_ops),
+    .create = sched_host_create,
+    .destroy = sched_host_destroy,
+    .need = sched_host_need,
+    .init = sched_host_init,
+    .collect = sched_host_collect,
+    .start = sched_host_start,
+    .stop = sched_host_stop,
+    .explain = sched_host_explain,
+    .constants = sched_host_constants,
+    .stuck = sched_host_stuck,
 };
 
 static const struct loom_sched_dev sched_host_cpu = {
-	.size = sizeof(struct loom_sched_dev),
-	.run = sched_host_run,
-	.spawn = sched_host_spawn,
-	.wanted = sched_host_wanted,
+    .size = sizeof(struct loom_sched_dev),
+    .run = sched_host_run,
+    .spawn = sched_host_spawn,
+    .wanted = sched_host_wanted,
 };
 
-LOOM_DEVICE_CODE(sched_host_code, sched_host_cpu, "sched_host.dev.h", LOOM_CODE_FILE("options.dev.h")
-		 LOOM_CODE_FILE("common.dev.h") LOOM_CODE_FILE("rest.dev.h") LOOM_CODE_FILE("queue.dev.h")
-		 LOOM_CODE_FILE("sched_host.dev.h"));
+LOOM_DEVICE_CODE(sched_host_code, sched_host_cpu, "sched_host.dev.h",
+		 LOOM_CODE_FILE("options.dev.h") LOOM_CODE_FILE("common.dev.h") LOOM_CODE_FILE("rest.dev.h")
+		     LOOM_CODE_FILE("queue.dev.h") LOOM_CODE_FILE("sched_host.dev.h"));
 
 LOOM_PLUGIN_DEFINE(SCHED, "sched_host", "0.1.0", "Apache-2.0",
 		   "A thread of the host holds all tasks and hands them to workers in batches", .opts = sched_host_rows,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Central scheduling by the CPU: a thread of the host holds all tasks and hands them to workers in batches; what tasks
- * spawn goes back to it. What work stealing between workers is compared with. Device code, collective.
+/* Central scheduling by the CPU: a thread of the host holds all tasks and hands them to workers in batches; spawned
+ * tasks go back to it. The alternative that work stealing is compared with. Device code, collective.
  *
- * Each worker has a box in host memory with two rings: records on their way to the worker, and tasks on their way back.
- * Each word of a box is written by one side only, so that any link will do. A record is a task, or names a part of the
- * initial set, which workers read where it lies. The host knows that all is done when each record that it handed out
- * has ended and each task that came back has been handed out. */
+ * Each worker has a box in host memory with two rings: records for the worker, and tasks for the host. Each word of a
+ * box has one writer, so that any link will do. A record is a task, or names a part of the initial set, which workers
+ * read in place. All tasks have ended when each record that the host handed out has ended and each task that came back
+ * was handed out. */
 #ifndef SCHED_HOST_DEV_H
 #define SCHED_HOST_DEV_H
 
@@ -13,36 +13,37 @@
 #include "../shared/sched/queue.dev.h"
 #endif
 
-/* The worker's block. Behind it the two rings: local_queue records, and `spill` tasks. Counts begin anew in each sample
- * and wrap. */
+/* The worker's block. The two rings follow: local_queue records, and HOST_RETURNS tasks. Counts start at 0 in each
+ * sample and wrap. */
 struct host_box {
-	uint64_t put;    /* the host: how many records; HOST_DONE, HOST_FAILED */
-	uint32_t taken;  /* and how many tasks it has taken out */
-	uint32_t wanted; /* a hint: others lack tasks, and the host has none */
+	/* By the host. */
+	uint64_t put;    /* how many records; HOST_DONE, HOST_FAILED */
+	uint32_t taken;  /* how many tasks it has taken out */
+	uint32_t wanted; /* a hint: other workers lack tasks, and the host has none */
 	uint64_t pad0[6];
-	uint64_t told; /* the worker: how many records have ended, << 32, and how many tasks it has put in: one word, so that
-			* who knows the one knows the other */
-	uint64_t here; /* 1: it takes part in the sample */
+	/* By the worker. */
+	uint64_t reported; /* how many records have ended, << 32, and how many tasks it has put in: a load returns both */
+	uint64_t here;     /* it takes part in the sample */
 	uint64_t pad1[6];
 };
-#define HOST_DONE (1ull << 32)   /* no task is left */
+#define HOST_DONE   (1ull << 32) /* no task is left */
 #define HOST_FAILED (1ull << 33) /* the host has no memory for its tasks */
-#define HOST_RANGE 0xffffffffu   /* the tag of a record that means param[1] tasks of the initial set, from param[0] on */
+#define HOST_RANGE  0xffffffffu  /* the tag of a record for param[1] tasks of the initial set, from param[0] on */
 
-/* What each lane keeps; in step like sched_lane. */
+/* Per lane; equal in all lanes like sched_lane. */
 struct host_lane {
 	uint32_t ran;   /* records that have ended */
 	uint32_t made;  /* tasks put into the box */
-	uint32_t limit; /* up to where there is room for them */
-	uint32_t other; /* an affinity that excludes this device */
+	uint32_t limit; /* how many there is room for */
+	uint32_t other; /* the affinity that excludes this device */
 };
 #define HOST_REGISTER_WORDS 4 /* of loom_ctx.regs */
-#define HOST_EXTRA(lanes) ((uint64_t)(lanes) * sizeof(struct host_lane))
+#define HOST_EXTRA(lanes)   ((uint64_t)(lanes) * sizeof(struct host_lane))
 
 LOOM_FN struct host_lane *host_lane(const struct loom_ctx *c)
 {
 #ifdef LOOM_DEVICE_COMPILE
-	return (struct host_lane *)&c->regs[SCHED_KEEP_REST];
+	return (struct host_lane *)&c->regs[SCHED_REGS_OWN];
 #else
 	return (struct host_lane *)sched_private(c) + c->lane;
 #endif
@@ -54,23 +55,24 @@ LOOM_FN struct host_box *host_box(const struct loom_ctx *c)
 }
 
 #define HOST_RECORDS(c) ((struct loom_task *)(host_box(c) + 1))
-#define HOST_RETURNS(c) ((uint32_t)SCHED_CFG(c, spill))
+#define HOST_RETURNS(c) ((uint32_t)SCHED_CFG(c, overflow_list))
 
-/* Where the n-th task goes that this worker sends back. */
+/* The slot of the n-th task that this worker returns. */
 LOOM_FN struct loom_task *host_slot(const struct loom_ctx *c, uint32_t n)
 {
 	return &HOST_RECORDS(c)[SCHED_CFG(c, local_queue) + (n & (HOST_RETURNS(c) - 1))];
 }
 
-/* After a barrier since the last spawn. Release: the host's acquire then covers the tasks, and what they refer to. */
-LOOM_FN void host_tell(struct loom_ctx *c)
+/* After a barrier since the last spawn. Release: pairs with the host's acquire, for the tasks and what they refer
+ * to. */
+LOOM_FN void host_report(struct loom_ctx *c)
 {
 	const struct host_lane *mine = host_lane(c);
 	if (c->lane == 0)
-		loom_store_release_sys(&host_box(c)->told, (uint64_t)mine->ran << 32 | mine->made);
+		loom_store_release_sys(&host_box(c)->reported, (uint64_t)mine->ran << 32 | mine->made);
 }
 
-/* Lane 0. No task and no room will come any more. */
+/* Lane 0: neither tasks nor room will come. */
 LOOM_FN int host_is_gone(struct loom_ctx *c)
 {
 	if (loom_load_relaxed_sys(&host_box(c)->put) & HOST_FAILED)
@@ -81,7 +83,7 @@ LOOM_FN int host_is_gone(struct loom_ctx *c)
 /* Lane 0, while it waits for the host. */
 LOOM_FN void host_pause(struct loom_ctx *c, uint32_t *pauses)
 {
-#ifdef GPULOOM_DEV_CPU_H /* whose thread may need this core */
+#ifdef GPULOOM_DEV_CPU_H /* the host's thread may need this core */
 	if (*pauses >= SCHED_PAUSE_MAX)
 		loom_yield(c);
 #endif
@@ -94,9 +96,9 @@ SCHED_SLOW int host_await_room(struct loom_ctx *c, uint32_t most)
 	struct host_lane *mine = host_lane(c);
 	uint32_t limit = 0, pauses = 1, gone = 0;
 	loom_barrier_lanes(c);
-	host_tell(c);
+	host_report(c);
 	if (c->lane == 0) {
-		/* Acquire: the host has read what lay there. */
+		/* Acquire: pairs with the host's release; it has read the slots. */
 		while ((limit = loom_load_acquire_sys(&host_box(c)->taken) + HOST_RETURNS(c)) - mine->made < most &&
 		       !(gone = (uint32_t)host_is_gone(c)))
 			host_pause(c, &pauses);
@@ -105,13 +107,13 @@ SCHED_SLOW int host_await_room(struct loom_ctx *c, uint32_t most)
 	return !loom_word_from_lane0(c, gone);
 }
 
-/* Sends a task back. */
+/* Returns a task to the host. */
 LOOM_FN int host_push(struct loom_ctx *c, const struct loom_task *task)
 {
 	struct host_lane *mine = host_lane(c);
 	if (mine->made == mine->limit && !LOOM_OUTLINED_COLLECTIVE(host_await_room, c, 1u))
 		return LOOM_EFULL;
-	sched_copy_held(c, host_slot(c, mine->made), task);
+	sched_copy_from_registers(c, host_slot(c, mine->made), task);
 	mine->made++;
 	return 0;
 }
@@ -119,12 +121,12 @@ LOOM_FN int host_push(struct loom_ctx *c, const struct loom_task *task)
 SCHED_SLOW int host_push_next(struct loom_ctx *c, loom_ref join)
 {
 	struct loom_task next;
-	return sched_lower_join(c, join, &next) ? host_push(c, &next) : 0;
+	return sched_decrement_join(c, join, &next) ? host_push(c, &next) : 0;
 }
 
-/* A lane that runs a task of its own. Its worker has seen to it that there is room for some from each, in local->count
- * up to local->backlog_count; it cannot wait for more before all lanes meet. */
-SCHED_SLOW int host_alone_push(struct loom_ctx *c, const struct loom_task *task)
+/* By a single lane. Its worker has made sure of room for some from each, in local->count up to local->backlog_count;
+ * the lane cannot wait for more before the barrier of all lanes. */
+SCHED_SLOW int host_lane_push(struct loom_ctx *c, const struct loom_task *task)
 {
 	struct sched_local *l = sched_local(c);
 	uint32_t at = loom_fetch_add_relaxed_dev(&l->count, 1u);
@@ -136,47 +138,48 @@ SCHED_SLOW int host_alone_push(struct loom_ctx *c, const struct loom_task *task)
 	return 0;
 }
 
-LOOM_FN int host_alone_spawn(struct loom_ctx *c, const struct loom_task *task)
+LOOM_FN int host_lane_spawn(struct loom_ctx *c, const struct loom_task *task)
 {
-	sched_alone_lane(c)->spawned++;
-	return host_alone_push(c, task);
+	sched_single_lane(c)->spawned++;
+	return host_lane_push(c, task);
 }
 
 LOOM_FN int sched_host_spawn(struct loom_ctx *c, const struct loom_task *task)
 {
 #ifdef LOOM_DEVICE_COMPILE /* the CPU has a table for this */
 	if (SCHED_SINGLE_LANE(c))
-		return host_alone_spawn(c, task);
+		return host_lane_spawn(c, task);
 #endif
 	sched_lane(c)->spawned++;
 	return host_push(c, task);
 }
 
-/* Tasks are wanted where the host has none for a worker that lacks some. What was made so far is sent at once. */
+/* Whether other workers lack tasks and the host has none. Reports at once what was spawned so far. */
 LOOM_FN int sched_host_wanted(struct loom_ctx *c)
 {
 	int64_t yes = 0;
 	if (!SCHED_SINGLE_LANE(c)) {
 		loom_barrier_lanes(c);
-		if (c->lane == 0 && (uint32_t)loom_load_relaxed_sys(&host_box(c)->told) != host_lane(c)->made)
-			host_tell(c);
+		if (c->lane == 0 && (uint32_t)loom_load_relaxed_sys(&host_box(c)->reported) != host_lane(c)->made)
+			host_report(c);
 	}
 	if (c->lane == 0)
-		yes = loom_stopped(c) ? LOOM_EINTR : !SCHED_SINGLE_LANE(c) && loom_load_relaxed_sys(&host_box(c)->wanted);
+		yes =
+		    loom_stopped(c) ? LOOM_EINTR : !SCHED_SINGLE_LANE(c) && loom_load_relaxed_sys(&host_box(c)->wanted);
 	return (int)loom_from_lane0(c, (uint64_t)yes);
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* Tasks that lie one after the other in a ring: records that were fetched, or a part of the initial set. */
+/* Consecutive tasks in a ring: records that were fetched, or a part of the initial set. */
 struct host_run {
 	const struct loom_task *ring;
 	uint64_t at, n, mask;
-	uint32_t records; /* that it is of */
+	uint32_t records; /* that these are */
 	uint32_t unused;
 };
 
-/* The next of the `n` records that lie in the private ring from the n-th on. */
+/* The next of `n` records in the private ring, from the got-th on. */
 LOOM_FN struct host_run host_next_run(struct loom_ctx *c, uint32_t got, uint32_t n)
 {
 	const struct loom_task *ring = sched_ring(c), *first = &ring[got & sched_mask(c)];
@@ -184,7 +187,7 @@ LOOM_FN struct host_run host_next_run(struct loom_ctx *c, uint32_t got, uint32_t
 	if (first->tag == HOST_RANGE) {
 		struct host_run range = {c->initial, first->param[0], first->param[1], ~0ull, 1, 0};
 		if (c->lane == 0)
-			sched_local(c)->tally.claimed += range.n;
+			sched_local(c)->counters.claimed += range.n;
 		return range;
 	}
 	while (r.records < n && ring[(got + r.records) & sched_mask(c)].tag != HOST_RANGE)
@@ -194,34 +197,27 @@ LOOM_FN struct host_run host_next_run(struct loom_ctx *c, uint32_t got, uint32_t
 }
 
 #ifdef GPULOOM_DEV_CPU_H
-static const struct loom_sched_dev host_alone_cpu; /* with host_alone_spawn */
+static const struct loom_sched_dev host_lane_cpu = {
+    .size = sizeof(host_lane_cpu), .spawn = host_lane_spawn, .wanted = sched_host_wanted};
 #endif
 
-/* A lane of several runs `t`, or sends it back. */
-LOOM_FN void host_alone_run(struct loom_ctx *c, const struct loom_task *t)
+/* A single lane runs `t`, or returns it. */
+LOOM_FN void host_lane_run(struct loom_ctx *c, const struct loom_task *t)
 {
-	struct loom_ctx alone = *c;
+	struct loom_ctx single = sched_begin_single(c, &host_lane_cpu);
 	struct loom_task next;
-	alone.single_lane = c->lane + 1;
-	alone.lane = 0;
-	alone.lanes = 1;
-#ifdef GPULOOM_DEV_CPU_H
-	alone.sched = &host_alone_cpu;
-#endif
 	if (t->affinity == host_lane(c)->other) {
 		loom_fetch_add_relaxed_dev(&sched_local(c)->sent, 1u);
-		LOOM_OUTLINED(host_alone_push, &alone, t);
+		LOOM_OUTLINED(host_lane_push, &single, t);
 	} else {
-		loom_task_run(&alone, t);
-		if (t->join && sched_lower_join(&alone, t->join, &next))
-			LOOM_OUTLINED(host_alone_push, &alone, (const struct loom_task *)&next);
+		loom_task_run(&single, t);
+		if (t->join && sched_decrement_join(&single, t->join, &next))
+			LOOM_OUTLINED(host_lane_push, &single, (const struct loom_task *)&next);
 	}
-	c->random = alone.random;
-	c->stop_seen = alone.stop_seen;
-	sched_lane(c)->spawned = sched_alone_lane(&alone)->spawned; /* on a GPU its context's */
+	sched_end_single(c, &single);
 }
 
-/* A task for each lane at a time; how many, with those that sched_local.sent counts. */
+/* A task for each lane at a time; how many, including those that sched_local.sent counts. */
 LOOM_FN uint64_t host_run_lanes(struct loom_ctx *c, const struct host_run *r)
 {
 	struct sched_local *l = sched_local(c);
@@ -229,7 +225,7 @@ LOOM_FN uint64_t host_run_lanes(struct loom_ctx *c, const struct host_run *r)
 	uint64_t ran = 0;
 	for (uint64_t i = 0; i < r->n; i += c->lanes) {
 		struct loom_task t;
-		/* Half of the ring: then most tasks find room, and batches overlap. */
+		/* Half of the ring: most tasks then find room, and batches overlap. */
 		if (mine->limit - mine->made < (HOST_RETURNS(c) + 1) / 2 &&
 		    !LOOM_OUTLINED_COLLECTIVE(host_await_room, c, (HOST_RETURNS(c) + 1) / 2))
 			break;
@@ -241,7 +237,7 @@ LOOM_FN uint64_t host_run_lanes(struct loom_ctx *c, const struct host_run *r)
 		loom_barrier_lanes(c);
 		if (i + c->lane < r->n) {
 			sched_copy_task(&t, &r->ring[(r->at + i + c->lane) & r->mask]);
-			host_alone_run(c, &t);
+			host_lane_run(c, &t);
 		}
 		loom_barrier_lanes(c);
 		mine->made += l->count < l->backlog_count ? l->count : l->backlog_count;
@@ -249,7 +245,7 @@ LOOM_FN uint64_t host_run_lanes(struct loom_ctx *c, const struct host_run *r)
 		if (loom_from_lane0(c, (uint64_t)loom_stopped(c)))
 			break;
 		if (loom_poll_due(c))
-			host_tell(c);
+			host_report(c);
 	}
 	return ran;
 }
@@ -258,12 +254,12 @@ LOOM_FN uint64_t host_run_lanes(struct loom_ctx *c, const struct host_run *r)
 LOOM_FN uint64_t host_run_together(struct loom_ctx *c, const struct host_run *r)
 {
 	const struct host_lane *mine = host_lane(c);
-	uint32_t told = mine->made;
+	uint32_t reported = mine->made;
 	uint64_t ran = 0;
 	for (uint64_t i = 0; i < r->n; i++) {
 		struct loom_task t;
 		sched_copy_task(&t, &r->ring[(r->at + i) & r->mask]);
-		if (SCHED_ODD(&t) && t.affinity == mine->other) {
+		if (SCHED_HAS_ATTRIBUTES(&t) && t.affinity == mine->other) {
 			LOOM_OUTLINED_COLLECTIVE(host_push, c, (const struct loom_task *)&t);
 		} else {
 			loom_task_run(c, &t);
@@ -275,30 +271,30 @@ LOOM_FN uint64_t host_run_together(struct loom_ctx *c, const struct host_run *r)
 			continue;
 		if (loom_from_lane0(c, (uint64_t)loom_stopped(c))) /* also a barrier */
 			break;
-		if (told != mine->made)
-			host_tell(c);
-		told = mine->made;
+		if (reported != mine->made)
+			host_report(c);
+		reported = mine->made;
 	}
 	return ran;
 }
 
-/* The host's word, once it says something new; HOST_DONE where no task will come. */
+/* The host's word when it has changed; HOST_DONE where no task will come. */
 LOOM_FN uint64_t host_await_records(struct loom_ctx *c, uint32_t got)
 {
 	uint64_t put = 0;
 	if (c->lane == 0) {
 		struct sched_local *l = sched_local(c);
 		uint32_t pauses = 1;
-		/* Acquire: pairs with the host's release of the records, and of what others wrote for them. */
+		/* Acquire: pairs with the host's release of the records, and of what other workers wrote for them. */
 		put = loom_load_acquire_sys(&host_box(c)->put);
 		if (put == got) {
 			loom_set_state(c, LOOM_STATE_SEARCH);
-			l->tally.last_task_ns = loom_clock_ns(c);
+			l->counters.last_task_ns = loom_clock_ns(c);
 			while ((put = loom_load_acquire_sys(&host_box(c)->put)) == got && !host_is_gone(c))
 				host_pause(c, &pauses);
-			if (put < HOST_DONE) { /* sched_leave() counts the last time */
-				l->tally.idle_ns += loom_clock_ns(c) - l->tally.last_task_ns;
-				l->tally.idle_entries++;
+			if (put < HOST_DONE) { /* the last time is counted by sched_leave() */
+				l->counters.idle_ns += loom_clock_ns(c) - l->counters.last_task_ns;
+				l->counters.idle_entries++;
 			}
 			loom_set_state(c, LOOM_STATE_TASKS);
 		}
@@ -329,14 +325,14 @@ LOOM_FN void sched_host_run(struct loom_ctx *c)
 		loom_barrier_lanes(c);
 		for (uint32_t i = 0; i < n;) {
 			struct host_run r = host_next_run(c, got + i, n - i);
-			ran += SCHED_GRANULARITY(c) == SCHED_LANE && SCHED_SEVERAL(c) ? host_run_lanes(c, &r) :
-										   host_run_together(c, &r);
+			ran += SCHED_GRANULARITY(c) == SCHED_LANE && SCHED_SEVERAL(c) ? host_run_lanes(c, &r)
+										      : host_run_together(c, &r);
 			i += r.records;
 		}
 		got += n;
 		mine->ran = got;
 		loom_barrier_lanes(c); /* tasks are written, and the ring has been read */
-		host_tell(c);
+		host_report(c);
 	}
 	sched_leave(c, ran);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker without work: it searches for some until there is none anywhere. Device code, collective. */
+/* A worker without tasks: it searches until it finds some or none are left anywhere. Device code, collective. */
 #ifndef SCHED_MGWS_IDLE_DEV_H
 #define SCHED_MGWS_IDLE_DEV_H
 
@@ -7,121 +7,152 @@
 #include "work.dev.h"
 #endif
 
-/* Grows when initial tasks are claimed from the device's range, or another range comes by mail. */
+/* Grows when initial tasks are claimed from the device's range, or another range is received. */
 LOOM_FN uint64_t mgws_range_moved(const struct mgws_global *g)
 {
-	/* Acquire: a new range comes with its number. */
+	/* Acquire: pairs with the release in mgws_receive(). */
 	uint32_t next = (uint32_t)loom_load_acquire_dev(&g->range);
 	return next + (loom_load_relaxed_dev(&g->ranges) << 32);
 }
 
-/* For detectors that vote in rounds: tasks that left this worker's hands, or may have. */
-LOOM_FN uint64_t mgws_robbed(struct loom_ctx *c)
+/* For detectors that vote in rounds: how many tasks were taken from this worker, or may have been. */
+LOOM_FN uint64_t mgws_stolen_count(struct loom_ctx *c)
 {
 #ifdef LOOM_TERM_COUNTS /* this program's detector */
 	(void)c;
 	return 0;
 #else
-	const struct mgws_books *known = mgws_known(c);
+	const struct mgws_meta *own = mgws_own_meta(c);
 	struct mgws_global *g = mgws_global(c);
 	uint64_t n = 0;
 	if (c->lane == 0) {
 		if (mgws_sole_owner(c))
-			n = known->started[0] + known->started[1];
-		else /* as of when this worker found the queue empty, or later */
+			n = own->started[0] + own->started[1];
+		else /* as of when this worker saw the queue empty, or later */
 			n = loom_load_relaxed_sys(&mgws_queue(c)->moved);
 		for (uint32_t i = 0; i < MGWS_LISTS; i++)
 			n += loom_load_acquire_sys(&g->list[i].taken);
 		if (mgws_ranged(c))
-			n += mgws_mine(c)->mailed + mgws_range_moved(g);
+			n += mgws_worker(c)->grants + mgws_range_moved(g);
 	}
 	return loom_from_lane0(c, n);
 #endif
 }
 
-/* This worker may report idle: its queue is empty, no thief is copying from it, no task waits for another kind of device,
- * and what it mailed has been taken. */
+/* This worker may report idle: its queue is empty, no thief is copying from it, no list has tasks for the other kind of
+ * device, and its grants were taken. */
 LOOM_FN int mgws_may_idle(struct loom_ctx *c)
 {
 	uint64_t yes = 0;
-	if (c->lane == 0 && !mgws_filled_for_others(c) && !(SCHED_CFG(c, noncoherent) && mgws_owes(c)) &&
-	    mgws_try_turn(c, mgws_queue(c))) {
-		yes = (uint64_t)mgws_quiet(mgws_books(c), mgws_queue(c));
-		mgws_settle(c, mgws_books(c), mgws_queue(c));
+	if (c->lane == 0 && !mgws_others_listed(c) && !(SCHED_CFG(c, noncoherent) && mgws_has_untaken(c)) &&
+	    mgws_try_lock_queue(c, mgws_queue(c))) {
+		yes = (uint64_t)mgws_is_drained(mgws_meta(c), mgws_queue(c));
+		mgws_reopen(c, mgws_meta(c), mgws_queue(c));
 	}
 	return (int)loom_from_lane0(c, yes);
 }
 
-/* This search includes the device's or the rank's range. Apart, a GPU's workers have used up the range with which the sample
- * began when they search, and another seldom comes by mail: they look at it now and then. */
-#define MGWS_RANGE_LOOKS 4u
-#define MGWS_POST_PAUSES 8u
-LOOM_FN int mgws_looks_at_range(const struct loom_ctx *c, struct mgws_search_state *s)
+/* Whether this search includes the range of the device or rank. A non-coherent GPU's workers have used up their first
+ * range when they search, and another one is rare: they poll it now and then. */
+#define MGWS_RANGE_POLLS 4u
+LOOM_FN int mgws_polls_range(const struct loom_ctx *c, uint32_t *polls)
 {
 #ifdef GPULOOM_DEV_CPU_H
-	(void)s;
+	(void)polls;
 	return mgws_ranged(c);
 #else
-	return SCHED_CFG(c, rma) || (SCHED_CFG(c, noncoherent) && s->looks++ % MGWS_RANGE_LOOKS == 0);
+	return SCHED_CFG(c, rma) || (SCHED_CFG(c, noncoherent) && (*polls)++ % MGWS_RANGE_POLLS == 0);
 #endif
 }
 
-/* One search, everywhere. *idle: this worker has reported idle; 0 afterwards, if it has taken that back in vain. */
-LOOM_FN uint32_t mgws_search_once(struct loom_ctx *c, struct mgws_search_state *s, int *idle)
+/* Lane 0: this rank seems to have no tasks: search others. By RMA the search of this rank costs less than a steal. By
+ * addresses a scan of hundreds of queues takes a GPU longer than a steal, so searches without success count instead. */
+#define MGWS_LOCAL_SEARCHES 8u
+LOOM_FN int mgws_rank_is_empty(struct loom_ctx *c)
 {
-	uint32_t found = mgws_looks_at_range(c, s) ? mgws_claim_again(c, idle) : 0;
+#ifdef LOOM_RANKS_RMA
+	return !mgws_scan_local(c);
+#else
+	return mgws_worker(c)->remote_last || ++mgws_worker(c)->searches % MGWS_LOCAL_SEARCHES == 0;
+#endif
+}
+
+/* In other ranks: one victim, and the range of its rank. */
+LOOM_FN uint32_t mgws_search_ranks(struct loom_ctx *c, int *idle)
+{
+	uint32_t found = 0, victim = MGWS_NO_VICTIM;
+	if (c->lane == 0 && mgws_remote_victims(c) && mgws_rank_is_empty(c))
+		victim = mgws_remote_victim(c);
+#ifdef LOOM_RANKS_RMA
+	if (SCHED_CFG(c, rma))
+		found = mgws_claim_remote(c, victim, idle);
+#endif
+	return found ? found : mgws_steal_from(c, victim, *idle, 0);
+}
+
+/* A search's own state; lane 0's, but for `polls`. */
+struct mgws_search {
+	uint32_t receive_lock; /* held */
+	uint32_t polls;        /* for mgws_polls_range() */
+};
+
+/* One search, everywhere; how many tasks were found, or any number for a block. *idle: this worker has reported idle; 0
+ * afterwards if it called busy(), even without success. */
+LOOM_FN uint32_t mgws_search_once(struct loom_ctx *c, struct mgws_search *s, int *idle)
+{
+	uint32_t found = mgws_polls_range(c, &s->polls) ? mgws_claim_again(c, idle) : 0;
 	if (!found)
-		found = mgws_unspill(c, *idle);
+		found = mgws_list_refill(c, *idle);
 	if (!found && SCHED_CFG(c, owners) > 1)
 		found = mgws_acquire(c, *idle);
 	if (!found)
 		found = mgws_steal(c, *idle, 0);
-	if (!found && SCHED_CFG(c, far)) {
-		uint32_t victim = c->lane == 0 ? mgws_far_victim(c) : 0;
-#ifdef LOOM_RANKS_RMA
-		if (SCHED_CFG(c, rma))
-			found = mgws_claim_far(c, victim, idle);
-#endif
-		if (!found)
-			found = mgws_steal_from(c, victim, *idle, 0);
-	}
-	if (found || !SCHED_CFG(c, noncoherent) || !mgws_at_desk(c, s))
+	if (!found && SCHED_CFG(c, remote_workers))
+		found = mgws_search_ranks(c, idle);
+	if (found || !SCHED_CFG(c, noncoherent) || !mgws_try_exchange(c, &s->receive_lock))
 		return found;
-	*idle = mgws_tend_desk(c, *idle);
+	*idle = mgws_exchange_tasks(c, *idle);
 	found = sched_lane(c)->count;
-	return found || *idle ? found : mgws_claim_again(c, idle); /* a range may have come */
+	return found || *idle ? found : mgws_claim_again(c, idle); /* it may have received a range */
 }
 
 /* Lane 0: a search would find something. */
 LOOM_FN int mgws_sees_work(struct loom_ctx *c)
 {
-	return mgws_scan(c) || (SCHED_CFG(c, noncoherent) && mgws_mail_waits(c));
+	return mgws_scan_local(c) || mgws_scan_remote(c) || (SCHED_CFG(c, noncoherent) && mgws_mailbox_filled(c));
 }
 
-/* The detector asks other ranks, too, at the cost of attempts to steal there. */
-#define MGWS_VAIN 4u
-LOOM_FN int mgws_asks_detector(struct loom_ctx *c)
+/* Whether to call done() now. By RMA it queries other ranks, which takes as long as attempts to steal there. */
+#define MGWS_DETECTOR_CHECKS 4u
+LOOM_FN int mgws_checks_detector(struct loom_ctx *c)
 {
-	uint64_t yes = c->lane == 0 && (!SCHED_CFG(c, rma) || ++mgws_mine(c)->vain % MGWS_VAIN == 0);
+	uint64_t yes = c->lane == 0 && (!SCHED_CFG(c, rma) || ++mgws_worker(c)->searches % MGWS_DETECTOR_CHECKS == 0);
 	return (int)loom_from_lane0(c, yes);
 }
 
-/* Searches until something is found. 0 when there is no work any more, or the run was stopped. */
-SCHED_SLOW int mgws_search(struct loom_ctx *c)
+/* Searches until something is found. 0 when no task is left, or the run was stopped. The worker's state is one of
+ *
+ *   searching   idle = 0: the detector counts it as busy, since its queue may hold tasks or its grants are not taken
+ *   idle        idle = 1: it has reported idle; a search that calls busy() without success leads back to searching
+ *   found       found != 0: it has tasks, and the detector counts it as busy
+ *   done        done = 1: the detector says that no task is left
+ *
+ * in three variables and not in an enum, which takes a GPU up to 6 registers more. */
+SCHED_SLOW int mgws_search_for_work(struct loom_ctx *c)
 {
-	struct sched_bell *bell = mgws_bell(c);
-	struct loom_counters *tally = &sched_local(c)->tally;
+	struct sched_event *event = mgws_event(c);
+	struct loom_counters *counters = &sched_local(c)->counters;
 	struct sched_rest rest = {0, 1, 0, 0, 0};
-	struct mgws_search_state search = {0, 0};
-	uint32_t *hungry = SCHED_CFG(c, noncoherent) ? &mgws_desk(c)->hungry : (uint32_t *)NULL;
+	struct mgws_search search = {0, 0};
+	uint32_t *searching = SCHED_CFG(c, noncoherent) ? &mgws_exchange(c)->searching : (uint32_t *)NULL;
 	uint32_t found = 0;
 	int idle = 0, done = 0;
 	if (c->lane == 0) {
-		rest.since = tally->last_task_ns = loom_clock_ns(c);
-		tally->idle_entries++;
+		rest.since = counters->last_task_ns = loom_clock_ns(c);
+		counters->idle_entries++;
 		loom_set_state(c, LOOM_STATE_SEARCH);
-		if (hungry)
-			loom_fetch_add_relaxed_dev(hungry, 1u);
+		if (searching)
+			loom_fetch_add_relaxed_dev(searching, 1u);
 	}
 	while (!loom_from_lane0(c, (uint64_t)loom_stopped(c))) {
 		found = mgws_search_once(c, &search, &idle);
@@ -132,53 +163,56 @@ SCHED_SLOW int mgws_search(struct loom_ctx *c)
 			if (idle)
 				LOOM_CALL(term, idle, c);
 		}
-		done = idle && mgws_asks_detector(c) && LOOM_CALL(term, done, c, mgws_robbed(c));
+		done = idle && mgws_checks_detector(c) && LOOM_CALL(term, done, c, mgws_stolen_count(c));
 		if (done)
 			break;
-		if (c->lane == 0 && search.asking) /* mail rings no bell: the worker that waits for it does not sleep */
-			sched_unlist(&rest, bell);
+		/* Grants advance no eventcount: the worker that receives does not sleep. */
+		if (c->lane == 0 && search.receive_lock)
+			sched_unlist(&rest, event);
 		if (c->lane == 0)
-			sched_rest(c, &mgws_global(c)->common.cfg, bell, &rest, idle && !search.asking,
+			sched_rest(c, &mgws_global(c)->common.cfg, event, &rest, idle && !search.receive_lock,
 				   rest.listed && mgws_sees_work(c));
 	}
 	if (c->lane == 0) {
 		uint64_t now = loom_clock_ns(c);
-		sched_unlist(&rest, bell);
+		sched_unlist(&rest, event);
 		if (SCHED_CFG(c, noncoherent))
-			mgws_leave_desk(c, &search);
-		if (hungry)
-			loom_fetch_add_relaxed_dev(hungry, ~0u);
+			mgws_end_exchange(c, &search.receive_lock);
+		if (searching)
+			loom_fetch_add_relaxed_dev(searching, ~0u);
 		if (done) /* the others may sleep */
-			sched_wake(c, bell, ~0u);
-		else if (sched_sleepers(bell) && mgws_sees_work(c))
-			sched_wake(c, bell, 1u); /* there is more: see rest.dev.h */
+			sched_wake(c, event, ~0u);
+		else if (sched_sleepers(event) && mgws_sees_work(c))
+			sched_wake(c, event, 1u); /* there is more: see rest.dev.h */
 		loom_set_state(c, LOOM_STATE_TASKS);
-		tally->idle_ns += now - tally->last_task_ns;
-		loom_trace_add(c, done ? LOOM_TRACE_END : LOOM_TRACE_IDLE, tally->last_task_ns, c->worker, 0);
+		counters->idle_ns += now - counters->last_task_ns;
+		loom_trace_add(c, done ? LOOM_TRACE_END : LOOM_TRACE_IDLE, counters->last_task_ns,
+			       c->worker, 0);
 	}
 	return found != 0;
 }
 
-/* What a GPU's postmaster does, until there is no work any more or the run was stopped. */
-SCHED_SLOW int mgws_postmaster(struct loom_ctx *c)
+/* The proxy worker of a GPU, until no task is left or the run was stopped. */
+#define MGWS_PROXY_PAUSES 8u
+SCHED_SLOW int mgws_proxy(struct loom_ctx *c)
 {
 	const uint64_t *range = &mgws_global(c)->range;
 	int idle = 0, done = 0;
 	if (c->lane == 0)
 		loom_set_state(c, LOOM_STATE_SEARCH);
 	while (!done && !loom_from_lane0(c, (uint64_t)loom_stopped(c))) {
-		uint32_t pauses = MGWS_POST_PAUSES;
+		uint32_t pauses = MGWS_PROXY_PAUSES;
 		uint64_t some;
-		idle = mgws_tend_desk(c, idle);
-		/* Workers may still claim from a range that came by mail. Acquire: pairs with their release, behind
-		 * busy(). */
+		idle = mgws_exchange_tasks(c, idle);
+		/* Workers may still claim from a range that it received. Acquire: pairs with their release in
+		 * mgws_claim_range(), behind busy(). */
 		some = sched_lane(c)->count || mgws_range_left(loom_load_acquire_dev(range));
 		if (!idle && !loom_from_lane0(c, some)) {
 			idle = mgws_may_idle(c);
 			if (idle)
 				LOOM_CALL(term, idle, c);
 		}
-		done = idle && LOOM_CALL(term, done, c, mgws_robbed(c));
+		done = idle && LOOM_CALL(term, done, c, mgws_stolen_count(c));
 		if (c->lane == 0)
 			sched_pause(c, &pauses);
 	}

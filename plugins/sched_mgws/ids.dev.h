@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transfer = id: a slot of a public queue is 4 bytes that name a task, one of the initial set or one in the pool of the
- * worker that shared it first. Device code.
+/* transfer = id: a slot of a public queue holds 4 bytes that name a task: one of the initial set, or one in the pool of
+ * the worker that published it first. Device code.
  *
- * A task's body is then written once and read once, however often it is stolen, which pays where queues lie behind a
- * slow link. Only its worker takes slots of a pool; who copies a body out gives its slot back with one store. */
+ * A body is then written once and read once, however often the task is stolen, which pays where queues are behind a
+ * slow link. Only its worker reserves slots of a pool; the worker that copies a body out frees its slot with one
+ * store. */
 #ifndef SCHED_MGWS_IDS_DEV_H
 #define SCHED_MGWS_IDS_DEV_H
 
@@ -12,17 +13,16 @@
 #endif
 
 #define MGWS_ID_INITIAL (1u << 31) /* an index of the initial set; else worker * slots + slot */
-/* A pool outlasts its own queue: stolen ids wait in the queues of others. A test may make it smaller. */
+/* Larger than the queue, since stolen ids wait in the queues of other workers. Tests make it smaller. */
 #ifndef MGWS_POOL_SLOTS
 #define MGWS_POOL_SLOTS(public_queue) (4 * (public_queue))
 #endif
 
 /* Behind the queue: the ring of ids, the pool's marks (1: taken), its bodies. */
-#define MGWS_LINES(bytes) (((uint64_t)(bytes) + 63) & ~63ull)
-#define MGWS_IDS_BYTES(public_queue) MGWS_LINES((public_queue)*4)
+#define MGWS_LINES(bytes)             (((uint64_t)(bytes) + 63) & ~63ull)
+#define MGWS_IDS_BYTES(public_queue)  MGWS_LINES((public_queue)*4)
 #define MGWS_POOL_MARKS(public_queue) MGWS_LINES(MGWS_POOL_SLOTS(public_queue) * 4)
-#define MGWS_POOL_BYTES(public_queue)                                                              \
-	(MGWS_POOL_MARKS(public_queue) + (uint64_t)MGWS_POOL_SLOTS(public_queue) * 64)
+#define MGWS_POOL_BYTES(public_queue) (MGWS_POOL_MARKS(public_queue) + (uint64_t)MGWS_POOL_SLOTS(public_queue) * 64)
 
 #if SCHED_MAY(SCHED_IS_transfer == 1)
 
@@ -48,15 +48,15 @@ LOOM_FN struct loom_task *mgws_body(const struct loom_ctx *c, uint32_t id)
 	return (struct loom_task *)(taken + MGWS_POOL_MARKS(ring)) + id % slots;
 }
 
-/* Lane 0: writes the names of up to n free slots of this worker's pool into its queue's ring; how many. */
+/* Lane 0: reserves up to n slots of this worker's pool and writes their ids into its queue's ring; how many. */
 LOOM_FN uint32_t mgws_reserve(struct loom_ctx *c, struct mgws_queue *q, uint64_t at, uint32_t mask, uint32_t n)
 {
-	struct mgws_mine *mine = mgws_mine(c);
+	struct mgws_worker *mine = mgws_worker(c);
 	uint32_t slots = MGWS_POOL_SLOTS(SCHED_CFG(c, public_queue)), found = 0;
 	uint32_t *taken = mgws_marks(c, c->worker), *ids = mgws_ids(q);
 	for (uint32_t i = 0; i < slots && found < n; i++) {
 		uint32_t slot = mine->pool++ % slots;
-		/* Acquire: pairs with the release of who copied the body out. */
+		/* Acquire: pairs with the release in mgws_unmark(). */
 		if (loom_load_acquire_sys(&taken[slot]))
 			continue;
 		loom_store_relaxed_sys(&taken[slot], 1u); /* until the body is copied out */
@@ -65,7 +65,7 @@ LOOM_FN uint32_t mgws_reserve(struct loom_ctx *c, struct mgws_queue *q, uint64_t
 	return found;
 }
 
-/* Lane 0: the body is copied out; its slot may be written again. */
+/* Lane 0, after the body was copied out: its slot may be written. */
 LOOM_FN void mgws_unmark(const struct loom_ctx *c, uint32_t id)
 {
 	uint32_t slots = MGWS_POOL_SLOTS(SCHED_CFG(c, public_queue));
@@ -73,7 +73,7 @@ LOOM_FN void mgws_unmark(const struct loom_ctx *c, uint32_t id)
 		loom_store_release_sys(&mgws_marks(c, id / slots)[id % slots], 0u);
 }
 
-/* As mgws_copy_in() and so on, collective. The ids of slots of a pool are in the ring already: see reserve(). */
+/* The copies of publish.dev.h, collective. Ids of slots of a pool are in the ring already: mgws_reserve(). */
 LOOM_FN void mgws_copy_ids_in(const struct loom_ctx *c, struct mgws_queue *q, uint64_t head, uint32_t ring_mask,
 			      const struct loom_task *from, uint64_t at, uint64_t mask, uint32_t n)
 {
@@ -112,9 +112,9 @@ LOOM_FN void mgws_copy_ids_across(const struct loom_ctx *c, struct mgws_queue *t
 #else
 
 #define mgws_reserve(c, q, at, mask, n) (n)
-#define mgws_copy_ids_in(...) ((void)0)
-#define mgws_copy_ids_out(...) ((void)0)
-#define mgws_copy_ids_across(...) ((void)0)
+#define mgws_copy_ids_in(...)           ((void)0)
+#define mgws_copy_ids_out(...)          ((void)0)
+#define mgws_copy_ids_across(...)       ((void)0)
 
 #endif
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* owners > 1: a public queue with several owners. Device code; lane 0 only.
  *
- * The books then lie in the queue. The owners take turns: one sets `turn` before it reads the books and keeps it until
- * its tasks are copied, and what public.dev.h says about the owner holds for it. No one waits for a turn: an owner that
- * does not get it does without the queue. With one owner it is always its turn. */
+ * The metadata is then in the queue, behind a trylock that an owner holds until its tasks are copied; public.dev.h's
+ * "the owner" is its holder. Owners do not wait: one that fails to lock does without the queue. With one owner the
+ * trylock always succeeds. */
 #ifndef SCHED_MGWS_OWNERS_DEV_H
 #define SCHED_MGWS_OWNERS_DEV_H
 
@@ -11,67 +11,67 @@
 #include "public.dev.h"
 #endif
 
-/* The worker's own books. They lie with the worker if it is the only owner. With several owners they say that nothing is
- * known, so mgws_empty() judges by the word: that may be asked at any time. */
-LOOM_FN struct mgws_books *mgws_known(const struct loom_ctx *c)
+/* The metadata that may be read without the trylock: that of a single owner. With several owners it has
+ * MGWS_OPEN_UNKNOWN, so that mgws_empty() judges by the word. */
+LOOM_FN struct mgws_meta *mgws_own_meta(const struct loom_ctx *c)
 {
-	return &mgws_mine(c)->own;
+	return &mgws_worker(c)->own;
 }
 
 #if SCHED_MAY(SCHED_IS_owners > 1)
 
-/* The queue that this worker uses, and its books. */
+/* The queue that this worker uses, and its metadata. */
 LOOM_FN struct mgws_queue *mgws_queue(const struct loom_ctx *c)
 {
-	return mgws_mine(c)->q;
+	return mgws_worker(c)->q;
 }
 
-LOOM_FN struct mgws_books *mgws_books(const struct loom_ctx *c)
+LOOM_FN struct mgws_meta *mgws_meta(const struct loom_ctx *c)
 {
-	return mgws_mine(c)->books;
+	return mgws_worker(c)->meta;
 }
 
 LOOM_FN int mgws_sole_owner(const struct loom_ctx *c)
 {
-	return mgws_books(c) == mgws_known(c);
+	return mgws_meta(c) == mgws_own_meta(c);
 }
 
-#define MGWS_TURN_TRIES 32u
-LOOM_FN int mgws_try_turn(struct loom_ctx *c, struct mgws_queue *q)
+#define MGWS_LOCK_TRIES 32u
+LOOM_FN int mgws_try_lock_queue(struct loom_ctx *c, struct mgws_queue *q)
 {
-	uint32_t nobody = 0;
+	uint32_t unlocked = 0;
 	if (SCHED_CFG(c, owners) == 1)
 		return 1;
 	LOOM_NO_UNROLL
-	for (uint32_t i = 0; i < MGWS_TURN_TRIES; i++) {
-		/* Acquire: pairs with the release in end_turn; books and slots are as left there. */
-		if (!loom_load_relaxed_sys(&q->turn) && loom_cas_acq_rel_sys(&q->turn, &nobody, 1u))
+	for (uint32_t i = 0; i < MGWS_LOCK_TRIES; i++) {
+		/* Acquire: pairs with the release in mgws_unlock_queue(), for metadata and slots. */
+		if (!loom_load_relaxed_sys(&q->lock) && loom_cas_acq_rel_sys(&q->lock, &unlocked, 1u))
 			return 1;
-		nobody = 0;
+		unlocked = 0;
 		loom_pause(c);
 	}
 	return 0;
 }
 
-LOOM_FN void mgws_end_turn(struct loom_ctx *c, const struct mgws_books *books, struct mgws_queue *q)
+LOOM_FN void mgws_unlock_queue(struct loom_ctx *c, const struct mgws_meta *meta, struct mgws_queue *q)
 {
 	if (SCHED_CFG(c, owners) == 1)
 		return;
-	if (!books->open) /* co-owners judge by the word alone */
+	if (!meta->open) /* co-owners judge by the word alone */
 		loom_store_relaxed_sys(&q->word, (uint64_t)0);
-	loom_store_relaxed_sys(&q->moved, books->started[0] + books->started[1] + books->acquired);
-	loom_store_release_sys(&q->turn, 0u);
+	loom_store_relaxed_sys(&q->moved, meta->started[0] + meta->started[1] + meta->acquired);
+	loom_store_release_sys(&q->lock, 0u);
 }
 
-/* At the begin of a sample. The host has set up the queue's books. */
+/* At the start of a sample. The host has initialised the queue's metadata. */
 LOOM_FN void mgws_join_owners(struct loom_ctx *c)
 {
-	struct mgws_mine *mine = mgws_mine(c);
+	struct mgws_worker *mine = mgws_worker(c);
 	if (SCHED_CFG(c, owners) == 1)
 		return;
 	mine->q = (struct mgws_queue *)loom_public(c, LOOM_SCHED, mine->q->leader);
-	mine->books = &mine->q->books;
-	mine->own.open = 1;
+	mine->meta = &mine->q->meta;
+	mine->own.open = MGWS_OPEN_UNKNOWN;
 }
 
 /* The queue that a worker uses. */
@@ -85,13 +85,13 @@ LOOM_FN struct mgws_queue *mgws_find_queue(const struct loom_ctx *c, uint32_t wo
 
 #else
 
-#define mgws_queue(c) ((struct mgws_queue *)(c)->own[LOOM_SCHED])
-#define mgws_books(c) mgws_known(c)
-#define mgws_sole_owner(c) 1
-#define mgws_try_turn(c, q) 1
-#define mgws_end_turn(c, books, q) ((void)0)
-#define mgws_join_owners(c) ((void)0)
-#define mgws_find_queue(c, worker) ((struct mgws_queue *)loom_public(c, LOOM_SCHED, worker))
+#define mgws_queue(c)                 ((struct mgws_queue *)(c)->own[LOOM_SCHED])
+#define mgws_meta(c)                  mgws_own_meta(c)
+#define mgws_sole_owner(c)            1
+#define mgws_try_lock_queue(c, q)     1
+#define mgws_unlock_queue(c, meta, q) ((void)0)
+#define mgws_join_owners(c)           ((void)0)
+#define mgws_find_queue(c, worker)    ((struct mgws_queue *)loom_public(c, LOOM_SCHED, worker))
 
 #endif
 #endif

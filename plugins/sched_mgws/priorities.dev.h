@@ -4,26 +4,26 @@
 #define SCHED_MGWS_PRIORITIES_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "keep.dev.h"
+#include "publish.dev.h"
 #endif
 
 #if SCHED_MAY(SCHED_IS_priorities)
 
 LOOM_FN uint32_t mgws_held(const struct loom_ctx *c, uint32_t which)
 {
-	return mgws_keep(c)->level[which].count;
+	return mgws_lane(c)->level[which].count;
 }
 
 LOOM_FN struct loom_task *mgws_level_ring(const struct loom_ctx *c, uint32_t which)
 {
-	return (struct loom_task *)mgws_behind_keep(c) + which * ((uint64_t)sched_mask(c) + 1);
+	return (struct loom_task *)mgws_behind_lanes(c) + which * ((uint64_t)sched_mask(c) + 1);
 }
 
 /* 1, or 0: the task has no priority, or there is no room. */
 LOOM_FN int mgws_push_level(struct loom_ctx *c, const struct loom_task *task)
 {
 	uint32_t which = task->priority == LOOM_HIGH ? MGWS_HIGH : MGWS_LOW, mask = sched_mask(c);
-	struct mgws_level *l = &mgws_keep(c)->level[which];
+	struct mgws_level *l = &mgws_lane(c)->level[which];
 	if (task->priority == LOOM_NORMAL || !SCHED_CFG(c, priorities) || l->count > mask)
 		return 0;
 	sched_copy_one(c, &mgws_level_ring(c, which)[(l->head + l->count) & mask], task);
@@ -31,25 +31,25 @@ LOOM_FN int mgws_push_level(struct loom_ctx *c, const struct loom_task *task)
 	return 1;
 }
 
-/* The newest task of a level, copied for this lane, after a barrier since it was put there. */
+/* The newest task of a level, copied for this lane, after a barrier since it was pushed. */
 LOOM_FN void mgws_pop_level(struct loom_ctx *c, uint32_t which, struct loom_task *task)
 {
-	struct mgws_level *l = &mgws_keep(c)->level[which];
+	struct mgws_level *l = &mgws_lane(c)->level[which];
 	l->count--;
 	sched_copy_task(task, &mgws_level_ring(c, which)[(l->head + l->count) & sched_mask(c)]);
 	loom_barrier_lanes(c);
 }
 
-SCHED_SLOW uint32_t mgws_share_level(struct loom_ctx *c, uint32_t which)
+SCHED_SLOW uint32_t mgws_publish_level(struct loom_ctx *c, uint32_t which)
 {
-	struct mgws_level *l = &mgws_keep(c)->level[which];
-	return l->count < 2 ? 0 :
-			      mgws_share_ring(c, mgws_level_ring(c, which), sched_mask(c), &l->head, &l->count,
-					      l->count / 2);
+	struct mgws_level *l = &mgws_lane(c)->level[which];
+	return l->count < 2
+		   ? 0
+		   : mgws_publish_ring(c, mgws_level_ring(c, which), sched_mask(c), &l->head, &l->count, l->count / 2);
 }
 
-/* Nothing else to do: one task of low priority into the empty local queue, where whatever it spawns goes on top of it.
- * Half of the rest is shared. */
+/* Without other tasks: moves one task of low priority into the empty local queue, where the tasks that it spawns are
+ * pushed on top of it, and publishes half of the rest. */
 LOOM_FN int mgws_push_low(struct loom_ctx *c)
 {
 	struct loom_task t;
@@ -58,17 +58,17 @@ LOOM_FN int mgws_push_low(struct loom_ctx *c)
 	loom_barrier_lanes(c);
 	mgws_pop_level(c, MGWS_LOW, &t);
 	sched_push(c, &t);
-	mgws_share_level(c, MGWS_LOW);
+	mgws_publish_level(c, MGWS_LOW);
 	return 1;
 }
 
 #else
 
-#define mgws_held(c, which) 0u
-#define mgws_push_level(c, task) 0
+#define mgws_held(c, which)            0u
+#define mgws_push_level(c, task)       0
 #define mgws_pop_level(c, which, task) ((void)0)
-#define mgws_share_level(c, which) 0u
-#define mgws_push_low(c) 0
+#define mgws_publish_level(c, which)   0u
+#define mgws_push_low(c)               0
 
 #endif
 #endif

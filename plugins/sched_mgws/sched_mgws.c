@@ -9,30 +9,30 @@
 
 _Static_assert(sizeof(struct mgws_queue) % 64 == 0, "the ring starts on a line");
 _Static_assert(sizeof(struct mgws_global) % 64 == 0, "so do the lists");
-_Static_assert(sizeof(struct mgws_mine) % 64 == 0, "and the indices of the lanes");
-_Static_assert(offsetof(struct sched_common, bell) % 64 == 0, "nothing hot shares a line with the options");
+_Static_assert(sizeof(struct mgws_worker) % 64 == 0, "and the indices of the lanes");
+_Static_assert(offsetof(struct sched_common, event) % 64 == 0, "nothing hot shares a line with the options");
 
 static const char *const victims[] = {"random", "biased", "local", "neighbour", "none", NULL};
-static const char *const overflows[] = {"two_atomics", "damping", NULL};
+static const char *const attempts_choices[] = {"two_atomics", "damping", NULL};
 static const char *const transfers[] = {"body", "id", NULL};
 static const char *const claims[] = {"guided", "fixed", NULL};
 
-#define MGWS_OPTION(who, type, name, ...) SCHED_ROW(name, __VA_ARGS__),
-#define MGWS_DERIVED(who, type, name)
+#define MGWS_OPTION(where, type, name, ...) SCHED_ROW(name, __VA_ARGS__),
+#define MGWS_DERIVED(where, type, name)
 static const struct loom_opt sched_mgws_rows[] = {SCHED_CONFIG(MGWS_OPTION, MGWS_DERIVED){.name = NULL}};
 
 struct sched_mgws {
 	const struct loom_host *host;
-	struct sched_config cfg; /* as given, with sizes that are chosen here */
-	uint32_t rank, ranks;	 /* that share tasks */
-	const struct loom_remote_blocks *far; /* [ranks]; NULL: nobody shares any */
-	uint8_t *distance;	    /* [ranks] how far away they are */
+	struct sched_config cfg;                 /* as given, with chosen sizes in place of 0 */
+	uint32_t rank, ranks;                    /* that share tasks */
+	const struct loom_remote_blocks *remote; /* [ranks]; NULL: ranks share no tasks */
+	uint8_t *distance;                       /* [ranks] enum MGWS_SAME_NODE ... */
 };
 
 #define MGWS_FAIL(code, ...) LOOM_FAIL(s->host, err, code, "sched_mgws: " __VA_ARGS__)
 typedef unsigned long long mgws_llu;
 
-/* Tasks of an affinity may come by workers that may not run them, and there are others that may. */
+/* The stack has both kinds of device: a worker may pop a task that only the other kind may run. */
 static int mgws_mixed(const struct loom_layout *layout)
 {
 	return sched_has(layout, 1) && sched_has(layout, 0);
@@ -48,11 +48,11 @@ static uint32_t mgws_lists(const struct loom_layout *layout)
 	return mgws_mixed(layout) ? MGWS_LISTS : 1;
 }
 
-/* With what 0 stands for. */
+/* The options, with chosen values in place of 0. */
 static struct sched_config mgws_chosen(const void *opts)
 {
 	struct sched_config o = *(const struct sched_config *)opts;
-	int many = o.granularity == SCHED_LANE; /* lanes hold as much as a worker each */
+	int many = o.granularity == SCHED_LANE; /* a lane holds as much as a worker */
 	o.local_queue = mgws_or(o.local_queue, many ? 128 : 32);
 	o.public_queue = mgws_or(o.public_queue, many ? 1024 : 64);
 	if (many)
@@ -72,12 +72,11 @@ static int sched_mgws_check(const struct loom_host *host, const void *opts, stru
 		rc = LOOM_REFUSE(host, err, "owners", "owners = 3: must be 1, 2 or 4");
 	if (!rc && o.granularity == SCHED_LANE && o.priorities)
 		rc = LOOM_REFUSE(host, err, "priorities",
-			       "priorities = yes: lanes have none: set priorities = no, or granularity = worker");
+				 "priorities = yes: lanes have none: set priorities = no, or granularity = worker");
 	return rc;
 }
 
-static int sched_mgws_create(const struct loom_host *host, const void *opts, void **self,
-			     struct loom_error *err)
+static int sched_mgws_create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
 {
 	struct sched_mgws *s = host->alloc(host, sizeof(*s));
 	if (!s)
@@ -97,7 +96,7 @@ static void sched_mgws_destroy(void *self)
 	s->host->free(s->host, s);
 }
 
-/* Slots. A GPU's stack is small: it runs no tasks in place. */
+/* Slots. A GPU's stack is small: it runs no tasks in place, so it needs a backlog. */
 static uint32_t mgws_backlog_slots(const struct sched_mgws *s, const struct loom_layout *layout)
 {
 	uint32_t slots = MGWS_BACKLOG_SLOTS(s->cfg.public_queue);
@@ -109,51 +108,54 @@ static uint32_t mgws_kind_of(const struct loom_device_shape *shape)
 	return sched_other_kind(shape->kind) == LOOM_ON_GPU ? LOOM_ON_CPU : LOOM_ON_GPU;
 }
 
-static int mgws_shares(const struct loom_layout *layout)
+static int mgws_has_ranks(const struct loom_layout *layout)
 {
 	return LOOM_HAS(layout, ranks) && layout->ranks > 1;
 }
 
-/* The memory of other ranks has no addresses here. */
-static int mgws_asks(const struct loom_layout *layout)
+/* The memory of other ranks is reached by RMA only. */
+static int mgws_uses_rma(const struct loom_layout *layout)
 {
-	return mgws_shares(layout) && layout->rma;
+	return mgws_has_ranks(layout) && layout->rma;
 }
 
 /* Workers of other ranks that run the same tasks. */
-static uint32_t mgws_far_workers(const struct loom_layout *layout)
+static uint32_t mgws_remote_workers(const struct loom_layout *layout)
 {
-	return mgws_shares(layout) ? layout->remote_workers : 0;
+	return mgws_has_ranks(layout) ? layout->remote_workers : 0;
 }
 
-/* What other ranks can take from this one. */
+/* Rejects what ranks cannot share. */
 static int mgws_check_ranks(const struct sched_mgws *s, const struct loom_layout *layout, struct loom_error *err)
 {
 	int real = 0; /* GPUs */
 	for (uint32_t d = 0; d < layout->devices; d++)
 		real |= layout->device[d].kind == LOOM_ON_GPU && !(layout->device[d].flags & LOOM_SHAPE_IS_VIRTUAL);
 	if (sched_noncoherent(layout))
-		return MGWS_FAIL(LOOM_ENOTSUP, "ranks share tasks between workers that change the same words, and devices of this "
-					       "rank cannot: name one device in [run], or say tasks = own there");
+		return MGWS_FAIL(LOOM_ENOTSUP,
+				 "ranks share tasks between workers that change the same words, and devices of this "
+				 "rank cannot: name one device in [run], or set tasks = own there");
 	if (real && layout->rma)
-		return MGWS_FAIL(LOOM_ENOTSUP, "a NIC cannot change the words of a GPU's queues while it works: ranks on GPUs share "
-					       "tasks by trigger peer, on one host: say use = peer in [trigger], or tasks = own "
-					       "in [run]");
+		return MGWS_FAIL(LOOM_ENOTSUP,
+				 "a NIC cannot change the words of a GPU's queues while it works: ranks on GPUs share "
+				 "tasks by trigger peer, on one host: set use = peer in [trigger], or tasks = own "
+				 "in [run]");
 	if (s->cfg.transfer == MGWS_ID)
-		return MGWS_FAIL(LOOM_ENOTSUP, "transfer = id: other ranks do not reach the pools where tasks stay: say "
-					       "transfer = body");
+		return MGWS_FAIL(LOOM_ENOTSUP,
+				 "transfer = id: other ranks do not reach the pools where tasks stay: set "
+				 "transfer = body");
 	if (s->cfg.owners > 1)
-		return MGWS_FAIL(LOOM_ENOTSUP, "owners = %u: other ranks steal from queues of one owner only: say owners = 1",
+		return MGWS_FAIL(LOOM_ENOTSUP,
+				 "owners = %u: other ranks steal from queues of one owner only: set owners = 1",
 				 s->cfg.owners);
 	return 0;
 }
 
-static int sched_mgws_need(void *self, const struct loom_layout *layout, struct loom_need *need,
-			   struct loom_error *err)
+static int sched_mgws_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err)
 {
 	const struct sched_mgws *s = self;
-	uint32_t all = layout->workers + mgws_far_workers(layout);
-	int rc = mgws_shares(layout) ? mgws_check_ranks(s, layout, err) : 0;
+	uint32_t all = layout->workers + mgws_remote_workers(layout);
+	int rc = mgws_has_ranks(layout) ? mgws_check_ranks(s, layout, err) : 0;
 	if (rc)
 		return rc;
 	if (all > MGWS_MAX_WORKERS)
@@ -166,47 +168,51 @@ static int sched_mgws_need(void *self, const struct loom_layout *layout, struct 
 		return MGWS_FAIL(LOOM_ENOTSUP, "transfer = id cannot number %llu initial tasks",
 				 (mgws_llu)layout->initial_tasks);
 	if (sched_noncoherent(layout) && layout->initial_tasks >= MGWS_RANGE_MAX)
-		return MGWS_FAIL(LOOM_ENOTSUP, "%llu initial tasks are more than devices that cannot change the "
-					       "same word can share", (mgws_llu)layout->initial_tasks);
+		return MGWS_FAIL(LOOM_ENOTSUP,
+				 "%llu initial tasks are more than devices that cannot change the "
+				 "same word can share",
+				 (mgws_llu)layout->initial_tasks);
 	for (uint32_t d = 0; sched_noncoherent(layout) && d < layout->devices; d++)
 		if (layout->device[d].workers == 1 && mgws_kind_of(&layout->device[d]) == LOOM_ON_GPU)
-			return MGWS_FAIL(LOOM_ENOTSUP, "%s has one worker; beside a device with which it cannot change "
-						       "the same word a GPU needs two, of which one carries mail",
+			return MGWS_FAIL(LOOM_ENOTSUP,
+					 "%s has one worker; beside a device with which it cannot change "
+					 "the same word a GPU needs two, of which one exchanges tasks",
 					 layout->device[d].name);
-	/* What is stolen from a queue of several owners is told by one of them, who must come. */
-	if (s->cfg.owners == 1 && !sched_noncoherent(layout) && !mgws_shares(layout))
+	/* Steals from a queue of several owners are counted by one of them, so every owner must reach the end of the
+	 * sample. */
+	if (s->cfg.owners == 1 && !sched_noncoherent(layout) && !mgws_has_ranks(layout))
 		need->flags |= LOOM_NEED_LATE;
-	uint32_t lanes = sched_most_lanes(layout);
-	uint64_t shared = sizeof(struct mgws_global) +
-			  mgws_lists(layout) * s->cfg.spill * sizeof(struct loom_task);
-	need->global = sched_noncoherent(layout) ?
-			       sizeof(struct mgws_global) + MGWS_MAIL_BYTES(layout->devices) :
-			       shared + mgws_far_workers(layout) * sizeof(struct mgws_far);
-	need->device = sizeof(struct mgws_site) +
-		       (sched_noncoherent(layout) ? shared + MGWS_DESK_BYTES(layout->devices) : 0);
-	need->worker = MGWS_QUEUE_BYTES(s->cfg.public_queue, s->cfg.transfer) +
-		       (uint64_t)mgws_backlog_slots(s, layout) * sizeof(struct loom_task) +
-		       (mgws_shares(layout) ? MGWS_QUEUE_BYTES(s->cfg.public_queue, MGWS_BODY) : 0); /* mgws_landing() */
+	uint32_t lanes = sched_max_lanes(layout);
+	uint64_t shared =
+	    sizeof(struct mgws_global) + mgws_lists(layout) * s->cfg.overflow_list * sizeof(struct loom_task);
+	need->global = sched_noncoherent(layout) ? sizeof(struct mgws_global) + MGWS_MAILBOXES_BYTES(layout->devices)
+						 : shared + mgws_remote_workers(layout) * sizeof(struct mgws_remote);
+	need->device =
+	    sizeof(struct mgws_site) + (sched_noncoherent(layout) ? shared + MGWS_EXCHANGE_BYTES(layout->devices) : 0);
+	need->worker =
+	    MGWS_QUEUE_BYTES(s->cfg.public_queue, s->cfg.transfer) +
+	    (uint64_t)mgws_backlog_slots(s, layout) * sizeof(struct loom_task) +
+	    (mgws_has_ranks(layout) ? MGWS_QUEUE_BYTES(s->cfg.public_queue, MGWS_BODY) : 0); /* mgws_rma_ring() */
 	need->local = SCHED_LOCAL_BYTES(lanes, s->cfg.local_queue) +
-		      MGWS_MINE_BYTES(lanes, s->cfg.priorities, s->cfg.local_queue, all);
+		      MGWS_WORKER_BYTES(lanes, s->cfg.priorities, s->cfg.local_queue, all);
 	return 0;
 }
 
-/* What follows from the options and the stack. */
+/* The options, and what follows from the stack. */
 static struct sched_config sched_mgws_config(const struct sched_mgws *s, const struct loom_layout *layout)
 {
 	struct sched_config cfg = s->cfg;
 	cfg.noncoherent = (uint32_t)sched_noncoherent(layout);
 	cfg.mixed = (uint32_t)mgws_mixed(layout);
-	cfg.mail_queued = cfg.victim != MGWS_LOCAL && cfg.victim != MGWS_NONE;
+	cfg.mailbox_queued = cfg.victim != MGWS_LOCAL && cfg.victim != MGWS_NONE;
 	if (cfg.noncoherent && (cfg.victim == MGWS_RANDOM || cfg.victim == MGWS_BIASED))
-		cfg.victim = MGWS_LOCAL; /* what crosses between devices goes by mail */
-	cfg.near_of_2_32 = cfg.bias < 1 ? (uint32_t)(cfg.bias * 4294967296.0) : ~0u;
+		cfg.victim = MGWS_LOCAL; /* tasks move between devices through mailboxes */
+	cfg.bias_of_2_32 = cfg.bias < 1 ? (uint32_t)(cfg.bias * 4294967296.0) : ~0u;
 	cfg.backlog = mgws_backlog_slots(s, layout);
-	cfg.far = mgws_far_workers(layout);
-	cfg.near = cfg.noncoherent || (layout->devices == 1 && !cfg.far);
-	cfg.rma = (uint32_t)mgws_asks(layout);
-	cfg.park_ns = cfg.rma ? SCHED_ASK_NS : sched_park_ns(layout);
+	cfg.remote_workers = mgws_remote_workers(layout);
+	cfg.one_device = cfg.noncoherent || (layout->devices == 1 && !cfg.remote_workers);
+	cfg.rma = (uint32_t)mgws_uses_rma(layout);
+	cfg.park_ns = cfg.rma ? SCHED_RMA_NS : sched_park_ns(layout);
 	return cfg;
 }
 
@@ -215,46 +221,46 @@ static int sched_mgws_constants(void *self, const struct loom_layout *layout, ch
 {
 	const struct sched_mgws *s = self;
 	struct sched_config cfg = sched_mgws_config(s, layout);
-	cfg.far = cfg.far != 0; /* how many is not known yet */
+	cfg.remote_workers = cfg.remote_workers != 0; /* the number is not known yet */
 	return sched_constants(s->host, &cfg, MGWS_REGISTER_WORDS(s->cfg.priorities), text, room, err);
 }
 
-/* What the workers of a device share: the stack's, or the device's own. */
+/* The block that the workers of a device share: the stack's, or the device's own. */
 static struct mgws_global *mgws_global_of(const struct loom_layout *layout, const struct loom_view *view,
-						   uint32_t device)
+					  uint32_t device)
 {
 	return sched_noncoherent(layout) ? (void *)((struct mgws_site *)view->device[device] + 1) : view->global;
 }
 
-/* The first task of a device's part of the initial set: as many per worker, with every device. Rounded, so that the root of
- * a tree is the larger device's, whichever comes first. */
+/* The first task of a device's part of the initial set, the same number per worker everywhere. Rounded, so that the
+ * root of a tree goes to the larger device, whichever comes first. */
 static uint64_t mgws_first_of(const struct loom_layout *layout, uint32_t device)
 {
 	uint64_t worker = device < layout->devices ? layout->device[device].first_worker : layout->workers;
 	return (layout->initial_tasks * worker + layout->workers / 2) / layout->workers;
 }
 
-/* Devices that are non-coherent: a part of the initial set for each; desks and mail. */
+/* Non-coherent devices: a part of the initial set for each, and mailboxes. */
 static void mgws_init_noncoherent(const struct sched_mgws *s, const struct loom_layout *layout,
-			    const struct loom_view *view)
+				  const struct loom_view *view)
 {
 	const struct mgws_global *all = view->global;
-	struct mgws_box *mail = (struct mgws_box *)((struct mgws_global *)view->global + 1);
+	struct mgws_mailbox *mailbox = (struct mgws_mailbox *)((struct mgws_global *)view->global + 1);
 	for (uint32_t i = 0; i < layout->devices * layout->devices; i++)
-		memset(&mail[i], 0, offsetof(struct mgws_box, slot));
+		memset(&mailbox[i], 0, offsetof(struct mgws_mailbox, slot));
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		struct mgws_global *g = mgws_global_of(layout, view, d);
 		struct loom_task *slots = (struct loom_task *)(g + 1);
-		struct mgws_desk *desk = (void *)&slots[mgws_lists(layout) * s->cfg.spill];
-		struct mgws_peer *peer = (void *)(desk + 1);
+		struct mgws_exchange *exchange = (void *)&slots[mgws_lists(layout) * s->cfg.overflow_list];
+		struct mgws_device *device = (void *)(exchange + 1);
 		uint64_t from = mgws_first_of(layout, d), to = mgws_first_of(layout, d + 1);
 		*g = (struct mgws_global){.common = all->common, .range = to << 32 | from};
-		*desk = (struct mgws_desk){0};
+		*exchange = (struct mgws_exchange){0};
 		for (uint32_t i = 0; i < layout->devices; i++)
-			peer[i] = (struct mgws_peer){.kind = mgws_kind_of(&layout->device[i]),
-							 .workers = layout->device[i].workers,
-							 .share = mgws_first_of(layout, i + 1) -
-								  mgws_first_of(layout, i)};
+			device[i] =
+			    (struct mgws_device){.kind = mgws_kind_of(&layout->device[i]),
+						 .workers = layout->device[i].workers,
+						 .share = mgws_first_of(layout, i + 1) - mgws_first_of(layout, i)};
 	}
 }
 
@@ -264,9 +270,9 @@ static uint64_t mgws_part_of(const struct loom_layout *layout, uint32_t ranks, u
 	return layout->initial_tasks * rank / ranks;
 }
 
-/* What a rank tells the others of itself. */
+/* What a rank exchanges with the others. */
 LOOM_EXACT_BEGIN
-struct mgws_card {
+struct mgws_rank_card {
 	struct sched_config cfg;
 	struct host_mark mark;
 	int32_t node; /* the NUMA node of its first device */
@@ -274,55 +280,60 @@ struct mgws_card {
 };
 LOOM_EXACT_END
 
-static uint8_t mgws_distance(const struct mgws_card *a, const struct mgws_card *b)
+static uint8_t mgws_distance(const struct mgws_rank_card *a, const struct mgws_rank_card *b)
 {
 	if (!a->mark.boot[0] || memcmp(&a->mark, &b->mark, sizeof(a->mark)))
 		return MGWS_OTHER_HOST;
 	return a->node >= 0 && a->node == b->node ? MGWS_SAME_NODE : MGWS_SAME_HOST;
 }
 
-static int sched_mgws_meet(void *self, const struct loom_layout *layout, const struct loom_remote_blocks *far, struct loom_error *err)
+static int sched_mgws_connect(void *self, const struct loom_layout *layout, const struct loom_remote_blocks *remote,
+			      struct loom_error *err)
 {
 	struct sched_mgws *s = self;
-	struct mgws_card mine = {.cfg = s->cfg, .node = layout->device[0].numa_node};
-	struct mgws_card *all = s->host->alloc(s->host, layout->ranks * sizeof(*all));
+	struct mgws_rank_card mine = {.cfg = s->cfg, .node = layout->device[0].numa_node};
+	struct mgws_rank_card *all = s->host->alloc(s->host, layout->ranks * sizeof(*all));
 	if (!s->distance)
 		s->distance = s->host->alloc(s->host, layout->ranks);
 	host_mark_read(&mine.mark);
-	int rc = all && s->distance ? s->host->allgather(s->host, &mine, all, sizeof(*all), err) :
-				      MGWS_FAIL(LOOM_ENOMEM, "out of memory");
+	int rc = all && s->distance ? s->host->allgather(s->host, &mine, all, sizeof(*all), err)
+				    : MGWS_FAIL(LOOM_ENOMEM, "out of memory");
 	for (uint32_t r = 0; !rc && r < layout->ranks; r++) {
 		s->distance[r] = mgws_distance(&mine, &all[r]);
 		if (memcmp(&all[r].cfg, &s->cfg, sizeof(s->cfg)))
-			rc = MGWS_FAIL(LOOM_EINVAL, "rank %u has other options than rank %u: start all ranks with the same conf",
-				       r, layout->rank);
+			rc = MGWS_FAIL(LOOM_EINVAL,
+				       "rank %u has other options than rank %u: start all ranks with the same conf", r,
+				       layout->rank);
 	}
 	s->host->free(s->host, all);
 	s->rank = layout->rank;
 	s->ranks = layout->ranks;
-	s->far = far;
-	if (!rc && mgws_asks(layout) && layout->initial_tasks >= MGWS_RANGE_MAX)
-		rc = MGWS_FAIL(LOOM_ENOTSUP, "%llu initial tasks are more than ranks can share that reach each other through a "
-					     "network", (mgws_llu)layout->initial_tasks);
+	s->remote = remote;
+	if (!rc && mgws_uses_rma(layout) && layout->initial_tasks >= MGWS_RANGE_MAX)
+		rc = MGWS_FAIL(LOOM_ENOTSUP,
+			       "%llu initial tasks are more than ranks can share that reach each other through a "
+			       "network",
+			       (mgws_llu)layout->initial_tasks);
 	return rc;
 }
 
-/* Where the workers of other ranks are: behind the lists, the nearest first. */
-static void mgws_init_far(const struct sched_mgws *s, const struct loom_layout *layout, struct mgws_global *g)
+/* The table of remote workers for ranks.dev.h: behind the lists, the nearest ranks first. */
+static void mgws_init_remote(const struct sched_mgws *s, const struct loom_layout *layout, struct mgws_global *g)
 {
 	struct loom_task *slots = (struct loom_task *)(g + 1);
-	struct mgws_far *at = (struct mgws_far *)&slots[mgws_lists(layout) * s->cfg.spill];
+	struct mgws_remote *at = (struct mgws_remote *)&slots[mgws_lists(layout) * s->cfg.overflow_list];
 	uint32_t victim = layout->workers;
 	for (uint32_t d = MGWS_SAME_NODE; d <= MGWS_OTHER_HOST; d++) {
 		for (uint32_t i = 1; i < s->ranks; i++) {
 			uint32_t rank = (s->rank + i) % s->ranks, first = victim;
-			const struct loom_remote_blocks *far = &s->far[rank];
-			for (uint32_t w = 0; s->distance[rank] == d && w < far->workers; w++, victim++)
-				*at++ = (struct mgws_far){.queue = (uintptr_t)far->worker[w],
-							  .global = (uintptr_t)far->global,
-							  .rank = rank,
-							  .first = first,
-							  .used_up = mgws_part_of(layout, s->ranks, rank) == mgws_part_of(layout, s->ranks, rank + 1)};
+			const struct loom_remote_blocks *remote = &s->remote[rank];
+			for (uint32_t w = 0; s->distance[rank] == d && w < remote->workers; w++, victim++)
+				*at++ = (struct mgws_remote){.queue = (uintptr_t)remote->worker[w],
+							     .global = (uintptr_t)remote->global,
+							     .rank = rank,
+							     .first = first,
+							     .used_up = mgws_part_of(layout, s->ranks, rank) ==
+									mgws_part_of(layout, s->ranks, rank + 1)};
 		}
 		if (d < MGWS_OTHER_HOST)
 			g->within[d] = victim - layout->workers;
@@ -330,11 +341,11 @@ static void mgws_init_far(const struct sched_mgws *s, const struct loom_layout *
 	if (g->common.cfg.rma)
 		g->range = mgws_part_of(layout, s->ranks, s->rank + 1) << 32 | mgws_part_of(layout, s->ranks, s->rank);
 	else if (s->rank)
-		g->job = (uintptr_t)s->far[0].global;
+		g->job = (uintptr_t)s->remote[0].global;
 }
 
-static int sched_mgws_init(void *self, const struct loom_layout *layout,
-			   const struct loom_view *view, struct loom_error *err)
+static int sched_mgws_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
+			   struct loom_error *err)
 {
 	const struct sched_mgws *s = self;
 	const struct sched_config *o = &s->cfg;
@@ -343,15 +354,15 @@ static int sched_mgws_init(void *self, const struct loom_layout *layout,
 	*g = (struct mgws_global){.common.cfg = sched_mgws_config(s, layout)};
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		const struct loom_device_shape *shape = &layout->device[d];
-		*(struct mgws_site *)view->device[d] = (struct mgws_site){
-			.kind = mgws_kind_of(shape), .other = sched_other_kind(shape->kind)};
+		*(struct mgws_site *)view->device[d] =
+		    (struct mgws_site){.kind = mgws_kind_of(shape), .other = sched_other_kind(shape->kind)};
 		for (uint32_t i = 0; i < shape->workers; i++) {
 			uint32_t w = shape->first_worker + i;
 			struct mgws_queue *q = view->worker[w];
 			memset(q, 0, sizeof(*q));
 			q->leader = w - i % o->owners; /* the worker whose queue it uses */
-			q->books.mask = o->public_queue - 1;
-			q->books.word = MGWS_NO_WORD;
+			q->meta.mask = o->public_queue - 1;
+			q->meta.word = MGWS_NO_WORD;
 			if (o->transfer == MGWS_ID)
 				memset((char *)(q + 1) + MGWS_IDS_BYTES(o->public_queue), 0,
 				       MGWS_POOL_MARKS(o->public_queue));
@@ -359,20 +370,21 @@ static int sched_mgws_init(void *self, const struct loom_layout *layout,
 	}
 	if (sched_noncoherent(layout))
 		mgws_init_noncoherent(s, layout, view);
-	if (s->far)
-		mgws_init_far(s, layout, g);
+	if (s->remote)
+		mgws_init_remote(s, layout, g);
 	return 0;
 }
 
-/* Nothing is on its way. */
-static int mgws_check_mail(const struct sched_mgws *s, const struct loom_layout *layout, const struct loom_view *view,
-			   struct loom_error *err)
+/* No grant is under way. */
+static int mgws_check_mailboxes(const struct sched_mgws *s, const struct loom_layout *layout,
+				const struct loom_view *view, struct loom_error *err)
 {
-	const struct mgws_box *mail = (const struct mgws_box *)((const struct mgws_global *)view->global + 1);
+	const struct mgws_mailbox *mailbox =
+	    (const struct mgws_mailbox *)((const struct mgws_global *)view->global + 1);
 	uint32_t n = layout->devices;
 	for (uint32_t i = 0; i < n * n; i++)
-		if (mail[i].taken != mail[i].granted)
-			return MGWS_FAIL(LOOM_EWRONG, "mail %u from %s to %s was never taken", mail[i].granted,
+		if (mailbox[i].taken != mailbox[i].granted)
+			return MGWS_FAIL(LOOM_EWRONG, "grant %u from %s to %s was never taken", mailbox[i].granted,
 					 layout->device[i / n].name, layout->device[i % n].name);
 	return 0;
 }
@@ -382,34 +394,34 @@ static int mgws_check_shared(const struct sched_mgws *s, const struct mgws_globa
 {
 	uint64_t listed = g->list[0].count + g->list[1].count + g->list[2].count;
 	if (next < end || listed)
-		return MGWS_FAIL(LOOM_EWRONG, "%llu of %llu initial tasks claimed, %llu spilled tasks left",
+		return MGWS_FAIL(LOOM_EWRONG, "%llu of %llu initial tasks claimed, %llu tasks left on overflow lists",
 				 (mgws_llu)next, (mgws_llu)end, (mgws_llu)listed);
-	if (g->common.bell.sleepers)
-		return MGWS_FAIL(LOOM_EWRONG, "%u workers still sleep", g->common.bell.sleepers);
+	if (g->common.event.waiters)
+		return MGWS_FAIL(LOOM_EWRONG, "%u workers still sleep", g->common.event.waiters);
 	return 0;
 }
 
 static int mgws_check_queue(const struct sched_mgws *s, const struct mgws_queue *q, uint32_t w, struct loom_error *err)
 {
-	const struct mgws_books *b = &q->books;
+	const struct mgws_meta *b = &q->meta;
 	const uint32_t *marks = (const void *)((const char *)(q + 1) + MGWS_IDS_BYTES(s->cfg.public_queue));
 	uint64_t stolen = b->started[0] + b->started[1];
 	for (int e = 0; e < 2; e++)
 		if (b->started[e] != q->completed[e])
-			return MGWS_FAIL(LOOM_EWRONG, "worker %u, epoch %d: %llu tasks taken by thieves, %llu copied", w,
-					 e, (mgws_llu)b->started[e], (mgws_llu)q->completed[e]);
-	if (b->shared != stolen + b->acquired)
-		return MGWS_FAIL(LOOM_EWRONG, "worker %u made %llu tasks public, but %llu were stolen and %llu taken back",
-				 w, (mgws_llu)b->shared, (mgws_llu)stolen, (mgws_llu)b->acquired);
+			return MGWS_FAIL(LOOM_EWRONG, "worker %u, epoch %d: %llu tasks taken by thieves, %llu copied",
+					 w, e, (mgws_llu)b->started[e], (mgws_llu)q->completed[e]);
+	if (b->published != stolen + b->acquired)
+		return MGWS_FAIL(LOOM_EWRONG, "worker %u published %llu tasks, but %llu were stolen and %llu acquired",
+				 w, (mgws_llu)b->published, (mgws_llu)stolen, (mgws_llu)b->acquired);
 	for (uint32_t i = 0; s->cfg.transfer == MGWS_ID && i < MGWS_POOL_SLOTS(s->cfg.public_queue); i++)
 		if (marks[i])
-			return MGWS_FAIL(LOOM_EWRONG, "slot %u of the pool of worker %u was never given back", i, w);
+			return MGWS_FAIL(LOOM_EWRONG, "slot %u of the pool of worker %u was never freed", i, w);
 	return 0;
 }
 
-/* What went from rank to rank. */
-static int mgws_report_far(const struct sched_mgws *s, const struct loom_layout *layout, const struct loom_view *view,
-			   struct loom_report *report, struct loom_error *err)
+/* Steals and tasks between ranks. */
+static int mgws_report_remote(const struct sched_mgws *s, const struct loom_layout *layout,
+			      const struct loom_view *view, struct loom_report *report, struct loom_error *err)
 {
 	const struct loom_host *host = s->host;
 	struct {
@@ -417,8 +429,8 @@ static int mgws_report_far(const struct sched_mgws *s, const struct loom_layout 
 	} mine = {0}, sum = {0}, *all = host->alloc(host, s->ranks * sizeof(*all));
 	for (uint32_t w = 0; w < layout->workers; w++) {
 		const struct mgws_queue *q = view->worker[w];
-		mine.steals += q->far_steals;
-		mine.tasks += q->far_tasks;
+		mine.steals += q->remote_steals;
+		mine.tasks += q->remote_tasks;
 		mine.host += q->host_steals;
 	}
 	int rc = all ? host->allgather(host, &mine, all, sizeof(mine), err) : MGWS_FAIL(LOOM_ENOMEM, "out of memory");
@@ -428,55 +440,67 @@ static int mgws_report_far(const struct sched_mgws *s, const struct loom_layout 
 		sum.host += all[r].host;
 	}
 	host->free(host, all);
-	host->metric(host, report, "far_steals", "", LOOM_BETTER_NONE, (double)sum.steals);
-	host->metric(host, report, "far_steals_of_host", "", LOOM_BETTER_NONE, (double)sum.host);
-	host->metric(host, report, "far_stolen", "tasks", LOOM_BETTER_NONE, (double)sum.tasks);
+	host->metric(host, report, "remote_steals", "", LOOM_BETTER_NONE, (double)sum.steals);
+	host->metric(host, report, "remote_steals_of_host", "", LOOM_BETTER_NONE, (double)sum.host);
+	host->metric(host, report, "remote_stolen", "tasks", LOOM_BETTER_NONE, (double)sum.tasks);
 	return rc;
 }
 
-/* The core checks sums over workers; here, what each queue alone knows. */
+/* The core checks sums over workers; here, each queue on its own. */
 static int sched_mgws_collect(void *self, const struct loom_layout *layout, const struct loom_view *view,
 			      struct loom_report *report, struct loom_error *err)
 {
 	const struct sched_mgws *s = self;
-	int rc = 0, apart = sched_noncoherent(layout), ranged = apart || mgws_asks(layout);
+	int rc = 0, noncoherent = sched_noncoherent(layout), ranged = noncoherent || mgws_uses_rma(layout);
 	for (uint32_t w = 0; !rc && w < layout->workers; w++)
 		rc = mgws_check_queue(s, view->worker[w], w, err);
-	for (uint32_t d = 0; !rc && d < (apart ? layout->devices : 1); d++) {
+	for (uint32_t d = 0; !rc && d < (noncoherent ? layout->devices : 1); d++) {
 		const struct mgws_global *g = mgws_global_of(layout, view, d);
-		/* Of ranks that share tasks and a word of the set the first has it. */
+		/* Ranks that share the word of the initial set have it in rank 0. */
 		rc = mgws_check_shared(s, g, ranged ? (uint32_t)g->range : g->next,
-				       ranged ? g->range >> 32 : s->rank ? 0 : layout->initial_tasks, err);
+				       ranged    ? g->range >> 32
+				       : s->rank ? 0
+						 : layout->initial_tasks,
+				       err);
 	}
-	if (!rc && s->far)
-		rc = mgws_report_far(s, layout, view, report, err);
-	return rc || !apart ? rc : mgws_check_mail(s, layout, view, err);
+	if (!rc && s->remote)
+		rc = mgws_report_remote(s, layout, view, report, err);
+	return rc || !noncoherent ? rc : mgws_check_mailboxes(s, layout, view, err);
 }
 
-/* The failures of the device code: no place for a task, a task that no device may run, a foreign join. */
+/* The failures of the device code: no room for a task, a task that no device may run, a foreign join. */
 static int sched_mgws_explain(void *self, uint32_t worker, int code, uint64_t info, struct loom_error *err)
 {
 	const struct sched_mgws *s = self;
 	if (code == LOOM_ENOTSUP)
-		return MGWS_FAIL(code, "worker %u came by a task for a kind of device that the stack does not have: add "
-				       "one to [run] devices, or give the task another affinity", worker);
-	if (code == LOOM_EUNAVAIL && s->far)
-		return MGWS_FAIL(code, "worker %u ended a task with a join, and a task of another rank would find other memory "
-				       "behind it: say tasks = own in [run], or choose a program without joins", worker);
+		return MGWS_FAIL(code,
+				 "worker %u has a task for a kind of device that the stack does not have: add "
+				 "one to [run] devices, or give the task another affinity",
+				 worker);
+	if (code == LOOM_EUNAVAIL && s->remote)
+		return MGWS_FAIL(
+		    code,
+		    "worker %u ended a task with a join, and a task of another rank would find other memory "
+		    "behind it: set tasks = own in [run], or choose a program without joins",
+		    worker);
 	if (code == LOOM_EUNAVAIL)
-		return MGWS_FAIL(code, "worker %u ended a task whose join belongs to another device, and these devices "
-				       "cannot change the same word: use one device, or a program without joins", worker);
+		return MGWS_FAIL(code,
+				 "worker %u ended a task whose join belongs to another device, and these devices "
+				 "cannot change the same word: use one device, or a program without joins",
+				 worker);
 	if (code != LOOM_EFULL)
 		return 0;
-	return MGWS_FAIL(code, "worker %u had no place for a new task: local queue (%u) and public queue (%u) are full, "
-			       "tasks are nested %u deep, and %llu are spilled; raise spill, in_place_depth or the queue "
-			       "sizes",
+	return MGWS_FAIL(code,
+			 "worker %u had no room for a new task: local queue (%u) and public queue (%u) are full, "
+			 "tasks are nested %u deep, and the overflow list (%llu) is full; raise overflow_list, "
+			 "in_place_depth or the queue "
+			 "sizes",
 			 worker, s->cfg.local_queue, s->cfg.public_queue, s->cfg.in_place_depth, (mgws_llu)info);
 }
 
-/* Where the tasks are. Relaxed: workers may run. */
-static void sched_mgws_stuck(void *self, const struct loom_layout *layout, const struct loom_view *view,
-			     char *text, size_t size)
+/* Where tasks are. Relaxed: workers may run. */
+static void sched_mgws_stuck(void *self, const struct loom_layout *layout, const struct loom_view *view, char *text,
+			     size_t size)
 {
 	const struct sched_mgws *s = self;
 	uint64_t public = 0, most = 0, listed = 0, unclaimed = 0;
@@ -492,68 +516,60 @@ static void sched_mgws_stuck(void *self, const struct loom_layout *layout, const
 	}
 	for (uint32_t d = 0; d < (sched_noncoherent(layout) ? layout->devices : 1); d++) {
 		struct mgws_global *g = mgws_global_of(layout, view, d);
-		int ranged = sched_noncoherent(layout) || mgws_asks(layout);
-		/* What other ranks have on GPUs the host does not reach. */
-		int far = s->rank && !ranged, hidden = far && sched_has(layout, 1);
-		struct mgws_global *job = far && !hidden ? s->far[0].global : g;
+		int ranged = sched_noncoherent(layout) || mgws_uses_rma(layout);
+		/* The host does not reach the memory of other ranks' GPUs. */
+		int remote = s->rank && !ranged, hidden = remote && sched_has(layout, 1);
+		struct mgws_global *job = remote && !hidden ? s->remote[0].global : g;
 		uint64_t next = hidden ? layout->initial_tasks : loom_load_relaxed_sys(&job->next);
 		for (uint32_t i = 0; i < MGWS_LISTS; i++)
 			listed += loom_load_relaxed_sys(&g->list[i].count);
-		asleep += loom_load_relaxed_sys(&job->common.bell.sleepers);
-		unclaimed += ranged			    ? mgws_range_left(loom_load_relaxed_sys(&g->range)) :
-			     next < layout->initial_tasks ? layout->initial_tasks - next :
-							    0;
+		asleep += loom_load_relaxed_sys(&job->common.event.waiters);
+		unclaimed += ranged                         ? mgws_range_left(loom_load_relaxed_sys(&g->range))
+			     : next < layout->initial_tasks ? layout->initial_tasks - next
+							    : 0;
 	}
-	int n = snprintf(text, size,
-			 "sched_mgws: %llu of %llu initial tasks unclaimed, %llu tasks public",
-			 (mgws_llu)unclaimed,
-			 (mgws_llu)layout->initial_tasks, (mgws_llu)public);
+	int n = snprintf(text, size, "sched_mgws: %llu of %llu initial tasks unclaimed, %llu tasks public",
+			 (mgws_llu)unclaimed, (mgws_llu)layout->initial_tasks, (mgws_llu) public);
 	if (most && n > 0 && (size_t)n < size)
-		n += snprintf(text + n, size - (size_t)n, " (most with worker %u: %llu)", where,
-			      (mgws_llu)most);
+		n += snprintf(text + n, size - (size_t)n, " (most with worker %u: %llu)", where, (mgws_llu)most);
 	if (n > 0 && (size_t)n < size)
-		snprintf(text + n, size - (size_t)n, ", %llu of %llu places for spilled tasks taken, %u workers asleep",
-			 (mgws_llu)listed, (mgws_llu)s->cfg.spill,
-			 asleep);
+		snprintf(text + n, size - (size_t)n, ", %llu of %llu places of overflow lists taken, %u workers asleep",
+			 (mgws_llu)listed, (mgws_llu)s->cfg.overflow_list, asleep);
 }
 
 static const struct loom_sched_ops sched_mgws_ops = {
-	.size = sizeof(struct loom_sched_ops),
-	.create = sched_mgws_create,
-	.destroy = sched_mgws_destroy,
-	.need = sched_mgws_need,
-	.init = sched_mgws_init,
-	.collect = sched_mgws_collect,
-	.explain = sched_mgws_explain,
-	.constants = sched_mgws_constants,
-	.stuck = sched_mgws_stuck,
-	.connect = sched_mgws_meet,
+    .size = sizeof(struct loom_sched_ops),
+    .create = sched_mgws_create,
+    .destroy = sched_mgws_destroy,
+    .need = sched_mgws_need,
+    .init = sched_mgws_init,
+    .collect = sched_mgws_collect,
+    .explain = sched_mgws_explain,
+    .constants = sched_mgws_constants,
+    .stuck = sched_mgws_stuck,
+    .connect = sched_mgws_connect,
 };
 
 static const struct loom_sched_dev sched_mgws_cpu = {
-	.size = sizeof(struct loom_sched_dev),
-	.run = sched_mgws_run,
-	.spawn = sched_mgws_spawn,
-	.wanted = sched_mgws_wanted,
+    .size = sizeof(struct loom_sched_dev),
+    .run = sched_mgws_run,
+    .spawn = sched_mgws_spawn,
+    .wanted = sched_mgws_wanted,
 };
 
-static const struct loom_sched_dev mgws_alone_cpu = {
-	.size = sizeof(struct loom_sched_dev),
-	.run = sched_mgws_run,
-	.spawn = mgws_alone_spawn,
-};
-
-/* In the order in which they include each other. */
-LOOM_DEVICE_CODE(sched_mgws_code, sched_mgws_cpu, "sched_mgws.dev.h", LOOM_CODE_FILE("options.dev.h")
-		 LOOM_CODE_FILE("common.dev.h") LOOM_CODE_FILE("rest.dev.h") LOOM_CODE_FILE("queue.dev.h")
-		 LOOM_CODE_FILE("spill.dev.h") LOOM_CODE_FILE("public.dev.h") LOOM_CODE_FILE("owners.dev.h")
-		 LOOM_CODE_FILE("ids.dev.h") LOOM_CODE_FILE("share.dev.h") LOOM_CODE_FILE("keep.dev.h")
-		 LOOM_CODE_FILE("damping.dev.h") LOOM_CODE_FILE("priorities.dev.h") LOOM_CODE_FILE("steal.dev.h")
-		 LOOM_CODE_FILE("mail.dev.h") LOOM_CODE_FILE("claim.dev.h") LOOM_CODE_FILE("spawn.dev.h")
-		 LOOM_CODE_FILE("lanes.dev.h") LOOM_CODE_FILE("look.dev.h") LOOM_CODE_FILE("work.dev.h")
-		 LOOM_CODE_FILE("idle.dev.h") LOOM_CODE_FILE("sched_mgws.dev.h"));
+/* Each file uses only files before it: tests/check-layers.sh. */
+LOOM_DEVICE_CODE(sched_mgws_code, sched_mgws_cpu, "sched_mgws.dev.h",
+		 LOOM_CODE_FILE("options.dev.h") LOOM_CODE_FILE("common.dev.h") LOOM_CODE_FILE("rest.dev.h")
+		     LOOM_CODE_FILE("queue.dev.h") LOOM_CODE_FILE("state.dev.h") LOOM_CODE_FILE("list.dev.h")
+			 LOOM_CODE_FILE("public.dev.h") LOOM_CODE_FILE("owners.dev.h") LOOM_CODE_FILE("ids.dev.h")
+			     LOOM_CODE_FILE("publish.dev.h") LOOM_CODE_FILE("claim.dev.h") LOOM_CODE_FILE("ranks.dev.h")
+				 LOOM_CODE_FILE("steal.dev.h") LOOM_CODE_FILE("mailbox.dev.h")
+				     LOOM_CODE_FILE("overflow.dev.h") LOOM_CODE_FILE("priorities.dev.h")
+					 LOOM_CODE_FILE("spawn.dev.h") LOOM_CODE_FILE("lanes.dev.h")
+					     LOOM_CODE_FILE("poll.dev.h") LOOM_CODE_FILE("work.dev.h")
+						 LOOM_CODE_FILE("idle.dev.h") LOOM_CODE_FILE("sched_mgws.dev.h"));
 
 LOOM_PLUGIN_DEFINE(SCHED, "sched_mgws", "0.1.0", "Apache-2.0",
-		   "Work stealing: thieves take half of a public queue with one fetch-and-add",
-		   .opts = sched_mgws_rows, .opts_size = sizeof(struct sched_config),
-		   .check = sched_mgws_check, .ops = &sched_mgws_ops, .dev = &sched_mgws_code)
+		   "Work stealing: thieves take half of a public queue with one fetch-and-add", .opts = sched_mgws_rows,
+		   .opts_size = sizeof(struct sched_config), .check = sched_mgws_check, .ops = &sched_mgws_ops,
+		   .dev = &sched_mgws_code)

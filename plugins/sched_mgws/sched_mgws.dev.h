@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work stealing after the MGWS thesis (4.2, 5.1): a worker, from the begin of a sample to its end. Device code,
+/* Work stealing after the MGWS thesis (4.2, 5.1): a worker, from the start of a sample to its end. Device code,
  * collective.
  *
- * A worker runs, in this order: tasks of high priority, its local queue, its backlog, the block it claimed of the initial
- * set, its public queue, what others spilled, a new block of the initial set, tasks of low priority, and what it steals.
- * With granularity = lane the new block comes before public and spilled tasks. Whenever its public queue is empty and it holds two
- * tasks or more, it shares half of them. */
+ * A worker runs, in this order: tasks of high priority, its local queue, its backlog, its block of the initial set, its
+ * public queue, the overflow list, a new block of the initial set, tasks of low priority, and what it steals. With
+ * granularity = lane the new block comes before public and listed tasks. Whenever its public queue is empty and it
+ * holds two tasks or more, it publishes half of them. */
 #ifndef SCHED_MGWS_DEV_H
 #define SCHED_MGWS_DEV_H
 
@@ -16,13 +16,13 @@
 #ifdef GPULOOM_DEV_CPU_H
 LOOM_FN void mgws_clear(struct loom_ctx *c)
 {
-	struct mgws_keep none = {{0, 0, 0, 0}, {0, 0}, {{0, 0}, {0, 0}}};
-	struct mgws_mine fresh = {};
-	*mgws_keep(c) = none;
+	const struct mgws_lane none = {{0, 0, 0, 0}, {0, 0}, {{0, 0}, {0, 0}}};
+	struct mgws_worker fresh = {};
+	*mgws_lane(c) = none;
 	if (c->lane != 0)
 		return;
-	*mgws_mine(c) = fresh;
-	for (uint32_t i = 0; i < MGWS_BITS_BYTES(c->workers + mgws_far_count(c)) / 8; i++)
+	*mgws_worker(c) = fresh;
+	for (uint32_t i = 0; i < MGWS_BITS_BYTES(c->workers + mgws_remote_count(c)) / 8; i++)
 		mgws_bits(c)[i] = 0;
 }
 #endif
@@ -34,50 +34,57 @@ LOOM_FN int mgws_begin(struct loom_ctx *c)
 	mgws_clear(c);
 #endif
 	if (c->lane == 0) {
-		struct mgws_mine *mine = mgws_mine(c);
+		struct mgws_worker *mine = mgws_worker(c);
 		mine->polled = c->device;
 		struct mgws_global *g = mgws_find_global(c);
-		sched_local(c)->shared = g;
-		sched_local(c)->job = SCHED_CFG(c, far) && g->job ? (void *)g->job : (void *)g;
+		sched_local(c)->global = g;
+		sched_local(c)->job = SCHED_CFG(c, remote_workers) && g->job ? (void *)g->job : (void *)g;
 		mine->q = (struct mgws_queue *)c->own[LOOM_SCHED];
-		mine->books = &mine->own;
+		mine->meta = &mine->own;
 		mine->own.mask = SCHED_CFG(c, public_queue) - 1;
 		mine->own.word = MGWS_NO_WORD;
+		if (SCHED_CFG(c, remote_workers))
+			mine->neighbour = c->device;
 		mgws_join_owners(c);
 	}
 	loom_barrier_lanes(c);
 	return 0;
 }
 
-LOOM_FN int mgws_end(struct loom_ctx *c, uint64_t ran)
+/* Leaves for collect() what the worker's private memory knows of its queue. */
+LOOM_FN void mgws_leave_results(struct loom_ctx *c)
 {
-	struct mgws_books *books = mgws_books(c);
+	struct mgws_meta *meta = mgws_meta(c);
 	struct mgws_queue *q = mgws_queue(c);
-	if (c->lane == 0) {
-		if (mgws_sole_owner(c)) {
-			mgws_close_epoch(books, q); /* of interest when the run was stopped */
-			q->books = *books;
-		}
-		if (SCHED_CFG(c, far)) {
-			q->far_steals = mgws_mine(c)->far_steals;
-			q->far_tasks = mgws_mine(c)->far_tasks;
-			q->host_steals = mgws_mine(c)->host_steals;
-		}
-		/* One of several owners reports what was stolen. Another may have its turn yet, to find that the queue is
-		 * empty. */
-		if (q == (struct mgws_queue *)c->own[LOOM_SCHED]) {
-			int turn = mgws_try_turn(c, q);
-			while (!turn && !loom_stopped(c))
-				turn = mgws_try_turn(c, q);
-			if (turn) {
-				sched_local(c)->tally.stolen_out += q->books.started[0] + q->books.started[1];
-				mgws_end_turn(c, &q->books, q);
-			}
+	if (mgws_sole_owner(c)) {
+		mgws_close_epoch(meta, q); /* matters when the run was stopped */
+		q->meta = *meta;
+	}
+	if (SCHED_CFG(c, remote_workers)) {
+		q->remote_steals = mgws_worker(c)->remote_steals;
+		q->remote_tasks = mgws_worker(c)->remote_tasks;
+		q->host_steals = mgws_worker(c)->host_steals;
+	}
+	/* One of several owners reports what was stolen. Another may still hold the trylock, to find the queue
+	 * empty. */
+	if (q == (struct mgws_queue *)c->own[LOOM_SCHED]) {
+		int locked = mgws_try_lock_queue(c, q);
+		while (!locked && !loom_stopped(c))
+			locked = mgws_try_lock_queue(c, q);
+		if (locked) {
+			sched_local(c)->counters.stolen_out += q->meta.started[0] + q->meta.started[1];
+			mgws_unlock_queue(c, &q->meta, q);
 		}
 	}
+}
+
+LOOM_FN int mgws_end(struct loom_ctx *c, uint64_t ran)
+{
+	if (c->lane == 0)
+		mgws_leave_results(c);
 	sched_finish(c, ran);
 #ifdef GPULOOM_DEV_CPU_H
-	if (SCHED_CFG(c, rma) && c->lane == 0) { /* other ranks may still ask */
+	if (SCHED_CFG(c, rma) && c->lane == 0) { /* it no longer calls mgws_rma_progress(): the NIC's thread must */
 		uint64_t leaves;
 		(void)LOOM_CALL(trigger, rma, c, (const struct loom_rma *)NULL, &leaves);
 	}
@@ -85,24 +92,24 @@ LOOM_FN int mgws_end(struct loom_ctx *c, uint64_t ran)
 	return 0;
 }
 
-/* The local queue and the block are empty. 0 when there is no work any more, or the run was stopped. */
-LOOM_FN int mgws_refill(struct loom_ctx *c)
+/* The local queue and the block are empty. 0 when no task is left, or the run was stopped. */
+LOOM_FN int mgws_find_work(struct loom_ctx *c)
 {
-	return mgws_acquire(c, 0) || mgws_unspill(c, 0) || mgws_claim(c, 0) || mgws_push_low(c) ||
-	       mgws_search(c);
+	return mgws_acquire(c, 0) || mgws_list_refill(c, 0) || mgws_claim(c, 0) || mgws_push_low(c) ||
+	       mgws_search_for_work(c);
 }
 
 LOOM_FN void sched_mgws_run(struct loom_ctx *c)
 {
 	uint64_t ran = 0;
 	LOOM_OUTLINED_COLLECTIVE(mgws_begin, c);
-	if (mgws_is_postmaster(c)) {
-		LOOM_OUTLINED_COLLECTIVE(mgws_postmaster, c);
+	if (mgws_is_proxy(c)) {
+		LOOM_OUTLINED_COLLECTIVE(mgws_proxy, c);
 	} else if (SCHED_GRANULARITY(c) == SCHED_LANE && SCHED_SEVERAL(c)) {
-		while (mgws_rounds(c, &ran) && LOOM_OUTLINED_COLLECTIVE(mgws_refill, c))
+		while (mgws_work_lanes(c, &ran) && LOOM_OUTLINED_COLLECTIVE(mgws_find_work, c))
 			;
 	} else {
-		while (mgws_work(c, &ran) && LOOM_OUTLINED_COLLECTIVE(mgws_refill, c))
+		while (mgws_work(c, &ran) && LOOM_OUTLINED_COLLECTIVE(mgws_find_work, c))
 			;
 	}
 	LOOM_OUTLINED_COLLECTIVE(mgws_end, c, ran);

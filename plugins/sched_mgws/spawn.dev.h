@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A task that a task makes: into the local queue, or where it goes when that is full. Device code, collective. */
+/* Spawn: a new task goes into the local queue or, when that is full, where there is room. Device code, collective,
+ * except where a single lane runs a task of its own (granularity = lane: lanes.dev.h). */
 #ifndef SCHED_MGWS_SPAWN_DEV_H
 #define SCHED_MGWS_SPAWN_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "claim.dev.h"
+#include "overflow.dev.h"
 #include "priorities.dev.h"
 #endif
 
-/* ---- the backlog: a third queue, which only its worker reads --------------------------------- */
+/* ---- the backlog: a third queue, private to its worker --------------------------------------- */
 
 #define MGWS_BACKLOG_SLOTS(public_queue) (4 * (public_queue)) /* unless an option says how many */
 
-/* The n oldest tasks of the local queue to the backlog, where they are newer than all that lies there. The caller has
- * made sure that there is room, and has a barrier before and after it. */
-LOOM_FN void mgws_stow(struct loom_ctx *c, uint32_t n)
+/* Moves the n oldest tasks of the local queue to the backlog, as its newest. The caller has checked that there is room,
+ * and has a barrier before and after it. */
+LOOM_FN void mgws_backlog_overflow(struct loom_ctx *c, uint32_t n)
 {
 	struct sched_lane *mine = sched_lane(c);
-	struct mgws_level *b = &mgws_keep(c)->backlog;
+	struct mgws_level *b = &mgws_lane(c)->backlog;
 	sched_copy_ring(c, mgws_backlog(c), b->head + b->count, SCHED_CFG(c, backlog) - 1, sched_ring(c), mine->head,
 			sched_mask(c), n);
 	mine->head += n;
@@ -25,24 +26,24 @@ LOOM_FN void mgws_stow(struct loom_ctx *c, uint32_t n)
 	b->count += n;
 }
 
-/* Up to half of the local queue; 1 when that made room. */
-SCHED_NOINLINE int mgws_stow_half(struct loom_ctx *c)
+/* The same for up to half of the local queue; 1 when that made room. */
+SCHED_NOINLINE int mgws_backlog_overflow_half(struct loom_ctx *c)
 {
-	uint32_t room = SCHED_CFG(c, backlog) - mgws_keep(c)->backlog.count, n = sched_lane(c)->count / 2;
+	uint32_t room = SCHED_CFG(c, backlog) - mgws_lane(c)->backlog.count, n = sched_lane(c)->count / 2;
 	n = n < room ? n : room;
 	if (!n)
 		return 0;
 	loom_barrier_lanes(c); /* tasks are written */
-	mgws_stow(c, n);
+	mgws_backlog_overflow(c, n);
 	loom_barrier_lanes(c); /* and their slots may be written again */
 	return 1;
 }
 
-/* The newest of the backlog into the empty local queue, up to half of it, for they may spawn. */
-SCHED_NOINLINE int mgws_unstow(struct loom_ctx *c)
+/* Moves the newest tasks of the backlog into the empty local queue, up to half of it, for they may spawn. */
+SCHED_NOINLINE int mgws_backlog_refill(struct loom_ctx *c)
 {
 	struct sched_lane *mine = sched_lane(c);
-	struct mgws_level *b = &mgws_keep(c)->backlog;
+	struct mgws_level *b = &mgws_lane(c)->backlog;
 	uint32_t mask = sched_mask(c), n = (mask + 1) / 2;
 	n = n < b->count ? n : b->count;
 	b->count -= n;
@@ -55,141 +56,153 @@ SCHED_NOINLINE int mgws_unstow(struct loom_ctx *c)
 
 /* ---- push ------------------------------------------------------------------------------------ */
 
-LOOM_FN int mgws_alone_push(struct loom_ctx *c, const struct loom_task *task);
+/* By a single lane: behind the newest task of the local queue or, when that is full, of the backlog; 0: neither has
+ * room. */
+LOOM_FN int mgws_lane_push(struct loom_ctx *c, const struct loom_task *task)
+{
+	struct sched_local *l = sched_local(c);
+	uint32_t mask = sched_mask(c);
+	uint32_t at = loom_fetch_add_relaxed_dev(&l->count, 1u);
+	if (at <= mask) {
+		sched_copy_task(&sched_ring_behind(l)[(l->head + at) & mask], task);
+		return 1;
+	}
+	mask = SCHED_CFG(c, backlog) - 1;
+	at = loom_fetch_add_relaxed_dev(&l->backlog_count, 1u);
+	if (at > mask)
+		return 0;
+	sched_copy_task(&mgws_backlog(c)[(l->backlog_head + at) & mask], task);
+	return 1;
+}
 
-/* Into a queue, for sched_ladder(). */
-LOOM_FN int mgws_place(struct loom_ctx *c, const struct loom_task *task)
+/* Into a queue, for sched_place_task(). */
+LOOM_FN int mgws_push_making_room(struct loom_ctx *c, const struct loom_task *task)
 {
 	if (task->affinity == mgws_other_kind(c))
-		return mgws_spill_other(c, task);
-	if (SCHED_SINGLE_LANE(c)) /* the worker's lanes would have to meet to share */
-		return !mgws_alone_push(c, task);
+		return mgws_overflow_other_kind(c, task);
+	if (SCHED_SINGLE_LANE(c)) /* to publish takes all lanes */
+		return !mgws_lane_push(c, task);
 	if (sched_push(c, task))
 		return 0;
-	/* Where sharing fails the public queue is full, too, or thieves still copy where there would be room. */
-	if (mgws_share_local(c, sched_lane(c)->count / 2) && sched_push(c, task))
+	/* Publishing fails if the public queue is full, too, or thieves still copy where there would be room. */
+	if (mgws_publish_local(c, sched_lane(c)->count / 2) && sched_push(c, task))
 		return 0;
-	return !(mgws_stow_half(c) && sched_push(c, task));
+	return !(mgws_backlog_overflow_half(c) && sched_push(c, task));
 }
 
-SCHED_NOINLINE int mgws_push_full(struct loom_ctx *c, const struct loom_task *task)
+SCHED_NOINLINE int mgws_push_to_full_queue(struct loom_ctx *c, const struct loom_task *task)
 {
-	return sched_ladder(c, task, mgws_place, mgws_spill_any);
+	return sched_place_task(c, task, mgws_push_making_room, mgws_overflow_any);
 }
 
-/* The task that was popped last belongs to another kind of device. From its slot, so that the loop need not load what it
- * does not use; and out of it, for another one may come in exchange. */
-SCHED_SLOW int mgws_spill_popped(struct loom_ctx *c)
+/* The task that was popped last belongs to another kind of device. Taken from its slot, so that the loop need not load
+ * all words of it; and copied out, since mgws_drain() may put another task into the slot. */
+SCHED_SLOW int mgws_overflow_popped(struct loom_ctx *c)
 {
 	const struct sched_lane *mine = sched_lane(c);
 	struct loom_task t;
 	sched_copy_task(&t, &sched_ring(c)[(mine->head + mine->count) & sched_mask(c)]);
 	loom_barrier_lanes(c);
-	return mgws_spill_other(c, &t);
+	return mgws_overflow_other_kind(c, &t);
 }
 
-/* A task with a join has ended. What follows the last of them is the next to run, unless queues are full. */
-SCHED_SLOW int mgws_push_next(struct loom_ctx *c, loom_ref join)
+/* A task with a join has ended. The last of them pushes the join's task, which runs next, unless queues are full. */
+SCHED_SLOW int mgws_push_successor(struct loom_ctx *c, loom_ref join)
 {
 	struct loom_task next;
-	if (!sched_lower_join(c, join, &next))
+	if (!sched_decrement_join(c, join, &next))
 		return 0;
-	return sched_push(c, &next) ? 0 : (int)LOOM_OUTLINED(mgws_push_full, c, (const struct loom_task *)&next);
+	return sched_push(c, &next) ? 0
+				    : (int)LOOM_OUTLINED(mgws_push_to_full_queue, c, (const struct loom_task *)&next);
 }
 
-/* A task with a priority or an affinity. Where the ring of its priority is full it is like any other. */
-SCHED_SLOW int mgws_push_odd(struct loom_ctx *c, const struct loom_task *task)
+/* A task with a priority or an affinity. Where the ring of its priority is full it is pushed like any other. */
+SCHED_SLOW int mgws_push_attributed(struct loom_ctx *c, const struct loom_task *task)
 {
 	if (task->affinity == mgws_other_kind(c))
-		return mgws_spill_other(c, task);
-	return mgws_push_level(c, task) || sched_push(c, task) ? 0 : mgws_push_full(c, task);
+		return mgws_overflow_other_kind(c, task);
+	return mgws_push_level(c, task) || sched_push(c, task) ? 0 : mgws_push_to_full_queue(c, task);
+}
+
+/* By a single lane, for a task that is counted as spawned. */
+LOOM_FN int mgws_lane_push_or_overflow(struct loom_ctx *c, const struct loom_task *task)
+{
+	if (task->affinity == mgws_other_kind(c) || !mgws_lane_push(c, task))
+		return LOOM_OUTLINED(mgws_push_to_full_queue, c, task);
+	return 0;
 }
 
 /* ---- what tasks call ------------------------------------------------------------------------- */
 
-LOOM_FN int mgws_alone_spawn(struct loom_ctx *c, const struct loom_task *task);
+LOOM_FN int mgws_lane_spawn(struct loom_ctx *c, const struct loom_task *task)
+{
+	sched_single_lane(c)->spawned++;
+	return mgws_lane_push_or_overflow(c, task);
+}
 
-/* A task like most. */
-LOOM_FN int mgws_spawn_any(struct loom_ctx *c, const struct loom_task *task)
+LOOM_FN int mgws_spawn_general(struct loom_ctx *c, const struct loom_task *task)
 {
 #ifdef LOOM_DEVICE_COMPILE /* the CPU has a table for this */
 	if (SCHED_SINGLE_LANE(c))
-		return mgws_alone_spawn(c, task);
+		return mgws_lane_spawn(c, task);
 #endif
 	sched_lane(c)->spawned++;
-	if (SCHED_ODD(task))
-		return LOOM_OUTLINED(mgws_push_odd, c, task);
-	return sched_push(c, task) ? 0 : LOOM_OUTLINED(mgws_push_full, c, task);
+	if (SCHED_HAS_ATTRIBUTES(task))
+		return LOOM_OUTLINED(mgws_push_attributed, c, task);
+	return sched_push(c, task) ? 0 : LOOM_OUTLINED(mgws_push_to_full_queue, c, task);
 }
 
 #ifdef GPULOOM_DEV_CPU_H
-SCHED_NOINLINE int mgws_spawn_rare(struct loom_ctx *c, const struct loom_task *task)
+SCHED_NOINLINE int mgws_spawn_slow(struct loom_ctx *c, const struct loom_task *task)
 {
-	return mgws_spawn_any(c, task);
+	return mgws_spawn_general(c, task);
 }
 
-/* Somebody sleeps, and the running task may take long yet. Where nothing is public, what it has made so far is shared at
- * once and not when it ends. */
-SCHED_SLOW void mgws_share_early(struct loom_ctx *c)
+/* Workers sleep, and the running task may still take long: if nothing is public, publishes what it has spawned so far
+ * at once and not at its end. */
+SCHED_SLOW void mgws_publish_early(struct loom_ctx *c)
 {
-	if (mgws_empty(mgws_known(c), mgws_queue(c)))
-		mgws_share_local(c, sched_lane(c)->count - sched_lane(c)->count / 2);
+	if (mgws_empty(mgws_own_meta(c), mgws_queue(c)))
+		mgws_publish_local(c, sched_lane(c)->count - sched_lane(c)->count / 2);
 }
 
 LOOM_FN int sched_mgws_spawn(struct loom_ctx *c, const struct loom_task *task)
 {
 	struct sched_local *l = sched_local(c);
-	if (c->lanes != 1 || SCHED_ODD(task) || !sched_push_one_lane(l, task))
-		return mgws_spawn_rare(c, task);
+	if (c->lanes != 1 || SCHED_HAS_ATTRIBUTES(task) || !sched_push_one_lane(l, task))
+		return mgws_spawn_slow(c, task);
 	((struct sched_lane *)(l + 1))->spawned++;
-	/* Lanes would have to agree about it, at a price. */
-	if (sched_sleepers(mgws_bell(c)))
-		mgws_share_early(c);
+	/* With one lane only: several would have to agree, at a price. */
+	if (sched_sleepers(mgws_event(c)))
+		mgws_publish_early(c);
 	return 0;
 }
 #else
 LOOM_FN int sched_mgws_spawn(struct loom_ctx *c, const struct loom_task *task)
 {
-	return mgws_spawn_any(c, task);
+	return mgws_spawn_general(c, task);
 }
 #endif
 
-/* Lane 0: too few tasks are public. Ranks that ask pay much for a steal, so it is to bring several. */
-#define MGWS_ASKED_TASKS 8u
+/* Lane 0: too few tasks are public. A steal by RMA is expensive, so it should bring several. */
+#define MGWS_RMA_TASKS 8u
 LOOM_FN int mgws_lacks_public(struct loom_ctx *c)
 {
-	uint32_t few = mgws_known(c)->mask / 2 < MGWS_ASKED_TASKS ? mgws_known(c)->mask / 2 : MGWS_ASKED_TASKS;
-	return mgws_empty(mgws_known(c), mgws_queue(c)) ||
+	uint32_t few = mgws_own_meta(c)->mask / 2 < MGWS_RMA_TASKS ? mgws_own_meta(c)->mask / 2 : MGWS_RMA_TASKS;
+	return mgws_empty(mgws_own_meta(c), mgws_queue(c)) ||
 	       (SCHED_CFG(c, rma) && mgws_left(loom_load_relaxed_sys(&mgws_queue(c)->word)) < few);
 }
 
-#ifdef GPULOOM_DEV_CPU_H
-/* Lane 0, between two tasks and inside long ones: looks now and then what other ranks ask of this one, where the NIC's thread
- * would need this worker's core for that. */
-#define MGWS_HELP_NS 20000u
-#define MGWS_HELP_WANTED 8u /* how often it is asked inside a task before it looks at the clock */
-LOOM_FN uint64_t mgws_help(struct loom_ctx *c)
-{
-	struct mgws_mine *mine = mgws_mine(c);
-	uint64_t took = loom_clock_ns(c) - mine->helped;
-	if (took >= MGWS_HELP_NS) {
-		(void)LOOM_CALL(trigger, rma, c, (const struct loom_rma *)NULL, (uint64_t *)NULL);
-		mine->helped = loom_clock_ns(c);
-	}
-	return took;
-}
-#endif
-
-/* A worker in a long task that can be divided asks whether to spawn. One task or more should be public at any time, unless
- * initial ones are unclaimed. Tasks that it has spawned already are shared first. */
+/* Of a worker in a long task that can be divided: whether to spawn. At least one task should be public at any time,
+ * unless initial ones are unclaimed. Tasks that the worker holds are published first. */
 LOOM_FN int sched_mgws_wanted(struct loom_ctx *c)
 {
 	int64_t yes = 0;
 #ifdef GPULOOM_DEV_CPU_H
-	if (SCHED_CFG(c, noncoherent) && mgws_mail_inside(c))
+	if (SCHED_CFG(c, noncoherent) && mgws_grant_inside_task(c))
 		return 1;
-	if (SCHED_CFG(c, rma) && c->lane == 0 && ++mgws_mine(c)->wanted % MGWS_HELP_WANTED == 0)
-		(void)mgws_help(c);
+	if (SCHED_CFG(c, rma) && c->lane == 0 && ++mgws_worker(c)->wanted % MGWS_PROGRESS_CALLS == 0)
+		(void)mgws_rma_progress(c);
 #endif
 	if (c->lane == 0) {
 		if (loom_stopped(c))
@@ -199,8 +212,8 @@ LOOM_FN int sched_mgws_wanted(struct loom_ctx *c)
 	}
 	yes = (int64_t)loom_from_lane0(c, (uint64_t)yes);
 	if (yes > 0 && sched_lane(c)->count) {
-		mgws_share_local(c, sched_lane(c)->count);
-		yes = 0; /* if there was no room, thieves have just been here */
+		mgws_publish_local(c, sched_lane(c)->count);
+		yes = 0; /* if there was no room, thieves are copying */
 	}
 	return (int)yes;
 }

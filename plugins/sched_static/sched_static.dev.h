@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The static split: each worker runs an equal, contiguous share of the initial set, and what its
- * tasks spawn stays with it. The floor that work stealing is compared with. Device code. */
+/* The static split: each worker runs an equal, contiguous share of the initial set and all that its tasks spawn. The
+ * lower bound for work stealing. Device code. */
 #ifndef SCHED_STATIC_DEV_H
 #define SCHED_STATIC_DEV_H
 
@@ -8,30 +8,30 @@
 #include "../shared/sched/queue.dev.h"
 #endif
 
-/* The worker's block: its spill list, which nobody else touches; a stack. `slots` tasks follow. */
+/* The worker's block: its overflow list, a stack that no other worker touches. `slots` tasks follow. */
 struct sched_static_list {
 	uint64_t slots;
-	uint64_t count; /* left by lane 0 for collect */
+	uint64_t count; /* left for collect() */
 	uint64_t pad[6];
 };
 
 /* The device's block: constant. */
 struct sched_static_site {
-	uint32_t other; /* an affinity that excludes this device */
+	uint32_t other; /* the affinity that excludes this device */
 	uint32_t pad[15];
 };
 
 /* After the ring in the private block: one per lane, in step like sched_lane. */
 struct sched_static_lane {
-	uint64_t spilled;
+	uint64_t listed;
 };
 #define SCHED_STATIC_REGISTER_WORDS 3 /* of loom_ctx.regs */
-#define SCHED_STATIC_EXTRA(lanes) ((uint64_t)(lanes) * sizeof(struct sched_static_lane))
+#define SCHED_STATIC_EXTRA(lanes)   ((uint64_t)(lanes) * sizeof(struct sched_static_lane))
 
 LOOM_FN struct sched_static_lane *sched_static_lane(const struct loom_ctx *c)
 {
 #ifdef LOOM_DEVICE_COMPILE
-	return (struct sched_static_lane *)&c->regs[SCHED_KEEP_REST];
+	return (struct sched_static_lane *)&c->regs[SCHED_REGS_OWN];
 #else
 	return (struct sched_static_lane *)sched_private(c) + c->lane;
 #endif
@@ -42,33 +42,33 @@ LOOM_FN struct sched_static_list *sched_static_list(const struct loom_ctx *c)
 	return (struct sched_static_list *)c->own[LOOM_SCHED];
 }
 
-LOOM_FN int sched_static_place(struct loom_ctx *c, const struct loom_task *task)
+LOOM_FN int sched_static_push(struct loom_ctx *c, const struct loom_task *task)
 {
 	return !sched_push(c, task);
 }
 
-LOOM_FN int sched_static_spill(struct loom_ctx *c, const struct loom_task *task)
+LOOM_FN int sched_static_overflow(struct loom_ctx *c, const struct loom_task *task)
 {
 	struct sched_static_list *s = sched_static_list(c);
 	struct sched_static_lane *mine = sched_static_lane(c);
-	if (mine->spilled == s->slots) {
+	if (mine->listed == s->slots) {
 		if (c->lane == 0)
 			loom_worker_fail(c, LOOM_EFULL, s->slots);
 		return LOOM_EFULL;
 	}
-	sched_copy_one(c, &((struct loom_task *)(s + 1))[mine->spilled], task);
-	mine->spilled++;
+	sched_copy_one(c, &((struct loom_task *)(s + 1))[mine->listed], task);
+	mine->listed++;
 	if (c->lane == 0)
-		sched_local(c)->tally.spilled++;
+		sched_local(c)->counters.overflowed++;
 	return 0;
 }
 
-SCHED_SLOW int sched_static_push_full(struct loom_ctx *c, const struct loom_task *task)
+SCHED_SLOW int sched_static_push_to_full_queue(struct loom_ctx *c, const struct loom_task *task)
 {
-	return sched_ladder(c, task, sched_static_place, sched_static_spill);
+	return sched_place_task(c, task, sched_static_push, sched_static_overflow);
 }
 
-/* Tasks do not move here: one that this device may not run is the end. 1 when it may. */
+/* 1 if this device may run the task. Tasks do not move between workers, so otherwise the run fails. */
 LOOM_FN int sched_static_allows(struct loom_ctx *c, const struct loom_task *task)
 {
 	const struct sched_static_site *site = (const struct sched_static_site *)c->on_device[LOOM_SCHED];
@@ -82,39 +82,39 @@ LOOM_FN int sched_static_allows(struct loom_ctx *c, const struct loom_task *task
 LOOM_FN int sched_static_spawn(struct loom_ctx *c, const struct loom_task *task)
 {
 	sched_lane(c)->spawned++;
-	if (SCHED_ODD(task) && !sched_static_allows(c, task))
+	if (SCHED_HAS_ATTRIBUTES(task) && !sched_static_allows(c, task))
 		return LOOM_EFULL;
-	return sched_push(c, task) ? 0 : LOOM_OUTLINED(sched_static_push_full, c, task);
+	return sched_push(c, task) ? 0 : LOOM_OUTLINED(sched_static_push_to_full_queue, c, task);
 }
 
-/* Nothing moves between workers: nobody can be helped. */
+/* Tasks do not move between workers: spawning helps none. */
 LOOM_FN int sched_static_wanted(struct loom_ctx *c)
 {
 	uint64_t stopped = c->lane == 0 ? (uint64_t)loom_stopped(c) : 0;
 	return loom_from_lane0(c, stopped) ? LOOM_EINTR : 0;
 }
 
-/* Moves spilled tasks back into the empty queue: half of it, for they may spawn. */
-LOOM_FN uint32_t sched_static_unspill(struct loom_ctx *c)
+/* Moves tasks of the list into the empty queue, up to half of it, for they may spawn. */
+LOOM_FN uint32_t sched_static_refill(struct loom_ctx *c)
 {
 	struct sched_lane *q = sched_lane(c);
 	struct sched_static_lane *mine = sched_static_lane(c);
 	uint32_t mask = sched_mask(c), n = (mask + 1) / 2;
-	if (n > mine->spilled)
-		n = (uint32_t)mine->spilled;
+	if (n > mine->listed)
+		n = (uint32_t)mine->listed;
 	if (!n)
 		return 0;
-	loom_barrier_lanes(c); /* what other lanes spilled */
-	mine->spilled -= n;
-	sched_copy_ring(c, sched_ring(c), q->head, mask, (struct loom_task *)(sched_static_list(c) + 1),
-		   mine->spilled, ~0ull, n);
+	loom_barrier_lanes(c); /* what other lanes copied to the list */
+	mine->listed -= n;
+	sched_copy_ring(c, sched_ring(c), q->head, mask, (struct loom_task *)(sched_static_list(c) + 1), mine->listed,
+			~0ull, n);
 	q->count = n;
 	if (c->lane == 0)
-		sched_local(c)->tally.unspilled += n;
+		sched_local(c)->counters.refilled += n;
 	return n;
 }
 
-/* Runs what the last initial task left behind, and what follows it; how many. */
+/* Runs what the last initial task spawned, and what follows its join; how many. */
 SCHED_NOINLINE uint64_t sched_static_drain(struct loom_ctx *c, loom_ref join)
 {
 	struct sched_lane *q = sched_lane(c);
@@ -122,23 +122,23 @@ SCHED_NOINLINE uint64_t sched_static_drain(struct loom_ctx *c, loom_ref join)
 	uint32_t mask = sched_mask(c);
 	uint64_t ran = 0;
 	struct loom_task t;
-	int follows = join && sched_lower_join(c, join, &t);
-	while (follows || q->count || sched_static_unspill(c)) {
-		/* Also the barrier that sched_pop asks for. */
+	int follows = join && sched_decrement_join(c, join, &t);
+	while (follows || q->count || sched_static_refill(c)) {
+		/* Also the barrier before sched_pop(). */
 		if (loom_from_lane0(c, (uint64_t)loom_stopped(c)))
 			break;
 		if (!follows)
 			sched_pop(c, q, ring, mask, &t);
-		else if (SCHED_ODD(&t) && !sched_static_allows(c, &t))
+		else if (SCHED_HAS_ATTRIBUTES(&t) && !sched_static_allows(c, &t))
 			break;
 		loom_task_run(c, &t);
 		ran++;
-		follows = t.join && sched_lower_join(c, t.join, &t);
+		follows = t.join && sched_decrement_join(c, t.join, &t);
 	}
 	return ran;
 }
 
-#define SCHED_STATIC_STRIDE 64u /* initial tasks between looks at the stop word, with lanes */
+#define SCHED_STATIC_STRIDE 64u /* initial tasks between two polls of the stop word, with several lanes */
 
 LOOM_FN uint64_t sched_static_run_initial(struct loom_ctx *c)
 {
@@ -151,8 +151,8 @@ LOOM_FN uint64_t sched_static_run_initial(struct loom_ctx *c)
 
 	for (uint64_t n = 0; n < share; n++) {
 		const struct loom_task *task = &first[n];
-		if (one ? loom_stopped(c) :
-			  n % SCHED_STATIC_STRIDE == 0 && loom_from_lane0(c, (uint64_t)loom_stopped(c)))
+		if (one ? loom_stopped(c)
+			: n % SCHED_STATIC_STRIDE == 0 && loom_from_lane0(c, (uint64_t)loom_stopped(c)))
 			return n + drained;
 		if (task->affinity && !sched_static_allows(c, task))
 			return n + drained;
@@ -164,18 +164,18 @@ LOOM_FN uint64_t sched_static_run_initial(struct loom_ctx *c)
 			drained += sched_static_drain(c, task->join);
 	}
 	if (c->lane == 0)
-		sched_local(c)->tally.claimed = share;
+		sched_local(c)->counters.claimed = share;
 	return share + drained;
 }
 
 LOOM_FN void sched_static_run(struct loom_ctx *c)
 {
 	sched_start(c);
-	sched_static_lane(c)->spilled = 0;
+	sched_static_lane(c)->listed = 0;
 	uint64_t ran = sched_static_run_initial(c);
 	if (c->lane == 0) {
-		sched_local(c)->tally.last_task_ns = loom_clock_ns(c);
-		sched_static_list(c)->count = sched_static_lane(c)->spilled;
+		sched_local(c)->counters.last_task_ns = loom_clock_ns(c);
+		sched_static_list(c)->count = sched_static_lane(c)->listed;
 	}
 	sched_leave(c, ran);
 }

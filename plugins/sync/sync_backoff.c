@@ -3,7 +3,7 @@
 #include "sync_backoff.dev.h"
 /* needs SYNC_OP and sync_await */
 #include "../shared/sync/channel.dev.h"
-#include "../shared/sync/channel_host.h"
+#include "../shared/sync/channels.h"
 
 struct backoff_opts {
 	uint32_t wait;
@@ -13,18 +13,17 @@ struct backoff_opts {
 static const char *const wait_choices[] = {"spin", "yield", "nap", NULL};
 
 static const struct loom_opt rows[] = {
-	LOOM_OPT(struct backoff_opts, wait, LOOM_OPT_ENUM, "nap",
-			 "How a consumer waits between two polls. spin: 64 pause instructions. yield: yields its "
-			 "core (a GPU naps). nap: sleeps, twice as long each time.", .choices = wait_choices),
-	LOOM_OPT(struct backoff_opts, nap, LOOM_OPT_TIME, "1us",
-			 "wait = nap: the first sleep.", .min = 1, .max = 1e8),
-	LOOM_OPT(struct backoff_opts, nap_most, LOOM_OPT_TIME, "50us",
-			 "wait = nap: the longest sleep; of a GPU at most 1 ms.", .min = 1, .max = 1e8),
-	{.name = NULL},
+    LOOM_OPT(struct backoff_opts, wait, LOOM_OPT_ENUM, "nap",
+	     "How a consumer waits between two polls. spin: 64 pause instructions. yield: yields its "
+	     "core (a GPU naps). nap: sleeps, twice as long each time.",
+	     .choices = wait_choices),
+    LOOM_OPT(struct backoff_opts, nap, LOOM_OPT_TIME, "1us", "wait = nap: the first sleep.", .min = 1, .max = 1e8),
+    LOOM_OPT(struct backoff_opts, nap_most, LOOM_OPT_TIME, "50us",
+	     "wait = nap: the longest sleep; of a GPU at most 1 ms.", .min = 1, .max = 1e8),
+    {.name = NULL},
 };
 
-SYNC_CREATE("sync_backoff", backoff_opts, s->setting[SYNC_BACKOFF_HOW] = o->wait;
-	    s->setting[SYNC_BACKOFF_PAUSES] = 64;
+SYNC_CREATE("sync_backoff", backoff_opts, s->setting[SYNC_BACKOFF_HOW] = o->wait; s->setting[SYNC_BACKOFF_PAUSES] = 64;
 	    s->setting[SYNC_BACKOFF_FIRST_NS] = (uint32_t)o->nap;
 	    s->setting[SYNC_BACKOFF_LAST_NS] = (uint32_t)o->nap_most)
 
@@ -32,5 +31,5 @@ SYNC_OPS_TABLE(sync_backoff);
 SYNC_CODE(sync_backoff);
 
 LOOM_PLUGIN_DEFINE(SYNC, "sync_backoff", "0.1.0", "Apache-2.0",
-		   "Polls with pauses, yields or naps in between", .opts = rows,
+		   "Waits by polling, with pauses, yields or sleeps in between", .opts = rows,
 		   .opts_size = sizeof(struct backoff_opts), .ops = &sync_backoff_ops, .dev = &code)

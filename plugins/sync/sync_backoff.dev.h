@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sync_backoff: a poll that makes room between looks: by pauses, by giving the core away, or by
- * sleeping. Device code. */
+/* sync_backoff: polls with back-off: pauses, yields or sleeps in between. Device code. */
 #ifndef SYNC_BACKOFF_DEV_H
 #define SYNC_BACKOFF_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
 #include "../shared/sync/slot.dev.h"
+#include "lib/wait.h"
 #endif
 
 #define SYNC_OP(op) sync_backoff_##op
@@ -13,13 +13,11 @@
 enum { SYNC_BACKOFF_HOW = 0, SYNC_BACKOFF_PAUSES, SYNC_BACKOFF_FIRST_NS, SYNC_BACKOFF_LAST_NS };
 enum { BACKOFF_PAUSE = 0, BACKOFF_YIELD, BACKOFF_SLEEP };
 
-/* Look number `n` was in vain. The sleep doubles up to its longest; a CPU's grows on with the wait, whose begin is kept in
- * *since. */
-LOOM_FN void sync_backoff_rest(const struct loom_ctx *c, const uint32_t *setting, uint64_t n,
-			       uint64_t *since)
+/* After poll number `n`, counted from 0. A sleep is twice as long as the one before, up to the longest; on a CPU it
+ * then grows with the wait, see lib/wait.h. */
+LOOM_FN void sync_backoff_step(const struct loom_ctx *c, const uint32_t *setting, uint64_t n, uint64_t *since)
 {
-	uint32_t how = setting[SYNC_BACKOFF_HOW];
-	if (how == BACKOFF_PAUSE) {
+	if (setting[SYNC_BACKOFF_HOW] == BACKOFF_PAUSE) {
 		for (uint32_t i = 0; i < setting[SYNC_BACKOFF_PAUSES]; i++) {
 #ifdef LOOM_DEVICE_COMPILE
 			loom_pause(c);
@@ -34,36 +32,30 @@ LOOM_FN void sync_backoff_rest(const struct loom_ctx *c, const uint32_t *setting
 		ns = setting[SYNC_BACKOFF_LAST_NS];
 #ifdef LOOM_DEVICE_COMPILE
 	(void)c, (void)since;
-	loom_nanosleep((uint32_t)ns); /* a GPU has nobody to yield to but its own scheduler */
+	loom_nanosleep((uint32_t)ns); /* a GPU's hardware schedules its warps: yield is a sleep, too */
 #else
-	if (how == BACKOFF_YIELD) {
-		loom_yield(c);
-	} else {
-		uint64_t now = loom_clock_ns(c);
-		*since = *since ? *since : now;
-		loom_nap(now - *since, ns);
-	}
+	struct wait_policy policy = {0, setting[SYNC_BACKOFF_HOW] == BACKOFF_YIELD ? WAIT_YIELD : WAIT_NAP, ns};
+	(void)wait_step(c, &policy, 0, since);
 #endif
 }
 
-LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, uint32_t want,
-		       uint64_t until_ns)
+LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, uint32_t want, uint64_t until_ns)
 {
-	const uint32_t *setting = sync_known(c)->setting;
+	const uint32_t *setting = sync_local_head(c)->setting;
 	uint64_t polls = 0, since = 0;
 	int rc = 0;
 	(void)sleepers;
 	for (;;) {
-		rc = sync_judge(c, sync_glance(word), want);
+		rc = sync_check_wait(c, sync_poll_word(word), want);
 		if (rc <= 0)
 			break;
 		if (until_ns && loom_clock_ns(c) >= until_ns) {
 			rc = LOOM_ETIMEDOUT;
 			break;
 		}
-		sync_backoff_rest(c, setting, polls++, &since);
+		sync_backoff_step(c, setting, polls++, &since);
 	}
-	sync_tell(c, polls, polls);
+	sync_add(c, polls, polls);
 	return rc;
 }
 

@@ -3,7 +3,7 @@
 #include "sync_poll.dev.h"
 /* needs SYNC_OP and sync_await */
 #include "../shared/sync/channel.dev.h"
-#include "../shared/sync/channel_host.h"
+#include "../shared/sync/channels.h"
 
 struct poll_opts {
 	uint32_t probe;
@@ -12,10 +12,11 @@ struct poll_opts {
 static const char *const probe_choices[] = {"load", "atomic", NULL};
 
 static const struct loom_opt rows[] = {
-	LOOM_OPT(struct poll_opts, probe, LOOM_OPT_ENUM, "load",
-			 "How the flag is polled. load: by an acquiring load. atomic: by an atomic addition of 0, as "
-			 "in algorithm 1 of the paper.", .choices = probe_choices),
-	{.name = NULL},
+    LOOM_OPT(struct poll_opts, probe, LOOM_OPT_ENUM, "load",
+	     "How the flag is polled. load: by an acquiring load. atomic: by an atomic addition of 0, as "
+	     "in algorithm 1 of the paper.",
+	     .choices = probe_choices),
+    {.name = NULL},
 };
 
 SYNC_CREATE("sync_poll", poll_opts, s->setting[SYNC_POLL_PROBE] = o->probe)
@@ -23,6 +24,5 @@ SYNC_CREATE("sync_poll", poll_opts, s->setting[SYNC_POLL_PROBE] = o->probe)
 SYNC_OPS_TABLE(sync_poll);
 SYNC_CODE(sync_poll);
 
-LOOM_PLUGIN_DEFINE(SYNC, "sync_poll", "0.1.0", "Apache-2.0",
-		   "Polls (WIC, algorithm 1)", .opts = rows,
+LOOM_PLUGIN_DEFINE(SYNC, "sync_poll", "0.1.0", "Apache-2.0", "Waits by polling (WIC, algorithm 1)", .opts = rows,
 		   .opts_size = sizeof(struct poll_opts), .ops = &sync_poll_ops, .dev = &code)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sync_poll: the naive consumer of the paper (WIC, algorithm 1): its lead lane looks at the flag again
- * and again, and all other lanes wait for it. Device code. */
+/* sync_poll: the baseline of the paper (WIC, algorithm 1): lane 0 polls the flag, and the other lanes wait for lane
+ * 0. Device code. */
 #ifndef SYNC_POLL_DEV_H
 #define SYNC_POLL_DEV_H
 
@@ -12,36 +12,35 @@
 
 enum { SYNC_POLL_PROBE = 0 }; /* setting: 0 a load, 1 atomicAdd(flag, 0) as in the paper */
 
-#define SYNC_POLL_CLOCK 64u /* looks between looks at the clock, which costs more than they do */
+#define SYNC_POLL_CLOCK_EVERY 64u /* polls between two reads of the clock, which takes longer than a poll */
 
-LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, uint32_t want,
-		       uint64_t until_ns)
+LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, uint32_t want, uint64_t until_ns)
 {
-	uint32_t rmw = sync_known(c)->setting[SYNC_POLL_PROBE];
+	uint32_t rmw = sync_local_head(c)->setting[SYNC_POLL_PROBE];
 	uint64_t polls = 0;
 	int rc = 0;
 	(void)sleepers;
 	for (;;) {
-		uint32_t now = rmw ? loom_fetch_add_acquire_sys(word, 0u) : sync_glance(word);
-		rc = sync_judge(c, now, want);
+		uint32_t now = rmw ? loom_fetch_add_acquire_sys(word, 0u) : sync_poll_word(word);
+		rc = sync_check_wait(c, now, want);
 		if (rc <= 0)
 			break;
 		polls++;
-		if (until_ns && polls % SYNC_POLL_CLOCK == 0 && loom_clock_ns(c) >= until_ns) {
+		if (until_ns && polls % SYNC_POLL_CLOCK_EVERY == 0 && loom_clock_ns(c) >= until_ns) {
 			rc = LOOM_ETIMEDOUT;
 			break;
 		}
 #ifndef LOOM_DEVICE_COMPILE
-		loom_relax(); /* not loom_pause, which may yield: sync_backoff is for that */
+		loom_relax(); /* not loom_pause(), which may yield: that is sync_backoff */
 #endif
 	}
-	sync_tell(c, polls, polls);
+	sync_add(c, polls, polls);
 	return rc;
 }
 
 LOOM_FN void sync_wake(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers)
 {
-	(void)c, (void)word, (void)sleepers; /* those who wait look by themselves */
+	(void)c, (void)word, (void)sleepers; /* waiters poll */
 }
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sync_warp: host half. The flags lie in the workers' blocks, behind their tallies; where devices are non-coherent, as host.c
- * has it. */
+/* sync_warp: host half. The flags are in the workers' blocks, after their counters; for non-coherent devices as
+ * channels.c has it. */
 #include "sync_warp.dev.h"
 /* needs SYNC_OP and sync_await */
 #include "../shared/sync/channel.dev.h"
-#include "../shared/sync/channel_host.h"
+#include "../shared/sync/channels.h"
 
 #include <string.h>
 
@@ -16,30 +16,31 @@ struct warp_opts {
 };
 
 static const struct loom_opt rows[] = {
-	LOOM_OPT(struct warp_opts, pause, LOOM_OPT_TIME, "0",
-			 "Sleep of a monitor between two polls for waiting workers. 0: none, the monitor is the only "
-			 "warp of its block that polls; over a link to host memory 200 ns, because there the polls "
-			 "of all blocks delay each other.", .max = 1e6),
-	{.name = NULL},
+    LOOM_OPT(struct warp_opts, pause, LOOM_OPT_TIME, "0",
+	     "Sleep of a monitor between two polls for waiting workers. 0: none, the monitor is the only "
+	     "warp of its block that polls; over a link to host memory 200 ns, because there the polls "
+	     "of all blocks delay each other.",
+	     .max = 1e6),
+    {.name = NULL},
 };
 
-SYNC_CREATE("sync_warp", warp_opts, s->setting[WAVE_PAUSE_NS] = (uint32_t)o->pause)
+SYNC_CREATE("sync_warp", warp_opts, s->setting[SYNC_PAUSE_NS] = (uint32_t)o->pause)
 
-/* Bytes of a worker's block; fills `head` when it is not NULL. Each worker has as many lines of a channel as
- * any worker of its consumers' device. */
+/* The size of a worker's block; fills in offsets if `head` is not NULL. All workers of the consumers' device have the
+ * same number of lines of a channel. */
 static uint64_t lay_out_flags(const struct sync *s, const struct loom_layout *layout, struct sync_head *head)
 {
-	uint64_t at = loom__align(sizeof(struct sync_tally), WAVE_LINE_BYTES);
+	uint64_t at = loom__align(sizeof(struct sync_counters), SYNC_LINE_BYTES);
 	for (uint32_t i = 0; i < s->channels; i++) {
 		const struct loom_device_shape *to = &layout->device[s->channel[i].to];
-		uint32_t lines = (s->channel[i].slots + WAVE_LINE - 1) / WAVE_LINE;
+		uint32_t lines = (s->channel[i].slots + SYNC_FLAGS_PER_LINE - 1) / SYNC_FLAGS_PER_LINE;
 		if (head) {
 			struct sync_channel *k = sync_channel(head, i);
 			k->flag_at = (uint32_t)at;
 			k->first = to->first_worker;
 			k->count = to->workers;
 		}
-		at += (uint64_t)((lines + to->workers - 1) / to->workers) * WAVE_LINE_BYTES;
+		at += (uint64_t)((lines + to->workers - 1) / to->workers) * SYNC_LINE_BYTES;
 	}
 	return at;
 }
@@ -47,9 +48,9 @@ static uint64_t lay_out_flags(const struct sync *s, const struct loom_layout *la
 static int need(void *self, const struct loom_layout *layout, struct loom_need *need_, struct loom_error *err)
 {
 	struct sync *s = self;
-	s->crosses = layout->noncoherent != 0;
+	s->crosses_link = layout->noncoherent != 0;
 	int rc = sync_need(self, layout, need_, err);
-	if (rc || s->crosses)
+	if (rc || s->crosses_link)
 		return rc;
 	need_->worker = lay_out_flags(s, layout, NULL);
 	if (need_->worker > UINT32_MAX)
@@ -61,45 +62,45 @@ static int init(void *self, const struct loom_layout *layout, const struct loom_
 {
 	const struct sync *s = self;
 	int rc = sync_init(self, layout, view, err);
-	if (s->crosses)
+	if (s->crosses_link)
 		return rc;
-	uint64_t bytes = lay_out_flags(s, layout, view->global) - sizeof(struct sync_tally);
+	uint64_t bytes = lay_out_flags(s, layout, view->global) - sizeof(struct sync_counters);
 	for (uint32_t w = 0; w < layout->workers; w++)
-		memset((struct sync_tally *)view->worker[w] + 1, 0, bytes);
+		memset((struct sync_counters *)view->worker[w] + 1, 0, bytes);
 	return rc;
 }
 
-/* The released words, and the flags, whose channels tell why. Where devices are non-coherent a word has one writer, and the
- * stop word ends the waits. */
+/* Poisons `released`, and the flags; `died` of the channel has the reason. Non-coherent devices: words have one
+ * writer, and the stop word ends the waits. */
 static void interrupt(void *self, const struct loom_layout *layout, const struct loom_view *view, int code,
 		      uint32_t device)
 {
 	const struct sync *s = self;
 	const struct sync_head *head = view->global;
-	if (s->crosses)
+	if (s->crosses_link)
 		return;
 	sync_poison_all(layout, view->global, code, device);
 	for (uint32_t i = 0; i < s->channels; i++) {
 		const struct sync_channel *k = sync_channel((struct sync_head *)head, i);
 		for (uint32_t slot = 0; slot < k->slots; slot++) {
-			char *block = view->worker[wave_home(k, slot)];
-			/* Release: `died` before the poison. */
-			__atomic_fetch_or(wave_flag(block, k, slot), SYNC_POISON, __ATOMIC_RELEASE);
+			char *block = view->worker[sync_flag_home(k, slot)];
+			/* Release: `died` is visible before the poison. */
+			__atomic_fetch_or(sync_flag(block, k, slot), SYNC_POISON, __ATOMIC_RELEASE);
 		}
 	}
 }
 
 static const struct loom_sync_ops sync_warp_ops = {
-	.size = sizeof(struct loom_sync_ops),
-	.create = create,
-	.destroy = sync_destroy,
-	.need = need,
-	.init = init,
-	.collect = sync_collect,
-	.channels = sync_channels,
-	.interrupt = interrupt,
+    .size = sizeof(struct loom_sync_ops),
+    .create = create,
+    .destroy = sync_destroy,
+    .need = need,
+    .init = init,
+    .collect = sync_collect,
+    .channels = sync_channels,
+    .interrupt = interrupt,
 };
-SYNC_WAVE_CODE(sync_warp);
+SYNC_GPU_WAIT_CODE(sync_warp);
 
 LOOM_PLUGIN_DEFINE(SYNC, "sync_warp", "0.1.0", "Apache-2.0",
 		   "On a GPU: waiting warps are parked in hardware, and a monitor warp per block resumes them",

@@ -21,8 +21,8 @@ static void join(struct pcm_node *n, const struct pcm_node *l, const struct pcm_
 	n->max_len = most(most(l->max_len, r->max_len), l->right_len + r->left_len);
 }
 
-/* What is all free or all taken says nothing of its children, until somebody needs them. */
-static void part_in_two(struct pcm_node *tree, uint32_t i, uint32_t length)
+/* The children of a node that is all free or all taken are not kept up to date: this does so before they are used. */
+static void split(struct pcm_node *tree, uint32_t i, uint32_t length)
 {
 	if (tree[i].sum != 0 && tree[i].sum != length)
 		return;
@@ -36,15 +36,15 @@ void pcm_init(struct pcm_node *tree, uint32_t pages)
 }
 
 /* Pages [first, first + k), all within node i, which covers `length` pages from `from` on. */
-static void set(struct pcm_node *tree, uint32_t i, uint32_t from, uint32_t length, uint32_t first,
-		uint32_t k, int is_free)
+static void set(struct pcm_node *tree, uint32_t i, uint32_t from, uint32_t length, uint32_t first, uint32_t k,
+		int is_free)
 {
 	if (k == length) {
 		whole(&tree[i], length, is_free);
 		return;
 	}
 	uint32_t half = length / 2, middle = from + half, end = first + k;
-	part_in_two(tree, i, length);
+	split(tree, i, length);
 	if (first < middle)
 		set(tree, 2 * i, from, half, first, (end < middle ? end : middle) - first, is_free);
 	if (end > middle) {
@@ -54,7 +54,7 @@ static void set(struct pcm_node *tree, uint32_t i, uint32_t from, uint32_t lengt
 	join(&tree[i], &tree[2 * i], &tree[2 * i + 1], half);
 }
 
-/* The leftmost run of k that a descent by max_len finds in node i. */
+/* The leftmost run of k pages that a descent by max_len finds in node i. */
 static uint32_t find(const struct pcm_node *tree, uint32_t i, uint32_t from, uint32_t length, uint32_t k)
 {
 	if (tree[i].max_len < k)
@@ -74,18 +74,18 @@ static uint32_t find(const struct pcm_node *tree, uint32_t i, uint32_t from, uin
 	return from;
 }
 
-uint32_t pcm_take(struct pcm_node *tree, uint32_t pages, uint32_t parts, uint32_t part, uint32_t k)
+uint32_t pcm_alloc(struct pcm_node *tree, uint32_t pages, uint32_t parts, uint32_t part, uint32_t k)
 {
 	uint32_t length = pages;
 	for (uint32_t row = parts / 2; row > 0; row /= 2, length /= 2) /* its ancestors, from the root on */
-		part_in_two(tree, (parts + part) / (2 * row), length);
+		split(tree, (parts + part) / (2 * row), length);
 	uint32_t first = find(tree, parts + part, part * length, length, k);
 	if (first != PCM_NONE)
 		set(tree, 1, 0, pages, first, k, 0);
 	return first;
 }
 
-void pcm_give(struct pcm_node *tree, uint32_t pages, uint32_t first, uint32_t k)
+void pcm_free(struct pcm_node *tree, uint32_t pages, uint32_t first, uint32_t k)
 {
 	set(tree, 1, 0, pages, first, k, 1);
 }

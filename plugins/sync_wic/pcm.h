@@ -22,8 +22,8 @@ static inline uint64_t pcm_bytes(uint32_t pages)
 }
 
 void pcm_init(struct pcm_node *tree, uint32_t pages);
-/* Takes k pages in a row out of part `part` of `parts` (a power of two): the first, or PCM_NONE. */
-uint32_t pcm_take(struct pcm_node *tree, uint32_t pages, uint32_t parts, uint32_t part, uint32_t k);
-void pcm_give(struct pcm_node *tree, uint32_t pages, uint32_t first, uint32_t k);
+/* Allocates k consecutive pages from part `part` of `parts` (a power of two): the first page, or PCM_NONE. */
+uint32_t pcm_alloc(struct pcm_node *tree, uint32_t pages, uint32_t parts, uint32_t part, uint32_t k);
+void pcm_free(struct pcm_node *tree, uint32_t pages, uint32_t first, uint32_t k);
 
 #endif

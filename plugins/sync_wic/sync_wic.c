@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include "../shared/sync/wave.dev.h"
+#include "../shared/sync/gpu_wait.dev.h"
 #include "wic.h"
 #include "lib/align.h"
 #include "lib/fd.h"
@@ -15,33 +15,35 @@ static const char *const mode_choices[] = {"copy", "in_place", NULL};
 static const char *const activate_choices[] = {"producer", "monitor", NULL};
 
 static const struct loom_opt rows[] = {
-	LOOM_OPT(struct wic_opts, pages, LOOM_OPT_U32, "16384",
-			 "Most pages of 4 KiB of the communication medium (PCM) of a device, a power of two; as many "
-			 "are taken as the channels need. Each slot of a channel takes the pages of its item and one "
-			 "per companion; with mode = copy the item's pages once per companion.",
-			 .min = 64, .max = 1 << 20),
-	LOOM_OPT(struct wic_opts, companions, LOOM_OPT_U32, "auto",
-			 "Pages that alternate when rounds of a slot stall, a power of two; with more of them more "
-			 "are recycled at once. auto: as many as there is memory for, up to 16. The paper has 2.",
-			 .max = WIC_SIDES_MAX, .flags = LOOM_OPT_AUTO),
-	LOOM_OPT(struct wic_opts, shards, LOOM_OPT_U32, "auto",
-			 "userfaultfd descriptors among which the pages of a device are divided, a power of two: "
-			 "with more consumers at a descriptor a release takes longer. auto: one for each 8 workers, "
-			 "within the limit of open files.", .max = WIC_SHARDS_MAX, .flags = LOOM_OPT_AUTO),
-	LOOM_OPT(struct wic_opts, mode, LOOM_OPT_ENUM, "in_place",
-			 "in_place: producers write to the memory of the page, and resuming a consumer maps it. "
-			 "copy: the data are copied to a page of the consumer when it is resumed.",
-			 .choices = mode_choices),
-	LOOM_OPT(struct wic_opts, eager, LOOM_OPT_BOOL, "yes",
-			 "Whether a consumer whose data are there takes them without a fault. The paper's WIC faults."),
-	LOOM_OPT(struct wic_opts, activate, LOOM_OPT_ENUM, "producer",
-			 "Thread that resumes a waiting consumer. producer: that of its producer. monitor: the "
-			 "monitor thread of its device, as in the paper.", .choices = activate_choices),
-	LOOM_OPT(struct wic_opts, notify, LOOM_OPT_ENUM, "poll", LISTEN_HELP, .choices = listen_choices),
-	{.name = NULL},
+    LOOM_OPT(struct wic_opts, pages, LOOM_OPT_U32, "16384",
+	     "Most pages of 4 KiB of the communication medium (PCM) of a device, a power of two; as many "
+	     "are taken as the channels need. Each slot of a channel takes the pages of its item and one "
+	     "per companion; with mode = copy the item's pages once per companion.",
+	     .min = 64, .max = 1 << 20),
+    LOOM_OPT(struct wic_opts, companions, LOOM_OPT_U32, "auto",
+	     "Pages that alternate when rounds of a slot stall, a power of two; with more of them more "
+	     "are recycled at once. auto: as many as there is memory for, up to 16. The paper has 2.",
+	     .max = WIC_COMPANIONS_MAX, .flags = LOOM_OPT_AUTO),
+    LOOM_OPT(struct wic_opts, shards, LOOM_OPT_U32, "auto",
+	     "userfaultfd descriptors among which the pages of a device are divided, a power of two: "
+	     "with more consumers at a descriptor a release takes longer. auto: one for each 8 workers, "
+	     "within the limit of open files.",
+	     .max = WIC_SHARDS_MAX, .flags = LOOM_OPT_AUTO),
+    LOOM_OPT(struct wic_opts, mode, LOOM_OPT_ENUM, "in_place",
+	     "in_place: producers write to the memory of the page, and resuming a consumer maps it. "
+	     "copy: the data are copied to a page of the consumer when it is resumed.",
+	     .choices = mode_choices),
+    LOOM_OPT(struct wic_opts, eager, LOOM_OPT_BOOL, "yes",
+	     "Whether a consumer whose data are there takes them without a fault. The paper's WIC faults."),
+    LOOM_OPT(struct wic_opts, activate, LOOM_OPT_ENUM, "producer",
+	     "Thread that resumes a waiting consumer. producer: that of its producer. monitor: the "
+	     "monitor thread of its device, as in the paper.",
+	     .choices = activate_choices),
+    LOOM_OPT(struct wic_opts, notify, LOOM_OPT_ENUM, "poll", LISTENER_HELP, .choices = listener_choices),
+    {.name = NULL},
 };
 
-/* What need() made for a layout: it may be asked again. */
+/* What need() allocated for a layout; need() may be called again. */
 static void drop_layout(struct wic *w)
 {
 	const struct loom_host *host = w->sync.host;
@@ -50,12 +52,12 @@ static void drop_layout(struct wic *w)
 		host->free(host, sp->uffd);
 		host->free(host, sp->stall);
 		host->free(host, sp->pfq);
-		host->free(host, sp->passed);
+		host->free(host, sp->forwarded);
 		host->free(host, sp->route[0].fd); /* one array for all */
 	}
 	host->free(host, w->space);
 	w->space = NULL;
-	wic_close_mail(w);
+	wic_close_sockets(w);
 	if (w->file >= 0)
 		close(w->file);
 	w->file = -1;
@@ -76,21 +78,20 @@ static int check(const struct loom_host *host, const void *opts, struct loom_err
 {
 	const struct wic_opts *o = opts;
 	if (o->shards & (o->shards - 1))
-		return LOOM_REFUSE(host, err, "shards", "shards = %u: must be a power of two, or auto",
-				 o->shards);
+		return LOOM_REFUSE(host, err, "shards", "shards = %u: must be a power of two, or auto", o->shards);
 	if (o->companions == 1 || (o->companions & (o->companions - 1)))
-		return LOOM_REFUSE(host, err, "companions",
-				 "companions = %u: must be 2, 4, 8, 16 or auto", o->companions);
+		return LOOM_REFUSE(host, err, "companions", "companions = %u: must be 2, 4, 8, 16 or auto",
+				   o->companions);
 	return 0;
 }
 
-/* A GPU has published: the Monitor of the consumers passes it on. */
+/* A GPU has published: the Monitor of the consumers' device forwards the item. */
 static void published(struct sync *s, const struct sync_channel *k, uint32_t slot, uint32_t *word)
 {
 	const struct wic *w = (const struct wic *)s;
 	(void)slot, (void)word;
 	if (!wic_is_gpu(w, k->to))
-		wic_ring(w, k->to);
+		wic_wake_monitor(w, k->to);
 }
 
 static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
@@ -99,7 +100,7 @@ static int create(const struct loom_host *host, const void *opts, void **self, s
 	int fd = uffd_open(o->mode == WIC_IN_PLACE ? UFFD_MINOR : UFFD_MISSING);
 	if (fd < 0)
 		return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
-				 "sync_wic needs userfaultfd, which is refused here (%s): %s; or use = futex in "
+				 "sync_wic needs userfaultfd, which is not permitted here (%s): %s; or use = futex in "
 				 "[sync]",
 				 strerror(-fd), uffd_advice(-fd));
 	close(fd);
@@ -109,12 +110,12 @@ static int create(const struct loom_host *host, const void *opts, void **self, s
 	w->o = o;
 	w->file = -1;
 	for (uint32_t d = 0; d < LOOM_MAX_DEVICES; d++)
-		w->bell[d] = w->mail[d][0] = w->mail[d][1] = -1;
+		w->monitor_fd[d] = w->socket[d][0] = w->socket[d][1] = -1;
 	w->needs_messages = !o->eager || o->activate == WIC_BY_MONITOR;
 	w->sync.wic = 1;
 	sync_init_instance(&w->sync, host, "sync_wic");
-	w->listen = (struct listen){.s = &w->sync, .notify = w->o->notify, .published = published};
-	w->sync.listen = &w->listen;
+	w->listener = (struct listener){.s = &w->sync, .notify = w->o->notify, .published = published};
+	w->sync.listener = &w->listener;
 	*self = w;
 	return 0;
 }
@@ -137,7 +138,7 @@ static uint32_t item_step(const struct wic *w, const struct loom_channel *k)
 
 static uint32_t slot_run(const struct wic *w, const struct loom_channel *k)
 {
-	return (w->sides - 1) * item_step(w, k) + item_pages(k);
+	return (w->companions - 1) * item_step(w, k) + item_pages(k);
 }
 
 static uint32_t channel_groups(const struct loom_channel *k)
@@ -145,7 +146,7 @@ static uint32_t channel_groups(const struct loom_channel *k)
 	return (k->slots + WIC_BATCH - 1) / WIC_BATCH;
 }
 
-/* Where everything is in the global block. Monitors read it: nothing but need() changes it. */
+/* Offsets in the global block. Monitors read them: only need() changes them. */
 static void lay_out(struct wic *w)
 {
 	uint64_t at = sync_lay_out(&w->sync, NULL);
@@ -171,7 +172,7 @@ static void write_channels(const struct wic *w, struct sync_head *h)
 	for (uint32_t i = 0; i < h->channels; i++) {
 		struct sync_channel *k = sync_channel(h, i);
 		k->pages = item_pages(&w->sync.channel[i]);
-		k->sides = w->sides;
+		k->companions = w->companions;
 		k->step = item_step(w, &w->sync.channel[i]);
 		k->run = slot_run(w, &w->sync.channel[i]);
 		k->group_at = group;
@@ -181,9 +182,9 @@ static void write_channels(const struct wic *w, struct sync_head *h)
 	}
 }
 
-/* Pages that the channels to a device take at most, so that no allocation fails while workers run: a part
- * may end with too few pages in a row, which the largest request bounds. */
-static uint64_t room_for(const struct wic *w, uint32_t device)
+/* The most pages that the channels to a device need, so that no allocation fails while workers run: a part may end
+ * with a run of free pages that is shorter than the largest request. */
+static uint64_t pages_for(const struct wic *w, uint32_t device)
 {
 	uint64_t want = 0, largest = 0;
 	for (uint32_t i = 0; i < w->sync.channels; i++) {
@@ -198,18 +199,18 @@ static uint64_t room_for(const struct wic *w, uint32_t device)
 	return want + (largest ? (largest - 1) * w->shards[device] : 0);
 }
 
-/* Companions and shards as far as there is room; then as many pages as are needed. */
+/* Fewer companions and shards until there is room; then as many pages as are needed. */
 static int choose_pages(struct wic *w, struct loom_error *err)
 {
 	uint64_t most = loom__power_of_two(w->o->pages), want = 0;
-	w->sides = w->o->companions ? w->o->companions : WIC_SIDES_MAX;
+	w->companions = w->o->companions ? w->o->companions : WIC_COMPANIONS_MAX;
 	w->pages = 1;
 	for (uint32_t d = 0; d < w->devices; d++) {
-		while (!w->o->companions && w->sides > 2 && room_for(w, d) > most)
-			w->sides /= 2;
-		while (!w->o->shards && w->shards[d] > 1 && room_for(w, d) > most)
+		while (!w->o->companions && w->companions > 2 && pages_for(w, d) > most)
+			w->companions /= 2;
+		while (!w->o->shards && w->shards[d] > 1 && pages_for(w, d) > most)
 			w->shards[d] /= 2;
-		want = room_for(w, d);
+		want = pages_for(w, d);
 		if (want > most)
 			return LOOM_FAIL(w->sync.host, err, LOOM_EINVAL,
 					 "sync_wic: the channels to device %u need up to %llu pages, and "
@@ -217,15 +218,15 @@ static int choose_pages(struct wic *w, struct loom_error *err)
 					 d, (unsigned long long)want, (uint32_t)most);
 	}
 	for (uint32_t d = 0; d < w->devices; d++) {
-		want = room_for(w, d);
+		want = pages_for(w, d);
 		while (w->pages < want || w->pages < w->shards[d])
 			w->pages *= 2;
 	}
 	return 0;
 }
 
-/* A space opens its own descriptors, and gets those of the others: half of the files that it may open. Before they are read,
- * those that all send each other are under way, of which a user may have as many as a process may open files. */
+/* An address space opens its own descriptors and receives those of the others: half of the files that it may open.
+ * Descriptors in flight between all devices count against the same limit per user. */
 static uint32_t auto_shards(const struct wic *w, uint32_t workers)
 {
 	struct rlimit files = {.rlim_cur = 1024};
@@ -256,11 +257,11 @@ static int make_spaces(struct wic *w, const struct loom_layout *layout)
 		sp->uffd = host->alloc(host, w->shards[d] * sizeof(int));
 		sp->stall = host->alloc(host, sp->workers * sizeof(*sp->stall));
 		sp->pfq = host->alloc(host, (sp->pfq_words + 1) * sizeof(uint64_t));
-		sp->passed = host->alloc(host, (w->slots + 1) * sizeof(uint32_t));
+		sp->forwarded = host->alloc(host, (w->slots + 1) * sizeof(uint32_t));
 		int *fd = host->alloc(host, all * sizeof(int));
 		for (uint32_t e = 0, at = 0; e < w->devices; at += w->shards[e++])
 			sp->route[e].fd = fd ? fd + at : NULL;
-		if (!sp->uffd || !sp->stall || !sp->pfq || !sp->passed || !fd)
+		if (!sp->uffd || !sp->stall || !sp->pfq || !sp->forwarded || !fd)
 			return LOOM_ENOMEM;
 	}
 	return 0;
@@ -274,26 +275,25 @@ static int is_made_for(const struct wic *w, const struct loom_layout *layout)
 	return same;
 }
 
-static void say_need(const struct wic *w, const struct loom_layout *layout, struct loom_need *need_)
+static void fill_need(const struct wic *w, const struct loom_layout *layout, struct loom_need *need_)
 {
-	need_->worker = sizeof(struct sync_tally);
+	need_->worker = sizeof(struct sync_counters);
 	need_->global = w->bytes;
-	if (w->sync.crosses)
+	if (w->sync.crosses_link)
 		sync_lay_out_noncoherent(&w->sync, layout, NULL, need_);
 }
 
-static int need(void *self, const struct loom_layout *layout, struct loom_need *need_,
-		struct loom_error *err)
+static int need(void *self, const struct loom_layout *layout, struct loom_need *need_, struct loom_error *err)
 {
 	struct wic *w = self;
 	const struct loom_host *host = w->sync.host;
-	if (is_made_for(w, layout)) { /* asked again, perhaps with the Monitors at work */
-		say_need(w, layout, need_);
+	if (is_made_for(w, layout)) { /* called again, perhaps while the Monitors work */
+		fill_need(w, layout, need_);
 		return 0;
 	}
 	drop_layout(w);
 	w->devices = layout->devices;
-	w->sync.crosses = sync_has_gpu(layout);
+	w->sync.crosses_link = sync_has_gpu(layout);
 	w->gpus = 0;
 	for (uint32_t d = 0; d < w->devices; d++) {
 		int gpu = layout->device[d].kind == LOOM_ON_GPU;
@@ -304,40 +304,39 @@ static int need(void *self, const struct loom_layout *layout, struct loom_need *
 	if (rc)
 		return rc;
 	lay_out(w);
-	say_need(w, layout, need_);
+	fill_need(w, layout, need_);
 	rc = make_spaces(w, layout);
 	if (rc)
 		return LOOM_FAIL(host, err, rc, "sync_wic: out of memory");
 	w->file = loom_fd(memfd_create("gpuloom-wic", MFD_CLOEXEC));
-	/* With all its pages: a fault on one that the file has not does not stall. */
+	/* With all its pages: a fault on a page that the file lacks does not stall. */
 	int code = w->file < 0 || ftruncate(w->file, (off_t)w->file_bytes) != 0 ||
-				   fallocate(w->file, 0, 0, (off_t)w->file_bytes) != 0 ?
-			   errno :
-			   wic_open_mail(w);
+			   fallocate(w->file, 0, 0, (off_t)w->file_bytes) != 0
+		       ? errno
+		       : wic_open_sockets(w);
 	if (code)
-		return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "sync_wic: cannot make its files: %s",
-				 strerror(code));
+		return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "sync_wic: cannot make its files: %s", strerror(code));
 	return 0;
 }
 
-/* Everything but the records of the devices, which a launch fills once. Monitors may still be at late faults of
- * the sample before: they are shut out first, and let in by wic_ready(). */
-static int init(void *self, const struct loom_layout *layout, const struct loom_view *view,
-		struct loom_error *err)
+/* All but the records of the devices, which a launch fills in once. Monitors may still handle late faults of the
+ * sample before: they are paused first, and resumed by wic_ready(). */
+static int init(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_error *err)
 {
 	struct wic *w = self;
 	struct sync_head *h = view->global;
 	for (uint32_t d = 0; d < w->devices; d++) {
 		struct wic_device *at = (struct wic_device *)((char *)h + w->devices_at) + d;
-		int rc = wic_shut_out(at);
+		int rc = wic_pause_monitor(at);
 		if (rc)
-			return LOOM_FAIL(w->sync.host, err, rc, "sync_wic: the Monitor of device %u does not answer", d);
-		at->lock = 0; /* whoever was killed with it is gone */
+			return LOOM_FAIL(w->sync.host, err, rc, "sync_wic: the Monitor of device %u does not answer",
+					 d);
+		at->lock = 0; /* a process that was killed with it has ended */
 	}
-	listen_shut(&w->listen);
+	listener_pause(&w->listener);
 	h->setting[0] = (uint32_t)(w->devices_at / 64);
-	h->setting[WAVE_PAUSE_NS] = 0;
-	h->setting[WAVE_COUNTS] = w->o->notify == LISTEN_INTERRUPT;
+	h->setting[SYNC_PAUSE_NS] = 0;
+	h->setting[SYNC_COUNTS] = w->o->notify == LISTENER_INTERRUPT;
 	write_channels(w, h);
 	memset((char *)h + w->groups_at, 0, w->trees_at - w->groups_at);
 	memset((char *)h + w->dab_at, 0, w->bytes - w->dab_at);
@@ -348,48 +347,51 @@ static int init(void *self, const struct loom_layout *layout, const struct loom_
 			struct wic_group *g = wic_group(w, h, k->group_at + s / WIC_BATCH);
 			g->channel = i;
 			g->first = s;
-			g->slots = k->slots < WIC_BATCH ? k->slots : WIC_BATCH; /* pages of the last may go unused */
+			/* pages of the last group may be unused */
+			g->slots = k->slots < WIC_BATCH ? k->slots : WIC_BATCH;
 		}
 	}
 	for (uint32_t d = 0; d < w->devices; d++)
 		pcm_init(wic_tree(w, h, d), w->pages);
 	for (uint32_t i = 0; i < layout->workers; i++)
-		memset(view->worker[i], 0, sizeof(struct sync_tally));
-	if (w->sync.crosses)
+		memset(view->worker[i], 0, sizeof(struct sync_counters));
+	if (w->sync.crosses_link)
 		sync_init_noncoherent(&w->sync, layout, view, w->bytes);
-	listen_open(&w->listen);
+	listener_resume(&w->listener);
 	return 0;
 }
 
-static void interrupt(void *self, const struct loom_layout *layout, const struct loom_view *view,
-		      int code, uint32_t device)
+static void interrupt(void *self, const struct loom_layout *layout, const struct loom_view *view, int code,
+		      uint32_t device)
 {
 	struct wic *w = self;
 	sync_poison_all(layout, view->global, code, device);
 	for (uint32_t d = 0; d < w->devices; d++)
-		wic_ring(w, d);
-	listen_over(&w->listen);
+		wic_wake_monitor(w, d);
+	listener_stop_waits(&w->listener);
 }
 
 static const struct loom_sync_ops ops = {
-	.size = sizeof(ops),
-	.create = create,
-	.destroy = destroy,
-	.need = need,
-	.init = init,
-	.collect = listen_collect,
-	.start = listen_start,
-	.stop = listen_stop,
-	.channels = sync_channels,
-	.interrupt = interrupt,
-	.attach = wic_attach,
-	.ready = wic_ready,
-	.detach = wic_detach,
+    .size = sizeof(ops),
+    .create = create,
+    .destroy = destroy,
+    .need = need,
+    .init = init,
+    .collect = listener_collect,
+    .start = listener_start,
+    .stop = listener_stop,
+    .channels = sync_channels,
+    .interrupt = interrupt,
+    .attach = wic_attach,
+    .ready = wic_ready,
+    .detach = wic_detach,
 };
 
 SYNC_DEV_TABLE(wic);
-LOOM_DEVICE_CODE(code, wic_cpu, "sync_wic.dev.h", LOOM_CODE_FILE("slot.dev.h") LOOM_CODE_FILE("sync_wic.dev.h")
-		 LOOM_CODE_FILE("wave.dev.h") LOOM_CODE_FILE("channel.dev.h"), .flags = LOOM_CODE_WATCHES);
+LOOM_DEVICE_CODE(code, wic_cpu, "sync_wic.dev.h",
+		 LOOM_CODE_FILE("slot.dev.h") LOOM_CODE_FILE("sync_wic.dev.h") LOOM_CODE_FILE("gpu_wait.dev.h")
+		     LOOM_CODE_FILE("channel.dev.h"),
+		 .flags = LOOM_CODE_WATCHES);
 
 LOOM_PLUGIN_DEFINE(SYNC, "sync_wic", "0.1.0", "Apache-2.0",
 		   "Consumers are interrupted by a page fault and resumed with the data (WIC)", .opts = rows,

@@ -1,4 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sync_wic on a GPU, which has no faults for us: its workers are parked as wave.dev.h has it. The Monitors of CPUs take what
- * they publish. Device code. */
+/* sync_wic where a GPU is at one end of a channel, or at both. On a GPU, which has no page faults for a plug-in,
+ * workers are parked by gpu_wait.dev.h. CPU threads sleep as with sync_futex. wic_channel.c has the channels between
+ * CPUs. Device code. */
+#ifndef SYNC_WIC_DEV_H
+#define SYNC_WIC_DEV_H
+
 #define SYNC_OP(op) sync_wic_##op
+
+#ifndef LOOM_DEVICE_COMPILE
+#include "../shared/sync/sleep.h"
+
+LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, uint32_t want, uint64_t until_ns)
+{
+	return sync_sleep_until(c, word, sleepers, want, until_ns);
+}
+
+/* needs SYNC_OP and sync_await */
+#include "../shared/sync/channel.dev.h"
+#endif
+
+#endif

@@ -20,8 +20,7 @@ int uffd_open(enum uffd_kind kind)
 	int fd = loom_fd((int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY));
 	if (fd < 0)
 		return -errno;
-	struct uffdio_api api = {.api = UFFD_API,
-				 .features = kind == UFFD_MINOR ? UFFD_FEATURE_MINOR_SHMEM : 0};
+	struct uffdio_api api = {.api = UFFD_API, .features = kind == UFFD_MINOR ? UFFD_FEATURE_MINOR_SHMEM : 0};
 	if (ioctl(fd, UFFDIO_API, &api) != 0) {
 		int code = errno;
 		close(fd);
@@ -53,13 +52,13 @@ const char *uffd_advice(int code)
 int uffd_register(int fd, void *at, uint64_t bytes, enum uffd_kind kind)
 {
 	struct uffdio_register r = {.range = {.start = (uintptr_t)at, .len = bytes},
-				    .mode = kind == UFFD_MINOR ? UFFDIO_REGISTER_MODE_MINOR :
-								 UFFDIO_REGISTER_MODE_MISSING};
+				    .mode =
+					kind == UFFD_MINOR ? UFFDIO_REGISTER_MODE_MINOR : UFFDIO_REGISTER_MODE_MISSING};
 	return ioctl(fd, UFFDIO_REGISTER, &r) ? -errno : 0;
 }
 
-/* A range may be served in part, and EAGAIN then says how far it came (reference: a page that is there
- * already, or a change of the mapping under way). */
+/* A range may be done in part, and EAGAIN then has the bytes that are done (reference: a page that is placed already, or a
+ * concurrent change of the mapping). */
 int uffd_copy(int fd, uint64_t to, const void *from, uint64_t bytes, int wake)
 {
 	for (uint64_t done = 0; done < bytes;) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* userfaultfd: what sync_wic needs of it. All give 0 or -errno. */
+/* The calls of userfaultfd that sync_wic uses. All return 0 or -errno. */
 #ifndef WIC_UFFD_H
 #define WIC_UFFD_H
 
@@ -11,13 +11,13 @@ enum uffd_kind { UFFD_MISSING, UFFD_MINOR };
 
 /* A descriptor for user-mode faults only, which needs no privilege since Linux 5.11; or -errno. */
 int uffd_open(enum uffd_kind kind);
-/* What to do about the errno of uffd_open: a sentence for the user. */
+/* What to do about the errno of uffd_open(), for the user. */
 const char *uffd_advice(int code);
 int uffd_register(int fd, void *at, uint64_t bytes, enum uffd_kind kind);
 
-/* Places `bytes` (whole pages) at `to`, an address in the space that opened fd; `from` is an address of
- * the caller. wake: resumes those who are stalled there. -EEXIST when a page is there already: those
- * before it have been placed. */
+/* Places `bytes` (whole pages) at `to`, an address in the address space that opened fd; `from` is an address of the
+ * caller. wake: resumes the threads that are stalled there. -EEXIST: a page was placed already; those before it have
+ * been placed now. */
 int uffd_copy(int fd, uint64_t to, const void *from, uint64_t bytes, int wake);
 int uffd_continue(int fd, uint64_t to, uint64_t bytes, int wake);
 int uffd_zero(int fd, uint64_t to, uint64_t bytes);

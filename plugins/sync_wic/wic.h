@@ -1,43 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sync_wic on the CPU: what its files share, and how a wait works.
  *
- * An item's bytes lie in a file that all spaces map, the staging pages: on a page of the consumers' PCM at
- * the same place of the file. Consumers have a second mapping of PCM, which is armed: a load there stalls
- * until the page is placed. Three rules make a wait (mode = in_place):
- *   1. A producer raises `full`, then looks at `sleepers`, and places the page if there are any. A consumer
- *      raises `sleepers`, then looks at `full`, and loads from the armed page if the item is not there.
- *   2. Only `full` says that the item is there. Whoever wants a consumer to look (a deadline, a stop)
- *      places its page. A page may thus be placed for no reason, also by a producer that is late.
- *   3. A consumer that finds its page placed and no item arms it again, and looks at `full` once more: had
- *      the item come in between, another reader may have stalled for good, so it places the page itself.
- * Nothing is locked. With mode = copy the page is the consumer's own and must hold the right bytes: there
- * a slot's lock covers every change of its pages, see wic_activate.c.
+ * An item's bytes are in a file that all address spaces map, the staging pages: on a page of the consumers' PCM, at
+ * the same place of the file. Consumers have a second mapping of PCM, which is armed: a load there stalls until the
+ * page is placed. Three rules make a wait (mode = in_place):
+ *   1. A producer increments `full`, then loads `sleepers`, and places the page if there are any. A consumer increments
+ *      `sleepers`, then loads `full`, and loads from the armed page if the item is not published.
+ *   2. Only `full` says that the item is published. A thread that wants a consumer to check (deadline, stop) places its
+ *      page. A page may thus be placed without a reason, also by a late producer.
+ *   3. A consumer whose page is placed without an item arms it again, and checks `full` once more: if the item was
+ *      published in between, another reader may have stalled with no thread to end that, so the consumer places the
+ *      page.
+ * Nothing is locked. With mode = copy the page is the consumer's own and must hold the right bytes: there a
+ * slot's lock protects every change of its pages, see wic_activate.c.
  *
- * Even and odd rounds of a slot take turns with a half of its companion pages each. So which page is a
- * round's is known as soon as the round before the last is released: who is early for a round does not wait for
- * the other readers of the round before.
+ * Even and odd rounds of a slot use one half of its companion pages each. So the page of a round is determined as
+ * soon as the round before the last is released, and a consumer that is early for a round does not wait for the other
+ * readers of the round before.
  *
- * A GPU has no such faults. To and from its workers go items and flags of wave.dev.h. What it publishes for a CPU the Monitor
- * there passes on, as a producer would: it copies the item onto the staging page and announces it.
+ * A GPU has no such faults. Items and flags to and from its workers are those of gpu_wait.dev.h. What a GPU publishes
+ * for a CPU the Monitor of that device forwards, as a producer would: it copies the item onto the staging page and
+ * announces it.
  *
- * Shared by all processes, in the global block: channels and slots (slot.dev.h), groups of pages, one
- * record and one segment tree per device, the data availability bitmap. Private to the process that
- * runs a device's workers: struct wic_space with the mapping of its PCM pages, the descriptors, the
- * stalls and the Monitor. Written by the host before any fork and constant afterwards: struct wic. */
+ * Shared by all processes, in the global block: channels and slots (slot.dev.h), groups of pages, a record and a
+ * segment tree per device, the data availability bitmap. Private to the process that runs a device's workers: struct
+ * wic_space with the mapping of its PCM pages, the descriptors, the stalls and the Monitor. Constant after the host
+ * has filled it in, before any fork: struct wic. */
 #ifndef WIC_H
 #define WIC_H
 
 #include <pthread.h>
 
-#include "../shared/sync/listen.h"
-#include "../shared/sync/park.h"
+#include "../shared/sync/listener.h"
+#include "../shared/sync/sleep.h"
 #include "pcm.h"
 #include "uffd.h"
 
-#define WIC_BATCH 16u      /* workers whose requests share one allocation (WIC, section 5.3) */
-#define WIC_SIDES_MAX 16u  /* companion pages of a slot */
-#define WIC_SHARD_WORKERS 8u
-#define WIC_SHARDS_MAX 1024u
+#define WIC_BATCH          16u /* workers whose requests share one allocation (WIC, section 5.3) */
+#define WIC_COMPANIONS_MAX 16u /* companion pages of a slot */
+#define WIC_SHARD_WORKERS  8u
+#define WIC_SHARDS_MAX     1024u
 
 enum { WIC_COPY, WIC_IN_PLACE };
 enum { WIC_BY_PRODUCER, WIC_BY_MONITOR };
@@ -51,48 +53,48 @@ struct wic_opts {
 	uint32_t activate, notify;
 };
 
-/* Registration information: the pages of WIC_BATCH slots that follow each other. A slot's pages follow each
- * other too. An item begins on one of its companion pages, those for even rounds first: rounds that stalled take
- * turns with those of their half, so a page is armed again while its companions are in use. The paper has two.
- * In place, consumers stall on an item's first page only, and read the plain mapping: an item goes on over the
- * pages where its companions begin, so that companions are next to each other. With mode = copy each companion
- * has an item's pages to itself. */
+/* Registration information: the pages of WIC_BATCH consecutive slots. A slot's pages are consecutive, too. An item
+ * starts on one of its slot's companion pages, of which the first half is for even rounds: rounds that stall use the
+ * pages of their half in turn, so a page is armed again while the others are in use. The paper has two. In place,
+ * consumers stall on an item's first page only, and read the plain mapping: the rest of an item overlaps the pages
+ * where the next companions start, so that companions are adjacent. With mode = copy each companion has all pages of
+ * an item. */
 struct wic_group {
-	uint32_t page; /* the first, plus 1; 0: not allocated */
+	uint32_t page; /* the first one + 1; 0: not allocated */
 	uint32_t channel, first, slots;
 };
 
 struct wic_device {
-	uint64_t base;       /* of its armed pages, in the space of its workers */
+	uint64_t base;       /* of its armed pages, in the address space of its workers */
 	uint64_t space;      /* struct wic_space *, valid in that space */
-	uint32_t generation; /* of its descriptors: rises with every launch */
+	uint32_t generation; /* of its descriptors: incremented by each launch */
 	uint32_t lock;       /* of the segment tree */
-	uint64_t pid;        /* of that space */
-	uint32_t open;       /* the door of the Monitor: whether it may work, */
-	uint32_t inside;     /* and whether it does */
+	uint64_t pid;        /* of the process with that address space */
+	uint32_t allowed;    /* 1: the Monitor may work ... */
+	uint32_t working;    /* ... and does */
 	uint64_t pad[3];
 };
 
 struct wic {
 	struct sync sync; /* first */
 	const struct wic_opts *o;
-	struct listen listen;
+	struct listener listener;
 	uint64_t gpus; /* a bit each */
 	uint32_t devices, groups, slots;
-	uint32_t pages;                    /* per device, a power of two */
-	uint32_t sides;                    /* most companions of any slot */
-	uint32_t shards[LOOM_MAX_DEVICES]; /* powers of two */
+	uint32_t pages;                                                     /* per device, a power of two */
+	uint32_t companions;                                                /* companion pages of a slot */
+	uint32_t shards[LOOM_MAX_DEVICES];                                  /* powers of two */
 	uint64_t devices_at, groups_at, owners_at, trees_at, dab_at, bytes; /* in the global block */
 	uint64_t file_bytes;
-	int file;                      /* the staging pages of all devices */
-	int bell[LOOM_MAX_DEVICES];    /* eventfd: the Monitor of a device has something to do */
-	int mail[LOOM_MAX_DEVICES][2]; /* descriptors from other spaces: [0] is read by the device */
-	struct wic_space *space;       /* [devices] */
-	uint32_t needs_messages;       /* the Monitor reads faults: not all are ended by their producer */
+	int file;                         /* the staging pages of all devices */
+	int monitor_fd[LOOM_MAX_DEVICES]; /* eventfd: wakes the Monitor of a device */
+	int socket[LOOM_MAX_DEVICES][2];  /* sockets for descriptors of other address spaces: the device reads [0] */
+	struct wic_space *space;          /* [devices] */
+	uint32_t needs_messages;          /* 1: the Monitor reads faults, because not every producer ends them */
 };
 
-/* A consumer in a stalled load, or about to be: for the Monitor, which may read it while it changes. It then
- * places a page for no reason. */
+/* A consumer in a stalled load, or about to be. The Monitor may read it while it changes; it then places a page
+ * without a reason. */
 struct wic_stall {
 	uint32_t active, channel, tag, pad0;
 	uint64_t until_ns; /* 0: none */
@@ -100,9 +102,9 @@ struct wic_stall {
 };
 
 struct wic_route {
-	uint32_t generation; /* of fd[], once they are complete */
-	uint32_t incoming;   /* of those that have come so far */
-	uint32_t shards;     /* how many have; 0: they are those of a space in this process */
+	uint32_t generation; /* of fd[], once all have been received */
+	uint32_t incoming;   /* of those received so far */
+	uint32_t shards;     /* how many have been received; 0: they are those of an address space of this process */
 	int *fd;             /* [shards] */
 };
 
@@ -112,7 +114,7 @@ struct wic_space {
 	struct sync_head *head; /* NULL: not attached */
 	const struct loom_ctl *ctl;
 	char *pcm;     /* armed: consumers stall here */
-	char *staging; /* the file: producers write here, and consumers that are late read here */
+	char *staging; /* the file: producers write here, and consumers of published items read here */
 	int *uffd;     /* [shards] */
 	uint32_t opened;
 	struct wic_stall *stall; /* [workers] */
@@ -120,10 +122,10 @@ struct wic_space {
 	uint32_t route_lock;
 	/* the Monitor */
 	pthread_t monitor;
-	uint64_t *pfq;    /* pending faults, bits as in the DAB */
+	uint64_t *pfq; /* pending faults queue, with the bits of the DAB */
 	uint64_t pfq_words;
-	uint64_t next_ns; /* the deadline that it sleeps for */
-	uint32_t *passed; /* [slots]: rounds of GPUs' items that it has passed on */
+	uint64_t next_ns;    /* when it wakes up next */
+	uint32_t *forwarded; /* [slots]: rounds of items from GPUs that it has forwarded */
 	uint32_t quit, began;
 };
 
@@ -132,12 +134,12 @@ static inline int wic_is_gpu(const struct wic *w, uint32_t device)
 	return (int)(w->gpus >> device & 1);
 }
 
-/* A spin lock in memory that several processes may share; held for microseconds. 0, or LOOM_EINTR where the run was stopped,
- * since the holder may have been killed: then the lock is another's, and stays so. */
+/* A spin lock in memory that several processes may share; held for microseconds. 0, or LOOM_EINTR if the run was
+ * stopped: the holder may have been killed, and the lock stays taken. */
 static inline __attribute__((warn_unused_result)) int wic_lock(const struct loom_ctl *ctl, uint32_t *lock)
 {
 	uint32_t spins = 0;
-	/* Acquire: pairs with the release in wic_unlock. The stop word ends it when the holder was killed. */
+	/* Acquire: pairs with the release in wic_unlock(). */
 	while (__atomic_exchange_n(lock, 1u, __ATOMIC_ACQUIRE)) {
 		if (++spins % 64 == 0) {
 			loom_cpu_yield();
@@ -161,7 +163,7 @@ static inline struct wic_group *wic_group(const struct wic *w, struct sync_head 
 {
 	return (struct wic_group *)((char *)h + w->groups_at) + group;
 }
-/* Which group has a page: plus 1, per device and page. Only for a Monitor that reads faults. */
+/* The group of a page + 1, per device and page. Only for a Monitor that reads faults. */
 static inline uint32_t *wic_owner(const struct wic *w, struct sync_head *h, uint32_t device, uint32_t page)
 {
 	return (uint32_t *)((char *)h + w->owners_at) + (uint64_t)device * w->pages + page;
@@ -170,19 +172,19 @@ static inline struct pcm_node *wic_tree(const struct wic *w, struct sync_head *h
 {
 	return (struct pcm_node *)((char *)h + w->trees_at + device * pcm_bytes(w->pages));
 }
-/* Whether the tag's round is an odd one of its slot. */
+/* 1: the tag's round is an odd one of its slot. */
 static inline uint32_t wic_half(const struct sync_channel *k, uint32_t tag)
 {
 	return sync_round(k, tag) & 1;
 }
-/* The tag of that slot and half in its round that is not released, the last or the one before it. */
+/* The tag of that slot and half in the round that is not released yet: the last round or the one before it. */
 static inline uint32_t wic_current(const struct sync_channel *k, const struct sync_slot *s, uint32_t slot,
 				   uint32_t half)
 {
 	uint32_t round = __atomic_load_n(&s->released, __ATOMIC_ACQUIRE) & SYNC_ROUNDS;
 	return (round + ((round ^ half) & 1)) * k->slots + slot;
 }
-/* The bit of a slot's even or odd rounds in DAB and PFQ: their data are there, their consumer is stalled. */
+/* The bit of a slot's even or odd rounds in DAB (the item is published) and PFQ (a consumer is stalled). */
 static inline uint64_t wic_bit(const struct sync_channel *k, uint32_t tag)
 {
 	return k->bit_at + tag % k->slots * 2 + wic_half(k, tag);
@@ -205,76 +207,72 @@ int wic_attach(void *self, const struct loom_space *space, struct loom_error *er
 void wic_ready(void *self, uint32_t device);
 void wic_detach(void *self, uint32_t device);
 
-/* wic_mail.c */
-int wic_open_mail(struct wic *w); /* 0 or errno */
-void wic_close_mail(struct wic *w);
-int wic_mail_send(const struct wic_space *sp, uint32_t generation); /* 0 or errno */
-void wic_mail_forget(struct wic_space *sp);
-void wic_ring(const struct wic *w, uint32_t device);
-/* The descriptors of another device's PCM: NULL when it has gone. */
+/* wic_descriptors.c */
+int wic_open_sockets(struct wic *w); /* 0 or errno */
+void wic_close_sockets(struct wic *w);
+int wic_send_descriptors(const struct wic_space *sp, uint32_t generation); /* 0 or errno */
+void wic_drop_descriptors(struct wic_space *sp);
+void wic_wake_monitor(const struct wic *w, uint32_t device);
+/* The descriptors of another device's PCM; NULL if that device has ended. */
 const struct wic_route *wic_route(struct wic_space *sp, uint32_t device);
 
 /* wic_pages.c: Interrupter */
-/* The first page of the slot, that of its companion 0; PCM_NONE when PCM is full. */
+/* The first page of the slot, that of its companion 0; PCM_NONE if PCM is full. */
 uint32_t wic_pages(struct wic_space *sp, const struct sync_channel *k, uint32_t tag);
-/* Of the companion whose turn it is in the tag's round. Valid from when the round before the last is released until
- * this one is. */
-static inline uint32_t wic_turn(const struct sync_channel *k, const struct sync_slot *s, uint32_t first,
-				uint32_t tag)
+/* The current companion page of the tag's round. Valid from the release of the round before the last to the release
+ * of this one. */
+static inline uint32_t wic_turn(const struct sync_channel *k, const struct sync_slot *s, uint32_t first, uint32_t tag)
 {
 	uint32_t half = wic_half(k, tag);
-	return first + (half * k->sides / 2 + __atomic_load_n(&s->side[half], __ATOMIC_RELAXED)) * k->step;
+	return first + (half * k->companions / 2 + __atomic_load_n(&s->companion[half], __ATOMIC_RELAXED)) * k->step;
 }
-/* Items that leave room on their page lie at different places there, so that they do not all compete for the
- * same lines of the caches. */
+/* Cache colouring: items smaller than their page start at different offsets, so that they use different cache sets. */
 static inline uint64_t wic_colour(const struct sync_channel *k, uint32_t tag)
 {
 	uint64_t lines = (k->pages * UFFD_PAGE - k->bytes) / 64;
 	return tag % k->slots % (lines + 1) * 64;
 }
-/* Where the item's bytes are written, and may be read; `first` as wic_pages has it. */
-static inline void *wic_staging(const struct wic_space *sp, const struct sync_channel *k,
-				const struct sync_slot *s, uint32_t first, uint32_t tag)
+/* Where the item's bytes are written, and may be read; `first` is from wic_pages(). */
+static inline void *wic_staging(const struct wic_space *sp, const struct sync_channel *k, const struct sync_slot *s,
+				uint32_t first, uint32_t tag)
 {
 	uint32_t page = sp->wic->o->mode == WIC_IN_PLACE ? wic_turn(k, s, first, tag) : first;
 	return sp->staging + ((uint64_t)k->to * sp->wic->pages + page) * UFFD_PAGE + wic_colour(k, tag);
 }
 
 /* wic_activate.c */
-/* The item has come: `full` is raised, and who waits for it is resumed, or will be by the Monitor. 1 when
- * somebody waits or did, 0 when nobody does, or an error. */
-int wic_announce(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t first,
-		 uint32_t tag, uint64_t bytes);
-/* The Monitor: resumes who is stalled for the slot's round of that half that is not released, if its item is
- * there; 1 when it is. */
-int wic_serve(struct wic_space *sp, const struct sync_channel *k, uint32_t slot, uint32_t half);
+/* Publishes the item: increments `full`; consumers are resumed now, or later by the Monitor. 1: a consumer waits or
+ * has waited; 0: none; or an error. */
+int wic_announce(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t first, uint32_t tag,
+		 uint64_t bytes);
+/* The Monitor: resumes consumers of the slot's round of that half that is not released, if its item is published: 1. */
+int wic_activate(struct wic_space *sp, const struct sync_channel *k, uint32_t slot, uint32_t half);
 /* Ends such stalls without data. */
 void wic_end_stall(struct wic_space *sp, const struct sync_channel *k, uint32_t slot, uint32_t half);
-/* After a load that came to its end: where the item is when it is there, else NULL, and the next load
- * stalls again. */
-const void *wic_look(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t tag,
-		     uint32_t first);
-/* The last reader of the round is done: the slot may take its next round, which has an armed page. How many
- * pages were thrown away for that. */
-uint64_t wic_free(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t tag);
+/* After a stalled load has ended: the item if it is published, else NULL, and the next load stalls again. */
+const void *wic_check_item(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t tag,
+			   uint32_t first);
+/* The last reader of the round has released it: the slot is free for its next round, which has an armed page. The
+ * number of pages that were recycled for that. */
+uint64_t wic_free_slot(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t tag);
 
 /* wic_monitor.c */
 int wic_monitor_start(struct wic_space *sp); /* 0 or errno */
 void wic_monitor_stop(struct wic_space *sp);
-/* Between samples a Monitor is shut out: then init() may change all that is shared, and wic_ready() what is the
- * Monitor's own. Nobody is stalled then. 0, or LOOM_EDIED when it does not come out: it was killed inside. */
-int wic_shut_out(struct wic_device *d);
-void wic_let_in(const struct wic *w, uint32_t device, struct wic_device *d);
+/* Between samples a Monitor is paused: then init() may change what is shared, and wic_ready() what is the Monitor's
+ * own. No consumer is stalled then. 0, or LOOM_EDIED if it does not pause: it was killed while it worked. */
+int wic_pause_monitor(struct wic_device *d);
+void wic_resume_monitor(const struct wic *w, uint32_t device, struct wic_device *d);
 
 /* wic_channel.c */
 int wic_reserve(struct loom_ctx *c, uint32_t channel, uint32_t tag, uint64_t timeout_ns, void **at);
 int wic_publish(struct loom_ctx *c, uint32_t channel, uint32_t tag, const void *from, uint64_t bytes,
 		uint64_t timeout_ns);
 int wic_wait(struct loom_ctx *c, uint32_t channel, uint32_t tag, uint64_t timeout_ns, const void **data);
-int wic_wait_all(struct loom_ctx *c, uint32_t channel, const uint32_t *tag, uint32_t n,
-		 uint64_t timeout_ns, const void **data);
+int wic_wait_all(struct loom_ctx *c, uint32_t channel, const uint32_t *tag, uint32_t n, uint64_t timeout_ns,
+		 const void **data);
 int wic_release(struct loom_ctx *c, uint32_t channel, uint32_t tag);
-/* The Monitor, instead of a GPU that has published the tag. */
-void wic_pass_on(struct wic_space *sp, const struct sync_channel *k, uint32_t tag);
+/* The Monitor, on behalf of a GPU that has published the tag. */
+void wic_forward(struct wic_space *sp, const struct sync_channel *k, uint32_t tag);
 
 #endif

@@ -1,27 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Activator: places the pages on which consumers are stalled, with the data on them, and so resumes the
- * consumers; and recycles the pages (WIC, section 5.5). It also ends stalls that no data will end. The rules
- * are in wic.h.
+/* Activator: places the pages on which consumers are stalled, with the data, and so resumes the consumers; and
+ * recycles the pages (WIC, section 5.5). It also ends stalls without data. The rules are in wic.h.
  *
- * mode = in_place: the page is there, in the file; placing it is to map it (UFFDIO_CONTINUE). A page that is
- * placed by mistake shows the same bytes as any other mapping of it.
+ * mode = in_place: the page exists, in the file; placing it is to map it (UFFDIO_CONTINUE). A page that is placed by
+ * mistake shows the same bytes as any other mapping of it.
  *
- * mode = copy: placing is to copy the item onto pages of the consumer's own (UFFDIO_COPY), so a page that is
- * placed too early or too late would show the wrong ones. The slot's lock covers `full`, `released` and its
- * pages. A stall that ends without data ends on a page of zeroes, and `spoiled` says so: a consumer throws
- * such a page away, under the lock. Resuming comes after the lock, as a resumed consumer may take the
- * core. */
+ * mode = copy: placing is to copy the item onto pages of the consumer's own (UFFDIO_COPY), so a page that is placed
+ * too early or too late would show the wrong bytes. The slot's lock protects `full`, `released` and its pages. A
+ * stall that ends without data ends on a page of zeroes, and sets `spoiled`: a consumer arms such a page again, under
+ * the lock. Consumers are resumed after the unlock, since a resumed consumer may take the core. */
 #include <sys/mman.h>
 
-#include "../shared/sync/wave.dev.h"
+#include "../shared/sync/gpu_wait.dev.h"
 #include "wic.h"
 
 struct target {
 	int fd;
 	uint32_t half;    /* of the round */
-	uint64_t at;      /* the item's first page, in its consumers' space */
+	uint64_t at;      /* the item's first page, in the address space of its consumers */
 	const char *item; /* its bytes, staged */
-	uint64_t colour;  /* where on the page they begin */
+	uint64_t colour;  /* where on the page the item starts */
 };
 
 static int find(struct wic_space *sp, const struct sync_channel *k, const struct sync_slot *s, uint32_t first,
@@ -40,20 +38,21 @@ static int find(struct wic_space *sp, const struct sync_channel *k, const struct
 	return 0;
 }
 
-/* A page that is there already resumes whoever comes: nothing to do. */
+/* EEXIST: the page is placed already, so no consumer is stalled on it. */
 static int result(int rc)
 {
 	return !rc || rc == -EEXIST ? 0 : rc == -ESRCH ? LOOM_EDIED : LOOM_EIO;
 }
 
-/* in_place. Only the first page is ever stalled on. `spent` first: the releaser may come right after. */
+/* in_place. Consumers stall on the first page only. `spent` is set first, since a reader may release the slot right
+ * after. */
 static int map(const struct target *t, struct sync_slot *s)
 {
 	__atomic_store_n(&s->spent[t->half], 1u, __ATOMIC_RELAXED);
 	return result(uffd_continue(t->fd, t->at, UFFD_PAGE, 1));
 }
 
-/* copy, under the lock. The first page comes last: with it the item is there. */
+/* copy, under the lock. The first page comes last: with it the item is complete. */
 static int copy(const struct target *t, struct sync_slot *s, uint64_t bytes)
 {
 	const char *from = t->item - t->colour;
@@ -61,8 +60,7 @@ static int copy(const struct target *t, struct sync_slot *s, uint64_t bytes)
 	int rc = 0;
 	__atomic_store_n(&s->spent[t->half], 1u, __ATOMIC_RELAXED);
 	if (whole > UFFD_PAGE)
-		rc = result(uffd_copy(t->fd, t->at + UFFD_PAGE, from + UFFD_PAGE,
-				      whole - UFFD_PAGE, 0));
+		rc = result(uffd_copy(t->fd, t->at + UFFD_PAGE, from + UFFD_PAGE, whole - UFFD_PAGE, 0));
 	return rc ? rc : result(uffd_copy(t->fd, t->at, from, UFFD_PAGE, 0));
 }
 
@@ -84,43 +82,43 @@ static int announce_copy(struct wic_space *sp, struct sync_slot *s, const struct
 	return rc ? rc : stalled;
 }
 
-int wic_announce(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t first,
-		 uint32_t tag, uint64_t bytes)
+int wic_announce(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t first, uint32_t tag,
+		 uint64_t bytes)
 {
 	const struct wic *w = sp->wic;
 	int by_producer = w->o->activate == WIC_BY_PRODUCER, rc;
 	uint64_t bit = wic_bit(k, tag);
 	struct target t;
-	/* Before `full` is raised: the round, and with it the page, may be over soon after. */
+	/* Before `full` is incremented: the round, and with it the page, may end soon after. */
 	rc = find(sp, k, s, first, tag, &t);
 	if (rc)
 		return rc;
-	/* The Monitor takes a bit for a hint, and looks at the slot. */
+	/* The bit is a hint for the Monitor, which then checks the slot. */
 	if (w->needs_messages)
 		__atomic_fetch_or(wic_dab(w, sp->head, bit), 1ull << bit % 64, __ATOMIC_SEQ_CST);
 	if (w->o->mode == WIC_COPY) {
 		rc = announce_copy(sp, s, &t, bytes, by_producer);
 	} else {
-		/* Release, for the consumer's acquire of `full`; sequentially consistent, as the
-		 * registration of consumers in `sleepers` before their look at it. */
+		/* Release, for the consumer's acquire of `full`; sequentially consistent, as is the consumer's
+		 * increment of `sleepers` before its load of `full`. */
 		__atomic_fetch_add(&s->full, 1u, __ATOMIC_SEQ_CST);
 		if (by_producer && __atomic_load_n(&s->sleepers, __ATOMIC_SEQ_CST))
 			rc = (rc = map(&t, s)) ? rc : 1;
 	}
 	if (!by_producer) {
 		rc = rc ? rc : __atomic_load_n(&s->sleepers, __ATOMIC_SEQ_CST) != 0;
-		wic_ring(w, k->to);
+		wic_wake_monitor(w, k->to);
 	}
 	return rc;
 }
 
-/* The round has its item. */
+/* 1: the item of the round is published. */
 static int is_full(const struct sync_slot *s, uint32_t round)
 {
 	return sync_reached(__atomic_load_n(&s->full, __ATOMIC_SEQ_CST), round + 1);
 }
 
-/* For the Monitor: whose turn it is may change at any time, so a page may be placed for no reason. */
+/* For the Monitor: the current page may change at any time, so a page may be placed without a reason. */
 static int find_current(struct wic_space *sp, const struct sync_channel *k, const struct sync_slot *s, uint32_t slot,
 			uint32_t half, struct target *t, uint32_t *round)
 {
@@ -129,7 +127,7 @@ static int find_current(struct wic_space *sp, const struct sync_channel *k, cons
 	return first == PCM_NONE ? LOOM_EFULL : find(sp, k, s, first, tag, t);
 }
 
-int wic_serve(struct wic_space *sp, const struct sync_channel *k, uint32_t slot, uint32_t half)
+int wic_activate(struct wic_space *sp, const struct sync_channel *k, uint32_t slot, uint32_t half)
 {
 	struct sync_slot *s = sync_slot(sp->head, k, slot);
 	uint32_t round;
@@ -162,48 +160,49 @@ void wic_end_stall(struct wic_space *sp, const struct sync_channel *k, uint32_t 
 			map(&t, s);
 		return;
 	}
-	int theirs = wic_lock(sp->ctl, &s->lock); /* a stall ends nevertheless: what is read then is thrown away */
+	/* the stall is ended without the lock, too: what is read then is not used */
+	int failed = wic_lock(sp->ctl, &s->lock);
 	int rc = find_current(sp, k, s, slot, half, &t, &round);
-	if (!rc && is_full(s, round)) { /* by a producer that died before it placed the page, perhaps */
+	if (!rc && is_full(s, round)) { /* possibly by a producer that died before it placed the page */
 		copy(&t, s, s->length);
 	} else if (!rc) {
 		__atomic_store_n(&s->spent[half], 1u, __ATOMIC_RELAXED);
 		s->spoiled[half] = 1;
 		uffd_zero(t.fd, t.at, UFFD_PAGE);
 	}
-	if (!theirs)
+	if (!failed)
 		wic_unlock(&s->lock);
 	if (!rc)
 		uffd_wake(t.fd, t.at, UFFD_PAGE);
 }
 
-static void throw_away(const struct target *t, uint32_t pages)
+static void arm(const struct target *t, uint32_t pages)
 {
 	madvise((void *)(uintptr_t)t->at, (uint64_t)pages * UFFD_PAGE, MADV_DONTNEED);
 }
 
 /* in_place */
-static const void *look_in_place(struct sync_slot *s, const struct target *t, uint32_t round)
+static const void *check_in_place(struct sync_slot *s, const struct target *t, uint32_t round)
 {
 	if (is_full(s, round))
 		return t->item;
-	throw_away(t, 1);
-	/* Who waits with us may have stalled since; if nothing else will end that, this does. */
+	arm(t, 1);
+	/* Another consumer may have stalled since; if no other thread will end that stall, this one does. */
 	uint32_t full = __atomic_load_n(&s->full, __ATOMIC_SEQ_CST);
 	if (sync_reached(full, round + 1) || (full & SYNC_POISON))
 		map(t, s);
 	return sync_reached(full, round + 1) ? t->item : NULL;
 }
 
-static const void *look_copy(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s,
-			     const struct target *t, uint32_t round)
+static const void *check_copy(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s,
+			      const struct target *t, uint32_t round)
 {
 	int wake = 0;
 	if (wic_lock(sp->ctl, &s->lock))
-		return NULL; /* the caller sees the stop word */
+		return NULL; /* the caller checks the stop word */
 	int there = is_full(s, round);
 	if (s->spoiled[t->half]) {
-		throw_away(t, k->pages);
+		arm(t, k->pages);
 		s->spoiled[t->half] = 0;
 		if (there)
 			wake = copy(t, s, s->length) == 0;
@@ -214,52 +213,51 @@ static const void *look_copy(struct wic_space *sp, const struct sync_channel *k,
 	return there ? (const char *)(uintptr_t)t->at + t->colour : NULL;
 }
 
-const void *wic_look(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t tag,
-		     uint32_t first)
+const void *wic_check_item(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t tag,
+			   uint32_t first)
 {
 	struct target t;
 	if (find(sp, k, s, first, tag, &t))
 		return NULL;
-	return sp->wic->o->mode == WIC_IN_PLACE ? look_in_place(s, &t, sync_round(k, tag)) :
-						  look_copy(sp, k, s, &t, sync_round(k, tag));
+	return sp->wic->o->mode == WIC_IN_PLACE ? check_in_place(s, &t, sync_round(k, tag))
+						: check_copy(sp, k, s, &t, sync_round(k, tag));
 }
 
-/* The round's readers have gone, and the next round is not published: no page is one that somebody has to find
- * placed. Readers of the next round may be stalled, and remain so. A round that nobody stalled in leaves its page
- * armed. */
+/* The round is read, and the next one is not published: no page has to stay placed. Consumers of the next round may
+ * be stalled, and stay so. A round without a stall leaves its page armed. */
 static uint64_t recycle(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t first,
 			uint32_t half)
 {
-	uint32_t turns = k->sides / 2;
+	uint32_t turns = k->companions / 2;
 	if (!__atomic_load_n(&s->spent[half], __ATOMIC_RELAXED))
 		return 0;
 	__atomic_store_n(&s->spent[half], 0u, __ATOMIC_RELAXED);
-	__atomic_store_n(&s->side[half], (s->side[half] + 1) % turns, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->companion[half], (s->companion[half] + 1) % turns, __ATOMIC_RELAXED);
 	if (++s->used[half] < turns)
 		return 0;
 	s->used[0] = s->used[1] = 0;
-	/* Those of both halves together: each call costs a flush of the other cores' address caches. */
-	uint64_t pages = (uint64_t)k->sides * k->step;
+	/* Those of both halves together: each call flushes the TLBs of other cores. */
+	uint64_t pages = (uint64_t)k->companions * k->step;
 	madvise(sp->pcm + (uint64_t)first * UFFD_PAGE, pages * UFFD_PAGE, MADV_DONTNEED);
 	return pages;
 }
 
-uint64_t wic_free(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t tag)
+uint64_t wic_free_slot(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t tag)
 {
 	const struct wic *w = sp->wic;
 	uint64_t bit = wic_bit(k, tag), pages = 0;
-	int locks = w->o->mode == WIC_COPY, theirs = 0;
+	int locks = w->o->mode == WIC_COPY, failed = 0;
 	if (w->needs_messages)
 		__atomic_fetch_and(wic_dab(w, sp->head, bit), ~(1ull << bit % 64), __ATOMIC_SEQ_CST);
 	if (locks)
-		theirs = wic_lock(sp->ctl, &s->lock);
-	if (!theirs)
+		failed = wic_lock(sp->ctl, &s->lock);
+	if (!failed)
 		pages = recycle(sp, k, s, wic_pages(sp, k, tag), wic_half(k, tag));
-	if (sp->head->setting[WAVE_COUNTS])
-		__atomic_fetch_add(&sp->head->by_cpus, 1ull, __ATOMIC_RELAXED);
+	if (sp->head->setting[SYNC_COUNTS])
+		__atomic_fetch_add(&sp->head->raised_by_cpus, 1ull, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&s->released, 1u, __ATOMIC_SEQ_CST);
-	if (locks && !theirs)
+	if (locks && !failed)
 		wic_unlock(&s->lock);
-	park_wake_sleepers(&s->released, &s->blocked);
+	eventcount_notify(NULL, &s->released, &s->blocked);
 	return pages;
 }

@@ -1,54 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operations of sync_wic on the CPU. Lane 0 acts for its worker. */
+/* The ops of sync_wic between CPUs. Lane 0 acts for its worker. */
 #include <string.h>
 
+#include "sync_wic.dev.h"
 #include "wic.h"
 
-/* Where a GPU is at the other end: as sync_futex. */
-#define SYNC_OP(op) wic_crossing_##op
-#include "../shared/sync/wave.dev.h"
-LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, uint32_t want, uint64_t until_ns)
-{
-	return park_await(c, word, sleepers, want, until_ns);
-}
-LOOM_FN void sync_wake(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers)
-{
-	if (!wave_leaves_it(c))
-		park_wake_sleepers(word, sleepers);
-}
-#include "../shared/sync/channel.dev.h"
-
-static int crosses(const struct loom_ctx *c, uint32_t channel)
+/* Whether a GPU is at one end of the channel. */
+static int has_gpu(const struct loom_ctx *c, uint32_t channel)
 {
 	if (!c->on_device[LOOM_SYNC])
 		return 0;
-	struct sync_head *known = sync_known(c);
-	return wave_is_gpu(known, c->device) || wave_is_gpu(known, sync_channel(known, channel)->to);
+	struct sync_head *known = sync_local_head(c);
+	return sync_is_gpu(known, c->device) || sync_is_gpu(known, sync_channel(known, channel)->to);
 }
 
-enum { WIC_DEVICES_AT = 0 }; /* setting of the head: records of devices, in lines of 64 bytes */
+enum { WIC_DEVICES_AT = 0 }; /* setting of the head: where the records of devices are, in lines of 64 bytes */
 
 static struct wic_space *space_of(const struct loom_ctx *c, struct sync_head *h)
 {
-	const struct wic_device *d =
-		(const struct wic_device *)((char *)h + 64ull * h->setting[WIC_DEVICES_AT]);
+	const struct wic_device *d = (const struct wic_device *)((char *)h + 64ull * h->setting[WIC_DEVICES_AT]);
 	return (struct wic_space *)(uintptr_t)d[c->device].space;
 }
 
 /* ---- producers */
 
-static int await_free(struct loom_ctx *c, const struct sync_channel *k, struct sync_slot *s,
-		      uint32_t round, uint64_t timeout_ns)
+static int await_free(struct loom_ctx *c, const struct sync_channel *k, struct sync_slot *s, uint32_t round,
+		      uint64_t timeout_ns)
 {
-	/* Acquire: pairs with the last reader's release in wic_free. */
+	/* Acquire: pairs with the last reader's release in wic_free_slot. */
 	uint32_t word = __atomic_load_n(&s->released, __ATOMIC_ACQUIRE);
 	if (sync_reached(word, round) && !(word & SYNC_POISON))
 		return 0;
 	uint64_t begin = loom_clock_ns(c);
 	loom_set_state(c, LOOM_STATE_DATA);
-	int rc = park_await(c, &s->released, &s->blocked, round, timeout_ns ? begin + timeout_ns : 0);
+	int rc = sync_sleep_until(c, &s->released, &s->blocked, round, timeout_ns ? begin + timeout_ns : 0);
 	loom_set_state(c, LOOM_STATE_TASKS);
-	sync_tally(c)->blocked_ns += loom_clock_ns(c) - begin;
+	sync_counters(c)->blocked_ns += loom_clock_ns(c) - begin;
 	return rc == LOOM_EDIED ? sync_poisoned(c, k) : rc;
 }
 
@@ -66,8 +53,8 @@ int wic_reserve(struct loom_ctx *c, uint32_t channel, uint32_t tag, uint64_t tim
 {
 	int rc = 0;
 	void *found = NULL;
-	if (crosses(c, channel))
-		return wic_crossing_reserve(c, channel, tag, timeout_ns, at);
+	if (has_gpu(c, channel))
+		return sync_wic_reserve(c, channel, tag, timeout_ns, at);
 	if (c->lane == 0) {
 		struct sync_head *h = sync_head(c);
 		struct sync_channel *k = sync_channel(h, channel);
@@ -81,13 +68,13 @@ int wic_reserve(struct loom_ctx *c, uint32_t channel, uint32_t tag, uint64_t tim
 	return (int)loom_from_lane0(c, (uint64_t)(int64_t)rc);
 }
 
-static int publish(struct loom_ctx *c, struct sync_head *h, uint32_t channel, uint32_t tag,
-		   const void *from, uint64_t bytes, uint64_t timeout_ns)
+static int publish(struct loom_ctx *c, struct sync_head *h, uint32_t channel, uint32_t tag, const void *from,
+		   uint64_t bytes, uint64_t timeout_ns)
 {
 	struct sync_channel *k = sync_channel(h, channel);
 	struct sync_slot *s = sync_slot(h, k, tag);
 	struct wic_space *sp = space_of(c, h);
-	struct sync_tally *t = sync_tally(c);
+	struct sync_counters *t = sync_counters(c);
 	uint32_t first;
 	int rc = reserve(c, sp, k, tag, timeout_ns, &first);
 	if (rc)
@@ -107,52 +94,52 @@ int wic_publish(struct loom_ctx *c, uint32_t channel, uint32_t tag, const void *
 		uint64_t timeout_ns)
 {
 	int rc = 0;
-	if (crosses(c, channel))
-		return wic_crossing_publish(c, channel, tag, from, bytes, timeout_ns);
-	loom_barrier_lanes(c); /* what all lanes wrote */
+	if (has_gpu(c, channel))
+		return sync_wic_publish(c, channel, tag, from, bytes, timeout_ns);
+	loom_barrier_lanes(c); /* orders what all lanes wrote */
 	if (c->lane == 0)
 		rc = publish(c, sync_head(c), channel, tag, from, bytes, timeout_ns);
 	return (int)loom_from_lane0(c, (uint64_t)(int64_t)rc);
 }
 
-void wic_pass_on(struct wic_space *sp, const struct sync_channel *k, uint32_t tag)
+void wic_forward(struct wic_space *sp, const struct sync_channel *k, uint32_t tag)
 {
 	struct sync_slot *s = sync_slot(sp->head, k, tag);
-	uint32_t first = wic_pages(sp, k, tag); /* the GPU has seen that the slot is free */
+	uint32_t first = wic_pages(sp, k, tag); /* the GPU has checked that the slot is free */
 	if (first == PCM_NONE)
-		return; /* need() has seen to it that there are enough */
-	memcpy(wic_staging(sp, k, s, first, tag), sync_staged(sp->head, k, tag), k->bytes);
+		return; /* does not happen: need() has reserved enough */
+	memcpy(wic_staging(sp, k, s, first, tag), sync_item(sp->head, k, tag), k->bytes);
 	(void)wic_announce(sp, k, s, first, tag, k->bytes);
 }
 
 /* ---- consumers */
 
-/* The interruption: a plain load of the first byte of the item's page. The Monitor knows of it, and ends it
- * when its deadline passes or the slot is poisoned; the look at `full` comes after it was told. 0: the slot is
- * poisoned, and nothing was loaded. */
+/* The interruption: a plain load of the first byte of the item's page. The Monitor ends it when the deadline passes
+ * or the slot is poisoned; so `full` is checked after the stall is registered. 0: the slot is poisoned, and nothing
+ * was loaded. */
 static int stall(struct loom_ctx *c, struct wic_space *sp, struct wic_stall *t, const struct sync_slot *s,
-		  const char *page)
+		 const char *page)
 {
 	uint64_t begin = loom_clock_ns(c), until = __atomic_load_n(&t->until_ns, __ATOMIC_RELAXED);
-	/* Sequentially consistent: the Monitor sees it, or has not yet begun the round of looks after
-	 * which it tells its next deadline. */
+	/* Sequentially consistent: either the Monitor sees the stall, or its check of stalls has not started yet,
+	 * after which it publishes its next deadline. */
 	__atomic_store_n(&t->active, 1u, __ATOMIC_SEQ_CST);
 	if (until && until < __atomic_load_n(&sp->next_ns, __ATOMIC_SEQ_CST))
-		wic_ring(sp->wic, sp->device);
+		wic_wake_monitor(sp->wic, sp->device);
 	int sane = !(__atomic_load_n(&s->full, __ATOMIC_SEQ_CST) & SYNC_POISON);
 	if (sane) {
 		(void)*(const volatile char *)page;
-		struct sync_tally *tally = sync_tally(c);
-		tally->fault_ns += loom_clock_ns(c) - begin;
-		tally->faults++;
+		struct sync_counters *counters = sync_counters(c);
+		counters->fault_ns += loom_clock_ns(c) - begin;
+		counters->faults++;
 	}
 	__atomic_store_n(&t->active, 0u, __ATOMIC_RELAXED);
 	return sane;
 }
 
-/* Until the tag's item is there. The caller counts as a sleeper. */
-static int await_item(struct loom_ctx *c, struct wic_space *sp, struct sync_channel *k, uint32_t channel,
-		      uint32_t tag, uint64_t until_ns, const void **data)
+/* Until the tag's item is published. The caller is counted in `sleepers`. */
+static int await_item(struct loom_ctx *c, struct wic_space *sp, struct sync_channel *k, uint32_t channel, uint32_t tag,
+		      uint64_t until_ns, const void **data)
 {
 	struct sync_slot *s = sync_slot(sp->head, k, tag);
 	struct wic_stall *t = &sp->stall[c->worker - sp->first];
@@ -167,10 +154,10 @@ static int await_item(struct loom_ctx *c, struct wic_space *sp, struct sync_chan
 			return sync_poisoned(c, k);
 		if (!there && loom_stopped(c))
 			return LOOM_EINTR;
-		/* Whose turn it is among the pages is known when the round before the last is over. Only
-		 * who comes ahead of other rounds' readers waits for that. */
+		/* The current page is determined when the round before the last is released. Only a consumer that is
+		 * ahead of other readers of earlier rounds waits for that. */
 		if (!there && !sync_reached(__atomic_load_n(&s->released, __ATOMIC_ACQUIRE), round - 1)) {
-			int rc = park_await(c, &s->released, &s->blocked, round - 1, until_ns);
+			int rc = sync_sleep_until(c, &s->released, &s->blocked, round - 1, until_ns);
 			if (rc)
 				return rc == LOOM_EDIED ? sync_poisoned(c, k) : rc;
 			continue;
@@ -178,7 +165,7 @@ static int await_item(struct loom_ctx *c, struct wic_space *sp, struct sync_chan
 		if (first == PCM_NONE) {
 			uint64_t begin = loom_clock_ns(c);
 			first = wic_pages(sp, k, tag);
-			sync_tally(c)->alloc_ns += loom_clock_ns(c) - begin;
+			sync_counters(c)->alloc_ns += loom_clock_ns(c) - begin;
 			if (first == PCM_NONE)
 				return loom_stopped(c) ? LOOM_EINTR : LOOM_EFULL;
 		}
@@ -188,7 +175,7 @@ static int await_item(struct loom_ctx *c, struct wic_space *sp, struct sync_chan
 		}
 		if (!stall(c, sp, t, s, sp->pcm + (uint64_t)wic_turn(k, s, first, tag) * UFFD_PAGE))
 			continue;
-		*data = wic_look(sp, k, s, tag, first);
+		*data = wic_check_item(sp, k, s, tag, first);
 		if (*data)
 			return 0;
 		if (until_ns && loom_clock_ns(c) >= until_ns)
@@ -201,15 +188,14 @@ static int take(struct loom_ctx *c, struct sync_head *h, uint32_t channel, const
 {
 	struct sync_channel *k = sync_channel(h, channel);
 	struct wic_space *sp = space_of(c, h);
-	struct sync_tally *t = sync_tally(c);
+	struct sync_counters *t = sync_counters(c);
 	uint64_t begin = 0, until = 0;
 	int rc = 0;
 	t->waits += n;
 	for (uint32_t i = 0; i < n && !rc; i++) {
 		struct sync_slot *s = sync_slot(h, k, tag[i]);
 		/* Acquire: pairs with the producer's announcement. */
-		int there = sync_reached(__atomic_load_n(&s->full, __ATOMIC_ACQUIRE),
-					 sync_round(k, tag[i]) + 1);
+		int there = sync_reached(__atomic_load_n(&s->full, __ATOMIC_ACQUIRE), sync_round(k, tag[i]) + 1);
 		t->early += (uint64_t)there;
 		if (there && sp->wic->o->eager) {
 			data[i] = wic_staging(sp, k, s, wic_pages(sp, k, tag[i]), tag[i]);
@@ -220,7 +206,7 @@ static int take(struct loom_ctx *c, struct sync_head *h, uint32_t channel, const
 			until = timeout_ns ? begin + timeout_ns : 0;
 			loom_set_state(c, LOOM_STATE_DATA);
 		}
-		/* Before the look at `full` in there. */
+		/* Before await_item() loads `full`. */
 		__atomic_fetch_add(&s->sleepers, 1u, __ATOMIC_SEQ_CST);
 		rc = await_item(c, sp, k, channel, tag[i], until, &data[i]);
 		__atomic_fetch_sub(&s->sleepers, 1u, __ATOMIC_RELAXED);
@@ -232,12 +218,12 @@ static int take(struct loom_ctx *c, struct sync_head *h, uint32_t channel, const
 	return rc;
 }
 
-int wic_wait_all(struct loom_ctx *c, uint32_t channel, const uint32_t *tag, uint32_t n,
-		 uint64_t timeout_ns, const void **data)
+int wic_wait_all(struct loom_ctx *c, uint32_t channel, const uint32_t *tag, uint32_t n, uint64_t timeout_ns,
+		 const void **data)
 {
 	int rc = 0;
-	if (crosses(c, channel))
-		return wic_crossing_wait_all(c, channel, tag, n, timeout_ns, data);
+	if (has_gpu(c, channel))
+		return sync_wic_wait_all(c, channel, tag, n, timeout_ns, data);
 	if (c->lane == 0)
 		rc = take(c, sync_head(c), channel, tag, n, timeout_ns, data);
 	rc = (int)loom_from_lane0(c, (uint64_t)(int64_t)rc);
@@ -256,18 +242,18 @@ int wic_release(struct loom_ctx *c, uint32_t channel, uint32_t tag)
 	struct sync_head *h = sync_head(c);
 	struct sync_channel *k = sync_channel(h, channel);
 	struct sync_slot *s = sync_slot(h, k, tag);
-	struct sync_tally *t = sync_tally(c);
-	if (crosses(c, channel))
-		return wic_crossing_release(c, channel, tag);
-	loom_barrier_lanes(c); /* all lanes have read */
+	struct sync_counters *t = sync_counters(c);
+	if (has_gpu(c, channel))
+		return sync_wic_release(c, channel, tag);
+	loom_barrier_lanes(c); /* orders the reads of all lanes */
 	if (c->lane != 0)
 		return 0;
-	/* Each reader releases its reads; the last acquires them all and passes them on. */
+	/* Each reader releases its reads; the last one acquires them all and passes them on. */
 	uint32_t done = __atomic_add_fetch(&s->done, 1u, __ATOMIC_ACQ_REL);
 	if (done != k->readers * (sync_round(k, tag) + 1))
 		return 0;
 	uint64_t begin = loom_clock_ns(c);
-	t->recycles += wic_free(space_of(c, h), k, s, tag);
+	t->recycles += wic_free_slot(space_of(c, h), k, s, tag);
 	t->recycle_ns += loom_clock_ns(c) - begin;
 	return 0;
 }

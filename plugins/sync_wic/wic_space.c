@@ -14,28 +14,28 @@ static int map(struct wic_space *sp)
 	const struct wic *w = sp->wic;
 	uint64_t bytes = (uint64_t)w->pages * UFFD_PAGE;
 	int in_place = w->o->mode == WIC_IN_PLACE;
-	/* The file has all its pages; here they are mapped before anybody counts time. */
+	/* The file has all its pages; they are mapped here, before any time is measured. */
 	sp->staging = mmap(NULL, w->file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, w->file, 0);
 	if (sp->staging == MAP_FAILED) {
 		sp->staging = NULL;
 		return errno;
 	}
-	sp->pcm = in_place ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, w->file,
-				  (off_t)(sp->device * bytes)) :
-			     mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	sp->pcm = in_place
+		      ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, w->file,
+			     (off_t)(sp->device * bytes))
+		      : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (sp->pcm == MAP_FAILED) {
 		sp->pcm = NULL;
 		return errno;
 	}
-	/* One fault is one page; and a forked child, in which nothing is armed, faults for good instead of
-	 * reading zeroes. */
+	/* One fault is one page. A forked child, in which nothing is armed, has no mapping, so that it does not read
+	 * zeroes. */
 	if (madvise(sp->pcm, bytes, MADV_NOHUGEPAGE) != 0 && errno != EINVAL)
 		return errno;
 	return madvise(sp->pcm, bytes, MADV_DONTFORK) != 0 ? errno : 0;
 }
 
-/* Each shard has a descriptor of its own: a wake walks over all who wait at one. */
+/* Each shard has a descriptor: a wake-up walks over all threads that wait at one. */
 static int arm(struct wic_space *sp)
 {
 	const struct wic *w = sp->wic;
@@ -51,7 +51,7 @@ static int arm(struct wic_space *sp)
 			close(fd);
 			return -rc;
 		}
-		/* Page tables are made now, not by the first stalls; wic_ready arms these pages again. */
+		/* Page tables are allocated now, not by the first stalls; wic_ready() arms these pages again. */
 		for (uint64_t at = 0; kind == UFFD_MINOR && at < bytes; at += TABLE)
 			(void)uffd_continue(fd, (uintptr_t)sp->pcm + sp->opened * bytes + at, UFFD_PAGE, 0);
 	}
@@ -72,7 +72,7 @@ static void release(struct wic_space *sp)
 		close(sp->uffd[--sp->opened]);
 	unmap(&sp->pcm, (uint64_t)w->pages * UFFD_PAGE);
 	unmap(&sp->staging, w->file_bytes);
-	wic_mail_forget(sp);
+	wic_drop_descriptors(sp);
 	sp->head = NULL;
 }
 
@@ -97,11 +97,11 @@ int wic_attach(void *self, const struct loom_space *space, struct loom_error *er
 		d->space = (uintptr_t)sp;
 		d->pid = (uint64_t)getpid();
 		d->generation++;
-		/* Shut until the first sample, whatever a launch before left there. */
-		__atomic_store_n(&d->open, 0u, __ATOMIC_RELAXED);
-		__atomic_store_n(&d->inside, 0u, __ATOMIC_RELAXED);
+		/* The Monitor is paused until the first sample, whatever a launch before left here. */
+		__atomic_store_n(&d->allowed, 0u, __ATOMIC_RELAXED);
+		__atomic_store_n(&d->working, 0u, __ATOMIC_RELAXED);
 		what = "send its descriptors";
-		code = wic_mail_send(sp, d->generation);
+		code = wic_send_descriptors(sp, d->generation);
 	}
 	if (!code) {
 		what = "start the Monitor";
@@ -110,12 +110,12 @@ int wic_attach(void *self, const struct loom_space *space, struct loom_error *er
 	if (!code)
 		return 0;
 	release(sp);
-	return LOOM_FAIL(w->sync.host, err, LOOM_EUNAVAIL, "sync_wic: device %u cannot %s (%s): %s",
-			 space->device, what, strerror(code), uffd_advice(code));
+	return LOOM_FAIL(w->sync.host, err, LOOM_EUNAVAIL, "sync_wic: device %u cannot %s (%s): %s", space->device,
+			 what, strerror(code), uffd_advice(code));
 }
 
-/* All pages. In steps below what one page table covers: of a longer range the kernel would free the tables, too,
- * and the next stalls would have to make them anew. */
+/* All pages, in steps below what one page table covers: for a longer range the kernel would free the tables, too, and
+ * the next stalls would allocate them again. */
 static void arm_again(struct wic_space *sp)
 {
 	uint64_t bytes = (uint64_t)sp->wic->pages * UFFD_PAGE;
@@ -130,12 +130,13 @@ void wic_ready(void *self, uint32_t device)
 	if (!sp->head)
 		return;
 	struct wic_device *d = wic_device(w, sp->head, device);
-	if (wic_shut_out(d)) /* is so already: here for those who see nothing of the host, race detectors */
+	/* it is paused already; this orders the accesses for race detectors, which do not see the host process */
+	if (wic_pause_monitor(d))
 		return;
 	arm_again(sp);
 	memset(sp->pfq, 0, sp->pfq_words * sizeof(*sp->pfq));
-	memset(sp->passed, 0, w->slots * sizeof(*sp->passed));
-	wic_let_in(w, device, d);
+	memset(sp->forwarded, 0, w->slots * sizeof(*sp->forwarded));
+	wic_resume_monitor(w, device, d);
 }
 
 void wic_detach(void *self, uint32_t device)

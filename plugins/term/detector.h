@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host halves of the detectors share: they have no options, and most no state but the table that words errors. */
+/* Common code of the detectors' host halves: they have no options, and most no state but the host. */
 #ifndef SCHED_TERM_H
 #define SCHED_TERM_H
 
@@ -18,11 +18,11 @@ static inline void term_destroy(void *self)
 	(void)self;
 }
 
-/* Of detectors that know the workers of several ranks. */
+/* State of detectors that cover several ranks. */
 struct term_ranks {
 	const struct loom_host *host;
-	uint32_t rank, ranks;	    /* that share tasks */
-	const struct loom_remote_blocks *far; /* [ranks]; NULL: nobody shares any */
+	uint32_t rank, ranks;                    /* that share tasks */
+	const struct loom_remote_blocks *remote; /* [ranks]; NULL: ranks share no tasks */
 };
 
 static inline int term_ranks_create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
@@ -43,33 +43,33 @@ static inline void term_ranks_destroy(void *self)
 		t->host->free(t->host, t);
 }
 
-static inline int term_ranks_meet(void *self, const struct loom_layout *layout, const struct loom_remote_blocks *far,
-				  struct loom_error *err)
+static inline int term_ranks_connect(void *self, const struct loom_layout *layout,
+				     const struct loom_remote_blocks *remote, struct loom_error *err)
 {
 	struct term_ranks *t = self;
 	(void)err;
 	t->rank = layout->rank;
 	t->ranks = layout->ranks;
-	t->far = far;
+	t->remote = remote;
 	return 0;
 }
 
-/* The plug-in NAME of NAME_need, NAME_init, NAME_collect, the ops that are named, and the device code in NAME.dev.h. */
-#define TERM_PLUGIN(NAME, FLAGS, SUMMARY) \
+/* Defines the plug-in NAME from NAME_need, NAME_init, NAME_collect, the ops given, and the device code in
+ * NAME.dev.h. */
+#define TERM_PLUGIN(NAME, FLAGS, SUMMARY)                                                                              \
 	TERM_PLUGIN_WITH(NAME, FLAGS, SUMMARY, .create = term_create, .destroy = term_destroy)
-#define TERM_PLUGIN_WITH(NAME, FLAGS, SUMMARY, ...)                                                \
-	static const struct loom_term_ops NAME##_ops = {.size = sizeof(struct loom_term_ops),      \
-							.need = NAME##_need,                       \
-							.init = NAME##_init,                       \
-							.collect = NAME##_collect,                 \
-							__VA_ARGS__};                              \
-	static const struct loom_term_dev NAME##_cpu = {.size = sizeof(struct loom_term_dev),      \
-							.idle = NAME##_idle,                       \
-							.busy = NAME##_busy,                       \
-							.done = NAME##_done,                       \
-							.flags = FLAGS};                           \
-	LOOM_DEVICE_CODE(NAME##_code, NAME##_cpu, #NAME ".dev.h", LOOM_CODE_FILE(#NAME ".dev.h")); \
-	LOOM_PLUGIN_DEFINE(TERM, #NAME, "0.1.0", "Apache-2.0", SUMMARY, .ops = &NAME##_ops,        \
-			   .dev = &NAME##_code)
+#define TERM_PLUGIN_WITH(NAME, FLAGS, SUMMARY, ...)                                                                    \
+	static const struct loom_term_ops NAME##_ops = {.size = sizeof(struct loom_term_ops),                          \
+							.need = NAME##_need,                                           \
+							.init = NAME##_init,                                           \
+							.collect = NAME##_collect,                                     \
+							__VA_ARGS__};                                                  \
+	static const struct loom_term_dev NAME##_cpu = {.size = sizeof(struct loom_term_dev),                          \
+							.idle = NAME##_idle,                                           \
+							.busy = NAME##_busy,                                           \
+							.done = NAME##_done,                                           \
+							.flags = FLAGS};                                               \
+	LOOM_DEVICE_CODE(NAME##_code, NAME##_cpu, #NAME ".dev.h", LOOM_CODE_FILE(#NAME ".dev.h"));                     \
+	LOOM_PLUGIN_DEFINE(TERM, #NAME, "0.1.0", "Apache-2.0", SUMMARY, .ops = &NAME##_ops, .dev = &NAME##_code)
 
 #endif

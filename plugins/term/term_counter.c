@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* term_counter: all work is done when a counter of idle workers reaches their number. Host half. */
+/* term_counter: no task is left when a counter of idle workers reaches their number. Host half. */
 #include "term_counter.dev.h"
 #include "detector.h"
 
@@ -16,26 +16,24 @@ static int term_counter_need(void *self, const struct loom_layout *layout, struc
 	return 0;
 }
 
-static int term_counter_init(void *self, const struct loom_layout *layout,
-			     const struct loom_view *view, struct loom_error *err)
+static int term_counter_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
+			     struct loom_error *err)
 {
 	(void)self, (void)layout, (void)err;
 	((struct term_counter *)view->global)->idle = 0;
 	return 0;
 }
 
-static int term_counter_collect(void *self, const struct loom_layout *layout,
-				const struct loom_view *view, struct loom_report *report,
-				struct loom_error *err)
+static int term_counter_collect(void *self, const struct loom_layout *layout, const struct loom_view *view,
+				struct loom_report *report, struct loom_error *err)
 {
 	const struct loom_host *host = self;
 	uint64_t idle = ((const struct term_counter *)view->global)->idle;
 	(void)report;
 	if (idle == layout->workers)
 		return 0;
-	return LOOM_FAIL(host, err, LOOM_EWRONG, "term_counter: %lld of %u workers idle at the end",
-			 (long long)idle, layout->workers);
+	return LOOM_FAIL(host, err, LOOM_EWRONG, "term_counter: %lld of %u workers idle at the end", (long long)idle,
+			 layout->workers);
 }
 
-TERM_PLUGIN(term_counter, LOOM_TERM_MAY_SLEEP,
-	    "Termination by one counter of idle workers")
+TERM_PLUGIN(term_counter, LOOM_TERM_MAY_SLEEP, "Termination by one counter of idle workers")

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Termination by one counter of idle workers (MGWS thesis, 5.6.1). Device code.
  *
- * Why it is right: a task lies with a worker that is not idle, or is on its way between a victim
- * and a thief. The victim cannot become idle before the thief marks the steal as complete, and the
- * thief calls busy() before that mark. So while a task exists the counter stays below the number of
- * workers, and an idle worker makes no task: once equal, it stays equal. */
+ * Why it is correct: a task is with a worker that is not idle, or on its way between a victim and a thief. The victim
+ * cannot become idle before the thief marks the steal as complete, and the thief calls busy() before that mark. So
+ * while a task exists the counter stays below the number of workers. Idle workers make no tasks: once equal, it stays
+ * equal. */
 #ifndef TERM_COUNTER_DEV_H
 #define TERM_COUNTER_DEV_H
 
@@ -26,15 +26,15 @@ LOOM_FN struct term_counter *term_counter(const struct loom_ctx *c)
 
 LOOM_FN void term_counter_idle(struct loom_ctx *c)
 {
-	/* Release: pairs with the acquire in done(), so that who leaves has seen all work. */
+	/* Release: pairs with the acquire in done(), for all that this worker did. */
 	if (c->lane == 0)
 		loom_fetch_add_acq_rel_sys(&term_counter(c)->idle, (uint64_t)1);
 }
 
 LOOM_FN void term_counter_busy(struct loom_ctx *c)
 {
-	/* The order that matters, before the victim's idle(), comes from the scheduler's completion
-	 * mark (release) and the victim's look at it (acquire). */
+	/* The order before the victim's idle() comes from the scheduler's completion mark (release) and the victim's
+	 * load of it (acquire). */
 	if (c->lane == 0)
 		loom_fetch_add_acq_rel_sys(&term_counter(c)->idle, ~(uint64_t)0);
 }

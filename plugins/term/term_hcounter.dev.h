@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Termination by a counter of idle workers per device (MGWS thesis, 6.6, as future work). Device code. Workers
- * of a device count in its memory; the link between devices carries one store when the last worker of a device
- * runs out of work, and one when the first finds some. No word is changed by two devices, so links that know
- * loads and stores only will do.
+/* Termination by a counter of idle workers per device (MGWS thesis, 6.6, as future work). Device code. Workers count in
+ * their device's memory; the link between devices carries one store when the last worker of a device becomes idle, and
+ * one when the first becomes busy. No word has two devices as writers, so links without atomic operations will do.
  *
- * The inner counter has in its upper half how often a worker became busy. Whoever fills it says so in the
- * device's word of the outer line, and whoever becomes busy in a full device takes that back, with another
- * number: so the word only ever grows. done() looks at all words one after the other, and once more, but for the
- * last: all full, and none changed. Its own device's word is the counter itself; so of two devices a worker
- * looks at the other's word once. Where ranks share tasks it looks at the words of their devices, too: nothing asks
- * for them to be read at the same time, or soon.
+ * The upper half of the counter says how often a worker became busy. The worker that fills the counter reports it in
+ * the device's word in the stack's block. A worker that becomes busy in a full device takes that back, with another
+ * number: the word only grows. done() reads all words one after the other, and all but the last again: all are full,
+ * and none changed. A device's own word is its counter, so with two devices a worker reads the other's word once. The
+ * words of other ranks' devices are read likewise, and no two at the same time.
  *
- * Why it is right: suppose that it answers yes while a worker W has a task, and call seen what the first look
- * read, and what came before it. No busy() after what is seen changed a word before the second look. W's
- * idle() is seen, so W became busy after that, unseen, and took the task from a worker V before V's idle().
- * Had that idle() been seen, the second look would have seen W's busy(), which came before; or the first, if W's
- * is the word that it reads last. So V, too, became busy unseen, at an earlier time than W, having taken the task from
- * a third worker; and so on without end. */
+ * Why it is correct: suppose that it returns yes while a worker W has a task. Call an operation seen if the first scan
+ * read its effect or that of a later one. No unseen busy() changed a word before the second scan. W's idle() is seen,
+ * so W became busy after that, unseen, and took the task from a worker V before V's idle(). If that idle() were seen,
+ * the second scan would have seen W's earlier busy(); or the first, if W's word is the last that it reads. So V, too,
+ * became busy unseen, earlier than W, with a task of a third worker; and so on without end. */
 #ifndef TERM_HCOUNTER_DEV_H
 #define TERM_HCOUNTER_DEV_H
 
@@ -30,24 +27,24 @@
 struct term_hcounter {
 	uint64_t idle; /* how often a worker became busy << 32 | idle workers */
 	uint64_t pad[7];
-	uint32_t over;    /* GPU: one of its workers has seen that all is done ... */
-	uint32_t looking; /* ... and looks for that */
+	uint32_t done_seen; /* GPU: one of its workers has found that no task is left */
+	uint32_t scanning;  /* GPU: a worker is scanning */
 	uint32_t pad2[14];
 };
 
-/* The stack's block: a line per device, which writes it; all read. A struct term_hcounter_far for each of other ranks
- * follows. */
+/* The stack's block: a line per device, which that device writes. A struct term_hcounter_remote for each device of
+ * other ranks follows. */
 struct term_hcounter_device {
-	uint64_t said; /* the counter when it was last full, or when it was so no more */
+	uint64_t reported; /* the counter when it last became full or no longer full */
 	uint64_t workers;
-	uint64_t far; /* devices of other ranks that share tasks */
+	uint64_t remote; /* devices of other ranks that share tasks */
 	uint64_t pad[5];
 };
 
-struct term_hcounter_far {
-	uint64_t at; /* its line: an address or, where `asks`, a reference of its rank */
+struct term_hcounter_remote {
+	uint64_t at; /* its line: an address or, with `rma`, a reference of its rank */
 	uint32_t rank, rma;
-	uint64_t workers; /* `asks`: as in that line, once somebody has asked */
+	uint64_t workers; /* `rma`: as in that line, after the first read */
 	uint64_t pad;
 };
 
@@ -67,15 +64,15 @@ LOOM_FN void term_hcounter_idle(struct loom_ctx *c)
 {
 	if (c->lane != 0)
 		return;
-	/* Release and acquire: the last one passes on what all did. */
+	/* Release and acquire: the last one passes on what all workers did. */
 	uint64_t now = loom_fetch_add_acq_rel_dev(&term_hcounter(c)->idle, (uint64_t)1) + 1;
 	if ((uint32_t)now != c->count)
 		return;
 	/* Release: pairs with the acquire in done(). */
-	loom_store_release_sys(&term_hcounter_devices(c)[c->device].said, now);
+	loom_store_release_sys(&term_hcounter_devices(c)[c->device].reported, now);
 #ifdef GPULOOM_DEV_CPU_H
-	/* Of devices that say so at the same time one sees all words in its next done(), after which its workers may
-	 * sleep. A GPU's never do. */
+	/* Of devices that become full at the same time, one sees all words in its next done(), after which its workers
+	 * may sleep. Workers of GPUs never sleep. */
 	loom_fence_seq_cst_sys();
 #endif
 }
@@ -84,80 +81,82 @@ LOOM_FN void term_hcounter_busy(struct loom_ctx *c)
 {
 	if (c->lane != 0)
 		return;
-	uint64_t *said = &term_hcounter_devices(c)[c->device].said;
+	uint64_t *reported = &term_hcounter_devices(c)[c->device].reported;
 	uint64_t was = loom_fetch_add_acq_rel_dev(&term_hcounter(c)->idle, TERM_HCOUNTER_BUSY);
 	if ((uint32_t)was != c->count)
 		return;
-	/* Whoever filled the counter is about to say so: only then can it be taken back. */
-	while (loom_load_relaxed_sys(said) != was && !loom_stopped(c))
+	/* The worker that filled the counter is about to report it: only then can that be taken back. */
+	while (loom_load_relaxed_sys(reported) != was && !loom_stopped(c))
 		loom_pause(c);
-	/* Before the victim may call idle(): by the release of the scheduler's completion mark. */
-	loom_store_relaxed_sys(said, was + TERM_HCOUNTER_BUSY);
+	/* Ordered before the victim's idle() by the release of the scheduler's completion mark. */
+	loom_store_relaxed_sys(reported, was + TERM_HCOUNTER_BUSY);
 }
 
-/* All devices, those of other ranks too. */
+/* The number of devices, including those of other ranks. */
 LOOM_FN uint32_t term_hcounter_count(const struct loom_ctx *c)
 {
 #ifdef LOOM_RANKS_SHARE
-	return c->devices + (uint32_t)term_hcounter_devices(c)[c->device].far;
+	return c->devices + (uint32_t)term_hcounter_devices(c)[c->device].remote;
 #else
 	return c->devices;
 #endif
 }
 
 #ifdef LOOM_RANKS_RMA
-/* A word of another rank, by an addition of nothing: what is copied may come in halves. 0: the run has ended. */
-LOOM_FN uint64_t term_hcounter_ask_word(struct loom_ctx *c, const struct term_hcounter_far *far, uint64_t offset)
+/* A word of another rank, by adding 0: a get may be torn. 0: the run has ended. */
+LOOM_FN uint64_t term_hcounter_rma_add(struct loom_ctx *c, const struct term_hcounter_remote *remote, uint64_t offset)
 {
-	struct loom_rma ask = {.op = LOOM_NET_ADD, .rank = far->rank, .remote = far->at + offset};
+	struct loom_rma add = {.op = LOOM_NET_ADD, .rank = remote->rank, .remote = remote->at + offset};
 	uint64_t was = 0;
-	return LOOM_CALL(trigger, rma, c, &ask, &was) ? 0 : was;
+	return LOOM_CALL(trigger, rma, c, &add, &was) ? 0 : was;
 }
 #endif
 
-/* What the i-th of them said, those of this rank first; *full: that it is full. Acquire: pairs with the release of who
- * said so. */
-LOOM_FN uint64_t term_hcounter_said(struct loom_ctx *c, uint32_t i, uint32_t *full)
+/* The word of the i-th device, those of this rank first; *full: it is full. Acquire: pairs with the release in
+ * idle(). */
+LOOM_FN uint64_t term_hcounter_reported(struct loom_ctx *c, uint32_t i, uint32_t *full)
 {
 	const struct term_hcounter_device *device = &term_hcounter_devices(c)[i];
 #ifdef LOOM_RANKS_SHARE
 	if (i >= c->devices) {
-		struct term_hcounter_far *far = (struct term_hcounter_far *)&term_hcounter_devices(c)[c->devices] + (i - c->devices);
-		device = (const struct term_hcounter_device *)(uintptr_t)far->at;
+		struct term_hcounter_remote *remote =
+		    (struct term_hcounter_remote *)&term_hcounter_devices(c)[c->devices] + (i - c->devices);
+		device = (const struct term_hcounter_device *)(uintptr_t)remote->at;
 #ifdef LOOM_RANKS_RMA
-		if (far->rma) {
-			uint64_t workers = loom_load_relaxed_dev(&far->workers), said;
+		if (remote->rma) {
+			uint64_t workers = loom_load_relaxed_dev(&remote->workers), reported;
 			if (!workers) {
-				workers = term_hcounter_ask_word(c, far, offsetof(struct term_hcounter_device, workers));
-				loom_store_relaxed_dev(&far->workers, workers);
+				workers =
+				    term_hcounter_rma_add(c, remote, offsetof(struct term_hcounter_device, workers));
+				loom_store_relaxed_dev(&remote->workers, workers);
 			}
-			said = term_hcounter_ask_word(c, far, offsetof(struct term_hcounter_device, said));
-			*full = workers && (uint32_t)said == workers;
-			return said;
+			reported = term_hcounter_rma_add(c, remote, offsetof(struct term_hcounter_device, reported));
+			*full = workers && (uint32_t)reported == workers;
+			return reported;
 		}
 #endif
 	}
 #endif
-	uint64_t said = loom_load_acquire_sys(&device->said);
+	uint64_t reported = loom_load_acquire_sys(&device->reported);
 #ifdef GPULOOM_DEV_CPU_H
-	*full = (uint32_t)said == loom_load_relaxed_sys(&device->workers); /* to which others add nothing */
+	*full = (uint32_t)reported == loom_load_relaxed_sys(&device->workers); /* never written while workers run */
 #else
-	*full = (uint32_t)said == device->workers;
+	*full = (uint32_t)reported == device->workers;
 #endif
-	return said;
+	return reported;
 }
 
-/* Lane 0: the sum of the words of this device and of others behind it, `devices` of `all`. Each only grows. ~0: not all of
- * them are full. */
-LOOM_FN uint64_t term_hcounter_look(struct loom_ctx *c, uint32_t devices, uint32_t all)
+/* Lane 0: the sum of the words of this device and of the next ones, `devices` of `all`. Each only grows. ~0: one of
+ * them is not full. */
+LOOM_FN uint64_t term_hcounter_scan(struct loom_ctx *c, uint32_t devices, uint32_t all)
 {
 	uint64_t sum = loom_load_acquire_dev(&term_hcounter(c)->idle);
 	uint32_t d = c->device, full = (uint32_t)sum == c->count;
 	LOOM_NO_UNROLL
 	for (uint32_t i = 1; i < devices && full; i++) {
 		d = d + 1 < all ? d + 1 : 0;
-		uint64_t said = term_hcounter_said(c, d, &full);
-		sum += i + 1 < all ? said : 0;
+		uint64_t reported = term_hcounter_reported(c, d, &full);
+		sum += i + 1 < all ? reported : 0;
 	}
 	return full ? sum : ~0ull;
 }
@@ -165,42 +164,42 @@ LOOM_FN uint64_t term_hcounter_look(struct loom_ctx *c, uint32_t devices, uint32
 LOOM_FN int term_hcounter_all(struct loom_ctx *c)
 {
 	uint32_t all = term_hcounter_count(c);
-	uint64_t first = term_hcounter_look(c, all, all);
-	return first != ~0ull && term_hcounter_look(c, all - 1, all) == first;
+	uint64_t first = term_hcounter_scan(c, all, all);
+	return first != ~0ull && term_hcounter_scan(c, all - 1, all) == first;
 }
 
-/* Thousands of workers that read a line over a link wait for each other for milliseconds: one of a GPU's
- * looks for all. A CPU's may sleep, and each has to look for itself before it does. */
-LOOM_FN int term_hcounter_ask(struct loom_ctx *c)
+/* Thousands of workers that read a line over a link delay each other by milliseconds: one of a GPU's scans for
+ * all. A CPU's workers may sleep, so each scans before it does. */
+LOOM_FN int term_hcounter_check(struct loom_ctx *c)
 {
 #ifdef GPULOOM_DEV_CPU_H
 	return term_hcounter_all(c);
 #else
 	struct term_hcounter *mine = term_hcounter(c);
 	uint32_t free = 0;
-	/* Acquire: pairs with the release below; who leaves has seen all work. */
-	if (loom_load_acquire_dev(&mine->over))
+	/* Acquire: pairs with the release below. */
+	if (loom_load_acquire_dev(&mine->done_seen))
 		return 1;
-	if (loom_load_relaxed_dev(&mine->looking) || !loom_cas_acq_rel_dev(&mine->looking, &free, 1u))
+	if (loom_load_relaxed_dev(&mine->scanning) || !loom_cas_acq_rel_dev(&mine->scanning, &free, 1u))
 		return 0;
 	int all = term_hcounter_all(c);
 	if (all)
-		loom_store_release_dev(&mine->over, 1u);
-	loom_store_release_dev(&mine->looking, 0u);
+		loom_store_release_dev(&mine->done_seen, 1u);
+	loom_store_release_dev(&mine->scanning, 0u);
 	return all;
 #endif
 }
 
 #ifdef LOOM_DEVICE_COMPILE
-#define LOOM_TERM_COUNTS /* done() has no use for `stolen_out` */
+#define LOOM_TERM_COUNTS /* done() does not use `stolen_out` */
 #endif
 LOOM_FN int term_hcounter_done(struct loom_ctx *c, uint64_t stolen_out)
 {
 	(void)stolen_out;
 	int all = 0;
-	/* The device's own counter first: while it is not full there is no need to ask the others. */
+	/* The device's own counter first: if it is not full, no scan is needed. */
 	if (c->lane == 0 && (uint32_t)loom_load_relaxed_dev(&term_hcounter(c)->idle) == c->count)
-		all = term_hcounter_ask(c);
+		all = term_hcounter_check(c);
 	return (int)loom_from_lane0(c, (uint64_t)all);
 }
 

@@ -62,7 +62,7 @@ def plot(table, x, y="seconds", lines=None, ax=None, log=False):
 
 
 COLOURS = {"busy": "#c8d6e5", "idle": "#ffffff", "termination": "#e0e0e0", "task": "#2e6fb7", "steal": "#d1495b", "acquire": "#66a182",
-           "release": "#edae49"}
+           "publish": "#edae49"}
 
 
 def timeline(trace, output, width=1000, begin=None, end=None):

@@ -228,7 +228,7 @@ combinations() {
 					[ "$transport" = p2p ] || set -- "$@" --set workload.memset.tasks=20000 \
 						--set workload.fib.n=18 --set device.$device.workers=264 \
 						--set workload.uts.tree=custom --set workload.uts.depth=6
-					[ "$scheduler" != static ] || set -- "$@" --set scheduler.static.spill=1000000 \
+					[ "$scheduler" != static ] || set -- "$@" --set scheduler.static.overflow_list=1000000 \
 						--set workload.fib.n=18 \
 						--set workload.uts.tree=custom --set workload.uts.depth=4
 					every "$transport $scheduler $detector $workload" "$@"
@@ -245,7 +245,7 @@ base='--set transport.use=p2p --set scheduler.use=mgws --set termination.use=cou
 # The scheduler's policies, and queues in host memory with everything else on the device.
 policies() {
 	for granularity in worker lane; do
-		for policy in overflow=damping transfer=id victim=biased victim=local victim=neighbour claim=fixed \
+		for policy in attempts=damping transfer=id victim=biased victim=local victim=neighbour claim=fixed \
 			owners=2; do
 			every "uts granularity=$granularity $policy" $base --set run.workload=uts \
 				--set scheduler.granularity=$granularity --set scheduler.mgws.$policy
@@ -272,7 +272,7 @@ shapes() {
 		done <"$tmp/shapes"
 		every "$workload, small queues" $base --set run.workload="$workload" \
 			--set scheduler.mgws.local_queue=2 --set scheduler.mgws.public_queue=2 \
-			--set scheduler.mgws.spill=1000000 --set workload.uts.tree=custom --set workload.uts.depth=6
+			--set scheduler.mgws.overflow_list=1000000 --set workload.uts.tree=custom --set workload.uts.depth=6
 	done
 }
 

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The barriers of plugins/barrier: W workers on D devices go through R rounds, arriving and waiting in separate steps, and
- * sleep where they wait (word.dev.h). An early release is a failed assertion, a lost wake-up a state in which nobody
- * can move: the sleeps of the code end by themselves after 20 ms, those here do not.
- *   -DD=2 -DW=4    two devices, which tell each other
- * The environment says the rest, so one program serves all searches:
+/* The barriers of plugins/barrier: W workers on D devices run R rounds, with arrive and await as separate steps, and
+ * sleep while they wait (state.dev.h). An early release is a failed assertion, a lost wake-up a state in which no
+ * process can move: a sleep in the code ends after 20 ms, here it does not.
+ *   -DD=2 -DW=4    two devices, which notify each other
+ * The environment selects the rest, so one program serves all searches:
  *   KIND=0         central; 1 release (auto is one of these two), 2 tree, 3 dissemination, 4 flags
- *   FAULT=1 early         the last but one to come releases
- *         2 wake_first    who tells looks for sleepers before it writes the word
- *         3 unlisted      a sleeper counts itself after it has compared the word
- *         4 root_alone    tree: the last of a group releases
- *         5 step_short    dissemination: one step too few
- *         6 one_unseen    flags: the last worker's is not looked at
- *         7 own_alone     two devices: a worker waits for its own device's word alone
- *         8 told_early    two devices: the first to come speaks for its device
- *         9 one_left      those who left in even and odd rounds are counted in one word
- *        10 gone_once     who comes in place of those who left does not see that it is the last one
- *        11 unshut        two devices: all of one have left, and nobody says so
- *   LEAVE=n        central and release: the last n workers leave for good, in round 1; on one device the last but one in round 2 */
+ *   FAULT=1 early             the last but one arriver releases
+ *         2 wake_first        a notifier checks for sleepers before it writes the word
+ *         3 unlisted          a sleeper counts itself after it has compared the word
+ *         4 root_alone        tree: the last arriver of a group releases
+ *         5 step_short        dissemination: one step too few
+ *         6 one_unseen        flags: the last worker's flag is not polled
+ *         7 own_alone         two devices: a worker waits for its own device's word only
+ *         8 written_early     two devices: the first arriver writes for its device
+ *         9 one_left          workers that left in even and odd rounds are counted in one word
+ *        10 last_missed       the pre-arrival for workers that left does not check whether it is the last one
+ *        11 device_open       two devices: all workers of one have left, and no word says so
+ * LEAVE=n central and release: the last n workers leave for good, in round 1; on one device the last but one in round
+ * 2 */
 #define central 0
 #define release 1
 #define tree 2
@@ -29,10 +30,10 @@
 #define step_short 5
 #define one_unseen 6
 #define own_alone 7
-#define told_early 8
+#define written_early 8
 #define one_left 9
-#define gone_once 10
-#define unshut 11
+#define last_missed 10
+#define device_open 11
 #define KIND kind
 #define FAULT fault
 #ifndef D
@@ -47,12 +48,12 @@
 #define PER (W / D)
 
 #define COUNT(d, i) ((d) * 4 + (i))
-#define OPEN(at, of) (8 + (at) * 2 + (of))
-#define TOLD(w, k) (12 + (w) * 2 + (k))
+#define RELEASED(at, of) (8 + (at) * 2 + (of))
+#define STEP(w, k) (12 + (w) * 2 + (k))
 byte kind, fault, leave;
 byte value[20], sleepers[20], at[W], asleep[W] /* 1 plus the word */;
-byte left[2 * D], gone[D];
-bit shut[20];
+byte left[2 * D], left_before[D];
+bit closed[20];
 
 inline kernel_wake(x)
 {
@@ -79,7 +80,7 @@ inline wake(x)
 	fi
 }
 
-inline tell(x, v)
+inline store(x, v)
 {
 	if
 	:: FAULT == wake_first ->
@@ -104,7 +105,7 @@ inline await(x, want)
 	do
 	:: seen = value[x];
 		if
-		:: seen >= want || shut[x] -> break
+		:: seen >= want || closed[x] -> break
 		:: else
 		fi;
 		if
@@ -127,23 +128,23 @@ inline await(x, want)
 	seen = 0
 }
 
-/* The last of device d */
+/* The last arriver of device d. */
 inline open_all(z)
 {
 	if
 	:: D == 1 && KIND == central -> wake(COUNT(0, 0))
-	:: D == 1 && KIND != central -> tell(OPEN(0, 0), z)
+	:: D == 1 && KIND != central -> store(RELEASED(0, 0), z)
 	:: else ->
 		j = 0;
 		do
-		:: j < D -> tell(OPEN(j, d), z); j++
+		:: j < D -> store(RELEASED(j, d), z); j++
 		:: else -> break
 		od;
 		j = 0
 	fi
 }
 
-/* ... and it comes to the next rounds for those who have left. */
+/* It pre-arrives at the next rounds for workers that have left. */
 inline close_for_gone()
 {
 	y = r;
@@ -155,14 +156,14 @@ inline close_for_gone()
 		fi;
 		got = left[d * 2 + (FAULT == one_left -> 0 : y % 2)];
 		left[d * 2 + (FAULT == one_left -> 0 : y % 2)] = 0;
-		gone[d] = gone[d] + got;
-		got = gone[d];
+		left_before[d] = left_before[d] + got;
+		got = left_before[d];
 		y++;
 		if
-		:: got == PER && D > 1 && FAULT != unshut ->
+		:: got == PER && D > 1 && FAULT != device_open ->
 			j = 0;
 			do
-			:: j < D -> shut[OPEN(j, d)] = 1; j++
+			:: j < D -> closed[RELEASED(j, d)] = 1; j++
 			:: else -> break
 			od;
 			open_all(y)
@@ -174,7 +175,7 @@ inline close_for_gone()
 		fi;
 		atomic { value[COUNT(d, 0)] = value[COUNT(d, 0)] + got; got = value[COUNT(d, 0)] };
 		if
-		:: got != y * PER || FAULT == gone_once -> break
+		:: got != y * PER || FAULT == last_missed -> break
 		:: else
 		fi
 	od;
@@ -185,7 +186,7 @@ inline await_open()
 {
 	j = (FAULT == own_alone -> d : 0);
 	do
-	:: j < D -> await(OPEN(d, j), r); j = (FAULT == own_alone -> D : j + 1)
+	:: j < D -> await(RELEASED(d, j), r); j = (FAULT == own_alone -> D : j + 1)
 	:: else -> break
 	od;
 	j = 0
@@ -209,14 +210,14 @@ proctype worker(byte me)
 			fi;
 			add(COUNT(d, 0));
 			if
-			:: got == r * PER - (FAULT == early -> 1 : (FAULT == told_early -> PER - 1 : 0)) -> close_for_gone()
+			:: got == r * PER - (FAULT == early -> 1 : (FAULT == written_early -> PER - 1 : 0)) -> close_for_gone()
 			:: else
 			fi;
 			if
 			:: leaves -> break
 			:: else
 			fi
-		:: KIND == tree -> /* groups of 2, and one of what is left */
+		:: KIND == tree -> /* groups of 2, and one of the rest */
 			add(COUNT(d, (me % PER) / 2));
 			if
 			:: got == r * ((me % PER) / 2 * 2 + 2 <= PER -> 2 : 1) ->
@@ -227,25 +228,25 @@ proctype worker(byte me)
 				fi
 			:: else
 			fi
-		:: KIND == dissemination -> tell(TOLD((me + 1) % W, 0), r)
-		:: KIND == flags -> tell(TOLD(me, 0), r)
+		:: KIND == dissemination -> store(STEP((me + 1) % W, 0), r)
+		:: KIND == flags -> store(STEP(me, 0), r)
 		fi;
 		got = 0;
 		/* await */
 		if
 		:: KIND == central && D == 1 -> await(COUNT(0, 0), r * W - (FAULT == early -> 1 : 0))
 		:: KIND == dissemination ->
-			await(TOLD(me, 0), r);
+			await(STEP(me, 0), r);
 			if
 			:: W > 2 && FAULT != step_short ->
-				tell(TOLD((me + 2) % W, 1), r);
-				await(TOLD(me, 1), r)
+				store(STEP((me + 2) % W, 1), r);
+				await(STEP(me, 1), r)
 			:: else
 			fi
 		:: KIND == flags && (D == 1 || me % PER == 0) ->
 			j = d * PER;
 			do
-			:: j < d * PER + PER - (FAULT == one_unseen -> 1 : 0) -> await(TOLD(j, 0), r); j++
+			:: j < d * PER + PER - (FAULT == one_unseen -> 1 : 0) -> await(STEP(j, 0), r); j++
 			:: else -> break
 			od;
 			if

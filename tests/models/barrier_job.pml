@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scope of the job, plugins/barrier/ops.dev.h, barrier_job(): the workers of a rank meet, worker 0 meets the other ranks by
- * dissemination, the workers of the rank meet again. What a rank's workers meet at is a counter that only grows; a message
- * counts an arrival word of its step up. A message that is late is here a receiver that is.
+/* The scope of the job (plugins/barrier/rounds.dev.h, barrier_job()): the workers of a rank synchronise, worker 0
+ * synchronises with the other ranks by dissemination, the workers of the rank synchronise again. The rank's workers
+ * use a counter that only grows; a message increments the arrival word of its step. A late message is modelled by a
+ * late receiver.
  *   -DRANKS=3 -DW=2 -DR=2    ranks, workers of each, rounds
- *   FAULT_ALONE    worker 0 tells the other ranks before its own workers have come
+ *   FAULT_ALONE    worker 0 notifies the other ranks before its own workers have arrived
  *   FAULT_SHORT    one step too few
- *   FAULT_AGAIN    a message of any round will do
- *   FAULT_AT_ONCE  all steps are fired before any is heard
- *   FAULT_LEAVE    the workers do not meet again */
+ *   FAULT_AGAIN    a message of any round is accepted
+ *   FAULT_AT_ONCE  the messages of all steps are sent before one is received
+ *   FAULT_LEAVE    the workers do not synchronise again */
 #ifndef RANKS
 #define RANKS 3
 #endif
@@ -19,11 +20,11 @@
 #endif
 #define WORD(rank, k) ((rank) * 2 + (k))
 
-byte came[RANKS], told[RANKS * 2], at[RANKS * W];
+byte arrived[RANKS], received[RANKS * 2], at[RANKS * W];
 
-inline fire(k)
+inline send(k)
 {
-	told[WORD((rank + (1 << k)) % RANKS, k)]++
+	received[WORD((rank + (1 << k)) % RANKS, k)]++
 }
 
 inline ranks()
@@ -31,7 +32,7 @@ inline ranks()
 	k = 0;
 #ifdef FAULT_AT_ONCE
 	do
-	:: (1 << k) < RANKS -> fire(k); k++
+	:: (1 << k) < RANKS -> send(k); k++
 	:: else -> break
 	od;
 	k = 0;
@@ -43,12 +44,12 @@ inline ranks()
 	:: (1 << k) < RANKS ->
 #endif
 #ifndef FAULT_AT_ONCE
-		fire(k);
+		send(k);
 #endif
 #ifdef FAULT_AGAIN
-		told[WORD(rank, k)] > 0;
+		received[WORD(rank, k)] > 0;
 #else
-		told[WORD(rank, k)] >= r;
+		received[WORD(rank, k)] >= r;
 #endif
 		k++
 	:: else -> break
@@ -63,19 +64,19 @@ proctype worker(byte rank; byte i)
 	:: r > R -> break
 	:: else ->
 		at[rank * W + i] = r;
-		came[rank]++;
+		arrived[rank]++;
 #ifdef FAULT_ALONE
-		i == 0 || came[rank] >= (2 * r - 1) * W;
+		i == 0 || arrived[rank] >= (2 * r - 1) * W;
 #else
-		came[rank] >= (2 * r - 1) * W;
+		arrived[rank] >= (2 * r - 1) * W;
 #endif
 		if
 		:: i == 0 -> ranks()
 		:: else
 		fi;
-		came[rank]++;
+		arrived[rank]++;
 #ifndef FAULT_LEAVE
-		came[rank] >= 2 * r * W;
+		arrived[rank] >= 2 * r * W;
 #endif
 		atomic {
 			j = 0;

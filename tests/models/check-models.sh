@@ -77,7 +77,7 @@ sched() {
 	fault queue readers_ignored "-DWIDE -DT=10"
 	fault queue unheld "-DOWNERS=2 -DN=3 -DT=7"
 	if [ "$quick" != --quick ]; then
-		right park "-DK=1 -DP=2"
+		right eventcount "-DK=1 -DP=2"
 		right queue "-DWIDE -DT=9"
 		right queue "-DOWNERS=2 -DN=3 -DT=6"
 		right queue "-DOWNERS=2 -DN=4 -DT=4 -DL=2"
@@ -97,42 +97,42 @@ sched() {
 		mistake term_counter TERM_FAULT=$f
 		mistake term_hcounter TERM_FAULT=$f
 	done
-	fault term_hcounter said_late
-	fault term_hcounter one_look
-	fault term_tree robbed_ignored
+	fault term_hcounter report_late
+	fault term_hcounter one_scan
+	fault term_tree steals_ignored
 	fault term_tree children_ignored
 
-	right mail "-DW=1 -DI=4 -DT=6"
-	right mail "-DW=2 -DI=2 -DT=2"
-	for f in idle_owing busy_late range_lost stale_number; do
-		fault mail $f -DW=1
+	right mailbox "-DW=1 -DI=4 -DT=6"
+	right mailbox "-DW=2 -DI=2 -DT=2"
+	for f in idle_untaken busy_late range_lost stale_number; do
+		fault mailbox $f -DW=1
 	done
-	for f in asks_early lost_grant; do
-		fault mail $f "-DW=1 -DI=1 -DT=6"
+	for f in requests_early lost_grant; do
+		fault mailbox $f "-DW=1 -DI=1 -DT=6"
 	done
-	fault mail draw_idle "-DI=3 -DT=3"
-	right mail "-DP -DI=3 -DT=3"
+	fault mailbox claim_idle "-DI=3 -DT=3"
+	right mailbox "-DP -DI=3 -DT=3"
 	for f in range_left steal_late; do
-		fault mail $f "-DP -DI=2 -DT=2"
+		fault mailbox $f "-DP -DI=2 -DT=2"
 	done
 	if [ "$quick" != --quick ]; then
-		right mail "-DW=2 -DI=1 -DT=3"
-		right mail "-DD=3 -DW=1 -DI=2 -DT=2"
-		fault mail wish_twice "-DI=2 -DT=4"
-		fault mail one_look "-DI=1 -DT=4"
-		fault mail said_late "-DI=1 -DT=4"
+		right mailbox "-DW=2 -DI=1 -DT=3"
+		right mailbox "-DD=3 -DW=1 -DI=2 -DT=2"
+		fault mailbox request_twice "-DI=2 -DT=4"
+		fault mailbox one_scan "-DI=1 -DT=4"
+		fault mailbox report_late "-DI=1 -DT=4"
 	fi
 
 	right ranks
-	for f in idle_early completed_early busy_posted one_look left_ignored forgiven dead_is_idle; do
+	for f in idle_early completed_early busy_posted one_scan left_ignored forgiven dead_is_idle; do
 		fault ranks $f
 	done
-	right ranks "-DASKS -DS=1"
-	fault ranks claimed_early "-DASKS -DS=0"
-	fault ranks busy_posted "-DASKS -DS=0"
+	right ranks "-DRMA -DS=1"
+	fault ranks claimed_early "-DRMA -DS=0"
+	fault ranks busy_posted "-DRMA -DS=0"
 	if [ "$quick" != --quick ]; then
 		right ranks "-DI=2 -DT=4 -DS=3"
-		right ranks "-DASKS -DI=2 -DT=4"
+		right ranks "-DRMA -DI=2 -DT=4"
 	fi
 
 	right turns
@@ -142,7 +142,7 @@ sched() {
 	done
 
 	right host
-	for f in two_words no_room taken_early forgets; do
+	for f in two_words no_room taken_early forgets_held; do
 		fault host $f
 	done
 
@@ -152,14 +152,22 @@ sched() {
 	fault lists busy_late -DTAKES
 	fault lists list_forgotten
 
-	right park
-	right park "-DLONG -DK=2"
-	right park "-DLONG -DK=1 -DP=2"
-	fault park own_victim "-DLONG -DK=1 -DP=2"
-	for f in no_last_look look_first word_read_late ring_unheard nobody_told; do
-		fault park $f
+	right eventcount
+	right eventcount "-DLONG -DK=2"
+	right eventcount "-DLONG -DK=1 -DP=2"
+	for variant in -DWORD -DSTOP "-DWORD -DSTOP"; do
+		right eventcount "$variant"
+		for f in waiters_first word_read_late; do
+			fault eventcount $f "$variant"
+		done
 	done
-	fault park waking_kept "-DLONG -DK=2"
+	fault eventcount stop_not_notified -DSTOP
+	fault eventcount stop_not_notified "-DWORD -DSTOP"
+	fault eventcount own_victim "-DLONG -DK=1 -DP=2"
+	for f in no_last_check waiters_first word_read_late stale_waking end_not_notified; do
+		fault eventcount $f
+	done
+	fault eventcount waking_kept "-DLONG -DK=2"
 
 	right gate -DW=3
 	right gate -DSTOP
@@ -218,13 +226,13 @@ sync() {
 	mistake sync_wic DROP_FAULT -DBY_MONITOR
 	mistake sync_wic NO_RING -DBY_MONITOR
 	mistake sync_wic TURN_LATE -DTURNS
-	right wave
-	for f in asked_early answered_late flag_first not_counted place_taken place_kept parity_kept one_half; do
-		fault wave $f
+	right gpu_wait
+	for f in requested_early cleared_late flag_first not_counted place_taken place_kept parity_kept one_half; do
+		fault gpu_wait $f
 	done
-	right listen
+	right listener
 	for f in counted_late cpus_first cpus_ignored; do
-		fault listen $f
+		fault listener $f
 	done
 }
 

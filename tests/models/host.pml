@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sched_host: a host holds all tasks; each worker has a box with a ring of records (B) and one of tasks on their way back (R).
- * Each word has one writer. The host ends the sample when nothing is with anybody.
- *   FAULT=two_words   a worker tells of its records and of its tasks by two stores
- *   FAULT=no_room     it sends a task back without looking whether there is room
- *   FAULT=taken_early the host gives a place back before it has read it
- *   FAULT=forgets     the host does not count what workers hold */
+/* sched_host: the host holds all tasks; each worker has a box with a ring of records (B) and one of returned tasks
+ * (R). Each word has one writer. The host ends the sample when no side holds a task.
+ * FAULT=two_words    a worker reports its records and its tasks by two stores
+ * FAULT=no_room      it returns a task without a check for room
+ * FAULT=taken_early  the host frees a slot before it has read it
+ * FAULT=forgets_held the host does not count what workers hold */
 #include "fault.pml"
 #define N 2
 #ifndef T
@@ -15,7 +15,7 @@
 #define two_words 1
 #define no_room 2
 #define taken_early 3
-#define forgets 4
+#define forgets_held 4
 
 byte made = 1, ran;			     /* tasks of the sample */
 byte put[N], taken[N];			     /* the host's words */
@@ -75,7 +75,7 @@ active proctype host()
 		:: else -> break
 		od;
 		if
-		:: !held && (FAULT == forgets || open[0] + open[1] == 0) ->
+		:: !held && (FAULT == forgets_held || open[0] + open[1] == 0) ->
 			assert(ran == made && !unread[0] && !unread[1]);
 			done = 1
 		:: else

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lists that workers share (spilled tasks; tasks for another kind of device) under term_counter.
- * Workers 0 and 1 may take from the list, worker 2 puts tasks there and may not take: it must not report
- * idle while it holds any. -DTAKES: it may, as with spilled tasks, and looks there before it reports idle.
- *   FAULT=busy_late       a taker lowers the count before it is counted as busy
- *   FAULT=list_forgotten  nobody looks at the list before reporting idle */
+/* The overflow lists (tasks without room; tasks for another kind of device) under term_counter. Workers 0 and 1 may
+ * take from the list, worker 2 puts tasks there and may not take: it must not report idle while the list holds any.
+ * -DTAKES: it may, as from the list for all kinds, and checks the list before it reports idle.
+ * FAULT=busy_late       a worker lowers the count before it is counted as busy
+ * FAULT=list_forgotten  workers report idle without a check of the list */
 #include "fault.pml"
 #define N 3
 #ifndef T

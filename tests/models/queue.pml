@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public queue of sched_mgws with its thieves, a local queue, and term_counter on top: every task runs
- * once, all have run when a worker leaves, and nobody is stuck. Atomic accesses and copies of slots are one
- * step each; the 64-bit word is one access.
- *
- *   -DN=2 workers  -DOWNERS=1 per queue  -DT=15 tasks  -DWIDE: the root makes all (else a binary tree)
- *   -DR=4 slots of a ring, at least 2  -DL=3 of a local queue  -DBITS=3 of the attempts field
- *   FAULT=name: a seeded fault, which must be found (see check-models.sh) */
+/* The public queue of sched_mgws with its thieves, a local queue, and term_counter: every task runs once, all have
+ * run when a worker leaves, and no worker is stuck. Atomic accesses and copies of slots are one step each; the
+ * 64-bit word is one access.
+ * -DN=2 workers  -DOWNERS=1 per queue  -DT=15 tasks  -DWIDE: the root makes all (else a binary tree)
+ * -DR=4 slots of a ring, at least 2  -DL=3 of a local queue  -DBITS=3 of the attempts field
+ * FAULT=name: a seeded fault, which must be found (see check-models.sh) */
 #include "ring.pml"
 
 /* The spawns of task t: children 2t and 2t + 1, or all others of the root. */
@@ -49,7 +48,7 @@ proctype worker(byte w)
 	do
 	:: held_tasks ->
 		if
-		:: held_tasks >= 2 && EMPTY(me) -> release(me)
+		:: held_tasks >= 2 && EMPTY(me) -> publish_half(me)
 		:: else
 		fi;
 		d_step { held_tasks--; t = mine[held_tasks]; mine[held_tasks] = 0 };
@@ -109,7 +108,7 @@ proctype worker(byte w)
 			fi
 		fi
 	od;
-	/* Nobody leaves while a task exists, or a copy is under way. */
+	/* No worker leaves while a task exists or a copy is under way. */
 	assert(ran == T && q[me].completed[0] == q[me].started[0] && q[me].completed[1] == q[me].started[1])
 }
 

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks that steal from each other by three operations on the victim's memory: a claim, a read, an add to its completion
- * count; and term_hcounter's words over ranks. One worker a rank. An add to a completion count is posted, so it may arrive
- * long after what its thief does next. A thief may die between any two steps; then the others are stopped.
+/* Ranks that steal from each other by three operations on the victim's memory: an attempt, a read, an add to its
+ * completion count; and term_hcounter's words over ranks. One worker per rank. An add to a completion count is
+ * posted, so it may arrive long after the thief's next steps. A thief may die between any two steps; then the others
+ * are stopped.
  *
- * Nobody ever says that all is done while a task has not been run: a rank that died with tasks is a run without an end,
- * and never a wrong count.
- *
- * -DASKS: ranks reach each other by messages alone. Each has a part of the initial set and a word for it, from which the
- * others claim too, by a look and an add, also a worker that has reported idle.
- *   FAULT=idle_early       idle while a thief still copies
- *   FAULT=completed_early  the completion is posted before the thief is busy
- *   FAULT=busy_posted      that the thief is busy travels like a message, and the completion overtakes it
- *   FAULT=one_look         done() does not look again
- *   FAULT=left_ignored     idle while initial tasks are unclaimed
- *   FAULT=claimed_early    such a worker claims before it is busy
- *   FAULT=forgiven         the copies of a thief that died count as complete
- *   FAULT=dead_is_idle     a rank that died counts as full */
+ * done() never returns 1 while a task has not been run: a rank that died with tasks is a run without an end, and
+ * never a wrong count.
+ * -DRMA: ranks reach each other by RMA only. Each has a part of the initial set and a word for it, from which the
+ * others claim, too, by a check and an add, also a worker that has reported idle.
+ * FAULT=idle_early       idle while a thief still copies
+ * FAULT=completed_early  the completion is posted before the thief is busy
+ * FAULT=busy_posted      the report that the thief is busy is posted, and the completion overtakes it
+ * FAULT=one_scan         done() does not scan again
+ * FAULT=left_ignored     idle while initial tasks are unclaimed
+ * FAULT=claimed_early    such a worker claims before it is busy
+ * FAULT=forgiven         the copies of a thief that died count as complete
+ * FAULT=dead_is_idle     a rank that died counts as full */
 #include "fault.pml"
 #ifndef R
 #define R 3
@@ -26,7 +26,7 @@
 #ifndef I
 #define I 1 /* of them in the initial set, all in the part of rank 0 */
 #endif
-#ifdef ASKS
+#ifdef RMA
 #define MINE w
 #else
 #define MINE 0
@@ -40,7 +40,7 @@
 #define idle_early 1
 #define completed_early 2
 #define busy_posted 3
-#define one_look 4
+#define one_scan 4
 #define left_ignored 5
 #define forgiven 6
 #define dead_is_idle 7
@@ -49,12 +49,12 @@
 byte left[R], made = I, ran, steals, deaths;
 bool stop;
 byte tasks[R], copying[R];
-bool spent[R], said[R]; /* the rank has no work: its counter, and its word as others see it */
-byte turn[R], said_turn[R];
+bool spent[R], reported[R]; /* the rank has no tasks: its counter, and its word as others read it */
+byte turn[R], reported_turn[R];
 byte coming[R];		/* completions under way to the rank */
-bool saying[R], dead[R];
+bool reporting[R], dead[R];
 
-/* Messages arrive, in any order; and whoever started the job sees a death. */
+/* Posted operations arrive in any order; and the launcher notices a death. */
 active proctype network()
 {
 end:	do
@@ -63,23 +63,23 @@ end:	do
 #if R > 2
 	:: atomic { coming[2] -> coming[2]--; copying[2]-- }
 #endif
-	:: atomic { saying[0] -> saying[0] = 0; said[0] = 0; said_turn[0] = turn[0] }
-	:: atomic { saying[1] -> saying[1] = 0; said[1] = 0; said_turn[1] = turn[1] }
+	:: atomic { reporting[0] -> reporting[0] = 0; reported[0] = 0; reported_turn[0] = turn[0] }
+	:: atomic { reporting[1] -> reporting[1] = 0; reported[1] = 0; reported_turn[1] = turn[1] }
 #if R > 2
-	:: atomic { saying[2] -> saying[2] = 0; said[2] = 0; said_turn[2] = turn[2] }
+	:: atomic { reporting[2] -> reporting[2] = 0; reported[2] = 0; reported_turn[2] = turn[2] }
 #endif
 	:: atomic { deaths && !stop -> stop = 1 }
 	od
 }
 
-/* Between two steps a rank may be gone. */
+/* A rank may die between two steps. */
 inline may_die()
 {
 	if
 	:: atomic { deaths < D -> deaths++; dead[w] = 1;
 		    if
 		    :: FAULT == forgiven && took -> copying[v]--
-		    :: FAULT == dead_is_idle -> spent[w] = 1; said[w] = 1
+		    :: FAULT == dead_is_idle -> spent[w] = 1; reported[w] = 1
 		    :: else
 		    fi };
 		goto gone
@@ -87,13 +87,13 @@ inline may_die()
 	fi
 }
 
-/* All words, one after the other, beginning with the rank's own counter; the last does not count. */
-inline look(sum, upto)
+/* All words, one after the other, the rank's own counter first; the number of the last is not added. */
+inline scan(sum, upto)
 {
 	atomic { filled = spent[w]; sum = turn[w]; i = 1 };
 	do
-	:: atomic { i < upto && filled -> filled = said[(w + i) % R];
-		    sum = sum + (i + 1 < R -> said_turn[(w + i) % R] : 0); i++ }
+	:: atomic { i < upto && filled -> filled = reported[(w + i) % R];
+		    sum = sum + (i + 1 < R -> reported_turn[(w + i) % R] : 0); i++ }
 	:: atomic { i >= upto || !filled -> i = 0; break }
 	od
 }
@@ -102,8 +102,8 @@ inline become_busy()
 {
 	atomic { spent[w] = 0; turn[w]++ };
 	if
-	:: FAULT == busy_posted -> saying[w] = 1
-	:: else -> d_step { said[w] = 0; said_turn[w] = turn[w] }
+	:: FAULT == busy_posted -> reporting[w] = 1
+	:: else -> d_step { reported[w] = 0; reported_turn[w] = turn[w] }
 	fi
 }
 
@@ -129,7 +129,7 @@ proctype worker(byte w)
 	:: atomic { !tasks[w] && left[MINE] && !idle -> left[MINE]-- };
 		may_die();
 		tasks[w]++
-#ifdef ASKS
+#ifdef RMA
 	:: !tasks[w] && !left[w] && w != 0 && left[0] ->
 		if
 		:: FAULT == claimed_early -> claim()
@@ -150,7 +150,7 @@ proctype worker(byte w)
 #endif
 	:: tasks[w] && deaths < D -> may_die()
 	:: atomic { !tasks[w] && !idle && (!left[MINE] || FAULT == left_ignored) && (!copying[w] || FAULT == idle_early) -> idle = 1; spent[w] = 1 };
-		d_step { said[w] = 1; said_turn[w] = turn[w] }
+		d_step { reported[w] = 1; reported_turn[w] = turn[w] }
 	:: atomic { !tasks[w] && steals < S ->
 		    if
 		    :: v = (w + 1) % R
@@ -182,9 +182,9 @@ proctype worker(byte w)
 		:: else -> v = 0
 		fi
 	:: !tasks[w] && idle && !verdict ->
-		look(seen, R);
+		scan(seen, R);
 		if
-		:: filled && FAULT != one_look -> look(again, R - 1)
+		:: filled && FAULT != one_scan -> scan(again, R - 1)
 		:: else -> again = seen
 		fi;
 		verdict = filled && seen == again;

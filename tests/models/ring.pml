@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public queue of sched_mgws: the word, the ring, the owner's books, and what owners and thieves do. A
- * process that uses it is a worker with
+/* The public queue of sched_mgws: the word, the ring, the owner's metadata, and the operations of owners and
+ * thieves. A process that uses it is a worker with
  *   byte mine[L], held_tasks   its local queue
  *   bool idle                  reported to the detector
  * and the scratch variables n, i, e, left, taken, room, old, at, keep, ep, in_place, loot, ok, all 0 between. */
@@ -24,13 +24,13 @@
 #define BITS 3
 #endif
 
-#define idle_unchecked 1   /* idle without a look at copies under way: thesis, table 6 */
+#define idle_unchecked 1   /* idle while copies are under way: thesis, table 6 */
 #define epoch_reentered 2  /* a new epoch forgets copies of the one with the same bit */
 #define readers_ignored 3  /* the owner writes where thieves still copy: thesis, 5.1 */
 #define completed_early 4  /* a steal is marked as complete before the thief is counted as busy */
-#define lock_ignored 5     /* a claim counts although the queue is locked */
+#define lock_ignored 5     /* an attempt succeeds although the queue is locked */
 #define room_ignored 6     /* a full ring is written to */
-#define attempts_wrap 7    /* claims without a look before */
+#define attempts_wrap 7    /* attempts without a check before */
 #define thief_in_hurry 8   /* a thief does not wait for room in its own ring: thesis, 5.1 */
 #define unheld 9           /* co-owners at the same time */
 
@@ -44,7 +44,7 @@ typedef queue {
 	byte slot[R];
 	byte readers[R]; /* for the proof: thieves that have yet to copy this slot */
 	byte completed[2];
-	/* the owner's books: positions are taken modulo 2 R, which tells a full ring from an empty one */
+	/* the owner's metadata: positions are taken modulo 2 R, which tells a full ring from an empty one */
 	byte open, btail, bhead, begin[2], started[2], bepoch;
 	bool held;
 };
@@ -68,7 +68,7 @@ inline run_task(t)
 	}
 }
 
-/* An owner or a thief that is the owner of its own ring: never over what somebody has yet to copy. */
+/* By an owner, or a thief as the owner of its own ring: never over a slot that is still to be copied. */
 inline write_slot(me, p, t)
 {
 	d_step {
@@ -174,8 +174,8 @@ inline settle(me)
 
 #define EMPTY(me) (OWNERS == 1 -> (!q[me].open || !LEFT(me)) : !LEFT(me))
 
-/* mgws_share of the older half of the local queue, when nothing is public or `full` */
-inline release(me)
+/* mgws_publish of the older half of the local queue, when nothing is public or `full` */
+inline publish_half(me)
 {
 	hold(me, ok);
 	if
@@ -219,7 +219,7 @@ inline spawn(me, t)
 {
 	n = 0;
 	if
-	:: held_tasks == L -> release(me)
+	:: held_tasks == L -> publish_half(me)
 	:: else
 	fi;
 	if

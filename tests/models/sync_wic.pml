@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One slot of sync_wic, mode = in_place, with two companion pages, one for even and one for odd rounds (-DTURNS: two
- * for each, which take turns): a producer, readers, and a Monitor that may place their page at any time. The order of steps is that of wic_channel.c and
- * wic_activate.c; each line of a process is one atomic operation there. A page under userfaultfd is mapped or armed;
- * whoever loads from an armed one is stalled until it is mapped. The item is the memory behind both pages;
- * `published` is the word `full`.
+ * for each, used in turn): a producer, readers, and a Monitor that may place their page at any time. The order of
+ * steps is that of wic_channel.c and wic_activate.c; each line of a process is one atomic operation there. A page
+ * under userfaultfd is mapped or armed; a load from an armed page stalls until it is mapped. The item is the memory
+ * behind both pages; `published` is the word `full`.
  *
  * Two readers read every round. With -DAHEAD two others read the even rounds and one the odd ones, so that some wait
- * for a round whose forerunners are still to be read. With -DTURNS the pages of even rounds are nearly used up: the first
- * round recycles all, and the third has the first's forerunner's again.
+ * for a round whose predecessors are still to be read. With -DTURNS the pages of even rounds are nearly used up: the
+ * first round recycles all, and the third uses the page of the first one's predecessor again.
  *
- * Claims: a consumer that returns from its wait finds the item of its own round (assert), and nobody waits for
- * ever (no invalid end state). Each -D below is a mistake that must be found:
- *   NO_FULL_TEST    the consumer trusts the page when its load ends
- *   NO_LOOK_AGAIN   a consumer arms the page again and does not look at `published` after that
- *   NO_ARM          the consumer does not throw away a page that was placed for no reason: it never stalls,
- *                   found as a round without an end
- *   LOOK_FIRST      the producer looks at `sleepers` before it raises `published`
- *   COUNT_LATE      the consumer looks at `published` before it counts as a sleeper
- *   RELEASE_EARLY   the last reader frees the slot before it has thrown spent pages away (AHEAD)
- *   TURN_LATE       the last reader frees the slot before it gives the turn to the next page (TURNS)
+ * Claims: a consumer that returns from its wait finds the item of its own round (assert), and each wait ends (no
+ * invalid end state). Each -D below is a fault that must be found:
+ *   NO_FULL_TEST    the consumer uses the page when its load ends, without a check of `published`
+ *   NO_LOOK_AGAIN   a consumer arms the page again and does not check `published` after that
+ *   NO_ARM          the consumer does not arm a page that was placed without a reason: it never stalls, found as a
+ *                   round without an end
+ *   LOOK_FIRST      the producer loads `sleepers` before it increments `published`
+ *   COUNT_LATE      the consumer loads `published` before it counts as a sleeper
+ *   RELEASE_EARLY   the last reader frees the slot before it has armed spent pages (AHEAD)
+ *   TURN_LATE       the last reader frees the slot before it selects the next page (TURNS)
  *
- * With -DBY_MONITOR the Monitor places the page (activate = monitor): a stall is a message to it, `available` has
- * the bits of the slot's halves in the data availability bitmap, `pending` those in the pending faults. Then two more:
- *   DROP_FAULT      the Monitor forgets a fault whose item is announced, and not there yet
+ * With -DBY_MONITOR the Monitor places the page (activate = monitor): a stall is a message to it, `available` has the
+ * bits of the slot's halves in the data availability bitmap, `pending` those in the pending faults queue. Then two
+ * more:
+ *   DROP_FAULT      the Monitor drops a fault whose item is announced, and not published yet
  *   NO_RING         the producer does not wake the Monitor */
 #ifndef ROUNDS
 #ifdef BY_MONITOR
@@ -38,24 +39,24 @@
 #endif
 #ifdef AHEAD
 #define CONSUMERS 3
-#define READS(who, r) ((who == 2) == (r & 1))
+#define READS(reader, r) ((reader == 2) == (r & 1))
 #define READERS(r) (2 - (r & 1))
 #else
 #define CONSUMERS 2
-#define READS(who, r) 1
+#define READS(reader, r) 1
 #define READERS(r) 2
 #endif
 
-bit spent[2];   /* of the halves of the pages: whether the one whose turn it is was placed */
+bit spent[2];   /* of the two halves: 1: the current page was placed */
 bit stalled[3]; /* of the readers ... */
 byte on[3];     /* ... on which page */
 #ifdef TURNS
 #define SIDES      2
-#define PAGE(half) ((half) * SIDES + side[half])
+#define PAGE(half) ((half) * SIDES + current[half])
 #define FIND(half) page = PAGE(half);
 #define FOUND(half) page
 bit mapped[4] = {1, 0, 0, 0};
-bit side[2] = {1, 0}; /* whose turn it is */
+bit current[2] = {1, 0}; /* the current page */
 byte used[2] = {1, 0};
 #else
 #define PAGE(half) (half)
@@ -65,18 +66,18 @@ bit mapped[2];
 #endif
 byte item, published, released, sleepers, done;
 byte ends;                    /* stalls that the Monitor still ends */
-bit message[3], available[2], pending[2], rung; /* BY_MONITOR */
-byte idle[3];                 /* loads without a stall, in this round, by a reader who found no item */
+bit message[3], available[2], pending[2], notified; /* BY_MONITOR */
+byte idle[3];                 /* loads without a stall and without an item, in this round */
 
-inline resume(who, p)
+inline resume(reader, p)
 {
 	if
-	:: stalled[who] && on[who] == (p) -> stalled[who] = 0; message[who] = 0
+	:: stalled[reader] && on[reader] == (p) -> stalled[reader] = 0; message[reader] = 0
 	:: else
 	fi
 }
 
-/* UFFDIO_CONTINUE: maps the page and resumes who is stalled on it. */
+/* UFFDIO_CONTINUE: maps the page and resumes the threads that are stalled on it. */
 inline place(p)
 {
 	atomic {
@@ -87,7 +88,7 @@ inline place(p)
 	}
 }
 
-/* MADV_DONTNEED over all: arms them. Who is stalled remains so. */
+/* MADV_DONTNEED over all: arms them. A stalled thread remains so. */
 inline throw_away()
 {
 	atomic {
@@ -113,7 +114,7 @@ active proctype producer()
 		published = r + 1;
 		wanted = 0;
 #ifndef NO_RING
-		rung = 1;
+		notified = 1;
 #endif
 #elif defined(LOOK_FIRST)
 		wanted = sleepers > 0;
@@ -160,7 +161,7 @@ active [CONSUMERS] proctype consumer()
 		fi;
 #endif
 	load:
-		atomic { /* a load: mapped, or queued with a look at the page under the lock of the queue */
+		atomic { /* a load: of a mapped page, or queued, with a check of the page under the lock of the queue */
 			if
 			:: mapped[PAGE(r & 1)] -> idle[me]++
 			:: else ->
@@ -175,7 +176,7 @@ active [CONSUMERS] proctype consumer()
 		:: stalled[me] -> !stalled[me]; goto load
 		:: else
 		fi;
-		assert(idle[me] < 12); /* more than anybody can place in vain */
+		assert(idle[me] < 12); /* more than can be placed without a reason */
 #ifdef NO_FULL_TEST
 		goto leave;
 #endif
@@ -220,7 +221,7 @@ active [CONSUMERS] proctype consumer()
 				released = r + 1;
 #endif
 #ifdef TURNS
-				side[r & 1] = 1 - side[r & 1];
+				current[r & 1] = 1 - current[r & 1];
 				used[r & 1]++;
 				if
 				:: used[r & 1] == SIDES -> used[0] = 0; used[1] = 0; throw_away()
@@ -243,8 +244,8 @@ active [CONSUMERS] proctype consumer()
 	}
 }
 
-/* A deadline or a stop: places a page on which it believes a reader to be. BY_MONITOR: reads messages and is
- * rung; where a fault is pending and its item announced, it looks whether the item is there. */
+/* A deadline or a stop: places a page on which a reader may be stalled. BY_MONITOR: also reads messages and is
+ * notified; if a fault is pending and its item announced, it checks `published`. */
 active proctype monitor()
 {
 	bit p;
@@ -261,14 +262,14 @@ end:
 		spent[p] = 1;
 		place(FOUND(p))
 #ifdef BY_MONITOR
-	:: atomic { message[0] -> message[0] = 0; pending[on[0]] = 1 }; goto look
-	:: atomic { message[1] -> message[1] = 0; pending[on[1]] = 1 }; goto look
-	:: atomic { message[2] -> message[2] = 0; pending[on[2]] = 1 }; goto look
-	:: atomic { rung -> rung = 0 }; goto look
+	:: atomic { message[0] -> message[0] = 0; pending[on[0]] = 1 }; goto check
+	:: atomic { message[1] -> message[1] = 0; pending[on[1]] = 1 }; goto check
+	:: atomic { message[2] -> message[2] = 0; pending[on[2]] = 1 }; goto check
+	:: atomic { notified -> notified = 0 }; goto check
 #endif
 	od;
 #ifdef BY_MONITOR
-look:
+check:
 	p = 0;
 look_at_half:
 	if

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* term_counter: nobody leaves while a task exists, and all leave in the end.
- *   -DTERM_FAULT=idle_early|completed_early: see work.pml */
+/* term_counter: no worker leaves while a task exists, and all leave in the end.
+ * -DTERM_FAULT=idle_early|completed_early: see work.pml */
 #ifndef N
 #define N 3
 #endif

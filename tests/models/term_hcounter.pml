@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* term_hcounter: N workers on DEVICES devices, worker w on device w % DEVICES. A counter and how often it was
- * left are one word.
- *   -DTERM_FAULT=idle_early|completed_early: see work.pml
- *   FAULT=said_late: busy() does not wait until what it takes back was said
- *   FAULT=one_look: done() does not look again */
+/* term_hcounter: N workers on DEVICES devices, worker w on device w % DEVICES. A counter and how often workers of
+ * the device became busy are one word.
+ * -DTERM_FAULT=idle_early|completed_early: see work.pml
+ * FAULT=report_late: busy() does not wait for the report that it takes back
+ * FAULT=one_scan: done() does not scan again */
 #ifndef N
 #define N 4
 #endif
@@ -20,11 +20,11 @@
 #define TERM_FAULT no_fault
 #endif
 #include "fault.pml"
-#define said_late 1
-#define one_look 2
+#define report_late 1
+#define one_scan 2
 
 byte inner[DEVICES], turn[DEVICES];
-byte said[DEVICES], said_turn[DEVICES];
+byte reported[DEVICES], reported_turn[DEVICES];
 
 #define DEVICE(w) ((w) % DEVICES)
 #define WORKERS (N / DEVICES)
@@ -33,7 +33,7 @@ inline term_idle(w)
 {
 	atomic { inner[DEVICE(w)]++; filled = (inner[DEVICE(w)] == WORKERS); seen = turn[DEVICE(w)] };
 	if
-	:: filled -> d_step { said[DEVICE(w)] = WORKERS; said_turn[DEVICE(w)] = seen; filled = 0; seen = 0 }
+	:: filled -> d_step { reported[DEVICE(w)] = WORKERS; reported_turn[DEVICE(w)] = seen; filled = 0; seen = 0 }
 	:: else -> seen = 0
 	fi
 }
@@ -42,19 +42,19 @@ inline term_busy(w)
 {
 	atomic { filled = (inner[DEVICE(w)] == WORKERS); seen = turn[DEVICE(w)]; inner[DEVICE(w)]--; turn[DEVICE(w)]++ };
 	if
-	:: filled && (FAULT == said_late || (said[DEVICE(w)] == WORKERS && said_turn[DEVICE(w)] == seen)) ->
-		d_step { said[DEVICE(w)] = WORKERS - 1; said_turn[DEVICE(w)] = seen + 1; filled = 0; seen = 0 }
+	:: filled && (FAULT == report_late || (reported[DEVICE(w)] == WORKERS && reported_turn[DEVICE(w)] == seen)) ->
+		d_step { reported[DEVICE(w)] = WORKERS - 1; reported_turn[DEVICE(w)] = seen + 1; filled = 0; seen = 0 }
 	:: !filled -> seen = 0
 	fi
 }
 
-/* The worker's device's word is its counter; the turns of the one that is looked at last do not count. */
-inline term_look(w, sum, devices)
+/* The worker's device's word is its counter; the number of the last word is not added. */
+inline term_scan(w, sum, devices)
 {
 	atomic { filled = (inner[DEVICE(w)] == WORKERS); sum = turn[DEVICE(w)]; i = 1 };
 	do
-	:: atomic { i < devices && filled -> filled = (said[(DEVICE(w) + i) % DEVICES] == WORKERS);
-		    sum = sum + (i + 1 < DEVICES -> said_turn[(DEVICE(w) + i) % DEVICES] : 0); i++ }
+	:: atomic { i < devices && filled -> filled = (reported[(DEVICE(w) + i) % DEVICES] == WORKERS);
+		    sum = sum + (i + 1 < DEVICES -> reported_turn[(DEVICE(w) + i) % DEVICES] : 0); i++ }
 	:: atomic { i >= devices || !filled -> i = 0; break }
 	od
 }
@@ -63,9 +63,9 @@ inline term_done(w, verdict)
 {
 	if
 	:: inner[DEVICE(w)] == WORKERS ->
-		term_look(w, seen, DEVICES);
+		term_scan(w, seen, DEVICES);
 		if
-		:: filled && FAULT != one_look -> term_look(w, again, DEVICES - 1)
+		:: filled && FAULT != one_scan -> term_scan(w, again, DEVICES - 1)
 		:: else -> again = seen
 		fi;
 		verdict = filled && seen == again;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* term_tree: votes in rounds. Workers 0 .. LOCAL-1 are device 0, the others one device each; the root is
- * worker 0, whose children are 1 and 2 of its device, and the devices 1 and 2.
- *   FAULT=robbed_ignored: a worker votes without regard to what was taken from it: thesis, 5.6.3
- *   FAULT=children_ignored: it votes before its children have
- * Unlike the counters it bears the faults of the scheduler that work.pml knows: votes tell of claims. */
+/* term_tree: votes in rounds. Workers 0 .. LOCAL-1 are device 0, the others one device each; the root is worker 0,
+ * whose children are 1 and 2 of its device, and the devices 1 and 2.
+ * FAULT=steals_ignored: a worker votes without regard to steals from it: thesis, 5.6.3
+ * FAULT=children_ignored: it votes before its children have
+ *
+ * Unlike the counters it tolerates the faults of the scheduler that work.pml has: votes depend on attempts. */
 #ifndef N
 #define N 3
 #endif
@@ -20,7 +21,7 @@
 #define TERM_FAULT no_fault
 #endif
 #include "fault.pml"
-#define robbed_ignored 1
+#define steals_ignored 1
 #define children_ignored 2
 
 /* Rounds are counted modulo 4: a node is at most one round behind its parent. */
@@ -31,7 +32,7 @@ byte turn[N], vote[N], vote_work[N];
 #define PARENT(w) ((w) < LOCAL -> ((w) - 1) / 2 : 0)
 
 /* A child of node w has not voted in this round, or has voted that there is work. */
-inline ask(node, child)
+inline child_vote(node, child)
 {
 	if
 	:: child > node && child < N && PARENT(child) == node ->
@@ -41,7 +42,7 @@ inline ask(node, child)
 	fi
 }
 
-inline tell(node)
+inline open_round(node)
 {
 	turn[node] = round;
 	voted = 0
@@ -50,22 +51,22 @@ inline tell(node)
 inline term_idle(w) { skip }
 inline term_busy(w) { skip }
 
-/* One look is one step: it reads words that only their writers change, each once. */
+/* One call is one step: it reads words that only their writers change, each once. */
 inline term_done(w, verdict)
 {
 	atomic {
 		if
-		:: w != 0 && turn[PARENT(w)] != round -> round = turn[PARENT(w)]; tell(w)
+		:: w != 0 && turn[PARENT(w)] != round -> round = turn[PARENT(w)]; open_round(w)
 		:: else
 		fi;
 		if
 		:: round == OVER -> verdict = 1
 		:: round != OVER && !voted ->
-			has_work = (work[w].stolen_out != seen && FAULT != robbed_ignored);
+			has_work = (work[w].stolen_out != seen && FAULT != steals_ignored);
 			ready = 1;
 			c = 1;
 			do
-			:: c < N && FAULT != children_ignored -> ask(w, c); c++
+			:: c < N && FAULT != children_ignored -> child_vote(w, c); c++
 			:: else -> break
 			od;
 			c = 0;
@@ -73,8 +74,8 @@ inline term_done(w, verdict)
 			:: ready ->
 				seen = work[w].stolen_out;
 				if
-				:: w == 0 && has_work -> round = ROUND(round + 1); tell(0)
-				:: w == 0 && !has_work -> round = OVER; tell(0); verdict = 1
+				:: w == 0 && has_work -> round = ROUND(round + 1); open_round(0)
+				:: w == 0 && !has_work -> round = OVER; open_round(0); verdict = 1
 				:: else ->
 					voted = 1;
 					vote[w] = ROUND(round) + 1;
@@ -88,6 +89,6 @@ inline term_done(w, verdict)
 	}
 }
 
-#define ROBBED
+#define STEALS_COUNTED
 #define TERM_SCRATCH byte round, seen, c; bool voted, has_work, ready
 #include "work.pml"

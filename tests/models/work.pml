@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the models of the detectors share: workers that run tasks, make some, and steal; a queue is only a
- * number. Included by term_*.pml, which define N workers, T tasks at most, and
+/* Common part of the detectors' models: workers that run tasks, make some, and steal; a queue is only a number.
+ * Included by term_*.pml, which define N workers, T tasks at most, and
  *   term_idle(w), term_busy(w)
- *   term_done(w, verdict)     one look; sets verdict when the detector says that all is over
+ *   term_done(w, verdict)     one call; sets verdict when the detector says that no task is left
  *   TERM_FAULT                a seeded fault of the scheduler's promises, or none:
- *     idle_early       idle while a thief still copies
- *     completed_early  the steal is complete before the thief is busy */
+ *   idle_early       idle while a thief still copies
+ *   completed_early  the steal is complete before the thief is busy */
 #define no_fault 0
 #define idle_early 1
 #define completed_early 2
@@ -14,9 +14,9 @@ typedef worker_state {
 	byte tasks, copying, stolen_out;
 };
 worker_state work[N];
-byte made, robberies;
+byte made, steals;
 #ifndef S
-#define S 3 /* steals: else tasks go back and forth for ever */
+#define S 3 /* steals: otherwise tasks move for ever */
 #endif
 
 inline claim(w)
@@ -28,9 +28,9 @@ inline claim(w)
 	:: w != 3 && N > 3 -> v = 3
 	fi;
 	if
-	:: work[v].tasks && robberies < S ->
-		work[v].tasks--; work[v].copying++; robberies++; took = 1;
-#ifdef ROBBED
+	:: work[v].tasks && steals < S ->
+		work[v].tasks--; work[v].copying++; steals++; took = 1;
+#ifdef STEALS_COUNTED
 		work[v].stolen_out++
 #endif
 	:: else -> v = 0
@@ -51,7 +51,7 @@ proctype worker(byte w)
 	:: atomic { work[w].tasks -> work[w].tasks-- }
 	:: atomic { !work[w].tasks && !idle && (!work[w].copying || TERM_FAULT == idle_early) -> idle = 1 };
 		term_idle(w)
-	:: atomic { !work[w].tasks && robberies < S -> claim(w) };
+	:: atomic { !work[w].tasks && steals < S -> claim(w) };
 		if
 		:: took ->
 #if TERM_FAULT == completed_early
@@ -74,7 +74,7 @@ proctype worker(byte w)
 	:: !work[w].tasks && idle && !verdict -> term_done(w, verdict)
 	:: verdict -> break
 	od;
-	/* Nobody leaves while a task exists, with a worker or on its way. */
+	/* No worker leaves while a task exists, with a worker or on its way. */
 	atomic {
 		do
 		:: v < N -> assert(!work[v].tasks && !work[v].copying); v++

@@ -105,6 +105,5 @@ void nic_leave(struct nic_bell *bell)
 	pthread_mutex_lock(&nic->lock);
 	__atomic_store_n(&nic->helped, nic->helps, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&nic->lock);
-	loom_fetch_add_relaxed_sys(&bell->rings, 1u);
-	loom_wake(NULL, &bell->rings, 1);
+	eventcount_advance(NULL, &bell->rings, &bell->asleep, 1);
 }

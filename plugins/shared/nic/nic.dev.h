@@ -14,6 +14,8 @@
 #include <gpuloom/dev/dev.h>
 #include <gpuloom/trigger.h>
 
+#include "lib/eventcount.h"
+
 #include "bell.h"
 #endif
 
@@ -303,7 +305,7 @@ LOOM_FN uint64_t nic_arrived_at(struct loom_ctx *c, uint32_t index)
  * increments `completed`. */
 
 struct nic_bell {
-	uint32_t rings;	 /* the NIC's thread sleeps on it, or on an eventfd */
+	uint32_t rings;	 /* an eventcount, lib/eventcount.h: the NIC's thread sleeps on it, or on an eventfd */
 	uint32_t asleep; /* 1: it does */
 	uint32_t place;  /* index in the table of bell.c. Other ranks may write here: no address, no descriptor */
 	uint32_t pad0;
@@ -342,27 +344,22 @@ LOOM_FN void nic_rest(struct loom_ctx *c, struct nic_bell *bell, struct nic_rma 
 		loom_pause(c);
 		return;
 	}
-	loom_store_relaxed_sys(&a->sleeps, 1u);
-	/* Either the NIC sees that this worker sleeps, or the word has changed and the sleep ends at once. */
-	loom_fence_seq_cst_sys();
+	(void)eventcount_enter_single(&a->completed, &a->sleeps);
 	loom_sleep_on(c, &a->completed, seen, NIC_RMA_SLEEP_NS);
-	loom_store_relaxed_sys(&a->sleeps, 0u);
+	eventcount_leave_single(&a->sleeps);
 }
 
 /* Wakes the NIC's thread. */
 LOOM_FN void nic_ring_bell(struct loom_ctx *c, struct nic_bell *bell)
 {
-	uint64_t one = 1;
 	int fd;
 	if (nic_help(bell))
 		return;
-	loom_fence_seq_cst_sys(); /* pairs with the fence in nap() */
-	if (!loom_load_relaxed_sys(&bell->asleep))
-		return;
-	loom_fetch_add_relaxed_sys(&bell->rings, 1u);
 	fd = nic_bell_fd(bell);
-	if (fd < 0 || write(fd, &one, sizeof(one)) != sizeof(one))
-		loom_wake(c, &bell->rings, 1);
+	if (fd < 0)
+		eventcount_advance(c, &bell->rings, &bell->asleep, 1);
+	else if (eventcount_has_waiters(&bell->asleep)) /* in poll(), which waits for the network, too */
+		eventcount_fd_notify(fd);
 }
 #else /* simulated: no thread sleeps, and a store wakes the NIC */
 #define nic_help(bell) ((void)(bell))

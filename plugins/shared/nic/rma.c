@@ -18,7 +18,6 @@
 #include <errno.h>
 #include "lib/fd.h"
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "nic.h"
@@ -135,9 +134,7 @@ void nic_rma_begin(struct nic *nic)
 
 void nic_rma_drain_bell(struct nic *nic)
 {
-	uint64_t rings;
-	if (read(nic->rma->bell, &rings, sizeof(rings)) < 0)
-		return; /* EAGAIN: drained already */
+	eventcount_fd_drain(nic->rma->bell);
 }
 
 /* ---- operations of this rank --------------------------------------------------------------------------- */
@@ -154,9 +151,7 @@ static void finish(struct nic *nic, uint32_t w, int status)
 	l->status = status;
 	/* Release: pairs with the acquire in nic_rma_await(). */
 	__atomic_store_n(&l->completed, k->taken, __ATOMIC_RELEASE);
-	loom_fence_seq_cst_sys(); /* pairs with the fence in nic_rest() */
-	if (__atomic_load_n(&l->sleeps, __ATOMIC_RELAXED))
-		loom_wake(NULL, &l->completed, 1);
+	eventcount_notify(NULL, &l->completed, &l->sleeps);
 }
 
 static int is_possible(const struct nic *nic, const struct nic_rma *l)
@@ -395,7 +390,7 @@ int nic_rma_start(struct nic *nic, const struct loom_segments *segments, struct 
 	a = nic->rma = host->alloc(host, sizeof(*a));
 	nic->rma_ops = &ops;
 	if (a) {
-		a->bell = nic->fabric->fd < 0 ? -1 : loom_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+		a->bell = nic->fabric->fd < 0 ? -1 : eventcount_fd_open();
 		a->place = nic_bell_add(nic, bell_of(nic), a->bell);
 		a->ranks = host->ranks;
 		a->boxes = needs_boxes(nic) ? host->ranks * SLOTS : 0;

@@ -100,11 +100,8 @@ static void nap(struct nic *nic, uint64_t waited_ns)
 		until_woken = 0;
 	}
 	__atomic_store_n(&nic->helped, nic->helps, __ATOMIC_RELAXED);
-	rings = loom_load_relaxed_sys(&bell->rings);
-	loom_store_relaxed_sys(&bell->asleep, 1u);
-	/* Either the worker sees that this thread sleeps, or this thread sees the operation. Pairs with
-	 * nic_ring_bell(). */
-	loom_fence_seq_cst_sys();
+	/* Pairs with nic_ring_bell(): the operation is seen below, or the worker sees that this thread sleeps. */
+	rings = eventcount_enter_single(&bell->rings, &bell->asleep);
 	/* Where nothing wakes it: not while an operation is about to complete. */
 	sleeps = helped || (!nic_rma_pending(nic) &&
 			    (until_woken ? may_sleep(nic) : waited_ns >= RMA_NAP_NS || !nic->rma_ops->busy(nic)));
@@ -116,7 +113,7 @@ static void nap(struct nic *nic, uint64_t waited_ns)
 	else if (poll(on, 2, RMA_NAP_MS) > 0 && on[1].revents)
 		nic_rma_drain_bell(nic);
 	pthread_mutex_lock(&nic->lock);
-	loom_store_relaxed_sys(&bell->asleep, 0u);
+	eventcount_leave_single(&bell->asleep);
 	pthread_mutex_unlock(&nic->lock);
 }
 

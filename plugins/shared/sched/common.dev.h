@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What begins the global block of both schedulers. Device code. */
+/* The start of the schedulers' global block. Device code. */
 #ifndef SCHED_COMMON_DEV_H
 #define SCHED_COMMON_DEV_H
 
@@ -13,18 +13,16 @@
 #include "options.dev.h"
 #endif
 
-/* For the stack; a line of its own. */
-struct sched_bell {
-	uint32_t rings;    /* the word that sleepers sleep on */
-	uint32_t sleepers; /* workers that sleep or are about to */
-	uint32_t waking;   /* a ring is on its way to one of them */
+/* The eventcount of the stack's idle workers (lib/eventcount.h), in a line of its own. */
+struct sched_event {
+	uint32_t word, waiters, waking;
 	uint32_t pad[13];
 };
 
 struct sched_common {
 	struct sched_config cfg; /* constant while workers run */
 	char pad[64 - sizeof(struct sched_config) % 64];
-	struct sched_bell bell;
+	struct sched_event event;
 };
 
 LOOM_FN struct sched_common *sched_common(const struct loom_ctx *c)
@@ -32,13 +30,13 @@ LOOM_FN struct sched_common *sched_common(const struct loom_ctx *c)
 	return (struct sched_common *)c->global[LOOM_SCHED];
 }
 
-/* An option. A program composed for a GPU has them as constants: see sched_constants() in host.h. */
+/* An option. A program composed for a GPU has them as constants: sched_constants() in schedulers.h. */
 #ifdef SCHED_CONSTANTS
 #define SCHED_CFG(c, option) SCHED_IS_##option
 #else
 #define SCHED_CFG(c, option) (sched_common(c)->cfg.option)
 #endif
-/* Code for an option that few choose: a CPU's plug-in has it always, a GPU's program where it is selected. */
+/* Code for a rare option: always in a CPU's plug-in, in a GPU's program only where the option is set. */
 #ifdef SCHED_CONSTANTS
 #define SCHED_MAY(selected) (selected)
 #else

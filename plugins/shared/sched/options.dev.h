@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of sched_mgws, and what the host half derives from them. Each is declared here, once. From this list come
- * the fields of struct sched_config, the rows that users see, and the constants of a GPU's program; SCHED_CFG() reads
- * an option in device code. sched_static uses some of the fields and has rows of its own.
- *
- *   OPTION(who, type, name, kind, default, help, bounds...)     what a user can set
- *   DERIVED(who, type, name)                                    follows from the stack
- *
- * `who`: ALL reads it; a GPU's program has it as a constant. CPU: only CPUs read it. The order leaves no padding: the struct is
- * stored in blocks and compared across ranks as bytes. */
+/* The options of sched_mgws, and what its host half derives from them, each declared once. From this list come the
+ * fields of struct sched_config, the rows that users see, and the constants of a GPU's program; SCHED_CFG() reads an
+ * option in device code. sched_static uses some of the fields, with rows of its own.
+ *   OPTION(where, type, name, kind, default, help, bounds...)     set by users
+ *   DERIVED(where, type, name)                                     follows from the stack
+ * `where`: ALL reads it, and a GPU's program has it as a constant. CPU: only CPUs read it. The order leaves no
+ * padding: the struct is stored in blocks and compared across ranks as bytes. */
 #ifndef SCHED_OPTIONS_DEV_H
 #define SCHED_OPTIONS_DEV_H
 
@@ -19,8 +17,8 @@
 #define SCHED_SPIN_ROW                                                                             \
 	LOOM_OPT_TIME, "50us", "wait = sleep: time for which a worker polls first.", .max = 1e9, SCHED_SHARED
 #define SCHED_GRANULARITY_ROW                                                                      \
-	LOOM_OPT_ENUM, "worker", "On workers of several lanes, as on a GPU. worker: all lanes run a task together. lane: each " \
-		"lane runs a task, which suits small tasks that use one lane.", .choices = sched_grains, SCHED_SHARED
+	LOOM_OPT_ENUM, "worker", "On workers of several lanes, as on a GPU. worker: all lanes run a task together. lane: " \
+		"each lane runs a task, which suits small tasks that use one lane.", .choices = sched_grains, SCHED_SHARED
 #define SCHED_IN_PLACE_ROW                                                                         \
 	LOOM_OPT_U32, "64", "When the queues of a worker are full, new tasks run inside their spawner, nested at most this " \
 		"deep. 0: none does.", .max = 4096, SCHED_SHARED
@@ -45,22 +43,22 @@
 	OPTION(ALL, uint32_t, claim_size, LOOM_OPT_U32, "16", "claim = fixed: tasks of a claim.", .min = 1, .max = 1 << 20) \
 	OPTION(ALL, uint32_t, victim, LOOM_OPT_ENUM, "random",                                     \
 	       "Worker to steal from. random: any other one. biased: one of the same device with probability bias, else of " \
-	       "another one. local: one of the same device. neighbour: the next one, then the one after it. none: no stealing. " \
-	       "Of other ranks random takes any, neighbour one after the other, the nearest first, biased with probability " \
-	       "bias one of the same host and NUMA node, else with probability bias one of the same host, else one of " \
+	       "another one. local: one of the same device. neighbour: the next one, then the one after it. none: no " \
+	       "stealing. Of other ranks random takes any, neighbour one after the other, the nearest first, biased with " \
+	       "probability bias one of the same host and NUMA node, else with probability bias one of the same host, else one of " \
 	       "another host; local none.", .choices = victims)                                    \
 	OPTION(CPU, double, bias, LOOM_OPT_SHARE, "90%",                                           \
 	       "victim = biased: probability that a victim is of the same device, or a nearest rank.", .min = 0, .max = 1) \
-	OPTION(ALL, uint32_t, overflow, LOOM_OPT_ENUM, "two_atomics",                              \
-	       "What keeps the counter of steal attempts from wrapping. two_atomics: a load before each claim. damping: a load " \
-	       "only at queues that were empty last time.", .choices = overflows)                  \
+	OPTION(ALL, uint32_t, attempts, LOOM_OPT_ENUM, "two_atomics",                              \
+	       "What keeps the counter of steal attempts from wrapping. two_atomics: a load before each claim. damping: a " \
+	       "load only at queues that were empty last time.", .choices = attempts_choices)                  \
 	OPTION(ALL, uint32_t, transfer, LOOM_OPT_ENUM, "body",                                     \
 	       "What public queues contain. body: tasks. id: ids of 4 bytes of tasks that stay in a pool.", \
 	       .choices = transfers)                                                               \
 	OPTION(CPU, uint32_t, wait, SCHED_WAIT_ROW)                                                \
 	OPTION(ALL, uint32_t, in_place_depth, SCHED_IN_PLACE_ROW)                                  \
 	OPTION(CPU, uint64_t, spin, SCHED_SPIN_ROW)                                                \
-	OPTION(ALL, uint64_t, spill, LOOM_OPT_U64, "65536",                                        \
+	OPTION(ALL, uint64_t, overflow_list, LOOM_OPT_U64, "65536",                                        \
 	       "Tasks in the overflow list that all workers share, for when queues are full and tasks are nested too " \
 	       "deep. 0: no list.", .max = 1 << 28)                                                \
 	OPTION(ALL, uint8_t, priorities, LOOM_OPT_BOOL, "no",                                      \
@@ -68,32 +66,32 @@
 	       "It takes the memory of local_queue three times.")                                  \
 	DERIVED(CPU, uint8_t, unused[3])                                                           \
 	/* `bias`, of 2^32 */                                                                      \
-	DERIVED(ALL, uint32_t, near_of_2_32)                                                       \
+	DERIVED(ALL, uint32_t, bias_of_2_32)                                                       \
 	/* the stack has devices of several kinds */                                               \
 	DERIVED(ALL, uint32_t, mixed)                                                              \
-	/* no word is changed by two devices: tasks go by mail */                                  \
+	/* no word is changed by two devices: tasks move through mailboxes */                                  \
 	DERIVED(ALL, uint32_t, noncoherent)                                                              \
 	/* only workers of one device steal from a queue */                                        \
-	DERIVED(ALL, uint32_t, near)                                                               \
-	/* queued tasks may go by mail, too */                                                     \
-	DERIVED(ALL, uint32_t, mail_queued)                                                        \
+	DERIVED(ALL, uint32_t, one_device)                                                               \
+	/* queued tasks may move through mailboxes, too */                                                     \
+	DERIVED(ALL, uint32_t, mailbox_queued)                                                        \
 	/* workers of other ranks that run the same set of tasks; 0: there are none. As a constant: 1 */             \
-	DERIVED(ALL, uint32_t, far)                                                                \
-	/* their memory is reached by asking the trigger */                                        \
+	DERIVED(ALL, uint32_t, remote_workers)                                                                \
+	/* their memory is reached by the trigger's rma() */                                        \
 	DERIVED(ALL, uint32_t, rma)                                                               \
-	/* how long an idle worker sleeps at most */                                               \
+	/* the longest sleep of an idle worker */                                               \
 	DERIVED(CPU, uint64_t, park_ns)
 
-#define SCHED_FIELD(who, type, name, ...) type name;
+#define SCHED_FIELD(where, type, name, ...) type name;
 struct sched_config {
 	SCHED_CONFIG(SCHED_FIELD, SCHED_FIELD)
 };
 
-/* Who runs a task: all lanes of a worker together, or one lane of several that run a task each. */
+/* What runs a task: all lanes of a worker together, or one lane while others run a task each. */
 enum sched_granularity { SCHED_WORKER, SCHED_LANE };
-enum sched_idle { SCHED_SPIN, SCHED_YIELD, SCHED_PARK };
+enum sched_wait { SCHED_SPIN, SCHED_YIELD, SCHED_SLEEP };
 enum mgws_victim { MGWS_RANDOM, MGWS_BIASED, MGWS_LOCAL, MGWS_NEIGHBOUR, MGWS_NONE };
-enum mgws_overflow { MGWS_TWO_ATOMICS, MGWS_DAMPING };
+enum mgws_attempts { MGWS_TWO_ATOMICS, MGWS_DAMPING };
 enum mgws_transfer { MGWS_BODY, MGWS_ID };
 
 #endif

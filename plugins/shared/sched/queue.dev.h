@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A worker's local queue: what its tasks spawn, newest first. Device code.
  *
- * Newest first keeps queues small. A worker walks its part of the task tree depth-first, so it holds at most
- * (children - 1) tasks per level; oldest first would hold a whole level. Tasks that are shared leave at the other
- * end: the oldest task is nearest to the root and has the most work below it.
+ * Newest first keeps queues small: a worker walks its part of the task tree depth-first, and holds at most (children -
+ * 1) tasks per level; oldest first would hold a whole level. Tasks are published from the other end: the oldest task is
+ * nearest to the root and has the most work below it.
  *
  * The private block is: struct sched_local, one struct sched_lane per lane, the ring, and what the scheduler adds.
- * Every lane keeps indices of its own. Lanes take the same steps, so the indices stay equal without asking lane 0. A
- * GPU's lanes have them in registers (loom_ctx.regs). All lanes copy a task together. So there must be a barrier
- * between a copy into a slot and the first look at it, and another between the last look and the next copy. */
+ * Every lane has its own indices. Lanes take the same steps, so the indices stay equal without communication. A GPU's
+ * lanes hold them in registers (loom_ctx.regs). All lanes copy a task together, so a barrier is needed between a copy
+ * into a slot and the first load from it, and between the last load and the next copy. */
 #ifndef SCHED_QUEUE_DEV_H
 #define SCHED_QUEUE_DEV_H
 
@@ -19,22 +19,22 @@
 typedef uint64_t __attribute__((__may_alias__)) sched_word;
 #define SCHED_WORDS 8u /* in a task */
 
-#ifndef LOOM_YIELD /* the CPU's layer has it */
+#ifndef LOOM_YIELD /* defined for CPUs */
 #define LOOM_YIELD() ((void)0)
 #endif
 
-/* Lane 0 alone writes it once the worker runs. */
+/* While the worker runs, only lane 0 writes it. */
 struct sched_local {
 	uint32_t mask; /* slots - 1 */
 	uint32_t in_place_depth;
 	uint32_t lanes;
-	/* granularity = lane, while lanes run tasks: head and count of the local queue and of the backlog. Lanes count on
-	 * beyond what there is room for. */
+	/* granularity = lane, while lanes run tasks: head and count of the local queue and of the backlog. Counts go on
+	 * beyond the room that there is. */
 	uint32_t head, count, backlog_head, backlog_count;
-	uint32_t sent; /* and tasks that lanes were given but may not run */
-	void *shared, *job; /* what mgws_global() and mgws_job() answer on CPUs */
+	uint32_t sent;      /* tasks given to lanes that may not run them */
+	void *global, *job; /* results of mgws_global() and mgws_job() on CPUs */
 	uint64_t pad[2];
-	struct loom_counters tally; /* stored to c->counters at the end */
+	struct loom_counters counters; /* stored to c->counters at the end */
 };
 
 struct sched_lane {
@@ -42,19 +42,18 @@ struct sched_lane {
 	uint32_t count; /* tasks held */
 	uint64_t spawned;
 };
-/* A task with a priority, an affinity or reserved bits: most have none. */
-#define SCHED_ODD(task) (*(const sched_word *)(task) >> 32)
+/* The task has a priority, an affinity or reserved bits: most have none. */
+#define SCHED_HAS_ATTRIBUTES(task) (*(const sched_word *)(task) >> 32)
 
-/* What each lane keeps, in the private block: nothing on a GPU. */
+/* Bytes per lane in the private block: none on a GPU. */
 #ifdef LOOM_DEVICE_COMPILE
 #define SCHED_PER_LANE(lanes, bytes) ((uint64_t)0)
 #else
 #define SCHED_PER_LANE(lanes, bytes) (((uint64_t)(lanes) * (bytes) + 63u) & ~63ull)
 #endif
 #define SCHED_LANES_BYTES(lanes) SCHED_PER_LANE(lanes, sizeof(struct sched_lane))
-#define SCHED_LOCAL_BYTES(lanes, slots)                                                            \
-	(sizeof(struct sched_local) + SCHED_LANES_BYTES(lanes) +                                   \
-	 (uint64_t)(slots) * sizeof(struct loom_task))
+#define SCHED_LOCAL_BYTES(lanes, slots)                                                                                \
+	(sizeof(struct sched_local) + SCHED_LANES_BYTES(lanes) + (uint64_t)(slots) * sizeof(struct loom_task))
 
 LOOM_FN struct sched_local *sched_local(const struct loom_ctx *c)
 {
@@ -69,14 +68,14 @@ LOOM_FN struct sched_local *sched_local(const struct loom_ctx *c)
 #endif
 
 #ifdef LOOM_DEVICE_COMPILE
-#define SCHED_KEEP_LANE 0 /* of loom_ctx.regs, and from where on is the scheduler's */
-#define SCHED_KEEP_REST 2
+#define SCHED_REGS_LANE 0 /* of loom_ctx.regs; the scheduler's own state starts at SCHED_REGS_OWN */
+#define SCHED_REGS_OWN  2
 LOOM_FN struct sched_lane *sched_lane(const struct loom_ctx *c)
 {
-	return (struct sched_lane *)&c->regs[SCHED_KEEP_LANE];
+	return (struct sched_lane *)&c->regs[SCHED_REGS_LANE];
 }
 
-LOOM_FN struct sched_lane *sched_alone_lane(const struct loom_ctx *c)
+LOOM_FN struct sched_lane *sched_single_lane(const struct loom_ctx *c)
 {
 	return sched_lane(c);
 }
@@ -86,8 +85,8 @@ LOOM_FN struct sched_lane *sched_lane(const struct loom_ctx *c)
 	return (struct sched_lane *)(sched_local(c) + 1) + c->lane;
 }
 
-/* The same for a lane that is alone. */
-LOOM_FN struct sched_lane *sched_alone_lane(const struct loom_ctx *c)
+/* The same for a single lane. */
+LOOM_FN struct sched_lane *sched_single_lane(const struct loom_ctx *c)
 {
 	return (struct sched_lane *)(sched_local(c) + 1) + (c->single_lane ? c->single_lane - 1 : c->lane);
 }
@@ -115,23 +114,24 @@ LOOM_FN struct loom_task *sched_ring(const struct loom_ctx *c)
 	return SCHED_ALIGNED((char *)(sched_local(c) + 1) + SCHED_LANES_BYTES(c->lanes));
 }
 
-/* What the scheduler keeps after the ring. */
+/* The scheduler's own state, after the ring. */
 LOOM_FN void *sched_private(const struct loom_ctx *c)
 {
 	return sched_ring(c) + sched_mask(c) + 1;
 }
 
-/* A processor passes a stored value on to a later load of the same width before the store has reached the cache. A task
- * that was just written in words of 8 bytes is therefore read in the same words: a wider load would wait. */
+/* Store forwarding needs a load as wide as the store. A task that was just written in words of 8 bytes is therefore
+ * read in such words: a wider load would wait for the cache. SCHED_KEEP_WORD() keeps the compiler from merging
+ * words. */
 #ifdef GPULOOM_DEV_CPU_H
-#define SCHED_ONE_WORD(w) __asm__("" : "+r"(w))
-/* The data descriptor at the end is seldom written word by word, so it is copied at once. The copy takes an eighth of
+#define SCHED_KEEP_WORD(w) __asm__("" : "+r"(w))
+/* The data descriptor at the end is rarely written word by word, so it is copied at once. The copy takes an eighth of
  * the time of a tiny task. */
 typedef uint64_t sched_pair __attribute__((vector_size(16), __may_alias__, aligned(8)));
 #define SCHED_SINGLE_WORDS (SCHED_WORDS - 2u)
-#define SCHED_UNROLL _Pragma("GCC unroll 8")
+#define SCHED_UNROLL       _Pragma("GCC unroll 8")
 #else
-#define SCHED_ONE_WORD(w) ((void)0)
+#define SCHED_KEEP_WORD(w) ((void)0)
 #define SCHED_SINGLE_WORDS SCHED_WORDS
 #define SCHED_UNROLL
 #endif
@@ -144,7 +144,7 @@ LOOM_FN void sched_copy_task(struct loom_task *to, const struct loom_task *from)
 	SCHED_UNROLL
 	for (uint32_t i = 0; i < SCHED_SINGLE_WORDS; i++) {
 		uint64_t w = f[i];
-		SCHED_ONE_WORD(w);
+		SCHED_KEEP_WORD(w);
 		t[i] = w;
 	}
 #ifdef GPULOOM_DEV_CPU_H
@@ -152,24 +152,25 @@ LOOM_FN void sched_copy_task(struct loom_task *to, const struct loom_task *from)
 #endif
 }
 
-/* Keep rare code out of the hot functions, so that these stay small. SCHED_NOINLINE: not rare in every task tree, so it is
+/* Keep rare code out of the hot functions, so that these stay small. SCHED_NOINLINE: not rare in every task tree, so
  * not compiled for size. */
 #ifdef GPULOOM_DEV_CPU_H
-#define SCHED_SLOW static __attribute__((noinline, cold, unused))
+#define SCHED_SLOW     static __attribute__((noinline, cold, unused))
 #define SCHED_NOINLINE static __attribute__((noinline, unused))
 #else
-#define SCHED_SLOW LOOM_FN
+#define SCHED_SLOW     LOOM_FN
 #define SCHED_NOINLINE LOOM_FN
 #endif
 
-/* The worker has several lanes: every GPU's has. */
+/* The worker has several lanes, as all workers of GPUs. */
 #ifdef LOOM_DEVICE_COMPILE
 #define SCHED_SEVERAL(c) 1
 #else
 #define SCHED_SEVERAL(c) ((c)->lanes != 1)
 #endif
 
-/* The caller is a lane that runs a task of its own. In a GPU's program either all that push are alone or none is. */
+/* The caller is a single lane: it runs a task of its own. In a GPU's program all pushes are by single lanes, or
+ * none. */
 #ifndef LOOM_DEVICE_COMPILE
 #define SCHED_SINGLE_LANE(c) ((c)->single_lane != 0)
 #elif defined(LOOM_SINGLE_LANE)
@@ -178,15 +179,39 @@ LOOM_FN void sched_copy_task(struct loom_task *to, const struct loom_task *from)
 #define SCHED_SINGLE_LANE(c) 0
 #endif
 
-/* The worker agrees about a value: that of lane 0, or of the lane that is alone. */
+/* The context of a single lane, until sched_end_single(). `cpu`: the ops that its task calls on a CPU. */
+#ifdef LOOM_DEVICE_COMPILE
+#define sched_begin_single(c, cpu) sched_single_ctx(c)
+LOOM_FN struct loom_ctx sched_single_ctx(const struct loom_ctx *c)
+#else
+LOOM_FN struct loom_ctx sched_begin_single(const struct loom_ctx *c, const struct loom_sched_dev *cpu)
+#endif
+{
+	struct loom_ctx single = *c;
+	single.single_lane = c->lane + 1;
+	single.lane = 0;
+	single.lanes = 1;
+#ifndef LOOM_DEVICE_COMPILE
+	single.sched = cpu;
+#endif
+	return single;
+}
+
+LOOM_FN void sched_end_single(struct loom_ctx *c, const struct loom_ctx *single)
+{
+	c->random = single->random;
+	c->stop_seen = single->stop_seen;
+	sched_lane(c)->spawned = sched_single_lane(single)->spawned; /* a GPU's is in the context */
+}
+
+/* The value of lane 0, or of the single lane. */
 LOOM_FN uint64_t sched_agree(struct loom_ctx *c, uint64_t v)
 {
 	return SCHED_SINGLE_LANE(c) ? v : loom_from_lane0(c, v);
 }
 
 /* This lane's words of one task. */
-SCHED_SLOW void sched_copy_words(const struct loom_ctx *c, struct loom_task *to,
-				 const struct loom_task *from)
+SCHED_SLOW void sched_copy_words(const struct loom_ctx *c, struct loom_task *to, const struct loom_task *from)
 {
 	sched_word *t = (sched_word *)to;
 	const sched_word *f = (const sched_word *)from;
@@ -194,8 +219,7 @@ SCHED_SLOW void sched_copy_words(const struct loom_ctx *c, struct loom_task *to,
 		t[i] = f[i];
 }
 
-LOOM_FN void sched_copy_one(const struct loom_ctx *c, struct loom_task *to,
-			const struct loom_task *from)
+LOOM_FN void sched_copy_one(const struct loom_ctx *c, struct loom_task *to, const struct loom_task *from)
 {
 	if (SCHED_SEVERAL(c))
 		sched_copy_words(c, to, from);
@@ -203,7 +227,7 @@ LOOM_FN void sched_copy_one(const struct loom_ctx *c, struct loom_task *to,
 		sched_copy_task(to, from);
 }
 
-/* This lane's pairs of words of n tasks, two pairs at a time: a GPU's loads take long, but many can be under way.
+/* This lane's pairs of words of n tasks, two pairs at a time: a GPU's loads take long, but many can be in flight.
  * Segments and private blocks have this alignment on a GPU. */
 #ifdef LOOM_DEVICE_COMPILE
 #define SCHED_PAIR_ALIGNED 16
@@ -214,28 +238,28 @@ struct __attribute__((__may_alias__, aligned(SCHED_PAIR_ALIGNED))) sched_words {
 	uint64_t a, b;
 };
 #define SCHED_PAIRS (SCHED_WORDS / 2u) /* in a task */
-LOOM_LEAF void sched_copy_pairs(uint32_t lane, uint32_t lanes, struct loom_task *to, uint32_t to_at,
-				uint32_t to_mask, const struct loom_task *from, uint32_t from_at,
-				uint32_t from_mask, uint32_t n)
+#define SCHED_PAIR(ring, at, mask, i)                                                                                  \
+	((struct sched_words *)&(ring)[((at) + (i) / SCHED_PAIRS) & (mask)])[(i) % SCHED_PAIRS]
+LOOM_LEAF void sched_copy_pairs(uint32_t lane, uint32_t lanes, struct loom_task *to, uint32_t to_at, uint32_t to_mask,
+				const struct loom_task *from, uint32_t from_at, uint32_t from_mask, uint32_t n)
 {
 	uint32_t end = n * SCHED_PAIRS;
 	LOOM_NO_UNROLL
 	for (uint32_t i = lane, j = i + lanes; i < end; i += 2 * lanes, j += 2 * lanes) {
 		struct sched_words x = {0, 0}, y = {0, 0};
 		LOOM_YIELD();
-		x = ((const struct sched_words *)&from[(from_at + i / SCHED_PAIRS) & from_mask])[i % SCHED_PAIRS];
+		x = SCHED_PAIR(from, from_at, from_mask, i);
 		if (j < end)
-			y = ((const struct sched_words *)&from[(from_at + j / SCHED_PAIRS) & from_mask])[j % SCHED_PAIRS];
-		((struct sched_words *)&to[(to_at + i / SCHED_PAIRS) & to_mask])[i % SCHED_PAIRS] = x;
+			y = SCHED_PAIR(from, from_at, from_mask, j);
+		SCHED_PAIR(to, to_at, to_mask, i) = x;
 		if (j < end)
-			((struct sched_words *)&to[(to_at + j / SCHED_PAIRS) & to_mask])[j % SCHED_PAIRS] = y;
+			SCHED_PAIR(to, to_at, to_mask, j) = y;
 	}
 }
 
 /* This lane's words of n tasks from ring to ring. A mask of all ones: an array instead of a ring. */
-LOOM_FN void sched_copy_ring(const struct loom_ctx *c, struct loom_task *to, uint64_t to_at,
-			uint64_t to_mask, const struct loom_task *from, uint64_t from_at,
-			uint64_t from_mask, uint32_t n)
+LOOM_FN void sched_copy_ring(const struct loom_ctx *c, struct loom_task *to, uint64_t to_at, uint64_t to_mask,
+			     const struct loom_task *from, uint64_t from_at, uint64_t from_mask, uint32_t n)
 {
 	if (SCHED_SEVERAL(c)) {
 		if (from_mask == ~0ull) {
@@ -246,8 +270,8 @@ LOOM_FN void sched_copy_ring(const struct loom_ctx *c, struct loom_task *to, uin
 			to += to_at;
 			to_at = 0;
 		}
-		sched_copy_pairs(c->lane, c->lanes, to, (uint32_t)to_at, (uint32_t)to_mask, from,
-				 (uint32_t)from_at, (uint32_t)from_mask, n);
+		sched_copy_pairs(c->lane, c->lanes, to, (uint32_t)to_at, (uint32_t)to_mask, from, (uint32_t)from_at,
+				 (uint32_t)from_mask, n);
 		return;
 	}
 	for (uint32_t i = 0; i < n; i++) {
@@ -260,11 +284,11 @@ LOOM_FN void sched_start(struct loom_ctx *c)
 {
 	struct sched_local *l = sched_local(c);
 	c->depth = 0;
-#ifdef GPULOOM_DEV_CPU_H /* a GPU's kernel has cleared private blocks, and contexts */
+#ifdef GPULOOM_DEV_CPU_H /* a GPU's kernel clears private blocks and contexts */
 	struct loom_counters none = {0};
 	struct sched_lane nothing = {0, 0, 0};
 	if (c->lane == 0) {
-		l->tally = none;
+		l->counters = none;
 		l->sent = 0;
 	}
 	*sched_lane(c) = nothing;
@@ -273,40 +297,40 @@ LOOM_FN void sched_start(struct loom_ctx *c)
 		uint32_t depth = SCHED_CFG(c, in_place_depth);
 		l->lanes = c->lanes;
 		l->mask = SCHED_CFG(c, local_queue) - 1;
-		/* A GPU's stack is small: its device layer has a bound of its own. */
+		/* A GPU's stack is small: its device layer has its own bound. */
 		l->in_place_depth = depth < LOOM_NESTING_MAX ? depth : LOOM_NESTING_MAX;
-		l->tally.begin_ns = loom_clock_ns(c);
-		l->tally.last_task_ns = l->tally.begin_ns;
+		l->counters.begin_ns = loom_clock_ns(c);
+		l->counters.last_task_ns = l->counters.begin_ns;
 	}
 	loom_barrier_lanes(c);
 }
 
-/* Hands the counters to the host; `ran` are the tasks run from the worker's loop. */
+/* Stores the counters for the host; `ran` are the tasks run from the worker's loop. */
 LOOM_FN void sched_finish(struct loom_ctx *c, uint64_t ran)
 {
 	struct sched_local *l = sched_local(c);
 	if (SCHED_GRANULARITY(c) == SCHED_LANE && SCHED_SEVERAL(c) && c->lane != 0)
-		loom_fetch_add_relaxed_dev(&l->tally.spawned, sched_lane(c)->spawned);
+		loom_fetch_add_relaxed_dev(&l->counters.spawned, sched_lane(c)->spawned);
 	loom_barrier_lanes(c);
 	if (c->lane == 0) {
-		l->tally.executed += ran - l->sent;
-		l->tally.spawned += sched_lane(c)->spawned;
-		l->tally.end_ns = loom_clock_ns(c);
+		l->counters.executed += ran - l->sent;
+		l->counters.spawned += sched_lane(c)->spawned;
+		l->counters.end_ns = loom_clock_ns(c);
 	}
 #ifdef GPULOOM_DEV_CPU_H
 	if (c->lane == 0)
-		*c->counters = l->tally;
+		*c->counters = l->counters;
 #else
-	/* By all lanes at once: the counters may lie behind a link that thousands of workers use now. */
+	/* By all lanes: the counters may be behind a link that thousands of workers use now. */
 	loom_barrier_lanes(c);
 	LOOM_NO_UNROLL
-	for (uint32_t i = c->lane; i < sizeof(l->tally) / 8; i += c->lanes)
-		((sched_word *)c->counters)[i] = ((const sched_word *)&l->tally)[i];
+	for (uint32_t i = c->lane; i < sizeof(l->counters) / 8; i += c->lanes)
+		((sched_word *)c->counters)[i] = ((const sched_word *)&l->counters)[i];
 #endif
 }
 
-/* No task can come any more for this worker, which has had none since tally.last_task_ns: reports it, and leaves with the
- * others. */
+/* No task can come for this worker, which has had none since counters.last_task_ns: reports idle, and leaves with the
+ * other workers. */
 LOOM_FN void sched_leave(struct loom_ctx *c, uint64_t ran)
 {
 	struct sched_local *l = sched_local(c);
@@ -315,8 +339,8 @@ LOOM_FN void sched_leave(struct loom_ctx *c, uint64_t ran)
 	int done = 0;
 
 	if (c->lane == 0) {
-		rest.since = l->tally.last_task_ns;
-		l->tally.idle_entries++;
+		rest.since = l->counters.last_task_ns;
+		l->counters.idle_entries++;
 		loom_set_state(c, LOOM_STATE_SEARCH);
 	}
 	if (!loom_from_lane0(c, (uint64_t)loom_stopped(c))) {
@@ -326,22 +350,22 @@ LOOM_FN void sched_leave(struct loom_ctx *c, uint64_t ran)
 			if (done || loom_from_lane0(c, (uint64_t)loom_stopped(c)))
 				break;
 			if (c->lane == 0)
-				sched_rest(c, &common->cfg, &common->bell, &rest, 1, 0);
+				sched_rest(c, &common->cfg, &common->event, &rest, 1, 0);
 		}
 	}
 	if (c->lane == 0) {
-		sched_unlist(&rest, &common->bell);
+		sched_unlist(&rest, &common->event);
 		if (done) /* the others may sleep */
-			sched_wake(c, &common->bell, ~0u);
-		l->tally.idle_ns += loom_clock_ns(c) - l->tally.last_task_ns;
-		loom_trace_add(c, LOOM_TRACE_END, l->tally.last_task_ns, c->worker, 0);
+			sched_wake(c, &common->event, ~0u);
+		l->counters.idle_ns += loom_clock_ns(c) - l->counters.last_task_ns;
+		loom_trace_add(c, LOOM_TRACE_END, l->counters.last_task_ns, c->worker, 0);
 	}
 	sched_finish(c, ran);
 }
 
-/* A task that all lanes hold, into a slot. It lies in registers, which have no addresses: each lane chooses its word, if
- * there are as many lanes. */
-LOOM_FN void sched_copy_held(const struct loom_ctx *c, struct loom_task *to, const struct loom_task *task)
+/* Copies a task that all lanes hold in registers, which have no addresses: each lane selects its word, if there are
+ * enough lanes. */
+LOOM_FN void sched_copy_from_registers(const struct loom_ctx *c, struct loom_task *to, const struct loom_task *task)
 {
 #if defined(GPULOOM_DEV_CPU_H) || LOOM_LANES < 8
 	sched_copy_one(c, to, task);
@@ -350,7 +374,7 @@ LOOM_FN void sched_copy_held(const struct loom_ctx *c, struct loom_task *to, con
 	uint64_t word = f[0];
 	for (uint32_t i = 1; i < SCHED_WORDS; i++)
 		word = c->lane == i ? f[i] : word;
-	LOOM_COMPUTED(word); /* so that what is left of the branch is one store */
+	LOOM_COMPUTED(word); /* leaves one store in the branch */
 	if (c->lane < SCHED_WORDS)
 		((sched_word *)to)[c->lane] = word;
 #endif
@@ -363,13 +387,13 @@ LOOM_FN int sched_push(struct loom_ctx *c, const struct loom_task *task)
 	uint32_t mask = sched_mask(c);
 	if (mine->count > mask)
 		return 0;
-	sched_copy_held(c, &sched_ring(c)[(mine->head + mine->count) & mask], task);
+	sched_copy_from_registers(c, &sched_ring(c)[(mine->head + mine->count) & mask], task);
 	mine->count++;
 	return 1;
 }
 
 #ifdef GPULOOM_DEV_CPU_H
-/* The same for a worker of one lane: the compiler knows where its ring is. */
+/* The same for a worker of one lane, whose ring is at a constant offset. */
 LOOM_FN int sched_push_one_lane(struct sched_local *l, const struct loom_task *task)
 {
 	struct sched_lane *mine = (struct sched_lane *)(l + 1);
@@ -383,27 +407,28 @@ LOOM_FN int sched_push_one_lane(struct sched_local *l, const struct loom_task *t
 }
 #endif
 
-/* The newest task, copied for this lane, after a barrier since the last push. The caller keeps the addresses at hand:
- * this is the hot path. */
-LOOM_FN void sched_pop(struct loom_ctx *c, struct sched_lane *mine, const struct loom_task *ring,
-		       uint32_t mask, struct loom_task *task)
+/* Pops the newest task, copied for this lane, after a barrier since the last push. The caller keeps the addresses in
+ * registers: this is the hot path. */
+LOOM_FN void sched_pop(struct loom_ctx *c, struct sched_lane *mine, const struct loom_task *ring, uint32_t mask,
+		       struct loom_task *task)
 {
 	mine->count--;
 	sched_copy_task(task, &ring[(mine->head + mine->count) & mask]);
-	loom_barrier_lanes(c); /* now what this task spawns may overwrite the slot */
+	loom_barrier_lanes(c); /* from here on spawned tasks may overwrite the slot */
 }
 
-/* Devices that are non-coherent cannot lower each other's joins. A join of this device lies in the segment of its workers'
- * blocks. In another rank the reference names other memory: where tasks may come from there none may have a join. */
+/* Non-coherent devices cannot decrement each other's joins; a join of this device is in the segment of its workers'
+ * blocks. In another rank the reference names other memory, so tasks that ranks share must not have joins. */
 LOOM_FN int sched_join_is_foreign(const struct loom_ctx *c, loom_ref join)
 {
-	return SCHED_CFG(c, far) || (SCHED_CFG(c, noncoherent) && LOOM_REF_SEGMENT(join) !=
-								    LOOM_REF_SEGMENT(c->registry[LOOM_SCHED][c->worker]));
+	return SCHED_CFG(c, remote_workers) ||
+	       (SCHED_CFG(c, noncoherent) &&
+		LOOM_REF_SEGMENT(join) != LOOM_REF_SEGMENT(c->registry[LOOM_SCHED][c->worker]));
 }
 
-/* Lowers the join of a task that has ended. 1 when that was the last: *next is what follows, counted as
+/* Decrements the join of a task that has ended. 1 if that was the last: *next is the join's task, counted as
  * spawned. */
-LOOM_FN int sched_lower_join(struct loom_ctx *c, loom_ref ref, struct loom_task *next)
+LOOM_FN int sched_decrement_join(struct loom_ctx *c, loom_ref ref, struct loom_task *next)
 {
 	struct loom_join *j = (struct loom_join *)loom_at(c, ref);
 	if (sched_join_is_foreign(c, ref)) {
@@ -414,17 +439,16 @@ LOOM_FN int sched_lower_join(struct loom_ctx *c, loom_ref ref, struct loom_task 
 	if (!loom_last(c, &j->pending))
 		return 0;
 	sched_copy_task(next, &j->next);
-	loom_barrier_lanes(c); /* the record may be put to another use from here */
-	sched_alone_lane(c)->spawned++;
+	loom_barrier_lanes(c); /* from here on the record may be reused */
+	sched_single_lane(c)->spawned++;
 	return 1;
 }
 
 enum sched_ran { SCHED_TOO_DEEP, SCHED_RAN, SCHED_GOES_ON };
 
-/* Runs the task inside its spawner. SCHED_GOES_ON: *next is what follows, and the caller finds a place for it. `task`
- * and `next` may be the same. */
-LOOM_FN enum sched_ran sched_run_in_place(struct loom_ctx *c, const struct loom_task *task,
-					  struct loom_task *next)
+/* Runs the task inside its spawner. SCHED_GOES_ON: *next is the task of its join, for which the caller finds a place.
+ * `task` and `next` may be the same. */
+LOOM_FN enum sched_ran sched_run_in_place(struct loom_ctx *c, const struct loom_task *task, struct loom_task *next)
 {
 	struct sched_local *l = sched_local(c);
 	loom_ref join = task->join;
@@ -434,16 +458,16 @@ LOOM_FN enum sched_ran sched_run_in_place(struct loom_ctx *c, const struct loom_
 	loom_task_run_nested(c, task);
 	c->depth--;
 	if (c->lane == 0) {
-		loom_own_add(c, &l->tally.in_place, 1);
-		loom_own_add(c, &l->tally.executed, 1);
+		loom_own_add(c, &l->counters.in_place, 1);
+		loom_own_add(c, &l->counters.executed, 1);
 	}
-	return join && sched_lower_join(c, join, next) ? SCHED_GOES_ON : SCHED_RAN;
+	return join && sched_decrement_join(c, join, next) ? SCHED_GOES_ON : SCHED_RAN;
 }
 
-/* A task for which the local queue has no room. In this order: place() looks for room in queues, the task runs in
- * place, spill() puts it on a list. Both answer 0: done; negative: failed; place() also 1: no room. */
+/* Places a task for which the local queue has no room. In this order: push() looks for room in queues, the task runs in
+ * place, overflow() puts it on a list. Both return 0: done; negative: failed; push() also 1: no room. */
 typedef int sched_place(struct loom_ctx *c, const struct loom_task *task);
-LOOM_FN int sched_ladder(struct loom_ctx *c, const struct loom_task *task, sched_place *place, sched_place *spill)
+LOOM_FN int sched_place_task(struct loom_ctx *c, const struct loom_task *task, sched_place *place, sched_place *spill)
 {
 	struct loom_task next;
 	for (;;) {

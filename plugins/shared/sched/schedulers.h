@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host halves of the schedulers share. */
+/* Common code of the schedulers' host halves. */
 #ifndef SCHED_HOST_H
 #define SCHED_HOST_H
 
@@ -14,8 +14,8 @@ static const char *const sched_grains[] = {"worker", "lane", NULL};
 /* A row of an option that is a field of struct sched_config. */
 #define SCHED_ROW(name, ...) LOOM_OPT(struct sched_config, name, __VA_ARGS__)
 
-/* Lanes whose words lie in the private block: not those of GPUs. */
-static inline uint32_t sched_most_lanes(const struct loom_layout *layout)
+/* The largest number of lanes whose state is in the private block: not of GPUs. */
+static inline uint32_t sched_max_lanes(const struct loom_layout *layout)
 {
 	uint32_t most = 1;
 	for (uint32_t i = 0; i < layout->devices; i++)
@@ -24,7 +24,7 @@ static inline uint32_t sched_most_lanes(const struct loom_layout *layout)
 	return most;
 }
 
-/* The affinity that excludes a device of this kind. A device that does not say what it is, is a CPU. */
+/* The affinity that excludes a device of this kind. A device without a kind is a CPU. */
 static inline uint32_t sched_other_kind(uint32_t kind)
 {
 	return kind == LOOM_ON_GPU ? LOOM_ON_CPU : LOOM_ON_GPU;
@@ -47,10 +47,9 @@ static inline int sched_constants(const struct loom_host *host, const struct sch
 		uint64_t value;
 	} each[] = {
 #define SCHED_CONSTANT_CPU(name)
-#define SCHED_CONSTANT_ALL(name) {#name, (uint64_t)cfg->name},
-#define SCHED_CONSTANT(who, type, name, ...) SCHED_CONSTANT_##who(name)
-		SCHED_CONFIG(SCHED_CONSTANT, SCHED_CONSTANT)
-	};
+#define SCHED_CONSTANT_ALL(name)               {#name, (uint64_t)cfg->name},
+#define SCHED_CONSTANT(where, type, name, ...) SCHED_CONSTANT_##where(name)
+	    SCHED_CONFIG(SCHED_CONSTANT, SCHED_CONSTANT)};
 	int at = snprintf(text, room, "#define SCHED_CONSTANTS 1\n#define LOOM_REGISTER_WORDS %d\n", keep_words);
 	for (size_t i = 0; i < sizeof(each) / sizeof(each[0]) && (size_t)at < room; i++)
 		at += snprintf(text + at, room - (size_t)at, "#define SCHED_IS_%s %llu%s\n", each[i].name,
@@ -60,15 +59,15 @@ static inline int sched_constants(const struct loom_host *host, const struct sch
 	return (size_t)at < room ? 0 : LOOM_FAIL(host, err, LOOM_EINTERNAL, "too many constants");
 }
 
-/* A sleeper wakes up by itself this often, in case that the run is stopped. */
+/* The longest sleep, so that a stopped run ends. */
 #define SCHED_PARK_NS 50000000u
-/* The same where nobody rings: beside GPUs, and for mail. */
+/* The same where no wake-up comes: with GPUs, and for mailboxes. */
 #define SCHED_BESIDE_GPU_NS 200000u
-#define SCHED_MAIL_NS 50000u
-/* The same where one asks for the memory of other ranks, each time at their cost. */
-#define SCHED_ASK_NS 50000u
+#define SCHED_MAILBOX_NS    50000u
+/* The same where a poll of other ranks' memory is RMA, at their cost, too. */
+#define SCHED_RMA_NS 50000u
 
-/* No two devices change the same word. */
+/* The devices are non-coherent. */
 static inline int sched_noncoherent(const struct loom_layout *layout)
 {
 	return LOOM_HAS(layout, noncoherent) && layout->noncoherent && layout->devices > 1;
@@ -76,17 +75,18 @@ static inline int sched_noncoherent(const struct loom_layout *layout)
 
 static inline uint32_t sched_park_ns(const struct loom_layout *layout)
 {
-	return sched_noncoherent(layout) ? SCHED_MAIL_NS : sched_has(layout, 1) ? SCHED_BESIDE_GPU_NS : SCHED_PARK_NS;
+	return sched_noncoherent(layout) ? SCHED_MAILBOX_NS
+	       : sched_has(layout, 1)    ? SCHED_BESIDE_GPU_NS
+					 : SCHED_PARK_NS;
 }
 
-/* Rings address their slots with a mask. */
-static inline int sched_check_ring(const struct loom_host *host, const char *option, uint32_t slots,
-				   uint32_t min, uint32_t max, struct loom_error *err)
+/* Rings index their slots with a mask. */
+static inline int sched_check_ring(const struct loom_host *host, const char *option, uint32_t slots, uint32_t min,
+				   uint32_t max, struct loom_error *err)
 {
 	if (slots >= min && slots <= max && !(slots & (slots - 1)))
 		return 0;
-	return LOOM_REFUSE(host, err, option, "%s = %u: must be a power of two from %u to %u",
-			 option, slots, min, max);
+	return LOOM_REFUSE(host, err, option, "%s = %u: must be a power of two from %u to %u", option, slots, min, max);
 }
 
 #endif

@@ -48,11 +48,11 @@ struct loom_ctl {
 	X(stolen_out, "tasks", "tasks that other workers took from it")                            \
 	X(steals, "", "successful steals by this worker")                                          \
 	X(steal_attempts, "", "attempts, successful or not")                                       \
-	X(released, "tasks", "moved from the local to the public queue")                           \
+	X(published, "tasks", "moved from the local to the public queue")                           \
 	X(acquired, "tasks", "moved from the public to the local queue")                           \
 	X(in_place, "tasks", "run inside their spawner because the queues were full")              \
-	X(spilled, "tasks", "put on the spill list because the queues were full")                  \
-	X(unspilled, "tasks", "taken from the spill list")                                         \
+	X(overflowed, "tasks", "put on the spill list because the queues were full")                  \
+	X(refilled, "tasks", "taken from the spill list")                                         \
 	X(idle_entries, "", "times it ran out of work")                                            \
 	X(idle_ns, "ns", "time without work")                                                      \
 	X(begin_ns, "ns", "when it began, on its device's clock")                                  \

@@ -10,7 +10,7 @@
 /* X(NAME, text, what `other` and `count` say) */
 #define LOOM_TRACE_MAP(X)                                                                          \
 	X(TASK, "task", "other: its tag; count: how many tasks it stands for")                     \
-	X(RELEASE, "release", "count: tasks made public")                                          \
+	X(PUBLISH, "publish", "count: tasks made public")                                          \
 	X(ACQUIRE, "acquire", "count: tasks taken back")                                           \
 	X(STEAL, "steal", "other: the victim; count: tasks stolen")                                \
 	X(IDLE, "idle", "")                                                                        \

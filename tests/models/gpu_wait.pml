@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sync_warp's monitor (plugins/shared/sync/wave.dev.h), from sm_90 on, where devices are apart: a producer stages items
- * of two slots in its memory and stores flags, a worker takes R rounds of both before it releases either, and the
- * monitor has items brought into the worker's place for one: that of slot 0 by an engine that counts the bytes at the worker's
- * barrier, that of slot 1 from the two halves of its flag, which it carries.
+/* The monitor of plugins/shared/sync/gpu_wait.dev.h, from sm_90 on, for non-coherent devices: a producer stages items
+ * of two slots in its memory and stores flags, a worker reads R rounds of both before it releases either, and the
+ * monitor has one item copied into the worker's place: that of slot 0 by an engine that counts the bytes at the
+ * worker's barrier, that of slot 1 from the two halves of its flag.
  * A wait may also end without an item, at its deadline, and is then repeated. The worker must read what was sent, and
- * where nobody can move, all must be through.
- *   FAULT=asked_early     the worker asks before its post is written
- *   FAULT=answered_late   the monitor forgets the request after it has resumed the worker
- *   FAULT=flag_first      the producer raises the flag before the item is staged
- *   FAULT=not_counted     the worker is resumed without its bytes
- *   FAULT=place_taken     an item is copied over one that is not released
- *   FAULT=place_kept      a wait that ends without its item keeps the place
- *   FAULT=parity_kept     the worker waits for the phase that is over
- *   FAULT=one_half        the monitor believes one half of a flag of the other */
+ * where no process can move, all must have ended.
+ *   FAULT=requested_early   the worker sets `pending` before its request is written
+ *   FAULT=cleared_late      the monitor clears `pending` after it has resumed the worker
+ *   FAULT=flag_first        the producer stores the flag before the item is staged
+ *   FAULT=not_counted       the worker is resumed without its bytes
+ *   FAULT=place_taken       an item is copied over one that is not released
+ *   FAULT=place_kept        a wait that ends without its item keeps the place
+ *   FAULT=parity_kept       the worker waits for the phase that is over
+ *   FAULT=one_half          the monitor takes one half of a flag for the other */
 #include "fault.pml"
 #ifndef R
 #define R 2
 #endif
-#define asked_early 1
-#define answered_late 2
+#define requested_early 1
+#define cleared_late 2
 #define flag_first 3
 #define not_counted 4
 #define place_taken 5
@@ -28,9 +28,9 @@
 #define NOTHING 2
 
 byte staged[2], flag[2], released[2]; /* by slot; rounds */
-byte low; /* the first half of slot 1's flag: the item, which says its round; the second is flag[1] */
-/* the post */
-bool asked, brings, timed_out;
+byte low; /* the first half of slot 1's flag: the item, which is its round; the second half is flag[1] */
+/* the request */
+bool pending, delivers, timed_out;
 byte word, want, held = NOTHING;
 /* the barrier: one arrival and the bytes of a phase */
 bool phase, arrived;
@@ -90,22 +90,22 @@ active proctype monitor()
 	bool copy;
 	byte at, first, second;
 end:	do
-	:: asked ->
+	:: pending ->
 		at = word;
 		first = low;
 		second = flag[at];
-		/* Nobody is resumed in vain: a deadline comes when it likes. */
+		/* A deadline may end the wait at any time. */
 		if
-		:: second < want || (at == 1 && brings && FAULT != one_half && first / 2 < want) -> timed_out = 1
+		:: second < want || (at == 1 && delivers && FAULT != one_half && first / 2 < want) -> timed_out = 1
 		:: else
 		fi;
-		copy = brings && !timed_out && at == 0;
+		copy = delivers && !timed_out && at == 0;
 		if
-		:: brings && !timed_out && at == 1 -> place = first
+		:: delivers && !timed_out && at == 1 -> place = first
 		:: else
 		fi;
 		if
-		:: FAULT != answered_late -> asked = 0
+		:: FAULT != cleared_late -> pending = 0
 		:: else
 		fi;
 		if
@@ -118,7 +118,7 @@ end:	do
 		:: else -> atomic { arrived = 1; turn_over() }
 		fi;
 		if
-		:: FAULT == answered_late -> asked = 0
+		:: FAULT == cleared_late -> pending = 0
 		:: else
 		fi
 	od
@@ -128,19 +128,19 @@ inline take(s, r)
 {
 	do
 	:: if
-	   :: FAULT == asked_early -> asked = 1
+	   :: FAULT == requested_early -> pending = 1
 	   :: else
 	   fi;
 	   word = s;
 	   want = r;
-	   brings = (held == NOTHING || FAULT == place_taken);
+	   delivers = (held == NOTHING || FAULT == place_taken);
 	   timed_out = 0;
 	   if
-	   :: brings -> held = s
+	   :: delivers -> held = s
 	   :: else
 	   fi;
 	   if
-	   :: FAULT != asked_early -> asked = 1
+	   :: FAULT != requested_early -> pending = 1
 	   :: else
 	   fi;
 	   phase != parity;
@@ -149,10 +149,10 @@ inline take(s, r)
 	   :: else
 	   fi;
 	   if
-	   :: brings && timed_out && FAULT != place_kept -> held = NOTHING
+	   :: delivers && timed_out && FAULT != place_kept -> held = NOTHING
 	   :: else
 	   fi;
-	   here[s] = (held == s); /* where the worker is told to read */
+	   here[s] = (held == s); /* where the worker reads */
 	   if
 	   :: !timed_out -> break
 	   :: else

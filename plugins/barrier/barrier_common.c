@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "host.h"
+#include "barrier_common.h"
 
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { END_AUTO = 0 }; /* the others: 1 + BARRIER_SPIN ... */
+enum { WAIT_AUTO = 0 }; /* the others: 1 + enum wait_end */
 const char *const barrier_waits[] = {"auto", "spin", "yield", "nap", "sleep", NULL};
 
-/* What messages to other ranks carry, since they have to carry something: nobody reads it. */
-struct barrier_mail {
+/* The payload of messages to other ranks, which must not be empty; it is not read. */
+struct barrier_messages {
 	uint64_t out, pad0[7];
 	uint64_t in, pad1[7];
 };
 
-int barrier_create(const struct loom_host *host, const void *opts, const char *name,
-		   barrier_plan_fn *plan, void **self, struct loom_error *err)
+int barrier_create(const struct loom_host *host, const void *opts, const char *name, barrier_plan_fn *plan, void **self,
+		   struct loom_error *err)
 {
 	struct barrier *b = host->alloc(host, sizeof(*b));
 	if (!b)
@@ -39,17 +39,18 @@ static struct barrier_plan plan_of(const struct barrier *b, const struct loom_la
 	return p;
 }
 
-static uint64_t hall_bytes(const struct loom_layout *layout, const struct barrier_plan *p)
+static uint64_t state_bytes(const struct loom_layout *layout, const struct barrier_plan *p)
 {
 	uint64_t words = BARRIER_SLOTS * (p->nodes + 1ull);
 	if (p->flags)
-		words += (uint64_t)BARRIER_SLOTS * barrier_most(layout);
-	return sizeof(struct barrier_hall) + words * sizeof(struct barrier_word);
+		words += (uint64_t)BARRIER_SLOTS * barrier_most_workers(layout);
+	return sizeof(struct barrier_state) + words * sizeof(struct barrier_word);
 }
 
 static uint64_t groups_bytes(const struct loom_layout *layout)
 {
-	return barrier_groupings(layout) * barrier_grouping_bytes(barrier_most(layout), layout->devices, layout->workers);
+	return barrier_groupings(layout) *
+	       barrier_grouping_bytes(barrier_most_workers(layout), layout->devices, layout->workers);
 }
 
 static uint32_t ranks_of(const struct loom_host *host)
@@ -57,14 +58,14 @@ static uint32_t ranks_of(const struct loom_host *host)
 	return LOOM_HAS(host, allgather) ? host->ranks : 1;
 }
 
-static uint64_t seat_bytes(const struct barrier_plan *p)
+static uint64_t worker_bytes(const struct barrier_plan *p)
 {
-	return sizeof(struct barrier_seat) + p->seat_words * sizeof(struct barrier_word);
+	return sizeof(struct barrier_arrival) + p->worker_words * sizeof(struct barrier_word);
 }
 
-/* Threads on CPUs, of all ranks, as if all of these were on this machine, beside cores that this
- * process may use. */
-static int crowded(const struct loom_host *host, const struct loom_layout *layout)
+/* 1: threads on CPUs, of all ranks, outnumber the cores that this process may use, as if all ranks were on this
+ * machine. */
+static int oversubscribed(const struct loom_host *host, const struct loom_layout *layout)
 {
 	uint64_t threads = 0;
 	cpu_set_t cores;
@@ -75,49 +76,51 @@ static int crowded(const struct loom_host *host, const struct loom_layout *layou
 	return sched_getaffinity(0, sizeof(cores), &cores) || threads > (uint64_t)CPU_COUNT(&cores);
 }
 
-static uint32_t how_of(const struct barrier *b, const struct barrier_plan *p, const struct loom_device_shape *device, int many)
+static uint32_t how_of(const struct barrier *b, const struct barrier_plan *p, const struct loom_device_shape *device,
+		       int many)
 {
 	return p->how ? p->how(b->opts, device, many) : 1;
 }
 
 static uint32_t end_of(const struct barrier *b, int many)
 {
-	return b->opts->wait != END_AUTO ? b->opts->wait - 1 : many ? BARRIER_FUTEX : BARRIER_NAP;
+	return b->opts->wait != WAIT_AUTO ? b->opts->wait - 1 : many ? WAIT_SLEEP : WAIT_NAP;
 }
 
-/* What `auto` came to. */
-static void tell(const struct barrier *b, const struct loom_layout *layout, const struct barrier_plan *p)
+/* Reports what `auto` chose. */
+static void report_choices(const struct barrier *b, const struct loom_layout *layout, const struct barrier_plan *p)
 {
-	int many = crowded(b->host, layout);
+	int many = oversubscribed(b->host, layout);
 	char name[64];
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		const struct loom_device_shape *device = &layout->device[d];
 		snprintf(name, sizeof(name), "barrier.%.48s.how", device->name);
 		if (p->chooses)
-			LOOM_CHOICE(b->host, name, "%s", how_of(b, p, device, many) == BARRIER_COUNTED ? "counter" : "released word");
+			LOOM_CHOICE(b->host, name, "%s",
+				    how_of(b, p, device, many) == BARRIER_COUNTED ? "counter" : "released word");
 		snprintf(name, sizeof(name), "barrier.%.48s.end", device->name);
-		if (device->kind != LOOM_ON_GPU && b->opts->wait == END_AUTO)
+		if (device->kind != LOOM_ON_GPU && b->opts->wait == WAIT_AUTO)
 			LOOM_CHOICE(b->host, name, "%s", barrier_waits[1 + end_of(b, many)]);
 	}
 }
 
-int barrier_need(void *self, const struct loom_layout *layout, struct loom_need *need,
-		 struct loom_error *err)
+int barrier_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err)
 {
 	const struct barrier *b = self;
 	struct barrier_plan p = plan_of(b, layout);
 	(void)err;
-	tell(b, layout, &p);
-	need->device = hall_bytes(layout, &p) + groups_bytes(layout);
+	report_choices(b, layout, &p);
+	need->device = state_bytes(layout, &p) + groups_bytes(layout);
 	need->device_place = LOOM_PLACE_DEVICE;
-	need->worker = seat_bytes(&p);
-	/* Where devices are non-coherent only host memory is seen by all. */
+	need->worker = worker_bytes(&p);
+	/* For non-coherent devices only host memory is visible to all. */
 	need->worker_place = layout->noncoherent ? LOOM_PLACE_HOST : LOOM_PLACE_ANY;
-	need->local = sizeof(struct barrier_self);
-	need->global = ranks_of(b->host) > 1 ? sizeof(struct barrier_mail) : 0;
+	need->local = sizeof(struct barrier_local);
+	need->global = ranks_of(b->host) > 1 ? sizeof(struct barrier_messages) : 0;
 	for (uint32_t k = 0; 1u << k < ranks_of(b->host); k++)
 		need->net = (struct loom_net_need){.posts = k + 1, .tags = k + 1, .arrivals = b->opts->tag + k + 1};
-	need->global_place = LOOM_PLACE_NET; /* of the messages: workers on GPUs that send by themselves reach no host memory */
+	/* of the messages: workers on GPUs that send by themselves reach no host memory */
+	need->global_place = LOOM_PLACE_NET;
 	return 0;
 }
 
@@ -148,11 +151,11 @@ int barrier_constants(void *self, const struct loom_layout *layout, char *text, 
 }
 
 /* The groups of a device's workers in one grouping: `firsts` and `of` are tables of that device's block. */
-static void place_groups(const struct loom_layout *layout, uint32_t device, const uint32_t *group, struct barrier_place *place,
-			 uint32_t *firsts, uint32_t *of)
+static void place_groups(const struct loom_layout *layout, uint32_t device, const uint32_t *group,
+			 struct barrier_place *place, uint32_t *firsts, uint32_t *of)
 {
 	const struct loom_device_shape *own = &layout->device[device];
-	uint32_t *first = of; /* here, of each group, until the end */
+	uint32_t *first = of; /* first worker here of each group, until the last line */
 	memset(first, 0xff, layout->workers * sizeof(*first));
 	for (uint32_t w = 0; w < own->workers; w++) {
 		uint32_t g = group[own->first_worker + w];
@@ -165,7 +168,8 @@ static void place_groups(const struct loom_layout *layout, uint32_t device, cons
 	memset(firsts, 0xff, (uint64_t)own->workers * layout->devices * sizeof(*firsts));
 	for (uint32_t d = layout->devices; d-- > 0;)
 		for (uint32_t w = layout->device[d].workers; w-- > 0;) {
-			uint32_t one = layout->device[d].first_worker + w, at = group[one] == LOOM_NO_GROUP ? LOOM_NO_GROUP : first[group[one]];
+			uint32_t one = layout->device[d].first_worker + w,
+				 at = group[one] == LOOM_NO_GROUP ? LOOM_NO_GROUP : first[group[one]];
 			if (at == LOOM_NO_GROUP)
 				continue;
 			firsts[(uint64_t)at * layout->devices + d] = one;
@@ -179,49 +183,47 @@ static void place_groups(const struct loom_layout *layout, uint32_t device, cons
 	memcpy(of, group, layout->workers * sizeof(*of));
 }
 
-int barrier_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
-		 struct loom_error *err)
+int barrier_init(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_error *err)
 {
 	const struct barrier *b = self;
 	struct barrier_plan p = plan_of(b, layout);
-	int many = crowded(b->host, layout), full = b->opts->wait == END_AUTO && many;
-	uint32_t deaf = layout->noncoherent;
+	int many = oversubscribed(b->host, layout), full = b->opts->wait == WAIT_AUTO && many;
+	uint32_t no_wake = layout->noncoherent;
 	(void)err;
 	for (uint32_t d = 0; d < layout->devices; d++)
-		deaf |= layout->device[d].kind == LOOM_ON_GPU;
+		no_wake |= layout->device[d].kind == LOOM_ON_GPU;
 	for (uint32_t d = 0; d < layout->devices; d++) {
-		struct barrier_hall *h = view->device[d];
-		memset(h, 0, hall_bytes(layout, &p) + groups_bytes(layout));
-		h->spin = full ? 0 : b->opts->polls; /* who is waited for needs this core */
+		struct barrier_state *h = view->device[d];
+		memset(h, 0, state_bytes(layout, &p) + groups_bytes(layout));
+		h->spin = full ? 0 : b->opts->polls; /* the workers that have not arrived need this core */
 		h->end = end_of(b, many);
-		if (layout->device[d].kind == LOOM_ON_GPU) /* it looks on; where its code runs on a
-							      CPU, others need the core */
-			h->end = BARRIER_YIELD;
-		h->deaf = deaf;
+		if (layout->device[d].kind == LOOM_ON_GPU) /* a GPU polls on; a CPU that emulates one needs the core */
+			h->end = WAIT_YIELD;
+		h->no_wake = no_wake;
 		h->ranks = ranks_of(b->host);
 		h->tag = b->opts->tag;
 		h->how = how_of(b, &p, &layout->device[d], many);
-		h->stride = layout->device[d].kind == LOOM_ON_GPU ? sizeof(uint32_t)
-								  : sizeof(struct barrier_word);
+		h->stride = layout->device[d].kind == LOOM_ON_GPU ? sizeof(uint32_t) : sizeof(struct barrier_word);
 		for (uint32_t i = 0; i < layout->devices; i++)
 			h->first[i] = layout->device[i].first_worker;
 		h->drops = drops_of(layout);
 		h->groupings = (uint32_t)barrier_groupings(layout);
-		h->most = barrier_most(layout);
-		h->groups_at = hall_bytes(layout, &p);
+		h->most = barrier_most_workers(layout);
+		h->groups_at = state_bytes(layout, &p);
 		for (uint32_t k = 0; k < h->groupings; k++) {
 			struct loom_ctx c = {.devices = layout->devices, .workers = layout->workers};
 			place_groups(layout, d, layout->barrier_scopes->group + (uint64_t)k * layout->workers,
-				     barrier_group_places(&c, h, BARRIER_GROUP + k), barrier_group_firsts(&c, h, BARRIER_GROUP + k, 0),
+				     barrier_group_places(&c, h, BARRIER_GROUP + k),
+				     barrier_group_firsts(&c, h, BARRIER_GROUP + k, 0),
 				     barrier_group_of(&c, h, BARRIER_GROUP + k));
 		}
 	}
 	for (uint32_t w = 0; w < layout->workers; w++)
-		memset(view->worker[w], 0, seat_bytes(&p));
+		memset(view->worker[w], 0, worker_bytes(&p));
 	return 0;
 }
 
-/* Dissemination: in step k a rank tells the one that is 2^k places further. */
+/* Dissemination: in step k a rank notifies the one 2^k places after it. */
 int barrier_wire(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
 		 const struct loom_trigger *trigger, struct loom_error *err)
 {
@@ -230,15 +232,16 @@ int barrier_wire(void *self, const struct loom_layout *layout, const struct loom
 					 .threshold = 1,
 					 .rearm = 1,
 					 .op = LOOM_NET_PUT,
-					 .local = global + offsetof(struct barrier_mail, out),
-					 .remote = global + offsetof(struct barrier_mail, in),
+					 .local = global + offsetof(struct barrier_messages, out),
+					 .remote = global + offsetof(struct barrier_messages, in),
 					 .bytes = sizeof(uint64_t)};
 	int rc = 0;
 	(void)layout, (void)view;
 	if (LOOM_HAS(trigger->ops, edge))
-		return LOOM_FAIL(b->host, err, LOOM_ENOTSUP,
-				 "the barrier's scope 'job' needs a trigger that sends while a kernel runs: gds and hdn do not; say "
-				 "use = gputn in [trigger]");
+		return LOOM_FAIL(
+		    b->host, err, LOOM_ENOTSUP,
+		    "the barrier's scope 'job' needs a trigger that sends while a kernel runs; gds and hdn do not: set "
+		    "use = gputn in [trigger]");
 	for (uint32_t k = 0; 1u << k < trigger->ranks && !rc; k++) {
 		uint64_t id;
 		post.tag = post.notify = b->opts->tag + k;

@@ -1,63 +1,64 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The way by which producers in other processes get a device's descriptors, and its bell. UFFDIO_COPY and
- * UFFDIO_CONTINUE act on the space that opened the descriptor, from whichever process they are called; so each device
- * sends its descriptors through a socket pair that the host made before any fork. */
+/* How producers in other processes get a device's descriptors. UFFDIO_COPY and UFFDIO_CONTINUE act on the address
+ * space that opened the descriptor, whichever process calls them; so each device sends its descriptors through a
+ * socket pair that the host made before any fork. Also the eventfd that wakes a Monitor. */
 #include <errno.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "wic.h"
 #include "lib/fd.h"
 
-#define FDS_PER_MAIL 64u
+#define FDS_PER_MESSAGE 64u
 
-struct mail {
+struct message {
 	uint32_t device, generation, first, count;
 };
 
-void wic_ring(const struct wic *w, uint32_t device)
+void wic_wake_monitor(const struct wic *w, uint32_t device)
 {
-	(void)eventfd_write(w->bell[device], 1);
+	eventcount_fd_notify(w->monitor_fd[device]);
 }
 
-int wic_open_mail(struct wic *w)
+int wic_open_sockets(struct wic *w)
 {
 	for (uint32_t d = 0; d < w->devices; d++) {
-		w->bell[d] = loom_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-		if (w->bell[d] < 0 ||
-		    loom_fd_pair(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, w->mail[d]),
-				 w->mail[d]) != 0)
+		w->monitor_fd[d] = eventcount_fd_open();
+		if (w->monitor_fd[d] < 0 ||
+		    loom_fd_pair(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, w->socket[d]),
+				 w->socket[d]) != 0)
 			return errno;
 	}
 	return 0;
 }
 
-static void shut(int *fd)
+static void close_fd(int *fd)
 {
 	if (*fd >= 0)
 		close(*fd);
 	*fd = -1;
 }
 
-void wic_close_mail(struct wic *w)
+void wic_close_sockets(struct wic *w)
 {
 	for (uint32_t d = 0; d < LOOM_MAX_DEVICES; d++) {
-		shut(&w->bell[d]);
-		shut(&w->mail[d][0]);
-		shut(&w->mail[d][1]);
+		close_fd(&w->monitor_fd[d]);
+		close_fd(&w->socket[d][0]);
+		close_fd(&w->socket[d][1]);
 	}
 }
 
-static int send_mail(const struct wic_space *sp, uint32_t to, struct mail m)
+static int send_message(const struct wic_space *sp, uint32_t to, struct message m)
 {
 	union {
-		char bytes[CMSG_SPACE(FDS_PER_MAIL * sizeof(int))];
+		char bytes[CMSG_SPACE(FDS_PER_MESSAGE * sizeof(int))];
 		struct cmsghdr align;
 	} control;
 	struct iovec iov = {.iov_base = &m, .iov_len = sizeof(m)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes,
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control.bytes,
 			     .msg_controllen = CMSG_SPACE(m.count * sizeof(int))};
 	memset(&control, 0, sizeof(control));
 	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
@@ -65,57 +66,57 @@ static int send_mail(const struct wic_space *sp, uint32_t to, struct mail m)
 	c->cmsg_type = SCM_RIGHTS;
 	c->cmsg_len = CMSG_LEN(m.count * sizeof(int));
 	memcpy(CMSG_DATA(c), sp->uffd + m.first, m.count * sizeof(int));
-	return sendmsg(sp->wic->mail[to][1], &msg, MSG_NOSIGNAL) < 0 ? errno : 0;
+	return sendmsg(sp->wic->socket[to][1], &msg, MSG_NOSIGNAL) < 0 ? errno : 0;
 }
 
-int wic_mail_send(const struct wic_space *sp, uint32_t generation)
+int wic_send_descriptors(const struct wic_space *sp, uint32_t generation)
 {
 	const struct wic *w = sp->wic;
 	uint32_t shards = w->shards[sp->device];
 	for (uint32_t to = 0; to < w->devices; to++)
-		for (uint32_t at = 0; to != sp->device && !wic_is_gpu(w, to) && at < shards; at += FDS_PER_MAIL) {
-			uint32_t n = shards - at < FDS_PER_MAIL ? shards - at : FDS_PER_MAIL;
-			int code = send_mail(sp, to, (struct mail){sp->device, generation, at, n});
+		for (uint32_t at = 0; to != sp->device && !wic_is_gpu(w, to) && at < shards; at += FDS_PER_MESSAGE) {
+			uint32_t n = shards - at < FDS_PER_MESSAGE ? shards - at : FDS_PER_MESSAGE;
+			int code = send_message(sp, to, (struct message){sp->device, generation, at, n});
 			if (code)
 				return code;
 		}
 	return 0;
 }
 
-/* One message from another device into its route; 0 when there is none. */
+/* Receives one message from another device into its route; 0: there is none. */
 static int receive(struct wic_space *sp)
 {
-	struct mail m;
+	struct message m;
 	union {
-		char bytes[CMSG_SPACE(FDS_PER_MAIL * sizeof(int))];
+		char bytes[CMSG_SPACE(FDS_PER_MESSAGE * sizeof(int))];
 		struct cmsghdr align;
 	} control;
 	struct iovec iov = {.iov_base = &m, .iov_len = sizeof(m)};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes,
-			     .msg_controllen = sizeof(control.bytes)};
-	if (recvmsg(sp->wic->mail[sp->device][0], &msg, MSG_CMSG_CLOEXEC) != (ssize_t)sizeof(m))
+	struct msghdr msg = {
+	    .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+	if (recvmsg(sp->wic->socket[sp->device][0], &msg, MSG_CMSG_CLOEXEC) != (ssize_t)sizeof(m))
 		return 0;
 	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
 	struct wic_route *r = &sp->route[m.device];
-	int fds[FDS_PER_MAIL];
+	int fds[FDS_PER_MESSAGE];
 	if (!c)
 		return 1;
 	memcpy(fds, CMSG_DATA(c), m.count * sizeof(int));
 	for (uint32_t i = 0; i < m.count; i++)
 		fds[i] = loom_fd(fds[i]);
-	if (r->incoming != m.generation) /* of a launch that is over */
+	if (r->incoming != m.generation) /* of an earlier launch */
 		for (; r->shards > 0; r->shards--)
 			close(r->fd[r->shards - 1]);
 	memcpy(r->fd + m.first, fds, m.count * sizeof(int));
 	r->incoming = m.generation;
 	r->shards = m.first + m.count;
-	/* Release: pairs with the acquire in wic_route. */
+	/* Release: pairs with the acquire in wic_route(). */
 	if (r->shards == sp->wic->shards[m.device])
 		__atomic_store_n(&r->generation, m.generation, __ATOMIC_RELEASE);
 	return 1;
 }
 
-void wic_mail_forget(struct wic_space *sp)
+void wic_drop_descriptors(struct wic_space *sp)
 {
 	while (receive(sp))
 		;
@@ -135,7 +136,7 @@ const struct wic_route *wic_route(struct wic_space *sp, uint32_t device)
 		return NULL;
 	uint32_t generation = r->generation;
 	if (generation != d->generation && d->pid == (uint64_t)getpid()) {
-		/* The same space: its descriptors serve as they are, and are not ours to close. */
+		/* The same address space: its descriptors are used as they are, and not closed here. */
 		const struct wic_space *other = &w->space[device];
 		memcpy(r->fd, other->uffd, w->shards[device] * sizeof(int));
 		__atomic_store_n(&r->generation, d->generation, __ATOMIC_RELEASE);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "channel_host.h"
+#include "channels.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "park.h"
+#include "sleep.h"
+#include "gpu_wait.dev.h"
 #include "lib/align.h"
-#include "wave.dev.h"
 
 void sync_init_instance(struct sync *s, const struct loom_host *host, const char *name)
 {
@@ -38,8 +38,8 @@ void sync_destroy(void *self)
 		s->host->free(s->host, s);
 }
 
-int sync_channels(void *self, const struct loom_layout *layout, const struct loom_channel *channel,
-		  uint32_t n, struct loom_error *err)
+int sync_channels(void *self, const struct loom_layout *layout, const struct loom_channel *channel, uint32_t n,
+		  struct loom_error *err)
 {
 	struct sync *s = self;
 	(void)layout;
@@ -76,7 +76,7 @@ static uint64_t line(uint64_t at)
 	return loom__align(at, 64);
 }
 
-/* Items begin and end on lines of their own. */
+/* Items start and end on lines of their own. */
 static uint64_t lay_out_items(const struct sync *s, struct sync_head *head, uint64_t at)
 {
 	for (uint32_t i = 0; i < s->channels; i++) {
@@ -98,75 +98,76 @@ int sync_has_gpu(const struct loom_layout *layout)
 	return n > 0;
 }
 
-/* How a channel's items come to its consumers. Readers that share an item read it where it is: who of them would copy it? */
-static uint32_t brings(const struct loom_layout *layout, const struct loom_channel *k)
+/* How a channel's items reach its consumers. Readers that share an item read it in place. */
+static uint32_t delivery(const struct loom_layout *layout, const struct loom_channel *k)
 {
 	if (layout->device[k->to].kind != LOOM_ON_GPU || k->readers != 1 || !k->item_bytes)
 		return 0;
-	return k->item_bytes > 8 ? WAVE_COPIES : WAVE_CARRIES;
+	return k->item_bytes > 8 ? SYNC_BY_COPY : SYNC_IN_FLAG;
 }
 
 void sync_lay_out_noncoherent(const struct sync *s, const struct loom_layout *layout, struct sync_head *head,
-			struct loom_need *need_)
+			      struct loom_need *need_)
 {
-	uint64_t at = lay_out_items(s, head, line(need_->global)), near[LOOM_MAX_DEVICES];
+	uint64_t at = lay_out_items(s, head, line(need_->global)), block[LOOM_MAX_DEVICES];
 	for (uint32_t d = 0; d < layout->devices; d++)
-		near[d] = SYNC_NEAR_BYTES + line(sizeof(*head) + s->channels * sizeof(struct sync_channel));
+		block[d] = SYNC_RAISED_BYTES + line(sizeof(*head) + s->channels * sizeof(struct sync_channel));
 	need_->device = need_->local = 0;
 	for (uint32_t i = 0; i < s->channels; i++) {
 		const struct loom_channel *from = &s->channel[i];
-		uint32_t how = brings(layout, from);
-		uint64_t *end = &near[from->to], copies = how ? from->slots * line(from->item_bytes) : 0;
+		uint32_t how = delivery(layout, from);
+		uint64_t *end = &block[from->to], copies = how ? from->slots * line(from->item_bytes) : 0;
 		if (head) {
 			struct sync_channel *k = sync_channel(head, i);
 			k->word_at = at;
-			k->brings = how;
-			k->near_at = *end;
+			k->delivery = how;
+			k->copy_at = *end;
 			k->done_at = *end + copies;
 		}
-		at += from->slots * sizeof(struct wave_word);
+		at += from->slots * sizeof(struct sync_flag_word);
 		*end += copies + line(from->slots * sizeof(uint32_t));
-		if (how == WAVE_COPIES && from->item_bytes > need_->local)
+		if (how == SYNC_BY_COPY && from->item_bytes > need_->local)
 			need_->local = line(from->item_bytes);
 	}
 	need_->global = line(at);
 	need_->device_place = LOOM_PLACE_DEVICE;
 	need_->global_place = LOOM_PLACE_HOST;
 	for (uint32_t d = 0; d < layout->devices; d++) {
-		need_->device = near[d] > need_->device ? near[d] : need_->device;
-		/* Beside the posts. An item that finds no room there is copied into the device's memory. */
+		need_->device = block[d] > need_->device ? block[d] : need_->device;
+		/* Next to the requests of gpu_wait.dev.h. An item too large for it is copied into the device's
+		 * memory. */
 		if (layout->device[d].kind == LOOM_ON_GPU && need_->local + 256 > layout->device[d].local_bytes)
 			need_->local = 0;
 	}
 }
 
-void sync_init_noncoherent(const struct sync *s, const struct loom_layout *layout, const struct loom_view *view, uint64_t begin)
+void sync_init_noncoherent(const struct sync *s, const struct loom_layout *layout, const struct loom_view *view,
+			   uint64_t begin)
 {
 	struct sync_head *head = view->global;
 	struct loom_need want = {.global = begin};
 	sync_lay_out_noncoherent(s, layout, head, &want);
 	memset((char *)head + begin, 0, want.global - begin);
-	head->setting[WAVE_LOCAL] = (uint32_t)want.local;
-	if (!head->setting[WAVE_PAUSE_NS])
-		head->setting[WAVE_PAUSE_NS] = WAVE_LINK_PAUSE_NS;
-	head->setting[WAVE_GPUS] = head->setting[WAVE_GPUS_MORE] = 0;
+	head->setting[SYNC_LOCAL_BYTES] = (uint32_t)want.local;
+	if (!head->setting[SYNC_PAUSE_NS])
+		head->setting[SYNC_PAUSE_NS] = SYNC_LINK_PAUSE_NS;
+	head->setting[SYNC_GPUS] = head->setting[SYNC_GPUS_MORE] = 0;
 	for (uint32_t d = 0; d < layout->devices; d++)
-		head->setting[WAVE_GPUS + d / 32] |= (uint32_t)(layout->device[d].kind == LOOM_ON_GPU) << d % 32;
+		head->setting[SYNC_GPUS + d / 32] |= (uint32_t)(layout->device[d].kind == LOOM_ON_GPU) << d % 32;
 	for (uint32_t d = 0; d < layout->devices; d++) {
-		char *near = (char *)view->device[d] + SYNC_NEAR_BYTES; /* what is counted in front goes on */
-		memset(near, 0, want.device - SYNC_NEAR_BYTES);
-		memcpy(near, head, sizeof(*head) + s->channels * sizeof(struct sync_channel));
+		char *block = (char *)view->device[d] + SYNC_RAISED_BYTES; /* the counter in front goes on */
+		memset(block, 0, want.device - SYNC_RAISED_BYTES);
+		memcpy(block, head, sizeof(*head) + s->channels * sizeof(struct sync_channel));
 	}
 }
 
-int sync_need(void *self, const struct loom_layout *layout, struct loom_need *need,
-	      struct loom_error *err)
+int sync_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err)
 {
 	const struct sync *s = self;
 	(void)err;
-	need->worker = sizeof(struct sync_tally);
+	need->worker = sizeof(struct sync_counters);
 	need->global = sync_lay_out(s, NULL);
-	if (s->crosses)
+	if (s->crosses_link)
 		sync_lay_out_noncoherent(s, layout, NULL, need);
 	else
 		need->global = lay_out_items(s, NULL, need->global);
@@ -181,8 +182,7 @@ static void init_slots(struct sync_head *head)
 	}
 }
 
-int sync_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
-	      struct loom_error *err)
+int sync_init(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_error *err)
 {
 	const struct sync *s = self;
 	struct sync_head *head = view->global;
@@ -191,33 +191,33 @@ int sync_init(void *self, const struct loom_layout *layout, const struct loom_vi
 	memcpy(head->setting, s->setting, sizeof(head->setting));
 	uint64_t end = sync_lay_out(s, head);
 	init_slots(head);
-	if (s->crosses)
+	if (s->crosses_link)
 		sync_init_noncoherent(s, layout, view, end);
 	else
 		lay_out_items(s, head, end);
 	for (uint32_t w = 0; w < layout->workers; w++)
-		memset(view->worker[w], 0, sizeof(struct sync_tally));
+		memset(view->worker[w], 0, sizeof(struct sync_counters));
 	return 0;
 }
 
-int sync_collect(void *self, const struct loom_layout *layout, const struct loom_view *view,
-		 struct loom_report *report, struct loom_error *err)
+int sync_collect(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_report *report,
+		 struct loom_error *err)
 {
 	const struct sync *s = self;
-	struct sync_tally sum = {0};
+	struct sync_counters sum = {0};
 	(void)err;
 	for (uint32_t w = 0; w < layout->workers; w++) {
-		const struct sync_tally *t = view->worker[w];
+		const struct sync_counters *t = view->worker[w];
 #define SYNC_SUM(name, unit, text) sum.name += t->name;
-		SYNC_TALLY_MAP(SYNC_SUM)
+		SYNC_COUNTERS(SYNC_SUM)
 #undef SYNC_SUM
 	}
 	char metric[40];
-#define SYNC_METRIC(name, unit, text)                                                              \
-	snprintf(metric, sizeof(metric), "sync_%s", #name);                                        \
-	if (strncmp(text, "wic", 3) || s->wic)                                                     \
+#define SYNC_METRIC(name, unit, text)                                                                                  \
+	snprintf(metric, sizeof(metric), "sync_%s", #name);                                                            \
+	if (strncmp(text, "wic", 3) || s->wic)                                                                         \
 		s->host->metric(s->host, report, metric, unit, LOOM_BETTER_NONE, (double)sum.name);
-	SYNC_TALLY_MAP(SYNC_METRIC)
+	SYNC_COUNTERS(SYNC_METRIC)
 #undef SYNC_METRIC
 	return 0;
 }
@@ -226,25 +226,24 @@ void sync_poison_all(const struct loom_layout *layout, struct sync_head *head, i
 {
 	for (uint32_t i = 0; i < head->channels; i++) {
 		struct sync_channel *k = sync_channel(head, i);
-		/* With any producer allowed, the dead one may be the only one left to publish. */
-		int lost = code == LOOM_EDIED &&
-			   (k->from == device || k->from == LOOM_ANY_DEVICE || k->to == device);
+		/* Any producer: the dead one may be the only one that has not finished. */
+		int lost = code == LOOM_EDIED && (k->from == device || k->from == LOOM_ANY_DEVICE || k->to == device);
 		(void)layout;
 		if (lost)
 			__atomic_store_n(&k->died, 1u, __ATOMIC_RELAXED);
 		for (uint32_t t = 0; t < k->slots; t++) {
 			struct sync_slot *slot = sync_slot(head, k, t);
-			/* Sequentially consistent: pairs with the registration of who waits. */
+			/* Sequentially consistent: pairs with eventcount_enter(). */
 			__atomic_fetch_or(&slot->full, SYNC_POISON, __ATOMIC_SEQ_CST);
 			__atomic_fetch_or(&slot->released, SYNC_POISON, __ATOMIC_SEQ_CST);
-			park_wake(&slot->full);
-			park_wake(&slot->released);
+			loom_wake(NULL, &slot->full, EVENTCOUNT_ALL);
+			loom_wake(NULL, &slot->released, EVENTCOUNT_ALL);
 		}
 	}
 }
 
-void sync_interrupt(void *self, const struct loom_layout *layout, const struct loom_view *view,
-		    int code, uint32_t device)
+void sync_interrupt(void *self, const struct loom_layout *layout, const struct loom_view *view, int code,
+		    uint32_t device)
 {
 	(void)self;
 	sync_poison_all(layout, view->global, code, device);

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Eventcounts (Reed, Kanodia 1979): how a thread sleeps until another one has changed something. An eventcount is a
+ * word that only grows, and beside it the number of threads that sleep on it or are about to. Both may be in memory
+ * that several processes share. CPU only: a GPU's workers neither sleep nor wake a thread, they poll.
+ *
+ *   waiter                                            notifier
+ *     seen = eventcount_enter()                         change the condition
+ *     check the condition; if it does not hold:         eventcount_advance(); if the word itself is the condition,
+ *       sleep while the word is `seen`                    change it and call eventcount_notify()
+ *     eventcount_leave()
+ *
+ * No wake-up is lost. Each side has a full fence between its store (waiters, condition) and its load (condition,
+ * waiters): at least one of them sees the other's store. If the waiter sees the condition, it does not sleep. If the
+ * notifier sees the waiter, it changes the word before it wakes, and the kernel starts no sleep on a word that is not
+ * `seen`. A sleep may end without a reason, so every waiter checks again.
+ *
+ * eventcount_advance_one() is for notifiers that publish often: `waking` says that a wake-up is under way, and saves
+ * the system calls until the woken thread enters or leaves. Each of these clears `waking` before the thread checks the
+ * condition, so the check covers what a saved wake-up announced. The thread must check all that any notifier announces,
+ * and pass on a wake-up if more is left than it takes. Model: tests/models/eventcount.pml. */
+#ifndef GPULOOM_EVENTCOUNT_H
+#define GPULOOM_EVENTCOUNT_H
+
+#include <gpuloom/dev/dev.h>
+#include "lib/fd.h"
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#define EVENTCOUNT_ALL 0x7fffffffu
+
+/* Announces the caller as a waiter: the word, to sleep on. */
+LOOM_FN uint32_t eventcount_enter(uint32_t *word, uint32_t *waiters)
+{
+	/* Acquire: pairs with the release of the notifier. */
+	uint32_t seen = loom_load_acquire_sys(word);
+	loom_fetch_add_acq_rel_sys(waiters, 1u);
+	loom_fence_seq_cst_sys(); /* pairs with eventcount_has_waiters() */
+	return seen;
+}
+
+LOOM_FN void eventcount_leave(uint32_t *waiters)
+{
+	loom_fetch_add_relaxed_sys(waiters, ~0u);
+}
+
+/* After the condition was changed. */
+LOOM_FN int eventcount_has_waiters(const uint32_t *waiters)
+{
+	loom_fence_seq_cst_sys(); /* pairs with eventcount_enter() */
+	return loom_load_relaxed_sys(waiters) != 0;
+}
+
+/* The word is the condition, and has been changed. */
+LOOM_FN void eventcount_notify(const struct loom_ctx *c, uint32_t *word, const uint32_t *waiters)
+{
+	if (eventcount_has_waiters(waiters))
+		loom_wake(c, word, EVENTCOUNT_ALL);
+}
+
+/* The condition is elsewhere, and has been changed: wakes up to `most`. */
+LOOM_FN void eventcount_advance(const struct loom_ctx *c, uint32_t *word, const uint32_t *waiters, uint32_t most)
+{
+	if (!eventcount_has_waiters(waiters))
+		return;
+	loom_fetch_add_acq_rel_sys(word, 1u);
+	loom_wake(c, word, most);
+}
+
+/* ---- a single waiter: a flag in place of the number */
+
+LOOM_FN uint32_t eventcount_enter_single(uint32_t *word, uint32_t *waiting)
+{
+	uint32_t seen = loom_load_acquire_sys(word);
+	loom_store_relaxed_sys(waiting, 1u);
+	loom_fence_seq_cst_sys(); /* pairs with eventcount_has_waiters() */
+	return seen;
+}
+
+LOOM_FN void eventcount_leave_single(uint32_t *waiting)
+{
+	loom_store_relaxed_sys(waiting, 0u);
+}
+
+/* ---- threads of one process: the kernel finds a private word by its address, any other one by its page, which takes
+ * longer */
+
+static inline int eventcount_sleep_private(uint32_t *word, uint32_t seen, uint64_t until_ns)
+{
+	return loom_futex_sleep(word, seen, until_ns, FUTEX_PRIVATE_FLAG);
+}
+
+static inline void eventcount_notify_private(uint32_t *word, const uint32_t *waiters)
+{
+	if (eventcount_has_waiters(waiters))
+		loom_futex_wake(word, EVENTCOUNT_ALL, FUTEX_PRIVATE_FLAG);
+}
+
+static inline void eventcount_advance_private(uint32_t *word, const uint32_t *waiters)
+{
+	if (!eventcount_has_waiters(waiters))
+		return;
+	loom_fetch_add_acq_rel_sys(word, 1u);
+	loom_futex_wake(word, EVENTCOUNT_ALL, FUTEX_PRIVATE_FLAG);
+}
+
+/* ---- one wake-up at a time: `waking` is 1 while one is under way */
+
+LOOM_FN void eventcount_advance_one(const struct loom_ctx *c, uint32_t *word, const uint32_t *waiters, uint32_t *waking)
+{
+	/* Acquire and release: the waiter that clears it sees what was published before a wake-up that is saved here.
+	 */
+	if (!eventcount_has_waiters(waiters) || loom_exchange_acq_rel_sys(waking, 1u))
+		return;
+	loom_fetch_add_acq_rel_sys(word, 1u);
+	loom_wake(c, word, 1);
+}
+
+LOOM_FN uint32_t eventcount_enter_one(uint32_t *word, uint32_t *waiters, uint32_t *waking)
+{
+	uint32_t seen = loom_load_acquire_sys(word);
+	loom_fetch_add_acq_rel_sys(waiters, 1u);
+	/* A wake-up from before `seen` was read ends no sleep any more, and must not save another one. */
+	loom_exchange_acq_rel_sys(waking, 0u);
+	loom_fence_seq_cst_sys(); /* pairs with eventcount_has_waiters() */
+	return seen;
+}
+
+LOOM_FN void eventcount_leave_one(uint32_t *waiters, uint32_t *waking)
+{
+	loom_fetch_add_acq_rel_sys(waiters, ~0u);
+	loom_exchange_acq_rel_sys(waking, 0u);
+}
+
+/* ---- back end for descriptors: the waiter sleeps in poll(), because it waits for other descriptors, too. The kernel
+ * keeps the count, and no number of waiters: each notification is a system call. Drain before the condition
+ * is checked: a notification from then on ends the next poll(). */
+
+static inline int eventcount_fd_open(void)
+{
+	return loom_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+}
+
+/* From any thread, signal handler or forked process. */
+static inline void eventcount_fd_notify(int fd)
+{
+	(void)eventfd_write(fd, 1); /* fails only if 2^64 - 2 notifications are pending */
+}
+
+static inline void eventcount_fd_drain(int fd)
+{
+	eventfd_t n;
+	(void)eventfd_read(fd, &n); /* non-blocking: there may be none */
+}
+
+#endif

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the barrier plug-ins share: words that count rounds, where they are, and how a worker waits for one. Device
+ * code.
+ *
+ * All words only grow (they wrap at 2^32, so distances are compared), and nothing is reset between rounds: a word is
+ * reached when it is at or past the awaited value. Each scope, the device's, the stack's, the job's and each
+ * grouping, has words of its own: its slot. */
+#ifndef BARRIER_STATE_DEV_H
+#define BARRIER_STATE_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include <gpuloom/barrier.h>
+#include <gpuloom/dev/dev.h>
+
+#include "lib/eventcount.h"
+#include "lib/wait.h"
+#endif
+
+/* 128 bytes: a cache line of a GPU, and two of a CPU, which prefetches them in pairs. On a CPU `value` and `sleepers`
+ * are an eventcount (lib/eventcount.h). */
+struct barrier_word {
+	uint32_t value;
+	uint32_t sleepers; /* workers that sleep on it, or are about to */
+	uint32_t left[2];  /* of a counter: workers that left in the last even and odd round */
+	/* Of a counter: workers that left in earlier rounds; only the last arriver uses it. Of a device's word: 1: all
+	 * workers of that device have left. */
+	uint32_t left_before;
+	uint32_t pad[27];
+};
+
+/* BARRIER_GROUP + k: grouping k, whose words are elsewhere. */
+enum { BARRIER_SLOTS = 3, BARRIER_JOB = 2, BARRIER_GROUP = 3, BARRIER_ALL_SLOTS = BARRIER_GROUP + LOOM_GROUPINGS };
+
+enum { BARRIER_RELEASED = 1, BARRIER_COUNTED }; /* which word waiters poll: the release word, or the counter */
+/* polls without success after which a worker changes its state to LOOM_STATE_BARRIER */
+enum { BARRIER_SHORT_POLLS = 256 };
+
+/* A device's block, in its own memory. Words follow: a release word for each slot, which has the last round that is
+ * over; then the words of the plug-in, for all slots in turn. */
+struct barrier_state {
+	uint32_t spin, end; /* of struct wait_policy (lib/wait.h) */
+	/* 1: no sleep on a word of several devices, because not all of them are CPUs that share atomics */
+	uint32_t no_wake;
+	uint32_t how;    /* not 0. tree: arity, as a power of two; counters: BARRIER_RELEASED or BARRIER_COUNTED */
+	uint32_t stride; /* flags: bytes from one worker's flag to the next */
+	uint32_t ranks;  /* of the job */
+	/* the trigger's tag and arrival word of the job's first step; later steps use those that follow */
+	uint32_t tag;
+	uint32_t drops;           /* BARRIER_STAY, or BARRIER_DROP: workers may leave for good */
+	uint32_t groupings, most; /* most workers of a device */
+	uint64_t groups_at;       /* offset of the groupings' words */
+	uint32_t pad[20];
+	uint32_t first[LOOM_MAX_DEVICES]; /* worker of each device */
+};
+enum { BARRIER_STAY = 1, BARRIER_DROP };
+
+/* A worker's group in a grouping. Its words on this device are those of its first worker here. */
+struct barrier_place {
+	uint32_t first;  /* that worker's number within the device */
+	uint32_t count;  /* its workers here; 0: the worker is in no group */
+	uint32_t wide;   /* 1: it has workers on other devices */
+	uint32_t cached; /* in a worker's own copy: 1: filled in */
+};
+
+/* A worker's block, which all workers read. Words follow: those of dissemination, or, for stack and job, one per
+ * device, which has the last round at which that device has arrived; the words of a device's first worker are used. */
+struct barrier_arrival {
+	uint32_t arrived[BARRIER_ALL_SLOTS]; /* the round at which this worker has arrived: for missing() */
+	uint32_t pad[32 - BARRIER_ALL_SLOTS];
+};
+#define BARRIER_LEFT_AHEAD (1u << 30) /* a worker that has left is ahead by so many rounds there */
+
+/* A worker's own. */
+struct barrier_local {
+	uint32_t round[BARRIER_ALL_SLOTS];
+	uint32_t step[BARRIER_SLOTS]; /* dissemination, flags: progress of this worker in that round */
+	uint32_t code;                /* minus the error of one lane, for all lanes */
+	/* cached from struct barrier_state, so that a GPU does not load it in each round; 0: not yet */
+	uint32_t how;
+	uint32_t stage;    /* job: enum barrier_stage of its round */
+	uint32_t sent;     /* worker 0: messages of all rounds of the job that it has sent */
+	uint32_t received; /* worker 0: steps whose message it has received */
+	uint32_t drops;    /* cached, too */
+	struct barrier_place place[LOOM_GROUPINGS];
+};
+
+/* A round of the job: two rounds of the rank's workers in slot BARRIER_JOB; in between worker 0 synchronises with the
+ * other ranks. */
+enum barrier_stage { BARRIER_ARRIVING = 0, BARRIER_RANKS, BARRIER_LEAVING };
+
+/* A lane's wait: which words it polls. */
+struct barrier_watch {
+	struct barrier_word *at;   /* where they start */
+	struct barrier_word *word; /* the first that is not reached */
+	uint32_t seen, shared;     /* its value; 1: other devices write to it */
+	uint32_t wide;             /* 1: several devices take part */
+	uint32_t counted;          /* counter.dev.h: 1: it polls the counter */
+	uint32_t drops;            /* wide: 1: all workers of a device may have left */
+	uint32_t reached;          /* devices whose word was reached */
+	uint32_t next, step;       /* this lane polls words next, next + step, ... */
+};
+
+LOOM_FN struct barrier_state *barrier_state(const struct loom_ctx *c)
+{
+	return (struct barrier_state *)c->on_device[LOOM_BARRIER];
+}
+
+LOOM_FN struct barrier_local *barrier_local(const struct loom_ctx *c)
+{
+	return (struct barrier_local *)c->local[LOOM_BARRIER];
+}
+
+/* By lane 0, or by all lanes of a wave. A constant in a program for GPUs if it is the same on all of them. */
+LOOM_FN uint32_t barrier_how(const struct loom_ctx *c, const struct barrier_state *h)
+{
+#ifdef BARRIER_IS_how
+	(void)c, (void)h;
+	return BARRIER_IS_how;
+#else
+	struct barrier_local *self = barrier_local(c);
+	if (!self->how)
+		self->how = h->how;
+	return self->how;
+#endif
+}
+
+LOOM_FN int barrier_has_drops(const struct loom_ctx *c, const struct barrier_state *h)
+{
+#ifdef BARRIER_IS_drops
+	(void)c, (void)h;
+	return BARRIER_IS_drops == BARRIER_DROP;
+#else
+	struct barrier_local *self = barrier_local(c);
+	if (!self->drops)
+		self->drops = h->drops;
+	return self->drops == BARRIER_DROP;
+#endif
+}
+
+/* ---- groups: for each grouping the counters and the release words of all workers of the device, their places, for
+ * each of them the first worker of its group on each device, and the group of each worker of the stack */
+
+LOOM_FN uint64_t barrier_grouping_bytes(uint32_t most, uint32_t devices, uint32_t workers)
+{
+	uint64_t bytes =
+	    (uint64_t)most * (2 * sizeof(struct barrier_word) + sizeof(struct barrier_place) + 4ull * devices) +
+	    4ull * workers;
+	return (bytes + 127) / 128 * 128;
+}
+
+LOOM_FN struct barrier_word *barrier_group_words(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot)
+{
+	return (struct barrier_word *)((char *)h + h->groups_at +
+				       (slot - BARRIER_GROUP) *
+					   barrier_grouping_bytes(h->most, c->devices, c->workers));
+}
+
+LOOM_FN struct barrier_place *barrier_group_places(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot)
+{
+	return (struct barrier_place *)(barrier_group_words(c, h, slot) + 2 * h->most);
+}
+
+/* [devices]: the first worker, on each device, of the group whose first worker here is `first`; LOOM_NO_GROUP: none. */
+LOOM_FN uint32_t *barrier_group_firsts(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t first)
+{
+	return (uint32_t *)(barrier_group_places(c, h, slot) + h->most) + (uint64_t)first * c->devices;
+}
+
+/* [workers] */
+LOOM_FN uint32_t *barrier_group_of(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot)
+{
+	return barrier_group_firsts(c, h, slot, h->most);
+}
+
+/* By lane 0, or by all lanes of a wave. */
+LOOM_FN const struct barrier_place *barrier_place(const struct loom_ctx *c, uint32_t slot)
+{
+	struct barrier_place *own = &barrier_local(c)->place[slot - BARRIER_GROUP];
+	struct barrier_state *h = barrier_state(c);
+	if (!own->cached) {
+		*own = barrier_group_places(c, h, slot)[c->worker - c->first];
+		own->cached = 1;
+	}
+	return own;
+}
+
+/* Workers of this device in the scope. */
+LOOM_FN uint32_t barrier_count(const struct loom_ctx *c, uint32_t slot)
+{
+	return slot < BARRIER_GROUP ? c->count : barrier_place(c, slot)->count;
+}
+
+/* The first of them on device d; LOOM_NO_GROUP: none. */
+LOOM_FN uint32_t barrier_first(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t d)
+{
+	return slot < BARRIER_GROUP ? h->first[d] : barrier_group_firsts(c, h, slot, barrier_place(c, slot)->first)[d];
+}
+
+/* ---- words */
+
+/* The word with the last round that is over. */
+LOOM_FN struct barrier_word *barrier_release_word(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot)
+{
+	return slot < BARRIER_GROUP ? (struct barrier_word *)(h + 1) + slot
+				    : barrier_group_words(c, h, slot) + h->most + barrier_place(c, slot)->first;
+}
+
+LOOM_FN struct barrier_word *barrier_node(struct barrier_state *h, uint32_t slot, uint32_t i)
+{
+	return (struct barrier_word *)(h + 1) + BARRIER_SLOTS * (1 + i) + slot;
+}
+
+LOOM_FN struct barrier_word *barrier_worker_words(const struct loom_ctx *c, uint32_t worker)
+{
+	return (struct barrier_word *)((struct barrier_arrival *)loom_public(c, LOOM_BARRIER, worker) + 1);
+}
+
+/* Of a device's first worker: the word for stack, job or grouping that device d writes. */
+LOOM_FN struct barrier_word *barrier_word_of_device(const struct loom_ctx *c, uint32_t first, uint32_t slot, uint32_t d)
+{
+	return barrier_worker_words(c, first) + (slot - 1) * c->devices + d;
+}
+
+LOOM_FN int barrier_reached(uint32_t value, uint32_t want)
+{
+	return (int32_t)(value - want) >= 0;
+}
+
+/* 1: more than one device takes part. */
+LOOM_FN uint32_t barrier_is_wide(const struct loom_ctx *c, uint32_t slot)
+{
+	return slot < BARRIER_GROUP ? slot && c->devices > 1 : barrier_place(c, slot)->wide;
+}
+
+/* 1: reached. Acquire: pairs with the release of the writer. */
+LOOM_FN int barrier_poll_word(struct barrier_watch *w, struct barrier_word *word, uint32_t shared, uint32_t want)
+{
+	w->word = word;
+	w->shared = shared;
+	w->seen = shared ? loom_load_acquire_sys(&word->value) : loom_load_poll_dev(&word->value);
+	if (!barrier_reached(w->seen, want))
+		return 0;
+	if (!shared)
+		loom_fence_poll_dev();
+	return 1;
+}
+
+/* After `word` was changed. */
+LOOM_FN void barrier_notify(const struct loom_ctx *c, const struct barrier_state *h, struct barrier_word *word,
+			    uint32_t wide)
+{
+#ifdef LOOM_DEVICE_COMPILE
+	(void)c, (void)h, (void)word, (void)wide;
+#else
+	if (h->end == WAIT_SLEEP && !(wide && h->no_wake))
+		eventcount_notify(c, &word->value, &word->sleepers);
+#endif
+}
+
+/* Release: what this worker wrote, and what it acquired of others, is visible before the value. */
+LOOM_FN void barrier_store(const struct loom_ctx *c, const struct barrier_state *h, struct barrier_word *word,
+			   uint32_t wide, uint32_t value)
+{
+	if (wide)
+		loom_store_release_sys(&word->value, value);
+	else
+		loom_store_release_dev(&word->value, value);
+	barrier_notify(c, h, word, wide);
+}
+
+/* The device i places after this one, cyclically. */
+LOOM_FN uint32_t barrier_next_device(const struct loom_ctx *c, uint32_t i)
+{
+	return c->device + i - (c->device + i >= c->devices ? c->devices : 0);
+}
+
+/* All workers of this device have arrived: releases them, or, if several devices take part, writes the round into a
+ * word at each device, which this device alone writes. */
+LOOM_FN void barrier_release(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t round)
+{
+	if (!barrier_is_wide(c, slot)) {
+		barrier_store(c, h, barrier_release_word(c, h, slot), 0, round);
+		return;
+	}
+#ifdef LOOM_DEVICE_COMPILE
+	/* one fence for all: a release store would wait for the store before it, across the link */
+	loom_fence_release_sys();
+#endif
+	for (uint32_t i = 1; i <= c->devices; i++) {
+		uint32_t first = barrier_first(c, h, slot, barrier_next_device(c, i));
+		if (first == LOOM_NO_GROUP)
+			continue;
+		struct barrier_word *word = barrier_word_of_device(c, first, slot, c->device);
+#ifdef LOOM_DEVICE_COMPILE
+		loom_store_relaxed_sys(&word->value, round);
+#else
+		barrier_store(c, h, word, 1, round);
+#endif
+	}
+}
+
+/* The words that barrier_release() writes. */
+LOOM_FN void barrier_watch_release(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot,
+				   struct barrier_watch *w)
+{
+	w->at = w->wide ? barrier_word_of_device(c, barrier_first(c, h, slot, c->device), slot, 0)
+			: barrier_release_word(c, h, slot);
+}
+
+LOOM_FN int barrier_is_released(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot,
+				struct barrier_watch *w, uint32_t round)
+{
+	uint32_t n = w->wide ? c->devices : 1;
+	/* This device's word comes first; words that were reached are not polled again. */
+	for (; w->reached < n; w->reached++) {
+		uint32_t d = w->wide ? barrier_next_device(c, w->reached) : 0;
+		if (slot >= BARRIER_GROUP && w->wide && barrier_first(c, h, slot, d) == LOOM_NO_GROUP)
+			continue;
+		if (!barrier_poll_word(w, w->at + d, w->wide, round) &&
+		    !(w->drops && loom_load_acquire_sys(&w->word->left_before)))
+			return 0;
+	}
+	return 1;
+}
+
+/* The error of a wait when the run was stopped. */
+LOOM_FN int barrier_stop_code(const struct loom_ctx *c, uint32_t slot)
+{
+	/* Acquire: the core stores it before `stop`. */
+	uint32_t died = loom_load_acquire_sys(&LOOM_HOST_CTL(c)->died);
+	return died && (slot || died - 1 == c->device) ? LOOM_EDIED : LOOM_EINTR;
+}
+
+/* After poll number `polls`, without success. `since`: when naps began, 0 before the first call; `left_ns`: until the
+ * deadline, 0: none. */
+LOOM_FN void barrier_backoff(const struct loom_ctx *c, const struct barrier_state *h, const struct barrier_watch *w,
+			     uint32_t polls, uint64_t *since, uint64_t left_ns)
+{
+#ifdef LOOM_DEVICE_COMPILE
+	(void)h, (void)w, (void)polls, (void)since, (void)left_ns;
+	loom_pause(c);
+#else
+	/* A sleeper polls the stop word at least that often. */
+	const uint64_t longest = 20000000, least = 20000;
+	struct wait_policy policy = {h->spin, h->end, left_ns && left_ns < least ? left_ns : least};
+	if (polls >= h->spin) {
+		if (policy.end == WAIT_SLEEP && w->shared && h->no_wake)
+			policy.end = WAIT_NAP;
+		/* A wait for another rank has no word to sleep on; first that rank may need this core. */
+		if (policy.end >= WAIT_NAP && !w->word)
+			policy.end = polls - h->spin < BARRIER_SHORT_POLLS ? WAIT_YIELD : WAIT_NAP;
+	}
+	if (!wait_step(c, &policy, polls, since))
+		return;
+	/* The kernel starts the sleep only if the word still has the value of the last poll. */
+	(void)eventcount_enter(&w->word->value, &w->word->sleepers);
+	loom_sleep_on(c, &w->word->value, w->seen, left_ns && left_ns < longest ? left_ns : longest);
+	eventcount_leave(&w->word->sleepers);
+#endif
+}
+
+#endif

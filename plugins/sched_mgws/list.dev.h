@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Overflow lists, which all workers share: bounded stacks behind a lock, rarely used. Device code; collective.
+ *
+ *   LOOM_ON_ANY             tasks for which no queue has room, nested too deep to be run in place
+ *   LOOM_ON_CPU, _GPU       tasks whose affinity forbids them to the worker that popped or spawned them
+ *
+ * Termination stays correct. A worker puts tasks here only while it runs a task. It refills from LOOM_ON_ANY before it
+ * reports idle, and does not report idle while a list that it may not take from holds tasks. An idle worker that takes
+ * tasks calls busy() before it lowers `count`. So a worker that finds the lists empty reports idle after the busy() of
+ * the worker that emptied them. overflow.dev.h puts tasks here. Model: tests/models/lists.pml. */
+#ifndef SCHED_MGWS_LIST_DEV_H
+#define SCHED_MGWS_LIST_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include "state.dev.h"
+#endif
+
+LOOM_FN void mgws_unlock_list(struct mgws_list *s)
+{
+	loom_store_release_sys(&s->lock, 0u);
+}
+
+LOOM_FN int mgws_try_lock_list(struct mgws_list *s)
+{
+	uint32_t open = 0;
+	/* Acquire: pairs with the release in mgws_unlock_list(). */
+	return loom_cas_acq_rel_sys(&s->lock, &open, 1u);
+}
+
+/* Lane 0. 0 when the run was stopped instead. */
+LOOM_FN int mgws_lock_list(struct loom_ctx *c, struct mgws_list *s)
+{
+	uint32_t pauses = 1;
+	while (!mgws_try_lock_list(s)) {
+		if (loom_stopped(c))
+			return 0;
+		sched_pause(c, &pauses);
+	}
+	return 1;
+}
+
+/* Lane 0: the list holds tasks. Acquire: pairs with the release of the lowered count in mgws_shrink_list(), so busy()
+ * was called for the last tasks of a list that is seen empty. */
+LOOM_FN int mgws_list_filled(const struct mgws_list *s)
+{
+	return loom_load_acquire_sys(&s->count) != 0;
+}
+
+/* Locks the list if it holds tasks; how many. 0: it is not locked. */
+LOOM_FN uint64_t mgws_lock_filled_list(struct loom_ctx *c, struct mgws_list *s)
+{
+	uint64_t count = 0;
+	if (c->lane == 0 && mgws_list_filled(s) && mgws_lock_list(c, s)) {
+		count = loom_load_relaxed_sys(&s->count);
+		if (!count)
+			mgws_unlock_list(s);
+	}
+	return loom_from_lane0(c, count);
+}
+
+/* Removes and unlocks: `n` tasks were copied, and a barrier was passed since. */
+LOOM_FN void mgws_shrink_list(struct loom_ctx *c, struct mgws_list *s, uint64_t count, uint64_t n)
+{
+	if (c->lane == 0) {
+		loom_fetch_add_relaxed_sys(&s->taken, n);
+		loom_store_release_sys(&s->count, count - n);
+		mgws_unlock_list(s);
+		sched_local(c)->counters.refilled += n;
+	}
+}
+
+/* Lane 0: the filled list that this worker may take from, or MGWS_LISTS. Between non-coherent devices tasks for a kind
+ * of device go through mailboxes instead. */
+LOOM_FN uint32_t mgws_list_to_take(const struct loom_ctx *c)
+{
+	const struct mgws_list *list = mgws_global(c)->list;
+	uint32_t kind = mgws_kind(c);
+	if (mgws_list_filled(&list[LOOM_ON_ANY]))
+		return LOOM_ON_ANY;
+	return SCHED_CFG(c, mixed) && !SCHED_CFG(c, noncoherent) && mgws_list_filled(&list[kind]) ? kind : MGWS_LISTS;
+}
+
+/* Lane 0: a list that this worker may not take from holds tasks. The worker must not report idle. */
+LOOM_FN int mgws_others_listed(const struct loom_ctx *c)
+{
+	return SCHED_CFG(c, mixed) && mgws_list_filled(&mgws_global(c)->list[mgws_other_kind(c)]);
+}
+
+/* Moves tasks of a list, up to half a local queue, into the empty local queue; how many. `idle`: this worker has
+ * reported idle. */
+LOOM_FN uint32_t mgws_list_refill(struct loom_ctx *c, int idle)
+{
+	struct sched_lane *mine = sched_lane(c);
+	uint32_t mask = sched_mask(c), which;
+	which = loom_word_from_lane0(c, c->lane == 0 ? mgws_list_to_take(c) : MGWS_LISTS);
+	if (which == MGWS_LISTS)
+		return 0;
+	struct mgws_list *s = &mgws_global(c)->list[which];
+	uint64_t count = mgws_lock_filled_list(c, s), n = (mask + 1) / 2;
+	if (!count)
+		return 0;
+	n = n < count ? n : count;
+	sched_copy_ring(c, sched_ring(c), mine->head, mask, mgws_list_slots(c, which), count - n, ~0ull, (uint32_t)n);
+	mine->count = (uint32_t)n;
+	loom_barrier_lanes(c);
+	if (idle)
+		LOOM_CALL(term, busy, c);
+	mgws_shrink_list(c, s, count, n);
+	return (uint32_t)n;
+}
+
+#endif

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mailboxes: how tasks move between non-coherent devices (loom_layout.noncoherent). Device code. A module:
+ * other files call
+ *
+ *   mgws_is_proxy                           the worker exchanges tasks and runs none
+ *   mgws_can_grant, mgws_grant_between_tasks, mgws_grant_inside_task        of a worker with tasks
+ *   mgws_try_exchange, mgws_exchange_tasks, mgws_end_exchange               of a worker without tasks, and the proxy
+ *   mgws_mailbox_filled, mgws_has_untaken   before a worker sleeps, and before it reports idle
+ *
+ * Each device has a range of the initial set, lists and an eventcount of its own, and its workers steal from each other
+ * only. Each ordered pair of devices has a mailbox in the stack's block. One device writes a word of it, the other
+ * reads it:
+ *
+ *   requested  by the thief: the number of its current steal request, which persists until it is granted
+ *   granted    by the victim: the number of the request that it has answered by `tasks` slots or by a range of the
+ *              initial set. It writes none of these again before the next request
+ *   taken      by the thief: it has copied all of the grant; only then it makes the next request
+ *   hint       by the thief: the number of the request while its workers lack tasks
+ *
+ * A victim replies only when it has tasks: there are no negative replies.
+ *
+ * On a GPU the first worker is the proxy worker: it runs no tasks, so that the others run the same program as on a GPU
+ * alone and one worker polls words over the link. It steals like any thief and grants what it has stolen, and publishes
+ * what it receives. On a CPU one of the workers without tasks at a time exchanges, and workers with tasks grant between
+ * two tasks or inside a long one.
+ *
+ * A device requests tasks when an eighth of its workers are without; fewer find tasks in their own device. Both devices
+ * know how many initial tasks each has consumed since the sample began, so a thief gets a share of the rest in
+ * proportion to that, from the end of the range; the victim's workers claim from the start. Queued tasks may be the
+ * roots of most of the work, too much for a few CPU threads, and a way back takes long. So they are granted only where
+ * half of what a worker holds is no more than the thief's share of the device's tasks, judged by the number of busy
+ * workers, and at most one for each worker of the thief.
+ *
+ * Termination: the worker that grants does not report idle before its grant is taken, and the worker that receives
+ * calls busy() before it writes `taken`, as a detector is promised of steals. A worker that has reported idle calls
+ * busy() before it claims from a received range, and the worker that received the range reports idle only when the
+ * range is empty. Model: tests/models/mailbox.pml. */
+#ifndef SCHED_MGWS_MAILBOX_DEV_H
+#define SCHED_MGWS_MAILBOX_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include "list.dev.h"
+#include "steal.dev.h"
+#endif
+
+#define MGWS_MAILBOX_SLOTS     64u
+#define MGWS_MAILBOX_TASKS     64u /* short tasks that a CPU's worker runs between two polls for requests */
+#define MGWS_MAILBOX_SEARCHING 8u  /* a device requests tasks when one of so many workers is without */
+
+struct mgws_mailbox {
+	/* The thief writes. */
+	uint32_t requested, taken, hint;
+	uint32_t pad0[13];
+	/* The victim writes. */
+	uint32_t granted;
+	uint32_t tasks;  /* in `slot`; 0: a range */
+	uint32_t worker; /* that granted */
+	uint32_t pad1;
+	uint64_t from, to; /* of the initial set */
+	uint64_t pad2[4];
+	struct loom_task slot[MGWS_MAILBOX_SLOTS];
+};
+
+/* What a device records of another one, in its own block. `requested`, `taken`, `hint` and `granted` are what it wrote
+ * into the mailboxes. In its own entry only `workers` and `share` are used. */
+struct mgws_device {
+	uint32_t requested, taken, hint; /* as thief */
+	uint32_t received;               /* as thief: slots taken of the current grant */
+	uint64_t got;                    /* initial tasks received from there */
+	uint32_t granted;                /* as victim */
+	uint32_t kind, workers, pad;     /* LOOM_ON_*, and how many; constant */
+	uint64_t gave;                   /* initial tasks granted to it */
+	uint64_t share;                  /* of the initial set, at the start */
+};
+
+/* The device's trylocks, in its own block. A struct mgws_device for each device follows. */
+struct mgws_exchange {
+	uint32_t receive_lock; /* of the worker that requests and receives */
+	uint32_t pad0[15];
+	uint32_t grant_lock; /* of the worker that grants */
+	uint32_t searching;  /* workers without tasks; a hint */
+	uint32_t pad1[14];
+};
+
+#define MGWS_EXCHANGE_BYTES(devices)                                                                                   \
+	(sizeof(struct mgws_exchange) + MGWS_LINES((devices) * sizeof(struct mgws_device)))
+#define MGWS_MAILBOXES_BYTES(devices) ((uint64_t)(devices) * (devices) * sizeof(struct mgws_mailbox))
+
+/* Behind the lists of the device's block. */
+LOOM_FN struct mgws_exchange *mgws_exchange(const struct loom_ctx *c)
+{
+	return (struct mgws_exchange *)mgws_list_slots(c, SCHED_CFG(c, mixed) ? MGWS_LISTS : 1);
+}
+
+LOOM_FN struct mgws_device *mgws_device(const struct loom_ctx *c, uint32_t device)
+{
+	return (struct mgws_device *)(mgws_exchange(c) + 1) + device;
+}
+
+/* From a device to another: behind the stack's block. */
+LOOM_FN struct mgws_mailbox *mgws_mailbox(const struct loom_ctx *c, uint32_t from, uint32_t to)
+{
+	struct mgws_global *g = (struct mgws_global *)c->global[LOOM_SCHED];
+	return (struct mgws_mailbox *)(g + 1) + from * c->devices + to;
+}
+
+/* The next of the other devices; and a loop over all of them. */
+LOOM_FN uint32_t mgws_next_device(const struct loom_ctx *c, uint32_t device)
+{
+	do
+		device = device + 1 < c->devices ? device + 1 : 0;
+	while (device == c->device);
+	return device;
+}
+
+#define MGWS_EACH_DEVICE(c, d)                                                                                         \
+	uint32_t i = 1, d = mgws_next_device(c, (c)->device);                                                          \
+	i < (c)->devices;                                                                                              \
+	i++, d = mgws_next_device(c, d)
+
+/* Lane 0. */
+LOOM_FN int mgws_try_lock(uint32_t *lock)
+{
+	uint32_t free = 0;
+	/* Acquire: pairs with the release in mgws_unlock(), for struct mgws_device. */
+	return !loom_load_relaxed_dev(lock) && loom_cas_acq_rel_dev(lock, &free, 1u);
+}
+
+LOOM_FN void mgws_unlock(uint32_t *lock)
+{
+	loom_store_release_dev(lock, 0u);
+}
+
+/* ---- victim ---------------------------------------------------------------------------------- */
+
+/* The first worker of a GPU, which has at least two. */
+LOOM_FN int mgws_is_proxy(const struct loom_ctx *c)
+{
+	return SCHED_CFG(c, noncoherent) && c->worker == c->first && mgws_kind(c) == LOOM_ON_GPU;
+}
+
+/* Lane 0: how many of `left` initial tasks to grant to a device: half of its fair share, the other half later, when
+ * more is known. Shares follow the tasks that each device has consumed: those that it had, less those that are left. */
+LOOM_FN uint64_t mgws_fair_share(const struct loom_ctx *c, uint32_t to, uint64_t left)
+{
+	const struct mgws_device *thief = mgws_device(c, to);
+	uint64_t theirs = thief->share + thief->gave - loom_load_relaxed_dev(&thief->got);
+	uint64_t ours = mgws_device(c, c->device)->share - left, n;
+	for (MGWS_EACH_DEVICE(c, d))
+		ours += loom_load_relaxed_dev(&mgws_device(c, d)->got) - mgws_device(c, d)->gave;
+	if (theirs)
+		n = left * theirs / (theirs + ours);
+	else /* nothing is known yet: by workers */
+		n = left * thief->workers / (thief->workers + c->count);
+	return n / 2 ? n / 2 : 1;
+}
+
+/* Lane 0, with grant_lock: takes initial tasks from the end of the range, which only its holder changes; how many, and
+ * *from. */
+LOOM_FN uint64_t mgws_grant_range(struct loom_ctx *c, uint32_t to, uint64_t *from)
+{
+	struct mgws_global *g = mgws_global(c);
+	uint64_t range = loom_load_acquire_dev(&g->range), left = mgws_range_left(range), n;
+	if (left < 2)
+		return 0;
+	n = mgws_fair_share(c, to, left);
+	range = loom_fetch_add_acq_rel_dev(&g->range, 0 - (n << 32));
+	left = mgws_range_left(range);
+	n = n < left ? n : left;
+	*from = (range >> 32) - n;
+	return n;
+}
+
+/* Moves tasks that only the other kind of device may run from their list into the slots; how many. */
+LOOM_FN uint32_t mgws_grant_listed(struct loom_ctx *c, struct mgws_mailbox *m)
+{
+	uint32_t which = mgws_other_kind(c);
+	struct mgws_list *s = &mgws_global(c)->list[which];
+	uint64_t count = mgws_lock_filled_list(c, s), n;
+	if (!count)
+		return 0;
+	n = count < MGWS_MAILBOX_SLOTS ? count : MGWS_MAILBOX_SLOTS;
+	sched_copy_ring(c, m->slot, 0, ~0ull, mgws_list_slots(c, which), count - n, ~0ull, (uint32_t)n);
+	loom_barrier_lanes(c);
+	mgws_shrink_list(c, s, count, n);
+	return (uint32_t)n;
+}
+
+/* Lane 0: half of what a worker holds is no more than the thief's share of what this device has. */
+LOOM_FN int mgws_has_plenty(const struct loom_ctx *c, const struct mgws_device *thief)
+{
+	uint64_t busy = c->count - loom_load_relaxed_dev(&mgws_exchange(c)->searching);
+	return SCHED_CFG(c, mailbox_queued) && 2 * busy * thief->workers >= (uint64_t)thief->workers + c->count;
+}
+
+/* Moves the oldest `most` tasks of the local queue into the slots, up to the first with a join, which another device
+ * cannot decrement; how many. */
+LOOM_FN uint32_t mgws_grant_queued(struct loom_ctx *c, struct mgws_mailbox *m, uint32_t most)
+{
+	struct sched_lane *mine = sched_lane(c);
+	const struct loom_task *ring = sched_ring(c);
+	uint32_t mask = sched_mask(c), n = 0;
+	most = most < MGWS_MAILBOX_SLOTS ? most : MGWS_MAILBOX_SLOTS;
+	while (n < most && !ring[(mine->head + n) & mask].join)
+		n++;
+	sched_copy_ring(c, m->slot, 0, ~0ull, ring, mine->head, mask, n);
+	loom_barrier_lanes(c);
+	mine->head += n;
+	mine->count -= n;
+	return n;
+}
+
+/* Collective, by a worker that is not idle: grants a device's request if there is something for it: tasks for its kind,
+ * or initial tasks, or up to `most` of the local queue. The caller has had a barrier since the last push. */
+LOOM_FN void mgws_grant(struct loom_ctx *c, uint32_t to, uint32_t most)
+{
+	struct mgws_exchange *ours = mgws_exchange(c);
+	struct mgws_device *thief = mgws_device(c, to);
+	struct mgws_mailbox *m = mgws_mailbox(c, c->device, to);
+	uint64_t begin = c->lane == 0 ? loom_trace_now(c) : 0, locked = 0, cut = 0, from = 0, plenty = 0;
+	uint32_t requested = 0, n = 0;
+	if (c->lane == 0 && mgws_try_lock(&ours->grant_lock)) {
+		/* Acquire: pairs with the release of the request, which follows that of `taken`: the thief no longer
+		 * reads the slots and the range. */
+		requested = loom_load_acquire_sys(&m->requested);
+		locked = requested != thief->granted;
+		if (!locked)
+			mgws_unlock(&ours->grant_lock);
+	}
+	if (!loom_from_lane0(c, locked))
+		return;
+	if (SCHED_CFG(c, mixed) && thief->kind == mgws_other_kind(c))
+		n = mgws_grant_listed(c, m);
+	if (!n && c->lane == 0) {
+		cut = mgws_grant_range(c, to, &from);
+		plenty = !cut && mgws_has_plenty(c, thief);
+	}
+	if (loom_from_lane0(c, plenty))
+		n = mgws_grant_queued(c, m, most < thief->workers ? most : thief->workers);
+	if (c->lane != 0)
+		return;
+	if (n || cut) {
+		struct mgws_worker *mine = mgws_worker(c);
+		m->tasks = n;
+		m->worker = c->worker;
+		m->from = from;
+		m->to = from + cut;
+		thief->gave += cut;
+		loom_store_relaxed_dev(&thief->granted, requested);
+		mine->untaken |= 1ull << to;
+		mine->grants++;
+		sched_local(c)->counters.stolen_out += n + cut;
+		/* Release: pairs with the acquire in mgws_request(); the tasks are there. */
+		loom_store_release_sys(&m->granted, requested);
+		loom_trace_add(c, LOOM_TRACE_PUBLISH, begin, c->worker, n + cut);
+	}
+	mgws_unlock(&ours->grant_lock);
+}
+
+/* A hint newer than the last grant is a pending request. A device that wants nothing writes the number of the last
+ * grant that it took, which is older than a grant under way. */
+LOOM_FN int mgws_request_pending(uint32_t hint, uint32_t granted)
+{
+	return (int32_t)(hint - granted) > 0;
+}
+
+/* Lane 0: a device with a pending request, or MGWS_NO_VICTIM. Each call polls the next device. */
+LOOM_FN uint32_t mgws_next_request(struct loom_ctx *c)
+{
+	struct mgws_worker *mine = mgws_worker(c);
+	uint32_t device = mine->polled = mgws_next_device(c, mine->polled);
+	return mgws_request_pending(loom_load_relaxed_sys(&mgws_mailbox(c, c->device, device)->hint),
+				    loom_load_relaxed_dev(&mgws_device(c, device)->granted))
+		   ? device
+		   : MGWS_NO_VICTIM;
+}
+
+/* Lane 0: there is something to grant beside what this worker holds. */
+LOOM_FN int mgws_has_grantable(const struct loom_ctx *c)
+{
+	return mgws_others_listed(c) || mgws_range_left(loom_load_relaxed_dev(&mgws_global(c)->range)) >= 2;
+}
+
+/* Lane 0, of a CPU's worker with tasks: there is a request that it can grant. `spare`: it holds tasks that it need not
+ * keep. */
+LOOM_FN int mgws_can_grant(struct loom_ctx *c, int spare)
+{
+	return mgws_kind(c) == LOOM_ON_CPU && mgws_next_request(c) != MGWS_NO_VICTIM &&
+	       ((spare && SCHED_CFG(c, mailbox_queued)) || mgws_has_grantable(c));
+}
+
+/* Grants the request that was polled last, with up to `most` tasks of the local queue, or `most_large` to a device with
+ * more workers than this one. */
+LOOM_FN void mgws_grant_polled(struct loom_ctx *c, uint32_t most, uint32_t most_large)
+{
+	uint32_t to = loom_word_from_lane0(c, c->lane == 0 ? mgws_worker(c)->polled : 0);
+	mgws_grant(c, to, mgws_device(c, to)->workers > c->count ? most_large : most);
+}
+
+/* Between two tasks: half of the local queue; to a device with more workers, where they end sooner, all but one. */
+SCHED_SLOW void mgws_grant_between_tasks(struct loom_ctx *c)
+{
+	uint32_t held = sched_lane(c)->count;
+	mgws_grant_polled(c, held / 2, held > 1 ? held - 1 : held / 2);
+}
+
+/* Inside a task that could be divided: 1 if another device requests tasks and this worker holds none. */
+LOOM_FN int mgws_grant_inside_task(struct loom_ctx *c)
+{
+	uint64_t pending = c->lane == 0 && !loom_stopped(c) && mgws_can_grant(c, 1);
+	if (!loom_from_lane0(c, pending))
+		return 0;
+	mgws_grant_polled(c, sched_lane(c)->count, sched_lane(c)->count);
+	pending = c->lane == 0 && mgws_next_request(c) != MGWS_NO_VICTIM;
+	return loom_from_lane0(c, pending) && !sched_lane(c)->count;
+}
+
+/* Lane 0: something that this worker granted is not known to be taken. */
+LOOM_FN int mgws_has_untaken(struct loom_ctx *c)
+{
+	struct mgws_worker *mine = mgws_worker(c);
+	for (uint32_t d = 0; d < c->devices && mine->untaken; d++) {
+		/* Acquire: pairs with the release in mgws_receive(), behind its busy(). Another worker may have granted
+		 * since; then this one waits longer than necessary. */
+		if (mine->untaken >> d & 1 && loom_load_acquire_sys(&mgws_mailbox(c, c->device, d)->taken) ==
+						  loom_load_relaxed_dev(&mgws_device(c, d)->granted))
+			mine->untaken &= ~(1ull << d);
+	}
+	return mine->untaken != 0;
+}
+
+/* ---- thief ----------------------------------------------------------------------------------- */
+
+/* Lane 0, with receive_lock. */
+LOOM_FN void mgws_hint(struct mgws_device *victim, struct mgws_mailbox *m, uint32_t number)
+{
+	if (victim->hint != number)
+		loom_store_relaxed_sys(&m->hint, number);
+	victim->hint = number;
+}
+
+/* Lane 0, with receive_lock: makes a request to each device that has granted the last one. A device with a grant to
+ * receive, plus 1; or 0. */
+LOOM_FN uint64_t mgws_request(struct loom_ctx *c)
+{
+	struct mgws_exchange *ours = mgws_exchange(c);
+	int wants = loom_load_relaxed_dev(&ours->searching) * MGWS_MAILBOX_SEARCHING >= c->count;
+	uint64_t left = mgws_range_left(loom_load_acquire_dev(&mgws_global(c)->range));
+	for (MGWS_EACH_DEVICE(c, d)) {
+		struct mgws_device *victim = mgws_device(c, d);
+		struct mgws_mailbox *m = mgws_mailbox(c, d, c->device);
+		if (victim->requested != victim->taken) {
+			/* Acquire: pairs with the release of the grant. A range waits until the last one is used up and
+			 * no worker grants from it; the locks keep other workers from installing one. */
+			if (loom_load_acquire_sys(&m->granted) == victim->requested &&
+			    (m->tasks || (!left && mgws_try_lock(&ours->grant_lock))))
+				return d + 1;
+			mgws_hint(victim, m, wants ? victim->requested : victim->taken);
+		} else if (wants) {
+			victim->requested++;
+			/* Release: what was taken before is no longer read. */
+			loom_store_release_sys(&m->requested, victim->requested);
+			mgws_hint(victim, m, victim->requested);
+		}
+	}
+	return 0;
+}
+
+/* Collective, by a worker without tasks: it holds receive_lock, as *locked (lane 0's) says. Of a GPU only the proxy
+ * does. */
+LOOM_FN int mgws_try_exchange(struct loom_ctx *c, uint32_t *locked)
+{
+	if (mgws_kind(c) == LOOM_ON_GPU)
+		return 0;
+	if (c->lane == 0 && !*locked)
+		*locked = (uint32_t)mgws_try_lock(&mgws_exchange(c)->receive_lock);
+	return (int)loom_word_from_lane0(c, *locked);
+}
+
+LOOM_FN void mgws_end_exchange(struct loom_ctx *c, uint32_t *locked)
+{
+	if (!*locked)
+		return;
+	for (MGWS_EACH_DEVICE(c, d))
+		mgws_hint(mgws_device(c, d), mgws_mailbox(c, d, c->device), mgws_device(c, d)->taken);
+	mgws_unlock(&mgws_exchange(c)->receive_lock);
+	*locked = 0;
+}
+
+/* Collective: receives a grant: tasks into the empty local queue, or a range. */
+LOOM_FN void mgws_receive(struct loom_ctx *c, uint32_t from, int idle)
+{
+	struct mgws_device *victim = mgws_device(c, from);
+	struct mgws_mailbox *m = mgws_mailbox(c, from, c->device);
+	uint64_t begin = c->lane == 0 ? loom_trace_now(c) : 0, left = 0, at = 0;
+	uint32_t most = (sched_mask(c) + 1) / 2, n = 0;
+	if (idle)
+		LOOM_CALL(term, busy, c);
+	if (c->lane == 0) {
+		at = victim->received;
+		left = m->tasks - at;
+	}
+	left = loom_from_lane0(c, left);
+	if (left) {
+		at = loom_from_lane0(c, at);
+		/* Half: other workers of this device may be without tasks, too. */
+		n = (uint32_t)(left - left / 2 < most ? left - left / 2 : most);
+		sched_copy_ring(c, sched_ring(c), sched_lane(c)->head, sched_mask(c), m->slot, at, ~0ull, n);
+		sched_lane(c)->count = n;
+		loom_barrier_lanes(c);
+	}
+	if (c->lane == 0) {
+		struct mgws_global *g = mgws_global(c);
+		struct loom_counters *counters = &sched_local(c)->counters;
+		uint64_t came = n;
+		if (!n) {
+			came = m->to - m->from;
+			loom_store_relaxed_dev(&victim->got, victim->got + came);
+			loom_store_relaxed_dev(&g->ranges, g->ranges + 1);
+			/* Release: pairs with the acquire in mgws_range_moved(), which reads the range before
+			 * `ranges`. */
+			loom_store_release_dev(&g->range, m->to << 32 | m->from);
+			mgws_unlock(&mgws_exchange(c)->grant_lock);
+		}
+		victim->received += n;
+		counters->steals++;
+		counters->stolen_in += came;
+		loom_trace_add(c, LOOM_TRACE_STEAL, begin, m->worker, came);
+		if (n == left) {
+			victim->received = 0;
+			victim->taken = victim->requested;
+			/* Release, behind busy() and the copy: pairs with the acquire in mgws_has_untaken(), before the
+			 * granting worker reports idle, and in mgws_grant(), before the slots are written again. */
+			loom_store_release_sys(&m->taken, victim->taken);
+		}
+		sched_wake(c, mgws_event(c), 1u);
+	}
+}
+
+/* Collective, by a worker that holds no tasks: grants a request. The proxy worker steals for that. Whether the worker
+ * is idle afterwards. */
+LOOM_FN int mgws_grant_without_work(struct loom_ctx *c, int idle)
+{
+	enum { NOTHING, GIVE, STEAL };
+	uint32_t thief = 0, how = NOTHING;
+	int proxy = mgws_is_proxy(c);
+	if (c->lane == 0 && (thief = mgws_next_request(c)) != MGWS_NO_VICTIM) {
+		if (proxy ? mgws_has_grantable(c) : mgws_others_listed(c))
+			how = GIVE;
+		else if (proxy && mgws_has_plenty(c, mgws_device(c, thief)))
+			how = STEAL;
+	}
+	how = loom_word_from_lane0(c, how);
+	if (how == NOTHING || (how == STEAL && !mgws_steal(c, idle, 1)))
+		return idle;
+	if (how == GIVE && idle)
+		LOOM_CALL(term, busy, c);
+	mgws_grant(c, loom_word_from_lane0(c, thief), sched_lane(c)->count);
+	return 0;
+}
+
+/* Collective, with receive_lock, by a worker without tasks: receives a grant, or grants a request. The proxy publishes
+ * what it then holds. Whether the worker is idle afterwards. */
+SCHED_SLOW int mgws_exchange_tasks(struct loom_ctx *c, int idle)
+{
+	struct sched_lane *mine = sched_lane(c);
+	if (!mine->count) {
+		uint64_t from = loom_from_lane0(c, c->lane == 0 ? mgws_request(c) : 0);
+		if (from) {
+			mgws_receive(c, (uint32_t)from - 1, idle);
+			idle = 0;
+		} else {
+			idle = mgws_grant_without_work(c, idle);
+		}
+	}
+	if (mine->count && mgws_is_proxy(c))
+		mgws_publish_local(c, mine->count);
+	return idle;
+}
+
+/* Lane 0, before it sleeps: there is a range to claim from, or a grant to receive. */
+LOOM_FN int mgws_mailbox_filled(const struct loom_ctx *c)
+{
+	if (mgws_range_left(loom_load_acquire_dev(&mgws_global(c)->range)))
+		return 1;
+	for (MGWS_EACH_DEVICE(c, d)) {
+		const struct mgws_mailbox *m = mgws_mailbox(c, d, c->device);
+		if (loom_load_relaxed_sys(&m->granted) != loom_load_relaxed_sys(&m->taken))
+			return 1;
+	}
+	return 0;
+}
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Overflow: puts a task on a list that all workers share (list.dev.h). Device code; collective, except for a single
+ * lane. */
+#ifndef SCHED_MGWS_OVERFLOW_DEV_H
+#define SCHED_MGWS_OVERFLOW_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include "mailbox.dev.h"
+#endif
+
+/* After an overflow. */
+LOOM_FN void mgws_note_overflow(struct loom_ctx *c, uint32_t which)
+{
+	/* A sleeper of another rank could not take the task: then wake all. */
+	sched_wake(c, mgws_event(c), which == LOOM_ON_ANY && !SCHED_CFG(c, remote_workers) ? 1u : ~0u);
+	loom_own_add(c, &sched_local(c)->counters.overflowed, 1);
+}
+
+/* A full list for workers of the other kind, as last seen by a worker that waits for room. */
+struct mgws_full_wait {
+	uint64_t taken, since;
+};
+#define MGWS_DEADLOCK_NS 10000000000ull
+
+/* No room will come: there are no workers to wait for, or those that may take from the full list have not for long. */
+LOOM_FN int mgws_is_deadlocked(struct loom_ctx *c, const struct mgws_list *s, uint32_t which,
+			       struct mgws_full_wait *jam)
+{
+	uint64_t taken = loom_load_relaxed_sys(&s->taken), now = loom_clock_ns(c);
+	if (which == LOOM_ON_ANY || !SCHED_CFG(c, overflow_list))
+		return 1;
+	if (!jam->since || taken != jam->taken) {
+		jam->taken = taken;
+		jam->since = now;
+	}
+	return now - jam->since > MGWS_DEADLOCK_NS;
+}
+
+/* While this worker waits for room in the other kind's list it takes a task of its own kind's list, if it has room: so
+ * two kinds of device cannot wait for each other. A non-coherent CPU's workers instead grant what empties the list. */
+LOOM_FN void mgws_drain(struct loom_ctx *c)
+{
+	struct sched_lane *mine = sched_lane(c);
+	struct mgws_list *s = &mgws_global(c)->list[mgws_kind(c)];
+	uint64_t count = 0;
+	if (SCHED_CFG(c, noncoherent)) {
+#ifdef GPULOOM_DEV_CPU_H
+		mgws_grant_inside_task(c);
+#endif
+		return;
+	}
+	if (mine->count <= sched_mask(c))
+		count = mgws_lock_filled_list(c, s);
+	if (!count)
+		return;
+	sched_copy_ring(c, sched_ring(c), mine->head + mine->count, sched_mask(c), mgws_list_slots(c, mgws_kind(c)),
+			count - 1, ~0ull, 1);
+	mine->count++;
+	loom_barrier_lanes(c);
+	mgws_shrink_list(c, s, count, 1);
+}
+
+/* 1, or 0 when no room will come or the run was stopped. */
+LOOM_FN int mgws_try_overflow(struct loom_ctx *c, uint32_t which, const struct loom_task *task)
+{
+	enum { FAILED, LOCKED, FULL, ROOM };
+	struct mgws_list *s = &mgws_global(c)->list[which];
+	struct mgws_full_wait wait = {0, 0};
+	uint32_t pauses = 1, found = LOCKED;
+	LOOM_NO_UNROLL
+	while (found == LOCKED) {
+		uint64_t at = 0;
+		if (c->lane == 0 && mgws_try_lock_list(s)) {
+			at = loom_load_relaxed_sys(&s->count);
+			if (at < SCHED_CFG(c, overflow_list))
+				found = ROOM;
+			else
+				found = mgws_is_deadlocked(c, s, which, &wait) ? FAILED : FULL;
+			if (found != ROOM)
+				mgws_unlock_list(s);
+		}
+		if (c->lane == 0 && found != ROOM && found != FAILED) {
+			if (loom_stopped(c))
+				found = FAILED;
+			else
+				sched_pause(c, &pauses);
+		}
+		found = loom_word_from_lane0(c, found);
+		if (found == FULL) {
+			mgws_drain(c);
+			found = LOCKED;
+		}
+		if (found != ROOM)
+			continue;
+		at = loom_from_lane0(c, at);
+		sched_copy_one(c, &mgws_list_slots(c, which)[at], task);
+		loom_barrier_lanes(c);
+		if (c->lane == 0) {
+			/* Release: pairs with the acquire in mgws_list_filled(), before a worker reports idle. */
+			loom_store_release_sys(&s->count, at + 1);
+			mgws_unlock_list(s);
+			mgws_note_overflow(c, which);
+		}
+	}
+	return found == ROOM;
+}
+
+/* The same by single lanes, of which several may want the lock at once. The holder unlocks inside the loop: under
+ * lock-step execution it could not leave the loop before the others. */
+LOOM_FN int mgws_lane_try_overflow(struct loom_ctx *c, uint32_t which, const struct loom_task *task)
+{
+	struct mgws_list *s = &mgws_global(c)->list[which];
+	struct mgws_full_wait wait = {0, 0};
+	int done = 0, there = 0;
+	while (!done && !loom_stopped(c)) {
+		if (mgws_try_lock_list(s)) {
+			uint64_t at = loom_load_relaxed_sys(&s->count);
+			there = at < SCHED_CFG(c, overflow_list);
+			if (there) {
+				sched_copy_task(&mgws_list_slots(c, which)[at], task);
+				/* Release: as above. */
+				loom_store_release_sys(&s->count, at + 1);
+			}
+			done = there || mgws_is_deadlocked(c, s, which, &wait);
+			mgws_unlock_list(s);
+		}
+		if (!done)
+			loom_pause(c);
+	}
+	if (there)
+		mgws_note_overflow(c, which);
+	return there;
+}
+
+/* 0, or LOOM_EFULL after the run was failed. */
+LOOM_FN int mgws_overflow(struct loom_ctx *c, uint32_t which, const struct loom_task *task)
+{
+	int there = which == LOOM_ON_ANY || SCHED_CFG(c, mixed);
+	if (there &&
+	    (SCHED_SINGLE_LANE(c) ? mgws_lane_try_overflow(c, which, task) : mgws_try_overflow(c, which, task)))
+		return 0;
+	if (c->lane == 0 && !loom_stopped(c))
+		loom_worker_fail(c, there ? LOOM_EFULL : LOOM_ENOTSUP, SCHED_CFG(c, overflow_list));
+	return LOOM_EFULL;
+}
+
+/* A task for which no queue has room. */
+SCHED_SLOW int mgws_overflow_any(struct loom_ctx *c, const struct loom_task *task)
+{
+	return mgws_overflow(c, LOOM_ON_ANY, task);
+}
+
+/* A task that this worker may not run. */
+SCHED_SLOW int mgws_overflow_other_kind(struct loom_ctx *c, const struct loom_task *task)
+{
+	return mgws_overflow(c, mgws_other_kind(c), task);
+}
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a worker polls between two tasks, and what it then publishes. Device code. */
+#ifndef SCHED_MGWS_POLL_DEV_H
+#define SCHED_MGWS_POLL_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include "lanes.dev.h"
+#endif
+
+enum { MGWS_STOP = 1, MGWS_PUBLISH = 2, MGWS_REQUESTED = 4 };
+/* On a GPU the proxy worker grants requests, and not a worker with tasks: mailbox.dev.h. */
+#ifdef GPULOOM_DEV_CPU_H
+#define MGWS_IS_REQUESTED(news) ((news)&MGWS_REQUESTED)
+#else
+#define MGWS_IS_REQUESTED(news) 0
+#endif
+
+/* Lane 0: the public queue is empty, as its word says. A locked word: the queue of a single owner is empty
+ * (MGWS_NO_WORD); of several owners one holds the trylock. */
+LOOM_FN int mgws_word_is_empty(const struct loom_ctx *c, uint64_t word)
+{
+	return SCHED_CFG(c, owners) == 1 ? !mgws_stealable(word) : !mgws_left(word);
+}
+
+/* Lane 0: that word, after this worker has changed it. */
+LOOM_FN uint64_t mgws_word_now(struct loom_ctx *c)
+{
+	return SCHED_CFG(c, owners) == 1 ? mgws_own_meta(c)->word : loom_load_relaxed_sys(&mgws_queue(c)->word);
+}
+
+#ifdef GPULOOM_DEV_CPU_H
+/* Lane 0: a part of the initial set is unclaimed. */
+LOOM_FN int mgws_unclaimed(struct loom_ctx *c, struct mgws_block *b)
+{
+	if (b->claimed == MGWS_ALL)
+		return 0;
+	b->claimed = mgws_ranged(c) ? (mgws_initial_left(c) ? 0 : MGWS_ALL)
+				    : mgws_claimed_upto(c, loom_load_relaxed_sys(&mgws_job(c)->next));
+	return b->claimed != MGWS_ALL;
+}
+
+/* Lane 0: what the loop must react to before the next task. These loads hit the cache. */
+LOOM_FN uint32_t mgws_poll(struct loom_ctx *c, int can_publish)
+{
+	if (loom_stopped(c))
+		return MGWS_STOP;
+	if (SCHED_CFG(c, rma)) { /* the number of short tasks before the next poll follows from their time */
+		struct mgws_worker *mine = mgws_worker(c);
+		uint64_t took = mgws_rma_progress(c);
+		mine->batch =
+		    took > 2 * MGWS_PROGRESS_NS ? mine->batch / 2 : mine->batch + (mine->batch < MGWS_MAILBOX_TASKS);
+	}
+	uint32_t news = 0;
+	if (can_publish && !mgws_unclaimed(c, &mgws_lane(c)->block) && mgws_empty(mgws_own_meta(c), mgws_queue(c)))
+		news = MGWS_PUBLISH;
+	if (SCHED_CFG(c, noncoherent) && mgws_can_grant(c, sched_lane(c)->count >= 2))
+		news |= MGWS_REQUESTED;
+	return news;
+}
+#else
+/* The same on a GPU, where a load takes longer than a short task. So a poll does not wait for its own loads: it judges
+ * by those that the poll before issued, and then issues new ones. Nothing reads an old value after that, so that the
+ * new one can arrive in the same register: copying a value that has not arrived would wait for it. */
+LOOM_FN uint32_t mgws_poll(struct loom_ctx *c, int can_publish)
+{
+	struct mgws_block *b = &mgws_lane(c)->block;
+	if (c->stop_seen)
+		return MGWS_STOP;
+	loom_poll_stop(c);
+	int unclaimed = mgws_ranged(c) ? mgws_range_left(b->claimed) != 0 : b->claimed < c->ctl->initial_tasks;
+	if (can_publish && !unclaimed && mgws_word_is_empty(c, b->word))
+		return MGWS_PUBLISH;
+	b->word = loom_load_relaxed_sys(&mgws_queue(c)->word);
+	if (unclaimed)
+		b->claimed = mgws_ranged(c) ? loom_load_relaxed_dev(&mgws_global(c)->range)
+					    : loom_load_relaxed_sys(&mgws_job(c)->next);
+	return 0;
+}
+#endif
+
+/* The same, to all lanes. Also a barrier. */
+LOOM_FN uint32_t mgws_poll_collective(struct loom_ctx *c, int can_publish)
+{
+	return loom_word_from_lane0(c, c->lane == 0 ? mgws_poll(c, can_publish) : 0);
+}
+
+/* The public queue is empty: publishes half of what the worker holds, beginning with the backlog, whose tasks are
+ * oldest. */
+SCHED_SLOW uint64_t mgws_publish_half(struct loom_ctx *c)
+{
+	struct mgws_block *b = &mgws_lane(c)->block;
+	struct mgws_level *backlog = &mgws_lane(c)->backlog;
+	uint64_t begin = c->lane == 0 ? loom_trace_now(c) : 0, n = 0;
+	if (backlog->count) {
+		n = mgws_publish_ring(c, mgws_backlog(c), SCHED_CFG(c, backlog) - 1, &backlog->head, &backlog->count,
+				      (backlog->count + 1) / 2);
+	} else if (sched_lane(c)->count >= 2) {
+		n = mgws_publish_local(c, sched_lane(c)->count / 2);
+	} else if (b->end - b->next >= 2) {
+		uint64_t half = (b->end - b->next) / 2;
+		uint64_t most = ((uint64_t)mgws_meta(c)->mask + 1) / 2;
+		/* Half the ring, so that spawned tasks find room; all of a ring of one. */
+		most = most ? most : 1;
+		n = mgws_publish(c, c->initial, b->next, ~0ull, half < most ? half : most);
+		b->next += n;
+	} else {
+		n = mgws_publish_level(c, MGWS_HIGH);
+	}
+	if (c->lane == 0) {
+		b->word = mgws_word_now(c);
+		loom_trace_add(c, LOOM_TRACE_PUBLISH, begin, c->worker, n);
+	}
+	return n;
+}
+
+#endif

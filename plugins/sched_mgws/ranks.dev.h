@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranks that share tasks: their workers as victims, and RMA where their memory has no addresses. Device code. A module:
+ * the rest calls only the functions below that have no `static` use here:
+ *
+ *   mgws_is_remote, mgws_is_rma             what a victim's number means; remote victims follow this rank's workers
+ *   mgws_remote_queue                       the queue of a remote victim, or where its tasks arrive
+ *   mgws_rma_steal, mgws_rma_complete       a steal's attempt and completion
+ *   mgws_scan_remote, mgws_remote_victim    victims
+ *   mgws_claim_remote                       the initial set of another rank
+ *   mgws_rma_progress                       serves other ranks where the NIC's thread needs this worker's core
+ *
+ * Remote memory is reached by addresses (trigger_peer): then a remote steal is like a local one. Or it is reached by
+ * the trigger's rma(): the attempt adds to the victim's word, the tasks are read into a ring of this worker, at the
+ * slots that they have there, and the completion is posted. Model: tests/models/ranks.pml. */
+#ifndef SCHED_MGWS_RANKS_DEV_H
+#define SCHED_MGWS_RANKS_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include "claim.dev.h"
+#endif
+
+#define MGWS_NO_VICTIM 0xffffffffu
+
+/* A worker of another rank: its queue and its rank's block, as addresses, or as references for RMA. */
+struct mgws_remote {
+	uint64_t queue, global;
+	uint32_t rank;
+	uint32_t first;   /* the victim number of its rank's first worker, ... */
+	uint32_t used_up; /* ... in whose entry this says that nothing is left of the rank's range */
+	uint32_t pad;
+};
+
+/* The table of remote workers: the nearest ranks first, among these starting with the next rank. */
+LOOM_FN struct mgws_remote *mgws_remote(const struct loom_ctx *c, uint32_t victim)
+{
+	return (struct mgws_remote *)mgws_list_slots(c, SCHED_CFG(c, mixed) ? MGWS_LISTS : 1) + (victim - c->workers);
+}
+
+LOOM_FN int mgws_is_remote(const struct loom_ctx *c, uint32_t victim)
+{
+	return SCHED_CFG(c, remote_workers) && victim >= c->workers;
+}
+
+LOOM_FN int mgws_is_rma(const struct loom_ctx *c, uint32_t victim)
+{
+	return SCHED_CFG(c, rma) && mgws_is_remote(c, victim);
+}
+
+/* Where tasks read by RMA arrive: behind the backlog, a queue as large as the victim's. */
+LOOM_FN uint64_t mgws_rma_ring_at(const struct loom_ctx *c)
+{
+	return MGWS_QUEUE_BYTES(SCHED_CFG(c, public_queue), MGWS_BODY) +
+	       SCHED_CFG(c, backlog) * sizeof(struct loom_task);
+}
+
+LOOM_FN struct mgws_queue *mgws_rma_ring(const struct loom_ctx *c)
+{
+	return (struct mgws_queue *)((char *)c->own[LOOM_SCHED] + mgws_rma_ring_at(c));
+}
+
+/* The queue of a remote victim, or what it will be like here. */
+LOOM_FN struct mgws_queue *mgws_remote_queue(const struct loom_ctx *c, uint32_t victim)
+{
+	return mgws_is_rma(c, victim) ? mgws_rma_ring(c)
+				      : (struct mgws_queue *)(uintptr_t)mgws_remote(c, victim)->queue;
+}
+
+/* ---- victims: lane 0 ------------------------------------------------------------------------- */
+
+/* How many remote workers this one steals from. */
+LOOM_FN uint32_t mgws_remote_victims(const struct loom_ctx *c)
+{
+	uint32_t policy = SCHED_CFG(c, victim);
+	return policy == MGWS_LOCAL || policy == MGWS_NONE ? 0 : mgws_remote_count(c);
+}
+
+/* There is something to steal in a rank that is reached by addresses. Remembers where. */
+LOOM_FN int mgws_scan_remote(struct loom_ctx *c)
+{
+	uint32_t n = SCHED_CFG(c, rma) ? 0 : mgws_remote_victims(c);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t v = c->workers + (c->worker + i) % n;
+		if (mgws_stealable(loom_load_relaxed_sys(&mgws_remote_queue(c, v)->word))) {
+			mgws_worker(c)->next = v + 1;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* One of n remote victims. `neighbour`: the next one. `biased`: with the probability `bias` one of the nearest, else
+ * one further away, chosen in the same way. */
+LOOM_FN uint32_t mgws_pick_remote(struct loom_ctx *c, uint32_t n)
+{
+	uint32_t from = 0;
+	if (SCHED_CFG(c, victim) == MGWS_NEIGHBOUR)
+		return c->workers + mgws_worker(c)->neighbour++ % n;
+	for (uint32_t d = 0; d < MGWS_OTHER_HOST && SCHED_CFG(c, victim) == MGWS_BIASED; d++) {
+		uint32_t until = mgws_global(c)->within[d];
+		if (until == from)
+			continue;
+		if (until == n || loom_random(c) >> 32 < SCHED_CFG(c, bias_of_2_32)) {
+			n = until;
+			break;
+		}
+		from = until;
+	}
+	return c->workers + from + loom_random_below(c, n - from);
+}
+
+/* The remote victim that had tasks last time, or another one. */
+LOOM_FN uint32_t mgws_remote_victim(struct loom_ctx *c)
+{
+	uint32_t n = mgws_remote_victims(c), last = mgws_worker(c)->remote_last;
+	return !n ? MGWS_NO_VICTIM : last ? last - 1 : mgws_pick_remote(c, n);
+}
+
+/* ---- RMA: lane 0 ------------------------------------------------------------------------------ */
+
+#ifdef LOOM_RANKS_RMA
+/* Adds to a word of another rank; its value before. 0 also where the run has failed or was stopped. */
+LOOM_FN uint64_t mgws_rma_add(struct loom_ctx *c, const struct mgws_remote *remote, uint64_t at, uint64_t value)
+{
+	struct loom_rma add = {.op = LOOM_NET_ADD, .rank = remote->rank, .remote = at, .value = value};
+	uint64_t was = 0;
+	return LOOM_CALL(trigger, rma, c, &add, &was) ? 0 : was;
+}
+
+/* Attempt and copy, a round trip each. There is no check before an attempt, so attempts on an empty queue add up. After
+ * it has found a quarter of their field used, a thief checks first. */
+static __attribute__((noinline)) uint64_t mgws_rma_steal(struct loom_ctx *c, uint32_t victim)
+{
+	const struct mgws_remote *remote = mgws_remote(c, victim);
+	uint64_t at = remote->queue + offsetof(struct mgws_queue, word), bit = 1ull << victim % 64, word;
+	uint64_t *bits = &mgws_bits(c)[victim / 64];
+	if (*bits & bit && !mgws_stealable(mgws_rma_add(c, remote, at, 0)))
+		return 0;
+	word = mgws_rma_add(c, remote, at, MGWS_ATTEMPT);
+	*bits = word >> 62 ? *bits | bit : *bits & ~bit;
+	if (!mgws_stealable(word))
+		return 0;
+	uint64_t left = mgws_left(word), slots = mgws_meta(c)->mask + 1, n = left - left / 2;
+	uint64_t slot = ((word & MGWS_COUNT_MASK) + mgws_offered(word) - left) & (slots - 1);
+	if (slot + n > slots) { /* around the end: the whole ring, in one operation */
+		slot = 0;
+		n = slots;
+	}
+	uint64_t behind = sizeof(struct mgws_queue) + slot * sizeof(struct loom_task);
+	struct loom_rma get = {.op = LOOM_NET_GET,
+			       .rank = remote->rank,
+			       .remote = remote->queue + behind,
+			       .local = c->registry[LOOM_SCHED][c->worker] + mgws_rma_ring_at(c) + behind,
+			       .bytes = n * sizeof(struct loom_task)};
+	return LOOM_CALL(trigger, rma, c, &get, (uint64_t *)NULL) ? 0 : word;
+}
+
+/* A steal's copies are complete: posted, since nothing here waits for it. */
+LOOM_FN void mgws_rma_complete(struct loom_ctx *c, uint32_t victim, uint32_t epoch, uint64_t n)
+{
+	const struct mgws_remote *remote = mgws_remote(c, victim);
+	uint64_t at = remote->queue + offsetof(struct mgws_queue, completed) + epoch * sizeof(uint64_t);
+	struct loom_rma add = {.op = LOOM_NET_ADD, .rank = remote->rank, .remote = at, .value = n};
+	(void)LOOM_CALL(trigger, rma, c, &add, (uint64_t *)NULL);
+}
+
+LOOM_FN uint64_t mgws_remote_range(const struct loom_ctx *c, uint32_t victim)
+{
+	return mgws_remote(c, victim)->global + offsetof(struct mgws_global, range);
+}
+
+/* Claims from the range of a victim's rank: a check, and the claim. A range that is used up stays so. */
+LOOM_FN uint32_t mgws_claim_remote(struct loom_ctx *c, uint32_t victim, int *idle)
+{
+	struct mgws_block *b = &mgws_lane(c)->block;
+	uint64_t range = 0, left = 0, n = 0;
+	if (c->lane == 0 && victim != MGWS_NO_VICTIM) {
+		uint32_t *used_up = &mgws_remote(c, mgws_remote(c, victim)->first)->used_up;
+		if (!loom_load_relaxed_dev(used_up)) {
+			left =
+			    mgws_range_left(mgws_rma_add(c, mgws_remote(c, victim), mgws_remote_range(c, victim), 0));
+			if (!left)
+				loom_store_relaxed_dev(used_up, 1u);
+		}
+	}
+	left = loom_from_lane0(c, left);
+	if (!left)
+		return 0;
+	/* Before the claim: workers that find the range used up may report idle. */
+	if (*idle)
+		LOOM_CALL(term, busy, c);
+	*idle = 0;
+	if (c->lane == 0) {
+		/* A larger part than of the own range, since the round trip is longer. */
+		n = mgws_fraction(left, 2 * (c->workers + mgws_remote_count(c)));
+		n = n < 1 ? 1 : n < MGWS_CLAIM_MAX ? n : MGWS_CLAIM_MAX;
+		range = mgws_rma_add(c, mgws_remote(c, victim), mgws_remote_range(c, victim), n);
+		left = mgws_range_left(range);
+		n = n < left ? n : left;
+		sched_local(c)->counters.claimed += n;
+	}
+	b->next = loom_from_lane0(c, (uint64_t)(uint32_t)range);
+	b->end = b->next + loom_from_lane0(c, n);
+	return b->next < b->end;
+}
+#else
+#define mgws_rma_steal(c, victim)              0
+#define mgws_rma_complete(c, victim, epoch, n) ((void)0)
+#endif
+
+#ifdef GPULOOM_DEV_CPU_H
+/* Between two tasks and inside long ones: now and then serves the RMA of other ranks, where the NIC's thread would need
+ * this worker's core for that. The time since it last did. */
+#define MGWS_PROGRESS_NS    20000u
+#define MGWS_PROGRESS_CALLS 8u /* calls of wanted() between two reads of the clock */
+LOOM_FN uint64_t mgws_rma_progress(struct loom_ctx *c)
+{
+	struct mgws_worker *mine = mgws_worker(c);
+	uint64_t took = loom_clock_ns(c) - mine->progress_ns;
+	if (took >= MGWS_PROGRESS_NS) {
+		(void)LOOM_CALL(trigger, rma, c, (const struct loom_rma *)NULL, (uint64_t *)NULL);
+		mine->progress_ns = loom_clock_ns(c);
+	}
+	return took;
+}
+#endif
+
+#endif

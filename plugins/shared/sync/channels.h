@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host half that all sync plug-ins share: instances, memory of channels, and the ops on them. */
+#ifndef SYNC_CHANNELS_H
+#define SYNC_CHANNELS_H
+
+#include "slot.dev.h"
+
+/* The first member of each instance. */
+struct sync {
+	const struct loom_host *host;
+	const char *name;
+	struct loom_channel *channel; /* [channels] */
+	uint32_t channels;
+	int wic;                   /* reports the metrics of sync_wic, too */
+	struct listener *listener; /* listener.h; NULL: none */
+	int crosses_link;          /* 1: memory is laid out as gpu_wait.dev.h has it for non-coherent devices */
+	uint32_t setting[15];      /* copied to the head before each sample */
+};
+
+void sync_init_instance(struct sync *s, const struct loom_host *host, const char *name);
+void sync_finish(struct sync *s); /* frees what the functions below allocated, but not *s */
+/* An instance that is only a struct sync; the caller fills its settings. 0 or an error. */
+int sync_create(const struct loom_host *host, const char *name, struct sync **out, struct loom_error *err);
+void sync_destroy(void *self);
+
+/* ---- ops of loom_sync_ops, for plug-ins with items in the global block */
+int sync_channels(void *self, const struct loom_layout *layout, const struct loom_channel *channel, uint32_t n,
+		  struct loom_error *err);
+int sync_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err);
+int sync_init(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_error *err);
+int sync_collect(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_report *report,
+		 struct loom_error *err);
+void sync_interrupt(void *self, const struct loom_layout *layout, const struct loom_view *view, int code,
+		    uint32_t device);
+
+/* The size of head, channels and slots, without items. Fills in offsets if head is not NULL. */
+uint64_t sync_lay_out(const struct sync *s, struct sync_head *head);
+/* For non-coherent devices: appends items and flags to a global block of need_->global bytes, which has the slots,
+ * and adds a block for each device. Fills in offsets if head is not NULL. */
+void sync_lay_out_noncoherent(const struct sync *s, const struct loom_layout *layout, struct sync_head *head,
+			      struct loom_need *need_);
+/* init() of these blocks; `begin`: need_->global as it was before. */
+void sync_init_noncoherent(const struct sync *s, const struct loom_layout *layout, const struct loom_view *view,
+			   uint64_t begin);
+int sync_has_gpu(const struct loom_layout *layout);
+/* Sets the poison bit in all words and wakes their sleepers. */
+void sync_poison_all(const struct loom_layout *layout, struct sync_head *head, int code, uint32_t device);
+
+/* The table of a plug-in made by sync_create, with a create() of its own. */
+#define SYNC_OPS_TABLE(name)                                                                                           \
+	static const struct loom_sync_ops name##_ops = {                                                               \
+	    .size = sizeof(struct loom_sync_ops),                                                                      \
+	    .create = create,                                                                                          \
+	    .destroy = sync_destroy,                                                                                   \
+	    .need = sync_need,                                                                                         \
+	    .init = sync_init,                                                                                         \
+	    .collect = sync_collect,                                                                                   \
+	    .channels = sync_channels,                                                                                 \
+	    .interrupt = sync_interrupt,                                                                               \
+	}
+
+/* create() of a plug-in whose instance is a struct sync; `...` fills s->setting from *o. */
+#define SYNC_CREATE(NAME, OPTS, ...)                                                                                   \
+	static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)         \
+	{                                                                                                              \
+		const struct OPTS *o = opts;                                                                           \
+		struct sync *s;                                                                                        \
+		int rc = sync_create(host, NAME, &s, err);                                                             \
+		if (rc)                                                                                                \
+			return rc;                                                                                     \
+		__VA_ARGS__;                                                                                           \
+		*self = s;                                                                                             \
+		return 0;                                                                                              \
+	}
+
+/* The device half of NAME: slot.dev.h, NAME.dev.h and channel.dev.h; with a monitor also gpu_wait.dev.h. */
+#define SYNC_CODE(NAME) SYNC_CODE_OF(NAME, LOOM_CODE_FILE("channel.dev.h"), 0)
+#define SYNC_GPU_WAIT_CODE(NAME)                                                                                       \
+	SYNC_CODE_OF(NAME, LOOM_CODE_FILE("gpu_wait.dev.h") LOOM_CODE_FILE("channel.dev.h"), LOOM_CODE_WATCHES)
+#define SYNC_CODE_OF(NAME, FILES, FLAGS)                                                                               \
+	SYNC_DEV_TABLE(NAME);                                                                                          \
+	LOOM_DEVICE_CODE(code, NAME##_cpu, #NAME ".dev.h",                                                             \
+			 LOOM_CODE_FILE("slot.dev.h") LOOM_CODE_FILE(#NAME ".dev.h") FILES, .flags = FLAGS)
+
+#define SYNC_DEV_TABLE(name)                                                                                           \
+	static const struct loom_sync_dev name##_cpu = {                                                               \
+	    .size = sizeof(struct loom_sync_dev),                                                                      \
+	    .reserve = name##_reserve,                                                                                 \
+	    .publish = name##_publish,                                                                                 \
+	    .wait = name##_wait,                                                                                       \
+	    .wait_all = name##_wait_all,                                                                               \
+	    .release = name##_release,                                                                                 \
+	}
+
+#endif

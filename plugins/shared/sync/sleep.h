@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sleeping on a word of a slot, also across processes: all waits of sync_futex, and those of sync_wic for a free
+ * slot. The word is an eventcount (lib/eventcount.h): it counts rounds. */
+#ifndef SYNC_SLEEP_H
+#define SYNC_SLEEP_H
+
+#include "gpu_wait.dev.h"
+#include "lib/eventcount.h"
+
+/* As sync_await of channel.dev.h. `until_ns` on CLOCK_MONOTONIC, 0: none. */
+static inline int sync_sleep_until(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, uint32_t want,
+				   uint64_t until_ns)
+{
+	int rc = 0;
+	(void)eventcount_enter(word, sleepers);
+	for (;;) {
+		LOOM_YIELD();
+		/* Acquire: pairs with the release of publish, or of the last reader. */
+		uint32_t now = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+		rc = sync_check_wait(c, now, want);
+		if (rc <= 0)
+			break;
+		/* Absolute time: a signal does not start the wait again. */
+		if (loom_futex_sleep(word, now, until_ns, 0)) {
+			rc = LOOM_ETIMEDOUT;
+			break;
+		}
+	}
+	eventcount_leave(sleepers);
+	return rc;
+}
+
+/* As channel.dev.h has it. */
+static inline void sync_wake(const struct loom_ctx *c, uint32_t *word, uint32_t *sleepers)
+{
+	if (!sync_listener_wakes(c))
+		eventcount_notify(c, word, sleepers);
+}
+
+#endif
