@@ -328,7 +328,7 @@ lint: ## cppcheck over the core and the plug-ins
 	  --suppress=missingIncludeSystem --suppress=invalidPointerCast --suppress=nullPointerRedundantCheck \
 	  --suppress=duplicateAssignExpression --suppress=leakReturnValNotUsed --suppress=uninitvar:conform/workload.c \
 	  --suppress=uninitvar:lab/report/plot_runs.c --suppress=uninitvar:plugins/sync_wic/wic_space.c \
-	  --suppress=syntaxError:core/config/value.c -D__x86_64__ -D__GNUC__ -DSSR_URING \
+	  --suppress=syntaxError:core/config/value.c -D__x86_64__ -D__GNUC__ -DQOS_URING \
 	  -Icore/include -Icore -Ilab -I. $(addprefix -I,$(wildcard plugins/* plugins/shared/* plugins/workloads/*)) core lab conform plugins
 
 clean: ## remove what was built

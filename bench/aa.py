@@ -97,7 +97,7 @@ def parts(build, folder):
         'wic': (['conf/wic.ini'], [], None),
         'trigger': (['conf/msgrate.ini'], few, ['--vary', 'workload.msgrate.fires=300000,309000', *many]),
         # With `split` four threads share the cores, and the best sample of a block varies by 5 to 10 %. Monolithic has two threads.
-        'qos': (['conf/qos/storm.ini'], few, ['--set', 'qos.use=monolithic', '--vary', 'workload.ssr_storm.requests=5000,5150',
+        'qos': (['conf/qos/storm.ini'], few, ['--set', 'qos.use=monolithic', '--vary', 'workload.requests_storm.requests=5000,5150',
                                               '--blocks', '60', *many]),
         'exec': ([program, '--set', f'workload.exec.command=sha1sum {files[0]}'], few, digest),
         'turns': ([turns], None, ['--vary', 'workload.planted.turns=6000000,6180000']),

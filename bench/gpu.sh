@@ -523,9 +523,9 @@ for t in $tables; do
 			shift 2
 			for notify in poll hybrid interrupt; do
 				[ $notify != interrupt ] || n=$((n / 20))
-				seconds=$(median seconds --set run.workload=ssr_storm --set qos.use=monolithic \
-					--set qos.notify=$notify --set workload.ssr_storm.service=nothing \
-					--set workload.requests.settle=0 --set workload.ssr_storm.requests=$n "$@" || echo 0)
+				seconds=$(median seconds --set run.workload=requests_storm --set qos.use=monolithic \
+					--set qos.notify=$notify --set workload.requests_storm.service=nothing \
+					--set workload.requests.settle=0 --set workload.requests_storm.requests=$n "$@" || echo 0)
 				eval "$notify=\$(awk -v n=$n -v s=$seconds 'BEGIN { print (s > 0 ? n / s : 0) }')"
 			done
 			echo "$poll $hybrid $interrupt" | awk -v l="$label" '{ printf "| %-44s | %12.1f | %12.1f | %12.1f |\n", l, $1 / 1e3,
@@ -540,21 +540,21 @@ for t in $tables; do
 		all_poll=$poll
 		for service in fault alloc migrate; do
 			asked "$service: $sms workers, 16 each" 100000 --set device.cuda.workers="$sms" \
-				--set workload.requests.outstanding=16 --set workload.ssr_storm.service=$service
+				--set workload.requests.outstanding=16 --set workload.requests_storm.service=$service
 		done
 		printf '\napplications whose input faults in; ms\n\n| | one worker | %s | all |\n|---|---|---|---|\n' "$sms"
 		for app in bfs spmv sssp bpt xsbench; do
 			row=
 			for workers in 1 "$sms" 0; do
-				row="$row $(median seconds --set run.workload=ssr_$app --set qos.use=monolithic \
+				row="$row $(median seconds --set run.workload=requests_app --set workload.requests_app.app=$app --set qos.use=monolithic \
 					--set workload.requests.settle=0 --set device.cuda.workers="$workers" || echo 0)"
 			done
 			echo "$row" | awk -v l=$app '{ printf "| %s | %.2f | %.2f | %.2f |\n", l, $1 * 1e3, $2 * 1e3, $3 * 1e3 }'
 		done
 		printf '\none worker that asks 1,000 times a second: CPU of the path, of a core\n\n| notify | |\n|---|---|\n'
 		for notify in poll hybrid interrupt; do
-			cpu=$(median ssr_cpu --set run.workload=ssr_storm --set qos.use=monolithic --set qos.notify=$notify \
-				--set workload.ssr_storm.service=nothing --set workload.ssr_storm.pace=1ms --set device.cuda.workers=1 \
+			cpu=$(median qos_cpu --set run.workload=requests_storm --set qos.use=monolithic --set qos.notify=$notify \
+				--set workload.requests_storm.service=nothing --set workload.requests_storm.pace=1ms --set device.cuda.workers=1 \
 				--set workload.requests.duration=1s --set workload.requests.settle=0 || echo 9)
 			echo "$cpu" | awk -v l=$notify '{ printf "| %s | %.1f %% |\n", l, $1 * 100 }'
 		done

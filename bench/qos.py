@@ -34,7 +34,7 @@ class Bench:
         return self.end(self.begin(use, *sets, victim=victim), use)
 
     def begin(self, use, *sets, victim=True):
-        storm = 'workload.ssr_storm.'
+        storm = 'workload.requests_storm.'
         base = [storm + f'settle={SETTLE}s', 'run.warmup=0', 'run.samples=1', f'qos.use={use}', 'device.cpu.cores=0',
                 storm + 'outstanding=1024', storm + 'pause=500us',
                 'qos.files=pread']
@@ -76,17 +76,17 @@ def seconds(m):
 
 
 def share(m):
-    return m['ssr_cpu'] / (seconds(m) * 1e9 * CORES) if m.get('requesting') else None
+    return m['qos_cpu'] / (seconds(m) * 1e9 * CORES) if m.get('requesting') else None
 
 
 def rate(m):
     """Requests served per second. Workers take answers in order, so that their counters lag by up to a sweep."""
-    return m['ssr_requests'] / seconds(m)
+    return m['qos_requests'] / seconds(m)
 
 
 def peak(m):
     """Peak over any one-second window, as a share of the machine (the whole sample if it is shorter)."""
-    return m['ssr_cpu_share_peak_1s']
+    return m['qos_cpu_share_peak_1s']
 
 
 def of(found, name, key):
@@ -106,8 +106,8 @@ def pareto(b):
     found = b.rotate(variants)
     print('# variant | victim speed | requests/s | CPU share | ns/request | interrupts | wake-ups')
     for name in variants:
-        row = [of(found, name, k) for k in ('victim_speed', rate, share, 'ssr_cpu_per_request',
-                                            'ssr_interrupts', 'ssr_wakeups')]
+        row = [of(found, name, k) for k in ('victim_speed', rate, share, 'qos_cpu_per_request',
+                                            'qos_interrupts', 'qos_wakeups')]
         print(f'# {name} | {row[0]:.3f} | {row[1]:.0f} | {row[2]:.4f} | {row[3]:.0f} | {row[4]:.0f} | {row[5]:.0f}')
     bar('victim-loss-unthrottled', 1 - of(found, 'split', 'victim_speed'), '>=', 0.05)
 
@@ -119,41 +119,41 @@ STORM = 'storm'
 ELSEWHERE = [f'qos.steer.cores={CORES - 1}']
 
 
-def waiting(n, order='place'):
+def waiting(n, order='scan'):
     return [f'workload.requests.outstanding={n}', f'qos.order={order}']
 
 
-def storm_of(n, order='place'):
+def storm_of(n, order='scan'):
     """Unthrottled; its worker polls more often, for at most 512 answers each time."""
     return ('monolithic steer', *ELSEWHERE, *waiting(n, order), 'workload.requests.pause=100us')
 
 
-def budget_of(text, n=WAITING, order='place', *sets):
+def budget_of(text, n=WAITING, order='scan', *sets):
     return ('monolithic steer budget', *ELSEWHERE, f'qos.budget.limit={text}', *waiting(n, order), *sets)
 
 
 def in_turns(m):
     """Cost of a request within a burst, without waking and falling asleep."""
-    return m['ssr_cpu_turns'] / m['ssr_requests'] if m['ssr_requests'] else None
+    return m['qos_cpu_rounds'] / m['qos_requests'] if m['qos_requests'] else None
 
 
 def of_ideal(found, name, text, storm=STORM):
     """Throughput relative to the ideal (CPU limit / cost of a request in a storm): the median over rounds, in each of
     which both ran within a minute."""
     pairs = zip(found[name], found[storm])
-    return median([rate(m) * s['ssr_cpu_per_request'] / (LIMITS[text] * CORES * 1e9) for m, s in pairs])
+    return median([rate(m) * s['qos_cpu_per_request'] / (LIMITS[text] * CORES * 1e9) for m, s in pairs])
 
 
 def per_burst(m):
     """us of CPU time of a burst, and the part for waking and falling asleep."""
-    n = max(m['ssr_naps'], 1)
-    return m['ssr_cpu'] / n / 1e3, (m['ssr_cpu'] - m['ssr_cpu_turns']) / n / 1e3
+    n = max(m['qos_naps'], 1)
+    return m['qos_cpu'] / n / 1e3, (m['qos_cpu'] - m['qos_cpu_rounds']) / n / 1e3
 
 
 def explain(found, name, text, storm=STORM):
     """The same share from its parts: the share of a burst without waking, times the cost in a storm over the cost here."""
     whole, wake = (median([per_burst(m)[i] for m in found[name]]) for i in (0, 1))
-    warm, here = of(found, storm, 'ssr_cpu_per_request'), of(found, name, in_turns)
+    warm, here = of(found, storm, 'qos_cpu_per_request'), of(found, name, in_turns)
     used = of(found, name, share) / LIMITS[text]
     print(f'#   a burst: {whole:.0f} us, {wake:.1f} of them for waking; a request: {here:.0f} ns, {here - warm:+.0f} against '
           f'the storm; of the budget {used:.3f} used: {used:.3f} x {1 - wake / whole:.3f} x {warm / here:.3f} = '
@@ -169,8 +169,8 @@ def budget(b):
         variants['throttle ' + text] = ('monolithic steer throttle', *ELSEWHERE, f'qos.throttle.limit={text}',
                                         'qos.throttle.charge=path', *waiting(WAITING))
     found = b.rotate(variants)
-    print(f'# a request in a storm: {of(found, STORM, "ssr_cpu_per_request"):.0f} ns; '
-          f'in order of arrival {of(found, "arrival storm", "ssr_cpu_per_request"):.0f} ns')
+    print(f'# a request in a storm: {of(found, STORM, "qos_cpu_per_request"):.0f} ns; '
+          f'in order of arrival {of(found, "arrival storm", "qos_cpu_per_request"):.0f} ns')
     for text, limit in LIMITS.items():
         name, other, arrival = 'budget ' + text, 'throttle ' + text, 'arrival ' + text
         bar(f'budget-{text}-cpu-over-any-second', of(found, name, peak) / limit, '<=', 1.02)
@@ -214,21 +214,21 @@ def tenants(b):
     """Two tenants at 5%: one sends a request every 500 us, about half of its share (11 us of CPU time for each request
     with a wake-up), the other floods; relative to the first one alone. In the real-time class, because otherwise both
     latencies include the time for which a woken thread waits for the victim."""
-    storm = 'workload.ssr_storm.'
+    storm = 'workload.requests_storm.'
     pace = [storm + 'pace=500us', 'qos.budget.limit=5%', storm + 'pause=50us', 'qos.class=fifo']
     two = ['device.cpu.workers=2', storm + 'tenants=2', 'device.cpu.cores=']
     variants = {'alone': ('monolithic budget', *pace, storm + 'outstanding=64'),
                 'flooded': ('monolithic budget', *pace, *two, storm + 'outstanding=64'),
                 'both flood': ('monolithic budget', *two, 'qos.budget.limit=5%')}
     found = b.rotate(variants)
-    for name, p99 in (('alone', 'ssr_p99'), ('flooded', 'ssr_p99:t01')):
+    for name, p99 in (('alone', 'qos_p99'), ('flooded', 'qos_p99:t01')):
         print(f'# {name}: p99 {sorted(round(m[p99] / 1e3) for m in found[name])} us')
     bar('tenants-p99-flooded-over-alone',
-          of(found, 'flooded', 'ssr_p99:t01') / of(found, 'alone', 'ssr_p99'), '<=', 2)
-    rates = [of(found, 'both flood', f'ssr_per_s:t0{i}') for i in (0, 1)]
+          of(found, 'flooded', 'qos_p99:t01') / of(found, 'alone', 'qos_p99'), '<=', 2)
+    rates = [of(found, 'both flood', f'qos_per_s:t0{i}') for i in (0, 1)]
     bar('tenants-fair-share', min(rates) / (sum(rates) / 2), '>=', 0.9)
-    bar('tenants-paced-throughput', of(found, 'flooded', 'ssr_per_s:t01') /
-          of(found, 'alone', 'ssr_per_s'), '>=', 0.9)
+    bar('tenants-paced-throughput', of(found, 'flooded', 'qos_per_s:t01') /
+          of(found, 'alone', 'qos_per_s'), '>=', 0.9)
 
 
 def idle_counters():
@@ -280,13 +280,13 @@ def idle(b):
         return idle_window(length)
 
     def beside():
-        p = b.begin('split', f'workload.requests.duration={length + 1}s', 'workload.ssr_storm.pace=10s',
+        p = b.begin('split', f'workload.requests.duration={length + 1}s', 'workload.requests_storm.pace=10s',
                     'workload.requests.pause=100s', victim=False)
         time.sleep(0.6)
         window = idle_window(length, p.pid)
         m = b.end(p, 'idle')
         time.sleep(0.2)  # keep its end out of the next window
-        return window + (m['ssr_cpu_share'], m['ssr_wakeups']) if m else None
+        return window + (m['qos_cpu_share'], m['qos_wakeups']) if m else None
 
     for i in range(2 * b.rounds):
         first = without() if i % 2 else beside()
@@ -321,11 +321,11 @@ def latency(b):
         p = subprocess.run([f'{b.o.build}/bench/qos_direct'], capture_output=True, text=True)
         direct.append(json.loads(p.stdout))
         for service in found:
-            m = b.run('monolithic steer', 'qos.steer.cores=0', f'workload.ssr_storm.service={service}',
+            m = b.run('monolithic steer', 'qos.steer.cores=0', f'workload.requests_storm.service={service}',
                       'workload.requests.outstanding=1', 'workload.requests.pause=0',
-                      'workload.ssr_storm.requests=20000', 'qos.class=fifo', victim=False)
+                      'workload.requests_storm.requests=20000', 'qos.class=fifo', victim=False)
             if m:
-                found[service].append(m['ssr_p50'])
+                found[service].append(m['qos_p50'])
     wake = median([d['wake_ns'] for d in direct])
     for service in found:
         alone = median([d[service + '_ns'] for d in direct])

@@ -69,7 +69,7 @@ static int check_path(struct loom__trial *t, void *self)
 	ops(t)->arrange(self, &path);
 	if (path.size != sizeof(path) || path.halves > LOOM_QOS_MONOLITHIC ||
 	    path.notify > LOOM_QOS_HYBRID || path.sched_class > LOOM_QOS_IDLE || path.files > 1 ||
-	    path.mask > 1 || path.order > LOOM_QOS_PLACE || !path.batch)
+	    path.mask > 1 || path.order > LOOM_QOS_SCAN || !path.batch)
 		return loom__fault(
 		    t,
 		    "arrange() leaves a path that does not exist: halves %u, notify %u, class %u, "
@@ -124,9 +124,9 @@ static int check_admit(struct loom__trial *t, void *self, struct scene *s, int p
 {
 	uint32_t tenant = (uint32_t)loom__draw_below(&s->chance, TENANTS);
 	s->queue[tenant].waiting += !s->queue[tenant].waiting;
-	struct loom_qos_turn turn = {.tenant = tenant,
+	struct loom_qos_round turn = {.tenant = tenant,
 				     .requests = 1 + (uint32_t)loom__draw_below(&s->chance, 64)};
-	const struct loom_qos_turn was = turn;
+	const struct loom_qos_round was = turn;
 	uint64_t begin = loom__now_ns();
 	if (LOOM_HAS(ops(t), admit))
 		ops(t)->admit(self, &s->load, &turn);

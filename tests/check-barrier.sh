@@ -45,7 +45,7 @@ expect 2 'arity = 5: must be a power of two from 2 on' "$G" run conf/barrier.ini
 expect 2 'no barrier is selected' "$G" run conf/barrier.ini --set barrier.use=
 # A worker that never arrives is named. The deadline is long enough for a busy machine to start the others.
 for barrier in release dissemination flags; do
-	expect 124 'worker 2 has not come to the barrier' "$G" run conf/barrier.ini $small --set barrier.use=$barrier \
+	expect 124 'worker 2 has not arrived at the barrier' "$G" run conf/barrier.ini $small --set barrier.use=$barrier \
 		--set device.cpu.workers=4 --set workload.barrier.absent=2 --set workload.barrier.deadline=500ms
 done
 
@@ -58,7 +58,7 @@ barrier=auto
 job
 expect 2 "has a barrier of the scope 'job', and 2 ranks synchronise by messages: set 'use = NAME' in .trigger" "$G" run conf/barrier.ini --ranks 2 \
 	--set workload.barrier.scope=job
-expect 124 'has not come to the barrier' "$G" run conf/barrier.ini $small --ranks 3 --set workload.barrier.scope=job \
+expect 124 'has not arrived at the barrier' "$G" run conf/barrier.ini $small --ranks 3 --set workload.barrier.scope=job \
 	--set trigger.use=peer --set workload.barrier.absent=1 --set workload.barrier.deadline=500ms
 job --ranks 4 --set trigger.use=peer --set 'run.devices=cpu:0 cpu:1' --set workload.barrier.work=50
 if [ -e "$B/plugins/trigger_gputn.so" ]; then # there is libfabric

@@ -317,7 +317,7 @@ expect 0 '' "$G" rerun "$tmp/mark.json" --trust --quiet
 [ -e "$tmp/MARK" ] || fail 'a result of trust did not run its command'
 hostile run.workload="$tmp/workload_memset.so"
 expect 0 '' "$G" rerun "$tmp/hostile.json" --trust --quiet
-hostile run.workload=ssr_storm "workload.requests.victim=touch $tmp/MARK2" qos.use=monolithic
+hostile run.workload=requests_storm "workload.requests.victim=touch $tmp/MARK2" qos.use=monolithic
 expect 2 'victim = touch .*would be run' "$G" rerun "$tmp/hostile.json"
 # A sweep, and the files that one writes, are no options of a run.
 hostile sweep.scheduler.use=mgws,static sweep.report="$tmp/MARK3.html" sweep.output="$tmp/MARK3.jsonl"

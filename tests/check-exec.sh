@@ -36,13 +36,13 @@ right '{"x": 2, "x2": 3}' x2 3 --set 'workload.exec.metrics=x:more:MB/s x2, wall
 right '{"x": {"value": 2, "unit": "MB/s"}}' x 2 --set workload.exec.metrics=x:more:MB/s
 right "$(yes | head -c 70000)"'\n{"seconds": 1.5}\n' seconds 1.5
 
-wrong '{"seconds": 1.5, "x": NaN}\n' 'line 1 of its output is not one JSON object: .*NaN and Infinity are no numbers of JSON'
+wrong '{"seconds": 1.5, "x": NaN}\n' 'line 1 of its output is not one JSON object: .*NaN and Infinity are not numbers of JSON'
 wrong 'text\n{"seconds": 7}\n{"seconds": 1.5, "x": -Infinity}\n' 'line 3 .*NaN and Infinity'
 wrong '{"seconds": 7}\n{"seconds": 1.5, \n' "line 2 .*one line"
-wrong '{"seconds": 7}\n{ok}\n' "line 2 of its output is not one JSON object: '\{ok\}'; .*let no other line begin"
+wrong '{"seconds": 7}\n{ok}\n' "line 2 of its output is not one JSON object: '\{ok\}'; .*let no other line start"
 wrong '{"seconds": 7} and more\n' 'line 1 '
-wrong '{\n  "seconds": 1.5\n}\n' 'line 1 .*figures stand in one line'
-wrong '{\n "jobs": [\n  {"seconds": 1.5}\n ]\n}\n' 'line 3 of its output .*, but a part of one: .*figures stand in one line'
+wrong '{\n  "seconds": 1.5\n}\n' 'line 1 .*the metrics must be in one line'
+wrong '{\n "jobs": [\n  {"seconds": 1.5}\n ]\n}\n' 'line 3 of its output .*, but a part of one: .*the metrics must be in one line'
 wrong '{"seconds": 1e999}\n' "'seconds' is no finite number in line 1"
 wrong '{"seconds": 1.5, "x": 1e999}\n' "'x' is no finite number in line 1"
 wrong '\n{"seconds": "1.5"}\n' "'seconds' is no number in line 2"

@@ -3,7 +3,7 @@
 # that sleeps leaves when it is told to.
 . tests/lib.sh
 conf=conf/qos/storm.ini
-W=workload.ssr_storm
+W=workload.requests_storm
 asleep="--set run.warmup=0 --set run.samples=1 --set $W.pace=10s --set $W.pause=100s"
 
 cat >"$tmp/wakes.py" <<'PY'
@@ -26,7 +26,7 @@ woke = {name: n - before.get(name, 0) for name, n in wakes(p.pid).items()}
 p.kill()
 print({name: n for name, n in woke.items() if n})
 # The path and the worker sleep without end; the host looks up once a second. 50 and 20 before that.
-sys.exit(any(n for name, n in woke.items() if name.startswith(('ssr-', 'cpu:'))) or sum(woke.values()) > 6)
+sys.exit(any(n for name, n in woke.items() if name.startswith(('qos-', 'cpu:'))) or sum(woke.values()) > 6)
 PY
 for use in split monolithic 'coalesce monolithic steer budget'; do
 	for notify in eventfd futex; do

@@ -3,7 +3,7 @@
 # both isolations, a victim beside them, tenants; and what is refused.
 . tests/lib.sh
 conf=conf/qos/storm.ini
-W=workload.ssr_storm
+W=workload.requests_storm
 run() {
 	expect 0 'verified' "$G" run "$conf" --samples 2 --set run.warmup=0 "$@"
 }
@@ -37,14 +37,14 @@ run $other --set $W.requests=1000 --set qos.use=split --set transport.use=p2p --
 
 for app in bfs spmv sssp bpt xsbench; do
 	for isolation in thread process; do
-		expect 0 'verified' "$G" run conf/qos/apps.ini --samples 2 $other --set run.workload=ssr_$app \
+		expect 0 'verified' "$G" run conf/qos/apps.ini --samples 2 $other --set workload.requests_app.app=$app \
 			--set device.cpu.isolation=$isolation --set device.cpu.workers=2 --set device.cpu.lanes=2 \
 			--set workload.requests.size=3000 --set workload.requests.lookups=3000
 	done
 	# Repeated beside a victim, with and without requests: the same answers.
 	for isolation in thread process; do
 		expect 0 'victim_speed' "$G" run conf/qos/apps.ini --samples 2 --set run.warmup=0 $other \
-			--set run.workload=ssr_$app --set workload.requests.size=1000 \
+			--set workload.requests_app.app=$app --set workload.requests.size=1000 \
 			--set device.cpu.isolation=$isolation --set "workload.requests.victim=sleep 0.05"
 	done
 done
@@ -63,7 +63,7 @@ expect 0 verified "$G" run "$conf" --samples 1 --set run.warmup=0 $other --set $
 	--set $W.outstanding=1024 --json "$tmp/budget.json"
 python3 - "$tmp/budget.json" <<'PY' || fail 'the budget of 5%'
 import json, sys
-share = json.load(open(sys.argv[1]))['metrics']['ssr_cpu_share']['median']
+share = json.load(open(sys.argv[1]))['metrics']['qos_cpu_share']['median']
 print('share', share)
 sys.exit(0 if 0.02 < share < 0.06 else 1)
 PY
@@ -74,22 +74,22 @@ expect 2 'no qos is selected' "$G" run "$conf" --set qos.use=
 expect 4 'cannot run the victim' "$G" run "$conf" --set "$W.victim=/no/such/program" --set run.warmup=0
 printf '#!/bin/sh\necho no rate\n' >"$tmp/openssl"
 chmod +x "$tmp/openssl"
-expect 4 'says no rate' "$G" run "$conf" --set "$W.victim=$tmp/openssl speed" --set run.warmup=0
-expect 4 'install it, or name another' "$G" run "$conf" --set "$W.victim=no-such-program" --set run.warmup=0
+expect 4 'prints no rate' "$G" run "$conf" --set "$W.victim=$tmp/openssl speed" --set run.warmup=0
+expect 4 'install it, or set .victim. to another' "$G" run "$conf" --set "$W.victim=no-such-program" --set run.warmup=0
 expect 3 "victim 'false' failed with exit code 1" "$G" run "$conf" --set "$W.victim=false" --set run.warmup=0
 expect 3 "exit code 2: .*no-such-file" "$G" run "$conf" --set "$W.victim=ls no-such-file" --set run.warmup=0
 printf '#!/bin/sh\nkill -9 $$\n' >"$tmp/dies"
 chmod +x "$tmp/dies"
 expect 3 "was ended by signal 9" "$G" run "$conf" --set "$W.victim=$tmp/dies" --set run.warmup=0
 expect 2 'bytes = 65536: a datagram' "$G" run "$conf" --set $W.service=send --set $W.bytes=64KiB
-expect 2 'service = alloc requests both' "$G" run "$conf" --set $W.service=free
+expect 2 'service = alloc posts both' "$G" run "$conf" --set $W.service=free
 expect 2 'may hold 2359296 bytes, and room is 1048576: raise room' "$G" config check "$conf" --set $W.service=alloc \
 	--set $W.bytes=32769 --set $W.outstanding=64
 expect 0 verified "$G" run "$conf" --set $W.service=alloc --set $W.bytes=32769 --set $W.outstanding=16 --samples 1
-expect 2 'service = fault requests both' "$G" run "$conf" --set $W.service=evict
+expect 2 'service = fault posts both' "$G" run "$conf" --set $W.service=evict
 expect 2 'power of two' "$G" run "$conf" --set $W.outstanding=33
-expect 2 'the rings of 256 workers would take 1152 MiB, and 1024 are the most' "$G" run "$conf" --set $W.service=nothing \
+expect 2 'the rings of 256 workers would take 1152 MiB, and the limit is 1024' "$G" run "$conf" --set $W.service=nothing \
 	--set $W.outstanding=65536 --set device.cpu.workers=256
-expect 4 'for GPUs alone, and cpu:0 is none: say eventfd, futex or poll' "$G" run "$conf" --set qos.notify=hybrid
+expect 4 'for GPUs only, and cpu:0 is not a GPU: set eventfd, futex or poll' "$G" run "$conf" --set qos.notify=hybrid
 expect 2 'tenants need as many workers' "$G" run "$conf" --set $W.tenants=9
 finish

@@ -56,9 +56,9 @@ MOST = {
     "sgd.inputs": 100, "sgd.filters": 4, "sgd.layers": 3, "sgd.width": 40, "sgd.classes": 12, "sgd.batch": 12, "sgd.batches": 6, "sgd.steps": 12,
     "sgd.rate": 0.1, "sgd.accuracy": 0, "replay.steps": 3, "replay.most": 4096, "replay.latency": 1e5, "lookups": 300,
     "barrier.few": 60, "barrier.difference": 300, "barrier.parts": 3, "barrier.checked": 100, "barrier.work": 2000,
-    "requests": 300, "ssr_storm.bytes": 65536, "ssr_storm.file": 1 << 20, "duration": 50e6, "settle": 5e6,
+    "requests": 300, "requests_storm.bytes": 65536, "requests_storm.file": 1 << 20, "duration": 50e6, "settle": 5e6,
     "pause": 1e6, "pace": 1e6, "outstanding": 1024, "exec.timeout": 0,
-    **{f"ssr_{app}.size": 300 for app in ("bfs", "bpt", "spmv", "sssp", "xsbench")},
+    "requests.size": 300,
 }
 LEAST = {"sgd.inputs": 9, "replay.rate": 1e8, "qos.budget.limit": 0.02, "qos.throttle.limit": 0.02, "run.timeout": 60e9, "run.time_limit": 0}
 # Text: what some options hold. Others keep their defaults.
@@ -80,7 +80,7 @@ NEEDS = {
     **dict.fromkeys(("pingpong", "msgrate", "allreduce", "replay"), ("trigger",)),
     **dict.fromkeys(("jacobi2d", "sgd"), ("trigger", "barrier")),
     **dict.fromkeys(("bfs", "bs", "c2d", "cg", "fe", "gem", "h3d", "kmn", "pattern", "resume", "srs", "stn"), EXCHANGE),
-    **dict.fromkeys(("ssr_bfs", "ssr_bpt", "ssr_spmv", "ssr_sssp", "ssr_storm", "ssr_xsbench"), ("qos",)),
+    **dict.fromkeys(("requests_app", "requests_storm"), ("qos",)),
 }
 TYPE_MOST = {"u32": 2**32 - 1, "u64": 2**63, "i64": 2**62, "size": 2**62, "time": 10**18, "f64": 1e9, "share": 1}
 
@@ -325,10 +325,10 @@ class Case:
             if self.get(f"{own}.type") != "binomial":
                 self.set(own, "depth", rng.randint(1, 5))
                 self.set(own, "b0", f"{rng.uniform(1, 4):.3g}")
-        if workload.startswith("ssr_") and not self.args.long:
+        if workload.startswith("requests_") and not self.args.long:
             for server in ("split", "monolithic"):
                 self.set(f"qos.{server}", "class", rng.choice(["other", "idle"]))
-        elif workload.startswith("ssr_") or self.get("qos.use"):
+        elif workload.startswith("requests_") or self.get("qos.use"):
             for server in ("split", "monolithic"):  # real time that polls takes a core for good
                 if self.get(f"qos.{server}.class") == "fifo":
                     self.set(f"qos.{server}", "notify", "eventfd")

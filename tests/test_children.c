@@ -205,12 +205,12 @@ static void closed_streams_service(void)
 	for (size_t i = 0; i < COUNT(service); i++) {
 		struct embedder e;
 		configure(&e, "thread");
-		set(&e, "run", "workload", "ssr_storm");
+		set(&e, "run", "workload", "requests_storm");
 		set(&e, "run", "samples", "1");
 		set(&e, "run", "warmup", "0");
 		set(&e, "qos", "use", "monolithic");
-		set(&e, "workload.ssr_storm", "service", service[i]);
-		set(&e, "workload.ssr_storm", "requests", "100");
+		set(&e, "workload.requests_storm", "service", service[i]);
+		set(&e, "workload.requests_storm", "requests", "100");
 		MUST(!loom_stack_open(e.cfg, NULL, &e.stack, &e.err), e.err.text);
 		no_stream_is_open();
 		MUST(!loom_stack_run(e.stack, NULL, &e.err), e.err.text);
@@ -332,11 +332,11 @@ TEST(lost_status_F1)
 static int run_victim(struct embedder *e, const char *victim)
 {
 	configure(e, "thread");
-	set(e, "run", "workload", "ssr_storm");
+	set(e, "run", "workload", "requests_storm");
 	set(e, "run", "samples", "1");
 	set(e, "run", "warmup", "0");
 	set(e, "qos", "use", "monolithic");
-	set(e, "workload.ssr_storm", "victim", victim);
+	set(e, "workload.requests_storm", "victim", victim);
 	MUST(!loom_stack_open(e->cfg, NULL, &e->stack, &e->err), e->err.text);
 	int rc = loom_stack_run(e->stack, NULL, &e->err);
 	shut(e);

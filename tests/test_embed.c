@@ -595,15 +595,15 @@ static void serve_again(const char *qos, int stop_first)
 	struct embedder e;
 	pthread_t thread;
 	configure(&e, "cpu:0", "1");
-	set(&e, "run", "workload", "ssr_storm");
+	set(&e, "run", "workload", "requests_storm");
 	set(&e, "run", "samples", "1");
 	set(&e, "run", "warmup", "0");
 	set(&e, "qos", "use", qos);
 	set(&e, "qos.budget", "limit", "1%");
-	set(&e, "workload.ssr_storm", "outstanding", "1024");
-	set(&e, "workload.ssr_storm", "pause", "100us");
-	set(&e, "workload.ssr_storm", "duration", stop_first ? "300ms" : "0");
-	set(&e, "workload.ssr_storm", "requests", "3000");
+	set(&e, "workload.requests_storm", "outstanding", "1024");
+	set(&e, "workload.requests_storm", "pause", "100us");
+	set(&e, "workload.requests_storm", "duration", stop_first ? "300ms" : "0");
+	set(&e, "workload.requests_storm", "requests", "3000");
 	ok(&e, loom_stack_open(e.cfg, NULL, &e.stack, &e.err));
 	for (int i = 0; i < 3; i++) {
 		int stops = stop_first && !i;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The service path: every arrangement and notification, each service against its own system call, and
- * requests that must be refused. */
+/* The service path: every arrangement and notification, each service against its own system call, and requests that
+ * must be rejected. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -41,7 +41,7 @@ struct world {
 	pid_t child;
 };
 
-/* Counts SIGUSR1 and SIGRTMIN and says each to the pipe. */
+/* Writes SIGUSR1 and SIGRTMIN to the pipe. */
 static _Noreturn void listener(int out)
 {
 	sigset_t set;
@@ -113,7 +113,7 @@ static void end_world(struct world *w)
 	free(w->content);
 }
 
-/* Which pages of a range are there. */
+/* Whether a page is present. */
 static int present(const char *at, uint64_t page)
 {
 	unsigned char in[1] = {0};
@@ -166,7 +166,7 @@ static void check_faults(struct world *w, uint32_t worker)
 	CU_ASSERT_TRUE(present(w->demand_at, 3));
 	CU_ASSERT_FALSE(present(w->demand_at, 5));
 	CU_ASSERT_EQUAL(memcmp(w->demand_at + 3 * PAGE, w->content + 3 * PAGE, 2 * PAGE), 0);
-	/* A range that is partly there: the rest is filled, what was written stays. */
+	/* A range that is partly present: the rest is filled, written data remain. */
 	w->demand_at[3 * PAGE] = 'x';
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FAULT, .buffer = w->demand, .offset = 2 * PAGE,
 			   .bytes = 4 * PAGE),
@@ -180,7 +180,7 @@ static void check_faults(struct world *w, uint32_t worker)
 			(int64_t)PAGE);
 	CU_ASSERT_EQUAL(w->zeroes_at[PAGE - 1], 0);
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_EVICT, .buffer = w->zeroes, .bytes = PAGE), 0);
-	/* None of its pages lies on any node. */
+	/* None of its pages is present on a node. */
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_MIGRATE, .buffer = w->demand, .bytes = PAGE), 0);
 }
 
@@ -192,7 +192,7 @@ static void check_heap(struct world *w, uint32_t worker)
 	CU_ASSERT_TRUE(present(w->heap_at + a, 2));
 	memset(w->heap_at + a, 'a', 3 * PAGE);
 	CU_ASSERT_EQUAL(w->heap_at[b], 0);
-	/* As a buffer: what was given is one, what was not is none. */
+	/* As a buffer: only allocated pages are valid. */
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_WRITE, .handle = w->file, .buffer = w->heap,
 			   .offset = (uint64_t)a, .bytes = PAGE),
 			(int64_t)PAGE);
@@ -227,7 +227,7 @@ static void check_socket(struct world *w, uint32_t worker)
 			100);
 	CU_ASSERT_EQUAL(recv(w->pair[1], got, sizeof(got), 0), 100);
 	CU_ASSERT_EQUAL(memcmp(got, w->at + 50, 100), 0);
-	/* Full: an answer, not a wait. */
+	/* Full: answered with -EAGAIN, without blocking. */
 	int64_t rc = 0;
 	for (int i = 0; i < 1000 && rc >= 0; i++)
 		rc = DO(.service = LOOM_SERVICE_SEND, .handle = w->socket, .buffer = w->buffer,
@@ -267,13 +267,13 @@ TEST(services)
 		check_socket(&w, 0);
 		check_migration(&w, 0);
 		qos_rig_collect(r);
-		CU_ASSERT(qos_rig_metric("ssr_cpu") > 0);
+		CU_ASSERT(qos_rig_metric("qos_cpu") > 0);
 		qos_rig_close(r);
 		end_world(&w);
 	}
 }
 
-/* ---- memory of a GPU: copies there are done when they are awaited, and not before ---- */
+/* ---- memory of a GPU: copies are complete after flush(), not before ---- */
 
 static struct {
 	struct loom_interrupt is;
@@ -287,7 +287,8 @@ static struct {
 	int broken;
 } line;
 
-static int copy_later(struct loom_interrupt *alarm, uint64_t offset, void *to, const void *from, uint64_t bytes, struct loom_error *err)
+static int copy_later(struct loom_interrupt *alarm, uint64_t offset, void *to, const void *from, uint64_t bytes,
+		      struct loom_error *err)
 {
 	(void)alarm, (void)err;
 	CU_ASSERT(line.copies < COUNT(line.copy) && !to != !from);
@@ -313,12 +314,13 @@ static void hang_up(struct loom_interrupt *alarm)
 	line.at = NULL;
 }
 
-static int open_line(const struct loom_interrupts *interrupts, uint32_t device, uint32_t kind, uint64_t offset, struct loom_interrupt **alarm,
-		     struct loom_error *err)
+static int open_line(const struct loom_interrupts *interrupts, uint32_t device, uint32_t kind, uint64_t offset,
+		     struct loom_interrupt **alarm, struct loom_error *err)
 {
 	(void)interrupts, (void)err;
 	CU_ASSERT(device == 0 && kind == LOOM_WORKLOAD && offset == 0);
-	line.is = (struct loom_interrupt){.size = sizeof(line.is), .copy = copy_later, .flush = settle, .close = hang_up};
+	line.is =
+	    (struct loom_interrupt){.size = sizeof(line.is), .copy = copy_later, .flush = settle, .close = hang_up};
 	line.at = malloc(64 * PAGE);
 	line.copies = 0;
 	line.broken = 0;
@@ -342,7 +344,8 @@ static struct qos_rig *near_rig(const struct loom_interrupts *interrupts)
 
 static int64_t fault_page(struct qos_rig *r, uint32_t worker, uint64_t page)
 {
-	return qos_rig_do(r, worker, (struct loom_request){.service = LOOM_SERVICE_FAULT, .offset = page * PAGE, .bytes = PAGE});
+	return qos_rig_do(r, worker,
+			  (struct loom_request){.service = LOOM_SERVICE_FAULT, .offset = page * PAGE, .bytes = PAGE});
 }
 
 /* Eight pages of two tenants take turns in three frames; then a heap of four pages. */
@@ -350,7 +353,8 @@ TEST(frames)
 {
 	struct world world, *w = &world;
 	struct qos_rig *r = near_rig(&lines);
-	struct loom_grant demand = {.kind = LOOM_GRANT_DEMAND, .at = 2 * PAGE, .bytes = 8 * PAGE, .device = 1, .frames = 3};
+	struct loom_grant demand = {
+	    .kind = LOOM_GRANT_DEMAND, .at = 2 * PAGE, .bytes = 8 * PAGE, .device = 1, .frames = 3};
 	char *frame, *content = malloc(8 * PAGE);
 	const uint32_t worker = 0;
 	w->r = r;
@@ -360,7 +364,8 @@ TEST(frames)
 	qos_rig_grant(r, demand);
 	demand.tenant = 1;
 	qos_rig_grant(r, demand);
-	w->heap = qos_rig_grant(r, (struct loom_grant){.kind = LOOM_GRANT_HEAP, .at = 5 * PAGE, .bytes = 4 * PAGE, .device = 1});
+	w->heap = qos_rig_grant(
+	    r, (struct loom_grant){.kind = LOOM_GRANT_HEAP, .at = 5 * PAGE, .bytes = 4 * PAGE, .device = 1});
 	w->buffer = qos_rig_buffer(r, 0, LOOM_GRANT_BUFFER, PAGE, NULL, &w->at);
 	w->demand = qos_rig_buffer(r, 0, LOOM_GRANT_DEMAND, PAGE, NULL, &w->demand_at);
 	w->zeroes = qos_rig_buffer(r, 0, LOOM_GRANT_HEAP, PAGE, NULL, &w->zeroes_at);
@@ -370,10 +375,10 @@ TEST(frames)
 		CU_ASSERT_EQUAL(fault_page(r, (uint32_t)i % 2, 5 - i), (int64_t)(i * PAGE));
 		CU_ASSERT_EQUAL(memcmp(frame + i * PAGE, content + (5 - i) * PAGE, PAGE), 0);
 	}
-	CU_ASSERT_EQUAL(fault_page(r, 1, 4), (int64_t)PAGE); /* it is there */
+	CU_ASSERT_EQUAL(fault_page(r, 1, 4), (int64_t)PAGE); /* it is present */
 	CU_ASSERT_EQUAL(fault_page(r, 0, 0), -ENOMEM);
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FAULT, .bytes = 2 * PAGE), -EINVAL);
-	/* What is evicted is forgotten, what is moved is kept. */
+	/* Evicted contents are lost, moved contents are kept. */
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_EVICT, .offset = 4 * PAGE, .bytes = PAGE), 0);
 	frame[3] = 'x';
 	int64_t moved = DO(.service = LOOM_SERVICE_MIGRATE, .offset = 4 * PAGE + 1, .bytes = PAGE);
@@ -413,8 +418,9 @@ TEST(frames_of_a_turn)
 	uint64_t id[16];
 	for (uint64_t i = 0; i < sizeof(content); i++)
 		content[i] = (char)(i / PAGE + 1);
-	qos_rig_grant(r, (struct loom_grant){
-				 .kind = LOOM_GRANT_DEMAND, .bytes = sizeof(content), .device = 1, .frames = 16, .content = content});
+	qos_rig_grant(
+	    r, (struct loom_grant){
+		   .kind = LOOM_GRANT_DEMAND, .bytes = sizeof(content), .device = 1, .frames = 16, .content = content});
 	qos_rig_must_start(r);
 	c = &r->ctx[0];
 	for (int round = 0; round < 50; round++) {
@@ -506,7 +512,7 @@ static void check_refusals(struct world *w, uint32_t worker)
 	CU_ASSERT_EQUAL(kill(w->child, 0), 0);
 }
 
-/* A tenant's numbers are its own: the other's grants cannot be named. */
+/* Grants are numbered per tenant: those of another tenant cannot be named. */
 TEST(refusals)
 {
 	struct world w;
@@ -533,7 +539,7 @@ TEST(refusals)
 	uint64_t id;
 	struct loom_request nothing = {0};
 	CU_ASSERT_EQUAL(r->ctx[2].qos->request(&r->ctx[2], &nothing, &id), LOOM_EINVAL);
-	/* A file that was closed meanwhile. */
+	/* A file that was closed. */
 	close(w.ro);
 	CU_ASSERT_EQUAL(qos_rig_do(r, 0, (struct loom_request){.service = LOOM_SERVICE_READ,
 							       .handle = w.readonly,
@@ -551,7 +557,7 @@ TEST(refusals)
 	end_world(&w);
 }
 
-/* Grants that cannot be: said at the start. */
+/* Invalid grants: reported at start. */
 TEST(bad_grants)
 {
 	int pipes[2];
@@ -580,7 +586,7 @@ TEST(bad_grants)
 	}
 	close(pipes[0]);
 	close(pipes[1]);
-	/* Near a device that there is not, without frames, and where nothing can be copied. */
+	/* In memory of a missing device, without frames, and where copies are impossible. */
 	const struct {
 		struct loom_grant grant;
 		const struct loom_interrupts *interrupts;
@@ -603,7 +609,7 @@ TEST(bad_grants)
 
 /* ---- waiting ---- */
 
-static void sleepy(void *self, const struct loom_qos_load *load, struct loom_qos_turn *turn)
+static void sleepy(void *self, const struct loom_qos_load *load, struct loom_qos_round *turn)
 {
 	uint32_t *naps = self;
 	(void)load, (void)turn;
@@ -611,7 +617,7 @@ static void sleepy(void *self, const struct loom_qos_load *load, struct loom_qos
 		usleep(1000000);
 }
 
-/* A handler that stands still for a second: workers see time-outs and full rings, and lose nothing. */
+/* A handler that is blocked for a second: workers see time-outs and full rings, and lose nothing. */
 TEST(stopped_handler)
 {
 	const struct loom_qos_ops ops = {.size = sizeof(ops), .admit = sleepy};
@@ -633,7 +639,7 @@ TEST(stopped_handler)
 		CU_ASSERT_EQUAL(c->qos->wait(c, id[i], 0, &result), 0);
 	CU_ASSERT_EQUAL(c->qos->request(c, &request, &id[8]), 0);
 	CU_ASSERT_EQUAL(c->qos->wait(c, id[8], 0, &result), 0);
-	/* Its place was used again, and a number that was never given. */
+	/* A slot that was used again, and an id that was never returned. */
 	CU_ASSERT_EQUAL(c->qos->wait(c, id[0], 0, &result), LOOM_ENOENT);
 	CU_ASSERT_EQUAL(c->qos->wait(c, id[8] + 1, 0, &result), LOOM_EINVAL);
 	/* The end of the run ends a wait. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The policies' control laws against a simulated machine: no clock but the test's, no noise. A request
- * costs what the test says, waking costs more, time passes as it is spent or slept. */
+/* The policies' control laws on a simulated machine: without clocks and noise. */
 #include "qos_rig.h"
 
 struct machine {
@@ -47,7 +46,7 @@ static void spend(struct machine *m, double ns)
 		m->longest_burst = m->burst;
 }
 
-/* Runs for `ns`; every tenant of the mask always has requests waiting. */
+/* Runs for `ns`; every tenant of the mask always has pending requests. */
 static void run(struct machine *m, uint64_t ns, uint32_t mask)
 {
 	uint64_t until = m->load.now_ns + ns;
@@ -57,7 +56,7 @@ static void run(struct machine *m, uint64_t ns, uint32_t mask)
 			m->tenant[i].waiting = mask >> i & 1 ? 1000 : 0;
 			m->load.waiting += m->tenant[i].waiting;
 		}
-		struct loom_qos_turn turn = {.requests = 64};
+		struct loom_qos_round turn = {.requests = 64};
 		while (!m->tenant[turn.tenant].waiting)
 			turn.tenant++;
 		m->ops->admit(m->self, &m->load, &turn);
@@ -94,8 +93,7 @@ static double share(struct machine *m, uint64_t ns, uint32_t mask)
 
 #define SECOND 1000000000ull
 
-/* The share is kept and used, bursts stay short, whatever a request and waking cost, also when the cost
- * of a request changes by 20 from one moment to the next. */
+/* The share is kept and used, bursts stay short, for any cost of requests and wake-ups, also when the cost changes. */
 TEST(budget)
 {
 	static const double limits[] = {0.01, 0.05, 0.2, 0.3};
@@ -109,7 +107,7 @@ TEST(budget)
 		m.longest_burst = 0;
 		run(&m, SECOND, 1);
 		CU_ASSERT(m.longest_burst <= 200000);
-		/* At least 0.8 of what the budget would buy if waking were free. */
+		/* At least 0.8 of what the budget would buy if wake-ups were free. */
 		double ideal = limits[i] * 2 * 2e9 / m.cost;
 		CU_ASSERT((double)m.served >= 0.8 * ideal);
 		m.cost = 14000; /* a step in load */
@@ -117,14 +115,14 @@ TEST(budget)
 		CU_ASSERT(after <= 1.02 * limits[i] + 0.002);
 		m.cost = 700;
 		CU_ASSERT(share(&m, SECOND, 1) <= 1.02 * limits[i]);
-		/* Rest does not pile up: the bucket has a bottom. */
+		/* Unused time does not accumulate: the bucket has a limited depth. */
 		m.load.now_ns += 10 * SECOND;
 		CU_ASSERT(share(&m, SECOND, 1) <= 1.02 * limits[i]);
 		end(&m);
 	}
 }
 
-/* A request dearer than a bucket, and waking dearer than a bucket: served all the same, rarely. */
+/* A request, or a wake-up, that costs more than a bucket: served all the same, rarely. */
 TEST(budget_dear)
 {
 	struct machine m;
@@ -150,7 +148,7 @@ TEST(fair_shares)
 	CU_ASSERT_DOUBLE_EQUAL((double)m.tenant[0].cpu_ns / all, 0.25, 0.025);
 	CU_ASSERT_DOUBLE_EQUAL((double)m.tenant[1].cpu_ns / all, 0.25, 0.025);
 	CU_ASSERT_DOUBLE_EQUAL((double)m.tenant[2].cpu_ns / all, 0.5, 0.05);
-	/* Who comes and goes gains nothing by that. */
+	/* A tenant gains nothing by pausing. */
 	m.tenant[0].cpu_ns = m.tenant[1].cpu_ns = 0;
 	for (int i = 0; i < 4000; i++)
 		run(&m, 250000, i % 2 ? 1 : 3);
@@ -159,8 +157,8 @@ TEST(fair_shares)
 	end(&m);
 }
 
-/* Tenant 1 asks for one thing every `pace` ns for `ns`, beside the mask of tenants that always do. Whoever is
- * heeded ends a wait and, eight requests later at most, a turn. Gives the longest time to an answer. */
+/* Tenant 1 posts a request every `pace` ns for `ns`, beside the tenants of the mask, which always have pending
+ * requests. Requests of tenants in the wake mask end a sleep. */
 static double ask_now_and_then(struct machine *m, uint64_t ns, uint64_t pace, uint32_t mask)
 {
 	uint64_t until = m->load.now_ns + ns, next = m->load.now_ns + pace, longest = 0, answered = 0;
@@ -175,7 +173,7 @@ static double ask_now_and_then(struct machine *m, uint64_t ns, uint64_t pace, ui
 			spend(m, m->wake);
 			continue;
 		}
-		struct loom_qos_turn turn = {.requests = 64, .tenant = m->tenant[1].waiting ? 1 : 0};
+		struct loom_qos_round turn = {.requests = 64, .tenant = m->tenant[1].waiting ? 1 : 0};
 		m->ops->admit(m->self, &m->load, &turn);
 		int heeded = turn.wake_mask >> 1 & 1;
 		CU_ASSERT(!heeded || !m->tenant[1].waiting);
@@ -188,7 +186,8 @@ static double ask_now_and_then(struct machine *m, uint64_t ns, uint64_t pace, ui
 		}
 		uint32_t served = turn.tenant == 1 ? 1 : turn.requests;
 		if (heeded && turn.tenant != 1 && m->load.now_ns + (uint64_t)(served * m->cost) > next) {
-			uint64_t before = next > m->load.now_ns ? (uint64_t)((double)(next - m->load.now_ns) / m->cost) : 0;
+			uint64_t before =
+			    next > m->load.now_ns ? (uint64_t)((double)(next - m->load.now_ns) / m->cost) : 0;
 			served = before / 8 * 8 + 8 < served ? (uint32_t)(before / 8 * 8 + 8) : served;
 		}
 		double cpu = m->cost * served;
@@ -198,7 +197,7 @@ static double ask_now_and_then(struct machine *m, uint64_t ns, uint64_t pace, ui
 		m->ops->account(m->self, &m->load, turn.tenant, served, (uint64_t)cpu);
 		if (turn.tenant != 1)
 			continue;
-		/* The first hundred have nothing saved yet. */
+		/* The first hundred requests have no savings yet. */
 		if (++answered > 100 && m->load.now_ns - next > longest)
 			longest = m->load.now_ns - next;
 		next += pace;
@@ -207,15 +206,14 @@ static double ask_now_and_then(struct machine *m, uint64_t ns, uint64_t pace, ui
 	return (double)longest;
 }
 
-/* Who stays within his share is served beside one that floods as if he were alone, and at the other's
- * expense: no more is spent. Who asks for more than his share waits for bursts like everybody. */
+/* A tenant within its share is served beside a flooding one as if it were alone, at the expense of the other. */
 TEST(within_share)
 {
 	static const double limits[] = {0.01, 0.05, 0.2};
 	static const char *const options[] = {"limit=1%", "limit=5%", "limit=20%"};
 	for (size_t i = 0; i < 3; i++) {
 		struct machine m;
-		uint64_t pace = (uint64_t)(4 * 10700 / (2 * limits[i])); /* half of his share */
+		uint64_t pace = (uint64_t)(4 * 10700 / (2 * limits[i])); /* half of its share */
 		begin(&m, "budget", options[i], 2);
 		m.wake = 10000;
 		double alone = ask_now_and_then(&m, 400 * pace, pace, 0);
@@ -223,14 +221,14 @@ TEST(within_share)
 		double beside = ask_now_and_then(&m, SECOND + 400 * pace, pace, 1);
 		CU_ASSERT(beside <= 2 * alone);
 		CU_ASSERT((double)(m.load.cpu_ns - cpu) <= 1.02 * 2 * limits[i] * (double)(m.load.now_ns - now));
-		/* The other lives on all that is left: three quarters. */
+		/* The other uses all that is left: three quarters. */
 		CU_ASSERT((double)m.tenant[0].cpu_ns >= 0.6 * 2 * limits[i] * (double)(m.load.now_ns - now));
 		CU_ASSERT(ask_now_and_then(&m, SECOND, pace / 16, 1) > 2 * alone);
 		end(&m);
 	}
 }
 
-/* The paper's governor keeps the share of what it charges, and overspends what it does not see. */
+/* The paper's governor keeps the share of what it charges, and exceeds it by what it does not charge. */
 TEST(throttle)
 {
 	struct machine m;
@@ -247,25 +245,25 @@ TEST(throttle)
 	end(&m);
 	/* Exponential: 10, 20, 40 us. */
 	begin(&m, "throttle", "limit=5% charge=path", 1);
-	struct loom_qos_turn turn = {.requests = 64};
+	struct loom_qos_round turn = {.requests = 64};
 	m.tenant[0].waiting = 1;
 	m.ops->admit(m.self, &m.load, &turn);
 	CU_ASSERT_EQUAL(turn.requests, 1);
 	spend(&m, 2000000);
 	for (uint64_t delay = 10000; delay <= 160000; delay *= 2) {
-		turn = (struct loom_qos_turn){.requests = 64};
+		turn = (struct loom_qos_round){.requests = 64};
 		m.ops->admit(m.self, &m.load, &turn);
 		CU_ASSERT_EQUAL(turn.requests, 0);
 		CU_ASSERT_EQUAL(turn.retry_ns - m.load.now_ns, delay);
 	}
 	end(&m);
-	/* Waking up costs more than the limit, so the share never sinks: a turn is served after each longest delay. */
+	/* A wake-up costs more than the limit, so the share never drops: a round is served after each longest delay. */
 	begin(&m, "throttle", "limit=2% charge=path delay=1us delay_most=8us batch=7", 1);
 	m.tenant[0].waiting = 1;
 	int served = 0;
 	for (int turns = 0; turns < 1000; turns++) {
 		spend(&m, 5000);
-		turn = (struct loom_qos_turn){.requests = 64};
+		turn = (struct loom_qos_round){.requests = 64};
 		m.ops->admit(m.self, &m.load, &turn);
 		CU_ASSERT(turn.requests == 0 || turn.requests == 7);
 		served += turn.requests > 0;
@@ -276,7 +274,7 @@ TEST(throttle)
 	end(&m);
 }
 
-/* Adaptive coalescing finds the setting that serves most, and goes back when the load turns. */
+/* Adaptive coalescing finds the setting with the highest throughput, and reverts when the load changes. */
 TEST(adaptive)
 {
 	for (int gains = 0; gains < 2; gains++) {
@@ -295,7 +293,7 @@ TEST(adaptive)
 			m.load.interrupts += (uint64_t)(serves / (got.count > 1 ? got.count : 1));
 			rate[epoch >= 200] += (uint64_t)serves;
 		}
-		/* It tries, so not always the best; in the mean well beyond the worst. */
+		/* It explores, so it is not always at the best; on average well above the worst. */
 		if (gains)
 			CU_ASSERT(rate[1] > 200 * 16000);
 		if (!gains)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The service path under load: every request is answered once and rightly, whatever the arrangement,
- * whatever other tenants do to their rings. */
+/* The service path under load: every request is answered once and correctly, in every arrangement and under every
+ * policy. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@
 #define WINDOW_MOST 1024u
 static const uint32_t window[2] = {64, WINDOW_MOST}; /* of the two tenants */
 
-/* Sanitizers and perturbed schedules make each request many times dearer. */
+/* Sanitizers and perturbed schedules make each request many times as expensive. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(LOOM_PERTURB)
 #define REQUESTS 20000u
 #else
@@ -28,7 +28,7 @@ struct job {
 	uint64_t sent, wrong;
 };
 
-/* A request whose right answer is known: about a quarter must fail. */
+/* A request with a known answer: about a quarter must fail. */
 #define SENT 1000 /* 1, or -EAGAIN when the socket was full: then nothing was sent */
 static struct loom_request random_request(struct loom_ctx *c, const struct job *j, int64_t *want)
 {
@@ -70,7 +70,7 @@ static void *work(void *arg)
 	uint64_t id[WINDOW_MOST];
 	int64_t want[WINDOW_MOST], got;
 	while (done < j->n) {
-		/* No more than there are slots, or the oldest answer would be lost. */
+		/* No more than the slots, or the oldest answer would be lost. */
 		while (posted < j->n && posted - done < most) {
 			struct loom_request r = random_request(c, j, &want[posted % most]);
 			j->wrong += c->qos->request(c, &r, &id[posted % most]) != 0;
@@ -85,14 +85,14 @@ static void *work(void *arg)
 	return NULL;
 }
 
-struct drain {
+struct fill_lock {
 	int fd;
 	uint64_t bytes;
 };
 
-static void *drain(void *arg)
+static void *fill_lock(void *arg)
 {
-	struct drain *d = arg;
+	struct fill_lock *d = arg;
 	char text[4096];
 	ssize_t n;
 	while ((n = recv(d->fd, text, sizeof(text), 0)) > 0)
@@ -132,7 +132,7 @@ static void run_path(size_t i)
 {
 	struct qos_rig *r = qos_rig_create(WORKERS);
 	struct job job[WORKERS];
-	struct drain d = {0};
+	struct fill_lock d = {0};
 	int pair[2], fd = make_file();
 	char *at;
 	pthread_t drainer;
@@ -157,7 +157,7 @@ static void run_path(size_t i)
 		job[2 * t + 1].worker++;
 	}
 	qos_rig_must_start(r);
-	fake_must(!pthread_create(&drainer, NULL, drain, &d), "thread", NULL);
+	fake_must(!pthread_create(&drainer, NULL, fill_lock, &d), "thread", NULL);
 	uint64_t sent = 0, posted = 0;
 	in_threads(work, job, sizeof(*job), WORKERS);
 	for (uint32_t w = 0; w < WORKERS; w++) {
@@ -166,10 +166,10 @@ static void run_path(size_t i)
 		posted += job[w].n;
 	}
 	qos_rig_collect(r);
-	CU_ASSERT_EQUAL(qos_rig_metric("ssr_requests"), (double)posted);
+	CU_ASSERT_EQUAL(qos_rig_metric("qos_requests"), (double)posted);
 	shutdown(pair[0], SHUT_WR);
 	pthread_join(drainer, NULL);
-	CU_ASSERT_EQUAL(d.bytes, sent); /* neither lost nor twice */
+	CU_ASSERT_EQUAL(d.bytes, sent); /* neither lost nor duplicated */
 	qos_rig_close(r);
 	close(pair[0]);
 	close(pair[1]);
@@ -182,9 +182,9 @@ TEST(random)
 		run_path(i);
 }
 
-/* ---- a tenant that writes nonsense ---- */
+/* ---- a tenant that writes invalid data ---- */
 
-/* Worker 0 fills its slots with random words and moves its head anywhere; worker 1 must not notice. */
+/* Worker 0 fills its slots with random words and moves its head anywhere; worker 1 must not be affected. */
 static void fuzz(uint64_t seed, int wild_head)
 {
 	struct qos_rig *r = qos_rig_create(2);
@@ -208,9 +208,9 @@ static void fuzz(uint64_t seed, int wild_head)
 	qos_rig_must_start(r);
 	memset(other, 'o', 4 * PAGE);
 	struct loom_ctx *c = &r->ctx[0], *good = &r->ctx[1];
-	struct ssr_head *h = r->view.global;
-	struct ssr_port *port = ssr_port(c);
-	uint32_t *told = ssr_told(h, port);
+	struct qos_head *h = r->view.global;
+	struct qos_port *port = qos_port(c);
+	uint32_t *told = qos_published(h, port);
 	for (int round = 0; round < 300; round++) {
 		for (int k = 0; k < 20; k++) {
 			struct loom_request request;
@@ -224,12 +224,12 @@ static void fuzz(uint64_t seed, int wild_head)
 			c->qos->request(c, &request, &id);
 		}
 		if (wild_head && round % 50 == 49) {
-			/* What it may write, and the host reads; and its own end of the ring. */
+			/* Words that it may write and the host reads; and its own end of the ring. */
 			for (size_t i = 0; i < sizeof(*port) / 8; i++)
 				((uint64_t *)port)[i] = xorshift(&x);
-			port->slots = 0; /* its own later calls stay away from memory */
+			port->slots = 0; /* its own later calls do not access memory */
 			__atomic_store_n(told, (uint32_t)xorshift(&x), __ATOMIC_RELEASE);
-			__atomic_fetch_or(ssr_bits(h, 0), 1, __ATOMIC_ACQ_REL);
+			__atomic_fetch_or(qos_bits(h, 0), 1, __ATOMIC_ACQ_REL);
 		}
 		struct loom_request read = {.service = LOOM_SERVICE_READ,
 					    .handle = 1,
@@ -247,7 +247,7 @@ static void fuzz(uint64_t seed, int wild_head)
 			break;
 		}
 	if (wild_head)
-		CU_ASSERT(strstr(fake.log, "nonsense") != NULL);
+		CU_ASSERT(strstr(fake.log, "invalid counts") != NULL);
 	*fake.log = 0;
 	qos_rig_collect(r);
 	qos_rig_close(r);
@@ -270,7 +270,7 @@ TEST(abandoned)
 		struct loom_error err = {0};
 		struct qos_rig *r = qos_rig_create(2);
 		qos_rig_stage(r, k ? "split" : "monolithic", "class=other");
-		qos_rig_stage(r, "budget", "limit=0.1%"); /* so that they are still waiting */
+		qos_rig_stage(r, "budget", "limit=0.1%"); /* so that they are still pending */
 		qos_rig_tenant(r, 0, 1, 1024, 1);
 		qos_rig_tenant(r, 1, 1, 16, 1);
 		qos_rig_must_start(r);
@@ -284,15 +284,15 @@ TEST(abandoned)
 				CU_ASSERT_EQUAL(qos_rig_do(r, 1, request), 0);
 			}
 			qos_rig_collect(r);
-			CU_ASSERT_EQUAL(qos_rig_metric("ssr_requests") + qos_rig_metric("ssr_dropped"),
+			CU_ASSERT_EQUAL(qos_rig_metric("qos_requests") + qos_rig_metric("qos_dropped"),
 					sample % 2 ? 1025.0 : 1024.0);
-			CU_ASSERT(qos_rig_metric("ssr_requests") >= sample % 2);
+			CU_ASSERT(qos_rig_metric("qos_requests") >= sample % 2);
 			for (uint32_t i = 0; i < r->stages; i++)
 				CU_ASSERT_EQUAL(r->stage[i].ops->init(r->stage[i].self, &r->layout,
 								      &r->view, &err),
 						0);
 		}
-		/* And at the end of all. */
+		/* And at the end of the test. */
 		struct loom_request request = {0};
 		uint64_t id;
 		for (int i = 0; i < 1000; i++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads through io_uring: those of one turn that follow each other go to the kernel together. What is no read waits
- * for them (ssr_files_flush()), for it may use what they bring, or change what they are to bring.
+/* Reads through io_uring: consecutive reads of one round are submitted together. Every other request waits for them
+ * (qos_files_flush()), for it may use or change what they read.
  *
- * What the kernel cannot do at once (tmpfs, a page that is not cached) it gives to threads of its own,
- * which belong to this process. Their CPU time is the path's as much as that of our threads. */
+ * The kernel passes what it cannot do at once (tmpfs, a page that is not cached) to threads of its own, which belong
+ * to this process. Their CPU time is charged to the path, too. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -14,42 +14,42 @@
 #include "service.h"
 #include "lib/fd.h"
 
-#ifdef SSR_URING
+#ifdef QOS_URING
 #include <liburing.h>
 
 #define SEEN_MOST 1024u
-#define LOOK_NS 50000000u
+#define RESCAN_NS 50000000u
 #define SUBMIT_NAP_NS 100000u
 #define SUBMIT_TRIES 1000u
 #define REAP_NS 10000000000u
 
-/* A thread of this process that was looked at. */
+/* A known thread of this process. */
 struct seen {
 	int tid;
-	int kernel; /* one of io_uring's */
+	int kernel; /* a thread of io_uring */
 	uint64_t ns;
 };
 
-struct ssr_files {
+struct qos_files {
 	struct io_uring ring;
-	struct ssr_call *call[SSR_BATCH_MOST];
+	struct qos_call *call[QOS_BATCH_MAX];
 	uint32_t n;
-	int broken; /* the ring: pread does it all */
+	int broken; /* the ring failed: pread takes its place */
 	struct seen seen[SEEN_MOST];
 	uint32_t seen_count;
-	uint64_t looked_ns;
+	uint64_t scanned_ns;
 };
 
-int ssr_files_open(struct service *s, struct loom_error *err)
+int qos_files_open(struct service *s, struct loom_error *err)
 {
 	s->files = s->host->alloc(s->host, sizeof(*s->files));
 	if (!s->files)
 		return LOOM_FAIL(s->host, err, LOOM_ENOMEM, "%s: out of memory", s->name);
-	/* No interrupt to this thread for a completion that it will look for anyway. */
+	/* No interrupt to this thread for completions, which it polls for. */
 	unsigned held = loom_fd_hold();
-	int rc = io_uring_queue_init(SSR_BATCH_MOST, &s->files->ring, IORING_SETUP_COOP_TASKRUN);
+	int rc = io_uring_queue_init(QOS_BATCH_MAX, &s->files->ring, IORING_SETUP_COOP_TASKRUN);
 	loom_fd_release(held);
-	/* The worker thread waits for them: more at a time would only be more to account. */
+	/* The worker thread waits for the reads: more threads would only add cost. */
 	unsigned most[2] = {2, 2};
 	if (!rc && io_uring_register_iowq_max_workers(&s->files->ring, most))
 		LOOM_LOG(s->host, LOOM_LOG_DEBUG, s->name, "io_uring's threads are not limited");
@@ -58,11 +58,11 @@ int ssr_files_open(struct service *s, struct loom_error *err)
 	s->host->free(s->host, s->files);
 	s->files = NULL;
 	return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL,
-			 "%s: io_uring is refused (%s): say 'files = pread' in [qos]",
+			 "%s: the system rejects io_uring (%s): set 'files = pread' in [qos]",
 			 s->name, strerror(-rc));
 }
 
-void ssr_files_close(struct service *s)
+void qos_files_close(struct service *s)
 {
 	if (!s->files)
 		return;
@@ -71,12 +71,12 @@ void ssr_files_close(struct service *s)
 	s->files = NULL;
 }
 
-int ssr_files_add(struct service *s, struct ssr_call *call)
+int qos_files_add(struct service *s, struct qos_call *call)
 {
-	struct ssr_files *f = s->files;
-	if (!f || f->broken || !ssr_is_read(call))
+	struct qos_files *f = s->files;
+	if (!f || f->broken || !qos_is_read(call))
 		return 0;
-	struct io_uring_sqe *e = f->n < SSR_BATCH_MOST ? io_uring_get_sqe(&f->ring) : NULL;
+	struct io_uring_sqe *e = f->n < QOS_BATCH_MAX ? io_uring_get_sqe(&f->ring) : NULL;
 	if (!e)
 		return 0;
 	io_uring_prep_read(e, call->fd, call->at, call->bytes, call->argument);
@@ -85,15 +85,16 @@ int ssr_files_add(struct service *s, struct ssr_call *call)
 	return 1;
 }
 
-/* The kernel takes no more calls of the ring. Those that it has not taken stay in it, so it is not used again. */
+/* The kernel accepts no more calls. Those that it has not accepted stay in the ring, so it is not used again. */
 static void give_up(struct service *s, const char *what, int rc)
 {
 	if (!s->files->broken)
-		LOOM_LOG(s->host, LOOM_LOG_WARN, s->name, "io_uring %s: %s; from now on files are read by pread", what, strerror(-rc));
+		LOOM_LOG(s->host, LOOM_LOG_WARN, s->name, "io_uring %s: %s; files are read by pread from now on", what,
+			 strerror(-rc));
 	s->files->broken = 1;
 }
 
-/* How many of `n` the kernel has taken. */
+/* How many of `n` the kernel has accepted. */
 static uint32_t submit(struct service *s, uint32_t n)
 {
 	struct timespec nap = {.tv_nsec = SUBMIT_NAP_NS};
@@ -106,53 +107,53 @@ static uint32_t submit(struct service *s, uint32_t n)
 		} else if (again && tries++ < SUBMIT_TRIES) {
 			nanosleep(&nap, NULL);
 		} else if (rc != -EINTR) {
-			give_up(s, "takes no calls", rc ? rc : -EIO);
+			give_up(s, "accepts no calls", rc ? rc : -EIO);
 			break;
 		}
 	}
 	return taken;
 }
 
-/* The next completion: 0, or none comes. */
+/* The next completion: 0, or an error if there is none. */
 static int next(struct service *s, struct io_uring_cqe **c)
 {
 	struct timespec nap = {.tv_nsec = SUBMIT_NAP_NS};
-	struct ssr_files *f = s->files;
-	uint64_t begin = ssr_now();
+	struct qos_files *f = s->files;
+	uint64_t begin = qos_now();
 	int rc;
 	while ((rc = f->broken ? io_uring_peek_cqe(&f->ring, c) : io_uring_wait_cqe(&f->ring, c)) != 0) {
 		if (!f->broken && (rc == -EINTR || rc == -EAGAIN))
 			continue;
 		give_up(s, "cannot be waited for", rc);
-		/* What it has taken it still does: the memory must not be given back before. */
-		if (ssr_now() - begin > REAP_NS)
+		/* The kernel still executes the accepted calls: their memory must not be freed before. */
+		if (qos_now() - begin > REAP_NS)
 			return rc;
 		nanosleep(&nap, NULL);
 	}
 	return 0;
 }
 
-void ssr_files_flush(struct service *s, struct ssr_tenant *tenant)
+void qos_files_flush(struct service *s, struct qos_tenant *tenant)
 {
-	struct ssr_files *f = s->files;
+	struct qos_files *f = s->files;
 	uint32_t n = f ? f->n : 0, taken = n ? submit(s, n) : 0;
 	struct io_uring_cqe *c;
 	for (uint32_t left = taken; left && !next(s, &c); left--) {
 		uint64_t i = io_uring_cqe_get_data64(c);
-		ssr_complete(s, tenant, f->call[i], c->res, ssr_now());
+		qos_complete(s, tenant, f->call[i], c->res, qos_now());
 		f->call[i] = NULL;
 		io_uring_cqe_seen(&f->ring, c);
 	}
 	for (uint32_t i = 0; i < n; i++)
-		if (f->call[i]) /* not begun; or it does not end */
-			ssr_complete(s, tenant, f->call[i], i < taken ? -EIO : ssr_work(s, f->call[i]), ssr_now());
+		if (f->call[i]) /* not started, or without a completion */
+			qos_complete(s, tenant, f->call[i], i < taken ? -EIO : qos_execute(s, f->call[i]), qos_now());
 	if (f)
 		f->n = 0;
 }
 
-/* ---- the kernel's threads ------------------------------------------------------------------------- */
+/* ---- threads of io_uring ---- */
 
-static int is_kernels(const char *tid)
+static int is_io_uring_thread(const char *tid)
 {
 	char path[64], comm[32] = "";
 	snprintf(path, sizeof(path), "/proc/self/task/%.16s/comm", tid);
@@ -165,7 +166,7 @@ static int is_kernels(const char *tid)
 	return !strncmp(comm, "iou-", 4);
 }
 
-static void look(struct ssr_files *f)
+static void find_threads(struct qos_files *f)
 {
 	DIR *d = opendir("/proc/self/task");
 	for (const struct dirent *e; d && (e = readdir(d));) {
@@ -175,35 +176,35 @@ static void look(struct ssr_files *f)
 			i++;
 		if (tid <= 0 || i < f->seen_count || i == SEEN_MOST)
 			continue;
-		f->seen[f->seen_count++] = (struct seen){.tid = tid, .kernel = is_kernels(e->d_name)};
+		f->seen[f->seen_count++] = (struct seen){.tid = tid, .kernel = is_io_uring_thread(e->d_name)};
 	}
 	if (d)
 		closedir(d);
 }
 
-/* The clock of a thread by its number: the kernel's encoding, as in clock_getcpuclockid(3). */
+/* The CPU clock of a thread by its id: the kernel's encoding, as in clock_getcpuclockid(3). */
 static clockid_t clock_of(int tid)
 {
 	return (clockid_t)((~(unsigned)tid << 3) | 6u);
 }
 
-uint64_t ssr_files_charge(struct service *s, int all)
+uint64_t qos_files_charge(struct service *s, int all)
 {
-	struct ssr_files *f = s->files;
+	struct qos_files *f = s->files;
 	uint64_t spent = 0;
 	if (!f)
 		return 0;
-	uint64_t now = ssr_now();
-	if (all || now - f->looked_ns >= LOOK_NS) {
-		look(f);
-		f->looked_ns = now;
+	uint64_t now = qos_now();
+	if (all || now - f->scanned_ns >= RESCAN_NS) {
+		find_threads(f);
+		f->scanned_ns = now;
 	}
 	for (uint32_t i = 0; i < f->seen_count; i++) {
 		struct seen *t = &f->seen[i];
 		struct timespec clock;
 		if (!t->kernel)
 			continue;
-		if (clock_gettime(clock_of(t->tid), &clock)) { /* it has ended */
+		if (clock_gettime(clock_of(t->tid), &clock)) { /* the thread has exited */
 			*t = f->seen[--f->seen_count];
 			i--;
 			continue;
@@ -212,35 +213,35 @@ uint64_t ssr_files_charge(struct service *s, int all)
 		spent += ns > t->ns ? ns - t->ns : 0;
 		t->ns = ns;
 	}
-	__atomic_fetch_add(&s->stage_ns[SSR_KERNEL], spent, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&s->stage_ns[QOS_KERNEL], spent, __ATOMIC_RELAXED);
 	return spent;
 }
 
 #else
 
-uint64_t ssr_files_charge(struct service *s, int all)
+uint64_t qos_files_charge(struct service *s, int all)
 {
 	(void)s, (void)all;
 	return 0;
 }
 
-int ssr_files_open(struct service *s, struct loom_error *err)
+int qos_files_open(struct service *s, struct loom_error *err)
 {
 	return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL,
-			 "%s: built without liburing: say 'files = pread' in [qos], "
+			 "%s: built without liburing: set 'files = pread' in [qos], "
 			 "or install liburing-dev and build again",
 			 s->name);
 }
-void ssr_files_close(struct service *s)
+void qos_files_close(struct service *s)
 {
 	(void)s;
 }
-int ssr_files_add(struct service *s, struct ssr_call *call)
+int qos_files_add(struct service *s, struct qos_call *call)
 {
 	(void)s, (void)call;
 	return 0;
 }
-void ssr_files_flush(struct service *s, struct ssr_tenant *tenant)
+void qos_files_flush(struct service *s, struct qos_tenant *tenant)
 {
 	(void)s, (void)tenant;
 }

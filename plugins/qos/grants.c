@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What tenants may name, resolved before the first request: memory to host addresses, descriptors
- * looked at once. A request then only indexes. */
+/* Grants, resolved before the first request: memory to host addresses, descriptors checked once. A request then only
+ * indexes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
@@ -16,8 +16,8 @@
 #define UFFD_USER_MODE_ONLY 1
 #endif
 
-/* With SIGBUS an access that nobody asked for fails instead of waiting for ever; system calls on an
- * absent page give EFAULT for the same reason. */
+/* With SIGBUS an access without a FAULT fails instead of waiting for ever; system calls on an absent page return
+ * EFAULT for the same reason. */
 static int open_faults(struct service *s, struct loom_error *err)
 {
 	if (s->fault_fd >= 0)
@@ -27,33 +27,33 @@ static int open_faults(struct service *s, struct loom_error *err)
 	if (s->fault_fd >= 0 && !ioctl(s->fault_fd, UFFDIO_API, &api))
 		return 0;
 	return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL,
-			 "%s: page faults need userfaultfd, which is refused here: %s", s->name,
+			 "%s: page faults need userfaultfd, which the system rejects: %s", s->name,
 			 strerror(errno));
 }
 
-static int resolve_memory(struct service *s, struct ssr_grant *g, const struct loom_layout *layout,
+static int resolve_memory(struct service *s, struct qos_grant *g, const struct loom_layout *layout,
 			  const struct loom_segments *segments, struct loom_error *err)
 {
 	if (g->is.device)
-		return ssr_near_open(s, g, layout, err);
+		return qos_frames_open(s, g, layout, err);
 	uint32_t segment = LOOM_REF_SEGMENT(g->is.at);
 	uint64_t offset = LOOM_REF_OFFSET(g->is.at);
 	if (!segment || segment >= segments->count || offset > segments->bytes[segment] ||
 	    g->is.bytes > segments->bytes[segment] - offset)
-		return LOOM_FAIL(s->host, err, LOOM_EPLUGIN, "%s: a buffer lies in no segment", s->name);
+		return LOOM_FAIL(s->host, err, LOOM_EPLUGIN, "%s: a buffer is in no segment", s->name);
 	if (!segments->at[segment])
 		return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL,
-				 "%s: a buffer lies in memory that the host cannot reach: use another "
+				 "%s: a buffer is in memory that the host cannot reach: use another "
 				 "transport",
 				 s->name);
 	g->at = (char *)segments->at[segment] + offset;
 	if (g->is.kind == LOOM_GRANT_BUFFER)
 		return 0;
-	if (((uintptr_t)g->at | g->is.bytes) & (SSR_PAGE - 1))
-		return LOOM_FAIL(s->host, err, LOOM_EPLUGIN, "%s: a heap or demand buffer is not in pages",
+	if (((uintptr_t)g->at | g->is.bytes) & (QOS_PAGE - 1))
+		return LOOM_FAIL(s->host, err, LOOM_EPLUGIN, "%s: a heap or demand buffer is not page aligned",
 				 s->name);
 	if (g->is.kind == LOOM_GRANT_HEAP)
-		return ssr_heap_open(s->host, &g->heap, g->is.bytes) ?
+		return qos_heap_open(s->host, &g->heap, g->is.bytes) ?
 			       LOOM_FAIL(s->host, err, LOOM_ENOMEM, "%s: out of memory", s->name) :
 			       0;
 	int rc = open_faults(s, err);
@@ -63,16 +63,16 @@ static int resolve_memory(struct service *s, struct ssr_grant *g, const struct l
 					.mode = UFFDIO_REGISTER_MODE_MISSING};
 	if (ioctl(s->fault_fd, UFFDIO_REGISTER, &range))
 		return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL,
-				 "%s: userfaultfd does not take this memory: %s", s->name,
+				 "%s: userfaultfd does not accept this memory: %s", s->name,
 				 strerror(errno));
 	return 0;
 }
 
-static int resolve_descriptor(struct service *s, const struct ssr_grant *g, struct loom_error *err)
+static int resolve_descriptor(struct service *s, const struct qos_grant *g, struct loom_error *err)
 {
 	struct stat st;
 	int ok = !fstat(g->is.fd, &st);
-	/* A read of anything else may wait for ever, and the path with it. */
+	/* A read of anything else may block for ever, and the path with it. */
 	if (g->is.kind == LOOM_GRANT_FILE)
 		ok = ok && S_ISREG(st.st_mode);
 	else if (g->is.kind == LOOM_GRANT_SOCKET)
@@ -81,53 +81,53 @@ static int resolve_descriptor(struct service *s, const struct ssr_grant *g, stru
 		ok = ok && !syscall(SYS_pidfd_send_signal, g->is.fd, 0, NULL, 0);
 	if (ok)
 		return 0;
-	return LOOM_FAIL(s->host, err, LOOM_EPLUGIN, "%s: descriptor %d is no %s", s->name, g->is.fd,
+	return LOOM_FAIL(s->host, err, LOOM_EPLUGIN, "%s: descriptor %d is not a %s", s->name, g->is.fd,
 			 g->is.kind == LOOM_GRANT_FILE	 ? "regular file" :
 			 g->is.kind == LOOM_GRANT_SOCKET ? "socket" :
-							   "pidfd of a living process");
+							   "pidfd of a running process");
 }
 
 static int has_files(const struct service *s)
 {
-	for (const struct ssr_grant *g = s->grants; g; g = g->next)
+	for (const struct qos_grant *g = s->grants; g; g = g->next)
 		if (g->is.kind == LOOM_GRANT_FILE)
 			return 1;
 	return 0;
 }
 
-int ssr_grants_resolve(struct service *s, const struct loom_layout *layout, const struct loom_segments *segments,
+int qos_grants_resolve(struct service *s, const struct loom_layout *layout, const struct loom_segments *segments,
 		       struct loom_error *err)
 {
 	int rc = 0;
 	for (uint32_t i = 0; i < s->granted_count && !rc; i++) {
 		const struct loom_grant *want = &s->granted[i];
-		struct ssr_grant *g = s->host->alloc(s->host, sizeof(*g));
-		struct ssr_tenant *t = want->tenant < s->tenants ? &s->tenant[want->tenant] : NULL;
+		struct qos_grant *g = s->host->alloc(s->host, sizeof(*g));
+		struct qos_tenant *t = want->tenant < s->tenants ? &s->tenant[want->tenant] : NULL;
 		if (!g || !t || want->kind < LOOM_GRANT_BUFFER || want->kind > LOOM_GRANT_PROCESS) {
 			int code = g ? LOOM_EPLUGIN : LOOM_ENOMEM;
 			s->host->free(s->host, g);
 			return LOOM_FAIL(s->host, err, code, "%s: grant %u %s", s->name, i,
-					 code == LOOM_ENOMEM ? "finds no memory" : "is impossible");
+					 code == LOOM_ENOMEM ? "lacks memory" : "is invalid");
 		}
 		g->is = *want;
 		rc = want->kind <= LOOM_GRANT_HEAP ? resolve_memory(s, g, layout, segments, err) :
 						     resolve_descriptor(s, g, err);
 		g->next = s->grants;
 		s->grants = g;
-		t->grant[t->grants++] = g; /* room for all was made with the list */
+		t->grant[t->grants++] = g; /* allocated for all grants in qos_grants() */
 	}
 	if (!rc && s->path.files == 0 && has_files(s))
-		rc = ssr_files_open(s, err);
+		rc = qos_files_open(s, err);
 	return rc;
 }
 
-void ssr_grants_free(struct service *s)
+void qos_grants_free(struct service *s)
 {
 	while (s->grants) {
-		struct ssr_grant *g = s->grants;
+		struct qos_grant *g = s->grants;
 		s->grants = g->next;
-		ssr_heap_close(s->host, &g->heap);
-		ssr_near_close(s, g);
+		qos_heap_close(s->host, &g->heap);
+		qos_frames_close(s, g);
 		s->host->free(s->host, g);
 	}
 	for (uint32_t d = 0; d < LOOM_MAX_DEVICES; d++) {
@@ -137,7 +137,7 @@ void ssr_grants_free(struct service *s)
 	}
 	for (uint32_t i = 0; i < s->tenants; i++)
 		s->tenant[i].grants = 0;
-	ssr_files_close(s);
+	qos_files_close(s);
 	if (s->fault_fd >= 0)
 		close(s->fault_fd);
 	s->fault_fd = -1;

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Heaps: whole pages of a tenant's own range, made present when given and absent when taken back. What
- * was given is kept here, where no tenant can write: a wrong or repeated FREE finds nothing. */
+/* Heaps: whole pages of a tenant's range, made present when allocated and absent when freed. The state is in host
+ * memory that no tenant can write: a wrong or repeated FREE matches no allocation. */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "service.h"
 
-int ssr_heap_open(const struct loom_host *host, struct ssr_heap *h, uint64_t bytes)
+int qos_heap_open(const struct loom_host *host, struct qos_heap *h, uint64_t bytes)
 {
-	h->pages = bytes / SSR_PAGE;
+	h->pages = bytes / QOS_PAGE;
 	h->extent = host->alloc(host, (h->pages + 1) * sizeof(*h->extent));
 	h->taken = host->alloc(host, (h->pages / 64 + 1) * sizeof(*h->taken));
 	return h->extent && h->taken ? 0 : LOOM_ENOMEM;
 }
 
-void ssr_heap_close(const struct loom_host *host, struct ssr_heap *h)
+void qos_heap_close(const struct loom_host *host, struct qos_heap *h)
 {
 	host->free(host, h->extent);
 	host->free(host, h->taken);
-	*h = (struct ssr_heap){0};
+	*h = (struct qos_heap){0};
 }
 
-void ssr_heap_reset(struct ssr_heap *h)
+void qos_heap_reset(struct qos_heap *h)
 {
 	if (!h->extent)
 		return;
@@ -31,12 +31,12 @@ void ssr_heap_reset(struct ssr_heap *h)
 	h->next = 0;
 }
 
-static int is_taken(const struct ssr_heap *h, uint64_t page)
+static int is_taken(const struct qos_heap *h, uint64_t page)
 {
 	return (int)(h->taken[page / 64] >> (page % 64) & 1);
 }
 
-static void mark(struct ssr_heap *h, uint64_t from, uint64_t n, int taken)
+static void mark(struct qos_heap *h, uint64_t from, uint64_t n, int taken)
 {
 	for (uint64_t p = from; p < from + n; p++)
 		if (taken)
@@ -45,8 +45,8 @@ static void mark(struct ssr_heap *h, uint64_t from, uint64_t n, int taken)
 			h->taken[p / 64] &= ~(1ull << (p % 64));
 }
 
-/* Next fit; ~0 when no run of n free pages begins in [from, to). */
-static uint64_t find(const struct ssr_heap *h, uint64_t from, uint64_t to, uint64_t n)
+/* Next fit; ~0 if no run of n free pages starts in [from, to). */
+static uint64_t find(const struct qos_heap *h, uint64_t from, uint64_t to, uint64_t n)
 {
 	uint64_t run = 0;
 	for (uint64_t p = from; p < h->pages && p - run < to; p++) {
@@ -57,9 +57,9 @@ static uint64_t find(const struct ssr_heap *h, uint64_t from, uint64_t to, uint6
 	return ~0ull;
 }
 
-int64_t ssr_heap_alloc(struct ssr_heap *h, char *base, uint64_t bytes)
+int64_t qos_heap_alloc(struct qos_heap *h, char *base, uint64_t bytes)
 {
-	uint64_t n = (bytes + SSR_PAGE - 1) / SSR_PAGE;
+	uint64_t n = (bytes + QOS_PAGE - 1) / QOS_PAGE;
 	if (!n)
 		return -EINVAL;
 	if (n > h->pages)
@@ -69,31 +69,31 @@ int64_t ssr_heap_alloc(struct ssr_heap *h, char *base, uint64_t bytes)
 		at = find(h, 0, h->next, n);
 	if (at == ~0ull)
 		return -ENOMEM;
-	if (base && madvise(base + at * SSR_PAGE, n * SSR_PAGE, MADV_POPULATE_WRITE))
+	if (base && madvise(base + at * QOS_PAGE, n * QOS_PAGE, MADV_POPULATE_WRITE))
 		return -errno;
 	mark(h, at, n, 1);
 	h->extent[at] = (uint32_t)n;
 	h->next = at + n;
-	return (int64_t)(at * SSR_PAGE);
+	return (int64_t)(at * QOS_PAGE);
 }
 
-int64_t ssr_heap_free(struct ssr_heap *h, char *base, uint64_t offset)
+int64_t qos_heap_free(struct qos_heap *h, char *base, uint64_t offset)
 {
-	uint64_t at = offset / SSR_PAGE;
-	if (offset % SSR_PAGE || at >= h->pages || !h->extent[at])
+	uint64_t at = offset / QOS_PAGE;
+	if (offset % QOS_PAGE || at >= h->pages || !h->extent[at])
 		return -EINVAL;
 	uint64_t n = h->extent[at];
-	/* Shared memory gives its pages back by a hole in its file. */
-	if (base && madvise(base + offset, n * SSR_PAGE, MADV_REMOVE))
+	/* Shared memory frees pages by a hole in its file. */
+	if (base && madvise(base + offset, n * QOS_PAGE, MADV_REMOVE))
 		return -errno;
 	mark(h, at, n, 0);
 	h->extent[at] = 0;
-	return (int64_t)(n * SSR_PAGE);
+	return (int64_t)(n * QOS_PAGE);
 }
 
-int ssr_heap_owns(const struct ssr_heap *h, uint64_t offset, uint64_t bytes)
+int qos_heap_owns(const struct qos_heap *h, uint64_t offset, uint64_t bytes)
 {
-	for (uint64_t p = offset / SSR_PAGE; p <= (offset + bytes - 1) / SSR_PAGE; p++)
+	for (uint64_t p = offset / QOS_PAGE; p <= (offset + bytes - 1) / QOS_PAGE; p++)
 		if (p >= h->pages || !is_taken(h, p))
 			return 0;
 	return 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* qos_coalesce: one interrupt for several requests (the paper's section V-B): at `count` of them, or
- * `window` after the first. Adaptive: climbs a ladder of settings for as long as throughput gains, or,
- * where throughput stays, as interrupts become fewer; in the spirit of Linux's net DIM. */
+/* qos_coalesce: one interrupt for several requests (the paper's section V-B): at `count` of them, or `window` after
+ * the first. Adaptive: climbs a ladder of settings while throughput rises, or, at equal throughput, while interrupts
+ * become fewer, similar to Linux's net DIM. */
 #include "service.h"
 
 struct coalesce_opts {
@@ -10,16 +10,16 @@ struct coalesce_opts {
 	uint8_t adaptive;
 };
 
-struct rung {
+struct rings {
 	uint32_t count;
 	uint64_t window_ns;
 };
-static const struct rung ladder[] = {{1, 0}, {4, 8000}, {8, 16000}, {32, 64000}, {128, 128000}};
+static const struct rings ladder[] = {{1, 0}, {4, 8000}, {8, 16000}, {32, 64000}, {128, 128000}};
 #define RUNGS ((int)(sizeof(ladder) / sizeof(ladder[0])))
 #define EPOCH_NS 2000000u
 #define EPOCH_EVENTS 64u
-#define TIRED 10 /* steps before it rests on what it found ... */
-#define REST 50	 /* ... for so many epochs */
+#define STEPS_MAX 10 /* steps before the search pauses ... */
+#define PAUSE 50	 /* ... for so many epochs */
 
 struct epoch {
 	uint64_t ns, served, interrupts;
@@ -29,8 +29,8 @@ struct coalesce {
 	struct qos base;
 	const struct coalesce_opts *opts;
 	struct epoch begin;
-	double rate, per_request; /* of the epoch before */
-	int at, step, steps, rest;
+	double rate, per_request; /* of the previous epoch */
+	int at, step, steps, pause;
 };
 
 static const struct loom_opt rows[] = {
@@ -46,7 +46,7 @@ static const struct loom_opt rows[] = {
 
 QOS_CREATE(coalesce, p->step = 1)
 
-/* -1, 0, 1: worse, about the same, better than before; 10% is the noise. */
+/* -1, 0, 1: worse, about the same, better than before; 10 % is taken as noise. */
 static int compare(double now, double before)
 {
 	return now > before * 1.1 ? 1 : now < before * 0.9 ? -1 : 0;
@@ -57,15 +57,15 @@ static void climb(struct coalesce *p, double rate, double per_request)
 	int verdict = compare(rate, p->rate);
 	if (!verdict)
 		verdict = compare(p->per_request, per_request);
-	if (p->rest > 0) {
-		/* What it rests on holds until the load changes. */
-		p->rest = compare(rate, p->rate) ? 0 : p->rest - 1;
+	if (p->pause > 0) {
+		/* The pause ends early when the load changes. */
+		p->pause = compare(rate, p->rate) ? 0 : p->pause - 1;
 		return;
 	}
 	if (verdict < 0)
 		p->step = -p->step;
-	if (!verdict || ++p->steps >= TIRED) {
-		p->rest = REST;
+	if (!verdict || ++p->steps >= STEPS_MAX) {
+		p->pause = PAUSE;
 		p->steps = 0;
 		return;
 	}
@@ -78,7 +78,7 @@ static void climb(struct coalesce *p, double rate, double per_request)
 static void interrupt(void *self, const struct loom_qos_load *load, struct loom_qos_moderation *m)
 {
 	struct coalesce *p = self;
-	struct rung want = {p->opts->count, p->opts->window};
+	struct rings want = {p->opts->count, p->opts->window};
 	if (p->opts->adaptive) {
 		struct epoch *b = &p->begin;
 		uint64_t ns = load->now_ns - b->ns, served = load->served - b->served;
@@ -92,7 +92,7 @@ static void interrupt(void *self, const struct loom_qos_load *load, struct loom_
 			p->per_request = each;
 			*b = (struct epoch){load->now_ns, load->served, load->interrupts};
 		}
-		const struct rung *r = &ladder[p->at];
+		const struct rings *r = &ladder[p->at];
 		want.count = r->count < want.count ? r->count : want.count;
 		want.window_ns = r->window_ns < want.window_ns ? r->window_ns : want.window_ns;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qos_monolithic: fewer threads per request (the paper's section V-C). */
-#include "arrange.h"
+#include "path_options.h"
 
 struct monolithic_opts {
 	struct arrange_opts common;

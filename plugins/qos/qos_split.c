@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* qos_split: the path as the paper finds it (section II-B): top half, bottom half, worker thread. */
-#include "arrange.h"
+/* qos_split: the path as in the paper's section II-B: top half, bottom half, worker thread. */
+#include "path_options.h"
 
 struct split_opts {
 	struct arrange_opts common;

@@ -17,8 +17,8 @@ struct steer_opts {
 struct steer {
 	struct qos base;
 	const struct steer_opts *opts;
-	uint64_t looked_ns, chosen;
-	uint64_t idle_ns[SSR_VECTORS];
+	uint64_t compared_ns, chosen;
+	uint64_t idle_ns[QOS_VECTORS];
 };
 
 static const char *const to_choices[] = {"one", "idle", "away", NULL};
@@ -47,16 +47,16 @@ static uint64_t named(const struct steer *p, const struct loom_qos_load *load)
 	return bits;
 }
 
-/* Stays where it is unless another core idles a tenth of the period longer. */
+/* Keeps the core unless another one idles a tenth of the period longer. */
 static void choose_idle(struct steer *p, const struct loom_qos_load *load)
 {
 	uint64_t best = 0, here = 0;
 	uint32_t at = 0;
-	int first = !p->looked_ns;
-	if (!first && load->now_ns - p->looked_ns < p->opts->period)
+	int first = !p->compared_ns;
+	if (!first && load->now_ns - p->compared_ns < p->opts->period)
 		return;
 	for (uint32_t v = 0; v < load->vectors; v++) {
-		uint64_t idle = ssr_idle_core(load->core[v], NULL), gained = idle - p->idle_ns[v];
+		uint64_t idle = qos_idle_core(load->core[v], NULL), gained = idle - p->idle_ns[v];
 		p->idle_ns[v] = idle;
 		if (p->chosen >> v & 1)
 			here = gained;
@@ -65,7 +65,7 @@ static void choose_idle(struct steer *p, const struct loom_qos_load *load)
 			at = v;
 		}
 	}
-	p->looked_ns = load->now_ns;
+	p->compared_ns = load->now_ns;
 	if (first || !p->chosen)
 		p->chosen = 1ull << (load->vectors - 1);
 	else if (best > here + p->opts->period / 10)

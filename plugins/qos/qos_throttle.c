@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* qos_throttle: the governor of the paper's section VI. While more than `limit` of the machine's CPU
- * time goes to requests, the next one is delayed, 10 us at first and twice as long each time.
+/* qos_throttle: the governor of the paper's section VI. While more than `limit` of the machine's CPU time goes to
+ * requests, the next one is delayed, by 10 us at first and twice as long each time.
  *
- * The paper's background thread that samples every 10 us would itself take a core; the worker thread
- * evaluates the same windows when it asks. What is charged is the paper's reading, the time in the
- * service's code, or all CPU time of the path. */
+ * The paper's background thread, which samples every 10 us, would itself take a core; here the worker thread
+ * evaluates the same windows before each round. Charged is the time in the service's code, as in the paper, or all
+ * CPU time of the path. */
 #include "service.h"
 
 enum { CHARGE_HANDLER = 0, CHARGE_PATH };
@@ -18,10 +18,10 @@ struct throttle_opts {
 struct throttle {
 	struct qos base;
 	const struct throttle_opts *opts;
-	uint64_t window_ns, window_used; /* where the window began */
-	double share;			 /* of the machine, over about `memory` */
+	uint64_t window_ns, window_used; /* the start of the window */
+	double share;			 /* of the machine, averaged over about `memory` */
 	uint64_t delay_ns;
-	uint64_t longest_ends_ns; /* when the longest delay is over; 0: none runs */
+	uint64_t longest_ends_ns; /* the end of a longest delay; 0: none is pending */
 };
 
 static const char *const charge_choices[] = {"handler", "path", NULL};
@@ -39,7 +39,7 @@ static const struct loom_opt rows[] = {
 			 "a delay so short that waking up costs more than the limit, the share would never fall.",
 			 .min = 1e3, .max = 1e9),
 	LOOM_OPT(struct throttle_opts, batch, LOOM_OPT_U32, "1",
-			 "Requests that are released at once below the limit.", .min = 1, .max = SSR_BATCH_MOST),
+			 "Requests that are released at once below the limit.", .min = 1, .max = QOS_BATCH_MAX),
 	LOOM_OPT(struct throttle_opts, charge, LOOM_OPT_ENUM, "handler",
 			 "CPU time that counts. handler: the time in the service's code. path: all CPU time of the "
 			 "path's threads.", .choices = charge_choices),
@@ -66,7 +66,7 @@ static void sample(struct throttle *p, const struct loom_qos_load *load)
 	p->window_used = used;
 }
 
-static void admit(void *self, const struct loom_qos_load *load, struct loom_qos_turn *turn)
+static void admit(void *self, const struct loom_qos_load *load, struct loom_qos_round *round)
 {
 	struct throttle *p = self;
 	sample(p, load);
@@ -75,7 +75,7 @@ static void admit(void *self, const struct loom_qos_load *load, struct loom_qos_
 		p->delay_ns = 0;
 	if (below || (p->longest_ends_ns && load->now_ns >= p->longest_ends_ns)) {
 		p->longest_ends_ns = 0;
-		turn->requests = turn->requests < p->opts->batch ? turn->requests : p->opts->batch;
+		round->requests = round->requests < p->opts->batch ? round->requests : p->opts->batch;
 		return;
 	}
 	p->delay_ns = p->delay_ns ? 2 * p->delay_ns : p->opts->delay;
@@ -84,10 +84,10 @@ static void admit(void *self, const struct loom_qos_load *load, struct loom_qos_
 		if (!p->longest_ends_ns)
 			p->longest_ends_ns = load->now_ns + p->delay_ns;
 	}
-	turn->requests = 0;
-	if (turn->retry_ns < load->now_ns + p->delay_ns)
-		turn->retry_ns = load->now_ns + p->delay_ns;
-	turn->slack_ns = 0;
+	round->requests = 0;
+	if (round->retry_ns < load->now_ns + p->delay_ns)
+		round->retry_ns = load->now_ns + p->delay_ns;
+	round->slack_ns = 0;
 }
 
 static const struct loom_qos_ops ops = {QOS_OPS_COMMON, .admit = admit};

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worker's end of the service path: request rings and doors. Device code.
+/* The worker's end of the service path: request rings and doorbells. Device code.
  *
- * Each worker has a ring that it alone fills; the host alone empties it. The number of slots bounds what one worker can
- * have outstanding. A request is words in a slot, then a store of how many the worker has posted: its *told* word. An
- * answer is one word, with a bit that is 1 in the first pass over the ring, 0 in the second, ..., so nobody clears it.
+ * Each worker has a ring: the worker is its only producer, the host its only consumer. The number of slots bounds the
+ * requests that a worker can have outstanding. A request is stored into a slot, then the worker stores how many it
+ * has posted: its published count. An answer is one word with a phase bit, which is 1 in the first pass over the
+ * ring, 0 in the second, and so on, so it need not be cleared.
  *
- * A GPU lies behind a link: a store is on its way at once, a load takes a round trip, and read-modify-writes of both
- * sides on one word are lost. So what crosses is stored by one side alone, and what only a worker needs is in its
- * *port*, in its device's memory. It loads answers and nothing else from the host.
+ * A GPU is behind a link: a store is on its way at once, a load takes a round trip, and concurrent read-modify-writes
+ * of both sides on one word are lost. So every word that crosses the link has one writer, and what only the worker
+ * needs is in its port, in device memory. The worker loads nothing but answers from the host.
  *
- * The host finds what is waiting through one bit per worker, which worker and host both change. With a GPU in the stack
- * (`plain`) it compares the told words instead. A GPU's workers may count what they post in their device's memory as well:
- * a word on which the host can sleep. A door is where the host waits for work, one per
- * core that takes interrupts. Host and worker meet there as Dekker's two processes do: the worker sets
- * its bit and looks whether the door is armed; the host arms the door and looks at the bits, each with a
- * full fence between the two. One of them sees the other. */
+ * The host finds pending requests by one bit per worker, which worker and host both change. With a GPU in the stack
+ * (`by_count`) it compares the published counts instead. A GPU's workers may also count what they post in device
+ * memory, in a word on which the host can sleep. The host waits at a doorbell, one per core that takes interrupts.
+ * Host and worker synchronise there as in Dekker's algorithm: the worker sets its bit and checks whether the doorbell
+ * is armed; the host arms the doorbell and checks the bits, each with a full fence between the two. At least one of
+ * them sees the other's store. */
 #ifndef QOS_SERVICE_DEV_H
 #define QOS_SERVICE_DEV_H
 
@@ -23,319 +24,324 @@
 #include <gpuloom/qos.h>
 #endif
 
-#define SSR_VECTORS 64u
+#define QOS_VECTORS 64u
 
-struct ssr_slot {
+struct qos_slot {
 	struct loom_request request;
-	uint64_t posted_ns; /* 0: on a clock that the host does not share */
+	uint64_t posted_ns; /* 0: the worker's clock is not the host's */
 	uint64_t pad[2];
 };
 
-/* At the begin of a device's block; a port for each of its workers follows. */
-struct ssr_near {
+/* At the start of a device's block; a port for each of its workers follows. */
+struct qos_device_block {
 	uint64_t posted; /* requests of all workers, in all samples: see loom_interrupt */
 	uint64_t pad[7];
 };
 
-/* A worker's end of its ring: near the worker, which alone uses it while it runs. The host fills it in before that. */
-struct ssr_port {
-	uint64_t head;     /* requests ever posted */
-	uint64_t answered; /* so many, the first ones, are known to be answered */
-	/* Constant. Places are bytes from the begin of the block for the stack. */
-	uint64_t told_at, slot_at, answer_at;
+/* A worker's end of its ring, in device memory. The host fills it in before a sample; while workers run, only this
+ * worker uses it. */
+struct qos_port {
+	uint64_t head;     /* requests posted so far */
+	uint64_t answered; /* the first so many requests are known to be answered */
+	/* Constant. Offsets are in bytes from the start of the stack's block. */
+	uint64_t published_at, slot_at, answer_at;
 	uint32_t slots, shift; /* slots = 1 << shift; 0: no tenant */
 	uint32_t tenant;
-	uint32_t plain; /* see above; then nobody is to be interrupted */
-	uint32_t nap_ns; /* longest between two looks at an answer */
-	uint32_t raises; /* 1: counts what it posts */
+	uint32_t by_count; /* see above: the worker rings no doorbell */
+	uint32_t nap_ns; /* the longest nap between two polls of an answer */
+	uint32_t counts_posted; /* 1: the worker counts what it posts in qos_device_block */
 };
 
-enum ssr_armed {
-	SSR_SHUT = 0, /* the host knows already, or looks before it waits again */
-	SSR_OPEN,     /* the host waits here and wants to be interrupted */
-	SSR_WINDOW,   /* it was, and waits for the end of the window: at the count only */
+enum qos_armed {
+	QOS_DISARMED = 0, /* the host is notified already, or checks before it waits again */
+	QOS_ARMED,     /* the host waits here for an interrupt */
+	QOS_ARMED_WINDOW,   /* it was interrupted, and waits for the end of the window, or for the count */
 };
-struct ssr_door {
-	uint32_t armed;   /* enum ssr_armed */
+struct qos_doorbell {
+	uint32_t armed;   /* enum qos_armed */
 	uint32_t pending; /* posted since the last interrupt, while interrupts are moderated */
 	int32_t event_fd, timer_fd;
-	uint32_t rung; /* futex: counts, like the eventfd */
+	uint32_t rings; /* futex: counts rings, as the eventfd does */
 	uint32_t pad0;
 	uint64_t interrupts;
 	uint64_t pad1[4];
 };
 
-struct ssr_head {
+struct qos_head {
 	uint32_t notify;  /* enum loom_qos_notify */
-	uint32_t vectors; /* doors in use */
+	uint32_t vectors; /* doorbells in use */
 	uint32_t every;   /* 1: each request tries to interrupt, not only a worker's first */
 	uint32_t pad0;
 	uint64_t bits_at;
 	uint64_t pad1[5];
-	/* The host stores these while workers run. */
-	uint32_t count; /* moderation: interrupt at so many ... */
+	/* Stored by the host while workers run. */
+	uint32_t count; /* moderation: interrupt after so many requests ... */
 	uint32_t pad2;
-	uint64_t window_ns; /* ... or after so long */
-	uint64_t route;     /* bits of doors that take interrupts */
-	uint64_t wake_mask;      /* bits of tenants that may ring at `bedside` */
+	uint64_t window_ns; /* ... or after this time */
+	uint64_t route;     /* bits of doorbells that take interrupts */
+	uint64_t wake_mask;      /* bits of tenants whose requests ring `server_doorbell` */
 	uint64_t pad3[4];
-	uint32_t next; /* whose turn it is among several doors */
+	uint32_t next; /* round robin over several doorbells */
 	uint32_t pad4[15];
-	struct ssr_door door[SSR_VECTORS];
-	/* Where whoever serves sleeps between turns, all doors shut: its own eventfd, however others ring. */
-	struct ssr_door bedside;
+	struct qos_doorbell doorbell[QOS_VECTORS];
+	/* Where the serving thread sleeps between rounds, all other doorbells disarmed: an eventfd of its own,
+	 * whatever `notify` is. */
+	struct qos_doorbell server_doorbell;
 };
 
-LOOM_FN struct ssr_head *ssr_head(const struct loom_ctx *c)
+LOOM_FN struct qos_head *qos_head(const struct loom_ctx *c)
 {
-	return (struct ssr_head *)c->global[LOOM_QOS];
+	return (struct qos_head *)c->global[LOOM_QOS];
 }
 
-LOOM_FN struct ssr_port *ssr_port(const struct loom_ctx *c)
+LOOM_FN struct qos_port *qos_port(const struct loom_ctx *c)
 {
-	return (struct ssr_port *)((struct ssr_near *)c->on_device[LOOM_QOS] + 1) + (c->worker - c->first);
+	return (struct qos_port *)((struct qos_device_block *)c->on_device[LOOM_QOS] + 1) + (c->worker - c->first);
 }
 
-LOOM_FN uint64_t *ssr_bits(struct ssr_head *h, uint32_t worker)
+LOOM_FN uint64_t *qos_bits(struct qos_head *h, uint32_t worker)
 {
 	return (uint64_t *)((char *)h + h->bits_at) + worker / 64;
 }
 
-/* How many requests the worker has posted, modulo 2^32: it alone stores. */
-LOOM_FN uint32_t *ssr_told(struct ssr_head *h, const struct ssr_port *p)
+/* How many requests the worker has posted, modulo 2^32. Stored by the worker only. */
+LOOM_FN uint32_t *qos_published(struct qos_head *h, const struct qos_port *p)
 {
-	return (uint32_t *)((char *)h + p->told_at);
+	return (uint32_t *)((char *)h + p->published_at);
 }
 
-LOOM_FN struct ssr_slot *ssr_slot(struct ssr_head *h, const struct ssr_port *p, uint64_t at)
+LOOM_FN struct qos_slot *qos_slot(struct qos_head *h, const struct qos_port *p, uint64_t at)
 {
-	return (struct ssr_slot *)((char *)h + p->slot_at) + (at & (p->slots - 1));
+	return (struct qos_slot *)((char *)h + p->slot_at) + (at & (p->slots - 1));
 }
 
-/* The host alone stores: twice the result, and the lap in bit 0. At first 0. */
-LOOM_FN uint64_t *ssr_answer(struct ssr_head *h, const struct ssr_port *p, uint64_t at)
+/* Stored by the host only: twice the result, plus the phase in bit 0. Initially 0. */
+LOOM_FN uint64_t *qos_answer(struct qos_head *h, const struct qos_port *p, uint64_t at)
 {
 	return (uint64_t *)((char *)h + p->answer_at) + (at & (p->slots - 1));
 }
 
 /* Bit 0 of the answer to request `at`. */
-LOOM_FN uint64_t ssr_lap(uint64_t at, uint32_t shift)
+LOOM_FN uint64_t qos_phase(uint64_t at, uint32_t shift)
 {
 	return (at >> shift & 1) ^ 1;
 }
 
-/* The interrupt itself. A GPU has none: the host polls the bits. */
+/* The interrupt itself. A GPU has none: the host polls. */
 #ifdef GPULOOM_DEV_CPU_H
 #include <sys/timerfd.h>
 
-/* A full one was rung and not heard yet. Otherwise a write may have been interrupted. */
-LOOM_FN void ssr_ring_fd(int fd)
+/* EAGAIN: the counter is full, so a notification is pending. Otherwise the write may have been interrupted. */
+LOOM_FN void qos_signal_fd(int fd)
 {
 	uint64_t one = 1;
 	for (int tries = 0; tries < 3 && write(fd, &one, sizeof(one)) < 0 && errno != EAGAIN; tries++)
 		;
 }
 
-LOOM_FN void ssr_raise(struct ssr_head *h, struct ssr_door *d)
+LOOM_FN void qos_doorbell_ring(struct qos_head *h, struct qos_doorbell *d)
 {
-	/* Whoever shuts the door interrupts: once per arming. */
-	if (loom_load_relaxed_sys(&d->armed) == SSR_SHUT ||
-	    loom_exchange_acq_rel_sys(&d->armed, (uint32_t)SSR_SHUT) == SSR_SHUT)
+	/* The worker that disarms the doorbell interrupts: once per arming. */
+	if (loom_load_relaxed_sys(&d->armed) == QOS_DISARMED ||
+	    loom_exchange_acq_rel_sys(&d->armed, (uint32_t)QOS_DISARMED) == QOS_DISARMED)
 		return;
 	loom_fetch_add_relaxed_sys(&d->interrupts, (uint64_t)1);
 	if (h->notify == LOOM_QOS_FUTEX) {
-		loom_fetch_add_acq_rel_sys(&d->rung, 1u);
-		loom_futex_wake(&d->rung, 1, 0);
+		loom_fetch_add_acq_rel_sys(&d->rings, 1u);
+		loom_futex_wake(&d->rings, 1, 0);
 	} else if (h->notify == LOOM_QOS_EVENTFD) {
-		ssr_ring_fd(d->event_fd);
+		qos_signal_fd(d->event_fd);
 	}
 }
 
-/* Below the count. An eventfd has the device's timer beside it, which the first request of a window
- * starts whether the door is open or not. Whoever waits for a futex keeps the window itself: any request
- * that finds the door open wakes it, not the first alone, for the first may have found it shut. */
-LOOM_FN void ssr_raise_later(struct ssr_head *h, struct ssr_door *d, int first, uint64_t window_ns)
+/* Below the count. Beside an eventfd there is a timer, which the first request of a window starts whether or not the
+ * doorbell is armed. With a futex the host keeps the window: every request that finds the doorbell armed wakes the
+ * top half, not only the first, because the first may have found it disarmed. */
+LOOM_FN void qos_doorbell_ring_later(struct qos_head *h, struct qos_doorbell *d, int first, uint64_t window_ns)
 {
 	struct itimerspec at = {.it_value = {.tv_sec = (time_t)(window_ns / 1000000000u),
 					     .tv_nsec = (long)(window_ns % 1000000000u)}};
 	if (h->notify != LOOM_QOS_EVENTFD) {
-		if (loom_load_relaxed_sys(&d->armed) == SSR_OPEN)
-			ssr_raise(h, d);
+		if (loom_load_relaxed_sys(&d->armed) == QOS_ARMED)
+			qos_doorbell_ring(h, d);
 	} else if (first) {
 		timerfd_settime(d->timer_fd, 0, &at, NULL);
 	}
 }
 
-LOOM_FN void ssr_rouse(struct ssr_head *h, const struct ssr_port *p)
+LOOM_FN void qos_wake_server(struct qos_head *h, const struct qos_port *p)
 {
-	struct ssr_door *d = &h->bedside;
-	/* Acquire: pairs with the release of arming; `heed` was stored before. */
-	if (loom_load_acquire_sys(&d->armed) == SSR_SHUT || !(loom_load_relaxed_sys(&h->wake_mask) >> p->tenant & 1) ||
-	    loom_exchange_acq_rel_sys(&d->armed, (uint32_t)SSR_SHUT) == SSR_SHUT)
+	struct qos_doorbell *d = &h->server_doorbell;
+	/* Acquire: pairs with the release in qos_wake_arm(); `wake_mask` was stored before. */
+	if (loom_load_acquire_sys(&d->armed) == QOS_DISARMED ||
+	    !(loom_load_relaxed_sys(&h->wake_mask) >> p->tenant & 1) ||
+	    loom_exchange_acq_rel_sys(&d->armed, (uint32_t)QOS_DISARMED) == QOS_DISARMED)
 		return;
-	ssr_ring_fd(d->event_fd);
+	qos_signal_fd(d->event_fd);
 }
 #else
-LOOM_FN void ssr_raise(struct ssr_head *h, struct ssr_door *d)
+LOOM_FN void qos_doorbell_ring(struct qos_head *h, struct qos_doorbell *d)
 {
 	(void)h, (void)d;
 }
-LOOM_FN void ssr_rouse(struct ssr_head *h, const struct ssr_port *p)
+LOOM_FN void qos_wake_server(struct qos_head *h, const struct qos_port *p)
 {
 	(void)h, (void)p;
 }
-LOOM_FN void ssr_raise_later(struct ssr_head *h, struct ssr_door *d, int first, uint64_t window_ns)
+LOOM_FN void qos_doorbell_ring_later(struct qos_head *h, struct qos_doorbell *d, int first, uint64_t window_ns)
 {
 	(void)h, (void)d, (void)first, (void)window_ns;
 }
 #endif
 
-/* Interrupts are spread evenly over the doors that take them, as an interrupt controller does. */
-LOOM_FN struct ssr_door *ssr_door(struct ssr_head *h)
+/* Interrupts are spread evenly over the doorbells that take them, as an interrupt controller does. */
+LOOM_FN struct qos_doorbell *qos_doorbell(struct qos_head *h)
 {
 	uint64_t route = loom_load_relaxed_sys(&h->route);
 	if (!(route & (route - 1))) {
 		uint32_t v = 0;
-		while (v < SSR_VECTORS - 1 && !(route >> v & 1))
+		while (v < QOS_VECTORS - 1 && !(route >> v & 1))
 			v++;
-		return &h->door[v];
+		return &h->doorbell[v];
 	}
 	uint32_t v = loom_fetch_add_relaxed_sys(&h->next, 1u) % h->vectors;
 	while (!(route >> v & 1))
 		v = (v + 1) % h->vectors;
-	return &h->door[v];
+	return &h->doorbell[v];
 }
 
-LOOM_FN void ssr_interrupt(struct ssr_head *h)
+LOOM_FN void qos_notify_host(struct qos_head *h)
 {
-	struct ssr_door *d = ssr_door(h);
+	struct qos_doorbell *d = qos_doorbell(h);
 	uint32_t count = loom_load_relaxed_sys(&h->count);
 	uint64_t window = loom_load_relaxed_sys(&h->window_ns);
 	if (!window) {
-		ssr_raise(h, d);
+		qos_doorbell_ring(h, d);
 		return;
 	}
-	/* Acq_rel: the host sets it to 0 before it looks at the bits, so what it does not see there
-	 * counts from 0 again. */
+	/* Acq_rel: the host sets it to 0 before it reads the bits, so requests that it does not see there are counted
+	 * from 0 again. */
 	uint32_t pending = loom_fetch_add_acq_rel_sys(&d->pending, 1u) + 1;
 	if (pending >= count)
-		ssr_raise(h, d);
+		qos_doorbell_ring(h, d);
 	else
-		ssr_raise_later(h, d, pending == 1, window);
+		qos_doorbell_ring_later(h, d, pending == 1, window);
 }
 
-/* 1: the request that had the slot of request `at` before is answered. */
-LOOM_FN int ssr_has_room(struct ssr_head *h, struct ssr_port *p, uint64_t at)
+/* 1: the request that used the slot of request `at` before is answered. */
+LOOM_FN int qos_has_room(struct qos_head *h, struct qos_port *p, uint64_t at)
 {
 	uint64_t before = at - p->slots;
 	if (at < p->slots || before < p->answered)
 		return 1;
 	/* Acquire: pairs with the release of the completion, which has read the request before. */
-	if ((loom_load_acquire_sys(ssr_answer(h, p, at)) & 1) != ssr_lap(before, p->shift))
+	if ((loom_load_acquire_sys(qos_answer(h, p, at)) & 1) != qos_phase(before, p->shift))
 		return 0;
 	p->answered += p->answered == before;
 	return 1;
 }
 
-LOOM_FN int ssr_request(struct loom_ctx *c, const struct loom_request *request, uint64_t *id)
+LOOM_FN int qos_request(struct loom_ctx *c, const struct loom_request *request, uint64_t *id)
 {
-	struct ssr_head *h = ssr_head(c);
-	struct ssr_port *p = ssr_port(c);
+	struct qos_head *h = qos_head(c);
+	struct qos_port *p = qos_port(c);
 	uint64_t at = p->head;
 	if (!p->slots)
 		return LOOM_EINVAL;
-	if (!ssr_has_room(h, p, at))
+	if (!qos_has_room(h, p, at))
 		return LOOM_EAGAIN;
-	struct ssr_slot *slot = ssr_slot(h, p, at);
+	struct qos_slot *slot = qos_slot(h, p, at);
 	slot->request = *request;
 #ifdef GPULOOM_DEV_CPU_H
 	slot->posted_ns = loom_clock_ns(c);
 #endif
 	/* Release: pairs with the acquire of the bottom half, which then reads the slot, and memory that it names. */
-	loom_store_release_sys(ssr_told(h, p), (uint32_t)(at + 1));
+	loom_store_release_sys(qos_published(h, p), (uint32_t)(at + 1));
 	p->head = at + 1;
 	*id = at;
-	if (p->plain) {
-		/* In no order with the told word: whoever wakes up too early looks again. */
-		if (p->raises)
-			loom_fetch_add_relaxed_dev(&((struct ssr_near *)c->on_device[LOOM_QOS])->posted, (uint64_t)1);
-#ifdef GPULOOM_DEV_CPU_H /* others cannot rouse */
-		/* Pairs with the fence in ssr_listen(): a server that went to sleep before it saw the word is roused. */
+	if (p->by_count) {
+		/* Not ordered with the published count: a host thread that wakes up too early waits again. */
+		if (p->counts_posted)
+			loom_fetch_add_relaxed_dev(&((struct qos_device_block *)c->on_device[LOOM_QOS])->posted,
+						   (uint64_t)1);
+#ifdef GPULOOM_DEV_CPU_H /* only CPUs can wake the server */
+		/* Pairs with the fence in qos_wake_arm(): a server that did not see the count before it went to sleep
+		 * is woken. */
 		loom_fence_seq_cst_sys();
-		ssr_rouse(h, p);
+		qos_wake_server(h, p);
 #endif
 		return 0;
 	}
-	uint64_t bit = 1ull << (c->worker & 63), *bits = ssr_bits(h, c->worker);
-	/* Pairs with the fence after the host has cleared the bits: it sees the told word, or we the 0. */
+	uint64_t bit = 1ull << (c->worker & 63), *bits = qos_bits(h, c->worker);
+	/* Pairs with the fence after the host has cleared the bits: the host sees the count, or this worker the 0. */
 	loom_fence_seq_cst_sys();
 	if (!(loom_load_relaxed_sys(bits) & bit)) {
 		loom_fetch_or_acq_rel_sys(bits, bit);
-		/* Pairs with the fence after arming: the host sees the bit, or we the armed door. */
+		/* Pairs with the fence after arming: the host sees the bit, or this worker the armed doorbell. */
 		loom_fence_seq_cst_sys();
 	} else if (!h->every && !loom_load_relaxed_sys(&h->window_ns)) {
-		return 0; /* whoever set it has seen to the interrupt */
+		return 0; /* the request that set the bit has rung the doorbell */
 	}
-	ssr_interrupt(h);
-	ssr_rouse(h, p);
+	qos_notify_host(h);
+	qos_wake_server(h, p);
 	return 0;
 }
 
-/* How a worker waits. On the CPU it spins for as long as a quick service takes, then sleeps: an
- * accelerator's stalled wave costs the host nothing. A GPU's looks cross the link, which all its workers share: so the
- * more workers there are, the longer a nap may become. */
+/* How a worker waits. On the CPU it spins for as long as a quick service takes, then sleeps: a stalled wave of an
+ * accelerator costs the host nothing, either. Polls of a GPU cross the link, which all its workers share: the more
+ * workers, the longer the naps. */
 #ifdef GPULOOM_DEV_CPU_H
-#define SSR_SPINS 2000u
-#define SSR_LOOKS_PER_CLOCK 64u
-LOOM_FN void ssr_pause(const struct loom_ctx *c, const struct ssr_port *p, uint32_t looks)
+#define QOS_SPINS 2000u
+#define QOS_POLLS_PER_CLOCK 64u
+LOOM_FN void qos_pause(const struct loom_ctx *c, const struct qos_port *p, uint32_t polls)
 {
 	(void)p;
-	if (looks < SSR_SPINS)
+	if (polls < QOS_SPINS)
 		loom_pause(c);
-	else /* as if each look so far had taken 4 us */
-		loom_nap((uint64_t)(looks - SSR_SPINS + 1) * 4000, 0);
+	else /* as if each poll so far had taken 4 us */
+		loom_nap((uint64_t)(polls - QOS_SPINS + 1) * 4000, 0);
 }
 #else
-#define SSR_LOOKS_PER_CLOCK 1u /* a look takes longer than to read the clock */
-LOOM_FN void ssr_pause(const struct loom_ctx *c, const struct ssr_port *p, uint32_t looks)
+#define QOS_POLLS_PER_CLOCK 1u /* a poll takes longer than reading the clock */
+LOOM_FN void qos_pause(const struct loom_ctx *c, const struct qos_port *p, uint32_t polls)
 {
-	uint32_t ns = 16u << (looks < 12 ? looks : 12);
+	uint32_t ns = 16u << (polls < 12 ? polls : 12);
 	(void)c;
 	loom_nanosleep(ns < p->nap_ns ? ns : p->nap_ns);
 }
 #endif
 
-/* The word that answers request `id`. */
-LOOM_FN int ssr_await(struct loom_ctx *c, const struct ssr_port *p, uint64_t id, uint64_t timeout_ns, uint64_t *answer)
+/* Waits for the answer to request `id`. */
+LOOM_FN int qos_await(struct loom_ctx *c, const struct qos_port *p, uint64_t id, uint64_t timeout_ns, uint64_t *answer)
 {
-	const uint64_t *at = ssr_answer(ssr_head(c), p, id), want = ssr_lap(id, p->shift);
+	const uint64_t *at = qos_answer(qos_head(c), p, id), want = qos_phase(id, p->shift);
 	uint64_t begin = 0;
-	uint32_t looks = 0;
-	/* Acquire: pairs with the release of the completion: what the service wrote. */
+	uint32_t polls = 0;
+	/* Acquire: pairs with the release of the completion; makes the service's writes visible. */
 	while (((*answer = loom_load_acquire_sys(at)) & 1) != want) {
 		if (loom_stopped(c))
 			return LOOM_EINTR;
-		if (timeout_ns && looks % SSR_LOOKS_PER_CLOCK == 0) {
+		if (timeout_ns && polls % QOS_POLLS_PER_CLOCK == 0) {
 			uint64_t now = loom_clock_ns(c);
 			begin = begin ? begin : now;
 			if (now - begin >= timeout_ns)
 				return LOOM_ETIMEDOUT;
 		}
-		ssr_pause(c, p, ++looks);
+		qos_pause(c, p, ++polls);
 	}
 	return 0;
 }
 
-LOOM_FN int ssr_wait(struct loom_ctx *c, uint64_t id, uint64_t timeout_ns, int64_t *result)
+LOOM_FN int qos_wait(struct loom_ctx *c, uint64_t id, uint64_t timeout_ns, int64_t *result)
 {
-	struct ssr_port *p = ssr_port(c);
+	struct qos_port *p = qos_port(c);
 	uint64_t answer = 0, head = p->head;
 	if (!p->slots || id >= head)
 		return LOOM_EINVAL;
 	if (head - id > p->slots)
 		return LOOM_ENOENT;
 	loom_set_state(c, LOOM_STATE_SERVICE);
-	int rc = ssr_await(c, p, id, timeout_ns, &answer);
+	int rc = qos_await(c, p, id, timeout_ns, &answer);
 	loom_set_state(c, LOOM_STATE_TASKS);
 	if (rc)
 		return rc;
@@ -344,17 +350,17 @@ LOOM_FN int ssr_wait(struct loom_ctx *c, uint64_t id, uint64_t timeout_ns, int64
 	return 0;
 }
 
-/* LOOM_CALL finds a policy's functions by its name. */
-#define SSR_DEVICE_HALF(policy)                                                                    \
+/* LOOM_CALL builds the names of a policy's functions from the policy's name. */
+#define QOS_DEVICE_HALF(policy)                                                                    \
 	LOOM_FN int policy##_request(struct loom_ctx *c, const struct loom_request *request,       \
 				     uint64_t *id)                                                 \
 	{                                                                                          \
-		return ssr_request(c, request, id);                                                \
+		return qos_request(c, request, id);                                                \
 	}                                                                                          \
 	LOOM_FN int policy##_wait(struct loom_ctx *c, uint64_t id, uint64_t timeout_ns,            \
 				  int64_t *result)                                                 \
 	{                                                                                          \
-		return ssr_wait(c, id, timeout_ns, result);                                        \
+		return qos_wait(c, id, timeout_ns, result);                                        \
 	}
 
 #endif

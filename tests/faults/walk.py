@@ -43,10 +43,10 @@ JOBS = {
     'process': 'run %s--set device.cpu.isolation=process --json out.json' % MEMSET,
     'wic': 'run conf/wic.ini %s--set run.workload=cg --set device.cpu.workers=2 --set workload.cg.size=4 '
            '--set workload.cg.iterations=2 --json out.json' % RUN,
-    'qos': 'run conf/qos/storm.ini %s--set workload.ssr_storm.requests=100 '
-           '--set workload.ssr_storm.file=64KiB --set workload.ssr_storm.room=16KiB --json out.json' % RUN,
-    'fault': 'run conf/qos/storm.ini %s--set workload.ssr_storm.requests=16 '
-             '--set workload.ssr_storm.service=fault --set workload.ssr_storm.room=16KiB --json out.json' % RUN,
+    'qos': 'run conf/qos/storm.ini %s--set workload.requests_storm.requests=100 '
+           '--set workload.requests_storm.file=64KiB --set workload.requests_storm.room=16KiB --json out.json' % RUN,
+    'fault': 'run conf/qos/storm.ini %s--set workload.requests_storm.requests=16 '
+             '--set workload.requests_storm.service=fault --set workload.requests_storm.room=16KiB --json out.json' % RUN,
     'ranks': 'run -n 2 conf/jacobi2d.ini %s--set workload.jacobi2d.n=16 '
              '--set workload.jacobi2d.sweeps=2 --json out.json' % RUN,
     'compare': 'compare conf/memset.ini --vary scheduler.use=mgws,static --set workload.memset.tasks=64 '

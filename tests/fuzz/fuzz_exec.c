@@ -12,7 +12,7 @@
 #include "stack/host.h"
 
 #include "plugins/workloads/exec/command.c"
-#include "plugins/workloads/exec/figures.c"
+#include "plugins/workloads/exec/output.c"
 
 static void split_command(struct instance *x)
 {
@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (n > sizeof(answer.out)) /* what is printed goes around, as the worker writes it */
 		n = sizeof(answer.out);
 	memcpy(answer.out, out, n);
-	if (!figures_check(&x, &err) && !figures_add(&x, &answer, &report, &err)) {
+	if (!output_check(&x, &err) && !output_add(&x, &answer, &report, &err)) {
 		cJSON *all = cJSON_CreateObject();
 		for (size_t i = 0; i < report.count; i++) {
 			const struct loom__metric *m = &report.list[i];

@@ -10,11 +10,11 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct ssr_run run = {0};
+	struct request_victim_run run = {0};
 	int fd = open(fuzz_file(0, data, size), O_RDONLY | O_CLOEXEC);
 	read_figures(fd, "program", &run);
 	FUZZ_CHECK(run.rate >= 0 && isfinite(run.rate));
-	FUZZ_CHECK(!isnan(ssr_victim_figure(&run, "latency")));
+	FUZZ_CHECK(!isnan(request_victim_value(&run, "latency")));
 	run.rate = 0;
 	read_figures(fd, "openssl speed sha256", &run);
 	FUZZ_CHECK(!isnan(run.rate));

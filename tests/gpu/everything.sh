@@ -418,17 +418,17 @@ request_runs() {
 # request_run ASK USE NOTIFY WORKERS
 request_run() {
 	use=$(echo "$2" | tr , ' ') few=64 n=2000
-	case $1 in bfs | spmv | sssp | bpt | xsbench) workload=ssr_$1 ;; *) workload=ssr_storm ;; esac
+	case $1 in bfs | spmv | sssp | bpt | xsbench) workload=requests_app ;; *) workload=requests_storm ;; esac
 	[ "$4" -ne 0 ] || n=8000 few=4
 	case $use in *throttle* | *budget*) n=400 ;; esac
 	service=$1 notify=$3 workers=$4
 	set -- --set run.workload=$workload --set transport.use=p2p --set "qos.use=$use" --set "qos.${use%% *}.notify=$notify" \
 		--set device.$device.workers="$workers" --set workload.$workload.settle=0
-	if [ $workload = ssr_storm ]; then
-		set -- "$@" --set workload.ssr_storm.service="$service" --set workload.ssr_storm.requests=$n \
+	if [ $workload = requests_storm ]; then
+		set -- "$@" --set workload.requests_storm.service="$service" --set workload.requests_storm.requests=$n \
 			--set workload.requests.outstanding=$few
 	else
-		set -- "$@" --set workload.$workload.size=10000 --set workload.$workload.lookups=10000
+		set -- "$@" --set workload.$workload.app="$service" --set workload.$workload.size=10000 --set workload.$workload.lookups=10000
 	fi
 	every "$service $use, $notify, workers=$workers" "$@"
 }
@@ -473,8 +473,8 @@ requests() {
 	request_jobs "$at_once" "$tmp/few"
 	request_jobs $(((at_once + 1) / 2)) "$tmp/all"
 	[ "$at_once" -eq 1 ] || apart
-	every 'CPU and GPU ask' --set run.devices="cpu:0 $device:0" --set run.workload=ssr_storm --set transport.use=host \
-		--set qos.use=split --set device.$device.workers="$some" --set workload.ssr_storm.requests=20000
+	every 'CPU and GPU ask' --set run.devices="cpu:0 $device:0" --set run.workload=requests_storm --set transport.use=host \
+		--set qos.use=split --set device.$device.workers="$some" --set workload.requests_storm.requests=20000
 }
 
 litmus() {

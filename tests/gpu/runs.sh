@@ -313,7 +313,9 @@ launched_refusals() {
 
 # pages STATUS PATTERN WORKLOAD [ARGUMENTS]: its input faults in, into frames of the device's memory.
 pages() {
-	status=$1 wanted=$2 workload=ssr_$3
+	status=$1 wanted=$2 workload=requests_app
+	[ "$3" != storm ] || workload=requests_storm
+	[ "$3" = storm ] || set -- "$@" --set "workload.requests_app.app=$3"
 	shift 3
 	export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/qos_monolithic.so $B/plugins/workload_$workload.so"
 	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --samples 3 --set run.workload=$workload --set qos.use=monolithic \
@@ -326,7 +328,7 @@ page_runs() {
 		small="--set workload.requests.size=4000 --set workload.requests.lookups=3000"
 		pages 0 '3 samples, each verified' $app $small
 	done
-	# Fewer frames than lanes that search: they are returned and filled all the time.
+	# With fewer frames than reading lanes, pages are evicted and filled all the time.
 	for app in sssp bpt; do
 		small="--set workload.requests.size=2000 --set workload.requests.lookups=1000"
 		pages 0 '3 samples, each verified' $app $small --set workload.requests.frames=3 --set workload.requests.outstanding=2 \
@@ -336,7 +338,7 @@ page_runs() {
 		--set termination.use=hcounter --set device.cpu.workers=3 --set workload.requests.tenants=2
 	pages 0 'victim_speed' bpt --set workload.requests.size=300 --set 'workload.requests.victim=sleep 0.05'
 	for service in alloc migrate; do
-		pages 0 '3 samples, each verified' storm --set workload.ssr_storm.service=$service --set workload.ssr_storm.requests=3000
+		pages 0 '3 samples, each verified' storm --set workload.requests_storm.service=$service --set workload.requests_storm.requests=3000
 	done
 	for call; do
 		FAKE_GPU_FAIL=$call:30 pages 3 'wrong answers; the first, of service 2, was -5' bfs
@@ -353,10 +355,10 @@ page_refusals() {
 storms() {
 	for qos in split 'monolithic budget' 'split coalesce steer'; do
 		for devices in $device:0 "cpu:0 $device:0"; do
-			export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/qos_${qos%% *}.so $B/plugins/workload_ssr_storm.so"
-			expect 0 verified "$G" run "$tmp/gpu.ini" --samples 2 --set run.workload=ssr_storm --set "qos.use=$qos" \
+			export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/qos_${qos%% *}.so $B/plugins/workload_requests_storm.so"
+			expect 0 verified "$G" run "$tmp/gpu.ini" --samples 2 --set run.workload=requests_storm --set "qos.use=$qos" \
 				--set "run.devices=$devices" --set transport.use=host --set termination.use=hcounter --set device.$device.workers=8 --set device.cpu.workers=58 \
-				--set workload.ssr_storm.service=nothing --set workload.ssr_storm.requests=20000 \
+				--set workload.requests_storm.service=nothing --set workload.requests_storm.requests=20000 \
 				--set workload.requests.outstanding=512 --set workload.requests.settle=0
 		done
 	done
@@ -366,10 +368,10 @@ storms() {
 interrupts() {
 	status=$1 wanted=$2
 	shift 2
-	export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/qos_split.so $B/plugins/workload_ssr_storm.so"
-	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --samples 3 --set run.workload=ssr_storm --set qos.use=split \
-		--set device.$device.workers=4 --set workload.ssr_storm.service=nothing --set workload.ssr_storm.requests=100 \
-		--set workload.requests.outstanding=1 --set workload.ssr_storm.pace=2ms --set workload.requests.settle=0 "$@"
+	export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/qos_split.so $B/plugins/workload_requests_storm.so"
+	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --samples 3 --set run.workload=requests_storm --set qos.use=split \
+		--set device.$device.workers=4 --set workload.requests_storm.service=nothing --set workload.requests_storm.requests=100 \
+		--set workload.requests.outstanding=1 --set workload.requests_storm.pace=2ms --set workload.requests.settle=0 "$@"
 }
 
 # interrupt_runs CALL: the driver's function by which the host sleeps, after CALL... that prepare it.
@@ -377,14 +379,14 @@ interrupt_runs() {
 	for notify in interrupt hybrid; do
 		for use in split monolithic 'monolithic coalesce' 'split steer budget'; do
 			for transport in p2p host; do
-				interrupts 0 'ssr_interrupts +[1-9]' --set transport.use=$transport --set "qos.use=$use" \
+				interrupts 0 'qos_interrupts +[1-9]' --set transport.use=$transport --set "qos.use=$use" \
 					--set qos.${use%% *}.notify=$notify --set qos.budget.limit=50%
 			done
 		done
 	done
-	interrupts 0 'ssr_interrupts +[1-9]' --set qos.notify=interrupt --set run.devices="$device:0 $device:1" \
+	interrupts 0 'qos_interrupts +[1-9]' --set qos.notify=interrupt --set run.devices="$device:0 $device:1" \
 		--set device.$device.1.gpu=0
-	interrupts 4 'notify = hybrid is for GPUs alone, and cpu:0 is none' --set qos.notify=hybrid \
+	interrupts 4 'notify = hybrid is for GPUs only, and cpu:0 is not a GPU' --set qos.notify=hybrid \
 		--set run.devices="cpu:0 $device:0" --set transport.use=host --set termination.use=hcounter
 	# Without interrupts, and when they fail: at first and later.
 	FAKE_GPU_FAIL=$1:1 interrupts 1 "$1" --set qos.notify=interrupt

@@ -176,28 +176,28 @@ sched() {
 	done
 	[ "$quick" = --quick ] || right gate "-DW=3 -DSTOP"
 
-	right door "-DBELL=eventfd -DCOUNT=2 -DADAPTIVE"
-	right door "-DBELL=futex -DCOUNT=3 -DADAPTIVE"
-	right door "-DBELL=eventfd -DHALVES=monolithic"
-	fault door first_only "-DBELL=futex"
-	fault door first_only "-DBELL=futex -DHALVES=monolithic"
-	fault door gone_away "-DBELL=futex -DHALVES=monolithic"
-	fault door gone_away "-DBELL=eventfd -DHALVES=monolithic -DADAPTIVE"
-	fault door pending_late
-	right door -DHALVES=watched
-	fault door woken_early -DHALVES=watched
-	right bedside "-DHALVES=split -DD=2 -DK=1"
-	right bedside "-DHALVES=monolithic -DD=2 -DK=1"
-	fault bedside queue_unseen "-DHALVES=split -DD=2 -DK=1"
-	fault bedside filled_unsaid "-DHALVES=split -DD=2 -DK=1"
-	for f in look_first no_last_look heed_late drained_late; do
-		fault bedside $f "-DHALVES=monolithic -DK=1"
+	right qos_doorbell "-DNOTIFY=eventfd -DCOUNT=2 -DADAPTIVE"
+	right qos_doorbell "-DNOTIFY=futex -DCOUNT=3 -DADAPTIVE"
+	right qos_doorbell "-DNOTIFY=eventfd -DHALVES=monolithic"
+	fault qos_doorbell first_only "-DNOTIFY=futex"
+	fault qos_doorbell first_only "-DNOTIFY=futex -DHALVES=monolithic"
+	fault qos_doorbell no_note "-DNOTIFY=futex -DHALVES=monolithic"
+	fault qos_doorbell no_note "-DNOTIFY=eventfd -DHALVES=monolithic -DADAPTIVE"
+	fault qos_doorbell pending_late
+	right qos_doorbell -DHALVES=polled
+	fault qos_doorbell woken_early -DHALVES=polled
+	right qos_server "-DHALVES=split -DD=2 -DK=1"
+	right qos_server "-DHALVES=monolithic -DD=2 -DK=1"
+	fault qos_server queue_unseen "-DHALVES=split -DD=2 -DK=1"
+	fault qos_server fill_silent "-DHALVES=split -DD=2 -DK=1"
+	for f in check_first no_last_check mask_late drained_late; do
+		fault qos_server $f "-DHALVES=monolithic -DK=1"
 	done
-	fault bedside armed_once "-DHALVES=monolithic"
-	right alarm -DK=1
-	right alarm "-DD=1 -DK=4"
-	for f in two_looks rung_late armed_once; do
-		fault alarm $f
+	fault qos_server armed_once "-DHALVES=monolithic"
+	right qos_interrupt -DK=1
+	right qos_interrupt "-DD=1 -DK=4"
+	for f in two_reads rung_late armed_once; do
+		fault qos_interrupt $f
 	done
 	right frames
 	for f in answered_early shown_early pins_ignored unchecked held; do
@@ -207,10 +207,10 @@ sched() {
 	if [ "$quick" != --quick ]; then
 		right frames "-DP=2 -DF=2 -DR=3"
 		right frames "-DR=3"
-		right alarm
-		right bedside "-DHALVES=monolithic"
-		right door "-DBELL=futex -DHALVES=monolithic"
-		right door "-DBELL=eventfd -DHALVES=monolithic -DCOUNT=2"
+		right qos_interrupt
+		right qos_server "-DHALVES=monolithic"
+		right qos_doorbell "-DNOTIFY=futex -DHALVES=monolithic"
+		right qos_doorbell "-DNOTIFY=eventfd -DHALVES=monolithic -DCOUNT=2"
 	fi
 }
 

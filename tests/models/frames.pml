@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages in frames of a GPU's memory (plugins/workloads/requests/app.dev.h, plugins/qos/frames.c). R readers read K words each, of
- * any of P pages, through a table that they alone change; there are F frames. Who finds a page absent claims it, takes the right
- * to a frame, or gives back a page that nobody is counted in, and asks the host. The host fills a frame and answers which.
- * Every read finds its own page, and where nobody can move all have read.
+/* Pages in frames of a GPU's memory (plugins/workloads/requests/pages.dev.h, plugins/qos/device_frames.c). R readers read K words
+ * each, of any of P pages, through a table that only they change; there are F frames. A reader that finds a page absent claims it,
+ * takes a frame or evicts a page without pins, and sends a request. The host fills a frame and answers with its number. Every read
+ * finds its own page, and in a deadlock all have read.
  *   FAULT=answered_early  the host answers before the frame is filled
- *   FAULT=shown_early     the page is said to be there before the answer
- *   FAULT=pins_ignored    a page is given back while somebody reads it
- *   FAULT=unchecked       who counts itself in does not look again
- *   FAULT=held            who has a page waits for the frame of another
+ *   FAULT=shown_early     the page becomes present before the answer
+ *   FAULT=pins_ignored    a page is evicted while it is read
+ *   FAULT=unchecked       a reader does not check the state again after pinning
+ *   FAULT=held            a reader with a page waits for the frame of another
  *   FAULT=lost_answer     an answer is lost while another is unread */
 #include "fault.pml"
 #ifndef P
@@ -29,34 +29,34 @@
 #define held 5
 #define lost_answer 6
 #define ABSENT 0
-#define COMING 1
+#define FAULTING 1
 #define PRESENT 2
-#define GOING 3
+#define EVICTING 3
 #define NOTHING 255
 
 /* The lanes'. */
 byte state[P], pins[P], frame[P], left = F, over;
 /* The frames. */
 byte content[F];
-/* The host's: of whom a frame is. */
+/* Of the host: the page that a frame holds. */
 byte owner[F];
 chan fault = [R] of {byte, byte};
 chan evict = [R] of {byte, byte};
-byte told[R]; /* 1 plus the answer */
+byte answered[R]; /* 1 plus the answer */
 
-inline answer(who, what)
+inline answer(reader, what)
 {
 	if
-	:: FAULT == lost_answer && told[1 - who] -> skip
-	:: else -> told[who] = 1 + what
+	:: FAULT == lost_answer && answered[1 - reader] -> skip
+	:: else -> answered[reader] = 1 + what
 	fi
 }
 
 proctype host()
 {
-	byte who, p, f;
+	byte reader, p, f;
 end_h:	do
-	:: fault?who,p ->
+	:: fault?reader,p ->
 		f = 0;
 		do
 		:: owner[f] == NOTHING -> break
@@ -65,17 +65,17 @@ end_h:	do
 		owner[f] = p;
 		content[f] = NOTHING;
 		if
-		:: FAULT == answered_early -> answer(who, f); content[f] = p
-		:: else -> content[f] = p; answer(who, f)
+		:: FAULT == answered_early -> answer(reader, f); content[f] = p
+		:: else -> content[f] = p; answer(reader, f)
 		fi
-	:: evict?who,p ->
+	:: evict?reader,p ->
 		f = 0;
 		do
 		:: owner[f] == p -> break
 		:: else -> f++; assert(f < F)
 		od;
 		owner[f] = NOTHING;
-		answer(who, 0)
+		answer(reader, 0)
 	od
 }
 
@@ -97,16 +97,16 @@ look:		if
 				goto look
 			:: atomic { FAULT == unchecked || state[p] == PRESENT -> f = frame[p] }
 			fi
-		:: atomic { state[p] == ABSENT -> state[p] = COMING };
+		:: atomic { state[p] == ABSENT -> state[p] = FAULTING };
 			if
 			:: atomic { left > 0 -> left-- }
 			:: atomic { left == 0 && state[0] == PRESENT && (pins[0] == 0 || FAULT == pins_ignored) ->
-				state[0] = GOING; q = 0 };
+				state[0] = EVICTING; q = 0 };
 				goto back
 			:: atomic { left == 0 && state[P - 1] == PRESENT && (pins[P - 1] == 0 || FAULT == pins_ignored) ->
-				state[P - 1] = GOING; q = P - 1 };
+				state[P - 1] = EVICTING; q = P - 1 };
 back:				evict!me,q;
-				atomic { told[me] -> told[me] = 0 };
+				atomic { answered[me] -> answered[me] = 0 };
 				state[q] = ABSENT
 			fi;
 			if
@@ -114,7 +114,7 @@ back:				evict!me,q;
 			:: else
 			fi;
 			fault!me,p;
-			atomic { told[me] -> f = told[me] - 1; told[me] = 0 };
+			atomic { answered[me] -> f = answered[me] - 1; answered[me] = 0 };
 			if
 			:: FAULT == shown_early -> frame[p] = f
 			:: else -> atomic { frame[p] = f; state[p] = PRESENT; pins[p]++ }
@@ -135,7 +135,7 @@ back:				evict!me,q;
 	over++
 }
 
-/* Nobody can move. */
+/* Deadlock. */
 proctype watch()
 {
 	timeout -> assert(over == R)

@@ -91,7 +91,7 @@ enum loom_qos_halves {
 };
 enum loom_qos_order {
 	LOOM_QOS_ARRIVAL = 0, /* a tenant's requests are served as they came */
-	LOOM_QOS_PLACE,	      /* its reads in the order of their places in the file */
+	LOOM_QOS_SCAN,	      /* its reads in the order of their places in the file */
 };
 enum loom_qos_notify {
 	LOOM_QOS_EVENTFD = 0,
@@ -143,7 +143,7 @@ struct loom_qos_moderation {
 };
 
 /* The tenant that is served next. */
-struct loom_qos_turn {
+struct loom_qos_round {
 	uint32_t tenant;
 	uint32_t requests; /* most; 0: no tenant, until retry_ns */
 	uint64_t cpu_ns;   /* ends the turn early when this much CPU time is spent; 0: does not */
@@ -181,7 +181,7 @@ struct loom_qos_ops {
 	/* Bits of vectors that take interrupts and run the path. At start and every 10 ms or so. */
 	void (*steer)(void *self, const struct loom_qos_load *load, uint64_t *vectors);
 	/* Before each turn; something waits. */
-	void (*admit)(void *self, const struct loom_qos_load *load, struct loom_qos_turn *turn);
+	void (*admit)(void *self, const struct loom_qos_load *load, struct loom_qos_round *turn);
 	/* After each turn: what it served, and what it cost by the clock of the serving thread. */
 	void (*account)(void *self, const struct loom_qos_load *load, uint32_t tenant, uint32_t served,
 			uint64_t cpu_ns);

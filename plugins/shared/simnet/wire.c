@@ -6,7 +6,6 @@
 
 #include "lib/random.h"
 #include "platform.h"
-#include "lib/random.h"
 
 #define TRIES 7
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_reduce: what barriers are for, the sum of many floats; and a model of which way is the fastest. Host half. */
+/* workload_reduce: the sum of many floats with barriers, in several ways, and a model that predicts the fastest. Host
+ * half. */
 #include "workload_reduce.dev.h"
 
 #include <math.h>
@@ -48,16 +49,16 @@ static int reduce_create(const struct loom_host *host, const void *opts, void **
 	return code;
 }
 
-/* The sums that are to come out: that of the first round, then what each round's input has more and less. */
+/* The expected sums: that of the first round, then the differences of each round's input. */
 static void find_sums(struct reduce_all *a)
 {
 	const struct reduce_head *h = &a->head;
 	uint64_t n = h->quads * 4, sum = 0;
 	for (uint64_t i = 0; i < n; i++)
 		sum += (uint64_t)reduce_value(i, h->seed);
-	for (uint64_t turn = 0; turn < REDUCE_TURNS; turn++) {
-		a->sum[turn] = (double)sum;
-		for (uint64_t i = turn * 4 * REDUCE_TURN; i < (turn + 1) * 4 * REDUCE_TURN; i++)
+	for (uint64_t offset = 0; offset < REDUCE_OFFSETS; offset++) {
+		a->sum[offset] = (double)sum;
+		for (uint64_t i = offset * 4 * REDUCE_OFFSET; i < (offset + 1) * 4 * REDUCE_OFFSET; i++)
 			sum += (uint64_t)reduce_value(n + i, h->seed) - (uint64_t)reduce_value(i, h->seed);
 	}
 }
@@ -74,7 +75,7 @@ static int reduce_need(void *self, const struct loom_layout *layout, struct loom
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "reduce: floats = %llu: not a multiple of 4",
 				 (unsigned long long)o->floats);
 	if (!strcmp(ways[o->way], "stack") && layout->devices == 1)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "reduce: way = stack: there is one device: say device");
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "reduce: way = stack: there is one device: set way = device");
 	for (uint32_t d = 0; d < layout->devices; d++)
 		lanes = layout->device[d].lanes > lanes ? layout->device[d].lanes : lanes;
 	if (!h->rounds) {
@@ -85,13 +86,14 @@ static int reduce_need(void *self, const struct loom_layout *layout, struct loom
 			    : 1u << REDUCE_WORKER | 1u << REDUCE_DEVICE |
 				      (uint32_t)(layout->device[0].lanes > REDUCE_WARP_LANES) << REDUCE_WARP |
 				      (uint32_t)(layout->devices > 1) << REDUCE_STACK;
-		h->phases |= (1u << REDUCE_WARP) - 1 - (uint32_t)(layout->devices == 1) * (1u << REDUCE_MEET);
+		h->phases |= (1u << REDUCE_WARP) - 1 - (uint32_t)(layout->devices == 1) * (1u << REDUCE_BARRIER);
 		find_sums(&r->all);
 	}
 	need->global = sizeof(struct reduce_all);
-	need->device = reduce_input_at(layout->workers) + (h->quads + REDUCE_TURNS * REDUCE_TURN) * sizeof(struct reduce_quad);
+	need->device =
+	    reduce_input_at(layout->workers) + (h->quads + REDUCE_OFFSETS * REDUCE_OFFSET) * sizeof(struct reduce_quad);
 	need->device_place = LOOM_PLACE_DEVICE;
-	need->worker = sizeof(struct reduce_note);
+	need->worker = sizeof(struct reduce_record);
 	need->worker_place = layout->noncoherent ? LOOM_PLACE_HOST : LOOM_PLACE_ANY;
 	need->local = lanes * sizeof(double);
 	return 0;
@@ -99,26 +101,27 @@ static int reduce_need(void *self, const struct loom_layout *layout, struct loom
 
 static const struct loom_barrier_scopes *reduce_barrier_scopes(void *self, const struct loom_layout *layout)
 {
-	static const struct loom_barrier_scopes meetings = {
+	static const struct loom_barrier_scopes scopes = {
 		.scopes = 1u << LOOM_SCOPE_WORKER | 1u << LOOM_SCOPE_DEVICE | 1u << LOOM_SCOPE_STACK};
 	(void)self, (void)layout;
-	return &meetings;
+	return &scopes;
 }
 
-static int reduce_init(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_error *err)
+static int reduce_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		       struct loom_error *err)
 {
 	const struct reduce *r = self;
 	(void)err;
 	*(struct reduce_all *)view->global = r->all;
 	for (uint32_t w = 0; w < layout->workers; w++)
-		memset(view->worker[w], 0, sizeof(struct reduce_note));
+		memset(view->worker[w], 0, sizeof(struct reduce_record));
 	return 0;
 }
 
 /* ---- the model ---- */
 
-/* Lanes that read: a batch each takes one latency (Little's law: what is under way, divided by the latency, is the rate),
- * but no more comes through than was measured. */
+/* The time to read: each batch takes one latency (Little's law: the rate is the bytes in flight divided by the
+ * latency), limited by the measured rate. */
 static double read_ns(double bytes, double lanes, double latency, double rate)
 {
 	double batches = ceil(bytes / (lanes * REDUCE_BATCH * sizeof(struct reduce_quad)));
@@ -126,54 +129,58 @@ static double read_ns(double bytes, double lanes, double latency, double rate)
 	return batches * latency > latency + full ? batches * latency : latency + full;
 }
 
-static double part(const struct reduce_note *n, int phase)
+static double part(const struct reduce_record *n, int phase)
 {
 	return (double)n->ns[phase] / (double)n->rounds[phase];
 }
 
-/* Bytes per ns of a part that reads and adds up; 0: its other parts were all that was seen. */
-static double rate(const struct reduce_note *n, int phase, double bytes, double others)
+/* Bytes per ns of a part that reads and sums; 0: its other components took all the time. */
+static double rate(const struct reduce_record *n, int phase, double bytes, double others)
 {
 	double left = part(n, phase) - others;
 	return left > 0 ? bytes / left : 0;
 }
 
-static double predict(const struct reduce_head *h, const struct loom_layout *layout, const struct reduce_note *n, int way)
+static double predict(const struct reduce_head *h, const struct loom_layout *layout, const struct reduce_record *n,
+		      int way)
 {
 	const double bytes = (double)h->quads * sizeof(struct reduce_quad), lanes = layout->device[0].lanes;
 	const double some = (double)(h->quads < REDUCE_ALONE ? h->quads : REDUCE_ALONE) * sizeof(struct reduce_quad);
-	const double near = (double)n->load[0] / REDUCE_TIMES, behind = (double)n->load[1] / REDUCE_TIMES;
-	const double warp = part(n, REDUCE_LANES_WARP), worker = part(n, REDUCE_LANES_WORKER), gather = part(n, REDUCE_GATHER);
+	const double local = (double)n->load[0] / REDUCE_TIMES, behind = (double)n->load[1] / REDUCE_TIMES;
+	const double warp = part(n, REDUCE_LANES_WARP), worker = part(n, REDUCE_LANES_WORKER),
+		     gather = part(n, REDUCE_GATHER);
 	const double all = lanes * layout->device[0].workers, device = rate(n, REDUCE_ALL, bytes, behind + worker);
 	switch (way) {
 	case REDUCE_WARP:
-		return read_ns(bytes, lanes < REDUCE_WARP_LANES ? lanes : REDUCE_WARP_LANES, near,
-			       rate(n, REDUCE_ALONE_WARP, some, near + warp)) +
+		return read_ns(bytes, lanes < REDUCE_WARP_LANES ? lanes : REDUCE_WARP_LANES, local,
+			       rate(n, REDUCE_ALONE_WARP, some, local + warp)) +
 		       warp;
 	case REDUCE_WORKER:
-		return read_ns(bytes, lanes, near, rate(n, REDUCE_ALONE_WORKER, some, near + worker)) + worker;
+		return read_ns(bytes, lanes, local, rate(n, REDUCE_ALONE_WORKER, some, local + worker)) + worker;
 	case REDUCE_DEVICE:
 		return read_ns(bytes, all, behind, device) + worker + gather;
-	default: /* devices are thought to be alike */
-		return read_ns(bytes / layout->devices, all, behind, device) + worker + gather + part(n, REDUCE_MEET);
+	default: /* assumes equal devices */
+		return read_ns(bytes / layout->devices, all, behind, device) + worker + gather +
+		       part(n, REDUCE_BARRIER);
 	}
 }
 
-/* ---- the answer ---- */
+/* ---- the check ---- */
 
-static int check_way(const struct reduce *r, const struct reduce_note *n, uint32_t way, struct loom_error *err)
+static int check_way(const struct reduce *r, const struct reduce_record *n, uint32_t way, struct loom_error *err)
 {
 	const struct reduce_head *h = &r->all.head;
 	const char *name = ways[1 + way - REDUCE_WARP];
 	if (n->wrong[way])
-		return LOOM_FAIL(r->workload.host, err, LOOM_EWRONG,
-				 "reduce: way %s: round %llu: the sum is %.0f instead of %.0f; so are %llu of %llu rounds wrong",
-				 name, (unsigned long long)n->wrong_round[way], n->wrong_sum[way],
-				 r->all.sum[n->wrong_round[way] % REDUCE_TURNS], (unsigned long long)n->wrong[way],
-				 (unsigned long long)n->rounds[way]);
+		return LOOM_FAIL(
+		    r->workload.host, err, LOOM_EWRONG,
+		    "reduce: way %s: round %llu: the sum is %.0f instead of %.0f; so are %llu of %llu rounds wrong",
+		    name, (unsigned long long)n->wrong_round[way], n->wrong_sum[way],
+		    r->all.sum[n->wrong_round[way] % REDUCE_OFFSETS], (unsigned long long)n->wrong[way],
+		    (unsigned long long)n->rounds[way]);
 	if (n->rounds[way] != h->rounds)
-		return LOOM_FAIL(r->workload.host, err, LOOM_EWRONG, "reduce: way %s: %llu rounds instead of %llu", name,
-				 (unsigned long long)n->rounds[way], (unsigned long long)h->rounds);
+		return LOOM_FAIL(r->workload.host, err, LOOM_EWRONG, "reduce: way %s: %llu rounds instead of %llu",
+				 name, (unsigned long long)n->rounds[way], (unsigned long long)h->rounds);
 	return 0;
 }
 
@@ -185,7 +192,7 @@ static int reduce_verify(void *self, const struct loom_layout *layout, const str
 	const struct reduce *r = self;
 	const struct loom_host *host = r->workload.host;
 	const struct reduce_head *h = &r->all.head;
-	const struct reduce_note *n = view->worker[0];
+	const struct reduce_record *n = view->worker[0];
 	double best = 0, named = 0, least = 0;
 	for (uint32_t way = REDUCE_WARP; way < REDUCE_PHASES; way++) {
 		if (!(h->phases >> way & 1))
@@ -222,4 +229,5 @@ WORKLOAD_KERNEL(workload_reduce, LOOM_CODE_FILE("workload_reduce.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_reduce", "0.1.0", "Apache-2.0",
 		   "The sum of many floats, by a warp, a worker, a device, all; and a model of which is the fastest",
-		   .opts = reduce_rows, .opts_size = sizeof(struct reduce_opts), .ops = &reduce_ops, .dev = &workload_reduce_code)
+		   .opts = reduce_rows, .opts_size = sizeof(struct reduce_opts), .ops = &reduce_ops,
+		   .dev = &workload_reduce_code)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce: the sum of n floats, in ways that differ in who takes part and where they meet. Device code.
+/* reduce: the sum of n floats, in ways that differ in the participating lanes and in the barriers. Device code.
  *
  *   warp     the first 32 lanes of worker 0
  *   worker   all lanes of worker 0
- *   device   the workers of the first device: each leaves its sum in that device's memory, and worker 0 adds these up
- *   stack    the workers of all devices: the first of each device adds up its device's sums, and worker 0 those
+ *   device   the workers of the first device: each stores its sum in that device's memory, and worker 0 adds these
+ *   stack    the workers of all devices: the first worker of each device adds its device's sums, and worker 0 adds
+ * those
  *
- * Each device has all floats in its own memory, so it may sum any part of them. A lane adds floats up, and the sums of tiles as
- * doubles: the floats are small whole numbers, so the sum is exact in any order. Each round's input begins later than that of
- * the one before, so what is left over from another round is a wrong sum. */
+ * Each device has all floats in its own memory, so it may sum any part of them. A lane adds floats, and the sums of
+ * tiles as doubles: the floats are small integers, so the sum is exact in any order. Each round's input starts later
+ * than that of the previous round, so values left over from another round make a wrong sum. */
 #ifndef WORKLOAD_REDUCE_DEV_H
 #define WORKLOAD_REDUCE_DEV_H
 
@@ -18,15 +19,15 @@
 #include <gpuloom/workload.h>
 #endif
 
-/* What worker 0 times: first the parts of which the model is made, then the ways. */
+/* What worker 0 times: first the parts for the model, then the ways. */
 enum {
-	REDUCE_LANES_WARP = 0, /* lanes add up: those of a warp */
-	REDUCE_LANES_WORKER,   /* of a worker */
-	REDUCE_ALONE_WARP,     /* a warp reads REDUCE_ALONE quads, or all there are, and adds up */
+	REDUCE_LANES_WARP = 0, /* the lanes of a warp add their sums */
+	REDUCE_LANES_WORKER,   /* those of a worker */
+	REDUCE_ALONE_WARP,     /* a warp reads REDUCE_ALONE quads, or all, and sums */
 	REDUCE_ALONE_WORKER,   /* a worker does */
-	REDUCE_ALL,            /* the workers of the first device read all quads, and each adds up */
-	REDUCE_GATHER,         /* they meet, and worker 0 adds up a sum of each */
-	REDUCE_MEET,           /* a barrier of the stack */
+	REDUCE_ALL,            /* the workers of the first device read all quads, and each sums */
+	REDUCE_GATHER,         /* a barrier of the device, then worker 0 adds one sum of each worker */
+	REDUCE_BARRIER,           /* a barrier of the stack */
 	REDUCE_WARP,
 	REDUCE_WORKER,
 	REDUCE_DEVICE,
@@ -34,14 +35,14 @@ enum {
 	REDUCE_PHASES
 };
 enum {
-	REDUCE_TURNS = 8,       /* rounds after which the input is the same again */
-	REDUCE_TURN = 32,       /* quads by which a round begins later: lines of a GPU stay whole */
-	REDUCE_BATCH = 8,       /* quads that a lane asks for at once */
-	REDUCE_WARP_LANES = 32, /* of the way of that name */
-	REDUCE_TIMES = 64,      /* how often each part is done */
-	REDUCE_ALONE = 1 << 14, /* quads, at most, by which the rate of a worker is found */
+	REDUCE_OFFSETS = 8,       /* rounds after which the input repeats */
+	REDUCE_OFFSET = 32,       /* quads by which a round's input starts later: keeps lines of a GPU whole */
+	REDUCE_BATCH = 8,       /* quads that a lane loads at once */
+	REDUCE_WARP_LANES = 32, /* of way = warp */
+	REDUCE_TIMES = 64,      /* how often each part is timed */
+	REDUCE_ALONE = 1 << 14, /* most quads for measuring the rate of a worker */
 };
-/* Batches of a tile: its floats, at most 256 each, add up to less than 2^24. A CPU fetches ahead what lies in a row. */
+/* Batches of a tile: the sum of its floats, at most 256 each, is below 2^24. A CPU prefetches contiguous data. */
 #ifdef LOOM_DEVICE_COMPILE
 #define REDUCE_BATCHES 1u
 #else
@@ -57,32 +58,32 @@ struct __attribute__((aligned(16))) reduce_quad {
 struct reduce_head {
 	uint64_t quads;  /* of a round */
 	uint64_t rounds; /* of each way */
-	uint32_t phases; /* that there are: bits 1 << REDUCE_WARP ... */
+	uint32_t phases; /* phases to run: bits 1 << REDUCE_WARP ... */
 	uint32_t seed;   /* of the floats */
 };
 struct reduce_all {
 	struct reduce_head head;
-	double sum[REDUCE_TURNS]; /* of each round's input */
+	double sum[REDUCE_OFFSETS]; /* of each round's input */
 };
 
-/* A worker's block: what is in the last lines is worker 0's. */
-struct reduce_note {
-	double sum; /* in that of worker d: of device d, whose first worker alone writes it */
+/* A worker's block: the last lines are used in worker 0's only. */
+struct reduce_record {
+	double sum; /* worker d's: the sum of device d, written by that device's first worker */
 	uint64_t pad[15];
-	double unused; /* where sums go that nobody needs, so that they are computed */
-	uint64_t load[2]; /* ns of REDUCE_TIMES loads that wait for each other: where this worker has read; behind a barrier */
-	uint64_t ns[REDUCE_PHASES], rounds[REDUCE_PHASES];            /* how long, and how many were done */
-	uint64_t wrong[REDUCE_PHASES], wrong_round[REDUCE_PHASES]; /* how many were wrong, and the first of them */
+	double unused; /* sums that are not needed, so that they are computed */
+	uint64_t load[2]; /* ns of REDUCE_TIMES dependent loads: where this worker has read; behind a barrier */
+	uint64_t ns[REDUCE_PHASES], rounds[REDUCE_PHASES];            /* time, and number of rounds */
+	uint64_t wrong[REDUCE_PHASES], wrong_round[REDUCE_PHASES]; /* number of wrong sums, and the first of them */
 	double wrong_sum[REDUCE_PHASES];
 	uint64_t pad1[6];
 };
 
-/* A device's block: this, a sum of each of its workers, the floats of a round and of the turns. */
+/* A device's block: this, a sum of each of its workers, the floats of all rounds. */
 struct reduce_device {
-	uint64_t claimed[2][16]; /* tiles, in rounds that are even, and odd */
+	uint64_t claimed[2][16]; /* tiles, in even and in odd rounds */
 };
 
-/* Float i: a whole number from 1 to 256. */
+/* Float i: an integer from 1 to 256. */
 LOOM_FN float reduce_value(uint64_t i, uint32_t seed)
 {
 	uint32_t x = ((uint32_t)i ^ seed) * 0x9e3779b1u;
@@ -103,17 +104,17 @@ LOOM_FN double *reduce_sums(const struct loom_ctx *c)
 LOOM_FN struct reduce_quad *reduce_input(const struct loom_ctx *c, uint64_t round)
 {
 	char *block = (char *)c->on_device[LOOM_WORKLOAD] + reduce_input_at(c->workers);
-	return (struct reduce_quad *)block + round % REDUCE_TURNS * REDUCE_TURN;
+	return (struct reduce_quad *)block + round % REDUCE_OFFSETS * REDUCE_OFFSET;
 }
 
-LOOM_FN struct reduce_note *reduce_note(const struct loom_ctx *c, uint32_t worker)
+LOOM_FN struct reduce_record *reduce_record(const struct loom_ctx *c, uint32_t worker)
 {
-	return (struct reduce_note *)loom_public(c, LOOM_WORKLOAD, worker);
+	return (struct reduce_record *)loom_public(c, LOOM_WORKLOAD, worker);
 }
 
-/* ---- sums ------------------------------------------------------------------------------------------ */
+/* ---- sums ---- */
 
-/* A lane's part of a tile of `n` lanes, which begins at quad `at` and ends at `end`. */
+/* A lane's part of a tile of `n` lanes, which starts at quad `at` and ends at `end`. */
 LOOM_FN double reduce_tile(struct loom_ctx *c, const struct reduce_quad *in, uint64_t at, uint64_t end, uint32_t n)
 {
 	const uint64_t batch = (uint64_t)n * REDUCE_BATCH;
@@ -136,8 +137,8 @@ LOOM_FN double reduce_tile(struct loom_ctx *c, const struct reduce_quad *in, uin
 	return (double)((part[0] + part[1]) + (part[2] + part[3]));
 }
 
-/* A lane's part of quads 0 to `quads`: `teams` workers, of which `n` lanes read, take tiles in turn; of many tiles the last
- * eighth as they come to it, since some multiprocessors read more slowly. */
+/* A lane's part of quads 0 to `quads`: `teams` workers, of which `n` lanes read, take tiles in turn; the last eighth
+ * of many tiles is claimed dynamically, because some multiprocessors read more slowly. */
 LOOM_FN double reduce_read(struct loom_ctx *c, const struct reduce_quad *in, uint64_t quads, uint32_t n, uint32_t teams,
 			   uint64_t *claimed)
 {
@@ -146,14 +147,15 @@ LOOM_FN double reduce_read(struct loom_ctx *c, const struct reduce_quad *in, uin
 	double sum = 0;
 	for (uint64_t t = teams > 1 ? c->worker - c->first : 0;; t += teams) {
 		if (t >= fixed && fixed < tiles)
-			t = fixed + loom_from_lane0(c, c->lane == 0 ? loom_fetch_add_relaxed_dev(claimed, (uint64_t)1) : 0);
+			t = fixed +
+			    loom_from_lane0(c, c->lane == 0 ? loom_fetch_add_relaxed_dev(claimed, (uint64_t)1) : 0);
 		if (t >= tiles)
 			return sum;
 		sum += reduce_tile(c, in, t * tile, (t + 1) * tile < quads ? (t + 1) * tile : quads, n);
 	}
 }
 
-/* The sums of the first `n` lanes added up, on lane 0. */
+/* The sum over the first `n` lanes, on lane 0. */
 LOOM_FN double reduce_combine(struct loom_ctx *c, uint32_t n, double sum)
 {
 	double *of = (double *)c->local[LOOM_WORKLOAD];
@@ -161,7 +163,8 @@ LOOM_FN double reduce_combine(struct loom_ctx *c, uint32_t n, double sum)
 		of[c->lane] = sum;
 	loom_barrier_lanes(c);
 	if (n > REDUCE_WARP_LANES) {
-		for (uint32_t i = c->lane + REDUCE_WARP_LANES; c->lane < REDUCE_WARP_LANES && i < n; i += REDUCE_WARP_LANES)
+		for (uint32_t i = c->lane + REDUCE_WARP_LANES; c->lane < REDUCE_WARP_LANES && i < n;
+		     i += REDUCE_WARP_LANES)
 			sum += of[i];
 		if (c->lane < REDUCE_WARP_LANES)
 			of[c->lane] = sum;
@@ -169,7 +172,7 @@ LOOM_FN double reduce_combine(struct loom_ctx *c, uint32_t n, double sum)
 		loom_barrier_lanes(c);
 	}
 	if (c->lane == 0) {
-		double odd = 0; /* additions that need not wait for each other */
+		double odd = 0; /* two independent chains of additions */
 		for (uint32_t i = 1; i < n; i += 2)
 			odd += of[i];
 		for (uint32_t i = 2; i < n; i += 2)
@@ -180,7 +183,7 @@ LOOM_FN double reduce_combine(struct loom_ctx *c, uint32_t n, double sum)
 	return sum;
 }
 
-/* The workers of a device meet; its first worker adds their sums up. */
+/* A barrier of the device's workers; its first worker then adds their sums. */
 LOOM_FN int reduce_gather(struct loom_ctx *c, double *sum)
 {
 	double *sums = reduce_sums(c);
@@ -196,33 +199,34 @@ LOOM_FN int reduce_gather(struct loom_ctx *c, double *sum)
 	return 0;
 }
 
-/* The devices meet; worker 0 adds up what their first workers have. */
-LOOM_FN int reduce_meet(struct loom_ctx *c, double *sum)
+/* A barrier of the stack; worker 0 then adds the sums of the devices. */
+LOOM_FN int reduce_devices(struct loom_ctx *c, double *sum)
 {
 	if (c->worker == c->first && c->lane == 0)
-		reduce_note(c, c->device)->sum = *sum;
+		reduce_record(c, c->device)->sum = *sum;
 	int rc = LOOM_CALL(barrier, wait, c, LOOM_SCOPE_STACK);
 	for (uint32_t d = 1; d < c->devices && c->worker == 0 && c->lane == 0 && !rc; d++)
-		*sum += reduce_note(c, d)->sum;
+		*sum += reduce_record(c, d)->sum;
 	return rc;
 }
 
-/* Bits of a phase. */
+/* Whether a phase is in a set. */
 LOOM_FN uint32_t reduce_is(uint32_t phase, uint32_t of)
 {
 	return of >> phase & 1;
 }
 #define REDUCE_IS_WARP (1u << REDUCE_LANES_WARP | 1u << REDUCE_ALONE_WARP | 1u << REDUCE_WARP)
 #define REDUCE_IS_ALONE (1u << REDUCE_ALONE_WARP | 1u << REDUCE_ALONE_WORKER)
-#define REDUCE_OF_STACK (1u << REDUCE_MEET | 1u << REDUCE_STACK)
+#define REDUCE_OF_STACK (1u << REDUCE_BARRIER | 1u << REDUCE_STACK)
 #define REDUCE_OF_DEVICE (1u << REDUCE_ALL | 1u << REDUCE_GATHER | 1u << REDUCE_DEVICE)
 #define REDUCE_READS (REDUCE_IS_ALONE | 1u << REDUCE_ALL | 15u << REDUCE_WARP)
 #define REDUCE_GATHERS (1u << REDUCE_GATHER | 1u << REDUCE_DEVICE | 1u << REDUCE_STACK)
 
-/* By all who take part in a phase: a round. What it gives is on lane 0 of worker 0. */
+/* One round, by all workers of a phase. The sum is on lane 0 of worker 0. */
 LOOM_FN int reduce_round(struct loom_ctx *c, const struct reduce_head *h, uint32_t phase, uint64_t round, double *sum)
 {
-	uint32_t n = reduce_is(phase, REDUCE_IS_WARP) && c->lanes > REDUCE_WARP_LANES ? (uint32_t)REDUCE_WARP_LANES : c->lanes;
+	uint32_t n =
+	    reduce_is(phase, REDUCE_IS_WARP) && c->lanes > REDUCE_WARP_LANES ? (uint32_t)REDUCE_WARP_LANES : c->lanes;
 	uint32_t teams = reduce_is(phase, REDUCE_OF_DEVICE | REDUCE_OF_STACK) ? c->count : 1;
 	struct reduce_device *d = (struct reduce_device *)c->on_device[LOOM_WORKLOAD];
 	const struct reduce_quad *in = reduce_input(c, round);
@@ -234,21 +238,22 @@ LOOM_FN int reduce_round(struct loom_ctx *c, const struct reduce_head *h, uint32
 		in += quads * c->device / c->devices;
 		quads = quads * (c->device + 1) / c->devices - quads * c->device / c->devices;
 	}
-	if (c->worker == c->first && c->lane == 0) /* all have done the round before, and the next one has not begun */
+	/* all workers have done the previous round, and the next one has not started */
+	if (c->worker == c->first && c->lane == 0)
 		loom_store_relaxed_dev(&d->claimed[(round + 1) % 2][0], (uint64_t)0);
 	*sum = 0;
 	if (reduce_is(phase, REDUCE_READS) && c->lane < n)
 		*sum = reduce_read(c, in, quads, n, teams, d->claimed[round % 2]);
-	if (phase != REDUCE_GATHER && phase != REDUCE_MEET)
+	if (phase != REDUCE_GATHER && phase != REDUCE_BARRIER)
 		*sum = reduce_combine(c, n, *sum);
 	if (reduce_is(phase, REDUCE_GATHERS))
 		rc = reduce_gather(c, sum);
-	return rc || !reduce_is(phase, REDUCE_OF_STACK) ? rc : reduce_meet(c, sum);
+	return rc || !reduce_is(phase, REDUCE_OF_STACK) ? rc : reduce_devices(c, sum);
 }
 
-/* ---- phases ----------------------------------------------------------------------------------------- */
+/* ---- phases ---- */
 
-/* By lane 0: loads at places that nobody guesses, each of which needs the answer of the one before. */
+/* By lane 0: dependent loads at unpredictable addresses. */
 LOOM_FN uint64_t reduce_chase(struct loom_ctx *c, const struct reduce_head *h)
 {
 	const struct reduce_quad *in = reduce_input(c, 0);
@@ -256,42 +261,45 @@ LOOM_FN uint64_t reduce_chase(struct loom_ctx *c, const struct reduce_head *h)
 	uint32_t x = (uint32_t)begin | 1u;
 	LOOM_NO_UNROLL
 	for (uint32_t i = 0; i < REDUCE_TIMES; i++) {
-		x = x * 1664525u + 1013904223u + (in[at].at[0] < 1); /* no float is */
+		x = x * 1664525u + 1013904223u + (in[at].at[0] < 1); /* always false */
 		at = (uint64_t)x * h->quads >> 32;
 	}
-	reduce_note(c, c->worker)->unused = (double)at;
+	reduce_record(c, c->worker)->unused = (double)at;
 	return loom_clock_ns(c) - begin;
 }
 
 LOOM_FN void reduce_fill(struct loom_ctx *c, const struct reduce_head *h)
 {
 	float *in = reduce_input(c, 0)->at;
-	uint64_t floats = (h->quads + REDUCE_TURNS * REDUCE_TURN) * 4, step = (uint64_t)c->count * c->lanes;
+	uint64_t floats = (h->quads + REDUCE_OFFSETS * REDUCE_OFFSET) * 4, step = (uint64_t)c->count * c->lanes;
 	for (uint64_t i = (uint64_t)(c->worker - c->first) * c->lanes + c->lane; i < floats; i += step)
 		in[i] = reduce_value(i, h->seed);
 }
 
-LOOM_FN void reduce_judge(struct loom_ctx *c, struct reduce_note *n, uint32_t phase, uint64_t round, double sum)
+LOOM_FN void reduce_check(struct loom_ctx *c, struct reduce_record *n, uint32_t phase, uint64_t round, double sum)
 {
 	const struct reduce_all *all = (const struct reduce_all *)c->global[LOOM_WORKLOAD];
 	n->rounds[phase] += round > 0;
 	n->unused = sum;
-	if (phase >= REDUCE_WARP && sum != all->sum[round % REDUCE_TURNS] && !n->wrong[phase]++) {
+	if (phase >= REDUCE_WARP && sum != all->sum[round % REDUCE_OFFSETS] && !n->wrong[phase]++) {
 		n->wrong_round[phase] = round;
 		n->wrong_sum[phase] = sum;
 	}
 }
 
-/* All rounds of a phase. Each begins when all who take part have come, and lasts until worker 0 has the sum. One more comes first,
- * which is not timed: the multiprocessors of a GPU have forgotten where pages are. */
-LOOM_FN int reduce_rounds(struct loom_ctx *c, const struct reduce_head *h, uint32_t phase, struct reduce_note *note)
+/* All rounds of a phase. Each starts with a barrier of the participating workers, and lasts until worker 0 has the
+ * sum. The first round is not timed: it warms the TLBs of a GPU. */
+LOOM_FN int reduce_rounds(struct loom_ctx *c, const struct reduce_head *h, uint32_t phase, struct reduce_record *record)
 {
-	uint64_t rounds = phase < REDUCE_ALL || phase == REDUCE_GATHER || phase == REDUCE_MEET ? (uint64_t)REDUCE_TIMES : h->rounds;
+	uint64_t rounds = phase < REDUCE_ALL || phase == REDUCE_GATHER || phase == REDUCE_BARRIER
+			      ? (uint64_t)REDUCE_TIMES
+			      : h->rounds;
 	uint64_t ns = 0;
 	double sum = 0;
 	int rc = 0;
 	if (c->worker == c->first && c->lane == 0)
-		loom_store_relaxed_dev(&((struct reduce_device *)c->on_device[LOOM_WORKLOAD])->claimed[0][0], (uint64_t)0);
+		loom_store_relaxed_dev(&((struct reduce_device *)c->on_device[LOOM_WORKLOAD])->claimed[0][0],
+				       (uint64_t)0);
 	for (uint64_t round = 0; round <= rounds && !rc; round++) {
 		if (reduce_is(phase, REDUCE_OF_STACK))
 			rc = LOOM_CALL(barrier, wait, c, LOOM_SCOPE_STACK);
@@ -303,17 +311,17 @@ LOOM_FN int reduce_rounds(struct loom_ctx *c, const struct reduce_head *h, uint3
 		rc = rc ? rc : reduce_round(c, h, phase, round, &sum);
 		ns += round ? loom_clock_ns(c) - begin : 0;
 		if (c->worker == 0 && c->lane == 0 && !rc)
-			reduce_judge(c, note, phase, round, sum);
+			reduce_check(c, record, phase, round, sum);
 	}
 	if (c->lane == 0)
-		note->ns[phase] = ns;
+		record->ns[phase] = ns;
 	return rc;
 }
 
 LOOM_FN void workload_reduce_kernel(struct loom_ctx *c)
 {
 	const struct reduce_head *h = &((const struct reduce_all *)c->global[LOOM_WORKLOAD])->head;
-	struct reduce_note *own = reduce_note(c, c->worker);
+	struct reduce_record *own = reduce_record(c, c->worker);
 	int rc = 0;
 	reduce_fill(c, h);
 	LOOM_NO_UNROLL
@@ -323,7 +331,8 @@ LOOM_FN void workload_reduce_kernel(struct loom_ctx *c)
 		rc = LOOM_CALL(barrier, wait, c, LOOM_SCOPE_STACK);
 		if (c->worker == 0 && c->lane == 0 && phase == REDUCE_ALL)
 			own->load[1] = reduce_chase(c, h);
-		if (!rc && (reduce_is(phase, REDUCE_OF_STACK) || (reduce_is(phase, REDUCE_OF_DEVICE) ? c->device : c->worker) == 0))
+		if (!rc && (reduce_is(phase, REDUCE_OF_STACK) ||
+			    (reduce_is(phase, REDUCE_OF_DEVICE) ? c->device : c->worker) == 0))
 			rc = reduce_rounds(c, h, phase, own);
 		if (c->worker == 0 && c->lane == 0 && phase == REDUCE_ALONE_WORKER)
 			own->load[0] = reduce_chase(c, h);

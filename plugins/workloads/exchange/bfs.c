@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bfs_graph.h"
+#include "bfs_packages.h"
 #include "exchange.h"
 
 static const char *const graph_choices[] = {"rmat", "packages", NULL};
@@ -25,47 +25,26 @@ static const struct loom_opt rows[] = {
 enum { MOST_WORKERS = 1024 };
 
 struct bfs {
-	struct bfs_graph g;
+	struct graph g;
 	uint32_t *want, levels;
 	uint64_t *first, most;
 };
 
-static int reference(struct ex *x, struct bfs *s)
-{
-	uint32_t *queue = ex_room(x, s->g.n + 1ull, 4), head = 0, tail = 0;
-	s->want = ex_room(x, s->g.n + 1ull, 4);
-	if (!queue || !s->want)
-		return -1;
-	memset(s->want, 0xff, 4ull * s->g.n);
-	s->want[0] = 0;
-	queue[tail++] = 0;
-	while (head < tail) {
-		uint32_t v = queue[head++];
-		s->levels = s->want[v];
-		for (uint32_t e = s->g.row[v]; e < s->g.row[v + 1]; e++)
-			if (s->want[s->g.column[e]] == UINT32_MAX) {
-				s->want[s->g.column[e]] = s->want[v] + 1;
-				queue[tail++] = s->g.column[e];
-			}
-	}
-	return 0;
-}
-
-/* The most edges from one worker's vertices to another's: no bucket can get more in one level. */
+/* The maximum number of edges from one worker's vertices to another's: the size of a bucket. */
 static int find_most(struct ex *x, struct bfs *s, uint32_t workers)
 {
-	uint64_t *edges = ex_room(x, workers, 8);
+	uint64_t *edges = ex_alloc(x, workers, 8);
 	if (!edges)
 		return -1;
 	s->most = 1;
 	for (uint32_t w = 0; w < workers; w++) {
 		memset(edges, 0, 8ull * workers);
 		for (uint64_t v = s->first[w]; v < s->first[w + 1]; v++)
-			for (uint32_t e = s->g.row[v]; e < s->g.row[v + 1]; e++) {
-				uint32_t to = (uint32_t)((uint64_t)s->g.column[e] * workers / s->g.n);
-				while (s->first[to] > s->g.column[e])
+			for (uint64_t e = s->g.first[v]; e < s->g.first[v + 1]; e++) {
+				uint32_t to = (uint32_t)((uint64_t)s->g.arc[e] * workers / s->g.vertices);
+				while (s->first[to] > s->g.arc[e])
 					to--;
-				while (s->first[to + 1] <= s->g.column[e])
+				while (s->first[to + 1] <= s->g.arc[e])
 					to++;
 				s->most = ++edges[to] > s->most ? edges[to] : s->most;
 			}
@@ -75,14 +54,14 @@ static int find_most(struct ex *x, struct bfs *s, uint32_t workers)
 
 static int load(struct ex *x, struct bfs *s)
 {
-	int rc = x->o->extra[0] ? bfs_packages(&s->g, x->o->path) : bfs_rmat(&s->g, x->o->size, x->seed);
-	x->room[x->rooms++] = s->g.row;
-	x->room[x->rooms++] = s->g.column;
+	int rc = x->o->extra[0] ? bfs_packages(&s->g, x->o->path) : graph_rmat(&s->g, x->o->size, 8, x->seed);
+	x->memory[x->allocations++] = s->g.first;
+	x->memory[x->allocations++] = s->g.arc;
 	if (rc == -2 || rc == -3)
 		return LOOM_FAIL(x->host, x->err, LOOM_EUNAVAIL,
-				 "workload_bfs: %s %s: name a dpkg status file with path =, or say graph = rmat",
+				 "workload_bfs: %s %s: set path = to a dpkg status file, or graph = rmat",
 				 x->o->path, rc == -2 ? "cannot be read" : "has no packages");
-	return rc ? EX_NO_ROOM : 0;
+	return rc ? EX_NO_MEMORY : 0;
 }
 
 static int plan(struct ex *x)
@@ -94,63 +73,48 @@ static int plan(struct ex *x)
 	int rc = load(x, s);
 	if (rc)
 		return rc;
-	s->first = ex_room(x, workers + 1ull, 8);
-	if (!s->first || reference(x, s))
-		return EX_NO_ROOM;
+	s->first = ex_alloc(x, workers + 1ull, 8);
+	s->want = ex_alloc(x, s->g.vertices, 4);
+	uint32_t *queue = ex_alloc(x, s->g.vertices, 4);
+	if (!s->first || !s->want || !queue)
+		return EX_NO_MEMORY;
+	s->levels = graph_search(&s->g, 0, s->want, queue).levels;
 	for (uint32_t w = 0; w <= workers; w++)
-		s->first[w] = ex_share(s->g.n, w, workers);
+		s->first[w] = ex_share(s->g.vertices, w, workers);
 	if (find_most(x, s, workers))
-		return EX_NO_ROOM;
+		return EX_NO_MEMORY;
 	for (uint32_t d = 0; d < x->layout->devices; d++)
 		ex_channel(x, LOOM_ANY_DEVICE, d, x->layout->device[d].workers * workers, 1, 4 * (s->most + 2));
 	x->head.param[BFS_GATHER] =
 		ex_channel(x, LOOM_ANY_DEVICE, 0, workers, 1, 8 * (words + 1));
 	for (uint32_t d = 0; d < x->layout->devices; d++)
 		ex_channel(x, 0, d, 1, x->layout->device[d].workers, 8 * ((uint64_t)workers * words + 1));
-	x->head.param[BFS_N] = s->g.n;
+	x->head.param[BFS_N] = s->g.vertices;
 	x->head.param[BFS_ROOM] = s->most;
 	x->head.param[BFS_WORDS] = words;
-	ex_array(x, BFS_ROWS, 4 * (s->g.n + 1ull));
-	ex_array(x, BFS_COLUMNS, 4ull * s->g.row[s->g.n] + 4);
-	ex_array(x, BFS_LEVEL, 4ull * s->g.n);
-	ex_array(x, BFS_FRONTIER, 4ull * s->g.n);
-	ex_array(x, BFS_NEXT, 4ull * s->g.n);
-	ex_array(x, BFS_BUCKETS, 4ull * workers * workers * (s->most + 2));
-	ex_array(x, BFS_MANIFEST, 8ull * workers * (words + 1) + 8ull * (workers * words + 1));
-	ex_array(x, BFS_FIRST, 8 * (workers + 1ull));
-	ex_array(x, BFS_USED, 8ull * workers * workers);
-	ex_array(x, BFS_PLACES, workers * sizeof(struct ex_place));
-	return 0;
-}
-
-static void fill(struct ex *x, struct ex_head *h)
-{
-	const struct bfs *s = x->own;
-	uint32_t workers = x->layout->workers, *bucket = ex_of(h, BFS_BUCKETS);
-	memcpy(ex_of(h, BFS_ROWS), s->g.row, 4 * (s->g.n + 1ull));
-	memcpy(ex_of(h, BFS_COLUMNS), s->g.column, 4ull * s->g.row[s->g.n]);
-	memset(ex_of(h, BFS_LEVEL), 0xff, 4ull * s->g.n);
-	memset(ex_of(h, BFS_USED), 0, 8ull * workers * workers);
-	memcpy(ex_of(h, BFS_FIRST), s->first, 8 * (workers + 1ull));
-	for (uint64_t i = 0; i < (uint64_t)workers * workers; i++)
-		bucket[i * (s->most + 2)] = 0;
-	ex_places(h, BFS_PLACES, x->layout);
+	ex_copy(x, BFS_ROWS, s->g.first, 8 * (s->g.vertices + 1));
+	ex_copy(x, BFS_COLUMNS, s->g.arc, 4 * s->g.arcs);
+	ex_array(x, BFS_LEVEL, 4 * s->g.vertices, EX_POISON);
+	ex_array(x, BFS_FRONTIER, 4 * s->g.vertices, EX_KEEP);
+	ex_array(x, BFS_NEXT, 4 * s->g.vertices, EX_KEEP);
+	ex_array(x, BFS_BUCKETS, 4ull * workers * workers * (s->most + 2), EX_ZERO);
+	ex_array(x, BFS_MANIFEST, 8ull * workers * (words + 1) + 8ull * (workers * words + 1), EX_KEEP);
+	ex_copy(x, BFS_FIRST, s->first, 8 * (workers + 1ull));
+	ex_array(x, BFS_USED, 8ull * workers * workers, EX_ZERO);
+	return ex_places(x, BFS_PLACES);
 }
 
 static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 {
 	const struct bfs *s = x->own;
-	const uint32_t *got = ex_of(h, BFS_LEVEL);
-	for (uint32_t v = 0; v < s->g.n; v++)
+	const uint32_t *got = ex_ptr(h, BFS_LEVEL);
+	for (uint64_t v = 0; v < s->g.vertices; v++)
 		if (got[v] != s->want[v])
-			return EX_WRONG(x, err, "vertex %u: expected level %d, found %d", v,
+			return EX_WRONG(x, err, "vertex %llu: expected level %d, found %d", (unsigned long long)v,
 					(int)s->want[v], (int)got[v]);
-	x->host->metric(x->host, x->report, "levels", "", LOOM_BETTER_NONE, s->levels);
-	x->host->metric(x->host, x->report, "vertices", "", LOOM_BETTER_NONE, s->g.n);
+	x->host->metric(x->host, x->report, "levels", "", LOOM_BETTER_NONE, s->levels - 1.0);
+	x->host->metric(x->host, x->report, "vertices", "", LOOM_BETTER_NONE, (double)s->g.vertices);
 	return 0;
 }
 
-static const struct ex_app app = {.name = "bfs", .bytes = sizeof(struct bfs), .plan = plan, .fill = fill,
-				  .check = check};
-
-EX_PLUGIN(bfs, app, rows, "vertices", "G_BFS: breadth-first search (probabilistic, random)", "")
+EX_PLUGIN(bfs, struct bfs, rows, "vertices", "G_BFS: breadth-first search (probabilistic, random)", "")

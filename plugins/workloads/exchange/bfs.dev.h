@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* G_BFS: breadth-first search by levels on a graph whose vertices are shared out; probabilistic, random. At
- * each level a worker sends a bucket of vertices to another only when it has any: worker 0 hears from all
- * who sends to whom and tells all, so that each waits for those messages alone. Device code. */
+/* G_BFS: breadth-first search by levels on a graph whose vertices are distributed over the workers; probabilistic,
+ * random. At each level a worker sends a bucket of vertices to another worker only if there are any: worker 0 gathers
+ * which worker sends to which, and distributes that, so that each worker waits for existing messages only. Device
+ * code. */
 #ifndef BFS_DEV_H
 #define BFS_DEV_H
 
@@ -11,12 +12,12 @@
 
 enum { BFS_ROWS = 0, BFS_COLUMNS, BFS_LEVEL, BFS_FRONTIER, BFS_NEXT, BFS_BUCKETS, BFS_MANIFEST, BFS_FIRST,
        BFS_USED, BFS_PLACES };
-/* Vertices; entries per bucket at most; 64-bit words of a set of workers; channels of the manifests. */
+/* Vertices; most entries of a bucket; 64-bit words of a set of workers; channels of the manifests. */
 enum { BFS_N = 0, BFS_ROOM, BFS_WORDS, BFS_GATHER };
 
-/* The bucket from worker f to worker t is a channel item: on t's device, in slot place[t] * workers + f. Both
- * sides count how many they have exchanged (BFS_USED), since most levels have none. */
-/* A bucket: how many, and the vertices. */
+/* The bucket from worker f to worker t is a channel item: on t's device, in slot place[t] * workers + f. Both sides
+ * count how many they have exchanged (BFS_USED), because most levels have none. */
+/* A bucket: the number of vertices, and the vertices. */
 LOOM_FN uint32_t *bfs_bucket(const struct loom_ctx *c, uint32_t to)
 {
 	const struct ex_head *h = ex_head(c);
@@ -44,7 +45,7 @@ LOOM_FN uint32_t bfs_owner(const struct loom_ctx *c, uint32_t vertex)
 	return low;
 }
 
-/* Lane 0: visits a vertex of its own. */
+/* Lane 0: visits a vertex of the worker. */
 LOOM_FN void bfs_visit(uint32_t *level, uint32_t *next, uint32_t *count, uint32_t vertex, uint32_t depth)
 {
 	if (level[vertex] != UINT32_MAX)
@@ -53,17 +54,17 @@ LOOM_FN void bfs_visit(uint32_t *level, uint32_t *next, uint32_t *count, uint32_
 	next[(*count)++] = vertex;
 }
 
-/* Lane 0: the edges of the frontier: own vertices at once, others into their buckets, each once. */
+/* Lane 0: follows the edges of the frontier: visits own vertices, and puts others into their buckets. */
 LOOM_FN void bfs_expand(struct loom_ctx *c, const uint32_t *frontier, uint32_t n, uint32_t *next,
 			uint32_t *count, uint32_t depth, uint64_t *manifest)
 {
-	const uint32_t *row = (const uint32_t *)ex_at(c, BFS_ROWS);
+	const uint64_t *row = (const uint64_t *)ex_at(c, BFS_ROWS);
 	const uint32_t *column = (const uint32_t *)ex_at(c, BFS_COLUMNS);
 	const uint64_t *first = (const uint64_t *)ex_at(c, BFS_FIRST);
 	uint32_t *level = (uint32_t *)ex_at(c, BFS_LEVEL);
 	uint64_t room = ex_head(c)->param[BFS_ROOM];
 	for (uint32_t i = 0; i < n; i++)
-		for (uint32_t e = row[frontier[i]]; e < row[frontier[i] + 1]; e++) {
+		for (uint64_t e = row[frontier[i]]; e < row[frontier[i] + 1]; e++) {
 			uint32_t v = column[e];
 			if (v >= first[c->worker] && v < first[c->worker + 1]) {
 				bfs_visit(level, next, count, v, depth);
@@ -71,29 +72,29 @@ LOOM_FN void bfs_expand(struct loom_ctx *c, const uint32_t *frontier, uint32_t n
 			}
 			uint32_t to = bfs_owner(c, v);
 			uint32_t *bucket = bfs_bucket(c, to);
-			/* The room is the number of edges between the two: it suffices. */
+			/* A bucket has room for all edges between the two workers. */
 			if (bucket[0] < room)
 				bucket[1 + bucket[0]++] = v;
 			manifest[to / 64] |= 1ull << to % 64;
 		}
 }
 
-/* All manifests to worker 0 and back, and how many messages or vertices there are in all: 0 is the end. The
- * answer, in the item of channel gather + 1 + device, holds a set of senders per worker. */
-LOOM_FN int bfs_agree(struct loom_ctx *c, uint32_t turn, const uint64_t *mine, const uint64_t **all)
+/* Sends all manifests to worker 0 and receives the result: a set of senders per worker, and the total number of
+ * messages and vertices; 0 is the end. */
+LOOM_FN int bfs_gather_manifests(struct loom_ctx *c, uint32_t round, const uint64_t *mine, const uint64_t **all)
 {
 	const struct ex_head *h = ex_head(c);
 	uint64_t words = h->param[BFS_WORDS];
 	uint32_t gather = (uint32_t)h->param[BFS_GATHER];
 	uint64_t *table = (uint64_t *)ex_at(c, BFS_MANIFEST) + c->workers * (words + 1);
 	const void *data;
-	int rc = ex_send(c, gather, turn * c->workers + c->worker, mine, 8 * (words + 1));
+	int rc = ex_send(c, gather, round * c->workers + c->worker, mine, 8 * (words + 1));
 	if (c->worker == 0) {
 		EX_EACH(c, i, 0, c->workers * words + 1)
 			table[i] = 0;
 		loom_barrier_lanes(c);
 		for (uint32_t w = 0; w < c->workers && !rc; w++) {
-			rc = ex_recv(c, gather, turn * c->workers + w, &data);
+			rc = ex_recv(c, gather, round * c->workers + w, &data);
 			if (rc)
 				break;
 			const uint64_t *m = (const uint64_t *)data;
@@ -104,20 +105,20 @@ LOOM_FN int bfs_agree(struct loom_ctx *c, uint32_t turn, const uint64_t *mine, c
 				}
 			if (c->lane == 0)
 				table[c->workers * words] += m[words];
-			ex_done(c, gather, turn * c->workers + w);
+			ex_release(c, gather, round * c->workers + w);
 		}
-		/* The own device last: whom that resumes may take this core. */
+		/* The own device last: a worker that this resumes may take this core. */
 		for (uint32_t d = c->devices; d-- > 0 && !rc;)
-			rc = ex_send(c, gather + 1 + d, turn, table, 8 * (c->workers * words + 1));
+			rc = ex_send(c, gather + 1 + d, round, table, 8 * (c->workers * words + 1));
 	}
 	if (!rc)
-		rc = ex_recv(c, gather + 1 + c->device, turn, &data);
+		rc = ex_recv(c, gather + 1 + c->device, round, &data);
 	*all = (const uint64_t *)data;
 	return rc;
 }
 
 /* Sends the buckets, receives those that were announced. */
-LOOM_FN int bfs_swap(struct loom_ctx *c, const uint64_t *senders, uint32_t *next, uint32_t *count,
+LOOM_FN int bfs_exchange(struct loom_ctx *c, const uint64_t *senders, uint32_t *next, uint32_t *count,
 		     uint32_t depth, uint64_t *manifest)
 {
 	const struct ex_place *place = (const struct ex_place *)ex_at(c, BFS_PLACES);
@@ -149,7 +150,7 @@ LOOM_FN int bfs_swap(struct loom_ctx *c, const uint64_t *senders, uint32_t *next
 			bfs_visit(level, next, count, bucket[1 + i], depth);
 		if (c->lane == 0)
 			got[from]++;
-		ex_done(c, c->device, tag);
+		ex_release(c, c->device, tag);
 	}
 	return 0;
 }
@@ -183,12 +184,12 @@ LOOM_FN void workload_bfs_kernel(struct loom_ctx *c)
 			manifest[words] = count;
 		}
 		ex_work(c, h->work_p);
-		if (bfs_agree(c, depth - 1, manifest, &all))
+		if (bfs_gather_manifests(c, depth - 1, manifest, &all))
 			break;
 		int over = all[c->workers * words] == 0;
 		const uint64_t *senders = all + c->worker * words;
-		int rc = over ? 0 : bfs_swap(c, senders, next, &count, depth, manifest);
-		ex_done(c, gather + 1 + c->device, depth - 1);
+		int rc = over ? 0 : bfs_exchange(c, senders, next, &count, depth, manifest);
+		ex_release(c, gather + 1 + c->device, depth - 1);
 		if (rc || over)
 			break;
 		ex_work(c, h->work_c);

@@ -14,9 +14,8 @@ static const struct loom_opt rows[] = {
 };
 
 struct bs {
-	uint32_t *input, *want;
+	uint32_t *want;
 	uint64_t all;
-	uint32_t ranks;
 };
 
 static int ascending(const void *a, const void *b)
@@ -29,38 +28,31 @@ static int plan(struct ex *x)
 {
 	struct bs *s = x->own;
 	uint64_t m = x->o->size, seed = x->seed;
-	for (s->ranks = 1; 2 * s->ranks <= x->layout->workers;)
-		s->ranks *= 2;
-	s->all = s->ranks * m;
-	s->input = ex_room(x, s->all, 4);
-	s->want = ex_room(x, s->all, 4);
-	if (!s->input || !s->want)
-		return EX_NO_ROOM;
+	uint32_t ranks = 1;
+	while (2 * ranks <= x->layout->workers)
+		ranks *= 2;
+	s->all = ranks * m;
+	uint32_t *input = ex_alloc(x, s->all, 4);
+	s->want = ex_alloc(x, s->all, 4);
+	if (!input || !s->want)
+		return EX_NO_MEMORY;
 	for (uint64_t i = 0; i < s->all; i++)
-		s->input[i] = (uint32_t)(ex_random(&seed) >> 32);
-	memcpy(s->want, s->input, 4 * s->all);
+		input[i] = (uint32_t)(ex_random(&seed) >> 32);
+	memcpy(s->want, input, 4 * s->all);
 	qsort(s->want, s->all, 4, ascending);
 	for (uint32_t d = 0; d < x->layout->devices; d++)
 		ex_channel(x, LOOM_ANY_DEVICE, d, 2 * x->layout->device[d].workers, 1, 4 * m);
-	ex_array(x, BS_KEYS, 4 * s->all);
-	ex_array(x, BS_ROOM, 4 * s->all);
-	ex_array(x, BS_OF_DEVICE, x->layout->workers * sizeof(struct ex_place));
+	ex_copy(x, BS_KEYS, input, 4 * s->all);
+	ex_array(x, BS_MERGED, 4 * s->all, EX_KEEP);
 	x->head.param[BS_M] = m;
-	x->head.param[BS_RANKS] = s->ranks;
-	return 0;
-}
-
-static void fill(struct ex *x, struct ex_head *h)
-{
-	const struct bs *s = x->own;
-	memcpy(ex_of(h, BS_KEYS), s->input, 4 * s->all);
-	ex_places(h, BS_OF_DEVICE, x->layout);
+	x->head.param[BS_RANKS] = ranks;
+	return ex_places(x, BS_PLACES);
 }
 
 static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 {
 	const struct bs *s = x->own;
-	const uint32_t *got = ex_of(h, BS_KEYS);
+	const uint32_t *got = ex_ptr(h, BS_KEYS);
 	for (uint64_t i = 0; i < s->all; i++)
 		if (got[i] != s->want[i])
 			return EX_WRONG(x, err, "key %llu: expected %u, found %u", (unsigned long long)i,
@@ -69,7 +61,4 @@ static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 	return 0;
 }
 
-static const struct ex_app app = {.name = "bs", .bytes = sizeof(struct bs), .plan = plan, .fill = fill,
-				  .check = check};
-
-EX_PLUGIN(bs, app, rows, "keys", "G_BS: bitonic sort (multiple, scatter-gather)", "")
+EX_PLUGIN(bs, struct bs, rows, "keys", "G_BS: bitonic sort (multiple, scatter-gather)", "")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* G_BS: bitonic sort of blocks; multiple, scatter-gather. Each worker sorts its block; then in each stage of
- * the network it gets its partner's block and keeps the lower or the upper half of both. The data are there
- * early: the paper's scenario 1. Device code. */
+/* G_BS: bitonic sort of blocks; multiple, scatter-gather. Each worker sorts its block; in each stage of the network
+ * it then receives its partner's block and keeps the lower or the upper half of both. Data arrive early: the paper's
+ * scenario 1. Device code. */
 #ifndef BS_DEV_H
 #define BS_DEV_H
 
@@ -9,10 +9,11 @@
 #include "exchange.dev.h"
 #endif
 
-enum { BS_KEYS = 0, BS_ROOM, BS_OF_DEVICE }; /* BS_OF_DEVICE: per worker, its device and place there */
-enum { BS_M = 0, BS_RANKS }; /* keys per block; workers that take part: a power of two */
+/* BS_MERGED: the merged block of each worker; BS_PLACES: struct ex_place of each worker */
+enum { BS_KEYS = 0, BS_MERGED, BS_PLACES };
+enum { BS_M = 0, BS_RANKS }; /* keys per block; participating workers: a power of two */
 
-/* Shell sort: no recursion, no memory of its own. */
+/* Shell sort: no recursion, no extra memory. */
 LOOM_FN void bs_sort(uint32_t *key, uint64_t n)
 {
 	uint64_t gap = 1;
@@ -46,8 +47,8 @@ LOOM_FN void workload_bs_kernel(struct loom_ctx *c)
 	uint64_t m = h->param[BS_M];
 	uint32_t ranks = (uint32_t)h->param[BS_RANKS], stage = 0;
 	uint32_t *mine = (uint32_t *)ex_at(c, BS_KEYS) + c->worker * m;
-	uint32_t *room = (uint32_t *)ex_at(c, BS_ROOM) + c->worker * m;
-	const struct ex_place *place = (const struct ex_place *)ex_at(c, BS_OF_DEVICE);
+	uint32_t *room = (uint32_t *)ex_at(c, BS_MERGED) + c->worker * m;
+	const struct ex_place *place = (const struct ex_place *)ex_at(c, BS_PLACES);
 	if (c->worker >= ranks)
 		return;
 	ex_begin(c);
@@ -68,7 +69,7 @@ LOOM_FN void workload_bs_kernel(struct loom_ctx *c)
 				goto out;
 			if (c->lane == 0)
 				bs_keep(room, mine, (const uint32_t *)theirs, m, upper);
-			ex_done(c, me->device, stage * me->count + me->place);
+			ex_release(c, me->device, stage * me->count + me->place);
 			loom_barrier_lanes(c);
 			EX_EACH(c, i, 0, m)
 				mine[i] = room[i];

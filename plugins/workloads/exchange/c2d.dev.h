@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* G_C2D: 3 x 3 convolutions of an image whose upper half belongs to the one device and whose lower half
- * to the other; alternating, adjacent. Each pass, the upper worker sends its last row; the lower one
- * computes with it, and then sends its first row back. Device code. */
+/* G_C2D: 3 x 3 convolutions of an image whose upper half belongs to one device and whose lower half to another;
+ * alternating, adjacent. In each pass the upper worker sends its last row; the lower one computes with it, and then
+ * sends its first row back. Device code. */
 #ifndef C2D_DEV_H
 #define C2D_DEV_H
 
@@ -38,8 +38,8 @@ LOOM_FN void workload_c2d_kernel(struct loom_ctx *c)
 	double *next = (double *)ex_at(c, C2D_NEXT) + role.image * n * n;
 	const struct ex_message *m =
 		(const struct ex_message *)ex_at(c, C2D_MESSAGES) + 2 * role.image;
+	uint64_t edge = role.half ? half : half - 1; /* the row next to the other half */
 	uint64_t first = role.half ? half : 1, end = role.half ? n - 1 : half;
-	uint64_t edge = role.half ? half : half - 1; /* the row beside the other half */
 	const struct ex_message *mine = &m[role.half], *theirs = &m[1 - role.half];
 	const void *row;
 	ex_begin(c);
@@ -52,22 +52,18 @@ LOOM_FN void workload_c2d_kernel(struct loom_ctx *c)
 		ex_work(c, h->work_c);
 		for (uint64_t i = first; i < end; i++)
 			if (i != edge)
-				c2d_row(c, next + i * n, now + (i - 1) * n, now + i * n,
-					now + (i + 1) * n, n);
+				c2d_row(c, next + i * n, now + (i - 1) * n, now + i * n, now + (i + 1) * n, n);
 		if (ex_recv_message(c, theirs, t, &row))
 			break;
 		c2d_row(c, next + edge * n, role.half ? (const double *)row : now + (edge - 1) * n,
 			now + edge * n, role.half ? now + (edge + 1) * n : (const double *)row, n);
-		ex_done_message(c, theirs, t);
+		ex_release_message(c, theirs, t);
 		if (role.half == 1) {
 			ex_work(c, h->work_p);
 			if (ex_send_message(c, mine, t, now + edge * n, 8 * n))
 				break;
 		}
-		double *swap = now;
-		now = next;
-		next = swap;
-		loom_barrier_lanes(c);
+		ex_swap(c, &now, &next);
 	}
 	ex_end(c);
 }

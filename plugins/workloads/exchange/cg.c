@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_cg: host half. The matrix is that of the high-performance conjugate gradients: 27 on the
- * diagonal, -1 beside it, and a right-hand side whose solution is 1 everywhere. */
+/* workload_cg: host half. The matrix is that of the HPCG benchmark: 27 on the diagonal, -1 elsewhere in the 27-point
+ * pattern, and a right-hand side with the solution 1. */
 #include "cg.dev.h"
 
 #include <math.h>
@@ -24,22 +24,17 @@ static int plan(struct ex *x)
 	if (!rc)
 		rc = solver_reference(x, s, x->o->iterations);
 	if (rc)
-		return EX_NO_ROOM;
-	solver_channels(x, s);
+		return EX_NO_MEMORY;
+	solver_arrays(x, s, 1);
 	return 0;
-}
-
-static void fill(struct ex *x, struct ex_head *h)
-{
-	solver_fill(x->own, h, 1);
 }
 
 static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 {
 	const struct solver *s = x->own;
-	const double *u = ex_of(h, CG_X);
+	const double *u = ex_ptr(h, CG_X);
 	int rc = solver_check(x, s, h, err);
-	/* It converges to 1: 20 iterations reach 1e-6 on every size that was tried. */
+	/* 20 iterations reach 1e-6 on every size that was tried. */
 	for (uint64_t i = 0; !rc && x->o->iterations >= 20 && i < s->n; i++)
 		if (!(fabs(u[i] - 1) < 1e-3))
 			return EX_WRONG(x, err, "unknown %llu is %g after %u iterations, the solution is 1",
@@ -47,8 +42,5 @@ static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 	return rc;
 }
 
-static const struct ex_app app = {.name = "cg", .bytes = sizeof(struct solver), .plan = plan,
-				  .fill = fill, .check = check};
-
-EX_PLUGIN(cg, app, rows, "iterations", "C_CG: conjugate gradients on a 27-point stencil (alternating, random)",
-	  LOOM_CODE_FILE("solver.dev.h"))
+EX_PLUGIN(cg, struct solver, rows, "iterations",
+	  "C_CG: conjugate gradients on a 27-point stencil (alternating, random)", LOOM_CODE_FILE("solver.dev.h"))

@@ -7,11 +7,17 @@
 
 #include "lib/align.h"
 
-
-void ex_array(struct ex *x, uint32_t array, uint64_t bytes)
+void ex_array(struct ex *x, uint32_t array, uint64_t bytes, enum ex_fill fill)
 {
+	x->content[array] = (struct ex_content){.fill = fill, .bytes = bytes};
 	x->head.at[array] = x->bytes;
 	x->bytes += loom__align(bytes, 64);
+}
+
+void ex_copy(struct ex *x, uint32_t array, const void *from, uint64_t bytes)
+{
+	ex_array(x, array, bytes, EX_COPY);
+	x->content[array].from = from;
 }
 
 uint32_t ex_channel(struct ex *x, uint32_t from, uint32_t to, uint32_t slots, uint32_t readers,
@@ -54,33 +60,35 @@ void ex_message_channels(struct ex *x, struct ex_message *m, uint32_t n, uint32_
 		m[i].stride = per_round[m[i].channel - first];
 }
 
-void *ex_room(struct ex *x, uint64_t n, size_t bytes)
+void *ex_alloc(struct ex *x, uint64_t n, size_t bytes)
 {
-	void *room = x->rooms < EX_ROOMS ? calloc(n, bytes) : NULL;
-	if (room)
-		x->room[x->rooms++] = room;
-	return room;
+	void *memory = x->allocations < EX_ALLOCATIONS ? calloc(n, bytes) : NULL;
+	if (memory)
+		x->memory[x->allocations++] = memory;
+	return memory;
 }
 
-void ex_places(struct ex_head *h, uint32_t array, const struct loom_layout *layout)
+int ex_places(struct ex *x, uint32_t array)
 {
-	struct ex_place *place = ex_of(h, array);
-	for (uint32_t w = 0; w < layout->workers; w++) {
+	const struct loom_layout *layout = x->layout;
+	struct ex_place *place = ex_alloc(x, layout->workers, sizeof(*place));
+	for (uint32_t w = 0; place && w < layout->workers; w++) {
 		uint32_t d = ex_device_of(layout, w);
 		place[w] = (struct ex_place){d, w - layout->device[d].first_worker, layout->device[d].workers, 0};
 	}
+	ex_copy(x, array, place, layout->workers * sizeof(*place));
+	return place ? 0 : EX_NO_MEMORY;
 }
 
-double *ex_sweep(struct ex *x, uint64_t grids, uint64_t n, void (*input)(double *to, uint64_t n, uint64_t seed),
-		 ex_row_fn *row)
+double *ex_sweep(struct ex *x, uint64_t grids, uint64_t n, const double *start, ex_row_fn *row)
 {
 	uint64_t all = grids * n * n;
 	struct loom_ctx one = {.lanes = 1};
-	double *now = ex_room(x, all + 1, 8), *next = ex_room(x, all + 1, 8);
+	double *now = ex_alloc(x, all + 1, 8), *next = ex_alloc(x, all + 1, 8);
 	if (!now || !next)
 		return NULL;
-	input(now, all, x->seed);
-	memcpy(next, now, 8 * all);
+	memcpy(now, start, 8 * all);
+	memcpy(next, start, 8 * all);
 	for (uint32_t t = 0; t < x->o->iterations; t++) {
 		for (uint64_t i = 0; i < grids * n; i++)
 			if (i % n != 0 && i % n != n - 1)
@@ -95,7 +103,7 @@ double *ex_sweep(struct ex *x, uint64_t grids, uint64_t n, void (*input)(double 
 uint32_t ex_pairs(struct ex *x, struct ex_pair **list)
 {
 	uint32_t n = 0;
-	*list = ex_room(x, x->layout->workers, sizeof(**list));
+	*list = ex_alloc(x, x->layout->workers, sizeof(**list));
 	for (uint32_t d = 0; *list && d + 1 < x->layout->devices; d += 2) {
 		const struct loom_device_shape *a = &x->layout->device[d], *b = a + 1;
 		uint32_t both = a->workers < b->workers ? a->workers : b->workers;
@@ -141,8 +149,8 @@ void ex_destroy(void *self)
 	struct ex *x = self;
 	if (!x)
 		return;
-	while (x->rooms > 0)
-		free(x->room[--x->rooms]);
+	while (x->allocations > 0)
+		free(x->memory[--x->allocations]);
 	x->host->free(x->host, x->own);
 	x->host->free(x->host, x);
 }
@@ -152,7 +160,7 @@ int ex_need(void *self, const struct loom_layout *layout, struct loom_need *need
 	struct ex *x = self;
 	need->worker = sizeof(struct ex_log);
 	need->global = x->bytes;
-	if (x->planned) /* the core asks a workload twice */
+	if (x->planned) /* the core calls need() twice */
 		return 0;
 	x->bytes = sizeof(struct ex_head);
 	x->seed = layout->seed * 0x9e3779b97f4a7c15ull | 1;
@@ -161,12 +169,12 @@ int ex_need(void *self, const struct loom_layout *layout, struct loom_need *need
 	x->head.work_p = x->o->tp;
 	if (layout->devices < 2)
 		return LOOM_FAIL(x->host, err, LOOM_EINVAL,
-				 "workload_%s needs two devices or more: say devices = cpu:0 cpu:1 in [run]",
+				 "workload_%s needs two devices or more: set devices = cpu:0 cpu:1 in [run]",
 				 x->app->name);
 	x->err = err;
 	x->layout = layout;
 	int rc = x->app->plan(x);
-	if (rc == EX_NO_ROOM)
+	if (rc == EX_NO_MEMORY)
 		return LOOM_FAIL(x->host, err, LOOM_ENOMEM, "workload_%s: out of memory", x->app->name);
 	if (rc)
 		return rc;
@@ -185,7 +193,13 @@ int ex_init(void *self, const struct loom_layout *layout, const struct loom_view
 	for (uint32_t w = 0; w < layout->workers; w++)
 		memset(view->worker[w], 0, sizeof(struct ex_log));
 	x->layout = layout;
-	x->app->fill(x, h);
+	for (uint32_t i = 0; i < EX_ARRAYS; i++) {
+		const struct ex_content *c = &x->content[i];
+		if (c->fill == EX_COPY)
+			memcpy(ex_ptr(h, i), c->from, c->bytes);
+		else if (c->fill != EX_KEEP)
+			memset(ex_ptr(h, i), c->fill == EX_ZERO ? 0 : 0xff, c->bytes);
+	}
 	return 0;
 }
 

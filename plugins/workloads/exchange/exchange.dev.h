@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The exchange engine: what the ten applications of the paper's table 2 have in common. Device code.
  *
- * An application is a kernel that each worker runs: it owns a part of the data, computes what needs
- * nobody else (C1), waits for messages, computes what needs them (C2) and publishes its own. A worker
- * touches parts of others through messages alone.
+ * An application is a kernel that each worker runs: it owns a part of the data, computes what needs no other worker's
+ * data (C1), waits for messages, computes the rest (C2) and publishes its own data. Workers access each other's data
+ * only through messages.
  *
  * The global block: struct ex_head, then the arrays of the application, which the host lays out. */
 #ifndef EXCHANGE_DEV_H
@@ -17,7 +17,7 @@
 enum { EX_ARRAYS = 24, EX_PARAMS = 24 };
 
 struct ex_head {
-	uint64_t at[EX_ARRAYS];    /* of the arrays, from the head */
+	uint64_t at[EX_ARRAYS];    /* offsets of the arrays */
 	uint64_t param[EX_PARAMS]; /* the application's */
 	uint32_t iterations;
 	uint32_t work_c, work_p; /* extra rounds of work in C1 and before a message, see ex_work */
@@ -25,7 +25,7 @@ struct ex_head {
 	uint64_t pad[6];
 };
 
-/* What a worker did: its block. Intervals are for the overlap and the timeline. */
+/* A worker's block: its log. Intervals are for the overlap and the timeline. */
 enum { EX_INTERVALS = 1024, EX_SET = 16 };
 struct ex_interval {
 	uint64_t begin_ns, end_ns;
@@ -33,13 +33,13 @@ struct ex_interval {
 struct ex_log {
 	uint64_t begin_ns, end_ns; /* of the kernel */
 	uint64_t waits, wait_ns, send_ns;
-	uint64_t cpu_ns;      /* processor time of the kernel ... */
+	uint64_t cpu_ns;      /* CPU time of the kernel ... */
 	uint64_t wait_cpu_ns; /* ... and of its waits */
-	uint64_t work;        /* result of ex_work, so that it is not dropped */
+	uint64_t work;        /* result of ex_work, so that it is not optimised away */
 	struct ex_interval wait[EX_INTERVALS];
 };
 
-/* A message that repeats every iteration: from one worker to another. */
+/* A message of every iteration, from one worker to another. */
 struct ex_message {
 	uint32_t from, to;     /* workers */
 	uint32_t channel;
@@ -48,7 +48,7 @@ struct ex_message {
 	uint32_t pad;
 };
 
-/* Of a worker: its device, its number there, and how many workers that has. */
+/* A worker's device, its number there, and the number of workers of that device. */
 struct ex_place {
 	uint32_t device, place, count, pad;
 };
@@ -69,16 +69,29 @@ LOOM_FN struct ex_log *ex_log(const struct loom_ctx *c)
 	return (struct ex_log *)c->own[LOOM_WORKLOAD];
 }
 
-/* Worker w's share of n things: the first, and where the next worker's begin. */
+/* Where worker w's share of n elements starts; the next worker's start is its end. */
 LOOM_FN uint64_t ex_share(uint64_t n, uint64_t w, uint64_t workers)
 {
 	return n * w / workers;
 }
 
-/* All lanes take turns. */
+/* A row of a grid from the row itself and the two next to it; n columns, the borders stay. */
+typedef void ex_row_fn(const struct loom_ctx *c, double *to, const double *up, const double *row, const double *down,
+		       uint64_t n);
+
+/* After an iteration on two grids: the lanes exchange them. */
+LOOM_FN void ex_swap(struct loom_ctx *c, double **now, double **next)
+{
+	double *swap = *now;
+	*now = *next;
+	*next = swap;
+	loom_barrier_lanes(c);
+}
+
+/* The lanes share the indices. */
 #define EX_EACH(c, i, from, to) for (uint64_t i = (from) + (c)->lane; i < (uint64_t)(to); i += (c)->lanes)
 
-/* Processor time of the calling thread; a GPU has no such clock, and its warps no such time. */
+/* CPU time of the calling thread. GPUs have no such clock. */
 LOOM_FN uint64_t ex_cpu_ns(void)
 {
 #ifdef LOOM_DEVICE_COMPILE
@@ -90,7 +103,7 @@ LOOM_FN uint64_t ex_cpu_ns(void)
 #endif
 }
 
-/* A fixed amount of work that depends on itself: about 1 us per round on a present core. */
+/* A fixed amount of dependent work: about 1 us per round on a current core. */
 LOOM_FN void ex_work(struct loom_ctx *c, uint32_t rounds)
 {
 	if (c->lane != 0 || !rounds)
@@ -121,7 +134,7 @@ LOOM_FN void ex_end(struct loom_ctx *c)
 	log->end_ns = loom_clock_ns(c);
 }
 
-/* Ends the run unless it was ended by somebody else. */
+/* Ends the run with an error, unless it was stopped already. */
 LOOM_FN int ex_fail(struct loom_ctx *c, int rc, uint64_t info)
 {
 	if (rc != LOOM_EINTR && c->lane == 0)
@@ -157,7 +170,7 @@ LOOM_FN int ex_recv(struct loom_ctx *c, uint32_t channel, uint32_t tag, const vo
 	return ex_recv_all(c, channel, &tag, 1, data);
 }
 
-LOOM_FN void ex_done(struct loom_ctx *c, uint32_t channel, uint32_t tag)
+LOOM_FN void ex_release(struct loom_ctx *c, uint32_t channel, uint32_t tag)
 {
 	LOOM_CALL(sync, release, c, channel, tag);
 }
@@ -171,7 +184,7 @@ LOOM_FN int ex_send(struct loom_ctx *c, uint32_t channel, uint32_t tag, const vo
 	return rc ? ex_fail(c, rc, tag) : 0;
 }
 
-LOOM_FN int ex_place(struct loom_ctx *c, uint32_t channel, uint32_t tag, void **at)
+LOOM_FN int ex_reserve(struct loom_ctx *c, uint32_t channel, uint32_t tag, void **at)
 {
 	int rc = LOOM_CALL(sync, reserve, c, channel, tag, 0, at);
 	return rc ? ex_fail(c, rc, tag) : 0;
@@ -194,43 +207,43 @@ LOOM_FN int ex_recv_message(struct loom_ctx *c, const struct ex_message *m, uint
 	return ex_recv(c, m->channel, ex_tag(m, iteration), data);
 }
 
-LOOM_FN void ex_done_message(struct loom_ctx *c, const struct ex_message *m, uint32_t iteration)
+LOOM_FN void ex_release_message(struct loom_ctx *c, const struct ex_message *m, uint32_t iteration)
 {
-	ex_done(c, m->channel, ex_tag(m, iteration));
+	ex_release(c, m->channel, ex_tag(m, iteration));
 }
 
-/* ---- reductions: all workers send to worker 0, which answers one item per device ---------------- */
+/* ---- sums: all workers send to worker 0, which answers with one item per device ---- */
 
-/* Channels: `gather` has a slot per worker, `spread` + d one slot that all workers of device d read. The
- * sum is taken in the order of the workers: the same bits every time. */
-LOOM_FN int ex_sum(struct loom_ctx *c, uint32_t gather, uint32_t spread, uint32_t turn, double mine,
+/* Channels: `gather` has a slot per worker, `spread` + d one slot that all workers of device d read. Summed in the
+ * order of the workers, so the result is reproducible to the bit. */
+LOOM_FN int ex_sum(struct loom_ctx *c, uint32_t gather, uint32_t spread, uint32_t round, double mine,
 		   double *sum)
 {
 	const void *data;
 	double total = 0;
-	int rc = ex_send(c, gather, turn * c->workers + c->worker, &mine, sizeof(mine));
+	int rc = ex_send(c, gather, round * c->workers + c->worker, &mine, sizeof(mine));
 	if (c->worker == 0) {
 		for (uint32_t w = 0; w < c->workers && !rc; w += EX_SET) {
 			const void *part[EX_SET];
 			uint32_t tag[EX_SET], n = c->workers - w < EX_SET ? c->workers - w : EX_SET;
 			for (uint32_t i = 0; i < n; i++)
-				tag[i] = turn * c->workers + w + i;
+				tag[i] = round * c->workers + w + i;
 			rc = ex_recv_all(c, gather, tag, n, part);
 			for (uint32_t i = 0; i < n && !rc; i++) {
 				total += *(const double *)part[i];
-				ex_done(c, gather, tag[i]);
+				ex_release(c, gather, tag[i]);
 			}
 		}
-		/* The own device last: whom that resumes may take this core. */
+		/* The own device last: a worker that this resumes may take this core. */
 		for (uint32_t d = c->devices; d-- > 0 && !rc;)
-			rc = ex_send(c, spread + d, turn, &total, sizeof(total));
+			rc = ex_send(c, spread + d, round, &total, sizeof(total));
 	}
 	if (!rc)
-		rc = ex_recv(c, spread + c->device, turn, &data);
+		rc = ex_recv(c, spread + c->device, round, &data);
 	if (rc)
 		return rc;
 	*sum = *(const double *)data;
-	ex_done(c, spread + c->device, turn);
+	ex_release(c, spread + c->device, round);
 	return 0;
 }
 

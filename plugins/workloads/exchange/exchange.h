@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The exchange engine, host half: an application brings its name, options, data and reference; the
- * engine makes the plug-in of it, with channels, logs and metrics. */
+/* The exchange engine, host half: an application provides options, a plan of its data, and a check against a
+ * reference; the engine makes the plug-in, with channels, logs and metrics. */
 #ifndef EXCHANGE_H
 #define EXCHANGE_H
 
@@ -9,7 +9,7 @@
 
 enum { EX_CHANNELS = 3 * LOOM_MAX_DEVICES + 8 };
 
-/* The options of every application. What `size` means is in its help. */
+/* The options of every application. The help tells what `size` means. */
 struct ex_opts {
 	uint32_t size, iterations, tc, tp;
 	const char *timeline;
@@ -36,45 +36,59 @@ struct ex;
 
 struct ex_app {
 	const char *name;
-	size_t bytes; /* of the application's own state, behind ex->own */
-	/* Sizes arrays and channels with ex_array and ex_channel, prepares input and reference in ex_room. 0, an
-	 * error in words (x->err), or EX_NO_ROOM, which the engine words. */
+	size_t bytes; /* of the application's state, ex->own */
+	/* Once: declares arrays and channels, allocates input and reference with ex_alloc. 0, an error that is
+	 * described in x->err, or EX_NO_MEMORY, which the engine describes. */
 	int (*plan)(struct ex *x);
-	/* Puts the input into the arrays: before every sample. */
-	void (*fill)(struct ex *x, struct ex_head *h);
-	/* Compares with the reference, adds figures to x->report: 0, or LOOM_EWRONG in words. */
+	/* After a sample: compares with the reference, adds metrics to x->report. 0, or LOOM_EWRONG and *err. */
 	int (*check)(struct ex *x, struct ex_head *h, struct loom_error *err);
 };
-enum { EX_NO_ROOM = 1, EX_ROOMS = 24 };
+enum { EX_NO_MEMORY = 1, EX_ALLOCATIONS = 32 };
+
+/* What the engine stores in an array before each sample. */
+enum ex_fill {
+	EX_KEEP = 0, /* nothing */
+	EX_ZERO,
+	EX_POISON, /* ones: not a number as a double, ~0 as an integer */
+	EX_COPY
+};
+struct ex_content {
+	enum ex_fill fill;
+	const void *from; /* EX_COPY */
+	uint64_t bytes;
+};
 
 struct ex {
 	const struct loom_host *host;
 	const struct ex_app *app;
 	const struct ex_opts *o;
 	const struct loom_layout *layout;
-	struct ex_head head; /* as the kernels will see it */
+	struct ex_head head; /* as the kernels read it */
 	uint64_t bytes;
 	int planned;
 	struct loom_channel channel[EX_CHANNELS];
 	uint32_t channels;
-	struct loom_error *err; /* of plan */
-	struct loom_report *report; /* of check */
-	void *own, *room[EX_ROOMS];
-	uint32_t rooms;
+	struct loom_error *err; /* for plan */
+	struct loom_report *report; /* for check */
+	struct ex_content content[EX_ARRAYS];
+	void *own, *memory[EX_ALLOCATIONS];
+	uint32_t allocations;
 	uint64_t seed;
 };
 
-/* n zeroed things of `bytes` bytes, which live as long as the instance; NULL: out of memory. */
-void *ex_room(struct ex *x, uint64_t n, size_t bytes);
+/* n zeroed elements of `bytes` bytes, freed with the instance; NULL: out of memory. */
+void *ex_alloc(struct ex *x, uint64_t n, size_t bytes);
 
-/* An array of `bytes` bytes in the global block: number `array`. */
-void ex_array(struct ex *x, uint32_t array, uint64_t bytes);
-/* A channel: its number. */
+/* Array number `array` of `bytes` bytes in the global block, filled before each sample; ex_copy: from `from`, which
+ * lives as long as the instance. */
+void ex_array(struct ex *x, uint32_t array, uint64_t bytes, enum ex_fill fill);
+void ex_copy(struct ex *x, uint32_t array, const void *from, uint64_t bytes);
+/* Declares a channel. Returns its number. */
 uint32_t ex_channel(struct ex *x, uint32_t from, uint32_t to, uint32_t slots, uint32_t readers,
 		    uint64_t item_bytes);
-/* The two of ex_sum: the number of `gather`, `spread` is the one after. */
+/* Declares the channels of ex_sum. Returns the number of `gather`; `spread` is the next one. */
 uint32_t ex_sum_channels(struct ex *x);
-static inline void *ex_of(struct ex_head *h, uint32_t array)
+static inline void *ex_ptr(struct ex_head *h, uint32_t array)
 {
 	return (char *)h + h->at[array];
 }
@@ -88,28 +102,26 @@ static inline uint32_t ex_device_of(const struct loom_layout *layout, uint32_t w
 }
 #define EX_WRONG(x, err, ...) LOOM_FAIL((x)->host, err, LOOM_EWRONG, __VA_ARGS__)
 
-/* One channel per receiving device, with room for `rounds` iterations of the `n` messages, of at most
- * `item_bytes`; fills channel, slot and stride of each. */
+/* One channel per receiving device, with slots for `rounds` iterations of the `n` messages, of at most `item_bytes`.
+ * Sets channel, slot and stride of each message. */
 void ex_message_channels(struct ex *x, struct ex_message *m, uint32_t n, uint32_t rounds, uint64_t item_bytes);
-/* Pairs of workers on devices 0 and 1, 2 and 3, ...: worker i of the one with worker i of the other. How
- * many; *list is an ex_room. */
+/* Pairs of workers of devices 0 and 1, 2 and 3, ...: worker i of one with worker i of the other. Returns how many;
+ * *list is NULL if out of memory. */
 struct ex_pair {
 	uint32_t a, b;
 };
 uint32_t ex_pairs(struct ex *x, struct ex_pair **list);
-/* Where the workers are, into array `array`. */
-void ex_places(struct ex_head *h, uint32_t array, const struct loom_layout *layout);
-/* `iterations` sweeps over `grids` grids of n rows of n, whose rims stay: the result, an ex_room. */
-typedef void ex_row_fn(const struct loom_ctx *c, double *to, const double *up, const double *row,
-		       const double *down, uint64_t n);
-double *ex_sweep(struct ex *x, uint64_t grids, uint64_t n, void (*input)(double *to, uint64_t n, uint64_t seed),
-		 ex_row_fn *row);
-/* Within 1e-9 of each other, relative to the larger: a stale or lost message is far off that. */
+/* An array with a struct ex_place for each worker. 0, or EX_NO_MEMORY. */
+int ex_places(struct ex *x, uint32_t array);
+/* The result of `iterations` sweeps over `grids` grids of n rows of n, whose borders do not change; NULL: out of
+ * memory. */
+double *ex_sweep(struct ex *x, uint64_t grids, uint64_t n, const double *start, ex_row_fn *row);
+/* Equal within 1e-9, relative to the larger: a stale or lost message causes a much larger difference. */
 int ex_close(double a, double b);
 int ex_compare(struct ex *x, const double *got, const double *want, uint64_t n, const char *what,
 	       struct loom_error *err);
 
-/* The ops of loom_workload_ops, all but create. */
+/* The ops of loom_workload_ops, without create. */
 int ex_create(const struct loom_host *host, const void *opts, const struct ex_app *app, void **self,
 	      struct loom_error *err);
 void ex_destroy(void *self);
@@ -124,13 +136,15 @@ int ex_channels_op(void *self, const struct loom_layout *layout, const struct lo
 /* exchange_metrics.c */
 void ex_metrics(struct ex *x, const struct loom_view *view);
 
-/* The plug-in workload_NAME: device code in NAME.dev.h with a kernel workload_NAME_kernel. FILES are the
- * texts before it, each a LOOM_CODE_FILE(); work: the metric that counts its unit of work. */
-#define EX_PLUGIN(NAME, app_, rows_, work_, summary_, FILES)                                         \
+/* The plug-in workload_NAME: device code in NAME.dev.h with a kernel workload_NAME_kernel; state_: the application's
+ * own state. The including file has plan() and check(). FILES: device code in front of it, each a LOOM_CODE_FILE();
+ * work_: the metric that counts its unit of work. */
+#define EX_PLUGIN(NAME, state_, rows_, work_, summary_, FILES)                                       \
+	static const struct ex_app NAME##_app = {#NAME, sizeof(state_), plan, check};              \
 	static int NAME##_create(const struct loom_host *host, const void *opts, void **self,      \
 				 struct loom_error *err)                                           \
 	{                                                                                          \
-		return ex_create(host, opts, &(app_), self, err);                                  \
+		return ex_create(host, opts, &NAME##_app, self, err);                              \
 	}                                                                                          \
 	static const struct loom_workload_ops NAME##_ops = {                                       \
 		.size = sizeof(struct loom_workload_ops),                                          \

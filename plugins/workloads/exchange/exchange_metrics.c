@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the workers' logs: shares of time, overlap, timeline.
+/* Metrics from the workers' logs: shares of time, overlap, timeline.
  *
- * Overlap (WIC, figure 14) is the share of the waiting that was covered by other work: on a device, as in the
- * paper, where waiting is needless when nothing else is active on the consumer's end. Let W be the time in
- * which at least one worker of the device waits, T the time from the first begin to the last end of its
- * workers, and K the cores that they have. Outside of W only work is done. Work is the processor time of the
- * kernels less that of their waits; what of it lies within W is at least work - K * (T - W), and covers the
- * waiting as far as one core's worth of it goes:
+ * Overlap (WIC, figure 14) is the share of the waiting that is hidden by other work on the same device. Let W be the
+ * time in which at least one worker of the device waits, T the time from the first begin to the last end of its
+ * workers, and K its cores. Outside of W there is only work. Work is the CPU time of the kernels without that of
+ * their waits; at least work - K * (T - W) of it is within W, and hides the waiting up to one core's worth:
  *     overlap = sum over devices of min(W, work - K * (T - W)) / sum of W,    no term below 0
- * A poller's own looks are not work, and take the core from it. A GPU's warps have no processor time: with one neither
- * work nor overlap is said. */
+ *
+ * The polls of a waiter are not work, and take CPU time from it. Warps of a GPU have no CPU time: with a GPU neither
+ * work nor overlap is reported. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -27,7 +26,7 @@ static uint64_t logged(const struct ex_log *log)
 	return log->waits < EX_INTERVALS ? log->waits : EX_INTERVALS;
 }
 
-/* The time in which one or more intervals lie. */
+/* The total length of the union of the intervals. */
 static uint64_t covered(struct ex_interval *list, uint64_t n)
 {
 	uint64_t sum = 0, end = 0;
@@ -66,7 +65,7 @@ static void write_timeline(struct ex *x, const struct loom_view *view)
 		LOOM_LOG(x->host, LOOM_LOG_WARN, x->app->name, "the timeline could not be written");
 }
 
-/* What a device's workers did, together. */
+/* The sums over a device's workers. */
 struct total {
 	uint64_t waits, lost, wait_ns, send_ns, life_ns, work_ns, begin_ns, end_ns;
 };
@@ -77,7 +76,7 @@ static struct total add_up(const struct loom_device_shape *shape, const struct l
 	for (uint32_t w = shape->first_worker; w < shape->first_worker + shape->workers; w++) {
 		const struct ex_log *log = view->worker[w];
 		if (!log->end_ns)
-			continue; /* took no part */
+			continue; /* not part of the job */
 		t.waits += logged(log);
 		t.lost += log->waits - logged(log);
 		t.wait_ns += log->wait_ns;
@@ -90,7 +89,7 @@ static struct total add_up(const struct loom_device_shape *shape, const struct l
 	return t;
 }
 
-/* The time in which a worker of the device waits, and how much of it work covers at least. 0 or LOOM_ENOMEM. */
+/* Adds the time in which a worker of the device waits, and how much of it is hidden at least. 0 or LOOM_ENOMEM. */
 static int device_overlap(const struct loom_device_shape *shape, const struct loom_view *view,
 			  const struct total *t, double cores, double *waiting, double *overlapped)
 {
@@ -120,7 +119,7 @@ void ex_metrics(struct ex *x, const struct loom_view *view)
 		const struct loom_device_shape *shape = &x->layout->device[d];
 		struct total t = add_up(shape, view);
 		gpu |= shape->kind == LOOM_ON_GPU;
-		double cores = online / x->layout->devices; /* each device has its share */
+		double cores = online / x->layout->devices; /* each device has an equal share */
 		cores = cores < 1 ? 1 : cores > shape->workers ? shape->workers : cores;
 		sum.lost += t.lost;
 		sum.wait_ns += t.wait_ns;
@@ -138,7 +137,7 @@ void ex_metrics(struct ex *x, const struct loom_view *view)
 	if (!gpu)
 		x->host->metric(x->host, x->report, "work_s", "s", LOOM_BETTER_NONE, (double)sum.work_ns / 1e9);
 	write_timeline(x, view);
-	/* With waits that were not logged, a share of them would not be a figure. */
+	/* Waits that were not logged would make the overlap wrong. */
 	if (!rc && !gpu && !sum.lost && waiting > 0)
 		x->host->metric(x->host, x->report, "overlap", "share", LOOM_BETTER_MORE, overlapped / waiting);
 }

@@ -18,8 +18,8 @@ struct fe {
 	uint32_t messages, *out, *in;
 };
 
-/* Rows that the elements of a worker touch, and that are another's: the layer of nodes after its own. Their
- * number, with no list. */
+/* Lists the rows that the elements of a worker contribute to and that belong to another worker: the layer of nodes
+ * after its own. Returns how many; `list` may be NULL. */
 static uint32_t cut(const struct solver *s, struct ex_message *list)
 {
 	uint32_t n = 0;
@@ -44,19 +44,13 @@ static int make_messages(struct ex *x, struct fe *f)
 {
 	const struct solver *s = &f->solver;
 	f->messages = cut(s, NULL);
-	f->message = ex_room(x, f->messages + 1, sizeof(*f->message));
+	f->message = ex_alloc(x, f->messages + 1, sizeof(*f->message));
 	if (!f->message)
-		return EX_NO_ROOM;
+		return EX_NO_MEMORY;
 	cut(s, f->message);
 	f->out = solver_list(x, f->message, f->messages, s->workers, 1);
 	f->in = solver_list(x, f->message, f->messages, s->workers, 0);
-	return f->out && f->in ? 0 : EX_NO_ROOM;
-}
-
-/* Bytes of one of the two lists. */
-static uint64_t list_bytes(const struct fe *f)
-{
-	return 4ull * (f->solver.workers + 1 + f->messages);
+	return f->out && f->in ? 0 : EX_NO_MEMORY;
 }
 
 static int plan(struct ex *x)
@@ -72,38 +66,27 @@ static int plan(struct ex *x)
 	if (!rc)
 		rc = make_messages(x, f);
 	if (rc)
-		return EX_NO_ROOM;
-	solver_channels(x, s);
+		return EX_NO_MEMORY;
+	solver_arrays(x, s, 0);
 	ex_message_channels(x, f->message, f->messages, 1, 8 * FE_ROW * FE_ROWS_MOST);
-	ex_array(x, FE_MESSAGES, f->messages * sizeof(*f->message));
-	ex_array(x, FE_OUT, list_bytes(f));
-	ex_array(x, FE_IN, list_bytes(f));
+	uint64_t list_bytes = 4ull * (s->workers + 1 + f->messages);
+	ex_copy(x, FE_MESSAGES, f->message, f->messages * sizeof(*f->message));
+	ex_copy(x, FE_OUT, f->out, list_bytes);
+	ex_copy(x, FE_IN, f->in, list_bytes);
 	x->head.param[FE_EDGE] = s->edge;
 	x->head.param[FE_SEED] = x->seed;
 	return 0;
 }
 
-static void fill(struct ex *x, struct ex_head *h)
-{
-	const struct fe *f = x->own;
-	solver_fill(&f->solver, h, 0);
-	memcpy(ex_of(h, FE_MESSAGES), f->message, f->messages * sizeof(*f->message));
-	memcpy(ex_of(h, FE_OUT), f->out, list_bytes(f));
-	memcpy(ex_of(h, FE_IN), f->in, list_bytes(f));
-}
-
 static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 {
 	const struct solver *s = x->own;
-	/* What converges here is less than for C_CG: the mesh is distorted. */
+	/* Convergence is slower than for C_CG: the mesh is distorted. */
 	if (x->o->iterations >= 20 && !(s->last_rr < 1e-2 * s->first_rr))
 		return EX_WRONG(x, err, "the reference does not converge: residual %g of %g", s->last_rr,
 				s->first_rr);
 	return solver_check(x, s, h, err);
 }
 
-static const struct ex_app app = {.name = "fe", .bytes = sizeof(struct fe), .plan = plan, .fill = fill,
-				  .check = check};
-
-EX_PLUGIN(fe, app, rows, "iterations", "C_FE: finite elements on hexahedra (alternating, random)",
+EX_PLUGIN(fe, struct fe, rows, "iterations", "C_FE: finite elements on hexahedra (alternating, random)",
 	  LOOM_CODE_FILE("solver.dev.h"))

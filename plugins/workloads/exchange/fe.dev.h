@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* C_FE: Poisson's equation by finite elements on distorted hexahedra. A worker has the rows of its nodes, and the
- * elements whose lowest corner is one of them. Assembly: what its elements give to rows of later workers it
- * sends there, piece by piece; then come its own rows; then it adds what earlier workers sent. Conjugate gradients
- * solve the system. Device code. */
+ * elements whose lowest corner is one of them. Assembly: a worker sends the contributions of its elements to rows of
+ * later workers, piece by piece, computes its own rows, and adds the contributions from earlier workers. Conjugate
+ * gradients solve the system. Device code. */
 #ifndef FE_DEV_H
 #define FE_DEV_H
 
@@ -19,7 +19,7 @@ LOOM_FN uint64_t fe_number(uint64_t edge, const uint64_t at[3])
 	return (at[2] * edge + at[1]) * edge + at[0];
 }
 
-/* Corner `a` of 0..7 lies at bit 0 in x, bit 1 in y, bit 2 in z; nodes are moved a little off the grid. */
+/* Corner `a` of 0..7: bit 0 is its x, bit 1 its y, bit 2 its z; nodes are displaced from the grid. */
 LOOM_FN void fe_node(uint64_t seed, uint64_t edge, const uint64_t at[3], double x[3])
 {
 	uint64_t v = seed ^ fe_number(edge, at) * 0x9e3779b97f4a7c15ull;
@@ -27,8 +27,8 @@ LOOM_FN void fe_node(uint64_t seed, uint64_t edge, const uint64_t at[3], double 
 		v ^= v >> 27;
 		v *= 0x94d049bb133111ebull;
 		double off = (double)(v >> 40) / 16777216.0 - 0.5;
-		int rim = at[d] == 0 || at[d] == edge - 1;
-		x[d] = (double)at[d] + (rim ? 0 : 0.3 * off);
+		int border = at[d] == 0 || at[d] == edge - 1;
+		x[d] = (double)at[d] + (border ? 0 : 0.3 * off);
 	}
 }
 
@@ -81,23 +81,23 @@ LOOM_FN void fe_element(double k[8], double *load, double x[8][3], uint32_t a)
 	}
 }
 
-LOOM_FN int fe_on_rim(uint64_t edge, const uint64_t at[3])
+LOOM_FN int fe_on_border(uint64_t edge, const uint64_t at[3])
 {
 	return at[0] == 0 || at[0] == edge - 1 || at[1] == 0 || at[1] == edge - 1 || at[2] == 0 ||
 	       at[2] == edge - 1;
 }
 
-/* What the elements whose lowest corner is in [from, to) give to the row of a node: to each of its entries,
- * and to its load. Nodes on the rim keep the value 0. */
+/* The contribution of the elements with their lowest corner in [from, to) to the row of a node: to its entries and
+ * its load. Nodes on the border have the value 0. */
 LOOM_FN void fe_row(uint64_t seed, uint64_t edge, uint64_t from, uint64_t to, uint64_t node,
 		    const uint32_t *column, uint32_t entries, double *value, double *load)
 {
 	uint64_t at[3] = {node % edge, node / edge % edge, node / edge / edge};
-	int rim = fe_on_rim(edge, at);
+	int border = fe_on_border(edge, at);
 	*load = 0;
 	for (uint32_t e = 0; e < entries; e++)
-		value[e] = rim && column[e] == node && node >= from && node < to ? 1 : 0;
-	for (uint32_t a = 0; a < 8 && !rim; a++) { /* the node is corner a of the element */
+		value[e] = border && column[e] == node && node >= from && node < to ? 1 : 0;
+	for (uint32_t a = 0; a < 8 && !border; a++) { /* the node is corner a of the element */
 		double x[8][3], k[8], part;
 		uint64_t corner[8][3];
 		for (uint32_t c = 0; c < 8; c++)
@@ -112,7 +112,7 @@ LOOM_FN void fe_row(uint64_t seed, uint64_t edge, uint64_t from, uint64_t to, ui
 		*load += part;
 		for (uint32_t c = 0; c < 8; c++) {
 			uint64_t other = fe_number(edge, corner[c]);
-			if (fe_on_rim(edge, corner[c]))
+			if (fe_on_border(edge, corner[c]))
 				continue; /* times 0 */
 			for (uint32_t e = 0; e < entries; e++)
 				if (column[e] == other)
@@ -121,7 +121,7 @@ LOOM_FN void fe_row(uint64_t seed, uint64_t edge, uint64_t from, uint64_t to, ui
 	}
 }
 
-/* What the worker's elements give to rows of others, in place: message by message. */
+/* Sends the contributions of the worker's elements to rows of other workers, computed in place. */
 LOOM_FN int fe_send(struct loom_ctx *c, const struct cg_part *w)
 {
 	const struct ex_head *h = ex_head(c);
@@ -132,7 +132,7 @@ LOOM_FN int fe_send(struct loom_ctx *c, const struct cg_part *w)
 	for (uint32_t k = out[c->worker]; k < out[c->worker + 1]; k++) {
 		const struct ex_message *one = &m[list[k]];
 		void *at;
-		int rc = ex_place(c, one->channel, ex_tag(one, 0), &at);
+		int rc = ex_reserve(c, one->channel, ex_tag(one, 0), &at);
 		if (rc)
 			return rc;
 		EX_EACH(c, i, 0, one->count) {
@@ -147,7 +147,7 @@ LOOM_FN int fe_send(struct loom_ctx *c, const struct cg_part *w)
 	return 0;
 }
 
-/* Adds what elements of others give to the worker's rows. The order is fixed: the same bits every time. */
+/* Adds the contributions of other workers' elements. The order is fixed: the result is reproducible to the bit. */
 LOOM_FN int fe_receive(struct loom_ctx *c)
 {
 	const struct ex_message *m = (const struct ex_message *)ex_at(c, FE_MESSAGES);
@@ -167,7 +167,8 @@ LOOM_FN int fe_receive(struct loom_ctx *c)
 				value[e] += from[e - row[r]];
 			b[r] += from[FE_LOAD];
 		}
-		ex_done_message(c, one, 0); /* and the lanes meet: the next may be for the same rows */
+		/* also a barrier of the lanes: the next message may be for the same rows */
+		ex_release_message(c, one, 0);
 	}
 	return 0;
 }

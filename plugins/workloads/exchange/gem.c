@@ -21,10 +21,10 @@ struct gem {
 static int reference(struct ex *x, struct gem *s, uint64_t seed)
 {
 	uint64_t n = s->n;
-	double *b = ex_room(x, n * n, 8);
-	s->want = ex_room(x, n * n, 8);
+	double *b = ex_alloc(x, n * n, 8);
+	s->want = ex_alloc(x, n * n, 8);
 	if (!b || !s->want)
-		return EX_NO_ROOM;
+		return EX_NO_MEMORY;
 	for (uint64_t i = 0; i < n * n; i++)
 		b[i] = gem_element(seed, 1, i / n, i % n);
 	for (uint64_t i = 0; i < n; i++)
@@ -41,30 +41,21 @@ static int plan(struct ex *x)
 	struct gem *s = x->own;
 	uint64_t n = s->n = x->o->size > x->layout->workers ? x->o->size : x->layout->workers;
 	if (reference(x, s, x->seed))
-		return EX_NO_ROOM;
+		return EX_NO_MEMORY;
 	for (uint32_t d = 0; d < x->layout->devices; d++)
 		ex_channel(x, LOOM_ANY_DEVICE, d, GEM_SLOTS, x->layout->device[d].workers, 8 * GEM_K * n);
-	ex_array(x, GEM_C, 8 * n * n);
-	ex_array(x, GEM_A, 8 * n * GEM_K);
-	ex_array(x, GEM_B, 8 * x->layout->workers * n * GEM_K);
+	ex_array(x, GEM_C, 8 * n * n, EX_ZERO);
+	ex_array(x, GEM_A, 8 * n * GEM_K, EX_KEEP);
+	ex_array(x, GEM_B, 8 * x->layout->workers * n * GEM_K, EX_KEEP);
 	x->head.param[GEM_N] = n;
 	x->head.param[GEM_SEED] = x->seed;
 	return 0;
 }
 
-static void fill(struct ex *x, struct ex_head *h)
-{
-	const struct gem *s = x->own;
-	memset(ex_of(h, GEM_C), 0, 8 * s->n * s->n);
-}
-
 static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 {
 	const struct gem *s = x->own;
-	return ex_compare(x, ex_of(h, GEM_C), s->want, s->n * s->n, "element", err);
+	return ex_compare(x, ex_ptr(h, GEM_C), s->want, s->n * s->n, "element", err);
 }
 
-static const struct ex_app app = {.name = "gem", .bytes = sizeof(struct gem), .plan = plan, .fill = fill,
-				  .check = check};
-
-EX_PLUGIN(gem, app, rows, "iterations", "G_GEM: matrix multiplication in panels (multiple, streaming)", "")
+EX_PLUGIN(gem, struct gem, rows, "iterations", "G_GEM: matrix multiplication in panels (multiple, streaming)", "")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* G_GEM: C = A B in panels of 16; multiple, streaming. Each worker has rows of A and of C. The workers of all devices
- * take turns to make panels of B, one ahead of its use, which are streamed to every device; who has a piece of
- * its rows of A ready (C1) waits for the panel and adds the product to its rows of C (C2). Device code. */
+ * make panels of B in turn, one ahead of its use, and stream them to every device; a worker with its piece of A ready
+ * (C1) waits for the panel and adds the product to its rows of C (C2). Device code. */
 #ifndef GEM_DEV_H
 #define GEM_DEV_H
 
@@ -9,7 +9,7 @@
 #include "exchange.dev.h"
 #endif
 
-enum { GEM_C = 0, GEM_A, GEM_B }; /* GEM_A: a worker's piece of A; GEM_B: room for a panel that it makes */
+enum { GEM_C = 0, GEM_A, GEM_B }; /* GEM_A: the pieces of A; GEM_B: for each worker, the panel that it makes */
 enum { GEM_N = 0, GEM_SEED };
 enum { GEM_K = 16, GEM_SLOTS = 4 };
 
@@ -59,7 +59,7 @@ LOOM_FN int gem_consume(struct loom_ctx *c, uint32_t panel, uint64_t from, uint6
 		return rc;
 	loom_barrier_lanes(c); /* the piece of A is complete */
 	gem_multiply(c, to, a, (const double *)b, rows, n, kn);
-	ex_done(c, c->device, panel); /* and the lanes meet: the piece may be overwritten */
+	ex_release(c, c->device, panel); /* also a barrier of the lanes: the piece may be overwritten */
 	return 0;
 }
 

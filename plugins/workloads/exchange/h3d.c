@@ -13,13 +13,12 @@ static const struct loom_opt rows[] = {
 };
 
 struct h3d {
-	struct ex_message *message;
-	double *want; /* [workers][n^3] */
+	double *want; /* the torus */
 	uint32_t grid[3];
 	uint64_t n;
 };
 
-/* Three factors of the number of workers, as equal as they come. */
+/* The number of workers as three factors, as equal as possible. */
 static void factor(uint32_t workers, uint32_t grid[3])
 {
 	grid[0] = grid[1] = 1;
@@ -54,13 +53,13 @@ static double start(uint64_t seed, uint64_t i)
 	return (double)(ex_random(&state) >> 44);
 }
 
-/* The whole torus at once, by coordinates: nothing of messages and ghosts. */
+/* The whole torus by coordinates, without messages and ghost cells. */
 static int reference(struct ex *o, struct h3d *s, uint32_t iterations, uint64_t seed)
 {
 	uint64_t n = s->n, X = s->grid[0] * n, Y = s->grid[1] * n, Z = s->grid[2] * n, all = X * Y * Z;
-	double *now = ex_room(o, all, 8), *next = ex_room(o, all, 8);
+	double *now = ex_alloc(o, all, 8), *next = ex_alloc(o, all, 8);
 	if (!now || !next)
-		return EX_NO_ROOM;
+		return EX_NO_MEMORY;
 	for (uint64_t i = 0; i < all; i++)
 		now[i] = start(seed, i);
 	for (uint32_t t = 0; t < iterations; t++) {
@@ -82,7 +81,7 @@ static int reference(struct ex *o, struct h3d *s, uint32_t iterations, uint64_t 
 	return 0;
 }
 
-/* Where cell (i, j, k), from 0, of a worker's cube is in the torus. */
+/* The index in the torus of cell (i, j, k), from 0, of a worker's cube. */
 static uint64_t global(const struct h3d *s, uint32_t worker, uint64_t i, uint64_t j, uint64_t k)
 {
 	uint64_t n = s->n, px = worker % s->grid[0], py = worker / s->grid[0] % s->grid[1];
@@ -96,46 +95,35 @@ static int plan(struct ex *x)
 	uint32_t workers = x->layout->workers, count = H3D_SIDES * workers;
 	uint64_t n = s->n = x->o->size, block = (n + 2) * (n + 2) * (n + 2);
 	factor(workers, s->grid);
-	s->message = ex_room(x, count, sizeof(*s->message));
-	if (!s->message || reference(x, s, x->o->iterations, x->seed))
-		return EX_NO_ROOM;
-	for (uint32_t i = 0; i < count; i++)
-		s->message[i] = (struct ex_message){.from = i / H3D_SIDES,
-						    .to = neighbour(s->grid, i / H3D_SIDES, i % H3D_SIDES)};
-	ex_message_channels(x, s->message, count, 2, 8 * n * n);
-	ex_array(x, H3D_CELLS, 8 * workers * block);
-	ex_array(x, H3D_NEXT, 8 * workers * block);
-	ex_array(x, H3D_MESSAGES, count * sizeof(*s->message));
-	ex_array(x, H3D_PACKED, 8 * workers * n * n);
-	ex_array(x, H3D_NEIGHBOUR, 4 * count);
-	x->head.param[H3D_N] = n;
-	return 0;
-}
-
-static void fill(struct ex *x, struct ex_head *h)
-{
-	const struct h3d *s = x->own;
-	uint64_t n = s->n, block = (n + 2) * (n + 2) * (n + 2);
-	uint32_t *beside = ex_of(h, H3D_NEIGHBOUR), count = H3D_SIDES * x->layout->workers;
-	double *cells = ex_of(h, H3D_CELLS);
-	memcpy(ex_of(h, H3D_MESSAGES), s->message, count * sizeof(*s->message));
-	for (uint32_t i = 0; i < count; i++)
-		beside[i] = s->message[i].to;
-	memset(cells, 0, 8 * x->layout->workers * block);
-	memset(ex_of(h, H3D_NEXT), 0, 8 * x->layout->workers * block);
-	for (uint32_t w = 0; w < x->layout->workers; w++)
+	struct ex_message *message = ex_alloc(x, count, sizeof(*message));
+	uint32_t *next_to = ex_alloc(x, count, sizeof(*next_to));
+	double *cells = ex_alloc(x, workers * block, 8);
+	if (!message || !next_to || !cells || reference(x, s, x->o->iterations, x->seed))
+		return EX_NO_MEMORY;
+	for (uint32_t i = 0; i < count; i++) {
+		next_to[i] = neighbour(s->grid, i / H3D_SIDES, i % H3D_SIDES);
+		message[i] = (struct ex_message){.from = i / H3D_SIDES, .to = next_to[i]};
+	}
+	for (uint32_t w = 0; w < workers; w++)
 		for (uint64_t i = 0; i < n * n * n; i++) {
 			uint64_t a = i % n, b = i / n % n, c = i / n / n;
-			cells[w * block + h3d_cell(n, a + 1, b + 1, c + 1)] =
-				start(x->seed, global(s, w, a, b, c));
+			cells[w * block + h3d_cell(n, a + 1, b + 1, c + 1)] = start(x->seed, global(s, w, a, b, c));
 		}
+	ex_message_channels(x, message, count, 2, 8 * n * n);
+	ex_copy(x, H3D_CELLS, cells, 8 * workers * block);
+	ex_array(x, H3D_NEXT, 8 * workers * block, EX_ZERO);
+	ex_copy(x, H3D_MESSAGES, message, count * sizeof(*message));
+	ex_array(x, H3D_PACKED, 8 * workers * n * n, EX_KEEP);
+	ex_copy(x, H3D_NEIGHBOUR, next_to, 4 * count);
+	x->head.param[H3D_N] = n;
+	return 0;
 }
 
 static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 {
 	const struct h3d *s = x->own;
 	uint64_t n = s->n, block = (n + 2) * (n + 2) * (n + 2);
-	const double *cells = ex_of(h, x->o->iterations % 2 ? H3D_NEXT : H3D_CELLS);
+	const double *cells = ex_ptr(h, x->o->iterations % 2 ? H3D_NEXT : H3D_CELLS);
 	for (uint32_t w = 0; w < x->layout->workers; w++)
 		for (uint64_t i = 0; i < n * n * n; i++) {
 			uint64_t a = i % n, b = i / n % n, c = i / n / n;
@@ -148,7 +136,4 @@ static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 	return 0;
 }
 
-static const struct ex_app app = {.name = "h3d", .bytes = sizeof(struct h3d), .plan = plan, .fill = fill,
-				  .check = check};
-
-EX_PLUGIN(h3d, app, rows, "iterations", "C_H3D: halo exchange with 26 neighbours in 3D (multiple, adjacent)", "")
+EX_PLUGIN(h3d, struct h3d, rows, "iterations", "C_H3D: halo exchange with 26 neighbours in 3D (multiple, adjacent)", "")

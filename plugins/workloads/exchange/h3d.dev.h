@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* C_H3D: a cube of cells per worker, all around a torus; multiple, adjacent. Each cycle, a worker sends to
- * its 26 neighbours the cells beside them (6 faces, 12 edges, 8 corners), computes the cells within, and
- * then its shell with theirs. Device code. */
+/* C_H3D: a cube of cells per worker, on a torus; multiple, adjacent. In each cycle a worker sends to its 26
+ * neighbours the cells next to them (6 faces, 12 edges, 8 corners), computes its inner cells, and then its shell with
+ * the received cells. Device code. */
 #ifndef H3D_DEV_H
 #define H3D_DEV_H
 
@@ -27,7 +27,7 @@ LOOM_FN uint64_t h3d_cell(uint64_t n, uint64_t i, uint64_t j, uint64_t k)
 	return (k * (n + 2) + j) * (n + 2) + i;
 }
 
-/* The box of cells on a side: those of the worker itself (ghost = 0), or the neighbour's copy around it. */
+/* The box of cells on a side: the worker's own (ghost = 0), or the copy of the neighbour's. */
 LOOM_FN uint64_t h3d_box(uint32_t side, uint64_t n, int ghost, uint64_t from[3], uint64_t size[3])
 {
 	int32_t d[3];
@@ -104,14 +104,11 @@ LOOM_FN void workload_h3d_kernel(struct loom_ctx *c)
 			if (rc)
 				break;
 			h3d_unpack(c, now, (const double *)data, s, n);
-			ex_done_message(c, m, t);
+			ex_release_message(c, m, t);
 		}
 		loom_barrier_lanes(c);
 		h3d_step(c, next, now, n, 1);
-		double *swap = now;
-		now = next;
-		next = swap;
-		loom_barrier_lanes(c);
+		ex_swap(c, &now, &next);
 	}
 	ex_end(c);
 }

@@ -43,9 +43,9 @@ static int plan(struct ex *x)
 	s->blocks = 2 * s->consumers;
 	s->block = x->o->size;
 	s->n = (uint64_t)(s->blocks + s->consumers) * s->block;
-	s->points = ex_room(x, s->n, sizeof(*s->points));
+	s->points = ex_alloc(x, s->n, sizeof(*s->points));
 	if (!s->points)
-		return EX_NO_ROOM;
+		return EX_NO_MEMORY;
 	for (uint64_t i = 0; i < s->n; i++)
 		for (uint32_t a = 0; a < KMN_DIM; a++)
 			s->points[i].x[a] = (int32_t)(ex_random(&seed) >> 50) +
@@ -60,27 +60,20 @@ static int plan(struct ex *x)
 	ex_channel(x, LOOM_ANY_DEVICE, 1, s->consumers, 1, sizeof(struct kmn_sums));
 	for (uint32_t d = 0; d < x->layout->devices; d++)
 		ex_channel(x, 1, d, 1, x->layout->device[d].workers, sizeof(s->start));
-	ex_array(x, KMN_POINTS, s->n * sizeof(*s->points));
-	ex_array(x, KMN_ROOM, (uint64_t)x->layout->workers * s->block);
-	ex_array(x, KMN_SUMS, (s->consumers + 1) * sizeof(struct kmn_sums));
-	ex_array(x, KMN_CENTROIDS, sizeof(s->start));
+	ex_copy(x, KMN_POINTS, s->points, s->n * sizeof(*s->points));
+	ex_array(x, KMN_MEMBERS, (uint64_t)x->layout->workers * s->block, EX_KEEP);
+	ex_array(x, KMN_SUMS, (s->consumers + 1) * sizeof(struct kmn_sums), EX_KEEP);
+	ex_copy(x, KMN_CENTROIDS, s->start, sizeof(s->start));
 	x->head.param[KMN_BLOCK] = s->block;
 	x->head.param[KMN_BLOCKS] = s->blocks;
 	x->head.param[KMN_CONSUMERS] = s->consumers;
 	return 0;
 }
 
-static void fill(struct ex *x, struct ex_head *h)
-{
-	const struct kmn *s = x->own;
-	memcpy(ex_of(h, KMN_POINTS), s->points, s->n * sizeof(*s->points));
-	memcpy(ex_of(h, KMN_CENTROIDS), s->start, sizeof(s->start));
-}
-
 static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 {
 	const struct kmn *s = x->own;
-	const struct kmn_point *got = ex_of(h, KMN_CENTROIDS);
+	const struct kmn_point *got = ex_ptr(h, KMN_CENTROIDS);
 	for (uint32_t i = 0; i < KMN_K * KMN_DIM; i++)
 		if (got[i / KMN_DIM].x[i % KMN_DIM] != s->want[i / KMN_DIM].x[i % KMN_DIM])
 			return EX_WRONG(x, err, "centroid %u, coordinate %u: expected %d, found %d",
@@ -89,7 +82,4 @@ static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 	return 0;
 }
 
-static const struct ex_app app = {.name = "kmn", .bytes = sizeof(struct kmn), .plan = plan, .fill = fill,
-				  .check = check};
-
-EX_PLUGIN(kmn, app, rows, "iterations", "G_KMN: k-means (unidirectional, streaming)", "")
+EX_PLUGIN(kmn, struct kmn, rows, "iterations", "G_KMN: k-means (unidirectional, streaming)", "")

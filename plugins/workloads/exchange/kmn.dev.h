@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* G_KMN: k-means; unidirectional, streaming. Device 0 assigns blocks of points to centroids and streams the
- * memberships; a consumer assigns a block of its own meanwhile (C1), and sums the points of each centroid block by
- * block (C2). One of them makes the new centroids, which go to all once per iteration. Integers throughout: the
+ * memberships; meanwhile a consumer assigns a block of its own (C1), and sums the points of each centroid block by
+ * block (C2). One consumer computes the new centroids, which are sent to all once per iteration. Integers only: the
  * order of sums does not matter. Device code. */
 #ifndef KMN_DEV_H
 #define KMN_DEV_H
@@ -10,7 +10,7 @@
 #include "exchange.dev.h"
 #endif
 
-enum { KMN_POINTS = 0, KMN_ROOM, KMN_SUMS, KMN_CENTROIDS };
+enum { KMN_POINTS = 0, KMN_MEMBERS, KMN_SUMS, KMN_CENTROIDS };
 enum { KMN_BLOCK = 0, KMN_BLOCKS, KMN_CONSUMERS };
 enum { KMN_K = 8, KMN_DIM = 4 };
 
@@ -22,8 +22,8 @@ struct kmn_sums {
 	int64_t count[KMN_K];
 };
 
-/* Channels: d - 1 to device d: memberships; then sums to the owner; then centroids to each device. Blocks: those of
- * device 0, two for each consumer; then one of each consumer's own. */
+/* Channels: d - 1 to device d: memberships; then sums to the first consumer; then centroids to each device. Blocks:
+ * those of device 0, two for each consumer; then one of each consumer. */
 LOOM_FN uint32_t kmn_nearest(const struct kmn_point *centroid, const struct kmn_point *p)
 {
 	uint32_t best = 0;
@@ -94,7 +94,7 @@ LOOM_FN uint32_t kmn_route(const struct loom_ctx *c, uint32_t t, uint32_t b, uin
 	uint32_t consumer = b % (uint32_t)param[KMN_CONSUMERS], d = 0;
 	while (consumer >= (uint32_t)param[8 + d])
 		consumer -= (uint32_t)param[8 + d++];
-	*tag = t * (uint32_t)param[KMN_BLOCKS] + b; /* slots: one per block, whoever it is for */
+	*tag = t * (uint32_t)param[KMN_BLOCKS] + b; /* slots: one per block, for all consumers */
 	return d;
 }
 
@@ -102,7 +102,7 @@ LOOM_FN void kmn_produce(struct loom_ctx *c, uint32_t producers)
 {
 	const struct ex_head *h = ex_head(c);
 	uint32_t block = (uint32_t)h->param[KMN_BLOCK], blocks = (uint32_t)h->param[KMN_BLOCKS];
-	uint8_t *room = (uint8_t *)ex_at(c, KMN_ROOM) + (uint64_t)c->worker * block;
+	uint8_t *room = (uint8_t *)ex_at(c, KMN_MEMBERS) + (uint64_t)c->worker * block;
 	for (uint32_t t = 0; t < h->iterations; t++) {
 		const void *centroids;
 		if (ex_recv(c, c->devices, t, &centroids))
@@ -115,12 +115,12 @@ LOOM_FN void kmn_produce(struct loom_ctx *c, uint32_t producers)
 				return;
 			loom_barrier_lanes(c);
 		}
-		ex_done(c, c->devices, t);
+		ex_release(c, c->devices, t);
 	}
 }
 
-/* The owner's part of an iteration: gathers all sums, publishes the next centroids. */
-LOOM_FN int kmn_turn(struct loom_ctx *c, uint32_t t)
+/* The first consumer: gathers all sums, publishes the next centroids. */
+LOOM_FN int kmn_update(struct loom_ctx *c, uint32_t t)
 {
 	const struct ex_head *h = ex_head(c);
 	uint32_t consumers = (uint32_t)h->param[KMN_CONSUMERS];
@@ -136,7 +136,7 @@ LOOM_FN int kmn_turn(struct loom_ctx *c, uint32_t t)
 			return rc;
 		if (c->lane == 0)
 			kmn_add(total, (const struct kmn_sums *)sums);
-		ex_done(c, c->devices - 1, t * consumers + w);
+		ex_release(c, c->devices - 1, t * consumers + w);
 	}
 	if (c->lane == 0)
 		kmn_centroids(centroids, total);
@@ -149,7 +149,7 @@ LOOM_FN void kmn_consume(struct loom_ctx *c, uint32_t me)
 {
 	const struct ex_head *h = ex_head(c);
 	uint32_t blocks = (uint32_t)h->param[KMN_BLOCKS], centroids_at = c->devices + c->device;
-	uint8_t *room = (uint8_t *)ex_at(c, KMN_ROOM) + c->worker * h->param[KMN_BLOCK];
+	uint8_t *room = (uint8_t *)ex_at(c, KMN_MEMBERS) + c->worker * h->param[KMN_BLOCK];
 	uint32_t consumers = (uint32_t)h->param[KMN_CONSUMERS];
 	struct kmn_sums *sums = (struct kmn_sums *)ex_at(c, KMN_SUMS) + me;
 	const struct kmn_sums none = {0};
@@ -160,7 +160,7 @@ LOOM_FN void kmn_consume(struct loom_ctx *c, uint32_t me)
 		if (ex_recv(c, centroids_at, t, &data))
 			return;
 		kmn_assign(c, blocks + me, data, room);
-		ex_done(c, centroids_at, t); /* and the lanes meet */
+		ex_release(c, centroids_at, t); /* also a barrier of the lanes */
 		if (c->lane == 0)
 			*sums = none;
 		kmn_count(c, blocks + me, room, sums);
@@ -170,11 +170,11 @@ LOOM_FN void kmn_consume(struct loom_ctx *c, uint32_t me)
 			if (ex_recv(c, channel, tag, &data))
 				return;
 			kmn_count(c, b, (const uint8_t *)data, sums);
-			ex_done(c, channel, tag);
+			ex_release(c, channel, tag);
 		}
 		if (ex_send(c, c->devices - 1, t * consumers + me, sums, sizeof(*sums)))
 			return;
-		if (me == 0 && kmn_turn(c, t))
+		if (me == 0 && kmn_update(c, t))
 			return;
 	}
 }

@@ -22,12 +22,12 @@ enum { MODEL, ACCESS, MESSAGES, PERCENT }; /* ex_opts.extra */
 static const struct loom_opt rows[] = {
 	EX_ROWS("512", 1, 1 << 20, "Words of 8 bytes per message.", "10"),
 	EXTRA(MODEL, "model", LOOM_OPT_ENUM, "unidirectional",
-	      "Which workers of a pair send in an iteration. unidirectional: the first. alternating: the first, then the second. "
-	      "multiple: each, several messages. probabilistic: each, several messages or none.",
+	      "Which workers of a pair send in an iteration. unidirectional: the first. alternating: the first, "
+	      "then the second. multiple: each, several messages. probabilistic: each, several messages or none.",
 	      .choices = model_choices),
 	EXTRA(ACCESS, "access", LOOM_OPT_ENUM, "streaming",
-	      "Order of a message's values in the memory of their owner. streaming: consecutive. adjacent: a column of a grid. "
-	      "scatter_gather: a permutation. random: random places.",
+	      "Order of a message's values in the memory of their owner. streaming: consecutive. adjacent: a "
+	      "column of a grid. scatter_gather: a permutation. random: random places.",
 	      .choices = access_choices),
 	EXTRA(MESSAGES, "messages", LOOM_OPT_U32, "3",
 	      "model = multiple or probabilistic: messages each way per iteration.", .min = 1, .max = 1000),
@@ -37,8 +37,7 @@ static const struct loom_opt rows[] = {
 };
 
 struct pattern {
-	struct ex_pair *pair;
-	uint32_t pairs, fields;
+	uint32_t fields;
 	uint32_t *index;
 	uint64_t *expect; /* messages that each worker receives */
 };
@@ -55,7 +54,7 @@ static void make_index(struct pattern *s, const struct ex_opts *o, uint64_t seed
 		case ADJACENT:
 			s->index[i] = 8 * i + 7; /* the last column of rows of 8 */
 			break;
-		case SCATTER_GATHER: /* a shuffle as it grows */
+		case SCATTER_GATHER: /* inside-out shuffle */
 			s->index[i] = s->index[other];
 			s->index[other] = i;
 			break;
@@ -70,60 +69,50 @@ static int plan(struct ex *x)
 	struct pattern *s = x->own;
 	const struct ex_opts *o = x->o;
 	s->fields = o->extra[ACCESS] == ADJACENT || o->extra[ACCESS] == RANDOM ? 8 * o->size : o->size;
-	s->pairs = ex_pairs(x, &s->pair);
-	s->index = ex_room(x, o->size, 4);
-	s->expect = ex_room(x, x->layout->workers, 8);
-	if (!s->pair || !s->index || !s->expect)
-		return EX_NO_ROOM;
+	struct ex_pair *pair;
+	uint32_t pairs = ex_pairs(x, &pair), workers = x->layout->workers;
+	struct pattern_role *role = ex_alloc(x, workers, sizeof(*role));
+	s->index = ex_alloc(x, o->size, 4);
+	s->expect = ex_alloc(x, workers, 8);
+	if (!pair || !role || !s->index || !s->expect)
+		return EX_NO_MEMORY;
 	make_index(s, o, x->seed);
 	uint64_t *p = x->head.param;
 	p[PATTERN_MODEL] = o->extra[MODEL];
 	p[PATTERN_WORDS] = o->size;
 	p[PATTERN_N0] = p[PATTERN_N1] = o->extra[MESSAGES];
 	p[PATTERN_PERCENT] = o->extra[PERCENT];
-	p[PATTERN_PAIRS] = s->pairs;
+	p[PATTERN_PAIRS] = pairs;
 	p[PATTERN_FIELDS] = s->fields;
-	for (uint32_t d = 0; d < x->layout->devices; d++) {
-		uint32_t workers = x->layout->device[d].workers;
-		ex_channel(x, LOOM_ANY_DEVICE, d, 2 * workers, 1, 8ull * o->size);
-	}
-	for (uint32_t q = 0; q < s->pairs; q++)
-		for (uint32_t t = 0; t < o->iterations; t++) {
-			s->expect[s->pair[q].b] += pattern_messages(p, q, 0, t);
-			s->expect[s->pair[q].a] += pattern_messages(p, q, 1, t);
-		}
-	ex_array(x, PATTERN_ROLES, x->layout->workers * sizeof(struct pattern_role));
-	ex_array(x, PATTERN_INDEX, 4ull * o->size);
-	ex_array(x, PATTERN_FIELD, 8ull * x->layout->workers * s->fields);
-	ex_array(x, PATTERN_PACKED, 8ull * x->layout->workers * o->size);
-	ex_array(x, PATTERN_COUNTS, x->layout->workers * sizeof(struct pattern_count));
-	return 0;
-}
-
-static void fill(struct ex *x, struct ex_head *h)
-{
-	const struct pattern *s = x->own;
-	struct pattern_role *role = ex_of(h, PATTERN_ROLES);
-	memcpy(ex_of(h, PATTERN_INDEX), s->index, 4ull * x->o->size);
-	memset(ex_of(h, PATTERN_COUNTS), 0, x->layout->workers * sizeof(struct pattern_count));
-	for (uint32_t w = 0; w < x->layout->workers; w++)
+	for (uint32_t d = 0; d < x->layout->devices; d++)
+		ex_channel(x, LOOM_ANY_DEVICE, d, 2 * x->layout->device[d].workers, 1, 8ull * o->size);
+	for (uint32_t w = 0; w < workers; w++)
 		role[w].pair = PATTERN_NONE;
-	for (uint32_t q = 0; q < s->pairs; q++) {
-		uint32_t a = s->pair[q].a, b = s->pair[q].b;
+	for (uint32_t q = 0; q < pairs; q++) {
+		uint32_t a = pair[q].a, b = pair[q].b;
 		uint32_t da = ex_device_of(x->layout, a), db = ex_device_of(x->layout, b);
-		uint32_t place = a - x->layout->device[da].first_worker;
-		uint32_t both = x->layout->device[da].workers < x->layout->device[db].workers ?
-					x->layout->device[da].workers :
-					x->layout->device[db].workers;
+		const struct loom_device_shape *of_a = &x->layout->device[da], *of_b = &x->layout->device[db];
+		uint32_t both = of_a->workers < of_b->workers ? of_a->workers : of_b->workers,
+			 place = a - of_a->first_worker;
 		role[a] = (struct pattern_role){q, 0, db, da, place, both};
 		role[b] = (struct pattern_role){q, 1, da, db, place, both};
+		for (uint32_t t = 0; t < o->iterations; t++) {
+			s->expect[b] += pattern_messages(p, q, 0, t);
+			s->expect[a] += pattern_messages(p, q, 1, t);
+		}
 	}
+	ex_copy(x, PATTERN_ROLES, role, workers * sizeof(*role));
+	ex_copy(x, PATTERN_INDEX, s->index, 4ull * o->size);
+	ex_array(x, PATTERN_FIELD, 8ull * workers * s->fields, EX_KEEP);
+	ex_array(x, PATTERN_PACKED, 8ull * workers * o->size, EX_KEEP);
+	ex_array(x, PATTERN_COUNTS, workers * sizeof(struct pattern_count), EX_ZERO);
+	return 0;
 }
 
 static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 {
 	const struct pattern *s = x->own;
-	const struct pattern_count *count = ex_of(h, PATTERN_COUNTS);
+	const struct pattern_count *count = ex_ptr(h, PATTERN_COUNTS);
 	uint64_t all = 0;
 	for (uint32_t w = 0; w < x->layout->workers; w++) {
 		if (count[w].wrong || count[w].messages != s->expect[w])
@@ -137,7 +126,4 @@ static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 	return 0;
 }
 
-static const struct ex_app app = {.name = "pattern", .bytes = sizeof(struct pattern), .plan = plan,
-				  .fill = fill, .check = check};
-
-EX_PLUGIN(pattern, app, rows, "messages", "All models of communication with all patterns of access", "")
+EX_PLUGIN(pattern, struct pattern, rows, "messages", "Every model of communication with every pattern of access", "")

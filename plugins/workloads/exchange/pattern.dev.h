@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The patterns by themselves: every model of communication with every pattern of access (WIC, section 3.1),
- * and nothing computed but what is asked for as work. Each value says which message of which iteration it
- * is and where it was gathered; the receiver checks them all. Device code. */
+/* Communication without an application: every model of communication with every pattern of access (WIC, section 3.1),
+ * and no computation but the requested work. Each value encodes its message, iteration and position; the receiver
+ * checks them all. Device code. */
 #ifndef PATTERN_DEV_H
 #define PATTERN_DEV_H
 
@@ -15,8 +15,7 @@ enum { PATTERN_MODEL = 0, PATTERN_WORDS, PATTERN_N0, PATTERN_N1, PATTERN_PERCENT
 enum { PATTERN_UNIDIRECTIONAL = 0, PATTERN_ALTERNATING, PATTERN_MULTIPLE, PATTERN_PROBABILISTIC };
 #define PATTERN_NONE 0xffffffffu
 
-/* The pair of a worker, and which end it is; the channels to the other end and to itself, and its number
- * among the pairs on those. */
+/* The pair of a worker, and which end it is; the channels to the other end and to itself. */
 struct pattern_role {
 	uint32_t pair, end, to, from;
 	uint32_t place, places; /* among the pairs of these two devices */
@@ -33,7 +32,7 @@ LOOM_FN uint64_t pattern_hash(uint64_t a, uint64_t b, uint64_t c)
 	return x ^ x >> 31;
 }
 
-/* How many messages end `end` of a pair sends in an iteration. Both ends know: the coin is a hash. */
+/* How many messages end `end` of a pair sends in an iteration: a hash, so that both ends compute the same number. */
 LOOM_FN uint32_t pattern_messages(const uint64_t *param, uint64_t pair, uint32_t end, uint32_t t)
 {
 	uint32_t n = (uint32_t)param[end ? PATTERN_N1 : PATTERN_N0], sent = 0;
@@ -53,7 +52,7 @@ LOOM_FN uint64_t pattern_value(uint64_t pair, uint32_t end, uint32_t number, uin
 	return pattern_hash(pair * 2 + end + 1, number, place);
 }
 
-/* Fills the own field with this message's values where the pattern gathers them, gathers, sends. */
+/* Stores this message's values where the pattern gathers them, gathers, sends. */
 LOOM_FN int pattern_send(struct loom_ctx *c, const struct pattern_role *r, uint32_t number, uint32_t tag)
 {
 	const struct ex_head *h = ex_head(c);
@@ -76,7 +75,7 @@ LOOM_FN int pattern_receive(struct loom_ctx *c, const struct pattern_role *r, ui
 	const uint32_t *index = (const uint32_t *)ex_at(c, PATTERN_INDEX);
 	struct pattern_count *count = (struct pattern_count *)ex_at(c, PATTERN_COUNTS) + c->worker;
 	const void *data;
-	/* Consumers come at different times: WIC's Tc, spread over 25 to 175 per cent. */
+	/* Consumers arrive at different times: WIC's Tc, spread over 25 to 175 per cent. */
 	ex_work(c, (uint32_t)(h->work_c * (25 + pattern_hash(r->pair, number, 7) % 151) / 100));
 	int rc = ex_recv(c, r->from, tag, &data);
 	uint64_t wrong = 0;
@@ -84,7 +83,7 @@ LOOM_FN int pattern_receive(struct loom_ctx *c, const struct pattern_role *r, ui
 		wrong += ((const uint64_t *)data)[i] != pattern_value(r->pair, !r->end, number, index[i]);
 	if (rc)
 		return rc;
-	ex_done(c, r->from, tag);
+	ex_release(c, r->from, tag);
 	if (wrong)
 		loom_fetch_add_relaxed_dev(&count->wrong, wrong);
 	if (c->lane == 0)
@@ -101,11 +100,11 @@ LOOM_FN void workload_pattern_kernel(struct loom_ctx *c)
 		return;
 	ex_begin(c);
 	for (uint32_t t = 0; t < h->iterations && !rc; t++)
-		for (uint32_t turn = 0; turn < 2 && !rc; turn++) {
-			uint32_t n = pattern_messages(h->param, role.pair, turn, t);
+		for (uint32_t end = 0; end < 2 && !rc; end++) {
+			uint32_t n = pattern_messages(h->param, role.pair, end, t);
 			for (uint32_t i = 0; i < n && !rc; i++) {
-				/* A slot per pair on each channel, one after the other. */
-				if (turn == role.end) {
+				/* A slot per pair on each channel. */
+				if (end == role.end) {
 					rc = pattern_send(c, &role, sent, sent * role.places + role.place) != 0;
 					sent++;
 				} else {

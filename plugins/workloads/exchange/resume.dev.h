@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waiters beside a computation: the first worker of the first device publishes items to the waiters of the second, one
- * after the other, and takes the time from the publication until the consumer that goes on has told so. The other
- * workers of the second device compute; in groups, such as the workers of a GPU's block, so many of each wait. Device
- * code. */
+/* Waiters beside a computation: the first worker of the first device publishes items to the waiters of the second,
+ * one after the other, and measures the time from the publication until the resumed consumer has acknowledged it.
+ * Other workers of the second device compute; each group, such as the warps of a GPU's block, has waiting and
+ * computing workers. Device code. */
 #ifndef RESUME_DEV_H
 #define RESUME_DEV_H
 
@@ -10,26 +10,26 @@
 #include "exchange.dev.h"
 #endif
 
-enum { RESUME_ROLES = 0, RESUME_TOLD, RESUME_NS, RESUME_DID };
+enum { RESUME_ROLES = 0, RESUME_RECEIVED, RESUME_NS, RESUME_RESULTS };
 enum { RESUME_WORDS = 0, RESUME_WAITERS, RESUME_ROUNDS, RESUME_ONE };
 enum { RESUME_IDLE = 0, RESUME_SENDS, RESUME_WAITS, RESUME_COMPUTES };
-/* Four warps of two chains each saturate a scheduler of an H200, and each stalls now and then. Warps of four chains never do,
- * and let no other warp in for up to 10 us at a time. */
+/* Four warps of two chains each saturate a scheduler of an H200, and each stalls now and then. Warps of four chains
+ * never stall, and keep other warps from issuing for up to 10 us at a time. */
 enum { RESUME_CHAINS = 2, RESUME_STEPS = 4000 };
-/* Items come at any time: a pause of up to so long keeps them from falling in step with looks. */
-enum { RESUME_APART_NS = 4096 };
+/* A random pause of up to this long before an item keeps items and polls from falling in step. */
+enum { RESUME_JITTER_NS = 4096 };
 
 struct resume_role {
 	uint32_t what, number; /* number: of the waiter */
 };
-/* What a consumer has got: it alone writes the line, its producer reads it. One more, behind those of all waiters: that
- * somebody has computed all. */
-struct resume_told {
+/* A consumer's count of items: written by the consumer only, read by its producer. One more behind those of all
+ * waiters: set when a worker has finished computing. */
+struct resume_received {
 	uint64_t items, pad[7];
 };
-struct resume_did {
+struct resume_result {
 	uint64_t begin_ns, end_ns, wrong;
-	uint64_t beside; /* items that were sent while all computed */
+	uint64_t beside; /* items that were sent while all workers computed */
 	double sum;
 };
 
@@ -38,7 +38,7 @@ LOOM_FN uint64_t resume_value(uint32_t tag, uint64_t place)
 	return (tag + 1) * 0x9e3779b97f4a7c15ull + place;
 }
 
-/* How many items of `all` waiter `number` of `waiters` gets. */
+/* How many of `all` items waiter `number` of `waiters` gets. */
 LOOM_FN uint32_t resume_items(uint32_t all, uint32_t number, uint32_t waiters)
 {
 	return all / waiters + (number < all % waiters);
@@ -46,25 +46,25 @@ LOOM_FN uint32_t resume_items(uint32_t all, uint32_t number, uint32_t waiters)
 
 LOOM_FN int resume_send(struct loom_ctx *c, uint32_t tag, uint64_t words, uint32_t waiters, uint64_t *ns)
 {
-	struct resume_told *told = (struct resume_told *)ex_at(c, RESUME_TOLD) + tag % waiters;
+	struct resume_received *received = (struct resume_received *)ex_at(c, RESUME_RECEIVED) + tag % waiters;
 	uint64_t begin = 0;
 	void *at;
-	int rc = ex_place(c, 0, tag, &at);
+	int rc = ex_reserve(c, 0, tag, &at);
 	if (rc)
 		return rc;
 	EX_EACH(c, i, 0, words)
 		((uint64_t *)at)[i] = resume_value(tag, i);
 	ex_work(c, ex_head(c)->work_p);
 	if (c->lane == 0) {
-		begin = loom_clock_ns(c) + loom_random_below(c, RESUME_APART_NS);
+		begin = loom_clock_ns(c) + loom_random_below(c, RESUME_JITTER_NS);
 		while (loom_clock_ns(c) < begin)
 			loom_pause(c);
 		begin = loom_clock_ns(c);
 	}
 	rc = ex_send(c, 0, tag, NULL, 8 * words);
 	if (c->lane == 0 && !rc) {
-		/* Nothing but the word is read. */
-		while (loom_load_relaxed_sys(&told->items) != tag / waiters + 1u && !loom_stopped(c))
+		/* Relaxed: no other data are read. */
+		while (loom_load_relaxed_sys(&received->items) != tag / waiters + 1u && !loom_stopped(c))
 			loom_pause(c);
 		*ns = loom_clock_ns(c) - begin;
 	}
@@ -72,24 +72,25 @@ LOOM_FN int resume_send(struct loom_ctx *c, uint32_t tag, uint64_t words, uint32
 }
 
 /* Item `i` of waiter `number`. */
-LOOM_FN int resume_wait(struct loom_ctx *c, uint32_t i, uint32_t number, uint64_t words, uint32_t waiters, uint64_t *wrong)
+LOOM_FN int resume_wait(struct loom_ctx *c, uint32_t i, uint32_t number, uint64_t words, uint32_t waiters,
+			uint64_t *wrong)
 {
-	struct resume_told *told = (struct resume_told *)ex_at(c, RESUME_TOLD) + number;
+	struct resume_received *received = (struct resume_received *)ex_at(c, RESUME_RECEIVED) + number;
 	uint32_t tag = i * waiters + number;
 	const void *data;
-	/* Not by ex_recv(), which keeps books before it returns. */
+	/* Not ex_recv(), which updates the log before it returns. */
 	int rc = LOOM_CALL(sync, wait, c, 0, tag, 0, &data);
 	if (rc)
 		return ex_fail(c, rc, tag);
 	if (c->lane == 0)
-		loom_store_relaxed_sys(&told->items, (uint64_t)i + 1);
+		loom_store_relaxed_sys(&received->items, (uint64_t)i + 1);
 	EX_EACH(c, w, 0, words)
 		*wrong += ((const uint64_t *)data)[w] != resume_value(tag, w);
-	ex_done(c, 0, tag);
+	ex_release(c, 0, tag);
 	return 0;
 }
 
-/* Chains of multiplications and additions, whose sums are exact. `one` is 1, which no compiler knows. */
+/* Chains of multiplications and additions, whose sums are exact. `one` is 1, unknown to the compiler. */
 LOOM_FN double resume_compute(struct loom_ctx *c, uint64_t rounds, float one)
 {
 	double sum = 0;
@@ -110,20 +111,20 @@ LOOM_FN void workload_resume_kernel(struct loom_ctx *c)
 {
 	const struct ex_head *h = ex_head(c);
 	const struct resume_role role = ((const struct resume_role *)ex_at(c, RESUME_ROLES))[c->worker];
-	struct resume_did *did = (struct resume_did *)ex_at(c, RESUME_DID) + c->worker;
+	struct resume_result *result = (struct resume_result *)ex_at(c, RESUME_RESULTS) + c->worker;
 	uint64_t words = h->param[RESUME_WORDS], wrong = 0;
 	uint32_t waiters = (uint32_t)h->param[RESUME_WAITERS];
-	struct resume_told *told = (struct resume_told *)ex_at(c, RESUME_TOLD);
+	struct resume_received *received = (struct resume_received *)ex_at(c, RESUME_RECEIVED);
 	double sum = 0;
 	int rc = 0;
 	if (role.what == RESUME_IDLE)
 		return;
 	if (c->lane == 0)
-		did->begin_ns = loom_clock_ns(c);
+		result->begin_ns = loom_clock_ns(c);
 	if (role.what == RESUME_SENDS)
 		for (uint32_t i = 0; i < h->iterations && !rc; i++) {
-			if (c->lane == 0 && !loom_load_relaxed_sys(&told[waiters].items))
-				did->beside = i;
+			if (c->lane == 0 && !loom_load_relaxed_sys(&received[waiters].items))
+				result->beside = i;
 			rc = resume_send(c, i, words, waiters, (uint64_t *)ex_at(c, RESUME_NS) + i);
 		}
 	else if (role.what == RESUME_WAITS)
@@ -132,13 +133,13 @@ LOOM_FN void workload_resume_kernel(struct loom_ctx *c)
 	else {
 		sum = resume_compute(c, h->param[RESUME_ROUNDS], (float)h->param[RESUME_ONE]);
 		if (c->lane == 0)
-			loom_store_relaxed_sys(&told[waiters].items, (uint64_t)1);
+			loom_store_relaxed_sys(&received[waiters].items, (uint64_t)1);
 	}
 	if (wrong)
-		loom_fetch_add_relaxed_dev(&did->wrong, wrong);
+		loom_fetch_add_relaxed_dev(&result->wrong, wrong);
 	if (c->lane == 0) {
-		did->end_ns = loom_clock_ns(c);
-		did->sum = sum;
+		result->end_ns = loom_clock_ns(c);
+		result->sum = sum;
 	}
 }
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int near(uint64_t edge, uint64_t at, uint64_t d)
+static int in_grid(uint64_t edge, uint64_t at, uint64_t d)
 {
 	return at + d >= 1 && at + d - 1 < edge;
 }
@@ -17,7 +17,7 @@ static void make_rows(struct solver *s)
 		uint64_t x = i % e, y = i / e % e, z = i / e / e;
 		s->row[i] = (uint32_t)at;
 		for (uint64_t d = 0; d < 27; d++) /* ascending columns */
-			if (near(e, x, d % 3) && near(e, y, d / 3 % 3) && near(e, z, d / 9))
+			if (in_grid(e, x, d % 3) && in_grid(e, y, d / 3 % 3) && in_grid(e, z, d / 9))
 				s->column[at++] = (uint32_t)(((z + d / 9 - 1) * e + y + d / 3 % 3 - 1) * e +
 							     x + d % 3 - 1);
 	}
@@ -33,13 +33,14 @@ static uint32_t owner(const struct solver *s, uint64_t row)
 	return w;
 }
 
-/* Columns of other workers, as a mark per (reader, column); then a message per pair with any. */
+/* Marks the columns of other workers, per reader and column; then makes a message for each pair of workers with
+ * marks. */
 static int make_messages(struct ex *x, struct solver *s)
 {
 	uint8_t *wanted = calloc(s->workers, s->n);
 	uint64_t total = 0;
 	if (!wanted)
-		return EX_NO_ROOM;
+		return EX_NO_MEMORY;
 	for (uint32_t w = 0; w < s->workers; w++)
 		for (uint64_t i = s->first[w]; i < s->first[w + 1]; i++)
 			for (uint32_t k = s->row[i]; k < s->row[i + 1]; k++) {
@@ -49,8 +50,8 @@ static int make_messages(struct ex *x, struct solver *s)
 					total++;
 				}
 			}
-	s->index = ex_room(x, total + 1, 4);
-	s->message = ex_room(x, (uint64_t)s->workers * s->workers + 1, sizeof(*s->message));
+	s->index = ex_alloc(x, total + 1, 4);
+	s->message = ex_alloc(x, (uint64_t)s->workers * s->workers + 1, sizeof(*s->message));
 	for (uint32_t w = 0; s->index && s->message && w < s->workers; w++) {
 		struct ex_message *m = NULL;
 		for (uint64_t j = 0; j < s->n; j++) {
@@ -66,12 +67,12 @@ static int make_messages(struct ex *x, struct solver *s)
 		}
 	}
 	free(wanted);
-	return s->index && s->message ? 0 : EX_NO_ROOM;
+	return s->index && s->message ? 0 : EX_NO_MEMORY;
 }
 
 uint32_t *solver_list(struct ex *x, const struct ex_message *m, uint32_t n, uint32_t workers, int out)
 {
-	uint32_t *list = ex_room(x, workers + 1 + n, 4), at = 0;
+	uint32_t *list = ex_alloc(x, workers + 1 + n, 4), at = 0;
 	for (uint32_t w = 0; list && w < workers; w++) {
 		list[w] = at;
 		for (uint32_t i = 0; i < n; i++)
@@ -88,45 +89,52 @@ int solver_pattern(struct ex *x, struct solver *s, uint64_t edge, uint32_t worke
 	s->n = edge * edge * edge;
 	s->workers = workers;
 	s->most = 1;
-	s->row = ex_room(x, s->n + 1, 4);
-	s->column = ex_room(x, 27 * s->n, 4);
-	s->value = ex_room(x, 27 * s->n, 8);
-	s->b = ex_room(x, s->n, 8);
-	s->want = ex_room(x, s->n, 8);
-	s->first = ex_room(x, workers + 1, 8);
+	s->row = ex_alloc(x, s->n + 1, 4);
+	s->column = ex_alloc(x, 27 * s->n, 4);
+	s->value = ex_alloc(x, 27 * s->n, 8);
+	s->b = ex_alloc(x, s->n, 8);
+	s->want = ex_alloc(x, s->n, 8);
+	s->first = ex_alloc(x, workers + 1, 8);
 	if (!s->row || !s->column || !s->value || !s->b || !s->want || !s->first)
-		return EX_NO_ROOM;
+		return EX_NO_MEMORY;
 	for (uint32_t w = 0; w <= workers; w++)
 		s->first[w] = ex_share(s->n, w, workers);
 	make_rows(s);
 	if (make_messages(x, s))
-		return EX_NO_ROOM;
+		return EX_NO_MEMORY;
 	s->out = solver_list(x, s->message, s->messages, workers, 1);
 	s->in = solver_list(x, s->message, s->messages, workers, 0);
-	return s->out && s->in ? 0 : EX_NO_ROOM;
+	return s->out && s->in ? 0 : EX_NO_MEMORY;
 }
 
-void solver_channels(struct ex *x, const struct solver *s)
+void solver_arrays(struct ex *x, const struct solver *s, int values)
 {
+	uint64_t list_bytes = 4ull * (s->workers + 1 + s->messages);
 	ex_message_channels(x, s->message, s->messages, 2, 8 * s->most);
 	x->head.param[CG_N] = s->n;
 	x->head.param[CG_MOST] = s->most;
 	x->head.param[CG_SUM] = ex_sum_channels(x);
-	ex_array(x, CG_ROWS, 4 * (s->n + 1));
-	ex_array(x, CG_COLUMNS, 4 * s->entries);
-	ex_array(x, CG_VALUES, 8 * s->entries);
-	ex_array(x, CG_B, 8 * s->n);
-	ex_array(x, CG_X, 8 * s->n);
-	ex_array(x, CG_R, 8 * s->n);
-	ex_array(x, CG_Q, 8 * s->n);
-	ex_array(x, CG_P, 8 * s->n * s->workers);
-	ex_array(x, CG_FIRST, 8 * (s->workers + 1));
-	ex_array(x, CG_MESSAGES, s->messages * sizeof(*s->message));
-	ex_array(x, CG_INDEX, 4 * (s->indices + 1));
-	ex_array(x, CG_OUT, 4 * (s->workers + 1 + s->messages));
-	ex_array(x, CG_IN, 4 * (s->workers + 1 + s->messages));
-	ex_array(x, CG_PACKED, 8 * s->most * s->workers);
-	ex_array(x, CG_RESIDUAL, 8);
+	ex_copy(x, CG_ROWS, s->row, 4 * (s->n + 1));
+	ex_copy(x, CG_COLUMNS, s->column, 4 * s->entries);
+	if (values) {
+		ex_copy(x, CG_VALUES, s->value, 8 * s->entries);
+		ex_copy(x, CG_B, s->b, 8 * s->n);
+	} else {
+		ex_array(x, CG_VALUES, 8 * s->entries, EX_ZERO);
+		ex_array(x, CG_B, 8 * s->n, EX_KEEP);
+	}
+	ex_array(x, CG_X, 8 * s->n, EX_POISON);
+	ex_array(x, CG_R, 8 * s->n, EX_KEEP);
+	ex_array(x, CG_Q, 8 * s->n, EX_KEEP);
+	/* Entries that no message has brought are not numbers. */
+	ex_array(x, CG_P, 8 * s->n * s->workers, EX_POISON);
+	ex_copy(x, CG_FIRST, s->first, 8 * (s->workers + 1));
+	ex_copy(x, CG_MESSAGES, s->message, s->messages * sizeof(*s->message));
+	ex_copy(x, CG_INDEX, s->index, 4 * s->indices);
+	ex_copy(x, CG_OUT, s->out, list_bytes);
+	ex_copy(x, CG_IN, s->in, list_bytes);
+	ex_array(x, CG_PACKED, 8 * s->most * s->workers, EX_KEEP);
+	ex_array(x, CG_RESIDUAL, 8, EX_POISON);
 }
 
 static double dot(const struct solver *s, const double *a, const double *b)
@@ -139,9 +147,9 @@ static double dot(const struct solver *s, const double *a, const double *b)
 
 int solver_reference(struct ex *x, struct solver *s, uint32_t iterations)
 {
-	double *r = ex_room(x, s->n, 8), *p = ex_room(x, s->n, 8), *q = ex_room(x, s->n, 8);
+	double *r = ex_alloc(x, s->n, 8), *p = ex_alloc(x, s->n, 8), *q = ex_alloc(x, s->n, 8);
 	if (!r || !p || !q)
-		return EX_NO_ROOM;
+		return EX_NO_MEMORY;
 	memcpy(r, s->b, 8 * s->n);
 	memcpy(p, s->b, 8 * s->n);
 	double rr = dot(s, r, r);
@@ -163,30 +171,11 @@ int solver_reference(struct ex *x, struct solver *s, uint32_t iterations)
 	return 0;
 }
 
-void solver_fill(const struct solver *s, struct ex_head *h, int values)
-{
-	memcpy(ex_of(h, CG_ROWS), s->row, 4 * (s->n + 1));
-	memcpy(ex_of(h, CG_COLUMNS), s->column, 4 * s->entries);
-	memset(ex_of(h, CG_VALUES), 0, 8 * s->entries);
-	if (values) {
-		memcpy(ex_of(h, CG_VALUES), s->value, 8 * s->entries);
-		memcpy(ex_of(h, CG_B), s->b, 8 * s->n);
-	}
-	/* Not a number wherever a message should have brought one. */
-	memset(ex_of(h, CG_P), 0xff, 8 * s->n * s->workers);
-	memset(ex_of(h, CG_X), 0xff, 8 * s->n);
-	memcpy(ex_of(h, CG_FIRST), s->first, 8 * (s->workers + 1));
-	memcpy(ex_of(h, CG_MESSAGES), s->message, s->messages * sizeof(*s->message));
-	memcpy(ex_of(h, CG_INDEX), s->index, 4 * s->indices);
-	memcpy(ex_of(h, CG_OUT), s->out, 4 * (s->workers + 1 + s->messages));
-	memcpy(ex_of(h, CG_IN), s->in, 4 * (s->workers + 1 + s->messages));
-}
-
 int solver_check(struct ex *x, const struct solver *s, struct ex_head *h, struct loom_error *err)
 {
-	double rr = *(const double *)ex_of(h, CG_RESIDUAL);
+	double rr = *(const double *)ex_ptr(h, CG_RESIDUAL);
 	if (!(rr >= 0) || !(rr <= s->last_rr * (1 + 1e-6) + 1e-30 * s->first_rr))
 		return EX_WRONG(x, err, "residual: expected %g, found %g", sqrt(s->last_rr), sqrt(rr));
 	x->host->metric(x->host, x->report, "residual", "", LOOM_BETTER_LESS, sqrt(rr / s->first_rr));
-	return ex_compare(x, ex_of(h, CG_X), s->want, s->n, "unknown", err);
+	return ex_compare(x, ex_ptr(h, CG_X), s->want, s->n, "unknown", err);
 }

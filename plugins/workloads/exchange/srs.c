@@ -27,10 +27,10 @@ static int plan(struct ex *x)
 				 2 * (EX_PARAMS - 4));
 	s->consumers = x->layout->workers - x->layout->device[0].workers;
 	s->tiles = x->o->iterations * s->consumers;
-	s->want = ex_room(x, (uint64_t)s->tiles * SRS_BINS, sizeof(*s->want));
-	uint16_t *tile = ex_room(x, n * n, sizeof(*tile));
+	s->want = ex_alloc(x, (uint64_t)s->tiles * SRS_BINS, sizeof(*s->want));
+	uint16_t *tile = ex_alloc(x, n * n, sizeof(*tile));
 	if (!s->want || !tile)
-		return EX_NO_ROOM;
+		return EX_NO_MEMORY;
 	for (uint32_t k = 0; k < s->tiles; k++) {
 		srs_make(&one, tile, x->seed, k, n);
 		srs_consume(&one, s->want + (size_t)k * SRS_BINS, tile, n);
@@ -41,23 +41,17 @@ static int plan(struct ex *x)
 		at += x->layout->device[d].workers;
 		x->head.param[SRS_FIRST + d / 2] |= (uint64_t)at << 32 * (d % 2);
 	}
-	ex_array(x, SRS_HISTOGRAMS, (uint64_t)s->tiles * SRS_BINS * 4);
+	ex_array(x, SRS_HISTOGRAMS, (uint64_t)s->tiles * SRS_BINS * 4, EX_ZERO);
 	x->head.param[SRS_N] = n;
 	x->head.param[SRS_SEED] = x->seed;
 	x->head.param[2] = s->consumers;
 	return 0;
 }
 
-static void fill(struct ex *x, struct ex_head *h)
-{
-	const struct srs *s = x->own;
-	memset(ex_of(h, SRS_HISTOGRAMS), 0, (size_t)s->tiles * SRS_BINS * 4);
-}
-
 static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 {
 	const struct srs *s = x->own;
-	const uint32_t *got = ex_of(h, SRS_HISTOGRAMS);
+	const uint32_t *got = ex_ptr(h, SRS_HISTOGRAMS);
 	for (uint32_t i = 0; i < s->tiles * SRS_BINS; i++)
 		if (got[i] != s->want[i])
 			return EX_WRONG(x, err, "tile %u, bin %u: expected %u pixels, found %u", i / SRS_BINS,
@@ -65,7 +59,4 @@ static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 	return 0;
 }
 
-static const struct ex_app app = {.name = "srs", .bytes = sizeof(struct srs), .plan = plan, .fill = fill,
-				  .check = check};
-
-EX_PLUGIN(srs, app, rows, "iterations", "C_SRS: satellite image pipeline (unidirectional, streaming)", "")
+EX_PLUGIN(srs, struct srs, rows, "iterations", "C_SRS: satellite image pipeline (unidirectional, streaming)", "")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* C_SRS: an image pipeline; unidirectional, streaming. Device 0 makes tiles of 16-bit pixels (radiometric
- * correction) in place; the consumers filter them (5 x 5) and take a histogram. Device code. */
+/* C_SRS: an image pipeline; unidirectional, streaming. Device 0 makes tiles of 16-bit pixels (radiometric correction)
+ * in place; the consumers filter them (5 x 5) and take a histogram. Device code. */
 #ifndef SRS_DEV_H
 #define SRS_DEV_H
 
@@ -8,10 +8,11 @@
 #include "exchange.dev.h"
 #endif
 
-enum { SRS_HISTOGRAMS = 0, SRS_TILES }; /* SRS_TILES: room for a filtered tile per worker */
+enum { SRS_HISTOGRAMS = 0 };
 enum { SRS_N = 0, SRS_SEED, SRS_CONSUMERS, SRS_FIRST };
 
-/* The first consumer of channel i, two to a parameter from SRS_FIRST on; behind the last channel how many there are. */
+/* The first consumer of channel i, two to a parameter from SRS_FIRST on; behind the last channel, the number of
+ * consumers. */
 LOOM_FN uint32_t srs_first(const struct ex_head *h, uint32_t i)
 {
 	return (uint32_t)(h->param[SRS_FIRST + i / 2] >> 32 * (i % 2));
@@ -41,7 +42,7 @@ LOOM_FN void srs_make(const struct loom_ctx *c, uint16_t *tile, uint64_t seed, u
 			tile[i * n + j] = srs_correct(srs_raw(seed, number, i, j), j);
 }
 
-/* The filter's weights are 1 4 6 4 1 both ways; the border of two pixels stays out of the histogram. */
+/* The filter's weights are 1 4 6 4 1 both ways; the border of two pixels is not in the histogram. */
 LOOM_FN uint16_t srs_filter(const uint16_t *tile, uint64_t n, uint64_t i, uint64_t j)
 {
 	uint32_t sum = 0;
@@ -63,8 +64,8 @@ LOOM_FN void srs_consume(const struct loom_ctx *c, uint32_t *histogram, const ui
 		}
 }
 
-/* Tile k is made by producer k % P and read by consumer k % C; each consumer's device has a channel, on
- * which the tag counts its own tiles. */
+/* Tile k is made by producer k % P and read by consumer k % C; each consumer's device has a channel, on which the tag
+ * counts the device's tiles. */
 LOOM_FN void workload_srs_kernel(struct loom_ctx *c)
 {
 	const struct ex_head *h = ex_head(c);
@@ -81,7 +82,7 @@ LOOM_FN void workload_srs_kernel(struct loom_ctx *c)
 				channel++;
 			uint32_t count = srs_first(h, channel + 1) - srs_first(h, channel);
 			uint32_t tag = k / consumers * count + consumer - srs_first(h, channel);
-			if (ex_place(c, channel, tag, &at))
+			if (ex_reserve(c, channel, tag, &at))
 				break;
 			srs_make(c, (uint16_t *)at, seed, k, n);
 			ex_work(c, h->work_p);
@@ -98,7 +99,7 @@ LOOM_FN void workload_srs_kernel(struct loom_ctx *c)
 				break;
 			srs_consume(c, histograms + (t * consumers + me) * SRS_BINS,
 				    (const uint16_t *)tile, n);
-			ex_done(c, c->device - 1, tag);
+			ex_release(c, c->device - 1, tag);
 		}
 	}
 	ex_end(c);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* G_STN: a Jacobi stencil on strips of rows; multiple, adjacent. Each sweep, a worker sends its first row
- * up and its last row down, computes what needs no neighbour, and then the two rows that do. Device code. */
+/* G_STN: a Jacobi stencil on strips of rows; multiple, adjacent. In each sweep a worker sends its first row up and
+ * its last row down, computes the rows that need no neighbour, and then the other two. Device code. */
 #ifndef STN_DEV_H
 #define STN_DEV_H
 
@@ -43,7 +43,7 @@ LOOM_FN void workload_stn_kernel(struct loom_ctx *c)
 			break;
 		if (has_down && ex_recv_message(c, from_down, t, &below))
 			break;
-		/* The first and last row of the grid stay as they are. */
+		/* The first and last row of the grid do not change. */
 		for (uint64_t i = first; i < end; i += end - 1 - first ? end - 1 - first : 1)
 			if (i > 0 && i + 1 < n)
 				stn_row(c, next + i * n,
@@ -51,13 +51,10 @@ LOOM_FN void workload_stn_kernel(struct loom_ctx *c)
 					now + i * n,
 					i + 1 == end ? (const double *)below : now + (i + 1) * n, n);
 		if (has_up)
-			ex_done_message(c, from_up, t);
+			ex_release_message(c, from_up, t);
 		if (has_down)
-			ex_done_message(c, from_down, t);
-		double *swap = now;
-		now = next;
-		next = swap;
-		loom_barrier_lanes(c);
+			ex_release_message(c, from_down, t);
+		ex_swap(c, &now, &next);
 	}
 	ex_end(c);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From options to a request that needs no more thought. */
+/* Options into a request: arguments, program, cores. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 struct words {
 	struct request *r;
 	size_t used;
-	int open;    /* a word has begun */
+	int open;    /* within a word */
 	int too_long;
 };
 
@@ -37,7 +37,7 @@ static void close_word(struct words *w)
 		w->too_long = 1;
 }
 
-/* Blanks separate; '...' is literal, in "..." a backslash keeps its meaning before " and \. */
+/* Blanks separate; '...' is literal, in "..." a backslash keeps its meaning before " and \\. */
 static const char *split(const char *s, struct words *w)
 {
 	for (; *s && !w->too_long; s++) {
@@ -63,7 +63,7 @@ static const char *split(const char *s, struct words *w)
 	return w->too_long ? "it is too long" : !w->r->args ? "it is empty" : NULL;
 }
 
-/* A name with a slash is a path: from the folder where it will run. */
+/* A name with a slash is a path, relative to the folder of the program. */
 static int find_program(const struct instance *x, struct request *r, struct loom_error *err)
 {
 	const char *name = r->text;
@@ -79,7 +79,7 @@ static int find_program(const struct instance *x, struct request *r, struct loom
 	if (!child_find(name, r->path, sizeof(r->path)))
 		return 0;
 	return LOOM_FAIL(x->host, err, LOOM_EUNAVAIL,
-			 "exec: no program '%s' in PATH: install it, or give its path in "
+			 "exec: no program '%s' in PATH: install it, or set its path in "
 			 "[workload.exec] command",
 			 name);
 }
@@ -89,7 +89,7 @@ static int read_cores(const struct instance *x, struct request *r, struct loom_e
 	const char *list = x->options->cores;
 	return !list || !loom__cpu_list(list, (cpu_set_t *)(void *)r->cpus, sizeof(r->cpus))
 		       ? 0
-		       : LOOM_REFUSE(x->host, err, "cores", "cores = %s is no list as in 0-3,8", list);
+		       : LOOM_REFUSE(x->host, err, "cores", "cores = %s is not a list such as 0-3,8", list);
 }
 
 int command_split(const struct instance *x, struct request *r, struct loom_error *err)
@@ -124,8 +124,9 @@ int command_read(const struct instance *x, struct request *r, struct loom_error 
 	int code = command_split(x, r, err);
 	if (!code)
 		code = find_program(x, r, err);
-	/* Else those of this thread, which no device has pinned. */
+	/* Default: the cores of this thread, which no device has bound. */
 	if (!code && !(cores && *cores) && sched_getaffinity(0, sizeof(r->cpus), (cpu_set_t *)(void *)r->cpus))
-		code = LOOM_FAIL(x->host, err, LOOM_EUNAVAIL, "exec: cannot tell its cores: %s", strerror(errno));
+		code = LOOM_FAIL(x->host, err, LOOM_EUNAVAIL, "exec: cannot read the affinity of this thread: %s",
+				 strerror(errno));
 	return code;
 }

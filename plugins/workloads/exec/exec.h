@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An external program as a workload. The host splits the command and leaves it in the stack's block,
- * worker 0 starts the program and waits for it there, and the host reads what it printed. The block is
- * shared memory: with process isolation worker 0 is in another process. */
+/* An external program as a workload. The host splits the command and stores it in the stack's block, worker 0 starts
+ * the program and waits for it, and the host reads its output. The block is shared memory: with process isolation
+ * worker 0 is in another process. */
 #ifndef GPULOOM_EXEC_H
 #define GPULOOM_EXEC_H
 
@@ -11,7 +11,7 @@
 #define EXEC_ARGS 1000
 #define EXEC_TEXT 32768
 #define EXEC_CPUS 8192
-#define EXEC_OUT 65536 /* of what it prints the end is kept */
+#define EXEC_OUT 65536 /* the end of its output is kept */
 #define EXEC_ERR 1024
 
 struct options {
@@ -28,24 +28,24 @@ struct options {
 struct instance {
 	const struct loom_host *host;
 	const struct options *options;
-	struct request *request; /* ready to be copied into the block */
+	struct request *request; /* copied into the block before each sample */
 };
 
 /* What to start: constant. */
 struct request {
-	uint64_t timeout_ns; /* 0: none of its own */
+	uint64_t timeout_ns; /* 0: no limit */
 	uint32_t args;
 	char path[4096];
-	char directory[4096]; /* "": where the core runs */
+	char directory[4096]; /* "": that of this process */
 	char text[EXEC_TEXT]; /* the arguments, each with its NUL */
 	_Alignas(cpu_set_t) unsigned char cpus[EXEC_CPUS / 8];
 };
 
 
-/* How it ended: one sample's. */
+/* The result of one sample. */
 struct answer {
 	uint32_t started, late;
-	int32_t failed; /* errno of the first step that failed, `step` names it */
+	int32_t failed; /* errno of the first step that failed, named by `step` */
 	char step[32];
 	int32_t status; /* as from child_wait() */
 	uint64_t wall_ns, user_us, system_us, peak_bytes;
@@ -58,17 +58,19 @@ struct block {
 	struct answer answer;
 };
 
-/* command.c: options into a request, or why not. */
-/* What needs nothing but the options: arguments, folder, cores. */
+/* command.c */
+/* Makes a request from the options. command_split(): what depends on the options only, i.e. arguments, folder, cores.
+ */
 int command_split(const struct instance *x, struct request *r, struct loom_error *err);
 int command_read(const struct instance *x, struct request *r, struct loom_error *err);
 
-/* child.c: the device half: worker 0 runs the program, all others do nothing. */
+/* process.c: the device half: worker 0 runs the program, other workers return. */
 void exec_kernel(struct loom_ctx *c);
 
-/* figures.c: whether `expect` is of the right form; the metrics of the last line of JSON into the report; checks `expect`. */
-int figures_check(const struct instance *x, struct loom_error *err);
-int figures_add(const struct instance *x, const struct answer *a, struct loom_report *report,
+/* output.c: the syntax of `metrics` and `expect`; the metrics of the last JSON line into the report, compared with
+ * `expect`. */
+int output_check(const struct instance *x, struct loom_error *err);
+int output_add(const struct instance *x, const struct answer *a, struct loom_report *report,
 		struct loom_error *err);
 /* The kept end of a stream as a string of `room` bytes (NUL included). */
 void tail_text(char *out, size_t room, const char *bytes, size_t size, uint64_t total);

@@ -1,25 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables that are searched: a B+ tree and XSBench's grid of energies. The answers come from a plain
- * search of the sorted keys. */
+/* Tables: a B+ tree, and XSBench's grid of energies. The answers come from a binary search in the sorted keys. */
 #include <stdlib.h>
 
+#include "lib/random.h"
 #include "app.h"
-
-static int by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return (x > y) - (x < y);
-}
 
 static void sorted_keys(uint64_t *key, uint64_t n, uint64_t *state)
 {
 	for (uint64_t i = 0; i < n; i++)
-		key[i] = app_random(state);
-	key[0] = 0; /* every query finds something */
-	qsort(key, n, sizeof(*key), by_value);
+		key[i] = loom__random(state);
+	key[0] = 0; /* every query finds a key */
+	qsort(key, n, sizeof(*key), workload_ascending);
 }
 
-/* The last key that is not above `want`. */
+/* The index of the last key that is not above `want`. */
 static uint64_t search(const uint64_t *key, uint64_t n, uint64_t want)
 {
 	uint64_t at = 0;
@@ -33,10 +27,10 @@ static uint64_t search(const uint64_t *key, uint64_t n, uint64_t want)
 
 static int build_tree(struct app *x)
 {
-	struct ssr_input *in = &x->in;
-	uint64_t state = 0x2545f4914f6cdd1dull, leaves = SSR_FANOUT, all = SSR_FANOUT;
+	struct request_input *in = &x->in;
+	uint64_t state = 0x2545f4914f6cdd1dull, leaves = REQUEST_FANOUT, all = REQUEST_FANOUT;
 	for (in->levels = 1; leaves < x->opts->size; in->levels++) {
-		leaves *= SSR_FANOUT;
+		leaves *= REQUEST_FANOUT;
 		all += leaves;
 	}
 	in->n = leaves;
@@ -46,21 +40,21 @@ static int build_tree(struct app *x)
 	uint64_t *key = (uint64_t *)(void *)x->content, *last = key + all - leaves;
 	sorted_keys(last, leaves, &state);
 	uint64_t *level = key;
-	for (uint64_t keys = SSR_FANOUT; keys < leaves; level += keys, keys *= SSR_FANOUT)
+	for (uint64_t keys = REQUEST_FANOUT; keys < leaves; level += keys, keys *= REQUEST_FANOUT)
 		for (uint64_t i = 0; i < keys; i++)
 			level[i] = last[i * (leaves / keys)];
 	for (uint64_t i = 0; i < leaves; i++)
-		((uint64_t *)(void *)(x->content + in->second))[i] = app_random(&state);
+		((uint64_t *)(void *)(x->content + in->second))[i] = loom__random(&state);
 	return 0;
 }
 
 static int look_up(const struct app *x, uint64_t *answer)
 {
-	const struct ssr_input *in = &x->in;
+	const struct request_input *in = &x->in;
 	const uint64_t *value = (const uint64_t *)(const void *)(x->content + in->second);
 	uint64_t sum = 0;
 	for (uint64_t i = 0; i < in->lookups; i++)
-		sum += ssr_mix(i, value[search(value - in->n, in->n, ssr_query(i))]);
+		sum += request_mix(i, value[search(value - in->n, in->n, request_query(i))]);
 	*answer = sum;
 	return 0;
 }
@@ -71,7 +65,7 @@ static int look_up(const struct app *x, uint64_t *answer)
 
 static int build_grid(struct app *x)
 {
-	struct ssr_input *in = &x->in;
+	struct request_input *in = &x->in;
 	uint64_t state = 0xd1342543de82ef95ull;
 	in->n = x->opts->size;
 	in->m = NUCLIDES;
@@ -80,25 +74,25 @@ static int build_grid(struct app *x)
 		return LOOM_ENOMEM;
 	sorted_keys((uint64_t *)(void *)x->content, in->n, &state);
 	for (uint64_t i = 0; i < in->n * in->m; i++)
-		((uint64_t *)(void *)(x->content + in->second))[i] = app_random(&state);
+		((uint64_t *)(void *)(x->content + in->second))[i] = loom__random(&state);
 	return 0;
 }
 
 static int gather(const struct app *x, uint64_t *answer)
 {
-	const struct ssr_input *in = &x->in;
+	const struct request_input *in = &x->in;
 	const uint64_t *energy = (const uint64_t *)(const void *)x->content;
 	const uint64_t *section = energy + in->n;
 	uint64_t sum = 0;
 	for (uint64_t i = 0; i < in->lookups; i++) {
-		uint64_t at = search(energy, in->n, ssr_query(i)), total = 0;
+		uint64_t at = search(energy, in->n, request_query(i)), total = 0;
 		for (uint64_t k = in->m; k-- > 0;)
 			total += section[at * in->m + k];
-		sum += ssr_mix(i, total);
+		sum += request_mix(i, total);
 	}
 	*answer = sum;
 	return 0;
 }
 
-const struct app_kind app_bpt = {"ssr_bpt", 0, build_tree, look_up};
-const struct app_kind app_xsbench = {"ssr_xsbench", 0, build_grid, gather};
+const struct app_kind app_bpt = {0, build_tree, look_up};
+const struct app_kind app_xsbench = {0, build_grid, gather};

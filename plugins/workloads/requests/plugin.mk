@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # -I$D: where the assembler finds the device code that is embedded (.incbin).
-PLUGINS += workload_ssr_storm
-SSR_HOST := $D/job.c $D/victim.c plugins/shared/child/child.c
-workload_ssr_storm_SRC := $D/workload_ssr_storm.c $(SSR_HOST)
-workload_ssr_storm_CFLAGS := -I$D
-workload_ssr_storm_LIBS := -lcjson
-$(foreach a,bfs spmv sssp bpt xsbench,$(eval PLUGINS += workload_ssr_$a)\
-$(eval workload_ssr_$a_SRC := $D/workload_ssr_$a.c $D/app.c $D/app_graph.c $D/app_table.c $(SSR_HOST))\
-$(eval workload_ssr_$a_CFLAGS := -I$D)\
-$(eval workload_ssr_$a_LIBS := -lcjson))
+REQUESTS_HOST := $D/phases.c $D/victim.c plugins/shared/child/child.c
+PLUGINS += workload_requests_storm workload_requests_app
+workload_requests_storm_SRC := $D/workload_requests_storm.c $(REQUESTS_HOST)
+workload_requests_app_SRC := $(addprefix $D/,workload_requests_app.c app_graph.c app_table.c) $(REQUESTS_HOST)
+$(foreach p,storm app,$(eval workload_requests_$p_CFLAGS := -I$D)$(eval workload_requests_$p_LIBS := -lcjson))

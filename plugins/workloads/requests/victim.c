@@ -11,13 +11,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "ssr.h"
 #include "lib/cpu_list.h"
+#include "requests.h"
 #include "lib/fd.h"
 
 #define ARGS 64
 
-/* `openssl speed` runs for a time of its own: its last line ends in thousands of bytes per second. */
+/* `openssl speed` runs for a fixed time: its last line ends with thousands of bytes per second. */
 static double openssl_rate(const char *text)
 {
 	const char *last = strrchr(text, ' ');
@@ -26,7 +26,7 @@ static double openssl_rate(const char *text)
 	return end && *end == 'k' && isfinite(rate) ? rate : 0;
 }
 
-/* The end of what it printed. */
+/* The end of a file of output. */
 static void read_end(int fd, char *text, size_t size)
 {
 	off_t all = lseek(fd, 0, SEEK_END), most = (off_t)size - 1;
@@ -34,8 +34,8 @@ static void read_end(int fd, char *text, size_t size)
 	text[n > 0 ? n : 0] = 0;
 }
 
-/* The last line of its error output that says something, as far as a terminal may show it. */
-static void read_complaint(int fd, struct ssr_run *run)
+/* The last non-empty line of its error output, without characters that a terminal would interpret. */
+static void read_complaint(int fd, struct request_victim_run *run)
 {
 	char text[1024], *line = text;
 	read_end(fd, text, sizeof(text));
@@ -45,12 +45,12 @@ static void read_complaint(int fd, struct ssr_run *run)
 		line = strrchr(text, '\n') + 1;
 	snprintf(run->complaint, sizeof(run->complaint), "%.*s", (int)sizeof(run->complaint) - 1, line);
 	for (char *c = run->complaint; *c; c++)
-		if ((unsigned char)*c < ' ' || (unsigned char)*c >= 0x7f) /* cut UTF-8 is none */
+		if ((unsigned char)*c < ' ' || (unsigned char)*c >= 0x7f) /* also bytes of truncated UTF-8 */
 			*c = ' ';
 }
 
-/* The last line that looks like a JSON object, or what a program that we know says of its speed. */
-static void read_figures(int fd, const char *command, struct ssr_run *run)
+/* The last line that starts a JSON object, or the rate that openssl prints. */
+static void read_figures(int fd, const char *command, struct request_victim_run *run)
 {
 	char text[8192];
 	read_end(fd, text, sizeof(text));
@@ -63,14 +63,14 @@ static void read_figures(int fd, const char *command, struct ssr_run *run)
 		line--;
 	if (!line)
 		return;
-	snprintf(run->figures, sizeof(run->figures), "%.*s", (int)sizeof(run->figures) - 1, line);
-	double rate = ssr_victim_figure(run, "rate");
+	snprintf(run->output, sizeof(run->output), "%.*s", (int)sizeof(run->output) - 1, line);
+	double rate = request_victim_value(run, "rate");
 	run->rate = rate > 0 ? rate : 0;
 }
 
-double ssr_victim_figure(const struct ssr_run *run, const char *name)
+double request_victim_value(const struct request_victim_run *run, const char *name)
 {
-	cJSON *o = cJSON_Parse(run->figures);
+	cJSON *o = cJSON_Parse(run->output);
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, name);
 	double value = cJSON_IsNumber(item) && isfinite(item->valuedouble) ? item->valuedouble : -1;
 	cJSON_Delete(o);
@@ -89,14 +89,14 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-void ssr_victim_run(struct ssr_job *j, struct ssr_run *run)
+void request_run_victim(struct request_job *j, struct request_victim_run *run)
 {
 	char text[4096], path[4096], *argv[ARGS + 1], *rest = NULL;
 	const char *step;
 	int n = 0;
 	struct rusage used = {0};
 	cpu_set_t set;
-	*run = (struct ssr_run){0};
+	*run = (struct request_victim_run){0};
 	strncpy(text, j->opts->victim, sizeof(text) - 1);
 	text[sizeof(text) - 1] = 0;
 	for (char *one = strtok_r(text, " \t", &rest); one && n < ARGS; one = strtok_r(NULL, " \t", &rest))
@@ -129,7 +129,7 @@ void ssr_victim_run(struct ssr_job *j, struct ssr_run *run)
 		goto end;
 	child_await(&victim);
 	run->wall_ns = now_ns() - begin;
-	/* Under the lock, so that nothing is sent to a number that is another's by now. */
+	/* Under the lock: no signal is sent to a process id that has been reused. */
 	pthread_mutex_lock(&j->lock);
 	run->status = child_wait(&j->victim, &used);
 	pthread_mutex_unlock(&j->lock);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* As CBLAS numbers them. */
+/* Constants of CBLAS. */
 enum { BY_COLUMNS = 102, AS_IT_IS = 111, TRANSPOSED = 112, LOWER = 122, ANY_DIAGONAL = 131, RIGHT = 142 };
 enum { PANEL = 32 };
 
@@ -31,13 +31,13 @@ void cholesky_blas_solve(const struct cholesky_blas *b, uint32_t wide, struct ch
 	wide ? cholesky_double_blas_solve(b, s, c, l) : cholesky_float_blas_solve(b, s, c, l);
 }
 
-void cholesky_blas_update(const struct cholesky_blas *b, uint32_t wide, struct cholesky_shape s, void *c, const void *left,
-			  const void *right)
+void cholesky_blas_update(const struct cholesky_blas *b, uint32_t wide, struct cholesky_shape s, void *c,
+			  const void *left, const void *right)
 {
 	wide ? cholesky_double_blas_update(b, s, c, left, right) : cholesky_float_blas_update(b, s, c, left, right);
 }
 
-/* dlsym() knows no functions. */
+/* dlsym() returns an object pointer. */
 static cholesky_call *find(void *library, const char *name)
 {
 	cholesky_call *fn = NULL;
@@ -58,7 +58,7 @@ static int find_all(struct cholesky_blas *b)
 	return 0;
 }
 
-/* OpenBLAS alone has threads of its own. What it is told holds for the process: another instance may be at work. */
+/* OpenBLAS has threads of its own. The setting is process-wide; other instances set the same. */
 static void one_thread_per_call(void *library)
 {
 	void (*set)(int) = (void (*)(int))find(library, "openblas_set_num_threads");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_cholesky: the same steps by the BLAS of the machine, found when a run begins. One thread per call. */
+/* workload_cholesky: the steps by a BLAS library that is loaded at start. One thread per call. */
 #ifndef CHOLESKY_BLAS_H
 #define CHOLESKY_BLAS_H
 
@@ -13,14 +13,14 @@ struct cholesky_blas {
 	cholesky_call *gemm[2], *syrk[2], *trsm[2]; /* of float, of double */
 };
 
-/* `which`: "auto", or what dlopen() takes. 0, or -1 and why not in `why`. */
+/* `which`: "auto", or an argument of dlopen(). 0, or -1 and the reason in `why`. */
 int cholesky_blas_open(struct cholesky_blas *b, const char *which, char *why, size_t room);
 void cholesky_blas_close(struct cholesky_blas *b);
 
 /* As the functions of cholesky_real.dev.h; `wide`: numbers are double. */
 uint32_t cholesky_blas_factor(const struct cholesky_blas *b, uint32_t wide, struct cholesky_shape s, void *c);
 void cholesky_blas_solve(const struct cholesky_blas *b, uint32_t wide, struct cholesky_shape s, void *c, const void *l);
-void cholesky_blas_update(const struct cholesky_blas *b, uint32_t wide, struct cholesky_shape s, void *c, const void *left,
-			  const void *right);
+void cholesky_blas_update(const struct cholesky_blas *b, uint32_t wide, struct cholesky_shape s, void *c,
+			  const void *left, const void *right);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cholesky_blas.c for one type of numbers, WIDE or not. No guard: included once for each. */
+/* cholesky_blas.c for one type of numbers: WIDE is 1 for double. No guard: included once for each. */
 #include "cholesky_real.dev.h"
 
 typedef void CHOLESKY_NAME(gemm)(int order, int ta, int tb, int m, int n, int k, CHOLESKY_REAL alpha,
@@ -15,8 +15,8 @@ static void CHOLESKY_NAME(blas_update)(const struct cholesky_blas *b, struct cho
 {
 	int ld = (int)s.ld;
 	if (left == right)
-		((CHOLESKY_NAME(syrk) *)b->syrk[WIDE])(BY_COLUMNS, LOWER, AS_IT_IS, (int)s.rows, (int)s.inner, -1, left, ld,
-						       1, c, ld);
+		((CHOLESKY_NAME(syrk) *)b->syrk[WIDE])(BY_COLUMNS, LOWER, AS_IT_IS, (int)s.rows, (int)s.inner, -1, left,
+						       ld, 1, c, ld);
 	else
 		((CHOLESKY_NAME(gemm) *)b->gemm[WIDE])(BY_COLUMNS, AS_IT_IS, TRANSPOSED, (int)s.rows, (int)s.columns,
 						       (int)s.inner, -1, left, ld, right, ld, 1, c, ld);
@@ -29,7 +29,7 @@ static void CHOLESKY_NAME(blas_solve)(const struct cholesky_blas *b, struct chol
 					       (int)s.columns, 1, l, (int)s.ld, c, (int)s.ld);
 }
 
-/* By panels: what is right of a panel is the library's business. */
+/* By panels: the library updates what is right of a panel. */
 static uint32_t CHOLESKY_NAME(blas_factor)(const struct cholesky_blas *b, struct cholesky_shape s, CHOLESKY_REAL *c)
 {
 	struct loom_ctx alone = {.lanes = 1};

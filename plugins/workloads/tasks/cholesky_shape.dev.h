@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_cholesky: what tiles are. Device code. */
+/* workload_cholesky: the shape of tiles, and the square root. Device code. */
 #ifndef CHOLESKY_SHAPE_DEV_H
 #define CHOLESKY_SHAPE_DEV_H
 
@@ -7,12 +7,12 @@
 #include <gpuloom/dev/dev.h>
 #endif
 
-/* Of the tile that a step changes; `inner`: columns of the tiles that it is updated by. */
+/* Of the tile that a step changes; `inner`: columns of the tiles that update it. */
 struct cholesky_shape {
 	uint32_t rows, columns, inner, ld;
 };
 
-/* Newton's iteration, the same on all devices: the first guess halves the exponent, and has an error of 6 %. */
+/* Newton's iteration, the same on all devices: the first guess halves the exponent, with an error of 6 %. */
 LOOM_FN double cholesky_root(double x)
 {
 	union {

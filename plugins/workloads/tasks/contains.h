@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host's side of `contains`: finding documents and reading them. */
+/* The host half of `contains`: finding and reading documents. */
 #ifndef CONTAINS_H
 #define CONTAINS_H
 
@@ -18,35 +18,35 @@ struct contains_source {
 	char *text;         /* loaded ahead, or NULL */
 	uint64_t text_bytes;
 	uint8_t owned;    /* this entry frees `path` */
-	uint8_t bad;      /* could not be read, or not to the end */
+	uint8_t bad;      /* could not be read to its end */
 	uint8_t expected; /* the check's result, once `checked` is set */
 };
 
 struct contains_list {
 	struct contains_source *source;
 	size_t count, room;
-	size_t skipped; /* names that match but are no readable file */
+	size_t skipped; /* matching names that are not readable files */
 };
 
 /* Lists the documents, in the order of their names. */
 int contains_scan(const struct loom_host *host, const struct contains_opts *o,
 		  struct contains_list *list, struct loom_error *err);
-/* Whether there is something to list. */
+/* Whether `path` is readable. */
 int contains_inputs(const struct loom_host *host, const void *opts, struct loom_error *err);
 void contains_list_free(struct contains_list *list);
 
-/* The file that documents were last read from: those of one file need it opened once. {0}: none. */
+/* The file that was read last: kept open for further documents of it. {0}: none. */
 struct contains_reader {
 	gzFile file;
-	const char *path; /* as the source has it */
+	const char *path; /* the pointer of the source */
 };
 
-/* The next bytes of a document's text, of which `done` were read, without a break, by this reader: how many, at most `room`. 0:
- * there are no more, and then *bad = 1 when it could not be read to its end. */
-uint64_t contains_next(struct contains_reader *r, const struct contains_source *s, uint64_t done, char *to, uint64_t room,
-		       uint8_t *bad);
-/* The text of a document, inflated if need be; free() it. On a read error: what was read before it,
- * and *bad = 1. NULL: out of memory. */
+/* Reads up to `room` bytes of a document after the first `done`, which were read by consecutive calls. Returns how
+ * many; 0: the end, with *bad = 1 if it could not be read to its end. */
+uint64_t contains_next(struct contains_reader *r, const struct contains_source *s, uint64_t done, char *to,
+		       uint64_t room, uint8_t *bad);
+/* The text of a document, inflated if necessary; free() it. On a read error: the text before it, and *bad = 1. NULL:
+ * out of memory. */
 char *contains_read(struct contains_reader *r, const struct contains_source *s, uint64_t *bytes, uint8_t *bad);
 /* 0, or zlib's error. */
 int contains_reader_close(struct contains_reader *r);

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define WHO "workload_contains"
+#define NAME "workload_contains"
 
 static int no_memory(const struct loom_host *host, struct loom_error *err)
 {
@@ -63,13 +63,13 @@ static int by_name(const FTSENT **a, const FTSENT **b)
 static void skip(const struct loom_host *host, struct contains_list *list, const char *path,
 		 const char *why)
 {
-	/* One line for the first; verify() reports how many. */
+	/* Logs the first; verify() reports how many. */
 	if (!list->skipped++)
-		LOOM_LOG(host, LOOM_LOG_WARN, WHO, "%s: %s: left out", path, why);
+		LOOM_LOG(host, LOOM_LOG_WARN, NAME, "%s: %s: left out", path, why);
 }
 
-/* Where to get what is not there: manual pages of a language are in a package that many machines lack. */
-static const char *mend_of(const char *path, char *text, size_t room)
+/* A hint for missing input: manual pages of a language are in a package. */
+static const char *hint_of(const char *path, char *text, size_t room)
 {
 	static const char man[] = "/usr/share/man/";
 	const char *language = strncmp(path, man, sizeof(man) - 1) ? "" : path + sizeof(man) - 1;
@@ -77,19 +77,21 @@ static const char *mend_of(const char *path, char *text, size_t room)
 	*text = 0;
 	if (n)
 		snprintf(text, room,
-			 "; install manpages-%.*s (Debian, Ubuntu) or man-pages-%.*s (Fedora, Arch), or name another folder of "
-			 "documents; in the source tree `tools/deps run` installs the German pages", n, language, n, language);
+			 "; install manpages-%.*s (Debian, Ubuntu) or man-pages-%.*s (Fedora, Arch), or name another "
+			 "folder of "
+			 "documents; in the source tree `tools/deps run` installs the German pages",
+			 n, language, n, language);
 	return text;
 }
 
-/* As `find FOLDER -name GLOB` lists them: links to files count, links to folders are left alone. */
+/* As listed by `find FOLDER -name GLOB`: links to files count, links to folders are not followed. */
 static int scan_folder(const struct loom_host *host, const struct contains_opts *o,
 		       struct contains_list *list, struct loom_error *err)
 {
 	char *const roots[] = {(char *)o->path, NULL};
 	FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
 	const FTSENT *e;
-	char mend[300];
+	char hint[300];
 	struct stat st;
 	int rc = 0;
 	if (!walk)
@@ -112,12 +114,12 @@ static int scan_folder(const struct loom_host *host, const struct contains_opts 
 	if (rc)
 		return no_memory(host, err);
 	if (!list->count)
-		return LOOM_FAIL(host, err, LOOM_ENOENT, "contains: no file in %s is called as glob = %s says%s", o->path,
-				 o->glob, mend_of(o->path, mend, sizeof(mend)));
+		return LOOM_FAIL(host, err, LOOM_ENOENT, "contains: no file in %s matches glob = %s%s", o->path,
+				 o->glob, hint_of(o->path, hint, sizeof(hint)));
 	return 0;
 }
 
-/* Lines "offset length": parts of the one file `path`. */
+/* Lines "offset length": parts of the file `path`. */
 static int scan_index(const struct loom_host *host, const struct contains_opts *o,
 		      struct contains_list *list, struct loom_error *err)
 {
@@ -160,9 +162,9 @@ static int scan_index(const struct loom_host *host, const struct contains_opts *
 
 static int no_path(const struct loom_host *host, const struct contains_opts *o, int why, struct loom_error *err)
 {
-	char mend[300];
-	return LOOM_FAIL(host, err, why == ENOENT ? LOOM_ENOENT : LOOM_EIO, "contains: path = %s: %s%s", o->path, strerror(why),
-			 why == ENOENT ? mend_of(o->path, mend, sizeof(mend)) : "");
+	char hint[300];
+	return LOOM_FAIL(host, err, why == ENOENT ? LOOM_ENOENT : LOOM_EIO, "contains: path = %s: %s%s", o->path,
+			 strerror(why), why == ENOENT ? hint_of(o->path, hint, sizeof(hint)) : "");
 }
 
 int contains_inputs(const struct loom_host *host, const void *opts, struct loom_error *err)
@@ -180,7 +182,7 @@ int contains_scan(const struct loom_host *host, const struct contains_opts *o,
 	if (o->index[0]) {
 		if (!S_ISREG(st.st_mode))
 			return LOOM_FAIL(host, err, LOOM_EINVAL,
-					 "contains: an index is for one file, but %s is none",
+					 "contains: an index is for one file, but %s is not a file",
 					 o->path);
 		return scan_index(host, o, list, err);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading documents, plain or gzip: as a whole for the host, and in a task, piece by piece. */
+/* Reading documents, plain or gzip: whole on the host, in pieces in a task. */
 #include "contains.h"
 
 #include <stdlib.h>
@@ -8,12 +8,12 @@
 
 #include "workload_contains.dev.h"
 
-/* gzseek() on a file that zlib has not looked at yet reads all that lies in front. */
+/* gzseek() on a file of unknown type reads everything in front. */
 static gzFile open_file(const char *path)
 {
 	gzFile f = gzopen(path, "rbe");
 	if (f)
-		gzdirect(f); /* looks: whether the file is plain, where a seek is free */
+		gzdirect(f); /* detects plain files, in which a seek is free */
 	return f;
 }
 
@@ -34,7 +34,7 @@ int contains_reader_close(struct contains_reader *r)
 	return rc;
 }
 
-/* Documents of one file share the name. Going on in a gzip file inflates only what lies between. */
+/* Documents of one file share the pointer. Seeking forward in a gzip file inflates only the part in between. */
 static gzFile go_to(struct contains_reader *r, const struct contains_source *s)
 {
 	if (r->path != s->path) {
@@ -45,8 +45,8 @@ static gzFile go_to(struct contains_reader *r, const struct contains_source *s)
 	return r->file && gzseek(r->file, (z_off_t)s->at, SEEK_SET) >= 0 ? r->file : NULL;
 }
 
-uint64_t contains_next(struct contains_reader *r, const struct contains_source *s, uint64_t done, char *to, uint64_t room,
-		       uint8_t *bad)
+uint64_t contains_next(struct contains_reader *r, const struct contains_source *s, uint64_t done, char *to,
+		       uint64_t room, uint8_t *bad)
 {
 	uint64_t left = s->bytes ? s->bytes - done : ~0ull;
 	gzFile f = done ? r->file : go_to(r, s);
@@ -57,9 +57,9 @@ uint64_t contains_next(struct contains_reader *r, const struct contains_source *
 		n = gzread(f, to, room < 1u << 30 ? (unsigned)room : 1u << 30);
 	if (n > 0)
 		return (uint64_t)n;
-	if (n < 0 || (s->bytes && left)) /* the index goes beyond the file */
+	if (n < 0 || (s->bytes && left)) /* the index exceeds the file */
 		*bad = 1;
-	/* Closing a whole file also says that it ends too early; after an error nothing more can be read. */
+	/* Closing a whole file detects a truncated one; after an error no more can be read. */
 	if ((*bad || !s->bytes) && contains_reader_close(r) != Z_OK)
 		*bad = 1;
 	return 0;
@@ -82,18 +82,18 @@ char *contains_read(struct contains_reader *r, const struct contains_source *s, 
 	return text;
 }
 
-/* A word may lie across pieces: the end of a piece is searched with the next one. */
+/* A word may span two pieces: the end of a piece is searched with the next one. */
 #define PIECE 65536u
 
 static uint32_t search(const struct contains_job *job, gzFile f, uint64_t most)
 {
 	char text[PIECE];
 	uint64_t have = 0, from = 0, read = 0;
-	uint64_t tail = job->word_bytes; /* a match that begins here may need what follows */
+	uint64_t tail = job->word_bytes; /* a match that starts here may need the next piece */
 	for (;;) {
 		uint64_t ask = PIECE - have < most - read ? PIECE - have : most - read;
 		int n = ask ? gzread(f, text + have, (unsigned)ask) : 0;
-		if (n < 0) /* what came before the damage counts, as with zgrep */
+		if (n < 0) /* text before the damage counts, as with zgrep */
 			return contains_find(job, text, have, from, have) ? CONTAINS_YES
 									  : CONTAINS_UNREADABLE;
 		read += (uint64_t)n;
@@ -104,7 +104,7 @@ static uint32_t search(const struct contains_job *job, gzFile f, uint64_t most)
 			return CONTAINS_YES;
 		if (last)
 			return CONTAINS_NO;
-		/* Keep what was not searched, and the byte in front of it. */
+		/* Keep the unsearched text, and the byte in front of it. */
 		if (to > from) {
 			uint64_t keep = to - 1;
 			memmove(text, text + keep, have - keep);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host half of memset, for the plug-in with tasks and for the one with a loop. */
+/* The host half of memset, for the plug-in with tasks and for that with a loop. */
 #ifndef WORKLOAD_MEMSET_HOST_H
 #define WORKLOAD_MEMSET_HOST_H
 
 #include "../../shared/workload/host.h"
+#include "memset.dev.h"
 
 #define POISON (~0ull)
 #define MEMSET_TWICE (~0ull - 1)
@@ -24,14 +25,8 @@ static uint64_t memset_count(void *self, const struct loom_layout *layout)
 	return ((const struct memset_opts *)((struct workload *)self)->opts)->tasks;
 }
 
-static int memset_create(const struct loom_host *host, const void *opts, void **self,
-			 struct loom_error *err)
-{
-	return workload_create(host, opts, sizeof(struct workload), self, err);
-}
-
-/* Slots in a block for the stack. Devices that are non-coherent have all of them each, near: else a device would write
- * each over its link. */
+/* Slots are in the stack's block. Non-coherent devices have a full set each, in their own memory, to avoid a write
+ * across the link for each slot. */
 static int memset_is_noncoherent(const struct loom_layout *layout)
 {
 	return LOOM_HAS(layout, noncoherent) && layout->noncoherent;
@@ -41,7 +36,8 @@ static int memset_need(void *self, const struct loom_layout *layout, struct loom
 		       struct loom_error *err)
 {
 	(void)err;
-	*(memset_is_noncoherent(layout) ? &need->device : &need->global) = memset_count(self, layout) * sizeof(uint64_t);
+	*(memset_is_noncoherent(layout) ? &need->device : &need->global) =
+	    memset_count(self, layout) * sizeof(uint64_t);
 	return 0;
 }
 
@@ -75,7 +71,7 @@ static int memset_tasks(void *self, const struct loom_layout *layout, const stru
 	return 0;
 }
 
-/* What slot x holds, on whichever device it was written. */
+/* The value of slot x, on the device that wrote it. */
 static uint64_t memset_written(const struct loom_layout *layout, const struct loom_view *view, uint64_t x)
 {
 	uint64_t value = memset_slots(layout, view, 0)[x];
@@ -113,7 +109,7 @@ static int memset_verify(void *self, const struct loom_layout *layout, const str
 
 static const struct loom_workload_ops memset_ops = {
 	.size = sizeof(struct loom_workload_ops),
-	.create = memset_create,
+	.create = workload_create_plain,
 	.destroy = workload_destroy,
 	.need = memset_need,
 	.init = memset_init,

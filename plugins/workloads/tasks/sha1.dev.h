@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SHA-1 (FIPS 180-4) of one 64-byte block that holds at most six 32-bit words of message: all that
- * UTS needs. Device code. Words are big-endian numbers: a digest is the next message as it is. */
+/* SHA-1 (FIPS 180-4) of one 64-byte block with at most six 32-bit words of message: all that UTS needs. Device code.
+ * Words are big-endian numbers: a digest is usable as the next message. */
 #ifndef WORKLOAD_SHA1_DEV_H
 #define WORKLOAD_SHA1_DEV_H
 
@@ -23,7 +23,7 @@ LOOM_FN uint32_t sha1_rotate(uint32_t x, int n)
 		  : (w[(t)&15] = sha1_rotate(w[((t) + 13) & 15] ^ w[((t) + 8) & 15] ^              \
 						     w[((t) + 2) & 15] ^ w[(t)&15],                \
 					     1)))
-/* One step; the caller turns the variables instead of moving them. */
+/* One step; the caller rotates the variables instead of moving their values. */
 #define SHA1_STEP(a, b, c, d, e, t, f, k)                                                          \
 	e += sha1_rotate(a, 5) + f(b, c, d) + (k) + SHA1_WORD(t);                                  \
 	b = sha1_rotate(b, 30)

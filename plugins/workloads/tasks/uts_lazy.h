@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lazy task creation (Mohr, Kranz and Halstead, 1991) for UTS: a worker searches depth-first on a stack of its
- * own, as a sequential program does, and makes tasks only when the scheduler says that somebody lacks some: of
- * the nodes nearest to the root, which have most below them.
+/* Lazy task creation (Mohr, Kranz and Halstead, 1991) for UTS: a worker searches depth-first on a stack of its own,
+ * as a sequential program does, and makes tasks only when the scheduler asks for some: of the nodes nearest to the
+ * root, which have the largest subtrees.
  *
- * For the CPU. A GPU's lanes run in step: one that searches would hold the others of its worker, whose next
- * tasks come when all have ended, and thousands of stacks would take the memory that queues have. */
+ * For CPUs. A GPU's lanes run in step: a searching lane would hold up the others of its worker, whose next tasks
+ * start when all have ended, and thousands of stacks would take the memory of the queues. */
 #ifndef UTS_LAZY_H
 #define UTS_LAZY_H
 
@@ -12,8 +12,8 @@
 
 #ifdef GPULOOM_DEV_CPU_H
 
-#define UTS_ASK 16u     /* nodes between two questions: a microsecond */
-#define UTS_AT_ONCE 8u  /* tasks for one answer: thieves take half of what they find */
+#define UTS_ASK 16u     /* nodes between two calls of the scheduler: a microsecond */
+#define UTS_AT_ONCE 8u  /* tasks at a time: thieves take half of what they find */
 
 /* A node whose children from `next` on have not been visited. */
 struct uts_open {
@@ -21,8 +21,8 @@ struct uts_open {
 	uint32_t next, children;
 };
 
-/* A lane's own, in the worker's private block; tree->keep places follow. A task that runs inside another one's
- * spawn takes the places above that one's. */
+/* A lane's stack, in the worker's private block; tree->keep entries follow. A task that runs within another task's
+ * spawn uses the entries above that task's. */
 struct uts_stack {
 	uint64_t used;
 	uint64_t pad[7];
@@ -33,7 +33,7 @@ struct uts_search {
 	struct loom_ctx *c;
 	const struct uts_tree *tree;
 	struct uts_stack *stack;
-	struct uts_open *low, *top; /* nodes with children left, the oldest first; all used up: low is top */
+	struct uts_open *low, *top; /* open nodes, the oldest first; low == top: only one */
 	struct uts_count found;
 	uint32_t tag;
 };
@@ -55,7 +55,7 @@ LOOM_FN void uts_visit(struct uts_count *found, uint32_t depth, uint32_t childre
 		found->depth = depth;
 }
 
-/* Makes tasks of the oldest nodes. A leaf is not worth one. 0, or an error. */
+/* Makes tasks of the children of the oldest nodes, but not of leaves. 0, or an error. */
 static __attribute__((noinline)) int uts_hand_off(struct uts_search *s)
 {
 	uint32_t keep = (s->top->children - s->top->next + 1) / 2;
@@ -88,13 +88,13 @@ static __attribute__((noinline)) int uts_ask(struct uts_search *s)
 	int rc = LOOM_CALL(sched, wanted, s->c);
 	if (rc > 0) {
 		rc = uts_hand_off(s);
-		if (!rc) /* makes them available */
+		if (!rc) /* publishes the tasks */
 			rc = LOOM_CALL(sched, wanted, s->c);
 	}
 	return rc < 0 ? rc : 0;
 }
 
-/* All below the open node at `top`. */
+/* Searches the subtree of the open node at `top`. */
 LOOM_FN void uts_descend(struct uts_search *s, const struct uts_open *end)
 {
 	struct uts_count found = {0};
@@ -105,7 +105,7 @@ LOOM_FN void uts_descend(struct uts_search *s, const struct uts_open *end)
 			o--;
 		if (o->next == o->children)
 			break;
-		child = o + 1; /* written there at once: a copy would wait for the words to reach the cache */
+		child = o + 1; /* written in place: copying it would wait for the stores to reach the cache */
 		uts_child(&child->node, &o->node, o->next++);
 		children = uts_children(s->tree, &child->node);
 		if (children && child == end) {
@@ -133,7 +133,7 @@ LOOM_FN void uts_descend(struct uts_search *s, const struct uts_open *end)
 		s->found.depth = found.depth;
 }
 
-/* 0: not here, or there is no place. */
+/* 0: not searched: no stack, or it is full. */
 static __attribute__((noinline)) int uts_search_lazily(struct loom_ctx *c, const struct uts_tree *tree,
 							const struct loom_task *t)
 {

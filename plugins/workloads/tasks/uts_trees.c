@@ -54,7 +54,7 @@ static uint32_t geometric(uint32_t number, double b)
 	return k < UTS_MOST_CHILDREN ? (uint32_t)k : UTS_MOST_CHILDREN;
 }
 
-/* The smallest number that gives more than k children; 2^31: none does. The formula only grows. */
+/* The smallest number with more than k children; 2^31: none. The formula is monotonic. */
 static uint32_t bound(double b, uint32_t k)
 {
 	uint32_t low = 0, high = 1u << 31;
@@ -75,7 +75,7 @@ void uts_define(struct uts_tree *tree, const struct uts_params *p)
 	if (p->type == UTS_BINOMIAL)
 		tree->root_children = (uint32_t)p->b0;
 	if (p->type != UTS_GEOMETRIC) {
-		/* number / 2^31 < q, in whole numbers; both sides are exact */
+		/* number / 2^31 < q, in integers; both sides are exact */
 		tree->binomial = (uint32_t)ceil(p->q * 2147483648.0);
 		tree->branches = p->m;
 	}

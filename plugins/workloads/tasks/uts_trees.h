@@ -18,7 +18,7 @@ struct uts_params {
 	double shift;         /* hybrid: binomial from this share of `depth` on */
 };
 
-/* A tree that the benchmark's authors published; counts are 0 where they are not known here. */
+/* A published tree; counts are 0 where they are unknown. */
 struct uts_known {
 	const char *name;
 	struct uts_params p;

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_bfs_tasks: breadth-first search in a graph that is made by a seed. Host half: the graph, and a search by a queue. */
+/* workload_bfs_tasks: breadth-first search in a generated graph. Host half. */
 #include "workload_bfs_tasks.dev.h"
+
+#include <stdlib.h>
+
+#include "../../shared/workload/graph.h"
 #include "../../shared/workload/host.h"
 #include "lib/align.h"
 #include "lib/random.h"
@@ -33,9 +37,9 @@ static const struct loom_opt bfs_rows[] = {
 
 struct bfs_job {
 	struct workload base;
-	uint64_t vertices, arcs, reached, followed; /* what a right search comes to */
-	uint64_t *first; /* NULL: not made yet */
-	uint32_t *arc, *level, start, levels;
+	struct graph graph; /* generated in need() */
+	struct graph_found found;
+	uint32_t *level, start; /* the expected levels */
 };
 
 static const struct bfs_opts *bfs_opts(const struct bfs_job *j)
@@ -43,119 +47,33 @@ static const struct bfs_opts *bfs_opts(const struct bfs_job *j)
 	return j->base.opts;
 }
 
-/* ---- the graph ------------------------------------------------------------------------------- */
-
-struct edges {
-	uint32_t *end; /* two of each */
-	uint64_t n;
-};
-
-static void add_edge(struct edges *e, uint64_t a, uint64_t b)
-{
-	if (a == b)
-		return;
-	e->end[2 * e->n] = (uint32_t)a;
-	e->end[2 * e->n++ + 1] = (uint32_t)b;
-}
-
-static void make_rmat(const struct bfs_opts *o, struct edges *e)
-{
-	uint64_t state = o->seed;
-	for (uint64_t i = 0; i < (uint64_t)o->degree << o->scale; i++) {
-		uint64_t a = 0, b = 0;
-		for (uint32_t bit = 0; bit < o->scale; bit++) {
-			uint64_t draw = loom__random(&state) % 100;
-			a = 2 * a + (draw >= 76);
-			b = 2 * b + ((draw >= 57 && draw < 76) || draw >= 95);
-		}
-		add_edge(e, a, b);
-	}
-}
-
-static void make_grid(const struct bfs_opts *o, struct edges *e)
-{
-	uint64_t side = 1ull << o->scale / 2;
-	for (uint64_t y = 0; y < side; y++)
-		for (uint64_t x = 0; x < side; x++) {
-			if (x + 1 < side)
-				add_edge(e, y * side + x, y * side + x + 1);
-			if (y + 1 < side)
-				add_edge(e, y * side + x, (y + 1) * side + x);
-		}
-}
-
-/* Arcs sorted by where they begin. */
-static void sort_arcs(struct bfs_job *j, const struct edges *e)
-{
-	for (uint64_t i = 0; i < 2 * e->n; i++)
-		j->first[e->end[i] + 1]++;
-	for (uint64_t v = 0, most = 0; v < j->vertices; v++) {
-		if (j->first[v + 1] > most && bfs_opts(j)->graph == GRAPH_RMAT) {
-			most = j->first[v + 1];
-			j->start = (uint32_t)v;
-		}
-		j->first[v + 1] += j->first[v];
-	}
-	for (uint64_t i = 0; i < 2 * e->n; i++) /* first[v] moves to its end, which is where the next one begins */
-		j->arc[j->first[e->end[i]]++] = e->end[i ^ 1];
-	memmove(j->first + 1, j->first, j->vertices * sizeof(*j->first));
-	j->first[0] = 0;
-}
-
-/* By a queue, as in textbooks. */
-static void search(struct bfs_job *j, uint32_t *queue)
-{
-	uint64_t head = 0;
-	for (uint64_t v = 0; v < j->vertices; v++)
-		j->level[v] = BFS_NEVER;
-	j->level[j->start] = 0;
-	queue[0] = j->start;
-	j->followed = 0;
-	for (j->reached = 1; head < j->reached; head++) {
-		uint32_t v = queue[head];
-		j->levels = j->level[v] + 1;
-		for (uint64_t a = j->first[v]; a < j->first[v + 1]; a++, j->followed++)
-			if (j->level[j->arc[a]] == BFS_NEVER) {
-				j->level[j->arc[a]] = j->level[v] + 1;
-				queue[j->reached++] = j->arc[a];
-			}
-	}
-}
-
 static int make_graph(struct bfs_job *j, struct loom_error *err)
 {
 	const struct bfs_opts *o = bfs_opts(j);
 	const struct loom_host *host = j->base.host;
-	uint64_t most = o->graph == GRAPH_GRID ? 2 * j->vertices : (uint64_t)o->degree << o->scale;
-	struct edges e = {.end = host->alloc(host, 2 * most * sizeof(uint32_t))};
-	j->first = host->alloc(host, (j->vertices + 1) * sizeof(*j->first));
-	j->arc = host->alloc(host, (2 * most + 1) * sizeof(*j->arc));
-	j->level = host->alloc(host, j->vertices * sizeof(*j->level));
-	uint32_t *queue = host->alloc(host, j->vertices * sizeof(*queue));
-	int there = e.end && j->first && j->arc && j->level && queue;
-	if (there) {
-		(o->graph == GRAPH_GRID ? make_grid : make_rmat)(o, &e);
-		j->arcs = 2 * e.n;
-		sort_arcs(j, &e);
-		search(j, queue);
-	}
+	struct graph *g = &j->graph;
+	int grid = o->graph == GRAPH_GRID;
+	int rc = grid ? graph_grid(g, 1ull << o->scale / 2) : graph_rmat(g, o->scale, o->degree, o->seed);
+	j->level = rc ? NULL : host->alloc(host, g->vertices * sizeof(*j->level));
+	uint32_t *queue = rc ? NULL : host->alloc(host, g->vertices * sizeof(*queue));
+	int complete = j->level && queue;
+	for (uint64_t v = 0, most = 0; complete && !grid && v < g->vertices; v++)
+		if (g->first[v + 1] - g->first[v] > most) {
+			most = g->first[v + 1] - g->first[v];
+			j->start = (uint32_t)v;
+		}
+	if (complete)
+		j->found = graph_search(g, j->start, j->level, queue);
 	host->free(host, queue);
-	host->free(host, e.end);
-	return there ? 0 : LOOM_FAIL(host, err, LOOM_ENOMEM, "bfs_tasks: out of memory for a graph of %llu vertices: choose a smaller scale",
-				     (unsigned long long)j->vertices);
+	return complete ? 0
+			: LOOM_FAIL(host, err, LOOM_ENOMEM,
+				    "bfs_tasks: out of memory for a graph with scale = %u: choose a smaller scale",
+				    o->scale);
 }
-
-/* ---- the workload ---------------------------------------------------------------------------- */
 
 static int bfs_create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
 {
-	int rc = workload_create(host, opts, sizeof(struct bfs_job), self, err);
-	if (rc)
-		return rc;
-	struct bfs_job *j = *self;
-	uint32_t scale = bfs_opts(j)->graph == GRAPH_GRID ? bfs_opts(j)->scale / 2 * 2 : bfs_opts(j)->scale;
-	j->vertices = 1ull << scale;
-	return 0;
+	return workload_create(host, opts, sizeof(struct bfs_job), self, err);
 }
 
 static void bfs_destroy(void *self)
@@ -164,8 +82,8 @@ static void bfs_destroy(void *self)
 	if (!j)
 		return;
 	const struct loom_host *host = j->base.host;
-	host->free(host, j->first);
-	host->free(host, j->arc);
+	free(j->graph.first);
+	free(j->graph.arc);
 	host->free(host, j->level);
 	host->free(host, j);
 }
@@ -179,10 +97,10 @@ static uint64_t take(uint64_t *at, uint64_t bytes)
 
 static struct bfs bfs_lay_out(const struct bfs_job *j, uint64_t *bytes)
 {
-	uint64_t at = sizeof(struct bfs), n = j->vertices;
-	struct bfs b = {.vertices = n, .arcs = j->arcs, .chunk = bfs_opts(j)->chunk, .heavy = bfs_opts(j)->heavy};
+	uint64_t at = sizeof(struct bfs), n = j->graph.vertices;
+	struct bfs b = {.vertices = n, .arcs = j->graph.arcs, .chunk = bfs_opts(j)->chunk, .heavy = bfs_opts(j)->heavy};
 	b.first = take(&at, (n + 1) * sizeof(uint64_t));
-	b.arc = take(&at, j->arcs * sizeof(uint32_t));
+	b.arc = take(&at, j->graph.arcs * sizeof(uint32_t));
 	b.seen = take(&at, n / 8 + sizeof(uint32_t));
 	b.level = take(&at, n * sizeof(uint32_t));
 	b.list = take(&at, 2 * n * sizeof(uint32_t));
@@ -195,9 +113,10 @@ static int bfs_need(void *self, const struct loom_layout *layout, struct loom_ne
 	struct bfs_job *j = self;
 	if (layout->noncoherent && layout->devices > 1)
 		return LOOM_FAIL(j->base.host, err, LOOM_ENOTSUP,
-				 "bfs_tasks: all workers mark the vertices that they find in one set, and these devices cannot change the "
-				 "same word: use one device");
-	int rc = j->first ? 0 : make_graph(j, err);
+				 "bfs_tasks: all workers mark visited vertices in one bit set, and these devices have "
+				 "no common atomics on "
+				 "one word: use one device");
+	int rc = j->level ? 0 : make_graph(j, err);
 	if (!rc)
 		bfs_lay_out(j, &need->global);
 	return rc;
@@ -210,11 +129,11 @@ static int bfs_init(void *self, const struct loom_layout *layout, const struct l
 	uint64_t bytes;
 	(void)layout, (void)err;
 	*b = bfs_lay_out(j, &bytes);
-	memcpy(BFS_AT(b, first, uint64_t), j->first, (j->vertices + 1) * sizeof(uint64_t));
-	memcpy(BFS_AT(b, arc, uint32_t), j->arc, j->arcs * sizeof(uint32_t));
-	memset(BFS_AT(b, seen, uint32_t), 0, j->vertices / 8 + sizeof(uint32_t));
-	memset(BFS_AT(b, level, uint32_t), 0xff, j->vertices * sizeof(uint32_t));
-	memset(BFS_AT(b, list, uint32_t), 0, 2 * j->vertices * sizeof(uint32_t));
+	memcpy(BFS_AT(b, first, uint64_t), j->graph.first, (j->graph.vertices + 1) * sizeof(uint64_t));
+	memcpy(BFS_AT(b, arc, uint32_t), j->graph.arc, j->graph.arcs * sizeof(uint32_t));
+	memset(BFS_AT(b, seen, uint32_t), 0, j->graph.vertices / 8 + sizeof(uint32_t));
+	memset(BFS_AT(b, level, uint32_t), 0xff, j->graph.vertices * sizeof(uint32_t));
+	memset(BFS_AT(b, list, uint32_t), 0, 2 * j->graph.vertices * sizeof(uint32_t));
 	BFS_AT(b, seen, uint32_t)[j->start / 32] = 1u << j->start % 32;
 	BFS_AT(b, level, uint32_t)[j->start] = 0;
 	BFS_LIST(b, 0)[0] = j->start;
@@ -239,17 +158,19 @@ static int bfs_verify(void *self, const struct loom_layout *layout, const struct
 	const uint32_t *level = BFS_AT(b, level, uint32_t);
 	uint64_t wrong = 0, which = 0;
 	(void)layout;
-	for (uint64_t v = 0; v < j->vertices; v++)
+	for (uint64_t v = 0; v < j->graph.vertices; v++)
 		if (level[v] != j->level[v] && !wrong++)
 			which = v;
 	if (wrong)
 		return LOOM_FAIL(host, err, LOOM_EWRONG,
-				 "bfs_tasks: %llu of %llu vertices have a wrong level; the first is vertex %llu: level %lld in place of %lld",
-				 (unsigned long long)wrong, (unsigned long long)j->vertices, (unsigned long long)which,
-				 (long long)(int32_t)level[which], (long long)(int32_t)j->level[which]);
-	host->metric(host, report, "arcs", "", LOOM_BETTER_SAME, (double)j->followed);
-	host->metric(host, report, "reached", "", LOOM_BETTER_SAME, (double)j->reached);
-	host->metric(host, report, "levels", "", LOOM_BETTER_SAME, (double)j->levels);
+				 "bfs_tasks: %llu of %llu vertices have a wrong level; the first is vertex %llu: level "
+				 "%lld in place of %lld",
+				 (unsigned long long)wrong, (unsigned long long)j->graph.vertices,
+				 (unsigned long long)which, (long long)(int32_t)level[which],
+				 (long long)(int32_t)j->level[which]);
+	host->metric(host, report, "arcs", "", LOOM_BETTER_SAME, (double)j->found.followed);
+	host->metric(host, report, "reached", "", LOOM_BETTER_SAME, (double)j->found.reached);
+	host->metric(host, report, "levels", "", LOOM_BETTER_SAME, (double)j->found.levels);
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_bfs_tasks: breadth-first search, level by level. A task is a part of a level's frontier, which it halves while it is
- * longer than a chunk, or a part of the arcs of a vertex that has many. The last task of a level to end begins the next
- * one: no worker waits. Device code. */
+/* workload_bfs_tasks: breadth-first search, level by level. A task is a part of a level's frontier, which it halves
+ * while it is longer than a chunk, or a part of the arcs of a vertex with many. The last task of a level spawns the
+ * first of the next: no worker waits. Device code. */
 #ifndef WORKLOAD_BFS_TASKS_DEV_H
 #define WORKLOAD_BFS_TASKS_DEV_H
 
@@ -11,34 +11,34 @@
 #include "task.dev.h"
 #endif
 
-/* The stack's block; where the arrays are is counted from its begin, in bytes. */
+/* The stack's block; arrays are given by their offsets in it, in bytes. */
 struct bfs {
 	uint64_t vertices, arcs;
-	uint64_t first;	 /* uint64_t[vertices + 1]: where a vertex's arcs begin */
+	uint64_t first;	 /* uint64_t[vertices + 1]: where a vertex's arcs start */
 	uint64_t arc;	 /* uint32_t[arcs]: where they lead */
 	uint64_t seen;	 /* bits of uint32_t: vertices that were found */
 	uint64_t level;	 /* uint32_t[vertices] */
 	uint64_t list;	 /* uint32_t[2][vertices]: the frontiers of even and of odd levels */
 	uint32_t chunk;	 /* vertices of a task */
-	uint32_t heavy;	 /* a vertex with more arcs has tasks of its own, of so many */
+	uint32_t heavy;	 /* a vertex with more arcs has tasks of its own, of so many arcs */
 	uint64_t pending; /* tasks of the level that have not ended */
 	uint64_t pad0[7];
-	uint64_t found[2]; /* how long the frontiers are */
+	uint64_t found[2]; /* lengths of the frontiers */
 	uint64_t pad1[6];
 };
 #define BFS_NEVER 0xffffffffu
-enum { BFS_PART, BFS_HEAVY }; /* tags; param: the level; from where to where in its frontier, or of the arcs */
+enum { BFS_PART, BFS_HEAVY }; /* tags; param: the level; the range in its frontier, or of arcs */
 
 #define BFS_AT(b, member, type) ((type *)((char *)(b) + (b)->member))
 #define BFS_LIST(b, level) (BFS_AT(b, list, uint32_t) + ((level) & 1) * (b)->vertices)
 
-/* The place of one more vertex in the next frontier. */
+/* The index of one more vertex in the next frontier. */
 LOOM_FN uint64_t bfs_take(struct loom_ctx *c, uint64_t *found)
 {
 	return c->devices == 1 ? loom_take_ticket_dev(found) : loom_fetch_add_relaxed_sys(found, (uint64_t)1);
 }
 
-/* This lane follows an arc. All is relaxed: the end of the level orders it. */
+/* This lane follows an arc. Relaxed: the end of the level orders these accesses. */
 LOOM_FN void bfs_follow(struct loom_ctx *c, struct bfs *b, uint64_t level, uint64_t arc)
 {
 	uint32_t to = BFS_AT(b, arc, uint32_t)[arc], bit = 1u << (to & 31);
@@ -55,16 +55,16 @@ LOOM_FN int bfs_spawn(struct loom_ctx *c, struct bfs *b, uint32_t tag, uint64_t 
 	struct loom_task task;
 	workload_task(&task, tag);
 	if (tag == BFS_HEAVY)
-		task.priority = LOOM_HIGH; /* what takes long begins early */
+		task.priority = LOOM_HIGH; /* long tasks start early */
 	task.param[0] = level;
 	task.param[1] = from;
 	task.param[2] = to;
-	if (c->lane == 0) /* this task has not ended, so the count stays above 0 */
+	if (c->lane == 0) /* this task has not ended, so the count is above 0 */
 		loom_fetch_add_relaxed_sys(&b->pending, (uint64_t)1);
 	return LOOM_CALL(sched, spawn, c, &task);
 }
 
-/* The end of a task. The last one of a level makes the first one of the next. */
+/* At the end of a task. The last one of a level spawns the first one of the next. */
 LOOM_FN void bfs_end(struct loom_ctx *c, struct bfs *b, uint64_t level)
 {
 	uint64_t n = 0;
@@ -93,7 +93,7 @@ LOOM_FN void workload_bfs_tasks_part(struct loom_ctx *c, const struct loom_task 
 			return;
 		to = half;
 	}
-	/* A vertex with few arcs for each lane; then those with more for all lanes. */
+	/* Vertices with few arcs: one for each lane; the others for all lanes together. */
 	LOOM_NO_UNROLL
 	for (uint64_t i = from + c->lane; i < to; i += c->lanes) {
 		uint64_t arc = first[list[i]], end = first[list[i] + 1];

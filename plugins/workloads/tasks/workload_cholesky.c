@@ -45,8 +45,9 @@ static int cholesky_check(const struct loom_host *host, const void *opts, struct
 	const struct cholesky_opts *o = opts;
 	if (tiles_of(o) > MOST_TILES)
 		return LOOM_REFUSE(host, err, "tile",
-				 "tile = %u divides size = %u into %u tiles on a side: at most %d; make it at least %u", o->tile,
-				 o->size, tiles_of(o), MOST_TILES, (o->size + MOST_TILES - 1) / MOST_TILES);
+				   "tile = %u divides size = %u into %u tiles on a side: at most %d are supported; set "
+				   "tile to at least %u",
+				   o->tile, o->size, tiles_of(o), MOST_TILES, (o->size + MOST_TILES - 1) / MOST_TILES);
 	return 0;
 }
 
@@ -110,7 +111,8 @@ static int cholesky_need(void *self, const struct loom_layout *layout, struct lo
 	const struct cholesky_job *job = self;
 	struct cholesky head = head_of(job, layout);
 	(void)err;
-	need->global = head.tiles_at + cholesky_tile_number(job->tiles, 0) * head.tile * head.tile * (head.wide ? 8 : 4);
+	need->global =
+	    head.tiles_at + cholesky_tile_number(job->tiles, 0) * head.tile * head.tile * (head.wide ? 8 : 4);
 	if (head.noncoherent) {
 		need->global_place = LOOM_PLACE_HOST;
 		need->device = LOOM_ONEBIT_LOCAL_BYTES;
@@ -133,7 +135,7 @@ static int cholesky_init(void *self, const struct loom_layout *layout, const str
 	return 0;
 }
 
-/* The first tile is factored; all else follows. */
+/* The initial task factors the first tile; all others depend on it. */
 static int cholesky_tasks(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
 			  struct loom_task *tasks, struct loom_error *err)
 {
@@ -199,6 +201,6 @@ WORKLOAD_CODE(workload_cholesky, cholesky_entries, LOOM_CODE_FILE("task.dev.h") 
 	      LOOM_CODE_FILE("cholesky_real.dev.h") LOOM_CODE_FILE("workload_cholesky.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_cholesky", "0.1.0", "Apache-2.0",
-		   "Cholesky factorization by tiles: tasks that wait for other tasks", .opts = cholesky_options,
+		   "Cholesky factorization by tiles: tasks with dependencies", .opts = cholesky_options,
 		   .opts_size = sizeof(struct cholesky_opts), .check = cholesky_check, .ops = &cholesky_ops,
 		   .dev = &workload_cholesky_code)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_cholesky: A = L L^T by tiles. A task is a step on one tile, and waits for those whose tiles it reads or changes.
- * Device code.
+/* workload_cholesky: A = L L^T by tiles. A task is a step on one tile, and waits for the tasks on tiles that it reads
+ * or changes. Device code.
  *
- * Tile (i, j), i >= j, goes through steps 0 to j. Step k < j subtracts what columns k contribute: tile (i, k) times tile
- * (j, k) transposed. Step j divides by tile (j, j), or, on the diagonal, factors. So step k of a tile waits for its step
- * k - 1 and for the last steps of the tiles that it reads. */
+ * Tile (i, j), i >= j, has steps 0 to j. Step k < j subtracts the contribution of columns k: tile (i, k) times tile
+ * (j, k) transposed. Step j divides by tile (j, j), or, on the diagonal, factors. So step k of a tile waits for its
+ * step k - 1 and for the last steps of the tiles that it reads. */
 #ifndef WORKLOAD_CHOLESKY_DEV_H
 #define WORKLOAD_CHOLESKY_DEV_H
 
@@ -27,8 +27,8 @@
 /* Tags. */
 enum { CHOLESKY_FACTOR, CHOLESKY_SOLVE, CHOLESKY_UPDATE };
 
-/* Begins the stack's block. The lines of devices that are non-coherent follow, the words `pending` of all steps, and the tiles of the
- * lower half by rows. */
+/* The start of the stack's block. The locks of non-coherent devices follow, the `pending` counts of all steps, and
+ * the tiles of the lower half by rows. */
 struct cholesky {
 	uint32_t size, tile, tiles, wide; /* wide: double */
 	uint32_t noncoherent, pad;
@@ -37,7 +37,7 @@ struct cholesky {
 	uint64_t pad2[2];
 };
 
-/* The number of a tile, and of its step 0. */
+/* The index of a tile, and of its step 0. */
 LOOM_FN uint64_t cholesky_tile_number(uint64_t i, uint64_t j)
 {
 	return i * (i + 1) / 2 + j;
@@ -65,7 +65,7 @@ LOOM_FN void *cholesky_tile(const struct cholesky *m, uint32_t i, uint32_t j)
 	return (char *)m + m->tiles_at + cholesky_tile_number(i, j) * bytes;
 }
 
-/* A step that the next one of tile (i, j) waits for has ended. 0, or the run was stopped. */
+/* A step that step k of tile (i, j) waits for has ended. 0, or the run was stopped. */
 LOOM_FN int cholesky_next(struct loom_ctx *c, struct cholesky *m, uint32_t i, uint32_t j, uint32_t k)
 {
 	uint64_t *pending = (uint64_t *)((char *)m + m->pending_at) + cholesky_step_number(i, j) + k;
@@ -88,7 +88,7 @@ LOOM_FN struct cholesky_shape cholesky_shape(const struct cholesky *m, uint32_t 
 	return s;
 }
 
-/* CHOLESKY_DO(m, op, c, shape, tile...): by the plain functions of the matrix's type. */
+/* CHOLESKY_DO(m, op, c, shape, tile...): calls the plain function for the matrix's type. */
 #ifdef LOOM_DEVICE_COMPILE
 #define CHOLESKY_TILE(at) (CHOLESKY_REAL *)(at)
 #define CHOLESKY_DO(m, op, ...) CHOLESKY_NAME(op)(__VA_ARGS__)
@@ -97,7 +97,7 @@ LOOM_FN struct cholesky_shape cholesky_shape(const struct cholesky *m, uint32_t 
 #define CHOLESKY_DO(m, op, ...) ((m)->wide ? cholesky_double_##op(__VA_ARGS__) : cholesky_float_##op(__VA_ARGS__))
 #endif
 
-/* The BLAS of a CPU works on lane 0; 1 when there is one. */
+/* On CPUs with a BLAS: lane 0 executes `call`; otherwise the following statement is executed. */
 #ifdef GPULOOM_DEV_CPU_H
 #define CHOLESKY_BLAS(c, m, call)                                                                  \
 	if ((m)->blas) {                                                                           \
@@ -123,7 +123,7 @@ LOOM_FN void workload_cholesky_factor(struct loom_ctx *c, const struct loom_task
 		loom_worker_fail(c, LOOM_EWRONG, (uint64_t)j * m->tile + wrong);
 	if (wrong)
 		return;
-	/* Newest first: the tile below is needed first. */
+	/* In descending order: the last task spawned, on the tile below, is needed first. */
 	for (uint32_t i = m->tiles - 1; i > j; i--)
 		if (cholesky_next(c, m, i, j, j))
 			return;

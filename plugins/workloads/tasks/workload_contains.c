@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_contains: how many documents contain a word? Real input, tasks of very different size.
- * Host half. */
+/* workload_contains: how many documents contain a word? Real input, tasks of very different length. Host half. */
 #include "workload_contains.dev.h"
 #include "contains.h"
 #include "../../shared/workload/host.h"
@@ -219,9 +218,9 @@ static int contains_tasks(void *self, const struct loom_layout *layout,
 	return 0;
 }
 
-/* ---- the check: another reader and another search than the tasks use -------------------- */
+/* ---- the check: by another reader and another search ---- */
 
-#define CHECK_ROOM (1u << 20) /* far more than a word */
+#define CHECK_ROOM (1u << 20) /* much longer than a word */
 
 static int letter(unsigned char b)
 {
@@ -229,7 +228,8 @@ static int letter(unsigned char b)
 	       (b >= 'a' && b <= 'z');
 }
 
-/* From text[*at] on, as far as the byte behind a match is there; the document ends behind `bytes` when `last`. */
+/* Searches from text[*at] on, as far as the byte behind a match is present; with `last` the document ends behind
+ * `bytes`. */
 static int naive(const struct contains_opts *o, const unsigned char *text, uint64_t bytes, int last, uint64_t *at)
 {
 	const unsigned char *word = (const unsigned char *)o->word;
@@ -248,9 +248,9 @@ static int naive(const struct contains_opts *o, const unsigned char *text, uint6
 	return 0;
 }
 
-/* A document in pieces: it may be one that a small file inflates to. */
-static uint32_t check_one(const struct contains_opts *o, struct contains_reader *reader, const struct contains_source *s,
-			  char *text, uint64_t room, uint64_t *bytes)
+/* A document in pieces: a small file may inflate to a large one. */
+static uint32_t check_one(const struct contains_opts *o, struct contains_reader *reader,
+			  const struct contains_source *s, char *text, uint64_t room, uint64_t *bytes)
 {
 	uint64_t have = 0, at = 0, done = 0, n;
 	uint8_t bad;
@@ -262,7 +262,7 @@ static uint32_t check_one(const struct contains_opts *o, struct contains_reader 
 		found = found || naive(o, (unsigned char *)text, have, !n, &at);
 		if (found)
 			at = have;
-		/* What was not searched goes on in front, and the byte before it. */
+		/* Keeps the unsearched text, and the byte in front of it. */
 		uint64_t gone = at ? at - 1 : 0;
 		memmove(text, text + gone, have - gone);
 		have -= gone;
@@ -284,7 +284,8 @@ static int check(struct contains *w, struct loom_error *err)
 	if (!text)
 		return LOOM_FAIL(w->base.host, err, LOOM_ENOMEM, "contains: out of memory");
 	for (size_t i = 0; i < w->list.count; i++)
-		w->list.source[i].expected = (uint8_t)check_one(o, &reader, &w->list.source[i], text, CHECK_ROOM, &w->bytes);
+		w->list.source[i].expected =
+		    (uint8_t)check_one(o, &reader, &w->list.source[i], text, CHECK_ROOM, &w->bytes);
 	free(text);
 	contains_reader_close(&reader);
 	w->checked = 1;
@@ -329,7 +330,7 @@ static int contains_verify(void *self, const struct loom_layout *layout,
 		return LOOM_FAIL(
 			host, err, LOOM_EWRONG,
 			"contains: expected %llu documents, found %llu; %llu differ, the first "
-			"is number %zu, %s: the task says it %s, the check that it %s",
+			"is number %zu, %s: by the task it %s, by the check it %s",
 			(unsigned long long)expect, (unsigned long long)found,
 			(unsigned long long)wrong, first, w->list.source[first].path,
 			say(says), say(w->list.source[first].expected));
@@ -353,7 +354,7 @@ static const struct loom_workload_ops contains_ops = {
 	.work = "documents",
 };
 
-/* By load. */
+/* By option `load`. */
 static const struct loom_task_entry contains_entries[] = {
 	{"workload_contains_search", workload_contains_search},
 	{"workload_contains_file", workload_contains_file},
@@ -361,6 +362,7 @@ static const struct loom_task_entry contains_entries[] = {
 WORKLOAD_CODE(workload_contains, contains_entries, LOOM_CODE_FILE("workload_contains.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_contains", "0.1.0", "Apache-2.0",
-		   "How many documents contain a word: real files, tasks of very different size",
+		   "How many documents contain a word: real files, tasks of very different length",
 		   .opts = contains_rows, .opts_size = sizeof(struct contains_opts),
-		   .caps = LOOM_CAP_WORKLOAD_IS_SHARED, .check = contains_check, .ops = &contains_ops, .dev = &workload_contains_code)
+		   .caps = LOOM_CAP_WORKLOAD_IS_SHARED, .check = contains_check, .ops = &contains_ops,
+		   .dev = &workload_contains_code)

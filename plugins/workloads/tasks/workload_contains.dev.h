@@ -14,10 +14,10 @@ enum { CONTAINS_SUBSTRING, CONTAINS_WORD };
 /* Results; all ones: the task has not run. */
 enum { CONTAINS_NO, CONTAINS_YES, CONTAINS_UNREADABLE, CONTAINS_TWICE };
 
-/* Texts begin at multiples of this, and so many bytes of the block are behind the last one. */
+/* Texts start at multiples of this, and this many bytes of the block follow the last one. */
 #define CONTAINS_ALIGN 16
 
-/* The global block begins with this, and is constant; offsets count from its start. */
+/* The start of the global block, which is constant; offsets count from it. */
 struct contains_job {
 	uint64_t documents; /* struct contains_document[] at `list` */
 	uint64_t list;
@@ -30,8 +30,8 @@ struct contains_job {
 struct contains_document {
 	uint64_t name;             /* offset of the file's path, NUL-terminated */
 	uint64_t at, bytes;        /* part of the file (bytes 0: all of it) ... */
-	uint64_t text, text_bytes; /* ... and what was loaded ahead: offset, length */
-	uint32_t bad;		   /* not all of it could be */
+	uint64_t text, text_bytes; /* ... and the text that was loaded ahead: offset, length */
+	uint32_t bad;		   /* it could not be read to its end */
 	uint32_t pad[5];
 };
 
@@ -48,21 +48,20 @@ LOOM_FN struct contains_document *contains_document(const struct loom_ctx *c,
 	return (struct contains_document *)((char *)job + job->list) + t->param[0];
 }
 
-/* In the device's block: what the tasks that ran there found. */
+/* In the device's block: the results of the tasks that ran there. */
 LOOM_FN uint32_t *contains_result(const struct loom_ctx *c, const struct loom_task *t)
 {
 	return (uint32_t *)c->on_device[LOOM_WORKLOAD] + t->param[0];
 }
 
-/* UTF-8 without tables: a letter is an ASCII letter, digit or underscore, or any byte of a longer
- * character. */
+/* UTF-8 without tables: a letter is an ASCII letter, digit or underscore, or any byte of a longer character. */
 LOOM_FN int contains_letter(char byte)
 {
 	unsigned char b = (unsigned char)byte, low = (unsigned char)(b | 0x20);
 	return b >= 0x80 || (low >= 'a' && low <= 'z') || (b >= '0' && b <= '9') || b == '_';
 }
 
-/* The neighbours of the n bytes at `at` are no letters. */
+/* The bytes next to the n bytes at `at` are not letters. */
 LOOM_FN int contains_whole(const char *text, uint64_t bytes, uint64_t at, uint64_t n)
 {
 	return !(at > 0 && contains_letter(text[at - 1])) &&
@@ -70,11 +69,11 @@ LOOM_FN int contains_whole(const char *text, uint64_t bytes, uint64_t at, uint64
 }
 
 #ifdef GPULOOM_DEV_CPU_H
-/* 1 when a match begins in [from, to). */
+/* 1: a match starts in [from, to). */
 LOOM_FN int contains_find(const struct contains_job *job, const char *text, uint64_t bytes, uint64_t from, uint64_t to)
 {
 	const char *word = (const char *)job + job->word;
-	uint64_t n = job->word_bytes, end = bytes - to < n - 1 ? bytes : to + n - 1; /* of the last match that counts */
+	uint64_t n = job->word_bytes, end = bytes - to < n - 1 ? bytes : to + n - 1; /* the end of the last match */
 	while (from < end) {
 		const char *p = (const char *)memmem(text + from, end - from, word, n);
 		if (!p)
@@ -94,9 +93,9 @@ LOOM_FN int contains_search(struct loom_ctx *c, const struct contains_job *job, 
 	return contains_find(job, text, bytes, 0, bytes);
 }
 #else
-/* Lanes take neighbouring pieces, so that a wave reads whole lines of memory, several at a time. */
+/* Lanes read neighbouring pieces, so that a wave reads whole lines of memory, several at a time. */
 #ifdef GPULOOM_DEV_HIP_H
-#define CONTAINS_PIECES 2 /* four make compilers for gfx90a spill registers */
+#define CONTAINS_PIECES 2 /* with four, compilers for gfx90a spill registers */
 #else
 #define CONTAINS_PIECES 4
 #endif
@@ -105,15 +104,17 @@ struct __attribute__((aligned(CONTAINS_ALIGN))) contains_piece {
 	uint64_t low, high;
 };
 
-/* The highest bit of each byte of `v` that equals that byte of `pattern`; above one it may be set for no reason. */
+/* The highest bit of each byte of `v` that equals that byte of `pattern`; false positives are possible above a true
+ * one. */
 LOOM_FN uint64_t contains_equal(uint64_t v, uint64_t pattern)
 {
 	uint64_t x = v ^ pattern;
 	return (x - CONTAINS_ONES) & ~x & CONTAINS_ONES << 7;
 }
 
-/* The word begins at one of the bytes of `text` + `at` that `mask` names. */
-LOOM_FN int contains_begins(const struct contains_job *job, const char *text, uint64_t bytes, uint64_t at, uint64_t mask)
+/* 1: the word starts at one of the bytes of `text` + `at` in `mask`. */
+LOOM_FN int contains_begins(const struct contains_job *job, const char *text, uint64_t bytes, uint64_t at,
+			    uint64_t mask)
 {
 	const char *word = (const char *)job + job->word;
 	uint64_t n = job->word_bytes;
@@ -130,14 +131,15 @@ LOOM_FN int contains_begins(const struct contains_job *job, const char *text, ui
 	return 0;
 }
 
-/* 1: a lane's own pieces have it. A lane ends early when another one has found it. Pieces begin at multiples of their size,
- * so the last one may have bytes of what is behind the text. */
+/* 1: found in this lane's pieces. A lane ends early when another one has found the word. Pieces start at multiples of
+ * their size, so the last one may include bytes behind the text. */
 LOOM_FN int contains_search(struct loom_ctx *c, const struct contains_job *job, const char *text, uint64_t bytes,
 			    const uint32_t *result)
 {
 	const unsigned char *word = (const unsigned char *)job + job->word;
 	uint64_t first = CONTAINS_ONES * word[0], second = CONTAINS_ONES * word[job->word_bytes > 1];
-	uint64_t last = job->word_bytes > 1 ? 0 : ~(uint64_t)0, step = (uint64_t)c->lanes * sizeof(struct contains_piece);
+	uint64_t last = job->word_bytes > 1 ? 0 : ~(uint64_t)0,
+		 step = (uint64_t)c->lanes * sizeof(struct contains_piece);
 	for (uint64_t from = c->lane * sizeof(struct contains_piece); from < bytes; from += CONTAINS_PIECES * step) {
 		struct contains_piece v[CONTAINS_PIECES];
 		unsigned char next[CONTAINS_PIECES];
@@ -150,10 +152,12 @@ LOOM_FN int contains_search(struct loom_ctx *c, const struct contains_job *job, 
 			next[k] = at + sizeof(v[k]) < bytes ? (unsigned char)text[at + sizeof(v[k])] : 0;
 		}
 		for (uint32_t k = 0; k < CONTAINS_PIECES; k++) {
-			/* Where the word's first byte stands, and its second one behind it. */
+			/* Positions of the word's first byte followed by its second. */
 			uint64_t at = from + k * step, low = v[k].low, high = v[k].high;
-			uint64_t here = contains_equal(low, first) & (contains_equal(low >> 8 | high << 56, second) | last);
-			uint64_t there = contains_equal(high, first) & (contains_equal(high >> 8 | (uint64_t)next[k] << 56, second) | last);
+			uint64_t here =
+			    contains_equal(low, first) & (contains_equal(low >> 8 | high << 56, second) | last);
+			uint64_t there = contains_equal(high, first) &
+					 (contains_equal(high >> 8 | (uint64_t)next[k] << 56, second) | last);
 			if (here && contains_begins(job, text, bytes, at, here))
 				return 1;
 			if (there && contains_begins(job, text, bytes, at + sizeof(low), there))
@@ -174,13 +178,13 @@ LOOM_FN void workload_contains_search(struct loom_ctx *c, const struct loom_task
 	uint32_t *result = contains_result(c, t);
 	if (c->lane == 0)
 		loom_store_relaxed_dev(result, (uint32_t)(d->bad ? CONTAINS_UNREADABLE : CONTAINS_NO));
-	loom_barrier_lanes(c); /* no lane's find is overwritten */
-	/* Lanes store the same value: which one comes last does not matter. */
+	loom_barrier_lanes(c); /* before a lane stores CONTAINS_YES */
+	/* Lanes store the same value, in any order. */
 	if (contains_search(c, job, (const char *)job + d->text, d->text_bytes, result))
 		loom_store_relaxed_dev(result, (uint32_t)CONTAINS_YES);
 }
 
-/* load = task: opens, inflates and searches a file; contains_read.c has it. */
+/* load = task: opens, inflates and searches a file; in contains_read.c. */
 #ifndef GPULOOM_DEV_CPU_H
 LOOM_FN void workload_contains_file(struct loom_ctx *c, const struct loom_task *t)
 {

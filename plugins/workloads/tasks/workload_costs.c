@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_costs: what accesses to memory cost. Host half. */
+/* workload_costs: the cost of accesses to memory. Host half. */
 #include "../../shared/workload/host.h"
 #include "workload_costs.dev.h"
 
@@ -28,7 +28,7 @@ static uint64_t bytes_of(const struct costs_opts *o)
 	return o->bytes & ~(uint64_t)63;
 }
 
-/* Whole bursts. */
+/* A multiple of the burst. */
 static uint64_t rounds_of(const struct costs_opts *o)
 {
 	return o->rounds - o->rounds % COSTS_BURST;
@@ -53,7 +53,8 @@ static int costs_need(void *self, const struct loom_layout *layout, struct loom_
 	return 0;
 }
 
-/* One cycle over all words, 27 apart: odd, so that it comes to each of them, and far from the last line. */
+/* A cycle over all words in steps of 27: odd, so that it visits each of them, and never the same line twice in a row.
+ */
 static void make_chain(struct costs_words *w)
 {
 	memset(w, 0, sizeof(*w));
@@ -61,7 +62,8 @@ static void make_chain(struct costs_words *w)
 		w->next[i] = (i + 27) % COSTS_WORDS;
 }
 
-static int costs_init(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_error *err)
+static int costs_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		      struct loom_error *err)
 {
 	const struct costs_opts *o = opts_of(self);
 	struct costs_head *h = view->global;
@@ -82,17 +84,18 @@ static int costs_init(void *self, const struct loom_layout *layout, const struct
 	return 0;
 }
 
-/* All that was to be accessed was: nothing that is measured was left out. */
+/* Every access was made: the compiler has dropped none of the measured ones. */
 static int check_words(const struct workload *w, const struct costs_words *words, uint64_t end, const char *where,
 		       struct loom_error *err)
 {
 	uint64_t rounds = rounds_of(w->opts), want = 27 * rounds % COSTS_WORDS;
 	if (end == want && words->sum == 2 * rounds && words->stored[COSTS_BURST - 1])
 		return 0;
-	return LOOM_FAIL(w->host, err, LOOM_EWRONG,
-			 "costs: %s memory: %llu loads ended at word %llu instead of %llu, and %llu additions made %llu", where,
-			 (unsigned long long)rounds, (unsigned long long)end, (unsigned long long)want,
-			 (unsigned long long)(2 * rounds), (unsigned long long)words->sum);
+	return LOOM_FAIL(
+	    w->host, err, LOOM_EWRONG,
+	    "costs: %s memory: %llu loads ended at word %llu instead of %llu, and %llu additions made %llu", where,
+	    (unsigned long long)rounds, (unsigned long long)end, (unsigned long long)want,
+	    (unsigned long long)(2 * rounds), (unsigned long long)words->sum);
 }
 
 static int check_streams(const struct workload *w, const struct loom_layout *layout, const struct loom_view *view,
@@ -103,16 +106,18 @@ static int check_streams(const struct workload *w, const struct loom_layout *lay
 		const uint64_t *word = (const uint64_t *)((const struct costs_words *)view->device[d] + 1);
 		for (uint64_t i = 0; i < layout->device[d].workers * n; i++)
 			if (word[i] != i % n)
-				return LOOM_FAIL(w->host, err, LOOM_EWRONG, "costs: device %u, word %llu is %llu instead of %llu", d,
-						 (unsigned long long)i, (unsigned long long)word[i], (unsigned long long)(i % n));
+				return LOOM_FAIL(
+				    w->host, err, LOOM_EWRONG, "costs: device %u, word %llu is %llu instead of %llu", d,
+				    (unsigned long long)i, (unsigned long long)word[i], (unsigned long long)(i % n));
 	}
 	return 0;
 }
 
 static void report_costs(const struct workload *w, const struct costs_note *n, int has_peer, struct loom_report *report)
 {
-	static const char *const name[COSTS_COUNT] = {"load_local", "load_host", "load_peer", "store_local", "store_host", "store_peer",
-						      "atomic_local", "atomic_host", "atomic_peer", "fence_dev", "fence_sys", "stream"};
+	static const char *const name[COSTS_COUNT] = {"load_local",   "load_host",   "load_peer",   "store_local",
+						      "store_host",   "store_peer", "atomic_local", "atomic_host",
+						      "atomic_peer", "fence_dev",  "fence_sys",   "stream"};
 	const struct costs_opts *o = w->opts;
 	double each[COSTS_COUNT], rounds = (double)rounds_of(o);
 	for (int i = 0; i < COSTS_COUNT; i++)
@@ -127,14 +132,14 @@ static void report_costs(const struct workload *w, const struct costs_note *n, i
 			w->host->metric(w->host, report, name[i], "ns", LOOM_BETTER_LESS, each[i] > 0 ? each[i] : 0);
 }
 
-static int costs_verify(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_report *report,
-			struct loom_error *err)
+static int costs_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
+			struct loom_report *report, struct loom_error *err)
 {
 	const struct workload *w = self;
 	const struct costs_head *h = view->global;
 	const struct costs_note *first = view->worker[0];
-	int code = check_words(w, view->device[0], first->end[COSTS_NEAR], "the device's", err);
-	code = code ? code : check_words(w, &h->far, first->end[COSTS_FAR], "the host's", err);
+	int code = check_words(w, view->device[0], first->end[COSTS_LOCAL], "the device's", err);
+	code = code ? code : check_words(w, &h->far, first->end[COSTS_HOST], "the host's", err);
 	if (!code && h->has_peer) {
 		const struct costs_note *other = view->worker[layout->device[0].workers];
 		code = check_words(w, &other->peer, first->end[COSTS_PEER], "the other device's", err);

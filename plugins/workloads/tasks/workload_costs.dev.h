@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* costs: what accesses to memory cost on a device, by the names that a simulated device has for them. Device code.
+/* costs: the cost of accesses to memory on a device, named as the options of a simulated device. Device code.
  *
- * All workers stream at once, as they share the memory's bandwidth. Then the first worker goes on alone. What it
- * measures is the difference between a loop with accesses and one without. */
+ * All workers stream at once, because they share the memory's bandwidth. Then the first worker continues alone. It
+ * measures the difference between a loop with accesses and one without. */
 #ifndef WORKLOAD_COSTS_DEV_H
 #define WORKLOAD_COSTS_DEV_H
 
@@ -10,7 +10,7 @@
 #include <gpuloom/dev/dev.h>
 #endif
 
-/* As in LOOM_SIM_COSTS of plugins/shared/compose/sim.h, and in groups of three as there: near, far, peer. */
+/* As in LOOM_SIM_COSTS of plugins/shared/compose/sim.h, in the same groups of three. */
 enum costs_what {
 	COSTS_LOAD = 0,
 	COSTS_STORE = 3,
@@ -20,12 +20,12 @@ enum costs_what {
 	COSTS_STREAM,
 	COSTS_COUNT
 };
-enum costs_where { COSTS_NEAR, COSTS_FAR, COSTS_PEER, COSTS_PLACES };
+enum costs_where { COSTS_LOCAL, COSTS_HOST, COSTS_PEER, COSTS_PLACES };
 
 #define COSTS_WORDS 64 /* a power of two */
 #define COSTS_BURST 16
 
-/* What is accessed: one for each place. */
+/* The accessed words, in each place. */
 struct costs_words {
 	uint64_t next[COSTS_WORDS]; /* of a chain of loads */
 	uint64_t sum, stored[COSTS_BURST], pad[7];
@@ -38,14 +38,14 @@ struct costs_head {
 	uint32_t has_peer, pad[3];
 };
 
-/* A worker's block. That of the first worker of another device is the peer's memory. */
+/* A worker's block. The first worker's block of another device is the peer's memory. */
 struct costs_note {
 	struct costs_words peer;
 	uint64_t ns[COSTS_COUNT], rest;
 	uint64_t end[COSTS_PLACES]; /* where the chains of loads ended */
 };
 
-/* A device's block, in its own memory: words, and behind them each worker's bytes to stream. */
+/* A device's block, in its own memory: words, then each worker's bytes to stream. */
 LOOM_FN uint64_t *costs_stream_of(struct loom_ctx *c, const struct costs_head *h)
 {
 	struct costs_words *n = (struct costs_words *)c->on_device[LOOM_WORKLOAD];
@@ -64,7 +64,7 @@ LOOM_FN void costs_stream(struct loom_ctx *c, const struct costs_head *h, struct
 		own->ns[COSTS_STREAM] = loom_clock_ns(c) - begin;
 }
 
-/* Each load says where the next one is. */
+/* Each load gives the address of the next one. */
 LOOM_FN uint64_t costs_load(struct loom_ctx *c, struct costs_words *w, uint64_t rounds, uint64_t *end)
 {
 	uint64_t at = 0, begin = loom_clock_ns(c);
@@ -79,24 +79,25 @@ LOOM_FN uint64_t costs_atomic(struct loom_ctx *c, struct costs_words *w, uint64_
 {
 	uint64_t add = 1, begin = loom_clock_ns(c);
 	LOOM_NO_UNROLL
-	for (uint64_t i = 0; i < rounds; i++) /* what it was decides what comes next, so it waits for the answer */
+	/* the addend depends on the previous value, so each addition waits for its result */
+	for (uint64_t i = 0; i < rounds; i++)
 		add = 1 + (loom_fetch_add_relaxed_sys(&w->sum, add) == ~(uint64_t)0);
 	return loom_clock_ns(c) - begin;
 }
 
-/* Long enough for all stores to arrive. */
-LOOM_FN void costs_rest(struct loom_ctx *c)
+/* Waits until all stores have arrived. */
+LOOM_FN void costs_pause(struct loom_ctx *c)
 {
 	for (uint64_t until = loom_clock_ns(c) + 5000; loom_clock_ns(c) < until;)
 		loom_pause(c);
 }
 
-/* Few stores after a rest: nobody waits for them. Many in a row wait for the link. */
+/* Few stores after a pause do not wait for completion; many in a row would wait for the link. */
 LOOM_FN uint64_t costs_store(struct loom_ctx *c, struct costs_words *w, uint64_t rounds)
 {
 	uint64_t spent = 0;
 	for (uint64_t i = 0; i < rounds; i += COSTS_BURST) {
-		costs_rest(c);
+		costs_pause(c);
 		uint64_t begin = loom_clock_ns(c);
 		for (uint32_t k = 0; k < COSTS_BURST; k++)
 			loom_store_relaxed_sys(&w->stored[k], i + 1);
@@ -105,7 +106,7 @@ LOOM_FN uint64_t costs_store(struct loom_ctx *c, struct costs_words *w, uint64_t
 	return spent;
 }
 
-/* A fence behind a store to the device's own memory, as behind a payload. */
+/* A fence after a store to the device's own memory, as after a payload. */
 LOOM_FN uint64_t costs_fence(struct loom_ctx *c, struct costs_words *w, uint64_t rounds, int sys)
 {
 	uint64_t begin = loom_clock_ns(c);
@@ -120,12 +121,12 @@ LOOM_FN uint64_t costs_fence(struct loom_ctx *c, struct costs_words *w, uint64_t
 	return loom_clock_ns(c) - begin;
 }
 
-/* What a look at the clock costs, in which stores are measured. */
+/* The cost of reading the clock, which is part of the stores' measurement. */
 LOOM_FN uint64_t costs_clock(struct loom_ctx *c, uint64_t rounds)
 {
 	uint64_t spent = 0;
 	for (uint64_t i = 0; i < rounds; i += COSTS_BURST) {
-		costs_rest(c);
+		costs_pause(c);
 		uint64_t begin = loom_clock_ns(c);
 		spent += loom_clock_ns(c) - begin;
 	}
@@ -135,18 +136,18 @@ LOOM_FN uint64_t costs_clock(struct loom_ctx *c, uint64_t rounds)
 LOOM_FN void costs_measure(struct loom_ctx *c, const struct costs_head *h, struct costs_note *own)
 {
 	struct costs_words *place[COSTS_PLACES] = {
-		(struct costs_words *)c->on_device[LOOM_WORKLOAD], &((struct costs_head *)c->global[LOOM_WORKLOAD])->far,
-		h->has_peer ? &((struct costs_note *)loom_public(c, LOOM_WORKLOAD, c->count))->peer : 0};
-	costs_rest(c); /* the others have streamed as well */
-	for (uint32_t turn = 0; turn < 2; turn++) /* the first one is for the caches */
+	    (struct costs_words *)c->on_device[LOOM_WORKLOAD], &((struct costs_head *)c->global[LOOM_WORKLOAD])->far,
+	    h->has_peer ? &((struct costs_note *)loom_public(c, LOOM_WORKLOAD, c->count))->peer : 0};
+	costs_pause(c); /* until the other workers have streamed */
+	for (uint32_t pass = 0; pass < 2; pass++) /* the first pass warms the caches */
 		for (uint32_t i = 0; i < COSTS_PLACES && place[i] && !loom_stopped(c); i++) {
 			own->ns[COSTS_LOAD + i] = costs_load(c, place[i], h->rounds, &own->end[i]);
 			own->ns[COSTS_STORE + i] = costs_store(c, place[i], h->rounds);
 			own->ns[COSTS_ATOMIC + i] = costs_atomic(c, place[i], h->rounds);
 		}
 	own->rest = costs_clock(c, h->rounds);
-	own->ns[COSTS_FENCE_DEV] = costs_fence(c, place[COSTS_NEAR], h->rounds, 0);
-	own->ns[COSTS_FENCE_SYS] = costs_fence(c, place[COSTS_NEAR], h->rounds, 1);
+	own->ns[COSTS_FENCE_DEV] = costs_fence(c, place[COSTS_LOCAL], h->rounds, 0);
+	own->ns[COSTS_FENCE_SYS] = costs_fence(c, place[COSTS_LOCAL], h->rounds, 1);
 }
 
 LOOM_FN void workload_costs_kernel(struct loom_ctx *c)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_fib: fib(n) by tiny tasks that make tasks. Host half.
+/* workload_fib: fib(n) by tiny tasks that spawn tasks. Host half.
  *
- * mode = spawn: no task waits for another; leaves are summed per worker. mode = join: fork-join; each call
- * goes on when its two calls have ended, and hands its sum to its caller. */
+ * mode = spawn: no task waits for another; leaves are summed per worker. mode = join: fork-join; each call continues
+ * when its two calls have ended, and passes its sum to its caller. */
 #include <stdio.h>
 
 #include "workload_fib.dev.h"
@@ -53,13 +53,15 @@ static int fib_need(void *self, const struct loom_layout *layout, struct loom_ne
 		    struct loom_error *err)
 {
 	if (fib_opts(self)->mode == MODE_JOIN && layout->noncoherent && layout->devices > 1)
-		return LOOM_FAIL(((struct workload *)self)->host, err, LOOM_ENOTSUP,
-				 "fib: mode = join: a call's sum may be made on another device, and these devices reach no "
-				 "frames of each other: choose mode = spawn, or one device");
+		return LOOM_FAIL(
+		    ((struct workload *)self)->host, err, LOOM_ENOTSUP,
+		    "fib: mode = join: a call's sum may be computed on another device, and these devices cannot access "
+		    "each other's frames: choose mode = spawn, or one device");
 	if (fib_opts(self)->mode == MODE_JOIN && LOOM_HAS(layout, ranks) && layout->ranks > 1)
-		return LOOM_FAIL(((struct workload *)self)->host, err, LOOM_ENOTSUP,
-				 "fib: mode = join: the frames of calls stay in their rank, so ranks cannot share them: choose "
-				 "mode = spawn, or say tasks = own in [run]");
+		return LOOM_FAIL(
+		    ((struct workload *)self)->host, err, LOOM_ENOTSUP,
+		    "fib: mode = join: the frames of calls stay in their rank, so ranks cannot share them: choose "
+		    "mode = spawn, or set tasks = own in [run]");
 	need->global = 64; /* mode = join: the result */
 	need->worker = sizeof(struct workload_fib_sum) + fib_frames(self) * sizeof(struct loom_join);
 	return 0;
@@ -86,8 +88,8 @@ static int fib_tasks(void *self, const struct loom_layout *layout, const struct 
 	return 0;
 }
 
-/* The number of tasks needs no counter of its own: it is 2 (leaves) - 1, the leaves of fib(1) are
- * the sum, and the core checks that each task made was run. */
+/* The number of tasks needs no counter: it is 2 (leaves) - 1, the leaves with fib(1) are the sum, and the core checks
+ * that each spawned task was run. */
 static int fib_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
 		      struct loom_report *report, struct loom_error *err)
 {
@@ -117,7 +119,7 @@ static int fib_explain(void *self, uint32_t worker, int code, uint64_t info, str
 	const struct loom_host *host = ((struct workload *)self)->host;
 	if (code == LOOM_EINVAL)
 		return LOOM_FAIL(host, err, code,
-				 "fib: mode = join needs the lanes of a worker together: say granularity = worker "
+				 "fib: mode = join needs all lanes of a worker on one task: set granularity = worker "
 				 "in [scheduler]");
 	if (code != LOOM_ENOMEM)
 		return 0;

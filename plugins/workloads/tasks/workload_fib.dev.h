@@ -16,16 +16,16 @@ enum { FIB_SPAWN, FIB_FORK, FIB_ADD };
 struct workload_fib_sum {
 	uint64_t sum; /* mode = spawn: of the leaves that this worker ran */
 	uint64_t pad[7];
-	/* The owner's: frames never used yet, and a list of used ones; frame f is named f + 1. */
+	/* The owner's: frames that were never used, and a list of free ones; frame f is named f + 1. */
 	uint64_t fresh, frames, list;
 	uint64_t pad2[5];
-	uint64_t returned; /* a list of frames that other workers gave back: they push, the owner takes all */
+	uint64_t returned; /* a list of frames that other workers freed: they push, the owner takes all */
 	uint64_t pad3[7];
 };
 
 /* A frame is the join of a call with k > 1: it waits for two calls. Its data: */
 enum {
-	FIB_RESULT,   /* and the next one: of the two calls */
+	FIB_RESULT,   /* and the next one: results of the two calls */
 	FIB_NEXT = 2, /* in a list of free frames: the next one */
 };
 
@@ -39,7 +39,7 @@ LOOM_FN struct loom_join *fib_frame(struct workload_fib_sum *w, uint64_t name)
 	return (struct loom_join *)(w + 1) + (name - 1);
 }
 
-/* A program composed for a GPU has the functions of its mode. */
+/* A program for a GPU contains the functions of its mode only. */
 #ifndef FIB_JOINS
 #define FIB_OF_MODE(joins) 1
 #else
@@ -69,12 +69,12 @@ LOOM_FN void workload_fib_task(struct loom_ctx *c, const struct loom_task *t)
 
 /* ---- mode = join: frames. Lane 0 ------------------------------------------------------------ */
 
-/* The name of a frame of this worker's; 0: none is left. */
+/* The name of a free frame of this worker; 0: none. */
 LOOM_FN uint64_t fib_take(struct loom_ctx *c)
 {
 	struct workload_fib_sum *w = (struct workload_fib_sum *)c->own[LOOM_WORKLOAD];
 	uint64_t name = w->list;
-	/* Acquire: pairs with the release of who gave them back. */
+	/* Acquire: pairs with the releases in fib_free(). */
 	if (!name && w->fresh == w->frames && loom_load_relaxed_sys(&w->returned))
 		name = loom_exchange_acq_rel_sys(&w->returned, (uint64_t)0);
 	if (name) {
@@ -84,7 +84,7 @@ LOOM_FN uint64_t fib_take(struct loom_ctx *c)
 	return w->fresh < w->frames ? ++w->fresh : 0;
 }
 
-LOOM_FN void fib_give(struct loom_ctx *c, uint32_t owner, uint64_t name)
+LOOM_FN void fib_free(struct loom_ctx *c, uint32_t owner, uint64_t name)
 {
 	struct workload_fib_sum *w = fib_own(c, owner);
 	struct loom_join *frame = fib_frame(w, name);
@@ -93,7 +93,7 @@ LOOM_FN void fib_give(struct loom_ctx *c, uint32_t owner, uint64_t name)
 		w->list = name;
 		return;
 	}
-	/* All are taken at once, so that a name cannot come back in between (no ABA). */
+	/* The owner takes the whole list, so a name cannot reappear meanwhile (no ABA). */
 	uint64_t head = loom_load_relaxed_sys(&w->returned);
 	do
 		frame->data[FIB_NEXT] = head;
@@ -102,14 +102,14 @@ LOOM_FN void fib_give(struct loom_ctx *c, uint32_t owner, uint64_t name)
 
 /* ---- mode = join: tasks ---------------------------------------------------------------------- */
 
-/* param[0]: k; param[1]: where the result goes; param[2]: the frame that waits for it. A call that makes
- * calls has no join of its own: what follows it lowers that frame. */
+/* param[0]: k; param[1]: where the result is stored; param[2]: the frame that waits for it. A call with calls of its
+ * own has no join: the task that adds their results lowers that frame. */
 LOOM_FN void workload_fib_fork(struct loom_ctx *c, const struct loom_task *t)
 {
 	uint64_t k = t->param[0], name = 0;
 	if (!FIB_OF_MODE(1))
 		return;
-	if (c->single_lane) { /* frames are taken by the worker as a whole */
+	if (c->single_lane) { /* frames are taken by a worker with all its lanes */
 		loom_worker_fail(c, LOOM_EINVAL, 0);
 		return;
 	}
@@ -150,14 +150,15 @@ LOOM_FN void workload_fib_fork(struct loom_ctx *c, const struct loom_task *t)
 	}
 }
 
-/* Both calls have ended. param[0]: their frame; param[1]: where the sum goes; param[2]: whose frame. */
+/* Both calls have ended. param[0]: their frame; param[1]: where the sum is stored; param[2]: owner and name of the
+ * frame. */
 LOOM_FN void workload_fib_add(struct loom_ctx *c, const struct loom_task *t)
 {
 	if (c->lane != 0 || !FIB_OF_MODE(1))
 		return;
 	struct loom_join *frame = (struct loom_join *)loom_at(c, t->param[0]);
 	*(uint64_t *)loom_at(c, t->param[1]) = frame->data[FIB_RESULT] + frame->data[FIB_RESULT + 1];
-	fib_give(c, (uint32_t)(t->param[2] >> 32), t->param[2] & 0xffffffffu);
+	fib_free(c, (uint32_t)(t->param[2] >> 32), t->param[2] & 0xffffffffu);
 }
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_knapsack: branch and bound on items that are made by a seed. Host half: the items, and the answer by dynamic
- * programming. */
+/* workload_knapsack: branch and bound on items that are generated from a seed. Host half: the items, and the answer
+ * by dynamic programming. */
 #include <stdlib.h>
 
 #include "workload_knapsack.dev.h"
-#include "../../shared/workload/host.h"
 #include "lib/random.h"
+#include "../../shared/workload/host.h"
 
 enum { FREE_VALUES, WEAK_VALUES, STRONG_VALUES, EQUAL_VALUES };
 static const char *const correlations[] = {"none", "weak", "strong", "equal", NULL};
@@ -38,16 +38,11 @@ struct knapsack_job {
 	uint64_t best;
 };
 
-static uint64_t knapsack_draw(uint64_t *state, uint64_t below)
-{
-	return loom__random(state) % below;
-}
-
 struct item {
 	uint32_t value, weight;
 };
 
-/* Value for weight, falling. */
+/* Descending value per weight. */
 static int by_density(const void *a, const void *b)
 {
 	const struct item *x = a, *y = b;
@@ -60,37 +55,38 @@ static void make_items(const struct knapsack_opts *o, struct knapsack *k)
 	struct item item[KNAPSACK_ITEMS];
 	uint64_t state = o->seed, all = 0, tenth = o->range / 10 + 1;
 	for (uint32_t i = 0; i < o->items; i++) {
-		uint64_t weight = 1 + knapsack_draw(&state, o->range), value = weight + tenth;
+		uint64_t weight = 1 + loom__random(&state) % o->range, value = weight + tenth;
 		if (o->correlation == EQUAL_VALUES)
 			value = weight = (weight + 1) / 2 * 2;
 		else if (o->correlation == WEAK_VALUES)
-			value = weight + knapsack_draw(&state, 2 * tenth);
+			value = weight + loom__random(&state) % (2 * tenth);
 		else if (o->correlation == FREE_VALUES)
-			value = 1 + knapsack_draw(&state, o->range);
+			value = 1 + loom__random(&state) % o->range;
 		item[i] = (struct item){(uint32_t)value, (uint32_t)weight};
 		all += weight;
 	}
 	qsort(item, o->items, sizeof(*item), by_density);
-	*k = (struct knapsack){.room = o->correlation == EQUAL_VALUES ? all / 2 | 1 : all / 2, .items = o->items, .split = o->split};
+	*k = (struct knapsack){
+	    .capacity = o->correlation == EQUAL_VALUES ? all / 2 | 1 : all / 2, .items = o->items, .split = o->split};
 	for (uint32_t i = 0; i < o->items; i++) {
 		k->value[i] = item[i].value;
 		k->weight[i] = item[i].weight;
 	}
 }
 
-/* The best value for each room, item by item. */
+/* The best value for each capacity, item by item. */
 static int solve(const struct loom_host *host, const struct knapsack *k, uint64_t *best, struct loom_error *err)
 {
-	uint64_t *value = host->alloc(host, (k->room + 1) * sizeof(*value));
+	uint64_t *value = host->alloc(host, (k->capacity + 1) * sizeof(*value));
 	if (!value)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "knapsack: out of memory");
 	for (uint32_t i = 0; i < k->items; i++)
-		for (uint64_t room = k->room; room >= k->weight[i]; room--) {
-			uint64_t with = value[room - k->weight[i]] + k->value[i];
-			if (with > value[room])
-				value[room] = with;
+		for (uint64_t capacity = k->capacity; capacity >= k->weight[i]; capacity--) {
+			uint64_t with = value[capacity - k->weight[i]] + k->value[i];
+			if (with > value[capacity])
+				value[capacity] = with;
 		}
-	*best = value[k->room];
+	*best = value[k->capacity];
 	host->free(host, value);
 	return 0;
 }
@@ -118,7 +114,8 @@ static int knapsack_need(void *self, const struct loom_layout *layout, struct lo
 	return 0;
 }
 
-static int knapsack_init(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_error *err)
+static int knapsack_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
+			 struct loom_error *err)
 {
 	(void)self, (void)err;
 	for (uint32_t d = 0; d < layout->devices; d++)
@@ -134,7 +131,7 @@ static int knapsack_tasks(void *self, const struct loom_layout *layout, const st
 	const struct knapsack_job *j = self;
 	(void)layout, (void)global, (void)err;
 	*(struct knapsack *)view->global = j->sack;
-	tasks[0] = (struct loom_task){.param = {0, 0, j->sack.room}};
+	tasks[0] = (struct loom_task){.param = {0, 0, j->sack.capacity}};
 	return 0;
 }
 
@@ -153,7 +150,7 @@ static int knapsack_verify(void *self, const struct loom_layout *layout, const s
 		best = value > best ? value : best;
 	}
 	if (covered != 1ull << j->sack.items)
-		return LOOM_FAIL(host, err, LOOM_EWRONG, "knapsack: %llu of %llu choices were looked at or ruled out",
+		return LOOM_FAIL(host, err, LOOM_EWRONG, "knapsack: %llu of %llu choices were visited or pruned",
 				 (unsigned long long)covered, 1ull << j->sack.items);
 	if (best != j->best)
 		return LOOM_FAIL(host, err, LOOM_EWRONG, "knapsack: the best value is %llu, found was %llu",

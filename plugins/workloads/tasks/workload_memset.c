@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_memset: the smallest task there is, to measure what a scheduler costs. Host half. */
+/* workload_memset: the smallest possible task, to measure the overhead of a scheduler. Host half. */
 #include "memset_host.h"
-#include "workload_memset.dev.h"
 
 static const struct loom_task_entry memset_entries[] = {
 	{"workload_memset_task", workload_memset_task},
 };
-WORKLOAD_CODE(workload_memset, memset_entries, LOOM_CODE_FILE("memset_slot.dev.h")
-	      LOOM_CODE_FILE("workload_memset.dev.h"));
+WORKLOAD_CODE(workload_memset, memset_entries, LOOM_CODE_FILE("memset.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_memset", "0.1.0", "Apache-2.0",
 		   "Task x writes x at slot x: the overhead of a scheduler", .opts = memset_rows,

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_memset_loop: what workload_memset does, without tasks being scheduled. */
+/* workload_memset_loop: workload_memset without a scheduler. */
 #include "memset_host.h"
-#include "workload_memset_loop.dev.h"
 
-WORKLOAD_KERNEL(workload_memset_loop, LOOM_CODE_FILE("memset_slot.dev.h")
-		LOOM_CODE_FILE("workload_memset_loop.dev.h"));
+WORKLOAD_KERNEL(workload_memset_loop, LOOM_CODE_FILE("memset.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_memset_loop", "0.1.0", "Apache-2.0",
 		   "memset as a plain loop over the task array: the floor for schedulers",

@@ -29,7 +29,7 @@ static const struct loom_opt synthetic_rows[] = {
 
 static const uint64_t most_tasks = 1ull << 40;
 
-/* All tasks, or more than the most. */
+/* The number of all tasks; above most_tasks the exact value does not matter. */
 static uint64_t total_of(const struct synthetic_opts *o)
 {
 	uint64_t level = o->tasks, total = level;
@@ -44,11 +44,13 @@ static int synthetic_check(const struct loom_host *host, const void *opts, struc
 {
 	const struct synthetic_opts *o = opts;
 	if (o->on_cpu + o->on_gpu > 1)
-		return LOOM_REFUSE(host, err, "on_gpu", "on_cpu and on_gpu are shares of the same tasks: %g and %g are more than all",
-				 o->on_cpu, o->on_gpu);
+		return LOOM_REFUSE(host, err, "on_gpu",
+				   "on_cpu and on_gpu are shares of the same tasks: %g and %g exceed 100 %%", o->on_cpu,
+				   o->on_gpu);
 	if (total_of(o) > most_tasks)
-		return LOOM_REFUSE(host, err, "depth", "depth = %u with spawn = %u and tasks = %llu makes more than 2^40 tasks",
-				 o->depth, o->spawn, (unsigned long long)o->tasks);
+		return LOOM_REFUSE(host, err, "depth",
+				   "depth = %u with spawn = %u and tasks = %llu makes more than 2^40 tasks", o->depth,
+				   o->spawn, (unsigned long long)o->tasks);
 	return 0;
 }
 
@@ -107,7 +109,7 @@ static int synthetic_verify(void *self, const struct loom_layout *layout, const 
 {
 	const struct loom_host *host = ((struct workload *)self)->host;
 	struct synthetic_count n = {0};
-	/* 0 + 1 + ... and 0 + 1 + 4 + ..., of 128 bits in between. */
+	/* 0 + 1 + ... and 0 + 1 + 4 + ..., computed in 128 bits. */
 	uint64_t all = total_of(synthetic_opts(self)), sum = (uint64_t)((unsigned __int128)all * (all - 1) / 2),
 		 squares = (uint64_t)((unsigned __int128)all * (all - 1) / 2 * (2 * all - 1) / 3);
 	(void)report;
@@ -122,13 +124,15 @@ static int synthetic_verify(void *self, const struct loom_layout *layout, const 
 	if (rc)
 		return rc;
 	if (n.tasks != all || n.sum != sum || n.squares != squares)
-		return LOOM_FAIL(host, err, LOOM_EWRONG,
-				 "synthetic: %llu tasks were expected, each once; %llu were run, and their numbers sum up to "
-				 "%llu in place of %llu",
-				 (unsigned long long)all, (unsigned long long)n.tasks, (unsigned long long)n.sum,
-				 (unsigned long long)sum);
+		return LOOM_FAIL(
+		    host, err, LOOM_EWRONG,
+		    "synthetic: %llu tasks were expected, each once; %llu were run, and the sum of their numbers is "
+		    "%llu in place of %llu",
+		    (unsigned long long)all, (unsigned long long)n.tasks, (unsigned long long)n.sum,
+		    (unsigned long long)sum);
 	if (n.misplaced)
-		return LOOM_FAIL(host, err, LOOM_EWRONG, "synthetic: %llu tasks were run on a kind of device that they exclude",
+		return LOOM_FAIL(host, err, LOOM_EWRONG,
+				 "synthetic: %llu tasks were run on a kind of device that they exclude",
 				 (unsigned long long)n.misplaced);
 	return 0;
 }
@@ -151,5 +155,5 @@ WORKLOAD_CODE(workload_synthetic, synthetic_entries, LOOM_CODE_FILE("task.dev.h"
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_synthetic", "0.1.0", "Apache-2.0",
 		   "Tasks of given length, variance, spawn degree, depth and affinity", .opts = synthetic_rows,
-		   .opts_size = sizeof(struct synthetic_opts), .caps = LOOM_CAP_WORKLOAD_IS_SHARED, .check = synthetic_check, .ops = &synthetic_ops,
-		   .dev = &workload_synthetic_code)
+		   .opts_size = sizeof(struct synthetic_opts), .caps = LOOM_CAP_WORKLOAD_IS_SHARED,
+		   .check = synthetic_check, .ops = &synthetic_ops, .dev = &workload_synthetic_code)

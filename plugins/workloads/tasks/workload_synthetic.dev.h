@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_synthetic: tasks that are what options say. Device code. */
+/* workload_synthetic: tasks with the properties that options set. Device code. */
 #ifndef WORKLOAD_SYNTHETIC_DEV_H
 #define WORKLOAD_SYNTHETIC_DEV_H
 
@@ -13,16 +13,16 @@
 struct synthetic {
 	uint64_t tasks;
 	uint64_t shortest, span; /* a task takes `shortest` steps, and at most `span` more */
-	uint64_t cpu_below, gpu_below; /* of 2^32: draws that bind a task to a kind of device */
+	uint64_t cpu_below, gpu_below; /* of 2^32: random numbers below these bind a task to a kind of device */
 	uint32_t spawn, depth;
 	uint32_t kind[LOOM_MAX_DEVICES]; /* LOOM_ON_* */
 };
 
-/* The worker's block. Sums of numbers and of their squares tell that each task was run once. */
+/* The worker's block. Sums of the tasks' numbers and of their squares show that each task was run once. */
 struct synthetic_count {
 	uint64_t tasks, sum, squares;
 	uint64_t misplaced; /* run where their affinity forbids it */
-	uint64_t work;      /* what the arithmetic comes to, so that it is done */
+	uint64_t work;      /* result of the arithmetic, so that it is not optimised away */
 	uint64_t pad[3];
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_uts: counts the nodes of a tree. A task is a node, and either makes tasks of its children at once,
- * or, on a CPU, searches below the node until somebody lacks work: uts_lazy.h. Device code. */
+/* workload_uts: counts the nodes of a tree. A task is a node, and either spawns its children at once, or, on a CPU,
+ * searches its subtree until the scheduler asks for tasks: uts_lazy.h. Device code. */
 #ifndef WORKLOAD_UTS_DEV_H
 #define WORKLOAD_UTS_DEV_H
 
@@ -10,7 +10,7 @@
 #include "uts_lazy.h"
 #endif
 
-/* All lanes compute the same digests: a record needs them whole, and lanes that idle gain nothing. */
+/* All lanes compute the same digests: each needs the whole record, and idle lanes would gain nothing. */
 LOOM_FN void workload_uts_task(struct loom_ctx *c, const struct loom_task *t)
 {
 	const struct uts_tree *tree = (const struct uts_tree *)c->global[LOOM_WORKLOAD];
@@ -28,7 +28,7 @@ LOOM_FN void workload_uts_task(struct loom_ctx *c, const struct loom_task *t)
 		loom_own_add(c, &count->leaves, !children);
 		loom_own_max(c, &count->depth, n.depth);
 	}
-	/* Lanes with a task each deal out the children of all: most nodes have none, and some have many. */
+	/* Lanes with a task each distribute the children of all of them: most nodes have none, and some have many. */
 	struct loom_distribute d = loom_distribute(c, children);
 	int failed = 0;
 	if (!loom_distribute_next(&d))
@@ -37,8 +37,8 @@ LOOM_FN void workload_uts_task(struct loom_ctx *c, const struct loom_task *t)
 	LOOM_NO_UNROLL
 	do {
 		struct uts_node room;
-		const struct uts_node *parent = (const struct uts_node *)loom_distribute_words(&d, (const uint32_t *)&n, sizeof(n) / sizeof(uint32_t),
-											   (uint32_t *)&room);
+		const struct uts_node *parent = (const struct uts_node *)loom_distribute_words(
+		    &d, (const uint32_t *)&n, sizeof(n) / sizeof(uint32_t), (uint32_t *)&room);
 		if (!d.mine || failed)
 			continue;
 		uts_child(&child, parent, d.item);

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bottom half: reads the rings, checks each request and queues it for the worker thread. A request is copied
+ * before it is checked, because its tenant can change the words at any time. */
+#include <errno.h>
+#include <limits.h>
+
+#include "service.h"
+
+static struct qos_grant *grant_of(const struct qos_tenant *t, uint32_t number)
+{
+	return number < t->grants ? t->grant[number] : NULL;
+}
+
+/* A GPU's driver keeps its mapping of host pages: the GPU would continue to use pages that were evicted or moved. */
+static int is_kept(const struct qos_grant *g, int gpu)
+{
+	return gpu && !g->is.device && g->is.kind != LOOM_GRANT_BUFFER;
+}
+
+/* Checks a buffer: the kinds of grant that the service accepts, and whether it takes whole pages. `gpu`: the worker
+ * is on a GPU. */
+static int check_memory(const struct qos_tenant *t, const struct loom_request *r, uint32_t kinds,
+			int pages, int gpu, struct qos_call *call)
+{
+	struct qos_grant *g = grant_of(t, r->buffer);
+	if (!g || !(kinds >> g->is.kind & 1) || (g->is.device && g->is.kind == LOOM_GRANT_HEAP))
+		return -EFAULT;
+	if (is_kept(g, gpu))
+		return -EOPNOTSUPP;
+	if (!r->bytes)
+		return -EINVAL;
+	if (r->bytes > LOOM_REQUEST_BYTES_MAX)
+		return -E2BIG;
+	if (r->offset > g->is.bytes || r->bytes > g->is.bytes - r->offset)
+		return -EFAULT;
+	if (pages && ((r->offset | r->bytes) & (QOS_PAGE - 1)))
+		return -EINVAL;
+	call->grant = g;
+	call->at = g->at + r->offset;
+	return 0;
+}
+
+/* Checks a file, socket or process. */
+static int check_handle(const struct qos_tenant *t, const struct loom_request *r, uint32_t kind,
+			uint32_t access, struct qos_call *call)
+{
+	const struct qos_grant *g = grant_of(t, r->handle);
+	if (!g || g->is.kind != kind)
+		return -EBADF;
+	if ((g->is.access & access) != access)
+		return -EACCES;
+	if (kind == LOOM_GRANT_FILE && r->argument > (uint64_t)LLONG_MAX - LOOM_REQUEST_BYTES_MAX)
+		return -EOVERFLOW;
+	if (kind == LOOM_GRANT_PROCESS &&
+	    (r->argument - 1 > 63 || !(g->is.signals >> (r->argument - 1) & 1)))
+		return -EPERM;
+	call->fd = g->is.fd;
+	return 0;
+}
+
+#define BUFFERS (1u << LOOM_GRANT_BUFFER | 1u << LOOM_GRANT_HEAP)
+
+static int check(const struct qos_tenant *t, const struct loom_request *r, int gpu, struct qos_call *call)
+{
+	int rc;
+	if (r->reserved)
+		return -EINVAL;
+	switch (r->service) {
+	case LOOM_SERVICE_NOTHING:
+		return 0;
+	case LOOM_SERVICE_SIGNAL:
+		return check_handle(t, r, LOOM_GRANT_PROCESS, 0, call);
+	case LOOM_SERVICE_FAULT:
+	case LOOM_SERVICE_EVICT:
+		return check_memory(t, r, 1u << LOOM_GRANT_DEMAND, 1, gpu, call);
+	case LOOM_SERVICE_ALLOC:
+	case LOOM_SERVICE_FREE:
+		call->grant = grant_of(t, r->buffer);
+		if (!call->grant || call->grant->is.kind != LOOM_GRANT_HEAP)
+			return -EFAULT;
+		if (r->service == LOOM_SERVICE_ALLOC && r->bytes > LOOM_REQUEST_BYTES_MAX)
+			return -E2BIG;
+		if (is_kept(call->grant, gpu))
+			return -EOPNOTSUPP;
+		call->argument = r->offset; /* FREE: the offset */
+		return 0;
+	case LOOM_SERVICE_READ:
+	case LOOM_SERVICE_WRITE:
+		rc = check_handle(t, r, LOOM_GRANT_FILE,
+				  r->service == LOOM_SERVICE_READ ? LOOM_READ : LOOM_WRITE, call);
+		return rc ? rc : check_memory(t, r, BUFFERS, 0, gpu, call);
+	case LOOM_SERVICE_MIGRATE:
+		if (r->argument > 1023)
+			return -EINVAL;
+		rc = check_memory(t, r, BUFFERS | 1u << LOOM_GRANT_DEMAND, 0, gpu, call);
+		return !rc && gpu && !call->grant->is.device ? -EOPNOTSUPP : rc;
+	case LOOM_SERVICE_SEND:
+		rc = check_handle(t, r, LOOM_GRANT_SOCKET, 0, call);
+		return rc ? rc : check_memory(t, r, BUFFERS, 0, gpu, call);
+	default:
+		return -ENOSYS;
+	}
+}
+
+/* 0: the slot's previous request is not completed. */
+static int queue_one(struct service *s, struct qos_ring *from, uint64_t position)
+{
+	struct qos_tenant *t = &s->tenant[from->tenant];
+	struct qos_queue *q = &t->queue;
+	uint32_t at = (uint32_t)(position & (from->slots - 1)), number = from->first + at;
+	struct qos_call *call = &q->call[number];
+	const struct qos_slot *slot = &from->slot[at];
+	/* Acquire: pairs with the completion's release, after which the call is not read. */
+	if (__atomic_load_n(&call->busy, __ATOMIC_ACQUIRE))
+		return 0;
+	struct loom_request copy = *(const volatile struct loom_request *)&slot->request;
+	/* check() rejects values that these fields cannot hold. */
+	*call = (struct qos_call){.ring = from,
+				  .position = position,
+				  .posted_ns = slot->posted_ns,
+				  .service = (uint16_t)copy.service,
+				  .bytes = (uint32_t)copy.bytes,
+				  .argument = copy.argument,
+				  .fd = -1,
+				  .busy = 1};
+	call->error = check(t, &copy, (int)(s->gpus >> from->device & 1), call);
+	uint64_t head = q->head;
+	q->number[head & q->mask] = number;
+	/* Release: pairs with the acquire of the worker thread. */
+	__atomic_store_n(&q->head, head + 1, __ATOMIC_RELEASE);
+	return 1;
+}
+
+/* Most requests that are taken from one ring at a time. Without a limit, a thread that fills and serves would serve
+ * no request while it fills from a burst of thousands. A separate bottom half starts over at once, after the other
+ * rings. */
+#define FILL_MOST 256u
+
+static uint32_t fill_ring(struct service *s, struct qos_ring *from)
+{
+	if (!from->slots || from->broken)
+		return 0;
+	/* Acquire: pairs with the worker's release; the slots up to there are written. */
+	uint32_t published = __atomic_load_n(from->published, __ATOMIC_ACQUIRE);
+	uint64_t first = from->taken, head = first + (published - (uint32_t)first);
+	uint64_t end = head - first > FILL_MOST ? first + FILL_MOST : head;
+	uint32_t worker = (uint32_t)(from - s->ring);
+	int sane = head - first <= from->slots;
+	while (sane && from->taken < end && (sane = queue_one(s, from, from->taken)))
+		from->taken++;
+	if (!sane) {
+		__atomic_store_n(&from->broken, 1, __ATOMIC_RELAXED); /* qos_path_quiesce() reads it */
+		/* its count would cause interrupts for ever */
+		__atomic_store_n(&s->interrupts_failed, 1, __ATOMIC_RELEASE);
+		LOOM_LOG(s->host, LOOM_LOG_WARN, s->name,
+			 "worker %u wrote invalid counts into its request ring: it is not served any more", worker);
+	} else if (end < head && !s->published) {
+		__atomic_fetch_or(&s->bits[worker / 64], 1ull << worker % 64, __ATOMIC_ACQ_REL);
+	}
+	/* Release: pairs with the controller's acquire. */
+	__atomic_fetch_add(&s->interrupt[from->device].taken, from->taken - first, __ATOMIC_RELEASE);
+	/* Relaxed: a reader of an old value checks this ring again. */
+	__atomic_store_n(&s->consumed[worker], (uint32_t)from->taken, __ATOMIC_RELAXED);
+	return (uint32_t)(from->taken - first);
+}
+
+/* Of 64 workers from `first` on: a bit for each with requests that are not read. */
+uint64_t qos_posted_from(const struct service *s, uint32_t first)
+{
+	uint64_t bits = 0;
+	/* Acquire, both: pair with the worker's release. */
+	if (!s->published)
+		return __atomic_load_n(&s->bits[first / 64], __ATOMIC_ACQUIRE);
+	uint32_t end = s->workers - first < 64 ? s->workers : first + 64;
+	for (uint32_t w = first; w < end; w++)
+		if (__atomic_load_n(&s->published[w], __ATOMIC_ACQUIRE) !=
+			__atomic_load_n(&s->consumed[w], __ATOMIC_RELAXED) &&
+		    !__atomic_load_n(&s->ring[w].broken, __ATOMIC_RELAXED))
+			bits |= 1ull << (w - first);
+	return bits;
+}
+
+uint32_t qos_fill(struct service *s)
+{
+	uint32_t n = 0;
+	for (uint32_t w = 0; w < s->workers; w += 64) {
+		uint64_t bits = qos_posted_from(s, w);
+		if (!bits)
+			continue;
+		if (!s->published)
+			bits = __atomic_exchange_n(&s->bits[w / 64], 0, __ATOMIC_ACQ_REL);
+		/* Pairs with the worker's fence between its published count and its check of the bit. */
+		loom_fence_seq_cst_sys();
+		for (; bits; bits &= bits - 1) {
+			uint32_t worker = w + (uint32_t)__builtin_ctzll(bits);
+			if (worker < s->workers)
+				n += fill_ring(s, &s->ring[worker]);
+		}
+	}
+	s->filled += n;
+	return n;
+}
+
+uint64_t qos_waiting(const struct service *s)
+{
+	uint64_t n = 0;
+	for (uint32_t i = 0; i < s->tenants; i++)
+		n += qos_queue_waiting(&s->tenant[i].queue);
+	return n;
+}

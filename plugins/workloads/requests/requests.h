@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Host half of the workloads that post service requests: options, the victim, and the phases of a sample. */
+#ifndef WORKLOAD_REQUESTS_H
+#define WORKLOAD_REQUESTS_H
+
+#include <pthread.h>
+
+#include "../../shared/child/child.h"
+#include "../../shared/workload/host.h"
+#include "requests.dev.h"
+
+/* Options of all of them, the first member of theirs. */
+struct request_opts {
+	const char *victim, *victim_cores;
+	uint64_t duration, settle;
+	uint64_t pause;
+	uint32_t tenants, outstanding;
+};
+
+#define REQUEST_ROW(S, field, opt_type, default_, help_, ...)                                          \
+	{                                                                                          \
+		.name = #field, .dflt = default_, .help = help_,                                   \
+		.offset = offsetof(S, common) + offsetof(struct request_opts, field),                  \
+		.size = sizeof(((struct request_opts *)0)->field), .type = opt_type, __VA_ARGS__       \
+	}
+
+#define REQUEST_ROWS(S)                                                                                \
+	REQUEST_ROW(S, victim, LOOM_OPT_STR, "", \
+			 "A command that runs beside the workers twice per sample, without and with requests, to " \
+			 "compare its speed. Blanks separate its arguments. Empty: none.", \
+			 .flags = LOOM_OPT_TRUST, .section = "workload.requests"), \
+	REQUEST_ROW(S, victim_cores, LOOM_OPT_CPUS, "", \
+			 "Cores that the victim may use. Empty: all.", .min = 0, .section = "workload.requests"), \
+	REQUEST_ROW(S, duration, LOOM_OPT_TIME, "0", \
+			 "Length of a sample without a victim. 0: until the job is done.", \
+			 .min = 0, .max = 1e12, .section = "workload.requests"), \
+	REQUEST_ROW(S, settle, LOOM_OPT_TIME, "20ms", \
+			 "Pause before each run of the victim.", \
+			 .min = 0, .max = 1e11, .section = "workload.requests"), \
+	REQUEST_ROW(S, pause, LOOM_OPT_TIME, "0", \
+			 "Sleep of a worker that can neither request nor continue, or has taken 512 responses, to " \
+			 "keep a CPU that models the accelerator idle. It then sends at most 512 requests per pause. " \
+			 "0: it spins.", .min = 0, .max = 1e12, .section = "workload.requests"), \
+	REQUEST_ROW(S, tenants, LOOM_OPT_U32, "1", \
+			 "Tenants among which the workers are divided evenly.", \
+			 .min = 1, .max = LOOM_MAX_TENANTS, .section = "workload.requests"), \
+	REQUEST_ROW(S, outstanding, LOOM_OPT_U32, "64", \
+			 "Requests of one worker in flight: a power of two.", \
+			 .min = 1, .max = 65536, .section = "workload.requests")
+
+/* One run of the victim. */
+struct request_victim_run {
+	uint64_t wall_ns, user_ns, system_ns;
+	int status;	   /* as from child_wait() */
+	int failed;	   /* errno if it could not be started */
+	double rate;	   /* the rate that it printed; 0: none */
+	char output[4096]; /* the last line of its output */
+	char complaint[200]; /* the last line of its error output */
+};
+
+enum request_phase { REQUEST_IDLE = 0, REQUEST_ARMED, REQUEST_RUNNING, REQUEST_OVER };
+
+/* The first member of an instance. */
+struct request_job {
+	const struct loom_host *host;
+	const struct request_opts *opts;
+	const char *name;
+	struct loom_tenant tenant[LOOM_MAX_TENANTS];
+	struct loom_grant *grant;
+	uint32_t grants, workers;
+	/* The phases of a sample, run by a thread of the host. */
+	pthread_t thread;
+	int threaded;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	enum request_phase phase; /* under `lock` */
+	int leave;	      /* under `lock` */
+	uint32_t sample;
+	struct request_control *control;
+	struct request_counters *const *counters;
+	struct request_victim_run alone, beside;
+	uint64_t noisy_ns, noisy_done; /* of the phase with requests */
+	struct child victim;   /* under `lock` */
+};
+
+/* For a plug-in whose options start with struct request_opts. */
+int request_check(const struct loom_host *host, const void *opts, struct loom_error *err);
+void request_job_create(struct request_job *j, const struct loom_host *host, const struct request_opts *opts,
+			const char *name);
+void request_job_free(struct request_job *j);
+/* Ops of loom_workload_ops. request_interrupt() also ends a sample: workers exit, also sleeping ones. */
+int request_tenants(void *self, const struct loom_layout *layout, const struct loom_tenant **tenant, uint32_t *n,
+		    struct loom_error *err);
+int request_start_phases(void *self, const struct loom_layout *layout, const struct loom_view *view,
+			 const struct loom_segments *segments, struct loom_error *err);
+void request_stop_phases(void *self);
+void request_interrupt(void *self);
+uint32_t request_job_tenant_of(const struct request_job *j, uint32_t worker);
+/* Before a sample: clears control words and counters; the thread waits for the workers. The devices are given *plan
+ * with the common members filled in. */
+void request_job_arm(struct request_job *j, const struct loom_layout *layout, const struct loom_view *view,
+		     struct request_plan *plan);
+/* After a sample: reports its metrics; LOOM_EWRONG when answers were wrong. */
+int request_job_report(struct request_job *j, struct loom_report *report, struct loom_error *err);
+
+/* victim.c */
+void request_run_victim(struct request_job *j, struct request_victim_run *run);
+double request_victim_value(const struct request_victim_run *run, const char *name); /* -1: not printed */
+
+#endif

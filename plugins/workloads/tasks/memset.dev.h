@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* memset: task x writes x at slot x. Run by a scheduler (workload_memset), or in a plain loop over the same array of tasks
+ * (workload_memset_loop): the floor for the overhead of schedulers. Device code. */
+#ifndef WORKLOAD_MEMSET_DEV_H
+#define WORKLOAD_MEMSET_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include <gpuloom/dev/dev.h>
+#endif
+
+/* param[0]: x; data: the slot, or none on non-coherent devices: each has slots of its own. */
+LOOM_FN void memset_write(struct loom_ctx *c, const struct loom_task *t)
+{
+	uint64_t *slot = t->data.ref ? (uint64_t *)loom_at(c, t->data.ref) :
+				       (uint64_t *)c->on_device[LOOM_WORKLOAD] + t->param[0];
+	*slot = t->param[0];
+}
+
+LOOM_FN void workload_memset_task(struct loom_ctx *c, const struct loom_task *t)
+{
+	if (c->lane == 0)
+		memset_write(c, t);
+}
+
+/* Each worker has an equal, contiguous share, of which each lane takes every lanes-th task. */
+LOOM_FN void workload_memset_loop_kernel(struct loom_ctx *c)
+{
+	uint64_t n = c->ctl->initial_tasks, each = n / c->workers, rest = n % c->workers;
+	uint64_t from = each * c->worker + (c->worker < rest ? c->worker : rest);
+	uint64_t to = from + each + (c->worker < rest);
+	for (uint64_t x = from + c->lane; x < to; x += c->lanes)
+		memset_write(c, &c->initial[x]);
+}
+
+#endif
