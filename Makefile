@@ -41,7 +41,7 @@ say = $(if $(V),@:,@printf '  %-7s %s\n' $1 $2)
 
 CORE_LIBS := -liniparser -lcjson -lm -ldl
 
-# ---- core/ with lib/ is the library; lab/ and conform/ are what the command has besides ---------------------------
+# ---- core/ with lib/ is the library; lab/ and conform/ are the rest of the command --------------------------------
 # In libgpuloom.so alone: it loads what the others link to.
 BORROWED := core/base/borrowed.c
 LIB_SRC := $(sort $(filter-out $(BORROWED),$(wildcard core/*/*.c)) $(wildcard lib/*.c))
@@ -181,7 +181,7 @@ TEST_LIBS_test_embed := -rdynamic
 $B/tests/%: $B/obj/tests/%.o $B/obj/tests/support.o $B/lab.a $B/libgpuloom.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$Q$(CC) $(CFLAGS) $(LDFLAGS) $^ $(CORE_LIBS) -lcunit $(TEST_LIBS_$*) -o $@
+	$Q$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(CORE_LIBS) -lcunit $(TEST_LIBS_$*) -o $@
 
 $B/tests/plugins/bad_%.so: tests/plugins/bad.c Makefile
 	@mkdir -p $(@D)

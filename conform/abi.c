@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Level 1: what a plug-in is before anything of it is created. */
+/* Level 1: the plug-in as a file and a descriptor, without an instance. */
 #include <dlfcn.h>
 #include <elf.h>
 #include <stdlib.h>
@@ -68,7 +68,7 @@ static const char *string(const struct file *f, const Elf64_Shdr *of, uint64_t a
 	return f->at + s->sh_offset + at;
 }
 
-/* Linkers and instrumented builds add names of their own. */
+/* Names that linkers and instrumented builds add. */
 static int is_foreign(const char *name)
 {
 	static const char *const own[] = {"_init", "_fini",	   "_edata",
@@ -94,7 +94,7 @@ int loom__test_abi_exports(struct loom__trial *t)
 		    *name && strcmp(name, "loom_plugin_entry") && !is_foreign(name))
 			verdict =
 			    loom__fault(t,
-					"it exports '%s' besides loom_plugin_entry; compile with "
+					"it exports '%s' in addition to loom_plugin_entry; compile with "
 					"-fvisibility=hidden",
 					name);
 	}
@@ -127,8 +127,9 @@ static entry_fn *find_entry(void *handle)
 	return (entry_fn *)(uintptr_t)dlsym(handle, "loom_plugin_entry");
 }
 
-/* What the libraries do that it is linked to is not its own doing, and the core puts signal handlers back
- * after loading: they come first. One that is only found by the file's own search path comes with it. */
+/* Loads the libraries that the plug-in is linked to before the footprint is taken: their side effects are not the
+ * plug-in's, and the core restores signal handlers after loading. A library that only the plug-in's own search path
+ * finds is loaded with the plug-in. */
 static void load_libraries(struct loom__trial *t)
 {
 	struct file f = {0};
@@ -141,13 +142,13 @@ static void load_libraries(struct loom__trial *t)
 	free(f.at);
 }
 
-/* Loads the file itself: constructors are watched, too. */
+/* Loads the file itself, so that effects of constructors show as well. */
 int loom__test_abi_entry_pure(struct loom__trial *t)
 {
 	struct loom__footprint before;
 	struct loom__hush hush;
 	char text[300];
-	load_libraries(t); /* before, for what the linker itself needs once, too */
+	load_libraries(t); /* also allocates what the dynamic linker needs once */
 	if (loom__hush_begin(&hush))
 		return loom__skip(t, "standard output cannot be redirected");
 	loom__footprint_take(&before);

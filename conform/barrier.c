@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Barriers: nobody of a scope leaves before its last worker has come, and what was written before
- * is seen after. */
+/* Barriers: no worker of a scope leaves a round before the last one has arrived, and writes before the barrier are
+ * visible after it. */
 #include <gpuloom/barrier.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,25 +12,25 @@
 
 enum { LANES = 8 };
 
-struct hall {
+struct state {
 	uint64_t rounds, rough, trial;
 	uint32_t scope;  /* enum loom_scope; MIXED: by round */
-	uint32_t absent; /* this worker never comes; ~0: all come */
-	int32_t expect;  /* the error that waits end with when the run is stopped */
+	uint32_t absent; /* this worker never arrives; ~0: all arrive */
+	int32_t expect;  /* the error of waits when the run is stopped */
 	uint32_t split;  /* arrive, test and await in place of wait */
 	uint32_t scopes; /* MIXED: how many of enum loom_scope, from the first */
 	uint32_t groups; /* each second round is of a grouping: group_of() */
-	uint32_t leave;  /* so many workers, the last ones, leave in mid-run */
+	uint32_t leave;  /* number of workers, the last ones, that leave in mid-run */
 	uint64_t left;   /* workers that returned that error */
-	uint64_t gate;   /* of tests of split rounds: what has happened */
+	uint64_t gate;   /* deadline test: workers that have reported the absent one as missing */
 	/* The round in which each lane is: plain words, ordered by the barrier alone. */
 	uint64_t at[LOOM__RIG_WORKERS][LANES];
-	/* For a thread sanitizer: two, for who is ahead by a round writes while others still read. */
+	/* For a thread sanitizer; two, as a lane that is one round ahead writes while others still read. */
 	uint64_t noted[2][LOOM__RIG_WORKERS][LANES];
 };
 enum { MIXED = 9 };
 
-static struct hall *hall_of(const struct loom_ctx *c)
+static struct state *state_of(const struct loom_ctx *c)
 {
 	return c->global[LOOM_WORKLOAD];
 }
@@ -41,10 +41,10 @@ static uint32_t group_of(uint32_t grouping, uint32_t worker)
 	return grouping ? worker / 2 : worker == 4 ? LOOM_NO_GROUP : worker % 2;
 }
 
-static void look(struct loom_ctx *c, enum loom_scope scope, uint64_t round)
+static void check(struct loom_ctx *c, enum loom_scope scope, uint64_t round)
 {
 	static const char *const name[] = {"worker", "device", "stack", "job", "group", "second group"};
-	struct hall *h = hall_of(c);
+	struct state *h = state_of(c);
 	uint32_t from = scope >= LOOM_SCOPE_STACK    ? 0 /* one rank: the job is its stack */
 			: scope == LOOM_SCOPE_DEVICE ? c->first
 						     : c->worker;
@@ -64,7 +64,7 @@ static void look(struct loom_ctx *c, enum loom_scope scope, uint64_t round)
 			loom__fault_stop(c, h->trial,
 				    "early release: lane %u of worker %u left the barrier of the "
 				    "%s in round %llu, "
-				    "when lane %u of worker %u had come to round %llu only",
+				    "when lane %u of worker %u had reached round %llu only",
 				    c->lane, c->worker, name[scope], (unsigned long long)round,
 				    lane, w, (unsigned long long)at);
 			return;
@@ -72,13 +72,13 @@ static void look(struct loom_ctx *c, enum loom_scope scope, uint64_t round)
 	}
 }
 
-/* One round; `split`: which of the ways in which arrive(), test() and await() follow each other; 0: wait(). */
+/* One round; `split` chooses a sequence of arrive(), test() and await(); 0: wait(). */
 static int meet_once(struct loom_ctx *c, enum loom_scope scope, uint64_t split)
 {
 	if (!split)
 		return c->barrier->wait(c, scope);
 	int code = c->barrier->arrive(c, scope);
-	for (uint64_t looks = split % 3 ? split % 40 : ~0ull; !code && looks; looks--) {
+	for (uint64_t polls = split % 3 ? split % 40 : ~0ull; !code && polls; polls--) {
 		code = c->barrier->test(c, scope);
 		if (code != LOOM_EAGAIN)
 			return code;
@@ -91,24 +91,26 @@ static int meet_once(struct loom_ctx *c, enum loom_scope scope, uint64_t split)
 	return code;
 }
 
-/* All scopes that it is of: the one of this round, and the others, which others may wait in. */
-static void leave(struct loom_ctx *c, const struct hall *h, enum loom_scope scope)
+/* Drops all scopes of the worker: this round's, and the others, as other workers may wait there. */
+static void leave(struct loom_ctx *c, const struct state *h, enum loom_scope scope)
 {
 	int code = scope == LOOM_SCOPE_WORKER ? 0 : c->barrier->drop(c, scope);
 	for (uint32_t s = LOOM_SCOPE_DEVICE; s <= LOOM_SCOPE_GROUP + 1 && !code; s++) {
-		int is_of = s < LOOM_SCOPE_JOB		? h->scope == MIXED || h->scope == s
-			    : s >= LOOM_SCOPE_GROUP && h->groups ? group_of(s - LOOM_SCOPE_GROUP, c->worker) != LOOM_NO_GROUP
-							: 0;
+		int is_of = s < LOOM_SCOPE_JOB ? h->scope == MIXED || h->scope == s
+			    : s >= LOOM_SCOPE_GROUP && h->groups
+				? group_of(s - LOOM_SCOPE_GROUP, c->worker) != LOOM_NO_GROUP
+				: 0;
 		if (is_of && s != (uint32_t)scope)
 			code = c->barrier->drop(c, (enum loom_scope)s);
 	}
 	if (code)
-		loom__fault_stop(c, h->trial, "drop() returns %d (%s) to worker %u", code, loom_strerror(code), c->worker);
+		loom__fault_stop(c, h->trial, "drop() returns %d (%s) to worker %u", code, loom_strerror(code),
+				 c->worker);
 }
 
 static void body(struct loom_ctx *c)
 {
-	struct hall *h = hall_of(c);
+	struct state *h = state_of(c);
 	if (c->worker == h->absent)
 		return;
 	for (uint64_t round = 1; round <= h->rounds; round++) {
@@ -121,7 +123,8 @@ static void body(struct loom_ctx *c)
 		}
 		if (h->rough)
 			loom__dawdle(c);
-		if (c->lane && loom__mix64(round * LANES + c->lane) % 32 == 0) /* who does not wait for it is seen */
+		/* A late lane exposes an early release. */
+		if (c->lane && loom__mix64(round * LANES + c->lane) % 32 == 0)
 			nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
 		if (c->worker >= c->workers - h->leave && round >= h->rounds / 2 + c->worker % 3) {
 			__atomic_store_n(&h->at[c->worker][c->lane], ~0ull, __ATOMIC_RELAXED);
@@ -138,20 +141,20 @@ static void body(struct loom_ctx *c)
 			return;
 		}
 		if (code)
-			return loom__fault_stop(c, h->trial, "a wait returns %d (%s) to worker %u; a stop returns %s", code,
-						loom_strerror(code), c->worker,
+			return loom__fault_stop(c, h->trial, "a wait returns %d (%s) to worker %u; a stop returns %s",
+						code, loom_strerror(code), c->worker,
 						h->expect == LOOM_EDIED ? "LOOM_EDIED" : "LOOM_EINTR");
-		look(c, scope, round);
+		check(c, scope, round);
 	}
 }
 
 struct party {
 	uint32_t devices, workers, lanes, scope, absent;
 	uint64_t rounds, seed, limit_ns;
-	int stopped; /* it is to be stopped: that is the test */
+	int stopped; /* the test stops the run */
 	int split, noncoherent, groups;
 	uint32_t leave;
-	int died; /* ... because the device of the worker that is absent died */
+	int died; /* ... because the device of the absent worker died */
 };
 
 /* The scope of the job where the plug-in has it, else the stack's. */
@@ -185,9 +188,10 @@ static int meet(struct loom__trial *t, const struct party *p, struct loom__setti
 	uint32_t group[2 * LOOM__RIG_WORKERS];
 	for (uint32_t w = 0; w < 2 * p->workers; w++)
 		group[w] = group_of(w / p->workers, w % p->workers);
-	const struct loom_barrier_scopes meetings = {.groupings = p->groups ? 2 : 0, .drops = p->leave > 0, .group = group};
-	want.barrier_scopes = &meetings;
-	want.bytes[LOOM_WORKLOAD] = sizeof(struct hall);
+	const struct loom_barrier_scopes scopes = {
+	    .groupings = p->groups ? 2 : 0, .drops = p->leave > 0, .group = group};
+	want.barrier_scopes = &scopes;
+	want.bytes[LOOM_WORKLOAD] = sizeof(struct state);
 	int opened = (p->noncoherent ? loom__stand_try : loom__stand_open)(&r, t, &want, s);
 	if (opened)
 		return opened == LOOM__REFUSED ? loom__skip(t, "%s", t->refusal) : opened;
@@ -197,9 +201,9 @@ static int meet(struct loom__trial *t, const struct party *p, struct loom__setti
 	}
 	loom__say_case(t, p->seed, "%llu rounds; %s", (unsigned long long)p->rounds,
 		       loom__stand_text(&r, text, sizeof(text)));
-	struct hall *h = loom__rig_block(&r, LOOM_WORKLOAD);
+	struct state *h = loom__rig_block(&r, LOOM_WORKLOAD);
 	while (samples-- > 0) {
-		*h = (struct hall){.rounds = p->rounds,
+		*h = (struct state){.rounds = p->rounds,
 				   .rough = (uint64_t)t->rough,
 				   .trial = (uint64_t)(uintptr_t)t,
 				   .scope = p->scope,
@@ -217,7 +221,7 @@ static int meet(struct loom__trial *t, const struct party *p, struct loom__setti
 			    t, "%llu of %u workers that waited returned %s when the run was stopped",
 			    (unsigned long long)h->left, p->workers - 1, p->died ? "LOOM_EDIED" : "LOOM_EINTR");
 		if (!p->stopped && late)
-			return loom__fault(t, "workers that have all come to the barrier are not released");
+			return loom__fault(t, "all workers have arrived at the barrier, but are not released");
 		LOOM__TRY(p->stopped ? loom__stand_guards(&r) : loom__stand_check(&r));
 	}
 	loom__stand_close(&r);
@@ -241,7 +245,7 @@ int loom__test_barrier_device(struct loom__trial *t)
 {
 	LOOM__TRY(MEET(2, .devices = 2, .workers = 5, .lanes = 1, .scope = LOOM_SCOPE_DEVICE, .absent = ~0u,
 		       .rounds = 1000, .seed = t->seed));
-	/* The other device has one worker, which does not come: that is nobody else's business. */
+	/* The other device's only worker does not arrive: this must not affect the first device. */
 	return MEET(2, .devices = 2, .workers = 3, .lanes = 1, .scope = LOOM_SCOPE_DEVICE, .absent = 0,
 		    .rounds = 1000, .seed = t->seed);
 }
@@ -263,7 +267,7 @@ int loom__test_barrier_stop(struct loom__trial *t)
 	return 0;
 }
 
-/* The worker that does not come is one of a device that dies. */
+/* The device of the absent worker dies. */
 int loom__test_barrier_died(struct loom__trial *t)
 {
 	return MEET(2, .devices = 2, .workers = 4, .lanes = 1, .scope = LOOM_SCOPE_STACK, .absent = 2, .rounds = 10,
@@ -274,8 +278,10 @@ int loom__test_barrier_split(struct loom__trial *t)
 {
 	for (uint32_t i = 0; i < 6; i++)
 		LOOM__TRY(MEET(2, .devices = 1 + i % 3, .workers = 3 + i % 2, .lanes = i == 5 ? 3 : 1,
-			       .scope = i % 2 ? LOOM_SCOPE_DEVICE : i == 4 ? widest(t) : LOOM_SCOPE_STACK, .absent = ~0u,
-			       .rounds = i == 5 ? 100 : 400, .seed = t->seed, .split = 1));
+			       .scope = i % 2    ? LOOM_SCOPE_DEVICE
+					: i == 4 ? widest(t)
+						 : LOOM_SCOPE_STACK,
+			       .absent = ~0u, .rounds = i == 5 ? 100 : 400, .seed = t->seed, .split = 1));
 	return 0;
 }
 
@@ -294,32 +300,39 @@ int loom__test_barrier_groups(struct loom__trial *t)
 	if (!has_groups(t))
 		return loom__skip(t, "it has no groups");
 	for (uint32_t i = 0; i < 8; i++)
-		LOOM__TRY(MEET(2, .devices = 1 + i / 4 + i % 2 * (i > 2), .workers = workers[i % 4], .lanes = i == 7 ? 3 : 1, .scope = LOOM_SCOPE_STACK,
-			       .absent = ~0u, .rounds = i == 7 ? 60 : 400, .seed = t->seed, .split = i % 3 == 1, .groups = 1));
+		LOOM__TRY(MEET(2, .devices = 1 + i / 4 + i % 2 * (i > 2), .workers = workers[i % 4],
+			       .lanes = i == 7 ? 3 : 1, .scope = LOOM_SCOPE_STACK, .absent = ~0u,
+			       .rounds = i == 7 ? 60 : 400, .seed = t->seed, .split = i % 3 == 1, .groups = 1));
 	return 0;
 }
 
 int loom__test_barrier_drop(struct loom__trial *t)
 {
 	if (!has_drop(t))
-		return loom__skip(t, "nobody may leave it for good");
-	for (uint32_t i = 0; i < 12; i++) /* of three devices the last one is left by all, and in the end two are */
+		return loom__skip(t, "it has no drop()");
+	/* With 3 devices, all workers of the last one leave; in the last cases, those of two devices. */
+	for (uint32_t i = 0; i < 12; i++)
 		LOOM__TRY(MEET(2, .devices = 1 + i % 3, .workers = 6, .lanes = i == 11 ? 3 : 1,
-			       .scope = i % 4 == 3 ? MIXED : i % 4 ? LOOM_SCOPE_STACK : LOOM_SCOPE_DEVICE, .absent = ~0u,
-			       .rounds = i == 11 ? 60 : 300, .seed = t->seed, .split = i % 2, .leave = i < 6 ? 3 : i < 9 ? 5 : 6,
+			       .scope = i % 4 == 3 ? MIXED
+					: i % 4    ? LOOM_SCOPE_STACK
+						   : LOOM_SCOPE_DEVICE,
+			       .absent = ~0u, .rounds = i == 11 ? 60 : 300, .seed = t->seed, .split = i % 2,
+			       .leave = i < 6   ? 3
+					: i < 9 ? 5
+						: 6,
 			       .groups = i > 6 && has_groups(t)));
 	return 0;
 }
 
-/* One worker comes only when the others have seen their deadlines pass, and have said that it is missing. */
+/* One worker arrives only after the deadlines of the others have passed and missing() has named it. */
 static void late_body(struct loom_ctx *c)
 {
-	struct hall *h = hall_of(c);
+	struct state *h = state_of(c);
 	enum loom_scope scope = (enum loom_scope)h->scope;
 	uint32_t who = ~0u;
 	int code;
 	if (c->worker == h->absent) {
-		/* Acquire: pairs with the others' below. */
+		/* Acquire: pairs with the fetch-and-add of the other workers below. */
 		while (__atomic_load_n(&h->gate, __ATOMIC_ACQUIRE) + 1 < c->count && !loom_stopped(c))
 			loom_pause(c);
 		code = c->barrier->wait(c, scope);
@@ -328,40 +341,44 @@ static void late_body(struct loom_ctx *c)
 		for (int i = 0; i < 3 && !code; i++) {
 			code = c->barrier->await(c, scope, LOOM__SECOND / 200);
 			if (code != LOOM_ETIMEDOUT)
-				return loom__fault_stop(c, h->trial,
-							"await() with a deadline of 5 ms returns %d, where worker %u has not come",
-							code, h->absent);
+				return loom__fault_stop(
+				    c, h->trial,
+				    "await() with a deadline of 5 ms returns %d, where worker %u has not arrived", code,
+				    h->absent);
 			code = 0;
 		}
-		/* Whoever else has not come yet comes soon. */
+		/* Workers other than the absent one may arrive late. */
 		for (uint64_t end = loom_clock_ns(c) + 2 * LOOM__SECOND;
 		     c->barrier->missing(c, scope, &who) != 1 && loom_from_lane0(c, loom_clock_ns(c) < end);)
 			loom_pause(c);
 		if (who != h->absent)
-			return loom__fault_stop(c, h->trial, "missing() names worker %d where %u has not come", (int)who,
-						h->absent);
+			return loom__fault_stop(c, h->trial, "missing() names worker %d where %u has not arrived",
+						(int)who, h->absent);
 		__atomic_add_fetch(&h->gate, c->lane == 0, __ATOMIC_ACQ_REL);
 		code = code ? code : c->barrier->await(c, scope, 0);
 	}
-	/* No barrier is left open: all may come again. */
+	/* The round has ended: a further one works. */
 	code = code ? code : c->barrier->wait(c, scope);
 	if (code && !loom_stopped(c))
-		loom__fault_stop(c, h->trial, "a wait that follows a deadline returns %d (%s)", code, loom_strerror(code));
+		loom__fault_stop(c, h->trial, "a wait that follows a deadline returns %d (%s)", code,
+				 loom_strerror(code));
 }
 
 int loom__test_barrier_deadline(struct loom__trial *t)
 {
 	for (uint32_t i = 0; i < 5; i++) {
 		struct loom__rig r;
-		struct loom__rig_want want = {.devices = 1, .workers = 3, .lanes = i == 3 ? 3 : 1, .seed = t->seed, .hidden = 1};
-		want.bytes[LOOM_WORKLOAD] = sizeof(struct hall);
+		struct loom__rig_want want = {
+		    .devices = 1, .workers = 3, .lanes = i == 3 ? 3 : 1, .seed = t->seed, .hidden = 1};
+		want.bytes[LOOM_WORKLOAD] = sizeof(struct state);
 		LOOM__TRY(loom__stand_open(&r, t, &want, NULL));
-		*(struct hall *)loom__rig_block(&r, LOOM_WORKLOAD) =
-		    (struct hall){.trial = (uint64_t)(uintptr_t)t,
+		*(struct state *)loom__rig_block(&r, LOOM_WORKLOAD) =
+		    (struct state){.trial = (uint64_t)(uintptr_t)t,
 				  .scope = i % 2 ? LOOM_SCOPE_DEVICE : i == 4 ? widest(t) : LOOM_SCOPE_STACK,
 				  .absent = (i + 1) % 3};
-		LOOM__TRY(loom__stand_run(&r, late_body, 4 * LOOM__SECOND,
-					  "await() does not end at its deadline, or a round that was late does not end"));
+		LOOM__TRY(
+		    loom__stand_run(&r, late_body, 4 * LOOM__SECOND,
+				    "await() does not end at its deadline, or a round that was late does not end"));
 		LOOM__TRY(loom__stand_check(&r));
 		loom__stand_close(&r);
 	}

@@ -8,7 +8,7 @@
 
 enum { LOOM__BENCH_WORKERS = 256, LOOM__BENCH_LANES = 64 };
 
-/* What a worker leaves for the host; lane 0 writes but where said. */
+/* Results of a worker for the host, written by lane 0 unless said otherwise. */
 struct loom__bench_row {
 	uint64_t runs; /* lanes that ran, over all samples */
 	uint64_t random, address;
@@ -18,7 +18,7 @@ struct loom__bench_row {
 	uint32_t entered;
 	uint64_t pad[2];
 };
-/* What lies on the board. */
+/* The contents of loom__drive's board. */
 struct loom__bench_board {
 	struct loom__bench_row row[LOOM__BENCH_WORKERS];
 	uint64_t slot[LOOM__BENCH_WORKERS][LOOM__BENCH_LANES];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Level 2, policies: how much memory they want, and that init() makes the same of it every time. */
+/* Level 2, policies: how much memory they request, and whether init() always leaves it in the same state. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,7 +53,7 @@ static int same_twice(struct loom__trial *t, struct loom__rig *r)
 	struct loom_error err = {0};
 	struct loom_need again = {.size = sizeof(again)};
 	if (p->ops->need(p->self, &r->layout, &again, &err) || !same_need(&p->need, &again))
-		return loom__fault(t, "need() does not answer the same when it is asked again");
+		return loom__fault(t, "need() gives another answer in a second call");
 	if (p->need.size != sizeof(p->need))
 		return loom__fault(t, "need() changes the size of struct loom_need");
 	return 0;
@@ -62,7 +62,7 @@ static int same_twice(struct loom__trial *t, struct loom__rig *r)
 int loom__test_blocks_need(struct loom__trial *t)
 {
 	LOOM__TRY(each_layout(t, same_twice));
-	return t->host.live ? loom__fault(t, "need(), asked twice, leaves %llu blocks of host->alloc() behind",
+	return t->host.live ? loom__fault(t, "need(), called twice, leaves %llu blocks of host->alloc() behind",
 					  (unsigned long long)t->host.live)
 			    : 0;
 }

@@ -16,7 +16,7 @@ struct loom__chance {
 static inline struct loom__chance loom__chance(uint64_t seed)
 {
 	struct loom__chance c = {seed};
-	loom__random(&c.state); /* left out: recorded seeds keep their meaning */
+	loom__random(&c.state); /* skips the first number: recorded seeds keep their meaning */
 	return c;
 }
 

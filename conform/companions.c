@@ -26,7 +26,7 @@ int loom__test_stack_runs(struct loom__trial *t)
 	if (t->plugin->kind == LOOM_DEVICE) {
 		free(real);
 		return loom__skip(
-		    t, "which devices a conf uses stands in [run] devices: run it yourself");
+		    t, "the devices of a conf are listed in [run] devices: run it without validate");
 	}
 	snprintf(use, sizeof(use), t->plugin->kind == LOOM_WORKLOAD ? "%s=%s" : "%s.use=%s",
 		 selector(t->plugin), real ? real : t->path);
@@ -36,14 +36,14 @@ int loom__test_stack_runs(struct loom__trial *t)
 	struct loom_error err;
 	int failed = loom__child_run(argv, t->limit_ms ? t->limit_ms : MOST_MS, &child, &err), status = child.status;
 	const char *said = loom__must_text(&child.noise);
-	snprintf(text, sizeof(text), "%.*s", (int)strcspn(said, "\r\n"), said); /* what went wrong */
+	snprintf(text, sizeof(text), "%.*s", (int)strcspn(said, "\r\n"), said); /* the first line: the reason */
 	loom__child_free(&child);
 	if (failed)
 		return loom__skip(t, "no process for the run: %s", err.text);
 	if (child.timed_out)
-		return loom__fault(t, "in a stack of %s there is no end", t->with);
+		return loom__fault(t, "in a stack of %s the run does not end", t->with);
 	if (status == LOOM__CHILD_LOST)
-		return loom__skip(t, "how the run ended is not known");
+		return loom__skip(t, "the exit status of the run is not known");
 	if (WIFSIGNALED(status))
 		return loom__fault(t, "in a stack of %s the process dies of signal %d", t->with,
 				   WTERMSIG(status));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices: memory, persistent workers, samples, and that every way out leaves nothing. */
+/* Devices: memory, persistent workers, samples, and that each way to end releases everything. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -14,10 +14,10 @@
 
 static const char *const two[] = {"workers", "2", NULL};
 static const char *const lanes[] = {"workers", "2", "lanes", "4", NULL};
-static const char *const apart[] = {"workers", "2", "isolation", "process", NULL};
-static const char *const crowd[] = {"workers", "13", "lanes", "3", NULL};
+static const char *const processes[] = {"workers", "2", "isolation", "process", NULL};
+static const char *const many[] = {"workers", "13", "lanes", "3", NULL};
 
-/* What runs on workers is ours, so the device must be able to run functions of this process. */
+/* The tests run functions of this process on workers, so the device must be able to call them. */
 static int runs_ours(struct loom__trial *t)
 {
 	return t->plugin->caps & LOOM_CAP_DEVICE_IS_CPU
@@ -39,18 +39,18 @@ static int must(struct loom__drive *b, const char *what, int code)
 	return loom__fault(trial_of(b), "%s fails: %s", what, b->err.text);
 }
 
-/* Opens n devices. `wish` is pairs of option and value, ended by NULL: an option that there is not is left out.
- * SKIPPED when the machine lacks what it takes. */
-static int open_only(struct loom__drive *b, struct loom__trial *t, uint32_t n, const char *const *wish)
+/* Opens n devices. `set` is pairs of option and value, ended by NULL; options that the plug-in lacks are ignored.
+ * SKIPPED if the machine lacks resources. */
+static int open_only(struct loom__drive *b, struct loom__trial *t, uint32_t n, const char *const *set)
 {
 	*b = (struct loom__drive){.plugin = t->plugin, .user = t, .layout.seed = t->seed};
 	while (b->n < n) {
 		struct loom__settings s;
 		if (loom__settings_create(t, &s))
 			return loom__skip(t, "out of memory");
-		/* Small enough for any machine, by the names that such options usually have. */
+		/* Options with these usual names keep the device small enough for any machine. */
 		loom__settings_name(t, &s, "oversubscribe", "yes");
-		for (const char *const *w = wish; w && w[0]; w += 2)
+		for (const char *const *w = set; w && w[0]; w += 2)
 			loom__settings_name(t, &s, w[0], w[1]);
 		int code = loom__drive_open(b, &t->host.table, n, s.opts);
 		if (code && b->what[0] == 's')
@@ -69,7 +69,7 @@ static int open_only(struct loom__drive *b, struct loom__trial *t, uint32_t n, c
 		   : 0;
 }
 
-/* FAILED when the workers do not leave. */
+/* FAILED if the workers do not return. */
 static int retired(struct loom__drive *b)
 {
 	LOOM__TRY(must(b, "retire()", loom__drive_retire(b, 5 * LOOM__SECOND)));
@@ -77,7 +77,7 @@ static int retired(struct loom__drive *b)
 	return 0;
 }
 
-/* Memory, registry and a program that is `run` (NULL: none, for the probe). */
+/* Makes memory, registry and a program that runs `run` (NULL: none, for the probe). */
 static int furnish(struct loom__drive *b, void (*run)(struct loom_ctx *c))
 {
 	int code = loom__drive_memory(b);
@@ -90,11 +90,11 @@ static int furnish(struct loom__drive *b, void (*run)(struct loom_ctx *c))
 	return must(b, b->what, code);
 }
 
-static int open_with(struct loom__drive *b, struct loom__trial *t, uint32_t n, const char *const *wish,
+static int open_with(struct loom__drive *b, struct loom__trial *t, uint32_t n, const char *const *set,
 		     void (*run)(struct loom_ctx *c))
 {
 	LOOM__TRY(runs_ours(t));
-	LOOM__TRY(open_only(b, t, n, wish));
+	LOOM__TRY(open_only(b, t, n, set));
 	return furnish(b, run);
 }
 
@@ -117,12 +117,12 @@ int loom__test_device_shape(struct loom__trial *t)
 				   "it runs functions of this process, but its shape is no CPU's");
 	if (b.ops->shape(b.self[0], &again, &b.err) || again.workers != s->workers ||
 	    again.lanes != s->lanes || again.kind != s->kind || again.local_bytes != s->local_bytes)
-		return loom__fault(t, "shape() does not answer the same when it is asked again");
+		return loom__fault(t, "shape() gives another answer in a second call");
 	loom__drive_close(&b);
 	return 0;
 }
 
-/* Host-visible memory: zeroed even where another memory was a moment ago, aligned, as large. */
+/* Host-visible memory is zeroed even where it was in use before, aligned and as large as requested. */
 static int try_memory(struct loom__drive *b, uint64_t bytes)
 {
 	struct loom_memory m = {.size = sizeof(m), .fd = -1, .device = -1};
@@ -170,15 +170,15 @@ int loom__test_device_memory(struct loom__trial *t)
 
 /* ---- samples -------------------------------------------------------------------------------- */
 
-/* Numbers of checks, for the sentence. */
+/* The sentences of check numbers. */
 static const char *const ctx_checks[] = {
     "its number is not below the number of workers",
     "first and count are not those of its device",
-    "its number lies outside of first .. first + count - 1",
+    "its number is outside of first .. first + count - 1",
     "its lane is not below the number of lanes",
     "c->own is not its block of the registry",
     "c->own is set for a kind that has no registry",
-    "c->global is set for a kind that asked for none",
+    "c->global is set for a kind that requested none",
     "c->local is not aligned to 64 bytes",
     "c->local is not zeroed before the sample",
     "c->random is 0",
@@ -249,7 +249,7 @@ static int check_sample(struct loom__drive *b, uint32_t n, uint64_t go, uint64_t
 		}
 	uint64_t now = loom__now_ns();
 	if (end < go || end > now)
-		return loom__fault(t, "wait() gives an end that lies outside of the sample");
+		return loom__fault(t, "wait() gives an end outside of the sample");
 	if (last && (end > last + LOOM__SECOND || last > now))
 		return loom__fault(
 		    t, "wait() and the counters disagree about when the last worker ended");
@@ -275,7 +275,7 @@ static int one_sample(struct loom__drive *b, uint32_t n, int rested)
 			code = b->ops->wait(b->self[i], LOOM__SECOND, &end, &b->err);
 		while (code == LOOM_EAGAIN && loom__now_ns() < until);
 		if (code == LOOM_EAGAIN)
-			return loom__fault(trial_of(b), "wait() says for 10 s that sample %u goes on%s", n,
+			return loom__fault(trial_of(b), "wait() reports for 10 s that sample %u is running%s", n,
 					   rested ? ", which began at go() without ready()" : "");
 		LOOM__TRY(must(b, "wait()", code));
 	}
@@ -301,11 +301,11 @@ static int samples(struct loom__drive *b, uint32_t count)
 
 int loom__test_device_samples(struct loom__trial *t)
 {
-	static const char *const *const wishes[] = {NULL, two, apart};
-	for (size_t i = 0; i < LOOM__COUNT(wishes); i++) {
+	static const char *const *const sets[] = {NULL, two, processes};
+	for (size_t i = 0; i < LOOM__COUNT(sets); i++) {
 		struct loom__drive b;
 		uint64_t end;
-		LOOM__TRY(open_with(&b, t, 1, wishes[i], note));
+		LOOM__TRY(open_with(&b, t, 1, sets[i], note));
 		LOOM__TRY(samples(&b, 5));
 		/* The same seed and sample give the same numbers, in another launch too. */
 		uint64_t random = loom__bench_board(&b)->row[0].random;
@@ -324,13 +324,13 @@ int loom__test_device_samples(struct loom__trial *t)
 int loom__test_device_instances(struct loom__trial *t)
 {
 	static const char *const one[] = {"workers", "1", NULL};
-	static const char *const one_apart[] = {"workers", "1", "isolation", "process", NULL};
-	static const char *const *const wishes[] = {one, one_apart};
-	for (size_t i = 0; i < LOOM__COUNT(wishes); i++) {
+	static const char *const one_process[] = {"workers", "1", "isolation", "process", NULL};
+	static const char *const *const sets[] = {one, one_process};
+	for (size_t i = 0; i < LOOM__COUNT(sets); i++) {
 		struct loom__drive b;
 		uint64_t end;
 		int ours = (t->plugin->caps & LOOM_CAP_DEVICE_IS_CPU) != 0;
-		LOOM__TRY(open_only(&b, t, 2, wishes[i]));
+		LOOM__TRY(open_only(&b, t, 2, sets[i]));
 		LOOM__TRY(furnish(&b, ours ? note : NULL));
 		b.shared->probe = (struct loom_probe){.a = 0, .b = 1};
 		int code = loom__drive_launch(&b, LOOM_ENTRY_PROBE);
@@ -357,7 +357,7 @@ int loom__test_device_instances(struct loom__trial *t)
 
 enum { MEETINGS = 300 };
 
-/* Lanes write to slots of their own, meet, and each looks at its neighbour's. */
+/* Each lane writes to its slot, waits at the barrier of lanes, and checks its neighbour's slot. */
 static void meet(struct loom_ctx *c)
 {
 	uint64_t *slot = ((struct loom__bench_board *)c->global[LOOM_SCHED])->slot[c->worker];
@@ -381,7 +381,8 @@ static int check_lanes(struct loom__drive *b, uint32_t samples_done)
 		const struct loom__bench_row *row = &loom__bench_board(b)->row[w];
 		if (row->wrong)
 			return loom__fault(
-			    trial_of(b), "lanes of worker %u do not meet: %llu times one was ahead", w,
+			    trial_of(b),
+			    "loom_barrier_lanes() does not synchronise the lanes of worker %u: %llu wrong values", w,
 			    (unsigned long long)row->wrong);
 		if (row->runs != (uint64_t)samples_done * b->shape[0].lanes)
 			return loom__fault(
@@ -391,11 +392,11 @@ static int check_lanes(struct loom__drive *b, uint32_t samples_done)
 	return 0;
 }
 
-static int lanes_test(struct loom__trial *t, const char *const *wish)
+static int lanes_test(struct loom__trial *t, const char *const *set)
 {
 	struct loom__drive b;
 	uint64_t end;
-	LOOM__TRY(open_with(&b, t, 1, wish, meet));
+	LOOM__TRY(open_with(&b, t, 1, set, meet));
 	int code = loom__drive_launch(&b, LOOM_ENTRY_WORK);
 	for (uint32_t n = 0; n < 3 && !code; n++)
 		code = loom__drive_sample(&b, n, &end);
@@ -404,13 +405,13 @@ static int lanes_test(struct loom__trial *t, const char *const *wish)
 	return retired(&b);
 }
 
-/* LOOM_SHAPE_PERSISTENT: workers stay from run to run, and are called by GO alone. */
+/* LOOM_SHAPE_PERSISTENT: workers stay between samples, and GO alone starts them. */
 int loom__test_device_persistent(struct loom__trial *t)
 {
-	static const char *const *const wishes[] = {NULL, two, lanes};
-	for (size_t i = 0; i < LOOM__COUNT(wishes); i++) {
+	static const char *const *const sets[] = {NULL, two, lanes};
+	for (size_t i = 0; i < LOOM__COUNT(sets); i++) {
 		struct loom__drive b;
-		LOOM__TRY(open_with(&b, t, 1, wishes[i], note));
+		LOOM__TRY(open_with(&b, t, 1, sets[i], note));
 		if (!(b.shape[0].flags & LOOM_SHAPE_PERSISTENT)) {
 			loom__drive_close(&b);
 			return loom__skip(t, "its workers do not rest (LOOM_SHAPE_PERSISTENT)");
@@ -433,20 +434,20 @@ int loom__test_device_lanes(struct loom__trial *t)
 }
 
 /* Some samples of n devices. */
-static int run_some(struct loom__trial *t, uint32_t n, const char *const *wish, uint32_t count)
+static int run_some(struct loom__trial *t, uint32_t n, const char *const *set, uint32_t count)
 {
 	struct loom__drive b;
-	LOOM__TRY(open_with(&b, t, n, wish, note));
+	LOOM__TRY(open_with(&b, t, n, set, note));
 	LOOM__TRY(samples(&b, count));
 	loom__drive_close(&b);
 	return 0;
 }
 
-int loom__test_device_crowd(struct loom__trial *t)
+int loom__test_device_oversubscribed(struct loom__trial *t)
 {
-	LOOM__TRY(lanes_test(t, crowd));
+	LOOM__TRY(lanes_test(t, many));
 	for (uint32_t n = 1; n <= 3; n++)
-		LOOM__TRY(run_some(t, n, crowd, 4));
+		LOOM__TRY(run_some(t, n, many, 4));
 	return 0;
 }
 
@@ -463,7 +464,7 @@ static void until_stopped(struct loom_ctx *c)
 		loom_pause(c);
 }
 
-/* The others are done at once: who waits for the device must wait for the last. */
+/* All workers but the last end at once: wait() must wait for the last. */
 static void last_one_stays(struct loom_ctx *c)
 {
 	if (c->worker + 1 == c->workers)
@@ -499,40 +500,40 @@ static int start(struct loom__drive *b)
 			      : loom__fault(trial_of(b), "not all workers enter a sample within a second");
 }
 
-static void *nudge(void *arg)
+static void *call_wake(void *arg)
 {
 	struct loom__drive *b = arg;
-	usleep(50000); /* into the wait, most likely; before it does as well */
+	usleep(50000); /* most likely during the wait; before it must work as well */
 	b->ops->wake(b->self[0]);
 	return NULL;
 }
 
-/* Another thread's nudge ends a wait of five seconds. */
+/* Another thread's wake() ends a wait of five seconds. */
 static int check_wake(struct loom__drive *b)
 {
 	pthread_t thread;
 	uint64_t end, begin = loom__now_ns();
 	if (!LOOM_HAS(b->ops, wake))
 		return 0;
-	if (pthread_create(&thread, NULL, nudge, b))
-		return loom__fault(trial_of(b), "no thread for nudge()");
+	if (pthread_create(&thread, NULL, call_wake, b))
+		return loom__fault(trial_of(b), "no thread for wake()");
 	int code = b->ops->wait(b->self[0], 5 * LOOM__SECOND, &end, &b->err);
 	uint64_t took = loom__now_ns() - begin;
 	pthread_join(thread, NULL);
 	if (code == LOOM_EAGAIN && took < 4 * LOOM__SECOND)
 		return 0;
-	return loom__fault(trial_of(b), "wait() returns %d after %.1f s although nudge() was called, which ends it with "
+	return loom__fault(trial_of(b), "wait() returns %d after %.1f s although wake() was called, which ends it with "
 				 "LOOM_EAGAIN",
 			   code, (double)took / 1e9);
 }
 
 int loom__test_device_wait(struct loom__trial *t)
 {
-	static const char *const *const wishes[] = {two, apart};
-	for (size_t i = 0; i < LOOM__COUNT(wishes); i++) {
+	static const char *const *const sets[] = {two, processes};
+	for (size_t i = 0; i < LOOM__COUNT(sets); i++) {
 		struct loom__drive b;
 		uint64_t end, begin;
-		LOOM__TRY(open_with(&b, t, 1, wishes[i], last_one_stays));
+		LOOM__TRY(open_with(&b, t, 1, sets[i], last_one_stays));
 		LOOM__TRY(start(&b));
 		begin = loom__now_ns();
 		int code = b.ops->wait(b.self[0], LOOM__SECOND / 50, &end, &b.err);
@@ -568,7 +569,7 @@ static int retire_at(struct loom__drive *b, int point)
 		all_entered(b);
 	if (point >= 2)
 		__atomic_store_n(&b->shared->ctl.stop, 1u, __ATOMIC_RELAXED);
-	for (int n = 0; !code && point == 3; n++) { /* any worker that leaves may end a wait */
+	for (int n = 0; !code && point == 3; n++) { /* the return of any worker may end a wait */
 		code = b->ops->wait(b->self[0], LOOM__SECOND / 10, &end, &b->err);
 		if (code != LOOM_EAGAIN || n == 50)
 			break;
@@ -582,13 +583,13 @@ static int retire_at(struct loom__drive *b, int point)
 		   : loom__fault(trial_of(b), "retire() takes seconds although all workers may leave");
 }
 
-static int ways_out(struct loom__trial *t, const char *const *wish, int rounds)
+static int ways_out(struct loom__trial *t, const char *const *set, int rounds)
 {
 	static const char *const point[] = {"after launch()", "after ready()", "in mid-sample",
 					    "after a sample"};
 	struct loom__footprint before;
 	struct loom__drive b;
-	LOOM__TRY(open_with(&b, t, 1, wish, until_stopped));
+	LOOM__TRY(open_with(&b, t, 1, set, until_stopped));
 	for (int n = 0; n < rounds; n++) {
 		loom__say_case(t, t->seed, "retired %s", point[n % 4]);
 		if (n == 4)
@@ -603,7 +604,7 @@ static int ways_out(struct loom__trial *t, const char *const *wish, int rounds)
 int loom__test_device_retire(struct loom__trial *t)
 {
 	LOOM__TRY(ways_out(t, two, 40));
-	return loom__row(t->plugin, "isolation") ? ways_out(t, apart, 24) : 0;
+	return loom__row(t->plugin, "isolation") ? ways_out(t, processes, 24) : 0;
 }
 
 int loom__test_device_launches(struct loom__trial *t)
@@ -627,7 +628,7 @@ int loom__test_device_death(struct loom__trial *t)
 	uint64_t end;
 	if (!loom__row(t->plugin, "isolation"))
 		return loom__skip(t, "it has no option 'isolation'");
-	LOOM__TRY(open_with(&b, t, 1, apart, until_stopped));
+	LOOM__TRY(open_with(&b, t, 1, processes, until_stopped));
 	LOOM__TRY(start(&b));
 	pid_t pid = loom__bench_board(&b)->row[0].pid;
 	if (pid == getpid())
@@ -643,7 +644,7 @@ int loom__test_device_death(struct loom__trial *t)
 				   code);
 	if (!b.err.text[0])
 		return loom__fault(t,
-				   "wait() says LOOM_EDIED without a sentence that says who died");
+				   "wait() returns LOOM_EDIED without a sentence that names what died");
 	__atomic_store_n(&b.shared->ctl.stop, 1u, __ATOMIC_RELAXED);
 	LOOM__TRY(must(&b, "retire() of a dead process", loom__drive_retire(&b, 5 * LOOM__SECOND)));
 	if (waitpid(-1, NULL, WNOHANG) != -1 || errno != ECHILD)
@@ -664,11 +665,11 @@ int loom__test_device_fuzz(struct loom__trial *t)
 		snprintf(workers, sizeof(workers), "%u", 1 + (unsigned)loom__draw_below(&chance, 12));
 		snprintf(lane, sizeof(lane), "%u", 1 + (unsigned)loom__draw_below(&chance, 4));
 		const char *isolation = loom__one_in(&chance, 4) ? "process" : "thread";
-		const char *const wish[] = {"workers", workers, "lanes", lane, "isolation", isolation, NULL};
+		const char *const set[] = {"workers", workers, "lanes", lane, "isolation", isolation, NULL};
 		uint32_t n = 1 + (uint32_t)loom__draw_below(&chance, 3);
 		loom__say_case(t, seed, "%u devices, workers = %s, lanes = %s, isolation = %s", n,
-			       workers, lane, wish[5]);
-		LOOM__TRY(run_some(t, n, wish, (uint32_t)loom__draw_below(&chance, 5)));
+			       workers, lane, set[5]);
+		LOOM__TRY(run_some(t, n, set, (uint32_t)loom__draw_below(&chance, 5)));
 	}
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a process holds: what a plug-in must leave as it found it. */
+/* Resources and state of a process, which a plug-in must leave unchanged. */
 #ifndef LOOM_VALIDATE_FOOTPRINT_H
 #define LOOM_VALIDATE_FOOTPRINT_H
 
@@ -19,18 +19,18 @@ struct loom__footprint {
 };
 
 void loom__footprint_take(struct loom__footprint *f);
-/* Whether what the heap has grown by is lost by a library, as the plug-in declares: so many times `rounds` times its bytes,
- * once or a few times an instance, while that library is loaded. NULL: it is not. */
+/* Whether the growth of the heap is a known leak of a library, as the plug-in declares: `rounds` times the declared
+ * bytes, or a small multiple, while that library is loaded. NULL: no. */
 const struct loom_known_leak *loom__footprint_known(const struct loom__footprint *before, size_t rounds,
 						    const struct loom_known_leak *known);
-/* The first thing of which there is more than `before`, or that is different, in words; NULL: none. `rounds` 0: any
- * descriptor or thread counts; else what grows with each round, memory, too. Looks for a second: threads end a moment
- * after their join. */
+/* The first resource that has grown since `before`, or the first state that differs, in words; NULL: none. `rounds` 0:
+ * one more descriptor or thread counts; else only growth in each round, also of memory. Checks for a second, as threads
+ * end shortly after their join. */
 const char *loom__footprint_settles(const struct loom__footprint *before, size_t rounds, char *text,
 				    size_t room);
 
-/* Standard output and error while a plug-in works. Begin keeps what they were; end says how much
- * was written, and the beginning of it. */
+/* Catches standard output and error of a plug-in. The end restores both, and gives the number of bytes written and the
+ * beginning of the text. */
 struct loom__hush {
 	int out, err, file;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Level 2: created and destroyed again and again, it leaves nothing. */
+/* Level 2: repeated create() and destroy() leave nothing behind. */
 #include "conform/instance.h"
 
 #include <stdlib.h>
@@ -47,13 +47,13 @@ int loom__test_life_create_destroy(struct loom__trial *t)
 	struct loom__footprint before;
 	LOOM__TRY(rounds(t, 10));
 	loom__footprint_take(&before);
-	/* What takes long to create, as a network's endpoint does, is created less often. */
+	/* Instances that take long to create, such as a network endpoint, are created less often. */
 	int n = 0;
 	for (uint64_t end = loom__now_ns() + 2 * LOOM__SECOND;
 	     n < 100 && (n < 20 || loom__now_ns() < end); n++)
 		LOOM__TRY(rounds(t, 1));
 	return loom__judge_footprint(t, &before, (size_t)n,
-				     "after create() and destroy(), again and again");
+				     "after repeated create() and destroy()");
 }
 
 int loom__test_life_two_instances(struct loom__trial *t)
@@ -62,13 +62,13 @@ int loom__test_life_two_instances(struct loom__trial *t)
 	LOOM__TRY(loom__instance_must(t, &a));
 	uint64_t one = t->host.live;
 	LOOM__TRY(loom__instance_must(t, &b));
-	if (a == b && one) /* one without memory may be a constant */
+	if (a == b && one) /* an instance without memory may be a constant */
 		return loom__fault(t,
 				   "two instances are one: create() gives the same address twice");
 	loom__instance_destroy(t, a);
 	if (t->host.live != one)
 		return loom__fault(
-		    t, "an instance that is destroyed takes %llu blocks of another with it",
+		    t, "destroy() of an instance frees %llu blocks of another",
 		    (unsigned long long)(one - t->host.live));
 	LOOM__TRY(loom__instance_must(t, &a));
 	loom__instance_destroy(t, b);
@@ -85,8 +85,7 @@ int loom__test_life_quiet(struct loom__trial *t)
 		return loom__skip(t, "standard output cannot be redirected");
 	loom__footprint_take(&before);
 	int verdict = rounds(t, 1);
-	/* What a library opens once for itself stays open; all else counts from the first round on.
-	 */
+	/* Before the count: descriptors that a library opens once stay open. */
 	loom__footprint_take(&after);
 	before.fds = after.fds;
 	before.threads = after.threads;

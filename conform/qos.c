@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Qos: a policy only narrows what those before it left, within reason; a leader serves every
- * request once. */
+/* Qos: a policy only narrows the decisions of the policies before it, within reason; a leader serves each request
+ * once. */
 #include <gpuloom/qos.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,12 +10,11 @@
 #include "conform/tests.h"
 #include "facts/fair.h"
 
-/* ---- deciding
- * ------------------------------------------------------------------------------------ */
+/* ---- decisions -------------------------------------------------------------------------------- */
 
 enum { TENANTS = 4, VECTORS = 4 };
 
-/* A load that could be; time and counts go on from call to call. */
+/* A plausible load; its time and counts grow from call to call. */
 struct scene {
 	struct loom_qos_load load;
 	struct loom_qos_queue queue[TENANTS];
@@ -88,7 +87,7 @@ static int check_interrupt(struct loom__trial *t, void *self, struct scene *s)
 		return 0;
 	ops(t)->interrupt(self, &s->load, &m);
 	if (!m.count)
-		return loom__fault(t, "interrupt() asks for an interrupt at 0 requests");
+		return loom__fault(t, "interrupt() sets an interrupt at 0 requests");
 	if (m.count < was.count && m.window_ns <= was.window_ns)
 		return loom__fault(
 		    t,
@@ -131,7 +130,7 @@ static int check_admit(struct loom__trial *t, void *self, struct scene *s, int p
 	if (LOOM_HAS(ops(t), admit))
 		ops(t)->admit(self, &s->load, &turn);
 	double took = (double)(loom__now_ns() - begin) / 1e9;
-	if (took > 0.5) /* on a busy machine: of what this process got since the scene began */
+	if (took > 0.5) /* on a busy machine, only the share of time in which this process had a core */
 		took *= (double)loom__fair_elapsed_ns(&s->fair) / (double)(loom__now_ns() - s->fair.ns);
 	if (took > 0.5)
 		return loom__fault(t, "admit() blocks for %.1f s", took);
@@ -144,10 +143,9 @@ static int check_admit(struct loom__trial *t, void *self, struct scene *s, int p
 	if (!turn.requests && turn.retry_ns <= s->load.now_ns)
 		return loom__fault(
 		    t,
-		    "admit() serves nobody, and says no time in the future to ask again: the path "
-		    "would spin");
+		    "admit() serves no tenant, and sets no time in the future to retry: the path would spin");
 	if (!turn.requests && !patient && turn.retry_ns - s->load.now_ns > 60 * LOOM__SECOND)
-		return loom__fault(t, "admit() serves nobody for %.0f s",
+		return loom__fault(t, "admit() serves no tenant for %.0f s",
 				   (double)(turn.retry_ns - s->load.now_ns) / 1e9);
 	if (!turn.requests)
 		s->load.now_ns = turn.retry_ns;
@@ -161,7 +159,7 @@ static int check_admit(struct loom__trial *t, void *self, struct scene *s, int p
 	return 0;
 }
 
-/* What narrows for ever is no policy: something must be served in the end. */
+/* A policy may delay requests, but some must be served in the end. */
 static int decide(struct loom__trial *t, const void *opts, uint64_t seed)
 {
 	struct loom_error err = {0};
@@ -180,12 +178,12 @@ static int decide(struct loom__trial *t, const void *opts, uint64_t seed)
 			verdict = check_steer(t, self, &s);
 		if (!verdict)
 			verdict = check_admit(
-			    t, self, &s, opts != t->opts); /* a limit of 0.01% takes its time */
+			    t, self, &s, opts != t->opts); /* random options may limit to 0.01% */
 	}
 	if (!verdict && LOOM_HAS(ops(t), admit) && LOOM_HAS(ops(t), account) && !s.load.served &&
 	    opts == t->opts)
 		verdict =
-		    loom__fault(t, "of 2000 turns admit() lets nobody serve a single request");
+		    loom__fault(t, "admit() allows no request in 2000 turns");
 	loom__instance_destroy(t, self);
 	return verdict;
 }
@@ -220,36 +218,35 @@ int loom__test_qos_fuzz(struct loom__trial *t)
 	return loom__fuzz(t, fuzz, 0);
 }
 
-/* ---- leading
- * ------------------------------------------------------------------------------------- */
+/* ---- leading ---------------------------------------------------------------------------------- */
 
 enum { WORKERS = 3, OUTSTANDING = 4 };
 
-struct counterdesk {
+struct state {
 	uint64_t trial, requests, served;
 };
 
-static struct counterdesk *desk_of(const struct loom_ctx *c)
+static struct state *state_of(const struct loom_ctx *c)
 {
 	return c->global[LOOM_WORKLOAD];
 }
 
 static void fault(const struct loom_ctx *c, const char *what, int64_t code)
 {
-	loom__fault_stop(c, desk_of(c)->trial, "worker %u: %s gives %lld", c->worker, what, (long long)code);
+	loom__fault_stop(c, state_of(c)->trial, "worker %u: %s gives %lld", c->worker, what, (long long)code);
 }
 
-/* As many as may be outstanding, then wait for each: all of NOTHING, which gives 0. */
+/* Makes as many requests of NOTHING, whose result is 0, as may be outstanding, and waits for each. */
 static void ask_body(struct loom_ctx *c)
 {
-	struct counterdesk *k = desk_of(c);
+	struct state *k = state_of(c);
 	const struct loom_request nothing = {.service = LOOM_SERVICE_NOTHING};
 	uint64_t id[OUTSTANDING];
 	for (uint64_t done = 0; done < k->requests; done += OUTSTANDING) {
 		for (int i = 0; i < OUTSTANDING; i++) {
 			int code = c->qos->request(c, &nothing, &id[i]);
 			if (code)
-				return fault(c, "request() while places are free", code);
+				return fault(c, "request() with free places", code);
 		}
 		for (int i = 0; i < OUTSTANDING; i++) {
 			int64_t result = 77;
@@ -285,11 +282,11 @@ int loom__test_qos_serve(struct loom__trial *t)
 				      .arg = (void *)(uintptr_t)t->plugin};
 	if (!LOOM_HAS(ops(t), lead))
 		return loom__skip(t, "it does not lead a pipeline");
-	want.bytes[LOOM_WORKLOAD] = sizeof(struct counterdesk);
+	want.bytes[LOOM_WORKLOAD] = sizeof(struct state);
 	LOOM__TRY(loom__stand_open(&r, t, &want, NULL));
 	for (int n = 0; n < 2; n++) {
-		struct counterdesk *k = loom__rig_block(&r, LOOM_WORKLOAD);
-		*k = (struct counterdesk){.trial = (uint64_t)(uintptr_t)t, .requests = t->rough ? 40 : 200};
+		struct state *k = loom__rig_block(&r, LOOM_WORKLOAD);
+		*k = (struct state){.trial = (uint64_t)(uintptr_t)t, .requests = t->rough ? 40 : 200};
 		LOOM__TRY(loom__stand_run(&r, ask_body, 30 * LOOM__SECOND,
 					  "not all requests were served within 30 s"));
 		if (k->served < WORKERS * k->requests)

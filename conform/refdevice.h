@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices of the suite's own for transports: memory and nothing else, with a record of who mapped
- * what, and refusals on demand. Half of them have memory that the host does not see. */
+/* The suite's reference devices for transports: memory only, with a record of mappings, and refusals on demand. */
 #ifndef LOOM_VALIDATE_REFDEVICE_H
 #define LOOM_VALIDATE_REFDEVICE_H
 

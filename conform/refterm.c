@@ -19,18 +19,17 @@ static void refterm_idle(struct loom_ctx *c)
 	if (c->lane != 0)
 		return;
 	if (t->worker[c->worker].idle)
-		fault(c, "called the detector's idle() twice with no busy() in between");
+		fault(c, "called the detector's idle() twice without busy() in between");
 	t->worker[c->worker].idle = 1;
 	if (__atomic_add_fetch(&t->idle, 1, __ATOMIC_ACQ_REL) != c->workers)
 		return;
-	/* All are idle, so nobody can make or end a task: the counts stand still. */
+	/* All workers are idle, so no task is spawned or ends: the counts do not change. */
 	uint64_t made = __atomic_load_n(&t->made, __ATOMIC_ACQUIRE);
 	uint64_t ended = __atomic_load_n(&t->ended, __ATOMIC_ACQUIRE);
 	if (ended < made && !__atomic_load_n(&c->ctl->stop, __ATOMIC_RELAXED))
 		loom__fault((struct loom__trial *)(uintptr_t)t->trial,
-			    "all workers report idle, but %llu of %llu tasks were not run: they "
-			    "are lost, or "
-			    "a worker calls idle() while it or a thief still holds some",
+			    "all workers report idle, but %llu of %llu tasks were not run: they are lost, or a "
+			    "worker calls idle() while it or a thief still holds some",
 			    (unsigned long long)(made - ended), (unsigned long long)made);
 }
 
@@ -44,8 +43,8 @@ static void refterm_busy(struct loom_ctx *c)
 	if (!t->worker[c->worker].idle)
 		fault(c, "called the detector's busy() without idle() before it");
 	t->worker[c->worker].idle = 0;
-	if (t->worker[c->worker].told_done)
-		fault(c, "went on working after the detector said that all work is done");
+	if (t->worker[c->worker].saw_done)
+		fault(c, "continued to work after done() had returned 1");
 	__atomic_fetch_sub(&t->idle, 1, __ATOMIC_ACQ_REL);
 }
 
@@ -55,12 +54,12 @@ static int refterm_done(struct loom_ctx *c, uint64_t stolen_out)
 	uint64_t all = 0;
 	if (c->lane == 0) {
 		if (!t->worker[c->worker].idle)
-			fault(c, "asked the detector's done() without having called idle()");
+			fault(c, "called the detector's done() without idle() before it");
 		if (stolen_out < t->worker[c->worker].stolen_out)
-			fault(c, "told done() of fewer stolen_out tasks than the time before");
+			fault(c, "passed fewer stolen_out tasks to done() than in its last call");
 		t->worker[c->worker].stolen_out = stolen_out;
 		all = !t->never && __atomic_load_n(&t->idle, __ATOMIC_ACQUIRE) == c->workers;
-		t->worker[c->worker].told_done |= (uint32_t)all;
+		t->worker[c->worker].saw_done |= (uint32_t)all;
 	}
 	if (t->rough)
 		loom__dawdle(c);

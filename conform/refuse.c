@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Level 2: what cannot be done is refused, in words, and leaves nothing. */
+/* Level 2: options and allocations that cannot work are rejected with a sentence, and leave nothing behind. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ static int is_policy(const struct loom__trial *t)
 	return t->plugin->kind != LOOM_DEVICE && t->plugin->kind != LOOM_TRANSPORT;
 }
 
-/* create() and, for policies, need(): as far as one gets without memory of the stack. */
+/* create() and, for policies, need(): the calls that need no memory of the stack. */
 static int go(struct loom__trial *t, const void *opts, const char **where, struct loom_error *err)
 {
 	void *self;
@@ -98,7 +98,7 @@ static int try_edge(struct loom__trial *t, const struct loom_opt *row, const cha
 	return verdict;
 }
 
-/* What lies beyond the bounds never reaches a plug-in: the row itself must keep it out. */
+/* Values beyond the bounds of a row must be rejected before they reach the plug-in. */
 static int try_beyond(struct loom__trial *t, const struct loom_opt *row)
 {
 	struct loom__settings s;
@@ -115,7 +115,7 @@ static int try_beyond(struct loom__trial *t, const struct loom_opt *row)
 		    : loom__fault(t, "option '%s' takes %s, beyond its bounds", row->name, text);
 }
 
-/* The largest job of a workload may fill a disk before it is refused. */
+/* The largest job of a workload may fill a disk before it is rejected. */
 static int makes_huge_jobs(const struct loom__trial *t, const struct loom_opt *row, unsigned edge)
 {
 	return t->plugin->kind == LOOM_WORKLOAD && row->type != LOOM_OPT_BOOL &&
@@ -156,6 +156,6 @@ int loom__test_life_option_mix(struct loom__trial *t)
 		return loom__skip(t, "it has no options");
 	if (t->plugin->kind == LOOM_WORKLOAD)
 		return loom__skip(t, "random options would make jobs of any size");
-	t->fuzz_ns = 4 * LOOM__SECOND; /* large instances take their time */
+	t->fuzz_ns = 4 * LOOM__SECOND; /* large instances take long */
 	return loom__fuzz(t, mix, 200);
 }

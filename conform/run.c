@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parent's side: a process per test, some at a time, outcomes in order. */
+/* The parent: starts a process per test, several at a time, and reports the outcomes in order. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ struct job {
 struct work {
 	const struct loom__validation *v;
 	struct job *job;
-	size_t jobs, next, told;
+	size_t jobs, next, reported;
 	pthread_mutex_t lock;
 };
 
@@ -102,7 +102,7 @@ static const char **arguments(const struct loom__validation *v, const struct loo
 	return argv;
 }
 
-/* "seed N\ncase TEXT\n" may come first. Returns what follows; the case is cut off as a text. */
+/* Reads an optional "seed N\ncase TEXT\n" at the start. Returns the rest; the case is terminated as a string. */
 static char *take_case(char *text, uint64_t *seed, const char **of)
 {
 	if (!strncmp(text, "seed ", 5)) {
@@ -118,7 +118,7 @@ static char *take_case(char *text, uint64_t *seed, const char **of)
 	return text;
 }
 
-/* The line of the noise that says most: what a sanitizer or an assertion printed. */
+/* The most informative line of the output: a sanitizer's or an assertion's. */
 static void add_noise(struct loom__outcome *o, const struct loom__text *noise)
 {
 	const char *text = noise->at ? noise->at : "";
@@ -194,11 +194,11 @@ static int run_one(const struct loom__validation *v, struct job *j)
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-static void tell(struct work *w)
+static void report(struct work *w)
 {
-	for (; w->told < w->jobs && w->job[w->told].done; w->told++)
+	for (; w->reported < w->jobs && w->job[w->reported].done; w->reported++)
 		if (w->v->ended)
-			w->v->ended(w->v->arg, &w->job[w->told].outcome);
+			w->v->ended(w->v->arg, &w->job[w->reported].outcome);
 }
 
 static void *worker(void *arg)
@@ -211,7 +211,7 @@ static void *worker(void *arg)
 		run_one(w->v, j);
 		pthread_mutex_lock(&w->lock);
 		j->done = 1;
-		tell(w);
+		report(w);
 	}
 	pthread_mutex_unlock(&w->lock);
 	return NULL;
@@ -238,11 +238,11 @@ int loom__validate(const struct loom__validation *v, enum loom_kind kind,
 						       .outcome = {.test = test[i].name,
 								   .what = test[i].what,
 								   .level = test[i].level,
-								   /* until it is known better */
+								   /* until a child answers */
 								   .ending = LOOM__CRASHED,
 								   .why = "it was not run"}};
 	most = most > LOOM__COUNT(thread) ? LOOM__COUNT(thread) : most;
-	/* This thread is the first: a child dies with the thread that started it. */
+	/* The calling thread starts the children: a child dies with the thread that started it. */
 	while (threads + 1 < most && !pthread_create(&thread[threads], NULL, worker, &w))
 		threads++;
 	worker(&w);

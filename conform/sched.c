@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Schedulers: whatever the shape of the task tree and the size of the queues, each task runs
- * exactly once, arrives whole, and is counted. */
+/* Schedulers: for any shape of the task tree and any size of the queues, each task runs exactly once, with its record
+ * intact, and is counted. */
 #include <gpuloom/sched.h>
 #include <stdlib.h>
 #include <stdio.h>
@@ -20,15 +20,15 @@ enum { MOST = 100000 };
 
 struct truth {
 	uint64_t rough;
-	uint64_t naps; /* so many tasks begin with one: see sched_once */
+	uint64_t naps; /* number of tasks that start with a nap: see sched_once */
 	uint32_t lanes, reserved; /* of a worker */
-	uint64_t torn, torn_at; /* tasks that arrived changed */
+	uint64_t torn, torn_at; /* tasks whose record had changed; the last one */
 	uint64_t spawned;       /* by tasks */
-	uint64_t refused;       /* spawns that gave another answer than 0 */
+	uint64_t refused;       /* spawns that returned an error */
 	struct {
 		uint64_t executed, spawned, pad[6];
 	} worker[LOOM__RIG_WORKERS];
-	uint32_t mark[MOST]; /* how many lanes ran the task */
+	uint32_t mark[MOST]; /* lanes that ran the task */
 };
 
 static struct truth *truth_of(const struct loom_ctx *c)
@@ -36,7 +36,7 @@ static struct truth *truth_of(const struct loom_ctx *c)
 	return c->global[LOOM_WORKLOAD];
 }
 
-/* Spawns and then scribbles over the record: a scheduler that kept the pointer runs garbage. */
+/* Spawns and then overwrites the record: a scheduler that kept the pointer runs garbage. */
 static int spawn(struct loom_ctx *c, struct loom_task *task)
 {
 	struct truth *truth = truth_of(c);
@@ -67,9 +67,9 @@ static void node(struct loom_ctx *c, const struct loom_task *t)
 		__atomic_add_fetch(&truth->torn, 1, __ATOMIC_RELAXED);
 		return;
 	}
-	if (c->lane == 0) /* what the spawner wrote before */
+	if (c->lane == 0) /* the spawner's write */
 		loom__note_read(&truth->mark[id], sizeof(truth->mark[0]));
-	/* A lane that runs a task of its own stands for all of its worker. */
+	/* A lane that runs a task of its own counts as all lanes of its worker. */
 	__atomic_add_fetch(&truth->mark[id], c->single_lane ? truth->lanes : 1, __ATOMIC_RELAXED);
 	if (c->lane == 0 && term->worker[c->worker].idle)
 		loom__fault((struct loom__trial *)(uintptr_t)term->trial,
@@ -91,7 +91,7 @@ static void node(struct loom_ctx *c, const struct loom_task *t)
 		__atomic_add_fetch(&term->ended, 1, __ATOMIC_ACQ_REL);
 }
 
-/* Makes its like for ever: only the stop word ends it. */
+/* Spawns another one without end: only the stop word ends the run. */
 static void endless(struct loom_ctx *c, const struct loom_task *t)
 {
 	struct loom_task child = *t;
@@ -122,7 +122,7 @@ static int open_tree(struct loom__rig *r, struct loom__trial *t, const struct tr
 				      .initial_tasks = tree->initials,
 				      .task = tree_tasks,
 				      .tasks = 3,
-				      /* A thread of the host's reads its view beside the workers. */
+				      /* A thread of the host reads the block while workers run. */
 				      .hidden = !LOOM_HAS((const struct loom_sched_ops *)t->plugin->ops, start)};
 	want.bytes[LOOM_WORKLOAD] = sizeof(struct truth);
 	want.bytes[LOOM_TERM] = sizeof(struct loom__refterm);
@@ -199,8 +199,8 @@ static int check_once(struct loom__rig *r, const struct tree *tree, const char *
 	if (truth->torn)
 		return loom__fault(
 		    loom__trial_of(r),
-		    "%llu tasks arrived changed: spawn() must copy the record, which "
-		    "need not outlive the call (%s)",
+		    "%llu tasks ran with a changed record: spawn() must copy the record, "
+		    "which need not outlive the call (%s)",
 		    (unsigned long long)truth->torn, about);
 	uint64_t lost = 0, twice = 0, some = 0, first = 0;
 	for (uint32_t i = 0; i < tree->size; i++) {
@@ -224,9 +224,9 @@ static int check_once(struct loom__rig *r, const struct tree *tree, const char *
 		return loom__fault(loom__trial_of(r), "%llu of %u tasks were never run (%s)",
 				   (unsigned long long)lost, tree->size, about);
 	for (uint32_t w = 0; w < r->layout.workers; w++)
-		if (!term->worker[w].told_done)
+		if (!term->worker[w].saw_done)
 			return loom__fault(
-			    loom__trial_of(r), "worker %u left its loop before the detector said done (%s)", w,
+			    loom__trial_of(r), "worker %u left its loop before the detector reported the end (%s)", w,
 			    about);
 	return 0;
 }
@@ -275,8 +275,7 @@ static int grow(struct loom__trial *t, const struct tree *tree, struct loom__set
 
 /* ---- tests ---------------------------------------------------------------------------------- */
 
-/* The first tasks take their time, so that on a busy machine, too, there are workers that report idle before there
- * is work for them. */
+/* The first tasks nap, so that some workers report idle before there is work for them, on a busy machine as well. */
 int loom__test_sched_once(struct loom__trial *t)
 {
 	static const uint32_t workers[] = {1, 2, 3, 5};
@@ -301,7 +300,7 @@ int loom__test_sched_initial(struct loom__trial *t)
 	return 0;
 }
 
-/* Rows that size queues, by the names that they usually have. */
+/* Rows with the usual names of queue sizes. */
 static int sizes_queue(const struct loom_opt *row)
 {
 	static const char *const usual[] = {"queue", "slots", "ring",  "buffer",   "depth",
@@ -366,7 +365,7 @@ int loom__test_sched_lanes(struct loom__trial *t)
 	return 0;
 }
 
-/* Stopped after 30 ms, the workers must be gone soon after. */
+/* The run is stopped after 30 ms: the workers must end soon after. */
 static int stop(struct loom__trial *t, int never_done, uint32_t initials)
 {
 	struct loom__rig r;
@@ -388,7 +387,7 @@ static int stop(struct loom__trial *t, int never_done, uint32_t initials)
 		int stopped = loom__rig_run(&r, run_body, LOOM__SECOND * 3 / 100);
 		LOOM__TRY(loom__faulted(t));
 		if (!stopped)
-			return loom__fault(t, "its workers leave although the detector never said done and nobody "
+			return loom__fault(t, "its workers leave although done() never returned 1 and nothing "
 					      "stopped them");
 		LOOM__TRY(loom__stand_guards(&r));
 	}

@@ -46,7 +46,7 @@ int loom__settings_put(const struct loom__trial *t, struct loom__settings *s,
 {
 	struct loom_error err;
 	(void)t;
-	/* Lives as long as the process: plug-ins may keep the pointer until destroy(). */
+	/* Never freed: plug-ins may keep the pointer until destroy(). */
 	char *copy = strdup(text);
 	int code =
 	    copy ? loom__value_parse(row, copy, (char *)s->opts + row->offset, &err) : LOOM_ENOMEM;
@@ -64,7 +64,7 @@ int loom__settings_name(const struct loom__trial *t, struct loom__settings *s, c
 	return row ? loom__settings_put(t, s, row, text) : LOOM_ENOENT;
 }
 
-/* A number as the row's type wants it written. */
+/* A number in the syntax of the row's type. */
 static void write_value(const struct loom_opt *row, double v, char *text, size_t room)
 {
 	if (row->type == LOOM_OPT_TIME)
@@ -149,7 +149,7 @@ int loom__row_random(const struct loom_opt *row, struct loom__chance *chance, ch
 		return loom__row_edge(row, (unsigned)loom__draw_below(chance, 2), text, room);
 	bounds(row, &min, &max);
 	double share = (double)(loom__draw(chance) >> 11) * 0x1p-53;
-	/* Small values are as likely as large ones; powers of two often, since queues want them. */
+	/* Uniform in magnitude; often a power of two, as queues need them. */
 	if (row->type == LOOM_OPT_SHARE || row->type == LOOM_OPT_F64)
 		v = min + share * (max - min);
 	else

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Option structs of the plug-in under test: defaults, what the user gave, edges and random values.
- */
+/* Option structs of the plug-in under test: defaults, given options, edges and random values. */
 #ifndef LOOM_VALIDATE_SETTINGS_H
 #define LOOM_VALIDATE_SETTINGS_H
 
@@ -18,7 +17,7 @@ void loom__settings_free(struct loom__settings *s);
 
 /* The row called `name`, or NULL. */
 const struct loom_opt *loom__row(const struct loom_plugin *p, const char *name);
-/* Sets a row from text as users write it; 0, or LOOM_EINVAL when it may not have that value. */
+/* Sets a row from the text of a conf; 0, or LOOM_EINVAL if the value is not allowed. */
 int loom__settings_put(const struct loom__trial *t, struct loom__settings *s,
 		       const struct loom_opt *row, const char *text);
 /* The same by name; without such a row LOOM_ENOENT. */
@@ -27,7 +26,7 @@ int loom__settings_name(const struct loom__trial *t, struct loom__settings *s, c
 
 /* Edge `n` of a row as text: its minimum, maximum, choices, ...; 0 when there are no more. */
 int loom__row_edge(const struct loom_opt *row, unsigned n, char *text, size_t room);
-/* A random value within the row's bounds. 0: it has none that could be made up (free text). */
+/* A random value within the row's bounds. 0: none (free text). */
 int loom__row_random(const struct loom_opt *row, struct loom__chance *chance, char *text,
 		     size_t room);
 /* Some of the rows at random values. */

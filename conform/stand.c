@@ -8,7 +8,7 @@
 
 #include "conform/footprint.h"
 
-/* Why it refuses, for sentences; an improper refusal is a fault. */
+/* Keeps the reason of a refusal for messages; an improper refusal is a fault. */
 static int refused(struct loom__trial *t, const char *what, int code, const struct loom_error *err)
 {
 	LOOM__TRY(loom__judge_error(t, what, code, err));
@@ -39,8 +39,8 @@ static int furnish(struct loom__rig *r, struct loom__trial *t)
 		return refused(t, "need()", code, &err);
 	uint64_t all = loom__rig_asked(r);
 	if (all == ~0ull)
-		return loom__fault(t, "need() asks for an impossible amount of memory");
-	snprintf(t->refusal, sizeof(t->refusal), "need() asks for %llu MiB", (unsigned long long)(all >> 20));
+		return loom__fault(t, "need() requests an impossible amount of memory");
+	snprintf(t->refusal, sizeof(t->refusal), "need() requests %llu MiB", (unsigned long long)(all >> 20));
 	t->too_large = all > LOOM__STAND_MEMORY;
 	if (t->too_large)
 		return LOOM__REFUSED;
@@ -62,7 +62,7 @@ static void stuck(struct loom__rig *r, const char *sentence)
 	char text[900], about[500];
 	struct loom__trial *t = loom__trial_of(r);
 	snprintf(text, sizeof(text), "%s (%s)", sentence, loom__stand_text(r, about, sizeof(about)));
-	/* What they found out before counts for more than that they hang. */
+	/* A fault that was found before explains more than the hang. */
 	loom__fault_now(t, loom__faulted(t) ? t->why : text);
 }
 
@@ -70,11 +70,11 @@ int loom__stand_try(struct loom__rig *r, struct loom__trial *t, const struct loo
 		    struct loom__settings *settings)
 {
 	struct loom__settings mine;
-	int sanitized = dlsym(RTLD_DEFAULT, "__tsan_init") != NULL; /* it was loaded before us */
+	int sanitized = dlsym(RTLD_DEFAULT, "__tsan_init") != NULL; /* loaded by LD_PRELOAD */
 	t->too_large = 0;
 #ifndef __SANITIZE_THREAD__
 	if (sanitized && want->lanes > 1)
-		return loom__skip(t, "the thread sanitizer does not see how the suite's lanes meet");
+		return loom__skip(t, "the thread sanitizer does not see the order of the suite's barrier of lanes");
 #endif
 	if (!settings && loom__settings_create(t, &mine))
 		return loom__skip(t, "out of memory");
@@ -163,7 +163,7 @@ int loom__stand_check(struct loom__rig *r)
 	if (!code)
 		return 0;
 	LOOM__TRY(loom__judge_error(t, "collect()", code, &err));
-	return loom__fault(t, "collect() says after a sample that was right: %s", err.text);
+	return loom__fault(t, "collect() fails after a right sample: %s", err.text);
 }
 
 int loom__fuzz(struct loom__trial *t, loom__fuzz_fn *one, uint64_t draws)
@@ -189,8 +189,8 @@ const char *loom__stand_text(const struct loom__rig *r, char *text, size_t room)
 {
 	const struct loom__rig_want *w = &r->want;
 	snprintf(text, room, "%u device%s, %u worker%s, %u lane%s%s%s", w->devices, w->devices == 1 ? "" : "s",
-		 w->workers, w->workers == 1 ? "" : "s", w->lanes, w->lanes == 1 ? "" : "s", r->about && *r->about ? ", " : "",
-		 r->about ? r->about : "");
+		 w->workers, w->workers == 1 ? "" : "s", w->lanes, w->lanes == 1 ? "" : "s",
+		 r->about && *r->about ? ", " : "", r->about ? r->about : "");
 	return text;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rig around the plug-in under test, with a trial that judges: errors become verdicts. */
+/* The rig around the plug-in under test; errors become verdicts of a trial. */
 #ifndef LOOM_CONFORM_STAND_H
 #define LOOM_CONFORM_STAND_H
 
@@ -7,10 +7,10 @@
 #include "conform/trial.h"
 #include "rig/rig.h"
 
-/* Creates the plug-in and its blocks; want->user and the like are set here. `settings` NULL: the trial's own
- * options; else taken over. 0, FAILED or SKIPPED; LOOM__REFUSED when the plug-in refuses options or layout with a
- * proper error, or wants more memory than the suite has: t->refusal says so. loom__stand_open() takes a refusal of
- * the trial's own options for a fault. */
+/* Creates the plug-in and its blocks, and completes `want`. `settings` NULL: the trial's own options; else the rig owns
+ * them. Returns 0, FAILED or SKIPPED; LOOM__REFUSED if the plug-in rejects options or layout with a proper error, or
+ * needs more memory than the suite has: the reason is in t->refusal. For loom__stand_open() a refusal of the trial's
+ * own options is a fault. */
 enum { LOOM__REFUSED = 100, LOOM__STAND_MEMORY = 1 << 30 };
 int loom__stand_try(struct loom__rig *r, struct loom__trial *t, const struct loom__rig_want *want,
 		    struct loom__settings *settings);
@@ -21,18 +21,19 @@ void loom__stand_close(struct loom__rig *r);
 /* loom__rig_init(), without and with ready(): 0 or FAILED. */
 int loom__stand_reset(struct loom__rig *r);
 int loom__stand_init(struct loom__rig *r);
-/* init() and run(); 0 or FAILED: `late` says what it means that not all workers are through in time. */
+/* init() and run(); 0 or FAILED: `late` is the message if not all workers end in time. */
 int loom__stand_run(struct loom__rig *r, void (*body)(struct loom_ctx *c), uint64_t limit_ns, const char *late);
-/* After a sample: guards, the worker's latched failure, collect(). 0, FAILED, or the failure's
+/* After a sample: checks the guards, the failure that a worker recorded, and collect(). 0, FAILED, or the failure's
  * code, which the test judges. */
 int loom__stand_check(struct loom__rig *r);
-/* The guards alone. */
+/* Checks the guards only. */
 int loom__stand_guards(struct loom__rig *r);
-/* Level 5: `one` again and again, with a seed and random options that it takes over, until the time is over or after so
- * many `draws`; 0: any number. */
+/* Level 5: calls `one` repeatedly, with a seed and random options, which it owns, until the time is over or `draws`
+ * times (0: without limit). */
 typedef int loom__fuzz_fn(struct loom__trial *t, uint64_t seed, struct loom__chance *chance, struct loom__settings *s);
 int loom__fuzz(struct loom__trial *t, loom__fuzz_fn *one, uint64_t draws);
-/* FAILED when the process does not come back to what it was `before`: "when: what stays". `rounds` as there. */
+/* FAILED if the process does not return to its state `before`: "when: what stays". `rounds`:
+ * loom__footprint_settles(). */
 struct loom__footprint;
 int loom__judge_footprint(struct loom__trial *t, const struct loom__footprint *before, size_t rounds, const char *when);
 /* "2 devices, 5 workers, 4 lanes, depth = 1" for sentences. */
@@ -48,7 +49,7 @@ static inline void *loom__stand_self(const struct loom__rig *r)
 	return r->part[loom__trial_of(r)->plugin->kind].self;
 }
 
-/* A test runs in a process of its own: after a fault nothing needs to be closed. */
+/* Returns on failure without closing anything: each test has a process of its own. */
 #define LOOM__TRY(what)                                                                            \
 	do {                                                                                       \
 		int verdict_ = (what);                                                             \

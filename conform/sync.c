@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Synchronisation: an item that was published is seen whole by each of its readers, once per round,
- * whoever comes first; waits end at their deadline, when the run is stopped, when a device dies.
+/* Synchronisation: each reader gets each published item complete, once per round, no matter whether it waits before or
+ * after publish(). Waits end at their deadline, when the run is stopped, and when a device dies.
  *
- * Device 0 produces, device 1 consumes. Tag t is published by producer t % producers and read by
- * `readers` consumers that follow each other round the ring. */
+ * Device 0 produces, device 1 consumes. Producer t % producers publishes tag t; `readers` consecutive consumers,
+ * from consumer t % consumers on (modulo their number), read it. */
 #include <fcntl.h>
 #include <gpuloom/sync.h>
 #include <stdio.h>
@@ -24,32 +24,32 @@ enum mode {
 	SLOW_PRODUCERS = 2,
 	SLOW_CONSUMERS = 4,
 	AT_ONCE = 8,
-	MUTE = 16
+	NO_ITEMS = 16
 };
 
-struct desk {
+struct state {
 	uint64_t trial, rough;
 	uint32_t tags, slots, readers, mode;
 	uint32_t at_once, pad;
-	uint64_t told_ns, late_ns[64]; /* of the tests of delays */
+	uint64_t at_ns, late_ns[64]; /* tests of delays: time of publish() or of a wait; delays by tag */
 	uint64_t bytes;
-	uint64_t ended; /* workers whose wait gave `expect`, when the run is stopped */
+	uint64_t ended; /* workers whose wait returned `expect` */
 	int64_t expect;
 };
 
-static struct desk *desk_of(const struct loom_ctx *c)
+static struct state *state_of(const struct loom_ctx *c)
 {
 	return c->global[LOOM_WORKLOAD];
 }
 
-#define fault(c, ...) loom__fault_stop(c, desk_of(c)->trial, __VA_ARGS__)
+#define fault(c, ...) loom__fault_stop(c, state_of(c)->trial, __VA_ARGS__)
 
 static void slow(struct loom_ctx *c, int now)
 {
 	struct timespec pause = {.tv_nsec = 300000};
 	if (now && c->lane == 0)
 		nanosleep(&pause, NULL);
-	if (desk_of(c)->rough)
+	if (state_of(c)->rough)
 		loom__dawdle(c);
 }
 
@@ -58,8 +58,8 @@ static unsigned char byte_of(uint32_t tag, uint64_t i)
 	return (unsigned char)loom__mix64((uint64_t)tag << 20 | i);
 }
 
-/* Sizes differ from item to item, odd ones too. */
-static uint64_t bytes_of(const struct desk *k, uint32_t tag)
+/* Sizes differ from item to item; some are odd. */
+static uint64_t bytes_of(const struct state *k, uint32_t tag)
 {
 	return tag % 3 == 0 ? k->bytes : 1 + loom__mix64(tag) % k->bytes;
 }
@@ -68,7 +68,7 @@ static uint64_t bytes_of(const struct desk *k, uint32_t tag)
 
 static int publish(struct loom_ctx *c, uint32_t tag)
 {
-	struct desk *k = desk_of(c);
+	struct state *k = state_of(c);
 	uint64_t n = bytes_of(k, tag);
 	unsigned char copy[MOST_BYTES];
 	void *at = copy;
@@ -78,20 +78,20 @@ static int publish(struct loom_ctx *c, uint32_t tag)
 	if (code)
 		return code;
 	if (!at) {
-		fault(c, "reserve() gives no place for tag %u", tag);
+		fault(c, "reserve() gives no address for tag %u", tag);
 		return LOOM_EINTR;
 	}
 	for (uint64_t i = 0; i < n; i++)
 		if (at == copy || i % c->lanes == c->lane)
 			((unsigned char *)at)[i] = byte_of(tag, i);
 	code = c->sync->publish(c, 0, tag, k->mode & IN_PLACE ? NULL : copy, n, 0);
-	memset(copy, 0xee, n); /* `from` is copied: it may change after the call */
+	memset(copy, 0xee, n); /* publish() must have copied the data */
 	return code;
 }
 
 static void produce(struct loom_ctx *c)
 {
-	struct desk *k = desk_of(c);
+	struct state *k = state_of(c);
 	for (uint32_t tag = c->worker - c->first; tag < k->tags; tag += c->count) {
 		slow(c, k->mode & SLOW_PRODUCERS);
 		int code = publish(c, tag);
@@ -104,7 +104,7 @@ static void produce(struct loom_ctx *c)
 
 /* ---- consumers ------------------------------------------------------------------------------ */
 
-static int mine(const struct loom_ctx *c, const struct desk *k, uint32_t tag)
+static int mine(const struct loom_ctx *c, const struct state *k, uint32_t tag)
 {
 	uint32_t me = c->worker - c->first;
 	return (me + c->count - tag % c->count) % c->count < k->readers;
@@ -112,15 +112,14 @@ static int mine(const struct loom_ctx *c, const struct desk *k, uint32_t tag)
 
 static int check(struct loom_ctx *c, uint32_t tag, const void *data)
 {
-	uint64_t n = bytes_of(desk_of(c), tag);
+	uint64_t n = bytes_of(state_of(c), tag);
 	const unsigned char *at = data;
 	loom__note_read(data, n);
 	for (uint64_t i = c->lane; i < n; i += c->lanes)
 		if (at[i] != byte_of(tag, i)) {
 			fault(c,
-			      "worker %u reads a wrong byte %llu of %llu in the item with tag %u: "
-			      "it is not the one "
-			      "that was published",
+			      "worker %u reads a wrong byte %llu of %llu in the item with tag %u: another one was "
+			      "published",
 			      c->worker, (unsigned long long)i, (unsigned long long)n, tag);
 			return 1;
 		}
@@ -129,7 +128,7 @@ static int check(struct loom_ctx *c, uint32_t tag, const void *data)
 
 static void consume(struct loom_ctx *c)
 {
-	struct desk *k = desk_of(c);
+	struct state *k = state_of(c);
 	uint32_t tag[MOST_AT_ONCE], n = 0;
 	const void *data[MOST_AT_ONCE];
 	for (uint32_t next = 0; next < k->tags || n;) {
@@ -182,7 +181,7 @@ static int channels(void *arg, void *self, const struct loom_layout *layout, str
 	return ops->channels(self, layout, &one, 1, err);
 }
 
-static int open_desk(struct loom__rig *r, struct loom__trial *t, const struct traffic *f, struct loom__settings *s)
+static int open_state(struct loom__rig *r, struct loom__trial *t, const struct traffic *f, struct loom__settings *s)
 {
 	struct traffic arg = *f;
 	struct loom__rig_want want = {.devices = 2,
@@ -194,7 +193,7 @@ static int open_desk(struct loom__rig *r, struct loom__trial *t, const struct tr
 				      .arg = &arg};
 	char text[300];
 	arg.ops = t->plugin->ops;
-	want.bytes[LOOM_WORKLOAD] = sizeof(struct desk);
+	want.bytes[LOOM_WORKLOAD] = sizeof(struct state);
 	LOOM__TRY(loom__stand_open(r, t, &want, s));
 	r->want.arg = NULL;
 	loom__say_case(t, f->seed, "%u slots, %u readers, items of %llu bytes, %s", f->slots, f->readers,
@@ -202,10 +201,10 @@ static int open_desk(struct loom__rig *r, struct loom__trial *t, const struct tr
 	return 0;
 }
 
-static struct desk *lay(struct loom__rig *r, const struct traffic *f)
+static struct state *prepare(struct loom__rig *r, const struct traffic *f)
 {
-	struct desk *k = loom__rig_block(r, LOOM_WORKLOAD);
-	*k = (struct desk){.trial = (uint64_t)(uintptr_t)loom__trial_of(r),
+	struct state *k = loom__rig_block(r, LOOM_WORKLOAD);
+	*k = (struct state){.trial = (uint64_t)(uintptr_t)loom__trial_of(r),
 			   .rough = (uint64_t)loom__trial_of(r)->rough,
 			   .tags = f->tags,
 			   .slots = f->slots,
@@ -219,11 +218,11 @@ static struct desk *lay(struct loom__rig *r, const struct traffic *f)
 static int flow(struct loom__trial *t, const struct traffic *f, struct loom__settings *s, int samples)
 {
 	struct loom__rig r;
-	LOOM__TRY(open_desk(&r, t, f, s));
+	LOOM__TRY(open_state(&r, t, f, s));
 	while (samples-- > 0) {
-		lay(&r, f);
+		prepare(&r, f);
 		LOOM__TRY(loom__stand_run(&r, body, 10 * LOOM__SECOND,
-					  "lost wake-up: after 10 s not all items have come through"));
+					  "lost wake-up: after 10 s not all items have been received"));
 		LOOM__TRY(loom__stand_check(&r));
 	}
 	loom__stand_close(&r);
@@ -285,11 +284,11 @@ int loom__test_sync_lanes(struct loom__trial *t)
 	return 0;
 }
 
-/* The calls that every test of few items makes. */
+/* One item from one producer to one consumer. */
 static const struct traffic few = {
     .producers = 1, .consumers = 1, .lanes = 1, .slots = 1, .readers = 1, .tags = 1, .bytes = 64};
 
-/* The consumer's deadline passes; then the item comes, and the repeated wait has it. */
+/* The consumer's deadline passes; then the item is published, and the repeated wait returns it. */
 static void deadline_body(struct loom_ctx *c)
 {
 	const uint64_t limit = LOOM__SECOND / 50;
@@ -304,13 +303,13 @@ static void deadline_body(struct loom_ctx *c)
 	uint64_t begin = loom__now_ns();
 	int code = c->sync->wait(c, 0, 0, limit, &data);
 	uint64_t took = loom__now_ns() - begin;
-	desk_of(c)->told_ns = took;
+	state_of(c)->at_ns = took;
 	if (took < limit * 9 / 10 || (code && code != LOOM_ETIMEDOUT) || (!code && took < 5 * limit)) {
 		fault(c, "wait() with a deadline of 20 ms returns %d after %.0f ms, where nothing was published", code,
 		      (double)took / 1e6);
 		return;
 	}
-	if (!code) { /* it comes so late that the item is there */
+	if (!code) { /* the thread ran so late that the item had been published */
 		c->sync->release(c, 0, 0);
 		return;
 	}
@@ -321,69 +320,70 @@ static void deadline_body(struct loom_ctx *c)
 		c->sync->release(c, 0, 0);
 }
 
-/* A busy machine may be late now and then, but not every time. */
+/* The shortest of several waits counts: a busy machine delays some of them, but not all. */
 int loom__test_sync_deadline(struct loom__trial *t)
 {
 	enum { DEADLINES = 5 };
 	struct loom__rig r;
 	uint64_t least = ~0ull;
-	LOOM__TRY(open_desk(&r, t, &few, NULL));
+	LOOM__TRY(open_state(&r, t, &few, NULL));
 	for (int n = 0; n < DEADLINES; n++) {
-		struct desk *k = lay(&r, &few);
+		struct state *k = prepare(&r, &few);
 		LOOM__TRY(loom__stand_run(&r, deadline_body, 6 * LOOM__SECOND, "wait() does not end at its deadline"));
-		least = k->told_ns < least ? k->told_ns : least;
+		least = k->at_ns < least ? k->at_ns : least;
 	}
 	if (least > LOOM__SECOND / 10)
-		return loom__fault(t, "wait() with a deadline of 20 ms ends after %.0f ms or more", (double)least / 1e6);
+		return loom__fault(t, "wait() with a deadline of 20 ms ends after %.0f ms or more",
+				   (double)least / 1e6);
 	loom__stand_close(&r);
 	return 0;
 }
 
-/* ---- soon --------------------------------------------------------------------------------------
- * A consumer that waits has the item soon after it was published, however long it has waited. Time in which its thread
- * could run and had no core does not count: other programs take that. Of several tries the best but two counts: a busy
- * machine delays some of them, a consumer that naps delays all. */
+/* ---- delays ------------------------------------------------------------------------------------
+ * A consumer gets an item soon after publish(), however long it has waited. Time in which its thread was runnable
+ * without a core does not count: other programs used the core. The third-best of several tries counts: a busy machine
+ * delays some tries, a consumer that naps delays all. */
 
 enum { TRIES = 36, SOON_MS = 5 };
 
 static const unsigned wait_ms[] = {2, 23, 47};
 
-/* How long the calling thread could run so far and had no core. 0 where the kernel does not count it. */
+/* Total time in which the calling thread was runnable without a core. 0 where the kernel does not count it. */
 static uint64_t without_core_ns(void)
 {
 	char text[64] = "";
-	unsigned long long ran = 0, stood = 0;
+	unsigned long long ran = 0, without = 0;
 	int fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return 0;
 	ssize_t n = read(fd, text, sizeof text - 1);
 	close(fd);
-	return n > 0 && sscanf(text, "%llu %llu", &ran, &stood) == 2 ? stood : 0;
+	return n > 0 && sscanf(text, "%llu %llu", &ran, &without) == 2 ? without : 0;
 }
 
 static void soon_body(struct loom_ctx *c)
 {
-	struct desk *k = desk_of(c);
+	struct state *k = state_of(c);
 	const void *data;
 	for (uint32_t tag = 0; tag < TRIES; tag++) {
 		unsigned ms = wait_ms[tag % LOOM__COUNT(wait_ms)];
 		if (c->device == 0) {
 			uint32_t ready;
-			/* Acquire: pairs with the consumer's, who is about to wait. */
+			/* Acquire: pairs with the release of the consumer that is about to wait. */
 			while ((ready = __atomic_load_n(&k->pad, __ATOMIC_ACQUIRE)) != tag + 1 && !loom_stopped(c))
 				loom_pause(c);
 			nanosleep(&(struct timespec){.tv_nsec = ms * 1000000l}, NULL);
-			__atomic_store_n(&k->told_ns, loom__now_ns(), __ATOMIC_RELEASE);
+			__atomic_store_n(&k->at_ns, loom__now_ns(), __ATOMIC_RELEASE);
 			if (publish(c, tag))
 				return;
 		} else {
-			uint64_t stood = without_core_ns();
+			uint64_t without = without_core_ns();
 			__atomic_store_n(&k->pad, tag + 1, __ATOMIC_RELEASE);
 			if (c->sync->wait(c, 0, tag, 0, &data))
 				return;
-			uint64_t late = loom__now_ns() - __atomic_load_n(&k->told_ns, __ATOMIC_ACQUIRE);
-			stood = without_core_ns() - stood;
-			k->late_ns[tag] = late > stood ? late - stood : 0;
+			uint64_t late = loom__now_ns() - __atomic_load_n(&k->at_ns, __ATOMIC_ACQUIRE);
+			without = without_core_ns() - without;
+			k->late_ns[tag] = late > without ? late - without : 0;
 			if (check(c, tag, data) || c->sync->release(c, 0, tag))
 				return;
 		}
@@ -393,9 +393,9 @@ static void soon_body(struct loom_ctx *c)
 int loom__test_sync_soon(struct loom__trial *t)
 {
 	struct loom__rig r;
-	LOOM__TRY(open_desk(&r, t, &few, NULL));
-	struct desk *k = lay(&r, &few);
-	LOOM__TRY(loom__stand_run(&r, soon_body, 20 * LOOM__SECOND, "lost wake-up: not all items have come through"));
+	LOOM__TRY(open_state(&r, t, &few, NULL));
+	struct state *k = prepare(&r, &few);
+	LOOM__TRY(loom__stand_run(&r, soon_body, 20 * LOOM__SECOND, "lost wake-up: not all items have been received"));
 	for (uint32_t which = 0; which < LOOM__COUNT(wait_ms); which++) {
 		uint32_t soon = 0;
 		uint64_t least = ~0ull;
@@ -404,27 +404,28 @@ int loom__test_sync_soon(struct loom__trial *t)
 			least = k->late_ns[tag] < least ? k->late_ns[tag] : least;
 		}
 		if (soon < 3)
-			return loom__fault(t,
-					   "late wake-up: a consumer that has waited for %u ms sees an item %.1f ms or "
-					   "more after it was published",
-					   wait_ms[which], (double)least / 1e6);
+			return loom__fault(
+			    t,
+			    "late wake-up: a consumer that has waited for %u ms receives an item %.1f ms "
+			    "or more after it was published",
+			    wait_ms[which], (double)least / 1e6);
 	}
 	loom__stand_close(&r);
 	return 0;
 }
 
-/* Consumers wait for what never comes, producers for slots that are never freed. */
+/* Consumers wait for an item that is never published, producers for slots that are never released. */
 static void endless_body(struct loom_ctx *c)
 {
-	struct desk *k = desk_of(c);
+	struct state *k = state_of(c);
 	const void *data;
 	int code = 0;
 	if (c->device == 0) {
-		if (k->mode & MUTE)
-			return; /* the dead publish nothing */
+		if (k->mode & NO_ITEMS)
+			return; /* producers of a device that dies publish nothing */
 		for (uint32_t tag = 0; tag < k->slots + 1 && !code; tag++)
 			code = publish(c, tag);
-	} else if (k->mode & MUTE) {
+	} else if (k->mode & NO_ITEMS) {
 		code = c->sync->wait(c, 0, 0, 0, &data);
 	} else {
 		code = c->sync->wait(c, 0, k->slots, 0, &data);
@@ -433,8 +434,7 @@ static void endless_body(struct loom_ctx *c)
 		__atomic_add_fetch(&k->ended, c->lane == 0, __ATOMIC_RELAXED);
 	else
 		fault(c,
-		      "worker %u of device %u waits for what never comes, and gets %d in place of "
-		      "%lld (%s)",
+		      "worker %u of device %u waits without end, and its wait returns %d in place of %lld (%s)",
 		      c->worker, c->device, code, (long long)k->expect,
 		      loom_strerror((int)k->expect));
 }
@@ -444,14 +444,14 @@ int loom__test_sync_stop(struct loom__trial *t)
 	struct traffic f = few;
 	struct loom__rig r;
 	f.consumers = f.slots = f.readers = 2;
-	LOOM__TRY(open_desk(&r, t, &f, NULL));
+	LOOM__TRY(open_state(&r, t, &f, NULL));
 	for (int n = 0; n < 3; n++) {
-		lay(&r, &f)->expect = LOOM_EINTR;
+		prepare(&r, &f)->expect = LOOM_EINTR;
 		LOOM__TRY(loom__stand_init(&r));
 		int stopped = loom__rig_run(&r, endless_body, LOOM__SECOND / 20);
 		LOOM__TRY(loom__faulted(t));
 		if (!stopped)
-			return loom__fault(t, "waits end although nothing came and nobody stopped the run");
+			return loom__fault(t, "waits end although nothing was published and the run was not stopped");
 	}
 	loom__stand_close(&r);
 	return 0;
@@ -470,14 +470,15 @@ int loom__test_sync_died(struct loom__trial *t)
 	if (!LOOM_HAS(ops, interrupt))
 		return loom__skip(t, "it has no interrupt()");
 	f.consumers = f.slots = f.readers = 2;
-	f.mode = MUTE;
-	LOOM__TRY(open_desk(&r, t, &f, NULL));
+	f.mode = NO_ITEMS;
+	LOOM__TRY(open_state(&r, t, &f, NULL));
 	r.want.midway = device_dies;
 	r.want.midway_ns = LOOM__SECOND / 20;
 	for (int n = 0; n < 3; n++) {
-		lay(&r, &f)->expect = LOOM_EDIED;
-		LOOM__TRY(loom__stand_run(&r, endless_body, 3 * LOOM__SECOND,
-					  "waits do not end when interrupt() says that the producers' device died"));
+		prepare(&r, &f)->expect = LOOM_EDIED;
+		LOOM__TRY(
+		    loom__stand_run(&r, endless_body, 3 * LOOM__SECOND,
+				    "waits do not end after interrupt() has reported that the producers' device died"));
 	}
 	loom__stand_close(&r);
 	return 0;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Termination detectors: no end while a unit of work exists, an end soon after the last one. The
- * suite plays the scheduler and keeps exactly what term.h promises: first in orders that a seed repeats, then with
- * real threads. */
+/* Termination detectors: no end while a unit of work exists, an end soon after the last one. The suite takes the place
+ * of the scheduler and does exactly what term.h promises: first in schedules that a seed repeats, then with threads. */
 #include <dlfcn.h>
 #include <gpuloom/term.h>
 #include <stdlib.h>
@@ -14,13 +13,13 @@
 struct worker {
 	uint32_t lock, copying; /* thieves that are copying from this worker */
 	uint64_t units, stolen_out;
-	uint64_t note; /* written with plain stores by whoever has units */
+	uint64_t note; /* written with plain stores by a worker that has units */
 	uint64_t pad[4];
 };
 
 struct sim {
-	uint64_t units;  /* that exist anywhere, on their way too */
-	uint64_t budget; /* that may still be made */
+	uint64_t units;  /* that exist, also between two workers */
+	uint64_t budget; /* units that may still be spawned */
 	uint64_t rough, trial;
 	struct worker worker[LOOM__RIG_WORKERS];
 };
@@ -34,7 +33,8 @@ struct game {
 	uint32_t devices, workers, lanes;
 	uint64_t seed, units, budget;
 	int spread; /* 0: all units at worker 0; 1: anywhere */
-	int late;   /* LOOM_NEED_LATE: the host says idle for all; who comes first finds all units; some come never */
+	/* LOOM_NEED_LATE: the host calls idle() for all; the first worker takes all units; some never start */
+	int late;
 };
 
 static int open_game(struct loom__rig *r, struct loom__trial *t, const struct game *g, struct loom__settings *s)
@@ -64,25 +64,25 @@ static void deal(struct loom__rig *r, const struct game *g, uint64_t seed)
 
 static int early(struct loom__trial *t, uint32_t worker, uint64_t units)
 {
-	return loom__fault(t, "early end: done() told worker %u that no task exists, while %llu did", worker,
+	return loom__fault(t, "early end: done() returned 1 to worker %u, while %llu tasks existed", worker,
 			   (unsigned long long)units);
 }
 
-/* ---- drawn orders ------------------------------------------------------------------------------
- * Each worker is played on a stack of its own. Who goes on is drawn between two calls, and of a copy that was
- * compiled with LOOM_PERTURB at each atomic access within them. */
+/* ---- random schedules --------------------------------------------------------------------------
+ * Each worker is a coroutine. Between two calls, the next worker is chosen at random; in a plug-in that was compiled
+ * with LOOM_PERTURB, at each atomic access as well. */
 
 static struct table {
 	struct loom__rig *rig;
 	const struct loom_term_dev *term;
 	struct sim *sim;
 	struct loom__chance chance;
-	uint32_t workers, asleep, told, over;
-	uint64_t quiet, since; /* questions after the last unit of work, and when that was */
-	uint32_t frozen;       /* so many turns of `halted` pass */
+	uint32_t workers, asleep, ended, over;
+	uint64_t quiet, since; /* calls of done() after the last unit of work; the time of the first */
+	uint32_t frozen;       /* turns that worker `halted` still misses */
 	uint32_t halted;
 	int late;
-	uint64_t heap; /* units that nobody has found yet, if late */
+	uint64_t heap; /* if late: units that no worker has taken yet */
 } table;
 
 static void run_unit(struct worker *w)
@@ -96,7 +96,7 @@ static void run_unit(struct worker *w)
 	table.sim->units += more;
 }
 
-/* A turn of the others; an adversary halts one worker for a while. */
+/* Lets other workers run; at random, one worker is halted for a while. */
 static void turn(uint32_t me, int waits)
 {
 	if (!table.frozen && loom__one_in(&table.chance, 40)) {
@@ -120,8 +120,8 @@ static void on_yield(int waits)
 		loom__explore_yield();
 }
 
-/* Takes some units of a victim, and says busy as thieves do. 1: it has. */
-static int rob(struct loom_ctx *c, uint32_t me)
+/* Steals some units of a victim, and calls busy() as thieves do. 1: stolen. */
+static int steal(struct loom_ctx *c, uint32_t me)
 {
 	uint32_t v = (uint32_t)loom__draw_below(&table.chance, table.workers);
 	struct worker *victim = &table.sim->worker[v];
@@ -139,8 +139,8 @@ static int rob(struct loom_ctx *c, uint32_t me)
 	return 1;
 }
 
-/* 1: the worker leaves. */
-static int ask(struct loom_ctx *c, uint32_t me)
+/* Calls done(). 1: the worker ends. */
+static int poll_done(struct loom_ctx *c, uint32_t me)
 {
 	enum { PATIENCE = 3000 };
 	struct loom__trial *t = loom__trial_of(table.rig);
@@ -148,9 +148,9 @@ static int ask(struct loom_ctx *c, uint32_t me)
 	if (done && table.sim->units)
 		early(t, me, table.sim->units);
 	else if (done && !table.late && !table.term->done(c, table.sim->worker[me].stolen_out))
-		loom__fault(t, "done() said yes to worker %u and then no again", me);
+		loom__fault(t, "done() returned 1 to worker %u and then 0 again", me);
 	if (done) {
-		table.told++;
+		table.ended++;
 		return 1;
 	}
 	if (table.sim->units)
@@ -158,22 +158,25 @@ static int ask(struct loom_ctx *c, uint32_t me)
 	if (!table.quiet++)
 		table.since = loom__now_ns();
 	if (table.quiet > (uint64_t)PATIENCE * table.workers && loom__now_ns() - table.since > LOOM__SECOND / 10)
-		loom__fault(t,
-			    "missing end: no task is left and each of %u workers was asked about %d times since, but "
-			    "done() told only %u of them so",
-			    table.workers, PATIENCE, table.told);
+		loom__fault(
+		    t,
+		    "missing end: no task is left and each of %u workers has called done() about %d times since, "
+		    "but it returned 1 to only %u of them",
+		    table.workers, PATIENCE, table.ended);
 	return loom__faulted(t);
 }
 
-/* As a scheduler lets a worker sleep that was told no: somebody else's news must wake it. 1: all sleep for ever. */
-static int rest(uint32_t me)
+/* As in a scheduler, a worker sleeps after done() has returned 0, until another worker wakes it. 1: all sleep
+ * forever. */
+static int sleep_idle(uint32_t me)
 {
 	struct loom__trial *t = loom__trial_of(table.rig);
-	if (!table.told && !table.sim->units && table.asleep == table.workers)
-		loom__fault(t,
-			    "missing end: it says LOOM_TERM_MAY_SLEEP, but after the idle() of all %u workers the next "
-			    "done() of none of them says yes",
-			    table.workers);
+	if (!table.ended && !table.sim->units && table.asleep == table.workers)
+		loom__fault(
+		    t,
+		    "missing end: it has the flag LOOM_TERM_MAY_SLEEP, but after the idle() of all %u workers the "
+		    "next done() returns 1 to none of them",
+		    table.workers);
 	turn(me, 1);
 	return loom__faulted(t);
 }
@@ -182,7 +185,7 @@ static void player(uint32_t me)
 {
 	struct loom_ctx *c = &table.rig->ctx[me];
 	struct worker *w = &table.sim->worker[me];
-	int rests = LOOM_HAS(table.term, flags) && table.term->flags & LOOM_TERM_MAY_SLEEP;
+	int sleeps = LOOM_HAS(table.term, flags) && table.term->flags & LOOM_TERM_MAY_SLEEP;
 	if (table.late) {
 		for (uint64_t n = loom__draw_below(&table.chance, 60); n > 0; n--)
 			turn(me, 0);
@@ -206,17 +209,17 @@ static void player(uint32_t me)
 		for (int asleep = 0;;) {
 			if (loom__one_in(&table.chance, 2)) {
 				table.asleep -= (uint32_t)asleep;
-				if (rob(c, me))
+				if (steal(c, me))
 					break;
 				table.asleep += (uint32_t)asleep;
 			}
-			if ((!asleep || table.told) && ask(c, me))
+			if ((!asleep || table.ended) && poll_done(c, me))
 				return;
-			if (rests && !asleep) {
+			if (sleeps && !asleep) {
 				asleep = 1;
 				table.asleep++;
 			}
-			if (asleep ? rest(me) : (turn(me, 1), 0))
+			if (asleep ? sleep_idle(me) : (turn(me, 1), 0))
 				return;
 		}
 	}
@@ -286,7 +289,7 @@ int loom__test_term_late(struct loom__trial *t)
 	int says = (r.part[LOOM_TERM].need.flags & LOOM_NEED_LATE) != 0;
 	loom__stand_close(&r);
 	if (!says)
-		return loom__skip(t, "its workers all come (LOOM_NEED_LATE)");
+		return loom__skip(t, "it needs all workers (no LOOM_NEED_LATE)");
 	for (uint32_t i = 0; i < 12; i++)
 		LOOM__TRY(ORDERS(40, .devices = 1, .workers = 1 + i * i / 3, .lanes = 1, .seed = t->seed + 1000 * i,
 				 .units = i, .budget = 60, .late = 1));
@@ -325,7 +328,7 @@ static void unlock(struct worker *w)
 	__atomic_store_n(&w->lock, 0, __ATOMIC_RELEASE);
 }
 
-/* Lane 0: takes a unit of one's own and makes some. 0: there is none. */
+/* Lane 0: runs a unit of its own and spawns some. 0: there is none. */
 static uint64_t live(struct loom_ctx *c)
 {
 	struct sim *sim = sim_of(c);
@@ -354,7 +357,7 @@ static uint64_t live(struct loom_ctx *c)
 	return 1;
 }
 
-/* Lane 0: takes half of what a victim has; the victim in *from. */
+/* Lane 0: steals half of a victim's units; the victim in *from. */
 static uint64_t take(struct loom_ctx *c, uint32_t *from)
 {
 	struct sim *sim = sim_of(c);
@@ -375,7 +378,7 @@ static uint64_t take(struct loom_ctx *c, uint32_t *from)
 	return n;
 }
 
-/* What others did before the end is seen by whoever is told of it. */
+/* A worker to which done() returned 1 sees all writes of units. */
 static void see_end(struct loom_ctx *c)
 {
 	struct sim *sim = sim_of(c);
@@ -386,7 +389,7 @@ static void see_end(struct loom_ctx *c)
 		loom__note_read(&sim->worker[w].note, 8);
 }
 
-/* Until the worker has work again (1), or the end or the stop word came (0). */
+/* Until the worker has work again (1), or after the end or the stop word (0). */
 static int wait_idle(struct loom_ctx *c)
 {
 	struct sim *sim = sim_of(c);
@@ -402,7 +405,7 @@ static int wait_idle(struct loom_ctx *c)
 				lock(me);
 				me->units += loot;
 				unlock(me);
-				/* The mark: the victim may become idle from here on. */
+				/* The steal is complete: the victim may become idle. */
 				__atomic_sub_fetch(&sim->worker[from].copying, 1, __ATOMIC_ACQ_REL);
 			}
 			return 1;
@@ -439,7 +442,7 @@ static int threads(struct loom__trial *t, const struct game *g, int samples, str
 	while (samples-- > 0) {
 		deal(&r, g, g->seed);
 		LOOM__TRY(loom__stand_run(&r, body, 5 * LOOM__SECOND,
-					  "missing end: after 5 s not all workers were told of the end"));
+					  "missing end: after 5 s, done() has not returned 1 to all workers"));
 		LOOM__TRY(loom__stand_check(&r));
 	}
 	loom__stand_close(&r);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transports: segments as they were wanted, seen alike by all devices, given back whole. */
+/* Transports: segments are as requested, have the same contents for all devices, and are released completely. */
 #include <gpuloom/dev/probe.h>
 #include <gpuloom/transport.h>
 #include <pthread.h>
@@ -25,8 +25,8 @@ static const struct loom_transport_ops *ops(const struct loom__trial *t)
 	return t->plugin->ops;
 }
 
-/* Sizes that a stack really wants, and some that nobody would. */
-static void wish(struct batch *b, uint32_t devices, struct loom__chance *chance)
+/* Random requests: sizes that occur in a stack, and unusual ones. */
+static void draw_wants(struct batch *b, uint32_t devices, struct loom__chance *chance)
 {
 	static const uint64_t sizes[] = {64, 128, 192, 4096, 4160, 65536, 1 << 20, (1 << 20) + 64};
 	b->n = 2 + devices + (uint32_t)loom__draw_below(chance, MOST - 2 - LOOM__REF_DEVICES);
@@ -89,7 +89,7 @@ static int check_one(struct loom__trial *t, const struct loom__refdevices *r, co
 		return loom__fault(t, "segment %u is not aligned to 64 bytes", i);
 	if (m->device < -1 || m->device >= (int32_t)r->table.count)
 		return loom__fault(t,
-				   "the memory of segment %u says device %d, which does not exist",
+				   "the memory of segment %u has device %d, which does not exist",
 				   i, m->device);
 	for (uint32_t d = 0; d < r->table.count; d++) {
 		const char *view = loom__refdevice_view(r, d, m);
@@ -106,8 +106,8 @@ static int check_one(struct loom__trial *t, const struct loom__refdevices *r, co
 			if (r->device[d].map[n].memory == m &&
 			    r->device[d].map[n].owned != (m->device == (int32_t)d))
 				return loom__fault(t,
-						   "the memory of segment %u lies on device %u, "
-						   "but says device %d",
+						   "the memory of segment %u is on device %u, but "
+						   "its field says device %d",
 						   i, d, m->device);
 	}
 	for (uint32_t k = 0; k < i; k++)
@@ -150,7 +150,7 @@ static int round_trip(struct loom__trial *t, uint32_t devices, uint32_t blind, u
 	loom__say_case(t, seed, "%u devices, %s", devices,
 		       blind ? "some hide their memory" : "all visible");
 	loom__refdevices_init(&r, t, devices, blind);
-	wish(&b, devices, &chance);
+	draw_wants(&b, devices, &chance);
 	LOOM__TRY(make_right(t, self, &r, &b));
 	LOOM__TRY(give_back(t, self, &r, &b));
 	LOOM__TRY(all_given_back(t, &r));
@@ -187,7 +187,7 @@ int loom__test_transport_release(struct loom__trial *t)
 	return loom__judge_footprint(t, &before, 40, "after segments() and release(), 40 times");
 }
 
-/* No wish, no work. */
+/* A call for 0 segments works. */
 static int nothing(struct loom__trial *t)
 {
 	struct loom__refdevices r;
@@ -201,7 +201,7 @@ static int nothing(struct loom__trial *t)
 	return 0;
 }
 
-/* The n-th call to a device, or of host->alloc(), fails. 1: it was not reached. */
+/* Lets the n-th call to a device, or of host->alloc(), fail. 1: there was no such call. */
 static int fail_once(struct loom__trial *t, uint32_t d, uint32_t at, int *reached)
 {
 	struct loom__refdevices r;
@@ -212,7 +212,7 @@ static int fail_once(struct loom__trial *t, uint32_t d, uint32_t at, int *reache
 	LOOM__TRY(loom__instance_must(t, &self));
 	uint64_t live = t->host.live;
 	loom__refdevices_init(&r, t, 3, 4);
-	wish(&b, 3, &chance);
+	draw_wants(&b, 3, &chance);
 	memset(b.out, 0, sizeof(b.out));
 	if (d < 3)
 		r.device[d].refuse_in = at;
@@ -236,7 +236,7 @@ static int fail_once(struct loom__trial *t, uint32_t d, uint32_t at, int *reache
 		if (t->host.live != live)
 			return loom__fault(t, "segments() fails and leaves blocks of host->alloc() behind");
 	} else if (*reached && d < 3) {
-		return loom__fault(t, "segments() says that all is well although device %u refused", d);
+		return loom__fault(t, "segments() returns 0 although device %u refused", d);
 	} else {
 		LOOM__TRY(give_back(t, self, &r, &b));
 	}
@@ -291,13 +291,13 @@ static int probe(struct loom__trial *t, const struct loom__refdevices *r,
 					     .ctl = &ctl}};
 		first = first ? first : p[i].probe;
 	}
-	/* Where the host takes part, it begins. */
+	/* If the host is one of the two, it writes first. */
 	struct loom_probe *begin =
 	    s->memory->host ? (void *)((char *)s->memory->host + s->offset) : first;
 	*begin = (struct loom_probe){.a = a, .b = b, .sum = 7};
 	if (first->a != a || first->b != b || first->sum != 7)
 		return loom__fault(
-		    t, "what the host writes into a segment is not what device %u sees there", a);
+		    t, "device %u does not see the host's writes to a segment", a);
 	*begin = (struct loom_probe){.a = a, .b = b};
 	for (int i = 0; i < 2; i++)
 		if (pthread_create(&p[i].id, NULL, prober_main, &p[i]))
@@ -344,7 +344,7 @@ int loom__test_transport_coherence(struct loom__trial *t)
 
 /* ---- several batches ------------------------------------------------------------------------ */
 
-/* Segment i as a device sees it; one that only its owner maps, as that sees it. */
+/* A device's address of segment i; of a private segment, the owner's. */
 static char *seen_by(const struct loom__refdevices *r, const struct batch *b, uint32_t i, uint32_t device)
 {
 	const struct loom_segment *s = &b->out[i];
@@ -366,8 +366,9 @@ static int painted(struct loom__trial *t, const struct loom__refdevices *r, cons
 		for (uint64_t k = 0; k < b->out[i].bytes; k++)
 			if (at[k] != (unsigned char)(colour + i))
 				return loom__fault(
-				    t, "what one device wrote into a segment is not what another "
-				       "reads there, or segments of two calls share memory");
+				    t,
+				    "a device does not see another one's writes to a segment, or segments of two calls "
+				    "share memory");
 	}
 	return 0;
 }
@@ -384,7 +385,7 @@ static int batches(struct loom__trial *t, uint64_t seed)
 	loom__say_case(t, seed, "%d calls of segments(), %u devices", BATCHES, devices);
 	loom__refdevices_init(&r, t, devices, (uint32_t)loom__draw(&chance) & 7);
 	for (unsigned i = 0; i < BATCHES; i++) {
-		wish(&b[i], devices, &chance);
+		draw_wants(&b[i], devices, &chance);
 		LOOM__TRY(make_right(t, self, &r, &b[i]));
 		paint(&r, &b[i], 1 + 30 * i);
 	}

@@ -19,7 +19,7 @@
 static int word(struct loom__trial *t, int verdict, const char *fmt, va_list args)
 {
 	uint32_t running = 0;
-	/* The first to come words it; release pairs with the acquire of loom__faulted(). */
+	/* Only the first fault writes the text. Release: pairs with the acquire in loom__faulted(). */
 	if (__atomic_compare_exchange_n(&t->ended, &running, 1, 0, __ATOMIC_ACQ_REL,
 					__ATOMIC_ACQUIRE)) {
 		vsnprintf(t->why, sizeof(t->why), fmt, args);
@@ -61,12 +61,11 @@ int loom__faulted(const struct loom__trial *t)
 }
 
 /* ---- the case in progress ---------------------------------------------------------------------
- * Kept in a file without a name, at a descriptor that signal handlers know: what they need stands
- * in no variable, and writing it costs a microsecond. */
+ * In an anonymous file at a fixed descriptor, so that signal handlers need no variable. A write takes 1 us. */
 
 enum { CASE_FD = LOOM__CHILD_FD + 1, CASE_BYTES = 400 };
 
-static void tell_case(int fd)
+static void write_case(int fd)
 {
 	char text[CASE_BYTES];
 	ssize_t n = pread(CASE_FD, text, sizeof(text), 0);
@@ -102,12 +101,11 @@ void loom__say_hidden(const void *at, uint64_t bytes)
 static void on_crash(int number, siginfo_t *info, void *context)
 {
 	static const char raw[] =
-	    "failed\nits device code used an address of the host's view: devices see memory at "
-	    "other "
-	    "addresses, so what one leaves for another is a loom_ref, read through loom_at()";
+	    "failed\nits device code used an address of the host's view: devices have other addresses, "
+	    "so shared memory must be named by a loom_ref and accessed through loom_at()";
 	struct hidden h = {0};
 	(void)context;
-	tell_case(LOOM__CHILD_FD);
+	write_case(LOOM__CHILD_FD);
 	if (pread(CASE_FD, &h, sizeof(h), CASE_BYTES) == sizeof(h) &&
 	    (number == SIGSEGV || number == SIGBUS) &&
 	    (uint64_t)(uintptr_t)info->si_addr - h.at < h.bytes) {
@@ -121,7 +119,7 @@ static void on_crash(int number, siginfo_t *info, void *context)
 static void on_alarm(int number)
 {
 	(void)number;
-	tell_case(LOOM__CHILD_FD);
+	write_case(LOOM__CHILD_FD);
 }
 
 static void catch_crashes(const struct loom__trial *t)
@@ -137,7 +135,7 @@ static void catch_crashes(const struct loom__trial *t)
 	for (size_t i = 0; i < LOOM__COUNT(fatal); i++)
 		sigaction(fatal[i], &crash, NULL);
 	sigaction(SIGALRM, &alarm, NULL);
-	/* A moment before the parent loses patience. */
+	/* Shortly before the parent's time-out. */
 	if (t->limit_ms > 400) {
 		unsigned ms = t->limit_ms - 200;
 		const struct itimerval once = {.it_value = {ms / 1000, ms % 1000 * 1000}};
@@ -147,7 +145,7 @@ static void catch_crashes(const struct loom__trial *t)
 
 static void answer(int fd, const char *verdict, const char *why)
 {
-	tell_case(fd);
+	write_case(fd);
 	loom__child_answer(fd, verdict, strlen(verdict));
 	loom__child_answer(fd, "\n", 1);
 	loom__child_answer(fd, why, strlen(why));
@@ -159,19 +157,19 @@ void loom__fault_now(struct loom__trial *t, const char *sentence)
 	_exit(0);
 }
 
-/* Looked up once: a look-up takes a lock, which would order what is to be judged. */
-static void (*tell_read)(const void *, uint64_t), (*tell_write)(const void *, uint64_t);
+/* Resolved once: dlsym() takes a lock, which would order the accesses under test. */
+static void (*tsan_read)(const void *, uint64_t), (*tsan_write)(const void *, uint64_t);
 
 void loom__note_read(const void *at, uint64_t bytes)
 {
-	if (tell_read)
-		tell_read(at, bytes);
+	if (tsan_read)
+		tsan_read(at, bytes);
 }
 
 void loom__note_write(void *at, uint64_t bytes)
 {
-	if (tell_write)
-		tell_write(at, bytes);
+	if (tsan_write)
+		tsan_write(at, bytes);
 }
 
 int loom__is_error(int code)
@@ -215,7 +213,7 @@ static int prepare(struct loom__trial *t, const struct loom__test *test)
 	return 0;
 }
 
-/* One leak or overflow found anywhere is a fault of the test in which it was found. */
+/* A leak or overflow is a fault of the test that finds it. */
 static int run(struct loom__trial *t, const struct loom__test *test)
 {
 	int verdict = prepare(t, test);
@@ -247,17 +245,17 @@ void loom__trial_command(const char *self, const struct loom__test *test, int ar
 			t.limit_ms = (unsigned)strtoul(argv[i + 1], NULL, 10);
 	}
 	t.rough = (test->flags & LOOM__TEST_ROUGH) != 0;
-	tell_read = (void (*)(const void *, uint64_t))dlsym(RTLD_DEFAULT, "__tsan_read_range");
-	tell_write = (void (*)(const void *, uint64_t))dlsym(RTLD_DEFAULT, "__tsan_write_range");
+	tsan_read = (void (*)(const void *, uint64_t))dlsym(RTLD_DEFAULT, "__tsan_read_range");
+	tsan_write = (void (*)(const void *, uint64_t))dlsym(RTLD_DEFAULT, "__tsan_write_range");
 	loom__child_begin(t.fd);
 	catch_crashes(&t);
 	loom__rig_host_init(&t.host);
 	static const char *const name[] = {"passed", "failed", "skipped"};
 	int verdict = run(&t, test);
 	fflush(NULL);
-	/* A thread found a fault while the test thought that all was well. */
+	/* Another thread may have found a fault. */
 	if (verdict == LOOM__PASSED && loom__faulted(&t))
 		verdict = LOOM__FAILED;
 	answer(t.fd, name[verdict], verdict == LOOM__PASSED ? t.note : t.why);
-	_exit(0); /* destructors of a bad plug-in would still run */
+	_exit(0); /* without destructors of a bad plug-in */
 }

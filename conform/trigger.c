@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Triggers: an operation runs once its counter has reached its threshold, not before, once, in
- * order, whichever of fire and post came first. Operations stay within one rank. */
+/* Triggers: an operation runs once, in order, when its counter has reached its threshold, no matter whether fire or
+ * post is first. All operations are within one rank. */
 #include <gpuloom/trigger.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +13,12 @@ enum { BYTES = 256, BUFFERS = 8, MOST_FIRES = 400 };
 
 struct net {
 	uint64_t trial, rough;
-	/* What the workers do. */
+	/* The calls of the workers. */
 	uint64_t tag;
-	uint32_t fires, count; /* each worker: so many calls, each counting so much */
+	uint32_t fires, count; /* of each worker: calls of fire(), the count of each */
 	uint32_t await_slot, absent;
-	int64_t await_count; /* wait until so many operations of the slot are complete; 0: do not */
-	uint64_t late;       /* workers that waited in vain */
+	int64_t await_count; /* wait for this many completions in the slot; 0: do not wait */
+	uint64_t late;       /* workers whose wait timed out */
 	uint64_t left;       /* workers that got LOOM_EINTR at a boundary */
 	unsigned char buffer[BUFFERS][BYTES] __attribute__((aligned(64)));
 };
@@ -40,7 +40,7 @@ static void body(struct loom_ctx *c)
 {
 	struct net *n = net_of(c);
 	int code = 0;
-	if (c->workers == 1 && n->fires) /* what is to be sent */
+	if (c->workers == 1 && n->fires) /* the data to send */
 		loom__note_write(n->buffer[0], BYTES);
 	for (uint32_t i = 0; i < n->fires && !code && c->lane == 0; i++) {
 		if (n->rough)
@@ -65,7 +65,7 @@ static void body(struct loom_ctx *c)
 	}
 	if (now < 0)
 		loom__fault((struct loom__trial *)(uintptr_t)n->trial,
-			    "completed() says that an operation failed: %lld", (long long)now);
+			    "completed() reports that an operation failed: %lld", (long long)now);
 }
 
 static void boundary_body(struct loom_ctx *c)
@@ -90,7 +90,7 @@ static int open_wire(struct wire *w, struct loom__trial *t, uint32_t workers)
 	return 0;
 }
 
-/* A new sample: counters at 0, no posts, buffers that tell themselves apart. */
+/* A new sample: counters at 0, no posts, buffers with different contents. */
 static int begin(struct wire *w)
 {
 	w->net = loom__rig_block(&w->rig, LOOM_WORKLOAD);
@@ -131,7 +131,7 @@ static int post(struct wire *w, const struct loom_trigger_post *p, uint64_t *id)
 				    : loom__fault(w->t, "post() fails: %s", err.text);
 }
 
-/* The workers run, then all that was fired is complete. */
+/* Runs the workers, then waits until all fired operations are complete. */
 static int fire_by(struct wire *w, uint64_t tag, uint32_t fires, uint32_t count,
 		   int64_t await_count)
 {
@@ -220,7 +220,7 @@ int loom__test_trigger_fire_first(struct loom__trial *t)
 		struct loom_trigger_post p = put(&w, 9, 2, 2, 3);
 		LOOM__TRY(post(&w, &p, &id));
 		LOOM__TRY(fire(&w, 1, 0, 1));
-		LOOM__TRY(expect(&w, 1, 3, 0x12, "when the fires came before the post"));
+		LOOM__TRY(expect(&w, 1, 3, 0x12, "with fires before the post"));
 	}
 	loom__stand_close(&w.rig);
 	return 0;
@@ -232,7 +232,7 @@ int loom__test_trigger_chain(struct loom__trial *t)
 	uint64_t id;
 	LOOM__TRY(open_wire(&w, t, 1));
 	LOOM__TRY(begin(&w));
-	/* 0 -> 1, then 1 -> 2, then 2 -> 3: each counts the next one's tag. Posted last first. */
+	/* 0 -> 1, 1 -> 2, 2 -> 3: each operation increments the counter of the next. The last is posted first. */
 	for (int i = 2; i >= 0; i--) {
 		struct loom_trigger_post p = put(&w, 20 + (uint64_t)i, 1, i, i + 1);
 		p.chain = i < 2 ? 21 + (uint64_t)i : 0;
@@ -240,12 +240,12 @@ int loom__test_trigger_chain(struct loom__trial *t)
 	}
 	LOOM__TRY(fire(&w, 20, 1, 3));
 	LOOM__TRY(expect(&w, 3, 3, 0x10, "after a chain of three operations"));
-	/* Two of one counter: the lower threshold first, whatever the order of posting. */
+	/* Two operations of one counter: the lower threshold runs first, in any order of posting. */
 	LOOM__TRY(begin(&w));
 	struct loom_trigger_post late = put(&w, 30, 2, 4, 5), early = put(&w, 30, 1, 0, 5);
 	LOOM__TRY(post(&w, &late, &id));
 	LOOM__TRY(post(&w, &early, &id));
-	LOOM__TRY(fire_by(&w, 30, 1, 2, 2)); /* the counter jumps over the lower one */
+	LOOM__TRY(fire_by(&w, 30, 1, 2, 2)); /* the counter skips the lower threshold */
 	LOOM__TRY(expect(&w, 2, 5, 0x14, "after two operations into one buffer, in the order of thresholds"));
 	loom__stand_close(&w.rig);
 	return 0;
@@ -286,7 +286,7 @@ static int race(struct loom__trial *t, uint32_t workers, uint32_t fires)
 	LOOM__TRY(fire(&w, 3, fires, 1));
 	LOOM__TRY(expect(&w, 1, 1, 0x10, "after as many fires, by all workers at once, as the threshold"));
 	if (!holds(&w, 3, 0x13))
-		return loom__fault(t, "fires are counted twice: an operation ran whose threshold lies above");
+		return loom__fault(t, "fires are counted twice: an operation with a higher threshold ran");
 	LOOM__TRY(loom__stand_check(&w.rig));
 	loom__stand_close(&w.rig);
 	return 0;
@@ -314,10 +314,11 @@ int loom__test_trigger_stop(struct loom__trial *t)
 	loom__rig_run(&w.rig, boundary_body, LOOM__SECOND / 20);
 	LOOM__TRY(loom__faulted(t));
 	if (w.net->left != 2)
-		return loom__fault(t,
-				   "%llu of 2 workers at a boundary that one never reaches returned LOOM_EINTR when the "
-				   "run was stopped",
-				   (unsigned long long)w.net->left);
+		return loom__fault(
+		    t,
+		    "%llu of 2 workers at a boundary that a third never reaches returned LOOM_EINTR when "
+		    "the run was stopped",
+		    (unsigned long long)w.net->left);
 	loom__stand_close(&w.rig);
 	return 0;
 }
@@ -325,7 +326,7 @@ int loom__test_trigger_stop(struct loom__trial *t)
 static int fuzz(struct loom__trial *t, uint64_t seed, struct loom__chance *chance, struct loom__settings *s)
 {
 	(void)seed;
-	loom__settings_free(s); /* of the plug-in's own options alone: others may ask for other networks */
+	loom__settings_free(s); /* keep the given options: random ones may need another network */
 	return race(t, 1 + (uint32_t)loom__draw_below(chance, 8), 1 + (uint32_t)loom__draw_below(chance, 200));
 }
 

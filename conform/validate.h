@@ -13,7 +13,7 @@ enum { LOOM__LEVEL_MOST = 5 };
 enum loom__ending {
 	LOOM__PASSED = 0,
 	LOOM__FAILED,  /* the plug-in broke the contract: `why` names the fault */
-	LOOM__SKIPPED, /* `why` says what was missing */
+	LOOM__SKIPPED, /* `why` names what was missing */
 	LOOM__CRASHED, /* ended by a signal, or ended the process */
 	LOOM__TIMEOUT,
 	LOOM__ENDINGS
@@ -36,12 +36,12 @@ struct loom__validation {
 	const char *with;       /* conf with options and companions; NULL: none */
 	const char *const *set; /* "option=value" of the plug-in */
 	size_t sets;
-	const char *const *only, *const *skip; /* names, or their beginnings up to a point */
+	const char *const *only, *const *skip; /* names of tests, or the part before the point */
 	size_t onlys, skips;
 	int level;
-	unsigned jobs, limit_ms; /* limit of one test; 0: as each test says */
-	uint64_t seed, fuzz_ns;  /* fuzz_ns 0: as level 5 says */
-	/* Each outcome in order of the suite, as soon as it and all before it are known. */
+	unsigned jobs, limit_ms; /* limit of one test; 0: the limit in suite.def */
+	uint64_t seed, fuzz_ns;  /* fuzz_ns 0: the default of level 5 */
+	/* Called for each outcome in order of the suite, as soon as all before it are known. */
 	void (*ended)(void *arg, const struct loom__outcome *outcome);
 	void *arg;
 };
@@ -54,11 +54,10 @@ int loom__validate(const struct loom__validation *v, enum loom_kind kind,
 typedef void loom__test_fn(void *arg, const char *name, const char *what, int level);
 void loom__validate_each(enum loom_kind kind, loom__test_fn *fn, void *arg);
 
-/* The child's side of `validate-test TEST FD PATH ...`; ends the process, returns on wrong usage.
- */
+/* `validate-test TEST FD PATH ...`, in the child: ends the process, returns only on wrong usage. */
 void loom__validate_test_command(const char *self, int argc, char **argv);
 
-/* What a person or a program reads. `name` and `version` are the plug-in's. */
+/* Verdicts as text and as JSON. `name` and `version` are the plug-in's. */
 struct loom__verdicts {
 	const char *path, *name, *version;
 	enum loom_kind kind;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workloads: the initial set is what was announced, a right execution is accepted, a wrong one is
- * rejected. Tasks are run in order by a plain loop, the reference that no scheduler can beat for
- * simplicity. */
+/* Workloads: the initial set is as announced, a right execution is accepted, a wrong one is rejected. A plain loop runs
+ * the tasks in order: the simplest reference. */
 #include <gpuloom/barrier.h>
 #include <gpuloom/sched.h>
 #include <gpuloom/workload.h>
@@ -14,18 +13,18 @@
 
 /* ---- the plain loop ------------------------------------------------------------------------- */
 
-/* Tasks that wait, the latest first: memory stays small. */
+/* Pending tasks, the newest first, which keeps the list short. */
 struct heap {
 	struct loom_task *list;
 	size_t count, room;
-	uint64_t ran, skip_at, tags; /* skip_at 0: none, else the task of that number is dropped */
+	uint64_t ran, skip_at, tags; /* skip_at: the number of a task that is not run; 0: none */
 	struct loom__trial *t;
 };
 
 struct loop_block {
 	uint64_t heap; /* struct heap *: the suite's workers share its process */
 	uint32_t lock, pad;
-	uint64_t left; /* tasks not ended, with threads */
+	uint64_t left; /* tasks not ended, if threads run them */
 };
 
 static struct loop_block *loop_of(const struct loom_ctx *c)
@@ -74,7 +73,7 @@ static int loop_spawn(struct loom_ctx *c, const struct loom_task *task)
 	return 0;
 }
 
-/* Every worker takes what there is until nothing is left. */
+/* Each worker runs tasks until none is left. */
 static void loop_run(struct loom_ctx *c)
 {
 	struct loop_block *b = loop_of(c);
@@ -100,7 +99,7 @@ static void loop_run(struct loom_ctx *c)
 			loom_pause(c);
 			continue;
 		}
-		if (c->lanes > 1) { /* the record to all lanes, a word at a time */
+		if (c->lanes > 1) { /* copies the record to all lanes, a word at a time */
 			uint64_t *word = (uint64_t *)(void *)&task;
 			for (size_t i = 0; i < sizeof(task) / sizeof(*word); i++)
 				word[i] = loom_from_lane0(c, word[i]);
@@ -110,7 +109,7 @@ static void loop_run(struct loom_ctx *c)
 		loom_barrier_lanes(c);
 		if (c->lane == 0) {
 			lock(b);
-			c->counters->executed++; /* lanes that are alone share it */
+			c->counters->executed++; /* lanes that run tasks of their own share it */
 			b->left--;
 			unlock(b);
 		}
@@ -146,7 +145,7 @@ static int ask_count(struct job *j, uint64_t *count)
 	int has = LOOM_HAS(j->ops, task_count);
 	*count = has ? j->ops->task_count(j->self, &j->rig.layout) : 0;
 	if (has && *count != j->ops->task_count(j->self, &j->rig.layout))
-		return loom__fault(t, "task_count() does not answer the same when it is asked again");
+		return loom__fault(t, "task_count() gives another answer in a second call");
 	if (!*count && !is_kernel(j))
 		return loom__fault(t, "it has neither an initial task nor a kernel");
 	if (*count > MOST_TASKS)
@@ -190,8 +189,7 @@ static int write_tasks(struct job *j)
 	return 0;
 }
 
-/* ---- a barrier, for kernels that use one
- * --------------------------------------------------------- */
+/* ---- a barrier, for kernels that use one ------------------------------------------------------- */
 
 struct meeting {
 	uint32_t arrived[LOOM__RIG_DEVICES + 1], round[LOOM__RIG_DEVICES + 1];
@@ -221,10 +219,9 @@ static int meeting_wait(struct loom_ctx *c, enum loom_scope scope)
 static const struct loom_barrier_dev meeting_dev = {.size = sizeof(meeting_dev),
 						    .wait = meeting_wait};
 
-/* ---- open and close
- * ------------------------------------------------------------------------------ */
+/* ---- open and close ---------------------------------------------------------------------------- */
 
-/* Other policies have no reference in the suite. */
+/* The suite has no reference implementation of these kinds. */
 static int needs_companions(struct loom__trial *t, const struct loom_workload_ops *ops)
 {
 	const char *what = LOOM_HAS(ops, channels)  ? "synchronisation"
@@ -273,8 +270,8 @@ static void kernel_body(struct loom_ctx *c)
 	c->workload->kernel(c);
 }
 
-/* One sample. `skip_at`: which task in order of execution is dropped; 0: none. `alone`: each lane runs tasks of its
- * own, as if it were the worker. */
+/* One sample. `skip_at`: the number, in order of execution, of a task that is not run; 0: none. `alone`: each lane runs
+ * tasks of its own, as if it were the worker. */
 static int execute_so(struct job *j, uint64_t skip_at, int alone)
 {
 	struct loom__rig *r = &j->rig;
@@ -382,7 +379,7 @@ int loom__test_workload_verify(struct loom__trial *t)
 	return 0;
 }
 
-/* Flips words that the execution changed, one at a time: at least one must matter. */
+/* Flips words that the execution changed, one at a time: verify() must reject at least one flip. */
 static int corrupt(struct job *j, const char *before, uint64_t *tried, uint64_t *noticed)
 {
 	struct loom__rig *r = &j->rig;
@@ -412,7 +409,7 @@ int loom__test_workload_rejects(struct loom__trial *t)
 	int verdict = 0;
 	LOOM__TRY(open_job(&j, t, 1, 1));
 	LOOM__TRY(loom__stand_init(&j.rig));
-	/* A kernel may take its own absence for anything. */
+	/* A kernel that did not run may have any result. */
 	int rejected = is_kernel(&j) || rejects(&j, &verdict);
 	LOOM__TRY(verdict);
 	if (!rejected)
@@ -428,9 +425,9 @@ int loom__test_workload_rejects(struct loom__trial *t)
 	if (tried && !noticed)
 		return loom__fault(t,
 				   "verify() accepts a corrupted result: %llu words that the tasks wrote were changed, "
-				   "one at a time, and none was noticed",
+				   "one at a time, and no change was rejected",
 				   (unsigned long long)tried);
-	/* One task is forgotten: noticed, or without effect on memory. */
+	/* One task is not run: verify() rejects that, unless the task has no effect on memory. */
 	uint64_t ran = j.heap.ran, missed = 0, caught = 0;
 	for (uint64_t k = 0; k < 4 && !is_kernel(&j) && ran; k++) {
 		uint64_t at = 1 + k * (ran - 1) / 3;
@@ -480,7 +477,7 @@ int loom__test_workload_parallel(struct loom__trial *t)
 	return 0;
 }
 
-/* As a scheduler may do: what several lanes add to one worker's block must be added atomically. */
+/* As in schedulers of single lanes: several lanes may add to a worker's block, so additions must be atomic. */
 int loom__test_workload_alone(struct loom__trial *t)
 {
 	struct job j;
@@ -500,7 +497,7 @@ static int fuzz(struct loom__trial *t, uint64_t seed, struct loom__chance *chanc
 {
 	uint32_t workers = 1 + (uint32_t)loom__draw_below(chance, 9);
 	struct job j;
-	loom__settings_free(s); /* options stay: at random they make jobs that take for ever */
+	loom__settings_free(s); /* keep the given options: random ones may make endless jobs */
 	loom__say_case(t, seed, "%u workers", workers);
 	LOOM__TRY(open_job(&j, t, workers, 1));
 	LOOM__TRY(run_right(&j, "a right execution"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A heap by time: the earliest entry and, of equal times, the one that was added first. Keys are in the heap itself: reading
+/* A heap by time: the earliest entry is first; of equal times, the entry that was added first. Keys are in the heap itself: reading
  * those of thousands of owners would miss the cache at each level. */
 #ifndef LOOM_LIB_HEAP_H
 #define LOOM_LIB_HEAP_H

@@ -165,7 +165,7 @@ static int watch_metric(const struct loom_host *host, struct loom_report *report
 	struct loom__rig_host *h = of(host);
 	(void)unit, (void)better;
 	if (report != LOOM__RIG_REPORT(h)) {
-		misuse(h, "it gave metric() another report than the one that it received");
+		misuse(h, "it gave metric() another report than it received");
 		return LOOM_EINVAL;
 	}
 	if (!name || !*name || isnan(value)) {

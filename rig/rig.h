@@ -44,7 +44,7 @@ struct loom__rig_want {
 	void *user; /* of the caller */
 };
 
-/* The blocks of a kind: as the plug-in requested, or of the test. */
+/* One kind in the rig: its plug-in and its blocks, with the sizes that the plug-in or, without one, the test requested. */
 struct loom__rig_part {
 	const struct loom_plugin *plugin;  /* NULL: none */
 	const struct loom_policy_ops *ops; /* of that plug-in */

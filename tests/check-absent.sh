@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A plug-in that the build left out is not available here, and one sentence says why and what to do.
+# A plug-in that the build left out is reported as not available, with the reason and a remedy.
 . tests/lib.sh
 plain_build 'the plain build says it'
 mkdir "$tmp/absent"
@@ -22,18 +22,18 @@ END
 expect 4 "x.ini:3:11: error: device plug-in 'ghost' was left out .*: there was no ghost.h; install it and build again$" \
 	"$G" run "$tmp/x.ini"
 [ "$(wc -l <"$tmp/err")" -eq 1 ] || fail 'more than one sentence about what was left out'
-# A mistake beside it is one; options of what is not selected are none.
+# Other errors of the conf are still reported; options of plug-ins that are not selected are no errors.
 expect 2 'no scheduler plug-in' "$G" run "$tmp/x.ini" --set scheduler.use=nonsense
 expect 0 verified "$G" run "$tmp/x.ini" --set run.devices=cpu:0 --set workload.memset.tasks=1000 --samples 1
 for name in ghost device_ghost device.ghost; do
 	expect 4 'left out' "$G" describe $name --plugin-path "$tmp/absent"
 done
-# A FIFO of that name is no note, and does not wait for a writer (S15).
+# A FIFO with the name of the note is ignored without waiting for a writer (S15).
 mkfifo "$tmp/absent/term_pipe.absent"
 expect 0 'device ghost: there was no ghost.h; install' "$G" list --plugin-path "$tmp/absent"
 expect 0 'device_ghost +no +left out' "$G" doctor --plugin-path "$tmp/absent"
 
-# The devices for GPUs, where no vendor's headers are: the rest builds.
+# Without the vendors' headers the devices for GPUs are left out, and the rest builds.
 none="CUDA_HOME=$tmp/none ROCM_PATH=$tmp/none"
 b=$tmp/build
 expect 0 'left out: device_cuda: there was no cuda.h' make -s B="$b" $none "$b/plugins/device_cpu.so" \
@@ -45,17 +45,19 @@ make -s -j2 B="$b" $none "$b/tests/test_compose" "$b/tests/test_compose_hip" >"$
 	{ fail 'the tests of the devices for GPUs, without them'; cat "$tmp/out"; } # minutes, where compilers are slow
 expect 77 'device_cuda is not built here' "$b/tests/test_compose"
 expect 77 'device_hip is not built here' "$b/tests/test_compose_hip"
-# A library that some plug-ins need: asked for by pkg-config, else by where its header usually is.
+# A library that some plug-ins need is found by pkg-config, else by the usual place of its header.
 expect 0 'left out: trigger_gputn trigger_counter .*: it was built with FABRIC=0; build again without FABRIC=0' \
 	make -s B="$b" $none FABRIC=0 "$b/plugins/trigger_gputn.absent"
 [ "$(wc -l <"$b/plugins/trigger_gputn.absent")" -eq 2 ] || fail 'no note about trigger_gputn'
-expect 0 "left out: 'files = uring' of qos.*left out: launchers with PMIx" sh -c "make -n B=$b URING=0 PMIX=0 | tr '\\n' ' '"
+expect 0 "left out: 'files = uring' of qos.*left out: launchers with PMIx" sh -c \
+	"make -n B=$b URING=0 PMIX=0 | tr '\\n' ' '"
 for library in FABRIC:rdma/fabric.h URING:liburing.h; do
 	[ ! -e "/usr/include/${library#*:}" ] ||
-		expect 0 '' env PKG_CONFIG_LIBDIR="$tmp/none" make -n B="$b" "${library%:*}=1" "$b/plugins/device_cpu.so"
+		expect 0 '' env PKG_CONFIG_LIBDIR="$tmp/none" make -n B="$b" "${library%:*}=1" \
+		"$b/plugins/device_cpu.so"
 done
 expect 2 'FABRIC=1, but there is no rdma/fabric.h' make -s B="$b" FABRIC=1 FABRIC_FLAGS= all
-# What nothing can do without is one sentence, before the first compiler error.
+# A missing library that everything needs is one message, before the first compiler error.
 expect 2 "not found: iniparser/iniparser.h .*'tools/deps build' installs" make -s B="$tmp/bare" CPPFLAGS=-nostdinc
 [ "$(grep -c error "$tmp/err")" = 0 ] || fail 'compiler errors beside what is missing'
 expect 2 'CUDA=1, but there is no cuda.h' make -s B="$b" $none CUDA=1 all

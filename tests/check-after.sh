@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Spoils loom_last() and loom_last_noncoherent() in one place at a time: test_sched_after must notice each, by what it counts or
-# because a thread sanitizer sees it. The fence between devices is the model's business (tests/models/turns.pml).
+# Plants faults in loom_last() and loom_last_noncoherent(), one at a time: test_sched_after must find each, by its
+# counts or by a thread sanitizer. The fence between devices is checked by a model (tests/models/turns.pml).
 . tests/lib.sh
 cp -r core/include "$tmp/include"
 after=$tmp/include/gpuloom/dev/after.h
@@ -9,7 +9,8 @@ after=$tmp/include/gpuloom/dev/after.h
 compile() {
 	name=$1
 	shift
-	gcc -std=gnu11 -O1 -w -I"$tmp/include" -Icore -I. -D_GNU_SOURCE -pthread "$@" tests/test_sched_after.c tests/support.c \
+	gcc -std=gnu11 -O1 -w -I"$tmp/include" -Icore -I. -D_GNU_SOURCE -pthread "$@" tests/test_sched_after.c \
+		tests/support.c \
 		-lcunit -o "$tmp/$name" >"$tmp/cc" 2>&1
 }
 # spoil NAME OLD NEW FLAGS...: OLD, a pattern of sed, becomes NEW

@@ -16,9 +16,11 @@ for barrier in $plugins; do
 	rounds --set device.cpu.workers=9 --set workload.barrier.scope=device
 	rounds --set device.cpu.workers=3 --set device.cpu.lanes=3
 	for isolation in $isolations; do
-		rounds --set 'run.devices=cpu:0 cpu:1 cpu:2' --set device.cpu.workers=3 --set device.cpu.isolation=$isolation
+		rounds --set 'run.devices=cpu:0 cpu:1 cpu:2' --set device.cpu.workers=3 \
+			--set device.cpu.isolation=$isolation
 		# Non-coherent: no word may be changed by two devices.
-		rounds --set 'run.devices=cpu:0 cpu:1' --set device.cpu.workers=3 --set device.cpu.isolation=$isolation \
+		rounds --set 'run.devices=cpu:0 cpu:1' --set device.cpu.workers=3 \
+			--set device.cpu.isolation=$isolation \
 			--set transport.use=p2p --set transport.p2p.atomics=no
 	done
 done
@@ -26,14 +28,18 @@ done
 for barrier in auto central release; do
 	for devices in cpu:0 'cpu:0 cpu:1'; do
 		own="--set device.cpu.workers=4 --set transport.use=p2p --set transport.p2p.atomics=no"
-		rounds --set "run.devices=$devices" $own --set workload.barrier.scope=group --set workload.barrier.teams=3
+		rounds --set "run.devices=$devices" $own --set workload.barrier.scope=group \
+			--set workload.barrier.teams=3
 		rounds --set "run.devices=$devices" $own --set workload.barrier.leave=5
-		rounds --set "run.devices=$devices" $own --set workload.barrier.scope=group --set workload.barrier.leave=3
+		rounds --set "run.devices=$devices" $own --set workload.barrier.scope=group \
+			--set workload.barrier.leave=3
 	done
 done
-expect 4 "has a barrier of the scope 'group', which barrier_flags does not support" "$G" run conf/barrier.ini --set barrier.use=flags \
+expect 4 "has a barrier of the scope 'group', which barrier_flags does not support" "$G" run conf/barrier.ini \
+	--set barrier.use=flags \
 	--set workload.barrier.scope=group
-expect 4 'leave the barrier for good, which barrier_tree does not support' "$G" run conf/barrier.ini --set barrier.use=tree \
+expect 4 'leave the barrier for good, which barrier_tree does not support' "$G" run conf/barrier.ini \
+	--set barrier.use=tree \
 	--set workload.barrier.leave=1
 barrier=release
 for end in spin yield nap sleep; do
@@ -41,24 +47,29 @@ for end in spin yield nap sleep; do
 done
 barrier=tree
 rounds --set barrier.tree.arity=2 --set device.cpu.workers=7 --set workload.barrier.scope=worker
-expect 2 'arity = 5: must be a power of two from 2 on' "$G" run conf/barrier.ini $small --set barrier.use=tree --set barrier.tree.arity=5
+expect 2 'arity = 5: must be a power of two from 2 on' "$G" run conf/barrier.ini $small --set barrier.use=tree \
+	--set barrier.tree.arity=5
 expect 2 'no barrier is selected' "$G" run conf/barrier.ini --set barrier.use=
 # A worker that never arrives is named. The deadline is long enough for a busy machine to start the others.
 for barrier in release dissemination flags; do
-	expect 124 'worker 2 has not arrived at the barrier' "$G" run conf/barrier.ini $small --set barrier.use=$barrier \
+	expect 124 'worker 2 has not arrived at the barrier' "$G" run conf/barrier.ini $small \
+		--set barrier.use=$barrier \
 		--set device.cpu.workers=4 --set workload.barrier.absent=2 --set workload.barrier.deadline=500ms
 done
 
-# All ranks, which notify each other by messages. One rank needs none.
+# The scope of the job: ranks notify each other by messages. One rank sends none.
 job() {
-	expect 0 'verified' "$G" run conf/barrier.ini $small --set barrier.use=$barrier --set workload.barrier.scope=job \
+	expect 0 'verified' "$G" run conf/barrier.ini $small --set barrier.use=$barrier \
+		--set workload.barrier.scope=job \
 		--set device.cpu.wait=yield "$@"
 }
 barrier=auto
 job
-expect 2 "has a barrier of the scope 'job', and 2 ranks synchronise by messages: set 'use = NAME' in .trigger" "$G" run conf/barrier.ini --ranks 2 \
+expect 2 "has a barrier of the scope 'job', and 2 ranks synchronise by messages: set 'use = NAME' in .trigger" "$G" \
+	run conf/barrier.ini --ranks 2 \
 	--set workload.barrier.scope=job
-expect 124 'has not arrived at the barrier' "$G" run conf/barrier.ini $small --ranks 3 --set workload.barrier.scope=job \
+expect 124 'has not arrived at the barrier' "$G" run conf/barrier.ini $small --ranks 3 \
+	--set workload.barrier.scope=job \
 	--set trigger.use=peer --set workload.barrier.absent=1 --set workload.barrier.deadline=500ms
 job --ranks 4 --set trigger.use=peer --set 'run.devices=cpu:0 cpu:1' --set workload.barrier.work=50
 if [ -e "$B/plugins/trigger_gputn.so" ]; then # there is libfabric
@@ -66,21 +77,23 @@ if [ -e "$B/plugins/trigger_gputn.so" ]; then # there is libfabric
 	for trigger in counter proxy; do
 		job --ranks 2 --set trigger.use=$trigger --set trigger.provider=shm
 	done
-	expect 4 'needs a trigger that sends while a kernel runs' "$G" run conf/barrier.ini --ranks 2 --set workload.barrier.scope=job \
+	expect 4 'needs a trigger that sends while a kernel runs' "$G" run conf/barrier.ini --ranks 2 \
+		--set workload.barrier.scope=job \
 		--set trigger.use=hdn --set trigger.provider=tcp
 	for barrier in $plugins; do
 		job --ranks 4 --set trigger.use=gputn --set trigger.provider=shm
 	done
 fi
 
-# Sums, which need barriers. Of 40,004 floats no worker's part is a whole number of tiles.
+# Sums, which need barriers. 40,004 floats give no worker a whole number of tiles.
 sums() {
 	expect 0 'verified' "$G" run conf/reduce.ini --samples 1 --set run.warmup=0 --set workload.reduce.floats=40004 \
 		--set workload.reduce.rounds=20 "$@"
 }
 for barrier in $plugins; do
 	sums --set barrier.use=$barrier --set device.cpu.workers=3
-	sums --set barrier.use=$barrier --set 'run.devices=cpu:0 cpu:1' --set transport.use=p2p --set transport.p2p.atomics=no
+	sums --set barrier.use=$barrier --set 'run.devices=cpu:0 cpu:1' --set transport.use=p2p \
+		--set transport.p2p.atomics=no
 done
 for isolation in $isolations; do
 	sums --set 'run.devices=cpu:0 cpu:1 cpu:2' --set device.cpu.workers=3 --set device.cpu.isolation=$isolation
@@ -93,7 +106,7 @@ grep -q ' by_worker_model ' "$tmp/out" && fail 'way = device ran others, too'
 expect 2 'floats = 6: not a multiple of 4' "$G" run conf/reduce.ini --set workload.reduce.floats=6
 expect 2 'way = stack: there is one device' "$G" run conf/reduce.ini --set workload.reduce.way=stack
 [ "$isolations" != thread ] || finish
-# Without a barrier worker 0 adds up what others have not written: a race.
+# Without a barrier worker 0 reads values that others have not written: a race.
 expect 3 'reduce: way device: round [0-9]*: the sum is [0-9]* instead of [0-9]*' "$G" run conf/reduce.ini --samples 1 \
 	--set barrier.use="$B/tests/broken/barrier_device.so" --set workload.reduce.floats=40004
 # A device killed in mid-run: the workers of the other one stop waiting, and the message names it.

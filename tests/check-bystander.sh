@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# A job never holds up the machine: a program that sleeps 50 ms at a time is never late by more than 100 ms, on any
-# core, beside jobs whose threads wait in every way that an option offers. The ways come from the option rows.
-#   BYSTANDER=all tests/check-bystander.sh BUILD     all of them together with each other, longer
+# A job never blocks the machine: a program that sleeps for 50 ms at a time is never late by more than 100 ms, on any
+# core, beside jobs whose threads wait in each way that an option offers (from the rows of options).
+#   BYSTANDER=all tests/check-bystander.sh BUILD     all combinations of ways to wait, for longer
 . tests/lib.sh
 network=yes
 [ -e "$B/plugins/trigger_gputn.so" ] || {
@@ -11,8 +11,8 @@ network=yes
 python3 - "$G" "${BYSTANDER:-some}" "$network" <<'PY' || fail 'a bystander was late'
 import itertools, json, os, resource, signal, subprocess, sys, time
 
-G, wish, network = sys.argv[1:]
-LATE, SLEEP, SECONDS = 0.1, 0.05, 8 if wish == 'all' else 1.2
+G, which, network = sys.argv[1:]
+LATE, SLEEP, SECONDS = 0.1, 0.05, 8 if which == 'all' else 1.2
 cores = sorted(os.sched_getaffinity(0))
 
 def ways(plugin, option):
@@ -31,7 +31,7 @@ def bystander(core, seconds, out):
     os.write(out, b'%f\n' % worst)
 
 def worst_of(seconds):
-    """How late one on each core was at most."""
+    """The longest delay of a sleeping program, one on each core."""
     into, out = os.pipe()
     children = []
     for core in cores:
@@ -71,24 +71,24 @@ def conf(name, ranks=0, **values):
     return line
 
 n = str(2 * len(cores))
-crowd = dict(device__cpu__workers=n, device__cpu__oversubscribe='yes', run__devices='cpu:0')
+oversubscribed = dict(device__cpu__workers=n, device__cpu__oversubscribe='yes', run__devices='cpu:0')
 cases, stopped = [], []
 yields, idles = ways('device.cpu', 'wait'), ways('scheduler.mgws', 'wait')
 waits = ways('trigger.gputn', 'wait') if network else []
-if wish != 'all': # each way once
+if which != 'all': # each way once
     pairs = [(y, 'yield') for y in yields] + [('yield', w) for w in waits if w != 'yield']
 else:
     pairs = itertools.product(yields, waits)
 for y, w in pairs if network else ():
-    for job in ('jacobi2d', 'allreduce') if wish == 'all' else ('jacobi2d',):
+    for job in ('jacobi2d', 'allreduce') if which == 'all' else ('jacobi2d',):
         cases.append(conf(job, 4, device__cpu__wait=y, trigger__wait=w))
-        stopped += cases[-1:] if y == 'yield' or wish == 'all' else []
+        stopped += cases[-1:] if y == 'yield' or which == 'all' else []
 if network:
-    cases += [conf('allreduce', 4)] if wish != 'all' else []
+    cases += [conf('allreduce', 4)] if which != 'all' else []
     stopped.append(conf('jacobi2d', 4))
-for i, term, y in itertools.product(idles, ('counter', 'tree'), yields if wish == 'all' else yields[:1]):
-    if wish == 'all' or term == 'counter' or i == 'sleep':
-        cases.append(conf('uts', scheduler__wait=i, termination__use=term, device__cpu__wait=y, **crowd))
+for i, term, y in itertools.product(idles, ('counter', 'tree'), yields if which == 'all' else yields[:1]):
+    if which == 'all' or term == 'counter' or i == 'sleep':
+        cases.append(conf('uts', scheduler__wait=i, termination__use=term, device__cpu__wait=y, **oversubscribed))
 for sync in ('poll', 'futex', 'warp', 'wic'):
     cases.append(conf('wic', run__workload='c2d', sync__use=sync))
 for how in ways('sync.backoff', 'wait'):
@@ -109,7 +109,7 @@ for command, stop in [(c, False) for c in cases] + [(c, True) for c in stopped]:
             late += 1
         if text is not None or worst <= LATE:
             break
-        # Is it the job, or the machine? Only what comes again and again beside it, and never without it, is its doing.
+        # The job is the cause only if delays occur repeatedly beside it, and never without it.
         without = worst_of(SECONDS)
         print('  %4.0f ms beside it, %.0f ms without: %s' % (1e3 * worst, 1e3 * without, what), flush=True)
         if without > LATE:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the command inherits from its parent, and what it leaves to its children: closed standard streams, ignored and
-# blocked signals, readers that have gone, compilers and plug-ins that do not end. Embedding programs: test_children.
+# State that the command inherits from its parent or passes to its children: closed standard streams, ignored and
+# blocked signals, closed pipes, compilers and plug-ins that do not end. Embedding programs: test_children.
 . tests/lib.sh
 small='--samples 2 --set workload.memset.tasks=1000'
 run="$G run conf/memset.ini $small"
@@ -20,23 +20,27 @@ PYTHON
 chmod +x "$tmp/launch"
 launch=$tmp/launch
 
-# ---- F1: the status of children is seen whatever the parent left
+# ---- F1: the status of children is read in any state that the parent left
 for command in "sh -c 'sleep 0.05; exit 1'" "sh -c 'exit 1'"; do
-	expect 3 'ended with status 1' "$launch" SIGCHLD "$G" run "$tmp/exec.ini" --samples 2 --set "workload.exec.command=$command"
+	expect 3 'ended with status 1' "$launch" SIGCHLD "$G" run "$tmp/exec.ini" --samples 2 \
+		--set "workload.exec.command=$command"
 done
 expect 0 '2 samples, each verified' "$launch" SIGCHLD "$G" run "$tmp/exec.ini" --samples 2
 expect 0 'each verified' "$launch" SIGCHLD $run --set device.cpu.isolation=process
-# A signal that the parent blocked still ends a run.
-"$launch" SIGPIPE "$G" run "$tmp/exec.ini" --samples 100 --set "workload.exec.command=sh -c 'touch $tmp/runs; sleep 0.3'" >"$tmp/out" 2>"$tmp/err" &
+# A signal that the parent has blocked still ends a run.
+"$launch" SIGPIPE "$G" run "$tmp/exec.ini" --samples 100 --set \
+	"workload.exec.command=sh -c 'touch $tmp/runs; sleep 0.3'" >"$tmp/out" 2>"$tmp/err" &
 pid=$!
 soon '[ -e "$tmp/runs" ]'
 kill -TERM $pid
 soon 'grep -q stopping "$tmp/err"' || kill -KILL $pid
 wait $pid
 got=$?
-[ $got -eq 130 ] || { fail "exit $got instead of 130 after a SIGTERM that the parent had blocked (F1)"; cat "$tmp/err"; }
-# ... and one that it ignored on purpose does not.
-expect 0 'each verified' "$launch" SIGHUP "$G" run "$tmp/exec.ini" --samples 2 --set "workload.exec.command=sh -c 'kill -HUP \$PPID'"
+[ $got -eq 130 ] ||
+	{ fail "exit $got instead of 130 after a SIGTERM that the parent had blocked (F1)"; cat "$tmp/err"; }
+# ... and a signal that it ignores does not.
+expect 0 'each verified' "$launch" SIGHUP "$G" run "$tmp/exec.ini" --samples 2 \
+	--set "workload.exec.command=sh -c 'kill -HUP \$PPID'"
 
 # ---- F9, S7: closed descriptors
 expect 0 'each verified' sh -c "$run --set device.cpu.isolation=process <&-"
@@ -69,11 +73,13 @@ closed 0 '>&-' "report $tmp/b.json -o $tmp/b.html"
 for command in "run conf/memset.ini --samples 100000" "run conf/memset.ini --samples 100000 --json -" \
 	"sweep conf/memset.ini --vary run.seed=1,2 --samples 100000" "compare conf/memset.ini --vary run.seed=1,2"; do
 	closed 1 '>&-' "$command"
-	grep -q 'standard output, where the result is to go, is closed: name a file' "$tmp/err" || fail "no word of a closed stdout: $command (F10)"
+	grep -q 'standard output is closed: give a file for the result' "$tmp/err" ||
+		fail "no word of a closed stdout: $command (F10)"
 done
 for command in list --version "report $tmp/b.json" "run conf/memset.ini --dry-run --quiet"; do
 	closed 1 '>&-' "$command"
-	grep -q 'cannot write to standard output: it is closed' "$tmp/err" || fail "no word of a closed stdout: $command (F10)"
+	grep -q 'cannot write to standard output: it is closed' "$tmp/err" ||
+		fail "no word of a closed stdout: $command (F10)"
 done
 closed 1 '>&- 2>&-' list
 
@@ -93,7 +99,7 @@ done
 $run --json /dev/stdout >"$tmp/file.json" 2>"$tmp/err"
 python3 -m json.tool "$tmp/file.json" >"$tmp/x" || fail '--json /dev/stdout into a file (F11)'
 
-# ---- a reader that has gone: no word, and the end that SIGPIPE makes, also where the parent ignored it
+# ---- a closed pipe: no message, and death by SIGPIPE, also if the parent ignores it
 for ignored in '' SIGPIPE; do
 	for command in list "run conf/memset.ini $small --json -" "sweep conf/memset.ini $small --vary run.seed=1,2"; do
 		mkfifo "$tmp/pipe"
@@ -119,10 +125,11 @@ for name in abort hang; do
 	expect 0 '' env GPULOOM_PLUGIN_PATH="$tmp/odd:$B/plugins" "$G" complete "termination.$name." run --set
 done
 expect 0 'scheduler.mgws.public_queue=' "$G" complete scheduler.mgws.pub run --set
-expect 2 'term_destructor.so: its destructor crashed .SIGABRT.*too late.*report it' "$G" describe "$tmp/term_destructor.so"
+expect 2 'term_destructor.so: its destructor crashed .SIGABRT.*too late.*report it' "$G" describe \
+	"$tmp/term_destructor.so"
 expect 2 'its destructor crashed' "$G" run conf/memset.ini --set "termination.use=$tmp/term_destructor.so"
 
-# ---- S15: a compiler's folder goes with the process that wanted it, and a signal to the group does not reach it
+# ---- S15: a compiler's folder is removed with the process that started it, and a signal to the group does not reach it
 cat >"$tmp/sim.ini" <<'INI'
 [run]
 workload = memset
@@ -165,13 +172,14 @@ if command -v c++ >/dev/null; then
 	touch "$tmp/go"
 	wait $pid
 	got=$?
-	[ $got -eq 130 ] || { fail "exit $got instead of 130: SIGTERM to the group of a compiler (S15)"; cat "$tmp/err"; }
+	[ $got -eq 130 ] ||
+		{ fail "exit $got instead of 130: SIGTERM to the group of a compiler (S15)"; cat "$tmp/err"; }
 	grep 'does not compile' "$tmp/err" && fail 'a compiler that was interrupted is no mistake of the source (S15)'
 	[ -z "$(ls "$tmp/t")" ] || fail 'the folder of a compiler stays (S15)'
 fi
 
-# ---- D32: what a command keeps for itself has no name in /tmp
-grep -aq '/tmp/gpuloom-compare' "$G" && fail 'compare puts a file into /tmp, whatever TMPDIR is (D32)'
+# ---- D32: private files of a command have no name in /tmp
+grep -aq '/tmp/gpuloom-compare' "$G" && fail 'compare ignores TMPDIR (D32)'
 expect 0 '' "$G" compare conf/memset.ini --vary run.seed=1,2 --blocks 6 -o "$tmp/c.html"
 grep -q '</html>' "$tmp/c.html" || fail 'no page of a comparison (D32)'
 finish

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What gpuloom chooses by itself is told: in results, by `run --verbose`, by comparisons; what is slower is warned of.
+# Automatic choices are reported: in results, by `run --verbose`, by comparisons; a slower choice is a warning.
 . tests/lib.sh
 small='--samples 1 --set workload.uts.tree=custom --set workload.uts.type=binomial --set workload.uts.b0=500 --set workload.uts.q=0.12'
 left() { # WHAT: this part was not done
@@ -19,25 +19,28 @@ json.dump(doc, open(sys.argv[1] + '/shm.json', 'w'))
 doc['choices']['trigger.provider'] = 'tcp;ofi_rxm'
 json.dump(doc, open(sys.argv[1] + '/tcp.json', 'w'))
 PY
-# F13: a comparison of files says so.
+# F13: a comparison of files reports different choices.
 expect 0 'trigger.provider: shm in .*, tcp;ofi_rxm in' "$G" compare "$tmp/shm.json" "$tmp/tcp.json"
 expect 0 'trigger.provider: not chosen in .*, shm in' "$G" compare "$tmp/one.json" "$tmp/shm.json"
 "$G" compare "$tmp/shm.json" "$tmp/shm.json" 2>&1 | grep -q 'trigger.provider' && fail 'the same choice differs'
 
-# Without room in /dev/shm the provider tcp is taken, and that is told with the remedy (F13, T2, T3).
+# Without room in /dev/shm the provider tcp is taken, and a warning says what to do (F13, T2, T3).
 if [ ! -e "$B/plugins/trigger_gputn.so" ]; then
 	left 'trigger_gputn was not built'
 elif ! unshare -m mount -t tmpfs -o size=4k gpuloom /dev/shm 2>/dev/null; then
 	left 'mounts are not allowed'
 else
-	expect 0 'trigger.provider: (shm|tcp)' "$G" run -v -n 2 conf/pingpong.ini --samples 1 --set workload.pingpong.rounds=20
+	expect 0 'trigger.provider: (shm|tcp)' "$G" run -v -n 2 conf/pingpong.ini --samples 1 \
+		--set workload.pingpong.rounds=20
 	if grep -q 'provider: shm' "$tmp/out"; then
 		cat >"$tmp/tight" <<-'SH'
 		mount -t tmpfs -o size=4k gpuloom /dev/shm && exec "$@"
 		SH
-		expect 0 'provider tcp.*slower.*/dev/shm has 0.0 MiB free.*enlarge it' unshare -m sh "$tmp/tight" "$G" run -n 2 \
+		expect 0 'provider tcp.*slower.*/dev/shm has 0.0 MiB free.*enlarge it' unshare -m sh "$tmp/tight" "$G" \
+			run -n 2 \
 			conf/pingpong.ini --samples 1 --set workload.pingpong.rounds=20
-		expect 4 '/dev/shm has 0.0 MiB free.*enlarge it' unshare -m sh "$tmp/tight" "$G" run -n 2 conf/pingpong.ini \
+		expect 4 '/dev/shm has 0.0 MiB free.*enlarge it' unshare -m sh "$tmp/tight" "$G" run -n 2 \
+			conf/pingpong.ini \
 			--samples 1 --set trigger.provider=shm
 	else
 		left 'libfabric offers no shm here'
@@ -50,8 +53,10 @@ grep -v '^workers' conf/uts-ranks.ini >"$tmp/ranks.ini"
 if [ -e "$B/plugins/trigger_peer.so" ]; then
 	port=$((20000 + $$ % 20000))
 	export GPULOOM_RANKS=2 GPULOOM_ROOT=127.0.0.1:$port
-	GPULOOM_RANK=1 timeout 60 "$G" run "$tmp/ranks.ini" $small --set device.cpu.workers=$cores --quiet >/dev/null 2>&1 &
-	GPULOOM_RANK=0 expect 0 "2 ranks have $((2 * cores)) workers on the same $cores core" "$G" run "$tmp/ranks.ini" $small \
+	GPULOOM_RANK=1 timeout 60 "$G" run "$tmp/ranks.ini" $small --set device.cpu.workers=$cores \
+		--quiet >/dev/null 2>&1 &
+	GPULOOM_RANK=0 expect 0 "2 ranks have $((2 * cores)) workers on the same $cores core" "$G" run \
+		"$tmp/ranks.ini" $small \
 		--set device.cpu.workers=$cores
 	wait
 	unset GPULOOM_RANKS GPULOOM_ROOT
@@ -67,7 +72,8 @@ for at in /sys/fs/cgroup/cpu /sys/fs/cgroup/cpu,cpuacct /sys/fs/cgroup; do
 	[ -e "$at/cgroup.procs" ] && mkdir "$at/gpuloom-test-$$" 2>/dev/null || continue
 	group=$at/gpuloom-test-$$
 	trap 'rmdir "$group" 2>/dev/null; rm -rf "$tmp"' EXIT
-	if [ -w "$group/cpu.cfs_quota_us" ] && echo 100000 >"$group/cpu.cfs_period_us" && echo 50000 >"$group/cpu.cfs_quota_us"; then
+	if [ -w "$group/cpu.cfs_quota_us" ] && echo 100000 >"$group/cpu.cfs_period_us" &&
+		echo 50000 >"$group/cpu.cfs_quota_us"; then
 		break
 	elif [ -w "$group/cpu.max" ] && echo '50000 100000' >"$group/cpu.max"; then
 		break
@@ -82,18 +88,23 @@ else
 	echo \$\$ >"$group/cgroup.procs" && exec "\$@"
 	SH
 	expect 0 'cpu: time +limited +0.50 CPUs' sh "$tmp/limited" "$G" doctor
-	expect 0 '2 workers in a control group that grants time for 0.5 CPUs.*raise the limit' sh "$tmp/limited" "$G" run \
-		conf/fib.ini --samples 2 --set run.devices=cpu:0 --set device.cpu.workers=2 --set device.cpu.oversubscribe=yes
-	expect 0 '"cpu_quota":[[:space:]]*"0.5 cores"' sh "$tmp/limited" "$G" run conf/fib.ini --samples 2 --json - --set run.devices=cpu:0 \
+	expect 0 '2 workers in a control group that grants time for 0.5 CPUs.*raise the limit' sh "$tmp/limited" "$G" \
+		run \
+		conf/fib.ini --samples 2 --set run.devices=cpu:0 --set device.cpu.workers=2 \
+		--set device.cpu.oversubscribe=yes
+	expect 0 '"cpu_quota":[[:space:]]*"0.5 cores"' sh "$tmp/limited" "$G" run conf/fib.ini --samples 2 --json - \
+		--set run.devices=cpu:0 \
 		--set device.cpu.workers=1
-	# Without a wish there are no more workers than the group grants time for.
-	expect 0 'cpu:0 \(1 worker\)' sh "$tmp/limited" "$G" run conf/fib.ini --samples 1 --set run.devices=cpu:0 --set device.cpu.workers=0
+	# The default number of workers is at most the CPU time of the group.
+	expect 0 'cpu:0 \(1 worker\)' sh "$tmp/limited" "$G" run conf/fib.ini --samples 1 --set run.devices=cpu:0 \
+		--set device.cpu.workers=0
 	rmdir "$group"
 fi
 
-# Huge pages that the kernel does not give.
+# Huge pages that the kernel does not grant.
 if grep -q '\[never\]' /sys/kernel/mm/transparent_hugepage/shmem_enabled 2>/dev/null; then
-	expect 0 'huge_pages = try: the kernel gave none.*shmem_enabled' "$G" run conf/memset.ini --samples 1 --set transport.use=host \
+	expect 0 'huge_pages = try: the kernel gave none.*shmem_enabled' "$G" run conf/memset.ini --samples 1 \
+		--set transport.use=host \
 		--set transport.host.huge_pages=try
 fi
 finish

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The command line as its user meets it: clean data on stdout, one clear message per mistake, exit codes.
+# The command line: only data on stdout, one clear message per mistake, exit codes.
 . tests/lib.sh
 unset GPULOOM_RUN__TIMEOUT # a variable of the environment counts more than what a result says
 small='--set workload.memset.tasks=1000 --samples 2'
@@ -34,19 +34,23 @@ conf "$base" '[scheduler.mgws]' 'public_queu = 64'
 expect 2 "x.ini:11:1: error: .*'public_queu'.*public_queue" "$G" run "$tmp/x.ini"
 conf "$base" '[scheduler.mgws]' 'public_queue = 64k5'
 expect 2 "x.ini:11:16: error: .*64k5" "$G" run "$tmp/x.ini"
-# What a plug-in itself has against its options is found without a device, and where it stands.
+# A plug-in's own check of its options needs no device, and its error names the line.
 conf "$base" '[scheduler.mgws]' 'granularity = worker' 'public_queue = 63'
 expect 2 "x.ini:12:16: error: .scheduler.mgws. public_queue = 63: must be a power of two" "$G" config check "$tmp/x.ini"
-for set in uts:workload.uts.tree=custom,workload.uts.type=binomial,workload.uts.q=0.5:q qos/storm:workload.requests.outstanding=3:outstanding \
-	memset:transport.use=p2p,transport.p2p.placement=there:placement allreduce:workload.allreduce.chain=yes,workload.allreduce.order=fire-first:order \
-	msgrate:workload.msgrate.per=7:per pingpong:workload.pingpong.bytes=12:bytes memset:scheduler.use=static,scheduler.static.local_queue=3:local_queue \
+for set in uts:workload.uts.tree=custom,workload.uts.type=binomial,workload.uts.q=0.5:q \
+	qos/storm:workload.requests.outstanding=3:outstanding \
+	memset:transport.use=p2p,transport.p2p.placement=there:placement \
+	allreduce:workload.allreduce.chain=yes,workload.allreduce.order=fire-first:order \
+	msgrate:workload.msgrate.per=7:per pingpong:workload.pingpong.bytes=12:bytes \
+	memset:scheduler.use=static,scheduler.static.local_queue=3:local_queue \
 	memset:run.workload=exec,workload.exec.command=true,workload.exec.expect=x:expect; do
 	file=${set%%:*} key=${set##*:} list=${set#*:}
 	expect 2 "$key=[^ ]*: error: " "$G" config check "conf/$file.ini" \
 		$(echo "${list%:*}" | tr , '\n' | sed 's/^/--set /')
 done
 # The rate of a workload's own unit of work comes first, after the time.
-for rate in uts:nodes memset:bytes fib:tasks msgrate:triggers pingpong:messages wic:iterations qos/storm:requests jacobi2d:cells sgd:samples; do
+for rate in uts:nodes memset:bytes fib:tasks msgrate:triggers pingpong:messages wic:iterations qos/storm:requests \
+	jacobi2d:cells sgd:samples; do
 	unit=${rate#*:}
 	"$G" config check "conf/${rate%:*}.ini" 2>"$tmp/err" || continue # not built here
 	expect 0 "" "$G" run "conf/${rate%:*}.ini" --samples 1 --set run.warmup=0 \
@@ -62,7 +66,7 @@ for rate in uts:nodes memset:bytes fib:tasks msgrate:triggers pingpong:messages 
 		assert abs(metrics[name]['median'] * metrics['seconds']['median'] / work['median'] - 1) < 1e-6
 	PY
 done
-# Of a plug-in that is not in use, too; but nothing is missing there.
+# Also for a plug-in that is not selected, for which nothing is reported as missing.
 conf "$base" '[workload.fib]' 'n = 3x' '[device.cpu.1]' 'workers = -1' '[workload.contains]' 'word = x'
 expect 2 "x.ini:13:11: error: .*'-1'" "$G" config check "$tmp/x.ini"
 [ "$(grep -c error: "$tmp/err")" = 2 ] || fail 'values of sections that are not in use'
@@ -84,7 +88,7 @@ expect 2 "no option '-x'" "$G" run -x conf/memset.ini
 expect 0 '1 sample' "$G" run --samples=1 -- conf/memset.ini
 expect 0 'warning: the conf has no .trigger., .* each of the 2 runs the whole job' "$G" run -n 2 conf/memset.ini $small
 [ "$(grep -c warning: "$tmp/err")" = 1 ] || fail 'a warning from each rank'
-# What is to be written is tried before anything is run, and left as it is.
+# Output files are opened before anything runs, and not changed by that.
 for to in "--json $tmp" "--json $tmp/no/r.json" "--json=" "--trace $tmp/no/t"; do
 	expect 2 'cannot write' "$G" run conf/memset.ini $to
 	[ ! -s "$tmp/out" ] || fail "it ran, and lost what it had for $to"
@@ -92,20 +96,21 @@ done
 for to in "--json $tmp/no/r.json" "-o $tmp/no/r.html"; do
 	expect 2 'cannot write' "$G" compare conf/memset.ini --vary run.seed=1,2 --spread 100s $to
 done
-# What cannot be written when it comes to that goes to standard output.
+# A document that cannot be written at the end goes to standard output.
 expect 1 'No space left .*; the result goes to standard output' "$G" run conf/memset.ini $small --json /dev/full
-python3 -c 'import json,sys; assert json.load(open(sys.argv[1]))["samples"]' "$tmp/out" || fail 'a result on a full disk'
+python3 -c 'import json,sys; assert json.load(open(sys.argv[1]))["samples"]' "$tmp/out" ||
+	fail 'a result on a full disk'
 echo old >"$tmp/r.json"
 expect 2 'needs a value' "$G" run conf/memset.ini --json "$tmp/r.json" --samples
 [ "$(cat "$tmp/r.json")" = old ] || fail 'a file that was only looked at'
 expect 2 'unexpected argument' "$G" list sched term
 expect 2 'no conf given' "$G" config check
 expect 2 'check, show or schema' "$G" config
-# What may follow is what the options' rows say.
+# Completion of values comes from the rows of options.
 [ "$("$G" complete --s run | tr '\n' ' ')" = '--set --samples ' ] || fail 'completion of run --s'
 [ "$("$G" complete --lo compare)" = --log ] || fail 'completion of compare --lo'
 expect 2 'devices' "$G" run conf/memset.ini --set run.devices=
-# The fixtures call themselves term_NAME; a plug-in has its own name as its file's.
+# The fixtures are named term_NAME in their descriptors; the name of a plug-in must be that of its file.
 for bad in abort major; do
 	cp "$B/tests/plugins/bad_$bad.so" "$tmp/term_$bad.so" || fail "no fixture bad_$bad.so"
 done
@@ -115,10 +120,10 @@ mkdir "$tmp/p" && ln -s "$tmp/none" "$tmp/p/sched_gone.so"
 expect 2 "no scheduler plug-in 'gone' in [^;]*; there is: host, mgws, static" "$G" run conf/memset.ini \
 	--set scheduler.use=gone --set "gpuloom.plugin_path=$tmp/p"
 expect 2 'no such plug-in file' "$G" run conf/memset.ini --set "scheduler.use=./no_such.so"
-# What a workload needs and the conf does not select is said before anything starts.
+# A kind that a workload needs and the conf does not select is an error before anything starts.
 expect 2 "meets needs a barrier, and no barrier is selected: add 'use = NAME' to .barrier." "$G" run conf/memset.ini \
 	--set "run.workload=$B/tests/plugins/workload_meets.so"
-# One that says nothing of what it calls ends in words, too.
+# A workload that calls a kind without declaring it ends with a message as well.
 printf '[run]\nworkload = %s\ndevices = cpu:0\n[transport]\nuse = host\n' \
 	"$(realpath "$B")/tests/plugins/workload_undeclared.so" >"$tmp/undeclared.ini"
 for kind in scheduler termination sync barrier trigger qos; do
@@ -126,33 +131,39 @@ for kind in scheduler termination sync barrier trigger qos; do
 	expect 2 "the workload calls a $kind, and the conf selects none" "$G" run "$tmp/undeclared.ini" --quiet \
 		--set workload.undeclared.calls=$short --set device.cpu.isolation=process
 done
-expect 2 'memset needs a termination, and no termination is selected' "$G" config check conf/memset.ini --set termination.use=
+expect 2 'memset needs a termination, and no termination is selected' "$G" config check conf/memset.ini \
+	--set termination.use=
 # Plug-ins and their folders in a conf are relative to the conf, those of the command line to where it is given.
 mkdir -p "$tmp/away/here" && cp "$B/plugins/sched_static.so" "$B/plugins/device_cpu.so" "$tmp/away/here/"
 printf '[run]\nworkload = fib\ndevices = here/device_cpu.so:0\n[transport]\nuse = host\n[scheduler]\nuse = ./here/sched_static.so\n[termination]\nuse = counter\n' \
 	>"$tmp/away/own.ini"
 expect 0 verified "$G" run "$tmp/away/own.ini" --samples 1 --set workload.fib.n=10
-expect 2 "here/sched_static.so: no such plug-in file" "$G" run "$tmp/away/own.ini" --set scheduler.use=here/sched_static.so
+expect 2 "here/sched_static.so: no such plug-in file" "$G" run "$tmp/away/own.ini" \
+	--set scheduler.use=here/sched_static.so
 printf '[gpuloom]\nplugin_path = here:.\n[scheduler]\nuse = static\n' >"$tmp/away/path.ini"
 expect 0 "plugin_path=here:\\." "$G" config show conf/memset.ini "$tmp/away/path.ini"
 expect 0 "\"path\":.*$tmp/away/here/sched_static.so" "$G" run conf/fib.ini "$tmp/away/path.ini" --samples 1 --json - \
 	--set workload.fib.n=10
 expect 0 "use = $tmp/away/here/sched_static.so" "$G" describe "$tmp/away/here/sched_static.so"
 
-# A sample that does not end says what each worker was at.
-expect 124 'no end after [0-9.]* s .*: cpu:0: 1 at work \(0\); cpu:1: 1 at work \(1\); workers left' "$G" run conf/uts.ini \
+# The error of a sample that does not end lists the state of each worker.
+expect 124 'no end after [0-9.]* s .*: cpu:0: 1 at work \(0\); cpu:1: 1 at work \(1\); workers left' "$G" run \
+	conf/uts.ini \
 	--set workload.uts.tree=T1XXL --set run.timeout=$(slack)s
 for sync in poll futex wic backoff; do
-	expect 124 'cpu:0: 2 at work \(0-1\); cpu:1: 2 waiting for data of others \(2-3\); the workers' "$G" run conf/wic.ini --set run.workload=pattern \
-		--set sync.use=$sync --set device.cpu.workers=2 --set run.timeout=$(slack)s --set workload.exchange.tp=1000000
+	expect 124 'cpu:0: 2 at work \(0-1\); cpu:1: 2 waiting for data of others \(2-3\); workers' "$G" run \
+		conf/wic.ini --set run.workload=pattern \
+		--set sync.use=$sync --set device.cpu.workers=2 --set run.timeout=$(slack)s \
+		--set workload.exchange.tp=1000000
 done
 
-# What `show --as-ini` writes gives the same values.
+# The output of `show --as-ini` gives the same values.
 "$G" config show conf/memset.ini --as-ini >"$tmp/full.ini" 2>/dev/null || fail 'config show --as-ini'
 "$G" config show conf/memset.ini >"$tmp/a" && "$G" config show "$tmp/full.ini" >"$tmp/b"
 cmp -s "$tmp/a" "$tmp/b" || { fail 'as-ini differs'; diff "$tmp/a" "$tmp/b"; }
 long=$(printf '%01200d' 0)
-expect 2 'no conf can hold .title = 000.*the most is 1000' "$G" config show conf/memset.ini --set run.title="$long" --as-ini
+expect 2 'no conf can hold .title = 000.*the most is 1000' "$G" config show conf/memset.ini --set run.title="$long" \
+	--as-ini
 expect 2 'no conf can hold .title = ' "$G" config show conf/memset.ini --set "run.title=;'\"" --as-ini
 # ... wherever that conf is kept: paths do not begin at its folder.
 (cd conf && "$G" config show contains.ini --set workload.contains.path=../docs --as-ini) >"$tmp/full.ini" 2>/dev/null
@@ -175,12 +186,13 @@ for name in mgws sched_mgws scheduler.mgws; do
 	expect 0 'sched.each_task_once' "$G" validate --list $name
 done
 [ ! -e "$B/plugins/trigger_counter.so" ] ||
-	expect 2 "'counter' is the name of 2 plug-ins: choose from termination.counter, trigger.counter" "$G" validate counter
+	expect 2 "'counter' is the name of 2 plug-ins: choose from termination.counter, trigger.counter" "$G" validate \
+	counter
 expect 2 "no plug-in 'mgs'; did you mean 'mgws'\\?" "$G" validate mgs
 expect 0 'userfaultfd' "$G" doctor
 expect 0 'Ctrl-C' "$G" run --help
 
-# Plug-ins with faults: list and doctor say them and go on, and what a plug-in prints is never in the data.
+# Plug-ins with faults: list and doctor report them and continue, and the output of a plug-in is never in the data.
 odd() { cp "$B/tests/plugins/$1.so" "$tmp/odd/$2.so"; }
 mkdir "$tmp/odd" && odd bad_abort term_abort && odd bad_print term_print && odd bad_unmarked term_unmarked &&
 	odd bad_none term_none && odd bad_doctor device_ill
@@ -198,7 +210,7 @@ plugins, doctor = (json.load(open(p)) for p in sys.argv[1:])
 assert plugins['schema'] == 'gpuloom.plugins/1' and doctor['schema'] == 'gpuloom.doctor/1'
 assert any('/term_abort.so' in p['path'] and 'crashed (SIGABRT)' in p['fault'] for p in plugins['faulty'])
 assert any('/term_print.so' in p['path'] and 'hello from' in p['warning'] for p in plugins['plugins'])
-# What does not work comes with what to do about it.
+# Each problem is reported with a remedy.
 assert all(r['state'] == 'ok' or r['state'] in ('limited', 'no') and r['fix'] for r in doctor['rows'])
 assert any(r['topic'] == 'ill engine' and r['fix'] == 'take a rest' for r in doctor['rows'])
 assert any('device_ill.so' in str(r) and 'crashed (SIGABRT)' in r['found'] for r in doctor['rows'])
@@ -220,7 +232,7 @@ unset GPULOOM_PLUGIN_PATH
 expect 124 'no end' "$G" run conf/uts.ini --set workload.uts.tree=T1L --set run.timeout=50ms
 expect 124 'of 1 initial tasks unclaimed, .* tasks public' "$G" run conf/uts.ini --set workload.uts.tree=T1L \
 	--set run.timeout=50ms
-for signal in INT HUP; do # Ctrl-C, and a terminal that goes away; env, because nohup makes commands ignore SIGHUP
+for signal in INT HUP; do # Ctrl-C, and a closed terminal; env, because nohup makes commands ignore SIGHUP
 	rm -f "$tmp/part.json"
 	env --default-signal=HUP "$G" run conf/fib.ini --samples 100000 --json "$tmp/part.json" --quiet 2>/dev/null &
 	pid=$!
@@ -232,7 +244,7 @@ for signal in INT HUP; do # Ctrl-C, and a terminal that goes away; env, because 
 		"$tmp/part.json" || fail "no partial result after SIG$signal"
 done
 
-# A result is run again with its options, and what differs is said, a sentence each.
+# A result is run again with its options, and each difference is reported in a sentence.
 set='--set workload.memset.tasks=1000 --set scheduler.mgws.public_queue=128 --set run.timeout=50s'
 expect 0 '' "$G" run conf/memset.ini $set --samples 12 --quiet --json "$tmp/was.json"
 expect 0 'the same versions, options and machine' "$G" rerun "$tmp/was.json" --json "$tmp/is.json"
@@ -249,8 +261,8 @@ expect 0 'scheduler.mgws.public_queue=128' "$G" config show "$tmp/was.json"
 expect 2 'no result given' "$G" rerun conf/memset.ini
 expect 2 'is a sweep' "$G" run tests/data/sweep.jsonl
 expect 2 'is a comparison' "$G" config check tests/data/compare.json
-# contains: the check reads documents in pieces, whose ends may lie in a word, and what a small file inflates to is not held
-# in memory (security S14).
+# contains: the check reads documents in pieces, whose ends may split a word, and does not hold what a small file
+# inflates to in memory (security S14).
 python3 - "$G" "$tmp" <<'PY' || fail 'contains reads documents in pieces'
 import gzip, json, os, resource, subprocess, sys
 gpuloom, tmp = sys.argv[1:]
@@ -279,8 +291,8 @@ run({"bomb.gz": gzip.compress(bytes(150 << 20), 1)})
 assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < small + (100 << 10), (small, resource.getrusage(resource.RUSAGE_CHILDREN))
 PY
 
-# Nothing in a result is trusted: what would be run, loaded or written to is named, and left alone without --trust
-# (security S13).
+# Nothing in a result is trusted: without --trust, programs, plug-ins and output files that it names are reported and
+# not used (security S13).
 exec_conf "$tmp/mark.ini" "touch $tmp/MARK"
 expect 0 '' "$G" run "$tmp/mark.ini" --samples 1 --quiet --json "$tmp/mark.json"
 rm -f "$tmp/MARK"
@@ -324,7 +336,7 @@ hostile sweep.scheduler.use=mgws,static sweep.report="$tmp/MARK3.html" sweep.out
 expect 0 'sample' "$G" rerun "$tmp/hostile.json"
 expect 0 '' "$G" sweep "$tmp/hostile.json" --vary run.seed=1,2 --samples 1
 ls "$tmp" | grep -q MARK[23] && fail 'a result wrote a file or ran a victim'
-# What is odd about a run is in its warnings.
+# Conditions that distort a run are reported as warnings.
 python3 - "$tmp/was.json" <<'PY' || fail 'a result without warnings'
 import json, sys
 d = json.load(open(sys.argv[1]))
@@ -376,12 +388,13 @@ expect 0 'verified' "$G" run "$tmp/my own/x.ini" --json "$tmp/blank.json" --set 
 expect 0 "use *= *$tmp/my own/plug ins/sched_static.so" "$G" config show "$tmp/my own/x.ini" --as-ini
 "$G" config show "$tmp/my own/x.ini" --as-ini >"$tmp/my own/as.ini" && expect 0 verified "$G" run "$tmp/my own/as.ini"
 expect 0 'verified' "$G" rerun "$tmp/blank.json" --trust # it names plug-ins
-# T4b, T4d: variables of other programs are no concern of ours; one that is empty is named.
+# T4b, T4d: variables of other programs are ignored; an empty one is named.
 expect 0 '' env GPULOOM_HOME=/sw GPULOOM_SERVICE_HOST=10.0.0.1 GPULOOM_LIBRARY=/x "$G" run conf/memset.ini $small
 ! grep -q GPULOOM "$tmp/err" || { fail 'T4b, F25: a warning of a variable that means something else'; cat "$tmp/err"; }
-expect 2 'GPULOOM_SCHEDULER__USE: error: the value is empty: .*no scheduler is selected' env GPULOOM_SCHEDULER__USE= "$G" run conf/memset.ini
+expect 2 'GPULOOM_SCHEDULER__USE: error: the value is empty: .*no scheduler is selected' env GPULOOM_SCHEDULER__USE= \
+	"$G" run conf/memset.ini
 
-# A check that takes long says how far it is, and ends when the run is told to, for the second time, or its time is over.
+# A long check reports its progress, and ends at the second signal or after the time-out.
 checks="$B/tests/plugins/workload_checks.so"
 cat >"$tmp/checks.ini" <<END
 [run]
@@ -398,11 +411,12 @@ expect 0 'verified' "$G" run "$tmp/checks.ini" --set workload.checks.seconds=0
 expect 124 'time_limit reached while a sample was verified' "$G" run "$tmp/checks.ini" --set run.time_limit=300ms
 "$G" run "$tmp/checks.ini" --watch >"$tmp/out" 2>"$tmp/err" </dev/null &
 run=$!
-soon 'grep -q "verifying for .* done, about .* left" "$tmp/err"' || fail 'a check does not say how far it is'
+soon 'grep -q "verifying for .* done, about .* left" "$tmp/err"' || fail 'a check does not report its progress'
 kill -INT $run
 soon 'grep -q "again" "$tmp/err"' || fail 'no word about the first interrupt'
 ended_by INT $run $run
-[ $status -eq 130 ] && grep -q 'interrupted while a sample was verified' "$tmp/err" || { fail "exit $status of a check that was interrupted"; cat "$tmp/err"; }
+[ $status -eq 130 ] && grep -q 'interrupted while a sample was verified' "$tmp/err" ||
+	{ fail "exit $status of a check that was interrupted"; cat "$tmp/err"; }
 
 # docs 1.2 no. 10: the help of a command in both ways.
 "$G" run --help >"$tmp/help"
@@ -410,23 +424,27 @@ expect 0 '^usage: gpuloom run ' "$G" help run
 cmp -s "$tmp/help" "$tmp/out" || fail 'docs_10: help run is not run --help'
 expect 2 "no command 'rum'; did you mean 'run'" "$G" help rum
 
-# docs 1.2 no. 13: why a run failed is said once, on stderr; what the library says of a conf ends without a newline (test_config).
+# docs 1.2 no. 13: the reason of a failure is printed once, on stderr; the library's messages about a conf end without a
+# newline (test_config).
 exec_conf "$tmp/sleep.ini" 'sleep 60'
 expect 124 'no end after' "$G" run "$tmp/sleep.ini" --set run.timeout=2s --samples 1
 [ "$(cat "$tmp/out" "$tmp/err" | grep -c 'no end after')" = 1 ] || fail 'docs_13: a cause that is not said once'
 grep -q '^  status: timeout$' "$tmp/out" || fail 'docs_13: the status in the table'
 
 # docs 1.2 no. 14: a language whose manual pages are missing.
-expect 2 'man/xx: No such.*manpages-xx .*man-pages-xx .*tools/deps run' "$G" run contains --set workload.contains.path=/usr/share/man/xx
+expect 2 'man/xx: No such.*manpages-xx .*man-pages-xx .*tools/deps run' "$G" run contains \
+	--set workload.contains.path=/usr/share/man/xx
 expect 2 'path = /nowhere/man: No such file or directory$' "$G" run contains --set workload.contains.path=/nowhere/man
 
 # docs_F12: a shipped conf by name, from everywhere; a file of that name comes first, and a folder of it does not count.
 mkdir "$tmp/elsewhere" "$tmp/elsewhere/uts"
 for name in uts uts.ini conf/uts.ini; do
-	(failures=0; cd "$tmp/elsewhere" && expect 0 'verified' "$G" run $name --samples 1 --set workload.uts.tree=custom --set workload.uts.depth=4
+	(failures=0; cd "$tmp/elsewhere" && expect 0 'verified' "$G" run $name --samples 1 \
+		--set workload.uts.tree=custom --set workload.uts.depth=4
 		exit $failures) || fail "docs_F12: run $name from elsewhere"
 done
-(failures=0; cd "$tmp/elsewhere" && expect 0 'trigger.use=gputn' "$G" sweep sim/figure-08 --dry-run; expect 0 'mgws' "$G" config show conf/memset.ini
+(failures=0; cd "$tmp/elsewhere" && expect 0 'trigger.use=gputn' "$G" sweep sim/figure-08 \
+	--dry-run; expect 0 'mgws' "$G" config show conf/memset.ini
 	expect 2 "no file or shipped conf 'utts'.*did you mean 'uts'.*list confs" "$G" run utts
 	mkdir both && expect 2 "'both' is a folder" "$G" run both
 	printf '[run]\nworkload = none_such\n' >fib && expect 2 'fib:2' "$G" run fib
@@ -435,13 +453,16 @@ expect 0 '^sim/allreduce-1024 +Ring allreduce over 1,024 ranks' "$G" list confs
 [ "$(grep -c . "$tmp/out")" -eq "$(find conf -name '*.ini' | wc -l)" ] || fail 'docs_F12: list confs lacks some'
 awk 'NF < 4 { bad = 1 } END { exit bad }' "$tmp/out" || fail 'docs_F12: a conf whose first comment says nothing'
 [ "$("$G" complete sim/fig run | wc -l)" = 4 ] || fail 'docs_F12: completion of run sim/fig'
-# S14: one request to stop ends set-up, between its steps or, where a step looks at nothing, by force; so does time_limit.
+# S14: one signal ends the set-up, between its steps or, in a step that polls nothing, by force; so does time_limit.
 planted_conf "$tmp/planted.ini"
 for step in create need; do
-	interrupted 'grep -q "takes its time" "$tmp/err"' "$G" run "$tmp/planted.ini" --set workload.planted.${step}_time=30s
-	grep -q 'interrupted while the run was set up' "$tmp/err" || { fail "S14: set-up in $step() went on"; cat "$tmp/err"; }
+	interrupted 'grep -q "takes its time" "$tmp/err"' "$G" run "$tmp/planted.ini" \
+		--set workload.planted.${step}_time=30s
+	grep -q 'interrupted while the run was set up' "$tmp/err" ||
+		{ fail "S14: set-up in $step() went on"; cat "$tmp/err"; }
 done
-expect 124 'time_limit reached while the run was set up' "$G" run "$tmp/planted.ini" --set workload.planted.need_time=300ms \
+expect 124 'time_limit reached while the run was set up' "$G" run "$tmp/planted.ini" \
+	--set workload.planted.need_time=300ms \
 	--set run.time_limit=100ms
 # T26: a script without its first line; T41: limits of the shell.
 printf 'echo 1\n' >"$tmp/script" && chmod +x "$tmp/script"

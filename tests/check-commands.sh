@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# Every command of the documentation does what the page says. Commands are the lines of indented blocks and of ``` and
-# ```sh blocks that begin with a program that is known here; all of a page run in order, in one shell, as a reader who
-# pastes them, in a folder of each page's own, with the command that `make install` has put there, on one sample. What takes
-# minutes is smaller, except for CHECK=all. Commands of make are looked up with make -n, tests are not run again. Of what stands in `backticks` the subcommand, its options, targets and files must exist. In front of a
-# block a page may say:
+# Runs the commands of the documentation. Commands are the lines of indented blocks and of ``` and ```sh blocks that
+# begin with a program that is known here. All of a page run in order, in one shell and a folder of the page's own, as
+# if a reader pasted them, with the installed gpuloom, on one sample. Long jobs are made smaller, except with CHECK=all.
+# Targets of make are checked with make -n; tests are not run again. In `backticks`, subcommands, options, targets and
+# files must exist. In front of a block a page may have:
 #   <!-- commands: skip, REASON -->          none of these lines can run here
-#   <!-- commands: skip WORD, REASON -->     those that contain WORD
-#   <!-- commands: first SHELL -->           what the reader has done before
+#   <!-- commands: skip WORD, REASON -->     skips lines that contain WORD
+#   <!-- commands: first SHELL -->           commands that the reader has run before
 #   <!-- commands: file NAME -->             the block is this file; of C its first line says so: /* NAME */
-#   <!-- commands: expect TEXT -->           what its commands print has this in it
+#   <!-- commands: expect TEXT -->           the output of its commands contains this
 . tests/lib.sh
 plain_build 'the plain build is installed'
 need python3
@@ -30,7 +30,7 @@ targets = set(re.findall(r'^([a-z][a-z-]*):', ''.join(open(f).read() for f in ['
                                                      + glob.glob('plugins/shared/*/plugin.mk') + glob.glob('plugins/workloads/*/plugin.mk')), re.M))
 faults, skipped, counts = [], {}, dict.fromkeys(('ran', 'make -n', 'looked up'), 0)
 
-# Short jobs: what a page leaves to the defaults is made small, behind what it says.
+# Short jobs: appends options that make defaults smaller.
 os.makedirs(tmp + '/bin')
 for name, real in (('gpuloom', installed), ('build-gpuloom', build + '/gpuloom')):
     with open(f'{tmp}/bin/{name}', 'w') as f:
@@ -155,7 +155,7 @@ def one(at, line, page, own):
     return page.add(at, line, re.sub(r'(^|(?<=\s))build/gpuloom', 'build-gpuloom', command))
 
 def inline(at, text):
-    """What stands in backticks exists."""
+    """Names in backticks must exist."""
     for code in re.findall(r'`([^`]+)`', text):
         words = code.split()
         named = re.match(r'(?:[A-Z_]+=\S* +)*make ((?:[\w=/-]+ ?)+)$', code)
@@ -198,7 +198,7 @@ for page in pages:
             if note.startswith('first '):
                 shell.add(page, note[6:], note[6:])
         name = [n[5:] for n in notes if n.startswith('file ')] or re.findall(r'^/\* (\w\S+) \*/$', lines[0][1])
-        if name: # comes to be when the reader is there
+        if name: # made when the reader gets there
             text = tempfile.NamedTemporaryFile('w', dir=tmp, delete=False)
             with text:
                 text.write(''.join(l + '\n' for _, l in lines))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# gpuloom compare as its user meets it. What is to be judged comes from programs that print their time,
-# so that no verdict depends on the machine.
+# gpuloom compare. The measured values come from programs that print their time, so that no verdict depends on the
+# machine.
 . tests/lib.sh
 export TSAN_OPTIONS="die_after_fork=0 ${TSAN_OPTIONS-}" # isolation = process starts threads in a child
 quick='--spread 0 --quiet'
@@ -9,7 +9,7 @@ planted_conf "$tmp/p.ini"
 printf '[workload.planted]\nturns = 20000\n' >>"$tmp/p.ini"
 cat >"$tmp/timed" <<'SH'
 #!/bin/sh
-# A program that takes the time it is told, with a ripple.
+# A program that prints the given time with a ripple.
 n=$(cat "$2" 2>/dev/null || echo 0)
 echo $(((n + 1) % 7)) >"$2"
 awk -v t="$1" -v n="$n" 'BEGIN {
@@ -65,7 +65,8 @@ assert e['before']['cpu_model'] and e['after']['uptime_s'] > e['before']['uptime
 assert isinstance(d['quiet']['quiet'], bool) and d['command'][:2] == ['gpuloom', 'compare']
 PY
 
-# What opening a stack fixes is not taken for a difference, unless it is opened once; and medians and changes agree.
+# Effects of how a stack is opened are not reported as a difference, unless it is opened once; medians and changes
+# agree.
 luck="$tmp/p.ini --vary run.title=a,b --set workload.planted.luck=5% --set workload.planted.turns=1 --metric seconds --spread 0"
 for seed in 1 2 3 4 5 6; do
 	"$G" compare $luck --seed $seed --samples-per-block 2 --json "$tmp/luck.json" --rewarm 0 --quiet || fail 'luck'
@@ -135,21 +136,23 @@ exec_conf "$tmp/busy.ini" "python3 -c 0"
 "$G" compare "$tmp/busy.ini" --vary run.title=a,b $quick --blocks 1 --json "$tmp/u.json" &&
 	python3 "$tmp/usual.py" "$tmp/u.json" || fail 'CPU time of external programs'
 
-# A warning of a conf is said once, not once for each variant.
+# A warning about a conf is printed once, not once for each variant.
 sed 's/^workload = .*/&\ntitle = words;cut/' "$tmp/p.ini" >"$tmp/warns.ini"
 "$G" compare "$tmp/warns.ini" --vary workload.planted.turns=1,2,3 $quick --blocks 1 --samples-per-block 2 \
 	2>"$tmp/err" || fail 'a conf with a warning'
 [ "$(grep -c 'warning: value cut' "$tmp/err")" -eq 1 ] || fail "a conf's warning is not said once"
-# Metrics made of others, live and from files; each slip is said before all is measured.
+# Metrics computed from others, live and from files; mistakes are reported before anything is measured.
 expect 0 '' "$G" compare "$tmp/p.ini" --vary workload.planted.turns=1,2 $quick --blocks 2 \
 	--samples-per-block 2 --derive 'per_turn = seconds / 7 [s, less]' --metric per_turn --json "$tmp/d.json"
-expect 0 'ms.+cpu.+less.*per.+turn|per.+turn' "$G" report "$tmp/d.json" --derive 'ms_cpu = cpu_seconds * 1e3 [ms, less]' --metric ms_cpu,per_turn
+expect 0 'ms.+cpu.+less.*per.+turn|per.+turn' "$G" report "$tmp/d.json" \
+	--derive 'ms_cpu = cpu_seconds * 1e3 [ms, less]' --metric ms_cpu,per_turn
 expect 2 "no metric 'secnds'; did you mean 'seconds'" "$G" compare "$tmp/p.ini" --vary workload.planted.turns=1,2 \
 	--derive 'x = secnds / 2'
 expect 2 "did you mean 'seconds'" "$G" run "$tmp/p.ini" --derive 'x = secnds / 2'
 expect 2 "derive.*')' is missing" "$G" run "$tmp/p.ini" --derive 'x = (seconds'
 for i in 1 2; do "$G" run "$tmp/p.ini" --samples 3 --quiet --json "$tmp/f$i.json"; done
-expect 0 'half .less is better' "$G" compare "$tmp/f1.json" "$tmp/f2.json" --derive 'half = seconds / 2 [s, less]' --metric half
+expect 0 'half .less is better' "$G" compare "$tmp/f1.json" "$tmp/f2.json" --derive 'half = seconds / 2 [s, less]' \
+	--metric half
 expect 2 "no metric 'secnds'" "$G" compare "$tmp/f1.json" "$tmp/f2.json" --derive 'half = secnds / 2'
 expect 0 'gb_s' "$G" sweep "$tmp/p.ini" --vary workload.planted.turns=1,2 --samples 1 -o "$tmp/d.jsonl" \
 	--derive 'gb_s = 1 / seconds / 1e9 [GB/s, more]' --metric gb_s
@@ -157,7 +160,7 @@ expect 2 "no metric 'secnds'" "$G" sweep "$tmp/p.ini" --vary workload.planted.tu
 	--derive 'gb_s = 1 / secnds'
 grep -q '"gb_s"' "$tmp/d.jsonl" || fail 'a sweep whose lines lack what is derived'
 
-# Labels of paths are what tells them apart.
+# Labels of paths are the parts that differ.
 mkdir "$tmp/one" "$tmp/two"
 printf '#!/bin/sh\n' | tee "$tmp/one/run" >"$tmp/two/run"
 chmod +x "$tmp/one/run" "$tmp/two/run"
@@ -202,7 +205,7 @@ assert d["variants"][3]["varied"] == {"workload.planted.turns": "2000", "device.
 	"$tmp/r.json" || fail 'labels of the product'
 fi
 
-# Workers that are parked cost nothing: between blocks everybody sleeps.
+# Parked workers cost nothing: all threads sleep between blocks.
 "$G" compare "$tmp/p.ini" --vary workload.planted.turns=1000,2000 --set device.cpu.spin=1ms --quiet --spread 3s \
 	--blocks 3 --samples-per-block 2 --json "$tmp/s.json" || fail 'a spread comparison'
 python3 -c 'import json,sys; e=json.load(open(sys.argv[1]))["environment"]
@@ -217,12 +220,13 @@ sed 's/"clocksource":[^,]*/"clocksource": "sundial"/' "$tmp/b.json" >"$tmp/b2.js
 expect 2 'clocksource: .* in a, sundial in b2' "$G" compare "$tmp/a.json" "$tmp/b2.json"
 expect 0 'note: clocksource' "$G" compare "$tmp/a.json" "$tmp/b2.json" --allow-mismatch=clocksource
 expect 2 'mixed' "$G" compare "$tmp/a.json" "$tmp/b.ini"
-# A gate does not pass by mistake: a metric that nobody has, another job, another size of it.
+# A gate does not pass by mistake: a metric that no variant has, another job, another size of it.
 expect 2 "no variant has a metric 'secnds'; did you mean 'seconds'" "$G" compare "$tmp/a.json" "$tmp/b.json" \
 	--fail-on 'secnds: slower > 3%'
 expect 2 "did you mean 'seconds'" "$G" compare "$tmp/a.ini" "$tmp/b.ini" --spread 0 --fail-on 'secnds: slower > 3%'
 expect 2 "did you mean 'seconds'" "$G" compare "$tmp/p.ini" --vary workload.planted.turns=1,2 --spread 0 --metric secnds
-expect 2 'workload is exec in a and .*workload_planted.so in p; .*--allow-mismatch=workload' "$G" compare "$tmp/a.ini" "$tmp/p.ini"
+expect 2 'workload is exec in a and .*workload_planted.so in p; .*--allow-mismatch=workload' "$G" compare "$tmp/a.ini" \
+	"$tmp/p.ini"
 sed 's/^turns.*/turns = 77/' "$tmp/p.ini" >"$tmp/p77.ini"
 grep -q 'turns = 77' "$tmp/p77.ini" || printf '[workload.planted]\nturns = 77\n' >>"$tmp/p77.ini"
 expect 2 'workload.planted.turns is [0-9]+ in p and 77 in p77' "$G" compare "$tmp/p.ini" "$tmp/p77.ini"
@@ -230,19 +234,22 @@ expect 0 '' "$G" compare "$tmp/p.ini" "$tmp/p77.ini" --allow-mismatch=workload.p
 	--samples-per-block 2
 for j in a p; do "$G" run "$tmp/$j.ini" --quiet --samples 2 --json "$tmp/job-$j.json"; done
 expect 2 'workload is exec in job-a and .*planted' "$G" compare "$tmp/job-a.json" "$tmp/job-p.json"
-# Options that are no numbers are of the job as well (docs F9, item 5): other trees, other input.
+# Options without numbers define the job as well (docs F9, item 5): other trees, other input.
 small='--set workload.uts.tree=custom --set workload.uts.b0=4 --set workload.uts.q=0.1 --set workload.uts.depth=3'
 "$G" run conf/uts.ini $small --set workload.uts.type=binomial --samples 2 --quiet --json "$tmp/t1.json" &&
 	"$G" run conf/uts.ini $small --set workload.uts.type=geometric --samples 2 --quiet --json "$tmp/t3.json" &&
-	"$G" run conf/uts.ini $small --set workload.uts.type=binomial --set scheduler.use=static --samples 2 --quiet --json "$tmp/t1b.json" &&
-	"$G" run conf/uts.ini $small --set workload.uts.type=binomial --set run.seed=2 --samples 2 --quiet --json "$tmp/t1c.json" ||
+	"$G" run conf/uts.ini $small --set workload.uts.type=binomial --set scheduler.use=static --samples 2 --quiet \
+	--json "$tmp/t1b.json" &&
+	"$G" run conf/uts.ini $small --set workload.uts.type=binomial --set run.seed=2 --samples 2 --quiet \
+	--json "$tmp/t1c.json" ||
 	fail 'four runs of uts'
 expect 2 'different jobs: workload.uts.type is binomial in t1 and geometric in t3; .*--allow-mismatch=workload.uts.type' \
 	"$G" compare "$tmp/t1.json" "$tmp/t3.json"
 expect 0 'not interleaved' "$G" compare "$tmp/t1.json" "$tmp/t3.json" --allow-mismatch=workload.uts.type
 expect 0 'not interleaved' "$G" compare "$tmp/t1.json" "$tmp/t1b.json"
-expect 0 '' "$G" compare conf/uts.ini $small --vary workload.uts.type=binomial,geometric $quick --blocks 1 --samples-per-block 2
-# ... and so is the answer, whatever the options say.
+expect 0 '' "$G" compare conf/uts.ini $small --vary workload.uts.type=binomial,geometric $quick --blocks 1 \
+	--samples-per-block 2
+# ... and so does the answer, for any options.
 python3 - "$tmp/t1.json" "$tmp/t1n.json" <<'PY'
 import json, sys
 d = json.load(open(sys.argv[1]))
@@ -263,24 +270,31 @@ wait_conf s '{"value": 0.005, "unit": "s", "better": "less"}'
 wait_conf more '{"value": 5, "unit": "ms", "better": "more"}'
 wait_conf none '{"value": 5, "better": "less"}'
 for other in s none; do
-	expect 2 "'wait' is in ms in .*wait-ms and in (s|no unit) in .*wait-$other: .*cannot be compared" "$G" compare "$tmp/a.ini" \
-		--vary "workload.exec.command=$tmp/wait-ms,$tmp/wait-$other" --metric wait --fail-on 'wait: faster > 3%' --spread 0
+	expect 2 "'wait' is in ms in .*wait-ms and in (s|no unit) in .*wait-$other: .*cannot be compared" "$G" compare \
+		"$tmp/a.ini" \
+		--vary "workload.exec.command=$tmp/wait-ms,$tmp/wait-$other" --metric wait \
+		--fail-on 'wait: faster > 3%' --spread 0
 done
 expect 2 "'wait' is better when it is less in .*wait-ms, and when it is more in .*wait-more" "$G" compare "$tmp/a.ini" \
 	--vary "workload.exec.command=$tmp/wait-ms,$tmp/wait-more" --metric wait --spread 0
 expect 0 '' "$G" compare "$tmp/a.ini" --vary "workload.exec.command=$tmp/wait-ms,$tmp/wait-more" \
 	--metric wait:less $quick --blocks 1 --samples-per-block 2
-expect 0 '' "$G" compare "$tmp/a.ini" --vary "workload.exec.command=$tmp/wait-ms,$tmp/wait-s" $quick --blocks 1 --samples-per-block 2
-expect 2 "bar two: 'wait' has different units in .*ms and" "$G" compare "$tmp/a.ini" --vary "workload.exec.command=$tmp/wait-ms,$tmp/wait-s" \
+expect 0 '' "$G" compare "$tmp/a.ini" --vary "workload.exec.command=$tmp/wait-ms,$tmp/wait-s" $quick --blocks 1 \
+	--samples-per-block 2
+expect 2 "bar two: 'wait' has different units in .*ms and" "$G" compare "$tmp/a.ini" \
+	--vary "workload.exec.command=$tmp/wait-ms,$tmp/wait-s" \
 	$quick --blocks 1 --samples-per-block 2 --bar 'two: wait(wait-ms) / wait(wait-s) >= 1'
 for unit in ms s more; do
-	"$G" run "$tmp/a.ini" --set "workload.exec.command=$tmp/wait-$unit" --samples 3 --quiet --json "$tmp/w-$unit.json" || fail "a run in $unit"
+	"$G" run "$tmp/a.ini" --set "workload.exec.command=$tmp/wait-$unit" --samples 3 --quiet \
+		--json "$tmp/w-$unit.json" || fail "a run in $unit"
 done
 expect 2 "'wait' is in ms in w-ms and in s in w-s" "$G" compare "$tmp/w-ms.json" "$tmp/w-s.json" --metric wait
 for format in html md csv svg gp json; do
-	expect 2 "'wait' is in ms in .*w-ms.json and in s in .*w-s.json" "$G" report "$tmp/w-ms.json" "$tmp/w-s.json" --format $format
+	expect 2 "'wait' is in ms in .*w-ms.json and in s in .*w-s.json" "$G" report "$tmp/w-ms.json" "$tmp/w-s.json" \
+		--format $format
 done
-expect 2 "'wait' is better when it is less in .*w-ms.json, and when it is more in .*w-more.json" "$G" report "$tmp/w-ms.json" "$tmp/w-more.json"
+expect 2 "'wait' is better when it is less in .*w-ms.json, and when it is more in .*w-more.json" "$G" report \
+	"$tmp/w-ms.json" "$tmp/w-more.json"
 expect 2 "'wait' is in ms in .*wait-ms.* and in s in .*wait-s" "$G" sweep "$tmp/a.ini" \
 	--vary "workload.exec.command=$tmp/wait-ms,$tmp/wait-s" --samples 2 -o "$tmp/wait.jsonl"
 expect 2 "'wait' is in (ms|s) in .*exec.command=.*wait-(ms|s) and in (ms|s) in" "$G" report "$tmp/wait.jsonl"
@@ -291,12 +305,14 @@ d["started"] = "2020-01-01T00:00:00Z"
 d["metrics"]["wait"]["unit"] = "s"
 json.dump(d, open(sys.argv[2], "w"))
 PY
-expect 2 "'wait' is in s in .*w-old.json. and in ms in .*w-ms.json" "$G" history "$tmp/w-ms.json" "$tmp/w-old.json" --metric wait
+expect 2 "'wait' is in s in .*w-old.json. and in ms in .*w-ms.json" "$G" history "$tmp/w-ms.json" "$tmp/w-old.json" \
+	--metric wait
 # One unit for all samples of a run, too.
 printf '%s\n' '#!/bin/sh' "echo x >>$tmp/turns" "[ \$(wc -l <$tmp/turns) -le 2 ] && unit=ms || unit=s" \
 	"echo '{\"wait\": {\"value\": 5, \"unit\": \"'\$unit'\"}}'" >"$tmp/wait-both"
 chmod +x "$tmp/wait-both"
-expect 3 "'wait' has the unit 's' .* in this sample, 'ms'" "$G" run "$tmp/a.ini" --set "workload.exec.command=$tmp/wait-both" \
+expect 3 "'wait' has the unit 's' .* in this sample, 'ms'" "$G" run "$tmp/a.ini" \
+	--set "workload.exec.command=$tmp/wait-both" \
 	--samples 6 --set run.warmup=0
 # A script of gnuplot holds its data: no other file is written.
 echo kept >"$tmp/plot.csv"
@@ -307,7 +323,7 @@ if command -v rsvg-convert >/dev/null; then
 	[ "$(head -c 4 "$tmp/plot.png" | tail -c 3)" = PNG ] || fail 'plot.png is no PNG'
 	expect 0 '' "$G" report tests/data/compare.json -o "$tmp/plot.pdf"
 	[ "$(head -c 4 "$tmp/plot.pdf")" = %PDF ] || fail 'plot.pdf is no PDF'
-	# docs_F11: the SVG file itself, as a program draws it that knows no variables of style sheets: paper, ink and colours.
+	# docs_F11: background, text and colours of the SVG file, drawn by a program without support of CSS variables.
 	"$G" report tests/data/compare.json -o "$tmp/plot.svg"
 	rsvg-convert "$tmp/plot.svg" -o "$tmp/plain.png"
 	python3 - "$tmp/plain.png" <<'PY' || fail 'docs_F11: rsvg-convert draws the SVG file black'
@@ -345,7 +361,8 @@ expect 2 'not a result' "$G" compare "$tmp/a.json" "$tmp/ab.json"
 printf '#!/bin/sh\necho >>"%s"\nsleep 0.04\n' "$tmp/naps" >"$tmp/nap"
 chmod +x "$tmp/nap"
 exec_conf "$tmp/sleep.ini" "$tmp/nap"
-interrupted '[ "$(wc -l <"$tmp/naps")" -ge 20 ]' "$G" compare "$tmp/sleep.ini" "$tmp/a.ini" --blocks 1000 --openings 1000 --samples-per-block 2 --quiet \
+interrupted '[ "$(wc -l <"$tmp/naps")" -ge 20 ]' "$G" compare "$tmp/sleep.ini" "$tmp/a.ini" --blocks 1000 \
+	--openings 1000 --samples-per-block 2 --quiet \
 	--json "$tmp/part.json"
 python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); g=d["design"]
 assert d["status"] == "interrupted" and 0 < g["complete"] < 1000
@@ -354,12 +371,13 @@ assert d["comparisons"][0]["blocks"] == g["complete"] <= len(d["schedule"]) / 4'
 
 # ... while the noise floor is measured, too.
 : >"$tmp/naps"
-interrupted '[ "$(wc -l <"$tmp/naps")" -ge 6 ]' "$G" compare "$tmp/sleep.ini" "$tmp/a.ini" --aa --spread 0 --quiet --json "$tmp/floor.json"
+interrupted '[ "$(wc -l <"$tmp/naps")" -ge 6 ]' "$G" compare "$tmp/sleep.ini" "$tmp/a.ini" --aa --spread 0 --quiet \
+	--json "$tmp/floor.json"
 python3 -c 'import json,sys; assert json.load(open(sys.argv[1]))["status"] == "interrupted"' "$tmp/floor.json" ||
 	fail 'nothing is left after Ctrl-C during --aa'
 [ "$(grep -c interrupted "$tmp/err")" -eq 1 ] || fail 'an interruption is not said once'
 
-# exec: time limit, exit status, signals, figures; process isolation; nobody is left.
+# exec: time limit, exit status, signals, figures; process isolation; no process is left.
 for isolation in thread process; do
 	one="--set device.cpu.isolation=$isolation --samples 2"
 	mark=7$$

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# device_cuda without a GPU: what it says where there is none; and, over a driver that runs kernels as
-# threads (tests/cuda/fake_driver.c), whole runs with real policies, and each way in which they go wrong.
+# device_cuda without a GPU: its messages; and, over a driver that runs kernels as threads (tests/cuda/fake_driver.c),
+# whole runs with real policies, and each failure of the driver.
 . tests/lib.sh
 [ -e "$B/plugins/device_cuda.so" ] || skip 'device_cuda is not built here'
 export XDG_CACHE_HOME="$tmp/cache"
 device=cuda wave=32 group=warp brief=
 . tests/gpu/runs.sh
 
-# Where there is no driver, one sentence says so; nothing is compiled for it.
+# Without a driver there is one message, and nothing is compiled for it.
 expect 0 'device.cuda' "$G" describe device_cuda
 if ! ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1'; then
 	expect 4 'no NVIDIA driver here .*install it' "$G" run "$tmp/gpu.ini"
@@ -21,7 +21,7 @@ fake=$B/tests/cuda
 [ -e "$fake/libcuda.so.1" ] || { fail "no $fake/libcuda.so.1"; finish; }
 export LD_LIBRARY_PATH="$fake"
 
-# What several GPUs are to each other.
+# Several GPUs.
 FAKE_GPU=two-gpus expect 0 'cuda: peer access +limited +2 of 2 directed pairs of GPUs, 1 of them with native 64-bit atomics' \
 	"$G" doctor
 expect 0 'cuda: GPU 0 and CPU +limited +no native atomics on host memory' "$G" doctor
@@ -35,7 +35,8 @@ graph_runs() {
 	for workload in pingpong jacobi2d; do
 		launched 0 '3 samples, each verified' none $graph
 		launched 0 '3 samples, each verified' none $graph --ranks 2 --set transport.use=host
-		launched 4 'a sample has 100000?1 steps, a graph at most 4096' none $graph --set workload.pingpong.rounds=100000 \
+		launched 4 'a sample has 100000?1 steps, a graph at most 4096' none $graph \
+			--set workload.pingpong.rounds=100000 \
 			--set workload.jacobi2d.sweeps=100000
 	done
 	launched 124 'no end after 0.3 s' mute $graph --set run.timeout=300ms
@@ -50,8 +51,9 @@ sound_runs
 quickly
 barrier_runs
 lossy_runs
-# The driver's word is enough: host memory behind links without atomics.
-run mgws uts 4 'no common counter: say use = hcounter or tree' none --set run.devices='cuda:0 cuda:1' --set device.cuda.1.gpu=0 \
+# The driver reports it: host memory behind links without atomics.
+run mgws uts 4 'no common counter: say use = hcounter or tree' none --set run.devices='cuda:0 cuda:1' \
+	--set device.cuda.1.gpu=0 \
 	--set transport.use=host
 trigger_runs
 peer_runs cuIpcGetMemHandle cuIpcOpenMemHandle
@@ -63,7 +65,7 @@ page_runs cuMemcpyHtoDAsync cuStreamSynchronize
 interrupt_runs cuEventCreate cuEventSynchronize cuEventRecord
 noncoherent_runs
 
-# A sync that wants a warp of its own in each block.
+# A sync that needs a warp of its own in each block.
 waits() { # STATUS PATTERN [ARGUMENTS]
 	export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/sync_warp.so $B/plugins/workload_stn.so"
 	status=$1 wanted=$2
@@ -77,15 +79,18 @@ crossing() {
 	shift 4
 	FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/sync_$sync.so $B/plugins/workload_$workload.so" \
 		expect "$status" "$wanted" "$G" run conf/wic.ini --samples 2 --set device.cpu.workers=4 \
-		--set device.cuda.workers=4 --set transport.use=p2p --set run.workload=$workload --set sync.use=$sync --set workload.resume.of=4 \
+		--set device.cuda.workers=4 --set transport.use=p2p --set run.workload=$workload --set sync.use=$sync \
+		--set workload.resume.of=4 \
 		--set workload.resume.waiters=2 --set workload.resume.computing=1 --set workload.resume.work=10 \
 		--set workload.resume.iterations=60 --set workload.resume.size=300 "$@"
 }
 crossings() {
 	for sync in warp futex wic; do
 		crossing $sync resume 0 verified --set run.devices='cpu:0 cuda:0'
-		crossing $sync pattern 0 verified --set run.devices='cuda:0 cpu:0' --set workload.pattern.model=alternating
-		crossing $sync pattern 124 'no end after 0.3 s' --set run.devices='cpu:0 cuda:0' --set run.timeout=300ms \
+		crossing $sync pattern 0 verified --set run.devices='cuda:0 cpu:0' \
+			--set workload.pattern.model=alternating
+		crossing $sync pattern 124 'no end after 0.3 s' --set run.devices='cpu:0 cuda:0' \
+			--set run.timeout=300ms \
 			--set workload.exchange.tp=400000
 	done
 	for sync in futex wic; do
@@ -102,14 +107,16 @@ crossings() {
 }
 # crossing_death SYNC: the process of the producers, which are on the CPU, is killed during the run.
 crossing_death() {
-	FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/sync_$1.so $B/plugins/workload_pattern.so" "$G" run conf/wic.ini --samples 1 \
+	FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/sync_$1.so $B/plugins/workload_pattern.so" "$G" run conf/wic.ini \
+		--samples 1 \
 		--set run.devices="cpu:0 cuda:0" --set transport.use=p2p --set device.cpu.isolation=process \
 		--set device.cpu.workers=2 --set device.cuda.workers=2 --set sync.use=$1 --set run.workload=pattern \
 		--set workload.pattern.iterations=100000 --set workload.exchange.tp=1000 >"$tmp/out" 2>"$tmp/err" &
 	run=$!
-	soon 'at_work $run 2'
+	soon 'at_work $run 1'
 	ended_by KILL "$(pgrep -P $run)" $run
-	[ $status -eq 1 ] && grep -q "cpu:0.*killed by signal 9" "$tmp/err" || fail "$1: exit $status: $(cat "$tmp/err")"
+	[ $status -eq 1 ] && grep -q "cpu:0.*killed by signal 9" "$tmp/err" ||
+		fail "$1: exit $status: $(cat "$tmp/err")"
 	[ $took -lt 3000 ] || fail "$1: $took ms until a killed producer was noticed"
 }
 waits 0 '3 samples, each verified'
@@ -122,7 +129,7 @@ case $B in *thread*) ;; *)
 esac
 waits 4 'wants 32 threads in each block' --set device.cuda.lanes=1024
 
-# Taking down, and where the GPU sits: not worth a run.
+# Functions that release resources or read the location of the GPU: their failure must not fail a run.
 failing_runs cuDeviceGetPCIBusId cuMemFree cuMemFreeHost cuMemHostUnregister cuModuleUnload cuStreamDestroy \
 	cuDevicePrimaryCtxRelease cuDeviceGetHostAtomicCapabilities
 run mgws memset 4 'CUDA_ERROR_NO_DEVICE .*make an NVIDIA GPU visible' init

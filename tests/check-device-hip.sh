@@ -1,26 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-# device_hip without a GPU: what it says where there is none; and, over a runtime that runs kernels as
-# threads (tests/hip/fake_runtime.c), whole runs with real policies, and each way in which they go wrong.
+# device_hip without a GPU: its messages; and, over a runtime that runs kernels as threads (tests/hip/fake_runtime.c),
+# whole runs with real policies, and each failure of the runtime.
 . tests/lib.sh
 [ -e "$B/plugins/device_hip.so" ] || skip 'device_hip is not built here'
 export XDG_CACHE_HOME="$tmp/cache"
 device=hip wave=64 group=wave
-brief=yes # what the vendors share, device code and the host's, runs in all its ways over CUDA's driver: tests/check-device-cuda.sh
+brief=yes # tests/check-device-cuda.sh runs all combinations of the code that the vendors share
 . tests/gpu/runs.sh
 
-# Where there is no runtime, or an old one, one sentence says so; nothing is compiled for it.
+# Without a runtime, or with an old one, there is one message, and nothing is compiled for it.
 expect 0 'device.hip' "$G" describe device_hip
 "$G" doctor >"$tmp/doctor" 2>/dev/null
 if grep -q '^hip: runtime *no' "$tmp/doctor"; then
 	expect 4 'HIP runtime.*install ROCm 6 or later' "$G" run conf/hip.ini
 	[ "$(wc -l <"$tmp/err")" -eq 1 ] || fail 'more than one sentence about the missing runtime'
 fi
-grep -q '^hip: hipRTC *ok' "$tmp/doctor" || { echo 'skipped: no hipRTC here'; [ "$failures" -eq 0 ] && exit 77; finish; }
+grep -q '^hip: hipRTC *ok' "$tmp/doctor" || { echo 'skipped: no hipRTC here'; [ "$failures" -eq 0 ] &&
+	exit 77; finish; }
 fake=$B/tests/hip
 [ -e "$fake/libamdhip64.so.7" ] || { fail "no $fake/libamdhip64.so.7"; finish; }
 export LD_LIBRARY_PATH="$fake"
 
-# In make check what the vendors do not share; the rest is found over CUDA's driver there, too.
+# `make check` runs the parts that the vendors do not share; CUDA's driver covers the rest.
 if [ "$CHECK" != all ]; then
 	everything() { :; }
 else
@@ -36,7 +37,7 @@ page_refusals
 everything peer_runs hipIpcGetMemHandle hipIpcOpenMemHandle
 everything memory_runs hipMemcpyHtoDAsync hipMemcpyDtoHAsync
 launched_runs hipModuleLaunchKernel hipStreamWriteValue64 hipStreamWaitValue64
-# Taking down, and what a runtime need not tell: not worth a run.
+# Functions that release resources, and optional queries: their failure must not fail a run.
 failing_runs hipDeviceGetPCIBusId hipFree hipHostFree hipHostUnregister hipModuleUnload hipStreamDestroy
 run mgws memset 4 'hipErrorNoDevice .*/dev/kfd' init
 run mgws memset 4 'no cooperative launches' old-gpu
@@ -56,17 +57,19 @@ run mgws fib 0 verified none --set device.hip.nesting=2 --set device.hip.hiprtc=
 run mgws uts 0 verified atomics --set run.devices='cpu:0 hip:0' --set transport.use=host \
 	--set device.cpu.isolation=process
 
-# GPUs of two vendors: segments and offsets are all that they share. Each has a driver of its own here, and
-# steals from the other through host memory; neither reaches the other's own.
+# GPUs of two vendors: they share segments and offsets only. Each has a driver of its own here, and steals from the
+# other through host memory; neither accesses the other's device memory.
 if [ -e "$B/tests/cuda/libcuda.so.1" ] && grep -q '^cuda: NVRTC *ok' "$tmp/doctor"; then
 	export LD_LIBRARY_PATH="$fake:$B/tests/cuda" GPULOOM_DEVICE_CUDA__NVRTC="$B/tests/cuda/libcuda.so.1"
 	for workload in memset fib uts; do
-		detector=hcounter run mgws $workload 0 'device_cuda.*device_hip|verified' none --set run.devices='cuda:0 hip:0' \
+		detector=hcounter run mgws $workload 0 'device_cuda.*device_hip|verified' none \
+			--set run.devices='cuda:0 hip:0' \
 			--set transport.use=host
 	done
 	# The CPU in a process of its own.
 	for workload in memset uts; do
-		detector=hcounter run mgws $workload 0 verified atomics --set run.devices='cpu:0 cuda:0 hip:0' --set transport.use=host \
+		detector=hcounter run mgws $workload 0 verified atomics --set run.devices='cpu:0 cuda:0 hip:0' \
+			--set transport.use=host \
 			--set device.cpu.isolation=process
 	done
 	run mgws memset 4 'it cannot reach memory of a device that is no' none --set run.devices='cuda:0 hip:0'
@@ -75,9 +78,11 @@ fi
 # The litmus tests of the device layer compile.
 if clang=$(command -v clang++) && [ -e /usr/include/hip/hip_runtime.h ]; then
 	for arch in gfx90a gfx1030; do
-		expect 0 '' "$clang" -x hip --offload-arch=$arch --cuda-device-only -std=c++20 -O1 -nogpulib --rocm-path=/usr \
+		expect 0 '' "$clang" -x hip --offload-arch=$arch --cuda-device-only -std=c++20 -O1 -nogpulib \
+			--rocm-path=/usr \
 			-Icore/include -Iplugins/device_hip/include -S -o "$tmp/litmus.s" tests/gpu/litmus.cu
-		grep -q 'buffer_wbl2\|buffer_gl0_inv\|buffer_wbinvl1' "$tmp/litmus.s" || fail "$arch: no order in the litmus tests"
+		grep -q 'buffer_wbl2\|buffer_gl0_inv\|buffer_wbinvl1' "$tmp/litmus.s" ||
+			fail "$arch: no order in the litmus tests"
 	done
 fi
 finish

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# The figures of an external program (workload exec): what is wrong with them is an error that names the line, and no
-# figure is replaced by the time without a word (bugs F3, T22, T22b, T22c).
+# The figures of an external program (workload exec): an invalid figure is an error that names the line, and the time
+# never replaces a figure silently (bugs F3, T22, T22b, T22c).
 . tests/lib.sh
 exec_conf "$tmp/e.ini" "cat $tmp/output"
 one="--set device.cpu.isolation=thread --samples 1 --set run.warmup=0 --json $tmp/r.json --quiet"
 
-# figure NAME: of the result that was just made, or nothing.
+# figure NAME: the value in the last result, or nothing.
 figure() {
 	python3 -c 'import json,sys; m=json.load(open(sys.argv[1]))["metrics"]; print("%g" % m[sys.argv[2]]["median"] if sys.argv[2] in m else "none")' \
 		"$tmp/r.json" "$1"
@@ -51,9 +51,12 @@ wrong '{"x": {"value": "1.5"}}\n' "'x' is no number"
 wrong '{"x": {"unit": "s"}}\n' "'x' is no number"
 wrong '{"x": {"value": 1, "unit": "a unit of over 15"}}\n' "'x' with a .unit. that is no text of at most 15"
 wrong '{"x": {"value": 1, "better": "mroe"}}\n' "'x' with .better. that is neither"
-wrong '{"x": 1}\n' "did not print 'y', which .workload.exec. metrics names, in line 1" --set workload.exec.metrics=x:more,y:less
-wrong 'x\n' "did not print 'y', which .workload.exec. metrics names: no line of its output begins" --set workload.exec.metrics=y
-wrong '{"x": "1"}\n' "'x', which .workload.exec. metrics names, is no number in line 1" --set workload.exec.metrics=x:more
+wrong '{"x": 1}\n' "did not print 'y', which .workload.exec. metrics names, in line 1" \
+	--set workload.exec.metrics=x:more,y:less
+wrong 'x\n' "did not print 'y', which .workload.exec. metrics names: no line of its output begins" \
+	--set workload.exec.metrics=y
+wrong '{"x": "1"}\n' "'x', which .workload.exec. metrics names, is no number in line 1" \
+	--set workload.exec.metrics=x:more
 wrong '{"x": {"value": 1, "unit": "s"}}\n' 'another unit or direction' --set workload.exec.metrics=x:less:ms
 wrong '{"x": {"value": 1, "better": "more"}}\n' 'another unit or direction' --set workload.exec.metrics=x:less
 {
@@ -63,10 +66,11 @@ wrong '{"x": {"value": 1, "better": "more"}}\n' 'another unit or direction' --se
 } >"$tmp/output"
 expect 3 'last line of its output is longer than 65536 bytes' "$G" run "$tmp/e.ini" $one
 for metrics in x:mroe x:more:a-unit-of-over-15 :more; do
-	expect 2 "metrics: '$metrics' is not of the form" "$G" config check "$tmp/e.ini" --set workload.exec.metrics=$metrics
+	expect 2 "metrics: '$metrics' is not of the form" "$G" config check "$tmp/e.ini" \
+		--set workload.exec.metrics=$metrics
 done
 
-# What a program says is text of no trust: a result is UTF-8, and nothing of it steers a terminal (F8).
+# The output of a program is not trusted: a result is UTF-8 without control characters for terminals (F8).
 cat >"$tmp/rude" <<'SH'
 #!/bin/sh
 printf 'x\303\n\033[2Jn\366\302\233\n' >&2
@@ -81,22 +85,24 @@ printf '{"x\\u001b\\u009b\302\233\377": {"value": 1, "unit": "\303"}}\n' >"$tmp/
 expect 0 'x\?\?\?\?' "$G" run "$bad" --samples 1 --json "$tmp/v.json"
 expect 0 '' "$G" report "$tmp/v.json" -o "$tmp/v.html"
 expect 0 '' "$G" report "$tmp/v.json" -o "$tmp/v.gp"
-python3 - "$tmp/u.json" "$tmp/v.json" "$tmp/v.html" "$tmp/v.gp" "$tmp/out" <<'PY' || fail 'what came out is not fit to be shown'
+python3 - "$tmp/u.json" "$tmp/v.json" "$tmp/v.html" "$tmp/v.gp" "$tmp/out" <<'PY' || fail \
+	'the output has control characters'
 import json, sys
-def look(item):
+def walk(item):
     if isinstance(item, dict):
         for key, value in item.items():
-            look(key), look(value)
+            walk(key), walk(value)
     elif isinstance(item, list):
         for value in item:
-            look(value)
+            walk(value)
     elif isinstance(item, str):
         assert not any(ord(c) < 32 and c not in "\n\t" or 127 <= ord(c) < 160 for c in item), repr(item)
 for path in sys.argv[1:]:
     text = open(path, encoding="utf-8").read()
-    look(text)
+    walk(text)
     if path.endswith(".json"):
-        look(json.loads(text))
+        walk(json.loads(text))
 PY
-"$G" run "$tmp/r.ini" --samples 1 2>&1 | LC_ALL=C grep -q "$(printf '[\033\233\366]')" && fail 'bytes of a program reach the terminal'
+"$G" run "$tmp/r.ini" --samples 1 2>&1 | LC_ALL=C grep -q "$(printf '[\033\233\366]')" &&
+	fail 'bytes of a program reach the terminal'
 finish

@@ -1,13 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Whatever is read from outside, with each input in tests/data/fuzz/TARGET and with mutations of them that are the same every
-# time. Those whose names end in _S1, _S5 and the like are inputs that failed once. `make fuzz` searches for more.
+# Readers of outside input, with each input in tests/data/fuzz/TARGET and with reproducible mutations of them. Inputs
+# whose names end in _S1, _S5 and the like failed once. `make fuzz` searches for more.
 . tests/lib.sh
 plain_build 'the plain build replays them with sanitizers of its own'
 mutations=${MUTATIONS:-300}
 
 sanitizers=address,undefined
-echo 'int main(void) { return 0; }' | ${CC:-gcc} -x c -fsanitize=$sanitizers - -o "$tmp/a" 2>/dev/null && "$tmp/a" || sanitizers=
+echo 'int main(void) { return 0; }' | ${CC:-gcc} -x c -fsanitize=$sanitizers - -o "$tmp/a" 2>/dev/null && "$tmp/a" ||
+	sanitizers=
 env -u MAKEFLAGS -u MAKELEVEL make -s -j2 B="$B/replay" SAN=$sanitizers CC="${CC:-gcc}" OPT=-O1 \
 	${sanitizers:+FUZZ_FLAGS=-fno-sanitize-recover=all} fuzz-targets >"$tmp/make" 2>&1 || {
 	cat "$tmp/make"

@@ -9,21 +9,27 @@ for header in core/include/gpuloom/*.h core/include/gpuloom/dev/*.h; do
 	warn='-Wall -Wextra -Werror -Icore/include -fsyntax-only'
 	gcc -std=c11 -D_GNU_SOURCE $warn "$tmp/x.c" || fail "$name in C11"
 	gcc -std=c17 -D_GNU_SOURCE $warn "$tmp/x.c" || fail "$name in C17"
-	# docs_F14: strict C, in which the C library hides what no feature macro asks for, and calls that nothing declares are errors.
+	# docs_F14: strict C, in which the C library hides functions without a feature macro, and undeclared calls are
+	# errors.
 	for macros in '' -D_POSIX_C_SOURCE=200809L -DLOOM_PERTURB; do
-		gcc -std=c11 $macros $warn -Werror=implicit-function-declaration "$tmp/x.c" || fail "$name in strict C11 $macros"
+		gcc -std=c11 $macros $warn -Werror=implicit-function-declaration "$tmp/x.c" ||
+			fail "$name in strict C11 $macros"
 	done
 	g++ -std=c++11 $warn "$tmp/x.cc" || fail "$name in C++11"
 	g++ -std=c++17 $warn "$tmp/x.cc" || fail "$name in C++17"
 	nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
-	[ -z "$nvcc" ] || "$nvcc" -std=c++17 -arch=sm_75 -Icore/include -Iplugins/device_cuda/include -ptx "$tmp/x.cu" -o "$tmp/x.ptx" ||
+	[ -z "$nvcc" ] ||
+		"$nvcc" -std=c++17 -arch=sm_75 -Icore/include -Iplugins/device_cuda/include -ptx "$tmp/x.cu" -o \
+		"$tmp/x.ptx" ||
 		fail "$name under nvcc"
 done
 for program in bench/*.cu; do # compiled elsewhere only where there is a GPU
-	[ -z "$nvcc" ] || "$nvcc" -std=c++17 -arch=sm_90 -rdc=true -ptx "$program" -o "$tmp/x.ptx" || fail "$program under nvcc"
+	[ -z "$nvcc" ] || "$nvcc" -std=c++17 -arch=sm_90 -rdc=true -ptx "$program" -o "$tmp/x.ptx" ||
+		fail "$program under nvcc"
 done
-# A struct of device code lies in shared blocks, which are compared as bytes: it has no padding (docs_F1).
-gcc -std=gnu11 -D_GNU_SOURCE -Icore/include -I. -Iplugins -Wpadded -fsyntax-only plugins/*/*.c plugins/shared/*/*.c plugins/workloads/*/*.c \
+# Structs of device code are in shared blocks, which are compared as bytes: they have no padding (docs_F1).
+gcc -std=gnu11 -D_GNU_SOURCE -Icore/include -I. -Iplugins -Wpadded -fsyntax-only plugins/*/*.c plugins/shared/*/*.c \
+	plugins/workloads/*/*.c \
 	2>&1 | grep '\.dev\.h:.*-Wpadded' && fail 'padding in a struct of device code'
 # Another compiler has warnings of its own: the tests pass both.
 if command -v clang >/dev/null; then

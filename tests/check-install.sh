@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# An installed tree serves by itself: the command, an embedding program, an out-of-tree plug-in.
+# An installed tree works without the source: the command, an embedding program, an out-of-tree plug-in.
 . tests/lib.sh
 plain_build 'the plain build is installed'
 make -s install DESTDIR= PREFIX="$tmp/usr" >/dev/null || fail 'make install'
@@ -11,13 +11,16 @@ layout() { # FOLDER OPTION...: installs, finds its plug-ins and the files beside
 	before=$(git status --short 2>/dev/null)
 	make -s install B="$tmp/b" "$@" >"$tmp/out" 2>&1 || { fail "make install $*"; cat "$tmp/out"; }
 	expect 0 "^device +cpu .* $at/.*/gpuloom/plugins/device_cpu.so" "$at/bin/gpuloom" list
-	for f in gpuloom/conf/wic.ini gpuloom/conf/qos/storm.ini man/man1/gpuloom.1 bash-completion/completions/gpuloom \
-		zsh/site-functions/_gpuloom doc/gpuloom/LICENSE doc/gpuloom/docs/options.md doc/gpuloom/docs/plugins.md \
+	for f in gpuloom/conf/wic.ini gpuloom/conf/qos/storm.ini man/man1/gpuloom.1 \
+		bash-completion/completions/gpuloom \
+		zsh/site-functions/_gpuloom doc/gpuloom/LICENSE doc/gpuloom/docs/options.md \
+		doc/gpuloom/docs/plugins.md \
 		doc/gpuloom/examples/embed/collatz.c; do
 		[ -s "$at/share/$f" ] || fail "make install $*: no share/$f"
 	done
 	"$at/bin/gpuloom" new-plugin term fresh --dir "$tmp/fresh" >/dev/null 2>&1 &&
-		env -u PKG_CONFIG_PATH make -s -C "$tmp/fresh" >"$tmp/out" 2>&1 || { fail "new-plugin of $at"; cat "$tmp/out"; }
+		env -u PKG_CONFIG_PATH make -s -C "$tmp/fresh" >"$tmp/out" 2>&1 ||
+		{ fail "new-plugin of $at"; cat "$tmp/out"; }
 	rm -rf "$tmp/fresh"
 	[ "$before" = "$(git status --short 2>/dev/null)" ] || fail "make install $*: files in the sources"
 	make -s uninstall B="$tmp/b" "$@" >/dev/null || fail "make uninstall $*"
@@ -34,7 +37,8 @@ done >"$tmp/dead"
 for f in plugins/sched_mgws/README.md plugins/shared/gpu/README.md examples/slurm/README.md; do
 	[ -s "$doc/$f" ] || fail "docs_F10: no $f"
 done
-grep -q '](\.\./plugins/sched_mgws/README.md)' "$doc/docs/scheduling.md" || fail 'docs_F10: a link that leads somewhere is lost'
+grep -q '](\.\./plugins/sched_mgws/README.md)' "$doc/docs/scheduling.md" ||
+	fail 'docs_F10: a link that leads somewhere is lost'
 layout "$tmp/x/usr" DESTDIR="$tmp/x" PREFIX=/usr LIBDIR=/usr/lib/x86_64-linux-gnu
 rel=$(realpath --relative-to=. "$tmp/stage")
 layout "$tmp/stage/opt" DESTDIR="$rel" PREFIX=/opt
@@ -42,7 +46,8 @@ layout "$tmp/a b/c d" DESTDIR= PREFIX="$tmp/a b/c d"
 export PKG_CONFIG_PATH="$tmp/usr/lib/pkgconfig" PATH="$tmp/usr/bin:$PATH"
 [ "$(pkg-config --variable=plugindir gpuloom)" = "$tmp/usr/lib/gpuloom/plugins" ] || fail plugindir
 # docs_F12: the installed confs by name, from everywhere.
-(failures=0; cd / && expect 0 'verified' gpuloom run conf/uts.ini --samples 1 --set workload.uts.tree=custom --set workload.uts.depth=4
+(failures=0; cd / && expect 0 'verified' gpuloom run conf/uts.ini --samples 1 --set workload.uts.tree=custom \
+	--set workload.uts.depth=4
 	expect 0 '^thesis/figure-26 ' gpuloom list confs
 	exit $failures) || fail 'docs_F12: installed confs'
 cp -r examples "$tmp/examples"
@@ -72,7 +77,7 @@ expect 0 '^332833500$' ./batches 1
 for ranks in 1 2 3; do
 	expect 0 '^y = 3.00 x [+] 2.00$' ./fit $ranks
 done
-# A rank that dies is an error of the others long before their run's time is over, wherever they wait.
+# The death of a rank is an error of the others well before their time-out, wherever they wait.
 for turn in 1 2 3; do
 	"$limit" 100 ./fit 3 1000000000 2>"$tmp/fit" &
 	fit=$!
@@ -80,7 +85,8 @@ for turn in 1 2 3; do
 	sleep 0.$turn
 	kill -9 "$rank"
 	wait $fit && fail 'fit: a rank was killed, and nobody says so'
-	grep -Eq 'rank 0: (a rank is gone|rank [12] has died)' "$tmp/fit" || fail "fit: a rank was killed: $(cat "$tmp/fit")"
+	grep -Eq 'rank 0: (a rank is gone|rank [12] has died)' "$tmp/fit" ||
+		fail "fit: a rank was killed: $(cat "$tmp/fit")"
 done
 expect 0 '^333328333350000$' ./batches 100
 sed 's/uint64_t first = t->param\[0\]/no_such_type first = t->param[0]/' collatz.dev.h >wrong.dev.h
@@ -92,7 +98,8 @@ expect 1 "cannot read 'none.dev.h': No such file" ./collatz 20000 cpu:0 none.dev
 # And as IR, which for a CPU is a shared object: the tag is the stack's, the file must be for this device.
 expect 0 "^$steps\$" ./collatz 20000 cpu:0 collatz.so
 printf '.version 9.0\n.target sm_80\n' >some.ptx
-expect 1 "cpu:0: some.ptx: task function 'collatz_range' is PTX: add a shared object of it" ./collatz 20000 cpu:0 some.ptx
+expect 1 "cpu:0: some.ptx: task function 'collatz_range' is PTX: add a shared object of it" ./collatz 20000 cpu:0 \
+	some.ptx
 expect 0 "^$steps\$" ./collatz 20000 cpu:0 some.ptx collatz.so
 sed 's/LOOM_IR_TASK(collatz_range)/LOOM_IR_TASK(other)\nLOOM_FN void other(struct loom_ctx *c, const struct loom_task *t) { (void)c, (void)t; }/;
 	s/LOOM_IR_TAG(collatz_range)/LOOM_IR_TAG(other)/' collatz_ir.c >other_ir.c

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Transports, schedulers, isolation and workloads run together and verify, with 1 and 4 lanes, and workloads with 32.
 . tests/lib.sh
-# Under ThreadSanitizer small queues: steals, releases and overflows all the time.
+# Under ThreadSanitizer queues are small, so that steals, releases and overflows are frequent.
 queues=
 case $B in *thread*) queues='--set scheduler.mgws.local_queue=2 --set scheduler.mgws.public_queue=2' ;; esac
 mkdir "$tmp/docs"
@@ -9,7 +9,7 @@ for i in $(seq 40); do
 	seq "$i" $((i * 50)) | sed 's/7/zwischen den Zeilen /' >"$tmp/docs/$i.txt"
 	[ $((i % 3)) -ne 0 ] || gzip "$tmp/docs/$i.txt"
 done
-# Of each job half of the combinations, in which any three choices meet; of the next job the other half.
+# Of each job half of the combinations, which contain each triple of choices; of the next job the other half.
 half='host:static:thread:1 host:static:process:4 host:mgws:thread:4 host:mgws:process:1
 p2p:static:thread:4 p2p:static:process:1 p2p:mgws:thread:1 p2p:mgws:process:4'
 other='host:static:thread:4 host:static:process:1 host:mgws:thread:1 host:mgws:process:4
@@ -28,7 +28,7 @@ for job in 'memset workload.memset.tasks=20000' "contains workload.contains.path
 	done
 	next=$half half=$other other=$next
 done
-# Queues near another worker than their own.
+# Queues in the memory of another worker than their owner.
 expect 0 verified "$G" run conf/uts.ini --samples 2 --set workload.uts.tree=custom --set transport.use=p2p \
 	--set transport.p2p.placement=remote $queues
 # Lanes that run a task each.
@@ -43,20 +43,23 @@ done
 for job in 'memset workload.memset.tasks=2000' "contains workload.contains.path=$tmp/docs" 'fib workload.fib.n=12' \
 	'uts workload.uts.depth=4'; do
 	set -- $job
-	for how in 'static scheduler.static.overflow_list=65536' 'mgws scheduler.granularity=worker' 'mgws scheduler.granularity=lane'; do
+	for how in 'static scheduler.static.overflow_list=65536' 'mgws scheduler.granularity=worker' \
+		'mgws scheduler.granularity=lane'; do
 		expect 0 'verified' "$G" run "conf/$1.ini" --samples 1 --set "$2" --set workload.uts.tree=custom \
 			--set workload.contains.word=zwischen --set 'workload.contains.glob=*' --set transport.use=p2p \
 			--set scheduler.use=${how% *} --set ${how#* } --set device.cpu.lanes=32 $queues
 	done
 done
-# Of devices that are non-coherent the larger one gets the root, whichever comes first: the range of one task goes by no mail.
-apart='--set transport.use=p2p --set transport.p2p.atomics=no --set termination.use=tree'
+# Of non-coherent devices the larger one gets the root, in any order of devices: a range of one task uses no mailbox.
+noncoherent='--set transport.use=p2p --set transport.p2p.atomics=no --set termination.use=tree'
 for sizes in '3 1 [012]' '1 3 [123]'; do
 	set -- $sizes
-	expect 0 "^  $3  *1  *0  *1 " "$G" run conf/fib.ini --samples 1 --set workload.fib.n=1 --set 'run.devices=cpu:0 cpu:1' \
-		--set device.cpu.oversubscribe=yes --set device.cpu.0.workers="$1" --set device.cpu.1.workers="$2" $apart
+	expect 0 "^  $3  *1  *0  *1 " "$G" run conf/fib.ini --samples 1 --set workload.fib.n=1 \
+		--set 'run.devices=cpu:0 cpu:1' \
+		--set device.cpu.oversubscribe=yes --set device.cpu.0.workers="$1" \
+		--set device.cpu.1.workers="$2" $noncoherent
 done
-# A sum may be made on another device than its frame.
-expect 4 'these devices reach no frames of each other' "$G" run conf/fib.ini --set workload.fib.mode=join \
-	--set 'run.devices=cpu:0 cpu:1' $apart
+# A sum may be computed on another device than its frame's.
+expect 4 'these devices cannot access each other.s frames' "$G" run conf/fib.ini --set workload.fib.mode=join \
+	--set 'run.devices=cpu:0 cpu:1' $noncoherent
 finish

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Plants faults in the schedulers' code, one at a time: the played schedules of test_sched_deterministic must notice
-# each. Not tried: weaker memory orders, which they cannot see, a thief that does not wait for room in its own ring, and
-# a thief that forgets the rest of a grant, which they do not reach (tests/models/refill.pml and mailbox.pml do).
+# Plants faults in the schedulers' code, one at a time: the schedules of test_sched_deterministic must find each. Not
+# planted: weaker memory orders, which have no effect there; and a thief that does not wait for room in its own ring or
+# that drops the rest of a grant, which only models reach (tests/models/refill.pml and mailbox.pml).
 . tests/lib.sh
 work=$tmp/tree
 mkdir -p "$work/plugins"
@@ -12,8 +12,8 @@ mkdir "$tmp/run" && ln -s "$B/plugins" "$tmp/run/plugins" && mkdir "$tmp/run/tes
 need python3
 mutants=0
 
-# spoil NAME TEST FILE FUNCTION OLD NEW: TEST, of test_sched_deterministic, must notice it. All are in one program, and
-# SPOILT selects one.
+# spoil NAME TEST FILE FUNCTION OLD NEW: TEST, of test_sched_deterministic, must find the fault. One program contains
+# all faults, and SPOILT selects one.
 spoil() {
 	mutants=$((mutants + 1))
 	python3 tests/spoil.py "$(find "$work/plugins" -name "$3")" "$4" "$5" "$6" "loom_spoilt == $mutants" ||
@@ -30,13 +30,16 @@ __attribute__((constructor)) static void loom_spoil(void)
 }
 C
 gcc -std=gnu11 -O1 -w -include "$tmp/spoilt.h" -Icore/include -Icore -I. -D_GNU_SOURCE -pthread \
-	"$work/tests/test_sched_deterministic.c" "$B/obj/tests/support.o" "$B/lab.a" "$B/libgpuloom.a" -liniparser -lcjson -lm -ldl \
+	"$work/tests/test_sched_deterministic.c" "$B/obj/tests/support.o" "$B/lab.a" "$B/libgpuloom.a" -liniparser \
+	-lcjson -lm -ldl \
 	-lcunit -o "$tmp/run/tests/mutant" || fail 'the mutants do not compile'
 while read -r number test name; do
-	SPOILT=$number TURNS_GAMES=12000 TURNS_STOP=1 "$limit" 300 "$tmp/run/tests/mutant" -t "$test" >"$tmp/out" 2>&1 </dev/null || :
+	SPOILT=$number TURNS_GAMES=12000 TURNS_STOP=1 "$limit" 300 "$tmp/run/tests/mutant" -t \
+		"$test" >"$tmp/out" 2>&1 </dev/null || :
 	seen=$(grep -m1 -o 'seed [0-9]*: .*' "$tmp/out" | cut -c1-70)
 	[ "$seen" ] && echo "noticed: $name: $seen" || fail "$name was not noticed"
 done <"$tmp/mutants"
 [ "$CHECK" = all ] && games=300 || games=20
-SPOILT=0 TURNS_GAMES=$games "$tmp/run/tests/mutant" >"$tmp/out" 2>&1 || { fail 'none is selected, and yet noticed'; cat "$tmp/out"; }
+SPOILT=0 TURNS_GAMES=$games "$tmp/run/tests/mutant" >"$tmp/out" 2>&1 ||
+	{ fail 'none is selected, and yet noticed'; cat "$tmp/out"; }
 finish

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Four hosts as network namespaces on a bridge, joined by GPULOOM_ROOT: one conf runs across them; one dies.
-# The cable of host 1 is slow, loses frames and has a limited rate: by netem, or where the kernel has none by
-# a process of the test between two TAP devices.
+# The link of host 1 is slow, loses frames and has a limited rate: by netem or, if the kernel has none, by a process of
+# the test between two TAP devices.
 . tests/lib.sh
 [ -e "$B/plugins/trigger_gputn.so" ] || skip 'built without libfabric (Debian: libfabric-dev)'
 [ "$(id -u)" = 0 ] || skip 'network namespaces need root'
@@ -18,7 +18,7 @@ trap clean EXIT
 ip netns add "$id-0" 2>/dev/null || skip 'the kernel or sandbox has no network namespaces'
 ip link add "$id-br" type bridge 2>/dev/null || skip 'the kernel has no bridge'
 ip link set "$id-br" up
-# slow_cable: host 1's, where the kernel cannot delay what goes over a veth.
+# slow_cable: the link of host 1, if the kernel cannot delay packets of a veth.
 slow_cable() {
 	tc qdisc add dev lo root netem delay 0ms 2>/dev/null && tc qdisc del dev lo root && return 1
 	[ -c /dev/net/tun ] && ${CC:-cc} -std=c11 -O1 -o "$tmp/wire" tests/netns_wire.c || return 1
@@ -76,7 +76,8 @@ for provider in tcp net sockets; do
 			--set workload.allreduce.bytes=100KB --set trigger.provider=$provider
 		status=$?
 		rest
-		[ $status = 0 ] || { fail "$job over $provider: rank 0 ends with $status"; sed 's/^/    /' "$tmp"/err?; }
+		[ $status = 0 ] ||
+			{ fail "$job over $provider: rank 0 ends with $status"; sed 's/^/    /' "$tmp"/err?; }
 		grep -q verified "$tmp/out0" || fail "$job over $provider: no result"
 		[ ! -s "$tmp/out1" ] || fail 'rank 1 prints'
 	done
@@ -91,12 +92,16 @@ shared='--set trigger.use=gputn --set trigger.provider=tcp --set trigger.wait=na
 found=$(zgrep -lw 5000 "$tmp"/texts/* | wc -l)
 for n in 2 4; do
 	for term in hcounter tree; do
-		hosts $n conf/contains-ranks.ini $shared --set termination.use=$term --samples 2 --set workload.contains.path="$tmp/texts" \
+		hosts $n conf/contains-ranks.ini $shared --set termination.use=$term --samples 2 \
+			--set workload.contains.path="$tmp/texts" \
 			--set workload.contains.word=5000
 		status=$?
 		rest
-		[ $status = 0 ] || { fail "$n hosts that share tasks, $term: rank 0 ends with $status"; sed 's/^/    /' "$tmp"/err?; }
-		[ "$(awk '$1 == "matches" { print $2 }' "$tmp/out0")" = "$found" ] || { fail "$n hosts found another number than $found"; cat "$tmp/out0"; }
+		[ $status = 0 ] ||
+			{ fail "$n hosts that share tasks, $term: rank 0 ends with $status"; sed 's/^/    /' \
+			"$tmp"/err?; }
+		[ "$(awk '$1 == "matches" { print $2 }' "$tmp/out0")" = "$found" ] ||
+			{ fail "$n hosts found another number than $found"; cat "$tmp/out0"; }
 	done
 done
 
@@ -104,13 +109,15 @@ done
 figure() { awk -v name="$1" '$1 == name { n = $2 } END { print n + 0 }' "$tmp/out0"; } # what is 0 is not shown
 each=2
 for bias in 100% 0%; do
-	hosts 4 conf/uts-ranks.ini $shared --samples 1 --set scheduler.mgws.victim=biased --set scheduler.mgws.bias=$bias
+	hosts 4 conf/uts-ranks.ini $shared --samples 1 --set scheduler.mgws.victim=biased \
+		--set scheduler.mgws.bias=$bias
 	status=$?
 	rest
 	[ $status = 0 ] || { fail "bias = $bias: rank 0 ends with $status"; sed 's/^/    /' "$tmp"/err?; }
 	[ "$(figure remote_steals)" -gt 0 ] || fail "bias = $bias: no rank stole from another"
 	[ $bias = 0% ] && expected=0 || expected=$(figure remote_steals)
-	[ "$(figure remote_steals_of_host)" = "$expected" ] || fail "bias = $bias: $(figure remote_steals_of_host) of $(figure remote_steals) steals in one host"
+	[ "$(figure remote_steals_of_host)" = "$expected" ] ||
+		fail "bias = $bias: $(figure remote_steals_of_host) of $(figure remote_steals) steals in one host"
 done
 each=1
 
@@ -123,7 +130,7 @@ ranks_here() {
 	done
 }
 
-# A rank of another host dies: rank 0 says which, and all end within 5 s.
+# A rank of another host dies: rank 0 names it, and all end within 5 s.
 dies() { # CONF OPTIONS
 	conf=$1
 	shift
@@ -138,7 +145,7 @@ dies() { # CONF OPTIONS
 	grep -q 'rank 2' "$tmp/err0" || { fail "$conf: no word of rank 2"; sed 's/^/    /' "$tmp/err0"; }
 	soon '[ -z "$(ranks_here .)" ]' || fail "$conf: ranks outlive the job"
 }
-# The cable of a host is pulled, S3, F5: all ranks end, soon after [run] timeout.
+# The link of a host goes down, S3, F5: all ranks end soon after [run] timeout.
 cable() { # CONF OPTIONS
 	conf=$1
 	shift
@@ -150,9 +157,11 @@ cable() { # CONF OPTIONS
 	wait $job
 	status=$?
 	took=$((($(date +%s%N) - begin) / 1000000))
-	[ $took -lt 40000 ] || fail "$conf: it took $took ms after a cable was pulled" # hosts would end it by force after 60 s
+	[ $took -lt 40000 ] ||
+		fail "$conf: it took $took ms after a cable was pulled" # hosts would end it by force after 60 s
 	[ $status != 0 ] && [ $status != 137 ] || fail "$conf: status $status after a cable was pulled"
-	grep -q 'no end after 5 s\|rank 2' "$tmp/err0" || { fail "$conf: not a word of the cable"; sed 's/^/    /' "$tmp/err0"; }
+	grep -q 'no end after 5 s\|rank 2' "$tmp/err0" ||
+		{ fail "$conf: not a word of the cable"; sed 's/^/    /' "$tmp/err0"; }
 	for i in $(seq 400); do
 		pgrep -x gpuloom | while read -r p; do
 			grep -qz 'GPULOOM_ROOT=10.77.0.1:7741' "/proc/$p/environ" 2>/dev/null && echo "$p"
@@ -163,7 +172,8 @@ cable() { # CONF OPTIONS
 	ip link set "$id-v2" up
 }
 cable conf/uts-ranks.ini --samples 100000 $shared
-cable conf/uts-ranks.ini --samples 100000 $shared --set workload.uts.tree=custom --set workload.uts.type=binomial --set workload.uts.b0=500 --set workload.uts.q=0.12
+cable conf/uts-ranks.ini --samples 100000 $shared --set workload.uts.tree=custom --set workload.uts.type=binomial \
+	--set workload.uts.b0=500 --set workload.uts.q=0.12
 dies conf/jacobi2d.ini --samples 1 --set workload.jacobi2d.sweeps=100000000 --set trigger.provider=tcp
 dies conf/uts-ranks.ini --samples 100000 $shared
 finish

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# The Debian packages, made of what is built already: they come to be, hold what people look for, and work where they are
-# unpacked. `make check-deb` builds them as Debian does and installs them into a fresh Debian.
+# The Debian packages, made from the existing build: they have the expected files, and work where they are unpacked.
+# `make check-deb` builds them as Debian does and installs them into a fresh Debian.
 . tests/lib.sh
-version=$(env -u MAKEFLAGS -u MAKELEVEL make -s --no-print-directory --eval 'version: ; @echo $(VERSION)' version 2>/dev/null | tail -n 1)
+version=$(env -u MAKEFLAGS -u MAKELEVEL make -s --no-print-directory \
+	--eval 'version: ; @echo $(VERSION)' version 2>/dev/null | tail -n 1)
 grep -q "^gpuloom ($version) " debian/changelog || fail "debian/changelog does not begin with version $version"
 for distribution in apt dnf pacman; do # the names of each, seen through stand-ins
 	mkdir "$tmp/$distribution"
@@ -27,7 +28,8 @@ git ls-files -z --cached --others --exclude-standard 2>/dev/null | tar -c --null
 	tar -x -C "$tree"
 [ -s "$tree/debian/rules" ] || skip 'the packages: no repository to take the tree from'
 cp -a "$B/obj" "$B/plugins" "$B/build-facts.h" "$B/required" "$tree/build/"
-for part in required obj plugins; do find "$tree/build/$part" -type f -exec touch {} +; done # newer than the tree, in order
+for part in required obj plugins; do find "$tree/build/$part" -type f -exec touch {} +; \
+	done # newer than the tree, in order
 (cd "$tree" && env -u MAKEFLAGS -u MAKELEVEL DPKG_DEB_COMPRESSOR_TYPE=none \
 	DEB_BUILD_OPTIONS='nocheck noautodbgsym nostrip' dpkg-buildpackage -us -uc -b -d -nc) \
 	>"$tmp/log" 2>&1 || { fail 'dpkg-buildpackage'; tail -n 30 "$tmp/log"; finish; }
@@ -37,11 +39,13 @@ done
 lib=usr/lib/$(dpkg-architecture -q DEB_HOST_MULTIARCH)
 for f in usr/bin/gpuloom usr/share/man/man1/gpuloom.1.gz usr/share/bash-completion/completions/gpuloom \
 	usr/share/zsh/vendor-completions/_gpuloom usr/share/fish/vendor_completions.d/gpuloom.fish $lib/libgpuloom.so \
-	$lib/libgpuloom.so.0 $lib/pkgconfig/gpuloom.pc usr/include/gpuloom/dev/dev.h usr/share/doc/gpuloom/docs/options.md* \
+	$lib/libgpuloom.so.0 $lib/pkgconfig/gpuloom.pc usr/include/gpuloom/dev/dev.h \
+	usr/share/doc/gpuloom/docs/options.md* \
 	usr/share/doc/gpuloom/examples/embed/wordcount.c; do
 	[ -s "$tmp/root/"$f ] || fail "no package has $f"
 done
 expect 0 "^device +cpu .* $tmp/root/$lib/gpuloom/plugins" "$tmp/root/usr/bin/gpuloom" list
-expect 0 'verified' "$tmp/root/usr/bin/gpuloom" run "$tmp/root/usr/share/doc/gpuloom/examples/conf/fib.ini" --samples 1 \
+expect 0 'verified' "$tmp/root/usr/bin/gpuloom" run "$tmp/root/usr/share/doc/gpuloom/examples/conf/fib.ini" \
+	--samples 1 \
 	--set workload.fib.n=18
 finish

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The Python package, installed by pip where there is one: with the first Python of this machine, and with another that has pandas
-# and matplotlib.
+# The Python package, installed by pip if available: with the first Python of this machine, and with another one that
+# has pandas and matplotlib.
 . tests/lib.sh
 plain_build 'a sanitized library cannot be loaded into an interpreter'
 version=$(sed -n 's/^VERSION := //p' Makefile)
@@ -18,21 +18,29 @@ for python in $(command -v python3) /usr/bin/python3; do
 	if "$python" -c 'import pip' 2>/dev/null; then # without a compiler, without a network
 		pip="$python -m pip --quiet --no-input --disable-pip-version-check"
 		CC=false $pip install --no-index --root-user-action=ignore \
-			--target "$here/installed" "$here/python" >"$tmp/log" 2>&1 || { fail "pip install with $real"; cat "$tmp/log"; }
-		# F17e: what root installs for all, all may read, whatever the umask of the build is. F17f: a source archive, and -e.
-		(umask 077 && cd "$here/python" && "$python" -c 'import backend; print(backend.build_sdist(".."), backend.build_wheel(".."))') >/dev/null ||
+			--target "$here/installed" "$here/python" >"$tmp/log" 2>&1 ||
+			{ fail "pip install with $real"; cat "$tmp/log"; }
+		# F17e: what root installs for all, all may read, whatever the umask of the build is. F17f: a source
+		# archive, and -e.
+		(umask 077 && cd "$here/python" &&
+			"$python" -c 'import backend; print(backend.build_sdist(".."), backend.build_wheel(".."))') >/dev/null ||
 			fail "sdist and wheel with $real"
-		"$python" - "$here"/*.whl "$here"/*.tar.gz <<'PYTHON' || fail "F17e: modes of files in the wheel and the source archive"
+		"$python" - "$here"/*.whl "$here"/*.tar.gz <<'PYTHON' || fail \
+			"F17e: modes of files in the wheel and the source archive"
 import sys, tarfile, zipfile
 wheel, sdist = zipfile.ZipFile(sys.argv[1]), tarfile.open(sys.argv[2])
 modes = {e.filename: e.external_attr >> 16 & 0o777 for e in wheel.infolist()} | {e.name: e.mode for e in sdist}
 sys.exit([n for n, mode in modes.items() if mode != 0o644] != [] or len(modes) < 15)
 PYTHON
-		CC=false $pip install --no-index --root-user-action=ignore --target "$here/archive" "$here"/*.tar.gz >"$tmp/log" 2>&1 &&
-			[ -f "$here/archive/gpuloom/embed.py" ] || { fail "F17f: pip install of the source archive with $real"; cat "$tmp/log"; }
+		CC=false $pip install --no-index --root-user-action=ignore \
+			--target "$here/archive" "$here"/*.tar.gz >"$tmp/log" 2>&1 &&
+			[ -f "$here/archive/gpuloom/embed.py" ] ||
+			{ fail "F17f: pip install of the source archive with $real"; cat "$tmp/log"; }
 		if "$python" -m venv "$here/venv" >/dev/null 2>&1; then
-			"$here/venv/bin/pip" --quiet --disable-pip-version-check install --no-index -e "$here/python" >"$tmp/log" 2>&1 &&
-				(cd / && "$here/venv/bin/python" -c 'import gpuloom; print(gpuloom.__file__)') | grep -qx "$here/python/gpuloom/__init__.py" ||
+			"$here/venv/bin/pip" --quiet --disable-pip-version-check install \
+				--no-index -e "$here/python" >"$tmp/log" 2>&1 &&
+				(cd / && "$here/venv/bin/python" -c 'import gpuloom; print(gpuloom.__file__)') |
+				grep -qx "$here/python/gpuloom/__init__.py" ||
 				{ fail "F17f: pip install -e with $real"; cat "$tmp/log"; }
 		fi
 	else
@@ -40,8 +48,11 @@ PYTHON
 		mv "$here/python" "$here/installed"
 	fi
 	ln -s "$PWD/conf" "$here/conf"
-	(cd "$here" && NOTEBOOK="$OLDPWD/python/examples/victims.ipynb" GPULOOM=$G PYTHONPATH="$here/installed" MPLBACKEND=Agg \
-		PYTHONDONTWRITEBYTECODE=1 "$python" "$OLDPWD/tests/python_package.py") || fail "the package with $real"
+	(cd "$here" &&
+		NOTEBOOK="$OLDPWD/python/examples/victims.ipynb" GPULOOM=$G PYTHONPATH="$here/installed" \
+		MPLBACKEND=Agg \
+		PYTHONDONTWRITEBYTECODE=1 \
+		env --default-signal=INT "$python" "$OLDPWD/tests/python_package.py") || fail "the package with $real"
 done
 [ -n "$tried" ] || skip 'there is no python3'
 finish

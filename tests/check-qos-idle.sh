@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# A service that nobody asks lets the machine sleep: how often the threads of a run wake is counted. And a worker
-# that sleeps leaves when it is told to.
+# Without requests the service path sleeps: counts how often the threads of a run wake. And a sleeping worker ends when
+# the run is stopped.
 . tests/lib.sh
 conf=conf/qos/storm.ini
 W=workload.requests_storm
@@ -17,7 +17,7 @@ def wakes(pid):
     return n
 p = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
 workers, last = 0, {}
-while p.poll() is None and not (last and wakes(p.pid) == last): # until nobody wakes any more
+while p.poll() is None and not (last and wakes(p.pid) == last): # until no thread wakes any more
     last = wakes(p.pid) if any(n.startswith('cpu:0.w0') for n in wakes(p.pid)) else {}
     time.sleep(0.3)
 before = wakes(p.pid)
@@ -25,7 +25,7 @@ time.sleep(2)
 woke = {name: n - before.get(name, 0) for name, n in wakes(p.pid).items()}
 p.kill()
 print({name: n for name, n in woke.items() if n})
-# The path and the worker sleep without end; the host looks up once a second. 50 and 20 before that.
+# The path and the worker sleep without end; the host polls once a second.
 sys.exit(any(n for name, n in woke.items() if name.startswith(('qos-', 'cpu:'))) or sum(woke.values()) > 6)
 PY
 for use in split monolithic 'coalesce monolithic steer budget'; do

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Service requests through whole runs: every service under every arrangement, pipelines of all policies,
-# both isolations, a victim beside them, tenants; and what is refused.
+# both isolations, with a victim, tenants; and rejected options.
 . tests/lib.sh
 conf=conf/qos/storm.ini
 W=workload.requests_storm
@@ -53,7 +53,7 @@ done
 expect 0 'victim_speed' "$G" run "$conf" --samples 2 --set run.warmup=0 $other \
 	--set "$W.victim=sleep 0.1" --set $W.victim_cores=0 --set $W.pause=1ms
 expect 0 'requests_per_s' "$G" run "$conf" --samples 2 --set run.warmup=0 $other --set $W.duration=100ms
-# Looks that poll are charged, too: while nobody is served they must not take all of a small budget.
+# CPU time of polling is charged, too: while no tenant is served, it must not use up a small budget.
 expect 0 verified "$G" run conf/qos/storm.ini --samples 1 --set run.warmup=0 --set 'qos.use=split budget' \
 	--set qos.notify=poll --set qos.budget.limit=2% --set 'run.devices=cpu:0 cpu:1' --set $W.service=migrate \
 	--set $W.bytes=65536 --set $W.room=65536 --set $W.requests=300
@@ -68,7 +68,7 @@ print('share', share)
 sys.exit(0 if 0.02 < share < 0.06 else 1)
 PY
 
-# Refusals, each with its reason.
+# Rejected options, each with its reason.
 expect 2 'named twice' "$G" run "$conf" --set 'qos.use=split split'
 expect 2 'no qos is selected' "$G" run "$conf" --set qos.use=
 expect 4 'cannot run the victim' "$G" run "$conf" --set "$W.victim=/no/such/program" --set run.warmup=0
@@ -88,7 +88,8 @@ expect 2 'may hold 2359296 bytes, and room is 1048576: raise room' "$G" config c
 expect 0 verified "$G" run "$conf" --set $W.service=alloc --set $W.bytes=32769 --set $W.outstanding=16 --samples 1
 expect 2 'service = fault posts both' "$G" run "$conf" --set $W.service=evict
 expect 2 'power of two' "$G" run "$conf" --set $W.outstanding=33
-expect 2 'the rings of 256 workers would take 1152 MiB, and the limit is 1024' "$G" run "$conf" --set $W.service=nothing \
+expect 2 'the rings of 256 workers would take 1152 MiB, and the limit is 1024' "$G" run "$conf" \
+	--set $W.service=nothing \
 	--set $W.outstanding=65536 --set device.cpu.workers=256
 expect 4 'for GPUs only, and cpu:0 is not a GPU: set eventfd, futex or poll' "$G" run "$conf" --set qos.notify=hybrid
 expect 2 'tenants need as many workers' "$G" run "$conf" --set $W.tenants=9

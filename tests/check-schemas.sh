@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The schemas in docs/schemas hold for what the commands write, and docs/results.md speaks of every key in them.
+# The output of the commands conforms to the schemas in docs/schemas, and docs/results.md describes each key in them.
 . tests/lib.sh
 need python3
 small='--set workload.uts.tree=custom --set workload.uts.depth=5 --quiet'
@@ -7,12 +7,15 @@ cd "$tmp" && ln -s "$OLDPWD/conf" conf && ln -s "$OLDPWD/docs" docs || exit 1
 expect 0 '' "$G" run conf/uts.ini $small --samples 2 --json run.result.json
 expect 124 '' "$G" run conf/memset.ini --quiet --samples 2 --set run.timeout=1ms --set workload.memset.tasks=10000000 \
 	--json timeout.result.json
-expect 0 '' "$G" compare conf/uts.ini $small --vary scheduler.mgws.victim=random,neighbour --blocks 6 --samples-per-block 2 \
-	--spread 0s --aa --fail-on 'seconds: slower > 9999%' --bar 'x: seconds(random) / seconds(neighbour) >= 0' --json live.compare.json
+expect 0 '' "$G" compare conf/uts.ini $small --vary scheduler.mgws.victim=random,neighbour --blocks 6 \
+	--samples-per-block 2 \
+	--spread 0s --aa --fail-on 'seconds: slower > 9999%' --bar 'x: seconds(random) / seconds(neighbour) >= 0' \
+	--json live.compare.json
 expect 0 '' "$G" run -n 2 conf/uts-ranks.ini $small --samples 2 --json ranks.result.json
 expect 0 '' "$G" compare run.result.json run.result.json --quiet --json files.compare.json
 expect 0 '' "$G" sweep conf/uts.ini $small --vary device.cpu.workers=1,2 --point 'a=scheduler.mgws.victim=random' \
-	--skip 'device.cpu.workers=2: not that' --samples 6 --metric seconds,steals --pareto seconds,cpu_seconds -o lines.sweep.jsonl
+	--skip 'device.cpu.workers=2: not that' --samples 6 --metric seconds,steals \
+	--pareto seconds,cpu_seconds -o lines.sweep.jsonl
 for f in run.result.json live.compare.json lines.sweep.jsonl; do
 	expect 0 '' "$G" report $f -o "${f%%.*}.report.json"
 done
@@ -74,7 +77,7 @@ for name in "result", "compare", "sweep", "report":
             if w:
                 print(w)
                 failed = 1
-# And they refuse: each required key taken away, a word in place of a number.
+# They reject documents without a required key, or with a word in place of a number.
 schema = json.load(open("docs/schemas/result.json"))
 good = json.load(open("run.result.json"))
 for key in schema["required"]:

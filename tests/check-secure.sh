@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# F7: a set-user-id program that embeds gpuloom takes no plug-in, compiler or temporary folder from the environment of its
-# user, and no plug-in that another user could have written.
+# F7: a set-user-id program that embeds gpuloom takes no plug-in, compiler or temporary folder from the environment of
+# its user, and no plug-in that another user could have written.
 . tests/lib.sh
 plain_build 'sanitizers have variables of their own'
 need setpriv
@@ -48,7 +48,8 @@ __attribute__((constructor)) static void began(void)
 	printf("HOSTILE uid %u euid %u\n", getuid(), geteuid());
 }
 C
-cc -D_GNU_SOURCE -Icore/include "$tmp/embed.c" "$B/libgpuloom.a" -liniparser -lcjson -lm -ldl -pthread -rdynamic -o "$tmp/bin/embed" 2>"$tmp/out" ||
+cc -D_GNU_SOURCE -Icore/include "$tmp/embed.c" "$B/libgpuloom.a" -liniparser -lcjson -lm -ldl -pthread -rdynamic -o \
+	"$tmp/bin/embed" 2>"$tmp/out" ||
 	{ fail 'the program does not build'; cat "$tmp/out"; finish; }
 cc -Icore/include -shared -fPIC "$tmp/hostile.c" -o "$tmp/hostile/term_hostile.so"
 printf '#!/bin/sh\nid -u >%s/ran\nexec %s "$@"\n' "$tmp/hostile/tmp" "$(command -v cc)" >"$tmp/hostile/cc"
@@ -64,7 +65,8 @@ exec env -i PATH="$tmp/hostile:$PATH" GPULOOM_PLUGIN_PATH="$tmp/hostile" CC="$tm
 SH
 chmod 755 "$tmp/as_nobody"
 "$tmp/as_nobody" true || skip 'this sandbox has no other users'
-[ "$("$tmp/as_nobody" "$tmp/bin/privileged" "$tmp/plugins" counter)" = fine ] || skip "set-user-id does not work in $tmp"
+[ "$("$tmp/as_nobody" "$tmp/bin/privileged" "$tmp/plugins" counter)" = fine ] ||
+	skip "set-user-id does not work in $tmp"
 # Without privileges all of it counts.
 expect 1 'HOSTILE uid 65534 euid 65534' "$tmp/as_nobody" "$tmp/bin/embed" "$tmp/plugins" hostile
 expect 0 '^fine' "$tmp/as_nobody" "$tmp/bin/embed" "$tmp/plugins" counter source

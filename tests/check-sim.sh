@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Simulated GPUs: the same result twice under every scheduler and detector, random schedules, planted faults that these
-# find and repeat, refusals. RUNS=N tries N random schedules of each setup, and all planted faults (make check-sim).
+# Simulated GPUs: the same result twice under each scheduler and detector; random schedules, which find planted faults
+# and repeat them by seed; rejected options. RUNS=N: N random schedules of each setup, and all faults (make check-sim).
 . tests/lib.sh
 need python3
 [ "$CHECK" = all ] && few=30 || few=10
@@ -11,7 +11,8 @@ same() {
 	workload=$1
 	shift
 	for turn in 1 2; do
-		expect 0 '' "$G" run "conf/$workload.ini" --set run.devices=sim:0 --samples 2 --json "$tmp/$turn.json" "$@"
+		expect 0 '' "$G" run "conf/$workload.ini" --set run.devices=sim:0 --samples 2 \
+			--json "$tmp/$turn.json" "$@"
 	done
 	python3 - "$tmp/1.json" "$tmp/2.json" <<'PY' || fail "$workload $*: two runs differ"
 import json, sys
@@ -31,39 +32,51 @@ ranks() {
 		*) net="leaves_per_group=2 routing=valiant sharing=fair" ;;
 		esac
 		for job in pingpong jacobi2d msgrate allreduce sgd; do
-			expect 0 'verified' "$G" run conf/$job.ini -n 2 --set run.devices=sim:0 --samples 1 --set trigger.use=$trigger $small
+			expect 0 'verified' "$G" run conf/$job.ini -n 2 --set run.devices=sim:0 --samples 1 \
+				--set trigger.use=$trigger $small
 		done
-		expect 0 'verified' "$G" run conf/allreduce.ini -n 7 --set run.devices=sim:0,sim:1 --samples 2 --set trigger.use=$trigger \
+		expect 0 'verified' "$G" run conf/allreduce.ini -n 7 --set run.devices=sim:0,sim:1 --samples 2 \
+			--set trigger.use=$trigger \
 			--set trigger.sim_ranks_per_host=2 --set trigger.sim_hosts_per_leaf=2 \
 			--set trigger.sim_jitter=3us --set trigger.sim_loss=2% $small \
 			$(for o in $net; do echo "--set trigger.$trigger.sim_$o"; done)
-		# Whatever goes on first, sums are exact.
-		expect 0 'verified' "$G" run conf/allreduce.ini -n 3 --set run.devices=sim:0 --samples "${RUNS:-$few}" --set run.warmup=0 \
+		# In any order of events, sums are exact.
+		expect 0 'verified' "$G" run conf/allreduce.ini -n 3 --set run.devices=sim:0 --samples "${RUNS:-$few}" \
+			--set run.warmup=0 \
 			--set device.sim.schedule=random:1 --set trigger.use=$trigger $small
 	done
-	same allreduce -n 16 --set device.sim.workers=3 --set workload.allreduce.bytes=4KiB --set workload.allreduce.algorithm=levels \
+	same allreduce -n 16 --set device.sim.workers=3 --set workload.allreduce.bytes=4KiB \
+		--set workload.allreduce.algorithm=levels \
 		--set workload.allreduce.group=4
-	same allreduce -n 20 --set device.sim.workers=2 --set trigger.sim_hosts_per_leaf=2 --set trigger.sim_leaves_per_group=3 \
+	same allreduce -n 20 --set device.sim.workers=2 --set trigger.sim_hosts_per_leaf=2 \
+		--set trigger.sim_leaves_per_group=3 \
 		--set trigger.sim_routing=valiant --set trigger.sim_sharing=fair --set workload.allreduce.bytes=64KiB
 	same jacobi2d --set run.ranks=4 --set device.sim.workers=4 --set workload.jacobi2d.n=32
 	# Ranks that steal from each other, through the network; a barrier of all ranks, whose times are compared.
 	for term in tree hcounter; do
-		same uts-ranks -n 16 --set trigger.use=gputn --set termination.use=$term --set workload.uts.tree=custom \
+		same uts-ranks -n 16 --set trigger.use=gputn --set termination.use=$term \
+			--set workload.uts.tree=custom \
 			--set workload.uts.depth=5 --set device.sim.workers=2 --set scheduler.mgws.victim=neighbour
 	done
-	expect 0 '2 complete, 0 skipped, 0 failed' "$G" run conf/sim/barriers.ini --set sweep.run.ranks=5 --set sweep.barrier.use=tree,auto --set device.sim.workers=3 \
+	expect 0 '2 complete, 0 skipped, 0 failed' "$G" run conf/sim/barriers.ini --set sweep.run.ranks=5 \
+		--set sweep.barrier.use=tree,auto --set device.sim.workers=3 \
 		--json "$tmp/barriers.jsonl"
-	expect 2 'say sim_hosts_per_leaf, too' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 \
+	expect 2 'sim_hosts_per_leaf' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 \
 		--set trigger.sim_leaves_per_group=2
-	expect 1 'an operation with rank 1 failed: Connection timed out' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 $small \
+	expect 1 'an operation with rank 1 failed: Connection timed out' "$G" run conf/pingpong.ini -n 2 \
+		--set run.devices=sim:0 $small \
 		--set trigger.sim_dead=0-1
-	expect 2 'say two ranks, as in 0-3' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 --set trigger.sim_dead=0
+	expect 2 'two ranks, as in 0-3' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 \
+		--set trigger.sim_dead=0
 	expect 4 'choose devices = sim:0' "$G" run conf/pingpong.ini --set trigger.provider=sim
-	expect 4 'choose provider = sim' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 --set trigger.provider=tcp
+	expect 4 'choose provider = sim' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 \
+		--set trigger.provider=tcp
 	expect 4 'a thread of the host posts late' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 \
 		--set workload.pingpong.order=random
-	expect 4 'the simulated network triggers nothing by itself' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 --set trigger.use=ofi
-	expect 2 'without a launcher' env GPULOOM_RANKS=2 GPULOOM_RANK=0 GPULOOM_ROOT=127.0.0.1:1 "$G" run conf/pingpong.ini \
+	expect 4 'the simulated network has no triggered operations' "$G" run conf/pingpong.ini -n 2 \
+		--set run.devices=sim:0 --set trigger.use=ofi
+	expect 2 'without a launcher' env GPULOOM_RANKS=2 GPULOOM_RANK=0 GPULOOM_ROOT=127.0.0.1:1 "$G" run \
+		conf/pingpong.ini \
 		--set run.devices=sim:0
 	# SimGrid's platform of one switch is the network by default.
 	one="$G run conf/allreduce.ini -n 4 --set run.devices=sim:0 --samples 1 $small --quiet --json -"
@@ -85,8 +98,9 @@ sys.exit(one != two)' "$tmp/plain.json" "$tmp/out" || fail 'a platform file give
 	else
 		expect 4 'libsimgrid 3.32, which reads such files, is not installed' $one $(platform 11)
 	fi
-	expect 0 'gputn .*us' "$G" run conf/sim/figure-08.ini --json "$tmp/f8.jsonl" # a sweep over triggers, of two ranks each
-	expect 2 'a comparison has one rank' "$G" compare conf/sim/gputn-paper.ini --vary trigger.use=gputn,gds
+	expect 0 'gputn .*us' "$G" run conf/sim/figure-08.ini \
+		--json "$tmp/f8.jsonl" # a sweep over triggers, of two ranks each
+	expect 2 'comparisons have one rank' "$G" compare conf/sim/gputn-paper.ini --vary trigger.use=gputn,gds
 	expect 2 'ranks is 1 to 1024 where ranks are processes' "$G" run conf/pingpong.ini --set run.ranks=2000
 }
 ranks
@@ -103,16 +117,18 @@ same memset --set scheduler.use=static --set termination.use=hcounter --set work
 same contains --set "workload.contains.path=$tmp/docs" --set 'workload.contains.glob=*' \
 	--set workload.contains.load=ahead --set termination.use=hcounter --set 'run.devices=sim:0 sim:1' \
 	--set transport.host.atomics=no --set device.sim.workers=9
-# The search that GPUs have, against the check's: words of one byte, that repeat, that end a text, as wholes.
+# The search of GPUs against the check's: words of one byte, repeated words, at the end of a text, as whole words.
 for word in w ww 33 3zwischen zwischen 19; do
 	for match in substring word; do
-		expect 0 verified "$G" run conf/contains.ini --set run.devices=sim:0 --samples 1 --set device.sim.workers=3 \
-			--set "workload.contains.path=$tmp/docs" --set 'workload.contains.glob=*' --set workload.contains.load=ahead \
+		expect 0 verified "$G" run conf/contains.ini --set run.devices=sim:0 --samples 1 \
+			--set device.sim.workers=3 \
+			--set "workload.contains.path=$tmp/docs" --set 'workload.contains.glob=*' \
+			--set workload.contains.load=ahead \
 			--set "workload.contains.word=$word" --set workload.contains.match=$match
 	done
 done
 
-# What is measured on a simulated device is what its conf says.
+# The microbenchmarks measure the latencies of the simulated device's conf.
 costs='load_local=210 load_host=1110 load_peer=810 store_local=11 store_host=21 store_peer=31 atomic_local=220 atomic_host=1320
 	atomic_peer=930 fence_dev=101 fence_sys=701 stream=29'
 set_costs=
@@ -126,8 +142,8 @@ cp "$tmp/out" "$tmp/profile.ini"
 expect 0 verified "$G" run conf/fib.ini "$tmp/profile.ini" --set run.devices=sim:0 --set workload.fib.n=10 --samples 1
 expect 2 'nothing:0' "$G" doctor --profile nothing:0
 expect 2 'plug-in folder of plugin_path' "$G" doctor --profile cpu:0 --plugin-path "$tmp/none"
-expect 2 'leave one of them out' "$G" doctor --profile cpu:0 --json
-expect 2 'is for --profile' "$G" doctor --set device.cpu.workers=1
+expect 2 'cannot be combined' "$G" doctor --profile cpu:0 --json
+expect 2 'requires --profile' "$G" doctor --set device.cpu.workers=1
 
 # Small queues, so that rare paths are common; by random schedules.
 setups='
@@ -176,10 +192,11 @@ depth = 0
 devices = sim:0
 INI
 
-# The schedulers as they are. Apart, only some detectors will do.
+# The schedulers without faults. Non-coherent devices work only with some detectors.
 [ "${RUNS:-}" ] && some=1,99p || some=2p\;3p\;6p\;9p
 echo "$setups" | sed -n "$some" | while read -r setup; do
-	case $setup in '') continue ;; noncoherent* | ranks*) terms='hcounter tree' ;; *) terms='counter tree hcounter' ;; esac
+	case $setup in '') continue ;; noncoherent* | ranks*) terms='hcounter tree' ;; *) \
+		terms='counter tree hcounter' ;; esac
 	for term in $terms; do
 		[ "${RUNS:-}" ] || [ "$term" = "${terms%% *}" ] || continue
 		play "${RUNS:-${few}0}" 1 "$setup" --set termination.use=$term || { echo "$term: $setup"; exit 1; }
@@ -195,7 +212,8 @@ spoil() {
 	'idle while thieves copy' | 'votes before the children' | 'a device stays full') ;;
 	*) [ "${RUNS:-}" ] || return 0 ;;
 	esac
-	rm -rf "$tmp/plugins" && mkdir "$tmp/plugins" && cp -r plugins/sched_mgws plugins/term plugins/shared "$tmp/plugins/"
+	rm -rf "$tmp/plugins" && mkdir "$tmp/plugins" &&
+		cp -r plugins/sched_mgws plugins/term plugins/shared "$tmp/plugins/"
 	python3 tests/spoil.py "$(find "$tmp/plugins" -name "$3")" "$4" "$5" "$6" ||
 		{ fail "$1: not one such place in $4() of $3"; return; }
 	case $1 in 'a request is granted twice') # one worker of a GPU grants: its hint says the same, once more
@@ -208,20 +226,23 @@ spoil() {
 		sched_*) use="$use --set scheduler.use=$tmp/plugins/$part.so" ;;
 		*) use="$use --set termination.use=$tmp/plugins/$part.so" ;;
 		esac
-		${CC:-cc} -std=gnu11 -O0 -w -fPIC -shared -Icore/include -I"$tmp/plugins/sched_mgws" -I"$tmp/plugins/shared/sched" \
-			-I"$tmp/plugins/term" -D_GNU_SOURCE "$(find "$tmp/plugins" -name "$part.c")" -o "$tmp/plugins/$part.so" || { fail "$1 does not compile"; return; }
+		${CC:-cc} -std=gnu11 -O0 -w -fPIC -shared -Icore/include -I. -I"$tmp/plugins/sched_mgws" -I"$tmp/plugins/shared/sched" \
+			-I"$tmp/plugins/term" -D_GNU_SOURCE "$(find "$tmp/plugins" -name "$part.c")" -o \
+			"$tmp/plugins/$part.so" || { fail "$1 does not compile"; return; }
 	done
 	runs=${RUNS:-1000}
 	[ "$1" != 'does not scan again' ] || [ "$runs" -gt 8000 ] || runs=8000 # its answer must come late
 	echo "$setups" | while read -r setup; do
-		case $2:$setup in *: | counter:noncoherent* | counter:ranks* | hcounter:[!n]* | ranks:*:[!r]*) continue ;; esac
+		case $2:$setup in *: | counter:noncoherent* | counter:ranks* | hcounter:[!n]* | ranks:*:[!r]*) \
+			continue ;; esac
 		play "$runs" 1 "$setup" --set "termination.use=$term" $use >"$tmp/found" && continue
 		echo "$setup" >"$tmp/setup"
 		exit 1
 	done && { fail "$1 was not found"; return; }
 	seed=$(sed -n 's/.*random:\([0-9]*\) repeats it.*/\1/p' "$tmp/found" | head -n 1)
 	play 1 "${seed:-0}" "$(cat "$tmp/setup")" --set "termination.use=$term" $use >"$tmp/again"
-	cmp -s "$tmp/found" "$tmp/again" || { fail "$1: seed '$seed' does not repeat it"; cat "$tmp/found" "$tmp/again"; }
+	cmp -s "$tmp/found" "$tmp/again" ||
+		{ fail "$1: seed '$seed' does not repeat it"; cat "$tmp/found" "$tmp/again"; }
 	echo "found: $1: $(cat "$tmp/setup"): random:$seed"
 }
 . tests/mutants.sh
@@ -230,24 +251,30 @@ spoil() {
 spoil_trigger() {
 	case $1 in 'ends of a kernel'*) ;; *) [ "${RUNS:-}" ] || return 0 ;; esac
 	rm -rf "$tmp/plugins" && mkdir "$tmp/plugins" && cp -r plugins/trigger_nic plugins/shared "$tmp/plugins/"
-	python3 tests/spoil.py "$tmp/plugins/shared/nic/nic.dev.h" "$4" "$5" "$6" || { fail "$1: not one such place in $4()"; return; }
-	objects=$(ls "$B"/obj/plugins/shared/nic/*.o "$B"/obj/plugins/shared/fabric/*.o "$B"/obj/plugins/shared/simnet/*.o | grep -v /fabric_work)
-	(cd "$tmp/plugins/trigger_nic" && ${CC:-cc} -std=gnu11 -O0 -w -fPIC -c -I"$OLDPWD/core/include" -I. -I../shared/nic -D_GNU_SOURCE \
+	python3 tests/spoil.py "$tmp/plugins/shared/nic/nic.dev.h" "$4" "$5" "$6" ||
+		{ fail "$1: not one such place in $4()"; return; }
+	objects=$(ls "$B"/obj/plugins/shared/nic/*.o "$B"/obj/plugins/shared/fabric/*.o \
+		"$B"/obj/plugins/shared/simnet/*.o | grep -v /fabric_work)
+	(cd "$tmp/plugins/trigger_nic" &&
+		${CC:-cc} -std=gnu11 -O0 -w -fPIC -c -I"$OLDPWD/core/include" -I"$OLDPWD" -I. -I../shared/nic -D_GNU_SOURCE \
 		"trigger_$2.c" -o "$tmp/plugins/trigger_$2.o") &&
-		${CC:-cc} -shared "$tmp/plugins/trigger_$2.o" $objects "$B/obj/plugins/shared/child/child.o" -lfabric -lpthread -ldl \
+		${CC:-cc} -shared "$tmp/plugins/trigger_$2.o" $objects "$B/obj/plugins/shared/child/child.o" -lfabric \
+		-lpthread -ldl \
 			-o "$tmp/plugins/trigger_$2.so" || { fail "$1 does not compile"; return; }
 	job=${3%% *}
 	options=
 	for o in ${3#* }; do options="$options --set $o"; done
 	once() {
 		"$G" run "conf/$job.ini" -n 2 --set run.devices=sim:0 --set run.warmup=0 --set device.sim.limit=20ms \
-			--set "trigger.use=$tmp/plugins/trigger_$2.so" --samples "$1" --set "device.sim.schedule=random:$3" $options 2>&1 >/dev/null
+			--set "trigger.use=$tmp/plugins/trigger_$2.so" --samples "$1" \
+			--set "device.sim.schedule=random:$3" $options 2>&1 >/dev/null
 	}
 	once "${RUNS:-300}" "$2" 1 >"$tmp/found" && { fail "$1 was not found"; return; }
 	seed=$(sed -n 's/.*random:\([0-9]*\) repeats it.*/\1/p' "$tmp/found" | head -n 1)
 	[ "$seed" ] || { fail "$1: $(cat "$tmp/found")"; return; }
 	once 1 "$2" "$seed" >"$tmp/again"
-	cmp -s "$tmp/found" "$tmp/again" || { fail "$1: seed '$seed' does not repeat it"; cat "$tmp/found" "$tmp/again"; }
+	cmp -s "$tmp/found" "$tmp/again" ||
+		{ fail "$1: seed '$seed' does not repeat it"; cat "$tmp/found" "$tmp/again"; }
 	echo "found: $1: $job: random:$seed"
 }
 if [ -e "$B/plugins/trigger_gputn.so" ]; then
@@ -262,10 +289,11 @@ if [ -e "$B/plugins/trigger_gputn.so" ]; then
 		'loom_take_ticket_dev(&ring->head)' "$(steps '&ring->head' 1)"
 fi
 
-# docs_F6: the page has the figures that the confs give; the cheap ones, all with ALL=1. docs_F5: a busy machine has ten minutes,
-# and a run that has none says which rank waits.
+# docs_F6: the page has the figures of the confs; only the quick ones without ALL=1. docs_F5: a busy machine has ten
+# minutes, and the message of a time-out names the rank that waits.
 if [ -e "$B/plugins/trigger_gputn.so" ]; then
-	python3 tests/simulated.py "$B" ${ALL:+all} >"$tmp/figures" || { fail 'docs_F6: figures of docs/simulation.md'; cat "$tmp/figures"; }
+	python3 tests/simulated.py "$B" ${ALL:+all} >"$tmp/figures" ||
+		{ fail 'docs_F6: figures of docs/simulation.md'; cat "$tmp/figures"; }
 	for conf in conf/sim/*.ini; do
 		expect 0 '^run.timeout=10m$' "$G" config show "$conf"
 	done
@@ -286,8 +314,8 @@ def seconds(workers):
 sys.exit(seconds(1) < 30 * seconds(64))
 PY
 
-expect 4 'sync_futex has threads of the host' "$G" run conf/wic.ini --set 'run.devices=sim:0 sim:1' --set sync.use=futex
-expect 4 'sync_wic has threads of the host' "$G" run conf/wic.ini --set 'run.devices=sim:0 sim:1'
+expect 4 'sync_futex has host threads' "$G" run conf/wic.ini --set 'run.devices=sim:0 sim:1' --set sync.use=futex
+expect 4 'sync_wic has host threads' "$G" run conf/wic.ini --set 'run.devices=sim:0 sim:1'
 expect 4 'cpu:0 runs in real time' "$G" run conf/fib.ini --set 'run.devices=cpu:0 sim:0'
 expect 2 'set schedule, stall and limit in \[device.sim\]' "$G" run conf/fib.ini --set 'run.devices=sim:0 sim:1' \
 	--set device.sim.1.stall=1s

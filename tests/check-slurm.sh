@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# examples/slurm, under a stand-in for sbatch: all shards come to be, a job that is put back goes on, and one table has all.
+# examples/slurm, with a stand-in for sbatch: all shards are made, a requeued job continues, and one table has all.
 . tests/lib.sh
 need python3
 mkdir "$tmp/bin" && ln -s "$G" "$tmp/bin/gpuloom"

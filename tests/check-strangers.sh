@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# Strangers, and ranks that send wrong messages or numbers, at the port of a job's rank 0; the token without which nobody takes part.
+# Connections from outside the job, and ranks that send wrong messages or numbers, at the port of rank 0; the token,
+# without which no process can join.
 . tests/lib.sh
 need python3
 small='--set workload.uts.tree=custom --set workload.uts.type=binomial --set workload.uts.b0=500 --set workload.uts.q=0.12 --samples 1 --quiet'
 timeout 550 python3 tests/strangers.py "$G" || fail 'strangers.py'
 
-# The token, S2: there is one, it is good, and others cannot read it.
+# The token, S2: it exists, is random, and other users cannot read it.
 by_hand='GPULOOM_RANKS=2 GPULOOM_RANK=0 GPULOOM_ROOT=127.0.0.1:7741'
 refused() { # PATTERN VARIABLE
 	expect 2 "$1" env $by_hand "$2" "$G" run conf/uts-ranks.ini $small
@@ -18,61 +19,72 @@ done
 (umask 077 && printf '%s 1\n' "$GPULOOM_TOKEN" >"$tmp/long")
 install -m 644 "$tmp/token" "$tmp/open"
 refused 'No such file' GPULOOM_TOKEN_FILE="$tmp/absent"
-refused 'others could read it' GPULOOM_TOKEN_FILE="$tmp/open"
-refused 'others could read it' GPULOOM_TOKEN_FILE="$tmp"
+refused 'other users could read it' GPULOOM_TOKEN_FILE="$tmp/open"
+refused 'other users could read it' GPULOOM_TOKEN_FILE="$tmp"
 refused 'a token is 32 hexadecimal digits' GPULOOM_TOKEN_FILE="$tmp/long"
-# What the message says makes a token that works: of two ranks one has it from the file.
+# The command in the message makes a token that works: one of two ranks reads it from the file.
 port=$((20000 + $$ % 20000))
 refused 'need a token' GPULOOM_TOKEN=
 make_token=$(sed -n 's/.*`\(.*\)`.*/\1/p' "$tmp/err")
 (cd "$tmp" && sh -c "$make_token")
-GPULOOM_RANKS=2 GPULOOM_RANK=1 GPULOOM_ROOT=127.0.0.1:$port GPULOOM_TOKEN_FILE=$tmp/job.token GPULOOM_TOKEN= "$G" run conf/uts-ranks.ini $small &
-expect 0 '' env GPULOOM_RANKS=2 GPULOOM_RANK=0 GPULOOM_ROOT=127.0.0.1:$port GPULOOM_TOKEN="$(cat "$tmp/job.token")" "$G" run conf/uts-ranks.ini $small
+GPULOOM_RANKS=2 GPULOOM_RANK=1 GPULOOM_ROOT=127.0.0.1:$port GPULOOM_TOKEN_FILE=$tmp/job.token GPULOOM_TOKEN= "$G" run \
+	conf/uts-ranks.ini $small &
+expect 0 '' env GPULOOM_RANKS=2 GPULOOM_RANK=0 GPULOOM_ROOT=127.0.0.1:$port GPULOOM_TOKEN="$(cat "$tmp/job.token")" \
+	"$G" run conf/uts-ranks.ini $small
 wait $! || fail 'rank 1 with a token from a file'
 
-# GPULOOM_ROOT that is no address, S15, F20.
+# A GPULOOM_ROOT that is not an address, S15, F20.
 at() { # PATTERN ROOT
 	refused "$1" GPULOOM_ROOT="$2"
 }
-at 'stands in brackets' ::1:7741
-at 'say the host' :7741
-at 'say the host' localhost
-at 'say the host' '[::1]'
-at 'say the host' '[]:7741'
+at 'must be in brackets' ::1:7741
+at 'expected the host' :7741
+at 'expected the host' localhost
+at 'expected the host' '[::1]'
+at 'expected the host' '[]:7741'
 at "1 to 65535, not '0'" localhost:0
 at "1 to 65535, not '99999'" localhost:99999
 at "1 to 65535, not '77x'" localhost:77x
 at "1 to 65535, not ''" localhost:
 
-# How many, S14: a bound, and files for all of them.
+# The number of ranks, S14: it has a bound, and there must be descriptors for all.
 refused 'GPULOOM_RANKS is 1 to 1024, not 1000000' GPULOOM_RANKS=1000000
-expect 4 '100 ranks need 164 open files, and this process may have 64: raise the limit' sh -c 'ulimit -n 64 && exec "$@"' few "$G" run -n 100 conf/uts-ranks.ini $small
-expect 124 'rank 1 has not joined' sh -c 'ulimit -Sn 64 && exec "$@"' few timeout -k 8 2 env GPULOOM_RANKS=100 GPULOOM_RANK=0 GPULOOM_ROOT=127.0.0.1:$port "$G" run conf/uts-ranks.ini $small
+expect 4 '100 ranks need 164 open files, and this process may have 64: raise the limit' sh -c \
+	'ulimit -n 64 && exec "$@"' few "$G" run -n 100 conf/uts-ranks.ini $small
+expect 124 'rank 1 has not joined' sh -c 'ulimit -Sn 64 && exec "$@"' few timeout -k 8 2 env GPULOOM_RANKS=100 \
+	GPULOOM_RANK=0 GPULOOM_ROOT=127.0.0.1:$port "$G" run conf/uts-ranks.ini $small
 
 # Ranks with other confs, and a port that is taken, T47.
 GPULOOM_RANKS=2 GPULOOM_RANK=1 GPULOOM_ROOT=127.0.0.1:$port "$G" run conf/allreduce.ini --quiet >/dev/null 2>&1 &
-expect 2 'rank 1 has selected other plug-ins than rank 0: do all run the same conf' env GPULOOM_RANKS=2 GPULOOM_RANK=0 \
+expect 2 'rank 1 has selected other plug-ins than rank 0: start all ranks with the same conf' env GPULOOM_RANKS=2 GPULOOM_RANK=0 \
 	GPULOOM_ROOT=127.0.0.1:$port "$G" run conf/pingpong.ini --quiet
 wait $!
 GPULOOM_RANKS=2 GPULOOM_RANK=0 GPULOOM_ROOT=127.0.0.1:$port "$G" run conf/uts-ranks.ini $small >/dev/null 2>&1 &
 holder=$!
-soon "python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", $port)).close()' 2>/dev/null" || fail 'no rank 0'
-expect 4 'Address already in use: another job or program has this port' env $by_hand GPULOOM_ROOT=127.0.0.1:$port "$G" run conf/uts-ranks.ini $small
+soon "python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", $port)).close()' 2>/dev/null" ||
+	fail 'no rank 0'
+expect 4 'Address already in use: another job or program has this port' env $by_hand GPULOOM_ROOT=127.0.0.1:$port "$G" \
+	run conf/uts-ranks.ini $small
 kill $holder
 wait $holder
 
-# Variables that a launcher's shell left, F18, T12: either way says how to go on, and neither advises the other.
+# Variables that a launcher's shell left, F18, T12: each message names a remedy that works.
 expect 2 'unset PMIX_RANK PMIX_NAMESPACE' env PMIX_RANK=0 PMIX_NAMESPACE=x "$G" run -n 2 conf/uts-ranks.ini $small
-env PMIX_RANK=0 PMIX_NAMESPACE=x "$G" run conf/uts-ranks.ini $small >"$tmp/out" 2>"$tmp/err" && fail 'a launcher that is not there'
-grep -q 'unset PMIX_RANK PMIX_NAMESPACE\|libpmix\|pmix.h' "$tmp/err" || { fail 'PMIX_RANK without a launcher'; cat "$tmp/err"; }
+env PMIX_RANK=0 PMIX_NAMESPACE=x "$G" run conf/uts-ranks.ini $small >"$tmp/out" 2>"$tmp/err" &&
+	fail 'a launcher that is not there'
+grep -q 'unset PMIX_RANK PMIX_NAMESPACE\|libpmix\|pmix.h' "$tmp/err" ||
+	{ fail 'PMIX_RANK without a launcher'; cat "$tmp/err"; }
 
 # Commands of which a launcher starts several, T11b.
 for of in SLURM_STEP_NUM_TASKS=4 PMI_SIZE=2 OMPI_COMM_WORLD_SIZE=3 GPULOOM_RANKS=2; do
 	expect 2 "compare: .*${of%=*}.*start it once" env $of "$G" compare conf/uts.ini --vary scheduler.use=mgws,static
-	expect 2 "sweep: .*${of%=*}.*start it once; or give each --shard" env $of "$G" sweep conf/uts.ini --vary scheduler.use=mgws,static
+	expect 2 "sweep: .*${of%=*}.*start it once; or give each --shard" env $of "$G" sweep conf/uts.ini \
+		--vary scheduler.use=mgws,static
 done
-expect 0 '' env SLURM_STEP_NUM_TASKS=4 "$G" sweep conf/uts.ini $small --vary scheduler.use=mgws,static --shard 2/2 -o "$tmp/shard.jsonl"
-expect 0 '' env SLURM_STEP_NUM_TASKS=1 "$G" sweep conf/uts.ini $small --vary scheduler.use=mgws,static -o "$tmp/one.jsonl"
+expect 0 '' env SLURM_STEP_NUM_TASKS=4 "$G" sweep conf/uts.ini $small --vary scheduler.use=mgws,static \
+	--shard 2/2 -o "$tmp/shard.jsonl"
+expect 0 '' env SLURM_STEP_NUM_TASKS=1 "$G" sweep conf/uts.ini $small \
+	--vary scheduler.use=mgws,static -o "$tmp/one.jsonl"
 
 # A rank that is stopped does not outlive the hub, S15.
 "$G" run -n 3 conf/uts-ranks.ini $small --samples 1000000 >/dev/null 2>&1 &
@@ -85,9 +97,10 @@ sleep 0.2
 kill -KILL $hub
 wait $hub 2>/dev/null
 for rank in $ranks; do
-	soon "! kill -0 $rank 2>/dev/null || grep -q '^State:.Z' /proc/$rank/status" || { fail "rank $rank outlives the hub"; kill -KILL $rank; }
+	soon "! kill -0 $rank 2>/dev/null || grep -q '^State:.Z' /proc/$rank/status" ||
+		{ fail "rank $rank outlives the hub"; kill -KILL $rank; }
 done
-# Nor does a stopped rank hold a job that is told to end at once, F5.
+# A stopped rank does not delay the end of a job after a second signal, F5.
 "$G" run -n 3 conf/uts-ranks.ini $small --samples 1000000 >/dev/null 2>&1 &
 hub=$!
 soon '[ "$(pgrep -P $hub | wc -l)" = 3 ]' || fail 'no ranks'
@@ -97,7 +110,8 @@ sleep 0.2
 kill -TERM $hub
 sleep 0.1
 kill -TERM $hub
-soon "! kill -0 $hub 2>/dev/null || grep -q '^State:.Z' /proc/$hub/status" || { fail 'two signals do not end a job with a stopped rank'; kill -KILL $hub; }
+soon "! kill -0 $hub 2>/dev/null || grep -q '^State:.Z' /proc/$hub/status" ||
+	{ fail 'two signals do not end a job with a stopped rank'; kill -KILL $hub; }
 wait $hub
 [ $? = 130 ] || fail "a job that was stopped ends with $?"
 # A hub that is stopped for longer than a message may take goes on (^Z, fg).

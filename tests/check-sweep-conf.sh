@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# A conf that says what is varied: run, sweep, check, show and report know what to do with it, its mistakes have
-# their places, and Ctrl-C shows what there is.
+# A conf of a sweep, with run, sweep, check, show and report: errors have a position, and Ctrl-C shows the finished
+# part.
 . tests/lib.sh
 planted_conf "$tmp/p.ini"
 cat >"$tmp/s.ini" <<INI
@@ -24,11 +24,13 @@ expect 0 '' "$G" run "$tmp/s.ini" --dry-run
 grep -q '^skip .*point=large .*run.seed=2: tired$' "$tmp/out" || fail 'a configuration left out, with its reason'
 [ ! -e "$tmp/s.jsonl" ] || fail 'a dry run wrote a file'
 expect 0 '' "$G" run "$tmp/s.ini" --samples 6
-grep -q '^  [*~] * Small, 1 .* 6$' "$tmp/out" && grep -q '^ * large, 1 .* 6$' "$tmp/out" || fail 'rows, and what is on the front'
+grep -q '^  [*~] * Small, 1 .* 6$' "$tmp/out" && grep -q '^ * large, 1 .* 6$' "$tmp/out" ||
+	fail 'rows, and what is on the front'
 grep -q '1 left out: tired' "$tmp/out" || fail 'what was left out'
-tail -n 2 "$tmp/out" | grep -q 'front of seconds (less is better) and cpu_seconds' || fail 'it does not end with the front'
+tail -n 2 "$tmp/out" | grep -q 'front of seconds (less is better) and cpu_seconds' ||
+	fail 'it does not end with the front'
 grep -q '<svg' "$tmp/s.svg" || fail 'no drawing'
-# The file says what a report of it shows.
+# The file determines the contents of its report.
 expect 0 '' "$G" report "$tmp/s.jsonl" -o "$tmp/r.json"
 python3 - "$tmp/r.json" "$tmp/s.jsonl" <<'PY' || fail 'the report of its file'
 import json, sys
@@ -42,16 +44,16 @@ point = head['factors'][0]
 assert point['key'] == 'point' and point['values'] == ['Small', 'large', 'as-it-is'], point
 assert point['sets']['large'] == ['workload.planted.turns=40000000', 'device.cpu.spin=1us'], point
 assert len(samples) == 5 * 6
-# In rounds: each configuration has been there before any is done.
+# In rounds: each configuration has a sample before any has all.
 names = [json.dumps(l['values']) for l in samples]
 assert len(set(names[:5])) == 5, names
 PY
 expect 2 'restart' "$G" run "$tmp/s.ini" --samples 6
 expect 0 ' 0 new samples' "$G" run "$tmp/s.ini" --samples 6 --resume
 expect 0 ' 5 new samples' "$G" sweep "$tmp/s.ini" --samples 7 --resume --set sweep.pareto=
-tail -n 2 "$tmp/out" | grep -q 'front of seconds' || fail 'the front that the file knows of'
+tail -n 2 "$tmp/out" | grep -q 'front of seconds' || fail 'the front of the file'
 expect 0 ' 5 new samples' "$G" run "$tmp/s.ini" --samples 1 --restart
-# Lines on standard output in place of the table; without a file none are kept.
+# Lines on standard output in place of the table; without a file they are not saved.
 expect 0 '' "$G" run "$tmp/s.ini" --samples 1 --json - --set sweep.output=
 head -n 1 "$tmp/out" | grep -q '"gpuloom.sweep/1"' || fail 'run --json -'
 expect 0 '' "$G" sweep "$tmp/s.ini" --samples 1 -o -
@@ -59,7 +61,7 @@ head -n 1 "$tmp/out" | grep -q '"gpuloom.sweep/1"' || fail 'sweep -o -'
 [ ! -e ./- ] || fail "a file called '-'"
 expect 0 'Small, 2' "$G" run "$tmp/s.ini" --samples 1 --set sweep.output=
 
-# The command line over the conf.
+# The command line overrides the conf.
 expect 0 '' "$G" sweep "$tmp/s.ini" --vary run.seed=3 --point large=workload.planted.turns=5 --dry-run \
 	--set sweep.skip.tired=point=Small --skip 'point=as-it-is: why not'
 [ "$(grep -c '^run' "$tmp/out")" = 1 ] && grep -q '^run .*large (workload.planted.turns=5) run.seed=3' "$tmp/out" ||
@@ -107,43 +109,48 @@ wrong "w.ini:11:6: error: .*has no value '3'" "$seeds" '[sweep.skip]' 'no = run.
 wrong "w.ini:10:5: error: .*did you mean .*'host'" '[sweep.points]' 'a = transport.use=host' 'b = transport.use=hots'
 expect 2 "sweep.report: cannot write '.*no/r.html'" "$G" run "$tmp/s.ini" --samples 100000 --restart \
 	--set "sweep.report=$tmp/no/r.html"
-# A reader of the lines that goes away ends the sweep, without a word and without a fault of a configuration.
+# A closed pipe ends the sweep without a message, and no configuration is marked as failed.
 "$G" sweep "$tmp/s.ini" --samples 100000 -o - 2>"$tmp/err" | head -n 1 >"$tmp/out"
 ! grep -qE 'error:|warning:' "$tmp/err" ||
-	{ fail 'a reader that goes away'; cat "$tmp/err"; }
+	{ fail 'a closed pipe'; cat "$tmp/err"; }
 
-# A slip in the name of a metric: after the first sample, not after the last; one that is like none, which may be
-# that of other cells, after the first round. Nothing is lost: the file can be read as it is, and takes another name.
+# A wrong name of a metric is an error after the first sample if it resembles a metric, else after the first round, as
+# other cells may have it. Nothing is lost: the file can be read, and continued with another name.
 expect 2 "no metric 'secnds'; did you mean 'seconds'" "$G" run "$tmp/s.ini" --samples 100000 \
 	--set sweep.pareto=secnds,cpu_seconds --set sweep.output= --set sweep.report=
 rm -f "$tmp/s.jsonl"
 expect 2 "did you mean 'seconds'. The samples are in '.*s.jsonl': --resume" "$G" run "$tmp/s.ini" --samples 2 \
 	--set sweep.pareto=secnds,cpu_seconds --set sweep.report=
 expect 0 "warning: report: ignoring 'pareto' of the sweep: no metric 'secnds'" "$G" report "$tmp/s.jsonl"
-grep -qE '^\| .*(Small|large|as-it-is)' "$tmp/out" || fail 'a report in spite of a slip in its front'
+grep -qE '^\| .*(Small|large|as-it-is)' "$tmp/out" || fail 'a report with a wrong name in its front'
 expect 2 "no metric 'secnds'" "$G" report "$tmp/s.jsonl" --pareto secnds,cpu_seconds
 expect 0 ' 9 new samples' "$G" run "$tmp/s.ini" --samples 2 --resume
-tail -n 2 "$tmp/out" | grep -q 'front of seconds (less is better) and cpu_seconds' || fail 'the front that it was told then'
+tail -n 2 "$tmp/out" | grep -q 'front of seconds (less is better) and cpu_seconds' ||
+	fail 'the front of the metrics that the second run names'
 expect 0 '' "$G" report "$tmp/s.jsonl"
-! grep -q warning "$tmp/err" || fail 'the file still wishes for what there is not'
+! grep -q warning "$tmp/err" || fail "the file still names a metric that does not exist"
 expect 2 "warning: no metric 'beauty' in the first sample" "$G" run "$tmp/s.ini" --samples 100000 --restart \
 	--set sweep.pareto=seconds,beauty
-grep -q "error: no metric 'beauty' in any configuration; there are seconds, .*--resume" "$tmp/err" && grep -q ' 5 new samples' "$tmp/err" ||
+grep -q "error: no metric 'beauty' in any configuration; there are seconds, .*--resume" "$tmp/err" &&
+	grep -q ' 5 new samples' "$tmp/err" ||
 	fail 'a metric of no configuration, after the first round'
 grep -q 'Small, 1' "$tmp/out" || fail 'no table, for want of a metric'
-expect 2 "no metric 'ugliness' in any configuration" "$G" run "$tmp/s.ini" --samples 1 --resume --set sweep.pareto=seconds,ugliness
+expect 2 "no metric 'ugliness' in any configuration" "$G" run "$tmp/s.ini" --samples 1 --resume \
+	--set sweep.pareto=seconds,ugliness
 expect 2 "no metric 'beauty' in any configuration" "$G" run "$tmp/s.ini" --samples 1 --set sweep.pareto=seconds,beauty \
 	--set sweep.output=
 
-# Ctrl-C: 130, the table of what there is, the drawing, and how to go on.
+# Ctrl-C: 130, the table and the plot of the finished part, and the command that continues.
 rm -f "$tmp/s.svg" "$tmp/s.jsonl"
-interrupted '[ "$(grep -c "\"sample\":" "$tmp/s.jsonl" 2>/dev/null || :)" -ge 20 ] 2>/dev/null' "$G" run "$tmp/s.ini" --samples 100000
+interrupted '[ "$(grep -c "\"sample\":" "$tmp/s.jsonl" 2>/dev/null || :)" -ge 20 ] 2>/dev/null' "$G" run "$tmp/s.ini" \
+	--samples 100000
 grep -q 'interrupted after .*resume continues' "$tmp/err" && grep -q 'front of' "$tmp/out" && [ -s "$tmp/s.svg" ] ||
 	fail 'what an interrupted run of a sweep shows'
 
-# What no configuration finds is said once, before any is opened and a file is made.
+# A missing prerequisite of all configurations is reported once, before a stack is opened or a file is made.
 for conf in 24 25 26; do
-	expect 2 'path = /usr/share/man/none: No such file .*tools/deps run.*no configuration can run' "$G" run conf/thesis/figure-$conf.ini \
+	expect 2 'path = /usr/share/man/none: No such file .*tools/deps run.*no configuration can run' "$G" run \
+		conf/thesis/figure-$conf.ini \
 		--set workload.contains.path=/usr/share/man/none --set sweep.output="$tmp/none.jsonl"
 	[ "$(wc -l <"$tmp/err")" -eq 1 ] || fail 'not one line about what is missing'
 	[ ! -e "$tmp/none.jsonl" ] || fail 'a sweep that cannot run wrote a file'

@@ -7,7 +7,8 @@ for so in "$B"/plugins/*.so; do
 	[ "$names" = loom_plugin_entry ] || fail "$so exports: $names"
 done
 nm -D --defined-only "$B/libgpuloom.so" | awk '{print $3}' | sort >"$tmp/exported"
-grep -ho 'loom_[a-z_]*(' core/include/gpuloom/gpuloom.h core/include/gpuloom/error.h | tr -d '(' | sort -u >"$tmp/declared"
+grep -ho 'loom_[a-z_]*(' core/include/gpuloom/gpuloom.h core/include/gpuloom/error.h | tr -d '(' |
+	sort -u >"$tmp/declared"
 comm -23 "$tmp/exported" "$tmp/declared" >"$tmp/extra"
 [ ! -s "$tmp/extra" ] || fail "the library also exports: $(tr '\n' ' ' <"$tmp/extra")"
 grep -h '^LOOM_EXPORT' -A1 core/include/gpuloom/gpuloom.h core/include/gpuloom/error.h | grep -o 'loom_[a-z_]*(' |
@@ -15,10 +16,10 @@ grep -h '^LOOM_EXPORT' -A1 core/include/gpuloom/gpuloom.h core/include/gpuloom/e
 	grep -qx "$name" "$tmp/exported" || echo "$name"
 done >"$tmp/lacking"
 [ ! -s "$tmp/lacking" ] || fail "declared, but not exported: $(tr '\n' ' ' <"$tmp/lacking")"
-# The core has no vendor's name and no plug-in's.
+# The core contains no name of a vendor or plug-in.
 grep -rniE 'nvidia|cuda|\brocm|\bhip\b|\bamd\b' core --include='*.c' | grep -v 'core/include' >"$tmp/vendors"
 [ ! -s "$tmp/vendors" ] || { fail 'the core names vendors'; cat "$tmp/vendors"; }
-# F16: a program's own functions of these names stay its own, and the library's are not called in their place.
+# F16: a program's functions with these names do not replace the library's, nor the other way round.
 cat >"$tmp/clash.c" <<'C'
 #include <gpuloom/gpuloom.h>
 #include <stdio.h>
@@ -68,7 +69,7 @@ gcc -Icore/include "$tmp/clash.c" -L"$B" -lgpuloom -Wl,-rpath,"$B" -o "$tmp/clas
 	{ fail 'the program does not build'; cat "$tmp/out"; }
 expect 0 '^own$' "$tmp/clash"
 ! readelf -d "$B/libgpuloom.so" | grep -E 'NEEDED.*(cjson|iniparser)' || fail 'F16: the program would lend it functions'
-# In a set-user-id program the environment is of a user that is not trusted.
+# A set-user-id program does not trust its environment.
 grep -rnE '(^|[^_a-z])getenv *\(' core plugins rig conform --include='*.[ch]' >"$tmp/getenv"
 [ ! -s "$tmp/getenv" ] || { fail 'F7: getenv() where secure_getenv() is due'; cat "$tmp/getenv"; }
 finish

@@ -3,7 +3,8 @@
 # isolations and with lanes; and every model of communication with every pattern of access.
 #   SYNC_REPEAT=100 tests/run-all build tests/check-sync.sh    the long form
 . tests/lib.sh
-if ! "$G" run conf/wic.ini --set run.workload=pattern --samples 1 >/dev/null 2>"$tmp/err" && grep -q userfaultfd "$tmp/err"; then
+if ! "$G" run conf/wic.ini --set run.workload=pattern --samples 1 >/dev/null 2>"$tmp/err" &&
+	grep -q userfaultfd "$tmp/err"; then
 	plugins='poll backoff futex'
 else
 	plugins='wic futex backoff poll'
@@ -23,10 +24,12 @@ small='--set workload.stn.size=48 --set workload.stn.iterations=6 --set workload
 noncoherent='--set sync.use=warp --set transport.use=p2p --set transport.p2p.atomics=no'
 for app in pattern stn cg resume; do
 	for isolation in $isolations; do
-		expect 0 'verified' "$G" run conf/wic.ini --set run.workload=$app --samples 2 $devices $noncoherent --set device.cpu.workers=4 \
+		expect 0 'verified' "$G" run conf/wic.ini --set run.workload=$app --samples 2 $devices $noncoherent \
+			--set device.cpu.workers=4 \
 			--set device.cpu.isolation=$isolation --set workload.stn.size=48 --set workload.cg.size=8 \
 			--set workload.cg.iterations=20 --set workload.resume.of=4 --set workload.resume.waiters=2 \
-			--set workload.resume.computing=1 --set workload.resume.work=10 --set workload.resume.iterations=50
+			--set workload.resume.computing=1 --set workload.resume.work=10 \
+			--set workload.resume.iterations=50
 	done
 done
 for app in srs cg fe h3d bfs bs c2d stn gem kmn; do
@@ -35,10 +38,13 @@ for app in srs cg fe h3d bfs bs c2d stn gem kmn; do
 		workers=4
 		[ $sync != poll ] || workers=1 # a spinning consumer takes whole time slices from its producer
 		for isolation in $isolations; do
-			expect 0 "$repeat samples?, (each )?verified" "$G" run conf/wic.ini --set run.workload=$app --samples $repeat $devices $own \
-				--set sync.use=$sync --set device.cpu.workers=$workers --set device.cpu.isolation=$isolation
+			expect 0 "$repeat samples?, (each )?verified" "$G" run conf/wic.ini --set run.workload=$app \
+				--samples $repeat $devices $own \
+				--set sync.use=$sync --set device.cpu.workers=$workers \
+				--set device.cpu.isolation=$isolation
 		done
-		[ $sync = poll ] || expect 0 'verified' "$G" run conf/wic.ini --set run.workload=$app --samples 1 $devices $own \
+		[ $sync = poll ] || expect 0 'verified' "$G" run conf/wic.ini --set run.workload=$app \
+			--samples 1 $devices $own \
 			--set sync.use=$sync --set device.cpu.workers=2 --set device.cpu.lanes=3
 	done
 done
@@ -46,7 +52,8 @@ for sync in $plugins; do
 	[ $sync != poll ] || continue
 	for model in unidirectional alternating multiple probabilistic; do
 		for access in streaming adjacent scatter_gather random; do
-			expect 0 'verified' "$G" run conf/wic.ini --set run.workload=pattern --samples 1 $devices --set sync.use=$sync \
+			expect 0 'verified' "$G" run conf/wic.ini --set run.workload=pattern --samples 1 $devices \
+				--set sync.use=$sync \
 				--set workload.pattern.model=$model --set workload.pattern.access=$access
 		done
 	done
@@ -54,14 +61,16 @@ done
 case $plugins in *wic*)
 	for own in mode=copy eager=no activate=monitor companions=2; do
 		for isolation in $isolations; do
-			expect 0 'verified' "$G" run conf/wic.ini --set run.workload=h3d --samples 2 $devices --set workload.h3d.size=4 \
+			expect 0 'verified' "$G" run conf/wic.ini --set run.workload=h3d --samples 2 $devices \
+				--set workload.h3d.size=4 \
 				--set "sync.wic.$own" --set device.cpu.isolation=$isolation
 		done
 	done
 	expect 0 'verified' "$G" run conf/wic.ini --set run.workload=bfs --samples 1 --set workload.bfs.graph=packages
 	# Three devices: messages between more than two.
 	for app in srs cg fe h3d bfs bs gem kmn stn; do
-		expect 0 'verified' "$G" run conf/wic.ini --set run.workload=$app --samples 1 --set 'run.devices=cpu:0 cpu:1 cpu:2' \
+		expect 0 'verified' "$G" run conf/wic.ini --set run.workload=$app --samples 1 \
+			--set 'run.devices=cpu:0 cpu:1 cpu:2' \
 			--set device.cpu.workers=3
 	done
 	;;

@@ -4,7 +4,8 @@
 need python3
 for isolation in thread process; do
 	expect 0 '' "$G" run conf/uts.ini --samples 1 --set run.warmup=0 --set device.cpu.workers=2 \
-		--set workload.uts.tree=custom --set workload.uts.depth=6 --set workload.uts.create=eager --set device.cpu.isolation=$isolation \
+		--set workload.uts.tree=custom --set workload.uts.depth=6 --set workload.uts.create=eager \
+		--set device.cpu.isolation=$isolation \
 		--set scheduler.mgws.public_queue=8 --trace "$tmp/trace.json" --trace-every 1 --json "$tmp/result.json"
 	python3 - "$tmp" <<'END' || fail "the timeline with isolation = $isolation"
 import json, sys
@@ -29,8 +30,9 @@ for i in start:
 assert all(e["dur"] >= 0 and e["ts"] >= 0 for e in events if e["ph"] == "X")
 END
 done
-# Whatever tasks are in it: each worker is busy, idle or at the end all the time, and each arrow is within slices.
-expect 0 '' "$G" run conf/uts.ini --samples 1 --set run.warmup=0 --set device.cpu.workers=2 --set workload.uts.tree=custom \
+# For any tasks: each worker is always busy, idle or at the end, and each arrow is within slices.
+expect 0 '' "$G" run conf/uts.ini --samples 1 --set run.warmup=0 --set device.cpu.workers=2 \
+	--set workload.uts.tree=custom \
 	--set workload.uts.depth=10 --trace "$tmp/trace.json"
 python3 - "$tmp" <<'END' || fail 'busy spans and arrows'
 import json, sys
@@ -47,8 +49,10 @@ for worker in {e["tid"] for e in events}:
 END
 # Without tasks it shows when workers were busy, and a warning says so.
 exec_conf "$tmp/exec.ini" /bin/true
-expect 0 "and no task: this workload's workers do not get their work" "$G" run "$tmp/exec.ini" --samples 1 --trace "$tmp/few.json"
+expect 0 "but no tasks: the workers of this workload do not use" "$G" run "$tmp/exec.ini" --samples 1 \
+	--trace "$tmp/few.json"
 grep -q '"cat":"busy"' "$tmp/few.json" || fail 'no busy spans'
 expect 2 'may not be negative' "$G" run conf/uts.ini --trace x --trace-every -1
-expect 2 'cannot write .*No such' "$G" run conf/uts.ini --samples 1 --quiet --set workload.uts.tree=custom --trace "$tmp/no/where"
+expect 2 'cannot write .*No such' "$G" run conf/uts.ini --samples 1 --quiet --set workload.uts.tree=custom \
+	--trace "$tmp/no/where"
 finish

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# What a trigger can be: posted before or after its fire, fired by work-item, work-group, kernel or a mix,
-# chained so that no processor takes part; and Jacobi and allreduce exact at 2, 4 and 8 ranks, however few the cores.
-# Every result is verified, under every plug-in.
+# Operations posted before or after their fires, fired by work-item, work-group, kernel or a mix, in chains without a
+# processor; Jacobi and allreduce with exact results at 2, 4 and 8 ranks, with few cores. Each result is verified, under
+# each plug-in.
 . tests/lib.sh
 [ -e "$B/plugins/trigger_gputn.so" ] || skip 'built without libfabric (Debian: libfabric-dev)'
 export FI_SOCKETS_PE_WAITTIME=0 # its thread sleeps otherwise: milliseconds
@@ -31,29 +31,35 @@ each() {
 		--set workload.allreduce.group=2 --set workload.allreduce.bytes=9999 --set workload.allreduce.piece=1000
 	expect 0 verified "$G" run -n 3 conf/allreduce.ini $use --set workload.allreduce.algorithm=halving \
 		--set workload.allreduce.order=random --set workload.allreduce.root=1 --set workload.allreduce.bytes=4
-	expect 0 verified "$G" run -n 3 conf/allreduce.ini $use --set workload.allreduce.root=2 --set workload.allreduce.bytes=10KB
+	expect 0 verified "$G" run -n 3 conf/allreduce.ini $use --set workload.allreduce.root=2 \
+		--set workload.allreduce.bytes=10KB
 	for by in item group kernel mixed; do
 		expect 0 verified "$G" run -n 2 conf/msgrate.ini $use --set workload.msgrate.by=$by \
-			--set workload.msgrate.operation=put --set workload.msgrate.fires=400 --set workload.msgrate.per=4 \
+			--set workload.msgrate.operation=put --set workload.msgrate.fires=400 \
+			--set workload.msgrate.per=4 \
 			--set device.cpu.workers=2 --set device.cpu.lanes=2 $two
 	done
 	for n in 2 4 8; do
 		expect 0 verified "$G" run -n $n conf/allreduce.ini $use --set workload.allreduce.bytes=100KB
-		expect 0 verified "$G" run -n $n conf/jacobi2d.ini $use --set workload.jacobi2d.n=40 --set workload.jacobi2d.sweeps=12
+		expect 0 verified "$G" run -n $n conf/jacobi2d.ini $use --set workload.jacobi2d.n=40 \
+			--set workload.jacobi2d.sweeps=12
 	done
-	# Training: the loss of a sequential computation, the same weights on all ranks, and it learns.
+	# Training: the loss of a sequential computation, the same weights on all ranks, and a falling loss.
 	expect 0 verified "$G" run -n 2 conf/sgd.ini $use --set workload.sgd.steps=40 --set workload.sgd.accuracy=80%
 	expect 0 verified "$G" run -n 4 conf/sgd.ini $use --set workload.sgd.steps=40 --set workload.sgd.accuracy=80% \
 		--set workload.sgd.algorithm=levels --set workload.sgd.group=2
 	expect 0 verified "$G" run conf/sgd.ini $use --set device.cpu.workers=2 --set device.cpu.lanes=2 $two \
-		--set workload.sgd.network=conv --set workload.sgd.layers=1 --set workload.sgd.steps=8 --set workload.sgd.accuracy=0 \
+		--set workload.sgd.network=conv --set workload.sgd.layers=1 --set workload.sgd.steps=8 \
+		--set workload.sgd.accuracy=0 \
 		--set workload.sgd.overlap=no
-	expect 0 verified "$G" run -n 3 conf/replay.ini $use --set device.cpu.workers=2 $two --set workload.replay.most=4KiB \
+	expect 0 verified "$G" run -n 3 conf/replay.ini $use --set device.cpu.workers=2 $two \
+		--set workload.replay.most=4KiB \
 		--set workload.replay.algorithm=halving \
 		--set workload.replay.job=mnist_conv --set workload.replay.latency=1us
 	case $so in # fires that carry an argument
 	*_gputn.so | *_proxy.so | *_peer.so)
-		expect 0 verified "$G" run -n 3 conf/scatter.ini $use --set device.cpu.workers=2 --set device.cpu.lanes=2 $two \
+		expect 0 verified "$G" run -n 3 conf/scatter.ini $use --set device.cpu.workers=2 \
+			--set device.cpu.lanes=2 $two \
 			--set workload.scatter.records=500 --set workload.scatter.per=7 --set workload.scatter.bins=5 ;;
 	*) expect 4 argument "$G" run conf/scatter.ini $use ;;
 	esac
@@ -73,14 +79,17 @@ for pid in $pids; do wait "$pid" || failures=$((failures + 1)); done
 # Counted on the device: the same results.
 count='--samples 2 --set trigger.use=gputn --set trigger.counting=device --set device.cpu.workers=2'
 for by in item group kernel mixed; do
-	expect 0 verified "$G" run -n 2 conf/msgrate.ini $count --set workload.msgrate.by=$by --set workload.msgrate.operation=put \
+	expect 0 verified "$G" run -n 2 conf/msgrate.ini $count --set workload.msgrate.by=$by \
+		--set workload.msgrate.operation=put \
 		--set workload.msgrate.fires=400 --set workload.msgrate.per=40 --set device.cpu.lanes=2 $two
 done
 expect 0 verified "$G" run -n 3 conf/allreduce.ini $count $two --set workload.allreduce.order=random \
 	--set workload.allreduce.bytes=100KB --set workload.allreduce.piece=4KiB
-expect 0 verified "$G" run -n 4 conf/jacobi2d.ini $count $two --set workload.jacobi2d.n=40 --set workload.jacobi2d.sweeps=12 \
+expect 0 verified "$G" run -n 4 conf/jacobi2d.ini $count $two --set workload.jacobi2d.n=40 \
+	--set workload.jacobi2d.sweeps=12 \
 	--set device.cpu.isolation=process
-expect 4 'what 2 devices fire adds up at the NIC alone' "$G" run conf/msgrate.ini $count $two --set run.devices='cpu:0 cpu:1'
+expect 4 'what 2 devices fire adds up at the NIC alone' "$G" run conf/msgrate.ini $count $two \
+	--set run.devices='cpu:0 cpu:1'
 expect 2 'arrivals fire most' "$G" run -n 2 conf/allreduce.ini --set workload.allreduce.chain=yes \
 	--set workload.allreduce.order=fire-first
 expect 4 'no such endpoint with triggered operations' "$G" run conf/pingpong.ini --set trigger.use=ofi \
@@ -90,9 +99,10 @@ for provider in $providers; do
 	expect 0 verified "$G" run -n 2 conf/jacobi2d.ini --samples 1 --set workload.jacobi2d.n=40 \
 		--set workload.jacobi2d.sweeps=12 --set trigger.provider=$provider
 	expect 0 verified "$G" run -n 2 conf/allreduce.ini --samples 1 --set workload.allreduce.bytes=100KB \
-		--set trigger.use=counter --set trigger.counter.provider=$provider --set trigger.counter.wait=sleep
+		--set trigger.use=counter --set trigger.provider=$provider --set trigger.wait=nap
 	# These puts do not notify their target: only the end of the sample does.
-	expect 0 verified "$G" run -n 3 conf/msgrate.ini --samples 10 --set trigger.use=proxy --set trigger.proxy.provider=$provider \
+	expect 0 verified "$G" run -n 3 conf/msgrate.ini --samples 10 --set trigger.use=proxy \
+		--set trigger.provider=$provider \
 		--set workload.msgrate.operation=put --set workload.msgrate.fires=300 --set workload.msgrate.per=20 \
 		--set trigger.proxy.in_flight=2 --set device.cpu.workers=6 $two
 done
@@ -100,31 +110,41 @@ done
 for way in oneshot twoshot pull; do
 	for n in 2 3; do
 		expect 0 verified "$G" run -n $n conf/allreduce.ini --samples 2 --set trigger.use=peer \
-			--set workload.allreduce.algorithm=$way --set workload.allreduce.rounds=70 --set workload.allreduce.bytes=20000 \
+			--set workload.allreduce.algorithm=$way --set workload.allreduce.rounds=70 \
+			--set workload.allreduce.bytes=20000 \
 			--set device.cpu.workers=2 --set device.cpu.lanes=2 --set device.cpu.oversubscribe=yes
 	done
-	expect 0 verified "$G" run -n 2 conf/allreduce.ini --samples 2 --set trigger.use=peer --set device.cpu.isolation=process \
-		--set workload.allreduce.algorithm=$way --set workload.allreduce.bytes=1000 --set workload.allreduce.root=0
-	expect 0 verified "$G" run -n 2 conf/sgd.ini --samples 2 --set trigger.use=peer --set device.cpu.workers=2 $two \
-		--set device.cpu.lanes=2 --set workload.sgd.steps=8 --set workload.sgd.accuracy=0 --set workload.sgd.algorithm=$way --set run.devices='cpu:0 cpu:1'
+	expect 0 verified "$G" run -n 2 conf/allreduce.ini --samples 2 --set trigger.use=peer \
+		--set device.cpu.isolation=process \
+		--set workload.allreduce.algorithm=$way --set workload.allreduce.bytes=1000 \
+		--set workload.allreduce.root=0
+	expect 0 verified "$G" run -n 2 conf/sgd.ini --samples 2 --set trigger.use=peer \
+		--set device.cpu.workers=2 $two \
+		--set device.cpu.lanes=2 --set workload.sgd.steps=8 --set workload.sgd.accuracy=0 \
+		--set workload.sgd.algorithm=$way --set run.devices='cpu:0 cpu:1'
 	expect 4 'trigger whose workers store into other ranks' "$G" run -n 2 conf/allreduce.ini \
 		--set workload.allreduce.algorithm=$way
 done
-# In step 22 the sum of a neuron is 2e-8, and float32 finds it on the other side of 0.
+# In step 22 the sum of a neuron is 2e-8, which float32 rounds to the other side of 0.
 expect 0 verified "$G" run -n 8 conf/sgd.ini --samples 1 --set workload.sgd.steps=30 --set workload.sgd.accuracy=0
 # After one step at this rate some right classes have a chance that is 0 in float32.
-expect 0 verified "$G" run -n 2 conf/sgd.ini --samples 1 --set workload.sgd.rate=10 --set workload.sgd.steps=3 --set workload.sgd.accuracy=0
+expect 0 verified "$G" run -n 2 conf/sgd.ini --samples 1 --set workload.sgd.rate=10 --set workload.sgd.steps=3 \
+	--set workload.sgd.accuracy=0
 expect 0 verified "$G" run -n 2 conf/allreduce.ini --samples 2 --set trigger.use=peer --set workload.allreduce.bytes=100
-expect 0 verified "$G" run -n 2 conf/allreduce.ini --samples 2 --set trigger.use=peer --set workload.allreduce.algorithm=ring \
+expect 0 verified "$G" run -n 2 conf/allreduce.ini --samples 2 --set trigger.use=peer \
+	--set workload.allreduce.algorithm=ring \
 	--set workload.allreduce.bytes=100KB
 expect 2 'there are 2 ranks' "$G" run -n 2 conf/allreduce.ini --set workload.allreduce.root=2
-expect 2 'a broadcast .root. is made once' "$G" run -n 2 conf/allreduce.ini --set workload.allreduce.root=1 --set workload.allreduce.rounds=2
-expect 2 'group must be more than 1 and divide the 4 ranks' "$G" run -n 4 conf/allreduce.ini --set workload.allreduce.algorithm=levels \
+expect 2 'a broadcast .root. is made once' "$G" run -n 2 conf/allreduce.ini --set workload.allreduce.root=1 \
+	--set workload.allreduce.rounds=2
+expect 2 'group must be more than 1 and divide the 4 ranks' "$G" run -n 4 conf/allreduce.ini \
+	--set workload.allreduce.algorithm=levels \
 	--set workload.allreduce.group=3
-expect 2 'would arrive in any order' "$G" run -n 4 conf/allreduce.ini --set workload.allreduce.algorithm=halving \
+expect 2 'would come in any order' "$G" run -n 4 conf/allreduce.ini --set workload.allreduce.algorithm=halving \
 	--set workload.allreduce.chain=yes
 expect 2 'posts are made once in a sample' "$G" run -n 2 conf/allreduce.ini --set workload.allreduce.algorithm=ring \
 	--set workload.allreduce.rounds=2
-expect 2 'oneshot, twoshot and pull post nothing' "$G" run -n 2 conf/allreduce.ini --set workload.allreduce.algorithm=twoshot \
+expect 2 'oneshot, twoshot and pull post nothing' "$G" run -n 2 conf/allreduce.ini \
+	--set workload.allreduce.algorithm=twoshot \
 	--set workload.allreduce.order=random
 finish

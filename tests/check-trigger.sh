@@ -6,7 +6,8 @@ export FI_SOCKETS_PE_WAITTIME=0
 small='--samples 2 --set workload.pingpong.rounds=50 --set workload.msgrate.fires=20000 --set workload.msgrate.per=100
  --set workload.jacobi2d.n=40 --set workload.jacobi2d.sweeps=12 --set workload.allreduce.bytes=100KB'
 # Every rank's result is checked, not only the printed one; the exit status is the worst.
-expect 124 'no end after .*waiting for messages' "$G" run -n 2 conf/pingpong.ini --set run.timeout=300ms --set workload.pingpong.rounds=10000000
+expect 124 'no end after .*waiting for messages' "$G" run -n 2 conf/pingpong.ini --set run.timeout=300ms \
+	--set workload.pingpong.rounds=10000000
 expect 2 '^gpuloom: error: pingpong: 3 ranks' "$G" run -n 3 conf/pingpong.ini
 [ "$(grep -c 'pingpong: 3 ranks' "$tmp/err")" = 1 ] || fail 'three ranks say the same thing thrice'
 expect 4 'provider of libfabric that the conf names' "$G" run conf/pingpong.ini --set trigger.provider=nonesuch
@@ -14,38 +15,43 @@ expect 2 'no trigger is selected' "$G" run conf/pingpong.ini --set trigger.use=
 expect 2 '1 to 1024 ranks' "$G" run -n 0 conf/pingpong.ini
 expect 4 'srun --mpi=pmix' env SLURM_STEP_NUM_TASKS=4 "$G" run conf/pingpong.ini
 expect 4 'let gpuloom start them with -n 4' env PMI_SIZE=4 "$G" run conf/pingpong.ini
-expect 2 'drop -n' env PMIX_RANK=0 PMIX_NAMESPACE=x "$G" run -n 2 conf/pingpong.ini
+expect 2 'remove -n' env PMIX_RANK=0 PMIX_NAMESPACE=x "$G" run -n 2 conf/pingpong.ini
 expect 2 'set GPULOOM_RANK' env GPULOOM_RANKS=2 "$G" run conf/pingpong.ini
 
 # A kernel ends when all workers of its device have reached its end, also those without messages.
 for trigger in hdn gds; do
 	for kernel in yes no; do
-		expect 0 '' "$G" run -n 2 conf/pingpong.ini $small --quiet --set trigger.use=$trigger --set device.cpu.workers=2 \
+		expect 0 '' "$G" run -n 2 conf/pingpong.ini $small --quiet --set trigger.use=$trigger \
+			--set device.cpu.workers=2 \
 			--set workload.pingpong.kernel=$kernel --set device.cpu.oversubscribe=yes
 	done
 done
 
 # Tables have room for what a workload needs: 1,360 arrival words here, 1,120 there.
-crowd="--samples 1 --quiet --set run.warmup=0 --set device.cpu.oversubscribe=yes"
+oversubscribed="--samples 1 --quiet --set run.warmup=0 --set device.cpu.oversubscribe=yes"
 for trigger in gputn peer; do
-	expect 0 '' "$G" run -n 2 conf/replay.ini $crowd --set trigger.use=$trigger --set device.cpu.workers=40 \
+	expect 0 '' "$G" run -n 2 conf/replay.ini $oversubscribed --set trigger.use=$trigger \
+		--set device.cpu.workers=40 \
 		--set workload.replay.job=alexnet --set workload.replay.most=1KiB --set workload.replay.steps=1
 done
-expect 0 '' "$G" run -n 2 conf/sgd.ini $crowd --set device.cpu.workers=80 --set workload.sgd.layers=6 --set workload.sgd.width=8 \
+expect 0 '' "$G" run -n 2 conf/sgd.ini $oversubscribed --set device.cpu.workers=80 --set workload.sgd.layers=6 \
+	--set workload.sgd.width=8 \
 	--set workload.sgd.steps=1 --set workload.sgd.accuracy=0 --set workload.sgd.algorithm=ring
 
 # A late post that cannot be made is rejected at start, with its message.
-expect 2 'error: trigger_gputn: notify 2, but arrivals = 2; .*set trigger.arrivals = 3 or more' "$G" run -n 2 conf/allreduce.ini $small --set workload.allreduce.order=random \
+expect 2 'error: trigger_gputn: notify 2, but arrivals = 2; .*set trigger.arrivals = 3 or more' "$G" run -n 2 \
+	conf/allreduce.ini $small --set workload.allreduce.order=random \
 	--set trigger.arrivals=2
 # The exit code of the job is that of the rank that failed, not of those that were stopped.
 expect 1 'raise tags' "$G" run -n 3 conf/allreduce.ini --samples 1 --quiet --set workload.allreduce.bytes=1000 \
 	--set workload.allreduce.order=random --set workload.allreduce.piece=4 --set trigger.tags=16
 # A fire may precede the post that would be rejected.
 expect 2 'raise tags' "$G" run -n 4 conf/allreduce.ini --samples 1 --quiet --set workload.allreduce.order=fire-first \
-	--set trigger.use=counter --set trigger.tags=16 --set workload.allreduce.bytes=88987 --set workload.allreduce.piece=1KiB
+	--set trigger.use=counter --set trigger.tags=16 --set workload.allreduce.bytes=88987 \
+	--set workload.allreduce.piece=1KiB
 
-# One rank dies as by kill -9, in each phase: the job ends within 5 s, and the message names the rank. The job takes some
-# time to start, too, as it does when nobody dies: much on a busy machine.
+# One rank dies as by kill -9, in each phase: the job ends within 5 s, and the message names the rank. The job takes
+# some time to start, too, which is long on a busy machine.
 dies="conf/pingpong.ini --set run.workload=$B/tests/plugins/workload_dies.so --samples 1"
 begin=$(date +%s%N)
 expect 0 verified "$G" run -n 3 $dies
@@ -58,7 +64,8 @@ for phase in create post fire wait teardown; do
 		trigger=gputn
 		[ $phase$victim != fire0 ] && [ $phase$victim != wait2 ] || trigger=peer
 		begin=$(date +%s%N)
-		"$limit" 100 "$G" run -n 3 $dies --set workload.dies.phase=$phase --set workload.dies.rank=$victim --quiet \
+		"$limit" 100 "$G" run -n 3 $dies --set workload.dies.phase=$phase --set workload.dies.rank=$victim \
+			--quiet \
 			--set trigger.use=$trigger \
 			>"$tmp/out" 2>"$tmp/err" </dev/null
 		status=$?
@@ -71,8 +78,8 @@ for phase in create post fire wait teardown; do
 	done
 done
 
-# A rank that is there and never answers: its peer waits for a message, or, as the NIC takes no more triggers, for room in the
-# FIFO. With a deadline of 1 s the job ends within 5 s. The three run side by side.
+# A rank that is there and never answers: its peer waits for a message, or, as the NIC takes no more triggers, for room
+# in the FIFO. With a deadline of 1 s the job ends within 5 s. The three run side by side.
 silent() { # THREADS STATE ARGUMENTS...
 	threads=$1 doing=$2
 	shift 2
@@ -81,7 +88,8 @@ silent() { # THREADS STATE ARGUMENTS...
 	soon 'victim=$(pgrep -P $job | tail -n 1); [ "$(ls "/proc/${victim:-none}/task" 2>/dev/null | wc -l)" -ge "$threads" ]'
 	soon 'has_used "$victim" 20 || ! kill -0 $job'
 	ended_by STOP "$victim" $job
-	[ $status = 124 ] && grep -q "no end after [0-9]* s .*$doing" "$tmp/silent" && [ $took -lt $most ] && ! kill -0 "$victim" 2>/dev/null &&
+	[ $status = 124 ] && grep -q "no end after [0-9]* s .*$doing" "$tmp/silent" && [ $took -lt $most ] &&
+		! kill -0 "$victim" 2>/dev/null &&
 		return
 	echo "FAILED: exit $status $took ms after a rank fell silent: $*"
 	cat "$tmp/silent"
@@ -95,7 +103,7 @@ for what in '3 waiting.for.messages conf/pingpong.ini' '2 waiting.for.messages c
 done
 for pid in $pids; do wait "$pid" || failures=$((failures + 1)); done
 
-# Nor does a command without anybody to tidy up after it leave anything in shared memory.
+# A command whose parent does not clean up leaves nothing in shared memory either.
 "$G" run conf/pingpong.ini --set trigger.provider=shm --samples 1000000 --log info >"$tmp/out" 2>"$tmp/err" &
 job=$!
 soon 'grep -q "provider shm" "$tmp/err"'
@@ -124,7 +132,8 @@ if command -v mpirun >/dev/null && [ -e /usr/lib/x86_64-linux-gnu/libpmix.so.2 ]
 	[ "$(grep -c verified "$tmp/out")" = 1 ] || fail 'more than one rank prints under mpirun'
 	expect 0 'verified' $mpi -n 3 "$G" run conf/jacobi2d.ini $small
 	expect 0 'verified' $mpi -n 1 "$G" run conf/pingpong.ini $small
-	expect 124 'no end after' $mpi -n 2 "$G" run conf/pingpong.ini --set run.timeout=300ms --set workload.pingpong.rounds=10000000
+	expect 124 'no end after' $mpi -n 2 "$G" run conf/pingpong.ini --set run.timeout=300ms \
+		--set workload.pingpong.rounds=10000000
 else
 	echo 'no mpirun with PMIx here (Debian: openmpi-bin): that part is left out'
 fi

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# The conformance suite is proven by what it catches: each plug-in of tests/broken/ has one fault, and the
-# test named here must find it. Sound plug-ins, ours and those that new-plugin writes, must pass.
+# The conformance suite finds planted faults: each plug-in of tests/broken/ has one fault, and the test named here must
+# find it. Right plug-ins, those of the tree and of new-plugin, must pass.
 . tests/lib.sh
 
-# fixture, test that catches it, what its sentence says
+# fixture, test that finds the fault, pattern of its message
 table='
 term_constructor abi.entry_pure descriptors
 term_exports abi.exports term_exports_helper
@@ -22,14 +22,14 @@ term_options life.options_const option.struct
 term_no_check life.out_of_memory SIGSEGV.*allocation.1
 term_edge life.option_edges SIG(ILL|TRAP).*report.=.no
 term_mute life.option_edges sentence
-term_need blocks.need same
-term_huge blocks.need asks.for
+term_need blocks.need another.answer
+term_huge blocks.need requests
 term_unsteady blocks.init starting.state
 term_overrun blocks.init behind
 term_early term.orders early.end
 term_never term.orders missing.end
 term_late term.late missing
-term_once term.orders early.end|and.then.no.again
+term_once term.orders early.end|and.then.0.again
 term_first term.orders LOOM_TERM_MAY_SLEEP
 term_weak term.steals ThreadSanitizer
 term_no_busy term.orders early.end
@@ -45,7 +45,7 @@ sched_not_busy sched.each_task_once busy
 sched_odd sched.initial_set lost|never.run
 sched_full sched.tiny_queues lost|never.run
 sched_overrun sched.tiny_queues behind
-sched_deaf sched.stop stop.word
+sched_no_stop sched.stop stop.flag
 sched_weak sched.each_task_once ThreadSanitizer
 transport_dirty transport.segments zeroed
 transport_overlap transport.segments overlap
@@ -64,7 +64,7 @@ device_random device.samples loom_random
 device_is_persistent device.persistent wait
 device_early device.wait wait
 device_late device.wait wait
-device_deaf device.wait nudge
+device_no_wake device.wait wake
 workload_overrun workload.tasks more.than
 workload_tag workload.tasks tag
 workload_picky workload.verify rejects
@@ -76,8 +76,8 @@ workload_plain workload.alone loom_own_add
 barrier_early barrier.rounds early.release
 barrier_device barrier.device early.release
 barrier_lanes barrier.lanes early.release
-barrier_deaf barrier.stop stop.word
-barrier_quiet barrier.died LOOM_EDIED
+barrier_no_stop barrier.stop stop.flag
+barrier_no_died barrier.died LOOM_EDIED
 barrier_hasty barrier.split early.release
 barrier_endless barrier.deadline deadline
 barrier_again barrier.deadline deadline.of.5.ms.returns.0
@@ -90,7 +90,7 @@ sync_naps sync.soon late.wake-up
 sync_weak sync.wait_first ThreadSanitizer
 sync_short sync.publish_first wrong.byte
 sync_late sync.deadline deadline
-sync_deaf sync.stop stop.word
+sync_no_stop sync.stop stop.flag
 sync_readers sync.many wrong.byte|lost.wake-up
 trigger_early trigger.threshold threshold
 trigger_twice trigger.threshold complete
@@ -115,7 +115,8 @@ while read -r fixture test says; do
 	case $fixture in # weak orders: where the compiler has the thread sanitizer's library
 	*_weak) [ -n "$tsan" ] || continue; preload=$tsan ;;
 	esac
-	TSAN_OPTIONS=halt_on_error=1 LD_PRELOAD=$preload "$limit" 100 "$G" validate "$so" --only "$test" >"$tmp/out" 2>&1 </dev/null
+	TSAN_OPTIONS=halt_on_error=1 LD_PRELOAD=$preload "$limit" 100 "$G" validate "$so" \
+		--only "$test" >"$tmp/out" 2>&1 </dev/null
 	got=$?
 	[ $got -eq 5 ] || { fail "$fixture: $test does not catch it (exit $got)"; continue; }
 	tr '\n' ' ' <"$tmp/out" | grep -qE "(failed|crashed|timeout) +$test .*($says)" ||
@@ -152,7 +153,8 @@ for so in "$B"/plugins/*.so; do
 	workload_synthetic) sound "$name" --set tasks=100 --set length=10 ;;
 	workload_uts) sound "$name" --set tree=custom ;;
 	trigger_peer | trigger_gputn) sound "$name" ;;
-	trigger_ofi) [ "$CHECK" = all ] && sound "$name" || sound "$name" --skip life.option_edges --skip life.create_destroy ;;
+	trigger_ofi) [ "$CHECK" = all ] && sound "$name" || sound "$name" --skip life.option_edges \
+		--skip life.create_destroy ;;
 	# Their create(), destroy() and options are those of trigger_gputn, word for word (NIC_PLUGIN), and slow.
 	trigger_*) sound "$name" --skip life.create_destroy --skip life.option_edges --skip life.option_mix ;;
 	*) sound "$name" ;;
@@ -187,7 +189,8 @@ for kind in device transport sched term sync barrier trigger qos workload; do
 done
 # Its README's command, a perturbed copy and one for the thread sanitizer.
 make -s -C "$tmp/term" check GPULOOM="$G" >"$tmp/make" 2>&1 || { fail 'make check of a new plug-in'; cat "$tmp/make"; }
-(cd "$tmp/qos" && expect 0 'qos_fresh_served' "$G" run "$OLDPWD/conf/qos/storm.ini" qos_fresh.ini --samples 1 --set run.warmup=0)
+(cd "$tmp/qos" && expect 0 'qos_fresh_served' "$G" run "$OLDPWD/conf/qos/storm.ini" qos_fresh.ini --samples 1 \
+	--set run.warmup=0)
 touch "$tmp/term/term_fresh.c"
 sed -i "s|wildcard [^)]*|wildcard $tmp/none|" "$tmp/term/Makefile"
 touch "$tmp/term/term_fresh.c"
@@ -210,7 +213,7 @@ expect 0 'sched.each_task_once' "$G" validate --list
 # Long runs and completion.
 "$G" run conf/fib.ini --set workload.fib.n=15 --samples 3 --quiet --watch >/dev/null 2>"$tmp/w" || fail 'run --watch'
 grep -q 'sample 3/3' "$tmp/w" || fail 'plain lines of --watch'
-# A long sample says that it is under way.
+# A long sample reports its progress.
 exec_conf "$tmp/long.ini" 'sleep 2.5'
 expect 0 'sample 1/1  in progress for [0-9]+ s of at most' "$G" run "$tmp/long.ini" --samples 1 --watch --quiet \
 	--set run.warmup=0

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of many combinations are tried: so many that any two values of two factors meet in one of them. Most faults take
- * no more than two certain values at once (Kuhn, Wallace and Gallo 2004), and all combinations of a scheduler's options
- * with everything else would compile for an hour of a core: COMPOSE_ALL=1. */
+/* Selects combinations so that each pair of values of two factors occurs in one of them. Most faults need no more than
+ * two certain values (Kuhn, Wallace and Gallo 2004), and all combinations would compile for an hour of a core:
+ * COMPOSE_ALL=1. */
 #ifndef LOOM_TEST_COMPOSE_MATRIX_H
 #define LOOM_TEST_COMPOSE_MATRIX_H
 

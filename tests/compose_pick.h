@@ -283,7 +283,7 @@ FAKE_FN void each_sync(void (*run)(struct selection *s, const char *label))
 	}
 }
 
-/* Next to a CPU, over a link without atomic read-modify-writes: the first one with the defaults. */
+/* Beside a CPU, over a link without atomic read-modify-writes: the first combination with the defaults. */
 FAKE_FN void each_apart(void (*run)(struct selection *s, const char *label))
 {
 	static const char *const settings[] = {"", "granularity=lane", "transfer=id attempts=damping", "victim=none"};
@@ -295,7 +295,7 @@ FAKE_FN void each_apart(void (*run)(struct selection *s, const char *label))
 		pick(&s, terms[i & 1]);
 		pick(&s, compose_workloads[COUNT(compose_workloads) - 1 - i]);
 		pick_options_for(&s, &compose_noncoherent, settings[i]);
-		snprintf(label, sizeof(label), "apart %s %s", terms[i & 1], settings[i]);
+		snprintf(label, sizeof(label), "non-coherent %s %s", terms[i & 1], settings[i]);
 		run(&s, label);
 	}
 }

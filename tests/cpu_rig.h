@@ -8,7 +8,7 @@
 
 #define SECOND 1000000000ull
 
-/* Opens `n` devices; '|' separates their settings, the last of which holds for the rest. */
+/* Opens `n` devices; '|' separates their settings; the last setting applies to the rest. */
 FAKE_FN int rig_open(struct loom__drive *d, uint32_t n, const char *settings)
 {
 	*d = (struct loom__drive){.plugin = fake_load("device_cpu")};

@@ -15,7 +15,7 @@
 
 #define FAKE_FN static __attribute__((unused))
 
-/* Messages and metrics are kept: fake.log, loom__rig_host_metric(). */
+/* Messages and metrics are recorded: fake.log, loom__rig_host_metric(). */
 static struct loom__rig_host fake;
 #define fake_host fake.table
 
@@ -51,7 +51,7 @@ FAKE_FN const struct loom_plugin *fake_load(const char *name)
 /* Options that live until the program ends: the defaults, then "name=value name=value". */
 FAKE_FN void *fake_settings(const struct loom_plugin *plugin, const char *settings)
 {
-	/* In a list, so that no sanitizer takes them for lost. */
+	/* In a list, so that no leak is reported. */
 	static struct kept {
 		struct kept *next;
 		char *text;
@@ -75,7 +75,7 @@ FAKE_FN void *fake_settings(const struct loom_plugin *plugin, const char *settin
 		while (value && row && row->name && strcmp(row->name, one))
 			row++;
 		fake_must(value && row && row->name, plugin->name, &(struct loom_error){.text = "no such option"});
-		if (row->type == LOOM_OPT_CPUS) /* wrong ones, too */
+		if (row->type == LOOM_OPT_CPUS) /* wrong lists, too */
 			*(const char **)(void *)((char *)opts + row->offset) = value;
 		else
 			fake_must(!loom__value_parse(row, value, (char *)opts + row->offset, &err), one, &err);

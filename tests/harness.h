@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a scheduler, a detector and a workload (or a test's own tasks) on the rig: what a stack does, in one page,
- * so that device code can be stressed without core and device. */
+/* Runs a scheduler, a detector and a workload (or a test's own tasks) on the rig, like a small stack, so that device
+ * code can be stressed without core and device. */
 #ifndef LOOM_TEST_HARNESS_H
 #define LOOM_TEST_HARNESS_H
 
@@ -20,7 +20,7 @@ struct harness_params {
 	uint64_t initials;
 	uint32_t tasks;
 	uint32_t workers, lanes; /* lanes 0: 1 */
-	uint32_t second_kind; /* of the second device: LOOM_ON_GPU plays one; 0: a CPU */
+	uint32_t second_kind; /* of the second device: LOOM_ON_GPU: it behaves like a GPU; 0: a CPU */
 	uint32_t noncoherent;	      /* no word is changed by both devices */
 	uint32_t rank, ranks, remote_workers, remote_devices; /* loom_layout: see ranks.h */
 	uint64_t seed;
@@ -91,7 +91,7 @@ FAKE_FN struct harness *harness_open(const struct harness_params *p, struct loom
 				      .noncoherent = p->noncoherent,
 				      .seed = p->seed,
 				      .one_view = 1,
-				      .dirty = 1u << LOOM_SCHED, /* schedulers are held to set theirs up */
+				      .dirty = 1u << LOOM_SCHED, /* schedulers must initialise theirs */
 				      .extra = p->extra};
 	const char *what;
 	want.table[LOOM_SCHED] = p->sched_dev;
@@ -131,7 +131,7 @@ FAKE_FN struct harness *harness_must(const struct harness_params *p)
 	return h;
 }
 
-/* A plug-in refuses it, with this code and in these words. */
+/* A plug-in rejects it, with this code and these words in the message. */
 FAKE_FN void harness_refused(const struct harness_params *p, int code, const char *words)
 {
 	struct loom_error err = {0};
@@ -183,7 +183,7 @@ FAKE_FN int harness_compare(const struct loom_counters *sum, uint64_t initial_ta
 	return 0;
 }
 
-/* No worker of h leaves before the last task of all in g has ended: then the detector was right. */
+/* The detector was right if no worker of h left before the last task of all harnesses in g ended. */
 FAKE_FN int harness_left_late(const struct harness *h, const struct harness *g, struct loom_error *err)
 {
 	const struct loom_counters *k = h->rig.counters, *l = g->rig.counters;

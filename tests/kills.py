@@ -4,11 +4,13 @@
 
 usage: kills.py BUILD [KILLS [SEED]] [--ranks N] [--jobs N] [--seconds N]
 
---ranks: jobs of so many ranks, of which each is killed KILLS times. --jobs: so many at once. --seconds: begins none after that time.
+--ranks: jobs of N ranks, each of which is killed KILLS times. --jobs: N jobs at once. --seconds: starts no job after that
+time.
 
-A job whose rank or device process is killed ends within 5 s, with a status other than 0 and an error that names who; when
-its first process is killed, all others die with it. A job one of whose processes is stopped for 3 s goes on afterwards, or
-ends with an error. Nothing is left behind: no process, no file in shared memory, no descriptor where main() returns. A failure prints what repeats it.
+A job whose rank or device process is killed ends within 5 s, with a status other than 0 and an error that names the
+process; when its first process is killed, all others die with it. A job with a process that is stopped for 3 s continues
+afterwards, or ends with an error. Nothing is left behind: no process, no file in shared memory, no descriptor where main()
+returns. A failure prints the command that repeats it.
 """
 import collections, multiprocessing, os, random, re, signal, statistics, subprocess, sys, tempfile, time
 
@@ -30,18 +32,20 @@ PRELOADS = os.path.exists(SHIM) and not re.search(r'/(thread|address|undefined)'
 NOTICED, STOPPED = 5, 3
 endless = ['--samples', '1000000', '--set', 'run.timeout=10m']
 uts = ['conf/uts.ini', '--set', 'device.cpu.isolation=process', '--set', 'workload.uts.tree=T1', *endless]
-mail = ['--set', 'transport.host.atomics=no', '--set', 'termination.use=hcounter']
+mailboxes = ['--set', 'transport.host.atomics=no', '--set', 'termination.use=hcounter']
 jobs = {
     '4 ranks, jacobi2d': ['-n', '4', 'conf/jacobi2d.ini', *endless],
     '4 ranks, sgd': ['-n', '4', 'conf/sgd.ini', *endless],
     '4 ranks, allreduce': ['-n', '4', 'conf/allreduce.ini', '--set', 'workload.allreduce.bytes=64KiB', *endless],
-    '4 ranks that meet': ['-n', '4', 'conf/barrier.ini', '--set', 'trigger.use=gputn', '--set', 'workload.barrier.scope=job',
+    '4 ranks that meet': ['-n', '4', 'conf/barrier.ini', '--set', 'trigger.use=gputn', '--set',
+                          'workload.barrier.scope=job',
                           '--set', 'workload.barrier.difference=500', '--set', 'device.cpu.wait=yield', *endless],
     '3 ranks that share tasks': ['-n', '3', 'conf/uts-ranks.ini', *endless],
-    '3 ranks that ask for tasks': ['-n', '3', 'conf/uts-ranks.ini', '--set', 'trigger.use=gputn', '--set', 'trigger.provider=tcp',
+    '3 ranks that ask for tasks': ['-n', '3', 'conf/uts-ranks.ini', '--set', 'trigger.use=gputn', '--set',
+                                   'trigger.provider=tcp',
                                    '--set', 'trigger.wait=nap', '--set', 'termination.use=tree', *endless],
     '2 device processes': uts,
-    '2 that exchange mail': uts + mail,
+    '2 that use mailboxes': uts + mailboxes,
 }
 if not os.path.exists(build + '/plugins/trigger_gputn.so'):
     print('left out: jobs of several ranks: built without libfabric (Debian: libfabric-dev)')
@@ -53,7 +57,7 @@ def family(pid):
     return [pid] + soak.descendants(pid)
 
 def ranks_of(pid):
-    """The ranks that it has forked, in order, but for what it forked to look at plug-ins."""
+    """The ranks that it has forked, in order, without the children that probe plug-ins."""
     found = []
     for child in soak.descendants(pid):
         try:
@@ -65,7 +69,7 @@ def ranks_of(pid):
     return sorted(found)
 
 def left(session):
-    """Processes of the job's session that are not dead."""
+    """Live processes of the job's session."""
     found = []
     for pid in filter(str.isdigit, os.listdir('/proc')):
         try:
@@ -77,7 +81,7 @@ def left(session):
     return found
 
 def where(pids):
-    """What each thread of a job waits in, for a failure."""
+    """The wait channel of each thread of a job, for the report of a failure."""
     text = ''
     for pid in pids:
         try:
@@ -91,12 +95,12 @@ def where(pids):
     return text
 
 def trial(key):
-    """What was done to which job, whether it was stopped, how long it took, whether it went wrong; None: no time."""
+    """The action and the job, whether it was stopped, its time, whether it failed; None: out of time."""
     if time.monotonic() > deadline:
         return None
     draw = random.Random(key)
     name = draw.choice(list(jobs))
-    before = set(os.listdir('/dev/shm')) # of others: process numbers come again
+    before = set(os.listdir('/dev/shm')) # of others: process numbers are used again
     with tempfile.TemporaryFile('w+') as err, tempfile.NamedTemporaryFile() as page:
         page.truncate(walk.PAGE)
         env = dict(os.environ, LD_PRELOAD=SHIM, FAULT_PAGE=page.name) if PRELOADS else None
@@ -122,7 +126,8 @@ def trial(key):
         begin = time.monotonic()
         wrong = []
         try:
-            missed = stop or (victim and soak.freeze(victim) and not soak.may_go(victim)) # one that has ended, or looks at a plug-in, is not
+            # Not a process that has ended or probes a plug-in.
+            missed = stop or (victim and soak.freeze(victim) and not soak.may_go(victim))
             begin = time.monotonic() # to stop it took time, too, where much runs
             if victim:
                 os.kill(victim, signal.SIGSTOP if stop else signal.SIGKILL)

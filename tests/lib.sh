@@ -5,20 +5,20 @@ case $B in /*) ;; *) B=$PWD/$B ;; esac
 G=$B/gpuloom
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-# Of ranks that a test starts by hand.
+# For ranks that a test starts by hand.
 export GPULOOM_TOKEN=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 failures=0
 
-# all: as much as there is (make check-all). Otherwise what make check has time for.
+# all: all tests (make check-all). Otherwise those that make check has time for.
 CHECK=${CHECK:-}
 
-# In front of a command: ends it when it makes no progress, however busy the machine is (limit.c).
+# In front of a command: ends it when it makes no progress, independent of the load of the machine (limit.c).
 limit=$B/tests/limit
 [ -x "$limit" ] || { echo "there is no $limit: make tests" >&2; exit 1; }
-# A run that takes long on a busy machine is not over for that; tests of this option give it themselves.
+# No time-out of runs, as a busy machine may be slow; tests of this option set it.
 export GPULOOM_RUN__TIMEOUT=10m
 
-# slack: how many times as long as on an idle machine things may take now.
+# slack: the factor by which things may take longer than on an idle machine.
 slack() {
 	read -r mean _ _ running _ </proc/loadavg
 	awk -v mean="$mean" -v running="${running%/*}" -v cores="$(getconf _NPROCESSORS_ONLN)" 'BEGIN {
@@ -44,22 +44,22 @@ plain_build() { # WHY: another one skips the test
 	case $B in *address* | *thread* | *undefined* | *perturbed*) skip "$1" ;; esac
 }
 
-# soon COMMAND: until it succeeds, for a minute at least.
+# soon COMMAND: repeats it until it succeeds, for a minute at least.
 soon() {
 	for i in $(seq 1200); do
 		eval "$1" && return
 		sleep 0.05
 	done
-	echo "this did not come: $1"
+	echo "timed out: $1"
 	return 1
 }
 
-# took_since BEGIN: how long ago that was, by `date +%s%N`, into $took: ms of an idle machine.
+# took_since BEGIN: the time since BEGIN, of `date +%s%N`, into $took: ms of an idle machine.
 took_since() {
 	took=$((($(date +%s%N) - $1) / 1000000 / $(slack)))
 }
 
-# ended_by SIGNAL PROCESS JOB: how the job ends when one of its processes is told so into $status, how soon into $took.
+# ended_by SIGNAL PROCESS JOB: sends the signal; the job's exit status into $status, the time until its end into $took.
 ended_by() {
 	begin=$(date +%s%N)
 	kill "-$1" "$2"
@@ -68,14 +68,15 @@ ended_by() {
 	took_since "$begin"
 }
 
-# has_used PROCESS TICKS: it has had so much processor time, in hundredths of a second: it is at work.
+# has_used PROCESS TICKS: it has used this much processor time, in hundredths of a second, so it is working.
 has_used() {
 	[ -n "$1" ] || return
-	sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | awk -v least="$2" '{ enough = $12 + $13 >= least } END { exit !enough }'
+	sed 's/.*) //' "/proc/$1/stat" 2>/dev/null |
+		awk -v least="$2" '{ enough = $12 + $13 >= least } END { exit !enough }'
 }
 
-# at_work JOB N: it has N children, and each has had a tenth of a second of processor time. Those that look at plug-ins at
-# the beginning have less.
+# at_work JOB N: it has N children, and each has had a tenth of a second of processor time. The children that probe
+# plug-ins at the start have less.
 at_work() {
 	children=$(pgrep -P "$1") && [ "$(echo "$children" | wc -l)" -eq "$2" ] || return
 	for child in $children; do
@@ -83,7 +84,7 @@ at_work() {
 	done
 }
 
-# interrupted CONDITION COMMAND...: which is told to end once the condition on its process $run holds, and exits with 130.
+# interrupted CONDITION COMMAND...: sends SIGINT when the condition on its process $run holds; it must exit with 130.
 interrupted() {
 	condition=$1
 	shift

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends a command that makes no progress. Every test uses it in place of timeout(1), which judges speed.
+/* Ends a command that makes no progress. The tests use it in place of timeout(1), which depends on speed.
  *   limit SECONDS COMMAND...
- * SECONDS are those of an idle machine: while more threads want to run than there are cores (/proc/loadavg), the clock
- * of the limit runs slower in proportion. So a busy machine does not end a test, and a loop without end is ended. The
- * command is also ended when its processes together have used less than 1 % of a core for SECONDS / 2, at least a
- * minute.
- * The exit status is the command's, 128 + N if signal N ended it, or 123 after the limit; a sentence on stderr says
- * which bound was passed and what the processes were. The command's processes, orphans included, are then told to end,
- * and killed after ten seconds. */
+ * SECONDS are those of an idle machine: while there are more runnable threads than cores (/proc/loadavg), the clock of
+ * the limit runs slower in proportion. So a busy machine does not end a test, but an endless loop is ended. The command
+ * is also ended when its processes together have used less than 1 % of a core for SECONDS / 2, at least a minute. The
+ * exit status is the command's, 128 + N if signal N ended it, or 123 after the limit; a message on stderr names the
+ * bound and the processes. The command's processes, orphans included, then get SIGTERM, and SIGKILL after ten
+ * seconds. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +32,7 @@ struct process {
 	int ours;
 };
 
-static struct process all[MAX]; /* of the machine; what does not fit is not seen */
+static struct process all[MAX]; /* of the machine; more are ignored */
 static int count;
 
 static double now(void)
@@ -58,8 +57,8 @@ static int read_process(const char *pid, struct process *p)
 	text[n] = 0;
 	/* The name may contain anything, a parenthesis included. */
 	if (!(after = strrchr(text, ')')) ||
-	    sscanf(after + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld", &p->state, &p->parent, &user, &system,
-		   &users, &systems) != 6)
+	    sscanf(after + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld", &p->state, &p->parent,
+		   &user, &system, &users, &systems) != 6)
 		return 0;
 	*after = 0;
 	p->pid = atoi(pid);
@@ -69,8 +68,8 @@ static int read_process(const char *pid, struct process *p)
 	return 1;
 }
 
-/* Marks the descendants of this process in `all`; how much processor time they have had. */
-static double look(void)
+/* Marks the descendants of this process in `all`; returns their processor time. */
+static double usage(void)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
@@ -81,7 +80,7 @@ static double look(void)
 			count += read_process(entry->d_name, &all[count]);
 	if (proc)
 		closedir(proc);
-	/* Numbers of processes wrap: a child may stand before its parent. */
+	/* Process numbers wrap, so a child may precede its parent. */
 	for (int more = 1; more;) {
 		more = 0;
 		for (int i = 0; i < count; i++) {
@@ -93,20 +92,20 @@ static double look(void)
 		}
 	}
 	for (int i = 0; i < count; i++)
-		if (all[i].ours || all[i].pid == getpid()) /* the latter for orphans that it has waited for */
+		if (all[i].ours || all[i].pid == getpid()) /* this process: for orphans that it has reaped */
 			cpu += all[i].cpu;
 	return cpu;
 }
 
-static void tell(int signal_)
+static void signal_all(int signal_)
 {
-	look();
+	usage();
 	for (int i = 0; i < count; i++)
 		if (all[i].ours)
 			kill(all[i].pid, signal_);
 }
 
-/* How fast the clock runs: 1, or the share of a core that a thread gets. The same is in lib.sh and pace.py. */
+/* The speed of the clock: 1, or the share of a core that a thread gets. lib.sh and pace.py have the same. */
 static double pace(void)
 {
 	double load = 0, running = 0, cores = (double)sysconf(_SC_NPROCESSORS_ONLN);
@@ -122,13 +121,14 @@ static double pace(void)
 static pid_t command;
 static int ended, ended_as;
 
-/* Waits for a signal or until `seconds` are over, then for whatever has ended. Others than SIGCHLD are passed on. */
+/* Waits for a signal or until `seconds` are over, then reaps ended processes. Signals other than SIGCHLD are
+ * forwarded. */
 static void rest(const sigset_t *set, double seconds)
 {
 	struct timespec t = {.tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
 	int got = sigtimedwait(set, NULL, &t), status;
 	if (got > 0 && got != SIGCHLD)
-		tell(got);
+		signal_all(got);
 	for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
 		if (pid == command) {
 			ended = 1;
@@ -138,18 +138,18 @@ static void rest(const sigset_t *set, double seconds)
 
 static void end_all(const sigset_t *set)
 {
-	tell(SIGTERM);
-	tell(SIGCONT);
+	signal_all(SIGTERM);
+	signal_all(SIGCONT);
 	for (double until = now() + GRACE_S; now() < until;) {
 		int left = 0;
 		rest(set, 0.1);
-		look();
+		usage();
 		for (int i = 0; i < count; i++)
 			left += all[i].ours;
 		if (!left)
 			return;
 	}
-	tell(SIGKILL);
+	signal_all(SIGKILL);
 	rest(set, 0.1);
 }
 
@@ -169,8 +169,8 @@ int main(int argc, char **argv)
 		sigaddset(&set, passed_on[i]);
 	sigprocmask(SIG_BLOCK, &set, &before);
 	signal(SIGCHLD, SIG_DFL);
-	prctl(PR_SET_CHILD_SUBREAPER, 1); /* a process that outlives its parent stays in sight */
-	setpgid(0, 0);			  /* what the command sends to its group does not reach the caller's */
+	prctl(PR_SET_CHILD_SUBREAPER, 1); /* orphans become children of this process */
+	setpgid(0, 0);			  /* signals of the command to its group do not reach the caller's */
 	signal(SIGTTIN, SIG_IGN);
 	signal(SIGTTOU, SIG_IGN);
 	setenv("LOOM_TEST_LIMIT", argv[1], 1);
@@ -196,16 +196,20 @@ int main(int argc, char **argv)
 		double t = now();
 		if (ended || t - last < 0.9)
 			continue;
-		/* A machine that was stopped in between has done nothing. */
+		/* Do not count the time in which the machine was stopped. */
 		spent += (t - last < 5 ? t - last : 5) * pace();
 		last = t;
-		double cpu = look(), more = cpu > seen ? cpu - seen : seen - cpu;
+		double cpu = usage(), more = cpu > seen ? cpu - seen : seen - cpu;
 		if (more >= 0.01 * idle_after)
 			seen = cpu, seen_at = t;
 		if (spent > seconds)
-			snprintf(text, sizeof(text), "no end after %.0f s of an idle machine (%.0f s)", seconds, t - begin), why = text;
+			snprintf(text, sizeof(text), "no end after %.0f s of an idle machine (%.0f s)", seconds,
+				 t - begin),
+			    why = text;
 		else if (t - seen_at > idle_after)
-			snprintf(text, sizeof(text), "no progress for %.0f s: its processes use no processor time", t - seen_at), why = text;
+			snprintf(text, sizeof(text), "no progress for %.0f s: its processes use no processor time",
+				 t - seen_at),
+			    why = text;
 	}
 	if (!why)
 		return ended_as;
@@ -216,8 +220,8 @@ int main(int argc, char **argv)
 	fprintf(stderr, "\n");
 	for (int i = 0; i < count; i++)
 		if (all[i].ours)
-			fprintf(stderr, "limit:   %d %s, state %c, %.2f s of processor time\n", all[i].pid, all[i].name, all[i].state,
-				all[i].cpu);
+			fprintf(stderr, "limit:   %d %s, state %c, %.2f s of processor time\n", all[i].pid, all[i].name,
+				all[i].state, all[i].cpu);
 	end_all(&set);
 	return PASSED;
 }

@@ -32,7 +32,8 @@ spoil 'idle while a grant is not taken' hcounter mailbox.dev.h mgws_has_untaken 
 spoil 'a proxy is idle while its range is in use' hcounter idle.dev.h mgws_proxy \
 	'loom_from_lane0(c, some)' 'sched_lane(c)->count'
 spoil 'a request is granted twice' hcounter mailbox.dev.h mgws_grant 'requested != thief->granted' '1'
-spoil 'a grant of an older request' hcounter mailbox.dev.h mgws_request 'loom_load_acquire_sys(&m->granted) == victim->requested' 'm->granted'
+spoil 'a grant of an older request' hcounter mailbox.dev.h mgws_request \
+	'loom_load_acquire_sys(&m->granted) == victim->requested' 'm->granted'
 # Ranks that share tasks.
 spoil 'checks the devices of its own rank only' ranks:hcounter term_hcounter.dev.h term_hcounter_count \
 	'c->devices + (uint32_t)term_hcounter_devices(c)[c->device].remote' 'c->devices'
@@ -42,8 +43,10 @@ spoil 'each rank claims by a word of its own' ranks:hcounter sched_mgws.dev.h mg
 	'SCHED_CFG(c, remote_workers) && g->job ? (void *)g->job : (void *)g' '(void *)g'
 spoil 'the end wakes sleepers of its own rank only' ranks:hcounter idle.dev.h mgws_search_for_work 'mgws_event(c)' \
 	'&mgws_global(c)->common.event'
-spoil 'never busy after a claim from another rank' ranks:hcounter ranks.dev.h mgws_claim_remote 'if (*idle) LOOM_CALL(term, busy, c); *idle = 0;' \
+spoil 'never busy after a claim from another rank' ranks:hcounter ranks.dev.h mgws_claim_remote \
+	'if (*idle) LOOM_CALL(term, busy, c); *idle = 0;' \
 	'*idle = 0;'
 spoil 'a steal by RMA never completes' ranks:tree steal.dev.h mgws_steal_from \
 	'mgws_rma_complete(c, (uint32_t)victim, epoch, n);' 'mgws_rma_complete(c, (uint32_t)victim, epoch, 0);'
-spoil 'a rank votes before those below it' ranks:tree term_tree.dev.h term_tree_rank_children 'if (vote >> 1 != round) return 0;' ''
+spoil 'a rank votes before those below it' ranks:tree term_tree.dev.h term_tree_rank_children \
+	'if (vote >> 1 != round) return 0;' ''

@@ -82,25 +82,25 @@ static void give(struct direction *d)
 {
 	for (uint64_t time = now(); d->tail != d->head && d->frame[d->tail % FRAMES].due_ns <= time; d->tail++)
 		if (write(d->to, d->frame[d->tail % FRAMES].at, (size_t)d->frame[d->tail % FRAMES].bytes) < 0)
-			continue; /* nobody is there yet, or it is full: lost */
+			continue; /* the other end is not up yet, or full: the frame is lost */
 }
 
 int main(int argc, char **argv)
 {
 	if (argc != 6)
 		return 2;
-	int near = tap(argv[1]), netns = open(argv[3], O_RDONLY | O_CLOEXEC);
+	int inner = tap(argv[1]), netns = open(argv[3], O_RDONLY | O_CLOEXEC);
 	must(argv[3], netns);
 	must("setns", setns(netns, CLONE_NEWNET));
-	int far = tap(argv[2]);
-	struct direction d[2] = {{.from = near, .to = far}, {.from = far, .to = near}};
+	int outer = tap(argv[2]);
+	struct direction d[2] = {{.from = inner, .to = outer}, {.from = outer, .to = inner}};
 	for (int i = 0; i < 2; i++)
 		if (!(d[i].frame = malloc(FRAMES * sizeof(struct frame))))
 			return 1;
 	puts("ready");
 	fflush(stdout);
 	for (;;) {
-		struct pollfd fds[2] = {{.fd = near, .events = POLLIN}, {.fd = far, .events = POLLIN}};
+		struct pollfd fds[2] = {{.fd = inner, .events = POLLIN}, {.fd = outer, .events = POLLIN}};
 		int waits = d[0].head != d[0].tail || d[1].head != d[1].tail;
 		poll(fds, 2, waits ? 1 : 1000);
 		for (int i = 0; i < 2; i++) {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Seconds of an idle machine, for tests that wait for programs: the clock runs slower while more threads want to run than
-there are cores. The same is in limit.c and lib.sh."""
+"""Seconds of an idle machine, for tests that wait for programs: the clock runs slower while there are more runnable
+threads than cores. limit.c and lib.sh have the same clock."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ import time
 
 
 def pace():
-    """How fast the clock runs: 1, or the share of a core that a thread gets."""
+    """The speed of the clock: 1, or the share of a core that a thread gets."""
     with open("/proc/loadavg") as f:
         mean, _, _, running, _ = f.read().split()
     load = max(float(mean), int(running.split("/")[0]))
@@ -16,20 +16,20 @@ def pace():
 
 
 class Clock:
-    """How many such seconds have passed since it was made."""
+    """The number of such seconds since it was made."""
 
     def __init__(self):
         self.at, self.spent = time.monotonic(), 0
 
     def read(self):
         now = time.monotonic()
-        self.spent += min(now - self.at, 5) * pace()  # a machine that was stopped in between has done nothing
+        self.spent += min(now - self.at, 5) * pace()  # do not count the time in which the machine was stopped
         self.at = now
         return self.spent
 
 
 def wait(process, seconds):
-    """Waits for a subprocess.Popen, so long at most. Whether it has ended."""
+    """Waits for a subprocess.Popen, with a time limit. Returns whether it has ended."""
     clock = Clock()
     while clock.read() < seconds:
         try:

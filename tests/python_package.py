@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python package, as tests/check-python.sh has installed it: documents of all kinds, the command, the library, and the
-notebook. What pandas and matplotlib add is tested where they are; what is said without them, where they are not."""
+"""The Python package, as tests/check-python.sh has installed it: documents of all kinds, the command, the library, and
+the notebook. With pandas and matplotlib their functions are tested, without them the messages."""
 import importlib.util
 import json
 import os
@@ -57,7 +57,8 @@ class Documents(unittest.TestCase):
         self.assertNotIn("workload.uts.tree", table.columns)
 
     def test_compare(self):
-        judged = gpuloom.compare("conf/uts.ini", vary={"scheduler.mgws.victim": ["random", "neighbour"]}, set=SMALL, blocks=6,
+        judged = gpuloom.compare("conf/uts.ini", vary={"scheduler.mgws.victim": ["random", "neighbour"]}, set=SMALL,
+                                 blocks=6,
                                  samples_per_block=2, spread="0s")
         self.assertIn(judged["comparisons"][0]["verdict"], "FASTER SLOWER EQUIVALENT TRIVIAL INCONCLUSIVE")
         table = gpuloom.frame(judged, pandas=False)
@@ -80,7 +81,8 @@ class Documents(unittest.TestCase):
         self.assertEqual(gpuloom.command._options(fail_on=["a", "b"], aa=True, quiet=False, blocks=3),
                          ["--fail-on", "a", "--fail-on", "b", "--aa", "--blocks", "3"])
         rules = ["twice: slower > 900%", "cpu_seconds: slower > 900%"]
-        judged = gpuloom.compare("conf/uts.ini", vary={"scheduler.mgws.victim": ["random", "neighbour"]}, set=SMALL, blocks=6,
+        judged = gpuloom.compare("conf/uts.ini", vary={"scheduler.mgws.victim": ["random", "neighbour"]}, set=SMALL,
+                                 blocks=6,
                                  samples_per_block=2, spread="0s", fail_on=rules,
                                  derive=["twice = seconds * 2 [s, less]", "half = seconds / 2 [s]"])
         self.assertEqual([r["rule"] for r in judged["gate"]], rules)
@@ -103,7 +105,8 @@ class Plots(unittest.TestCase):
         self.assertEqual(plots.interval(range(20)), (9.5, 5, 14))  # Conover's tables: the 6th and the 15th of 20
 
     def test_points(self):
-        table = gpuloom.Table(["x", "y", "l"], [{"x": x, "y": x + i, "l": l} for x in (2, 1) for i in range(6) for l in "ab"])
+        table = gpuloom.Table(["x", "y", "l"], [{"x": x, "y": x + i, "l": l}
+                                                for x in (2, 1) for i in range(6) for l in "ab"])
         self.assertEqual(plots.points(table, "x", "y", "l")["b"], [(1, 3.5, 1, 6), (2, 4.5, 2, 7)])
         with self.assertRaisesRegex(KeyError, "no column 'z'"):
             plots.points(table, "z", "y")
@@ -159,13 +162,13 @@ class Library(unittest.TestCase):
             "{ loom_store_relaxed_sys((uint64_t *)loom_at(c, t->data.ref), 1); while (!loom_stopped(c)) ; }\n")
 
     def spinning(self, stack):
-        """A task that goes on until it is stopped, and the word that says that it has begun."""
+        """A task that runs until it is stopped, and the word that shows that it has started."""
         tag = stack.source(self.SPIN, "spin")
         ref, memory = stack.alloc(8)
         return gpuloom.Task(tag=tag, ref=ref), memory
 
     def when_begun(self, memory, act):
-        """Does `act` in another thread once the run has begun."""
+        """Calls `act` in another thread once the run has started."""
         def wait():
             while not memory[0]:
                 threading.Event().wait(0.01)
@@ -179,7 +182,8 @@ class Library(unittest.TestCase):
         memory = stack.alloc(1 << 20)[1]
         stack.close()
         stack.close()
-        for call in (stack.run, stack.stop, lambda: stack.submit(gpuloom.Task(tag=0)), lambda: stack.alloc(8), stack.__enter__,
+        for call in (stack.run, stack.stop, lambda: stack.submit(gpuloom.Task(tag=0)), lambda: stack.alloc(8),
+                     stack.__enter__,
                      lambda: stack.source(self.SPIN, "spin"), lambda: stack.ir("none.so", "spin")):
             with self.assertRaisesRegex(gpuloom.Error, "closed"):
                 call()
@@ -249,7 +253,8 @@ class Library(unittest.TestCase):
         conf = self.CONF.replace("workers = 1", "workers = 1\nisolation = process") + "[workload.exec]\ncommand = sleep 600\n"
         before = signal.signal(signal.SIGALRM, ring)
         try:
-            with gpuloom.Stack(text=conf, set={"run.workload": "exec", "run.timeout": "10m", "run.samples": 100}) as stack:
+            with gpuloom.Stack(text=conf, set={"run.workload": "exec", "run.timeout": "10m",
+                                               "run.samples": 100}) as stack:
                 for number, kind in (signal.SIGINT, KeyboardInterrupt), (signal.SIGALRM, Alarm):
                     timer = threading.Timer(0.5, os.kill, (os.getpid(), number))
                     timer.start()
@@ -295,5 +300,6 @@ class Notebook(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    print("with" if PANDAS else "without", "pandas,", "with" if MATPLOTLIB else "without", "matplotlib,", sys.version.split()[0])
+    print("with" if PANDAS else "without", "pandas,", "with" if MATPLOTLIB else "without", "matplotlib,",
+          sys.version.split()[0])
     unittest.main()

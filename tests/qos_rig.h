@@ -174,7 +174,7 @@ FAKE_FN void qos_rig_close(struct qos_rig *r)
 	free(r);
 }
 
-/* One request, waited for: its result, or a LOOM_E* as it is (less than -4095 + ...: see below). */
+/* Makes one request and waits for it: its result, or a LOOM_E* (see below). */
 FAKE_FN int64_t qos_rig_do(struct qos_rig *r, uint32_t worker, struct loom_request request)
 {
 	struct loom_ctx *c = &r->ctx[worker];

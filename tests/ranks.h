@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trees of tasks that several ranks share, each on a harness of its own: what ranks of a host do in memory that all of
- * them map, here in one address space. Or, with `rma`, what ranks do that reach each other by RMA: here references are
- * addresses, and what is posted is done as late as possible. */
+/* Trees of tasks that several ranks share, each on a harness of its own, in one address space: as ranks of a host that
+ * share memory. With `rma` as ranks that reach each other by RMA: references are addresses, and posted operations are
+ * executed as late as possible. */
 #ifndef LOOM_TEST_RANKS_H
 #define LOOM_TEST_RANKS_H
 
@@ -21,8 +21,8 @@ struct ranks_post {
 	uint64_t *at, value;
 };
 
-/* Tasks of a remote ring. Around the end of a ring all of it is read: unclaimed tasks may be written meanwhile, and are
- * not used. So sanitizers are switched off here. */
+/* Tasks of a remote ring. A read across the end of the ring reads the whole ring: unclaimed tasks may change meanwhile,
+ * and are not used. So sanitizers are switched off here. */
 __attribute__((no_sanitize("thread"))) static void ranks_read(struct loom_task *to, const struct loom_task *from,
 							      uint64_t n)
 {
@@ -33,7 +33,8 @@ __attribute__((no_sanitize("thread"))) static void ranks_read(struct loom_task *
 	}
 }
 
-/* The network: a posted addition is done at its worker's next call, after all that it did in between. */
+/* The network: a posted addition is executed in its worker's next call, after everything that the worker does until
+ * then. */
 static int ranks_rma(struct loom_ctx *c, const struct loom_rma *rma, uint64_t *was)
 {
 	if (!rma)
@@ -131,7 +132,7 @@ FAKE_FN void ranks_init(struct ranks *ranks)
 		harness_init(ranks->h[r]);
 }
 
-/* After it: each of `size` ids was run once, on any rank, and no worker left early. */
+/* After a sample: each of `size` ids was run once, on any rank, and no worker left early. */
 FAKE_FN int ranks_check(struct ranks *ranks, uint32_t size, struct loom_error *err)
 {
 	struct loom_counters sum = {0};

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of docs/simulation.md that are in virtual time, which no machine changes: what the confs print is what the page says,
-to the last digit.
-    tests/simulated.py BUILD [all]     the cheap points, or all
+"""The figures of docs/simulation.md in virtual time, which are the same on each machine: the confs print the figures of
+the page, to the last digit.
+    tests/simulated.py BUILD [all]     the quick points, or all
     tests/simulated.py BUILD print     all; prints the lines that the page should have"""
 import json
 import os
@@ -59,7 +59,8 @@ def figure_9():
             slower[n, stream] = [m[t, n]["seconds"] / m["gputn", n]["seconds"] - 1 for t in ("gds", "hdn")]
     if everything:
         row("9, Jacobi, medium grids", "gputn 10 % faster than gds, 20 % than hdn",
-            "%s and %s at n = 1024; %s and %s at n = 512" % tuple(map(percent, slower["1024", "180"] + slower["512", "180"])))
+            "%s and %s at n = 1024; %s and %s at n = 512" % tuple(map(percent, slower["1024",
+                                                                                      "180"] + slower["512", "180"])))
     else:
         lines.append("; %s and %s at n = 512 |" % tuple(map(percent, slower["512", "180"])))
     for n in sizes if everything else ():
@@ -82,7 +83,8 @@ def figure_11():
     speedup = {(t, j): m["hdn", j]["seconds"] / m[t, j]["seconds"] for t in TRIGGERS for j in jobs}
     blocked = ["%.0f, %.0f, %.0f %%" % tuple(100 * m[t, j]["blocked"] for t in TRIGGERS) for j in jobs]
     if not everything:  # MNIST Hidden is the last column
-        lines.extend("| %s |" % text for text in (blocked[0], "%.3f" % speedup["gputn", jobs[0]], "%.3f" % speedup["gds", jobs[0]]))
+        lines.extend("| %s |" % text for text in (blocked[0], "%.3f" % speedup["gputn", jobs[0]],
+                                                  "%.3f" % speedup["gds", jobs[0]]))
         return
     row("blocked under hdn, gds, gputn", *blocked)
     for t in "gputn", "gds":

@@ -6,9 +6,10 @@ continued (SIGSTOP), interrupted, timed out, killed.
 
     tests/soak.py BUILD [--runs N | --time 20m] [--seed S] [--only N] [--jobs N] [--long] [--shared]
 
-Each ends with a verified result, or with a sentence and the documented exit code, and leaves nothing behind: no
-process, no file. What does not is printed with the one command that repeats it. --long: seconds of SIGSTOP, and
-scheduling classes that take a core from everything else. --shared: nothing but ranks that share tasks. --show prints each command and what came of it."""
+Each ends with a verified result, or with a message and the documented exit code, and leaves nothing behind: no
+process, no file. A failure is printed with the command that repeats it. --long: seconds of SIGSTOP, and scheduling
+classes that take a core from all other threads. --shared: only ranks that share tasks. --show prints each command and
+its outcome."""
 import argparse
 import collections
 import ctypes
@@ -38,29 +39,36 @@ LEAVE = 30  # seconds in which a job ends after an interrupt or a kill, and its 
 
 # ---- what options may hold -----------------------------------------------------------------------
 
-# What a row does not say: the most that a machine with two cores does in a moment. SECTION.KEY, or KEY of any
+# Bounds beyond those of the rows: the most that a machine with two cores does in a moment. SECTION.KEY, or KEY of any
 # section. Options of workloads that are not here are drawn up to their defaults.
 MOST = {
     "samples": 3, "warmup": 1, "workers": 6, "lanes": 4, "launch_cost": 100e3, "teardown_cost": 100e3,
-    "scheduler.mgws.backlog": 4096, "scheduler.mgws.overflow_list": 65536, "scheduler.static.overflow_list": 65536, "scheduler.host.returns": 4096,
+    "scheduler.mgws.backlog": 4096, "scheduler.mgws.overflow_list": 65536, "scheduler.static.overflow_list": 65536,
+    "scheduler.host.returns": 4096,
     "scheduler.mgws.public_queue": 4096, "spin": 1e6, "sync.backoff.nap": 1e6,
     "sync.backoff.nap_most": 1e6, "polls": 10000, "nap": 1e6, "posts": 65536, "tags": 65536, "slots": 65536,
     "arrivals": 65536, "fifo": 65536, "qos.coalesce.window": 3e6, "qos.throttle.delay": 1e6,
     "qos.throttle.delay_most": 2e6, "qos.budget.latency": 1e7,
-    "cholesky.size": 100, "synthetic.tasks": 500, "synthetic.length": 5000, "synthetic.spawn": 3, "synthetic.depth": 4, "synthetic.on_gpu": 0,
-    "bfs_tasks.scale": 9, "bfs_tasks.degree": 8, "knapsack.items": 14, "memset.tasks": 20000, "memset_loop.tasks": 20000, "fib.n": 16, "uts.depth": 5, "uts.b0": 4, "uts.keep": 65536,
+    "cholesky.size": 100, "synthetic.tasks": 500, "synthetic.length": 5000, "synthetic.spawn": 3, "synthetic.depth": 4,
+    "synthetic.on_gpu": 0,
+    "bfs_tasks.scale": 9, "bfs_tasks.degree": 8, "knapsack.items": 14, "memset.tasks": 20000,
+    "memset_loop.tasks": 20000, "fib.n": 16, "uts.depth": 5, "uts.b0": 4, "uts.keep": 65536,
     "iterations": 4, "tc": 30, "tp": 30, "bfs.size": 9, "bs.size": 300, "c2d.size": 24, "cg.size": 8, "fe.size": 8,
-    "gem.size": 64, "h3d.size": 4, "kmn.size": 64, "pattern.size": 600, "resume.size": 600, "resume.work": 30, "srs.size": 32, "stn.size": 48,
+    "gem.size": 64, "h3d.size": 4, "kmn.size": 64, "pattern.size": 600, "resume.size": 600, "resume.work": 30,
+    "srs.size": 32, "stn.size": 48,
     "messages": 4, "contains.limit": 100, "pingpong.rounds": 40, "pingpong.bytes": 65536, "msgrate.fires": 300,
-    "msgrate.per": 300, "jacobi2d.n": 64, "jacobi2d.sweeps": 12, "allreduce.bytes": 300000, "allreduce.rounds": 40, "allreduce.root": 1, "group": 4,
-    "sgd.inputs": 100, "sgd.filters": 4, "sgd.layers": 3, "sgd.width": 40, "sgd.classes": 12, "sgd.batch": 12, "sgd.batches": 6, "sgd.steps": 12,
+    "msgrate.per": 300, "jacobi2d.n": 64, "jacobi2d.sweeps": 12, "allreduce.bytes": 300000, "allreduce.rounds": 40,
+    "allreduce.root": 1, "group": 4,
+    "sgd.inputs": 100, "sgd.filters": 4, "sgd.layers": 3, "sgd.width": 40, "sgd.classes": 12, "sgd.batch": 12,
+    "sgd.batches": 6, "sgd.steps": 12,
     "sgd.rate": 0.1, "sgd.accuracy": 0, "replay.steps": 3, "replay.most": 4096, "replay.latency": 1e5, "lookups": 300,
     "barrier.few": 60, "barrier.difference": 300, "barrier.parts": 3, "barrier.checked": 100, "barrier.work": 2000,
     "requests": 300, "requests_storm.bytes": 65536, "requests_storm.file": 1 << 20, "duration": 50e6, "settle": 5e6,
     "pause": 1e6, "pace": 1e6, "outstanding": 1024, "exec.timeout": 0,
     "requests.size": 300,
 }
-LEAST = {"sgd.inputs": 9, "replay.rate": 1e8, "qos.budget.limit": 0.02, "qos.throttle.limit": 0.02, "run.timeout": 60e9, "run.time_limit": 0}
+LEAST = {"sgd.inputs": 9, "replay.rate": 1e8, "qos.budget.limit": 0.02, "qos.throttle.limit": 0.02, "run.timeout": 60e9,
+         "run.time_limit": 0}
 # Text: what some options hold. Others keep their defaults.
 TEXTS = {
     "word": ["und", "zwischen", "lang", "fehlt", "ü"], "glob": ["*", "*.gz", "*.txt", "none*"],
@@ -72,7 +80,7 @@ TEXTS = {
     "exec.metrics": ["", "", "rate:more:x/s"],
 }
 CORES = ["", "0", "0-1", "1", "0-0,0", "4095", "1-0"]
-# Which kinds a workload needs besides a transport: by where it lives. One of no known family gets all.
+# The kinds that a workload needs in addition to a transport, by its folder. An unknown folder gets all.
 TASKS, EXCHANGE = ("scheduler", "termination"), ("sync",)
 NEEDS = {
     "exec": (), **dict.fromkeys(("memset", "memset_loop", "fib", "uts", "contains", "cholesky", "synthetic",
@@ -258,15 +266,17 @@ class Case:
         rng = self.rng
         likely = 1 if self.args.shared else 0.97
         self.ranks = rng.randint(2, 8) if self.args.shared else rng.choice([2, 2, 3, 4])
-        trigger = rng.choice(["peer", *(t for t in ("gputn", "gputn", "counter", "proxy") if t in self.schema.names["trigger"])])
+        trigger = rng.choice(["peer", *(t for t in ("gputn", "gputn", "counter",
+                                                    "proxy") if t in self.schema.names["trigger"])])
         for section, key, value in (("run", "tasks", "shared"), ("trigger", "use", trigger),
-                                    ("termination", "use", rng.choice(["hcounter", "tree"])), ("scheduler", "use", "mgws"),
+                                    ("termination", "use", rng.choice(["hcounter",
+                                                                       "tree"])), ("scheduler", "use", "mgws"),
                                     ("scheduler.mgws", "transfer", "body"), ("scheduler.mgws", "owners", 1)):
             if rng.random() < likely:
                 self.set(section, key, value)
         if workload == "fib" and rng.random() < likely:
             self.set("workload.fib", "mode", "spawn")
-        if self.args.shared:  # devices that are apart share nothing with other ranks
+        if self.args.shared:  # non-coherent devices share nothing with other ranks
             self.options.pop("transport.host.atomics", None)
             self.options.pop("transport.p2p.atomics", None)
         if trigger != "peer":
@@ -274,7 +284,7 @@ class Case:
             self.set(f"trigger.{trigger}", "wait", rng.choice(["yield", "sleep"]))
 
     def fit(self, workload, devices):
-        """Options that make each other dear, or that only make sense together."""
+        """Options that are expensive in combination, or that only make sense together."""
         rng, own = self.rng, f"workload.{workload}"
         workers, lanes = int(self.get("device.cpu.workers", "2")) or 2, int(self.get("device.cpu.lanes", "1"))
         if self.get("device.cpu.workers") == "":
@@ -297,9 +307,10 @@ class Case:
         if self.get(f"trigger.{self.get('trigger.use')}.wait") == "spin":  # a core for each rank's thread
             for key, most in (("fires", 20), ("per", 20), ("rounds", 4), ("bytes", 1024), ("n", 16), ("sweeps", 3)):
                 if int(number(self.get(f"{own}.{key}", "99999999"), "size")) > most and \
-                        any(r["name"] == key for r in self.schema.rows.get(own, ())):  # a run without a workload has none
+                        any(r["name"] == key for r in self.schema.rows.get(own,
+                                                                           ())):  # a run without a workload has none
                     self.set(own, key, most)
-        for row in self.schema.rows.get(own, ()):  # a default may be too dear
+        for row in self.schema.rows.get(own, ()):  # a default may be too expensive
             if row["type"] in ("u32", "u64", "size") and f"{own}.{row['name']}" not in self.options:
                 low, high = bounds(own, row)
                 if number(row["default"], row["type"]) > high:
@@ -329,7 +340,7 @@ class Case:
             for server in ("split", "monolithic"):
                 self.set(f"qos.{server}", "class", rng.choice(["other", "idle"]))
         elif workload.startswith("requests_") or self.get("qos.use"):
-            for server in ("split", "monolithic"):  # real time that polls takes a core for good
+            for server in ("split", "monolithic"):  # a polling real-time thread occupies a core
                 if self.get(f"qos.{server}.class") == "fifo":
                     self.set(f"qos.{server}", "notify", "eventfd")
         if self.get("transport.use") and self.get(f"transport.{self.get('transport.use')}.atomics") == "no" and \
@@ -369,7 +380,8 @@ class Case:
             for i, options in enumerate(self.stacks):
                 words += ["--"] * i + [f"{k}={v}" for k, v in options.items()]
             return words
-        words = [f"{self.build}/gpuloom", "run", f"{self.build}/soak/conf.ini", "--quiet"] + (["-n", str(self.ranks)] if self.ranks else [])
+        words = [f"{self.build}/gpuloom", "run", f"{self.build}/soak/conf.ini",
+                 "--quiet"] + (["-n", str(self.ranks)] if self.ranks else [])
         if self.happens == "timeout":
             self.set("run", "timeout", f"{self.rng.choice([1, 2, 10, 40])}ms")
         if self.happens in ("kill", "interrupt"):
@@ -423,7 +435,7 @@ def freeze(pid):
 
 
 def may_go(pid):
-    """Whether nobody misses this process: one that probes plug-ins, or that has ended."""
+    """Whether the process may end without effect on the job: it probes plug-ins, or has ended."""
     try:
         with open(f"/proc/{pid}/cmdline") as f:
             return f.read().split("\0")[1:2] in ([], ["probe"])
@@ -451,7 +463,7 @@ class Verdict(Exception):
 
 
 def disturb(p, case, rng, clock, limit):
-    """What happens to the run. Returns what was killed: a pid, or 0."""
+    """Stops, interrupts or kills the run. Returns the killed pid, or 0."""
     if case.happens == "stops":
         long = case.args.long
         while p.poll() is None and clock.read() < limit:
@@ -476,13 +488,13 @@ def disturb(p, case, rng, clock, limit):
         case.count += 1
         if pace.wait(p, 1 if unmissed else LEAVE):
             return target
-        if not unmissed and "ended badly" not in case.heard():  # when it was about to go
+        if not unmissed and "ended badly" not in case.output():  # when it was about to go
             raise Verdict("hang", f"no end within {LEAVE} s of the end of process {target}")
     return 0
 
 
 def limit_of(case):
-    """Each execution has a time-out of its own, and many may come close to it beside other load."""
+    """Each execution has a time-out of its own, and many may get close to it beside other load."""
     stacks = case.stacks if case.two else [case.options]
     counts = [str(o.get(f"run.{key}", 1)) for o in stacks for key in ("samples", "warmup")]
     executions = sum(min(int(n), 4) for n in counts if n.isdecimal())  # others are mistakes that the run shall find
@@ -490,7 +502,7 @@ def limit_of(case):
 
 
 def judge(case, status, said, killed, pid):
-    """What became of it, or a Verdict."""
+    """The outcome in a word, or a Verdict."""
     for word in ("Sanitizer", "runtime error:", "internal error", "Assertion", "corrupted", "(null)"):
         if word in said:
             raise Verdict("sanitizer" if word[0] in "Sr" else "internal error", f"says '{word}'")
@@ -534,8 +546,8 @@ def judge(case, status, said, killed, pid):
 
 
 def next_run(build):
-    """Takes away what a killed one left in shared memory. A command that is killed between its provider's making of a region
-    and the removal of the region's name can do nothing about it, and nobody else is there."""
+    """Runs a job, which removes files of a killed one from shared memory: a command that is killed after its provider has
+    made a region and before the region's name is removed cannot remove it."""
     subprocess.run([f"{build}/gpuloom", "run", "conf/pingpong.ini", "--samples", "1", "--quiet", "--set",
                     "trigger.provider=shm"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                    stderr=subprocess.DEVNULL, timeout=LIMIT)
@@ -576,7 +588,7 @@ def run(case, rng, root):
     scratch = tempfile.mkdtemp(dir=root)
     before = set(os.listdir("/dev/shm"))
     with tempfile.TemporaryFile() as talk:
-        case.heard = lambda: os.pread(talk.fileno(), 1 << 20, 0).decode(errors="replace")
+        case.output = lambda: os.pread(talk.fileno(), 1 << 20, 0).decode(errors="replace")
         p = subprocess.Popen(case.command(), stdin=subprocess.DEVNULL, stdout=talk, stderr=talk,
                              env=dict(os.environ, TMPDIR=scratch, HOME=scratch, FI_SOCKETS_PE_WAITTIME="0"))
         limit = limit_of(case)
@@ -593,7 +605,7 @@ def run(case, rng, root):
             for pid in [p.pid] + descendants(p.pid):
                 send(pid, signal.SIGKILL)
             p.wait()
-        case.said = case.heard()
+        case.said = case.output()
     left = leavings(p.pid, before, scratch, killed, case.build)
     shutil.rmtree(scratch)
     if verdict:
@@ -612,13 +624,15 @@ def own_shared_memory():
 
 
 def documents(folder):
-    """What `contains` searches, and a conf in which all is said by --set: they stay, so that commands can be repeated."""
+    """Makes the texts for `contains`, and a conf for which --set has all options; they stay, so that commands can be
+    repeated."""
     os.makedirs(folder, exist_ok=True)
     with open(f"{folder}/../conf.ini", "w") as f:
         f.write("; all is said by --set\n")
     rng = random.Random(1)
     for i in range(60):
-        text = " ".join(rng.choice(["und", "zwischen", "oder", "für", "lang"]) for _ in range(rng.randrange(500))).encode()
+        text = " ".join(rng.choice(["und", "zwischen", "oder", "für",
+                                    "lang"]) for _ in range(rng.randrange(500))).encode()
         name = f"{folder}/{i}" + rng.choice([".txt", ".gz"])
         packer = zlib.compressobj(6, zlib.DEFLATED, 31)
         if not os.path.exists(name):

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two stacks in one process, each in a thread of its own: open, run, run again, close; the first may be asked to
- * stop some time into its first run, and must be right in the next all the same.
+/* Two stacks in one process, each in a thread of its own: open, run, run again, close. The first run of the first stack
+ * is stopped after MS; its second run must be right all the same.
  *
- *   soak_two MS SECTION.KEY=VALUE... -- SECTION.KEY=VALUE...      MS < 0: nobody is asked to stop
+ *   soak_two MS SECTION.KEY=VALUE... -- SECTION.KEY=VALUE...      MS < 0: no run is stopped
  *
- * A conf with a workload runs that; one without gets a tree of tasks, each of which writes a word of its own.
- * Exit: 0 right, 2 refused, 3 wrong, 124 timed out, 1 else; each but 0 with a sentence for the stack. */
+ * A conf with a workload runs the workload; without one, a tree of tasks, each of which writes a word of its own. Exit:
+ * 0 right, 2 rejected, 3 wrong, 124 timed out, 1 other; with a message for the stack unless 0. */
 #include <gpuloom/dev/dev.h>
 #include <gpuloom/gpuloom.h>
 #include <gpuloom/sched.h>

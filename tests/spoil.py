@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# spoil.py FILE FUNCTION OLD NEW [SWITCH]: in the function's body, the only place with the tokens of OLD becomes NEW. Blanks,
-# line breaks and comments do not count. With SWITCH, an expression, both stay, and it chooses when the program runs: statements,
-# which end in a semicolon, or an expression.
+# spoil.py FILE FUNCTION OLD NEW [SWITCH]: in the function's body, replaces the only place with the tokens of OLD by
+# NEW. Blanks, line breaks and comments are ignored. With SWITCH, an expression, the program contains both, and SWITCH
+# selects one at run time: OLD and NEW are statements, which end in a semicolon, or expressions.
 import re, sys
 
 path, function, old, new, switch = (sys.argv[1:] + [''])[:5]

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stranger on the same host, over tcp;ofi_rxm of libfabric: reads memory of a rank by keys that it guesses. stranger_rma
- * PORT FIRST COUNT. Prints a line for each key that opens something; exits with 0 when all were tried, with 2 when it could not. */
+/* A process outside the job, on the same host, that guesses keys and reads memory of a rank over tcp;ofi_rxm of
+ * libfabric: stranger_rma PORT FIRST COUNT. Prints a line for each key that gives access. Exit status 0: all were
+ * tried; 2: an error. */
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -37,8 +38,9 @@ static int try_key(struct fid_ep *ep, struct fid_cq *cq, fi_addr_t to, uint64_t 
 	if (rc == -FI_EAVAIL)
 		(void)fi_cq_readerr(cq, &failed, 0);
 	if (rc != 1)
-		fprintf(stderr, "key %#llx: %s\n", (unsigned long long)key, fi_strerror(rc == -FI_EAVAIL ? failed.err : (int)-rc));
-	return rc == 1 || rc == -FI_EAVAIL ? 0 : 2; /* else nobody has said no */
+		fprintf(stderr, "key %#llx: %s\n", (unsigned long long)key,
+			fi_strerror(rc == -FI_EAVAIL ? failed.err : (int)-rc));
+	return rc == 1 || rc == -FI_EAVAIL ? 0 : 2; /* else the access was not rejected */
 }
 
 int main(int argc, char **argv)

@@ -59,7 +59,7 @@ def receive(s):
 
 
 class Job:
-    """Rank 0 of a job by hand, and whatever else is started."""
+    """Rank 0 of a job, and further processes of a case."""
 
     def __init__(self, more=("--samples", "1"), ranks=2):
         self.port = free_port()
@@ -72,7 +72,8 @@ class Job:
 
     def start(self, rank, **env):
         out = tempfile.TemporaryFile()  # no pipe that may fill
-        p = subprocess.Popen([GPULOOM, "run", "conf/uts-ranks.ini"] + SMALL + self.more, stdin=subprocess.DEVNULL, stdout=out,
+        p = subprocess.Popen([GPULOOM, "run", "conf/uts-ranks.ini"] + SMALL + self.more, stdin=subprocess.DEVNULL,
+                             stdout=out,
                              stderr=subprocess.STDOUT, start_new_session=True,
                              env=dict(self.env, GPULOOM_RANK=str(rank), **env))
         p.file = out
@@ -124,10 +125,10 @@ def overflow_F2_S1():
 def huge_S1():
     job = Job()
     s = job.member()
-    s.sendall(head(GIVE, 0, 16 << 20))  # allowed, but not taken before it has come
+    s.sendall(head(GIVE, 0, 16 << 20))  # allowed, but not taken before it has arrived
     time.sleep(0.5)
     resident = [line for line in open("/proc/%d/status" % job.root.pid) if line.startswith("VmRSS")][0]
-    check("memory for what has not come", int(resident.split()[1]) < 16 << 10, resident)
+    check("memory for data that has not arrived", int(resident.split()[1]) < 16 << 10, resident)
     s.close()
     job.ends("hangup in a message", job.root, 1, "rank 1 lost its connection")
 
@@ -174,7 +175,7 @@ def trickle_S4():
 
 
 def closed_S4():
-    """Once all have come nobody else can connect."""
+    """After all ranks have joined, no other process can connect."""
     job = Job(["--samples", "1000000"])
     other = job.start(1)
     refused = False
@@ -192,7 +193,7 @@ def closed_S4():
         refused = False
     except ConnectionRefusedError:
         pass
-    check("the port of a job whose ranks have all come", refused)
+    check("the port of a job whose ranks have all joined", refused)
     check("the job goes on", job.root.poll() is None)
     for _ in range(2):
         os.kill(job.root.pid, signal.SIGTERM)
@@ -216,7 +217,8 @@ def squat_S2():
         s.sendall(wrong)
         answer = receive(s)
         check("refused", answer and answer[0] == END and words in answer[2], answer, words)
-    for noise in (b"GET / HTTP/1.0\r\n\r\n" * 9, head(GIVE, 0, 8) + b"x" * 8, head(DONE, 0, 0), head(HELLO, 1, 2**64 - 1),
+    for noise in (b"GET / HTTP/1.0\r\n\r\n" * 9, head(GIVE, 0, 8) + b"x" * 8, head(DONE, 0, 0),
+                  head(HELLO, 1, 2**64 - 1),
                   head(HELLO, 1, 0) + b"x" * 80, b"\0" * 100, b"\xff" * 100, b""):
         s = job.connect()
         s.sendall(noise)
@@ -229,7 +231,7 @@ def squat_S2():
     other = job.start(1)
     job.ends("the true rank 1", other, 0, "")
     job.ends("rank 0 among strangers", job.root, 0, "")
-    # Who has the token may take a place, and the other is told.
+    # A process with the token may take a rank; the rank that comes second is rejected with a message.
     job = Job(ranks=3)
     s = job.member(1)
     other = job.start(1)
@@ -288,7 +290,7 @@ def pump(a, b, change):
 
 
 def lies_S10():
-    """Rank 1 lies: one word of what it gives is another one. Rank 0 says so, or does not mind; it neither crashes nor hangs."""
+    """One word in a message of rank 1 is wrong. Rank 0 reports it or ignores it; it neither crashes nor hangs."""
     import random
     import threading
     jobs = [["--set", "run.timeout=4s", "--set", "run.warmup=0", "--samples", "1"],
@@ -303,13 +305,13 @@ def lies_S10():
             at = draw.randrange(0, 14)
             word = draw.choice((4, 8))
             value = draw.choice((0, 1, 2**31 - 1, 2**31, 2**32 - 1, 2**40, 2**63, 2**64 - 1, draw.getrandbits(64)))
-            told = []
+            changes = []
 
             def change(n, kind, body):
                 if kind != GIVE or n != at or len(body) < word:
                     return body
                 where = draw.randrange(0, min(len(body) // word, 64)) * word
-                told.append("exchange %d of %d bytes: %d at %d" % (n, len(body), value, where))
+                changes.append("exchange %d of %d bytes: %d at %d" % (n, len(body), value, where))
                 return body[:where] + (value % 2**(8 * word)).to_bytes(word, "little") + body[where + word:]
 
             job = Job(more)
@@ -323,10 +325,10 @@ def lies_S10():
             for t in both:
                 t.start()
             code, text = job.end(job.root)
-            check("lie %d %s" % (seed, more[8:]), code in (0, 1, 2, 3, 4, 124, 130), told, "status", code, text)
-            check("lie %d %s: a crash" % (seed, more[8:]), "rank 0 (pid" not in text, told, "status", code, text)
+            check("lie %d %s" % (seed, more[8:]), code in (0, 1, 2, 3, 4, 124, 130), changes, "status", code, text)
+            check("lie %d %s: a crash" % (seed, more[8:]), "rank 0 (pid" not in text, changes, "status", code, text)
             if os.environ.get("VERBOSE"):
-                print(seed, told, code, text.strip().split("\n")[0], flush=True)
+                print(seed, changes, code, text.strip().split("\n")[0], flush=True)
             for s in (inside, outside, proxy):
                 s.close()
             job.end(other)
@@ -339,7 +341,7 @@ def listening(pid):
         for fd in os.listdir("/proc/%d/fd" % pid):
             inodes.add(os.readlink("/proc/%d/fd/%s" % (pid, fd)).removeprefix("socket:[").rstrip("]"))
         lines = [line.split() for line in open("/proc/%d/net/tcp" % pid).read().split("\n")[1:] if line]
-    except OSError: # the process, or the descriptor, is gone: the caller looks again
+    except OSError: # the process, or the descriptor, is gone: the caller repeats the call
         return []
     return [int(f[1].split(":")[1], 16) for f in lines if f[3] == "0A" and f[9] in inodes]
 
@@ -350,7 +352,8 @@ def guess_S2():
         return print("built without libfabric")
     with tempfile.TemporaryDirectory() as folder:
         program = os.path.join(folder, "rma")
-        subprocess.run([os.environ.get("CC", "cc"), "-O1", "-Wall", "-Werror", "tests/stranger_rma.c", "-lfabric", "-o", program],
+        subprocess.run([os.environ.get("CC", "cc"), "-O1", "-Wall", "-Werror", "tests/stranger_rma.c", "-lfabric", "-o",
+                        program],
                        check=True)
         job = subprocess.Popen([GPULOOM, "run", "-n", "2", "conf/uts-ranks.ini"] + SMALL +
                                ["--samples", "1000000", "--set", "trigger.use=gputn", "--set", "trigger.wait=nap",

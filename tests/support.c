@@ -81,7 +81,8 @@ void test_remove(const char *folder)
 		abort();
 }
 
-/* The child of isolation = process starts threads, also when its parent has some. A test that needs more says it itself. */
+/* ThreadSanitizer: the child of isolation = process starts threads, also if its parent has some. A test may define
+ * more. */
 __attribute__((visibility("default"), weak)) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
@@ -96,7 +97,7 @@ void test_add(struct test *test)
 	last = &test->next;
 }
 
-/* Begins again under tests/limit, which ends a program that hangs, unless the caller has done so. */
+/* Restarts the program under tests/limit, which ends a program that hangs, unless it runs there already. */
 static void under_limit(char **argv, int argc, unsigned limit_s)
 {
 	static char path[PATH_MAX + 16], seconds[16];
@@ -107,7 +108,7 @@ static void under_limit(char **argv, int argc, unsigned limit_s)
 	snprintf(seconds, sizeof(seconds), "%u", limit_s ? limit_s : 60);
 	for (int i = 1; i < argc; i++)
 		args[2 + i] = argv[i];
-	execv(path, args); /* where there is none, it goes on without */
+	execv(path, args); /* without the program `limit`, run without a limit */
 }
 
 int test_main(int argc, char **argv, const char *suite_name, unsigned limit_s)
@@ -139,7 +140,7 @@ int test_main(int argc, char **argv, const char *suite_name, unsigned limit_s)
 		return 99;
 	}
 	CU_basic_set_mode(CU_BRM_NORMAL);
-	setvbuf(stdout, NULL, _IONBF, 0); /* the name of a test that hangs is the last word */
+	setvbuf(stdout, NULL, _IONBF, 0); /* so that the name of a test that hangs is printed */
 	CU_basic_run_tests();
 	unsigned failures = CU_get_number_of_failures();
 	CU_cleanup_registry();

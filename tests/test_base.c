@@ -16,7 +16,7 @@
 #include "facts/text.h"
 #include "facts/write.h"
 
-/* A text that is too long is cut between characters and says so. */
+/* A text that is too long is cut between characters, with a mark. */
 TEST(fail_cut)
 {
 	struct loom_error err;
@@ -99,7 +99,7 @@ static void check_doubles(void)
 	}
 }
 
-/* The same in a locale with a decimal comma, made for the occasion where the system can. */
+/* The same in a locale with a decimal comma, which the test makes if the system can. */
 TEST(doubles)
 {
 	char folder[TEST_FOLDER], command[2 * PATH_MAX + 80];
@@ -223,7 +223,7 @@ TEST(write_file)
 	CU_ASSERT_EQUAL(symlink("out", link_path), 0);
 	CU_ASSERT_EQUAL(loom__write_file(link_path, "two!", 4, &err), 0);
 	CU_ASSERT(!lstat(link_path, &st) && S_ISLNK(st.st_mode));
-	/* Who holds the file open sees the old text to its end: it is replaced, not overwritten. */
+	/* A reader that has the file open still sees the old text: the file is replaced, not overwritten. */
 	int fd = open(path, O_RDONLY);
 	CU_ASSERT_EQUAL(loom__write_file(path, "three", 5, &err), 0);
 	CU_ASSERT_EQUAL(read(fd, seen, sizeof(seen)), 4);
@@ -252,8 +252,8 @@ static void quote(struct loom__text *t, const char *text, size_t most)
 TEST(format)
 {
 	struct loom__text t = {0};
-	loom__text_with(&t, quote, "%s %.2s %llu %ld %zu %d%% %.1f%c %s", "a", "bcd", ULLONG_MAX, -5000000000l, (size_t)7, 8, 0.25,
-			'x', "e");
+	loom__text_with(&t, quote, "%s %.2s %llu %ld %zu %d%% %.1f%c %s", "a", "bcd", ULLONG_MAX, -5000000000l,
+			(size_t)7, 8, 0.25, 'x', "e");
 	CU_ASSERT_STRING_EQUAL(t.at, "<a> <bc> 18446744073709551615 -5000000000 7 8% 0.2x <e>");
 	loom__text_free(&t);
 }
@@ -267,7 +267,7 @@ TEST(format_widths)
 	loom__text_free(&t);
 }
 
-/* What is no UTF-8, control characters of all kinds and marks of direction; a half character goes away. */
+/* Replaces invalid UTF-8, control characters of all kinds and direction marks; removes an incomplete character. */
 static const struct {
 	const char *text, *line, *lines;
 } unclean[] = {
@@ -301,7 +301,7 @@ TEST(clean_F8_S8)
 	CU_ASSERT(!memcmp(full, "\0\0\0x", 4));
 }
 
-/* The same for each string and each name in a document, whoever put it there. */
+/* The same for all strings and names of a document. */
 TEST(json_clean_F8)
 {
 	for (size_t i = 0; i < LOOM__COUNT(unclean); i++)
@@ -336,7 +336,7 @@ static void words_are(const char *list, const char *gaps, const char *want)
 		loom__word_put(&again, word, gaps);
 	}
 	CU_ASSERT_STRING_EQUAL(got, want);
-	/* What is put together reads back. */
+	/* The composed text reads back. */
 	snprintf(copy, sizeof(copy), "%s", again.at ? again.at : "");
 	got[0] = 0;
 	rest = copy;
@@ -357,7 +357,8 @@ TEST(words_with_gaps_F19)
 	words_are("/a\\:b:/c d", ":", "</a:b></c d>");
 }
 
-/* A part that could not be made is missed, in copies too; a number that is none is no such mark (architecture D18). */
+/* A part that could not be allocated is detected, in copies too; NaN is not taken for such a part (architecture
+ * D18). */
 TEST(json_miss_D18)
 {
 	cJSON *doc = cJSON_CreateObject(), *list = loom__json_add_array(doc, "list"), *copy;

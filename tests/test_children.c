@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that embeds a stack and has habits of its own about processes: it has closed its standard streams, ignores
- * SIGCHLD, waits for any child, or forks. Each test runs in a child of this program, so that CUnit keeps its streams. */
+/* Programs that embed a stack and handle processes in unusual ways: with closed standard streams, with SIGCHLD ignored,
+ * that wait for any child, or fork. Each test runs in a child of this program, so that CUnit keeps its streams. */
 #include "support.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include "inspect/probe.h"
 #include "lib/fd.h"
 
-/* ---- a test in a child: it says what is wrong and ends with 1 ---- */
+/* ---- a test in a child: on failure it prints the reason and ends with 1 ---- */
 
 static int talk; /* a copy of stderr above 2 */
 
@@ -142,7 +142,7 @@ static void run_both(void)
 	run_some("process");
 }
 
-/* Of `command`, as a workload: the code of loom_stack_run(). */
+/* Runs `command` as a workload; returns the code of loom_stack_run(). */
 static int run_program(struct embedder *e, const char *isolation, const char *command)
 {
 	configure(e, isolation);
@@ -238,9 +238,11 @@ static void one_above(void)
 	unsigned held = loom_fd_hold();
 	MUST(held == 3 && open("/dev/null", O_RDONLY) > 2, "low numbers are held");
 	loom_fd_release(held);
-	MUST(fcntl(0, F_GETFD) < 0 && fcntl(1, F_GETFD) < 0 && fcntl(2, F_GETFD) >= 0, "only those that were held are closed");
+	MUST(fcntl(0, F_GETFD) < 0 && fcntl(1, F_GETFD) < 0 && fcntl(2, F_GETFD) >= 0,
+	     "only those that were held are closed");
 	errno = EMFILE;
-	MUST(loom_fd(-1) == -1 && errno == EMFILE && loom_fd_pair(-1, pair) == -1 && errno == EMFILE && pair[0] == -1, "errors");
+	MUST(loom_fd(-1) == -1 && errno == EMFILE && loom_fd_pair(-1, pair) == -1 && errno == EMFILE && pair[0] == -1,
+	     "errors");
 }
 
 TEST(descriptors_above_the_streams_F9)
@@ -287,15 +289,16 @@ TEST(devices_beside_other_waits_F1)
 	}
 }
 
-/* Whatever takes its status, or whether it is lost: a program that failed is no result. */
+/* A program that failed gives no result, even if its exit status is taken by others or lost. */
 static void failed_program(void)
 {
-	static const char *const ends[] = {"sh -c 'sleep 0.05; exit 1'", "sh -c 'sleep 0.05; kill -SEGV $$'", "sh -c 'exit 1'"};
+	static const char *const ends[] = {"sh -c 'sleep 0.05; exit 1'", "sh -c 'sleep 0.05; kill -SEGV $$'",
+					   "sh -c 'exit 1'"};
 	habit();
 	for (size_t i = 0; i < COUNT(ends); i++) {
 		struct embedder e;
 		MUST(run_program(&e, "thread", ends[i]) == LOOM_EWRONG || e.err.code == LOOM_EDIED, e.err.text);
-		/* There the child that runs it has none of the program's habits. */
+		/* The child that runs it handles processes in the usual way. */
 		MUST(run_program(&e, "process", ends[i]) != 0, "a failed program");
 	}
 }
@@ -314,12 +317,14 @@ static void lost_status(void)
 	struct loom_error err;
 	char self[4096], plugin[4096];
 	ignore();
-	MUST(run_program(&e, "thread", "true") == LOOM_EWRONG && test_says(e.err.text, "status was lost&SIGCHLD"), e.err.text);
+	MUST(run_program(&e, "thread", "true") == LOOM_EWRONG && test_says(e.err.text, "status was lost&SIGCHLD"),
+	     e.err.text);
 	MUST(!run_program(&e, "process", "true"), e.err.text);
 	/* The command's own wait. */
 	snprintf(self, sizeof(self), "%s/gpuloom", test_build_dir());
 	snprintf(plugin, sizeof(plugin), "%s/plugins/term_counter.so", test_build_dir());
-	MUST(loom__plugin_examine(self, plugin, 20000, NULL, &err) && test_says(err.text, "how is not known"), err.text);
+	MUST(loom__plugin_examine(self, plugin, 20000, NULL, &err) && test_says(err.text, "unknown status"),
+	     err.text);
 	signal(SIGCHLD, SIG_DFL);
 	MUST(!loom__plugin_examine(self, plugin, 20000, NULL, &err), err.text);
 }
@@ -348,7 +353,8 @@ static void victims(void)
 	struct embedder e;
 	MUST(!run_victim(&e, "true"), e.err.text); /* found in PATH */
 	MUST(run_victim(&e, "false") == LOOM_EWRONG && test_says(e.err.text, "exit code 1"), e.err.text);
-	MUST(run_victim(&e, "no_such_victim") == LOOM_EUNAVAIL && test_says(e.err.text, "No such file&install"), e.err.text);
+	MUST(run_victim(&e, "no_such_victim") == LOOM_EUNAVAIL && test_says(e.err.text, "No such file&install"),
+	     e.err.text);
 	ignore();
 	MUST(run_victim(&e, "false") == LOOM_EWRONG && test_says(e.err.text, "status was lost"), e.err.text);
 }
@@ -358,12 +364,13 @@ TEST(victims_F1_D31)
 	CU_ASSERT_EQUAL(status_of(victims), 0);
 }
 
-/* The compiler's status comes another way, so that nothing is lost. */
+/* The compiler's status is passed in another way, so it cannot be lost. */
 static void compiles_with_a_habit(void)
 {
 	static const char *const name[] = {"add"};
-	static const char good[] = "LOOM_FN void add(struct loom_ctx *c, const struct loom_task *t)\n"
-				   "{ loom_fetch_add_relaxed_sys((uint64_t *)loom_at(c, t->data.ref), (uint64_t)1); }\n";
+	static const char good[] =
+	    "LOOM_FN void add(struct loom_ctx *c, const struct loom_task *t)\n"
+	    "{ loom_fetch_add_relaxed_sys((uint64_t *)loom_at(c, t->data.ref), (uint64_t)1); }\n";
 	struct embedder e;
 	habit();
 	open_tasks(&e, "thread", count);
@@ -374,7 +381,8 @@ static void compiles_with_a_habit(void)
 	open_tasks(&e, "thread", count);
 	MUST(!loom_stack_source(e.stack, "add.dev.h", good, name, 1, &e.tag, &e.err), e.err.text);
 	submit(&e, 1);
-	MUST(loom_stack_run(e.stack, NULL, &e.err) == LOOM_EPLUGIN && test_says(e.err.text, "status 1&said nothing"), e.err.text);
+	MUST(loom_stack_run(e.stack, NULL, &e.err) == LOOM_EPLUGIN && test_says(e.err.text, "status 1&said nothing"),
+	     e.err.text);
 	shut(&e);
 	setenv("CC", "sh -c 'kill -9 $$'", 1);
 	char path[4096], folder[TEST_FOLDER];
@@ -386,7 +394,8 @@ static void compiles_with_a_habit(void)
 	open_tasks(&e, "thread", count);
 	MUST(!loom_stack_source(e.stack, "add.dev.h", good, name, 1, &e.tag, &e.err), e.err.text);
 	submit(&e, 1);
-	MUST(loom_stack_run(e.stack, NULL, &e.err) == LOOM_EUNAVAIL && test_says(e.err.text, "killed by signal 9"), e.err.text);
+	MUST(loom_stack_run(e.stack, NULL, &e.err) == LOOM_EUNAVAIL && test_says(e.err.text, "killed by signal 9"),
+	     e.err.text);
 	shut(&e);
 	test_remove(folder);
 }
@@ -441,7 +450,7 @@ static void in_fork(struct embedder *e, int use)
 	MUST(waitpid(pid, &status, 0) == pid && status == 0, "the fork");
 }
 
-/* While the parent runs: what a fork did to shared words would meet its workers at some time. */
+/* While the parent runs: its workers would notice changes of a fork to shared words. */
 static void beside_runs(struct embedder *e)
 {
 	int status = -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Comparisons: what is varied, what is concluded from samples, rules, environments. Samples are made up
- * here, so that no verdict depends on the machine. */
+/* Comparisons: factors, verdicts, rules, environments. Samples are synthetic, so that no verdict depends on the
+ * machine. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,7 +100,7 @@ static const char *verdict(const cJSON *doc, size_t i)
 	return loom__json_text(comparison(doc, i), "verdict");
 }
 
-/* Two variants whose second is `ratio` times the first, with a ripple that no interval minds. */
+/* Two variants: the second is `ratio` times the first, with a ripple too small to affect intervals. */
 static cJSON *judged(const char *better, double ratio, size_t blocks, const char *metric)
 {
 	double x[400];
@@ -144,7 +144,7 @@ TEST(verdicts)
 	cJSON_Delete(doc);
 }
 
-/* What cannot be judged is said, never claimed. */
+/* A metric that cannot be judged is reported as such, without a verdict. */
 TEST(unjudged)
 {
 	cJSON *doc = judged("less", 1.5, 20, "nothing");
@@ -212,7 +212,7 @@ static double normal(struct loom__stats_rng *rng)
 
 enum noise { PLAIN, DRIFT, SPIKES };
 
-/* The k-th sample of the run: 3 % of noise, and what a shared machine adds. */
+/* The k-th sample of the run: with 3 % of noise, and the noise of a shared machine. */
 static double moment(struct loom__stats_rng *rng, enum noise noise, double *walk)
 {
 	double d = 0.03 * normal(rng);
@@ -257,7 +257,8 @@ static double claims(double ratio, enum noise noise, int best, unsigned trials)
 	return 100.0 * claimed / trials;
 }
 
-/* Identical variants: at most 5 % claims. 600 trials at 5 % stay below 7 % but once in a hundred. */
+/* Identical variants: at most 5 % claims. At a rate of 5 %, 600 trials exceed 7 % once in a hundred runs of the
+ * test. */
 TEST(no_false_claims)
 {
 	for (enum noise noise = PLAIN; noise <= SPIKES; noise++)
@@ -353,7 +354,7 @@ static cJSON *with_environment(const char *kernel_a, const char *kernel_b)
 		if (kernel)
 			cJSON_AddStringToObject(before, "kernel", kernel);
 		else
-			loom__fact_none(before, "kernel", "nobody knows");
+			loom__fact_none(before, "kernel", "not known");
 	}
 	return doc;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The composed GPU programs, without a GPU: every scheduler with every termination detector, its
- * policies and granularities, and each of four workloads compiles to machine code for three architectures, within the registers that the
- * device promises residency for, without spills, and without one indirect call. */
+/* The composed GPU programs, without a GPU: each scheduler with each termination detector, its policies and
+ * granularities, and each of four workloads compile to machine code for three architectures, with few enough registers
+ * for the residency that the device promises, without spills, and without indirect calls. */
 #ifdef WITH_CUDA /* by plugins/device_cuda/plugin.mk */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,8 @@ static void need_nvrtc(void)
 		return;
 	if (rtc_open(&fake_host, "test", &cuda_compiler, NULL, &nvrtc, &err) != 0)
 		test_skip(err.text);
-	printf("\n  %-54s %-6s %9s %7s %6s %7s %7s\n", "program", "arch", "registers", "shared", "stack", "spills", "nested");
+	printf("\n  %-54s %-6s %9s %7s %6s %7s %7s\n", "program", "arch", "registers", "shared", "stack", "spills",
+	       "nested");
 }
 
 static struct compose_target target_of(const struct compose_target *base)
@@ -60,7 +61,7 @@ static void must_not_compile(const char *text, const char *arch, int code, const
 	REFUSED(compile(text, arch, RTC_CODE, &out, &err), code, err, words);
 }
 
-/* ---- what the machine code must be like ---- */
+/* ---- requirements of the machine code ---- */
 
 /* An indirect call needs a prototype or a list of targets. */
 static int has_indirect_call(const char *ptx)
@@ -68,7 +69,7 @@ static int has_indirect_call(const char *ptx)
 	return strstr(ptx, ".callprototype") || strstr(ptx, ".calltargets");
 }
 
-/* Where a function begins, not where it is declared. */
+/* The body of a function, not its declaration. */
 static const char *body_of(const char *ptx, const char *head)
 {
 	const char *at = strstr(ptx, head);
@@ -149,8 +150,8 @@ static void check_program(const char *text, const char *label, const char *arch,
 }
 
 /* The selected policies, composed for workers like those of `base`. */
-static void compose_and_check(const struct compose_target *base, struct selection *s, const char *label, const char *arch,
-			      int flags)
+static void compose_and_check(const struct compose_target *base, struct selection *s, const char *label,
+			      const char *arch, int flags)
 {
 	struct compose_target target = target_of(base);
 	struct loom__text text = composed(&target, s);
@@ -236,7 +237,7 @@ static void check_noncoherent(struct selection *s, const char *label)
 			compose_and_check(&standard, s, label, archs[i], 0);
 }
 
-TEST(apart)
+TEST(noncoherent)
 {
 	need_nvrtc();
 	each_apart(check_noncoherent);
@@ -260,7 +261,7 @@ TEST(shapes)
 	for (size_t i = 0; i < COUNT(shapes); i++) {
 		char label[64];
 		snprintf(label, sizeof(label), "%u lanes, %u workers a block", shapes[i].lanes, shapes[i].per_block);
-		/* Tasks inside tasks are recursion: what takes part in it is not inlined. */
+		/* Nested tasks are recursion: functions of the recursion are not inlined. */
 		compose_and_check(&shapes[i], &s, label, "sm_90", shapes[i].nesting ? MAY_SPILL : 0);
 	}
 }
@@ -382,7 +383,7 @@ static void make_ir(const char *head, const char *arch, enum rtc_want want, stru
 		printf("%s\n", err.text);
 		CU_FAIL_FATAL("IR does not compile");
 	}
-	/* PTX comes with its NUL. */
+	/* PTX includes its NUL. */
 	*ir = (struct loom_program_ir){.file = want == RTC_IR ? "collatz.ltoir" : "collatz.ptx",
 				       .data = out->code,
 				       .bytes = out->bytes - (want == RTC_ASSEMBLY),
@@ -427,7 +428,8 @@ static void link_and_check(const char *text, const char *arch, const struct loom
 	}
 	CU_ASSERT(out.bytes > 64 && !memcmp(out.code, "\177ELF", 4));
 	CU_ASSERT(resources_read(out.log, COMPOSE_KERNEL, &r));
-	printf("  %-54s %-6s %9u %7u %6u %7u %7u\n", ir->file, arch, r.registers, r.shared, r.stack, r.spills, r.nested);
+	printf("  %-54s %-6s %9u %7u %6u %7u %7u\n", ir->file, arch, r.registers, r.shared, r.stack, r.spills,
+	       r.nested);
 	compiled_free(&fake_host, &out);
 	if (compose_format(ir) == COMPOSE_PTX)
 		return; /* linked as machine code: its callees are in its own text */
@@ -471,14 +473,15 @@ TEST(ir_tasks)
 	make_ir(IR_HEAD, "compute_90", RTC_IR, &ir[0], &of[0]);
 	must_not_link(text.at, &ir[0], "collatz.ltoir");
 	compiled_free(&fake_host, &of[0]);
-	make_ir("#include <gpuloom/dev/ir.h>\n#define LOOM_TAG_collatz_range 0\n", "compute_75", RTC_IR, &ir[0], &of[0]);
+	make_ir("#include <gpuloom/dev/ir.h>\n#define LOOM_TAG_collatz_range 0\n", "compute_75", RTC_IR, &ir[0],
+		&of[0]);
 	must_not_link(text.at, &ir[0], "no task function 'collatz_range'");
 	loom__text_free(&text);
 	/* A device accepts its own kind. */
 	REFUSED(compose_check_ir(&fake_host, "hip:0", &s.program, 0, NULL, &err), LOOM_ENOTSUP, err,
 		"hip:0: collatz.ltoir: task function 'collatz_range' is LTO-IR: this device takes source only");
-	REFUSED(compose_check_ir(&fake_host, "cpu:0", &s.program, COMPOSE_OBJECT, "a shared object", &err), LOOM_ENOTSUP, err,
-		"add a shared object of it");
+	REFUSED(compose_check_ir(&fake_host, "cpu:0", &s.program, COMPOSE_OBJECT, "a shared object", &err),
+		LOOM_ENOTSUP, err, "add a shared object of it");
 	compiled_free(&fake_host, &of[0]);
 	compiled_free(&fake_host, &of[1]);
 }
@@ -521,7 +524,8 @@ TEST(undeclared)
 	pick(&s, "workload_pingpong");
 	struct loom__text text = composed(&target, &s);
 	must_not_compile(text.at, "sm_90", LOOM_ENOENT,
-			 "cuda:0: device code calls a trigger, and the conf selects none: say 'use = NAME' in [trigger]&workload_pingpong");
+			 "cuda:0: device code calls a trigger, and the conf selects none: say 'use = NAME' in "
+			 "[trigger]&workload_pingpong");
 	loom__text_free(&text);
 }
 

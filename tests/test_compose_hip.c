@@ -46,8 +46,8 @@ static int compile(const char *text, const char *arch, struct compiled *out, str
 	return rtc_run(&fake_host, "hip:0", &hiprtc, text, options, COUNT(options), 0, out, err);
 }
 
-/* Bytes that rare functions of a program may spill: callees save registers, which are counted; hipRTC 5.2 saves up
- * to twelve where several workers share a block. */
+/* Bytes that a program may spill: callees save registers, which count as spills; hipRTC 5.2 saves up to twelve if
+ * several workers share a block. */
 #define SPILLS_MAX 48u
 enum { MAY_SPILL = 1, WAVES = 2 /* several workers in a block */, LAUNCHED = 4 /* each step */ };
 
@@ -85,7 +85,7 @@ static void compose_and_check(struct selection *s, const char *label, size_t fir
 		}
 		target.launched = (flags & LAUNCHED) != 0;
 		int rc = compose_work(&fake_host, &target, &s->program, &text, &err);
-		if (compose_watches(&s->program)) { /* a wave besides the workers': not here */
+		if (compose_watches(&s->program)) { /* needs a wave of its own: not supported here */
 			CU_ASSERT_EQUAL(rc, LOOM_ENOTSUP);
 			continue;
 		}
@@ -147,7 +147,7 @@ TEST(syncs)
 	each_sync(check_one);
 }
 
-TEST(apart)
+TEST(noncoherent)
 {
 	need_hiprtc();
 	each_apart(check_one);

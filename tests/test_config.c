@@ -16,7 +16,7 @@
 /* ---- helpers -------------------------------------------------------------------------------- */
 
 static struct loom_config *cfg; /* of the test that runs */
-static struct loom__diag diag;	/* what it was told; said() empties it */
+static struct loom__diag diag;	/* its messages; said() empties it */
 
 static void renew(void)
 {
@@ -43,8 +43,8 @@ static void expect(const char *got, const char *want)
 	CU_ASSERT_STRING_EQUAL(got, want);
 }
 
-/* What was said is `want`, of which a line "2:5 text" stands for "t.ini:2:5: error: text". */
-static void told(const char *want)
+/* Expects the messages `want`, in which a line "2:5 text" means "t.ini:2:5: error: text". */
+static void reported(const char *want)
 {
 	struct loom__text t = {0};
 	loom__text_put(&t, "", 0);
@@ -77,7 +77,7 @@ static void declare(const char *section, const struct loom_opt *rows, const char
 	CU_ASSERT_EQUAL(loom__config_declare(cfg, section, rows, help), 0);
 }
 
-/* Texts and what reading them says; code is what it gives when it says something. */
+/* Texts and the messages of reading them; `code`: the result if there are any. */
 struct talk {
 	const char *text, *want;
 };
@@ -87,7 +87,7 @@ static void talk(const struct talk *row, size_t rows, int code)
 	for (size_t i = 0; i < rows; i++) {
 		renew();
 		read_string(row[i].text, row[i].want[0] ? code : 0);
-		told(row[i].want);
+		reported(row[i].want);
 	}
 }
 
@@ -129,7 +129,7 @@ static void read_files(const struct talk *row, size_t rows)
 		renew();
 		CU_ASSERT_EQUAL(loom__config_read(cfg, row[i].text, &diag),
 				row[i].want[0] ? LOOM_EINVAL : 0);
-		told(row[i].want);
+		reported(row[i].want);
 	}
 }
 
@@ -163,7 +163,7 @@ TEST(accepts)
 	for (size_t i = 0; i < LOOM__COUNT(rows); i++) {
 		renew();
 		read_string(rows[i].text, 0);
-		told("");
+		reported("");
 		in_force("s", "k", rows[i].want);
 		in_force("S", "K", rows[i].want);
 	}
@@ -213,14 +213,14 @@ TEST(refuses)
 		{"\xff\xfe[\0s\0", "1:1 the file is in UTF-16; save it as UTF-8"},
 		{"[s]\nk = 1" LONG_996 "\n", "2:1001 the line has 1001 bytes; the most is 1000"},
 		{"[s]\nk = " LONG_996 "\n", ""},
-		/* A header that is wrong is one mistake, not one for each key below it. */
+		/* A wrong header is one error, not one for each key below it. */
 		{"[s\na = 1\nb = 2\nc\n[t]\nd = \"\n", "1:1 no ']' after the name of the section\n4:1 " LINE
 							 "\n6:5 no \" ends the quoted value"},
 		{"[s]\ninclude = x\n", "2:1 include goes before the first section or into [gpuloom]"},
 	};
 	talk(rows, LOOM__COUNT(rows), LOOM_EINVAL);
 	CU_ASSERT_EQUAL(loom__config_read_text(cfg, "t.ini", "[s]\nk = a\0b\n", 12, &diag), LOOM_EINVAL);
-	told("2:6 a NUL byte: this is not a text file");
+	reported("2:6 a NUL byte: this is not a text file");
 }
 
 #define CUT "quote it, or put a blank before a comment"
@@ -234,13 +234,13 @@ TEST(cut_warning)
 	in_force("s", "k", "a t.ini:2:1:5 file");
 }
 
-/* What is right in a file with mistakes is kept, so that later checks find the other mistakes. */
+/* The right lines of a file with errors are kept, so that later checks find further errors. */
 TEST(keeps_the_good)
 {
 	renew();
 	read_string("[s]\njunk\nk = 1\n", LOOM_EINVAL);
 	in_force("s", "k", "1 t.ini:3:1:5 file");
-	/* But not a key whose section nobody knows. */
+	/* But not a key of an unknown section. */
 	read_string("[s]\n[t:u]\nlost = 1\n", LOOM_EINVAL);
 	in_force("s", "lost", "-");
 	said();
@@ -255,14 +255,14 @@ TEST(bounds)
 		loom__text_add(&t, "k%d = 1\n", i);
 	renew();
 	read_string(t.at, LOOM_EINVAL);
-	told("4097:1 more than 4096 sections and keys in one file");
+	reported("4097:1 more than 4096 sections and keys in one file");
 	/* The same number of keys from two files. */
 	renew();
 	t.at[t.length - strlen("k4095 = 1\n")] = 0;
 	read_string(t.at, 0);
 	read_string("[s]\na = 1\nk1 = 2\nb = 1\n", LOOM_EINVAL);
-	told("4:1 more than 4096 keys in one configuration");
-	/* One key, over and over. */
+	reported("4:1 more than 4096 keys in one configuration");
+	/* One key, many times. */
 	for (int i = 0; i < 16384 - 4096 - 1; i++)
 		CU_ASSERT_EQUAL_FATAL(loom_config_set(cfg, "s", "k1", "2", NULL), 0);
 	CU_ASSERT_EQUAL(loom_config_set(cfg, "s", "k1", "2", &err), LOOM_EINVAL);
@@ -292,7 +292,7 @@ TEST(diag)
 	for (int i = 0; i < 3; i++)
 		loom__diag_add(&diag, i == 2, "f", 1, 2, "the same");
 	expect(said(), "f:1:2: error: the same\nf:1:2: warning: the same\n");
-	/* Errors are shown rather than warnings that came before them. */
+	/* Errors have priority over earlier warnings. */
 	for (int i = 0; i < 25; i++)
 		loom__diag_add(&diag, 1, NULL, 0, 0, "w%d", i);
 	for (int i = 0; i < 21; i++)
@@ -302,7 +302,7 @@ TEST(diag)
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "error: e19\n26 more not shown\n"));
 }
 
-/* A sentence for the user ends without a newline, whichever call words it. */
+/* Messages of all calls end without a newline. */
 TEST(no_newline_docs_13)
 {
 	struct loom_error err = {0};
@@ -317,7 +317,7 @@ TEST(no_newline_docs_13)
 	CU_ASSERT(err.text[0] && err.text[strlen(err.text) - 1] != '\n');
 }
 
-/* The public calls word all mistakes in one error and keep warnings for later. */
+/* The public calls report all errors in one text and keep warnings for later. */
 TEST(public)
 {
 	struct loom_error err = {0};
@@ -329,9 +329,9 @@ TEST(public)
 	renew();
 	CU_ASSERT_EQUAL(loom_config_load_text(cfg, "t.ini", "[x-s]\nk = 1;2\n", NULL), 0);
 	CU_ASSERT_EQUAL(loom__config_unknown(cfg, &diag), 0);
-	told("2:6 warning: value cut at ';'; " CUT);
+	reported("2:6 warning: value cut at ';'; " CUT);
 	CU_ASSERT_EQUAL(loom__config_unknown(cfg, &diag), 0);
-	told("");
+	reported("");
 	CU_ASSERT_EQUAL(loom_config_set(cfg, "a.b", "k", " v ", &err), 0);
 	in_force("a.b", "k", " v  loom_config_set:0:0:0 api");
 	CU_ASSERT_EQUAL(loom_config_set(cfg, "a:b", "k", "v", &err), LOOM_EINVAL);
@@ -417,7 +417,7 @@ TEST(include_mistakes)
 	leave_folder();
 }
 
-/* ---- where values come from ----------------------------------------------------------------- */
+/* ---- origins of values ----------------------------------------------------------------- */
 
 struct options {
 	uint64_t size, time;
@@ -434,8 +434,8 @@ static const struct loom_opt rows_all[] = {
 	LOOM_OPT(struct options, share, LOOM_OPT_SHARE, "5%", "how much"),
 	LOOM_OPT(struct options, path, LOOM_OPT_PATH, "", "where"),
 	LOOM_OPT(struct options, cores, LOOM_OPT_CPUS, "0-3,8", "on which"),
-	LOOM_OPT(struct options, name, LOOM_OPT_STR, "anna", "who"),
-	LOOM_OPT(struct options, victim, LOOM_OPT_ENUM, "random", "from whom", .choices = victims),
+	LOOM_OPT(struct options, name, LOOM_OPT_STR, "anna", "the name"),
+	LOOM_OPT(struct options, victim, LOOM_OPT_ENUM, "random", "the victim", .choices = victims),
 	LOOM_OPT(struct options, flag, LOOM_OPT_BOOL, "on", "whether"),
 	{0},
 };
@@ -455,7 +455,7 @@ TEST(precedence)
 	static const char *const files[] = {"loom_config_set", "--set s.count=4", "GPULOOM_S__COUNT", "t.ini",
 					    "t.ini"};
 	renew();
-	/* In the opposite order of what they are worth. */
+	/* In the opposite order of precedence. */
 	CU_ASSERT_EQUAL(loom_config_set(cfg, "s", "count", "5", NULL), 0);
 	set_text("s.count=4", 0);
 	CU_ASSERT_EQUAL(loom__config_read_environment(cfg, environment, &diag), 0);
@@ -469,11 +469,11 @@ TEST(precedence)
 		CU_ASSERT_STRING_EQUAL(e->file, files[i]);
 	}
 	CU_ASSERT_PTR_NULL(e);
-	/* Of the same source the later wins. */
+	/* Of one source, the last value is effective. */
 	CU_ASSERT_EQUAL(loom_config_set(cfg, "s", "count", "6", NULL), 0);
 	in_force("s", "count", "6 loom_config_set:0:0:0 api");
 	CU_ASSERT_EQUAL(loom__config_unknown(cfg, &diag), 0);
-	told("");
+	reported("");
 }
 
 TEST(set)
@@ -511,14 +511,26 @@ TEST(set)
 
 TEST(environment)
 {
-	char *environment[] = {
-		"PATH=/bin", "GPULOOM_SCHEDULER_MGWS__COUNT= 3 ", "GPULOOM_A_B__NAME=x",
-		"GPULOOM_PLUGIN_PATH=/p", "GPULOOM_LOG=debug", "GPULOOM_RANK=0",
-		"GPULOOM_RANKS=1", "GPULOOM_ROOT=10.0.0.1:7741", "GPULOOM_RUN__SAMPELS=3",
-		"GPULOOM_LOGG=debug", "GPULOOM_NOTHING__LIKE_IT=1", "GPULOOM_RUN__SAMPLES=\xff",
-		"GPULOOM_LIBRARY=/usr/lib/libgpuloom.so.0", "GPULOOM_HOME=/sw", "GPULOOM_SERVICE_HOST=10.0.0.1", "GPULOOM_DIR=/d",
-		"GPULOOM_VERSION=1", "GPULOOM_X=a\001b",
-		"GPULOOM", NULL};
+	char *environment[] = {"PATH=/bin",
+			       "GPULOOM_SCHEDULER_MGWS__COUNT= 3 ",
+			       "GPULOOM_A_B__NAME=x",
+			       "GPULOOM_PLUGIN_PATH=/p",
+			       "GPULOOM_LOG=debug",
+			       "GPULOOM_RANK=0",
+			       "GPULOOM_RANKS=1",
+			       "GPULOOM_ROOT=10.0.0.1:7741",
+			       "GPULOOM_RUN__SAMPELS=3",
+			       "GPULOOM_LOGG=debug",
+			       "GPULOOM_NOTHING__LIKE_IT=1",
+			       "GPULOOM_RUN__SAMPLES=\xff",
+			       "GPULOOM_LIBRARY=/usr/lib/libgpuloom.so.0",
+			       "GPULOOM_HOME=/sw",
+			       "GPULOOM_SERVICE_HOST=10.0.0.1",
+			       "GPULOOM_DIR=/d",
+			       "GPULOOM_VERSION=1",
+			       "GPULOOM_X=a\001b",
+			       "GPULOOM",
+			       NULL};
 	char *more[] = {"GPULOOM_A_B__TIME=1s", NULL};
 	const struct loom_opt count[] = {rows_all[0], {0}};
 	struct loom_opt samples[] = {rows_all[0], {0}};
@@ -534,17 +546,18 @@ TEST(environment)
 		declare("a-b", rows_all, "");
 		if (!late)
 			loom__config_read_environment(cfg, environment, &diag);
-		CU_ASSERT_EQUAL(diag.errors, (size_t)!late); /* a value is looked at when its key is known */
+		CU_ASSERT_EQUAL(diag.errors, (size_t)!late); /* a value is checked when its key is declared */
 		in_force("scheduler.mgws", "count", "3 GPULOOM_SCHEDULER_MGWS__COUNT:0:0:0 environment");
 		/* [a.b] has no such key: it must be the other one. */
 		in_force("a.b", "name", "-");
 		in_force("a-b", "name", "x GPULOOM_A_B__NAME:0:0:0 environment");
 		CU_ASSERT_EQUAL(loom__config_unknown(cfg, &diag), late ? LOOM_EINVAL : 0);
-		told("GPULOOM_RUN__SAMPLES: error: this is not UTF-8 text\n"
+		reported("GPULOOM_RUN__SAMPLES: error: this is not UTF-8 text\n"
 		     "GPULOOM_RUN__SAMPELS: warning: unknown variable; did you mean 'GPULOOM_RUN__SAMPLES'?\n"
 		     "GPULOOM_LOGG: warning: unknown variable; did you mean 'GPULOOM_LOG'?\n"
 		     "GPULOOM_NOTHING__LIKE_IT: warning: unknown variable");
-		/* Not of those that mean something else, here or to others (F25, T4b, T4c). A second table of variables adds to the first. */
+		/* No warnings about variables with another meaning, for gpuloom or other programs (F25, T4b, T4c). A
+		 * second table of variables adds to the first. */
 		CU_ASSERT_EQUAL(loom__config_read_environment(cfg, more, &diag), 0);
 		in_force("a-b", "time", "1s GPULOOM_A_B__TIME:0:0:0 environment");
 		in_force("a-b", "name", "x GPULOOM_A_B__NAME:0:0:0 environment");
@@ -621,57 +634,59 @@ TEST(values_refused)
 		const char *text, *why; /* behind 'text' */
 		double min, max;
 	} rows[] = {
-		{U32, "4294967296", "is too large: the most is 4294967295", 0, 0},
-		{U32, "99999999999999999999999", "is too large", 0, 0},
-		{U32, "", NO_INT, 0, 0},
-		{U32, "abc", NO_INT, 0, 0},
-		{U32, "64k5", NO_INT ": 'k5' is left over", 0, 0},
-		{U32, "1_000", NO_INT ": '_000' is left over", 0, 0},
-		{U32, "1.5", NO_INT ": '.5' is left over", 0, 0},
-		{U32, "010", NO_INT OCTAL "10", 0, 0},
-		{U32, "000", NO_INT OCTAL "0", 0, 0},
-		{U32, "0x", NO_INT ": 'x' is left over", 0, 0},
-		{U32, "-1", NO_INT ": it may not be negative", 0, 0},
-		{U32, "+1", NO_INT, 0, 0},
-		{U32, " 1", NO_INT, 0, 0},
-		{U32, "65", "is out of range: from 1 to 64", 1, 64},
-		{U32, "0", "is out of range: from 1 to 64", 1, 64},
-		{U64, "18446744073709551616", "is too large", 0, 0},
-		{I64, "-9223372036854775809", "is too small: the limit is -9223372036854775808", 0, 0},
-		{I64, "9223372036854775808", "is too large: the limit is 9223372036854775807", 0, 0},
-		{I64, "-1x", NO_INT ": 'x' is left over", 0, 0},
-		{I64, "--1", NO_INT, 0, 0},
-		{I64, "-6", "is out of range: from -5 to 5", -5, 5},
-		{SIZE, "64k5", NO_SIZE "unknown unit 'k5'; there are B, KiB, MiB, GiB, TiB (or K, M, G, T) and KB, MB, GB, TB of 1000", 0, 0},
-		{SIZE, "0.1KiB", NO_SIZE "it is not a whole number of bytes", 0, 0},
-		{SIZE, "16777216T", "is too large", 0, 0},
-		{SIZE, "2MiB", "is out of range: from 64KiB to 1MiB", 65536, 1048576},
-		{SIZE, "1001", "is out of range: from 0B to 1KB", 0, 1000},
-		{TIME, "10", "has no unit; give one, as in 10us", 0, 0},
-		{TIME, "0.5", "has no unit; give one, as in 10us", 0, 0},
-		{TIME, "0.5ns", NO_TIME "it is not a whole number of ns", 0, 0},
-		{TIME, "10sec", NO_TIME "unknown unit 'sec'; there are ns, us, ms, s, m (min), h", 0, 0},
-		{TIME, "2s", "is out of range: from 10us to 1s", 1e4, 1e9},
-		{TIME, "0.0000001s", NO_TIME "unknown unit '1s'; there are ns, us, ms, s, m (min), h", 0, 0},
-		{F64, "1,5", "is not a valid number: ',5' is left over", 0, 0},
-		{F64, "nan", "is not a valid number", 0, 0},
-		{F64, "1e999", "is not a valid number", 0, 0},
-		{F64, "5%", "is not a valid number: '%' is left over", 0, 0},
-		{F64, "3", "is out of range: from 0.5 to 2.5", 0.5, 2.5},
-		{SHARE, "5", "is out of range: from 0% to 100%; did you mean 5%?", 0, 0},
-		{SHARE, "101%", "is out of range: from 0% to 100%", 0, 0},
-		{SHARE, "-1%", "is out of range: from 0% to 100%", 0, 0},
-		{SHARE, "5%%", "is not a valid share, as in 5% or 0.05: '%' is left over", 0, 0},
-		{BOOL, "Tango", NO_BOOL, 0, 0},
-		{BOOL, "y", NO_BOOL, 0, 0},
-		{ENUM, "ramdom", "is none of biased, random; did you mean 'random'?", 0, 0},
-		{ENUM, "x", "is none of biased, random", 0, 0},
-		{CPUS, "0-3,2", NO_CORES ": core 2 stands twice", 0, 0},
-		{CPUS, "3-0", NO_CORES ": 3-0 runs backwards", 0, 0},
-		{CPUS, "0-8192", NO_CORES ": there is no core 8192", 0, 0},
-		{CPUS, "1,", NO_CORES, 0, 0},
-		{CPUS, "1-", NO_CORES, 0, 0},
-		{CPUS, "1 2", NO_CORES ": ' 2' is left over", 0, 0},
+	    {U32, "4294967296", "is too large: the most is 4294967295", 0, 0},
+	    {U32, "99999999999999999999999", "is too large", 0, 0},
+	    {U32, "", NO_INT, 0, 0},
+	    {U32, "abc", NO_INT, 0, 0},
+	    {U32, "64k5", NO_INT ": 'k5' is left over", 0, 0},
+	    {U32, "1_000", NO_INT ": '_000' is left over", 0, 0},
+	    {U32, "1.5", NO_INT ": '.5' is left over", 0, 0},
+	    {U32, "010", NO_INT OCTAL "10", 0, 0},
+	    {U32, "000", NO_INT OCTAL "0", 0, 0},
+	    {U32, "0x", NO_INT ": 'x' is left over", 0, 0},
+	    {U32, "-1", NO_INT ": it may not be negative", 0, 0},
+	    {U32, "+1", NO_INT, 0, 0},
+	    {U32, " 1", NO_INT, 0, 0},
+	    {U32, "65", "is out of range: from 1 to 64", 1, 64},
+	    {U32, "0", "is out of range: from 1 to 64", 1, 64},
+	    {U64, "18446744073709551616", "is too large", 0, 0},
+	    {I64, "-9223372036854775809", "is too small: the limit is -9223372036854775808", 0, 0},
+	    {I64, "9223372036854775808", "is too large: the limit is 9223372036854775807", 0, 0},
+	    {I64, "-1x", NO_INT ": 'x' is left over", 0, 0},
+	    {I64, "--1", NO_INT, 0, 0},
+	    {I64, "-6", "is out of range: from -5 to 5", -5, 5},
+	    {SIZE, "64k5",
+	     NO_SIZE "unknown unit 'k5'; there are B, KiB, MiB, GiB, TiB (or K, M, G, T) and KB, MB, GB, TB of 1000", 0,
+	     0},
+	    {SIZE, "0.1KiB", NO_SIZE "it is not a whole number of bytes", 0, 0},
+	    {SIZE, "16777216T", "is too large", 0, 0},
+	    {SIZE, "2MiB", "is out of range: from 64KiB to 1MiB", 65536, 1048576},
+	    {SIZE, "1001", "is out of range: from 0B to 1KB", 0, 1000},
+	    {TIME, "10", "has no unit; give one, as in 10us", 0, 0},
+	    {TIME, "0.5", "has no unit; give one, as in 10us", 0, 0},
+	    {TIME, "0.5ns", NO_TIME "it is not a whole number of ns", 0, 0},
+	    {TIME, "10sec", NO_TIME "unknown unit 'sec'; there are ns, us, ms, s, m (min), h", 0, 0},
+	    {TIME, "2s", "is out of range: from 10us to 1s", 1e4, 1e9},
+	    {TIME, "0.0000001s", NO_TIME "unknown unit '1s'; there are ns, us, ms, s, m (min), h", 0, 0},
+	    {F64, "1,5", "is not a valid number: ',5' is left over", 0, 0},
+	    {F64, "nan", "is not a valid number", 0, 0},
+	    {F64, "1e999", "is not a valid number", 0, 0},
+	    {F64, "5%", "is not a valid number: '%' is left over", 0, 0},
+	    {F64, "3", "is out of range: from 0.5 to 2.5", 0.5, 2.5},
+	    {SHARE, "5", "is out of range: from 0% to 100%; did you mean 5%?", 0, 0},
+	    {SHARE, "101%", "is out of range: from 0% to 100%", 0, 0},
+	    {SHARE, "-1%", "is out of range: from 0% to 100%", 0, 0},
+	    {SHARE, "5%%", "is not a valid share, as in 5% or 0.05: '%' is left over", 0, 0},
+	    {BOOL, "Tango", NO_BOOL, 0, 0},
+	    {BOOL, "y", NO_BOOL, 0, 0},
+	    {ENUM, "ramdom", "is none of biased, random; did you mean 'random'?", 0, 0},
+	    {ENUM, "x", "is none of biased, random", 0, 0},
+	    {CPUS, "0-3,2", NO_CORES ": core 2 stands twice", 0, 0},
+	    {CPUS, "3-0", NO_CORES ": 3-0 runs backwards", 0, 0},
+	    {CPUS, "0-8192", NO_CORES ": there is no core 8192", 0, 0},
+	    {CPUS, "1,", NO_CORES, 0, 0},
+	    {CPUS, "1-", NO_CORES, 0, 0},
+	    {CPUS, "1 2", NO_CORES ": ' 2' is left over", 0, 0},
 	};
 	union loom__value v;
 	struct loom_error err;
@@ -683,7 +698,7 @@ TEST(values_refused)
 		expect(err.text, want);
 		CU_ASSERT_EQUAL(v.u64, 0x5a5a5a5a5a5a5a5a); /* untouched */
 	}
-	/* A value of any length leaves room for what is wrong with it. */
+	/* A value of any length leaves room for the reason. */
 	char text[4000] = "";
 	memset(text, 'x', sizeof(text) - 1);
 	text[0] = '1';
@@ -717,8 +732,8 @@ TEST(rows_check)
 	ROW("option 'a' has no choices", r.type = LOOM_OPT_ENUM, r.choices = nothing);
 	ROW("option 'a' has a minimum above its maximum; give both", r.min = 1);
 	ROW("option 'a' has an empty section", r.section = "");
-	ROW("option 'a' has auto as a value and is no integer, size or time", r.type = LOOM_OPT_STR, r.size = 8, r.offset = 0,
-	    r.flags = LOOM_OPT_AUTO);
+	ROW("option 'a' has auto as a value and is no integer, size or time", r.type = LOOM_OPT_STR, r.size = 8,
+	    r.offset = 0, r.flags = LOOM_OPT_AUTO);
 	ROW("option 'a' is required and has a default", r.flags = LOOM_OPT_REQUIRED);
 	ROW("option 'a' has no default and is not required", r.dflt = NULL);
 	ROW("the default of option 'a' is wrong: 'x' is not a valid integer", r.dflt = "x");
@@ -747,10 +762,10 @@ TEST(fill)
 	fill(2, 0);
 	CU_ASSERT(o.count == 1 && o.size == 2);
 	CU_ASSERT_STRING_EQUAL(o.name, "bob");
-	told("");
+	reported("");
 }
 
-/* An option that plug-ins share: in the shared section for all of them, in a plug-in's own for it alone. */
+/* An option that several plug-ins share: set in the shared section for all of them, in a plug-in's own for one. */
 static int list_shared(void *arg, const struct loom__effective *e)
 {
 	loom__text_add(arg, "%s.%s=%s ", e->section, e->key, e->value);
@@ -783,8 +798,8 @@ TEST(shared_section)
 	loom__config_each(cfg, list_shared, &text);
 	CU_ASSERT_STRING_EQUAL(text.at, "k.a.own=1 k.common=5 k.b.own=2 k.b.common=6 ");
 	loom__text_free(&text);
-	told("");
-	/* What has the higher source counts over what is more specific. */
+	reported("");
+	/* A source of higher precedence overrides a more specific section. */
 	set_text("k.common=7", 0);
 	CU_ASSERT_EQUAL(two_of("k.b", rows).common, 7);
 	set_text("k.b.common=auto", 0);
@@ -792,7 +807,7 @@ TEST(shared_section)
 	CU_ASSERT_EQUAL(two_of("k.a", rows).common, 7);
 	set_text("k.comon=1", 0);
 	CU_ASSERT_EQUAL(loom__config_unknown(cfg, &diag), LOOM_EINVAL);
-	told("--set k.comon=1: error: unknown key 'comon' in [k]; did you mean 'common'?\n");
+	reported("--set k.comon=1: error: unknown key 'comon' in [k]; did you mean 'common'?\n");
 	renew();
 	CU_ASSERT_EQUAL(loom__config_read_environment(cfg, environment, &diag), 0);
 	declare("k.a", rows, "a");
@@ -800,10 +815,10 @@ TEST(shared_section)
 	other[1].max = 200;
 	declare("k.b", other, "b");
 	CU_ASSERT_EQUAL(loom__config_unknown(cfg, &diag), LOOM_EINVAL);
-	told("error: a and b declare the option 'common' of [k], which they share, in different ways\n");
+	reported("error: a and b declare the option 'common' of [k], which they share, in different ways\n");
 }
 
-/* Every mistake has its place, and leaves the default. */
+/* Each error has its position, and leaves the default. */
 TEST(fill_mistakes)
 {
 	char *environment[] = {"GPULOOM_S__TIME=5", NULL};
@@ -813,7 +828,7 @@ TEST(fill_mistakes)
 	CU_ASSERT_EQUAL(loom__config_read_environment(cfg, environment, &diag), 0);
 	set_text("s.size=2q", 0);
 	fill(1, LOOM_EINVAL);
-	told("2:10 Count in [s]: '65' is out of range: from 1 to 64\n"
+	reported("2:10 Count in [s]: '65' is out of range: from 1 to 64\n"
 	     "--set s.size=2q: error: size in [s]: '2q' " NO_SIZE "unknown unit 'q'; there are B, KiB, MiB, GiB, "
 	     "TiB (or K, M, G, T) and KB, MB, GB, TB of 1000\n"
 	     "GPULOOM_S__TIME: error: time in [s]: '5' has no unit; give one, as in 10us\n"
@@ -821,20 +836,20 @@ TEST(fill_mistakes)
 	CU_ASSERT(o.count == 7 && o.size == 65536 && o.time == 10000 && o.flag == 1);
 	/* A table that was not checked does no harm. */
 	CU_ASSERT_EQUAL(loom__config_fill(cfg, sections, 1, rows_all, &o, 8, &diag), LOOM_EPLUGIN);
-	told("error: option 'count' is outside of the option struct");
+	reported("error: option 'count' is outside of the option struct");
 }
 
 TEST(required)
 {
 	static const struct loom_opt rows[] = {
-		LOOM_OPT(struct options, name, LOOM_OPT_STR, NULL, "who does it", .flags = LOOM_OPT_REQUIRED),
+		LOOM_OPT(struct options, name, LOOM_OPT_STR, NULL, "its name", .flags = LOOM_OPT_REQUIRED),
 		LOOM_OPT(struct options, count, LOOM_OPT_U32, NULL, "how many", .flags = LOOM_OPT_REQUIRED),
 		LOOM_OPT(struct options, size, LOOM_OPT_SIZE, "1", "use 'count'", .flags = LOOM_OPT_DEPRECATED),
 		{0},
 	};
 	static const struct talk cases[] = {
-		{"", "error: [s] needs 'name': who does it\nerror: [s] needs 'count': how many"},
-		{"[t]\n[s]\nname =\n", "2:1 [s] needs 'name': who does it\n2:1 [s] needs 'count': how many"},
+		{"", "error: [s] needs 'name': its name\nerror: [s] needs 'count': how many"},
+		{"[t]\n[s]\nname =\n", "2:1 [s] needs 'name': its name\n2:1 [s] needs 'count': how many"},
 		{"[s]\nname = x\ncount =\n", "3:8 count in [s]: '' is not a valid integer"},
 		{"[s]\nname = x\ncount = 2\n", ""},
 		{"[s]\nname = x\ncount = 2\nsize = 3\n", "4:1 warning: 'size' in [s] is deprecated: use 'count'"},
@@ -844,7 +859,7 @@ TEST(required)
 		read_string(cases[i].text, 0);
 		CU_ASSERT_EQUAL(loom__config_fill(cfg, sections, 1, rows, &o, sizeof(o), &diag),
 				i < 3 ? LOOM_EINVAL : 0);
-		told(cases[i].want);
+		reported(cases[i].want);
 		CU_ASSERT_PTR_NOT_NULL(o.name);
 	}
 	CU_ASSERT_EQUAL(o.size, 3);
@@ -917,7 +932,7 @@ TEST(unknown)
 		}
 		read_string(rows[i].text, 0);
 		CU_ASSERT_EQUAL(loom__config_unknown(cfg, &diag), i ? LOOM_EINVAL : 0);
-		told(rows[i].want);
+		reported(rows[i].want);
 	}
 }
 
@@ -966,7 +981,7 @@ TEST(locale)
 	if (!system(command) && !setenv("LOCPATH", folder, 1) && setlocale(LC_ALL, "tr_TR")) {
 		renew();
 		read_string("[SIZE]\nLIMIT = 1\n", 0);
-		told("");
+		reported("");
 		in_force("size", "limit", "1 t.ini:2:1:9 file");
 		setlocale(LC_ALL, "C");
 	}
@@ -992,7 +1007,7 @@ static void *load_often(void *arg)
 	return NULL;
 }
 
-/* Configs of different threads know nothing of each other. */
+/* Configs of different threads are independent. */
 TEST(threads)
 {
 	int number[4] = {1, 2, 3, 4};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a conf, as --set and as environment. Whatever the scanner lets through, iniparser must read without a
- * complaint, and its value must stand where the scanner says. And the same where memory runs out at every allocation in
- * turn: nothing may crash, leak, or pass for success. */
+/* Any bytes as a conf, as --set and as environment. iniparser must read everything that the scanner accepts, and values
+ * must be at the positions that the scanner reports. The same with each allocation failing in turn: no crash, no leak,
+ * and no failure reported as success. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <iniparser/iniparser.h>
@@ -16,7 +16,7 @@
 #include "support.h"
 #include "facts/write.h"
 
-/* ---- memory that runs out: glibc alone lets its malloc be replaced ---- */
+/* ---- failing allocations: only glibc lets malloc be replaced ---- */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
 #define OWN_MALLOC 0
@@ -24,13 +24,13 @@ static int armed;
 #else
 #define OWN_MALLOC 1
 
-/* glibc's own, under the names that it keeps for those who replace malloc. */
+/* glibc's own, under the names that it provides for replacements of malloc. */
 void *__libc_malloc(size_t n);
 void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *p, size_t n);
 void __libc_free(void *p);
 
-/* LOOM_EXPORT below: libc and the libraries must find these too, in spite of -fvisibility=hidden. */
+/* LOOM_EXPORT below: libc and the libraries must use these as well; the build has -fvisibility=hidden. */
 static int armed, spared;
 static long until_failure, live;
 static int sticky; /* fail once, or from then on */
@@ -81,7 +81,7 @@ LOOM_EXPORT void free(void *p)
 	__libc_free(p);
 }
 
-/* iniparser 4.1 itself crashes when it gets no memory: nothing that we could test. */
+/* iniparser 4.1 itself crashes without memory, so it is not tested. */
 dictionary *iniparser_load(const char *path)
 {
 	dictionary *(*real)(const char *) =
@@ -133,7 +133,7 @@ static int complaint(const char *format, ...)
 
 static const char *whole_text, *whole_name; /* what is being read */
 
-/* The value stands in its line where the entry says, or one behind its quote. */
+/* The value is in its line at the position of the entry, or after its quote. */
 static void place(const struct loom__entry *entry)
 {
 	const char *at = whole_text + (strncmp(whole_text, "\xef\xbb\xbf", 3) ? 0 : 3);
@@ -155,7 +155,7 @@ static int see(void *arg, const struct loom__effective *e)
 
 enum { MOST = 2000 };
 
-/* Each line as --set and as a variable. LOOM_ENOMEM, or 0 whatever they are. */
+/* Each line as --set and as a variable. Returns LOOM_ENOMEM, or 0 for any text. */
 static int lines(struct loom_config *cfg, const char *text, struct loom__diag *diag)
 {
 	int full = 0;
@@ -185,7 +185,7 @@ static void judge(const struct loom__diag *diag)
 	loom__text_free(&text);
 }
 
-/* Reads text, which ends in a NUL behind its size bytes; what is in force goes to all. The first code that is not 0. */
+/* Reads a NUL-terminated text; the effective values go to all layers. Returns the first code that is not 0. */
 static int try(const char *name, const char *text, size_t size, struct loom__text *all)
 {
 	static const char *const sections[] = {"run", "scheduler.mgws"};

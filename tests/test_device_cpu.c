@@ -23,7 +23,7 @@ const char *__asan_default_options(void)
 
 static struct loom__drive rig;
 
-/* What the workers write on the board, one row each. */
+/* Results of the workers on the board, one row each. */
 struct row {
 	uint64_t runs, address;
 	int32_t pid;
@@ -214,7 +214,7 @@ static void first_gives_up(struct loom_ctx *c)
 		usleep(100);
 }
 
-/* The host, which would wait for hours, is woken: it may have to wake workers that sleep. */
+/* The host, which waits for hours otherwise, is woken, as it may have to wake sleeping workers. */
 TEST(told_of_stop)
 {
 	static const char *const settings[] = {"workers=2 oversubscribe=yes",
@@ -315,24 +315,24 @@ TEST(given_up)
 
 TEST(dies_with_parent)
 {
-	int tell[2];
-	CU_ASSERT_EQUAL_FATAL(pipe(tell), 0);
+	int pids[2];
+	CU_ASSERT_EQUAL_FATAL(pipe(pids), 0);
 	pid_t middle = fork();
 	if (middle == 0) {
 		start_all(1, "workers=1 isolation=process", until_stopped);
 		int32_t pid = board()[0].pid;
-		if (write(tell[1], &pid, sizeof(pid)) != sizeof(pid))
+		if (write(pids[1], &pid, sizeof(pid)) != sizeof(pid))
 			_exit(1);
 		pause();
 	}
 	/* The worker has the write end, too: end of file shows that it has ended. */
 	int32_t worker = 0;
-	close(tell[1]);
-	CU_ASSERT_EQUAL(read(tell[0], &worker, sizeof(worker)), sizeof(worker));
+	close(pids[1]);
+	CU_ASSERT_EQUAL(read(pids[0], &worker, sizeof(worker)), sizeof(worker));
 	CU_ASSERT_EQUAL(kill(worker, 0), 0);
 	kill(middle, SIGKILL);
-	CU_ASSERT_EQUAL(read(tell[0], &worker, 1), 0);
-	close(tell[0]);
+	CU_ASSERT_EQUAL(read(pids[0], &worker, 1), 0);
+	close(pids[0]);
 	waitpid(middle, NULL, 0);
 }
 
@@ -423,8 +423,12 @@ TEST(gaps_by_kernel_D20)
 	static const struct {
 		const char *release;
 		int gap;
-	} kernel[] = {{"6.18.44-x", 1}, {"6.6.0", 1}, {"7.0", 1}, {"", 1}, {"x", 1}, {"6.", 1}, {"6.5.13", 0}, {"6.1.0-49-amd64", 0},
-		      {"5.15.0-1", 0}, {"4.18.0-553.el8", 0}, {"10.0", 1}};
+	} kernel[] = {{"6.18.44-x", 1}, {"6.6.0", 1},
+		      {"7.0", 1},       {"", 1},
+		      {"x", 1},         {"6.", 1},
+		      {"6.5.13", 0},    {"6.1.0-49-amd64", 0},
+		      {"5.15.0-1", 0},  {"4.18.0-553.el8", 0},
+		      {"10.0", 1}};
 	for (size_t i = 0; i < sizeof(kernel) / sizeof(*kernel); i++)
 		CU_ASSERT_EQUAL(loom_needs_gap(kernel[i].release), kernel[i].gap);
 }

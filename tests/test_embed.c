@@ -72,7 +72,7 @@ static void open_usual(struct embedder *e, const char *workers, loom_task_fn *fn
 	open_with(e, fn, 4096);
 }
 
-/* Which was asked for by `how`. */
+/* By the method `how`. */
 static void submit(struct embedder *e, uint64_t n, uint64_t how)
 {
 	struct loom_task t = {.tag = e->tag, .param = {how}, .data = {.ref = e->ref, .bytes = 4096}};
@@ -99,7 +99,7 @@ struct words {
 	uint32_t running, release, cpu;
 };
 
-/* param[0]: how many of the same it spawns, which spawn none. */
+/* param[0]: the number of tasks of this kind that it spawns; these spawn none. */
 static void count(struct loom_ctx *c, const struct loom_task *t)
 {
 	struct words *w = loom_at(c, t->data.ref);
@@ -124,7 +124,7 @@ static void run_until_stopped(struct loom_ctx *c, const struct loom_task *t)
 		loom_pause(c);
 }
 
-/* Heeds nothing but the caller. */
+/* Ends only when the caller releases it, not by the stop word. */
 static void run_until_released(struct loom_ctx *c, const struct loom_task *t)
 {
 	struct words *w = loom_at(c, t->data.ref);
@@ -177,9 +177,9 @@ static uint64_t stopped_run(const char *isolation, int *rc)
 	return took;
 }
 
-/* One request of another thread ends a run of submitted tasks, and the host, which rests for a second at a time while
- * workers run, hears of it at once. A host that is told of nothing sees the request when its first rest is over: no run
- * could end before that. One of several does, or the machine stood still each time. */
+/* A request of another thread ends a run of submitted tasks, and wakes the host at once, which sleeps for a second at a
+ * time while workers run. A host that is not woken would see the request only after its first sleep, so no run could
+ * end before that. At least one of several runs must. */
 static void ends_before_the_rest(const char *isolation)
 {
 	int before = 0;
@@ -196,7 +196,7 @@ TEST(stop_threads)
 	ends_before_the_rest("thread");
 }
 
-/* ThreadSanitizer knows no child of a process with threads that starts threads of its own. */
+/* ThreadSanitizer does not support threads in a child of a process with threads. */
 #ifndef __SANITIZE_THREAD__
 TEST(stop_process)
 {
@@ -218,9 +218,9 @@ TEST(stop_idle)
 	shut(&e);
 }
 
-/* ---- workers that stay ---- */
+/* ---- workers that have not left ---- */
 
-/* The next run is refused, touches nothing that a straggler reads, and keeps what was submitted. */
+/* The next run is rejected, changes nothing that a late worker reads, and keeps the submitted tasks. */
 static void late_task(int stop)
 {
 	struct embedder e;
@@ -249,7 +249,7 @@ static void late_task(int stop)
 	CU_ASSERT_EQUAL(ran(&e), 0);
 	__atomic_store_n(&w->release, 1, __ATOMIC_RELEASE);
 	int rc;
-	while ((rc = run(&e)) == LOOM_EBUSY) /* until the straggler has left; the test's limit ends this */
+	while ((rc = run(&e)) == LOOM_EBUSY) /* until the late worker has left; the test's limit ends this */
 		usleep(1000);
 	ok(&e, rc);
 	CU_ASSERT_EQUAL(ran(&e), 6);
@@ -289,7 +289,7 @@ TEST(error)
 
 /* ---- many runs ---- */
 
-/* More than the first run had room for, which its copies and its queues were sized by. */
+/* More tasks than in the first run, for which copies and queues were allocated. */
 TEST(larger)
 {
 	static const uint64_t sizes[] = {3, 0, 70, 1, 100000, 20, 300000};
@@ -310,7 +310,7 @@ TEST(larger)
 	}
 }
 
-/* Runs so short that workers come too late for them, with every mixture of those that spin and sleep. */
+/* Runs so short that some workers start too late for them, with every mixture of spinning and sleeping workers. */
 static void many_runs(int runs, const char *workers, const char *scheduler, const char *detector)
 {
 	struct embedder e;
@@ -467,7 +467,7 @@ TEST(cores)
 
 /* ---- between runs ---- */
 
-/* The calls of the library and of plug-ins come here: this program exports its own. */
+/* Replaces the calls of the library and of plug-ins: this program exports its own functions. */
 static uint64_t opened;
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 #define COUNTS_FILES 1
@@ -497,7 +497,7 @@ EXPORT DIR *opendir(const char *path)
 }
 #endif
 
-/* The ids of all threads of this process: a thread that is started anew has another. */
+/* The ids of all threads of this process: a new thread has another one. */
 static void threads(char *out, size_t room)
 {
 	DIR *dir = opendir("/proc/self/task");
@@ -548,7 +548,7 @@ static uint64_t collatz(uint64_t from, uint64_t n)
 	return steps;
 }
 
-TEST(apart)
+TEST(noncoherent)
 {
 	static const char *const name[] = {"collatz_range"};
 	static const uint64_t sizes[] = {5, 400, 30, 3000};
@@ -625,7 +625,7 @@ TEST(serve_again)
 	serve_again("monolithic budget", 1);
 }
 
-/* ---- ranks that share what is submitted; here threads of the program ---- */
+/* ---- ranks that share submitted tasks; here threads of the program ---- */
 
 static struct {
 	pthread_barrier_t met;
@@ -790,7 +790,8 @@ static void collectives(const char *trigger, const char *algorithm)
 			CU_ASSERT_EQUAL(wrong, 0);
 		}
 	}
-	/* Calls that all ranks refuse alike; afterwards the next one works, and so does a run of the workload itself. */
+	/* Calls that all ranks reject with the same error; a following call works, and so does a run of the
+	 * workload. */
 	a[0].floats = 5, a[1].floats = 6;
 	in_threads(run_adder, a, sizeof(*a), 2);
 	for (int r = 0; r < 2; r++)
@@ -823,7 +824,8 @@ static void collectives(const char *trigger, const char *algorithm)
 
 TEST(collectives)
 {
-	static const char *const with[][2] = {{"peer", "auto"}, {"peer", "oneshot"}, {"peer", "ring"}, {"gputn", "auto"}, {"gputn", "halving"}};
+	static const char *const with[][2] = {
+	    {"peer", "auto"}, {"peer", "oneshot"}, {"peer", "ring"}, {"gputn", "auto"}, {"gputn", "halving"}};
 	struct embedder e;
 	char gputn[4096];
 	float one[2] = {3, 4};

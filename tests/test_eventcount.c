@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lib/eventcount.h under threads: no wake-up is lost, and every wait ends. A waiter that misses one sleeps until the test's
- * time limit. make SAN=thread check-concurrent runs it under ThreadSanitizer. */
+/* lib/eventcount.h under threads: no wake-up is lost, and every wait ends. A waiter that misses one sleeps until the
+ * test's time limit. make SAN=thread check-concurrent runs it under ThreadSanitizer. */
 #include "support.h"
 
 #include <pthread.h>

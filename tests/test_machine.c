@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* machine.h and the CPU device's cores.c on machines that are not there: a tree of /sys and /proc in a folder, and an affinity. */
+/* machine.h and the CPU device's cores.c on simulated machines: a tree of /sys and /proc in a folder, and an
+ * affinity. */
 #include <sched.h>
 #include <stdint.h>
 #include <string.h>
@@ -66,7 +67,8 @@ static void machine(unsigned cores)
 		snprintf(text, sizeof(text), "%u,%u\n", core, core + cores);
 		put(path, text);
 		snprintf(path, sizeof(path), "sys/devices/system/cpu/cpu%u/topology/core_siblings_list", cpu);
-		snprintf(text, sizeof(text), "%u-%u,%u-%u\n", first, first + cores / 2 - 1, cores + first, cores + first + cores / 2 - 1);
+		snprintf(text, sizeof(text), "%u-%u,%u-%u\n", first, first + cores / 2 - 1, cores + first,
+			 cores + first + cores / 2 - 1);
 		put(path, text);
 		CPU_SET(cpu, &affinity);
 	}
@@ -127,7 +129,7 @@ TEST(physical_cores_first_F12)
 	}
 	for (uint32_t i = 0; i < 8; i++)
 		cores_give_back(cpu[i]);
-	/* Of a second stack in the same process: not the hyper-thread beside the first one's worker. */
+	/* A second stack in the same process does not use the hyper-thread beside the first stack's worker. */
 	uint32_t one = cores_take(&c, 4, &crowded), other = cores_take(&c, 0, &crowded);
 	CU_ASSERT_EQUAL(one, 4);
 	CU_ASSERT_EQUAL(other, 1);
@@ -137,7 +139,8 @@ TEST(physical_cores_first_F12)
 	end();
 }
 
-/* What a process that begins with core 0, too, takes beside this one: its workers, as bits; 1 << 31: a core is shared. */
+/* The cores that another process takes which also starts at core 0: those of its workers, as bits; 1 << 31: a core
+ * is shared. */
 static uint32_t beside(const struct cores *c, uint32_t workers)
 {
 	int status;
@@ -157,7 +160,7 @@ static uint32_t beside(const struct cores *c, uint32_t workers)
 	return (uint32_t)WEXITSTATUS(status);
 }
 
-/* Processes that know nothing of each other, as ranks that were started by hand. */
+/* Independent processes, such as ranks that were started by hand. */
 TEST(processes_share_no_core_F12)
 {
 	struct cores c;
@@ -173,7 +176,8 @@ TEST(processes_share_no_core_F12)
 	CU_ASSERT(mine[0] == 0 && !crowded);
 	CU_ASSERT_EQUAL(beside(&c, 1), 1u << 1);
 	CU_ASSERT_EQUAL(beside(&c, 2), 1u << 1 | 1u << 2);
-	CU_ASSERT_EQUAL(beside(&c, 3), 1u << 1 | 1u << 2 | 1u << 3); /* the third has no core of its own, but a hyper-thread */
+	/* the third has no core of its own, but a hyper-thread */
+	CU_ASSERT_EQUAL(beside(&c, 3), 1u << 1 | 1u << 2 | 1u << 3);
 	mine[1] = cores_take(&c, 1, &crowded);
 	mine[2] = cores_take(&c, 2, &crowded);
 	CU_ASSERT(mine[1] == 1 && mine[2] == 2 && !crowded);
@@ -188,7 +192,9 @@ TEST(processes_share_no_core_F12)
 
 /* ---- CPU time */
 
-#define V1 "30 20 0:1 / /cg rw - tmpfs tmpfs rw\n31 30 0:2 %s /cg/cpu rw,nosuid shared:1 - cgroup cgroup rw,cpu,cpuacct\n"
+#define V1                                                                                                             \
+	"30 20 0:1 / /cg rw - tmpfs tmpfs rw\n31 30 0:2 %s /cg/cpu rw,nosuid shared:1 - cgroup cgroup "                \
+	"rw,cpu,cpuacct\n"
 #define V2 "31 30 0:2 %s /cg rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
 
 static double quota(void)
@@ -223,7 +229,7 @@ TEST(quota_of_version_1_F14)
 	CU_ASSERT_EQUAL(loom_machine_quota(&q), 0);
 	CU_ASSERT(q.cpus == 0.5 && q.throttled == 21); /* of the tightest */
 	end();
-	/* A container that sees its own group at the mount point, and the path of the outside. */
+	/* A container in which its own group is at the mount point, but /proc shows the path outside. */
 	mounted(V1, "/docker/77", "3:cpu,cpuacct:/docker/77\n");
 	put("cg/cpu/cpu.cfs_quota_us", "150000\n");
 	put("cg/cpu/cpu.cfs_period_us", "100000\n");

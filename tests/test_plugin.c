@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loader against files that are not what they should be. The fixtures are in tests/plugins;
+/* The loader with faulty files. The fixtures are in tests/plugins;
  * each is copied to a folder of the test's own under the name that it claims. */
 #include <cjson/cJSON.h>
 #include <dirent.h>
@@ -150,7 +150,7 @@ TEST(wrong_kind)
 {
 	refused(place("bad_print", "term_print"), LOOM_SCHED, LOOM_EINVAL,
 		"'term_print'&is a termination plug-in&scheduler is needed");
-	/* Told without a manifest, too. */
+	/* Reported without a manifest, too. */
 	refused(place("bad_unmarked", "term_unmarked"), LOOM_SCHED, LOOM_EINVAL,
 		"is a termination plug-in");
 }
@@ -162,7 +162,7 @@ static void on_stop(int number)
 	asked_to_stop++;
 }
 
-/* One of them sets handlers that end the process when it is loaded, and asks for the end itself: the process's own
+/* One of them sets handlers that end the process when it is loaded, and raises the signal itself: the process's own
  * handlers see that. */
 TEST(accepted)
 {
@@ -315,7 +315,7 @@ TEST(damaged)
 		memcpy(copy, bytes, n);
 		for (int k = 0; k < 8; k++) {
 			xorshift(&random);
-			/* Headers are where it hurts: the file's, the segments', the sections'. */
+			/* Mostly in the headers: the file's, the segments', the sections'. */
 			size_t from = k % 3 == 2 ? h->e_shoff : 16;
 			size_t span = k % 3 == 2 ? n - from : 1024;
 			copy[from + random % span] = (char)(random >> 40);
@@ -391,7 +391,7 @@ TEST(probe)
 
 	probe_refused(place("bad_abort", "term_abort"), 20000,
 		      "term_abort.so&constructor&crashed (SIGABRT)&no luck today");
-	/* Addresses where nothing is: the child meets them first. */
+	/* Unmapped addresses: only the child that probes crashes. */
 	static const char *const wild[] = {"wild", "ops_wild", "endless"};
 	for (size_t i = 0; i < LOOM__COUNT(wild); i++) {
 		char fixture[20], name[20];
@@ -405,7 +405,7 @@ TEST(probe)
 	probe_refused(place("bad_hang", "term_hang"), 500, "did not return within 500 ms");
 	CU_ASSERT(loom__now_ns() - begin < 15000000000u);
 
-	/* The child's own words and code arrive unchanged. */
+	/* The child's message and code arrive unchanged. */
 	char *path = place("bad_major_late", "term_major_late");
 	REFUSED(loom__plugin_examine(self, path, 20000, NULL, &err), LOOM_EABI, err, "ABI 7&rebuild it against");
 	CU_ASSERT_EQUAL(loom__plugin_examine(self, in_folder("absent.so"), 20000, NULL, &err), LOOM_ENOENT);
@@ -453,7 +453,8 @@ TEST(open_to_all_S15_T32b)
 	CU_ASSERT_EQUAL_FATAL(system(command), 0);
 	CU_ASSERT_EQUAL(loom__plugin_load(so, LOOM_TERM, &plugin, &err), 0);
 	CU_ASSERT_EQUAL(chmod(so, 0666), 0);
-	REFUSED(loom__plugin_load(so, LOOM_TERM, &plugin, &err), LOOM_EINVAL, err, "term_counter.so&every user may write&chmod o-w");
+	REFUSED(loom__plugin_load(so, LOOM_TERM, &plugin, &err), LOOM_EINVAL, err,
+		"term_counter.so&every user may write&chmod o-w");
 	CU_ASSERT_EQUAL(chmod(so, 0644), 0);
 	CU_ASSERT_EQUAL(chmod(open, 0777), 0);
 	REFUSED(loom__plugin_load(so, LOOM_TERM, &plugin, &err), LOOM_EINVAL, err, "folder above it&open&chmod o-w");

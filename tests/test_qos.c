@@ -331,7 +331,7 @@ static int open_line(const struct loom_interrupts *interrupts, uint32_t device, 
 
 static const struct loom_interrupts lines = {.size = sizeof(lines), .open = open_line};
 
-static struct qos_rig *near_rig(const struct loom_interrupts *interrupts)
+static struct qos_rig *placed_rig(const struct loom_interrupts *interrupts)
 {
 	struct qos_rig *r = qos_rig_create(2);
 	r->rig.shape[0].kind = LOOM_ON_GPU;
@@ -352,7 +352,7 @@ static int64_t fault_page(struct qos_rig *r, uint32_t worker, uint64_t page)
 TEST(frames)
 {
 	struct world world, *w = &world;
-	struct qos_rig *r = near_rig(&lines);
+	struct qos_rig *r = placed_rig(&lines);
 	struct loom_grant demand = {
 	    .kind = LOOM_GRANT_DEMAND, .at = 2 * PAGE, .bytes = 8 * PAGE, .device = 1, .frames = 3};
 	char *frame, *content = malloc(8 * PAGE);
@@ -412,7 +412,7 @@ TEST(frames)
 /* Many at once: their copies are awaited together, before the first answer. */
 TEST(frames_of_a_turn)
 {
-	struct qos_rig *r = near_rig(&lines);
+	struct qos_rig *r = placed_rig(&lines);
 	struct loom_ctx *c;
 	char content[16 * PAGE];
 	uint64_t id[16];
@@ -591,17 +591,17 @@ TEST(bad_grants)
 		struct loom_grant grant;
 		const struct loom_interrupts *interrupts;
 		int code;
-	} near[] = {
+	} placed[] = {
 		{{.kind = LOOM_GRANT_DEMAND, .bytes = PAGE, .device = 2, .frames = 1}, &lines, LOOM_EPLUGIN},
 		{{.kind = LOOM_GRANT_DEMAND, .bytes = PAGE, .device = 1}, &lines, LOOM_EPLUGIN},
 		{{.kind = LOOM_GRANT_BUFFER, .bytes = PAGE, .device = 1, .frames = 1}, &lines, LOOM_EPLUGIN},
 		{{.kind = LOOM_GRANT_HEAP, .bytes = PAGE, .device = 1}, NULL, LOOM_ENOTSUP},
 	};
-	for (size_t i = 0; i < COUNT(near); i++) {
+	for (size_t i = 0; i < COUNT(placed); i++) {
 		struct loom_error err = {0};
-		struct qos_rig *r = near_rig(near[i].interrupts);
-		qos_rig_grant(r, near[i].grant);
-		CU_ASSERT_EQUAL(qos_rig_start(r, &err), near[i].code);
+		struct qos_rig *r = placed_rig(placed[i].interrupts);
+		qos_rig_grant(r, placed[i].grant);
+		CU_ASSERT_EQUAL(qos_rig_start(r, &err), placed[i].code);
 		CU_ASSERT(strlen(err.text) > 0);
 		qos_rig_close(r);
 	}

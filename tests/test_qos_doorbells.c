@@ -95,7 +95,7 @@ TEST(first_found_disarmed)
 	}
 }
 
-/* A worker that ended between its published count and its request: the host reports it instead of waiting for ever. */
+/* A worker that ended between its published count and its request: the host reports it instead of waiting forever. */
 TEST(quiet_ends_D13)
 {
 	struct loom_error err = {0};
@@ -148,7 +148,7 @@ static struct qos_rig *flooded(const char *const path[2], struct flood *f)
 	return r;
 }
 
-/* How often the path was woken for the other tenant. */
+/* The number of wake-ups of the path for the other tenant. */
 static double ebb(struct flood *f)
 {
 	__atomic_store_n(&f->stop, 1, __ATOMIC_RELAXED);

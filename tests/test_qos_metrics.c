@@ -16,8 +16,7 @@ void qos_idle_read(const struct service *s, struct qos_idle *idle)
 	*idle = (struct qos_idle){0};
 }
 
-/* So many rounds a second, for three seconds, of which the second one is busy for `busy` ns in 1,000, the others for
- * 100. */
+/* `turns` rounds a second, for three seconds: in the second one `busy` of each 1,000 ns are busy, in the others 100. */
 static double dearest(uint64_t turns, uint64_t busy)
 {
 	static struct service s;

@@ -67,7 +67,7 @@ TEST(scan)
 }
 
 /* Repeated reads at one position do not delay the others. */
-TEST(crowd)
+TEST(repeated_position)
 {
 	struct qos_queue q;
 	CU_ASSERT_EQUAL_FATAL(qos_queue_open(&q, CALLS, LOOM_QOS_SCAN), 0);
@@ -114,7 +114,7 @@ TEST(slot_taken)
 	static struct service s;
 	static struct qos_ring from;
 	uint64_t bits;
-	uint32_t told, known = 0;
+	uint32_t published, known = 0;
 	for (uint32_t honest = 0; honest < 2; honest++) {
 		struct qos_queue *q = &s.tenant[0].queue;
 		s.host = &fake_host;
@@ -122,13 +122,13 @@ TEST(slot_taken)
 		s.ring = &from;
 		s.bits = &bits;
 		s.consumed = &known;
-		from = (struct qos_ring){.published = &told, .slot = slot, .slots = 8, .shift = 3};
+		from = (struct qos_ring){.published = &published, .slot = slot, .slots = 8, .shift = 3};
 		CU_ASSERT_EQUAL_FATAL(qos_queue_open(q, 8, LOOM_QOS_SCAN), 0);
-		told = 8;
+		published = 8;
 		bits = 1;
 		CU_ASSERT_EQUAL(qos_fill(&s), 8);
 		q->call[honest ? 0 : 3].busy = 0; /* this one was answered */
-		told = 9;
+		published = 9;
 		bits = 1;
 		CU_ASSERT_EQUAL(qos_fill(&s), honest);
 		CU_ASSERT_EQUAL(from.broken, !honest);

@@ -210,7 +210,7 @@ static void fuzz(uint64_t seed, int wild_head)
 	struct loom_ctx *c = &r->ctx[0], *good = &r->ctx[1];
 	struct qos_head *h = r->view.global;
 	struct qos_port *port = qos_port(c);
-	uint32_t *told = qos_published(h, port);
+	uint32_t *published = qos_published(h, port);
 	for (int round = 0; round < 300; round++) {
 		for (int k = 0; k < 20; k++) {
 			struct loom_request request;
@@ -228,7 +228,7 @@ static void fuzz(uint64_t seed, int wild_head)
 			for (size_t i = 0; i < sizeof(*port) / 8; i++)
 				((uint64_t *)port)[i] = xorshift(&x);
 			port->slots = 0; /* its own later calls do not access memory */
-			__atomic_store_n(told, (uint32_t)xorshift(&x), __ATOMIC_RELEASE);
+			__atomic_store_n(published, (uint32_t)xorshift(&x), __ATOMIC_RELEASE);
 			__atomic_fetch_or(qos_bits(h, 0), 1, __ATOMIC_ACQ_REL);
 		}
 		struct loom_request read = {.service = LOOM_SERVICE_READ,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages between ranks and hub: the reader of frames, byte by byte and beyond all bounds. Addresses, tokens, and keys of
- * memory. */
+/* Messages between ranks and hub: the reader of frames, byte by byte and beyond all bounds. Addresses, tokens, and keys
+ * of memory. */
 #include <gpuloom/error.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +41,8 @@ TEST(frames_come_in_pieces_F5)
 			if (rc != 1)
 				continue;
 			frames++;
-			CU_ASSERT(frames != 1 || (f.head.value == 7 && f.head.bytes == 100 && !memcmp(f.body, text, 100)));
+			CU_ASSERT(frames != 1 ||
+				  (f.head.value == 7 && f.head.bytes == 100 && !memcmp(f.body, text, 100)));
 			CU_ASSERT(frames != 2 || (f.head.kind == LOOM__FRAME_DONE && !strcmp(f.body, "why")));
 			CU_ASSERT(frames != 3 || (f.head.value == 8 && !f.head.bytes && !*f.body));
 		}
@@ -51,7 +52,7 @@ TEST(frames_come_in_pieces_F5)
 	}
 }
 
-/* Half a frame is no frame, and is known to be half. */
+/* An incomplete frame is not returned, and is detected as incomplete. */
 TEST(a_frame_that_is_cut_waits_F5)
 {
 	char in[64];
@@ -67,7 +68,7 @@ TEST(a_frame_that_is_cut_waits_F5)
 	loom__frame_reader_free(&r);
 }
 
-/* A length is judged before memory is taken, and each kind has its own bound. */
+/* A length is checked before memory is allocated, and each kind has its own bound. */
 TEST(lengths_are_bounded_F2_S1)
 {
 	static const struct {
@@ -95,7 +96,7 @@ TEST(lengths_are_bounded_F2_S1)
 		size_t used, length = put(in, tried[i].kind, 0, NULL, tried[i].bytes);
 		CU_ASSERT_EQUAL(loom__frame_take(&r, in, length + 16, &used, &f), tried[i].code);
 		CU_ASSERT(r.room <= 8192); /* for what arrived, not for what was announced */
-		if (tried[i].code) { /* for good */
+		if (tried[i].code) { /* the error is permanent */
 			CU_ASSERT_EQUAL(loom__frame_take(&r, in, length, &used, &f), tried[i].code);
 			CU_ASSERT_EQUAL(used, 0);
 			CU_ASSERT(!r.body);

@@ -387,7 +387,8 @@ static void check_commands(const char *script)
 			if (!quoted)
 				command[n++] = *s;
 		}
-		CU_ASSERT(!quoted && !strpbrk(command, "`!@") && !strstr(command, "system") && !strstr(command, "TOUCH"));
+		CU_ASSERT(!quoted && !strpbrk(command, "`!@") && !strstr(command, "system") &&
+			  !strstr(command, "TOUCH"));
 		if (sscanf(line, "$%*[a-z] << %63s", mark) == 1)
 			tables++;
 	}
@@ -400,15 +401,15 @@ TEST(gnuplot_runs_no_command_S5)
 	static const struct {
 		const char *doc, *from, *to;
 	} given[] = {
-		{"result.json", "\"workload\":\"contains\"", "\"workload\":\"%s\""},
-		{"result.json", "\"unit\":\"s\"", "\"unit\":\"%s\""},
-		{"result.json", "\"seconds\":{\"unit\"", "\"%s\":{\"unit\""},
-		{"result.json", "\"seconds\":{\"unit\"", "\"END_OF_DATA\": {\"unit\""},
-		{"compare.json", "\"label\":\"", "\"label\":\"%s"},
-		{"compare.json", "\"verdict\":\"", "\"verdict\":\"%s"},
-		{"sweep.jsonl", "mgws", "%s"},
-		{"sweep.jsonl", "\"scheduler.mgws.public_queue\"", "\"%s\""},
-		{"sweep.jsonl", "\"scheduler.mgws.public_queue\": \"", "\"scheduler.mgws.public_queue\": \"END_OF_DATA"},
+	    {"result.json", "\"workload\":\"contains\"", "\"workload\":\"%s\""},
+	    {"result.json", "\"unit\":\"s\"", "\"unit\":\"%s\""},
+	    {"result.json", "\"seconds\":{\"unit\"", "\"%s\":{\"unit\""},
+	    {"result.json", "\"seconds\":{\"unit\"", "\"END_OF_DATA\": {\"unit\""},
+	    {"compare.json", "\"label\":\"", "\"label\":\"%s"},
+	    {"compare.json", "\"verdict\":\"", "\"verdict\":\"%s"},
+	    {"sweep.jsonl", "mgws", "%s"},
+	    {"sweep.jsonl", "\"scheduler.mgws.public_queue\"", "\"%s\""},
+	    {"sweep.jsonl", "\"scheduler.mgws.public_queue\": \"", "\"scheduler.mgws.public_queue\": \"END_OF_DATA"},
 	};
 	for (size_t i = 0; i < LOOM__COUNT(given); i++) {
 		struct loaded l;
@@ -460,7 +461,7 @@ TEST(csv_units)
 	}
 }
 
-/* What stands in the JSON comes back from the CSV to the last bit. */
+/* The CSV has the values of the JSON exactly. */
 TEST(csv_round_trip)
 {
 	struct loaded l;
@@ -557,7 +558,7 @@ TEST(empty_documents)
 	}
 }
 
-/* Documents with bytes changed, left out or doubled: read or refused, never more. */
+/* Documents with changed, missing or doubled bytes are read or rejected, without any other effect. */
 TEST(mutations)
 {
 	uint64_t state = 12345;
@@ -599,28 +600,35 @@ TEST(mutations)
 	CU_ASSERT(readable > 20);
 }
 
-/* Cells of workers x policy x queue, whose samples are known: a time of 8 / workers, and its double for the policy b. */
+/* Cells of workers x policy x queue, whose samples are known: a time of 8 / workers, and its double for the policy
+ * b. */
 static void load_grid(struct loaded *l)
 {
 	struct loom__text t = {0};
 	struct loom_error err;
-	loom__text_add(&t, "{\"schema\":\"gpuloom.sweep/1\",\"factors\":[{\"key\":\"device.cpu.workers\",\"values\":[\"1\",\"4\","
-			   "\"2\"]},{\"key\":\"scheduler.policy\",\"values\":[\"a\",\"b\"]},{\"key\":\"q.size\",\"values\":[\"8k\","
-			   "\"64\"]}]}\n");
+	loom__text_add(
+	    &t,
+	    "{\"schema\":\"gpuloom.sweep/1\",\"factors\":[{\"key\":\"device.cpu.workers\",\"values\":[\"1\",\"4\","
+	    "\"2\"]},{\"key\":\"scheduler.policy\",\"values\":[\"a\",\"b\"]},{\"key\":\"q.size\",\"values\":[\"8k\","
+	    "\"64\"]}]}\n");
 	for (int w = 1; w <= 4; w *= 2)
 		for (int p = 0; p < 2; p++)
 			for (int q = 0; q < 2; q++)
 				for (int i = 0; i < 9; i++)
-					loom__text_add(&t, "{\"configuration\":\"%d%d%d\",\"values\":{\"device.cpu.workers\":\"%d\",\"scheduler.policy\":\"%s\","
-							   "\"q.size\":\"%s\"},\"sample\":%d,\"metrics\":{\"seconds\":%.6f},\"units\":{\"seconds\":\"s\"},"
-							   "\"better\":{\"seconds\":\"less\"}}\n",
+					loom__text_add(&t,
+						       "{\"configuration\":\"%d%d%d\",\"values\":{\"device.cpu."
+						       "workers\":\"%d\",\"scheduler.policy\":\"%s\","
+						       "\"q.size\":\"%s\"},\"sample\":%d,\"metrics\":{\"seconds\":%.6f}"
+						       ",\"units\":{\"seconds\":\"s\"},"
+						       "\"better\":{\"seconds\":\"less\"}}\n",
 						       w, p, q, w, p ? "b" : "a", q ? "64" : "8k", i,
 						       8.0 / w * (1 + p) * (1 + (i - 4) / 100.0));
 	CU_ASSERT_EQUAL_FATAL(load_text(l, t.at, &err), 0);
 	loom__text_free(&t);
 }
 
-static const struct loom__lines_point *point_at(const struct loom__lines *l, const char *facet, const char *line, const char *x)
+static const struct loom__lines_point *point_at(const struct loom__lines *l, const char *facet, const char *line,
+						const char *x)
 {
 	for (size_t i = 0; i < l->points; i++) {
 		const struct loom__lines_point *p = &l->point[i];
@@ -673,7 +681,7 @@ TEST(line_plots)
 	free(script);
 	free(page);
 	unload(&l);
-	/* Of other factors the cells are taken together. */
+	/* Cells that differ only in other factors are combined. */
 	load_grid(&l);
 	CU_ASSERT_EQUAL_FATAL(loom__report_lines(&l.view, "q.size", "device.cpu.workers", NULL, &l.settings, &err), 0);
 	l.settings.facet = LOOM__NO_NAME;
@@ -695,13 +703,14 @@ TEST(log_axes)
 	loom__scale_log(&s, 0.3, 90);
 	int n = 0;
 	while (loom__scale_tick(&s, n, &v, label)) {
-		CU_ASSERT(v > last && v >= s.lo && v <= s.hi && loom__scale_at(&s, v) >= 0 && loom__scale_at(&s, v) <= 100);
+		CU_ASSERT(v > last && v >= s.lo && v <= s.hi && loom__scale_at(&s, v) >= 0 &&
+			  loom__scale_at(&s, v) <= 100);
 		last = v;
 		n++;
 	}
 	CU_ASSERT_EQUAL(n, 7); /* 0.5 1 2 5 10 20 50 */
-	CU_ASSERT_DOUBLE_EQUAL(loom__scale_at(&s, 1) - loom__scale_at(&s, 0.5), loom__scale_at(&s, 20) - loom__scale_at(&s, 10),
-			       1e-9);
+	CU_ASSERT_DOUBLE_EQUAL(loom__scale_at(&s, 1) - loom__scale_at(&s, 0.5),
+			       loom__scale_at(&s, 20) - loom__scale_at(&s, 10), 1e-9);
 	loom__scale_fit(&s, 0, 90, "", 0, 100, 50);
 	loom__scale_log(&s, 0, 90); /* has no logarithm: stays linear */
 	CU_ASSERT_EQUAL(s.log, 0);
@@ -740,10 +749,12 @@ TEST(derived_values)
 	strcat(longest, " [s, more]");
 	CU_ASSERT_DOUBLE_EQUAL(derived_value(longest), 80, 0);
 	static const char *const wrong[][2] = {
-		{"x", "NAME = EXPRESSION"}, {"= 1", "NAME = EXPRESSION"}, {"x =", "missing at the end"},
-		{"x = 1 +", "missing at the end"}, {"x = (1", "')' is missing"}, {"x = 1 2", "operator is missing at '2'"},
-		{"x = foo(1)", "no such function"}, {"x = min(1)", "',' is missing"}, {"x = 1 [a, b, c]", "in brackets"},
-		{"1x = 2", "NAME = EXPRESSION"}, {"a-b = 1", "NAME = EXPRESSION"}, {"x = 1e", "operator is missing"},
+	    {"x", "NAME = EXPRESSION"},         {"= 1", "NAME = EXPRESSION"},
+	    {"x =", "missing at the end"},      {"x = 1 +", "missing at the end"},
+	    {"x = (1", "')' is missing"},       {"x = 1 2", "operator is missing at '2'"},
+	    {"x = foo(1)", "no such function"}, {"x = min(1)", "',' is missing"},
+	    {"x = 1 [a, b, c]", "in brackets"}, {"1x = 2", "NAME = EXPRESSION"},
+	    {"a-b = 1", "NAME = EXPRESSION"},   {"x = 1e", "operator is missing"},
 	};
 	for (size_t i = 0; i < LOOM__COUNT(wrong); i++) {
 		struct loom_error err = {0};
@@ -831,13 +842,14 @@ TEST(large)
 /* ---- what is in a view
  * --------------------------------------------------------------------------*/
 
-/* Cells that have next to nothing take room for all metrics: as many as 1 MB of text can name are refused (security S14). */
+/* Small cells need memory for all metrics: as many as 1 MB of text can name are rejected (security S14). */
 TEST(many_cells_S14)
 {
 	struct loom__text t = {0};
 	struct loaded l;
 	struct loom_error err = {0};
-	loom__text_add(&t, "{\"schema\":\"gpuloom.sweep/1\",\"factors\":[]}\n{\"configuration\":\"a\",\"sample\":0,\"metrics\":{\"m\":1");
+	loom__text_add(&t, "{\"schema\":\"gpuloom.sweep/"
+			   "1\",\"factors\":[]}\n{\"configuration\":\"a\",\"sample\":0,\"metrics\":{\"m\":1");
 	for (int i = 0; i < LOOM__VIEW_METRICS - 1; i++)
 		loom__text_add(&t, ",\"m%d\":1", i);
 	loom__text_add(&t, "}}\n");
@@ -848,7 +860,7 @@ TEST(many_cells_S14)
 	loom__text_free(&t);
 }
 
-/* Results with options by the hundred thousand: each is looked up once in each of the others (security S14). */
+/* Results with a hundred thousand options: each option is searched once in each other result (security S14). */
 TEST(many_options_S14)
 {
 	struct loaded l = {0};

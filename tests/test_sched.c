@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stress of the schedulers' device code: every task runs exactly once and arrives whole, whatever
- * the shape of the task tree, the queue sizes, lanes and the number of threads. */
+/* Stress of the schedulers' device code: each task runs exactly once with an intact record, for any
+ * shape of the task tree, queue sizes, lanes and number of threads. */
 #include "tree.h"
 #include "lib/random.h"
 
@@ -9,7 +9,7 @@ struct setup {
 	uint32_t workers, lanes;
 	const char *term;
 	uint32_t noncoherent; /* initial tasks of two non-coherent devices */
-	uint32_t gpu;   /* 1: the second plays a GPU, affinity lists and all */
+	uint32_t gpu;   /* 1: the second behaves like a GPU, with affinity lists */
 };
 static const struct setup setups[] = {
 	{"sched_mgws", "local_queue=2 public_queue=1", 4, 1, NULL, 0, 0},
@@ -163,7 +163,7 @@ TEST(static_overflow)
 	ladder("sched_static", "local_queue=8 in_place_depth=0 overflow_list=9", STAR, LOOM_EFULL);
 }
 
-/* A failing worker takes the others along, in whatever they were doing. */
+/* A failing worker ends the others, in any state. */
 TEST(full_stops_all)
 {
 	struct harness *h =
@@ -197,7 +197,7 @@ TEST(static_shares)
 TEST(steals_happen)
 {
 	uint64_t stolen = 0;
-	/* Where others use the cores, one worker is often through before the next one begins. */
+	/* On a busy machine, one worker often ends before the next one starts. */
 	for (int i = 0; i < 5000 && !stolen; i++) {
 		struct harness *h = open_tree("sched_mgws", "", 4, 1, 1, MOST, BINARY, 1);
 		CU_ASSERT_EQUAL(run_tree(h, MOST), 0);
@@ -220,11 +220,13 @@ TEST(refusals)
 		harness_refused(&(struct harness_params){.sched = wrong[i][0], .sched_opts = wrong[i][1], .workers = 1},
 				LOOM_EINVAL, wrong[i][2]);
 	/* A GPU's only worker would have to run tasks and be the proxy. */
-	harness_refused(&(struct harness_params){.term = "term_hcounter", .noncoherent = 1, .second_kind = LOOM_ON_GPU, .workers = 2},
-			LOOM_ENOTSUP, "needs two");
+	harness_refused(
+	    &(struct harness_params){
+		.term = "term_hcounter", .noncoherent = 1, .second_kind = LOOM_ON_GPU, .workers = 2},
+	    LOOM_ENOTSUP, "needs two");
 }
 
-/* An unregistered tag fails the run; it is no address to jump to. */
+/* An unregistered tag fails the run, and is not used as an address. */
 TEST(unknown_tag)
 {
 	static const char *const scheds[] = {"sched_mgws", "sched_static", "sched_host"};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The last of several tasks is found once, and sees what the others wrote: loom_last() and loom_last_noncoherent() on
- * threads. tests/check-after.sh compiles this with planted faults. */
+/* Exactly one of several tasks finds that it is the last, and it sees the writes of the others: loom_last() and
+ * loom_last_noncoherent() on threads. tests/check-after.sh compiles this with planted faults. */
 #include <gpuloom/dev/dev.h>
 #include <string.h>
 

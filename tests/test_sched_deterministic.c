@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The real code of sched_mgws and the detectors under thousands of schedules that a seed repeats: every task runs
- * once, no worker leaves early, none sleeps for ever. TURNS_SEED=n plays one game of each kind. */
+ * once, no worker leaves early, none sleeps forever. TURNS_SEED=n plays one game of each kind. */
 #include "turns_tree.h"
 
-/* spin = 0: a worker without tasks sleeps at once, whatever the clock says. */
+/* spin = 0: a worker without tasks sleeps at once, independent of the clock. */
 #define PARK " wait=sleep spin=0"
 
 static const struct turns_setup setups[] = {
@@ -64,24 +64,31 @@ static const struct ranks_setup {
 	int rma; /* each other's memory by RMA */
 	size_t term; /* of turns_term */
 } ranks_setups[] = {
-	{"local_queue=2 public_queue=4" PARK, 2, {1, 1}, 1, 24, BINARY, 0, 1},
-	{"local_queue=2 public_queue=4" PARK, 2, {1, 1}, 12, 24, STAR, 0, 1},
-	{"local_queue=2 public_queue=4" PARK, 3, {1, 1, 1}, 1, 24, STAR, 0, 1},
-	{"local_queue=2 public_queue=4" PARK, 2, {2, 1}, 2, 24, COMB, 0, 1},
-	{"local_queue=2 public_queue=2 in_place_depth=0" PARK, 2, {1, 2}, 1, 16, STAR, 0, 1},
-	{"local_queue=2 public_queue=4 claim=fixed claim_size=2 attempts=damping" PARK, 3, {1, 2, 1}, 9, 24, RANDOM, 0, 1},
-	{"local_queue=2 public_queue=1 in_place_depth=0 backlog=4 victim=neighbour" PARK, 3, {1, 1, 1}, 1, 20, RANDOM, 0, 1},
-	{"local_queue=2 public_queue=4" PARK, 4, {1, 1, 1, 1}, 1, 24, STAR, 0, 1},
-	{"local_queue=2 public_queue=2 in_place_depth=0" PARK, 4, {1, 1, 1, 1}, 1, 12, COMB, 0, 1},
-	{"local_queue=2 public_queue=4 victim=local" PARK, 2, {2, 2}, 6, 24, BINARY, 0, 1},
-	{"local_queue=2 public_queue=4" PARK, 2, {1, 1}, 1, 24, LAZY, 0, 1},
-	{"local_queue=2 public_queue=4 wait=spin", 2, {2, 2}, 1, 24, BINARY, 0, 1},
-	{"local_queue=4 public_queue=4 wait=yield victim=biased", 4, {1, 1, 1, 1}, 3, 30, LAZY, 0, 2},
-	{"local_queue=2 public_queue=4 wait=spin", 2, {1, 1}, 1, 24, BINARY, 1, 1},
-	{"local_queue=2 public_queue=4 wait=spin", 3, {1, 1, 1}, 9, 24, STAR, 1, 1},
-	{"local_queue=2 public_queue=2 in_place_depth=0 wait=yield", 3, {1, 2, 1}, 2, 24, RANDOM, 1, 1},
-	{"local_queue=2 public_queue=4 wait=spin", 3, {1, 1, 1}, 9, 24, STAR, 1, 2},
-	{"local_queue=2 public_queue=2 wait=yield", 4, {1, 1, 1, 1}, 1, 16, COMB, 1, 2},
+    {"local_queue=2 public_queue=4" PARK, 2, {1, 1}, 1, 24, BINARY, 0, 1},
+    {"local_queue=2 public_queue=4" PARK, 2, {1, 1}, 12, 24, STAR, 0, 1},
+    {"local_queue=2 public_queue=4" PARK, 3, {1, 1, 1}, 1, 24, STAR, 0, 1},
+    {"local_queue=2 public_queue=4" PARK, 2, {2, 1}, 2, 24, COMB, 0, 1},
+    {"local_queue=2 public_queue=2 in_place_depth=0" PARK, 2, {1, 2}, 1, 16, STAR, 0, 1},
+    {"local_queue=2 public_queue=4 claim=fixed claim_size=2 attempts=damping" PARK, 3, {1, 2, 1}, 9, 24, RANDOM, 0, 1},
+    {"local_queue=2 public_queue=1 in_place_depth=0 backlog=4 victim=neighbour" PARK,
+     3,
+     {1, 1, 1},
+     1,
+     20,
+     RANDOM,
+     0,
+     1},
+    {"local_queue=2 public_queue=4" PARK, 4, {1, 1, 1, 1}, 1, 24, STAR, 0, 1},
+    {"local_queue=2 public_queue=2 in_place_depth=0" PARK, 4, {1, 1, 1, 1}, 1, 12, COMB, 0, 1},
+    {"local_queue=2 public_queue=4 victim=local" PARK, 2, {2, 2}, 6, 24, BINARY, 0, 1},
+    {"local_queue=2 public_queue=4" PARK, 2, {1, 1}, 1, 24, LAZY, 0, 1},
+    {"local_queue=2 public_queue=4 wait=spin", 2, {2, 2}, 1, 24, BINARY, 0, 1},
+    {"local_queue=4 public_queue=4 wait=yield victim=biased", 4, {1, 1, 1, 1}, 3, 30, LAZY, 0, 2},
+    {"local_queue=2 public_queue=4 wait=spin", 2, {1, 1}, 1, 24, BINARY, 1, 1},
+    {"local_queue=2 public_queue=4 wait=spin", 3, {1, 1, 1}, 9, 24, STAR, 1, 1},
+    {"local_queue=2 public_queue=2 in_place_depth=0 wait=yield", 3, {1, 2, 1}, 2, 24, RANDOM, 1, 1},
+    {"local_queue=2 public_queue=4 wait=spin", 3, {1, 1, 1}, 9, 24, STAR, 1, 2},
+    {"local_queue=2 public_queue=2 wait=yield", 4, {1, 1, 1, 1}, 1, 16, COMB, 1, 2},
 };
 
 static void play_one(const struct turns_setup *s, size_t term)

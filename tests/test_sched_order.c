@@ -150,7 +150,7 @@ static void mixed(struct loom_ctx *c, const struct loom_task *t)
 
 static loom_task_fn *const mixed_fns[] = {mixed, noting};
 
-/* One worker: all high ones first, all low ones last. */
+/* One worker: all tasks of high priority first, all of low priority last. */
 TEST(priorities)
 {
 	static const struct loom_task first = {.tag = 0};
@@ -177,7 +177,7 @@ TEST(priorities_off)
 	harness_close(h);
 }
 
-/* Rings too small for them all: none is lost, and low ones are still stolen. */
+/* Rings too small for all tasks: none is lost, and tasks of low priority are still stolen. */
 TEST(priorities_full)
 {
 	static const struct loom_task first = {.tag = 0};
@@ -257,7 +257,7 @@ static double cpu_seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Sleeps, in place of a task that computes for long: then the others' processor time is all there is. */
+/* Sleeps, in place of a task that computes for long, so that only other workers use processor time. */
 static void long_task(struct loom_ctx *c, const struct loom_task *t)
 {
 	struct timespec pause = {.tv_nsec = 20000000};
@@ -298,7 +298,7 @@ TEST(sleepers_rest)
 	term = NULL;
 }
 
-/* While they sleep, work comes: they wake up and take it. */
+/* Sleeping workers wake up and take new tasks. */
 TEST(sleepers_wake)
 {
 	struct loom_task first = {.tag = 0};

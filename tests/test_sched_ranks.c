@@ -110,7 +110,7 @@ TEST(joins)
 	ranks_close(&ranks);
 }
 
-/* What ranks cannot share. */
+/* Jobs that ranks cannot share. */
 TEST(refused)
 {
 	static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The statistics against tables from R (tests/tables/stats.h) and against brute force. How often equal variants are told
- * apart, and how often different ones are: test_compare.c. */
+/* The statistics against tables from R (tests/tables/stats.h) and against brute force. Rates of false and
+ * of right claims: test_compare.c. */
 #include "stats/stats.h"
 #include "support.h"
 
@@ -14,15 +14,15 @@
 #include "tables/stats.h"
 
 
-/* Equal to a part in 10^9, infinities included; says what differs. */
-static int near(double got, double want, const char *what, size_t row)
+/* Equal to a part in 10^9, infinities included; prints differences. */
+static int is_near(double got, double want, const char *what, size_t row)
 {
 	int same = got == want || fabs(got - want) <= 1e-9 * fmax(fabs(want), 1e-6);
 	if (!same)
 		printf("%s, row %zu: %.17g, want %.17g\n", what, row, got, want);
 	return same;
 }
-#define NEAR(got, want, row) CU_ASSERT(near((got), (want), #got, (row)))
+#define NEAR(got, want, row) CU_ASSERT(is_near((got), (want), #got, (row)))
 
 /* ---- against R --------------------------------------------------------------------------------*/
 
@@ -278,7 +278,7 @@ TEST(first_and_modes)
 	CU_ASSERT(loom__stats_modes(grid, 12, &m) == 0 && m.two && m.d == INFINITY && m.lower == 6);
 }
 
-/* Where half of the values are equal, the median of deviations is 0, and tells nothing of the others (bugs F21). */
+/* If half of the values are equal, the median of deviations is 0, whatever the other values are (bugs F21). */
 TEST(ticks_F21)
 {
 	double z, ticks[20], one[160];

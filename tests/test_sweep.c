@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sweeps without plug-ins: designs cover what they promise, constraints leave out what they say,
+/* Sweeps without plug-ins: designs cover the promised pairs, constraints exclude what they name,
  * and a sweep that is killed after any byte ends with the same configurations and no sample twice. */
 #include "support.h"
 
@@ -131,8 +131,9 @@ static const char *value_of(const struct loom_config *cfg, const char *section, 
 
 TEST(spec)
 {
-	static const char text[] = "[sweep]\ndesign = one\n[sweep.a.b]\nc = 1, x y\n[sweep.points]\n"
-				   "Fast = s.k = v,s.l=\"p,q\"\nplain =\n[sweep.only]\nthese = point=Fast|plain, a.b.c=1\n";
+	static const char text[] =
+	    "[sweep]\ndesign = one\n[sweep.a.b]\nc = 1, x y\n[sweep.points]\n"
+	    "Fast = s.k = v,s.l=\"p,q\"\nplain =\n[sweep.only]\nthese = point=Fast|plain, a.b.c=1\n";
 	struct loom_config *cfg, *config;
 	struct loom__sweep_spec spec;
 	struct loom__diag diag = {0};
@@ -175,16 +176,16 @@ TEST(spec_mistakes)
 	static const struct {
 		const char *text, *says;
 	} bad[] = {
-		{"[sweep]\ndesign = ful\n", "t.ini:2:10: error: design in [sweep]: 'ful'"},
-		{"[sweep.s]\nk = 1,1\n", "t.ini:2:5: error: s.k=1,1: the same value twice"},
-		{"[sweep.points]\na = k=1\n", "t.ini:2:5: error: 'k=1' is not of the form"},
-		{"[sweep.points]\na = s.k\n", "t.ini:2:5: error: 's.k' is not of the form"},
-		{"[sweep.points]\na = s.k=1, S.K =2\n", "t.ini:2:5: error: point 'a' sets S.K twice"},
-		{"[sweep.points]\na = s.k=1\n[sweep.s]\nk = 2\n", "t.ini:4:5: error: s.k is varied by a list, and set by"},
-		{"[sweep.s]\nk = 1, 2\n[sweep.skip]\nno = s.k=3\n", "t.ini:4:6: error: constraint 's.k=3'"},
-		{"[sweep]\npareto = a\n", "t.ini:2:10: error: 'a': a front needs two metrics"},
-		{"[sweep]\nreport = x\n", "t.ini:2:10: error: 'x': the name of a report"},
-		{"[sweep]\nplot = forest,hat\n", "t.ini:2:8: error: no plot 'hat'"},
+	    {"[sweep]\ndesign = ful\n", "t.ini:2:10: error: design in [sweep]: 'ful'"},
+	    {"[sweep.s]\nk = 1,1\n", "t.ini:2:5: error: s.k=1,1: the same value twice"},
+	    {"[sweep.points]\na = k=1\n", "t.ini:2:5: error: 'k=1' is not of the form"},
+	    {"[sweep.points]\na = s.k\n", "t.ini:2:5: error: 's.k' is not of the form"},
+	    {"[sweep.points]\na = s.k=1, S.K =2\n", "t.ini:2:5: error: point 'a' sets S.K twice"},
+	    {"[sweep.points]\na = s.k=1\n[sweep.s]\nk = 2\n", "t.ini:4:5: error: s.k is varied by a list, and set by"},
+	    {"[sweep.s]\nk = 1, 2\n[sweep.skip]\nno = s.k=3\n", "t.ini:4:6: error: constraint 's.k=3'"},
+	    {"[sweep]\npareto = a\n", "t.ini:2:10: error: 'a': a front needs two metrics"},
+	    {"[sweep]\nreport = x\n", "t.ini:2:10: error: 'x': the name of a report"},
+	    {"[sweep]\nplot = forest,hat\n", "t.ini:2:8: error: no plot 'hat'"},
 	};
 	for (size_t i = 0; i < LOOM__COUNT(bad); i++) {
 		struct loom_config *cfg;
@@ -386,7 +387,7 @@ TEST(refusals)
 	     "1\",\"design\":\"full\"}\n{\"configuration\":\"other\",\"sample\":0}\n",
 	     "has other configurations"},
 	    {"{\"schema\":\"gpuloom.result/1\"}\n", "not the file of a sweep"},
-	    {"a text that somebody would be sorry to lose, without any newline at all, longer than "
+	    {"a text that must not be lost, without any newline at all, longer than "
 	     "a line",
 	     "not the file of a sweep"},
 	    {"notes\n", "not JSON"},
@@ -418,7 +419,7 @@ static int slow_open(void *arg, size_t config, void **run, struct loom_error *er
 	return fake_open(arg, config, run, err);
 }
 
-/* Opening is dear: later visits take several samples. A budget ends the sweep without an error. */
+/* Opening a stack is expensive, so later visits take several samples. A budget ends the sweep without an error. */
 TEST(visits_and_budget)
 {
 	static const struct loom__sweep_ops slow = {slow_open, slow_sample, fake_close, NULL};
@@ -447,7 +448,7 @@ TEST(visits_and_budget)
 	unlink(path);
 }
 
-/* A line that could not be made for want of memory is an error (architecture D4). */
+/* A line that cannot be made for lack of memory is an error (architecture D4). */
 TEST(broken_line_D4)
 {
 	struct loom__journal j;

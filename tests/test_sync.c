@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `gpuloom validate` does not cover of a sync plug-in (check-validate.sh), nor applications (check-sync.sh): in
- * both isolations, counters, blocked producers, stops, and repeated launches. */
+/* Behaviour of sync plug-ins that neither `gpuloom validate` (check-validate.sh) nor applications (check-sync.sh)
+ * cover: in both isolations, counters, blocked producers, stops, and repeated launches. */
 #include "conform/footprint.h"
 #include "sync_rig.h"
 
@@ -167,7 +167,7 @@ TEST(stop)
 	}
 }
 
-/* What a GPU reads after a death: the host's words, without poison. */
+/* After a death a GPU reads the host's words, which are not poisoned. */
 TEST(death)
 {
 	static const char *const plugin[] = {"sync_poll", "sync_poll probe=atomic", "sync_backoff", "sync_warp"};

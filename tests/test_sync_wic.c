@@ -211,14 +211,16 @@ TEST(descriptors_under_way)
 	enum { DEVICES = 8 };
 	struct loom_channel k = {.slots = 4, .readers = 1, .from = 0, .to = 1, .item_bytes = 8};
 	struct loom_device_shape shape[DEVICES] = {{.workers = 0}};
-	struct loom_layout layout = {.size = sizeof(layout), .devices = DEVICES, .workers = 250 * DEVICES, .device = shape};
+	struct loom_layout layout = {
+	    .size = sizeof(layout), .devices = DEVICES, .workers = 250 * DEVICES, .device = shape};
 	const struct loom_sync_ops *ops = fake_load("sync_wic")->ops;
 	struct loom_need need = {.size = sizeof(need)};
 	struct loom_error err = {0};
 	struct rlimit files, few;
 	void *self = NULL;
 	for (uint32_t d = 0; d < DEVICES; d++)
-		shape[d] = (struct loom_device_shape){.workers = 250, .lanes = 1, .first_worker = 250 * d, .kind = LOOM_ON_CPU};
+		shape[d] = (struct loom_device_shape){
+		    .workers = 250, .lanes = 1, .first_worker = 250 * d, .kind = LOOM_ON_CPU};
 	getrlimit(RLIMIT_NOFILE, &files);
 	few = files;
 	few.rlim_cur = 1024;
@@ -262,7 +264,7 @@ TEST(early)
 	}
 }
 
-/* ---- a fork in mid-sample: the child reads what its parent reads, or dies; it never reads zeroes */
+/* ---- a fork in mid-sample: the child reads its parent's data, or dies; it never reads zeroes */
 
 static void fork_in_sample(struct loom_ctx *c)
 {
@@ -315,8 +317,8 @@ static void nothing(struct loom_ctx *c)
 TEST(refusals)
 {
 	struct loom_channel k = {.slots = 100, .readers = 1, .from = 0, .to = 1, .item_bytes = 8};
-	REFUSED(sync_rig_open(&rig, "sync_wic pages=64", 2, "workers=1 oversubscribe=yes", &k, 1, nothing), LOOM_EINVAL, rig.r.err,
-		"raise pages");
+	REFUSED(sync_rig_open(&rig, "sync_wic pages=64", 2, "workers=1 oversubscribe=yes", &k, 1, nothing), LOOM_EINVAL,
+		rig.r.err, "raise pages");
 	sync_rig_close(&rig);
 	struct loom_error err;
 	const struct loom_plugin *p = fake_load("sync_wic");

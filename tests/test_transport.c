@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transport_host.so and transport_p2p.so over CPU devices: where segments lie. Whether devices that share them are
- * coherent is asked by `gpuloom validate`, and by each run of two devices. */
+/* transport_host.so and transport_p2p.so over CPU devices: the placement of segments. Whether devices that share them
+ * are coherent is asked by `gpuloom validate`, and by each run of two devices. */
 #include <gpuloom/transport.h>
 
 #include "cpu_rig.h"
@@ -41,7 +41,7 @@ static const struct loom_segment_want wants[] = {
 };
 #define WANTS ((uint32_t)(sizeof(wants) / sizeof(wants[0])))
 
-/* Of different devices on different pages; the rest is asked by `gpuloom validate`. */
+/* Segments of different devices are on different pages; `gpuloom validate` tests the rest. */
 static void check_segments(const struct loom_segment *s)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);

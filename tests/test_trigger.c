@@ -343,7 +343,7 @@ static void limits(struct trig *t)
 	for (int i = 0; i < 8; i++, post.tag++)
 		trig_post(t, post);
 	REFUSED(trig_post_fails(t, post), LOOM_EFULL, t->err, "raise posts");
-	/* What can never run is rejected when it is posted. */
+	/* An operation that can never run is rejected by post(). */
 	static const struct {
 		struct loom_trigger_post post;
 		int code;
@@ -731,8 +731,8 @@ static void access_all(struct trig *t)
 
 TEST(remote_memory)
 {
-	static const char *const ways[] = {"provider=tcp wait=sleep", "provider=tcp", "provider=net wait=sleep",
-					   "provider=net", "provider=sockets wait=sleep"};
+	static const char *const ways[] = {"provider=tcp wait=nap", "provider=tcp", "provider=net wait=nap",
+					   "provider=net", "provider=sockets wait=nap"};
 	struct trig t;
 	trig_ranks = 2;
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {

@@ -552,13 +552,13 @@ TEST(shares_of_links)
 	m.sim_hosts_per_leaf = 4;
 	l = links_of(&m, 8);
 	struct link_flow up[3] = {flow_of(l, 0, 4, 300), flow_of(l, 1, 5, 300), flow_of(l, 2, 6, 300)},
-			 near = flow_of(l, 2, 3, 200);
+			 fourth = flow_of(l, 2, 3, 200);
 	for (int i = 0; i < 3; i++)
 		links_begin(l, &up[i], 0);
-	links_begin(l, &near, 0);
+	links_begin(l, &fourth, 0);
 	CU_ASSERT_DOUBLE_EQUAL(up[0].rate, 1.0 / 3, 1e-9);
-	CU_ASSERT_DOUBLE_EQUAL(near.rate, 2.0 / 3, 1e-9); /* what the third flow cannot use */
-	CU_ASSERT(near.ends >= 300 && near.ends <= 301);
+	CU_ASSERT_DOUBLE_EQUAL(fourth.rate, 2.0 / 3, 1e-9); /* what the third flow cannot use */
+	CU_ASSERT(fourth.ends >= 300 && fourth.ends <= 301);
 	CU_ASSERT(up[2].ends >= 900 && up[2].ends <= 901);
 	links_destroy(l);
 }

@@ -108,7 +108,7 @@ static const struct loom_opt rows[] = {
     {0},
 };
 
-/* Whatever the suite tries is a legal value: the plug-in, not the parser, is under test. */
+/* The suite sets only legal values: the plug-in, not the parser, is under test. */
 TEST(rows)
 {
 	struct loom__chance chance = loom__chance(1);

@@ -23,7 +23,8 @@ static double metric(const char *name)
 	return loom__rig_host_metric(&fake, name);
 }
 
-static struct harness *must_open(const char *sched, const char *workload, const char *opts, uint32_t workers, uint32_t lanes)
+static struct harness *must_open(const char *sched, const char *workload, const char *opts, uint32_t workers,
+				 uint32_t lanes)
 {
 	return harness_must(&(struct harness_params){.sched = sched,
 						     .workload = workload,
@@ -33,7 +34,7 @@ static struct harness *must_open(const char *sched, const char *workload, const 
 						     .seed = 1});
 }
 
-/* Runs it twice in every setting; the caller looks at the metrics of the last. */
+/* Runs it twice in every setting; the caller checks the metrics of the last run. */
 static void run_everywhere(const char *workload, const char *opts)
 {
 	static const char *const scheds[] = {"sched_static", "sched_mgws", "sched_host"};
@@ -90,7 +91,8 @@ TEST(memset_noncoherent)
 								  .seed = 1,
 								  .noncoherent = 1});
 	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
-	uint64_t *first = h->rig.part[LOOM_WORKLOAD].view.device[0], *second = h->rig.part[LOOM_WORKLOAD].view.device[1];
+	uint64_t *first = h->rig.part[LOOM_WORKLOAD].view.device[0],
+		 *second = h->rig.part[LOOM_WORKLOAD].view.device[1];
 	CU_ASSERT_EQUAL(first[3] & second[3], 3); /* all ones in the other */
 	first[417] = second[417] = 417;
 	must_be_wrong(h, "written on two devices");
@@ -144,7 +146,8 @@ TEST(cholesky)
 /* Small queues, priorities off: released tasks are pushed, shared, spilled, run in place like any others. */
 TEST(cholesky_queues)
 {
-	static const char *const opts[] = {"local_queue=2 public_queue=1", "local_queue=2 public_queue=4 in_place_depth=0",
+	static const char *const opts[] = {"local_queue=2 public_queue=1",
+					   "local_queue=2 public_queue=4 in_place_depth=0",
 					   "local_queue=4 public_queue=4 transfer=id owners=2", "granularity=lane"};
 	for (size_t i = 0; i < 4; i++) {
 		struct harness *h = harness_must(&(struct harness_params){.sched_opts = opts[i],
@@ -160,7 +163,7 @@ TEST(cholesky_queues)
 	}
 }
 
-/* Devices that cannot change the same word: two CPUs, and a CPU with what plays a GPU. */
+/* Non-coherent devices: two CPUs, and a CPU with a device that behaves like a GPU. */
 TEST(cholesky_noncoherent)
 {
 	static const char *const opts[] = {"", "local_queue=2 public_queue=4", "granularity=lane"};
@@ -183,7 +186,7 @@ TEST(cholesky_noncoherent)
 			CU_ASSERT_EQUAL(harness_sum(h).executed, cholesky_steps(15));
 			moved += h->rig.counters[2].executed + h->rig.counters[3].executed;
 		}
-		printf("apart %zu: %llu tasks on the second device\n", i, (unsigned long long)moved);
+		printf("non-coherent %zu: %llu tasks on the second device\n", i, (unsigned long long)moved);
 		harness_close(h);
 	}
 }
@@ -202,11 +205,12 @@ TEST(cholesky_lapack)
 	}
 	memcpy(&dpotrf, &found, sizeof(dpotrf));
 	for (int plain = 0; plain < 2; plain++) {
-		struct harness *h = right("workload_cholesky", plain ? "size=150 tile=32 blas=none" : "size=150 tile=32");
+		struct harness *h =
+		    right("workload_cholesky", plain ? "size=150 tile=32 blas=none" : "size=150 tile=32");
 		struct cholesky *m = h->rig.part[LOOM_WORKLOAD].view.global;
 		double worst = 0;
 		for (int pass = 0; pass < 2; pass++) {
-			harness_init(h); /* the matrix anew */
+			harness_init(h); /* restores the matrix */
 			if (pass)
 				CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 			for (uint32_t j = 0; j < SIZE; j++)
@@ -230,7 +234,8 @@ TEST(cholesky_lapack)
 
 static void must_be_refused(const char *workload, const char *opts, int code, const char *says)
 {
-	harness_refused(&(struct harness_params){.workload = workload, .workload_opts = opts, .workers = 1}, code, says);
+	harness_refused(&(struct harness_params){.workload = workload, .workload_opts = opts, .workers = 1}, code,
+			says);
 }
 
 TEST(cholesky_refused)
@@ -265,7 +270,8 @@ TEST(synthetic_affinity)
 					   "tasks=1000 spawn=0 depth=0 length=10 on_cpu=0.5 on_gpu=0.5",
 					   "tasks=1000 spawn=2 depth=2 length=10 on_cpu=0.3",
 					   "tasks=1000 spawn=0 depth=0 length=10 on_gpu=0.5"};
-	/* Without lists as long as the tasks of a kind there are: who finds one full waits for those who take from it. */
+	/* With lists shorter than the number of tasks of a kind: a worker that finds a list full waits for its
+	 * consumers. */
 	static const struct {
 		const char *name, *opts;
 		uint32_t lanes;
@@ -312,7 +318,7 @@ TEST(bfs_tasks)
 	BFS_AT(b, level, uint32_t)[65]++; /* one to the right and one down */
 	must_be_wrong(h, "vertex 65: level 3 in place of 2");
 	harness_close(h);
-	/* A task for each lane; vertices whose arcs are several tasks. */
+	/* One task per lane; `heavy` is so small that the arcs of one vertex are split into several tasks. */
 	h = harness_must(&(struct harness_params){.sched_opts = "granularity=lane",
 						  .workload = "workload_bfs_tasks",
 						  .workload_opts = "scale=9 heavy=2",
@@ -373,12 +379,12 @@ TEST(uts_custom)
 	run_everywhere("workload_uts",
 		       "tree=custom type=hybrid shape=linear depth=8 b0=4 q=0.2 m=4 seed=1");
 	run_everywhere("workload_uts", "create=eager tree=custom depth=5 seed=3");
-	/* Deeper than a worker may keep: tasks inside others' spawns, with what those left of the places. */
+	/* Deeper than a worker may hold: tasks run inside spawns of others, with the places that these have left. */
 	run_everywhere("workload_uts", "keep=1 tree=custom depth=5 seed=3");
 	run_everywhere("workload_uts", "keep=9 tree=custom type=binomial b0=300 q=0.11 m=9 seed=6");
 }
 
-/* Tasks are created when they are wanted: never under equal shares, seldom where one worker has all. */
+/* Tasks are created only when other workers want them: never under equal shares, rarely if one worker has all. */
 TEST(uts_lazy)
 {
 	struct harness *h = must_open("sched_static", "workload_uts", "tree=custom depth=7", 2, 1);
@@ -555,7 +561,7 @@ TEST(contains_index)
 	test_remove(folder);
 }
 
-/* A seek, not a walk: in front of the document lie as many bytes as take hours to read. */
+/* The reader seeks: to read the bytes before the document would take hours. */
 TEST(contains_far)
 {
 	make_folder();
@@ -604,7 +610,8 @@ TEST(contains_refusals)
 /* On the device that searched the document. */
 static uint32_t *contains_found_at(struct harness *h, size_t document)
 {
-	uint32_t *first = h->rig.part[LOOM_WORKLOAD].view.device[0], *second = h->rig.part[LOOM_WORKLOAD].view.device[1];
+	uint32_t *first = h->rig.part[LOOM_WORKLOAD].view.device[0],
+		 *second = h->rig.part[LOOM_WORKLOAD].view.device[1];
 	return first[document] != ~0u ? &first[document] : &second[document];
 }
 
@@ -624,7 +631,8 @@ TEST(contains_wrong)
 		((uint32_t *)h->rig.part[LOOM_WORKLOAD].view.device[d])[1] = CONTAINS_YES;
 	must_be_wrong(h, "was searched twice");
 	harness_close(h);
-	/* Texts loaded ahead and then spoilt: the check does not trust them. */
+	/* Texts that were loaded before and then changed: the check reads them again. */
+
 	h = right("workload_contains", opts("word=Wort load=ahead"));
 	struct contains_job *job = h->rig.part[LOOM_WORKLOAD].view.global;
 	struct contains_document *d = (struct contains_document *)((char *)job + job->list);

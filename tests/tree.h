@@ -16,9 +16,9 @@
 
 #define MOST 20000u
 static uint32_t marks[MOST]; /* how many lanes ran task id */
-static uint32_t torn;        /* tasks that arrived changed */
+static uint32_t torn;        /* tasks whose record had changed */
 
-/* Lazy creation: the task marks its ids itself, and gives half of the rest away when that is wanted. */
+/* Lazy creation: the task marks its ids itself, and spawns half of the rest when other workers want tasks. */
 static void range(struct loom_ctx *c, uint64_t id, uint64_t size, uint64_t seed)
 {
 	while (size--) {
@@ -53,12 +53,13 @@ static void node(struct loom_ctx *c, const struct loom_task *t)
 
 static loom_task_fn *const tasks[] = {node, node};
 
-/* What runs trees: `initials` roots that share `size` ids. */
+/* Parameters of a harness for trees: `initials` roots that share `size` ids. */
 FAKE_FN struct harness_params tree_params(uint32_t initials, uint32_t size, enum loom__shape shape, uint64_t seed)
 {
 	static struct loom_task initial[MOST];
 	loom__tree_roots(initial, initials, size, shape, seed);
-	return (struct harness_params){.task = tasks, .tasks = 2, .initial = initial, .initials = initials, .seed = seed};
+	return (struct harness_params){
+	    .task = tasks, .tasks = 2, .initial = initial, .initials = initials, .seed = seed};
 }
 
 FAKE_FN struct harness *open_tree(const char *sched, const char *opts, uint32_t workers,
@@ -80,13 +81,13 @@ FAKE_FN void tree_reset(void)
 	torn = 0;
 }
 
-/* After it: every id was run once, by all `lanes`, and as it was made. */
+/* After a sample: each id was run once, by all `lanes`, with an intact record. */
 FAKE_FN int tree_check(uint32_t size, uint32_t lanes, struct loom_error *err)
 {
 	for (uint32_t i = 0; i < size; i++)
 		if (marks[i] != lanes)
 			return LOOM_FAIL(&fake_host, err, LOOM_EWRONG, "task %u ran %u times", i, marks[i] / lanes);
-	return torn ? LOOM_FAIL(&fake_host, err, LOOM_EWRONG, "%u tasks arrived changed", torn) : 0;
+	return torn ? LOOM_FAIL(&fake_host, err, LOOM_EWRONG, "%u tasks had a changed record", torn) : 0;
 }
 
 FAKE_FN int run_tree(struct harness *h, uint32_t size)
@@ -99,7 +100,8 @@ FAKE_FN int run_tree(struct harness *h, uint32_t size)
 	if (!rc)
 		rc = tree_check(size, h->p.lanes, &err);
 	if (rc && rc != LOOM_EFULL)
-		fprintf(stderr, "%s, %s, seed %llu: %s\n", h->p.sched, h->p.sched_opts, (unsigned long long)h->p.seed, err.text);
+		fprintf(stderr, "%s, %s, seed %llu: %s\n", h->p.sched, h->p.sched_opts, (unsigned long long)h->p.seed,
+			err.text);
 	return rc;
 }
 

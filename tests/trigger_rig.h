@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trigger plug-in on the rig: one device, workers are the test's own threads. The network is a provider's loop to
- * the own rank. */
+/* A trigger plug-in on the rig: one device, workers are the test's own threads. The network is a provider's
+ * loopback. */
 #ifndef LOOM_TEST_TRIGGER_RIG_H
 #define LOOM_TEST_TRIGGER_RIG_H
 

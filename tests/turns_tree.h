@@ -72,7 +72,8 @@ static int turns_game(uint32_t size, uint64_t seed, struct loom_error *err)
 			turns_ranks.h[r]->rig.ctx[w].flags = 0;
 			turns_ranks.h[r]->rig.ctx[w].random = loom__mix64(seed * 8 + workers + 1) | 1;
 		}
-	if (loom__explore(workers, turns_worker, seed & 1 ? LOOM__EXPLORE_PCT : LOOM__EXPLORE_RANDOM, seed, 60 * size, 400000))
+	if (loom__explore(workers, turns_worker, seed & 1 ? LOOM__EXPLORE_PCT : LOOM__EXPLORE_RANDOM, seed, 60 * size,
+			  400000))
 		return LOOM_FAIL(&fake_host, err, LOOM_ETIMEDOUT, "stuck after %llu steps",
 				 (unsigned long long)loom__explore_steps());
 	return ranks_check(&turns_ranks, size, err);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Words that are not to come back, in comments, messages, help texts and pages: each with the term of the field in its place
-(docs/glossary.md), or with the reason.   tests/words.py [FILE...]: prints FILE:LINE: what and why; exit status 1 if any."""
+"""Rejects words in comments, messages, help texts and pages for which there is a term of the field (docs/glossary.md).
+   tests/words.py [FILE...]: prints FILE:LINE, the word, and the term or reason; exit status 1 if any."""
+
 import re
 import subprocess
 import sys
@@ -19,7 +20,8 @@ WORDS = [
     (r"\bbesides\b", "also; beside, in addition to"),
     (r"\bthe begin\b|\bbegin of\b", "the beginning, the start"),
     (r"\bmend(s|ed|ing)?\b", "fix"),
-    (r"\b(a|each|one|two|first|last|next|every) looks?\b|\blook(s|ed|ing)? (at|again|once)\b", "poll, load, check, read"),
+    (r"\b(a|each|one|two|first|last|next|every) looks?\b|\blook(s|ed|ing)? (at|again|once)\b",
+     "poll, load, check, read"),
     (r"\bheeds?\b|\bheeded\b", "obey; respect"),
     (r"\bdeaf\b", "interrupts unavailable"),
     (r"\bhall\b", "barrier state"),
@@ -52,7 +54,7 @@ def pieces(path, text):
                 fence = not fence
             elif not fence and not line.startswith("    "):
                 yield number, re.sub(r"`[^`]*`", "", line)
-    elif re.search(r"\.(c|h|cu|in|pml|cpp)$", path):
+    elif re.search(r"\.(c|h|cu|in|pml|cpp|def)$", path):
         for m in re.finditer(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', text, re.S):
             number = text.count("\n", 0, m.start()) + 1
             before = text[text.rfind("\n", 0, m.start()) + 1:m.start()]
@@ -65,14 +67,19 @@ def pieces(path, text):
             if ";" in line:
                 yield number, line[line.index(";"):]
     else:
+        if path.endswith(".py"):
+            for m in re.finditer(r'"""(.*?)"""', text, re.S):
+                for k, line in enumerate(m.group(1).split("\n")):
+                    yield text.count("\n", 0, m.start()) + 1 + k, line
         for number, line in enumerate(text.split("\n"), 1):
             m = re.search(r"(?:^|\s)#(?!!)\s.*", line)
             if m:
                 yield number, m.group(0)
 
 
-files = sys.argv[1:] or [f for f in subprocess.run(["git", "ls-files"], capture_output=True, text=True, check=True).stdout.split()
-                         if re.search(r"\.(c|h|cu|in|pml|cpp|md|ini|sh|py|mk)$|Makefile$", f)
+files = sys.argv[1:] or [f for f in subprocess.run(["git", "ls-files"], capture_output=True, text=True,
+                                                   check=True).stdout.split()
+                         if re.search(r"\.(c|h|cu|in|pml|cpp|def|md|ini|sh|py|mk|awk)$|Makefile$", f)
                          and not re.match(r"tests/data/|tests/words\.py|CHANGELOG\.md", f)]
 found = 0
 for path in files:

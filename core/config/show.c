@@ -29,7 +29,7 @@ static void add_scaled(const struct loom__unit *units, uint64_t v, struct loom__
 
 void loom__value_amount(const struct loom_opt *row, double v, struct loom__text *out)
 {
-	/* No value reaches a bound beyond 2^64: it is shown as a plain number. */
+	/* A bound of 2^64 or more is shown as a plain number, without a unit. */
 	int whole = v >= 0 && v < 18446744073709551616.0 && v == (double)(uint64_t)v;
 	if (row->type == LOOM_OPT_SIZE && whole) {
 		add_scaled(loom__size_units, (uint64_t)v, out);

@@ -113,7 +113,7 @@ static int needs_hold(struct loom_stack *s, struct loom_error *err)
 	return 0;
 }
 
-/* The segments that blocks lie in, by owner (the stack itself is the last) and place. */
+/* The segments that contain blocks, by owner (the stack itself is the last) and place. */
 struct room {
 	struct carve at[LOOM_MAX_DEVICES + 1][LOOM_PLACES];
 };

@@ -18,7 +18,7 @@
 
 static const char conf[] = "[run]\nworkload = allreduce\ntimeout = 10s\n"
 			   /* yield: the ranks share cores, so a waiting worker yields to the next rank. */
-			   "[device.cpu]\nworkers = 1\nyield = yes\n"
+			   "[device.cpu]\nworkers = 1\nwait = yield\n"
 			   "[transport]\nuse = host\n[trigger]\nuse = peer\n[workload.allreduce]\nbytes = 64KiB\n";
 
 /* Of rank 0: to[r] is connected to rank r. Of the others: to[0] is connected to rank 0. */

@@ -268,6 +268,7 @@ static void history(const struct loom__cli *cli, const struct history_args *a, c
 		fprintf(cli->out, "%s\n", loom__must_text(&text));
 		loom__text_free(&text);
 	}
+	loom__grid_free(&g);
 }
 
 static int print(const struct loom__cli *cli, const struct history_args *a, const struct list *l)

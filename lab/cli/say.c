@@ -133,7 +133,7 @@ static const char *colour_of(const char *word, size_t n)
 	static const struct {
 		const char *word, *colour;
 	} list[] = {
-	    {"FASTER", "1;32"}, {"SLOWER", "1;31"}, {"EQUIVALENT", "1;34"}, {"FAILED:", "1;31"}, {"missed", "1;31"}};
+	    {"FASTER", "1;32"}, {"SLOWER", "1;31"}, {"EQUIVALENT", "1;34"}, {"FAILED:", "1;31"}, {"short", "1;31"}};
 	for (size_t i = 0; i < LOOM__COUNT(list); i++)
 		if (strlen(list[i].word) == n && !strncmp(list[i].word, word, n))
 			return list[i].colour;

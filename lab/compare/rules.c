@@ -254,7 +254,7 @@ int loom__compare_bars(cJSON *doc, const struct loom__bar *bar, size_t bars, str
 		loom__json_add_number(o, "target", b->target);
 		loom__json_add_bool(o, "met", met);
 		loom__text_add(out, "bar %s %.4g %s %.6g %s\n", b->figure, value,
-			       b->at_most ? "<=" : ">=", b->target, met ? "ok" : "missed");
+			       b->at_most ? "<=" : ">=", b->target, met ? "ok" : "short");
 	}
 	return 0;
 }

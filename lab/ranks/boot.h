@@ -136,7 +136,7 @@ struct loom__member {
 	/* its own error message; a buffer, because memory may be short */
 	char text[sizeof(((struct loom_error *)0)->text)];
 };
-#define LOOM__HUB_HEARS (LOOM__FRAME_BIT(LOOM__FRAME_GIVE) | LOOM__FRAME_BIT(LOOM__FRAME_DONE))
+#define LOOM__HUB_ACCEPTS (LOOM__FRAME_BIT(LOOM__FRAME_GIVE) | LOOM__FRAME_BIT(LOOM__FRAME_DONE))
 /* Serves n ranks until all have ended; returns the exit status. `listener` (may be NULL) accepts ranks of other hosts,
  * and is closed when all have joined. `on` has space for n + LOOM__LISTENER_FDS. */
 int loom__hub_run(struct loom__member *member, struct pollfd *on, uint32_t n, struct loom__listener *listener,

@@ -299,7 +299,7 @@ static const char *join(void *arg, uint32_t rank, int fd)
 		return "its GPULOOM_RANK is not the number of a missing rank: 1 to GPULOOM_RANKS - 1";
 	if (m->link.fd >= 0 || m->ended)
 		return "another process has joined with the same GPULOOM_RANK: each rank needs its own number";
-	m->link = (struct loom__link){.fd = fd, .in = {.kinds = LOOM__HUB_HEARS, .most = LOOM__GIVE_MOST}};
+	m->link = (struct loom__link){.fd = fd, .in = {.kinds = LOOM__HUB_ACCEPTS, .most = LOOM__GIVE_MOST}};
 	m->busy_since = h->clock;
 	loom__tcp_keep(fd);
 	if (loom__link_give(&m->link, LOOM__FRAME_WELCOME, NULL, 0) < 0)

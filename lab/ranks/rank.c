@@ -130,7 +130,7 @@ static pid_t spawn(struct loom__member *member, uint32_t rank, int *fd)
 	if (pid < 0)
 		close(pair[0]);
 	member[rank].link = (struct loom__link){.fd = pid < 0 ? -1 : pair[0],
-						.in = {.kinds = LOOM__HUB_HEARS, .most = LOOM__GIVE_MOST}};
+						.in = {.kinds = LOOM__HUB_ACCEPTS, .most = LOOM__GIVE_MOST}};
 	member[rank].pid = pid < 0 ? 0 : pid;
 	return pid;
 }

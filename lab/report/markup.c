@@ -82,16 +82,6 @@ const char *loom__coordinate(char text[24], double v)
 	return text;
 }
 
-const char *loom__figure_range(char text[340], double low, double high, const char *unit)
-{
-	char a[160], b[160];
-	char *first = strchr(loom__figure(a, low, unit), ' '), *second = strchr(loom__figure(b, high, unit), ' ');
-	if (first && second && !strcmp(first, second))
-		*first = 0;
-	snprintf(text, 340, "%s \xe2\x80\xa6 %s", a, b);
-	return text;
-}
-
 const char *loom__change(char text[32], double ratio)
 {
 	if (isnan(ratio) || ratio < 0)

@@ -166,7 +166,7 @@ static struct {
 	} core[CORES_MOST];
 } taken = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Binds a socket to the name of a core or, with `other`, connects to the one that is bound to it. Returns the socket,
+/* Binds a socket to the name of a core or, with `other`, connects to the socket that is bound to it. Returns the socket,
  * or -1. */
 static int name_core(unsigned cpu, int other)
 {

@@ -95,7 +95,7 @@ struct launch {
 	uint32_t started;        /* threads that this process must join */
 	uint32_t phase;          /* phase of the last ready() or go() */
 	uint32_t oversubscribed; /* workers whose cores other processes use as well */
-	int spare;               /* the device has a core for the host thread besides those of its workers */
+	int spare;               /* the device has a core for the host thread in addition to those of its workers */
 	int late;                /* a sample started by GO alone may end without some of the workers */
 	int wake_due;            /* sleeping workers have not been woken for the sample in progress */
 	pid_t pid;               /* process isolation; 0: threads */

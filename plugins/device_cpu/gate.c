@@ -13,7 +13,7 @@
 
 int gate_open(struct gate *g, int process)
 {
-	/* Inherited by a forked child at the same address, and gone with the last who maps it. */
+	/* Inherited by a forked child at the same address, and freed with the last mapping of it. */
 	void *p = mmap(NULL, sizeof(*g->words), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		       -1, 0);
 	if (p == MAP_FAILED)
@@ -117,7 +117,7 @@ static void note_end(struct gate_words *w, uint64_t now_ns)
 		;
 }
 
-/* By the last one: nobody comes here again before the host has seen `done`. */
+/* By the last worker to end: no worker calls this again before the host has read `done`. */
 static void tell_done(struct gate *g, uint32_t phase)
 {
 	struct gate_words *w = g->words;
@@ -164,8 +164,8 @@ void gate_part(struct gate *g, uint32_t phase, uint64_t now_ns, int stopped)
 {
 	uint64_t *word = &g->words->team;
 	note_end(g->words, now_ns);
-	/* Who has seen the end lets nobody in any more: only then may the last one say that all have left. Release and
-	 * acquire as in gate_finish(). */
+	/* GATE_CLOSED keeps further workers out. It is set before the last worker reports that all have left. Release
+	 * and acquire as in gate_finish(). */
 	__atomic_fetch_or(word, GATE_CLOSED, __ATOMIC_RELAXED);
 	if ((uint32_t)__atomic_sub_fetch(word, 1, __ATOMIC_ACQ_REL) == GATE_CLOSED)
 		tell_done(g, phase);

@@ -66,7 +66,7 @@ void gate_tell(struct gate *g, uint32_t *word, uint32_t value);
 
 /* ---- the host's side */
 
-/* Wakes those who sleep on the phase word. */
+/* Wakes the workers that sleep on the phase word. */
 void gate_wake(const struct gate *g, struct loom_ctl *ctl);
 /* Before the first worker can join. */
 void gate_admit(struct gate *g, uint32_t phase);

@@ -45,7 +45,7 @@ static int load(struct device *d, const char *text, struct loom_error *err)
 	return 0;
 }
 
-/* All devices of a job have the same program: reuse the one that is loaded. */
+/* All devices of a job have the same program: reuse it if it is loaded. */
 static int share(struct device *d, const char *text)
 {
 	struct simulation *s = d->simulation;

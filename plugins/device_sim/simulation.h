@@ -184,7 +184,7 @@ void agents_clip(const struct sim_group *g, uintptr_t address, struct loom_sim_r
 void agents_stored(struct loom_sim *sim, uint32_t watched); /* op of loom_sim */
 
 /* run.c: one sample, on the thread of the simulation. In a random schedule another entity may run at each access:
- * any one, or the one that PCT chooses (plugins/shared/explore/pct.h). */
+ * any entity, or the choice of PCT (plugins/shared/explore/pct.h). */
 void simulation_run(struct simulation *s);
 /* describe.c: writes the fault and the state of all workers to `why`. */
 enum fault { FAULT_STALL, FAULT_LIMIT, FAULT_ENDED_EARLY, FAULT_HALTED };

@@ -160,20 +160,15 @@ int qos_grants(void *self, const struct loom_grant *grant, uint32_t n, struct lo
 
 /* ---- memory ---- */
 
-static uint64_t lines(uint64_t bytes)
-{
-	return (bytes + 63) & ~63ull;
-}
-
 /* The stack's block: head, bits, published counts, then slots and answers of each worker. Returns its size. With `h`,
  * fills in the block's head and the host's pointers into it. */
 static uint64_t lay_out(struct service *s, struct qos_head *h)
 {
 	uint64_t bits = sizeof(struct qos_head);
-	uint64_t published = bits + lines((s->workers / 64 + 1) * sizeof(uint64_t));
+	uint64_t published = bits + loom__align((s->workers / 64 + 1) * sizeof(uint64_t), 64);
 	/* Adjacent for a host that compares them; on lines of their own for the workers of a CPU. */
 	uint64_t step = s->by_count ? sizeof(uint32_t) : 64;
-	uint64_t at = published + lines(s->workers * step);
+	uint64_t at = published + loom__align(s->workers * step, 64);
 	if (h) {
 		s->head = h;
 		s->bits = (uint64_t *)((char *)h + bits);

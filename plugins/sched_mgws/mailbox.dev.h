@@ -437,8 +437,8 @@ LOOM_FN void mgws_receive(struct loom_ctx *c, uint32_t from, int idle)
 	}
 }
 
-/* Collective, by a worker that holds no tasks: grants a request. The proxy worker steals for that. Whether the worker
- * is idle afterwards. */
+/* All lanes call it, of a worker that holds no tasks. Grants one steal request; the proxy worker steals tasks first if
+ * it has to. Returns 1 if the worker is idle afterwards. */
 LOOM_FN int mgws_grant_without_work(struct loom_ctx *c, int idle)
 {
 	enum { NOTHING, GIVE, STEAL };

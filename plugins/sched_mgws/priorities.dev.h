@@ -19,7 +19,7 @@ LOOM_FN struct loom_task *mgws_level_ring(const struct loom_ctx *c, uint32_t whi
 	return (struct loom_task *)mgws_behind_lanes(c) + which * ((uint64_t)sched_mask(c) + 1);
 }
 
-/* 1, or 0: the task has no priority, or there is no room. */
+/* Returns 1 if the task was pushed. 0: its priority is normal, or the level is full. */
 LOOM_FN int mgws_push_level(struct loom_ctx *c, const struct loom_task *task)
 {
 	uint32_t which = task->priority == LOOM_HIGH ? MGWS_HIGH : MGWS_LOW, mask = sched_mask(c);

@@ -14,9 +14,6 @@ LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, u
 {
 	return sync_sleep_until(c, word, sleepers, want, until_ns);
 }
-
-/* needs SYNC_OP and sync_await */
-#include "../shared/sync/channel.dev.h"
 #endif
 
 #endif

@@ -89,7 +89,7 @@ int wic_announce(struct wic_space *sp, const struct sync_channel *k, struct sync
 	int by_producer = w->o->activate == WIC_BY_PRODUCER, rc;
 	uint64_t bit = wic_bit(k, tag);
 	struct target t;
-	/* Before `full` is incremented: the round, and with it the page, may end soon after. */
+	/* Find the page before `full` is incremented: afterwards the round may end, and the page may be reused. */
 	rc = find(sp, k, s, first, tag, &t);
 	if (rc)
 		return rc;

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "sync_wic.dev.h"
+/* needs SYNC_OP and sync_await */
+#include "../shared/sync/channel.dev.h"
 #include "wic.h"
 
 /* Whether a GPU is at one end of the channel. */

@@ -328,7 +328,7 @@ LOOM_FN void peer_serve(const struct loom_ctx *c, uint32_t bottom, uint64_t argu
 			continue;
 		}
 		uint32_t return_to = k->return_to;
-		/* Release: pairs with the acquire of the next lane that serves it, for the posts. */
+		/* Release: the next lane that serves this counter acquires `work`, and sees the posts as this lane left them. */
 		if (loom_cas_acq_rel_dev(&k->work, &work, (uint64_t)0))
 			at = return_to;
 	}

@@ -16,7 +16,8 @@ from .command import Error, _value
 
 
 class _Error(c.Structure):
-    _fields_ = [("code", c.c_int), ("line", c.c_int), ("file", c.c_char_p), ("text", c.c_char * 1000)]
+    _fields_ = [("code", c.c_int), ("line", c.c_int), ("file", c.c_char_p), ("option", c.c_char_p),
+                ("text", c.c_char * 1000)]
 
 
 class Task(c.Structure):

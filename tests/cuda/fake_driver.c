@@ -16,7 +16,8 @@ FAKE(cuLaunchCooperativeKernel, (CUfunction f, unsigned gx, unsigned gy, unsigne
 
 FAKE(cuLaunchKernel, (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
      unsigned shared, CUstream stream, void **parameters, void **extra),
-	fake_call((struct stream *)stream, (struct call){.launch = (struct module *)f, .step = *(uint64_t *)parameters[0]});)
+	fake_call((struct stream *)stream, (struct call){.launch = (struct module *)f,
+							 .step = *(uint64_t *)parameters[0]});)
 FAKE(cuStreamWriteValue64, (CUstream stream, CUdeviceptr at, cuuint64_t value, unsigned flags),
 	fake_call((struct stream *)stream, (struct call){.word = (uint64_t *)(uintptr_t)at, .value = value});)
 FAKE(cuStreamWaitValue64, (CUstream stream, CUdeviceptr at, cuuint64_t value, unsigned flags),
@@ -81,7 +82,7 @@ API CUresult cuGetErrorName(CUresult rc, const char **name)
 API CUresult cuGetErrorString(CUresult rc, const char **text)
 {
 	(void)rc;
-	*text = "as the fake driver was told";
+	*text = "requested of the fake driver";
 	return CUDA_SUCCESS;
 }
 

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Every combination for real, on this machine's NVIDIA GPU; then the litmus tests of the device layer.
+# All combinations on this machine's NVIDIA GPU; then the litmus tests of the device layer.
 #   [PARTS='tasks waits litmus'] tests/cuda/run.sh BUILD [SAMPLES]
 # SAMPLES (default 50): in a row, in one run. PARTS: as tests/gpu/everything.sh says, and memcheck, racecheck (of
 # compute-sanitizer). Each of counter, hcounter, tree, policies, shapes, pairs, waits, peers, memcheck, racecheck
-# takes 1 to 3 minutes; requests takes ten, four with JOBS=8, or REQUEST_TIME seconds for a fair sample of it. Exit 77: no GPU here.
+# takes 1 to 3 minutes; requests takes ten, four with JOBS=8, or REQUEST_TIME seconds for a fair sample of it. Exit 77:
+# no GPU here.
 device=cuda vendor=NVIDIA
 shapes='
 lanes=64
@@ -30,9 +31,9 @@ fi
 # Under NVIDIA's MPS; otherwise kernels of several processes take turns.
 together() {
 	export CUDA_MPS_PIPE_DIRECTORY="$tmp/mps" CUDA_MPS_LOG_DIRECTORY="$tmp/mps"
-	mkdir -p "$tmp/mps" && nvidia-cuda-mps-control -d && trap 'apart; rm -rf "$tmp"' EXIT
+	mkdir -p "$tmp/mps" && nvidia-cuda-mps-control -d && trap 'in_turn; rm -rf "$tmp"' EXIT
 }
-apart() {
+in_turn() {
 	echo quit | nvidia-cuda-mps-control
 	unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY
 	trap 'rm -rf "$tmp"' EXIT

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Preloaded by tests/faults/walk.py: fails the n-th call of one class, over all processes of a run.
  *
- *   FAULT_PAGE   a file of zeros, at least as large as struct page: counts, and what was failed
+ *   FAULT_PAGE   a file of zeros, at least as large as struct page: counts, and the failed call
  *   FAULT        CLASS,N,HOW[,on][,own][,trace]; without it calls are only counted
  *     HOW    the number of an errno, or "short": half of what was asked for is read or written
  *     on     every call from the N-th on fails, as with a kernel that lacks the call
  *     own    only calls by gpuloom and its plug-ins count, not those by libraries
  *     trace  the failed call's stack goes to stderr
- *   With N = 0 nothing fails, and the page tells of each call which stack it came from. */
+ *   With N = 0 nothing fails, and the page has a hash of the stack of each call. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -115,12 +115,12 @@ static void note_death(const char *file)
 		strncpy(page->within, file, sizeof(page->within) - 1);
 }
 
-/* Whose fault it is: of those on the stack the first that is neither the C library nor this. */
+/* The cause: the first file on the stack that is neither the C library nor this library. */
 static void on_death(int number)
 {
 	void *stack[64];
 	int n = backtrace(stack, 64), i = 1;
-	(void)number; /* SA_RESETHAND: it comes again when this returns */
+	(void)number; /* SA_RESETHAND: the signal is raised again when this returns */
 	if (trace)
 		backtrace_symbols_fd(stack, n, 2);
 	for (const char *file; i < n; i++) {
@@ -143,7 +143,7 @@ __attribute__((constructor)) static void begin(void)
 	syscall(SYS_close, fd);
 	if (at < 0 && at > -4096)
 		return;
-	backtrace(stack, 4); /* loads a library, which allocates: not in the middle of a failed call */
+	backtrace(stack, 4); /* loads a library, which allocates: must not happen within a failed call */
 	for (int c = 0; what && c < CLASSES; c++) {
 		if (!word(&what, names[c]))
 			continue;
@@ -199,7 +199,7 @@ static void note(enum class c, uint64_t n, void *caller)
 
 static uint32_t stack_of(void)
 {
-	void *at[10]; /* of which three are ours: the call and six callers */
+	void *at[10]; /* three of them here; then the call and six callers */
 	uint32_t hash = 2166136261u;
 	static _Thread_local int inside;
 	if (inside++)
@@ -238,22 +238,23 @@ static void made(const char *prefix, const char *path)
 		snprintf(page->path + at, n, "%s%s", prefix, path);
 }
 
-/* The function that this one stands before. */
+/* The function that this one replaces. */
 #define NEXT(f)                                                                                    \
 	static __typeof__(f) *next;                                                                \
 	if (!next)                                                                                 \
 		next = (__typeof__(f) *)dlsym(RTLD_NEXT, #f)
 
-static int in_the_middle; /* of something: who calls exit() has not closed what is open */
+static int in_the_middle; /* of an operation: a caller of exit() has not closed its files */
 
-/* Whether a worker ("cpu:0.w1") is still there: one that cannot be made to leave keeps what it may use. */
+/* Whether a worker ("cpu:0.w1") still exists: memory that a worker may use is not freed. */
 static int stragglers(void)
 {
 	char room[2048], path[300], name[17];
 	int found = 0, fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY);
 	long n = fd < 0 ? 0 : syscall(SYS_getdents64, fd, room, sizeof(room));
 	for (long at = 0; at < n; at += ((struct dirent64 *)(void *)(room + at))->d_reclen) {
-		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", ((struct dirent64 *)(void *)(room + at))->d_name);
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm",
+			 ((struct dirent64 *)(void *)(room + at))->d_name);
 		int comm = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY);
 		long got = comm < 0 ? 0 : syscall(SYS_read, comm, name, sizeof(name) - 1);
 		name[got > 0 ? got : 0] = 0;
@@ -287,7 +288,7 @@ __attribute__((destructor)) static void end(void)
 		memcpy(page->open_name, name, sizeof(name));
 }
 
-/* A library has no business to end the process. */
+/* A library must not end the process. */
 EXPORT void exit(int status)
 {
 	NEXT(exit);
@@ -334,7 +335,7 @@ EXPORT int posix_memalign(void **p, size_t align, size_t n)
 	return *p ? 0 : ENOMEM;
 }
 
-/* Here and not in the C library, so that the caller is who asked for the copy. */
+/* Defined here, so that the caller, and not the C library, is the recorded caller. */
 EXPORT char *strndup(const char *s, size_t n)
 {
 	size_t length = strnlen(s, n);
@@ -441,12 +442,12 @@ EXPORT long syscall(long number, ...)
 	enum class class = number == SYS_futex	       ? FUTEX
 			   : number == SYS_userfaultfd ? USERFAULTFD
 						       : SYSCALL;
-	if (!next) /* asked for before the C library is there */
+	if (!next) /* called before the C library is initialised */
 		next = (__typeof__(syscall) *)dlsym(RTLD_NEXT, "syscall");
 	return FAILS(class) ? -1 : next(number, a, b, c, d, e, f);
 }
 
-/* liburing makes its calls itself and gives back -errno. It comes with a plug-in, after us. */
+/* liburing makes system calls itself and returns -errno. It is loaded with a plug-in, after this library. */
 #define RING(name, params, args)                                                                   \
 	int name params;                                                                           \
 	EXPORT int name params                                                                     \

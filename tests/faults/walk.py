@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fails the n-th call of a class in small jobs, n by n, and judges how each run ends.
+"""Lets the n-th call of a class fail in small jobs, for each n, and checks how each run ends.
 
 usage: walk.py BUILD [--all] [--job NAME]... [--class NAME]... [--at N] [--how HOW]
 
-A run is right when it ends in time and either exits with a sentence and a status other than 0, or exits 0
-with results as complete as those of runs in which nothing failed. It is never ended by a signal, and leaves
-no process, no file and, where main() returns, no descriptor. --at N makes one run, shows all of it and the
-failed call's stack.
+A run is right if it ends in time and exits either with a message and a status other than 0, or with 0 and results as
+complete as those of runs without faults. It must not end by a signal, and leaves no process, no file and, where main()
+returns, no descriptor. --at N makes one run, and shows its output and the failed call's stack.
 """
 import argparse, collections, ctypes, errno, json, mmap, multiprocessing, os, random, re, shutil, signal
 import struct, subprocess, sys, tempfile, time
@@ -19,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 CLASSES = ('malloc mmap memfd thread eventfd epoll futex userfaultfd ioctl uring syscall open read write fork '
            'socket poll wait prctl ftruncate rename').split()  # as in shim.c
-# What a class's calls fail with; ,on: and all later ones too.
+# The errors of the calls of a class; ,on: all later calls fail, too.
 HOWS = {
     'malloc': ['ENOMEM', 'ENOMEM,on'], 'mmap': ['ENOMEM'], 'memfd': ['EMFILE', 'ENOSYS,on'], 'thread': ['EAGAIN'],
     'eventfd': ['EMFILE', 'ENOSYS,on'], 'epoll': ['ENOMEM', 'ENOSYS,on'], 'futex': ['ENOSYS', 'ENOSYS,on'],
@@ -54,8 +53,8 @@ JOBS = {
     'sweep': 'sweep conf/memset.ini %s--vary scheduler.mgws.public_queue=8,64 -o out.jsonl' % MEMSET.split(' ', 1)[1],
     'report': 'report study.jsonl -o out.html -o out.csv',
 }
-# Libraries that crash by themselves without memory: iniparser 4.1 does not look whether the tables of a new dictionary
-# are there; libfabric 1.17 frees twice what it could not list, and its provider shm uses what it could not map.
+# Libraries that crash without memory: iniparser 4.1 does not check the allocations of a new dictionary; libfabric 1.17
+# frees an entry twice after a failure, and its provider shm uses memory that it could not map.
 LIBRARIES = ('libiniparser.', 'libfabric.')
 # Leaves of results that differ from run to run.
 VARY = re.compile(r'verdict|seed|started|ended|begin|time|date|load|freq|mhz|governor|hash|argv|command|pid|hint|reason|'
@@ -78,7 +77,7 @@ def flatten(doc, path, paths, leaves):
 
 
 class Shape:
-    """What of a run's files and tables is there: counts by path, and texts."""
+    """The contents of a run's files and tables: counts by path, and texts."""
 
     def __init__(self, folder, stdout):
         self.paths, self.leaves = collections.Counter(), {}
@@ -105,14 +104,15 @@ class Shape:
 
 
 def known(shape, path):
-    """A fact of the environment, or ratios of a metric that happens to be 0, may be missing where the result says why."""
-    if '.comparisons[]' in path and any('not positive' in n for n in shape.leaves.get('out.json.comparisons[].notes[]', [])):
+    """A fact of the environment, or ratios of a metric that is 0, may be missing if the result has the reason."""
+    if '.comparisons[]' in path and any('not positive' in n for n in shape.leaves.get('out.json.comparisons[].notes[]',
+                                                                                      [])):
         return True
     return shape.paths[path + '.null_because'] or path.endswith('.null_because')
 
 
 class Reference:
-    """What all of several unfailed runs have."""
+    """The contents that several runs without faults have in common."""
 
     def __init__(self, runs):
         shapes = [r.shape for r in runs]
@@ -145,7 +145,7 @@ OPEN = 8 * (len(CLASSES) + 2) + 240 + 32768 + 72  # in the page
 
 
 def left_open(page):
-    """Descriptors of that process which had most at the end of main(): how many, and what some of them are."""
+    """Descriptors of the process with the most of them at the end of main(): their number, and the names of some."""
     names = page[OPEN + 8:OPEN + 520].decode(errors='replace').split('\0')
     return struct.unpack_from('Q', page, OPEN)[0], [n for n in names if n]
 
@@ -186,7 +186,7 @@ class Run:
                 p.wait()
             self.took = clock.read()
         self.status = p.returncode
-        # Processes that the run leaves are given to us; a moment for those that are just ending.
+        # Processes that the run leaves become children of this one; wait for those that are ending.
         self.left = []
         for _ in range(100):
             while True:
@@ -221,14 +221,16 @@ class Run:
         self.open, self.open_names = left_open(raw)
         used, = struct.unpack_from('Q', raw, at)
         if fault and ',0,' in fault:
-            self.stacks = struct.unpack_from('%dI' % min(STACKS, self.counts[fault.split(',')[0]]), raw, at + 8 + 32768 + 72 + 520)
+            self.stacks = struct.unpack_from('%dI' % min(STACKS, self.counts[fault.split(',')[0]]), raw,
+                                             at + 8 + 32768 + 72 + 520)
         for path in set(raw[at + 8:at + 8 + min(used, 32768)].split(b'\0')):
             path = os.path.join(work, path.decode(errors='replace'))
             if path == work + '/' or not os.path.lexists(path) or path.startswith('/dev/null'):
                 continue
             if os.path.dirname(path) == work and re.match(r'out\.|study\.|.*\.jsonl', os.path.basename(path)):
                 continue
-            if path.startswith('/proc/') or os.path.isabs(path) and not path.startswith((self.folder, '/dev/shm', '/tmp')):
+            if path.startswith('/proc/') or os.path.isabs(path) and not path.startswith((self.folder, '/dev/shm',
+                                                                                         '/tmp')):
                 continue
             self.left.append('file ' + path.replace(self.folder, ''))
             if path.startswith('/dev/shm'):
@@ -255,7 +257,8 @@ class Run:
         library = kind in ('malloc', 'mmap') and self.within.startswith(LIBRARIES)
         if self.status < 0 or self.died or re.search(
                 r'[Ss]egmentation|signal (4|6|7|8|11)\b|terminated by|Assert|double free|corrupt', self.err):
-            return 'library' if library else 'crash', 'exit %d, in %s: %s' % (self.status, self.within, ' | '.join(self.err.strip().splitlines())[-200:])
+            text = ' | '.join(self.err.strip().splitlines())[-200:]
+            return 'library' if library else 'crash', 'exit %d, in %s: %s' % (self.status, self.within, text)
         if self.status == 0:
             if self.unreadable:
                 return 'wrong', self.unreadable
@@ -276,7 +279,7 @@ def errno_of(how):
 def one(task):
     build, job, kind, n, how, study, reference = task
     prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
-    # What a run takes that nothing fails is not counted: it may be a lot beside other work.
+    # Runs without faults do not count towards the time, as they may be slow beside other work.
     r = Run(build, job, '%s,%d,%s' % (kind, n, errno_of(how)), study, usual=5 * reference.took)
     fault = r.judge(reference, kind)
     again = 'tests/faults/walk.py %s --job %s --class %s --how %s --at %d' % (
@@ -315,7 +318,7 @@ def main():
 
 
 def places(build, job, kind, study, seen):
-    """Calls from the same place, with the same callers, are alike, in all jobs: the first and the last of each."""
+    """Calls with the same stack are equivalent, in all jobs: takes the first and the last of each."""
     calls = collections.defaultdict(list)
     for n, stack in enumerate(Run(build, job, '%s,0,0' % kind, study).stacks, 1):
         calls[stack].append(n)
@@ -349,7 +352,7 @@ def walk(a, build, jobs, kinds, study):
             elif count > FEW:
                 calls = places(build, job, kind, study, seen)
             for how in [a.how] if a.how else HOWS[kind]:
-                # A kernel lacks futexes from the first call on; other calls may come to be refused.
+                # A kernel lacks futexes from the first call on; other calls may be rejected later.
                 some = calls if a.how or ',on' not in how else [1] if kind == 'futex' else calls[::9]
                 tasks += [(build, job, kind, n, how, study, reference) for n in some]
     random.shuffle(tasks)

@@ -14,9 +14,9 @@
 void fuzz_say(const char *sentence)
 {
 	const struct loom__cli cli = {.out = stderr};
-	fuzz_hear();
+	fuzz_stderr_begin();
 	loom__say_error(&cli, "%s", sentence);
-	fuzz_heard();
+	fuzz_stderr_end();
 }
 
 void fuzz_is_text(const char *text, size_t n)
@@ -27,7 +27,8 @@ void fuzz_is_text(const char *text, size_t n)
 /* The end of a tag at s, where it is a '<'. Its attributes are quoted, and none runs a script. */
 static const char *tag(const char *s)
 {
-	static const char *const none[] = {"<iframe", "<object", "<embed", "<img", "<link", "<form", "<base", "<foreignobject"};
+	static const char *const none[] = {"<iframe", "<object", "<embed", "<img",
+					   "<link",   "<form",   "<base",  "<foreignobject"};
 	for (size_t i = 0; i < LOOM__COUNT(none); i++)
 		FUZZ_CHECK(strncasecmp(s, none[i], strlen(none[i])));
 	char quote = 0;
@@ -77,7 +78,8 @@ void fuzz_is_svg(const char *text, size_t n)
 			continue;
 		}
 		size_t length = strcspn(s + 2, ">");
-		FUZZ_CHECK(depth && !strncmp(open[depth - 1], s + 2, length) && !isalnum((unsigned char)open[depth - 1][length]));
+		FUZZ_CHECK(depth && !strncmp(open[depth - 1], s + 2, length) &&
+			   !isalnum((unsigned char)open[depth - 1][length]));
 		depth--;
 	}
 	FUZZ_CHECK(!depth);
@@ -140,7 +142,8 @@ void fuzz_is_gnuplot(const char *text, size_t n)
 			if (quote ? *at == quote : *at == '\'' || *at == '"')
 				quote = quote ? 0 : *at;
 			FUZZ_CHECK(!(*at == '`' && quote != '\''));
-			FUZZ_CHECK(quote || (*at != '!' && strncmp(at, "system", 6) && strncmp(at, "load", 4) && strncmp(at, "eval", 4)));
+			FUZZ_CHECK(quote || (*at != '!' && strncmp(at, "system", 6) && strncmp(at, "load", 4) &&
+					     strncmp(at, "eval", 4)));
 			if (!quote && *at == '#')
 				break;
 		}
@@ -151,7 +154,7 @@ void fuzz_is_gnuplot(const char *text, size_t n)
 	FUZZ_CHECK(tables >= 1 && tables <= 2);
 }
 
-/* What a reader makes of \u001b is no control character either. */
+/* Decoded escapes such as \u001b are no control characters either. */
 static void strings(const cJSON *o)
 {
 	if (o->string)

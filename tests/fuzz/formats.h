@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each format of a report must be, whatever the document said. */
+/* Requirements of each format of a report, for any document. */
 #ifndef LOOM_FUZZ_FORMATS_H
 #define LOOM_FUZZ_FORMATS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a child answers that has loaded a plug-in: the input is how it ended (two bytes), then its answer, and behind a
- * line "%%" what it printed. The plug-in may have written the answer itself. Rows and sentences are printable. */
+/* The answer of a child that has loaded a plug-in, which may have written the answer itself. Input: its exit status
+ * (two bytes), its answer and, after a line "%%", its output. Rows and messages must be printable. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +37,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct fuzz_parts parts = {data + 2, size - 2};
 	size_t n;
 	char *answer = fuzz_part(&parts, &n);
-	child = (struct loom__child){.timed_out = data[0] & 1, .status = data[0] & 2 ? -1 : data[1] << (data[0] & 4 ? 8 : 0)};
+	child = (struct loom__child){.timed_out = data[0] & 1,
+				     .status = data[0] & 2 ? -1 : data[1] << (data[0] & 4 ? 8 : 0)};
 	child.answer = (struct loom__text){.at = answer, .length = n};
 	child.noise = (struct loom__text){.at = (char *)(uintptr_t)parts.at, .length = parts.left};
 	if (loom__ask_rows("/bin/false", "doctor", "/a/device_x.so", 100, row, NULL, &err))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file of the program cache. The first byte says what the rest of the input is: odd, edits of a good file, each an offset
- * and a byte; even, the file. Of an edited file all is taken as it was put there, or nothing. */
+/* A file of the program cache. If the first byte of the input is odd, the rest are edits of a good file, each an offset
+ * and a byte; if even, the rest is the file. An edited file must be read with its original contents, or rejected. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "input.h"
 #include "stack/host.h"
 
-/* In place of a folder, one file: what is put there becomes `file`. */
+/* One file in place of a folder: cache_put() writes `file`. */
 static const char *file;
 static int open_file(const char *path, int how, ...);
 static int new_file(const char *path, int how);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A rule of --fail-on, a bar, metrics and what may differ (four lines), and two or three results: a comparison of them,
- * as table, JSON and report. */
+/* Input: a rule of --fail-on, a bar, metrics and facts that may differ (four lines), and two or three results. Compares
+ * them, as table, JSON and report. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A conf, two files that it may include (as "901" and "902"), assignments of --set and of the environment, one a line:
- * four more parts of the input. All that is said about them is printable. What `config show --as-ini` prints reads back
- * as the same values. */
+/* Input: a conf, two files that it may include (as "901" and "902"), and assignments of --set and of the environment,
+ * one per line. All messages must be printable, and the output of `config show --as-ini` must read back as the same
+ * values. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,16 +20,22 @@ struct job {
 	const char *title, *file, *cores;
 };
 static const char *const kinds[] = {"baised", "random", "ring", NULL};
-static const struct loom_opt rows[] = {
-	LOOM_OPT(struct job, yes, LOOM_OPT_BOOL, "no", "a"), LOOM_OPT(struct job, count, LOOM_OPT_U32, "4", "b", .min = 1, .max = 99),
-	LOOM_OPT(struct job, kind, LOOM_OPT_ENUM, "ring", "c", .choices = kinds), LOOM_OPT(struct job, large, LOOM_OPT_U64, "5", "d"),
-	LOOM_OPT(struct job, bytes, LOOM_OPT_SIZE, "64KiB", "e"), LOOM_OPT(struct job, wait, LOOM_OPT_TIME, "10us", "f"),
-	LOOM_OPT(struct job, number, LOOM_OPT_I64, "-1", "g"), LOOM_OPT(struct job, real, LOOM_OPT_F64, "0.5", "h"),
-	LOOM_OPT(struct job, part, LOOM_OPT_SHARE, "5%", "i"), LOOM_OPT(struct job, title, LOOM_OPT_STR, "", "j"),
-	LOOM_OPT(struct job, file, LOOM_OPT_PATH, "", "k"), LOOM_OPT(struct job, cores, LOOM_OPT_CPUS, "", "l"), {0}};
+static const struct loom_opt rows[] = {LOOM_OPT(struct job, yes, LOOM_OPT_BOOL, "no", "a"),
+				       LOOM_OPT(struct job, count, LOOM_OPT_U32, "4", "b", .min = 1, .max = 99),
+				       LOOM_OPT(struct job, kind, LOOM_OPT_ENUM, "ring", "c", .choices = kinds),
+				       LOOM_OPT(struct job, large, LOOM_OPT_U64, "5", "d"),
+				       LOOM_OPT(struct job, bytes, LOOM_OPT_SIZE, "64KiB", "e"),
+				       LOOM_OPT(struct job, wait, LOOM_OPT_TIME, "10us", "f"),
+				       LOOM_OPT(struct job, number, LOOM_OPT_I64, "-1", "g"),
+				       LOOM_OPT(struct job, real, LOOM_OPT_F64, "0.5", "h"),
+				       LOOM_OPT(struct job, part, LOOM_OPT_SHARE, "5%", "i"),
+				       LOOM_OPT(struct job, title, LOOM_OPT_STR, "", "j"),
+				       LOOM_OPT(struct job, file, LOOM_OPT_PATH, "", "k"),
+				       LOOM_OPT(struct job, cores, LOOM_OPT_CPUS, "", "l"),
+				       {0}};
 static const char *const section[] = {"run", "scheduler.mgws", "x_y"};
 
-static void told(struct loom__diag *diag)
+static void printable(struct loom__diag *diag)
 {
 	struct loom__text t = {0};
 	loom__diag_text(diag, &t);
@@ -94,7 +100,7 @@ static void reads_back(struct loom_config *cfg)
 	loom__text_free(&was);
 	loom__text_free(&is);
 	free(ini);
-	told(&diag);
+	printable(&diag);
 	loom_config_destroy(again);
 }
 
@@ -104,7 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct loom_config *cfg;
 	struct loom__diag diag = {0};
 	const char *path = NULL;
-	if (chdir("/") || loom_config_create(&cfg, NULL)) /* where relative paths begin */
+	if (chdir("/") || loom_config_create(&cfg, NULL)) /* the base of relative paths */
 		abort();
 	for (unsigned i = 0; i < 3; i++) {
 		size_t n;
@@ -120,7 +126,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_lines(settings, set, &s);
 	if (!fill(cfg, &diag) && !diag.errors)
 		reads_back(cfg);
-	told(&diag);
+	printable(&diag);
 	loom_config_destroy(cfg);
 	free(settings);
 	free(environment);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An index of `contains` ("offset length" a line) and, behind a line "%%", the document that it is of, plain or gzip: what is
- * listed, what the host reads, and what a task finds in it are the same. */
+/* Input: an index of `contains` ("offset length" per line) and, after a line "%%", its document, plain or gzip. The
+ * listed texts, those that the host reads, and those that a task searches must be the same. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +24,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct contains_reader r = {0};
 	size_t n;
 	char *index = fuzz_part(&parts, &n);
-	struct contains_opts o = {.path = fuzz_file(1, parts.at, parts.left), .index = fuzz_file(0, index, n), .glob = "*"};
+	struct contains_opts o = {
+	    .path = fuzz_file(1, parts.at, parts.left), .index = fuzz_file(0, index, n), .glob = "*"};
 	uint64_t bytes;
 	uint8_t bad;
 	loom__host_init(&host, NULL);

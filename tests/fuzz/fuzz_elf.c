@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file as a plug-in that is looked at before it is loaded, and as the note that a build leaves in place of one. What
- * is shown of both is printable. */
+/* Input: a file that is inspected as a plug-in before loading, and as the note that a build writes in place of a
+ * plug-in that it left out. The shown text of both must be printable. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "input.h"
 
-static FILE *note; /* what absent.c opens */
+static FILE *note; /* the file that absent.c opens */
 #define fopen(path, mode) ((void)(path), note)
 #include "core/plugin/absent.c"
 #undef fopen

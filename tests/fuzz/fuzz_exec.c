@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an external program printed, and behind lines "%%" the options `metrics`, `expect`, `command` and `cores` of the
- * workload that runs it: figures for a result. Values are numbers; names, units and sentences are printable where a
- * result has them. */
+/* Input: the output of an external program and, after lines "%%", the options `metrics`, `expect`, `command` and
+ * `cores` of the workload that runs it. Values of figures must be numbers; names, units and messages must be
+ * printable. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

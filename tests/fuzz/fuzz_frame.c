@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes as a connection of a rank brings them. The first byte says which kinds of message may come; the pieces in which the
- * rest comes must not matter: as a whole, byte by byte, and in pieces that the input chooses, the same messages are read,
- * and the same error ends them. No message is longer than its kind may be. */
+/* Bytes from the connection of a rank. The first byte selects the accepted kinds of messages. As a whole, byte by byte,
+ * and in pieces that the input chooses, the rest must give the same messages and the same error. No message may be
+ * longer than the bound of its kind. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 enum { BODY_MOST = 300 };
 
-/* All messages, as text, and how the reading ended. */
+/* All messages, as text, and the error at the end. */
 static void read_in_pieces(const uint8_t *data, size_t size, uint32_t kinds, unsigned step, struct loom__text *out)
 {
 	struct loom__frame_reader r = {.kinds = kinds, .most = BODY_MOST};
@@ -30,13 +30,15 @@ static void read_in_pieces(const uint8_t *data, size_t size, uint32_t kinds, uns
 		if (rc != 1)
 			continue;
 		FUZZ_CHECK(kinds & LOOM__FRAME_BIT(f.head.kind));
-		FUZZ_CHECK(f.head.bytes <= (f.head.kind == LOOM__FRAME_DONE || f.head.kind == LOOM__FRAME_END ? LOOM__TEXT_MOST : BODY_MOST));
+		FUZZ_CHECK(
+		    f.head.bytes <=
+		    (f.head.kind == LOOM__FRAME_DONE || f.head.kind == LOOM__FRAME_END ? LOOM__TEXT_MOST : BODY_MOST));
 		FUZZ_CHECK(!f.body[f.head.bytes]);
 		loom__text_add(out, "%u %u %zu ", f.head.kind, f.head.value, (size_t)f.head.bytes);
 		loom__text_put(out, f.body, f.head.bytes);
 	}
 	loom__text_add(out, "end %d %d", rc < 0 ? rc : 0, rc >= 0 && loom__frame_is_cut(&r));
-	if (rc < 0) /* for good */
+	if (rc < 0) /* the error is permanent */
 		FUZZ_CHECK(loom__frame_take(&r, data, size, &used, &f) == rc);
 	loom__frame_reader_free(&r);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Up to three results: `gpuloom history` of them, as a table and as JSON, and what `gpuloom rerun` makes of the first: a
- * conf, and what has changed since. */
+/* Input: up to three results. `gpuloom history` of them, as a table and as JSON, and `gpuloom rerun` of the first: its
+ * conf, and the list of changes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,9 +30,10 @@ static void history(char *const *file, int files, int json)
 
 static void rerun(const char *path)
 {
-	static const char now[] = "{\"schema\": \"gpuloom.result/1\", \"gpuloom\": {\"version\": \"1\", \"revision\": \"z\"}, "
-				  "\"config\": {\"run.seed\": {\"value\": \"1\"}}, \"plugins\": [{\"name\": \"sched_mgws\", "
-				  "\"version\": \"3\", \"build_id\": \"9\"}], \"environment\": {\"before\": {\"cpu\": \"x\"}}}";
+	static const char now[] =
+	    "{\"schema\": \"gpuloom.result/1\", \"gpuloom\": {\"version\": \"1\", \"revision\": \"z\"}, "
+	    "\"config\": {\"run.seed\": {\"value\": \"1\"}}, \"plugins\": [{\"name\": \"sched_mgws\", "
+	    "\"version\": \"3\", \"build_id\": \"9\"}], \"environment\": {\"before\": {\"cpu\": \"x\"}}}";
 	struct loom__cli cli = {.out = stderr};
 	struct loom_config *cfg;
 	struct loom__diag diag = {0};
@@ -63,10 +64,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		files++;
 		free(text);
 	} while (parts.left && files < 3);
-	fuzz_hear();
+	fuzz_stderr_begin();
 	history(file, files, 0);
 	history(file, files, 1);
 	rerun(file[0]);
-	fuzz_heard();
+	fuzz_stderr_end();
 	return 0;
 }

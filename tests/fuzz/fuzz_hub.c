@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks of other hosts, and strangers, at the hub: the first byte says how many of each; then for each message who sends it,
- * how many bytes follow, and these; or who hangs up. Time is virtual, and passes by each look at it; after a while all that
- * are left hang up. The hub ends, whatever comes, with a status of its own, and closes all connections. */
+/* Ranks of other hosts, and strangers, at the hub. Input: a byte with the numbers of both; then for each message its
+ * sender, its length and its bytes, or a sender that disconnects. Time is virtual, and advances with each read of the
+ * clock; after a while all remaining senders disconnect. For any input the hub must end with a status of its own, and
+ * close all connections. */
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +17,14 @@ static int poll_now(struct pollfd *on, unsigned long n, int ms);
 #include "lab/ranks/hub.c"
 #undef poll
 
-enum { RANKS = 4, STRANGERS = 3, LOOKS = 10000, PATIENCE = 2000 /* looks, until all that are left hang up */ };
+enum {
+	RANKS = 4,
+	STRANGERS = 3,
+	READS = 10000,
+	PATIENCE = 2000 /* reads of the clock, until all remaining senders disconnect */
+};
 
-/* All that will come is there. */
+/* No more input follows. */
 static int poll_now(struct pollfd *on, unsigned long n, int ms)
 {
 	(void)ms;
@@ -26,18 +32,18 @@ static int poll_now(struct pollfd *on, unsigned long n, int ms)
 }
 
 static uint64_t clock_ns;
-static unsigned looks, peers;
+static unsigned reads, peers;
 static int peer[RANKS + STRANGERS];
 
 uint64_t loom__now_ns(void)
 {
-	FUZZ_CHECK(++looks < LOOKS);
-	for (unsigned i = 0; i < peers && looks == PATIENCE; i++)
+	FUZZ_CHECK(++reads < READS);
+	for (unsigned i = 0; i < peers && reads == PATIENCE; i++)
 		shutdown(peer[i], SHUT_WR);
 	return clock_ns += 50000000;
 }
 
-static void heard(void *arg, const char *text)
+static void logged(void *arg, const char *text)
 {
 	(void)arg;
 	fuzz_say(text);
@@ -50,13 +56,14 @@ static int lowest(void)
 	return fd;
 }
 
-/* As a listener of a name that only this process knows. */
+/* A listening socket with a private name. */
 static int listen_here(struct sockaddr_un *at, socklen_t *length)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
 	*at = (struct sockaddr_un){.sun_family = AF_UNIX};
 	*length = sizeof(*at);
-	if (bind(fd, (struct sockaddr *)at, sizeof(sa_family_t)) || listen(fd, 8) || getsockname(fd, (struct sockaddr *)at, length))
+	if (bind(fd, (struct sockaddr *)at, sizeof(sa_family_t)) || listen(fd, 8) ||
+	    getsockname(fd, (struct sockaddr *)at, length))
 		abort();
 	return fd;
 }
@@ -80,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const unsigned char token[16];
 	struct loom__member member[RANKS] = {0};
 	struct pollfd on[RANKS + LOOM__LISTENER_FDS];
-	struct loom__listener door = {.token = token};
+	struct loom__listener listener = {.token = token};
 	struct sigaction interrupt, end;
 	struct sockaddr_un at;
 	socklen_t length;
@@ -91,20 +98,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint32_t n = 1 + data[0] % RANKS, strangers = data[0] / RANKS % (STRANGERS + 1);
 	for (uint32_t r = 0; r < n; r++) {
 		int pair[2] = {-1, -1};
-		if (r && strangers) { /* comes by the door */
+		if (r && strangers) { /* connects to the listening socket */
 			member[r].link.fd = -1;
 			continue;
 		}
 		if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair))
 			abort();
-		member[r].link = (struct loom__link){.fd = pair[0], .in = {.kinds = LOOM__HUB_HEARS, .most = LOOM__GIVE_MOST}};
+		member[r].link =
+		    (struct loom__link){.fd = pair[0], .in = {.kinds = LOOM__HUB_ACCEPTS, .most = LOOM__GIVE_MOST}};
 		peer[peers++] = pair[1];
 	}
 	if (strangers) {
-		door.ranks = n;
-		door.listener[door.listeners++] = listen_here(&at, &length);
+		listener.ranks = n;
+		listener.listener[listener.listeners++] = listen_here(&at, &length);
 		for (unsigned i = 0; i < LOOM__LISTENER_PENDING; i++)
-			door.stranger[i].link.fd = -1;
+			listener.pending[i].link.fd = -1;
 		for (uint32_t i = 0; i < strangers; i++) {
 			peer[peers] = socket(AF_UNIX, SOCK_STREAM, 0);
 			if (connect(peer[peers++], (struct sockaddr *)&at, length))
@@ -114,8 +122,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	send_all(data + 1, size - 1);
 	sigaction(SIGINT, NULL, &interrupt);
 	sigaction(SIGTERM, NULL, &end);
-	looks = 0;
-	int status = loom__hub_run(member, on, n, strangers ? &door : NULL, heard, NULL);
+	reads = 0;
+	int status = loom__hub_run(member, on, n, strangers ? &listener : NULL, logged, NULL);
 	FUZZ_CHECK(status >= 0);
 	sigaction(SIGINT, &interrupt, NULL);
 	sigaction(SIGTERM, &end, NULL);

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any file as the journal of a sweep: begun, resumed, begun restart. A file that is refused stays as it was. One that is
- * gone on with holds in the end every sample of every cell, each line whole. */
+/* Any file as the journal of a sweep: started, resumed, restarted. A rejected file must not change. A continued file
+ * must have all samples of all configurations at the end, in complete lines. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "input.h"
 #include "sweep/sweep.h"
 
-enum { CELLS = 6, SAMPLES = 2 };
+enum { CONFIGS = 6, SAMPLES = 2 };
 
-static const char header[] = "{\"schema\":\"gpuloom.sweep/1\",\"factors\":{\"a.x\":[\"1\",\"2\",\"3\"],\"a.y\":[\"p\",\"q\"]},"
-			     "\"design\":\"full\",\"constraints\":[],\"seed\":1}";
+static const char header[] =
+    "{\"schema\":\"gpuloom.sweep/1\",\"factors\":{\"a.x\":[\"1\",\"2\",\"3\"],\"a.y\":[\"p\",\"q\"]},"
+    "\"design\":\"full\",\"constraints\":[],\"seed\":1}";
 
-static int open_cell(void *arg, size_t cell, void **run, struct loom_error *err)
+static int open_configuration(void *arg, size_t i, void **run, struct loom_error *err)
 {
 	(void)arg, (void)err;
-	*run = (void *)(cell + 1);
-	return cell == 5 ? LOOM__FAIL(err, LOOM_EUNAVAIL, "cell 5 cannot be run") : 0;
+	*run = (void *)(i + 1);
+	return i == 5 ? LOOM__FAIL(err, LOOM_EUNAVAIL, "configuration 5 cannot be run") : 0;
 }
 
 static int sample(void *arg, void *run, cJSON *line, struct loom_error *err)
@@ -26,17 +27,17 @@ static int sample(void *arg, void *run, cJSON *line, struct loom_error *err)
 	return 0;
 }
 
-static void close_cell(void *arg, void *run)
+static void close_configuration(void *arg, void *run)
 {
 	(void)arg, (void)run;
 }
 
-static const struct loom__sweep_ops ops = {.open = open_cell, .sample = sample, .close = close_cell};
+static const struct loom__sweep_ops ops = {.open = open_configuration, .sample = sample, .close = close_configuration};
 
-static void make_cells(struct loom__sweep *s)
+static void make_configurations(struct loom__sweep *s)
 {
-	for (size_t i = 0; i < CELLS; i++) {
-		struct loom__sweep_config *c = &s->cell[i];
+	for (size_t i = 0; i < CONFIGS; i++) {
+		struct loom__sweep_config *c = &s->config[i];
 		snprintf(c->id, sizeof(c->id), "%032zx", i);
 		c->values = cJSON_CreateObject();
 		loom__json_add_number(c->values, "a.x", (double)(i / 2));
@@ -50,13 +51,13 @@ static void whole(const struct loom__journal *j, const struct loom__sweep *s)
 {
 	struct loom__doc doc;
 	struct loom_error err;
-	size_t at = 0, count[CELLS] = {0};
+	size_t at = 0, count[CONFIGS] = {0};
 	FUZZ_CHECK(!loom__journal_read(j, &doc, &err));
 	FUZZ_CHECK(doc.kind == LOOM__DOC_SWEEP && !doc.torn);
 	for (cJSON *line; (line = loom__doc_line(&doc, &at)); cJSON_Delete(line))
-		for (size_t i = 0; i < CELLS; i++)
-			count[i] += !strcmp(loom__json_text(line, "cell"), s->cell[i].id);
-	for (size_t i = 0; i < CELLS; i++)
+		for (size_t i = 0; i < CONFIGS; i++)
+			count[i] += !strcmp(loom__json_text(line, "configuration"), s->config[i].id);
+	for (size_t i = 0; i < CONFIGS; i++)
 		FUZZ_CHECK(count[i]);
 	loom__doc_free(&doc);
 }
@@ -66,9 +67,9 @@ static void go_on(struct loom__journal *j, int restart)
 	struct loom_error err = {0};
 	size_t n, m;
 	cJSON *head = cJSON_Parse(header);
-	struct loom__sweep s = {.cell = calloc(CELLS, sizeof(*s.cell)), .cells = CELLS, .samples = SAMPLES, .seed = 1,
+	struct loom__sweep s = {.config = calloc(CONFIGS, sizeof(*s.config)), .configs = CONFIGS, .samples = SAMPLES, .seed = 1,
 				.journal = j, .ops = &ops};
-	make_cells(&s);
+	make_configurations(&s);
 	char *was = fuzz_file_bytes(0, &n);
 	int rc = loom__sweep_resume(&s, head, &err);
 	if (!rc && !j->before.root)
@@ -78,7 +79,7 @@ static void go_on(struct loom__journal *j, int restart)
 		whole(j, &s);
 	}
 	char *is = fuzz_file_bytes(0, &m);
-	/* Half a line at the end gives way to what is added. */
+	/* Added lines replace an incomplete line at the end. */
 	const char *last = memrchr(was, '\n', n);
 	size_t kept = rc ? n : restart || !last ? 0 : (size_t)(last - was) + 1;
 	FUZZ_CHECK(rc ? m == n : m >= kept);
@@ -105,7 +106,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			free(is);
 			continue;
 		}
-		int ours = size && (memchr(data, '\n', size) ? !!memmem(data, size, "gpuloom.sweep", 13) : data[0] == '{');
+		int ours =
+		    size && (memchr(data, '\n', size) ? !!memmem(data, size, "gpuloom.sweep", 13) : data[0] == '{');
 		FUZZ_CHECK(!size || (ours && way[i] != LOOM__JOURNAL_NEW));
 		go_on(&j, way[i] == LOOM__JOURNAL_RESTART);
 		loom__journal_close(&j);

@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any file as the list of packages that bfs walks: a graph whose edges lead to vertices, and back. */
+/* Any file as the list of packages that bfs reads: the edges of the graph must lead to vertices, in both directions. */
 #include <stdlib.h>
 
 #include "input.h"
 
-#include "plugins/workloads/exchange/bfs_graph.c"
+#include "plugins/shared/workload/graph.c"
+#include "plugins/workloads/exchange/bfs_packages.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct bfs_graph g = {0};
+	struct graph g = {0};
 	if (!bfs_packages(&g, fuzz_file(0, data, size))) {
 		uint64_t sum = 0;
-		FUZZ_CHECK(g.n && !g.row[0]);
-		for (uint32_t v = 0; v < g.n; v++) {
-			FUZZ_CHECK(g.row[v] <= g.row[v + 1]);
-			for (uint32_t i = g.row[v]; i < g.row[v + 1]; i++) {
-				FUZZ_CHECK(g.column[i] < g.n);
+		FUZZ_CHECK(g.vertices && !g.first[0]);
+		for (uint64_t v = 0; v < g.vertices; v++) {
+			FUZZ_CHECK(g.first[v] <= g.first[v + 1]);
+			for (uint64_t i = g.first[v]; i < g.first[v + 1]; i++) {
+				FUZZ_CHECK(g.arc[i] < g.vertices);
 				sum += v;
-				sum -= g.column[i];
+				sum -= g.arc[i];
 			}
 		}
-		FUZZ_CHECK(!sum); /* each edge stands once in either direction */
+		FUZZ_CHECK(!sum); /* each edge has an arc in either direction */
 	}
-	free(g.row);
-	free(g.column);
+	free(g.first);
+	free(g.arc);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What libsimgrid says of a platform file, in place of which the input stands: any number of hosts and links, any figure for
- * rates and latencies, routes of any length over any links. A platform that is taken gives routes over links that exist. */
+/* The answers of libsimgrid about a platform file, from the input: any number of hosts and links, any rates and
+ * latencies, routes of any length over any links. An accepted platform must give routes over existing links. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,12 +142,23 @@ static void *function(const char *name)
 	static const struct {
 		const char *name;
 		void *call;
-	} known[] = {{"simgrid_init", fake_init}, {"simgrid_load_platform", fake_load}, {"sg_host_list", fake_hosts},
-		     {"sg_host_count", fake_host_count}, {"sg_host_get_name", fake_name}, {"sg_link_list", fake_links},
-		     {"sg_link_count", fake_link_count}, {"sg_link_get_bandwidth", fake_figure}, {"sg_link_is_shared", fake_shared},
-		     {"sg_link_get_data", fake_get}, {"sg_link_set_data", fake_set}, {"sg_host_get_route", fake_route},
-		     {"sg_host_get_route_latency", fake_latency}, {"xbt_dynar_new", fake_list}, {"xbt_dynar_reset", fake_reset},
-		     {"xbt_dynar_length", fake_length}, {"xbt_dynar_get_cpy", fake_item}};
+	} known[] = {{"simgrid_init", fake_init},
+		     {"simgrid_load_platform", fake_load},
+		     {"sg_host_list", fake_hosts},
+		     {"sg_host_count", fake_host_count},
+		     {"sg_host_get_name", fake_name},
+		     {"sg_link_list", fake_links},
+		     {"sg_link_count", fake_link_count},
+		     {"sg_link_get_bandwidth", fake_figure},
+		     {"sg_link_is_shared", fake_shared},
+		     {"sg_link_get_data", fake_get},
+		     {"sg_link_set_data", fake_set},
+		     {"sg_host_get_route", fake_route},
+		     {"sg_host_get_route_latency", fake_latency},
+		     {"xbt_dynar_new", fake_list},
+		     {"xbt_dynar_reset", fake_reset},
+		     {"xbt_dynar_length", fake_length},
+		     {"xbt_dynar_get_cpy", fake_item}};
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (!strcmp(known[i].name, name))
 			return known[i].call;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A document, perhaps a second one, and options of `gpuloom report`, one a line: a report in each format. Nothing that a
- * document says becomes more than text in it: no control character, no tag of a page, no command of a gnuplot script, no
- * formula; the summary is JSON. */
+/* Input: one or two documents, and options of `gpuloom report`, one per line. Makes a report in each format. Contents
+ * of a document must remain text: no control character, no tag of a page, no command of a gnuplot script, no formula;
+ * the summary must be JSON. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ struct words {
 	int n;
 };
 
-/* Those that choose what is shown; not those that name files. */
+/* Options that select the contents; not those that name files. */
 static void take(void *arg, char *line)
 {
 	static const char *const known[] = {"--metric=", "--derive=", "--pareto=", "--plot=", "--x=", "--lines=",
@@ -53,16 +53,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		argv[w.n] = as;
 		argv[w.n + 1] = (char *)(uintptr_t)format[i].name;
 		argv[w.n + 2] = NULL;
-		fuzz_hear();
+		fuzz_stderr_begin();
 		int status = loom__command_run(&cli, &loom__report_usage, w.n + 2, argv);
-		fuzz_heard();
+		fuzz_stderr_end();
 		fclose(cli.out);
 		FUZZ_CHECK(!status || !bytes);
 		if (!status)
 			format[i].check(text, bytes);
 		free(text);
 		if (status)
-			break; /* the other formats would say the same */
+			break; /* the other formats have the same text */
 	}
 	free(first);
 	free(second);

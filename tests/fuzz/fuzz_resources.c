@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What compilers for GPUs say of a program: a log of ptxas, and the notes in a code object. */
+/* Reports of compilers for GPUs about a program: a log of ptxas, and the notes in a code object. */
 #include <stdlib.h>
 
 #include "input.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a process is told of its job by its environment: an input is GPULOOM_RANK, _RANKS, _ROOT, _TOKEN, then a file for
- * GPULOOM_TOKEN_FILE, with lines "%%" between them. What is taken is within bounds; nothing is connected to. */
+/* The environment of a rank. Input: GPULOOM_RANK, _RANKS, _ROOT, _TOKEN, then a file for GPULOOM_TOKEN_FILE, with lines
+ * "%%" between them. Accepted values must be within bounds; no connection is made. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -39,7 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (n == 2 && loom__root_read(value, &root, &err))
 			fuzz_say(err.text);
 		else if (n == 2)
-			FUZZ_CHECK(*root.host && strlen(root.host) < sizeof(root.host) && atoi(root.port) > 0 && atoi(root.port) < 65536);
+			FUZZ_CHECK(*root.host && strlen(root.host) < sizeof(root.host) && atoi(root.port) > 0 &&
+				   atoi(root.port) < 65536);
 		own[n] = variable(name[n], value);
 		free(value);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A conf as what a sweep is to do: factors, points, rules, wishes for the report; and its configurations applied to the conf.
- * Behind a line "%%": expressions and lists as options say them, one a line. */
+/* Input: the conf of a sweep, with factors, points, rules and settings of the report, whose configurations are applied
+ * to the conf. After a line "%%": expressions and lists as in options, one per line. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 enum { CONFIGS = 64 };
 
-static void told(struct loom__diag *diag)
+static void printable(struct loom__diag *diag)
 {
 	struct loom__text t = {0};
 	loom__diag_text(diag, &t);
@@ -24,7 +24,8 @@ static void configs(const struct loom__sweep_spec *spec, const char *text, size_
 {
 	struct loom__configs configs;
 	struct loom_error err;
-	if (loom__configs_make((enum loom__design_kind)spec->opts.design, spec->factor, spec->factors, &configs, &err)) {
+	if (loom__configs_make((enum loom__design_kind)spec->opts.design, spec->factor, spec->factors, &configs,
+			       &err)) {
 		FUZZ_CHECK(*err.text);
 		return;
 	}
@@ -41,7 +42,7 @@ static void configs(const struct loom__sweep_spec *spec, const char *text, size_
 		loom__config_read_text(config, "x.ini", text, n, &diag);
 		loom__sweep_spec_overruled(spec, pick, config, &diag);
 		loom__sweep_spec_apply(spec, pick, config, &diag);
-		told(&diag);
+		printable(&diag);
 		loom_config_destroy(config);
 	}
 	loom__configs_free(&configs);
@@ -82,7 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		configs(&spec, text, n);
 		loom__sweep_spec_free(&spec);
 	}
-	told(&diag);
+	printable(&diag);
 	fuzz_lines(lines, expression, NULL);
 	loom_config_destroy(cfg);
 	free(text);

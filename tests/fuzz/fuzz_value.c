@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text as the value of an option of each type, with and without a range. A value that is taken reads back from its
- * canonical form, and from the form that messages use, as the same value; a refusal is a sentence. */
+/* Any text as the value of an option of each type, with and without a range. An accepted value must read back from its
+ * canonical form, and from the form in messages, as the same value; a rejection must have a message. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a victim of service requests, a program of the user's, printed: its figures, and its last words as they are shown. */
+/* The output of a victim of service requests, a program of the user's: its figures, and its last line as printed. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

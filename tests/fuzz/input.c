@@ -10,9 +10,9 @@
 
 #include "base/base.h"
 
-static FILE *real_stderr, *heard;
-static char *heard_text;
-static size_t heard_bytes;
+static FILE *real_stderr, *caught;
+static char *caught_text;
+static size_t caught_bytes;
 
 _Noreturn void fuzz_fail(const char *file, int line, const char *what)
 {
@@ -61,7 +61,7 @@ void fuzz_lines(char *text, void (*each)(void *arg, char *line), void *arg)
 	}
 }
 
-/* Far from the descriptors that are taken in turn, and the same in every run. */
+/* Higher than descriptors that are otherwise used, and the same in each run. */
 static int descriptor(unsigned number)
 {
 	return 900 + (int)number;
@@ -113,20 +113,20 @@ void fuzz_printable(const char *what, const char *text, size_t n)
 	}
 }
 
-void fuzz_hear(void)
+void fuzz_stderr_begin(void)
 {
 	fflush(stderr);
 	real_stderr = stderr;
-	heard = open_memstream(&heard_text, &heard_bytes);
-	if (!heard)
+	caught = open_memstream(&caught_text, &caught_bytes);
+	if (!caught)
 		abort();
-	stderr = heard;
+	stderr = caught;
 }
 
-void fuzz_heard(void)
+void fuzz_stderr_end(void)
 {
 	stderr = real_stderr;
-	fclose(heard);
-	fuzz_printable("stderr", heard_text, heard_bytes);
-	free(heard_text);
+	fclose(caught);
+	fuzz_printable("stderr", caught_text, caught_bytes);
+	free(caught_text);
 }

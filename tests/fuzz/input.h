@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the targets share. A target reads any bytes as one kind of outside input, and checks more than that nothing
- * crashes: what it writes is whole and printable, what it refuses is left as it was. */
+/* Common code of the targets. A target reads any bytes as one kind of outside input, and checks more than the absence
+ * of crashes: output is complete and printable, and rejected files do not change. */
 #ifndef LOOM_FUZZ_INPUT_H
 #define LOOM_FUZZ_INPUT_H
 
@@ -8,15 +8,15 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* A target is one function. It leaves nothing behind: the next input finds the process as this one did. */
+/* A target is one function. It restores the state of the process for the next input. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Ends the process, and with it the search, with a message. */
+/* Ends the process, and thereby the search, with a message. */
 #define FUZZ_CHECK(holds)                                                                          \
 	((holds) ? (void)0 : fuzz_fail(__FILE__, __LINE__, #holds))
 _Noreturn void fuzz_fail(const char *file, int line, const char *what);
 
-/* An input that consists of several texts: a line "%%" stands between two of them, with the line feed in front of it. */
+/* An input that consists of several texts, separated by a line "%%" with the line feed before it. */
 struct fuzz_parts {
 	const uint8_t *at;
 	size_t left;
@@ -30,13 +30,13 @@ void fuzz_lines(char *text, void (*each)(void *arg, char *line), void *arg);
  * elsewhere. There are FUZZ_FILES of them. */
 enum { FUZZ_FILES = 4 };
 const char *fuzz_file(unsigned number, const void *bytes, size_t n);
-/* What it holds now; free(). */
+/* Its present contents; free(). */
 char *fuzz_file_bytes(unsigned number, size_t *n);
 
 /* Text for terminals and files: valid UTF-8, and no control character but line feed and tab. */
 void fuzz_printable(const char *what, const char *text, size_t n);
-/* The same for what is written to stderr from fuzz_hear() on until fuzz_heard(). */
-void fuzz_hear(void);
-void fuzz_heard(void);
+/* The same for output to stderr between fuzz_stderr_begin() and fuzz_stderr_end(). */
+void fuzz_stderr_begin(void);
+void fuzz_stderr_end(void);
 
 #endif

@@ -2,7 +2,7 @@
 /* A target without libFuzzer: runs it once with each file of a folder, and with N mutations of them that are the same
  * every time.
  *   TARGET FILE|FOLDER [N [KEEP]]
- * KEEP is a file that holds the current input, and therefore that on which the process ended. */
+ * KEEP is a file with the current input, so that after a crash it has the input of the crash. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static uint64_t draw(uint64_t below)
 	return state % below;
 }
 
-/* Memory of exactly this size: a sanitizer sees each byte too far. */
+/* Memory of exactly this size, so that a sanitizer finds any access beyond the end. */
 static void run(const uint8_t *bytes, size_t n)
 {
 	const struct itimerval limit = {.it_value.tv_sec = PATIENCE_S};
@@ -94,7 +94,8 @@ static size_t mutate(uint8_t *b, size_t n, const struct input *other)
 			break;
 		default:
 			if (other->n && at < n) {
-				size_t from = draw(other->n), most = other->n - from < n - at ? other->n - from : n - at;
+				size_t from = draw(other->n),
+				       most = other->n - from < n - at ? other->n - from : n - at;
 				memcpy(b + at, other->bytes + from, 1 + draw(most));
 			}
 		}

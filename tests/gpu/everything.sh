@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-# What tests/cuda/run.sh and tests/hip/run.sh share: every combination for real, on this machine's GPU: each
-# workload with each scheduler, detector, transport and kind of worker, several times over, every sample
-# verified. The caller has set
-#   device   cuda or hip          vendor   for the message when there is none
+# Common part of tests/cuda/run.sh and tests/hip/run.sh: all combinations on this machine's GPU: each workload with each
+# scheduler, detector, transport and shape of workers, several times, each sample verified. The caller has set
+#   device   cuda or hip          vendor   for the message without a GPU
 #   shapes   of workers: options of the device, one set a line
 #   syncs    by which consumers wait; the first with each of shared_shapes, too
 #   litmus   the compiler for tests/gpu/litmus.cu with its options; false: there is none
-#   together, apart   functions: from now on kernels of several processes run on the GPU at once; no longer
-# and its arguments are BUILD [SAMPLES]: how many in a row, in one run (default 50). PARTS says which of
+#   together, in_turn   functions: let kernels of several processes run on the GPU at once; end that
+# and its arguments are BUILD [SAMPLES]: consecutive samples of a run (default 50). PARTS selects from
 #   tasks    all of: counter hcounter tree (every combination under that detector), policies, shapes, pairs
 #   waits    consumers that wait for producers
-#   barriers workers that meet: each barrier, on one instance and on two, and a worker that never arrives
+#   barriers each barrier, on one instance and on two, and a worker that never arrives
 #   triggers operations that workers fire, by one worker, some and all; and between ranks on GPUs of their own. TRIGGERS
 #            names some of them, as 'hdn gputn:counting=device'
 #   requests service requests of workers, and applications: each pipeline and kind of notification, by one worker, some and all
-#   turns    two ranks that share a GPU, which runs them in turns: shared tasks, training and replay
+#   turns    two ranks on one GPU, which runs them in turns: shared tasks, training and replay
 #   peers    ranks on two GPUs that store into each other's memory, and steal from each other
 #   litmus   of the device layer's memory orders
 # and those of the caller. Exit 77: no GPU here.
@@ -116,7 +115,7 @@ either() {
 	passed=$((passed + 1))
 }
 
-# A step that is a kernel of its own needs a trigger that sends at its end; of the others one run shows the refusal.
+# Steps in kernels of their own need a trigger that sends at the end of a kernel; one run shows that others reject them.
 ways_to_launch() { # TRIGGER WORKLOAD WORKERS
 	case $1$2$3 in gds* | hdn* | *pingpong1) echo persistent launched ;; *) echo persistent ;; esac
 }
@@ -129,15 +128,18 @@ triggers() {
 		[ "$with" = "$trigger" ] || option="--set trigger.$trigger.${with#*:}"
 		case $with in *memory=device) per=1000 ;; esac # each message takes some 30 us
 		for workload in pingpong msgrate jacobi2d allreduce sgd replay; do
-			set -- --set run.workload=$workload --set trigger.use=$trigger $option --set workload.pingpong.rounds=200 \
-				--set workload.msgrate.fires=1000 --set workload.msgrate.per=$per --set workload.jacobi2d.sweeps=20 \
+			set -- --set run.workload=$workload --set trigger.use=$trigger $option \
+				--set workload.pingpong.rounds=200 \
+				--set workload.msgrate.fires=1000 --set workload.msgrate.per=$per \
+				--set workload.jacobi2d.sweeps=20 \
 				--set workload.allreduce.bytes=256KiB
 			case $workload in jacobi2d | sgd) set -- "$@" --set barrier.use=auto ;; esac
 			for workers in 1 $some 0; do
 				for kernels in $(ways_to_launch $trigger $workload $workers); do
 					for transport in p2p host; do
 						either "$with $workload, $transport, workers=$workers, $kernels" "$@" \
-							--set transport.use=$transport --set device.$device.workers=$workers \
+							--set transport.use=$transport \
+							--set device.$device.workers=$workers \
 							--set device.$device.kernels=$kernels
 					done
 					grep -q "^$device: GPU 1  *ok" "$tmp/doctor" && [ $workers != 0 ] || continue
@@ -155,9 +157,12 @@ share() {
 	for detector in hcounter tree; do
 		for workload in uts fib synthetic; do
 			for granularity in worker lane; do
-				every "shared $workload, $detector, a task per $granularity" --ranks 2 --set run.tasks=shared --set run.workload=$workload \
-					--set transport.use=p2p --set trigger.use=peer --set scheduler.use=mgws --set termination.use=$detector \
-					--set scheduler.granularity=$granularity --set workload.fib.mode=spawn --set workload.fib.n=18 "$@"
+				every "shared $workload, $detector, a task per $granularity" --ranks 2 \
+					--set run.tasks=shared --set run.workload=$workload \
+					--set transport.use=p2p --set trigger.use=peer --set scheduler.use=mgws \
+					--set termination.use=$detector \
+					--set scheduler.granularity=$granularity --set workload.fib.mode=spawn \
+					--set workload.fib.n=18 "$@"
 			done
 		done
 	done
@@ -173,16 +178,20 @@ turns() {
 		for workload in sgd replay; do
 			set -- --ranks 2 --set run.workload=$workload --set trigger.use=$trigger --set transport.use=p2p
 			[ $workload = replay ] || set -- "$@" --set barrier.use=auto
-			either "$trigger $workload, two ranks on a GPU" "$@" --set device.$device.gpu=0 --set device.$device.workers=16 \
-				--set workload.sgd.steps=6 --set workload.replay.steps=2 --set workload.replay.most=16KiB
+			either "$trigger $workload, two ranks on a GPU" "$@" --set device.$device.gpu=0 \
+				--set device.$device.workers=16 \
+				--set workload.sgd.steps=6 --set workload.replay.steps=2 \
+				--set workload.replay.most=16KiB
 		done
-		either "$trigger barrier of the job, two ranks on a GPU" $meet --set trigger.use=$trigger --set barrier.use=auto \
+		either "$trigger barrier of the job, two ranks on a GPU" $meet --set trigger.use=$trigger \
+			--set barrier.use=auto \
 			--set device.$device.gpu=0 --set device.$device.workers=16 --set workload.barrier.few=5 \
-			--set workload.barrier.difference=10 --set workload.barrier.parts=2 --set workload.barrier.checked=40
+			--set workload.barrier.difference=10 --set workload.barrier.parts=2 \
+			--set workload.barrier.checked=40
 	done
 }
 
-# Two ranks take a second to start: sizes are those that differ in what the algorithms do.
+# Two ranks take a second to start, so only sizes for which the algorithms differ.
 peers() {
 	grep -q "^$device: GPU 1  *ok" "$tmp/doctor" || { echo '  --  peers: there is one GPU'; return; }
 	some=$("$G" doctor | sed -n "s/^$device: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p")
@@ -190,16 +199,21 @@ peers() {
 	share
 	for workers in 1 $some 0; do
 		for bytes in 8 100000; do
-			every "peer pingpong of $bytes bytes, workers=$workers" $own --set device.$device.workers=$workers \
-				--set run.workload=pingpong --set workload.pingpong.rounds=200 --set workload.pingpong.bytes=$bytes
+			every "peer pingpong of $bytes bytes, workers=$workers" $own \
+				--set device.$device.workers=$workers \
+				--set run.workload=pingpong --set workload.pingpong.rounds=200 \
+				--set workload.pingpong.bytes=$bytes
 		done
 		for barrier in auto dissemination; do
-			every "peer barrier of the job, $barrier, workers=$workers" $meet --set trigger.use=peer --set barrier.use=$barrier \
+			every "peer barrier of the job, $barrier, workers=$workers" $meet --set trigger.use=peer \
+				--set barrier.use=$barrier \
 				--set device.$device.workers=$workers --set workload.barrier.parts=2
 		done
-		every "peer jacobi2d, workers=$workers" $own --set device.$device.workers=$workers --set run.workload=jacobi2d \
+		every "peer jacobi2d, workers=$workers" $own --set device.$device.workers=$workers \
+			--set run.workload=jacobi2d \
 			--set barrier.use=auto --set workload.jacobi2d.sweeps=100
-		for size in 'auto 8' 'auto 1MiB' 'auto 8MiB' 'ring 4KiB' 'ring 1MiB' 'oneshot 4KiB' 'oneshot 1MiB' 'twoshot 4KiB' \
+		for size in 'auto 8' 'auto 1MiB' 'auto 8MiB' 'ring 4KiB' 'ring 1MiB' 'oneshot 4KiB' 'oneshot 1MiB' \
+			'twoshot 4KiB' \
 			'twoshot 8MiB' 'pull 4KiB' 'pull 8MiB'; do
 			case $size in auto* | ring*) rounds=1 ;; *MiB) rounds=20 ;; *) rounds=200 ;; esac
 			every "peer allreduce by $size, workers=$workers" $own --set device.$device.workers=$workers \
@@ -216,7 +230,7 @@ detectors=$(cd "$B/plugins" && ls term_*.so | sed 's/term_\(.*\)\.so/\1/')
 # combinations DETECTOR...
 combinations() {
 	wanted=$*
-	# Static keeps what tasks spawn where it is, and polls of host memory are slow: smaller jobs there.
+	# sched_static does not move spawned tasks, and polls of host memory are slow: smaller jobs there.
 	for transport in p2p host; do
 		for scheduler in $schedulers 'mgws granularity=lane'; do
 			for detector in $wanted; do
@@ -228,7 +242,8 @@ combinations() {
 					[ "$transport" = p2p ] || set -- "$@" --set workload.memset.tasks=20000 \
 						--set workload.fib.n=18 --set device.$device.workers=264 \
 						--set workload.uts.tree=custom --set workload.uts.depth=6
-					[ "$scheduler" != static ] || set -- "$@" --set scheduler.static.overflow_list=1000000 \
+					[ "$scheduler" != static ] || set -- "$@" \
+						--set scheduler.static.overflow_list=1000000 \
 						--set workload.fib.n=18 \
 						--set workload.uts.tree=custom --set workload.uts.depth=4
 					every "$transport $scheduler $detector $workload" "$@"
@@ -251,7 +266,8 @@ policies() {
 				--set scheduler.granularity=$granularity --set scheduler.mgws.$policy
 		done
 		every "uts granularity=$granularity, queues in host memory" $base --set run.workload=uts \
-			--set scheduler.granularity=$granularity --set transport.p2p.placement=host --set workload.uts.tree=custom
+			--set scheduler.granularity=$granularity --set transport.p2p.placement=host \
+			--set workload.uts.tree=custom
 	done
 }
 
@@ -272,7 +288,8 @@ shapes() {
 		done <"$tmp/shapes"
 		every "$workload, small queues" $base --set run.workload="$workload" \
 			--set scheduler.mgws.local_queue=2 --set scheduler.mgws.public_queue=2 \
-			--set scheduler.mgws.overflow_list=1000000 --set workload.uts.tree=custom --set workload.uts.depth=6
+			--set scheduler.mgws.overflow_list=1000000 --set workload.uts.tree=custom \
+			--set workload.uts.depth=6
 	done
 }
 
@@ -280,10 +297,11 @@ shapes() {
 pairs() {
 	# Two on one GPU: the coherence probe, steals between them.
 	half=$("$G" doctor | sed -n "s/^$device: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p")
-	for transport in p2p host; do
-		every "two devices on one GPU, $transport" --set run.devices="$device:0 $device:1" \
+	# In host memory they may have no common atomics, which counter needs.
+	for how in 'p2p counter' 'host hcounter'; do
+		every "two devices on one GPU, $how" --set run.devices="$device:0 $device:1" \
 			--set device.$device.1.gpu=0 --set device.$device.workers="$half" --set run.workload=uts \
-			--set transport.use="$transport" --set scheduler.use=mgws --set termination.use=counter
+			--set transport.use="${how% *}" --set scheduler.use=mgws --set termination.use="${how#* }"
 	done
 	# Over a bus, additions of two GPUs to a word of host memory are lost: the probe finds them non-coherent.
 	if grep -q "^$device: GPU 1  *ok" "$tmp/doctor"; then
@@ -296,15 +314,16 @@ pairs() {
 			done
 			for transport in p2p host; do
 				for detector in hcounter tree; do
-					every "two GPUs apart, $transport $detector $granularity" "$@" --set transport.use=$transport \
+					every "two GPUs, non-coherent, $transport $detector $granularity" "$@" \
+						--set transport.use=$transport \
 						--set transport.p2p.atomics=no --set termination.use=$detector \
 						--set workload.uts.tree=custom --set workload.uts.depth=7
 				done
 			done
 		done
 	fi
-	# CPU and GPU in one stack, whose tasks cross by mail: what links without atomic read-modify-writes need, and
-	# others bear.
+	# CPU and GPU in one stack, with tasks that cross by mailboxes: links without atomic read-modify-writes need
+	# them, and others work with them.
 	for transport in p2p host; do
 		for detector in hcounter tree; do
 			for granularity in worker lane; do
@@ -312,9 +331,11 @@ pairs() {
 					every "CPU and GPU, $transport $detector $granularity $workload" \
 						--set run.devices="cpu:0 $device:0" --set run.workload=$workload \
 						--set transport.use=$transport --set transport.$transport.atomics=no \
-						--set termination.use=$detector --set scheduler.use=mgws --set scheduler.granularity=$granularity \
+						--set termination.use=$detector --set scheduler.use=mgws \
+						--set scheduler.granularity=$granularity \
 						--set device.$device.workers=264 --set workload.memset.tasks=200000 \
-						--set workload.fib.n=18 --set workload.uts.tree=custom --set workload.uts.depth=6
+						--set workload.fib.n=18 --set workload.uts.tree=custom \
+						--set workload.uts.depth=6
 				done
 			done
 		done
@@ -329,8 +350,8 @@ tasks() {
 }
 
 waits() {
-	# Consumers that wait on a GPU, for producers on another instance of it: each application under each way to
-	# wait, several workers per block, and a deadline that finds them waiting.
+	# Consumers on a GPU that wait for producers on another instance of it: each application with each way to wait,
+	# several workers per block, and a deadline during the wait.
 	pair="--set run.devices=$device:0\\ $device:1 --set device.$device.1.gpu=0 --set transport.use=p2p"
 	for sync in $syncs; do
 		for app in srs cg fe h3d bfs bs c2d stn gem kmn pattern; do
@@ -351,9 +372,12 @@ waits() {
 	for sync in $syncs futex wic; do
 		for ends in "cpu:0 $device:0" "$device:0 cpu:0"; do
 			for app in resume pattern stn cg bfs gem; do
-				either "sync $sync $app, $ends" --set run.devices="$ends" --set transport.use=p2p --set sync.use=$sync \
-					--set run.workload=$app --set device.cpu.workers=4 --set device.$device.workers=4 \
-					--set workload.pattern.model=alternating --set workload.resume.of=4 --set workload.resume.waiters=2 \
+				either "sync $sync $app, $ends" --set run.devices="$ends" --set transport.use=p2p \
+					--set sync.use=$sync \
+					--set run.workload=$app --set device.cpu.workers=4 \
+					--set device.$device.workers=4 \
+					--set workload.pattern.model=alternating --set workload.resume.of=4 \
+					--set workload.resume.waiters=2 \
 					--set workload.resume.computing=1
 			done
 		done
@@ -379,30 +403,36 @@ barriers() {
 		for gpu in $instances; do
 			pair="--set device.$device.1.gpu=$gpu"
 			for atomics in auto no; do
-				every "barrier $barrier, GPU 0 and $gpu, atomics = $atomics" $own --set run.devices="$device:0 $device:1" \
+				every "barrier $barrier, GPU 0 and $gpu, atomics = $atomics" $own \
+					--set run.devices="$device:0 $device:1" \
 					$pair --set transport.p2p.atomics=$atomics
 			done
 			case $barrier in auto | central | release) ;; *) continue ;; esac
-			every "barrier $barrier, GPU 0 and $gpu, groups" $own --set run.devices="$device:0 $device:1" $pair \
+			every "barrier $barrier, GPU 0 and $gpu, groups" $own \
+				--set run.devices="$device:0 $device:1" $pair \
 				--set workload.barrier.scope=group --set workload.barrier.teams=3
-			every "barrier $barrier, GPU 0 and $gpu, all of one leave" $own --set run.devices="$device:0 $device:1" $pair \
+			every "barrier $barrier, GPU 0 and $gpu, all of one leave" $own \
+				--set run.devices="$device:0 $device:1" $pair \
 				--set workload.barrier.leave=20
 		done
-		every "barrier $barrier, a CPU and a GPU" $own --set run.devices="cpu:0 $device:0" --set transport.use=host \
+		every "barrier $barrier, a CPU and a GPU" $own --set run.devices="cpu:0 $device:0" \
+			--set transport.use=host \
 			--set device.cpu.workers=4
 		every "barrier $barrier, the job" $own --set workload.barrier.scope=job --set device.$device.lanes=64
-		once "barrier $barrier, one never comes" 124 $own --set workload.barrier.absent=3 \
-			--set workload.barrier.deadline=50ms && printf '  ok  %s\n' "barrier $barrier names who is missing"
+		once "barrier $barrier, one never arrives" 124 $own --set workload.barrier.absent=3 \
+			--set workload.barrier.deadline=50ms &&
+			printf '  ok  %s\n' "barrier $barrier names who is missing"
 	done
 	own="--set run.workload=reduce --set barrier.use=auto --set workload.reduce.floats=1000004 --set transport.use=p2p"
 	for lanes in 32 256; do
 		every "sums, all workers of $lanes lanes" $own --set device.$device.lanes=$lanes
 	done
-	every "sums, two" $own --set run.devices="$device:0 $device:1" --set device.$device.1.gpu=0 --set device.$device.workers=16
+	every "sums, two" $own --set run.devices="$device:0 $device:1" --set device.$device.1.gpu=0 \
+		--set device.$device.workers=16
 }
 
-# request_runs: what is asked for, the pipeline, how the host notices, workers: each a line, in an order of which any part
-# from the begin on is a fair sample.
+# request_runs: prints the service, the pipeline, the notification and the workers of each run, a line each, in an order
+# in which any first part is a fair sample.
 request_runs() {
 	for ask in nothing signal read write send fault alloc migrate bfs spmv sssp bpt xsbench; do
 		for use in split monolithic monolithic,coalesce split,steer split,throttle monolithic,budget; do
@@ -422,18 +452,21 @@ request_run() {
 	[ "$4" -ne 0 ] || n=8000 few=4
 	case $use in *throttle* | *budget*) n=400 ;; esac
 	service=$1 notify=$3 workers=$4
-	set -- --set run.workload=$workload --set transport.use=p2p --set "qos.use=$use" --set "qos.${use%% *}.notify=$notify" \
+	set -- --set run.workload=$workload --set transport.use=p2p --set "qos.use=$use" \
+		--set "qos.${use%% *}.notify=$notify" \
 		--set device.$device.workers="$workers" --set workload.$workload.settle=0
 	if [ $workload = requests_storm ]; then
 		set -- "$@" --set workload.requests_storm.service="$service" --set workload.requests_storm.requests=$n \
 			--set workload.requests.outstanding=$few
 	else
-		set -- "$@" --set workload.$workload.app="$service" --set workload.$workload.size=10000 --set workload.$workload.lookups=10000
+		set -- "$@" --set workload.$workload.app="$service" --set workload.$workload.size=10000 \
+			--set workload.$workload.lookups=10000
 	fi
 	every "$service $use, $notify, workers=$workers" "$@"
 }
 
-# request_job N OF LIST: every OF'th line of it from the Nth on, on cores of its own; into $tmp how many passed and failed.
+# request_job N OF LIST: every OF'th line of it from the Nth on, on cores of its own; into $tmp how many passed and
+# failed.
 request_job() {
 	mkdir "$tmp/$1" && cp "$tmp/gpu.ini" "$tmp/$1" || return
 	cores=$(($(nproc) / $2)) tmp=$tmp/$1 passed=0 failed=0
@@ -460,8 +493,9 @@ request_jobs() {
 	done
 }
 
-# None begins after REQUEST_TIME seconds (default 3600). JOBS (default 1) at once where a GPU has room for several kernels, and
-# half as many of those that fill it: these wait for each other, but a process takes longer to begin than its kernels to end.
+# No run starts after REQUEST_TIME seconds (default 3600). JOBS (default 1) run at once if a GPU has room for several
+# kernels, and half as many of those that fill it: their kernels run one after the other, but starting a process takes
+# longer.
 requests() {
 	some=$("$G" doctor | sed -n "s/^$device: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p")
 	until=$(($(date +%s) + ${REQUEST_TIME:-3600})) at_once=${JOBS:-1}
@@ -472,8 +506,9 @@ requests() {
 	grep ' 0$' "$tmp/requests" >"$tmp/all"
 	request_jobs "$at_once" "$tmp/few"
 	request_jobs $(((at_once + 1) / 2)) "$tmp/all"
-	[ "$at_once" -eq 1 ] || apart
-	every 'CPU and GPU ask' --set run.devices="cpu:0 $device:0" --set run.workload=requests_storm --set transport.use=host \
+	[ "$at_once" -eq 1 ] || in_turn
+	every 'CPU and GPU ask' --set run.devices="cpu:0 $device:0" --set run.workload=requests_storm \
+		--set transport.use=host \
 		--set qos.use=split --set device.$device.workers="$some" --set workload.requests_storm.requests=20000
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Common code of the drivers without a GPU (tests/cuda/fake_driver.c, tests/hip/fake_runtime.c): "device
- * memory" is the heap, and a launched kernel is a set of threads that run the CPU code of the policies on the
- * launch record that the device wrote. They test the host half of a device, from the options to the last
- * copy, with the real core and real policies.
+/* Common code of the drivers without a GPU (tests/cuda/fake_driver.c, tests/hip/fake_runtime.c): "device memory" is the
+ * heap, and a launched kernel is a set of threads that run the CPU code of the policies with the launch record that the
+ * device wrote. They test the host half of a device with the real core and real policies.
  *
  * FAKE_GPU_PLUGINS  the files of the policies that the conf selects (the core may load others, too)
  * FAKE_GPU_TASK     FILE NAME: an embedder's task function, of tag 0, from a shared object made with gpuloom/dev/ir.h
@@ -54,7 +53,7 @@ static void fake_report(void)
 /* Counts a call; 1 if it must fail. */
 static int fake_fails(const char *name)
 {
-	const char *told = getenv("FAKE_GPU_FAIL");
+	const char *given = getenv("FAKE_GPU_FAIL");
 	size_t i = 0, n = strlen(name);
 	pthread_mutex_lock(&fake_lock);
 	if (!fake_calls[0].name && getenv("FAKE_GPU_CALLS"))
@@ -64,7 +63,7 @@ static int fake_fails(const char *name)
 	fake_calls[i].name = name;
 	unsigned count = ++fake_calls[i].count;
 	pthread_mutex_unlock(&fake_lock);
-	return told && !strncmp(told, name, n) && told[n] == ':' && (unsigned)atoi(told + n + 1) == count;
+	return given && !strncmp(given, name, n) && given[n] == ':' && (unsigned)atoi(given + n + 1) == count;
 }
 
 /* FAKE(name, (parameters), body): a function of the driver that counts its call and, without a return in the body,
@@ -159,10 +158,10 @@ static void take_policy(const char *path)
 		task_functions[i] = w->task[i].fn;
 }
 
-static void take_task(const char *told)
+static void take_task(const char *given)
 {
 	char file[4000], name[200], symbol[300];
-	if (sscanf(told, "%3999s %199s", file, name) != 2)
+	if (sscanf(given, "%3999s %199s", file, name) != 2)
 		exit(99);
 	void *so = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 	snprintf(symbol, sizeof(symbol), "loom_ir1_task_%s", name);
@@ -338,7 +337,8 @@ static void *step_main(void *arg)
 		__atomic_store_n(&w->stream->failed, 1, __ATOMIC_RELEASE);
 	else
 		workload->step(c, w->step);
-	stage(w, w->step + 1 < w->record->steps ? (uint32_t)LOOM_GPU_WORKING + LOOM_STATE_MESSAGE : (uint32_t)LOOM_GPU_FINISHED);
+	stage(w, w->step + 1 < w->record->steps ? (uint32_t)LOOM_GPU_WORKING + LOOM_STATE_MESSAGE
+						: (uint32_t)LOOM_GPU_FINISHED);
 	return NULL;
 }
 
@@ -488,7 +488,8 @@ FAKE_FN void fake_copy(void *to, const void *from, size_t bytes)
 	size_t i = 0;
 	if (((uintptr_t)to | (uintptr_t)from) % 4 == 0)
 		for (; i + 4 <= bytes; i += 4)
-			__atomic_store_n((uint32_t *)to + i / 4, __atomic_load_n((const uint32_t *)from + i / 4, __ATOMIC_RELAXED),
+			__atomic_store_n((uint32_t *)to + i / 4,
+					 __atomic_load_n((const uint32_t *)from + i / 4, __ATOMIC_RELAXED),
 					 __ATOMIC_RELAXED);
 	memcpy((char *)to + i, (const char *)from + i, bytes - i);
 }
@@ -519,7 +520,8 @@ FAKE_FN void *fake_device_memory(size_t bytes)
 {
 	for (int i = 0; i < 64; i++)
 		if (!fake_owned[i].at) {
-			fake_owned[i].at = fake_has_ranks() ? fake_file(bytes, &fake_owned[i].fd) : fake_memory(256, bytes);
+			fake_owned[i].at =
+			    fake_has_ranks() ? fake_file(bytes, &fake_owned[i].fd) : fake_memory(256, bytes);
 			fake_owned[i].bytes = bytes;
 			return fake_owned[i].at;
 		}
@@ -552,7 +554,8 @@ FAKE_FN int fake_lend(const void *at, struct fake_handle *h)
 {
 	for (int i = 0; i < 64; i++)
 		if (fake_owned[i].at == at && fake_has_ranks()) {
-			*h = (struct fake_handle){.owner = getpid(), .fd = fake_owned[i].fd, .bytes = fake_owned[i].bytes};
+			*h = (struct fake_handle){
+			    .owner = getpid(), .fd = fake_owned[i].fd, .bytes = fake_owned[i].bytes};
 			return 1;
 		}
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The run-time compiler of a vendor without the generation of good machine code, which threads in place of a kernel
- * do not run. A program is composed, parsed and checked as ever, and errors have the words of the compiler;
- * test_compose and test_compose_hip check the machine code. */
+/* The run-time compiler of a vendor, without optimised machine code, as threads run in place of kernels. Programs are
+ * composed, parsed and checked as usual, with the compiler's messages; test_compose and test_compose_hip check the
+ * machine code. */
 #ifndef LOOM_TEST_FAKE_RTC_H
 #define LOOM_TEST_FAKE_RTC_H
 
@@ -32,7 +32,8 @@ static void *fake_rtc(const char *name)
 FORWARD(int, Version, (int *major, int *minor), (major, minor))
 FORWARD(const char *, GetErrorString, (int rc), (rc))
 FORWARD(int, CreateProgram,
-	(void **program, const char *text, const char *name, int headers, const char **header, const char **header_name),
+	(void **program, const char *text, const char *name, int headers, const char **header,
+	 const char **header_name),
 	(program, text, name, headers, header, header_name))
 FORWARD(int, DestroyProgram, (void **program), (program))
 FORWARD(int, GetProgramLogSize, (void *program, size_t *bytes), (program, bytes))

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Litmus tests of the device layer on a real GPU: the patterns that the schedulers live on, at device scope
- * in device memory, and at system scope in device and in host memory.
+/* Litmus tests of the device layer on a real GPU: the patterns that the schedulers use, at device scope in device
+ * memory, and at system scope in device and in host memory.
  *
  *   publish   data, then a release store of a word; a thread that acquires the word sees the data
- *   claim     each fetch_add gives another number, and acquires what was published before
+ *   claim     each fetch_add returns another number, and acquires data published before
  *   complete  a reader copies a slot, then adds with release; the owner acquires the sum and overwrites
- *   sb        store, full fence, load on both sides: not both miss the other's store
+ *   sb        store, full fence, load on both sides: at least one sees the other's store
  *
- * Forbidden outcomes are counted; each must be 0. That both orders were seen shows that a test was one. */
+ * Forbidden outcomes are counted; each count must be 0. A test is valid only if both orders occurred. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -27,7 +27,7 @@
 
 #include <gpuloom/dev/dev.h>
 
-/* Of the composition; not used here. */
+/* Needed by the composition; not used here. */
 __device__ void loom_task_run(struct loom_ctx *, const struct loom_task *) {}
 __device__ void loom_task_run_nested(struct loom_ctx *, const struct loom_task *) {}
 
@@ -99,7 +99,7 @@ struct tally {
 				while (loom_load_acquire_##SCOPE(&m->done) != i)                   \
 					;                                                          \
 			} else {                                                                   \
-				wrong += m->data > i; /* plain: where there is a cache it is there */ \
+				wrong += m->data > i; /* plain: may hit the cache */ \
 				while (LOOK_##SCOPE(&m->word) != i)                                \
 					;                                                          \
 				LOOKED_##SCOPE();                                                  \

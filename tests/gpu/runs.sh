@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# What check-device-cuda.sh and check-device-hip.sh share: whole runs with real policies over a driver that
-# runs kernels as threads (fake_kernel.h). The caller has read tests/lib.sh and set
-#   device   cuda or hip          wave     threads that run in step
+# Common part of check-device-cuda.sh and check-device-hip.sh: whole runs with real policies over a driver that runs
+# kernels as threads (fake_kernel.h). The caller has sourced tests/lib.sh and set
+#   device   cuda or hip          wave     threads that run in lockstep
 #   group    warp or wave: a worker that shares its block
-#   brief    yes: of what does not depend on the vendor, one way only
+#   brief    yes: only one variant of tests that do not depend on the vendor
 
 cat >"$tmp/gpu.ini" <<END
 [run]
@@ -40,7 +40,7 @@ blas = none
 END
 
 detector=counter
-# A kernel that has died leaves its threads.
+# The threads of a kernel that has died stay.
 export TSAN_OPTIONS="${TSAN_OPTIONS-} report_thread_leaks=0"
 
 # run SCHEDULER WORKLOAD STATUS PATTERN [WRONG [ARGUMENTS]]
@@ -49,14 +49,16 @@ run() {
 	[ $# -lt 5 ] && shift 4 || shift 5
 	export FAKE_GPU="$wrong"
 	export FAKE_GPU_PLUGINS="$B/plugins/sched_$scheduler.so $B/plugins/term_$detector.so $B/plugins/workload_$workload.so"
-	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --set scheduler.use="$scheduler" --set termination.use=$detector \
+	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --set scheduler.use="$scheduler" \
+		--set termination.use=$detector \
 		--set run.workload="$workload" "$@"
 }
 
 # quickly: from here on programs are compiled only far enough to check them (fake_rtc.h).
 quickly() {
 	"$G" doctor >"$tmp/doctor" 2>/dev/null
-	FAKE_NVRTC=$(sed -n 's/^cuda: NVRTC  *ok .*, *//p' "$tmp/doctor") FAKE_HIPRTC=$(sed -n 's/^hip: hipRTC  *ok .*, *//p' "$tmp/doctor")
+	FAKE_NVRTC=$(sed -n 's/^cuda: NVRTC  *ok .*, *//p' "$tmp/doctor") FAKE_HIPRTC=$(sed -n \
+		's/^hip: hipRTC  *ok .*, *//p' "$tmp/doctor")
 	export FAKE_NVRTC FAKE_HIPRTC
 	case $device in
 	cuda) export GPULOOM_DEVICE_CUDA__NVRTC="$fake/libcuda.so.1" ;;
@@ -67,26 +69,32 @@ quickly() {
 # ways FIRST OTHER...: all of them, or the first where `brief` is set.
 ways() { if [ -n "$brief" ]; then echo "$1"; else echo "$*"; fi; }
 
-# Barriers of two GPUs, and of one with a CPU that is non-coherent with it. The other plug-ins meet across
-# devices as release does.
+# Barriers of two GPUs, and of a GPU with a CPU that is non-coherent with it. Across devices the other plug-ins work as
+# barrier_release does.
 barrier_runs() {
 	for barrier in $(ways release dissemination flags); do
 		for wrong in none lossy; do
-			[ $wrong = lossy ] && devices="cpu:0 $device:0" transport=host || devices="$device:0 $device:1" transport=p2p
+			[ $wrong = lossy ] && devices="cpu:0 $device:0" transport=host ||
+				devices="$device:0 $device:1" transport=p2p
 			export FAKE_GPU=$wrong FAKE_GPU_PLUGINS="$B/plugins/barrier_$barrier.so $B/plugins/workload_barrier.so"
-			expect 0 verified "$G" run conf/barrier.ini --samples 1 --set run.warmup=0 --set run.devices="$devices" \
+			expect 0 verified "$G" run conf/barrier.ini --samples 1 --set run.warmup=0 \
+				--set run.devices="$devices" \
 				--set barrier.use=$barrier --set device.cpu.workers=2 --set device.$device.workers=3 \
-				--set device.$device.1.gpu=0 --set transport.use=$transport --set workload.barrier.few=5 \
-				--set workload.barrier.difference=10 --set workload.barrier.parts=2 --set workload.barrier.checked=40
+				--set device.$device.1.gpu=0 --set transport.use=$transport \
+				--set workload.barrier.few=5 \
+				--set workload.barrier.difference=10 --set workload.barrier.parts=2 \
+				--set workload.barrier.checked=40
 		done
 	done
 	# Groups, from which workers leave, in the end all of a device.
 	export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/barrier_auto.so $B/plugins/workload_barrier.so"
 	for lanes in $wave $((2 * wave)); do
-		expect 0 verified "$G" run conf/barrier.ini --samples 1 --set run.warmup=0 --set run.devices="$device:0 $device:1" \
+		expect 0 verified "$G" run conf/barrier.ini --samples 1 --set run.warmup=0 \
+			--set run.devices="$device:0 $device:1" \
 			--set barrier.use=auto --set device.$device.workers=4 --set device.$device.lanes=$lanes \
 			--set device.$device.1.gpu=0 --set transport.use=p2p --set workload.barrier.few=5 \
-			--set workload.barrier.difference=10 --set workload.barrier.parts=2 --set workload.barrier.checked=40 \
+			--set workload.barrier.difference=10 --set workload.barrier.parts=2 \
+			--set workload.barrier.checked=40 \
 			--set workload.barrier.scope=group --set workload.barrier.leave=5
 	done
 }
@@ -95,7 +103,8 @@ sound_runs() {
 	for transport in p2p host; do
 		for scheduler in mgws static; do
 			for workload in memset fib uts; do
-				run $scheduler $workload 0 '3 samples, each verified' none --set transport.use=$transport
+				run $scheduler $workload 0 '3 samples, each verified' none \
+					--set transport.use=$transport
 			done
 		done
 	done
@@ -113,12 +122,12 @@ sound_runs() {
 	expect 0 '1[0-9] passed, 0 failed' "$G" validate "$B/plugins/device_$device.so" --level 4 --quiet
 }
 
-# meets WORKLOAD WORDS: these, if its workers meet.
+# meets WORKLOAD WORDS: prints the words if the workload uses a barrier.
 meets() {
 	case $1 in jacobi2d | sgd) echo "$2" ;; esac
 }
 
-# triggers 'TRIGGER [OPTION...]' TRANSPORT WORKLOAD...: operations that workers fire; what is theirs alone lies in the device's
+# triggers 'TRIGGER [OPTION...]' TRANSPORT WORKLOAD...: operations that workers fire; their own data are in the device's
 # memory.
 triggers() {
 	with=${1%% *} over=$2 provider="--set trigger.${1%% *}.provider=shm"
@@ -132,8 +141,10 @@ triggers() {
 				$(meets $workload '--set barrier.use=auto') \
 				--set trigger.use=$with $provider --set transport.use=$over \
 				--set device.$device.workers=$workers --set device.$device.worker="$group" \
-				--set "device.$device.${group}s=4" --set workload.pingpong.rounds=50 --set workload.jacobi2d.n=48 \
-				--set workload.jacobi2d.sweeps=20 --set workload.msgrate.fires=400 --set workload.msgrate.per=100
+				--set "device.$device.${group}s=4" --set workload.pingpong.rounds=50 \
+				--set workload.jacobi2d.n=48 \
+				--set workload.jacobi2d.sweeps=20 --set workload.msgrate.fires=400 \
+				--set workload.msgrate.per=100
 		done
 	done
 }
@@ -154,13 +165,14 @@ trigger_runs() {
 	triggers 'hdn memory=device' p2p jacobi2d
 }
 
-# in_device_memory STATUS PATTERN WRONG [ARGUMENTS]: $workload on two ranks, whose buffers lie in their GPUs' memory and go
+# in_device_memory STATUS PATTERN WRONG [ARGUMENTS]: $workload on two ranks, whose buffers are in GPU memory and go
 # through copies in host memory.
 in_device_memory() {
 	status=$1 wanted=$2
 	export FAKE_GPU="$3" FAKE_GPU_PLUGINS="$B/plugins/trigger_gputn.so $B/plugins/workload_$workload.so$(meets $workload " $B/plugins/barrier_auto.so")"
 	shift 3
-	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --ranks 2 --set run.workload=$workload --set trigger.use=gputn \
+	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --ranks 2 --set run.workload=$workload \
+		--set trigger.use=gputn \
 		--set trigger.provider=shm --set trigger.memory=device --set device.$device.workers=2 \
 		--set workload.pingpong.rounds=50 --set workload.pingpong.bytes=20000 --set workload.jacobi2d.n=24 \
 		--set workload.jacobi2d.sweeps=8 --set workload.msgrate.fires=400 --set workload.msgrate.per=4 \
@@ -170,7 +182,7 @@ in_device_memory() {
 # memory_runs IN OUT: the driver's functions that copy.
 memory_runs() {
 	[ -e "$B/plugins/trigger_gputn.so" ] || return # built without libfabric
-	# ThreadSanitizer sees no order in what passes through another process.
+	# ThreadSanitizer does not know the order of accesses by another process.
 	case $B in *thread*) return ;; esac
 	for workload in $(ways pingpong jacobi2d allreduce msgrate); do
 		for provider in $(ways shm tcp); do
@@ -185,68 +197,74 @@ memory_runs() {
 	in_device_memory 4 'does not see fires in a GPU' ranks --set workload.pingpong.order=random
 	in_device_memory 0 '3 samples, each verified' ranks --set transport.use=host # no memory of the GPU's then
 	workload=allreduce
-	in_device_memory 4 'which an addition would need as it is' ranks --set workload.allreduce.chain=yes \
+	in_device_memory 4 'an addition needs the memory itself' ranks --set workload.allreduce.chain=yes \
 		--set workload.allreduce.piece=1KiB --set trigger.provider=tcp
 }
 
-# peer_ranks STATUS PATTERN WRONG [ARGUMENTS]: $workload on two ranks with a GPU each, whose workers store into each other's
-# memory.
+# peer_ranks STATUS PATTERN WRONG [ARGUMENTS]: $workload on two ranks with a GPU each, whose workers store into each
+# other's memory.
 peer_ranks() {
 	status=$1 wanted=$2
 	export FAKE_GPU="$3" FAKE_GPU_PLUGINS="$B/plugins/trigger_peer.so $B/plugins/workload_$workload.so$(meets $workload " $B/plugins/barrier_auto.so")"
 	shift 3
-	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --ranks 2 $(meets $workload '--set barrier.use=auto') --set run.workload=$workload --set trigger.use=peer \
+	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --ranks 2 $(meets $workload '--set barrier.use=auto') \
+		--set run.workload=$workload --set trigger.use=peer \
 		--set device.$device.workers=3 --set workload.pingpong.rounds=50 --set workload.pingpong.bytes=200 \
 		--set workload.jacobi2d.n=24 --set workload.jacobi2d.sweeps=20 --set workload.allreduce.bytes=20000 "$@"
 }
 
-# met_ranks STATUS PATTERN WRONG [ARGUMENTS]: two ranks meet by barrier $barrier at the scope of the job, by what their workers
-# store into each other's memory.
+# met_ranks STATUS PATTERN WRONG [ARGUMENTS]: two ranks meet by barrier $barrier at the scope of the job, by what their
+# workers store into each other's memory.
 met_ranks() {
 	status=$1 wanted=$2
 	export FAKE_GPU="$3" FAKE_GPU_PLUGINS="$B/plugins/trigger_peer.so $B/plugins/barrier_$barrier.so $B/plugins/workload_barrier.so"
 	shift 3
 	expect "$status" "$wanted" "$G" run conf/barrier.ini --ranks 2 --samples 1 --set run.warmup=0 \
-		--set run.devices=$device:0 --set transport.use=p2p --set workload.barrier.scope=job --set trigger.use=peer \
+		--set run.devices=$device:0 --set transport.use=p2p --set workload.barrier.scope=job \
+		--set trigger.use=peer \
 		--set barrier.use=$barrier --set device.$device.workers=3 --set workload.barrier.few=5 \
-		--set workload.barrier.difference=10 --set workload.barrier.parts=2 --set workload.barrier.checked=40 "$@"
+		--set workload.barrier.difference=10 --set workload.barrier.parts=2 \
+		--set workload.barrier.checked=40 "$@"
 }
 
 # Time-slicing of two processes on a GPU, if its driver reports it: a warning, and no thousands of rounds.
 turn_runs() {
 	alone="--set device.$device.gpu=0"
 	for driver in ranks mps; do
-		met_ranks 0 '1 sample, each verified' $driver $alone
+		met_ranks 0 '1 sample, verified' $driver $alone
 		[ $driver = ranks ] && n=1 || n=0
 		[ "$(grep -c 'ranks 0 and 1 share the device at .*own, or start .*MPS' "$tmp/err")" = $n ] ||
 			{ fail "not $n warnings that two ranks share a GPU:"; cat "$tmp/err"; }
 	done
-	met_ranks 4 'share a device, .* and 1064 rounds .*say few = 5' ranks $alone --set workload.barrier.difference=500
-	met_ranks 0 '1 sample, each verified' mps $alone --set workload.barrier.difference=500
+	met_ranks 4 'share a device in time slices .* 1064 rounds .*set few = 5' ranks $alone \
+		--set workload.barrier.difference=500
+	met_ranks 0 '1 sample, verified' mps $alone --set workload.barrier.difference=500
 }
 
-# shared_ranks STATUS PATTERN [ARGUMENTS]: $workload once by two ranks with a GPU each, whose workers steal from each other.
+# shared_ranks STATUS PATTERN [ARGUMENTS]: $workload once by two ranks with a GPU each, whose workers steal from each
+# other.
 shared_ranks() {
 	status=$1 wanted=$2
 	shift 2
 	export FAKE_GPU=ranks
 	export FAKE_GPU_PLUGINS="$B/plugins/trigger_peer.so $B/plugins/sched_mgws.so $B/plugins/term_$detector.so $B/plugins/workload_$workload.so"
-	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --ranks 2 --set run.workload=$workload --set run.tasks=shared \
+	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --ranks 2 --set run.workload=$workload \
+		--set run.tasks=shared \
 		--set termination.use=$detector --set trigger.use=peer --set device.$device.workers=3 "$@"
 }
 
 # peer_runs CALL...: the driver's functions that nothing else uses.
 peer_runs() {
-	# ThreadSanitizer sees no order in what passes through another process.
+	# ThreadSanitizer does not know the order of accesses by another process.
 	case $B in *thread*) return ;; esac
 	for workload in pingpong jacobi2d allreduce; do
 		peer_ranks 0 '3 samples, each verified' ranks
 	done
 	peer_ranks 0 '3 samples, each verified' ranks --set device.$device.gpu=0
 	for barrier in $(ways auto dissemination); do
-		met_ranks 0 '1 sample, each verified' ranks
+		met_ranks 0 '1 sample, verified' ranks
 	done
-	[ $device != cuda ] || turn_runs # another vendor's driver does not tell
+	[ $device != cuda ] || turn_runs # other drivers do not report it
 	for algorithm in $(ways ring oneshot twoshot pull); do
 		[ $algorithm = ring ] && rounds=1 || rounds=70
 		peer_ranks 0 '3 samples, each verified' ranks --set workload.allreduce.algorithm=$algorithm \
@@ -271,7 +289,8 @@ launched() {
 	status=$1 wanted=$2
 	export FAKE_GPU="$3" FAKE_GPU_PLUGINS="$B/plugins/trigger_$with.so $B/plugins/workload_$workload.so$(meets $workload " $B/plugins/barrier_auto.so")"
 	shift 3
-	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" $(meets $workload '--set barrier.use=auto') --set device.$device.kernels=launched --set run.workload=$workload \
+	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" $(meets $workload '--set barrier.use=auto') \
+		--set device.$device.kernels=launched --set run.workload=$workload \
 		--set trigger.use=$with --set trigger.provider=shm --set device.$device.workers=4 \
 		--set workload.pingpong.rounds=100 --set workload.jacobi2d.n=48 --set workload.jacobi2d.sweeps=20 "$@"
 }
@@ -289,7 +308,7 @@ launched_runs() {
 	done
 	with=gds workload=pingpong
 	launched 1 'its kernel has failed' die
-	# Words are not set, so the stream waits for a word that never comes.
+	# Words are not set, so the stream waits for a word that never changes.
 	launched 124 'no end after 0.3 s' mute --set run.timeout=300ms
 	! grep -q 'cannot be killed' "$tmp/err" || fail 'what the stream awaits is not released'
 	for call; do
@@ -297,12 +316,13 @@ launched_runs() {
 	done
 }
 
-# What cannot be launched is refused.
+# Jobs that cannot be launched in steps are rejected.
 launched_refusals() {
 	[ -e "$B/plugins/trigger_gds.so" ] || return
 	with=gds workload=pingpong
 	launched 4 'streams cannot set and await words of memory: say use = hdn' no-words
-	launched 4 'kernels = launched supports one device, not 2' none --set run.devices="$device:0 $device:1" --set device.$device.1.gpu=0
+	launched 4 'kernels = launched supports one device, not 2' none --set run.devices="$device:0 $device:1" \
+		--set device.$device.1.gpu=0
 	with=hdn
 	launched 0 '3 samples, each verified' no-words
 	with=gputn
@@ -318,7 +338,8 @@ pages() {
 	[ "$3" = storm ] || set -- "$@" --set "workload.requests_app.app=$3"
 	shift 3
 	export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/qos_monolithic.so $B/plugins/workload_$workload.so"
-	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --samples 3 --set run.workload=$workload --set qos.use=monolithic \
+	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --samples 3 --set run.workload=$workload \
+		--set qos.use=monolithic \
 		--set device.$device.workers=4 --set workload.$workload.settle=0 "$@"
 }
 
@@ -331,34 +352,40 @@ page_runs() {
 	# With fewer frames than reading lanes, pages are evicted and filled all the time.
 	for app in sssp bpt; do
 		small="--set workload.requests.size=2000 --set workload.requests.lookups=1000"
-		pages 0 '3 samples, each verified' $app $small --set workload.requests.frames=3 --set workload.requests.outstanding=2 \
+		pages 0 '3 samples, each verified' $app $small --set workload.requests.frames=3 \
+			--set workload.requests.outstanding=2 \
 			--set transport.use=p2p --set qos.notify=hybrid
 	done
-	pages 0 '3 samples, each verified' bfs --set workload.requests.size=3000 --set "run.devices=cpu:0 $device:0" --set transport.use=host \
+	pages 0 '3 samples, each verified' bfs --set workload.requests.size=3000 --set "run.devices=cpu:0 $device:0" \
+		--set transport.use=host \
 		--set termination.use=hcounter --set device.cpu.workers=3 --set workload.requests.tenants=2
 	pages 0 'victim_speed' bpt --set workload.requests.size=300 --set 'workload.requests.victim=sleep 0.05'
 	for service in alloc migrate; do
-		pages 0 '3 samples, each verified' storm --set workload.requests_storm.service=$service --set workload.requests_storm.requests=3000
+		pages 0 '3 samples, each verified' storm --set workload.requests_storm.service=$service \
+			--set workload.requests_storm.requests=3000
 	done
 	for call; do
 		FAKE_GPU_FAIL=$call:30 pages 3 'wrong answers; the first, of service 2, was -5' bfs
 	done
 }
 
-# Where nothing is copied beside workers.
+# Without copies while workers run.
 page_refusals() {
 	pages 4 "need copies into the memory of $device:0 while its workers run" bfs
 }
 
-# One request word per worker: more workers than a group of words has, and more requests than one poll takes; with a CPU,
-# too.
+# One request word per worker: more workers than a group of words has, and more requests than one poll takes; with a
+# CPU, too.
 storms() {
 	for qos in split 'monolithic budget' 'split coalesce steer'; do
 		for devices in $device:0 "cpu:0 $device:0"; do
 			export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/qos_${qos%% *}.so $B/plugins/workload_requests_storm.so"
-			expect 0 verified "$G" run "$tmp/gpu.ini" --samples 2 --set run.workload=requests_storm --set "qos.use=$qos" \
-				--set "run.devices=$devices" --set transport.use=host --set termination.use=hcounter --set device.$device.workers=8 --set device.cpu.workers=58 \
-				--set workload.requests_storm.service=nothing --set workload.requests_storm.requests=20000 \
+			expect 0 verified "$G" run "$tmp/gpu.ini" --samples 2 --set run.workload=requests_storm \
+				--set "qos.use=$qos" \
+				--set "run.devices=$devices" --set transport.use=host --set termination.use=hcounter \
+				--set device.$device.workers=8 --set device.cpu.workers=58 \
+				--set workload.requests_storm.service=nothing \
+				--set workload.requests_storm.requests=20000 \
 				--set workload.requests.outstanding=512 --set workload.requests.settle=0
 		done
 	done
@@ -369,9 +396,12 @@ interrupts() {
 	status=$1 wanted=$2
 	shift 2
 	export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/qos_split.so $B/plugins/workload_requests_storm.so"
-	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --samples 3 --set run.workload=requests_storm --set qos.use=split \
-		--set device.$device.workers=4 --set workload.requests_storm.service=nothing --set workload.requests_storm.requests=100 \
-		--set workload.requests.outstanding=1 --set workload.requests_storm.pace=2ms --set workload.requests.settle=0 "$@"
+	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --samples 3 --set run.workload=requests_storm \
+		--set qos.use=split \
+		--set device.$device.workers=4 --set workload.requests_storm.service=nothing \
+		--set workload.requests_storm.requests=100 \
+		--set workload.requests.outstanding=1 --set workload.requests_storm.pace=2ms \
+		--set workload.requests.settle=0 "$@"
 }
 
 # interrupt_runs CALL: the driver's function by which the host sleeps, after CALL... that prepare it.
@@ -379,7 +409,8 @@ interrupt_runs() {
 	for notify in interrupt hybrid; do
 		for use in split monolithic 'monolithic coalesce' 'split steer budget'; do
 			for transport in p2p host; do
-				interrupts 0 'qos_interrupts +[1-9]' --set transport.use=$transport --set "qos.use=$use" \
+				interrupts 0 'qos_interrupts +[1-9]' --set transport.use=$transport \
+					--set "qos.use=$use" \
 					--set qos.${use%% *}.notify=$notify --set qos.budget.limit=50%
 			done
 		done
@@ -394,13 +425,14 @@ interrupt_runs() {
 	for call; do
 		for n in 1 3; do
 			FAKE_GPU_FAIL=$call:$n interrupts 0 verified --set qos.notify=interrupt
-			grep -q 'no interrupts: .*; the host polls' "$tmp/err" || { fail "$call failed without a message"; cat "$tmp/err"; }
+			grep -q 'no interrupts: .*; the host polls' "$tmp/err" ||
+				{ fail "$call failed without a message"; cat "$tmp/err"; }
 		done
 	done
 }
 
-# Two GPUs whose additions get lost in one word, as the probe finds or, in host memory, the driver says: told in one line, and
-# lived with.
+# Two GPUs that lose additions to one word, as the probe finds or, in host memory, the driver reports: one warning, and
+# the run works.
 lossy_runs() {
 	detector=hcounter
 	for transport in p2p host; do
@@ -408,7 +440,7 @@ lossy_runs() {
 		run mgws uts 0 verified $wrong --set run.devices="$device:0 $device:1" --set device.$device.1.gpu=0 \
 			--set transport.use=$transport
 		grep -qE "(additions or compare-and-swaps were lost|a link has no atomic read-modify-writes); devices are treated as non-coherent" "$tmp/err" && [ "$(wc -l <"$tmp/err")" -eq 1 ] ||
-			{ fail 'not one line that says why tasks cross by mail:'; cat "$tmp/err"; }
+			{ fail 'not one line that says why tasks cross by mailboxes:'; cat "$tmp/err"; }
 	done
 	run mgws uts 0 verified none --set run.devices="$device:0 $device:1" --set device.$device.1.gpu=0
 	[ -s "$tmp/err" ] && { fail 'a word about devices whose additions are coherent:'; cat "$tmp/err"; }
@@ -417,7 +449,7 @@ lossy_runs() {
 		--set device.$device.1.gpu=0
 }
 
-# A CPU and a GPU whose link has no atomic read-modify-writes: mail. With p2p neither reaches the other's memory.
+# A CPU and a GPU whose link has no atomic read-modify-writes: mailboxes. With p2p neither accesses the other's memory.
 noncoherent_runs() {
 	set -- --set run.devices="cpu:0 $device:0" --set device.cpu.workers=2
 	for transport in p2p host; do
@@ -432,17 +464,20 @@ noncoherent_runs() {
 	# Both are in one timeline, busy or not.
 	run mgws uts 0 verified none --set transport.use=p2p "$@" --trace "$tmp/trace.json"
 	for pid in 0 1; do
-		grep -q "\"ph\":\"X\",\"pid\":$pid,.*\"cat\":\"busy\"" "$tmp/trace.json" || fail "no busy span of device $pid"
+		grep -q "\"ph\":\"X\",\"pid\":$pid,.*\"cat\":\"busy\"" "$tmp/trace.json" ||
+			fail "no busy span of device $pid"
 	done
 	grep -q "\"name\":\"$device:0\"" "$tmp/trace.json" || fail "the timeline does not name $device:0"
-	# What an embedder submits, more each time.
-	cc -std=gnu11 -O2 -fPIC -shared -Icore/include examples/embed/collatz_ir.c -o "$tmp/collatz.so" || fail 'no collatz.so'
+	# Tasks that an embedder submits, more each time.
+	cc -std=gnu11 -O2 -fPIC -shared -Icore/include examples/embed/collatz_ir.c -o "$tmp/collatz.so" ||
+		fail 'no collatz.so'
 	FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/sched_mgws.so $B/plugins/term_hcounter.so" \
 		FAKE_GPU_TASK="$tmp/collatz.so collatz_range" TEST_APART="cpu:0 $device:0" \
-		expect 0 'asserts +[0-9]+ +[0-9]+ +[0-9]+ +0' "$B/tests/test_embed" -t apart
+		expect 0 'asserts +[0-9]+ +[0-9]+ +[0-9]+ +0' "$B/tests/test_embed" -t noncoherent
 	detector=counter
 	run mgws memset 4 'no common counter: say use = hcounter or tree' none "$@"
-	run mgws memset 2 'each needs its own segments in local memory: set owner or host' none --set transport.p2p.placement=remote "$@"
+	run mgws memset 2 'each needs its own segments in local memory: set owner or host' none \
+		--set transport.p2p.placement=remote "$@"
 }
 
 refused_runs() {
@@ -454,19 +489,19 @@ refused_runs() {
 	run mgws memset 2 'at most 8 can be resident' none --set device.$device.workers=9
 	run mgws memset 4 'choose smaller queues' none --set scheduler.mgws.local_queue=4096
 	run mgws memset 1 'its kernel has failed: [A-Za-z_]*(ILLEGAL_ADDRESS|IllegalAddress)' die
-	# A kernel that hangs keeps its memory: no leak of ours.
+	# A kernel that hangs keeps its memory, which is not reported as a leak.
 	ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0"
 	export ASAN_OPTIONS
-	run mgws memset 124 "no end after [0-9]* s .*: $device:0: .*; the workers did not leave .*: $device:0: [^;]*1 at work \(1\)" hang \
+	run mgws memset 124 "no end after [0-9]* s .*: $device:0: .*; workers did not leave .*: $device:0: [^;]*1 at work \(1\)" hang \
 		--set run.timeout=$(slack)s
 	grep -q 'worker 1 is at work' "$tmp/err" || fail 'the device does not say which worker hangs'
 	# In a supervised process of its own the run ends the same way, and that process with it.
 	run mgws memset 124 "no end after [0-9]* s" hang --ranks 1 --set run.timeout=$(slack)s
 }
 
-# failing_runs NAME...: every function of the driver that a run calls fails in turn. At its first call the
-# run ends with a sentence that names it, but for NAME..., without which the run verifies: what takes down,
-# what a driver need not tell. At its last call, where devices are taken down, nothing hangs or crashes.
+# failing_runs NAME...: lets each function of the driver that a run calls fail in turn. If its first call fails, the run
+# ends with a message that names it, or verifies for NAME...: functions that release resources or are optional. If its
+# last call fails, which may release resources, nothing hangs or crashes.
 failing_runs() {
 	optional=" $* "
 	for transport in p2p host; do
@@ -491,9 +526,10 @@ failing_runs() {
 
 # fails NAME CALL STATUSES
 fails() {
-	# What is not freed because that failed is no leak of ours.
+	# Memory that is not freed because the call failed is not reported as a leak.
 	case $3 in *0*) leaks=:detect_leaks=0 ;; *) leaks= ;; esac
-	FAKE_GPU_FAIL=$1:$2 ASAN_OPTIONS=${ASAN_OPTIONS-}$leaks "$limit" 100 "$G" run "$tmp/gpu.ini" --samples 2 --set run.warmup=0 \
+	FAKE_GPU_FAIL=$1:$2 ASAN_OPTIONS=${ASAN_OPTIONS-}$leaks "$limit" 100 "$G" run "$tmp/gpu.ini" --samples 2 \
+		--set run.warmup=0 \
 		--set transport.use="$transport" >"$tmp/out" 2>"$tmp/err" </dev/null
 	got=$?
 	case " $3 " in *" $got "*) ;; *) fail "$1, call $2 fails: exit $got, not $3"; cat "$tmp/err" ;; esac

@@ -27,7 +27,8 @@ FAKE(hipModuleLaunchCooperativeKernel, (hipFunction_t f, unsigned gx, unsigned g
 
 FAKE(hipModuleLaunchKernel, (hipFunction_t f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
      unsigned bz, unsigned shared, hipStream_t stream, void **parameters, void **extra),
-	fake_call((struct stream *)stream, (struct call){.launch = (struct module *)f, .step = *(uint64_t *)parameters[0]});)
+	fake_call((struct stream *)stream, (struct call){.launch = (struct module *)f,
+							 .step = *(uint64_t *)parameters[0]});)
 FAKE(hipStreamWriteValue64, (hipStream_t stream, void *at, uint64_t value, unsigned flags),
 	fake_call((struct stream *)stream, (struct call){.word = at, .value = value});)
 FAKE(hipStreamWaitValue64, (hipStream_t stream, void *at, uint64_t value, unsigned flags, uint64_t mask),
@@ -81,7 +82,7 @@ API const char *hipGetErrorName(hipError_t rc)
 API const char *hipGetErrorString(hipError_t rc)
 {
 	(void)rc;
-	return "as the fake runtime was told";
+	return "requested of the fake runtime";
 }
 
 FAKE(hipGetDeviceCount, (int *count),

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Every combination for real, on this machine's AMD GPU. It has not been run on one yet.
+# All combinations on this machine's AMD GPU. Never run on one so far.
 #   [PARTS='tasks waits litmus'] tests/hip/run.sh BUILD [SAMPLES]
 # SAMPLES (default 50): in a row, in one run. PARTS: as tests/gpu/everything.sh says. Exit 77: no GPU here.
 device=hip vendor=AMD
@@ -24,5 +24,5 @@ if hipcc=$(command -v hipcc || ls /opt/rocm/bin/hipcc 2>/dev/null); then
 	litmus="$hipcc -x hip -std=c++20 -O2 --offload-arch=native"
 fi
 together() { :; }
-apart() { :; }
+in_turn() { :; }
 . "$(dirname "$0")/../gpu/everything.sh"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The slots of allreduce's oneshot (allreduce.dev.h): N ranks, one element. Two sets of slots in turn are enough
- * for any number of rounds: no word is written over before it was read. FAULT_SLOT: one set alone. FAULT_EARLY: a rank
+ * for any number of rounds: no word is overwritten before it was read. FAULT_SLOT: only one set. FAULT_EARLY: a rank
  * sends the next round before it has read this one. */
 #ifndef N
 #define N 3
@@ -13,7 +13,7 @@
 #endif
 #define SLOT(to, from, round) slot[(SET(round) * N + to) * N + from]
 
-byte slot[2 * N * N]; /* the round of the word that is there */
+byte slot[2 * N * N]; /* the round of the word */
 byte done;
 
 active [N] proctype rank()

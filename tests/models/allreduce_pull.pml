@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of allreduce's pull (allreduce.dev.h): N ranks, one slice. Each reads the input of all others between
- * two words: it is there, and it has been read. So nobody reads the input of another round. FAULT_READY: a rank reads
- * without the first word, FAULT_DONE: goes on without the second. */
+/* The words of allreduce's pull (allreduce.dev.h): N ranks, one slice. Each rank reads the input of all others between
+ * two words: "ready" and "read". So no rank reads the input of another round. FAULT_READY: a rank reads without the
+ * first word;
+ * FAULT_DONE: it continues without the second. */
 #ifndef N
 #define N 3
 #endif
 #define ROUNDS 3
 
-byte input[N];	    /* the round that it is of */
+byte input[N];	    /* its round */
 byte ready[N * N];  /* [to * N + from] */
 byte taken[N * N];
 byte done;

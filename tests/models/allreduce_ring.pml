@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* allreduce's ring (allreduce.dev.h) in rounds: N ranks (2 or 3), one worker and one piece each. A put is made by the network at some time
- * after it was fired. Two vectors in turn, and one set of buffers for steps, are enough: whatever is summed is of one round, and
- * has each rank's part once. FAULT_VECTOR: one vector alone. FAULT_INBOX: one buffer for all steps. */
+/* allreduce's ring (allreduce.dev.h) in rounds: N ranks (2 or 3), one worker and one piece each. The network executes a
+ * put at any time after its fire. Two vectors in turn, and one set of buffers for steps, are enough: each sum is of one
+ * round, and has each rank's part once. FAULT_VECTOR: only one vector. FAULT_INBOX: one buffer for all steps. */
 #ifndef N
 #define N 3
 #endif
@@ -22,7 +22,7 @@
 #define NEXT ((r + 1) % N)
 #define CHUNK(rank, step) ((rank + 2 * N - (step)) % N)
 #define VECTOR(rank, round, chunk) (((rank) * 2 + SET(round)) * N + (chunk))
-/* A chunk: of which round, and which ranks' parts are in it. */
+/* A chunk: its round, and the ranks whose parts are in it. */
 #define VALUE(round, parts) ((round) * (ALL + 1) + (parts))
 
 byte vector[N * 2 * N];
@@ -36,7 +36,7 @@ active [N] proctype rank()
 	do
 	:: round < ROUNDS ->
 		chunk = 0;
-		do /* one by one: the network is not told before the last */
+		do /* one by one: the network is notified after the last */
 		:: chunk < N -> vector[VECTOR(r, round, chunk)] = VALUE(round, 1 << r); chunk++
 		:: else -> break
 		od;
@@ -78,7 +78,7 @@ active [N] proctype rank()
 #define TO_INBOX(step_) SEND(step_, inbox[NEXT * HALF + BOX(step_)], vector[VECTOR(r, ROUND(step_), CHUNK(r, step_))])
 #define TO_PLACE(step_) SEND(step_, vector[VECTOR(NEXT, ROUND(step_), CHUNK(r, step_))], vector[VECTOR(r, ROUND(step_), CHUNK(r, step_))])
 
-/* A rank's: any step that is due. */
+/* A rank executes any step that is due. */
 active [N] proctype network()
 {
 	byte r = _pid - N;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The barriers of plugins/barrier: W workers on D devices run R rounds, with arrive and await as separate steps, and
  * sleep while they wait (state.dev.h). An early release is a failed assertion, a lost wake-up a state in which no
- * process can move: a sleep in the code ends after 20 ms, here it does not.
- *   -DD=2 -DW=4    two devices, which notify each other
+ * process can continue: unlike in the code, sleeps have no time limit.
+ *   -DD=2 -DW=4    two devices that notify each other
  * The environment selects the rest, so one program serves all searches:
  *   KIND=0         central; 1 release (auto is one of these two), 2 tree, 3 dissemination, 4 flags
  *   FAULT=1 early             the last but one arriver releases

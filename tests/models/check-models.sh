@@ -15,8 +15,8 @@ trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" && cp "$models"/*.pml . || exit 1
 wrong=0
 
-# make_pan MODEL DEFINES CLAIM: the program of a search, $pan, unless it is there. Where a fault is planted, the search is over
-# before an optimiser would be. A claim is one of liveness, under weak fairness.
+# make_pan MODEL DEFINES CLAIM: the program of a search, $pan, unless it is there. Where a fault is planted, the search
+# is over before an optimiser would be. A claim is one of liveness, under weak fairness.
 make_pan() {
 	kind=-DSAFETY claim=
 	[ -z "$3" ] || kind=-DNFAIR=5 claim="-a -f -N $3"
@@ -58,7 +58,7 @@ planted() { # MODEL NAME [DEFINES [CLAIM]]
 mistake() { # MODEL DEFINE [DEFINES [CLAIM]]: a program for each
 	planted "$1" "$2" "-D$2 ${3-}" "${4-}"
 }
-fault() { # MODEL NAME [DEFINES]: one for all, which is told the number of the fault (fault.pml)
+fault() { # MODEL NAME [DEFINES]: one verifier for all faults, which gets the number of the fault (fault.pml)
 	FAULT=$(sed -n "s/^#define $2 \([0-9]*\).*/\1/p" "$1.pml" $(sed -n 's/^#include "\(.*\)"/\1/p' "$1.pml"))
 	export FAULT
 	planted "$@"
@@ -84,7 +84,7 @@ sched() {
 		right queue "-DOWNERS=4 -DN=4 -DT=5 -DL=2"
 		right refill
 		fault queue epoch_reentered "-DWIDE -DT=10"
-		fault refill thief_in_hurry
+		fault refill thief_no_room
 	fi
 
 	right term_counter
@@ -124,7 +124,7 @@ sched() {
 	fi
 
 	right ranks
-	for f in idle_early completed_early busy_posted one_scan left_ignored forgiven dead_is_idle; do
+	for f in idle_early completed_early busy_posted one_scan left_ignored ignored_copies dead_is_idle; do
 		fault ranks $f
 	done
 	right ranks "-DRMA -DS=1"
@@ -171,7 +171,7 @@ sched() {
 
 	right gate -DW=3
 	right gate -DSTOP
-	for f in close_late unclosed look_then_add phase_unread waits_for_good; do
+	for f in close_late unclosed read_then_add phase_unread waits_for_good; do
 		fault gate $f
 	done
 	[ "$quick" = --quick ] || right gate "-DW=3 -DSTOP"
@@ -219,7 +219,7 @@ sync() {
 	for setting in '' -DAHEAD -DBY_MONITOR -DTURNS; do
 		right sync_wic "$setting"
 	done
-	for mistake in NO_FULL_TEST NO_LOOK_AGAIN NO_ARM LOOK_FIRST COUNT_LATE; do
+	for mistake in NO_FULL_TEST NO_CHECK_AGAIN NO_ARM LOAD_FIRST COUNT_LATE; do
 		mistake sync_wic $mistake
 	done
 	mistake sync_wic RELEASE_EARLY -DAHEAD
@@ -276,7 +276,8 @@ barriers() {
 		one=${one#*:}
 		export LEAVE=${one%%:*}
 		if run_pan && [ "${errors:-0}" "$expected" 0 ]; then
-			report "$([ "$FAULT" = 0 ] && echo ok || echo found)" barrier "kind $KIND, fault $FAULT, $LEAVE leave"
+			report "$([ "$FAULT" = 0 ] && echo ok || echo found)" barrier \
+				"kind $KIND, fault $FAULT, $LEAVE leave"
 		else
 			report WRONG barrier "kind $KIND, fault $FAULT, $LEAVE leave"
 			wrong=1

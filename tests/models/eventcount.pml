@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eventcounts (lib/eventcount.h), by the protocol of idle workers (plugins/shared/sched/rest.dev.h): P workers make K tasks
- * public each, and wake one worker for each task; two workers sleep when they find no task, and take them all. The end, at
- * which all are idle, wakes all. A lost wake-up is a state in which no process can move although tasks are left, or the end
- * has come and a worker sleeps.
- *   -DLONG -DK=2            a worker that has taken a task runs for good: the other one must take the second task
+/* Eventcounts (lib/eventcount.h), in the protocol of idle workers (plugins/shared/sched/rest.dev.h): P workers publish
+ * K tasks each, and wake one worker for each task; two workers take all tasks, and sleep if they find none. The end,
+ * when all are idle, wakes all. A lost wake-up is a state in which no process can continue although tasks are left, or
+ * a worker sleeps after the end.
+ *   -DLONG -DK=2            the first task that is taken never ends: the other worker must take the second task
  *   -DLONG -DK=1 -DP=2      the same with one task in each of two queues
  * Without `waking`, for two waiters of which one waits for the first publication, and one for the last of K:
  *   -DWORD                  the word is the condition (eventcount_notify(): slots of channels, words of barriers)
- *   -DSTOP                  the run is stopped at any time: each wait must end. With -DWORD the stop is a bit of the word,
+ *   -DSTOP                  the run is stopped at any time: each wait must end. With -DWORD the stop is a bit of the
+ *                           word,
  *                           else a condition of its own
  *   FAULT=no_last_check     a waiter does not check the condition again after eventcount_enter()
  *   FAULT=waiters_first     a notifier checks for waiters before it changes the condition
@@ -43,7 +44,7 @@ byte tasks[P], word, waiters, idlers;
 bool waking;
 bool sleeps[3]; /* in the kernel, on `word` */
 
-/* FUTEX_WAKE: one of those that sleep, or all */
+/* FUTEX_WAKE: one sleeper, or all */
 inline kernel_wake(most)
 {
 	atomic {
@@ -210,7 +211,7 @@ proctype worker(byte w)
 		:: else
 		fi;
 #ifdef LONG
-		break; /* it runs that task for good */
+		break; /* that task never ends */
 #endif
 		victim = 0;
 		idlers++
@@ -228,7 +229,7 @@ proctype worker(byte w)
 		waiters++;
 		listed = 1;
 		if
-		:: FAULT != stale_waking -> waking = 0 /* of a wake-up from before, which ends no sleep */
+		:: FAULT != stale_waking -> waking = 0 /* of an earlier wake-up, which ends no sleep */
 		:: else
 		fi;
 		if

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The fault that is planted in a model, by its number there. It is said when the search begins (FAULT=3 ./pan), so one program
- * serves them all. -DFAULT=0: none, in a model with fewer states. */
+/* The number of the planted fault in a model. The search reads it from the environment (FAULT=3 ./pan), so one program
+ * serves all faults. -DFAULT=0: none, in a model with fewer states. */
 #ifndef FAULT
 c_code {
 	static int planted;

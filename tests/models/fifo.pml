@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the models of the trigger FIFO share (plugins/shared/nic: nic.dev.h, fifo.c): a ring of E entries, the tail that
- * producers wait by, and the producer that reads the NIC's for all. A producer has `n`, its ticket, `seen` and `mine`.
- *   -DFAULT_LAP: the word has no lap: the NIC takes what a slot held before
+/* Common part of the models of the trigger FIFO (plugins/shared/nic: nic.dev.h, fifo.c): a ring of E entries, the copy
+ * of the tail that producers poll, and the producer that reads the NIC's tail for all. A producer has `n`, its ticket,
+ * `seen` and `mine`.
+ *   -DFAULT_LAP: the word has no lap: the NIC takes an old word of the slot
  *   -DFAULT_ROOM: a producer does not wait for room
  *   -DFAULT_POLL: the producer that has polled the NIC's tail does not let others poll
- *   -DFAULT_OLD: the producer that polls does not publish the tail: others wait by the old one */
+ *   -DFAULT_OLD: the producer that polls does not publish the tail, so others use the old one */
 #ifndef P
 #define P 2
 #endif

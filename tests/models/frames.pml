@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages in frames of a GPU's memory (plugins/workloads/requests/pages.dev.h, plugins/qos/device_frames.c). R readers read K words
- * each, of any of P pages, through a table that only they change; there are F frames. A reader that finds a page absent claims it,
- * takes a frame or evicts a page without pins, and sends a request. The host fills a frame and answers with its number. Every read
- * finds its own page, and in a deadlock all have read.
+/* Pages in frames of a GPU's memory (plugins/workloads/requests/pages.dev.h, plugins/qos/device_frames.c). R readers
+ * read K words each, of any of P pages, through a table that only they change; there are F frames. A reader that finds
+ * a page absent claims it, takes a frame or evicts a page without pins, and sends a request. The host fills a frame and
+ * answers with its number. Each read gets its own page, and a state without a next step is reached only after all
+ * reads.
  *   FAULT=answered_early  the host answers before the frame is filled
  *   FAULT=shown_early     the page becomes present before the answer
  *   FAULT=pins_ignored    a page is evicted while it is read
@@ -38,7 +39,7 @@
 byte state[P], pins[P], frame[P], left = F, over;
 /* The frames. */
 byte content[F];
-/* Of the host: the page that a frame holds. */
+/* The host's record of the page in a frame. */
 byte owner[F];
 chan fault = [R] of {byte, byte};
 chan evict = [R] of {byte, byte};
@@ -89,12 +90,12 @@ proctype reader(byte me)
 		:: p = 0
 		:: p = P - 1
 		fi;
-look:		if
+retry:		if
 		:: state[p] == PRESENT ->
 			pins[p]++;
 			if
 			:: atomic { FAULT != unchecked && state[p] != PRESENT -> pins[p]-- };
-				goto look
+				goto retry
 			:: atomic { FAULT == unchecked || state[p] == PRESENT -> f = frame[p] }
 			fi
 		:: atomic { state[p] == ABSENT -> state[p] = FAULTING };

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers that may be late (plugins/device_cpu/gate.c: gate_admit(), gate_join(), gate_part()). The host begins a sample
- * with GO and waits for the last of those who joined. Who comes after one of them has seen the sample's end stays out.
- * W workers, S samples of T tasks, which anybody runs. A sample must end once, with all tasks run, and with nobody in it.
- *   -DSTOP                  somebody stops a sample at any time: then tasks may be left
- *   FAULT=close_late      who leaves counts itself out before it lets nobody in any more
- *   FAULT=unclosed        who comes does not look whether somebody has seen the end
- *   FAULT=look_then_add   who comes looks, and counts itself in later
- *   FAULT=phase_unread    who comes does not look of which sample the word is: the host may not have admitted it yet
- *   FAULT=waits_for_good  who waits to be admitted does not look whether its sample is over */
+/* Workers that may be late (plugins/device_cpu/gate.c: gate_admit(), gate_join(), gate_part()). The host starts a
+ * sample with GO and waits until the last worker that joined has left. After one worker has seen the sample's end, no
+ * further worker may join. W workers, S samples of T tasks, which any worker runs. A sample must end once, with all
+ * tasks run, and with no worker in it.
+ *   -DSTOP                  a sample is stopped at any time: then tasks may be left
+ *   FAULT=close_late      a worker that leaves lowers the count before it sets `closed`
+ *   FAULT=unclosed        a worker that joins does not check `closed`
+ *   FAULT=read_then_add   a worker that joins reads the word and increments it in two steps
+ *   FAULT=phase_unread    a worker that joins does not check the sample in the word, which the host may not have set
+ *                         yet
+ *   FAULT=waits_for_good  a worker that waits for the host does not check whether its sample is over */
 #include "fault.pml"
 #ifndef W
 #define W 2
@@ -20,17 +22,17 @@
 #endif
 #define close_late 1
 #define unclosed 2
-#define look_then_add 3
+#define read_then_add 3
 #define phase_unread 4
 #define waits_for_good 5
 
 byte phase;    /* GO of sample n is n; S + 1: leave for good */
-byte team, members; /* one word: of which sample, how many are in it ... */
-bool closed;   /* ... and one has seen its end */
-byte done;     /* the sample that the host was told of last */
+byte team, members; /* one word: the sample, the number of its workers ... */
+bool closed;   /* ... and whether one of them has seen its end */
+byte done;     /* the last sample whose end was reported to the host */
 byte left, ran, busy;
 bool stop;
-byte inside; /* not in the code: who has joined and not left */
+byte inside; /* not in the code: workers that have joined and not left */
 
 proctype worker()
 {
@@ -64,7 +66,7 @@ join:
 		fi;
 		atomic { /* compare and exchange */
 			if
-			:: FAULT == look_then_add || (team == whose && members == count && closed == shut) ->
+			:: FAULT == read_then_add || (team == whose && members == count && closed == shut) ->
 				members++;
 				inside++;
 				assert(done < seen)

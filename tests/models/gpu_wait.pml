@@ -2,9 +2,9 @@
 /* The monitor of plugins/shared/sync/gpu_wait.dev.h, from sm_90 on, for non-coherent devices: a producer stages items
  * of two slots in its memory and stores flags, a worker reads R rounds of both before it releases either, and the
  * monitor has one item copied into the worker's place: that of slot 0 by an engine that counts the bytes at the
- * worker's barrier, that of slot 1 from the two halves of its flag.
- * A wait may also end without an item, at its deadline, and is then repeated. The worker must read what was sent, and
- * where no process can move, all must have ended.
+ * worker's barrier, that of slot 1 from the two halves of its flag. A wait may also end without an item, at its
+ * deadline, and is then repeated. The worker must read the items as sent, and in a state without a next step all
+ * processes must have ended.
  *   FAULT=requested_early   the worker sets `pending` before its request is written
  *   FAULT=cleared_late      the monitor clears `pending` after it has resumed the worker
  *   FAULT=flag_first        the producer stores the flag before the item is staged

@@ -3,7 +3,7 @@
  * change a word K times. The GPU's counter in its memory may be ahead of its words, as the host sees them, or behind;
  * the CPU counts before it changes the word. The listener polls the words, and sleeps until the GPU has counted more
  * changes than the words show, less what CPUs have counted. A consumer of the GPU's items, which only the listener
- * wakes, must get through.
+ * wakes, must receive all.
  *   FAULT=counted_late   CPUs count after they have changed the word
  *   FAULT=cpus_first     the count of CPUs is read before the number of changes
  *   FAULT=cpus_ignored   it is not subtracted */

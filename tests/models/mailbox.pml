@@ -11,7 +11,7 @@
  *   requests_early  a thief makes a request before it has copied the last grant, which the next one overwrites
  *   request_twice   a victim reads the request before it has the trylock: two workers grant the same one
  *   stale_number    a thief takes an old grant for the answer to its last request
- *   lost_grant      a thief with room for a part forgets the rest
+ *   lost_grant      a thief with room for a part of a grant drops the rest
  *   idle_untaken    a victim reports idle although its grant is not taken
  *   busy_late       a thief is busy only after it has written `taken`
  *   claim_idle      a worker claims from the range and is busy only then

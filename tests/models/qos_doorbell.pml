@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Doorbells of the service path: how a request ends the host's wait, with moderated interrupts
- * (plugins/qos/service.dev.h, doorbell.c, threads.c). W workers post K requests each, the next one when the last is answered. A lost
- * interrupt is a deadlock with an unanswered request. Windows end at any time, but they end: waiting for that is no deadlock.
+ * (plugins/qos/service.dev.h, doorbell.c, threads.c). W workers post K requests each, the next one when the last is
+ * answered. A lost interrupt is a deadlock with an unanswered request. Windows end at any time, but they end: waiting
+ * for that is no deadlock.
  *   -DNOTIFY=eventfd | futex  how the host is woken
  *   -DCOUNT=n                 requests that interrupt at once; more than W: never that many
  *   -DHALVES=split            a top half that arms its doorbell and notifies a bottom half

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Interrupts of GPUs (plugins/qos/interrupt.c, wait_polling() in doorbell.c). D GPUs of one worker post K requests each. The host
- * sees a request and its count in either order. One top half polls for any time; then it arms the controllers and sleeps at its
- * doorbell. A controller sleeps until the count exceeds the requests read, and rings that doorbell. In a deadlock all must be served.
+/* Interrupts of GPUs (plugins/qos/interrupt.c, wait_polling() in doorbell.c). D GPUs of one worker post K requests
+ * each. The host sees a request and its count in either order. One top half polls for any time; then it arms the
+ * controllers and sleeps at its doorbell. A controller sleeps until the count exceeds the requests read, and rings that
+ * doorbell. In a deadlock all must be served.
  *   FAULT=two_reads     waits for more than the count when it was armed
  *   FAULT=rung_late     the top half discards earlier rings when it falls asleep
  *   FAULT=armed_once    arms at the start, and not whenever it falls asleep */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tenants within their shares, beside one that is not (plugins/qos/service_rounds.c, doorbell.c, threads.c, service.dev.h). While
- * the policy admits no tenant, the serving thread sleeps and all doorbells are disarmed; tenants in the policy's wake mask ring the
- * server doorbell. T tenants of one worker each post K requests, at most two at a time. The policy's decisions are left open: which
- * tenant has savings, and whether there are tokens for the others.
- * Where only a timer can continue, no request of a tenant in the mask may be unanswered: it would wait for the end of the sleep.
- * Where no timer runs either, all must be answered.
+/* Tenants within their shares, beside one that is not (plugins/qos/service_rounds.c, doorbell.c, threads.c,
+ * service.dev.h). While the policy admits no tenant, the serving thread sleeps and all doorbells are disarmed; tenants
+ * in the policy's wake mask ring the server doorbell. T tenants of one worker each post K requests, at most two at a
+ * time. The policy's decisions are left open: which tenant has savings, and whether there are tokens for the others.
+ * Where only a timer can continue, no request of a tenant in the mask may be unanswered: it would wait for the end of
+ * the sleep. Where no timer runs either, all must be answered.
  *   -DHALVES=split            a bottom half fills queues while the worker thread serves; doorbells are masked
  *   -DHALVES=monolithic       the serving thread fills, too; another top half finds the lock taken
  *   FAULT=check_first       checks the bits before it arms the server doorbell
@@ -41,7 +41,7 @@
 
 bool mark[T], wake_mask[T];
 byte head[T], queued[T], served[T];
-bool armed[D], rings[D];     /* doors: eventfds */
+bool armed[D], rings[D];     /* doorbells: eventfds */
 bool server_armed, server_rings; /* armed; was_rung */
 bool lock, fill_requested, bottom, work;
 bool asleep, timer;

@@ -4,7 +4,7 @@
  * posted, so it may arrive long after the thief's next steps. A thief may die between any two steps; then the others
  * are stopped.
  *
- * done() never returns 1 while a task has not been run: a rank that died with tasks is a run without an end, and
+ * done() never returns 1 while a task has not been run: a rank that died with tasks means a run without an end, but
  * never a wrong count.
  * -DRMA: ranks reach each other by RMA only. Each has a part of the initial set and a word for it, from which the
  * others claim, too, by a check and an add, also a worker that has reported idle.
@@ -14,7 +14,7 @@
  * FAULT=one_scan         done() does not scan again
  * FAULT=left_ignored     idle while initial tasks are unclaimed
  * FAULT=claimed_early    such a worker claims before it is busy
- * FAULT=forgiven         the copies of a thief that died count as complete
+ * FAULT=ignored_copies   the copies of a thief that died count as complete
  * FAULT=dead_is_idle     a rank that died counts as full */
 #include "fault.pml"
 #ifndef R
@@ -42,7 +42,7 @@
 #define busy_posted 3
 #define one_scan 4
 #define left_ignored 5
-#define forgiven 6
+#define ignored_copies 6
 #define dead_is_idle 7
 #define claimed_early 8
 
@@ -51,17 +51,17 @@ bool stop;
 byte tasks[R], copying[R];
 bool spent[R], reported[R]; /* the rank has no tasks: its counter, and its word as others read it */
 byte turn[R], reported_turn[R];
-byte coming[R];		/* completions under way to the rank */
+byte posted[R];		/* posted completions that have not arrived at the rank */
 bool reporting[R], dead[R];
 
 /* Posted operations arrive in any order; and the launcher notices a death. */
 active proctype network()
 {
 end:	do
-	:: atomic { coming[0] -> coming[0]--; copying[0]-- }
-	:: atomic { coming[1] -> coming[1]--; copying[1]-- }
+	:: atomic { posted[0] -> posted[0]--; copying[0]-- }
+	:: atomic { posted[1] -> posted[1]--; copying[1]-- }
 #if R > 2
-	:: atomic { coming[2] -> coming[2]--; copying[2]-- }
+	:: atomic { posted[2] -> posted[2]--; copying[2]-- }
 #endif
 	:: atomic { reporting[0] -> reporting[0] = 0; reported[0] = 0; reported_turn[0] = turn[0] }
 	:: atomic { reporting[1] -> reporting[1] = 0; reported[1] = 0; reported_turn[1] = turn[1] }
@@ -78,7 +78,7 @@ inline may_die()
 	if
 	:: atomic { deaths < D -> deaths++; dead[w] = 1;
 		    if
-		    :: FAULT == forgiven && took -> copying[v]--
+		    :: FAULT == ignored_copies && took -> copying[v]--
 		    :: FAULT == dead_is_idle -> spent[w] = 1; reported[w] = 1
 		    :: else
 		    fi };
@@ -114,7 +114,7 @@ inline claim()
 
 inline complete()
 {
-	atomic { coming[v]++ }
+	atomic { posted[v]++ }
 }
 
 proctype worker(byte w)

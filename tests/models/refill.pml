@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thesis's order of stealing (5.1) and what it loses, with as little else as possible. A has a ring full of
+/* A minimal model of the thesis's order of stealing (5.1), which loses tasks. A has a ring full of
  * public tasks; B and C steal once each from A; A runs what is left and then steals from D, into slots that B may
  * still be reading. Every task runs at most once.
- * FAULT=thief_in_hurry: A does not wait for room in its own ring */
+ * FAULT=thief_no_room: A does not wait for room in its own ring */
 #define N 4
 #define T 16
 #define R 8

@@ -25,13 +25,13 @@
 #endif
 
 #define idle_unchecked 1   /* idle while copies are under way: thesis, table 6 */
-#define epoch_reentered 2  /* a new epoch forgets copies of the one with the same bit */
+#define epoch_reentered 2  /* a new epoch ignores copies of the epoch with the same bit */
 #define readers_ignored 3  /* the owner writes where thieves still copy: thesis, 5.1 */
 #define completed_early 4  /* a steal is marked as complete before the thief is counted as busy */
 #define lock_ignored 5     /* an attempt succeeds although the queue is locked */
 #define room_ignored 6     /* a full ring is written to */
 #define attempts_wrap 7    /* attempts without a check before */
-#define thief_in_hurry 8   /* a thief does not wait for room in its own ring: thesis, 5.1 */
+#define thief_no_room 8   /* a thief does not wait for room in its own ring: thesis, 5.1 */
 #define unheld 9           /* co-owners at the same time */
 
 #define HAS(f) (FAULT == f)
@@ -42,7 +42,7 @@ typedef queue {
 	byte tail, count, attempts, epoch;
 	bool lock;
 	byte slot[R];
-	byte readers[R]; /* for the proof: thieves that have yet to copy this slot */
+	byte readers[R]; /* for the proof: thieves that have not copied this slot yet */
 	byte completed[2];
 	/* the owner's metadata: positions are taken modulo 2 R, which tells a full ring from an empty one */
 	byte open, btail, bhead, begin[2], started[2], bepoch;
@@ -68,7 +68,7 @@ inline run_task(t)
 	}
 }
 
-/* By an owner, or a thief as the owner of its own ring: never over a slot that is still to be copied. */
+/* By an owner, or a thief as the owner of its own ring: never over a slot that a thief has not copied yet. */
 inline write_slot(me, p, t)
 {
 	d_step {
@@ -283,7 +283,7 @@ inline steal(me, v)
 		close(me);
 		find_room(me);
 		if
-		:: (room >= R / 2 || HAS(thief_in_hurry)) && (HAS(attempts_wrap) || OFFERS(v)) ->
+		:: (room >= R / 2 || HAS(thief_no_room)) && (HAS(attempts_wrap) || OFFERS(v)) ->
 			d_step { /* the claim */
 				if
 				:: LEFT(v) && (!q[v].lock || HAS(lock_ignored)) ->

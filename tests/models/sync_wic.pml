@@ -12,10 +12,10 @@
  * Claims: a consumer that returns from its wait finds the item of its own round (assert), and each wait ends (no
  * invalid end state). Each -D below is a fault that must be found:
  *   NO_FULL_TEST    the consumer uses the page when its load ends, without a check of `published`
- *   NO_LOOK_AGAIN   a consumer arms the page again and does not check `published` after that
+ *   NO_CHECK_AGAIN  a consumer arms the page again and does not check `published` after that
  *   NO_ARM          the consumer does not arm a page that was placed without a reason: it never stalls, found as a
  *                   round without an end
- *   LOOK_FIRST      the producer loads `sleepers` before it increments `published`
+ *   LOAD_FIRST      the producer loads `sleepers` before it increments `published`
  *   COUNT_LATE      the consumer loads `published` before it counts as a sleeper
  *   RELEASE_EARLY   the last reader frees the slot before it has armed spent pages (AHEAD)
  *   TURN_LATE       the last reader frees the slot before it selects the next page (TURNS)
@@ -116,7 +116,7 @@ active proctype producer()
 #ifndef NO_RING
 		notified = 1;
 #endif
-#elif defined(LOOK_FIRST)
+#elif defined(LOAD_FIRST)
 		wanted = sleepers > 0;
 		published = r + 1;
 #else
@@ -187,7 +187,7 @@ active [CONSUMERS] proctype consumer()
 #ifndef NO_ARM
 		mapped[PAGE(r & 1)] = 0;
 #endif
-#ifndef NO_LOOK_AGAIN
+#ifndef NO_CHECK_AGAIN
 		if
 		:: published == r + 1 -> spent[r & 1] = 1; place(PAGE(r & 1)); goto leave
 		:: else

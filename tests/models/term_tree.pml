@@ -4,7 +4,7 @@
  * FAULT=steals_ignored: a worker votes without regard to steals from it: thesis, 5.6.3
  * FAULT=children_ignored: it votes before its children have
  *
- * Unlike the counters it tolerates the faults of the scheduler that work.pml has: votes depend on attempts. */
+ * Unlike the counters it tolerates the planted faults of work.pml: votes depend on attempts. */
 #ifndef N
 #define N 3
 #endif

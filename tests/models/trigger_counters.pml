@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Thresholds on the device (plugins/shared/nic: nic_fire in nic.dev.h): fires of one tag are counted in the device's memory,
- * two lanes of a wave by one addition if they fire together, and the fire that crosses a multiple of the threshold
- * sends that many to the NIC, through the FIFO of fifo.pml. An operation runs at each multiple, and all that was written before
- * the fires that it waited for is seen then. Fires are ordered or not; a store may carry what its own lane wrote, what was
- * released to it, or nothing.
+/* Thresholds on the device (plugins/shared/nic: nic_fire in nic.dev.h): fires of one tag are counted in the device's
+ * memory, two lanes of a wave by one addition if they fire together, and the fire that crosses a multiple of the
+ * threshold sends the threshold to the NIC, through the FIFO of fifo.pml. An operation runs at each multiple, and sees
+ * all writes before the fires that it waited for. Fires are ordered or not; a store may make visible the writes of its
+ * own lane, those released to it, or none.
  *
  *   -DP=2 producers  -DF=2 fires of each lane  -DT=2 threshold  -DE=2 entries, a power of two
  *   -DFAULT_MERGE: two lanes count for one
  *   -DFAULT_SPLIT: the counter is read and written, not added to
- *   -DFAULT_CROSS: a fire sends at a multiple alone, not when it passes one
- *   -DFAULT_OWN: the fire that crosses sends its own count alone
+ *   -DFAULT_CROSS: a fire sends only at a multiple, not when it passes one
+ *   -DFAULT_OWN: the fire that crosses sends only its own count
  *   -DFAULT_RESET: the fire that crosses resets the counter to 0
- *   -DFAULT_ACQUIRE: an unordered fire that crosses does not acquire what others released
- *   -DFAULT_RELEASE: and does not release it
+ *   -DFAULT_ACQUIRE: an unordered fire that crosses does not acquire the writes of other fires
+ *   -DFAULT_RELEASE: it acquires them and does not release them
  *   -DFAULT_ROOM, -DFAULT_LAP, -DFAULT_POLL, -DFAULT_OLD: as in fifo.pml */
 #include "fifo.pml"
 #ifndef F
@@ -61,7 +61,7 @@ inline fire(lanes)
 #endif
 		released = released + (ordered -> lanes : 0);
 		carried = (ordered -> released : 0);
-		/* What an operation at one of these counts has to see. */
+		/* The writes that an operation at one of these counts must see. */
 		due[before + 1] = released;
 		due[before + 2] = released
 	};

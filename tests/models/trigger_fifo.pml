@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The trigger FIFO (plugins/shared/nic: nic.dev.h, fifo.c): producers take a ticket, wait for room by a tail that
- * one of them last saw, write an argument and then the word with its lap; the NIC reads while the lap fits and then
- * publishes its tail. A producer is two lanes of a wave: they fire together, as one word that counts for both, or one
- * after the other. Every fire is counted once, with its own argument, and all are.
+/* The trigger FIFO (plugins/shared/nic: nic.dev.h, fifo.c): producers take a ticket, wait for room by the tail that one
+ * of them read last, write an argument and then the word with its lap; the NIC reads words with the current lap and
+ * then publishes its tail. A producer is two lanes of a wave: they fire together, as one word that counts for both, or
+ * one after the other. Each fire is counted exactly once, with its own argument.
  *
  *   -DP=2 producers  -DF=3 fires of each lane  -DE=2 entries, a power of two
  *   -DFAULT_ORDER: the word is stored before the argument
@@ -59,7 +59,7 @@ proctype nic()
 	bool l;
 	do
 	:: all < 2 * P * F ->
-		/* One 8-byte word: lap, count and tag come together. */
+		/* One 8-byte word with lap, count and tag. */
 		d_step { w = word[cursor % E]; k = count[cursor % E]; l = lap[cursor % E] };
 		if
 		:: filled(cursor) ->
@@ -91,5 +91,5 @@ init {
 	}
 }
 
-/* Under weak fairness all fires are taken: nobody waits for ever. */
+/* Under weak fairness all fires are taken: no process waits forever. */
 ltl served { <> (all == 2 * P * F) }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A counter of trigger_peer (trigger_peer.dev.h): L lanes fire it and the host posts, all at once. The lane that finds `work`
- * at 0 serves; the others only add. The operation, whose threshold is all fires, runs once, and what it stored in the
- * other rank precedes the arrival word: stores go through a link that keeps no order but a release.
- * Faults: FAULT_FIRST: a lane serves whatever it found; FAULT_LEAVE: the serving lane ends without a check of what was
- * added; FAULT_TAKEN: it begins with what another had taken; FAULT_POST: the host posts without serving; FAULT_ORDER: the
- * arrival word is raised by a relaxed store. */
+/* A counter of trigger_peer (trigger_peer.dev.h): L lanes fire it and the host posts, concurrently. The lane that finds
+ * `work` at 0 serves; the others only add. The operation, whose threshold is the number of all fires, runs once, and
+ * its stores in the other rank precede the arrival word: the link orders stores only by releases. Faults: FAULT_FIRST:
+ * a lane serves for any value of `work`; FAULT_LEAVE: the serving lane ends without a check for additions;
+ * FAULT_TAKEN: it serves work that another lane has taken; FAULT_POST: the host posts without serving; FAULT_ORDER: the
+ * arrival word is incremented by a relaxed store. */
 #ifndef L
 #define L 3
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of trigger_proxy: the host replaces what devices build descriptors from, devices copy it
- * (proxy_publish and proxy_read_entry). A copy that is accepted is one that the host wrote as a whole.
- * Faults: FAULT_ODD: the host does not mark that it is writing; FAULT_AGAIN: the device does not check the version again. */
+/* The table of trigger_proxy: the host replaces entries from which devices build descriptors, devices copy them
+ * (proxy_publish and proxy_read_entry). An accepted copy is always one complete entry of the host. Faults: FAULT_ODD:
+ * the host does not mark that it is writing; FAULT_AGAIN: the device does not check the version again. */
 #ifndef N
 #define N 3 /* posts shown */
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* loom_last_noncoherent() (dev/after.h): D devices that have only loads and stores in common lower a counter. Exactly one finds
- * that it is the last. Each access to a word that others see is a step; the workers of a device have a lock, so a device
- * is one process, which lowers the counter E times.
- *   FAULT=no_turns: each lowers the counter as it comes
- *   FAULT=no_fence: a device looks at the others before its own store is seen
- *   FAULT=lower_first: a device that gave way does not begin anew
+/* loom_last_noncoherent() (dev/after.h): D devices with only loads and stores of shared memory decrement a counter.
+ * Exactly one finds that it is the last. Each access to a shared word is a step; the workers of a device have a lock,
+ * so a device is one process, which decrements the counter E times.
+ *   FAULT=no_turns: a device decrements the counter without waiting for its turn
+ *   FAULT=no_fence: a device reads the others' words before its own store is visible
+ *   FAULT=lower_first: a device that gave way does not start again
  *   FAULT=no_higher: higher devices are not waited for
- *   FAULT=left_early: a device gives its turn away before it has lowered the counter */
+ *   FAULT=left_early: a device ends its turn before it has decremented the counter */
 #include "fault.pml"
 #ifndef D
 #define D 3

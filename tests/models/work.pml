@@ -2,7 +2,7 @@
 /* Common part of the detectors' models: workers that run tasks, make some, and steal; a queue is only a number.
  * Included by term_*.pml, which define N workers, T tasks at most, and
  *   term_idle(w), term_busy(w)
- *   term_done(w, verdict)     one call; sets verdict when the detector says that no task is left
+ *   term_done(w, verdict)     one call; sets verdict when the detector reports that no task is left
  *   TERM_FAULT                a seeded fault of the scheduler's promises, or none:
  *   idle_early       idle while a thief still copies
  *   completed_early  the steal is complete before the thief is busy */
@@ -16,7 +16,7 @@ typedef worker_state {
 worker_state work[N];
 byte made, steals;
 #ifndef S
-#define S 3 /* steals: otherwise tasks move for ever */
+#define S 3 /* a bound on steals: otherwise tasks move forever */
 #endif
 
 inline claim(w)
@@ -74,7 +74,7 @@ proctype worker(byte w)
 	:: !work[w].tasks && idle && !verdict -> term_done(w, verdict)
 	:: verdict -> break
 	od;
-	/* No worker leaves while a task exists, with a worker or on its way. */
+	/* No worker leaves while a task exists, at a worker or in flight. */
 	atomic {
 		do
 		:: v < N -> assert(!work[v].tasks && !work[v].copying); v++

@@ -60,12 +60,12 @@ static BAD_UNUSED const struct loom_term_dev good_dev = {
 static BAD_UNUSED const struct loom_device_code good_code = {.size = sizeof(good_code),
 							     .cpu = &good_dev};
 
-/* A sound plug-in but for what follows the name. */
+/* A right plug-in except for the arguments after the name. */
 #define BAD_DEFINE(name, ...)                                                                      \
 	LOOM_PLUGIN_DEFINE(TERM, name, "1.0.0", "Apache-2.0", "broken on purpose", __VA_ARGS__)
 #define GOOD_PARTS .ops = &good_ops, .dev = &good_code
 
-/* The identity alone, as fields of struct loom_plugin; what is given later wins. */
+/* Only the identity, as fields of struct loom_plugin; later arguments override it. */
 #define GOOD_HEAD(name_)                                                                           \
 	.magic = LOOM_PLUGIN_MAGIC, .abi = LOOM_ABI, .size = sizeof(struct loom_plugin),   \
 	.kind = LOOM_TERM, .name = name_, .version = "1.0.0", .license = "Apache-2.0", .summary = "broken on purpose"
@@ -131,7 +131,7 @@ static const struct loom_device_code code = {.size = sizeof(code), .cpu = &dev};
 
 BAD_DEFINE("term_dev_op", .ops = &good_ops, .dev = &code)
 
-#elif defined BAD_doctor /* A device whose doctor reports once and then falls ill itself. */
+#elif defined BAD_doctor /* A device whose doctor reports once and then crashes. */
 static int nothing(void)
 {
 	return 0;
@@ -227,7 +227,7 @@ WHEN_LOADED
 BAD_NOTE(GOOD_MANIFEST("term_major"), .abi = 7);
 BAD_ENTRY(GOOD_HEAD("term_major"), GOOD_PARTS, .abi = 7)
 
-#elif defined BAD_major_late /* Another major ABI, found out only when its code has run. */
+#elif defined BAD_major_late /* Another major ABI, which is found only after its code has run. */
 BAD_ENTRY(GOOD_HEAD("term_major_late"), GOOD_PARTS, .abi = 7)
 
 #elif defined BAD_longer /* Made for a later core of this ABI: a longer descriptor. Not broken: it must be accepted. */
@@ -274,7 +274,7 @@ int bad_nothing_here(void)
 	return 0;
 }
 
-#elif defined BAD_null /* Its entry point has nothing to say. */
+#elif defined BAD_null /* Its entry point returns NULL. */
 const struct loom_plugin *loom_plugin_entry(void)
 {
 	return NULL;
@@ -291,10 +291,10 @@ static const struct loom_term_ops short_ops = {
 
 BAD_DEFINE("term_op", .ops = &short_ops, .dev = &good_code)
 
-#elif defined BAD_ops_wild /* Its ops table is an address where nothing is. */
+#elif defined BAD_ops_wild /* Its ops table is an unmapped address. */
 BAD_DEFINE("term_ops_wild", .ops = (const void *)64, .dev = &good_code)
 
-#elif defined BAD_prefix /* A termination detector that calls itself a scheduler. */
+#elif defined BAD_prefix /* A termination detector that claims the kind of a scheduler. */
 BAD_DEFINE("sched_prefix", GOOD_PARTS)
 
 #elif defined BAD_print /* Prints where only data belongs; usable otherwise. */
@@ -339,7 +339,7 @@ static const struct loom_opt rows[] = {
 
 BAD_DEFINE("term_width", GOOD_PARTS, .opts = rows, .opts_size = sizeof(struct opts))
 
-#elif defined BAD_wild /* Its entry point returns an address where nothing is. */
+#elif defined BAD_wild /* Its entry point returns an unmapped address. */
 const struct loom_plugin *loom_plugin_entry(void)
 {
 	return (const struct loom_plugin *)4096;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the odd workloads have alike: an instance that knows its options, no tasks, and a kernel. Included behind struct
- * options; a workload that has more to say at the two ends defines BORN(x) and DIES(x). ODD_PLUGIN() is the last line. */
+/* Common part of the workloads for tests: an instance with its options, no tasks, and a kernel. Included after struct
+ * options; a workload may define BORN(x) and DIES(x), which are called by create() and destroy(). ODD_PLUGIN() is the
+ * last line. */
 #ifndef BORN
 #define BORN(x) ((void)(x))
 #endif

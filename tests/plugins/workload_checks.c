@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Its check goes on for as long as it may. */
+/* Its check runs until its time limit. */
 #include <gpuloom/dev/dev.h>
 #include <gpuloom/workload.h>
 #include <time.h>

@@ -78,7 +78,7 @@ static int verify(void *self, const struct loom_layout *layout, const struct loo
 	const struct instance *x = self;
 	const struct ring *r = view->global;
 	(void)layout, (void)report;
-	return r->to == 4711 ? 0 : LOOM_FAIL(x->host, err, LOOM_EWRONG, "nothing came");
+	return r->to == 4711 ? 0 : LOOM_FAIL(x->host, err, LOOM_EWRONG, "nothing arrived");
 }
 
 static void kernel(struct loom_ctx *c)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same, and its workers say that they meet at a barrier. */
+/* The same workload, which declares that it uses a barrier. */
 #define PLANTED_NAME "workload_meets"
 #define PLANTED_NEEDS (1u << LOOM_BARRIER)
 #include "workload_planted.c"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job of a known amount of work, to plant differences: each worker turns a generator so many times. */
+/* A job of a known amount of work, to plant differences: each worker draws this many random numbers. */
 #include <gpuloom/dev/dev.h>
 #include <gpuloom/workload.h>
 
@@ -20,7 +20,7 @@ static const struct loom_opt rows[] = {
 		 "Not 0: samples claim to take 1 ms and up to this share of it more, which is drawn when the stack is "
 		 "opened."),
 	LOOM_OPT(struct options, wrong, LOOM_OPT_BOOL, "no", "Whether the third sample is wrong."),
-	LOOM_OPT(struct options, create_time, LOOM_OPT_TIME, "0", "How long create() lasts, which looks at nothing."),
+	LOOM_OPT(struct options, create_time, LOOM_OPT_TIME, "0", "How long create() lasts, which polls nothing."),
 	LOOM_OPT(struct options, need_time, LOOM_OPT_TIME, "0", "The same of need()."),
 	{.name = NULL},
 };
@@ -46,7 +46,8 @@ static void last(const struct loom_host *host, uint64_t ns)
 		;
 }
 
-#define BORN(x) (last(host, (x)->options->create_time), (x)->drawn = (x)->options->luck > 0 ? (x)->options->luck * draw() : 0)
+#define BORN(x)                                                                                                        \
+	(last(host, (x)->options->create_time), (x)->drawn = (x)->options->luck > 0 ? (x)->options->luck * draw() : 0)
 #include "instance.h"
 
 static int need(void *self, const struct loom_layout *layout, struct loom_need *n, struct loom_error *err)
@@ -79,7 +80,8 @@ static int verify(void *self, const struct loom_layout *layout, const struct loo
 		return LOOM_FAIL(x->host, err, LOOM_EWRONG, "planted: a wrong result");
 	x->host->metric(x->host, report, "turns", "", LOOM_BETTER_NONE, (double)x->options->turns);
 	if (x->options->luck > 0)
-		x->host->metric(x->host, report, "seconds", "s", LOOM_BETTER_LESS, 1e-3 * (1 + x->drawn) * (1 + 1e-3 * draw()));
+		x->host->metric(x->host, report, "seconds", "s", LOOM_BETTER_LESS,
+				1e-3 * (1 + x->drawn) * (1 + 1e-3 * draw()));
 	return 0;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Its kernel calls a kind that the ops do not say they need. */
+/* Its kernel calls a kind that its ops do not declare. */
+
 #include <gpuloom/barrier.h>
 #include <gpuloom/dev/dev.h>
 #include <gpuloom/qos.h>

@@ -451,7 +451,7 @@ struct loom_space {
 	void *ctl;       /* struct loom_ctl */
 };
 
-/* What other processes of this host open a device's memory by: bytes that they are given as they are. */
+/* A key with which other processes of this host open a device's memory. The bytes are passed to them unchanged. */
 struct loom_memory_key {
 	char maker[16]; /* the device's kind: "cuda"; "": no key */
 	unsigned char bytes[112];
@@ -470,7 +470,7 @@ struct loom_segments {
 	const uint64_t *offset;
 	/* The host's copy of a segment that it cannot reach, made before and after a sample; NULL: none. */
 	void *const *image;
-	/* A device's memory that the segment lies in, at `offset`, for other ranks of this host: its key; their memory by
+	/* A device's memory that contains the segment, at `offset`, for other ranks of this host: its key; their memory by
 	 * its key, as workers of `device` address it; and the end of that. Functions and `ctx` hold until the policy's
 	 * destroy(). LOOM_ENOTSUP, LOOM_EUNAVAIL with the reason. By the core's thread. */
 	void *ctx;

@@ -28,7 +28,7 @@ extern "C" {
 	X(FREE, free, "gives what ALLOC gave at `offset` back; its bytes")                         \
 	X(READ, read, "file `handle` at `argument` into the buffer; bytes, fewer at its end")      \
 	X(WRITE, write, "the buffer into file `handle` at `argument`; bytes")                      \
-	X(MIGRATE, migrate, "moves the buffer's pages to NUMA node `argument`; how many lie there") \
+	X(MIGRATE, migrate, "moves the buffer's pages to NUMA node `argument`; pages moved") \
 	X(SEND, send, "sends the buffer to socket `handle`; bytes, -EAGAIN when it is full")
 
 enum loom_service {
@@ -131,7 +131,7 @@ struct loom_qos_load {
 	uint32_t tenants;
 	const struct loom_qos_queue *tenant; /* [tenants] */
 	uint32_t vectors; /* cores that may take interrupts ... */
-	uint32_t vector;  /* ... the one that runs the caller, when it is bound to one */
+	uint32_t vector;  /* ... the core of the calling thread, if it is bound to one */
 	const uint32_t *core; /* [vectors]: their numbers in the operating system */
 };
 

@@ -2,7 +2,7 @@
 /* Synchronisation: producers publish items of a channel, consumers wait for them (WIC, sections 3 to 5).
  *
  * An item has a tag, a number that counts from 0 within its channel and sample. The item with tag t
- * lies in slot t % slots, in round t / slots. For each tag exactly one worker publishes, and exactly
+ * is in slot t % slots, in round t / slots. For each tag exactly one worker publishes, and exactly
  * `readers` workers of the channel's device wait for it and release it, as early or late as they like.
  * A slot's rounds follow each other: publish() waits until the round before is released by all its
  * readers, and a reader releases one round of a slot before it waits for the next.

@@ -35,7 +35,7 @@ struct loom_transport_ops {
 		      struct loom_error *err);
 	void (*destroy)(void *self);
 	/* Makes all wanted segments, zeroed, 64-byte aligned, and maps them into every device; where devices are non-coherent, those
-	 * with an owner may be LOOM_MEMORY_PRIVATE. Several may lie in one memory. May be called again (first the probe). */
+	 * with an owner may be LOOM_MEMORY_PRIVATE. Several may share one memory. May be called again (first the probe). */
 	int (*segments)(void *self, const struct loom_devices *devices,
 			const struct loom_segment_want *want, uint32_t n, struct loom_segment *out,
 			struct loom_error *err);

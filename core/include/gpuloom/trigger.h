@@ -94,7 +94,7 @@ struct loom_trigger_ops {
 	int (*reach)(void *self, uint32_t rank, loom_ref ref, uint64_t bytes, uint64_t *at, struct loom_error *err);
 	/* After start(). NULL: no fire waits for the end of a kernel. */
 	void (*edge)(void *self, uint32_t device, struct loom_edge *out);
-	/* 1: buffers that operations send from and to may lie where the host does not reach. NULL: they may not. */
+	/* 1: buffers that operations send from and to may be in memory that the host cannot access. NULL: they may not. */
 	int (*anywhere)(void *self);
 };
 

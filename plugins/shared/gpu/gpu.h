@@ -116,7 +116,7 @@ struct gpu_driver {
 	const struct rtc_kind *compiler;
 	int out_of_memory;   /* code for a lack of memory */
 	int most_registers;  /* per thread */
-	int watches;         /* a block can have a wave for a monitor, besides those of its workers */
+	int watches;         /* a block can have a wave for a monitor beside those of its workers */
 	int ir;              /* formats that compile() links with: enum compose_format ... */
 	const char *ir_text; /* ... in words; NULL: none */
 	int lanes_shared;    /* bytes of shared memory per block that dev/NAME.h uses for barriers of lanes ... */
@@ -235,7 +235,7 @@ struct gpu {
 	struct gpu_limits limits;
 	int node; /* NUMA */
 	uint32_t workers, lanes, per_block;
-	uint32_t watch;       /* threads of a block besides those of its workers */
+	uint32_t watch;       /* threads of a block beside those of its workers */
 	uint32_t bound;       /* blocks per multiprocessor that the compiler must make fit ... */
 	uint32_t residency;   /* ... and those that fit */
 	uint32_t local_bytes; /* of shared memory per worker */

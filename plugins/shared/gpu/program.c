@@ -142,7 +142,7 @@ int gpu_build(void *self, const struct loom_program *program, struct loom_error 
 	d->watch = compose_watches(program) ? target.watch : 0;
 	if (d->lanes * d->per_block + d->watch > (uint32_t)d->limits.threads_per_block)
 		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
-				 "%s: the selected sync wants %u threads in each block besides its workers', "
+				 "%s: the selected sync wants %u threads in each block beside its workers', "
 				 "which makes more than %d: have fewer lanes or workers per block",
 				 d->name, d->watch, d->limits.threads_per_block);
 	int code = target.launched ? chain_check(d, program, err) : 0;

@@ -13,7 +13,7 @@ struct rtc_kind {
 	const char *assembly;      /* for assembly; NULL: not available */
 	const char *ir;            /* and for linkable IR; NULL: not available */
 	const char *const *name;   /* file names, best first; NULL-terminated */
-	const char *const *folder; /* folders of toolkits, besides those of the dynamic linker */
+	const char *const *folder; /* folders of toolkits, beside those of the dynamic linker */
 	const char *const *home;   /* environment variables with a toolkit's folder */
 	const char *lib;           /* its folder of libraries: "lib64" */
 	const char *needed;        /* what to install: "libnvrtc 12 or later" */

@@ -314,7 +314,7 @@ static int apply_argument(const struct nic *nic, const struct loom_trigger_post 
 		io->local += offset;
 	if (what->flags & LOOM_NET_REMOTE_FROM_FIRE)
 		io->remote += offset;
-	/* The target from the fire may have less memory than the one that was checked. */
+	/* The target from the fire may have less memory than the target that post() checked. */
 	return what->flags && io->op != LOOM_NET_SEND ?
 		       nic_fabric_check(nic, io->target, io->remote, io->bytes) :
 		       0;
@@ -412,7 +412,7 @@ static uint32_t reap(struct nic *nic)
 
 uint32_t nic_step(struct nic *nic)
 {
-	/* Runs that are due precede triggers: the argument of a fire then finds the queue empty. */
+	/* Execute due operations before polling for triggers: the queue is then empty when a fire with an argument is counted. */
 	uint32_t work = nic_run_due(nic);
 	if (!nic_backlog(nic))
 		work += nic->ops->poll(nic);

@@ -45,8 +45,8 @@
 	       "Worker to steal from. random: any other one. biased: one of the same device with probability bias, else of " \
 	       "another one. local: one of the same device. neighbour: the next one, then the one after it. none: no " \
 	       "stealing. Of other ranks random takes any, neighbour one after the other, the nearest first, biased with " \
-	       "probability bias one of the same host and NUMA node, else with probability bias one of the same host, else one of " \
-	       "another host; local none.", .choices = victims)                                    \
+	       "probability bias one of the same host and NUMA node, else with probability bias one of the same host, " \
+	       "else one of another host; local none.", .choices = victims)                                    \
 	OPTION(CPU, double, bias, LOOM_OPT_SHARE, "90%",                                           \
 	       "victim = biased: probability that a victim is of the same device, or a nearest rank.", .min = 0, .max = 1) \
 	OPTION(ALL, uint32_t, attempts, LOOM_OPT_ENUM, "two_atomics",                              \

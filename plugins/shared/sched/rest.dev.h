@@ -4,7 +4,7 @@
  *
  * Publications wake one worker each, and save the system call while a wake-up is under way. A worker that finds tasks
  * therefore polls all queues once more, and wakes another worker if there are more: the saved wake-up may have
- * announced tasks of another queue than the one that it stole from. */
+ * announced tasks of another queue than its victim's. */
 #ifndef SCHED_REST_DEV_H
 #define SCHED_REST_DEV_H
 

@@ -23,7 +23,7 @@ struct links {
 	uint32_t hosts, leaves, groups; /* leaves; groups of leaves: of a dragonfly */
 	uint32_t uplinks, locals, globals, count; /* index of the first link of each kind; all links */
 	struct link_state *link; /* [count]; first the link out of each host, then the link into each */
-	uint32_t *reached; /* [count]: while shares are computed */
+	uint32_t *reached; /* [count]: the links whose flows get new shares, while shares are computed */
 	struct link_flow *moved;
 	uint64_t epoch;
 };

@@ -31,10 +31,10 @@ struct scatter {
 	uint64_t wrong; /* keys that another rank owns */
 	uint64_t pad[1];
 };
+/* Then the keys. */
 struct scatter_message {
 	uint64_t count; /* 0: not received */
 	uint64_t pad[7];
-	uint64_t key[];
 };
 struct scatter_note {
 	uint64_t sent;
@@ -97,7 +97,7 @@ LOOM_FN int scatter_keys(struct loom_ctx *c, const struct scatter *s)
 			open[owner].message = (uint32_t)own->next++;
 		struct scatter_message *m =
 			(struct scatter_message *)(all + s->out_at + scatter_offset(s, c->worker, open[owner].message));
-		m->key[m->count++] = key;
+		((uint64_t *)(m + 1))[m->count++] = key;
 		if (m->count == s->per && !scatter_send(c, s, open, owner))
 			return 0;
 	}
@@ -122,10 +122,11 @@ LOOM_FN void scatter_count(struct loom_ctx *c, const struct scatter *s)
 			const struct scatter_message *m =
 			    (const struct scatter_message *)(all + s->in_at + r * s->rank_bytes +
 							     scatter_offset(s, c->worker, k));
+			const uint64_t *key = (const uint64_t *)(m + 1);
 			loom_stream(c, 2 * sizeof(uint64_t) * m->count);
 			for (uint64_t i = c->lane; i < m->count; i += c->lanes)
-				if (m->key[i] % s->ranks == s->rank)
-					loom_fetch_add_relaxed_sys(&bins[m->key[i] / s->ranks], (uint64_t)1);
+				if (key[i] % s->ranks == s->rank)
+					loom_fetch_add_relaxed_sys(&bins[key[i] / s->ranks], (uint64_t)1);
 				else
 					wrong++;
 		}

@@ -223,7 +223,7 @@ LOOM_FN void sgd_sync(struct loom_ctx *c)
 /* Rows of the left matrix, `by`, and SGD_WIDE columns of the right one, whose products are summed. */
 struct sgd_matrix {
 	const float *by, *row;
-	uint64_t by_row, by_step, row_step; /* floats to the next row of `by`, and to the next element */
+	uint64_t by_row, by_step, row_step; /* floats between rows of `by`, and to the next element */
 };
 
 LOOM_FN void sgd_outer(sgd_wide *sum, const struct sgd_matrix *m, uint32_t n)
@@ -533,7 +533,8 @@ LOOM_FN void sgd_backward(struct loom_ctx *c, struct sgd *s, struct loom_allredu
 }
 
 /* Completes the sums, and updates the weights. The first layer's sum is the last one in flight: meanwhile the other
- * layers are updated. Adds the time spent waiting for sums, ns. Returns when all had arrived; 0: the run is over. */
+ * layers are updated. Adds the time spent waiting for sums, in ns. Returns the time at which the last sum had arrived, or
+ * 0 if the run is over. */
 LOOM_FN uint64_t sgd_finish(struct loom_ctx *c, struct sgd *s, struct loom_allreduce_at *at, uint64_t n, uint64_t *hash,
 			    uint64_t *exposed)
 {

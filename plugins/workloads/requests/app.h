@@ -5,6 +5,7 @@
 
 #include "requests.h"
 #include "workload_requests_app.dev.h"
+#include "lib/align.h"
 
 struct app_opts {
 	struct request_opts common;
@@ -34,6 +35,11 @@ struct app {
 extern const struct app_kind app_bfs, app_sssp, app_spmv, app_bpt, app_xsbench;
 
 /* Zeroed room for the input: 0, or LOOM_ENOMEM. */
-int app_room(struct app *x, uint64_t bytes);
+static inline int app_room(struct app *x, uint64_t bytes)
+{
+	x->in.bytes = loom__align(bytes, REQUEST_PAGE_BYTES);
+	x->content = x->host->alloc(x->host, x->in.bytes);
+	return x->content ? 0 : LOOM_ENOMEM;
+}
 
 #endif

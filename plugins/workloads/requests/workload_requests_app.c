@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include "lib/align.h"
 
 static const char *const app_names[] = {"bfs", "spmv", "sssp", "bpt", "xsbench", NULL}; /* as enum request_app */
 static const struct app_kind *const app_kinds[] = {&app_bfs, &app_spmv, &app_sssp, &app_bpt, &app_xsbench};
@@ -41,22 +42,10 @@ static int app_check(const struct loom_host *host, const void *opts, struct loom
 	return request_check(host, &o->common, err);
 }
 
-int app_room(struct app *x, uint64_t bytes)
-{
-	x->in.bytes = (bytes + REQUEST_PAGE_BYTES - 1) & ~(REQUEST_PAGE_BYTES - 1);
-	x->content = x->host->alloc(x->host, x->in.bytes);
-	return x->content ? 0 : LOOM_ENOMEM;
-}
-
-static uint64_t lines(uint64_t bytes)
-{
-	return (bytes + 63) & ~63ull;
-}
-
 /* The claims of one worker. */
 static uint64_t claims_bytes(const struct loom_device_shape *has)
 {
-	return sizeof(struct request_claims) + lines(has->lanes * sizeof(struct request_claim));
+	return sizeof(struct request_claims) + loom__align(has->lanes * sizeof(struct request_claim), 64);
 }
 
 static void app_destroy(void *self)
@@ -105,9 +94,9 @@ static uint64_t lay_out(const struct app *x, const struct loom_layout *layout, u
 	in->device = has->kind == LOOM_ON_GPU;
 	in->frames = in->device && x->opts->frames && x->opts->frames < pages ? x->opts->frames : pages;
 	in->table = sizeof(struct request_plan) + sizeof(struct request_input) + sizeof(struct request_team);
-	in->claims = lines(in->table + pages * sizeof(uint64_t));
+	in->claims = loom__align(in->table + pages * sizeof(uint64_t), 64);
 	in->scratch = in->claims + has->workers * claims_bytes(has);
-	uint64_t end = lines(in->scratch + in->n * x->kind->scratch * sizeof(uint32_t));
+	uint64_t end = loom__align(in->scratch + in->n * x->kind->scratch * sizeof(uint32_t), 64);
 	if (!in->device)
 		return end;
 	in->data = end;
@@ -138,7 +127,7 @@ static int app_need(void *self, const struct loom_layout *layout, struct loom_ne
 static uint64_t pages_at(const struct app *x, const void *global, uint32_t device)
 {
 	uint64_t from = (uintptr_t)global + sizeof(struct request_control);
-	return ((from + REQUEST_PAGE_BYTES - 1) & ~(REQUEST_PAGE_BYTES - 1)) - (uintptr_t)global + device * x->in.bytes;
+	return (loom__align(from, REQUEST_PAGE_BYTES)) - (uintptr_t)global + device * x->in.bytes;
 }
 
 static int app_grants(void *self, const struct loom_layout *layout, const struct loom_view *view,

@@ -148,7 +148,7 @@ static int make_handle(struct storm *x)
 
 static uint64_t pages(uint64_t bytes)
 {
-	return (bytes + REQUEST_PAGE_BYTES - 1) & ~(REQUEST_PAGE_BYTES - 1);
+	return loom__align(bytes, REQUEST_PAGE_BYTES);
 }
 
 /* The memory that the requests in flight of one worker name. */
@@ -233,7 +233,7 @@ static int is_on_device(const struct storm *x, const struct loom_device_shape *h
 /* The offset of the buffers in the device's block. */
 static uint64_t room_at(const struct storm *x, const struct loom_device_shape *has)
 {
-	return (sizeof(struct request_plan) + has->workers * own_bytes(x) + 63) & ~63ull;
+	return loom__align(sizeof(struct request_plan) + has->workers * own_bytes(x), 64);
 }
 
 static int need(void *self, const struct loom_layout *layout, struct loom_need *n,
@@ -261,7 +261,7 @@ static int need(void *self, const struct loom_layout *layout, struct loom_need *
 static uint64_t buffer_at(const struct storm *x, const void *global, uint32_t worker)
 {
 	uint64_t from = (uintptr_t)global + sizeof(struct request_control);
-	uint64_t page = (from + REQUEST_PAGE_BYTES - 1) & ~(REQUEST_PAGE_BYTES - 1);
+	uint64_t page = loom__align(from, REQUEST_PAGE_BYTES);
 	return page - (uintptr_t)global + worker * x->room;
 }
 

@@ -92,7 +92,7 @@ __device__ void loom_task_run_nested(struct loom_ctx *c, const struct loom_task 
 
 /* Everything else is inlined into the kernel. A LOOM_OUTLINED function is called, so that it takes neither the kernel's
  * registers nor its place in the instruction cache. The callee makes a context of its own: if the address of the
- * caller's went into a call, the caller's would have to lie in memory instead of registers. */
+ * caller's went into a call, the caller's would have to be in memory instead of registers. */
 #ifdef LOOM_DEVICE_COMPILE
 template <auto fn, int together, typename... A> LOOM_FN uint64_t loom_gpu_outlined(struct loom_ctx *c, A... a);
 #define LOOM_OUTLINED_COLLECTIVE(fn, ...) loom_gpu_outlined<fn, 1>(__VA_ARGS__)

@@ -97,7 +97,7 @@
 LOOM_PTX_ALL(uint32_t, "32", "r")
 LOOM_PTX_ALL(uint64_t, "64", "l")
 
-/* Where acq_rel is not the weakest fence (PTX 8.6 on Hopper), an acquire is cheap once, but not in each look. */
+/* Where acq_rel is not the weakest fence (PTX 8.6 on Hopper), an acquire is cheap once, but not in each poll. */
 #define LOOM_PTX_FENCE(name, insn)                                                                 \
 	LOOM_FN void loom_fence_##name(void)                                                       \
 	{                                                                                          \
@@ -356,8 +356,8 @@ LOOM_FN const uint32_t *loom_distribute_words(const struct loom_distribute *d, c
 }
 #endif
 
-/* In cycles of a multiprocessor: about 8 us. A load takes 1 us at most. Looks that are farther apart cost less, but
- * then others hear later of this worker's tasks. */
+/* In cycles of a multiprocessor: about 8 us. A load takes 1 us at most. A longer interval costs less, but
+ * then other workers find this worker's tasks later. */
 #define LOOM_POLL_TICKS 16384u
 #if defined(LOOM_LANES) && LOOM_LANES == 32
 #define LOOM_POLLS_ARE_TIMED 1
