@@ -7,8 +7,6 @@
 
 #include "lib/random.h"
 
-
-
 struct loom__chance {
 	uint64_t state;
 };

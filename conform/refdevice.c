@@ -8,7 +8,6 @@
 
 #include "lib/align.h"
 
-
 static int refuses(struct loom__refdevice *d)
 {
 	if (!d->refuse_in || --d->refuse_in)

@@ -10,7 +10,6 @@
 
 #include "lib/align.h"
 
-
 enum { GUARD = 64, LIVE = 0x6c697665, GONE = 0x676f6e65, PATTERN = 0x5c };
 
 /* Precedes the memory that the plug-in gets; a guard follows it. */

@@ -12,7 +12,6 @@
 #include "lib/align.h"
 #include "lib/random.h"
 
-
 enum { GUARD = 64, PATTERN = 0x5c };
 
 /* ---- layout ---------------------------------------------------------------------------------- */

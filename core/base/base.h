@@ -12,8 +12,6 @@
 #include "lib/io.h"
 #include "lib/text.h"
 
-
-
 /* Fills *err (may be NULL), returns code. The first function that knows the cause calls this. */
 int loom__fail(struct loom_error *err, int code, const char *file, int line, const char *fmt, ...)
     LOOM_PRINTF(5, 6);

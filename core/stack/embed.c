@@ -6,6 +6,7 @@
 
 #include "stack/stack.h"
 #include "lib/align.h"
+#include "lib/identifier.h"
 
 enum { SOURCE_MOST = 16 << 20 }; /* bytes of task functions */
 
@@ -44,18 +45,12 @@ static void forget_tasks(struct loom_stack *s, uint32_t before)
 		free((char *)s->task[--s->tasks].name);
 }
 
-static int is_identifier(const char *name)
-{
-	return name && *name && (*name < '0' || *name > '9') &&
-	       !name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")];
-}
-
 /* The names are identifiers, and no run is in progress. */
 static int check_names(struct loom_stack *s, const char *file, const char *const *names, uint32_t n,
 		       struct loom_error *err)
 {
 	for (uint32_t i = 0; i < n; i++)
-		if (!is_identifier(names[i]))
+		if (!loom__is_identifier(names[i]))
 			return LOOM__FAIL(err, LOOM_EINVAL, "%s: '%s' is no name of a function", file,
 					  names[i] ? names[i] : "");
 	return loom__stack_is_idle(s, err);

@@ -8,7 +8,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-
 #include "cli/doctor.h"
 #include "facts/environment.h"
 #include "lib/cpu_list.h"

@@ -8,7 +8,6 @@
 #include <time.h>
 #include <unistd.h>
 
-
 #include "facts/environment.h"
 #include "lib/machine.h"
 

@@ -12,7 +12,6 @@
 #include <cpuid.h>
 #endif
 
-
 #include "facts/environment.h"
 #include "facts/must.h"
 #include "lib/machine.h"

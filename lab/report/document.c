@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 static const char *const schema_name[] = {"gpuloom.result/1", "gpuloom.compare/1",
 					  "gpuloom.sweep/1"};
 

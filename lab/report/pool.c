@@ -7,7 +7,6 @@
 
 #include "lib/hash.h"
 
-
 struct loom__pool_block {
 	struct loom__pool_block *before;
 	char bytes[] __attribute__((aligned(16)));

@@ -7,8 +7,6 @@
 
 #include "lib/random.h"
 
-
-
 uint64_t loom__stats_random(struct loom__stats_rng *rng)
 {
 	return loom__random(&rng->state);

@@ -14,8 +14,6 @@
 #include "lib/cpu_list.h"
 #include "lib/fd.h"
 
-
-
 /* ---- sets ----------------------------------------------------------------------------------- */
 
 int cores_parse(const char *text, struct cores_set *set)

@@ -10,7 +10,6 @@
 
 #include "lib/align.h"
 
-
 struct warp_opts {
 	uint64_t pause;
 };

@@ -10,7 +10,6 @@
 
 #include "lib/fd.h"
 
-
 #ifndef UFFD_USER_MODE_ONLY
 #define UFFD_USER_MODE_ONLY 1
 #endif

@@ -16,7 +16,6 @@
 
 #include "lib/fd.h"
 
-
 #ifndef P_PIDFD
 #define P_PIDFD 3
 #endif

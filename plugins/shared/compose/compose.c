@@ -4,6 +4,7 @@
 #include <gpuloom/workload.h>
 #include <stdio.h>
 #include <string.h>
+#include "lib/identifier.h"
 
 static const char *const kind_names[LOOM_KINDS] = {
 #define KIND_NAME(NAME, file, section) [LOOM_##NAME] = #file,
@@ -21,13 +22,6 @@ static const enum loom_kind order[] = {LOOM_TRIGGER, LOOM_TERM,  LOOM_BARRIER, L
 				       LOOM_QOS,     LOOM_SCHED, LOOM_WORKLOAD};
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define NOT_SELECTED "no_%s_is_selected" /* placeholder for an unselected kind: prefix of its op names */
-
-static int is_identifier(const char *name)
-{
-	if (!name || !*name || (*name >= '0' && *name <= '9'))
-		return 0;
-	return name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")] == 0;
-}
 
 static const struct loom_plugin *watcher(const struct loom_program *program)
 {
@@ -125,7 +119,7 @@ static int add_policies(const struct loom_host *host, const struct compose_targe
 					 "%s: %s has no device code for GPUs: choose another %s, or "
 					 "devices that it supports",
 					 t->label, p->name, kind);
-		if (!is_identifier(p->name) || !p->dev->source_name)
+		if (!loom__is_identifier(p->name) || !p->dev->source_name)
 			return LOOM_FAIL(host, err, LOOM_EPLUGIN,
 					 "%s: plug-in '%s' has no proper name, or its device code has none", t->label,
 					 p->name);
@@ -180,7 +174,7 @@ static int add_tasks(const struct loom_host *host, const struct compose_target *
 					 "%s: task function '%s' (tag %u) was registered for the CPU "
 					 "only: GPUs run those of workload plug-ins and of sources",
 					 t->label, name, tag);
-		if (!is_identifier(name))
+		if (!loom__is_identifier(name))
 			return LOOM_FAIL(host, err, LOOM_EPLUGIN, "%s: task function '%s' is not named like a function",
 					 t->label, name);
 		loom__text_add(out, "\tcase %u:\n\t\t%s(c, t);\n\t\tbreak;\n", tag, name);

@@ -9,7 +9,6 @@
 
 #include "lib/text.h"
 
-
 struct compose_target {
 	const char *label;   /* for messages: "cuda:0" */
 	const char *dialect; /* text of cuda.dev.h or hip.dev.h */

@@ -17,7 +17,6 @@
 #include "lib/fd.h"
 #include "lib/host_mark.h"
 
-
 #define TEXT 400
 
 /* 1 when all ranks agree; negative when a rank has died. */

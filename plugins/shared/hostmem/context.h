@@ -6,6 +6,8 @@
 #include <gpuloom/dev/ctx.h>
 #include <gpuloom/device.h>
 
+#include "lib/align.h"
+
 /* The address of a reference, in segments at `view`; NULL: 0 refers to nothing. */
 static inline void *context_at(char *const *view, loom_ref ref)
 {
@@ -48,7 +50,7 @@ static inline void context_fill(const struct loom_launch *what, char **view, uin
 		c->own[kind] = c->registry[kind] ? context_at(view, c->registry[kind][id]) : NULL;
 		if (what->local_bytes && what->local_bytes[kind]) {
 			c->local[kind] = local;
-			local += (what->local_bytes[kind] + 63) & ~(uint64_t)63;
+			local += loom__align(what->local_bytes[kind], 64);
 		}
 	}
 }

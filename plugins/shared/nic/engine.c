@@ -9,7 +9,6 @@
 
 #include "lib/align.h"
 
-
 enum { FREE = 0, OPERATION, NOTIFICATION };
 #define NIC_EINVAL 22 /* EINVAL, in libfabric's numbering */
 

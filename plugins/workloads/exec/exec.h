@@ -41,7 +41,6 @@ struct request {
 	_Alignas(cpu_set_t) unsigned char cpus[EXEC_CPUS / 8];
 };
 
-
 /* The result of one sample. */
 struct answer {
 	uint32_t started, late;

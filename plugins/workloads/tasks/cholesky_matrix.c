@@ -7,7 +7,6 @@
 
 #include "lib/random.h"
 
-
 /* In [-0.5, 0.5). */
 static double random_at(uint64_t i, uint64_t j)
 {

@@ -8,7 +8,6 @@
 
 #include "lib/align.h"
 
-
 #define WORD_MOST 1024u
 
 static const char *const matches[] = {"substring", "word", NULL};
