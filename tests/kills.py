@@ -166,6 +166,7 @@ def trial(key):
         for f in files:
             os.unlink('/dev/shm/' + f)
         n, names = walk.left_open(open(page.name, 'rb').read(walk.PAGE))
+        n -= len([of for of in names if of.endswith('libfabric')]) # see socket_of() in faults/shim.c
         if n > ('ranks' in name): # a rank keeps its line to the hub, which ends when it does
             wrong.append('%d descriptors open at the end: %s' % (n, ' '.join(names)))
         err.seek(0)

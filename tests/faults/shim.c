@@ -71,7 +71,7 @@ struct page {
 	char path[32768];
 	_Atomic uint64_t died; /* of a signal: how many */
 	char within[64];       /* the file whose code raised the first one, or else called exit() */
-	_Atomic uint64_t open; /* descriptors that the one process had at its end which had most */
+	_Atomic uint64_t open; /* most descriptors that a process had at its end */
 	char open_name[8][64];
 	uint32_t stack[STACKS]; /* of the n-th call of the class, with N = 0: a number for its callers */
 };
@@ -80,7 +80,7 @@ static struct page *page;
 static int chosen = -1, how, cut, on, own, trace, over;
 static uint64_t target;
 enum { DESCRIPTORS = 1024 };
-static char inherited[DESCRIPTORS];
+static char inherited[DESCRIPTORS], of_libfabric[DESCRIPTORS];
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -279,7 +279,12 @@ __attribute__((destructor)) static void end(void)
 		if (inherited[fd])
 			continue;
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-		n += readlink(path, name[n < 8 ? n : 7], 63) > 0;
+		char *at = name[n < 8 ? n : 7];
+		if (readlink(path, at, 48) <= 0)
+			continue;
+		n++;
+		if (of_libfabric[fd] && !strncmp(at, "socket:", 7))
+			strcat(at, " libfabric");
 	}
 	uint64_t most = atomic_load(&page->open);
 	while (n > most && !atomic_compare_exchange_weak(&page->open, &most, n))
@@ -382,7 +387,26 @@ WHOLE(EPOLL, int, epoll_create, (int a), (a))
 WHOLE(EPOLL, int, epoll_ctl, (int a, int b, int c, struct epoll_event *d), (a, b, c, d))
 WHOLE(EPOLL, int, epoll_wait, (int a, struct epoll_event *b, int c, int d), (a, b, c, d))
 WHOLE(FORK, pid_t, fork, (void), ())
-WHOLE(SOCKET, int, socket, (int a, int b, int c), (a, b, c))
+/* A socket of libfabric is named as one: its provider tcp keeps a connection whose peer dies while it is made. */
+static int socket_of(int fd, void *caller)
+{
+	if (fd >= 0 && fd < DESCRIPTORS)
+		of_libfabric[fd] = !strncmp(file_of(caller), "libfabric", 9);
+	return fd;
+}
+
+EXPORT int socket(int a, int b, int c)
+{
+	NEXT(socket);
+	return FAILS(SOCKET) ? -1 : socket_of(next(a, b, c), CALLER);
+}
+
+EXPORT int accept(int a, struct sockaddr *b, socklen_t *c)
+{
+	NEXT(accept);
+	return socket_of(next(a, b, c), CALLER);
+}
+
 WHOLE(SOCKET, int, socketpair, (int a, int b, int c, int d[2]), (a, b, c, d))
 WHOLE(SOCKET, int, bind, (int a, const struct sockaddr *b, socklen_t c), (a, b, c))
 WHOLE(SOCKET, int, connect, (int a, const struct sockaddr *b, socklen_t c), (a, b, c))
