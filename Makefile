@@ -232,7 +232,6 @@ endef
 bars = @grep -h '^bar ' $(1:%=$B/bench/%.txt)
 
 bench-tasks: all ## cost of schedulers, and speed-up of a second worker; OTHER=FOLDER: against another build
-	tools/deps run
 ifdef OTHER
 	bench/tasks-two $B $(OTHER) $(BENCH)
 else
@@ -247,7 +246,6 @@ else
 endif
 
 bench-aa: tests ## false and missed differences of compare on a loaded machine: two hours and a half, resumable
-	tools/deps run
 	bench/aa.py $B $(BENCH)
 
 .PHONY: bench-tasks bench-aa
@@ -265,18 +263,18 @@ help: ## this list
 	@echo "  make CC=clang V=1                          another compiler; the commands shown"
 
 run: ## install what is missing, build, run the main job
-	tools/deps build run
+	tools/deps build
 	$(MAKE) all
 	$B/gpuloom run conf/contains.ini
 
 check: ## install what is missing, build, run the tests (ten minutes on two cores)
-	tools/deps build run check
+	tools/deps build check
 	$(MAKE) check-built
 check-rest: ## the tests that check leaves out (four minutes)
-	tools/deps build run check
+	tools/deps build check
 	$(MAKE) check-built ALL=--rest
 check-all: ## all tests, and those of check in full (half an hour)
-	tools/deps build run check
+	tools/deps build check
 	$(MAKE) check-built ALL=--all
 
 check-built: tests
@@ -292,7 +290,7 @@ $B/tests/faults.so: tests/faults/shim.c Makefile
 	$(call say,LINK,$@)
 	$Q$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden -shared $< -ldl -o $@
 check-faults: ## calls that fail, each judged: a sample, or all with FAULTS=all (a quarter of an hour)
-	tools/deps build run check
+	tools/deps build check
 	$(MAKE) all $B/tests/limit $B/tests/faults.so
 	FAULTS=$(FAULTS) sh tests/check-faults.sh $B
 .PHONY: check-faults
@@ -394,12 +392,12 @@ $(PEERS)/tbb: bench/peers/peer_tbb.cpp $(PEER_COMMON)
 $(PEERS)/starpu: bench/peers/peer_starpu.c $(PEER_COMMON)
 	$(call peer,$(CC),$(shell pkg-config --cflags starpu-1.3 2>/dev/null),$(shell pkg-config --libs starpu-1.3 2>/dev/null))
 bench-peers: all $(addprefix $(PEERS)/,seq gomp libomp tbb starpu) $B/bench/tasks_idle ## work stealing against oneTBB, OpenMP and StarPU
-	tools/deps run bench
+	tools/deps bench
 	bench/tasks-peers $B $(BENCH)
 $(PEERS)/mpi: bench/peers/peer_mpi.c $(PEER_COMMON)
 	$(call peer,mpicc)
 bench-ranks: all $(PEERS)/mpi ## ranks that share tasks against workers of one rank and stealing by MPI messages
-	tools/deps run bench
+	tools/deps bench
 	python3 bench/ranks.py $B $(if $(REPEATS),--rounds $(REPEATS)) | tee $B/bench/ranks.txt
 DAG_COMMON := $(addprefix $(PEERS)/,dag.o cholesky_matrix.o cholesky_blas.o)
 $(PEERS)/dag.o: bench/peers/dag.c bench/peers/dag.h bench/times.h
@@ -411,7 +409,7 @@ $(PEERS)/dag-gomp: bench/peers/dag_omp.c $(DAG_COMMON)
 $(PEERS)/dag-starpu: bench/peers/dag_starpu.c $(DAG_COMMON)
 	$(call peer,$(CC),$(CPPFLAGS) $(shell pkg-config --cflags starpu-1.3 2>/dev/null),$(shell pkg-config --libs starpu-1.3 2>/dev/null) -ldl)
 bench-dag: all $(addprefix $(PEERS)/dag-,gomp starpu) ## tasks with dependencies, against OpenMP and StarPU with the same BLAS
-	tools/deps run bench
+	tools/deps bench
 	PARTS=dag bench/tasks-peers $B $(BENCH)
 .PHONY: bench-peers bench-dag bench-ranks
 # ---- barriers ------------------------------------------------------------------------------------------
@@ -461,11 +459,11 @@ check-models: ## all states of the models of queues, detectors and sleep, and th
 	tools/deps check
 	tests/models/check-models.sh
 check-sim: all $B/tests/limit ## random schedules on simulated GPUs, and planted faults: make check-sim RUNS=10000
-	tools/deps build run check
+	tools/deps build check
 	RUNS=$(or $(RUNS),1000) sh tests/check-sim.sh $B
 .PHONY: check-sim
 soak: ## random configurations, stops and kills: make soak TIME=1h SEED=2
-	tools/deps build run check
+	tools/deps build check
 	$(MAKE) tests
 	python3 tests/soak.py $B --long --time $(or $(TIME),20m) --seed $(or $(SEED),1)
 check-kills: all ## kill and stop processes of jobs at random moments: make check-kills KILLS=200

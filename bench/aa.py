@@ -13,12 +13,9 @@ separated by commas; --only same omits the planted differences. All trials take 
 of it for the equal variants. The last lines are `bar NAME VALUE RELATION TARGET ok|short`.
 """
 import argparse
-import glob
-import gzip
 import hashlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -32,36 +29,9 @@ while os.getppid() == parent:
     while time.monotonic() < end: pass
     time.sleep(random.uniform(0, 0.1))
 """
-DOCUMENTS = '/usr/share/man/de'  # the files that conf/contains.ini searches
 CLAIMS = ('FASTER', 'SLOWER')
 BLOCKS = ['--blocks', '20', '--spread', '0']
 BEST = ['--per-block', 'best']
-
-
-def plant_documents(folder):
-    """base: the documents; more: with copies of some of them. Returns both paths and the share in bytes. One of 36
-    is 2.8 %, which takes 3 % more time, because a document costs more than its bytes (measured on a quiet machine)."""
-    base, more = os.path.join(folder, 'base'), os.path.join(folder, 'more')
-    share = os.path.join(folder, 'share')
-    if os.path.exists(share):
-        return base, more, float(open(share).read())
-    shutil.rmtree(folder, ignore_errors=True)
-    files = sorted(f for f in glob.glob(DOCUMENTS + '/**/*.gz', recursive=True) if os.path.isfile(f))
-    if not files:
-        sys.exit(f'no documents in {DOCUMENTS}: install manpages-de')
-    size = [len(gzip.open(f).read()) for f in files]
-    best = min(range(36), key=lambda r: abs(sum(size[r::36]) / sum(size) - 1 / 36))
-    for target in (base, more):
-        os.makedirs(target)
-        for i, f in enumerate(files):
-            shutil.copy(f, os.path.join(target, f'{i:05d}.gz'))
-            if target == more and i % 36 == best:
-                # Not next to the original: data that were just inflated are inflated faster.
-                shutil.copy(f, os.path.join(target, f'{(i + len(files) // 2) % len(files):05d}-again.gz'))
-    value = sum(size[best::36]) / sum(size)
-    with open(share, 'w') as out:
-        out.write(f'{value}\n')
-    return base, more, value
 
 
 def write_conf(path, text):
@@ -71,7 +41,6 @@ def write_conf(path, text):
 
 
 def parts(build, folder):
-    base, more, share = plant_documents(os.path.join(folder, 'aa-documents'))
     turns = write_conf(os.path.join(folder, 'aa-turns.ini'),
                        f'workload = {os.path.abspath(build)}/tests/plugins/workload_planted.so\n'
                        'devices = cpu:0 cpu:1\n[device.cpu]\noversubscribe = yes\n')
@@ -93,7 +62,7 @@ def parts(build, folder):
                                                   '--samples-per-block', '8']),
         'fib': (['conf/fib.ini'], few, None),
         'uts': (['conf/uts.ini'], few, None),
-        'contains': (['conf/contains.ini'], few, ['--vary', f'workload.contains.path={base},{more}']),
+        'contains': (['conf/contains.ini'], few, ['--vary', 'workload.contains.documents=20000,20600']),
         'wic': (['conf/wic.ini'], [], None),
         'trigger': (['conf/msgrate.ini'], few, ['--vary', 'workload.msgrate.fires=300000,309000', *many]),
         # With `split` four threads share the cores, and the best sample of a block varies by 5 to 10 %. Monolithic has two threads.
@@ -111,7 +80,7 @@ def parts(build, folder):
             todo['planted_' + name] = (20, [*conf, *BLOCKS, *planted, *BEST])
     todo['planted_wall'] = (20, [turns, '--vary', 'workload.planted.turns=600000,618000', *BLOCKS, *BEST, *many,
                                  '--metric', 'seconds'])
-    return todo, share
+    return todo
 
 
 def order(parts):
@@ -181,7 +150,7 @@ def main():
     began = time.monotonic()
     gpuloom, folder = os.path.join(a.build, 'gpuloom'), os.path.join(a.build, 'bench')
     os.makedirs(folder, exist_ok=True)
-    todo, share = parts(a.build, folder)
+    todo = parts(a.build, folder)
     if a.jobs:
         todo = {n: part for n, part in todo.items() if n.partition('_')[2] in a.jobs.split(',')}
     if a.only:
@@ -222,7 +191,7 @@ def main():
     if found:
         bars.append(bar('planted_found_jobs', sum(found) / len(found), '>=', 0.8))
     with open(os.path.join(folder, 'aa.json'), 'w') as out:
-        json.dump({'schema': 'gpuloom.bench-aa/1', 'spinners': a.spinners, 'documents_share': share,
+        json.dump({'schema': 'gpuloom.bench-aa/1', 'spinners': a.spinners,
                    'trials': {n: len(t) for n, t in by.items()}, 'left': left, 'verdicts': counts,
                    'bars': bars}, out, indent=1)
         out.write('\n')

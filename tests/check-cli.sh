@@ -432,7 +432,7 @@ expect 124 'no end after' "$G" run "$tmp/sleep.ini" --set run.timeout=2s --sampl
 grep -q '^  status: timeout$' "$tmp/out" || fail 'docs_13: the status in the table'
 
 # docs 1.2 no. 14: a language whose manual pages are missing.
-expect 2 'man/xx: No such.*manpages-xx .*man-pages-xx .*tools/deps run' "$G" run contains \
+expect 2 'man/xx: No such.*manpages-xx .*man-pages-xx .*generated' "$G" run contains \
 	--set workload.contains.path=/usr/share/man/xx
 expect 2 'path = /nowhere/man: No such file or directory$' "$G" run contains --set workload.contains.path=/nowhere/man
 

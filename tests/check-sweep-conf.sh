@@ -149,7 +149,7 @@ grep -q 'interrupted after .*resume continues' "$tmp/err" && grep -q 'front of' 
 
 # A missing prerequisite of all configurations is reported once, before a stack is opened or a file is made.
 for conf in 24 25 26; do
-	expect 2 'path = /usr/share/man/none: No such file .*tools/deps run.*no configuration can run' "$G" run \
+	expect 2 'path = /usr/share/man/none: No such file .*generated.*no configuration can run' "$G" run \
 		conf/thesis/figure-$conf.ini \
 		--set workload.contains.path=/usr/share/man/none --set sweep.output="$tmp/none.jsonl"
 	[ "$(wc -l <"$tmp/err")" -eq 1 ] || fail 'not one line about what is missing'

@@ -590,6 +590,39 @@ static void contains_refused(const char *more, int code, const char *says)
 	must_be_refused("workload_contains", opts(more), code, says);
 }
 
+/* The share with the word is the thesis's, a seed repeats the documents, tasks that generate a text find what those find
+ * that read it from memory, and the first documents are the longest ones. */
+TEST(contains_generated)
+{
+	static const char *const loads[] = {"task", "ahead"}, *const seeds[] = {"1", "2"};
+	double matches[2][2], bytes[2];
+	char all[200];
+	for (int seed = 0; seed < 2; seed++)
+		for (int load = 0; load < 2; load++) {
+			snprintf(all, sizeof(all), "word=zwischen documents=4000 drift=8 seed=%s load=%s", seeds[seed],
+				 loads[load]);
+			run_everywhere("workload_contains", all);
+			CU_ASSERT_EQUAL(metric("documents"), 4000);
+			CU_ASSERT_EQUAL(metric("unreadable"), 0);
+			matches[seed][load] = metric("matches");
+			bytes[seed] = metric("bytes");
+		}
+	for (int seed = 0; seed < 2; seed++) {
+		CU_ASSERT_EQUAL(matches[seed][0], matches[seed][1]);
+		CU_ASSERT(matches[seed][0] > 4000 * 0.36 && matches[seed][0] < 4000 * 0.44);
+	}
+	CU_ASSERT_NOT_EQUAL(bytes[0], bytes[1]);
+	run_everywhere("workload_contains", "word=zwischen documents=4000 drift=8 limit=2000");
+	CU_ASSERT(metric("bytes") < bytes[0]);
+	static const char *const words[] = {"x", "ee", "n", "ü"}; /* letters of the texts are no matches */
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		snprintf(all, sizeof(all), "documents=1000 load=ahead word=%s", words[i]);
+		run_everywhere("workload_contains", all);
+		CU_ASSERT(metric("matches") > 1000 * 0.3 && metric("matches") < 1000 * 0.5);
+	}
+	must_be_refused("workload_contains", "word=x", LOOM_EINVAL, "no documents");
+}
+
 TEST(contains_refusals)
 {
 	make_folder();

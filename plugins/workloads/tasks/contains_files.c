@@ -78,8 +78,7 @@ static const char *hint_of(const char *path, char *text, size_t room)
 	if (n)
 		snprintf(text, room,
 			 "; install manpages-%.*s (Debian, Ubuntu) or man-pages-%.*s (Fedora, Arch), or name another "
-			 "folder of "
-			 "documents; in the source tree `tools/deps run` installs the German pages",
+			 "folder, or none to search generated documents",
 			 n, language, n, language);
 	return text;
 }
@@ -170,13 +169,15 @@ static int no_path(const struct loom_host *host, const struct contains_opts *o, 
 int contains_inputs(const struct loom_host *host, const void *opts, struct loom_error *err)
 {
 	const struct contains_opts *o = opts;
-	return access(o->path, R_OK) ? no_path(host, o, errno, err) : 0;
+	return o->path[0] && access(o->path, R_OK) ? no_path(host, o, errno, err) : 0;
 }
 
 int contains_scan(const struct loom_host *host, const struct contains_opts *o,
 		  struct contains_list *list, struct loom_error *err)
 {
 	struct stat st;
+	if (!o->path[0])
+		return contains_generate(host, o, list, err);
 	if (stat(o->path, &st))
 		return no_path(host, o, errno, err);
 	if (o->index[0]) {

@@ -48,6 +48,10 @@ static gzFile go_to(struct contains_reader *r, const struct contains_source *s)
 uint64_t contains_next(struct contains_reader *r, const struct contains_source *s, uint64_t done, char *to,
 		       uint64_t room, uint8_t *bad)
 {
+	if (s->list) {
+		*bad = 0;
+		return contains_write(&r->pen, s, done, to, room);
+	}
 	uint64_t left = s->bytes ? s->bytes - done : ~0ull;
 	gzFile f = done ? r->file : go_to(r, s);
 	int n = 0;
@@ -85,14 +89,17 @@ char *contains_read(struct contains_reader *r, const struct contains_source *s, 
 /* A word may span two pieces: the end of a piece is searched with the next one. */
 #define PIECE 65536u
 
-static uint32_t search(const struct contains_job *job, gzFile f, uint64_t most)
+static uint32_t search(const struct contains_job *job, gzFile f, const struct contains_source *generated, uint64_t most)
 {
+	struct contains_pen pen;
 	char text[PIECE];
 	uint64_t have = 0, from = 0, read = 0;
 	uint64_t tail = job->word_bytes; /* a match that starts here may need the next piece */
 	for (;;) {
 		uint64_t ask = PIECE - have < most - read ? PIECE - have : most - read;
-		int n = ask ? gzread(f, text + have, (unsigned)ask) : 0;
+		int n = !ask ? 0 :
+			f    ? gzread(f, text + have, (unsigned)ask) :
+			       (int)contains_write(&pen, generated, read, text + have, ask);
 		if (n < 0) /* text before the damage counts, as with zgrep */
 			return contains_find(job, text, have, from, have) ? CONTAINS_YES
 									  : CONTAINS_UNREADABLE;
@@ -120,10 +127,18 @@ void workload_contains_file(struct loom_ctx *c, const struct loom_task *t)
 	struct contains_document *d = contains_document(c, t);
 	if (c->lane != 0)
 		return;
+	if (job->spacing > 0) {
+		struct contains_list list = {.word = (const char *)job + job->word,
+					     .word_bytes = job->word_bytes,
+					     .spacing = job->spacing};
+		struct contains_source s = {.bytes = d->bytes, .seed = d->at, .list = &list};
+		*contains_result(c, t) = search(job, NULL, &s, d->bytes);
+		return;
+	}
 	gzFile f = open_at((const char *)job + d->name, d->at);
 	uint32_t result = CONTAINS_UNREADABLE;
 	if (f) {
-		result = search(job, f, d->bytes ? d->bytes : ~0ull);
+		result = search(job, f, NULL, d->bytes ? d->bytes : ~0ull);
 		if (gzclose(f) != Z_OK && result == CONTAINS_NO)
 			result = CONTAINS_UNREADABLE;
 	}

@@ -23,7 +23,7 @@ workload_uts_SRC := $D/workload_uts.c $D/uts_trees.c
 # Packing words into vectors makes SHA-1 load 8 bytes across two stores of 4, which stalls once a node.
 workload_uts_CFLAGS := -I$D -fno-tree-slp-vectorize
 workload_uts_LIBS := -lm
-workload_contains_SRC := $D/workload_contains.c $D/contains_files.c $D/contains_read.c
+workload_contains_SRC := $D/workload_contains.c $D/contains_files.c $D/contains_read.c $D/contains_corpus.c
 workload_contains_CFLAGS := -I$D
-workload_contains_LIBS := -lz
+workload_contains_LIBS := -lz -lm
 TEST_LIBS_test_workloads := -lz -lm -ldl

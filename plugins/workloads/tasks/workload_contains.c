@@ -15,8 +15,8 @@ enum { LOAD_TASK, LOAD_AHEAD };
 static const char *const loads[] = {"task", "ahead", NULL};
 
 static const struct loom_opt contains_rows[] = {
-	LOOM_OPT(struct contains_opts, path, LOOM_OPT_PATH, NULL,
-			 "A folder, searched recursively, or one file; plain or gzip.", .flags = LOOM_OPT_REQUIRED),
+	LOOM_OPT(struct contains_opts, path, LOOM_OPT_PATH, "",
+			 "A folder, searched recursively, or one file; plain or gzip. Empty: documents are generated."),
 	LOOM_OPT(struct contains_opts, glob, LOOM_OPT_STR, "*", "Names in the folder that are documents, as in *.gz."),
 	LOOM_OPT(struct contains_opts, index, LOOM_OPT_PATH, "",
 			 "A file of lines \"offset length\": each names a part of the file `path` as a document. "
@@ -27,10 +27,19 @@ static const struct loom_opt contains_rows[] = {
 			 "substring: anywhere. word: with no letter, digit, underscore or non-ASCII character on "
 			 "either side.", .choices = matches),
 	LOOM_OPT(struct contains_opts, load, LOOM_OPT_ENUM, "task",
-			 "task: each task opens, inflates and searches its file (CPU only). ahead: all texts are in "
+			 "task: each task opens, inflates and searches its file, or generates and searches its text (CPU "
+			 "only). ahead: all texts are in "
 			 "shared memory before the run.", .choices = loads),
 	LOOM_OPT(struct contains_opts, limit, LOOM_OPT_U64, "0",
 			 "Documents that are searched, the first ones. 0: all."),
+	LOOM_OPT(struct contains_opts, documents, LOOM_OPT_U64, "0",
+			 "Documents to generate if path is empty. Their lengths are log-normal (median 3,600 "
+			 "bytes, mean 7,400), and the expected share with the word is 39.83 %, as in the thesis.",
+			 .max = 1u << 26),
+	LOOM_OPT(struct contains_opts, seed, LOOM_OPT_U64, "1", "Of generated documents."),
+	LOOM_OPT(struct contains_opts, drift, LOOM_OPT_F64, "1",
+			 "Of generated documents: how many times as long the first ones are as the last ones, in the mean.",
+			 .min = 1, .max = 1000),
 	{.name = NULL},
 };
 
@@ -69,6 +78,8 @@ static int contains_check(const struct loom_host *host, const void *opts, struct
 	size_t n = strlen(o->word);
 	if (n < 1 || n > WORD_MOST)
 		return LOOM_REFUSE(host, err, "word", "word has %zu bytes: must be from 1 to %u", n, WORD_MOST);
+	if (!o->path[0] && !o->documents)
+		return LOOM_REFUSE(host, err, "path", "no documents: set path, or the number of `documents` to generate");
 	return 0;
 }
 
@@ -192,6 +203,7 @@ static int contains_tasks(void *self, const struct loom_layout *layout,
 				      .list = sizeof(struct contains_job),
 				      .word = used,
 				      .word_bytes = (uint32_t)strlen(o->word),
+				      .spacing = w->list.spacing,
 				      .match = o->match};
 	put(block, &used, o->word, strlen(o->word));
 	for (size_t i = 0; i < w->list.count; i++) {
@@ -199,7 +211,7 @@ static int contains_tasks(void *self, const struct loom_layout *layout,
 		if (s->owned)
 			name = put(block, &used, s->path, strlen(s->path) + 1);
 		d[i] = (struct contains_document){
-			.name = name, .at = s->at, .bytes = s->bytes, .text_bytes = s->text_bytes, .bad = s->bad};
+			.name = name, .at = s->list ? s->seed : s->at, .bytes = s->bytes, .text_bytes = s->text_bytes, .bad = s->bad};
 		tasks[i].tag = o->load == LOAD_TASK;
 		tasks[i].param[0] = i;
 		if (o->load == LOAD_TASK) {
@@ -331,7 +343,7 @@ static int contains_verify(void *self, const struct loom_layout *layout,
 			"contains: expected %llu documents, found %llu; %llu differ, the first "
 			"is number %zu, %s: by the task it %s, by the check it %s",
 			(unsigned long long)expect, (unsigned long long)found,
-			(unsigned long long)wrong, first, w->list.source[first].path,
+			(unsigned long long)wrong, first, w->list.source[first].path ? w->list.source[first].path : "generated",
 			say(says), say(w->list.source[first].expected));
 	host->metric(host, report, "documents", "", LOOM_BETTER_SAME, (double)w->list.count);
 	host->metric(host, report, "matches", "", LOOM_BETTER_SAME, (double)found);
@@ -361,7 +373,7 @@ static const struct loom_task_entry contains_entries[] = {
 WORKLOAD_CODE(workload_contains, contains_entries, LOOM_CODE_FILE("workload_contains.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_contains", "0.1.0", "Apache-2.0",
-		   "How many documents contain a word: real files, tasks of very different length",
+		   "How many documents contain a word: files or generated texts, tasks of very different length",
 		   .opts = contains_rows, .opts_size = sizeof(struct contains_opts),
 		   .caps = LOOM_CAP_WORKLOAD_IS_SHARED, .check = contains_check, .ops = &contains_ops,
 		   .dev = &workload_contains_code)

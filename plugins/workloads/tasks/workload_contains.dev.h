@@ -24,12 +24,13 @@ struct contains_job {
 	uint64_t word; /* offset of its bytes */
 	uint32_t word_bytes;
 	uint32_t match; /* CONTAINS_SUBSTRING or CONTAINS_WORD */
-	uint64_t pad[4];
+	double spacing; /* of generated documents, for the host's tasks; 0: documents are files */
+	uint64_t pad[3];
 };
 
 struct contains_document {
 	uint64_t name;             /* offset of the file's path, NUL-terminated */
-	uint64_t at, bytes;        /* part of the file (bytes 0: all of it) ... */
+	uint64_t at, bytes;        /* part of the file (bytes 0: all of it), or seed and length of a generated text ... */
 	uint64_t text, text_bytes; /* ... and the text that was loaded ahead: offset, length */
 	uint32_t bad;		   /* it could not be read to its end */
 	uint32_t pad[5];
