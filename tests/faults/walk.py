@@ -8,7 +8,7 @@ A run is right if it ends in time and exits either with a message and a status o
 complete as those of runs without faults. It must not end by a signal, and leaves no process, no file and, where main()
 returns, no descriptor. --at N makes one run, and shows its output and the failed call's stack.
 """
-import argparse, collections, ctypes, errno, json, mmap, multiprocessing, os, random, re, shutil, signal
+import argparse, collections, ctypes, errno, json, math, mmap, multiprocessing, os, random, re, shutil, signal
 import struct, subprocess, sys, tempfile, time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -28,7 +28,7 @@ HOWS = {
     'poll': ['EINTR', 'ENOMEM'], 'wait': ['EINTR', 'ECHILD'], 'prctl': ['EPERM'], 'ftruncate': ['ENOSPC'],
     'rename': ['EIO'],
 }
-TIMEOUT = 3   # of a sample, s
+TIMEOUT = math.ceil(3 / pace.pace()) # of a sample, s; one for all runs, whose results name it
 LIMIT = 10    # beyond it
 FEW = 60      # calls of a class in a job: each of them is failed
 STACKS = 65536
