@@ -68,11 +68,11 @@ static const char *string(const struct file *f, const Elf64_Shdr *of, uint64_t a
 	return f->at + s->sh_offset + at;
 }
 
-/* Names that linkers and instrumented builds add. */
+/* True for names that linkers and instrumented builds add. */
 static int is_foreign(const char *name)
 {
 	static const char *const own[] = {"_init", "_fini",	   "_edata",
-					  "_end",  "__bss_start", "loom_cpu_yield_hook" /* of LOOM_PERTURB */};
+					  "_end",  "__bss_start", "loom_cpu_yield_hook" /* defined by LOOM_PERTURB */};
 	for (size_t i = 0; i < LOOM__COUNT(own); i++)
 		if (!strcmp(own[i], name))
 			return 1;
@@ -127,9 +127,9 @@ static entry_fn *find_entry(void *handle)
 	return (entry_fn *)(uintptr_t)dlsym(handle, "loom_plugin_entry");
 }
 
-/* Loads the libraries that the plug-in is linked to before the footprint is taken: their side effects are not the
- * plug-in's, and the core restores signal handlers after loading. A library that only the plug-in's own search path
- * finds is loaded with the plug-in. */
+/* Loads the libraries that the plug-in is linked to, before the footprint is taken: the plug-in is not responsible for
+ * their side effects, and the core restores signal handlers after loading. A library that only the plug-in's own search
+ * path finds is loaded with the plug-in. */
 static void load_libraries(struct loom__trial *t)
 {
 	struct file f = {0};
@@ -148,7 +148,7 @@ int loom__test_abi_entry_pure(struct loom__trial *t)
 	struct loom__footprint before;
 	struct loom__hush hush;
 	char text[300];
-	load_libraries(t); /* also allocates what the dynamic linker needs once */
+	load_libraries(t); /* also makes the allocations that the dynamic linker makes once */
 	if (loom__hush_begin(&hush))
 		return loom__skip(t, "standard output cannot be redirected");
 	loom__footprint_take(&before);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Barriers: no worker of a scope leaves a round before the last one has arrived, and writes before the barrier are
- * visible after it. */
+/* Barriers: no worker leaves a round before the last one arrives, and writes before a barrier are visible after it. */
 #include <gpuloom/barrier.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,18 +13,18 @@ enum { LANES = 8 };
 
 struct state {
 	uint64_t rounds, rough, trial;
-	uint32_t scope;  /* enum loom_scope; MIXED: by round */
-	uint32_t absent; /* this worker never arrives; ~0: all arrive */
-	int32_t expect;  /* the error of waits when the run is stopped */
-	uint32_t split;  /* arrive, test and await in place of wait */
-	uint32_t scopes; /* MIXED: how many of enum loom_scope, from the first */
-	uint32_t groups; /* each second round is of a grouping: group_of() */
+	uint32_t scope;  /* enum loom_scope; MIXED: each round has its own */
+	uint32_t absent; /* the worker that never arrives; ~0: all arrive */
+	int32_t expect;  /* the error that waits return when the run is stopped */
+	uint32_t split;  /* arrive(), test() and await() in place of wait() */
+	uint32_t scopes; /* MIXED: the number of scopes in use, from the first of enum loom_scope */
+	uint32_t groups; /* 1: every second round is one of a grouping: group_of() */
 	uint32_t leave;  /* number of workers, the last ones, that leave in mid-run */
-	uint64_t left;   /* workers that returned that error */
+	uint64_t left;   /* workers whose wait returned `expect` */
 	uint64_t gate;   /* deadline test: workers that have reported the absent one as missing */
-	/* The round in which each lane is: plain words, ordered by the barrier alone. */
+	/* The current round of each lane: plain words, which only the barrier orders. */
 	uint64_t at[LOOM__RIG_WORKERS][LANES];
-	/* For a thread sanitizer; two, as a lane that is one round ahead writes while others still read. */
+	/* For a thread sanitizer. Two of them, because a lane one round ahead writes while others read. */
 	uint64_t noted[2][LOOM__RIG_WORKERS][LANES];
 };
 enum { MIXED = 9 };
@@ -35,7 +34,7 @@ static struct state *state_of(const struct loom_ctx *c)
 	return c->global[LOOM_WORKLOAD];
 }
 
-/* Two groupings: workers in turn, but for worker 4, and neighbours. */
+/* Two groupings: the first one has two groups of workers in turn, without worker 4; the second one pairs neighbours. */
 static uint32_t group_of(uint32_t grouping, uint32_t worker)
 {
 	return grouping ? worker / 2 : worker == 4 ? LOOM_NO_GROUP : worker % 2;
@@ -45,7 +44,7 @@ static void check(struct loom_ctx *c, enum loom_scope scope, uint64_t round)
 {
 	static const char *const name[] = {"worker", "device", "stack", "job", "group", "second group"};
 	struct state *h = state_of(c);
-	uint32_t from = scope >= LOOM_SCOPE_STACK    ? 0 /* one rank: the job is its stack */
+	uint32_t from = scope >= LOOM_SCOPE_STACK    ? 0 /* with one rank, the job is its stack */
 			: scope == LOOM_SCOPE_DEVICE ? c->first
 						     : c->worker;
 	uint32_t n = scope >= LOOM_SCOPE_STACK    ? c->workers
@@ -72,7 +71,7 @@ static void check(struct loom_ctx *c, enum loom_scope scope, uint64_t round)
 	}
 }
 
-/* One round; `split` chooses a sequence of arrive(), test() and await(); 0: wait(). */
+/* Runs one round. `split` selects a sequence of arrive(), test() and await(); 0: wait(). */
 static int meet_once(struct loom_ctx *c, enum loom_scope scope, uint64_t split)
 {
 	if (!split)
@@ -91,7 +90,7 @@ static int meet_once(struct loom_ctx *c, enum loom_scope scope, uint64_t split)
 	return code;
 }
 
-/* Drops all scopes of the worker: this round's, and the others, as other workers may wait there. */
+/* Drops all scopes of the worker, that of this round and the others, because other workers may wait there. */
 static void leave(struct loom_ctx *c, const struct state *h, enum loom_scope scope)
 {
 	int code = scope == LOOM_SCOPE_WORKER ? 0 : c->barrier->drop(c, scope);
@@ -154,10 +153,10 @@ struct party {
 	int stopped; /* the test stops the run */
 	int split, noncoherent, groups;
 	uint32_t leave;
-	int died; /* ... because the device of the absent worker died */
+	int died; /* the reason for the stop: the device of the absent worker died */
 };
 
-/* The scope of the job where the plug-in has it, else the stack's. */
+/* Returns the scope of the job if the plug-in has it, else that of the stack. */
 static uint32_t widest(const struct loom__trial *t)
 {
 	return t->plugin->caps & LOOM_CAP_BARRIER(LOOM_SCOPE_JOB) ? LOOM_SCOPE_JOB : LOOM_SCOPE_STACK;
@@ -245,7 +244,7 @@ int loom__test_barrier_device(struct loom__trial *t)
 {
 	LOOM__TRY(MEET(2, .devices = 2, .workers = 5, .lanes = 1, .scope = LOOM_SCOPE_DEVICE, .absent = ~0u,
 		       .rounds = 1000, .seed = t->seed));
-	/* The other device's only worker does not arrive: this must not affect the first device. */
+	/* The only worker of the other device does not arrive, which must not affect the first device. */
 	return MEET(2, .devices = 2, .workers = 3, .lanes = 1, .scope = LOOM_SCOPE_DEVICE, .absent = 0,
 		    .rounds = 1000, .seed = t->seed);
 }
@@ -357,8 +356,7 @@ static void late_body(struct loom_ctx *c)
 		__atomic_add_fetch(&h->gate, c->lane == 0, __ATOMIC_ACQ_REL);
 		code = code ? code : c->barrier->await(c, scope, 0);
 	}
-	/* The round has ended: a further one works. */
-	code = code ? code : c->barrier->wait(c, scope);
+	code = code ? code : c->barrier->wait(c, scope); /* The round has ended, and a further one must work. */
 	if (code && !loom_stopped(c))
 		loom__fault_stop(c, h->trial, "a wait that follows a deadline returns %d (%s)", code,
 				 loom_strerror(code));

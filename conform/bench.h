@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices under test, driven as the core does, with a trial that judges. */
+/* Drives devices under test as the core does, with a trial that judges. */
 #ifndef LOOM_CONFORM_BENCH_H
 #define LOOM_CONFORM_BENCH_H
 
@@ -8,12 +8,12 @@
 
 enum { LOOM__BENCH_WORKERS = 256, LOOM__BENCH_LANES = 64 };
 
-/* Results of a worker for the host, written by lane 0 unless said otherwise. */
+/* Results of a worker for the host. Lane 0 writes them unless stated otherwise. */
 struct loom__bench_row {
 	uint64_t runs; /* lanes that ran, over all samples */
 	uint64_t random, address;
-	uint64_t bad;   /* 1 + the number of the first check that failed; any lane */
-	uint64_t wrong; /* meetings of lanes that went wrong; any lane */
+	uint64_t bad;   /* 1 + the number of the first failed check, written by any lane */
+	uint64_t wrong; /* the number of failed barriers, written by any lane */
 	int32_t pid;
 	uint32_t entered;
 	uint64_t pad[2];

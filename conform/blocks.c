@@ -27,10 +27,10 @@ static int open_one(struct loom__rig *r, struct loom__trial *t, size_t i)
 	if (verdict == LOOM__REFUSED && t->too_large && t->plugin->kind != LOOM_WORKLOAD)
 		return loom__fault(t, "with the default options, %u devices and %u workers %s", want.devices,
 				   want.workers, t->refusal);
-	return verdict; /* it may refuse a layout that it cannot serve */
+	return verdict; /* a plug-in may refuse a layout that it cannot serve */
 }
 
-/* `one` with each layout that it serves. */
+/* Calls `one` with each layout that the plug-in serves. */
 static int each_layout(struct loom__trial *t, int (*one)(struct loom__trial *t, struct loom__rig *r))
 {
 	int opened = 0;

@@ -36,7 +36,7 @@ int loom__test_stack_runs(struct loom__trial *t)
 	struct loom_error err;
 	int failed = loom__child_run(argv, t->limit_ms ? t->limit_ms : MOST_MS, &child, &err), status = child.status;
 	const char *said = loom__must_text(&child.noise);
-	snprintf(text, sizeof(text), "%.*s", (int)strcspn(said, "\r\n"), said); /* the first line: the reason */
+	snprintf(text, sizeof(text), "%.*s", (int)strcspn(said, "\r\n"), said); /* the first line is the reason */
 	loom__child_free(&child);
 	if (failed)
 		return loom__skip(t, "no process for the run: %s", err.text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices: memory, persistent workers, samples, and that each way to end releases everything. */
+/* Devices: memory, persistent workers, samples, and the release of everything after each kind of end. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -30,7 +30,7 @@ static struct loom__trial *trial_of(const struct loom__drive *b)
 	return b->user;
 }
 
-/* FAILED when `code` is not 0: "launch(): why". */
+/* Returns FAILED with "launch(): why" when `code` is not 0. */
 static int must(struct loom__drive *b, const char *what, int code)
 {
 	if (!code)
@@ -39,8 +39,8 @@ static int must(struct loom__drive *b, const char *what, int code)
 	return loom__fault(trial_of(b), "%s fails: %s", what, b->err.text);
 }
 
-/* Opens n devices. `set` is pairs of option and value, ended by NULL; options that the plug-in lacks are ignored.
- * SKIPPED if the machine lacks resources. */
+/* Opens n devices. `set` has pairs of option and value and ends with NULL; options that the plug-in lacks are ignored.
+ * Returns SKIPPED if the machine lacks resources. */
 static int open_only(struct loom__drive *b, struct loom__trial *t, uint32_t n, const char *const *set)
 {
 	*b = (struct loom__drive){.plugin = t->plugin, .user = t, .layout.seed = t->seed};
@@ -69,7 +69,7 @@ static int open_only(struct loom__drive *b, struct loom__trial *t, uint32_t n, c
 		   : 0;
 }
 
-/* FAILED if the workers do not return. */
+/* Returns FAILED if the workers do not leave. */
 static int retired(struct loom__drive *b)
 {
 	LOOM__TRY(must(b, "retire()", loom__drive_retire(b, 5 * LOOM__SECOND)));
@@ -77,7 +77,7 @@ static int retired(struct loom__drive *b)
 	return 0;
 }
 
-/* Makes memory, registry and a program that runs `run` (NULL: none, for the probe). */
+/* Makes memory, registry and a program that runs `run`; NULL: no program, for the probe. */
 static int furnish(struct loom__drive *b, void (*run)(struct loom_ctx *c))
 {
 	int code = loom__drive_memory(b);
@@ -122,7 +122,7 @@ int loom__test_device_shape(struct loom__trial *t)
 	return 0;
 }
 
-/* Host-visible memory is zeroed even where it was in use before, aligned and as large as requested. */
+/* Host-visible memory must be zeroed, even after an earlier use, aligned and as large as requested. */
 static int try_memory(struct loom__drive *b, uint64_t bytes)
 {
 	struct loom_memory m = {.size = sizeof(m), .fd = -1, .device = -1};
@@ -307,7 +307,7 @@ int loom__test_device_samples(struct loom__trial *t)
 		uint64_t end;
 		LOOM__TRY(open_with(&b, t, 1, sets[i], note));
 		LOOM__TRY(samples(&b, 5));
-		/* The same seed and sample give the same numbers, in another launch too. */
+		/* The same seed and sample must give the same numbers in another launch too. */
 		uint64_t random = loom__bench_board(&b)->row[0].random;
 		int code = loom__drive_launch(&b, LOOM_ENTRY_WORK);
 		for (uint32_t n = 0; n < 5 && !code; n++)
@@ -433,7 +433,7 @@ int loom__test_device_lanes(struct loom__trial *t)
 	return loom__row(t->plugin, "lanes") ? lanes_test(t, lanes) : loom__skip(t, "it has no option 'lanes'");
 }
 
-/* Some samples of n devices. */
+/* Executes some samples on n devices. */
 static int run_some(struct loom__trial *t, uint32_t n, const char *const *set, uint32_t count)
 {
 	struct loom__drive b;
@@ -464,7 +464,7 @@ static void until_stopped(struct loom_ctx *c)
 		loom_pause(c);
 }
 
-/* All workers but the last end at once: wait() must wait for the last. */
+/* All workers but one end at once: wait() must wait for that one. */
 static void last_one_stays(struct loom_ctx *c)
 {
 	if (c->worker + 1 == c->workers)
@@ -473,7 +473,7 @@ static void last_one_stays(struct loom_ctx *c)
 		__atomic_store_n(&loom__bench_row(c)->entered, 1, __ATOMIC_RELEASE);
 }
 
-/* 1: all workers have entered the sample within a second. */
+/* Returns 1 when all workers have entered the sample within a second. */
 static int all_entered(struct loom__drive *b)
 {
 	for (int i = 0; i < 10000; i++) {
@@ -503,12 +503,12 @@ static int start(struct loom__drive *b)
 static void *call_wake(void *arg)
 {
 	struct loom__drive *b = arg;
-	usleep(50000); /* most likely during the wait; before it must work as well */
+	usleep(50000); /* wake() mostly comes during the wait, but must also work before it */
 	b->ops->wake(b->self[0]);
 	return NULL;
 }
 
-/* Another thread's wake() ends a wait of five seconds. */
+/* A wake() of another thread must end a wait of five seconds. */
 static int check_wake(struct loom__drive *b)
 {
 	pthread_t thread;
@@ -565,11 +565,11 @@ static int retire_at(struct loom__drive *b, int point)
 		code = loom__drive_ready(b, 0);
 	if (!code && point > 1)
 		code = loom__drive_go(b, 0);
-	if (!code && point == 2) /* in mid-sample */
+	if (!code && point == 2) /* during the sample */
 		all_entered(b);
 	if (point >= 2)
 		__atomic_store_n(&b->shared->ctl.stop, 1u, __ATOMIC_RELAXED);
-	for (int n = 0; !code && point == 3; n++) { /* the return of any worker may end a wait */
+	for (int n = 0; !code && point == 3; n++) { /* any worker that leaves may end a wait */
 		code = b->ops->wait(b->self[0], LOOM__SECOND / 10, &end, &b->err);
 		if (code != LOOM_EAGAIN || n == 50)
 			break;

@@ -12,25 +12,25 @@ enum { LOOM__SIGNALS = 65 };
 
 struct loom__footprint {
 	size_t fds, threads, mappings, heap;
-	int children; /* 1: there are some, running or to be reaped */
+	int children; /* 1: the process has children, running or zombies */
 	void *handler[LOOM__SIGNALS];
 	sigset_t mask;
-	unsigned long long environment; /* a hash of it, and of the working directory and umask */
+	unsigned long long environment; /* a hash of the environment, the working directory and the umask */
 };
 
 void loom__footprint_take(struct loom__footprint *f);
-/* Whether the growth of the heap is a known leak of a library, as the plug-in declares: `rounds` times the declared
- * bytes, or a small multiple, while that library is loaded. NULL: no. */
+/* Returns the leak, declared by the plug-in, that explains the growth of the heap: `rounds` times the declared bytes or
+ * a small multiple, while that library is loaded. NULL: none does. */
 const struct loom_known_leak *loom__footprint_known(const struct loom__footprint *before, size_t rounds,
 						    const struct loom_known_leak *known);
-/* The first resource that has grown since `before`, or the first state that differs, in words; NULL: none. `rounds` 0:
- * one more descriptor or thread counts; else only growth in each round, also of memory. Checks for a second, as threads
- * end shortly after their join. */
+/* Returns in words the first resource that has grown since `before`, or the first state that differs; NULL: none. With
+ * `rounds` 0, one more descriptor or thread counts; else only growth in each round, also of memory. Checks for a
+ * second, because threads end shortly after their join. */
 const char *loom__footprint_settles(const struct loom__footprint *before, size_t rounds, char *text,
 				    size_t room);
 
-/* Catches standard output and error of a plug-in. The end restores both, and gives the number of bytes written and the
- * beginning of the text. */
+/* Catches standard output and error of a plug-in. The end restores both, and returns the number of bytes and the first
+ * ones. */
 struct loom__hush {
 	int out, err, file;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creating and destroying a plug-in of any kind. */
+/* Creates and destroys a plug-in of any kind. */
 #ifndef LOOM_VALIDATE_INSTANCE_H
 #define LOOM_VALIDATE_INSTANCE_H
 
@@ -18,8 +18,7 @@ static inline int loom__instance_create(struct loom__trial *t, const void *opts,
 		const struct loom_device_ops *ops = t->plugin->ops;
 		return ops->create(&t->host.table, opts, 0, 1, self, err);
 	}
-	/* The tables of all other kinds begin alike. */
-	const struct loom_policy_ops *ops = t->plugin->ops;
+	const struct loom_policy_ops *ops = t->plugin->ops; /* The tables of all other kinds begin alike. */
 	return ops->create(&t->host.table, opts, self, err);
 }
 
@@ -31,7 +30,7 @@ static inline void loom__instance_destroy(struct loom__trial *t, void *self)
 		((const struct loom_policy_ops *)t->plugin->ops)->destroy(self);
 }
 
-/* Creates with the trial's own options; a proper refusal because of this machine is a skip. */
+/* Creates an instance with the trial's own options. A proper refusal because of this machine is a skip. */
 int loom__instance_must(struct loom__trial *t, void **self);
 
 #endif

@@ -47,8 +47,7 @@ int loom__test_life_create_destroy(struct loom__trial *t)
 	struct loom__footprint before;
 	LOOM__TRY(rounds(t, 10));
 	loom__footprint_take(&before);
-	/* Instances that take long to create, such as a network endpoint, are created less often. */
-	int n = 0;
+	int n = 0; /* Instances that take long to create, such as a network endpoint, are created less often. */
 	for (uint64_t end = loom__now_ns() + 2 * LOOM__SECOND;
 	     n < 100 && (n < 20 || loom__now_ns() < end); n++)
 		LOOM__TRY(rounds(t, 1));
@@ -85,7 +84,7 @@ int loom__test_life_quiet(struct loom__trial *t)
 		return loom__skip(t, "standard output cannot be redirected");
 	loom__footprint_take(&before);
 	int verdict = rounds(t, 1);
-	/* Before the count: descriptors that a library opens once stay open. */
+	/* A first instance comes before the count, because descriptors that a library opens once stay open. */
 	loom__footprint_take(&after);
 	before.fds = after.fds;
 	before.threads = after.threads;
@@ -102,7 +101,7 @@ int loom__test_life_quiet(struct loom__trial *t)
 		       : 0;
 }
 
-/* Filled options belong to the core. */
+/* The core owns filled options, so the plug-in must not change them. */
 int loom__test_life_options(struct loom__trial *t)
 {
 	void *self, *copy = malloc(t->plugin->opts_size + 1);

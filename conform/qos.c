@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Qos: a policy only narrows the decisions of the policies before it, within reason; a leader serves each request
+/* Qos: a policy only narrows the decisions of the policies before it, within reason. Leaders serve each request
  * once. */
 #include <gpuloom/qos.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 enum { TENANTS = 4, VECTORS = 4 };
 
-/* A plausible load; its time and counts grow from call to call. */
+/* A plausible load, whose time and counts grow from call to call. */
 struct scene {
 	struct loom_qos_load load;
 	struct loom_qos_queue queue[TENANTS];
@@ -114,7 +114,7 @@ static int check_steer(struct loom__trial *t, void *self, struct scene *s)
 		    "steer() adds cores that the policies before it had taken out: %#llx of %#llx",
 		    (unsigned long long)now, (unsigned long long)was);
 	if (!now &&
-	    was == all) /* two policies may exclude each other's choice; one alone may not */
+	    was == all) /* two policies may exclude each other's choice; a single one must not */
 		return loom__fault(t, "steer() leaves none of all cores to serve");
 	return 0;
 }
@@ -130,7 +130,7 @@ static int check_admit(struct loom__trial *t, void *self, struct scene *s, int p
 	if (LOOM_HAS(ops(t), admit))
 		ops(t)->admit(self, &s->load, &turn);
 	double took = (double)(loom__now_ns() - begin) / 1e9;
-	if (took > 0.5) /* on a busy machine, only the share of time in which this process had a core */
+	if (took > 0.5) /* counts only time in which this process had a core */
 		took *= (double)loom__fair_elapsed_ns(&s->fair) / (double)(loom__now_ns() - s->fair.ns);
 	if (took > 0.5)
 		return loom__fault(t, "admit() blocks for %.1f s", took);
@@ -178,7 +178,7 @@ static int decide(struct loom__trial *t, const void *opts, uint64_t seed)
 			verdict = check_steer(t, self, &s);
 		if (!verdict)
 			verdict = check_admit(
-			    t, self, &s, opts != t->opts); /* random options may limit to 0.01% */
+			    t, self, &s, opts != t->opts); /* random options may limit the share to 0.01% */
 	}
 	if (!verdict && LOOM_HAS(ops(t), admit) && LOOM_HAS(ops(t), account) && !s.load.served &&
 	    opts == t->opts)

@@ -41,7 +41,7 @@ static int note(struct loom__refdevice *d, const struct loom_memory *m, char *vi
 	return 0;
 }
 
-/* The host's view and the device's are two mappings of one file. */
+/* The host and the device map one file at two addresses. */
 static int ref_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_memory *m,
 		     struct loom_error *err)
 {

@@ -11,7 +11,7 @@ enum { LOOM__REF_DEVICES = 4, LOOM__REF_MAPS = 256 };
 
 struct loom__refmap {
 	const struct loom_memory *memory;
-	char *view; /* the device's own */
+	char *view; /* the device's address */
 	uint64_t bytes;
 	int owned;
 };
@@ -19,7 +19,7 @@ struct loom__refmap {
 struct loom__refdevice {
 	struct loom__trial *t;
 	uint32_t id;
-	int blind; /* memory without LOOM_MEMORY_HOST is not visible to the host */
+	int blind; /* the host cannot access memory without LOOM_MEMORY_HOST */
 	struct loom__refmap map[LOOM__REF_MAPS];
 	uint32_t maps;
 	uint32_t refuse_in; /* the call of mem_alloc or mem_map that fails, from 1; 0: none */
@@ -34,10 +34,10 @@ struct loom__refdevices {
 	struct loom_layout layout;
 	struct loom_devices table;
 };
-/* `blind`: bit d set: device d hides its memory. */
+/* `blind`: a set bit d hides the memory of device d from the host. */
 void loom__refdevices_init(struct loom__refdevices *r, struct loom__trial *t, uint32_t n,
 			   uint32_t blind);
-/* Device d's view of a memory, or NULL when it was not mapped there. */
+/* Returns device d's address of a memory, or NULL when d has not mapped it. */
 char *loom__refdevice_view(const struct loom__refdevices *r, uint32_t d,
 			   const struct loom_memory *m);
 uint32_t loom__refdevices_maps(const struct loom__refdevices *r);

@@ -23,7 +23,7 @@ static void refterm_idle(struct loom_ctx *c)
 	t->worker[c->worker].idle = 1;
 	if (__atomic_add_fetch(&t->idle, 1, __ATOMIC_ACQ_REL) != c->workers)
 		return;
-	/* All workers are idle, so no task is spawned or ends: the counts do not change. */
+	/* All workers are idle, so no task is spawned or ends, and the counts do not change. */
 	uint64_t made = __atomic_load_n(&t->made, __ATOMIC_ACQUIRE);
 	uint64_t ended = __atomic_load_n(&t->ended, __ATOMIC_ACQUIRE);
 	if (ended < made && !__atomic_load_n(&c->ctl->stop, __ATOMIC_RELAXED))
@@ -56,7 +56,7 @@ static int refterm_done(struct loom_ctx *c, uint64_t stolen_out)
 		if (!t->worker[c->worker].idle)
 			fault(c, "called the detector's done() without idle() before it");
 		if (stolen_out < t->worker[c->worker].stolen_out)
-			fault(c, "passed fewer stolen_out tasks to done() than in its last call");
+			fault(c, "called done() with a smaller stolen_out than in its last call");
 		t->worker[c->worker].stolen_out = stolen_out;
 		all = !t->never && __atomic_load_n(&t->idle, __ATOMIC_ACQUIRE) == c->workers;
 		t->worker[c->worker].saw_done |= (uint32_t)all;

@@ -9,13 +9,13 @@
 
 #include "conform/stand.h"
 
-/* Its block for the stack, with the test's own counts of tasks. */
+/* The detector's block for the stack, with the test's own counts of tasks. */
 struct loom__refterm {
-	uint64_t idle;        /* workers */
-	uint64_t made, ended; /* tasks, counted by the test's task functions; `made` before the spawn */
-	uint64_t never;       /* 1: done() is always 0, so that only the stop word ends the run */
+	uint64_t idle;        /* idle workers */
+	uint64_t made, ended; /* tasks, counted by the test's task functions; `made` rises before the spawn */
+	uint64_t never;       /* 1: done() always returns 0, so that only the stop word ends the run */
 	uint64_t rough;
-	uint64_t trial; /* struct loom__trial *: the suite's workers share its process */
+	uint64_t trial; /* the address of the struct loom__trial, in whose process the suite's workers run */
 	struct {
 		uint32_t idle, saw_done;
 		uint64_t stolen_out, turns;

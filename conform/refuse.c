@@ -13,7 +13,7 @@ static int is_policy(const struct loom__trial *t)
 	return t->plugin->kind != LOOM_DEVICE && t->plugin->kind != LOOM_TRANSPORT;
 }
 
-/* create() and, for policies, need(): the calls that need no memory of the stack. */
+/* Calls create() and, for policies, need(), which require no memory of the stack. */
 static int go(struct loom__trial *t, const void *opts, const char **where, struct loom_error *err)
 {
 	void *self;
@@ -115,7 +115,7 @@ static int try_beyond(struct loom__trial *t, const struct loom_opt *row)
 		    : loom__fault(t, "option '%s' takes %s, beyond its bounds", row->name, text);
 }
 
-/* The largest job of a workload may fill a disk before it is rejected. */
+/* True for options whose largest job may fill a disk before the workload rejects it. */
 static int makes_huge_jobs(const struct loom__trial *t, const struct loom_opt *row, unsigned edge)
 {
 	return t->plugin->kind == LOOM_WORKLOAD && row->type != LOOM_OPT_BOOL &&

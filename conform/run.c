@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parent: starts a process per test, several at a time, and reports the outcomes in order. */
+/* The parent process: starts a process per test, several at a time, and reports the outcomes in order. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ int loom__test_suits(const struct loom__test *test, enum loom_kind kind)
 	return test->kind == LOOM_KIND_NONE || test->kind == kind;
 }
 
-/* "sched" and "sched.stop" both name sched.stop. */
+/* Both "sched" and "sched.stop" name sched.stop. */
 static int named(const char *name, const char *const *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -102,7 +102,7 @@ static const char **arguments(const struct loom__validation *v, const struct loo
 	return argv;
 }
 
-/* Reads an optional "seed N\ncase TEXT\n" at the start. Returns the rest; the case is terminated as a string. */
+/* Reads an optional "seed N\ncase TEXT\n" at the start, with the case terminated as a string. Returns the rest. */
 static char *take_case(char *text, uint64_t *seed, const char **of)
 {
 	if (!strncmp(text, "seed ", 5)) {
@@ -118,7 +118,7 @@ static char *take_case(char *text, uint64_t *seed, const char **of)
 	return text;
 }
 
-/* The most informative line of the output: a sanitizer's or an assertion's. */
+/* Appends the most informative line of the output: that of a sanitizer or an assertion. */
 static void add_noise(struct loom__outcome *o, const struct loom__text *noise)
 {
 	const char *text = noise->at ? noise->at : "";
@@ -238,11 +238,11 @@ int loom__validate(const struct loom__validation *v, enum loom_kind kind,
 						       .outcome = {.test = test[i].name,
 								   .what = test[i].what,
 								   .level = test[i].level,
-								   /* until a child answers */
+								   /* CRASHED, until a child answers */
 								   .ending = LOOM__CRASHED,
 								   .why = "it was not run"}};
 	most = most > LOOM__COUNT(thread) ? LOOM__COUNT(thread) : most;
-	/* The calling thread starts the children: a child dies with the thread that started it. */
+	/* The calling thread starts the children, because a child dies with the thread that started it. */
 	while (threads + 1 < most && !pthread_create(&thread[threads], NULL, worker, &w))
 		threads++;
 	worker(&w);

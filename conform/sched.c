@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Schedulers: for any shape of the task tree and any size of the queues, each task runs exactly once, with its record
- * intact, and is counted. */
+/* Schedulers: for any task tree and queue size, each task runs once with its record intact, and is counted. */
 #include <gpuloom/sched.h>
 #include <stdlib.h>
 #include <stdio.h>
@@ -20,10 +19,10 @@ enum { MOST = 100000 };
 
 struct truth {
 	uint64_t rough;
-	uint64_t naps; /* number of tasks that start with a nap: see sched_once */
-	uint32_t lanes, reserved; /* of a worker */
-	uint64_t torn, torn_at; /* tasks whose record had changed; the last one */
-	uint64_t spawned;       /* by tasks */
+	uint64_t naps; /* number of tasks that begin with a nap: test_sched_once */
+	uint32_t lanes, reserved; /* lanes of a worker */
+	uint64_t torn, torn_at; /* tasks whose record had changed; the last such task */
+	uint64_t spawned;       /* counted by the tasks */
 	uint64_t refused;       /* spawns that returned an error */
 	struct {
 		uint64_t executed, spawned, pad[6];
@@ -36,7 +35,7 @@ static struct truth *truth_of(const struct loom_ctx *c)
 	return c->global[LOOM_WORKLOAD];
 }
 
-/* Spawns and then overwrites the record: a scheduler that kept the pointer runs garbage. */
+/* Spawns, then overwrites the record, so that a scheduler that kept the pointer runs garbage. */
 static int spawn(struct loom_ctx *c, struct loom_task *task)
 {
 	struct truth *truth = truth_of(c);
@@ -67,7 +66,7 @@ static void node(struct loom_ctx *c, const struct loom_task *t)
 		__atomic_add_fetch(&truth->torn, 1, __ATOMIC_RELAXED);
 		return;
 	}
-	if (c->lane == 0) /* the spawner's write */
+	if (c->lane == 0) /* one lane writes */
 		loom__note_read(&truth->mark[id], sizeof(truth->mark[0]));
 	/* A lane that runs a task of its own counts as all lanes of its worker. */
 	__atomic_add_fetch(&truth->mark[id], c->single_lane ? truth->lanes : 1, __ATOMIC_RELAXED);
@@ -91,7 +90,7 @@ static void node(struct loom_ctx *c, const struct loom_task *t)
 		__atomic_add_fetch(&term->ended, 1, __ATOMIC_ACQ_REL);
 }
 
-/* Spawns another one without end: only the stop word ends the run. */
+/* Spawns another task without end, so that only the stop word ends the run. */
 static void endless(struct loom_ctx *c, const struct loom_task *t)
 {
 	struct loom_task child = *t;
@@ -122,7 +121,8 @@ static int open_tree(struct loom__rig *r, struct loom__trial *t, const struct tr
 				      .initial_tasks = tree->initials,
 				      .task = tree_tasks,
 				      .tasks = 3,
-				      /* A thread of the host reads the block while workers run. */
+				      /* A thread of the host reads the block while workers run, which rules out hiding
+				       * it. */
 				      .hidden = !LOOM_HAS((const struct loom_sched_ops *)t->plugin->ops, start)};
 	want.bytes[LOOM_WORKLOAD] = sizeof(struct truth);
 	want.bytes[LOOM_TERM] = sizeof(struct loom__refterm);
@@ -231,7 +231,7 @@ static int check_once(struct loom__rig *r, const struct tree *tree, const char *
 	return 0;
 }
 
-/* LOOM_EFULL is legal where queues are tiny, as long as the run is failed by it. */
+/* LOOM_EFULL is legal with tiny queues, as long as it fails the run. */
 static int run_tree(struct loom__rig *r, const struct tree *tree, int full_is_legal)
 {
 	char about[400], text[300], late[100];
@@ -275,7 +275,7 @@ static int grow(struct loom__trial *t, const struct tree *tree, struct loom__set
 
 /* ---- tests ---------------------------------------------------------------------------------- */
 
-/* The first tasks nap, so that some workers report idle before there is work for them, on a busy machine as well. */
+/* The first tasks nap, so that some workers report idle before they find work, on a busy machine as well. */
 int loom__test_sched_once(struct loom__trial *t)
 {
 	static const uint32_t workers[] = {1, 2, 3, 5};
@@ -300,7 +300,7 @@ int loom__test_sched_initial(struct loom__trial *t)
 	return 0;
 }
 
-/* Rows with the usual names of queue sizes. */
+/* True for rows with the usual names of queue sizes. */
 static int sizes_queue(const struct loom_opt *row)
 {
 	static const char *const usual[] = {"queue", "slots", "ring",  "buffer",   "depth",
@@ -313,7 +313,7 @@ static int sizes_queue(const struct loom_opt *row)
 	return 0;
 }
 
-/* The queues of set bits of `which` at their minimum, or at twice that. */
+/* Sets the queues whose bit is set in `which` to their minimum, or to twice that. */
 static void shrink(const struct loom__trial *t, struct loom__settings *s, unsigned which, int twice)
 {
 	unsigned n = 0;
@@ -365,7 +365,7 @@ int loom__test_sched_lanes(struct loom__trial *t)
 	return 0;
 }
 
-/* The run is stopped after 30 ms: the workers must end soon after. */
+/* Stops the run after 30 ms; the workers must end soon after. */
 static int stop(struct loom__trial *t, int never_done, uint32_t initials)
 {
 	struct loom__rig r;

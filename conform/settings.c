@@ -46,8 +46,7 @@ int loom__settings_put(const struct loom__trial *t, struct loom__settings *s,
 {
 	struct loom_error err;
 	(void)t;
-	/* Never freed: plug-ins may keep the pointer until destroy(). */
-	char *copy = strdup(text);
+	char *copy = strdup(text); /* Never freed, because plug-ins may keep the pointer until destroy(). */
 	int code =
 	    copy ? loom__value_parse(row, copy, (char *)s->opts + row->offset, &err) : LOOM_ENOMEM;
 	if (code || !is_text(row))
@@ -64,7 +63,7 @@ int loom__settings_name(const struct loom__trial *t, struct loom__settings *s, c
 	return row ? loom__settings_put(t, s, row, text) : LOOM_ENOENT;
 }
 
-/* A number in the syntax of the row's type. */
+/* Writes a number in the syntax of the row's type. */
 static void write_value(const struct loom_opt *row, double v, char *text, size_t room)
 {
 	if (row->type == LOOM_OPT_TIME)
@@ -75,7 +74,7 @@ static void write_value(const struct loom_opt *row, double v, char *text, size_t
 		snprintf(text, room, "%.0f", v);
 }
 
-/* The bounds in force. */
+/* Returns the bounds of a row, or else those of its type. */
 static void bounds(const struct loom_opt *row, double *min, double *max)
 {
 	*min = row->min;
@@ -149,7 +148,7 @@ int loom__row_random(const struct loom_opt *row, struct loom__chance *chance, ch
 		return loom__row_edge(row, (unsigned)loom__draw_below(chance, 2), text, room);
 	bounds(row, &min, &max);
 	double share = (double)(loom__draw(chance) >> 11) * 0x1p-53;
-	/* Uniform in magnitude; often a power of two, as queues need them. */
+	/* Nearly uniform in magnitude, and often a power of two, which queues need. */
 	if (row->type == LOOM_OPT_SHARE || row->type == LOOM_OPT_F64)
 		v = min + share * (max - min);
 	else
@@ -172,7 +171,7 @@ void loom__settings_random(const struct loom__trial *t, struct loom__settings *s
 	}
 }
 
-/* "option=value" becomes "kind.name.option=value" of the config. */
+/* Passes "option=value" to the config as "kind.name.option=value". */
 static void put_set(struct loom__trial *t, const char *section, const char *set,
 		    struct loom__diag *diag)
 {

@@ -8,7 +8,7 @@
 
 #include "conform/footprint.h"
 
-/* Keeps the reason of a refusal for messages; an improper refusal is a fault. */
+/* Keeps the reason of a refusal for messages. An improper refusal is a fault. */
 static int refused(struct loom__trial *t, const char *what, int code, const struct loom_error *err)
 {
 	LOOM__TRY(loom__judge_error(t, what, code, err));
@@ -62,15 +62,14 @@ static void stuck(struct loom__rig *r, const char *sentence)
 	char text[900], about[500];
 	struct loom__trial *t = loom__trial_of(r);
 	snprintf(text, sizeof(text), "%s (%s)", sentence, loom__stand_text(r, about, sizeof(about)));
-	/* A fault that was found before explains more than the hang. */
-	loom__fault_now(t, loom__faulted(t) ? t->why : text);
+	loom__fault_now(t, loom__faulted(t) ? t->why : text); /* A fault from before explains more than the hang. */
 }
 
 int loom__stand_try(struct loom__rig *r, struct loom__trial *t, const struct loom__rig_want *want,
 		    struct loom__settings *settings)
 {
 	struct loom__settings mine;
-	int sanitized = dlsym(RTLD_DEFAULT, "__tsan_init") != NULL; /* loaded by LD_PRELOAD */
+	int sanitized = dlsym(RTLD_DEFAULT, "__tsan_init") != NULL; /* the sanitizer is loaded by LD_PRELOAD */
 	t->too_large = 0;
 #ifndef __SANITIZE_THREAD__
 	if (sanitized && want->lanes > 1)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Synchronisation: each reader gets each published item complete, once per round, no matter whether it waits before or
- * after publish(). Waits end at their deadline, when the run is stopped, and when a device dies.
+/* Synchronisation: each reader gets each published item complete, once per round, whether it waits before or after
+ * publish(). Waits end at their deadline, when the run is stopped, and when a device dies.
  *
- * Device 0 produces, device 1 consumes. Producer t % producers publishes tag t; `readers` consecutive consumers,
- * from consumer t % consumers on (modulo their number), read it. */
+ * Device 0 produces, device 1 consumes. Producer t % producers publishes tag t. Its readers are `readers` consecutive
+ * consumers, from consumer t % consumers on, in a cycle. */
 #include <fcntl.h>
 #include <gpuloom/sync.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ struct state {
 	uint64_t trial, rough;
 	uint32_t tags, slots, readers, mode;
 	uint32_t at_once, pad;
-	uint64_t at_ns, late_ns[64]; /* tests of delays: time of publish() or of a wait; delays by tag */
+	uint64_t at_ns, late_ns[64]; /* tests of delays: the time of publish() or of a wait; delays by tag */
 	uint64_t bytes;
 	uint64_t ended; /* workers whose wait returned `expect` */
 	int64_t expect;
@@ -58,7 +58,7 @@ static unsigned char byte_of(uint32_t tag, uint64_t i)
 	return (unsigned char)loom__mix64((uint64_t)tag << 20 | i);
 }
 
-/* Sizes differ from item to item; some are odd. */
+/* Sizes differ from item to item, and some are odd. */
 static uint64_t bytes_of(const struct state *k, uint32_t tag)
 {
 	return tag % 3 == 0 ? k->bytes : 1 + loom__mix64(tag) % k->bytes;
@@ -85,7 +85,7 @@ static int publish(struct loom_ctx *c, uint32_t tag)
 		if (at == copy || i % c->lanes == c->lane)
 			((unsigned char *)at)[i] = byte_of(tag, i);
 	code = c->sync->publish(c, 0, tag, k->mode & IN_PLACE ? NULL : copy, n, 0);
-	memset(copy, 0xee, n); /* publish() must have copied the data */
+	memset(copy, 0xee, n); /* publish() must have copied the data by now */
 	return code;
 }
 
@@ -169,7 +169,7 @@ static void body(struct loom_ctx *c)
 struct traffic {
 	uint32_t producers, consumers, lanes, slots, readers, tags, mode, at_once;
 	uint64_t bytes, seed;
-	const void *ops; /* of the plug-in */
+	const void *ops; /* the ops of the plug-in under test */
 };
 
 static int channels(void *arg, void *self, const struct loom_layout *layout, struct loom_error *err)
@@ -288,7 +288,7 @@ int loom__test_sync_lanes(struct loom__trial *t)
 static const struct traffic few = {
     .producers = 1, .consumers = 1, .lanes = 1, .slots = 1, .readers = 1, .tags = 1, .bytes = 64};
 
-/* The consumer's deadline passes; then the item is published, and the repeated wait returns it. */
+/* The consumer's deadline passes. Then the item is published, and the repeated wait must return it. */
 static void deadline_body(struct loom_ctx *c)
 {
 	const uint64_t limit = LOOM__SECOND / 50;
@@ -309,7 +309,7 @@ static void deadline_body(struct loom_ctx *c)
 		      (double)took / 1e6);
 		return;
 	}
-	if (!code) { /* the thread ran so late that the item had been published */
+	if (!code) { /* the thread ran so late that the item was there */
 		c->sync->release(c, 0, 0);
 		return;
 	}
@@ -320,7 +320,7 @@ static void deadline_body(struct loom_ctx *c)
 		c->sync->release(c, 0, 0);
 }
 
-/* The shortest of several waits counts: a busy machine delays some of them, but not all. */
+/* The shortest of several waits counts, because a busy machine delays some of them, but not all. */
 int loom__test_sync_deadline(struct loom__trial *t)
 {
 	enum { DEADLINES = 5 };
@@ -340,15 +340,15 @@ int loom__test_sync_deadline(struct loom__trial *t)
 }
 
 /* ---- delays ------------------------------------------------------------------------------------
- * A consumer gets an item soon after publish(), however long it has waited. Time in which its thread was runnable
- * without a core does not count: other programs used the core. The third-best of several tries counts: a busy machine
- * delays some tries, a consumer that naps delays all. */
+ * A consumer must get an item soon after publish(), however long it has waited. Time in which its thread was runnable
+ * without a core does not count, because other programs used the core. The third-best of several tries counts: a busy
+ * machine delays some tries, but a consumer that naps delays all. */
 
 enum { TRIES = 36, SOON_MS = 5 };
 
 static const unsigned wait_ms[] = {2, 23, 47};
 
-/* Total time in which the calling thread was runnable without a core. 0 where the kernel does not count it. */
+/* Returns how long the calling thread was runnable without a core, or 0 where the kernel does not count it. */
 static uint64_t without_core_ns(void)
 {
 	char text[64] = "";
@@ -414,7 +414,7 @@ int loom__test_sync_soon(struct loom__trial *t)
 	return 0;
 }
 
-/* Consumers wait for an item that is never published, producers for slots that are never released. */
+/* Consumers wait for an item that is never published; producers wait for slots that are never released. */
 static void endless_body(struct loom_ctx *c)
 {
 	struct state *k = state_of(c);
@@ -422,7 +422,7 @@ static void endless_body(struct loom_ctx *c)
 	int code = 0;
 	if (c->device == 0) {
 		if (k->mode & NO_ITEMS)
-			return; /* producers of a device that dies publish nothing */
+			return; /* producers of the device that dies publish nothing */
 		for (uint32_t tag = 0; tag < k->slots + 1 && !code; tag++)
 			code = publish(c, tag);
 	} else if (k->mode & NO_ITEMS) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Termination detectors: no end while a unit of work exists, an end soon after the last one. The suite takes the place
- * of the scheduler and does exactly what term.h promises: first in schedules that a seed repeats, then with threads. */
+/* Termination detectors: no end while a unit of work exists, an end soon after the last one. The suite replaces the
+ * scheduler and does exactly what term.h promises: first in schedules that a seed repeats, then with threads. */
 #include <dlfcn.h>
 #include <gpuloom/term.h>
 #include <stdlib.h>
@@ -13,12 +13,12 @@
 struct worker {
 	uint32_t lock, copying; /* thieves that are copying from this worker */
 	uint64_t units, stolen_out;
-	uint64_t note; /* written with plain stores by a worker that has units */
+	uint64_t note; /* plain stores by a worker that has units */
 	uint64_t pad[4];
 };
 
 struct sim {
-	uint64_t units;  /* that exist, also between two workers */
+	uint64_t units;  /* existing units, with those on the way between two workers */
 	uint64_t budget; /* units that may still be spawned */
 	uint64_t rough, trial;
 	struct worker worker[LOOM__RIG_WORKERS];
@@ -32,8 +32,8 @@ static const struct loom_term_dev *dev(const struct loom__trial *t)
 struct game {
 	uint32_t devices, workers, lanes;
 	uint64_t seed, units, budget;
-	int spread; /* 0: all units at worker 0; 1: anywhere */
-	/* LOOM_NEED_LATE: the host calls idle() for all; the first worker takes all units; some never start */
+	int spread; /* 0: all units begin at worker 0; 1: anywhere */
+	/* LOOM_NEED_LATE: the host calls idle() for all workers; the first one takes all units; some never start */
 	int late;
 };
 
@@ -69,8 +69,8 @@ static int early(struct loom__trial *t, uint32_t worker, uint64_t units)
 }
 
 /* ---- random schedules --------------------------------------------------------------------------
- * Each worker is a coroutine. Between two calls, the next worker is chosen at random; in a plug-in that was compiled
- * with LOOM_PERTURB, at each atomic access as well. */
+ * Each worker is a coroutine. Between two calls the next worker is chosen at random. In a plug-in that was compiled
+ * with LOOM_PERTURB, so is the next one at each atomic access. */
 
 static struct table {
 	struct loom__rig *rig;
@@ -78,8 +78,8 @@ static struct table {
 	struct sim *sim;
 	struct loom__chance chance;
 	uint32_t workers, asleep, ended, over;
-	uint64_t quiet, since; /* calls of done() after the last unit of work; the time of the first */
-	uint32_t frozen;       /* turns that worker `halted` still misses */
+	uint64_t quiet, since; /* calls of done() since the last unit of work; the time of the first one */
+	uint32_t frozen;       /* turns that worker `halted` must still miss */
 	uint32_t halted;
 	int late;
 	uint64_t heap; /* if late: units that no worker has taken yet */
@@ -96,7 +96,7 @@ static void run_unit(struct worker *w)
 	table.sim->units += more;
 }
 
-/* Lets other workers run; at random, one worker is halted for a while. */
+/* Lets other workers run. At random, one worker is halted for a while. */
 static void turn(uint32_t me, int waits)
 {
 	if (!table.frozen && loom__one_in(&table.chance, 40)) {
@@ -120,7 +120,7 @@ static void on_yield(int waits)
 		loom__explore_yield();
 }
 
-/* Steals some units of a victim, and calls busy() as thieves do. 1: stolen. */
+/* Steals some units of a victim, and calls busy() as thieves do. Returns 1 if it stole some. */
 static int steal(struct loom_ctx *c, uint32_t me)
 {
 	uint32_t v = (uint32_t)loom__draw_below(&table.chance, table.workers);
@@ -139,7 +139,7 @@ static int steal(struct loom_ctx *c, uint32_t me)
 	return 1;
 }
 
-/* Calls done(). 1: the worker ends. */
+/* Calls done(). Returns 1 when the worker ends. */
 static int poll_done(struct loom_ctx *c, uint32_t me)
 {
 	enum { PATIENCE = 3000 };
@@ -166,8 +166,8 @@ static int poll_done(struct loom_ctx *c, uint32_t me)
 	return loom__faulted(t);
 }
 
-/* As in a scheduler, a worker sleeps after done() has returned 0, until another worker wakes it. 1: all sleep
- * forever. */
+/* As in a scheduler, a worker whose done() returned 0 sleeps until another one wakes it. Returns 1 when all workers
+ * sleep for good. */
 static int sleep_idle(uint32_t me)
 {
 	struct loom__trial *t = loom__trial_of(table.rig);
@@ -232,7 +232,8 @@ static int play(struct loom__rig *r, const struct game *game, uint64_t seed)
 	void (**hook)(int waits) = so ? (void (**)(int))dlsym(so, "loom_cpu_yield_hook") : NULL;
 	table = (struct table){.rig = r,
 			       .term = dev(t),
-			       .sim = r->ctx[0].global[LOOM_SCHED], /* a device's view: the host's is hidden */
+			       /* the address on a device, because the host's is hidden */
+			       .sim = r->ctx[0].global[LOOM_SCHED],
 			       .chance = loom__chance(seed ^ 0x7e47),
 			       .workers = game->workers,
 			       .late = game->late};
@@ -328,7 +329,7 @@ static void unlock(struct worker *w)
 	__atomic_store_n(&w->lock, 0, __ATOMIC_RELEASE);
 }
 
-/* Lane 0: runs a unit of its own and spawns some. 0: there is none. */
+/* Lane 0 runs a unit of its own and spawns some. Returns 0 when it has none. */
 static uint64_t live(struct loom_ctx *c)
 {
 	struct sim *sim = sim_of(c);
@@ -357,7 +358,7 @@ static uint64_t live(struct loom_ctx *c)
 	return 1;
 }
 
-/* Lane 0: steals half of a victim's units; the victim in *from. */
+/* Lane 0 steals half of the units of a victim, whose number goes to *from. */
 static uint64_t take(struct loom_ctx *c, uint32_t *from)
 {
 	struct sim *sim = sim_of(c);
@@ -378,7 +379,7 @@ static uint64_t take(struct loom_ctx *c, uint32_t *from)
 	return n;
 }
 
-/* A worker to which done() returned 1 sees all writes of units. */
+/* A worker to which done() returned 1 must see all writes of units. */
 static void see_end(struct loom_ctx *c)
 {
 	struct sim *sim = sim_of(c);
@@ -389,7 +390,7 @@ static void see_end(struct loom_ctx *c)
 		loom__note_read(&sim->worker[w].note, 8);
 }
 
-/* Until the worker has work again (1), or after the end or the stop word (0). */
+/* Returns 1 once the worker has work again, or 0 after the end or the stop word. */
 static int wait_idle(struct loom_ctx *c)
 {
 	struct sim *sim = sim_of(c);
@@ -405,7 +406,7 @@ static int wait_idle(struct loom_ctx *c)
 				lock(me);
 				me->units += loot;
 				unlock(me);
-				/* The steal is complete: the victim may become idle. */
+				/* The steal is complete, so the victim may become idle. */
 				__atomic_sub_fetch(&sim->worker[from].copying, 1, __ATOMIC_ACQ_REL);
 			}
 			return 1;

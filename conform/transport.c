@@ -25,7 +25,7 @@ static const struct loom_transport_ops *ops(const struct loom__trial *t)
 	return t->plugin->ops;
 }
 
-/* Random requests: sizes that occur in a stack, and unusual ones. */
+/* Draws random requests: sizes that occur in a stack, and unusual ones. */
 static void draw_wants(struct batch *b, uint32_t devices, struct loom__chance *chance)
 {
 	static const uint64_t sizes[] = {64, 128, 192, 4096, 4160, 65536, 1 << 20, (1 << 20) + 64};
@@ -187,7 +187,7 @@ int loom__test_transport_release(struct loom__trial *t)
 	return loom__judge_footprint(t, &before, 40, "after segments() and release(), 40 times");
 }
 
-/* A call for 0 segments works. */
+/* A call for 0 segments must work. */
 static int nothing(struct loom__trial *t)
 {
 	struct loom__refdevices r;
@@ -201,7 +201,7 @@ static int nothing(struct loom__trial *t)
 	return 0;
 }
 
-/* Lets the n-th call to a device, or of host->alloc(), fail. 1: there was no such call. */
+/* Makes the n-th call to a device, or of host->alloc(), fail. Returns 1 when there was no such call. */
 static int fail_once(struct loom__trial *t, uint32_t d, uint32_t at, int *reached)
 {
 	struct loom__refdevices r;
@@ -344,7 +344,7 @@ int loom__test_transport_coherence(struct loom__trial *t)
 
 /* ---- several batches ------------------------------------------------------------------------ */
 
-/* A device's address of segment i; of a private segment, the owner's. */
+/* Returns a device's address of segment i; for a private segment, the owner's. */
 static char *seen_by(const struct loom__refdevices *r, const struct batch *b, uint32_t i, uint32_t device)
 {
 	const struct loom_segment *s = &b->out[i];
@@ -389,7 +389,7 @@ static int batches(struct loom__trial *t, uint64_t seed)
 		LOOM__TRY(make_right(t, self, &r, &b[i]));
 		paint(&r, &b[i], 1 + 30 * i);
 	}
-	/* Released in another order than made. */
+	/* The batches are released in another order than made. */
 	for (unsigned i = 0; i < BATCHES; i++) {
 		unsigned at = i * 5 % BATCHES;
 		LOOM__TRY(painted(t, &r, &b[at], 1 + 30 * at));

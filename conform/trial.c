@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The child's side: loads the plug-in, runs one test, answers. */
+/* The child process: loads the plug-in, runs one test, answers. */
 #include "conform/trial.h"
 
 #include <dlfcn.h>
@@ -61,7 +61,8 @@ int loom__faulted(const struct loom__trial *t)
 }
 
 /* ---- the case in progress ---------------------------------------------------------------------
- * In an anonymous file at a fixed descriptor, so that signal handlers need no variable. A write takes 1 us. */
+ * The case is in an anonymous file at a fixed descriptor, so that signal handlers need no variable. A write takes 1
+ * us. */
 
 enum { CASE_FD = LOOM__CHILD_FD + 1, CASE_BYTES = 400 };
 
@@ -135,7 +136,7 @@ static void catch_crashes(const struct loom__trial *t)
 	for (size_t i = 0; i < LOOM__COUNT(fatal); i++)
 		sigaction(fatal[i], &crash, NULL);
 	sigaction(SIGALRM, &alarm, NULL);
-	/* Shortly before the parent's time-out. */
+	/* The alarm comes shortly before the parent's time-out. */
 	if (t->limit_ms > 400) {
 		unsigned ms = t->limit_ms - 200;
 		const struct itimerval once = {.it_value = {ms / 1000, ms % 1000 * 1000}};
@@ -157,7 +158,7 @@ void loom__fault_now(struct loom__trial *t, const char *sentence)
 	_exit(0);
 }
 
-/* Resolved once: dlsym() takes a lock, which would order the accesses under test. */
+/* Looked up once, because dlsym() takes a lock, which would order the accesses under test. */
 static void (*tsan_read)(const void *, uint64_t), (*tsan_write)(const void *, uint64_t);
 
 void loom__note_read(const void *at, uint64_t bytes)
@@ -257,5 +258,5 @@ void loom__trial_command(const char *self, const struct loom__test *test, int ar
 	if (verdict == LOOM__PASSED && loom__faulted(&t))
 		verdict = LOOM__FAILED;
 	answer(t.fd, name[verdict], verdict == LOOM__PASSED ? t.note : t.why);
-	_exit(0); /* without destructors of a bad plug-in */
+	_exit(0); /* skips destructors of a faulty plug-in */
 }

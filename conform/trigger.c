@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Triggers: an operation runs once, in order, when its counter has reached its threshold, no matter whether fire or
- * post is first. All operations are within one rank. */
+/* Triggers: an operation runs once, in order, when its counter has reached its threshold, whether fire or post comes
+ * first. All operations are within one rank. */
 #include <gpuloom/trigger.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +13,12 @@ enum { BYTES = 256, BUFFERS = 8, MOST_FIRES = 400 };
 
 struct net {
 	uint64_t trial, rough;
-	/* The calls of the workers. */
-	uint64_t tag;
-	uint32_t fires, count; /* of each worker: calls of fire(), the count of each */
+	uint64_t tag; /* The calls of the workers. */
+	uint32_t fires, count; /* the number of fires of each worker, and the count of each fire */
 	uint32_t await_slot, absent;
 	int64_t await_count; /* wait for this many completions in the slot; 0: do not wait */
 	uint64_t late;       /* workers whose wait timed out */
-	uint64_t left;       /* workers that got LOOM_EINTR at a boundary */
+	uint64_t left;       /* workers whose boundary returned LOOM_EINTR */
 	unsigned char buffer[BUFFERS][BYTES] __attribute__((aligned(64)));
 };
 
@@ -90,7 +89,7 @@ static int open_wire(struct wire *w, struct loom__trial *t, uint32_t workers)
 	return 0;
 }
 
-/* A new sample: counters at 0, no posts, buffers with different contents. */
+/* Begins a sample with counters at 0, no posts, and buffers with new contents. */
 static int begin(struct wire *w)
 {
 	w->net = loom__rig_block(&w->rig, LOOM_WORKLOAD);
@@ -232,7 +231,7 @@ int loom__test_trigger_chain(struct loom__trial *t)
 	uint64_t id;
 	LOOM__TRY(open_wire(&w, t, 1));
 	LOOM__TRY(begin(&w));
-	/* 0 -> 1, 1 -> 2, 2 -> 3: each operation increments the counter of the next. The last is posted first. */
+	/* Chain 0 -> 1 -> 2 -> 3: each operation increments the counter of the next. The last one is posted first. */
 	for (int i = 2; i >= 0; i--) {
 		struct loom_trigger_post p = put(&w, 20 + (uint64_t)i, 1, i, i + 1);
 		p.chain = i < 2 ? 21 + (uint64_t)i : 0;
@@ -240,7 +239,7 @@ int loom__test_trigger_chain(struct loom__trial *t)
 	}
 	LOOM__TRY(fire(&w, 20, 1, 3));
 	LOOM__TRY(expect(&w, 3, 3, 0x10, "after a chain of three operations"));
-	/* Two operations of one counter: the lower threshold runs first, in any order of posting. */
+	/* Of two operations of one counter, the lower threshold must run first, in any order of posting. */
 	LOOM__TRY(begin(&w));
 	struct loom_trigger_post late = put(&w, 30, 2, 4, 5), early = put(&w, 30, 1, 0, 5);
 	LOOM__TRY(post(&w, &late, &id));
@@ -326,7 +325,7 @@ int loom__test_trigger_stop(struct loom__trial *t)
 static int fuzz(struct loom__trial *t, uint64_t seed, struct loom__chance *chance, struct loom__settings *s)
 {
 	(void)seed;
-	loom__settings_free(s); /* keep the given options: random ones may need another network */
+	loom__settings_free(s); /* keeps the given options: random ones may need another network */
 	return race(t, 1 + (uint32_t)loom__draw_below(chance, 8), 1 + (uint32_t)loom__draw_below(chance, 200));
 }
 

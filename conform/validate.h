@@ -14,7 +14,7 @@ enum loom__ending {
 	LOOM__PASSED = 0,
 	LOOM__FAILED,  /* the plug-in broke the contract: `why` names the fault */
 	LOOM__SKIPPED, /* `why` names what was missing */
-	LOOM__CRASHED, /* ended by a signal, or ended the process */
+	LOOM__CRASHED, /* a signal ended the process, or the plug-in did */
 	LOOM__TIMEOUT,
 	LOOM__ENDINGS
 };
@@ -27,11 +27,11 @@ struct loom__outcome {
 	enum loom__ending ending;
 	char why[1000];
 	double seconds;
-	uint64_t seed; /* of the case that failed, when the test is random */
+	uint64_t seed; /* seed of the failed case in a random test */
 };
 
 struct loom__validation {
-	const char *self; /* this executable: runs `validate-test` */
+	const char *self; /* this executable, which also runs `validate-test` */
 	const char *path;
 	const char *with;       /* conf with options and companions; NULL: none */
 	const char *const *set; /* "option=value" of the plug-in */
@@ -39,25 +39,25 @@ struct loom__validation {
 	const char *const *only, *const *skip; /* names of tests, or the part before the point */
 	size_t onlys, skips;
 	int level;
-	unsigned jobs, limit_ms; /* limit of one test; 0: the limit in suite.def */
-	uint64_t seed, fuzz_ns;  /* fuzz_ns 0: the default of level 5 */
-	/* Called for each outcome in order of the suite, as soon as all before it are known. */
+	unsigned jobs, limit_ms; /* jobs: tests at a time; limit_ms: limit of one test; 0: as in suite.def */
+	uint64_t seed, fuzz_ns;  /* fuzz_ns: time of level 5; 0: the default */
+	/* Called for each outcome in the order of the suite, as soon as all earlier ones are known. */
 	void (*ended)(void *arg, const struct loom__outcome *outcome);
 	void *arg;
 };
 
-/* Runs the suite for a plug-in of `kind`. Outcomes (free the list) come in order of the suite. */
+/* Runs the suite for a plug-in of `kind`. The outcomes are in the order of the suite; the caller frees the list. */
 int loom__validate(const struct loom__validation *v, enum loom_kind kind,
 		   struct loom__outcome **list, size_t *n, struct loom_error *err);
 
-/* The tests for a kind (LOOM_KIND_NONE: all), for `--list` and completion. */
+/* Lists the tests for a kind (LOOM_KIND_NONE: all), for `--list` and completion. */
 typedef void loom__test_fn(void *arg, const char *name, const char *what, int level);
 void loom__validate_each(enum loom_kind kind, loom__test_fn *fn, void *arg);
 
-/* `validate-test TEST FD PATH ...`, in the child: ends the process, returns only on wrong usage. */
+/* In the child: runs `validate-test TEST FD PATH ...` and ends the process. Returns only on wrong usage. */
 void loom__validate_test_command(const char *self, int argc, char **argv);
 
-/* Verdicts as text and as JSON. `name` and `version` are the plug-in's. */
+/* Verdicts as text and as JSON, with `name` and `version` of the plug-in. */
 struct loom__verdicts {
 	const char *path, *name, *version;
 	enum loom_kind kind;
@@ -66,7 +66,7 @@ struct loom__verdicts {
 	const struct loom__outcome *list;
 	size_t n;
 };
-char *loom__validate_json(const struct loom__verdicts *v); /* gpuloom.validate/1; free() it */
+char *loom__validate_json(const struct loom__verdicts *v); /* returns gpuloom.validate/1, which the caller frees */
 size_t loom__validate_count(const struct loom__verdicts *v, enum loom__ending ending);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workloads: the initial set is as announced, a right execution is accepted, a wrong one is rejected. A plain loop runs
- * the tasks in order: the simplest reference. */
+ * the tasks in order, as the simplest reference. */
 #include <gpuloom/barrier.h>
 #include <gpuloom/sched.h>
 #include <gpuloom/workload.h>
@@ -13,18 +13,18 @@
 
 /* ---- the plain loop ------------------------------------------------------------------------- */
 
-/* Pending tasks, the newest first, which keeps the list short. */
+/* Pending tasks. The newest runs first, which keeps the list short. */
 struct heap {
 	struct loom_task *list;
 	size_t count, room;
-	uint64_t ran, skip_at, tags; /* skip_at: the number of a task that is not run; 0: none */
+	uint64_t ran, skip_at, tags; /* skip_at: the number of the task that is not run; 0: none */
 	struct loom__trial *t;
 };
 
 struct loop_block {
-	uint64_t heap; /* struct heap *: the suite's workers share its process */
+	uint64_t heap; /* the address of the struct heap, in whose process the suite's workers run */
 	uint32_t lock, pad;
-	uint64_t left; /* tasks not ended, if threads run them */
+	uint64_t left; /* unfinished tasks, when threads run them */
 };
 
 static struct loop_block *loop_of(const struct loom_ctx *c)
@@ -69,7 +69,7 @@ static int loop_spawn(struct loom_ctx *c, const struct loom_task *task)
 		b->left++;
 		unlock(b);
 	}
-	loom_barrier_lanes(c); /* the record may change after the call */
+	loom_barrier_lanes(c); /* the caller may change the record */
 	return 0;
 }
 
@@ -109,7 +109,7 @@ static void loop_run(struct loom_ctx *c)
 		loom_barrier_lanes(c);
 		if (c->lane == 0) {
 			lock(b);
-			c->counters->executed++; /* lanes that run tasks of their own share it */
+			c->counters->executed++; /* a worker's counters also serve lanes that run tasks of their own */
 			b->left--;
 			unlock(b);
 		}
@@ -221,7 +221,7 @@ static const struct loom_barrier_dev meeting_dev = {.size = sizeof(meeting_dev),
 
 /* ---- open and close ---------------------------------------------------------------------------- */
 
-/* The suite has no reference implementation of these kinds. */
+/* True for kinds of which the suite has no reference implementation. */
 static int needs_companions(struct loom__trial *t, const struct loom_workload_ops *ops)
 {
 	const char *what = LOOM_HAS(ops, channels)  ? "synchronisation"
@@ -270,8 +270,8 @@ static void kernel_body(struct loom_ctx *c)
 	c->workload->kernel(c);
 }
 
-/* One sample. `skip_at`: the number, in order of execution, of a task that is not run; 0: none. `alone`: each lane runs
- * tasks of its own, as if it were the worker. */
+/* Executes one sample. `skip_at`: the number, in order of execution, of a task that is not run; 0: none. `alone`: each
+ * lane runs tasks of its own, as if it were the worker. */
 static int execute_so(struct job *j, uint64_t skip_at, int alone)
 {
 	struct loom__rig *r = &j->rig;
@@ -332,7 +332,7 @@ static int run_right(struct job *j, const char *what)
 	return must_accept(j, what);
 }
 
-/* 1: rejected as wrong; 0: accepted; FAILED in *verdict when it is neither. */
+/* Returns 1 when verify() rejects the answer as wrong, 0 when it accepts it. Any other error is FAILED in *verdict. */
 static int rejects(struct job *j, int *verdict)
 {
 	struct loom_error err;
@@ -409,8 +409,7 @@ int loom__test_workload_rejects(struct loom__trial *t)
 	int verdict = 0;
 	LOOM__TRY(open_job(&j, t, 1, 1));
 	LOOM__TRY(loom__stand_init(&j.rig));
-	/* A kernel that did not run may have any result. */
-	int rejected = is_kernel(&j) || rejects(&j, &verdict);
+	int rejected = is_kernel(&j) || rejects(&j, &verdict); /* A kernel that did not run may have any result. */
 	LOOM__TRY(verdict);
 	if (!rejected)
 		return loom__fault(t, "verify() accepts a sample in which no task was run");
@@ -427,7 +426,7 @@ int loom__test_workload_rejects(struct loom__trial *t)
 				   "verify() accepts a corrupted result: %llu words that the tasks wrote were changed, "
 				   "one at a time, and no change was rejected",
 				   (unsigned long long)tried);
-	/* One task is not run: verify() rejects that, unless the task has no effect on memory. */
+	/* When one task is not run, verify() must reject the answer, unless the task has no effect on memory. */
 	uint64_t ran = j.heap.ran, missed = 0, caught = 0;
 	for (uint64_t k = 0; k < 4 && !is_kernel(&j) && ran; k++) {
 		uint64_t at = 1 + k * (ran - 1) / 3;
@@ -477,7 +476,7 @@ int loom__test_workload_parallel(struct loom__trial *t)
 	return 0;
 }
 
-/* As in schedulers of single lanes: several lanes may add to a worker's block, so additions must be atomic. */
+/* As in schedulers of single lanes, several lanes may add to a worker's block, so additions must be atomic. */
 int loom__test_workload_alone(struct loom__trial *t)
 {
 	struct job j;
@@ -497,7 +496,7 @@ static int fuzz(struct loom__trial *t, uint64_t seed, struct loom__chance *chanc
 {
 	uint32_t workers = 1 + (uint32_t)loom__draw_below(chance, 9);
 	struct job j;
-	loom__settings_free(s); /* keep the given options: random ones may make endless jobs */
+	loom__settings_free(s); /* keeps the given options: random ones may make endless jobs */
 	loom__say_case(t, seed, "%u workers", workers);
 	LOOM__TRY(open_job(&j, t, workers, 1));
 	LOOM__TRY(run_right(&j, "a right execution"));

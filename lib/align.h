@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* `value` up to a multiple of `unit`, a power of two. */
+/* Rounds `value` up to a multiple of `unit`, a power of two. */
 static inline uint64_t loom__align(uint64_t value, uint64_t unit)
 {
 	return (value + unit - 1) & ~(unit - 1);
@@ -16,7 +16,7 @@ static inline int loom__is_power_of_two(uint64_t n)
 	return n && !(n & (n - 1));
 }
 
-/* The least power of two that is n or more. */
+/* Returns the smallest power of two that is n or more. */
 static inline uint64_t loom__power_of_two(uint64_t n)
 {
 	uint64_t p = 1;

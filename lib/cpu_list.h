@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of CPUs, as options and /sys have them. */
+/* Lists of CPUs, in the format of options and /sys. */
 #ifndef LOOM_LIB_CPU_LIST_H
 #define LOOM_LIB_CPU_LIST_H
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "0-3,8", with blanks, into a set of so many bytes. 0, or -1: it is no such list, or has CPUs beyond the set. */
+/* Parses "0-3,8", which may contain blanks, into a set of so many bytes. Returns 0, or -1 for bad text. */
 static inline int loom__cpu_list(const char *text, cpu_set_t *set, size_t bytes)
 {
 	CPU_ZERO_S(bytes, set);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eventcounts (Reed, Kanodia 1979): how a thread sleeps until another one has changed something. An eventcount is a
- * word that only grows, and beside it the number of threads that sleep on it or are about to. Both may be in memory
- * that several processes share. CPU only: a GPU's workers neither sleep nor wake a thread, they poll.
+/* Eventcounts (Reed, Kanodia 1979): a thread sleeps until another one has changed a condition. An eventcount is a word
+ * that only grows, with the number of threads that sleep on it or are about to. Both may be in memory that several
+ * processes share. CPU only: workers of a GPU poll.
  *
  *   waiter                                            notifier
  *     seen = eventcount_enter()                         change the condition
@@ -10,14 +10,14 @@
  *     eventcount_leave()
  *
  * No wake-up is lost. Each side has a full fence between its store (waiters, condition) and its load (condition,
- * waiters): at least one of them sees the other's store. If the waiter sees the condition, it does not sleep. If the
- * notifier sees the waiter, it changes the word before it wakes, and the kernel starts no sleep on a word that is not
- * `seen`. A sleep may end without a reason, so every waiter checks again.
+ * waiters), so at least one side sees the other's store. If the waiter sees the condition, the waiter does not sleep.
+ * If the notifier sees the waiter, it changes the word before it wakes, and the kernel starts no sleep on a word that
+ * is not `seen`. A sleep may end spuriously, so every waiter checks again.
  *
- * eventcount_advance_one() is for notifiers that publish often: `waking` says that a wake-up is under way, and saves
- * the system calls until the woken thread enters or leaves. Each of these clears `waking` before the thread checks the
+ * eventcount_advance_one() is for notifiers that publish often. `waking` says that a wake-up is in progress, and saves
+ * system calls until the woken thread enters or leaves. Both calls clear `waking` before the thread checks the
  * condition, so the check covers what a saved wake-up announced. The thread must check all that any notifier announces,
- * and pass on a wake-up if more is left than it takes. Model: tests/models/eventcount.pml. */
+ * and must pass on a wake-up if it leaves work. Model: tests/models/eventcount.pml. */
 #ifndef GPULOOM_EVENTCOUNT_H
 #define GPULOOM_EVENTCOUNT_H
 
@@ -28,11 +28,10 @@
 
 #define EVENTCOUNT_ALL 0x7fffffffu
 
-/* Announces the caller as a waiter: the word, to sleep on. */
+/* Registers the caller as a waiter, and returns the word for its sleep. */
 LOOM_FN uint32_t eventcount_enter(uint32_t *word, uint32_t *waiters)
 {
-	/* Acquire: pairs with the release of the notifier. */
-	uint32_t seen = loom_load_acquire_sys(word);
+	uint32_t seen = loom_load_acquire_sys(word); /* Acquire: pairs with the release of the notifier. */
 	loom_fetch_add_acq_rel_sys(waiters, 1u);
 	loom_fence_seq_cst_sys(); /* pairs with eventcount_has_waiters() */
 	return seen;
@@ -43,21 +42,21 @@ LOOM_FN void eventcount_leave(uint32_t *waiters)
 	loom_fetch_add_relaxed_sys(waiters, ~0u);
 }
 
-/* After the condition was changed. */
+/* For the notifier, after it has changed the condition. */
 LOOM_FN int eventcount_has_waiters(const uint32_t *waiters)
 {
 	loom_fence_seq_cst_sys(); /* pairs with eventcount_enter() */
 	return loom_load_relaxed_sys(waiters) != 0;
 }
 
-/* The word is the condition, and has been changed. */
+/* Wakes all waiters, after the word, which is the condition, was changed. */
 LOOM_FN void eventcount_notify(const struct loom_ctx *c, uint32_t *word, const uint32_t *waiters)
 {
 	if (eventcount_has_waiters(waiters))
 		loom_wake(c, word, EVENTCOUNT_ALL);
 }
 
-/* The condition is elsewhere, and has been changed: wakes up to `most`. */
+/* Wakes up to `most` waiters, after a condition outside the word was changed. */
 LOOM_FN void eventcount_advance(const struct loom_ctx *c, uint32_t *word, const uint32_t *waiters, uint32_t most)
 {
 	if (!eventcount_has_waiters(waiters))
@@ -81,8 +80,8 @@ LOOM_FN void eventcount_leave_single(uint32_t *waiting)
 	loom_store_relaxed_sys(waiting, 0u);
 }
 
-/* ---- threads of one process: the kernel finds a private word by its address, any other one by its page, which takes
- * longer */
+/* ---- threads of one process: the kernel finds a private word by its address; for a shared one it looks up the page,
+ * which takes longer */
 
 static inline int eventcount_sleep_private(uint32_t *word, uint32_t seen, uint64_t until_ns)
 {
@@ -103,12 +102,11 @@ static inline void eventcount_advance_private(uint32_t *word, const uint32_t *wa
 	loom_futex_wake(word, EVENTCOUNT_ALL, FUTEX_PRIVATE_FLAG);
 }
 
-/* ---- one wake-up at a time: `waking` is 1 while one is under way */
+/* ---- one wake-up at a time: `waking` is 1 while one is in progress */
 
 LOOM_FN void eventcount_advance_one(const struct loom_ctx *c, uint32_t *word, const uint32_t *waiters, uint32_t *waking)
 {
-	/* Acquire and release: the waiter that clears it sees what was published before a wake-up that is saved here.
-	 */
+	/* Acquire and release: the waiter that clears `waking` sees what was published before a wake-up saved here. */
 	if (!eventcount_has_waiters(waiters) || loom_exchange_acq_rel_sys(waking, 1u))
 		return;
 	loom_fetch_add_acq_rel_sys(word, 1u);
@@ -119,7 +117,7 @@ LOOM_FN uint32_t eventcount_enter_one(uint32_t *word, uint32_t *waiters, uint32_
 {
 	uint32_t seen = loom_load_acquire_sys(word);
 	loom_fetch_add_acq_rel_sys(waiters, 1u);
-	/* A wake-up from before `seen` was read ends no sleep any more, and must not save another one. */
+	/* A wake-up from before `seen` was read no longer ends a sleep, so it must not save another one. */
 	loom_exchange_acq_rel_sys(waking, 0u);
 	loom_fence_seq_cst_sys(); /* pairs with eventcount_has_waiters() */
 	return seen;
@@ -131,16 +129,16 @@ LOOM_FN void eventcount_leave_one(uint32_t *waiters, uint32_t *waking)
 	loom_exchange_acq_rel_sys(waking, 0u);
 }
 
-/* ---- back end for descriptors: the waiter sleeps in poll(), because it waits for other descriptors, too. The kernel
- * keeps the count, and no number of waiters: each notification is a system call. Drain before the condition
- * is checked: a notification from then on ends the next poll(). */
+/* ---- back end for descriptors: the waiter sleeps in poll(), because it also waits for other descriptors. The kernel
+ * keeps the count but no number of waiters, so each notification is a system call. Drain before checking the condition:
+ * a later notification ends the next poll(). */
 
 static inline int eventcount_fd_open(void)
 {
 	return loom_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 }
 
-/* From any thread, signal handler or forked process. */
+/* Any thread, signal handler or forked process may call this. */
 static inline void eventcount_fd_notify(int fd)
 {
 	(void)eventfd_write(fd, 1); /* fails only if 2^64 - 2 notifications are pending */
@@ -149,7 +147,7 @@ static inline void eventcount_fd_notify(int fd)
 static inline void eventcount_fd_drain(int fd)
 {
 	eventfd_t n;
-	(void)eventfd_read(fd, &n); /* non-blocking: there may be none */
+	(void)eventfd_read(fd, &n); /* non-blocking: no notification may be pending */
 }
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptors for code that runs inside of other programs: a program may have closed its standard input, output or
- * error, and the next descriptor that is opened gets that number. A child that redirects its standard streams then
- * replaces it, and a print statement of the program writes into it.
+/* Descriptors for code inside other programs. A program may have closed its standard input, output or error; the next
+ * descriptor that is opened then gets that number. A child that redirects its standard streams replaces the descriptor,
+ * and a print statement of the program writes into it.
  *
  *   int event = loom_fd(eventfd(0, EFD_CLOEXEC));
  *
- * For descriptors that stay open, and for those that a child inherits. */
+ * Use these functions for descriptors that stay open, or that a child inherits. */
 #ifndef LOOM_LIB_FD_H
 #define LOOM_LIB_FD_H
 
@@ -13,7 +13,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* The C library hides these with -std=c11 and no feature macro. */
+/* The C library hides these names under -std=c11 without feature macros. */
 #ifdef F_DUPFD_CLOEXEC
 #define LOOM_FD_ABOVE F_DUPFD_CLOEXEC
 #define LOOM_FD_CLOEXEC O_CLOEXEC
@@ -26,7 +26,8 @@
 extern "C" {
 #endif
 
-/* The same file at a number above 2, closed at exec, or -1 and errno. A number above 2, or -1, comes back as it is. */
+/* Moves a descriptor to a number above 2, closed at exec. Returns the new one, or -1 with errno. It is the same if
+ * above 2 or -1. */
 static inline int loom_fd(int fd)
 {
 	if (fd < 0 || fd > STDERR_FILENO)
@@ -37,7 +38,7 @@ static inline int loom_fd(int fd)
 	return above;
 }
 
-/* Both of a pipe() or socketpair(), which returned `rc`: 0, or -1 and errno, and neither is open. */
+/* Moves both descriptors of a pipe() or socketpair() with result `rc`. Returns 0, or -1 with errno and both closed. */
 static inline int loom_fd_pair(int rc, int fd[2])
 {
 	if (rc == 0) {
@@ -55,8 +56,8 @@ static inline int loom_fd_pair(int rc, int fd[2])
 	return -1;
 }
 
-/* For a call into a library that opens descriptors of its own and keeps them: occupies those of the standard streams
- * that are closed, until loom_fd_release() gets what this returned. */
+/* For a call into a library that opens and keeps descriptors. Occupies closed standard streams until loom_fd_release()
+ * gets the value returned here. */
 static inline unsigned loom_fd_hold(void)
 {
 	unsigned held = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* FNV-1a: a hash for tables and file names, and a digest against accidents. Not for input that an adversary chooses. */
+/* FNV-1a: a hash for tables and file names, and a digest against accidents. An adversary can find collisions. */
 #ifndef LOOM_LIB_HASH_H
 #define LOOM_LIB_HASH_H
 
@@ -8,7 +8,7 @@
 
 #define LOOM__FNV1A 0xcbf29ce484222325ull /* the hash of no bytes */
 
-/* `hash` of what was before these n bytes. */
+/* `hash`: the hash of the bytes before these n bytes. */
 static inline uint64_t loom__fnv1a(uint64_t hash, const void *bytes, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A heap by time: the earliest entry is first; of equal times, the entry that was added first. Keys are in the heap itself: reading
+/* A heap by time: the earliest entry is first; of equal times, the oldest entry. The heap itself has the keys: reading
  * those of thousands of owners would miss the cache at each level. */
 #ifndef LOOM_LIB_HEAP_H
 #define LOOM_LIB_HEAP_H
@@ -11,15 +11,15 @@
 struct heap_entry {
 	uint64_t due, turn;
 	void *what;
-	uint32_t *slot; /* where the owner stores the entry's place; NULL: nowhere */
+	uint32_t *slot; /* receives the entry's place, for the owner; NULL: not stored */
 };
 struct heap {
 	struct heap_entry *at; /* [live] */
 	uint32_t live, room;
 };
-#define HEAP_NO_SLOT UINT32_MAX /* of an owner that is in no heap */
+#define HEAP_NO_SLOT UINT32_MAX /* marks an owner that is in no heap */
 
-/* Room for `all` entries or more: 0 or ENOMEM. */
+/* Makes room for at least `all` entries. Returns 0 or ENOMEM. */
 static inline int heap_make_room(struct heap *h, uint32_t all)
 {
 	if (all <= h->room)
@@ -33,7 +33,7 @@ static inline int heap_make_room(struct heap *h, uint32_t all)
 	return 0;
 }
 
-/* Branch-free: the result is unpredictable. */
+/* Branch-free, because the result is unpredictable. */
 static inline int heap_before(const struct heap_entry *a, const struct heap_entry *b)
 {
 	return ((unsigned __int128)a->due << 64 | a->turn) < ((unsigned __int128)b->due << 64 | b->turn);
@@ -46,14 +46,14 @@ static inline void heap_put(struct heap *h, uint32_t at, struct heap_entry x)
 		*x.slot = at;
 }
 
-/* The earlier child of a slot; past the end where there is none. */
+/* Returns the earlier child of a slot, or a slot past the end when there is none. */
 static inline uint32_t heap_below(const struct heap *h, uint32_t at)
 {
 	uint32_t first = 2 * at + 1;
 	return first + (first + 1 < h->live && heap_before(&h->at[first + 1], &h->at[first]));
 }
 
-/* Puts x where it belongs, from a free slot upwards ... */
+/* Moves x from a free slot upwards to its place. */
 static inline void heap_rise(struct heap *h, uint32_t at, struct heap_entry x)
 {
 	for (; at && heap_before(&x, &h->at[(at - 1) / 2]); at = (at - 1) / 2)
@@ -61,7 +61,7 @@ static inline void heap_rise(struct heap *h, uint32_t at, struct heap_entry x)
 	heap_put(h, at, x);
 }
 
-/* ... or down. */
+/* Moves x from a free slot down to its place. */
 static inline void heap_sink(struct heap *h, uint32_t at, struct heap_entry x)
 {
 	for (uint32_t below; (below = heap_below(h, at)) < h->live && heap_before(&h->at[below], &x); at = below)
@@ -81,7 +81,7 @@ static inline void heap_move(struct heap *h, uint32_t at, uint64_t due)
 		heap_sink(h, at, x);
 }
 
-/* heap_make_room() came before. */
+/* Needs a heap_make_room() before it. */
 static inline void heap_add(struct heap *h, struct heap_entry x)
 {
 	heap_rise(h, h->live++, x);
@@ -97,7 +97,7 @@ static inline void *heap_take(struct heap *h)
 		*h->at[0].slot = HEAP_NO_SLOT;
 	if (!h->live)
 		return first;
-	/* Moves the gap down to a leaf, near which the last entry mostly belongs. */
+	/* Moves the gap down to a leaf, because the last entry mostly belongs near one. */
 	for (uint32_t below; (below = heap_below(h, at)) < h->live; at = below)
 		heap_put(h, at, h->at[below]);
 	heap_rise(h, at, last);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which processes are on one host. */
+/* Which processes run on one host. */
 #ifndef LOOM_LIB_HOST_MARK_H
 #define LOOM_LIB_HOST_MARK_H
 
@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Equal `boot`: one kernel, so one memory and one clock. All equal: one network as well, with its loopback. Compared by
- * memcmp(), so unknown values are 0. */
+/* With an equal `boot`, processes share a kernel, hence memory and clock. With all equal, they also share a network
+ * with its loopback. Compare by memcmp(): unknown values are 0. */
 struct host_mark {
-	char boot[40]; /* text; empty: not known */
+	char boot[40]; /* text; empty: unknown */
 	uint64_t net_device, net_inode; /* the network namespace */
 };
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* 1: an identifier of C, of ASCII characters. NULL and "" are none. */
+/* Returns 1 for an identifier of C in ASCII characters; NULL and "" are none. */
 static inline int loom__is_identifier(const char *name)
 {
 	return name && *name && (*name < '0' || *name > '9') &&

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
-/* 0 or errno. */
+/* Returns 0 or an errno. */
 static inline int loom__write_all(int fd, const void *from, size_t bytes)
 {
 	const char *at = (const char *)from;
@@ -23,7 +23,7 @@ static inline int loom__write_all(int fd, const void *from, size_t bytes)
 	return 0;
 }
 
-/* 0 or errno, which is set too; ECONNRESET: the file or connection ends before. */
+/* Returns 0 or an errno, which is set too. ECONNRESET: the file or connection ended early. */
 static inline int loom__read_all(int fd, void *to, size_t bytes)
 {
 	char *at = (char *)to;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernel reports about the CPUs of this process: which of them share a core, and how much time control groups
- * grant. The command and plug-ins use this header alone, so that they cannot differ.
+/* The kernel's view of the CPUs of this process: which CPUs share a core, and how much time control groups grant. The
+ * command and the plug-ins all use this header, so that they agree.
  *
- * Not by hwloc: it has the topology, of which a first sibling is all that is needed, but no CPU quotas, which are most of
- * the code below; and its discovery costs each process milliseconds. */
+ * hwloc is no alternative. Of its topology, only the first sibling is needed here; it lacks CPU quotas, which are most
+ * of the code below; and its discovery costs each process milliseconds. */
 #ifndef LOOM_LIB_MACHINE_H
 #define LOOM_LIB_MACHINE_H
 
@@ -18,11 +18,11 @@
 #include "fd.h"
 
 #ifndef LOOM_MACHINE_ROOT
-#define LOOM_MACHINE_ROOT "" /* a test has a tree of its own */
+#define LOOM_MACHINE_ROOT "" /* a test defines a tree of its own */
 #endif
 enum { LOOM_MACHINE_PATH = 2048 };
 
-/* A short file, terminated: its length, or -1 and errno. */
+/* Reads a short file as a NUL-terminated text. Returns its length, or -1 with errno. */
 static inline ssize_t loom_machine_read(const char *path, char *text, size_t room)
 {
 	size_t n = 0;
@@ -50,17 +50,17 @@ static inline ssize_t loom_machine_read(const char *path, char *text, size_t roo
 
 /* ---- topology ----------------------------------------------------------------------------------- */
 
-/* A CPU as the operating system numbers it. Those of one core, or of one package, have the number of its first one. */
+/* A CPU, as the operating system numbers it. All CPUs of a core, or package, have the number of its first one. */
 struct loom_machine_cpu {
 	unsigned cpu, core, package, node;
 };
 
-/* The first of the CPUs that share something with `cpu`; `otherwise` where that is not known. */
+/* Returns the first of the CPUs that share something with `cpu`, or `otherwise` where that is unknown. */
 static inline unsigned loom_machine_first(unsigned cpu, const char *what, unsigned otherwise)
 {
 	char path[sizeof(LOOM_MACHINE_ROOT) + 128], text[64], *end;
 	snprintf(path, sizeof(path), LOOM_MACHINE_ROOT "/sys/devices/system/cpu/cpu%u/topology/%.40s", cpu, what);
-	if (loom_machine_read(path, text, sizeof(text)) <= 0) /* the list begins with the least */
+	if (loom_machine_read(path, text, sizeof(text)) <= 0) /* the list begins with the lowest number */
 		return otherwise;
 	unsigned long first = strtoul(text, &end, 10);
 	return end == text ? otherwise : (unsigned)first;
@@ -88,7 +88,8 @@ static inline int loom_machine_order(const void *a, const void *b)
 					: (x->cpu > y->cpu) - (x->cpu < y->cpu);
 }
 
-/* Of n CPUs, whose numbers are set: their cores, packages and nodes, in that order. What /sys does not show is taken for a flat machine. */
+/* Fills in the cores, packages and nodes of n CPUs with given numbers, then sorts by these. Without /sys the machine is
+ * flat. */
 static inline void loom_machine_place(struct loom_machine_cpu *list, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
@@ -99,15 +100,16 @@ static inline void loom_machine_place(struct loom_machine_cpu *list, uint32_t n)
 	qsort(list, n, sizeof(*list), loom_machine_order);
 }
 
-/* The share of one among `of` equals: list[*from] to list[*to - 1], neighbours. The cut is between cores where there are
- * enough, so that no two have hyper-threads of one. 1: there are more takers than CPUs, and others have the same one. */
+/* Selects the share of one among `of` equals: the neighbours list[*from] to list[*to - 1]. Cuts are between cores if
+ * there are enough, so that no two shares have hyper-threads of one core. Returns 1 when there are fewer CPUs than
+ * shares, so that shares overlap. */
 static inline int loom_machine_share(const struct loom_machine_cpu *list, uint32_t n, uint32_t one, uint32_t of, uint32_t *from,
 				     uint32_t *to)
 {
 	uint32_t cores = 0, at = 0;
 	for (uint32_t i = 0; i < n; i++)
 		cores += !i || list[i].core != list[i - 1].core;
-	int split = cores < of; /* cores, too */
+	int split = cores < of; /* too few cores: cuts may be inside a core */
 	uint64_t units = split ? n : cores;
 	uint64_t first = units >= of ? one * units / of : one % units, end = units >= of ? (one + 1ull) * units / of : first + 1;
 	*from = *to = n;
@@ -124,11 +126,11 @@ static inline int loom_machine_share(const struct loom_machine_cpu *list, uint32
 /* ---- control groups, versions 1 and 2 ---------------------------------------------------------- */
 
 struct loom_machine_quota {
-	double cpus;	    /* what the tightest of the group and those above it grants, as in 1.5; 0: no limit */
+	double cpus;	    /* the limit of the tightest group among this one and its ancestors, as in 1.5; 0: none */
 	uint64_t throttled; /* periods in which that group had used up its share */
 };
 
-/* The group in folder `at`. 1: it tells of CPU time. */
+/* Reads the group in folder `at`. Returns 1 when the folder has files about CPU time. */
 static inline int loom_machine_group(const char *at, struct loom_machine_quota *q)
 {
 	static const char *const v2[] = {"cpu.max"}, *const v1[] = {"cpu.cfs_quota_us", "cpu.cfs_period_us"};
@@ -161,7 +163,7 @@ static inline int loom_machine_group(const char *at, struct loom_machine_quota *
 	return known;
 }
 
-/* The group `path`, as /proc/self/cgroup names it, and those above it, below the folder where its hierarchy is mounted. */
+/* Reads the group `path`, as /proc/self/cgroup names it, and its ancestors below the mount point of the hierarchy. */
 static inline int loom_machine_groups(const char *mount, const char *path, struct loom_machine_quota *q)
 {
 	char at[LOOM_MACHINE_PATH];
@@ -177,7 +179,7 @@ static inline int loom_machine_groups(const char *mount, const char *path, struc
 	}
 }
 
-/* Whether `list`, as in "cpu,cpuacct", has the word. */
+/* Returns 1 when `list`, as in "cpu,cpuacct", has the word. */
 static inline int loom_machine_has(const char *list, const char *word)
 {
 	size_t n = strlen(word);
@@ -187,7 +189,8 @@ static inline int loom_machine_has(const char *list, const char *word)
 	return 0;
 }
 
-/* The path of this process's group in the hierarchy of version 2, or of version 1 with the controller "cpu". 0: none. */
+/* Writes the path of this process's group in the hierarchy of version 2, or of version 1 with the controller "cpu".
+ * Returns 0 when there is none. */
 static inline int loom_machine_path(const char *groups, int v2, char path[LOOM_MACHINE_PATH])
 {
 	char list[256];
@@ -204,8 +207,8 @@ static inline int loom_machine_path(const char *groups, int v2, char path[LOOM_M
 	return 0;
 }
 
-/* 0, or -1: no control group tells of CPU time. In a container the path may be that of the outside: what is below the mount
- * point counts, and the mount point itself shows the container's own limit. */
+/* Returns 0, or -1 when no control group has files about CPU time. In a container the path may be that of the outside.
+ * Then only the part below the mount point counts, and the mount point itself shows the container's limit. */
 static inline int loom_machine_quota(struct loom_machine_quota *q)
 {
 	static const char standard[] = LOOM_MACHINE_ROOT "/sys/fs/cgroup";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random numbers that a seed repeats: splitmix64 (Steele, Lea and Flood 2014). Any seed is good. Device code has copies of its
- * own, as loom_gpu_mix() in plugins/shared/compose/kernel.dev.h: the same seed gives the same choices there. */
+/* Random numbers that a seed repeats: splitmix64 (Steele, Lea and Flood 2014). Any seed is good. Copies in device code,
+ * such as loom_gpu_mix() in plugins/shared/compose/kernel.dev.h, make the same choices from the same seed. */
 #ifndef LOOM_LIB_RANDOM_H
 #define LOOM_LIB_RANDOM_H
 
@@ -15,7 +15,7 @@ static inline uint64_t loom__mix64(uint64_t x)
 	return x ^ x >> 31;
 }
 
-/* The next number of a sequence, which *state, at first the seed, stands for. */
+/* Returns the next number of the sequence. *state is at first the seed. */
 static inline uint64_t loom__random(uint64_t *state)
 {
 	uint64_t x = *state;

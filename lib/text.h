@@ -5,9 +5,10 @@
 
 #include <stddef.h>
 
-/* Zero-initialise it; free with loom__text_free. Out of memory latches: later appends do nothing and loom__text_ok() is 0. */
+/* Zero-initialise; free by loom__text_free(). After a failed allocation appends do nothing, and loom__text_ok() is
+ * 0. */
 struct loom__text {
-	char *at; /* NUL-terminated once anything was appended; NULL before */
+	char *at; /* NUL-terminated after the first append; NULL before */
 	size_t length, room;
 	int failed;
 };
@@ -19,8 +20,8 @@ static inline int loom__text_ok(const struct loom__text *t)
 	return !t->failed;
 }
 
-/* The list of n things of `size` bytes with room for one more, or NULL: out of memory, and the list is unchanged. Room
- * doubles, so lists that grow by this function alone need not store it. */
+/* Returns the list of n things of `size` bytes with room for one more, or NULL when memory ran out, with the list
+ * unchanged. The room doubles, so lists that only this function grows need not store it. */
 void *loom__more(void *list, size_t n, size_t size);
 
 #endif

@@ -8,17 +8,17 @@
 enum wait_end { WAIT_SPIN = 0, WAIT_YIELD, WAIT_NAP, WAIT_SLEEP };
 
 struct wait_policy {
-	uint32_t spin;   /* polls, each with a pause, before the core is given away */
-	uint32_t end;    /* how it is given away: enum wait_end */
-	uint64_t nap_ns; /* the shortest nap; naps grow with the wait, see loom_nap() */
+	uint32_t spin;   /* polls, each with a pause, before the next step */
+	uint32_t end;    /* the next step: enum wait_end */
+	uint64_t nap_ns; /* the shortest nap; naps grow with the wait: loom_nap() */
 };
 
-/* After poll number `polls`, counted from 0, without success. *since: when naps began; 0 before the first call. 1: the
- * caller is to sleep on its eventcount (WAIT_SLEEP). */
+/* The step after poll number `polls`, counted from 0, without success. *since is the time of the first nap; 0 before
+ * the first call. Returns 1 when the caller must sleep on its eventcount (WAIT_SLEEP). */
 LOOM_FN int wait_step(const struct loom_ctx *c, const struct wait_policy *p, uint32_t polls, uint64_t *since)
 {
 	if (polls < p->spin || p->end == WAIT_SPIN) {
-		loom_pause(c); /* on an oversubscribed device it yields */
+		loom_pause(c); /* yields on an oversubscribed device */
 	} else if (p->end == WAIT_YIELD) {
 		loom_yield(c);
 	} else if (p->end == WAIT_NAP) {

@@ -17,7 +17,7 @@ struct loom__drive_shared {
 	loom_ref registry[LOOM__DRIVE_WORKERS];
 	struct loom_probe probe;
 	char block[LOOM__DRIVE_WORKERS][64] __attribute__((aligned(64))); /* public blocks of the scheduler */
-	char board[LOOM__DRIVE_BOARD];                                    /* its block for the stack */
+	char board[LOOM__DRIVE_BOARD];                                    /* the scheduler's block for the stack */
 };
 #define LOOM__DRIVE_REF(member) LOOM_REF(1, offsetof(struct loom__drive_shared, member))
 
@@ -28,8 +28,8 @@ struct loom__drive {
 	void *self[LOOM__DRIVE_DEVICES], *opts[LOOM__DRIVE_DEVICES]; /* opts: freed by loom__drive_close() */
 	struct loom_device_shape shape[LOOM__DRIVE_DEVICES];
 	struct loom_layout layout;
-	struct loom_memory memory;         /* of device 0 */
-	struct loom_segment segment[3];    /* 1: struct loom__drive_shared; 2: of the test */
+	struct loom_memory memory;         /* the memory of device 0 */
+	struct loom_segment segment[3];    /* 1: struct loom__drive_shared; 2: for the test */
 	struct loom__drive_shared *shared; /* the address for the host */
 	loom_ref probe, global[LOOM_KINDS], registry[LOOM_KINDS];
 	uint64_t local_bytes[LOOM_KINDS];
@@ -40,21 +40,21 @@ struct loom__drive {
 	const struct loom_attachment *attachment;
 	struct loom_launch launch[LOOM__DRIVE_DEVICES];
 	uint32_t mapped;       /* devices 1 .. mapped map the memory */
-	const char *what;      /* the op that failed last ... */
-	struct loom_error err; /* ... and its error */
-	void *user;            /* of the caller */
+	const char *what;      /* the op that failed last */
+	struct loom_error err; /* the error of that op */
+	void *user;            /* for the caller */
 };
 
-/* Opens one more device, of `all` in total. `opts` comes from malloc() and is freed by loom__drive_close(). */
+/* Opens one more device, of `all` in total. `opts` must be from malloc(); loom__drive_close() frees it. */
 int loom__drive_open(struct loom__drive *d, const struct loom_host *host, uint32_t all, void *opts);
-/* One memory of device 0, as of the p2p transport. */
+/* Allocates one memory on device 0, as the p2p transport does. */
 int loom__drive_memory(struct loom__drive *d);
 int loom__drive_build(struct loom__drive *d, void (*run)(struct loom_ctx *c));
 int loom__drive_launch(struct loom__drive *d, enum loom_entry entry);
 int loom__drive_ready(struct loom__drive *d, uint32_t sample);
 int loom__drive_go(struct loom__drive *d, uint32_t sample);
 int loom__drive_wait(struct loom__drive *d, uint64_t timeout_ns, uint64_t *end_ns);
-/* ready, go, wait. */
+/* Executes one sample: ready, go, wait. */
 int loom__drive_sample(struct loom__drive *d, uint32_t sample, uint64_t *end_ns);
 int loom__drive_retire(struct loom__drive *d, uint64_t timeout_ns);
 void loom__drive_close(struct loom__drive *d);

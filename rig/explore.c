@@ -11,7 +11,7 @@
 
 struct worker {
 	struct fiber fiber;
-	uint32_t *asleep; /* sleeps on this word; NULL: it runs */
+	uint32_t *asleep; /* the word on which the fiber sleeps; NULL: the fiber runs */
 	int ended;
 	uint64_t priority;
 };
@@ -27,7 +27,7 @@ static struct {
 	void (*body)(uint32_t worker);
 } all;
 
-/* The worker that runs next; LOOM__EXPLORE_MAX: none can. */
+/* Returns the worker that runs next, or LOOM__EXPLORE_MAX when none can run. */
 static uint32_t choose(void)
 {
 	uint32_t best = LOOM__EXPLORE_MAX, count = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A schedule explorer: all workers are fibers of one thread, and at every atomic access (LOOM_YIELD) the explorer
- * chooses from a seed which of them runs on. A failure repeats from its seed.
+/* A schedule explorer. All workers are fibers of one thread. At every atomic access (LOOM_YIELD) the explorer chooses
+ * from a seed the fiber that continues. The same seed repeats a failure.
  *
- * LOOM__EXPLORE_RANDOM: at each access another worker may run. LOOM__EXPLORE_PCT: by priorities, see
- * plugins/shared/explore/pct.h. A worker that waits (pause) gets the lowest priority. */
+ * With LOOM__EXPLORE_RANDOM, each access may switch to another worker. LOOM__EXPLORE_PCT switches by priorities
+ * (plugins/shared/explore/pct.h), and a worker that waits (pause) gets the lowest one. */
 #ifndef LOOM_RIG_EXPLORE_H
 #define LOOM_RIG_EXPLORE_H
 
@@ -12,15 +12,14 @@
 enum { LOOM__EXPLORE_MAX = 64 };
 enum loom__explore_mode { LOOM__EXPLORE_RANDOM, LOOM__EXPLORE_PCT };
 
-/* Runs body(0) .. body(n - 1) to the end: 0, or -1 after `limit` accesses (a livelock) or when all that are left sleep
- * (a deadlock). `length`: how many accesses are expected; change points are drawn from these. */
+/* Runs body(0) .. body(n - 1) to the end. Returns 0, or -1 after `limit` accesses (a livelock) or when all remaining
+ * workers sleep (a deadlock). `length`: the expected number of accesses, among which change points are drawn. */
 int loom__explore(uint32_t n, void (*body)(uint32_t), enum loom__explore_mode mode, uint64_t seed, uint64_t length,
 		  uint64_t limit);
-/* Accesses of the schedule in progress. */
+/* Returns the number of accesses of the schedule in progress. */
 uint64_t loom__explore_steps(void);
 
-/* For bodies; outside of loom__explore() they do nothing. A sleep has no spurious wake-ups: a lost one is a
- * deadlock. */
+/* For bodies; elsewhere they do nothing. A sleep never ends spuriously, so a lost wake-up is a deadlock. */
 void loom__explore_yield(void);
 void loom__explore_pause(void);
 void loom__explore_sleep(uint32_t *word, uint32_t seen);

@@ -12,10 +12,10 @@
 
 enum { GUARD = 64, LIVE = 0x6c697665, GONE = 0x676f6e65, PATTERN = 0x5c };
 
-/* Precedes the memory that the plug-in gets; a guard follows it. */
+/* Precedes the memory that the plug-in gets; a guard follows that memory. */
 struct loom__block {
 	struct loom__block *next, **link;
-	void *whole; /* from calloc(): aligned_alloc() would leave fragments that look like leaks */
+	void *whole; /* from calloc(): aligned_alloc() would leave fragments that leak checkers report */
 	size_t bytes;
 	uint32_t state;
 	char pad[64 - 4 * sizeof(void *) - sizeof(uint32_t)];
@@ -104,7 +104,7 @@ static void watch_free(const struct loom_host *host, void *p)
 static int watch_log_on(const struct loom_host *host, int level)
 {
 	(void)host, (void)level;
-	return 1; /* every message is formatted, so that a bad format shows */
+	return 1; /* formats every message, so that a bad format shows */
 }
 
 static void watch_log(const struct loom_host *host, int level, const char *label, const char *fmt, ...)
@@ -210,7 +210,7 @@ static void watch_fact(const struct loom_host *host, const char *name, const cha
 	snprintf(h->choice[i].text, sizeof(h->choice[i].text), "%s", text);
 }
 
-/* A job of one rank. */
+/* For a job of one rank. */
 static int watch_allgather(const struct loom_host *host, const void *mine, void *all, size_t bytes,
 			   struct loom_error *err)
 {

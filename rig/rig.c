@@ -57,7 +57,7 @@ int loom__rig_add(struct loom__rig *r, const struct loom_plugin *p, const struct
 	return code;
 }
 
-/* Channels for tests that define none. */
+/* The channels of tests that define none. */
 static int default_channels(struct loom__rig *r, struct loom_error *err)
 {
 	const struct loom__rig_part *p = &r->part[LOOM_SYNC];
@@ -129,8 +129,7 @@ static void point(struct loom__rig *r, struct loom__rig_part *p)
 				     .worker = p->worker};
 }
 
-/* Guards: `text` NULL: writes the pattern after a block; else checks it, and returns a text about bytes that were
- * overwritten. */
+/* With `text` NULL, writes the guard pattern after a block. Else returns a text about overwritten bytes. */
 static const char *guard(struct loom__rig *r, uint64_t at, uint64_t bytes, const char *what, char *text, size_t room)
 {
 	unsigned char *end = (unsigned char *)r->host + at + bytes;
@@ -160,7 +159,7 @@ static const char *each_guard(struct loom__rig *r, char *text, size_t room)
 	return found;
 }
 
-/* The same after private memory. */
+/* Writes or checks guards after private memory, like guard(). */
 static const char *guard_local(struct loom__rig *r, struct loom__rig_part *p, char *text, size_t room)
 {
 	for (uint32_t w = 0; w < r->layout.workers && p->local_room; w++) {
@@ -259,7 +258,7 @@ void loom__rig_interrupt(struct loom__rig *r, int code, uint32_t device)
 		sync_of(r)->interrupt(p->self, &r->layout, &p->view, code, device);
 }
 
-/* As a CPU device does for its address space: here all share one. */
+/* Attaches once, as a CPU device does for its address space: all devices here share one. */
 static int attach(struct loom__rig *r, struct loom_error *err)
 {
 	struct loom__rig_part *p = &r->part[LOOM_SYNC];
@@ -374,7 +373,7 @@ static void fill(struct loom__rig *r, uint32_t w, uint32_t lane)
 }
 
 /* Fills the stack with a known content that differs between samples. Padding of a struct that init() copies has that
- * content, so a comparison of two initial states always finds it. */
+ * content, so a comparison of two initial states always finds such padding. */
 static __attribute__((noinline)) void fill_stack(unsigned char with)
 {
 	volatile uint64_t area[2048];

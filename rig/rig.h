@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One stack without core and devices: what a worker finds in struct loom_ctx. Plug-ins and blocks of the test, one
- * part per kind; devices that are only shapes; workers on threads, or called by the test.
+/* One stack without core and devices: struct loom_ctx with all that a worker needs. It has plug-ins or blocks of the
+ * test, one part per kind; devices that are only shapes; and workers on threads, or called by the test.
  *
- * loom__rig_shape, loom__rig_add for each plug-in, loom__rig_need, loom__rig_furnish, loom__rig_begin;
- * loom__rig_init and loom__rig_run for each sample; loom__rig_close
+ * Call loom__rig_shape, loom__rig_add for each plug-in, loom__rig_need, loom__rig_furnish and loom__rig_begin; then
+ * loom__rig_init and loom__rig_run for each sample; last loom__rig_close.
  *
- * Errors of plug-ins show: each device sees the blocks at another address, a guard follows every block, the view of
- * the host is not accessible while workers run (hidden), workers pause at any instruction (rough). */
+ * Errors of plug-ins show: each device has the blocks at another address, and a guard follows every block. With
+ * `hidden`, the host's view is inaccessible while workers run. With `rough`, workers pause at any instruction. */
 #ifndef LOOM_RIG_H
 #define LOOM_RIG_H
 
@@ -24,40 +24,40 @@ struct loom__rig_want {
 	uint32_t noncoherent;                             /* loom_layout.noncoherent */
 	const struct loom_barrier_scopes *barrier_scopes; /* loom_layout.barrier_scopes */
 	uint64_t seed, initial_tasks;
-	uint64_t bytes[LOOM_KINDS];    /* of kinds without a plug-in: bytes of a block for the stack */
+	uint64_t bytes[LOOM_KINDS];    /* size of a block for the stack, of kinds without a plug-in */
 	const void *table[LOOM_KINDS]; /* device functions; NULL: those of the plug-in */
 	loom_task_fn *const *task;     /* [tasks] */
 	uint32_t tasks;
-	int one_view;   /* all see the blocks at one address, as a thread sanitizer needs */
-	int hidden;     /* not one_view: the view of the host is inaccessible while workers run */
+	int one_view;   /* all devices have the blocks at one address, which a thread sanitizer needs */
+	int hidden;     /* the host's view is inaccessible while workers run; not with one_view */
 	int rough;      /* workers are interrupted at any instruction */
 	uint32_t dirty; /* bits of kinds whose private memory is not zeroed before a sample */
-	size_t stack;   /* of the thread of a worker; 0: the default */
-	char *extra;    /* segment 2, memory of the test, at one address for all; NULL: none */
+	size_t stack;   /* stack size of a worker's thread in bytes; 0: the default */
+	char *extra;    /* segment 2, memory of the test at one address for all devices; NULL: none */
 	uint64_t extra_bytes;
 	int (*before_need)(void *arg, void *self, const struct loom_layout *layout, struct loom_error *err);
-	void *arg;                           /* before_need: NULL, or called before need() */
-	void (*midway)(struct loom__rig *r); /* NULL, or called by the host midway_ns after the start of a run */
+	void *arg;                           /* before_need: called before need(), if set */
+	void (*midway)(struct loom__rig *r); /* called by the host midway_ns after the start of a run, if set */
 	uint64_t midway_ns;
-	/* Called if workers do not leave; must not return. NULL: prints the sentence, exit 99. */
+	/* Called when workers do not leave; must not return. NULL: prints the sentence and exits with status 99. */
 	void (*stuck)(struct loom__rig *r, const char *sentence);
-	void *user; /* of the caller */
+	void *user; /* for the caller */
 };
 
 /* One kind in the rig: its plug-in and its blocks, with the sizes that the plug-in or, without one, the test requested. */
 struct loom__rig_part {
 	const struct loom_plugin *plugin;  /* NULL: none */
-	const struct loom_policy_ops *ops; /* of that plug-in */
+	const struct loom_policy_ops *ops; /* the ops of that plug-in */
 	void *self;
 	struct loom_need need;
-	struct loom_view view; /* of the host */
+	struct loom_view view; /* the blocks at the host's addresses */
 	void *device[LOOM__RIG_DEVICES], *worker[LOOM__RIG_WORKERS];
 	uint64_t global, on_device[LOOM__RIG_DEVICES], own[LOOM__RIG_WORKERS]; /* offsets */
 	loom_ref *registry;
 	char *local;
 	uint64_t local_room;
 	int started;       /* start() was called, so stop() is due */
-	uint32_t attached; /* devices whose attachments must be detached */
+	uint32_t attached; /* devices whose attachments are still to be detached */
 };
 
 struct loom__rig {
@@ -67,62 +67,61 @@ struct loom__rig {
 	struct loom__rig_part part[LOOM_KINDS];
 	int file;
 	uint64_t at, bytes;                  /* bytes laid out; total */
-	char *host;                          /* all blocks, as the host sees them */
+	char *host;                          /* all blocks, at the host's address */
 	char *view[LOOM__RIG_DEVICES];       /* the views of the devices */
 	char *segment[LOOM__RIG_DEVICES][3]; /* index 0 is unused */
-	struct loom_ctl *ctl;                /* host memory: seen by all */
+	struct loom_ctl *ctl;                /* host memory, which all workers access */
 	struct loom_counters *counters;      /* [workers] */
 	struct loom_task *initial;
 	struct loom_ctx *ctx;        /* [workers * lanes] */
 	struct loom_lanes *together; /* [workers] */
 	uint32_t samples;
-	void *opts;  /* of the caller: options of the plug-in ... */
-	char *about; /* ... and in words */
+	void *opts;  /* for the caller: options of the plug-in */
+	char *about; /* for the caller: the options in words */
 };
 
 void loom__rig_shape(struct loom__rig *r, const struct loom__rig_want *want);
-/* create(): the plug-in becomes the part of its kind; loom__rig_close() destroys it. Its error. */
+/* Calls create(). The plug-in becomes the part of its kind; loom__rig_close() destroys it. Returns create()'s error. */
 int loom__rig_add(struct loom__rig *r, const struct loom_plugin *p, const struct loom_host *host, const void *opts,
 		  struct loom_error *err);
-/* need() of all parts, after channels() with a small default for a sync plug-in without any. */
+/* Calls need() of all parts, after channels() with a small default for a sync plug-in without channels. */
 int loom__rig_need(struct loom__rig *r, struct loom_error *err);
-/* Bytes that all parts requested; ~0: an invalid size. */
+/* Returns the bytes that all parts requested; ~0: an invalid size. */
 uint64_t loom__rig_asked(const struct loom__rig *r);
-/* Allocates the memory. 0 or LOOM_ENOMEM. */
+/* Allocates the memory. Returns 0 or LOOM_ENOMEM. */
 int loom__rig_furnish(struct loom__rig *r);
-/* start() and attach() of all parts. Returns the error of *what; "attach()" may mean that this machine does not
- * support it. */
+/* Calls start() and attach() of all parts. Returns the error of *what; "attach()" may lack support on this machine. */
 int loom__rig_begin(struct loom__rig *r, const char **what, struct loom_error *err);
 void loom__rig_close(struct loom__rig *r);
 
-/* Before a sample: init() of all parts, control words, counters, contexts. */
+/* Before a sample: calls init() of all parts, and sets control words, counters and contexts. */
 int loom__rig_init(struct loom__rig *r, struct loom_error *err);
-/* After that, where attached: ready(). */
+/* After loom__rig_init(): calls ready() of attached parts. */
 void loom__rig_ready(struct loom__rig *r);
-/* Threads of all workers and lanes run `body` with their contexts, from a common start. After limit_ns the stop flag
- * is set. 0; LOOM_ETIMEDOUT if the workers left then; for those that stay stuck() is called. */
+/* Runs `body` on threads for all workers and lanes, from a common start. Sets the stop flag after limit_ns. Returns 0,
+ * or LOOM_ETIMEDOUT if the workers left only then. For workers that stay, stuck() is called. */
 int loom__rig_run(struct loom__rig *r, void (*body)(struct loom_ctx *c), uint64_t limit_ns);
-/* What the core does when a run is stopped or a device dies, except for the stop flag. */
+/* Acts as the core when a run is stopped or a device dies, without setting the stop flag. */
 void loom__rig_interrupt(struct loom__rig *r, int code, uint32_t device);
 /* Makes the view of the host inaccessible, or accessible again, as loom__rig_run() does. */
 void loom__rig_hide(struct loom__rig *r, int hidden);
-/* A text about bytes written after a block; NULL: none. */
+/* Returns a text about bytes written after a block, or NULL. */
 const char *loom__rig_guards(struct loom__rig *r, char *text, size_t room);
-/* collect() of all parts. */
+/* Calls collect() of all parts. */
 int loom__rig_collect(struct loom__rig *r, struct loom_report *report, struct loom_error *err);
 
-/* The block of the stack of `kind`, in the view of the host. */
+/* Returns the block of the stack of `kind`, at the host's address. */
 static inline void *loom__rig_block(const struct loom__rig *r, enum loom_kind kind)
 {
 	return r->part[kind].view.global;
 }
-/* The reference of an address in the view of the host. */
+/* Returns the reference of an address in the host's view. */
 static inline loom_ref loom__rig_ref(const struct loom__rig *r, const void *at)
 {
 	return LOOM_REF(1, (uint64_t)((const char *)at - r->host));
 }
 
-/* A delay, mostly none, inside device code of tests. */
+/* Delays device code of tests, mostly by nothing. */
 void loom__dawdle(struct loom_ctx *c);
 
 /* splitmix64: every bit of x affects every bit of the result. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers on threads: a common start, a deadline, and an adversary that interrupts them at any instruction. */
+/* Workers on threads, with a common start, a deadline, and an adversary that interrupts them at any instruction. */
 #include "rig/rig.h"
 
 #include <errno.h>
@@ -55,7 +55,7 @@ static void *member_main(void *arg)
 
 /* ---- the adversary --------------------------------------------------------------------------- */
 
-/* Sleeps for up to a millisecond, mostly less; the time comes from the clock, since a handler has no state. */
+/* Sleeps for up to a millisecond, mostly less. A handler has no state, so the duration comes from the clock. */
 static void on_interrupt(int number)
 {
 	struct timespec now, pause = {0};

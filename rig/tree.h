@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trees of tasks that check a scheduler: every task runs exactly once and arrives complete. A task owns the ids [id,
+/* Trees of tasks that check a scheduler: every task must run exactly once and arrive complete. A task owns the ids [id,
  * id + size): param[0] is its own, its children share the others. */
 #ifndef LOOM_RIG_TREE_H
 #define LOOM_RIG_TREE_H
@@ -7,7 +7,7 @@
 #include "rig/rig.h"
 #include "lib/random.h"
 
-/* COMB: a chain with a leaf at each link. OTHER: of the test; tasks as of RANDOM. */
+/* COMB is a chain with a leaf at each link. OTHER belongs to the test, with tasks as in RANDOM. */
 enum loom__shape { LOOM__STAR, LOOM__CHAIN, LOOM__BINARY, LOOM__COMB, LOOM__RANDOM, LOOM__OTHER };
 
 static inline struct loom_task loom__tree_task(uint64_t id, uint64_t size, enum loom__shape shape, uint64_t seed)
@@ -23,12 +23,12 @@ static inline int loom__tree_whole(const struct loom_task *t)
 	       t->tag == (t->param[0] & 1);
 }
 
-/* A walk over the children of a task; zero at first. */
+/* A walk over the children of a task; initially zero. */
 struct loom__tree_walk {
 	uint64_t children, at, next, rest;
 };
 
-/* 1: the next child; 0: none is left. */
+/* Returns 1 with the next child, or 0 when none is left. */
 static inline int loom__tree_child(const struct loom_task *t, struct loom__tree_walk *w, struct loom_task *child)
 {
 	enum loom__shape shape = (enum loom__shape)t->param[2];
@@ -55,7 +55,7 @@ static inline int loom__tree_child(const struct loom_task *t, struct loom__tree_
 	return 1;
 }
 
-/* The roots of `n` trees that share `size` ids. */
+/* Makes the roots of `n` trees that share `size` ids. */
 static inline void loom__tree_roots(struct loom_task *root, uint32_t n, uint32_t size, enum loom__shape shape,
 				    uint64_t seed)
 {

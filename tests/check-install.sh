@@ -161,7 +161,7 @@ cat >two.c <<-'END'
 END
 ${CC:-cc} two.c -o two $(pkg-config --cflags --libs gpuloom) -Wl,-rpath,"$tmp/usr/lib" || fail 'two.c does not compile'
 [ "$(./two)" = "$(printf '11\n22\n11\n22')" ] || fail "two objects on two stacks: $(./two)"
-expect 1 "task function 'collatz_range' has come before, and not as IR" ./collatz 20000 cpu:0 collatz.dev.h collatz.so
+expect 1 "task function 'collatz_range' is registered already, and not as IR" ./collatz 20000 cpu:0 collatz.dev.h collatz.so
 head -c 2000 collatz.so >cut.so
 expect 1 'cpu:0: cut.so: it cannot be loaded: ' ./collatz 20000 cpu:0 cut.so
 [ -z "$(ls "$TMPDIR")" ] || fail 'compiling leaves files behind'

@@ -681,7 +681,7 @@ TEST(values_refused)
 	    {BOOL, "y", NO_BOOL, 0, 0},
 	    {ENUM, "ramdom", "is none of biased, random; did you mean 'random'?", 0, 0},
 	    {ENUM, "x", "is none of biased, random", 0, 0},
-	    {CPUS, "0-3,2", NO_CORES ": core 2 stands twice", 0, 0},
+	    {CPUS, "0-3,2", NO_CORES ": core 2 appears twice", 0, 0},
 	    {CPUS, "3-0", NO_CORES ": 3-0 runs backwards", 0, 0},
 	    {CPUS, "0-8192", NO_CORES ": there is no core 8192", 0, 0},
 	    {CPUS, "1,", NO_CORES, 0, 0},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cJSON and iniparser as libgpuloom.so alone sees them. A program may have functions of the same names, such as
- * dictionary_get: it would be called in place of the library's, because the dynamic linker searches the program first.
- * So libgpuloom.so does not link to these libraries but loads them, and the functions below, which are hidden, stand for
- * theirs. The linker refuses a use of one that has no row here. */
+/* Stand-ins for cJSON and iniparser inside libgpuloom.so. A program may define a function of the same name, such as
+ * dictionary_get, and the dynamic linker would call it instead, because it searches the program first. So libgpuloom.so
+ * does not link to these libraries but loads them, and calls them through the hidden functions below. A library
+ * function without a row here fails to link. */
 #include <cjson/cJSON.h>
 #include <dlfcn.h>
 #include <iniparser/iniparser.h>
@@ -35,7 +35,7 @@
 enum { JSON, INI, LIBRARIES };
 static const char *const library[LIBRARIES] = {LOOM_CJSON_SONAME, LOOM_INIPARSER_SONAME};
 static void *handle[LIBRARIES];
-static const char *lacking; /* what could not be found */
+static const char *lacking; /* the missing library or function */
 
 static struct {
 #define FIELD(from, type, name, parameters, arguments) type(*name) parameters;
@@ -48,7 +48,7 @@ static struct {
 	{                                                                                                                       \
 		return real.name arguments;                                                                                     \
 	}
-#pragma GCC diagnostic ignored "-Wpedantic" /* return of what is void */
+#pragma GCC diagnostic ignored "-Wpedantic" /* for `return` with a void expression */
 BORROWED(STAND_IN)
 #undef STAND_IN
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text from outside, made fit for terminals, tables and documents. */
+/* Cleans text from outside for terminals, tables and documents. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/base.h"
 
-/* Bytes that the character which s begins should have; 0: none begins so. *have: how many of them are there. */
+/* Returns the bytes that the character at s needs; 0: no character begins so. *have: the bytes of it that are there. */
 static size_t begun(const char *s, size_t n, size_t *have)
 {
 	const unsigned char *u = (const unsigned char *)s;
-	/* The second byte's range excludes overlong forms, surrogates and all beyond U+10FFFF. */
+	/* The range of the second byte excludes overlong forms, surrogates and all beyond U+10FFFF. */
 	unsigned low = 0x80, high = 0xbf;
 	size_t length;
 	*have = 1;
@@ -44,7 +44,7 @@ size_t loom__utf8(const char *s, size_t n)
 	return have == length ? length : 0;
 }
 
-/* Control characters, line separators, marks that turn the direction of text, and what XML excludes. */
+/* True for control characters, line separators, marks that change the direction of text, and what XML excludes. */
 static int is_unfit(unsigned code)
 {
 	return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c || code == 0x200e || code == 0x200f ||
@@ -87,8 +87,7 @@ void loom__clean(char *text, size_t room)
 {
 	text[room - 1] = 0;
 	size_t n = loom__clean_bytes(text, strlen(text), "");
-	/* Zeros after the end: records are compared and sent as a whole. */
-	memset(text + n, 0, room - n);
+	memset(text + n, 0, room - n); /* Zeros after the end, because records are compared and sent as a whole. */
 }
 
 void loom__text_clean(struct loom__text *t, size_t from, const char *keep)

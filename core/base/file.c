@@ -15,7 +15,7 @@ void loom__beside(struct loom__text *path, const char *file, const char *name)
 	loom__text_add(path, "%s", name);
 }
 
-/* Appends all that fd has, at most most + 1 bytes. 0 or errno. */
+/* Appends all that fd has, up to most + 1 bytes. Returns 0 or an errno. */
 static int read_to_end(int fd, size_t most, struct loom__text *t)
 {
 	char part[16384];

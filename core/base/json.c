@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 
-/* cJSON does not use the number of an object or a list, but sets it to 0 and copies it: the mark is there. */
+/* The mark is the number of the object or list, which cJSON only initialises to 0 and copies. */
 static int is_marked(const cJSON *item)
 {
 	return (cJSON_IsObject(item) || cJSON_IsArray(item)) && isnan(item->valuedouble);
@@ -36,7 +36,7 @@ void loom__json_append(cJSON *array, cJSON *item)
 	}
 }
 
-/* NULL for a marked object: its parts need not be filled. An item that it did not take is freed. */
+/* Adds and returns the item; frees it on failure. Returns NULL for a marked object, which needs no more parts. */
 static cJSON *added(cJSON *object, const char *name, cJSON *item)
 {
 	loom__json_add(object, name, item);
@@ -76,7 +76,7 @@ void loom__json_add_copy(cJSON *object, const char *name, const cJSON *of)
 		loom__json_add(object, name, cJSON_Duplicate(of, 1));
 }
 
-/* cJSON keeps numbers as doubles: a count goes in as the text of a number. */
+/* cJSON stores numbers as doubles, so a count is added as the text of a number. */
 static cJSON *count(uint64_t value)
 {
 	char text[24];
@@ -125,8 +125,8 @@ int loom__json_broken(const cJSON *doc)
 	return broken;
 }
 
-/* cJSON checks nothing of a string and writes \u00XX for control characters below U+0020. Those are replaced as well, except
- * ends of lines and tabs: the text is fit to be shown after it was read, too. */
+/* cJSON does not check strings, and writes \u00XX for control characters below U+0020. These are replaced, except
+ * newlines and tabs, so that readers of the document can show the text. */
 static void clean(char *text)
 {
 	char *to = text;

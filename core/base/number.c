@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers as text. The process's locale may have a decimal comma: it must change neither the
- * meaning of a conf nor a result. */
+/* Numbers as text. A decimal comma in the process's locale must not change the meaning of a conf or a result. */
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>
@@ -20,7 +19,7 @@ static const char *skip_digits(const char *s)
 	return s;
 }
 
-/* The end of the number at `text`, or NULL. */
+/* Returns the end of the number at `text`, or NULL. */
 static const char *number_end(const char *text)
 {
 	const char *s = text + (*text == '-');
@@ -53,7 +52,7 @@ int loom__read_double(const char *text, const char **end, double *value)
 	char *read_to;
 	double v = strtod_l(text, &read_to, c);
 	freelocale(c);
-	/* They differ for 0x1p4, where our number is the 0. */
+	/* The ends differ for 0x1p4, of which only the 0 is a number here. */
 	if (read_to != stop || !isfinite(v))
 		return -1;
 	*end = stop;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creating and destroying a config; the public calls. */
+/* Creates and destroys a config; the public calls. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +37,7 @@ void loom_config_destroy(struct loom_config *cfg)
 	free(cfg);
 }
 
-/* The outcome of a public call, which has no diag: errors as one text; warnings are kept for loom__config_unknown(). */
+/* Ends a public call, which has no diag. Errors become one text; warnings are kept for loom__config_unknown(). */
 static int conclude(struct loom_config *cfg, int code, struct loom__diag *diag, struct loom_error *err)
 {
 	if (code == LOOM_EINVAL) {

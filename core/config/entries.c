@@ -33,7 +33,7 @@ static char *keep_lower(struct loom_config *cfg, struct loom__slice s)
 	return copy;
 }
 
-/* The link to the entry in force, or to the end of the list. */
+/* Returns the link to the entry in force, or the end of the list. */
 static struct loom__entry **find(struct loom_config *cfg, const char *section, const char *key)
 {
 	struct loom__entry **e = &cfg->entries;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GPULOOM_SECTION__KEY. The name is the same for [a.b] and [a_b], so a variable becomes an entry once a key of that
- * name is declared. */
+/* GPULOOM_SECTION__KEY. [a.b] and [a_b] have the same name, so only the declaration of a key turns a variable into an
+ * entry. */
 #include <string.h>
 
 #include "config/inside.h"
 
 #define PREFIX "GPULOOM_"
 
-/* Variables of that prefix with other meanings. */
+/* Variables with the prefix and other meanings. */
 static const char *const reserved[] = {PREFIX "PLUGIN_PATH", PREFIX "LOG",  PREFIX "LIBRARY", PREFIX "RANK",
 				       PREFIX "RANKS",       PREFIX "ROOT", PREFIX "TOKEN",   PREFIX "TOKEN_FILE"};
 
@@ -20,7 +20,7 @@ static void add_upper(struct loom__text *t, const char *s)
 	}
 }
 
-/* "GPULOOM_SCHEDULER_MGWS__PUBLIC_QUEUE" for [scheduler.mgws] public_queue. */
+/* Appends "GPULOOM_SCHEDULER_MGWS__PUBLIC_QUEUE" for [scheduler.mgws] public_queue. */
 static void name_variable(struct loom__text *t, const char *section, const char *key)
 {
 	loom__text_put(t, PREFIX, strlen(PREFIX));
@@ -94,8 +94,8 @@ int loom__config_read_environment(struct loom_config *cfg, char *const *environm
 	return loom__config_verdict(cfg, diag, before);
 }
 
-/* Other programs have variables of that prefix, too, as GPULOOM_HOME of an environment module or GPULOOM_SERVICE_HOST
- * of Kubernetes: only a name with SECTION__KEY, or one near to that of an option, is reported. */
+/* Other programs have variables with the prefix, such as GPULOOM_HOME of an environment module or GPULOOM_SERVICE_HOST
+ * of Kubernetes. So only names with SECTION__KEY, or near to that of an option, are reported. */
 static void report_variable(const struct loom_config *cfg, const struct loom__entry *v, struct loom__diag *diag)
 {
 	const size_t prefix = strlen(PREFIX);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From entries to an option struct, and the list of the effective values. */
+/* Converts entries into an option struct, and lists the effective values. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ const struct loom__entry *loom__config_entry(const struct loom_config *cfg, cons
 	const struct loom__entry *e = NULL;
 	for (size_t i = n_sections; i && !e; i--)
 		e = loom__config_get(cfg, sections[i - 1], row->name);
-	/* The shared section gives way to the plug-in's own, unless its value has the higher source: a --set counts. */
+	/* The plug-in's own section overrides the shared one, unless that has a higher source, such as --set. */
 	const struct loom__entry *shared = row->section ? loom__config_get(cfg, row->section, row->name) : NULL;
 	return shared && (!e || shared->source > e->source) ? shared : e;
 }
@@ -30,7 +30,7 @@ static const struct loom__entry *entry_of(const struct fill *f, const struct loo
 	return loom__config_entry(f->cfg, f->sections, f->n, row);
 }
 
-/* At the section's header, if there is one, below which the key is missing. */
+/* The mistake is at the header of the section, if it has one, below which the key is missing. */
 static void report_missing(const struct fill *f, const struct loom_opt *row)
 {
 	const char *section = f->n ? f->sections[f->n - 1] : "";
@@ -39,7 +39,7 @@ static void report_missing(const struct fill *f, const struct loom_opt *row)
 		       section, row->name, row->help);
 }
 
-/* `name`, the value of e or a part of it, as an absolute path, or NULL with cfg->failed. */
+/* Returns `name`, the value of e or a part of it, as an absolute path, or NULL with cfg->failed. */
 static const char *resolve(struct loom_config *cfg, const struct loom__entry *e, const char *name)
 {
 	struct loom__text near = {0}, path = {0};
@@ -51,8 +51,7 @@ static const char *resolve(struct loom_config *cfg, const struct loom__entry *e,
 			loom__text_add(&path, "%s/", here);
 		else if (errno == ENOMEM)
 			cfg->failed = 1;
-		/* else the folder is gone, and opening the file fails */
-		free(here);
+		free(here); /* Without the folder, opening the file fails later. */
 	}
 	loom__text_put(&path, near.at, near.length);
 	if (loom__text_ok(&near) && loom__text_ok(&path))
@@ -63,7 +62,7 @@ static const char *resolve(struct loom_config *cfg, const struct loom__entry *e,
 	return absolute;
 }
 
-/* The value with absolute paths: of its file, of the files among its words, or of all of its folders. */
+/* Returns the value with absolute paths: of its file, of the files among its words, or of all its folders. */
 static const char *resolve_words(struct loom_config *cfg, const struct loom_opt *row, const struct loom__entry *e)
 {
 	const char *gaps = row->flags & LOOM__OPT_FOLDERS ? ":" : " \t,";
@@ -112,7 +111,7 @@ static void record(const struct fill *f, const struct loom_opt *row, const void 
 					.next = (*at)->next};
 }
 
-/* A document is not trusted: a path of a plug-in or a command in it is refused. */
+/* An untrusted document must not name a plug-in's path or a command. */
 static int refuse_untrusted(const struct fill *f, const struct loom_opt *row, const struct loom__entry *e)
 {
 	int loads = row->flags & LOOM__OPT_FOLDERS ||
@@ -121,13 +120,13 @@ static int refuse_untrusted(const struct fill *f, const struct loom_opt *row, co
 		return 0;
 	loom__diag_add(
 	    f->diag, 0, e->file, 0, 0,
-	    "[%s] %s = %s: what that names would be %s, and a result is not trusted; if you know where it comes from: "
-	    "--trust",
+	    "[%s] %s = %s: the file or command of that name would be %s, and a result is not trusted; add --trust if you "
+	    "know its origin",
 	    e->section, e->key, e->value, loads ? "loaded" : "run, loaded or written to");
 	return LOOM_EINVAL;
 }
 
-/* The user's value over the default; 0 when the field has one. */
+/* Puts the user's value over the default. Returns 0 when the field is set. */
 static int take_entry(const struct fill *f, const struct loom_opt *row, const struct loom__entry *e, void *field)
 {
 	struct loom_error err;
@@ -156,9 +155,8 @@ static void fill_row(const struct fill *f, const struct loom_opt *row, void *fie
 	if (loom__value_is_text(row->type))
 		memcpy(field, &empty, sizeof(empty));
 	if (row->dflt)
-		loom__value_parse(row, row->dflt, field, NULL); /* loom__rows_check() has parsed it */
-	/* An empty text counts as missing. */
-	int missing = !e || (loom__value_is_text(row->type) && !e->value[0]);
+		loom__value_parse(row, row->dflt, field, NULL); /* cannot fail: loom__rows_check() has parsed it */
+	int missing = !e || (loom__value_is_text(row->type) && !e->value[0]); /* An empty text counts as missing. */
 	if ((row->flags & LOOM_OPT_REQUIRED) && missing)
 		report_missing(f, row);
 	else if (!e || !take_entry(f, row, e, field))
@@ -204,7 +202,7 @@ static int is_first(const struct loom_config *cfg, const struct loom__declared *
 	return first == d;
 }
 
-/* Of one section, or with NULL of all sections that no plug-in declares. */
+/* Lists one section; NULL: all sections that no plug-in declares. */
 static int each_of(const struct loom_config *cfg, const char *section, loom__effective_fn *fn, void *arg)
 {
 	int code = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of core/config share among themselves. */
+/* Shared by the files of core/config only. */
 #ifndef LOOM_CONFIG_INSIDE_H
 #define LOOM_CONFIG_INSIDE_H
 
@@ -8,18 +8,18 @@
 
 #include "config/config.h"
 
-/* Bounds, far above any conf, so that searching lists one by one is cheap. */
+/* Bounds far above any real conf, so that linear searches are cheap. */
 enum {
-	LOOM__LINE_MOST = 1000,   /* bytes in a line; iniparser gives up at 1024 */
-	LOOM__VALUE_MOST = 4096,  /* bytes in a value that comes from no file */
-	LOOM__ITEMS_MOST = 4096,  /* lines with content in a file; distinct keys in a config */
-	LOOM__FILES_MOST = 64,    /* files in a config, each include counted */
-	LOOM__DEPTH_MOST = 8,     /* files inside each other */
-	LOOM__ENTRY_MOST = 16384, /* entries in a config, overridden ones counted */
+	LOOM__LINE_MOST = 1000,   /* bytes in a line; iniparser fails at 1024 */
+	LOOM__VALUE_MOST = 4096,  /* bytes in a value from outside a file */
+	LOOM__ITEMS_MOST = 4096,  /* lines with content in a file; different keys in a config */
+	LOOM__FILES_MOST = 64,    /* files in a config, with repeated includes */
+	LOOM__DEPTH_MOST = 8,     /* nested includes */
+	LOOM__ENTRY_MOST = 16384, /* entries in a config, with overridden ones */
 	LOOM__FILE_MOST = 1 << 20,
 };
 
-/* Memory of a config: given back as a whole. */
+/* Memory of a config, freed as a whole. */
 struct loom__block {
 	struct loom__block *next;
 	_Alignas(max_align_t) char bytes[];
@@ -27,7 +27,7 @@ struct loom__block {
 
 /* ---- lines ---------------------------------------------------------------------------------- */
 
-/* Bytes of the text that is being scanned. */
+/* A range of bytes in the text being scanned. */
 struct loom__slice {
 	const char *at;
 	size_t n;
@@ -38,28 +38,28 @@ struct loom__item {
 	int kind;
 	int line, column, value_column;
 	struct loom__slice section, key;
-	struct loom__slice value; /* as it stands in the line, quotes and comment included, until it is read */
+	struct loom__slice value; /* the raw text of the line, with quotes and comment, until iniparser reads it */
 };
 struct loom__items {
 	struct loom__item *at;
 	size_t count;
 	int failed;                  /* out of memory */
-	struct _dictionary_ *values; /* iniparser's, where the values are once they are read */
+	struct _dictionary_ *values; /* the dictionary of iniparser, which owns the values */
 };
 
-/* Cuts the text into items, as many as are without fault. */
+/* Splits the text into items, leaving out those with mistakes. */
 void loom__scan(const char *file, const char *text, size_t length, struct loom__items *items, struct loom__diag *diag);
 
-/* Lets iniparser read the values. 0 or LOOM_ENOMEM. */
+/* Reads the values by iniparser. Returns 0 or LOOM_ENOMEM. */
 int loom__items_read(const char *file, struct loom__items *items, struct loom__diag *diag);
 void loom__items_free(struct loom__items *items);
 
-/* What is wrong with a name or a text, in words, with the place, or NULL. */
+/* Returns the mistake in a name or text, in words and with its place, or NULL. */
 const char *loom__name_fault(struct loom__slice name, int dots, size_t *where);
 const char *loom__text_fault(struct loom__slice text, size_t *where);
 const char *loom__value_fault(struct loom__slice value);
 struct loom__slice loom__strip(struct loom__slice s);
-int loom__slice_is(struct loom__slice s, const char *word); /* but for case */
+int loom__slice_is(struct loom__slice s, const char *word); /* ignores case */
 
 static inline int loom__blank(char c)
 {
@@ -68,7 +68,7 @@ static inline int loom__blank(char c)
 
 /* ---- the config ----------------------------------------------------------------------------- */
 
-struct loom__declared { /* a section with the rows of one plug-in or part of the core */
+struct loom__declared { /* a section with the rows of one plug-in or of a part of the core */
 	char *section, *owner;
 	const struct loom_opt *rows; /* never NULL */
 	struct loom__declared *next;
@@ -77,10 +77,11 @@ struct loom__declared { /* a section with the rows of one plug-in or part of the
 /* All memory is in `blocks` until the config is destroyed. */
 struct loom_config {
 	struct loom__block *blocks;
-	struct loom__entry *entries; /* in force; below each, by `was`, those that it overrode */
+	struct loom__entry *entries; /* the entries in force; `was` leads to the overridden ones */
 	struct loom__entry
-	    *headers; /* where each section was first named; done: its keys are not reported as unknown */
-	struct loom__entry *variables; /* of the environment: name in `file`; done: a declared key has taken it */
+	    *headers; /* where each section first appears; done: all its keys count as known */
+	/* the variables of the environment; `file` is the name; done: a declared key has taken the variable */
+	struct loom__entry *variables;
 	struct loom__declared *declared;
 	struct loom__effective *effective;
 	size_t key_count, entry_count, file_count;
@@ -88,30 +89,29 @@ struct loom_config {
 	int failed;              /* out of memory: contents may be incomplete */
 };
 
-/* Zeroed, or NULL and cfg->failed. */
+/* Returns zeroed memory, or NULL with cfg->failed. */
 void *loom__config_alloc(struct loom_config *cfg, size_t bytes);
 char *loom__config_keep(struct loom_config *cfg, const char *s, size_t n);
 
-/* Where the section was first named, or NULL. */
+/* Returns the entry where the section first appears, or NULL. */
 struct loom__entry *loom__config_header(const struct loom_config *cfg, const char *section);
-/* Notes that the section was named; the first place is kept. Of `where` only the place counts here and below; its file
- * is kept by the config. */
+/* Records the first place of a section. Here and below `where` is only a place, whose file name is copied. */
 void loom__config_name_section(struct loom_config *cfg, const struct loom__entry *where, struct loom__slice section);
-/* Adds a value in the order of precedence. 0, LOOM_ENOMEM, or LOOM_EINVAL when there are too many, with a mistake in
- * diag. */
+/* Adds a value in the order of precedence. Returns 0, LOOM_ENOMEM, or LOOM_EINVAL with a mistake in diag for too
+ * many. */
 int loom__config_add(struct loom_config *cfg, const struct loom__entry *where, struct loom__slice section,
 		     struct loom__slice key, struct loom__slice value, struct loom__diag *diag);
-/* The same for a value that is in no file that is being read: checks names and value, and copies the place. */
+/* Adds a value from outside the file being read: checks names and value, and copies the place. */
 int loom__config_assign(struct loom_config *cfg, const struct loom__entry *where, struct loom__slice section,
 			struct loom__slice key, struct loom__slice value, struct loom__diag *diag);
 
-/* Turns variables into entries of the keys that the rows of `section` declare. */
+/* Converts variables into entries of the keys that the rows of `section` declare. */
 void loom__config_bind(struct loom_config *cfg, const char *section, const struct loom_opt *rows,
 		       struct loom__diag *diag);
-/* A warning for each variable that no declared key has taken. */
+/* Warns of each variable that no declared key has taken. */
 void loom__config_unbound(struct loom_config *cfg, struct loom__diag *diag);
 
-/* LOOM_ENOMEM, LOOM_EINVAL if diag has more errors than `before`, or 0. */
+/* Returns LOOM_ENOMEM, LOOM_EINVAL if diag has more errors than `before`, or 0. */
 int loom__config_verdict(const struct loom_config *cfg, const struct loom__diag *diag, size_t before);
 
 static inline struct loom__slice loom__slice_of(const char *text)
@@ -126,7 +126,7 @@ static inline int loom__is_private(const char *name)
 
 /* ---- values --------------------------------------------------------------------------------- */
 
-/* The field of an option, by its type. */
+/* The field of an option by its type. */
 union loom__value {
 	uint8_t u8;
 	uint32_t u32;
@@ -136,13 +136,13 @@ union loom__value {
 	const char *text;
 };
 
-/* 1: the field has the value that `auto` stands for. */
+/* Returns 1 when the field has the value of `auto`. */
 int loom__value_is_auto(const struct loom_opt *row, const void *field);
-/* Appends a field's value in canonical form: no units, as results have it. */
+/* Appends a field's value in canonical form, without units, as in results. */
 void loom__value_canonical(const struct loom_opt *row, const void *field, struct loom__text *out);
-/* Appends a bound of a row as its user would write it: 64KiB, 10us, 5%. */
+/* Appends a bound of a row as a user would write it: 64KiB, 10us, 5%. */
 void loom__value_amount(const struct loom_opt *row, double v, struct loom__text *out);
-/* Bytes of a field of that type; 0: no such type. */
+/* Returns the size of a field of that type in bytes; 0: no such type. */
 size_t loom__value_size(unsigned type);
 static inline int loom__value_is_text(unsigned type)
 {

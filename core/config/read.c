@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files, and files that they include. */
+/* Reads files, and the files that they include. */
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
@@ -9,12 +9,12 @@
 
 #include "config/inside.h"
 
-/* A file that is being read; `outer` includes it. */
+/* A file being read; `outer` includes it. */
 struct reading {
 	struct loom_config *cfg;
 	struct loom__diag *diag;
 	const struct reading *outer;
-	const struct loom__item *at; /* the include line in outer */
+	const struct loom__item *at; /* the include line in `outer` */
 	const char *path;
 	int depth;
 	int is_file;
@@ -24,7 +24,7 @@ struct reading {
 
 static int take_file(struct reading *r);
 
-/* The mistake is at the place that names the file: in the outer file, or on the command line. */
+/* The mistake is where the file is named: in the outer file, or on the command line. */
 #define REFUSE(r, ...)                                                                                                 \
 	loom__diag_add((r)->diag, 0, (r)->outer ? (r)->outer->path : (r)->path, (r)->outer ? (r)->at->line : 0,        \
 		       (r)->outer ? (r)->at->value_column : 0, __VA_ARGS__)
@@ -50,7 +50,7 @@ static void include(const struct reading *outer, const struct loom__item *item)
 	loom__text_free(&path);
 }
 
-/* Included files come first, so that the file itself counts over them. */
+/* Included files come first, so that the file itself overrides them. */
 static void take_items(struct reading *r, const struct loom__items *items)
 {
 	char *file = loom__config_keep(r->cfg, r->path, strlen(r->path));
@@ -79,7 +79,7 @@ static void take_text(struct reading *r, const char *text, size_t length)
 		loom__diag_add(r->diag, 0, r->path, 1, 1, "the file is in UTF-16; save it as UTF-8");
 		return;
 	}
-	/* The byte order mark of editors on Windows. */
+	/* Editors on Windows write a byte order mark. */
 	if (length >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) {
 		text += 3;
 		length -= 3;
@@ -91,7 +91,7 @@ static void take_text(struct reading *r, const char *text, size_t length)
 	loom__items_free(&items);
 }
 
-/* The file in the same folder whose name is nearest to path's, or NULL. */
+/* Returns the file in the same folder with the name nearest to that of path, or NULL. */
 static const char *neighbour(const char *path, char nearest[PATH_MAX])
 {
 	const char *slash = strrchr(path, '/');
@@ -117,7 +117,7 @@ static int is_open(const struct reading *r)
 	return 0;
 }
 
-/* 0, LOOM_EINVAL or LOOM_ENOMEM. */
+/* Returns 0, LOOM_EINVAL or LOOM_ENOMEM. */
 static int take_file(struct reading *r)
 {
 	struct loom_error err = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The line scanner: places of sections, keys and values. It refuses lines at which iniparser would stop, and lines that
+/* The line scanner finds sections, keys and values. It rejects lines at which iniparser would stop, and lines that
  * iniparser would accept with another meaning. */
 #include <string.h>
 
@@ -73,7 +73,7 @@ const char *loom__name_fault(struct loom__slice name, int dots, size_t *where)
 		return "a name is missing";
 	if (name.n > LOOM__NAME_MOST)
 		return "the name is too long: at most 64 characters";
-	int part = 0; /* the bytes since the last dot */
+	int part = 0; /* bytes since the last dot */
 	for (size_t i = 0; i < name.n; i++) {
 		int c = loom__lower(name.at[i]);
 		*where = i;
@@ -134,7 +134,7 @@ static void scan_header(struct scan *s, struct loom__slice line)
 	keep(s, (struct loom__item){.kind = LOOM__ITEM_SECTION, .column = column_of(s, line.at), .section = name});
 }
 
-/* Nothing but a comment may follow the closing quote. 0 when it is wrong. */
+/* Nothing but a comment may follow the closing quote. Returns 0 when something does. */
 static int check_quoted(const struct scan *s, struct loom__slice value)
 {
 	const char *start = value.at + 1;
@@ -148,7 +148,7 @@ static int check_quoted(const struct scan *s, struct loom__slice value)
 	rest = loom__strip(rest);
 	const char *backslash = memchr(inner.at, '\\', inner.n);
 	if (backslash) {
-		/* A literal character in iniparser 4.1, an escape in 4.2. */
+		/* iniparser 4.1 takes it literally, 4.2 as an escape. */
 		REFUSE(s, backslash, "'\\' inside quotes is not supported; leave out the quotes");
 		return 0;
 	}
@@ -179,7 +179,7 @@ static const struct loom__item *first_of(const struct loom__items *items, struct
 	return NULL;
 }
 
-/* key = value, both stripped and well-formed. */
+/* Scans key = value, both stripped and well-formed. */
 static void scan_pair(struct scan *s, struct loom__slice key, struct loom__slice value, int value_column)
 {
 	struct loom__item item = {.kind = LOOM__ITEM_KEY,
@@ -259,7 +259,7 @@ static void scan_line(struct scan *s, struct loom__slice line)
 	line = loom__strip(line);
 	if (!line.n)
 		return;
-	/* Also at the end of a comment: iniparser would join the next line. */
+	/* A backslash must not end a comment either: iniparser would join the next line. */
 	if (line.at[line.n - 1] == '\\')
 		REFUSE(s, line.at + line.n - 1, "a line may not end in '\\': there are no continuation lines");
 	else if (line.at[0] == '[')

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sections and keys that exist, and mistakes for those that do not. */
+/* Declares sections and keys, and reports unknown ones. */
 #include <string.h>
 
 #include "config/inside.h"
 
-/* The first declaration of the section, or NULL. */
+/* Returns the first declaration of the section, or NULL. */
 static const struct loom__declared *find_section(const struct loom_config *cfg, const char *section)
 {
 	const struct loom__declared *d = cfg->declared;
@@ -35,7 +35,7 @@ static int is_in(const struct loom__declared *d, const struct loom_opt *row, con
 	return loom__same(d->section, section) || (row->section && loom__same(row->section, section));
 }
 
-/* The shared option `key` of `section` as the first plug-in that has it declares it, or NULL. */
+/* Returns the shared option `key` of `section` from the first plug-in that declares it, or NULL. */
 static const struct loom_opt *find_shared(const struct loom_config *cfg, const char *section, const char *key,
 					  const struct loom__declared **by)
 {
@@ -113,7 +113,7 @@ static int is_declared(const struct loom_config *cfg, const char *section, const
 	return 0;
 }
 
-/* The only section that has the key, or NULL. */
+/* Returns the only section that has the key, or NULL. */
 static const char *home_of(const struct loom_config *cfg, const char *key)
 {
 	const char *home = NULL;
@@ -192,7 +192,7 @@ int loom__config_unknown(struct loom_config *cfg, struct loom__diag *diag)
 		loom__diag_add(diag, m->warning, m->file, m->line, m->column, "%s", m->text);
 	}
 	loom__diag_free(&cfg->notes);
-	/* An unknown section is one mistake, for all of its keys. */
+	/* An unknown section is one mistake, whatever its keys. */
 	for (const struct loom__entry *h = cfg->headers; h; h = h->next)
 		if (!find_section(cfg, h->section) && !is_ignored(cfg, h->section))
 			report_section(cfg, h, diag);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values as text again. */
+/* Writes values as text. */
 #include <string.h>
 
 #include "config/inside.h"
@@ -17,7 +17,7 @@ size_t loom__value_size(unsigned type)
 	return 0;
 }
 
-/* In the largest unit that leaves a whole number. */
+/* Uses the largest unit that leaves a whole number. */
 static void add_scaled(const struct loom__unit *units, uint64_t v, struct loom__text *out)
 {
 	const struct loom__unit *best = units;
@@ -49,7 +49,7 @@ int loom__value_is_auto(const struct loom_opt *row, const void *field)
 	if (!(row->flags & LOOM_OPT_AUTO))
 		return 0;
 	memcpy(&v, field, loom__value_size(row->type));
-	return row->type == LOOM_OPT_I64 ? v.i64 == -1 : !v.u64; /* smaller fields leave the rest 0 */
+	return row->type == LOOM_OPT_I64 ? v.i64 == -1 : !v.u64; /* the other bytes of a smaller field are 0 */
 }
 
 void loom__value_canonical(const struct loom_opt *row, const void *field, struct loom__text *out)

@@ -6,11 +6,11 @@
 #include <stdint.h>
 
 struct loom__unit {
-	const char *name; /* matched without regard to case; NULL ends a table */
+	const char *name; /* case does not matter; NULL ends a table */
 	uint64_t scale;
 };
 
-/* A bare letter is 1024-based, as memory sizes are meant. */
+/* A bare letter is 1024-based, as is usual for memory sizes. */
 static const struct loom__unit loom__size_units[] = {
     {"B", 1},
     {"KiB", UINT64_C(1) << 10},

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One value: its text must be the whole of what its type allows, in range. */
+/* Parses one value, whose whole text must fit its type and range. */
 #include <string.h>
 
 #include "config/inside.h"
 #include "config/units.h"
 
-/* What a user writes for a type, as in "size, as in 64KiB". */
+/* Returns what a user writes for a type, as in "size, as in 64KiB". */
 static const char *kind_of(const struct loom_opt *row)
 {
 	switch (row->type) {
@@ -18,7 +18,7 @@ static const char *kind_of(const struct loom_opt *row)
 	return "value";
 }
 
-/* Texts are cut: what is wrong must fit into the message too. */
+/* Quoted texts are cut, so that the cause fits into the message. */
 #define REFUSE(...) LOOM__FAIL(err, LOOM_EINVAL, __VA_ARGS__)
 #define NOT_ONE(fmt, ...)                                                                                              \
 	REFUSE("'%.80s' is not a valid %s%s" fmt, text, kind_of(row),                                                  \
@@ -29,7 +29,7 @@ static int is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* The value of a digit in any base up to 16, or 16. */
+/* Returns the value of a digit in any base up to 16, or 16. */
 static unsigned digit(char c)
 {
 	c = (char)loom__lower(c);
@@ -49,7 +49,7 @@ static int check_range(const struct loom_opt *row, const char *text, double v, s
 	struct loom__text low = {0}, high = {0};
 	loom__value_amount(row, min, &low);
 	loom__value_amount(row, max, &high);
-	/* 5 for 5% is the usual slip; the text is all digits then. */
+	/* 5 for 5% is a frequent mistake; such a text has only digits. */
 	int percent = row->type == LOOM_OPT_SHARE && v > max && v / 100 >= min && v / 100 <= max && !strchr(text, '%');
 	int code = loom__text_ok(&low) && loom__text_ok(&high)
 		       ? REFUSE("'%.80s' is out of range: from %s to %s%s%s%s", text, low.at, high.at,
@@ -62,7 +62,7 @@ static int check_range(const struct loom_opt *row, const char *text, double v, s
 
 /* ---- integers ------------------------------------------------------------------------------- */
 
-/* The whole number at `at`, decimal or 0x; *end is the first byte not read. */
+/* Reads the whole number at `at`, decimal or 0x; *end is the first byte after it. */
 static int read_whole(const struct loom_opt *row, const char *text, const char *at, uint64_t *value, const char **end,
 		      struct loom_error *err)
 {
@@ -148,7 +148,7 @@ static int unknown_unit(const struct loom_opt *row, const char *text, const char
 		       unit);
 }
 
-/* Digits with a unit: 64KiB, 1.5ms. A fraction is exact or refused. */
+/* Parses digits with a unit: 64KiB, 1.5ms. A fraction must be exact. */
 static int parse_scaled(const struct loom_opt *row, const char *text, uint64_t *value, struct loom_error *err)
 {
 	const struct loom__unit *units = row->type == LOOM_OPT_TIME ? loom__time_units : loom__size_units;
@@ -158,7 +158,7 @@ static int parse_scaled(const struct loom_opt *row, const char *text, uint64_t *
 	if (code)
 		return code;
 	if (*at == '.' && is_digit(at[1]))
-		/* Six digits: part * scale stays below 2^64 for every unit. */
+		/* With six digits, part * scale stays below 2^64 for every unit. */
 		for (at++; is_digit(*at) && parts < 1000000; at++, parts *= 10)
 			part = part * 10 + digit(*at);
 	while (loom__blank(*at))
@@ -231,7 +231,7 @@ static int parse_enum(const struct loom_opt *row, const char *text, uint32_t *va
 	return code;
 }
 
-/* 0-3,8: no core twice, none beyond what a kernel can number. */
+/* Checks a list such as 0-3,8: no core twice, none beyond what a kernel can number. */
 static int check_cpus(const struct loom_opt *row, const char *text, struct loom_error *err)
 {
 	enum { CPUS = 8192 };
@@ -254,7 +254,7 @@ static int check_cpus(const struct loom_opt *row, const char *text, struct loom_
 			return NOT_ONE(": there is no core %llu", (unsigned long long)last);
 		for (; first <= last; first++) {
 			if (seen[first / 64] >> first % 64 & 1)
-				return NOT_ONE(": core %u stands twice", (unsigned)first);
+				return NOT_ONE(": core %u appears twice", (unsigned)first);
 			seen[first / 64] |= UINT64_C(1) << first % 64;
 		}
 		if (!*at)

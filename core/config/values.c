@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The values: iniparser parses them; the scanner has their places.
+/* iniparser parses the values; the scanner has their places.
  *
- * iniparser gets the lines that the scanner has accepted, with names in lower case (it folds them in the process's
- * locale) and with a name for each include (iniparser has no includes). Its callback for errors is one of the whole
- * process, maybe the embedding program's, and is not changed: after the scanner's checks iniparser reports no error. */
+ * iniparser gets the lines that the scanner has accepted. Names are in lower case, because iniparser folds case by the
+ * locale of the process. Includes, which iniparser lacks, get a name each. Its error callback belongs to the whole
+ * process, perhaps to the embedding program, and is not changed: after the checks of the scanner iniparser reports no
+ * error. */
 #include <errno.h>
 #include <iniparser/iniparser.h>
 #include <stdio.h>
@@ -17,11 +18,11 @@
 
 enum { ROOM = 2 * LOOM__NAME_MOST + 2 };
 
-/* "section:key" as iniparser names it, or the header or key alone. */
+/* Writes "section:key" as iniparser names it, or the header or key alone. */
 static const char *name_of(const struct loom__items *items, size_t i, char out[ROOM])
 {
 	const struct loom__item *item = &items->at[i];
-	if (item->kind == LOOM__ITEM_INCLUDE) /* no name of a user has two dots */
+	if (item->kind == LOOM__ITEM_INCLUDE) /* a name in a conf never has two dots */
 		snprintf(out, ROOM, "..:%zu", i);
 	else
 		snprintf(out, ROOM, "%.*s:%.*s", (int)item->section.n, item->section.at, (int)item->key.n,
@@ -44,7 +45,7 @@ static void write_lines(const struct loom__items *items, struct loom__text *out)
 	}
 }
 
-/* iniparser 4.1 loads from a path alone: that of a file in memory. 0, or errno when the text could not be passed. */
+/* iniparser 4.1 loads only from a path, here that of a file in memory. Returns 0, or the errno of passing the text. */
 static int load(const struct loom__text *lines, dictionary **loaded)
 {
 	char path[40];
@@ -54,7 +55,7 @@ static int load(const struct loom__text *lines, dictionary **loaded)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	number = loom__write_all(fd, lines->at, lines->length);
 	errno = 0;
-	/* Checked first: iniparser prints its failure. */
+	/* The path is checked first, because iniparser prints its failure. */
 	if (!number && access(path, R_OK))
 		number = errno;
 	if (!number)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The mandatory operations of every kind, as the comments in its header say: one row per kind. */
+/* The mandatory ops of every kind, one row per kind, as the comments in its header demand. */
 #include "plugin/identity.h"
 
 #include <gpuloom/barrier.h>
@@ -16,7 +16,7 @@
 #include "config/config.h"
 
 struct op {
-	size_t offset; /* 0, which is `size`, ends a list */
+	size_t offset; /* ends with 0, the offset of `size` */
 	const char *name;
 };
 #define OP(table, op)                                                                              \
@@ -32,10 +32,10 @@ struct op {
 	}
 
 enum dev_rule {
-	DEV_NONE = 0, /* has no device code */
-	DEV_MAY,      /* may have some */
-	DEV_MUST,     /* for CPU or GPU */
-	DEV_MUST_CPU, /* GPU back ends need the CPU's table too, for the names of the functions */
+	DEV_NONE = 0, /* without device code */
+	DEV_MAY,      /* device code is optional */
+	DEV_MUST,     /* device code for CPU or GPU is mandatory */
+	DEV_MUST_CPU, /* the CPU's table is mandatory, since GPU back ends take function names from it */
 };
 enum { MOST_OPS = 24 };
 
@@ -89,7 +89,7 @@ static const struct {
 #undef POLICY
 #undef END
 
-/* A table that starts with its size, as far as it goes; the rest stays 0. */
+/* A copy of a table of ops, up to the table's own size; the rest is 0. */
 union table {
 	size_t size;
 	unsigned char at[512];
@@ -120,7 +120,7 @@ static int check_table(const char *path, const struct loom_plugin *p, const char
 	int rc = read_table(path, p, which, from, &t, err);
 	for (const struct op *op = ops; !rc && op->offset; op++) {
 		void *function = NULL;
-		/* Size first: nothing is read beyond the author's table. */
+		/* The size comes first, so nothing beyond the author's table is read. */
 		if (t.size >= op->offset + sizeof(function))
 			memcpy(&function, t.at + op->offset, sizeof(function));
 		if (!function)
@@ -133,7 +133,7 @@ static int check_table(const char *path, const struct loom_plugin *p, const char
 	return rc;
 }
 
-/* Tasks or a kernel: without either a workload does nothing. */
+/* A workload has tasks or a kernel, else it does nothing. */
 static int check_workload(const char *path, const struct loom_plugin *p, const void *cpu,
 			  struct loom_error *err)
 {

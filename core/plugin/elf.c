@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file is untrusted: every offset and size in it is checked against the file before use, sums
- * cannot wrap, loops are bounded, and nothing is mapped (a file that shrinks would raise SIGBUS).
- */
+/* The file is untrusted: every offset and size is checked against the file before use, sums cannot wrap, and loops are
+ * bounded. The file is not mapped, because a file that shrinks would raise SIGBUS. */
 #include "plugin/elf.h"
 
 #include <elf.h>
@@ -24,15 +23,15 @@ enum { MOST_NOTES = 4096 };
 #elif defined(__powerpc64__)
 #define OUR_MACHINE EM_PPC64
 #else
-#define OUR_MACHINE EM_NONE /* dlopen() decides */
+#define OUR_MACHINE EM_NONE /* dlopen() checks the machine */
 #endif
 
 struct file {
-	const char *path; /* as in messages */
+	const char *path; /* for messages */
 	int fd;
 	uint64_t size;
-	unsigned notes; /* read so far */
-	int number;	/* errno of a read that failed: later results are void */
+	unsigned notes; /* number of notes read so far */
+	int number;	/* errno of a failed read, which makes later results invalid */
 };
 
 static int inside(const struct file *f, uint64_t offset, uint64_t length)
@@ -77,7 +76,7 @@ static uint64_t round_up4(uint32_t n)
 	return ((uint64_t)n + 3) & ~(uint64_t)3;
 }
 
-/* Searches notes in offset..+length, which lies inside the file. 1: found. */
+/* Returns 1 when the notes at offset..+length, a range inside the file, contain the manifest. */
 static int search_notes(struct file *f, uint64_t offset, uint64_t length, struct loom_manifest *out)
 {
 	uint64_t end = offset + length;
@@ -90,7 +89,7 @@ static int search_notes(struct file *f, uint64_t offset, uint64_t length, struct
 		uint64_t name = round_up4(note.n_namesz), desc = round_up4(note.n_descsz);
 		if (name > end - offset || desc > end - offset - name)
 			return 0;
-		/* A longer record is a later minor version's: its beginning is ours. */
+		/* A longer record is from a later minor version, and begins with this one. */
 		if (note.n_type == LOOM_NOTE_TYPE && note.n_namesz == sizeof(owner) &&
 		    get(f, offset, owner, sizeof(owner)) && !memcmp(owner, "gpuloom", 8) &&
 		    note.n_descsz >= sizeof(*out))
@@ -100,7 +99,7 @@ static int search_notes(struct file *f, uint64_t offset, uint64_t length, struct
 	return 0;
 }
 
-/* Program headers: they must lie inside the file, or dlopen() would map what is not there. */
+/* Program headers must be inside the file, or dlopen() would map what is not there. */
 static int read_segments(struct file *f, const Elf64_Ehdr *h, int *found, struct loom_manifest *out,
 			 struct loom_error *err)
 {
@@ -118,7 +117,7 @@ static int read_segments(struct file *f, const Elf64_Ehdr *h, int *found, struct
 	return 0;
 }
 
-/* Section headers may have been stripped; where there are some they must be whole. */
+/* Section headers may be stripped; those that are there must be whole. */
 static int read_sections(struct file *f, const Elf64_Ehdr *h, int *found, struct loom_manifest *out,
 			 struct loom_error *err)
 {
@@ -137,7 +136,7 @@ static int read_header(struct file *f, Elf64_Ehdr *h, struct loom_error *err)
 {
 	if (!get(f, 0, h, sizeof(*h)) || memcmp(h->e_ident, ELFMAG, SELFMAG))
 		return LOOM__FAIL(err, LOOM_EPLUGIN,
-				  "%s: not an ELF file, so no plug-in; name a shared object (.so)",
+				  "%s: not an ELF file, so it is not a plug-in; name a shared object (.so)",
 				  f->path);
 	if (h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_ident[EI_DATA] != ELFDATA2LSB ||
 	    (OUR_MACHINE != EM_NONE && h->e_machine != OUR_MACHINE))
@@ -173,7 +172,7 @@ int loom__elf_read(const char *path, int *found, struct loom_manifest *out, stru
 
 	*found = 0;
 	memset(out, 0, sizeof(*out));
-	/* A FIFO or a terminal of that name must not block us or become ours. */
+	/* A FIFO of that name must not block the open, and a terminal must not become the controlling one. */
 	f.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (f.fd < 0)
 		return errno == ENOENT || errno == ENOTDIR

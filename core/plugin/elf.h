@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can be learnt from a plug-in's file without running it. */
+/* Reads a plug-in's file without running its code. */
 #ifndef LOOM_ELF_H
 #define LOOM_ELF_H
 
 #include "plugin/registry.h"
 
-/* Refuses a file that dlopen() should not see: absent, not regular, not ELF, cut short, made for
- * another machine. Otherwise 0; *found says whether there is a manifest, *out is it, cleaned. */
+/* Checks the file before dlopen() sees it, and rejects one that is absent, not regular, not ELF, truncated, or for
+ * another machine. Otherwise returns 0. *found says whether the file has a manifest, which *out then is, cleaned. */
 int loom__elf_read(const char *path, int *found, struct loom_manifest *out, struct loom_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the name in a conf to the file. */
+/* From the name in a conf to the file of the plug-in. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -22,7 +22,7 @@ int loom__plugin_real(const char *name, char **path, struct loom_error *err)
 			  strerror(errno));
 }
 
-/* FOLDER/sched_mgws.so, where that is the ending, for "mgws" and for "sched_mgws". NULL: it is not there. */
+/* Returns FOLDER/sched_mgws.so, if `ending` is ".so", for "mgws" and for "sched_mgws"; NULL: no such file. */
 static const char *try_folder(const char *folder, const char *prefix, const char *name, const char *ending,
 			      char path[PATH_MAX])
 {

@@ -31,7 +31,7 @@ void loom__identity_of(const struct loom_plugin *p, struct loom_manifest *out)
 	loom__manifest_clean(out);
 }
 
-/* "sched_mgws" for a scheduler in sched_mgws.so (or sched_mgws.so.1). */
+/* Demands the name "sched_mgws" of a scheduler in sched_mgws.so (or sched_mgws.so.1). */
 static int judge_name(const char *path, const struct loom_manifest *m, struct loom_error *err)
 {
 	const char *prefix = loom__kind_name(m->kind), *file = strrchr(path, '/');
@@ -76,7 +76,7 @@ int loom__identity_judge(const char *path, const struct loom_manifest *m, struct
 				  m->abi > LOOM_ABI ? " or use a newer gpuloom" : "");
 	if (m->kind == LOOM_KIND_NONE || m->kind >= LOOM_KINDS)
 		return LOOM__FAIL(err, LOOM_EABI,
-				  "%s: plug-in '%s' is of kind number %u, which gpuloom %s does not know; use the gpuloom that it "
+				  "%s: plug-in '%s' has the kind number %u, which gpuloom %s does not know; use the gpuloom that it "
 				  "was made for",
 				  file, name, (unsigned)m->kind, loom_version());
 	return judge_name(path, m, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading: what can be rejected without running the file's code is rejected before dlopen(). */
+/* Loading. Whatever can be rejected without running code of the file is rejected before dlopen(). */
 #include <dlfcn.h>
 #include <errno.h>
 #include <gpuloom/gpuloom.h>
@@ -14,7 +14,7 @@
 
 typedef const struct loom_plugin *entry_fn(void);
 
-/* What every descriptor has. */
+/* The size of the part that every descriptor has. */
 #define LEAST_SIZE (offsetof(struct loom_plugin, dev) + sizeof(((struct loom_plugin *)0)->dev))
 
 static int check_kind(const char *path, const struct loom_manifest *m, enum loom_kind kind,
@@ -29,7 +29,7 @@ static int check_kind(const char *path, const struct loom_manifest *m, enum loom
 			  loom__kind_section(kind), loom__kind_section(m->kind));
 }
 
-/* `number`: errno of dlopen(), whose message does not report a lack of memory. */
+/* `number`: errno of dlopen(), whose message does not mention a lack of memory. */
 static int refuse_link(const char *path, int number, struct loom_error *err)
 {
 	const char *why = dlerror();
@@ -49,7 +49,7 @@ static int refuse_link(const char *path, int number, struct loom_error *err)
 			  loom__shown(path), why, fix);
 }
 
-/* A library that the plug-in links to may export the symbol as well: only the file's own counts. */
+/* A library that the plug-in links to may export the symbol as well: only that of the file itself counts. */
 static int find_entry(const char *path, void *handle, entry_fn **entry, struct loom_error *err)
 {
 	struct link_map *own = NULL, *from = NULL;
@@ -75,7 +75,7 @@ static int find_entry(const char *path, void *handle, entry_fn **entry, struct l
 	return 0;
 }
 
-/* Copies the descriptor, at most its own size. Magic and ABI come first: without them no other field has a meaning. */
+/* Copies the descriptor, at most its own size. Magic and ABI come first: they define the other fields. */
 static int read_descriptor(const char *path, const struct loom_plugin *from, struct loom_plugin *to,
 			   struct loom_error *err)
 {
@@ -118,7 +118,7 @@ static int check_agreement(const char *path, const struct loom_manifest *note,
 			  loom__shown(path), note->name, field);
 }
 
-/* `note` is the manifest, or NULL. `p` is what the entry symbol returned. */
+/* `note`: the manifest, or NULL. `p`: what the entry symbol returned. */
 static int check_descriptor(const char *path, const struct loom_manifest *note,
 			    const struct loom_plugin *p, enum loom_kind kind,
 			    struct loom_error *err)
@@ -129,8 +129,8 @@ static int check_descriptor(const char *path, const struct loom_manifest *note,
 	if (rc)
 		return rc;
 	loom__identity_of(&self, &identity);
-	self.name = identity.name; /* fit to print from here on */
-	/* Another magic number or ABI has an error message of its own. */
+	self.name = identity.name; /* now cleaned for messages */
+	/* A different magic number or ABI has an error message of its own. */
 	if (note && identity.magic == note->magic && identity.abi == note->abi)
 		rc = check_agreement(path, note, &identity, err);
 	if (!rc)
@@ -151,8 +151,8 @@ static int check_descriptor(const char *path, const struct loom_manifest *note,
 	return rc;
 }
 
-/* Signals belong to the process, but libraries of drivers set handlers in their constructors (those of InfiniPath print a
- * backtrace at SIGINT and end the process): the handlers are restored. A request to stop is blocked meanwhile. */
+/* Driver libraries install signal handlers in their constructors: those of InfiniPath print a backtrace at SIGINT and
+ * end the process. So they are restored after dlopen(). Stop requests are blocked meanwhile. */
 static void *open_file(const char *path, int *number)
 {
 	struct sigaction before[NSIG] = {0}, now;
@@ -164,10 +164,10 @@ static void *open_file(const char *path, int *number)
 	pthread_sigmask(SIG_BLOCK, &stops, &mask);
 	for (int s = 1; s < NSIG; s++)
 		sigaction(s, NULL, &before[s]);
-	/* Never closed: device run times, thread-local storage and leak reports outlive a plug-in. */
+	/* The handle is never closed: device run times, thread-local storage and leak reports outlive a plug-in. */
 	errno = 0;
 	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-	*number = errno; /* sigaction() fails for some signals */
+	*number = errno; /* sigaction() fails for some signals, which changes errno */
 	for (int s = 1; s < NSIG; s++)
 		if (!sigaction(s, NULL, &now) && now.sa_handler != before[s].sa_handler)
 			sigaction(s, &before[s], NULL);

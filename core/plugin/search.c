@@ -36,7 +36,7 @@ static int add(struct loom__search *s, char *folder, struct loom_error *err)
 	return 0;
 }
 
-/* `origin`: the option or variable that names the folder; NULL: a guess, which may be absent. */
+/* `origin`: the option or variable that names the folder; NULL: a default, which may be absent. */
 static int consider(struct loom__search *s, const char *folder, const char *origin,
 		    struct loom_error *err)
 {
@@ -80,14 +80,14 @@ static int consider_list(struct loom__search *s, const char *list, const char *o
 	return rc;
 }
 
-/* The folder of the file that this very function was loaded from: executable or library. */
+/* Writes the folder of the executable or library that contains this function. */
 static int own_folder(char out[PATH_MAX])
 {
 	Dl_info info;
 	struct link_map *map = NULL;
 	if (!dladdr1((void *)(uintptr_t)&own_folder, &info, (void **)&map, RTLD_DL_LINKMAP))
 		return -1;
-	/* The executable's name in the link map is empty, and dli_fname is what argv[0] was. */
+	/* In the link map the name of the executable is empty; dli_fname is then argv[0]. */
 	const char *file = map && map->l_name[0] ? map->l_name : "/proc/self/exe";
 	if (!realpath(file, out))
 		return -1;
@@ -103,7 +103,7 @@ static int consider_own(struct loom__search *s, struct loom_error *err)
 	static const char *const places[] = {
 		"plugins",                                  /* the build folder */
 		"gpuloom/plugins",                          /* beside the installed library */
-		LOOM_LIBDIR_FROM_BINDIR "/gpuloom/plugins", /* from the installed executable; see the Makefile */
+		LOOM_LIBDIR_FROM_BINDIR "/gpuloom/plugins", /* from the installed executable: set by the Makefile */
 	};
 	char own[PATH_MAX], folder[PATH_MAX];
 	int rc = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which users can have put the code there that is about to run as this user. */
+/* Which users can have written the code that is about to run as this user. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -22,14 +22,15 @@ static int reject(const char *path, const char *at, const char *why, const char 
 			  same ? "" : " ", same ? "" : loom__shown(at), fix);
 }
 
-/* A set-user-id program or one with capabilities serves users that it must not trust: no folder on the path may belong to
- * another user or be writable for a group. Elsewhere both are usual, as in an installation that a group maintains. */
+/* A set-user-id program, or one with capabilities, serves users that it must not trust. No folder on the path may
+ * belong to another user or be writable for a group. Other programs allow both, as in installations that a group
+ * maintains. */
 static int check_privileged(const char *path, const char *at, const struct stat *st, struct loom_error *err)
 {
 	if (!is_ours(st))
-		return reject(path, at, "a program with privileges takes no plug-in from another user's", "chown it to root", err);
+		return reject(path, at, "a program with privileges must not use a plug-in from another user's", "chown it to root", err);
 	if (st->st_mode & 022 && !(S_ISDIR(st->st_mode) && st->st_mode & S_ISVTX))
-		return reject(path, at, "a program with privileges takes no plug-in that a group may write to:", "chmod go-w it",
+		return reject(path, at, "a program with privileges must not use a plug-in that a group may write to:", "chmod go-w it",
 			      err);
 	return 0;
 }
@@ -54,7 +55,7 @@ int loom__trusted(const char *real, struct loom_error *err)
 		inner = st;
 		if (stat(at, &st))
 			return LOOM__FAIL(err, LOOM_EIO, "%s: %s: %s", loom__shown(real), at, strerror(errno));
-		/* In a folder like /tmp every user may make a file, and only its owner may replace it. */
+		/* In a folder like /tmp every user may create a file, but only the owner may replace it. */
 		if (st.st_mode & S_IWOTH && !(st.st_mode & S_ISVTX && is_ours(&inner)))
 			rc = reject(real, at, "every user may write to a folder above it,", "chmod o-w that, or put the plug-in elsewhere",
 				    err);

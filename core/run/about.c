@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a result contains about its origin: effective options with their places, plug-ins, devices. */
+/* The origin of a result: effective options with their places, plug-ins, devices. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -73,7 +73,7 @@ void loom__result_choices(struct loom_result *r, const struct loom_stack *s)
 	loom__json_add(r->about, "choices", choices(s));
 }
 
-/* Of all results of a stack. */
+/* The part that all results of a stack share. */
 static cJSON *about_stack(const struct loom_stack *s)
 {
 	cJSON *about = cJSON_CreateObject();
@@ -106,19 +106,19 @@ static struct loom__about *about_create(const struct loom_stack *s)
 void loom__about_drop(void *at)
 {
 	struct loom__about *a = at;
-	/* Release: what this user read is before the acquire of the last user, which frees. */
+	/* Release: what this user reads happens before the acquire of the last user, which frees. */
 	if (!a || __atomic_sub_fetch(&a->users, 1, __ATOMIC_ACQ_REL))
 		return;
 	cJSON_Delete(a->about);
 	free(a);
 }
 
-/* Takes over a use of `a`, which may be NULL. */
+/* Takes over one reference to `a`, which may be NULL. */
 static struct loom_result *make(const struct loom_stack *s, struct loom__about *a)
 {
 	uint32_t workers = s->layout.workers + s->layout.remote_workers, ranks = s->layout.ranks > 1 ? s->layout.ranks : 0, at = 0;
 	struct loom_result *r = calloc(1, sizeof(*r));
-	uint32_t *rank = ranks ? calloc(workers, sizeof(*rank)) : NULL; /* of each worker */
+	uint32_t *rank = ranks ? calloc(workers, sizeof(*rank)) : NULL; /* [workers]: the rank of each */
 	if (!a || !r || (ranks && !rank)) {
 		loom__about_drop(a);
 		free(r);
@@ -151,7 +151,7 @@ struct loom_result *loom__result_share(struct loom_stack *s)
 		s->about = a = about_create(s);
 		s->about_drop = loom__about_drop;
 	}
-	/* Relaxed: the stack's own use keeps it alive. */
+	/* Relaxed: the reference of the stack keeps it alive. */
 	if (a)
 		__atomic_fetch_add(&a->users, 1, __ATOMIC_RELAXED);
 	return make(s, a);

@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Workers append to their buffers from the start, in each execution. */
+/* Workers append to their buffers from the start in each execution. */
 static void empty_traces(struct loom_stack *s)
 {
 	for (uint32_t w = 0; s->trace_room && w < s->layout.workers; w++)
 		*loom__trace_of(s, w) = (struct loom_trace){.room = s->trace_room, .every = s->trace_every};
 }
 
-/* Puts all blocks into their starting state and posts network operations. */
+/* Initialises all blocks and posts network operations. */
 static int init_policies(struct loom_stack *s, struct loom_error *err)
 {
 	memset(s->counters, 0, s->layout.workers * sizeof(*s->counters));
@@ -24,10 +24,10 @@ static int init_policies(struct loom_stack *s, struct loom_error *err)
 			return rc;
 	}
 	int rc = loom__wire(s, err);
-	return rc ? rc : loom__images_copy(s, 1, err); /* posts may be in devices' memory */
+	return rc ? rc : loom__images_copy(s, 1, err); /* posts may be in memory of devices */
 }
 
-/* The workload has no tasks: whatever scheduler is selected takes no part. */
+/* The workload has a kernel and no tasks, so the selected scheduler takes no part. */
 static int runs_kernel(const struct loom_stack *s)
 {
 	const struct loom_plugin *w = s->selected[LOOM_WORKLOAD];
@@ -35,7 +35,7 @@ static int runs_kernel(const struct loom_stack *s)
 	return LOOM_HAS(dev, kernel) != 0;
 }
 
-/* Sums; of times of day the latest. */
+/* Sums the counters, but takes the maximum of times of day. */
 static void add_up(const struct loom_counters *counters, uint32_t n, struct loom_counters *sum)
 {
 	uint64_t last_task = 0, end = 0;
@@ -52,14 +52,14 @@ static void add_up(const struct loom_counters *counters, uint32_t n, struct loom
 	sum->end_ns = end;
 }
 
-/* Every task exactly once: spawned tasks were run, and victims counted what thieves took. */
+/* Each task ran exactly once: spawned tasks were executed, and victims counted what thieves took. */
 static int check_counters(const struct loom_stack *s, const struct loom_counters *sum, struct loom_error *err)
 {
 	uint64_t made = s->layout.initial_tasks + sum->spawned;
 	if (!s->selected[LOOM_SCHED] || runs_kernel(s))
 		return 0;
 	if (sum->executed != made)
-		return LOOM__FAIL(err, LOOM_EWRONG, "%llu tasks were made, but %llu were run",
+		return LOOM__FAIL(err, LOOM_EWRONG, "%llu tasks were created, but %llu were run",
 				  (unsigned long long)made, (unsigned long long)sum->executed);
 	if (sum->stolen_in != sum->stolen_out)
 		return LOOM__FAIL(err, LOOM_EWRONG, "%llu tasks were stolen, but %llu were given",
@@ -71,17 +71,17 @@ static void add_core_metrics(const struct loom_stack *s, const struct loom_count
 {
 	struct loom_report *r = &sample->report;
 	loom__report_add(r, "seconds", "s", LOOM_BETTER_LESS, sample->seconds);
-	if (sum->cpu_ns) /* without the share of other programs */
+	if (sum->cpu_ns) /* excludes the time of other programs */
 		loom__report_add(r, "cpu_seconds", "s", LOOM_BETTER_LESS, (double)sum->cpu_ns / 1e9);
 	if (!s->selected[LOOM_SCHED] || runs_kernel(s))
 		return;
 	if (sample->seconds > 0)
 		loom__report_add(r, "tasks_per_s", "tasks/s", LOOM_BETTER_MORE,
 				 (double)sum->executed / sample->seconds);
-	/* From the end of the last task to the exit of the last worker. */
+	/* The time from the end of the last task to the exit of the last worker. */
 	if (sum->last_task_ns && sum->end_ns >= sum->last_task_ns)
 		loom__report_add(r, "exit_ns", "ns", LOOM_BETTER_LESS, (double)(sum->end_ns - sum->last_task_ns));
-	/* A sum of times of day has no meaning, and CPU time is reported above. */
+	/* A sum of times of day has no meaning; CPU time was added before. */
 #define LOOM__METRIC(name, unit, text)                                                            \
 	if (strcmp(#name, "begin_ns") && strcmp(#name, "end_ns") &&                                \
 	    strcmp(#name, "last_task_ns") && strcmp(#name, "cpu_ns"))                              \
@@ -90,7 +90,7 @@ static void add_core_metrics(const struct loom_stack *s, const struct loom_count
 #undef LOOM__METRIC
 }
 
-/* Units of work per second. Not of all ranks: each reports its own work. */
+/* Adds units of work per second. Each rank reports its own work only. */
 static void lead_by_rate(struct loom_report *r, const char *work, double seconds)
 {
 	char name[sizeof(r->list->name) + 8], unit[sizeof(r->list->name)];
@@ -99,12 +99,12 @@ static void lead_by_rate(struct loom_report *r, const char *work, double seconds
 		amount = strcmp(r->list[i].name, work) ? amount : &r->list[i];
 	snprintf(name, sizeof(name), "%s_per_s", work);
 	snprintf(unit, sizeof(unit), "%s/s", amount && *amount->unit ? amount->unit : work);
-	if (amount && seconds > 0) /* the workload's own figure stays */
+	if (amount && seconds > 0) /* a rate that the workload itself added stays */
 		loom__report_add(r, name, unit, LOOM_BETTER_MORE, amount->value / seconds);
 	loom__report_lead(r, name);
 }
 
-/* One metric has one unit and one direction in all samples: they are checked once. */
+/* A metric has the same unit and direction in all samples, so one sample is checked. */
 static int check_units(const struct loom_result *r, const struct loom__sample *sample, struct loom_error *err)
 {
 	const struct loom_report *now = &sample->report, *before = r->samples ? &r->sample[r->samples - 1].report : now;
@@ -115,7 +115,7 @@ static int check_units(const struct loom_result *r, const struct loom__sample *s
 				continue;
 			return LOOM__FAIL(err, LOOM_EWRONG,
 					  "the metric '%s' has the unit '%s' and the direction '%s' in this sample, '%s' and '%s' in the "
-					  "one before: they must not change during a run", m->name, m->unit, loom__better_name(m->better),
+					  "one before: both must stay the same during a run", m->name, m->unit, loom__better_name(m->better),
 					  was->unit, loom__better_name(was->better));
 		}
 	return 0;
@@ -134,14 +134,15 @@ static int append(struct loom_result *r, struct loom__sample *sample, struct loo
 	return 0;
 }
 
-/* A verification that takes long: users see its progress, and stop requests and time limits end it as they end a sample. */
+/* During a long verification users see the progress. Stop requests and time limits end the verification like a
+ * sample. */
 static int verifying(void *arg, double done, struct loom_error *err)
 {
 	struct loom_stack *s = arg;
 	uint64_t now = loom__now_ns();
 	if (s->progress)
 		s->progress(s->beat_arg, s, now - s->verify_ns, done);
-	if (__atomic_load_n(&s->stop_requests, __ATOMIC_ACQUIRE) >= 2) /* see gpuloom.h */
+	if (__atomic_load_n(&s->stop_requests, __ATOMIC_ACQUIRE) >= 2) /* gpuloom.h defines the second request */
 		return LOOM__FAIL(err, LOOM_EINTR, "interrupted while a sample was verified: %.0f %% of it, after %.3g s", 100 * done,
 				  (double)(now - s->verify_ns) / 1e9);
 	if (s->until_ns && now > s->until_ns)
@@ -208,10 +209,10 @@ static int finish_sample(struct loom_stack *s, struct loom__sample *sample, stru
 	return rc;
 }
 
-/* How a sample is executed. */
+/* Flags of an execution. */
 enum {
 	ALONE = 1,    /* GO without READY */
-	MEASURED = 2, /* its metrics are wanted */
+	MEASURED = 2, /* the metrics of the execution are used */
 	AWAITED = 4,  /* end() follows at once */
 };
 
@@ -221,15 +222,15 @@ static int begin(struct loom_stack *s, int how, struct loom_error *err)
 	int rc = init_policies(s, err);
 	if (!rc)
 		loom__ranks_warn(s);
-	if (!rc) /* no rank sends data before the memory of all ranks is ready */
+	if (!rc) /* no rank may send data before the memory of all ranks is ready */
 		rc = loom__ranks_agree(s, &agreed, err);
 	s->ctl->unmeasured = !(how & MEASURED);
 	s->ctl->awaited = (how & AWAITED) != 0;
 	return rc ? rc : loom__gate_begin(s, how & ALONE && s->stays, s->plan.run.timeout, err);
 }
 
-/* Waits for the sample in progress and verifies it. LOOM_EAGAIN at `until`: it goes on. Else, without an error, *sample is
- * filled, whose report may be `unread`. */
+/* Waits for the end of the sample, and verifies the answer. Returns LOOM_EAGAIN when the sample is still in progress at
+ * `until`. After success *sample is filled; its report may be `unread`. */
 static int end(struct loom_stack *s, uint64_t until, struct loom__sample *sample, struct loom_error *err)
 {
 	struct loom__agreed agreed = {0};
@@ -239,14 +240,14 @@ static int end(struct loom_stack *s, uint64_t until, struct loom__sample *sample
 	if (!rc)
 		rc = loom__flush(s, s->plan.run.timeout, err);
 	agreed.ns = s->end_ns - s->begin_ns;
-	if (!rc) /* no rank begins the next sample before all have ended this one */
+	if (!rc) /* no rank may begin the next sample before all have ended this one */
 		rc = loom__ranks_agree(s, &agreed, err);
 	if (!rc) {
-		sample->seconds = (double)agreed.ns / 1e9; /* of the slowest rank */
+		sample->seconds = (double)agreed.ns / 1e9; /* the time of the slowest rank */
 		rc = finish_sample(s, sample, err);
 	} else if (rc == LOOM_ETIMEDOUT || rc == LOOM_EDIED) {
-		/* A worker that failed stops the others: its error outranks theirs. Not where it was woken
-		 * because a device died: the device has said which and of what. */
+		/* A failed worker stops the others, so its error outranks theirs. If the death of a device woke it, the
+		 * error of the device counts, which has the cause. */
 		struct loom_error first;
 		int cause = loom__worker_failure(s, &first);
 		if (cause && !(rc == LOOM_EDIED && cause == LOOM_EDIED)) {
@@ -258,14 +259,14 @@ static int end(struct loom_stack *s, uint64_t until, struct loom__sample *sample
 	return rc;
 }
 
-/* A wrong or unfinished execution is never a number. */
+/* A wrong or unfinished execution yields no metrics. */
 static void drop(struct loom__sample *sample)
 {
 	loom__report_clear(&sample->report);
 	free(sample->counters);
 }
 
-/* A device may have a setting that repeats the failed sample. */
+/* Adds to the message the setting, if the device has one, that repeats the failed sample. */
 static void add_repeat(struct loom_stack *s, struct loom_error *err)
 {
 	const struct loom__device *d = &s->device[0];
@@ -310,9 +311,9 @@ void loom__result_end(struct loom_result *r, int code, const struct loom_error *
 	r->error.code = code;
 }
 
-enum { STOPPED = 1, LATE = 2 }; /* struct loom__agreed */
+enum { STOPPED = 1, LATE = 2 }; /* bits of `stop` in struct loom__agreed */
 
-/* Workers stay launched for the next run where they may; after an error none does. */
+/* Workers may stay launched for the next run, except after an error. */
 static int rest(struct loom_stack *s, int rc, struct loom_error *err)
 {
 	struct loom_error ending;
@@ -352,7 +353,7 @@ int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 		hooks->begin(hooks->arg, r);
 	rc = loom__stack_launch(s, err);
 	for (uint32_t i = 0; i < total && !rc; i++) {
-		/* Ctrl-C may reach one rank before and another after its last sample; and clocks differ. */
+		/* Ctrl-C may reach one rank before its last sample and another after it, and clocks differ. */
 		int late = s->until_ns && loom__now_ns() > s->until_ns;
 		struct loom__agreed agreed = {
 			.stop = (__atomic_load_n(&s->stop_requests, __ATOMIC_RELAXED) ? STOPPED : 0) |
@@ -384,7 +385,7 @@ static int start(struct loom_stack *s, int how, struct loom_error *err)
 {
 	if (loom__stack_own(s, err))
 		return LOOM_EBUSY;
-	__atomic_store_n(&s->stop_requests, 0, __ATOMIC_RELAXED); /* made while no run was in progress: not for this run */
+	__atomic_store_n(&s->stop_requests, 0, __ATOMIC_RELAXED); /* stop requests from before the run do not count */
 	int rc = loom__stack_is_idle(s, err);
 	if (!rc && s->selected[LOOM_WORKLOAD])
 		rc = LOOM__FAIL(err, LOOM_EINVAL, "the conf selects a workload: loom_stack_run() runs it");
@@ -404,7 +405,7 @@ static int start(struct loom_stack *s, int how, struct loom_error *err)
 	return 0;
 }
 
-/* *result, which may be NULL, is filled when it ended. */
+/* Fills *result, which may be NULL, when the run has ended. */
 static int finish(struct loom_stack *s, uint64_t until, struct loom_result **result, struct loom_error *err)
 {
 	struct loom__sample sample = {.report = {.unread = !result}};
@@ -434,7 +435,7 @@ static int finish(struct loom_stack *s, uint64_t until, struct loom_result **res
 
 /* ---- collectives ---------------------------------------------------------------------------------- */
 
-/* The workers, which the program does not see between samples. */
+/* Returns 1 when workers may stay launched: the program does not see them between samples. */
 static int may_stay(const struct loom_stack *s)
 {
 	uint32_t d = 0;
@@ -453,9 +454,9 @@ static int collective(struct loom_stack *s, float *vector, uint64_t floats, int6
 	if (!err)
 		err = &own;
 	if (!vector && !floats)
-		vector = &none; /* all ranks reject an empty one */
+		vector = &none; /* all ranks reject an empty vector */
 	if (!LOOM_HAS(w, collective))
-		return LOOM__FAIL(err, LOOM_EINVAL, "no workload of this stack sums vectors of ranks: say workload = allreduce in [run]");
+		return LOOM__FAIL(err, LOOM_EINVAL, "the stack has no workload that sums vectors of ranks: set workload = allreduce in [run]");
 	__atomic_store_n(&s->stop_requests, 0, __ATOMIC_RELAXED);
 	int rc = loom__stack_is_idle(s, err);
 	if (!rc)

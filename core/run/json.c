@@ -21,7 +21,7 @@ static void add_metrics(cJSON *doc, const struct loom_result *r)
 		loom__json_add_text(o, "better", loom__better_name(metric[i].better));
 		if (metric[i].answer)
 			loom__json_add_bool(o, "answer", 1);
-		cJSON *list = cJSON_CreateDoubleArray(values, (int)have); /* before the median sorts */
+		cJSON *list = cJSON_CreateDoubleArray(values, (int)have); /* before the median sorts the values */
 		loom__json_add_number(o, "median", loom__median_of(values, have));
 		loom__json_add(o, "samples", list);
 		free(values);
@@ -45,7 +45,7 @@ static void add_samples(cJSON *doc, const struct loom_result *r)
 	}
 }
 
-/* Per worker and counter the values over the counted samples; times are relative to the first start. */
+/* The values of each worker and counter over the counted samples. Times are relative to the first start. */
 static void add_workers(cJSON *doc, const struct loom_result *r)
 {
 	cJSON *list = loom__json_add_array(doc, "workers");
@@ -67,7 +67,7 @@ static void add_workers(cJSON *doc, const struct loom_result *r)
 			for (uint32_t v = 0; v < r->workers; v++)
 				if (s->counters[v].begin_ns && s->counters[v].begin_ns < begin)
 					begin = s->counters[v].begin_ns;
-			c.begin_ns -= c.begin_ns ? begin : 0; /* 0: it did not take part */
+			c.begin_ns -= c.begin_ns ? begin : 0; /* 0: the worker did not take part */
 			c.end_ns -= c.end_ns ? begin : 0;
 			c.last_task_ns -= c.last_task_ns ? begin : 0;
 #define LOOM__COUNTER_ADD(name, unit, text) loom__json_append_count(name##_list, c.name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an embedding program adds to a stack: task functions and memory; and its request to stop. */
+/* What an embedding program adds to a stack: task functions, memory, and its request to stop. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "lib/align.h"
 #include "lib/identifier.h"
 
-enum { SOURCE_MOST = 16 << 20 }; /* bytes of task functions */
+enum { SOURCE_MOST = 16 << 20 }; /* the most bytes of task functions */
 
 static int add_task(struct loom_stack *s, const char *name, loom_task_fn *fn, uint32_t *tag,
 		    struct loom_error *err)
@@ -45,18 +45,18 @@ static void forget_tasks(struct loom_stack *s, uint32_t before)
 		free((char *)s->task[--s->tasks].name);
 }
 
-/* The names are identifiers, and no run is in progress. */
+/* Checks that the names are identifiers and that no run is in progress. */
 static int check_names(struct loom_stack *s, const char *file, const char *const *names, uint32_t n,
 		       struct loom_error *err)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (!loom__is_identifier(names[i]))
-			return LOOM__FAIL(err, LOOM_EINVAL, "%s: '%s' is no name of a function", file,
+			return LOOM__FAIL(err, LOOM_EINVAL, "%s: '%s' is not an identifier, so it cannot be the name of a function", file,
 					  names[i] ? names[i] : "");
 	return loom__stack_is_idle(s, err);
 }
 
-/* Copies of the file's name and of `data`, or of what the file has for NULL. Both or none. */
+/* Copies the file's name, and `data` or, for NULL, the content of the file. Returns both or neither. */
 static int keep_file(const char *file, const void *data, size_t *bytes, char **name, char **copy, struct loom_error *err)
 {
 	*name = strdup(file);
@@ -105,7 +105,7 @@ int loom_stack_source(struct loom_stack *s, const char *file, const char *text, 
 	return 0;
 }
 
-/* A name that came in other IR keeps its tag. */
+/* Returns the tag of a name, which stays when the name comes again in other IR. */
 static int ir_tag(struct loom_stack *s, const char *name, uint32_t *tag, struct loom_error *err)
 {
 	for (uint32_t i = 0; i < s->irs; i++)
@@ -116,7 +116,7 @@ static int ir_tag(struct loom_stack *s, const char *name, uint32_t *tag, struct 
 			}
 	for (uint32_t i = 0; i < s->tasks; i++)
 		if (!strcmp(s->task[i].name, name))
-			return LOOM__FAIL(err, LOOM_EINVAL, "task function '%s' has come before, and not as IR: one name is one task",
+			return LOOM__FAIL(err, LOOM_EINVAL, "task function '%s' is registered already, and not as IR: use another name",
 					  name);
 	return add_task(s, name, NULL, tag, err);
 }
@@ -163,8 +163,7 @@ int loom_stack_alloc(struct loom_stack *s, size_t bytes, loom_ref *ref, void **h
 	uint32_t segment;
 	if (!bytes || want.bytes < bytes)
 		return LOOM__FAIL(err, LOOM_EINVAL, "cannot allocate %zu bytes", bytes);
-	/* Launched workers have the segments of their launch only. */
-	int rc = loom__stack_is_idle(s, err);
+	int rc = loom__stack_is_idle(s, err); /* Launched workers have only the segments of their launch. */
 	if (!rc)
 		rc = loom__stack_retire(s, err);
 	if (rc)
@@ -179,10 +178,11 @@ int loom_stack_alloc(struct loom_stack *s, size_t bytes, loom_ref *ref, void **h
 
 void loom_stack_stop(struct loom_stack *s)
 {
-	int number = errno; /* of the code that a signal interrupts */
+	int number = errno; /* errno of the code that the signal interrupts */
 	if (loom__stack_own(s, NULL))
 		return;
-	/* Release: the thread that a nudge wakes sees the request. A workload's first one can wait for the sample's end. */
+	/* Release: the thread that a nudge wakes sees the request. For a workload, the first one waits for the sample's
+	 * end. */
 	if (__atomic_fetch_add(&s->stop_requests, 1, __ATOMIC_RELEASE) || !s->selected[LOOM_WORKLOAD])
 		for (uint32_t d = 0; d < s->layout.devices; d++)
 			if (LOOM_HAS(s->device[d].ops, wake))

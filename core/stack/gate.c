@@ -2,18 +2,18 @@
 /* One execution: READY, GO, wait for the last worker. Every wait ends. */
 #include "stack/stack.h"
 
-/* How long to wait for one device before the others and the deadline are polled. The wait for the last device ends by itself
- * when its workers are done, when one of them fails and when they die; signals and nudges end it too. Shorter slices would
- * keep an idle machine from sleeping. */
+/* How long the host waits for one device before it polls the others and the deadline. The wait for the last device ends
+ * when its workers are done, one of them fails or they die, and by signals and nudges. So a longer slice there is
+ * harmless, and lets an idle machine sleep. */
 #define SLICE_NS 20000000ull
 #define LAST_NS 1000000000ull
-/* After the stop word is set, workers leave within this time or are ended by force. The wait is cut into tenths: while the
- * process is stopped, the clock goes on and workers do not. */
+/* Workers must leave within this time after the stop word is set, or force ends them. The wait is cut into tenths:
+ * while the process is stopped, time passes and workers do not run. */
 #define GRACE_NS 1000000000ull
 
 int loom__worker_failure(struct loom_stack *s, struct loom_error *err)
 {
-	/* Acquire: pairs with the release in loom_worker_fail; worker, code and info are valid after it. */
+	/* Acquire: pairs with the release in loom_worker_fail(); worker, code and info are valid after it. */
 	if (!__atomic_load_n(&s->ctl->failed_ready, __ATOMIC_ACQUIRE))
 		return 0;
 	uint32_t worker = s->ctl->failed_worker, device = 0;
@@ -25,7 +25,7 @@ int loom__worker_failure(struct loom_stack *s, struct loom_error *err)
 	enum loom_kind lacks = (enum loom_kind)(info & 0xff);
 	if (code == LOOM_ENOENT && lacks < LOOM_KINDS && info == LOOM_LACKS_KIND(lacks))
 		return LOOM__FAIL(err, code, "worker %u on %s: the workload calls a %s, and the conf selects none: set 'use = NAME' in "
-				  "[%s]; with the kind in a workload's .needs such a conf is rejected at once", worker, s->shape[device].name,
+				  "[%s]; if the workload declares the kind in .needs, such a conf is rejected before the run", worker, s->shape[device].name,
 				  loom__kind_section(lacks), loom__kind_section(lacks));
 	for (size_t i = 0; i < s->policies; i++) {
 		const struct loom__policy *p = &s->policy[i];
@@ -33,17 +33,17 @@ int loom__worker_failure(struct loom_stack *s, struct loom_error *err)
 		if (rc)
 			return rc;
 	}
-	if (code == LOOM_ENOENT) /* loom_task_run() */
+	if (code == LOOM_ENOENT) /* from loom_task_run() */
 		return LOOM__FAIL(err, code, "worker %u on %s: a task has the tag %llu, and no task function has it",
 				  worker, s->shape[device].name, (unsigned long long)info);
-	if (code == LOOM_EIO && loom__flush(s, 0, err) == code) /* the network's own message */
+	if (code == LOOM_EIO && loom__flush(s, 0, err) == code) /* the message of the network itself */
 		return code;
 	return LOOM__FAIL(err, code, "worker %u on %s: %s (code %d, detail %llu)", worker,
 			  s->shape[device].name, loom_strerror(code), code,
 			  (unsigned long long)info);
 }
 
-/* Where the tasks of a sample are that did not end. An image is from before the sample and shows nothing. */
+/* Describes where the tasks of an unfinished sample are. An image dates from before the sample and shows nothing. */
 static void describe_stuck(struct loom_stack *s, char *text, size_t size)
 {
 	for (uint32_t i = 0; i < s->segments; i++)
@@ -56,15 +56,16 @@ static void describe_stuck(struct loom_stack *s, char *text, size_t size)
 	}
 }
 
-/* Waits for all devices at once, a slice each. `until` bounds it. */
+/* Waits for all devices at once, a slice each, until `until` at most. */
 static int wait_all(struct loom_stack *s, uint64_t until, int until_stop, struct loom_error *err)
 {
 	char finished[LOOM_MAX_DEVICES] = {0};
 	uint32_t left = s->layout.devices;
-	uint32_t stops = s->selected[LOOM_WORKLOAD] ? 2 : 1; /* that end it now: see gpuloom.h */
+	/* the number of requests that ends the run now: gpuloom.h */
+	uint32_t stops = s->selected[LOOM_WORKLOAD] ? 2 : 1;
 	int interrupted = 0;
 	while (left) {
-		/* A worker that failed has set `stop`: wake the others that sleep. */
+		/* A failed worker has set `stop`; the sleeping ones must wake to see it. */
 		if (!interrupted && __atomic_load_n(&s->ctl->stop, __ATOMIC_RELAXED)) {
 			loom__interrupt(s, LOOM_EINTR, 0);
 			interrupted = 1;
@@ -104,7 +105,7 @@ static int wait_all(struct loom_stack *s, uint64_t until, int until_stop, struct
 
 static void set_stop(struct loom_stack *s)
 {
-	/* Pairs with nothing: workers poll the word and leave, whatever else they see. */
+	/* Relaxed, without a partner: workers poll the word and leave, whatever else they see. */
 	__atomic_store_n(&s->ctl->stop, 1u, __ATOMIC_RELAXED);
 	loom__interrupt(s, LOOM_EINTR, 0);
 }
@@ -117,7 +118,7 @@ int loom__gate_begin(struct loom_stack *s, int alone, uint64_t timeout_ns, struc
 	s->ctl->sample = n;
 	s->end_ns = 0;
 	if (!alone) {
-		/* Release: pairs with the workers' acquire of the phase; all that init() wrote is before it. */
+		/* Release: pairs with the workers' acquire of the phase, and orders all that init() wrote before it. */
 		__atomic_store_n(&s->ctl->phase, LOOM_PHASE_READY(n), __ATOMIC_RELEASE);
 		for (uint32_t d = 0; d < s->layout.devices && !rc; d++)
 			rc = s->device[d].ops->ready(s->device[d].self, timeout_ns, err);

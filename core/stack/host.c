@@ -21,7 +21,7 @@ static void host_log(const struct loom_host *host, int level, const char *who, c
 	const struct loom__host *h = host->ctx;
 	if (!host_log_on(host, level))
 		return;
-	int saved = errno; /* a log line must not change what its caller sees */
+	int saved = errno; /* logging must not change the caller's errno */
 	char text[1000];
 	va_list args;
 	va_start(args, fmt);
@@ -72,7 +72,7 @@ static int host_metric(const struct loom_host *host, struct loom_report *report,
 	(void)host;
 	if (report->retime && report->count && name && !strcmp(name, "seconds") && value > 0) {
 		report->retime = 0;
-		report->list[0].value = value; /* the core's figures come first */
+		report->list[0].value = value; /* the metrics of the core come first */
 		return 0;
 	}
 	return loom__report_add(report, name, unit, better, value);
@@ -110,7 +110,7 @@ static int host_verifying(const struct loom_host *host, double done, struct loom
 	return h->progress ? h->progress(h->verifying_arg, done, err) : 0;
 }
 
-/* The params as far as the caller's version of the struct goes. */
+/* True when the caller's version of the params has the member. */
 #define HAS_RANKS(params)                                                                          \
 	((params) && (params)->size >= offsetof(struct loom_stack_params, ranks) + sizeof(void *) && \
 	 (params)->ranks)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What runs next: the initial set and its copies in devices' memory, the workers that will run it, and whether those of
- * the run before have left. */
+/* Prepares the next run: the initial set with its copies in the memory of devices, and the workers. It also tells
+ * whether workers of the previous run have left. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "stack/stack.h"
 
-/* Workers have this time to leave before they are ended by force. */
+/* Workers must leave within this time, or force ends them. */
 #define RETIRE_TIMEOUT_NS 1000000000ull
 
 /* ---- the initial set ---------------------------------------------------------------------------- */
 
-/* Room for so many tasks, in memory that all devices see and in copies. Segments stay until the stack is closed,
- * so the room doubles. */
+/* Makes room for so many tasks in memory that all devices can access, and in the copies. Segments stay until the stack
+ * is closed, so the room doubles each time. */
 int loom__initial_room(struct loom_stack *s, uint64_t tasks, struct loom_error *err)
 {
 	struct loom_segment_want want[LOOM_MAX_DEVICES + 1];
@@ -23,8 +23,7 @@ int loom__initial_room(struct loom_stack *s, uint64_t tasks, struct loom_error *
 		return 0;
 	if (tasks > 1ull << 38)
 		return LOOM__FAIL(err, LOOM_EINVAL, "too many initial tasks");
-	/* Launched workers have the old address. */
-	int rc = loom__stack_retire(s, err);
+	int rc = loom__stack_retire(s, err); /* Launched workers have the old address. */
 	if (rc)
 		return rc;
 	if (!s->initial_ref)
@@ -89,7 +88,7 @@ static int may_be_late(struct loom_stack *s)
 	return s->layout.devices == 1 && sched && term && sched->need.flags & term->need.flags & LOOM_NEED_LATE;
 }
 
-/* 1 when the workload's steps and the trigger's words make a chain of kernels. */
+/* Returns 1 when the workload's steps and the trigger's words make a chain of kernels. */
 static int fill_chain(struct loom_stack *s, uint32_t d, struct loom_chain *chain)
 {
 	const struct loom__policy *w = loom__policy_of(s, LOOM_WORKLOAD), *t = loom__policy_of(s, LOOM_TRIGGER);
@@ -113,7 +112,7 @@ static void fill_orders(struct loom_stack *s, uint32_t d, uint32_t attachments)
 	for (size_t i = 0; i < s->policies; i++) {
 		const struct loom__policy *p = &s->policy[i];
 		if (p->choice->plugin != s->selected[p->choice->kind])
-			continue; /* not the leader of a pipeline */
+			continue; /* not the leader of the pipeline */
 		o->global[p->choice->kind] = p->copy[d] ? p->copy[d] : p->global;
 		o->on_device[p->choice->kind] = p->on_device[d];
 		o->registry[p->choice->kind] = p->registry[d];
@@ -194,15 +193,15 @@ int loom__stack_retire(struct loom_stack *s, struct loom_error *err)
 		return LOOM_EBUSY;
 	if (s->running)
 		return LOOM__FAIL(err, LOOM_EBUSY, "a run is in progress: loom_stack_wait() first");
-	/* Release, as all words that workers wait for. */
+	/* Release, as for all words that workers wait for. */
 	__atomic_store_n(&s->ctl->phase, LOOM_PHASE_RETIRE, __ATOMIC_RELEASE);
 	return retire(s, RETIRE_TIMEOUT_NS, err);
 }
 
 int loom__stack_own(const struct loom_stack *s, struct loom_error *err)
 {
-	return s->owner == getpid() ? 0 : LOOM__FAIL(err, LOOM_EBUSY, "the stack belongs to the process that opened it, and this "
-						     "is a fork of that: open a stack here");
+	return s->owner == getpid() ? 0 : LOOM__FAIL(err, LOOM_EBUSY, "the stack belongs to the process that opened it, of "
+						     "which this one is a fork: open a stack in this process");
 }
 
 int loom__stack_is_idle(struct loom_stack *s, struct loom_error *err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Segments: made by the transport, seen by the host directly or through an image. */
+/* Segments, which the transport makes. The host accesses them directly or through an image. */
 #include <stdlib.h>
 
 #include "stack/stack.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Network operations: what barrier and workload post ahead for a sample, and their end. */
+/* Network operations that barrier and workload post ahead for a sample, and their completion. */
 #include "stack/stack.h"
 
 int loom__barrier_spans_ranks(struct loom_stack *s)

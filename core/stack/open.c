@@ -51,7 +51,7 @@ static int open_devices(struct loom_stack *s, struct loom_error *err)
 			return rc;
 		s->device_ops[s->layout.devices] = d->ops;
 		s->device_self[s->layout.devices] = d->self;
-		s->layout.devices++; /* counted as soon as it must be destroyed */
+		s->layout.devices++; /* counted at once, since the device must be destroyed from now on */
 		snprintf(shape->name, sizeof(shape->name), "%s", c->label);
 	}
 	int rc = loom__stack_shape(s, err);
@@ -100,7 +100,7 @@ static int open_policies(struct loom_stack *s, struct loom_error *err)
 	return loom__qos_open(s, err);
 }
 
-/* The workload's task functions get the first tags. */
+/* Gives the first tags to the workload's task functions. */
 static int take_tasks(struct loom_stack *s, struct loom_error *err)
 {
 	const struct loom_plugin *w = s->selected[LOOM_WORKLOAD];
@@ -153,7 +153,7 @@ int loom_stack_open(struct loom_config *cfg, const struct loom_stack_params *par
 	struct loom__diag diag = {0};
 	if (!cfg || !stack)
 		return LOOM__FAIL(err, LOOM_EINVAL, "loom_stack_open: no config or no place for the stack");
-	/* Plug-ins are loaded unprobed: a library must not start processes that its embedder does not expect. */
+	/* Plug-ins are loaded without a probe, because a library must not start unexpected processes. */
 	int rc = loom__plan_create(cfg, NULL, &plan, &diag);
 	if (rc)
 		rc = loom__diag_fail(&diag, rc, err);
@@ -161,7 +161,7 @@ int loom_stack_open(struct loom_config *cfg, const struct loom_stack_params *par
 	return rc ? rc : loom__stack_open(&plan, params, stack, err);
 }
 
-/* What is private to this process. */
+/* Frees what is private to this process. */
 static void drop(struct loom_stack *s)
 {
 	for (size_t i = 0; s->policy && i < s->plan.choices; i++) {
@@ -208,7 +208,7 @@ void loom_stack_close(struct loom_stack *s)
 {
 	if (!s)
 		return;
-	if (loom__stack_own(s, NULL)) { /* workers, shared memory and descriptors are the other process's */
+	if (loom__stack_own(s, NULL)) { /* workers, shared memory and descriptors belong to the other process */
 		for (uint32_t i = 1; i <= s->segments; i++)
 			free(s->image[i]);
 		drop(s);
@@ -219,7 +219,7 @@ void loom_stack_close(struct loom_stack *s)
 	s->running = 0;
 	loom__stack_retire(s, NULL);
 	if (s->launched)
-		return; /* workers that cannot be ended still use it all: leak rather than crash */
+		return; /* workers that cannot be ended still use all of it: a leak is better than a crash */
 	while (s->policies > 0) {
 		struct loom__policy *p = &s->policy[--s->policies];
 		p->ops->destroy(p->self);

@@ -16,8 +16,8 @@ struct gpuloom_opts {
 };
 static const struct loom_opt gpuloom_rows[] = {
 	LOOM_OPT(struct gpuloom_opts, plugin_path, LOOM_OPT_STR, "",
-			 "Folders with plug-ins, separated by ':', relative to the conf file; they are searched "
-			 "before the installed ones. A ':' in a path is written with a backslash before it.",
+			 "Folders with plug-ins, separated by ':' and relative to the conf file. They are searched "
+			 "before the installed ones. A backslash before a ':' makes it part of a path.",
 			 .flags = LOOM__OPT_FOLDERS),
 	{0},
 };
@@ -30,7 +30,7 @@ static const struct loom_opt run_rows[] = {
 			 .flags = LOOM__OPT_FILE),
 	LOOM_OPT(struct loom__run_opts, devices, LOOM_OPT_STR, NULL,
 			 "Devices that run workers, as in 'cpu:0 cpu:1': device plug-ins, each with the number of "
-			 "the engine. In a path a blank or comma is written with a backslash before it.",
+			 "the engine. A backslash before a blank or comma makes it part of a path.",
 			 .flags = LOOM_OPT_REQUIRED | LOOM__OPT_FILES),
 	LOOM_OPT(struct loom__run_opts, title, LOOM_OPT_STR, "", "A line about this run, shown in its results."),
 	LOOM_OPT(struct loom__run_opts, samples, LOOM_OPT_U32, "5",
@@ -38,16 +38,16 @@ static const struct loom_opt run_rows[] = {
 	LOOM_OPT(struct loom__run_opts, warmup, LOOM_OPT_U32, "1",
 			 "Executions before the samples: verified, but not counted.", .min = 0, .max = 1e6),
 	LOOM_OPT(struct loom__run_opts, timeout, LOOM_OPT_TIME, "60s",
-			 "Longest time of one execution, without the verification of its result; then it is ended as "
-			 "hanging.", .min = 1e6, .max = 1e14),
+			 "Longest time of one execution, without the verification of its result. An execution that takes "
+			 "longer is ended.", .min = 1e6, .max = 1e14),
 	LOOM_OPT(struct loom__run_opts, time_limit, LOOM_OPT_TIME, "0",
-			 "Longest time of the whole run: no sample begins after it, and a long verification is "
+			 "Longest time of the whole run. After it no sample begins, and a verification in progress is "
 			 "ended. 0: no limit.", .min = 0, .max = 1e15),
 	LOOM_OPT(struct loom__run_opts, ranks, LOOM_OPT_U32, "1",
-			 "How many ranks `gpuloom run` starts without -n. On simulated devices they are threads of "
+			 "Number of ranks that `gpuloom run` starts without -n. On simulated devices they are threads of "
 			 "one process, else processes.", .min = 1, .max = 65536),
 	LOOM_OPT(struct loom__run_opts, tasks, LOOM_OPT_ENUM, "own",
-			 "With several ranks: own, each rank runs all tasks by itself. shared: the ranks run one set "
+			 "With several ranks, own: each rank runs all tasks by itself; shared: the ranks run one set "
 			 "of tasks together, and idle workers steal from other ranks.", .choices = tasks_choices),
 	LOOM_OPT(struct loom__run_opts, seed, LOOM_OPT_U64, "1",
 			 "Seed of all random choices: the same seed gives the same choices."),
@@ -60,12 +60,12 @@ struct use_opts {
 #define USE_ROWS(kind, help_, flags_)                                                              \
 	static const struct loom_opt use_##kind[] = {                                              \
 		LOOM_OPT(struct use_opts, use, LOOM_OPT_STR, "", help_, .flags = flags_), {0}}
-USE_ROWS(transport, "Where the memory is that devices share: the name of a transport plug-in.", LOOM__OPT_FILE);
-USE_ROWS(sched, "How tasks reach workers: the name of a scheduler plug-in.", LOOM__OPT_FILE);
-USE_ROWS(term, "How workers learn that all work is done: the name of a termination plug-in.", LOOM__OPT_FILE);
-USE_ROWS(sync, "How consumers wait for producers: the name of a sync plug-in.", LOOM__OPT_FILE);
-USE_ROWS(barrier, "How workers meet: the name of a barrier plug-in.", LOOM__OPT_FILE);
-USE_ROWS(trigger, "How workers start network operations: the name of a trigger plug-in.", LOOM__OPT_FILE);
+USE_ROWS(transport, "The memory that devices share: the name of a transport plug-in.", LOOM__OPT_FILE);
+USE_ROWS(sched, "The scheduler, which gives tasks to workers: the name of its plug-in.", LOOM__OPT_FILE);
+USE_ROWS(term, "The detector that tells workers that all work is done: the name of its plug-in.", LOOM__OPT_FILE);
+USE_ROWS(sync, "The way in which consumers wait for producers: the name of a sync plug-in.", LOOM__OPT_FILE);
+USE_ROWS(barrier, "The barrier of workers: the name of its plug-in.", LOOM__OPT_FILE);
+USE_ROWS(trigger, "The mechanism by which workers start network operations: the name of a trigger plug-in.", LOOM__OPT_FILE);
 USE_ROWS(qos, "Policies for service requests, in the order of the pipeline: names of qos plug-ins.", LOOM__OPT_FILES);
 
 static const struct loom__core_section core_sections[] = {
@@ -93,11 +93,11 @@ struct planner {
 	const struct loom__plan_hooks *hooks;
 	struct loom__plan *plan;
 	struct loom__diag *diag;
-	size_t lacking; /* errors about what this build lacks, not the user's mistakes */
+	size_t lacking; /* errors about what this build lacks, which are no mistakes of the user */
 	int failed;	/* out of memory */
 };
 
-/* A mistake at the value of section.key, wherever that came from. */
+/* Reports a mistake at the value of section.key, wherever the value came from. */
 static void mistake_at(struct planner *p, const char *section, const char *key, const char *text)
 {
 	const struct loom__entry *e = loom__config_get(p->cfg, section, key);
@@ -112,7 +112,7 @@ static int load(struct planner *p, enum loom_kind kind, const char *name, char *
 	int rc = loom__plugin_find(&p->plan->search, kind, name, path, err);
 	if (rc)
 		return rc;
-	for (size_t i = 0; i < p->plan->choices; i++) /* two engines of one plug-in: probed already */
+	for (size_t i = 0; i < p->plan->choices; i++) /* another engine of the same plug-in: probed already */
 		if (!strcmp(p->plan->choice[i].path, *path)) {
 			*plugin = p->plan->choice[i].plugin;
 			return 0;
@@ -133,7 +133,7 @@ static void section_of(const struct loom__choice *c, char *section, size_t size)
 	snprintf(section, size, "%s.%s", loom__kind_section(c->kind), loom__plugin_short(c->plugin));
 }
 
-/* Adds a choice for `name`, which section.key asked for. */
+/* Adds a choice for `name`, the value of section.key. */
 static struct loom__choice *choose(struct planner *p, enum loom_kind kind, const char *name,
 				   const char *section, const char *key)
 {
@@ -174,7 +174,7 @@ static void each_word(const char *list, void (*fn)(struct planner *, char *), st
 	free(copy);
 }
 
-/* "cpu:1", "cpu" (= cpu:0), or "./my.so:1". */
+/* Chooses "cpu:1", "cpu" (which is cpu:0) or "./my.so:1". */
 static void choose_device(struct planner *p, char *word)
 {
 	uint32_t instance = 0;
@@ -212,7 +212,7 @@ static void choose_qos(struct planner *p, char *word)
 	choose(p, LOOM_QOS, word, "qos", "use");
 }
 
-/* Keys and values of a section of a plug-in that is not selected; a missing key there is no mistake. */
+/* Checks keys and values in the section of an unselected plug-in, where missing keys are no mistake. */
 static void check_spare(struct planner *p, const char *section, const struct loom_plugin *plugin)
 {
 	loom__config_declare(p->cfg, section, plugin->opts, plugin->name);
@@ -220,7 +220,7 @@ static void check_spare(struct planner *p, const char *section, const struct loo
 		loom__config_check(p->cfg, section, plugin->opts, p->diag);
 }
 
-/* All plug-ins of a kind: those of them that share a section tell which options it has. */
+/* Declares the shared sections of a kind, whose options are those of all plug-ins of the kind that share them. */
 static void declare_kind(struct planner *p, enum loom_kind kind)
 {
 	char names[LOOM__NAMES_MOST][64];
@@ -236,8 +236,8 @@ static void declare_kind(struct planner *p, enum loom_kind kind)
 	}
 }
 
-/* A conf may carry the options of plug-ins that it does not select, to vary `use` from the command
- * line: such sections are checked against the plug-in they name. */
+/* A conf may have options of plug-ins that it does not select, so that the command line can vary `use`. Such sections
+ * are checked against the plug-in that they name. */
 static void declare_spares(struct planner *p)
 {
 	const char *whole;
@@ -250,7 +250,7 @@ static void declare_spares(struct planner *p)
 		*name++ = 0;
 		enum loom_kind kind = loom__kind_of_section(section);
 		if (kind == LOOM_KIND_NONE)
-			continue; /* loom__config_unknown reports it */
+			continue; /* loom__config_unknown() reports it */
 		char *last = strrchr(name, '.');
 		if (kind == LOOM_DEVICE && last && strspn(last + 1, "0123456789") == strlen(last + 1))
 			*last = 0;
@@ -265,7 +265,8 @@ static void declare_spares(struct planner *p)
 		if (rc) {
 			int line = 0;
 			const char *file = loom__config_section_at(p->cfg, whole, &line);
-			if (rc != LOOM_EUNAVAIL) /* options of what was left out cannot be checked, nor can they matter */
+			/* options of a plug-in that the build left out cannot be checked and have no effect */
+			if (rc != LOOM_EUNAVAIL)
 				loom__diag_add(p->diag, 0, file, line, 1, "[%s]: %s", whole, err.text);
 			loom__config_declare(p->cfg, whole, NULL, NULL);
 			loom__config_ignore(p->cfg, whole);
@@ -294,7 +295,7 @@ static int declare_unused_one(void *arg, const struct loom__entry *e)
 	if (kind == LOOM_KIND_NONE || u->declared & 1u << kind)
 		return 0;
 	if (name && !loom__plugin_find(&u->p->plan->search, kind, name, &path, &err)) {
-		free(path); /* a plug-in's own section, which has no such option */
+		free(path); /* a plug-in's own section, without such an option */
 		return 0;
 	}
 	u->declared |= 1u << kind;
@@ -302,14 +303,14 @@ static int declare_unused_one(void *arg, const struct loom__entry *e)
 	return 0;
 }
 
-/* A shared section may have options that none of the selected plug-ins has. */
+/* Declares options of a shared section that no selected plug-in has. */
 static void declare_unused(struct planner *p)
 {
 	struct unused u = {.p = p};
 	loom__config_each_unknown(p->cfg, declare_unused_one, &u);
 }
 
-/* A plug-in refuses an option: the mistake is at its value. An instance's own section counts over that of all. */
+/* Reports at its value that a plug-in refuses an option. The section of an instance overrides that of the plug-in. */
 static void refused(struct planner *p, const struct loom__choice *c, const char *const *section, const struct loom_error *err)
 {
 	const struct loom_opt *row = c->plugin->opts;
@@ -349,7 +350,7 @@ static void fill_choice(struct planner *p, struct loom__choice *c)
 		check_choice(p, c, sections);
 }
 
-/* Kinds without which the workload, or without one the program's tasks, cannot run. */
+/* Returns the kinds that the workload needs, or the tasks of the program where there is no workload. */
 static uint32_t needs_of(const struct loom_plugin *workload)
 {
 	const struct loom_workload_ops *ops = workload ? workload->ops : NULL;
@@ -358,7 +359,7 @@ static uint32_t needs_of(const struct loom_plugin *workload)
 	needs |= LOOM_HAS(ops, wire) ? 1u << LOOM_TRIGGER : 0;
 	needs |= LOOM_HAS(ops, channels) ? 1u << LOOM_SYNC : 0;
 	needs |= LOOM_HAS(ops, tenants) ? 1u << LOOM_QOS : 0;
-	/* Workers that run the workload's kernel have no scheduler. */
+	/* Workers that run the workload's kernel need no scheduler. */
 	needs |= LOOM_HAS(dev, kernel) ? 0 : 1u << LOOM_SCHED | 1u << LOOM_TERM;
 	return needs | 1u << LOOM_TRANSPORT;
 }
@@ -369,10 +370,10 @@ static void need(struct planner *p, const struct loom_plugin *workload, enum loo
 		return;
 	const struct loom__entry *e = loom__config_get(p->cfg, loom__kind_section(kind), "use");
 	if (e && *e->value)
-		return; /* named but not usable: reported already */
+		return; /* named but unusable: reported already */
 	const char *section = loom__kind_section(kind);
 	int own = workload && kind != LOOM_TRANSPORT;
-	/* The mistake is at a key with an empty value, as compose files leave variables. */
+	/* The mistake is at a key with an empty value, the result of an unset variable in a compose file. */
 	loom__diag_add(p->diag, 0, e ? e->file : NULL, e ? e->line : 0, e ? e->value_column : 0,
 		       "%s%s%s%s%sno %s is selected: %s [%s] (`gpuloom list %s` shows what there is)",
 		       e ? "the value is empty: " : "", own ? loom__plugin_short(workload) : "", own ? " needs a " : "", own ? section : "",
@@ -381,7 +382,7 @@ static void need(struct planner *p, const struct loom_plugin *workload, enum loo
 		       loom__kind_name(kind));
 }
 
-/* [sweep] and [sweep.SECTION] are for the command: a plan is of one run. */
+/* [sweep] and [sweep.SECTION] belong to the command: a plan is for one run. */
 static void leave_studies(struct loom_config *cfg)
 {
 	const char *name;
@@ -444,12 +445,12 @@ int loom__plan_create(struct loom_config *cfg, const struct loom__plan_hooks *ho
 	for (size_t i = 0; i < plan->choices; i++)
 		fill_choice(&p, &plan->choice[i]);
 	const struct loom__choice *w = loom__plan_get(plan, LOOM_WORKLOAD);
-	int named = plan->run.workload && *plan->run.workload; /* but not usable: reported already */
+	int named = plan->run.workload && *plan->run.workload; /* perhaps unusable: reported already */
 	uint32_t needs = w || !named ? needs_of(w ? w->plugin : NULL) : 1u << LOOM_TRANSPORT;
 	for (unsigned kind = 1; kind < LOOM_KINDS; kind++)
 		if (needs & 1u << kind)
 			need(&p, w ? w->plugin : NULL, kind);
-	/* After a lack of memory, errors would blame the user: an unknown section, a missing key. */
+	/* After a lack of memory, errors would blame the user for an unknown section or a missing key. */
 	if (p.failed || loom__config_broken(cfg)) {
 		loom__diag_free(diag);
 		loom__diag_add(diag, 0, NULL, 0, 0, "out of memory");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan: which plug-ins a conf selects, found, loaded and with their options filled. Needs no
- * device, so `config check` and `config show` stop here. */
+/* The plan: the plug-ins that a conf selects, found, loaded and with their options filled. A plan needs no device, so
+ * `config check` and `config show` stop here. */
 #ifndef LOOM_PLAN_H
 #define LOOM_PLAN_H
 
@@ -20,7 +20,7 @@ struct loom__run_opts {
 };
 enum loom__tasks { LOOM__TASKS_OWN, LOOM__TASKS_SHARED };
 
-/* One selected plug-in. A device appears once per instance. */
+/* One selected plug-in. A device has an entry per instance. */
 struct loom__choice {
 	enum loom_kind kind;
 	const struct loom_plugin *plugin;
@@ -34,33 +34,33 @@ struct loom__plan {
 	struct loom_config *cfg;
 	struct loom__search search;
 	struct loom__run_opts run;
-	struct loom__choice *choice; /* devices first, in order; then the rest by kind */
+	struct loom__choice *choice; /* devices first, in order; then the others by kind */
 	size_t choices;
 	uint32_t devices;
 };
 
-/* What the command adds to planning. Each may be NULL. */
+/* Hooks of the command for planning. Each may be NULL. */
 struct loom__plan_hooks {
-	/* Checks a plug-in in a process of its own before it is loaded here; NULL: trust it. */
+	/* Checks a plug-in in another process before this one loads it; NULL: trust the plug-in. */
 	int (*probe)(void *arg, const char *path, struct loom_error *err);
 	/* Declares and checks the sections that a run does not use; NULL: they are ignored. */
 	void (*sections)(void *arg, struct loom_config *cfg, struct loom__diag *diag);
 	void *arg;
 };
 
-/* Resolves cfg. All mistakes are collected in diag; LOOM_EINVAL when there are errors (then *plan is
- * empty), LOOM_EUNAVAIL when all of them are plug-ins that the build left out. The plan keeps pointers into cfg. */
+/* Makes the plan, which keeps pointers into cfg, and collects all mistakes in diag. On errors *plan is empty:
+ * LOOM_EUNAVAIL when all of them are plug-ins that the build left out, else LOOM_EINVAL. */
 int loom__plan_create(struct loom_config *cfg, const struct loom__plan_hooks *hooks,
 		      struct loom__plan *plan, struct loom__diag *diag);
 void loom__plan_free(struct loom__plan *plan);
 
-/* The single choice of a kind, or NULL. */
+/* Returns the only choice of a kind, or NULL. */
 const struct loom__choice *loom__plan_get(const struct loom__plan *plan, enum loom_kind kind);
 
-/* Whether the workload's input files exist: its op inputs(). */
+/* Checks by the op inputs() that the workload's input files exist. */
 int loom__plan_inputs(const struct loom__plan *plan, struct loom_error *err);
 
-/* The core's own sections: NULL-terminated names, and their rows. For docs and completion. */
+/* The core's own sections with their rows, NULL-terminated, for docs and completion. */
 struct loom__core_section {
 	const char *name;
 	const struct loom_opt *rows;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What policies have beside their blocks: interrupts of devices, and host threads. */
+/* Interrupts of devices and host threads, for policies. */
 #include "stack/stack.h"
 
 struct loom__policy *loom__policy_of(struct loom_stack *s, enum loom_kind kind)
@@ -43,7 +43,7 @@ int loom__policies_start(struct loom_stack *s, struct loom_error *err)
 	uint64_t bytes[LOOM_MAX_SEGMENTS] = {0}, offset[LOOM_MAX_SEGMENTS] = {0};
 	int fd[LOOM_MAX_SEGMENTS] = {-1};
 	for (uint32_t i = 1; i <= s->segments; i++) {
-		/* An image is no memory that workers see. */
+		/* An image is not memory that workers access. */
 		at[i] = s->image[i] ? NULL : loom__host_at(s, LOOM_REF(i, 0));
 		image[i] = s->image[i];
 		bytes[i] = s->segment[i].bytes;

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The composition of device code; then memory for all policies, carved from a segment for each owner (the stack, a
- * device) and place. */
+/* Composes the device code. Carves the policies' memory out of a segment per owner (stack or device) and place. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "stack/stack.h"
 #include "lib/align.h"
 
-#define SEGMENT_MOST (1ull << 48) /* what a loom_ref can name */
+#define SEGMENT_MOST (1ull << 48) /* the largest offset of a loom_ref */
 
-/* A segment while it is laid out: blocks are cache-line aligned and never share a line. At SEGMENT_MOST it has no room, and stays
- * there. */
+/* A segment during the layout. Each block has cache lines of its own. At SEGMENT_MOST it is full and stays so. */
 struct carve {
 	uint32_t segment;
 	uint64_t at;
@@ -63,8 +61,8 @@ static int ask_need(struct loom_stack *s, const struct loom__policy *p, struct l
 	return 0;
 }
 
-/* Set-up of a large job lasts: a request to stop, or the end of the run's time, counts between its steps. A stack that is
- * set up by half serves no other run: after the first step they count where the caller closes it in any case. */
+/* Setting up a large job takes long, so a request to stop and the time limit are checked between the steps. A partly
+ * set-up stack serves no other run. So later checks apply only if the caller will close the stack. */
 static int halted(struct loom_stack *s, int begun, struct loom_error *err)
 {
 	uint64_t limit = s->plan.run.time_limit;
@@ -96,7 +94,7 @@ static int ask_needs(struct loom_stack *s, struct loom_error *err)
 	return 0;
 }
 
-/* Whether the policies' memory, which has the size for the first run, is enough for the tasks submitted now. */
+/* Checks that the policies' memory, which was sized for the first run, suffices for the submitted tasks. */
 static int needs_hold(struct loom_stack *s, struct loom_error *err)
 {
 	for (size_t i = 0; i < s->policies; i++) {
@@ -107,13 +105,13 @@ static int needs_hold(struct loom_stack *s, struct loom_error *err)
 			return rc;
 		if (need.global > had->global || need.device > had->device || need.worker > had->worker || need.local > had->local)
 			return LOOM__FAIL(err, LOOM_EFULL,
-					  "%s has no memory for %llu submitted tasks: the first run, whose tasks decide, had less",
+					  "%s has no memory for %llu submitted tasks: the first run fixes the size, and had fewer",
 					  s->policy[i].choice->plugin->name, (unsigned long long)s->layout.initial_tasks);
 	}
 	return 0;
 }
 
-/* The segments that contain blocks, by owner (the stack itself is the last) and place. */
+/* The segments that contain blocks, by owner (the stack is the last one) and place. */
 struct room {
 	struct carve at[LOOM_MAX_DEVICES + 1][LOOM_PLACES];
 };
@@ -121,7 +119,7 @@ struct room {
 static const uint32_t memory_flags[LOOM_PLACES] = {
 	[LOOM_PLACE_HOST] = LOOM_MEMORY_HOST, [LOOM_PLACE_DEVICE] = LOOM_MEMORY_PRIVATE};
 
-/* The blocks per worker of one policy, and where each device finds them. */
+/* Lays out the blocks per worker of one policy, and the registry by which each device finds them. */
 static void lay_out_workers(struct loom_stack *s, struct loom__policy *p, struct room *room, int write)
 {
 	for (uint32_t d = 0; d < s->layout.devices; d++)
@@ -133,13 +131,13 @@ static void lay_out_workers(struct loom_stack *s, struct loom__policy *p, struct
 			if (!write)
 				continue;
 			p->worker_blocks[worker] = loom__host_at(s, ref);
-			/* Every device has the registry in memory of its own (thesis, 5.3). */
+			/* Every device has the registry in its own memory (thesis, 5.3). */
 			for (uint32_t r = 0; r < s->layout.devices; r++)
 				((loom_ref *)loom__host_at(s, p->registry[r]))[worker] = ref;
 		}
 }
 
-/* Lays out all blocks. The first pass (write = 0) measures, the second fills refs and registries. */
+/* Lays out all blocks. The first pass (write = 0) measures, the second fills references and registries. */
 static void lay_out(struct loom_stack *s, struct room *room, int write)
 {
 	struct carve *shared = room->at[s->layout.devices];
@@ -217,13 +215,14 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 				       .ir = s->ir,
 				       .traced = loom__trace_bytes(s) != 0};
 	char constants[2048] = "";
-	if (s->layout.ranks > 1) /* see trigger.h */
+	if (s->layout.ranks > 1) /* trigger.h explains it */
 		strcpy(constants, s->layout.rma ? "#define LOOM_RANKS_SHARE 1\n#define LOOM_RANKS_RMA 1\n" :
 						   "#define LOOM_RANKS_SHARE 1\n");
 	program.constants = constants;
 	s->layout.barrier_scopes = barrier_scopes_of(s);
 	s->layout.net = &s->net;
-	/* Device code of schedulers and detectors depends on it. Again below, after the shapes of devices may have changed. */
+	/* The device code of schedulers and detectors depends on these sizes. They are read again below, because the
+	 * shapes of devices may change. */
 	int code = loom__ranks_size(s, err);
 	if (code)
 		return code;
@@ -249,12 +248,11 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 		if (rc)
 			return rc;
 	}
-	/* How many workers a GPU keeps resident depends on the code. */
-	int rc = loom__stack_shape(s, err);
+	int rc = loom__stack_shape(s, err); /* The code determines how many workers a GPU keeps resident. */
 	return rc ? rc : loom__ranks_size(s, err);
 }
 
-/* The barrier has the scopes that the workload uses. */
+/* Checks that the barrier has the scopes that the workload uses. */
 static int check_barrier_scopes(struct loom_stack *s, struct loom_error *err)
 {
 #define SCOPE_NAME(NAME, value, text) text,
@@ -287,7 +285,7 @@ static uint32_t larger(uint32_t a, uint32_t b)
 	return a > b ? a : b;
 }
 
-/* How many places the trigger's tables need. */
+/* Sums how many places the trigger's tables need. */
 static int ask_net(struct loom_stack *s, const struct loom__policy *workload, struct loom_error *err)
 {
 	const struct loom__policy *barrier = loom__policy_of(s, LOOM_BARRIER);
@@ -310,7 +308,7 @@ static int make_room(struct loom_stack *s, struct loom_error *err)
 	const struct loom_workload_ops *ops = workload ? workload->choice->plugin->ops : NULL;
 	int rc = 0;
 	s->layout.initial_tasks = s->submitted_count;
-	/* The workload first: the number of its tasks decides the size of queues. */
+	/* The workload comes first, because the number of its tasks determines the size of queues. */
 	if (workload) {
 		workload->need = (struct loom_need){.size = sizeof(workload->need)};
 		rc = ops->need(workload->self, &s->layout, &workload->need, err);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The coherence probe (MGWS thesis, 5.9): before a stack is used, each pair of devices passes a word
- * to and fro with atomics, in memory of every placement that the transport uses. Devices whose atomics fail are
- * treated as non-coherent (loom_layout.noncoherent) and probed again, with loads and stores. */
+/* The coherence probe (MGWS thesis, 5.9), before a stack is used. Each pair of devices passes a word to and fro by
+ * atomics, in memory of every placement of the transport. If atomics fail, the devices count as non-coherent
+ * (loom_layout.noncoherent) and are probed again by loads and stores. */
 #include "gpuloom/dev/probe.h"
 #include "stack/stack.h"
 
-/* Each hand-over may cost a time slice where other programs hold the cores: no verdict before this. A device that has passed some
- * words in that time gets twice as much, three times. */
+/* Where other programs hold the cores, each hand-over may cost a time slice, so no probe fails before this time. A pair
+ * that has passed some words by then gets twice as long, up to three times. */
 #define PROBE_TIMEOUT_NS 10000000000ull
 
 /* A difference between what two devices see. */
 struct finding {
-	uint32_t segment, a, b; /* segment 0: nothing was found */
+	uint32_t segment, a, b; /* segment 0: no finding */
 	const char *what;
 };
 
@@ -62,20 +62,21 @@ static int probe_pair(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 	const struct loom_probe *p = loom__host_at(s, LOOM_REF(segment, 0));
 	uint64_t timeout_ns = PROBE_TIMEOUT_NS;
 	if (!s->layout.noncoherent && s->segment[segment].memory->device < 0 &&
-	    (s->shape[a].flags | s->shape[b].flags) & LOOM_SHAPE_NO_LINK_ATOMICS) { /* the probe need not notice */
+	    /* the probe may miss this difference */
+	    (s->shape[a].flags | s->shape[b].flags) & LOOM_SHAPE_NO_LINK_ATOMICS) {
 		*found = (struct finding){segment, a, b, "a link has no atomic read-modify-writes"};
 		return 0;
 	}
 	int rc = probe_once(s, segment, a, b, timeout_ns, err);
-	/* A device that has seen changes of the other probably lacks time. */
+	/* A device that has seen changes of the other one probably lacks time. */
 	while (rc == LOOM_ETIMEDOUT && p->reached != LOOM_PROBE_ROUNDS && (p->noncoherent ? p->back > 1 : p->word > 2) &&
 	       timeout_ns < 8 * PROBE_TIMEOUT_NS)
 		rc = probe_once(s, segment, a, b, timeout_ns *= 2, err);
 	if (rc && rc != LOOM_ETIMEDOUT)
 		return rc;
-	/* Missing words explain a time-out; without any, the time-out is an error of its own. */
+	/* A time-out with missing words is a finding; one with all words is an error of its own. */
 	if (p->reached != LOOM_PROBE_ROUNDS)
-		*found = (struct finding){segment, a, b, "one never saw the other's change"};
+		*found = (struct finding){segment, a, b, "one device never saw the other's change"};
 	else if (!p->noncoherent && (p->sum != 2ull * LOOM_PROBE_ADDS || p->swaps != 2 * LOOM_PROBE_ADDS))
 		*found = (struct finding){segment, a, b, "additions or compare-and-swaps were lost"};
 	else
@@ -83,7 +84,7 @@ static int probe_pair(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 	return 0;
 }
 
-/* All pairs, in all placements, up to the first that fails. */
+/* Probes all pairs in all placements, up to the first failure. */
 static int probe_all(struct loom_stack *s, struct finding *found, struct loom_error *err)
 {
 	uint32_t devices = s->layout.devices, first;
@@ -105,7 +106,7 @@ static int probe_all(struct loom_stack *s, struct finding *found, struct loom_er
 	for (uint32_t i = 0; !rc && i <= devices; i++) {
 		if (s->segment[first + 1 + i].flags & LOOM_MEMORY_PRIVATE)
 			continue;
-		int alone = 1; /* one probe is enough for segments of one memory */
+		int alone = 1; /* one probe suffices for segments of one memory */
 		for (uint32_t j = 0; j < i; j++)
 			alone &= s->segment[first + 1 + i].memory != s->segment[first + 1 + j].memory;
 		for (uint32_t a = 0; !rc && alone && a + 1 < devices; a++)
@@ -123,7 +124,7 @@ static int probe_all(struct loom_stack *s, struct finding *found, struct loom_er
 	return rc;
 }
 
-/* A CPU, and a device whose link to the host has no atomic read-modify-writes: the probe need not notice. */
+/* A CPU and a device whose link to the host has no atomic read-modify-writes: the probe may miss it. */
 static int link_is_plain(const struct loom_layout *layout)
 {
 	int cpu = 0, plain = 0;

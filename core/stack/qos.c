@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Service requests: gives the leading qos plug-in its pipeline, the tenants, and what their requests may name. */
+/* Service requests: gives the leading qos plug-in its pipeline, the tenants and their grants. */
 #include <stdlib.h>
 #include <string.h>
 

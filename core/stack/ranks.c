@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The other ranks of the job: what all ranks agree about, and where the blocks of schedulers and detectors are that share
- * tasks. */
+/* The other ranks of the job: what all must agree on, and the blocks of schedulers and detectors that share tasks. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/hash.h"
 #include "stack/stack.h"
 
-/* A policy's blocks, as this rank announces them to the others. */
+/* The blocks of a policy, as this rank announces them to the others. */
 struct blocks {
 	loom_ref global;
 	uint64_t global_bytes, worker_bytes;
 };
 
-/* More than any device has: larger numbers of another rank are rejected. */
+/* More than any device has: a larger number from another rank is an error. */
 #define MOST_WORKERS (LOOM_MAX_DEVICES * 65536u)
 
 int loom__ranks_share(struct loom_stack *s, struct loom_error *err)
@@ -49,7 +48,7 @@ int loom__ranks_size(struct loom_stack *s, struct loom_error *err)
 	struct loom__rank_size mine = {.workers = s->layout.workers, .devices = s->layout.devices};
 	if (s->layout.ranks < 2)
 		return 0;
-	s->most_workers = 0; /* of an earlier call */
+	s->most_workers = 0; /* left by an earlier call */
 	free(s->rank);
 	s->rank = calloc(s->layout.ranks, sizeof(*s->rank));
 	int rc = s->rank ? host->allgather(host, &mine, s->rank, sizeof(mine), err) :
@@ -71,7 +70,7 @@ int loom__ranks_size(struct loom_stack *s, struct loom_error *err)
 	return rc;
 }
 
-/* What a policy has in rank r, as this one reaches it. worker[]: where its workers' blocks go. */
+/* Fills a policy's blocks in rank r, as this rank addresses them. worker[] receives the blocks of the workers. */
 static int reach(struct loom_stack *s, uint32_t r, const struct blocks *place, const loom_ref *refs, void **worker,
 		 struct loom_remote_blocks *out, struct loom_error *err)
 {
@@ -92,7 +91,7 @@ static int reach(struct loom_stack *s, uint32_t r, const struct blocks *place, c
 	return rc;
 }
 
-/* Fills p->remote. */
+/* Fills p->remote from the announcements of all ranks. */
 static int find(struct loom_stack *s, struct loom__policy *p, struct blocks *places, loom_ref *refs, struct loom_error *err)
 {
 	const struct loom_host *host = &s->host.table;
@@ -148,7 +147,7 @@ uint64_t loom__ranks_digest(const struct loom_stack *s, const struct loom_task *
 	return loom__fnv1a(LOOM__FNV1A, tasks, s->layout.ranks > 1 ? n * sizeof(*tasks) : 0);
 }
 
-/* Devices may differ, and so may options that plug-ins do not compare. */
+/* The digest leaves out devices, which may differ, and options that plug-ins do not compare. */
 uint64_t loom__ranks_conf(const struct loom_stack *s)
 {
 	uint64_t digest = LOOM__FNV1A;
@@ -192,7 +191,7 @@ int loom__ranks_counters(struct loom_stack *s, const struct loom_counters **all,
 	*all = s->counters;
 	if (ranks < 2)
 		return 0;
-	/* The last part is what this rank gives. */
+	/* The last part is the contribution of this rank. */
 	if (!s->all_counters)
 		s->all_counters = calloc((ranks + 1) * most, sizeof(*s->all_counters));
 	if (!s->all_counters)

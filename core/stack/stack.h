@@ -23,17 +23,18 @@
 /* One opened policy or workload, with its blocks as the host sees them. */
 struct loom__policy {
 	const struct loom__choice *choice;
-	const struct loom_policy_ops *ops; /* the common head of every policy's table */
+	const struct loom_policy_ops *ops; /* the common part of the policy's table */
 	void *self;
 	struct loom_need need;
 	struct loom_view view;
-	void **device_blocks, **worker_blocks; /* what view points at */
+	void **device_blocks, **worker_blocks; /* the arrays of view */
 	loom_ref global;
-	loom_ref *copy;      /* [devices]: this device's copy of the global block; 0: none */
+	loom_ref *copy;      /* [devices]: the copy of the global block; 0: none */
 	loom_ref *on_device; /* [devices] */
-	loom_ref *registry;  /* [devices]: where this device's replica of the registry is */
-	int started;         /* its host threads run */
-	struct loom_remote_blocks *remote; /* [ranks] where ranks share tasks, with lists of workers' blocks; else NULL */
+	loom_ref *registry;  /* [devices]: the copy of the registry */
+	int started;         /* start() has succeeded */
+	/* [ranks] with the blocks of their workers, where ranks share tasks; else NULL */
+	struct loom_remote_blocks *remote;
 	void **remote_worker;
 };
 
@@ -55,22 +56,22 @@ struct loom__rank_size {
 	uint32_t workers, devices;
 };
 
-/* A collective of the program that embeds the stack. */
+/* A collective of the embedding program. */
 struct loom__call {
 	uint64_t floats;
-	int64_t root;	  /* -1: a sum */
-	uint64_t refused; /* this rank rejects it, with a message: the others then fail, too */
+	int64_t root;	  /* -1: a sum; else the rank that broadcasts */
+	uint64_t refused; /* this rank rejects the call, with a message: the other ranks then fail, too */
 };
 
 struct loom_stack {
-	pid_t owner; /* the process that opened it: a fork of it has a copy that must not touch workers or their memory */
+	pid_t owner; /* the process that opened the stack: a fork must not touch workers or their memory */
 	struct loom__plan plan;
 	struct loom__host host;
 	struct loom__device *device;   /* [layout.devices] */
 	struct loom_device_shape *shape;
 	struct loom_layout layout;
-	struct loom_interrupts interrupts; /* what it names */
-	const struct loom_device_ops **device_ops; /* the same as arrays, for the transport */
+	struct loom_interrupts interrupts; /* what layout.interrupts points to */
+	const struct loom_device_ops **device_ops; /* the devices as arrays, for the transport */
 	void **device_self;
 	struct loom_devices devices;
 	const struct loom_transport_ops *transport;
@@ -78,131 +79,130 @@ struct loom_stack {
 	struct loom__policy *policy;
 	size_t policies;
 	const struct loom_plugin *selected[LOOM_KINDS]; /* policies by kind, for build() */
-	/* Segments, index 0 unused. A segment that the host cannot see has an image here. */
+	/* Segments; index 0 is unused. A segment that the host cannot access has an image. */
 	struct loom_segment segment[LOOM_MAX_SEGMENTS];
 	char *image[LOOM_MAX_SEGMENTS];
-	uint32_t group[LOOM_MAX_SEGMENTS]; /* segments of one transport call are released together */
+	uint32_t group[LOOM_MAX_SEGMENTS]; /* segments of one transport call, which are released together */
 	uint32_t segments, groups;
-	/* Task functions by tag: the workload's, then the embedder's. */
+	/* Task functions by tag: those of the workload, then those of the embedding program. */
 	struct loom_task_entry *task;
 	uint32_t tasks, workload_tasks;
 	struct loom_program_source *source; /* [sources] */
 	struct loom_program_ir *ir;	    /* [irs] */
 	uint32_t sources, irs;
-	/* The embedder's initial set for the next run. */
-	struct loom_task *submitted;
+	struct loom_task *submitted; /* The initial set of the next run, from the embedding program. */
 	size_t submitted_count, submitted_room;
 	/* composed: the devices' code has all task functions. prepared: the memory below is valid. */
 	int composed, prepared, broken;
 	loom_ref ctl_ref, counters_ref, initial_ref;
-	loom_ref initial_copy[LOOM_MAX_DEVICES]; /* a device's own; 0: none */
+	loom_ref initial_copy[LOOM_MAX_DEVICES]; /* [device]: in its own memory; 0: none */
 	uint64_t initial_room;
-	uint64_t digest; /* of the initial set; see loom__ranks_digest() */
-	struct loom__call call; /* in progress; zeros where none is */
-	uint64_t trace_room, trace_every; /* see loom__trace_bytes */
+	uint64_t digest; /* digest of the initial set: loom__ranks_digest() */
+	struct loom__call call; /* the collective in progress, else zeros */
+	uint64_t trace_room, trace_every; /* for loom__trace_bytes() */
 	loom_ref trace_ref;
 	struct loom_ctl *ctl;
-	struct loom_counters *counters; /* [layout.workers], the host's view */
-	int launched; /* the workers exist and wait for their next sample, unless: */
-	int running;  /* loom_stack_start() has begun one, which loom_stack_wait() ends */
+	struct loom_counters *counters; /* [layout.workers], at the host's address */
+	int launched; /* workers exist, and wait for their next sample unless `running` */
+	int running;  /* a run that loom_stack_start() has begun and loom_stack_wait() ends */
 	int stuck;    /* workers still run after a stop */
 	struct loom__rank_size *rank; /* [layout.ranks] where ranks share tasks; else NULL */
-	uint32_t most_workers;	      /* of a rank */
-	struct loom_counters *all_counters; /* see loom__ranks_counters() */
-	struct pollfd *watch; /* [ranks], see loom__ranks_watch() */
-	struct loom_net_need net; /* of workload and barrier together */
+	uint32_t most_workers;	      /* the most workers of a rank */
+	struct loom_counters *all_counters; /* for loom__ranks_counters() */
+	struct pollfd *watch; /* [ranks], for loom__ranks_watch() */
+	struct loom_net_need net; /* the sum for workload and barrier */
 	uint32_t in_turns;    /* bit d: device d is time-sliced between ranks, LOOM_SHAPE_TIME_SLICED */
 	uint32_t turns_with;  /* a rank that shares such a device */
-	int warned;	      /* of that */
-	int connected; /* policies of all ranks have each other's blocks */
-	int stays;    /* workers may stay launched between runs: that costs nothing, and GO without READY starts them */
+	int warned;	      /* the warning about shared devices has been logged */
+	int connected; /* policies of all ranks know each other's blocks */
+	int stays;    /* workers may stay launched between runs, at no cost, and GO starts them without READY */
 	struct loom__orders *orders; /* [layout.devices], of the last launch */
-	struct loom_attachment attachment; /* of the launch: the sync plug-in's, if it has one */
-	uint64_t samples_done; /* of this launch */
-	void *about; /* what core/run keeps for its results; dropped at the end */
+	struct loom_attachment attachment; /* for the launch: hooks of the sync plug-in, if it has some */
+	uint64_t samples_done; /* since the launch */
+	void *about; /* data of core/run for its results; dropped with the stack */
 	void (*about_drop)(void *about);
-	uint32_t stop_requests; /* atomic: see loom_stack_stop */
-	/* Called by the thread that waits while a sample runs, once a second and whenever it wakes; with several
-	 * devices 50 times a second. May be NULL. */
+	uint32_t stop_requests; /* atomic: loom_stack_stop() adds to it */
+	/* During a sample the waiting thread calls this once a second and whenever it wakes; with several devices 50
+	 * times a second. May be NULL. */
 	void (*beat)(void *arg, const struct loom_stack *s, uint64_t since_ns);
 	void *beat_arg;
-	/* The same while a workload verifies a sample, of which `done`, 0 to 1, is over. */
+	/* Called while a workload verifies a sample: `done`, 0 to 1, is the finished part. */
 	void (*progress)(void *arg, const struct loom_stack *s, uint64_t since_ns, double done);
-	uint64_t verify_ns; /* when that began */
-	uint64_t until_ns;  /* when [run] time_limit is over; 0: there is none */
-	int closes;	 /* the run is the last one of the stack, whatever comes of it */
-	uint64_t run_ns; /* when a run of the workload was asked for, with its set-up; 0: none */
-	uint64_t begin_ns, deadline_ns; /* of the sample in progress */
-	uint64_t end_ns; /* when the last worker left it, of the devices that have ended so far */
+	uint64_t verify_ns; /* the start of that verification */
+	uint64_t until_ns;  /* the end of [run] time_limit; 0: no limit */
+	int closes;	 /* the stack is closed after this run, whatever its result */
+	uint64_t run_ns; /* when the run of a workload was requested, before its set-up; 0: no run */
+	uint64_t begin_ns, deadline_ns; /* times of the sample in progress */
+	uint64_t end_ns; /* when the last worker left the sample, over the devices that have ended so far */
 };
 
-/* Takes over *plan. */
+/* Opens a stack and takes ownership of *plan. */
 int loom__stack_open(struct loom__plan *plan, const struct loom_stack_params *params,
 		     struct loom_stack **stack, struct loom_error *err);
 
-/* Reads the devices' shapes: at first, and again once their code is composed. */
+/* Reads the devices' shapes: at first, and again after their code is composed. */
 int loom__stack_shape(struct loom_stack *s, struct loom_error *err);
 
-/* Composes the device code, once and after task functions were added; allocates all blocks and fills the initial
- * set of a workload, once. */
+/* Composes the device code at first and after new task functions. Allocates blocks and fills a workload's initial set
+ * once. */
 int loom__stack_prepare(struct loom_stack *s, struct loom_error *err);
 
 void *loom__host_at(struct loom_stack *s, loom_ref ref);
 
-/* Bytes of one worker's trace buffer; 0: none is wanted. */
+/* Returns the size of one worker's trace buffer in bytes; 0: no trace. */
 static inline uint64_t loom__trace_bytes(const struct loom_stack *s)
 {
 	return s->trace_room ? sizeof(struct loom_trace) + s->trace_room * sizeof(struct loom_event) : 0;
 }
 
-/* The trace buffer of a worker, as the host sees it; only where traces are wanted. */
+/* Returns the host's address of a worker's trace buffer; only with a trace. */
 static inline struct loom_trace *loom__trace_of(struct loom_stack *s, uint32_t worker)
 {
 	char *first = loom__host_at(s, s->trace_ref);
 	return (struct loom_trace *)(first + worker * loom__trace_bytes(s));
 }
 
-/* job.c: starts the persistent workers, unless they are there, and ends them. */
+/* job.c: starts the persistent workers, unless they are running, and ends them. */
 int loom__stack_launch(struct loom_stack *s, struct loom_error *err);
 int loom__stack_retire(struct loom_stack *s, struct loom_error *err);
-/* 0 in the process that opened the stack. LOOM_EBUSY in a fork of it. */
+/* Returns 0 in the process that opened the stack, LOOM_EBUSY in a fork of it. */
 int loom__stack_own(const struct loom_stack *s, struct loom_error *err);
-/* The same, and no run is in progress, and no worker of an earlier run is left: only then may memory be changed that
- * workers read. LOOM_EBUSY. */
+/* Returns 0 in that process when no run is in progress and no worker of an earlier run is left, else LOOM_EBUSY. Only
+ * after 0 may memory that workers read be changed. */
 int loom__stack_is_idle(struct loom_stack *s, struct loom_error *err);
-/* The initial set: room for so many tasks, wherever devices read them; and from the place that all see to the
- * copies. */
+/* Makes room for an initial set of so many tasks wherever devices read it; copies it to the devices. */
 int loom__initial_room(struct loom_stack *s, uint64_t tasks, struct loom_error *err);
 void loom__initial_copy(struct loom_stack *s);
-/* prepare.c: what was submitted is the initial set. */
+/* prepare.c: makes the submitted tasks the initial set. */
 int loom__initial_take(struct loom_stack *s, struct loom_error *err);
 
-/* A non-coherent GPU has copies of what is constant in its own memory: it reads nothing of that over the link. */
+/* A non-coherent GPU reads constants from copies in its own memory, to avoid the link. */
 static inline int loom__wants_copies(const struct loom_stack *s, uint32_t device)
 {
 	return s->layout.noncoherent && s->shape[device].kind == LOOM_ON_GPU;
 }
 
-/* memory.c: segments and the host's way to them. */
+/* memory.c: segments, and the host's access to them. */
 int loom__segments_add(struct loom_stack *s, const struct loom_segment_want *want, uint32_t n,
 		       uint32_t *first, struct loom_error *err);
 void loom__segments_release_last(struct loom_stack *s);
-/* As struct loom_segments has it. */
+/* The `copy` of struct loom_segments. */
 int loom__segment_copy(void *stack, uint32_t segment, uint64_t offset, void *host, uint64_t bytes, int in,
 		       struct loom_error *err);
-/* The three of struct loom_segments for memory of devices that other ranks share. */
+/* The other three functions of struct loom_segments, for device memory that ranks share. */
 int loom__memory_key(void *stack, uint32_t segment, struct loom_memory_key *key, struct loom_error *err);
 int loom__memory_open(void *stack, uint32_t device, const struct loom_memory_key *key, uint64_t *at, struct loom_error *err);
 void loom__memory_close(void *stack, uint32_t device, uint64_t at);
-/* Copies images into the devices, or back; nothing to do where all memory is visible to the host. */
+/* Copies images into the devices, or back. No action where the host can access all memory. */
 int loom__images_copy(struct loom_stack *s, int in, struct loom_error *err);
 
-/* sync.c: the channels for the sync plug-in, and interrupt() of all policies. Its attachments go to *out (room for one): how many. */
+/* sync.c: the channels for the sync plug-in, and interrupt() of all policies. The sync plug-in's attachments go to
+ * *out, which has room for one; returns how many. */
 int loom__sync_channels(struct loom_stack *s, struct loom_error *err);
 uint32_t loom__sync_attachments(struct loom_stack *s, struct loom_attachment *out);
 void loom__interrupt(struct loom_stack *s, int code, uint32_t device);
 
-/* qos.c: the pipeline of qos plug-ins, the tenants, and what these may name. */
+/* qos.c: the pipeline of qos plug-ins, the tenants and their grants. */
 #define LOOM__QOS_STAGES 16
 int loom__qos_open(struct loom_stack *s, struct loom_error *err);
 int loom__qos_tenants(struct loom_stack *s, struct loom_error *err);
@@ -214,53 +214,52 @@ void loom__interrupts_offer(struct loom_stack *s);
 /* probe.c: the coherence probe over all pairs of devices and all placements. */
 int loom__stack_probe(struct loom_stack *s, struct loom_error *err);
 
-/* gate.c: one execution, from s->begin_ns to s->end_ns on CLOCK_MONOTONIC. `alone`: GO without READY, where
- * s->stays. */
+/* gate.c: one execution, from s->begin_ns to s->end_ns on CLOCK_MONOTONIC. `alone`: GO without READY, if s->stays. */
 int loom__gate_begin(struct loom_stack *s, int alone, uint64_t timeout_ns, struct loom_error *err);
-/* Until the last worker has left it: 0. LOOM_EAGAIN at `until`. LOOM_ETIMEDOUT, LOOM_EINTR (a stop request, the
- * second one for a workload's) and LOOM_EDIED leave the stack to be retired. */
+/* Waits until the last worker has left the sample. LOOM_EAGAIN: it is still in progress at `until`. LOOM_ETIMEDOUT,
+ * LOOM_EINTR (a stop request, for a workload the second one) and LOOM_EDIED: the caller must retire the stack. */
 int loom__gate_end(struct loom_stack *s, uint64_t until, struct loom_error *err);
-/* Stops the sample in progress and waits a moment until its workers have left: 1 when they have. */
+/* Stops the sample in progress and waits briefly for its workers. Returns 1 when they have left. */
 int loom__gate_cancel(struct loom_stack *s);
-/* The opened plug-in of a kind, the first one of a pipeline; NULL: none. */
+/* Returns the opened plug-in of a kind, the first one of a pipeline, or NULL. */
 struct loom__policy *loom__policy_of(struct loom_stack *s, enum loom_kind kind);
 /* Host threads of policies, which run from before the launch until after its end. */
 int loom__policies_start(struct loom_stack *s, struct loom_error *err);
 void loom__policies_stop(struct loom_stack *s);
-/* net.c. 1: there are several ranks, and the workload has a barrier of the scope of all. */
+/* net.c: returns 1 when there are several ranks and the workload's barrier spans them all. */
 int loom__barrier_spans_ranks(struct loom_stack *s);
-/* Network operations of a sample: posted by barrier and workload; later complete, here and at their targets. */
+/* Network operations of a sample: barrier and workload post them; later they complete, here and at their targets. */
 int loom__wire(struct loom_stack *s, struct loom_error *err);
 int loom__flush(struct loom_stack *s, uint64_t timeout_ns, struct loom_error *err);
-/* ranks.c: where [run] tasks = shared and there are several ranks: whether what the conf selects can share them; how many
- * workers the others have, once the device code is composed; where their blocks are, once the policies have started.
- * Otherwise nothing. */
+/* ranks.c: for several ranks with [run] tasks = shared, else no action. Checks that the selected plug-ins can share
+ * tasks; counts the workers of other ranks, once device code is composed; finds their blocks, once policies have
+ * started. */
 int loom__ranks_share(struct loom_stack *s, struct loom_error *err);
-uint64_t loom__ranks_conf(const struct loom_stack *s); /* a digest of the plug-ins that are selected */
+uint64_t loom__ranks_conf(const struct loom_stack *s); /* a digest of the selected plug-ins */
 int loom__ranks_size(struct loom_stack *s, struct loom_error *err);
 int loom__ranks_reach(struct loom_stack *s, struct loom_error *err);
-/* Of the initial set, where ranks share it: all must have the same. */
+/* Returns a digest of the initial set, which must be the same on all ranks that share it. */
 uint64_t loom__ranks_digest(const struct loom_stack *s, const struct loom_task *tasks, uint64_t n);
-/* What the workers counted, those of all ranks that share tasks, rank by rank: layout.workers + layout.remote_workers of them.
- * Valid until the next call. */
+/* Gathers the counters of the workers of all ranks that share tasks, rank by rank: layout.workers +
+ * layout.remote_workers of them. Valid until the next call. */
 int loom__ranks_counters(struct loom_stack *s, const struct loom_counters **all, struct loom_error *err);
-/* A barrier of all ranks: afterwards `stop` is set if it was in any rank, and ns is the largest. `tasks` must be the same, and so
- * must the collective that a program calls. */
+/* A barrier of all ranks. Afterwards `stop` is set if any rank set it, and ns is the largest one. `tasks`, and a
+ * collective that the program calls, must be the same on all ranks. */
 struct loom__agreed {
 	uint64_t stop, ns, tasks;
 	struct loom__call call;
 };
 int loom__ranks_agree(struct loom_stack *s, struct loom__agreed *mine, struct loom_error *err);
-/* watch.c: finds out once, by the first allgather of a stack, which processes of this host are the other ranks, whether
- * these share a device of this one, and that all ranks have the plug-ins of one conf. Then: a warning of shared devices;
- * LOOM_EDIED when a rank has ended since; the end of the watch. */
+/* watch.c: the first allgather of a stack finds which processes of this host are other ranks and which of them share a
+ * device with this one. It also checks that all ranks have the plug-ins of one conf. Then follow: a warning of shared
+ * devices; LOOM_EDIED when a rank has ended since; the end of the watch. */
 int loom__ranks_watch(struct loom_stack *s, struct loom_error *err);
 void loom__ranks_warn(struct loom_stack *s);
 int loom__ranks_lost(struct loom_stack *s, struct loom_error *err);
 void loom__ranks_unwatch(struct loom_stack *s);
-/* The first failure that a worker latched, in words; 0 when there is none. */
+/* Words the first failure that a worker has recorded; returns 0 when there is none. */
 int loom__worker_failure(struct loom_stack *s, struct loom_error *err);
-/* "cpu:0: 1 in tasks (0), 3 looking for work (1-3)" of each device; nothing where that is not known. */
+/* Appends "cpu:0: 1 in tasks (0), 3 looking for work (1-3)" for each device, or nothing where that is unknown. */
 void loom__whereabouts(const struct loom_stack *s, struct loom__text *out);
 
 #endif

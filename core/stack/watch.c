@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Other ranks of this host: whether one of them dies in mid-sample, which a launcher reports, but an embedding program may have
- * none; and which of them share a device or cores with this rank. */
+/* Other ranks of this host: detects the death of one in mid-sample, because an embedding program may have no launcher
+ * that reports it. Also finds the ranks that share a device or cores with this one. */
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -15,16 +15,15 @@
 #include "lib/fd.h"
 #include "lib/host_mark.h"
 
-#define ENGINES 8 /* of a rank */
+#define ENGINES 8 /* the most engines of a rank */
 
-/* What ranks exchange about themselves. A pid is valid in its own namespace of its own kernel; the name of an engine, on its
- * host. */
+/* What ranks exchange about themselves. A pid is valid in its namespace and kernel, an engine's name on its host. */
 struct identity {
 	struct host_mark host;
-	uint64_t processes, pid; /* the pid namespace, 0: not known; the process in it */
+	uint64_t processes, pid; /* the pid namespace, 0 if unknown; the process in it */
 	char engine[ENGINES][32]; /* hardware that runs the kernels of processes in turns; "": none */
-	uint64_t threads;  /* of workers on CPUs */
-	cpu_set_t allowed; /* cores; none: not known */
+	uint64_t threads;  /* threads of workers on CPUs */
+	cpu_set_t allowed; /* the allowed cores; empty: unknown */
 	uint64_t conf;
 };
 
@@ -49,8 +48,7 @@ static int on_same_host(const struct identity *a, const struct identity *b)
 	return *a->host.boot && !memcmp(a->host.boot, b->host.boot, sizeof(a->host.boot));
 }
 
-/* Ranks that may run on the same cores, as started by hand or by an MPI that binds nothing, and have more workers than
- * cores: the first of them warns. */
+/* Ranks without binding, as by hand, may run more workers than cores on the same cores. The first one warns. */
 static void warn_of_shared_cores(const struct loom_stack *s, const struct identity *all)
 {
 	const struct loom_host *host = &s->host.table;
@@ -86,7 +84,7 @@ static int has_engine(const struct identity *b, const char *engine)
 	return *engine && has;
 }
 
-/* Which devices other ranks use, too. */
+/* Finds the devices that other ranks use, too. */
 static void find_shared(struct loom_stack *s, const struct identity *mine, const struct identity *all)
 {
 	const struct loom_host *host = &s->host.table;
@@ -108,8 +106,8 @@ void loom__ranks_warn(struct loom_stack *s)
 		const char *fix = s->shape[d].flags & LOOM_SHAPE_TIME_SLICED ? time_slicing_of(s, d, name, sizeof(name)) : NULL;
 		if (fix && host->rank < s->turns_with)
 			LOOM_LOG(host, LOOM_LOG_WARN, s->shape[d].name,
-				 "ranks %u and %u share the device at %s, which runs them in turns of milliseconds: whatever waits for "
-				 "the other rank takes a turn each time; give each rank a device of its own, or %s",
+				 "ranks %u and %u share the device at %s, which runs them in turns of milliseconds: each wait for "
+				 "the other rank takes a turn; give each rank a device of its own, or %s",
 				 host->rank, s->turns_with, name, fix);
 	}
 	s->warned = 1;
@@ -139,7 +137,7 @@ int loom__ranks_watch(struct loom_stack *s, struct loom_error *err)
 			rc = LOOM__FAIL(err, LOOM_EINVAL, "rank %u has selected other plug-ins than rank 0: start all ranks with the same conf", r);
 		int known = !rc && mine.pid && all[r].pid != mine.pid && all[r].pid - 1 < INT_MAX &&
 			    all[r].processes == mine.processes && on_same_host(&all[r], &mine);
-		/* poll() skips a negative one: a rank of another host, or one without permission. */
+		/* poll() skips a negative descriptor: of a rank on another host, or one without permission. */
 		s->watch[r].fd = known ? loom_fd((int)syscall(SYS_pidfd_open, (pid_t)all[r].pid, 0)) : -1;
 		s->watch[r].events = POLLIN;
 		if (known && s->watch[r].fd < 0 && errno == ESRCH)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the workers are doing in a sample that does not end. */
+/* Describes what the workers do in a sample that does not end. */
 #include <stdlib.h>
 
 #include "gpuloom/dev/ctx.h"
 #include "stack/stack.h"
 
-#define GROUPS_ROOM 160 /* characters of one device's worker numbers */
+#define GROUPS_ROOM 160 /* characters for the worker numbers of one device */
 
 static const char *const state_text[] = {
 #define STATE_TEXT(NAME, text) text,
@@ -13,13 +13,13 @@ static const char *const state_text[] = {
 #undef STATE_TEXT
 };
 
-/* A worker that leaves writes its counters as a whole at the same time: either value will do. */
+/* A worker that leaves writes all its counters at the same time; the old and the new value are both acceptable. */
 __attribute__((no_sanitize("thread"))) static uint32_t state_of(const struct loom_counters *c)
 {
 	return (uint32_t)__atomic_load_n(&c->state, __ATOMIC_RELAXED);
 }
 
-/* out[i] for each worker of device d. */
+/* Sets out[i] for each worker of device d. */
 static int ask(const struct loom_stack *s, uint32_t d, uint32_t *out)
 {
 	const struct loom_device_ops *ops = s->device[d].ops;
@@ -28,10 +28,10 @@ static int ask(const struct loom_stack *s, uint32_t d, uint32_t *out)
 		return ops->states(s->device[d].self, out, shape->workers);
 	for (uint32_t i = 0; s->counters && i < shape->workers; i++)
 		out[i] = state_of(&s->counters[shape->first_worker + i]);
-	return s->counters ? 0 : LOOM_EINVAL; /* none in the probe */
+	return s->counters ? 0 : LOOM_EINVAL; /* the probe has none */
 }
 
-/* "0-2, 7" of those that do `what`, as far as there is room; how many there are. */
+/* Appends the numbers of the workers that do `what`, as "0-2, 7", if there is room. Returns their number. */
 static uint32_t add_numbers(const uint32_t *doing, uint32_t n, uint32_t first, uint32_t what, struct loom__text *out)
 {
 	uint32_t count = 0;

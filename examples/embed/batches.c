@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many short runs on one open stack, each concurrent with the caller, which prepares the next one: sums the squares of
- * 0 to 1000 * N - 1, a thousand at a time.
+/* Many short runs on one open stack. The caller prepares the next run while one is in progress. The program sums the
+ * squares of 0 to 1000 * N - 1, a thousand at a time.
  *   ./batches N */
 #include <gpuloom/dev/dev.h>
 #include <gpuloom/gpuloom.h>
@@ -51,7 +51,7 @@ int main(int argc, char **argv)
 		if (batch) {
 			int rc;
 			while ((rc = loom_stack_wait(stack, 1000000, NULL, &err)) == LOOM_EAGAIN)
-				; /* after each millisecond there is time for other work */
+				; /* wakes after each millisecond for other work of the caller */
 			if (rc)
 				return die(&err);
 			for (uint64_t i = 0; i < 1000 / PIECE; i++)

@@ -42,7 +42,7 @@ int main(int argc, char **argv)
 	}
 	snprintf(conf, sizeof(conf),
 		 "[run]\ndevices = %s\n[transport]\nuse = p2p\n[scheduler]\nuse = mgws\n[scheduler.mgws]\n"
-		 "granularity = lane\n[termination]\nuse = hcounter\n", /* one task per lane, local to its device */
+		 "granularity = lane\n[termination]\nuse = hcounter\n", /* one task per lane, local to a device */
 		 argc > 2 ? argv[2] : "cpu:0");
 	if (loom_config_create(&cfg, &err) || loom_config_load_text(cfg, "built in", conf, &err) ||
 	    loom_stack_open(cfg, NULL, &stack, &err) ||

@@ -2,8 +2,8 @@
 /* The number of Collatz steps: task functions as source, for CPUs and GPUs. */
 #define COLLATZ_FEW 512u /* numbers that one task processes itself */
 
-/* param[0], param[1]: the first number and the count; data: a counter of steps for each device, on its own line, since
- * not all devices can add to the same word. Larger ranges are split in halves. */
+/* param[0], param[1]: the first number and the count. data: a counter of steps for each device, on its own line, since
+ * not all devices can add to the same word. The task splits a larger range in halves. */
 LOOM_FN void collatz_range(struct loom_ctx *c, const struct loom_task *t)
 {
 	uint64_t first = t->param[0], n = t->param[1], steps = 0;

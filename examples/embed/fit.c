@@ -21,7 +21,7 @@ static const char conf[] = "[run]\nworkload = allreduce\ntimeout = 10s\n"
 			   "[device.cpu]\nworkers = 1\nwait = yield\n"
 			   "[transport]\nuse = host\n[trigger]\nuse = peer\n[workload.allreduce]\nbytes = 64KiB\n";
 
-/* Of rank 0: to[r] is connected to rank r. Of the others: to[0] is connected to rank 0. */
+/* On rank 0, to[r] is connected to rank r. On the others, to[0] is connected to rank 0. */
 static int to[RANKS_MOST];
 
 static int whole(int sent, int fd, void *at, size_t bytes, struct loom_error *err)
@@ -128,7 +128,7 @@ int main(int argc, char **argv)
 	}
 	failed = fit(&me, steps, argc > 3 ? argv[3] : "cpu:0");
 	for (uint32_t r = 1; r < me.ranks && !me.rank; r++)
-		close(to[r]); /* ranks that still wait for rank 0 detect its end */
+		close(to[r]); /* ranks that still wait for rank 0 detect the end of the connection */
 	while (!me.rank && wait(&status) > 0)
 		failed |= status != 0;
 	return failed;

@@ -3,8 +3,8 @@
  *
  *   ./wordcount FILE...
  *
- * One task per file cuts it into pieces at white space and spawns a task for each; stealing distributes them over the
- * workers. Each piece has its own result slot, so no atomics are needed. */
+ * One task per file cuts the file into pieces at white space and spawns a task for each. Stealing distributes these
+ * over the workers. Each piece has its own result slot, so no atomics are needed. */
 #include <gpuloom/dev/dev.h>
 #include <gpuloom/gpuloom.h>
 #include <gpuloom/sched.h>
@@ -15,7 +15,7 @@
 
 #define PIECE 65536u
 
-/* Characters that separate words, as isspace() in the C locale. */
+/* True for characters that separate words, as isspace() in the C locale. */
 static int is_space(unsigned char c)
 {
 	return c == ' ' || (c >= '\t' && c <= '\r');
@@ -23,7 +23,7 @@ static int is_space(unsigned char c)
 
 static uint32_t count_tag;
 
-/* param: file's offset in the text, its length, first slot. data: the text; param[3]: the slots. */
+/* param: the file's offset in the text, its length, its first slot. data: the text. param[3]: the slots. */
 static void split_file(struct loom_ctx *c, const struct loom_task *t)
 {
 	const char *text = loom_at(c, t->data.ref);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device half of term_ring: a token circulates in a ring of workers (Dijkstra, Feijen and van Gasteren, "Derivation
- * of a termination detection algorithm for distributed computations", 1983).¶The token has a colour. An idle worker
- * that holds it passes it on, black if the worker was busy or stolen_out has changed since it last passed it,
- * because it may have made another worker busy after the token had passed that one. When worker 0 gets a white token
- * back after a round in which it was itself white and idle throughout, no task exists. */
+/* Device half of term_ring: a token circulates in a ring of workers (Dijkstra, Feijen and van Gasteren, "Derivation of
+ * a termination detection algorithm for distributed computations", 1983).
+ *
+ * The token has a colour. An idle worker that holds the token passes it on. The worker makes it black if, since its
+ * last pass, it was busy or its stolen_out has changed: it may have made another worker busy behind the token. No task
+ * exists when worker 0 gets a white token back after a round in which worker 0 was itself white and idle throughout. */
 #ifndef TERM_RING_DEV_H
 #define TERM_RING_DEV_H
 
 #include <gpuloom/dev/dev.h>
 
-/* Block of the stack. */
+/* The block of the stack. */
 struct term_ring {
 	uint32_t holder; /* worker that has the token */
 	uint32_t black;  /* colour of the token; written by the holder only */
@@ -17,11 +18,11 @@ struct term_ring {
 	uint32_t pad[13];
 };
 
-/* One per worker, on its own line; used by lane 0 only. */
+/* One per worker, on its own line. Only lane 0 uses it. */
 struct term_ring_own {
-	uint64_t stolen_out; /* as of the last pass */
+	uint64_t stolen_out; /* the value at the last pass */
 	uint32_t black;  /* busy since the last pass */
-	uint32_t asked;  /* worker 0: its round is in progress */
+	uint32_t asked;  /* worker 0: the round is in progress */
 	uint32_t pad[12];
 };
 
@@ -43,8 +44,7 @@ LOOM_FN int term_ring_done(struct loom_ctx *c, uint64_t stolen_out)
 	struct term_ring_own *own = (struct term_ring_own *)c->own[LOOM_TERM];
 	uint64_t done = 0;
 	if (c->lane == 0) {
-		/* Acquire: pairs with the release of worker 0 below. */
-		done = loom_load_acquire_sys(&ring->done);
+		done = loom_load_acquire_sys(&ring->done); /* Acquire: pairs with the release of worker 0 below. */
 		/* Acquire: pairs with the release when the token is passed, and orders the colour. */
 		if (!done && loom_load_acquire_sys(&ring->holder) == c->worker) {
 			uint32_t mine = own->black | (own->stolen_out != stolen_out);

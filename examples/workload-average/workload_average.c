@@ -37,7 +37,7 @@ static void destroy(void *self)
 		s->host->free(s->host, s);
 }
 
-/* *end: bytes of the block of the stack. */
+/* *end: the size in bytes of the block of the stack. */
 static struct average shape_of(const struct self *s, const struct loom_layout *layout, uint64_t *end)
 {
 	struct average v = {.rounds = s->opts->rounds, .mine_at = sizeof(v)};
@@ -60,7 +60,7 @@ static int tasks(void *self, const struct loom_layout *layout, const struct loom
 		 struct loom_task *tasks, struct loom_error *err)
 {
 	(void)self, (void)layout, (void)view, (void)global, (void)tasks, (void)err;
-	return 0; /* its workers run a kernel */
+	return 0; /* the workers run a kernel */
 }
 
 static float *vector_of(const struct loom_view *view)

@@ -4,7 +4,7 @@
 #include <gpuloom/collective/allreduce.dev.h>
 #endif
 
-/* Head of the workload's block of the stack. */
+/* The head of the workload's block of the stack. */
 struct average {
 	struct loom_allreduce sum;
 	uint64_t rounds, mine_at; /* bytes from here to this rank's vector */

@@ -10,8 +10,8 @@
 /* Exit codes. They are stable and documented in the man page. */
 enum loom__exit {
 	LOOM_EXIT_OK = 0,
-	LOOM_EXIT_FAILURE = 1,      /* failed while running */
-	LOOM_EXIT_USAGE = 2,        /* usage or configuration */
+	LOOM_EXIT_FAILURE = 1,      /* an execution failed */
+	LOOM_EXIT_USAGE = 2,        /* wrong usage or configuration */
 	LOOM_EXIT_WRONG = 3,        /* a result was wrong */
 	LOOM_EXIT_UNAVAILABLE = 4,  /* not available on this machine */
 	LOOM_EXIT_GATE = 5,         /* a regression gate failed */
@@ -21,22 +21,22 @@ enum loom__exit {
 };
 enum loom__exit loom__exit_of(int error_code);
 
-/* What main passes to a command. File descriptor 1 refers to stderr, so that output of plug-ins cannot mix with data;
- * data goes to `out` only. */
+/* What main passes to a command. Descriptor 1 refers to stderr, so that plug-ins cannot mix output with data, which
+ * goes to `out`. */
 struct loom__cli {
-	/* The real standard output. If it was closed at start, writing fails; or, if the result goes to a file, output
-	 * is dropped. */
+	/* The real standard output. If closed at the start, writing fails, or is dropped if the result goes to a
+	 * file. */
 	FILE *out;
 	int out_is_tty, err_is_tty;
 	enum loom__out { LOOM__OUT_OPEN, LOOM__OUT_CLOSED, LOOM__OUT_SPARE } out_state;
 	int colour, out_colour; /* 1: colours are allowed on stderr, in tables */
 	const char *self; /* path of this executable */
-	int argc;         /* of the running command */
+	int argc;         /* arguments of the running command */
 	char **argv;
 	const struct loom__usage *const *commands; /* visible commands, in order; NULL-terminated */
 };
 
-/* Hidden commands, which gpuloom and its completion scripts run. argv[0] is the command's name. Return an exit code. */
+/* A hidden command, which gpuloom and its completion scripts run. argv[0] is its name. Returns an exit code. */
 typedef int loom__command_fn(struct loom__cli *cli, int argc, char **argv);
 loom__command_fn loom__cmd_probe, loom__cmd_validate_test, loom__cmd_complete;
 
@@ -48,18 +48,18 @@ extern const struct loom__usage loom__run_usage, loom__rerun_usage, loom__histor
 /* Prints a document as JSON on standard output and deletes it. */
 struct cJSON;
 void loom__print_json(const struct loom__cli *cli, struct cJSON *document);
-/* Prints a table on standard output. On a terminal it wraps lines and colours verdicts. */
+/* Prints a table on standard output. On a terminal, wraps lines and colours verdicts. */
 void loom__put_table(const struct loom__cli *cli, const struct loom__text *table);
-/* 1: the reader of standard output (a pipe or socket) has closed it. Not an error. */
+/* Returns 1 when the reader of standard output (a pipe or socket) has closed it, which is not an error. */
 int loom__stdout_unread(const struct loom__cli *cli);
-/* "gpuloom: error: ..." on stderr. */
+/* Prints "gpuloom: error: ..." on stderr. */
 void loom__say_error(const struct loom__cli *cli, const char *fmt, ...) LOOM_PRINTF(2, 3);
-/* The same; returns `status`. */
+/* Prints an error like loom__say_error(), and returns `status`. */
 int loom__refuse(const struct loom__cli *cli, enum loom__exit status, const char *fmt, ...) LOOM_PRINTF(3, 4);
 void loom__say_warning(const struct loom__cli *cli, const char *fmt, ...) LOOM_PRINTF(2, 3);
-/* "gpuloom: ..." on stderr. */
+/* Prints "gpuloom: ..." on stderr. */
 void loom__say_note(const struct loom__cli *cli, const char *fmt, ...) LOOM_PRINTF(2, 3);
-/* Each %s becomes one printable line, so that names cannot send terminal control sequences. */
+/* Prints each %s as one printable line, so that names cannot send terminal control sequences. */
 void loom__print(FILE *to, const char *fmt, ...) LOOM_PRINTF(2, 3);
 
 #endif

@@ -26,7 +26,7 @@ struct show {
 	uint64_t last_ns;
 };
 
-/* One line, on a terminal only, redrawn a few times per second. */
+/* Draws one line on a terminal, a few times per second. */
 static void progress(void *arg, const struct loom__interleave *x)
 {
 	struct show *show = arg;
@@ -51,7 +51,7 @@ static void stop(void *arg)
 	loom__interleave_stop(arg);
 }
 
-/* Callback of struct loom__interleave. Stacks stay open across blocks; memory is not shared between variants. */
+/* Callback of struct loom__interleave. Stacks stay open across blocks. Variants share no memory. */
 static int reopen(void *arg, struct loom__interleave *x, unsigned arm, int open, struct loom_error *err)
 {
 	const struct show *show = arg;
@@ -177,7 +177,7 @@ static struct loom__compare_about about_of(const struct loom__compare_args *a, i
 					    .best = a->per_block == 1};
 }
 
-/* CPU time is informative when other programs use the cores. */
+/* CPU time shows whether other programs used the cores. */
 static void add_usual_metrics(struct loom__compare_args *a, const cJSON *doc)
 {
 	for (size_t v = 0; v < loom__compare_variants(doc); v++)
@@ -187,8 +187,7 @@ static void add_usual_metrics(struct loom__compare_args *a, const cJSON *doc)
 		loom__compare_want(a, "cpu_seconds");
 }
 
-/* Fills the document: variants, design, and verdicts over complete blocks. There are no verdicts after a wrong
- * result. */
+/* Fills the document: variants, design, and verdicts over complete blocks, but none after a wrong result. */
 static int judge(struct loom__compare_args *a, cJSON *doc, struct loom__interleave *x,
 		 struct loom__opened *v, int rc, const struct loom_error *error, struct loom_error *err)
 {
@@ -200,7 +199,7 @@ static int judge(struct loom__compare_args *a, cJSON *doc, struct loom__interlea
 	return loom__compare_judge(doc, a->metric, rc == LOOM_EWRONG || !x->blocks ? 0 : a->metrics, err);
 }
 
-/* A/A comparison. Each copy has its own stack, so that memory placement counts. The names are those of the baseline. */
+/* A/A comparison. Each copy has its own stack, so that memory placement adds noise. The names are the baseline's. */
 static int run_aa(const struct loom__cli *cli, struct loom__compare_args *a,
 		  const struct loom__compare_about *about, struct loom__opened *base,
 		  const struct loom__design *design, uint64_t opening_ns, cJSON *doc)
@@ -217,11 +216,11 @@ static int run_aa(const struct loom__cli *cli, struct loom__compare_args *a,
 	x.design.budget_ns = design->budget_ns / 4;
 	x.design.spread_ns = design->spread_ns / 2;
 	int rc = run(cli, a, "noise floor: ", &x, pair, &err);
-	base->stack = pair[0].stack; /* may have been opened again */
+	base->stack = pair[0].stack; /* the run may have opened the stack again */
 	end_results(&x, rc, &err);
 	cJSON *same = loom__compare_document(about);
 	if (rc == LOOM_EINTR)
-		; /* the main comparison reports this */
+		; /* the main comparison reports this error */
 	else if (rc)
 		loom__say_error(cli, "%s", err.text);
 	else if ((rc = judge(a, same, &x, pair, rc, &err, &more)))
@@ -261,7 +260,7 @@ static int report(struct loom__cli *cli, const struct loom__compare_args *a, con
 	return status;
 }
 
-/* Checks the metrics that the user named, else the leading one. */
+/* Returns 1 when a metric that the user named, or else the leading one, is inconclusive. */
 static int inconclusive(const struct loom__compare_args *a, const cJSON *doc)
 {
 	const cJSON *c;
@@ -274,7 +273,7 @@ static int inconclusive(const struct loom__compare_args *a, const cJSON *doc)
 	return 0;
 }
 
-/* Prints rules, JSON, table, bars and report. Returns the exit code that follows from them. */
+/* Prints rules, JSON, table, bars and report, and returns the exit code that follows from them. */
 static int finish(struct loom__cli *cli, const struct loom__compare_args *a, cJSON *doc)
 {
 	size_t failed = 0, undecided = 0;
@@ -341,10 +340,10 @@ static int compare_confs(struct loom__cli *cli, struct loom__compare_args *a, in
 	x.opening_ns = loom__now_ns() - began;
 	status = a->aa ? run_aa(cli, a, &about, &v[0], &x.design, x.opening_ns / n, doc) : LOOM_EXIT_OK;
 	arm[0].stack = v[0].stack;
-	if (status && status != LOOM_EXIT_INTERRUPTED) /* after an interrupt, report as usual */
+	if (status && status != LOOM_EXIT_INTERRUPTED) /* after an interrupt the report is written as usual */
 		goto out;
 	rc = run(cli, a, "", &x, v, &error);
-	for (size_t i = 0; i < n; i++) { /* so that the CPU time of child processes is counted */
+	for (size_t i = 0; i < n; i++) { /* ended children let their CPU time count */
 		struct loom_error ending;
 		int ended = v[i].stack ? loom__stack_retire(v[i].stack, &ending) : 0;
 		if (!rc && ended) {
@@ -426,7 +425,7 @@ static int run_command(struct loom__cli *cli, void *args)
 {
 	struct loom__compare_args *a = args;
 	int argc = cli->argc, status = loom__compare_ready(cli, a);
-	char **argv = cli->argv; /* the report command replaces it */
+	char **argv = cli->argv; /* the report command replaces cli->argv */
 	struct loom_error err;
 	if (!status)
 		status = loom__check_stdout(cli, a->json ? a->json : a->output, a->quiet);

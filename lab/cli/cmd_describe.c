@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom describe: everything that a plug-in declares about itself. */
+/* gpuloom describe: prints everything that a plug-in declares about itself. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ const struct loom__usage loom__describe_usage = {
 	.options = options,
 	LOOM__REQUEST(struct request, word, run)};
 
-/* FILE.so without a folder is a file of the current folder, never of a library path. */
+/* FILE.so without a folder is a file of the current folder, and never of a library path. */
 static int find_file(const char *name, char **path, struct loom_error *err)
 {
 	const struct loom__search nowhere = {0};
@@ -82,7 +82,7 @@ static int run(struct loom__cli *cli, void *args)
 				    "(gpuloom list shows the names)");
 	r->name = r->word.at[0];
 	int rc = find(r, &path, &err);
-	/* Probe in a child first, so that a constructor that aborts gives an error message. */
+	/* A child loads the plug-in first, so that a constructor that aborts gives an error message. */
 	if (!rc)
 		rc = loom__plugin_examine(cli->self, path, LOOM__PROBE_MS, &probed, &err);
 	if (!rc && probed.noise[0])

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom doctor: what this machine can run, what it cannot, and how to fix that. */
+/* gpuloom doctor: prints what this machine can run, what it cannot, and how to fix that. */
 #include "base/json.h"
 #include <gpuloom/gpuloom.h>
 #include <stdlib.h>
@@ -41,11 +41,11 @@ const struct loom__usage loom__doctor_usage = {
 	.options = options,
 	LOOM__REQUEST(struct request, word, run)};
 
-/* Receives the rows: prints them, or adds them to the document. */
+/* Receives the rows, and prints them or adds them to the document. */
 struct sink {
 	FILE *out;
 	cJSON *rows;        /* NULL: text */
-	const char *source; /* the reporting plug-in; NULL: the core */
+	const char *source; /* the plug-in that reports; NULL: the core */
 };
 
 static void take_row(void *arg, const char *topic, const char *state, const char *found,
@@ -101,7 +101,7 @@ static void plugin_rows(const struct loom__cli *cli, struct sink *s,
 		 all->count == 0 ? "name their folder with --plugin-path or GPULOOM_PLUGIN_PATH"
 		 : faulty        ? "`gpuloom list` shows which and why"
 				 : "");
-	/* Without a manifest the kind is known only after probing. */
+	/* Without a manifest, only probing tells the kind. */
 	for (size_t i = 0; i < all->count; i++) {
 		const struct loom__candidate *c = &all->list[i];
 		if (c->fault[0] || (c->has_manifest && c->manifest.kind != LOOM_DEVICE))

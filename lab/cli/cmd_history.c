@@ -45,7 +45,7 @@ const struct loom__usage loom__history_usage = {
 struct entry {
 	struct loom__doc doc;
 	char *path;
-	char *job; /* key that must agree: workload, devices, options */
+	char *job; /* the key that must agree: workload, devices, options */
 };
 
 struct list {
@@ -53,7 +53,7 @@ struct list {
 	size_t n, left_out;
 };
 
-/* Options that affect how often or under which title a job runs, but not its identity. */
+/* False for options that affect only how often or under which title a job runs. */
 static int is_identity(const char *key)
 {
 	static const char *const other[] = {"run.samples", "run.title", "run.time_limit", "run.warmup"};
@@ -127,7 +127,7 @@ static const cJSON *metric_of(const struct entry *e, const char *metric)
 	return loom__json_object(loom__json_object(e->doc.root, "metrics"), metric);
 }
 
-/* Appends the samples of an entry. */
+/* Appends the samples of an entry. Returns how many there are. */
 static size_t take(const struct entry *e, const char *metric, double **x, size_t n)
 {
 	const cJSON *o, *list = loom__json_list(metric_of(e, metric), "samples");
@@ -155,7 +155,7 @@ static struct change compare(const struct history_args *a, const struct entry *s
 	for (const struct entry *e = since; e < now; e++)
 		n = take(e, metric, &x, n);
 	const char *better = loom__json_text(metric_of(now, metric), "better");
-	/* Bonferroni correction: each result may cause a false change. */
+	/* Bonferroni correction, because each result may cause a false change. */
 	if (n && m && !loom__stats_compare_unpaired(x, n, y, m, 1 - alpha / (double)tests, &s)) {
 		double p = fmin(1, s.test.p * (double)tests);
 		c.known = 1;
@@ -227,7 +227,7 @@ static int check_units(const struct loom__cli *cli, const struct entry *from, co
 	return LOOM_EXIT_OK;
 }
 
-/* The history of one job: entries [from, to). */
+/* Prints the history of one job: entries [from, to). */
 static void history(const struct loom__cli *cli, const struct history_args *a, const struct entry *from,
 		    const struct entry *to, const char *metric, cJSON *all)
 {

@@ -139,7 +139,7 @@ static void print_table(const struct loom__cli *cli, const struct row *row, size
 	loom__text_free(&text);
 }
 
-/* Plug-ins left out of this build, of one kind or all. */
+/* Prints the plug-ins that this build left out, of one kind or all. */
 static void print_absent(const struct loom__cli *cli, const struct request *r, const struct loom__absent *absent,
 			 size_t n)
 {
@@ -207,11 +207,11 @@ static void list(const struct loom__cli *cli, const struct request *r, struct lo
 	size_t n = 0, absents = loom__absent_scan(search, absent, LOOM__ABSENT_MOST);
 	for (size_t i = 0; i < all->count; i++) {
 		fill(cli, r, &all->list[i], &row[n]);
-		/* Show faulty files of unknown kind in every listing. */
+		/* Faulty files of unknown kind appear in every listing. */
 		if (!r->kind || !row[n].known || row[n].is.kind == r->kind)
 			n++;
 	}
-	/* From here on the names are only printed. */
+	/* The names are cleaned here, since they are only printed from now on. */
 	for (size_t i = 0; i < all->count; i++)
 		loom__clean(all->list[i].path, strlen(all->list[i].path) + 1);
 	for (size_t i = 0; i < search->count; i++)

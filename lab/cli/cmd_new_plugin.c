@@ -20,8 +20,8 @@ struct new_plugin {
 	char name[64];      /* "term_mine" */
 	char macro[64];     /* "TERM_MINE" */
 	char folder[4200];
-	const char *gpuloom;	    /* this executable */
-	char *include, *plugins;    /* its headers and its plug-in folder; NULL: not found */
+	const char *gpuloom;	    /* path of this executable */
+	char *include, *plugins;    /* gpuloom's headers and plug-in folder; NULL: not found */
 };
 
 struct request {
@@ -62,7 +62,7 @@ static int take(const struct loom__cli *cli, const struct request *r, struct new
 	const char *prefix = loom__kind_name(n->kind);
 	size_t length = strlen(prefix);
 	if (!strncmp(n->shorts, prefix, length) && n->shorts[length] == '_')
-		n->shorts += length + 1; /* accept "term_mine" */
+		n->shorts += length + 1; /* accepts "term_mine" */
 	length = strlen(n->shorts);
 	if (!length || length > 30 ||
 	    n->shorts[strspn(n->shorts, "abcdefghijklmnopqrstuvwxyz0123456789_")])
@@ -75,7 +75,7 @@ static int take(const struct loom__cli *cli, const struct request *r, struct new
 	return 0;
 }
 
-/* Finds the headers: in a build folder, in that of a sanitizer build, installed. */
+/* Finds the headers of this executable: in a build folder, in that of a sanitizer build, or installed. */
 static void look_around(struct new_plugin *n)
 {
 	static const char *const headers[] = {"../core/include", "../../core/include", "../include"};
@@ -184,7 +184,7 @@ static void put_word(const struct new_plugin *n, const struct loom__template *t,
 #undef IS
 }
 
-/* Replaces @WORD@; any other @ stays. */
+/* Replaces @WORD@, and keeps any other @. */
 static void fill_line(const struct new_plugin *n, const struct loom__template *t, const char *at,
 		      const char *end, struct loom__text *out)
 {
@@ -264,7 +264,7 @@ static int write_all(const struct loom__cli *cli, const struct new_plugin *n,
 static int make(const struct loom__cli *cli, const struct new_plugin *n)
 {
 	const struct loom__template *t = loom__template_of(n->kind);
-	/* Never overwrite an existing folder. */
+	/* mkdir() fails for an existing folder, which is never overwritten. */
 	if (mkdir(n->folder, 0777))
 		return loom__refuse(cli, LOOM_EXIT_USAGE, "new-plugin: cannot make the folder %s: %s", n->folder,
 				    strerror(errno));

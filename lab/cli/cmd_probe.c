@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom probe QUESTION FD PATH (hidden): the child process that loads code which might crash or hang. */
+/* gpuloom probe QUESTION FD PATH (hidden): the child process that loads code which may crash or hang. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

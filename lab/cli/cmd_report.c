@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom report: converts result files. Loads no plug-in. */
+/* gpuloom report: converts result files, without loading plug-ins. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -138,8 +138,8 @@ static int add_setting(const struct loom__view *view, enum settings which, const
 	return loom__report_settings(view, which == METRIC ? text : NULL, which == PARETO ? text : NULL, settings, err);
 }
 
-/* The setting from the command line, else from the sweep's document. NULL: use the default, also if the document's
- * setting does not apply to its own data, which users of the file cannot fix. */
+/* Returns the setting from the command line, else from the sweep's document; NULL: the default. A document's setting
+ * that does not fit its own data counts as the default, because users of the file cannot fix it. */
 static const char *setting_of(const struct loom__cli *cli, const struct loom__view *view, enum settings which,
 			  const char *asked)
 {
@@ -176,7 +176,7 @@ static int choose(const char *option, const char *text, const char *const *names
 	return rc;
 }
 
-/* From the command line, else from the document, whose errors are only warnings. */
+/* Reads them from the command line, else from the document, whose errors are only warnings. */
 static int read_lines(const struct loom__cli *cli, const struct loom__report_args *a, const struct loom__view *view,
 		      struct loom__report_settings *settings, struct loom_error *err)
 {

@@ -121,7 +121,7 @@ static int write_trace(const struct loom__cli *cli, const struct run_args *a, st
 
 /* Callbacks after and during an execution. */
 struct beside {
-	struct loom__watch watch; /* first: loom__watch_beat() receives the whole struct */
+	struct loom__watch watch; /* first, because loom__watch_beat() receives the whole struct */
 	const struct loom__derived *derived;
 };
 
@@ -147,7 +147,7 @@ static int run_plan(const struct loom__cli *cli, const struct run_args *a, struc
 		.size = sizeof(params), .log = loom__log_line, .log_level = (int)a->log, .ranks = ranks};
 	struct loom_stack *stack = NULL;
 	struct loom_result *result = NULL;
-	int first = !ranks || !ranks->rank; /* prints for all ranks */
+	int first = !ranks || !ranks->rank; /* the first rank prints for all */
 	struct beside beside = {.watch = {.cli = cli,
 					  .line = cli->err_is_tty && !a->quiet && first,
 					  .workers = a->watch && first},
@@ -164,7 +164,7 @@ static int run_plan(const struct loom__cli *cli, const struct run_args *a, struc
 	if (!rc) {
 		loom__rank_threads_on_stop(others, stack,
 				    first ? "gpuloom: stopping after this sample; again to stop now\n" : NULL);
-		if (loom__stop_asked()) /* interrupted while plug-ins were opened */
+		if (loom__stop_asked()) /* a signal came while plug-ins were opened */
 			loom_stack_stop(stack);
 		if (a->trace && first)
 			loom__trace_want(stack, TRACE_ROOM, a->trace_every);
@@ -263,7 +263,7 @@ static int run_once(struct loom__cli *cli, struct run_args *a, struct loom_confi
 	uint32_t ranks = 1;
 	if (loom__ranks_threads(cli, a->ranks, &plan, &ranks, &status))
 		return status ? status : run_rank_threads(cli, a, cfg, &plan, ranks);
-	/* forks ranks only after the conf has been checked */
+	/* Ranks are forked only after the conf has been checked. */
 	if (!loom__ranks_begin(cli, a->ranks, plan.run.ranks, &boot, &status)) {
 		loom__plan_free(&plan);
 		return status;

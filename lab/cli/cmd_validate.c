@@ -147,7 +147,7 @@ static int validate(struct request *r)
 					.arg = r};
 	struct loom__verdicts v = {.path = path, .level = plan.level, .seed = plan.seed};
 	if (loom__plugin_examine(r->cli->self, path, LOOM__PROBE_MS, &probed, &err)) {
-		/* A plug-in that cannot be loaded gets one test, which reports the reason. */
+		/* A plug-in that fails to load gets one test, which reports the reason. */
 		memset(&probed, 0, sizeof(probed));
 		plan.only = load_alone;
 		plan.onlys = 1;
@@ -203,8 +203,8 @@ static int run(struct loom__cli *cli, void *args)
 			    "validate: name one plug-in, as in: gpuloom validate ./sched_mine.so");
 }
 
-/* Hidden command: a test of the suite, in a process of its own. Executes itself again with an allocator without thread
- * caches, whose blocks would look like leaks. */
+/* Hidden command: runs one test of the suite in its own process. Executes itself again with an allocator without thread
+ * caches, because blocks in such caches look like leaks. */
 int loom__cmd_validate_test(struct loom__cli *cli, int argc, char **argv)
 {
 	static const char tunables[] = "GLIBC_TUNABLES";

@@ -11,20 +11,20 @@
 #define LOOM__WARMUP_OF_CONF UINT32_MAX
 
 struct loom__compare_args {
-	struct loom__conf_args conf; /* its files: confs, or results */
+	struct loom__conf_args conf; /* files of the command: confs, or results */
 	uint32_t blocks, openings, samples_per_block, warmup, rewarm, order, per_block, log;
 	uint64_t seed, budget, spread;
 	double margin, confidence;
 	struct loom__factor *factor;
 	size_t factors;
 	struct loom__compare_metric *metric;
-	size_t metrics; /* there is space for one more */
-	int usual_metrics; /* 1: the user named none */
+	size_t metrics; /* the array has space for one more */
+	int usual_metrics; /* 1: the user named no metric */
 	struct loom__gate_rule *rule;
 	size_t rules;
 	struct loom__bar *bar;
 	size_t bars;
-	struct loom__words allowed; /* --allow-mismatch */
+	struct loom__words allowed; /* words of --allow-mismatch */
 	const char *json, *output, *derive;
 	struct loom__derived derived;
 	uint8_t aa, strict, quiet;
@@ -35,29 +35,29 @@ void loom__compare_begin(struct loom__cli *cli, void *args);
 /* Checks the options. Returns 0 or an exit code. */
 int loom__compare_ready(const struct loom__cli *cli, struct loom__compare_args *a);
 void loom__compare_end(void *args);
-/* Adds a metric unless present; the pointer is valid until the next call. */
+/* Returns a metric, added if it is new. The pointer is valid until the next call. */
 struct loom__compare_metric *loom__compare_want(struct loom__compare_args *a, const char *name);
 
-/* A variant: a conf file with the levels of one configuration, opened. */
+/* An open variant: a conf file with the levels of one configuration. */
 struct loom__opened {
 	char *name, *label;
 	cJSON *varied;
 	struct loom_config *cfg;
 	struct loom_stack *stack;
-	uint32_t warmup;      /* of its conf */
+	uint32_t warmup;      /* [run] warmup of its conf */
 	uint64_t time_limit;
 };
-/* The number of variants; SIZE_MAX: too many. */
+/* Returns the number of variants; SIZE_MAX: too many. */
 size_t loom__variant_count(const struct loom__compare_args *a);
-/* Opens variant `index`, prepares and launches it; prints errors and returns an exit code. */
+/* Opens variant `index`, prepares and launches it. Prints errors and returns an exit code. */
 int loom__variant_open(const struct loom__cli *cli, const struct loom__compare_args *a, size_t index,
 		       struct loom__opened *v);
 void loom__variant_close(struct loom__opened *v);
-/* Closes the stack only, and opens it again from the same conf. */
+/* Closes only the stack; the other function opens it again from the same conf. */
 void loom__variant_shut(struct loom__opened *v);
 int loom__variant_again(const struct loom__cli *cli, const struct loom__compare_args *a, struct loom__opened *v);
 
-/* The same from a result file; stores the document in *result. */
+/* Reads variant `index` from a result file, and stores the document in *result. */
 int loom__variant_read(const struct loom__cli *cli, const struct loom__compare_args *a, size_t index,
 		       struct loom__opened *v, cJSON **result);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variants: their confs and values, opened and named. */
+/* Opens and names variants by their confs and values. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ size_t loom__variant_count(const struct loom__compare_args *a)
 	return __builtin_mul_overflow(configs, a->conf.file.n, &n) ? SIZE_MAX : n;
 }
 
-/* "memset" for "conf/memset.ini", or the whole path if another file has the same name. */
+/* Appends "memset" for "conf/memset.ini", or the whole path if another file has the same name. */
 static void file_label(const struct loom__compare_args *a, size_t file, struct loom__text *out)
 {
 	const char *path = a->conf.file.at[file], *slash = strrchr(path, '/');
@@ -32,7 +32,7 @@ static void file_label(const struct loom__compare_args *a, size_t file, struct l
 	loom__text_put(out, name, n);
 }
 
-/* For absolute paths in a common folder, the part in which they differ. */
+/* Returns, for absolute paths in a common folder, the part in which they differ. */
 static const char *short_value(const struct loom__factor *f, size_t pick)
 {
 	const char *first = f->value[0];

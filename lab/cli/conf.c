@@ -7,12 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PROBE_LIMIT_MS 10000 /* allows for a loaded machine */
+#define PROBE_LIMIT_MS 10000 /* long enough for a loaded machine */
 
-/* Prints diagnostics; returns an exit code. A command that reads a conf several times prints each line only once. */
+/* Prints diagnostics and returns an exit code. Prints a line once, even if a conf is read again. */
 static int print_mistakes(const struct loom__diag *diag)
 {
-	static struct loom__text said; /* lines printed so far, kept until the process ends */
+	static struct loom__text said; /* lines printed so far, until the process ends */
 	struct loom__text text = {0};
 	loom__diag_text(diag, &text);
 	for (const char *line = loom__must_text(&text); *line;) {
@@ -28,7 +28,7 @@ static int print_mistakes(const struct loom__diag *diag)
 	return diag->errors ? LOOM_EXIT_USAGE : LOOM_EXIT_OK;
 }
 
-/* After ENOMEM, suppress follow-up diagnostics. */
+/* After ENOMEM the command ends here, because later diagnostics would be wrong. */
 static void must_config(const struct loom_config *cfg)
 {
 	if (loom__config_broken(cfg))
@@ -92,7 +92,7 @@ int loom__conf_load(const struct loom__cli *cli, const struct loom__conf_args *a
 /* Probes each plug-in once per command. */
 static int probe(void *arg, const char *path, struct loom_error *err)
 {
-	static struct loom__text sound; /* paths that passed, one per line, kept until the process ends */
+	static struct loom__text sound; /* paths that passed, one per line, until the process ends */
 	const struct loom__cli *cli = arg;
 	size_t n = strlen(path);
 	for (const char *at = sound.at; at && *at; at = strchr(at, '\n') + 1)
@@ -127,7 +127,7 @@ int loom__conf_plan_config(const struct loom__cli *cli, struct loom_config *cfg,
 		loom__sweep_spec_apply(spec, pick, cfg, &diag);
 	}
 	int rc = diag.errors ? LOOM_EINVAL : loom__plan_create(cfg, &hooks, plan, &diag);
-	if (!rc && spec) { /* the environment is included now */
+	if (!rc && spec) { /* the declared keys now include the environment */
 		loom__sweep_spec_overruled(spec, pick, cfg, &diag);
 		rc = diag.errors ? LOOM_EINVAL : 0;
 		if (rc)

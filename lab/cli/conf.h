@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A conf from files, environment and --set, and its plan; used by several commands. */
+/* A conf from files, environment and --set, and its plan, for several commands. */
 #ifndef LOOM_CLI_CONF_H
 #define LOOM_CLI_CONF_H
 
@@ -34,47 +34,46 @@ struct loom__conf_args {
 		    LOOM__AT(S, conf.set, NONE)                                                    \
 	}
 
-/* Reads files in order, then the environment, then the command line into a new config. Prints errors and returns an
- * exit code. */
+/* Reads files, the environment and the command line, in this order, into a new config. Returns an exit code. */
 int loom__conf_load(const struct loom__cli *cli, const struct loom__conf_args *a,
 		    struct loom_config **cfg);
 
-/* Callback of struct loom__plan_hooks: checks [sweep] like the other sections. */
+/* Callback of struct loom__plan_hooks: checks [sweep] like other sections. */
 void loom__conf_sections(void *arg, struct loom_config *cfg, struct loom__diag *diag);
 
-/* Makes the plan; probes each plug-in in a child process. Prints errors and warnings. */
+/* Makes the plan, after a child process has probed each plug-in. Prints errors and warnings. */
 int loom__conf_plan(const struct loom__cli *cli, struct loom_config *cfg, struct loom__plan *plan);
 
-/* The sweep that cfg describes, and the plan of one of its configurations; spec NULL: no sweep. A sweep without factors
- * is an error; without [sweep] sections *spec has no factor. */
+/* Reads the sweep that cfg describes; plans one of its configurations, or with spec NULL no sweep. A sweep without
+ * factors is an error; without [sweep] sections *spec has no factor. */
 int loom__conf_sweep(struct loom_config *cfg, struct loom__sweep_spec *spec);
 int loom__conf_plan_config(const struct loom__cli *cli, struct loom_config *cfg, const struct loom__sweep_spec *spec,
 			 const size_t *pick, struct loom__plan *plan);
 
-/* The confs shipped with gpuloom: in PREFIX/share/gpuloom/conf, or conf/ of the source tree. */
+/* The confs shipped with gpuloom, in PREFIX/share/gpuloom/conf or conf/ of the source tree. */
 struct loom__confs {
 	size_t n;
 	struct loom__shipped {
 		char *name, *path; /* "sim/figure-08" */
-	} * at;                    /* [n], by name */
+	} * at;                    /* [n], sorted by name */
 };
 
-/* Empty if there are none. */
+/* Lists the shipped confs; the list may be empty. */
 void loom__confs_list(const struct loom__cli *cli, struct loom__confs *out);
 void loom__confs_free(struct loom__confs *c);
 
-/* A file as the user names it, else the shipped conf of that name: "contains", "contains.ini" and "conf/contains.ini"
- * are equivalent. free(*path). LOOM_ENOENT: neither exists; suggests a similar name. */
+/* Finds a file as the user names it, else the shipped conf of that name: "contains", "contains.ini" and
+ * "conf/contains.ini" are equivalent. The caller frees *path. LOOM_ENOENT comes with a similar name. */
 int loom__conf_named(const struct loom__cli *cli, const char *name, char **path, struct loom_error *err);
 
-/* The first sentence of the first comment. */
+/* Appends the first sentence of the first comment of a conf. */
 void loom__conf_summary(const char *path, struct loom__text *out);
 
-/* Results as confs: a result contains everything needed to repeat its run. */
-/* 1 if the name is that of a result rather than a conf. */
+/* Results as confs: a result contains everything that is needed to repeat its run. */
+/* Returns 1 if the name is that of a result rather than a conf. */
 int loom__is_result(const char *path);
-/* Sets in cfg the options of the result's run. Options that name commands to run, plug-ins to load or files to write
- * are rejected unless `trust`. Prints errors and returns an exit code. */
+/* Sets in cfg the options of the result's run. Rejects options that name commands to run, plug-ins to load or files to
+ * write, unless `trust`. Prints errors and returns an exit code. */
 int loom__result_conf(const struct loom__cli *cli, const char *path, int trust, struct loom_config *cfg,
 		      struct loom__diag *diag);
 /* Prints one line on stderr for each difference between the result at `path` and the current one. */

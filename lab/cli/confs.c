@@ -17,10 +17,10 @@ static int is_folder(const char *path)
 	return !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
-/* The folder of the shipped confs, found from the path of the command: free() it. NULL if there is none. */
+/* Returns the folder of the shipped confs, found from the path of the command, or NULL. The caller frees it. */
 static char *folder_of(const struct loom__cli *cli)
 {
-	/* In a build folder layout.h is beside the command; the build folder may be build/address. */
+	/* In a build folder, layout.h is beside the command. The build folder may be build/address. */
 	static const struct {
 		const char *mark, *folder;
 	} places[] = {{"layout.h", "../conf"}, {"layout.h", "../../conf"}, {NULL, "../share/gpuloom/conf"}};
@@ -87,7 +87,7 @@ int loom__conf_named(const struct loom__cli *cli, const char *name, char **path,
 	struct stat st;
 	*path = NULL;
 	if (!stat(name, &st) ? !S_ISDIR(st.st_mode) : errno != ENOENT && errno != ENOTDIR) {
-		*path = loom__must(strdup(name)); /* the reader reports why it cannot be read */
+		*path = loom__must(strdup(name)); /* a later read reports the error */
 		return 0;
 	}
 	const char *brief = !strncmp(name, "conf/", 5) ? name + 5 : name;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Properties of this machine and its system, found by trying, as rows of gpuloom doctor. Device plug-ins report on
- * devices themselves. */
+/* Rows of gpuloom doctor about the machine, found by trying. Device plug-ins report on devices themselves. */
 #ifndef LOOM_CLI_DOCTOR_H
 #define LOOM_CLI_DOCTOR_H
 
@@ -10,16 +9,16 @@
 void loom__processor_rows(loom__doctor_fn *row, void *arg); /* cores, NUMA, priorities, counters */
 void loom__memory_rows(loom__doctor_fn *row, void *arg);    /* locking, huge pages, faults */
 void loom__kernel_rows(loom__doctor_fn *row, void *arg);    /* descriptors, queues, pressure */
-/* Runs in a child, because libraries may hang or crash. Writes rows to fd. */
+/* Writes the rows to fd from a child, because libraries may hang or crash. */
 void loom__fabric_answer(int fd);
 
-/* The first line of a file of /proc or /sys, without newline. Returns 0, or -1 and "". */
+/* Reads the first line of a file of /proc or /sys, without newline. Returns 0, or -1 and "". */
 int loom__machine_line(char *out, size_t room, const char *fmt, ...) LOOM_PRINTF(3, 4);
-/* 1 if this process has the capability of that number. */
+/* Returns 1 if this process has the capability of that number. */
 int loom__machine_capable(unsigned capability);
 
 /* gpuloom doctor --profile: measures memory costs of a device, as a conf for simulated devices. */
-/* Measures the first of `devices` (as in [run] devices); a second one is its peer. `plugin_path` (may be NULL) and
+/* Measures the first of `devices` (as in [run] devices), with a second one as its peer. `plugin_path` (may be NULL) and
  * `set` are from the command line. Prints the conf on standard output. Returns an exit code. */
 int loom__profile(const struct loom__cli *cli, const char *devices, const char *plugin_path,
 		  const struct loom__settings *set);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Network fabrics, as reported by libfabric if it is installed; it is loaded at run time, not linked. */
+/* Network fabrics, as libfabric reports them. The library is loaded at run time, if installed, and not linked. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #endif
 
 #ifdef LOOM_HAVE_FABRIC_H
-/* Each provider once, in libfabric's order of preference; of a layered provider ("tcp;ofi_rxm") the first part. */
+/* Appends each provider once, in libfabric's order of preference. Of layers ("tcp;ofi_rxm") the first counts. */
 static void add_providers(struct loom__text *t, void *library)
 {
 	int (*getinfo)(uint32_t, const char *, const char *, uint64_t, const struct fi_info *,
@@ -37,7 +37,7 @@ static void add_providers(struct loom__text *t, void *library)
 	}
 	if (!n)
 		loom__text_add(t, ": no provider is available");
-	/* not freed: the process ends */
+	/* The library is not freed, because the process ends. */
 }
 #else
 static void add_providers(struct loom__text *t, void *library)

@@ -10,7 +10,7 @@
 
 #include "cli/doctor.h"
 
-/* "ok" with the purpose, or "no" with the error of the kernel. */
+/* Adds "ok" with the purpose, or "no" with the error of the kernel. */
 static void call_row(loom__doctor_fn *row, void *arg, const char *topic, int fd, const char *good,
 		     const char *fix)
 {
@@ -26,8 +26,7 @@ static void call_row(loom__doctor_fn *row, void *arg, const char *topic, int fd,
 
 static int open_queue(void)
 {
-	/* struct io_uring_params, all zero: 120 bytes since its first version. */
-	uint64_t params[15] = {0};
+	uint64_t params[15] = {0}; /* struct io_uring_params, all zero. It has had 120 bytes since its first version. */
 	return (int)syscall(SYS_io_uring_setup, 2u, params);
 }
 

@@ -67,7 +67,7 @@ static void huge_row(loom__doctor_fn *row, void *arg)
 	loom__text_free(&t);
 }
 
-/* "always [madvise] never" -> "madvise" */
+/* Copies "madvise" of "always [madvise] never". */
 static void chosen(char *out, size_t room, const char *file)
 {
 	char line[128], word[32] = "";
@@ -95,7 +95,7 @@ static void transparent_row(loom__doctor_fn *row, void *arg, const char *topic, 
 		     : "use a kernel built with CONFIG_TRANSPARENT_HUGEPAGE");
 }
 
-/* Faults raised by the kernel itself (system calls that write to such memory) need more privileges. */
+/* Faults raised by the kernel itself, in system calls that write to such memory, need more privileges. */
 static int open_faults(const char **how)
 {
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
@@ -116,7 +116,7 @@ static int open_faults(const char **how)
 
 static void faults_row(loom__doctor_fn *row, void *arg)
 {
-	/* Bit numbers of the kernel interface; older headers lack some names. */
+	/* Bit numbers of the kernel interface, because older headers lack some names. */
 	static const struct {
 		unsigned bit;
 		const char *name;

@@ -91,8 +91,8 @@ static void numa_row(loom__doctor_fn *row, void *arg)
 	row(arg, "NUMA", "ok", found, "");
 }
 
-/* Tries it, because limits, capabilities and group quotas all matter. Switching back needs no privilege without
- * SCHED_RESET_ON_FORK. */
+/* Tries real-time priority, because limits, capabilities and group quotas all matter. Without SCHED_RESET_ON_FORK
+ * switching back needs no privilege. */
 static void realtime_row(loom__doctor_fn *row, void *arg)
 {
 	struct sched_param now, low = {.sched_priority = 1};

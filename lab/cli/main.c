@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom: dispatches commands, one row each; reserves stdout for data. */
+/* gpuloom: dispatches commands, one row each, and reserves stdout for data. */
 #include <errno.h>
 #include <fcntl.h>
 #include <gpuloom/gpuloom.h>
@@ -56,7 +56,7 @@ static void usage(FILE *to)
 	fputs("\nSee `gpuloom help COMMAND` and `man gpuloom`.\n", to);
 }
 
-/* Resets inherited signal state: an ignored SIGCHLD would lose the exit status of children, and blocked signals could
+/* Resets inherited signal state. An ignored SIGCHLD would lose the exit status of children, and blocked signals could
  * not end this process. Signals that shells and nohup ignore on purpose stay ignored. */
 static void reset_signals(void)
 {
@@ -74,7 +74,7 @@ static void reset_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Stands in for a closed standard output: writes fail, or are dropped if the result goes to a file. */
+/* Replaces a closed standard output: writes fail, or are dropped if the result goes to a file. */
 static ssize_t to_closed(void *state, const char *bytes, size_t n)
 {
 	(void)bytes;
@@ -82,13 +82,12 @@ static ssize_t to_closed(void *state, const char *bytes, size_t n)
 	return *(const enum loom__out *)state == LOOM__OUT_SPARE ? (ssize_t)n : 0;
 }
 
-/* Reserves standard output for data: points fd 1 at stderr, so that output of plug-ins and vendor libraries cannot mix
- * with it. */
+/* Reserves standard output for data: points fd 1, for plug-ins and vendor libraries, at stderr. */
 static FILE *guard_stdout(struct loom__cli *cli)
 {
 	if (cli->out_state != LOOM__OUT_OPEN && dup2(2, 1) == 1)
 		return fopencookie(&cli->out_state, "w", (cookie_io_functions_t){.write = to_closed});
-	int data = fcntl(1, F_DUPFD_CLOEXEC, 3); /* not inherited by programs that gpuloom starts */
+	int data = fcntl(1, F_DUPFD_CLOEXEC, 3); /* programs that gpuloom starts do not inherit this descriptor */
 	if (data < 0 || dup2(2, 1) < 0)
 		return NULL;
 	FILE *out = fdopen(data, "w");
@@ -97,7 +96,7 @@ static FILE *guard_stdout(struct loom__cli *cli)
 	return out;
 }
 
-/* Flushes. If the reader has closed its end, ends like SIGPIPE would. */
+/* Flushes standard output. If the reader has closed its end, the process ends as by SIGPIPE. */
 static int finish_stdout(const struct loom__cli *cli, int status)
 {
 	if (!fflush(cli->out) && !ferror(cli->out))
@@ -111,8 +110,7 @@ static int finish_stdout(const struct loom__cli *cli, int status)
 	return status ? status : LOOM_EXIT_FAILURE;
 }
 
-/* Exceeding `ulimit -f` gives a write error with a message. A handler, because SIG_IGN would be inherited by
- * programs. */
+/* Turns exceeding `ulimit -f` into a write error with a message. A handler, because programs would inherit SIG_IGN. */
 static void on_file_size(int number)
 {
 	(void)number;
@@ -125,7 +123,7 @@ static int dispatch(struct loom__cli *cli, int argc, char **argv)
 		fprintf(cli->out, "gpuloom %s\n", loom_version());
 		return LOOM_EXIT_OK;
 	}
-	if (!strcmp(name, "help") && argc == 3) { /* "help run" is "run --help" */
+	if (!strcmp(name, "help") && argc == 3) { /* "help run" means "run --help" */
 		static char help[] = "--help";
 		name = argv[1] = argv[2];
 		argv[2] = help;

@@ -8,7 +8,7 @@
 #include "inspect/candidates.h"
 #include "facts/must.h"
 
-/* "scheduler.mgws" or "sched.mgws" name the kind: returns 1 if so, and advances `name`. */
+/* Returns 1 if `name` begins with its kind, as in "scheduler.mgws" or "sched.mgws", and moves `name` past it. */
 static int take_kind(const char **name, enum loom_kind *kind)
 {
 	size_t n = strcspn(*name, ".");
@@ -24,7 +24,7 @@ static int take_kind(const char **name, enum loom_kind *kind)
 	return 0;
 }
 
-/* A plug-in's name follows from its file name, which the loader enforces. */
+/* The loader demands that the file name contains the plug-in's name, so the file name tells it. */
 struct file_name {
 	enum loom_kind kind; /* LOOM_KIND_NONE: not a valid plug-in file name */
 	char whole[64];      /* "sched_mgws" */
@@ -58,7 +58,7 @@ static int not_found(const struct file_name *file, size_t n, const char *name,
 			  LOOM__MEANT(near.name), near.name ? "" : ";");
 }
 
-/* "mgws" and "sched_mgws" both name sched_mgws.so. */
+/* Finds sched_mgws.so for "mgws" and "sched_mgws". */
 static int find_among_all(const struct loom__candidates *all, const char *name, char **path,
 			  struct loom_error *err)
 {

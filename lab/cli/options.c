@@ -10,7 +10,7 @@
 
 const char *const loom__log_levels[] = {"error", "warn", "info", "debug", NULL};
 
-/* The conf option that supplies the help text, or NULL. */
+/* Returns the conf option that supplies the help text, or NULL. */
 static const struct loom_opt *row_of(const struct loom__option *o)
 {
 	const struct loom_opt *row = o->rows;
@@ -28,7 +28,7 @@ static int is_switch(const struct loom__option *o)
 
 enum { INDENT = 28, WIDTH = 98 };
 
-/* "FILE|-", or the choices: "error|warn|info|debug". */
+/* Appends "FILE|-", or the choices: "error|warn|info|debug". */
 static void add_value(struct loom__text *t, const struct loom__option *o)
 {
 	const struct loom_opt *row = row_of(o);
@@ -40,7 +40,7 @@ static void add_value(struct loom__text *t, const struct loom__option *o)
 		loom__text_add(t, "%s%s", i ? "|" : "", choices[i]);
 }
 
-/* The help of a conf option in the style of the others: a lower-case first letter and no final period. */
+/* Appends the help of a conf option in the style of the others: a lower-case first letter and no final period. */
 static void add_row_help(struct loom__text *t, const struct loom_opt *row)
 {
 	size_t n = strlen(row->help);
@@ -232,7 +232,7 @@ static int read_options(const struct loom__cli *cli, const struct loom__usage *u
 		       void *args)
 {
 	struct reader r = {cli, u, argc, argv, args};
-	int status = 0, words = 0; /* only words follow */
+	int status = 0, words = 0; /* after "--" only words follow */
 	for (const struct loom__option *o = u->options; o && o->name; o++)
 		if (o->dflt && !o->take && o->type != LOOM_OPT_NONE)
 			read_value(o, o->dflt, args, NULL);

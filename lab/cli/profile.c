@@ -11,7 +11,7 @@
 #include "run/result.h"
 #include "stack/stack.h"
 
-/* Settings of the command; --set overrides them. */
+/* Settings of the command, which --set overrides. */
 static const struct loom__setting job[] = {
 	{"profile", "run.workload=", "costs"}, {"profile", "transport.use=", "p2p"}, {"profile", "run.samples=", "5"},
 	{"profile", "run.devices=", NULL}, {"plugin-path", "gpuloom.plugin_path=", NULL},

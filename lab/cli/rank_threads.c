@@ -11,7 +11,7 @@ enum { END, SAMPLE, WARM_UP }; /* commands of rank 0 */
 struct loom__rank_threads {
 	uint32_t ranks;
 	enum loom__rank_threads_mode mode;
-	struct loom__plan *plan;   /* [ranks]; not of rank 0 */
+	struct loom__plan *plan;   /* [ranks], but not for rank 0 */
 	struct loom_stack **stack; /* [ranks] */
 	struct loom__threads *threads;
 };
@@ -50,8 +50,7 @@ static int follow(void *arg, const struct loom_ranks *me, struct loom_error *err
 	struct loom_stack *stack = NULL;
 	struct loom_result *result = NULL;
 	int rc = loom__stack_open(&c->plan[me->rank], &params, &stack, err);
-	/* Release: pairs with the acquire of stop_all(), in a signal handler. The stack is closed after all ranks have
-	 * ended. */
+	/* Release: pairs with the acquire of stop_all(), in a handler. The stack closes after all ranks have ended. */
 	__atomic_store_n(&c->stack[me->rank], stack, __ATOMIC_RELEASE);
 	if (!rc && c->mode == LOOM__RANK_THREADS_RUN)
 		rc = loom__stack_run(stack, NULL, &result, err);
@@ -119,7 +118,7 @@ static void stop_all(void *others)
 void loom__rank_threads_on_stop(struct loom__rank_threads *c, struct loom_stack *stack, const char *text)
 {
 	if (c)
-		__atomic_store_n(&c->stack[0], stack, __ATOMIC_RELEASE); /* as in follow() */
+		__atomic_store_n(&c->stack[0], stack, __ATOMIC_RELEASE); /* Release: as in follow() */
 	loom__on_stop(c ? stop_all : stop, c ? (void *)c : stack, text);
 }
 
@@ -138,7 +137,7 @@ int loom__rank_threads_finish(struct loom__rank_threads *c, int code, struct loo
 	if (!c)
 		return code;
 	if (!code && c->mode == LOOM__RANK_THREADS_SAMPLE)
-		/* a failed exchange is reported below */
+		/* A failed exchange is reported below. */
 		(void)broadcast(c, loom__rank_threads_ranks(c), END, &command, &late);
 	code = loom__threads_end(c->threads, code, err);
 	rank_threads_free(c);

@@ -13,7 +13,7 @@ static void say(void *arg, const char *text)
 	loom__say_error(arg, "%s", text);
 }
 
-/* The number of ranks; 0 and *status if it is invalid. */
+/* Returns the number of ranks, or 0 with *status if it is invalid. */
 static uint32_t wanted(const struct loom__cli *cli, const char *n, uint32_t ranks, uint32_t most, int *status)
 {
 	char *end = NULL;
@@ -56,7 +56,7 @@ int loom__ranks_begin(struct loom__cli *cli, const char *n, uint32_t ranks, stru
 	if (!number)
 		return 0;
 	int rc = loom__boot_plan(n ? number : 0, &plan, &err);
-	if (!rc && !n && number > 1 && plan.how == LOOM__BOOT_ALONE) /* a launcher overrides the conf */
+	if (!rc && !n && number > 1 && plan.how == LOOM__BOOT_ALONE) /* the launcher's number overrides the conf */
 		rc = loom__boot_plan(number, &plan, &err);
 	if (!rc)
 		rc = loom__boot_begin(&plan, say, cli, boot, status, &err);

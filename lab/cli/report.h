@@ -8,7 +8,7 @@
 #include "report/derive.h"
 #include "report/report.h"
 
-/* The row of --derive for a struct S with a field `derive`; its parser prints errors and returns an exit code. */
+/* The row of --derive for a struct S with a field `derive`. Its parser prints errors and returns an exit code. */
 #define LOOM__OPTION_DERIVE(S)                                                                     \
 	{                                                                                          \
 		"derive", "'NAME = EXPRESSION [UNIT, more]'", .rows = loom__sweep_rows, LOOM__AT(S, derive, STR) \
@@ -17,12 +17,12 @@ int loom__derive_option(const struct loom__cli *cli, const char *text, struct lo
 
 struct loom__report_args {
 	struct loom__words file;
-	/* NULL: from the document, or the default */
+	/* NULL: the value of the document, or the default. */
 	const char *output, *format, *metric, *pareto, *plot, *derive, *x, *lines, *facet, *show, *axes;
 };
 
-/* Creates the view of documents and the settings of the report; prints errors and returns an exit code. Free the view
- * on 0. */
+/* Creates the view of documents and the settings of the report. Returns an exit code; after 0 the caller frees the
+ * view. */
 int loom__report_view(const struct loom__cli *cli, const struct loom__report_args *a, const struct loom__doc *doc,
 		      size_t docs, struct loom__view *view, struct loom__report_settings *settings);
 /* Writes the report to the destination in `a`. Returns an exit code. */

@@ -42,14 +42,14 @@ int loom__result_conf(const struct loom__cli *cli, const char *path, int trust, 
 	cJSON_ArrayForEach(o, loom__json_object(doc.root, "config"))
 	{
 		struct loom__text text = {0};
-		/* Defaults stay defaults; changes of them are reported afterwards. */
+		/* Defaults stay defaults. The command reports afterwards which of them have changed. */
 		if (!o->string || !strcmp(loom__json_text(o, "source"), "default"))
 			continue;
-		/* The result of one run: skip the options of its sweep. */
+		/* In the result of a single run, options of its sweep have no effect. */
 		if (!strncmp(o->string, "sweep.", 6))
 			continue;
 		struct loom__entry where = {.source = LOOM_FROM_FILE, .file = path, .untrusted = !trust};
-		/* A time's value lacks the unit that a conf must give. Of a path, what was written is relative. */
+		/* The value of a time lacks the unit that a conf demands. The written value of a path is relative. */
 		const char *value = loom__json_text(o, "value"), *written = loom__json_text(o, "written");
 		loom__text_add(&text, "%s=%s", o->string, *written && !strchr(value, '/') ? written : value);
 		loom__config_set_at(cfg, loom__must_text(&text), &where, diag);

@@ -120,14 +120,14 @@ void loom__print_json(const struct loom__cli *cli, cJSON *document)
 	free(text);
 }
 
-/* The width of a terminal; 0: not a terminal, or unknown. */
+/* Returns the width of a terminal; 0: not a terminal, or unknown. */
 static size_t columns(FILE *out)
 {
 	struct winsize w;
 	return isatty(fileno(out)) && !ioctl(fileno(out), TIOCGWINSZ, &w) && w.ws_col >= 40 ? w.ws_col : 0;
 }
 
-/* The colour of a verdict, or NULL. */
+/* Returns the colour of a verdict, or NULL. */
 static const char *colour_of(const char *word, size_t n)
 {
 	static const struct {
@@ -140,7 +140,7 @@ static const char *colour_of(const char *word, size_t n)
 	return NULL;
 }
 
-/* Prints one line; wraps it at blanks with a deeper indentation. */
+/* Prints one line, wrapped at blanks with a deeper indentation. */
 static void put_line(const struct loom__cli *cli, const char *line, size_t n, size_t room)
 {
 	size_t at = 0, indent = strspn(line, " "), column = 0;

@@ -18,7 +18,7 @@ const struct loom__core_section *loom__sections(size_t *n)
 	memcpy(all, core, *n * sizeof(*all));
 	all[(*n)++] = (struct loom__core_section){
 	    "sweep", loom__sweep_rows,
-	    "many configurations in one run; what is varied stands in `[sweep.SECTION]` and `[sweep.points]` "
+	    "many configurations in one run; the varied options are in `[sweep.SECTION]` and `[sweep.points]` "
 	    "([sweeps](report.md#sweeps))"};
 	return all;
 }
@@ -51,7 +51,7 @@ enum { SHARED_MOST = 16, SHARED_ROWS = 65 };
 struct shared {
 	const char *section[SHARED_MOST];
 	struct loom_opt rows[SHARED_MOST][SHARED_ROWS];
-	struct loom__text by[SHARED_MOST]; /* names of the plug-ins */
+	struct loom__text by[SHARED_MOST]; /* names of the plug-ins that have the option */
 	const char *kind[SHARED_MOST];
 	size_t n;
 };
@@ -66,7 +66,7 @@ static size_t shared_section(struct shared *s, const char *section)
 	return i;
 }
 
-/* Adds the shared options of p, each once. Two plug-ins that differ in one are a fault of them. */
+/* Adds the shared options of p, each once. Two plug-ins that declare such an option differently are an error. */
 static void add_shared(const struct loom__cli *cli, struct shared *s, const struct loom_plugin *p)
 {
 	const char *last = NULL;
@@ -93,7 +93,7 @@ static void shared_markdown(const struct shared *s, struct loom__text *out)
 	for (size_t i = 0; i < s->n; i++) {
 		loom__text_add(out,
 			       "### Options of `[%s]` that plug-ins share\n\n"
-			       "%s have them. `[%s.NAME]`, the section of a plug-in, counts over `[%s]`.\n",
+			       "%s have them. `[%s.NAME]`, the section of a plug-in, overrides `[%s]`.\n",
 			       s->section[i], s->by[i].at, s->kind[i], s->section[i]);
 		loom__describe_rows_markdown(s->section[i], s->rows[i], s->section[i], out);
 		loom__text_add(out, "\n");

@@ -8,14 +8,14 @@
 #include "run/engine.h"
 #include "sweep/sweep.h"
 
-/* Parameters that only the command line has; all others are in the conf. */
+/* Parameters that only the command line has; the conf has all others. */
 struct loom__sweep_params {
 	uint8_t resume, restart, dry_run, quiet;
-	uint8_t lines; /* samples to standard output, in place of the table */
+	uint8_t lines; /* prints samples on standard output, in place of the table */
 	uint32_t log;
 	uint32_t shard, shards; /* runs configurations shard, shard + shards, ...; shards 0: all */
-	const char *output; /* overrides the conf; NULL: from the conf */
-	int argc;           /* the command line, for the file */
+	const char *output; /* overrides the conf; NULL: the conf's output */
+	int argc;           /* the command line, which is stored in the file */
 	char **argv;
 };
 
@@ -50,30 +50,30 @@ struct loom__sweep_session {
 	struct loom__sweep sweep;
 	struct loom__journal journal;
 	struct loom__pool pool;
-	char *title, *workload; /* of the first configuration */
-	size_t ready;	      /* configurations whose workload finds its input */
-	struct loom_error missing; /* the first missing input of the others; code 0: none */
+	char *title, *workload; /* from the first configuration */
+	size_t ready;	      /* number of configurations that have their input files */
+	struct loom_error missing; /* the first missing input file of the others; code 0: none */
 	int about_written;               /* the file has the `about` line of this session */
 	size_t at;              /* the open configuration */
 	struct loom__text said; /* reasons of failed configurations, one per line; each is printed once */
-	struct loom__names metric;   /* metrics in the samples of this process and of the file */
-	int looked, sure;	     /* names were checked after the first sample, after all configurations */
-	struct loom_error mistake;   /* an unknown metric: code 0, or the sweep ends */
+	struct loom__names metric;   /* the metrics of samples in this process and in the file */
+	int looked, sure; /* looked: names were checked after the first sample; sure: after all configurations */
+	struct loom_error mistake;   /* an unknown metric, which ends the sweep; code 0: none */
 	cJSON *report;		     /* {metric, pareto, plot} of the file; owned */
-	uint64_t shown_ns;      /* when progress was last printed */
+	uint64_t shown_ns;      /* the time of the last progress output */
 };
 
-/* The file of samples, or NULL. */
+/* Returns the path of the file of samples, or NULL. */
 const char *loom__sweep_output(const struct loom__sweep_session *s);
 /* Computes the id of every configuration, or the reason to skip it. Returns an exit code. */
 int loom__sweep_resolve(struct loom__sweep_session *s);
 /* Runs configurations; arg is the session. */
 extern const struct loom__sweep_ops loom__sweep_stack_ops;
 
-/* Records the metrics of a line of the file, of a sample. */
+/* Records the metrics of a line of the file, or of a sample. */
 void loom__sweep_note_line(void *session, const cJSON *line);
 void loom__sweep_note_sample(struct loom__sweep_session *s, const struct loom__sample *sample);
-/* After the first round over all configurations an unknown metric is certain, and becomes s->mistake. */
+/* After the first round over all configurations an unknown metric is certain, and goes to s->mistake. */
 void loom__sweep_check_metrics(struct loom__sweep_session *s);
 
 #endif

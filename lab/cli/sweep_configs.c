@@ -31,7 +31,7 @@ static int plan_config(struct loom__sweep_session *s, size_t i, struct loom_conf
 
 /* ---- identity -------------------------------------------------------------------------------- */
 
-/* Options that affect how often or under which title a configuration runs, but not its identity. */
+/* False for options that affect only how often or under which title a configuration runs. */
 static int is_identity(const struct loom__effective *e)
 {
 	static const char *const other[] = {"samples", "title", "time_limit"};
@@ -41,7 +41,7 @@ static int is_identity(const struct loom__effective *e)
 	return strcmp(e->section, "gpuloom") && strcmp(e->section, "sweep") && strncmp(e->section, "sweep.", 6);
 }
 
-/* FNV-1a of 128 bits; the NUL separates texts. */
+/* Hashes by FNV-1a with 128 bits. The NUL separates texts. */
 static void hash(unsigned __int128 *h, const char *text)
 {
 	const unsigned __int128 prime = (unsigned __int128)1 << 88 | 0x13b;
@@ -99,7 +99,7 @@ static int resolve(struct loom__sweep_session *s, size_t i, struct loom__names *
 		return status;
 	name_config(c, cfg);
 	size_t before = seen->count, first = loom__names_add(&s->pool, seen, c->id);
-	if (first < before) { /* differs only in an option of an unused plug-in */
+	if (first < before) { /* the configurations differ only in an option of an unused plug-in */
 		c->skipped = loom__must(strdup("identical to another configuration"));
 		name_config(c, NULL);
 	} else if (!s->title) {
@@ -136,12 +136,12 @@ int loom__sweep_resolve(struct loom__sweep_session *s)
 
 struct run {
 	struct loom_config *cfg;
-	struct loom__rank_threads *others; /* NULL: one rank */
+	struct loom__rank_threads *others; /* NULL: a single rank */
 	struct loom_stack *stack;
 	struct loom_result *result;
 };
 
-/* Writes what all configurations share, apart from the factors: from the first one that ran. */
+/* Writes what all configurations share, apart from the factors, when the first one has run. */
 static int tell_about(struct loom__sweep_session *s, const struct loom_result *r,
 		      struct loom_error *err)
 {
@@ -161,7 +161,7 @@ static void close_run(void *arg, void *run)
 	loom__on_stop(NULL, NULL, NULL);
 	(void)loom__rank_threads_finish(r->others, 0, &err);
 	loom_result_destroy(r->result);
-	/* Closing alone does not report workers that do not end, nor their memory. */
+	/* Closing alone would not report workers that do not end, or their memory. */
 	if (r->stack && loom__stack_retire(r->stack, &err))
 		loom__say_warning(s->cli, "%s", err.text);
 	loom_stack_close(r->stack);
@@ -169,7 +169,7 @@ static void close_run(void *arg, void *run)
 	free(r);
 }
 
-/* If another rank failed, its reason is returned. */
+/* Returns the reason of another rank, if that rank failed first. */
 static int fail_run(struct run *r, int rc, struct loom_error *err)
 {
 	loom__on_stop(NULL, NULL, NULL);
@@ -199,7 +199,7 @@ static int get_ready(struct loom__sweep_session *s, struct run *r, struct loom_e
 	return rc;
 }
 
-/* Prints a failure immediately, so that a missing program can be installed without waiting for the end. */
+/* Prints a failure immediately, so that the user can install a missing program before the end. */
 static int say_failure(struct loom__sweep_session *s, int rc, const struct loom_error *err)
 {
 	struct loom__text line = {0}, config = {0};
@@ -290,7 +290,7 @@ static int sample_run(void *arg, void *run, cJSON *line, struct loom_error *err)
 	struct loom__derived derived;
 	rc = loom__derived_read(s->spec->opts.derive, &derived, err);
 	if (!rc && loom__derived_sample(&derived, sample, err) == LOOM_EINVAL)
-		s->mistake = *err; /* caused by the option, not by the configuration */
+		s->mistake = *err; /* the option causes the error, not the configuration */
 	loom__sweep_note_sample(s, sample);
 	loom__json_add_number(line, "seconds", sample->seconds);
 	cJSON *metrics = loom__json_add_object(line, "metrics");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks the names of the metrics to show, which are known only from samples. A name similar to an existing one ends
- * the sweep after the first sample; any unknown name ends it after the first round over all configurations, since some
- * metrics exist in some configurations only. The samples stay in the file, which can be resumed with the right name. */
+/* Checks the names of the metrics to show, which only samples tell. After the first sample, a name similar to an
+ * existing one ends the sweep. After the first round over all configurations, any unknown name does, since some metrics
+ * exist in some configurations only. The samples stay in the file, which the user can resume with the right name. */
 #include <stdio.h>
 #include <string.h>
 

@@ -27,7 +27,7 @@ static void show_time(char text[32], uint64_t ns)
 		snprintf(text, 32, "%llu s", (unsigned long long)s);
 }
 
-/* Redraws a bar on a terminal; otherwise prints a line every ten seconds. */
+/* Redraws a bar on a terminal, or else prints a line every ten seconds. */
 static int show_progress(void *arg, const struct loom__sweep *w)
 {
 	struct loom__sweep_session *s = arg;
@@ -97,7 +97,7 @@ static void add_factor(cJSON *list, const struct loom__factor *f)
 	}
 }
 
-/* The report settings: those of the file, overridden by the conf. */
+/* Returns the report settings: those of the file, overridden by the conf. */
 static cJSON *report_settings(const struct loom__sweep_session *s)
 {
 	const struct loom__sweep_opts *opts = &s->spec->opts;
@@ -190,7 +190,7 @@ static int show(const struct loom__sweep_session *s)
 		struct loom__text text = {0};
 		struct loom__report_settings shown = params;
 		cJSON *asked = report_settings(s);
-		/* the terminal shows a Pareto front only if requested */
+		/* The terminal shows a Pareto front only on request. */
 		if (!*loom__json_text(asked, "pareto") || s->mistake.code)
 			shown.x = LOOM__NO_NAME;
 		cJSON_Delete(asked);
@@ -270,7 +270,7 @@ static int run(struct loom__sweep_session *s)
 		loom__say_error(s->cli, "no configuration could run: see the warnings above");
 	status = status		     ? status
 		 : s->sweep.wrong    ? LOOM_EXIT_WRONG
-		 : none		     ? (int)loom__exit_of(s->sweep.last_error) /* most likely the reason of all */
+		 : none		     ? (int)loom__exit_of(s->sweep.last_error) /* most likely the common reason */
 		 : s->sweep.failures ? LOOM_EXIT_FAILURE
 				     : shown;
 	loom__journal_close(&s->journal);
@@ -312,7 +312,7 @@ static int prepare(struct loom__sweep_session *s)
 		runnable += !s->sweep.config[i].skipped && !s->sweep.config[i].elsewhere;
 	if (status || s->params->dry_run)
 		return status;
-	if (s->missing.code && !s->ready) /* before the first is opened, since devices take seconds */
+	if (s->missing.code && !s->ready) /* comes before opening the first one, since devices take seconds */
 		return loom__refuse(s->cli, loom__exit_of(s->missing.code), "%s; no configuration can run",
 				    s->missing.text);
 	if (runnable)

@@ -8,15 +8,15 @@
 #include <time.h>
 #include <unistd.h>
 
-/* limits redrawing to a few times per second */
+/* Redrawing happens only a few times per second. */
 #define REDRAW_NS 200000000ull
-/* interval of progress lines during a long sample */
+/* The interval of progress lines during a long sample. */
 #define BEAT_NS 1000000000ull
 
 static void rewind_lines(struct loom__watch *w)
 {
 	if (w->lines)
-		fprintf(stderr, "\r\033[%uA\033[J", w->lines); /* including the progress line below */
+		fprintf(stderr, "\r\033[%uA\033[J", w->lines); /* counts the progress line below */
 	w->lines = 0;
 }
 
@@ -38,7 +38,7 @@ static void head(const struct loom_stack *s, const struct loom_result *r, char e
 		end);
 }
 
-/* One worker in one sample: tasks, rate, idle time. */
+/* Prints one worker in one sample: tasks, rate, idle time. */
 static void worker_line(const struct loom__sample *now, uint32_t w, uint64_t most)
 {
 	const struct loom_counters *k = &now->counters[w];
@@ -81,7 +81,7 @@ static uint64_t cpu_time_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Prints "sample 2/5" at the start of a line; returns 0 if it is too early for another line. */
+/* Prints "sample 2/5" at the start of a line. Returns 0 if it is too early for another line. */
 static int begin_beat(struct loom__watch *w, const struct loom_stack *s, uint64_t since_ns, uint64_t now)
 {
 	uint32_t warmups = s->plan.run.warmup;
@@ -93,8 +93,8 @@ static int begin_beat(struct loom__watch *w, const struct loom_stack *s, uint64_
 	return 1;
 }
 
-/* Below the last sample on a terminal, on its own line elsewhere. Counters of workers are available only at the end;
- * the number of busy cores is known, unless workers are processes. */
+/* The line is below the last sample on a terminal, else on its own. Counters of workers are available only at the end.
+ * The number of busy cores is known, unless workers are processes. */
 void loom__watch_beat(void *arg, const struct loom_stack *s, uint64_t since_ns)
 {
 	struct loom__watch *w = arg;

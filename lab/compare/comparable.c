@@ -16,7 +16,7 @@ static const cJSON *fact(const cJSON *doc, size_t variant, const char *name)
 	return cJSON_GetObjectItemCaseSensitive(e, name);
 }
 
-/* Unknown on both sides counts as equal, whatever the reason. */
+/* Values that are unknown on both sides count as equal, whatever the reason. */
 static int same(const cJSON *a, const cJSON *b)
 {
 	int none_a = !a || cJSON_IsNull(a) || cJSON_IsObject(a);
@@ -43,7 +43,7 @@ static int is_in(const char *name, const char *const *list, size_t n)
 	return 0;
 }
 
-/* Names that loom__compare_same_job() allows. */
+/* True for names that loom__compare_same_job() allows. */
 static int is_job(const char *name)
 {
 	return !strcmp(name, "workload") || !strncmp(name, "workload.", 9);
@@ -96,7 +96,7 @@ int loom__compare_same_environment(cJSON *doc, const char *const *allowed, size_
 	return rc;
 }
 
-/* Compares the first variant with another one, which may lack the choice. */
+/* Compares the first variant with another one, in which the choice may be absent. */
 static void warn_of_choice(cJSON *doc, size_t variant, const char *name, const char *first, const char *other)
 {
 	loom__compare_warn(doc, "choice_differs", "%s: %.120s in %.100s, %.120s in %.100s: this may cause differences",
@@ -110,7 +110,7 @@ void loom__compare_choices(cJSON *doc)
 	for (size_t v = 1; v < loom__compare_variants(doc); v++) {
 		const cJSON *b =
 		    loom__json_object(loom__json_object(loom__compare_variant(doc, v), "result"), "choices");
-		if (!a || !b) /* written by a version without choices */
+		if (!a || !b) /* from a version without choices */
 			continue;
 		cJSON_ArrayForEach(o, a)
 		{
@@ -195,7 +195,7 @@ static const cJSON *metric_of(const struct loom__job *job, const char *name)
 	return cJSON_GetObjectItemCaseSensitive(job->metrics, name);
 }
 
-/* Checks `metric` in all variants that have it. */
+/* Checks that all variants with `metric` agree on its unit. */
 static int same_unit(const struct loom__job *job, size_t jobs, const struct loom__compare_metric *metric,
 		     struct loom_error *err)
 {
@@ -205,7 +205,7 @@ static int same_unit(const struct loom__job *job, size_t jobs, const struct loom
 		const cJSON *m = metric_of(&job[v], metric->name), *was = first ? metric_of(first, metric->name) : NULL;
 		if (m && !first)
 			first = &job[v];
-		/* A direction given by the user applies to all. */
+		/* A direction that the user gives applies to all variants. */
 		for (size_t k = 0; m && was && k < (metric->better ? 1 : LOOM__COUNT(key)); k++) {
 			const char *a = loom__json_text(was, key[k]), *b = loom__json_text(m, key[k]);
 			if (!strcmp(a, b))
@@ -228,7 +228,7 @@ static int same_unit(const struct loom__job *job, size_t jobs, const struct loom
 	return 0;
 }
 
-/* The common value of all samples, or NAN. */
+/* Returns the common value of all samples, or NAN. */
 static double constant(const cJSON *metric)
 {
 	const cJSON *s, *list = loom__json_list(metric, "samples");
@@ -240,7 +240,7 @@ static double constant(const cJSON *metric)
 	return value;
 }
 
-/* Answers may differ if the job or its seed is varied, or another job is allowed. */
+/* Returns 1 when answers may differ: the job or its seed is varied, or another job is allowed. */
 static int may_differ(const struct loom__job *a, const struct loom__job *b, const char *const *allowed, size_t n)
 {
 	const cJSON *o;

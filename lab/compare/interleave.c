@@ -34,7 +34,7 @@ static int execute(struct loom__interleave *x, unsigned arm, int warmup, struct 
 	if (stopped(x))
 		return LOOM__FAIL(err, LOOM_EINTR, "interrupted after %u of %u blocks", x->blocks,
 				  x->design.blocks);
-	nanosleep(&settle, NULL); /* a signal shortens it, which is harmless */
+	nanosleep(&settle, NULL); /* a signal shortens the pause, which is harmless */
 	__atomic_store_n(&x->running, a->stack, __ATOMIC_RELAXED);
 	int rc = loom__stack_sample(a->stack, a->result, warmup, err);
 	__atomic_store_n(&x->running, NULL, __ATOMIC_RELAXED);
@@ -82,7 +82,7 @@ static void await_turn(const struct loom__interleave *x, uint32_t number)
 		uint64_t left = due - now;
 		struct timespec t = {.tv_sec = (time_t)(left / 1000000000u),
 				     .tv_nsec = (long)(left % 1000000000u)};
-		nanosleep(&t, NULL); /* a signal ends it */
+		nanosleep(&t, NULL); /* a signal ends the sleep */
 	}
 }
 
@@ -98,7 +98,7 @@ size_t loom__interleave_total(const struct loom__interleave *x)
 	return x->arms * ((size_t)d->warmup * (d->openings ? d->openings : d->blocks) + (size_t)d->blocks * each);
 }
 
-/* The statistics count openings: one per block if that takes at most a minute, else fewer, but enough for an
+/* The statistics count openings. If openings take over a minute, there are fewer than one per block, but enough for an
  * interval. */
 static uint32_t choose_openings(const struct loom__interleave *x)
 {
@@ -107,7 +107,7 @@ static uint32_t choose_openings(const struct loom__interleave *x)
 	return !x->reopen ? 1 : fit < x->design.blocks ? (uint32_t)fit : x->design.blocks;
 }
 
-/* Round by round, so that all variants are equally recent when the blocks start. */
+/* Warms up round by round, so that all variants are equally recent when the blocks start. */
 static int warm_all(struct loom__interleave *x, struct loom_error *err)
 {
 	int rc = 0;
@@ -117,7 +117,7 @@ static int warm_all(struct loom__interleave *x, struct loom_error *err)
 	return rc;
 }
 
-/* Closes all stacks before it opens the first, so that any variant can get the memory of any other. */
+/* Closes all stacks before it opens the first one, so that any variant can get the memory of any other. */
 static int reopen_all(struct loom__interleave *x, uint32_t number, unsigned *order, struct loom_error *err)
 {
 	int rc = 0;
@@ -129,7 +129,7 @@ static int reopen_all(struct loom__interleave *x, uint32_t number, unsigned *ord
 }
 
 /* Short samples leave most of the spread unused, and more samples make the median and the best of a block more stable.
- * Based on the time of the warm-ups, so no result influences it. */
+ * The choice follows from the time of the warm-ups, so no result influences it. */
 static uint32_t choose_per_block(const struct loom__interleave *x)
 {
 	const struct loom__design *d = &x->design;
@@ -149,7 +149,7 @@ int loom__interleave_run(struct loom__interleave *x, struct loom_error *err)
 	int rc = 0;
 	x->began_ns = loom__now_ns();
 	for (unsigned a = 0; a < x->arms; a++)
-		x->arm[a].result->began_ns = x->began_ns; /* one time axis for all */
+		x->arm[a].result->began_ns = x->began_ns; /* one time axis for all variants */
 	if (!d->openings)
 		d->openings = choose_openings(x);
 	d->openings = d->openings < d->blocks ? d->openings : d->blocks;

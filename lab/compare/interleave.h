@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An interleaved run: all variants are open, one executes at a time, in blocks. Opening a stack fixes its pages and
- * cache colour until it is closed, so stacks are opened again, in random order, for each block or every few blocks. */
+/* An interleaved run: all variants are open, and one executes at a time, in blocks. An open stack keeps its pages and
+ * cache colour. So stacks are opened again, in random order, for each block or every few blocks. */
 #ifndef LOOM_INTERLEAVE_H
 #define LOOM_INTERLEAVE_H
 
@@ -19,11 +19,10 @@ struct loom__design {
 	 * block's share of spread_ns, from LOOM__PER_BLOCK_LEAST to LOOM__PER_BLOCK_MOST. */
 	uint32_t per_block;
 	uint32_t warmup;    /* executions of each variant after opening */
-	uint32_t openings;  /* of all stacks, at most one per block; 0: chosen by the time that opening takes */
-	uint32_t rewarm;    /* before a sample that follows another variant's; not counted */
-	uint64_t budget_ns; /* no block starts after it; 0: none */
-	/* The blocks are spread evenly over at least this time, because background load comes in bursts that a shorter
-	 * run could fall into. */
+	uint32_t openings;  /* openings of all stacks, at most one per block; 0: chosen by the time of an opening */
+	uint32_t rewarm;    /* uncounted executions before a sample that follows another variant's */
+	uint64_t budget_ns; /* after this time no block starts; 0: no limit */
+	/* The blocks are spread evenly over at least this time, since a shorter run could fall into a burst of load. */
 	uint64_t spread_ns;
 };
 
@@ -38,33 +37,32 @@ struct loom__interleave {
 	unsigned arms;
 	unsigned *slot; /* the arms in the order of their counted samples */
 	size_t slots, room;
-	uint32_t blocks; /* complete blocks: arms * per_block slots each, at the front of `slot` */
+	uint32_t blocks; /* complete blocks, of arms * per_block slots each, at the front of `slot` */
 	int out_of_budget;
 	uint64_t began_ns;
-	unsigned stop;              /* atomic: see loom__interleave_stop */
-	struct loom_stack *running; /* atomic: whose sample is in progress, or NULL */
-	/* Called after the first block, when all arms have samples; an error ends the run. May be NULL. */
+	unsigned stop;              /* atomic: for loom__interleave_stop() */
+	struct loom_stack *running; /* atomic: the stack whose sample is in progress, or NULL */
+	/* Called after the first block, when all arms have samples. An error ends the run. May be NULL. */
 	int (*check)(void *arg, const struct loom__interleave *x, struct loom_error *err);
 	/* Closes the stack of an arm, or opens and launches it again. NULL: stacks stay open. */
 	int (*reopen)(void *arg, struct loom__interleave *x, unsigned arm, int open, struct loom_error *err);
 	uint64_t opening_ns; /* time of the first opening of all stacks */
-	/* Called after each execution; may be NULL. */
-	void (*progress)(void *arg, const struct loom__interleave *x);
+	void (*progress)(void *arg, const struct loom__interleave *x); /* Called after each execution; may be NULL. */
 	const struct loom__derived *derived; /* derived metrics of each sample; may be NULL */
 	void *arg;
 };
 
 /* Runs warm-ups, then blocks. The caller sets design, arm and arms, zeroes the rest, and frees slot. Returns 0,
- * LOOM_EINTR after a stop, or the error of a failed execution; complete blocks stay valid. */
+ * LOOM_EINTR after a stop, or the error of a failed execution. Complete blocks stay valid. */
 int loom__interleave_run(struct loom__interleave *x, struct loom_error *err);
 
-/* Like loom_stack_stop(): once: after the current sample; again: now. Async-signal-safe. */
+/* Stops the run after the current sample, or at a second call at once, like loom_stack_stop(). Async-signal-safe. */
 void loom__interleave_stop(struct loom__interleave *x);
 
-/* The number of blocks that share one opening. */
+/* Returns the number of blocks that share one opening. */
 uint32_t loom__interleave_per_opening(const struct loom__design *d);
 
-/* Executions of the whole run, warm-ups included; an estimate until the warm-ups are done. */
+/* Returns the executions of the whole run, with warm-ups. The number is an estimate until the warm-ups are done. */
 size_t loom__interleave_total(const struct loom__interleave *x);
 
 #endif

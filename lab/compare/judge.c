@@ -36,8 +36,8 @@ struct pair {
 	enum loom_better better;
 	struct loom__stats_comparison c;
 	int known;      /* c is valid */
-	double *ratio;  /* per block */
-	char note[300]; /* why there is no result, or a caveat */
+	double *ratio;  /* [blocks] */
+	char note[300]; /* the reason for a missing result, or a caveat */
 };
 
 /* Unit and direction, from the first variant that has them. */
@@ -118,7 +118,7 @@ static const char *verdict(const struct pair *p, double p_holm, double margin, d
 	return loom__stats_verdict_name(loom__stats_judge(&p->c, p_holm, better, margin, alpha));
 }
 
-/* share: blocks that count as one. */
+/* `share`: how many blocks count as one. */
 static void add_comparison(cJSON *list, const struct pair *p, double p_holm, size_t family, double share,
 			   double margin, double alpha)
 {

@@ -59,7 +59,7 @@ static void add_verdict(const cJSON *c, struct loom__grid *g)
 	loom__text_free(&text);
 }
 
-/* Baseline median x paired change. The plain median of a variant's samples can differ if load varied between blocks. */
+/* Returns the baseline's median times the paired change. A variant's plain median can differ if load varied. */
 static const char *paired_median(const cJSON *doc, const cJSON *c, char text[160])
 {
 	const char *metric = loom__json_text(c, "metric"), *unit = loom__json_text(c, "unit");
@@ -85,7 +85,7 @@ static void add_row(const cJSON *doc, const cJSON *c, struct loom__grid *g)
 	add_verdict(c, g);
 }
 
-/* A table for each metric. */
+/* Appends a table for each metric. */
 static void all_comparisons(const cJSON *doc, struct loom__text *out)
 {
 	const cJSON *c, *design = loom__json_object(doc, "design");

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The next value without surrounding blanks; *at moves past its comma. */
+/* Returns the next value without surrounding blanks. *at moves past its comma. */
 static char *next_value(const char **at)
 {
 	const char *s = *at;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How this library was built: the Makefile writes BUILD/build-facts.h if it changes. */
+/* How this library was built. The Makefile writes BUILD/build-facts.h when that changes. */
 #ifndef LOOM_BUILD_H
 #define LOOM_BUILD_H
 
@@ -10,7 +10,7 @@
 #define LOOM_BUILD_FLAGS "not recorded"
 #endif
 #ifndef LOOM_BUILD_REVISION
-#define LOOM_BUILD_REVISION "" /* not built in a git checkout */
+#define LOOM_BUILD_REVISION "" /* for a build outside a git checkout */
 #endif
 
 #if defined(__clang__)

@@ -18,7 +18,7 @@
 
 #define CPU "/sys/devices/system/cpu/"
 
-/* "model name : X" of the first processor. */
+/* Reads X of "model name : X" for the first processor. */
 static int cpuinfo(const char *key, char *out, size_t room)
 {
 	char line[512];
@@ -47,7 +47,7 @@ static void add_cpuinfo(cJSON *facts, const char *name, const char *key)
 		loom__json_add_text(facts, name, text);
 }
 
-/* "0-3,8" */
+/* Adds the allowed cores, as in "0-3,8". */
 static void add_affinity(cJSON *facts)
 {
 	const int most = 8192;
@@ -86,7 +86,7 @@ static void add_quota(cJSON *facts)
 	loom__json_add_text(facts, "cpu_quota", text);
 }
 
-/* The selected word of "always [madvise] never". */
+/* Adds the selected word of "always [madvise] never". */
 static void add_chosen(cJSON *facts, const char *name, const char *path)
 {
 	char text[256], why[200];
@@ -131,7 +131,7 @@ static int is_entry(const struct dirent *e)
 	return e->d_name[0] != '.';
 }
 
-/* "vulnerable: a, b; mitigated: c": the issues that affect the processor. */
+/* Adds "vulnerable: a, b; mitigated: c": the issues that affect the processor. */
 static void add_mitigations(cJSON *facts)
 {
 	struct dirent **list;
@@ -163,7 +163,7 @@ static void add_mitigations(cJSON *facts)
 	loom__text_free(&all);
 }
 
-/* The hypervisor's signature from the processor, else the product name from the firmware. */
+/* Adds the hypervisor's signature from the processor, else the product name from the firmware. */
 static void add_virtualisation(cJSON *facts)
 {
 #if defined(__x86_64__) || defined(__i386__)

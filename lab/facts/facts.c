@@ -21,7 +21,7 @@ struct wanted {
 	char id[2 * 64 + 1];
 };
 
-/* Reads the build ID, a digest of what was linked, from the ELF note in memory. */
+/* Reads the build ID, a digest of the linked content, from the ELF note in memory. */
 static int find_build_id(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	struct wanted *w = arg;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A clock for time limits. It runs slower by the share of CPU time that other programs use, so that load on the machine
- * does not cause time-outs. */
+/* A clock for time limits. The share of CPU time that other programs use slows it, so that load causes no time-outs. */
 #ifndef LOOM_FACTS_FAIR_H
 #define LOOM_FACTS_FAIR_H
 
@@ -13,10 +12,9 @@ struct loom__fair {
 	pid_t child;
 };
 
-/* `child`: a process whose time does not count as that of other programs; 0: none. Neither does the time of this
- * process and its reaped children. */
+/* Starts the clock. The CPU time of `child` (0: none), this process and its reaped children counts as its own. */
 void loom__fair_begin(struct loom__fair *f, pid_t child);
-/* The time since loom__fair_begin(): at least a sixteenth of the wall-clock time, all of it if the load is not known.
+/* Returns the time since loom__fair_begin(): at least 1/16 of the wall-clock time, all of it if the load is unknown.
  * Any thread. */
 uint64_t loom__fair_elapsed_ns(const struct loom__fair *f);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The width in columns of the text after byte `from`: one per character. */
+/* Returns the width in columns of the text after byte `from`, one per character. */
 static size_t columns(const struct loom__text *t, size_t from)
 {
 	size_t n = 0;
@@ -20,7 +20,7 @@ static void pad(struct loom__text *t, size_t have, size_t width)
 		loom__text_put(t, " ", 1);
 }
 
-/* %s with flags, width and precision. */
+/* Formats %s with flags, width and precision. */
 static void add_string(struct loom__text *t, loom__put_fn *put, const char *spec, const char *text)
 {
 	int left = spec[1] == '-';
@@ -53,7 +53,7 @@ void loom__text_vwith(struct loom__text *t, loom__put_fn *put, const char *fmt, 
 		size_t n = 0;
 		spec[n++] = *at++;
 		while (*at && n + 12 < sizeof(spec)) {
-			if (*at == '*') { /* replaced by its value */
+			if (*at == '*') { /* the argument replaces the star */
 				n += (size_t)snprintf(spec + n, sizeof(spec) - n, "%d", va_arg(args, int));
 				at++;
 				continue;

@@ -5,8 +5,8 @@
 
 #include "base/base.h"
 
-/* loom__text_add() that passes every %s through `put`, its precision as `most`; a width counts characters. Supports %s,
- * %c, %d, %u, %x, their l, ll and z forms, %f and %g. */
+/* Works like loom__text_add(), but passes every %s through `put`, with its precision as `most`. A width counts
+ * characters. Supported are %s, %c, %d, %u, %x, their l, ll and z forms, %f and %g. */
 typedef void loom__put_fn(struct loom__text *t, const char *text, size_t most);
 void loom__text_with(struct loom__text *t, loom__put_fn *put, const char *fmt, ...) LOOM_PRINTF(3, 4);
 void loom__text_vwith(struct loom__text *t, loom__put_fn *put, const char *fmt, va_list args) LOOM_PRINTF(3, 0);

@@ -29,7 +29,7 @@ struct scribe {
 	uint64_t flows;
 };
 
-/* The time in which a worker ran, on its device's clock; 0, 0: it took no part. Lost events are not included. */
+/* When a worker ran, on its device's clock; 0, 0: the worker took no part. Lost events do not count. */
 struct span {
 	uint64_t begin, end;
 };
@@ -44,8 +44,7 @@ static struct span span_of(struct loom_stack *s, uint32_t worker)
 	return span.end > span.begin ? span : (struct span){0};
 }
 
-/* Devices may have different clocks. Assume that devices whose workers overlap in time share a clock, since other
- * clocks have other origins. */
+/* Different clocks have different origins, so devices whose workers overlap in time are taken to share a clock. */
 static void find_bases(struct scribe *p)
 {
 	struct span ran[LOOM_MAX_DEVICES] = {0};
@@ -67,7 +66,7 @@ static void find_bases(struct scribe *p)
 					p->base[a] = p->base[b];
 }
 
-/* "key":microseconds, with a decimal point in every locale. */
+/* Appends "key":microseconds, with a decimal point in every locale. */
 static void add_us(struct scribe *p, const char *key, uint64_t ns)
 {
 	loom__text_add(&p->out, ",\"%s\":%llu.%03llu", key, (unsigned long long)(ns / 1000),
@@ -79,7 +78,7 @@ static uint64_t since(const struct scribe *p, uint32_t device, uint64_t ns)
 	return ns > p->base[device] ? ns - p->base[device] : 0;
 }
 
-/* "key":"text". Names of an embedder's task functions may contain any bytes. */
+/* Appends "key":"text". Names of an embedder's task functions may contain any bytes. */
 static void add_text(struct scribe *p, const char *key, const char *text)
 {
 	loom__line_add(&p->out, ",\"%s\":\"", key);
@@ -97,7 +96,7 @@ static void open_event(struct scribe *p, char phase, uint32_t device, uint32_t w
 		       phase, device, worker);
 }
 
-/* The name of a device or of a worker. */
+/* Appends the name of a device or worker. */
 static void add_name(struct scribe *p, const char *what, uint32_t worker, const char *name)
 {
 	open_event(p, 'M', p->device, worker);
@@ -116,8 +115,8 @@ static uint32_t device_of(const struct loom_stack *s, uint32_t worker)
 	return d;
 }
 
-/* One end of an arrow from the victim to the thief. It is clamped to the time in which the worker ran, because viewers
- * drop arrows outside of slices. */
+/* Appends one end of an arrow from the victim to the thief. The time is clamped to that in which the worker ran,
+ * because viewers drop arrows outside of slices. */
 static void add_arrow(struct scribe *p, char phase, uint32_t worker, uint64_t at)
 {
 	uint32_t device = device_of(p->s, worker);
@@ -157,7 +156,7 @@ static void add_event(struct scribe *p, uint32_t worker, const struct loom_event
 	add_arrow(p, 'f', worker, since(p, p->device, e->end_ns));
 }
 
-/* Time that is neither idle nor termination is busy, whichever tasks were sampled. */
+/* All time except idle and termination counts as busy, whichever tasks were sampled. */
 static void add_busy(struct scribe *p, uint32_t worker, uint64_t begin, uint64_t end)
 {
 	if (end <= begin)

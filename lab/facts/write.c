@@ -17,7 +17,7 @@ static int finish(int fd, int number)
 	return number;
 }
 
-/* Unlike mkstemp(), applies the umask, as for any output file. */
+/* Creates a new file. Unlike mkstemp(), applies the umask, as for any output file. */
 static int open_new(struct loom__text *name, const char *path, mode_t mode)
 {
 	for (;;) {
@@ -34,7 +34,7 @@ static int open_new(struct loom__text *name, const char *path, mode_t mode)
 	}
 }
 
-/* Returns 0 or errno. */
+/* Returns 0 or an errno. */
 static int replace(const char *path, mode_t mode, const char *bytes, size_t length)
 {
 	struct loom__text name = {0};
@@ -68,7 +68,7 @@ int loom__names_stdout(const char *path)
 	char own[40], here[PATH_MAX], next[PATH_MAX];
 	snprintf(own, sizeof(own), "/proc/%ld/fd/1", (long)getpid());
 	snprintf(here, sizeof(here), "%s", path);
-	for (int links = 0; links < 8; links++) { /* for example a log file that links to /dev/stdout */
+	for (int links = 0; links < 8; links++) { /* the path may be a log file that links to /dev/stdout */
 		for (size_t i = 0; i < LOOM__COUNT(names); i++)
 			if (!strcmp(here, names[i]))
 				return 1;

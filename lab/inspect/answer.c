@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The child side of probing: a process that may crash or hang. */
+/* The child side of probing, in a process that may crash or hang. */
 #include <gpuloom/device.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static int load(const char *path, int fd, const struct loom_plugin **p)
 {
 	struct loom_error err;
 	int rc = loom__plugin_load(path, LOOM_KIND_NONE, p, &err);
-	fflush(NULL); /* pass output of a plug-in to the parent: _exit() would drop it */
+	fflush(NULL); /* passes output of the plug-in to the parent, which _exit() would drop */
 	if (rc)
 		loom__child_answer(fd, err.text, strlen(err.text));
 	return -rc;
@@ -79,7 +79,7 @@ void loom__probe_command(int argc, char **argv)
 			int fd = atoi(argv[2]);
 			loom__child_begin(fd);
 			int status = known[i].answer(argv[3], fd);
-			/* Destructors run when a process that uses the plug-in exits: test them, too. */
+			/* Destructors run when a process that uses the plug-in exits, so they are tested, too. */
 			if (!status && known[i].destructors)
 				exit(0);
 			_exit(status);

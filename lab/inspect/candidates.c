@@ -33,7 +33,7 @@ const char *loom__cause(const char *path, const char *sentence)
 
 static void keep_fault(struct loom__candidate *c, const struct loom_error *e)
 {
-	/* A long message may be cut: the file name is printed beside it. */
+	/* A long message may be cut, because the file name is printed beside it. */
 	snprintf(c->fault, sizeof(c->fault), "%.*s", (int)sizeof(c->fault) - 1,
 		 loom__cause(c->path, e->text));
 	loom__clean(c->fault, sizeof(c->fault));
@@ -48,7 +48,7 @@ static void examine(struct loom__candidate *c)
 		keep_fault(c, &e);
 }
 
-/* loom__plugin_find() takes the first file of a name: mark the others as hidden. */
+/* loom__plugin_find() takes the first file of a name, so the others are marked as hidden. */
 static void note_shadow(const struct loom__candidates *all, struct loom__candidate *c)
 {
 	for (size_t i = 0; i < all->count; i++)

@@ -10,7 +10,7 @@ struct loom__candidate {
 	char *path;
 	int has_manifest;              /* 1: the ELF note exists and is valid */
 	struct loom_manifest manifest; /* strings are NUL-terminated, without control characters */
-	char fault[300];               /* why it cannot be used, or "" */
+	char fault[300];               /* why the file cannot be used, or "" */
 };
 struct loom__candidates {
 	struct loom__candidate *list;
@@ -20,14 +20,14 @@ int loom__candidates_scan(const struct loom__search *s, struct loom__candidates 
 			  struct loom_error *err);
 void loom__candidates_free(struct loom__candidates *c);
 
-/* The message without a leading path, for output that shows the path already. */
+/* Returns the message without a leading path, for output that shows the path already. */
 const char *loom__cause(const char *path, const char *sentence);
 
 /* Plug-ins that the build left out. */
 enum { LOOM__ABSENT_MOST = 32 };
-/* Returns their number, without those that exist in another folder. */
+/* Lists the plug-ins that the build left out, except those that exist in another folder. Returns how many there are. */
 size_t loom__absent_scan(const struct loom__search *s, struct loom__absent *out, size_t most);
-/* For any kind: LOOM_EUNAVAIL with a message, or 0 if no such plug-in was left out. */
+/* Returns LOOM_EUNAVAIL with a message if the build left out a plug-in of that name, of any kind, else 0. */
 int loom__absent_named(const struct loom__search *s, const char *name, struct loom_error *err);
 
 #endif

@@ -19,11 +19,11 @@
 enum { MOST_ANSWER = 256 << 10, MOST_NOISE = 4 << 10, ABOVE_STDIO = 10 };
 
 struct channel {
-	int fd; /* the parent's end; -1: closed */
+	int fd; /* the parent's end of the channel; -1: closed */
 	int theirs;
 	struct loom__text *text;
 	size_t most;
-	int lost; /* errno of a read error */
+	int lost; /* errno of a failed read */
 };
 
 static void shut(int *fd)
@@ -33,8 +33,7 @@ static void shut(int *fd)
 	*fd = -1;
 }
 
-/* Moves the child's end above the descriptors that it will be duplicated to, since a caller may have closed its
- * standard streams. */
+/* Moves the child's end above its destination descriptors, since a caller may have closed its standard streams. */
 static int open_channel(struct channel *c)
 {
 	int fd[2];
@@ -48,7 +47,7 @@ static int open_channel(struct channel *c)
 
 /* ---- starting ---- */
 
-/* Shared with the child, which borrows this memory until it executes. */
+/* Shared with the child, which uses the parent's memory until it executes the program. */
 struct start {
 	const char *const *argv;
 	const struct loom__streams *streams;
@@ -56,21 +55,21 @@ struct start {
 	volatile int code;
 };
 
-/* Only operations that are safe between vfork() and exec. execvp() of glibc allocates nothing and takes no lock. */
+/* Uses only operations that are safe between vfork() and exec. glibc's execvp() neither allocates nor locks. */
 static _Noreturn void become(struct start *s)
 {
 	const struct loom__streams *of = s->streams;
 	sigset_t none;
 	sigemptyset(&none);
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a sandbox may reject it */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a sandbox may reject the call */
 	if (getppid() != s->parent)
-		_exit(127); /* the parent died before prctl(): nothing else would end this process */
+		_exit(127); /* the parent died before prctl(), so nothing else would end this process */
 	for (int n = 1; n < NSIG; n++)
 		signal(n, SIG_DFL);
 	setpgid(0, 0);
 	if (dup2(of->in, STDIN_FILENO) >= 0 && dup2(of->out, STDOUT_FILENO) >= 0 && dup2(of->err, STDERR_FILENO) >= 0 &&
 	    (of->answer < 0 || dup2(of->answer, LOOM__CHILD_FD) >= 0)) {
-		/* Close descriptors without O_CLOEXEC; old kernels lack the call and leave them open. */
+		/* Closes descriptors without O_CLOEXEC. Old kernels lack the call and leave them open. */
 #ifdef SYS_close_range
 		syscall(SYS_close_range, LOOM__CHILD_FD + (of->answer >= 0), ~0u, 0);
 #endif
@@ -81,7 +80,7 @@ static _Noreturn void become(struct start *s)
 	_exit(127);
 }
 
-/* Blocks all signals meanwhile, because a handler in the child would run on this memory. */
+/* Blocks all signals during the call, because a handler in the child would run on the parent's memory. */
 static __attribute__((noinline)) pid_t fork_into(struct start *s)
 {
 	sigset_t all, old;
@@ -116,7 +115,7 @@ int loom__child_wait(pid_t pid, int flags)
 	return got == pid ? status : got == 0 ? LOOM__CHILD_RUNS : LOOM__CHILD_LOST;
 }
 
-/* Reads available data; drops what exceeds the limit, so that the child never blocks. */
+/* Reads available data, and drops what exceeds the limit, so that the child never blocks. */
 static void take(struct channel *c)
 {
 	char piece[4096];
@@ -136,7 +135,7 @@ static void take(struct channel *c)
 	}
 }
 
-/* 1: the child has ended and is a zombie, so its process group number is still valid. */
+/* Returns 1 when the child has ended and is a zombie, so its process group number is still valid. */
 static int has_ended(pid_t pid)
 {
 	siginfo_t info = {0};
@@ -161,7 +160,7 @@ static void attend(pid_t pid, struct channel channel[2], unsigned limit_ms, int 
 			*timed_out = 1;
 			break;
 		}
-		/* Short, since processes that the child left running may keep the pipes open. */
+		/* The wait is short, since processes that the child left running may keep the pipes open. */
 		poll(wait, 2, open ? 20 : 1);
 		take(&channel[0]);
 		take(&channel[1]);
@@ -245,7 +244,7 @@ void loom__child_answer(int fd, const void *bytes, size_t n)
 {
 	static const char cannot[] = "cannot answer: ";
 	int number = loom__write_all(fd, bytes, n);
-	if (number) { /* the parent sees the status, and this as the reason */
+	if (number) { /* the parent sees the status, and this text as the reason */
 		const char *why = strerrordesc_np(number);
 		loom__write_all(STDERR_FILENO, cannot, sizeof(cannot) - 1);
 		loom__write_all(STDERR_FILENO, why, strlen(why));

@@ -32,7 +32,7 @@ static void type_name(const struct loom_opt *o, char out[8])
 	out[i] = 0;
 }
 
-/* A bound in the largest unit that needs no fraction: 65536 bytes are 64KiB. */
+/* Appends a bound in the largest unit that needs no fraction: 64KiB for 65536 bytes. */
 static void add_bound(struct loom__text *t, const struct loom_opt *o, double value)
 {
 	static const struct {
@@ -56,7 +56,7 @@ static void add_bound(struct loom__text *t, const struct loom_opt *o, double val
 	loom__text_add(t, "%.15g", value);
 }
 
-/* "1..256", "a|b", or nothing. `bar` separates choices. */
+/* Appends "1..256", "a|b", or nothing. `bar` separates choices. */
 static void add_allowed(struct loom__text *t, const struct loom_opt *o, const char *bar)
 {
 	for (size_t i = 0; o->type == LOOM_OPT_ENUM && o->choices && o->choices[i]; i++)
@@ -112,7 +112,7 @@ static int is_of(const struct loom_opt *o, const char *section)
 	return section ? o->section && !strcmp(o->section, section) : !o->section;
 }
 
-/* The sections of the options: NULL, the plug-in's own, then those that it shares, each once. */
+/* Lists the sections of the options: NULL for the plug-in's own, then those that it shares, each once. */
 static size_t sections_of(const struct loom_plugin *p, const char *section[8])
 {
 	size_t n = 1;
@@ -137,7 +137,7 @@ static size_t count_of(const struct loom_plugin *p, const char *section)
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-/* Wraps `text` before column 96, indented by `indent` blanks. */
+/* Appends `text`, wrapped before column 96 and indented by `indent` blanks. */
 static void add_wrapped(struct loom__text *t, const char *text, int indent)
 {
 	size_t column = 0;

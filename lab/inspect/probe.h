@@ -13,11 +13,10 @@ int loom__manifest_read(const char *path, struct loom_manifest *out, struct loom
 /* A usable plug-in, as its code describes itself. */
 struct loom__probed {
 	struct loom_manifest identity; /* strings are cleaned */
-	char noise[200];               /* the first line that it printed when loaded, or "" */
+	char noise[200];               /* the first line that the plug-in printed when loaded, or "" */
 };
-/* Loads the plug-in in a child first (the executable `self` with the hidden command "probe"), so that a constructor
- * that aborts, hangs (limit_ms) or writes to stdout gives an error message. `out` receives the findings; may be
- * NULL. */
+/* Loads the plug-in in a child (the executable `self` with the hidden command "probe"). So a constructor that aborts,
+ * hangs (limit_ms) or writes to stdout gives an error message. `out` receives the findings; may be NULL. */
 int loom__plugin_examine(const char *self, const char *path, unsigned limit_ms,
 			 struct loom__probed *out, struct loom_error *err);
 
@@ -25,14 +24,14 @@ int loom__plugin_examine(const char *self, const char *path, unsigned limit_ms,
 typedef void loom__doctor_fn(void *arg, const char *topic, const char *state, const char *found,
 			     const char *fix);
 /* Runs `probe QUESTION FD PATH` in a child of `self`, which answers with rows. "doctor" calls the op of the plug-in at
- * `path` (no rows without the op). Rows before a crash or a hang are delivered. */
+ * `path`; without the op there are no rows. Rows before a crash or a hang are delivered. */
 int loom__ask_rows(const char *self, const char *question, const char *path, unsigned limit_ms,
 		   loom__doctor_fn *row, void *arg, struct loom_error *err);
-/* Writes one row; called in the child. */
+/* Writes one row, in the child. */
 void loom__answer_row(int fd, const char *topic, const char *state, const char *found,
 		      const char *fix);
 
-/* The child side of `probe QUESTION FD PATH`, for every executable that serves as `self`. Exits; returns only on wrong
+/* Answers `probe QUESTION FD PATH` in the child, for any executable that is `self`, and exits. Returns on wrong
  * usage. */
 void loom__probe_command(int argc, char **argv);
 

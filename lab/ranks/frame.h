@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages between a rank and the hub, independent of sockets. A message (frame) is a head and a body of the size in
+/* Messages between a rank and the hub, independent of sockets. A message (frame) is a head, and a body of the size in
  * the head. Both sides have the same architecture. */
 #ifndef LOOM_FRAME_H
 #define LOOM_FRAME_H
@@ -10,8 +10,8 @@
 enum loom__frame_kind {
 	LOOM__FRAME_HELLO = 1, /* the first frame of a rank that connects; body: struct loom__hello */
 	LOOM__FRAME_GIVE,      /* a rank's contribution to an exchange */
-	LOOM__FRAME_ALL,       /* all contributions */
-	LOOM__FRAME_DONE,      /* a rank ends; body: the reason, as text */
+	LOOM__FRAME_ALL,       /* the contributions of all ranks */
+	LOOM__FRAME_DONE,      /* the rank ends; body: the reason, as text */
 	LOOM__FRAME_END,       /* the exchange has failed; body: the reason, as text */
 	LOOM__FRAME_WELCOME,   /* the answer to HELLO */
 	LOOM__FRAME_KINDS
@@ -21,7 +21,7 @@ enum loom__frame_kind {
 struct loom__frame_head {
 	uint32_t kind;
 	uint32_t value; /* HELLO: rank; GIVE: number of the exchange; DONE: status */
-	uint64_t bytes; /* of the body */
+	uint64_t bytes; /* size of the body */
 };
 
 /* Version of the protocol. */
@@ -31,35 +31,35 @@ struct loom__hello {
 	uint32_t ranks, version;
 };
 
-#define LOOM__GIVE_MOST (16u << 20) /* maximum bytes of a rank in one exchange */
-#define LOOM__TEXT_MOST 999u	    /* maximum bytes of a text */
+#define LOOM__GIVE_MOST (16u << 20) /* the most bytes of a rank in one exchange */
+#define LOOM__TEXT_MOST 999u	    /* the most bytes of a text */
 
 /* A complete frame. */
 struct loom__frame {
 	struct loom__frame_head head;
-	const char *body; /* head.bytes of it and a NUL, in the reader, until its next call */
+	const char *body; /* head.bytes bytes and a NUL, valid until the reader's next call */
 };
 
-/* Parses the bytes of one connection. Zero-initialise it, and set the first two. */
+/* Parses the bytes of one connection. Zero-initialise it, then set the first two members. */
 struct loom__frame_reader {
 	uint32_t kinds; /* LOOM__FRAME_BIT() of each accepted kind */
-	uint64_t most;	/* maximum size of the body of GIVE or ALL; the other kinds have their own limits */
+	uint64_t most;	/* the most bytes in the body of GIVE or ALL; the other kinds have limits of their own */
 	struct loom__frame_head head;
-	uint64_t have; /* bytes of this frame so far, including its head */
+	uint64_t have; /* bytes of this frame so far, head included */
 	char *body;
 	uint64_t room;
-	int failed; /* the error that ended it */
+	int failed; /* the error that ended the reader */
 };
 
-/* Takes bytes in pieces of any size. Returns 1 if a frame is complete: fills *frame and sets *used to the number of
- * bytes taken; call again with the rest. 0: all bytes were taken, more are needed. LOOM_EINVAL (a kind that is not
- * accepted, or a body above the limit of its kind) and LOOM_ENOMEM are final. Memory is allocated for received bytes,
- * not for announced ones. */
+/* Takes bytes in pieces of any size. Returns 1 if a frame is complete, with *frame, and *used as the number of bytes
+ * taken; call again with the rest. Returns 0 if all bytes were taken and more are needed. LOOM_EINVAL (a kind that is
+ * not accepted, or a body above the limit of its kind) and LOOM_ENOMEM are final. The reader allocates memory for
+ * received bytes, not for announced ones. */
 int loom__frame_take(struct loom__frame_reader *r, const void *data, size_t bytes, size_t *used,
 		     struct loom__frame *frame);
-/* The number of missing bytes of the head, or, once that is complete, of the body. */
+/* Returns the number of missing bytes of the head, or, once the head is complete, of the body. */
 uint64_t loom__frame_wants(const struct loom__frame_reader *r);
-/* Whether a frame has started and is incomplete. */
+/* Returns 1 when a frame has started and is incomplete. */
 int loom__frame_is_cut(const struct loom__frame_reader *r);
 void loom__frame_reader_free(struct loom__frame_reader *r);
 

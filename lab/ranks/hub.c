@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hub: forwards exchanges, and ends the remaining ranks soon after one has ended. */
+/* The hub forwards exchanges, and ends the remaining ranks soon after one has ended. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,20 +19,20 @@
 #include "ranks/boot.h"
 
 #define LOOK_MS 50
-/* After a failure the other ranks get SIGTERM twice, then SIGKILL. */
+/* After a failure the hub sends the other ranks SIGTERM twice, then SIGKILL. */
 #define ASK_NS 200000000ull
 #define TELL_NS 700000000ull
-#define KILL_NS 1200000000ull /* on an overloaded machine the rest takes seconds, and all must end within 5 s */
+#define KILL_NS 1200000000ull /* on an overloaded machine the end takes seconds, and all ranks must end within 5 s */
 
 /* The job starts only when all ranks have joined. The connect timeout is half the join timeout. */
 #define JOIN_NS 60000000000ull
 
-/* A rank of another host must complete a message within this time, plus a time per byte. A local rank may be stopped in
- * a debugger; its wait status reports its end. */
+/* A rank of another host must complete a message within this time, plus a time per byte. A local rank has no limit,
+ * because it may be stopped in a debugger; its wait status reports its end. */
 #define FRAME_NS 20000000000ull
 #define BYTE_NS 4000ull
 
-/* After a signal: if all local ranks wait for others, they have nothing left to end in order. */
+/* After a signal, when all local ranks wait for others for this time, they have nothing left to end in order. */
 #define STOP_NS 500000000ull
 
 struct hub {
@@ -41,20 +41,20 @@ struct hub {
 	struct loom__listener *listener; /* NULL: none, or all have joined */
 	loom__boot_say *say;
 	void *arg;
-	uint64_t seen, clock; /* the clock stops while this process is stopped */
-	uint64_t failed_at;   /* 0: no failure */
-	uint32_t turn;	      /* exchanges so far */
-	int asked;	      /* stop requests sent to the others */
-	int stops;	      /* signals so far */
-	uint64_t idle_since;  /* since when all local ranks wait; 0: they do not */
-	int stopped;	      /* 1: the job ends because of that */
-	char *all;	      /* of the last exchange; may still be in transmission */
-	char reason[300];     /* reported to ranks that wait for an exchange */
+	uint64_t seen, clock; /* a clock that stops while this process is stopped */
+	uint64_t failed_at;   /* when the first rank failed; 0: none has */
+	uint32_t turn;	      /* number of exchanges so far */
+	int asked;	      /* number of stop requests sent to the ranks */
+	int stops;	      /* number of signals so far */
+	uint64_t idle_since;  /* when all local ranks began to wait; 0: some does not */
+	int stopped;	      /* 1: a signal ends the job */
+	char *all;	      /* the data of the last exchange, which may still be in transmission */
+	char reason[300];     /* the reason that waiting ranks receive */
 };
 
 int loom__boot_worse(int a, int b)
 {
-	/* A verification failure outranks failures it caused in other ranks. */
+	/* A verification failure outranks failures that it caused in other ranks. */
 	static const int order[] = {3, 124, 130, 2, 4, 1, 6, 5};
 	for (size_t i = 0; i < LOOM__COUNT(order); i++)
 		if (a == order[i] || b == order[i])
@@ -69,7 +69,7 @@ static void fail(struct hub *h, uint32_t rank, const char *what)
 		h->failed_at = loom__now_ns();
 }
 
-/* `first`: it was not caused by an earlier failure. */
+/* `first`: no earlier failure caused this one. */
 static void gone(struct hub *h, uint32_t rank, int first, const char *what)
 {
 	struct loom__member *m = &h->member[rank];
@@ -86,7 +86,7 @@ static void gone(struct hub *h, uint32_t rank, int first, const char *what)
 	fail(h, rank, "died");
 }
 
-/* Later failures may be caused by the hub's own signals. */
+/* The hub's own signals may have caused later failures. */
 static void died(struct hub *h, uint32_t rank, const char *what)
 {
 	gone(h, rank, !h->failed_at, what);
@@ -133,7 +133,7 @@ static void done(struct hub *h, uint32_t r, const struct loom__frame *f)
 	m->ended = 1;
 	m->status = f->head.value <= 255 ? (int)f->head.value : 1; /* exit statuses are at most 255 */
 	memcpy(m->text, f->body, f->head.bytes + 1);
-	if ((h->asked || h->stopped) && m->status == 130) { /* as requested */
+	if ((h->asked || h->stopped) && m->status == 130) { /* the stop was requested */
 		m->status = 0;
 		*m->text = 0;
 	}
@@ -154,7 +154,7 @@ static void take(struct hub *h, uint32_t r)
 		m->busy_since = h->clock;
 	if (rc == 1 &&
 	    (m->given || m->link.out || m->ended || (f.head.kind == LOOM__FRAME_GIVE && f.head.value != h->turn))) {
-		errno = EPROTO; /* it sent a frame while it should wait, or is in another exchange */
+		errno = EPROTO; /* the rank sent a frame while it should wait, or is in another exchange */
 		rc = -1;
 	}
 	if (rc < 0) {
@@ -168,7 +168,7 @@ static void take(struct hub *h, uint32_t r)
 	}
 }
 
-/* Removes shared memory of a killed rank: trigger plug-ins name it gpuloom-NAMESPACE-PROCESS-... */
+/* Removes shared memory of a killed rank, which trigger plug-ins name gpuloom-NAMESPACE-PROCESS-... */
 static void sweep(int pid)
 {
 	struct stat space;
@@ -206,11 +206,11 @@ static void reap(struct hub *h)
 				 WEXITSTATUS(status));
 		sweep(m->pid);
 		m->pid = -1;
-		/* Its last message may still be in the socket. */
+		/* The rank's last message may still be in the socket. */
 		while (m->link.fd >= 0 && !m->ended &&
 		       poll(&(struct pollfd){.fd = m->link.fd, .events = POLLIN}, 1, 0) == 1)
 			take(h, r);
-		/* Another rank may have noticed first that this one was killed. The hub sends SIGKILL last. */
+		/* Another rank may have noticed this kill first. The hub itself sends SIGKILL only at the end. */
 		gone(h, r,
 		     !h->failed_at || (status != LOOM__CHILD_LOST && WIFSIGNALED(status) &&
 				       WTERMSIG(status) != SIGTERM && h->asked < 3),
@@ -229,7 +229,7 @@ static void exchange(struct hub *h)
 			return died(h, r, " is not in step with rank 0: do all run the same conf?");
 	}
 	char *all = realloc(h->all, h->n * bytes + 1); /* all ranks have received the previous one */
-	if (!all) { /* release() reports it */
+	if (!all) { /* release() reports the lack of memory */
 		snprintf(h->reason, sizeof(h->reason), "out of memory for an exchange of all ranks");
 		h->failed_at = h->failed_at ? h->failed_at : loom__now_ns();
 		return;
@@ -357,17 +357,17 @@ static int over(const struct hub *h)
 	return 1;
 }
 
-/* Forward a signal that only this process received. */
+/* For forwarding a signal that only this process received. */
 static volatile sig_atomic_t to_forward, signals;
 static void on_signal(int number, siginfo_t *info, void *context)
 {
 	(void)context;
 	signals++;
-	if (info->si_code != SI_KERNEL) /* from a terminal all have received it */
+	if (info->si_code != SI_KERNEL) /* a signal from a terminal reaches all processes */
 		to_forward = number;
 }
 
-/* Prints why ranks failed: each reason once. Rank 0 prints its own. Without any reason, prints which rank failed
+/* Prints why ranks failed, each reason once. Rank 0 prints its own. Without a reason, names the rank that failed
  * first. */
 static void tell(struct hub *h)
 {
@@ -389,7 +389,7 @@ static void tell(struct hub *h)
 	}
 }
 
-/* 1: some local rank does not wait for ranks of other hosts. */
+/* Returns 1 when some local rank does not wait for ranks of other hosts. */
 static int some_work(const struct hub *h)
 {
 	for (uint32_t r = 0; r < h->n; r++)
@@ -405,8 +405,8 @@ static void stop(struct hub *h)
 	h->failed_at = h->failed_at ? h->failed_at : loom__now_ns();
 }
 
-/* The first signal ends the ranks in order, after their sample; the second ends them now, by force after a second; the
- * third by force at once. */
+/* The first signal ends the ranks in order, after their sample. The second one ends them at once, by force after a
+ * second. The third one ends them by force at once. */
 static void obey(struct hub *h)
 {
 	int number = to_forward, before = h->stops;
@@ -426,7 +426,7 @@ static void obey(struct hub *h)
 	}
 	if (before < 2 && h->stops >= 2 && !h->failed_at) {
 		stop(h);
-		h->asked = 2; /* they have received both signals */
+		h->asked = 2; /* the ranks have received both signals */
 	}
 	if (before < 3 && h->stops >= 3) {
 		stop(h);
@@ -501,5 +501,5 @@ int loom__hub_run(struct loom__member *member, struct pollfd *on, uint32_t n, st
 	free(h.all);
 	if (h.stopped && !dead && status != 3)
 		return 130;
-	return dead && status != 3 ? 1 : status; /* it caused the stop of the others */
+	return dead && status != 3 ? 1 : status; /* the death of this rank stopped the others */
 }

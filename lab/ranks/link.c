@@ -7,13 +7,13 @@
 #include "ranks/boot.h"
 
 #define PIECE 65536u
-#define TURN (16u * PIECE) /* bytes of one connection before the next one is served */
+#define TURN (16u * PIECE) /* bytes that one connection may transfer before the next one is served */
 
 /* ---- without blocking ------------------------------------------------------------------------------ */
 
 int loom__link_read(struct loom__link *l, struct loom__frame *frame)
 {
-	static char piece[PIECE]; /* shared: the hub has one thread */
+	static char piece[PIECE]; /* static, because the hub has one thread */
 	for (size_t turn = 0; turn < TURN;) {
 		uint64_t wants = loom__frame_wants(&l->in);
 		ssize_t n = recv(l->fd, piece, wants < PIECE ? wants : PIECE, MSG_DONTWAIT);
@@ -57,7 +57,7 @@ int loom__link_flush(struct loom__link *l)
 int loom__link_give(struct loom__link *l, uint32_t kind, const void *body, uint64_t bytes)
 {
 	l->head = (struct loom__frame_head){.kind = kind, .bytes = bytes};
-	l->body = bytes ? body : ""; /* allows pointer arithmetic */
+	l->body = bytes ? body : ""; /* never NULL, which allows pointer arithmetic */
 	l->out = sizeof(l->head) + bytes;
 	l->sent = 0;
 	return loom__link_flush(l);

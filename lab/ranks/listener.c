@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The listener of the hub. A port scanner, a web browser or a rank of another job may connect. Connections that send
- * nothing, or anything but the job's token, are closed, and never block the hub. */
+/* The listener of the hub. A port scanner, a web browser or a rank of another job may connect. The listener closes
+ * connections that send nothing or anything but the job's token, and they never block the hub. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,12 +10,13 @@
 #include "ranks/boot.h"
 
 #define STRANGER_NS 5000000000ull /* time limit for the first frame */
-#define CROWDED_NS 1000000000ull  /* minimum age of a pending connection before it is replaced, if all slots are used */
+#define CROWDED_NS 1000000000ull  /* minimum age of a pending connection that a new one replaces, if all slots are used */
 
 static void refuse(struct loom__listener *d, struct loom__pending *s, const char *why)
 {
 	d->refused++;
-	(void)loom__link_tell(&s->link, LOOM__FRAME_END, why); /* fits into the buffer of a new connection */
+	/* cannot block: the text fits into the buffer of a new connection */
+	(void)loom__link_tell(&s->link, LOOM__FRAME_END, why);
 	loom__link_close(&s->link);
 }
 
@@ -55,7 +56,7 @@ static void hear(struct loom__listener *d, struct loom__pending *s, loom__listen
 		greet(d, s, &f, join, arg);
 }
 
-/* A slot for the next connection: a free one, or that of the oldest pending connection. */
+/* Returns a slot for the next connection: a free one, or that of the oldest pending connection. */
 static uint32_t find_place(const struct loom__listener *d, uint64_t now)
 {
 	uint32_t oldest = 0;
@@ -87,7 +88,7 @@ static void let_in(struct loom__listener *d, int listener, uint64_t now, loom__l
 	loom__link_close(&s->link);
 	s->link = (struct loom__link){.fd = fd, .in = {.kinds = LOOM__FRAME_BIT(LOOM__FRAME_HELLO)}};
 	s->since = now;
-	hear(d, s, join, arg); /* a rank sends it immediately */
+	hear(d, s, join, arg); /* a rank sends its first frame immediately */
 }
 
 void loom__listener_serve(struct loom__listener *d, const struct pollfd on[LOOM__LISTENER_FDS], uint64_t now,

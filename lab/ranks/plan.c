@@ -18,7 +18,7 @@ static int number(const char *name, uint32_t *value)
 	return 1;
 }
 
-/* Launchers that give the number of processes, and the option that makes them provide PMIx. */
+/* Launchers that tell the number of processes, and the option with which they provide PMIx. */
 static const struct {
 	const char *size, *launcher, *fix;
 } launchers[] = {
@@ -52,7 +52,7 @@ int loom__boot_plan(uint32_t wanted, struct loom__boot_plan *plan, struct loom_e
 				  "-n %u and GPULOOM_RANKS, which makes this process a rank: remove one of "
 				  "them",
 				  wanted);
-	/* the variables may also be left over in a shell that a launcher started, which cannot be distinguished */
+	/* A shell that a launcher started may also have these variables, which cannot be distinguished. */
 	if (wanted && pmix)
 		return LOOM__FAIL(err, LOOM_EINVAL,
 				  "-n %u under a launcher that starts the ranks (PMIX_RANK is set): remove -n; if no "

@@ -56,7 +56,7 @@ static int number(const char *key, pmix_rank_t of, uint32_t *value)
 		*value = v->data.uint16;
 	else if (rc == PMIX_SUCCESS)
 		rc = PMIX_ERR_TYPE_MISMATCH;
-	return rc == PMIX_SUCCESS ? 0 : -1; /* v is small and leaks once: PMIx frees it only by a macro */
+	return rc == PMIX_SUCCESS ? 0 : -1; /* v is small and leaks once, because PMIx frees it only by a macro */
 }
 
 static int allgather(void *self, const void *mine, void *all, size_t bytes, struct loom_error *err)
@@ -124,7 +124,7 @@ int loom__pmix_begin(struct loom__boot *boot, struct loom_error *err)
 void loom__pmix_end(struct loom__boot *boot, int status)
 {
 	char text[80];
-	if (status) { /* or the others would wait for this rank */
+	if (status) { /* without this the others would wait for this rank */
 		snprintf(text, sizeof(text), "gpuloom: rank %u ended with status %d", boot->ranks.rank, status);
 		p.abort(status, text, NULL, 0);
 	}

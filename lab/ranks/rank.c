@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rank's side: start as a child of this command or on its own, exchanges, end. */
+/* The rank's side: starts as a child of this command or on its own, takes part in exchanges, ends. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -42,7 +42,7 @@ static int allgather(void *self, const void *mine, void *all, size_t bytes, stru
 	return LOOM__FAIL(err, LOOM_EDIED, "rank %u ends: %s", b->ranks.rank, why);
 }
 
-/* Ranks of one host divide its cores like devices do; ranks in excess share cores. */
+/* Ranks of one host divide its cores as devices do; surplus ranks share cores. */
 static void take_cores(uint32_t rank, uint32_t ranks)
 {
 	cpu_set_t have, mine;
@@ -60,7 +60,7 @@ static void take_cores(uint32_t rank, uint32_t ranks)
 	CPU_ZERO(&mine);
 	for (; from < to; from++)
 		CPU_SET(list[from].cpu, &mine);
-	(void)sched_setaffinity(0, sizeof(mine), &mine); /* best effort */
+	(void)sched_setaffinity(0, sizeof(mine), &mine); /* best effort: failing does no harm */
 }
 
 static void become(struct loom__boot *boot, uint32_t rank, uint32_t ranks, int fd)
@@ -73,17 +73,17 @@ static void become(struct loom__boot *boot, uint32_t rank, uint32_t ranks, int f
 				    .fd = fd};
 }
 
-/* Ends this rank after the hub has died or, on another host, closed the connection: first in order, then by force. The
- * rank may notice it first, with a better reason. */
+/* Ends this rank after the hub has died or, on another host, has closed the connection: first in order, then by force.
+ * The rank itself may notice first, with a better reason. */
 static void *watch(void *arg)
 {
 	const struct loom__boot *b = arg;
 	static const char text[] = "gpuloom: error: this rank ends: the launcher of the job has ended\n";
 	struct pollfd on = {.fd = b->fd, .events = POLLRDHUP};
 	while (poll(&on, 1, -1) <= 0)
-		if (errno != EINTR) /* out of memory, probably for a moment */
+		if (errno != EINTR) /* out of memory, probably for a moment only */
 			nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
-	for (int i = 0; i < 2; i++) { /* after this sample; at once */
+	for (int i = 0; i < 2; i++) { /* the first request ends the sample, the second one acts at once */
 		nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
 		kill(getpid(), SIGTERM);
 	}
@@ -109,7 +109,7 @@ static int start_watch(struct loom__boot *boot, struct loom_error *err)
 	return 0;
 }
 
-/* Forks one rank. Returns 0 in the child; its pid or -1 in the parent. */
+/* Forks one rank. Returns 0 in the child, and in the parent the child's pid or -1. */
 static pid_t spawn(struct loom__member *member, uint32_t rank, int *fd)
 {
 	int pair[2];
@@ -135,8 +135,7 @@ static pid_t spawn(struct loom__member *member, uint32_t rank, int *fd)
 	return pid;
 }
 
-/* Raises the limit of open files: one connection per rank, and a reserve. *before: the previous limit, which the ranks
- * keep. */
+/* Raises the limit of open files: one per rank, and a reserve. *before is the previous limit, which the ranks keep. */
 static int want_files(uint32_t ranks, struct rlimit *before, struct loom_error *err)
 {
 	struct rlimit now;
@@ -169,7 +168,7 @@ static int serve(struct loom__boot *boot, uint32_t n, uint32_t local, struct loo
 	}
 	for (uint32_t r = 0; r < n; r++)
 		member[r].link.fd = -1;
-	fflush(NULL); /* or every child would print buffered output */
+	fflush(NULL); /* otherwise every child would print buffered output */
 	for (uint32_t r = 0; r < local; r++) {
 		int fd = -1, failed;
 		pid_t pid = spawn(member, r, &fd);

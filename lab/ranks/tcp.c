@@ -13,7 +13,7 @@
 #include "ranks/boot.h"
 
 #define CONNECT_NS 30000000000ull
-#define ONE_MS 5000 /* per address */
+#define ONE_MS 5000 /* time limit per address */
 #define BACKLOG 128
 
 void loom__tcp_keep(int fd)
@@ -44,7 +44,7 @@ static int listen_at(const struct addrinfo *a)
 	if (fd < 0)
 		return -1;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (a->ai_family == AF_INET6) /* its IPv4 addresses are in the list, too */
+	if (a->ai_family == AF_INET6) /* the list has the IPv4 addresses, too */
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
 	if (!bind(fd, a->ai_addr, a->ai_addrlen) && !listen(fd, BACKLOG))
 		return fd;
@@ -60,7 +60,7 @@ int loom__tcp_listen(const struct loom__root *root, struct loom__listener *liste
 	int failed = 0, rc = resolve(root, AI_PASSIVE, &list, err);
 	if (rc)
 		return rc;
-	/* Other ranks may use any address of the host. If another job uses the port on one of them, fail. */
+	/* Ranks may use any address of the host, so another job on this port of any address is an error. */
 	for (const struct addrinfo *a = list; a && listener->listeners < LOOM__LISTENER_SOCKETS && failed != EADDRINUSE;
 	     a = a->ai_next) {
 		int fd = listen_at(a);
@@ -82,7 +82,7 @@ int loom__tcp_listen(const struct loom__root *root, struct loom__listener *liste
 
 /* ---- the other ranks ------------------------------------------------------------------------- */
 
-/* 1: ready; 0: timeout; -1: a signal. */
+/* Returns 1 when ready, 0 at the timeout, -1 after a signal. */
 static int await(int fd, short what, uint64_t until)
 {
 	uint64_t now = loom__now_ns();
@@ -91,7 +91,7 @@ static int await(int fd, short what, uint64_t until)
 	return n < 0 && errno == EINTR ? -1 : n > 0;
 }
 
-/* Waits for the hub's answer to HELLO. Returns 0 or a negative error; LOOM_EAGAIN and errno: try again. */
+/* Waits for the hub's answer to HELLO. Returns 0 or a negative error; LOOM_EAGAIN with an errno: try again. */
 static int await_welcome(struct loom__link *l, const struct loom__boot_plan *plan, uint64_t until,
 			 struct loom_error *err)
 {
@@ -132,7 +132,7 @@ static int connect_to(const struct addrinfo *a, const struct loom__boot_plan *pl
 	if (!rc) {
 		*out = l.fd;
 		l.fd = -1;
-		(void)fcntl(*out, F_SETFL, 0); /* blocking from here on: a rank only waits for the others */
+		(void)fcntl(*out, F_SETFL, 0); /* blocks from here on, because a rank only waits for the others */
 		loom__tcp_keep(*out);
 	}
 	loom__link_close(&l);
@@ -147,7 +147,7 @@ int loom__tcp_connect(const struct loom__boot_plan *plan, struct loom_error *err
 	int fd = -1, failed = 0, rc = resolve(&plan->root, 0, &list, err);
 	if (rc)
 		return rc;
-	do { /* rank 0 may start later */
+	do { /* repeats, because rank 0 may start later */
 		rc = LOOM_EAGAIN;
 		for (const struct addrinfo *a = list; a && rc == LOOM_EAGAIN; a = a->ai_next) {
 			rc = connect_to(a, plan, until, &fd, err);

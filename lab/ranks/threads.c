@@ -11,10 +11,10 @@
 #define STACK_BYTES (512u << 10)
 
 struct thread_rank {
-	struct loom_ranks ranks; /* first */
+	struct loom_ranks ranks; /* first, so that `self` points to both */
 	struct loom__threads *all;
 	pthread_t thread;
-	uint32_t turn; /* exchanges so far */
+	uint32_t turn; /* number of exchanges so far */
 };
 
 struct loom__threads {
@@ -23,12 +23,13 @@ struct loom__threads {
 	void *arg;
 	pthread_mutex_t lock;
 	pthread_cond_t met;
-	uint32_t turn, came; /* completed exchanges; ranks that have arrived at the next one */
+	uint32_t turn, came; /* turn: completed exchanges; came: ranks that have arrived at the next one */
 	uint32_t first;	     /* the first rank that arrived */
-	size_t bytes;	     /* its contribution in bytes, which all others must match */
-	char *data[2];	     /* of alternate exchanges: one is read while the next one fills the other */
+	size_t bytes;	     /* the size of the first rank's contribution in bytes, which all others must match */
+	char *data[2]; /* one per alternate exchange: ranks still read one while the next exchange fills the other */
 	size_t room[2];
-	int over, code; /* a rank has ended: exchanges fail. `code` and `why`: the first failure of its own */
+	/* over: a rank has ended, so exchanges fail. code, with why: the first failure of a rank's own */
+	int over, code;
 	struct loom_error why;
 	struct thread_rank rank[];
 };
@@ -39,7 +40,7 @@ static int end_of(const struct loom__threads *t, const struct thread_rank *me, s
 			  t->code ? t->why.text : "the job has ended");
 }
 
-/* Allocates the buffer of an exchange; the first rank that arrives does it. */
+/* Allocates the buffer of an exchange, in the first rank that arrives. */
 static int make_room(struct loom__threads *t, uint32_t which, size_t bytes)
 {
 	char *data = bytes > t->room[which] ? realloc(t->data[which], bytes) : t->data[which];
@@ -89,7 +90,7 @@ static int allgather(void *self, const void *mine, void *all, size_t bytes, stru
 	return rc == LOOM_ENOMEM ? LOOM__FAIL(err, rc, "out of memory") : rc;
 }
 
-/* A rank has ended: fails the exchanges of the others. Names the rank if only it failed. */
+/* Fails the exchanges of the other ranks after one has ended. Names that rank if only it failed. */
 static void leave(struct loom__threads *t, uint32_t rank, int code, const struct loom_error *err)
 {
 	pthread_mutex_lock(&t->lock);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Long form: one row per sample. */
+/* Long form, with one row per sample. */
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
@@ -55,7 +55,7 @@ void loom__csv_metric(struct loom__text *out, const struct loom__view_metric *m)
 		}
 	}
 	suffix[n] = 0;
-	/* tasks_per_s, exit_ns and seconds carry their unit in the name. */
+	/* tasks_per_s, exit_ns and seconds have their unit in the name already. */
 	size_t length = strlen(m->name), tail = strlen(suffix);
 	const char *rate = strstr(suffix, "_per_");
 	int said =

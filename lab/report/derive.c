@@ -11,13 +11,13 @@
 
 /* ---- parser and evaluator in one ------------------------------------------------------------- */
 
-/* Looks up the value of a metric: NAN if this sample lacks it, and *known = 0 if no sample has it. */
+/* Returns the value of a metric: NAN if this sample lacks it, and also *known = 0 if no sample has it. */
 typedef double value_fn(const void *from, const char *name, int *known);
 
 /* The length of the text (struct loom__derived_one) bounds the recursion. */
 struct reader {
 	const char *at;
-	value_fn *value; /* NULL: check the syntax only */
+	value_fn *value; /* NULL: only the syntax is checked */
 	const void *from;
 	char fault[120], unknown[48];
 };
@@ -139,7 +139,7 @@ static double compute(struct reader *r, const char *text)
 
 /* ---- definitions ----------------------------------------------------------------------------------- */
 
-/* Length of the next list element: up to a comma outside of brackets. */
+/* Returns the length of the next list element, which ends at a comma outside of brackets. */
 static size_t length_of(const char *s)
 {
 	size_t n = 0;
@@ -157,7 +157,7 @@ static size_t trimmed(const char **s, size_t n)
 	return n;
 }
 
-/* Parses the words in brackets: "GB/s, more". */
+/* Parses the words in brackets, as in "GB/s, more". */
 static int read_meaning(const char *s, size_t n, struct loom__derived_one *d)
 {
 	while (n) {
@@ -299,7 +299,7 @@ int loom__derived_result(const struct loom__derived *d, cJSON *result, struct lo
 			cJSON *o = cJSON_CreateObject();
 			loom__json_add_text(o, "unit", one->unit);
 			loom__json_add_text(o, "better", loom__better_name(one->better));
-			/* before loom__median_of() sorts the array */
+			/* The list comes before loom__median_of(), which sorts the array. */
 			loom__json_add(o, "samples", cJSON_CreateDoubleArray(value, n));
 			loom__json_add_number(o, "median", loom__median_of(value, (size_t)n));
 			cJSON_DeleteItemFromObjectCaseSensitive(metrics, one->name);

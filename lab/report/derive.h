@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics derived from others: "gb_s = bytes / seconds / 1e9 [GB/s, more], b = ...". The brackets are optional and hold
- * the unit and the direction that is better. Operands: numbers, metrics, + - * / ^, parentheses, abs, exp, log, log2,
- * max, min, sqrt. */
+/* Metrics derived from others: "gb_s = bytes / seconds / 1e9 [GB/s, more], b = ...". The optional brackets hold the
+ * unit and the better direction. Operands are numbers, metrics, + - * / ^, parentheses, abs, exp, log, log2, max, min,
+ * sqrt. */
 #ifndef LOOM_DERIVE_H
 #define LOOM_DERIVE_H
 
@@ -17,13 +17,12 @@ struct loom__derived {
 	} one[LOOM__DERIVED_MOST];
 };
 
-/* NULL or "": no metrics. LOOM_EINVAL describes a syntax error; names of metrics are not checked yet. */
+/* Parses a list; NULL or "" has no metrics. LOOM_EINVAL: syntax error. Names of metrics are checked later. */
 int loom__derived_read(const char *list, struct loom__derived *out, struct loom_error *err);
-/* Adds the derived metrics to a sample. LOOM_EINVAL if the sample lacks an operand, with the most similar name. A
- * result that is not finite, such as 0 / 0, is not added. */
+/* Adds the derived metrics to a sample. LOOM_EINVAL, with the most similar name: the sample lacks an operand. A result
+ * that is not finite, such as 0 / 0, is not added. */
 int loom__derived_sample(const struct loom__derived *d, struct loom__sample *sample, struct loom_error *err);
-/* Adds the derived metrics to a document. A sample that lacks an operand gets no value; LOOM_EINVAL if all samples lack
- * it. */
+/* Adds the derived metrics to a document. Samples without an operand get no value. LOOM_EINVAL: all samples lack it. */
 int loom__derived_view(const struct loom__derived *d, struct loom__view *view, struct loom_error *err);
 int loom__derived_result(const struct loom__derived *d, cJSON *result, struct loom_error *err);
 

@@ -68,7 +68,7 @@ size_t loom__json_length(const cJSON *list)
 	return n;
 }
 
-/* Gives line and column, for use with an editor. */
+/* The error has line and column, for use with an editor. */
 static int bad_json(const struct loom__doc *doc, const char *at, struct loom_error *err)
 {
 	size_t line = 1, column = 1;
@@ -105,7 +105,7 @@ static int check_schema(struct loom__doc *doc, struct loom_error *err)
 			  doc->path);
 }
 
-/* The first line, parsed on its own, if it is the head of a sweep. */
+/* Returns the first line, parsed on its own, if it is the head of a sweep. */
 static cJSON *sweep_head(const struct loom__doc *doc)
 {
 	static const char name[] = "gpuloom.sweep/";
@@ -157,7 +157,8 @@ cJSON *loom__doc_line(const struct loom__doc *doc, size_t *at)
 		if (line && strspn(stop, " \t\r") >= (size_t)(begin + length - stop))
 			return line;
 		cJSON_Delete(line);
-		/* Returned to the first pass, which checks the file; later passes meet valid lines only. */
+		/* The first pass, which checks the file, gets the place of the error; later ones meet valid lines
+		 * only. */
 		*at = (size_t)(begin - doc->bytes) + 1;
 		return cJSON_CreateNull();
 	}

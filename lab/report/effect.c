@@ -16,7 +16,7 @@ static int has_level(const struct loom__view *view, size_t factor, const char *t
 	return 0;
 }
 
-/* A sweep lists its levels in order: the first one is the reference. */
+/* A sweep lists its levels in order, and the first one is the reference. */
 static size_t levels_of_head(const struct loom__view *view, size_t factor, const char **level,
 			     size_t most)
 {
@@ -49,7 +49,7 @@ size_t loom__effect_levels(const struct loom__view *view, size_t factor, const c
 	return n;
 }
 
-/* All levels but one, as a key. The lengths distinguish "a","bc" from "ab","c". */
+/* Appends all levels but one, as a key. The lengths distinguish "a","bc" from "ab","c". */
 static void others(struct loom__text *key, const struct loom__view *view,
 		   const struct loom__variant *v, size_t factor)
 {

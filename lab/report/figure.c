@@ -40,7 +40,7 @@ const char *loom__figure(char text[160], double v, const char *unit)
 			v /= 1000;
 		snprintf(text, size, "%.4g %s%.39s", v, up[step], unit);
 	} else {
-		/* half a task in a median needs no decimals */
+		/* Half a task in a median needs no decimals. */
 		if ((v == floor(v) || fabs(v) >= 1000) && fabs(v) < 1e15)
 			with_commas(v, number, sizeof(number));
 		else

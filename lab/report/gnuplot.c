@@ -57,7 +57,7 @@ static void table(struct loom__text *out, const struct loom__view *view)
 	}
 }
 
-/* In single quotes, where gnuplot interprets only '' (a quote). */
+/* Appends text in single quotes, where gnuplot interprets only '' (a quote). */
 static void quoted(struct loom__text *out, const char *text)
 {
 	struct loom__text line = {0};
@@ -69,8 +69,7 @@ static void quoted(struct loom__text *out, const char *text)
 	loom__text_free(&line);
 }
 
-/* A here-document ends at the first line that starts with its mark, so choose a mark that no line of the table starts
- * with. */
+/* A here-document ends at the first line that starts with its mark, so the mark must start no line of the table. */
 static void here_document(struct loom__text *out, const char *name, const struct loom__text *rows)
 {
 	char mark[40] = "END_OF_DATA";
@@ -88,14 +87,14 @@ static void here_document(struct loom__text *out, const char *name, const struct
 	loom__text_add(out, "%s << %s\n%s%s\n", name, mark, text, mark);
 }
 
-/* Tick labels, in a list that an author can shorten. */
+/* Appends the tick labels, in a list that an author can shorten. */
 static void ticks(struct loom__text *out, const struct loom__view *view, size_t metric)
 {
 	size_t place = 0;
 	size_t many = 0;
 	for (size_t i = 0; metric != LOOM__NO_NAME && i < view->variants; i++)
 		many += view->variant[i].series && view->variant[i].series[metric].n;
-	/* more labels than this overlap unless they are vertical */
+	/* More labels than this overlap unless they are vertical. */
 	loom__text_add(out, "set xtics rotate by %s noenhanced ( \\\n", many > 8 ? "90 right" : "-30");
 	for (size_t i = 0; metric != LOOM__NO_NAME && i < view->variants && place < MOST_TICKS;
 	     i++) {
@@ -115,7 +114,7 @@ static void ticks(struct loom__text *out, const struct loom__view *view, size_t 
 	loom__text_add(out, " noenhanced\n");
 }
 
-/* One block of points for each line of each panel: gnuplot selects them by `index`. */
+/* Appends one block of points for each line of each panel, which gnuplot selects by `index`. */
 static void line_table(struct loom__text *script, const struct loom__view *view,
 		       const struct loom__report_settings *settings, const struct loom__lines *l)
 {

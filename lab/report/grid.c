@@ -28,7 +28,7 @@ void loom__grid_columns(struct loom__grid *g, const char *names)
 
 static void add_cell(struct loom__grid *g, unsigned flags, const char *text)
 {
-	if ((g->cells & (g->cells - 1)) == 0) /* grow at powers of two */
+	if ((g->cells & (g->cells - 1)) == 0) /* the space grows at powers of two */
 		g->cell = loom__must(realloc(g->cell, (2 * g->cells + 1) * sizeof(*g->cell)));
 	g->cell[g->cells++] = (struct loom__grid_cell){loom__pool_copy(&g->pool, text), flags};
 }
@@ -197,7 +197,7 @@ void loom__grid_html(struct loom__grid *g, struct loom__text *out, const char *s
 	size_t header = 0;
 	while (header + 1 < g->columns && g->column[header].flags & LOOM__CELL_NUMBER)
 		header++;
-	/* A wide table scrolls on its own; the tab index lets the keyboard scroll it. */
+	/* A wide table scrolls on its own, for which the keyboard needs the tab index. */
 	if (g->cells)
 		loom__markup_add(out,
 				 "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"%s\">\n"

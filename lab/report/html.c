@@ -38,7 +38,7 @@ static double draw(struct loom__text *out, const struct loom__view *view, const 
 	}
 }
 
-/* Draws the figure for wide and for narrow pages; the style sheet selects one. 0: nothing to draw. */
+/* Draws the figure for wide and narrow pages; the style sheet selects one. Returns 0 when there is nothing to draw. */
 static int add_figure(struct loom__text *out, const struct loom__view *view, const struct figure *f,
 		      const char *caption)
 {
@@ -66,7 +66,7 @@ static void fact(struct loom__text *out, const char *name, const char *value)
 		loom__markup_add(out, "<div><dt>%s</dt><dd>%s</dd></div>\n", name, value);
 }
 
-/* "2026-11-20T10:00:00Z" as "2026-11-20 10:00 UTC"; anything else as it is. */
+/* Appends "2026-11-20 10:00 UTC" for "2026-11-20T10:00:00Z", and any other text unchanged. */
 static void add_time(struct loom__text *out, const char *text)
 {
 	size_t n = strlen(text);
@@ -76,7 +76,7 @@ static void add_time(struct loom__text *out, const char *text)
 		loom__text_add(out, "%s", text);
 }
 
-/* If so, the devices of the first configuration do not hold for the others. */
+/* Returns 1 when the devices of the first configuration do not hold for the others. */
 static int varies_devices(const struct loom__view *view)
 {
 	for (size_t f = 0; f < view->factors; f++)
@@ -159,7 +159,7 @@ static void add_nav(struct loom__text *out, const char *body)
 	loom__text_add(out, "</nav>\n</header>\n<main id=\"content\">\n");
 }
 
-/* "1, random, 8" needs the names of the options. */
+/* Names the options of values such as "1, random, 8". */
 static void add_names(struct loom__text *out, const struct loom__view *view)
 {
 	if (view->factors < 2 || view->variants < 2)

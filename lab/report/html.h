@@ -10,7 +10,7 @@
 extern const char loom__html_style[], loom__html_script[], loom__html_script_hash[];
 
 void loom__html_section(struct loom__text *out, const char *id, const char *title, const char *lead);
-/* A whole section, or nothing if `body` is empty; frees the body. */
+/* Appends a whole section, or nothing if `body` is empty, and frees the body. */
 void loom__html_section_of(struct loom__text *out, const char *id, const char *title, const char *lead,
 			   struct loom__text *body);
 /* Tables that several formats share: comparisons, with or without remarks; metrics of the first `columns` variants. */

@@ -40,7 +40,7 @@ static void noise(struct loom__text *out, const cJSON *list)
 	loom__text_add(out, said ? "</div>\n" : "");
 }
 
-/* A few remarks are shown; more are folded, so that the result stays visible. */
+/* Shows a few remarks and folds the others, so that the result stays visible. */
 static void remarks(struct loom__text *out, const cJSON *list)
 {
 	struct loom__text all = {0};
@@ -93,7 +93,7 @@ void loom__html_notices(struct loom__text *out, const struct loom__view *view)
 	noise(out, item ? item : loom__json_object(view->head, "noise"));
 }
 
-/* Quoted for a shell. */
+/* Appends a word, quoted for a shell. */
 static void add_word(struct loom__text *out, const char *word)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -133,8 +133,8 @@ void loom__html_command(struct loom__text *out, const struct loom__view *view)
 	loom__text_add(out, any ? "</section>\n" : "");
 }
 
-/* The file's bytes, with '<' escaped so that the browser finds no end tag or comment in them. In JSON '<' occurs in
- * strings only, so the data stay the same. Invalid text is replaced. */
+/* Appends the file's bytes, with '<' escaped so that the browser finds no end tag or comment in them. In JSON '<'
+ * occurs in strings only, so the data stays the same. Invalid text is replaced. */
 static void add_data(struct loom__text *out, const struct loom__doc *doc)
 {
 	size_t from = out->length;

@@ -7,14 +7,14 @@
 
 #define MOST_VARIANTS 64
 
-/* The options of a variant; the configurations of a sweep share the options in its `about` line. */
+/* Returns the options of a variant. The configurations of a sweep share the options in its `about` line. */
 static const cJSON *conf_of(const struct loom__view *view, size_t i)
 {
 	const cJSON *result = view->variant[i].result;
 	return loom__json_object(result ? result : view->head, "config");
 }
 
-/* The distinct values that the variants have for an option. */
+/* Appends the distinct values that the variants have for an option. */
 static void conf_values(struct loom__text *out, const struct loom__view *view, const char *key)
 {
 	const char *seen[4];
@@ -34,7 +34,7 @@ static void conf_values(struct loom__text *out, const struct loom__view *view, c
 	}
 }
 
-/* A table of the options left at their defaults, or of the others; empty without a row. */
+/* Appends a table of the options left at their defaults, or of the others; nothing without a row. */
 static void conf_table(struct loom__text *out, const struct loom__view *view, int defaults)
 {
 	struct loom__pool pool = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The elements that sections of a page consist of. */
+/* The elements of the sections of a page. */
 #include <string.h>
 
 #include "report/html.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of a page: verdicts, variants, metrics, effects, and what did not run. */
+/* The tables of a page: verdicts, variants, metrics, effects, and skipped configurations. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #define MOST_ROWS    200
 #define MOST_COLUMNS 8
 
-/* 1: all comparisons share one baseline, which need not be repeated in each row. */
+/* Returns 1 when all comparisons share one baseline, so that rows need not repeat it. */
 static int one_baseline(const struct loom__view *view)
 {
 	for (size_t i = 1; i < view->comparisons; i++)
@@ -83,7 +83,7 @@ void loom__html_verdicts(struct loom__text *out, const struct loom__view *view)
 			       rows, view->comparisons);
 }
 
-/* The median of a series as a cell. */
+/* Appends the median of a series as a cell. */
 static void median(struct loom__grid *g, const struct loom__series *s, const char *unit)
 {
 	loom__grid_cell(g, 0, "%s", s && s->n ? LOOM__FIGURE(s->median.at, unit) : "\xe2\x80\x93");
@@ -107,7 +107,7 @@ static void variant_row(struct loom__grid *g, const struct loom__view *view, siz
 	const struct loom__series *s = &v->series[metric];
 	const char *unit = view->metric[metric].unit;
 	struct loom__text name = {0};
-	if (named_by_levels(view)) { /* the median first: a narrow page shows few columns */
+	if (named_by_levels(view)) { /* the median comes first, because a narrow page shows few columns */
 		median(g, s, unit);
 		for (size_t f = 0; f < view->factors && f < MOST_COLUMNS; f++)
 			loom__grid_cell(g, 0, "%s", v->level && v->level[f] ? v->level[f] : "");
@@ -235,7 +235,7 @@ static int same_reason(const struct loom__variant *a, const struct loom__variant
 	return !strcmp(a->status, b->status) && !strcmp(a->note, b->note);
 }
 
-/* The variants that are missing for the same reason as `first`; folded if there are several. */
+/* Appends the variants that are missing for the same reason as `first`, folded if there are several. */
 static void add_group(struct loom__grid *g, const struct loom__view *view, size_t first, size_t count)
 {
 	size_t shown = 0;

@@ -8,7 +8,7 @@
 #include "report/plot.h"
 #include "facts/must.h"
 
-/* "64", "64k", "64KiB": the number, with the suffixes that confs accept. */
+/* Parses "64", "64k" or "64KiB" as a number, with the suffixes that confs accept. */
 static int number_of(const char *text, double *x)
 {
 	static const struct {
@@ -148,7 +148,7 @@ void loom__lines_create(const struct loom__view *view, const struct loom__report
 		l.hi = fmax(l.hi, l.point[i].most);
 		l.pooled = l.point[i].configs > l.pooled ? l.point[i].configs : l.pooled;
 	}
-	if (!isfinite(l.hi - l.lo)) /* a ratio to 0 */
+	if (!isfinite(l.hi - l.lo)) /* the divisor is 0 */
 		l.points = 0;
 	*out = l;
 }

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A metric over the levels of one factor: a line for each level of a second factor, a panel for each level of a
- * third. */
+/* A metric over the levels of a factor: a line per level of a second factor, a panel per level of a third. */
 #ifndef LOOM_LINES_H
 #define LOOM_LINES_H
 
 #include "report/report.h"
 
-#define LOOM__LINES_LEVELS 64 /* levels of a factor */
+#define LOOM__LINES_LEVELS 64 /* the most levels of a factor */
 
 struct loom__lines_point {
 	size_t facet, line, at; /* indices of levels; 0 without such a factor */
-	double x;               /* the level as a number, else its index */
-	/* Over the samples of all configurations at this point; as ratios if the line's first x is the base. */
+	double x;               /* the level as a number, or else its index */
+	/* Over the samples of all configurations at this point, as ratios if the line's first x is the base. */
 	double median, low, high, least, most;
-	int open; /* too few samples for an interval: low and high are least and most */
+	int open; /* 1: too few samples for an interval, so low and high are least and most */
 	size_t n, configs;
 };
 
@@ -25,15 +24,15 @@ struct loom__lines {
 	int numbers; /* every x is a number */
 	struct loom__lines_point *point;
 	size_t points; /* sorted by facet, line and x */
-	double lo, hi; /* of all least and most */
+	double lo, hi; /* the range of all least and most */
 	size_t pooled; /* the most configurations merged into one point, because other factors vary */
 };
 
-/* Without points there is nothing to draw. */
+/* Computes the lines. Without points there is nothing to draw. */
 void loom__lines_create(const struct loom__view *view, const struct loom__report_settings *settings, size_t metric,
 			struct loom__lines *out);
 void loom__lines_free(struct loom__lines *l);
-/* "speed-up of seconds over 1": the title of axes and captions. */
+/* Appends "speed-up of seconds over 1", the title of axes and captions. */
 void loom__lines_name(const struct loom__view *view, const struct loom__report_settings *settings,
 		      const struct loom__lines *l, struct loom__text *out);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One panel per factor: a strip of medians for every level, and the effect of the level relative to the first one, over
+/* One panel per factor. Every level has a strip of medians and its effect relative to the first level, over
  * configurations that differ in nothing else. */
 #include <math.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ struct effects {
 	int narrow;
 };
 
-/* The sorted medians of the configurations at one level; free(). */
+/* Returns the sorted medians of the configurations at one level, which the caller frees. */
 static double *medians(const struct effects *e, size_t factor, const char *level, size_t *n)
 {
 	const struct loom__view *view = e->view;

@@ -9,7 +9,7 @@
 #include "facts/must.h"
 
 #define MOST_ROWS 60
-#define FURTHEST  6.9 /* ln 1000: effects beyond this are drawn at the edge */
+#define FURTHEST  6.9 /* ln 1000: larger effects are drawn at the edge */
 
 struct forest {
 	const struct loom__view *view;
@@ -17,7 +17,7 @@ struct forest {
 	int narrow;
 };
 
-/* The logarithm of the improvement; NaN if not known. */
+/* Returns the logarithm of the improvement, or NaN if unknown. */
 static double gain(const struct loom__compared *c, double ratio)
 {
 	double d = log(ratio);
@@ -59,8 +59,7 @@ static void draw_tick(struct loom__text *out, const struct forest *f, double rat
 		loom__svg_text(out, "tick", x, bottom + 18, 'm', text, 24);
 }
 
-/* Tick labels give the size of the improvement or degradation, without a sign: "5 %", and from a factor of 2 on
- * "x2". */
+/* Tick labels give the size of the improvement or degradation without a sign: "5 %", and from a factor of 2 on "x2". */
 static void draw_axis(struct loom__text *out, const struct forest *f, double top, double bottom, int words)
 {
 	static const double steps[] = {.001, .002, .005, .01, .02, .05, .1, .2, .25, .5};
@@ -190,8 +189,7 @@ double loom__plot_forest(struct loom__text *out, const struct loom__view *view, 
 		draw_group(out, &f, i, y + 18, end);
 		y = end;
 	}
-	/* Draws the axis of each group on its own, so that no line crosses a heading. */
-	y = 0;
+	y = 0; /* Each group has an axis of its own, so that no line crosses a heading. */
 	for (size_t i = 0, last; i < rows; i = last) {
 		for (last = i + 1; last < rows && !new_group(view, last);)
 			last++;

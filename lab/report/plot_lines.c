@@ -10,20 +10,20 @@
 #include "facts/must.h"
 
 #define MOST_FACETS 12
-#define GAP	    28 /* between panels */
+#define GAP	    28 /* space between panels */
 
 struct sheet {
 	const struct loom__view *view;
 	const struct loom__report_settings *settings;
 	const struct loom__lines *l;
 	struct loom__scale y, x;
-	double left, width, height; /* of the inside of a panel */
+	double left, width, height; /* the inside of a panel */
 	size_t columns;
 };
 
 static double x_of(const struct sheet *s, const struct loom__lines_point *p)
 {
-	/* Shift lines that share an x, so that their intervals do not overlap. */
+	/* Lines that share an x are shifted, so that their intervals do not overlap. */
 	double shift = ((double)p->line - ((double)s->l->lines - 1) / 2) * (s->l->lines > 6 ? 2 : 4);
 	return loom__scale_at(&s->x, p->x) + shift;
 }
@@ -50,7 +50,7 @@ static void draw_point(struct loom__text *out, const struct sheet *s, const stru
 	loom__svg_mark(out, p->line, "fill ring", x, loom__scale_at(&s->y, p->median), 4.5, tip);
 }
 
-/* Tick labels for as many levels as fit without overlap. */
+/* Draws tick labels for as many levels as fit without overlap. */
 static void draw_ticks(struct loom__text *out, const struct sheet *s, double y)
 {
 	double free = -INFINITY;
@@ -69,7 +69,7 @@ static void draw_ticks(struct loom__text *out, const struct sheet *s, double y)
 	}
 }
 
-/* The line of perfect scaling. */
+/* Draws the line of perfect scaling. */
 static void draw_ideal(struct loom__text *out, const struct sheet *s)
 {
 	const struct loom__lines *l = s->l;
@@ -127,7 +127,7 @@ static void draw_panel(struct loom__text *out, struct sheet *s, size_t facet, do
 	}
 }
 
-/* The name of the factor, then mark and level of each line, wrapped to the width. Returns the height. */
+/* Draws the name of the factor, then mark and level of each line, wrapped to the width. Returns the height. */
 static double draw_legend(struct loom__text *out, const struct sheet *s, double width, double top)
 {
 	double x = 0, y = top;
@@ -167,7 +167,7 @@ static void fit(struct sheet *s)
 	s->x = (struct loom__scale){.lo = first, .hi = last > first ? last : first + 1, .b = 1};
 	if (s->settings->log & LOOM__LOG_X && l->numbers)
 		loom__scale_log(&s->x, first, s->x.hi);
-	if (s->settings->log & LOOM__LOG_X && s->x.log) { /* do not round outwards: the levels are the ticks */
+	if (s->settings->log & LOOM__LOG_X && s->x.log) { /* no rounding outwards, because the levels are the ticks */
 		s->x.lo = first;
 		s->x.hi = last > first ? last : 2 * first;
 	}

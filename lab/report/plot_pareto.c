@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two metrics against each other: medians with their intervals, and the front of the points that no other point
- * dominates. */
+/* Two metrics against each other: medians with their intervals, and the front of the points that none dominates. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +71,7 @@ static int is_free(const struct pareto *p, const struct box *b)
 	return good;
 }
 
-/* Places a name beside its point if it overlaps no other name or mark; otherwise only the tooltip has it. */
+/* Places a name beside its point if it overlaps no other name or mark; else only the tooltip has the name. */
 static void draw_name(struct loom__text *out, struct pareto *p, size_t i)
 {
 	static const double place[][2] = {{10, -8}, {10, 18}, {-10, -8}, {-10, 18}, {10, 5}, {-10, 5}};
@@ -135,7 +134,7 @@ static void draw_point(struct loom__text *out, struct pareto *p, size_t i)
 		  (enum loom__front)p->front[i], tip);
 }
 
-/* The legend, above the plot at the right; narrow pages have it in the caption. */
+/* Draws the legend above the plot at the right; narrow pages have it in the caption. */
 static void draw_key(struct loom__text *out, struct pareto *p, const size_t *order, size_t n)
 {
 	static const char *const word[] = {"dominated", "dominated, intervals overlap", "on the front"};
@@ -153,7 +152,7 @@ static void draw_key(struct loom__text *out, struct pareto *p, const size_t *ord
 	}
 }
 
-/* Steps through the medians that no other median dominates. */
+/* Draws steps through the medians that no other median dominates. */
 static void draw_line(struct loom__text *out, const struct pareto *p, const size_t *by_x, size_t n)
 {
 	int x_more = loom__view_more(p->view, p->x), y_more = loom__view_more(p->view, p->y), pen = 0;
@@ -210,7 +209,7 @@ double loom__plot_pareto(struct loom__text *out, const struct loom__view *view, 
 	loom__svg_metric(out, view, x, p.sx.unit, p.right, p.bottom + 40, 'e');
 	if (!narrow)
 		draw_key(out, &p, order, n);
-	/* Draw the front last, on top; of many other points only an even selection. */
+	/* The front is drawn last, on top; of many other points only an even selection. */
 	for (int front = LOOM__FRONT_OFF; front <= LOOM__FRONT_ON; front++)
 		for (size_t k = 0; k < n; k++)
 			if (p.front[order[k]] == front && (front || k % (n / MOST_POINTS + 1) == 0))

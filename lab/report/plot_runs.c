@@ -7,16 +7,16 @@
 #include "report/plot.h"
 #include "report/table.h"
 
-#define MOST_POINTS 240 /* per variant; with more, only the lowest and highest of each stretch are drawn */
-#define ALL_POINTS 4000 /* of all variants together, if there are many */
+#define MOST_POINTS 240 /* per variant; of more samples, only the lowest and highest of each stretch are drawn */
+#define ALL_POINTS 4000 /* the most points of all variants together, if there are many variants */
 
 struct runs {
 	const struct loom__view *view;
 	size_t metric;
 	size_t most;  /* points per variant */
-	int relative; /* many variants: each sample over the median of its variant */
+	int relative; /* 1, for many variants: each sample is drawn over the median of its variant */
 	struct loom__scale x, y;
-	double lo, hi, last; /* range of the drawn values; the last place in the run order */
+	double lo, hi, last; /* lo, hi: range of the drawn values; last: the last place in the run order */
 };
 
 static double value(const struct runs *r, const struct loom__variant *v, size_t row)
@@ -57,7 +57,7 @@ static void draw_point(struct loom__text *out, const struct runs *r, size_t i, s
 		       loom__scale_at(&r->x, v->order[row]), loom__scale_at(&r->y, at), size, tip);
 }
 
-/* The lowest and the highest of every stretch, in run order. */
+/* Draws the lowest and the highest sample of every stretch, in run order. */
 static void draw_points(struct loom__text *out, const struct runs *r, size_t i)
 {
 	const struct loom__variant *v = &r->view->variant[i];
@@ -106,7 +106,7 @@ static int by_height(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Labels beside the medians, moved so that they do not overlap. */
+/* Draws labels beside the medians, moved so that they do not overlap. */
 static void draw_tags(struct loom__text *out, const struct runs *r, double left, double width,
 		      double bottom)
 {
@@ -175,7 +175,7 @@ double loom__plot_runs(struct loom__text *out, const struct loom__view *view, si
 	double top = narrow && !r.relative ? draw_key(NULL, &r, 42, width) : 34;
 	double height = top + (narrow ? 240 : 300) + 44, bottom = height - 44;
 	double side = narrow || r.relative ? 14 : 190, left = narrow ? 50 : 64;
-	if (r.relative) { /* equal range on both sides of 1 for ratios */
+	if (r.relative) { /* ratios have an equal range on both sides of 1 */
 		double reach = fmax(fmax(r.hi - 1, 1 - r.lo), 0.005);
 		r.lo = fmax(1 - reach, 0);
 		r.hi = 1 + reach;
@@ -184,7 +184,7 @@ double loom__plot_runs(struct loom__text *out, const struct loom__view *view, si
 			56);
 	loom__scale_fit(&r.x, 0, fmax(r.last, 1), "", left, width - side, narrow ? 60 : 90);
 	r.x.lo = -0.02 * fmax(r.last, 1);
-	if (r.x.step * r.x.factor < 1 && r.x.factor == 1) { /* ticks at whole samples only */
+	if (r.x.step * r.x.factor < 1 && r.x.factor == 1) { /* ticks are at whole samples only */
 		r.x.step = 1;
 		r.x.decimals = 0;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that is freed together; the parts of a view. */
+/* Memory that is freed together, for the parts of a view. */
 #ifndef LOOM_POOL_H
 #define LOOM_POOL_H
 
@@ -8,19 +8,19 @@
 struct loom__pool {
 	struct loom__pool_block *last;
 };
-/* Zeroed memory, never NULL. */
+/* Returns zeroed memory, never NULL. */
 void *loom__pool_get(struct loom__pool *p, size_t n, size_t size) __attribute__((returns_nonnull));
 char *loom__pool_copy(struct loom__pool *p, const char *text) __attribute__((returns_nonnull));
 void loom__pool_free(struct loom__pool *p);
 
-/* Maps names to 0, 1, 2, ... in order of first appearance. The names are in the pool. */
+/* Maps names to 0, 1, 2, ... in order of first appearance. The pool owns the names. */
 struct loom__names {
 	const char **name;
 	size_t count, room;
-	size_t *slot, slots; /* open addressing, a power of two */
+	size_t *slot, slots; /* open addressing; slots: a power of two */
 };
 #define LOOM__NO_NAME SIZE_MAX
-/* The number of `name`, assigned if it is new. */
+/* Returns the number of `name`, a new one if the name is new. */
 size_t loom__names_add(struct loom__pool *p, struct loom__names *names, const char *name);
 size_t loom__names_find(const struct loom__names *names, const char *name);
 

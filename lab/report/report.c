@@ -181,7 +181,7 @@ int loom__report_lines(const struct loom__view *view, const char *x, const char 
 	for (size_t f = 0; f < view->factors && settings->x_factor == LOOM__NO_NAME; f++)
 		if (f != settings->lines && f != settings->facet && has_numbers(view, f))
 			settings->x_factor = f;
-	/* Factors that were not selected become lines and panels, so that their configurations are not merged. */
+	/* Factors without a selection become lines and panels, so that their configurations are not merged. */
 	for (size_t f = 0; f < view->factors && settings->x_factor != LOOM__NO_NAME && settings->lines == LOOM__NO_NAME;
 	     f++)
 		if (f != settings->x_factor && f != settings->facet)

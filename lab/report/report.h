@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports: result documents in one of several formats. They need the documents only, neither plug-ins nor devices. */
+/* Reports: result documents in one of several formats. A report needs no plug-ins or devices. */
 #ifndef LOOM_REPORT_H
 #define LOOM_REPORT_H
 
@@ -16,7 +16,7 @@ enum loom__report_format {
 	LOOM__AS_PDF,
 	LOOM__REPORT_FORMATS,
 };
-/* By the suffix of a file name, or by name; LOOM__REPORT_FORMATS if unknown. */
+/* Return the format of a file name by its suffix, or by name; LOOM__REPORT_FORMATS if unknown. */
 enum loom__report_format loom__report_format_of(const char *path);
 enum loom__report_format loom__report_format_named(const char *name);
 extern const char *const loom__report_format_name[LOOM__REPORT_FORMATS + 1]; /* NULL-terminated */
@@ -45,21 +45,21 @@ enum { LOOM__LOG_X = 1, LOOM__LOG_Y = 2 };
 extern const char *const loom__axes_name[];
 
 struct loom__report_settings {
-	size_t metric[LOOM__REPORT_METRICS]; /* metrics to plot, the leading one first */
+	size_t metric[LOOM__REPORT_METRICS]; /* metrics to plot, with the leading one first */
 	size_t metrics;
-	size_t x, y; /* of the Pareto front; LOOM__NO_NAME if none */
-	size_t x_factor, lines, facet; /* of the line plot; LOOM__NO_NAME if none */
+	size_t x, y; /* metrics of the Pareto front; LOOM__NO_NAME: none */
+	size_t x_factor, lines, facet; /* factors of the line plot; LOOM__NO_NAME: none */
 	enum loom__show show;
 	unsigned log; /* LOOM__LOG_* */
 	unsigned
 	    plots; /* bits of enum loom__plot_kind, for SVG; 0: all plots that have content */
 };
-/* Metrics "a,b" and a front "x,y" of a view; NULL selects defaults. LOOM_EINVAL for an unknown name. */
+/* Selects metrics "a,b" and a front "x,y" of a view; NULL selects defaults. LOOM_EINVAL: a name is unknown. */
 int loom__report_settings(const struct loom__view *view, const char *metrics, const char *pareto,
 		      struct loom__report_settings *settings, struct loom_error *err);
 
-/* The factors of the line plot. NULL or "" selects a default; for x, a factor whose levels are numbers. There is no
- * line plot without an x, or after an error. */
+/* Selects the factors of the line plot. NULL or "" selects a default; for x, a factor whose levels are numbers. There
+ * is no line plot without an x, or after an error. */
 int loom__report_lines(const struct loom__view *view, const char *x, const char *lines, const char *facet,
 		       struct loom__report_settings *settings, struct loom_error *err);
 
@@ -67,17 +67,17 @@ void loom__report_html(struct loom__text *out, const struct loom__view *view,
 		       const struct loom__report_settings *settings);
 void loom__report_markdown(struct loom__text *out, const struct loom__view *view,
 			   const struct loom__report_settings *settings);
-/* Long format: one row per sample; first the levels of the factors, then the metrics with units in their names. */
+/* Writes the long format: one row per sample, with levels of factors, then metrics with units in their names. */
 void loom__report_csv(struct loom__text *out, const struct loom__view *view);
 void loom__report_svg(struct loom__text *out, const struct loom__view *view,
 		      const struct loom__report_settings *settings);
 /* Converts an SVG file to PNG or PDF by rsvg-convert. */
 int loom__report_draw(const struct loom__text *svg, enum loom__report_format format, struct loom__text *out,
 		      struct loom_error *err);
-/* A script that contains the medians, intervals, quartiles and ratios that it plots. */
+/* Writes a script that contains the medians, intervals, quartiles and ratios that it plots. */
 void loom__report_gnuplot(struct loom__text *out, const struct loom__view *view,
 			  const struct loom__report_settings *settings);
-/* gpuloom.report/1 (docs/report.md). */
+/* Writes gpuloom.report/1 (docs/report.md). */
 void loom__report_summary(struct loom__text *out, const struct loom__view *view,
 			  const struct loom__report_settings *settings);
 

@@ -7,11 +7,11 @@
 #include "report/report.h"
 
 void loom__csv_field(struct loom__text *out, const char *text, size_t most); /* any length */
-/* loom__text_add() with every %s as a field. */
+/* Works like loom__text_add(), with every %s as a field. */
 #define loom__csv_add(out, ...) loom__text_with(out, loom__csv_field, __VA_ARGS__)
 void loom__csv_number(struct loom__text *out,
-		      double v); /* the shortest text that reads back; empty for NaN */
+		      double v); /* appends the shortest text that reads back; nothing for NaN */
 void loom__csv_metric(struct loom__text *out,
-		      const struct loom__view_metric *m); /* the name with its unit */
+		      const struct loom__view_metric *m); /* appends the name with its unit */
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Colours of the plots: the palette of Okabe and Ito (2008), which remains distinguishable with colour vision
- * deficiencies; its dark colours are lighter on dark pages. */
+ * deficiencies. Its dark colours are lighter on dark pages. */
 #include "report/plot.h"
 
 #include <string.h>
@@ -53,7 +53,7 @@ const char *const loom__verdict_style[] = {"v-faster", "v-slower", "v-equivalent
 const char *const loom__verdict_sign[] = {"\xe2\x96\xb2", "\xe2\x96\xbc", "\xe2\x96\xa0",
 					  "\xe2\x97\x86", "\xe2\x97\x8b", ""};
 
-/* The rules that use the variables, with each var(--name) replaced by its value in `colours`. */
+/* Appends the rules that use the variables, with each var(--name) replaced by its value in `colours`. */
 static void put_rules(struct loom__text *out, const char *colours)
 {
 	static const char head[] = "var(";

@@ -8,7 +8,7 @@
 #include "report/report.h"
 #include "facts/must.h"
 
-/* JSON has no infinity: open or unknown values are null. */
+/* JSON has no infinity, so open or unknown values are null. */
 static void number(cJSON *o, const char *key, double v)
 {
 	if (isfinite(v))

@@ -68,7 +68,7 @@ static void metric_rows(const cJSON *doc, struct loom__text *out)
 	loom__grid_text(&g, out, 2);
 }
 
-/* Counters of the last sample. */
+/* Adds the counters of the last sample. */
 static void worker_rows(const cJSON *doc, struct loom__text *out)
 {
 	static const char *const column[] = {"executed",   "spawned",	     "claimed", "stolen_in",
@@ -118,6 +118,6 @@ void loom__table_result(const cJSON *doc, int choices, struct loom__text *out)
 		loom__line_add(out, "  no sample was completed\n");
 	}
 	const char *status = loom__json_text(doc, "status");
-	if (strcmp(status, "ok")) /* the reason is on stderr */
+	if (strcmp(status, "ok")) /* stderr has the reason */
 		loom__line_add(out, "  status: %s\n", status);
 }

@@ -43,7 +43,7 @@ static void add_row(const struct sweep_table *t, size_t i, struct loom__grid *g)
 	loom__grid_cell(g, 0, "%s%s%s", *v->note ? v->status : "", *v->note ? ": " : "", v->note);
 }
 
-/* Rows of the configurations that were not skipped; returns their number. */
+/* Adds rows of the configurations that were not skipped, and returns their number. */
 static size_t add_rows(const struct sweep_table *t)
 {
 	struct loom__text keys = {0};
@@ -65,7 +65,7 @@ static size_t add_rows(const struct sweep_table *t)
 	return shown;
 }
 
-/* Configurations that were left out, grouped by reason. */
+/* Adds configurations that were left out, grouped by reason. */
 static void add_skipped(const struct sweep_table *t)
 {
 	const struct loom__view *view = t->view;

@@ -133,7 +133,7 @@ size_t loom__view_leading(const struct loom__view *view, const char *name)
 {
 	if (name)
 		return loom__names_find(&view->metric_names, name);
-	/* The metric of the comparisons leads, else the first metric with a direction. */
+	/* The metric of the comparisons leads, or else the first metric with a direction. */
 	for (size_t c = 0; c < view->comparisons; c++)
 		if (view->compared[c].metric != LOOM__NO_NAME)
 			return view->compared[c].metric;

@@ -31,7 +31,7 @@ static void add_variant(struct loom__view *view, const cJSON *o)
 		v->name = v->label;
 }
 
-/* The position of each sample in the interleaved run: the k-th mention of a variant in the schedule is its k-th sample.
+/* The position of each sample in the interleaved run: the k-th entry of a variant in the schedule is its k-th sample.
  * An inconsistent schedule is ignored. */
 static void use_schedule(struct loom__view *view)
 {
@@ -53,7 +53,7 @@ static void use_schedule(struct loom__view *view)
 				variant->order[row] = place;
 			place++;
 		}
-		/* An interrupted run may have planned more than it ran, never less. */
+		/* An interrupted run may have planned more than it ran, but never less. */
 		for (size_t v = 0; !pass && v < view->variants; v++)
 			if (seen[v] < view->variant[v].rows)
 				return;
@@ -86,7 +86,7 @@ static void add_comparison(struct loom__view *view, const cJSON *o)
 	    .notes = loom__json_text(o, "notes"),
 	};
 	if (c->baseline == SIZE_MAX || c->variant == SIZE_MAX)
-		return; /* refers to a variant that does not exist */
+		return; /* the entry refers to a variant that does not exist */
 	c->better = loom__better_named(loom__json_text(o, "better"));
 	c->metric = loom__names_find(&view->metric_names, c->name);
 	if (c->metric != LOOM__NO_NAME && !c->better)
@@ -94,8 +94,7 @@ static void add_comparison(struct loom__view *view, const cJSON *o)
 	for (c->verdict = 0; c->verdict < LOOM__V_OTHER; c->verdict++)
 		if (!strcmp(c->word, words[c->verdict]))
 			break;
-	/* Ratios are positive; any other value is an error in the file. */
-	c->effect = c->effect > 0 ? c->effect : NAN;
+	c->effect = c->effect > 0 ? c->effect : NAN; /* Ratios are positive; any other value is an error in the file. */
 	c->low = c->low > 0 ? c->low : NAN;
 	c->high = c->high > 0 ? c->high : NAN;
 	c->margin = c->margin >= 0 && c->margin < 10 ? c->margin : NAN;

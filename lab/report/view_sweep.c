@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom.sweep/1 as a view: one variant per configuration. The file is read twice, line by line, so that a long sweep
- * need not be in memory as JSON. */
+/* gpuloom.sweep/1 as a view, with one variant per configuration. The file is read twice, line by line, so that a long
+ * sweep need not be in memory as JSON. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 struct configs {
 	struct loom__names key;
-	size_t *rows, *at, room; /* [key.count] samples seen in the first and in the second pass */
+	size_t *rows, *at, room; /* [key.count]: samples seen in the first pass and in the second one */
 };
 
 static size_t config_of(struct loom__view *view, struct configs *configs, const cJSON *line)
@@ -28,7 +28,7 @@ static size_t config_of(struct loom__view *view, struct configs *configs, const 
 	return i;
 }
 
-/* The next line of all shards; *doc and *at start at 0. */
+/* Returns the next line of all shards. *doc and *at start at 0. */
 static cJSON *next_line(const struct loom__view *view, size_t *doc, size_t *at)
 {
 	for (; *doc < view->docs; ++*doc, *at = 0) {
@@ -96,7 +96,7 @@ static void add_sample(struct loom__view *view, struct loom__variant *v, size_t 
 	}
 }
 
-/* Copies into the pool what is needed from a line, which is freed after use. */
+/* Copies into the pool what is needed from a line, because the caller frees the line. */
 static void describe(struct loom__view *view, struct loom__variant *v, const cJSON *line)
 {
 	const cJSON *o;
@@ -113,7 +113,7 @@ static void describe(struct loom__view *view, struct loom__variant *v, const cJS
 	if (*skipped || *failed) {
 		v->note = loom__pool_copy(&view->pool, *skipped ? skipped : failed);
 		v->status = *skipped ? "skipped" : "failed";
-	} else if (is_sample(line) && !strcmp(v->status, "failed")) { /* tried again */
+	} else if (is_sample(line) && !strcmp(v->status, "failed")) { /* a failed configuration was tried again */
 		v->status = "unfinished";
 		v->note = "";
 	} else if (loom__json_true(line, "done")) {
@@ -131,7 +131,7 @@ static void move(cJSON *to, cJSON *from, const char *key)
 }
 
 /* Completes the head from `about` lines (shared by all configurations), `report` lines (what to show) and `ended`
- * lines: the first `about` and the last of the others count. */
+ * lines. The first `about` and the last of the others count. */
 static void complete_head(struct loom__view *view)
 {
 	static const char *const key[] = {"config", "plugins", "devices", "environment"};
@@ -174,7 +174,7 @@ const cJSON *loom__view_values(const struct loom__view *view, size_t f)
 	return NULL;
 }
 
-/* The index of a variant's level in the list of its factor. */
+/* Returns the index of a variant's level in the list of its factor. */
 static size_t place_of(const struct loom__view *view, const struct loom__variant *v, size_t f)
 {
 	const cJSON *value;
@@ -203,7 +203,7 @@ static int compare_places(const void *a, const void *b)
 	return x->appeared < y->appeared ? -1 : 1;
 }
 
-/* Configurations ran in random order; show them in the order of their levels. */
+/* Configurations ran in random order, and are shown in the order of their levels. */
 static void sort_configs(struct loom__view *view)
 {
 	struct placed *list = loom__pool_get(&view->pool, view->variants, sizeof(*list));

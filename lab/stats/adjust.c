@@ -18,7 +18,7 @@ static int by_p(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Step down: the smallest p times n, the next times n - 1, ..., never falling. */
+/* Steps down: the smallest p times n, the next one times n - 1, and so on, never falling. */
 int loom__stats_holm(const double *p, size_t n, double *out)
 {
 	for (size_t i = 0; i < n; i++)

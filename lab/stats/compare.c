@@ -7,7 +7,7 @@
 
 #include <gpuloom/error.h>
 
-/* ln b[i], or ln(b[i] / a[i]) if a is given, in a new array. */
+/* Writes ln b[i], or ln(b[i] / a[i]) if a is given, to a new array. */
 static int logs(const double *b, const double *a, size_t n, double **out)
 {
 	for (size_t i = 0; i < n; i++)
@@ -29,7 +29,7 @@ static void to_ratio(struct loom__stats_interval *i)
 	i->high = exp(i->high);
 }
 
-/* Robust against outliers; the standard deviation if more than half are equal. */
+/* Robust against outliers, except that with more than half of the values equal it is the standard deviation. */
 static double spread_of(const double *sorted, size_t n)
 {
 	double mad = loom__stats_mad(sorted, n), mean = 0, squares = 0;
@@ -118,7 +118,7 @@ const char *loom__stats_verdict_name(enum loom__stats_verdict verdict)
 	return names[verdict];
 }
 
-/* The distance in d that one block can resolve; n blocks resolve this divided by sqrt(n). */
+/* Returns the distance in d that one block can resolve; n blocks resolve this divided by sqrt(n). */
 static double reach(double spread, double alpha)
 {
 	double power = loom__stats_normal_z(0.2);

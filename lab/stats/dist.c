@@ -27,7 +27,7 @@ double loom__stats_binomial(size_t n, size_t k, double q)
 	return exp(ways + (double)k * log(q) + (double)(n - k) * log1p(-q));
 }
 
-/* Half the largest doubled rank sum: the smaller tail ends there. */
+/* Half the largest doubled rank sum, where the smaller tail ends. */
 enum { SIGNED_HALF = LOOM__STATS_SIGNED_MAX * (LOOM__STATS_SIGNED_MAX + 1) / 2 };
 
 /* Adds a rank to ways[s], the number of signs with rank sum s, for s <= most. */
@@ -64,8 +64,8 @@ size_t loom__stats_signed_rank_of(size_t n, double tail, double *below)
 	return k;
 }
 
-/* ways[u] for u <= most: the coefficients of the product of (1 - x^(m+i)) / (1 - x^i), i = 1..n.
- * Multiplying by (1 - x^k) and dividing by it run in place, and all values stay integers. */
+/* Computes ways[u] for u <= most: the coefficients of the product of (1 - x^(m+i)) / (1 - x^i), i = 1..n. Multiplying
+ * by (1 - x^k) and dividing by it run in place, and all values stay integers. */
 typedef __int128 wide;
 enum { HALF = LOOM__STATS_RANKSUM_MAX * LOOM__STATS_RANKSUM_MAX / 2 };
 

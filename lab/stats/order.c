@@ -45,7 +45,7 @@ double loom__stats_quantile(const double *sorted, size_t n, double q)
 	return sorted[i] + (h - (double)i) * (sorted[i + 1] - sorted[i]);
 }
 
-/* The deviations below and above the median are two ascending runs: merge them from the middle. */
+/* The deviations below and above the median are two ascending runs, which are merged from the middle. */
 double loom__stats_mad(const double *sorted, size_t n)
 {
 	double centre = loom__stats_quantile(sorted, n, 0.5), last = 0, before = 0;

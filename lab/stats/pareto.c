@@ -18,7 +18,7 @@ static int falling_x(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-/* The largest y among the corners with x above `bound` (or at it, with `at`), NAN if there is none.
+/* Returns the largest y among the corners with x above `bound` (or equal to it, with `at`), or NAN if there is none.
  * Corners fall in x, and corner[i].y is the largest of the first i + 1. */
 static double best_y(const struct corner *corner, size_t n, double bound, int at)
 {
@@ -37,7 +37,7 @@ int loom__stats_pareto(const struct loom__stats_point *points, size_t n,
 		       enum loom__stats_better x_better, enum loom__stats_better y_better,
 		       unsigned char *front)
 {
-	for (size_t i = 0; i < n; i++) /* also rejects NaN */
+	for (size_t i = 0; i < n; i++) /* this form also rejects NaN */
 		if (!(points[i].x_low <= points[i].x_high && points[i].y_low <= points[i].y_high))
 			return LOOM_EINVAL;
 	struct corner *corner = n ? loom__must(calloc(n, sizeof(*corner))) : NULL;

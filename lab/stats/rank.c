@@ -10,7 +10,7 @@
 struct item {
 	double value;
 	size_t rank2; /* twice the mid-rank */
-	int chosen;   /* counts towards the rank sum */
+	int chosen;   /* 1: counts towards the rank sum */
 };
 
 static int by_value(const void *a, const void *b)
@@ -19,8 +19,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Sorts, sets the ranks, adds those of the chosen into *sum2; returns the sum of t^3 - t over ties
- * of t values. */
+/* Sorts, sets the ranks, and adds those of chosen items to *sum2. Returns the sum of t^3 - t over ties of t values. */
 static double rank_items(struct item *items, size_t n, size_t *sum2)
 {
 	double ties = 0;
@@ -39,7 +38,7 @@ static double rank_items(struct item *items, size_t n, size_t *sum2)
 	return ties;
 }
 
-/* p of a deviation from the mean in half steps, with continuity correction. */
+/* Returns p of a deviation from the mean in half steps, with continuity correction. */
 static double corrected_p(double deviation, double variance)
 {
 	if (!(variance > 0) || deviation == 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the k-th smallest of all pairwise sums of two sorted arrays by bisection over the representable doubles: at
- * most 64 counts in linear time each, no table of sums, exact result. */
+/* Finds the k-th smallest of all pairwise sums of two sorted arrays, by bisection over the representable doubles. At
+ * most 64 counts in linear time give the exact result, without a table of sums. */
 #include "stats/stats.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 struct sums {
 	const double *a, *b; /* ascending */
 	size_t n, m;
-	int walsh; /* a is b: only the pairs i <= j */
+	int walsh; /* 1: a is b, and only the pairs i <= j count */
 };
 
 /* Maps a double to an integer with the same order, and back. */
@@ -43,7 +43,7 @@ static size_t count_to(const struct sums *s, double v)
 	return s->walsh ? (count + diagonal) / 2 : count;
 }
 
-/* k starts at 1. */
+/* Returns the k-th smallest sum, from k = 1. */
 static double kth(const struct sums *s, size_t k)
 {
 	uint64_t low = to_key(s->a[0] + s->b[0]), high = to_key(s->a[s->n - 1] + s->b[s->m - 1]);
@@ -54,7 +54,7 @@ static double kth(const struct sums *s, size_t k)
 		else
 			low = middle + 1;
 	}
-	return from_key(low) + 0.0; /* no negative zero */
+	return from_key(low) + 0.0; /* adding 0.0 avoids a negative zero */
 }
 
 static double median_sum(const struct sums *s, size_t count)
@@ -63,7 +63,7 @@ static double median_sum(const struct sums *s, size_t count)
 	return count % 2 ? upper : (kth(s, count / 2) + upper) / 2;
 }
 
-/* The median and the k-th value from both ends; k = 0: open. */
+/* Fills in the median and the k-th value from both ends; k = 0: open. */
 static void fill(const struct sums *s, size_t count, size_t k, double below,
 		 struct loom__stats_interval *out)
 {
@@ -76,7 +76,7 @@ static void fill(const struct sums *s, size_t count, size_t k, double below,
 	};
 }
 
-/* The rank k for a statistic with this mean and variance. */
+/* Returns the rank k for a statistic with this mean and variance. */
 static size_t normal_rank(double mean, double variance, double tail, double *below)
 {
 	double half = loom__stats_normal_z(tail) * sqrt(variance);
@@ -100,7 +100,7 @@ int loom__stats_shift_paired(const double *d, size_t n, double level,
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < n; i++)
-		sorted[i] /= 2; /* the averages are then sums */
+		sorted[i] /= 2; /* halved, so that averages become sums */
 	size_t k = n <= LOOM__STATS_SIGNED_MAX
 			   ? loom__stats_signed_rank_of(n, tail_of(level), &below)
 			   : normal_rank(N * (N + 1) / 4, N * (N + 1) * (2 * N + 1) / 24,

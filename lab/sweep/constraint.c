@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Copies up to one of `stops` outside of quotes; returns the position. `out` is as long as `s`. */
+/* Copies up to one of `stops` outside of quotes, and returns the position there. `out` is as long as `s`. */
 static const char *take(const char *s, const char *stops, char *out)
 {
 	int quoted = 0;
@@ -14,7 +14,7 @@ static const char *take(const char *s, const char *stops, char *out)
 	while (*s == ' ' && !quoted)
 		s++;
 	for (; *s && (quoted || !strchr(stops, *s)); s++) {
-		/* A colon ends the terms only before a blank: cpu:0 is a value. */
+		/* A colon ends the terms only before a blank, because cpu:0 is a value. */
 		if (!quoted && *s == ':' && (s[1] == ' ' || !s[1]))
 			break;
 		if (*s == '"')
@@ -56,7 +56,7 @@ static int add_value(struct loom__constraint_term *t, const struct loom__factor 
 				 value);
 }
 
-/* Parses one "key=a|b"; *at moves past it. `word` has space for the whole text. */
+/* Parses one "key=a|b" and moves *at past it. `word` has space for the whole text. */
 static int parse_term(const char **at, const struct loom__factor *factor, size_t factors,
 		      char *word, struct loom__constraint *out, struct loom_error *err)
 {

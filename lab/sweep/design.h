@@ -5,9 +5,10 @@
 
 #include "compare/vary.h"
 
-/* Constraints: which configurations are left out, and why. "k=a|b,k2=c: reason", or the reason as the option's name. */
+/* b,k2=c: reason", or with the reason as the option's name.|A constraint leaves configurations out: "k=a|b,k2=c:
+ * reason", or with the reason as the option's name.|b,k2=c: reason", or with the reason as the option's name. */
 struct loom__constraint {
-	char *text, *reason; /* as given; the reason, or the text without one */
+	char *text, *reason; /* text: as given; reason: the reason, or the text without one */
 	int only;            /* 1: leaves out configurations that do not match; 0: those that match */
 	size_t terms;
 	struct loom__constraint_term {
@@ -16,13 +17,13 @@ struct loom__constraint {
 	} * term;
 };
 
-/* Terms are separated by commas, their values by bars; all terms must hold. Keys and values are those of the factors;
- * quotes around a value protect commas, bars and colons. The default reason is `name`, or the text if that is NULL. */
+/* Parses a constraint. Commas separate terms, bars their values; all terms must hold. Keys and values are those of the
+ * factors; quotes around a value protect commas, bars and colons. The default reason is `name`, else the text. */
 int loom__constraint_parse(const char *text, const char *name, int only, const struct loom__factor *factor,
 			   size_t factors, struct loom__constraint *out, struct loom_error *err);
-void loom__constraint_free(struct loom__constraint *c); /* accepts an empty one */
+void loom__constraint_free(struct loom__constraint *c); /* an empty one is legal */
 
-/* The first constraint that leaves the configuration out, or NULL. */
+/* Returns the first constraint that leaves the configuration out, or NULL. */
 const struct loom__constraint *loom__constraint_of(const struct loom__constraint *list, size_t n,
 						   const size_t *pick);
 
@@ -33,11 +34,11 @@ enum loom__design_kind {
 };
 extern const char *const loom__design_name[3]; /* NULL-terminated */
 
-#define LOOM__DESIGN_MOST 100000 /* maximum number of configurations */
+#define LOOM__DESIGN_MOST 100000 /* the most configurations */
 
 struct loom__configs {
 	size_t factors, count, room;
-	size_t *pick; /* [count][factors], including configurations that are left out */
+	size_t *pick; /* [count][factors], with configurations that are left out */
 };
 
 int loom__configs_make(enum loom__design_kind kind, const struct loom__factor *factor, size_t factors,

@@ -30,7 +30,7 @@ static int lock(const struct loom__journal *j)
 	return rc;
 }
 
-/* Reads the complete lines; an incomplete last line will be cut. */
+/* Reads the complete lines. An incomplete last line will be cut. */
 static int read_before(struct loom__journal *j, struct loom_error *err)
 {
 	char *bytes;
@@ -41,7 +41,7 @@ static int read_before(struct loom__journal *j, struct loom_error *err)
 	const char *last = memrchr(bytes, '\n', length);
 	size_t whole = last ? (size_t)(last - bytes) + 1 : 0;
 	if (!whole) {
-		/* An incomplete first line must start like that of a sweep, or the file is not one. */
+		/* An incomplete first line must start like that of a sweep, or the file is another one. */
 		if (memcmp(bytes, BEGINNING, length < sizeof(BEGINNING) - 1 ? length : sizeof(BEGINNING) - 1))
 			rc = LOOM__FAIL(err, LOOM_EINVAL,
 					"'%s' is not the file of a sweep, and was not changed: choose another "
@@ -126,16 +126,16 @@ int loom__journal_add(struct loom__journal *j, const cJSON *line, struct loom_er
 	}
 	size_t length = strlen(text);
 	ssize_t n = -1;
-	/* Only now it is certain that the file belongs to this sweep and that there is a line to add. */
+	/* Only now is it certain that the file belongs to this sweep and that there is a line to add. */
 	int rc = j->torn && ftruncate(j->fd, j->whole) ? say(j, "truncate", err) : 0;
 	j->torn &= rc != 0;
-	text[length++] = '\n'; /* replaces the NUL: one write has the whole line */
+	text[length++] = '\n'; /* the newline replaces the NUL, so that one write has the whole line */
 	if (!rc && j->stream && (fwrite(text, 1, length, j->stream) != length || fflush(j->stream)))
 		rc = LOOM__FAIL(err, LOOM_EIO, "cannot write to standard output: %m");
 	while (!rc && (n = write(j->fd, text, length)) < 0 && errno == EINTR)
 		;
 	if (n >= 0 && (size_t)n < length)
-		errno = ENOSPC; /* a partial line: the disk is full; --resume cuts it */
+		errno = ENOSPC; /* a partial line means a full disk; --resume cuts the line */
 	if (!rc && n != (ssize_t)length)
 		rc = j->path ? say(j, "write to", err) : LOOM__FAIL(err, LOOM_ENOMEM, "no memory for the samples");
 	else if (!rc && j->path && fdatasync(j->fd))

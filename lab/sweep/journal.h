@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file of a sweep: one JSON object per line, each written and synced at once, so that a crash costs at most the
- * sample in progress. */
+/* The file of a sweep: one JSON object per line, each synced at once, so that a crash costs one sample at most. */
 #ifndef LOOM_JOURNAL_H
 #define LOOM_JOURNAL_H
 
@@ -10,8 +9,8 @@
 #include "report/document.h"
 
 struct loom__journal {
-	int fd;           /* the file, or memory without one */
-	FILE *stream;     /* also receives the lines; may be NULL */
+	int fd;           /* descriptor of the file, or of memory without a file */
+	FILE *stream;     /* receives the lines, too; may be NULL */
 	const char *path; /* NULL: no file, and no resuming */
 	int failed; /* writing has failed */
 	int torn;     /* 1: cut the file to `whole` bytes before the next line */
@@ -27,9 +26,9 @@ enum loom__journal_mode {
 /* Opens or creates `path` (NULL: memory) and locks it against other writers. */
 int loom__journal_open(const char *path, FILE *stream, enum loom__journal_mode mode, struct loom__journal *j,
 		       struct loom_error *err);
-/* All lines so far, as a document. */
+/* Returns all lines so far, as a document. */
 int loom__journal_read(const struct loom__journal *j, struct loom__doc *doc, struct loom_error *err);
-/* Appends one line: one write() and, for a file, fdatasync(). */
+/* Appends one line by one write() and, for a file, fdatasync(). */
 int loom__journal_add(struct loom__journal *j, const cJSON *line, struct loom_error *err);
 void loom__journal_close(struct loom__journal *j);
 

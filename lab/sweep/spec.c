@@ -93,7 +93,7 @@ static struct loom__factor *new_factor(struct reader *r)
 	return &s->factor[s->factors++];
 }
 
-/* [sweep.SECTION] KEY = VALUE, VALUE */
+/* Parses [sweep.SECTION] KEY = VALUE, VALUE. */
 static void add_list(struct reader *r, const struct loom__entry *e)
 {
 	struct loom__text text = {0};
@@ -123,7 +123,7 @@ static struct loom__factor *points_of(struct reader *r)
 	return f;
 }
 
-/* The length of the key in "section.key=value" without trailing blanks; 0: not of that form. */
+/* Returns the length of the key in "section.key=value" without trailing blanks; 0: another form. */
 static size_t key_of(const char *set)
 {
 	size_t n = strcspn(set, "=");
@@ -166,7 +166,7 @@ static void check_sets(struct reader *r, const struct loom__entry *e, char **set
 	}
 }
 
-/* [sweep.points] NAME = SECTION.KEY=VALUE, SECTION.KEY=VALUE */
+/* Parses [sweep.points] NAME = SECTION.KEY=VALUE, SECTION.KEY=VALUE. */
 static void add_point(struct reader *r, const struct loom__entry *e)
 {
 	struct loom__factor *f = points_of(r);
@@ -175,7 +175,7 @@ static void add_point(struct reader *r, const struct loom__entry *e)
 	f->value = loom__must(realloc(f->value, (n + 1) * sizeof(*f->value)));
 	f->sets = loom__must(realloc(f->sets, (n + 1) * sizeof(*f->sets)));
 	f->from = loom__must(realloc(f->from, (n + 1) * sizeof(*f->from)));
-	if (*e->value) /* an empty point is the conf as it is */
+	if (*e->value) /* an empty point is the unchanged conf */
 		loom__values_read(e->value, &set, &sets);
 	set = loom__must(realloc(set, (sets + 1) * sizeof(*set)));
 	set[sets] = NULL;
@@ -237,7 +237,7 @@ static int read_rule(void *arg, const struct loom__entry *e)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Errors that would otherwise appear only after all samples are taken. */
+/* Reports errors that would otherwise appear only after all samples are taken. */
 static void check_report(struct reader *r)
 {
 	const struct loom__sweep_opts *o = &r->spec->opts;
@@ -282,7 +282,7 @@ static void check_axes(struct reader *r)
 		const struct loom__entry *e = loom__config_get(r->cfg, "sweep", key[i]);
 		struct loom__near near = {.word = value[i]};
 		struct loom__text t = {0}, all = {0};
-		int found = !*value[i] || !s->factors; /* a sweep without factors is reported elsewhere */
+		int found = !*value[i] || !s->factors; /* another check reports a sweep without factors */
 		for (size_t f = 0; f < s->factors && !found; f++) {
 			found = loom__same(s->factor[f].key, value[i]);
 			loom__nearer(&near, s->factor[f].key);
@@ -319,7 +319,7 @@ int loom__sweep_spec_read(struct loom_config *cfg, struct loom__sweep_spec *spec
 	size_t before = diag->errors;
 	*spec = (struct loom__sweep_spec){0};
 	declare(&r);
-	/* Partly filled if memory is short, which is not an error of the conf. */
+	/* The options are partly filled if memory is short, which is not an error of the conf. */
 	int filled = !loom__config_fill(cfg, &section, 1, loom__sweep_rows, &spec->opts, sizeof(spec->opts), diag) &&
 		     !loom__config_broken(cfg);
 	if (filled)
@@ -402,7 +402,7 @@ static void overruled(void *arg, const char *assignment, const struct loom__entr
 	if (!e || e->source < from->source || e->source == LOOM_FROM_FILE)
 		return;
 	if (e->source == from->source && !strcmp(e->file, from->file))
-		return; /* set by the configuration itself */
+		return; /* the configuration itself has set it */
 	*dot = '.';
 	if (from->line)
 		loom__diag_add(c->diag, 0, e->file, e->line, e->value_column,

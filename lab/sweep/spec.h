@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The description of a sweep in a conf, and on the command line, whose options set the same keys:
+/* The description of a sweep in a conf. Options of the command line set the same keys:
  *
- *   [sweep]                    how it is run and shown
+ *   [sweep]                    how the sweep is run and shown
  *   [sweep.SECTION]            KEY = VALUE, VALUE, ...: the levels of [SECTION] KEY
  *   [sweep.points]             NAME = SECTION.KEY=VALUE, SECTION.KEY=VALUE, ...: one point each
  *   [sweep.skip] [sweep.only]  REASON = KEY=A|B, KEY2=C: combinations to leave out */
@@ -17,7 +17,7 @@ struct loom__sweep_opts {
 	uint32_t design; /* enum loom__design_kind */
 	uint64_t budget, seed;
 	const char *output, *report, *metric, *pareto, *plot, *derive, *x, *lines, *facet;
-	uint32_t show, axes; /* enum loom__show, LOOM__LOG_* */
+	uint32_t show, axes; /* enum loom__show; LOOM__LOG_* */
 };
 extern const struct loom_opt loom__sweep_rows[];
 
@@ -32,10 +32,9 @@ struct loom__sweep_spec {
 	size_t constraints;
 };
 
-/* 1 if cfg has one of the sections above. */
+/* Returns 1 if cfg has one of these sections. */
 int loom__sweep_spec_in(struct loom_config *cfg);
-/* Declares the sections and reads them; adds errors to diag. Returns 0, or LOOM_EINVAL with an empty *spec. *spec
- * points into cfg. */
+/* Declares and reads the sections. Returns 0, or LOOM_EINVAL with an empty *spec. *spec points into cfg. */
 int loom__sweep_spec_read(struct loom_config *cfg, struct loom__sweep_spec *spec, struct loom__diag *diag);
 void loom__sweep_spec_free(struct loom__sweep_spec *spec);
 
@@ -43,7 +42,7 @@ void loom__sweep_spec_free(struct loom__sweep_spec *spec);
 void loom__sweep_spec_apply(const struct loom__sweep_spec *spec, const size_t *pick, struct loom_config *config,
 			    struct loom__diag *diag);
 /* Rejects factors that the command line or the environment also sets, because all configurations would be equal. Call
- * it before loom__sweep_spec_apply(), which overwrites --set, and after the keys are declared, which includes the
+ * it before loom__sweep_spec_apply(), which overwrites --set. Call it after the keys are declared, which includes the
  * environment. */
 void loom__sweep_spec_overruled(const struct loom__sweep_spec *spec, const size_t *pick,
 				const struct loom_config *config, struct loom__diag *diag);

@@ -9,7 +9,7 @@
 
 /* The cost of a visit, which determines the number of samples per visit. */
 struct cost {
-	uint64_t opening, sampling; /* ns, sums */
+	uint64_t opening, sampling; /* sums in ns */
 	uint64_t visits, samples;
 };
 
@@ -35,7 +35,7 @@ static cJSON *line_of(const struct loom__sweep_config *c)
 	return line;
 }
 
-/* Appends {configuration, values, skipped|failed: text}, once, and the status if it failed while running. */
+/* Appends {configuration, values, skipped|failed: text}, once, with the status after a failed run. */
 static int note(struct loom__sweep *s, struct loom__sweep_config *c, const char *key,
 		const char *text, const char *status, struct loom_error *err)
 {
@@ -222,7 +222,7 @@ static int visit(struct loom__sweep *s, size_t i, uint32_t most, struct cost *co
 	return note_done(s, c, err);
 }
 
-/* Takes as many samples per visit as cost about as much as opening; more if the budget requires it. */
+/* Takes so many samples per visit that they cost about as much as opening, or more if the budget requires it. */
 static void decide(struct loom__sweep *s, const struct cost *cost)
 {
 	if (!cost->samples || !cost->visits)

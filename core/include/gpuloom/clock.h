@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Virtual time, for plug-ins that act beside the workers of simulated devices.
- *
- * Where time is real such a plug-in has a thread. Where layout->clock is set it has an agent instead: a function that is
- * called at times of that clock. Workers and agents run one at a time, in the order of their times. So an agent needs no lock
- * and no atomics; it must not wait. It costs no virtual time: the times that it returns say how long it takes. */
+/* Virtual time, for plug-ins that act beside the workers of simulated devices. Where time is real, such a plug-in has a
+ * thread. Where layout->clock is set, it has an agent instead: a function that is called at times of that clock.
+ * Workers and agents run one at a time, in the order of their times. So an agent needs no lock and no atomics, and must
+ * not wait. An agent costs no virtual time by itself: the times that it returns model its duration. */
 #ifndef GPULOOM_CLOCK_H
 #define GPULOOM_CLOCK_H
 
@@ -14,26 +13,26 @@ extern "C" {
 #endif
 
 #define LOOM_NEVER UINT64_MAX
-struct loom_agent; /* the device's own */
+struct loom_agent; /* private to the device */
 
-/* Returns the time of its next call; LOOM_NEVER: when it is woken. */
+/* An agent returns the time of its next call; LOOM_NEVER: it runs when another one wakes it. */
 typedef uint64_t (*loom_agent_step)(void *arg, uint64_t now_ns);
-/* Provided by a device, through its op clock(). All times are in ns of the virtual clock. */
+/* A device provides this by its op clock(). All times are in ns of the virtual clock. */
 struct loom_clock {
 	size_t size;
-	/* Inside step(): the current time. Between samples: the end of the last one. All samples start at the same time. */
+	/* Returns the current time in a step(), else the end of the last sample. All samples start at the same time. */
 	uint64_t (*now_ns)(const struct loom_clock *t);
-	/* Between samples. step() is called at the start of each, and whenever the agent is due. `name` must stay. LOOM_ENOMEM. */
+	/* Between samples. The clock calls step() at the start of each sample and whenever the agent is due. `name`
+	 * must stay valid. Returns 0 or LOOM_ENOMEM. */
 	int (*start)(const struct loom_clock *t, const char *name, loom_agent_step step, void *arg, struct loom_agent **agent);
-	/* Between samples. NULL is legal. */
-	void (*stop)(const struct loom_clock *t, struct loom_agent *agent);
-	/* Inside a step(), of any agent of any rank: that agent is due at `at_ns`, if not before. */
+	void (*stop)(const struct loom_clock *t, struct loom_agent *agent); /* Between samples. `agent` may be NULL. */
+	/* In a step() of any agent of any rank: makes `agent` due at `at_ns`, if it is not due before. */
 	void (*wake)(const struct loom_clock *t, struct loom_agent *agent, uint64_t at_ns);
-	/* Between samples: whenever a worker of this stack stores to these bytes, the agent is due `after_ns` later. One range
-	 * per agent; the last call holds. LOOM_EFULL: too many agents of this stack watch. */
+	/* Between samples: makes the agent due `after_ns` after any worker of this stack stores to these bytes. An
+	 * agent has one range, that of the last call. Returns LOOM_EFULL when too many agents of this stack watch. */
 	int (*watch)(const struct loom_clock *t, struct loom_agent *agent, const void *from, uint64_t bytes, uint64_t after_ns);
-	/* As start(), but between the ranks. It alone wakes agents of other ranks, by its time plus `distance_ns` or later, so ranks
-	 * may run ahead of each other by as much. Their agents may wake it at any time. */
+	/* Starts the agent between the ranks. Only this agent wakes agents of other ranks, `distance_ns` or more after
+	 * its own time, so ranks may run ahead by as much. Agents of all ranks may wake this agent at any time. */
 	int (*start_between)(const struct loom_clock *t, const char *name, loom_agent_step step, void *arg, uint64_t distance_ns,
 			     struct loom_agent **agent);
 };

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Error codes and the caller-owned error record.
- *
- * Every function that can fail returns 0 or a negative code. Set-up calls also take a trailing
- * `struct loom_error *` (may be NULL): the first function that knows the cause words it, callers add
- * nothing. Hot calls return the code alone. */
+/* Error codes and the caller-owned error record. Every function that can fail returns 0 or a negative code. Set-up
+ * calls also take a trailing `struct loom_error *`, which may be NULL. The first function that knows the cause words
+ * it; callers add nothing. Hot calls return the code alone. */
 #ifndef GPULOOM_ERROR_H
 #define GPULOOM_ERROR_H
 
@@ -24,7 +22,7 @@ extern "C" {
 	X(EINVAL, -1, "invalid argument, option or configuration")                                 \
 	X(ENOMEM, -2, "out of memory")                                                             \
 	X(ENOTSUP, -3, "not supported")                                                            \
-	X(EABI, -4, "plug-in and core do not speak the same ABI")                                  \
+	X(EABI, -4, "plug-in and core have different ABIs")                                  \
 	X(ETIMEDOUT, -5, "gave up waiting")                                                        \
 	X(ENOENT, -6, "not found")                                                                 \
 	X(EIO, -7, "input or output failed")                                                       \
@@ -45,18 +43,18 @@ enum loom_err {
 #undef LOOM_ERR_ENUM
 };
 
-/* What went wrong, in the caller's memory. `text` is one sentence for the user; `file` and `line`
- * are the place in our source that worded it (for developers). */
+/* What went wrong, in memory of the caller. `text` is one sentence for the user. For developers, `file` and `line` are
+ * the place in the source that worded it. */
 struct loom_error {
 	int code;
 	int line;
 	const char *file;
-	const char *option; /* by check() of a plug-in: the name of the option that it refuses; else NULL */
+	const char *option; /* set by check() of a plug-in: the name of the refused option; else NULL */
 	char text[1000];
 };
 
 #ifndef LOOM_DEVICE_COMPILE
-/* The constant text of a code; never NULL. Any thread. */
+/* Returns the constant text of a code; never NULL. Any thread. */
 LOOM_EXPORT const char *loom_strerror(int code);
 #endif
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What every plug-in author needs: options, the host table, device code, the descriptor, and what policies share.
  *
- * A plug-in is a shared object that exports one symbol, loom_plugin_entry(), made by LOOM_PLUGIN_DEFINE. It links to nothing
- * of gpuloom: the core hands it a `struct loom_host`. `gpuloom new-plugin KIND NAME` writes a small one that works. What to
- * read, by what you write:
+ * A plug-in is a shared object that exports one symbol, loom_plugin_entry(), which LOOM_PLUGIN_DEFINE makes. It does
+ * not link to gpuloom: the core passes it a `struct loom_host`. `gpuloom new-plugin KIND NAME` writes a small working
+ * plug-in. Read, for
  *
- *   a program that embeds gpuloom   gpuloom.h and error.h; task.h and dev/dev.h for its task functions
- *   a workload                      this file; workload.h, task.h; the first three groups of dev/dev.h; barrier.h, sync.h,
- *                                   trigger.h or qos.h for the kind whose ops its workers call
- *   a policy                        this file; the header of its kind, task.h; dev/ctx.h and dev/dev.h; interrupt.h and
- *                                   clock.h if it has host threads beside GPUs or simulated devices
- *   a device or a transport         this file; device.h, transport.h; dev/ctx.h, dev/gpu.h and dev/probe.h
+ *   a program that embeds gpuloom: gpuloom.h and error.h; task.h and dev/dev.h for its task functions
+ *   a workload: this file; workload.h, task.h; the first three groups of dev/dev.h; barrier.h, sync.h, trigger.h or
+ *      qos.h for the kind whose ops its workers call
+ *   a policy: this file; the header of its kind, task.h; dev/ctx.h and dev/dev.h; interrupt.h and clock.h if it has
+ *      host threads beside GPUs or simulated devices
+ *   a device or a transport: this file; device.h, transport.h; dev/ctx.h, dev/gpu.h and dev/probe.h
  *
  * Each table of ops starts with its size, so that later headers can append to it. */
 #ifndef GPULOOM_PLUGIN_H
@@ -24,8 +24,8 @@ extern "C" {
 #endif
 
 #define LOOM_PLUGIN_MAGIC 0x4d4f4f4cu /* "LOOM", little-endian */
-/* The interface of this header and of those of all kinds. It rises when a table or struct changes in a way that its size
- * cannot tell: what is only appended is known by LOOM_HAS(). A plug-in runs with cores of the same number. */
+/* The version of this header and those of all kinds; a plug-in runs with cores of the same number. It rises when a
+ * change does not show in the size of a table or struct. LOOM_HAS() detects appended members. */
 #define LOOM_ABI 1u
 
 /* The kinds of plug-in: X(enum name, short name for files, name of the conf section). */
@@ -48,14 +48,13 @@ enum loom_kind {
 	LOOM_KINDS /* one past the last */
 };
 
-/* 1 when the table, as its author compiled it, reaches as far as `op` and sets it. */
+/* 1 when the table, as its author compiled it, contains `op` and sets it. */
 #define LOOM_HAS(ops, op)                                                                          \
 	((ops) && (ops)->size >= (size_t)((const char *)(&(ops)->op + 1) - (const char *)(ops)) && \
 	 (ops)->op)
 
-/* For a struct that is hashed, compared or exchanged as bytes: between these two, one with padding does not compile. Padding
- * of a struct that is copied by value is not initialised. Structs of device code, which are in shared blocks, have none
- * either (tests/check-headers.sh). */
+/* Between these two, a struct with padding does not compile. They are for structs that are hashed, compared or
+ * exchanged as bytes. tests/check-headers.sh demands the same of shared structs in device code. */
 #define LOOM_EXACT_BEGIN _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic error \"-Wpadded\"")
 #define LOOM_EXACT_END _Pragma("GCC diagnostic pop")
 
@@ -83,32 +82,32 @@ enum loom_opt_type {
 #undef LOOM_OPT_ENUM_ROW
 };
 enum {
-	LOOM_OPT_REQUIRED = 1,   /* no default: the user must give it */
-	LOOM_OPT_DEPRECATED = 2, /* still read, with a warning that quotes `help` */
-	LOOM_OPT_TRUST = 4, /* its value is run, loaded or written to: from a result as a conf only with --trust */
-	/* Of a number: the word auto is 0, of an I64 -1, and the plug-in finds the value: `help` says how. */
+	LOOM_OPT_REQUIRED = 1,   /* no default: the user must set it */
+	LOOM_OPT_DEPRECATED = 2, /* read with a warning that quotes `help` */
+	LOOM_OPT_TRUST = 4, /* the value is run, loaded or written to: only --trust takes it from a result as a conf */
+	/* Of a number: the word auto is 0 (-1 of an I64), and the plug-in finds the value as `help` says. */
 	LOOM_OPT_AUTO = 8,
 };
 
-/* One option: serves parsing, default, range, help, `describe`, `config show`, docs. Times are
- * stored in ns, sizes in bytes, shares as 0..1, an ENUM as the index of its choice. Strings belong
- * to the core and live as long as the plug-in's instance; "" means not given. */
+/* An option, for parsing, default, range, help, `describe`, `config show` and docs. Times are in ns, sizes in bytes,
+ * shares 0..1; an ENUM is the index of its choice. The core owns strings until the instance is destroyed; "" means not
+ * set. */
 struct loom_opt {
 	const char *name;           /* lower case with underscores; NULL ends the table */
-	const char *dflt;           /* default as a user would write it; NULL with REQUIRED */
-	const char *help;           /* one or two sentences, with the unit and the meaning of values */
+	const char *dflt;           /* the default as a user would write it; NULL with REQUIRED */
+	const char *help;           /* one or two sentences with the unit and the meaning of values */
 	const char *const *choices; /* ENUM only: NULL-terminated */
-	const char *section;        /* NULL: the plug-in's own; else one that plug-ins of this kind share, see below */
-	double min, max;            /* both 0: no bounds beyond those of the type */
-	uint32_t offset;            /* of the field in the plug-in's option struct */
-	uint16_t size;              /* of the field; checked against the type */
+	const char *section;        /* NULL: the plug-in's own; else one that plug-ins of this kind share */
+	double min, max;            /* both 0: only the bounds of the type */
+	uint32_t offset;            /* the offset of the field in the plug-in's option struct */
+	uint16_t size;              /* the size of the field; checked against the type */
 	uint8_t type;               /* enum loom_opt_type */
 	uint8_t flags;
 };
 
-/* An option that several plug-ins of a kind have is declared by a row that all of them include, with the shared section:
- * that of the kind, "trigger", or one below it, "workload.exchange". It is set once for all of them there, and for one plug-in
- * alone in that plug-in's own section, which counts over the shared one. Two plug-ins that declare it differently are refused. */
+/* An option that several plug-ins of a kind have is a row that they all include, with a shared `section`: that of the
+ * kind, "trigger", or one below it, "workload.exchange". A value there holds for all of them; one in a plug-in's own
+ * section overrides it. The core refuses two plug-ins that declare such an option differently. */
 
 /* LOOM_OPT(struct my_opts, field, LOOM_OPT_U32, "default", "help", .min = 1, .max = 256) */
 #define LOOM_OPT(S, field, opt_type, default_, help_, ...)                                         \
@@ -124,57 +123,55 @@ enum loom_better {
 	LOOM_BETTER_NONE = 0,
 	LOOM_BETTER_MORE,
 	LOOM_BETTER_LESS,
-	LOOM_BETTER_SAME, /* neither: of the answer, the same in each right result of a job, however it is run */
+	LOOM_BETTER_SAME, /* neither: part of the answer, the same in each right result of a job, however it is run */
 };
 
 struct loom_report; /* the results of one sample, filled through the host table */
 
-/* The host table: created by the core, constant, valid until destroy() of the instance returns.
- * Appended only; check LOOM_HAS() for members past `metric` when your plug-in may meet older cores:
- * LOOM_HAS(host, allgather) covers rank and ranks.
- * Every function may be called from any thread unless its comment says otherwise. */
+/* The host table: the core creates it; it is constant and valid until destroy() of the instance returns. It is only
+ * appended to: check LOOM_HAS() for members after `metric`; LOOM_HAS(host, allgather) covers rank and ranks. Any thread
+ * may call its functions unless stated otherwise. */
 struct loom_host {
 	size_t size;
-	uint32_t abi; /* of the core */
+	uint32_t abi; /* the ABI of the core */
 	uint32_t reserved;
-	void *ctx; /* the core's own */
-	/* 1 when a message of that level would be seen: test before costly formatting. */
+	void *ctx; /* private to the core */
+	/* Returns 1 when a message of that level would be shown: for a test before costly formatting. */
 	int (*log_on)(const struct loom_host *host, int level);
-	/* One line for stderr or the embedder's callback, without newline. */
+	/* Logs one line, without newline, to stderr or the callback of the embedding program. */
 	void (*log)(const struct loom_host *host, int level, const char *who, const char *fmt, ...)
 		LOOM_PRINTF(4, 5);
-	/* Fills *err (may be NULL) with one message and returns `code`. */
+	/* Fills *err (may be NULL) with one message, and returns `code`. */
 	int (*fail)(const struct loom_host *host, struct loom_error *err, int code, const char *file,
 		    int line, const char *fmt, ...) LOOM_PRINTF(6, 7);
-	/* Zeroed memory, or NULL; free with `free`. Aligned to 64 bytes. */
+	/* Returns zeroed memory, 64-byte aligned, or NULL. Free it with `free`. */
 	void *(*alloc)(const struct loom_host *host, size_t bytes);
 	void (*free)(const struct loom_host *host, void *p);
 	uint64_t (*now_ns)(const struct loom_host *host); /* CLOCK_MONOTONIC */
-	/* Adds one figure to a sample's report; only inside the ops that receive `report`. `unit` as
-	 * in "tasks/s", "" for a count. The same name twice in a sample is an error of the plug-in. */
+	/* Adds a metric to a sample's report, only in ops that receive `report`. `unit` is as in "tasks/s", "" for a
+	 * count. It is an error of the plug-in to add a name twice in a sample. */
 	int (*metric)(const struct loom_host *host, struct loom_report *report, const char *name,
 		      const char *unit, enum loom_better better, double value);
-	/* This process among the ranks of the job: 0 of 1 unless ranks were asked for. Constant. */
+	/* The rank of this process in the job, and the number of ranks: 0 of 1 without ranks. Constant. */
 	uint32_t rank, ranks;
-	/* Gives every rank what each gave: `bytes` of `mine` into all[rank * bytes]. Collective, in
-	 * the same order everywhere, by the core's thread alone. LOOM_EDIED: a rank is gone. */
+	/* Gathers the `bytes` at `mine` of every rank into all[rank * bytes] on every rank. Collective, in the same
+	 * order on all ranks, by the core's thread alone. LOOM_EDIED: a rank is gone. */
 	int (*allgather)(const struct loom_host *host, const void *mine, void *all, size_t bytes,
 			 struct loom_error *err);
-	/* The same for all ranks where they are threads of one process, under one virtual clock; NULL where each is a
-	 * process. Only to be compared. */
+	/* For comparison: equal for all ranks that are threads under one virtual clock; NULL: processes. */
 	const void *job;
-	/* What this instance chose where its conf left the choice to it, or got in place of what it asked for: a name as
-	 * in "trigger.provider", section first, and a short text. Results have it among `choices`, `run -v` prints it, and a
-	 * comparison of two results says where it differs. Copied; the last text of a name counts. By the core's thread, in
+	/* Records a choice that the conf left to this instance, or that differs from what the conf asked for. `name` is
+	 * as in "trigger.provider", section first; both strings are copied. The last text of a name counts. Results
+	 * list it under `choices`, `run -v` prints it, and a comparison reports differences. By the core's thread, in
 	 * any op from create() to a launch. */
 	void (*choice)(const struct loom_host *host, const char *name, const char *text);
-	/* By verify() of a workload where it may take seconds, some times a second or more often: `done`, from 0 to 1, of the
-	 * check is over. Users see it. Not 0: the check is to end, with this code: LOOM_EINTR, the run was stopped;
-	 * LOOM_ETIMEDOUT, its time is over ([run] time_limit). */
+	/* In a verify() that may take seconds, at least once a second: reports the checked fraction `done`, from 0 to
+	 * 1, for display. Not 0: verify() must end with this code: LOOM_EINTR, the run was stopped; LOOM_ETIMEDOUT, its
+	 * time is over ([run] time_limit). */
 	int (*progress)(const struct loom_host *host, double done, struct loom_error *err);
 };
 
-/* As printf(), where the core has fact(); for files that include stdio.h. */
+/* Records a choice, with a format as for printf(), where the core has choice(). The file must include stdio.h. */
 #define LOOM_CHOICE(host, name, ...)                                                                 \
 	do {                                                                                       \
 		char loom_choice_text[120];                                                          \
@@ -204,9 +201,8 @@ static inline int loom_refuse(struct loom_error *err, const char *option)
 
 /* ---- device code ----------------------------------------------------------------------------- */
 
-/* The half of a policy that workers execute. Written once over gpuloom/dev/dev.h in a file
- * NAME.dev.h whose functions are called NAME_OP: the CPU uses `cpu`, a table of pointers to them;
- * GPU back ends compile the embedded text of the file with the rest of the stack. */
+/* The device half of a policy, written once over gpuloom/dev/dev.h in a file NAME.dev.h, with functions NAME_OP. The
+ * CPU uses `cpu`, a table of pointers to them. GPU back ends compile the embedded text with the rest of the stack. */
 struct loom_device_code {
 	size_t size;
 	const void *cpu;         /* struct loom_<kind>_dev */
@@ -216,26 +212,24 @@ struct loom_device_code {
 	uint32_t flags; /* LOOM_CODE_* */
 	uint32_t reserved;
 };
-/* On a GPU one wave more per block belongs to this code, in the device half's text:
- *   void NAME_watch_begin(void)               every thread of the block, once, before all else; ends with a
- *                                             barrier of the block
- *   void NAME_watch(struct loom_ctx *c)       that wave, c->lane its lanes; returns when all workers have ended
- *   void NAME_watch_end(struct loom_ctx *c)   each worker, collective, when it leaves the kernel */
+/* On a GPU each block has one wave more for this code, with these functions in the device half's text:
+ *   void NAME_watch_begin(void): every thread of the block, once, before all else; ends with a block barrier
+ *   void NAME_watch(struct loom_ctx *c): that wave, c->lane its lanes; returns when all workers have ended
+ *   void NAME_watch_end(struct loom_ctx *c): each worker, collective, when it leaves the kernel */
 enum {
 	LOOM_CODE_WATCHES = 1,
-	/* Where time is virtual, the host half has no threads: what they would do are agents (clock.h). */
-	LOOM_CODE_VIRTUAL = 2,
+	LOOM_CODE_VIRTUAL = 2, /* Where time is virtual, the host half runs agents (clock.h) in place of threads. */
 };
 
-/* LOOM_EMBED(symbol, "path"): the bytes of a file as symbol..symbol_end, at compile time. */
+/* LOOM_EMBED(symbol, "path") embeds the bytes of a file as symbol..symbol_end at compile time. */
 #define LOOM_EMBED(symbol, path) LOOM_EMBED_TEXT(symbol, ".incbin \"" path "\"\n")
 #define LOOM_EMBED_TEXT(symbol, text)                                                              \
 	__asm__(".pushsection .rodata\n.local " #symbol "\n.local " #symbol "_end\n" #symbol       \
 		":\n" text #symbol "_end:\n.byte 0\n.popsection\n");                               \
 	extern const char symbol[] __attribute__((visibility("hidden")));                          \
 	extern const char symbol##_end[] __attribute__((visibility("hidden")))
-/* LOOM_DEVICE_CODE(symbol, cpu_table, "a.dev.h", LOOM_CODE_FILE("b.dev.h") LOOM_CODE_FILE("a.dev.h"), fields...): a table
- * over these files' texts, which follow each other. Messages of compilers then name the file and the line in it. */
+/* LOOM_DEVICE_CODE(symbol, cpu_table, "a.dev.h", LOOM_CODE_FILE("b.dev.h") LOOM_CODE_FILE("a.dev.h"), fields...)
+ * defines a table over the concatenated texts of these files. Messages of compilers then name file and line. */
 #define LOOM_DEVICE_CODE(symbol, table, name, files, ...)                                          \
 	LOOM_EMBED_TEXT(symbol##_text, files);                                                     \
 	static const struct loom_device_code symbol = {.size = sizeof(symbol), .cpu = &(table), .source_name = name, \
@@ -249,37 +243,37 @@ struct loom_plugin {
 	uint32_t magic, abi; /* LOOM_PLUGIN_MAGIC, LOOM_ABI */
 	size_t size;
 	uint32_t kind, reserved;
-	const char *name; /* with the short prefix of its kind: "term_counter" in term_counter.so */
+	const char *name; /* begins with the short name of its kind: "term_counter" in term_counter.so */
 	const char *version;
 	const char *license; /* SPDX expression */
 	const char *summary; /* one line */
 	const struct loom_opt *opts; /* ends with .name == NULL; NULL: no options */
-	size_t opts_size;            /* sizeof the struct that the rows describe */
+	size_t opts_size;            /* the size of the struct that the rows describe */
 	uint64_t caps;               /* LOOM_CAP_* of the kind's header */
 	const void *ops;             /* struct loom_<kind>_ops */
 	const struct loom_device_code *dev; /* NULL for device and transport */
-	/* Whether options fit each other, beyond what the rows say: 0, or LOOM_REFUSE() with the option at fault and one
-	 * sentence. Called for every conf before anything is opened, also for `gpuloom config check` and all cells of a sweep,
-	 * so it reads `opts` alone: no device, no file, no rank. NULL: they always fit. */
+	/* Checks that options fit each other, beyond what the rows say. Returns 0, or LOOM_REFUSE() with the option at
+	 * fault and one sentence. Called for every conf before anything is opened, by `gpuloom config check` and for
+	 * all cells of a sweep, so it reads `opts` alone: no device, no file, no rank. NULL: options always fit. */
 	int (*check)(const struct loom_host *host, const void *opts, struct loom_error *err);
-	/* For `gpuloom validate`, which prints each that it finds: what libraries of the plug-in do not free. The last one
-	 * has no library. NULL: they free all. */
+	/* Memory that libraries of the plug-in do not free; `gpuloom validate` prints each leak that it finds. The last
+	 * entry has no library. NULL: they free all. */
 	const struct loom_known_leak *known_leaks;
 };
 
-/* So many bytes of malloc(), as mallinfo2() counts them, or a multiple, are lost at each create() and destroy(). */
+/* Each pair of create() and destroy() loses so many bytes of malloc(), as mallinfo2() counts them, or a multiple. */
 struct loom_known_leak {
-	const char *library; /* its soname without the number: "libfabric.so" */
+	const char *library; /* the soname without the number: "libfabric.so" */
 	size_t bytes;
-	const char *what; /* a sentence: which object of which versions, so that a reader can check it */
+	const char *what; /* a sentence with the object and versions, so that a reader can check the leak */
 };
 
 #ifndef LOOM_DEVICE_COMPILE
-/* The only exported symbol. Pure: touches no device, starts no thread, writes nothing. */
+/* The only exported symbol. It must touch no device, start no thread and write nothing. */
 LOOM_EXPORT const struct loom_plugin *loom_plugin_entry(void);
 #endif
 
-/* The same identity as an ELF note, so that `gpuloom list` need not run the plug-in's code. */
+/* The identity as an ELF note, so that `gpuloom list` need not run code of the plug-in. */
 struct loom_manifest {
 	uint32_t magic, abi, kind;
 	char name[40], version[24], license[32], summary[160];
@@ -325,27 +319,26 @@ struct loom_note {
 /* What one device contributes to a stack. */
 struct loom_device_shape {
 	char name[48];         /* "cpu:0" */
-	uint32_t first_worker; /* filled by the core: global id of its first worker */
+	uint32_t first_worker; /* set by the core: the global id of the device's first worker */
 	uint32_t workers, lanes;
 	int32_t numa_node;       /* -1: none or not known */
-	uint64_t local_bytes;    /* most private memory per worker, e.g. a GPU's shared memory */
-	uint32_t kind;           /* LOOM_ON_CPU ... : which tasks it may run, by affinity */
+	uint64_t local_bytes;    /* the most private memory per worker, as a GPU's shared memory */
+	uint32_t kind;           /* LOOM_ON_CPU ...: the affinity of tasks that the device may run */
 	uint32_t flags;          /* LOOM_SHAPE_* */
-	/* For a device that has no kernel launches, such as a CPU: what a launch and its end are made to cost, as a
-	 * model. 0: nothing. */
+	/* A model of the cost of a kernel launch and its end, for a device that has none, such as a CPU. 0: no cost. */
 	uint64_t launch_ns, teardown_ns;
 };
 enum { LOOM_ON_ANY = 0, LOOM_ON_CPU = 1, LOOM_ON_GPU = 2 };
 enum {
-	/* Its read-modify-writes of host memory are not atomic with those of CPUs: x86 over PCIe. */
+	/* Read-modify-writes of the device on host memory are not atomic with those of CPUs: x86 over PCIe. */
 	LOOM_SHAPE_NO_LINK_ATOMICS = 1,
-	/* Its workers cost nothing between samples, see the host's memory as it is, and start at GO if no READY
-	 * came before: they may stay launched from run to run. */
+	/* The workers cost nothing between samples, see host memory as it is, and start at GO if no READY came before.
+	 * They may stay launched from run to run. */
 	LOOM_SHAPE_PERSISTENT = 2,
-	/* Its clock is virtual: what its wait() calls the end of a sample is how long the sample took. */
+	/* The clock of the device is virtual: the end of a sample that wait() returns gives the sample's duration. */
 	LOOM_SHAPE_IS_VIRTUAL = 4,
-	/* Set by the core, from the first sample on: another rank's device is the same hardware, which runs the kernels of
-	 * processes in turns. Each wait for that rank takes a turn: milliseconds. */
+	/* Set by the core, from the first sample on: the device of another rank is the same hardware, which runs
+	 * kernels of processes in turns. Each wait for that rank takes a turn: milliseconds. */
 	LOOM_SHAPE_TIME_SLICED = 8,
 };
 
@@ -358,71 +351,70 @@ struct loom_layout {
 	uint32_t devices, workers;
 	const struct loom_device_shape *device;
 	uint64_t initial_tasks; /* 0 while need() runs before the workload is prepared */
-	uint64_t seed;          /* [run] seed: the same seed gives the same choices */
-	/* 1: between devices only loads and stores are atomic, so no word may be changed by two devices. A policy
+	uint64_t seed;          /* [run] seed: the same seed makes the same choices */
+	/* 1: between devices only loads and stores are atomic, so no two devices may change the same word. A policy
 	 * that needs such a word fails in need(). */
 	uint32_t noncoherent;
-	/* 1: workers reach the memory of other ranks by the trigger's rma() alone. 0: by loads, stores and atomics of the
-	 * scope of all. Of ranks that share tasks. */
+	/* Of ranks that share tasks. 1: workers reach the memory of other ranks only by rma() of the trigger. 0: by
+	 * loads, stores and atomics of scope sys. */
 	uint32_t rma;
-	/* The clock of the devices where it is virtual: clock.h. NULL: theirs is the host's. */
-	const struct loom_clock *clock;
+	const struct loom_clock *clock; /* The virtual clock of the devices: clock.h. NULL: the clock of the host. */
 	/* Interrupts of devices: interrupt.h. NULL: none, as in a test without a core. */
 	const struct loom_interrupts *interrupts;
-	/* Ranks that run one set of tasks together ([run] tasks = shared): this one, and how many. 0 or 1: tasks stay
-	 * here. Workers and devices of the others, in sum, are known once the device code is composed. */
+	/* Of ranks that share tasks ([run] tasks = shared): this rank, and the number of ranks; 0 or 1: tasks stay
+	 * here. The sums of workers and devices of other ranks are known once the device code is composed. */
 	uint32_t rank, ranks, remote_workers, remote_devices;
-	const struct loom_barrier_scopes *barrier_scopes; /* of the workload: barrier.h. NULL: none */
-	/* What workload and barrier need of the trigger; all 0 before their need(). NULL: not known. */
+	const struct loom_barrier_scopes *barrier_scopes; /* the workload's scopes: barrier.h. NULL: none */
+	/* The needs of workload and barrier for the trigger; all 0 before their need(). NULL: not known. */
 	const struct loom_net_need *net;
-	uint32_t reaches; /* 1: the selected trigger has reach(), so that workers may do without posts */
+	uint32_t reaches; /* 1: the trigger has reach(), so workers may do without posts */
 };
 
-/* Where a block is. */
+/* The memory that holds a block. */
 enum loom_place {
-	LOOM_PLACE_ANY = 0, /* where the transport puts memory of its owner */
+	LOOM_PLACE_ANY = 0, /* where the transport places memory of its owner */
 	LOOM_PLACE_HOST,    /* in host memory: the host reads or writes it while workers run */
-	/* Of blocks per device alone: in that device's own memory, whatever the transport. No other device reaches
-	 * it, and the host only while no worker runs. */
+	/* Of blocks per device alone: the memory of that device, whatever the transport. No other device reaches it,
+	 * and the host only while no worker runs. */
 	LOOM_PLACE_DEVICE,
-	/* Of blocks for the stack alone: where the selected trigger sends from and to. That is host memory, unless that
-	 * trigger reaches all (`anywhere` in struct loom_trigger_ops); then it is as ANY. */
+	/* Of blocks for the stack alone: memory that the selected trigger sends from and to. That is host memory, or as
+	 * ANY if the trigger reaches all (`anywhere` in struct loom_trigger_ops). */
 	LOOM_PLACE_NET,
 	LOOM_PLACES
 };
 
-/* What is posted and fired in a sample (trigger.h), as far as it is known before. The tables of a trigger have as many places,
- * unless the conf sets them. */
+/* The posts and fires of a sample (trigger.h), as far as known. They size a trigger's tables, unless the conf does. */
 struct loom_net_need {
-	uint32_t posts; /* operations that are posted at once */
-	uint32_t tags;	/* that are fired, posted for or chained to; arrivals that posts wait for are some, too */
-	uint32_t slots, arrivals; /* the highest completion slot and arrival word, and 1 more */
+	uint32_t posts; /* operations that are posted at the same time */
+	uint32_t tags;	/* tags that are fired, posted for or chained to, and arrivals that posts wait for */
+	uint32_t slots, arrivals; /* 1 plus the highest completion slot; 1 plus the highest arrival word */
 };
 
-/* Bytes that a policy needs; the core makes them through the transport, zeroed and 64-byte aligned. */
+/* The bytes that a policy needs. The core allocates them through the transport, zeroed and 64-byte aligned. */
 struct loom_need {
 	size_t size;
 	uint64_t global; /* one block for the stack */
 	uint64_t device; /* one block per device, owned by it */
-	uint64_t worker; /* one block per worker, owned by its device, seen by all */
+	uint64_t worker; /* one block per worker, owned by its device, which all workers can access */
 	uint64_t local;  /* one private block per worker: shared memory on a GPU */
 	uint32_t flags;  /* LOOM_NEED_* */
-	uint8_t global_place, device_place, worker_place; /* enum loom_place of the first three */
+	uint8_t global_place, device_place, worker_place; /* enum loom_place of the three public blocks */
 	uint8_t reserved;
-	struct loom_net_need net; /* of workloads and barriers */
+	struct loom_net_need net; /* the network needs of workloads and barriers */
 };
 enum {
-	/* For workloads: tasks() fills the block for the stack, and nothing writes to it afterwards. So devices that
-	 * are non-coherent (loom_layout) may read copies in their own memory. */
+	/* Of workloads: tasks() fills the block for the stack, and nothing writes to it afterwards. So non-coherent
+	 * devices (loom_layout) may read copies in their own memory. */
 	LOOM_NEED_CONSTANT = 1,
-	/* Of a scheduler: all work is there for every worker, so a run may end without one that is slow to wake up.
-	 * Of a detector: the host may call idle() for a worker before the run begins, and the worker, if it comes,
-	 * calls busy() first, though done() may have said 1 to another. On one device alone, where both say so. */
+	/* A run may end without workers that are slow to wake, where scheduler and detector set this and the stack has
+	 * one device. Of a scheduler: every worker can reach all work. Of a detector: the host may call idle() for a
+	 * worker before the run. A worker that wakes first calls busy(), even after done() has returned 1 to
+	 * another. */
 	LOOM_NEED_LATE = 2,
 };
 
-/* The same blocks as the host sees them, or images that the core copies to and from the device.
- * `device` and `worker` are arrays over layout->devices and layout->workers. */
+/* These blocks as the host accesses them, or images that the core copies to and from the device. `device` and `worker`
+ * are arrays over layout->devices and layout->workers. */
 struct loom_view {
 	size_t size;
 	void *global;
@@ -430,83 +422,82 @@ struct loom_view {
 	void *const *worker;
 };
 
-/* The blocks that the same policy has in another rank, with which this one shares tasks. Pointers are addresses for the workers
- * of this rank, and for the host where these are CPUs. Where layout->rma they are references for the trigger's rma(). */
+/* The blocks of the same policy in another rank that shares tasks. Pointers are addresses for the workers of this rank,
+ * and for the host where these are CPUs. With layout->rma they are references for rma() of the trigger. */
 struct loom_remote_blocks {
 	size_t size;
-	uint32_t workers, devices; /* of that rank */
+	uint32_t workers, devices; /* workers and devices of that rank */
 	void *global;	     /* NULL: none */
 	void *const *worker; /* [workers]; NULL: none */
 };
 
-/* An address space that runs workers of `device`: what a policy finds there. The pointers are those of
- * this space; they hold until detach(). */
+/* The address space that runs the workers of `device`. The pointers belong to it, and are valid until detach(). */
 struct loom_space {
 	size_t size;
 	uint32_t device;
 	uint32_t reserved;
 	const struct loom_layout *layout;
 	void *global;    /* the policy's block for the stack; NULL: none */
-	void *on_device; /* and for this device */
+	void *on_device; /* the policy's block for this device */
 	void *ctl;       /* struct loom_ctl */
 };
 
-/* A key with which other processes of this host open a device's memory. The bytes are passed to them unchanged. */
+/* A key by which other processes of this host open a device's memory. The bytes are passed on unchanged. */
 struct loom_memory_key {
-	char maker[16]; /* the device's kind: "cuda"; "": no key */
+	char maker[16]; /* the kind of the device: "cuda"; "": no key */
 	unsigned char bytes[112];
 };
 
-/* The host's address of each segment that a loom_ref may name: for host threads and networks. Index 0 is
- * unused; at[i] is NULL where the host cannot reach the memory while workers run. */
+/* The host address of each segment that a loom_ref may name, for host threads and networks. Index 0 is unused. at[i] is
+ * NULL where the host cannot access the memory while workers run. */
 struct loom_segments {
 	size_t size;
 	uint32_t count; /* one past the last */
 	uint32_t reserved;
 	void *const *at;
 	const uint64_t *bytes;
-	/* For other processes: a file of this one that holds the memory, -1: none, and where in it the segment begins. */
+	/* For other processes: this process's descriptor of the memory (-1: none), and the segment's offset in it. */
 	const int *fd;
 	const uint64_t *offset;
-	/* The host's copy of a segment that it cannot reach, made before and after a sample; NULL: none. */
+	/* A host copy of a segment that the host cannot access, made before and after a sample; NULL: none. */
 	void *const *image;
-	/* A device's memory that contains the segment, at `offset`, for other ranks of this host: its key; their memory by
-	 * its key, as workers of `device` address it; and the end of that. Functions and `ctx` hold until the policy's
+	/* For other ranks of this host: `key` exports the device memory that contains the segment, at `offset`. `open`
+	 * maps their memory for workers of `device`, until `close`. Functions and `ctx` are valid until the policy's
 	 * destroy(). LOOM_ENOTSUP, LOOM_EUNAVAIL with the reason. By the core's thread. */
 	void *ctx;
 	int (*key)(void *ctx, uint32_t segment, struct loom_memory_key *key, struct loom_error *err);
 	int (*open)(void *ctx, uint32_t device, const struct loom_memory_key *key, uint64_t *at,
 		    struct loom_error *err);
 	void (*close)(void *ctx, uint32_t device, uint64_t at);
-	/* Between `host` and a segment that the host cannot reach: into it or out of it, beside workers, by one thread of the
-	 * policy; not where key() says LOOM_ENOTSUP. */
+	/* Copies between `host` and a segment that the host cannot access, into (`in`) or out of it. One thread of the
+	 * policy calls it beside workers, except where key() returns LOOM_ENOTSUP. */
 	int (*copy)(void *ctx, uint32_t segment, uint64_t offset, void *host, uint64_t bytes, int in,
 		    struct loom_error *err);
 };
 
-/* The host half that every policy has in common (sched, term, sync, barrier, trigger, qos). All ops
- * are called by one thread of the core, never while workers run, except where said.
+/* The host half of every policy (sched, term, sync, barrier, trigger, qos). One thread of the core calls all ops, never
+ * while workers run, unless stated otherwise. A NULL op does nothing.
  *
- *   create   makes an instance from filled options (valid until destroy). Mandatory.
- *   destroy  NULL is legal. Called after the workers are gone. Mandatory.
- *   need     the memory that the policy needs. Mandatory.
- *   init     puts the blocks into their starting state; before every sample, workers parked. Mandatory.
- *   collect  reads statistics after a sample and adds metrics. NULL: none. LOOM_EWRONG: an
- *            invariant did not hold, and the sample is wrong.
- *   start    before workers are launched, all memory in place: begins host threads (monitors, progress
- *            engines), which then run beside the workers and the ops above. NULL: none.
- *   stop     after the workers are gone: ends those threads. Follows every successful start().
- *   constants  writes what is constant under the options as #define lines, NUL-terminated, in front of the device code
- *            of a program for GPUs. Once, before programs are composed. NULL: nothing is constant.
- *   explain  puts into *err what a worker's failure (loom_worker_fail: code, info) means and what to do about it; returns
- *            `code`, or 0 when the failure is not this policy's. NULL: the core words it.
- *   wire     posts network operations for the sample to come: after every init(), before the workers start. Of workloads,
- *            and, before these, of barriers whose scope is all ranks. Not NULL: the conf must select a trigger, a barrier's
- *            for that scope alone.
- *   connect  where ranks share tasks (loom_layout.ranks): remote[r] are this policy's blocks in rank r; that of this rank is
- *            empty. Of schedulers and detectors: these then serve the workers of all ranks. Once, on all ranks, after
- *            start() and before workers are launched: it may allgather. `remote` is valid until destroy(). NULL: it
- *            serves this rank alone, and a conf that shares tasks is rejected. */
+ *   create: makes an instance from filled options, which are valid until destroy. Mandatory.
+ *   destroy: ends it, after the workers are gone. NULL is legal. Mandatory.
+ *   need: returns the memory that the policy needs. Mandatory.
+ *   init: initialises the blocks before every sample, while workers are parked. Mandatory.
+ *   collect: reads statistics after a sample and adds metrics. Returns LOOM_EWRONG when an invariant did not hold,
+ *      which makes the sample wrong.
+ *   start: begins host threads (monitors, progress engines), which run beside the workers and these ops. Called when
+ *      all memory is in place, before workers are launched.
+ *   stop: ends those threads, after the workers are gone. Follows every successful start().
+ *   constants: writes what is constant under the options as #define lines, NUL-terminated, which precede the device
+ *      code of a program for GPUs. Called once, before programs are composed.
+ *   explain: puts into *err what a worker's failure (loom_worker_fail: code, info) means, and what to do about it.
+ *      Returns `code`, or 0 when the failure belongs to another policy. NULL: the core words it.
+ *   wire: posts network operations for the next sample, after every init(), before the workers start. Of workloads, and
+ *      before them of barriers with scope all ranks. Not NULL: the conf must select a trigger, for a barrier only with
+ *      that scope.
+ *   connect: of schedulers and detectors where ranks share tasks (loom_layout.ranks): makes them serve the workers of
+ *      all ranks. remote[r], valid until destroy(), are the policy's blocks in rank r; that of this rank is empty.
+ *      Called once on all ranks, after start() and before workers are launched: it may allgather. NULL: the policy
+ *      serves this rank alone, and the core rejects a conf that shares tasks. */
 #define LOOM_POLICY_OPS                                                                            \
 	size_t size;                                                                               \
 	int (*create)(const struct loom_host *host, const void *opts, void **self,                 \

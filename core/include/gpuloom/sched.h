@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Schedulers: how tasks reach workers. */
+/* Schedulers, which distribute tasks to workers. */
 #ifndef GPULOOM_SCHED_H
 #define GPULOOM_SCHED_H
 
@@ -12,8 +12,8 @@ extern "C" {
 
 struct loom_sched_ops {
 	LOOM_POLICY_OPS
-	/* A sample did not end in time: writes to `text` (at most `size` bytes, 0 included) where its tasks
-	 * are, as far as memory tells. Workers may still run. NULL: no text. */
+	/* After a sample that did not end in time: writes to `text`, at most `size` bytes with the NUL, where memory
+	 * shows its tasks. Workers may still run. NULL: no text. */
 	void (*stuck)(void *self, const struct loom_layout *layout, const struct loom_view *view, char *text,
 		      size_t size);
 };
@@ -21,16 +21,15 @@ struct loom_sched_ops {
 /* Device half. Every op is collective over the lanes of a worker and runs on that worker. */
 struct loom_sched_dev {
 	size_t size;
-	/* The worker's loop: runs tasks until the termination detector says done or the run is
-	 * stopped. Each task of the initial set and each spawned task is run exactly once. */
+	/* The loop of a worker: runs tasks until the termination detector says done or the run is stopped. Workers run
+	 * each task of the initial set and each spawned task exactly once. */
 	void (*run)(struct loom_ctx *c);
-	/* Called inside a task function: makes a task. May run it in place. 0, or LOOM_EFULL after
-	 * the run was failed. The record is copied: it need not outlive the call. */
+	/* Inside a task function: creates a task from a copy of the record, and may run it in place. Returns 0, or
+	 * LOOM_EFULL after failing the run. */
 	int (*spawn)(struct loom_ctx *c, const struct loom_task *task);
-	/* Lazy task creation: a task function that could be divided keeps its work to itself, and calls this now and then
-	 * to find out whether other workers need tasks. The scheduler may first give away tasks that this worker holds.
-	 * 1: spawn some, the largest pieces, and call again. 0: go on. Negative: the run was stopped, return.
-	 * NULL: not supported; spawn all tasks at once. */
+	/* Lazy task creation: a task function with divisible work calls this now and then to learn whether other
+	 * workers need tasks. The scheduler may first give away tasks of this worker. 1: spawn some, the largest
+	 * pieces, and call again. 0: continue. Negative: the run was stopped, return. NULL: spawn all tasks at once. */
 	int (*wanted)(struct loom_ctx *c);
 };
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The task record and segment addresses: what hosts, CPU workers and GPU workers share. */
+/* The task record and segment addresses, which hosts, CPU workers and GPU workers share. */
 #ifndef GPULOOM_TASK_H
 #define GPULOOM_TASK_H
 
 #include "dev/types.h"
 
-/* Segment (upper 16 bits) and byte offset (lower 48): memory that several devices see has no common
- * base address (MGWS thesis, 5.3). 0 is never a valid reference. */
+/* Segment (upper 16 bits) and byte offset (lower 48), because shared memory has no common base address (MGWS thesis,
+ * 5.3). 0 is never a valid reference. */
 typedef uint64_t loom_ref;
 #define LOOM_REF(segment, offset) ((uint64_t)(segment) << 48 | (uint64_t)(offset))
 #define LOOM_REF_SEGMENT(ref) ((uint32_t)((ref) >> 48))
@@ -25,10 +25,10 @@ enum { LOOM_NORMAL = 0, LOOM_HIGH = 1, LOOM_LOW = 2 };
 /* A task: one cache line, copied by value between queues. `tag` names the task function. */
 struct loom_task {
 	uint32_t tag;
-	uint8_t priority; /* LOOM_NORMAL, LOOM_HIGH, LOOM_LOW; a scheduler may ignore it */
-	uint8_t affinity; /* LOOM_ON_ANY, LOOM_ON_CPU, LOOM_ON_GPU: which devices may run it */
-	uint16_t reserved; /* 0 */
-	loom_ref join; /* struct loom_join to lower when the task has ended; 0: none */
+	uint8_t priority; /* LOOM_NORMAL, LOOM_HIGH, LOOM_LOW: a hint for schedulers */
+	uint8_t affinity; /* LOOM_ON_ANY, LOOM_ON_CPU, LOOM_ON_GPU: the devices that may run the task */
+	uint16_t reserved; /* must be 0 */
+	loom_ref join; /* struct loom_join to decrement when the task has ended; 0: none */
 	uint64_t param[4];
 	struct loom_data data;
 };
@@ -38,13 +38,12 @@ static_assert(sizeof(struct loom_task) == 64, "a task is one cache line");
 _Static_assert(sizeof(struct loom_task) == 64, "a task is one cache line");
 #endif
 
-/* What follows when several tasks have ended: each names it as its `join`, and the worker that ends
- * the last of them goes on with `next`, which counts as spawned. No worker ever waits. It is in memory
- * that all workers see, 64-byte aligned, and belongs to the program: `next` is copied before it runs, so
- * its task function may put the record to another use. */
+/* A record for several tasks that name it as their `join`. The worker that ends the last of them continues with `next`,
+ * which counts as spawned; no worker waits. The program owns the record, 64-byte aligned, in memory that all workers
+ * see. `next` is copied before it runs, so its task function may reuse the record. */
 struct loom_join {
-	uint64_t pending; /* how many tasks: set before the first of them is spawned */
-	uint64_t data[7]; /* the program's: what the tasks leave for `next` */
+	uint64_t pending; /* the number of these tasks, set before the first of them is spawned */
+	uint64_t data[7]; /* for the program: the results of the tasks for `next` */
 	struct loom_task next;
 };
 #ifdef __cplusplus

@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tasks that wait for others: a directed acyclic graph by counters. Device code, included by dev.h.
  *
- * A task that n others come before has a word `pending`, which holds n before the first of them can end. Each of the n calls
- * loom_after() for it when it has written its results. The last of them spawns the task, where it runs itself: what
- * they wrote is seen by the task. No worker waits, and a scheduler sees spawned tasks like any others.
+ * A task with n predecessors has a word `pending`, which holds n before the first of them can end. Each predecessor
+ * calls loom_after() when it has written its results. The last one spawns the task on its own worker, and the task sees
+ * all their results. No worker waits, and a scheduler handles these tasks like any spawned ones.
  *
- *   loom_after(c, turns, pending, task)   inside a task function, collective: 0, or what spawn() answers when the run
- *                       was stopped. `turns` is NULL, unless devices are non-coherent (loom_layout.noncoherent)
+ *   loom_after(c, turns, pending, task): inside a task function, collective: returns 0, or what spawn() returns when
+ *      the run was stopped. `turns` is NULL, unless devices are non-coherent (loom_layout.noncoherent)
  *
- * Where devices are non-coherent no two of them can lower the same word by atomic operations. They take turns then, by loads
- * and stores alone. The workload needs a struct loom_onebit_lock per device and for the words `pending` in its block for the
- * stack, in host memory; and for LOOM_ONEBIT_LOCAL_BYTES bytes per device, in the device's memory. All are 0 before a sample, but `pending`. */
+ * Non-coherent devices cannot decrement one word by atomic operations. They take turns by loads and stores instead. The
+ * workload then needs, in its block for the stack in host memory, the `pending` words and a struct loom_onebit_lock per
+ * device. It also needs LOOM_ONEBIT_LOCAL_BYTES bytes in the memory of each device. All but `pending` must be 0 before
+ * a sample. */
 #ifndef GPULOOM_DEV_AFTER_H
 #define GPULOOM_DEV_AFTER_H
 
-#include "dev.h" /* which ends with this file and trace.h */
+#include "dev.h" /* dev.h ends with this file and trace.h */
 
-/* 1 for the last of those that call it, to all lanes. */
+/* Returns 1, to all lanes, in the last of the predecessors that call it. */
 LOOM_FN int loom_last(struct loom_ctx *c, uint64_t *pending)
 {
 	uint64_t last = 0;
-	loom_barrier_lanes(c); /* what the other lanes wrote */
-	/* Release: this task's results; acquire: those of the others, for what follows. A worker that finds 1 is the
-	 * last one, so the word is not read again and need not be lowered. */
+	loom_barrier_lanes(c); /* orders what the other lanes wrote */
+	/* Release: the results of this task. Acquire: those of the other predecessors, for the successor. A worker that
+	 * loads 1 is the last one, so the word needs no decrement. */
 	if (c->lane == 0)
 		last = loom_load_acquire_sys(pending) == 1 ||
 		       loom_fetch_add_acq_rel_sys(pending, ~(uint64_t)0) == 1;
@@ -35,11 +36,12 @@ struct loom_onebit_lock {
 	uint32_t pad[15];
 };
 
-#define LOOM_ONEBIT_LOCAL_BYTES 64u /* bytes: a lock among the workers of the device begins the workload's block for it */
+/* The workload's block for the device begins with so many bytes, a lock among the workers of the device. */
+#define LOOM_ONEBIT_LOCAL_BYTES 64u
 
-/* Lane 0, one worker of a device at a time: waits for the device's turn. 0 when the run was stopped instead. This is the
- * one-bit algorithm of Burns and of Lamport: of two devices that want it the lower number goes first. Every store of 0
- * releases: its reader sees all that was done in earlier turns. */
+/* The one-bit algorithm of Burns and Lamport: of two devices that compete, the lower number goes first. Lane 0 of one
+ * worker per device calls this, and waits for the turn of the device. Returns 0 when the run was stopped. Each store of
+ * 0 releases what was done in earlier turns. */
 LOOM_FN int loom_onebit_lock_acquire(struct loom_ctx *c, struct loom_onebit_lock *turn)
 {
 	uint32_t *mine = &turn[c->device].wants, d;
@@ -47,13 +49,13 @@ LOOM_FN int loom_onebit_lock_acquire(struct loom_ctx *c, struct loom_onebit_lock
 	for (d = 0; d < c->devices; d++) {
 		if (d == 0) {
 			loom_store_relaxed_sys(mine, 1u);
-			/* Of two devices that do this one at least sees the other's store. */
+			/* Of two devices that do this, at least one sees the store of the other. */
 			loom_fence_seq_cst_sys();
 		}
 		if (d == c->device || !loom_load_acquire_sys(&turn[d].wants))
 			continue;
 		if (d < c->device)
-			loom_store_release_sys(mine, 0u); /* gives way and starts again */
+			loom_store_release_sys(mine, 0u); /* gives way and tries again */
 		while (loom_load_acquire_sys(&turn[d].wants)) {
 			if (loom_stopped(c)) {
 				loom_store_release_sys(mine, 0u);
@@ -74,8 +76,8 @@ LOOM_FN int loom_last_noncoherent(struct loom_ctx *c, struct loom_onebit_lock *t
 	uint64_t last = 0, left;
 	int done = 0;
 	loom_barrier_lanes(c);
-	/* The holder gives the lock back inside the loop: where lanes run tasks of their own in step, none leaves the
-	 * loop before the others do. */
+	/* Holders release the lock inside the loop, which lanes that run tasks of their own in lockstep leave
+	 * together. */
 	while (c->lane == 0 && !done && !loom_stopped(c)) {
 		uint32_t open = 0;
 		done = loom_cas_acq_rel_dev(lock, &open, 1u);

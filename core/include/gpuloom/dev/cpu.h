@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device layer on the CPU: C11 atomics, lanes as threads. See dev.h for the contract. */
+/* The device layer on the CPU: C11 atomics, lanes as threads. dev.h documents the contract. */
 #ifndef GPULOOM_DEV_CPU_H
 #define GPULOOM_DEV_CPU_H
 
@@ -9,9 +9,9 @@
 
 #define LOOM_FN static inline __attribute__((unused))
 
-/* A point where another thread may interleave: a test build defines LOOM_YIELD to take control of
- * the schedule there. With LOOM_PERTURB (`make PERTURB=1`) it sleeps and yields at random, or calls
- * loom_cpu_yield_hook, which `gpuloom validate` sets; `waits`: the caller waits for other workers. */
+/* A point where another thread may interleave. A test build defines LOOM_YIELD to control the schedule here. With
+ * LOOM_PERTURB (`make PERTURB=1`) this point sleeps and yields at random, or calls loom_cpu_yield_hook, which `gpuloom
+ * validate` sets. `waits`: the caller waits for other workers. */
 #ifndef LOOM_YIELD
 #ifdef LOOM_PERTURB
 extern void (*loom_cpu_yield_hook)(int waits);
@@ -43,7 +43,7 @@ LOOM_FN void loom_perturb(int waits)
 #define LOOM_YIELD_WAITS() LOOM_YIELD()
 #endif
 
-/* The CPU's caches are coherent over all devices made of cores: both scopes are the same code. */
+/* CPU caches are coherent over all devices made of cores, so both scopes have the same code. */
 #define LOOM_CPU_LOAD(p, order) (__extension__({ LOOM_YIELD(); __atomic_load_n((p), order); }))
 #define LOOM_CPU_STORE(p, v, order) (__extension__({ LOOM_YIELD(); __atomic_store_n((p), (v), order); }))
 #define LOOM_CPU_RMW(fn, p, v, order) (__extension__({ LOOM_YIELD(); fn((p), (v), order); }))
@@ -78,11 +78,11 @@ LOOM_FN void loom_perturb(int waits)
 	}))
 #define loom_cas_acq_rel_dev(p, expected, v) LOOM_CPU_CAS(p, expected, v)
 #define loom_cas_acq_rel_sys(p, expected, v) LOOM_CPU_CAS(p, expected, v)
-/* A variable that a program or plug-in has once, whatever number of its files reads this. */
+/* A variable that exists once per program or plug-in, however many of its files include this header. */
 #define LOOM_ONCE __attribute__((weak, visibility("hidden")))
 
 #ifdef __SANITIZE_THREAD__
-/* Thread sanitizer knows no fences. Changes of one word have an order that all agree on. */
+/* Thread sanitizer does not model fences. Changes of one word have an order for all threads, so this word stands in. */
 LOOM_ONCE uint64_t loom_fence_word;
 #define LOOM_CPU_FENCE(order) ((void)__atomic_fetch_add(&loom_fence_word, 0, __ATOMIC_SEQ_CST))
 #else
@@ -95,7 +95,7 @@ LOOM_ONCE uint64_t loom_fence_word;
 #define loom_fence_seq_cst_dev() LOOM_CPU_FENCE(__ATOMIC_SEQ_CST)
 #define loom_fence_seq_cst_sys() LOOM_CPU_FENCE(__ATOMIC_SEQ_CST)
 
-/* C knows no order by branches. An acquire costs nothing on x86. */
+/* C has no order by branches. An acquire costs nothing on x86. */
 #define loom_load_guard_dev(p) loom_load_acquire_dev(p)
 
 LOOM_FN void loom_relax(void)
@@ -115,16 +115,16 @@ LOOM_FN void loom_set_state(const struct loom_ctx *c, enum loom_worker_state wha
 		__atomic_store_n(&c->counters->state, (uint64_t)what, __ATOMIC_RELAXED);
 }
 
-/* A work-around for the EEVDF scheduler of Linux 6.6 and later, measured on 6.18; older kernels yield at once. 6.18 computes the
- * weight of a session or control group again when one of its threads falls asleep or wakes up, and credits the group with the
- * time that it has run. So where one thread sleeps and wakes some hundred times a second, and another thread of the group can
- * always run on that core, threads of other groups do not run there for seconds. They run when no thread of the group can. So
- * all threads that yield in a loop, of every process, sleep at the same time: in the first half millisecond of each 20 ms,
- * the gap. A wait by loom_cpu_yield() that would end in the gap ends up to half a millisecond later. */
+/* A workaround for the EEVDF scheduler of Linux 6.6 and later, measured on 6.18. When a thread of a session or control
+ * group sleeps or wakes, 6.18 recomputes the weight of the group and credits the group with its run time. Suppose that
+ * one thread sleeps and wakes some hundred times a second, and that another thread of the group can always run on that
+ * core. Then threads of other groups do not run on that core for seconds; they run when no thread of the group can. So
+ * all threads of all processes that yield in a loop sleep at the same time, the gap: the first half millisecond of each
+ * 20 ms. A wait by loom_cpu_yield() may end that much later. Older kernels yield at once. */
 #define LOOM_GAP_NS 500000u
 #define LOOM_GAP_EVERY_NS 20000000u
-/* Sleeps until `gap_ns` of the current 20 ms are over: 1; 0: they are over already. `now_ns`: CLOCK_MONOTONIC, with
- * or without its whole seconds. */
+/* Returns 1 after sleeping until `gap_ns` of the current 20 ms have passed, and 0 when they have passed already.
+ * `now_ns`: CLOCK_MONOTONIC, with or without its whole seconds. */
 LOOM_FN int loom_leave_gap(uint64_t now_ns, uint32_t gap_ns)
 {
 	uint32_t since = (uint32_t)(now_ns % LOOM_GAP_EVERY_NS);
@@ -134,7 +134,7 @@ LOOM_FN int loom_leave_gap(uint64_t now_ns, uint32_t gap_ns)
 	return nap.tv_nsec != 0;
 }
 
-/* "6.1.0-49-amd64": whether that kernel needs the gap: 6.6 and later, and unknown ones. */
+/* Returns 1 if a kernel such as "6.1.0-49-amd64" needs the gap, as those from 6.6 on and unknown ones do. */
 LOOM_FN int loom_needs_gap(const char *release)
 {
 	uint32_t number[2] = {0, 0};
@@ -152,7 +152,7 @@ LOOM_FN int loom_needs_gap(const char *release)
 LOOM_ONCE uint32_t loom_gap;
 LOOM_FN int loom_has_gap(void)
 {
-	/* Relaxed: every thread that finds 0 computes the same. */
+	/* Relaxed: every thread that loads 0 computes the same value. */
 	uint32_t gap = __atomic_load_n(&loom_gap, __ATOMIC_RELAXED);
 	if (!gap) {
 		struct utsname of_host;
@@ -162,7 +162,6 @@ LOOM_FN int loom_has_gap(void)
 	return gap == 1;
 }
 
-/* Gives up the core. */
 LOOM_FN void loom_cpu_yield(void)
 {
 	struct timespec now;
@@ -174,8 +173,8 @@ LOOM_FN void loom_cpu_yield(void)
 	sched_yield();
 }
 
-/* A nap in a wait that has lasted that long: longer by a quarter of it at most, unless `least_ns` is more. Frequent
- * naps beside threads that work delay other groups as described at LOOM_GAP_NS. */
+/* Naps inside a wait that has lasted `waited_ns`. A nap lengthens the wait by at most a quarter, unless `least_ns` is
+ * more. Frequent naps beside busy threads delay other groups, as described at LOOM_GAP_NS. */
 #define LOOM_NAP_MOST_NS 4000000u
 LOOM_FN void loom_nap(uint64_t waited_ns, uint64_t least_ns)
 {
@@ -185,7 +184,7 @@ LOOM_FN void loom_nap(uint64_t waited_ns, uint64_t least_ns)
 	nanosleep(&nap, NULL);
 }
 
-#ifndef LOOM_OWN_SLEEP /* a test build may bring its own ways to wait, as with LOOM_YIELD */
+#ifndef LOOM_OWN_SLEEP /* a test build may define other waits, as with LOOM_YIELD */
 #define LOOM_OWN_SLEEP
 LOOM_FN void loom_pause(const struct loom_ctx *c)
 {
@@ -203,13 +202,13 @@ LOOM_FN void loom_yield(const struct loom_ctx *c)
 	loom_cpu_yield();
 }
 
-/* Not FUTEX_PRIVATE: workers of one stack may be threads of several processes. */
+/* FUTEX_PRIVATE does not fit: workers of one stack may be threads of several processes. */
 LOOM_FN void loom_sleep_on(const struct loom_ctx *c, uint32_t *word, uint32_t seen, uint64_t most_ns)
 {
 	struct timespec now;
 	(void)c;
 #ifdef LOOM_PERTURB
-	if (loom_cpu_yield_hook) { /* sleeps may end for no reason */
+	if (loom_cpu_yield_hook) { /* a sleep may end spuriously */
 		loom_cpu_yield_hook(1);
 		return;
 	}
@@ -236,11 +235,11 @@ LOOM_FN uint64_t loom_clock_ns(const struct loom_ctx *c)
 /* Lanes of one worker are threads of one process. */
 struct loom_lanes {
 	uint32_t arrived;
-	uint32_t round; /* futex: lanes wait for it to change */
+	uint32_t round; /* futex word: lanes wait until it changes */
 	uint64_t slot[2];
 };
 
-/* A central barrier: spins a little, then sleeps, because lanes may outnumber cores. */
+/* A central barrier. Lanes may outnumber cores, so a lane spins briefly and then sleeps. */
 LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 {
 	if (c->lanes == 1)
@@ -248,10 +247,10 @@ LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 	struct loom_lanes *t = c->together;
 	uint32_t round = __atomic_load_n(&t->round, __ATOMIC_RELAXED);
 	LOOM_YIELD();
-	/* Release what this lane wrote; the last one to come acquires it all ... */
+	/* Releases what this lane wrote. The last lane to arrive acquires the writes of all lanes. */
 	if (__atomic_add_fetch(&t->arrived, 1, __ATOMIC_ACQ_REL) == c->lanes) {
 		__atomic_store_n(&t->arrived, 0, __ATOMIC_RELAXED);
-		/* ... and passes it on to those that see the new round. */
+		/* Passes the writes of all lanes on to the lanes that load the new round. */
 		__atomic_store_n(&t->round, round + 1, __ATOMIC_RELEASE);
 		loom_futex_wake(&t->round, 0x7fffffff, FUTEX_PRIVATE_FLAG);
 		return;
@@ -264,8 +263,8 @@ LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 	}
 }
 
-/* Two slots in turn: a lane may still read slot 0 while lane 0 writes slot 1, and the barrier of that
- * second broadcast has everyone past the first before slot 0 is written again. */
+/* Two slots alternate, because a lane may still read slot 0 while lane 0 writes slot 1. The barrier of that second
+ * broadcast has all lanes past the first before lane 0 writes slot 0 again. */
 LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 {
 	if (c->lanes == 1)
@@ -279,11 +278,11 @@ LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 	return t->slot[turn];
 }
 
-/* LOOM_CALL(term, idle, c, ...): through the stack's table. */
+/* LOOM_CALL(term, idle, c, ...) goes through the table of the stack. */
 #define LOOM_CALL(kind, op, ...) (LOOM_FIRST(__VA_ARGS__, 0)->kind->op(__VA_ARGS__))
 #define LOOM_FIRST(first, ...) (first)
 
-#define LOOM_TASKS_IN_TABLE          /* dev.h runs them */
-#define LOOM_NESTING_MAX 0x7fffffffu /* what the stack bears is for the scheduler to know */
+#define LOOM_TASKS_IN_TABLE          /* dev.h then runs tasks by this table */
+#define LOOM_NESTING_MAX 0x7fffffffu /* no bound here: the scheduler knows the size of its stacks */
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The context of a lane: its worker and the stack; the argument of all device code. */
+/* The context of a lane: its worker and the stack. It is the argument of all device code. */
 #ifndef GPULOOM_DEV_CTX_H
 #define GPULOOM_DEV_CTX_H
 
@@ -10,39 +10,39 @@
 extern "C" {
 #endif
 
-/* Control words of a run: host memory that every worker reads. Each on a line of its own. */
+/* Control words of a run, in host memory that every worker reads. Each word has a cache line of its own. */
 struct loom_ctl {
-	uint32_t phase; /* written by the host: see LOOM_PHASE_*; acquire here, release there */
+	uint32_t phase; /* LOOM_PHASE_*: the host stores (release), workers load (acquire) */
 	uint32_t pad0[15];
 	uint32_t stop; /* non-zero: leave every loop; once set, stays set for the launch */
-	uint32_t died; /* before `stop` is set for that reason: 1 plus the device whose workers are gone */
+	uint32_t died; /* 1 plus the device whose workers are gone; set before `stop` */
 	uint32_t pad1[14];
 	uint32_t failed;        /* first failure of a worker: minus an enum loom_err; 0: none */
 	uint32_t failed_worker; /* valid after `failed_ready` */
-	uint64_t failed_info;   /* what, as the failing code documents it; LOOM_LACKS_KIND() */
-	uint32_t failed_ready;  /* release-stored after the two above */
+	uint64_t failed_info;   /* further information, which the failing code documents; LOOM_LACKS_KIND() */
+	uint32_t failed_ready;  /* release-stored after the two words before it */
 	uint32_t pad2[11];
-	uint64_t initial_tasks; /* in the initial set; constant while workers run */
+	uint64_t initial_tasks; /* the size of the initial set; constant while workers run */
 	uint64_t sample;        /* number of this sample in this launch, from 0; warm-ups count */
-	uint64_t unmeasured;    /* this sample's cpu_ns is not read: a device need not count it */
-	uint64_t awaited;       /* the host does nothing but wait for the end of this sample */
+	uint64_t unmeasured;    /* 1: no reader needs cpu_ns of this sample, so a device may skip it */
+	uint64_t awaited;       /* 1: the host only waits for the end of this sample */
 	uint64_t pad3[4];
 };
 /* With LOOM_ENOENT: device code called a kind that the conf does not select. */
 #define LOOM_LACKS_KIND(kind) (1ull << 63 | (uint64_t)(kind))
-/* Phase words: sample n is 4n+2 (get ready: leave the futex, spin) and then 4n+4 (go). Devices with LOOM_SHAPE_PERSISTENT
- * may see the second alone. */
+/* Phase words: sample n has 4n+2 (get ready: leave the futex, spin) and then 4n+4 (go). Devices with
+ * LOOM_SHAPE_PERSISTENT may see only 4n+4. */
 #define LOOM_PHASE_READY(n) ((uint32_t)(4u * (n) + 2u))
 #define LOOM_PHASE_GO(n) ((uint32_t)(4u * (n) + 4u))
 #define LOOM_PHASE_IS_GO(phase) (!((phase) & 3))
 #define LOOM_PHASE_SAMPLE(phase) (((phase) - 2u) / 4u)
-#define LOOM_PHASE_RETIRE 1u /* odd: workers leave for good */
+#define LOOM_PHASE_RETIRE 1u /* odd: workers leave and do not return */
 
-/* Counters of one worker in one sample. Lane 0 writes with plain stores; the host reads after the
- * sample. X(name, unit, what) feeds results, docs and tests. */
+/* Counters of one worker in one sample. Lane 0 writes them with plain stores; the host reads them after the sample.
+ * X(name, unit, description) feeds results, docs and tests. */
 #define LOOM_COUNTER_MAP(X)                                                                        \
 	X(executed, "tasks", "tasks that this worker ran")                                         \
-	X(spawned, "tasks", "tasks that its tasks made")                                           \
+	X(spawned, "tasks", "tasks that its tasks spawned")                                        \
 	X(claimed, "tasks", "tasks taken from the initial set")                                    \
 	X(stolen_in, "tasks", "tasks taken from other workers")                                    \
 	X(stolen_out, "tasks", "tasks that other workers took from it")                            \
@@ -50,18 +50,18 @@ struct loom_ctl {
 	X(steal_attempts, "", "attempts, successful or not")                                       \
 	X(published, "tasks", "moved from the local to the public queue")                           \
 	X(acquired, "tasks", "moved from the public to the local queue")                           \
-	X(in_place, "tasks", "run inside their spawner because the queues were full")              \
-	X(overflowed, "tasks", "put on the spill list because the queues were full")                  \
-	X(refilled, "tasks", "taken from the spill list")                                         \
-	X(idle_entries, "", "times it ran out of work")                                            \
+	X(in_place, "tasks", "run in place by their spawner because the queues were full")              \
+	X(overflowed, "tasks", "moved to the overflow list because the queues were full")                  \
+	X(refilled, "tasks", "taken from the overflow list")                                         \
+	X(idle_entries, "", "how often it ran out of work")                                            \
 	X(idle_ns, "ns", "time without work")                                                      \
 	X(begin_ns, "ns", "when it began, on its device's clock")                                  \
 	X(last_task_ns, "ns", "when its last task ended")                                          \
 	X(end_ns, "ns", "when it left the run")                                                    \
 	X(cpu_ns, "ns", "CPU time of its threads; 0 where the device has none")
 
-/* What a worker is doing, for the message about a sample that does not end. loom_set_state() is called
- * before and after operations that may take long. X(NAME, text). */
+/* The states of a worker, for the message about a sample that does not end. Workers call loom_set_state() around
+ * operations that may take long. X(NAME, text). */
 #define LOOM_STATE_MAP(X)                                                                          \
 	X(TASKS, "at work")                                                                        \
 	X(SEARCH, "looking for work")                                                              \
@@ -82,8 +82,8 @@ struct loom_counters {
 #define LOOM_COUNTER_FIELD(name, unit, text) uint64_t name;
 	LOOM_COUNTER_MAP(LOOM_COUNTER_FIELD)
 #undef LOOM_COUNTER_FIELD
-	uint64_t state; /* enum loom_worker_state; where the device has no states() */
-	uint64_t reserved[5]; /* three lines of 64 bytes: workers do not share a line */
+	uint64_t state; /* enum loom_worker_state, where the device has no op states() */
+	uint64_t reserved[5]; /* pads to three cache lines, which workers do not share */
 };
 #ifdef __cplusplus
 static_assert(sizeof(struct loom_counters) == 192, "whole cache lines");
@@ -101,38 +101,38 @@ struct loom_trigger_dev;
 struct loom_qos_dev;
 struct loom_workload_dev;
 struct loom_trace;
-struct loom_lanes; /* meeting point of a worker's lanes, private to the device */
+struct loom_lanes; /* the barrier of a worker's lanes, private to the device */
 
 enum { LOOM_CTX_OVERSUBSCRIBED = 1 }; /* more workers or lanes than cores: yield while spinning */
 
-/* How many words a scheduler keeps per lane in a program for GPUs. Its constants() may define a smaller number. */
+/* The words that a scheduler keeps per lane in a program for GPUs. Its constants() may define fewer. */
 #ifndef LOOM_REGISTER_WORDS
 #define LOOM_REGISTER_WORDS 8
 #endif
 
-/* One per lane. Constant while workers run, except `depth`, `turn`, `stop_seen` and `random`. */
+/* One per lane. Only `depth`, `turn`, `stop_seen`, `polled`, `regs` and `random` change while workers run. */
 struct loom_ctx {
-	uint32_t worker, workers; /* this worker's id in the stack, and how many there are */
+	uint32_t worker, workers; /* the id of this worker in the stack; the number of workers */
 	uint32_t device, devices;
-	uint32_t first, count; /* this device's workers are first .. first + count - 1 */
+	uint32_t first, count; /* the workers of this device are first .. first + count - 1 */
 	uint32_t lane, lanes;
 	uint32_t flags; /* LOOM_CTX_* */
-	uint32_t depth; /* the scheduler's: tasks run in place, one inside the other */
-	uint32_t turn;  /* the device layer's: which broadcast slot comes next */
-	uint32_t stop_seen; /* the device layer's: the stop word at the last poll */
-	uint64_t random; /* of loom_random(), from seed, sample and worker: at first equal on all lanes; never 0 */
-	struct loom_ctl *ctl; /* on a GPU a copy in its own memory, kept up to date by the device */
-	struct loom_counters *counters; /* this worker's */
-	char *const *segment;           /* this device's view of each segment */
+	uint32_t depth; /* for the scheduler: how many tasks run in place, one inside the other */
+	uint32_t turn;  /* for the device layer: the next broadcast slot */
+	uint32_t stop_seen; /* for the device layer: the stop word at the last poll */
+	/* state of loom_random(), from seed, sample and worker: at first equal on all lanes; never 0 */
+	uint64_t random;
+	struct loom_ctl *ctl; /* on a GPU the device maintains a copy in its own memory */
+	struct loom_counters *counters; /* the counters of this worker */
+	char *const *segment;           /* the addresses of the segments on this device */
 	struct loom_lanes *together;
-	const struct loom_task *initial;     /* the initial set: ctl->initial_tasks of them */
-	void *global[LOOM_KINDS];            /* a policy's block for the stack ... */
-	void *on_device[LOOM_KINDS];         /* ... for this device ... */
-	void *own[LOOM_KINDS];               /* ... for this worker, seen by all ... */
-	void *local[LOOM_KINDS];             /* ... and for this worker alone */
-	const loom_ref *registry[LOOM_KINDS]; /* [worker]: where every worker's public block is */
-	/* On the CPU the selected policies; on GPUs LOOM_CALL needs no tables. */
-	const struct loom_sched_dev *sched;
+	const struct loom_task *initial;     /* the initial set of ctl->initial_tasks tasks */
+	void *global[LOOM_KINDS];            /* [kind]: a policy's block for the stack */
+	void *on_device[LOOM_KINDS];         /* [kind]: a policy's block for this device */
+	void *own[LOOM_KINDS];               /* [kind]: a policy's public block for this worker */
+	void *local[LOOM_KINDS];             /* [kind]: a policy's private block for this worker */
+	const loom_ref *registry[LOOM_KINDS]; /* [worker]: the public block of each worker */
+	const struct loom_sched_dev *sched; /* The selected policies on the CPU. On GPUs LOOM_CALL needs no tables. */
 	const struct loom_term_dev *term;
 	const struct loom_sync_dev *sync;
 	const struct loom_barrier_dev *barrier;
@@ -140,14 +140,14 @@ struct loom_ctx {
 	const struct loom_qos_dev *qos;
 	const struct loom_workload_dev *workload;
 	loom_task_fn *const *task; /* [tag] */
-	uint32_t tasks;            /* how many tags there are */
-	/* 0: the lanes of the worker run a task together. Else this lane runs a task of its own. Then `lane` is 0,
-	 * `lanes` is 1, and this is 1 plus the lane's number in its worker: see loom_own_add(). */
+	uint32_t tasks;            /* the number of tags */
+	/* 0: the lanes of the worker run a task together. Else this lane runs a task of its own: `lane` is 0, `lanes`
+	 * is 1, and this is 1 plus the lane's number in its worker (loom_own_add()). */
 	uint32_t single_lane;
-	struct loom_trace *trace; /* where to note events: dev/trace.h; NULL: no trace is wanted */
+	struct loom_trace *trace; /* the buffer of events: dev/trace.h; NULL: no trace */
 #ifdef LOOM_DEVICE_COMPILE
-	uint32_t polled; /* the device layer's: time of the last poll, see loom_poll_due() */
-	uint64_t regs[LOOM_REGISTER_WORDS]; /* the scheduler's, of this lane: registers */
+	uint32_t polled; /* for the device layer: the time of the last poll (loom_poll_due()) */
+	uint64_t regs[LOOM_REGISTER_WORDS]; /* for the scheduler: registers of this lane */
 #endif
 };
 

@@ -1,75 +1,72 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device layer: what device code calls, in one source for CPUs (C11), CUDA, HIP and simulated GPUs. A workload needs the
- * first three groups. A back end that lacks a name does not compile: there is no weaker fallback.
+/* The device layer: the functions that device code calls, in one source for CPUs (C11), CUDA, HIP and simulated GPUs. A
+ * workload needs the first three groups. A back end that lacks a name fails to compile: no weaker fallback exists.
  *
- * "Collective": all lanes of the worker call it. Orders of memory and scopes are part of a name: `dev` is the scope of the
- * workers of one device, `sys` that of all devices and the host. On a CPU both mean the same.
+ * "Collective" means that all lanes of the worker make the call. Names contain their memory order and scope: `dev` is
+ * the workers of one device, `sys` all devices and the host. On a CPU both mean the same.
  *
  * Tasks
- *   LOOM_CALL(kind, op, c, ...)   calls an op of the selected policy: LOOM_CALL(sched, spawn, c, &task)
- *   loom_after(c, turns, pending, task)   one of the tasks that `task` waits for has ended: after.h
- *   loom_stopped(c)               1: the run was stopped. A long task polls it
- *   loom_worker_fail(c, code, info)   ends the run with an error
- *   loom_at(c, ref)               the address of a reference
- *   loom_random(c), loom_random_below(c, n)   random numbers, repeated by a seed
- *   loom_clock_ns(c)              the device's clock
- *   LOOM_IS_SINGLE_LANE(c)        1: this lane runs a task of its own
- *   loom_own_add(c, p, v), loom_own_max(c, p, v)   adds v to, or raises to v, a uint64_t of the worker's own block; lane 0
- *                                 only. Task functions change that block in no other way, because several lanes may run a
- *                                 task each at the same time
- *   loom_stream(c, n)             n bytes of ordinary memory are read or written from here on: costs time on a simulated
- *                                 device, nothing on a real one
+ *   LOOM_CALL(kind, op, c, ...): calls an op of the selected policy: LOOM_CALL(sched, spawn, c, &task)
+ *   loom_after(c, turns, pending, task): counts a predecessor of `task` that has ended: after.h
+ *   loom_stopped(c): returns 1 when the run was stopped. A long task polls it
+ *   loom_worker_fail(c, code, info): ends the run with an error
+ *   loom_at(c, ref): returns the address of a reference
+ *   loom_random(c), loom_random_below(c, n): return random numbers, the same for the same seed
+ *   loom_clock_ns(c): returns the time on the device's clock
+ *   LOOM_IS_SINGLE_LANE(c): 1: this lane runs a task of its own
+ *   loom_own_add(c, p, v), loom_own_max(c, p, v): add v to, or raise to v, a uint64_t of the worker's own block; lane 0
+ *      only. Task functions must not change that block otherwise: several lanes may run a task each
+ *   loom_stream(c, n): models n bytes of memory traffic: costs time on a simulated device, nothing on a real one
  *
  * Lanes of a worker
- *   loom_barrier_lanes(c)         waits for all lanes and orders their memory; collective
- *   loom_from_lane0(c, v)         lane 0's uint64_t v, to all lanes; collective, also a barrier. loom_word_from_lane0():
- *                                 a uint32_t. loom_flag_from_lane0(): whether it is not 0, the cheapest
- *   loom_distribute(c, n)         lanes that run a task each share the pieces of their work, n of each lane: a struct
- *                                 loom_distribute, so that a lane with much work does not delay the others. Lanes that run a
- *                                 task together have the same pieces and all do all of them
- *   loom_distribute_next(&d)      1: there are more pieces; with d.mine this lane has piece d.item of one of the lanes. All
- *                                 lanes call it until it returns 0
- *   loom_distribute_words(&d, v, n, room)   then: the address, in `room` or still at v, of n uint32_t at v of the lane that
- *                                 the piece is from; collective over the lanes of the distribution
+ *   loom_barrier_lanes(c): waits for all lanes and orders their memory; collective
+ *   loom_from_lane0(c, v): returns lane 0's uint64_t v to all lanes; collective, also a barrier. loom_word_from_lane0()
+ *      does so for a uint32_t; loom_flag_from_lane0(), the cheapest, tells whether it is not 0
+ *   loom_distribute(c, n): starts to share the pieces of work, n of each lane, among lanes that run a task each, so
+ *      that a lane with much work does not delay the others; returns a struct loom_distribute. Lanes that run a task
+ *      together have the same pieces and all do all of them
+ *   loom_distribute_next(&d): returns 1 while pieces remain; with d.mine this lane has piece d.item of one of the
+ *      lanes. All lanes call it until it returns 0
+ *   loom_distribute_words(&d, v, n, room): then returns the address, in `room` or v itself, of the n uint32_t at v of
+ *      the lane that owns the piece; collective over the lanes of the distribution
  *
  * Memory that workers share: pointers to uint32_t or uint64_t in segments
  *   loom_load_{relaxed,acquire}_{dev,sys}(p)            loom_store_{relaxed,release}_{dev,sys}(p, v)
  *   loom_fetch_add_{relaxed,acquire,release,acq_rel}_{dev,sys}(p, v)     (sub: add of the negative)
  *   loom_fetch_or_{relaxed,acq_rel}_{dev,sys}(p, v)     loom_exchange_acq_rel_{dev,sys}(p, v)
  *   loom_cas_acq_rel_{dev,sys}(p, &expected, v) -> 1 if set     loom_fence_{acquire,release,seq_cst}_{dev,sys}()
- *   loom_take_ticket_dev(p)       increments the uint64_t at p, relaxed, and returns what it was. Lanes that call it together
- *                                 with the same p get consecutive numbers for one access
+ *   loom_take_ticket_dev(p): increments the uint64_t at p, relaxed, and returns the old value. Lanes that call it
+ *      together with the same p get consecutive numbers for one access
  *
  * Waiting, for policies
- *   loom_pause(c)                 a pause hint in a spin loop
- *   loom_yield(c)                 gives up the core, where that is possible; else a pause
- *   loom_sleep_on(c, p, v, ns)    sleeps while the uint32_t at p, in memory that all processes see, is v: until loom_wake(c, p,
- *                                 n), which wakes up to n sleepers, after ns, or spuriously. A device that cannot sleep pauses
- *   loom_load_poll_dev(p)         a load in a loop that waits; loom_fence_poll_dev() after the last one makes it an acquire.
- *                                 loom_fence_poll_sys() does so after a relaxed load, and is cheaper than
- *                                 loom_fence_acquire_sys(), which orders more
- *   loom_load_guard_dev(p)        a relaxed load before a branch: stores after the branch follow it, loads need not
- *   loom_poll_due(c)              1: time to poll words that others change, in a loop of short tasks; collective. With
- *                                 LOOM_POLLS_ARE_TIMED every few us, else always
- *   loom_set_state(c, what)       lane 0: what this worker does now, enum loom_worker_state, for messages
+ *   loom_pause(c): a pause hint in a spin loop
+ *   loom_yield(c): gives up the core where that is possible, else pauses
+ *   loom_sleep_on(c, p, v, ns): sleeps while the uint32_t at p, in memory that all processes see, is v. The sleep ends
+ *      by loom_wake(c, p, n), which wakes up to n sleepers, after ns, or spuriously. A device that cannot sleep pauses
+ *   loom_load_poll_dev(p): a load in a loop that waits; loom_fence_poll_dev() after the last one makes it an acquire.
+ *      loom_fence_poll_sys() does so after a relaxed load; loom_fence_acquire_sys() costs more
+ *   loom_load_guard_dev(p): a relaxed load before a branch: stores behind the branch follow it, loads need not
+ *   loom_poll_due(c): returns 1 when a loop of short tasks should poll words that others change; collective. With
+ *      LOOM_POLLS_ARE_TIMED that is every few us, else always
+ *   loom_set_state(c, what): lane 0: records the worker's state for messages, an enum loom_worker_state
  *
  * Schedulers
- *   loom_task_run(c, t)           runs the task function of t->tag, from a scheduler's loop
- *   loom_task_run_nested(c, t)    the same inside a task function: a call on a GPU, where the first is inlined.
- *                                 LOOM_NESTING_MAX: how deep
- *   LOOM_OUTLINED(fn, c, ...)     fn(c, ...) for a rare and large function: called on a GPU, not inlined. Arguments and result
- *                                 are integers, pointers into memory that lanes share, or const struct loom_task *, which
- *                                 is copied. LOOM_OUTLINED_COLLECTIVE: where no lane runs a task of its own
- *   LOOM_LEAF                     in place of LOOM_FN, for such a function without a context
+ *   loom_task_run(c, t): runs the task function of t->tag, from the loop of a scheduler
+ *   loom_task_run_nested(c, t): does so inside a task function, as a call on a GPU, where loom_task_run() is inlined.
+ *      LOOM_NESTING_MAX bounds the depth
+ *   LOOM_OUTLINED(fn, c, ...): fn(c, ...) for a rare and large function: on a GPU a call, not inlined. Arguments and
+ *      result are integers, pointers into memory that lanes share, or const struct loom_task *, which is copied.
+ *      LOOM_OUTLINED_COLLECTIVE: where no lane runs a task of its own
+ *   LOOM_LEAF: replaces LOOM_FN for such a function without a context
  *
  * Waves, for policies on GPUs
- *   LOOM_WAVE                     lanes of a worker that is one wave; elsewhere 1. A wave loses 0.25 us where lane 0 waits in a
- *                                 loop and the others for lane 0, so all of its lanes run such a loop
- *   loom_wave_word(c, v)          lane 0's uint32_t v, to the lanes below LOOM_WAVE, which all call; orders their memory
- *   loom_match(key)               the lanes of a wave that call at this moment with the same 64-bit key, else the lane alone: a
- *                                 struct loom_match. What they wrote before is before what the leader does next. By any lanes
- *   loom_match_leader(g), loom_match_sum(g, v), loom_match_broadcast(g, v)   1 for one of them; the sum of their uint32_t;
- *                                 the leader's uint64_t. All of them call */
+ *   LOOM_WAVE: the number of lanes of a worker that is one wave; elsewhere 1. A wave loses 0.25 us where lane 0 waits
+ *      in a loop and the others for lane 0, so all its lanes run such a loop
+ *   loom_wave_word(c, v): returns lane 0's uint32_t v to the lanes below LOOM_WAVE, which all call; orders their memory
+ *   loom_match(key): returns, as a struct loom_match, the lanes of a wave that call at this moment with the same 64-bit
+ *      key, else the lane alone. What they wrote before it is before what the leader does next. Any lanes may call it
+ *   loom_match_leader(g), loom_match_sum(g, v), loom_match_broadcast(g, v): return 1 for one of these lanes; the sum of
+ *      their uint32_t; the uint64_t of the leader. All of them call */
 #ifndef GPULOOM_DEV_DEV_H
 #define GPULOOM_DEV_DEV_H
 
@@ -79,7 +76,7 @@
 #define loom_stream(c, n) ((void)(c), (void)(n))
 #endif
 
-/* Constant in a program for GPUs whose scheduler never gives a lane a task of its own. */
+/* 0 is constant in a program for GPUs whose scheduler gives no lane a task of its own. */
 #if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SINGLE_LANE)
 #define LOOM_IS_SINGLE_LANE(c) 0
 #else
@@ -98,7 +95,7 @@
 #error "gpuloom: no device layer for this compiler: see gpuloom/dev/dev.h"
 #endif
 
-/* In front of a loop that waits or is rare, because compilers for GPUs unroll every loop with a constant bound. */
+/* For a loop that waits or is rare: compilers for GPUs unroll every loop with a constant bound. */
 #ifndef LOOM_NO_UNROLL
 #define LOOM_NO_UNROLL
 #endif
@@ -141,25 +138,22 @@ LOOM_FN uint32_t loom_wave_word(struct loom_ctx *c, uint32_t v)
 }
 #endif
 
-/* The address of a reference in this device's view. */
 LOOM_FN void *loom_at(const struct loom_ctx *c, loom_ref ref)
 {
 	return c->segment[LOOM_REF_SEGMENT(ref)] + LOOM_REF_OFFSET(ref);
 }
 
-/* The public block of `kind` that belongs to `worker`. */
 LOOM_FN void *loom_public(const struct loom_ctx *c, int kind, uint32_t worker)
 {
 	return loom_at(c, c->registry[kind][worker]);
 }
 
-/* 1: that worker belongs to another device than this one. */
 LOOM_FN int loom_on_other_device(const struct loom_ctx *c, uint32_t worker)
 {
 	return worker - c->first >= c->count;
 }
 
-/* xorshift64*: good enough to choose victims, reproducible per seed, worker and sample. */
+/* xorshift64*: good enough to choose victims, and reproducible per seed, worker and sample. */
 LOOM_FN uint64_t loom_random(struct loom_ctx *c)
 {
 	uint64_t x = c->random;
@@ -170,13 +164,13 @@ LOOM_FN uint64_t loom_random(struct loom_ctx *c)
 	return x * 0x2545f4914f6cdd1dull;
 }
 
-/* Uniform in [0, n), n > 0: multiply-shift of the upper half, no division. */
+/* Returns a uniform number in [0, n), n > 0, by multiply-shift of the upper half, without a division. */
 LOOM_FN uint32_t loom_random_below(struct loom_ctx *c, uint32_t n)
 {
 	return (uint32_t)(((loom_random(c) >> 32) * n) >> 32);
 }
 
-/* A device layer without groups of lanes. */
+/* For a device layer without groups of lanes. */
 #ifndef LOOM_OWN_MATCH
 struct loom_match {
 	uint32_t one;
@@ -235,8 +229,7 @@ LOOM_FN const uint32_t *loom_distribute_words(const struct loom_distribute *d, c
 }
 #endif
 
-/* Lane 0: adds to a word of this worker's own block, or raises it. Lanes that run a task each do it at the same
- * time, hence with atomics. */
+/* Lane 0 adds to, or raises, a word of its worker's block, by atomics because lanes may run a task each. */
 #ifndef LOOM_OWN_ADD
 LOOM_FN void loom_own_add(struct loom_ctx *c, uint64_t *p, uint64_t v)
 {
@@ -258,8 +251,8 @@ LOOM_FN void loom_own_max(struct loom_ctx *c, uint64_t *p, uint64_t v)
 	}
 }
 
-/* 1: the host or a failing worker has ended the run. Lanes may get different answers; loom_from_lane0() makes
- * them equal. A device layer may have a version of its own, whose answer may be one call late. */
+/* Returns 1 when the host or a failing worker has ended the run. Lanes may get different answers; loom_from_lane0()
+ * makes them equal. A device layer may replace this by a version whose answer is one call late. */
 #ifndef LOOM_OWN_STOPPED
 LOOM_FN int loom_stopped(const struct loom_ctx *c)
 {
@@ -267,7 +260,7 @@ LOOM_FN int loom_stopped(const struct loom_ctx *c)
 }
 #endif
 
-/* See gpu.h. */
+/* gpu.h explains this. */
 #ifndef LOOM_POLLS_ARE_TIMED
 #define LOOM_POLLS_ARE_TIMED 0
 LOOM_FN int loom_poll_due(struct loom_ctx *c)
@@ -277,7 +270,7 @@ LOOM_FN int loom_poll_due(struct loom_ctx *c)
 }
 #endif
 
-/* A device that can neither yield nor sleep. */
+/* For a device that can neither yield nor sleep. */
 #ifndef LOOM_OWN_SLEEP
 LOOM_FN void loom_yield(const struct loom_ctx *c)
 {
@@ -301,7 +294,7 @@ LOOM_FN void loom_wake(const struct loom_ctx *c, uint32_t *word, uint32_t most)
 #define LOOM_HOST_CTL(c) ((c)->ctl)
 #endif
 
-/* Ends the run with an error: the first caller's cause is kept. `code` is an enum loom_err. */
+/* Ends the run with an error: the cause of the first caller counts. `code` is an enum loom_err. */
 LOOM_FN void loom_worker_fail(struct loom_ctx *c, int code, uint64_t info)
 {
 	struct loom_ctl *ctl = LOOM_HOST_CTL(c);
@@ -318,7 +311,6 @@ LOOM_FN void loom_worker_fail(struct loom_ctx *c, int code, uint64_t info)
 }
 
 #ifdef LOOM_TASKS_IN_TABLE
-/* An unknown tag fails the run. */
 LOOM_FN void loom_task_run(struct loom_ctx *c, const struct loom_task *t)
 {
 	if (__builtin_expect(t->tag < c->tasks, 1))

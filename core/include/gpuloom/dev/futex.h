@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sleeping on a word on the CPU. A kernel or a sandbox that lacks the call makes no caller hang or spin: there a sleep
- * is a nap. Where it works, a sleeper without a deadline wakes only for a wake: idle machines stay asleep. */
+/* Sleeping on a word on the CPU. Where a kernel or sandbox lacks the futex call, a sleep is a nap, so no caller hangs
+ * or spins. Where the call works, a sleeper without a deadline wakes only by a wake, so idle machines stay asleep. */
 #ifndef GPULOOM_DEV_FUTEX_H
 #define GPULOOM_DEV_FUTEX_H
 
@@ -11,8 +11,8 @@
 
 #include "libc.h"
 
-/* While *word is `seen`, until a wake, `until_ns` on CLOCK_MONOTONIC (0: none), or for no reason. 1:
- * until_ns has passed. `mine`: FUTEX_PRIVATE_FLAG where no other process has the word, else 0. */
+/* Sleeps while *word is `seen`: until a wake, until `until_ns` on CLOCK_MONOTONIC (0: none), or spuriously. Returns 1
+ * when until_ns has passed. `mine`: FUTEX_PRIVATE_FLAG if no other process maps the word, else 0. */
 static inline int loom_futex_sleep(uint32_t *word, uint32_t seen, uint64_t until_ns, int mine)
 {
 	struct timespec at, nap = {0, 100000};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the device layers of all GPUs have in common; included by them. */
+/* The common part of the device layers of all GPUs, which include it. */
 #ifndef GPULOOM_DEV_GPU_H
 #define GPULOOM_DEV_GPU_H
 
@@ -12,13 +12,13 @@
 #endif
 #define LOOM_NO_UNROLL _Pragma("unroll 1")
 
-/* In the block's own memory, for workers of several warps. */
+/* In shared memory of the block, for workers of several warps. */
 struct loom_lanes {
 	uint64_t slot[2];
 };
 
 #ifdef LOOM_SLOTS_IN_TURN
-/* Two slots in turn, as on the CPU. */
+/* Two slots alternate, as on the CPU. */
 LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 {
 	if (LOOM_IS_SINGLE_LANE(c))
@@ -32,15 +32,15 @@ LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 }
 #endif
 
-/* A branch keeps stores behind it: they cannot be taken back. */
+/* Stores cannot be speculated, so a branch orders the stores behind it. */
 LOOM_FN uint64_t loom_load_guard_dev(const uint64_t *p)
 {
 	return loom_load_relaxed_dev(p);
 }
 
-/* A poll between short tasks loads words that others change. The load takes as long as several tasks, and the processor stalls
- * where it needs a value that has not arrived. So a poll uses the values of the poll before it. The next poll is due when
- * these must have arrived: loom_poll_due(c). */
+/* A poll between short tasks loads words that others change. Such a load takes as long as several tasks, and the
+ * processor stalls when it needs a value that has not arrived. So a poll uses the values that the previous poll loaded.
+ * loom_poll_due(c) says when these must have arrived, which makes the next poll due. */
 LOOM_FN void loom_poll_stop(struct loom_ctx *c)
 {
 	c->stop_seen = loom_load_relaxed_dev(&c->ctl->stop);
@@ -56,7 +56,7 @@ LOOM_FN int loom_stopped(const struct loom_ctx *c)
 	return 0;
 }
 
-/* In a composed program: where the host's words are. */
+/* In a composed program: the words of the host. */
 #ifdef LOOM_DEVICE_COMPILE
 __device__ struct loom_ctl *loom_gpu_host_ctl(void);
 #define LOOM_HOST_CTL(c) loom_gpu_host_ctl()
@@ -67,7 +67,7 @@ LOOM_FN void loom_set_state(const struct loom_ctx *c, enum loom_worker_state wha
 #else
 LOOM_FN void loom_set_state(const struct loom_ctx *c, enum loom_worker_state what)
 {
-	(void)c, (void)what; /* the composed program notes it */
+	(void)c, (void)what; /* the composed program records the state */
 }
 #endif
 
@@ -76,7 +76,7 @@ LOOM_FN void loom_set_state(const struct loom_ctx *c, enum loom_worker_state wha
 #define LOOM_PASTE(policy, op) LOOM_PASTE_(policy, op)
 #define LOOM_PASTE_(policy, op) policy##_##op
 
-/* Made by the composition: a switch over the tags, inlined; and a call of that. */
+/* The composition generates these: a switch over the tags, inlined, and a call of that switch. */
 #ifdef LOOM_DEVICE_COMPILE
 LOOM_FN void loom_task_run(struct loom_ctx *c, const struct loom_task *t);
 LOOM_FN void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t);
@@ -85,14 +85,14 @@ __device__ void loom_task_run(struct loom_ctx *c, const struct loom_task *t);
 __device__ void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t);
 #endif
 
-/* A function that takes no context is simply called. */
+/* A function without a context needs no copy of it, so a plain call does. */
 #ifdef LOOM_DEVICE_COMPILE
 #define LOOM_LEAF static __device__ __attribute__((noinline, unused))
 #endif
 
-/* Everything else is inlined into the kernel. A LOOM_OUTLINED function is called, so that it takes neither the kernel's
- * registers nor its place in the instruction cache. The callee makes a context of its own: if the address of the
- * caller's went into a call, the caller's would have to be in memory instead of registers. */
+/* All other code is inlined into the kernel. A LOOM_OUTLINED function is called, so that it occupies neither registers
+ * of the kernel nor the instruction cache. The callee makes its own context: passing the address of the caller's
+ * context would force that one from registers into memory. */
 #ifdef LOOM_DEVICE_COMPILE
 template <auto fn, int together, typename... A> LOOM_FN uint64_t loom_gpu_outlined(struct loom_ctx *c, A... a);
 #define LOOM_OUTLINED_COLLECTIVE(fn, ...) loom_gpu_outlined<fn, 1>(__VA_ARGS__)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of the C library that the device layer of CPUs makes, declared where the library hides them: with -std=c11 (CMake's
- * C_EXTENSIONS OFF) and no feature macro. C++ compilers hide none. */
+/* The C library functions that the device layer of CPUs calls. The library hides them under -std=c11 (CMake's
+ * C_EXTENSIONS OFF) without feature macros. C++ compilers hide none. */
 #ifndef GPULOOM_DEV_LIBC_H
 #define GPULOOM_DEV_LIBC_H
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The coherence probe: do atomics of one device become visible to another, and are none lost?
- * (MGWS thesis, 5.9 and listing C10: a spinning device that never sees the other's atomic.)
- *
- * One worker per device. Round r of a pair: `a` adds 1 to `word` and waits for `b` to add 1, and so on;
- * then all devices add to `sum` and swap `swaps` at once: both must come out exact. Where devices are non-coherent
- * each has a word of its own instead, and stores the round there. Every wait ends: by the stop word that the
- * host sets after the deadline. */
+/* The coherence probe: are atomics of one device visible to another, and are none lost? (MGWS thesis, 5.9 and listing
+ * C10: a spinning device that never sees the other's atomic.) One worker per device takes part. In each round of a
+ * pair, `a` adds 1 to `word` and waits until `b` has added 1. Then all devices add to `sum` and swap `swaps` at the
+ * same time; both must come out exact. Non-coherent devices store the round to a word each instead. The host sets the
+ * stop word after the deadline, which ends every wait. */
 #ifndef GPULOOM_DEV_PROBE_H
 #define GPULOOM_DEV_PROBE_H
 
@@ -15,22 +13,23 @@
 #define LOOM_PROBE_ADDS 4096u
 
 struct loom_probe {
-	uint64_t word; /* passed between the pair: even: a's turn, odd: b's. Non-coherent: a's word ... */
+	uint64_t word; /* the round: a's turn if even, b's turn if odd. Non-coherent: the word of a */
 	uint64_t pad0[7];
-	uint64_t back; /* ... and b's */
+	uint64_t back; /* non-coherent: the word of b */
 	uint64_t pad3[7];
-	uint64_t sum; /* all devices add at once ... */
-	uint32_t swaps, pad1[13]; /* ... and raise this by compare-and-swap: a link may support one width only */
-	uint32_t a, b;    /* devices of the pair, set by the host */
-	uint32_t reached; /* rounds done, written by b's device */
-	uint32_t noncoherent;   /* loom_layout.noncoherent, set by the host: no word is changed by both */
+	uint64_t sum; /* all devices add to this word at the same time */
+	/* all devices raise this word by compare-and-swap: a link may support one width only */
+	uint32_t swaps, pad1[13];
+	uint32_t a, b;    /* the devices of the pair, set by the host */
+	uint32_t reached; /* the number of finished rounds, written by b's device */
+	uint32_t noncoherent;   /* loom_layout.noncoherent, set by the host: each word then has one writer */
 	uint32_t pad2[12];
 };
 
-/* 0 when the run was stopped instead. */
+/* Returns 0 when the run was stopped. */
 LOOM_FN int loom_probe_await(struct loom_ctx *c, const uint64_t *word, uint64_t value)
 {
-	/* Acquire: pairs with the other side's add or store. */
+	/* Acquire: pairs with the add or store of the other device. */
 	while (loom_load_acquire_sys(word) != value) {
 		if (loom_stopped(c))
 			return 0;

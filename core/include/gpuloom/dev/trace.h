@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What workers note for a timeline, where c->trace is set (`gpuloom run --trace`): an event per steal, idle time
- * and the like, and one for every `every` tasks. Lane 0 of each worker writes to a buffer of its own. When the
- * buffer is full, later events are counted, not kept. */
+/* Events that workers record for a timeline, where c->trace is set (`gpuloom run --trace`): one per steal, idle time
+ * and so on, and per `every` tasks. Lane 0 writes to a buffer of its worker, which when full only counts events. */
 #ifndef GPULOOM_DEV_TRACE_H
 #define GPULOOM_DEV_TRACE_H
 
-#include "dev.h" /* which ends with this file */
+#include "dev.h" /* dev.h ends with this file */
 
-/* X(NAME, text, what `other` and `count` say) */
+/* X(NAME, text, meaning of `other` and `count`) */
 #define LOOM_TRACE_MAP(X)                                                                          \
-	X(TASK, "task", "other: its tag; count: how many tasks it stands for")                     \
+	X(TASK, "task", "other: its tag; count: how many tasks it represents")                     \
 	X(PUBLISH, "publish", "count: tasks made public")                                          \
 	X(ACQUIRE, "acquire", "count: tasks taken back")                                           \
 	X(STEAL, "steal", "other: the victim; count: tasks stolen")                                \
@@ -29,27 +28,27 @@ struct loom_event {
 	uint32_t what, other;
 };
 
-/* One per worker; `room` events follow. The core writes room and every before a sample. */
+/* One per worker, followed by `room` events. The core writes room and every before a sample. */
 struct loom_trace {
-	uint64_t room, every; /* every how many tasks one is kept; 0: none */
+	uint64_t room, every; /* one in `every` tasks is recorded; 0: none */
 	uint64_t used, lost;
 	uint64_t pad[4];
 };
 
-/* The buffer, or NULL. A program for a GPU without traces is compiled without them. */
+/* Returns the buffer or NULL. A program for a GPU without traces compiles to NULL. */
 #if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_TRACED)
 #define LOOM_TRACE_OF(c) ((struct loom_trace *)NULL)
 #else
 #define LOOM_TRACE_OF(c) ((c)->trace)
 #endif
 
-/* 0 where no trace is wanted. */
+/* Returns 0 where no trace is wanted. */
 LOOM_FN uint64_t loom_trace_now(const struct loom_ctx *c)
 {
 	return LOOM_TRACE_OF(c) ? loom_clock_ns(c) : 0;
 }
 
-/* Lane 0: an event that began then and ends now. */
+/* Lane 0 records an event that began at begin_ns and ends now. */
 LOOM_FN void loom_trace_add(const struct loom_ctx *c, uint32_t what, uint64_t begin_ns, uint32_t other,
 			    uint64_t count)
 {
@@ -68,14 +67,14 @@ LOOM_FN void loom_trace_add(const struct loom_ctx *c, uint32_t what, uint64_t be
 	e->other = other;
 }
 
-/* The worker has run `ran` tasks so far, and its loop counts from 0 again: the number of the next task to record. */
+/* Returns the number of the next task to record. The worker has run `ran` tasks, and its loop counts from 0 again. */
 LOOM_FN uint64_t loom_trace_next(const struct loom_ctx *c, uint64_t ran)
 {
 	uint64_t every = LOOM_TRACE_OF(c) ? LOOM_TRACE_OF(c)->every : 0;
 	return every ? (every - ran % every) % every : ~0ull;
 }
 
-/* Runs task number `n` and notes it. Returns the number of the next task to note. Collective. */
+/* Runs task number `n`, records it if due, and returns the number of the next task to record. Collective. */
 LOOM_FN uint64_t loom_trace_task(struct loom_ctx *c, uint64_t n, const struct loom_task *task)
 {
 	uint64_t begin = loom_clock_ns(c);
