@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# One non-recursive Makefile. `make help` lists the targets; CONTRIBUTING.md describes the folders.
+# One non-recursive Makefile builds all parts. `make help` lists the targets; CONTRIBUTING.md describes the folders.
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
 .SUFFIXES:
-.SECONDARY: # keep objects of tests
+.SECONDARY: # make keeps the objects of tests
 
 VERSION := 0.1.0
 SAN ?=
-# A comma in a path would end an argument of make's functions: SAN=address,undefined -> address+undefined.
+# A comma in a path would end an argument of make's functions, so SAN=address,undefined builds in address+undefined.
 comma := ,
 B := build$(if $(SAN),/$(subst $(comma),+,$(SAN)))
 PREFIX ?= /usr/local
@@ -34,7 +34,7 @@ ifneq ($(SAN),)
 CFLAGS  += -fsanitize=$(SAN) -fno-omit-frame-pointer -O1
 LDFLAGS += -fsanitize=$(SAN)
 endif
-# Short lines; V=1 shows the commands.
+# make prints short lines; V=1 shows the commands.
 V ?=
 Q := $(if $(V),,@)
 say = $(if $(V),@:,@printf '  %-7s %s\n' $1 $2)
@@ -53,8 +53,8 @@ CLI_OBJ := $(CLI_SRC:%.c=$B/obj/%.o)
 
 all: $B/gpuloom $B/libgpuloom.so
 
-# Once per build folder: checks mandatory dependencies.
-ALL_FLAGS := $(CPPFLAGS) $(CFLAGS) # for the first object
+# The mandatory dependencies are checked once per build folder.
+ALL_FLAGS := $(CPPFLAGS) $(CFLAGS) # for the first object only
 REQUIRED := iniparser/iniparser.h cjson/cJSON.h numa.h zlib.h
 $B/required: Makefile
 	@mkdir -p $(@D)
@@ -68,8 +68,8 @@ $B/obj/%.o: %.c Makefile | $B/required
 	$(call say,CC,$<)
 	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c $< -o $@
 
-# Build facts for results: written only if they change, to avoid rebuilds.
-# REVISION=TEXT is for a tree without a repository.
+# These facts of the build go into results. The file is written only if a fact has changed, to avoid rebuilds.
+# REVISION=TEXT replaces the revision where the tree has no repository.
 REVISION ?= $(shell git --no-optional-locks describe --always --dirty --abbrev=12 2>/dev/null)
 REVISION := $(REVISION)
 $B/build-facts.h: FORCE
@@ -77,7 +77,7 @@ $B/build-facts.h: FORCE
 	@printf '#define LOOM_BUILD_FLAGS "%s"\n#define LOOM_BUILD_REVISION "%s"\n' \
 	  '$(CSTD) $(OPT)$(if $(SAN), -fsanitize=$(SAN))$(if $(PERTURB), -DLOOM_PERTURB)' '$(REVISION)' >$@.new
 	$(unless_same)
-# Plug-in path of the installed command, relative, so that the tree can be moved.
+# The installed command finds its plug-ins by a relative path, so that the installed tree can be moved.
 $B/layout.h: FORCE
 	@mkdir -p $(@D)
 	@printf '#define LOOM_LIBDIR_FROM_BINDIR "%s"\n' \
@@ -92,7 +92,7 @@ $(BUILD_FACTS): CPPFLAGS += -I$B
 $B/obj/core/plugin/search.o: $B/layout.h
 $B/obj/core/plugin/search.o: CPPFLAGS += -include $B/layout.h
 
-# Embedded files are not headers, so the compiler reports no dependency.
+# Embedded files are not headers, so the compiler does not report them as dependencies.
 $B/obj/lab/cli/templates.o: $(wildcard conform/templates/*)
 
 $B/libgpuloom.a: $(LIB_OBJ)
@@ -116,8 +116,9 @@ $B/gpuloom: $(CLI_OBJ) $B/lab.a $B/libgpuloom.a
 	$Q$(CC) $(CFLAGS) $(LDFLAGS) $^ $(CORE_LIBS) -o $@
 
 # ---- optional libraries -----------------------------------------------------
-# $(call find_library,NAME,as pkg-config calls it,a header,-l...,Debian's package): sets NAME_FOUND, NAME_CFLAGS, NAME_LIBS,
-# and the reason and the fix if NAME_FOUND is empty. NAME=0 builds without the library, NAME=1 requires it.
+# $(call find_library,NAME,pkg-config's name of the library,a header,-l...,Debian's package)
+# sets NAME_FOUND, NAME_CFLAGS and NAME_LIBS. If NAME_FOUND is empty, it sets the reason and a remedy.
+# NAME=0 builds without the library; NAME=1 requires it.
 define find_library
 $1 ?= auto
 $1_FLAGS := $$(if $$(filter 0,$$($1)),,$$(shell pkg-config --cflags --libs $2 2>/dev/null || \
@@ -136,7 +137,7 @@ $(eval $(call find_library,PMIX,pmix,pmix.h,-lpmix,libpmix-dev))
 # ---- plug-ins: plugins/*/plugin.mk and plugins/workloads/*/plugin.mk ----------------------------------------------------
 # A plugin.mk sets, with D as its own folder:
 #   PLUGINS += name
-#   name_SRC := $D/a.c $D/b.c     name_LIBS := -lz     name_CFLAGS := ...
+#   name_SRC := $D/a.c $D/b.c     name_LIBS := -lz     name_CFLAGS := -I$D (there the assembler finds embedded device code)
 # Plug-ins that cannot be built are reported, with a note for later requests (lab/inspect/absent.c):
 #   $(call leave_out,names,reason,fix)
 PLUGINS :=
@@ -150,7 +151,7 @@ $(foreach mk,$(sort $(wildcard plugins/shared/*/plugin.mk)) $(sort $(wildcard pl
 
 define plugin_rules
 $1_OBJ := $$(patsubst %.c,$B/obj/%.o,$$($1_SRC))
-# Files that several plug-ins compile get the flags of all of them.
+# A file that several plug-ins compile gets the flags of all of them.
 $$($1_OBJ): EXTRA_CFLAGS += $$($1_CFLAGS)
 $B/plugins/$1.so: $$($1_OBJ)
 	@mkdir -p $$(@D)
@@ -176,7 +177,7 @@ BAD := $(shell sed -n 's/^#[a-z]* defined \(BAD_[a-z_]*\).*/\1/p' tests/plugins/
 FIXTURE_SRC := $(sort $(wildcard tests/plugins/workload_*.c))
 FIXTURES := $(FIXTURE_SRC:tests/plugins/%.c=$B/tests/plugins/%.so) $(BAD:BAD_%=$B/tests/plugins/bad_%.so)
 
-# Interposes functions to count what libraries open.
+# The test interposes functions, to count what libraries open.
 TEST_LIBS_test_embed := -rdynamic
 $B/tests/%: $B/obj/tests/%.o $B/obj/tests/support.o $B/lab.a $B/libgpuloom.a
 	@mkdir -p $(@D)
@@ -192,8 +193,8 @@ $B/tests/plugins/%.so: tests/plugins/%.c Makefile
 	$(call say,CC,$<)
 	$Q$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -MF $@.d -shared $(LDFLAGS) $< -o $@
 
-# What `gpuloom validate` must catch (tests/check-validate.sh): templates of new-plugin with one fault each, in lines
-# that the template marks with its name.
+# `gpuloom validate` must find each of these faults (tests/check-validate.sh). Each plug-in is a template of new-plugin
+# with one fault. The template marks the lines of a fault with the fault's name.
 TEMPLATES := $(wildcard conform/templates/*.in)
 BROKEN := $(patsubst %,$B/tests/broken/%.so,$(sort $(shell sed -n 's/^%+\{0,1\}\([a-z_]*\)%.*/\1/p' $(TEMPLATES))))
 $B/tests/broken/%.so: tests/broken/plant.awk $(TEMPLATES) $(wildcard core/include/gpuloom/*.h core/include/gpuloom/dev/*.h)
@@ -202,12 +203,12 @@ $B/tests/broken/%.so: tests/broken/plant.awk $(TEMPLATES) $(wildcard core/includ
 	$Qfor f in $(filter conform/templates/$(firstword $(subst _, ,$*)).%,$^); do \
 	  awk -v fault=$* -f $< $$f >$(@D)/$*.$$(basename $$f .in | cut -d. -f2-) || exit 1; done
 	$Q$(CC) $(CPPFLAGS) $(CFLAGS) -I$(@D) -shared $(LDFLAGS) $(PLANTED) $(@D)/$*.c -o $@
-# Faults that only a deterministic schedule or ThreadSanitizer finds.
+# Only a deterministic schedule or ThreadSanitizer finds these faults.
 $B/tests/broken/term_once.so: PLANTED := -DLOOM_PERTURB
-# ThreadSanitizer only, since sanitizers cannot be combined. clang links no library of it.
+# These use ThreadSanitizer only, since sanitizers cannot be combined. clang does not link its library into a plug-in.
 $(filter %_weak.so,$(BROKEN)): PLANTED := -fno-sanitize=all -fsanitize=thread -Wl,-z,undefs
 
-# Ends tests that make no progress. Its seconds are longer under a sanitizer and a perturbed schedule.
+# This program ends tests that make no progress. Its limit is longer under a sanitizer and under a perturbed schedule.
 $B/tests/limit: tests/limit.c Makefile
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
@@ -221,7 +222,7 @@ tests: all $(TESTS) $B/tests/limit $B/tests/soak_two $B/tests/faults.so $(FIXTUR
 .PHONY: all tests
 
 # ---- benchmarks: bench-NAME writes build/bench/NAME*.json, and ends with a line for each figure:
-#      bar NAME VALUE >=|<= TARGET ok|missed
+#      bar NAME VALUE >=|<= TARGET ok|short
 # BENCH='--blocks 60 --per-block best' goes to every comparison. docs/compare.md
 BENCH ?=
 define compare
@@ -280,11 +281,11 @@ check-all: ## all tests, and those of check in full (half an hour)
 check-built: tests
 	tests/run-all $(ALL) $B
 
-# For sanitizer builds: the programs with several threads. Small queues make rare paths common.
+# Sanitizer builds run these programs, which have several threads. Small queues make rare paths common.
 CONCURRENT := $(filter $B/tests/test_device_cpu $B/tests/test_transport $B/tests/test_workloads \
   $B/tests/test_sched% $B/tests/test_stall $B/tests/test_eventcount $B/tests/test_embed $B/tests/test_sync% $B/tests/test_term%,$(TESTS))
 
-# Preloaded, so it would conflict with the interposition of a sanitizer.
+# The library is preloaded, so a sanitizer would interpose the same functions.
 $B/tests/faults.so: tests/faults/shim.c Makefile
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
@@ -298,7 +299,7 @@ check-faults: ## calls that fail, each judged: a sample, or all with FAULTS=all 
 check-concurrent: all $B/tests/limit $(CONCURRENT) ## run the concurrent tests alone, for SAN=thread
 	tests/run-all $B $(CONCURRENT) tests/check-matrix.sh tests/check-sync.sh tests/check-barrier.sh tests/check-sim.sh
 
-# Packaging tools set INSTALL on the command line, so use another name.
+# Packaging tools set INSTALL on the command line, so this variable has another name.
 INSTALLER = DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' VERSION='$(VERSION)' PLUGINS='$(PLUGINS)' \
   ABSENT='$(ABSENT)' tools/install
 install: all ## install under PREFIX (/usr/local), libraries in LIBDIR (PREFIX/lib); honours DESTDIR
@@ -348,7 +349,6 @@ bench-trigger: all $B/bench/trigger_floor ## triggered messages against the lowe
 
 # ---- synchronisation: waiting consumers ----------------------------------------------------------------
 SYNC_BENCH := $(addprefix $B/bench/sync_,beside release floor)
-# Uses a test rig.
 $(SYNC_BENCH) $B/bench/tasks_idle: $B/bench/%: bench/%.c bench/times.h $(wildcard tests/*.h) $B/obj/tests/support.o $B/lab.a $B/libgpuloom.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
@@ -442,7 +442,7 @@ bench-sim: all $B/bench/sim_ring $(PEERS)/ring_simgrid ## virtual time: events p
 .PHONY: bench-sim
 
 # ---- embedding -----------------------------------------------------------------------------------------
-# Without oneTBB the file compiles to nothing, and the benchmark says so.
+# Without oneTBB the file is empty after preprocessing, and the benchmark reports that oneTBB is missing.
 $B/bench/embed: bench/embed.c bench/embed_tbb.cpp bench/embed.h bench/times.h $B/libgpuloom.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)

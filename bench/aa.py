@@ -5,9 +5,9 @@ a planted difference?
 
     bench/aa.py [BUILD] [--for SECONDS] [--spinners N] [--jobs NAME,NAME] [--only same|planted]
 
-Nine jobs of 0.5 ms to 1 s are compared with themselves, half of the trials by the best sample of each block; six jobs of
+Nine jobs of 0.5 ms to 1 s are compared with themselves, half of the trials by the best sample of each block. Six jobs of
 10 ms and longer are compared with 3 % more work, always by the best sample, as docs/compare.md advises for loaded machines.
-20 blocks each, more for two jobs, while other programs are busy half of the time, in bursts of up to 0.1 s (--spinners 0:
+A trial has 20 blocks, and more for two jobs. Other programs are busy half of the time, in bursts of up to 0.1 s (--spinners 0:
 none). Every trial is recorded at once: --for ends after the given time, and the next call continues. --jobs selects jobs,
 separated by commas; --only same omits the planted differences. All trials take two hours and a half on two cores, a third
 of it for the equal variants. The last lines are `bar NAME VALUE RELATION TARGET ok|short`.
@@ -53,11 +53,11 @@ def parts(build, folder):
     same, few = ['--vary', 'run.title=a,b'], ['--samples-per-block', '2']
     many = ['--samples-per-block', '32']
     digest = ['--vary', 'workload.exec.command=' + ','.join(f'sha1sum {f}' for f in files)]
-    # A block of a longer job has few samples to save time, which does not matter for false claims.
+    # A block of a longer job has few samples, to save time. The number does not affect false claims.
     jobs = {
         'memset_100k': (['conf/memset.ini', '--set', 'workload.memset.tasks=100000'], [], None),
         'memset_1m': (['conf/memset.ini'], [], None),
-        # Memory placement of a stack changes times by more than 3 %: more blocks help more than more samples.
+        # The memory placement of a stack changes times by more than 3 %, so more blocks help more than more samples.
         'memset_2m': (['conf/memset.ini'], None, ['--vary', 'workload.memset.tasks=2000000,2060000', '--blocks', '120',
                                                   '--samples-per-block', '8']),
         'fib': (['conf/fib.ini'], few, None),
@@ -65,7 +65,8 @@ def parts(build, folder):
         'contains': (['conf/contains.ini'], few, ['--vary', 'workload.contains.documents=20000,20600']),
         'wic': (['conf/wic.ini'], [], None),
         'trigger': (['conf/msgrate.ini'], few, ['--vary', 'workload.msgrate.fires=300000,309000', *many]),
-        # With `split` four threads share the cores, and the best sample of a block varies by 5 to 10 %. Monolithic has two threads.
+        # With `split` four threads share the cores, and the best sample of a block varies by 5 to 10 %. `monolithic`
+        # has two threads.
         'qos': (['conf/qos/storm.ini'], few, ['--set', 'qos.use=monolithic', '--vary', 'workload.requests_storm.requests=5000,5150',
                                               '--blocks', '60', *many]),
         'exec': ([program, '--set', f'workload.exec.command=sha1sum {files[0]}'], few, digest),
@@ -84,7 +85,7 @@ def parts(build, folder):
 
 
 def order(parts):
-    """All trials, with the parts interleaved evenly, so that partial results cover each part."""
+    """Returns all trials. The parts are interleaved evenly, so that partial results cover each part."""
     every = []
     for name, (trials, _) in parts.items():
         every += [((i + 0.5) / trials, name, i) for i in range(trials)]
@@ -103,7 +104,7 @@ def trial(gpuloom, args, seed, out):
 
 
 def key_of(gpuloom, spinners, args):
-    """The identity of a trial: trials of another build, load or command are ignored."""
+    """Returns the identity of a trial: trials of another build, load or command are ignored."""
     with open(gpuloom, 'rb') as f:
         binary = hashlib.sha256(f.read()).hexdigest()
     return hashlib.sha256(json.dumps([binary, spinners, args]).encode()).hexdigest()
@@ -160,7 +161,7 @@ def main():
     done = read_journal(journal, key)
     have = {(t['part'], t['trial']) for t in done}
     wanted = order(todo)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # leave no spinner running
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the exit handler stops the spinners
     spinners = [subprocess.Popen([sys.executable, '-c', SPELLS]) for _ in range(a.spinners)]
     try:
         with open(journal, 'a') as out:

@@ -5,7 +5,7 @@
   bench/barriers.py BUILD [--rounds N] [--only PART,...]   parts: two many overlap
 
 All variants of a part run once in each round, in a rotated order. A value is the median over the rounds of ratios within
-a round. Closing lines `bar NAME VALUE >=|<= TARGET ok|short|missing` are the targets of the project; all values go
+a round. The last lines are `bar NAME VALUE >=|<= TARGET ok|short|missing` for the targets of the project; all values go
 to BUILD/bench/barriers.json."""
 import json, os, statistics, sys
 
@@ -34,7 +34,7 @@ def there(name):
 
 
 def interleaved(rounds, runs):
-    """The results of `runs` {name: function} per round; the order rotates."""
+    """Returns the results of `runs` {name: function} for each round. The order of the functions rotates."""
     found, names = {name: [] for name in runs}, list(runs)
     for turn in range(rounds):
         for name in rotated(names, turn):
@@ -51,7 +51,7 @@ def table(title, found, unit):
 
 
 def beside(title, figure, workers, count, peers, target, rounds, each, *own):
-    """The best barrier, and each barrier, relative to the best peer in the same round."""
+    """Compares the best barrier, and each barrier, with the best peer in the same round."""
     runs = {b: (lambda b=b: ours(b, workers, *count, *own)['latency']) for b in each}
     runs.update({p: (lambda p=p: peer(p, workers, *count)) for p in peers if there(p)})
     found = interleaved(rounds, runs)
@@ -73,13 +73,13 @@ def two(rounds):
 
 
 def many(rounds):
-    """Threads that are not pinned, like those of pthread."""
+    """The threads are not pinned, like those of pthread."""
     beside('64 workers: ns per barrier', 'many_workers_to_pthread', 64, (20, 200, 3), ['pthread'], 1.5, min(rounds, 5),
            ['central', 'release', 'tree', 'flags'], 'device.cpu.pin=no')
 
 
 def overlap(rounds):
-    """Work of about 2 us between arrive and await; every second worker arrives late by the same time."""
+    """Each worker works for about 2 us between arrive and await. Every second worker arrives late by the same time."""
     runs = {b: (lambda b=b: ours(b, 2, 5000, 1, 5, 'workload.barrier.work=2000').get('overlap', 0)) for b in OURS}
     found = interleaved(rounds, runs)
     table('overlap: share of what waiting adds that split rounds hide', found, 'share')

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cost of a run of ten small tasks on an open stack of two CPU workers, compared with a plain pool of two threads with
- * a mutex and a condition variable, and with oneTBB's task_arena, whose caller takes part.
- *   BUILD/bench/embed JSON [RUNS]; uses the plug-ins of BUILD */
+/* Measures the cost of a run of ten small tasks on an open stack of two CPU workers. The peers are a plain pool of two
+ * threads with a mutex and a condition variable, and oneTBB's task_arena, in which the caller takes part.
+ *   BUILD/bench/embed JSON [RUNS]
+ * The program uses the plug-ins of BUILD. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 #include "bench/times.h"
 
 #define TASKS 10
-#define BLOCK 50 /* consecutive runs of one kind */
+#define BLOCK 50 /* runs of one kind in a row */
 
 static uint64_t done[TASKS];
 
@@ -174,8 +175,8 @@ static struct kind {
 	const char *key, *name;
 	void (*run)(void *arg);
 	void *arg;
-	uint64_t *ns; /* of each run */
-	double p10, median, p90; /* us */
+	uint64_t *ns; /* the time of each run */
+	double p10, median, p90; /* in us */
 } kinds[] = {
 	{"run", "gpuloom", ours_run, NULL, NULL, 0, 0, 0},
 	{"start", "gpuloom, start and wait", ours_start, NULL, NULL, 0, 0, 0},
@@ -215,7 +216,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	snprintf(build, sizeof(build), "%s", argv[0]);
-	for (int i = 0; i < 2; i++) /* BUILD/bench/embed */
+	for (int i = 0; i < 2; i++) /* two levels up from BUILD/bench/embed */
 		*(strrchr(build, '/') ? strrchr(build, '/') : build) = 0;
 	ours_open(&ours, build);
 	pool_open();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The C interface of oneTBB: bench/embed_tbb.cpp. */
+/* The C interface of bench/embed_tbb.cpp. */
 #ifndef BENCH_EMBED_H
 #define BENCH_EMBED_H
 
@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* NULL: built without oneTBB */
+/* Returns NULL if the build has no oneTBB. */
 void *embed_tbb_open(int threads);
 void embed_tbb_run(void *arena, void (*work)(uint64_t i), uint64_t n);
 void embed_tbb_close(void *arena);

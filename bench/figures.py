@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared by the benchmarks in Python: commands, values with a target, selection of parts on the command line."""
+"""The benchmarks in Python share this code: commands, values with a target, and the selection of parts on the command
+line."""
 import argparse, json, os, subprocess, sys, time
 
 bars, figures = [], {}
 
 
 def bar(name, value, relation, target):
-    """A value and its target; None: a requirement is missing."""
+    """Records a value and its target. A value of None means that a requirement is missing."""
     figures[name] = value
     if value is None:
         bars.append(f'bar {name} - {relation} {target:g} missing')

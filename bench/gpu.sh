@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Cost of work stealing on a GPU: the tables of the MGWS thesis (its figures 8 to 21, 23 and 26) on
-# this machine's GPU, with ratios. Each line is the median of SAMPLES verified executions.
+# Measures the cost of work stealing on this machine's GPU: the tables of the MGWS thesis (figures 8 to 21, 23 and 26),
+# with ratios. Each line is the median of SAMPLES verified executions.
 #   bench/gpu.sh [BUILD] [SAMPLES] [TABLE...]
 # Tables: floor lanes detectors queues owners gpus ranks placement workers shapes contains both uts rivals monolithic waits switch
 # triggers requests barriers reduce peers. Default: all. gpus and peers need two GPUs; with one, ranks shares it by NVIDIA's MPS.
@@ -14,7 +14,7 @@ B=$(cd "${1:-build}" && pwd) samples=${2:-10}
 tables=${*:-floor lanes detectors queues owners gpus ranks placement workers shapes contains both uts rivals monolithic waits switch triggers requests barriers reduce peers}
 G=$B/gpuloom
 tmp=$(mktemp -d)
-# Starts NVIDIA's MPS, with which kernels of several processes run at once; stops it.
+# Starts NVIDIA's MPS, under which kernels of several processes run at once, and stops MPS.
 together() {
 	export CUDA_MPS_PIPE_DIRECTORY="$tmp" CUDA_MPS_LOG_DIRECTORY="$tmp"
 	nvidia-cuda-mps-control -d && together=yes
@@ -54,7 +54,7 @@ word = zwischen
 load = ahead
 END
 
-# median METRIC ARGUMENTS...: in base units, or nothing if the run failed.
+# median METRIC ARGUMENTS...: prints the median in base units, or nothing if the run failed.
 median() {
 	metric=$1
 	shift
@@ -62,7 +62,7 @@ median() {
 	another "$metric"
 }
 
-# another METRIC: from the same run.
+# another METRIC: prints another metric of the same run.
 another() {
 	awk -v metric="$1" '$1 == metric {
 		v = $2; gsub(",", "", v); u = $3
@@ -72,7 +72,7 @@ another() {
 		printf "%.6g\n", v * f }' "$tmp/out"
 }
 
-# line LABEL ARGUMENTS...: tasks/s, exit time, and the ratio to $base (set by the first line of a table).
+# line LABEL ARGUMENTS...: prints tasks/s, exit time, and the ratio to $base. The first line of a table sets $base.
 line() {
 	label=$1
 	shift
@@ -87,12 +87,12 @@ line() {
 		'BEGIN { printf "| %-44s | %12.1f | %7.3f | %12s |\n", l, r / 1e6, r / b, e }'
 }
 
-# Ratio of the last line to the first one.
+# Prints the ratio of the last line to the first one.
 to_base() {
 	awk -v r="${rate:-0}" -v b="$base" 'BEGIN { print b ? r / b : 0 }'
 }
 
-# Documents whose sizes span three orders of magnitude; large ones are adjacent.
+# Makes documents whose sizes span three orders of magnitude. The large ones are adjacent.
 make_docs() {
 	[ ! -d "$tmp/docs" ] || return 0
 	mkdir -p "$tmp/docs"
@@ -109,14 +109,14 @@ make_docs() {
 	}'
 }
 
-# The pages of this project, repeated, with an index that divides them into documents of 64 KiB.
+# Makes a text of the pages of this project, repeated, with an index that divides the text into documents of 64 KiB.
 make_text() {
 	cat "$(dirname "$0")"/../docs/*.md >"$tmp/pages"
 	while :; do cat "$tmp/pages" || break; done 2>/dev/null | head -c 536870912 >"$tmp/text"
 	seq 0 65536 536805376 | sed 's/$/ 65536/' >"$tmp/index"
 }
 
-# rate LABEL FLOOR METRIC ARGUMENTS...: millions per second, and its ratio to the floor; into $value.
+# rate LABEL FLOOR METRIC ARGUMENTS...: prints millions per second and the ratio to the floor; $value is the median.
 rate() {
 	label=$1 floor=$2 metric=$3
 	shift 3
@@ -157,7 +157,7 @@ for t in $tables; do
 		line 'mgws, queues in host memory' --set transport.p2p.placement=host
 		line 'mgws, queues in host memory, ids' --set transport.p2p.placement=host \
 			--set scheduler.mgws.transfer=id
-		for registers in 96 80; do # more workers are resident
+		for registers in 96 80; do # with fewer registers more workers are resident
 			base=
 			line "static, $registers registers a thread" --set scheduler.use=static \
 				--set device.cuda.max_registers=$registers
@@ -374,7 +374,7 @@ for t in $tables; do
 		[ -s "$tmp/link" ] || "$link" >"$tmp/link" || continue
 		trip=$(awk '$1 == "round_trip_us" { print $2 }' "$tmp/link") load=$(awk '$1 == "load_us" { print $2 }' "$tmp/link")
 		sms=$(sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p' "$tmp/doctor")
-		# Time until the host detects that the consumer resumed, minus the latency back: half of a load.
+		# The host detects the resumption by a load, so half of a load is subtracted.
 		printf '\nfrom the release by a CPU until its consumer on the GPU goes on; us, median. A word there and back takes %s us,\n' "$trip"
 		printf 'a load over the link %s. %s blocks of 8 warps that wait and 8 that compute\n\n' "$load" "$((2 * sms))"
 		printf '| %-24s | %12s | %12s | %20s |\n|---|---|---|---|\n' '' '8 bytes' '4 KiB' 'computing, of alone'
@@ -391,7 +391,8 @@ for t in $tables; do
 			echo "$small $large $alone ${beside:-0}" | awk -v l=$sync -v b="$load" '{ printf "| %-24s | %12.2f | %12.2f | %20.4f |\n", l,
 				$1 * 1e6 - b / 2, $2 * 1e6 - b / 2, $4 ? $3 / $4 : 0 }'
 		done
-		# On two cores, a computing thread next to 64 waiters on each; alternating with the thread alone, since clock rates change.
+		# A computing thread shares each of two cores with 64 waiters. The runs alternate with the thread alone,
+		# since clock rates change.
 		printf '\nfrom the release by the GPU until its consumer, one of 64 on a core, goes on, us; and a thread that computes there, of alone\n\n'
 		printf '| %-24s | %12s | %20s |\n|---|---|---|\n' '' us computing
 		set -- --set run.devices='cuda:0 cpu:0' --set scheduler.use= --set termination.use= --set run.workload=resume \
@@ -485,8 +486,8 @@ for t in $tables; do
 		done
 		printf '\n8 bytes to the own rank, from the fire to the word that its worker sees; us, median\n\n'
 		printf '| %-44s | %12s | %12s |\n|---|---|---|\n' '' 'one worker' "$sms workers"
-		# .launched, .graph: with real launches of kernels; the others model them, or need none. .memory: in GPU memory, by a copy
-		# in host memory.
+		# The kinds .launched and .graph launch real kernels; other kinds model launches, or need none. With
+		# .memory, buffers are in GPU memory and pass through a copy in host memory.
 		for kind in gputn gputn.memory proxy counter gds hdn gds.launched hdn.launched gds.graph; do
 			row= trigger=${kind%.*} kernels=${kind#*.} memory=host
 			[ $kind != $trigger ] || kernels=persistent
@@ -505,7 +506,7 @@ for t in $tables; do
 		bar trigger_warp_over_floor "$(awk -v a="$one_warp" -v b="$warp" 'BEGIN { print a / b }')" '>=' 0.5
 		bar trigger_all_per_s "$all_mixed" '>=' 5e7
 		bar trigger_one_way_us "$way" '<=' 4.5
-		# Figure 8 of the paper.
+		# figure 8 of the GPU-TN paper
 		bar hdn_to_gputn "$(awk -v a="$hdn" -v b="$way" 'BEGIN { print b ? a / b : 0 }')" '>=' 2.5
 		bar gds_to_gputn "$(awk -v a="$gds" -v b="$way" 'BEGIN { print b ? a / b : 0 }')" '>=' 1.5
 		;;
@@ -517,7 +518,7 @@ for t in $tables; do
 		sms=$(sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p' "$tmp/doctor")
 		printf '\nservice requests, for nothing unless a line says so, k/s; a word there and back takes %s us\n\n' "$trip"
 		printf '| %-44s | %12s | %12s | %12s |\n|---|---|---|---|\n' '' poll hybrid interrupt
-		# asked LABEL REQUESTS ARGUMENTS...: for each value of notify, into $poll, $hybrid, $interrupt.
+		# asked LABEL REQUESTS ARGUMENTS...: sets $poll, $hybrid and $interrupt for these values of notify.
 		asked() {
 			label=$1 n=$2
 			shift 2
@@ -591,7 +592,7 @@ for t in $tables; do
 				for (i = 2; i <= NF; i++) printf " %6.2f %6.3f |", $i * 1e6, $i * 1e6 / $1
 				print "" }'
 		done
-		# The best barrier for each shape, as a conf would select it.
+		# Prints the best barrier for each shape, as a conf would select it.
 		awk '{ best = 0
 			for (i = 4; i <= NF; i++) if ($i > 0 && (!best || $i < best)) best = $i
 			r = best * 1e6 / $3; n++; sum += log(r)
@@ -671,7 +672,7 @@ for t in $tables; do
 			gputn gds hdn
 		: >"$tmp/rounds"
 		for bytes in 8 4096 65536 262144 1048576 8388608; do
-			# Enough lanes to saturate the link: reading takes more than storing.
+			# The number of lanes must saturate the link: reading needs more lanes than storing.
 			case $bytes in 8388608) lanes=1024 ;; 1048576) lanes=512 ;; *) lanes=256 ;; esac
 			peer=$(median round_ns --ranks 2 --set run.workload=allreduce --set trigger.use=peer \
 				--set device.cuda.workers="$sms" --set device.cuda.lanes=$lanes \

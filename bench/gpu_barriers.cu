@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cost of the vendor's barriers on a GPU, for bench/gpu.sh barriers; does not use gpuloom.
- *
+/* Measures the cost of the vendor's barriers on a GPU, for bench/gpu.sh barriers, without gpuloom.
  *   gpu_barriers
- *
- * grid_BLOCKS_THREADS_us: grid.sync() of cooperative groups with BLOCKS blocks of THREADS threads on each
- * multiprocessor. block_THREADS_us, warp_us: __syncthreads() and __syncwarp() of one block. cluster_us: the hardware
- * barrier of clusters of 8 blocks of 256 threads, one block per multiprocessor. host_us: launch of an empty cooperative
- * kernel until the host detects its end. Computed from repetitions, like workload_barrier: the median of 11 differences
- * between few and many rounds. */
+ * - grid_BLOCKS_THREADS_us: grid.sync() of cooperative groups, with BLOCKS blocks of THREADS threads on each
+ * multiprocessor.
+ * - block_THREADS_us, warp_us: __syncthreads() and __syncwarp() of one block.
+ * - cluster_us: the hardware barrier of clusters of 8 blocks of 256 threads, one block per multiprocessor.
+ * - host_us: the time from the launch of an empty cooperative kernel until the host detects the kernel's end.
+ * A value is the median of 11 differences between few and many rounds, as in workload_barrier. */
 #include <algorithm>
 #include <cooperative_groups.h>
 #include <cstdio>

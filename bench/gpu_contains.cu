@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Speed of a plain kernel that searches a text, for bench/gpu.sh contains; does not use gpuloom.
- *
+/* Measures the speed of a plain kernel that searches a text, for bench/gpu.sh contains, without gpuloom.
  *   gpu_contains WORD FILE
- *
- * plain_bytes_per_s: one launch over the whole file, 16 bytes per lane and step, searching for the first two bytes of
- * the word; median of 20. places: matches of the word. */
+ * - plain_bytes_per_s: the median of 20 launches over the whole file. A lane reads 16 bytes per step and searches for
+ * the first two bytes of the word.
+ * - places: the matches of the word. */
 #include <cuda_runtime.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -74,7 +73,7 @@ int main(int argc, char **argv)
 	MUST(cudaMemcpy(near, text, room, cudaMemcpyHostToDevice));
 	MUST(cudaMemcpyToSymbol(word, argv[1], strlen(argv[1])));
 	MUST(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0));
-	for (int turn = -2; turn < TURNS; turn++) { /* the first two warm the caches */
+	for (int turn = -2; turn < TURNS; turn++) { /* the first two turns warm the caches */
 		MUST(cudaMemset(places, 0, sizeof(*places)));
 		us[turn < 0 ? 0 : turn] =
 			gpu_us([&] { search<<<processors * 16, 128>>>(near, bytes, (int)strlen(argv[1]), places); });

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Performance of the link between a GPU and the host, for bench/gpu.sh triggers, requests and waits; does not use
- * gpuloom.
+/* Measures the link between a GPU and the host, for bench/gpu.sh triggers, requests and waits, without gpuloom.
  *   gpu_link
- *
- * stores_lane, stores_warp, stores_grid: 8-byte words per second that one lane, a warp, or all multiprocessors store
- * into a ring in host memory and one thread counts there. The producers check for space as rarely as the ring allows.
- * round_trip_us: the GPU increments a word of host memory and the host answers. load_us: a load from host memory; half
- * of it is about the latency of a posted store. launch_us: launch of an empty kernel until the host detects its end. */
+ * - stores_lane, stores_warp, stores_grid: 8-byte words per second that one lane, a warp, or all multiprocessors store
+ * into a ring in host memory. One host thread counts the words. The producers check for space as rarely as the ring
+ * allows.
+ * - round_trip_us: the GPU increments a word of host memory and the host answers.
+ * - load_us: a load from host memory. Half of this time is about the latency of a posted store.
+ * - launch_us: the time from the launch of an empty kernel until the host detects the kernel's end. */
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <pthread.h>
@@ -33,12 +33,12 @@ struct ring {
 	uint64_t word[ENTRIES];
 };
 
-/* Each lane stores words first + lane * 1, then advances by the stride; the lap number is the word. */
+/* Lane `me` stores the words me, me + lanes, and so on. Each word holds its lap number. */
 __global__ void produce(volatile struct ring *ring, uint64_t n, uint64_t *seen)
 {
 	uint64_t lanes = (uint64_t)gridDim.x * blockDim.x, me = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
 	for (uint64_t i = me; i < n; i += lanes) {
-		/* Half a ring of space, checked by one lane now and then. */
+		/* Lane 0 reads the tail once per quarter of the ring, and repeatedly while the ring is full. */
 		while (i >= *(volatile uint64_t *)seen + ENTRIES)
 			if (me == 0)
 				*(volatile uint64_t *)seen = ring->tail;
@@ -47,7 +47,7 @@ __global__ void produce(volatile struct ring *ring, uint64_t n, uint64_t *seen)
 		asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(&ring->word[i % ENTRIES]), "l"(1 + i / ENTRIES)
 			     : "memory");
 	}
-	/* The other lanes may have a last word to store. */
+	/* Other lanes may still wait for space. */
 	while (me == 0 && *(volatile uint64_t *)seen + ENTRIES < n)
 		*(volatile uint64_t *)seen = ring->tail;
 }
@@ -106,10 +106,10 @@ __global__ void load(const uint64_t *from, uint64_t n, uint64_t *took)
 {
 	uint64_t begin, end, at = 0;
 	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin)::"memory");
-	for (uint64_t i = 0; i < n; i++) /* the word is 0: the address of each load depends on the previous one */
+	for (uint64_t i = 0; i < n; i++) /* each word is 0, so the address of each load depends on the previous load */
 		asm volatile("ld.relaxed.sys.u64 %0, [%1];" : "=l"(at) : "l"(from + at) : "memory");
 	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(end)::"memory");
-	*took = end - begin + at; /* an unused load would be removed, and with it the chain */
+	*took = end - begin + at; /* the compiler would remove the chain of loads if the last one were unused */
 }
 
 __global__ void nothing(void)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fib(n) by work stealing in one hand-written kernel: the algorithm of sched_mgws (defaults), term_counter and
- * workload_fib without plug-ins, options, references or composition, but with the same queues, epochs, memory orders,
- * and polls of the stop word and of the public queue's words. Baseline of the composed kernel in bench/gpu.sh. It omits
- * what fib does not need: joins, priorities, affinity, the initial set, overflow lists.
- *   gpu_monolithic N WORKERS SAMPLES     prints the median of tasks per second */
+/* fib(n) by work stealing in one hand-written kernel, the baseline of the composed kernel in bench/gpu.sh. The
+ * algorithm is that of sched_mgws (defaults), term_counter and workload_fib, without plug-ins, options, references or
+ * composition. Queues, epochs, memory orders, and polls of the stop word and of the public queue's words are the same.
+ * The kernel has no joins, priorities, affinity, initial set and overflow lists, because fib does not need them.
+ *   gpu_monolithic N WORKERS SAMPLES
+ * prints the median of tasks per second. */
 #include <cstdint>
 #include <algorithm>
 #include <vector>
@@ -31,7 +32,7 @@ struct own {
 	uint64_t word, open, tail, head, begin[2], started[2];
 	uint32_t epoch;
 };
-/* State of a worker, in shared memory. */
+/* The state of a worker, in shared memory. */
 struct local {
 	own own;
 	uint64_t executed, spawned, steals;
@@ -42,7 +43,7 @@ __constant__ queue *queues;
 __constant__ shared_words *words;
 __constant__ uint32_t workers;
 extern __shared__ __align__(64) char memory[];
-#define L ((local *)memory) /* a macro, so that the compiler infers the address space */
+#define L ((local *)memory) /* L is a macro, so that the compiler infers the address space. */
 
 /* attempts 24 | lock 1 | epoch 1 | initial 19 | tail 19 */
 constexpr uint64_t COUNT_MASK = (1ull << 19) - 1, LOCK = 1ull << 39, ATTEMPT = 1ull << 40;
@@ -116,7 +117,7 @@ FN bool stopped(worker &w)
 	w.stop = load_relaxed(&words->stop);
 	return false;
 }
-/* 1: time to poll words that other workers change: see loom_poll_due(). */
+/* Returns 1 when the worker must poll words that other workers change, like loom_poll_due(). */
 FN bool due(worker &w)
 {
 	uint32_t now;
@@ -126,7 +127,7 @@ FN bool due(worker &w)
 	w.looked = now;
 	return true;
 }
-/* All lanes: copies n tasks between rings. */
+/* All lanes copy n tasks between rings. */
 FN void move(const worker &w, task *to, uint64_t to_at, uint32_t to_mask, const task *from, uint64_t at,
 	     uint32_t mask, uint32_t n)
 {
@@ -274,7 +275,8 @@ struct state {
 };
 static __device__ __noinline__ state overflow(state s, uint64_t k, uint64_t random);
 
-/* A task and its children. A template, so that the kernel's copy is not recursive and is inlined. */
+/* Runs a task and its children. The template parameter makes the kernel's copy non-recursive, so that the compiler
+ * inlines it. */
 template <int NESTED> FN void run(worker &w, const task &t)
 {
 	uint64_t k = t.param[0];
@@ -311,7 +313,7 @@ static __device__ __noinline__ state overflow(state s, uint64_t k, uint64_t rand
 	t.param[0] = k;
 	if (!(release(w) && push(w, t))) {
 		if (w.depth >= NESTING)
-			__trap(); /* not possible with these queues */
+			__trap(); /* these queues never need this branch */
 		w.depth++;
 		run<1>(w, t);
 		w.depth--;
@@ -327,8 +329,8 @@ FN bool work(worker &w, uint64_t &ran)
 	for (;;) {
 		bool can_share = w.count >= 2;
 		uint64_t news = 0;
-		/* Uses the words of the previous poll before it issues the next one, so that nothing waits for the
-		 * loads. */
+		/* The worker uses the words of the previous poll before it issues the next one, so it never waits for
+		 * these loads. */
 		if (w.lane == 0 && due(w)) {
 			if (stopped(w))
 				news = 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the programs of bench/gpu.sh: checked calls of the CUDA runtime, and times. */
+/* The programs of bench/gpu.sh share checked calls of the CUDA runtime, and times. */
 #ifndef BENCH_GPU_MUST_H
 #define BENCH_GPU_MUST_H
 
@@ -17,10 +17,10 @@
 		}                                                                                  \
 	} while (0)
 
-/* GPU time in us of the work that once() launches. */
+/* Returns the GPU time in us of the work that once() launches. */
 template <class F> static float gpu_us(F once)
 {
-	static cudaEvent_t begin, end; /* separate for each F, so that timings may be nested */
+	static cudaEvent_t begin, end; /* each F has its own events, so timings may be nested */
 	float ms;
 	if (!begin) {
 		MUST(cudaEventCreate(&begin));

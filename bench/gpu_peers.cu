@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Communication between two GPUs of a host, for bench/gpu.sh peers; does not use gpuloom.
- *
- *   gpu_peers          exit 77 without two GPUs that access each other's memory
- *
- * relaxed_us, release_us: a round trip of a word in the other GPU's memory, written by a relaxed or by a releasing
- * store. copy_BYTES_us: both GPUs copy this amount to each other at once, half of what an allreduce must send.
- * nccl_BYTES_us: ncclAllReduce of floats, one of many in a stream; only if libnccl.so.2 is found. */
+/* Measures the communication between two GPUs of a host, for bench/gpu.sh peers, without gpuloom.
+ *   gpu_peers
+ * The program exits with 77 without two GPUs that access each other's memory.
+ * - relaxed_us, release_us: a round trip of a word in the other GPU's memory, written by a relaxed or by a releasing
+ * store.
+ * - copy_BYTES_us: both GPUs copy this amount to each other at once. An allreduce must send twice as much.
+ * - nccl_BYTES_us: ncclAllReduce of floats, one of many in a stream, if libnccl.so.2 is found. */
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 #include <stdint.h>
@@ -88,7 +88,7 @@ static double copy_us(size_t bytes)
 typedef int init_all(void **comm, int n, const int *device);
 typedef int all_reduce(const void *from, void *to, size_t n, int type, int op, void *comm, cudaStream_t stream);
 typedef int group(void);
-enum { FLOAT32 = 7, SUM = 0 }; /* ncclFloat32, ncclSum */
+enum { FLOAT32 = 7, SUM = 0 }; /* the values of ncclFloat32 and ncclSum */
 
 static int nccl_us(init_all *init, all_reduce *reduce, group *begin_group, group *end_group)
 {
@@ -134,7 +134,7 @@ int main(void)
 		MUST(cudaMalloc(&to[d], MOST));
 		MUST(cudaMemset(from[d], 0, MOST));
 	}
-	round_trip_us(0); /* loads the code */
+	round_trip_us(0); /* the first call loads the code */
 	printf("relaxed_us %.3f\nrelease_us %.3f\n", round_trip_us(0), round_trip_us(1));
 	for (size_t bytes : sizes)
 		printf("copy_%zu_us %.3f\n", bytes, copy_us(bytes));

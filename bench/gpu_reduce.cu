@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vendor's sum of n floats, for bench/gpu.sh reduce; does not use gpuloom.
- *
+/* Measures the vendor's sum of n floats, for bench/gpu.sh reduce, without gpuloom.
  *   gpu_reduce
- *
- * For n = 2^9 ... 2^28: cub_N_us: cub::DeviceReduce::Sum. launched_N_us: two kernels, a sum of each block and the sum
- * of these; the end of the first is the barrier. Both: the median of 11 times of many consecutive calls, by events,
- * divided by their number. */
+ * For n = 2^9 ... 2^28 the program prints two values:
+ * - cub_N_us: cub::DeviceReduce::Sum.
+ * - launched_N_us: two kernels. The first sums up each block, the second sums up the blocks. The end of the first is
+ * the barrier.
+ * A value is the median of 11 measurements. A measurement is the time of many consecutive calls, by events, divided by
+ * their number. */
 #include <algorithm>
 #include <cstdio>
 #include <cub/cub.cuh>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Common GPU implementations of tasks that spawn tasks, without gpuloom, for bench/gpu.sh rivals.
- *
  *   gpu_rivals [fib|uts]...
- *
- * global: one array that all threads append to and take from, by one fetch-and-add per warp. broker: a ring with a
- * counter that reserves space or work, and a ticket in each slot (Kerbl et al., "The Broker Queue", ICS 2018). tail: a
- * kernel for each level of the tree, launched by the previous kernel (dynamic parallelism, tail launch). levels: the
- * same, launched by the host, which reads the size of each level. Each line: job, rival, tasks per second, tasks,
- * seconds: the median of 5, verified. A task is a node of the spawn tree of fib(32), or of the tree T1L of Unbalanced
- * Tree Search. Requires nvcc -rdc=true. */
+ * - global: one array to which all threads append and from which they take, by one fetch-and-add per warp.
+ * - broker: a ring with a counter that reserves space or work, and a ticket in each slot (Kerbl et al., "The Broker
+ * Queue", ICS 2018).
+ * - tail: a kernel for each level of the tree, launched by the previous kernel (dynamic parallelism, tail launch).
+ * - levels: the same kernels, launched by the host, which reads the size of each level.
+ * A line has the job, the rival, tasks per second, tasks, and seconds: the median of 5 verified runs.
+ * A task is a node of the spawn tree of fib(32), or of the tree T1L of Unbalanced Tree Search.
+ * The program requires nvcc -rdc=true. */
 #include <algorithm>
 #include <cmath>
 #include <cuda_runtime.h>
@@ -25,14 +25,14 @@
 
 #define TURNS 5
 #define THREADS 128
-#define ROOM (1u << 27) /* nodes; fib(32) has 7 million, T1L 102 million */
+#define ROOM (1u << 27) /* in nodes: fib(32) has 7 million, T1L 102 million */
 #define RING ROOM
 
 /* ---- the jobs ----------------------------------------------------------------------------------------- */
 
 struct Fib {
 	static constexpr const char *name = "fib";
-	static constexpr uint64_t tasks = 2ull * 3524578 - 1, answer = 2178309; /* fib(32) */
+	static constexpr uint64_t tasks = 2ull * 3524578 - 1, answer = 2178309; /* `answer` is fib(32) */
 	struct Node {
 		uint32_t n;
 	};
@@ -49,7 +49,7 @@ __constant__ uint32_t bounds[MOST]; /* a node with a number of at least bounds[k
 
 struct Uts {
 	static constexpr const char *name = "uts";
-	static constexpr uint64_t tasks = 102181082, answer = 81746377; /* leaves */
+	static constexpr uint64_t tasks = 102181082, answer = 81746377; /* `answer` is the number of leaves */
 	struct Node {
 		uint32_t digest[5], depth;
 	};
@@ -103,17 +103,17 @@ struct Uts {
 
 struct State {
 	unsigned long long tasks, answer;
-	unsigned long long head, tail; /* global */
-	long long pending;             /* nodes that were created and are not done */
-	unsigned int bhead, btail;     /* broker */
+	unsigned long long head, tail; /* for the rival `global` */
+	long long pending;             /* nodes that were created and are not done yet */
+	unsigned int bhead, btail;     /* for the rival `broker` */
 	int count;
-	unsigned int level, size[2]; /* levels */
-	int overflow; /* FULL, LATE */
+	unsigned int level, size[2]; /* for the rival `levels` */
+	int overflow; /* FULL, LATE or 0 */
 };
 
 template <class T> __device__ T look(const T *p) { return *(const volatile T *)p; }
 
-/* Ends queues that lose a task or deadlock. */
+/* The limit ends queues that lose a task or deadlock. */
 #define LIMIT_NS 5000000000ull
 enum { FULL = 1, LATE };
 
@@ -132,7 +132,7 @@ __device__ int late(State *s, unsigned long long begin)
 	return 1;
 }
 
-/* Adds a thread's own sums, at the end. */
+/* Each thread adds its own sums at the end. */
 __device__ void note(State *s, unsigned long long tasks, unsigned long long answer)
 {
 	for (int half = 16; half; half /= 2) {
@@ -145,7 +145,7 @@ __device__ void note(State *s, unsigned long long tasks, unsigned long long answ
 	}
 }
 
-/* For all lanes of a warp: the offset of each lane's n. */
+/* Returns the offset of each lane's n within the warp. All lanes of the warp call this function. */
 __device__ uint32_t scan(uint32_t n, uint32_t *total)
 {
 	uint32_t sum = n, lane = threadIdx.x % 32;
@@ -165,9 +165,9 @@ __global__ void global_queue(State *s, typename Job::Node *node, uint32_t *ready
 	unsigned long long tasks = 0, answer = 0;
 	uint32_t lane = threadIdx.x % 32;
 	unsigned long long at = 0, begin = clock_ns();
-	int has = 0; /* a ticket that is not served yet */
+	int has = 0; /* 1 while the lane has a ticket that is not served yet */
 	for (;;) {
-		/* Lanes without a ticket draw one, all by one addition. */
+		/* All lanes without a ticket draw one, by one addition. */
 		unsigned need = __ballot_sync(~0u, !has);
 		unsigned long long first = 0;
 		if (need && lane == __ffs(need) - 1)
@@ -287,7 +287,7 @@ template <class Job> __global__ void broker_queue(State *s, Slot<Job> *ring)
 
 /* ---- level by level ----------------------------------------------------------------------------------- */
 
-/* Expands the last level's nodes into the next level. */
+/* Expands the nodes of the last level into the next level. */
 template <class Job>
 __device__ void level_step(State *s, const typename Job::Node *from, typename Job::Node *to, uint32_t which)
 {

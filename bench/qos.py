@@ -1,20 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Cost of service requests for a victim, under each policy (docs/qos.md).
+"""Measures the cost of service requests for a victim, under each policy (docs/qos.md).
 
   bench/qos.py BUILD [--rounds N] [--ms N] [--part NAME]... [--set KEY=VALUE]...
 
 Parts: pareto (eight combinations, throttle and budget), budget, frontier (longer bursts, fewer waiting), tenants, idle,
-latency. All variants of a part run in each round, in random order, so that other load affects all of them. All parts take
-about seven minutes.
-Prints `bar NAME VALUE >=|<= TARGET ok|short` lines. `make bench-pareto` draws the front."""
+latency. All variants of a part run in each round, in random order, so that other load affects all of them. All parts
+take about seven minutes. The last lines are `bar NAME VALUE >=|<= TARGET ok|short`. `make bench-pareto` draws the front."""
 import argparse, json, os, random, statistics, subprocess, sys, time
 
 from figures import bar, bars
 
 CORES = os.cpu_count()
-SETTLE = 0.02  # s of requests before the victim starts
-QUIET_US = 100  # p99.9 of the victim's stalls alone, on an idle machine
+SETTLE = 0.02  # seconds of requests before the victim starts
+QUIET_US = 100  # the p99.9 of the victim's stalls alone, on an idle machine
 WAITING = 16384  # requests in flight in the part `budget`
 LIMITS = {'1%': 0.01, '5%': 0.05, '20%': 0.20}
 
@@ -30,7 +29,7 @@ class Bench:
         self.victim = f'{o.build}/bench/qos_victim {",".join(map(str, range(CORES)))} {o.ms}'
 
     def run(self, use, *sets, victim=True):
-        """The metrics of one sample of conf/qos/storm.ini, or None."""
+        """Returns the metrics of one sample of conf/qos/storm.ini, or None."""
         return self.end(self.begin(use, *sets, victim=victim), use)
 
     def begin(self, use, *sets, victim=True):
@@ -52,8 +51,8 @@ class Bench:
         return {k: v['median'] for k, v in json.loads(out)['metrics'].items()}
 
     def rotate(self, variants):
-        """variants: name -> (use, sets). Returns name -> list of metrics. A victim that is disturbed before there are any
-        requests indicates other load: such a sample is repeated, for at most half of all samples."""
+        """Runs the variants: name -> (use, sets). Returns name -> list of metrics. A victim that is disturbed before
+        there are requests indicates other load. Such a sample is repeated, for at most half of all samples."""
         found = {name: [] for name in variants}
         again = disturbed = 0
         for _ in range(self.rounds):
@@ -80,12 +79,13 @@ def share(m):
 
 
 def rate(m):
-    """Requests served per second. Workers take answers in order, so that their counters lag by up to a sweep."""
+    """Returns the number of requests served per second. Workers take answers in order, so their counters lag by up to a
+    sweep."""
     return m['qos_requests'] / seconds(m)
 
 
 def peak(m):
-    """Peak over any one-second window, as a share of the machine (the whole sample if it is shorter)."""
+    """Returns the peak over any one-second window, as a share of the machine. A shorter sample is one window."""
     return m['qos_cpu_share_peak_1s']
 
 
@@ -115,7 +115,7 @@ def pareto(b):
 # ---- a budget: throughput, CPU time, stalls
 
 STORM = 'storm'
-# The thread that simulates the accelerator uses core 0: its cost there is not caused by the path.
+# The thread that simulates the accelerator uses core 0. Its cost there is not part of the path's cost.
 ELSEWHERE = [f'qos.steer.cores={CORES - 1}']
 
 
@@ -124,7 +124,7 @@ def waiting(n, order='scan'):
 
 
 def storm_of(n, order='scan'):
-    """Unthrottled; its worker polls more often, for at most 512 answers each time."""
+    """Returns the settings of an unthrottled path. Its worker polls more often, for at most 512 answers each time."""
     return ('monolithic steer', *ELSEWHERE, *waiting(n, order), 'workload.requests.pause=100us')
 
 
@@ -133,25 +133,26 @@ def budget_of(text, n=WAITING, order='scan', *sets):
 
 
 def in_turns(m):
-    """Cost of a request within a burst, without waking and falling asleep."""
+    """Returns the cost of a request within a burst, without the costs of waking and falling asleep."""
     return m['qos_cpu_rounds'] / m['qos_requests'] if m['qos_requests'] else None
 
 
 def of_ideal(found, name, text, storm=STORM):
-    """Throughput relative to the ideal (CPU limit / cost of a request in a storm): the median over rounds, in each of
-    which both ran within a minute."""
+    """Returns the throughput relative to the ideal, which is the CPU limit divided by the cost of a request in a storm.
+    The value is the median over rounds; in each round both ran within a minute."""
     pairs = zip(found[name], found[storm])
     return median([rate(m) * s['qos_cpu_per_request'] / (LIMITS[text] * CORES * 1e9) for m, s in pairs])
 
 
 def per_burst(m):
-    """us of CPU time of a burst, and the part for waking and falling asleep."""
+    """Returns the CPU time of a burst in us, and the part for waking and falling asleep."""
     n = max(m['qos_naps'], 1)
     return m['qos_cpu'] / n / 1e3, (m['qos_cpu'] - m['qos_cpu_rounds']) / n / 1e3
 
 
 def explain(found, name, text, storm=STORM):
-    """The same share from its parts: the share of a burst without waking, times the cost in a storm over the cost here."""
+    """Computes the same share from its parts: the share of a burst without waking, times the cost in a storm over the
+    cost here."""
     whole, wake = (median([per_burst(m)[i] for m in found[name]]) for i in (0, 1))
     warm, here = of(found, storm, 'qos_cpu_per_request'), of(found, name, in_turns)
     used = of(found, name, share) / LIMITS[text]
@@ -161,7 +162,7 @@ def explain(found, name, text, storm=STORM):
 
 
 def budget(b):
-    """The three bars at each limit; the paper's governor with the same accounting; the order of arrival."""
+    """Prints the three bars at each limit, the paper's governor with the same accounting, and the order of arrival."""
     variants = {STORM: storm_of(WAITING), 'arrival storm': storm_of(WAITING, 'arrival')}
     for text in LIMITS:
         variants['budget ' + text] = budget_of(text)
@@ -190,7 +191,7 @@ def budget(b):
 
 
 def frontier(b):
-    """Throughput against the victim's stall for longer bursts, at each limit."""
+    """Prints the throughput against the victim's stall for longer bursts, at each limit."""
     stalls, fewer = ('75us', '165us', '300us', '1ms'), 1024
     variants = {STORM: storm_of(WAITING), f'storm {fewer}': storm_of(fewer)}
     for text in LIMITS:
@@ -211,9 +212,10 @@ def frontier(b):
 
 
 def tenants(b):
-    """Two tenants at 5%: one sends a request every 500 us, about half of its share (11 us of CPU time for each request
-    with a wake-up), the other floods; relative to the first one alone. In the real-time class, because otherwise both
-    latencies include the time for which a woken thread waits for the victim."""
+    """Compares a tenant beside a flooding tenant with the same tenant alone, at a limit of 5 %. The tenant sends a
+    request every 500 us, which is about half of its share: a request with a wake-up takes 11 us of CPU time. The
+    path is in the real-time class. Otherwise both latencies include the time for which a woken thread waits for the
+    victim."""
     storm = 'workload.requests_storm.'
     pace = [storm + 'pace=500us', 'qos.budget.limit=5%', storm + 'pause=50us', 'qos.class=fifo']
     two = ['device.cpu.workers=2', storm + 'tenants=2', 'device.cpu.cores=']
@@ -247,7 +249,7 @@ def idle_counters():
 
 
 def wakeups(pid):
-    """How often the threads of a process have slept so far, which equals their wake-ups."""
+    """Returns how often the threads of a process have slept so far, which equals their wake-ups."""
     n = 0
     for task in os.listdir(f'/proc/{pid}/task'):
         with open(f'/proc/{pid}/task/{task}/status') as f:
@@ -256,7 +258,7 @@ def wakeups(pid):
 
 
 def idle_window(seconds, pid=None):
-    """Share of time that cores were idle, idle entries per second, wake-ups of a process."""
+    """Returns the share of time that cores were idle, the idle entries per second, and the wake-ups of a process."""
     begin, woke = idle_counters(), wakeups(pid) if pid else 0
     time.sleep(seconds)
     end = idle_counters()
@@ -265,15 +267,15 @@ def idle_window(seconds, pid=None):
 
 
 def interval(values, n=2000):
-    """95 % interval of the median by bootstrap."""
+    """Returns the 95 % interval of the median by bootstrap."""
     medians = sorted(statistics.median(random.choices(values, k=len(values))) for _ in range(n))
     return medians[n // 40], medians[-n // 40 - 1]
 
 
 def idle(b):
-    """An idle service: pairs of windows without and with it, in alternating order. Idle entries of the machine vary by
-    half from one second to the next. So the bar is on what the process can have added: each wake-up of one of its
-    threads ends at most one idle period of a core."""
+    """Measures an idle service: pairs of windows without and with the service, in alternating order. Idle entries of
+    the machine vary by half from one second to the next, so the bar limits what the process can have added. Each
+    wake-up of one of its threads ends at most one idle period of a core."""
     length, pairs = 1, []
 
     def without():
@@ -285,14 +287,15 @@ def idle(b):
         time.sleep(0.6)
         window = idle_window(length, p.pid)
         m = b.end(p, 'idle')
-        time.sleep(0.2)  # keep its end out of the next window
+        time.sleep(0.2)  # the next window must not contain the end of the process
         return window + (m['qos_cpu_share'], m['qos_wakeups']) if m else None
 
     for i in range(2 * b.rounds):
         first = without() if i % 2 else beside()
         second = beside() if i % 2 else without()
         pairs.append((first, second) if i % 2 else (second, first))
-        # Both idle, or other load: the service's own CPU time is far less than this.
+        # Both windows are nearly idle; a busier pair indicates other load, since the service itself uses far less CPU
+        # time.
         quiet = [p for p in pairs if p[1] and min(p[0][0], p[1][0]) >= 0.9]
         if len(quiet) == b.rounds:
             break
@@ -315,7 +318,8 @@ def idle(b):
 
 
 def latency(b):
-    """One request at a time, same core, monolithic, relative to the direct call and the wake-up of a thread."""
+    """Sends one request at a time, on one core, monolithic. The value is relative to the direct call plus the wake-up
+    of a thread."""
     found, direct = {'signal': [], 'fault': []}, []
     for _ in range(b.rounds):
         p = subprocess.run([f'{b.o.build}/bench/qos_direct'], capture_output=True, text=True)

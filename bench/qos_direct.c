@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Baselines of a request: the system calls themselves, and one thread that wakes another on its own core. Medians, ns,
- * as one line of JSON. */
+/* Baselines of a request: the system calls themselves, and one thread that wakes another on its own core. The program
+ * prints medians in ns as one line of JSON. */
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
@@ -93,7 +93,7 @@ static void *sleeper(void *arg)
 	return NULL;
 }
 
-/* The sleeper has a real-time priority, so that the write itself switches to it. */
+/* The sleeper has a real-time priority, so that the write itself switches to the sleeper. */
 static double wake(void)
 {
 	pthread_t id;

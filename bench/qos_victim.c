@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A victim with measurable stalls: one thread per core executes chunks of dependent integer work, about 20 us each, for
- * a given time, and prints their number and the longest delays.
+/* A victim with measurable stalls. One thread per core executes chunks of dependent integer work, about 20 us each, for
+ * a given time. The program prints the number of chunks and the longest delays.
  *   qos_victim CORE,CORE... MILLISECONDS
- *
- * A stall is the time of a chunk minus that of the shortest. */
+ * A stall is the time of a chunk minus that of the shortest chunk. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
@@ -14,7 +13,7 @@
 #include "times.h"
 
 #define STEPS 20000
-#define BINS 20000 /* of 1 us */
+#define BINS 20000 /* bins of 1 us */
 #define CORES 64
 
 static volatile int over;
@@ -48,7 +47,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* us above the shortest chunk, at a quantile of all chunks. */
+/* Returns the time in us above the shortest chunk, at a quantile of all chunks. */
 static double stall(const uint64_t *bins, uint64_t chunks, double share, uint64_t shortest)
 {
 	uint64_t seen = 0;

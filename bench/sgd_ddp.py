@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network of workload sgd in PyTorch's DistributedDataParallel, with the same batch: prints `step_ns N`, the median of a
-rank's steps. sgd_ddp.py RANKS INPUTS WIDTH LAYERS CLASSES BATCH STEPS; on GPUs, one per rank, if there are enough."""
+"""Runs the network of workload sgd in PyTorch's DistributedDataParallel, with the same batch. Prints `step_ns N`, the
+median of a rank's steps.
+sgd_ddp.py RANKS INPUTS WIDTH LAYERS CLASSES BATCH STEPS
+Each rank uses a GPU if there are enough GPUs."""
 import os
 import statistics
 import sys

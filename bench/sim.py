@@ -8,7 +8,7 @@ events: accesses and steps simulated per CPU second, for tasks on 132 workers an
 1,024 ranks, with memory and time, and whether two runs are identical. ring: simulated time of a ring compared with
 SimGrid's model CM02, and CPU seconds at 1,024 ranks, in total and for the network with ranks that only sleep and send.
 real: the same confs on real cores and simulated, with costs from `gpuloom doctor --profile`, from the rate and two sizes of
-messages, and from ranks that compute concurrently; a rank needs two cores. Closing lines
+messages, and from ranks that compute concurrently; a rank needs two cores. The last lines are
 `bar NAME VALUE >=|<= TARGET ok|short|missing`; all values go to BUILD/bench/sim.json."""
 import json, os, re, resource, statistics, subprocess, time
 
@@ -17,14 +17,14 @@ from figures import arguments, bar, call, finish, run_parts, settings
 asked = arguments(__doc__, 3, 'events,twice,ring,real')
 build = asked.build
 HUGE = 'conf/sim/allreduce-1024.ini'
-# Costs that a model of a network alone does not have.
+# A model of a network alone does not have these costs.
 BARE = ['trigger.gputn.sim_trigger=0', 'trigger.sim_overhead=0', 'trigger.sim_gap=0', 'device.sim.stream=0',
         'trigger.sim_hosts_per_leaf=0', 'trigger.sim_latency=800ns', 'device.sim.load_host=50ns',
         'device.sim.load_local=10ns', 'device.sim.fence_sys=0', 'device.sim.atomic_local=10ns']
 
 
 def play(conf, *own):
-    """The result, the events, and the CPU seconds of the simulation."""
+    """Returns the result, the events, and the CPU seconds of the simulation."""
     done = subprocess.run([build + '/gpuloom', 'run', conf, '--samples', '1', '--log', 'info', '--quiet', '--json', '-',
                            *settings(['run.warmup=0', 'run.timeout=10m', *own])], capture_output=True, text=True)
     if done.returncode:
@@ -46,7 +46,7 @@ def events(rounds):
 
 
 def same(result):
-    """The parts that do not depend on the machine."""
+    """Returns the parts of a result that do not depend on the machine."""
     return [result[k] for k in ('status', 'metrics', 'workers')] + [s['seconds'] for s in result['samples']]
 
 
@@ -73,14 +73,14 @@ def platform(ranks):
 
 
 def simgrid(ranks, size):
-    """Simulated seconds and CPU seconds."""
+    """Returns the simulated seconds and the CPU seconds."""
     out = call([f'{build}/bench/peers/ring_simgrid', platform(ranks), str(ranks), str(size), '--cfg=network/model:CM02',
                 '--cfg=network/TCP-gamma:0', '--cfg=network/crosstraffic:0', '--log=root.thresh:error'])
     return tuple(map(float, out.split()))
 
 
 def network(ranks, size, sharing):
-    """The same for the simulated network only."""
+    """Returns the same values for the simulated network only."""
     return tuple(map(float, call([f'{build}/bench/sim_ring', str(ranks), str(size), sharing]).split()))
 
 
@@ -116,14 +116,14 @@ def seconds(conf, *own):
 
 
 class Network:
-    """A provider on this machine, and its simulation."""
+    """Compares a provider on this machine with its simulation."""
 
     def __init__(self, provider, profile, rounds):
         self.real = [f'trigger.provider={provider}', 'run.samples=7', 'run.warmup=2']
         self.sim = ['run.devices=sim:0', 'run.samples=1', 'run.warmup=0']
         self.profile, self.rounds = profile, rounds
-        # The gap between two messages that follow each other at once; what is left of one alone when the simulated network costs
-        # nothing else is its latency, and what bytes cost is its rate.
+        # Two messages that follow each other at once give the gap. The latency is the time of one message minus the
+        # costs of everything but the network. The rate is the cost of bytes.
         self.net = ['trigger.sim_latency=0ns', 'trigger.sim_rate=1e15', 'trigger.sim_gap=1us']
         here, there = (self.run('msgrate', 2, ['workload.msgrate.operation=put', 'workload.msgrate.per=1',
                                                'workload.msgrate.fires=20000'], simulated) for simulated in (False, True))
@@ -133,7 +133,7 @@ class Network:
         self.net[1] = f'trigger.sim_rate={(65536 - 8) / max(whole[1] - whole[0] - (free[1] - free[0]), 1e-9):.6g}'
 
     def run(self, conf, ranks, own, simulated, stream=0):
-        """The smallest median of several real runs, since other load may affect some."""
+        """Returns the smallest median of several real runs, since other load may affect some runs."""
         if simulated:
             return seconds([f'conf/{conf}.ini', self.profile], f'run.ranks={ranks}', f'device.sim.stream={stream:.0f}ns',
                            *self.sim, *self.net, *own)
@@ -144,8 +144,8 @@ class Network:
 
 
 def computing(ranks):
-    """Seconds of a rank that only computes while others do the same, because cores share resources. The slowest rank counts,
-    since ranks wait for each other."""
+    """Returns the seconds of a rank that only computes while others do the same, because cores share resources. The
+    slowest rank counts, since ranks wait for each other."""
     mine = sorted(os.sched_getaffinity(0))
     share = [mine[len(mine) * r // ranks:len(mine) * (r + 1) // ranks] for r in range(ranks)]
     jobs = [subprocess.Popen(['taskset', '-c', ','.join(map(str, cores)), build + '/gpuloom', 'run', 'conf/jacobi2d.ini', '--quiet',
@@ -160,7 +160,7 @@ def real(rounds):
     with open(profile, 'w') as out:
         out.write(call([build + '/gpuloom', 'doctor', '--profile', 'cpu:0', '--set', 'device.cpu.workers=1']))
     jobs = {'jacobi2d': ['workload.jacobi2d.n=256'], 'allreduce': ['workload.allreduce.bytes=64KiB']}
-    # The computation of a workload is modelled as streamed memory: one rank without messages gives the amount.
+    # The computation of a workload is modelled as streamed memory. One rank without messages gives the amount.
     there = seconds(['conf/jacobi2d.ini', profile], 'workload.jacobi2d.n=128', 'run.samples=1', 'run.devices=sim:0', 'device.sim.stream=100ns')
     stream = {n: 100 * min(computing(n) for _ in range(rounds)) / there for n in (2, 4, 8) if 2 * n <= cores}
     print('1 KiB streamed, by ranks:', {n: f'{ns:.0f} ns' for n, ns in stream.items()})

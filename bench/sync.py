@@ -6,24 +6,24 @@
 
 Applications go through `gpuloom compare`: interleaved blocks after a warm-up, until the interval of the ratio is
 narrow. Elsewhere a value is a median over rounds of ratios within a round, in which all variants ran in a
-rotated order. Closing lines `bar NAME VALUE >=|<= TARGET ok|short` are the targets of the project; all
+rotated order. The last lines are `bar NAME VALUE >=|<= TARGET ok|short` for the targets of the project; all
 values go to BUILD/bench/sync.json."""
 import json, math, statistics, sys, tempfile
 
 from figures import arguments, bar, call, figures, finish, rotated, run_parts, settings
 
-# With about 100 us of work per message (bfs: 10, since its graph is small; a panel of gem, 770, has
-# 16 readers): polling still terminates.
+# Each message has about 100 us of work, so that polling still terminates. bfs has 10 us, since its graph is small. A panel of
+# gem (770 us) has 16 readers.
 APPS = {
     'srs': 'size=160 iterations=3', 'cg': 'size=80 iterations=3', 'fe': 'size=24 iterations=3',
     'h3d': 'size=48 iterations=3', 'bfs': 'size=17', 'bs': 'size=16000', 'c2d': 'size=400 iterations=4',
     'stn': 'size=2560 iterations=4', 'gem': 'size=480', 'kmn': 'size=8192 iterations=3'}
-FINE = {  # 2 to 50 us of work per message: shows the cost of a resumption
+FINE = {  # with 2 to 50 us of work per message, the cost of a resumption is visible
     'cg': 'size=40 iterations=3', 'fe': 'size=20 iterations=8', 'h3d': 'size=20 iterations=3', 'bfs': 'size=13',
     'bs': 'size=8000', 'c2d': 'size=256 iterations=4', 'stn': 'size=1024 iterations=4',
     'kmn': 'size=2048 iterations=3'}
-NARROW = 0.012  # half-width of the 95 % interval at which a comparison ends
-PASSES = 4      # maximum comparisons of an application
+NARROW = 0.012  # the half-width of the 95 % interval at which a comparison ends
+PASSES = 4      # the maximum number of comparisons of an application
 foreign = []
 
 
@@ -40,7 +40,7 @@ def run(conf, sync, *own, samples=1, warmup=0):
 # ---- a computation next to waiters
 
 def beside(rounds):
-    """The rivals without a bar get one round: their ratios are far from 1."""
+    """Each rival without a bar gets one round, because its ratio is far from 1."""
     rounds = min(rounds, 3)
     print('compute beside k waiters on its core: speed relative to k = 0 (share of the processor time)')
     kinds = ['sync_poll', 'sync_backoff wait=yield', 'sync_backoff wait=nap', 'sync_futex', 'sync_wic']
@@ -51,7 +51,7 @@ def beside(rounds):
     for turn in range(rounds):
         for kind in rotated(kinds if turn == 0 else kinds[3:], turn):
             before = once(kind, 0)
-            for k in ks:  # the baseline on both sides, since the machine's speed drifts
+            for k in ks:  # the baseline runs on both sides, since the machine's speed drifts
                 with_k, after = once(kind, k), once(kind, 0)
                 found.setdefault((kind, k), []).append(with_k[0] / ((before[0] + after[0]) / 2))
                 share.setdefault((kind, k), []).append(with_k[1])
@@ -69,7 +69,7 @@ def beside(rounds):
 # ---- the applications
 
 def interval(ratios):
-    """Median and half-width of its 95 % interval by order statistics, as a share."""
+    """Returns the median and the half-width of its 95 % interval by order statistics, as a share of the median."""
     s, n = sorted(ratios), len(ratios)
     reach = math.ceil(0.98 * math.sqrt(n))  # 1.96 standard deviations of a binomial of n / 2
     low, high = s[max(0, n // 2 - reach)], s[min(n - 1, (n - 1) // 2 + reach)]
@@ -78,7 +78,8 @@ def interval(ratios):
 
 
 class App:
-    """One application under several syncs: samples of each metric, and ratios of blocks to the first."""
+    """Runs one application under several syncs. Returns samples of each metric, and ratios of blocks to the first
+    sync."""
 
     def __init__(self, name, own, syncs):
         self.name, self.own, self.syncs = name, own, syncs
@@ -121,7 +122,7 @@ def mean_overlap(apps_, sync):
 
 
 def apps(rounds):
-    """Polling is slower by factors: two blocks suffice."""
+    """Two blocks suffice, because polling is several times slower."""
     print('\nthe ten applications, 16 workers per device: seconds (median), ratio within blocks, overlap')
     all_ = [App(app, own, ['wic', 'futex', 'backoff', 'poll']) for app, own in APPS.items()]
     print('| application | us per message | wic | futex | backoff | poll | poll/wic | overlap poll | wic |')
@@ -140,7 +141,8 @@ def apps(rounds):
 
 
 def beside_futex(table, passes):
-    """Parking differs by percents. Returns the geometric mean of the ratios, its half-width, the applications."""
+    """Compares parking, which differs by percents. Returns the geometric mean of the ratios, its half-width, and the
+    applications."""
     all_, found = [], []
     print('| application | us per message | futex/wic | +- | blocks | stalls | overlap futex | wic |')
     print('|---' * 8 + '|')
@@ -194,7 +196,8 @@ def overhead_of(all_):
 # ---- single resumptions, and many waiters
 
 def latency(rounds):
-    """Ping-pongs of two threads on one core, one resumption each way: the kernel alone, and the sync plug-ins."""
+    """Runs ping-pongs of two threads on one core, with one resumption each way: by the kernel alone, and by the sync
+    plug-ins."""
     n, found = 2000, {}
     for turn in range(rounds):
         for kind in rotated(['futex', 'copy', 'continue'], turn):
@@ -207,13 +210,14 @@ def latency(rounds):
             found.setdefault(sync + ' stalls', []).append(stalls)
     print('\nresumption on one core, us one way:',
           ', '.join(f'{k} {statistics.median(v):.2f}' for k, v in found.items()))
-    # Not every message of a ping-pong causes a wait: divide by the number of stalls.
+    # Not every message of a ping-pong causes a wait, so times are divided by the number of stalls.
     more = [(w - f) / s for w, f, s in zip(found['wic'], found['futex'], found['wic stalls'])]
     bar('latency_wic_more_than_futex_us', statistics.median(more), '<=', 2.5)
 
 
 def release(rounds):
-    """Publishing to one of many stalled consumers: on another core the cost of the producer, on its own core the total."""
+    """Publishes to one of many stalled consumers. On another core the value is the cost for the producer, on its own
+    core the total."""
     found, rounds = {}, min(rounds, 4)
     for turn in range(rounds):
         for kind in rotated(['sync_futex', 'sync_wic'], turn):

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A compute thread next to k waiting consumers: the remaining speed of its work (WIC, observation 3.1, on a CPU).
- *
- *   sync_beside PLUGIN K MS      prints rounds of work per ms, and the work's share of this process's CPU time; all
- * threads on core 0
- *
- * K = 0 is the baseline. The share is robust to other load on the machine; the speed is not. One measurement per call:
- * the caller interleaves. */
+/* A compute thread beside k waiting consumers: the remaining speed of its work (WIC, observation 3.1, on a CPU).
+ *   sync_beside PLUGIN K MS
+ * prints rounds of work per ms, and the work's share of this process's CPU time. All threads are on core 0. K = 0 is
+ * the baseline. Other load on the machine changes the speed, but not the share. A call measures once, so that the
+ * caller can interleave calls. */
 #include "../tests/sync_rig.h"
 #include "times.h"
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lower bounds for bench/trigger: 8 bytes to the own endpoint, from the call to visible data, by plain fi_write and, if
- * the provider supports it, by its deferred work queue fired with fi_cntr_add; half of a round trip to another process;
- * and the same by one word of memory shared by two processes, each on its own core, without a network: the lower bound
- * for workers that store into other ranks.
- *   trigger_floor PROVIDER write|deferred|pair ROUNDS    prints "p50 p99" in ns
- *   trigger_floor memory word ROUNDS                     the same */
+/* Lower bounds for bench/trigger.
+ *   trigger_floor PROVIDER write|deferred|pair ROUNDS
+ *   trigger_floor memory word ROUNDS
+ * Both forms print "p50 p99" in ns, from the call to visible data.
+ * - write: 8 bytes to the own endpoint by plain fi_write.
+ * - deferred: the same by the provider's deferred work queue, fired with fi_cntr_add, if the provider has one.
+ * - pair: half of a round trip to another process.
+ * - memory word: the same by a word of memory that two processes share, each on its own core, without a network. This
+ * value is the lower bound for workers that store into other ranks. */
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -45,7 +48,7 @@ static void must(const char *what, long rc)
 	exit(rc == -FI_ENODATA ? 77 : 1);
 }
 
-/* The other end: this process, or the one connected by `other`. */
+/* The address of an endpoint, and the base and key of its memory. */
 struct card {
 	char name[128];
 	uint64_t base, key;
@@ -146,7 +149,7 @@ static void await_word(const uint64_t *word, uint64_t round)
 	}
 }
 
-/* A round trip by two words, each on its own line. */
+/* A round trip uses two words, each on its own line. */
 static int by_memory(uint64_t rounds, uint64_t warm, uint64_t *took)
 {
 	uint64_t *word = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -212,10 +215,10 @@ int main(int argc, char **argv)
 		while (deferred && fi_cntr_read(done) < r)
 			progress();
 	}
-	if (!first) { /* its last answer may still need progress */
+	if (!first) { /* the last answer may still need progress */
 		for (int i = 0; i < 100000; i++)
 			progress();
-		fi_close(&ep->fid); /* shm removes its file */
+		fi_close(&ep->fid); /* closing the endpoint removes the file of shm */
 		return 0;
 	}
 	if (pair)

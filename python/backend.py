@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Build backend for `pip install ./python` (PEP 517, PEP 660): a wheel is a zip file of the modules, so neither a compiler
-nor setuptools nor a network is needed."""
+"""A build backend for `pip install ./python` (PEP 517, PEP 660). A wheel is a zip file of the modules, so the backend
+needs no compiler, no setuptools and no network."""
 import base64
 import glob
 import hashlib
@@ -36,7 +36,7 @@ def _wheel(directory, files):
     with zipfile.ZipFile(os.path.join(directory, name), "w", zipfile.ZIP_DEFLATED) as wheel:
         for path, data in files + [(info + "RECORD", (record + info + "RECORD,,\n").encode())]:
             entry = zipfile.ZipInfo(path)
-            entry.external_attr = 0o100644 << 16  # the default of ZipInfo is 0600, which only root could read after an installation by root
+            entry.external_attr = 0o100644 << 16  # without this line, only root could read the files
             wheel.writestr(entry, data, zipfile.ZIP_DEFLATED)
     return name
 
@@ -46,7 +46,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
-    """`pip install -e`: the wheel refers to this folder."""
+    """Builds the wheel for `pip install -e`, which refers to this folder."""
     return _wheel(wheel_directory, [("gpuloom.pth", (os.getcwd() + "\n").encode())])
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# Plants faults in loom_last() and loom_last_noncoherent(), one at a time: test_sched_after must find each, by its
-# counts or by a thread sanitizer. The fence between devices is checked by a model (tests/models/turns.pml).
+# Plants faults in loom_last() and loom_last_noncoherent(), one at a time. test_sched_after must find each, by its counts or
+# by a thread sanitizer. A model checks the fence between devices (tests/models/turns.pml).
 . tests/lib.sh
 cp -r core/include "$tmp/include"
 after=$tmp/include/gpuloom/dev/after.h
 
-# compile NAME FLAGS...: the test with the headers as they are now
+# compile NAME FLAGS...: builds the test with the present headers
 compile() {
 	name=$1
 	shift
@@ -13,7 +13,7 @@ compile() {
 		tests/support.c \
 		-lcunit -o "$tmp/$name" >"$tmp/cc" 2>&1
 }
-# spoil NAME OLD NEW FLAGS...: OLD, a pattern of sed, becomes NEW
+# spoil NAME OLD NEW FLAGS...: replaces OLD, a pattern of sed, by NEW
 spoil() {
 	what=$1 old=$2 new=$3
 	shift 3

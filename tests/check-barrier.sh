@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# The barriers over layouts of CPU devices: one, two, non-coherent, in processes, with lanes, more workers than cores;
-# and the end of waits whose workers do not all arrive.
+# Tests the barriers over layouts of CPU devices: one, two, non-coherent, in processes, with lanes, with more workers than
+# cores. A wait also ends when not all workers arrive.
 . tests/lib.sh
 plugins='auto central release tree dissemination flags'
 isolations='thread process'
-# A race detector covers one process, and would report accesses that another process orders.
+# A race detector observes one process only. It would report accesses that another process orders.
 case $B in *thread*) isolations=thread ;; esac
 small='--samples 1 --set run.warmup=0 --set workload.barrier.few=10 --set workload.barrier.difference=20
 	--set workload.barrier.parts=2 --set workload.barrier.checked=60'
@@ -18,13 +18,13 @@ for barrier in $plugins; do
 	for isolation in $isolations; do
 		rounds --set 'run.devices=cpu:0 cpu:1 cpu:2' --set device.cpu.workers=3 \
 			--set device.cpu.isolation=$isolation
-		# Non-coherent: no word may be changed by two devices.
+		# Two non-coherent devices must not change the same word.
 		rounds --set 'run.devices=cpu:0 cpu:1' --set device.cpu.workers=3 \
 			--set device.cpu.isolation=$isolation \
 			--set transport.use=p2p --set transport.p2p.atomics=no
 	done
 done
-# Groups, and workers that leave: also all of a device.
+# Groups, and workers that leave, up to all workers of a device.
 for barrier in auto central release; do
 	for devices in cpu:0 'cpu:0 cpu:1'; do
 		own="--set device.cpu.workers=4 --set transport.use=p2p --set transport.p2p.atomics=no"
@@ -50,14 +50,14 @@ rounds --set barrier.tree.arity=2 --set device.cpu.workers=7 --set workload.barr
 expect 2 'arity = 5: must be a power of two from 2 on' "$G" run conf/barrier.ini $small --set barrier.use=tree \
 	--set barrier.tree.arity=5
 expect 2 'no barrier is selected' "$G" run conf/barrier.ini --set barrier.use=
-# A worker that never arrives is named. The deadline is long enough for a busy machine to start the others.
+# The message names a worker that never arrives. The deadline is long enough for a busy machine to start the others.
 for barrier in release dissemination flags; do
 	expect 124 'worker 2 has not arrived at the barrier' "$G" run conf/barrier.ini $small \
 		--set barrier.use=$barrier \
 		--set device.cpu.workers=4 --set workload.barrier.absent=2 --set workload.barrier.deadline=500ms
 done
 
-# The scope of the job: ranks notify each other by messages. One rank sends none.
+# At the scope of the job, ranks notify each other by messages. One rank sends none.
 job() {
 	expect 0 'verified' "$G" run conf/barrier.ini $small --set barrier.use=$barrier \
 		--set workload.barrier.scope=job \
@@ -85,7 +85,7 @@ if [ -e "$B/plugins/trigger_gputn.so" ]; then # there is libfabric
 	done
 fi
 
-# Sums, which need barriers. 40,004 floats give no worker a whole number of tiles.
+# Sums need barriers. 40,004 floats do not divide into whole tiles per worker.
 sums() {
 	expect 0 'verified' "$G" run conf/reduce.ini --samples 1 --set run.warmup=0 --set workload.reduce.floats=40004 \
 		--set workload.reduce.rounds=20 "$@"
@@ -106,10 +106,10 @@ grep -q ' by_worker_model ' "$tmp/out" && fail 'way = device ran others, too'
 expect 2 'floats = 6: not a multiple of 4' "$G" run conf/reduce.ini --set workload.reduce.floats=6
 expect 2 'way = stack: there is one device' "$G" run conf/reduce.ini --set workload.reduce.way=stack
 [ "$isolations" != thread ] || finish
-# Without a barrier worker 0 reads values that others have not written: a race.
+# Without a barrier worker 0 reads values that others have not written yet.
 expect 3 'reduce: way device: round [0-9]*: the sum is [0-9]* instead of [0-9]*' "$G" run conf/reduce.ini --samples 1 \
 	--set barrier.use="$B/tests/broken/barrier_device.so" --set workload.reduce.floats=40004
-# A device killed in mid-run: the workers of the other one stop waiting, and the message names it.
+# When a device is killed in mid-run, the workers of the other device stop waiting, and the message names the killed device.
 for barrier in release flags; do
 	without_a_device $barrier conf/barrier.ini --set barrier.use=$barrier --set 'run.devices=cpu:0 cpu:1' \
 		--set workload.barrier.difference=1000000000

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# A job never blocks the machine: a program that sleeps for 50 ms at a time is never late by more than 100 ms, on any
-# core, beside jobs whose threads wait in each way that an option offers (from the rows of options).
-#   BYSTANDER=all tests/check-bystander.sh BUILD     all combinations of ways to wait, for longer
+# A job never blocks the machine. A program that sleeps for 50 ms at a time is never late by more than 100 ms, on any core.
+# Beside it run jobs whose threads wait in each way that a row of an option offers.
+#   BYSTANDER=all tests/check-bystander.sh BUILD     tries all combinations of ways to wait, for longer
 . tests/lib.sh
 network=yes
 [ -e "$B/plugins/trigger_gputn.so" ] || {
@@ -20,7 +20,7 @@ def ways(plugin, option):
     return next(row['choices'] for row in rows if row['name'] == option)
 
 def bystander(core, seconds, out):
-    """In a session, and so in a group of the kernel's, of its own, as other programs are."""
+    """Runs in its own session and so in its own scheduling group of the kernel, as other programs do."""
     os.setsid()
     os.sched_setaffinity(0, {core})
     worst, end = 0, time.monotonic() + seconds
@@ -31,7 +31,7 @@ def bystander(core, seconds, out):
     os.write(out, b'%f\n' % worst)
 
 def worst_of(seconds):
-    """The longest delay of a sleeping program, one on each core."""
+    """Returns the longest delay of sleeping programs, one on each core."""
     into, out = os.pipe()
     children = []
     for core in cores:
@@ -48,8 +48,8 @@ def worst_of(seconds):
     return max(said)
 
 def beside(command, stop):
-    """The same beside a job, once it works; and what the job said if it ended before. stop: one of its processes does
-    not go on, so that the others wait for it."""
+    """Returns the longest delay beside a job at work, and the job's message if it has ended. stop: one process of the
+    job is stopped, so that the others wait for it."""
     job = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     time.sleep(2 if stop else 0.3)
     if stop:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# State that the command inherits from its parent or passes to its children: closed standard streams, ignored and
-# blocked signals, closed pipes, compilers and plug-ins that do not end. Embedding programs: test_children.
+# Tests the state that the command inherits from its parent or passes to its children. The parent may close standard streams
+# and pipes, and ignore or block signals. Compilers and plug-ins may not end. test_children tests embedding programs.
 . tests/lib.sh
 small='--samples 2 --set workload.memset.tasks=1000'
 run="$G run conf/memset.ini $small"
 exec_conf "$tmp/exec.ini" true
 
-# "$launch" SIGNALS COMMAND...: with these ignored, and all others blocked.
+# "$launch" SIGNALS COMMAND...: runs the command with these signals ignored and all others blocked.
 need python3
 cat >"$tmp/launch" <<'PYTHON'
 #!/usr/bin/env python3
@@ -20,7 +20,7 @@ PYTHON
 chmod +x "$tmp/launch"
 launch=$tmp/launch
 
-# ---- F1: the status of children is read in any state that the parent left
+# ---- the status of children is read, whatever signal state the parent left
 for command in "sh -c 'sleep 0.05; exit 1'" "sh -c 'exit 1'"; do
 	expect 3 'ended with status 1' "$launch" SIGCHLD "$G" run "$tmp/exec.ini" --samples 2 \
 		--set "workload.exec.command=$command"
@@ -38,11 +38,11 @@ wait $pid
 got=$?
 [ $got -eq 130 ] ||
 	{ fail "exit $got instead of 130 after a SIGTERM that the parent had blocked (F1)"; cat "$tmp/err"; }
-# ... and a signal that it ignores does not.
+# A signal that the parent ignores does not end a run.
 expect 0 'each verified' "$launch" SIGHUP "$G" run "$tmp/exec.ini" --samples 2 \
 	--set "workload.exec.command=sh -c 'kill -HUP \$PPID'"
 
-# ---- F9, S7: closed descriptors
+# ---- closed descriptors
 expect 0 'each verified' sh -c "$run --set device.cpu.isolation=process <&-"
 "$G" run conf/uts.ini --samples 1000 --quiet --set device.cpu.isolation=process <&- >&- 2>&- &
 pid=$!
@@ -56,8 +56,8 @@ done
 kill -KILL $pid
 wait $pid 2>/dev/null
 
-# ---- F10: closed stdout and stderr
-closed() { # STATUS REDIRECTION ARGUMENTS
+# ---- closed stdout and stderr
+closed() { # arguments: STATUS REDIRECTION ARGUMENTS
 	sh -c "$G $3 $2" >"$tmp/out" 2>"$tmp/err"
 	got=$?
 	[ $got -eq "$1" ] || { fail "exit $got instead of $1: $3 $2 (F10)"; cat "$tmp/err"; }
@@ -83,7 +83,7 @@ for command in list --version "report $tmp/b.json" "run conf/memset.ini --dry-ru
 done
 closed 1 '>&- 2>&-' list
 
-# ---- F11: names of standard output
+# ---- names of standard output
 ln -s /dev/stdout "$tmp/link.json"
 for name in - /dev/stdout /dev/fd/1 /proc/self/fd/1 "$tmp/link.json"; do
 	expect 0 '' $run --json $name
@@ -116,7 +116,7 @@ for ignored in '' SIGPIPE; do
 	done
 done
 
-# ---- S15: plug-ins that do not behave
+# ---- faulty plug-ins
 mkdir "$tmp/odd"
 cp "$B/tests/plugins/bad_abort.so" "$tmp/odd/term_abort.so"
 cp "$B/tests/plugins/bad_hang.so" "$tmp/odd/term_hang.so"
@@ -129,7 +129,8 @@ expect 2 'term_destructor.so: its destructor crashed .SIGABRT.*too late.*report 
 	"$tmp/term_destructor.so"
 expect 2 'its destructor crashed' "$G" run conf/memset.ini --set "termination.use=$tmp/term_destructor.so"
 
-# ---- S15: a compiler's folder is removed with the process that started it, and a signal to the group does not reach it
+# ---- the compiler's folder is removed with the process that started the compiler; a signal to the process group does not
+# reach the compiler
 cat >"$tmp/sim.ini" <<'INI'
 [run]
 workload = memset
@@ -153,7 +154,7 @@ while [ ! -e "$tmp/go" ]; do sleep 0.05; done
 exec c++ "\$@"
 CC
 chmod +x "$tmp/cc"
-compile() { # in a process group of its own, as its number tells
+compile() { # in a separate process group, whose number is $pid
 	rm -f "$tmp/begun"
 	TMPDIR=$tmp/t CXX=$tmp/cc setsid "$G" run "$tmp/sim.ini" --quiet >"$tmp/out" 2>"$tmp/err" &
 	pid=$!
@@ -178,7 +179,7 @@ if command -v c++ >/dev/null; then
 	[ -z "$(ls "$tmp/t")" ] || fail 'the folder of a compiler stays (S15)'
 fi
 
-# ---- D32: private files of a command have no name in /tmp
+# ---- private files of a command have no name in /tmp
 grep -aq '/tmp/gpuloom-compare' "$G" && fail 'compare ignores TMPDIR (D32)'
 expect 0 '' "$G" compare conf/memset.ini --vary run.seed=1,2 --blocks 6 -o "$tmp/c.html"
 grep -q '</html>' "$tmp/c.html" || fail 'no page of a comparison (D32)'

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Automatic choices are reported: in results, by `run --verbose`, by comparisons; a slower choice is a warning.
+# Automatic choices are reported: in results, by `run --verbose`, and by comparisons. A slower choice gives a warning.
 . tests/lib.sh
 small='--samples 1 --set workload.uts.tree=custom --set workload.uts.type=binomial --set workload.uts.b0=500 --set workload.uts.q=0.12'
-left() { # WHAT: this part was not done
+left() { # WHAT: reports a part that cannot run here
 	echo "left out: $1"
 }
 
@@ -19,12 +19,12 @@ json.dump(doc, open(sys.argv[1] + '/shm.json', 'w'))
 doc['choices']['trigger.provider'] = 'tcp;ofi_rxm'
 json.dump(doc, open(sys.argv[1] + '/tcp.json', 'w'))
 PY
-# F13: a comparison of files reports different choices.
+# A comparison of files reports different choices.
 expect 0 'trigger.provider: shm in .*, tcp;ofi_rxm in' "$G" compare "$tmp/shm.json" "$tmp/tcp.json"
 expect 0 'trigger.provider: not chosen in .*, shm in' "$G" compare "$tmp/one.json" "$tmp/shm.json"
 "$G" compare "$tmp/shm.json" "$tmp/shm.json" 2>&1 | grep -q 'trigger.provider' && fail 'the same choice differs'
 
-# Without room in /dev/shm the provider tcp is taken, and a warning says what to do (F13, T2, T3).
+# Without room in /dev/shm the provider tcp is chosen, and a warning names a remedy.
 if [ ! -e "$B/plugins/trigger_gputn.so" ]; then
 	left 'trigger_gputn was not built'
 elif ! unshare -m mount -t tmpfs -o size=4k gpuloom /dev/shm 2>/dev/null; then
@@ -47,7 +47,7 @@ else
 	fi
 fi
 
-# F12: ranks that were started by hand may run on all cores, and have more workers than these.
+# Ranks that are started by hand may run on all cores. A warning reports more workers than cores.
 cores=$(nproc)
 grep -v '^workers' conf/uts-ranks.ini >"$tmp/ranks.ini"
 if [ -e "$B/plugins/trigger_peer.so" ]; then
@@ -66,7 +66,7 @@ if [ -e "$B/plugins/trigger_peer.so" ]; then
 	}
 fi
 
-# F14, T8b: a quota of CPU time, in a control group of version 1 or 2 that this test makes.
+# The test sets a quota of CPU time in its own control group of version 1 or 2.
 group=
 for at in /sys/fs/cgroup/cpu /sys/fs/cgroup/cpu,cpuacct /sys/fs/cgroup; do
 	[ -e "$at/cgroup.procs" ] && mkdir "$at/gpuloom-test-$$" 2>/dev/null || continue
@@ -101,7 +101,7 @@ else
 	rmdir "$group"
 fi
 
-# Huge pages that the kernel does not grant.
+# A warning reports huge pages that the kernel does not grant.
 if grep -q '\[never\]' /sys/kernel/mm/transparent_hugepage/shmem_enabled 2>/dev/null; then
 	expect 0 'huge_pages = try: the kernel gave none.*shmem_enabled' "$G" run conf/memset.ini --samples 1 \
 		--set transport.use=host \

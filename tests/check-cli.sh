@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# The command line: only data on stdout, one clear message per mistake, exit codes.
+# Tests the command line: stdout has only data, each mistake gives one clear message, and exit codes are as documented.
 . tests/lib.sh
-unset GPULOOM_RUN__TIMEOUT # a variable of the environment counts more than what a result says
+unset GPULOOM_RUN__TIMEOUT # a variable of the environment overrides what a result contains
 small='--set workload.memset.tasks=1000 --samples 2'
 
-# JSON and nothing else, with every effective option and its origin.
+# The output is JSON and nothing else, with every effective option and its origin.
 expect 0 '' "$G" run conf/memset.ini $small --json -
 python3 - "$tmp/out" <<'PY' || fail 'the JSON result'
 import json, sys
@@ -19,7 +19,7 @@ assert len(d['metrics']['seconds']['samples']) == 2
 assert sum(w['executed'][0] for w in d['workers']) == 1000
 PY
 
-# Mistakes: file, line, column, a suggestion.
+# The message of a mistake has file, line, column and a suggestion.
 conf() { printf '%s\n' "$@" >"$tmp/x.ini"; }
 base='[run]
 workload = memset
@@ -34,7 +34,7 @@ conf "$base" '[scheduler.mgws]' 'public_queu = 64'
 expect 2 "x.ini:11:1: error: .*'public_queu'.*public_queue" "$G" run "$tmp/x.ini"
 conf "$base" '[scheduler.mgws]' 'public_queue = 64k5'
 expect 2 "x.ini:11:16: error: .*64k5" "$G" run "$tmp/x.ini"
-# A plug-in's own check of its options needs no device, and its error names the line.
+# A plug-in's check() of its options needs no device, and the error names the line.
 conf "$base" '[scheduler.mgws]' 'granularity = worker' 'public_queue = 63'
 expect 2 "x.ini:12:16: error: .scheduler.mgws. public_queue = 63: must be a power of two" "$G" config check "$tmp/x.ini"
 for set in uts:workload.uts.tree=custom,workload.uts.type=binomial,workload.uts.q=0.5:q \
@@ -48,7 +48,7 @@ for set in uts:workload.uts.tree=custom,workload.uts.type=binomial,workload.uts.
 	expect 2 "$key=[^ ]*: error: " "$G" config check "conf/$file.ini" \
 		$(echo "${list%:*}" | tr , '\n' | sed 's/^/--set /')
 done
-# The rate of a workload's own unit of work comes first, after the time.
+# The rate in a workload's own unit of work comes first, after the time.
 for rate in uts:nodes memset:bytes fib:tasks msgrate:triggers pingpong:messages wic:iterations qos/storm:requests \
 	jacobi2d:cells sgd:samples; do
 	unit=${rate#*:}
@@ -66,7 +66,7 @@ for rate in uts:nodes memset:bytes fib:tasks msgrate:triggers pingpong:messages 
 		assert abs(metrics[name]['median'] * metrics['seconds']['median'] / work['median'] - 1) < 1e-6
 	PY
 done
-# Also for a plug-in that is not selected, for which nothing is reported as missing.
+# Values are checked also for a plug-in that is not selected; nothing is reported as missing for it.
 conf "$base" '[workload.fib]' 'n = 3x' '[device.cpu.1]' 'workers = -1' '[workload.contains]' 'word = x'
 expect 2 "x.ini:13:11: error: .*'-1'" "$G" config check "$tmp/x.ini"
 [ "$(grep -c error: "$tmp/err")" = 2 ] || fail 'values of sections that are not in use'
@@ -88,7 +88,7 @@ expect 2 "no option '-x'" "$G" run -x conf/memset.ini
 expect 0 '1 sample' "$G" run --samples=1 -- conf/memset.ini
 expect 0 'warning: the conf has no .trigger., .* each of the 2 runs the whole job' "$G" run -n 2 conf/memset.ini $small
 [ "$(grep -c warning: "$tmp/err")" = 1 ] || fail 'a warning from each rank'
-# Output files are opened before anything runs, and not changed by that.
+# Output files are opened before anything runs, and opening does not change them.
 for to in "--json $tmp" "--json $tmp/no/r.json" "--json=" "--trace $tmp/no/t"; do
 	expect 2 'cannot write' "$G" run conf/memset.ini $to
 	[ ! -s "$tmp/out" ] || fail "it ran, and lost what it had for $to"
@@ -96,7 +96,7 @@ done
 for to in "--json $tmp/no/r.json" "-o $tmp/no/r.html"; do
 	expect 2 'cannot write' "$G" compare conf/memset.ini --vary run.seed=1,2 --spread 100s $to
 done
-# A document that cannot be written at the end goes to standard output.
+# A result that cannot be written at the end goes to standard output.
 expect 1 'No space left .*; the result goes to standard output' "$G" run conf/memset.ini $small --json /dev/full
 python3 -c 'import json,sys; assert json.load(open(sys.argv[1]))["samples"]' "$tmp/out" ||
 	fail 'a result on a full disk'
@@ -106,11 +106,11 @@ expect 2 'needs a value' "$G" run conf/memset.ini --json "$tmp/r.json" --samples
 expect 2 'unexpected argument' "$G" list sched term
 expect 2 'no conf given' "$G" config check
 expect 2 'check, show or schema' "$G" config
-# Completion of values comes from the rows of options.
+# Values are completed from the rows of options.
 [ "$("$G" complete --s run | tr '\n' ' ')" = '--set --samples ' ] || fail 'completion of run --s'
 [ "$("$G" complete --lo compare)" = --log ] || fail 'completion of compare --lo'
 expect 2 'devices' "$G" run conf/memset.ini --set run.devices=
-# The fixtures are named term_NAME in their descriptors; the name of a plug-in must be that of its file.
+# The fixtures have the name term_NAME in their descriptors, and the name of a plug-in must match its file's name.
 for bad in abort major; do
 	cp "$B/tests/plugins/bad_$bad.so" "$tmp/term_$bad.so" || fail "no fixture bad_$bad.so"
 done
@@ -120,10 +120,10 @@ mkdir "$tmp/p" && ln -s "$tmp/none" "$tmp/p/sched_gone.so"
 expect 2 "no scheduler plug-in 'gone' in [^;]*; there is: host, mgws, static" "$G" run conf/memset.ini \
 	--set scheduler.use=gone --set "gpuloom.plugin_path=$tmp/p"
 expect 2 'no such plug-in file' "$G" run conf/memset.ini --set "scheduler.use=./no_such.so"
-# A kind that a workload needs and the conf does not select is an error before anything starts.
+# If a workload needs a kind that the conf does not select, the error comes before anything starts.
 expect 2 "meets needs a barrier, and no barrier is selected: add 'use = NAME' to .barrier." "$G" run conf/memset.ini \
 	--set "run.workload=$B/tests/plugins/workload_meets.so"
-# A workload that calls a kind without declaring it ends with a message as well.
+# A workload that calls a kind without declaring it also ends with a message.
 printf '[run]\nworkload = %s\ndevices = cpu:0\n[transport]\nuse = host\n' \
 	"$(realpath "$B")/tests/plugins/workload_undeclared.so" >"$tmp/undeclared.ini"
 for kind in scheduler termination sync barrier trigger qos; do
@@ -133,7 +133,8 @@ for kind in scheduler termination sync barrier trigger qos; do
 done
 expect 2 'memset needs a termination, and no termination is selected' "$G" config check conf/memset.ini \
 	--set termination.use=
-# Plug-ins and their folders in a conf are relative to the conf, those of the command line to where it is given.
+# Paths of plug-ins and their folders in a conf are relative to the conf. Paths on the command line are relative to the
+# current folder.
 mkdir -p "$tmp/away/here" && cp "$B/plugins/sched_static.so" "$B/plugins/device_cpu.so" "$tmp/away/here/"
 printf '[run]\nworkload = fib\ndevices = here/device_cpu.so:0\n[transport]\nuse = host\n[scheduler]\nuse = ./here/sched_static.so\n[termination]\nuse = counter\n' \
 	>"$tmp/away/own.ini"
@@ -157,7 +158,7 @@ for sync in poll futex wic backoff; do
 		--set workload.exchange.tp=1000000
 done
 
-# The output of `show --as-ini` gives the same values.
+# The output of `config show --as-ini` is a conf with the same values.
 "$G" config show conf/memset.ini --as-ini >"$tmp/full.ini" 2>/dev/null || fail 'config show --as-ini'
 "$G" config show conf/memset.ini >"$tmp/a" && "$G" config show "$tmp/full.ini" >"$tmp/b"
 cmp -s "$tmp/a" "$tmp/b" || { fail 'as-ini differs'; diff "$tmp/a" "$tmp/b"; }
@@ -165,7 +166,7 @@ long=$(printf '%01200d' 0)
 expect 2 'no conf can hold .title = 000.*the most is 1000' "$G" config show conf/memset.ini --set run.title="$long" \
 	--as-ini
 expect 2 'no conf can hold .title = ' "$G" config show conf/memset.ini --set "run.title=;'\"" --as-ini
-# ... wherever that conf is kept: paths do not begin at its folder.
+# The same holds in any folder: `show` prints paths that do not depend on the conf's folder.
 (cd conf && "$G" config show contains.ini --set workload.contains.path=../docs --as-ini) >"$tmp/full.ini" 2>/dev/null
 expect 0 "^workload.contains.path=$PWD/(conf/../)?docs" "$G" config show "$tmp/full.ini"
 expect 0 'conf/memset.ini:[0-9]' "$G" config show conf/memset.ini --origin
@@ -192,7 +193,7 @@ expect 2 "no plug-in 'mgs'; did you mean 'mgws'\\?" "$G" validate mgs
 expect 0 'userfaultfd' "$G" doctor
 expect 0 'Ctrl-C' "$G" run --help
 
-# Plug-ins with faults: list and doctor report them and continue, and the output of a plug-in is never in the data.
+# For plug-ins with faults, list and doctor report the fault and continue. The output of a plug-in is never in the data.
 odd() { cp "$B/tests/plugins/$1.so" "$tmp/odd/$2.so"; }
 mkdir "$tmp/odd" && odd bad_abort term_abort && odd bad_print term_print && odd bad_unmarked term_unmarked &&
 	odd bad_none term_none && odd bad_doctor device_ill
@@ -210,7 +211,6 @@ plugins, doctor = (json.load(open(p)) for p in sys.argv[1:])
 assert plugins['schema'] == 'gpuloom.plugins/1' and doctor['schema'] == 'gpuloom.doctor/1'
 assert any('/term_abort.so' in p['path'] and 'crashed (SIGABRT)' in p['fault'] for p in plugins['faulty'])
 assert any('/term_print.so' in p['path'] and 'hello from' in p['warning'] for p in plugins['plugins'])
-# Each problem is reported with a remedy.
 assert all(r['state'] == 'ok' or r['state'] in ('limited', 'no') and r['fix'] for r in doctor['rows'])
 assert any(r['topic'] == 'ill engine' and r['fix'] == 'take a rest' for r in doctor['rows'])
 assert any('device_ill.so' in str(r) and 'crashed (SIGABRT)' in r['found'] for r in doctor['rows'])
@@ -228,11 +228,11 @@ for wrong in 'describe abort' 'describe nothing' 'list nonsense' 'list --nonsens
 done
 unset GPULOOM_PLUGIN_PATH
 
-# A time limit and Ctrl-C end in time and keep what was measured.
+# A time limit and Ctrl-C end a run in time and keep what was measured.
 expect 124 'no end' "$G" run conf/uts.ini --set workload.uts.tree=T1L --set run.timeout=50ms
 expect 124 'of 1 initial tasks unclaimed, .* tasks public' "$G" run conf/uts.ini --set workload.uts.tree=T1L \
 	--set run.timeout=50ms
-for signal in INT HUP; do # Ctrl-C, and a closed terminal; env, because nohup makes commands ignore SIGHUP
+for signal in INT HUP; do # Ctrl-C, and a closed terminal; `env`, because nohup makes commands ignore SIGHUP
 	rm -f "$tmp/part.json"
 	env --default-signal=HUP "$G" run conf/fib.ini --samples 100000 --json "$tmp/part.json" --quiet 2>/dev/null &
 	pid=$!
@@ -244,7 +244,7 @@ for signal in INT HUP; do # Ctrl-C, and a closed terminal; env, because nohup ma
 		"$tmp/part.json" || fail "no partial result after SIG$signal"
 done
 
-# A result is run again with its options, and each difference is reported in a sentence.
+# `rerun` runs a result again with its options, and reports each difference in a sentence.
 set='--set workload.memset.tasks=1000 --set scheduler.mgws.public_queue=128 --set run.timeout=50s'
 expect 0 '' "$G" run conf/memset.ini $set --samples 12 --quiet --json "$tmp/was.json"
 expect 0 'the same versions, options and machine' "$G" rerun "$tmp/was.json" --json "$tmp/is.json"
@@ -261,8 +261,8 @@ expect 0 'scheduler.mgws.public_queue=128' "$G" config show "$tmp/was.json"
 expect 2 'no result given' "$G" rerun conf/memset.ini
 expect 2 'is a sweep' "$G" run tests/data/sweep.jsonl
 expect 2 'is a comparison' "$G" config check tests/data/compare.json
-# contains: the check reads documents in pieces, whose ends may split a word, and does not hold what a small file
-# inflates to in memory (security S14).
+# The check of `contains` reads documents in pieces, whose ends may split a word. It does not hold in memory what a small file
+# inflates to.
 python3 - "$G" "$tmp" <<'PY' || fail 'contains reads documents in pieces'
 import gzip, json, os, resource, subprocess, sys
 gpuloom, tmp = sys.argv[1:]
@@ -291,8 +291,7 @@ run({"bomb.gz": gzip.compress(bytes(150 << 20), 1)})
 assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < small + (100 << 10), (small, resource.getrusage(resource.RUSAGE_CHILDREN))
 PY
 
-# Nothing in a result is trusted: without --trust, programs, plug-ins and output files that it names are reported and
-# not used (security S13).
+# Nothing in a result is trusted. Without --trust, programs, plug-ins and output files in a result are reported and not used.
 exec_conf "$tmp/mark.ini" "touch $tmp/MARK"
 expect 0 '' "$G" run "$tmp/mark.ini" --samples 1 --quiet --json "$tmp/mark.json"
 rm -f "$tmp/MARK"
@@ -305,7 +304,7 @@ for setting in sys.argv[3:]:
     d["config"][key] = {"value": value, "written": value, "source": "file", "default": ""}
 json.dump(d, open(sys.argv[2], "w"))
 PY
-hostile() { # SETTING...: a result of memset with them
+hostile() { # SETTING...: makes a result of memset with these settings
 	python3 "$tmp/hostile.py" "$tmp/was.json" "$tmp/hostile.json" "$@"
 }
 for command in rerun run 'sweep --vary run.seed=1,2' 'config show' 'config check'; do
@@ -331,7 +330,7 @@ hostile run.workload="$tmp/workload_memset.so"
 expect 0 '' "$G" rerun "$tmp/hostile.json" --trust --quiet
 hostile run.workload=requests_storm "workload.requests.victim=touch $tmp/MARK2" qos.use=monolithic
 expect 2 'victim = touch .*would be run' "$G" rerun "$tmp/hostile.json"
-# A sweep, and the files that one writes, are no options of a run.
+# `rerun` ignores a sweep in a result, and the files that a sweep writes.
 hostile sweep.scheduler.use=mgws,static sweep.report="$tmp/MARK3.html" sweep.output="$tmp/MARK3.jsonl"
 expect 0 'sample' "$G" rerun "$tmp/hostile.json"
 expect 0 '' "$G" sweep "$tmp/hostile.json" --vary run.seed=1,2 --samples 1
@@ -343,7 +342,7 @@ d = json.load(open(sys.argv[1]))
 assert isinstance(d['warnings'], list) and all(set(w) == {'id', 'text'} for w in d['warnings']), d.get('warnings')
 PY
 
-# Results over time: where the samples change is marked, once, and only within one job.
+# `history` marks where the samples change, once, and only within one job.
 mkdir "$tmp/days"
 python3 - "$tmp/was.json" "$tmp/days" <<'PY'
 import copy, json, sys
@@ -363,7 +362,7 @@ expect 0 'rev6 .*8[^ ]* % +<-- SLOWER' "$G" history "$tmp/days"
 grep -q '1 other file was ignored: not a result' "$tmp/err" || fail 'a file that is no result'
 expect 0 '"revision":.*"rev9"' "$G" history "$tmp/days" --json --metric seconds,cpu_seconds
 expect 2 'no such folder|cannot read' "$G" history "$tmp/nowhere"
-# F19: paths with blanks, in a single name as they are, in lists with a backslash; and a conf in such a folder.
+# Paths may contain blanks: unquoted in a single name, with a backslash in lists. The conf itself may be in such a folder.
 mkdir -p "$tmp/my own/plug ins"
 cp "$B/plugins/sched_static.so" "$B/plugins/device_cpu.so" "$B/plugins/workload_fib.so" "$tmp/my own/plug ins/"
 cat >"$tmp/my own/x.ini" <<INI
@@ -388,13 +387,13 @@ expect 0 'verified' "$G" run "$tmp/my own/x.ini" --json "$tmp/blank.json" --set 
 expect 0 "use *= *$tmp/my own/plug ins/sched_static.so" "$G" config show "$tmp/my own/x.ini" --as-ini
 "$G" config show "$tmp/my own/x.ini" --as-ini >"$tmp/my own/as.ini" && expect 0 verified "$G" run "$tmp/my own/as.ini"
 expect 0 'verified' "$G" rerun "$tmp/blank.json" --trust # it names plug-ins
-# T4b, T4d: variables of other programs are ignored; an empty one is named.
+# Variables of other programs are ignored. A warning names an empty variable.
 expect 0 '' env GPULOOM_HOME=/sw GPULOOM_SERVICE_HOST=10.0.0.1 GPULOOM_LIBRARY=/x "$G" run conf/memset.ini $small
 ! grep -q GPULOOM "$tmp/err" || { fail 'T4b, F25: a warning of a variable that means something else'; cat "$tmp/err"; }
 expect 2 'GPULOOM_SCHEDULER__USE: error: the value is empty: .*no scheduler is selected' env GPULOOM_SCHEDULER__USE= \
 	"$G" run conf/memset.ini
 
-# A long check reports its progress, and ends at the second signal or after the time-out.
+# A long check reports its progress. It ends at the second signal or after the time-out.
 checks="$B/tests/plugins/workload_checks.so"
 cat >"$tmp/checks.ini" <<END
 [run]
@@ -418,25 +417,24 @@ ended_by INT $run $run
 [ $status -eq 130 ] && grep -q 'interrupted while a sample was verified' "$tmp/err" ||
 	{ fail "exit $status of a check that was interrupted"; cat "$tmp/err"; }
 
-# docs 1.2 no. 10: the help of a command in both ways.
+# Both ways to ask for a command's help print the same text.
 "$G" run --help >"$tmp/help"
 expect 0 '^usage: gpuloom run ' "$G" help run
 cmp -s "$tmp/help" "$tmp/out" || fail 'docs_10: help run is not run --help'
 expect 2 "no command 'rum'; did you mean 'run'" "$G" help rum
 
-# docs 1.2 no. 13: the reason of a failure is printed once, on stderr; the library's messages about a conf end without a
-# newline (test_config).
+# The reason of a failure is printed once, on stderr. The library's messages about a conf end without a newline (test_config).
 exec_conf "$tmp/sleep.ini" 'sleep 60'
 expect 124 'no end after' "$G" run "$tmp/sleep.ini" --set run.timeout=2s --samples 1
 [ "$(cat "$tmp/out" "$tmp/err" | grep -c 'no end after')" = 1 ] || fail 'docs_13: a cause that is not said once'
 grep -q '^  status: timeout$' "$tmp/out" || fail 'docs_13: the status in the table'
 
-# docs 1.2 no. 14: a language whose manual pages are missing.
+# The message for a language whose manual pages are missing names the packages.
 expect 2 'man/xx: No such.*manpages-xx .*man-pages-xx .*generated' "$G" run contains \
 	--set workload.contains.path=/usr/share/man/xx
 expect 2 'path = /nowhere/man: No such file or directory$' "$G" run contains --set workload.contains.path=/nowhere/man
 
-# docs_F12: a shipped conf by name, from everywhere; a file of that name comes first, and a folder of it does not count.
+# A shipped conf is found by its name in any folder. A file of that name has priority; a folder of that name is ignored.
 mkdir "$tmp/elsewhere" "$tmp/elsewhere/uts"
 for name in uts uts.ini conf/uts.ini; do
 	(failures=0; cd "$tmp/elsewhere" && expect 0 'verified' "$G" run $name --samples 1 \
@@ -453,7 +451,7 @@ expect 0 '^sim/allreduce-1024 +Ring allreduce over 1,024 ranks' "$G" list confs
 [ "$(grep -c . "$tmp/out")" -eq "$(find conf -name '*.ini' | wc -l)" ] || fail 'docs_F12: list confs lacks some'
 awk 'NF < 4 { bad = 1 } END { exit bad }' "$tmp/out" || fail 'docs_F12: a conf whose first comment says nothing'
 [ "$("$G" complete sim/fig run | wc -l)" = 4 ] || fail 'docs_F12: completion of run sim/fig'
-# S14: one signal ends the set-up, between its steps or, in a step that polls nothing, by force; so does time_limit.
+# One signal, or time_limit, ends the set-up between its steps. A step that polls nothing ends by force.
 planted_conf "$tmp/planted.ini"
 for step in create need; do
 	interrupted 'grep -q "takes its time" "$tmp/err"' "$G" run "$tmp/planted.ini" \
@@ -464,7 +462,7 @@ done
 expect 124 'time_limit reached while the run was set up' "$G" run "$tmp/planted.ini" \
 	--set workload.planted.need_time=300ms \
 	--set run.time_limit=100ms
-# T26: a script without its first line; T41: limits of the shell.
+# A script without its first line, and limits of the shell, are reported with a remedy.
 printf 'echo 1\n' >"$tmp/script" && chmod +x "$tmp/script"
 exec_conf "$tmp/script.ini" "$tmp/script"
 expect 4 'Exec format error; a script needs a first line such as #!/bin/sh' "$G" run "$tmp/script.ini" --samples 1

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs the commands of the documentation. Commands are the lines of indented blocks and of ``` and ```sh blocks that
-# begin with a program that is known here. All of a page run in order, in one shell and a folder of the page's own, as
-# if a reader pasted them, with the installed gpuloom, on one sample. Long jobs are made smaller, except with CHECK=all.
-# Targets of make are checked with make -n; tests are not run again. In `backticks`, subcommands, options, targets and
-# files must exist. In front of a block a page may have:
-#   <!-- commands: skip, REASON -->          none of these lines can run here
+# begin with a known program. The commands of a page run in order, in one shell and in a separate folder, with the
+# installed gpuloom and one sample. Long jobs are made smaller, except with CHECK=all. Targets of make are checked with
+# make -n, and tests are not run again. In `backticks`, subcommands, options, targets and files must exist. A page may
+# have one of these lines before a block:
+#   <!-- commands: skip, REASON -->          the lines of the block cannot run here
 #   <!-- commands: skip WORD, REASON -->     skips lines that contain WORD
-#   <!-- commands: first SHELL -->           commands that the reader has run before
-#   <!-- commands: file NAME -->             the block is this file; of C its first line says so: /* NAME */
+#   <!-- commands: first SHELL -->           SHELL runs before the commands
+#   <!-- commands: file NAME -->             the block is this file; a block of C names it in its first line: /* NAME */
 #   <!-- commands: expect TEXT -->           the output of its commands contains this
 . tests/lib.sh
 plain_build 'the plain build is installed'
@@ -29,7 +29,7 @@ targets = set(re.findall(r'^([a-z][a-z-]*):', ''.join(open(f).read() for f in ['
                                                      + glob.glob('plugins/shared/*/plugin.mk') + glob.glob('plugins/workloads/*/plugin.mk')), re.M))
 faults, skipped, counts = [], {}, dict.fromkeys(('ran', 'make -n', 'looked up'), 0)
 
-# Short jobs: appends options that make defaults smaller.
+# Makes jobs short: appends options with smaller values than the defaults.
 os.makedirs(tmp + '/bin')
 for name, real in (('gpuloom', installed), ('build-gpuloom', build + '/gpuloom')):
     with open(f'{tmp}/bin/{name}', 'w') as f:
@@ -48,7 +48,7 @@ exec '{real}' "$@"
 env = dict(os.environ, PATH=tmp + '/bin:' + os.environ['PATH'], PYTHONDONTWRITEBYTECODE='1')
 
 def blocks(text):
-    """(directives, language, lines with their numbers) of each code block; text in between as language None."""
+    """Yields (directives, language, numbered lines) of each code block; other text has the language None."""
     notes, lines, kind, number = [], [], None, 0
     for number, line in enumerate(text.split('\n'), 1):
         fence = re.match(r'```(\w*)', line)
@@ -88,13 +88,13 @@ def skip(why):
     skipped[why] = skipped.get(why, 0) + 1
 
 class Page:
-    """The commands of a page, for one shell."""
+    """Collects the commands of a page, for one shell."""
 
     def __init__(self, name, where):
         self.name, self.where, self.steps = name, where, []
 
     def add(self, at, line, shell):
-        """line: what the page says; shell: what is run. Returns the step, in which its output will be."""
+        """line: a line of the page; shell: the command to run. Returns the step, which gets the output."""
         self.steps.append({'at': at, 'line': line, 'shell': shell, 'rc': None, 'out': '', 'took': 0})
         return self.steps[-1]
 
@@ -125,7 +125,7 @@ class Page:
 
 seen = set()
 def one(at, line, page, own):
-    """Runs one line of a page, or gives it to the page's shell: then, the step."""
+    """Runs one line of a page, or gives it to the page's shell and returns the step."""
     command = re.sub(r'(?<!\w)/usr/local/share', tmp + '/usr/share', line)
     words = re.sub(r'^([A-Z_]+=("[^"]*"|\S*) +)*', '', re.sub(r' +#.*', '', command)).split()
     if words[0].startswith(('tests/', 'bench/')) or words[0] == 'sh' or (words[0] == 'python3' and words[1] not in ('-c', '-m')):
@@ -152,7 +152,7 @@ def one(at, line, page, own):
     return page.add(at, line, re.sub(r'(^|(?<=\s))build/gpuloom', 'build-gpuloom', command))
 
 def inline(at, text):
-    """Names in backticks must exist."""
+    """Checks that names in backticks exist."""
     for code in re.findall(r'`([^`]+)`', text):
         words = code.split()
         named = re.match(r'(?:[A-Z_]+=\S* +)*make ((?:[\w=/-]+ ?)+)$', code)
@@ -195,7 +195,7 @@ for page in pages:
             if note.startswith('first '):
                 shell.add(page, note[6:], note[6:])
         name = [n[5:] for n in notes if n.startswith('file ')] or re.findall(r'^/\* (\w\S+) \*/$', lines[0][1])
-        if name: # made when the reader gets there
+        if name: # the file is made when the run reaches this block
             text = tempfile.NamedTemporaryFile('w', dir=tmp, delete=False)
             with text:
                 text.write(''.join(l + '\n' for _, l in lines))

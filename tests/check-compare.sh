@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# gpuloom compare. The measured values come from programs that print their time, so that no verdict depends on the
+# Tests gpuloom compare. The measured values come from programs that print their time, so that no verdict depends on the
 # machine.
 . tests/lib.sh
 export TSAN_OPTIONS="die_after_fork=0 ${TSAN_OPTIONS-}" # isolation = process starts threads in a child
@@ -9,7 +9,7 @@ planted_conf "$tmp/p.ini"
 printf '[workload.planted]\nturns = 20000\n' >>"$tmp/p.ini"
 cat >"$tmp/timed" <<'SH'
 #!/bin/sh
-# A program that prints the given time with a ripple.
+# The program prints the given time plus a small periodic variation.
 n=$(cat "$2" 2>/dev/null || echo 0)
 echo $(((n + 1) % 7)) >"$2"
 awk -v t="$1" -v n="$n" 'BEGIN {
@@ -21,7 +21,6 @@ exec_conf "$tmp/a.ini" "$tmp/timed 1.00 $tmp/na"
 exec_conf "$tmp/b.ini" "$tmp/timed 1.03 $tmp/nb"
 exec_conf "$tmp/c.ini" "$tmp/timed 1.002 $tmp/nc"
 
-# Verdicts, the table, and the contract of the JSON.
 expect 0 'SLOWER' "$G" compare "$tmp/a.ini" "$tmp/b.ini" --spread 0 --blocks 8 --samples-per-block 2
 expect 0 'EQUIVALENT within 1 %' "$G" compare "$tmp/a.ini" "$tmp/c.ini" --spread 0 --blocks 8 --samples-per-block 2
 expect 0 'FASTER' "$G" compare "$tmp/b.ini" "$tmp/a.ini" --spread 0 --blocks 8 --samples-per-block 2
@@ -40,7 +39,7 @@ assert g['order'] == 'abba' and g['blocks'] == g['complete'] == 9 and g['seed'] 
 assert [v['label'] for v in d['variants']] == ['a', 'b', 'c']
 s = d['schedule']
 assert len(s) == 9 * 2 * 3
-for b in range(9):  # shuffled, then backwards
+for b in range(9):  # shuffled, then reversed
     block = s[6 * b:6 * b + 6]
     assert sorted(block[:3]) == [0, 1, 2] and block == block[::-1], block
 for i, v in enumerate(d['variants']):
@@ -65,8 +64,8 @@ assert e['before']['cpu_model'] and e['after']['uptime_s'] > e['before']['uptime
 assert isinstance(d['quiet']['quiet'], bool) and d['command'][:2] == ['gpuloom', 'compare']
 PY
 
-# Effects of how a stack is opened are not reported as a difference, unless it is opened once; medians and changes
-# agree.
+# Differences between two openings of a stack are not reported as an effect, unless the stack is opened once. Medians and
+# changes agree.
 luck="$tmp/p.ini --vary run.title=a,b --set workload.planted.luck=5% --set workload.planted.turns=1 --metric seconds --spread 0"
 for seed in 1 2 3 4 5 6; do
 	"$G" compare $luck --seed $seed --samples-per-block 2 --json "$tmp/luck.json" --rewarm 0 --quiet || fail 'luck'
@@ -86,7 +85,7 @@ c = json.load(open(sys.argv[2]))['comparisons'][0]
 assert len(c['ratios']) == 7 == c['blocks']
 PY
 
-# On a terminal of 80 columns no line is longer, none is broken within a word, and verdicts have a colour.
+# On a terminal of 80 columns no line is longer, no line is broken within a word, and verdicts have a colour.
 cat >"$tmp/onpty.py" <<'PY'
 import fcntl, os, pty, re, struct, sys, termios
 pid, fd = pty.fork()
@@ -116,8 +115,8 @@ echo 'SLOWER verdict interval' | python3 "$tmp/onpty.py" "$G" compare "$tmp/a.in
 echo 'median verified.' | python3 "$tmp/onpty.py" "$G" run conf/fib.ini --samples 1 || fail 'a run on a terminal'
 echo 'SUMMARY' | python3 "$tmp/onpty.py" "$G" list || fail 'a list on a terminal'
 
-# By default wall time and CPU time, and as many samples as fit into the spread. An external program's CPU
-# time is that of its worker and its own.
+# By default `compare` reports wall time and CPU time, and takes as many samples as fit into the spread. The CPU time of an
+# external program includes that of its worker.
 cat >"$tmp/usual.py" <<'PY'
 import json, sys
 d = json.load(open(sys.argv[1]))
@@ -141,7 +140,7 @@ sed 's/^workload = .*/&\ntitle = words;cut/' "$tmp/p.ini" >"$tmp/warns.ini"
 "$G" compare "$tmp/warns.ini" --vary workload.planted.turns=1,2,3 $quick --blocks 1 --samples-per-block 2 \
 	2>"$tmp/err" || fail 'a conf with a warning'
 [ "$(grep -c 'warning: value cut' "$tmp/err")" -eq 1 ] || fail "a conf's warning is not said once"
-# Metrics computed from others, live and from files; mistakes are reported before anything is measured.
+# Derived metrics work live and from files. Mistakes in their definitions are reported before anything is measured.
 expect 0 '' "$G" compare "$tmp/p.ini" --vary workload.planted.turns=1,2 $quick --blocks 2 \
 	--samples-per-block 2 --derive 'per_turn = seconds / 7 [s, less]' --metric per_turn --json "$tmp/d.json"
 expect 0 'ms.+cpu.+less.*per.+turn|per.+turn' "$G" report "$tmp/d.json" \
@@ -160,14 +159,13 @@ expect 2 "no metric 'secnds'" "$G" sweep "$tmp/p.ini" --vary workload.planted.tu
 	--derive 'gb_s = 1 / secnds'
 grep -q '"gb_s"' "$tmp/d.jsonl" || fail 'a sweep whose lines lack what is derived'
 
-# Labels of paths are the parts that differ.
+# Paths are labelled by the parts in which they differ.
 mkdir "$tmp/one" "$tmp/two"
 printf '#!/bin/sh\n' | tee "$tmp/one/run" >"$tmp/two/run"
 chmod +x "$tmp/one/run" "$tmp/two/run"
 expect 0 '^    two/run ' "$G" compare "$tmp/a.ini" --vary "workload.exec.command=$tmp/one/run,$tmp/two/run" \
 	--spread 0 --blocks 1 --samples-per-block 2
 
-# Exit codes: gate, strict, wrong, timeout, not available, usage.
 expect 5 "FAILED: b is 3.0 % slower" "$G" compare "$tmp/a.ini" "$tmp/b.ini" --spread 0 --blocks 8 \
 	--samples-per-block 2 --fail-on 'seconds: slower > 2%'
 expect 0 'holds' "$G" compare "$tmp/a.ini" "$tmp/b.ini" --spread 0 --blocks 8 --samples-per-block 2 \
@@ -193,7 +191,7 @@ expect 0 'fail-on' "$G" compare --help
 exec_conf "$tmp/none.ini" 'no-such-program-here'
 expect 4 'no-such-program-here' "$G" compare "$tmp/none.ini" "$tmp/a.ini" --spread 0
 
-# The full product, isolated processes, and a report. ThreadSanitizer cannot follow a fork beside threads.
+# The full product, isolated processes, and a report. ThreadSanitizer does not support a fork of a process with threads.
 if [ "${B##*/}" != thread ]; then
 "$G" compare "$tmp/p.ini" --vary workload.planted.turns=1000,2000 --vary device.cpu.isolation=thread,process \
 	$quick --blocks 3 --samples-per-block 2 --budget 1m --rewarm 1 -o "$tmp/r.html" --json "$tmp/r.json" ||
@@ -205,14 +203,14 @@ assert d["variants"][3]["varied"] == {"workload.planted.turns": "2000", "device.
 	"$tmp/r.json" || fail 'labels of the product'
 fi
 
-# Parked workers cost nothing: all threads sleep between blocks.
+# Parked workers cost nothing, since all threads sleep between blocks.
 "$G" compare "$tmp/p.ini" --vary workload.planted.turns=1000,2000 --set device.cpu.spin=1ms --quiet --spread 3s \
 	--blocks 3 --samples-per-block 2 --json "$tmp/s.json" || fail 'a spread comparison'
 python3 -c 'import json,sys; e=json.load(open(sys.argv[1]))["environment"]
 used=e["after"]["own_cpu_s"]-e["before"]["own_cpu_s"]; took=e["after"]["uptime_s"]-e["before"]["uptime_s"]
 assert took > 1.5 and used < 0.3*took, (used, took)' "$tmp/s.json" || fail 'parked workers use the CPU'
 
-# Results of runs: refused when their environments differ, unless allowed by name.
+# Results of runs whose environments differ are rejected, unless the differing fact is allowed by name.
 "$G" run "$tmp/a.ini" --samples 8 --quiet --json "$tmp/a.json" && "$G" run "$tmp/b.ini" --samples 8 --quiet \
 	--json "$tmp/b.json" || fail 'two runs'
 expect 0 'SLOWER, not interleaved' "$G" compare "$tmp/a.json" "$tmp/b.json"
@@ -220,7 +218,7 @@ sed 's/"clocksource":[^,]*/"clocksource": "sundial"/' "$tmp/b.json" >"$tmp/b2.js
 expect 2 'clocksource: .* in a, sundial in b2' "$G" compare "$tmp/a.json" "$tmp/b2.json"
 expect 0 'note: clocksource' "$G" compare "$tmp/a.json" "$tmp/b2.json" --allow-mismatch=clocksource
 expect 2 'mixed' "$G" compare "$tmp/a.json" "$tmp/b.ini"
-# A gate does not pass by mistake: a metric that no variant has, another job, another size of it.
+# A gate fails for a metric that no variant has, for another job, and for another size of the job.
 expect 2 "no variant has a metric 'secnds'; did you mean 'seconds'" "$G" compare "$tmp/a.json" "$tmp/b.json" \
 	--fail-on 'secnds: slower > 3%'
 expect 2 "did you mean 'seconds'" "$G" compare "$tmp/a.ini" "$tmp/b.ini" --spread 0 --fail-on 'secnds: slower > 3%'
@@ -234,7 +232,7 @@ expect 0 '' "$G" compare "$tmp/p.ini" "$tmp/p77.ini" --allow-mismatch=workload.p
 	--samples-per-block 2
 for j in a p; do "$G" run "$tmp/$j.ini" --quiet --samples 2 --json "$tmp/job-$j.json"; done
 expect 2 'workload is exec in job-a and .*planted' "$G" compare "$tmp/job-a.json" "$tmp/job-p.json"
-# Options without numbers define the job as well (docs F9, item 5): other trees, other input.
+# Options without numbers define the job as well: another tree or another input is another job.
 small='--set workload.uts.tree=custom --set workload.uts.b0=4 --set workload.uts.q=0.1 --set workload.uts.depth=3'
 "$G" run conf/uts.ini $small --set workload.uts.type=binomial --samples 2 --quiet --json "$tmp/t1.json" &&
 	"$G" run conf/uts.ini $small --set workload.uts.type=geometric --samples 2 --quiet --json "$tmp/t3.json" &&
@@ -249,7 +247,7 @@ expect 0 'not interleaved' "$G" compare "$tmp/t1.json" "$tmp/t3.json" --allow-mi
 expect 0 'not interleaved' "$G" compare "$tmp/t1.json" "$tmp/t1b.json"
 expect 0 '' "$G" compare conf/uts.ini $small --vary workload.uts.type=binomial,geometric $quick --blocks 1 \
 	--samples-per-block 2
-# ... and so does the answer, for any options.
+# The answer also defines the job, for any options.
 python3 - "$tmp/t1.json" "$tmp/t1n.json" <<'PY'
 import json, sys
 d = json.load(open(sys.argv[1]))
@@ -260,8 +258,8 @@ PY
 expect 2 'verified answers differ: nodes is [0-9]+ in t1 and [0-9]+ in t1n, so these are different jobs' \
 	"$G" compare "$tmp/t1.json" "$tmp/t1n.json"
 expect 0 '' "$G" compare "$tmp/t1.json" "$tmp/t1n.json" --allow-mismatch=workload
-# Units and directions are compared as they are, or not at all (bugs F4).
-wait_conf() { # NAME FIGURE
+# Metrics are compared only with equal units and directions.
+wait_conf() { # arguments: NAME FIGURE
 	printf '%s\n' '#!/bin/sh' "echo '{\"wait\": $2}'" >"$tmp/wait-$1"
 	chmod +x "$tmp/wait-$1"
 }
@@ -307,14 +305,14 @@ json.dump(d, open(sys.argv[2], "w"))
 PY
 expect 2 "'wait' is in s in .*w-old.json. and in ms in .*w-ms.json" "$G" history "$tmp/w-ms.json" "$tmp/w-old.json" \
 	--metric wait
-# One unit for all samples of a run, too.
+# All samples of a run must have one unit.
 printf '%s\n' '#!/bin/sh' "echo x >>$tmp/turns" "[ \$(wc -l <$tmp/turns) -le 2 ] && unit=ms || unit=s" \
 	"echo '{\"wait\": {\"value\": 5, \"unit\": \"'\$unit'\"}}'" >"$tmp/wait-both"
 chmod +x "$tmp/wait-both"
 expect 3 "'wait' has the unit 's' .* in this sample, 'ms'" "$G" run "$tmp/a.ini" \
 	--set "workload.exec.command=$tmp/wait-both" \
 	--samples 6 --set run.warmup=0
-# A script of gnuplot holds its data: no other file is written.
+# A gnuplot script contains its data, so no other file is written.
 echo kept >"$tmp/plot.csv"
 expect 0 '' "$G" report "$tmp/a.json" -o "$tmp/plot.gp"
 [ "$(cat "$tmp/plot.csv")" = kept ] || fail 'report -o plot.gp wrote plot.csv'
@@ -323,7 +321,7 @@ if command -v rsvg-convert >/dev/null; then
 	[ "$(head -c 4 "$tmp/plot.png" | tail -c 3)" = PNG ] || fail 'plot.png is no PNG'
 	expect 0 '' "$G" report tests/data/compare.json -o "$tmp/plot.pdf"
 	[ "$(head -c 4 "$tmp/plot.pdf")" = %PDF ] || fail 'plot.pdf is no PDF'
-	# docs_F11: background, text and colours of the SVG file, drawn by a program without support of CSS variables.
+	# A program without support of CSS variables draws the SVG file with its background, text and colours.
 	"$G" report tests/data/compare.json -o "$tmp/plot.svg"
 	rsvg-convert "$tmp/plot.svg" -o "$tmp/plain.png"
 	python3 - "$tmp/plain.png" <<'PY' || fail 'docs_F11: rsvg-convert draws the SVG file black'
@@ -357,7 +355,7 @@ expect 1 'rsvg-convert, which converts plots to PNG and PDF, is not installed .D
 "$G" compare "$tmp/a.json" "$tmp/b.json" --quiet --json "$tmp/ab.json"
 expect 2 'not a result' "$G" compare "$tmp/a.json" "$tmp/ab.json"
 
-# Ctrl-C keeps complete blocks and leaves nothing behind.
+# Ctrl-C keeps complete blocks, and no file or process is left.
 printf '#!/bin/sh\necho >>"%s"\nsleep 0.04\n' "$tmp/naps" >"$tmp/nap"
 chmod +x "$tmp/nap"
 exec_conf "$tmp/sleep.ini" "$tmp/nap"
@@ -369,7 +367,7 @@ assert d["status"] == "interrupted" and 0 < g["complete"] < 1000
 assert d["comparisons"][0]["blocks"] == g["complete"] <= len(d["schedule"]) / 4' "$tmp/part.json" ||
 	fail 'no partial comparison after Ctrl-C'
 
-# ... while the noise floor is measured, too.
+# Ctrl-C also keeps blocks while the noise floor is measured.
 : >"$tmp/naps"
 interrupted '[ "$(wc -l <"$tmp/naps")" -ge 6 ]' "$G" compare "$tmp/sleep.ini" "$tmp/a.ini" --aa --spread 0 --quiet \
 	--json "$tmp/floor.json"
@@ -377,7 +375,7 @@ python3 -c 'import json,sys; assert json.load(open(sys.argv[1]))["status"] == "i
 	fail 'nothing is left after Ctrl-C during --aa'
 [ "$(grep -c interrupted "$tmp/err")" -eq 1 ] || fail 'an interruption is not said once'
 
-# exec: time limit, exit status, signals, figures; process isolation; no process is left.
+# exec: time limit, exit status, signals, figures and process isolation; no process is left.
 for isolation in thread process; do
 	one="--set device.cpu.isolation=$isolation --samples 2"
 	mark=7$$
@@ -395,7 +393,7 @@ for isolation in thread process; do
 	expect 0 'rate +0.5 x/s' "$G" run "$tmp/e.ini" $one --set workload.exec.expect=rate=0.5
 	expect 3 'rate = 0.5, expected is 0.6' "$G" run "$tmp/e.ini" $one --set workload.exec.expect=rate=0.6
 	expect 3 "did not print 'words'" "$G" run "$tmp/e.ini" $one --set workload.exec.expect=words=1
-	# More output than is kept, and a program that reads its standard input.
+	# A program may print more output than is kept, and may read its standard input.
 	printf '%s\n' '#!/bin/sh' 'cat' 'yes | head -c 1000000' "echo '' '{\"rate\": 7}'" "echo '{\"seconds\": 0.5}'" \
 		'echo }' >"$tmp/loud"
 	chmod +x "$tmp/loud"

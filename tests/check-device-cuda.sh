@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# device_cuda without a GPU: its messages; and, over a driver that runs kernels as threads (tests/cuda/fake_driver.c),
-# whole runs with real policies, and each failure of the driver.
+# Tests device_cuda without a GPU: its messages, whole runs with real policies, and each failure of the driver. The driver
+# runs kernels as threads (tests/cuda/fake_driver.c).
 . tests/lib.sh
 [ -e "$B/plugins/device_cuda.so" ] || skip 'device_cuda is not built here'
 export XDG_CACHE_HOME="$tmp/cache"
 device=cuda wave=32 group=warp brief=
 . tests/gpu/runs.sh
 
-# Without a driver there is one message, and nothing is compiled for it.
+# Without a driver there is one message, and no program is compiled.
 expect 0 'device.cuda' "$G" describe device_cuda
 if ! ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1'; then
 	expect 4 'no NVIDIA driver here .*install it' "$G" run "$tmp/gpu.ini"
@@ -21,13 +21,12 @@ fake=$B/tests/cuda
 [ -e "$fake/libcuda.so.1" ] || { fail "no $fake/libcuda.so.1"; finish; }
 export LD_LIBRARY_PATH="$fake"
 
-# Several GPUs.
 FAKE_GPU=two-gpus expect 0 'cuda: peer access +limited +2 of 2 directed pairs of GPUs, 1 of them with native 64-bit atomics' \
 	"$G" doctor
 expect 0 'cuda: GPU 0 and CPU +limited +no native atomics on host memory' "$G" doctor
 FAKE_GPU=atomics expect 0 'cuda: GPU 0 and CPU +ok +64-bit add and compare-and-swap' "$G" doctor
 
-# A sample's kernels and words as one graph.
+# A sample's kernels and words form one graph.
 graph_runs() {
 	[ -e "$B/plugins/trigger_gds.so" ] || return # built without libfabric
 	with=gds
@@ -51,7 +50,7 @@ sound_runs
 quickly
 barrier_runs
 lossy_runs
-# The driver reports it: host memory behind links without atomics.
+# The driver reports links without atomics for host memory.
 run mgws uts 4 'no common counter: say use = hcounter or tree' none --set run.devices='cuda:0 cuda:1' \
 	--set device.cuda.1.gpu=0 \
 	--set transport.use=host
@@ -65,8 +64,8 @@ page_runs cuMemcpyHtoDAsync cuStreamSynchronize
 interrupt_runs cuEventCreate cuEventSynchronize cuEventRecord
 noncoherent_runs
 
-# A sync that needs a warp of its own in each block.
-waits() { # STATUS PATTERN [ARGUMENTS]
+# The sync plug-in needs one warp of each block for its monitor.
+waits() { # arguments: STATUS PATTERN [ARGUMENTS]
 	export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/sync_warp.so $B/plugins/workload_stn.so"
 	status=$1 wanted=$2
 	shift 2
@@ -96,7 +95,7 @@ crossings() {
 	for sync in futex wic; do
 		crossing $sync resume 0 verified --set run.devices='cuda:0 cpu:0' --set sync.$sync.notify=interrupt
 	done
-	for notify in poll interrupt; do # both publish to one channel
+	for notify in poll interrupt; do # both devices publish to one channel
 		crossing wic gem 0 verified --set run.devices='cpu:0 cuda:0' --set device.cpu.workers=2 \
 			--set device.cuda.workers=1 --set sync.wic.notify=$notify
 	done
@@ -105,7 +104,7 @@ crossings() {
 	crossing wic pattern 124 'no end after 0.3 s' --set run.devices='cuda:0 cpu:0' --set run.timeout=300ms \
 		--set sync.wic.notify=interrupt --set workload.exchange.tp=400000
 }
-# crossing_death SYNC: the process of the producers, which are on the CPU, is killed during the run.
+# crossing_death SYNC: during the run, the producers' process on the CPU is killed.
 crossing_death() {
 	FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/sync_$1.so $B/plugins/workload_pattern.so" "$G" run conf/wic.ini \
 		--samples 1 \
@@ -129,7 +128,7 @@ case $B in *thread*) ;; *)
 esac
 waits 4 'wants 32 threads in each block' --set device.cuda.lanes=1024
 
-# Functions that release resources or read the location of the GPU: their failure must not fail a run.
+# These functions release resources or read the location of the GPU. Their failure must not fail a run.
 failing_runs cuDeviceGetPCIBusId cuMemFree cuMemFreeHost cuMemHostUnregister cuModuleUnload cuStreamDestroy \
 	cuDevicePrimaryCtxRelease cuDeviceGetHostAtomicCapabilities
 run mgws memset 4 'CUDA_ERROR_NO_DEVICE .*make an NVIDIA GPU visible' init

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# device_hip without a GPU: its messages; and, over a runtime that runs kernels as threads (tests/hip/fake_runtime.c),
-# whole runs with real policies, and each failure of the runtime.
+# Tests device_hip without a GPU: its messages, whole runs with real policies, and each failure of the runtime. The runtime
+# runs kernels as threads (tests/hip/fake_runtime.c).
 . tests/lib.sh
 [ -e "$B/plugins/device_hip.so" ] || skip 'device_hip is not built here'
 export XDG_CACHE_HOME="$tmp/cache"
@@ -8,7 +8,7 @@ device=hip wave=64 group=wave
 brief=yes # tests/check-device-cuda.sh runs all combinations of the code that the vendors share
 . tests/gpu/runs.sh
 
-# Without a runtime, or with an old one, there is one message, and nothing is compiled for it.
+# Without a runtime, or with an old one, there is one message, and no program is compiled.
 expect 0 'device.hip' "$G" describe device_hip
 "$G" doctor >"$tmp/doctor" 2>/dev/null
 if grep -q '^hip: runtime *no' "$tmp/doctor"; then
@@ -21,7 +21,7 @@ fake=$B/tests/hip
 [ -e "$fake/libamdhip64.so.7" ] || { fail "no $fake/libamdhip64.so.7"; finish; }
 export LD_LIBRARY_PATH="$fake"
 
-# `make check` runs the parts that the vendors do not share; CUDA's driver covers the rest.
+# `make check` runs the parts that the vendors do not share. The tests over CUDA's driver cover the rest.
 if [ "$CHECK" != all ]; then
 	everything() { :; }
 else
@@ -37,7 +37,7 @@ page_refusals
 everything peer_runs hipIpcGetMemHandle hipIpcOpenMemHandle
 everything memory_runs hipMemcpyHtoDAsync hipMemcpyDtoHAsync
 launched_runs hipModuleLaunchKernel hipStreamWriteValue64 hipStreamWaitValue64
-# Functions that release resources, and optional queries: their failure must not fail a run.
+# These functions release resources or are optional queries. Their failure must not fail a run.
 failing_runs hipDeviceGetPCIBusId hipFree hipHostFree hipHostUnregister hipModuleUnload hipStreamDestroy
 run mgws memset 4 'hipErrorNoDevice .*/dev/kfd' init
 run mgws memset 4 'no cooperative launches' old-gpu
@@ -53,12 +53,12 @@ run mgws fib 1 'hipDeviceSetLimit.*lower nesting' none --set device.hip.nesting=
 unset FAKE_GPU_FAIL
 run mgws fib 0 verified none --set device.hip.nesting=2 --set device.hip.hiprtc=
 
-# CPUs in a process of their own, which maps all memory at other addresses.
+# The CPUs are in a separate process, which maps all memory at other addresses.
 run mgws uts 0 verified atomics --set run.devices='cpu:0 hip:0' --set transport.use=host \
 	--set device.cpu.isolation=process
 
-# GPUs of two vendors: they share segments and offsets only. Each has a driver of its own here, and steals from the
-# other through host memory; neither accesses the other's device memory.
+# GPUs of two vendors share segments and offsets only. Each GPU has its own driver here, and steals from the other GPU through
+# host memory. Neither accesses the other's device memory.
 if [ -e "$B/tests/cuda/libcuda.so.1" ] && grep -q '^cuda: NVRTC *ok' "$tmp/doctor"; then
 	export LD_LIBRARY_PATH="$fake:$B/tests/cuda" GPULOOM_DEVICE_CUDA__NVRTC="$B/tests/cuda/libcuda.so.1"
 	for workload in memset fib uts; do
@@ -66,7 +66,6 @@ if [ -e "$B/tests/cuda/libcuda.so.1" ] && grep -q '^cuda: NVRTC *ok' "$tmp/docto
 			--set run.devices='cuda:0 hip:0' \
 			--set transport.use=host
 	done
-	# The CPU in a process of its own.
 	for workload in memset uts; do
 		detector=hcounter run mgws $workload 0 verified atomics --set run.devices='cpu:0 cuda:0 hip:0' \
 			--set transport.use=host \

@@ -5,12 +5,11 @@ tools/ops --check || fail 'the table of mandatory ops'
 tools/man "$B" >"$tmp/gpuloom.1" && grep -q '^\.SS gpuloom validate' "$tmp/gpuloom.1" || fail 'the man page'
 ! command -v man >/dev/null || { man -l "$tmp/gpuloom.1" >"$tmp/man" 2>"$tmp/err" && [ ! -s "$tmp/err" ]; } ||
 	fail 'the man page is no troff'
-# Each folder of plug-ins says what it models.
+# Each folder of plug-ins has a README that says what the plug-ins model.
 for folder in plugins/*/ plugins/workloads/*/; do
 	[ "$folder" = plugins/shared/ ] || [ "$folder" = plugins/workloads/ ] || [ -s "$folder/README.md" ] ||
 		fail "no README in $folder"
 done
-# Links between pages have targets.
 for page in README.md CONTRIBUTING.md tests/README.md docs/*.md plugins/*/README.md plugins/shared/*/README.md \
 	plugins/workloads/*/README.md examples/*/README.md; do
 	[ -e "$page" ] || continue

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-# The figures of an external program (workload exec): an invalid figure is an error that names the line, and the time
-# never replaces a figure silently (bugs F3, T22, T22b, T22c).
+# Tests the figures of an external program (workload exec). An invalid figure is an error that names the line. The time never
+# replaces a figure silently.
 . tests/lib.sh
 exec_conf "$tmp/e.ini" "cat $tmp/output"
 one="--set device.cpu.isolation=thread --samples 1 --set run.warmup=0 --json $tmp/r.json --quiet"
 
-# figure NAME: the value in the last result, or nothing.
+# figure NAME: prints the value in the last result, or nothing.
 figure() {
 	python3 -c 'import json,sys; m=json.load(open(sys.argv[1]))["metrics"]; print("%g" % m[sys.argv[2]]["median"] if sys.argv[2] in m else "none")' \
 		"$tmp/r.json" "$1"
 }
-# right TEXT NAME FIGURE [OPTIONS...]: of a program that prints TEXT (as printf reads it).
+# right TEXT NAME FIGURE [OPTIONS...]: a program that prints TEXT (in printf's format) must give this figure.
 right() {
 	printf "$1" >"$tmp/output"
 	name=$2 value=$3 text=$1
@@ -18,7 +18,7 @@ right() {
 	expect 0 '' "$G" run "$tmp/e.ini" $one "$@"
 	[ "$(figure $name)" = "$value" ] || fail "$name is $(figure $name) in place of $value: $text"
 }
-# wrong TEXT WORDS [OPTIONS...]
+# wrong TEXT WORDS [OPTIONS...]: a program that prints TEXT must be rejected with these words.
 wrong() {
 	printf "$1" >"$tmp/output"
 	words=$2
@@ -70,7 +70,7 @@ for metrics in x:mroe x:more:a-unit-of-over-15 :more; do
 		--set workload.exec.metrics=$metrics
 done
 
-# The output of a program is not trusted: a result is UTF-8 without control characters for terminals (F8).
+# The output of a program is not trusted: a result is UTF-8 without control characters for terminals.
 cat >"$tmp/rude" <<'SH'
 #!/bin/sh
 printf 'x\303\n\033[2Jn\366\302\233\n' >&2

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Allocations and system calls that fail: a sample for half a minute, in check-all for a minute; FAULTS=all: all of them
-# (a quarter of an hour).
+# Lets allocations and system calls fail. check runs a sample for half a minute, check-all for a minute. FAULTS=all runs all
+# of them (a quarter of an hour).
 . tests/lib.sh
 case $B in */thread* | */address* | */undefined*) skip 'not under a sanitizer' ;; esac
 need python3

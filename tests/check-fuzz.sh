@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Readers of outside input, with each input in tests/data/fuzz/TARGET and with reproducible mutations of them. Inputs
-# whose names end in _S1, _S5 and the like failed once. `make fuzz` searches for more.
+# Runs the readers of external input with each input in tests/data/fuzz/TARGET, and with reproducible mutations of these
+# inputs. An input whose name ends in _S1, _S5 and the like is the input of a fixed fault. `make fuzz` searches for more.
 . tests/lib.sh
 plain_build 'the plain build replays them with sanitizers of its own'
 mutations=${MUTATIONS:-300}

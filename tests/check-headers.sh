@@ -9,8 +9,7 @@ for header in core/include/gpuloom/*.h core/include/gpuloom/dev/*.h; do
 	warn='-Wall -Wextra -Werror -Icore/include -fsyntax-only'
 	gcc -std=c11 -D_GNU_SOURCE $warn "$tmp/x.c" || fail "$name in C11"
 	gcc -std=c17 -D_GNU_SOURCE $warn "$tmp/x.c" || fail "$name in C17"
-	# docs_F14: strict C, in which the C library hides functions without a feature macro, and undeclared calls are
-	# errors.
+	# Strict C: the C library hides functions without a feature macro, and undeclared calls are errors.
 	for macros in '' -D_POSIX_C_SOURCE=200809L -DLOOM_PERTURB; do
 		gcc -std=c11 $macros $warn -Werror=implicit-function-declaration "$tmp/x.c" ||
 			fail "$name in strict C11 $macros"
@@ -23,18 +22,18 @@ for header in core/include/gpuloom/*.h core/include/gpuloom/dev/*.h; do
 		"$tmp/x.ptx" ||
 		fail "$name under nvcc"
 done
-for program in bench/*.cu; do # compiled elsewhere only where there is a GPU
+for program in bench/*.cu; do # otherwise these programs are compiled only on a machine with a GPU
 	[ -z "$nvcc" ] || "$nvcc" -std=c++17 -arch=sm_90 -rdc=true -ptx "$program" -o "$tmp/x.ptx" ||
 		fail "$program under nvcc"
 done
-# Structs of device code are in shared blocks, which are compared as bytes: they have no padding (docs_F1).
+# Structs of device code are in shared blocks, which are compared as bytes, so the structs must have no padding.
 gcc -std=gnu11 -D_GNU_SOURCE -Icore/include -I. -Iplugins -Wpadded -fsyntax-only plugins/*/*.c plugins/shared/*/*.c \
 	plugins/workloads/*/*.c \
 	2>&1 | grep '\.dev\.h:.*-Wpadded' && fail 'padding in a struct of device code'
-# Another compiler has warnings of its own: the tests pass both.
+# clang has other warnings than gcc; the tests compile without warnings under both.
 if command -v clang >/dev/null; then
 	for test in tests/test_*.c; do
-		case $test in *test_compose*) continue ;; esac # needs a vendor's headers
+		case $test in *test_compose*) continue ;; esac # these tests need a vendor's headers
 		clang -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -Wshadow -Icore/include -Icore -Ilab -I. -Iplugins -fsyntax-only "$test" ||
 			fail "clang and $test"
 	done

@@ -3,9 +3,9 @@
 . tests/lib.sh
 plain_build 'the plain build is installed'
 make -s install DESTDIR= PREFIX="$tmp/usr" >/dev/null || fail 'make install'
-# Every packager's layout, with objects of this build's own: libraries elsewhere, a relative DESTDIR, blanks in PREFIX.
+# The tree is installed in every packager's layout: libraries elsewhere, a relative DESTDIR, blanks in PREFIX.
 mkdir "$tmp/b" && cp -a "$B/obj" "$B/plugins" "$B/build-facts.h" "$tmp/b/" || fail 'a copy of the build'
-layout() { # FOLDER OPTION...: installs, finds its plug-ins and the files beside them there, removes all again
+layout() { # FOLDER OPTION...: installs, checks that plug-ins and files are found there, and uninstalls
 	at=$1
 	shift
 	before=$(git status --short 2>/dev/null)
@@ -26,7 +26,7 @@ layout() { # FOLDER OPTION...: installs, finds its plug-ins and the files beside
 	make -s uninstall B="$tmp/b" "$@" >/dev/null || fail "make uninstall $*"
 	[ -z "$(find "$at" ! -type d)" ] && [ ! -e "$at/share/gpuloom" ] || fail "make uninstall $*: left files"
 }
-# docs_F10: links of the installed pages lead somewhere, the ones to plug-ins among them.
+# Links of the installed pages, among them links to plug-ins, have targets.
 doc=$tmp/usr/share/doc/gpuloom
 find "$doc" -name '*.md' | while read -r page; do
 	grep -o '](\([^)#]*\)' "$page" | cut -c3- | grep -v '://' | while read -r link; do
@@ -45,7 +45,7 @@ layout "$tmp/stage/opt" DESTDIR="$rel" PREFIX=/opt
 layout "$tmp/a b/c d" DESTDIR= PREFIX="$tmp/a b/c d"
 export PKG_CONFIG_PATH="$tmp/usr/lib/pkgconfig" PATH="$tmp/usr/bin:$PATH"
 [ "$(pkg-config --variable=plugindir gpuloom)" = "$tmp/usr/lib/gpuloom/plugins" ] || fail plugindir
-# docs_F12: the installed confs by name, from everywhere.
+# The installed confs are found by name in any folder.
 (failures=0; cd / && expect 0 'verified' gpuloom run conf/uts.ini --samples 1 --set workload.uts.tree=custom \
 	--set workload.uts.depth=4
 	expect 0 '^thesis/figure-26 ' gpuloom list confs
@@ -54,7 +54,7 @@ cp -r examples "$tmp/examples"
 cd "$tmp/examples" || exit 1
 make -s -C embed || fail 'examples/embed does not build'
 make -s -C plugin-term-ring || fail 'examples/plugin-term-ring does not build'
-# A workload that adds up vectors over ranks, with installed headers alone.
+# The workload sums up vectors over ranks. It is built with the installed headers alone.
 make -s -C workload-average || fail 'examples/workload-average does not build'
 for with in peer:auto peer:ring gputn:ring; do
 	[ -e "$tmp/usr/lib/gpuloom/plugins/trigger_${with%:*}.so" ] || continue
@@ -67,7 +67,7 @@ words=$(embed/wordcount "$tmp/numbers" "$tmp/line") || fail wordcount
 [ "$words" = 200000 ] ||
 	fail "wordcount says $words"
 
-# Task functions as source: compiled here, for CPUs; a mistake names the file and the line.
+# Task functions as source text are compiled here, for CPUs. The message of a mistake names the file and the line.
 steps=$(awk 'BEGIN { for (i = 1; i <= 20000; i++) for (x = i; x != 1; n++) x = x % 2 ? 3 * x + 1 : x / 2; print n }')
 cd embed || exit 1
 mkdir "$tmp/left"
@@ -77,7 +77,7 @@ expect 0 '^332833500$' ./batches 1
 for ranks in 1 2 3; do
 	expect 0 '^y = 3.00 x [+] 2.00$' ./fit $ranks
 done
-# The death of a rank is an error of the others well before their time-out, wherever they wait.
+# After the death of a rank, the other ranks end with an error well before their time-out, wherever they wait.
 for turn in 1 2 3; do
 	"$limit" 100 ./fit 3 1000000000 2>"$tmp/fit" &
 	fit=$!
@@ -95,7 +95,7 @@ expect 1 "cpu:0: the task functions' source does not compile: wrong.dev.h:$line:
 	./collatz 20000 cpu:0 wrong.dev.h
 expect 1 'no C compiler can be run .*/no/such/cc' env CC=/no/such/cc ./collatz 20000
 expect 1 "cannot read 'none.dev.h': No such file" ./collatz 20000 cpu:0 none.dev.h
-# And as IR, which for a CPU is a shared object: the tag is the stack's, the file must be for this device.
+# Task functions as IR: for a CPU this is a shared object. The tag is the stack's, and the file must be for this device.
 expect 0 "^$steps\$" ./collatz 20000 cpu:0 collatz.so
 printf '.version 9.0\n.target sm_80\n' >some.ptx
 expect 1 "cpu:0: some.ptx: task function 'collatz_range' is PTX: add a shared object of it" ./collatz 20000 cpu:0 \
@@ -105,7 +105,7 @@ sed 's/LOOM_IR_TASK(collatz_range)/LOOM_IR_TASK(other)\nLOOM_FN void other(struc
 	s/LOOM_IR_TAG(collatz_range)/LOOM_IR_TAG(other)/' collatz_ir.c >other_ir.c
 ${CC:-cc} -fPIC -shared -w $(pkg-config --cflags gpuloom) other_ir.c -o other.so || fail 'other_ir.c does not compile'
 expect 1 "cpu:0: other.so: there is no task function 'collatz_range' for this version" ./collatz 20000 cpu:0 other.so
-# Several objects in a process, and the same ones on a second stack.
+# A process may use several objects, and the same objects on a second stack.
 for add in 1 10; do
 	cat >add.c <<-END
 	#include <gpuloom/dev/ir.h>

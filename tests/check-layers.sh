@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Dependencies between layers have one direction. CONTRIBUTING.md lists the layers; a file may include files of its own
 # layer and of layers above it in that list. A plug-in may include core/include, lib, its own folder and
-# plugins/shared/. No two files depend on each other. Host code is checked by the symbols of object files, device code
-# by its text: in each list of LOOM_CODE_FILE a file uses only functions of the files before it, includes only files
-# before it, and declares no function without its body.
+# plugins/shared/. No two files depend on each other. Host code is checked by the symbols of object files. Device code
+# is checked by its text: in each list of LOOM_CODE_FILE, a file uses only functions of the files before it, includes
+# only files before it, and declares no function without its body.
 #   tests/check-layers.sh BUILD
 set -u
 command -v python3 >/dev/null || { echo "skipped: there is no python3"; exit 77; }
@@ -15,7 +15,7 @@ build = sys.argv[1]
 layers = re.findall(r'^    ((?:core|lib|lab|rig|conform)[\w/]*) {2,}', open('CONTRIBUTING.md').read(), re.M)
 if len(layers) < 8:
     sys.exit('CONTRIBUTING.md lists only these layers: %s' % layers)
-# The folders of plugins/shared, in order.
+# the folders of plugins/shared, in order
 shared = ['explore', 'child', 'hostmem', 'workload', 'collective', 'compose', 'gpu', 'sched', 'sync', 'fabric', 'simnet', 'nic']
 faults = []
 
@@ -23,7 +23,7 @@ def layer_of(path):
     return max((r for r in layers if path.startswith(r + '/')), key=len, default=None)
 
 def resolve(path, name):
-    """The file that #include "name" in `path` means, as the Makefile's -I options find it."""
+    """Returns the file that #include "name" in `path` means, under the Makefile's -I options."""
     for folder in (os.path.dirname(path), 'core/include', 'core', 'lab', '.'):
         found = os.path.normpath(os.path.join(folder, name))
         if os.path.exists(found):
@@ -61,7 +61,7 @@ for path in sorted(files):
         if not may(path, target):
             faults.append('%s:%d: includes %s, which is not below it' % (path, number, target))
 
-# Circles of host code: a file uses the symbols that another one defines.
+# A circle of host code: a file uses the symbols that another file defines, and the other way round.
 home, uses = {}, collections.defaultdict(set)
 objects = [o for o in glob.glob(build + '/obj/**/*.o', recursive=True)
            if os.path.relpath(o, build + '/obj')[:-2] + '.c' in files]
@@ -77,7 +77,7 @@ everywhere = {symbol: path for (folder, symbol), path in home.items() if not re.
 needs = {p: {home.get((os.path.dirname(p), s)) or everywhere.get(s) for s in uses[p]} - {None, p} for p in uses}
 
 def circle(needs):
-    """A path of files that ends where it starts, or None."""
+    """Returns a path of files that ends where it starts, or None."""
     done, way = set(), []
     def walk(p):
         if p in way:
@@ -98,7 +98,7 @@ def circle(needs):
             return found
 
 def circles(needs):
-    """Reports each circle as a fault; returns their number."""
+    """Reports each circle as a fault and returns the number of circles."""
     count = 0
     while (found := circle(needs)) and len(faults) < 20:
         faults.append('a circle: ' + ' -> '.join(found))
@@ -111,21 +111,21 @@ host_circles = circles(needs)
 # ---- device code -------------------------------------------------------------------------------------------------
 
 def code_of(path):
-    """The text without comments, strings, preprocessor lines, and with the same line breaks."""
+    """Returns the text without comments, strings and preprocessor lines; line breaks remain."""
     blank = lambda m: re.sub(r'[^\n]', ' ', m[0])
     text = re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', blank, open(path).read(), flags=re.S)
     return re.sub(r'^[ \t]*#(?:[^\n]*\\\n)*[^\n]*', blank, text, flags=re.M)
 
 def functions_of(path):
-    """The definitions of a file, and its declarations of functions without a body: name -> line."""
+    """Returns the definitions of a file, and its declarations of functions without a body: name -> line."""
     text, defines, declares = code_of(path), {}, {}
     defines.update((m[1], 0) for m in re.finditer(r'^[ \t]*#[ \t]*define[ \t]+(\w+)', open(path).read(), re.M))
-    flat, depth = [], 0 # only what is outside of all braces
+    flat, depth = [], 0 # only the text outside of all braces
     for char in text:
         depth -= char == '}'
         flat.append(char if char == '\n' or not depth else ' ')
         depth += char == '{'
-    # A type, a name, parameters, and a body or a semicolon: no assignment, no typedef, no call.
+    # The pattern matches a type, a name, parameters, and a body or a semicolon. It matches no assignment, typedef or call.
     head = r'(?:^|(?<=[;}]))\s*((?:\w+[\s*]+|__attribute__\s*\(\(.*?\)\)\s*)+)(\w+)\s*\(([^;{}]*)\)\s*([;{])'
     for m in re.finditer(head, ''.join(flat)):
         if 'typedef' in m[1].split():
@@ -142,7 +142,7 @@ for f in devices:
         definers[name].add(f)
 
 def words_of(text):
-    """The identifiers that code uses, without members and tags of types."""
+    """Returns the identifiers that code uses, without members and tags of types."""
     return set(re.findall(r'(?<![\w.>])\w+', re.sub(r'\b(?:struct|enum|union)\s+\w+', '', text)))
 
 macros = collections.defaultdict(dict) # name -> file -> words
@@ -151,7 +151,7 @@ for f in devices:
         macros[m[1]].setdefault(f, set()).update(words_of(re.sub(r'/\*.*?\*/', '', m[2], flags=re.S)))
 
 def uses(path):
-    """The words of the file's code, and those of the macros that it uses: its own ones, or any of that name."""
+    """Returns the words of the file's code, and of the macros that it uses: its own, or any of that name."""
     found, new = set(), words_of(code_of(path))
     while new:
         found |= new
@@ -167,7 +167,7 @@ for f in devices:
         faults.append('%s:%d: declares %s() without its body' % (f, line, name))
 
 def named(source, name):
-    """The file that a LOOM_CODE_FILE of `source` names."""
+    """Returns the file that a LOOM_CODE_FILE of `source` names."""
     places = [os.path.dirname(source), 'plugins/shared', *sorted(glob.glob('plugins/shared/*') + glob.glob('plugins/*'))]
     return next((p for d in places if os.path.exists(p := os.path.normpath(os.path.join(d, name)))), None)
 
@@ -190,7 +190,7 @@ for source in sorted(glob.glob('plugins/**/*.[ch]', recursive=True)):
                 if homes and not homes & set(order[:i]):
                     backward += 1
                     faults.append('%s uses %s of %s, which %s puts behind it' % (f, name, min(homes), source))
-# Includes alone, also of files that no list has.
+# Includes are checked alone, also in files that no list has.
 for f in devices:
     for m in re.finditer(r'^#\s*include\s+"([^"]+\.dev\.h)"', open(f).read(), re.M):
         target = os.path.normpath(os.path.join(os.path.dirname(f), m[1]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Transports, schedulers, isolation and workloads run together and verify, with 1 and 4 lanes, and workloads with 32.
+# Transports, schedulers, isolation and workloads run together and verify, with 1, 4 and, for some workloads, 32 lanes.
 . tests/lib.sh
 # Under ThreadSanitizer queues are small, so that steals, releases and overflows are frequent.
 queues=
@@ -9,7 +9,7 @@ for i in $(seq 40); do
 	seq "$i" $((i * 50)) | sed 's/7/zwischen den Zeilen /' >"$tmp/docs/$i.txt"
 	[ $((i % 3)) -ne 0 ] || gzip "$tmp/docs/$i.txt"
 done
-# Of each job half of the combinations, which contain each triple of choices; of the next job the other half.
+# A job runs with half of the combinations, which contain each triple of choices. The next job runs with the other half.
 half='host:static:thread:1 host:static:process:4 host:mgws:thread:4 host:mgws:process:1
 p2p:static:thread:4 p2p:static:process:1 p2p:mgws:thread:1 p2p:mgws:process:4'
 other='host:static:thread:4 host:static:process:1 host:mgws:thread:1 host:mgws:process:4
@@ -28,10 +28,9 @@ for job in 'memset workload.memset.tasks=20000' "contains workload.contains.path
 	done
 	next=$half half=$other other=$next
 done
-# Queues in the memory of another worker than their owner.
+# Queues are in the memory of another worker than their owner.
 expect 0 verified "$G" run conf/uts.ini --samples 2 --set workload.uts.tree=custom --set transport.use=p2p \
 	--set transport.p2p.placement=remote $queues
-# Lanes that run a task each.
 for job in 'memset workload.memset.tasks=20000' "contains workload.contains.path=$tmp/docs" 'fib workload.fib.n=16' \
 	'uts workload.uts.tree=custom'; do
 	set -- $job
@@ -39,7 +38,7 @@ for job in 'memset workload.memset.tasks=20000' "contains workload.contains.path
 		--set 'workload.contains.glob=*' --set scheduler.use=mgws --set scheduler.granularity=lane \
 		--set device.cpu.lanes=4 $queues
 done
-# As many as a warp has: together on a task, and with one each.
+# A worker has as many lanes as a warp: all lanes together on one task, or one task per lane.
 for job in 'memset workload.memset.tasks=2000' "contains workload.contains.path=$tmp/docs" 'fib workload.fib.n=12' \
 	'uts workload.uts.depth=4'; do
 	set -- $job
@@ -50,7 +49,7 @@ for job in 'memset workload.memset.tasks=2000' "contains workload.contains.path=
 			--set scheduler.use=${how% *} --set ${how#* } --set device.cpu.lanes=32 $queues
 	done
 done
-# Of non-coherent devices the larger one gets the root, in any order of devices: a range of one task uses no mailbox.
+# Of non-coherent devices the larger one gets the root, in any order of devices. A range of one task uses no mailbox.
 noncoherent='--set transport.use=p2p --set transport.p2p.atomics=no --set termination.use=tree'
 for sizes in '3 1 [012]' '1 3 [123]'; do
 	set -- $sizes
@@ -59,7 +58,7 @@ for sizes in '3 1 [012]' '1 3 [123]'; do
 		--set device.cpu.oversubscribe=yes --set device.cpu.0.workers="$1" \
 		--set device.cpu.1.workers="$2" $noncoherent
 done
-# A sum may be computed on another device than its frame's.
+# A sum may be computed on another device than the device of its frame.
 expect 4 'these devices cannot access each other.s frames' "$G" run conf/fib.ini --set workload.fib.mode=join \
 	--set 'run.devices=cpu:0 cpu:1' $noncoherent
 finish

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Plants faults in the schedulers' code, one at a time: the schedules of test_sched_deterministic must find each. Not
-# planted: weaker memory orders, which have no effect there; and a thief that does not wait for room in its own ring or
-# that drops the rest of a grant, which only models reach (tests/models/refill.pml and mailbox.pml).
+# Plants faults in the schedulers' code, one at a time. The schedules of test_sched_deterministic must find each fault. Two
+# kinds are not planted: weaker memory orders, which have no effect there, and faults that only models reach
+# (tests/models/refill.pml and mailbox.pml).
 . tests/lib.sh
 work=$tmp/tree
 mkdir -p "$work/plugins"
@@ -12,8 +12,8 @@ mkdir "$tmp/run" && ln -s "$B/plugins" "$tmp/run/plugins" && mkdir "$tmp/run/tes
 need python3
 mutants=0
 
-# spoil NAME TEST FILE FUNCTION OLD NEW: TEST, of test_sched_deterministic, must find the fault. One program contains
-# all faults, and SPOILT selects one.
+# spoil NAME TEST FILE FUNCTION OLD NEW: TEST, of test_sched_deterministic, must find the fault. One program contains all
+# faults, and the variable SPOILT selects one.
 spoil() {
 	mutants=$((mutants + 1))
 	python3 tests/spoil.py "$(find "$work/plugins" -name "$3")" "$4" "$5" "$6" "loom_spoilt == $mutants" ||

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Four hosts as network namespaces on a bridge, joined by GPULOOM_ROOT: one conf runs across them; one dies.
-# The link of host 1 is slow, loses frames and has a limited rate: by netem or, if the kernel has none, by a process of
-# the test between two TAP devices.
+# Four hosts as network namespaces on a bridge, joined by GPULOOM_ROOT. One conf runs across them, and one host dies. The link
+# of host 1 is slow, loses frames and has a limited rate. netem does this or, if the kernel has none, a process of the test
+# between two TAP devices.
 . tests/lib.sh
 [ -e "$B/plugins/trigger_gputn.so" ] || skip 'built without libfabric (Debian: libfabric-dev)'
 [ "$(id -u)" = 0 ] || skip 'network namespaces need root'
@@ -18,7 +18,7 @@ trap clean EXIT
 ip netns add "$id-0" 2>/dev/null || skip 'the kernel or sandbox has no network namespaces'
 ip link add "$id-br" type bridge 2>/dev/null || skip 'the kernel has no bridge'
 ip link set "$id-br" up
-# slow_cable: the link of host 1, if the kernel cannot delay packets of a veth.
+# slow_cable: makes the link of host 1 if the kernel cannot delay packets of a veth.
 slow_cable() {
 	tc qdisc add dev lo root netem delay 0ms 2>/dev/null && tc qdisc del dev lo root && return 1
 	[ -c /dev/net/tun ] && ${CC:-cc} -std=c11 -O1 -o "$tmp/wire" tests/netns_wire.c || return 1
@@ -52,7 +52,7 @@ elif tc qdisc add dev "$id-v1" root tbf rate 100mbit burst 32kbit latency 50ms 2
 fi
 echo "delay, loss, rate: $delay"
 
-# hosts N CONF OPTIONS...: N ranks, `each` in a namespace; the status of rank 0.
+# hosts N CONF OPTIONS...: runs N ranks, `each` in a namespace, and returns the status of rank 0.
 each=1
 hosts() {
 	hosts=$1
@@ -64,7 +64,7 @@ hosts() {
 	done
 	wait $pid0
 }
-# The others end too: not a bare wait, the cable would keep it.
+# The other ranks must end, too. A wait without arguments would also wait for the cable's process.
 rest() {
 	for i in $(seq $((hosts - 1))); do
 		eval "wait \$pid$i"
@@ -83,7 +83,7 @@ for provider in tcp net sockets; do
 	done
 done
 
-# Hosts that share tasks steal from each other: the count of 2 and of 4 is zgrep's, under both detectors.
+# Hosts that share tasks steal from each other. The count of 2 and of 4 hosts equals that of zgrep, under both detectors.
 mkdir "$tmp/texts"
 for i in $(seq 120); do
 	seq $((i * i * 3)) | gzip -1 >"$tmp/texts/$i.gz"
@@ -105,7 +105,7 @@ for n in 2 4; do
 	done
 done
 
-# Two ranks on each of two hosts: with victim = biased they steal within their host, or never there, as `bias` says.
+# There are two ranks on each of two hosts. With victim = biased they steal within their host, or never there, as `bias` says.
 figure() { awk -v name="$1" '$1 == name { n = $2 } END { print n + 0 }' "$tmp/out0"; } # what is 0 is not shown
 each=2
 for bias in 100% 0%; do
@@ -121,7 +121,7 @@ for bias in 100% 0%; do
 done
 each=1
 
-# ranks_here VARIABLE: the processes of the job with this in their environment.
+# ranks_here VARIABLE: prints the processes of the job that have VARIABLE in their environment.
 ranks_here() {
 	pgrep -x gpuloom | while read -r p; do
 		tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null >"$tmp/environ"
@@ -130,8 +130,8 @@ ranks_here() {
 	done
 }
 
-# A rank of another host dies: rank 0 names it, and all end within 5 s.
-dies() { # CONF OPTIONS
+# When a rank of another host dies, rank 0 names it, and all ranks end within 5 s.
+dies() { # arguments: CONF OPTIONS
 	conf=$1
 	shift
 	hosts 4 "$conf" "$@" &
@@ -145,8 +145,8 @@ dies() { # CONF OPTIONS
 	grep -q 'rank 2' "$tmp/err0" || { fail "$conf: no word of rank 2"; sed 's/^/    /' "$tmp/err0"; }
 	soon '[ -z "$(ranks_here .)" ]' || fail "$conf: ranks outlive the job"
 }
-# The link of a host goes down, S3, F5: all ranks end soon after [run] timeout.
-cable() { # CONF OPTIONS
+# When the link of a host goes down, all ranks end soon after [run] timeout.
+cable() { # arguments: CONF OPTIONS
 	conf=$1
 	shift
 	hosts 3 "$conf" "$@" --set run.timeout=5s &

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# The Debian packages, made from the existing build: they have the expected files, and work where they are unpacked.
-# `make check-deb` builds them as Debian does and installs them into a fresh Debian.
+# Makes the Debian packages from the existing build. They have the expected files, and work where they are unpacked. `make
+# check-deb` builds them as Debian does and installs them into a fresh Debian.
 . tests/lib.sh
 version=$(env -u MAKEFLAGS -u MAKELEVEL make -s --no-print-directory \
 	--eval 'version: ; @echo $(VERSION)' version 2>/dev/null | tail -n 1)
 grep -q "^gpuloom ($version) " debian/changelog || fail "debian/changelog does not begin with version $version"
-for distribution in apt dnf pacman; do # the names of each, seen through stand-ins
+for distribution in apt dnf pacman; do # stand-ins for the package managers show the names for each distribution
 	mkdir "$tmp/$distribution"
 	for tool in sh sed awk grep xargs id tr; do ln -s "$(command -v $tool)" "$tmp/$distribution/"; done
 done
@@ -29,7 +29,7 @@ git ls-files -z --cached --others --exclude-standard 2>/dev/null | tar -c --null
 [ -s "$tree/debian/rules" ] || skip 'the packages: no repository to take the tree from'
 cp -a "$B/obj" "$B/plugins" "$B/build-facts.h" "$B/required" "$tree/build/"
 for part in required obj plugins; do find "$tree/build/$part" -type f -exec touch {} +; \
-	done # newer than the tree, in order
+	done # each must be newer than the files of the tree
 (cd "$tree" && env -u MAKEFLAGS -u MAKELEVEL DPKG_DEB_COMPRESSOR_TYPE=none \
 	DEB_BUILD_OPTIONS='nocheck noautodbgsym nostrip' dpkg-buildpackage -us -uc -b -d -nc) \
 	>"$tmp/log" 2>&1 || { fail 'dpkg-buildpackage'; tail -n 30 "$tmp/log"; finish; }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The Python package, installed by pip if available: with the first Python of this machine, and with another one that
-# has pandas and matplotlib.
+# Installs the Python package, by pip if available. The package is tested with the first Python of this machine, and with
+# another Python that has pandas and matplotlib.
 . tests/lib.sh
 plain_build 'a sanitized library cannot be loaded into an interpreter'
 version=$(sed -n 's/^VERSION := //p' Makefile)
@@ -20,8 +20,8 @@ for python in $(command -v python3) /usr/bin/python3; do
 		CC=false $pip install --no-index --root-user-action=ignore \
 			--target "$here/installed" "$here/python" >"$tmp/log" 2>&1 ||
 			{ fail "pip install with $real"; cat "$tmp/log"; }
-		# F17e: what root installs for all, all may read, whatever the umask of the build is. F17f: a source
-		# archive, and -e.
+		# All users may read what root installs, whatever the umask of the build is. A source archive and -e work,
+		# too.
 		(umask 077 && cd "$here/python" &&
 			"$python" -c 'import backend; print(backend.build_sdist(".."), backend.build_wheel(".."))') >/dev/null ||
 			fail "sdist and wheel with $real"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Without requests the service path sleeps: counts how often the threads of a run wake. And a sleeping worker ends when
+# Without requests the service path sleeps: the test counts how often the threads of a run wake. A sleeping worker ends when
 # the run is stopped.
 . tests/lib.sh
 conf=conf/qos/storm.ini
@@ -25,7 +25,7 @@ time.sleep(2)
 woke = {name: n - before.get(name, 0) for name, n in wakes(p.pid).items()}
 p.kill()
 print({name: n for name, n in woke.items() if n})
-# The path and the worker sleep without end; the host polls once a second.
+# The path and the worker sleep without a time limit; the host polls once a second.
 sys.exit(any(n for name, n in woke.items() if name.startswith(('qos-', 'cpu:'))) or sum(woke.values()) > 6)
 PY
 for use in split monolithic 'coalesce monolithic steer budget'; do

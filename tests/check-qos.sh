@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# Service requests through whole runs: every service under every arrangement, pipelines of all policies,
-# both isolations, with a victim, tenants; and rejected options.
+# Service requests through whole runs: every service under every arrangement, pipelines of all policies, and both isolations,
+# with a victim and with tenants. Invalid options are rejected.
 . tests/lib.sh
 conf=conf/qos/storm.ini
 W=workload.requests_storm
 run() {
 	expect 0 'verified' "$G" run "$conf" --samples 2 --set run.warmup=0 "$@"
 }
-# Real-time and nice classes would let tests starve each other.
+# Real-time and nice classes would let tests starve each other, so the tests use the normal class.
 other='--set qos.class=other'
 
 for service in nothing signal fault alloc read write migrate send; do
@@ -41,7 +41,7 @@ for app in bfs spmv sssp bpt xsbench; do
 			--set device.cpu.isolation=$isolation --set device.cpu.workers=2 --set device.cpu.lanes=2 \
 			--set workload.requests.size=3000 --set workload.requests.lookups=3000
 	done
-	# Repeated beside a victim, with and without requests: the same answers.
+	# The answers are the same in repeated runs beside a victim, with and without requests.
 	for isolation in thread process; do
 		expect 0 'victim_speed' "$G" run conf/qos/apps.ini --samples 2 --set run.warmup=0 $other \
 			--set workload.requests_app.app=$app --set workload.requests.size=1000 \
@@ -49,15 +49,14 @@ for app in bfs spmv sssp bpt xsbench; do
 	done
 done
 
-# A victim: both its runs are in the figures.
 expect 0 'victim_speed' "$G" run "$conf" --samples 2 --set run.warmup=0 $other \
 	--set "$W.victim=sleep 0.1" --set $W.victim_cores=0 --set $W.pause=1ms
 expect 0 'requests_per_s' "$G" run "$conf" --samples 2 --set run.warmup=0 $other --set $W.duration=100ms
-# CPU time of polling is charged, too: while no tenant is served, it must not use up a small budget.
+# The CPU time of polling is charged, too. While no tenant is served, polling must not use up a small budget.
 expect 0 verified "$G" run conf/qos/storm.ini --samples 1 --set run.warmup=0 --set 'qos.use=split budget' \
 	--set qos.notify=poll --set qos.budget.limit=2% --set 'run.devices=cpu:0 cpu:1' --set $W.service=migrate \
 	--set $W.bytes=65536 --set $W.room=65536 --set $W.requests=300
-# A budget is kept: CPU time by the clocks of the path's threads, over a second, with room for noise.
+# The path keeps a budget: the clocks of its threads measure the CPU time over a second, with room for noise.
 expect 0 verified "$G" run "$conf" --samples 1 --set run.warmup=0 $other --set $W.duration=1500ms \
 	--set 'qos.use=monolithic budget' --set qos.budget.limit=5% --set $W.pause=1ms \
 	--set $W.outstanding=1024 --json "$tmp/budget.json"
@@ -68,7 +67,7 @@ print('share', share)
 sys.exit(0 if 0.02 < share < 0.06 else 1)
 PY
 
-# Rejected options, each with its reason.
+# Invalid options are rejected, each with its reason.
 expect 2 'named twice' "$G" run "$conf" --set 'qos.use=split split'
 expect 2 'no qos is selected' "$G" run "$conf" --set qos.use=
 expect 4 'cannot run the victim' "$G" run "$conf" --set "$W.victim=/no/such/program" --set run.warmup=0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Ranks that share one set of tasks, in memory of one host or through libfabric: counts over 2 to 8 ranks, jobs that
-# cannot be shared, and a rank that is killed.
+# Ranks share one set of tasks, in memory of one host or through libfabric. The tests compare counts over 2 to 8 ranks, reject
+# jobs that cannot be shared, and kill a rank.
 . tests/lib.sh
 small='--set workload.uts.tree=custom --set workload.uts.type=binomial --set workload.uts.b0=500 --set workload.uts.q=0.12'
 shared='--set run.tasks=shared --set termination.use=hcounter --set trigger.use=peer --set run.devices=cpu:0'
@@ -9,7 +9,7 @@ need python3
 count() { python3 -c 'import json, sys; print(int(json.load(open(sys.argv[1]))["metrics"][sys.argv[2]]["median"]))' \
 	"$tmp/out.json" "$1"; }
 
-# Every sample is verified: all nodes, calls, documents and tasks once, whichever rank ran them.
+# Every sample is verified: each node, call, document and task is counted once, whichever rank ran it.
 for n in 2 3 8; do
 	for seed in 1 2; do
 		more="--set run.seed=$seed --samples 3 --quiet"
@@ -26,7 +26,7 @@ expect 0 '' "$G" run -n 2 conf/uts-ranks.ini --set run.devices='cpu:0 cpu:1' --s
 	--set device.cpu.workers=2 $small --quiet
 expect 0 '' "$G" run -n 3 conf/uts-ranks.ini --set transport.use=p2p --set scheduler.wait=spin \
 	--set device.cpu.wait=yield $small --quiet
-# Ranks that access each other's memory by RMA, under both detectors: by the provider's atomics, and by the other NIC's.
+# Ranks access each other's memory by RMA, under both detectors: by the provider's atomics, and by the other NIC's.
 asks='--set trigger.use=gputn --set trigger.wait=nap'
 if [ -e "$B/plugins/trigger_gputn.so" ]; then
 	for way in '2 tcp hcounter' '5 tcp tree' '3 net tree' '4 net hcounter' '2 sockets hcounter'; do
@@ -54,7 +54,6 @@ for n in 2 4; do
 		fail "$n ranks found $(count matches) texts with the word"
 done
 
-# Metrics are of all ranks.
 expect 0 '' "$G" run -n 3 conf/uts-ranks.ini --samples 1 --json "$tmp/out.json" --quiet
 [ "$(count nodes)" = 4130071 ] || fail "3 ranks counted $(count nodes) nodes of T1"
 [ "$(python3 -c 'import json, sys
@@ -64,8 +63,8 @@ print([w["rank"] for w in workers], sum(w["executed"][0] for w in workers))' "$t
 	fail 'the workers of three ranks are not all in the result'
 [ "$(count remote_stolen)" -gt 0 ] || fail 'no task went from rank to rank'
 
-# Jobs that cannot be shared are rejected with one message of all ranks.
-refused() { # PATTERN ARGUMENTS
+# A job that cannot be shared is rejected with one message for all ranks.
+refused() { # arguments: PATTERN ARGUMENTS
 	pattern=$1
 	shift
 	expect 4 "$pattern" "$G" run -n 2 "$@"
@@ -78,12 +77,12 @@ refused 'sched_static serves the workers of one rank' conf/uts-ranks.ini --set s
 refused 'transfer = id: other ranks' conf/uts-ranks.ini --set scheduler.mgws.transfer=id
 refused 'owners = 2: other ranks' conf/uts-ranks.ini --set scheduler.mgws.owners=2
 refused 'mode = join: the frames of calls' conf/fib.ini $shared $own --set workload.fib.mode=join
-# With one rank, and with tasks = own, there are no such requirements.
+# These requirements do not hold with one rank or with tasks = own.
 expect 0 '' "$G" run conf/uts.ini --set run.tasks=shared $small --quiet
 expect 0 '' "$G" run -n 2 conf/uts-ranks.ini --set run.tasks=own --set scheduler.use=static \
 	--set termination.use=counter $small --quiet
 
-# Ranks with other options, or another tree, are rejected.
+# Ranks with other options, or with another tree, are rejected.
 other() { # PATTERN ARGUMENTS OF RANK 1
 	pattern=$1
 	shift
@@ -110,8 +109,8 @@ ended_by TERM $job $job
 [ $status -ne 0 ] && [ $took -lt 8000 ] && grep -q 'rank 1 has not joined' "$tmp/err" ||
 	{ fail "exit $status, $took ms after a signal to rank 0, which waits for rank 1"; cat "$tmp/err"; }
 
-# A rank that is killed in mid-search: an error that names it, within 5 s, and nothing left behind. check-kills does it
-# at random moments.
+# A rank is killed in mid-search. An error names it within 5 s, and nothing is left behind. check-kills kills at random
+# moments.
 for victim in 0 1 2; do
 	"$G" run -n 3 conf/uts-ranks.ini --samples 100000 --set \
 		workload.uts.tree=T1 >"$tmp/out" 2>"$tmp/err" </dev/null &
@@ -126,12 +125,12 @@ for victim in 0 1 2; do
 		fail "a result although rank $victim was killed"
 done
 
-# A killed rank is named even if another one has failed before.
+# A killed rank is named even if another rank has failed before.
 "$G" run -n 3 conf/uts-ranks.ini --samples 100000 --set workload.uts.tree=T1 >"$tmp/out" 2>"$tmp/err" </dev/null &
 job=$!
 soon 'at_work $job 3'
 pids=$(pgrep -P $job | sed 1d)
-kill -STOP $job # which then learns of both at once
+kill -STOP $job # the launcher then detects both deaths at once
 kill -KILL $pids
 kill -CONT $job
 wait $job
@@ -140,7 +139,7 @@ for pid in $pids; do
 		{ fail "of two ranks that were killed one is not named"; cat "$tmp/err"; }
 done
 
-# The same over mpirun.
+# The same tests over mpirun.
 if command -v mpirun >/dev/null && [ -e /usr/lib/x86_64-linux-gnu/libpmix.so.2 ]; then
 	expect 0 verified mpirun --allow-run-as-root --oversubscribe -n 2 "$G" run conf/uts-ranks.ini $small
 fi

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The same count 200 times in a row (MGWS thesis, 6.3, saw wrong results of CPU workers).
+# Checks that 200 runs in a row give the same count. The MGWS thesis reports wrong results of CPU workers (section 6.3).
 . tests/lib.sh
 mkdir "$tmp/docs"
 for i in $(seq 300); do

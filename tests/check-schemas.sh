@@ -26,7 +26,7 @@ NAMES = {"string": str, "integer": int, "number": (int, float), "boolean": bool,
 KNOWN = {"type", "required", "properties", "additionalProperties", "items", "enum", "const", "anyOf", "$ref", "$defs", "$schema", "title"}
 
 def wrong(root, schema, value, at):
-    """The first thing in which the value is not as the schema says, or None. Of JSON Schema only what ours use."""
+    """Returns the first violation of the schema, or None. Supports the parts of JSON Schema that our schemas use."""
     assert set(schema) <= KNOWN, set(schema) - KNOWN
     if "$ref" in schema:
         file, _, place = schema["$ref"].partition("#")
@@ -77,7 +77,7 @@ for name in "result", "compare", "sweep", "report":
             if w:
                 print(w)
                 failed = 1
-# They reject documents without a required key, or with a word in place of a number.
+# The schemas reject documents without a required key, or with a word in place of a number.
 schema = json.load(open("docs/schemas/result.json"))
 good = json.load(open("run.result.json"))
 for key in schema["required"]:

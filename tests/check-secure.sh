@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# F7: a set-user-id program that embeds gpuloom takes no plug-in, compiler or temporary folder from the environment of
-# its user, and no plug-in that another user could have written.
+# A set-user-id program that embeds gpuloom takes no plug-in, compiler or temporary folder from the environment of its user.
+# It rejects plug-ins that another user could have written.
 . tests/lib.sh
 plain_build 'sanitizers have variables of their own'
 need setpriv
@@ -67,12 +67,12 @@ chmod 755 "$tmp/as_nobody"
 "$tmp/as_nobody" true || skip 'this sandbox has no other users'
 [ "$("$tmp/as_nobody" "$tmp/bin/privileged" "$tmp/plugins" counter)" = fine ] ||
 	skip "set-user-id does not work in $tmp"
-# Without privileges all of it counts.
+# Without privileges, the program obeys the environment.
 expect 1 'HOSTILE uid 65534 euid 65534' "$tmp/as_nobody" "$tmp/bin/embed" "$tmp/plugins" hostile
 expect 0 '^fine' "$tmp/as_nobody" "$tmp/bin/embed" "$tmp/plugins" counter source
 [ -s "$tmp/hostile/tmp/ran" ] || fail 'the compiler that CC names did not run'
 rm -f "$tmp/hostile/tmp/ran"
-hostile() { # WHAT PATTERN ARGUMENTS...: refused, and nothing of the user's ran
+hostile() { # WHAT PATTERN ARGUMENTS...: the program rejects it, and no code of the user has run
 	what=$1 pattern=$2
 	shift 2
 	expect 1 "$pattern" "$tmp/as_nobody" "$tmp/bin/privileged" "$@"

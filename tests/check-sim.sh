@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# Simulated GPUs: the same result twice under each scheduler and detector; random schedules, which find planted faults
-# and repeat them by seed; rejected options. RUNS=N: N random schedules of each setup, and all faults (make check-sim).
+# Tests simulated GPUs. Two runs give the same result under each scheduler and detector. Random schedules find planted faults,
+# and a seed repeats them. Invalid options are rejected.
+# RUNS=N: N random schedules of each setup, and all faults (make check-sim).
 . tests/lib.sh
 need python3
 [ "$CHECK" = all ] && few=30 || few=10
 sh -c 'command -v ${CXX:-c++}' >/dev/null || skip 'no C++ compiler'
 
-# same WORKLOAD OPTION...: figures, counters and verdict of two runs are equal.
+# same WORKLOAD OPTION...: two runs must have equal metrics, counters and verdicts.
 same() {
 	workload=$1
 	shift
@@ -27,7 +28,7 @@ ranks() {
 	small="--set device.sim.workers=2 --set workload.allreduce.bytes=4KiB --set workload.jacobi2d.n=16 --set workload.jacobi2d.sweeps=5"
 	small="$small --set workload.sgd.steps=4 --set workload.sgd.accuracy=0 --set workload.msgrate.fires=1000 --set workload.jacobi2d.sweeps=5 --set workload.pingpong.rounds=20"
 	for trigger in gputn gds hdn counter proxy; do
-		case $trigger in # a tree with queues; a dragonfly with fair shares
+		case $trigger in # a tree with queues, and a dragonfly with fair shares
 		g*) net= ;;
 		*) net="leaves_per_group=2 routing=valiant sharing=fair" ;;
 		esac
@@ -40,7 +41,7 @@ ranks() {
 			--set trigger.sim_ranks_per_host=2 --set trigger.sim_hosts_per_leaf=2 \
 			--set trigger.sim_jitter=3us --set trigger.sim_loss=2% $small \
 			$(for o in $net; do echo "--set trigger.$trigger.sim_$o"; done)
-		# In any order of events, sums are exact.
+		# Sums are exact in any order of events.
 		expect 0 'verified' "$G" run conf/allreduce.ini -n 3 --set run.devices=sim:0 --samples "${RUNS:-$few}" \
 			--set run.warmup=0 \
 			--set device.sim.schedule=random:1 --set trigger.use=$trigger $small
@@ -52,7 +53,7 @@ ranks() {
 		--set trigger.sim_leaves_per_group=3 \
 		--set trigger.sim_routing=valiant --set trigger.sim_sharing=fair --set workload.allreduce.bytes=64KiB
 	same jacobi2d --set run.ranks=4 --set device.sim.workers=4 --set workload.jacobi2d.n=32
-	# Ranks that steal from each other, through the network; a barrier of all ranks, whose times are compared.
+	# Ranks steal from each other through the network. The times of a barrier of all ranks are compared.
 	for term in tree hcounter; do
 		same uts-ranks -n 16 --set trigger.use=gputn --set termination.use=$term \
 			--set workload.uts.tree=custom \
@@ -78,7 +79,7 @@ ranks() {
 	expect 2 'without a launcher' env GPULOOM_RANKS=2 GPULOOM_RANK=0 GPULOOM_ROOT=127.0.0.1:1 "$G" run \
 		conf/pingpong.ini \
 		--set run.devices=sim:0
-	# SimGrid's platform of one switch is the network by default.
+	# The default network equals SimGrid's platform of one switch.
 	one="$G run conf/allreduce.ini -n 4 --set run.devices=sim:0 --samples 1 $small --quiet --json -"
 	platform() {
 		printf '%s' '<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"><platform version="4.1">' \
@@ -104,7 +105,7 @@ sys.exit(one != two)' "$tmp/plain.json" "$tmp/out" || fail 'a platform file give
 	expect 2 'ranks is 1 to 1024 where ranks are processes' "$G" run conf/pingpong.ini --set run.ranks=2000
 }
 ranks
-case $B in */thread) finish ;; esac # ThreadSanitizer: what several threads do
+case $B in */thread) finish ;; esac # ThreadSanitizer needs only the tests of several threads
 
 mkdir "$tmp/docs"
 for i in $(seq 50); do
@@ -117,7 +118,8 @@ same memset --set scheduler.use=static --set termination.use=hcounter --set work
 same contains --set "workload.contains.path=$tmp/docs" --set 'workload.contains.glob=*' \
 	--set workload.contains.load=ahead --set termination.use=hcounter --set 'run.devices=sim:0 sim:1' \
 	--set transport.host.atomics=no --set device.sim.workers=9
-# The search of GPUs against the check's: words of one byte, repeated words, at the end of a text, as whole words.
+# The search of GPUs is compared with that of the check: words of one byte, repeated words, words at the end of a text, and
+# whole words.
 for word in w ww 33 3zwischen zwischen 19; do
 	for match in substring word; do
 		expect 0 verified "$G" run conf/contains.ini --set run.devices=sim:0 --samples 1 \
@@ -128,7 +130,7 @@ for word in w ww 33 3zwischen zwischen 19; do
 	done
 done
 
-# The microbenchmarks measure the latencies of the simulated device's conf.
+# The microbenchmarks measure the latencies that the conf of the simulated device sets.
 costs='load_local=210 load_host=1110 load_peer=810 store_local=11 store_host=21 store_peer=31 atomic_local=220 atomic_host=1320
 	atomic_peer=930 fence_dev=101 fence_sys=701 stream=29'
 set_costs=
@@ -145,7 +147,7 @@ expect 2 'plug-in folder of plugin_path' "$G" doctor --profile cpu:0 --plugin-pa
 expect 2 'cannot be combined' "$G" doctor --profile cpu:0 --json
 expect 2 'requires --profile' "$G" doctor --set device.cpu.workers=1
 
-# Small queues, so that rare paths are common; by random schedules.
+# Random schedules with small queues, so that rare paths are common.
 setups='
 fib n=9 workers=4 local_queue=2 public_queue=2 backlog=1
 uts workers=3 local_queue=2 public_queue=2 backlog=1 in_place_depth=0
@@ -158,7 +160,7 @@ ranks uts workers=2 local_queue=2 public_queue=2 backlog=1
 ranks fib n=7 workers=1 local_queue=2 public_queue=1 backlog=1 in_place_depth=0
 ranks synthetic tasks=30 workers=1 local_queue=2 public_queue=4 backlog=1
 '
-play() { # RUNS SEED SETUP ARGUMENT...: its messages
+play() { # RUNS SEED SETUP ARGUMENT...: prints the messages
 	runs=$1 seed=$2 options=
 	for o in $3; do
 		case $o in
@@ -192,7 +194,7 @@ depth = 0
 devices = sim:0
 INI
 
-# The schedulers without faults. Non-coherent devices work only with some detectors.
+# The schedulers run without faults. Non-coherent devices work only with some detectors.
 [ "${RUNS:-}" ] && some=1,99p || some=2p\;3p\;6p\;9p
 echo "$setups" | sed -n "$some" | while read -r setup; do
 	case $setup in '') continue ;; noncoherent* | ranks*) terms='hcounter tree' ;; *) \
@@ -203,7 +205,7 @@ echo "$setups" | sed -n "$some" | while read -r setup; do
 	done
 done || fail 'random schedules'
 
-# spoil NAME [ranks:]DETECTOR FILE FUNCTION OLD NEW: random schedules must find it, and its seed must repeat it.
+# spoil NAME [ranks:]DETECTOR FILE FUNCTION OLD NEW: random schedules must find the fault, and its seed must repeat it.
 spoil() {
 	case $1 in
 	'the end wakes '*) return ;;                  # GPUs do not sleep
@@ -222,7 +224,7 @@ spoil() {
 	use= term=${2#*:}
 	for part in sched_mgws "term_$term"; do
 		case $part:$3 in
-		sched_*:term_* | term_*:[!t]*) continue ;; # it is as it was
+		sched_*:term_* | term_*:[!t]*) continue ;; # the plug-in is unchanged
 		sched_*) use="$use --set scheduler.use=$tmp/plugins/$part.so" ;;
 		*) use="$use --set termination.use=$tmp/plugins/$part.so" ;;
 		esac
@@ -247,7 +249,7 @@ spoil() {
 }
 . tests/mutants.sh
 
-# The same of a trigger's device code: spoil_trigger NAME TRIGGER 'JOB OPTION...' FUNCTION OLD NEW, in nic.dev.h.
+# spoil_trigger NAME TRIGGER 'JOB OPTION...' FUNCTION OLD NEW: does the same with a fault in nic.dev.h.
 spoil_trigger() {
 	case $1 in 'ends of a kernel'*) ;; *) [ "${RUNS:-}" ] || return 0 ;; esac
 	rm -rf "$tmp/plugins" && mkdir "$tmp/plugins" && cp -r plugins/trigger_nic plugins/shared "$tmp/plugins/"
@@ -289,8 +291,8 @@ if [ -e "$B/plugins/trigger_gputn.so" ]; then
 		'loom_take_ticket_dev(&ring->head)' "$(steps '&ring->head' 1)"
 fi
 
-# docs_F6: the page has the figures of the confs; only the quick ones without ALL=1. docs_F5: a busy machine has ten
-# minutes, and the message of a time-out names the rank that waits.
+# The page has the figures of the confs; without ALL=1 only the quick ones are checked. A busy machine has ten minutes. The
+# message of a time-out names the rank that waits.
 if [ -e "$B/plugins/trigger_gputn.so" ]; then
 	python3 tests/simulated.py "$B" ${ALL:+all} >"$tmp/figures" ||
 		{ fail 'docs_F6: figures of docs/simulation.md'; cat "$tmp/figures"; }
@@ -304,7 +306,7 @@ if [ -e "$B/plugins/trigger_gputn.so" ]; then
 	fi
 fi
 
-# More workers are faster: each has a time of its own.
+# More workers are faster, since each has its own virtual time.
 python3 - "$G" <<'PY' || fail '64 workers are not 30 times as fast as one'
 import json, subprocess, sys
 def seconds(workers):

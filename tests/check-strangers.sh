@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# Connections from outside the job, and ranks that send wrong messages or numbers, at the port of rank 0; the token,
-# without which no process can join.
+# Processes outside the job connect to the port of rank 0, and ranks send wrong messages or numbers. No process can join
+# without the token.
 . tests/lib.sh
 need python3
 small='--set workload.uts.tree=custom --set workload.uts.type=binomial --set workload.uts.b0=500 --set workload.uts.q=0.12 --samples 1 --quiet'
 timeout 550 python3 tests/strangers.py "$G" || fail 'strangers.py'
 
-# The token, S2: it exists, is random, and other users cannot read it.
+# The token exists, is random, and other users cannot read it.
 by_hand='GPULOOM_RANKS=2 GPULOOM_RANK=0 GPULOOM_ROOT=127.0.0.1:7741'
-refused() { # PATTERN VARIABLE
+refused() { # arguments: PATTERN VARIABLE
 	expect 2 "$1" env $by_hand "$2" "$G" run conf/uts-ranks.ini $small
 }
 refused 'need a token, .* make one with' GPULOOM_TOKEN=
@@ -22,7 +22,7 @@ refused 'No such file' GPULOOM_TOKEN_FILE="$tmp/absent"
 refused 'other users could read it' GPULOOM_TOKEN_FILE="$tmp/open"
 refused 'other users could read it' GPULOOM_TOKEN_FILE="$tmp"
 refused 'a token is 32 hexadecimal digits' GPULOOM_TOKEN_FILE="$tmp/long"
-# The command in the message makes a token that works: one of two ranks reads it from the file.
+# The command in the message makes a valid token, which one of two ranks reads from the file.
 port=$((20000 + $$ % 20000))
 refused 'need a token' GPULOOM_TOKEN=
 make_token=$(sed -n 's/.*`\(.*\)`.*/\1/p' "$tmp/err")
@@ -33,8 +33,8 @@ expect 0 '' env GPULOOM_RANKS=2 GPULOOM_RANK=0 GPULOOM_ROOT=127.0.0.1:$port GPUL
 	"$G" run conf/uts-ranks.ini $small
 wait $! || fail 'rank 1 with a token from a file'
 
-# A GPULOOM_ROOT that is not an address, S15, F20.
-at() { # PATTERN ROOT
+# A GPULOOM_ROOT that is not an address is rejected.
+at() { # arguments: PATTERN ROOT
 	refused "$1" GPULOOM_ROOT="$2"
 }
 at 'must be in brackets' ::1:7741
@@ -47,14 +47,14 @@ at "1 to 65535, not '99999'" localhost:99999
 at "1 to 65535, not '77x'" localhost:77x
 at "1 to 65535, not ''" localhost:
 
-# The number of ranks, S14: it has a bound, and there must be descriptors for all.
+# The number of ranks has a bound, and there must be file descriptors for all ranks.
 refused 'GPULOOM_RANKS is 1 to 1024, not 1000000' GPULOOM_RANKS=1000000
 expect 4 '100 ranks need 164 open files, and this process may have 64: raise the limit' sh -c \
 	'ulimit -n 64 && exec "$@"' few "$G" run -n 100 conf/uts-ranks.ini $small
 expect 124 'rank 1 has not joined' sh -c 'ulimit -Sn 64 && exec "$@"' few timeout -k 8 2 env GPULOOM_RANKS=100 \
 	GPULOOM_RANK=0 GPULOOM_ROOT=127.0.0.1:$port "$G" run conf/uts-ranks.ini $small
 
-# Ranks with other confs, and a port that is taken, T47.
+# Ranks with other confs are rejected, and so is a port in use.
 GPULOOM_RANKS=2 GPULOOM_RANK=1 GPULOOM_ROOT=127.0.0.1:$port "$G" run conf/allreduce.ini --quiet >/dev/null 2>&1 &
 expect 2 'rank 1 has selected other plug-ins than rank 0: start all ranks with the same conf' env GPULOOM_RANKS=2 GPULOOM_RANK=0 \
 	GPULOOM_ROOT=127.0.0.1:$port "$G" run conf/pingpong.ini --quiet
@@ -68,14 +68,14 @@ expect 4 'Address already in use: another job or program has this port' env $by_
 kill $holder
 wait $holder
 
-# Variables that a launcher's shell left, F18, T12: each message names a remedy that works.
+# For variables that a launcher's shell has left, each message names a valid remedy.
 expect 2 'unset PMIX_RANK PMIX_NAMESPACE' env PMIX_RANK=0 PMIX_NAMESPACE=x "$G" run -n 2 conf/uts-ranks.ini $small
 env PMIX_RANK=0 PMIX_NAMESPACE=x "$G" run conf/uts-ranks.ini $small >"$tmp/out" 2>"$tmp/err" &&
 	fail 'a launcher that is not there'
 grep -q 'unset PMIX_RANK PMIX_NAMESPACE\|libpmix\|pmix.h' "$tmp/err" ||
 	{ fail 'PMIX_RANK without a launcher'; cat "$tmp/err"; }
 
-# Commands of which a launcher starts several, T11b.
+# Some commands refuse to run when a launcher starts several of them.
 for of in SLURM_STEP_NUM_TASKS=4 PMI_SIZE=2 OMPI_COMM_WORLD_SIZE=3 GPULOOM_RANKS=2; do
 	expect 2 "compare: .*${of%=*}.*start it once" env $of "$G" compare conf/uts.ini --vary scheduler.use=mgws,static
 	expect 2 "sweep: .*${of%=*}.*start it once; or give each --shard" env $of "$G" sweep conf/uts.ini \
@@ -86,7 +86,7 @@ expect 0 '' env SLURM_STEP_NUM_TASKS=4 "$G" sweep conf/uts.ini $small --vary sch
 expect 0 '' env SLURM_STEP_NUM_TASKS=1 "$G" sweep conf/uts.ini $small \
 	--vary scheduler.use=mgws,static -o "$tmp/one.jsonl"
 
-# A rank that is stopped does not outlive the hub, S15.
+# A rank that is stopped does not outlive the hub.
 "$G" run -n 3 conf/uts-ranks.ini $small --samples 1000000 >/dev/null 2>&1 &
 hub=$!
 soon '[ "$(pgrep -P $hub | wc -l)" = 3 ]' || fail 'no ranks'
@@ -100,7 +100,7 @@ for rank in $ranks; do
 	soon "! kill -0 $rank 2>/dev/null || grep -q '^State:.Z' /proc/$rank/status" ||
 		{ fail "rank $rank outlives the hub"; kill -KILL $rank; }
 done
-# A stopped rank does not delay the end of a job after a second signal, F5.
+# A stopped rank does not delay the end of a job after a second signal.
 "$G" run -n 3 conf/uts-ranks.ini $small --samples 1000000 >/dev/null 2>&1 &
 hub=$!
 soon '[ "$(pgrep -P $hub | wc -l)" = 3 ]' || fail 'no ranks'
@@ -114,7 +114,7 @@ soon "! kill -0 $hub 2>/dev/null || grep -q '^State:.Z' /proc/$hub/status" ||
 	{ fail 'two signals do not end a job with a stopped rank'; kill -KILL $hub; }
 wait $hub
 [ $? = 130 ] || fail "a job that was stopped ends with $?"
-# A hub that is stopped for longer than a message may take goes on (^Z, fg).
+# A hub continues after a stop (^Z, fg) that is longer than the time limit of a message.
 "$G" run -n 2 conf/uts-ranks.ini $small --samples 100 >"$tmp/out" 2>&1 &
 hub=$!
 sleep 0.3

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A conf of a sweep, with run, sweep, check, show and report: errors have a position, and Ctrl-C shows the finished
+# Tests the conf of a sweep with run, sweep, check, show and report: errors have a position, and Ctrl-C shows the finished
 # part.
 . tests/lib.sh
 planted_conf "$tmp/p.ini"
@@ -30,7 +30,7 @@ grep -q '1 left out: tired' "$tmp/out" || fail 'what was left out'
 tail -n 2 "$tmp/out" | grep -q 'front of seconds (less is better) and cpu_seconds' ||
 	fail 'it does not end with the front'
 grep -q '<svg' "$tmp/s.svg" || fail 'no drawing'
-# The file determines the contents of its report.
+# The report depends only on the contents of the file.
 expect 0 '' "$G" report "$tmp/s.jsonl" -o "$tmp/r.json"
 python3 - "$tmp/r.json" "$tmp/s.jsonl" <<'PY' || fail 'the report of its file'
 import json, sys
@@ -44,7 +44,7 @@ point = head['factors'][0]
 assert point['key'] == 'point' and point['values'] == ['Small', 'large', 'as-it-is'], point
 assert point['sets']['large'] == ['workload.planted.turns=40000000', 'device.cpu.spin=1us'], point
 assert len(samples) == 5 * 6
-# In rounds: each configuration has a sample before any has all.
+# The sweep runs in rounds: each configuration has one sample before any has all.
 names = [json.dumps(l['values']) for l in samples]
 assert len(set(names[:5])) == 5, names
 PY
@@ -53,7 +53,7 @@ expect 0 ' 0 new samples' "$G" run "$tmp/s.ini" --samples 6 --resume
 expect 0 ' 5 new samples' "$G" sweep "$tmp/s.ini" --samples 7 --resume --set sweep.pareto=
 tail -n 2 "$tmp/out" | grep -q 'front of seconds' || fail 'the front of the file'
 expect 0 ' 5 new samples' "$G" run "$tmp/s.ini" --samples 1 --restart
-# Lines on standard output in place of the table; without a file they are not saved.
+# The lines go to standard output in place of the table. Without a file they are not saved.
 expect 0 '' "$G" run "$tmp/s.ini" --samples 1 --json - --set sweep.output=
 head -n 1 "$tmp/out" | grep -q '"gpuloom.sweep/1"' || fail 'run --json -'
 expect 0 '' "$G" sweep "$tmp/s.ini" --samples 1 -o -
@@ -61,7 +61,6 @@ head -n 1 "$tmp/out" | grep -q '"gpuloom.sweep/1"' || fail 'sweep -o -'
 [ ! -e ./- ] || fail "a file called '-'"
 expect 0 'Small, 2' "$G" run "$tmp/s.ini" --samples 1 --set sweep.output=
 
-# The command line overrides the conf.
 expect 0 '' "$G" sweep "$tmp/s.ini" --vary run.seed=3 --point large=workload.planted.turns=5 --dry-run \
 	--set sweep.skip.tired=point=Small --skip 'point=as-it-is: why not'
 [ "$(grep -c '^run' "$tmp/out")" = 1 ] && grep -q '^run .*large (workload.planted.turns=5) run.seed=3' "$tmp/out" ||
@@ -82,7 +81,7 @@ expect 0 'sweep.points.Small +workload.planted.turns=1000 +file +.*s.ini:6' "$G"
 "$G" run "$tmp/s.ini" --dry-run >"$tmp/a" && "$G" run "$tmp/full.ini" --dry-run >"$tmp/b"
 cmp "$tmp/a" "$tmp/b" || { fail "show --as-ini is another sweep"; diff "$tmp/a" "$tmp/b"; }
 
-# Mistakes: with file and line and the nearest name, before anything is run.
+# A mistake is reported with file, line and the nearest name, before anything is run.
 wrong() { # PATTERN LINE...: lines at the end of the conf, from line 8 on
 	pattern=$1
 	shift
@@ -114,8 +113,9 @@ expect 2 "sweep.report: cannot write '.*no/r.html'" "$G" run "$tmp/s.ini" --samp
 ! grep -qE 'error:|warning:' "$tmp/err" ||
 	{ fail 'a closed pipe'; cat "$tmp/err"; }
 
-# A wrong name of a metric is an error after the first sample if it resembles a metric, else after the first round, as
-# other cells may have it. Nothing is lost: the file can be read, and continued with another name.
+# A wrong name of a metric is an error after the first sample if the name resembles a metric. Otherwise the error comes after
+# the first round, as other cells may have the metric. No sample is lost: the file can be read, and continued with another
+# name.
 expect 2 "no metric 'secnds'; did you mean 'seconds'" "$G" run "$tmp/s.ini" --samples 100000 \
 	--set sweep.pareto=secnds,cpu_seconds --set sweep.output= --set sweep.report=
 rm -f "$tmp/s.jsonl"
@@ -140,14 +140,14 @@ expect 2 "no metric 'ugliness' in any configuration" "$G" run "$tmp/s.ini" --sam
 expect 2 "no metric 'beauty' in any configuration" "$G" run "$tmp/s.ini" --samples 1 --set sweep.pareto=seconds,beauty \
 	--set sweep.output=
 
-# Ctrl-C: 130, the table and the plot of the finished part, and the command that continues.
+# After Ctrl-C the status is 130. The output has the table and plot of the finished part, and the command that continues.
 rm -f "$tmp/s.svg" "$tmp/s.jsonl"
 interrupted '[ "$(grep -c "\"sample\":" "$tmp/s.jsonl" 2>/dev/null || :)" -ge 20 ] 2>/dev/null' "$G" run "$tmp/s.ini" \
 	--samples 100000
 grep -q 'interrupted after .*resume continues' "$tmp/err" && grep -q 'front of' "$tmp/out" && [ -s "$tmp/s.svg" ] ||
 	fail 'what an interrupted run of a sweep shows'
 
-# A missing prerequisite of all configurations is reported once, before a stack is opened or a file is made.
+# A prerequisite that all configurations lack is reported once, before a stack is opened or a file is made.
 for conf in 24 25 26; do
 	expect 2 'path = /usr/share/man/none: No such file .*generated.*no configuration can run' "$G" run \
 		conf/thesis/figure-$conf.ini \

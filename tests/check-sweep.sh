@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# gpuloom sweep: killed at any moment and resumed, it ends with the same configurations and samples as without interruption, none
-# twice; Ctrl-C keeps the finished part; a configuration that failed is tried again.
+# Tests gpuloom sweep. A sweep that is killed at any moment and resumed ends with the same configurations and samples as an
+# uninterrupted one, none of them twice. Ctrl-C keeps the finished part. A failed configuration is tried again.
 . tests/lib.sh
 export TSAN_OPTIONS="die_after_fork=0 ${TSAN_OPTIONS-}"
 planted_conf "$tmp/p.ini"
 grid='--vary workload.planted.turns=1000,6000000,9000000 --vary device.cpu.spin=1us,50us'
-# In the background without a function around it: signals are for gpuloom, not for a shell.
+# The sweep runs in the background without a shell function around it, so that signals reach gpuloom and not a shell.
 sweep="sweep $tmp/p.ini $grid --samples 8 --quiet"
 
 "$G" $sweep -o "$tmp/whole.jsonl" || fail 'a sweep'
@@ -18,7 +18,7 @@ for wait in 0.05 0.1 0.15 0.2 0.25 0.3 0.1 0.05; do
 	wait $pid 2>/dev/null
 done
 [ $kills -gt 2 ] || fail "only $kills of the sweeps were killed: they are too short"
-# On a fast machine the last of them may have been complete: a sample is to be missing.
+# On a fast machine the last sweep may end before the kill. The test needs a missing sample, so it removes the last one.
 last=$(grep -n '"sample"' "$tmp/killed.jsonl" | tail -n 1 | cut -d: -f1)
 sed -i "$last,\$d" "$tmp/killed.jsonl"
 printf '{"configuration":"half a li' >>"$tmp/killed.jsonl" # as a power cut leaves it
@@ -40,7 +40,7 @@ PY
 python3 "$tmp/same.py" "$tmp/whole.jsonl" "$tmp/killed.jsonl" || fail 'not the samples of an undisturbed sweep'
 expect 0 '' "$G" report "$tmp/killed.jsonl" -o "$tmp/killed.html"
 
-# A file that is not a sweep's is neither continued nor emptied, however short (security S9).
+# A file that is not a sweep's is neither continued nor emptied, however short.
 "$G" report "$tmp/killed.jsonl" -o "$tmp/foreign.json"
 printf 'my notes' >"$tmp/foreign.txt"
 printf 'see gpuloom.sweep, without an end of line, and long enough for that: 64 bytes and more' >"$tmp/foreign.md"
@@ -51,7 +51,7 @@ printf '{"torn' >>"$tmp/foreign.other"
 for file in json txt md jsonl lines other; do
 	cp "$tmp/foreign.$file" "$tmp/before"
 	for how in resume restart; do
-		[ $file-$how != other-restart ] || continue # a sweep's own, whose factors differ
+		[ $file-$how != other-restart ] || continue # the other file is a sweep's, with different factors
 		expect 2 '' "$G" sweep "$tmp/p.ini" --vary workload.planted.turns=1,2 \
 			--samples 1 -o "$tmp/foreign.$file" --$how
 		cmp -s "$tmp/foreign.$file" "$tmp/before" || fail "--$how touched foreign.$file"
@@ -65,7 +65,7 @@ mkfifo "$tmp/fifo"
 expect 2 'not a regular file' timeout 10 "$G" sweep "$tmp/p.ini" --vary workload.planted.turns=1,2 -o "$tmp/fifo" \
 	--restart
 
-# An axis that is not varied is a mistake before anything runs, and of a report (security S6).
+# An axis that is not varied is a mistake, in a sweep before anything runs and in a report.
 for axis in x lines facet; do
 	expect 2 "$axis = workload.planted.turn: .*did you mean 'workload.planted.turns'" "$G" sweep "$tmp/p.ini" \
 		$grid --samples 1 \
@@ -82,7 +82,7 @@ printf '\n[sweep]\nx = device.cpu.spn\n\n[sweep.device.cpu]\nspin = 1us, 50us\n'
 line=$(grep -n '^x = ' "$tmp/axis.ini" | cut -d: -f1)
 expect 2 "axis.ini:$line:5: error: .sweep. x = device.cpu.spn: .*did you mean 'device.cpu.spin'" "$G" run \
 	"$tmp/axis.ini"
-# A document that names such an axis: a report without that plot.
+# A report of a document that names such an axis omits this plot.
 python3 - "$tmp/whole.jsonl" "$tmp/axis.jsonl" <<'PY'
 import json, sys
 lines = open(sys.argv[1]).read().splitlines()
@@ -95,15 +95,14 @@ for format in html svg gp csv json md; do
 		--format $format
 done
 
-# Ctrl-C: 130, whole lines, and the rest later.
+# After Ctrl-C the status is 130, the file has whole lines, and the sweep continues later.
 interrupted 'grep -q "\"sample\":" "$tmp/int.jsonl" 2>/dev/null' "$G" $sweep -o "$tmp/int.jsonl"
 python3 -c 'import json,sys; l=list(map(json.loads, open(sys.argv[1]))); assert l[-1]["status"] == "interrupted"' \
 	"$tmp/int.jsonl" || fail 'what an interrupted sweep leaves'
 "$G" $sweep -o "$tmp/int.jsonl" --resume || fail 'resuming after Ctrl-C'
 python3 "$tmp/same.py" "$tmp/whole.jsonl" "$tmp/int.jsonl" || fail 'samples after Ctrl-C'
 
-# A program that is missing fails its cell alone; once it is there, the cell gets its samples. A wrong
-# result stays.
+# A missing program fails its cell alone. Once the program is there, the cell gets its samples. A wrong result stays.
 exec_conf "$tmp/e.ini" true
 cells="--vary workload.exec.command=true,$tmp/later,false"
 expect 3 '2 failed' "$G" sweep "$tmp/e.ini" $cells --samples 2 -o "$tmp/e.jsonl"
@@ -111,10 +110,10 @@ printf '#!/bin/sh\n' >"$tmp/later"
 chmod +x "$tmp/later"
 expect 3 '2 complete, 0 skipped, 1 failed; 2 new' "$G" sweep "$tmp/e.ini" $cells --samples 2 -o "$tmp/e.jsonl" --resume
 expect 0 'later' "$G" report "$tmp/e.jsonl"
-# If no cell could run, the exit code is that of the reason; each reason is printed at once, and once.
+# If no cell could run, the exit code is that of the reason. Each reason is printed at once, and once.
 expect 4 'warning: .*/no/such' "$G" sweep "$tmp/e.ini" --vary workload.exec.command=/no/such,/no/such/either --samples 1
 [ "$(grep -c warning: "$tmp/err")" = 2 ] || fail 'two reasons, each once'
-# Shards of several machines, here one after the other: together they are the sweep, and each goes on where it stopped.
+# Shards of several machines run here in sequence. Together they are the sweep, and each continues where it stopped.
 cells='--vary workload.planted.turns=1000,2000,3000 --vary device.cpu.spin=1us,50us'
 for part in 1 2 3 4 2; do
 	resume=
@@ -135,7 +134,7 @@ PY
 expect 2 'differ in factors' "$G" report "$tmp/part-1.jsonl" "$tmp/killed.jsonl"
 expect 2 'not of the form K/N' "$G" sweep "$tmp/p.ini" $cells --shard 5/4
 expect 0 'other .*turns=2000' "$G" sweep "$tmp/p.ini" $cells --shard 1/4 --dry-run
-# A report overwrites the file that is named, and no other.
+# A report overwrites the named file and no other file.
 ls "$tmp" >"$tmp/before"
 "$G" report "$tmp/alone.jsonl" -o "$tmp/alone.gp" --x workload.planted.turns --lines device.cpu.spin ||
 	fail 'a script with lines'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A plug-in exports one symbol; the library exports what the public headers declare, no more.
+# A plug-in exports one symbol. The library exports what the public headers declare, and no more.
 . tests/lib.sh
 case $B in *address* | *thread* | *undefined*) skip 'sanitizers add symbols' ;; esac
 for so in "$B"/plugins/*.so; do
@@ -19,7 +19,7 @@ done >"$tmp/lacking"
 # The core contains no name of a vendor or plug-in.
 grep -rniE 'nvidia|cuda|\brocm|\bhip\b|\bamd\b' core --include='*.c' | grep -v 'core/include' >"$tmp/vendors"
 [ ! -s "$tmp/vendors" ] || { fail 'the core names vendors'; cat "$tmp/vendors"; }
-# F16: a program's functions with these names do not replace the library's, nor the other way round.
+# A program's functions with these names do not replace the library's, nor the other way round.
 cat >"$tmp/clash.c" <<'C'
 #include <gpuloom/gpuloom.h>
 #include <stdio.h>
@@ -69,7 +69,7 @@ gcc -Icore/include "$tmp/clash.c" -L"$B" -lgpuloom -Wl,-rpath,"$B" -o "$tmp/clas
 	{ fail 'the program does not build'; cat "$tmp/out"; }
 expect 0 '^own$' "$tmp/clash"
 ! readelf -d "$B/libgpuloom.so" | grep -E 'NEEDED.*(cjson|iniparser)' || fail 'F16: the program would lend it functions'
-# A set-user-id program does not trust its environment.
+# Code that set-user-id programs may run must not call getenv().
 grep -rnE '(^|[^_a-z])getenv *\(' core plugins rig conform --include='*.[ch]' >"$tmp/getenv"
 [ ! -s "$tmp/getenv" ] || { fail 'F7: getenv() where secure_getenv() is due'; cat "$tmp/getenv"; }
 finish

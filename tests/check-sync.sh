@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Every application of the exchange engine gives the reference result under every sync plug-in, in both
-# isolations and with lanes; and every model of communication with every pattern of access.
-#   SYNC_REPEAT=100 tests/run-all build tests/check-sync.sh    the long form
+# Every application of the exchange engine gives the reference result under every sync plug-in, in both isolations and with
+# lanes. So does every model of communication with every pattern of access.
+#   SYNC_REPEAT=100 tests/run-all build tests/check-sync.sh     the long form
 . tests/lib.sh
 if ! "$G" run conf/wic.ini --set run.workload=pattern --samples 1 >/dev/null 2>"$tmp/err" &&
 	grep -q userfaultfd "$tmp/err"; then
@@ -11,7 +11,7 @@ else
 fi
 repeat=${SYNC_REPEAT:-2}
 isolations='thread process'
-# A race detector covers one process, and would report accesses that another process orders.
+# A race detector observes one process only. It would report accesses that another process orders.
 case $B in *thread*) isolations=thread ;; esac
 devices='--set run.warmup=0'
 small='--set workload.stn.size=48 --set workload.stn.iterations=6 --set workload.c2d.size=24
@@ -20,7 +20,7 @@ small='--set workload.stn.size=48 --set workload.stn.iterations=6 --set workload
 	--set workload.kmn.size=32 --set workload.kmn.iterations=3 --set workload.cg.size=8
 	--set workload.cg.iterations=20 --set workload.fe.size=6 --set workload.fe.iterations=8
 	--set workload.bfs.size=8'
-# Non-coherent devices: flags and items are in the host's memory, and each word has one writer.
+# With non-coherent devices, flags and items are in the host's memory, and each word has one writer.
 noncoherent='--set sync.use=warp --set transport.use=p2p --set transport.p2p.atomics=no'
 for app in pattern stn cg resume; do
 	for isolation in $isolations; do
@@ -67,7 +67,7 @@ case $plugins in *wic*)
 		done
 	done
 	expect 0 'verified' "$G" run conf/wic.ini --set run.workload=bfs --samples 1 --set workload.bfs.graph=packages
-	# Three devices: messages between more than two.
+	# Messages are exchanged between more than two devices.
 	for app in srs cg fe h3d bfs bs gem kmn stn; do
 		expect 0 'verified' "$G" run conf/wic.ini --set run.workload=$app --samples 1 \
 			--set 'run.devices=cpu:0 cpu:1 cpu:2' \
@@ -78,7 +78,7 @@ esac
 expect 2 'no sync is selected' "$G" run conf/wic.ini --set sync.use=
 expect 2 'two devices' "$G" run conf/wic.ini --set run.devices=cpu:0
 [ "$isolations" != thread ] || finish
-# A producer killed in mid-run ends the run with its name, at once, under every plug-in.
+# When a producer is killed in mid-run, the run ends at once with a message that names it, under every plug-in.
 for sync in $plugins; do
 	without_a_device $sync conf/wic.ini --set run.workload=pattern --set sync.use=$sync --set device.cpu.workers=2 \
 		--set workload.pattern.iterations=100000 --set workload.exchange.tp=1000

@@ -30,7 +30,7 @@ for i in start:
 assert all(e["dur"] >= 0 and e["ts"] >= 0 for e in events if e["ph"] == "X")
 END
 done
-# For any tasks: each worker is always busy, idle or at the end, and each arrow is within slices.
+# For any tasks, each worker is always busy, idle or at the end, and each arrow is within slices.
 expect 0 '' "$G" run conf/uts.ini --samples 1 --set run.warmup=0 --set device.cpu.workers=2 \
 	--set workload.uts.tree=custom \
 	--set workload.uts.depth=10 --trace "$tmp/trace.json"
@@ -44,10 +44,10 @@ for worker in {e["tid"] for e in events}:
     assert state and all(abs(b[0] - a[1]) < 0.002 for a, b in zip(state, state[1:])), state
     for a in (e["ts"] for e in events if e["ph"] in "sf" and e["tid"] == worker):
         assert any(b - 0.0005 <= a <= e + 0.0005 for b, e, _ in state), a
-    for b, e, cat in mine: # slices nest
+    for b, e, cat in mine: # the slices must be nested
         assert any(s - 0.002 <= b and e <= t + 0.002 for s, t, _ in state), (b, e, cat)
 END
-# Without tasks it shows when workers were busy, and a warning says so.
+# A timeline without tasks shows when workers were busy, and a warning reports the missing tasks.
 exec_conf "$tmp/exec.ini" /bin/true
 expect 0 "but no tasks: the workers of this workload do not use" "$G" run "$tmp/exec.ini" --samples 1 \
 	--trace "$tmp/few.json"

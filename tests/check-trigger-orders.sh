@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# Operations posted before or after their fires, fired by work-item, work-group, kernel or a mix, in chains without a
-# processor; Jacobi and allreduce with exact results at 2, 4 and 8 ranks, with few cores. Each result is verified, under
-# each plug-in.
+# Operations are posted before or after their fires. Work-items, work-groups, kernels or a mix fire them, also in chains
+# without a processor. Jacobi and allreduce have exact results at 2, 4 and 8 ranks, with few cores. Each result is verified
+# under each plug-in.
 . tests/lib.sh
 [ -e "$B/plugins/trigger_gputn.so" ] || skip 'built without libfabric (Debian: libfabric-dev)'
-export FI_SOCKETS_PE_WAITTIME=0 # its thread sleeps otherwise: milliseconds
+export FI_SOCKETS_PE_WAITTIME=0 # otherwise the provider's thread sleeps for milliseconds
 two='--set device.cpu.oversubscribe=yes'
-# each SO: one plug-in, in a folder of its own; they run side by side, since most of a start is waiting.
+# each SO: tests one plug-in in its own folder. The plug-ins are tested side by side, since a start consists mostly of
+# waiting.
 each() {
 	tmp=$tmp/${1##*/}
 	mkdir "$tmp"
@@ -24,7 +25,7 @@ each() {
 		--set workload.allreduce.bytes=24KiB --set workload.allreduce.piece=1KiB
 	expect 0 verified "$G" run -n 4 conf/allreduce.ini $use --set device.cpu.workers=2 $two \
 		--set workload.allreduce.bytes=100KB --set workload.allreduce.algorithm=ring
-	# With ranks beyond a power of two; in groups, of which there are three; late.
+	# A number of ranks that is no power of two; three groups; late posts.
 	expect 0 verified "$G" run -n 5 conf/allreduce.ini $use --set workload.allreduce.algorithm=halving $two \
 		--set device.cpu.workers=2 --set workload.allreduce.bytes=12345 --set workload.allreduce.piece=100
 	expect 0 verified "$G" run -n 6 conf/allreduce.ini $use --set workload.allreduce.algorithm=levels --samples 3 \
@@ -44,7 +45,7 @@ each() {
 		expect 0 verified "$G" run -n $n conf/jacobi2d.ini $use --set workload.jacobi2d.n=40 \
 			--set workload.jacobi2d.sweeps=12
 	done
-	# Training: the loss of a sequential computation, the same weights on all ranks, and a falling loss.
+	# Training: the loss equals that of a sequential computation, all ranks have the same weights, and the loss falls.
 	expect 0 verified "$G" run -n 2 conf/sgd.ini $use --set workload.sgd.steps=40 --set workload.sgd.accuracy=80%
 	expect 0 verified "$G" run -n 4 conf/sgd.ini $use --set workload.sgd.steps=40 --set workload.sgd.accuracy=80% \
 		--set workload.sgd.algorithm=levels --set workload.sgd.group=2
@@ -56,7 +57,7 @@ each() {
 		--set workload.replay.most=4KiB \
 		--set workload.replay.algorithm=halving \
 		--set workload.replay.job=mnist_conv --set workload.replay.latency=1us
-	case $so in # fires that carry an argument
+	case $so in # triggers whose fires carry an argument
 	*_gputn.so | *_proxy.so | *_peer.so)
 		expect 0 verified "$G" run -n 3 conf/scatter.ini $use --set device.cpu.workers=2 \
 			--set device.cpu.lanes=2 $two \
@@ -71,12 +72,12 @@ each() {
 }
 pids=
 for so in "$B"/plugins/trigger_*.so; do
-	case $CHECK:$so in all:* | *_gputn.so | *_peer.so) ;; *) continue ;; esac # check-trigger has all
+	case $CHECK:$so in all:* | *_gputn.so | *_peer.so) ;; *) continue ;; esac # check-trigger tests all providers
 	(trap - EXIT; each "$so") &
 	pids="$pids $!"
 done
 for pid in $pids; do wait "$pid" || failures=$((failures + 1)); done
-# Counted on the device: the same results.
+# Counting on the device gives the same results.
 count='--samples 2 --set trigger.use=gputn --set trigger.counting=device --set device.cpu.workers=2'
 for by in item group kernel mixed; do
 	expect 0 verified "$G" run -n 2 conf/msgrate.ini $count --set workload.msgrate.by=$by \
@@ -100,13 +101,13 @@ for provider in $providers; do
 		--set workload.jacobi2d.sweeps=12 --set trigger.provider=$provider
 	expect 0 verified "$G" run -n 2 conf/allreduce.ini --samples 1 --set workload.allreduce.bytes=100KB \
 		--set trigger.use=counter --set trigger.provider=$provider --set trigger.wait=nap
-	# These puts do not notify their target: only the end of the sample does.
+	# These puts do not notify their target, so only the end of the sample shows their completion.
 	expect 0 verified "$G" run -n 3 conf/msgrate.ini --samples 10 --set trigger.use=proxy \
 		--set trigger.provider=$provider \
 		--set workload.msgrate.operation=put --set workload.msgrate.fires=300 --set workload.msgrate.per=20 \
 		--set trigger.proxy.in_flight=2 --set device.cpu.workers=6 $two
 done
-# Without posts: all lanes of all workers, the same bits on all ranks, in rounds that use buffers again.
+# Allreduce without posts: all lanes of all workers take part, and all ranks get the same bits. Rounds reuse the buffers.
 for way in oneshot twoshot pull; do
 	for n in 2 3; do
 		expect 0 verified "$G" run -n $n conf/allreduce.ini --samples 2 --set trigger.use=peer \
@@ -127,7 +128,7 @@ for way in oneshot twoshot pull; do
 done
 # In step 22 the sum of a neuron is 2e-8, which float32 rounds to the other side of 0.
 expect 0 verified "$G" run -n 8 conf/sgd.ini --samples 1 --set workload.sgd.steps=30 --set workload.sgd.accuracy=0
-# After one step at this rate some right classes have a chance that is 0 in float32.
+# After one step at this rate the probability of some right classes is 0 in float32.
 expect 0 verified "$G" run -n 2 conf/sgd.ini --samples 1 --set workload.sgd.rate=10 --set workload.sgd.steps=3 \
 	--set workload.sgd.accuracy=0
 expect 0 verified "$G" run -n 2 conf/allreduce.ini --samples 2 --set trigger.use=peer --set workload.allreduce.bytes=100

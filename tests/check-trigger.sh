@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# Ranks: launchers, refusals, ranks that die in each phase; check-kill.sh kills them from outside.
+# Tests ranks: launchers, rejected jobs, and ranks that die in each phase. check-kill.sh kills ranks from outside.
 . tests/lib.sh
 [ -e "$B/plugins/trigger_gputn.so" ] || skip 'built without libfabric (Debian: libfabric-dev)'
 export FI_SOCKETS_PE_WAITTIME=0
 small='--samples 2 --set workload.pingpong.rounds=50 --set workload.msgrate.fires=20000 --set workload.msgrate.per=100
  --set workload.jacobi2d.n=40 --set workload.jacobi2d.sweeps=12 --set workload.allreduce.bytes=100KB'
-# Every rank's result is checked, not only the printed one; the exit status is the worst.
+# The result of every rank is checked, not only the printed one. The exit status is the worst of all ranks.
 expect 124 'no end after .*waiting for messages' "$G" run -n 2 conf/pingpong.ini --set run.timeout=300ms \
 	--set workload.pingpong.rounds=10000000
 expect 2 '^gpuloom: error: pingpong: 3 ranks' "$G" run -n 3 conf/pingpong.ini
@@ -18,7 +18,7 @@ expect 4 'let gpuloom start them with -n 4' env PMI_SIZE=4 "$G" run conf/pingpon
 expect 2 'remove -n' env PMIX_RANK=0 PMIX_NAMESPACE=x "$G" run -n 2 conf/pingpong.ini
 expect 2 'set GPULOOM_RANK' env GPULOOM_RANKS=2 "$G" run conf/pingpong.ini
 
-# A kernel ends when all workers of its device have reached its end, also those without messages.
+# A kernel ends when all workers of its device have reached its end, also workers without messages.
 for trigger in hdn gds; do
 	for kernel in yes no; do
 		expect 0 '' "$G" run -n 2 conf/pingpong.ini $small --quiet --set trigger.use=$trigger \
@@ -27,7 +27,7 @@ for trigger in hdn gds; do
 	done
 done
 
-# Tables have room for what a workload needs: 1,360 arrival words here, 1,120 there.
+# The tables have room for what a workload needs: 1,360 arrival words in the first run, 1,120 in the second.
 oversubscribed="--samples 1 --quiet --set run.warmup=0 --set device.cpu.oversubscribe=yes"
 for trigger in gputn peer; do
 	expect 0 '' "$G" run -n 2 conf/replay.ini $oversubscribed --set trigger.use=$trigger \
@@ -38,20 +38,20 @@ expect 0 '' "$G" run -n 2 conf/sgd.ini $oversubscribed --set device.cpu.workers=
 	--set workload.sgd.width=8 \
 	--set workload.sgd.steps=1 --set workload.sgd.accuracy=0 --set workload.sgd.algorithm=ring
 
-# A late post that cannot be made is rejected at start, with its message.
+# A late post that cannot be made is rejected at start, with its own message.
 expect 2 'error: trigger_gputn: notify 2, but arrivals = 2; .*set trigger.arrivals = 3 or more' "$G" run -n 2 \
 	conf/allreduce.ini $small --set workload.allreduce.order=random \
 	--set trigger.arrivals=2
-# The exit code of the job is that of the rank that failed, not of those that were stopped.
+# The exit code of the job is that of the failed rank, not of the ranks that were stopped.
 expect 1 'raise tags' "$G" run -n 3 conf/allreduce.ini --samples 1 --quiet --set workload.allreduce.bytes=1000 \
 	--set workload.allreduce.order=random --set workload.allreduce.piece=4 --set trigger.tags=16
-# A fire may precede the post that would be rejected.
+# A fire may precede a post that is rejected.
 expect 2 'raise tags' "$G" run -n 4 conf/allreduce.ini --samples 1 --quiet --set workload.allreduce.order=fire-first \
 	--set trigger.use=counter --set trigger.tags=16 --set workload.allreduce.bytes=88987 \
 	--set workload.allreduce.piece=1KiB
 
-# One rank dies as by kill -9, in each phase: the job ends within 5 s, and the message names the rank. The job takes
-# some time to start, too, which is long on a busy machine.
+# One rank dies as by kill -9, in each phase. The job ends within 5 s, and the message names the rank. The start of the job
+# takes time, too, and more on a busy machine.
 dies="conf/pingpong.ini --set run.workload=$B/tests/plugins/workload_dies.so --samples 1"
 begin=$(date +%s%N)
 expect 0 verified "$G" run -n 3 $dies
@@ -78,9 +78,9 @@ for phase in create post fire wait teardown; do
 	done
 done
 
-# A rank that is there and never answers: its peer waits for a message, or, as the NIC takes no more triggers, for room
-# in the FIFO. With a deadline of 1 s the job ends within 5 s. The three run side by side.
-silent() { # THREADS STATE ARGUMENTS...
+# One rank never answers. Its peer waits for a message or, as the NIC takes no more triggers, for room in the FIFO. With a
+# deadline of 1 s the job ends within 5 s. The three jobs run side by side.
+silent() { # arguments: THREADS STATE ARGUMENTS...
 	threads=$1 doing=$2
 	shift 2
 	"$G" run -n 2 "$@" --samples 1000000 --quiet --set run.timeout=$(slack)s >/dev/null 2>"$tmp/silent" </dev/null &
@@ -114,7 +114,8 @@ for pid in $dead $job; do
 		fail "process $pid left shared memory behind"
 done
 
-# Memory is shared within one container, and another one is rejected. In a network of its own, where the port is free.
+# Ranks share memory within one container, and a rank of another container is rejected. The test uses a separate network
+# namespace, where the port is free.
 if command -v ip >/dev/null && unshare -nfp --mount-proc true 2>/dev/null; then
 	cat >"$tmp/container.sh" <<END
 ip link set lo up
@@ -125,7 +126,7 @@ END
 		GPULOOM_ROOT=127.0.0.1:7741 unshare -n sh "$tmp/container.sh"
 fi
 
-# The same over mpirun.
+# The same tests over mpirun.
 if command -v mpirun >/dev/null && [ -e /usr/lib/x86_64-linux-gnu/libpmix.so.2 ]; then
 	mpi='mpirun --allow-run-as-root --oversubscribe'
 	expect 0 'verified' $mpi -n 4 "$G" run conf/allreduce.ini $small

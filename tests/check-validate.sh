@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# The conformance suite finds planted faults: each plug-in of tests/broken/ has one fault, and the test named here must
-# find it. Right plug-ins, those of the tree and of new-plugin, must pass.
+# The conformance suite finds planted faults. Each plug-in of tests/broken/ has one fault, and the test named here must find
+# it. Plug-ins without faults, those of the tree and of new-plugin, must pass.
 . tests/lib.sh
 
-# fixture, test that finds the fault, pattern of its message
+# a row has the fixture, the test that finds the fault, and a pattern of its message
 table='
 term_constructor abi.entry_pure descriptors
 term_exports abi.exports term_exports_helper
@@ -112,7 +112,7 @@ while read -r fixture test says; do
 	so=$B/tests/broken/$fixture.so
 	[ -e "$so" ] || { fail "no fixture $fixture"; continue; }
 	preload=
-	case $fixture in # weak orders: where the compiler has the thread sanitizer's library
+	case $fixture in # weak memory orders need a compiler with the thread sanitizer's library
 	*_weak) [ -n "$tsan" ] || continue; preload=$tsan ;;
 	esac
 	TSAN_OPTIONS=halt_on_error=1 LD_PRELOAD=$preload "$limit" 100 "$G" validate "$so" \
@@ -128,9 +128,9 @@ for so in "$B"/tests/broken/*.so; do
 done
 echo "$n broken plug-ins"
 
-# Ours. What a plug-in needs to be created stands in the conf beside it.
+# The plug-ins of the tree must pass. Options that create() needs are in a conf beside the plug-in.
 sound() {
-	level=3 # in `make check` threads are halted at any instruction for these alone
+	level=3 # in `make check` only these plug-ins are tested with threads halted at any instruction
 	case $CHECK:$1 in all:* | *:sched_mgws | *:term_* | *:barrier_auto | *:sync_wic) level=4 ;; esac
 	"$limit" 600 "$G" validate "$@" --level $level --quiet --jobs 2 --timeout 10m >"$tmp/out" 2>&1 </dev/null
 	case $? in
@@ -155,7 +155,7 @@ for so in "$B"/plugins/*.so; do
 	trigger_peer | trigger_gputn) sound "$name" ;;
 	trigger_ofi) [ "$CHECK" = all ] && sound "$name" || sound "$name" --skip life.option_edges \
 		--skip life.create_destroy ;;
-	# Their create(), destroy() and options are those of trigger_gputn, word for word (NIC_PLUGIN), and slow.
+	# Their create(), destroy() and options are those of trigger_gputn (NIC_PLUGIN), and these tests are slow.
 	trigger_*) sound "$name" --skip life.create_destroy --skip life.option_edges --skip life.option_mix ;;
 	*) sound "$name" ;;
 	esac
@@ -177,8 +177,7 @@ sync_wic --set activate=monitor
 sync_wic --set activate=monitor --set mode=copy --set shards=4
 END
 
-# Fresh ones: build out of the tree, with the headers of the gpuloom that made them, else through pkg-config; and pass
-# at once.
+# New plug-ins build out of the tree, with the headers of the gpuloom that made them or through pkg-config, and pass.
 sed -e "s|@PREFIX@|$PWD/core|; s|@LIBDIR@|$B|; s|@VERSION@|0|" tools/gpuloom.pc.in >"$tmp/gpuloom.pc"
 for kind in device transport sched term sync barrier trigger qos workload; do
 	"$G" new-plugin $kind fresh --dir "$tmp/$kind" >/dev/null || fail "new-plugin $kind"
@@ -187,7 +186,7 @@ for kind in device transport sched term sync barrier trigger qos workload; do
 	sound "$tmp/$kind/${kind}_fresh.so"
 	expect 0 fresh "$G" describe "$tmp/$kind/${kind}_fresh.so"
 done
-# Its README's command, a perturbed copy and one for the thread sanitizer.
+# The README's command also tests a perturbed copy and a copy for the thread sanitizer.
 make -s -C "$tmp/term" check GPULOOM="$G" >"$tmp/make" 2>&1 || { fail 'make check of a new plug-in'; cat "$tmp/make"; }
 (cd "$tmp/qos" && expect 0 'qos_fresh_served' "$G" run "$OLDPWD/conf/qos/storm.ini" qos_fresh.ini --samples 1 \
 	--set run.warmup=0)
@@ -198,7 +197,7 @@ PKG_CONFIG_PATH=$tmp make -s -C "$tmp/term" >"$tmp/make" 2>&1 || { fail 'headers
 expect 2 'did you mean' "$G" new-plugin shed mine
 expect 2 'cannot make' "$G" new-plugin term mine --dir "$tmp/term"
 
-# Forms of the verdicts; a seed repeats a case.
+# The verdicts have several output formats. A seed repeats a case.
 so=$B/tests/broken/term_early.so
 expect 5 '"conforms":.*false' "$G" validate "$so" --only term.orders --json
 "$G" validate "$so" --only term.orders --json 2>/dev/null | python3 -c 'import json,sys
@@ -210,7 +209,6 @@ seed=$(python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))["tests"][
 expect 5 "\"seed\":.*$seed" "$G" validate "$so" --only term.fuzz --fuzz 5s --seed "$seed" --json
 expect 0 'sched.each_task_once' "$G" validate --list
 
-# Long runs and completion.
 "$G" run conf/fib.ini --set workload.fib.n=15 --samples 3 --quiet --watch >/dev/null 2>"$tmp/w" || fail 'run --watch'
 grep -q 'sample 3/3' "$tmp/w" || fail 'plain lines of --watch'
 # A long sample reports its progress.

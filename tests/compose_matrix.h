@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selects combinations so that each pair of values of two factors occurs in one of them. Most faults need no more than
- * two certain values (Kuhn, Wallace and Gallo 2004), and all combinations would compile for an hour of a core:
- * COMPOSE_ALL=1. */
+/* Selects combinations so that each pair of values of two factors occurs in one of them. Most faults need at most two
+ * particular values (Kuhn, Wallace and Gallo 2004). All combinations (COMPOSE_ALL=1) would compile for an hour of one
+ * core. */
 #ifndef LOOM_TEST_COMPOSE_MATRIX_H
 #define LOOM_TEST_COMPOSE_MATRIX_H
 
@@ -20,7 +20,7 @@ struct factor {
 struct matrix {
 	struct factor factor[MATRIX_FACTORS];
 	size_t factors;
-	size_t left; /* pairs of values that were not tried */
+	size_t left; /* pairs of values that are not tried yet */
 	unsigned char missing[MATRIX_FACTORS][MATRIX_FACTORS][MATRIX_VALUES][MATRIX_VALUES]; /* 1: not tried */
 };
 
@@ -32,7 +32,7 @@ static inline size_t matrix_cells(const struct matrix *m)
 	return n;
 }
 
-/* Cell number n: a value for each factor. */
+/* Writes the value of each factor in cell number n. */
 static inline void matrix_pick(const struct matrix *m, size_t n, size_t *pick)
 {
 	for (size_t f = 0; f < m->factors; f++) {
@@ -50,7 +50,7 @@ static inline void matrix_open(struct matrix *m)
 	memset(m->missing, 1, sizeof(m->missing));
 }
 
-/* Number of untried pairs in a cell; `take`: marks them as tried. */
+/* Returns the number of untried pairs in a cell. With `take` they are marked as tried. */
 static inline size_t matrix_gain(struct matrix *m, const size_t *pick, int take)
 {
 	size_t gain = 0;
@@ -64,7 +64,7 @@ static inline size_t matrix_gain(struct matrix *m, const size_t *pick, int take)
 	return gain;
 }
 
-/* Greedy: the cell with the most untried pairs. 0: none is left. */
+/* Writes the cell with the most untried pairs, by a greedy search. Returns 0 if no pair is left. */
 static inline int matrix_next(struct matrix *m, size_t *pick)
 {
 	size_t most = 0, best = 0, cells = matrix_cells(m);
@@ -83,8 +83,8 @@ static inline int matrix_next(struct matrix *m, size_t *pick)
 	return 1;
 }
 
-/* Calls run() for each cell that is tried; returns their number. COMPOSE_ALL=1: every cell; COMPOSE_ALL=I/N: a share
- * of them, number I from 0. */
+/* Calls run() for each cell that is tried, and returns their number. With COMPOSE_ALL=1 every cell is tried, with
+ * COMPOSE_ALL=I/N one share of N, from I = 0. */
 static inline size_t matrix_each(struct matrix *m, void (*run)(void *arg, const struct matrix *m, const size_t *pick),
 				 void *arg)
 {

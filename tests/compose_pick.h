@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Common code of the tests of composed programs: the policies and their combinations. */
+/* The tests of composed programs share this code: the policies and their combinations. */
 #ifndef LOOM_TEST_COMPOSE_PICK_H
 #define LOOM_TEST_COMPOSE_PICK_H
 
@@ -49,7 +49,7 @@ struct selection {
 	char constants[2048];
 };
 
-/* A GPU alone; and next to a CPU that is non-coherent with it. */
+/* A GPU alone, and a GPU beside a CPU that is non-coherent with it. */
 static const struct loom_device_shape compose_shapes[] = {{.workers = 64, .lanes = 32, .kind = LOOM_ON_GPU},
 							  {.workers = 2, .lanes = 1, .kind = LOOM_ON_CPU}};
 static const struct loom_layout compose_alone = {
@@ -57,7 +57,7 @@ static const struct loom_layout compose_alone = {
 static const struct loom_layout compose_noncoherent = {
 	.size = sizeof(compose_noncoherent), .devices = 2, .workers = 66, .device = compose_shapes, .noncoherent = 1};
 
-/* The selected scheduler with these options ("a=b, c=d"): the constants of the program. */
+/* Selects the scheduler with these options ("a=b, c=d"), which are constants of the program. */
 FAKE_FN void pick_options_for(struct selection *s, const struct loom_layout *layout, const char *settings)
 {
 	const struct loom_plugin *p = s->policy[LOOM_SCHED];
@@ -88,7 +88,7 @@ FAKE_FN void pick(struct selection *s, const char *name)
 	}
 }
 
-/* The program of the selected policies for workers like those of `target`. */
+/* Returns the program of the selected policies for workers like those of `target`. */
 FAKE_FN struct loom__text composed(const struct compose_target *target, struct selection *s)
 {
 	struct loom__text text;
@@ -100,7 +100,7 @@ FAKE_FN struct loom__text composed(const struct compose_target *target, struct s
 	return text;
 }
 
-/* With a detector whose third line does not compile. */
+/* Selects a detector whose third line does not compile. */
 FAKE_FN void pick_broken(struct selection *s)
 {
 	static const char source[] = "LOOM_FN void term_broken_idle(struct loom_ctx *c)\n"
@@ -130,7 +130,7 @@ FAKE_FN void add_factor(struct matrix *m, const char *name, const char *const *v
 		f->value[i] = value[i];
 }
 
-/* Options of a scheduler that change the code of a program, with all their values. */
+/* Adds the options of a scheduler that change the code of a program, with all their values. */
 FAKE_FN void add_options(struct matrix *m, const struct loom_plugin *sched)
 {
 	static const char *const wanted[] = {"attempts", "victim", "transfer", "granularity"};
@@ -160,7 +160,7 @@ FAKE_FN void run_combination(void *arg, const struct matrix *m, const size_t *pi
 	pick(&s, m->factor[MATRIX_TERM].value[pick_[MATRIX_TERM]]);
 	const char *workload = m->factor[MATRIX_WORKLOAD].value[pick_[MATRIX_WORKLOAD]];
 	const char *worker = m->factor[MATRIX_WORKER].value[pick_[MATRIX_WORKER]];
-	/* Common prefixes are dropped: sched_mgws is mgws. */
+	/* Labels omit common prefixes, so sched_mgws becomes mgws. */
 	shown = (size_t)snprintf(label, sizeof(label), "%s %s %s %s", strchr(c->sched, '_') + 1,
 				 strchr(s.policy[LOOM_TERM]->name, '_') + 1, strchr(workload, '_') + 1, worker);
 	for (size_t f = MATRIX_WORKER + 1; f < m->factors; f++) {
@@ -205,7 +205,7 @@ FAKE_FN int is_for_gpus(const struct loom_plugin *p)
 	return p->dev && p->dev->source;
 }
 
-/* The first one with device code, for workloads with service requests. */
+/* Selects the first qos plug-in with device code, for workloads with service requests. */
 FAKE_FN void pick_qos(struct selection *s)
 {
 	struct names policies;
@@ -215,7 +215,7 @@ FAKE_FN void pick_qos(struct selection *s)
 			pick(s, policies.at[i]);
 }
 
-/* A trigger and a workload with which each step can be launched. */
+/* Returns 1 for a trigger and a workload with which each step can be launched. */
 FAKE_FN int has_steps(const struct selection *s)
 {
 	const struct loom_workload_dev *w = s->policy[LOOM_WORKLOAD]->dev->cpu;
@@ -223,9 +223,9 @@ FAKE_FN int has_steps(const struct selection *s)
 	return LOOM_HAS(w, step) && LOOM_HAS(t, edge);
 }
 
-/* Every workload with a kernel of its own, with what it uses: triggers, barriers, or a sync. The first one that uses
- * triggers is combined with each of them, the others with two, in turn: the code of a trigger does not depend on the
- * workload. */
+/* Combines every workload that has its own kernel with the plug-ins that it uses: triggers, barriers, or a sync. The
+ * first workload with triggers is combined with each trigger. The others get two in turn, because the code of a trigger
+ * does not depend on the workload. */
 FAKE_FN void each_kernel(void (*run)(struct selection *s, const char *label))
 {
 	struct names workloads, triggers, barriers;
@@ -266,7 +266,7 @@ FAKE_FN void each_kernel(void (*run)(struct selection *s, const char *label))
 	}
 }
 
-/* Every sync: a program that does not use it still compiles all of its code. */
+/* Runs every sync plug-in. A program that does not use the plug-in still compiles all of its code. */
 FAKE_FN void each_sync(void (*run)(struct selection *s, const char *label))
 {
 	struct names syncs;
@@ -283,7 +283,7 @@ FAKE_FN void each_sync(void (*run)(struct selection *s, const char *label))
 	}
 }
 
-/* Beside a CPU, over a link without atomic read-modify-writes: the first combination with the defaults. */
+/* Combines a GPU with a CPU over a link without atomic read-modify-writes: the first combination with the defaults. */
 FAKE_FN void each_apart(void (*run)(struct selection *s, const char *label))
 {
 	static const char *const settings[] = {"", "granularity=lane", "transfer=id attempts=damping", "victim=none"};
@@ -300,7 +300,7 @@ FAKE_FN void each_apart(void (*run)(struct selection *s, const char *label))
 	}
 }
 
-/* Workloads of tasks that are not in the matrix. */
+/* Runs the workloads of tasks that are not in the matrix. */
 FAKE_FN void each_other(void (*run)(struct selection *s, const char *label))
 {
 	static const struct {

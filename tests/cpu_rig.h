@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CPU devices, driven by rig/drive.h as the core does. */
+/* Tests drive CPU devices through rig/drive.h, as the core does. */
 #ifndef LOOM_TEST_CPU_RIG_H
 #define LOOM_TEST_CPU_RIG_H
 
@@ -8,7 +8,7 @@
 
 #define SECOND 1000000000ull
 
-/* Opens `n` devices; '|' separates their settings; the last setting applies to the rest. */
+/* Opens `n` devices. '|' separates the settings of the devices; the last settings apply to all further devices. */
 FAKE_FN int rig_open(struct loom__drive *d, uint32_t n, const char *settings)
 {
 	*d = (struct loom__drive){.plugin = fake_load("device_cpu")};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tests that load one plug-in without the core: its descriptor, its options, a host. */
+/* Tests that load one plug-in without the core use this descriptor, options and host. */
 #ifndef LOOM_TEST_FAKE_HOST_H
 #define LOOM_TEST_FAKE_HOST_H
 
@@ -15,7 +15,7 @@
 
 #define FAKE_FN static __attribute__((unused))
 
-/* Messages and metrics are recorded: fake.log, loom__rig_host_metric(). */
+/* The host records messages in fake.log, and metrics in loom__rig_host_metric(). */
 static struct loom__rig_host fake;
 #define fake_host fake.table
 
@@ -32,7 +32,7 @@ FAKE_FN void fake_must(int ok, const char *what, const struct loom_error *err)
 	exit(99);
 }
 
-/* BUILD/plugins/NAME.so's descriptor; ends the program when it does not load. */
+/* Returns the descriptor of BUILD/plugins/NAME.so. Ends the program if the plug-in does not load. */
 FAKE_FN const struct loom_plugin *fake_load(const char *name)
 {
 	char path[4096];
@@ -48,14 +48,14 @@ FAKE_FN const struct loom_plugin *fake_load(const char *name)
 	return entry();
 }
 
-/* Options that live until the program ends: the defaults, then "name=value name=value". */
+/* Returns options that live until the program ends: the defaults, then "name=value name=value". */
 FAKE_FN void *fake_settings(const struct loom_plugin *plugin, const char *settings)
 {
-	/* In a list, so that no leak is reported. */
+	/* The options are in a list, so that no leak is reported. */
 	static struct kept {
 		struct kept *next;
 		char *text;
-		void *opts; /* some rigs free them */
+		void *opts; /* some rigs free the options */
 	} *all;
 	struct loom_error err = {0};
 	struct kept *kept = calloc(1, sizeof(*kept));
@@ -66,7 +66,7 @@ FAKE_FN void *fake_settings(const struct loom_plugin *plugin, const char *settin
 	for (const struct loom_opt *row = plugin->opts; row && row->name; row++)
 		if (row->dflt)
 			loom__value_parse(row, row->dflt, (char *)opts + row->offset, &err);
-	char *rest = NULL; /* the options point to its pieces */
+	char *rest = NULL; /* the options point into this text */
 	for (char *one = strtok_r(kept->text, " ", &rest); one; one = strtok_r(NULL, " ", &rest)) {
 		char *value = strchr(one, '=');
 		if (value)
@@ -75,7 +75,7 @@ FAKE_FN void *fake_settings(const struct loom_plugin *plugin, const char *settin
 		while (value && row && row->name && strcmp(row->name, one))
 			row++;
 		fake_must(value && row && row->name, plugin->name, &(struct loom_error){.text = "no such option"});
-		if (row->type == LOOM_OPT_CPUS) /* wrong lists, too */
+		if (row->type == LOOM_OPT_CPUS) /* a list is not checked, as tests need wrong lists, too */
 			*(const char **)(void *)((char *)opts + row->offset) = value;
 		else
 			fake_must(!loom__value_parse(row, value, (char *)opts + row->offset, &err), one, &err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a scheduler, a detector and a workload (or a test's own tasks) on the rig, like a small stack, so that device
- * code can be stressed without core and device. */
+/* Runs a scheduler, a detector and a workload (or a test's own tasks) on the rig, like a small stack. Tests stress
+ * device code without core and device. */
 #ifndef LOOM_TEST_HARNESS_H
 #define LOOM_TEST_HARNESS_H
 
@@ -12,30 +12,30 @@
 #include "rig/rig.h"
 
 struct harness_params {
-	const char *sched, *sched_opts;       /* NULL: "sched_mgws"; "local_queue=2 public_queue=1" */
-	const char *term;                     /* NULL: "term_counter" */
-	const char *workload, *workload_opts; /* NULL: the tasks below */
+	const char *sched, *sched_opts;       /* "local_queue=2 public_queue=1"; sched NULL: "sched_mgws" */
+	const char *term;                     /* NULL selects "term_counter" */
+	const char *workload, *workload_opts; /* NULL selects the tasks below */
 	loom_task_fn *const *task;            /* [tasks] */
-	const struct loom_task *initial;      /* [initials], copied */
+	const struct loom_task *initial;      /* [initials]; copied */
 	uint64_t initials;
 	uint32_t tasks;
-	uint32_t workers, lanes; /* lanes 0: 1 */
-	uint32_t second_kind; /* of the second device: LOOM_ON_GPU: it behaves like a GPU; 0: a CPU */
-	uint32_t noncoherent;	      /* no word is changed by both devices */
-	uint32_t rank, ranks, remote_workers, remote_devices; /* loom_layout: see ranks.h */
+	uint32_t workers, lanes; /* 0 lanes mean 1 */
+	uint32_t second_kind; /* the kind of the second device: LOOM_ON_GPU behaves like a GPU, 0 is a CPU */
+	uint32_t noncoherent;	      /* 1: no word is changed by both devices */
+	uint32_t rank, ranks, remote_workers, remote_devices; /* fields of loom_layout; see ranks.h */
 	uint64_t seed;
-	void *extra; /* memory of the test's own: segment 2 */
-	/* Device code compiled into the test, in place of the plug-ins'; NULL: theirs. */
+	void *extra; /* the test's own memory, as segment 2 */
+	/* Device code compiled into the test, in place of the plug-ins'. NULL selects the plug-ins' code. */
 	const struct loom_sched_dev *sched_dev;
 	const struct loom_term_dev *term_dev;
-	const struct loom_trigger_dev *trigger_dev; /* NULL: none; with 4 KiB for the stack */
+	const struct loom_trigger_dev *trigger_dev; /* NULL: no trigger; otherwise the stack has 4 KiB for it */
 };
 
 struct harness {
 	struct harness_params p;
 	struct loom__rig rig;
 	loom_task_fn *task[16];
-	double seconds; /* of the last run */
+	double seconds; /* the time of the last run */
 };
 
 FAKE_FN int harness_add(struct harness *h, const char *name, const char *opts, struct loom_error *err)
@@ -80,7 +80,7 @@ FAKE_FN int harness_furnish(struct harness *h, struct loom_error *err)
 	return w->tasks(part->self, &r->layout, &part->view, loom__rig_ref(r, part->view.global), r->initial, err);
 }
 
-/* NULL and *err when a plug-in refuses. */
+/* Returns NULL and fills *err if a plug-in rejects the parameters. */
 FAKE_FN struct harness *harness_open(const struct harness_params *p, struct loom_error *err)
 {
 	struct harness *h = calloc(1, sizeof(*h));
@@ -91,7 +91,7 @@ FAKE_FN struct harness *harness_open(const struct harness_params *p, struct loom
 				      .noncoherent = p->noncoherent,
 				      .seed = p->seed,
 				      .one_view = 1,
-				      .dirty = 1u << LOOM_SCHED, /* schedulers must initialise theirs */
+				      .dirty = 1u << LOOM_SCHED, /* schedulers must initialise their memory */
 				      .extra = p->extra};
 	const char *what;
 	want.table[LOOM_SCHED] = p->sched_dev;
@@ -122,7 +122,7 @@ FAKE_FN struct harness *harness_open(const struct harness_params *p, struct loom
 	return NULL;
 }
 
-/* Ends the program when a plug-in refuses. */
+/* Opens a harness, and ends the program if a plug-in rejects the parameters. */
 FAKE_FN struct harness *harness_must(const struct harness_params *p)
 {
 	struct loom_error err;
@@ -131,7 +131,7 @@ FAKE_FN struct harness *harness_must(const struct harness_params *p)
 	return h;
 }
 
-/* A plug-in rejects it, with this code and these words in the message. */
+/* Checks that a plug-in rejects the parameters, with this code and these words in the message. */
 FAKE_FN void harness_refused(const struct harness_params *p, int code, const char *words)
 {
 	struct loom_error err = {0};
@@ -155,7 +155,7 @@ FAKE_FN struct loom_counters harness_sum(const struct harness *h)
 	return sum;
 }
 
-/* A worker has failed. */
+/* Returns 0, or the error of a failed worker. */
 FAKE_FN int harness_failure(struct harness *h, struct loom_error *err)
 {
 	struct loom__rig *r = &h->rig;
@@ -183,7 +183,8 @@ FAKE_FN int harness_compare(const struct loom_counters *sum, uint64_t initial_ta
 	return 0;
 }
 
-/* The detector was right if no worker of h left before the last task of all harnesses in g ended. */
+/* Returns 0 if no worker of h left before the last task of all harnesses in g ended. An earlier exit is an error of the
+ * detector. */
 FAKE_FN int harness_left_late(const struct harness *h, const struct harness *g, struct loom_error *err)
 {
 	const struct loom_counters *k = h->rig.counters, *l = g->rig.counters;
@@ -215,7 +216,6 @@ FAKE_FN int harness_check(struct harness *h, struct loom_error *err)
 	return rc ? rc : harness_collect(h, err);
 }
 
-/* The workload's own check. */
 FAKE_FN int harness_verify(struct harness *h, struct loom_error *err)
 {
 	const struct loom__rig_part *part = &h->rig.part[LOOM_WORKLOAD];
@@ -236,7 +236,7 @@ static void harness_body(struct loom_ctx *c)
 	c->sched->run(c);
 }
 
-/* One sample: 0 when all invariants hold and the workload verifies. */
+/* Runs one sample. Returns 0 if all invariants hold and the workload verifies. */
 FAKE_FN int harness_run(struct harness *h, struct loom_error *err)
 {
 	uint64_t begin = ~0ull, end = 0;

@@ -4,12 +4,11 @@
 
 usage: kills.py BUILD [KILLS [SEED]] [--ranks N] [--jobs N] [--seconds N]
 
---ranks: jobs of N ranks, each of which is killed KILLS times. --jobs: N jobs at once. --seconds: starts no job after that
-time.
+--ranks runs jobs of N ranks, each of which is killed KILLS times. --jobs runs N jobs at once. After --seconds no job starts.
 
 A job whose rank or device process is killed ends within 5 s, with a status other than 0 and an error that names the
-process; when its first process is killed, all others die with it. A job with a process that is stopped for 3 s continues
-afterwards, or ends with an error. Nothing is left behind: no process, no file in shared memory, no descriptor where main()
+process. When the first process of a job is killed, all others die with it. A job with a process that is stopped for 3 s continues
+afterwards, or ends with an error. No process and no file in shared memory is left behind, and no descriptor if main()
 returns. A failure prints the command that repeats it.
 """
 import collections, multiprocessing, os, random, re, signal, statistics, subprocess, sys, tempfile, time
@@ -57,7 +56,7 @@ def family(pid):
     return [pid] + soak.descendants(pid)
 
 def ranks_of(pid):
-    """The ranks that it has forked, in order, without the children that probe plug-ins."""
+    """Returns the ranks that the process has forked, in order, without the children that probe plug-ins."""
     found = []
     for child in soak.descendants(pid):
         try:
@@ -69,7 +68,7 @@ def ranks_of(pid):
     return sorted(found)
 
 def left(session):
-    """Live processes of the job's session."""
+    """Returns the live processes of the job's session."""
     found = []
     for pid in filter(str.isdigit, os.listdir('/proc')):
         try:
@@ -81,7 +80,7 @@ def left(session):
     return found
 
 def where(pids):
-    """The wait channel of each thread of a job, for the report of a failure."""
+    """Returns the wait channel of each thread of a job, for the report of a failure."""
     text = ''
     for pid in pids:
         try:
@@ -95,7 +94,7 @@ def where(pids):
     return text
 
 def trial(key):
-    """The action and the job, whether it was stopped, its time, whether it failed; None: out of time."""
+    """Returns the action and the job, whether it was stopped, its time, and whether it failed; or None if no time is left."""
     if time.monotonic() > deadline:
         return None
     draw = random.Random(key)
@@ -126,9 +125,9 @@ def trial(key):
         begin = time.monotonic()
         wrong = []
         try:
-            # Not a process that has ended or probes a plug-in.
+            # The process must not have ended, and must not be one that probes plug-ins.
             missed = stop or (victim and soak.freeze(victim) and not soak.may_go(victim))
-            begin = time.monotonic() # to stop it took time, too, where much runs
+            begin = time.monotonic() # on a busy machine the stop itself takes time
             if victim:
                 os.kill(victim, signal.SIGSTOP if stop else signal.SIGKILL)
             if not missed:
@@ -139,7 +138,7 @@ def trial(key):
                 time.sleep(0.5)
                 if job.poll() is None:
                     os.kill(job.pid, signal.SIGINT)
-        except ProcessLookupError: # a short-lived one, or the job is over
+        except ProcessLookupError: # the process was short-lived, or the job is over
             if job.poll() is None:
                 os.kill(job.pid, signal.SIGINT)
             what, victim = 'none of ' + name, 0

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by tests/check-*.sh: $B is the build folder, $tmp a folder of this test's own.
+# The scripts tests/check-*.sh source this file. $B is the build folder, and $tmp is a separate folder of the test.
 B=$1
 case $B in /*) ;; *) B=$PWD/$B ;; esac
 G=$B/gpuloom
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-# For ranks that a test starts by hand.
+# Ranks that a test starts by hand need the token.
 export GPULOOM_TOKEN=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 failures=0
 
-# all: all tests (make check-all). Otherwise those that make check has time for.
+# CHECK=all runs all tests (make check-all). Otherwise the tests run for which make check has time.
 CHECK=${CHECK:-}
 
-# In front of a command: ends it when it makes no progress, independent of the load of the machine (limit.c).
+# $limit in front of a command ends the command if it makes no progress, independent of the load of the machine (limit.c).
 limit=$B/tests/limit
 [ -x "$limit" ] || { echo "there is no $limit: make tests" >&2; exit 1; }
-# No time-out of runs, as a busy machine may be slow; tests of this option set it.
+# The time-out of runs is long, as a busy machine may be slow. Tests of this option set it.
 export GPULOOM_RUN__TIMEOUT=10m
 
-# slack: the factor by which things may take longer than on an idle machine.
+# slack: prints the factor by which a step may take longer than on an idle machine.
 slack() {
 	read -r mean _ _ running _ </proc/loadavg
 	awk -v mean="$mean" -v running="${running%/*}" -v cores="$(getconf _NPROCESSORS_ONLN)" 'BEGIN {
@@ -31,20 +31,20 @@ fail() {
 	failures=$((failures + 1))
 }
 
-skip() { # REASON
+skip() { # arguments: REASON
 	echo "skipped: $1"
 	exit 77
 }
 
-need() { # PROGRAM
+need() { # arguments: PROGRAM
 	command -v "$1" >/dev/null || skip "there is no $1"
 }
 
-plain_build() { # WHY: another one skips the test
+plain_build() { # WHY: a build with a sanitizer or a perturbed schedule skips the test
 	case $B in *address* | *thread* | *undefined* | *perturbed*) skip "$1" ;; esac
 }
 
-# soon COMMAND: repeats it until it succeeds, for a minute at least.
+# soon COMMAND: repeats the command until it succeeds, for a minute at least.
 soon() {
 	for i in $(seq 1200); do
 		eval "$1" && return
@@ -54,12 +54,13 @@ soon() {
 	return 1
 }
 
-# took_since BEGIN: the time since BEGIN, of `date +%s%N`, into $took: ms of an idle machine.
+# took_since BEGIN: sets $took to the time since BEGIN (of `date +%s%N`), in ms of an idle machine.
 took_since() {
 	took=$((($(date +%s%N) - $1) / 1000000 / $(slack)))
 }
 
-# ended_by SIGNAL PROCESS JOB: sends the signal; the job's exit status into $status, the time until its end into $took.
+# ended_by SIGNAL PROCESS JOB: sends the signal, and sets $status to the job's exit status and $took to the time until its
+# end.
 ended_by() {
 	begin=$(date +%s%N)
 	kill "-$1" "$2"
@@ -68,15 +69,15 @@ ended_by() {
 	took_since "$begin"
 }
 
-# has_used PROCESS TICKS: it has used this much processor time, in hundredths of a second, so it is working.
+# has_used PROCESS TICKS: the process has used this much processor time, in hundredths of a second, so it is working.
 has_used() {
 	[ -n "$1" ] || return
 	sed 's/.*) //' "/proc/$1/stat" 2>/dev/null |
 		awk -v least="$2" '{ enough = $12 + $13 >= least } END { exit !enough }'
 }
 
-# at_work JOB N: it has N children, and each has had a tenth of a second of processor time. The children that probe
-# plug-ins at the start have less.
+# at_work JOB N: the job has N children, and each has used a tenth of a second of processor time. The children that probe
+# plug-ins at the start use less.
 at_work() {
 	children=$(pgrep -P "$1") && [ "$(echo "$children" | wc -l)" -eq "$2" ] || return
 	for child in $children; do
@@ -84,7 +85,7 @@ at_work() {
 	done
 }
 
-# interrupted CONDITION COMMAND...: sends SIGINT when the condition on its process $run holds; it must exit with 130.
+# interrupted CONDITION COMMAND...: sends SIGINT when the condition on the process $run holds. The command must exit with 130.
 interrupted() {
 	condition=$1
 	shift
@@ -95,7 +96,7 @@ interrupted() {
 	[ $status -eq 130 ] || fail "exit $status instead of 130 after an interrupt: $*"
 }
 
-# expect STATUS PATTERN COMMAND...: exit status and an extended regex that stderr or stdout contains.
+# expect STATUS PATTERN COMMAND...: checks the exit status, and that stderr or stdout matches an extended regex.
 expect() {
 	want=$1 pattern=$2
 	shift 2
@@ -110,8 +111,8 @@ expect() {
 	fi
 }
 
-# A conf that runs another program.
-exec_conf() { # FILE COMMAND
+# Makes a conf that runs another program.
+exec_conf() { # arguments: FILE COMMAND
 	cat >"$1" <<INI
 [run]
 workload = exec
@@ -125,8 +126,8 @@ command = "$2"
 INI
 }
 
-# A conf of workload_planted, which does a known amount of work.
-planted_conf() { # FILE
+# Makes a conf of workload_planted, which does a known amount of work.
+planted_conf() { # arguments: FILE
 	cat >"$1" <<INI
 [run]
 workload = $B/tests/plugins/workload_planted.so
@@ -138,8 +139,9 @@ use = host
 INI
 }
 
-# A run of two device processes whose first is killed ends by itself, with a message that names it: into $took, ms.
-without_a_device() { # LABEL ARGUMENTS...
+# The first of two device processes is killed. The run ends by itself, with a message that names the process; $took is the
+# time in ms.
+without_a_device() { # arguments: LABEL ARGUMENTS...
 	label=$1
 	shift
 	"$G" run "$@" --samples 1 --set device.cpu.isolation=process >"$tmp/out" 2>"$tmp/err" &

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends a command that makes no progress. The tests use it in place of timeout(1), which depends on speed.
+/* Ends a command that makes no progress. The tests use this program in place of timeout(1), which depends on speed.
  *   limit SECONDS COMMAND...
- * SECONDS are those of an idle machine: while there are more runnable threads than cores (/proc/loadavg), the clock of
+ * SECONDS are those of an idle machine. While there are more runnable threads than cores (/proc/loadavg), the clock of
  * the limit runs slower in proportion. So a busy machine does not end a test, but an endless loop is ended. The command
  * is also ended when its processes together have used less than 1 % of a core for SECONDS / 2, at least a minute. The
- * exit status is the command's, 128 + N if signal N ended it, or 123 after the limit; a message on stderr names the
- * bound and the processes. The command's processes, orphans included, then get SIGTERM, and SIGKILL after ten
- * seconds. */
+ * exit status is the command's, 128 + N if signal N ended it, or 123 after the limit. After the limit, a message on
+ * stderr names the bound and the processes. The command's processes, orphans included, then get SIGTERM, and SIGKILL
+ * after ten seconds. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #ifndef LIMIT_SCALE
-#define LIMIT_SCALE 1 /* of a build with a sanitizer or a perturbed schedule, more: it is slower */
+#define LIMIT_SCALE 1 /* larger for a build with a sanitizer or a perturbed schedule, which is slower */
 #endif
 enum { PASSED = 123, BROKEN = 125, GRACE_S = 10, MAX = 4096 };
 
@@ -28,11 +28,11 @@ struct process {
 	pid_t pid, parent;
 	char state;
 	char name[24];
-	double cpu; /* seconds, those of children that it has waited for included */
+	double cpu; /* in seconds, including children for which the process has waited */
 	int ours;
 };
 
-static struct process all[MAX]; /* of the machine; more are ignored */
+static struct process all[MAX]; /* the processes of the machine; more are ignored */
 static int count;
 
 static double now(void)
@@ -55,7 +55,7 @@ static int read_process(const char *pid, struct process *p)
 	if (n <= 0)
 		return 0;
 	text[n] = 0;
-	/* The name may contain anything, a parenthesis included. */
+	/* The name may contain any character, also a parenthesis. */
 	if (!(after = strrchr(text, ')')) ||
 	    sscanf(after + 1, " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld", &p->state, &p->parent,
 		   &user, &system, &users, &systems) != 6)
@@ -68,7 +68,7 @@ static int read_process(const char *pid, struct process *p)
 	return 1;
 }
 
-/* Marks the descendants of this process in `all`; returns their processor time. */
+/* Marks the descendants of this process in `all`, and returns their processor time. */
 static double usage(void)
 {
 	DIR *proc = opendir("/proc");
@@ -92,7 +92,7 @@ static double usage(void)
 		}
 	}
 	for (int i = 0; i < count; i++)
-		if (all[i].ours || all[i].pid == getpid()) /* this process: for orphans that it has reaped */
+		if (all[i].ours || all[i].pid == getpid()) /* including reaped orphans */
 			cpu += all[i].cpu;
 	return cpu;
 }
@@ -105,7 +105,8 @@ static void signal_all(int signal_)
 			kill(all[i].pid, signal_);
 }
 
-/* The speed of the clock: 1, or the share of a core that a thread gets. lib.sh and pace.py have the same. */
+/* Returns the speed of the clock: 1, or the share of a core that a thread gets. lib.sh and pace.py have the same
+ * function. */
 static double pace(void)
 {
 	double load = 0, running = 0, cores = (double)sysconf(_SC_NPROCESSORS_ONLN);
@@ -114,7 +115,7 @@ static double pace(void)
 		load = running = 0;
 	if (f)
 		fclose(f);
-	load = load > running ? load : running; /* the mean of a minute; now */
+	load = load > running ? load : running; /* the larger of the mean of a minute and the present value */
 	return load > cores ? cores / load : 1;
 }
 
@@ -170,7 +171,7 @@ int main(int argc, char **argv)
 	sigprocmask(SIG_BLOCK, &set, &before);
 	signal(SIGCHLD, SIG_DFL);
 	prctl(PR_SET_CHILD_SUBREAPER, 1); /* orphans become children of this process */
-	setpgid(0, 0);			  /* signals of the command to its group do not reach the caller's */
+	setpgid(0, 0);			  /* signals that the command sends to its group do not reach the caller's */
 	signal(SIGTTIN, SIG_IGN);
 	signal(SIGTTOU, SIG_IGN);
 	setenv("LOOM_TEST_LIMIT", argv[1], 1);
@@ -196,7 +197,7 @@ int main(int argc, char **argv)
 		double t = now();
 		if (ended || t - last < 0.9)
 			continue;
-		/* Do not count the time in which the machine was stopped. */
+		/* The time in which the machine was stopped does not count. */
 		spent += (t - last < 5 ? t - last : 5) * pace();
 		last = t;
 		double cpu = usage(), more = cpu > seen ? cpu - seen : seen - cpu;

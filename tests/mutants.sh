@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Faults planted in the schedulers and detectors, sourced by check-mutants.sh and check-sim.sh: each is a call of their
-#   spoil NAME [ranks:]DETECTOR FILE FUNCTION OLD NEW     (tests/spoil.py has the last four)
+# Faults planted in the schedulers and detectors. check-mutants.sh and check-sim.sh source this file. Each fault is a call of
+# their function
+#   spoil NAME [ranks:]DETECTOR FILE FUNCTION OLD NEW     (tests/spoil.py explains the last four)
 busy='if (idle) LOOM_CALL(term, busy, c);'
 complete='loom_fetch_add_release_sys(&v->completed[word >> MGWS_EPOCH_SHIFT & 1]'
 spoil "the thesis's order: refills where thieves copy" counter public.dev.h mgws_room \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cable that is slow and loses frames, for kernels without netem: two TAP devices and this process between
- * them.
- *   netns_wire NEAR FAR NETNS DELAY_US LOST_OF_1000     FAR is made in the network namespace NETNS */
+/* A cable that is slow and loses frames, for kernels without netem. The cable is this process between two TAP devices.
+ *   netns_wire NEAR FAR NETNS DELAY_US LOST_OF_1000
+ * The device FAR is made in the network namespace NETNS. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FRAMES 4096u /* under way in one direction; more are lost, as in any switch */
+#define FRAMES 4096u /* maximum frames in transit in one direction; further frames are lost, as in a switch */
 #define BYTES 2048u
 
 struct frame {
@@ -82,7 +82,7 @@ static void give(struct direction *d)
 {
 	for (uint64_t time = now(); d->tail != d->head && d->frame[d->tail % FRAMES].due_ns <= time; d->tail++)
 		if (write(d->to, d->frame[d->tail % FRAMES].at, (size_t)d->frame[d->tail % FRAMES].bytes) < 0)
-			continue; /* the other end is not up yet, or full: the frame is lost */
+			continue; /* the other end is down or full, so the frame is lost */
 }
 
 int main(int argc, char **argv)

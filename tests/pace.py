@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Seconds of an idle machine, for tests that wait for programs: the clock runs slower while there are more runnable
-threads than cores. limit.c and lib.sh have the same clock."""
+"""A clock in seconds of an idle machine, for tests that wait for programs. The clock runs slower while there are more
+runnable threads than cores. limit.c and lib.sh have the same clock."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ import time
 
 
 def pace():
-    """The speed of the clock: 1, or the share of a core that a thread gets."""
+    """Returns the speed of the clock: 1, or the share of a core that a thread gets."""
     with open("/proc/loadavg") as f:
         mean, _, _, running, _ = f.read().split()
     load = max(float(mean), int(running.split("/")[0]))
@@ -16,20 +16,20 @@ def pace():
 
 
 class Clock:
-    """The number of such seconds since it was made."""
+    """Returns the number of such seconds since the clock was made."""
 
     def __init__(self):
         self.at, self.spent = time.monotonic(), 0
 
     def read(self):
         now = time.monotonic()
-        self.spent += min(now - self.at, 5) * pace()  # do not count the time in which the machine was stopped
+        self.spent += min(now - self.at, 5) * pace()  # the time in which the machine was stopped does not count
         self.at = now
         return self.spent
 
 
 def wait(process, seconds):
-    """Waits for a subprocess.Popen, with a time limit. Returns whether it has ended."""
+    """Waits for a subprocess.Popen, with a time limit. Returns whether the process has ended."""
     clock = Clock()
     while clock.read() < seconds:
         try:

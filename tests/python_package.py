@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python package, as tests/check-python.sh has installed it: documents of all kinds, the command, the library, and
+"""Tests the Python package, which tests/check-python.sh has installed: documents of all kinds, the command, the library, and
 the notebook. With pandas and matplotlib their functions are tested, without them the messages."""
 import importlib.util
 import json
@@ -66,7 +66,7 @@ class Documents(unittest.TestCase):
         self.assertEqual(set(table["scheduler.mgws.victim"]), {"random", "neighbour"})
 
     def test_values_F17d(self):
-        """Values with commas, quotes and backslashes reach the job as they are."""
+        """Values with commas, quotes and backslashes reach the job unchanged."""
         with open("exec.ini", "w") as f:
             f.write("[run]\nworkload = exec\ndevices = cpu:0\n[device.cpu]\nworkers = 1\n[transport]\nuse = host\n")
         with open("note", "w") as f:
@@ -77,7 +77,7 @@ class Documents(unittest.TestCase):
             self.assertEqual(sorted(f.read().splitlines()), sorted(["[true, false]", '[a " b, c]', "[plain]"]))
 
     def test_lists_F17c(self):
-        """A list as an option's value gives the option once for each, or one value where the command takes a list."""
+        """A list as an option's value gives the option once per element, or one value where the command takes a list."""
         self.assertEqual(gpuloom.command._options(fail_on=["a", "b"], aa=True, quiet=False, blocks=3),
                          ["--fail-on", "a", "--fail-on", "b", "--aa", "--blocks", "3"])
         rules = ["twice: slower > 900%", "cpu_seconds: slower > 900%"]
@@ -162,7 +162,7 @@ class Library(unittest.TestCase):
             "{ loom_store_relaxed_sys((uint64_t *)loom_at(c, t->data.ref), 1); while (!loom_stopped(c)) ; }\n")
 
     def spinning(self, stack):
-        """A task that runs until it is stopped, and the word that shows that it has started."""
+        """Returns a task that runs until it is stopped, and a word that shows that the task has started."""
         tag = stack.source(self.SPIN, "spin")
         ref, memory = stack.alloc(8)
         return gpuloom.Task(tag=tag, ref=ref), memory
@@ -193,7 +193,7 @@ class Library(unittest.TestCase):
             memory[0] = 1
 
     def test_views_F17a(self):
-        """Memory that an array or a cast uses stays while they do."""
+        """Memory exists as long as an array or a cast uses it."""
         stack = gpuloom.Stack(text=self.CONF)
         cast, other = stack.alloc(64)[1].cast("Q"), stack.alloc(64)[1]
         with self.assertRaisesRegex(BufferError, "in use.*1 of alloc"):
@@ -206,7 +206,7 @@ class Library(unittest.TestCase):
             array = memoryview(stack.alloc(64)[1])
             with self.assertRaises(BufferError):
                 stack.close()
-            del stack  # the array alone holds it now
+            del stack  # only the array keeps the stack from here on
             array[0] = 1
             array.obj.stack.stop()
             del array
@@ -218,7 +218,7 @@ class Library(unittest.TestCase):
                     stack.alloc(size)
 
     def test_close_in_run_S11(self):
-        """close() in another thread ends the run, which says so."""
+        """close() in another thread ends the run, whose message reports this."""
         stack = gpuloom.Stack(text=self.CONF)
         task, memory = self.spinning(stack)
         stack.submit(task)
@@ -232,7 +232,7 @@ class Library(unittest.TestCase):
             stack.run()
 
     def test_interrupt_F17b(self):
-        """Ctrl-C ends a run of tasks; the stack can run again."""
+        """Ctrl-C ends a run of tasks, and the stack can run again."""
         with gpuloom.Stack(text=self.CONF, set={"run.timeout": "10m"}) as stack:
             task, memory = self.spinning(stack)
             for attempt in range(2):
@@ -244,7 +244,7 @@ class Library(unittest.TestCase):
                 killer.join()
 
     def test_interrupt_workload_F17b(self):
-        """Ctrl-C ends a workload in mid-sample, with processes as workers; what a signal handler raises does, too."""
+        """Ctrl-C ends a workload in mid-sample, with processes as workers. So does an exception of a signal handler."""
         class Alarm(Exception):
             pass
 
@@ -265,7 +265,7 @@ class Library(unittest.TestCase):
             signal.signal(signal.SIGALRM, before)
 
     def test_forked_S12(self):
-        """In a forked child the calls are errors, and the parent's stack goes on."""
+        """In a forked child the calls are errors, and the parent's stack continues."""
         with gpuloom.Stack("conf/fib.ini", set={"workload.fib.n": 10}) as stack:
             stack.run()
             child = os.fork()
@@ -286,7 +286,7 @@ class Library(unittest.TestCase):
 
 class Notebook(unittest.TestCase):
     def test_cells(self):
-        """As Jupyter would: one name space, the cells in order."""
+        """The cells run in order in one name space, as in Jupyter."""
         with open(os.environ["NOTEBOOK"]) as f:
             cells = [c for c in json.load(f)["cells"] if c["cell_type"] == "code"]
         names, figure = {}, "victims.svg"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A service path without core and device: a pipeline of qos plug-ins on the rig, and workers that are the test's own
+/* A service path without core and device: a pipeline of qos plug-ins on the rig. The workers are the test's own
  * threads. */
 #ifndef LOOM_TEST_QOS_RIG_H
 #define LOOM_TEST_QOS_RIG_H
@@ -16,21 +16,21 @@
 
 struct qos_rig {
 	struct loom__rig rig;
-	struct loom_qos_stage stage[8]; /* the first leads, and is the rig's */
+	struct loom_qos_stage stage[8]; /* the first stage leads, and belongs to the rig */
 	uint32_t stages;
 	struct loom_layout layout;
 	struct loom_tenant tenant[4];
 	uint32_t tenants;
 	struct loom_grant grant[32];
 	uint32_t grants;
-	char *memory; /* segment 2: what qos_rig_memory() hands out */
+	char *memory; /* segment 2, from which qos_rig_memory() allocates */
 	uint64_t used;
 	struct loom_view view;
 	struct loom_ctl *ctl;
 	struct loom_ctx *ctx;
 };
 
-/* "split", "budget limit=5%": one stage; before qos_rig_start(). */
+/* Adds a stage such as "split" or "budget limit=5%", before qos_rig_start(). */
 FAKE_FN void qos_rig_stage(struct qos_rig *r, const char *name, const char *options)
 {
 	struct loom_error err = {0};
@@ -48,7 +48,7 @@ FAKE_FN void qos_rig_stage(struct qos_rig *r, const char *name, const char *opti
 		s->self = r->rig.part[LOOM_QOS].self;
 }
 
-/* A stage of the test's own. */
+/* Adds a stage of the test's own. */
 FAKE_FN void qos_rig_own_stage(struct qos_rig *r, const struct loom_qos_ops *ops, void *self)
 {
 	r->stage[r->stages++] = (struct loom_qos_stage){ops, self, "test"};
@@ -84,7 +84,7 @@ FAKE_FN uint32_t qos_rig_grant(struct qos_rig *r, struct loom_grant grant)
 	return number;
 }
 
-/* A buffer, demand buffer or heap of tenant t; *at is the test's view. */
+/* Grants a buffer, demand buffer or heap of tenant t; *at is the address for the test. */
 FAKE_FN uint32_t qos_rig_buffer(struct qos_rig *r, uint32_t t, uint32_t kind, uint64_t bytes,
 				const void *content, char **at)
 {
@@ -102,7 +102,7 @@ FAKE_FN int qos_rig_lead(void *arg, void *self, const struct loom_layout *layout
 	return rc ? rc : r->stage->ops->tenants(self, layout, r->tenant, r->tenants, err);
 }
 
-/* Tenants and grants are set. */
+/* Starts the path. Tenants and grants are set before. */
 FAKE_FN int qos_rig_start(struct qos_rig *r, struct loom_error *err)
 {
 	const char *what;
@@ -156,7 +156,7 @@ FAKE_FN double qos_rig_metric(const char *name)
 	return loom__rig_host_metric(&fake, name);
 }
 
-/* The metrics of the sample that ends here. */
+/* Collects the metrics of the sample that ends here. */
 FAKE_FN void qos_rig_collect(struct qos_rig *r)
 {
 	struct loom_error err = {0};
@@ -174,7 +174,7 @@ FAKE_FN void qos_rig_close(struct qos_rig *r)
 	free(r);
 }
 
-/* Makes one request and waits for it: its result, or a LOOM_E* (see below). */
+/* Makes one request, waits for it, and returns its result or a LOOM_E* code (see below). */
 FAKE_FN int64_t qos_rig_do(struct qos_rig *r, uint32_t worker, struct loom_request request)
 {
 	struct loom_ctx *c = &r->ctx[worker];

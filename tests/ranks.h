@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trees of tasks that several ranks share, each on a harness of its own, in one address space: as ranks of a host that
- * share memory. With `rma` as ranks that reach each other by RMA: references are addresses, and posted operations are
- * executed as late as possible. */
+/* Trees of tasks that several ranks share. Each rank has its own harness, and all are in one address space, like ranks
+ * of a host that share memory. With `rma` they are like ranks that access each other's memory by RMA: references are
+ * addresses, and posted operations are executed as late as possible. */
 #ifndef LOOM_TEST_RANKS_H
 #define LOOM_TEST_RANKS_H
 
@@ -13,16 +13,15 @@ struct ranks {
 	uint32_t n;
 	struct harness *h[RANKS_MOST];
 	struct loom_remote_blocks remote[LOOM_KINDS][RANKS_MOST];
-	uint64_t crossed; /* tasks that moved from rank to rank, in all samples */
+	uint64_t crossed; /* the number of tasks that moved from rank to rank, in all samples */
 };
 
-/* A worker's posted operation. */
 struct ranks_post {
 	uint64_t *at, value;
 };
 
-/* Tasks of a remote ring. A read across the end of the ring reads the whole ring: unclaimed tasks may change meanwhile,
- * and are not used. So sanitizers are switched off here. */
+/* Reads tasks of a remote ring. A read across the end of the ring reads the whole ring. Meanwhile unclaimed tasks may
+ * change, and are not used, so sanitizers are switched off here. */
 __attribute__((no_sanitize("thread"))) static void ranks_read(struct loom_task *to, const struct loom_task *from,
 							      uint64_t n)
 {
@@ -33,8 +32,7 @@ __attribute__((no_sanitize("thread"))) static void ranks_read(struct loom_task *
 	}
 }
 
-/* The network: a posted addition is executed in its worker's next call, after everything that the worker does until
- * then. */
+/* Executes a posted addition in the worker's next call, after everything that the worker does until then. */
 static int ranks_rma(struct loom_ctx *c, const struct loom_rma *rma, uint64_t *was)
 {
 	if (!rma)
@@ -59,9 +57,9 @@ static int ranks_rma(struct loom_ctx *c, const struct loom_rma *rma, uint64_t *w
 
 static const struct loom_trigger_dev ranks_network = {.size = sizeof(ranks_network), .rma = ranks_rma};
 
-static uint32_t ranks_now; /* of the job that is set up */
+static uint32_t ranks_now; /* the number of ranks of the job that is set up */
 
-/* All ranks contribute the same. */
+/* All ranks contribute the same data. */
 static int ranks_allgather(const struct loom_host *host, const void *mine, void *all, size_t bytes,
 			   struct loom_error *err)
 {
@@ -94,7 +92,8 @@ static void ranks_connect(struct ranks *ranks)
 	}
 }
 
-/* workers[r] of rank r, on two devices if there are two or more. All have the same initial set. */
+/* Opens ranks; rank r has workers[r] workers, on two devices if there are two or more. All ranks have the same initial
+ * set. */
 FAKE_FN void ranks_open(struct ranks *ranks, const struct harness_params *p, uint32_t n, const uint32_t *workers)
 {
 	uint32_t all = 0, devices = 0;
@@ -124,7 +123,6 @@ FAKE_FN void ranks_close(struct ranks *ranks)
 		harness_close(ranks->h[r]);
 }
 
-/* Before a sample. */
 FAKE_FN void ranks_init(struct ranks *ranks)
 {
 	tree_reset();
@@ -132,7 +130,7 @@ FAKE_FN void ranks_init(struct ranks *ranks)
 		harness_init(ranks->h[r]);
 }
 
-/* After a sample: each of `size` ids was run once, on any rank, and no worker left early. */
+/* Checks after a sample that each of `size` ids was run once, on any rank, and that no worker left early. */
 FAKE_FN int ranks_check(struct ranks *ranks, uint32_t size, struct loom_error *err)
 {
 	struct loom_counters sum = {0};

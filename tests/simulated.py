@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of docs/simulation.md in virtual time, which are the same on each machine: the confs print the figures of
+"""Checks the figures of docs/simulation.md in virtual time, which are the same on each machine. The confs print the figures of
 the page, to the last digit.
     tests/simulated.py BUILD [all]     the quick points, or all
     tests/simulated.py BUILD print     all; prints the lines that the page should have"""
@@ -17,7 +17,7 @@ lines = []
 
 
 def sweep(conf, *factors, **options):
-    """{(values of the factors): metrics} of a conf in conf/sim; options are SECTION__KEY=VALUE."""
+    """Returns {(values of the factors): metrics} of a conf in conf/sim; options are SECTION__KEY=VALUE."""
     with tempfile.TemporaryDirectory() as folder:
         out = folder + "/s.jsonl"
         words = [w for k, v in options.items() for w in ("--set", "%s=%s" % (k.replace("__", "."), v))]
@@ -82,7 +82,7 @@ def figure_11():
     m = sweep("figure-11", "trigger.use", "workload.replay.job", sweep__workload__replay__job=",".join(jobs))
     speedup = {(t, j): m["hdn", j]["seconds"] / m[t, j]["seconds"] for t in TRIGGERS for j in jobs}
     blocked = ["%.0f, %.0f, %.0f %%" % tuple(100 * m[t, j]["blocked"] for t in TRIGGERS) for j in jobs]
-    if not everything:  # MNIST Hidden is the last column
+    if not everything:  # the last column is MNIST Hidden
         lines.extend("| %s |" % text for text in (blocked[0], "%.3f" % speedup["gputn", jobs[0]],
                                                   "%.3f" % speedup["gds", jobs[0]]))
         return

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Random configurations, drawn from the option rows of the core and of every plug-in found, at the edges of their
-ranges: single jobs, jobs of several ranks, two stacks in a process (tests/soak_two.c); left alone, stopped and
-continued (SIGSTOP), interrupted, timed out, killed.
+"""Runs random configurations, drawn from the option rows of the core and of every plug-in, at the edges of their ranges.
+A job has one rank, several ranks, or two stacks in a process (tests/soak_two.c). Some jobs are stopped and continued
+(SIGSTOP), interrupted, timed out or killed.
 
     tests/soak.py BUILD [--runs N | --time 20m] [--seed S] [--only N] [--jobs N] [--long] [--shared]
 
-Each ends with a verified result, or with a message and the documented exit code, and leaves nothing behind: no
-process, no file. A failure is printed with the command that repeats it. --long: seconds of SIGSTOP, and scheduling
-classes that take a core from all other threads. --shared: only ranks that share tasks. --show prints each command and
-its outcome."""
+Each job ends with a verified result, or with a message and the documented exit code. It leaves no process and no file
+behind. A failure is printed with the command that repeats it. --long adds seconds of SIGSTOP, and scheduling classes
+that take a core from all other threads. --shared runs only ranks that share tasks. --show prints each command and its
+outcome."""
 import argparse
 import collections
 import ctypes
@@ -31,15 +31,15 @@ import zlib
 
 import pace
 
-SAMPLE = 100  # seconds that a sample may take, and those of its own time-out, which ends in a verdict of its own
+SAMPLE = 100  # a real time, since the limits here are seconds of an idle machine (pace.py)
 TIMEOUT = 20 * SAMPLE  # in real time: the limits here are seconds of an idle machine (pace.py)
-LIMIT = 120  # seconds until a run counts as hanging, with one sample
+LIMIT = 120  # a run with one sample counts as hanging after this many seconds
 OWN_SHM = False
-LEAVE = 30  # seconds in which a job ends after an interrupt or a kill, and its processes have left
+LEAVE = 30  # a job and its processes must end within this many seconds after an interrupt or a kill
 
 # ---- what options may hold -----------------------------------------------------------------------
 
-# Bounds beyond those of the rows: the most that a machine with two cores does in a moment. SECTION.KEY, or KEY of any
+# Bounds beyond those of the rows: the most that a machine with two cores does quickly. The key is SECTION.KEY, or KEY of any
 # section. Options of workloads that are not here are drawn up to their defaults.
 MOST = {
     "samples": 3, "warmup": 1, "workers": 6, "lanes": 4, "launch_cost": 100e3, "teardown_cost": 100e3,
@@ -69,7 +69,7 @@ MOST = {
 }
 LEAST = {"sgd.inputs": 9, "replay.rate": 1e8, "qos.budget.limit": 0.02, "qos.throttle.limit": 0.02, "run.timeout": 60e9,
          "run.time_limit": 0}
-# Text: what some options hold. Others keep their defaults.
+# Values of options that are text. Other such options keep their defaults.
 TEXTS = {
     "word": ["und", "zwischen", "lang", "fehlt", "ü"], "glob": ["*", "*.gz", "*.txt", "none*"],
     "trigger.*.provider": ["auto", "shm", "tcp", "sockets", "net", "sim", "nonesuch"],
@@ -80,7 +80,7 @@ TEXTS = {
     "exec.metrics": ["", "", "rate:more:x/s"],
 }
 CORES = ["", "0", "0-1", "1", "0-0,0", "4095", "1-0"]
-# The kinds that a workload needs in addition to a transport, by its folder. An unknown folder gets all.
+# The kinds that a workload needs in addition to a transport, by its folder. An unknown folder gets all kinds.
 TASKS, EXCHANGE = ("scheduler", "termination"), ("sync",)
 NEEDS = {
     "exec": (), **dict.fromkeys(("memset", "memset_loop", "fib", "uts", "contains", "cholesky", "synthetic",
@@ -94,7 +94,7 @@ TYPE_MOST = {"u32": 2**32 - 1, "u64": 2**63, "i64": 2**62, "size": 2**62, "time"
 
 
 def lookup(table, section, key):
-    """The entry for `section.key`, `kind.*.key`, `name.key` or `key`, the closest first."""
+    """Returns the entry for `section.key`, `kind.*.key`, `name.key` or `key`, the closest first."""
     kind, _, name = section.partition(".")
     for k in (f"{section}.{key}", f"{kind}.*.{key}", f"{name}.{key}", key):
         if k in table:
@@ -103,7 +103,7 @@ def lookup(table, section, key):
 
 
 def number(text, kind):
-    """A default as the number that its row's range is in."""
+    """Returns a default as a number in the unit of the row's range."""
     m = re.fullmatch(r"(-?[\d.]+(?:e\d+)?)\s*([A-Za-z%]*)", text or "0")
     unit = {"": 1, "%": 0.01, "ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9, "KiB": 1024, "MiB": 1 << 20, "GiB": 1 << 30,
             "KB": 1000, "MB": 10**6, "B": 1}
@@ -132,7 +132,7 @@ def bounds(section, row):
 
 
 def draw(rng, section, row):
-    """A value for a row, as a user writes it; None: its default."""
+    """Returns a value for a row, in the form of a conf, or None for the default."""
     kind, name = row["type"], row["name"]
     if kind == "bool":
         return rng.choice(["yes", "no"])
@@ -156,7 +156,7 @@ def draw(rng, section, row):
 
 
 def outside(rng, row):
-    """A value that the row forbids, or None."""
+    """Returns a value that the row forbids, or None."""
     kind = row["type"]
     if kind in ("str", "path", "cpus"):
         return None
@@ -171,7 +171,7 @@ def outside(rng, row):
 
 
 class Case:
-    """One configuration, and what happens to it."""
+    """One configuration, and the actions on its run."""
 
     def __init__(self, schema, rng, number, build, folder, args):
         self.schema, self.rng, self.number, self.build, self.folder = schema, rng, number, build, folder
@@ -262,7 +262,7 @@ class Case:
             self.spoil()
 
     def share(self, workload):
-        """Tasks that ranks share, which reach each other's memory or ask for it."""
+        """Ranks share tasks, and access each other's memory or send requests."""
         rng = self.rng
         likely = 1 if self.args.shared else 0.97
         self.ranks = rng.randint(2, 8) if self.args.shared else rng.choice([2, 2, 3, 4])
@@ -276,7 +276,7 @@ class Case:
                 self.set(section, key, value)
         if workload == "fib" and rng.random() < likely:
             self.set("workload.fib", "mode", "spawn")
-        if self.args.shared:  # non-coherent devices share nothing with other ranks
+        if self.args.shared:  # non-coherent devices share no memory with other ranks
             self.options.pop("transport.host.atomics", None)
             self.options.pop("transport.p2p.atomics", None)
         if trigger != "peer":
@@ -284,7 +284,7 @@ class Case:
             self.set(f"trigger.{trigger}", "wait", rng.choice(["yield", "sleep"]))
 
     def fit(self, workload, devices):
-        """Options that are expensive in combination, or that only make sense together."""
+        """Bounds options that are expensive in combination, or that only work together."""
         rng, own = self.rng, f"workload.{workload}"
         workers, lanes = int(self.get("device.cpu.workers", "2")) or 2, int(self.get("device.cpu.lanes", "1"))
         if self.get("device.cpu.workers") == "":
@@ -308,7 +308,7 @@ class Case:
             for key, most in (("fires", 20), ("per", 20), ("rounds", 4), ("bytes", 1024), ("n", 16), ("sweeps", 3)):
                 if int(number(self.get(f"{own}.{key}", "99999999"), "size")) > most and \
                         any(r["name"] == key for r in self.schema.rows.get(own,
-                                                                           ())):  # a run without a workload has none
+                                                                           ())):  # none without a workload
                     self.set(own, key, most)
         for row in self.schema.rows.get(own, ()):  # a default may be too expensive
             if row["type"] in ("u32", "u64", "size") and f"{own}.{row['name']}" not in self.options:
@@ -346,7 +346,7 @@ class Case:
         if self.get("transport.use") and self.get(f"transport.{self.get('transport.use')}.atomics") == "no" and \
                 self.get("termination.use") == "counter" and rng.random() < 0.9:
             self.set("termination", "use", rng.choice(["hcounter", "tree"]))
-        if self.ranks and rng.random() < 0.97:  # which cores a rank has is not for us to say
+        if self.ranks and rng.random() < 0.97:  # this test does not choose the cores of a rank
             self.options.pop("device.cpu.cores", None)
         for section in ("scheduler.mgws", "scheduler.static", "scheduler.host"):  # mostly powers of two
             for key in ("local_queue", "public_queue", "backlog", "batch", "returns"):
@@ -362,7 +362,7 @@ class Case:
             self.options["transport.p2p.placement"] = "owner"
 
     def spoil(self):
-        """One value that its row forbids."""
+        """Sets one value that its row forbids."""
         for _ in range(50):
             name = self.rng.choice(sorted(self.options))
             section, _, key = name.rpartition(".")
@@ -392,7 +392,7 @@ class Case:
 
 
 class Schema:
-    """The option rows of the core and of all plug-ins: `gpuloom config schema --json`."""
+    """The option rows of the core and of all plug-ins, from `gpuloom config schema --json`."""
 
     def __init__(self, build):
         doc = json.loads(subprocess.run([f"{build}/gpuloom", "config", "schema", "--json"], check=True,
@@ -421,7 +421,7 @@ def descendants(pid):
 
 
 def freeze(pid):
-    """Stops a process, so that what is killed next has not ended by itself. Whether it is there."""
+    """Stops a process, so that the process to be killed has not ended by itself. Returns whether the process exists."""
     send(pid, signal.SIGSTOP)
     while True:
         try:
@@ -435,7 +435,7 @@ def freeze(pid):
 
 
 def may_go(pid):
-    """Whether the process may end without effect on the job: it probes plug-ins, or has ended."""
+    """Returns whether the end of the process may have no effect on the job: the process probes plug-ins, or has ended."""
     try:
         with open(f"/proc/{pid}/cmdline") as f:
             return f.read().split("\0")[1:2] in ([], ["probe"])
@@ -459,7 +459,7 @@ def wait_for(p, seconds):  # of real time
 
 
 class Verdict(Exception):
-    """Why a run failed: the kind that is counted, and a sentence."""
+    """A failed run: the kind of failure, which is counted, and a sentence."""
 
 
 def disturb(p, case, rng, clock, limit):
@@ -475,7 +475,7 @@ def disturb(p, case, rng, clock, limit):
             send(target, signal.SIGCONT)
             case.count += 1
     elif case.happens == "interrupt" and not wait_for(p, rng.expovariate(1 / 0.2)):
-        for pause in (rng.choice([0, 0.01, 3]), LEAVE):  # after the sample in progress; now
+        for pause in (rng.choice([0, 0.01, 3]), LEAVE):  # one after the sample in progress, one at once
             send(p.pid, rng.choice([signal.SIGINT, signal.SIGTERM]))
             case.count += 1
             if pace.wait(p, pause):
@@ -494,15 +494,15 @@ def disturb(p, case, rng, clock, limit):
 
 
 def limit_of(case):
-    """Each execution has a time-out of its own, and many may get close to it beside other load."""
+    """Returns a time limit. Each execution has its own time-out, and beside other load many may come close to it."""
     stacks = case.stacks if case.two else [case.options]
     counts = [str(o.get(f"run.{key}", 1)) for o in stacks for key in ("samples", "warmup")]
-    executions = sum(min(int(n), 4) for n in counts if n.isdecimal())  # others are mistakes that the run shall find
+    executions = sum(min(int(n), 4) for n in counts if n.isdecimal())  # the run must reject other values
     return LIMIT + SAMPLE * max(executions - 1, 0)
 
 
 def judge(case, status, said, killed, pid):
-    """The outcome in a word, or a Verdict."""
+    """Returns the outcome in a word, or a Verdict."""
     for word in ("Sanitizer", "runtime error:", "internal error", "Assertion", "corrupted", "(null)"):
         if word in said:
             raise Verdict("sanitizer" if word[0] in "Sr" else "internal error", f"says '{word}'")
@@ -546,15 +546,15 @@ def judge(case, status, said, killed, pid):
 
 
 def next_run(build):
-    """Runs a job, which removes files of a killed one from shared memory: a command that is killed after its provider has
-    made a region and before the region's name is removed cannot remove it."""
+    """Runs a job that removes the files of a killed job from shared memory. A command that is killed after its provider has
+    made a region and before the region's name is removed cannot remove the name."""
     subprocess.run([f"{build}/gpuloom", "run", "conf/pingpong.ini", "--samples", "1", "--quiet", "--set",
                     "trigger.provider=shm"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                    stderr=subprocess.DEVNULL, timeout=LIMIT)
 
 
 def leavings(first, before, folder, killed, build):
-    """Processes of the job that outlive it (we are their reaper), and its files."""
+    """Returns processes of the job that outlive it (this process is their reaper), and its files."""
     clock, left = pace.Clock(), []
     while clock.read() < LEAVE:
         try:
@@ -617,14 +617,14 @@ def run(case, rng, root):
 
 
 def own_shared_memory():
-    """A /dev/shm that no other program uses, where we may have one. 1 if so."""
+    """Mounts a private /dev/shm, if permitted. Returns 1 if so."""
     libc = ctypes.CDLL(None)
     return not (libc.unshare(0x20000) or libc.mount(b"none", b"/", None, 0x44000, None) or  # NEWNS; REC | PRIVATE
                 libc.mount(b"tmpfs", b"/dev/shm", b"tmpfs", 0, None))
 
 
 def documents(folder):
-    """Makes the texts for `contains`, and a conf for which --set has all options; they stay, so that commands can be
+    """Makes the texts for `contains`, and a conf for which --set has all options. They remain, so that commands can be
     repeated."""
     os.makedirs(folder, exist_ok=True)
     with open(f"{folder}/../conf.ini", "w") as f:
@@ -642,11 +642,11 @@ def documents(folder):
 
 
 def work(args, first):
-    """Every args.jobs-th configuration from `first` on. Returns what is counted."""
+    """Runs every args.jobs-th configuration from `first` on. Returns the counts."""
     unit = {"s": 1, "m": 60, "h": 3600}
     end = time.monotonic() + (float(args.time[:-1]) * unit[args.time[-1]] if args.time else 1e9)
     runs = args.runs if args.runs is not None else 10**9 if args.time else 300
-    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: orphans of a job become ours
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: orphans of a job become children of this process
     global OWN_SHM
     OWN_SHM = own_shared_memory()
     schema, folder = Schema(args.build), documents(f"{args.build}/soak/documents")
@@ -699,7 +699,7 @@ def main():
     if args.jobs > 1:
         with multiprocessing.Pool(args.jobs) as pool:
             parts = pool.starmap(work, [(args, i) for i in range(args.jobs)], 1)
-    parts = parts or [work(args, 0)]  # without another process, which would be taken for one that a job has left behind
+    parts = parts or [work(args, 0)]  # no other process runs, as it would count as left behind by a job
     done, ends, failures, happened, stops = (sum(of, start=of[0].__class__()) for of in zip(*parts))
     bad = sum(failures.values())
     print(f"{done} runs of seed {args.seed}: " + ", ".join(f"{v} {k}" for k, v in sorted(ends.items())) +

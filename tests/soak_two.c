@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two stacks in one process, each in a thread of its own: open, run, run again, close. The first run of the first stack
- * is stopped after MS; its second run must be right all the same.
+/* Two stacks in one process, each in a separate thread: open, run, run again, close. The first run of the first stack
+ * is stopped after MS. The second run of this stack must still be right.
  *
  *   soak_two MS SECTION.KEY=VALUE... -- SECTION.KEY=VALUE...      MS < 0: no run is stopped
  *
- * A conf with a workload runs the workload; without one, a tree of tasks, each of which writes a word of its own. Exit:
- * 0 right, 2 rejected, 3 wrong, 124 timed out, 1 other; with a message for the stack unless 0. */
+ * A conf with a workload runs the workload. Without a workload a tree of tasks runs; each task writes a word.
+ * Exit status: 0 right, 2 rejected, 3 wrong, 124 timed out, 1 other. Unless it is 0, a message names the stack. */
 #include <gpuloom/dev/dev.h>
 #include <gpuloom/gpuloom.h>
 #include <gpuloom/sched.h>
@@ -87,7 +87,7 @@ static int once(struct side *s, uint64_t *words, const struct loom_task *root, s
 	return rc;
 }
 
-/* The runs. A stopped one may leave workers behind that still run: the next is refused until they have left. */
+/* Runs a stack twice. A stopped run may leave workers behind. Then the next run is rejected until they have left. */
 static int runs(struct side *s, uint64_t *words, const struct loom_task *root)
 {
 	struct loom_error err = {0};
@@ -161,7 +161,7 @@ static void stop_one(struct side *s)
 	pthread_mutex_unlock(&s->lock);
 	nanosleep(&(struct timespec){.tv_nsec = s->stop_ms * 1000000}, NULL);
 	pthread_mutex_lock(&s->lock);
-	for (int i = 0; s->stack && i < 2; i++) /* again: now */
+	for (int i = 0; s->stack && i < 2; i++) /* a second stop ends the run at once */
 		loom_stack_stop(s->stack);
 	pthread_mutex_unlock(&s->lock);
 }

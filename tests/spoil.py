@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# spoil.py FILE FUNCTION OLD NEW [SWITCH]: in the function's body, replaces the only place with the tokens of OLD by
-# NEW. Blanks, line breaks and comments are ignored. With SWITCH, an expression, the program contains both, and SWITCH
-# selects one at run time: OLD and NEW are statements, which end in a semicolon, or expressions.
+# spoil.py FILE FUNCTION OLD NEW [SWITCH]: replaces the only place in the function's body that has the tokens of OLD by NEW.
+# Blanks, line breaks and comments are ignored. With the expression SWITCH the program contains OLD and NEW, and SWITCH
+# selects one of them at run time. OLD and NEW are then expressions, or statements that end in a semicolon.
 import re, sys
 
 path, function, old, new, switch = (sys.argv[1:] + [''])[:5]
@@ -21,7 +21,7 @@ for i, word in enumerate(words):
     if word == '{' and depth == 0:
         head = i - 1
         parentheses = 0
-        while head >= 0:  # back over the parameters
+        while head >= 0:  # the search goes back over the parameters
             parentheses += {')': 1, '(': -1}.get(words[head], 0)
             head -= 1
             if not parentheses:

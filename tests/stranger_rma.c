@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process outside the job, on the same host, that guesses keys and reads memory of a rank over tcp;ofi_rxm of
- * libfabric: stranger_rma PORT FIRST COUNT. Prints a line for each key that gives access. Exit status 0: all were
- * tried; 2: an error. */
+/* A process outside the job, on the same host, guesses keys and reads memory of a rank over tcp;ofi_rxm of libfabric.
+ *   stranger_rma PORT FIRST COUNT
+ * prints a line for each key that gives access. The exit status is 0 if all keys were tried, and 2 after an error. */
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -40,7 +40,7 @@ static int try_key(struct fid_ep *ep, struct fid_cq *cq, fi_addr_t to, uint64_t 
 	if (rc != 1)
 		fprintf(stderr, "key %#llx: %s\n", (unsigned long long)key,
 			fi_strerror(rc == -FI_EAVAIL ? failed.err : (int)-rc));
-	return rc == 1 || rc == -FI_EAVAIL ? 0 : 2; /* else the access was not rejected */
+	return rc == 1 || rc == -FI_EAVAIL ? 0 : 2; /* any other result means that the access was not rejected */
 }
 
 int main(int argc, char **argv)

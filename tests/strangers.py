@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Strangers and faulty ranks at the port of a job's rank 0. strangers.py GPULOOM [CASE...]: all cases, or those."""
+"""Runs processes outside the job, and faulty ranks, at the port of a job's rank 0.
+strangers.py GPULOOM [CASE...] runs these cases, or all."""
 import os
 import secrets
 import signal
@@ -16,7 +17,7 @@ TOKEN = secrets.token_hex(16)
 SMALL = ("--set workload.uts.tree=custom --set workload.uts.type=binomial --set workload.uts.b0=500 "
          "--set workload.uts.q=0.12 --quiet").split()
 HELLO, GIVE, ALL, DONE, END, WELCOME = range(1, 7)
-LIMIT = 60  # seconds; a job that needs more does not end
+LIMIT = 60  # in seconds: a longer job counts as hanging
 failures = 0
 
 
@@ -43,7 +44,7 @@ def hello(rank, token=TOKEN, ranks=2, version=1):
 
 
 def receive(s):
-    """(kind, value, body), or None at the end of the connection."""
+    """Returns (kind, value, body), or None at the end of the connection."""
     data = b""
     try:
         s.settimeout(LIMIT)
@@ -52,7 +53,7 @@ def receive(s):
             if not more:
                 return None
             data += more
-    except OSError:  # the other end has gone, or this one
+    except OSError:  # the other end, or this end, is closed
         return None
     kind, value, n = struct.unpack("<IIQ", data[:16])
     return kind, value, data[16:16 + n]
@@ -71,7 +72,7 @@ class Job:
         self.root = self.start(0)
 
     def start(self, rank, **env):
-        out = tempfile.TemporaryFile()  # no pipe that may fill
+        out = tempfile.TemporaryFile()  # a file cannot fill like a pipe
         p = subprocess.Popen([GPULOOM, "run", "conf/uts-ranks.ini"] + SMALL + self.more, stdin=subprocess.DEVNULL,
                              stdout=out,
                              stderr=subprocess.STDOUT, start_new_session=True,
@@ -88,7 +89,7 @@ class Job:
         raise SystemExit("rank 0 does not listen: " + self.end(self.root)[1])
 
     def member(self, rank=1):
-        """A connection that has joined as that rank."""
+        """Returns a connection that has joined as this rank."""
         s = self.connect()
         s.sendall(hello(rank, ranks=self.ranks))
         answer = receive(s)
@@ -96,7 +97,7 @@ class Job:
         return s
 
     def end(self, p, limit=LIMIT):
-        """Its status, 'hangs' if it does not end, and what it said."""
+        """Returns the job's status, 'hangs' if it does not end, and its output."""
         try:
             code = p.wait(timeout=limit)
         except subprocess.TimeoutExpired:
@@ -125,7 +126,7 @@ def overflow_F2_S1():
 def huge_S1():
     job = Job()
     s = job.member()
-    s.sendall(head(GIVE, 0, 16 << 20))  # allowed, but not taken before it has arrived
+    s.sendall(head(GIVE, 0, 16 << 20))  # the length is allowed, and the hub takes it only when the data arrive
     time.sleep(0.5)
     resident = [line for line in open("/proc/%d/status" % job.root.pid) if line.startswith("VmRSS")][0]
     check("memory for data that has not arrived", int(resident.split()[1]) < 16 << 10, resident)
@@ -142,7 +143,7 @@ def stall_F5_S3():
             time.sleep(0.3)
             for number in signals:
                 os.kill(job.root.pid, number)
-            # Less than it takes until the message is given up.
+            # The time is shorter than the time limit of the message.
             job.ends("%d bytes, then %s" % (len(first), signals), job.root, 130, "", 15)
             s.close()
 
@@ -231,7 +232,7 @@ def squat_S2():
     other = job.start(1)
     job.ends("the true rank 1", other, 0, "")
     job.ends("rank 0 among strangers", job.root, 0, "")
-    # A process with the token may take a rank; the rank that comes second is rejected with a message.
+    # A process with the token may take a rank. The second process of the same rank is rejected with a message.
     job = Job(ranks=3)
     s = job.member(1)
     other = job.start(1)
@@ -273,7 +274,7 @@ def addresses_F20_T13():
 
 
 def pump(a, b, change):
-    """Passes frames from a to b, each changed."""
+    """Passes frames from a to b and changes each frame."""
     n = 0
     while True:
         frame = receive(a)
@@ -290,7 +291,7 @@ def pump(a, b, change):
 
 
 def lies_S10():
-    """One word in a message of rank 1 is wrong. Rank 0 reports it or ignores it; it neither crashes nor hangs."""
+    """One word in a message of rank 1 is wrong. Rank 0 reports or ignores it, and neither crashes nor hangs."""
     import random
     import threading
     jobs = [["--set", "run.timeout=4s", "--set", "run.warmup=0", "--samples", "1"],
@@ -335,19 +336,19 @@ def lies_S10():
 
 
 def listening(pid):
-    """Ports of TCP that a process listens on; none of a process that has ended."""
+    """Returns the ports of TCP on which a process listens, or none for a process that has ended."""
     inodes = set()
     try:
         for fd in os.listdir("/proc/%d/fd" % pid):
             inodes.add(os.readlink("/proc/%d/fd/%s" % (pid, fd)).removeprefix("socket:[").rstrip("]"))
         lines = [line.split() for line in open("/proc/%d/net/tcp" % pid).read().split("\n")[1:] if line]
-    except OSError: # the process, or the descriptor, is gone: the caller repeats the call
+    except OSError: # the process or the descriptor has gone: the caller repeats the call
         return []
     return [int(f[1].split(":")[1], 16) for f in lines if f[3] == "0A" and f[9] in inodes]
 
 
 def guess_S2():
-    """A stranger guesses keys of memory that ranks registered with libfabric."""
+    """A process outside the job guesses keys of memory that ranks registered with libfabric."""
     if not os.path.exists(os.path.join(os.path.dirname(GPULOOM), "plugins", "trigger_gputn.so")):
         return print("built without libfabric")
     with tempfile.TemporaryDirectory() as folder:

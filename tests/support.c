@@ -25,7 +25,7 @@ const char *test_build_dir(void)
 	if (n < 0)
 		abort();
 	path[n] = 0;
-	/* build/tests/test_x -> build */
+	/* the program is build/tests/test_x, so this is build */
 	return dirname(dirname(path));
 }
 
@@ -81,8 +81,8 @@ void test_remove(const char *folder)
 		abort();
 }
 
-/* ThreadSanitizer: the child of isolation = process starts threads, also if its parent has some. A test may define
- * more. */
+/* ThreadSanitizer: the child of isolation = process starts threads even if the parent has threads. A test may define
+ * more options. */
 __attribute__((visibility("default"), weak)) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
@@ -97,7 +97,7 @@ void test_add(struct test *test)
 	last = &test->next;
 }
 
-/* Restarts the program under tests/limit, which ends a program that hangs, unless it runs there already. */
+/* Restarts the program under tests/limit, which ends a program that hangs, unless the program already runs there. */
 static void under_limit(char **argv, int argc, unsigned limit_s)
 {
 	static char path[PATH_MAX + 16], seconds[16];
@@ -108,7 +108,7 @@ static void under_limit(char **argv, int argc, unsigned limit_s)
 	snprintf(seconds, sizeof(seconds), "%u", limit_s ? limit_s : 60);
 	for (int i = 1; i < argc; i++)
 		args[2 + i] = argv[i];
-	execv(path, args); /* without the program `limit`, run without a limit */
+	execv(path, args); /* without the program `limit`, the test runs without a limit */
 }
 
 int test_main(int argc, char **argv, const char *suite_name, unsigned limit_s)
@@ -140,7 +140,7 @@ int test_main(int argc, char **argv, const char *suite_name, unsigned limit_s)
 		return 99;
 	}
 	CU_basic_set_mode(CU_BRM_NORMAL);
-	setvbuf(stdout, NULL, _IONBF, 0); /* so that the name of a test that hangs is printed */
+	setvbuf(stdout, NULL, _IONBF, 0); /* stdout is unbuffered, so that the name of a test that hangs is printed */
 	CU_basic_run_tests();
 	unsigned failures = CU_get_number_of_failures();
 	CU_cleanup_registry();

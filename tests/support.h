@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Common code of the test programs: a main over CUnit that returns the number of failures, takes -l (list) and -t NAME
- * (one test), and ends when a test hangs. */
+/* The test programs share this code: a main over CUnit that returns the number of failures. It takes -l (list) and -t
+ * NAME (one test), and ends when a test hangs. */
 #ifndef LOOM_TEST_SUPPORT_H
 #define LOOM_TEST_SUPPORT_H
 
@@ -15,7 +15,7 @@ struct test {
 	struct test *next;
 };
 
-/* TEST(name) { ... } is a test of this program; tests run in the order of the file. */
+/* TEST(name) { ... } is a test of this program. Tests run in the order of the file. */
 #define TEST(name_)                                                                                \
 	static void test_##name_(void);                                                            \
 	__attribute__((constructor)) static void add_##name_(void)                                 \
@@ -26,34 +26,35 @@ struct test {
 	static void test_##name_(void)
 void test_add(struct test *test);
 
-/* Runs the tests, which together are bounded by `limit_s` seconds of an idle machine (0: 60; tests/limit.c). Returns
- * the exit status for main. */
+/* Runs the tests. Together they may take `limit_s` seconds of an idle machine (0 means 60; tests/limit.c). Returns the
+ * exit status for main. */
 int test_main(int argc, char **argv, const char *suite, unsigned limit_s);
 
-/* The skip status: prints the reason and exits 77. */
+/* Prints the reason and exits with the skip status 77. */
 _Noreturn void test_skip(const char *reason);
 
-/* The build folder that this test runs in, as in "build": from the path of the executable. */
+/* Returns the build folder of this test, such as "build", from the path of the executable. */
 const char *test_build_dir(void);
 
-/* Whether the text contains all words, which are separated by '&'. Prints both if not. */
+/* Returns whether the text contains all words, which are separated by '&'. Prints the text and the words if it does
+ * not. */
 int test_says(const char *text, const char *words);
 
-/* A call that must fail with this code, and with these words in *err. */
+/* Checks that a call fails with this code, and with these words in *err. */
 #define REFUSED(call, code_, err, words)                                                           \
 	do {                                                                                       \
 		CU_ASSERT_EQUAL(call, code_);                                                      \
 		CU_ASSERT(test_says((err).text, words));                                           \
 	} while (0)
 
-/* Runs n threads to their end, each with its own element, of size `bytes`, of a list. */
+/* Runs n threads to their end. Each thread gets one element of a list with elements of `bytes` bytes. */
 void in_threads(void *(*run)(void *), void *each, size_t bytes, unsigned n);
 
-/* The same numbers on every machine. *state is not 0. */
+/* Returns pseudo-random numbers that are the same on every machine. *state is not 0. */
 uint64_t xorshift(uint64_t *state);
 
-/* A new folder below $TMPDIR. test_remove() removes it with its contents. */
-enum { TEST_FOLDER = 100 }; /* bytes of its name */
+/* Makes a new folder below $TMPDIR. test_remove() removes the folder with its contents. */
+enum { TEST_FOLDER = 100 }; /* bytes of the folder's name */
 void test_folder(char path[TEST_FOLDER]);
 void test_remove(const char *folder);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Drives a sync plug-in on CPU devices, for tests: as cpu_rig.h, and a memory with the plug-in's blocks.
- * Workers run the test's function; each has a row of results on the board. */
+/* Drives a sync plug-in on CPU devices, for tests. The rig has the devices of cpu_rig.h and a memory with the plug-in's
+ * blocks. Workers run the test's function, and each worker has a row of results on the board. */
 #ifndef LOOM_TEST_SYNC_RIG_H
 #define LOOM_TEST_SYNC_RIG_H
 
@@ -50,7 +50,7 @@ FAKE_FN int sync_rig_blocks(struct sync_rig *s, const struct loom_need *need)
 	return 0;
 }
 
-/* `sync` as in "sync_wic mode=in_place"; `devices` and `settings` as of rig_open. */
+/* Opens the rig. `sync` has the form "sync_wic mode=in_place"; `devices` and `settings` are those of rig_open. */
 FAKE_FN int sync_rig_open(struct sync_rig *s, const char *sync, uint32_t devices, const char *settings,
 			  const struct loom_channel *channel, uint32_t channels, void (*run)(struct loom_ctx *c))
 {
@@ -136,7 +136,7 @@ FAKE_FN void sync_rig_end(struct sync_rig *s)
 	sync_rig_close(s);
 }
 
-/* A worker's results, on the board. */
+/* The results of a worker, on the board. */
 struct sync_row {
 	uint64_t wrong, done;
 	int64_t code, id;

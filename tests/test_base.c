@@ -16,7 +16,7 @@
 #include "facts/text.h"
 #include "facts/write.h"
 
-/* A text that is too long is cut between characters, with a mark. */
+/* A text that is too long is cut between characters, and marked. */
 TEST(fail_cut)
 {
 	struct loom_error err;
@@ -24,7 +24,7 @@ TEST(fail_cut)
 	for (size_t shift = 0; shift < 3; shift++) {
 		memset(text, 'x', shift);
 		for (size_t i = shift; i + 3 < sizeof(text); i += 3)
-			memcpy(text + i, "\xe2\x82\xac", 4); /* a euro sign */
+			memcpy(text + i, "\xe2\x82\xac", 4); /* the euro sign */
 		LOOM__FAIL(&err, LOOM_EIO, "%s", text);
 		size_t n = strlen(err.text);
 		CU_ASSERT(n < sizeof(err.text) && n > sizeof(err.text) - 8);
@@ -33,7 +33,7 @@ TEST(fail_cut)
 			CU_ASSERT_FATAL((step = loom__utf8(err.text + i, n - i)) != 0);
 	}
 	memset(text, 'y', sizeof(text));
-	text[sizeof(err.text) - 1] = 0; /* the longest that fits is not cut */
+	text[sizeof(err.text) - 1] = 0; /* the longest text that fits is not cut */
 	LOOM__FAIL(&err, LOOM_EIO, "%s", text);
 	CU_ASSERT_STRING_EQUAL(err.text, text);
 }
@@ -50,7 +50,7 @@ TEST(utf8)
 		{"\xe2\x82\xac", 3, 3},
 		{"\xf0\x9f\x98\x80", 4, 4},
 		{"\xf4\x8f\xbf\xbf", 4, 4},
-		/* cut; no continuation; nothing but one */
+		/* cut; no continuation byte; only a continuation byte */
 		{"\xc3", 1, 0}, {"\xe2\x82", 2, 0}, {"\xc3(", 2, 0}, {"\xe2\x82(", 3, 0}, {"\x80", 1, 0},
 		/* overlong; a surrogate; beyond U+10FFFF */
 		{"\xc0\xaf", 2, 0}, {"\xe0\x80\xaf", 3, 0}, {"\xf0\x80\x80\xaf", 4, 0}, {"\xed\xa0\x80", 3, 0},
@@ -65,7 +65,7 @@ static void check_doubles(void)
 	static const struct {
 		const char *text;
 		double value;
-		size_t read; /* 0: refused */
+		size_t read; /* 0: rejected */
 	} rows[] = {
 	    {"0", 0, 1},   {"12.5", 12.5, 4},  {"-1e3", -1000, 4}, {".5", 0.5, 2},
 	    {"5.", 5, 2},  {"1e-2x", 0.01, 4}, {"1e", 1, 1},       {"1e+", 1, 1},
@@ -99,7 +99,7 @@ static void check_doubles(void)
 	}
 }
 
-/* The same in a locale with a decimal comma, which the test makes if the system can. */
+/* The test also runs in a locale with a decimal comma, if the system can make one. */
 TEST(doubles)
 {
 	char folder[TEST_FOLDER], command[2 * PATH_MAX + 80];
@@ -112,7 +112,7 @@ TEST(doubles)
 		snprintf(text, sizeof(text), "%.1f", 0.5);
 		CU_ASSERT_STRING_EQUAL(text, "0,5");
 		check_doubles();
-		snprintf(text, sizeof(text), "%.1f", 0.5); /* and the locale is as it was */
+		snprintf(text, sizeof(text), "%.1f", 0.5); /* the locale is unchanged */
 		CU_ASSERT_STRING_EQUAL(text, "0,5");
 		setlocale(LC_ALL, "C");
 	}
@@ -126,17 +126,17 @@ TEST(nearest)
 	static const struct {
 		const char *word, *want;
 	} rows[] = {
-	    {"blocsize", "blocksize"}, /* one left out */
-	    {"iodpeth", "iodepth"},    /* two swapped */
-	    {"ruuntime", "runtime"},   /* one too many */
+	    {"blocsize", "blocksize"}, /* a letter is missing */
+	    {"iodpeth", "iodepth"},    /* two letters are swapped */
+	    {"ruuntime", "runtime"},   /* a letter is added */
 	    {"RUNTIME", "runtime"},    /* case is ignored */
 	    {"us", "use"},
 	    {"sead", "seed"},
-	    {"seda", NULL},             /* two edits in four letters */
-	    {"blxxxsize", "blocksize"}, /* three in nine */
-	    {"blxxxsizy", NULL},        /* four in nine */
+	    {"seda", NULL},             /* two edits in four letters are too many */
+	    {"blxxxsize", "blocksize"}, /* three edits in nine letters are accepted */
+	    {"blxxxsizy", NULL},        /* four edits in nine letters are too many */
 	    {"foobar", NULL},
-	    {"a", NULL}, /* all of it replaced */
+	    {"a", NULL}, /* all letters are replaced */
 	    {"", NULL},
 	};
 	for (size_t i = 0; i < LOOM__COUNT(rows); i++) {
@@ -200,7 +200,7 @@ TEST(read_file)
 	REFUSED(loom__read_file(pipe_path, 10, &bytes, &n, &err), LOOM_EINVAL, err, "is not a regular file");
 	CU_ASSERT_EQUAL(loom__read_file("/nowhere/x", 10, &bytes, &n, &err), LOOM_ENOENT);
 	CU_ASSERT_STRING_EQUAL(err.text, "cannot read '/nowhere/x': No such file or directory");
-	/* Its size is 0 until it is read. */
+	/* The size of this file is 0 until it is read. */
 	CU_ASSERT_EQUAL(loom__read_file("/proc/self/status", 100000, &bytes, &n, &err), 0);
 	CU_ASSERT(n > 100);
 	free(bytes);
@@ -223,7 +223,7 @@ TEST(write_file)
 	CU_ASSERT_EQUAL(symlink("out", link_path), 0);
 	CU_ASSERT_EQUAL(loom__write_file(link_path, "two!", 4, &err), 0);
 	CU_ASSERT(!lstat(link_path, &st) && S_ISLNK(st.st_mode));
-	/* A reader that has the file open still sees the old text: the file is replaced, not overwritten. */
+	/* The file is replaced and not overwritten, so a reader that has the file open still sees the old text. */
 	int fd = open(path, O_RDONLY);
 	CU_ASSERT_EQUAL(loom__write_file(path, "three", 5, &err), 0);
 	CU_ASSERT_EQUAL(read(fd, seen, sizeof(seen)), 4);
@@ -232,7 +232,6 @@ TEST(write_file)
 	CU_ASSERT_EQUAL(loom__write_file(folder, "x", 1, &err), LOOM_EIO);
 	CU_ASSERT_EQUAL(loom__write_file("/nowhere/x", "x", 1, &err), LOOM_ENOENT);
 	CU_ASSERT_STRING_EQUAL(err.text, "cannot write '/nowhere/x': No such file or directory");
-	/* A device stays a device. */
 	CU_ASSERT_EQUAL(loom__write_file("/dev/null", "x", 1, &err), 0);
 	CU_ASSERT(!stat("/dev/null", &st) && S_ISCHR(st.st_mode));
 	CU_ASSERT_EQUAL(loom__write_file("/dev/full", "x", 1, &err), LOOM_EIO);
@@ -248,7 +247,7 @@ static void quote(struct loom__text *t, const char *text, size_t most)
 	loom__text_add(t, "<%.*s>", most < 100 ? (int)most : 100, text);
 }
 
-/* Each directive takes an argument of its own width. */
+/* Each directive takes an argument of the right width. */
 TEST(format)
 {
 	struct loom__text t = {0};
@@ -267,7 +266,8 @@ TEST(format_widths)
 	loom__text_free(&t);
 }
 
-/* Replaces invalid UTF-8, control characters of all kinds and direction marks; removes an incomplete character. */
+/* Invalid UTF-8, control characters of all kinds and direction marks are replaced. An incomplete character is
+ * removed. */
 static const struct {
 	const char *text, *line, *lines;
 } unclean[] = {
@@ -297,11 +297,11 @@ TEST(clean_F8_S8)
 		loom__text_free(&t);
 	}
 	char full[4] = {'\xe2', '\x82', '\xac', 'x'};
-	loom__clean(full, 3); /* the third byte is its end */
+	loom__clean(full, 3); /* the third byte ends the character */
 	CU_ASSERT(!memcmp(full, "\0\0\0x", 4));
 }
 
-/* The same for all strings and names of a document. */
+/* All strings and names of a document are cleaned in the same way. */
 TEST(json_clean_F8)
 {
 	for (size_t i = 0; i < LOOM__COUNT(unclean); i++)
@@ -336,7 +336,6 @@ static void words_are(const char *list, const char *gaps, const char *want)
 		loom__word_put(&again, word, gaps);
 	}
 	CU_ASSERT_STRING_EQUAL(got, want);
-	/* The composed text reads back. */
 	snprintf(copy, sizeof(copy), "%s", again.at ? again.at : "");
 	got[0] = 0;
 	rest = copy;
@@ -357,8 +356,7 @@ TEST(words_with_gaps_F19)
 	words_are("/a\\:b:/c d", ":", "</a:b></c d>");
 }
 
-/* A part that could not be allocated is detected, in copies too; NaN is not taken for such a part (architecture
- * D18). */
+/* A part that could not be allocated is detected, also in copies. NaN is not taken for such a part. */
 TEST(json_miss_D18)
 {
 	cJSON *doc = cJSON_CreateObject(), *list = loom__json_add_array(doc, "list"), *copy;
@@ -366,7 +364,7 @@ TEST(json_miss_D18)
 	CU_ASSERT(!loom__json_broken(doc));
 	CU_ASSERT(cJSON_IsArray(list) && !(list->type & ~0x3ff));
 	loom__json_miss(list);
-	CU_ASSERT(!(list->type & ~0x3ff)); /* cJSON's own bits alone */
+	CU_ASSERT(!(list->type & ~0x3ff)); /* the type has only cJSON's own bits */
 	CU_ASSERT(loom__json_broken(doc));
 	CU_ASSERT_PTR_NULL(loom__json_print(doc, 0));
 	copy = cJSON_Duplicate(doc, 1);

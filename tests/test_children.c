@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs that embed a stack and handle processes in unusual ways: with closed standard streams, with SIGCHLD ignored,
- * that wait for any child, or fork. Each test runs in a child of this program, so that CUnit keeps its streams. */
+/* Programs that embed a stack and handle processes in unusual ways: they close standard streams, ignore SIGCHLD, wait
+ * for any child, or fork. Each test runs in a child of this program, so that CUnit keeps its streams. */
 #include "support.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@
 
 /* ---- a test in a child: on failure it prints the reason and ends with 1 ---- */
 
-static int talk; /* a copy of stderr above 2 */
+static int talk; /* a copy of stderr with a number above 2 */
 
 static _Noreturn void wrong(int line, const char *what, const char *why)
 {
@@ -142,7 +142,7 @@ static void run_both(void)
 	run_some("process");
 }
 
-/* Runs `command` as a workload; returns the code of loom_stack_run(). */
+/* Runs `command` as a workload, and returns the code of loom_stack_run(). */
 static int run_program(struct embedder *e, const char *isolation, const char *command)
 {
 	configure(e, isolation);
@@ -170,7 +170,7 @@ static void no_stream_is_open(void)
 	}
 }
 
-/* Descriptors of a stack and of its launch, of services and of what waits for them. */
+/* With closed standard streams, a stack, its launch and its services open no descriptor with the number of a stream. */
 static void closed_streams(void)
 {
 	static const char *const isolation[] = {"thread", "process"};
@@ -289,7 +289,7 @@ TEST(devices_beside_other_waits_F1)
 	}
 }
 
-/* A program that failed gives no result, even if its exit status is taken by others or lost. */
+/* A program that failed gives no result, even if the embedding program takes or loses its exit status. */
 static void failed_program(void)
 {
 	static const char *const ends[] = {"sh -c 'sleep 0.05; exit 1'", "sh -c 'sleep 0.05; kill -SEGV $$'",
@@ -298,7 +298,7 @@ static void failed_program(void)
 	for (size_t i = 0; i < COUNT(ends); i++) {
 		struct embedder e;
 		MUST(run_program(&e, "thread", ends[i]) == LOOM_EWRONG || e.err.code == LOOM_EDIED, e.err.text);
-		/* The child that runs it handles processes in the usual way. */
+		/* The child that runs the program handles processes in the usual way. */
 		MUST(run_program(&e, "process", ends[i]) != 0, "a failed program");
 	}
 }
@@ -320,7 +320,7 @@ static void lost_status(void)
 	MUST(run_program(&e, "thread", "true") == LOOM_EWRONG && test_says(e.err.text, "status was lost&SIGCHLD"),
 	     e.err.text);
 	MUST(!run_program(&e, "process", "true"), e.err.text);
-	/* The command's own wait. */
+	/* The command itself waits for the program. */
 	snprintf(self, sizeof(self), "%s/gpuloom", test_build_dir());
 	snprintf(plugin, sizeof(plugin), "%s/plugins/term_counter.so", test_build_dir());
 	MUST(loom__plugin_examine(self, plugin, 20000, NULL, &err) && test_says(err.text, "unknown status"),
@@ -351,7 +351,7 @@ static int run_victim(struct embedder *e, const char *victim)
 static void victims(void)
 {
 	struct embedder e;
-	MUST(!run_victim(&e, "true"), e.err.text); /* found in PATH */
+	MUST(!run_victim(&e, "true"), e.err.text); /* the victim is found in PATH */
 	MUST(run_victim(&e, "false") == LOOM_EWRONG && test_says(e.err.text, "exit code 1"), e.err.text);
 	MUST(run_victim(&e, "no_such_victim") == LOOM_EUNAVAIL && test_says(e.err.text, "No such file&install"),
 	     e.err.text);
@@ -364,7 +364,7 @@ TEST(victims_F1_D31)
 	CU_ASSERT_EQUAL(status_of(victims), 0);
 }
 
-/* The compiler's status is passed in another way, so it cannot be lost. */
+/* The exit status of the compiler is passed in another way than by wait(), so it cannot be lost. */
 static void compiles_with_a_habit(void)
 {
 	static const char *const name[] = {"add"};
@@ -444,13 +444,13 @@ static void in_fork(struct embedder *e, int use)
 		if (use)
 			use_in_fork(e);
 		shut(e);
-		run_some(isolated); /* a stack of its own */
+		run_some(isolated); /* the child opens its own stack */
 		_exit(0);
 	}
 	MUST(waitpid(pid, &status, 0) == pid && status == 0, "the fork");
 }
 
-/* While the parent runs: its workers would notice changes of a fork to shared words. */
+/* The parent runs meanwhile. Its workers would notice if a fork changed shared words. */
 static void beside_runs(struct embedder *e)
 {
 	int status = -1;

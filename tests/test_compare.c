@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Comparisons: factors, verdicts, rules, environments. Samples are synthetic, so that no verdict depends on the
- * machine. */
+/* Comparisons: factors, verdicts, rules, environments. Samples are synthetic, so no verdict depends on the machine. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,7 +76,7 @@ static cJSON *make_doc(size_t variants, size_t blocks, size_t per_block, const s
 		for (size_t k = 0; k < metrics; k++) {
 			double *x = m[k].value + v * n;
 			if (isnan(x[0]))
-				continue; /* this variant does not have it */
+				continue; /* this variant lacks the metric */
 			cJSON *o = cJSON_AddObjectToObject(all, m[k].name);
 			cJSON_AddStringToObject(o, "unit", m[k].unit);
 			cJSON_AddStringToObject(o, "better", m[k].better);
@@ -100,7 +99,7 @@ static const char *verdict(const cJSON *doc, size_t i)
 	return loom__json_text(comparison(doc, i), "verdict");
 }
 
-/* Two variants: the second is `ratio` times the first, with a ripple too small to affect intervals. */
+/* Compares two variants. The second is `ratio` times the first, with a variation too small to affect intervals. */
 static cJSON *judged(const char *better, double ratio, size_t blocks, const char *metric)
 {
 	double x[400];
@@ -132,7 +131,7 @@ TEST(verdicts)
 	expect_verdict("less", 0.97, 20, "FASTER");
 	expect_verdict("more", 0.97, 20, "SLOWER");
 	expect_verdict("less", 1.0, 20, "EQUIVALENT");
-	expect_verdict("less", 1.5, 5, "INCONCLUSIVE"); /* no interval from so few */
+	expect_verdict("less", 1.5, 5, "INCONCLUSIVE"); /* so few samples give no interval */
 	expect_verdict("", 1.03, 20, "INCONCLUSIVE");
 	cJSON *doc = judged("less", 1.5, 5, "seconds");
 	CU_ASSERT(loom__json_number(comparison(doc, 0), "more_blocks") > 0);
@@ -144,7 +143,7 @@ TEST(verdicts)
 	cJSON_Delete(doc);
 }
 
-/* A metric that cannot be judged is reported as such, without a verdict. */
+/* A metric that cannot be judged is reported as unjudged, without a verdict. */
 TEST(unjudged)
 {
 	cJSON *doc = judged("less", 1.5, 20, "nothing");
@@ -166,7 +165,7 @@ TEST(unjudged)
 	cJSON_Delete(doc);
 }
 
-/* Four comparisons: each p is raised, and a metric named twice counts once. */
+/* With four comparisons each p is raised. A metric that is named twice counts once. */
 TEST(family)
 {
 	double x[3 * 80];
@@ -212,7 +211,7 @@ static double normal(struct loom__stats_rng *rng)
 
 enum noise { PLAIN, DRIFT, SPIKES };
 
-/* The k-th sample of the run: with 3 % of noise, and the noise of a shared machine. */
+/* Returns the k-th sample of the run, with 3 % of noise and the noise of a shared machine. */
 static double moment(struct loom__stats_rng *rng, enum noise noise, double *walk)
 {
 	double d = 0.03 * normal(rng);
@@ -227,7 +226,7 @@ static double moment(struct loom__stats_rng *rng, enum noise noise, double *walk
 
 #define EACH 8 /* the default */
 
-/* Percent of trials in which `ratio` is called FASTER or SLOWER: 20 blocks, ABBA. */
+/* Returns the percentage of trials in which `ratio` is called FASTER or SLOWER, with 20 blocks and ABBA order. */
 static double claims(double ratio, enum noise noise, int best, unsigned trials)
 {
 	unsigned claimed = 0, slots[4];
@@ -257,8 +256,8 @@ static double claims(double ratio, enum noise noise, int best, unsigned trials)
 	return 100.0 * claimed / trials;
 }
 
-/* Identical variants: at most 5 % claims. At a rate of 5 %, 600 trials exceed 7 % once in a hundred runs of the
- * test. */
+/* Identical variants give at most 5 % false claims. At a rate of 5 %, 600 trials exceed 7 % once in a hundred runs of
+ * the test. */
 TEST(no_false_claims)
 {
 	for (enum noise noise = PLAIN; noise <= SPIKES; noise++)
@@ -269,7 +268,7 @@ TEST(no_false_claims)
 		}
 }
 
-/* 3 % are found in at least 80 % with the default design. */
+/* The default design finds a difference of 3 % in at least 80 % of trials. */
 TEST(power)
 {
 	for (enum noise noise = PLAIN; noise <= SPIKES; noise++) {
@@ -392,7 +391,7 @@ TEST(environment)
 			  *loom__json_text(fact, "null_because"));
 	}
 	gethostname(name, sizeof(name) - 1);
-	if (strlen(name) > 4) /* short names occur in other words */
+	if (strlen(name) > 4) /* short names also occur in other words */
 		CU_ASSERT_PTR_NULL(strstr(text, name));
 	CU_ASSERT_PTR_NULL(strstr(text, "/home/"));
 	free(text);
@@ -439,7 +438,7 @@ TEST(table)
 	loom__text_free(&out);
 	cJSON_Delete(doc);
 	out = (struct loom__text){0};
-	doc = cJSON_Parse("{\"schema\": \"gpuloom.compare/1\"}"); /* the least there can be */
+	doc = cJSON_Parse("{\"schema\": \"gpuloom.compare/1\"}"); /* the smallest document with a schema */
 	loom__compare_table(doc, &out);
 	CU_ASSERT_PTR_NOT_NULL(strstr(out.at, "nothing to compare"));
 	loom__text_free(&out);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The composed GPU programs, without a GPU: each scheduler with each termination detector, its policies and
- * granularities, and each of four workloads compile to machine code for three architectures, with few enough registers
- * for the residency that the device promises, without spills, and without indirect calls. */
-#ifdef WITH_CUDA /* by plugins/device_cuda/plugin.mk */
+/* Tests the composed GPU programs without a GPU. Each scheduler is combined with each termination detector, its
+ * policies and granularities, and each of four workloads. The programs compile to machine code for three architectures.
+ * They need few enough registers for the promised residency, and have no spills and no indirect calls. */
+#ifdef WITH_CUDA /* plugins/device_cuda/plugin.mk defines it */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -15,7 +15,7 @@
 
 static const char *const archs[] = {"sm_75", "sm_80", "sm_90"};
 
-/* As the defaults of device_cuda: 8 blocks of one warp with 255 registers fit on each of these. */
+/* The defaults of device_cuda: 8 blocks of one warp with 255 registers fit on each of these GPUs. */
 static const struct compose_target standard = {.label = "cuda:0",
 					       .lanes = 32,
 					       .per_block = 1,
@@ -69,7 +69,7 @@ static int has_indirect_call(const char *ptx)
 	return strstr(ptx, ".callprototype") || strstr(ptx, ".calltargets");
 }
 
-/* The body of a function, not its declaration. */
+/* Returns the body of a function, not its declaration. */
 static const char *body_of(const char *ptx, const char *head)
 {
 	const char *at = strstr(ptx, head);
@@ -78,7 +78,7 @@ static const char *body_of(const char *ptx, const char *head)
 	return at;
 }
 
-/* The callee of the last call before `end`. NULL: there is none. */
+/* Returns the callee of the last call before `end`, or NULL. */
 static const char *next_call(const char *at, const char *end, char *callee, size_t room)
 {
 	at = strstr(at, "\tcall");
@@ -86,7 +86,7 @@ static const char *next_call(const char *at, const char *end, char *callee, size
 		return NULL;
 	at += strcspn(at, " ");
 	at += strspn(at, " \n\t");
-	if (*at == '(') /* its result */
+	if (*at == '(') /* skips the result of the call */
 		at += strcspn(at, ")") + 1;
 	at += strspn(at, ", \n\t");
 	snprintf(callee, room, "%.*s", (int)strcspn(at, ", \n\t;"), at);
@@ -100,8 +100,8 @@ static int calls_nothing(const char *ptx, const char *name)
 	return end && !next_call(body, end, callee, sizeof(callee));
 }
 
-/* Everything is inlined into the loop of a worker except nested tasks, LOOM_OUTLINED, and functions that call
- * nothing. */
+/* Checks that everything is inlined into a worker's loop, except nested tasks, LOOM_OUTLINED, and functions without
+ * calls. */
 static int calls_only_outlined(const char *ptx)
 {
 	char callee[600];
@@ -115,10 +115,10 @@ static int calls_only_outlined(const char *ptx)
 	return end != NULL;
 }
 
-/* The kernel of a workload may spill: that is the choice of its author. */
+/* The author of a workload's kernel decides whether the kernel spills. */
 enum { MAY_SPILL = 1 };
 
-/* `has`: what its assembly must contain. */
+/* Checks a program; `has` is a text that its assembly must contain. */
 static void check_program_has(const char *text, const char *label, const char *arch, int flags, const char *has)
 {
 	struct compiled out;
@@ -149,7 +149,7 @@ static void check_program(const char *text, const char *label, const char *arch,
 	check_program_has(text, label, arch, flags, "");
 }
 
-/* The selected policies, composed for workers like those of `base`. */
+/* Composes the selected policies for workers like those of `base`, and checks the program. */
 static void compose_and_check(const struct compose_target *base, struct selection *s, const char *label,
 			      const char *arch, int flags)
 {
@@ -198,8 +198,8 @@ TEST(syncs)
 	each_sync(check_kernel);
 }
 
-/* Hardware parking of waiting workers: one way from sm_90 on, two before, by the workers of a block; and a barrier
- * of the lanes without the monitor. */
+/* Waiting workers park in hardware: by mbarriers from sm_90 on, and by named barriers or nanosleep before. The lanes of
+ * a worker have a barrier without the monitor. */
 TEST(parking)
 {
 	static const struct {
@@ -261,7 +261,7 @@ TEST(shapes)
 	for (size_t i = 0; i < COUNT(shapes); i++) {
 		char label[64];
 		snprintf(label, sizeof(label), "%u lanes, %u workers a block", shapes[i].lanes, shapes[i].per_block);
-		/* Nested tasks are recursion: functions of the recursion are not inlined. */
+		/* Nested tasks are recursion, and recursive functions are not inlined. */
 		compose_and_check(&shapes[i], &s, label, "sm_90", shapes[i].nesting ? MAY_SPILL : 0);
 	}
 }
@@ -282,7 +282,7 @@ TEST(probe)
 
 static const struct loom_device_code no_code = {.size = sizeof(no_code)};
 
-/* The message of a compiler names the plug-in, the file and the line. */
+/* The compiler's message names the plug-in, the file and the line. */
 TEST(source_error)
 {
 	struct selection s = {0};
@@ -294,7 +294,7 @@ TEST(source_error)
 	loom__text_free(&text);
 }
 
-/* Also if the code of a plug-in has several files. */
+/* The message is also right if a plug-in's code has several files. */
 TEST(source_files)
 {
 	static const char mark[] = "#line 1 \"steal.dev.h\"\n", word[] = "loom_random_below(c, c->workers - 1)";
@@ -327,7 +327,7 @@ TEST(source_files)
 	fake_host.free(&fake_host, copy);
 }
 
-/* Task functions of an embedding program: those of the example, after a head. */
+/* Returns the task functions of the example, an embedding program, after a head. */
 static char *collatz(const char *head)
 {
 	static char text[8192];
@@ -350,7 +350,7 @@ static void pick_collatz(struct selection *s)
 	s->program.tasks = 1;
 }
 
-/* Without and with an error. */
+/* The source compiles without an error and fails with one. */
 TEST(source_tasks)
 {
 	struct loom_program_source source = {.file = "collatz.dev.h", .text = collatz("")};
@@ -370,7 +370,7 @@ TEST(source_tasks)
 	loom__text_free(&text);
 }
 
-/* The same, compiled beforehand into `file`. */
+/* Compiles the same functions beforehand into `file`. */
 static void make_ir(const char *head, const char *arch, enum rtc_want want, struct loom_program_ir *ir,
 		    struct compiled *out)
 {
@@ -383,7 +383,7 @@ static void make_ir(const char *head, const char *arch, enum rtc_want want, stru
 		printf("%s\n", err.text);
 		CU_FAIL_FATAL("IR does not compile");
 	}
-	/* PTX includes its NUL. */
+	/* PTX includes its NUL byte */
 	*ir = (struct loom_program_ir){.file = want == RTC_IR ? "collatz.ltoir" : "collatz.ptx",
 				       .data = out->code,
 				       .bytes = out->bytes - (want == RTC_ASSEMBLY),
@@ -395,7 +395,7 @@ static void make_ir(const char *head, const char *arch, enum rtc_want want, stru
 	"#include <gpuloom/dev/ir.h>\nLOOM_IR_TASK(collatz_range)\n"                               \
 	"#define LOOM_TAG_collatz_range LOOM_IR_TAG(collatz_range)\n"
 
-/* Links `text` with the IR; the error's code. */
+/* Links `text` with the IR, and returns the error code. */
 static int link_ir(const char *text, const char *arch, const struct loom_program_ir *ir, enum jitlink_want want,
 		   struct compiled *out, struct loom_error *err)
 {
@@ -432,10 +432,10 @@ static void link_and_check(const char *text, const char *arch, const struct loom
 	       r.nested);
 	compiled_free(&fake_host, &out);
 	if (compose_format(ir) == COMPOSE_PTX)
-		return; /* linked as machine code: its callees are in its own text */
+		return; /* the IR is linked as machine code, so its callees are in its own text */
 	CU_ASSERT_EQUAL_FATAL(link_ir(text, arch, ir, JITLINK_PTX, &out, &err), 0);
 	CU_ASSERT(!has_indirect_call(out.code));
-	CU_ASSERT_PTR_NULL(strstr(out.code, "loom_ir1_")); /* all of it is inlined */
+	CU_ASSERT_PTR_NULL(strstr(out.code, "loom_ir1_")); /* the code is fully inlined */
 	compiled_free(&fake_host, &out);
 }
 
@@ -451,7 +451,7 @@ TEST(ir_tasks)
 	pick_collatz(&s);
 	s.program.ir = ir;
 	s.program.irs = 1;
-	target.blocks = 16; /* of 32 threads: 128 registers for each */
+	target.blocks = 16; /* blocks of 32 threads: 128 registers per thread */
 	make_ir(IR_HEAD, "compute_75", RTC_ASSEMBLY, &ir[1], &of[1]);
 	make_ir(IR_HEAD, "compute_75", RTC_IR, &ir[0], &of[0]);
 	CU_ASSERT_EQUAL(compose_format(&ir[0]), COMPOSE_LTO);
@@ -462,7 +462,7 @@ TEST(ir_tasks)
 		link_and_check(text.at, "sm_80", &ir[k]);
 		link_and_check(text.at, "sm_90", &ir[k]);
 	}
-	/* Made later. */
+	/* This IR was made by a later version. */
 	char *version = strstr(of[1].code, ".version ");
 	CU_ASSERT_PTR_NOT_NULL_FATAL(version);
 	memcpy(version, ".version 9.9", 12);
@@ -477,7 +477,7 @@ TEST(ir_tasks)
 		&of[0]);
 	must_not_link(text.at, &ir[0], "no task function 'collatz_range'");
 	loom__text_free(&text);
-	/* A device accepts its own kind. */
+	/* A device accepts only its own kind of IR. */
 	REFUSED(compose_check_ir(&fake_host, "hip:0", &s.program, 0, NULL, &err), LOOM_ENOTSUP, err,
 		"hip:0: collatz.ltoir: task function 'collatz_range' is LTO-IR: this device takes source only");
 	REFUSED(compose_check_ir(&fake_host, "cpu:0", &s.program, COMPOSE_OBJECT, "a shared object", &err),
@@ -513,7 +513,7 @@ TEST(refusals)
 	REFUSED(compose_work(&fake_host, &target, &s.program, &text, &err), LOOM_ENOTSUP, err, "of_embedder");
 }
 
-/* A workload that calls a kind without declaring that it needs it. */
+/* A workload calls a kind without declaring that it needs the kind. */
 TEST(undeclared)
 {
 	struct selection s = {0};
@@ -554,7 +554,7 @@ TEST(resources)
 	CU_ASSERT(!resources_read(log, "other", &r));
 }
 
-/* The only file in a folder. */
+/* Returns the only file in a folder. */
 static void only_file(const char *folder, char *path, size_t room)
 {
 	DIR *dir = opendir(folder);
@@ -579,7 +579,7 @@ TEST(cache)
 	snprintf(deep, sizeof(deep), "%s/a/b", folder);
 	CU_ASSERT(!cache_get(&fake_host, deep, "key", 3, &out));
 	CU_ASSERT_EQUAL(cache_put(deep, "key", 3, &in), 0);
-	CU_ASSERT_EQUAL(cache_put(deep, "key", 3, &in), 0); /* over an older one */
+	CU_ASSERT_EQUAL(cache_put(deep, "key", 3, &in), 0); /* the file replaces an older one */
 	CU_ASSERT_FATAL(cache_get(&fake_host, deep, "key", 3, &out));
 	CU_ASSERT_EQUAL(out.bytes, sizeof(code));
 	CU_ASSERT_EQUAL(out.resources.registers, 7);
@@ -587,16 +587,16 @@ TEST(cache)
 	fake_host.free(&fake_host, out.code);
 	CU_ASSERT(!cache_get(&fake_host, deep, "kez", 3, &out));
 	only_file(deep, path, sizeof(path));
-	CU_ASSERT_EQUAL(chmod(path, 0622), 0); /* other users could have written it */
+	CU_ASSERT_EQUAL(chmod(path, 0622), 0); /* other users could have written the file */
 	CU_ASSERT(!cache_get(&fake_host, deep, "key", 3, &out));
 	CU_ASSERT_EQUAL(chmod(path, 0600), 0);
 	int fd = open(path, O_WRONLY);
-	CU_ASSERT_EQUAL(pwrite(fd, "X", 1, lseek(fd, 0, SEEK_END) - 2), 1); /* a bad disk */
+	CU_ASSERT_EQUAL(pwrite(fd, "X", 1, lseek(fd, 0, SEEK_END) - 2), 1); /* a faulty disk */
 	CU_ASSERT(!cache_get(&fake_host, deep, "key", 3, &out));
 	CU_ASSERT_EQUAL(cache_put(deep, "key", 3, &in), 0);
 	close(fd);
 	fd = open(path, O_WRONLY);
-	CU_ASSERT_EQUAL(pwrite(fd, "X", 1, 32), 1); /* S15: in the recorded resources of the code */
+	CU_ASSERT_EQUAL(pwrite(fd, "X", 1, 32), 1); /* the byte is in the recorded resources of the code */
 	CU_ASSERT(!cache_get(&fake_host, deep, "key", 3, &out));
 	CU_ASSERT_EQUAL(ftruncate(fd, 20), 0);
 	close(fd);
@@ -609,7 +609,8 @@ TEST(cache)
 	CU_ASSERT_EQUAL(cache_put("", "key", 3, &in), ENOENT);
 }
 
-/* A flipped bit in the recorded resources, files of killed writers, a FIFO, too many programs. */
+/* The cache rejects a flipped bit in the recorded resources and a FIFO. It removes files of killed writers, and old
+ * programs when there are too many. */
 TEST(cache_keeps_itself_S15)
 {
 	char folder[] = "/tmp/gpuloom-test-XXXXXX", path[400], stale[408], key[16];
@@ -626,13 +627,13 @@ TEST(cache_keeps_itself_S15)
 	CU_ASSERT(!cache_get(&fake_host, folder, "key", 3, &out));
 	unlink(path);
 	CU_ASSERT_EQUAL(mkfifo(path, 0600), 0);
-	CU_ASSERT(!cache_get(&fake_host, folder, "key", 3, &out)); /* and does not wait for a writer */
+	CU_ASSERT(!cache_get(&fake_host, folder, "key", 3, &out)); /* the cache does not wait for a writer */
 	unlink(path);
 
 	snprintf(stale, sizeof(stale), "%s.abcdef", path);
 	CU_ASSERT(close(open(stale, O_CREAT | O_WRONLY, 0600)) == 0);
 	CU_ASSERT_EQUAL(cache_put(folder, "key", 3, &in), 0);
-	CU_ASSERT(!access(stale, F_OK)); /* its writer may still run */
+	CU_ASSERT(!access(stale, F_OK)); /* the writer of the file may still run */
 	const struct timespec long_ago[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
 	CU_ASSERT_EQUAL(utimensat(AT_FDCWD, stale, long_ago, 0), 0);
 	CU_ASSERT_EQUAL(utimensat(AT_FDCWD, path, long_ago, 0), 0);
@@ -642,7 +643,7 @@ TEST(cache_keeps_itself_S15)
 		snprintf(key, sizeof(key), "%d", i);
 		CU_ASSERT_EQUAL(cache_put(folder, key, strlen(key), &in), 0);
 	}
-	CU_ASSERT(access(path, F_OK)); /* the oldest */
+	CU_ASSERT(access(path, F_OK)); /* the oldest file */
 	CU_ASSERT_FATAL(cache_get(&fake_host, folder, "599", 3, &out));
 	fake_host.free(&fake_host, out.code);
 	int files = 0;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The composed programs for AMD GPUs, without a GPU: hipRTC, loaded as by device_hip, compiles every combination
- * that tests/test_compose.c compiles, for wavefronts of 64 and of 32. Resources of a program are read from its code
- * object. */
-#ifdef WITH_HIP /* by plugins/device_hip/plugin.mk */
+/* The composed programs for AMD GPUs, without a GPU. device_hip's loader loads hipRTC, which compiles every combination
+ * of tests/test_compose.c for wavefronts of 64 and of 32. The resources of a program are read from its code object. */
+#ifdef WITH_HIP /* plugins/device_hip/plugin.mk defines it */
 #include <unistd.h>
 
 #include "compose_pick.h"
@@ -26,7 +25,7 @@ static void need_hiprtc(void)
 	printf("\n  %-54s %-8s %9s %7s %6s %7s\n", "program", "arch", "registers", "shared", "stack", "spills");
 }
 
-/* As the defaults of device_hip on an MI200: 8 blocks of one wavefront. */
+/* Returns the defaults of device_hip on an MI200: 8 blocks of one wavefront. */
 static struct compose_target target_of(size_t i)
 {
 	return (struct compose_target){.label = "hip:0",
@@ -46,8 +45,8 @@ static int compile(const char *text, const char *arch, struct compiled *out, str
 	return rtc_run(&fake_host, "hip:0", &hiprtc, text, options, COUNT(options), 0, out, err);
 }
 
-/* Bytes that a program may spill: callees save registers, which count as spills; hipRTC 5.2 saves up to twelve if
- * several workers share a block. */
+/* The maximum of bytes that a program may spill. Callees save registers, which count as spills. hipRTC 5.2 saves up to
+ * twelve registers if several workers share a block. */
 #define SPILLS_MAX 48u
 enum { MAY_SPILL = 1, WAVES = 2 /* several workers in a block */, LAUNCHED = 4 /* each step */ };
 
@@ -66,9 +65,9 @@ static void check_program(const char *text, const char *label, const char *arch,
 	printf("  %-54s %-8s %9u %7u %6u %7u\n", label, arch, r.registers, r.shared, r.stack, r.spills);
 	CU_ASSERT(r.spills <= SPILLS_MAX || flags & MAY_SPILL);
 	CU_ASSERT(r.registers <= 256);
-	/* One more level of nested tasks. */
+	/* A further level of nested tasks needs this stack. */
 	CU_ASSERT(r.nested <= 4096);
-	/* Static memory would shift the dynamic in the kernel alone: see hip.dev.h. */
+	/* Static memory would shift the dynamic memory in the kernel alone (hip.dev.h). */
 	CU_ASSERT_EQUAL(r.shared, 0);
 	compiled_free(&fake_host, &out);
 }
@@ -85,7 +84,7 @@ static void compose_and_check(struct selection *s, const char *label, size_t fir
 		}
 		target.launched = (flags & LAUNCHED) != 0;
 		int rc = compose_work(&fake_host, &target, &s->program, &text, &err);
-		if (compose_watches(&s->program)) { /* needs a wave of its own: not supported here */
+		if (compose_watches(&s->program)) { /* HIP has no wave for a monitor */
 			CU_ASSERT_EQUAL(rc, LOOM_ENOTSUP);
 			continue;
 		}
@@ -104,7 +103,7 @@ static void check_combination(struct selection *s, const char *label, size_t arc
 	compose_and_check(s, label, arch, 1, warps ? WAVES : 0);
 }
 
-/* One architecture and the other in turn. COMPOSE_ALL=1: each for both. */
+/* Checks the architectures in turn. With COMPOSE_ALL=1 each program is checked for both. */
 static void check_turn(struct selection *s, const char *label, int flags)
 {
 	static size_t turn;
@@ -119,7 +118,7 @@ static void check_one(struct selection *s, const char *label)
 	check_turn(s, label, 0);
 }
 
-/* The kernel of a workload may spill: that is the choice of its author. */
+/* The author of a workload's kernel decides whether the kernel spills. */
 static void check_kernel(struct selection *s, const char *label)
 {
 	check_turn(s, label, MAY_SPILL);
@@ -182,7 +181,7 @@ TEST(shapes)
 		}
 }
 
-/* The message of a compiler names the plug-in, the file and the line. */
+/* The compiler's message names the plug-in, the file and the line. */
 TEST(source_error)
 {
 	struct selection s = {0};
@@ -201,7 +200,7 @@ TEST(source_error)
 
 TEST(resources)
 {
-	/* In MessagePack: the length of a text, the text, a number of 1, 2, 3 or 5 bytes. */
+	/* The notes are in MessagePack: the length of a text, the text, and a number of 1, 2, 3 or 5 bytes. */
 	static const char notes[] = "\xab.vgpr_count\xcd\x01\x02"
 				    "\xb9.group_segment_fixed_size\x10"
 				    "\xbb.private_segment_fixed_size\xce\x00\x01\x00\x00"

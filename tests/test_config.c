@@ -15,8 +15,8 @@
 
 /* ---- helpers -------------------------------------------------------------------------------- */
 
-static struct loom_config *cfg; /* of the test that runs */
-static struct loom__diag diag;	/* its messages; said() empties it */
+static struct loom_config *cfg; /* the config of the running test */
+static struct loom__diag diag;	/* the messages of the running test; said() empties them */
 
 static void renew(void)
 {
@@ -43,7 +43,7 @@ static void expect(const char *got, const char *want)
 	CU_ASSERT_STRING_EQUAL(got, want);
 }
 
-/* Expects the messages `want`, in which a line "2:5 text" means "t.ini:2:5: error: text". */
+/* Checks that the messages are `want`, in which a line "2:5 text" means "t.ini:2:5: error: text". */
 static void reported(const char *want)
 {
 	struct loom__text t = {0};
@@ -77,7 +77,7 @@ static void declare(const char *section, const struct loom_opt *rows, const char
 	CU_ASSERT_EQUAL(loom__config_declare(cfg, section, rows, help), 0);
 }
 
-/* Texts and the messages of reading them; `code`: the result if there are any. */
+/* A text and the messages of reading it. `code` is the result if there are messages. */
 struct talk {
 	const char *text, *want;
 };
@@ -91,7 +91,7 @@ static void talk(const struct talk *row, size_t rows, int code)
 	}
 }
 
-/* The entry of [section] key that is in force, as "value file:line:column:value_column source"; "-" for none. */
+/* Checks the effective entry of [section] key, as "value file:line:column:value_column source", or "-" for none. */
 static void in_force(const char *section, const char *key, const char *want)
 {
 	struct loom__text text = {0};
@@ -137,7 +137,7 @@ static void read_files(const struct talk *row, size_t rows)
 
 TEST(accepts)
 {
-	static const struct talk rows[] = { /* want: of [s] k */
+	static const struct talk rows[] = { /* the expected entry of [s] k */
 		{"[s]\nk=v", "v t.ini:2:1:3 file"},
 		{"[s]\r\nk = v w \r\n", "v w t.ini:2:1:5 file"},
 		{"\xef\xbb\xbf[s]\nk = v\n", "v t.ini:2:1:5 file"},
@@ -154,7 +154,7 @@ TEST(accepts)
 		{"[s]\nk = don't \"x\"\n", "don't \"x\" t.ini:2:1:5 file"},
 		{"[s]\nk = a\\b \\ ; c\n", "a\\b \\ t.ini:2:1:5 file"},
 		{"[s]\nk = \xc3\xa9\xe2\x82\xac\n", "\xc3\xa9\xe2\x82\xac t.ini:2:1:5 file"},
-		{"[s]\na = 1\n[b]\n[S]\nk = 2\n", "2 t.ini:5:1:5 file"}, /* in two parts */
+		{"[s]\na = 1\n[b]\n[S]\nk = 2\n", "2 t.ini:5:1:5 file"}, /* the section has two parts */
 		{"[s]\nk = 1\n[t]\nk = 2\n", "1 t.ini:2:1:5 file"},
 		{"", "-"},
 		{"\n\n", "-"},
@@ -213,7 +213,7 @@ TEST(refuses)
 		{"\xff\xfe[\0s\0", "1:1 the file is in UTF-16; save it as UTF-8"},
 		{"[s]\nk = 1" LONG_996 "\n", "2:1001 the line has 1001 bytes; the most is 1000"},
 		{"[s]\nk = " LONG_996 "\n", ""},
-		/* A wrong header is one error, not one for each key below it. */
+		/* A wrong header is one error, not one for each key below the header. */
 		{"[s\na = 1\nb = 2\nc\n[t]\nd = \"\n", "1:1 no ']' after the name of the section\n4:1 " LINE
 							 "\n6:5 no \" ends the quoted value"},
 		{"[s]\ninclude = x\n", "2:1 include goes before the first section or into [gpuloom]"},
@@ -234,13 +234,13 @@ TEST(cut_warning)
 	in_force("s", "k", "a t.ini:2:1:5 file");
 }
 
-/* The right lines of a file with errors are kept, so that later checks find further errors. */
+/* The valid lines of a file with errors are kept, so that later checks find further errors. */
 TEST(keeps_the_good)
 {
 	renew();
 	read_string("[s]\njunk\nk = 1\n", LOOM_EINVAL);
 	in_force("s", "k", "1 t.ini:3:1:5 file");
-	/* But not a key of an unknown section. */
+	/* A key of an unknown section is not kept. */
 	read_string("[s]\n[t:u]\nlost = 1\n", LOOM_EINVAL);
 	in_force("s", "lost", "-");
 	said();
@@ -256,19 +256,17 @@ TEST(bounds)
 	renew();
 	read_string(t.at, LOOM_EINVAL);
 	reported("4097:1 more than 4096 sections and keys in one file");
-	/* The same number of keys from two files. */
+	/* Two files have the same number of keys. */
 	renew();
 	t.at[t.length - strlen("k4095 = 1\n")] = 0;
 	read_string(t.at, 0);
 	read_string("[s]\na = 1\nk1 = 2\nb = 1\n", LOOM_EINVAL);
 	reported("4:1 more than 4096 keys in one configuration");
-	/* One key, many times. */
 	for (int i = 0; i < 16384 - 4096 - 1; i++)
 		CU_ASSERT_EQUAL_FATAL(loom_config_set(cfg, "s", "k1", "2", NULL), 0);
 	CU_ASSERT_EQUAL(loom_config_set(cfg, "s", "k1", "2", &err), LOOM_EINVAL);
 	expect(err.text, "loom_config_set: error: more than 16384 values in one configuration");
 	loom__text_free(&t);
-	/* Text without end. */
 	renew();
 	char *large = calloc(1, (1 << 20) + 2);
 	memset(large, '\n', (1 << 20) + 1);
@@ -302,7 +300,7 @@ TEST(diag)
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "error: e19\n26 more not shown\n"));
 }
 
-/* Messages of all calls end without a newline. */
+/* The messages of all calls end without a newline. */
 TEST(no_newline_docs_13)
 {
 	struct loom_error err = {0};
@@ -442,7 +440,7 @@ static const struct loom_opt rows_all[] = {
 static const char *const sections[] = {"s", "s.t"};
 static struct options o;
 
-/* Fills o from the first n sections. */
+/* Fills `o` from the first n sections. */
 static void fill(size_t n, int code)
 {
 	memset(&o, 0xff, sizeof(o));
@@ -455,7 +453,7 @@ TEST(precedence)
 	static const char *const files[] = {"loom_config_set", "--set s.count=4", "GPULOOM_S__COUNT", "t.ini",
 					    "t.ini"};
 	renew();
-	/* In the opposite order of precedence. */
+	/* The values are set in the opposite order of precedence. */
 	CU_ASSERT_EQUAL(loom_config_set(cfg, "s", "count", "5", NULL), 0);
 	set_text("s.count=4", 0);
 	CU_ASSERT_EQUAL(loom__config_read_environment(cfg, environment, &diag), 0);
@@ -535,7 +533,7 @@ TEST(environment)
 	const struct loom_opt count[] = {rows_all[0], {0}};
 	struct loom_opt samples[] = {rows_all[0], {0}};
 	samples[0].name = "samples";
-	/* Declared before or after, it makes no difference. */
+	/* The order of declaration and assignment makes no difference. */
 	for (int late = 0; late < 2; late++) {
 		renew();
 		if (late)
@@ -548,7 +546,7 @@ TEST(environment)
 			loom__config_read_environment(cfg, environment, &diag);
 		CU_ASSERT_EQUAL(diag.errors, (size_t)!late); /* a value is checked when its key is declared */
 		in_force("scheduler.mgws", "count", "3 GPULOOM_SCHEDULER_MGWS__COUNT:0:0:0 environment");
-		/* [a.b] has no such key: it must be the other one. */
+		/* [a.b] has no such key, so the other section must have it. */
 		in_force("a.b", "name", "-");
 		in_force("a-b", "name", "x GPULOOM_A_B__NAME:0:0:0 environment");
 		CU_ASSERT_EQUAL(loom__config_unknown(cfg, &diag), late ? LOOM_EINVAL : 0);
@@ -556,8 +554,8 @@ TEST(environment)
 		     "GPULOOM_RUN__SAMPELS: warning: unknown variable; did you mean 'GPULOOM_RUN__SAMPLES'?\n"
 		     "GPULOOM_LOGG: warning: unknown variable; did you mean 'GPULOOM_LOG'?\n"
 		     "GPULOOM_NOTHING__LIKE_IT: warning: unknown variable");
-		/* No warnings about variables with another meaning, for gpuloom or other programs (F25, T4b, T4c). A
-		 * second table of variables adds to the first. */
+		/* There are no warnings about variables with another meaning, for gpuloom or other programs. A second
+		 * table of variables adds to the first. */
 		CU_ASSERT_EQUAL(loom__config_read_environment(cfg, more, &diag), 0);
 		in_force("a-b", "time", "1s GPULOOM_A_B__TIME:0:0:0 environment");
 		in_force("a-b", "name", "x GPULOOM_A_B__NAME:0:0:0 environment");
@@ -631,7 +629,7 @@ TEST(values_refused)
 {
 	static const struct {
 		uint8_t type;
-		const char *text, *why; /* behind 'text' */
+		const char *text, *why; /* the text after 'text' */
 		double min, max;
 	} rows[] = {
 	    {U32, "4294967296", "is too large: the most is 4294967295", 0, 0},
@@ -696,7 +694,7 @@ TEST(values_refused)
 		CU_ASSERT_EQUAL(parse(rows[i].type, rows[i].text, rows[i].min, rows[i].max, &v, &err),
 				LOOM_EINVAL);
 		expect(err.text, want);
-		CU_ASSERT_EQUAL(v.u64, 0x5a5a5a5a5a5a5a5a); /* untouched */
+		CU_ASSERT_EQUAL(v.u64, 0x5a5a5a5a5a5a5a5a); /* the value is unchanged */
 	}
 	/* A value of any length leaves room for the reason. */
 	char text[4000] = "";
@@ -765,7 +763,7 @@ TEST(fill)
 	reported("");
 }
 
-/* An option that several plug-ins share: set in the shared section for all of them, in a plug-in's own for one. */
+/* Several plug-ins share an option. The shared section sets it for all of them, and a plug-in's own section for one. */
 static int list_shared(void *arg, const struct loom__effective *e)
 {
 	loom__text_add(arg, "%s.%s=%s ", e->section, e->key, e->value);
@@ -818,7 +816,7 @@ TEST(shared_section)
 	reported("error: a and b declare the option 'common' of [k], which they share, in different ways\n");
 }
 
-/* Each error has its position, and leaves the default. */
+/* Each error has its position, and the option keeps its default. */
 TEST(fill_mistakes)
 {
 	char *environment[] = {"GPULOOM_S__TIME=5", NULL};
@@ -834,7 +832,7 @@ TEST(fill_mistakes)
 	     "GPULOOM_S__TIME: error: time in [s]: '5' has no unit; give one, as in 10us\n"
 	     "3:9 flag in [s]: 'maybe' " NO_BOOL);
 	CU_ASSERT(o.count == 7 && o.size == 65536 && o.time == 10000 && o.flag == 1);
-	/* A table that was not checked does no harm. */
+	/* An option outside of the option struct is rejected. */
 	CU_ASSERT_EQUAL(loom__config_fill(cfg, sections, 1, rows_all, &o, 8, &diag), LOOM_EPLUGIN);
 	reported("error: option 'count' is outside of the option struct");
 }
@@ -868,7 +866,7 @@ TEST(required)
 TEST(paths)
 {
 	static const struct {
-		const char *file, *value, *want; /* a want that begins with / is behind the folder */
+		const char *file, *value, *want; /* a `want` that begins with '/' follows the folder */
 		int outside;
 	} rows[] = {
 		{"top.ini", "data", "/data", 0},
@@ -910,11 +908,11 @@ TEST(unknown)
 		{"[s]\ntwin = 1\n", "2:1 unknown key 'twin' in [s]" SEE},
 		{"[s]\nfoobar = 1\n", "2:1 unknown key 'foobar' in [s]" SEE},
 		{"[empty]\nfoobar = 1\n", "2:1 unknown key 'foobar' in [empty]"},
-		/* A section that is declared twice has the keys of both. */
+		/* A section that is declared twice has the keys of both declarations. */
 		{"[other]\ncount = 1\ntwin = 2\ntwni = 3\n", "4:1 unknown key 'twni' in [other]; did you mean 'twin'?"},
 		{"\n[qos.throtle]\na = 1\nb = 2\n[nothing]\n",
 		 "2:1 unknown section [qos.throtle]; did you mean [qos.throttle]?\n5:1 unknown section [nothing]"},
-		/* Overridden or not, each place is named. */
+		/* Each place is named, overridden or not. */
 		{"[s]\nfoo_bar = 2\n", "--set sched.a=1: error: unknown section [sched]\n"
 				       "--set s.foo_bar=1: error: unknown key 'foo_bar' in [s]" SEE
 				       "\n2:1 unknown key 'foo_bar' in [s]" SEE},
@@ -949,7 +947,7 @@ TEST(each)
 	renew();
 	declare("s", rows_all, "");
 	read_string("[x-me]\nk = v\n[s]\nsize = 2k\nx-n = 1\nflag = 0\n", 0);
-	/* Filling again replaces what was recorded. */
+	/* A second fill replaces what was recorded. */
 	for (int i = 0; i < 2; i++) {
 		fill(1, 0);
 		CU_ASSERT_EQUAL(loom_config_set(cfg, "s", "name", "eve", NULL), 0);
@@ -971,7 +969,7 @@ TEST(each)
 
 /* ---- the process around us ------------------------------------------------------------------ */
 
-/* iniparser folds names in the process's locale, where a Turkish I is no i. */
+/* iniparser folds names in the process's locale. In a Turkish locale, I does not become i. */
 TEST(locale)
 {
 	char command[2 * PATH_MAX + 80];
@@ -1007,7 +1005,6 @@ static void *load_often(void *arg)
 	return NULL;
 }
 
-/* Configs of different threads are independent. */
 TEST(threads)
 {
 	int number[4] = {1, 2, 3, 4};

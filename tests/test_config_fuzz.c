@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a conf, as --set and as environment. iniparser must read everything that the scanner accepts, and values
- * must be at the positions that the scanner reports. The same with each allocation failing in turn: no crash, no leak,
- * and no failure reported as success. */
+/* Any bytes are read as a conf, as --set and as environment. iniparser must read everything that the scanner accepts,
+ * and values must be at the positions that the scanner reports. Then each allocation fails in turn: there is no crash
+ * and no leak, and no failure is reported as success. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <iniparser/iniparser.h>
@@ -24,16 +24,16 @@ static int armed;
 #else
 #define OWN_MALLOC 1
 
-/* glibc's own, under the names that it provides for replacements of malloc. */
+/* glibc provides these names for replacements of malloc. */
 void *__libc_malloc(size_t n);
 void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *p, size_t n);
 void __libc_free(void *p);
 
-/* LOOM_EXPORT below: libc and the libraries must use these as well; the build has -fvisibility=hidden. */
+/* With LOOM_EXPORT below, libc and the libraries use these functions as well. The build has -fvisibility=hidden. */
 static int armed, spared;
 static long until_failure, live;
-static int sticky; /* fail once, or from then on */
+static int sticky; /* 1: all later calls fail, too */
 
 static int fails(void)
 {
@@ -81,7 +81,7 @@ LOOM_EXPORT void free(void *p)
 	__libc_free(p);
 }
 
-/* iniparser 4.1 itself crashes without memory, so it is not tested. */
+/* iniparser 4.1 itself crashes without memory, so its allocations do not fail. */
 dictionary *iniparser_load(const char *path)
 {
 	dictionary *(*real)(const char *) =
@@ -131,14 +131,14 @@ static int complaint(const char *format, ...)
 	stop("iniparser complains", format);
 }
 
-static const char *whole_text, *whole_name; /* what is being read */
+static const char *whole_text, *whole_name; /* the text that is read, and its name */
 
-/* The value is in its line at the position of the entry, or after its quote. */
+/* Checks that the value is at the position of the entry in its line, or after its quote. */
 static void place(const struct loom__entry *entry)
 {
 	const char *at = whole_text + (strncmp(whole_text, "\xef\xbb\xbf", 3) ? 0 : 3);
 	for (int line = 1; line < entry->line; line++)
-		at = (const char *)rawmemchr(at, '\n') + 1; /* past any NUL */
+		at = (const char *)rawmemchr(at, '\n') + 1; /* rawmemchr() passes over NUL bytes */
 	at += entry->value_column - 1;
 	at += *at == '"' || *at == '\'';
 	if (strncmp(at, entry->value, strlen(entry->value)))
@@ -155,7 +155,7 @@ static int see(void *arg, const struct loom__effective *e)
 
 enum { MOST = 2000 };
 
-/* Each line as --set and as a variable. Returns LOOM_ENOMEM, or 0 for any text. */
+/* Reads each line as --set and as a variable. Returns LOOM_ENOMEM, or 0 for any text. */
 static int lines(struct loom_config *cfg, const char *text, struct loom__diag *diag)
 {
 	int full = 0;
@@ -185,7 +185,7 @@ static void judge(const struct loom__diag *diag)
 	loom__text_free(&text);
 }
 
-/* Reads a NUL-terminated text; the effective values go to all layers. Returns the first code that is not 0. */
+/* Reads a NUL-terminated text, and passes the effective values to all layers. Returns the first code that is not 0. */
 static int try(const char *name, const char *text, size_t size, struct loom__text *all)
 {
 	static const char *const sections[] = {"run", "scheduler.mgws"};
@@ -232,7 +232,7 @@ static uint64_t draw(uint64_t *state, uint64_t below)
 	return xorshift(state) % below;
 }
 
-/* One edit of the n bytes at s, which has room for MOST; the new length. */
+/* Makes one edit of the n bytes at s, which has room for MOST. Returns the new length. */
 static size_t mutate(char *s, size_t n, uint64_t *state)
 {
 	static const char special[] = "[]=;#\"'\\\n\r\t .:-_%0\x7f\x80\xff\xc3\xa9xX";
@@ -240,27 +240,27 @@ static size_t mutate(char *s, size_t n, uint64_t *state)
 	const char *other = corpus[draw(state, LOOM__COUNT(corpus))];
 	size_t from = draw(state, strlen(other));
 	switch (draw(state, 6)) {
-	case 0: /* flip a bit */
+	case 0: /* flips a bit */
 		if (at < n)
 			s[at] = (char)(s[at] ^ 1 << draw(state, 8));
 		return n;
-	case 1: /* replace; the table's NUL is one of its bytes */
+	case 1: /* replaces a byte; NUL is one of the replacements */
 		if (at < n)
 			s[at] = special[draw(state, sizeof(special))];
 		return n;
-	case 2: /* insert one */
+	case 2: /* inserts a byte */
 		other = special;
 		from = draw(state, sizeof(special));
 		run = 1;
 		break;
-	case 3: /* leave out */
+	case 3: /* omits bytes */
 		run = run < n - at ? run : n - at;
 		memmove(s + at, s + at + run, n - at - run);
 		return n - run;
-	case 4: /* insert from elsewhere */
+	case 4: /* inserts bytes from elsewhere */
 		run = run * 4 < strlen(other) - from ? run * 4 : strlen(other) - from;
 		break;
-	default: /* repeat one byte, rarely a long line */
+	default: /* repeats one byte, rarely to a long line */
 		run = draw(state, 50) ? run : 1200;
 		if (n + run > MOST)
 			return n;
@@ -275,7 +275,7 @@ static size_t mutate(char *s, size_t n, uint64_t *state)
 	return n + run;
 }
 
-/* A fixed seed: the same inputs on every machine. A mistake ends in abort(). */
+/* A fixed seed gives the same inputs on every machine. A mistake ends in abort(). */
 TEST(mutations)
 {
 	char text[MOST + 1];
@@ -289,7 +289,7 @@ TEST(mutations)
 		for (uint64_t edits = draw(&state, 9); edits; edits--)
 			n = mutate(text, n, &state);
 		text[n] = 0;
-		/* A folder that does not exist: no include leads anywhere but to absolute paths. */
+		/* The folder does not exist, so includes reach only absolute paths. */
 		try("/nowhere/fuzz.ini", text, n, &all);
 		loom__text_free(&all);
 	}

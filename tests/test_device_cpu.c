@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device_cpu.so by itself: cores, isolation, death, retirement, refusals. `gpuloom validate` tests what every device
- * must do (check-validate.sh). */
+/* Tests device_cpu.so alone: cores, isolation, death, retirement, rejected settings. `gpuloom validate` tests the
+ * common requirements of devices (check-validate.sh). */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -8,8 +8,8 @@
 
 #include "cpu_rig.h"
 
-/* The child of isolation = process starts threads even if the parent has some; and one test needs a real
- * segmentation fault. */
+/* The child of isolation = process starts threads even if the parent has threads. One test needs a real segmentation
+ * fault. */
 __attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
@@ -23,7 +23,7 @@ const char *__asan_default_options(void)
 
 static struct loom__drive rig;
 
-/* Results of the workers on the board, one row each. */
+/* The results of a worker, in its row of the board. */
 struct row {
 	uint64_t runs, address;
 	int32_t pid;
@@ -51,7 +51,6 @@ static void launch_rig(uint32_t devices, const char *settings, void (*run)(struc
 	CU_ASSERT_EQUAL_FATAL(loom__drive_launch(&rig, LOOM_ENTRY_WORK), 0);
 }
 
-/* Lets the waiting workers leave. */
 static void end_rig(uint64_t timeout_ns)
 {
 	CU_ASSERT_EQUAL(loom__drive_retire(&rig, timeout_ns), 0);
@@ -81,12 +80,12 @@ TEST(pinning)
 	const struct loom_counters *k = rig.shared->counters;
 	CU_ASSERT(k->cpu_ns > 0 && k->cpu_ns <= fake_host.now_ns(&fake_host) - go);
 	CU_ASSERT_EQUAL(end, k->end_ns);
-	if (!*fake.log) /* otherwise the sandbox forbids it, and a warning was logged */
+	if (!*fake.log) /* otherwise the sandbox forbids binding, and a warning was logged */
 		CU_ASSERT_EQUAL(board()[0].cores_bound, 1);
 	end_rig(5 * SECOND);
 }
 
-/* Cores that no other test uses: their workers may have all cores. */
+/* No other test uses these cores, so these workers may use all cores. */
 TEST(crowded_flag)
 {
 	if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET))
@@ -165,7 +164,7 @@ static void start_rig(uint32_t devices, const char *settings, void (*run)(struct
 	CU_ASSERT_EQUAL(loom__drive_go(&rig, 0), 0);
 }
 
-/* ... and all workers have arrived. */
+/* Opens the rig and waits until all workers have arrived. */
 static void start_all(uint32_t devices, const char *settings, void (*run)(struct loom_ctx *c))
 {
 	start_rig(devices, settings, run);
@@ -180,13 +179,13 @@ TEST(killed)
 	char words[64];
 	start_all(2, "workers=1 oversubscribe=yes isolation=process", until_stopped);
 	CU_ASSERT_EQUAL(rig.ops->wait(rig.self[0], 1000, &end, &rig.err), LOOM_EAGAIN);
-	/* Ctrl-C goes to the whole process group; only the host handles it. */
+	/* Ctrl-C goes to the whole process group, but only the host handles it. */
 	CU_ASSERT_EQUAL(kill(board()[1].pid, SIGINT), 0);
 	CU_ASSERT_EQUAL(rig.ops->wait(rig.self[1], 20000000, &end, &rig.err), LOOM_EAGAIN);
 	CU_ASSERT_EQUAL(kill(board()[1].pid, SIGKILL), 0);
 	snprintf(words, sizeof(words), "cpu:1&%d&signal 9", board()[1].pid);
 	REFUSED(rig.ops->wait(rig.self[1], 2 * SECOND, &end, &rig.err), LOOM_EDIED, rig.err, words);
-	/* A repeated call gets the same answer. */
+	/* A repeated call returns the same answer. */
 	CU_ASSERT_EQUAL(rig.ops->wait(rig.self[1], 2 * SECOND, &end, &rig.err), LOOM_EDIED);
 	CU_ASSERT_EQUAL(rig.ops->ready(rig.self[1], 2 * SECOND, &rig.err), LOOM_EDIED);
 	__atomic_store_n(&rig.shared->ctl.stop, 1, __ATOMIC_RELAXED);
@@ -205,7 +204,7 @@ TEST(retire_by_force)
 
 static int let_go;
 
-/* Worker 0 gives up, as a failing one does; the others are not affected. */
+/* Worker 0 stops as a failing worker does. The other workers are not affected. */
 static void first_gives_up(struct loom_ctx *c)
 {
 	if (!c->worker)
@@ -214,7 +213,7 @@ static void first_gives_up(struct loom_ctx *c)
 		usleep(100);
 }
 
-/* The host, which waits for hours otherwise, is woken, as it may have to wake sleeping workers. */
+/* The host would wait for hours. It is woken, as it may have to wake sleeping workers. */
 TEST(told_of_stop)
 {
 	static const char *const settings[] = {"workers=2 oversubscribe=yes",
@@ -237,7 +236,7 @@ static void until_let_go(struct loom_ctx *c)
 		usleep(100);
 }
 
-/* A thread that does not return is reported, and its memory stays until it does. */
+/* A thread that does not return is reported, and its memory remains until it does. */
 TEST(stuck_thread)
 {
 	let_go = 0;
@@ -249,7 +248,7 @@ TEST(stuck_thread)
 
 static int stopper[2];
 
-/* Stops this process while the host waits for it, and takes some time afterwards. */
+/* Stops this process while the host waits for it, and continues for some time afterwards. */
 static void asks_and_leaves(struct loom_ctx *c)
 {
 	__atomic_store_n(&row_of(c)->runs, 1, __ATOMIC_RELEASE);
@@ -257,11 +256,11 @@ static void asks_and_leaves(struct loom_ctx *c)
 		usleep(100);
 	usleep(20000); /* the host is in retire() */
 	CU_ASSERT_EQUAL(write(stopper[1], "s", 1), 1);
-	for (int i = 0; i < 50; i++) /* one of them ends during the stop */
+	for (int i = 0; i < 50; i++) /* one of these ends during the stop */
 		usleep(1000);
 }
 
-/* After a stop of the process that was longer than the time-out, workers can still leave. */
+/* After a stop of the process that exceeds the time-out, workers can still leave. */
 TEST(retire_beside_a_stop)
 {
 	char byte;
@@ -290,8 +289,8 @@ static void meet(struct loom_ctx *c)
 		loom_barrier_lanes(c);
 }
 
-/* The host abandons a sample while lanes wake up for it: the lanes of a worker all take part or none, since they
- * meet at barriers. */
+/* The host abandons a sample while lanes wake up for the sample. Either all lanes of a worker take part or none, since
+ * they synchronise at barriers. */
 TEST(given_up)
 {
 	static const char *const settings[] = {"workers=2 lanes=3 oversubscribe=yes spin=0us",
@@ -325,7 +324,7 @@ TEST(dies_with_parent)
 			_exit(1);
 		pause();
 	}
-	/* The worker has the write end, too: end of file shows that it has ended. */
+	/* The worker has the write end, too, so an end of file shows that the worker has ended. */
 	int32_t worker = 0;
 	close(pids[1]);
 	CU_ASSERT_EQUAL(read(pids[0], &worker, sizeof(worker)), sizeof(worker));
@@ -397,7 +396,6 @@ TEST(build_refuses)
 	program.task = &task;
 	program.tasks = 1;
 	REFUSED(rig.ops->build(rig.self[0], &program, &rig.err), LOOM_ENOTSUP, rig.err, "fib");
-	/* Nothing to run. */
 	CU_ASSERT_EQUAL_FATAL(loom__drive_memory(&rig), 0);
 	CU_ASSERT_EQUAL(loom__drive_launch(&rig, LOOM_ENTRY_WORK), LOOM_EINVAL);
 	loom__drive_close(&rig);
@@ -417,7 +415,7 @@ TEST(mem_map_refuses)
 	}
 }
 
-/* Yields sleep now and then on kernels that need it, and on no others. */
+/* A worker that yields also sleeps now and then on kernels that need this, and on no others. */
 TEST(gaps_by_kernel_D20)
 {
 	static const struct {

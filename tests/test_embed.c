@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that embeds a stack: many runs, tasks and memory that come later, runs that are stopped, late, refused or
- * go on beside the caller; several stacks; and nothing that is started or opened between runs. */
+/* A program that embeds a stack: many runs; tasks and memory that come later; runs that are stopped, late, rejected, or
+ * continue beside the caller; several stacks. Nothing is started or opened between runs. */
 #include "support.h"
 
 #include <dirent.h>
@@ -19,7 +19,7 @@
 
 #include "base/base.h"
 
-#define REST_NS 1000000000ull /* of the host: core/stack/gate.c */
+#define REST_NS 1000000000ull /* the host's sleep in core/stack/gate.c */
 
 /* ---- stacks ---- */
 
@@ -29,7 +29,7 @@ struct embedder {
 	struct loom_error err;
 	uint32_t tag;
 	loom_ref ref;
-	void *host; /* what `ref` is for the caller */
+	void *host; /* the address of `ref` for the caller */
 };
 
 static void ok(struct embedder *e, int rc)
@@ -72,7 +72,6 @@ static void open_usual(struct embedder *e, const char *workers, loom_task_fn *fn
 	open_with(e, fn, 4096);
 }
 
-/* By the method `how`. */
 static void submit(struct embedder *e, uint64_t n, uint64_t how)
 {
 	struct loom_task t = {.tag = e->tag, .param = {how}, .data = {.ref = e->ref, .bytes = 4096}};
@@ -93,13 +92,13 @@ static void shut(struct embedder *e)
 
 /* ---- tasks ---- */
 
-/* In memory that a device process shares. */
+/* The words are in memory that a device process shares. */
 struct words {
 	uint64_t ran;
 	uint32_t running, release, cpu;
 };
 
-/* param[0]: the number of tasks of this kind that it spawns; these spawn none. */
+/* param[0] is the number of tasks of this kind that the task spawns; these spawn none. */
 static void count(struct loom_ctx *c, const struct loom_task *t)
 {
 	struct words *w = loom_at(c, t->data.ref);
@@ -124,7 +123,7 @@ static void run_until_stopped(struct loom_ctx *c, const struct loom_task *t)
 		loom_pause(c);
 }
 
-/* Ends only when the caller releases it, not by the stop word. */
+/* The task ends only when the caller releases it, not by the stop word. */
 static void run_until_released(struct loom_ctx *c, const struct loom_task *t)
 {
 	struct words *w = loom_at(c, t->data.ref);
@@ -153,12 +152,12 @@ static void *ask(void *arg)
 	struct words *w = e->host;
 	while (!__atomic_load_n(&w->running, __ATOMIC_ACQUIRE))
 		usleep(1000);
-	usleep(20000); /* the host rests by now, most likely */
+	usleep(20000); /* the host most likely sleeps by then */
 	loom_stack_stop(e->stack);
 	return NULL;
 }
 
-/* One run that never ends by itself: how long it took. */
+/* Returns the time of one run that never ends by itself. */
 static uint64_t stopped_run(const char *isolation, int *rc)
 {
 	struct embedder e;
@@ -177,9 +176,9 @@ static uint64_t stopped_run(const char *isolation, int *rc)
 	return took;
 }
 
-/* A request of another thread ends a run of submitted tasks, and wakes the host at once, which sleeps for a second at a
- * time while workers run. A host that is not woken would see the request only after its first sleep, so no run could
- * end before that. At least one of several runs must. */
+/* A stop request of another thread ends a run of submitted tasks. It wakes the host at once, which sleeps for a second
+ * at a time while workers run. A host that is not woken would see the request only after its first sleep, so no run
+ * could end earlier. At least one of several runs must end earlier. */
 static void ends_before_the_rest(const char *isolation)
 {
 	int before = 0;
@@ -249,7 +248,7 @@ static void late_task(int stop)
 	CU_ASSERT_EQUAL(ran(&e), 0);
 	__atomic_store_n(&w->release, 1, __ATOMIC_RELEASE);
 	int rc;
-	while ((rc = run(&e)) == LOOM_EBUSY) /* until the late worker has left; the test's limit ends this */
+	while ((rc = run(&e)) == LOOM_EBUSY) /* until the late worker has left */
 		usleep(1000);
 	ok(&e, rc);
 	CU_ASSERT_EQUAL(ran(&e), 6);
@@ -289,7 +288,7 @@ TEST(error)
 
 /* ---- many runs ---- */
 
-/* More tasks than in the first run, for which copies and queues were allocated. */
+/* There are more tasks than in the first run, for which copies and queues were allocated. */
 TEST(larger)
 {
 	static const uint64_t sizes[] = {3, 0, 70, 1, 100000, 20, 300000};
@@ -310,7 +309,8 @@ TEST(larger)
 	}
 }
 
-/* Runs so short that some workers start too late for them, with every mixture of spinning and sleeping workers. */
+/* The runs are so short that some workers start too late for them, with every mixture of spinning and sleeping
+ * workers. */
 static void many_runs(int runs, const char *workers, const char *scheduler, const char *detector)
 {
 	struct embedder e;
@@ -380,7 +380,7 @@ TEST(start)
 	CU_ASSERT_EQUAL(loom_stack_task(e.stack, "more", count, &tag, &e.err), LOOM_EBUSY);
 	CU_ASSERT_EQUAL(loom_stack_wait(e.stack, 0, &result, &e.err), LOOM_EAGAIN);
 	CU_ASSERT_EQUAL(loom_stack_wait(e.stack, 1000000, NULL, &e.err), LOOM_EAGAIN);
-	submit(&e, 3, 0); /* for the next */
+	submit(&e, 3, 0); /* these tasks are for the next run */
 	__atomic_store_n(&w->release, 1, __ATOMIC_RELEASE);
 	ok(&e, loom_stack_wait(e.stack, UINT64_MAX, &result, &e.err));
 	CU_ASSERT_EQUAL(ran(&e), 2);
@@ -388,7 +388,7 @@ TEST(start)
 	CU_ASSERT_EQUAL(value, 2);
 	ok(&e, run(&e));
 	CU_ASSERT_EQUAL(ran(&e), 5);
-	/* Closed in mid-run. A result outlives its stack. */
+	/* The stack is closed in mid-run. A result outlives its stack. */
 	uint32_t forever;
 	ok(&e, loom_stack_task(e.stack, "forever", run_until_stopped, &forever, &e.err));
 	e.tag = forever;
@@ -467,7 +467,7 @@ TEST(cores)
 
 /* ---- between runs ---- */
 
-/* Replaces the calls of the library and of plug-ins: this program exports its own functions. */
+/* This program exports its own functions, which replace the calls of the library and of plug-ins. */
 static uint64_t opened;
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 #define COUNTS_FILES 1
@@ -497,7 +497,7 @@ EXPORT DIR *opendir(const char *path)
 }
 #endif
 
-/* The ids of all threads of this process: a new thread has another one. */
+/* Writes the ids of all threads of this process. A new thread has a new id. */
 static void threads(char *out, size_t room)
 {
 	DIR *dir = opendir("/proc/self/task");
@@ -518,7 +518,7 @@ TEST(quiet)
 #endif
 	open_usual(&e, "2", count);
 #ifdef COUNTS_FILES
-	CU_ASSERT(opened > first); /* it is seen */
+	CU_ASSERT(opened > first); /* the interposed calls are counted */
 #endif
 	submit(&e, 10, 1);
 	ok(&e, loom_stack_run(e.stack, &result, &e.err));
@@ -588,8 +588,8 @@ static void *stop_soon(void *arg)
 	return NULL;
 }
 
-/* Nothing of the first run is under way in the second, whether that one ended by itself or was stopped with requests
- * that waited. */
+/* No request of the first run is in progress in the second, whether the first ended by itself or was stopped with
+ * waiting requests. */
 static void serve_again(const char *qos, int stop_first)
 {
 	struct embedder e;
@@ -647,7 +647,7 @@ static int meet(void *self, const void *mine, void *all, size_t bytes, struct lo
 struct member {
 	struct loom_ranks ranks;
 	struct embedder e;
-	uint64_t tasks; /* to be submitted */
+	uint64_t tasks; /* the number of tasks to submit */
 	int code;
 };
 
@@ -687,7 +687,7 @@ TEST(ranks)
 		in_threads(run_member, m, sizeof(*m), 2);
 		for (int r = 0; r < 2; r++)
 			ok(&m[r].e, m[r].code);
-		expect += 4 * n; /* each submitted task and its three, once */
+		expect += 4 * n; /* each submitted task and its three children run once */
 		CU_ASSERT_EQUAL(ran(&m[0].e) + ran(&m[1].e), expect);
 	}
 	m[1].tasks++;
@@ -704,7 +704,7 @@ TEST(ranks)
 struct adder {
 	struct member m;
 	uint64_t floats;
-	uint32_t root; /* of a broadcast; ~0u: a sum */
+	uint32_t root; /* the root of a broadcast; ~0u: a sum */
 	float vector[5000];
 };
 
@@ -769,7 +769,7 @@ static void collectives(const char *trigger, const char *algorithm)
 		a[r].m.ranks = (struct loom_ranks){
 			.size = sizeof(a[r].m.ranks), .rank = r, .ranks = 2, .self = &a[r].m.ranks, .allgather = meet};
 	}
-	in_threads(open_member, a, sizeof(*a), 2); /* a trigger's ranks meet there */
+	in_threads(open_member, a, sizeof(*a), 2); /* the ranks of a trigger synchronise there */
 	for (int r = 0; r < 2; r++)
 		ok(&a[r].m.e, a[r].m.code);
 	for (uint64_t n = 1; n <= 5000; n = n < 5000 && n * 7 > 5000 ? 5000 : n * 7) {
@@ -790,8 +790,7 @@ static void collectives(const char *trigger, const char *algorithm)
 			CU_ASSERT_EQUAL(wrong, 0);
 		}
 	}
-	/* Calls that all ranks reject with the same error; a following call works, and so does a run of the
-	 * workload. */
+	/* All ranks reject these calls with the same error. The next call and a run of the workload work. */
 	a[0].floats = 5, a[1].floats = 6;
 	in_threads(run_adder, a, sizeof(*a), 2);
 	for (int r = 0; r < 2; r++)
@@ -833,7 +832,7 @@ TEST(collectives)
 	for (size_t i = 0; i < COUNT(with); i++)
 		if (i < 3 || !access(gputn, R_OK))
 			collectives(with[i][0], with[i][1]);
-	/* One rank has the sum already. A stack for tasks sums nothing. */
+	/* One rank already has the sum. A stack for tasks sums up nothing. */
 	open_usual(&e, "1", count);
 	REFUSED(loom_stack_allreduce(e.stack, one, 2, &e.err), LOOM_EINVAL, e.err, "workload = allreduce");
 	ok(&e, loom_stack_barrier(e.stack, &e.err));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lib/eventcount.h under threads: no wake-up is lost, and every wait ends. A waiter that misses one sleeps until the
- * test's time limit. make SAN=thread check-concurrent runs it under ThreadSanitizer. */
+/* Tests lib/eventcount.h under threads: no wake-up is lost, and every wait ends. A waiter that misses a wake-up sleeps
+ * until the test's time limit. make SAN=thread check-concurrent runs this test under ThreadSanitizer. */
 #include "support.h"
 
 #include <pthread.h>
@@ -67,7 +67,7 @@ static int take(void)
 	return 0;
 }
 
-/* Without polling: a lost wake-up leaves tasks, and the notifier waits for them. */
+/* There is no polling: a lost wake-up leaves tasks, and the notifier waits for them. */
 static void *take_tasks(void *arg)
 {
 	while (!__atomic_load_n(&e.stop, __ATOMIC_ACQUIRE)) {
@@ -78,7 +78,7 @@ static void *take_tasks(void *arg)
 		eventcount_leave_one(&e.waiters, &e.waking);
 		for (got += take(); got; got = take()) {
 			__atomic_fetch_add(&e.taken, (uint32_t)got, __ATOMIC_RELEASE);
-			if (__atomic_load_n(&e.tasks, __ATOMIC_ACQUIRE)) /* more is left */
+			if (__atomic_load_n(&e.tasks, __ATOMIC_ACQUIRE)) /* tasks are left */
 				eventcount_advance_one(NULL, &e.word, &e.waiters, &e.waking);
 		}
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* machine.h and the CPU device's cores.c on simulated machines: a tree of /sys and /proc in a folder, and an
- * affinity. */
+/* Tests machine.h and the CPU device's cores.c on simulated machines. A simulated machine is a tree of /sys and /proc
+ * in a folder, and an affinity. */
 #include <sched.h>
 #include <stdint.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static int fake_affinity(pid_t pid, size_t bytes, cpu_set_t *set)
 
 #include "fake_host.h"
 
-/* Cores are claimed in the network namespace: no other test is to be there. */
+/* Cores are claimed in the network namespace, which no other test may share. */
 static int alone;
 __attribute__((constructor)) static void leave_others(void)
 {
@@ -42,7 +42,6 @@ static void put(const char *path, const char *text)
 	fclose(f);
 }
 
-/* A folder of its own, which is empty. */
 static void begin(void)
 {
 	snprintf(folder, sizeof(folder), "/tmp/gpuloom-test-XXXXXX");
@@ -55,7 +54,8 @@ static void end(void)
 	test_remove(folder);
 }
 
-/* `cores` cores with two hyper-threads each: i and i + cores; the first half in package 0, and all allowed. */
+/* Makes `cores` cores with two hyper-threads each, i and i + cores. The first half is in package 0, and all are
+ * allowed. */
 static void machine(unsigned cores)
 {
 	char path[200], text[64];
@@ -83,7 +83,7 @@ static void find(const char *list, uint32_t instance, uint32_t instances, struct
 
 /* ---- cores */
 
-/* A rank's share, and a device's: hyper-threads i and i + 4 of a core go together. */
+/* In the shares of ranks and devices, hyper-threads i and i + 4 of a core stay together. */
 TEST(hyperthreads_are_not_cores_F12)
 {
 	struct loom_machine_cpu list[8];
@@ -98,7 +98,7 @@ TEST(hyperthreads_are_not_cores_F12)
 	CU_ASSERT(list[0].cpu == 0 && list[1].cpu == 4 && list[2].cpu == 1 && list[3].cpu == 5);
 	CU_ASSERT_EQUAL(loom_machine_share(list, 8, 2, 3, &from, &to), 0);
 	CU_ASSERT(from == 4 && to == 8);
-	CU_ASSERT_EQUAL(loom_machine_share(list, 8, 5, 6, &from, &to), 0); /* more than cores: hyper-threads */
+	CU_ASSERT_EQUAL(loom_machine_share(list, 8, 5, 6, &from, &to), 0); /* further shares get single hyper-threads */
 	CU_ASSERT(from == 6 && to == 8);
 	CU_ASSERT_EQUAL(loom_machine_share(list, 8, 9, 10, &from, &to), 1);
 	CU_ASSERT(from == 1 && to == 2);
@@ -109,7 +109,6 @@ TEST(hyperthreads_are_not_cores_F12)
 	end();
 }
 
-/* Workers are put on physical cores first. */
 TEST(physical_cores_first_F12)
 {
 	struct cores c;
@@ -129,7 +128,7 @@ TEST(physical_cores_first_F12)
 	}
 	for (uint32_t i = 0; i < 8; i++)
 		cores_give_back(cpu[i]);
-	/* A second stack in the same process does not use the hyper-thread beside the first stack's worker. */
+	/* A second stack in the process does not use the hyper-thread beside the first stack's worker. */
 	uint32_t one = cores_take(&c, 4, &crowded), other = cores_take(&c, 0, &crowded);
 	CU_ASSERT_EQUAL(one, 4);
 	CU_ASSERT_EQUAL(other, 1);
@@ -139,8 +138,8 @@ TEST(physical_cores_first_F12)
 	end();
 }
 
-/* The cores that another process takes which also starts at core 0: those of its workers, as bits; 1 << 31: a core
- * is shared. */
+/* Returns the cores of another process's workers as bits; the other process also starts at core 0. Bit 7 is set if a
+ * core is shared. */
 static uint32_t beside(const struct cores *c, uint32_t workers)
 {
 	int status;
@@ -148,7 +147,7 @@ static uint32_t beside(const struct cores *c, uint32_t workers)
 	if (!child) {
 		uint32_t bits = 0;
 		int crowded, any = 0;
-		memset(taken.core, 0, sizeof(taken.core)); /* as in a process that was not forked */
+		memset(taken.core, 0, sizeof(taken.core)); /* as in a process that is no fork */
 		for (uint32_t i = 0; i < workers; i++) {
 			bits |= 1u << cores_take(c, i, &crowded);
 			any |= crowded;
@@ -160,13 +159,13 @@ static uint32_t beside(const struct cores *c, uint32_t workers)
 	return (uint32_t)WEXITSTATUS(status);
 }
 
-/* Independent processes, such as ranks that were started by hand. */
+/* Independent processes, such as ranks that are started by hand, share no core. */
 TEST(processes_share_no_core_F12)
 {
 	struct cores c;
 	int crowded;
 	uint32_t mine[3];
-	machine(3); /* 0 to 5; 0 and 3, 1 and 4, 2 and 5 are one core each */
+	machine(3); /* processors 0 to 5; 0 and 3, 1 and 4, 2 and 5 share a core */
 	if (!alone) {
 		end();
 		return;
@@ -176,16 +175,16 @@ TEST(processes_share_no_core_F12)
 	CU_ASSERT(mine[0] == 0 && !crowded);
 	CU_ASSERT_EQUAL(beside(&c, 1), 1u << 1);
 	CU_ASSERT_EQUAL(beside(&c, 2), 1u << 1 | 1u << 2);
-	/* the third has no core of its own, but a hyper-thread */
+	/* the third worker has no separate core, but a hyper-thread */
 	CU_ASSERT_EQUAL(beside(&c, 3), 1u << 1 | 1u << 2 | 1u << 3);
 	mine[1] = cores_take(&c, 1, &crowded);
 	mine[2] = cores_take(&c, 2, &crowded);
 	CU_ASSERT(mine[1] == 1 && mine[2] == 2 && !crowded);
 	CU_ASSERT_EQUAL(beside(&c, 1), 1u << 3);
-	CU_ASSERT_EQUAL(beside(&c, 4) >> 7, 1); /* one must share */
+	CU_ASSERT_EQUAL(beside(&c, 4) >> 7, 1); /* one worker must share a core */
 	for (int i = 0; i < 3; i++)
 		cores_give_back(mine[i]);
-	CU_ASSERT_EQUAL(beside(&c, 1), 1u << 0); /* given back */
+	CU_ASSERT_EQUAL(beside(&c, 1), 1u << 0); /* the cores were returned */
 	cores_finish(&fake_host, &c);
 	end();
 }
@@ -227,9 +226,9 @@ TEST(quota_of_version_1_F14)
 	put("cg/cpu/a/b/cpu.cfs_period_us", "100000\n");
 	put("cg/cpu/a/b/cpu.stat", "nr_periods 7\nnr_throttled 1\n");
 	CU_ASSERT_EQUAL(loom_machine_quota(&q), 0);
-	CU_ASSERT(q.cpus == 0.5 && q.throttled == 21); /* of the tightest */
+	CU_ASSERT(q.cpus == 0.5 && q.throttled == 21); /* the quota of the tightest group */
 	end();
-	/* A container in which its own group is at the mount point, but /proc shows the path outside. */
+	/* In a container the process's own group is at the mount point, but /proc shows the path outside. */
 	mounted(V1, "/docker/77", "3:cpu,cpuacct:/docker/77\n");
 	put("cg/cpu/cpu.cfs_quota_us", "150000\n");
 	put("cg/cpu/cpu.cfs_period_us", "100000\n");
@@ -247,12 +246,12 @@ TEST(quota_of_version_2_T8b)
 	CU_ASSERT_EQUAL(loom_machine_quota(&q), 0);
 	CU_ASSERT(q.cpus == 0.5 && q.throttled == 8);
 	end();
-	mounted("31 30 0:2 %s /sys/fs/cgroup rw - tmpfs tmpfs rw\n", "/", "0::/\n"); /* no mount of it is to be seen */
+	mounted("31 30 0:2 %s /sys/fs/cgroup rw - tmpfs tmpfs rw\n", "/", "0::/\n"); /* no mount is visible */
 	CU_ASSERT_EQUAL(quota(), -1);
 	put("sys/fs/cgroup/cpu.max", "200000 100000\n");
 	CU_ASSERT_EQUAL(quota(), 2);
 	end();
-	begin(); /* nothing at all */
+	begin(); /* nothing is visible */
 	CU_ASSERT_EQUAL(quota(), -1);
 	end();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loader with faulty files. The fixtures are in tests/plugins;
- * each is copied to a folder of the test's own under the name that it claims. */
+/* Tests the loader with faulty files. The fixtures are in tests/plugins. Each is copied to the test's folder under the
+ * name that it claims. */
 #include <cjson/cJSON.h>
 #include <dirent.h>
 #include <dlfcn.h>
@@ -40,7 +40,7 @@ static char *in_folder(const char *name)
 
 static void store(const char *path, const char *bytes, size_t n)
 {
-	unlink(path); /* the old file may be loaded, and is not to change under that */
+	unlink(path); /* the old file may be loaded, and must not change meanwhile */
 	FILE *f = fopen(path, "w");
 	CU_ASSERT_FATAL(f != NULL);
 	CU_ASSERT_EQUAL(fwrite(bytes, 1, n, f), n);
@@ -58,7 +58,7 @@ static void fixture_bytes(const char *fixture, char **bytes, size_t *n)
 	CU_ASSERT_FATAL(!rc);
 }
 
-/* The fixture as NAME.so in our folder. */
+/* Copies the fixture to NAME.so in the test's folder. */
 static char *place(const char *fixture, const char *name)
 {
 	char file[100], *bytes;
@@ -91,7 +91,7 @@ static void refused(const char *path, enum loom_kind kind, int code, const char 
 	CU_ASSERT(one_sentence(err.text));
 }
 
-/* Processes whose command line names our folder, other than this one. */
+/* Returns the number of other processes whose command line names the test's folder. */
 static unsigned left_running(void)
 {
 	unsigned n = 0;
@@ -150,7 +150,7 @@ TEST(wrong_kind)
 {
 	refused(place("bad_print", "term_print"), LOOM_SCHED, LOOM_EINVAL,
 		"'term_print'&is a termination plug-in&scheduler is needed");
-	/* Reported without a manifest, too. */
+	/* The fault is also reported without a manifest. */
 	refused(place("bad_unmarked", "term_unmarked"), LOOM_SCHED, LOOM_EINVAL,
 		"is a termination plug-in");
 }
@@ -162,8 +162,8 @@ static void on_stop(int number)
 	asked_to_stop++;
 }
 
-/* One of them sets handlers that end the process when it is loaded, and raises the signal itself: the process's own
- * handlers see that. */
+/* One of the plug-ins sets handlers that end the process when it is loaded, and raises the signal itself. Only the
+ * process's own handlers see the signal. */
 TEST(accepted)
 {
 	static const char *const good[][2] = {{"bad_longer", "term_longer"},
@@ -186,7 +186,7 @@ TEST(accepted)
 	unsetenv("LOOM_TEST_STOP");
 }
 
-/* A versioned file name is a name as well. */
+/* A versioned file name is accepted as a name. */
 TEST(versioned_name)
 {
 	const struct loom_plugin *p = NULL;
@@ -201,7 +201,7 @@ TEST(versioned_name)
 
 /* ---- calls that fail ------------------------------------------------------------------------- */
 
-/* Instead of the C library's: the loader under test is in this program. */
+/* These functions replace the C library's. The loader under test is part of this program. */
 static enum { NOTHING, READ_FAILS, READ_STOPS, LINK_FAILS, PATH_FAILS } broken;
 static unsigned reads;
 
@@ -220,7 +220,7 @@ LOOM_EXPORT void *dlopen(const char *path, int flags)
 	void *(*next)(const char *, int) = (void *(*)(const char *, int))dlsym(RTLD_NEXT, "dlopen");
 	void *handle = next(broken == LINK_FAILS ? "/no/such.so" : path, flags);
 	if (broken == LINK_FAILS)
-		errno = ENOMEM; /* what dlerror() has to say is about the file alone */
+		errno = ENOMEM; /* errno is set, but dlerror() reports only the file */
 	return handle;
 }
 
@@ -252,7 +252,7 @@ TEST(calls_that_fail)
 	CU_ASSERT_EQUAL(loom__plugin_find(&search, LOOM_TERM, "unmarked", &found, &err), LOOM_ENOMEM);
 	CU_ASSERT_PTR_NULL(found);
 	loom__search_free(&search);
-	CU_ASSERT_EQUAL(loom__search_create(NULL, &search, &err), LOOM_ENOMEM); /* of folders that are guessed */
+	CU_ASSERT_EQUAL(loom__search_create(NULL, &search, &err), LOOM_ENOMEM); /* also without a list of folders */
 	broken = NOTHING;
 }
 
@@ -301,7 +301,7 @@ TEST(cut_short)
 	free(bytes);
 }
 
-/* Any bytes at all: no crash, no endless loop; sanitizers watch the bounds. */
+/* The loader reads any bytes without a crash or an endless loop; sanitizers check the bounds. */
 TEST(damaged)
 {
 	char *path = in_folder("term_print.so"), *bytes, *copy;
@@ -315,7 +315,7 @@ TEST(damaged)
 		memcpy(copy, bytes, n);
 		for (int k = 0; k < 8; k++) {
 			xorshift(&random);
-			/* Mostly in the headers: the file's, the segments', the sections'. */
+			/* Most bytes are in the headers: the file's, the segments', the sections'. */
 			size_t from = k % 3 == 2 ? h->e_shoff : 16;
 			size_t span = k % 3 == 2 ? n - from : 1024;
 			copy[from + random % span] = (char)(random >> 40);
@@ -356,7 +356,7 @@ TEST(manifest)
 		"no gpuloom manifest&LOOM_PLUGIN_DEFINE");
 }
 
-/* Without section headers, as sstrip leaves it, the program headers still lead to the note. */
+/* Without section headers, as after sstrip, the program headers still lead to the note. */
 TEST(manifest_without_sections)
 {
 	char *path = in_folder("term_abort.so"), *bytes;
@@ -391,7 +391,7 @@ TEST(probe)
 
 	probe_refused(place("bad_abort", "term_abort"), 20000,
 		      "term_abort.so&constructor&crashed (SIGABRT)&no luck today");
-	/* Unmapped addresses: only the child that probes crashes. */
+	/* The addresses are unmapped, so only the child that probes crashes. */
 	static const char *const wild[] = {"wild", "ops_wild", "endless"};
 	for (size_t i = 0; i < LOOM__COUNT(wild); i++) {
 		char fixture[20], name[20];
@@ -438,7 +438,8 @@ static void renew_folder(void)
 	CU_ASSERT_EQUAL(mkdir(folder, 0700), 0);
 }
 
-/* A file or folder that every user may write to, and one below such a folder; below one like /tmp it is fine. */
+/* A file or folder to which every user may write is rejected, and so is one below such a folder. A folder below one
+ * like /tmp is accepted. */
 TEST(open_to_all_S15_T32b)
 {
 	struct loom__search s = {0};
@@ -519,7 +520,7 @@ TEST(scan)
 	CU_ASSERT_EQUAL(loom__candidates_scan(&s, &all, &err), 0);
 	CU_ASSERT_EQUAL_FATAL(all.count, 5);
 	CU_ASSERT(test_says(all.list[0].path, "term_abort.so"));
-	CU_ASSERT_STRING_EQUAL(all.list[0].fault, ""); /* its code has not run */
+	CU_ASSERT_STRING_EQUAL(all.list[0].fault, ""); /* the plug-in's code has not run */
 	CU_ASSERT_EQUAL(all.list[0].has_manifest, 1);
 	CU_ASSERT(test_says(all.list[1].fault, "a folder"));
 	CU_ASSERT_EQUAL(strncmp(all.list[1].fault, "a folder", 8), 0);
@@ -619,7 +620,7 @@ TEST(describe_markdown)
 		t.at,
 		"### termination.demo\n&`term_demo.so`&| `depth` | integer | `8` | 1 or more"));
 	CU_ASSERT(test_says(t.at, "Depth &lt;of> a \\| b.&slow\\|careful"));
-	CU_ASSERT_PTR_NULL(strchr(t.at, '/')); /* no paths: documents are generated from it */
+	CU_ASSERT_PTR_NULL(strchr(t.at, '/')); /* documents are generated from this text, so it has no paths */
 	loom__text_free(&t);
 }
 
@@ -650,7 +651,7 @@ TEST(describe_json)
 
 int main(int argc, char **argv)
 {
-	/* This program is the executable that probes run again. */
+	/* Probes run this executable again. */
 	if (argc > 1 && !strcmp(argv[1], "probe")) {
 		loom__probe_command(argc - 1, argv + 1);
 		return 2;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The service path: every arrangement and notification, each service against its own system call, and requests that
- * must be rejected. */
+/* Tests the service path: every arrangement and notification, each service against its own system call, and requests
+ * that must be rejected. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -29,7 +29,7 @@ static const struct {
 	{"monolithic", "notify=poll class=other"},
 };
 
-/* ---- one tenant with everything that can be granted ---- */
+/* ---- one tenant with all kinds of grants ---- */
 
 struct world {
 	struct qos_rig *r;
@@ -41,7 +41,7 @@ struct world {
 	pid_t child;
 };
 
-/* Writes SIGUSR1 and SIGRTMIN to the pipe. */
+/* The child writes SIGUSR1 and SIGRTMIN to the pipe. */
 static _Noreturn void listener(int out)
 {
 	sigset_t set;
@@ -113,7 +113,6 @@ static void end_world(struct world *w)
 	free(w->content);
 }
 
-/* Whether a page is present. */
 static int present(const char *at, uint64_t page)
 {
 	unsigned char in[1] = {0};
@@ -139,7 +138,7 @@ static void check_files(struct world *w, uint32_t worker)
 			   .offset = 8 * PAGE, .bytes = PAGE, .argument = 3 * PAGE + 7),
 			(int64_t)PAGE);
 	CU_ASSERT_EQUAL(memcmp(w->at + 8 * PAGE, direct, PAGE), 0);
-	/* The end of the file, and behind it. */
+	/* The reads are at the end of the file, and behind the end. */
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->buffer,
 			   .bytes = PAGE, .argument = 64 * PAGE - 10),
 			10);
@@ -166,7 +165,7 @@ static void check_faults(struct world *w, uint32_t worker)
 	CU_ASSERT_TRUE(present(w->demand_at, 3));
 	CU_ASSERT_FALSE(present(w->demand_at, 5));
 	CU_ASSERT_EQUAL(memcmp(w->demand_at + 3 * PAGE, w->content + 3 * PAGE, 2 * PAGE), 0);
-	/* A range that is partly present: the rest is filled, written data remain. */
+	/* The range is partly present. The rest is filled, and written data remain. */
 	w->demand_at[3 * PAGE] = 'x';
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FAULT, .buffer = w->demand, .offset = 2 * PAGE,
 			   .bytes = 4 * PAGE),
@@ -180,7 +179,7 @@ static void check_faults(struct world *w, uint32_t worker)
 			(int64_t)PAGE);
 	CU_ASSERT_EQUAL(w->zeroes_at[PAGE - 1], 0);
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_EVICT, .buffer = w->zeroes, .bytes = PAGE), 0);
-	/* None of its pages is present on a node. */
+	/* None of the pages is present on a node. */
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_MIGRATE, .buffer = w->demand, .bytes = PAGE), 0);
 }
 
@@ -192,7 +191,7 @@ static void check_heap(struct world *w, uint32_t worker)
 	CU_ASSERT_TRUE(present(w->heap_at + a, 2));
 	memset(w->heap_at + a, 'a', 3 * PAGE);
 	CU_ASSERT_EQUAL(w->heap_at[b], 0);
-	/* As a buffer: only allocated pages are valid. */
+	/* The range is used as a buffer: only allocated pages are valid. */
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_WRITE, .handle = w->file, .buffer = w->heap,
 			   .offset = (uint64_t)a, .bytes = PAGE),
 			(int64_t)PAGE);
@@ -214,7 +213,7 @@ static void check_heap(struct world *w, uint32_t worker)
 	int64_t all = DO(.service = LOOM_SERVICE_ALLOC, .buffer = w->heap, .bytes = 16 * PAGE);
 	CU_ASSERT_EQUAL(all, 0);
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_ALLOC, .buffer = w->heap, .bytes = 1), -ENOMEM);
-	CU_ASSERT_EQUAL(w->heap_at[a], 0); /* zeroed again */
+	CU_ASSERT_EQUAL(w->heap_at[a], 0); /* the heap zeroes the memory again */
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FREE, .buffer = w->heap), 16 * (int64_t)PAGE);
 }
 
@@ -227,7 +226,7 @@ static void check_socket(struct world *w, uint32_t worker)
 			100);
 	CU_ASSERT_EQUAL(recv(w->pair[1], got, sizeof(got), 0), 100);
 	CU_ASSERT_EQUAL(memcmp(got, w->at + 50, 100), 0);
-	/* Full: answered with -EAGAIN, without blocking. */
+	/* A full socket is answered with -EAGAIN, without blocking. */
 	int64_t rc = 0;
 	for (int i = 0; i < 1000 && rc >= 0; i++)
 		rc = DO(.service = LOOM_SERVICE_SEND, .handle = w->socket, .buffer = w->buffer,
@@ -348,7 +347,7 @@ static int64_t fault_page(struct qos_rig *r, uint32_t worker, uint64_t page)
 			  (struct loom_request){.service = LOOM_SERVICE_FAULT, .offset = page * PAGE, .bytes = PAGE});
 }
 
-/* Eight pages of two tenants take turns in three frames; then a heap of four pages. */
+/* Eight pages of two tenants share three frames in turn. Then a heap has four pages. */
 TEST(frames)
 {
 	struct world world, *w = &world;
@@ -375,10 +374,10 @@ TEST(frames)
 		CU_ASSERT_EQUAL(fault_page(r, (uint32_t)i % 2, 5 - i), (int64_t)(i * PAGE));
 		CU_ASSERT_EQUAL(memcmp(frame + i * PAGE, content + (5 - i) * PAGE, PAGE), 0);
 	}
-	CU_ASSERT_EQUAL(fault_page(r, 1, 4), (int64_t)PAGE); /* it is present */
+	CU_ASSERT_EQUAL(fault_page(r, 1, 4), (int64_t)PAGE); /* the page is present */
 	CU_ASSERT_EQUAL(fault_page(r, 0, 0), -ENOMEM);
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FAULT, .bytes = 2 * PAGE), -EINVAL);
-	/* Evicted contents are lost, moved contents are kept. */
+	/* Evicted contents are lost, and moved contents are kept. */
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_EVICT, .offset = 4 * PAGE, .bytes = PAGE), 0);
 	frame[3] = 'x';
 	int64_t moved = DO(.service = LOOM_SERVICE_MIGRATE, .offset = 4 * PAGE + 1, .bytes = PAGE);
@@ -390,14 +389,13 @@ TEST(frames)
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_EVICT, .bytes = 8 * PAGE), 0);
 	CU_ASSERT(fault_page(r, 0, 5) >= 0 && fault_page(r, 0, 6) >= 0 && fault_page(r, 1, 7) >= 0);
 	CU_ASSERT_EQUAL(memcmp(frame + fault_page(r, 0, 5), content + 5 * PAGE, PAGE), 0);
-	/* The heap. */
 	int64_t at = DO(.service = LOOM_SERVICE_ALLOC, .buffer = w->heap, .bytes = 2 * PAGE);
 	CU_ASSERT_EQUAL(at, 0);
 	CU_ASSERT(line.at[5 * PAGE] == 0 && line.at[7 * PAGE - 1] == 0 && line.at[7 * PAGE] == (char)0xff);
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_ALLOC, .buffer = w->heap, .bytes = 3 * PAGE), -ENOMEM);
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FREE, .buffer = w->heap, .offset = PAGE), -EINVAL);
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FREE, .buffer = w->heap), 2 * (int64_t)PAGE);
-	/* The host's memory stays where it is. */
+	/* Memory of the host is not moved. */
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_MIGRATE, .buffer = w->heap, .bytes = PAGE), -EFAULT);
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_MIGRATE, .buffer = w->buffer, .bytes = PAGE), -EOPNOTSUPP);
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FAULT, .buffer = w->demand, .bytes = PAGE), -EOPNOTSUPP);
@@ -409,7 +407,7 @@ TEST(frames)
 	free(content);
 }
 
-/* Many at once: their copies are awaited together, before the first answer. */
+/* Many requests arrive at once. The host waits for their copies together, before the first answer. */
 TEST(frames_of_a_turn)
 {
 	struct qos_rig *r = placed_rig(&lines);
@@ -440,7 +438,7 @@ TEST(frames_of_a_turn)
 	qos_rig_close(r);
 }
 
-/* ---- what is refused, and touches nothing ---- */
+/* ---- requests that are rejected and change nothing ---- */
 
 static void check_refusals(struct world *w, uint32_t worker)
 {
@@ -452,7 +450,7 @@ static void check_refusals(struct world *w, uint32_t worker)
 		{{.service = LOOM_SERVICES}, -ENOSYS},
 		{{.service = 0xffffffff}, -ENOSYS},
 		{{.service = LOOM_SERVICE_NOTHING, .reserved = 1}, -EINVAL},
-		/* no grant of that number, or of another kind */
+		/* the tenant has no grant of this number or kind */
 		{{.service = LOOM_SERVICE_READ, .handle = 99, .buffer = w->buffer, .bytes = 1}, -EBADF},
 		{{.service = LOOM_SERVICE_READ, .handle = huge & 0xffffffff, .buffer = w->buffer,
 		  .bytes = 1}, -EBADF},
@@ -464,7 +462,7 @@ static void check_refusals(struct world *w, uint32_t worker)
 		 -EFAULT},
 		{{.service = LOOM_SERVICE_WRITE, .handle = w->readonly, .buffer = w->buffer, .bytes = 1},
 		 -EACCES},
-		/* ranges */
+		/* the ranges are invalid */
 		{{.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->buffer, .bytes = 0}, -EINVAL},
 		{{.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->buffer,
 		  .offset = 16 * PAGE, .bytes = 1}, -EFAULT},
@@ -487,7 +485,7 @@ static void check_refusals(struct world *w, uint32_t worker)
 		{{.service = LOOM_SERVICE_FREE, .buffer = w->heap, .offset = huge - PAGE + 1}, -EINVAL},
 		{{.service = LOOM_SERVICE_MIGRATE, .buffer = w->buffer, .bytes = PAGE, .argument = huge},
 		 -EINVAL},
-		/* signals that were not granted, and numbers that are none */
+		/* signals that were not granted, and invalid signal numbers */
 		{{.service = LOOM_SERVICE_SIGNAL, .handle = w->process, .argument = SIGKILL}, -EPERM},
 		{{.service = LOOM_SERVICE_SIGNAL, .handle = w->process, .argument = 0}, -EPERM},
 		{{.service = LOOM_SERVICE_SIGNAL, .handle = w->process, .argument = 65}, -EPERM},
@@ -512,7 +510,7 @@ static void check_refusals(struct world *w, uint32_t worker)
 	CU_ASSERT_EQUAL(kill(w->child, 0), 0);
 }
 
-/* Grants are numbered per tenant: those of another tenant cannot be named. */
+/* Grants are numbered per tenant, so a tenant cannot name the grants of another tenant. */
 TEST(refusals)
 {
 	struct world w;
@@ -535,18 +533,16 @@ TEST(refusals)
 							       .buffer = w.demand,
 							       .bytes = PAGE}),
 			-EFAULT);
-	/* A worker of no tenant. */
+	/* The worker belongs to no tenant. */
 	uint64_t id;
 	struct loom_request nothing = {0};
 	CU_ASSERT_EQUAL(r->ctx[2].qos->request(&r->ctx[2], &nothing, &id), LOOM_EINVAL);
-	/* A file that was closed. */
 	close(w.ro);
 	CU_ASSERT_EQUAL(qos_rig_do(r, 0, (struct loom_request){.service = LOOM_SERVICE_READ,
 							       .handle = w.readonly,
 							       .buffer = w.buffer,
 							       .bytes = 1}),
 			-EBADF);
-	/* A process that ended. */
 	kill(w.child, SIGKILL);
 	waitpid(w.child, NULL, 0);
 	CU_ASSERT_EQUAL(qos_rig_do(r, 0, (struct loom_request){.service = LOOM_SERVICE_SIGNAL,
@@ -557,7 +553,6 @@ TEST(refusals)
 	end_world(&w);
 }
 
-/* Invalid grants: reported at start. */
 TEST(bad_grants)
 {
 	int pipes[2];
@@ -586,7 +581,7 @@ TEST(bad_grants)
 	}
 	close(pipes[0]);
 	close(pipes[1]);
-	/* In memory of a missing device, without frames, and where copies are impossible. */
+	/* Frames may be in memory of a missing device, may not exist, or may be where copies are impossible. */
 	const struct {
 		struct loom_grant grant;
 		const struct loom_interrupts *interrupts;
@@ -617,7 +612,7 @@ static void sleepy(void *self, const struct loom_qos_load *load, struct loom_qos
 		usleep(1000000);
 }
 
-/* A handler that is blocked for a second: workers see time-outs and full rings, and lose nothing. */
+/* A handler is blocked for a second. Workers see time-outs and full rings, and no request is lost. */
 TEST(stopped_handler)
 {
 	const struct loom_qos_ops ops = {.size = sizeof(ops), .admit = sleepy};
@@ -639,7 +634,7 @@ TEST(stopped_handler)
 		CU_ASSERT_EQUAL(c->qos->wait(c, id[i], 0, &result), 0);
 	CU_ASSERT_EQUAL(c->qos->request(c, &request, &id[8]), 0);
 	CU_ASSERT_EQUAL(c->qos->wait(c, id[8], 0, &result), 0);
-	/* A slot that was used again, and an id that was never returned. */
+	/* The slot was used again, and the id was never returned. */
 	CU_ASSERT_EQUAL(c->qos->wait(c, id[0], 0, &result), LOOM_ENOENT);
 	CU_ASSERT_EQUAL(c->qos->wait(c, id[8] + 1, 0, &result), LOOM_EINVAL);
 	/* The end of the run ends a wait. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* No interrupt is lost: each worker has one request in flight, so no other request can wake the host for it. The
- * protocol is verified in tests/models/qos_doorbell.pml; this test uses its real threads. */
+/* No interrupt is lost. Each worker has one request in flight, so no other request can wake the host for it.
+ * tests/models/qos_doorbell.pml verifies the protocol; this test uses the real threads. */
 #include <pthread.h>
 
 #include "../plugins/qos/service.h"
@@ -55,7 +55,7 @@ static void *ask(void *arg)
 	return NULL;
 }
 
-/* Covers all pairs of arrangement, notification and moderation; DOORBELLS_ALL=1: all combinations. */
+/* The test covers all pairs of arrangement, notification and moderation. DOORBELLS_ALL=1 tests all combinations. */
 TEST(one_at_a_time)
 {
 	for (size_t i = 0; i < COUNT(halves) * COUNT(notify) * COUNT(moderation); i++) {
@@ -74,8 +74,8 @@ TEST(one_at_a_time)
 	}
 }
 
-/* A request was counted after the host had reset the count and before it armed the doorbell: it did not ring, and was
- * served all the same. The next request finds the doorbell armed and is not the first of its window. */
+/* A request is counted after the host has reset the count and before the host arms the doorbell. It does not ring, and
+ * is served nevertheless. The next request finds the doorbell armed and is not the first of its window. */
 TEST(first_found_disarmed)
 {
 	for (size_t i = 0; i < COUNT(halves); i++) {
@@ -95,7 +95,7 @@ TEST(first_found_disarmed)
 	}
 }
 
-/* A worker that ended between its published count and its request: the host reports it instead of waiting forever. */
+/* A worker ends between its published count and its request. The host reports this instead of waiting forever. */
 TEST(quiet_ends_D13)
 {
 	struct loom_error err = {0};
@@ -110,7 +110,7 @@ TEST(quiet_ends_D13)
 		__atomic_fetch_sub(s->ring[0].published, 1, __ATOMIC_RELEASE);
 		s->quiesce_ns = QOS_QUIESCE_NS;
 		CU_ASSERT_EQUAL(loom__rig_init(&r->rig, &err), 0);
-		CU_ASSERT_EQUAL(qos_rig_do(r, 0, (struct loom_request){0}), 0); /* the path still serves */
+		CU_ASSERT_EQUAL(qos_rig_do(r, 0, (struct loom_request){0}), 0); /* the path still serves requests */
 		qos_rig_close(r);
 	}
 }
@@ -133,7 +133,7 @@ static void *flood(void *arg)
 	return NULL;
 }
 
-/* A tenant that floods a path with a small budget, beside one with few requests. */
+/* Starts a tenant that floods a path with a small budget, beside a tenant with few requests. */
 static struct qos_rig *flooded(const char *const path[2], struct flood *f)
 {
 	struct qos_rig *r = qos_rig_create(2);
@@ -148,7 +148,7 @@ static struct qos_rig *flooded(const char *const path[2], struct flood *f)
 	return r;
 }
 
-/* The number of wake-ups of the path for the other tenant. */
+/* Ends the flood, and returns the number of wake-ups of the path for the other tenant. */
 static double ebb(struct flood *f)
 {
 	__atomic_store_n(&f->stop, 1, __ATOMIC_RELAXED);
@@ -159,11 +159,11 @@ static double ebb(struct flood *f)
 	return woken;
 }
 
-/* On a busy machine the path may be awake whenever the other tenant posts a request: then there are more floods. */
+/* On a busy machine the path may be awake whenever the other tenant posts a request. Then the flood is repeated. */
 #define WAKEUPS 10
 #define FLOODS 20u
 
-/* Repeats floods until the path has been woken often enough, while once() is called now and then. */
+/* Repeats floods until the path was woken often enough. once() is called now and then. */
 static void must_wake(const char *const path[2], void (*once)(struct qos_rig *r), int times)
 {
 	double woken = 0;
@@ -184,8 +184,8 @@ static void post_and_wait(struct qos_rig *r)
 	CU_ASSERT_EQUAL(qos_rig_do(r, 1, (struct loom_request){0}), 0);
 }
 
-/* One tenant always waits for a burst, every 150 ms. Another posts a request now and then, far below its share: the
- * path is woken for it. */
+/* One tenant always waits for a burst, every 150 ms. Another tenant posts a request now and then, far below its share.
+ * The path is woken for these requests. */
 TEST(wakes)
 {
 	static const char *const path[][2] = {
@@ -195,8 +195,8 @@ TEST(wakes)
 		must_wake(path[i], post_and_wait, 50);
 }
 
-/* As qos_request(), by a worker that checked the server doorbell just before it was armed, and through a doorbell
- * that has not been rung: the host is notified, but not the serving thread. */
+/* Posts a request that notifies the host, but not the serving thread. It acts like qos_request() in a worker that
+ * checked the server doorbell just before the doorbell was armed. */
 static uint64_t post_unnoticed(struct qos_rig *r, uint32_t worker)
 {
 	struct qos_head *h = r->view.global;
@@ -222,8 +222,8 @@ static void post_unnoticed_and_wait(struct qos_rig *r)
 	CU_ASSERT_EQUAL(r->ctx[1].qos->wait(&r->ctx[1], id, 10 * SECOND, &got), 0);
 }
 
-/* While the server sleeps, another thread of the path moves a request of a tenant in the wake mask into its queue,
- * where no bit shows it. tests/models/qos_server.pml: queue_unseen, fill_silent. */
+/* While the server sleeps, another thread of the path moves a request of a tenant in the wake mask into the tenant's
+ * queue. There no bit shows the request. tests/models/qos_server.pml has the faults queue_unseen and fill_silent. */
 TEST(woken_by_a_queue)
 {
 	static const char *const path[][2] = {{"split", "class=other"}, {"monolithic", "class=other worker=yes"}};
@@ -231,7 +231,7 @@ TEST(woken_by_a_queue)
 		must_wake(path[i], post_unnoticed_and_wait, 20);
 }
 
-/* A policy that masks interrupts, and admits no tenant while it is `shut`. */
+/* This policy masks interrupts, and admits no tenant while it is `shut`. */
 struct gate {
 	uint32_t shut, asked;
 };
@@ -252,7 +252,7 @@ static void admit_later(void *self, const struct loom_qos_load *load, struct loo
 	turn->retry_ns = load->now_ns + SECOND / 20;
 }
 
-/* The poller's CPU time is charged to the budget: it does not poll while no tenant is served. */
+/* The poller's CPU time is charged to the budget, so the poller does not poll while no tenant is served. */
 TEST(poller_sleeps)
 {
 	static const struct loom_qos_ops ops = {.size = sizeof(ops), .arrange = mask, .admit = admit_later};
@@ -268,7 +268,7 @@ TEST(poller_sleeps)
 	int64_t got;
 	uint32_t n = 0, rests = 0, unread = 0;
 	CU_ASSERT_EQUAL(c->qos->request(c, &request, &id[n++]), 0);
-	/* Between two calls of the policy the ring is not read, except by chance just before one. On a busy machine
+	/* Between two calls of the policy the ring is not read, except by chance just before a call. On a busy machine
 	 * most pauses pass unobserved. */
 	while (n < 64 && rests < 5) {
 		uint32_t asked = __atomic_load_n(&g.asked, __ATOMIC_ACQUIRE);

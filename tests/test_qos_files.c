@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads by io_uring on a kernel that rejects calls, or whose waits fail. */
+/* Tests reads by io_uring on a kernel that rejects calls, or whose waits fail. */
 #include "support.h"
 
 #if __has_include(<liburing.h>)
@@ -7,7 +7,7 @@
 
 #include "fake_host.h"
 
-/* The emulated kernel: how many calls it accepts before it fails, and whether waits fail. */
+/* The emulated kernel accepts a number of calls before it fails, and its waits may fail. */
 static struct {
 	unsigned takes;
 	int wait, submits;
@@ -97,7 +97,7 @@ static void begin(struct service *s, uint32_t n)
 	}
 }
 
-/* Calls that the kernel does not accept are executed without it, once, and never submitted later. */
+/* Calls that the kernel does not accept are executed once, by plain system calls, and are never submitted later. */
 TEST(refused_calls_are_not_kept_D14)
 {
 	struct service s;
@@ -110,7 +110,7 @@ TEST(refused_calls_are_not_kept_D14)
 	}
 	kernel.takes = 8;
 	int submits = kernel.submits;
-	CU_ASSERT_EQUAL(qos_files_add(&s, &call[4]), 0); /* executed at once */
+	CU_ASSERT_EQUAL(qos_files_add(&s, &call[4]), 0); /* the call is executed at once */
 	call[5].bytes = 8;
 	CU_ASSERT_EQUAL(qos_files_add(&s, &call[5]), 0);
 	qos_files_flush(&s, NULL);
@@ -120,7 +120,7 @@ TEST(refused_calls_are_not_kept_D14)
 	qos_files_close(&s);
 }
 
-/* Accepted calls are completed, also if waiting for them fails. */
+/* Accepted calls are completed even if waits for them fail. */
 TEST(failed_waits_lose_no_call_D14)
 {
 	struct service s;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The policies' control laws on a simulated machine: without clocks and noise. */
+/* Tests the policies' control laws on a simulated machine, without clocks and noise. */
 #include "qos_rig.h"
 
 struct machine {
@@ -7,7 +7,7 @@ struct machine {
 	void *self;
 	struct loom_qos_load load;
 	struct loom_qos_queue tenant[4];
-	double cost, wake; /* ns of CPU */
+	double cost, wake; /* in ns of CPU time */
 	uint64_t longest_burst, longest_gap, served;
 	uint64_t burst;
 };
@@ -46,7 +46,7 @@ static void spend(struct machine *m, double ns)
 		m->longest_burst = m->burst;
 }
 
-/* Runs for `ns`; every tenant of the mask always has pending requests. */
+/* Runs for `ns`. Every tenant of the mask always has pending requests. */
 static void run(struct machine *m, uint64_t ns, uint32_t mask)
 {
 	uint64_t until = m->load.now_ns + ns;
@@ -93,7 +93,8 @@ static double share(struct machine *m, uint64_t ns, uint32_t mask)
 
 #define SECOND 1000000000ull
 
-/* The share is kept and used, bursts stay short, for any cost of requests and wake-ups, also when the cost changes. */
+/* The budget keeps and uses the share, and bursts remain short. This holds for any cost of requests and wake-ups, also
+ * when the cost changes. */
 TEST(budget)
 {
 	static const double limits[] = {0.01, 0.05, 0.2, 0.3};
@@ -107,22 +108,22 @@ TEST(budget)
 		m.longest_burst = 0;
 		run(&m, SECOND, 1);
 		CU_ASSERT(m.longest_burst <= 200000);
-		/* At least 0.8 of what the budget would buy if wake-ups were free. */
+		/* The path gets at least 0.8 of the requests that the budget would buy if wake-ups were free. */
 		double ideal = limits[i] * 2 * 2e9 / m.cost;
 		CU_ASSERT((double)m.served >= 0.8 * ideal);
-		m.cost = 14000; /* a step in load */
+		m.cost = 14000; /* the load changes in one step */
 		double after = share(&m, SECOND, 1);
 		CU_ASSERT(after <= 1.02 * limits[i] + 0.002);
 		m.cost = 700;
 		CU_ASSERT(share(&m, SECOND, 1) <= 1.02 * limits[i]);
-		/* Unused time does not accumulate: the bucket has a limited depth. */
+		/* Unused time does not accumulate, as the bucket has a limited depth. */
 		m.load.now_ns += 10 * SECOND;
 		CU_ASSERT(share(&m, SECOND, 1) <= 1.02 * limits[i]);
 		end(&m);
 	}
 }
 
-/* A request, or a wake-up, that costs more than a bucket: served all the same, rarely. */
+/* A request, or a wake-up, may cost more than a bucket. It is served nevertheless, but rarely. */
 TEST(budget_dear)
 {
 	struct machine m;
@@ -148,7 +149,7 @@ TEST(fair_shares)
 	CU_ASSERT_DOUBLE_EQUAL((double)m.tenant[0].cpu_ns / all, 0.25, 0.025);
 	CU_ASSERT_DOUBLE_EQUAL((double)m.tenant[1].cpu_ns / all, 0.25, 0.025);
 	CU_ASSERT_DOUBLE_EQUAL((double)m.tenant[2].cpu_ns / all, 0.5, 0.05);
-	/* A tenant gains nothing by pausing. */
+	/* A tenant gains nothing from a pause. */
 	m.tenant[0].cpu_ns = m.tenant[1].cpu_ns = 0;
 	for (int i = 0; i < 4000; i++)
 		run(&m, 250000, i % 2 ? 1 : 3);
@@ -206,14 +207,15 @@ static double ask_now_and_then(struct machine *m, uint64_t ns, uint64_t pace, ui
 	return (double)longest;
 }
 
-/* A tenant within its share is served beside a flooding one as if it were alone, at the expense of the other. */
+/* A tenant within its share is served beside a flooding tenant as if it were alone, at the expense of the other
+ * tenant. */
 TEST(within_share)
 {
 	static const double limits[] = {0.01, 0.05, 0.2};
 	static const char *const options[] = {"limit=1%", "limit=5%", "limit=20%"};
 	for (size_t i = 0; i < 3; i++) {
 		struct machine m;
-		uint64_t pace = (uint64_t)(4 * 10700 / (2 * limits[i])); /* half of its share */
+		uint64_t pace = (uint64_t)(4 * 10700 / (2 * limits[i])); /* half of the tenant's share */
 		begin(&m, "budget", options[i], 2);
 		m.wake = 10000;
 		double alone = ask_now_and_then(&m, 400 * pace, pace, 0);
@@ -221,14 +223,15 @@ TEST(within_share)
 		double beside = ask_now_and_then(&m, SECOND + 400 * pace, pace, 1);
 		CU_ASSERT(beside <= 2 * alone);
 		CU_ASSERT((double)(m.load.cpu_ns - cpu) <= 1.02 * 2 * limits[i] * (double)(m.load.now_ns - now));
-		/* The other uses all that is left: three quarters. */
+		/* The other tenant uses the remaining three quarters. */
 		CU_ASSERT((double)m.tenant[0].cpu_ns >= 0.6 * 2 * limits[i] * (double)(m.load.now_ns - now));
 		CU_ASSERT(ask_now_and_then(&m, SECOND, pace / 16, 1) > 2 * alone);
 		end(&m);
 	}
 }
 
-/* The paper's governor keeps the share of what it charges, and exceeds it by what it does not charge. */
+/* The paper's governor keeps the share of the time that it charges, and exceeds the share by the time that it does not
+ * charge. */
 TEST(throttle)
 {
 	struct machine m;
@@ -243,7 +246,7 @@ TEST(throttle)
 	double handler = share(&m, SECOND, 1);
 	CU_ASSERT(handler > path);
 	end(&m);
-	/* Exponential: 10, 20, 40 us. */
+	/* The delays grow exponentially: 10, 20, 40 us. */
 	begin(&m, "throttle", "limit=5% charge=path", 1);
 	struct loom_qos_round turn = {.requests = 64};
 	m.tenant[0].waiting = 1;
@@ -257,7 +260,7 @@ TEST(throttle)
 		CU_ASSERT_EQUAL(turn.retry_ns - m.load.now_ns, delay);
 	}
 	end(&m);
-	/* A wake-up costs more than the limit, so the share never drops: a round is served after each longest delay. */
+	/* A wake-up costs more than the limit, so the share never drops. A round is served after each longest delay. */
 	begin(&m, "throttle", "limit=2% charge=path delay=1us delay_most=8us batch=7", 1);
 	m.tenant[0].waiting = 1;
 	int served = 0;
@@ -285,7 +288,7 @@ TEST(adaptive)
 		for (int epoch = 0; epoch < 400; epoch++) {
 			got = (struct loom_qos_moderation){.count = 1};
 			m.ops->interrupt(m.self, &m.load, &got);
-			/* Throughput rises with coalescing, or falls. */
+			/* The throughput rises or falls with coalescing. */
 			double level = got.count > 64 ? 4 : got.count > 16 ? 3 : got.count > 4 ? 2 : got.count > 1;
 			double serves = gains ? 10000 * (1 + 0.3 * level) : 10000 / (1 + 0.3 * level);
 			m.load.now_ns += 10000000;
@@ -293,7 +296,8 @@ TEST(adaptive)
 			m.load.interrupts += (uint64_t)(serves / (got.count > 1 ? got.count : 1));
 			rate[epoch >= 200] += (uint64_t)serves;
 		}
-		/* It explores, so it is not always at the best; on average well above the worst. */
+		/* The policy explores, so it does not always use the best setting. On average the throughput is well
+		 * above the worst. */
 		if (gains)
 			CU_ASSERT(rate[1] > 200 * 16000);
 		if (!gains)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The peak 1 s window, from more rounds than there are points. */
+/* Computes the peak over any 1 s window from more rounds than there are points. */
 #include "../plugins/qos/metrics.c"
 #include "../plugins/qos/cpu_time.c"
 #include "qos_rig.h"
@@ -16,7 +16,8 @@ void qos_idle_read(const struct service *s, struct qos_idle *idle)
 	*idle = (struct qos_idle){0};
 }
 
-/* `turns` rounds a second, for three seconds: in the second one `busy` of each 1,000 ns are busy, in the others 100. */
+/* Simulates `turns` rounds per second, for three seconds. In the second one, `busy` of each 1,000 ns are busy, in the
+ * others 100. */
 static double dearest(uint64_t turns, uint64_t busy)
 {
 	static struct service s;

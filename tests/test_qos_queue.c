@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queues of a tenant: each request is served once; reads in SCAN order of their offsets; other requests are fences. */
+/* Tests the queues of a tenant. Each request is served once, and reads are served in SCAN order of their offsets. Other
+ * requests are fences. */
 #include "../plugins/qos/bottom_half.c"
 #include "../plugins/qos/queue.c"
 #include "qos_rig.h"
@@ -41,7 +42,7 @@ TEST(arrival)
 	qos_queue_close(&q);
 }
 
-/* One scan: upwards, from the last position to the first again; each request once. */
+/* One scan goes upwards from the last position and wraps around to the first. Each request is served once. */
 TEST(scan)
 {
 	struct qos_queue q;
@@ -49,7 +50,7 @@ TEST(scan)
 	uint32_t turns = 0, seen[CALLS] = {0};
 	CU_ASSERT_EQUAL_FATAL(qos_queue_open(&q, CALLS, LOOM_QOS_SCAN), 0);
 	for (uint32_t i = 0; i < CALLS; i++) {
-		post(&q, i, LOOM_SERVICE_READ, xorshift(&x) % 10000); /* more than there are positions */
+		post(&q, i, LOOM_SERVICE_READ, xorshift(&x) % 10000); /* more requests than positions */
 	}
 	for (uint32_t i = 0; i < CALLS; i++) {
 		const struct qos_call *call = qos_queue_take(&q);
@@ -66,14 +67,14 @@ TEST(scan)
 	qos_queue_close(&q);
 }
 
-/* Repeated reads at one position do not delay the others. */
+/* Repeated reads at one position do not delay the other reads. */
 TEST(repeated_position)
 {
 	struct qos_queue q;
 	CU_ASSERT_EQUAL_FATAL(qos_queue_open(&q, CALLS, LOOM_QOS_SCAN), 0);
 	for (uint32_t i = 0; i < CALLS / 2; i++)
 		post(&q, i, LOOM_SERVICE_READ, 5);
-	post(&q, CALLS - 1, LOOM_SERVICE_READ, 4); /* just passed, as soon as the scan is at 5 */
+	post(&q, CALLS - 1, LOOM_SERVICE_READ, 4); /* the scan at position 5 has just passed position 4 */
 	uint32_t served = 0;
 	for (; served < 10 * CALLS; served++) {
 		const struct qos_call *call = qos_queue_take(&q);
@@ -98,7 +99,7 @@ TEST(fence)
 		for (uint32_t i = 0; i < 8; i++)
 			post(&q, i, what[i], place[i]);
 		for (uint32_t i = 0; i < 8; i++) {
-			/* A scan that has not wrapped around takes 8 before 1. */
+			/* Before the scan wraps around, it takes position 8 before position 1. */
 			const struct qos_call *call = qos_queue_take(&q);
 			uint32_t number = (uint32_t)(call - q.call), other = i == 3 ? order[4] : order[3];
 			CU_ASSERT(number == order[i] || ((i == 3 || i == 4) && number == other));
@@ -107,7 +108,7 @@ TEST(fence)
 	qos_queue_close(&q);
 }
 
-/* Answers are out of order, so a ring may appear to have room: but the slot of a pending request must not be
+/* Answers are out of order, so a ring may appear to have room. The slot of a pending request must not be
  * overwritten. */
 TEST(slot_taken)
 {
@@ -127,7 +128,7 @@ TEST(slot_taken)
 		published = 8;
 		bits = 1;
 		CU_ASSERT_EQUAL(qos_fill(&s), 8);
-		q->call[honest ? 0 : 3].busy = 0; /* this one was answered */
+		q->call[honest ? 0 : 3].busy = 0; /* this request was answered */
 		published = 9;
 		bits = 1;
 		CU_ASSERT_EQUAL(qos_fill(&s), honest);
@@ -137,7 +138,7 @@ TEST(slot_taken)
 	}
 }
 
-/* Through the whole path: a read sees the last write before it, and a write uses what the read before it has read. */
+/* Through the whole path, a read sees the last write before it, and a write uses the data of the read before it. */
 static void reads_and_writes(const char *options)
 {
 	struct loom_error err = {0};
@@ -168,7 +169,7 @@ static void reads_and_writes(const char *options)
 						 .offset = i,
 						 .bytes = 1,
 						 .argument = place * PAGE};
-			if (writes && i && round % 2) { /* what the previous request has read */
+			if (writes && i && round % 2) { /* the data of the previous request */
 				q.offset = i - 1;
 				inside[place] = want[i - 1];
 				want[i] = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The service path under load: every request is answered once and correctly, in every arrangement and under every
+/* Tests the service path under load. Every request is answered once and correctly, in every arrangement and under every
  * policy. */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,13 +13,13 @@
 #define PAGE 4096ull
 #define WORKERS 4u
 #define WINDOW_MOST 1024u
-static const uint32_t window[2] = {64, WINDOW_MOST}; /* of the two tenants */
+static const uint32_t window[2] = {64, WINDOW_MOST}; /* the windows of the two tenants */
 
 /* Sanitizers and perturbed schedules make each request many times as expensive. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(LOOM_PERTURB)
 #define REQUESTS 20000u
 #else
-#define REQUESTS 250000u /* per worker: 10^6 in all */
+#define REQUESTS 250000u /* of each worker; all workers make 10^6 */
 #endif
 
 struct job {
@@ -28,13 +28,13 @@ struct job {
 	uint64_t sent, wrong;
 };
 
-/* A request with a known answer: about a quarter must fail. */
-#define SENT 1000 /* 1, or -EAGAIN when the socket was full: then nothing was sent */
+/* A request has a known answer, and about a quarter must fail. */
+#define SENT 1000 /* 1, or -EAGAIN if the socket was full and nothing was sent */
 static struct loom_request random_request(struct loom_ctx *c, const struct job *j, int64_t *want)
 {
 	struct loom_request r = {.buffer = j->buffer, .handle = j->socket, .bytes = 1};
 	switch (loom_random_below(c, 8)) {
-	case 0: /* nothing */
+	case 0:
 		r.service = LOOM_SERVICE_NOTHING;
 		*want = 0;
 		break;
@@ -47,7 +47,7 @@ static struct loom_request random_request(struct loom_ctx *c, const struct job *
 		r.offset = 16 * PAGE + loom_random_below(c, 1000);
 		*want = -EFAULT;
 		break;
-	case 3: /* the file holds its own offsets, modulo 251 */
+	case 3: /* the file contains its own offsets modulo 251 */
 		r.service = LOOM_SERVICE_READ;
 		r.handle = j->file;
 		r.argument = loom_random_below(c, 60 * PAGE);
@@ -70,7 +70,7 @@ static void *work(void *arg)
 	uint64_t id[WINDOW_MOST];
 	int64_t want[WINDOW_MOST], got;
 	while (done < j->n) {
-		/* No more than the slots, or the oldest answer would be lost. */
+		/* There are no more requests than slots, as otherwise the oldest answer would be lost. */
 		while (posted < j->n && posted - done < most) {
 			struct loom_request r = random_request(c, j, &want[posted % most]);
 			j->wrong += c->qos->request(c, &r, &id[posted % most]) != 0;
@@ -117,7 +117,7 @@ static int make_file(void)
 
 static const struct {
 	const char *stage[3], *options[3];
-	uint32_t part; /* of REQUESTS: slow paths get fewer */
+	uint32_t part; /* the share of REQUESTS; slow paths get fewer */
 } paths[] = {
 	{{"split"}, {"class=other"}, 4},
 	{{"split", "coalesce"}, {"class=other mask=yes", "adaptive=yes"}, 16},
@@ -169,7 +169,7 @@ static void run_path(size_t i)
 	CU_ASSERT_EQUAL(qos_rig_metric("qos_requests"), (double)posted);
 	shutdown(pair[0], SHUT_WR);
 	pthread_join(drainer, NULL);
-	CU_ASSERT_EQUAL(d.bytes, sent); /* neither lost nor duplicated */
+	CU_ASSERT_EQUAL(d.bytes, sent); /* no byte is lost or duplicated */
 	qos_rig_close(r);
 	close(pair[0]);
 	close(pair[1]);
@@ -184,7 +184,7 @@ TEST(random)
 
 /* ---- a tenant that writes invalid data ---- */
 
-/* Worker 0 fills its slots with random words and moves its head anywhere; worker 1 must not be affected. */
+/* Worker 0 fills its slots with random words and moves its head anywhere. Worker 1 must not be affected. */
 static void fuzz(uint64_t seed, int wild_head)
 {
 	struct qos_rig *r = qos_rig_create(2);
@@ -224,10 +224,10 @@ static void fuzz(uint64_t seed, int wild_head)
 			c->qos->request(c, &request, &id);
 		}
 		if (wild_head && round % 50 == 49) {
-			/* Words that it may write and the host reads; and its own end of the ring. */
+			/* The tenant may write words that the host reads, and its own end of the ring. */
 			for (size_t i = 0; i < sizeof(*port) / 8; i++)
 				((uint64_t *)port)[i] = xorshift(&x);
-			port->slots = 0; /* its own later calls do not access memory */
+			port->slots = 0; /* later calls of this worker do not access memory */
 			__atomic_store_n(published, (uint32_t)xorshift(&x), __ATOMIC_RELEASE);
 			__atomic_fetch_or(qos_bits(h, 0), 1, __ATOMIC_ACQ_REL);
 		}
@@ -270,7 +270,7 @@ TEST(abandoned)
 		struct loom_error err = {0};
 		struct qos_rig *r = qos_rig_create(2);
 		qos_rig_stage(r, k ? "split" : "monolithic", "class=other");
-		qos_rig_stage(r, "budget", "limit=0.1%"); /* so that they are still pending */
+		qos_rig_stage(r, "budget", "limit=0.1%"); /* the budget keeps these requests pending */
 		qos_rig_tenant(r, 0, 1, 1024, 1);
 		qos_rig_tenant(r, 1, 1, 16, 1);
 		qos_rig_must_start(r);
@@ -292,7 +292,7 @@ TEST(abandoned)
 								      &r->view, &err),
 						0);
 		}
-		/* And at the end of the test. */
+		/* A request is also outstanding at the end of the test. */
 		struct loom_request request = {0};
 		uint64_t id;
 		for (int i = 0; i < 1000; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports: pages are well-formed and closed to the outside, hostile documents neither crash nor
- * inject, and CSV gives back the figures. Properties, not pictures. */
+/* Tests reports: pages are well-formed and self-contained, hostile documents neither crash nor inject code, and CSV
+ * returns the values. The tests check properties, not pictures. */
 #include "support.h"
 
 #include <ctype.h>
@@ -113,8 +113,8 @@ static int is_void(const char *name)
 	return !strcmp(name, "meta") || !strcmp(name, "br") || !strcmp(name, "wbr");
 }
 
-/* Every tag that opens closes in order, attributes are quoted, no bare '<' or '&' in between; what
- * scripts and styles hold is theirs. NULL, or what is wrong. */
+/* Checks that tags close in order, attributes are quoted, and no bare '<' or '&' is in between. The contents of scripts
+ * and styles are not checked. Returns NULL, or the error. */
 static const char *check_tags(const char *s)
 {
 	static char stack[200][24], why[200];
@@ -202,8 +202,7 @@ static size_t count(const char *text, const char *what)
 	return n;
 }
 
-/* Nothing of the page points outside, and only our script can run. The data is a block of its own.
- */
+/* No part of the page refers to the outside, and only our script can run. The data are in a separate block. */
 TEST(page_is_closed)
 {
 	for (size_t i = 0; i < LOOM__COUNT(documents); i++) {
@@ -226,14 +225,14 @@ TEST(page_is_closed)
 		    count(page, "Content-Security-Policy\" content=\"default-src 'none'"), 1);
 		if (strcmp(documents[i], "hostile.json"))
 			CU_ASSERT_EQUAL(count(page, "http://") + count(page, "https://"), 0);
-		CU_ASSERT(count(page, "\xe2\x80\xae") == 0); /* turns the direction of text */
+		CU_ASSERT(count(page, "\xe2\x80\xae") == 0); /* this character turns the direction of text */
 		CU_ASSERT(count(page, "NaN") == 0 && count(page, "nan\"") == 0);
 		free(page);
 		unload(&l);
 	}
 }
 
-/* The policy names our script by its hash: without it browsers would not run the script. */
+/* The policy names our script by its hash. Without the hash, browsers would not run the script. */
 TEST(script_hash)
 {
 	char name[] = "/tmp/gpuloom-script-XXXXXX", command[200], hash[80] = "";
@@ -248,7 +247,7 @@ TEST(script_hash)
 	if (f)
 		pclose(f);
 	unlink(name);
-	if (!got || strlen(hash) < 44) /* no openssl: its exit status is hidden by the pipe */
+	if (!got || strlen(hash) < 44) /* openssl is missing; the pipe hides its exit status */
 		return;
 	hash[strcspn(hash, "\n")] = 0;
 	CU_ASSERT_STRING_EQUAL(hash, loom__html_script_hash);
@@ -284,7 +283,7 @@ TEST(page_has_its_parts)
 	}
 }
 
-/* A sample a thousand times the median of its variant: there are no ratios below 0. */
+/* One sample is a thousand times the median of its variant. The axis has no ratios below 0. */
 TEST(ratios_from_zero)
 {
 	struct loaded l;
@@ -344,7 +343,7 @@ TEST(hostile_markdown)
 	unload(&l);
 }
 
-/* A document of tests/data in which `to` stands for each `from`. */
+/* Loads a document of tests/data in which `to` replaces each `from`. */
 static void load_changed(struct loaded *l, const char *name, const char *from, const char *to)
 {
 	struct loom__text t = {0};
@@ -366,7 +365,7 @@ static void load_changed(struct loaded *l, const char *name, const char *from, c
 	free(bytes);
 }
 
-/* Reads as gnuplot does what is a command and what is data, and demands that nothing of the payload is a command. */
+/* Separates commands from data as gnuplot does, and checks that no part of the payload is a command. */
 static void check_commands(const char *script)
 {
 	char mark[64] = "";
@@ -461,7 +460,7 @@ TEST(csv_units)
 	}
 }
 
-/* The CSV has the values of the JSON exactly. */
+/* The CSV has exactly the values of the JSON. */
 TEST(csv_round_trip)
 {
 	struct loaded l;
@@ -600,8 +599,8 @@ TEST(mutations)
 	CU_ASSERT(readable > 20);
 }
 
-/* Cells of workers x policy x queue, whose samples are known: a time of 8 / workers, and its double for the policy
- * b. */
+/* Makes cells of workers x policy x queue with known samples: the time is 8 / workers, and twice this time for the
+ * policy b. */
 static void load_grid(struct loaded *l)
 {
 	struct loom__text t = {0};
@@ -645,7 +644,7 @@ TEST(line_plots)
 	struct loom__lines lines;
 	struct loom_error err = {0};
 	load_grid(&l);
-	/* Chosen: numbers on the x axis, in their order; a line and a panel for the others. */
+	/* By default the factor with numbers is on the x axis, in order. The other factors give lines and panels. */
 	CU_ASSERT_EQUAL_FATAL(loom__report_lines(&l.view, NULL, NULL, NULL, &l.settings, &err), 0);
 	loom__lines_create(&l.view, &l.settings, 0, &lines);
 	CU_ASSERT(lines.xs == 3 && lines.lines == 2 && lines.facets == 2 && lines.points == 12 && lines.pooled == 1);
@@ -656,7 +655,7 @@ TEST(line_plots)
 	CU_ASSERT_DOUBLE_EQUAL(p->most, 4.16, 1e-9);
 	CU_ASSERT(!p->open && p->low >= p->least && p->low < p->median && p->high > p->median && p->n == 9);
 	loom__lines_free(&lines);
-	/* A time that halves is a speed-up of 2, and of 4 an efficiency of 1. */
+	/* Half of the time is a speed-up of 2. A speed-up of 4 with 4 workers is an efficiency of 1. */
 	l.settings.show = LOOM__SHOW_SPEEDUP;
 	loom__lines_create(&l.view, &l.settings, 0, &lines);
 	p = point_at(&lines, "64", "a", "4");
@@ -712,7 +711,7 @@ TEST(log_axes)
 	CU_ASSERT_DOUBLE_EQUAL(loom__scale_at(&s, 1) - loom__scale_at(&s, 0.5),
 			       loom__scale_at(&s, 20) - loom__scale_at(&s, 10), 1e-9);
 	loom__scale_fit(&s, 0, 90, "", 0, 100, 50);
-	loom__scale_log(&s, 0, 90); /* has no logarithm: stays linear */
+	loom__scale_log(&s, 0, 90); /* zero has no logarithm, so the scale remains linear */
 	CU_ASSERT_EQUAL(s.log, 0);
 }
 
@@ -728,7 +727,7 @@ static double derived_value(const char *text)
 	if (loom__derived_read(text, &d, &err) || loom__derived_sample(&d, &s, &err))
 		fprintf(stderr, "%s: %s\n", text, err.text);
 	else if (s.report.count > 3)
-		v = s.report.list[1].value; /* after the time */
+		v = s.report.list[1].value; /* the metric after the time */
 	loom__report_clear(&s.report);
 	return v;
 }
@@ -739,10 +738,10 @@ TEST(derived_values)
 	CU_ASSERT_DOUBLE_EQUAL(derived_value("x=1+2*3-4/2-1"), 4, 0);
 	CU_ASSERT_DOUBLE_EQUAL(derived_value("x = 2^3^2 - -(1 + trigger.fires)"), 520, 0);
 	CU_ASSERT_DOUBLE_EQUAL(derived_value("x = max(log2(8), min(sqrt(16), abs(-9))) + exp(0) + log(1)"), 5, 1e-12);
-	CU_ASSERT(isnan(derived_value("y = x + 1, x = seconds"))); /* x comes later */
+	CU_ASSERT(isnan(derived_value("y = x + 1, x = seconds"))); /* x is defined later */
 	CU_ASSERT_DOUBLE_EQUAL(derived_value("x = seconds * 2, y = x + 1"), 1, 0);
-	CU_ASSERT(isnan(derived_value("x = bytes / 0"))); /* no number: none */
-	/* The longest expression that fits: nothing behind its end is read (architecture D5). */
+	CU_ASSERT(isnan(derived_value("x = bytes / 0"))); /* the division gives no number */
+	/* The longest expression that fits. Nothing behind its end is read. */
 	char longest[200] = "x = 1";
 	while (strlen(longest) < 4 + 159)
 		strcat(longest, "+1");
@@ -763,7 +762,7 @@ TEST(derived_values)
 	}
 }
 
-/* Any text: read or refused, and what was read gives a number or none. */
+/* Any text is read or rejected, and an accepted text gives a number or none. */
 TEST(derived_any_text)
 {
 	static const char some[] = "seconds bytes x=+-*/^(),.[]1e9 \tmaxlog_";
@@ -814,7 +813,7 @@ TEST(derived_views)
 	}
 }
 
-/* Many samples, many metrics, many cells: bounded pages, in bounded time. */
+/* Many samples, many metrics and many cells give bounded pages in bounded time. */
 TEST(large)
 {
 	struct loom__text t = {0};
@@ -842,7 +841,7 @@ TEST(large)
 /* ---- what is in a view
  * --------------------------------------------------------------------------*/
 
-/* Small cells need memory for all metrics: as many as 1 MB of text can name are rejected (security S14). */
+/* Each cell needs memory for all metrics, so a document of 1 MB with many cells and metrics is rejected. */
 TEST(many_cells_S14)
 {
 	struct loom__text t = {0};
@@ -860,7 +859,7 @@ TEST(many_cells_S14)
 	loom__text_free(&t);
 }
 
-/* Results with a hundred thousand options: each option is searched once in each other result (security S14). */
+/* In results with a hundred thousand options, each option is searched once in each other result. */
 TEST(many_options_S14)
 {
 	struct loaded l = {0};
@@ -901,7 +900,7 @@ TEST(main_effect)
 	struct loom__stats_interval ratio;
 	CU_ASSERT_EQUAL_FATAL(load_text(&l, text, &err), 0);
 	CU_ASSERT_EQUAL(loom__effect_levels(&l.view, 0, level, 8), 3);
-	CU_ASSERT_STRING_EQUAL(level[0], "0"); /* as the first line says, not as it ran */
+	CU_ASSERT_STRING_EQUAL(level[0], "0"); /* the value of the first line, not of the run */
 	CU_ASSERT_EQUAL(loom__effect(&l.view, 0, 0, "0", "1", &ratio), 2);
 	CU_ASSERT_DOUBLE_EQUAL(ratio.at, 2, 1e-12);
 	CU_ASSERT(ratio.open);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stress of the schedulers' device code: each task runs exactly once with an intact record, for any
- * shape of the task tree, queue sizes, lanes and number of threads. */
+/* Stresses the schedulers' device code. Each task runs exactly once with an intact record, for any shape of the task
+ * tree and any queue sizes, lanes and number of threads. */
 #include "tree.h"
 #include "lib/random.h"
 
@@ -8,8 +8,8 @@ struct setup {
 	const char *sched, *opts;
 	uint32_t workers, lanes;
 	const char *term;
-	uint32_t noncoherent; /* initial tasks of two non-coherent devices */
-	uint32_t gpu;   /* 1: the second behaves like a GPU, with affinity lists */
+	uint32_t noncoherent; /* initial tasks are on two non-coherent devices */
+	uint32_t gpu;   /* 1: the second device behaves like a GPU, with affinity lists */
 };
 static const struct setup setups[] = {
 	{"sched_mgws", "local_queue=2 public_queue=1", 4, 1, NULL, 0, 0},
@@ -70,7 +70,7 @@ static const struct setup noncoherent_setups[] = {
 	{"sched_host", "batch=4 returns=8", 4, 1, "term_hcounter", 30, 1},
 };
 
-/* Thread sanitizer is ten times as slow: fewer seeds, the same setups. */
+/* ThreadSanitizer is ten times as slow, so the same setups have fewer seeds. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define SEEDS 208u
 #define SIZE 600u
@@ -79,7 +79,7 @@ static const struct setup noncoherent_setups[] = {
 #define SIZE 3000u
 #endif
 
-/* The same stack twice. How many tasks went from one worker to another. */
+/* Runs the same stack twice. Returns how many tasks moved from one worker to another. */
 static uint64_t grow(const struct setup *s, uint32_t initials, uint32_t size, uint64_t shape, uint64_t seed)
 {
 	struct harness_params p = tree_params(initials, size, (enum loom__shape)(shape % SHAPES), seed);
@@ -124,7 +124,7 @@ TEST(noncoherent)
 	CU_ASSERT_TRUE(crossed > 0);
 }
 
-/* Each step of the overflow ladder, shown by its counter. */
+/* Each step of the overflow sequence is shown by its counter. */
 static struct loom_counters ladder(const char *sched, const char *opts, enum loom__shape shape,
 				   int expect)
 {
@@ -175,7 +175,7 @@ TEST(full_stops_all)
 		      3);
 	CU_ASSERT_EQUAL(run_tree(h, 5000), LOOM_EFULL);
 	harness_close(h);
-	/* Lanes that run a task each cannot wait for the host; together they can. */
+	/* Lanes that run one task each cannot wait for the host, but together they can. */
 	h = open_tree("sched_host", "returns=16 granularity=lane", 2, 4, 1, 5000, STAR, 3);
 	CU_ASSERT_EQUAL(run_tree(h, 5000), LOOM_EFULL);
 	harness_close(h);
@@ -184,7 +184,7 @@ TEST(full_stops_all)
 	harness_close(h);
 }
 
-/* A static split is contiguous and even to one task. */
+/* A static split is contiguous, and shares differ by at most one task. */
 TEST(static_shares)
 {
 	struct harness *h = open_tree("sched_static", "", 4, 1, 10, 10, STAR, 1);
@@ -219,7 +219,7 @@ TEST(refusals)
 	for (size_t i = 0; i < COUNT(wrong); i++)
 		harness_refused(&(struct harness_params){.sched = wrong[i][0], .sched_opts = wrong[i][1], .workers = 1},
 				LOOM_EINVAL, wrong[i][2]);
-	/* A GPU's only worker would have to run tasks and be the proxy. */
+	/* A GPU's only worker would have to run tasks and be the proxy worker. */
 	harness_refused(
 	    &(struct harness_params){
 		.term = "term_hcounter", .noncoherent = 1, .second_kind = LOOM_ON_GPU, .workers = 2},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exactly one of several tasks finds that it is the last, and it sees the writes of the others: loom_last() and
- * loom_last_noncoherent() on threads. tests/check-after.sh compiles this with planted faults. */
+/* Exactly one of several tasks finds that it is the last, and it sees the writes of the others. The test runs
+ * loom_last() and loom_last_noncoherent() on threads. tests/check-after.sh compiles it with planted faults. */
 #include <gpuloom/dev/dev.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ enum { WORKERS = 6, ROUNDS = 20000 };
 
 static struct {
 	uint64_t pending;
-	uint64_t result[WORKERS]; /* plain words: a thread sanitizer checks their order */
+	uint64_t result[WORKERS]; /* plain words, so that a thread sanitizer checks their order */
 	uint64_t last;
 } rounds[ROUNDS];
 static struct loom_onebit_lock turns[LOOM_MAX_DEVICES];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The real code of sched_mgws and the detectors under thousands of schedules that a seed repeats: every task runs
- * once, no worker leaves early, none sleeps forever. TURNS_SEED=n plays one game of each kind. */
+/* Runs the real code of sched_mgws and the detectors under thousands of schedules that a seed repeats. Every task runs
+ * once, no worker leaves early, and none sleeps forever. TURNS_SEED=n plays one schedule of each kind. */
 #include "turns_tree.h"
 
-/* spin = 0: a worker without tasks sleeps at once, independent of the clock. */
+/* With spin = 0 a worker without tasks sleeps at once, independent of the clock. */
 #define PARK " wait=sleep spin=0"
 
 static const struct turns_setup setups[] = {
@@ -25,8 +25,7 @@ static const struct turns_setup setups[] = {
 	{"local_queue=2 public_queue=4" PARK, 4, 1, 24, LAZY, 0},
 	{"local_queue=2 public_queue=1 in_place_depth=0" PARK, 3, 2, 20, LAZY, 0},
 	{"local_queue=2 public_queue=4 owners=2 transfer=id" PARK, 4, 1, 24, LAZY, 0},
-	/* Without sleepers tasks stay with their spawners for longer: more of them overflow, or are left to
-	 * co-owners. */
+	/* Without sleepers, tasks stay longer with their spawners. More tasks overflow, or are left to co-owners. */
 	{"local_queue=2 public_queue=1 in_place_depth=0 wait=spin", 2, 1, 10, STAR, 0},
 	{"local_queue=2 public_queue=2 in_place_depth=0 victim=neighbour wait=spin", 3, 1, 16, STAR, 0},
 	{"local_queue=2 public_queue=4 owners=2 wait=spin", 4, 1, 24, BINARY, 0},
@@ -34,7 +33,7 @@ static const struct turns_setup setups[] = {
 	{"local_queue=2 public_queue=4 victim=biased bias=0.5 claim=fixed claim_size=2" PARK, 4, 12, 24, COMB, 0},
 };
 
-/* Two devices that exchange tasks through mailboxes. */
+/* Two devices exchange tasks through mailboxes. */
 static const struct turns_setup noncoherent_setups[] = {
 	{"local_queue=2 public_queue=4" PARK, 2, 1, 24, BINARY, TWO_CPUS},
 	{"local_queue=4 public_queue=4" PARK, 4, 1, 30, STAR, TWO_CPUS},
@@ -48,7 +47,7 @@ static const struct turns_setup noncoherent_setups[] = {
 	{"local_queue=8 public_queue=4 wait=yield", 2, 2, 40, STAR, TWO_CPUS},
 	{"local_queue=4 public_queue=1 in_place_depth=0 backlog=4" PARK, 3, 3, 24, RANDOM, TWO_CPUS},
 	{"local_queue=4 public_queue=4" PARK, 4, 2, 30, LAZY, TWO_CPUS},
-	/* A proxy worker, and others. */
+	/* One worker of the GPU is a proxy worker. */
 	{"local_queue=2 public_queue=4" PARK, 4, 1, 30, BINARY, CPU_AND_GPU},
 	{"local_queue=4 public_queue=4 wait=spin", 4, 9, 40, RANDOM, CPU_AND_GPU},
 	{"local_queue=4 public_queue=2 owners=2" PARK, 6, 24, 24, COMB, CPU_AND_GPU},
@@ -56,13 +55,13 @@ static const struct turns_setup noncoherent_setups[] = {
 	{"local_queue=2 public_queue=1 in_place_depth=0 backlog=4" PARK, 4, 3, 30, LAZY, CPU_AND_GPU},
 };
 
-/* Ranks that share tasks and reach each other's memory. */
+/* Ranks share tasks and access each other's memory. */
 static const struct ranks_setup {
 	const char *opts;
 	uint32_t n, workers[RANKS_MOST], initials, size;
 	enum loom__shape shape;
-	int rma; /* each other's memory by RMA */
-	size_t term; /* of turns_term */
+	int rma; /* ranks access each other's memory by RMA */
+	size_t term; /* an index of turns_term */
 } ranks_setups[] = {
     {"local_queue=2 public_queue=4" PARK, 2, {1, 1}, 1, 24, BINARY, 0, 1},
     {"local_queue=2 public_queue=4" PARK, 2, {1, 1}, 12, 24, STAR, 0, 1},

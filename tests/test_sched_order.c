@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which task runs when and where: joins, priorities, affinity; and that sleepers wake up. */
+/* Tests when and where tasks run: joins, priorities, affinity. Sleepers wake up. */
 #include "tree.h"
 
 static struct loom_error err;
@@ -14,7 +14,7 @@ static void note(struct loom_ctx *c, uint64_t what)
 		log_text[__atomic_fetch_add(&logged, 1, __ATOMIC_RELAXED) % COUNT(log_text)] = what;
 }
 
-static const char *term; /* the detector; NULL: term_counter */
+static const char *term; /* the detector; NULL selects term_counter */
 
 static struct harness *open_tasks(const char *sched, const char *opts, uint32_t workers, uint32_t lanes,
 				  loom_task_fn *const *task, uint32_t n, const struct loom_task *first,
@@ -38,8 +38,8 @@ static struct harness *open_tasks(const char *sched, const char *opts, uint32_t 
 
 /* ---- joins -------------------------------------------------------------------------------- */
 
-/* Task `id` of a tree of depth param[1] waits for two children, in joins[id], and adds their sums to the
- * parent's: what reaches the root is the number of leaves. A task of the last level has no children. */
+/* Task `id` of a tree of depth param[1] waits for two children, in joins[id], and adds their sums to the parent's sum.
+ * The root gets the number of leaves. A task of the last level has no children. */
 enum { FORK, SUM, ROOT };
 
 static struct loom_task fork_task(uint64_t id, uint64_t level)
@@ -150,7 +150,7 @@ static void mixed(struct loom_ctx *c, const struct loom_task *t)
 
 static loom_task_fn *const mixed_fns[] = {mixed, noting};
 
-/* One worker: all tasks of high priority first, all of low priority last. */
+/* One worker runs all tasks of high priority first, and all tasks of low priority last. */
 TEST(priorities)
 {
 	static const struct loom_task first = {.tag = 0};
@@ -166,7 +166,7 @@ TEST(priorities)
 	}
 }
 
-/* Without the option the order is that of any tasks: newest first, but for the half made public. */
+/* Without the option the order is the usual one: newest first, except for the half that was published. */
 TEST(priorities_off)
 {
 	static const struct loom_task first = {.tag = 0};
@@ -177,7 +177,7 @@ TEST(priorities_off)
 	harness_close(h);
 }
 
-/* Rings too small for all tasks: none is lost, and tasks of low priority are still stolen. */
+/* The rings are too small for all tasks. No task is lost, and tasks of low priority are still stolen. */
 TEST(priorities_full)
 {
 	static const struct loom_task first = {.tag = 0};
@@ -195,10 +195,11 @@ TEST(priorities_full)
 
 /* ---- affinity ----------------------------------------------------------------------------- */
 
-/* param[0]: how many tasks it makes for each kind; param[1]: the kind it must run on, 0: any. */
+/* param[0] is the number of tasks that the task spawns for each kind. param[1] is the kind on which it must run; 0 is
+ * any. */
 static void picky(struct loom_ctx *c, const struct loom_task *t)
 {
-	uint32_t kind = c->device ? LOOM_ON_GPU : LOOM_ON_CPU; /* as open_tasks() has it */
+	uint32_t kind = c->device ? LOOM_ON_GPU : LOOM_ON_CPU; /* the kinds that open_tasks() sets */
 	note(c, t->param[1] && t->param[1] != kind);
 	for (uint64_t i = 0; i < t->param[0]; i++)
 		for (uint8_t k = LOOM_ON_ANY; k <= LOOM_ON_GPU; k++) {
@@ -257,7 +258,7 @@ static double cpu_seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Sleeps, in place of a task that computes for long, so that only other workers use processor time. */
+/* The task sleeps in place of a long computation, so that only other workers use processor time. */
 static void long_task(struct loom_ctx *c, const struct loom_task *t)
 {
 	struct timespec pause = {.tv_nsec = 20000000};
@@ -275,8 +276,8 @@ static void long_task(struct loom_ctx *c, const struct loom_task *t)
 
 static loom_task_fn *const long_fns[] = {long_task};
 
-/* Seven workers have nothing to do for 400 ms: together they take a seventh of their time at most (it is far
- * less, but the machine may be busy). */
+/* Seven workers have no tasks for 400 ms. Together they take at most a seventh of this time. They take far less, but
+ * the machine may be busy. */
 TEST(sleepers_rest)
 {
 	static const struct {
@@ -314,7 +315,7 @@ TEST(sleepers_wake)
 	harness_close(h);
 }
 
-/* One long task spawns others, fewer than fill its queue: a sleeper gets one. */
+/* One long task spawns fewer tasks than fill its queue. A sleeper gets one. */
 static uint32_t taken;
 
 static void maker(struct loom_ctx *c, const struct loom_task *t)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sched_mgws and term_counter with workers that stall in the middle of everything: before any
- * atomic access, for so long that all others go on. A thief is caught while it copies, an owner
- * while it holds its queue closed. Finds what needs two rare moments at once. */
+/* Tests sched_mgws and term_counter with workers that stall before any atomic access, for so long that all others
+ * continue. A thief stalls while it copies, an owner while its queue is closed. The test finds faults that need two
+ * rare moments at once. */
 static void stall(void);
 #define LOOM_YIELD() stall()
 
@@ -68,7 +68,7 @@ TEST(stalls)
 			CU_ASSERT_EQUAL(run_tree(h, setups[k].size), 0);
 		harness_close(h);
 	}
-	CU_ASSERT(stalled); /* it is this file's code that runs, not the plug-in's */
+	CU_ASSERT(stalled); /* this file's code has run, and not the plug-in's */
 }
 
 TEST_MAIN("stall", 120)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The statistics against tables from R (tests/tables/stats.h) and against brute force. Rates of false and
- * of right claims: test_compare.c. */
+/* Compares the statistics with tables from R (tests/tables/stats.h) and with brute force. test_compare.c tests the
+ * rates of false and correct claims. */
 #include "stats/stats.h"
 #include "support.h"
 
@@ -14,7 +14,7 @@
 #include "tables/stats.h"
 
 
-/* Equal to a part in 10^9, infinities included; prints differences. */
+/* Returns whether two numbers are equal to a part in 10^9, infinities included. Prints a difference. */
 static int is_near(double got, double want, const char *what, size_t row)
 {
 	int same = got == want || fabs(got - want) <= 1e-9 * fmax(fabs(want), 1e-6);
@@ -50,7 +50,7 @@ TEST(quantile_intervals)
 {
 	static double x[2000];
 	for (size_t i = 0; i < COUNT(x); i++)
-		x[i] = (double)(i + 1); /* the value is its own rank */
+		x[i] = (double)(i + 1); /* the value equals its rank */
 	for (size_t i = 0; i < COUNT(ci_rows); i++) {
 		struct loom__stats_interval ci;
 		size_t n = ci_rows[i].n, low = ci_rows[i].low, high = ci_rows[i].high;
@@ -188,7 +188,7 @@ TEST(verdicts)
 	}
 	CU_ASSERT_STRING_EQUAL(loom__stats_verdict_name(LOOM__STATS_TRIVIAL), "TRIVIAL");
 
-	/* Five blocks cannot have an interval; identical ones need the sixth, and one more. */
+	/* Five blocks give no interval. Identical blocks need a sixth, and one more. */
 	const double a[] = {7, 7, 7, 7, 7, 7}, b[] = {8, 9, 8, 9, 8, 9};
 	struct loom__stats_comparison c;
 	CU_ASSERT(loom__stats_compare(a, a, 5, 0.95, &c) == 0);
@@ -198,7 +198,7 @@ TEST(verdicts)
 	CU_ASSERT(loom__stats_compare(a, a, 6, 0.95, &c) == 0);
 	CU_ASSERT_EQUAL(loom__stats_judge(&c, c.test.p, LOOM__STATS_MORE, 0, 0.05),
 			LOOM__STATS_EQUIVALENT);
-	/* A against B mirrors B against A. */
+	/* The comparison of A with B mirrors that of B with A. */
 	struct loom__stats_comparison back;
 	CU_ASSERT(loom__stats_compare(a, b, 6, 0.95, &c) == 0);
 	CU_ASSERT(loom__stats_compare(b, a, 6, 0.95, &back) == 0);
@@ -208,7 +208,7 @@ TEST(verdicts)
 	NEAR(c.shift.low * back.shift.high, 1, 0);
 	NEAR(c.test.p, 2.0 / 64, 0);
 	CU_ASSERT(c.test.p == back.test.p);
-	/* Unpaired, the logs of the same data. */
+	/* An unpaired comparison uses the logarithms of the data. */
 	CU_ASSERT(loom__stats_compare_unpaired(a, 6, b, 6, 0.95, &c) == 0);
 	CU_ASSERT(!c.paired && loom__stats_more_blocks(&c, 0.01, 0.05, 1) == 0);
 	NEAR(c.ratio.at, sqrt(8.0 / 7 * 9 / 7), 0);
@@ -216,14 +216,14 @@ TEST(verdicts)
 
 TEST(generator_and_blocks)
 {
-	/* The first outputs of splitmix64, published with the seeds 0 and 1234567. */
+	/* The expected values are the first outputs of splitmix64, published with the seeds 0 and 1234567. */
 	struct loom__stats_rng zero = {0}, other = {1234567};
 	CU_ASSERT_EQUAL(loom__stats_random(&zero), UINT64_C(0xe220a8397b1dcdaf));
 	CU_ASSERT_EQUAL(loom__stats_random(&zero), UINT64_C(0x6e789e6aa1b965f4));
 	CU_ASSERT_EQUAL(loom__stats_random(&other), UINT64_C(6457827717110365317));
 	CU_ASSERT_EQUAL(loom__stats_random(&other), UINT64_C(3203168211198807973));
 
-	/* All 6 orders of 3 variants about equally often: chi-squared with 5 degrees of freedom. */
+	/* All 6 orders of 3 variants occur about equally often: chi-squared with 5 degrees of freedom. */
 	unsigned slots[6], again[6], seen[27] = {0};
 	for (uint64_t block = 0; block < 6000; block++) {
 		size_t n = loom__stats_block_order(42, block, LOOM__STATS_RANDOM, 3, slots);
@@ -237,7 +237,7 @@ TEST(generator_and_blocks)
 	const int orders[] = {0 + 3 + 2, 0 + 6 + 1, 9 + 0 + 2, 9 + 6 + 0, 18 + 0 + 1, 18 + 3 + 0};
 	for (size_t i = 0; i < COUNT(orders); i++)
 		chi += pow(seen[orders[i]] - 1000.0, 2) / 1000;
-	CU_ASSERT(chi < 20.5); /* 0.1 % */
+	CU_ASSERT(chi < 20.5); /* 20.5 is the 0.1 % point of the distribution */
 	loom__stats_block_order(43, 0, LOOM__STATS_RANDOM, 3, slots);
 	int differ = 0;
 	for (uint64_t block = 0; block < 20; block++) {
@@ -278,7 +278,7 @@ TEST(first_and_modes)
 	CU_ASSERT(loom__stats_modes(grid, 12, &m) == 0 && m.two && m.d == INFINITY && m.lower == 6);
 }
 
-/* If half of the values are equal, the median of deviations is 0, whatever the other values are (bugs F21). */
+/* If half of the values are equal, the median of deviations is 0, whatever the other values are. */
 TEST(ticks_F21)
 {
 	double z, ticks[20], one[160];
@@ -291,7 +291,7 @@ TEST(ticks_F21)
 	CU_ASSERT(loom__stats_first(near, COUNT(near), &z) == 0 && fabs(z) < LOOM__STATS_FIRST_UNUSUAL);
 	CU_ASSERT(loom__stats_first(cold, COUNT(cold), &z) == 0 && z > LOOM__STATS_FIRST_UNUSUAL);
 	CU_ASSERT(loom__stats_first(flat, 4, &z) == 0 && z == INFINITY);
-	/* The same of quartiles: 36 of 160 that differ are a part of the spread, one is far. */
+	/* For quartiles, 36 of 160 differing values are a part of the spread, but one differing value is an outlier. */
 	for (size_t i = 0; i < COUNT(one); i++)
 		one[i] = i < 124 ? 1 : 1.1;
 	CU_ASSERT_EQUAL(loom__stats_far_out(one, COUNT(one)), 0);
@@ -302,7 +302,7 @@ TEST(ticks_F21)
 
 static int beats(const struct loom__stats_point *j, const struct loom__stats_point *i)
 {
-	/* x: more is better, y: less */
+	/* more is better for x, less for y */
 	return j->x_low >= i->x_high && j->y_high <= i->y_low &&
 	       (j->x_low > i->x_high || j->y_high < i->y_low);
 }
@@ -315,7 +315,7 @@ TEST(pareto)
 	for (unsigned trial = 0; trial < 2000; trial++) {
 		size_t n = 1 + trial % 40, on_front = 0;
 		double width = trial % 3;
-		for (size_t i = 0; i < n; i++) { /* coarse, so that ties and equal points occur */
+		for (size_t i = 0; i < n; i++) { /* the values are coarse, so that ties and equal points occur */
 			struct loom__stats_point *p = &points[i];
 			p->x_low = (double)loom__stats_below(&rng, 12);
 			p->y_low = (double)loom__stats_below(&rng, 12);
@@ -342,7 +342,7 @@ TEST(pareto)
 
 /* ---- how many blocks more ---------------------------------------------------------------------*/
 
-/* A with a B whose log is larger by `effect`, both with 3 % of noise. */
+/* Simulates A and a B whose logarithm is larger by `effect`, both with 3 % of noise. */
 static void simulate(struct loom__stats_rng *rng, double effect, size_t blocks, struct loom__stats_comparison *c)
 {
 	double a[400], b[400];
@@ -353,7 +353,7 @@ static void simulate(struct loom__stats_rng *rng, double effect, size_t blocks, 
 	CU_ASSERT_FATAL(loom__stats_compare(a, b, blocks, 0.95, c) == 0);
 }
 
-/* Following the advice decides most of the undecided comparisons. */
+/* Most of the undecided comparisons are decided after the advised number of blocks. */
 TEST(advice)
 {
 	struct loom__stats_rng rng = {8};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sweeps without plug-ins: designs cover the promised pairs, constraints exclude what they name,
- * and a sweep that is killed after any byte ends with the same configurations and no sample twice. */
+/* Tests sweeps without plug-ins. Designs cover the promised pairs, and constraints exclude what they name. A sweep that
+ * is killed after any byte ends with the same configurations and no sample twice. */
 #include "support.h"
 
 #include <fcntl.h>
@@ -148,9 +148,9 @@ TEST(spec)
 	CU_ASSERT_EQUAL_FATAL(spec.factors, 2);
 	CU_ASSERT_STRING_EQUAL(spec.factor[0].key, "a.b.c");
 	CU_ASSERT_STRING_EQUAL(spec.factor[1].key, LOOM__SWEEP_POINT);
-	CU_ASSERT_STRING_EQUAL(spec.factor[1].value[0], "Fast"); /* as it was written */
+	CU_ASSERT_STRING_EQUAL(spec.factor[1].value[0], "Fast"); /* the text of the conf */
 	CU_ASSERT_STRING_EQUAL(spec.constraint[0].reason, "these");
-	/* A configuration has the values, and their places. */
+	/* A configuration has the values and their positions. */
 	CU_ASSERT_EQUAL_FATAL(loom_config_create(&config, NULL), 0);
 	loom__sweep_spec_apply(&spec, (size_t[]){0, 0}, config, &diag);
 	CU_ASSERT_EQUAL(diag.errors, 0);
@@ -163,7 +163,7 @@ TEST(spec)
 	loom__config_set_text(config, "s.k=w", LOOM_FROM_COMMAND_LINE, &diag);
 	loom__sweep_spec_overruled(&spec, (size_t[]){0, 0}, config, &diag);
 	CU_ASSERT_EQUAL(diag.errors, 1);
-	loom__sweep_spec_overruled(&spec, (size_t[]){0, 1}, config, &diag); /* this point does not set it */
+	loom__sweep_spec_overruled(&spec, (size_t[]){0, 1}, config, &diag); /* this point does not set the value */
 	CU_ASSERT_EQUAL(diag.errors, 1);
 	loom__diag_free(&diag);
 	loom_config_destroy(config);
@@ -262,7 +262,6 @@ static cJSON *make_header(const char *design)
 	return o;
 }
 
-/* One process's part of a sweep. */
 static int part(const char *path, int resume, struct fake *k, struct loom_error *err)
 {
 	struct loom__journal j;
@@ -283,7 +282,8 @@ static int part(const char *path, int resume, struct fake *k, struct loom_error 
 	return rc;
 }
 
-/* Every sample of every configuration once, the end of each configuration once, the skipped configuration once. */
+/* Checks that every sample of every configuration, the end of each configuration, and the skipped configuration occur
+ * once. */
 static int is_complete(const char *path)
 {
 	struct loom__doc doc;
@@ -338,13 +338,13 @@ TEST(run)
 	CU_ASSERT(is_complete(path));
 	CU_ASSERT_EQUAL(k.taken, CONFIGS * SAMPLES);
 	CU_ASSERT_EQUAL(k.opened, 0);
-	/* In rounds: within the first, every configuration once. */
+	/* The sweep runs in rounds: the first round has every configuration once. */
 	int seen[CONFIGS] = {0};
 	for (int i = 0; i < CONFIGS; i++)
 		seen[k.order[i]]++;
 	for (int i = 0; i < CONFIGS; i++)
 		CU_ASSERT_EQUAL(seen[i], 1);
-	/* Again: refused without --resume, nothing to do with it. */
+	/* A second call is rejected without --resume. With --resume no work is left. */
 	REFUSED(part(path, 0, &k, &err), LOOM_EINVAL, err, "--resume");
 	CU_ASSERT_EQUAL(part(path, 1, &k, &err), 0);
 	CU_ASSERT_EQUAL(k.taken, CONFIGS * SAMPLES);
@@ -352,7 +352,7 @@ TEST(run)
 	unlink(path);
 }
 
-/* Killed after every possible byte of the file, then resumed. */
+/* The sweep is killed after every possible byte of the file, then resumed. */
 TEST(killed_at_every_byte)
 {
 	struct fake k = {0};
@@ -400,7 +400,7 @@ TEST(refusals)
 		CU_ASSERT(part(path, 1, &k, &err) != 0);
 		CU_ASSERT(test_says(err.text, given[i].says));
 		CU_ASSERT_EQUAL_FATAL(loom__read_file(path, 1 << 20, &bytes, &n, &err), 0);
-		CU_ASSERT_STRING_EQUAL(bytes, given[i].text); /* left as it was */
+		CU_ASSERT_STRING_EQUAL(bytes, given[i].text); /* the file is unchanged */
 		free(bytes);
 		unlink(path);
 	}
@@ -419,7 +419,7 @@ static int slow_open(void *arg, size_t config, void **run, struct loom_error *er
 	return fake_open(arg, config, run, err);
 }
 
-/* Opening a stack is expensive, so later visits take several samples. A budget ends the sweep without an error. */
+/* It is expensive to open a stack, so later visits take several samples. A budget ends the sweep without an error. */
 TEST(visits_and_budget)
 {
 	static const struct loom__sweep_ops slow = {slow_open, slow_sample, fake_close, NULL};
@@ -448,7 +448,7 @@ TEST(visits_and_budget)
 	unlink(path);
 }
 
-/* A line that cannot be made for lack of memory is an error (architecture D4). */
+/* A line that cannot be made for lack of memory is an error. */
 TEST(broken_line_D4)
 {
 	struct loom__journal j;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Behaviour of sync plug-ins that neither `gpuloom validate` (check-validate.sh) nor applications (check-sync.sh)
- * cover: in both isolations, counters, blocked producers, stops, and repeated launches. */
+/* Tests behaviour of sync plug-ins that neither `gpuloom validate` (check-validate.sh) nor applications (check-sync.sh)
+ * cover: both isolations, counters, blocked producers, stops, and repeated launches. */
 #include "conform/footprint.h"
 #include "sync_rig.h"
 
@@ -23,13 +23,13 @@ static const char *const every[] = {
 };
 #define EVERY (sizeof(every) / sizeof(every[0]))
 static const char *const isolations[] = {"thread", "process"};
-/* ThreadSanitizer covers one process, and would report accesses that another process orders. */
+/* ThreadSanitizer observes one process only. It would report accesses that another process orders. */
 #ifdef __SANITIZE_THREAD__
 #define ISOLATIONS 1
 #else
 #define ISOLATIONS 2
 #endif
-#define STEP (3 - ISOLATIONS) /* over isolations[i % 2] */
+#define STEP (3 - ISOLATIONS) /* the step over isolations[i % 2] */
 
 static struct sync_rig rig;
 
@@ -71,7 +71,7 @@ static void stream(struct loom_ctx *c)
 	row->done = rc == 0;
 }
 
-/* A sample in which all items arrive. */
+/* Runs a sample in which all items arrive. */
 static void streams(uint32_t workers)
 {
 	sync_rig_clear(&rig);
@@ -141,7 +141,7 @@ static void all_there(void)
 	for (uint32_t w = 0; w < rig.r.layout.workers; w++)
 		while (!__atomic_load_n(&sync_rig_rows(&rig)[w].done, __ATOMIC_ACQUIRE))
 			usleep(100);
-	usleep(20000); /* until they sleep */
+	usleep(20000); /* the consumers sleep by then */
 }
 
 static const struct loom_channel unpublished = {.slots = 4, .readers = 1, .from = 0, .to = 1,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of sync_wic: the segment tree, and userfaultfd. */
+/* Tests the parts of sync_wic: the segment tree, and userfaultfd. */
 #include <errno.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
@@ -59,7 +59,7 @@ TEST(segment_tree)
 			run = used[i] ? 0 : run + 1;
 			best = run > best ? run : best;
 		}
-		CU_ASSERT_EQUAL(first == PCM_NONE, best < k); /* found if and only if there is one */
+		CU_ASSERT_EQUAL(first == PCM_NONE, best < k); /* a position is found if and only if one exists */
 		if (first == PCM_NONE) {
 			refused++;
 			continue;
@@ -97,10 +97,10 @@ static void two_on_a_page(struct loom_ctx *c)
 		for (uint32_t w = 2; w < 4; w++)
 			while (!__atomic_load_n(&sync_row(c)[w].id, __ATOMIC_ACQUIRE))
 				usleep(100);
-		for (int i = 0; i < 20; i++) { /* each ends the stall, which then starts again */
+		for (int i = 0; i < 20; i++) { /* each signal ends the stall, which then starts again */
 			usleep(1000);
 			syscall(SYS_tgkill, getpid(), sync_row(c)[2].id, SIGUSR1);
-#ifndef __SANITIZE_THREAD__ /* which delivers signals after the stall */
+#ifndef __SANITIZE_THREAD__ /* ThreadSanitizer delivers signals only after the stall */
 			while (__atomic_load_n(&signals, __ATOMIC_RELAXED) <= (uint32_t)i && !loom_stopped(c))
 				usleep(100);
 #endif
@@ -137,7 +137,7 @@ TEST(signal_and_shared_page)
 #ifndef __SANITIZE_THREAD__
 		CU_ASSERT_EQUAL(signals, 20);
 #endif
-		CU_ASSERT_EQUAL(sync_rig_metric(&rig, "sync_eager"), 0); /* both wait before it is published */
+		CU_ASSERT_EQUAL(sync_rig_metric(&rig, "sync_eager"), 0); /* no item was there early */
 		sync_rig_end(&rig);
 	}
 	sigaction(SIGUSR1, &old, NULL);
@@ -178,7 +178,7 @@ TEST(recycle)
 		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[0].code, 0);
 		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[1].code, 0);
 		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[1].wrong, 0);
-		/* A stall uses up a page: the consumer of a monitored channel always stalls. */
+		/* A stall uses up a page. The consumer of a monitored channel always stalls. */
 		if (i == 2)
 			CU_ASSERT(sync_rig_metric(&rig, "sync_recycles") > 300);
 		sync_rig_end(&rig);
@@ -294,13 +294,13 @@ TEST(fork)
 	return; /* the sanitizer handles the signal */
 #endif
 	for (int copy = 0; copy < 2; copy++) {
-		/* Its consumer stalls, sooner or later. */
+		/* The consumer stalls sooner or later. */
 		const char *kind = copy ? "sync_wic mode=copy eager=no" : "sync_wic eager=no";
 		CU_ASSERT_EQUAL_FATAL(open_rig(kind, 1, &k, fork_in_sample), 0);
 		CU_ASSERT_EQUAL_FATAL(sync_rig_sample(&rig), 0);
 		CU_ASSERT_EQUAL(sync_rig_metric(&rig, "sync_faults"), 1);
 		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[1].code, 0);
-		/* The child shares the file; a private page of the consumer it does not. */
+		/* The child shares the file, but not a private page of the consumer. */
 		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[1].done, copy ? 1 : 5);
 		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[1].wrong, 0);
 		sync_rig_end(&rig);
@@ -326,7 +326,7 @@ TEST(refusals)
 	CU_ASSERT_PTR_NOT_NULL(strstr(uffd_advice(EPERM), "seccomp"));
 }
 
-/* ---- the behaviour of the kernel on which the design depends: uffd.c alone */
+/* ---- the behaviour of the kernel on which the design depends, with uffd.c alone */
 
 struct toucher {
 	pthread_t thread;
@@ -341,7 +341,7 @@ static void *touch(void *arg)
 	__atomic_store_n(&t->done, 1u, __ATOMIC_RELEASE);
 	return NULL;
 }
-/* Returns when it stalls. */
+/* Starts a thread, and returns when the thread stalls. */
 static void begin_touch(int fd, struct toucher *t, volatile char *at)
 {
 	struct uffd_msg m;
@@ -364,7 +364,7 @@ TEST(kernel)
 	madvise(p, BYTES, MADV_NOHUGEPAGE);
 	CU_ASSERT_EQUAL(uffd_register(fd, p, BYTES, UFFD_MISSING), 0);
 	uint64_t at = (uintptr_t)p;
-	/* One copy resumes both; a second one finds the page placed. */
+	/* One copy resumes both threads. A second copy finds the page placed. */
 	begin_touch(fd, &t[0], p);
 	begin_touch(fd, &t[1], p);
 	CU_ASSERT_EQUAL(uffd_copy(fd, at, data, 4096, 1), 0);
@@ -373,24 +373,24 @@ TEST(kernel)
 		CU_ASSERT_EQUAL(t[i].value, 9);
 	}
 	CU_ASSERT_EQUAL(uffd_copy(fd, at, data, 4096, 1), -EEXIST);
-	/* A range with a placed page: the pages before it are placed, and the call reports that. */
+	/* The range contains a placed page. The pages before it are placed, and the call reports their number. */
 	CU_ASSERT_EQUAL(uffd_copy(fd, at + 4 * 4096, data, 4096, 1), 0);
 	CU_ASSERT_EQUAL(uffd_copy(fd, at + 4096, data, 8 * 4096, 1), -EEXIST);
 	CU_ASSERT_EQUAL(p[3 * 4096], 9);
-	/* Armed again, it stalls again. */
+	/* After the page is armed again, a load stalls again. */
 	madvise(p, 4096, MADV_DONTNEED);
 	begin_touch(fd, &t[0], p);
-	CU_ASSERT_EQUAL(uffd_copy(fd, at, data, 4096, 0), 0); /* without a wake ... */
+	CU_ASSERT_EQUAL(uffd_copy(fd, at, data, 4096, 0), 0); /* the copy does not wake the thread */
 	usleep(20000);
 	CU_ASSERT_EQUAL(__atomic_load_n(&t[0].done, __ATOMIC_ACQUIRE), 0);
-	CU_ASSERT_EQUAL(uffd_wake(fd, at, 4096), 0); /* ... and with one */
+	CU_ASSERT_EQUAL(uffd_wake(fd, at, 4096), 0); /* the wake call ends the stall */
 	pthread_join(t[0].thread, NULL);
 	CU_ASSERT_EQUAL(t[0].value, 9);
-	/* A system call on an armed page fails instead of stalling: hence the rule in sync.h. */
+	/* A system call on an armed page fails instead of stalling, hence the rule in sync.h. */
 	int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 	CU_ASSERT(read(zero, p + 9 * 4096, 16) < 0 && errno == EFAULT);
 	close(zero);
-	/* Closed with a waiter, it lets the waiter go on to zeroes: wrong data without a word. sync_wic
+	/* A close with a waiter lets the waiter continue with zeroes, which are wrong data without a message. sync_wic
 	 * closes after the workers have left. */
 	begin_touch(fd, &t[0], p + 10 * 4096);
 	close(fd);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transport_host.so and transport_p2p.so over CPU devices: the placement of segments. Whether devices that share them
- * are coherent is asked by `gpuloom validate`, and by each run of two devices. */
+/* Tests the placement of segments by transport_host.so and transport_p2p.so over CPU devices. `gpuloom validate`, and
+ * each run of two devices, test whether devices that share segments are coherent. */
 #include <gpuloom/transport.h>
 
 #include "cpu_rig.h"
 
 static struct loom__drive rig;
 
-/* A transport on the rig's devices. */
 static struct {
 	const struct loom_transport_ops *ops;
 	void *self;
@@ -41,7 +40,7 @@ static const struct loom_segment_want wants[] = {
 };
 #define WANTS ((uint32_t)(sizeof(wants) / sizeof(wants[0])))
 
-/* Segments of different devices are on different pages; `gpuloom validate` tests the rest. */
+/* Segments of different devices are on different pages. `gpuloom validate` tests the rest. */
 static void check_segments(const struct loom_segment *s)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -58,7 +57,7 @@ static void check_segments(const struct loom_segment *s)
 	}
 }
 
-/* Which device's memory each of `wants` is in; -1: the host's. */
+/* Checks which device's memory each of `wants` is in; -1 is the host's. */
 static void placed(const char *transport, const char *settings, const int32_t *home)
 {
 	struct loom_segment first[WANTS], second[WANTS];

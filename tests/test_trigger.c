@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trigger plug-ins over each provider of this machine: every operation, chains, arguments, full FIFOs and tables, error
- * messages. */
+/* Tests trigger plug-ins over each provider of this machine: every operation, chains, arguments, full FIFOs and tables,
+ * error messages. */
 #include "../plugins/trigger_nic/trigger_proxy.dev.h"
 #include "trigger_rig.h"
 
@@ -10,7 +10,7 @@ static const char *const plugins[] = {"trigger_gputn", "trigger_counter", "trigg
 				      "trigger_proxy", "trigger_ofi", "trigger_peer"};
 static const char *const providers[] = {"shm", "tcp", "net", "sockets"};
 #define PLUGINS (sizeof(plugins) / sizeof(*plugins))
-enum { COUNTER = 1, OFI = 5, PEER }; /* indices; the last has no provider */
+enum { COUNTER = 1, OFI = 5, PEER }; /* indices of plug-ins; the last one has no provider */
 #define PROVIDERS (sizeof(providers) / sizeof(*providers))
 
 static int is(const struct trig *t, const char *name)
@@ -18,7 +18,6 @@ static int is(const struct trig *t, const char *name)
 	return !strcmp(t->plugin->name, name);
 }
 
-/* Runs `body` with every plug-in. */
 static void each(const char *settings, void (*body)(struct trig *t))
 {
 	for (size_t i = 0; i < PLUGINS; i++) {
@@ -48,7 +47,7 @@ static void put(struct trig *t)
 		from[i] = 0x1234567890ull * (uint64_t)(i + 1);
 	trig_fire(t, 7);
 	CU_ASSERT_EQUAL(trig_flush(t), 0);
-	CU_ASSERT_EQUAL(to[0], 0); /* one of two */
+	CU_ASSERT_EQUAL(to[0], 0); /* the second of two fires is missing */
 	CU_ASSERT_EQUAL(t->dev->completed(&t->ctx[0], 3), 0);
 	trig_fire(t, 7);
 	CU_ASSERT_EQUAL(trig_flush(t), 0);
@@ -68,7 +67,7 @@ static void get_and_send(struct trig *t)
 	trig_post(t, (struct loom_trigger_post){.tag = 1, .threshold = 1, .op = LOOM_NET_GET,
 						.local = trig_ref(t, a), .remote = trig_ref(t, b),
 						.bytes = 8, .slot = 1, .chain = 2});
-	/* The data of the get are sent on, to a receive that is posted at once. */
+	/* The data of the get are sent on to a receive that is posted at once. */
 	trig_post(t, (struct loom_trigger_post){.tag = 9, .op = LOOM_NET_RECV, .local = trig_ref(t, c),
 						.bytes = 8, .match = 42, .slot = 2});
 	trig_post(t, (struct loom_trigger_post){.tag = 2, .threshold = 1, .op = LOOM_NET_SEND,
@@ -96,7 +95,7 @@ static void add(struct trig *t)
 					   .type = LOOM_NET_F32};
 	int rc = trig_post_fails(t, ints);
 	if (rc == LOOM_ENOTSUP && strstr(t->err.text, "cannot add"))
-		return; /* a provider without atomics reports it */
+		return; /* a provider without atomics reports the missing operation */
 	CU_ASSERT_EQUAL_FATAL(rc, 0);
 	trig_post(t, floats);
 	a[0] = 1ull << 40;
@@ -116,13 +115,13 @@ static void add(struct trig *t)
 	CU_ASSERT_EQUAL(y[2], 1e10f);
 }
 
-/* Many operations of each kind in flight, each with its own bytes. */
+/* Many operations of each kind are in flight, each with its own bytes. */
 static void bursts(struct trig *t)
 {
 	enum { N = 8, STRIDE = 32768 };
 	CU_ASSERT_EQUAL(trig_reset(t), 0);
 	for (uint32_t i = 0; i < N; i++)
-		for (uint32_t g = 0; g < 4; g++) { /* 8, 256, 4096 and 16384 bytes */
+		for (uint32_t g = 0; g < 4; g++) { /* the sizes are 8, 256, 4096 and 16384 bytes */
 			uint64_t bytes = g == 0 ? 8 : g == 1 ? 256 : g == 2 ? 4096 : 16384;
 			char *from = t->data + i * STRIDE;
 			struct loom_trigger_post post = {
@@ -155,7 +154,7 @@ TEST(operations)
 			char text[64];
 			snprintf(text, sizeof(text), "provider=%s", providers[p]);
 			if (i == OFI && p != 3)
-				continue; /* only sockets has triggered operations of its own */
+				continue; /* only sockets has its own triggered operations */
 			int rc = trig_open(&t, plugins[i], text);
 			if (rc == LOOM_EUNAVAIL) {
 				fprintf(stderr, "not here: %s\n", t.err.text);
@@ -166,13 +165,13 @@ TEST(operations)
 				add(&t);
 				bursts(&t);
 				add(&t);
-				put(&t); /* a fresh sample after all that */
+				put(&t); /* a new sample follows */
 			}
 			trig_close(&t);
 		}
 }
 
-/* Stores by the firing lane: every operation that needs no activity at the target. */
+/* The firing lane executes operations by stores if they need no activity at the target. */
 TEST(stores)
 {
 	struct trig t;
@@ -183,7 +182,7 @@ TEST(stores)
 	put(&t);
 	struct loom_trigger_post post = {.tag = 1, .op = LOOM_NET_RECV, .bytes = 8, .local = trig_ref(&t, t.data)};
 	REFUSED(trig_post_fails(&t, post), LOOM_ENOTSUP, t.err, "choose another trigger");
-	post.op = LOOM_NET_ADD; /* misaligned */
+	post.op = LOOM_NET_ADD; /* the address is misaligned */
 	post.remote = post.local + 4;
 	CU_ASSERT_EQUAL(trig_post_fails(&t, post), LOOM_ENOTSUP);
 	trig_close(&t);
@@ -191,7 +190,7 @@ TEST(stores)
 
 /* ---- order, chains, arguments ------------------------------------------------------------------------ */
 
-/* A chain of puts, each triggered by the arrival of the one before. */
+/* In a chain of puts, the arrival of each put triggers the next put. */
 static void walk(struct trig *t)
 {
 	uint64_t *cell = (uint64_t *)t->data;
@@ -219,7 +218,7 @@ TEST(walk)
 	each("arrivals=256", walk);
 }
 
-/* Completions that count towards another tag: join of two, then a put. */
+/* Completions count towards another tag: a join of two operations, then a put. */
 static void join(struct trig *t)
 {
 	uint64_t *from = (uint64_t *)t->data, *to = from + 64;
@@ -241,7 +240,7 @@ TEST(join)
 	each("", join);
 }
 
-/* Section 3.4: the fire supplies target and offset. */
+/* The fire supplies target and offset (GPU-TN, section 3.4). */
 static void arguments(struct trig *t)
 {
 	uint64_t *from = (uint64_t *)t->data, *to = from + 1024;
@@ -263,7 +262,7 @@ static void arguments(struct trig *t)
 	CU_ASSERT_EQUAL(trig_flush(t), 0);
 	for (uint64_t i = 0; i < 1024; i++)
 		CU_ASSERT_EQUAL(to[i], i % 3 ? 0 : i + 1);
-	/* Beyond the window, and to a rank that does not exist: an error, and nothing is written. */
+	/* An access beyond the window, or to a rank that does not exist, is an error, and nothing is written. */
 	CU_ASSERT_EQUAL(t->dev->fire_with(&t->ctx[0], 6, LOOM_ARGUMENT(0, 1024 * 8)), 0);
 	CU_ASSERT_EQUAL(t->ops->flush(t->self, 1000000000, &t->err), LOOM_EIO);
 	CU_ASSERT_EQUAL(to[1024], 0);
@@ -271,7 +270,7 @@ static void arguments(struct trig *t)
 	trig_post(t, post);
 	CU_ASSERT_EQUAL(t->dev->fire_with(&t->ctx[0], 6, LOOM_ARGUMENT(3, 0)), 0);
 	CU_ASSERT_EQUAL(t->ops->flush(t->self, 1000000000, &t->err), LOOM_EIO);
-	/* Posted after the fire whose argument it takes (D7). */
+	/* The operation is posted after the fire whose argument it takes. */
 	CU_ASSERT_EQUAL(trig_reset(t), 0);
 	CU_ASSERT_EQUAL(t->dev->fire_with(&t->ctx[0], 6, LOOM_ARGUMENT(0, 64)), 0);
 	CU_ASSERT_EQUAL(trig_flush(t), 0);
@@ -288,7 +287,7 @@ TEST(arguments)
 	each("", arguments);
 }
 
-/* A fire may not misalign an addition (D8). */
+/* A fire may not misalign an addition. */
 TEST(additions_are_aligned_D8)
 {
 	struct trig t;
@@ -318,7 +317,7 @@ TEST(additions_are_aligned_D8)
 	trig_close(&t);
 }
 
-/* A device finds the entry of its descriptor where the host has put it. */
+/* A device finds the entry for its descriptor at the place where the host has put the entry. */
 TEST(proxy_builds_on_the_device)
 {
 	struct trig t;
@@ -343,7 +342,7 @@ static void limits(struct trig *t)
 	for (int i = 0; i < 8; i++, post.tag++)
 		trig_post(t, post);
 	REFUSED(trig_post_fails(t, post), LOOM_EFULL, t->err, "raise posts");
-	/* An operation that can never run is rejected by post(). */
+	/* post() rejects an operation that can never run. */
 	static const struct {
 		struct loom_trigger_post post;
 		int code;
@@ -378,7 +377,7 @@ TEST(limits)
 	each("posts=8", limits);
 }
 
-/* Tables are as large as the workload needs; a size in the conf that is too small is an error with the value needed. */
+/* Tables are as large as the workload needs. A size in the conf that is too small is an error with the needed value. */
 static void post_needs(struct trig *t)
 {
 	struct loom_trigger_post post = {.threshold = 5, .op = LOOM_NET_PUT, .bytes = 8};
@@ -412,7 +411,7 @@ TEST(sizes_follow_from_needs)
 	struct trig t;
 	trig_net = &net;
 	for (size_t i = 0; i < PLUGINS; i++) {
-		if (i == OFI) /* the sockets provider lacks counters for that many tags */
+		if (i == OFI) /* the sockets provider lacks counters for this many tags */
 			continue;
 		CU_ASSERT_EQUAL_FATAL(trig_open(&t, plugins[i], ""), 0);
 		post_needs(&t);
@@ -422,7 +421,7 @@ TEST(sizes_follow_from_needs)
 	trig_net = NULL;
 }
 
-/* More tags than counters: reported by flush. */
+/* More tags than counters are reported by flush. */
 static void unknown_tags(struct trig *t, uint64_t last)
 {
 	for (uint64_t tag = 1; tag <= 14; tag++)
@@ -431,7 +430,7 @@ static void unknown_tags(struct trig *t, uint64_t last)
 	for (uint64_t tag = 99; tag <= last; tag++)
 		trig_fire(t, tag);
 	REFUSED(t->ops->flush(t->self, 1000000000, &t->err), LOOM_EFULL, t->err, "raise tags");
-	CU_ASSERT_EQUAL(t->dev->arrived(&t->ctx[0], 1), LOOM_EFULL); /* waiting workers get the failure */
+	CU_ASSERT_EQUAL(t->dev->arrived(&t->ctx[0], 1), LOOM_EFULL); /* waiting workers get the error */
 	CU_ASSERT_EQUAL(trig_reset(t), 0);
 	CU_ASSERT_EQUAL(trig_flush(t), 0);
 	trig_close(t);
@@ -442,7 +441,7 @@ TEST(unknown_tags)
 	CU_ASSERT_EQUAL_FATAL(trig_open(&t, "trigger_gputn", "tags=16"), 0);
 	unknown_tags(&t, 99);
 	CU_ASSERT_EQUAL_FATAL(trig_open(&t, "trigger_peer", "tags=16"), 0);
-	unknown_tags(&t, 101); /* peer searches as long as an eighth may stay free */
+	unknown_tags(&t, 101); /* peer takes a few more tags */
 }
 
 /* ---- many producers, tiny FIFO ------------------------------------------------------------------------ */
@@ -455,7 +454,7 @@ struct producer {
 	int rc;
 };
 
-/* All workers at once, without a failure. */
+/* All workers run at once, without a failure. */
 static void by_all(struct trig *t, void *(*run)(void *))
 {
 	struct producer p[RIG_WORKERS];
@@ -483,7 +482,7 @@ TEST(producers)
 		for (size_t i = 0; i < sizeof(which) / sizeof(*which); i++) {
 			struct trig t;
 			CU_ASSERT_EQUAL_FATAL(trig_open(&t, plugins[which[i]], which[i] == PEER ? "" : settings[s]), 0);
-			/* Even i: tag 1 with counts 1 and 3; odd: tag 2 with 2 and 4. */
+			/* Even i fires tag 1 with counts 1 and 3; odd i fires tag 2 with 2 and 4. */
 			uint64_t one = (uint64_t)RIG_WORKERS * FIRES / 4 * (1 + 3);
 			uint64_t two = (uint64_t)RIG_WORKERS * FIRES / 4 * (2 + 4);
 			trig_post(&t, (struct loom_trigger_post){
@@ -525,7 +524,7 @@ static void *fire_all(void *arg)
 	return NULL;
 }
 
-/* A host thread that posts while workers run. */
+/* A host thread posts while workers run. */
 struct late {
 	struct trig *t;
 	struct loom_trigger_post post;
@@ -544,7 +543,8 @@ static int late(struct trig *t, struct loom_trigger_post post)
 	return l.rc;
 }
 
-/* The results are those of counting by the NIC: operations at random multiples of a base, once or re-armed. */
+/* Counting on the device gives the results of counting by the NIC, for operations at random multiples of a base, once
+ * or re-armed. */
 TEST(counted_on_device)
 {
 	struct trig t;
@@ -568,7 +568,7 @@ TEST(counted_on_device)
 				want[n] = 0;
 			trig_post(&t, post);
 		}
-		/* The chain of the first tag counts towards the last one, too: the NIC counts that. */
+		/* The chain of the first tag also counts towards the last one, which the NIC counts. */
 		trig_post(&t, (struct loom_trigger_post){.tag = COUNTED_TAGS, .threshold = fires + (uint64_t)want[0],
 							 .op = LOOM_NET_COUNT, .slot = 100});
 		trig_post(&t, (struct loom_trigger_post){.tag = COUNTED_TAGS,
@@ -585,7 +585,7 @@ TEST(counted_on_device)
 	trig_close(&t);
 }
 
-/* The FIFO gets a word where a threshold is crossed, and what was written before each of the fires is sent. */
+/* The FIFO gets a word where a threshold is crossed. The data that were written before each of the fires are sent. */
 TEST(stores_at_thresholds)
 {
 	struct trig t;
@@ -603,7 +603,7 @@ TEST(stores_at_thresholds)
 	CU_ASSERT_EQUAL(t.dev->completed(&t.ctx[0], 1), 1);
 	for (uint64_t i = 0; i < 132; i++)
 		CU_ASSERT_EQUAL(to[i], i + 1);
-	t.ops->stop(t.self); /* two words that are never emptied: a third would wait */
+	t.ops->stop(t.self); /* two words that are never taken; a third would wait */
 	t.started = 0;
 	for (uint64_t i = 0; i < 3 * 132 - 1; i++)
 		trig_fire(&t, 3);
@@ -611,8 +611,8 @@ TEST(stores_at_thresholds)
 	trig_close(&t);
 }
 
-/* Posts after the device has begun to count must be multiples; plug-ins that cannot count on the device reject the
- * option. */
+/* After the device has begun to count, the threshold of a post must be a multiple of the tag's threshold. Plug-ins that
+ * cannot count on the device reject the option. */
 TEST(counting_refused)
 {
 	static const char *const others[] = {"trigger_counter", "trigger_hdn", "trigger_gds", "trigger_proxy",
@@ -631,7 +631,7 @@ TEST(counting_refused)
 	other = (struct loom_trigger_post){.tag = 4, .threshold = 1, .op = LOOM_NET_COUNT, .chain = 3};
 	CU_ASSERT_EQUAL(late(&t, other), LOOM_ENOTSUP);
 	other.chain = 0;
-	other.threshold = 3; /* of a tag that is new */
+	other.threshold = 3; /* the tag is new */
 	other.slot = 3;
 	CU_ASSERT_EQUAL(late(&t, other), 0);
 	other.tag = 16;
@@ -661,7 +661,7 @@ static void *produce_forever(void *arg)
 		p->rc = p->t->dev->fire(&p->t->ctx[0], 1, 1);
 	return NULL;
 }
-/* Remote accesses to memory in which the CPU adds, too: nothing is lost, and all results differ. */
+/* The CPU also adds to memory that is accessed remotely. No addition is lost, and all results differ. */
 enum { ACCESSES = 300 };
 struct accessor {
 	struct trig *t;
@@ -716,7 +716,7 @@ static void access_all(struct trig *t)
 	CU_ASSERT_EQUAL(sum[0], RIG_WORKERS * ACCESSES);
 	CU_ASSERT_EQUAL(sum[8], ((uint64_t)RIG_WORKERS * ACCESSES << 32) + own);
 	CU_ASSERT_EQUAL(t->ctl->failed, 0);
-	/* The NIC's thread is not needed: workers of its process take its steps. */
+	/* The NIC's thread is not needed, as workers of its process take its steps. */
 	t->ops->stop(t->self);
 	memset(seen, 0, sizeof(seen));
 	sum[0] = 0;
@@ -767,8 +767,8 @@ TEST(stop_at_full)
 
 /* ---- random orders of post and fire through the whole NIC ---------------------------------------------- */
 
-/* Random thresholds and fires of each tag, in random order of posting and firing. In the end a post has run if and
- * only if its tag was fired that often, and each put has brought its own value. */
+/* Each tag has random thresholds and fires, in random order of posting and firing. In the end a post has run if and
+ * only if its tag was fired often enough, and each put has written its own value. */
 static void random_orders(struct trig *t)
 {
 	enum { TAGS = 16, PER = 4, ROUNDS = 60 };

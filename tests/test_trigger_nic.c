@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of the software NIC. Operations in flight, over a network whose operations end when the test says so:
- * flush waits for those of this sample, neither for receives nor for those of an earlier sample. And the order in
- * which the trigger list runs what is due. */
+/* Tests the parts of the software NIC. Operations are in flight over a network in which the test ends them. flush waits
+ * for the operations of this sample, and not for receives or operations of an earlier sample. The trigger list runs due
+ * operations in the right order. */
 #include "../plugins/shared/nic/policy.c"
 
 #include "../plugins/shared/simnet/links.h"
@@ -14,7 +14,7 @@
 static struct {
 	struct fabric_context *in_flight[REQUESTS], *ended; /* one event at a time */
 	uint32_t count;
-	int full; /* no room for a notification */
+	int full; /* 1: there is no room for a notification */
 } net;
 
 #pragma GCC diagnostic push
@@ -51,7 +51,7 @@ static int notify(struct fabric *f, uint32_t target, uint32_t notify, struct fab
 }
 static void cancel(struct fabric *f, struct fabric_context *context)
 {
-	/* the test ends it */
+	/* the test ends the operation */
 }
 static int poll_events(struct fabric *f, struct fabric_event *event, uint32_t room)
 {
@@ -88,7 +88,7 @@ const char *fabric_strerror(int status)
 
 #pragma GCC diagnostic pop
 
-/* ---- a NIC whose steps the test takes -------------------------------------------------------------- */
+/* ---- a NIC whose steps the test takes ---- */
 
 static uint32_t nothing_fired(struct nic *nic)
 {
@@ -165,15 +165,15 @@ static int flushed(struct rig *r)
 
 /* ---- tests ----------------------------------------------------------------------------------------- */
 
-/* A worker's trigger, in its own FIFO. */
+/* Pushes a worker's trigger into the worker's own FIFO. */
 static void push(struct rig *r, uint32_t ring, uint64_t n, uint64_t tag)
 {
 	uint64_t *words = (uint64_t *)(r->nic->fifos[ring] + 1);
 	__atomic_store_n(&words[n & (r->nic->fifo - 1)], nic_word(tag, 1) | nic_lap(n, r->nic->fifo), __ATOMIC_RELEASE);
 }
 
-/* Each trigger of the first worker fills the network, and the next one follows at once. The second worker's trigger
- * is still taken. */
+/* Each trigger of the first worker fills the network, and the next one follows at once. The second worker's trigger is
+ * still taken. */
 TEST(no_ring_starves_D6)
 {
 	static const struct nic_ops fifo = {
@@ -215,7 +215,7 @@ TEST(left_by_a_sample)
 	CU_ASSERT(flushed(&r));
 	begin(&r, LOOM_NET_PUT, 0);
 	CU_ASSERT(!flushed(&r));
-	end(&r, 0); /* of the previous sample */
+	end(&r, 0); /* the operation belongs to the previous sample */
 	CU_ASSERT(!flushed(&r));
 	end(&r, 0);
 	CU_ASSERT(flushed(&r));
@@ -229,12 +229,12 @@ TEST(notification_of_a_sample_before)
 	sample(&r);
 	begin(&r, LOOM_NET_GET, 1);
 	net.full = 1;
-	end(&r, 0); /* its notification waits for room */
+	end(&r, 0); /* the notification waits for room */
 	CU_ASSERT(!flushed(&r));
 	sample(&r);
 	net.full = 0;
 	nic_step(r.nic);
-	CU_ASSERT_EQUAL(net.count, 0); /* it is of an earlier sample */
+	CU_ASSERT_EQUAL(net.count, 0); /* the operation belongs to an earlier sample */
 	CU_ASSERT(flushed(&r));
 	nic_policy_destroy(r.nic);
 }
@@ -259,7 +259,7 @@ TEST(ended_by_mistake)
 	nic_policy_destroy(r.nic);
 }
 
-/* Any order of starts, ends and samples, against a count of this sample's operations. */
+/* Any order of starts, ends and samples agrees with a count of this sample's operations. */
 TEST(any_order)
 {
 	struct { uint32_t sample, receive; } known[REQUESTS];
@@ -289,7 +289,7 @@ TEST(any_order)
 }
 
 /* ---- the list of triggers ---------------------------------------------------------------------------
- * Random posts, counts and runs against a sequential oracle that scans every post each time: order of
+ * Compares random posts, counts and runs with a sequential oracle that scans every post each time: order of
  * runs, relaxed synchronisation, thresholds past 32 bits, re-arming. */
 
 #define TAGS 7u
@@ -297,7 +297,7 @@ TEST(any_order)
 
 struct known {
 	int used, spent, in_flight;
-	uint64_t id, tag, threshold, rearm, order; /* order: of posting or re-arming */
+	uint64_t id, tag, threshold, rearm, order; /* `order` is the order of posting or re-arming */
 };
 struct oracle {
 	uint64_t value[TAGS + 1];
@@ -357,17 +357,17 @@ static int random_post(struct trigger_list *l, struct oracle *o)
 	uint64_t value = o->value[what.tag], id = 0;
 	switch (draw(4)) {
 	case 0:
-		what.threshold = draw(value + 2); /* reached already, mostly */
+		what.threshold = draw(value + 2); /* in most cases the threshold is already reached */
 		break;
 	case 1:
-		what.threshold = value + draw(1ull << 32) + 1; /* beyond 32 bits */
+		what.threshold = value + draw(1ull << 32) + 1; /* the threshold is beyond 32 bits */
 		break;
 	default:
 		what.threshold = value + draw(12);
 	}
 	if (draw(3) == 0) {
 		what.rearm = 1 + draw(5) * (draw(4) ? 1 : 1ull << 31);
-		if (what.threshold + 9 < value) /* else it would be due as often as the counter is high */
+		if (what.threshold + 9 < value) /* otherwise the post would be due as often as the counter is high */
 			what.threshold = value - 9;
 	}
 	uint32_t i = 0;
@@ -387,7 +387,7 @@ static int random_post(struct trigger_list *l, struct oracle *o)
 static int random_count(struct trigger_list *l, struct oracle *o)
 {
 	uint64_t tag = 1 + draw(TAGS), n = 1 + draw(4);
-	if (draw(1000) == 0) { /* a jump past 32 bits: posts that re-arm in small steps would run for hours */
+	if (draw(1000) == 0) { /* The counter jumps past 32 bits, which small re-arm steps would follow for hours. */
 		for (uint32_t i = 0; i < POSTS; i++)
 			if (o->post[i].used && o->post[i].tag == tag && o->post[i].rearm &&
 			    o->post[i].rearm < 1ull << 30)
@@ -399,7 +399,7 @@ static int random_count(struct trigger_list *l, struct oracle *o)
 	return list_count(l, tag, n, 0) == 0;
 }
 
-/* Takes some runs, in order, and ends them. */
+/* Takes some runs in order, and ends them. */
 static int random_run(struct trigger_list *l, struct oracle *o)
 {
 	struct list_run due;
@@ -456,8 +456,8 @@ static uint64_t post_one(struct trigger_list *l, uint64_t tag, uint64_t threshol
 	return id;
 }
 
-/* The argument of a run is that of its fire, even when the queue had no room; an operation posted after the fire is
- * rejected. */
+/* The argument of a run is that of its fire, even when the queue had no room. An operation that is posted after the
+ * fire is rejected. */
 TEST(arguments_are_kept_D7)
 {
 	struct trigger_list l;
@@ -483,7 +483,7 @@ TEST(arguments_are_kept_D7)
 	list_close(&fake_host, &l);
 }
 
-/* A counter jumps over more runs than the queue holds: none is lost, and the order is kept. */
+/* A counter jumps over more runs than the queue holds. No run is lost, and the order is kept. */
 TEST(small_queue)
 {
 	struct trigger_list l;
@@ -494,13 +494,13 @@ TEST(small_queue)
 	uint64_t slow = post_one(&l, 1, 1000, 1000), other = post_one(&l, 2, 1, 0);
 	list_count(&l, 1, 100000, 0);
 	CU_ASSERT_EQUAL(list_queued(&l), (uint64_t)l.ready_mask + 1);
-	list_count(&l, 2, 1, 0); /* no room: deferred, too */
+	list_count(&l, 2, 1, 0); /* the queue has no room, so this run is deferred, too */
 	uint64_t slow_runs = 0, other_runs = 0;
 	while (list_next(&l, &due)) {
 		if (due.post == (uint32_t)fast)
 			last = ++runs;
 		else if (due.post == (uint32_t)slow) {
-			slow_runs++; /* the fast one re-armed for that threshold later: it follows */
+			slow_runs++; /* the fast post re-armed for this threshold later, so it follows */
 			CU_ASSERT_EQUAL(last, slow_runs * 1000 - 1);
 		} else if (due.post == (uint32_t)other) {
 			other_runs++;
@@ -510,7 +510,7 @@ TEST(small_queue)
 	CU_ASSERT_EQUAL(runs, 100000);
 	CU_ASSERT_EQUAL(slow_runs, 100);
 	CU_ASSERT_EQUAL(other_runs, 1);
-	CU_ASSERT_EQUAL(l.room, 6); /* the two that re-arm keep their places */
+	CU_ASSERT_EQUAL(l.room, 6); /* the two posts that re-arm keep their places */
 	list_close(&fake_host, &l);
 }
 
@@ -528,7 +528,7 @@ static struct link_flow flow_of(const struct links *l, uint32_t from, uint32_t t
 	return (struct link_flow){.route = links_route(l, from, to, 0), .left = bytes};
 }
 
-/* A byte takes a ns. Max-min fairness by hand. */
+/* A byte takes one ns. The shares of max-min fairness are computed by hand. */
 TEST(shares_of_links)
 {
 	struct simnet_model m = {
@@ -537,18 +537,18 @@ TEST(shares_of_links)
 	struct link_flow a = flow_of(l, 0, 2, 1000), b = flow_of(l, 1, 2, 1000), c = flow_of(l, 3, 4, 10);
 	CU_ASSERT_PTR_EQUAL(links_begin(l, &a, 0), &a);
 	CU_ASSERT_EQUAL(a.ends, 1000);
-	links_begin(l, &b, 500); /* both into host 2, half of the link for each */
+	links_begin(l, &b, 500); /* both flows end in host 2, so each gets half of the link */
 	CU_ASSERT_EQUAL(a.ends, 1500);
 	CU_ASSERT_EQUAL(b.ends, 2500);
-	CU_ASSERT_PTR_EQUAL(links_begin(l, &c, 600), &c); /* it shares no link */
+	CU_ASSERT_PTR_EQUAL(links_begin(l, &c, 600), &c); /* this flow shares no link */
 	CU_ASSERT_PTR_NULL(c.moved);
 	CU_ASSERT_PTR_NULL(links_end(l, &c, 610));
-	CU_ASSERT_PTR_EQUAL(links_end(l, &a, 1500), &b); /* 500 bytes are left, and the whole link */
+	CU_ASSERT_PTR_EQUAL(links_end(l, &a, 1500), &b); /* 500 bytes are left, and the whole link is free */
 	CU_ASSERT_EQUAL(b.ends, 2000);
 	links_destroy(l);
 
-	/* Four hosts to a leaf with one link upwards: three use it, and the fourth flow shares the link out of host
-	 * 2. */
+	/* A leaf has four hosts and one link upwards. Three flows use the link, and the fourth flow shares the link out
+	 * of host 2. */
 	m.sim_hosts_per_leaf = 4;
 	l = links_of(&m, 8);
 	struct link_flow up[3] = {flow_of(l, 0, 4, 300), flow_of(l, 1, 5, 300), flow_of(l, 2, 6, 300)},
@@ -557,13 +557,13 @@ TEST(shares_of_links)
 		links_begin(l, &up[i], 0);
 	links_begin(l, &fourth, 0);
 	CU_ASSERT_DOUBLE_EQUAL(up[0].rate, 1.0 / 3, 1e-9);
-	CU_ASSERT_DOUBLE_EQUAL(fourth.rate, 2.0 / 3, 1e-9); /* what the third flow cannot use */
+	CU_ASSERT_DOUBLE_EQUAL(fourth.rate, 2.0 / 3, 1e-9); /* the rate that the third flow cannot use */
 	CU_ASSERT(fourth.ends >= 300 && fourth.ends <= 301);
 	CU_ASSERT(up[2].ends >= 900 && up[2].ends <= 901);
 	links_destroy(l);
 }
 
-/* One message at a time: the second waits for the first on their common link. */
+/* Messages pass one at a time: the second waits for the first on their common link. */
 TEST(queues_of_links)
 {
 	struct simnet_model m = {
@@ -589,7 +589,7 @@ TEST(ways_of_links)
 					 .sim_latency = 100,
 					 .sim_hop = 10,
 					 .sim_routing = routing};
-		struct links *l = links_of(&m, 28); /* 14 leaves, five groups, the last one of two leaves */
+		struct links *l = links_of(&m, 28); /* 14 leaves in five groups, of which the last has two leaves */
 		uint64_t longest = 0;
 		uint32_t spread = 0;
 		for (uint32_t a = 0; a < 28; a++)
@@ -604,7 +604,7 @@ TEST(ways_of_links)
 					CU_ASSERT(!twice);
 					CU_ASSERT_EQUAL(r.link[0], a);
 					CU_ASSERT_EQUAL(r.link[r.count - 1], 28 + b);
-					CU_ASSERT(a / 6 != b / 6 || r.count <= 3); /* inside a group */
+					CU_ASSERT(a / 6 != b / 6 || r.count <= 3); /* the route is inside a group */
 					longest = r.latency > longest ? r.latency : longest;
 					spread += r.count != plain.count ||
 						  memcmp(r.link, plain.link, r.count * sizeof(*r.link)) != 0;

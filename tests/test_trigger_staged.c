@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device memory by copies in host memory, over a provider that accepts a message, has no room for it, or rejects it. */
+/* Tests device memory that uses copies in host memory, over a provider that accepts a message, has no room for it, or
+ * rejects it. */
 #include "support.h"
 
 #if __has_include(<rdma/fabric.h>)
 #include "../plugins/shared/fabric/fabric_staged.c"
 #include "fake_host.h"
 
-static ssize_t result; /* of the next messages */
+static ssize_t result; /* the result of the next messages */
 static uint32_t issued;
 
 const char *fi_strerror(int code)
@@ -52,7 +53,7 @@ static int fits(const struct fabric *f, uint32_t rank, loom_ref ref, uint64_t by
 	return 0;
 }
 
-/* One rank, whose segment 1 is staged. */
+/* One rank with a staged segment 1. */
 static struct fabric_ofi f;
 static struct fabric_staging staging;
 static struct fabric_event event[4];
@@ -86,7 +87,7 @@ static void open_one(void)
 	result = 0;
 }
 
-/* A put whose data are in the target's copy: the notice is due. */
+/* The data of a put are in the target's copy, and the notification is due. */
 static void put_arrives(struct fabric_context *owner)
 {
 	struct fabric_io io = {
@@ -124,7 +125,7 @@ TEST(a_message_without_room_is_sent_later_D9)
 	CU_ASSERT_EQUAL(fabric_staged_retry(&f, event, 4), 0);
 	CU_ASSERT_EQUAL(staging.due, 0);
 	CU_ASSERT_EQUAL(staging.op[0].state, OP_NOTICE);
-	result = -FI_EAGAIN; /* and fails when it is sent again */
+	result = -FI_EAGAIN; /* the message fails when it is sent again */
 	open_one();
 	result = -FI_EAGAIN;
 	put_arrives(&owner);

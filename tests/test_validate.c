@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of the conformance suite that watch plug-ins: they must see what is wrong, and nothing
- * else. */
+/* Tests the parts of the conformance suite that watch plug-ins. They must detect each fault, and nothing else. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +19,7 @@ TEST(names)
 		for (size_t j = 0; j < i; j++)
 			CU_ASSERT_STRING_NOT_EQUAL(test[i].name, test[j].name);
 	}
-	/* Every kind has tests of its own, and no other kind's. */
+	/* Every kind has its own tests, and only these. */
 	for (int k = 1; k < LOOM_KINDS; k++) {
 		int own = 0;
 		for (size_t i = 0; i < n; i++) {
@@ -108,7 +107,7 @@ static const struct loom_opt rows[] = {
     {0},
 };
 
-/* The suite sets only legal values: the plug-in, not the parser, is under test. */
+/* The suite sets only legal values, because it tests the plug-in and not the parser. */
 TEST(rows)
 {
 	struct loom__chance chance = loom__chance(1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each workload gives the right answer under both schedulers, and its check rejects a wrong one. */
+/* Each workload gives the right answer under both schedulers, and its check rejects a wrong answer. */
 #include <dlfcn.h>
 #include <math.h>
 #include <sys/stat.h>
@@ -34,7 +34,7 @@ static struct harness *must_open(const char *sched, const char *workload, const 
 						     .seed = 1});
 }
 
-/* Runs it twice in every setting; the caller checks the metrics of the last run. */
+/* Runs a workload twice in every setting. The caller checks the metrics of the last run. */
 static void run_everywhere(const char *workload, const char *opts)
 {
 	static const char *const scheds[] = {"sched_static", "sched_mgws", "sched_host"};
@@ -53,7 +53,7 @@ static void run_everywhere(const char *workload, const char *opts)
 		}
 }
 
-/* Opens and runs a workload once, for tests that then spoil its result. */
+/* Opens and runs a workload once, for tests that then change its result. */
 static struct harness *right(const char *workload, const char *opts)
 {
 	struct harness *h = must_open("sched_mgws", workload, opts, 2, 1);
@@ -76,12 +76,11 @@ TEST(memset)
 	uint64_t *slot = h->rig.part[LOOM_WORKLOAD].view.global;
 	slot[417] = 416;
 	must_be_wrong(h, "slot 417");
-	harness_init(h); /* the slots are poisoned: nothing is right before a run */
+	harness_init(h); /* the slots are poisoned, so none is right before a run */
 	must_be_wrong(h, "1000 of 1000");
 	harness_close(h);
 }
 
-/* Devices that are non-coherent have slots of their own. */
 TEST(memset_noncoherent)
 {
 	struct harness *h = harness_must(&(struct harness_params){.term = "term_hcounter",
@@ -93,7 +92,7 @@ TEST(memset_noncoherent)
 	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 	uint64_t *first = h->rig.part[LOOM_WORKLOAD].view.device[0],
 		 *second = h->rig.part[LOOM_WORKLOAD].view.device[1];
-	CU_ASSERT_EQUAL(first[3] & second[3], 3); /* all ones in the other */
+	CU_ASSERT_EQUAL(first[3] & second[3], 3); /* the slots of the other device have all ones */
 	first[417] = second[417] = 417;
 	must_be_wrong(h, "written on two devices");
 	first[417] = second[417] = ~0ull;
@@ -118,7 +117,7 @@ TEST(fib)
 
 /* ---- cholesky ------------------------------------------------------------------------------ */
 
-/* Number of tasks: steps of all tiles. */
+/* Returns the number of tasks: the steps of all tiles. */
 static uint64_t cholesky_steps(uint64_t tiles)
 {
 	return tiles * (tiles + 1) * (tiles + 2) / 6;
@@ -143,7 +142,8 @@ TEST(cholesky)
 	harness_close(h);
 }
 
-/* Small queues, priorities off: released tasks are pushed, shared, spilled, run in place like any others. */
+/* With small queues and priorities off, released tasks are published, stolen, moved to the overflow list, or run in
+ * place like other tasks. */
 TEST(cholesky_queues)
 {
 	static const char *const opts[] = {"local_queue=2 public_queue=1",
@@ -163,7 +163,7 @@ TEST(cholesky_queues)
 	}
 }
 
-/* Non-coherent devices: two CPUs, and a CPU with a device that behaves like a GPU. */
+/* Two CPUs are non-coherent, and so are a CPU and a device that behaves like a GPU. */
 TEST(cholesky_noncoherent)
 {
 	static const char *const opts[] = {"", "local_queue=2 public_queue=4", "granularity=lane"};
@@ -191,11 +191,11 @@ TEST(cholesky_noncoherent)
 	}
 }
 
-/* Every number of L, beside LAPACK's. */
+/* Every number of L is compared with LAPACK's. */
 TEST(cholesky_lapack)
 {
 	enum { SIZE = 150 };
-	static double full[SIZE][SIZE]; /* by columns */
+	static double full[SIZE][SIZE]; /* in column-major order */
 	void *lapack = dlopen("liblapack.so.3", RTLD_NOW | RTLD_LOCAL);
 	void (*dpotrf)(const char *, const int *, double *, const int *, int *, size_t) = NULL;
 	void *found = lapack ? dlsym(lapack, "dpotrf_") : NULL;
@@ -210,7 +210,7 @@ TEST(cholesky_lapack)
 		struct cholesky *m = h->rig.part[LOOM_WORKLOAD].view.global;
 		double worst = 0;
 		for (int pass = 0; pass < 2; pass++) {
-			harness_init(h); /* restores the matrix */
+			harness_init(h);
 			if (pass)
 				CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 			for (uint32_t j = 0; j < SIZE; j++)
@@ -255,7 +255,7 @@ TEST(synthetic)
 	struct harness *h = right("workload_synthetic", "tasks=10 spawn=2 depth=3");
 	CU_ASSERT_EQUAL(harness_sum(h).executed, 150);
 	struct synthetic_count *n = h->rig.part[LOOM_WORKLOAD].view.worker[0];
-	n->squares++; /* two others in place of two, with the same sum */
+	n->squares++; /* as if two values were replaced by two others with the same sum */
 	must_be_wrong(h, "150 tasks were expected");
 	n->squares--;
 	n->misplaced++;
@@ -263,14 +263,14 @@ TEST(synthetic)
 	harness_close(h);
 }
 
-/* Two kinds of device, each with tasks that the other may not run. */
+/* Two kinds of device each have tasks that the other kind may not run. */
 TEST(synthetic_affinity)
 {
 	static const char *const opts[] = {"tasks=1000 spawn=2 depth=2 length=10 on_cpu=0.3 on_gpu=0.3",
 					   "tasks=1000 spawn=0 depth=0 length=10 on_cpu=0.5 on_gpu=0.5",
 					   "tasks=1000 spawn=2 depth=2 length=10 on_cpu=0.3",
 					   "tasks=1000 spawn=0 depth=0 length=10 on_gpu=0.5"};
-	/* With lists shorter than the number of tasks of a kind: a worker that finds a list full waits for its
+	/* The lists are shorter than the number of tasks of a kind. A worker that finds a list full waits for its
 	 * consumers. */
 	static const struct {
 		const char *name, *opts;
@@ -315,10 +315,10 @@ TEST(bfs_tasks)
 	CU_ASSERT_EQUAL(metric("levels"), 127);
 	CU_ASSERT_EQUAL(metric("arcs"), 4 * 64 * 63);
 	struct bfs *b = h->rig.part[LOOM_WORKLOAD].view.global;
-	BFS_AT(b, level, uint32_t)[65]++; /* one to the right and one down */
+	BFS_AT(b, level, uint32_t)[65]++; /* the vertex one to the right and one down */
 	must_be_wrong(h, "vertex 65: level 3 in place of 2");
 	harness_close(h);
-	/* One task per lane; `heavy` is so small that the arcs of one vertex are split into several tasks. */
+	/* Each lane runs one task. `heavy` is so small that the arcs of one vertex are split into several tasks. */
 	h = harness_must(&(struct harness_params){.sched_opts = "granularity=lane",
 						  .workload = "workload_bfs_tasks",
 						  .workload_opts = "scale=9 heavy=2",
@@ -358,7 +358,7 @@ TEST(knapsack)
 
 TEST(sha1)
 {
-	/* "" and "abcd": vectors that any sha1sum repeats */
+	/* the SHA-1 values of "" and "abcd", which sha1sum prints */
 	static const uint32_t none[5] = {0xda39a3ee, 0x5e6b4b0d, 0x3255bfef, 0x95601890,
 					 0xafd80709};
 	static const uint32_t abcd[5] = {0x81fe8bfe, 0x87576c3e, 0xcb22426f, 0x8e578473,
@@ -379,12 +379,14 @@ TEST(uts_custom)
 	run_everywhere("workload_uts",
 		       "tree=custom type=hybrid shape=linear depth=8 b0=4 q=0.2 m=4 seed=1");
 	run_everywhere("workload_uts", "create=eager tree=custom depth=5 seed=3");
-	/* Deeper than a worker may hold: tasks run inside spawns of others, with the places that these have left. */
+	/* The tree is deeper than a worker may hold. Tasks run inside spawns of other tasks, in the places that are
+	 * left. */
 	run_everywhere("workload_uts", "keep=1 tree=custom depth=5 seed=3");
 	run_everywhere("workload_uts", "keep=9 tree=custom type=binomial b0=300 q=0.11 m=9 seed=6");
 }
 
-/* Tasks are created only when other workers want them: never under equal shares, rarely if one worker has all. */
+/* Tasks are created only when other workers want tasks: never under equal shares, and rarely if one worker has all
+ * tasks. */
 TEST(uts_lazy)
 {
 	struct harness *h = must_open("sched_static", "workload_uts", "tree=custom depth=7", 2, 1);
@@ -417,7 +419,7 @@ TEST(uts_wrong)
 	must_be_refused("workload_uts", "tree=custom type=binomial q=0.25 m=4", LOOM_EINVAL, "does not end");
 }
 
-/* Every tree of four million nodes, node for node as published. */
+/* Every tree of four million nodes has the published number of nodes. */
 TEST(uts_published)
 {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -448,7 +450,7 @@ static const char *at(const char *name)
 
 static void write_file(const char *name, const char *text, size_t bytes, int packed)
 {
-	/* "T": zlib writes the text as it is */
+	/* with "T" zlib writes the text unchanged */
 	gzFile f = gzopen(at(name), packed ? "wb" : "wbT");
 	fake_must(f && (!bytes || gzwrite(f, text, (unsigned)bytes) == (int)bytes) &&
 			     gzclose(f) == Z_OK,
@@ -457,7 +459,7 @@ static void write_file(const char *name, const char *text, size_t bytes, int pac
 
 #define TEXT(name, text, packed) write_file(name, text, strlen(text), packed)
 
-/* The word lies across the place where a task's reader takes its next piece. */
+/* Writes a word across the place where a task's reader takes its next piece. */
 static void write_across(const char *name, size_t where, const char *word)
 {
 	static char text[200000];
@@ -500,7 +502,7 @@ TEST(contains)
 	TEXT("a.txt", "hier und dort", 0);
 	TEXT("b.gz", "unter der Hand", 1);
 	TEXT("sub/c.gz", "und", 1);
-	TEXT("sub/d.gz", "\xc3\xbcund und_ 1und", 1); /* never a word of its own */
+	TEXT("sub/d.gz", "\xc3\xbcund und_ 1und", 1); /* the word never stands alone */
 	TEXT("sub/e.gz", "rund, (und)", 1);
 	TEXT("sub/empty", "", 0);
 	expect("word=und", 6, 4, 0);
@@ -508,7 +510,7 @@ TEST(contains)
 	expect("word=und glob=*.gz", 4, 3, 0);
 	expect("word=und limit=2", 2, 1, 0);
 	expect("word=nirgends", 6, 0, 0);
-	/* A link to a file is a document; links to folders and to nothing are not. */
+	/* A link to a file is a document. Links to folders and to nothing are not. */
 	fake_must(!symlink("sub/c.gz", at("f.gz")) && !symlink("sub", at("g.gz")) &&
 			     !symlink("nowhere", at("h.gz")),
 		     "symlink", NULL);
@@ -518,7 +520,7 @@ TEST(contains)
 	test_remove(folder);
 }
 
-/* A word at every place around the reader's pieces, and none that is only nearly one. */
+/* The word is at every place around the boundaries of the reader's pieces. Similar words must not match. */
 TEST(contains_pieces)
 {
 	make_folder();
@@ -561,7 +563,7 @@ TEST(contains_index)
 	test_remove(folder);
 }
 
-/* The reader seeks: to read the bytes before the document would take hours. */
+/* The reader seeks, as it would take hours to read the bytes before the document. */
 TEST(contains_far)
 {
 	make_folder();
@@ -640,7 +642,7 @@ TEST(contains_refusals)
 	test_remove(folder);
 }
 
-/* On the device that searched the document. */
+/* Returns the result on the device that searched the document. */
 static uint32_t *contains_found_at(struct harness *h, size_t document)
 {
 	uint32_t *first = h->rig.part[LOOM_WORKLOAD].view.device[0],
@@ -664,7 +666,7 @@ TEST(contains_wrong)
 		((uint32_t *)h->rig.part[LOOM_WORKLOAD].view.device[d])[1] = CONTAINS_YES;
 	must_be_wrong(h, "was searched twice");
 	harness_close(h);
-	/* Texts that were loaded before and then changed: the check reads them again. */
+	/* The texts are changed after loading. The check reads them again. */
 
 	h = right("workload_contains", opts("word=Wort load=ahead"));
 	struct contains_job *job = h->rig.part[LOOM_WORKLOAD].view.global;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trees of tasks on the harness, each of which marks its ids. */
+/* Trees of tasks on the harness. Each task marks its ids. */
 #ifndef LOOM_TEST_TREE_H
 #define LOOM_TEST_TREE_H
 
@@ -15,10 +15,10 @@
 #define SHAPES (LOOM__OTHER + 1)
 
 #define MOST 20000u
-static uint32_t marks[MOST]; /* how many lanes ran task id */
-static uint32_t torn;        /* tasks whose record had changed */
+static uint32_t marks[MOST]; /* the number of lanes that ran each task id */
+static uint32_t torn;        /* the number of tasks whose record had changed */
 
-/* Lazy creation: the task marks its ids itself, and spawns half of the rest when other workers want tasks. */
+/* With lazy creation a task marks its ids itself, and spawns half of the rest when other workers want tasks. */
 static void range(struct loom_ctx *c, uint64_t id, uint64_t size, uint64_t seed)
 {
 	while (size--) {
@@ -53,7 +53,7 @@ static void node(struct loom_ctx *c, const struct loom_task *t)
 
 static loom_task_fn *const tasks[] = {node, node};
 
-/* Parameters of a harness for trees: `initials` roots that share `size` ids. */
+/* Returns the parameters of a harness for trees: `initials` roots share `size` ids. */
 FAKE_FN struct harness_params tree_params(uint32_t initials, uint32_t size, enum loom__shape shape, uint64_t seed)
 {
 	static struct loom_task initial[MOST];
@@ -74,14 +74,13 @@ FAKE_FN struct harness *open_tree(const char *sched, const char *opts, uint32_t 
 	return harness_must(&p);
 }
 
-/* Before a sample. */
 FAKE_FN void tree_reset(void)
 {
 	memset(marks, 0, sizeof(marks));
 	torn = 0;
 }
 
-/* After a sample: each id was run once, by all `lanes`, with an intact record. */
+/* Checks after a sample that each id was run once, by all `lanes`, with an intact record. */
 FAKE_FN int tree_check(uint32_t size, uint32_t lanes, struct loom_error *err)
 {
 	for (uint32_t i = 0; i < size; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trigger plug-in on the rig: one device, workers are the test's own threads. The network is a provider's
+/* A trigger plug-in on the rig, with one device. Workers are the test's own threads. The network is a provider's
  * loopback. */
 #ifndef LOOM_TEST_TRIGGER_RIG_H
 #define LOOM_TEST_TRIGGER_RIG_H
@@ -20,13 +20,13 @@ struct trig {
 	void *self;
 	struct loom_ctl *ctl;
 	struct loom_ctx *ctx;
-	char *data; /* RIG_DATA bytes that the network reaches */
+	char *data; /* RIG_DATA bytes that the network can access */
 	int started;
 	struct loom_error err;
 };
 
-static const struct loom_net_need *trig_net; /* the needs of the next trigger's workload; NULL: none */
-static uint32_t trig_ranks; /* ranks that share tasks, for the next trigger; all of them are this one */
+static const struct loom_net_need *trig_net; /* the needs of the next trigger's workload, or NULL */
+static uint32_t trig_ranks; /* the number of ranks that share tasks, for the next trigger; each of them is this rank */
 
 FAKE_FN loom_ref trig_ref(const struct trig *t, const void *at)
 {
@@ -39,7 +39,7 @@ FAKE_FN int trig_reset(struct trig *t)
 	return loom__rig_init(&t->rig, &t->err);
 }
 
-/* 0, or the error of the plug-in: LOOM_EUNAVAIL where the provider does not work. */
+/* Returns 0, or the plug-in's error. If the provider does not work, the error is LOOM_EUNAVAIL. */
 FAKE_FN int trig_open(struct trig *t, const char *name, const char *settings)
 {
 	struct loom__rig_want want = {.devices = 1, .workers = RIG_WORKERS, .lanes = 1, .one_view = 1};

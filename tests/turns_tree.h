@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Task trees under a schedule explorer: the real device code of a scheduler and a detector, with fields so narrow
- * that they wrap within a run. */
+/* Task trees under a schedule explorer. The device code of a scheduler and a detector is the real one, with fields so
+ * narrow that they wrap within a run. */
 #ifndef LOOM_TEST_TURNS_TREE_H
 #define LOOM_TEST_TURNS_TREE_H
 
 #define MGWS_ATTEMPT_BITS 3 /* wraps after 8 attempts */
 #define MGWS_COUNT_BITS 5
-/* The host half of the plug-in uses marks of four times the size: the same line, for rings of up to 4. */
+/* The host half of the plug-in uses marks of four times the size. For rings of up to 4 slots they are on the same
+ * line. */
 #define MGWS_POOL_SLOTS(public_queue) (public_queue)
 
 #include "turns.h"
@@ -38,7 +39,7 @@ static const struct {
     TURNS_TERM(term_tree, 0),
 };
 
-/* Schedules per setup. */
+/* Returns the number of schedules per setup. */
 static __attribute__((unused)) uint64_t test_turns(void)
 {
 	const char *games = getenv("TURNS_GAMES");
@@ -49,10 +50,10 @@ struct turns_setup {
 	const char *opts;
 	uint32_t workers, initials, size;
 	enum loom__shape shape;
-	enum { ONE_DEVICE, TWO_CPUS, CPU_AND_GPU } noncoherent; /* two devices share no word that both change */
+	enum { ONE_DEVICE, TWO_CPUS, CPU_AND_GPU } noncoherent; /* not 0: no word is changed by two devices */
 };
 
-static struct ranks turns_ranks; /* of the schedule in progress; one where tasks are not shared */
+static struct ranks turns_ranks; /* the ranks of the current schedule; one rank if tasks are not shared */
 
 static void turns_worker(uint32_t i)
 {
@@ -62,7 +63,7 @@ static void turns_worker(uint32_t i)
 	turns_ranks.h[r]->rig.ctx[i].sched->run(&turns_ranks.h[r]->rig.ctx[i]);
 }
 
-/* One schedule: 0, or *err says what failed. */
+/* Runs one schedule. Returns 0, or a code and the failure in *err. */
 static int turns_game(uint32_t size, uint64_t seed, struct loom_error *err)
 {
 	uint32_t workers = 0;
@@ -79,7 +80,8 @@ static int turns_game(uint32_t size, uint64_t seed, struct loom_error *err)
 	return ranks_check(&turns_ranks, size, err);
 }
 
-/* Explores schedules with turns_ranks, which it closes, up to the first failure; reports its seed and setup. */
+/* Explores schedules with turns_ranks, which this function closes, up to the first failure. Reports the seed and setup
+ * of a failure. */
 static void turns_games(uint32_t size, const char *what, const char *opts, enum loom__shape shape)
 {
 	struct loom_error err = {0};
@@ -94,11 +96,11 @@ static void turns_games(uint32_t size, const char *what, const char *opts, enum 
 			err.text, (unsigned long long)seed);
 	CU_ASSERT_EQUAL(rc, 0);
 	ranks_close(&turns_ranks);
-	if (rc && getenv("TURNS_STOP")) /* mutation testing: stop at the first failure */
+	if (rc && getenv("TURNS_STOP")) /* mutation testing stops at the first failure */
 		exit(1);
 }
 
-/* Trees with the device code of this program. */
+/* Returns the parameters of trees with the device code of this program. */
 static struct harness_params turns_params(size_t term, const char *opts, uint32_t initials, uint32_t size,
 					  enum loom__shape shape)
 {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Rejects words in comments, messages, help texts and pages for which there is a term of the field (docs/glossary.md).
+"""Rejects words in comments, messages, help texts and pages if docs/glossary.md has a term of the field for them.
    tests/words.py [FILE...]: prints FILE:LINE, the word, and the term or reason; exit status 1 if any."""
 
 import re
@@ -46,7 +46,7 @@ ALLOWED = re.compile(r"who (am|is) i\b|\bwhoami\b|WHO\b", 0)
 
 
 def pieces(path, text):
-    """(line, text) of what people read: comments and strings of code, all of a page but its code."""
+    """Yields (line, text) of the prose in a file: comments and strings of code, and all of a page except code."""
     if path.endswith(".md"):
         fence = False
         for number, line in enumerate(text.split("\n"), 1):

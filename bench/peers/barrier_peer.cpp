@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Barriers of other libraries, timed like workload_barrier: alternating few and more rounds, whose medians are
- * compared. barrier_peer THREADS FEW DIFFERENCE PARTS prints nanoseconds per barrier. PEER_OMP: the compiler's OpenMP;
- * PEER_PTHREAD: pthread_barrier; else C++20's std::barrier. */
+/* Barriers of other libraries, timed like workload_barrier: few and more rounds alternate, and their medians are
+ * compared.
+ *   barrier_peer THREADS FEW DIFFERENCE PARTS
+ * prints nanoseconds per barrier. PEER_OMP selects the compiler's OpenMP, PEER_PTHREAD selects pthread_barrier. Without
+ * both the program uses C++20's std::barrier. */
 #include <pthread.h>
 #include <sched.h>
 #include <time.h>
@@ -25,7 +27,7 @@ static double now()
 	return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
 }
 
-/* Pins each thread to its own core, as far as there are cores. */
+/* Pins each thread to its own core while cores are left. */
 static void pin(long i)
 {
 	cpu_set_t all, one;

@@ -23,7 +23,6 @@ static struct cholesky *matrix(uint32_t size, uint32_t tile)
 	return m;
 }
 
-/* One factorization; returns its seconds. */
 static double run(uint32_t size, uint32_t tile)
 {
 	struct cholesky *m = matrix(size, tile);
@@ -55,7 +54,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	dag_begin(workers);
-	run(size < 4 * tile ? size : 4 * tile, tile); /* warm-up */
+	run(size < 4 * tile ? size : 4 * tile, tile); /* the first run warms up */
 	double seconds = run(size, tile);
 	dag_end();
 	uint32_t tiles = (size + tile - 1) / tile;

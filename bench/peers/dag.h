@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the Cholesky factorizations with other runtimes: the matrix, the steps and the check of workload_cholesky,
- * timed inside, and printed as a line of JSON that workload_exec reads.
+/* The Cholesky factorizations with other runtimes share the matrix, the steps and the check of workload_cholesky. The
+ * program times each factorization itself, and prints a line of JSON that workload_exec reads.
  *   PROGRAM [-w WORKERS] [-n SIZE] [-t TILE] */
 #ifndef DAG_H
 #define DAG_H
@@ -25,7 +25,7 @@ static inline void dag_update(const struct cholesky *m, uint32_t i, uint32_t j, 
 	cholesky_blas_update(dag_blas, m->wide, cholesky_shape(m, i, j), c, left, right);
 }
 
-/* Implemented by the runtime. run() factors the matrix, any number of times between begin() and end(). */
+/* The runtime implements these functions. run() factors the matrix, any number of times between begin() and end(). */
 void dag_begin(uint32_t workers);
 void dag_run(struct cholesky *m);
 void dag_end(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenMP tasks with depend, one per step on a tile. */
+/* OpenMP: one task with `depend` for each step on a tile. */
 #include "dag.h"
 
 #include <omp.h>

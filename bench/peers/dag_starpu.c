@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* StarPU: the same tasks, submitted by the main thread (scheduler lws); StarPU derives dependencies from the tiles. */
+/* StarPU: the main thread submits the same tasks (scheduler lws). StarPU derives the dependencies from the tiles. */
 #include "dag.h"
 
 #include <starpu.h>

@@ -67,7 +67,7 @@ static void make_tasks(struct peer *p)
 		p->task[x] = (struct peer_task){.x = x, .slot = &p->slot[x]};
 }
 
-/* One execution; returns its seconds. */
+/* Executes the job once and returns the seconds. */
 static double run(const struct peer *p, const struct peer_runtime *r)
 {
 	int memory = !strcmp(p->job, "memset"), uts = !strcmp(p->job, "uts");
@@ -115,10 +115,10 @@ int peer_main(int argc, char **argv, const struct peer_runtime *r)
 		grow(p.tree);
 	double seconds = 0;
 	r->begin(p.workers);
-	for (int i = 0; i < 2; i++) /* the first one is a warm-up */
+	for (int i = 0; i < 2; i++) /* the first run is a warm-up */
 		seconds = run(&p, r);
 	r->end();
-	/* The number of calls of fib(n), which gpuloom counts as tasks with mode = spawn. */
+	/* fib(n) has this number of calls. With mode = spawn gpuloom counts each call as a task. */
 	double tasks = memory ? (double)p.n : uts ? (double)known->nodes : 2 * (double)fibonacci(p.n + 1) - 1;
 	printf("{\"seconds\": %.9f, \"calls_per_s\": %.1f}\n", seconds, tasks / seconds);
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the programs for other runtimes: one job, timed inside, verified, and printed as a line of JSON that
+/* The programs for other runtimes share this code. A program times and verifies one job, and prints a JSON line that
  * workload_exec reads.
  *   PROGRAM memset|fib|join|uts [-w WORKERS] [-n SIZE] [-t TREE]
  *
@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* Like a task of gpuloom: 64 bytes, here with the address of its slot. */
+/* A task has 64 bytes, as in gpuloom, here with the address of its slot. */
 struct peer_task {
 	uint64_t tag, join, x, param[3];
 	uint64_t *slot;
@@ -25,7 +25,7 @@ struct peer {
 	const char *job, *tree;
 	uint32_t workers;
 	uint64_t n;
-	struct peer_task *task; /* memset */
+	struct peer_task *task; /* the tasks of memset */
 	uint64_t *slot;
 };
 
@@ -42,8 +42,9 @@ static inline void peer_memset(const struct peer_task *t)
 	*t->slot = t->x;
 }
 
-/* Implemented by the runtime. Each function runs the job once, with all workers awake, and returns the result: memset:
- * ignored; fib and join: the number; uts: the nodes. NULL: not possible with this runtime. */
+/* The runtime implements these functions. Each function runs the job once, with all workers awake, and returns a
+ * result. memset: the result is ignored. fib and join: the result is the number. uts: the result is the number of
+ * nodes. A function is NULL if the runtime cannot do the job. */
 struct peer_runtime {
 	void (*begin)(uint32_t workers);
 	uint64_t (*memset)(const struct peer *p);
@@ -53,7 +54,7 @@ struct peer_runtime {
 	void (*end)(void);
 };
 
-/* Runs the job twice, verifies each result, and reports the second. Returns the exit status. */
+/* Runs the job twice, verifies each result, reports the second run, and returns the exit status. */
 int peer_main(int argc, char **argv, const struct peer_runtime *runtime);
 
 #ifdef __cplusplus

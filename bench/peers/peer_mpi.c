@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unbalanced Tree Search over MPI with two-sided messages: a busy rank polls for requests and answers with the older
- * half of its nodes; an idle rank sends requests to random ranks, one at a time. Safra's token detects termination. */
+/* Unbalanced Tree Search over MPI with two-sided messages. A busy rank polls for requests and answers with the older
+ * half of its nodes. An idle rank sends requests to random ranks, one at a time. Safra's token detects termination. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,14 +14,14 @@
 enum { ASK, WORK, TOKEN, STOP };
 
 struct token {
-	int64_t messages; /* messages with work: sent minus received */
+	int64_t messages; /* the number of sent messages with work, minus the received ones */
 	int64_t black;
 };
 
 static struct peer_node *stack;
 static size_t used, room;
 static int rank, ranks;
-static struct token mine, token; /* this rank's part; the token at this rank */
+static struct token mine, token; /* the counts of this rank; the token while it is at this rank */
 static int has_token, stopped;
 
 static void reserve(size_t nodes)
@@ -60,7 +60,7 @@ static void answer_all(void)
 		answer(s.MPI_SOURCE);
 }
 
-/* Handles received messages. Returns 1 for the answer to this rank's own request. */
+/* Handles received messages. Returns 1 if this rank's own request was answered. */
 static int receive(void)
 {
 	int there, bytes;
@@ -92,7 +92,8 @@ static int receive(void)
 	}
 }
 
-/* An idle rank passes the token on. When it returns to rank 0, all ranks are done, or it starts another round. */
+/* An idle rank passes the token on. When the token returns to rank 0, either all ranks are done, or rank 0 starts
+ * another round. */
 static void pass(void)
 {
 	struct token next = {token.messages + mine.messages, token.black | mine.black};
@@ -144,7 +145,6 @@ static void ask(uint64_t *x)
 	}
 }
 
-/* Answers ranks that still wait. */
 static void leave(void)
 {
 	MPI_Request all;
@@ -162,7 +162,7 @@ static uint64_t uts(void)
 	used = 0;
 	stopped = 0;
 	has_token = rank == 0;
-	token.black = 1; /* the first round is inconclusive */
+	token.black = 1; /* a black token makes the first round inconclusive */
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (rank == 0) {
 		peer_root(&root);

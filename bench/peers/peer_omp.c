@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenMP tasks: libgomp with gcc, libomp with clang. Sums are kept per thread, as in gpuloom. */
+/* OpenMP tasks: libgomp with gcc, libomp with clang. Each thread keeps its own sum, as in gpuloom. */
 #include "peer.h"
 
 #include <omp.h>

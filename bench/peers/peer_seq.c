@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* No runtime: one thread, plain loops and calls. The lower bound. */
+/* One thread with plain loops and calls and without a runtime: the lower bound. */
 #include "peer.h"
 
 static void begin(uint32_t workers)

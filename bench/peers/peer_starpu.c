@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* StarPU: one task per index, submitted by the main thread (scheduler lws). It has no fork-join; UTS spawns from inside
- * tasks. */
+/* StarPU: the main thread submits one task per index (scheduler lws). StarPU has no fork-join. The tasks of UTS submit
+ * further tasks. */
 #include "peer.h"
 
 #include <starpu.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneTBB: parallel_for with simple_partitioner and grain 1; task_group. */
+/* oneTBB: parallel_for with simple_partitioner and grain 1, and task_group. */
 #include "peer.h"
 
 #include <oneapi/tbb.h>
@@ -58,7 +58,7 @@ uint64_t fib(uint64_t n)
 	return collect();
 }
 
-/* As in the library's example: one call is a task, the caller executes the other. */
+/* As in the library's example, one call is a task, and the caller executes the other call. */
 uint64_t join(uint64_t n)
 {
 	if (n < 2)

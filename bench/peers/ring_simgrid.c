@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A ring allreduce in SimGrid: N hosts on one switch, each sends a chunk to the next in 2 (N - 1) steps.
- *
- *   ring_simgrid PLATFORM.xml RANKS BYTES: prints the simulated seconds and the CPU seconds. */
+/* A ring allreduce in SimGrid: N hosts on one switch, each of which sends a chunk to the next host in 2 (N - 1) steps.
+ *   ring_simgrid PLATFORM.xml RANKS BYTES
+ * prints the simulated seconds and the CPU seconds. */
 #include <simgrid/actor.h>
 #include <simgrid/comm.h>
 #include <simgrid/engine.h>

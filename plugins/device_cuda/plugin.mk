@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Built where the CUDA toolkit's headers are; CUDA=1 insists, CUDA=0 leaves it out. Nothing of CUDA is
-# linked: the driver and NVRTC are loaded when a stack with a CUDA device is opened.
+# The device is built if the CUDA toolkit's headers are found. CUDA=1 requires them, CUDA=0 leaves the device out.
+# Nothing of CUDA is linked: a stack with a CUDA device loads the driver and NVRTC when it is opened.
 CUDA_HOME ?= $(firstword $(wildcard /usr/local/cuda /opt/cuda) /usr)
 CUDA ?= auto
 CUDA_FOUND := $(wildcard $(CUDA_HOME)/include/cuda.h)
@@ -13,8 +13,8 @@ device_cuda_SRC = $(addprefix $(CUDA_D)/,plugin.c calls.c driver.c jitlink.c ptx
 device_cuda_CFLAGS := -isystem $(CUDA_HOME)/include -I$(COMPOSE_D)
 device_cuda_LIBS := -ldl
 
-# tests/test_compose.c compiles every combination, without a GPU; tests/check-device-cuda.sh runs the
-# device over a driver of its own.
+# tests/test_compose.c compiles every combination without a GPU. tests/check-device-cuda.sh runs the device over a fake
+# driver.
 CUDA_TEST_OBJ := $(patsubst %.c,$B/obj/%.o,$D/calls.c $D/driver.c $D/jitlink.c $D/ptxas.c $D/notify.c)
 $B/obj/tests/test_compose.o: EXTRA_CFLAGS := -DWITH_CUDA -isystem $(CUDA_HOME)/include -Iplugins
 $B/tests/test_compose: $(CUDA_TEST_OBJ)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Built where HIP's headers are (Debian: libamdhip64-dev); HIP=1 insists, HIP=0 leaves it out. Nothing of
-# ROCm is linked: the runtime and hipRTC are loaded when a stack with a HIP device is opened.
+# The device is built if HIP's headers are found (Debian: libamdhip64-dev). HIP=1 requires them, HIP=0 leaves the device
+# out. Nothing of ROCm is linked: a stack with a HIP device loads the runtime and hipRTC when it is opened.
 ROCM_PATH ?= $(firstword $(wildcard /opt/rocm) /usr)
 HIP ?= auto
 HIP_FOUND := $(firstword $(wildcard $(ROCM_PATH)/include/hip/hip_runtime_api.h))
@@ -12,8 +12,8 @@ device_hip_SRC := $(addprefix $D/,plugin.c calls.c runtime.c codeobject.c) $(GPU
 device_hip_CFLAGS := -isystem $(ROCM_PATH)/include -I$(COMPOSE_D)
 device_hip_LIBS := -ldl
 
-# tests/test_compose_hip.c compiles every combination, without a GPU; tests/check-device-hip.sh runs the
-# device over a runtime of its own.
+# tests/test_compose_hip.c compiles every combination without a GPU. tests/check-device-hip.sh runs the device over a
+# fake runtime.
 $B/obj/tests/test_compose_hip.o: EXTRA_CFLAGS := -DWITH_HIP -isystem $(ROCM_PATH)/include -Iplugins
 $B/tests/test_compose_hip: $(patsubst %.c,$B/obj/%.o,$D/calls.c $D/runtime.c $D/codeobject.c)
 $B/obj/tests/hip/fake_runtime.o: EXTRA_CFLAGS := -isystem $(ROCM_PATH)/include -Iplugins -Itests/gpu

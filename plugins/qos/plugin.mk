@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Every qos plug-in carries the service: the first one of the conf's pipeline runs it.
-# -I$D: where the assembler finds the device code that is embedded (.incbin).
+# Every qos plug-in contains the service; the first plug-in in the conf's pipeline runs it.
 QOS_SERVICE := $(addprefix $D/,ops.c threads.c doorbell.c event.c interrupt.c bottom_half.c queue.c service_rounds.c services.c \
   files.c heap.c device_frames.c grants.c completion.c cpu_time.c metrics.c cpuidle.c)
-# Without liburing files are read and written by one system call each: 'files = pread' is then the default.
+# Without liburing each read or write of a file is one system call, and 'files = pread' is the default.
 $(if $(URING_FOUND),,$(info left out: 'files = uring' of qos: $(URING_WHY); $(URING_MEND)))
 QOS_URING := $(if $(URING_FOUND),-DQOS_URING $(URING_CFLAGS))
 QOS_PLUGINS := split monolithic coalesce steer throttle budget

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# -I: where the assembler finds the device code that is embedded (.incbin).
 PLUGINS += sched_host
 sched_host_SRC := $D/sched_host.c
 sched_host_CFLAGS := -I$D -Iplugins/shared/sched

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# -I: where the assembler finds the device code that is embedded (.incbin).
 SYNCS := sync_poll sync_backoff sync_futex sync_warp
 PLUGINS += $(SYNCS)
 $(foreach p,$(SYNCS),$(eval $p_SRC := $D/$p.c $(SYNC_D)/channels.c)$(eval $p_CFLAGS := -I$D -I$(SYNC_D)))

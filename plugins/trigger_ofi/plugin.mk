@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# -I: where the assembler finds the device code that is embedded (.incbin).
 ifeq ($(FABRIC_FOUND),)
 $(call leave_out,trigger_ofi,$(FABRIC_WHY),$(FABRIC_MEND))
 else

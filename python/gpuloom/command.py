@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls the command: $GPULOOM, or gpuloom in PATH."""
+"""Calls the command gpuloom: $GPULOOM, or gpuloom in PATH."""
 import json
 import os
 import shutil
@@ -7,7 +7,7 @@ import subprocess
 
 
 class Error(RuntimeError):
-    """An error message of the command or the library; .status is the exit status or the code."""
+    """An error of the command or the library; .status is the exit status or the error code."""
 
     def __init__(self, text, status):
         super().__init__(text)
@@ -22,7 +22,8 @@ def program():
 
 
 def call(*words, ok=(0,)):
-    """Runs gpuloom WORDS... and returns its standard output. Exit statuses other than `ok` raise Error with its message."""
+    """Runs gpuloom WORDS... and returns its standard output. An exit status that is not in `ok` raises Error with the
+    message."""
     done = subprocess.run([program(), *map(str, words)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           errors="replace")
     if done.returncode not in ok:
@@ -36,7 +37,7 @@ def _value(v):
 
 
 def _quoted(value):
-    """Quotes one value of --vary."""
+    """Returns one value of --vary in quotes."""
     text = _value(value)
     if text and text == text.strip() and not any(c in text for c in ',"\\'):
         return text
@@ -69,26 +70,29 @@ def _confs(conf):
 
 
 def run(conf, set=None, **options):
-    """Runs a conf, or a list of them: run("conf/uts.ini", set={"workload.uts.tree": "T3"}, samples=10). Returns the result as
-    a dictionary (docs/results.md); gpuloom.frame() converts it to a table."""
+    """Runs a conf, or a list of them: run("conf/uts.ini", set={"workload.uts.tree": "T3"}, samples=10).
+
+    Returns the result as a dictionary (docs/results.md); gpuloom.frame() converts it to a table."""
     return json.loads(call("run", *_confs(conf), "--no-sweep", "--quiet", *_options(set, **options), "--json", "-"))
 
 
 def compare(conf, vary=None, set=None, **options):
     """Compares variants, interleaved: compare("conf/memset.ini", vary={"scheduler.use": ["mgws", "static"]}), or several
     confs. Returns the comparison as a dictionary: its "comparisons" have effects, intervals and verdicts. A failed rule of
-    fail_on and an inconclusive verdict with strict are in "gate" and "verdict"; they raise no exception."""
+    fail_on and an inconclusive verdict with strict are in "gate" and "verdict". Neither raises an exception."""
     return json.loads(call("compare", *_confs(conf), "--quiet", *_options(set, vary, **options), "--json", "-",
                            ok=(0, 5, 6)))
 
 
 def sweep(conf, output, vary=None, set=None, **options):
-    """Runs every combination and writes the file `output`, which resume=True continues; gpuloom.load(output) reads it."""
+    """Runs every combination and writes the file `output`. With resume=True the sweep continues this file.
+    gpuloom.load(output) reads it."""
     call("sweep", *_confs(conf), "--quiet", *_options(set, vary, **options), "-o", os.fspath(output))
     return output
 
 
 def report(results, output, **options):
-    """`gpuloom report`: the suffix of `output` selects the format: .html, .svg, .png, .pdf, .csv, .md, .gp, .json."""
+    """Runs `gpuloom report`. The suffix of `output` selects the format: .html, .svg, .png, .pdf, .csv, .md, .gp,
+    .json."""
     call("report", *_confs(results), "-o", os.fspath(output), *_options(**options))
     return output

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""libgpuloom in this process, by ctypes: docs/embedding.md describes the calls."""
+"""Embeds libgpuloom in this process, by ctypes. docs/embedding.md describes the calls."""
 import concurrent.futures
 import ctypes as c
 import ctypes.util
@@ -21,14 +21,14 @@ class _Error(c.Structure):
 
 
 class Task(c.Structure):
-    """struct loom_task: a cache line that names a task function and what it works on."""
+    """struct loom_task: a cache line that names a task function and its data."""
     _fields_ = [("tag", c.c_uint32), ("priority", c.c_uint8), ("affinity", c.c_uint8), ("reserved", c.c_uint16),
                 ("join", c.c_uint64), ("param", c.c_uint64 * 4), ("ref", c.c_uint64), ("bytes", c.c_uint64, 56),
                 ("access", c.c_uint64, 8)]
 
 
 def library():
-    """$GPULOOM_LIBRARY, the one beside the command, or the system's."""
+    """Loads $GPULOOM_LIBRARY, the library beside the command, or the system's."""
     command = os.environ.get("GPULOOM") or shutil.which("gpuloom")
     near = os.path.dirname(os.path.realpath(command)) if command else ""
     guesses = [os.environ.get("GPULOOM_LIBRARY"), near and near + "/libgpuloom.so.0"]
@@ -44,7 +44,7 @@ _EINVAL, _EBUSY = -1, -14
 
 
 def _serve(jobs):
-    """The thread of a stack, which makes its calls in order."""
+    """Runs in the thread of a stack, and executes the stack's calls in order."""
     while True:
         done, function, args = jobs.get()
         if done is None:
@@ -66,13 +66,13 @@ class Stack:
             stack.submit(gpuloom.Task(tag=add, ref=ref))
             result = stack.run()
 
-    `confs` are files; `set` is {"scheduler.mgws.victim": "random"}. With a workload in the conf run() runs that.
+    `confs` are files; `set` is {"scheduler.mgws.victim": "random"}. If the conf has a workload, run() runs this workload.
 
-    Any thread may call it: calls are executed one after the other, on the stack's own thread; only stop() and close() do
-    not wait for a run, but end it. After close(), and in a forked child, calls raise Error."""
+    Any thread may call a stack. The stack's own thread executes the calls one after the other. Only stop() and close()
+    do not wait for a run, but end the run. After close(), and in a forked child, calls raise Error."""
 
-    # The library is called from one thread, because process isolation ends the children of a thread that exits. The calling
-    # thread waits in Python, where signals are handled: Ctrl-C ends run().
+    # One thread calls the library, because process isolation ends the children of a thread that exits. The calling
+    # thread waits in Python, where signals are handled, so that Ctrl-C ends run().
 
     def __init__(self, *confs, text=None, set=None):
         self._pid, self._lock, self._closed = os.getpid(), threading.RLock(), False
@@ -110,9 +110,10 @@ class Stack:
             raise Error("this stack is closed", _EINVAL)
 
     def _ask(self, function, *args):
-        """Calls `function` on the stack's thread. An exception here, such as Ctrl-C, ends the run in progress."""
+        """Calls `function` on the stack's thread. An exception in the calling thread, such as Ctrl-C, ends the run in
+        progress."""
         done = concurrent.futures.Future()
-        # A signal to another thread does not wake the main thread, so poll ten times per second.
+        # A signal to another thread does not wake the main thread, so the main thread polls ten times per second.
         nap = 0.1 if threading.current_thread() is threading.main_thread() else None
         try:
             self._check()
@@ -128,8 +129,8 @@ class Stack:
         return done.result()
 
     def _end(self, done):
-        """Stops the run in progress until `done` is set; the library ends it by force a second later. Further signals do not
-        interrupt this."""
+        """Stops the run in progress until `done` is set. After one second the library ends the run by force. Further
+        signals do not interrupt this function."""
         while not done.done():
             try:
                 self._stop_now()
@@ -158,16 +159,17 @@ class Stack:
         self._ask(lambda: self._call(name, self._stack, *args))
 
     def source(self, text, names, file="source.dev.h"):
-        """Task functions as source text that is both C11 and C++ (docs/embedding.md). Returns the tag of each name."""
+        """Adds task functions as source text that is both C11 and C++ (docs/embedding.md). Returns the tag of each
+        name."""
         return self._tags("loom_stack_source", file, [text.encode()], names)
 
     def ir(self, file, names):
-        """Task functions of a compiled file: a shared object, LTO-IR or PTX."""
+        """Adds task functions of a compiled file: a shared object, LTO-IR or PTX."""
         return self._tags("loom_stack_ir", file, [None, c.c_size_t(0)], names)
 
     def alloc(self, bytes):
-        """Zeroed memory that every worker can access. Returns its reference for tasks, and a memoryview for this process, which
-        close() releases."""
+        """Allocates zeroed memory that every worker can access. Returns its reference for tasks, and a memoryview for
+        this process. close() releases the view."""
         bytes = operator.index(bytes)
         if not 0 <= bytes < 1 << 63:
             raise ValueError("alloc: %d is no number of bytes" % bytes)
@@ -176,7 +178,7 @@ class Stack:
         with self._lock:
             self._check()
             memory = (c.c_char * bytes).from_address(host.value)
-            memory.stack = self  # not collected while its memory is in use
+            memory.stack = self  # the stack exists while its memory is in use
             view = memoryview(memory).cast("B")
             self._memory.append(weakref.ref(memory))
             self._views.append(weakref.ref(view))
@@ -186,8 +188,8 @@ class Stack:
         self._on_stack("loom_stack_submit", (Task * len(tasks))(*tasks), c.c_size_t(len(tasks)))
 
     def run(self):
-        """Runs to the end and returns the result as a dictionary. Other Python threads continue meanwhile. Ctrl-C, or an
-        exception of a signal handler, ends it; the stack can run again."""
+        """Runs to the end and returns the result as a dictionary. Other Python threads continue meanwhile. Ctrl-C, or
+        an exception of a signal handler, ends the run; the stack can run again."""
         return self._ask(self._run)
 
     def _run(self):
@@ -205,14 +207,16 @@ class Stack:
             self._lib.loom_result_destroy(result)
 
     def stop(self):
-        """Ends the run in progress; called from another thread or a signal handler."""
+        """Ends the run in progress. Another thread or a signal handler may call this function."""
         self._check()
         self._stop_now()
 
     def close(self):
-        """Ends the workers and frees the resources of the stack; a run in progress in another thread raises Error. Releases
-        the views that alloc() returned. BufferError: another object uses such memory, such as a cast or a numpy array;
-        delete it first. Does nothing for a closed stack or in a forked child."""
+        """Ends the workers and frees the resources of the stack. A run in progress in another thread raises Error.
+
+        The call releases the views that alloc() returned. It raises BufferError if another object uses such memory,
+        such as a cast or a numpy array; delete that object first. For a closed stack, or in a forked child, the call
+        has no effect."""
         if self._pid != os.getpid():
             return
         with self._lock:
@@ -245,7 +249,8 @@ class Stack:
         self._lib.loom_config_destroy(self._config)
 
     def __del__(self):
-        # Do not wait: garbage collection may run on the stack's own thread. The attributes are missing if __init__ failed.
+        # This function must not wait, as garbage collection may run on the stack's own thread. The attributes are
+        # missing if __init__ failed.
         if getattr(self, "_jobs", None) and self._pid == os.getpid() and not self._closed:
             self._jobs.put((concurrent.futures.Future(), self._close, ()))
             self._jobs.put((None, None, None))

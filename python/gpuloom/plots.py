@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines of medians with their 95 % intervals, by matplotlib; timelines, without it."""
+"""Plots medians with their 95 % intervals by matplotlib, and timelines without matplotlib."""
 import html
 import json
 import math
@@ -7,8 +7,8 @@ import statistics
 
 
 def interval(values):
-    """Median and its 95 % interval by order statistics, exact for any distribution. With fewer than 6 values the interval is
-    open, and its ends are None."""
+    """Returns the median and its 95 % interval by order statistics, which are exact for any distribution. With fewer
+    than 6 values the interval is open, and its ends are None."""
     v = sorted(values)
     n, k, outside = len(v), 0, 0.0
     while k < n // 2:
@@ -20,7 +20,7 @@ def interval(values):
 
 
 def points(table, x, y, lines=None):
-    """{line: [(x, median, low, high)]} of a table from load(), sorted by x."""
+    """Returns {line: [(x, median, low, high)]} of a table from load(), sorted by x."""
     rows = table.to_dict("records") if hasattr(table, "to_dict") else list(table)
     for c in [x, y] + ([lines] if lines else []):
         if c not in table.columns:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results as tables: one row per sample, factors and metrics as columns. docs/results.md describes the documents."""
+"""Results as tables: each sample is a row, and factors and metrics are columns. docs/results.md describes the
+documents."""
 import json
 import statistics
 
 
 class Table:
-    """The result of load() without pandas: rows of dictionaries with a few operations."""
+    """The result of load() without pandas: rows as dictionaries, with a few operations."""
 
     def __init__(self, columns, rows):
         self.columns, self.rows = list(columns), list(rows)
@@ -26,7 +27,7 @@ class Table:
                 raise KeyError("there is no column %r; there are: %s" % (c, ", ".join(self.columns)))
 
     def groupby(self, *keys):
-        """groupby("a", "b") or groupby(["a", "b"]); then ["seconds"].median(), mean(), min(), max() or count()."""
+        """Groups rows by groupby("a", "b") or groupby(["a", "b"]); then ["seconds"].median(), mean(), min(), max(), count()."""
         keys = [k for key in keys for k in (key if isinstance(key, (list, tuple)) else [key])]
         self._know(keys)
         return Groups(self, keys, [c for c in self.columns if c not in keys])
@@ -91,7 +92,7 @@ def _text(value):
 
 
 def read(path):
-    """A document as a dictionary; for a sweep, the list of its lines."""
+    """Returns a document as a dictionary. For a sweep the result is the list of its lines."""
     with open(path, encoding="utf-8") as f:
         text = f.read()
     try:
@@ -112,7 +113,7 @@ def read(path):
 
 
 def _varied(documents):
-    """The options in which results differ."""
+    """Returns the options in which results differ."""
     configs = [{k: v.get("value") for k, v in d.get("config", {}).items()} for d in documents]
     keys = {k: None for c in configs for k in c}
     return [{k: c.get(k) for k in keys if len({str(other.get(k)) for other in configs}) > 1} for c in configs]
@@ -146,7 +147,7 @@ def _rows(document):
 
 
 def _numbers(rows):
-    """Options are text in the documents. Converts columns in which all values are numbers."""
+    """Converts columns in which all values are numbers. In the documents, options are text."""
     for c in {c for row in rows for c, v in row.items() if isinstance(v, str)}:
         for kind in (int, float):
             try:
@@ -160,7 +161,7 @@ def _numbers(rows):
 
 
 def frame(documents, pandas=None):
-    """A table of documents in memory: see load()."""
+    """Returns a table of documents in memory; see load()."""
     documents = documents if isinstance(documents, list) and not _is_sweep(documents) else [documents]
     results = [d for d in documents if isinstance(d, dict) and str(d.get("schema")).startswith("gpuloom.result/")]
     varied = dict(zip(map(id, results), _varied(results)))
@@ -182,9 +183,9 @@ def _is_sweep(lines):
 
 
 def load(*paths, pandas=None):
-    """The samples of results, comparisons or sweeps, one row each: factors first, then metrics in the units of
-    docs/results.md. A pandas.DataFrame if pandas is installed, else a gpuloom.Table; pandas=True or False selects one.
-    Several results of `run` get a column for each option in which they differ."""
+    """Returns the samples of results, comparisons or sweeps, one row each. Factors come first, then metrics in the units
+    of docs/results.md. The table is a pandas.DataFrame if pandas is installed, else a gpuloom.Table; pandas=True or False
+    selects one. Several results of `run` get a column for each option in which they differ."""
     if not paths:
         raise ValueError("load: which files?")
     documents = [read(p) for p in paths]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# A template of new-plugin with one fault: awk -v fault=term_early -f plant.awk term.c.in
-# `%term_early% text` stands in the place of the line above it in the plug-in that has this fault; `%+term_early% text`
-# comes behind that line. new-plugin leaves such lines out.
+# Plants one fault into a template of new-plugin:
+#   awk -v fault=term_early -f plant.awk term.c.in
+# `%term_early% text` replaces the line above it in the plug-in with this fault. `%+term_early% text` follows that line.
+# new-plugin omits such lines.
 function say(text) {
 	gsub(/@NAME@/, fault, text)
 	gsub(/@MACRO@/, toupper(fault), text)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A libcuda.so.1 without a GPU: see tests/gpu/fake_kernel.h. */
+/* A libcuda.so.1 without a GPU; tests/gpu/fake_kernel.h describes it. */
 #include <cuda.h>
 
 #define FAKE_ERROR CUDA_ERROR_UNKNOWN
@@ -7,7 +7,7 @@
 #define FAKE_OK CUDA_SUCCESS
 #include "fake_kernel.h"
 
-/* clang-format off: one or two lines a function */
+/* clang-format off: a function has one or two lines */
 
 FAKE(cuLaunchCooperativeKernel, (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
      unsigned by, unsigned bz, unsigned shared, CUstream stream, void **parameters),
@@ -26,7 +26,7 @@ FAKE(cuStreamWaitValue64, (CUstream stream, CUdeviceptr at, cuuint64_t value, un
 	fake_call((struct stream *)stream,
 		  (struct call){.word = (uint64_t *)(uintptr_t)at, .value = value, .awaits = 1});)
 
-/* The graph and its executable form are one. */
+/* The graph and its executable form are the same object. */
 FAKE(cuStreamBeginCapture, (CUstream stream, CUstreamCaptureMode mode),
 	((struct stream *)stream)->kept = calloc(1, sizeof(struct graph));)
 FAKE(cuStreamEndCapture, (CUstream stream, CUgraph *graph),
@@ -53,14 +53,14 @@ API CUresult cuStreamQuery(CUstream stream)
 
 /* ---- everything else ---- */
 
-/* The process that used it first: its forks cannot use it. */
+/* The process that used the driver first; its forks cannot use the driver. */
 static pid_t user;
 
 FAKE(cuInit, (unsigned flags),
 	user = user ? user : getpid();
 	return wrong("init") ? CUDA_ERROR_NO_DEVICE : user != getpid() ? CUDA_ERROR_NOT_INITIALIZED : CUDA_SUCCESS;)
 
-/* NVRTC loads libcuda.so.1, too, initialises it when it compiles, and assumes that it is present. */
+/* NVRTC also loads libcuda.so.1, initialises it when it compiles, and assumes that the table is present. */
 API CUresult cuGetExportTable(const void **table, const CUuuid *id)
 {
 	(void)id;
@@ -109,7 +109,7 @@ FAKE(cuDeviceGetAttribute, (int *value, CUdevice_attribute which, CUdevice devic
 		{CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
 		{CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1},
 		{CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, !wrong("no-words")},
-		{133, wrong("mps")}, /* CU_DEVICE_ATTRIBUTE_MPS_ENABLED of newer headers */
+		{133, wrong("mps")}, /* newer headers call it CU_DEVICE_ATTRIBUTE_MPS_ENABLED */
 	};
 	*value = fake_attribute(rows, sizeof(rows) / sizeof(*rows), which);)
 
@@ -120,7 +120,7 @@ FAKE(cuDeviceGetHostAtomicCapabilities, (unsigned *capabilities, const CUatomicO
 		capabilities[i] = wrong("atomics") ? CU_ATOMIC_CAPABILITY_SCALAR_64 : 0;)
 #endif
 
-/* Two, for `gpuloom doctor`. */
+/* One direction has native atomics, so `gpuloom doctor` reports two cases. */
 FAKE(cuDeviceGetP2PAttribute, (int *value, CUdevice_P2PAttribute which, CUdevice a, CUdevice b),
 	*value = which == CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED && (a < b || wrong("ranks"));)
 
@@ -245,7 +245,7 @@ static const char fake_made[] = "\177ELF of nothing";
 #define FAKE_RTC(name) nvrtc##name
 #define FAKE_RTC_FILE "FAKE_NVRTC"
 
-/* To PTX only. NVRTCs that can split the work have a fast mode, too. */
+/* The function compiles to PTX only. An NVRTC that can split the work also has a fast mode. */
 static const char *fake_quick(const char *option)
 {
 	return !strncmp(option, "-arch=", 6) ? "-arch=compute_90" :

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# All combinations on this machine's NVIDIA GPU; then the litmus tests of the device layer.
+# All combinations on this machine's NVIDIA GPU, then the litmus tests of the device layer.
 #   [PARTS='tasks waits litmus'] tests/cuda/run.sh BUILD [SAMPLES]
-# SAMPLES (default 50): in a row, in one run. PARTS: as tests/gpu/everything.sh says, and memcheck, racecheck (of
-# compute-sanitizer). Each of counter, hcounter, tree, policies, shapes, pairs, waits, peers, memcheck, racecheck
-# takes 1 to 3 minutes; requests takes ten, four with JOBS=8, or REQUEST_TIME seconds for a fair sample of it. Exit 77:
-# no GPU here.
+# SAMPLES (default 50) is the number of consecutive samples in a run. PARTS has the parts of tests/gpu/everything.sh, and
+# memcheck and racecheck (of compute-sanitizer). Each of counter, hcounter, tree, policies, shapes, pairs, waits, peers,
+# memcheck and racecheck takes 1 to 3 minutes. requests takes ten minutes, four with JOBS=8, or REQUEST_TIME seconds for a
+# fair sample of its runs. Without a GPU the exit status is 77.
 device=cuda vendor=NVIDIA
 shapes='
 lanes=64
@@ -28,7 +28,7 @@ if nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null); then
 	litmus="$nvcc -std=c++20 -arch=native"
 fi
 
-# Under NVIDIA's MPS; otherwise kernels of several processes take turns.
+# NVIDIA's MPS lets kernels of several processes run at once. Without MPS they take turns.
 together() {
 	export CUDA_MPS_PIPE_DIRECTORY="$tmp/mps" CUDA_MPS_LOG_DIRECTORY="$tmp/mps"
 	mkdir -p "$tmp/mps" && nvidia-cuda-mps-control -d && trap 'in_turn; rm -rf "$tmp"' EXIT
@@ -39,7 +39,7 @@ in_turn() {
 	trap 'rm -rf "$tmp"' EXIT
 }
 
-# Parts of their own: six runs under a tool of compute-sanitizer.
+# memcheck and racecheck are separate parts: six runs under a tool of compute-sanitizer.
 sanitize() {
 	wrap="compute-sanitizer --tool $1 --error-exitcode 99"
 	for workload in memset fib uts; do

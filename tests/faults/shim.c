@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preloaded by tests/faults/walk.py: fails the n-th call of one class, over all processes of a run.
+/* tests/faults/walk.py preloads this library, which fails the n-th call of one class, over all processes of a run.
  *
- *   FAULT_PAGE   a file of zeros, at least as large as struct page: counts, and the failed call
+ *   FAULT_PAGE   a file of zeros, at least as large as struct page: counts and the failed call
  *   FAULT        CLASS,N,HOW[,on][,own][,trace]; without it calls are only counted
  *     HOW    the number of an errno, or "short": half of what was asked for is read or written
  *     on     every call from the N-th on fails, as with a kernel that lacks the call
@@ -66,14 +66,14 @@ enum { STACKS = 65536 };
 struct page {
 	_Atomic uint64_t count[CLASSES];
 	_Atomic uint64_t failed;
-	char where[240];	/* of the first failed call */
-	_Atomic uint64_t paths; /* bytes of `path` in use: names of files made, each with its NUL */
+	char where[240];	/* the stack of the first failed call */
+	_Atomic uint64_t paths; /* used bytes of `path`, which has the names of created files, each with its NUL */
 	char path[32768];
-	_Atomic uint64_t died; /* of a signal: how many */
-	char within[64];       /* the file whose code raised the first one, or else called exit() */
-	_Atomic uint64_t open; /* most descriptors that a process had at its end */
+	_Atomic uint64_t died; /* how many processes a signal has ended */
+	char within[64];       /* the file whose code raised the first signal or called exit() */
+	_Atomic uint64_t open; /* the most descriptors that a process had at its end */
 	char open_name[8][64];
-	uint32_t stack[STACKS]; /* of the n-th call of the class, with N = 0: a number for its callers */
+	uint32_t stack[STACKS]; /* with N = 0: a number for the callers of the n-th call of the class */
 };
 
 static struct page *page;
@@ -98,7 +98,7 @@ static int word(const char **s, const char *w)
 	return 1;
 }
 
-/* "libfabric.so.1" of an address in it. */
+/* Returns the name of the file that contains an address, such as "libfabric.so.1". */
 static const char *file_of(void *at)
 {
 	Dl_info info;
@@ -115,12 +115,12 @@ static void note_death(const char *file)
 		strncpy(page->within, file, sizeof(page->within) - 1);
 }
 
-/* The cause: the first file on the stack that is neither the C library nor this library. */
+/* Records the cause: the first file on the stack that is neither the C library nor this library. */
 static void on_death(int number)
 {
 	void *stack[64];
 	int n = backtrace(stack, 64), i = 1;
-	(void)number; /* SA_RESETHAND: the signal is raised again when this returns */
+	(void)number; /* under SA_RESETHAND the signal is raised again after the return */
 	if (trace)
 		backtrace_symbols_fd(stack, n, 2);
 	for (const char *file; i < n; i++) {
@@ -143,7 +143,7 @@ __attribute__((constructor)) static void begin(void)
 	syscall(SYS_close, fd);
 	if (at < 0 && at > -4096)
 		return;
-	backtrace(stack, 4); /* loads a library, which allocates: must not happen within a failed call */
+	backtrace(stack, 4); /* backtrace() loads a library, which must not happen within a failed call */
 	for (int c = 0; what && c < CLASSES; c++) {
 		if (!word(&what, names[c]))
 			continue;
@@ -199,7 +199,7 @@ static void note(enum class c, uint64_t n, void *caller)
 
 static uint32_t stack_of(void)
 {
-	void *at[10]; /* three of them here; then the call and six callers */
+	void *at[10]; /* three entries of this library, the call, and six callers */
 	uint32_t hash = 2166136261u;
 	static _Thread_local int inside;
 	if (inside++)
@@ -210,7 +210,7 @@ static uint32_t stack_of(void)
 	return hash;
 }
 
-/* Counts a call; 1 when it is to fail. */
+/* Counts a call. Returns 1 if the call must fail. */
 static int due(enum class c, void *caller)
 {
 	if (!page || over || (chosen >= 0 && (int)c != chosen) || (own && !is_own(caller)))
@@ -238,15 +238,15 @@ static void made(const char *prefix, const char *path)
 		snprintf(page->path + at, n, "%s%s", prefix, path);
 }
 
-/* The function that this one replaces. */
+/* Declares `next`, the function that this library replaces. */
 #define NEXT(f)                                                                                    \
 	static __typeof__(f) *next;                                                                \
 	if (!next)                                                                                 \
 		next = (__typeof__(f) *)dlsym(RTLD_NEXT, #f)
 
-static int in_the_middle; /* of an operation: a caller of exit() has not closed its files */
+static int in_the_middle; /* 1 during an operation: a caller of exit() has not closed its files then */
 
-/* Whether a worker ("cpu:0.w1") still exists: memory that a worker may use is not freed. */
+/* Returns whether a worker ("cpu:0.w1") still exists. Memory that a worker may use is not freed. */
 static int stragglers(void)
 {
 	char room[2048], path[300], name[17];
@@ -267,12 +267,12 @@ static int stragglers(void)
 	return found;
 }
 
-/* Descriptors of a process that returns from main(). */
+/* Counts the descriptors of a process that returns from main(). */
 __attribute__((destructor)) static void end(void)
 {
 	char path[64], name[sizeof(page->open_name) / sizeof(*page->open_name)][64] = {{0}};
 	uint64_t n = 0;
-	over = 1; /* the calls below are not the program's */
+	over = 1; /* the following calls are not the program's */
 	if (!page || in_the_middle || stragglers())
 		return;
 	for (int fd = 0; fd < DESCRIPTORS; fd++) {
@@ -340,7 +340,7 @@ EXPORT int posix_memalign(void **p, size_t align, size_t n)
 	return *p ? 0 : ENOMEM;
 }
 
-/* Defined here, so that the caller, and not the C library, is the recorded caller. */
+/* The function is defined here, so that the caller is recorded and not the C library. */
 EXPORT char *strndup(const char *s, size_t n)
 {
 	size_t length = strnlen(s, n);
@@ -466,12 +466,12 @@ EXPORT long syscall(long number, ...)
 	enum class class = number == SYS_futex	       ? FUTEX
 			   : number == SYS_userfaultfd ? USERFAULTFD
 						       : SYSCALL;
-	if (!next) /* called before the C library is initialised */
+	if (!next) /* the call came before the C library was initialised */
 		next = (__typeof__(syscall) *)dlsym(RTLD_NEXT, "syscall");
 	return FAILS(class) ? -1 : next(number, a, b, c, d, e, f);
 }
 
-/* liburing makes system calls itself and returns -errno. It is loaded with a plug-in, after this library. */
+/* liburing makes system calls itself and returns -errno. A plug-in loads liburing after this library was loaded. */
 #define RING(name, params, args)                                                                   \
 	int name params;                                                                           \
 	EXPORT int name params                                                                     \

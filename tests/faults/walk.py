@@ -5,8 +5,8 @@
 usage: walk.py BUILD [--all] [--job NAME]... [--class NAME]... [--at N] [--how HOW]
 
 A run is right if it ends in time and exits either with a message and a status other than 0, or with 0 and results as
-complete as those of runs without faults. It must not end by a signal, and leaves no process, no file and, where main()
-returns, no descriptor. --at N makes one run, and shows its output and the failed call's stack.
+complete as those of runs without faults. A run must not end by a signal. It must leave no process and no file behind, and no
+descriptor if main() returns. --at N makes one run, and shows its output and the failed call's stack.
 """
 import argparse, collections, ctypes, errno, json, math, mmap, multiprocessing, os, random, re, shutil, signal
 import struct, subprocess, sys, tempfile, time
@@ -18,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 CLASSES = ('malloc mmap memfd thread eventfd epoll futex userfaultfd ioctl uring syscall open read write fork '
            'socket poll wait prctl ftruncate rename').split()  # as in shim.c
-# The errors of the calls of a class; ,on: all later calls fail, too.
+# The errors of the calls of a class. With ',on' all later calls fail, too.
 HOWS = {
     'malloc': ['ENOMEM', 'ENOMEM,on'], 'mmap': ['ENOMEM'], 'memfd': ['EMFILE', 'ENOSYS,on'], 'thread': ['EAGAIN'],
     'eventfd': ['EMFILE', 'ENOSYS,on'], 'epoll': ['ENOMEM', 'ENOSYS,on'], 'futex': ['ENOSYS', 'ENOSYS,on'],
@@ -28,9 +28,9 @@ HOWS = {
     'poll': ['EINTR', 'ENOMEM'], 'wait': ['EINTR', 'ECHILD'], 'prctl': ['EPERM'], 'ftruncate': ['ENOSPC'],
     'rename': ['EIO'],
 }
-TIMEOUT = math.ceil(3 / pace.pace()) # of a sample, s; one for all runs, whose results name it
-LIMIT = 10    # beyond it
-FEW = 60      # calls of a class in a job: each of them is failed
+TIMEOUT = math.ceil(3 / pace.pace()) # seconds of a sample: one number for all runs, because their results contain it
+LIMIT = 10    # seconds beyond TIMEOUT
+FEW = 60      # without --all, at most this number of random calls of a class in a job fail
 STACKS = 65536
 PAGE = 8 * (len(CLASSES) + 2) + 240 + 32768 + 72 + 520 + 4 * STACKS
 
@@ -53,10 +53,10 @@ JOBS = {
     'sweep': 'sweep conf/memset.ini %s--vary scheduler.mgws.public_queue=8,64 -o out.jsonl' % MEMSET.split(' ', 1)[1],
     'report': 'report study.jsonl -o out.html -o out.csv',
 }
-# Libraries that crash without memory: iniparser 4.1 does not check the allocations of a new dictionary; libfabric 1.17
-# frees an entry twice after a failure, and its provider shm uses memory that it could not map.
+# These libraries crash without memory. iniparser 4.1 does not check the allocations of a new dictionary. libfabric 1.17 frees
+# an entry twice after a failure, and its provider shm uses memory that it could not map.
 LIBRARIES = ('libiniparser.', 'libfabric.')
-# Leaves of results that differ from run to run.
+# These values of a result differ from run to run.
 VARY = re.compile(r'verdict|seed|started|ended|begin|time|date|load|freq|mhz|governor|hash|argv|command|pid|hint|reason|'
                   r'concl|text|note|warn|order|digest|id$|host|quiet|choices')
 
@@ -64,7 +64,7 @@ prctl = ctypes.CDLL(None).prctl
 
 
 def flatten(doc, path, paths, leaves):
-    """Counts of each path, and the values of those that are text."""
+    """Returns the counts of each path, and the values of those that are text."""
     paths[path] += 1
     if isinstance(doc, dict):
         for key, value in doc.items():
@@ -77,7 +77,7 @@ def flatten(doc, path, paths, leaves):
 
 
 class Shape:
-    """The contents of a run's files and tables: counts by path, and texts."""
+    """Returns the contents of a run's files and tables: counts by path, and texts."""
 
     def __init__(self, folder, stdout):
         self.paths, self.leaves = collections.Counter(), {}
@@ -112,7 +112,7 @@ def known(shape, path):
 
 
 class Reference:
-    """The contents that several runs without faults have in common."""
+    """Returns the contents that several runs without faults have in common."""
 
     def __init__(self, runs):
         shapes = [r.shape for r in runs]
@@ -141,17 +141,17 @@ def children():
         return []
 
 
-OPEN = 8 * (len(CLASSES) + 2) + 240 + 32768 + 72  # in the page
+OPEN = 8 * (len(CLASSES) + 2) + 240 + 32768 + 72  # the offset of `open` in the page
 
 
 def left_open(page):
-    """Descriptors of the process with the most of them at the end of main(): their number, and the names of some."""
+    """Returns the descriptors at the end of main() of the process with the most of them: their number, and some names."""
     names = page[OPEN + 8:OPEN + 520].decode(errors='replace').split('\0')
     return struct.unpack_from('Q', page, OPEN)[0], [n for n in names if n]
 
 
 class Run:
-    """One run in a folder of its own."""
+    """One run in a separate folder."""
 
     def __init__(self, build, job, fault, study, keep=False, usual=TIMEOUT + LIMIT):
         self.folder = tempfile.mkdtemp(prefix='faults-')
@@ -186,7 +186,7 @@ class Run:
                 p.wait()
             self.took = clock.read()
         self.status = p.returncode
-        # Processes that the run leaves become children of this one; wait for those that are ending.
+        # Processes that the run leaves behind become children of this process, which waits for those that are ending.
         self.left = []
         for _ in range(100):
             while True:
@@ -247,7 +247,7 @@ class Run:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def judge(self, reference, kind):
-        """None, or what is wrong: (sort, in words)."""
+        """Returns None, or what is wrong: (sort, in words)."""
         if self.hung:
             return 'hang', 'no end in %d s' % self.limit
         if self.left:
@@ -279,7 +279,7 @@ def errno_of(how):
 def one(task):
     build, job, kind, n, how, study, reference = task
     prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
-    # Runs without faults do not count towards the time, as they may be slow beside other work.
+    # Runs without faults do not count towards the time, as they may be slow beside other load.
     r = Run(build, job, '%s,%d,%s' % (kind, n, errno_of(how)), study, usual=5 * reference.took)
     fault = r.judge(reference, kind)
     again = 'tests/faults/walk.py %s --job %s --class %s --how %s --at %d' % (
@@ -318,7 +318,7 @@ def main():
 
 
 def places(build, job, kind, study, seen):
-    """Calls with the same stack are equivalent, in all jobs: takes the first and the last of each."""
+    """Takes the first and the last call of each stack. Calls with the same stack are equivalent, in all jobs."""
     calls = collections.defaultdict(list)
     for n, stack in enumerate(Run(build, job, '%s,0,0' % kind, study).stacks, 1):
         calls[stack].append(n)
@@ -352,13 +352,13 @@ def walk(a, build, jobs, kinds, study):
             elif count > FEW:
                 calls = places(build, job, kind, study, seen)
             for how in [a.how] if a.how else HOWS[kind]:
-                # A kernel lacks futexes from the first call on; other calls may be rejected later.
+                # A kernel lacks futexes from the first call on. It may reject other calls later.
                 some = calls if a.how or ',on' not in how else [1] if kind == 'futex' else calls[::9]
                 tasks += [(build, job, kind, n, how, study, reference) for n in some]
     random.shuffle(tasks)
     total = len(tasks)
     print("%d calls to fail" % total, file=sys.stderr)
-    if not a.all:  # some of each class and job first, then as many more as there is time for
+    if not a.all:  # some runs of each class and job come first, then as many more as the time allows
         seen = collections.Counter()
         rank = []
         for t in tasks:
@@ -367,7 +367,7 @@ def walk(a, build, jobs, kinds, study):
         tasks = [t for _, t in sorted(zip(rank, tasks), key=lambda p: p[0])]
     failed, faults = collections.Counter(), []
     begin = time.monotonic()
-    with multiprocessing.Pool(os.cpu_count(), maxtasksperchild=200) as pool:  # most of a run is waiting
+    with multiprocessing.Pool(os.cpu_count(), maxtasksperchild=200) as pool:  # a run consists mostly of waiting
         for job, kind, how, n, hit, fault, where, again in pool.imap_unordered(one, tasks):
             failed[job, kind] += hit
             if fault:

@@ -24,7 +24,7 @@ void fuzz_is_text(const char *text, size_t n)
 	fuzz_printable("report", text, n);
 }
 
-/* The end of a tag at s, where it is a '<'. Its attributes are quoted, and none runs a script. */
+/* Returns the end of a tag whose '<' is at s. Checks that attributes are quoted and run no script. */
 static const char *tag(const char *s)
 {
 	static const char *const none[] = {"<iframe", "<object", "<embed", "<img",
@@ -54,11 +54,11 @@ void fuzz_is_html(const char *text, size_t n)
 		s = tag(s);
 		scripts += (size_t)(script && !data);
 		if (data)
-			FUZZ_CHECK(!strncmp(s + strcspn(s, "<"), "</script>", 9)); /* no '<' within */
+			FUZZ_CHECK(!strncmp(s + strcspn(s, "<"), "</script>", 9)); /* the script contains no '<' */
 		else if (script)
 			FUZZ_CHECK((s = strstr(s, "</script>")));
 	}
-	FUZZ_CHECK(scripts == 1); /* its own, whose hash the page names */
+	FUZZ_CHECK(scripts == 1); /* only the page's own script, whose hash the page names */
 	FUZZ_CHECK(!strcasestr(text, "href=\"javascript:"));
 }
 
@@ -115,7 +115,7 @@ void fuzz_is_csv(const char *text, size_t n)
 	}
 }
 
-/* Over a table at s, which follows its "<< END_OF_DATA" line. */
+/* Skips a table at s, which follows its "<< END_OF_DATA" line. */
 static const char *table(const char *s)
 {
 	static const char end[] = "END_OF_DATA";
@@ -154,7 +154,7 @@ void fuzz_is_gnuplot(const char *text, size_t n)
 	FUZZ_CHECK(tables >= 1 && tables <= 2);
 }
 
-/* Decoded escapes such as \u001b are no control characters either. */
+/* Decoded escapes such as \u001b must not be control characters either. */
 static void strings(const cJSON *o)
 {
 	if (o->string)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requirements of each format of a report, for any document. */
+/* These checks state the requirements of each format of a report, for any document. */
 #ifndef LOOM_FUZZ_FORMATS_H
 #define LOOM_FUZZ_FORMATS_H
 
 #include <stddef.h>
 
-void fuzz_say(const char *sentence);		  /* it is printable on stderr */
-void fuzz_is_text(const char *text, size_t n);    /* printable */
-void fuzz_is_html(const char *text, size_t n);    /* no element or attribute that runs or loads anything */
-void fuzz_is_svg(const char *text, size_t n);     /* XML whose elements are closed in order, and the same */
-void fuzz_is_csv(const char *text, size_t n);     /* as many fields in each row as in the first; no formula */
-void fuzz_is_gnuplot(const char *text, size_t n); /* tables end where they should; no command of a shell */
-void fuzz_is_json(const char *text, size_t n);    /* it parses, and prints as the same text again */
+void fuzz_say(const char *sentence);		  /* the sentence must be printable on stderr */
+void fuzz_is_text(const char *text, size_t n);    /* the text must be printable */
+void fuzz_is_html(const char *text, size_t n);    /* no element or attribute runs or loads anything */
+void fuzz_is_svg(const char *text, size_t n);     /* the text is well-formed XML and meets the rules of HTML */
+void fuzz_is_csv(const char *text, size_t n);     /* each row has as many fields as the first; no field is a formula */
+void fuzz_is_gnuplot(const char *text, size_t n); /* tables end at their end lines, and no command runs a shell */
+void fuzz_is_json(const char *text, size_t n);    /* the text parses, and prints as the same text */
 
 #endif

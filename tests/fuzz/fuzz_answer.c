@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answer of a child that has loaded a plug-in, which may have written the answer itself. Input: its exit status
- * (two bytes), its answer and, after a line "%%", its output. Rows and messages must be printable. */
+/* The answer of a child that has loaded a plug-in. The plug-in may have written the answer itself. The input has the
+ * child's exit status (two bytes), its answer and, after a line "%%", its output. All text must be printable. */
 #include <stdlib.h>
 #include <string.h>
 

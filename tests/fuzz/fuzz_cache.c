@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file of the program cache. If the first byte of the input is odd, the rest are edits of a good file, each an offset
- * and a byte; if even, the rest is the file. An edited file must be read with its original contents, or rejected. */
+/* A file of the program cache. If the first byte of the input is odd, the rest are edits of a valid file, each an
+ * offset and a byte. If it is even, the rest is the file. An edited file must be read with its original contents, or
+ * rejected. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include "input.h"
 #include "stack/host.h"
 
-/* One file in place of a folder: cache_put() writes `file`. */
+/* The target replaces the cache folder by one file, which cache_put() writes. */
 static const char *file;
 static int open_file(const char *path, int how, ...);
 static int new_file(const char *path, int how);
@@ -31,7 +32,7 @@ static const struct resources known = {.registers = 96, .shared = 16, .stack = 1
 static int open_file(const char *path, int how, ...)
 {
 	(void)path;
-	return open(file, how & ~O_NOFOLLOW); /* a link of /proc */
+	return open(file, how & ~O_NOFOLLOW); /* the path is a link of /proc, so O_NOFOLLOW would fail */
 }
 
 static int new_file(const char *path, int how)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input: a rule of --fail-on, a bar, metrics and facts that may differ (four lines), and two or three results. Compares
- * them, as table, JSON and report. */
+/* The input has a rule of --fail-on, a bar, metrics, and facts that may differ (four lines), and two or three results.
+ * The target compares the results and prints a table, JSON and a report. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ static size_t read_metrics(char *list, struct loom__compare_metric *metric)
 	return n;
 }
 
-/* The document as a file, and a report of it. */
+/* Writes the comparison to a file, and makes a report of the file. */
 static void report(const cJSON *comparison)
 {
 	struct loom__doc doc;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input: a conf, two files that it may include (as "901" and "902"), and assignments of --set and of the environment,
- * one per line. All messages must be printable, and the output of `config show --as-ini` must read back as the same
- * values. */
+/* The input has a conf, two files that the conf may include (as "901" and "902"), and assignments of --set and of the
+ * environment, one per line. All messages must be printable. The output of `config show --as-ini` must read back as the
+ * same values. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -110,7 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct loom_config *cfg;
 	struct loom__diag diag = {0};
 	const char *path = NULL;
-	if (chdir("/") || loom_config_create(&cfg, NULL)) /* the base of relative paths */
+	if (chdir("/") || loom_config_create(&cfg, NULL)) /* "/" is the base of relative paths */
 		abort();
 	for (unsigned i = 0; i < 3; i++) {
 		size_t n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input: an index of `contains` ("offset length" per line) and, after a line "%%", its document, plain or gzip. The
- * listed texts, those that the host reads, and those that a task searches must be the same. */
+/* The input has an index of `contains` ("offset length" per line) and, after a line "%%", its document, plain or gzip.
+ * The listed texts, the texts that the host reads, and those that a task searches must be the same. */
 #include <stdlib.h>
 #include <string.h>
 

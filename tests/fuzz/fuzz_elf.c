@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input: a file that is inspected as a plug-in before loading, and as the note that a build writes in place of a
- * plug-in that it left out. The shown text of both must be printable. */
+/* The input is a file. The target inspects it as a plug-in before loading, and as the note that a build writes in place
+ * of a plug-in that was left out. The shown text of both must be printable. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "input.h"
 
-static FILE *note; /* the file that absent.c opens */
+static FILE *note; /* absent.c opens this file */
 #define fopen(path, mode) ((void)(path), note)
 #include "core/plugin/absent.c"
 #undef fopen

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input: the output of an external program and, after lines "%%", the options `metrics`, `expect`, `command` and
- * `cores` of the workload that runs it. Values of figures must be numbers; names, units and messages must be
+/* The input has the output of an external program and, after lines "%%", the options `metrics`, `expect`, `command` and
+ * `cores` of the workload that runs the program. Values of figures must be numbers. Names, units and messages must be
  * printable. */
 #include <math.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	loom__host_init(&host, NULL);
 	split_command(&x);
 	answer.out_total = n;
-	if (n > sizeof(answer.out)) /* what is printed goes around, as the worker writes it */
+	if (n > sizeof(answer.out)) /* the worker writes long output around the ring, so it is longer than `out` */
 		n = sizeof(answer.out);
 	memcpy(answer.out, out, n);
 	if (!output_check(&x, &err) && !output_add(&x, &answer, &report, &err)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes from the connection of a rank. The first byte selects the accepted kinds of messages. As a whole, byte by byte,
- * and in pieces that the input chooses, the rest must give the same messages and the same error. No message may be
- * longer than the bound of its kind. */
+/* The input has bytes from the connection of a rank. The first byte selects the accepted kinds of messages. The rest is
+ * read as a whole, byte by byte, and in pieces that the input chooses. Each way must give the same messages and the
+ * same error. No message may be longer than the bound of its kind. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 enum { BODY_MOST = 300 };
 
-/* All messages, as text, and the error at the end. */
+/* Writes the messages as text, and the error at the end. */
 static void read_in_pieces(const uint8_t *data, size_t size, uint32_t kinds, unsigned step, struct loom__text *out)
 {
 	struct loom__frame_reader r = {.kinds = kinds, .most = BODY_MOST};
@@ -22,7 +22,7 @@ static void read_in_pieces(const uint8_t *data, size_t size, uint32_t kinds, uns
 		if (!piece)
 			piece = step ? step : 1u + data[at] % 40;
 		piece = piece < size - at ? piece : size - at;
-		FUZZ_CHECK(loom__frame_wants(&r)); /* else recv() would seem to be at the end */
+		FUZZ_CHECK(loom__frame_wants(&r)); /* otherwise recv() would seem to be at the end */
 		rc = loom__frame_take(&r, data + at, piece, &used, &f);
 		FUZZ_CHECK(used <= piece && (rc || used == piece));
 		at += used;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input: up to three results. `gpuloom history` of them, as a table and as JSON, and `gpuloom rerun` of the first: its
- * conf, and the list of changes. */
+/* The input has up to three results. The target runs `gpuloom history` of them, as a table and as JSON, and `gpuloom
+ * rerun` of the first result: its conf, and the list of changes. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks of other hosts, and strangers, at the hub. Input: a byte with the numbers of both; then for each message its
- * sender, its length and its bytes, or a sender that disconnects. Time is virtual, and advances with each read of the
- * clock; after a while all remaining senders disconnect. For any input the hub must end with a status of its own, and
- * close all connections. */
+/* Ranks of other hosts, and processes outside the job, connect to the hub. The input has a byte with the numbers of
+ * both. Then follow messages: the sender, the length and the bytes, or a sender that disconnects. Time is virtual, and
+ * advances with each read of the clock. After a while all remaining senders disconnect. For any input the hub must end
+ * with its own status, and close all connections. */
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,10 +21,10 @@ enum {
 	RANKS = 4,
 	STRANGERS = 3,
 	READS = 10000,
-	PATIENCE = 2000 /* reads of the clock, until all remaining senders disconnect */
+	PATIENCE = 2000 /* after this many reads of the clock, all remaining senders disconnect */
 };
 
-/* No more input follows. */
+/* This poll() returns at once, as no more input follows. */
 static int poll_now(struct pollfd *on, unsigned long n, int ms)
 {
 	(void)ms;
@@ -56,7 +56,6 @@ static int lowest(void)
 	return fd;
 }
 
-/* A listening socket with a private name. */
 static int listen_here(struct sockaddr_un *at, socklen_t *length)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);

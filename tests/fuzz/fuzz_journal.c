@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any file as the journal of a sweep: started, resumed, restarted. A rejected file must not change. A continued file
- * must have all samples of all configurations at the end, in complete lines. */
+/* The input is any file, as the journal of a sweep that is started, resumed or restarted. A rejected file must not
+ * change. A continued file must at the end have all samples of all configurations, in complete lines. */
 #include <stdlib.h>
 #include <string.h>
 

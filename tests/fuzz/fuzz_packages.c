@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any file as the list of packages that bfs reads: the edges of the graph must lead to vertices, in both directions. */
+/* The input is any file, as the list of packages that bfs reads. The edges of the graph must lead to vertices, in both
+ * directions. */
 #include <stdlib.h>
 
 #include "input.h"

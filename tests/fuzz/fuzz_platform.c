@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answers of libsimgrid about a platform file, from the input: any number of hosts and links, any rates and
- * latencies, routes of any length over any links. An accepted platform must give routes over existing links. */
+/* The input gives the answers of libsimgrid about a platform file: any hosts, links, rates and latencies, and routes of
+ * any length over any links. An accepted platform must give routes over existing links. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ enum { HOSTS = 12 };
 
 static const uint8_t *at;
 static size_t left;
-static char thing[64]; /* hosts and links: only their addresses matter */
+static char thing[64]; /* hosts and links are addresses in this array; its contents do not matter */
 static void *data_of[64], *hosts_now[HOSTS + 1], *links_now[65];
 static size_t route_now;
 
@@ -174,7 +174,7 @@ static void use(const struct platform *p)
 		FUZZ_CHECK(r.count <= LINKS_OF_ROUTE);
 		for (uint32_t k = 0; k < r.count; k++)
 			FUZZ_CHECK(r.link[k] < p->links);
-		FUZZ_CHECK(r.latency < UINT64_MAX / 4); /* times are added to it */
+		FUZZ_CHECK(r.latency < UINT64_MAX / 4); /* the sum with further times must not overflow */
 		if (i / p->hosts != i % p->hosts)
 			links_queue(l, &r, 1000, 4096);
 	}

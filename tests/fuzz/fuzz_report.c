@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input: one or two documents, and options of `gpuloom report`, one per line. Makes a report in each format. Contents
- * of a document must remain text: no control character, no tag of a page, no command of a gnuplot script, no formula;
- * the summary must be JSON. */
+/* The input has one or two documents, and options of `gpuloom report`, one per line. The target makes a report in each
+ * format. Contents of a document must remain text: no control character, no tag of a page, no command of a gnuplot
+ * script, no formula. The summary must be JSON. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ struct words {
 	int n;
 };
 
-/* Options that select the contents; not those that name files. */
+/* Takes options that select the contents, but not options that name files. */
 static void take(void *arg, char *line)
 {
 	static const char *const known[] = {"--metric=", "--derive=", "--pareto=", "--plot=", "--x=", "--lines=",

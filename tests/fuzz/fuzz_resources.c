@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports of compilers for GPUs about a program: a log of ptxas, and the notes in a code object. */
+/* The input is a report of a GPU compiler about a program: a log of ptxas, or the notes in a code object. */
 #include <stdlib.h>
 
 #include "input.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The environment of a rank. Input: GPULOOM_RANK, _RANKS, _ROOT, _TOKEN, then a file for GPULOOM_TOKEN_FILE, with lines
- * "%%" between them. Accepted values must be within bounds; no connection is made. */
+/* The input is the environment of a rank: GPULOOM_RANK, _RANKS, _ROOT, _TOKEN, then a file for GPULOOM_TOKEN_FILE, with
+ * lines "%%" between them. Accepted values must be within bounds. No connection is made. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input: the conf of a sweep, with factors, points, rules and settings of the report, whose configurations are applied
- * to the conf. After a line "%%": expressions and lists as in options, one per line. */
+/* The input has the conf of a sweep, with factors, points, rules and settings of the report. The configurations are
+ * applied to the conf. After a line "%%" follow expressions and lists as in options, one per line. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +19,8 @@ static void printable(struct loom__diag *diag)
 	loom__diag_free(diag);
 }
 
-/* Each configuration is in the product; one that is kept sets what the spec says, in a conf of its own. */
+/* Each configuration is in the product. A configuration that is kept sets the values of the spec, in a separate
+ * conf. */
 static void configs(const struct loom__sweep_spec *spec, const char *text, size_t n)
 {
 	struct loom__configs configs;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text as the value of an option of each type, with and without a range. An accepted value must read back from its
- * canonical form, and from the form in messages, as the same value; a rejection must have a message. */
+/* The input is any text as the value of an option of each type, with and without a range. An accepted value must read
+ * back as the same value, from its canonical form and from the form in messages. A rejection must have a message. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +37,7 @@ static void one(const struct loom_opt *row, const char *text)
 	same_again(row, &v, &form);
 	form.length = 0;
 	int scaled = row->type == LOOM_OPT_SIZE || row->type == LOOM_OPT_TIME;
-	if (scaled && v.u64 <= 1ull << 53) { /* beyond, a double holds it only nearly */
+	if (scaled && v.u64 <= 1ull << 53) { /* a double holds larger values only approximately */
 		loom__value_amount(row, (double)v.u64, &form);
 		same_again(row, &v, &form);
 	}

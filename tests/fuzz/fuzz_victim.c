@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The output of a victim of service requests, a program of the user's: its figures, and its last line as printed. */
+/* The input is the output of a victim of service requests, which is a program of the user. The target reads the
+ * figures, and the last line as printed. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -36,7 +36,7 @@ char *fuzz_part(struct fuzz_parts *parts, size_t *n)
 	}
 	size_t length = (size_t)(stop - begin);
 	if (length && stop != end)
-		length--; /* the line feed before "%%" */
+		length--; /* omits the line feed before "%%" */
 	char *text = malloc(length + 1);
 	if (!text)
 		abort();
@@ -61,7 +61,7 @@ void fuzz_lines(char *text, void (*each)(void *arg, char *line), void *arg)
 	}
 }
 
-/* Higher than descriptors that are otherwise used, and the same in each run. */
+/* Returns a descriptor number above other descriptors, which is the same in each run. */
 static int descriptor(unsigned number)
 {
 	return 900 + (int)number;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Common code of the targets. A target reads any bytes as one kind of outside input, and checks more than the absence
- * of crashes: output is complete and printable, and rejected files do not change. */
+/* The targets share this code. A target reads any bytes as one kind of external input. It must not crash, its output
+ * must be complete and printable, and rejected files must not change. */
 #ifndef LOOM_FUZZ_INPUT_H
 #define LOOM_FUZZ_INPUT_H
 
@@ -8,10 +8,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* A target is one function. It restores the state of the process for the next input. */
+/* A target is one function, which restores the state of the process for the next input. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Ends the process, and thereby the search, with a message. */
+/* Ends the process, and thus the search, with a message. */
 #define FUZZ_CHECK(holds)                                                                          \
 	((holds) ? (void)0 : fuzz_fail(__FILE__, __LINE__, #holds))
 _Noreturn void fuzz_fail(const char *file, int line, const char *what);
@@ -21,21 +21,21 @@ struct fuzz_parts {
 	const uint8_t *at;
 	size_t left;
 };
-/* The next one, NUL-terminated; free() it. "" after the last. n may be NULL. */
+/* Returns the next part, NUL-terminated, for free(). After the last part it returns "". n may be NULL. */
 char *fuzz_part(struct fuzz_parts *parts, size_t *n);
 /* Calls each() for each line of a text, which it cuts at the line ends. */
 void fuzz_lines(char *text, void (*each)(void *arg, char *line), void *arg);
 
-/* A regular file with these bytes, and the path under which it can be opened: /proc/self/fd/90N. It has no name
- * elsewhere. There are FUZZ_FILES of them. */
+/* Makes a regular file with these bytes, and returns the path under which the file can be opened: /proc/self/fd/90N.
+ * The file has no other name. There are FUZZ_FILES such files. */
 enum { FUZZ_FILES = 4 };
 const char *fuzz_file(unsigned number, const void *bytes, size_t n);
-/* Its present contents; free(). */
+/* Returns the present contents of the file, for free(). */
 char *fuzz_file_bytes(unsigned number, size_t *n);
 
-/* Text for terminals and files: valid UTF-8, and no control character but line feed and tab. */
+/* Checks text for terminals and files: valid UTF-8, and no control character except line feed and tab. */
 void fuzz_printable(const char *what, const char *text, size_t n);
-/* The same for output to stderr between fuzz_stderr_begin() and fuzz_stderr_end(). */
+/* Checks in the same way the output to stderr between fuzz_stderr_begin() and fuzz_stderr_end(). */
 void fuzz_stderr_begin(void);
 void fuzz_stderr_end(void);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A target without libFuzzer: runs it once with each file of a folder, and with N mutations of them that are the same
+/* Runs a target without libFuzzer: once with each file of a folder, and with N mutations of the files that are the same
  * every time.
  *   TARGET FILE|FOLDER [N [KEEP]]
- * KEEP is a file with the current input, so that after a crash it has the input of the crash. */
+ * KEEP is a file with the current input, so after a crash it contains the input of the crash. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 
 #include "input.h"
 
-#define PATIENCE_S 60 /* of CPU time, for one input */
-#define MOST (64u << 10) /* bytes of a mutation */
+#define PATIENCE_S 60 /* seconds of CPU time for one input */
+#define MOST (64u << 10) /* maximum bytes of a mutation */
 
 struct input {
 	uint8_t *bytes;
@@ -31,14 +31,14 @@ static uint64_t draw(uint64_t below)
 	return state % below;
 }
 
-/* Memory of exactly this size, so that a sanitizer finds any access beyond the end. */
+/* Runs the target on memory of exactly this size, so that a sanitizer finds any access beyond the end. */
 static void run(const uint8_t *bytes, size_t n)
 {
 	const struct itimerval limit = {.it_value.tv_sec = PATIENCE_S};
 	uint8_t *copy = malloc(n + !n);
 	if (!copy || (keep >= 0 && (ftruncate(keep, 0) || pwrite(keep, bytes, n, 0) != (ssize_t)n)))
 		exit(2);
-	setitimer(ITIMER_VIRTUAL, &limit, NULL); /* ends the process by SIGVTALRM */
+	setitimer(ITIMER_VIRTUAL, &limit, NULL); /* the timer ends the process by SIGVTALRM */
 	if (n)
 		memcpy(copy, bytes, n);
 	LLVMFuzzerTestOneInput(copy, n);
@@ -62,7 +62,7 @@ static struct input read_input(const char *folder, const char *name)
 	return in;
 }
 
-/* Bits, words that are limits of types, parts left out, moved, or taken from another input. */
+/* Changes bits, inserts limits of integer types, omits or moves parts, or takes parts from another input. */
 static size_t mutate(uint8_t *b, size_t n, const struct input *other)
 {
 	static const uint64_t limit[] = {0, 1, 0x7f, 0xff, 0x7fffffff, 0xffffffff, INT64_MAX, UINT64_MAX, 1ull << 40};

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-# Common part of tests/cuda/run.sh and tests/hip/run.sh: all combinations on this machine's GPU: each workload with each
-# scheduler, detector, transport and shape of workers, several times, each sample verified. The caller has set
+# The common part of tests/cuda/run.sh and tests/hip/run.sh: all combinations on this machine's GPU. Each workload runs with
+# each scheduler, detector, transport and shape of workers, several times, and each sample is verified. The caller has set
 #   device   cuda or hip          vendor   for the message without a GPU
-#   shapes   of workers: options of the device, one set a line
-#   syncs    by which consumers wait; the first with each of shared_shapes, too
-#   litmus   the compiler for tests/gpu/litmus.cu with its options; false: there is none
-#   together, in_turn   functions: let kernels of several processes run on the GPU at once; end that
-# and its arguments are BUILD [SAMPLES]: consecutive samples of a run (default 50). PARTS selects from
+#   shapes   options of the device that give other shapes of workers, one set per line
+#   syncs    the sync plug-ins; the first one also runs with each of shared_shapes
+#   litmus   the compiler for tests/gpu/litmus.cu with its options, or false
+#   together, in_turn   functions: `together` lets kernels of several processes run on the GPU at once, `in_turn` ends this
+# The caller's arguments are BUILD [SAMPLES]: the number of consecutive samples of a run (default 50). PARTS selects from
 #   tasks    all of: counter hcounter tree (every combination under that detector), policies, shapes, pairs
-#   waits    consumers that wait for producers
-#   barriers each barrier, on one instance and on two, and a worker that never arrives
-#   triggers operations that workers fire, by one worker, some and all; and between ranks on GPUs of their own. TRIGGERS
-#            names some of them, as 'hdn gputn:counting=device'
-#   requests service requests of workers, and applications: each pipeline and kind of notification, by one worker, some and all
+#   waits    consumers wait for producers
+#   barriers each barrier on one instance and on two, and a worker that never arrives
+#   triggers one worker, some and all workers fire operations, also between ranks with separate GPUs. TRIGGERS selects
+#            triggers, as in 'hdn gputn:counting=device'
+#   requests one worker, some and all workers send service requests, and applications: each pipeline and kind of notification
 #   turns    two ranks on one GPU, which runs them in turns: shared tasks, training and replay
-#   peers    ranks on two GPUs that store into each other's memory, and steal from each other
-#   litmus   of the device layer's memory orders
-# and those of the caller. Exit 77: no GPU here.
+#   peers    ranks on two GPUs store into each other's memory, and steal from each other
+#   litmus   the litmus tests of the device layer's memory orders
+# and the caller's own parts. Without a GPU the exit status is 77.
 set -u
 B=$(cd "${1:-build}" && pwd) samples=${2:-50} parts=${PARTS:-tasks waits barriers triggers turns requests peers litmus}
 G=$B/gpuloom limit=$B/tests/limit
@@ -51,7 +51,7 @@ tree = T1
 END
 passed=0 failed=0
 
-# For tests/gpu/fake_kernel.h, with which this script itself is tested.
+# This script itself is tested over tests/gpu/fake_kernel.h.
 fake() {
 	FAKE_GPU_PLUGINS=
 	for one; do
@@ -68,7 +68,7 @@ fake() {
 	export FAKE_GPU_PLUGINS
 }
 
-# once LABEL STATUS ARGUMENTS...: one command; its best figure goes into $best.
+# once LABEL STATUS ARGUMENTS...: runs one command and sets $best to its best figure.
 once() {
 	label=$1 status=$2
 	shift 2
@@ -87,7 +87,7 @@ once() {
 	best=$(awk '$1 == "tasks_per_s" { print $2, $3 }' "$tmp/out")
 }
 
-# every LABEL ARGUMENTS...: all samples of a run.
+# every LABEL ARGUMENTS...: runs all samples of a run.
 every() {
 	name=$1
 	shift
@@ -95,7 +95,7 @@ every() {
 	printf '  ok  %-64s %s\n' "$name" "$best"
 }
 
-# either LABEL ARGUMENTS...: all samples of a run, or a refusal in one sentence.
+# either LABEL ARGUMENTS...: all samples of a run pass, or the run is rejected with a message of one sentence.
 either() {
 	name=$1
 	shift
@@ -115,8 +115,9 @@ either() {
 	passed=$((passed + 1))
 }
 
-# Steps in kernels of their own need a trigger that sends at the end of a kernel; one run shows that others reject them.
-ways_to_launch() { # TRIGGER WORKLOAD WORKERS
+# Steps in separate kernels need a trigger that sends at the end of a kernel. One run shows that other triggers reject such
+# steps.
+ways_to_launch() { # arguments: TRIGGER WORKLOAD WORKERS
 	case $1$2$3 in gds* | hdn* | *pingpong1) echo persistent launched ;; *) echo persistent ;; esac
 }
 
@@ -126,7 +127,7 @@ triggers() {
 	for with in ${TRIGGERS:-$names gputn:counting=device gputn:memory=device}; do
 		trigger=${with%%:*} option= per=100
 		[ "$with" = "$trigger" ] || option="--set trigger.$trigger.${with#*:}"
-		case $with in *memory=device) per=1000 ;; esac # each message takes some 30 us
+		case $with in *memory=device) per=1000 ;; esac # each message takes about 30 us
 		for workload in pingpong msgrate jacobi2d allreduce sgd replay; do
 			set -- --set run.workload=$workload --set trigger.use=$trigger $option \
 				--set workload.pingpong.rounds=200 \
@@ -152,7 +153,7 @@ triggers() {
 	done
 }
 
-# share OWN...: two ranks that steal tasks from each other.
+# share OWN...: two ranks steal tasks from each other.
 share() {
 	for detector in hcounter tree; do
 		for workload in uts fib synthetic; do
@@ -168,10 +169,10 @@ share() {
 	done
 }
 
-# All workers of two ranks.
+# All workers of two ranks synchronise.
 meet="--ranks 2 --set transport.use=p2p --set run.workload=barrier --set workload.barrier.scope=job"
 
-# A turn takes some 2 ms: few exchanges.
+# A turn takes about 2 ms, so there are few exchanges.
 turns() {
 	share --set device.$device.gpu=0 --set device.$device.workers=16
 	for trigger in $(cd "$B/plugins" && ls trigger_*.so | sed 's/trigger_\(.*\)\.so/\1/'); do
@@ -191,7 +192,7 @@ turns() {
 	done
 }
 
-# Two ranks take a second to start, so only sizes for which the algorithms differ.
+# Two ranks take a second to start, so the test has only sizes for which the algorithms differ.
 peers() {
 	grep -q "^$device: GPU 1  *ok" "$tmp/doctor" || { echo '  --  peers: there is one GPU'; return; }
 	some=$("$G" doctor | sed -n "s/^$device: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p")
@@ -230,7 +231,7 @@ detectors=$(cd "$B/plugins" && ls term_*.so | sed 's/term_\(.*\)\.so/\1/')
 # combinations DETECTOR...
 combinations() {
 	wanted=$*
-	# sched_static does not move spawned tasks, and polls of host memory are slow: smaller jobs there.
+	# sched_static does not move spawned tasks, and polls of host memory are slow, so these jobs are smaller.
 	for transport in p2p host; do
 		for scheduler in $schedulers 'mgws granularity=lane'; do
 			for detector in $wanted; do
@@ -257,7 +258,7 @@ hcounter() { combinations hcounter; }
 tree() { combinations tree; }
 
 base='--set transport.use=p2p --set scheduler.use=mgws --set termination.use=counter'
-# The scheduler's policies, and queues in host memory with everything else on the device.
+# The scheduler's policies, and queues in host memory with all other data on the device.
 policies() {
 	for granularity in worker lane; do
 		for policy in attempts=damping transfer=id victim=biased victim=local victim=neighbour claim=fixed \
@@ -271,7 +272,6 @@ policies() {
 	done
 }
 
-# Other shapes of workers.
 shapes() {
 	for workload in memset uts; do
 		echo "$shapes" | grep . >"$tmp/shapes"
@@ -293,17 +293,16 @@ shapes() {
 	done
 }
 
-# Several devices in one stack.
 pairs() {
-	# Two on one GPU: the coherence probe, steals between them.
+	# Two devices on one GPU: the coherence probe, and steals between them.
 	half=$("$G" doctor | sed -n "s/^$device: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p")
-	# In host memory they may have no common atomics, which counter needs.
+	# Two devices may have no common atomics in host memory. counter needs common atomics.
 	for how in 'p2p counter' 'host hcounter'; do
 		every "two devices on one GPU, $how" --set run.devices="$device:0 $device:1" \
 			--set device.$device.1.gpu=0 --set device.$device.workers="$half" --set run.workload=uts \
 			--set transport.use="${how% *}" --set scheduler.use=mgws --set termination.use="${how#* }"
 	done
-	# Over a bus, additions of two GPUs to a word of host memory are lost: the probe finds them non-coherent.
+	# Over a bus, additions of two GPUs to a word of host memory are lost, so the probe finds the GPUs non-coherent.
 	if grep -q "^$device: GPU 1  *ok" "$tmp/doctor"; then
 		for granularity in worker lane; do
 			set -- --set run.devices="$device:0 $device:1" --set run.workload=uts --set scheduler.use=mgws \
@@ -322,8 +321,8 @@ pairs() {
 			done
 		done
 	fi
-	# CPU and GPU in one stack, with tasks that cross by mailboxes: links without atomic read-modify-writes need
-	# them, and others work with them.
+	# CPU and GPU in one stack, with tasks that cross by mailboxes. Links without atomic read-modify-writes need
+	# mailboxes, and other links work with them.
 	for transport in p2p host; do
 		for detector in hcounter tree; do
 			for granularity in worker lane; do
@@ -350,8 +349,8 @@ tasks() {
 }
 
 waits() {
-	# Consumers on a GPU that wait for producers on another instance of it: each application with each way to wait,
-	# several workers per block, and a deadline during the wait.
+	# Consumers on a GPU wait for producers on another instance of the GPU. Each application runs with each way to wait,
+	# with several workers per block and with a deadline during the wait.
 	pair="--set run.devices=$device:0\\ $device:1 --set device.$device.1.gpu=0 --set transport.use=p2p"
 	for sync in $syncs; do
 		for app in srs cg fe h3d bfs bs c2d stn gem kmn pattern; do
@@ -368,7 +367,7 @@ waits() {
 		eval every "'sync ${syncs%% *} stn, $shape'" "$pair" --set device.$device.workers=32 \
 			--set sync.use="${syncs%% *}" --set run.workload=stn '"$@"'
 	done <"$tmp/shapes"
-	# A CPU at one end.
+	# A CPU has the producers or the consumers.
 	for sync in $syncs futex wic; do
 		for ends in "cpu:0 $device:0" "$device:0 cpu:0"; do
 			for app in resume pattern stn cg bfs gem; do
@@ -390,13 +389,13 @@ waits() {
 }
 
 barriers() {
-	instances=0 # of which GPU the second device is
+	instances=0 # the GPU of the second device
 	"$G" doctor | grep -q "^$device: GPU 1  *ok" && instances='0 1'
 	for barrier in auto central release tree dissemination flags; do
 		own="--set run.workload=barrier --set barrier.use=$barrier --set device.$device.workers=16 --set transport.use=p2p"
 		own="$own --set workload.barrier.few=20 --set workload.barrier.difference=100 --set workload.barrier.parts=2"
 		every "barrier $barrier" $own --set workload.barrier.work=100
-		for lanes in 32 256; do # all workers that fit
+		for lanes in 32 256; do # as many workers as fit
 			every "barrier $barrier, all workers of $lanes lanes" $own --set device.$device.workers=auto \
 				--set device.$device.lanes=$lanes
 		done
@@ -431,8 +430,8 @@ barriers() {
 		--set device.$device.workers=16
 }
 
-# request_runs: prints the service, the pipeline, the notification and the workers of each run, a line each, in an order
-# in which any first part is a fair sample.
+# request_runs: prints a line for each run: the service, the pipeline, the notification and the workers. Any first part of the
+# lines is a fair sample.
 request_runs() {
 	for ask in nothing signal read write send fault alloc migrate bfs spmv sssp bpt xsbench; do
 		for use in split monolithic monolithic,coalesce split,steer split,throttle monolithic,budget; do
@@ -465,8 +464,8 @@ request_run() {
 	every "$service $use, $notify, workers=$workers" "$@"
 }
 
-# request_job N OF LIST: every OF'th line of it from the Nth on, on cores of its own; into $tmp how many passed and
-# failed.
+# request_job N OF LIST: runs every OF'th line of the list from the Nth on, on separate cores, and writes into $tmp how many
+# passed and failed.
 request_job() {
 	mkdir "$tmp/$1" && cp "$tmp/gpu.ini" "$tmp/$1" || return
 	cores=$(($(nproc) / $2)) tmp=$tmp/$1 passed=0 failed=0
@@ -493,9 +492,8 @@ request_jobs() {
 	done
 }
 
-# No run starts after REQUEST_TIME seconds (default 3600). JOBS (default 1) run at once if a GPU has room for several
-# kernels, and half as many of those that fill it: their kernels run one after the other, but starting a process takes
-# longer.
+# No run starts after REQUEST_TIME seconds (default 3600). JOBS runs (default 1) are at once if a GPU has room for several
+# kernels, and half of JOBS for runs that fill the GPU. Their kernels run in sequence, but starting a process takes longer.
 requests() {
 	some=$("$G" doctor | sed -n "s/^$device: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p")
 	until=$(($(date +%s) + ${REQUEST_TIME:-3600})) at_once=${JOBS:-1}

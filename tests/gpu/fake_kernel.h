@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Common code of the drivers without a GPU (tests/cuda/fake_driver.c, tests/hip/fake_runtime.c): "device memory" is the
- * heap, and a launched kernel is a set of threads that run the CPU code of the policies with the launch record that the
- * device wrote. They test the host half of a device with the real core and real policies.
+/* The drivers without a GPU (tests/cuda/fake_driver.c, tests/hip/fake_runtime.c) share this code. "Device memory" is
+ * the heap. A launched kernel is a set of threads that run the CPU code of the policies with the launch record that the
+ * device wrote. The drivers test the host half of a device with the real core and real policies.
  *
  * FAKE_GPU_PLUGINS  the files of the policies that the conf selects (the core may load others, too)
  * FAKE_GPU_TASK     FILE NAME: an embedder's task function, of tag 0, from a shared object made with gpuloom/dev/ir.h
  * FAKE_GPU          an error: none, init, no-gpu, two-gpus, old-gpu, atomics (native with the CPU), hang (a
  *                   worker ignores the stop flag), die (the kernel fails during a sample), small (fewer
  *                   blocks are resident than promised), no-words (streams neither set nor wait for words), mute
- *                   (words are not set), lossy (of additions by two devices to one word one is lost), swapless (the
- *                   same of compare-and-swaps), ranks (two GPUs, whose memory other processes open by handles),
+ *                   (words are not set), lossy (one of two additions by two devices to a word is lost), swapless (the
+ *                   same for compare-and-swaps), ranks (two GPUs, whose memory other processes open by handles),
  *                   no-peer (these cannot access each other)
  * FAKE_GPU_FAIL     NAME:N: the N-th call of the driver's function NAME fails
- * FAKE_GPU_CALLS    a file to which "NAME COUNT" lines are appended at the end: how often each was called */
+ * FAKE_GPU_CALLS    a file to which a line "NAME COUNT" is appended at the end for each called function */
 #ifndef LOOM_TEST_FAKE_KERNEL_H
 #define LOOM_TEST_FAKE_KERNEL_H
 
@@ -50,7 +50,7 @@ static void fake_report(void)
 		fclose(file);
 }
 
-/* Counts a call; 1 if it must fail. */
+/* Counts a call. Returns 1 if the call must fail. */
 static int fake_fails(const char *name)
 {
 	const char *given = getenv("FAKE_GPU_FAIL");
@@ -66,12 +66,12 @@ static int fake_fails(const char *name)
 	return given && !strncmp(given, name, n) && given[n] == ':' && (unsigned)atoi(given + n + 1) == count;
 }
 
-/* FAKE(name, (parameters), body): a function of the driver that counts its call and, without a return in the body,
- * succeeds. Parameters may be unused. */
+/* FAKE(name, (parameters), body) defines a function of the driver that counts its call. Without a return in the body
+ * the function succeeds. Parameters may be unused. */
 #define FAKE(name, parameters, ...)                                                                \
 	API FAKE_RESULT name parameters                                                            \
 	{                                                                                          \
-		if (fake_fails(#name)) /* headers make name_v2 of some names */              \
+		if (fake_fails(#name)) /* headers rename some functions to name_v2 */              \
 			return FAKE_ERROR;                                                         \
 		__VA_ARGS__                                                                        \
 		return FAKE_OK;                                                                    \
@@ -100,35 +100,34 @@ struct worker {
 	uint64_t step;
 };
 
-/* Calls in a stream, executed in order: launch a step of a kernel, set a word, wait for one. */
+/* A call in a stream launches a step of a kernel, sets a word, or waits for a word. Calls are executed in order. */
 struct call {
 	struct module *launch;
 	uint64_t step, *word, value;
 	int awaits;
-	struct fake_event *event; /* recorded */
+	struct fake_event *event; /* the event that the call records */
 };
 
 struct fake_event {
 	pthread_mutex_t lock;
 	pthread_cond_t happens;
-	uint64_t asked, happened; /* under the lock */
+	uint64_t asked, happened; /* protected by the lock */
 };
 
 #define CALLS 4096
 
 struct stream {
-	struct worker *worker; /* of a persistent kernel */
+	struct worker *worker; /* the workers of a persistent kernel */
 	uint32_t count;
 	uint32_t left;   /* threads that have ended; atomic */
 	uint32_t failed; /* atomic */
 	pthread_t thread;
-	uint32_t running, quit; /* the thread; atomic, from here on */
+	uint32_t running, quit; /* state of the thread; atomic, like the fields below */
 	uint64_t called, done;
 	struct call call[CALLS];
-	struct graph *kept; /* calls are recorded there */
+	struct graph *kept; /* the graph in which calls are recorded */
 };
 
-/* Recorded calls. */
 struct graph {
 	uint32_t calls;
 	struct call call[CALLS];
@@ -229,7 +228,7 @@ static int killed(const struct worker *w)
 	return __atomic_load_n(&w->stream->failed, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* As loom_gpu_poll_phase() in kernel.dev.h; a kernel that was killed retires. */
+/* Works like loom_gpu_poll_phase() in kernel.dev.h. The workers of a killed kernel retire. */
 static uint32_t watch(struct worker *w, uint32_t old, uint32_t mask)
 {
 	struct loom_gpu_launch *l = w->record;
@@ -321,7 +320,7 @@ static void *worker_main(void *arg)
 
 /* ---- kernels, one for each step, and words between them ---- */
 
-/* As loom_gpu_work() in kernel.dev.h. */
+/* Works like loom_gpu_work() in kernel.dev.h. */
 static void *step_main(void *arg)
 {
 	struct worker *w = arg;
@@ -342,10 +341,9 @@ static void *step_main(void *arg)
 	return NULL;
 }
 
-/* Starts the workers of a kernel. */
 static struct worker *start_workers(struct module *m, struct stream *s, uint64_t step, void *(*run)(void *))
 {
-	uint32_t count = m->launch.count; /* a block may hold several */
+	uint32_t count = m->launch.count; /* several workers may share a block */
 	struct worker *all = calloc(count, sizeof(*all));
 	for (uint32_t i = 0; i < count; i++) {
 		all[i].record = &m->launch;
@@ -402,7 +400,7 @@ static void *stream_main(void *arg)
 	return NULL;
 }
 
-/* As a real driver: waits while the stream is full. */
+/* Waits while the stream is full, as a real driver does. */
 FAKE_FN void fake_call(struct stream *s, struct call call)
 {
 	if (call.launch && !tables[LOOM_WORKLOAD])
@@ -433,7 +431,7 @@ static int calls_left(const struct stream *s)
 	return s->called != __atomic_load_n(&s->done, __ATOMIC_ACQUIRE);
 }
 
-/* ---- a stream: 0: nothing runs, 1: a kernel does, -1: it failed ---- */
+/* ---- a stream ---- */
 
 FAKE_FN int fake_launch(struct module *m, struct stream *s)
 {
@@ -443,7 +441,7 @@ FAKE_FN int fake_launch(struct module *m, struct stream *s)
 	return 0;
 }
 
-/* An error of the device ends its kernel, so that it does not access memory that the host frees then. */
+/* Ends the kernel after an error of the device, so that the kernel does not access memory that the host then frees. */
 FAKE_FN void fake_kill(struct stream *s)
 {
 	if (!s->worker && !s->running)
@@ -452,7 +450,7 @@ FAKE_FN void fake_kill(struct stream *s)
 	while (calls_left(s))
 		sched_yield();
 	while (s->worker && __atomic_load_n(&s->left, __ATOMIC_ACQUIRE) != s->count) {
-		/* During a sample they poll only the stop flag. */
+		/* During a sample the workers poll only the stop flag. */
 		__atomic_store_n(&s->worker[0].record->gate->ctl.stop, 1, __ATOMIC_RELAXED);
 		sched_yield();
 	}
@@ -475,14 +473,14 @@ FAKE_FN int fake_state(struct stream *s)
 
 /* ---- memory ---- */
 
-/* Not zeroed, as on a GPU. */
+/* The memory is not zeroed, as on a GPU. */
 FAKE_FN void *fake_memory(size_t align, size_t bytes)
 {
 	void *at = aligned_alloc(align, (bytes + align - 1) & ~(align - 1));
 	return at ? memset(at, 0xa5, bytes) : NULL;
 }
 
-/* A copy while the kernel runs: words that workers poll change as a whole. */
+/* Copies while the kernel runs: words that workers poll change as a whole. */
 FAKE_FN void fake_copy(void *to, const void *from, size_t bytes)
 {
 	size_t i = 0;
@@ -497,7 +495,7 @@ FAKE_FN void fake_copy(void *to, const void *from, size_t bytes)
 static struct {
 	char *at;
 	size_t bytes;
-	int fd; /* of a file that other processes map; 0: none */
+	int fd; /* the file that other processes map, or 0 */
 } fake_owned[64];
 
 FAKE_FN int fake_has_ranks(void)
@@ -505,7 +503,7 @@ FAKE_FN int fake_has_ranks(void)
 	return wrong("ranks") || wrong("no-peer") || wrong("mps");
 }
 
-/* Memory of a file, for other processes. */
+/* Maps memory of a file, for other processes. */
 FAKE_FN char *fake_file(size_t bytes, int *fd)
 {
 	*fd = memfd_create("fake GPU", MFD_CLOEXEC);
@@ -515,7 +513,6 @@ FAKE_FN char *fake_file(size_t bytes, int *fd)
 	return at == MAP_FAILED ? NULL : memset(at, 0xa5, bytes);
 }
 
-/* Memory of the device. */
 FAKE_FN void *fake_device_memory(size_t bytes)
 {
 	for (int i = 0; i < 64; i++)
@@ -543,7 +540,7 @@ FAKE_FN void fake_device_free(void *at)
 		}
 }
 
-/* Exports memory of the device to another process: 1. */
+/* A handle exports memory of the device to another process. */
 struct fake_handle {
 	pid_t owner;
 	int fd;
@@ -570,8 +567,7 @@ FAKE_FN void *fake_borrow(const struct fake_handle *h)
 {
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)h->owner, h->fd);
-	int fd = h->owner == getpid() ? -1 : open(path, O_RDWR | O_CLOEXEC); /* the real one needs another process,
-									      * too */
+	int fd = h->owner == getpid() ? -1 : open(path, O_RDWR | O_CLOEXEC); /* as in a real driver */
 	void *at = fd < 0 ? MAP_FAILED : mmap(NULL, h->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (fd >= 0)
 		close(fd);
@@ -603,7 +599,7 @@ FAKE_FN int fake_is_ours(const void *at)
 	return 0;
 }
 
-/* Attributes of a device; 0 for those in no row. */
+/* An attribute of a device; attributes without a row are 0. */
 struct fake_attribute {
 	int which, value;
 };
@@ -618,7 +614,7 @@ FAKE_FN int fake_attribute(const struct fake_attribute *rows, size_t count, int 
 
 static void *registered[64];
 
-/* 0: done, 1: already registered, -1: no room. */
+/* Returns 0 when done, 1 if the memory is already registered, and -1 if there is no room. */
 FAKE_FN int fake_register(void *at)
 {
 	for (int i = 0; i < 64; i++)

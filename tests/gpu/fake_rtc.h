@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The run-time compiler of a vendor, without optimised machine code, as threads run in place of kernels. Programs are
- * composed, parsed and checked as usual, with the compiler's messages; test_compose and test_compose_hip check the
+ * composed, parsed and checked as usual, with the compiler's messages. test_compose and test_compose_hip check the
  * machine code. */
 #ifndef LOOM_TEST_FAKE_RTC_H
 #define LOOM_TEST_FAKE_RTC_H
@@ -18,8 +18,8 @@ static void *fake_rtc(const char *name)
 	return at ? at : (abort(), NULL);
 }
 
-#pragma GCC diagnostic ignored "-Wmissing-prototypes" /* their headers give these functions types of their own */
-#define FAKE_RTC_FAILED 6 /* the code of both for an invalid program */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes" /* the vendors' headers give these functions other types */
+#define FAKE_RTC_FAILED 6 /* both vendors' error code for an invalid program */
 #define FAKE_RTC_TEXT_(x) #x
 #define FAKE_RTC_TEXT(x) FAKE_RTC_TEXT_(x)
 #define FAKE_RTC_REAL(type, name, parameters) ((type(*) parameters)fake_rtc(FAKE_RTC_TEXT(FAKE_RTC(name))))
@@ -49,7 +49,7 @@ API int FAKE_RTC(CompileProgram)(void *program, int options, const char **option
 	int rc = FAKE_RTC_REAL(int, CompileProgram, (void *, int, const char **))(program, n, quick);
 	if (rc != FAKE_RTC_FAILED)
 		return rc;
-	/* Code that was not generated is no error, and the log has none then. */
+	/* Missing machine code is no error. The log reports no such code. */
 	char log[1 << 16] = "";
 	size_t bytes = 0;
 	FAKE_RTC(GetProgramLogSize)(program, &bytes);

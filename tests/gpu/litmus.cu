@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Litmus tests of the device layer on a real GPU: the patterns that the schedulers use, at device scope in device
+/* Litmus tests of the device layer on a real GPU. The patterns are those of the schedulers, at device scope in device
  * memory, and at system scope in device and in host memory.
  *
- *   publish   data, then a release store of a word; a thread that acquires the word sees the data
- *   claim     each fetch_add returns another number, and acquires data published before
- *   complete  a reader copies a slot, then adds with release; the owner acquires the sum and overwrites
- *   sb        store, full fence, load on both sides: at least one sees the other's store
+ *   publish   a thread stores data, then releases a word; a thread that acquires the word sees the data
+ *   claim     each fetch_add returns another number, and acquires the data that were published before
+ *   complete  a reader copies a slot, then adds with release; the owner acquires the sum and overwrites the slot
+ *   sb        both sides store, fence and load: at least one side sees the store of the other
  *
  * Forbidden outcomes are counted; each count must be 0. A test is valid only if both orders occurred. */
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The runtimes' functions under one name each. Device memory is what workers of several devices share: fine-grained. */
+/* The runtimes' functions get common names here. Workers of several devices share device memory, so it is
+ * fine-grained. */
 #ifdef __HIP__
 #include <hip/hip_runtime.h>
 #define GPU(name) hip##name
@@ -27,7 +28,7 @@
 
 #include <gpuloom/dev/dev.h>
 
-/* Needed by the composition; not used here. */
+/* The composition needs this function, which is not used here. */
 __device__ void loom_task_run(struct loom_ctx *, const struct loom_task *) {}
 __device__ void loom_task_run_nested(struct loom_ctx *, const struct loom_task *) {}
 
@@ -57,7 +58,7 @@ struct tally {
 #define LOOKED_sys()
 
 #define LITMUS(SCOPE)                                                                              \
-	/* Even blocks own a cell, the odd block behind it reads it. */                            \
+	/* Even blocks own a cell, and the next odd block reads this cell. */                      \
 	__global__ void publish_##SCOPE(struct cell *cells, struct tally *t)                       \
 	{                                                                                          \
 		struct cell *m = &cells[blockIdx.x / 2];                                           \
@@ -99,7 +100,7 @@ struct tally {
 				while (loom_load_acquire_##SCOPE(&m->done) != i)                   \
 					;                                                          \
 			} else {                                                                   \
-				wrong += m->data > i; /* plain: may hit the cache */ \
+				wrong += m->data > i; /* a plain load may hit the cache */         \
 				while (LOOK_##SCOPE(&m->word) != i)                                \
 					;                                                          \
 				LOOKED_##SCOPE();                                                  \
@@ -193,7 +194,7 @@ static void all(const char *where, int host, Publish publish, Claim claim, Compl
 	CHECK(host ? HOST_FREE(cells) : GPU(Free)(cells));
 }
 
-/* The GPU publishes, a thread of the host reads, in host memory. */
+/* The GPU publishes in host memory, and a thread of the host reads. */
 static void to_host(void)
 {
 	struct cell *cells;

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Common part of check-device-cuda.sh and check-device-hip.sh: whole runs with real policies over a driver that runs
+# The common part of check-device-cuda.sh and check-device-hip.sh: whole runs with real policies over a driver that runs
 # kernels as threads (fake_kernel.h). The caller has sourced tests/lib.sh and set
 #   device   cuda or hip          wave     threads that run in lockstep
 #   group    warp or wave: a worker that shares its block
-#   brief    yes: only one variant of tests that do not depend on the vendor
+#   brief    yes: tests that do not depend on the vendor run only one variant
 
 cat >"$tmp/gpu.ini" <<END
 [run]
@@ -40,7 +40,7 @@ blas = none
 END
 
 detector=counter
-# The threads of a kernel that has died stay.
+# The threads of a failed kernel remain.
 export TSAN_OPTIONS="${TSAN_OPTIONS-} report_thread_leaks=0"
 
 # run SCHEDULER WORKLOAD STATUS PATTERN [WRONG [ARGUMENTS]]
@@ -54,7 +54,7 @@ run() {
 		--set run.workload="$workload" "$@"
 }
 
-# quickly: from here on programs are compiled only far enough to check them (fake_rtc.h).
+# quickly: from here on the compiler only checks programs (fake_rtc.h).
 quickly() {
 	"$G" doctor >"$tmp/doctor" 2>/dev/null
 	FAKE_NVRTC=$(sed -n 's/^cuda: NVRTC  *ok .*, *//p' "$tmp/doctor") FAKE_HIPRTC=$(sed -n \
@@ -66,11 +66,11 @@ quickly() {
 	esac
 }
 
-# ways FIRST OTHER...: all of them, or the first where `brief` is set.
+# ways FIRST OTHER...: prints all of them, or the first one where `brief` is set.
 ways() { if [ -n "$brief" ]; then echo "$1"; else echo "$*"; fi; }
 
-# Barriers of two GPUs, and of a GPU with a CPU that is non-coherent with it. Across devices the other plug-ins work as
-# barrier_release does.
+# Barriers of two GPUs, and of a GPU with a CPU that is non-coherent with it. Across devices the other plug-ins work like
+# barrier_release.
 barrier_runs() {
 	for barrier in $(ways release dissemination flags); do
 		for wrong in none lossy; do
@@ -86,7 +86,7 @@ barrier_runs() {
 				--set workload.barrier.checked=40
 		done
 	done
-	# Groups, from which workers leave, in the end all of a device.
+	# Groups from which workers leave, up to all workers of a device.
 	export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/barrier_auto.so $B/plugins/workload_barrier.so"
 	for lanes in $wave $((2 * wave)); do
 		expect 0 verified "$G" run conf/barrier.ini --samples 1 --set run.warmup=0 \
@@ -113,7 +113,7 @@ sound_runs() {
 	run mgws fib 0 verified none --set run.devices="$device:0 $device:1" --set device.$device.1.gpu=0
 	run mgws fib 0 verified atomics --set run.devices="cpu:0 $device:0" --set transport.use=host
 
-	# The second run takes the program from the cache; `compile = always` does not.
+	# The second run takes the program from the cache, but not with `compile = always`.
 	run mgws memset 0 'taken from ' none --log debug
 	run mgws memset 0 'compiled in ' none --log debug --set device.$device.compile=always
 	grep -q 'taken from' "$tmp/err" && fail 'compile = always took the program from the cache'
@@ -127,15 +127,14 @@ meets() {
 	case $1 in jacobi2d | sgd) echo "$2" ;; esac
 }
 
-# triggers 'TRIGGER [OPTION...]' TRANSPORT WORKLOAD...: operations that workers fire; their own data are in the device's
-# memory.
+# triggers 'TRIGGER [OPTION...]' TRANSPORT WORKLOAD...: workers fire operations, whose data are in the device's memory.
 triggers() {
 	with=${1%% *} over=$2 provider="--set trigger.${1%% *}.provider=shm"
 	[ "$with" != peer ] || provider= # it has none
 	for one in ${1#$with}; do provider="$provider --set trigger.$with.$one"; done
 	shift 2
 	for workload; do
-		for workers in 4 20; do # with a FIFO each, and with one for all
+		for workers in 4 20; do # 4 workers have a FIFO each, 20 workers share one FIFO
 			export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/trigger_$with.so $B/plugins/workload_$workload.so$(meets $workload " $B/plugins/barrier_auto.so")"
 			expect 0 '3 samples, each verified' "$G" run "$tmp/gpu.ini" --set run.workload=$workload \
 				$(meets $workload '--set barrier.use=auto') \
@@ -165,7 +164,7 @@ trigger_runs() {
 	triggers 'hdn memory=device' p2p jacobi2d
 }
 
-# in_device_memory STATUS PATTERN WRONG [ARGUMENTS]: $workload on two ranks, whose buffers are in GPU memory and go
+# in_device_memory STATUS PATTERN WRONG [ARGUMENTS]: runs $workload on two ranks. Their buffers are in GPU memory and pass
 # through copies in host memory.
 in_device_memory() {
 	status=$1 wanted=$2
@@ -179,7 +178,7 @@ in_device_memory() {
 		--set workload.allreduce.bytes=20000 $(meets $workload '--set barrier.use=auto') "$@"
 }
 
-# memory_runs IN OUT: the driver's functions that copy.
+# memory_runs IN OUT: IN and OUT are the driver's functions that copy.
 memory_runs() {
 	[ -e "$B/plugins/trigger_gputn.so" ] || return # built without libfabric
 	# ThreadSanitizer does not know the order of accesses by another process.
@@ -190,7 +189,7 @@ memory_runs() {
 		done
 	done
 	workload=pingpong
-	# Before a sample a rank copies its images; these are of the network.
+	# Before a sample a rank copies its images, which belong to the network.
 	for call; do
 		FAKE_GPU_FAIL=$call:60 in_device_memory 1 "$call" ranks --set run.warmup=0
 	done
@@ -201,7 +200,7 @@ memory_runs() {
 		--set workload.allreduce.piece=1KiB --set trigger.provider=tcp
 }
 
-# peer_ranks STATUS PATTERN WRONG [ARGUMENTS]: $workload on two ranks with a GPU each, whose workers store into each
+# peer_ranks STATUS PATTERN WRONG [ARGUMENTS]: runs $workload on two ranks with one GPU each. Their workers store into each
 # other's memory.
 peer_ranks() {
 	status=$1 wanted=$2
@@ -213,8 +212,8 @@ peer_ranks() {
 		--set workload.jacobi2d.n=24 --set workload.jacobi2d.sweeps=20 --set workload.allreduce.bytes=20000 "$@"
 }
 
-# met_ranks STATUS PATTERN WRONG [ARGUMENTS]: two ranks meet by barrier $barrier at the scope of the job, by what their
-# workers store into each other's memory.
+# met_ranks STATUS PATTERN WRONG [ARGUMENTS]: two ranks synchronise by barrier $barrier at the scope of the job. Their workers
+# store into each other's memory.
 met_ranks() {
 	status=$1 wanted=$2
 	export FAKE_GPU="$3" FAKE_GPU_PLUGINS="$B/plugins/trigger_peer.so $B/plugins/barrier_$barrier.so $B/plugins/workload_barrier.so"
@@ -227,7 +226,7 @@ met_ranks() {
 		--set workload.barrier.checked=40 "$@"
 }
 
-# Time-slicing of two processes on a GPU, if its driver reports it: a warning, and no thousands of rounds.
+# If the driver reports that two processes share a GPU by time-slicing, there is a warning, and few rounds.
 turn_runs() {
 	alone="--set device.$device.gpu=0"
 	for driver in ranks mps; do
@@ -241,7 +240,7 @@ turn_runs() {
 	met_ranks 0 '1 sample, verified' mps $alone --set workload.barrier.difference=500
 }
 
-# shared_ranks STATUS PATTERN [ARGUMENTS]: $workload once by two ranks with a GPU each, whose workers steal from each
+# shared_ranks STATUS PATTERN [ARGUMENTS]: runs $workload once on two ranks with one GPU each. Their workers steal from each
 # other.
 shared_ranks() {
 	status=$1 wanted=$2
@@ -253,7 +252,7 @@ shared_ranks() {
 		--set termination.use=$detector --set trigger.use=peer --set device.$device.workers=3 "$@"
 }
 
-# peer_runs CALL...: the driver's functions that nothing else uses.
+# peer_runs CALL...: each CALL is a function of the driver that only these runs use.
 peer_runs() {
 	# ThreadSanitizer does not know the order of accesses by another process.
 	case $B in *thread*) return ;; esac
@@ -264,7 +263,7 @@ peer_runs() {
 	for barrier in $(ways auto dissemination); do
 		met_ranks 0 '1 sample, verified' ranks
 	done
-	[ $device != cuda ] || turn_runs # other drivers do not report it
+	[ $device != cuda ] || turn_runs # other drivers do not report time-slicing
 	for algorithm in $(ways ring oneshot twoshot pull); do
 		[ $algorithm = ring ] && rounds=1 || rounds=70
 		peer_ranks 0 '3 samples, each verified' ranks --set workload.allreduce.algorithm=$algorithm \
@@ -284,7 +283,7 @@ peer_runs() {
 	done
 }
 
-# launched STATUS PATTERN WRONG [ARGUMENTS]: $workload under trigger $with, each step a kernel of its own.
+# launched STATUS PATTERN WRONG [ARGUMENTS]: runs $workload under trigger $with. Each step is a separate kernel.
 launched() {
 	status=$1 wanted=$2
 	export FAKE_GPU="$3" FAKE_GPU_PLUGINS="$B/plugins/trigger_$with.so $B/plugins/workload_$workload.so$(meets $workload " $B/plugins/barrier_auto.so")"
@@ -295,7 +294,7 @@ launched() {
 		--set workload.pingpong.rounds=100 --set workload.jacobi2d.n=48 --set workload.jacobi2d.sweeps=20 "$@"
 }
 
-# launched_runs CALL...: the driver's functions that nothing else uses.
+# launched_runs CALL...: each CALL is a function of the driver that only these runs use.
 launched_runs() {
 	[ -e "$B/plugins/trigger_gds.so" ] || return # built without libfabric
 	for with in gds hdn; do
@@ -308,7 +307,7 @@ launched_runs() {
 	done
 	with=gds workload=pingpong
 	launched 1 'its kernel has failed' die
-	# Words are not set, so the stream waits for a word that never changes.
+	# The stream waits for a word that is never set.
 	launched 124 'no end after 0.3 s' mute --set run.timeout=300ms
 	! grep -q 'cannot be killed' "$tmp/err" || fail 'what the stream awaits is not released'
 	for call; do
@@ -331,7 +330,7 @@ launched_refusals() {
 	launched 4 'workload_msgrate has no steps to launch: say kernels = persistent' none
 }
 
-# pages STATUS PATTERN WORKLOAD [ARGUMENTS]: its input faults in, into frames of the device's memory.
+# pages STATUS PATTERN WORKLOAD [ARGUMENTS]: the pages of the input are faulted into frames of the device's memory.
 pages() {
 	status=$1 wanted=$2 workload=requests_app
 	[ "$3" != storm ] || workload=requests_storm
@@ -343,7 +342,7 @@ pages() {
 		--set device.$device.workers=4 --set workload.$workload.settle=0 "$@"
 }
 
-# page_runs CALL...: the driver's functions by which frames are filled.
+# page_runs CALL...: each CALL is a function of the driver that fills frames.
 page_runs() {
 	for app in bfs spmv sssp bpt xsbench; do
 		small="--set workload.requests.size=4000 --set workload.requests.lookups=3000"
@@ -369,13 +368,13 @@ page_runs() {
 	done
 }
 
-# Without copies while workers run.
+# The driver cannot copy while workers run.
 page_refusals() {
 	pages 4 "need copies into the memory of $device:0 while its workers run" bfs
 }
 
-# One request word per worker: more workers than a group of words has, and more requests than one poll takes; with a
-# CPU, too.
+# Each worker has one request word. There are more workers than words in a group, and more requests than one poll takes. One
+# run has a CPU, too.
 storms() {
 	for qos in split 'monolithic budget' 'split coalesce steer'; do
 		for devices in $device:0 "cpu:0 $device:0"; do
@@ -391,7 +390,7 @@ storms() {
 	done
 }
 
-# interrupts STATUS PATTERN [ARGUMENTS]: workers with rare requests; the host sleeps in between.
+# interrupts STATUS PATTERN [ARGUMENTS]: workers have rare requests, between which the host sleeps.
 interrupts() {
 	status=$1 wanted=$2
 	shift 2
@@ -404,7 +403,7 @@ interrupts() {
 		--set workload.requests.settle=0 "$@"
 }
 
-# interrupt_runs CALL: the driver's function by which the host sleeps, after CALL... that prepare it.
+# interrupt_runs CALL...: a failure of the first CALL ends the run; after a failure of another CALL the host polls.
 interrupt_runs() {
 	for notify in interrupt hybrid; do
 		for use in split monolithic 'monolithic coalesce' 'split steer budget'; do
@@ -419,7 +418,7 @@ interrupt_runs() {
 		--set device.$device.1.gpu=0
 	interrupts 4 'notify = hybrid is for GPUs only, and cpu:0 is not a GPU' --set qos.notify=hybrid \
 		--set run.devices="cpu:0 $device:0" --set transport.use=host --set termination.use=hcounter
-	# Without interrupts, and when they fail: at first and later.
+	# Interrupts are unavailable, or fail at the first or a later call.
 	FAKE_GPU_FAIL=$1:1 interrupts 1 "$1" --set qos.notify=interrupt
 	shift
 	for call; do
@@ -431,8 +430,8 @@ interrupt_runs() {
 	done
 }
 
-# Two GPUs that lose additions to one word, as the probe finds or, in host memory, the driver reports: one warning, and
-# the run works.
+# Two GPUs lose additions to one word. The probe detects this or, in host memory, the driver reports it. There is one warning,
+# and the run works.
 lossy_runs() {
 	detector=hcounter
 	for transport in p2p host; do
@@ -449,7 +448,7 @@ lossy_runs() {
 		--set device.$device.1.gpu=0
 }
 
-# A CPU and a GPU whose link has no atomic read-modify-writes: mailboxes. With p2p neither accesses the other's memory.
+# A CPU and a GPU whose link has no atomic read-modify-writes use mailboxes. With p2p neither accesses the other's memory.
 noncoherent_runs() {
 	set -- --set run.devices="cpu:0 $device:0" --set device.cpu.workers=2
 	for transport in p2p host; do
@@ -461,14 +460,14 @@ noncoherent_runs() {
 		run static memset 0 verified none --set transport.use=$transport "$@"
 	done
 	run mgws cholesky 0 verified none --set transport.use=p2p "$@"
-	# Both are in one timeline, busy or not.
+	# Both devices are in one timeline, busy or not.
 	run mgws uts 0 verified none --set transport.use=p2p "$@" --trace "$tmp/trace.json"
 	for pid in 0 1; do
 		grep -q "\"ph\":\"X\",\"pid\":$pid,.*\"cat\":\"busy\"" "$tmp/trace.json" ||
 			fail "no busy span of device $pid"
 	done
 	grep -q "\"name\":\"$device:0\"" "$tmp/trace.json" || fail "the timeline does not name $device:0"
-	# Tasks that an embedder submits, more each time.
+	# An embedding program submits tasks, more in each run.
 	cc -std=gnu11 -O2 -fPIC -shared -Icore/include examples/embed/collatz_ir.c -o "$tmp/collatz.so" ||
 		fail 'no collatz.so'
 	FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/sched_mgws.so $B/plugins/term_hcounter.so" \
@@ -495,13 +494,13 @@ refused_runs() {
 	run mgws memset 124 "no end after [0-9]* s .*: $device:0: .*; workers did not leave .*: $device:0: [^;]*1 at work \(1\)" hang \
 		--set run.timeout=$(slack)s
 	grep -q 'worker 1 is at work' "$tmp/err" || fail 'the device does not say which worker hangs'
-	# In a supervised process of its own the run ends the same way, and that process with it.
+	# In a separate supervised process the run ends the same way, and that process ends, too.
 	run mgws memset 124 "no end after [0-9]* s" hang --ranks 1 --set run.timeout=$(slack)s
 }
 
-# failing_runs NAME...: lets each function of the driver that a run calls fail in turn. If its first call fails, the run
-# ends with a message that names it, or verifies for NAME...: functions that release resources or are optional. If its
-# last call fails, which may release resources, nothing hangs or crashes.
+# failing_runs NAME...: lets each function of the driver that a run calls fail in turn. If its first call fails, the run ends
+# with a message that names the function. For NAME..., functions that release resources or are optional, the run may also
+# verify. If the last call fails, which may release resources, nothing hangs or crashes.
 failing_runs() {
 	optional=" $* "
 	for transport in p2p host; do
@@ -518,7 +517,7 @@ failing_runs() {
 			*" $name "*) fails "$name" 1 '0' ;;
 			*) fails "$name" 1 '1 4' ;;
 			esac
-			case $name in *StreamQuery) continue ;; esac # as often as there is time
+			case $name in *StreamQuery) continue ;; esac # the number of its calls varies
 			[ "$count" = 1 ] || fails "$name" "$count" '0 1 4'
 		done <"$tmp/calls"
 	done
@@ -526,7 +525,7 @@ failing_runs() {
 
 # fails NAME CALL STATUSES
 fails() {
-	# Memory that is not freed because the call failed is not reported as a leak.
+	# A failed call does not free its memory, which is not reported as a leak.
 	case $3 in *0*) leaks=:detect_leaks=0 ;; *) leaks= ;; esac
 	FAKE_GPU_FAIL=$1:$2 ASAN_OPTIONS=${ASAN_OPTIONS-}$leaks "$limit" 100 "$G" run "$tmp/gpu.ini" --samples 2 \
 		--set run.warmup=0 \

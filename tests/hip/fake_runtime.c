@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A libamdhip64 without a GPU: see tests/gpu/fake_kernel.h. */
+/* A libamdhip64 without a GPU; tests/gpu/fake_kernel.h describes it. */
 #define __HIP_PLATFORM_AMD__
 #include <hip/hip_runtime_api.h>
 
@@ -8,7 +8,7 @@
 #define FAKE_OK hipSuccess
 #include "fake_kernel.h"
 
-/* clang-format off: one or two lines a function */
+/* clang-format off: a function has one or two lines */
 
 /* ---- what the headers of older releases do not declare ---- */
 
@@ -101,7 +101,7 @@ FAKE(hipDeviceGetPCIBusId, (char *bus, int room, int device),
 FAKE(hipDeviceGetByPCIBusId, (int *device, const char *bus),
 	*device = '7' - bus[strlen(bus) - 1];)
 
-/* The name of the GPU at the start, that of its architecture somewhere after it. */
+/* The name of the GPU is at the start, and the name of its architecture somewhere after it. */
 FAKE(hipGetDevicePropertiesR0600, (void *properties, int device),
 	memcpy(properties, "a GPU that is none", 19);
 	memcpy((char *)properties + 1160, "gfx90a:sramecc+:xnack-", 23);)
@@ -121,7 +121,7 @@ FAKE(hipDeviceGetAttribute, (int *value, hipDeviceAttribute_t which, int device)
 	*value = fake_attribute(rows, sizeof(rows) / sizeof(*rows), which);
 	if (which == hipDeviceAttributeMaxRegistersPerMultiprocessor ||
 	    which == hipDeviceAttributeMaxSharedMemoryPerMultiprocessor)
-		return hipErrorInvalidValue; /* as a release that does not know them */)
+		return hipErrorInvalidValue; /* a release that does not know the attribute returns this */)
 
 FAKE(hipDeviceCanAccessPeer, (int *can, int a, int b), *can = !wrong("no-peer");)
 FAKE(hipDeviceEnablePeerAccess, (int peer, unsigned flags))
@@ -167,7 +167,7 @@ FAKE(hipPointerGetAttribute, (void *value, hipPointer_attribute which, hipDevice
 
 /* ---- hipRTC ---- */
 
-/* With the note that has the registers. */
+/* The code has the note with the registers. */
 static const char fake_made[] = "\177ELF \xab.vgpr_count\x40 of nothing";
 #define FAKE_RTC(name) hiprtc##name
 #define FAKE_RTC_FILE "FAKE_HIPRTC"

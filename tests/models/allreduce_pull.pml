@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of allreduce's pull (allreduce.dev.h): N ranks, one slice. Each rank reads the input of all others between
- * two words: "ready" and "read". So no rank reads the input of another round. FAULT_READY: a rank reads without the
- * first word;
- * FAULT_DONE: it continues without the second. */
+/* The words of allreduce's pull (allreduce.dev.h), for N ranks and one slice. A rank sets "ready", reads the input of
+ * all other ranks, and sets "read". So no rank reads the input of another round. FAULT_READY: a rank reads without
+ * waiting for "ready". FAULT_DONE: a rank continues without waiting for "read". */
 #ifndef N
 #define N 3
 #endif
 #define ROUNDS 3
 
-byte input[N];	    /* its round */
+byte input[N];	    /* the round of each input */
 byte ready[N * N];  /* [to * N + from] */
 byte taken[N * N];
 byte done;

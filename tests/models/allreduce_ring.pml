@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* allreduce's ring (allreduce.dev.h) in rounds: N ranks (2 or 3), one worker and one piece each. The network executes a
- * put at any time after its fire. Two vectors in turn, and one set of buffers for steps, are enough: each sum is of one
- * round, and has each rank's part once. FAULT_VECTOR: only one vector. FAULT_INBOX: one buffer for all steps. */
+/* allreduce's ring (allreduce.dev.h) in rounds, for N ranks (2 or 3) with one worker and one piece each. The network
+ * executes a put at any time after its fire. Two vectors, used in turn, and one set of buffers for steps are enough:
+ * each sum is of one round, and contains each rank's part once. FAULT_VECTOR: there is only one vector. FAULT_INBOX:
+ * all steps share one buffer. */
 #ifndef N
 #define N 3
 #endif
@@ -22,12 +23,12 @@
 #define NEXT ((r + 1) % N)
 #define CHUNK(rank, step) ((rank + 2 * N - (step)) % N)
 #define VECTOR(rank, round, chunk) (((rank) * 2 + SET(round)) * N + (chunk))
-/* A chunk: its round, and the ranks whose parts are in it. */
+/* A chunk has a round and the set of ranks whose parts it contains. */
 #define VALUE(round, parts) ((round) * (ALL + 1) + (parts))
 
 byte vector[N * 2 * N];
 byte inbox[N * HALF];
-byte fired[N * STEPS], sent[N * STEPS]; /* rounds, by the rank that sends */
+byte fired[N * STEPS], sent[N * STEPS]; /* the number of rounds, by the rank that sends */
 
 active [N] proctype rank()
 {
@@ -36,7 +37,7 @@ active [N] proctype rank()
 	do
 	:: round < ROUNDS ->
 		chunk = 0;
-		do /* one by one: the network is notified after the last */
+		do /* one by one, as the network is notified after the last one */
 		:: chunk < N -> vector[VECTOR(r, round, chunk)] = VALUE(round, 1 << r); chunk++
 		:: else -> break
 		od;
@@ -44,7 +45,7 @@ active [N] proctype rank()
 		step = 1;
 		do
 		:: step <= STEPS ->
-			sent[((r + N - 1) % N) * STEPS + step - 1] > round; /* it has arrived */
+			sent[((r + N - 1) % N) * STEPS + step - 1] > round; /* the message has arrived */
 			d_step {
 				if
 				:: step <= HALF ->
@@ -78,7 +79,7 @@ active [N] proctype rank()
 #define TO_INBOX(step_) SEND(step_, inbox[NEXT * HALF + BOX(step_)], vector[VECTOR(r, ROUND(step_), CHUNK(r, step_))])
 #define TO_PLACE(step_) SEND(step_, vector[VECTOR(NEXT, ROUND(step_), CHUNK(r, step_))], vector[VECTOR(r, ROUND(step_), CHUNK(r, step_))])
 
-/* A rank executes any step that is due. */
+/* A network process executes any step that is due. */
 active [N] proctype network()
 {
 	byte r = _pid - N;

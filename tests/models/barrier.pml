@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The barriers of plugins/barrier: W workers on D devices run R rounds, with arrive and await as separate steps, and
- * sleep while they wait (state.dev.h). An early release is a failed assertion, a lost wake-up a state in which no
- * process can continue: unlike in the code, sleeps have no time limit.
+/* The barriers of plugins/barrier. W workers on D devices run R rounds, with arrive and await as separate steps, and
+ * sleep while they wait (state.dev.h). An early release is a failed assertion. A lost wake-up is a state in which no
+ * process can continue, because sleeps have no time limit, unlike in the code.
  *   -DD=2 -DW=4    two devices that notify each other
  * The environment selects the rest, so one program serves all searches:
  *   KIND=0         central; 1 release (auto is one of these two), 2 tree, 3 dissemination, 4 flags
@@ -16,8 +16,7 @@
  *         9 one_left          workers that left in even and odd rounds are counted in one word
  *        10 last_missed       the pre-arrival for workers that left does not check whether it is the last one
  *        11 device_open       two devices: all workers of one have left, and no word says so
- * LEAVE=n central and release: the last n workers leave for good, in round 1; on one device the last but one in round
- * 2 */
+ * LEAVE=n central and release: the last n workers leave in round 1. On one device the last but one leaves in round 2 */
 #define central 0
 #define release 1
 #define tree 2
@@ -51,7 +50,7 @@
 #define RELEASED(at, of) (8 + (at) * 2 + (of))
 #define STEP(w, k) (12 + (w) * 2 + (k))
 byte kind, fault, leave;
-byte value[20], sleepers[20], at[W], asleep[W] /* 1 plus the word */;
+byte value[20], sleepers[20], at[W], asleep[W] /* `value` is 1 plus the word */;
 byte left[2 * D], left_before[D];
 bit closed[20];
 
@@ -128,7 +127,7 @@ inline await(x, want)
 	seen = 0
 }
 
-/* The last arriver of device d. */
+/* The last arriver of device d executes this. */
 inline open_all(z)
 {
 	if
@@ -144,7 +143,7 @@ inline open_all(z)
 	fi
 }
 
-/* It pre-arrives at the next rounds for workers that have left. */
+/* The last arriver pre-arrives at the next rounds for workers that have left. */
 inline close_for_gone()
 {
 	y = r;
@@ -217,7 +216,7 @@ proctype worker(byte me)
 			:: leaves -> break
 			:: else
 			fi
-		:: KIND == tree -> /* groups of 2, and one of the rest */
+		:: KIND == tree -> /* groups of 2, and one group with the rest */
 			add(COUNT(d, (me % PER) / 2));
 			if
 			:: got == r * ((me % PER) / 2 * 2 + 2 <= PER -> 2 : 1) ->

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Searches every state of the models: those of the code as it is must be free of errors, and each seeded
+# Searches every state of the models. A model without a fault must have no error, and each planted
 # fault must be found.
 #   tests/models/check-models.sh [--quick] [PART...]
-# --quick leaves out what takes more than some seconds. Parts: sched sync trigger barrier; all without a name.
+# --quick omits searches of more than some seconds. Parts: sched sync trigger barrier; the default is all parts.
 set -u
 models=$(cd "$(dirname "$0")" && pwd)
 command -v spin >/dev/null || { echo "skipped: no spin: tools/deps check"; exit 77; }
@@ -15,8 +15,8 @@ trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" && cp "$models"/*.pml . || exit 1
 wrong=0
 
-# make_pan MODEL DEFINES CLAIM: the program of a search, $pan, unless it is there. Where a fault is planted, the search
-# is over before an optimiser would be. A claim is one of liveness, under weak fairness.
+# make_pan MODEL DEFINES CLAIM: builds the program of a search, $pan, if it is missing. With a planted fault the search ends
+# before an optimised build would. A claim is a liveness property under weak fairness.
 make_pan() {
 	kind=-DSAFETY claim=
 	[ -z "$3" ] || kind=-DNFAIR=5 claim="-a -f -N $3"
@@ -25,18 +25,18 @@ make_pan() {
 	spin -a $2 "$1.pml" >spin.log 2>&1 && gcc $optimise -w $kind -DCOLLAPSE -DMEMLIM=4000 pan.c -o "$pan" ||
 		{ cat spin.log; return 1; }
 }
-# run_pan: the number of errors into $errors, of states into $states; fails if it did not end.
+# run_pan: sets $errors and $states to the numbers of errors and states. It fails if the search did not end.
 run_pan() {
 	"$pan" -m1000000 $claim >pan.log 2>&1 || { tail -n 3 pan.log; return 1; }
 	errors=$(sed -n 's/.*errors: \([0-9]*\).*/\1/p' pan.log)
 	states=$(sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' pan.log)
-	# A search that was cut short proves nothing.
+	# An incomplete search proves nothing.
 	[ "$errors" != 0 ] || ! grep -q 'max search depth too small\|Search not completed' pan.log
 }
-report() { # WORD MODEL DEFINES
+report() { # arguments: WORD MODEL DEFINES
 	printf '  %-6s %-14s %10s states  %s\n' "$1" "$2" "$states" "$3"
 }
-right() { # MODEL [DEFINES [CLAIM]]
+right() { # arguments: MODEL [DEFINES [CLAIM]]
 	errors= states= optimise=-O1
 	[ -n "$quick" ] || optimise=-O2
 	if make_pan "$1" "-DFAULT=0 ${2-}" "${3-}" && run_pan && [ "$errors" = 0 ]; then
@@ -46,7 +46,7 @@ right() { # MODEL [DEFINES [CLAIM]]
 		wrong=1
 	fi
 }
-planted() { # MODEL NAME [DEFINES [CLAIM]]
+planted() { # arguments: MODEL NAME [DEFINES [CLAIM]]
 	errors= states= optimise=-O0 defines=${3-}
 	if make_pan "$1" "$defines" "${4-}" && run_pan && [ "${errors:-0}" -gt 0 ]; then
 		report found "$1" "$2 ${defines#-D$2 }"
@@ -55,10 +55,10 @@ planted() { # MODEL NAME [DEFINES [CLAIM]]
 		wrong=1
 	fi
 }
-mistake() { # MODEL DEFINE [DEFINES [CLAIM]]: a program for each
+mistake() { # MODEL DEFINE [DEFINES [CLAIM]]: builds a program for each fault
 	planted "$1" "$2" "-D$2 ${3-}" "${4-}"
 }
-fault() { # MODEL NAME [DEFINES]: one verifier for all faults, which gets the number of the fault (fault.pml)
+fault() { # MODEL NAME [DEFINES]: one verifier serves all faults; fault.pml gives the number
 	FAULT=$(sed -n "s/^#define $2 \([0-9]*\).*/\1/p" "$1.pml" $(sed -n 's/^#include "\(.*\)"/\1/p' "$1.pml"))
 	export FAULT
 	planted "$@"

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eventcounts (lib/eventcount.h), in the protocol of idle workers (plugins/shared/sched/rest.dev.h): P workers publish
- * K tasks each, and wake one worker for each task; two workers take all tasks, and sleep if they find none. The end,
- * when all are idle, wakes all. A lost wake-up is a state in which no process can continue although tasks are left, or
- * a worker sleeps after the end.
+/* Eventcounts (lib/eventcount.h), in the protocol of idle workers (plugins/shared/sched/rest.dev.h). P workers publish
+ * K tasks each, and wake one worker for each task. Two workers take all tasks, and sleep if they find none. The end,
+ * when all are idle, wakes all. A lost wake-up is a state in which no process can continue: tasks are left, or a worker
+ * sleeps after the end.
  *   -DLONG -DK=2            the first task that is taken never ends: the other worker must take the second task
- *   -DLONG -DK=1 -DP=2      the same with one task in each of two queues
- * Without `waking`, for two waiters of which one waits for the first publication, and one for the last of K:
+ *   -DLONG -DK=1 -DP=2      as above, with one task in each of two queues
+ * Without `waking`: one waiter waits for the first publication, the other one for the last of K.
  *   -DWORD                  the word is the condition (eventcount_notify(): slots of channels, words of barriers)
- *   -DSTOP                  the run is stopped at any time: each wait must end. With -DWORD the stop is a bit of the
- *                           word,
- *                           else a condition of its own
+ *   -DSTOP                  the run is stopped at any time, and each wait must end. The stop is a bit of the
+ *                           word with -DWORD,
+ *                           otherwise a separate condition
  *   FAULT=no_last_check     a waiter does not check the condition again after eventcount_enter()
  *   FAULT=waiters_first     a notifier checks for waiters before it changes the condition
  *   FAULT=word_read_late    a waiter reads the word to sleep on after its last check
  *   FAULT=waking_kept       the flag that saves wake-ups is never cleared
- *   FAULT=stale_waking      eventcount_enter_one() does not clear that flag
+ *   FAULT=stale_waking      eventcount_enter_one() does not clear the flag that saves wake-ups
  *   FAULT=own_victim        a worker that has taken a task wakes another one for the same queue only
  *   FAULT=end_not_notified  the worker that finds the end does not wake the others
  *   FAULT=stop_not_notified a stop wakes no waiter */
@@ -42,9 +42,9 @@
 
 byte tasks[P], word, waiters, idlers;
 bool waking;
-bool sleeps[3]; /* in the kernel, on `word` */
+bool sleeps[3]; /* a thread sleeps in the kernel on `word` */
 
-/* FUTEX_WAKE: one sleeper, or all */
+/* Models FUTEX_WAKE, which wakes one sleeper or all. */
 inline kernel_wake(most)
 {
 	atomic {
@@ -196,7 +196,7 @@ proctype worker(byte w)
 			:: tasks[P - 1] -> victim = P - 1
 			fi;
 			tasks[victim]--; idlers--
-		}; /* a steal: busy before the victim can be idle */
+		}; /* the thief is busy before the victim can be idle */
 		if
 		:: listed -> waiters--; listed = 0;
 			if
@@ -207,11 +207,11 @@ proctype worker(byte w)
 		fi;
 		if
 		:: FAULT == own_victim && tasks[victim] -> advance(1)
-		:: FAULT != own_victim && LEFT -> advance(1) /* more is left, in any queue */
+		:: FAULT != own_victim && LEFT -> advance(1) /* tasks are left in some queue */
 		:: else
 		fi;
 #ifdef LONG
-		break; /* that task never ends */
+		break; /* the long task never ends */
 #endif
 		victim = 0;
 		idlers++
@@ -229,7 +229,7 @@ proctype worker(byte w)
 		waiters++;
 		listed = 1;
 		if
-		:: FAULT != stale_waking -> waking = 0 /* of an earlier wake-up, which ends no sleep */
+		:: FAULT != stale_waking -> waking = 0 /* a wake-up that came earlier ends no sleep */
 		:: else
 		fi;
 		if

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Common part of the models of the trigger FIFO (plugins/shared/nic: nic.dev.h, fifo.c): a ring of E entries, the copy
- * of the tail that producers poll, and the producer that reads the NIC's tail for all. A producer has `n`, its ticket,
- * `seen` and `mine`.
+/* The common part of the models of the trigger FIFO (plugins/shared/nic: nic.dev.h, fifo.c). The FIFO is a ring of E
+ * entries. Producers poll a copy of the tail. One producer at a time reads the NIC's tail for all producers. A producer
+ * has `n`, its ticket, `seen` and `mine`.
  *   -DFAULT_LAP: the word has no lap: the NIC takes an old word of the slot
  *   -DFAULT_ROOM: a producer does not wait for room
  *   -DFAULT_POLL: the producer that has polled the NIC's tail does not let others poll
@@ -15,8 +15,8 @@
 
 byte head, tail;
 byte cached;    /* a copy of the tail, in the device's memory */
-bool polling; /* a producer reads the NIC's */
-byte word[E]; /* 0: never written */
+bool polling; /* a producer reads the NIC's tail */
+byte word[E]; /* 0 for a word that was never written */
 bool lap[E];
 
 #define LAP(n) ((((n) / E) % 2) == 0)
@@ -34,7 +34,7 @@ inline take_ticket()
 	do
 	:: n - cached < E -> break
 	:: else ->
-		atomic { mine = !polling; polling = 1 }; /* exchange */
+		atomic { mine = !polling; polling = 1 }; /* an atomic exchange */
 		if
 		:: mine ->
 			seen = tail;
@@ -44,7 +44,7 @@ inline take_ticket()
 #ifndef FAULT_POLL
 			polling = 0
 #endif
-		:: else /* another producer polls, for both */
+		:: else /* another producer polls for both */
 		fi
 	od
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pages in frames of a GPU's memory (plugins/workloads/requests/pages.dev.h, plugins/qos/device_frames.c). R readers
- * read K words each, of any of P pages, through a table that only they change; there are F frames. A reader that finds
- * a page absent claims it, takes a frame or evicts a page without pins, and sends a request. The host fills a frame and
- * answers with its number. Each read gets its own page, and a state without a next step is reached only after all
- * reads.
+ * read K words each, of any of P pages, through a table that only readers change. There are F frames. A reader that
+ * finds a page absent claims the page, takes a frame or evicts a page without pins, and sends a request. The host fills
+ * a frame and answers with its number. Each read gets the right page. A state without a next step is reached only after
+ * all reads.
  *   FAULT=answered_early  the host answers before the frame is filled
  *   FAULT=shown_early     the page becomes present before the answer
  *   FAULT=pins_ignored    a page is evicted while it is read
@@ -35,15 +35,13 @@
 #define EVICTING 3
 #define NOTHING 255
 
-/* The lanes'. */
 byte state[P], pins[P], frame[P], left = F, over;
-/* The frames. */
 byte content[F];
-/* The host's record of the page in a frame. */
+/* the host's record of the page in each frame */
 byte owner[F];
 chan fault = [R] of {byte, byte};
 chan evict = [R] of {byte, byte};
-byte answered[R]; /* 1 plus the answer */
+byte answered[R]; /* 1 plus the answer, or 0 */
 
 inline answer(reader, what)
 {
@@ -124,7 +122,7 @@ back:				evict!me,q;
 		assert(content[f] == p);
 		n++;
 		if
-		:: FAULT == held && n < K && kept == NOTHING -> kept = p /* until it has the next */
+		:: FAULT == held && n < K && kept == NOTHING -> kept = p /* until the next page is there */
 		:: else ->
 			pins[p]--;
 			if
@@ -136,7 +134,7 @@ back:				evict!me,q;
 	over++
 }
 
-/* Deadlock. */
+/* This process checks for a deadlock. */
 proctype watch()
 {
 	timeout -> assert(over == R)

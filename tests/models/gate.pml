@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workers that may be late (plugins/device_cpu/gate.c: gate_admit(), gate_join(), gate_part()). The host starts a
- * sample with GO and waits until the last worker that joined has left. After one worker has seen the sample's end, no
- * further worker may join. W workers, S samples of T tasks, which any worker runs. A sample must end once, with all
- * tasks run, and with no worker in it.
- *   -DSTOP                  a sample is stopped at any time: then tasks may be left
+ * sample with GO and waits until the last joined worker has left. After one worker has seen the sample's end, no
+ * further worker may join. There are W workers and S samples of T tasks; any worker runs a task. A sample must end
+ * once, with all tasks run, and with no worker in it.
+ *   -DSTOP                  a sample is stopped at any time, and tasks may be left
  *   FAULT=close_late      a worker that leaves lowers the count before it sets `closed`
  *   FAULT=unclosed        a worker that joins does not check `closed`
  *   FAULT=read_then_add   a worker that joins reads the word and increments it in two steps
@@ -26,9 +26,9 @@
 #define phase_unread 4
 #define waits_for_good 5
 
-byte phase;    /* GO of sample n is n; S + 1: leave for good */
-byte team, members; /* one word: the sample, the number of its workers ... */
-bool closed;   /* ... and whether one of them has seen its end */
+byte phase;    /* GO of sample n is n; S + 1 ends the workers */
+byte team, members; /* one word: the sample, the number of its workers, */
+bool closed;   /* and whether a worker of the sample has seen its end */
 byte done;     /* the last sample whose end was reported to the host */
 byte left, ran, busy;
 bool stop;
@@ -39,7 +39,7 @@ proctype worker()
 	byte seen, whose, count;
 	bool shut, last;
 	do
-	:: atomic { phase != seen -> seen = phase }; /* gate_park() */
+	:: atomic { phase != seen -> seen = phase }; /* models gate_park() */
 		if
 		:: seen > S -> break
 		:: else
@@ -64,7 +64,7 @@ join:
 		:: shut && FAULT != unclosed -> goto out
 		:: else
 		fi;
-		atomic { /* compare and exchange */
+		atomic { /* a compare-and-exchange */
 			if
 			:: FAULT == read_then_add || (team == whose && members == count && closed == shut) ->
 				members++;
@@ -114,7 +114,7 @@ proctype host()
 		ran = 0;
 		stop = 0;
 		phase = n;
-		atomic { team = n; members = 0; closed = 0 }; /* gate_admit() */
+		atomic { team = n; members = 0; closed = 0 }; /* models gate_admit() */
 		done == n;
 		assert(inside == 0 && (ran == T || stop))
 	}

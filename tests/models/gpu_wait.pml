@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The monitor of plugins/shared/sync/gpu_wait.dev.h, from sm_90 on, for non-coherent devices: a producer stages items
- * of two slots in its memory and stores flags, a worker reads R rounds of both before it releases either, and the
- * monitor has one item copied into the worker's place: that of slot 0 by an engine that counts the bytes at the
- * worker's barrier, that of slot 1 from the two halves of its flag. A wait may also end without an item, at its
- * deadline, and is then repeated. The worker must read the items as sent, and in a state without a next step all
+/* The monitor of plugins/shared/sync/gpu_wait.dev.h, from sm_90 on, for non-coherent devices. A producer stages items
+ * of two slots in its memory and stores flags. A worker reads R rounds of both slots before it releases either. The
+ * monitor has one item copied into the worker's place. An engine copies the item of slot 0, and counts the bytes at the
+ * worker's barrier. The item of slot 1 comes from the two halves of its flag. A wait may also end at its deadline
+ * without an item, and is then repeated. The worker must read the items as sent. In a state without a next step all
  * processes must have ended.
  *   FAULT=requested_early   the worker sets `pending` before its request is written
  *   FAULT=cleared_late      the monitor clears `pending` after it has resumed the worker
@@ -27,15 +27,15 @@
 #define one_half 8
 #define NOTHING 2
 
-byte staged[2], flag[2], released[2]; /* by slot; rounds */
-byte low; /* the first half of slot 1's flag: the item, which is its round; the second half is flag[1] */
-/* the request */
+byte staged[2], flag[2], released[2]; /* the rounds of each slot */
+byte low; /* the first half of slot 1's flag, which is the round; the second half is flag[1] */
+/* the state of the request */
 bool pending, delivers, timed_out;
 byte word, want, held = NOTHING;
-/* the barrier: one arrival and the bytes of a phase */
+/* the barrier counts one arrival and the bytes of a phase */
 bool phase, arrived;
 byte bytes;
-/* the worker's place, and the engine */
+/* the worker's place, and the state of the engine */
 byte place, copies, source;
 
 inline turn_over()
@@ -152,7 +152,7 @@ inline take(s, r)
 	   :: delivers && timed_out && FAULT != place_kept -> held = NOTHING
 	   :: else
 	   fi;
-	   here[s] = (held == s); /* where the worker reads */
+	   here[s] = (held == s); /* the place from which the worker reads */
 	   if
 	   :: !timed_out -> break
 	   :: else
@@ -164,7 +164,7 @@ inline read(s, r)
 {
 	if
 	:: here[s] -> assert(place == 2 * r + s)
-	:: else -> assert(staged[s] == 2 * r + s) /* copied by the worker itself */
+	:: else -> assert(staged[s] == 2 * r + s) /* the worker itself has copied the item */
 	fi
 }
 

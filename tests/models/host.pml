@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sched_host: the host holds all tasks; each worker has a box with a ring of records (B) and one of returned tasks
- * (R). Each word has one writer. The host ends the sample when no side holds a task.
+/* sched_host: the host holds all tasks. Each worker has a box with a ring of records (B) and a ring of returned tasks
+ * (R). Each word has one writer. The host ends the sample when neither the host nor a worker holds a task.
  * FAULT=two_words    a worker reports its records and its tasks by two stores
- * FAULT=no_room      it returns a task without a check for room
+ * FAULT=no_room      a worker returns a task without a check for room
  * FAULT=taken_early  the host frees a slot before it has read it
  * FAULT=forgets_held the host does not count what workers hold */
 #include "fault.pml"
@@ -17,9 +17,9 @@
 #define taken_early 3
 #define forgets_held 4
 
-byte made = 1, ran;			     /* tasks of the sample */
+byte made = 1, ran;			     /* numbers of tasks */
 byte put[N], taken[N];			     /* the host's words */
-byte told_ran[N], told_made[N], unread[N]; /* the worker's, and its ring */
+byte told_ran[N], told_made[N], unread[N]; /* the worker's words and ring */
 bool done;
 
 proctype worker(byte w)
@@ -30,7 +30,7 @@ proctype worker(byte w)
 		ran++; got++;
 		do
 		:: made < T ->
-			told_made[w] = mine; /* with the records that had ended before */
+			told_made[w] = mine; /* together with the records of earlier ends */
 			if
 			:: FAULT == no_room
 			:: else -> mine - taken[w] < R

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The listener of sync_futex and sync_wic (plugins/shared/sync/listener.c) with interrupts: a GPU and a CPU each
- * change a word K times. The GPU's counter in its memory may be ahead of its words, as the host sees them, or behind;
- * the CPU counts before it changes the word. The listener polls the words, and sleeps until the GPU has counted more
- * changes than the words show, less what CPUs have counted. A consumer of the GPU's items, which only the listener
- * wakes, must receive all.
+/* The listener of sync_futex and sync_wic (plugins/shared/sync/listener.c) with interrupts. A GPU and a CPU each change
+ * a word K times. The GPU counts its changes in its memory, and the count may be ahead of its words, as the host sees
+ * them, or behind. The CPU counts before it changes the word. The listener polls the words. It sleeps until the GPU has
+ * counted more changes than the words show, less the changes that CPUs have counted. Only the listener wakes the
+ * consumer of the GPU's items. The consumer must receive all items.
  *   FAULT=counted_late   CPUs count after they have changed the word
  *   FAULT=cpus_first     the count of CPUs is read before the number of changes
- *   FAULT=cpus_ignored   it is not subtracted */
+ *   FAULT=cpus_ignored   the count of CPUs is not subtracted */
 #include "fault.pml"
 #ifndef K
 #define K 2
@@ -51,7 +51,7 @@ active proctype listener()
 {
 	byte have, cpus, least;
 end:	do
-	:: d_step { seen = stored; taken = seen + changed } /* and wakes the consumer */
+	:: d_step { seen = stored; taken = seen + changed } /* the listener wakes the consumer */
 		if
 		:: FAULT == cpus_first -> cpus = by_cpus; have = taken
 		:: FAULT == cpus_ignored -> cpus = 0; have = taken
@@ -62,7 +62,7 @@ end_w:		counted >= least
 	od
 }
 
-/* The polling thread, which was notified. */
+/* The polling thread, after a notification. */
 active proctype polls()
 {
 	d_step { seen = stored; taken = seen + changed }

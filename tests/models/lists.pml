@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The overflow lists (tasks without room; tasks for another kind of device) under term_counter. Workers 0 and 1 may
- * take from the list, worker 2 puts tasks there and may not take: it must not report idle while the list holds any.
- * -DTAKES: it may, as from the list for all kinds, and checks the list before it reports idle.
+/* The overflow lists under term_counter: tasks without room, and tasks for another kind of device. Workers 0 and 1 may
+ * take from the list. Worker 2 puts tasks there and may not take them, so it must not report idle while tasks are left.
+ * -DTAKES: worker 2 may take, as from the list for all kinds, and checks the list before it reports idle.
  * FAULT=busy_late       a worker lowers the count before it is counted as busy
  * FAULT=list_forgotten  workers report idle without a check of the list */
 #include "fault.pml"
@@ -49,7 +49,7 @@ proctype worker(byte w)
 	do
 	:: atomic { tasks[w] -> tasks[w]-- }
 	:: atomic { tasks[w] && made < T -> made++; tasks[w]++ }
-	:: tasks[w] && made < T -> /* its queues are full, or the task is for others */
+	:: tasks[w] && made < T -> /* the worker's queues are full, or the task is for others */
 		atomic { !lock -> lock = 1 };
 		atomic { if :: made < T -> made++; count++ :: else fi };
 		lock = 0

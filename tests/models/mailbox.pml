@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mailboxes between non-coherent devices (sched_mgws, mailbox.dev.h) under term_hcounter: every task runs once, no
- * worker leaves while a task exists, and none is stuck. Each access to a shared word is a step. Tasks are counted: a
- * copy under way is a number read and then added. Workers of a device share a range of the initial set and the
- * trylocks; queue.pml models steals among them, unless there is a proxy worker.
+/* Mailboxes between non-coherent devices (sched_mgws, mailbox.dev.h) under term_hcounter. Every task runs once, no
+ * worker leaves while a task exists, and no task is stuck. Each access to a shared word is a step. Only the number of
+ * tasks is modelled: a copy is a number that is read and then added. Workers of a device share a range of the initial
+ * set and the trylocks. queue.pml models steals among them, unless there is a proxy worker.
  * -DD=2 devices  -DW=2 workers on each  -DI=3 initial tasks, all of device 0  -DT=4 tasks in all
- * -DM=4 numbers of requests before they wrap
- * -DP: device 0 has one worker, device 1 a proxy and another worker: the proxy alone uses the mailboxes there, runs
- * no tasks, and grants what it has stolen; -DS=2 steals among these two
+ * -DM=4 numbers of requests before they wrap  -DS=2 steals between the two workers of -DP
+ * -DP: device 0 has one worker; device 1 has a proxy and another worker. Only the proxy uses the mailboxes there. It
+ * runs no tasks, and grants what it has stolen.
  * FAULT=name:
  *   requests_early  a thief makes a request before it has copied the last grant, which the next one overwrites
  *   request_twice   a victim reads the request before it has the trylock: two workers grant the same one
@@ -57,7 +57,7 @@
 #define STEALS(w) 0
 #endif
 #define EXCHANGES(w) (PROXY(w) || !STEALS(w))
-#define OTHER(w) (3 - (w)) /* of device 1 */
+#define OTHER(w) (3 - (w)) /* the other worker of device 1 */
 
 #define requests_early 1
 #define request_twice 2
@@ -73,12 +73,10 @@
 #define steal_late 12
 #define HAS(fault) (FAULT == fault)
 
-/* Mailboxes. `read` is the thief's device's own. */
+/* The mailboxes; `read` belongs to the thief's device. */
 byte requested[D * D], granted[D * D], taken[D * D], tasks[D * D], slice[D * D], read[D * D];
-/* Devices. */
 byte range[D], idlers[D], turn[D], reported_idle[D], reported_turn[D];
 bool receiving[D], granting[D];
-/* Workers. */
 byte held[N], copying[N];
 byte made = I, ran, steals;
 
@@ -107,7 +105,7 @@ inline busy_(d)
 	fi
 }
 
-/* This device's word is its counter; the number of the last word is not added. */
+/* Adds up the words of the devices. This device's word is its counter. The number of the last word is not added. */
 inline scan(sum, devices)
 {
 	atomic { filled = (idlers[d] == WORKERS(d)); sum = turn[d]; i = 1 };
@@ -191,18 +189,18 @@ proctype worker(byte w)
 	bool idle, filled;
 	byte d = DEVICE(w);
 	do
-	/* It has tasks. */
+	/* A worker with tasks runs one. */
 	:: d_step { held[w] && !PROXY(w) -> held[w]--; ran++; assert(ran <= made) }
 	:: d_step { held[w] && !PROXY(w) && made < T -> made++; held[w]++ }
 	:: d_step { !held[w] && !PROXY(w) && !idle && range[d] -> range[d]--; held[w]++ }
-	/* It steals, the proxy for others. */
+	/* A worker steals; the proxy steals for others. */
 	:: atomic { STEALS(w) && steals < S && !held[w] && held[OTHER(w)] && (!PROXY(w) || (EITHER(REQUESTED))) ->
 			steals++; held[OTHER(w)]--; copying[OTHER(w)]++ };
 		if
 		:: HAS(steal_late) -> copying[OTHER(w)]--; busy_(d); held[w]++
 		:: else -> busy_(d); d_step { held[w]++; copying[OTHER(w)]-- }
 		fi
-	/* Another device has a request. */
+	/* A worker answers the request of another device. */
 	:: atomic { !idle && EXCHANGES(w) && (range[d] >= 2 || held[w] + PROXY(w) >= 2) && (EITHER(REQUESTED)) ->
 			if
 			:: d != 0 && REQUESTED(0) -> to = 0
@@ -213,7 +211,7 @@ proctype worker(byte w)
 			fi };
 		grant(w, d, to);
 		to = 0
-	/* It searches: the range ... */
+	/* A worker without tasks takes from the range. */
 	:: !held[w] && !PROXY(w) && idle && range[d] ->
 		if
 		:: HAS(claim_idle)
@@ -224,7 +222,7 @@ proctype worker(byte w)
 		:: HAS(claim_idle) && held[w] -> busy_(d)
 		:: else
 		fi
-	/* ... and mailboxes. */
+	/* A worker without tasks takes from the mailboxes. */
 	:: atomic { !held[w] && EXCHANGES(w) && !receiving[d] && (EITHER(GRANTED)) ->
 			if
 			:: d != 0 && GRANTED(0) -> m = BOX(0, d)
@@ -235,7 +233,8 @@ proctype worker(byte w)
 			fi;
 			receiving[d] = 1 };
 		receive(w, d, to)
-	/* It has none: its grants are taken, the range is used up. A device is checked before the next one. */
+	/* A worker finds no tasks: its grants are taken, and the range is used up. A device is checked before the next
+	 * one. */
 	:: d_step { untaken & 1 && taken[BOX(d, 0)] == granted[BOX(d, 0)] -> untaken = untaken & 6 }
 	:: d_step { untaken & 2 && taken[BOX(d, 1)] == granted[BOX(d, 1)] -> untaken = untaken & 5 }
 #if D > 2

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Doorbells of the service path: how a request ends the host's wait, with moderated interrupts
- * (plugins/qos/service.dev.h, doorbell.c, threads.c). W workers post K requests each, the next one when the last is
- * answered. A lost interrupt is a deadlock with an unanswered request. Windows end at any time, but they end: waiting
- * for that is no deadlock.
+/* Doorbells of the service path: a request ends the host's wait, with moderated interrupts (plugins/qos/service.dev.h,
+ * doorbell.c, threads.c). W workers post K requests each, the next one when the last is answered. A lost interrupt is a
+ * deadlock with an unanswered request. A moderation window ends at any time, but it ends, so waiting for its end is no
+ * deadlock.
  *   -DNOTIFY=eventfd | futex  how the host is woken
- *   -DCOUNT=n                 requests that interrupt at once; more than W: never that many
+ *   -DCOUNT=n                 the number of requests that interrupt at once; W is never exceeded
  *   -DHALVES=split            a top half that arms its doorbell and notifies a bottom half
  *   -DHALVES=monolithic       two doorbells, whose threads serve under a lock with interrupts masked
  *   -DHALVES=polled           no doorbell: a poller, which sleeps while the serving thread polls
  *   -DADAPTIVE                windows are switched on and off
- *   FAULT=first_only        a futex wakes for the first request of a window only, armed or not
+ *   FAULT=first_only        a futex wakes only for the first request of a window, armed or not
  *   FAULT=no_note           a thread that finds the lock taken leaves no note that its doorbell is disarmed
  *   FAULT=pending_late      the count starts again after the bits were read
  *   FAULT=woken_early       the serving thread wakes the poller before it stops polling */
@@ -51,8 +51,8 @@
 bool mark[W];
 byte head[W], served[W];
 byte armed[D], pending[D];
-bool rings[D];  /* a written eventfd, or a futex word that was changed */
-bool timer[D]; /* the window's timer, running */
+bool rings[D];  /* an eventfd was written, or a futex word was changed */
+bool timer[D]; /* the window's timer is running */
 bool window = 1;
 bool lock, fill_requested, bottom;
 bool server_polls, asleep;
@@ -66,7 +66,7 @@ inline ring(v)
 	fi
 }
 
-/* qos_notify_host() */
+/* Models qos_notify_host(). */
 inline interrupt(v)
 {
 	seen = window;
@@ -115,7 +115,7 @@ proctype worker(byte w)
 		:: HALVES != polled -> interrupt(v)
 		:: else
 		fi;
-		served[w] == head[w]; /* qos_wait() */
+		served[w] == head[w]; /* models qos_wait() */
 		k++
 	:: else -> break
 	od
@@ -143,7 +143,7 @@ inline fill_and_serve()
 
 #define posted (mark[0] || mark[W - 1])
 
-/* qos_doorbell_wait() */
+/* Models qos_doorbell_wait(). */
 inline doorbell_wait(v)
 {
 	if
@@ -156,7 +156,7 @@ end_e:		if
 end_f:		rings[v] -> rings[v] = 0;
 		if
 		:: window && FAULT != first_only ->
-			/* DISARMED: by the worker that rang; if it was armed again, any post rings */
+			/* the worker that rang has set DISARMED; if the doorbell was armed again, any post rings */
 			atomic {
 				if
 				:: armed[v] == DISARMED -> armed[v] = IN_WINDOW
@@ -200,7 +200,7 @@ end_b:	do
 	od
 }
 #elif HALVES == polled
-/* The sleep and the check before it are one step: a futex. */
+/* With a futex, the sleep and the check before it are one step. */
 proctype top()
 {
 end_w:	do
@@ -210,7 +210,7 @@ end_s:		!asleep
 	od
 }
 
-/* worker_thread() */
+/* Models worker_thread(). */
 proctype bottom_half()
 {
 	byte i;
@@ -270,7 +270,7 @@ serve:
 }
 #endif
 
-/* Deadlock: all must be answered. */
+/* In a deadlock all requests must be answered. */
 proctype watch()
 {
 	timeout -> assert(served[0] == K && served[W - 1] == K)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Interrupts of GPUs (plugins/qos/interrupt.c, wait_polling() in doorbell.c). D GPUs of one worker post K requests
- * each. The host sees a request and its count in either order. One top half polls for any time; then it arms the
- * controllers and sleeps at its doorbell. A controller sleeps until the count exceeds the requests read, and rings that
- * doorbell. In a deadlock all must be served.
- *   FAULT=two_reads     waits for more than the count when it was armed
+/* Interrupts of GPUs (plugins/qos/interrupt.c, wait_polling() in doorbell.c). D GPUs with one worker each post K
+ * requests each. The host sees a request and its count in either order. One top half polls for any time; then it arms
+ * the controllers and sleeps at its doorbell. A controller sleeps until the count exceeds the number of requests read,
+ * and then rings this doorbell. In a deadlock all requests must be served.
+ *   FAULT=two_reads     a controller waits for more than the count at the time of arming
  *   FAULT=rung_late     the top half discards earlier rings when it falls asleep
- *   FAULT=armed_once    arms at the start, and not whenever it falls asleep */
+ *   FAULT=armed_once    the top half arms at the start only, and not whenever it falls asleep */
 #include "fault.pml"
 #ifndef D
 #define D 2
@@ -28,8 +28,8 @@ proctype publishes(byte d)
 	od
 }
 
-/* Concurrently: the two stores of a request take different paths. A request is posted before it is counted or
- * published; how many are in flight is left open. */
+/* The two stores of a request take different paths, so they run concurrently. A request is posted before it is counted
+ * or published. The number of requests in flight is left open. */
 proctype counts(byte d)
 {
 	do
@@ -56,9 +56,9 @@ proctype poller()
 {
 	bool once;
 	do
-	:: taken[0] = published[0]; taken[D - 1] = published[D - 1]; /* and serves them */
+	:: taken[0] = published[0]; taken[D - 1] = published[D - 1]; /* the top half reads and serves requests */
 		if
-		:: true -> skip /* polls again */
+		:: true -> skip /* the top half polls again */
 		:: !(FAULT == armed_once && once) ->
 			armed[0] = 1;
 			armed[D - 1] = 1;
@@ -78,7 +78,7 @@ end_t:			atomic { doorbell -> doorbell = 0 }
 	od
 }
 
-/* Deadlock. */
+/* This process checks for a deadlock. */
 proctype watch()
 {
 	timeout -> assert(taken[0] == K && taken[D - 1] == K)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tenants within their shares, beside one that is not (plugins/qos/service_rounds.c, doorbell.c, threads.c,
- * service.dev.h). While the policy admits no tenant, the serving thread sleeps and all doorbells are disarmed; tenants
- * in the policy's wake mask ring the server doorbell. T tenants of one worker each post K requests, at most two at a
- * time. The policy's decisions are left open: which tenant has savings, and whether there are tokens for the others.
- * Where only a timer can continue, no request of a tenant in the mask may be unanswered: it would wait for the end of
- * the sleep. Where no timer runs either, all must be answered.
+/* Tenants within their shares, beside a tenant that exceeds its share (plugins/qos/service_rounds.c, doorbell.c,
+ * threads.c, service.dev.h). While the policy admits no tenant, the serving thread sleeps and all doorbells are
+ * disarmed. Tenants in the policy's wake mask ring the server doorbell. T tenants of one worker each post K requests,
+ * at most two at a time. The policy's decisions are left open: which tenant has savings, and whether there are tokens
+ * for the others. If only a timer can continue, no request of a tenant in the mask may be unanswered, as it would wait
+ * for the end of the sleep. If no timer runs either, all requests must be answered.
  *   -DHALVES=split            a bottom half fills queues while the worker thread serves; doorbells are masked
  *   -DHALVES=monolithic       the serving thread fills, too; another top half finds the lock taken
- *   FAULT=check_first       checks the bits before it arms the server doorbell
- *   FAULT=no_last_check     arms it and sleeps
- *   FAULT=mask_late         stores the wake mask after the check
- *   FAULT=drained_late      discards earlier rings after the check
- *   FAULT=queue_unseen      checks the bits only: a request may be in its queue already
+ *   FAULT=check_first       the server checks the bits before it arms its doorbell
+ *   FAULT=no_last_check     the server arms its doorbell and sleeps without a check
+ *   FAULT=mask_late         the server stores the wake mask after the check
+ *   FAULT=drained_late      the server discards earlier rings after the check
+ *   FAULT=queue_unseen      the server checks only the bits, but a request may already be in a queue
  *   FAULT=fill_silent       the bottom half does not check whether the server sleeps
  *   FAULT=armed_once        the doorbell is not armed again after it was rung */
 #include "fault.pml"
@@ -41,8 +41,8 @@
 
 bool mark[T], wake_mask[T];
 byte head[T], queued[T], served[T];
-bool armed[D], rings[D];     /* doorbells: eventfds */
-bool server_armed, server_rings; /* armed; was_rung */
+bool armed[D], rings[D];     /* doorbells that are eventfds */
+bool server_armed, server_rings; /* the server doorbell is armed; it was rung */
 bool lock, fill_requested, bottom, work;
 bool asleep, timer;
 
@@ -118,7 +118,6 @@ inline fill()
 	od
 }
 
-/* fill_here() */
 inline fill_here()
 {
 	do
@@ -141,7 +140,7 @@ inline fill_here()
 	fi;
 }
 
-/* wait_for_policies(): qos_wake_arm(), qos_sleep() and qos_wake_disarm() */
+/* Models wait_for_policies(): qos_wake_arm(), qos_sleep() and qos_wake_disarm(). */
 inline wait_for_policies()
 {
 	seen = 0;
@@ -176,14 +175,14 @@ inline wait_for_policies()
 		if
 		:: server_rings -> atomic { server_rings = 0; was_rung = 1; asleep = 0 }
 		:: timer -> atomic { timer = 0; asleep = 0 }
-		:: ticks < 1 -> atomic { ticks++; asleep = 0 } /* it ends at any time, once */
+		:: ticks < 1 -> atomic { ticks++; asleep = 0 } /* the sleep ends at any time, once */
 		fi
 	:: else
 	fi;
 	server_armed = 0
 }
 
-/* admit(): tenants with savings first, then one with tokens; else none. */
+/* Admits tenants with savings first, then one with tokens, else none. */
 inline serve_round()
 {
 	tenant = T;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public queue of sched_mgws with its thieves, a local queue, and term_counter: every task runs once, all have
- * run when a worker leaves, and no worker is stuck. Atomic accesses and copies of slots are one step each; the
- * 64-bit word is one access.
- * -DN=2 workers  -DOWNERS=1 per queue  -DT=15 tasks  -DWIDE: the root makes all (else a binary tree)
+/* The public queue of sched_mgws with its thieves, a local queue, and term_counter. Every task runs once, all have
+ * run when a worker leaves, and no worker is stuck. An atomic access or a copy of a slot is one step. The 64-bit word is
+ * one access.
+ * -DN=2 workers  -DOWNERS=1 per queue  -DT=15 tasks  -DWIDE: the root spawns all (default: a binary tree)
  * -DR=4 slots of a ring, at least 2  -DL=3 of a local queue  -DBITS=3 of the attempts field
- * FAULT=name: a seeded fault, which must be found (see check-models.sh) */
+ * FAULT=name: a planted fault, which the search must find (see check-models.sh) */
 #include "ring.pml"
 
-/* The spawns of task t: children 2t and 2t + 1, or all others of the root. */
+/* Task t spawns the tasks 2t and 2t + 1. With WIDE the root spawns all other tasks. */
 inline execute(me, t)
 {
 	run_task(t);
@@ -60,7 +60,7 @@ proctype worker(byte w)
 		if
 		:: held_tasks
 		:: !held_tasks ->
-			/* victims: any queue but this one */
+			/* a victim is any queue but this one */
 			v = 0;
 			do
 			:: v + OWNERS < N -> v = v + OWNERS

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks that steal from each other by three operations on the victim's memory: an attempt, a read, an add to its
- * completion count; and term_hcounter's words over ranks. One worker per rank. An add to a completion count is
- * posted, so it may arrive long after the thief's next steps. A thief may die between any two steps; then the others
- * are stopped.
+/* Ranks that steal from each other by three operations on the victim's memory: an attempt, a read, and an add to the
+ * victim's completion count. term_hcounter's words span the ranks. There is one worker per rank. An add to a completion
+ * count is posted, so it may arrive long after the thief's next steps. A thief may die between any two steps; then the
+ * others are stopped.
  *
- * done() never returns 1 while a task has not been run: a rank that died with tasks means a run without an end, but
- * never a wrong count.
- * -DRMA: ranks reach each other by RMA only. Each has a part of the initial set and a word for it, from which the
- * others claim, too, by a check and an add, also a worker that has reported idle.
- * FAULT=idle_early       idle while a thief still copies
+ * done() never returns 1 while a task has not been run. If a rank dies with tasks, the run does not end, but it
+ * never gives a wrong count.
+ * -DRMA: ranks access each other's memory by RMA only. Each rank has a part of the initial set and a word for it.
+ * Other ranks claim from this part by a check and an add, also a worker that has reported idle.
+ * FAULT=idle_early       a victim is idle while a thief still copies
  * FAULT=completed_early  the completion is posted before the thief is busy
  * FAULT=busy_posted      the report that the thief is busy is posted, and the completion overtakes it
  * FAULT=one_scan         done() does not scan again
- * FAULT=left_ignored     idle while initial tasks are unclaimed
- * FAULT=claimed_early    such a worker claims before it is busy
+ * FAULT=left_ignored     a worker is idle while initial tasks are unclaimed
+ * FAULT=claimed_early    an idle worker claims before it is busy
  * FAULT=ignored_copies   the copies of a thief that died count as complete
  * FAULT=dead_is_idle     a rank that died counts as full */
 #include "fault.pml"
@@ -21,10 +21,10 @@
 #define R 3
 #endif
 #ifndef T
-#define T 3 /* tasks */
+#define T 3 /* maximum of tasks */
 #endif
 #ifndef I
-#define I 1 /* of them in the initial set, all in the part of rank 0 */
+#define I 1 /* tasks in the initial set, all in the part of rank 0 */
 #endif
 #ifdef RMA
 #define MINE w
@@ -32,10 +32,10 @@
 #define MINE 0
 #endif
 #ifndef S
-#define S 2 /* steals */
+#define S 2 /* maximum of steals */
 #endif
 #ifndef D
-#define D 1 /* deaths */
+#define D 1 /* maximum of deaths */
 #endif
 #define idle_early 1
 #define completed_early 2
@@ -49,12 +49,12 @@
 byte left[R], made = I, ran, steals, deaths;
 bool stop;
 byte tasks[R], copying[R];
-bool spent[R], reported[R]; /* the rank has no tasks: its counter, and its word as others read it */
+bool spent[R], reported[R]; /* the rank has no tasks: in its counter, and in its word for other ranks */
 byte turn[R], reported_turn[R];
-byte posted[R];		/* posted completions that have not arrived at the rank */
+byte posted[R];		/* posted completions that have not arrived at the rank yet */
 bool reporting[R], dead[R];
 
-/* Posted operations arrive in any order; and the launcher notices a death. */
+/* Posted operations arrive in any order, and the launcher detects a death. */
 active proctype network()
 {
 end:	do
@@ -87,7 +87,7 @@ inline may_die()
 	fi
 }
 
-/* All words, one after the other, the rank's own counter first; the number of the last is not added. */
+/* Reads all words in sequence, the rank's own counter first. The number of the last word is not added. */
 inline scan(sum, upto)
 {
 	atomic { filled = spent[w]; sum = turn[w]; i = 1 };
@@ -122,10 +122,10 @@ proctype worker(byte w)
 	byte v, i, seen, again;
 	bool idle, took, filled, verdict;
 	do
-	/* a task makes another one, or ends */
+	/* a task creates another task, or ends */
 	:: atomic { tasks[w] && made < T -> made++; tasks[w]++ }
 	:: atomic { tasks[w] -> tasks[w]--; ran++ }
-	/* the initial set: one add, wherever its word is */
+	/* a claim from the initial set is one add, wherever its word is */
 	:: atomic { !tasks[w] && left[MINE] && !idle -> left[MINE]-- };
 		may_die();
 		tasks[w]++

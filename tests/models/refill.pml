@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A minimal model of the thesis's order of stealing (5.1), which loses tasks. A has a ring full of
- * public tasks; B and C steal once each from A; A runs what is left and then steals from D, into slots that B may
- * still be reading. Every task runs at most once.
- * FAULT=thief_no_room: A does not wait for room in its own ring */
+/* A minimal model of the thesis's order of stealing (5.1), which loses tasks. Worker A has a ring full of public tasks.
+ * Workers B and C steal once each from A. Worker A runs the remaining tasks and then steals from D, into slots that B
+ * may still be reading. Every task runs at most once.
+ *   FAULT=thief_no_room: A does not wait for room in its own ring */
 #define N 4
 #define T 16
 #define R 8

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public queue of sched_mgws: the word, the ring, the owner's metadata, and the operations of owners and
- * thieves. A process that uses it is a worker with
+/* The public queue of sched_mgws: the word, the ring, the owner's metadata, and the operations of owners and thieves. A
+ * process that uses the queue is a worker with these variables, and with scratch variables, all 0 between operations:
  *   byte mine[L], held_tasks   its local queue
  *   bool idle                  reported to the detector
- * and the scratch variables n, i, e, left, taken, room, old, at, keep, ep, in_place, loot, ok, all 0 between. */
+ *   n, i, e, left, taken, room, old, at, keep, ep, in_place, loot, ok */
 #include "fault.pml"
 #ifndef N
 #define N 2
@@ -25,26 +25,26 @@
 #endif
 
 #define idle_unchecked 1   /* idle while copies are under way: thesis, table 6 */
-#define epoch_reentered 2  /* a new epoch ignores copies of the epoch with the same bit */
+#define epoch_reentered 2  /* a new epoch ignores copies of the last epoch with the same bit */
 #define readers_ignored 3  /* the owner writes where thieves still copy: thesis, 5.1 */
 #define completed_early 4  /* a steal is marked as complete before the thief is counted as busy */
 #define lock_ignored 5     /* an attempt succeeds although the queue is locked */
-#define room_ignored 6     /* a full ring is written to */
-#define attempts_wrap 7    /* attempts without a check before */
+#define room_ignored 6     /* the owner writes to a full ring */
+#define attempts_wrap 7    /* a thief makes attempts without a check before */
 #define thief_no_room 8   /* a thief does not wait for room in its own ring: thesis, 5.1 */
-#define unheld 9           /* co-owners at the same time */
+#define unheld 9           /* two co-owners use the queue at the same time */
 
 #define HAS(f) (FAULT == f)
 #define QUEUE(w) ((w) - (w) % OWNERS)
 
 typedef queue {
-	/* the word */
+	/* the fields of the 64-bit word */
 	byte tail, count, attempts, epoch;
 	bool lock;
 	byte slot[R];
-	byte readers[R]; /* for the proof: thieves that have not copied this slot yet */
+	byte readers[R]; /* for the proof: thieves that have not copied a slot yet */
 	byte completed[2];
-	/* the owner's metadata: positions are taken modulo 2 R, which tells a full ring from an empty one */
+	/* the owner's metadata; positions are modulo 2 R, so that a full ring differs from an empty one */
 	byte open, btail, bhead, begin[2], started[2], bepoch;
 	bool held;
 };
@@ -62,13 +62,13 @@ inline run_task(t)
 {
 	d_step {
 		assert(t >= 1 && t <= T);
-		assert(!done_task[t]); /* once */
+		assert(!done_task[t]); /* each task runs once */
 		done_task[t] = 1;
 		ran++
 	}
 }
 
-/* By an owner, or a thief as the owner of its own ring: never over a slot that a thief has not copied yet. */
+/* Writes a slot of the own ring, by an owner or a thief. All thieves must have copied the old contents. */
 inline write_slot(me, p, t)
 {
 	d_step {
@@ -98,7 +98,7 @@ inline drop(me)
 #endif
 }
 
-/* mgws_close_epoch: a load, and an add when something is left */
+/* mgws_close_epoch: a load, and an add if tasks are left */
 inline close(me)
 {
 	if
@@ -119,10 +119,10 @@ inline close(me)
 	fi
 }
 
-/* mgws_room */
+/* Models mgws_room(). */
 inline find_room(me)
 {
-	old = DIST(q[me].btail, q[me].bhead); /* slots in use behind the oldest that may be read */
+	old = DIST(q[me].btail, q[me].bhead); /* the slots in use, from the oldest that may be read */
 	if
 	:: HAS(readers_ignored)
 	:: !HAS(readers_ignored) ->
@@ -141,7 +141,7 @@ inline find_room(me)
 	old = 0
 }
 
-/* mgws_open_epoch */
+/* Models mgws_open_epoch(). */
 inline publish(me)
 {
 	e = 1 - q[me].bepoch;
@@ -224,7 +224,7 @@ inline spawn(me, t)
 	fi;
 	if
 	:: held_tasks < L -> d_step { mine[held_tasks] = t; held_tasks++ }
-	:: else -> in_place = t; run_task(in_place); in_place = 0 /* leaves only: a full queue */
+	:: else -> in_place = t; run_task(in_place); in_place = 0 /* a full queue: only a leaf runs in place */
 	fi;
 	n = 0
 }
@@ -284,7 +284,7 @@ inline steal(me, v)
 		find_room(me);
 		if
 		:: (room >= R / 2 || HAS(thief_no_room)) && (HAS(attempts_wrap) || OFFERS(v)) ->
-			d_step { /* the claim */
+			d_step { /* the steal claims tasks */
 				if
 				:: LEFT(v) && (!q[v].lock || HAS(lock_ignored)) ->
 					left = LEFT(v);

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One slot of sync_wic, mode = in_place, with two companion pages, one for even and one for odd rounds (-DTURNS: two
- * for each, used in turn): a producer, readers, and a Monitor that may place their page at any time. The order of
- * steps is that of wic_channel.c and wic_activate.c; each line of a process is one atomic operation there. A page
- * under userfaultfd is mapped or armed; a load from an armed page stalls until it is mapped. The item is the memory
- * behind both pages; `published` is the word `full`.
+ * for each, used in turn). There are a producer, readers, and a Monitor that may place the readers' page at any time. The
+ * order of steps is that of wic_channel.c and wic_activate.c, where each line of a process is one atomic operation. A
+ * page under userfaultfd is mapped or armed. A load from an armed page stalls until the page is mapped. The item is the
+ * memory behind both pages. `published` is the word `full`.
  *
- * Two readers read every round. With -DAHEAD two others read the even rounds and one the odd ones, so that some wait
- * for a round whose predecessors are still to be read. With -DTURNS the pages of even rounds are nearly used up: the
- * first round recycles all, and the third uses the page of the first one's predecessor again.
+ * Two readers read every round. With -DAHEAD two readers read the even rounds and one reads the odd ones, so some wait
+ * for a round whose predecessors are still to be read. With -DTURNS the pages of even rounds are nearly used up. The
+ * first round recycles all pages, and the third round uses the page before that of the first round again.
  *
- * Claims: a consumer that returns from its wait finds the item of its own round (assert), and each wait ends (no
- * invalid end state). Each -D below is a fault that must be found:
+ * A consumer that returns from its wait finds the item of its own round (assert), and each wait ends (no invalid end
+ * state). Each -D below is a planted fault:
  *   NO_FULL_TEST    the consumer uses the page when its load ends, without a check of `published`
  *   NO_CHECK_AGAIN  a consumer arms the page again and does not check `published` after that
- *   NO_ARM          the consumer does not arm a page that was placed without a reason: it never stalls, found as a
- *                   round without an end
+ *   NO_ARM          the consumer does not arm a page that was placed without a reason, so it never stalls: the
+ *                   round does not end
  *   LOAD_FIRST      the producer loads `sleepers` before it increments `published`
  *   COUNT_LATE      the consumer loads `published` before it counts as a sleeper
  *   RELEASE_EARLY   the last reader frees the slot before it has armed spent pages (AHEAD)
  *   TURN_LATE       the last reader frees the slot before it selects the next page (TURNS)
  *
- * With -DBY_MONITOR the Monitor places the page (activate = monitor): a stall is a message to it, `available` has the
- * bits of the slot's halves in the data availability bitmap, `pending` those in the pending faults queue. Then two
- * more:
+ * With -DBY_MONITOR the Monitor places the page (activate = monitor). A stall is a message to the Monitor. `available`
+ * has the bits of the slot's halves in the data availability bitmap, `pending` those in the pending faults queue. Two
+ * faults are added:
  *   DROP_FAULT      the Monitor drops a fault whose item is announced, and not published yet
  *   NO_RING         the producer does not wake the Monitor */
 #ifndef ROUNDS
@@ -47,9 +47,9 @@
 #define READERS(r) 2
 #endif
 
-bit spent[2];   /* of the two halves: 1: the current page was placed */
-bit stalled[3]; /* of the readers ... */
-byte on[3];     /* ... on which page */
+bit spent[2];   /* spent[h]: the current page of half h was placed */
+bit stalled[3]; /* whether each reader is stalled */
+byte on[3];     /* the page on which each reader is stalled */
 #ifdef TURNS
 #define SIDES      2
 #define PAGE(half) ((half) * SIDES + current[half])
@@ -65,9 +65,9 @@ byte used[2] = {1, 0};
 bit mapped[2];
 #endif
 byte item, published, released, sleepers, done;
-byte ends;                    /* stalls that the Monitor still ends */
-bit message[3], available[2], pending[2], notified; /* BY_MONITOR */
-byte idle[3];                 /* loads without a stall and without an item, in this round */
+byte ends;                    /* the number of stalls that the Monitor still ends */
+bit message[3], available[2], pending[2], notified; /* only used with BY_MONITOR */
+byte idle[3];                 /* loads in this round without a stall and without an item */
 
 inline resume(reader, p)
 {
@@ -77,7 +77,7 @@ inline resume(reader, p)
 	fi
 }
 
-/* UFFDIO_CONTINUE: maps the page and resumes the threads that are stalled on it. */
+/* UFFDIO_CONTINUE maps the page and resumes the threads that are stalled on the page. */
 inline place(p)
 {
 	atomic {
@@ -88,7 +88,7 @@ inline place(p)
 	}
 }
 
-/* MADV_DONTNEED over all: arms them. A stalled thread remains so. */
+/* MADV_DONTNEED arms all pages. A stalled thread remains stalled. */
 inline throw_away()
 {
 	atomic {
@@ -152,7 +152,7 @@ active [CONSUMERS] proctype consumer()
 		:: published == r + 1 -> goto leave
 		:: else
 		fi;
-		/* The round before the last has the same page. */
+		/* The last round but one has the same page. */
 		published == r + 1 || released + 1 >= r;
 #ifdef COUNT_LATE
 		if
@@ -176,7 +176,7 @@ active [CONSUMERS] proctype consumer()
 		:: stalled[me] -> !stalled[me]; goto load
 		:: else
 		fi;
-		assert(idle[me] < 12); /* more than can be placed without a reason */
+		assert(idle[me] < 12); /* more loads than pages that can be placed without a reason */
 #ifdef NO_FULL_TEST
 		goto leave;
 #endif
@@ -244,8 +244,8 @@ active [CONSUMERS] proctype consumer()
 	}
 }
 
-/* A deadline or a stop: places a page on which a reader may be stalled. BY_MONITOR: also reads messages and is
- * notified; if a fault is pending and its item announced, it checks `published`. */
+/* At a deadline or a stop the Monitor places a page on which a reader may be stalled. With BY_MONITOR it also reads
+ * messages and notifications. If a fault is pending and its item announced, it checks `published`. */
 active proctype monitor()
 {
 	bit p;

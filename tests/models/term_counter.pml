@@ -8,7 +8,7 @@
 #define T 5
 #endif
 #ifndef S
-#define S 6 /* steals */
+#define S 6 /* maximum of steals */
 #endif
 #ifndef TERM_FAULT
 #define TERM_FAULT no_fault

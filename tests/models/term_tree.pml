@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* term_tree: votes in rounds. Workers 0 .. LOCAL-1 are device 0, the others one device each; the root is worker 0,
- * whose children are 1 and 2 of its device, and the devices 1 and 2.
+/* term_tree: votes in rounds. Workers 0 .. LOCAL-1 are on device 0, the others on one device each. The root is worker
+ * 0. Its children are workers 1 and 2 of its device, and the devices 1 and 2.
  * FAULT=steals_ignored: a worker votes without regard to steals from it: thesis, 5.6.3
- * FAULT=children_ignored: it votes before its children have
+ * FAULT=children_ignored: a worker votes before its children have voted
  *
- * Unlike the counters it tolerates the planted faults of work.pml: votes depend on attempts. */
+ * Unlike the counters, term_tree tolerates the planted faults of work.pml, as votes depend on attempts. */
 #ifndef N
 #define N 3
 #endif
@@ -15,7 +15,7 @@
 #define T 4
 #endif
 #ifndef S
-#define S 4 /* steals */
+#define S 4 /* maximum of steals */
 #endif
 #ifndef TERM_FAULT
 #define TERM_FAULT no_fault
@@ -31,7 +31,8 @@ byte turn[N], vote[N], vote_work[N];
 
 #define PARENT(w) ((w) < LOCAL -> ((w) - 1) / 2 : 0)
 
-/* A child of node w has not voted in this round, or has voted that there is work. */
+/* Reads the vote of a child. `ready` remains true if the child has voted in this round. `has_work` becomes true if the
+ * child has voted that work is left. */
 inline child_vote(node, child)
 {
 	if
@@ -51,7 +52,7 @@ inline open_round(node)
 inline term_idle(w) { skip }
 inline term_busy(w) { skip }
 
-/* One call is one step: it reads words that only their writers change, each once. */
+/* One call is one step, as it reads each word once, and only one writer changes a word. */
 inline term_done(w, verdict)
 {
 	atomic {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Thresholds on the device (plugins/shared/nic: nic_fire in nic.dev.h): fires of one tag are counted in the device's
- * memory, two lanes of a wave by one addition if they fire together, and the fire that crosses a multiple of the
- * threshold sends the threshold to the NIC, through the FIFO of fifo.pml. An operation runs at each multiple, and sees
- * all writes before the fires that it waited for. Fires are ordered or not; a store may make visible the writes of its
- * own lane, those released to it, or none.
+/* Thresholds on the device (plugins/shared/nic: nic_fire in nic.dev.h). Fires of one tag are counted in the device's
+ * memory. Two lanes of a wave that fire together use one addition. The fire that crosses a multiple of the threshold
+ * sends the threshold to the NIC, through the FIFO of fifo.pml. An operation runs at each multiple, and sees all writes
+ * before the fires that it waited for. Fires are ordered or not. A store may make visible the writes of its own lane,
+ * those released to the lane, or none.
  *
  *   -DP=2 producers  -DF=2 fires of each lane  -DT=2 threshold  -DE=2 entries, a power of two
  *   -DFAULT_MERGE: two lanes count for one
@@ -12,7 +12,7 @@
  *   -DFAULT_OWN: the fire that crosses sends only its own count
  *   -DFAULT_RESET: the fire that crosses resets the counter to 0
  *   -DFAULT_ACQUIRE: an unordered fire that crosses does not acquire the writes of other fires
- *   -DFAULT_RELEASE: it acquires them and does not release them
+ *   -DFAULT_RELEASE: the fire that crosses acquires these writes and does not release them
  *   -DFAULT_ROOM, -DFAULT_LAP, -DFAULT_POLL, -DFAULT_OLD: as in fifo.pml */
 #include "fifo.pml"
 #ifndef F
@@ -24,11 +24,11 @@
 #define N (2 * P * F)
 
 byte value;      /* the counter */
-byte released;   /* ordered fires whose writes its releases carry */
-byte due[N + 3]; /* ordered fires among the first so many */
+byte released;   /* ordered fires whose writes a release of `value` carries */
+byte due[N + 3]; /* due[n]: ordered fires among the first n */
 
-/* A word carries a count. */
-byte carries[E]; /* ordered fires whose writes are seen with the word */
+/* A word carries a count: the ordered fires whose writes are visible with the word. */
+byte carries[E];
 
 byte sent, seen_by_nic, ran;
 
@@ -61,7 +61,7 @@ inline fire(lanes)
 #endif
 		released = released + (ordered -> lanes : 0);
 		carried = (ordered -> released : 0);
-		/* The writes that an operation at one of these counts must see. */
+		/* An operation at one of these counts must see these writes. */
 		due[before + 1] = released;
 		due[before + 2] = released
 	};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The trigger FIFO (plugins/shared/nic: nic.dev.h, fifo.c): producers take a ticket, wait for room by the tail that one
- * of them read last, write an argument and then the word with its lap; the NIC reads words with the current lap and
- * then publishes its tail. A producer is two lanes of a wave: they fire together, as one word that counts for both, or
- * one after the other. Each fire is counted exactly once, with its own argument.
+/* The trigger FIFO (plugins/shared/nic: nic.dev.h, fifo.c). Producers take a ticket and wait for room by the tail that
+ * one of them read last. They write an argument and then the word with its lap. The NIC reads words with the current
+ * lap and then publishes its tail. A producer is two lanes of a wave. The lanes fire together, as one word that counts
+ * for both, or one after the other. Each fire is counted exactly once, with its own argument.
  *
  *   -DP=2 producers  -DF=3 fires of each lane  -DE=2 entries, a power of two
  *   -DFAULT_ORDER: the word is stored before the argument
@@ -14,13 +14,13 @@
 #define F 3
 #endif
 
-/* A word is 1 + number of the fire, see below. */
+/* A word is 1 + the number of the fire, see below. */
 byte count[E];
 byte argument[E];
-byte taken[2 * P * F]; /* by number: lane, producer, fire */
+byte taken[2 * P * F]; /* index: lane, producer, fire */
 byte all;
 
-/* Fire number `number`, which counts for `lanes`. */
+/* Pushes fire number `number`, which counts for `lanes`. */
 inline push(number, lanes)
 {
 	take_ticket();
@@ -40,7 +40,7 @@ proctype producer(byte me)
 	do
 	:: i < F ->
 		if
-		:: /* together */
+		:: /* Both lanes fire together. */
 #ifdef FAULT_MERGE
 			push(me * F + i, 1)
 #else
@@ -59,7 +59,7 @@ proctype nic()
 	bool l;
 	do
 	:: all < 2 * P * F ->
-		/* One 8-byte word with lap, count and tag. */
+		/* The 8-byte word has lap, count and tag. */
 		d_step { w = word[cursor % E]; k = count[cursor % E]; l = lap[cursor % E] };
 		if
 		:: filled(cursor) ->
@@ -67,8 +67,8 @@ proctype nic()
 			tail = cursor + 1;
 #endif
 			a = argument[cursor % E];
-			assert(a == w);            /* the argument is this fire's */
-			assert(taken[w - 1] == 0); /* and the fire is new */
+			assert(a == w);            /* the argument belongs to this fire */
+			assert(taken[w - 1] == 0); /* the fire is new */
 			taken[w - 1] = k;
 			all = all + k;
 			cursor++;
@@ -91,5 +91,5 @@ init {
 	}
 }
 
-/* Under weak fairness all fires are taken: no process waits forever. */
+/* Under weak fairness all fires are taken, and no process waits forever. */
 ltl served { <> (all == 2 * P * F) }

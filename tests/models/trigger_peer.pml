@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A counter of trigger_peer (trigger_peer.dev.h): L lanes fire it and the host posts, concurrently. The lane that finds
- * `work` at 0 serves; the others only add. The operation, whose threshold is the number of all fires, runs once, and
- * its stores in the other rank precede the arrival word: the link orders stores only by releases. Faults: FAULT_FIRST:
- * a lane serves for any value of `work`; FAULT_LEAVE: the serving lane ends without a check for additions;
- * FAULT_TAKEN: it serves work that another lane has taken; FAULT_POST: the host posts without serving; FAULT_ORDER: the
- * arrival word is incremented by a relaxed store. */
+/* A counter of trigger_peer (trigger_peer.dev.h). L lanes fire the counter and the host posts, concurrently. The lane
+ * that finds `work` at 0 serves; the others only add. The threshold of the operation is the number of all fires. The
+ * operation runs once, and its stores in the other rank precede the arrival word. Only releases order stores on the
+ * link. FAULT_FIRST: a lane serves for any value of `work`. FAULT_LEAVE: the serving lane ends without a check for
+ * additions. FAULT_TAKEN: a lane serves work that another lane has taken. FAULT_POST: the host posts without serving.
+ * FAULT_ORDER: a relaxed store increments the arrival word. */
 #ifndef L
 #define L 3
 #endif
@@ -20,7 +20,7 @@ inline serve()
 	assert(servers == 1);
 	do
 	:: posted && ran == 0 && value >= L ->
-		assert(paid == L); /* every lane's payload is seen */
+		assert(paid == L); /* the payload of every lane is visible */
 		ran++;
 		data_leaves = true;
 		word_leaves = true

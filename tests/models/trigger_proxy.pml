@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of trigger_proxy: the host replaces entries from which devices build descriptors, devices copy them
- * (proxy_publish and proxy_read_entry). An accepted copy is always one complete entry of the host. Faults: FAULT_ODD:
- * the host does not mark that it is writing; FAULT_AGAIN: the device does not check the version again. */
+/* The table of trigger_proxy. The host replaces entries, from which devices build descriptors. Devices copy the entries
+ * (proxy_publish and proxy_read_entry). An accepted copy is always one complete entry of the host. FAULT_ODD: the host
+ * does not mark that it is writing. FAULT_AGAIN: the device does not check the version again. */
 #ifndef N
-#define N 3 /* posts shown */
+#define N 3 /* number of posts */
 #endif
 #ifndef D
-#define D 2 /* devices */
+#define D 2 /* number of devices */
 #endif
 
-byte version, id, place; /* of one entry */
+byte version, id, place; /* the fields of one entry */
 bool torn;
 
 active proctype host()
@@ -43,7 +43,7 @@ active [D] proctype device()
 #ifndef FAULT_AGAIN
 		if
 		:: seen % 2 == 0 && version == seen -> torn = torn || i != p
-		:: else -> skip /* sends its tag alone */
+		:: else -> skip /* the device sends only the tag */
 		fi;
 #else
 		if

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* loom_last_noncoherent() (dev/after.h): D devices with only loads and stores of shared memory decrement a counter.
- * Exactly one finds that it is the last. Each access to a shared word is a step; the workers of a device have a lock,
- * so a device is one process, which decrements the counter E times.
+/* loom_last_noncoherent() (dev/after.h): D devices that only load and store shared memory decrement a counter. Exactly
+ * one device finds that it is the last. Each access to a shared word is a step. The workers of a device have a lock, so
+ * a device is one process, which decrements the counter E times.
  *   FAULT=no_turns: a device decrements the counter without waiting for its turn
  *   FAULT=no_fence: a device reads the others' words before its own store is visible
  *   FAULT=lower_first: a device that gave way does not start again
- *   FAULT=no_higher: higher devices are not waited for
+ *   FAULT=no_higher: a device does not wait for higher devices
  *   FAULT=left_early: a device ends its turn before it has decremented the counter */
 #include "fault.pml"
 #ifndef D
@@ -55,7 +55,7 @@ begin:	d = 0;
 			fi
 		fi
 	od;
-	wants[me] = 1; /* no_fence: it is seen now; else it was */
+	wants[me] = 1; /* with no_fence the store becomes visible here, otherwise earlier */
 inside:
 	left = pending - 1;
 	if

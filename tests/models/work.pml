@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Common part of the detectors' models: workers that run tasks, make some, and steal; a queue is only a number.
- * Included by term_*.pml, which define N workers, T tasks at most, and
+/* The common part of the detectors' models: workers that run tasks, create tasks, and steal. A queue is only a number.
+ * term_*.pml include this file and define N workers, at most T tasks, and
  *   term_idle(w), term_busy(w)
- *   term_done(w, verdict)     one call; sets verdict when the detector reports that no task is left
- *   TERM_FAULT                a seeded fault of the scheduler's promises, or none:
- *   idle_early       idle while a thief still copies
+ *   term_done(w, verdict)     one call, which sets verdict when no task is left
+ *   TERM_FAULT                a planted violation of the scheduler's promises, or none:
+ *   idle_early       a victim is idle while a thief still copies
  *   completed_early  the steal is complete before the thief is busy */
 #define no_fault 0
 #define idle_early 1
@@ -16,7 +16,7 @@ typedef worker_state {
 worker_state work[N];
 byte made, steals;
 #ifndef S
-#define S 3 /* a bound on steals: otherwise tasks move forever */
+#define S 3 /* a bound on steals, as otherwise tasks would move forever */
 #endif
 
 inline claim(w)
@@ -46,7 +46,7 @@ proctype worker(byte w)
 	TERM_SCRATCH;
 #endif
 	do
-	/* a task makes another one, or ends */
+	/* a task creates another task, or ends */
 	:: atomic { work[w].tasks && made < T -> made++; work[w].tasks++ }
 	:: atomic { work[w].tasks -> work[w].tasks-- }
 	:: atomic { !work[w].tasks && !idle && (!work[w].copying || TERM_FAULT == idle_early) -> idle = 1 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deliberately odd plug-ins, one for each "defined BAD_NAME" below: the parts of a sound termination detector, ways to
- * write by hand what LOOM_PLUGIN_DEFINE gets right, and what each does otherwise. */
+/* Deliberately faulty plug-ins, one for each "defined BAD_NAME" below. The file has the parts of a sound termination
+ * detector, and macros that define by hand what LOOM_PLUGIN_DEFINE defines correctly. */
 #include <gpuloom/device.h>
 #include <gpuloom/term.h>
 #include <signal.h>
@@ -60,12 +60,12 @@ static BAD_UNUSED const struct loom_term_dev good_dev = {
 static BAD_UNUSED const struct loom_device_code good_code = {.size = sizeof(good_code),
 							     .cpu = &good_dev};
 
-/* A right plug-in except for the arguments after the name. */
+/* Defines a correct plug-in except for the arguments after the name. */
 #define BAD_DEFINE(name, ...)                                                                      \
 	LOOM_PLUGIN_DEFINE(TERM, name, "1.0.0", "Apache-2.0", "broken on purpose", __VA_ARGS__)
 #define GOOD_PARTS .ops = &good_ops, .dev = &good_code
 
-/* Only the identity, as fields of struct loom_plugin; later arguments override it. */
+/* Defines only the identity, as fields of struct loom_plugin. Later arguments override the fields. */
 #define GOOD_HEAD(name_)                                                                           \
 	.magic = LOOM_PLUGIN_MAGIC, .abi = LOOM_ABI, .size = sizeof(struct loom_plugin),   \
 	.kind = LOOM_TERM, .name = name_, .version = "1.0.0", .license = "Apache-2.0", .summary = "broken on purpose"
@@ -75,7 +75,7 @@ static BAD_UNUSED const struct loom_device_code good_code = {.size = sizeof(good
 		static const struct loom_plugin self = {__VA_ARGS__};                              \
 		return &self;                                                                      \
 	}
-/* The same for the manifest. */
+/* Defines the manifest in the same way. */
 #define GOOD_MANIFEST(name_)                                                                       \
 	.magic = LOOM_PLUGIN_MAGIC, .abi = LOOM_ABI, .kind = LOOM_TERM,                    \
 	.name = name_, .version = "1.0.0", .license = "Apache-2.0", .summary = "broken on purpose"
@@ -96,7 +96,7 @@ static BAD_UNUSED const struct loom_device_code good_code = {.size = sizeof(good
 #pragma GCC diagnostic ignored "-Woverride-init"
 #endif
 
-#if defined BAD_abort /* Aborts as soon as it is loaded. */
+#if defined BAD_abort /* The plug-in aborts as soon as it is loaded. */
 WHEN_LOADED
 {
 	fputs("no luck today\n", stderr);
@@ -105,7 +105,7 @@ WHEN_LOADED
 
 BAD_DEFINE("term_abort", GOOD_PARTS)
 
-#elif defined BAD_answer /* Answers for the probe, on every descriptor, before it crashes. */
+#elif defined BAD_answer /* The plug-in writes an answer in place of the probe before it crashes. */
 WHEN_LOADED
 {
 	for (int fd = 3; fd < 8; fd++)
@@ -116,7 +116,7 @@ WHEN_LOADED
 
 BAD_DEFINE("term_answer", GOOD_PARTS)
 
-#elif defined BAD_destructor /* Aborts when the process that loaded it ends. */
+#elif defined BAD_destructor /* The plug-in aborts when the process that loaded it ends. */
 __attribute__((destructor)) static void when_over(void)
 {
 	fputs("too late\n", stderr);
@@ -125,13 +125,13 @@ __attribute__((destructor)) static void when_over(void)
 
 BAD_DEFINE("term_destructor", GOOD_PARTS)
 
-#elif defined BAD_dev_op /* Its table of device functions lacks the mandatory 'done'. */
+#elif defined BAD_dev_op /* The table of device functions lacks the mandatory 'done'. */
 static const struct loom_term_dev dev = {.size = sizeof(dev), .idle = bad_step, .busy = bad_step};
 static const struct loom_device_code code = {.size = sizeof(code), .cpu = &dev};
 
 BAD_DEFINE("term_dev_op", .ops = &good_ops, .dev = &code)
 
-#elif defined BAD_doctor /* A device whose doctor reports once and then crashes. */
+#elif defined BAD_doctor /* The plug-in is a device whose doctor reports once and then crashes. */
 static int nothing(void)
 {
 	return 0;
@@ -144,7 +144,7 @@ static void doctor(const struct loom_host *host, struct loom_doctor *out)
 	abort();
 }
 
-/* Never called: only the doctor is. */
+/* Only the doctor is called, so this function is never called. */
 #define ANY (void *)nothing
 static const struct loom_device_ops ops = {
 	.size = sizeof(ops),
@@ -166,7 +166,7 @@ static const struct loom_device_ops ops = {
 
 LOOM_PLUGIN_DEFINE(DEVICE, "device_ill", "1.0.0", "Apache-2.0", "broken on purpose", .ops = &ops)
 
-#elif defined BAD_endless /* A table of options that does not end. */
+#elif defined BAD_endless /* The table of options has no end. */
 struct opts {
 	uint32_t depth;
 };
@@ -178,7 +178,7 @@ static const struct loom_opt rows[] = {
 
 BAD_DEFINE("term_endless", GOOD_PARTS, .opts = rows, .opts_size = sizeof(struct opts))
 
-#elif defined BAD_exit /* Ends the process that loads it. */
+#elif defined BAD_exit /* The plug-in ends the process that loads it. */
 WHEN_LOADED
 {
 	_exit(0);
@@ -186,7 +186,7 @@ WHEN_LOADED
 
 BAD_DEFINE("term_exit", GOOD_PARTS)
 
-#elif defined BAD_foreign /* Its entry symbol resolves to code of another file. */
+#elif defined BAD_foreign /* The entry symbol resolves to code of another file. */
 typedef const struct loom_plugin *entry(void);
 
 static BAD_UNUSED __attribute__((no_sanitize("address", "thread", "undefined"))) entry *
@@ -197,7 +197,7 @@ elsewhere(void)
 
 const struct loom_plugin *loom_plugin_entry(void) __attribute__((ifunc("elsewhere")));
 
-#elif defined BAD_hang /* Never returns from loading, and leaves a child that would outlive it. */
+#elif defined BAD_hang /* The plug-in never returns from loading, and leaves a child that would outlive it. */
 WHEN_LOADED
 {
 	if (!fork())
@@ -208,17 +208,17 @@ WHEN_LOADED
 
 BAD_DEFINE("term_hang", GOOD_PARTS)
 
-#elif defined BAD_kind /* Of a kind that does not exist. */
+#elif defined BAD_kind /* The kind of the plug-in does not exist. */
 BAD_ENTRY(GOOD_HEAD("term_kind"), GOOD_PARTS, .kind = 77)
 
-#elif defined BAD_lie /* Its manifest and its descriptor do not agree. */
+#elif defined BAD_lie /* The manifest and the descriptor do not agree. */
 BAD_NOTE(GOOD_MANIFEST("term_lie"), .version = "9.9.9");
 BAD_ENTRY(GOOD_HEAD("term_lie"), GOOD_PARTS)
 
-#elif defined BAD_magic /* A descriptor of something else. */
+#elif defined BAD_magic /* The descriptor describes something else. */
 BAD_ENTRY(GOOD_HEAD("term_magic"), GOOD_PARTS, .magic = 0x21212121)
 
-#elif defined BAD_major /* Another major ABI in manifest and descriptor; its code must not even run. */
+#elif defined BAD_major /* The manifest and the descriptor have another major ABI. The code must not even run. */
 WHEN_LOADED
 {
 	abort();
@@ -227,10 +227,10 @@ WHEN_LOADED
 BAD_NOTE(GOOD_MANIFEST("term_major"), .abi = 7);
 BAD_ENTRY(GOOD_HEAD("term_major"), GOOD_PARTS, .abi = 7)
 
-#elif defined BAD_major_late /* Another major ABI, which is found only after its code has run. */
+#elif defined BAD_major_late /* The other major ABI is found only after the plug-in's code has run. */
 BAD_ENTRY(GOOD_HEAD("term_major_late"), GOOD_PARTS, .abi = 7)
 
-#elif defined BAD_longer /* Made for a later core of this ABI: a longer descriptor. Not broken: it must be accepted. */
+#elif defined BAD_longer /* The descriptor is longer, like that of a later core of this ABI. It must be accepted. */
 static void leave(int number)
 {
 	(void)number;
@@ -258,15 +258,15 @@ const struct loom_plugin *loom_plugin_entry(void)
 	return &self.plugin;
 }
 
-#elif defined BAD_name /* No name. */
+#elif defined BAD_name /* The name is empty. */
 BAD_ENTRY(GOOD_HEAD(NULL), GOOD_PARTS)
 
-#elif defined BAD_no_size /* Its ops table does not begin with its size. */
+#elif defined BAD_no_size /* The ops table does not begin with its size. */
 static const struct loom_term_ops ops = {.create = bad_create, .destroy = bad_destroy};
 
 BAD_DEFINE("term_no_size", .ops = &ops, .dev = &good_code)
 
-#elif defined BAD_none /* A shared object that is no plug-in. */
+#elif defined BAD_none /* The file is a shared object but no plug-in. */
 LOOM_EXPORT int bad_nothing_here(void);
 
 int bad_nothing_here(void)
@@ -274,13 +274,13 @@ int bad_nothing_here(void)
 	return 0;
 }
 
-#elif defined BAD_null /* Its entry point returns NULL. */
+#elif defined BAD_null /* The entry point returns NULL. */
 const struct loom_plugin *loom_plugin_entry(void)
 {
 	return NULL;
 }
 
-#elif defined BAD_op /* Its ops table ends before the mandatory 'init'. */
+#elif defined BAD_op /* The ops table ends before the mandatory 'init'. */
 static const struct loom_term_ops short_ops = {
 	.size = offsetof(struct loom_term_ops, init),
 	.create = bad_create,
@@ -291,13 +291,13 @@ static const struct loom_term_ops short_ops = {
 
 BAD_DEFINE("term_op", .ops = &short_ops, .dev = &good_code)
 
-#elif defined BAD_ops_wild /* Its ops table is an unmapped address. */
+#elif defined BAD_ops_wild /* The address of the ops table is unmapped. */
 BAD_DEFINE("term_ops_wild", .ops = (const void *)64, .dev = &good_code)
 
-#elif defined BAD_prefix /* A termination detector that claims the kind of a scheduler. */
+#elif defined BAD_prefix /* A termination detector has the kind of a scheduler. */
 BAD_DEFINE("sched_prefix", GOOD_PARTS)
 
-#elif defined BAD_print /* Prints where only data belongs; usable otherwise. */
+#elif defined BAD_print /* The plug-in prints to stdout, where only data belong. It is usable otherwise. */
 WHEN_LOADED
 {
 	printf("hello from a constructor");
@@ -305,7 +305,7 @@ WHEN_LOADED
 
 BAD_DEFINE("term_print", GOOD_PARTS)
 
-#elif defined BAD_rows /* An option whose default is out of its own range. */
+#elif defined BAD_rows /* The default of an option is outside of the option's range. */
 struct opts {
 	uint32_t depth;
 };
@@ -317,17 +317,17 @@ static const struct loom_opt rows[] = {
 
 BAD_DEFINE("term_rows", GOOD_PARTS, .opts = rows, .opts_size = sizeof(struct opts))
 
-#elif defined BAD_size /* A descriptor that states less than ABI 1.0 has. */
+#elif defined BAD_size /* The descriptor is smaller than that of ABI 1.0. */
 BAD_ENTRY(GOOD_HEAD("term_size"), GOOD_PARTS, .size = 40)
 
-#elif defined BAD_text /* Strings that must not reach a terminal or a document as they are. */
+#elif defined BAD_text /* The strings contain characters that must not reach a terminal or a document. */
 BAD_NOTE(GOOD_MANIFEST("term_text"), .summary = "red \033[31m, bell \a, broken \xff UTF-8");
 BAD_ENTRY(GOOD_HEAD("term_text"), GOOD_PARTS, .summary = "red \033[31m, bell \a, broken \xff UTF-8")
 
-#elif defined BAD_unmarked /* Sound, but without a manifest. */
+#elif defined BAD_unmarked /* The plug-in is correct, but has no manifest. */
 BAD_ENTRY(GOOD_HEAD("term_unmarked"), GOOD_PARTS)
 
-#elif defined BAD_width /* An option whose field is narrower than its type. */
+#elif defined BAD_width /* The field of an option is narrower than the option's type. */
 struct opts {
 	uint16_t depth;
 };
@@ -339,7 +339,7 @@ static const struct loom_opt rows[] = {
 
 BAD_DEFINE("term_width", GOOD_PARTS, .opts = rows, .opts_size = sizeof(struct opts))
 
-#elif defined BAD_wild /* Its entry point returns an unmapped address. */
+#elif defined BAD_wild /* The entry point returns an unmapped address. */
 const struct loom_plugin *loom_plugin_entry(void)
 {
 	return (const struct loom_plugin *)4096;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Common part of the workloads for tests: an instance with its options, no tasks, and a kernel. Included after struct
- * options; a workload may define BORN(x) and DIES(x), which are called by create() and destroy(). ODD_PLUGIN() is the
- * last line. */
+/* The workloads for tests share this code: an instance with its options, no tasks, and a kernel. A workload includes
+ * this file after struct options. It may define BORN(x) and DIES(x), which create() and destroy() call. ODD_PLUGIN() is
+ * the last line. */
 #ifndef BORN
 #define BORN(x) ((void)(x))
 #endif

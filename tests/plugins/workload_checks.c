@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Its check runs until its time limit. */
+/* The check of this workload runs until its time limit. */
 #include <gpuloom/dev/dev.h>
 #include <gpuloom/workload.h>
 #include <time.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job of a known amount of work, to plant differences: each worker draws this many random numbers. */
+/* A job with a known amount of work, to plant differences: each worker draws this many random numbers. */
 #include <gpuloom/dev/dev.h>
 #include <gpuloom/workload.h>
 
@@ -25,7 +25,7 @@ static const struct loom_opt rows[] = {
 	{.name = NULL},
 };
 
-/* The same draws in each process, and a ripple from sample to sample. */
+/* Draws numbers that are the same in each process, and vary a little from sample to sample. */
 static double draw(void)
 {
 	static uint64_t state = 88172645463325252u;
@@ -33,7 +33,7 @@ static double draw(void)
 	return (double)(state >> 11) / 0x1p53;
 }
 
-/* On a line of its own: workers do not share one. */
+/* Each worker has a separate cache line. */
 struct own {
 	uint64_t turns, state;
 } __attribute__((aligned(64)));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Its kernel calls a kind that its ops do not declare. */
+/* The kernel of this workload calls a kind that its ops do not declare. */
 
 #include <gpuloom/barrier.h>
 #include <gpuloom/dev/dev.h>

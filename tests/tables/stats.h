@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reference values of tests/test_stats.c, from R 4.2.2 (no packages); the call stands above each table. */
+/* Reference values of tests/test_stats.c, from R 4.2.2 (no packages). The call of R is above each table. */
 
 /* quantile(x, q, type = 7), mad(x, constant = 1) */
 static const double order_x[] = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# No plug-in of its own: the half that device_cuda and device_hip share.
+# This folder is no plug-in. It has the code that device_cuda and device_hip share.
 GPU_SRC := $(addprefix $D/,guard.c instance.c shape.c memory.c program.c launch.c chain.c wait.c interrupt.c cache.c rtc.c doctor.c) $(COMPOSE_SRC)
 GPU_OBJ := $(GPU_SRC:%.c=$B/obj/%.o)
 $(GPU_OBJ): EXTRA_CFLAGS := $(COMPOSE_CFLAGS)

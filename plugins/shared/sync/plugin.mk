@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-# No plug-in of its own: the channel that all sync plug-ins have, and what wakes a worker that sleeps.
+# This folder is no plug-in. It has the channels of all sync plug-ins, and the code that wakes a sleeping worker.
 SYNC_D := $D

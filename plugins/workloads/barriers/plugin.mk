@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# -I: where the assembler finds the device code that is embedded (.incbin).
 BARRIER_WORKLOADS := workload_barrier workload_reduce
 PLUGINS += $(BARRIER_WORKLOADS)
 $(foreach p,$(BARRIER_WORKLOADS),$(eval $p_SRC := $D/$p.c)$(eval $p_CFLAGS := -I$D)$(eval $p_LIBS := -lm))

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# -I$D: where the assembler finds the device code that is embedded (.incbin).
 EXCHANGE_APPS := srs cg fe h3d bfs bs c2d stn gem kmn pattern resume
 EXCHANGE_D := $D
 define exchange_app

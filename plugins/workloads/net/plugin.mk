@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# -I: where the assembler finds the device code that is embedded (.incbin).
 NET_WORKLOADS := workload_pingpong workload_msgrate workload_jacobi2d workload_allreduce workload_sgd workload_replay \
   workload_scatter
 PLUGINS += $(NET_WORKLOADS)

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# -I$D: where the assembler finds the device code that is embedded (.incbin).
 REQUESTS_HOST := $D/phases.c $D/victim.c plugins/shared/child/child.c
 PLUGINS += workload_requests_storm workload_requests_app
 workload_requests_storm_SRC := $D/workload_requests_storm.c $(REQUESTS_HOST)

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# -I$D: where the assembler finds the device code that is embedded (.incbin).
 PLUGINS += workload_memset workload_memset_loop workload_contains workload_fib workload_uts \
   workload_cholesky workload_synthetic workload_costs workload_bfs_tasks workload_knapsack
 workload_memset_SRC := $D/workload_memset.c
@@ -20,7 +19,7 @@ workload_cholesky_SRC := $(addprefix $D/,workload_cholesky.c cholesky_matrix.c c
 workload_cholesky_CFLAGS := -I$D
 workload_cholesky_LIBS := -lm -ldl
 workload_uts_SRC := $D/workload_uts.c $D/uts_trees.c
-# Packing words into vectors makes SHA-1 load 8 bytes across two stores of 4, which stalls once a node.
+# With words packed into vectors, SHA-1 loads 8 bytes across two stores of 4. Such a load stalls once per node.
 workload_uts_CFLAGS := -I$D -fno-tree-slp-vectorize
 workload_uts_LIBS := -lm
 workload_contains_SRC := $D/workload_contains.c $D/contains_files.c $D/contains_read.c $D/contains_corpus.c

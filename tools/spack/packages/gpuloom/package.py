@@ -6,7 +6,7 @@ from spack.package import *
 
 
 class Gpuloom(MakefilePackage):
-    """Builds and compares GPU scheduling, synchronisation and communication mechanisms as plug-ins."""
+    """Builds and compares mechanisms of GPU scheduling, synchronisation and communication as plug-ins."""
 
     tree = os.path.realpath(os.path.join(os.path.dirname(__file__), "../../../.."))
     git = "file://" + tree
