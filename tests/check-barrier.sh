@@ -47,7 +47,7 @@ for end in spin yield nap sleep; do
 done
 barrier=tree
 rounds --set barrier.tree.arity=2 --set device.cpu.workers=7 --set workload.barrier.scope=worker
-expect 2 'arity = 5: must be a power of two from 2 on' "$G" run conf/barrier.ini $small --set barrier.use=tree \
+expect 2 'arity = 5: must be a power of two, at least 2' "$G" run conf/barrier.ini $small --set barrier.use=tree \
 	--set barrier.tree.arity=5
 expect 2 'no barrier is selected' "$G" run conf/barrier.ini --set barrier.use=
 # The message names a worker that never arrives. The deadline is long enough for a busy machine to start the others.
@@ -104,7 +104,7 @@ grep -q ' by_warp_model ' "$tmp/out" || fail 'no warp among the ways of a worker
 sums --set workload.reduce.way=device --set workload.reduce.floats=4
 grep -q ' by_worker_model ' "$tmp/out" && fail 'way = device ran others, too'
 expect 2 'floats = 6: not a multiple of 4' "$G" run conf/reduce.ini --set workload.reduce.floats=6
-expect 2 'way = stack: there is one device' "$G" run conf/reduce.ini --set workload.reduce.way=stack
+expect 2 'way = stack: there is only one device' "$G" run conf/reduce.ini --set workload.reduce.way=stack
 [ "$isolations" != thread ] || finish
 # Without a barrier worker 0 reads values that others have not written yet.
 expect 3 'reduce: way device: round [0-9]*: the sum is [0-9]* instead of [0-9]*' "$G" run conf/reduce.ini --samples 1 \

@@ -34,7 +34,7 @@ graph_runs() {
 	for workload in pingpong jacobi2d; do
 		launched 0 '3 samples, each verified' none $graph
 		launched 0 '3 samples, each verified' none $graph --ranks 2 --set transport.use=host
-		launched 4 'a sample has 100000?1 steps, a graph at most 4096' none $graph \
+		launched 4 'a sample has 100000?1 steps, but a graph at most 4096' none $graph \
 			--set workload.pingpong.rounds=100000 \
 			--set workload.jacobi2d.sweeps=100000
 	done
@@ -43,7 +43,7 @@ graph_runs() {
 		FAKE_GPU_FAIL=$call:1 launched 1 "$call" none $graph
 	done
 	with=hdn
-	launched 4 'the host has a part in each step' none $graph
+	launched 4 'the host takes part in each step' none $graph
 }
 
 sound_runs
@@ -51,7 +51,7 @@ quickly
 barrier_runs
 lossy_runs
 # The driver reports links without atomics for host memory.
-run mgws uts 4 'no common counter: say use = hcounter or tree' none --set run.devices='cuda:0 cuda:1' \
+run mgws uts 4 'no common counter: set use = hcounter or tree' none --set run.devices='cuda:0 cuda:1' \
 	--set device.cuda.1.gpu=0 \
 	--set transport.use=host
 trigger_runs
@@ -99,7 +99,7 @@ crossings() {
 		crossing wic gem 0 verified --set run.devices='cpu:0 cuda:0' --set device.cpu.workers=2 \
 			--set device.cuda.workers=1 --set sync.wic.notify=$notify
 	done
-	crossing futex pattern 4 'is for one GPU' --set run.devices='cuda:0 cpu:0 cuda:1' --set device.cuda.1.gpu=0 \
+	crossing futex pattern 4 'supports one GPU' --set run.devices='cuda:0 cpu:0 cuda:1' --set device.cuda.1.gpu=0 \
 		--set sync.futex.notify=interrupt
 	crossing wic pattern 124 'no end after 0.3 s' --set run.devices='cuda:0 cpu:0' --set run.timeout=300ms \
 		--set sync.wic.notify=interrupt --set workload.exchange.tp=400000
@@ -126,7 +126,7 @@ case $B in *thread*) ;; *)
 	crossing_death futex
 	;;
 esac
-waits 4 'wants 32 threads in each block' --set device.cuda.lanes=1024
+waits 4 'needs 32 threads in each block' --set device.cuda.lanes=1024
 
 # These functions release resources or read the location of the GPU. Their failure must not fail a run.
 failing_runs cuDeviceGetPCIBusId cuMemFree cuMemFreeHost cuMemHostUnregister cuModuleUnload cuStreamDestroy \

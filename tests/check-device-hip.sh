@@ -71,7 +71,7 @@ if [ -e "$B/tests/cuda/libcuda.so.1" ] && grep -q '^cuda: NVRTC *ok' "$tmp/docto
 			--set transport.use=host \
 			--set device.cpu.isolation=process
 	done
-	run mgws memset 4 'it cannot reach memory of a device that is no' none --set run.devices='cuda:0 hip:0'
+	run mgws memset 4 'it cannot access memory of a device that is no' none --set run.devices='cuda:0 hip:0'
 fi
 
 # The litmus tests of the device layer compile.

@@ -104,7 +104,7 @@ expect 0 "^$steps\$" ./collatz 20000 cpu:0 some.ptx collatz.so
 sed 's/LOOM_IR_TASK(collatz_range)/LOOM_IR_TASK(other)\nLOOM_FN void other(struct loom_ctx *c, const struct loom_task *t) { (void)c, (void)t; }/;
 	s/LOOM_IR_TAG(collatz_range)/LOOM_IR_TAG(other)/' collatz_ir.c >other_ir.c
 ${CC:-cc} -fPIC -shared -w $(pkg-config --cflags gpuloom) other_ir.c -o other.so || fail 'other_ir.c does not compile'
-expect 1 "cpu:0: other.so: there is no task function 'collatz_range' for this version" ./collatz 20000 cpu:0 other.so
+expect 1 "cpu:0: other.so: it has no task function 'collatz_range' for this version" ./collatz 20000 cpu:0 other.so
 # A process may use several objects, and the same objects on a second stack.
 for add in 1 10; do
 	cat >add.c <<-END

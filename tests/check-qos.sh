@@ -82,7 +82,7 @@ chmod +x "$tmp/dies"
 expect 3 "was ended by signal 9" "$G" run "$conf" --set "$W.victim=$tmp/dies" --set run.warmup=0
 expect 2 'bytes = 65536: a datagram' "$G" run "$conf" --set $W.service=send --set $W.bytes=64KiB
 expect 2 'service = alloc posts both' "$G" run "$conf" --set $W.service=free
-expect 2 'may hold 2359296 bytes, and room is 1048576: raise room' "$G" config check "$conf" --set $W.service=alloc \
+expect 2 'may hold 2359296 bytes, but room is 1048576: raise room' "$G" config check "$conf" --set $W.service=alloc \
 	--set $W.bytes=32769 --set $W.outstanding=64
 expect 0 verified "$G" run "$conf" --set $W.service=alloc --set $W.bytes=32769 --set $W.outstanding=16 --samples 1
 expect 2 'service = fault posts both' "$G" run "$conf" --set $W.service=evict

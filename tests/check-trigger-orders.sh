@@ -89,7 +89,7 @@ expect 0 verified "$G" run -n 3 conf/allreduce.ini $count $two --set workload.al
 expect 0 verified "$G" run -n 4 conf/jacobi2d.ini $count $two --set workload.jacobi2d.n=40 \
 	--set workload.jacobi2d.sweeps=12 \
 	--set device.cpu.isolation=process
-expect 4 'what 2 devices fire adds up at the NIC alone' "$G" run conf/msgrate.ini $count $two \
+expect 4 'fires of 2 devices can be added up only at the NIC' "$G" run conf/msgrate.ini $count $two \
 	--set run.devices='cpu:0 cpu:1'
 expect 2 'arrivals fire most' "$G" run -n 2 conf/allreduce.ini --set workload.allreduce.chain=yes \
 	--set workload.allreduce.order=fire-first

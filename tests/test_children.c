@@ -317,7 +317,7 @@ static void lost_status(void)
 	struct loom_error err;
 	char self[4096], plugin[4096];
 	ignore();
-	MUST(run_program(&e, "thread", "true") == LOOM_EWRONG && test_says(e.err.text, "status was lost&SIGCHLD"),
+	MUST(run_program(&e, "thread", "true") == LOOM_EWRONG && test_says(e.err.text, "unknown status&SIGCHLD"),
 	     e.err.text);
 	MUST(!run_program(&e, "process", "true"), e.err.text);
 	/* The command itself waits for the program. */
@@ -356,7 +356,7 @@ static void victims(void)
 	MUST(run_victim(&e, "no_such_victim") == LOOM_EUNAVAIL && test_says(e.err.text, "No such file&install"),
 	     e.err.text);
 	ignore();
-	MUST(run_victim(&e, "false") == LOOM_EWRONG && test_says(e.err.text, "status was lost"), e.err.text);
+	MUST(run_victim(&e, "false") == LOOM_EWRONG && test_says(e.err.text, "unknown status"), e.err.text);
 }
 
 TEST(victims_F1_D31)

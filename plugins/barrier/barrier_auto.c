@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* barrier_auto: host half. */
 #include "barrier_auto.dev.h"
 /* needs BARRIER_HOW */
 #include "counter.dev.h"
@@ -9,9 +8,9 @@
 
 static const struct loom_opt rows[] = {
     LOOM_OPT(struct barrier_opts, counted, LOOM_OPT_U32, "1100",
-	     "Workers of a GPU up to which waiting workers poll the counter itself; with more, the last "
-	     "arriver releases a second word. Measured on an H200: 8 for each of its 132 "
-	     "multiprocessors. A CPU polls the counter where each worker has a core.",
+	     "Workers of a GPU up to which waiting workers poll the counter itself. With more workers the last arriver "
+	     "writes a release word. The default was measured on an H200: 8 for each of its 132 multiprocessors. A CPU "
+	     "polls the counter if each worker has a core.",
 	     .max = 1 << 30),
     BARRIER_ROWS,
     {.name = NULL},

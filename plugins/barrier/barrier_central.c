@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* barrier_central: host half. */
 #include "barrier_central.dev.h"
 /* needs BARRIER_HOW */
 #include "counter.dev.h"

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WAIT_AUTO = 0 }; /* the others: 1 + enum wait_end */
+enum { WAIT_AUTO = 0 }; /* the other choices are 1 + enum wait_end */
 const char *const barrier_waits[] = {"auto", "spin", "yield", "nap", "sleep", NULL};
 
-/* The payload of messages to other ranks, which must not be empty; it is not read. */
+/* The payload of messages to other ranks. A message must not be empty, but no rank reads the payload. */
 struct barrier_messages {
 	uint64_t out, pad0[7];
 	uint64_t in, pad1[7];
@@ -63,8 +63,7 @@ static uint64_t worker_bytes(const struct barrier_plan *p)
 	return sizeof(struct barrier_arrival) + p->worker_words * sizeof(struct barrier_word);
 }
 
-/* 1: threads on CPUs, of all ranks, outnumber the cores that this process may use, as if all ranks were on this
- * machine. */
+/* Returns 1 if the CPU threads of all ranks, as if on this machine, outnumber the cores that this process may use. */
 static int oversubscribed(const struct loom_host *host, const struct loom_layout *layout)
 {
 	uint64_t threads = 0;
@@ -87,7 +86,7 @@ static uint32_t end_of(const struct barrier *b, int many)
 	return b->opts->wait != WAIT_AUTO ? b->opts->wait - 1 : many ? WAIT_SLEEP : WAIT_NAP;
 }
 
-/* Reports what `auto` chose. */
+/* Reports the choices of `auto`. */
 static void report_choices(const struct barrier *b, const struct loom_layout *layout, const struct barrier_plan *p)
 {
 	int many = oversubscribed(b->host, layout);
@@ -113,13 +112,13 @@ int barrier_need(void *self, const struct loom_layout *layout, struct loom_need 
 	need->device = state_bytes(layout, &p) + groups_bytes(layout);
 	need->device_place = LOOM_PLACE_DEVICE;
 	need->worker = worker_bytes(&p);
-	/* For non-coherent devices only host memory is visible to all. */
+	/* With non-coherent devices only host memory is visible to all. */
 	need->worker_place = layout->noncoherent ? LOOM_PLACE_HOST : LOOM_PLACE_ANY;
 	need->local = sizeof(struct barrier_local);
 	need->global = ranks_of(b->host) > 1 ? sizeof(struct barrier_messages) : 0;
 	for (uint32_t k = 0; 1u << k < ranks_of(b->host); k++)
 		need->net = (struct loom_net_need){.posts = k + 1, .tags = k + 1, .arrivals = b->opts->tag + k + 1};
-	/* of the messages: workers on GPUs that send by themselves reach no host memory */
+	/* Place of the messages: GPU workers that send by themselves cannot access host memory. */
 	need->global_place = LOOM_PLACE_NET;
 	return 0;
 }
@@ -129,7 +128,7 @@ static uint32_t drops_of(const struct loom_layout *layout)
 	return layout->barrier_scopes && layout->barrier_scopes->drops ? BARRIER_DROP : BARRIER_STAY;
 }
 
-enum { MIXED = ~0 }; /* not the same on all GPUs */
+enum { MIXED = ~0 }; /* GPUs differ */
 
 int barrier_constants(void *self, const struct loom_layout *layout, char *text, size_t room, struct loom_error *err)
 {
@@ -150,12 +149,12 @@ int barrier_constants(void *self, const struct loom_layout *layout, char *text, 
 	return 0;
 }
 
-/* The groups of a device's workers in one grouping: `firsts` and `of` are tables of that device's block. */
+/* Places the groups of a device's workers in one grouping. firsts, of: tables in that device's block. */
 static void place_groups(const struct loom_layout *layout, uint32_t device, const uint32_t *group,
 			 struct barrier_place *place, uint32_t *firsts, uint32_t *of)
 {
 	const struct loom_device_shape *own = &layout->device[device];
-	uint32_t *first = of; /* first worker here of each group, until the last line */
+	uint32_t *first = of; /* for each group its first worker here, until the last line */
 	memset(first, 0xff, layout->workers * sizeof(*first));
 	for (uint32_t w = 0; w < own->workers; w++) {
 		uint32_t g = group[own->first_worker + w];
@@ -197,7 +196,7 @@ int barrier_init(void *self, const struct loom_layout *layout, const struct loom
 		memset(h, 0, state_bytes(layout, &p) + groups_bytes(layout));
 		h->spin = full ? 0 : b->opts->polls; /* the workers that have not arrived need this core */
 		h->end = end_of(b, many);
-		if (layout->device[d].kind == LOOM_ON_GPU) /* a GPU polls on; a CPU that emulates one needs the core */
+		if (layout->device[d].kind == LOOM_ON_GPU) /* a GPU keeps polling; an emulated one needs the core */
 			h->end = WAIT_YIELD;
 		h->no_wake = no_wake;
 		h->ranks = ranks_of(b->host);
@@ -223,7 +222,7 @@ int barrier_init(void *self, const struct loom_layout *layout, const struct loom
 	return 0;
 }
 
-/* Dissemination: in step k a rank notifies the one 2^k places after it. */
+/* Posts the messages of a dissemination: in step k a rank notifies the rank 2^k places after it. */
 int barrier_wire(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
 		 const struct loom_trigger *trigger, struct loom_error *err)
 {
@@ -240,8 +239,8 @@ int barrier_wire(void *self, const struct loom_layout *layout, const struct loom
 	if (LOOM_HAS(trigger->ops, edge))
 		return LOOM_FAIL(
 		    b->host, err, LOOM_ENOTSUP,
-		    "the barrier's scope 'job' needs a trigger that sends while a kernel runs; gds and hdn do not: set "
-		    "use = gputn in [trigger]");
+		    "the barrier's scope 'job' needs a trigger that sends while a kernel runs, which gds and hdn do "
+		    "not: set use = gputn in [trigger]");
 	for (uint32_t k = 0; 1u << k < trigger->ranks && !rc; k++) {
 		uint64_t id;
 		post.tag = post.notify = b->opts->tag + k;

@@ -5,7 +5,7 @@
 
 #include "state.dev.h"
 
-/* Options of all plug-ins: the first fields of each option struct. */
+/* The options of all plug-ins, which are the first fields of each option struct. */
 struct barrier_opts {
 	uint32_t wait, polls;
 	uint32_t tag;
@@ -16,24 +16,24 @@ struct barrier_opts {
 extern const char *const barrier_waits[];
 #define BARRIER_ROWS                                                                                                   \
 	LOOM_OPT(struct barrier_opts, wait, LOOM_OPT_ENUM, "auto",                                                     \
-		 "How a worker on a CPU waits after `polls` polls without success. spin: polls on, and "               \
-		 "yields where workers outnumber cores. yield: yields its core between polls. nap: sleeps "            \
-		 "between polls, at most a quarter of the time that it has waited. sleep: sleeps until it is "         \
-		 "woken. auto: sleep where workers outnumber cores, else nap. A GPU polls.",                           \
+		 "How a worker on a CPU waits after `polls` polls without success. spin: keeps polling, and yields " \
+		 "if workers outnumber cores. yield: yields its core between polls. nap: sleeps between polls, at " \
+		 "most a quarter of the time that it has waited. sleep: sleeps until it is woken. auto: sleep if " \
+		 "workers outnumber cores, else nap. A GPU polls.",                           \
 		 .choices = barrier_waits, .section = "barrier"),                                                      \
 	    LOOM_OPT(struct barrier_opts, polls, LOOM_OPT_U32, "4000",                                                 \
-		     "Polls, with a pause instruction after each, before that. With wait = auto, where workers "       \
-		     "outnumber cores: none.",                                                                         \
+		     "Polls, with a pause instruction after each, before `wait` applies. With wait = auto, and if " \
+		     "workers outnumber cores: none.",                                                                 \
 		     .max = 1e9, .section = "barrier"),                                                                \
 	    LOOM_OPT(struct barrier_opts, tag, LOOM_OPT_U32, "960",                                                    \
-		     "Scope job: first of the tags and arrival words of the trigger that the barrier uses, one "       \
-		     "for each doubling of the ranks. The workload must use others.",                                  \
+		     "For scope job: first of the trigger's tags and arrival words that the barrier uses, one for " \
+		     "each doubling of the ranks. The workload must use others.",                                  \
 		     .min = 1, .max = 1 << 30, .section = "barrier")
 
-/* What a plug-in needs: words of a device and of a worker; and settings of its own. */
+/* What a plug-in needs: words of a device and of a worker, and its own settings. */
 struct barrier_plan {
 	uint32_t nodes, worker_words, flags;
-	/* barrier_state.how. oversubscribed: workers outnumber cores. NULL: 1. */
+	/* Returns barrier_state.how. oversubscribed: workers outnumber cores. NULL: `how` is 1. */
 	uint32_t (*how)(const struct barrier_opts *o, const struct loom_device_shape *device, int oversubscribed);
 	int chooses; /* 1: `how` is BARRIER_RELEASED or BARRIER_COUNTED, and no option sets it */
 };
@@ -54,7 +54,7 @@ int barrier_init(void *self, const struct loom_layout *layout, const struct loom
 int barrier_wire(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
 		 const struct loom_trigger *trigger, struct loom_error *err);
 
-/* The largest number of workers of a device. */
+/* Returns the largest number of workers of a device. */
 static inline uint32_t barrier_most_workers(const struct loom_layout *layout)
 {
 	uint32_t most = 1;
@@ -68,7 +68,7 @@ static inline uint64_t barrier_groupings(const struct loom_layout *layout)
 	return layout->barrier_scopes ? layout->barrier_scopes->groupings : 0;
 }
 
-/* Words of a worker's block if there are several devices: one for each device, in each slot but the device's. */
+/* Returns the words of a worker's block with several devices: one for each device, in each slot but the device's. */
 static inline uint32_t barrier_device_words(const struct loom_layout *layout)
 {
 	return layout->devices > 1 ? (BARRIER_SLOTS - 1 + (uint32_t)barrier_groupings(layout)) * layout->devices : 0;
@@ -82,7 +82,7 @@ static inline uint32_t barrier_device_words(const struct loom_layout *layout)
 #define BARRIER_MORE_CAPS 0
 #endif
 
-/* Of central, release and auto. */
+/* The plan of central, release and auto. */
 static inline void barrier_counter_plan(const struct loom_layout *layout, const struct barrier_opts *o,
 					struct barrier_plan *plan)
 {
@@ -91,7 +91,7 @@ static inline void barrier_counter_plan(const struct loom_layout *layout, const 
 	plan->worker_words = barrier_device_words(layout);
 }
 
-/* The plug-in NAME, after the include of NAME.dev.h; its rows and their check. */
+/* Defines the plug-in NAME, after the include of NAME.dev.h. ROWS: its options and their check. */
 #define BARRIER_PLUGIN(NAME, SUMMARY, PLAN, ROWS, ...)                                                                 \
 	static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)         \
 	{                                                                                                              \

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* barrier_dissemination: host half. */
 #include "barrier_dissemination.dev.h"
 /* needs BARRIER_OP and barrier_signal */
 #include "barrier_common.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* barrier_dissemination: in step k a worker notifies the worker 2^k places after it, and waits for the one 2^k places
- * before it. After log2(n) steps the arrival of all has reached it. Each word has one writer. Device code. */
+/* barrier_dissemination: in step k a worker notifies the worker 2^k places after it, and waits for the worker 2^k
+ * places before it. After log2(n) steps it knows that all have arrived. Each word has one writer. Device code. */
 #ifndef BARRIER_DISSEMINATION_DEV_H
 #define BARRIER_DISSEMINATION_DEV_H
 
@@ -43,7 +43,7 @@ LOOM_FN int barrier_poll(struct loom_ctx *c, struct barrier_state *h, uint32_t s
 		if (!barrier_poll_word(w, w->at + BARRIER_SLOTS * *step, w->wide, round))
 			return 0;
 		*step += 1;
-		/* Passes on what was acquired. */
+		/* Releases what this worker has acquired, too. */
 		if (1u << *step < n)
 			barrier_signal_step(c, h, slot, round, *step);
 	}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* barrier_flags: each worker raises its flag, and polls those of all others, each lane a part of them: one step, and
- * no word has two writers. If several devices take part, the first worker of each writes for its device. Device
- * code. */
+/* barrier_flags: each worker raises its flag, and its lanes poll the flags of all others, each lane a part of them. No
+ * word has two writers. If several devices take part, the first worker of each writes for it. Device code. */
 #ifndef BARRIER_FLAGS_DEV_H
 #define BARRIER_FLAGS_DEV_H
 
@@ -12,7 +11,7 @@
 #define BARRIER_OP(op) barrier_flags_##op
 #define BARRIER_ALL_LANES_POLL
 
-/* On a GPU flags are packed, so one load of a wave covers many; on a CPU each is a struct barrier_word. */
+/* GPUs pack flags, so that one load of a wave covers many. On a CPU each flag is a struct barrier_word. */
 LOOM_FN struct barrier_word *barrier_flag(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t i)
 {
 	char *flags = (char *)barrier_node(h, 0, 0);
@@ -33,7 +32,7 @@ LOOM_FN void barrier_watch_start(struct loom_ctx *c, struct barrier_state *h, ui
 		barrier_watch_release(c, h, slot, w);
 }
 
-/* 1: all flags of this lane's part are raised. */
+/* Returns 1 if all flags of this lane's part are raised. */
 LOOM_FN int barrier_flags_raised(struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t round,
 				 struct barrier_watch *w)
 {
@@ -50,7 +49,7 @@ LOOM_FN int barrier_poll(struct loom_ctx *c, struct barrier_state *h, uint32_t s
 		return barrier_flags_raised(c, h, slot, round, w);
 	if (c->lane)
 		return 1;
-	w->step = 1; /* one lane polls all flags: only it writes for the device */
+	w->step = 1; /* one lane polls all flags, since only that lane writes for the device */
 	if (c->worker == c->first && !barrier_local(c)->step[slot]) {
 		if (!barrier_flags_raised(c, h, slot, round, w))
 			return 0;

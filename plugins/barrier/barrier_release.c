@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* barrier_release: host half. */
 #include "barrier_release.dev.h"
 /* needs BARRIER_HOW */
 #include "counter.dev.h"

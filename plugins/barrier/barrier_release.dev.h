@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* barrier_release: a counter per device that all workers increment; the last arriver writes another word, which the
- * others poll. Device code: precedes counter.dev.h. */
+/* barrier_release: all workers increment the device's counter; the last arriver writes another word, which the others
+ * poll. Device code: precedes counter.dev.h. */
 #ifndef BARRIER_RELEASE_DEV_H
 #define BARRIER_RELEASE_DEV_H
 

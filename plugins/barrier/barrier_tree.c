@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* barrier_tree: host half. */
 #include "barrier_tree.dev.h"
 /* needs BARRIER_OP and barrier_signal */
 #include "barrier_common.h"
@@ -7,8 +6,8 @@
 
 static const struct loom_opt rows[] = {
     LOOM_OPT(struct barrier_opts, arity, LOOM_OPT_U32, "auto",
-	     "Workers, or counters, that share a counter: a power of two. auto: 4 on a CPU; 256 on a "
-	     "GPU, where a level costs as much as several hundred additions to one word.",
+	     "Workers, or counters, that share a counter; a power of two. auto: 4 on a CPU; 256 on a GPU, where a "
+	     "level takes as long as several hundred adds to one word.",
 	     .max = 1024, .flags = LOOM_OPT_AUTO),
     BARRIER_ROWS,
     {.name = NULL},
@@ -18,11 +17,11 @@ static int check(const struct loom_host *host, const void *opts, struct loom_err
 {
 	const struct barrier_opts *o = opts;
 	if (o->arity & (o->arity - 1) || o->arity == 1)
-		return LOOM_REFUSE(host, err, "arity", "arity = %u: must be a power of two from 2 on", o->arity);
+		return LOOM_REFUSE(host, err, "arity", "arity = %u: must be a power of two, at least 2", o->arity);
 	return 0;
 }
 
-/* The arity on that device, as a power of two. */
+/* Returns the arity on that device, as a power of two. */
 static uint32_t shift_of(const struct barrier_opts *o, const struct loom_device_shape *device, int oversubscribed)
 {
 	uint32_t arity = o->arity ? o->arity : device->kind == LOOM_ON_GPU ? 256 : 4, shift = 1;

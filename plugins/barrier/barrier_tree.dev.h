@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* barrier_tree: a combining tree of counters per device. The last arriver at a counter goes on to its parent; the
+/* barrier_tree: a combining tree of counters per device. The last arriver at a counter continues at its parent; the
  * last arriver at the root writes the word that all poll. Device code. */
 #ifndef BARRIER_TREE_DEV_H
 #define BARRIER_TREE_DEV_H
@@ -10,7 +10,7 @@
 
 #define BARRIER_OP(op) barrier_tree_##op
 
-/* Counters of a tree over n workers. */
+/* Returns the number of counters of a tree over n workers. */
 LOOM_FN uint32_t barrier_tree_nodes(uint32_t n, uint32_t shift)
 {
 	uint32_t nodes = 0;
@@ -28,7 +28,7 @@ LOOM_FN int barrier_signal(struct loom_ctx *c, struct barrier_state *h, uint32_t
 	for (;;) {
 		uint32_t groups = (n + arity - 1) >> shift, g = i >> shift;
 		uint32_t size = n - g * arity < arity ? n - g * arity : arity;
-		/* As in counter.dev.h, one group at a time. */
+		/* Ordered as in counter.dev.h, but for one group at a time. */
 		if (loom_fetch_add_acq_rel_dev(&barrier_node(h, slot, level + g)->value, 1u) + 1 != round * size)
 			return 0;
 		if (groups == 1)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* barrier_central, barrier_release, barrier_auto: a counter per device, which all workers increment. Waiters poll the
- * counter, or another word that the last arriver writes; then no waiter's poll delays an arrival. The includer
- * defines
+ * counter, or another word that the last arriver writes, so that no poll delays an arrival. The includer defines
  *   BARRIER_HOW(c, h)   BARRIER_RELEASED or BARRIER_COUNTED
  * Device code. */
 #ifndef BARRIER_COUNTER_DEV_H
@@ -15,7 +14,7 @@ LOOM_FN struct barrier_word *barrier_counter(struct loom_ctx *c, struct barrier_
 				    : barrier_group_words(c, h, slot) + barrier_place(c, slot)->first;
 }
 
-/* All workers of this device have left: the other devices do not wait for it any more. */
+/* All workers of this device have left. Other devices then do not wait for this one any more. */
 LOOM_FN void barrier_close_device(struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t round)
 {
 	for (uint32_t d = 0; d < c->devices; d++) {
@@ -23,12 +22,12 @@ LOOM_FN void barrier_close_device(struct loom_ctx *c, struct barrier_state *h, u
 		if (first != LOOM_NO_GROUP)
 			loom_store_release_sys(&barrier_word_of_device(c, first, slot, c->device)->left_before, 1u);
 	}
-	barrier_release(c, h, slot, round); /* changes the word, so a sleep on it ends */
+	barrier_release(c, h, slot, round); /* this changes the word, so a sleep on it ends */
 }
 
-/* How many workers have left up to `round`; by the last arriver of that round. No other worker can be the last
- * arriver of the next round meanwhile: that round needs the caller, or, if it has left, barrier_signal() on its
- * behalf. */
+/* Returns how many workers have left up to `round`. Only the last arriver of that round calls it. No other worker can
+ * be the last arriver of the next round meanwhile: that round needs the caller, or, if the caller has left,
+ * barrier_signal() on its behalf. */
 LOOM_FN uint32_t barrier_sum_left(struct barrier_word *arrived, uint32_t round)
 {
 	uint32_t left_before =
@@ -42,7 +41,7 @@ LOOM_FN int barrier_signal(struct loom_ctx *c, struct barrier_state *h, uint32_t
 {
 	struct barrier_word *arrived = barrier_counter(c, h, slot);
 	uint32_t n = barrier_count(c, slot), wide = barrier_is_wide(c, slot), left_before;
-	/* Releases what this worker wrote; the last arriver acquires it all and passes it on, and so does a waiter
+	/* Releases this worker's writes. The last arriver acquires all of them and releases them, and so does a waiter
 	 * that polls the counter. */
 	if (loom_fetch_add_acq_rel_dev(&arrived->value, 1u) + 1 != round * n)
 		return 0;
@@ -53,8 +52,8 @@ LOOM_FN int barrier_signal(struct loom_ctx *c, struct barrier_state *h, uint32_t
 			barrier_notify(c, h, arrived, 0);
 		if (!barrier_has_drops(c, h))
 			break;
-		/* The last arriver pre-arrives at the next round for workers that have left. So it may be the last
-		 * arriver of that round, too. */
+		/* The last arriver arrives at the next round for workers that have left. So it may be the last arriver
+		 * of that round, too. */
 		left_before = barrier_sum_left(arrived, round++);
 		if (left_before == n && wide)
 			barrier_close_device(c, h, slot, round);

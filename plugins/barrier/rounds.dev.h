@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ops of a barrier plug-in, after state.dev.h and NAME.dev.h. Lane 0 arrives. Either the lanes of the worker's
- * first wave poll the same word (default); or lane 0 polls (BARRIER_LANE0_POLLS); or all lanes poll, each its own
- * words (BARRIER_ALL_LANES_POLL). NAME.dev.h defines
+/* The ops of a barrier plug-in, after state.dev.h and NAME.dev.h. Lane 0 arrives. By default the lanes of the worker's
+ * first wave poll the same word. With BARRIER_LANE0_POLLS lane 0 polls; with BARRIER_ALL_LANES_POLL each lane polls
+ * words of its own. NAME.dev.h defines
  *   BARRIER_OP(op)                        the name of an op
  *   barrier_signal(c, h, slot, round)     this worker arrives; 1: all have arrived, so it need not poll
  *   barrier_watch_start(c, h, slot, w)    a wait starts: fills in w->at; next, step and wide are set
@@ -13,7 +13,7 @@
 
 #if defined(BARRIER_ALL_LANES_POLL)
 #define BARRIER_LANE_POLLS(c) 1
-#define barrier_agree(c, v)   (v) /* a value that the polling lanes have in common: lane 0's */
+#define barrier_agree(c, v)   (v) /* the value of lane 0, for all polling lanes */
 #elif defined(BARRIER_LANE0_POLLS)
 #define BARRIER_LANE_POLLS(c) ((c)->lane == 0)
 #define barrier_agree(c, v)   (v)
@@ -23,11 +23,11 @@
 #endif
 
 #if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SIM)
-#define BARRIER_STOP_EVERY 8u /* the stop word is polled once in so many polls */
+#define BARRIER_STOP_EVERY 8u /* number of polls for each poll of the stop word */
 #else
 #define BARRIER_STOP_EVERY 1u
 #endif
-#define BARRIER_FAST_POLLS 64u /* polls of a counter before the first of these */
+#define BARRIER_FAST_POLLS 64u /* number of polls of a counter before the first of these */
 
 #ifdef BARRIER_HAS_GROUPS
 LOOM_FN int barrier_rejects(struct loom_ctx *c, enum loom_scope scope)
@@ -64,15 +64,15 @@ LOOM_FN void barrier_watch(struct loom_ctx *c, uint32_t slot, uint32_t next, uin
 	barrier_watch_start(c, barrier_state(c), slot, w);
 }
 
-/* Whether to check the stop word after this poll. A GPU does so in one of 8 polls, because a wave must agree about
- * it, and all workers load that one word. A wait for a release word checks it after the first poll, too; that takes
- * 0.1 us. */
+/* Returns whether to check the stop word after this poll. A GPU checks it in one of 8 polls, because a wave must agree
+ * about it, and all workers load that one word. A wait for a release word checks it after the first poll, too; that
+ * takes 0.1 us. */
 LOOM_FN int barrier_checks_stop(const struct barrier_watch *w, uint32_t polls)
 {
 	return polls % BARRIER_STOP_EVERY == (w->counted ? BARRIER_STOP_EVERY - 1 : 0);
 }
 
-/* 1: a wait that lasts at most `timeout_ns` is over. *begin: 0 before the first call; *left_ns: what is left. */
+/* Returns 1 if a wait of at most `timeout_ns` is over. *begin: 0 before the first call. *left_ns: remaining time. */
 LOOM_FN int barrier_timed_out(struct loom_ctx *c, uint64_t timeout_ns, uint64_t *begin, uint64_t *left_ns)
 {
 	uint64_t now = loom_clock_ns(c);
@@ -81,7 +81,7 @@ LOOM_FN int barrier_timed_out(struct loom_ctx *c, uint64_t timeout_ns, uint64_t 
 	return !*left_ns;
 }
 
-/* The polling lanes, until all have arrived at `round`. */
+/* Called by the polling lanes. Waits until all have arrived at `round`. */
 LOOM_FN int barrier_await(struct loom_ctx *c, uint32_t slot, uint32_t round, uint64_t timeout_ns)
 {
 	struct barrier_state *h = barrier_state(c);
@@ -95,7 +95,7 @@ LOOM_FN int barrier_await(struct loom_ctx *c, uint32_t slot, uint32_t round, uin
 	barrier_watch(c, slot, 0, 1, &w);
 #endif
 #ifdef LOOM_DEVICE_COMPILE
-	/* First without anything between two polls of a counter, which saves 0.05 us on an H200. */
+	/* The first polls of a counter follow each other directly, which saves 0.05 us on an H200. */
 	LOOM_NO_UNROLL
 	for (uint32_t i = 0; w.counted && !timeout_ns && i < BARRIER_FAST_POLLS; i++)
 		if (barrier_agree(c, (uint32_t)barrier_poll(c, h, slot, round, &w)))
@@ -113,7 +113,7 @@ LOOM_FN int barrier_await(struct loom_ctx *c, uint32_t slot, uint32_t round, uin
 		}
 		if (polls == BARRIER_SHORT_POLLS && c->lane == 0)
 			loom_set_state(c, LOOM_STATE_BARRIER);
-		/* A pause delays polls of a counter as a check of the stop word does. */
+		/* A pause delays polls of a counter as much as a check of the stop word. */
 		if (!w.counted || polls % BARRIER_STOP_EVERY == BARRIER_STOP_EVERY - 1)
 			barrier_backoff(c, h, &w, polls, &since, left);
 		polls = polls < ~0u ? polls + 1 : BARRIER_SHORT_POLLS + 1;
@@ -123,12 +123,12 @@ LOOM_FN int barrier_await(struct loom_ctx *c, uint32_t slot, uint32_t round, uin
 	return rc;
 }
 
-/* Lane 0, after all lanes have written what other workers are to read. 1: all have arrived. */
+/* Called by lane 0, after all lanes have written the data for other workers. Returns 1 if all have arrived. */
 LOOM_FN int barrier_arrive(struct loom_ctx *c, uint32_t slot, uint32_t round)
 {
 	struct barrier_arrival *arrival = (struct barrier_arrival *)c->own[LOOM_BARRIER];
-	/* The arrival is recorded before the signal, so that missing() names no worker that has arrived; on a GPU
-	 * after it, because the release of the signal would wait for this store. */
+	/* The arrival is stored before the signal, so that missing() names no worker that has arrived. On a GPU it is
+	 * stored afterwards, because the release of the signal would wait for this store. */
 #ifndef LOOM_DEVICE_COMPILE
 	loom_store_relaxed_sys(&arrival->arrived[slot], round);
 #endif
@@ -140,8 +140,8 @@ LOOM_FN int barrier_arrive(struct loom_ctx *c, uint32_t slot, uint32_t round)
 	return all;
 }
 
-/* The result of the polling lanes, to all lanes: also the barrier after which they may read what other workers wrote.
- * By a word that is only written after an error: a reduction by the lanes' barrier takes 0.02 us more on a GPU. */
+/* Shares the result of the polling lanes with all lanes, which may then read other workers' data. A word carries the
+ * result, written only after an error: a reduction by the lanes' barrier takes 0.02 us more on a GPU. */
 LOOM_FN int barrier_share_result(struct loom_ctx *c, int rc)
 {
 	struct barrier_local *self = barrier_local(c);
@@ -154,7 +154,7 @@ LOOM_FN int barrier_share_result(struct loom_ctx *c, int rc)
 	loom_barrier_lanes(c);
 	rc = -(int)self->code;
 	if (rc) {
-		loom_barrier_lanes(c); /* orders the reads of all lanes */
+		loom_barrier_lanes(c); /* the barrier orders the reads of all lanes */
 		if (c->lane == 0)
 			self->code = 0;
 		loom_barrier_lanes(c);
@@ -202,16 +202,15 @@ LOOM_FN int barrier_slot_wait(struct loom_ctx *c, uint32_t slot)
 	return barrier_slot_await(c, slot, 0);
 #else
 	int rc = 0, all = 0;
-	/* loaded here, where it delays no lane; a divergent branch would */
+	/* loaded here, where the load delays no lane; a divergent branch would */
 	uint32_t round = barrier_local(c)->round[slot] + 1;
 	loom_barrier_lanes(c);
-	/* In one branch: diverging and reconverging twice takes a GPU longer than the code in between. */
+	/* One branch: a GPU takes longer to diverge and reconverge twice than for the code in between. */
 	if (BARRIER_LANE_POLLS(c)) {
 		if (c->lane == 0)
 			all = barrier_arrive(c, slot, round);
-		/* A lane that waits for the result polls once less, and not while other workers arrive: 0.90 us for
-		 * 264 workers of 256 lanes on an H200, else 1.06. A wave that polls in lock-step is faster without
-		 * the result. */
+		/* A lane that waits for the result polls once less, and not while other workers arrive. That takes 0.90
+		 * us, not 1.06, for 264 workers of 256 lanes on an H200. A wave in lock-step is faster without it. */
 		if (LOOM_WAVE > 1 || !all)
 			rc = barrier_await(c, slot, barrier_agree(c, round), 0);
 	}
@@ -221,8 +220,7 @@ LOOM_FN int barrier_slot_wait(struct loom_ctx *c, uint32_t slot)
 
 /* ---- ranks ----------------------------------------------------------------------------------------- */
 
-/* How long a wait since `begin` may still last, of `timeout_ns` (0: no deadline, and the result is 0); ~0: it is
- * over. */
+/* Returns how much of `timeout_ns` is left for a wait since `begin`; 0: no deadline. ~0: the wait is over. */
 LOOM_FN uint64_t barrier_left(struct loom_ctx *c, uint64_t begin, uint64_t timeout_ns)
 {
 	uint64_t took = timeout_ns ? loom_clock_ns(c) - begin : 0;
@@ -236,9 +234,9 @@ LOOM_FN int barrier_ranks_poll(struct loom_ctx *c, const struct barrier_state *h
 	return h->ranks > 1 ? LOOM_ENOTSUP : 0;
 }
 #else
-/* Lane 0 of worker 0, after a round of all workers here: dissemination among ranks, as far as messages have arrived.
- * 0: all ranks have arrived, LOOM_EAGAIN or an error. A message of a step implies those of all earlier steps of its
- * sender. */
+/* Lane 0 of worker 0, after a round of all workers of this rank. Continues the dissemination among ranks as far as
+ * messages have arrived. Returns 0 if all ranks have arrived, LOOM_EAGAIN, or an error. A message of a step implies
+ * those of all earlier steps of its sender. */
 LOOM_FN int barrier_ranks_poll(struct loom_ctx *c, const struct barrier_state *h)
 {
 	struct barrier_local *self = barrier_local(c);
@@ -262,7 +260,7 @@ LOOM_FN int barrier_ranks_poll(struct loom_ctx *c, const struct barrier_state *h
 }
 #endif
 
-/* Worker 0: until all ranks have arrived. Collective. */
+/* Collective, by worker 0. Waits until all ranks have arrived. */
 LOOM_FN int barrier_ranks_await(struct loom_ctx *c, uint64_t timeout_ns)
 {
 	struct barrier_state *h = barrier_state(c);
@@ -284,7 +282,7 @@ LOOM_FN int barrier_ranks_await(struct loom_ctx *c, uint64_t timeout_ns)
 	return -(int)loom_word_from_lane0(c, (uint32_t)-rc);
 }
 
-/* Worker 0 synchronises with the other ranks; then each worker arrives at the round in which the others wait for it. */
+/* Worker 0 synchronises with the other ranks. Each worker then arrives at the round in which the others wait for it. */
 LOOM_FN int barrier_job_ranks(struct loom_ctx *c, int once, uint64_t left_ns)
 {
 	int rc = 0;
@@ -297,7 +295,7 @@ LOOM_FN int barrier_job_ranks(struct loom_ctx *c, int once, uint64_t left_ns)
 	return rc;
 }
 
-/* Continues a round of the job at which this worker has arrived. once: polls, and does not wait. Collective. */
+/* Collective. Continues a round of the job at which this worker has arrived. once: polls, and does not wait. */
 LOOM_FN int barrier_job(struct loom_ctx *c, int once, uint64_t timeout_ns)
 {
 	struct barrier_local *self = barrier_local(c);
@@ -388,7 +386,7 @@ LOOM_FN uint32_t BARRIER_OP(missing)(struct loom_ctx *c, enum loom_scope scope, 
 		return 0;
 	if (c->lane == 0) {
 		uint32_t slot = barrier_slot(scope), round = barrier_local(c)->round[slot];
-		uint32_t from = slot ? 0 : c->first, count = slot ? c->workers : c->count; /* of this rank */
+		uint32_t from = slot ? 0 : c->first, count = slot ? c->workers : c->count; /* workers of this rank */
 		const uint32_t *group =
 		    slot < BARRIER_GROUP ? (const uint32_t *)0 : barrier_group_of(c, barrier_state(c), slot);
 		for (uint32_t i = 0; i < count; i++) {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the barrier plug-ins share: words that count rounds, where they are, and how a worker waits for one. Device
- * code.
+/* State of all barrier plug-ins: words that count rounds, their places, and how a worker waits for one. Device code.
  *
- * All words only grow (they wrap at 2^32, so distances are compared), and nothing is reset between rounds: a word is
- * reached when it is at or past the awaited value. Each scope, the device's, the stack's, the job's and each
- * grouping, has words of its own: its slot. */
+ * All words only grow. They wrap at 2^32, so distances are compared. No word is reset between rounds: a word is reached
+ * when it is at or past the awaited value. Each scope (device, stack, job, each grouping) has words of its own: its
+ * slot. */
 #ifndef BARRIER_STATE_DEV_H
 #define BARRIER_STATE_DEV_H
 
@@ -16,87 +15,88 @@
 #include "lib/wait.h"
 #endif
 
-/* 128 bytes: a cache line of a GPU, and two of a CPU, which prefetches them in pairs. On a CPU `value` and `sleepers`
- * are an eventcount (lib/eventcount.h). */
+/* Has 128 bytes: a cache line of a GPU, and two of a CPU, which prefetches lines in pairs. On a CPU `value` and
+ * `sleepers` are an eventcount (lib/eventcount.h). */
 struct barrier_word {
 	uint32_t value;
-	uint32_t sleepers; /* workers that sleep on it, or are about to */
-	uint32_t left[2];  /* of a counter: workers that left in the last even and odd round */
-	/* Of a counter: workers that left in earlier rounds; only the last arriver uses it. Of a device's word: 1: all
-	 * workers of that device have left. */
+	uint32_t sleepers; /* workers that sleep on the word, or are about to */
+	uint32_t left[2];  /* counter: workers that left in the last even and the last odd round */
+	/* Counter: workers that left in earlier rounds, used by the last arriver only. Word of a device: 1: all workers
+	 * of that device have left. */
 	uint32_t left_before;
 	uint32_t pad[27];
 };
 
-/* BARRIER_GROUP + k: grouping k, whose words are elsewhere. */
+/* BARRIER_GROUP + k is grouping k, whose words are elsewhere. */
 enum { BARRIER_SLOTS = 3, BARRIER_JOB = 2, BARRIER_GROUP = 3, BARRIER_ALL_SLOTS = BARRIER_GROUP + LOOM_GROUPINGS };
 
-enum { BARRIER_RELEASED = 1, BARRIER_COUNTED }; /* which word waiters poll: the release word, or the counter */
-/* polls without success after which a worker changes its state to LOOM_STATE_BARRIER */
+enum { BARRIER_RELEASED = 1, BARRIER_COUNTED }; /* the word that waiters poll: the release word, or the counter */
+/* number of polls without success after which a worker changes its state to LOOM_STATE_BARRIER */
 enum { BARRIER_SHORT_POLLS = 256 };
 
-/* A device's block, in its own memory. Words follow: a release word for each slot, which has the last round that is
- * over; then the words of the plug-in, for all slots in turn. */
+/* A device's block, in its own memory. Words follow: for each slot a release word with the last round that is over;
+ * then the words of the plug-in, for all slots in turn. */
 struct barrier_state {
-	uint32_t spin, end; /* of struct wait_policy (lib/wait.h) */
+	uint32_t spin, end; /* as in struct wait_policy (lib/wait.h) */
 	/* 1: no sleep on a word of several devices, because not all of them are CPUs that share atomics */
 	uint32_t no_wake;
-	uint32_t how;    /* not 0. tree: arity, as a power of two; counters: BARRIER_RELEASED or BARRIER_COUNTED */
+	uint32_t how;    /* not 0. tree: log2 of the arity; counters: BARRIER_RELEASED or BARRIER_COUNTED */
 	uint32_t stride; /* flags: bytes from one worker's flag to the next */
-	uint32_t ranks;  /* of the job */
-	/* the trigger's tag and arrival word of the job's first step; later steps use those that follow */
+	uint32_t ranks;  /* ranks of the job */
+	/* the trigger's tag and arrival word of the job's first step; later steps use the next ones */
 	uint32_t tag;
 	uint32_t drops;           /* BARRIER_STAY, or BARRIER_DROP: workers may leave for good */
 	uint32_t groupings, most; /* most workers of a device */
 	uint64_t groups_at;       /* offset of the groupings' words */
 	uint32_t pad[20];
-	uint32_t first[LOOM_MAX_DEVICES]; /* worker of each device */
+	uint32_t first[LOOM_MAX_DEVICES]; /* first worker of each device */
 };
 enum { BARRIER_STAY = 1, BARRIER_DROP };
 
-/* A worker's group in a grouping. Its words on this device are those of its first worker here. */
+/* A worker's group in a grouping. The group's words on this device are those of its first worker here. */
 struct barrier_place {
-	uint32_t first;  /* that worker's number within the device */
-	uint32_t count;  /* its workers here; 0: the worker is in no group */
-	uint32_t wide;   /* 1: it has workers on other devices */
-	uint32_t cached; /* in a worker's own copy: 1: filled in */
+	uint32_t first;  /* number of that worker within the device */
+	uint32_t count;  /* workers of the group here; 0: the worker is in no group */
+	uint32_t wide;   /* 1: the group has workers on other devices */
+	uint32_t cached; /* used in a worker's own copy; 1: the copy is filled in */
 };
 
-/* A worker's block, which all workers read. Words follow: those of dissemination, or, for stack and job, one per
- * device, which has the last round at which that device has arrived; the words of a device's first worker are used. */
+/* A worker's block, which all workers read. Words follow: for dissemination those of its steps; else, for stack and
+ * job, one per device, with the last round at which that device has arrived. Only the words of a device's first worker
+ * are used. */
 struct barrier_arrival {
 	uint32_t arrived[BARRIER_ALL_SLOTS]; /* the round at which this worker has arrived: for missing() */
 	uint32_t pad[32 - BARRIER_ALL_SLOTS];
 };
-#define BARRIER_LEFT_AHEAD (1u << 30) /* a worker that has left is ahead by so many rounds there */
+#define BARRIER_LEFT_AHEAD (1u << 30) /* a worker that has left is ahead by so many rounds */
 
-/* A worker's own. */
+/* A worker's private block. */
 struct barrier_local {
 	uint32_t round[BARRIER_ALL_SLOTS];
-	uint32_t step[BARRIER_SLOTS]; /* dissemination, flags: progress of this worker in that round */
+	uint32_t step[BARRIER_SLOTS]; /* dissemination, flags: progress of this worker in the round */
 	uint32_t code;                /* minus the error of one lane, for all lanes */
-	/* cached from struct barrier_state, so that a GPU does not load it in each round; 0: not yet */
+	/* copies of barrier_state.how and .drops, so that a GPU does not load them in each round; 0: not copied yet */
 	uint32_t how;
-	uint32_t stage;    /* job: enum barrier_stage of its round */
-	uint32_t sent;     /* worker 0: messages of all rounds of the job that it has sent */
-	uint32_t received; /* worker 0: steps whose message it has received */
-	uint32_t drops;    /* cached, too */
+	uint32_t stage;    /* job: enum barrier_stage of the round */
+	uint32_t sent;     /* worker 0: number of messages sent, in all rounds of the job */
+	uint32_t received; /* worker 0: number of steps whose message it has received */
+	uint32_t drops;    /* the other copy */
 	struct barrier_place place[LOOM_GROUPINGS];
 };
 
-/* A round of the job: two rounds of the rank's workers in slot BARRIER_JOB; in between worker 0 synchronises with the
- * other ranks. */
+/* A round of the job has two rounds of the rank's workers in slot BARRIER_JOB. In between worker 0 synchronises with
+ * the other ranks. */
 enum barrier_stage { BARRIER_ARRIVING = 0, BARRIER_RANKS, BARRIER_LEAVING };
 
-/* A lane's wait: which words it polls. */
+/* The state of a lane's wait. */
 struct barrier_watch {
-	struct barrier_word *at;   /* where they start */
-	struct barrier_word *word; /* the first that is not reached */
-	uint32_t seen, shared;     /* its value; 1: other devices write to it */
+	struct barrier_word *at;   /* the first word to poll */
+	struct barrier_word *word; /* the first word that is not reached */
+	uint32_t seen, shared;     /* the value of `word`; 1: other devices write `word` */
 	uint32_t wide;             /* 1: several devices take part */
-	uint32_t counted;          /* counter.dev.h: 1: it polls the counter */
+	uint32_t counted;          /* counter.dev.h: 1: the lane polls the counter */
 	uint32_t drops;            /* wide: 1: all workers of a device may have left */
-	uint32_t reached;          /* devices whose word was reached */
+	uint32_t reached;          /* number of devices whose word was reached */
 	uint32_t next, step;       /* this lane polls words next, next + step, ... */
 };
 
@@ -110,7 +110,7 @@ LOOM_FN struct barrier_local *barrier_local(const struct loom_ctx *c)
 	return (struct barrier_local *)c->local[LOOM_BARRIER];
 }
 
-/* By lane 0, or by all lanes of a wave. A constant in a program for GPUs if it is the same on all of them. */
+/* Called by lane 0, or by all lanes of a wave. A constant in GPU programs if all GPUs have the same value. */
 LOOM_FN uint32_t barrier_how(const struct loom_ctx *c, const struct barrier_state *h)
 {
 #ifdef BARRIER_IS_how
@@ -137,8 +137,8 @@ LOOM_FN int barrier_has_drops(const struct loom_ctx *c, const struct barrier_sta
 #endif
 }
 
-/* ---- groups: for each grouping the counters and the release words of all workers of the device, their places, for
- * each of them the first worker of its group on each device, and the group of each worker of the stack */
+/* ---- groups: each grouping has counters and release words of all workers of the device, their places, the first
+ * worker of each group on each device, and the group of each worker of the stack */
 
 LOOM_FN uint64_t barrier_grouping_bytes(uint32_t most, uint32_t devices, uint32_t workers)
 {
@@ -160,19 +160,19 @@ LOOM_FN struct barrier_place *barrier_group_places(const struct loom_ctx *c, str
 	return (struct barrier_place *)(barrier_group_words(c, h, slot) + 2 * h->most);
 }
 
-/* [devices]: the first worker, on each device, of the group whose first worker here is `first`; LOOM_NO_GROUP: none. */
+/* Returns [devices]: its first worker of the group whose first worker here is `first`, or LOOM_NO_GROUP. */
 LOOM_FN uint32_t *barrier_group_firsts(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t first)
 {
 	return (uint32_t *)(barrier_group_places(c, h, slot) + h->most) + (uint64_t)first * c->devices;
 }
 
-/* [workers] */
+/* Returns [workers]: the group of each worker. */
 LOOM_FN uint32_t *barrier_group_of(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot)
 {
 	return barrier_group_firsts(c, h, slot, h->most);
 }
 
-/* By lane 0, or by all lanes of a wave. */
+/* Called by lane 0, or by all lanes of a wave. */
 LOOM_FN const struct barrier_place *barrier_place(const struct loom_ctx *c, uint32_t slot)
 {
 	struct barrier_place *own = &barrier_local(c)->place[slot - BARRIER_GROUP];
@@ -184,13 +184,13 @@ LOOM_FN const struct barrier_place *barrier_place(const struct loom_ctx *c, uint
 	return own;
 }
 
-/* Workers of this device in the scope. */
+/* Returns the number of workers of this device in the scope. */
 LOOM_FN uint32_t barrier_count(const struct loom_ctx *c, uint32_t slot)
 {
 	return slot < BARRIER_GROUP ? c->count : barrier_place(c, slot)->count;
 }
 
-/* The first of them on device d; LOOM_NO_GROUP: none. */
+/* Returns the first of these workers on device d, or LOOM_NO_GROUP. */
 LOOM_FN uint32_t barrier_first(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t d)
 {
 	return slot < BARRIER_GROUP ? h->first[d] : barrier_group_firsts(c, h, slot, barrier_place(c, slot)->first)[d];
@@ -198,7 +198,7 @@ LOOM_FN uint32_t barrier_first(const struct loom_ctx *c, struct barrier_state *h
 
 /* ---- words */
 
-/* The word with the last round that is over. */
+/* Returns the word with the last round that is over. */
 LOOM_FN struct barrier_word *barrier_release_word(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot)
 {
 	return slot < BARRIER_GROUP ? (struct barrier_word *)(h + 1) + slot
@@ -215,7 +215,7 @@ LOOM_FN struct barrier_word *barrier_worker_words(const struct loom_ctx *c, uint
 	return (struct barrier_word *)((struct barrier_arrival *)loom_public(c, LOOM_BARRIER, worker) + 1);
 }
 
-/* Of a device's first worker: the word for stack, job or grouping that device d writes. */
+/* Returns a word in the block of a device's first worker: the word for stack, job or grouping that device d writes. */
 LOOM_FN struct barrier_word *barrier_word_of_device(const struct loom_ctx *c, uint32_t first, uint32_t slot, uint32_t d)
 {
 	return barrier_worker_words(c, first) + (slot - 1) * c->devices + d;
@@ -226,13 +226,13 @@ LOOM_FN int barrier_reached(uint32_t value, uint32_t want)
 	return (int32_t)(value - want) >= 0;
 }
 
-/* 1: more than one device takes part. */
+/* Returns 1 if more than one device takes part. */
 LOOM_FN uint32_t barrier_is_wide(const struct loom_ctx *c, uint32_t slot)
 {
 	return slot < BARRIER_GROUP ? slot && c->devices > 1 : barrier_place(c, slot)->wide;
 }
 
-/* 1: reached. Acquire: pairs with the release of the writer. */
+/* Returns 1 if the word is reached. Acquire: pairs with the release of the writer. */
 LOOM_FN int barrier_poll_word(struct barrier_watch *w, struct barrier_word *word, uint32_t shared, uint32_t want)
 {
 	w->word = word;
@@ -245,7 +245,7 @@ LOOM_FN int barrier_poll_word(struct barrier_watch *w, struct barrier_word *word
 	return 1;
 }
 
-/* After `word` was changed. */
+/* Wakes sleepers after `word` was changed. */
 LOOM_FN void barrier_notify(const struct loom_ctx *c, const struct barrier_state *h, struct barrier_word *word,
 			    uint32_t wide)
 {
@@ -257,7 +257,7 @@ LOOM_FN void barrier_notify(const struct loom_ctx *c, const struct barrier_state
 #endif
 }
 
-/* Release: what this worker wrote, and what it acquired of others, is visible before the value. */
+/* Release: this worker's writes, and those that it has acquired, are visible before the value. */
 LOOM_FN void barrier_store(const struct loom_ctx *c, const struct barrier_state *h, struct barrier_word *word,
 			   uint32_t wide, uint32_t value)
 {
@@ -268,14 +268,14 @@ LOOM_FN void barrier_store(const struct loom_ctx *c, const struct barrier_state 
 	barrier_notify(c, h, word, wide);
 }
 
-/* The device i places after this one, cyclically. */
+/* Returns the device i places after this one, cyclically. */
 LOOM_FN uint32_t barrier_next_device(const struct loom_ctx *c, uint32_t i)
 {
 	return c->device + i - (c->device + i >= c->devices ? c->devices : 0);
 }
 
-/* All workers of this device have arrived: releases them, or, if several devices take part, writes the round into a
- * word at each device, which this device alone writes. */
+/* All workers of this device have arrived: releases them. If several devices take part, stores the round into a word at
+ * each device, which only this device writes. */
 LOOM_FN void barrier_release(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t round)
 {
 	if (!barrier_is_wide(c, slot)) {
@@ -299,7 +299,7 @@ LOOM_FN void barrier_release(const struct loom_ctx *c, struct barrier_state *h, 
 	}
 }
 
-/* The words that barrier_release() writes. */
+/* Selects the words that barrier_release() writes. */
 LOOM_FN void barrier_watch_release(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot,
 				   struct barrier_watch *w)
 {
@@ -311,7 +311,7 @@ LOOM_FN int barrier_is_released(const struct loom_ctx *c, struct barrier_state *
 				struct barrier_watch *w, uint32_t round)
 {
 	uint32_t n = w->wide ? c->devices : 1;
-	/* This device's word comes first; words that were reached are not polled again. */
+	/* This device's word comes first. Words that were reached are not polled again. */
 	for (; w->reached < n; w->reached++) {
 		uint32_t d = w->wide ? barrier_next_device(c, w->reached) : 0;
 		if (slot >= BARRIER_GROUP && w->wide && barrier_first(c, h, slot, d) == LOOM_NO_GROUP)
@@ -323,16 +323,16 @@ LOOM_FN int barrier_is_released(const struct loom_ctx *c, struct barrier_state *
 	return 1;
 }
 
-/* The error of a wait when the run was stopped. */
+/* Returns the error of a wait when the run was stopped. */
 LOOM_FN int barrier_stop_code(const struct loom_ctx *c, uint32_t slot)
 {
-	/* Acquire: the core stores it before `stop`. */
+	/* Acquire: the core stores `died` before `stop`. */
 	uint32_t died = loom_load_acquire_sys(&LOOM_HOST_CTL(c)->died);
 	return died && (slot || died - 1 == c->device) ? LOOM_EDIED : LOOM_EINTR;
 }
 
-/* After poll number `polls`, without success. `since`: when naps began, 0 before the first call; `left_ns`: until the
- * deadline, 0: none. */
+/* Called after poll number `polls`, without success. *since: when naps began, 0 before the first call. left_ns: time
+ * until the deadline; 0: none. */
 LOOM_FN void barrier_backoff(const struct loom_ctx *c, const struct barrier_state *h, const struct barrier_watch *w,
 			     uint32_t polls, uint64_t *since, uint64_t left_ns)
 {
@@ -340,13 +340,14 @@ LOOM_FN void barrier_backoff(const struct loom_ctx *c, const struct barrier_stat
 	(void)h, (void)w, (void)polls, (void)since, (void)left_ns;
 	loom_pause(c);
 #else
-	/* A sleeper polls the stop word at least that often. */
+	/* A sleeper polls the stop word at least once per `longest` ns. */
 	const uint64_t longest = 20000000, least = 20000;
 	struct wait_policy policy = {h->spin, h->end, left_ns && left_ns < least ? left_ns : least};
 	if (polls >= h->spin) {
 		if (policy.end == WAIT_SLEEP && w->shared && h->no_wake)
 			policy.end = WAIT_NAP;
-		/* A wait for another rank has no word to sleep on; first that rank may need this core. */
+		/* A wait for another rank has no word for a sleep. The worker yields first, as that rank may need its
+		 * core. */
 		if (policy.end >= WAIT_NAP && !w->word)
 			policy.end = polls - h->spin < BARRIER_SHORT_POLLS ? WAIT_YIELD : WAIT_NAP;
 	}

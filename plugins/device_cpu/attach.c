@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attachments of policies to the address space of the workers: this process, or that of the device. */
+/* Attachments of policies to the workers' address space, which is this process or that of the device. */
 #include "device_cpu.h"
 
 static void detach_first(struct launch *l, uint32_t n)

@@ -41,7 +41,7 @@ void cores_print(const struct cores_set *set, char *text, size_t size)
 int cores_allowed(struct cores_set *set)
 {
 	memset(set, 0, sizeof(*set));
-	/* The CPUs that the control group and the affinity of this thread allow. */
+	/* Gets the CPUs that the control group and the affinity of this thread allow. */
 	return sched_getaffinity(0, sizeof(set->part), set->part) ? errno : 0;
 }
 
@@ -57,14 +57,14 @@ uint32_t cores_units(const struct cores_set *set, struct loom_machine_cpu *unit)
 
 /* ---- an instance's cores -------------------------------------------------------------------- */
 
-/* The share of one instance. */
+/* Computes the share of one instance. */
 static int share(const struct loom_host *host, const struct cores_want *want, struct cores *c,
 		 const struct loom_machine_cpu *unit, uint32_t all, struct loom_error *err)
 {
 	if (all < want->instances && !want->oversubscribe)
 		return LOOM_FAIL(host, err, LOOM_EINVAL,
-				 "%s: %u devices on %u core%s: name fewer in [run] devices, or set "
-				 "oversubscribe = yes in [device.cpu]",
+				 "%s: %u devices on %u core%s: name fewer in [run] devices, or set oversubscribe = yes "
+				 "in [device.cpu]",
 				 want->label, want->instances, all, all == 1 ? "" : "s");
 	if (want->instance >= want->instances)
 		return LOOM_FAIL(host, err, LOOM_EINVAL,
@@ -84,7 +84,7 @@ static int explicit_set(const struct loom_host *host, const struct cores_want *w
 	if (cores_parse(want->cores, &c->set))
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "%s: cores = '%s' is not a list of cores, as in 0-3,8",
 				 want->label, want->cores);
-	c->shared = want->instances > 1 && want->oversubscribe; /* the `cores` of other instances are not known here */
+	c->shared = want->instances > 1 && want->oversubscribe; /* the `cores` of other instances are unknown here */
 	unsigned cpu = 0;
 	while (cpu < CORES_MOST && (!cores_has(&c->set, cpu) || cores_has(allowed, cpu)))
 		cpu++;
@@ -98,7 +98,7 @@ static int explicit_set(const struct loom_host *host, const struct cores_want *w
 			 want->label, want->cores, text);
 }
 
-/* Index of unit i among the hyper-threads of its core that are in the set. */
+/* Returns the index of unit i among the hyper-threads of its core that are in the set. */
 static uint32_t thread_of(const struct cores *c, const struct loom_machine_cpu *unit, uint32_t i)
 {
 	uint32_t before = 0;
@@ -151,21 +151,19 @@ void cores_finish(const struct loom_host *host, struct cores *cores)
 	*cores = (struct cores){0};
 }
 
-/* Workers of this process by core. Two stacks with a worker each would otherwise choose the same core. So would
- * processes, as ranks of an MPI that does not bind them, or unrelated runs: each process claims a core by a socket
- * name in the abstract namespace, which is released at the end of the process, however it ends, and leaves no file.
- * The claim is a hint among processes of one network namespace: a process that takes all names makes others share
- * cores, no more. */
+/* Workers of this process by core; otherwise two stacks with a worker each would choose the same core. So would
+ * processes, as ranks of an MPI that does not bind them, or unrelated runs. So each process claims a core by a socket
+ * name in the abstract namespace. The end of the process releases the name, however it ends, and leaves no file. The
+ * claim is a hint among processes of one network namespace: a process that takes all names makes others share cores. */
 static struct {
 	pthread_mutex_t lock;
 	struct {
 		uint32_t workers;
-		int claim; /* its socket + 1; 0: none, as when workers == 0 or no other core was free */
+		int claim; /* socket of the claim + 1; 0: none, because workers == 0 or no other core was free */
 	} core[CORES_MOST];
 } taken = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Binds a socket to the name of a core or, with `other`, connects to the socket that is bound to it. Returns the socket,
- * or -1. */
+/* Binds a socket to the name of a core or, with `other`, connects to the one bound to it. Returns the socket, or -1. */
 static int name_core(unsigned cpu, int other)
 {
 	struct sockaddr_un name = {.sun_family = AF_UNIX};
@@ -181,7 +179,7 @@ static int name_core(unsigned cpu, int other)
 	return fd;
 }
 
-/* Claims the core for this process. Fails, too, where there are no sockets. */
+/* Claims the core for this process. The claim also fails if there are no sockets. */
 static int claim(unsigned cpu)
 {
 	if (!taken.core[cpu].claim)
@@ -189,7 +187,7 @@ static int claim(unsigned cpu)
 	return taken.core[cpu].claim != 0;
 }
 
-/* 1 if another hyper-thread of the core, in the set, has a worker of any process. */
+/* Returns 1 if another hyper-thread of the core, in the set, has a worker of any process. */
 static int has_neighbour(const struct cores *c, const struct loom_machine_cpu *of)
 {
 	for (uint32_t i = 0; i < c->count; i++) {

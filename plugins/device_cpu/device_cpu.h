@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Declarations that the files of the CPU device share. An instance (struct device) has cores and a program; a launch
- * has workers, which have lanes; host and lanes synchronise by the gate. */
+/* Declarations that the files of the CPU device share. An instance (struct device) has cores and a program. A launch
+ * has workers, which have lanes. Host and lanes synchronise by the gate. */
 #ifndef GPULOOM_DEVICE_CPU_H
 #define GPULOOM_DEVICE_CPU_H
 
@@ -31,11 +31,11 @@ struct options {
 	uint64_t launch_cost, teardown_cost;
 };
 
-/* Limit of private memory per worker, of all policies together. Host memory needs no limit; this one lets a policy
- * size its private queue as on a GPU. */
+/* Limit of a worker's private memory, of all policies together. Host memory needs no limit, but with this one a policy
+ * sizes its private queue as on a GPU. */
 #define LOCAL_BYTES_MAX (1u << 20)
 
-/* The composed device code: a table per kind, and task functions by tag. */
+/* The composed device code: a table for each kind, and task functions by tag. */
 struct program {
 	const void *table[LOOM_KINDS];
 	loom_task_fn **task;
@@ -50,17 +50,17 @@ struct device {
 	uint32_t workers, lanes;
 	struct program program;
 	struct gate gate;
-	struct launch *launch; /* NULL: none */
+	struct launch *launch; /* NULL: no launch */
 };
 
-/* State that the lanes of a worker share. Private to the process that runs them. */
+/* State that the lanes of a worker share, private to the process that runs them. */
 struct worker {
 	struct loom_lanes together __attribute__((aligned(64)));
 	uint32_t left __attribute__((aligned(64))); /* lanes that have left this sample */
-	uint64_t agreed;                            /* see agree() */
-	uint64_t cpu_ns;                            /* their CPU time */
-	char *local;                                /* its private blocks, contiguous */
-	struct loom_counters unseen;                /* of a launch without counters: the probe */
+	uint64_t agreed;                            /* used by agree() in worker.c */
+	uint64_t cpu_ns;                            /* CPU time of the lanes */
+	char *local;                                /* the worker's private blocks, contiguous */
+	struct loom_counters unseen;                /* counters of a launch without counters, which is the probe */
 };
 
 #define CORE_ANY (~0u)
@@ -70,40 +70,40 @@ struct lane {
 	struct loom_ctx ctx __attribute__((aligned(64)));
 	struct launch *launch;
 	struct worker *worker;
-	uint64_t cpu_begin_ns; /* CPU time of its thread at the start of the sample */
-	uint32_t core;         /* core that its thread is pinned to */
+	uint64_t cpu_begin_ns; /* CPU time of the thread at the start of the sample */
+	uint32_t core;         /* core to which the thread is pinned */
 	pthread_t thread;
 };
 
-/* A launch. Created by the host thread; with process isolation the child has a copy, in which `view` and all that is
- * derived from it are addresses of the child. */
+/* A launch, which the host thread creates. With process isolation the child has a copy, in which `view` and all that
+ * follows from it are addresses of the child. */
 struct launch {
 	struct device *device;
 	const struct loom_launch *what;
-	uint32_t workers, lanes; /* of this launch: the probe has one of each */
+	uint32_t workers, lanes; /* numbers of this launch: the probe has one of each */
 	struct worker *worker;   /* [workers] */
 	struct lane *lane;       /* [workers * lanes] */
 	char *local;
-	size_t local_bytes; /* per worker */
-	char **view;        /* [segments]: address of each for the workers */
+	size_t local_bytes; /* bytes of each worker's private blocks */
+	char **view;        /* [segments]: address of each segment for the workers */
 	struct loom_ctl *ctl;
-	struct loom_ctl *host_ctl;       /* the same words at the address of the host thread */
-	void (*run)(struct loom_ctx *c); /* NULL: the probe */
+	struct loom_ctl *host_ctl;       /* the control words at the host thread's address */
+	void (*run)(struct loom_ctx *c); /* the scheduler or kernel that a worker runs; NULL: the probe */
 	struct loom_probe *probe;
-	uint32_t start;          /* futex: 0 wait, then START_* */
-	uint32_t here;           /* futex: threads that wait for `start` */
-	uint32_t started;        /* threads that this process must join */
+	uint32_t start;          /* futex: 0: wait; then START_* */
+	uint32_t here;           /* futex: number of threads that wait for `start` */
+	uint32_t started;        /* number of threads that this process must join */
 	uint32_t phase;          /* phase of the last ready() or go() */
-	uint32_t oversubscribed; /* workers whose cores other processes use as well */
-	int spare;               /* the device has a core for the host thread in addition to those of its workers */
-	int late;                /* a sample started by GO alone may end without some of the workers */
-	int wake_due;            /* sleeping workers have not been woken for the sample in progress */
-	pid_t pid;               /* process isolation; 0: threads */
-	struct child process;    /* none: threads, or it was reaped and `status` says how it ended */
-	int status;              /* as from child_wait() */
+	uint32_t oversubscribed; /* number of workers whose cores other processes use, too */
+	int spare;               /* 1: the device has a core for the host thread in addition to those of its workers */
+	int late;                /* 1: a sample started by GO alone may end without some of the workers */
+	int wake_due;            /* 1: sleeping workers have not been woken for the sample in progress */
+	pid_t pid;               /* the process with process isolation; 0: threads */
+	struct child process;    /* none with threads, or after it was reaped; then `status` says how it ended */
+	int status;              /* status from child_wait() */
 };
 
-/* 1 if waiting workers yield the core. */
+/* Returns 1 if waiting workers yield the core. */
 static inline int launch_yields(const struct launch *l)
 {
 	const struct device *d = l->device;
@@ -117,7 +117,7 @@ int device_build(void *self, const struct loom_program *program, struct loom_err
 void program_finish(struct device *d);
 /* object.c: fills p->task from shared objects that come with the program. */
 int object_load(struct device *d, const struct loom_program *program, struct program *p, struct loom_error *err);
-/* source.c: compiles the sources of the program, and fills p->task where it has no function. */
+/* source.c: compiles the sources of the program, and fills p->task where the program has no function. */
 int source_build(struct device *d, const struct loom_program *program, struct program *p, struct loom_error *err);
 
 /* memory.c */
@@ -125,27 +125,27 @@ int device_mem_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_mem
 void device_mem_free(void *self, struct loom_memory *memory);
 int device_mem_map(void *self, const struct loom_memory *memory, struct loom_error *err);
 void device_mem_unmap(void *self, const struct loom_memory *memory);
-/* In the child: maps all memory at other addresses, and disables the inherited mapping. 0 or errno. */
+/* In the child: maps all memory at other addresses, and disables the inherited mapping. Returns 0 or errno. */
 int views_remap(struct launch *l);
 
-/* worker.c: makes contexts from l->view; and the main function of the thread of a lane. */
+/* worker.c: makes contexts from l->view. lane_main() is the main function of a lane's thread. */
 void contexts_fill(struct launch *l);
-/* The device functions of a kind that is not selected: each fails. */
+/* Returns the device functions of an unselected kind, each of which fails. */
 const void *lacking_table(enum loom_kind kind);
 void *lane_main(void *arg);
 
-/* attach.c: attachments of policies, in the address space of the caller. After an error nothing is attached. */
+/* attach.c: attaches policies to the caller's address space. After an error nothing is attached. */
 int attach_all(struct launch *l, struct loom_error *err);
-void attach_ready(struct launch *l); /* once per sample */
+void attach_ready(struct launch *l); /* called once for each sample */
 void detach_all(struct launch *l);
 
-/* threads.c: threads_start() leaves no thread behind when it fails. 0 or errno. */
+/* threads.c: threads_start() leaves no thread behind when it fails. Returns 0 or errno. */
 int threads_start(struct launch *l, int *pin_errno);
 void threads_join(struct launch *l);
 
 /* process.c */
 int process_start(struct launch *l, struct loom_error *err);
-int process_died(struct launch *l, struct loom_error *err); /* reaps it; LOOM_EDIED with a text */
+int process_died(struct launch *l, struct loom_error *err); /* reaps the process; returns LOOM_EDIED with a text */
 void process_retire(struct launch *l, uint64_t timeout_ns);
 
 /* launch.c */

@@ -45,7 +45,7 @@ static void *try_pinning(void *arg)
 	return NULL;
 }
 
-/* In a thread of its own, so that the affinity ends with it. */
+/* The trial runs in a thread of its own, so that the affinity ends with it. */
 static void pinning_row(struct loom_doctor *out, unsigned cpu)
 {
 	struct trial trial = {.cpu = cpu};
@@ -59,7 +59,7 @@ static void pinning_row(struct loom_doctor *out, unsigned cpu)
 		out->row(out, "cpu: pinning", "ok", "a thread can be bound to a core", "");
 	else
 		out->row(out, "cpu: pinning", "limited", strerror(trial.code),
-			 "say pin = no in [device.cpu], or allow sched_setaffinity");
+			 "set pin = no in [device.cpu], or allow sched_setaffinity");
 }
 
 static void time_row(struct loom_doctor *out, uint32_t allowed)
@@ -107,7 +107,7 @@ void device_doctor(const struct loom_host *host, struct loom_doctor *out)
 	}
 	if (numa_available() < 0)
 		out->row(out, "cpu: NUMA binding", "limited", "libnuma finds no NUMA support",
-			 "only needed on machines with several nodes: allow mbind");
+			 "needed only on machines with several nodes: allow mbind");
 	else
 		out->row(out, "cpu: NUMA binding", "ok", "libnuma works", "");
 	process_row(out);

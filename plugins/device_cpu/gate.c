@@ -13,12 +13,12 @@
 
 int gate_open(struct gate *g, int process)
 {
-	/* Inherited by a forked child at the same address, and freed with the last mapping of it. */
+	/* A forked child inherits these words at the same address. They are freed with the last mapping. */
 	void *p = mmap(NULL, sizeof(*g->words), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		       -1, 0);
 	if (p == MAP_FAILED)
 		return errno;
-	/* A wait for a process ends with the process, too: poll() waits for both. */
+	/* A wait for a process must end with the process, too. poll() waits for both. */
 	int event_fd = process ? eventcount_fd_open() : -1;
 	if (process && event_fd < 0) {
 		int code = errno;
@@ -40,7 +40,7 @@ void gate_close(struct gate *g)
 	g->words = NULL;
 }
 
-/* After the condition was changed. Signal handlers call this, too. */
+/* Called after the condition was changed, also by signal handlers. */
 static void notify(struct gate *g)
 {
 	if (g->event_fd >= 0)
@@ -49,7 +49,7 @@ static void notify(struct gate *g)
 		eventcount_advance_private(&g->words->event, &g->words->waiting);
 }
 
-/* Threads of one process look the word up by its address; others by the page, which takes longer. */
+/* The kernel finds the word of a thread in this process by its address, else by its page, which takes longer. */
 static int mine(const struct gate *g)
 {
 	return g->event_fd < 0 ? FUTEX_PRIVATE_FLAG : 0;
@@ -65,7 +65,7 @@ void gate_reset(struct gate *g)
 uint32_t gate_park(struct gate *g, const struct loom_ctx *c, uint32_t last, uint64_t spin_ns)
 {
 	uint32_t *word = &c->ctl->phase, phase;
-	/* Acquire, here and below: pairs with the host's release of READY or GO, after it set up the sample. */
+	/* Acquire, here and below: pairs with the host's release of READY or GO after it has set up the sample. */
 	if (spin_ns && (phase = loom_load_acquire_sys(word)) == last) {
 		uint64_t until = gate_clock() + spin_ns;
 		__atomic_fetch_add(&g->words->watching, 1, __ATOMIC_RELAXED); /* a hint for device_go() */
@@ -80,7 +80,7 @@ uint32_t gate_park(struct gate *g, const struct loom_ctx *c, uint32_t last, uint
 
 void gate_tell(struct gate *g, uint32_t *word, uint32_t value)
 {
-	/* Release: pairs with the acquire in gate_await. */
+	/* Release: pairs with the acquire in gate_await(). */
 	__atomic_store_n(word, value, __ATOMIC_RELEASE);
 	notify(g);
 }
@@ -88,10 +88,10 @@ void gate_tell(struct gate *g, uint32_t *word, uint32_t value)
 void gate_arrive(struct gate *g, uint32_t lanes, uint32_t phase)
 {
 	struct gate_words *w = g->words;
-	/* Each lane releases what it did; the last acquires it all and passes it on to the host. */
+	/* Each lane releases its earlier writes; the last lane acquires all of them and releases them to the host. */
 	if (__atomic_add_fetch(&w->arrived, 1, __ATOMIC_ACQ_REL) != lanes)
 		return;
-	/* No lane comes back before the host has seen `ready`. Release: pairs with gate_spin. */
+	/* No lane returns before the host has seen `ready`. Release: pairs with gate_spin(). */
 	__atomic_store_n(&w->arrived, 0, __ATOMIC_RELEASE);
 	gate_tell(g, &w->ready, phase);
 }
@@ -102,13 +102,13 @@ uint32_t gate_spin(struct gate *g, const struct loom_ctx *c, uint32_t ready)
 	/* Acquire: pairs with the host's release of GO. */
 	while ((phase = loom_load_acquire_sys(&c->ctl->phase)) == ready)
 		loom_pause(c);
-	/* Lanes are ordered by way of the host already; a race detector cannot see that where the host is
-	 * another process. Acquire: pairs with the last lane's reset in gate_arrive. */
+	/* The host already orders the lanes, but a race detector cannot see that if the host is another process.
+	 * Acquire: pairs with the last lane's reset in gate_arrive(). */
 	(void)__atomic_load_n(&g->words->arrived, __ATOMIC_ACQUIRE);
 	return phase;
 }
 
-/* The last worker's end is the sample's. */
+/* The end of the sample is that of its last worker. */
 static void note_end(struct gate_words *w, uint64_t now_ns)
 {
 	uint64_t end = __atomic_load_n(&w->end_ns, __ATOMIC_RELAXED);
@@ -117,7 +117,7 @@ static void note_end(struct gate_words *w, uint64_t now_ns)
 		;
 }
 
-/* By the last worker to end: no worker calls this again before the host has read `done`. */
+/* Called by the last worker to end. No worker calls it again before the host has read `done`. */
 static void tell_done(struct gate *g, uint32_t phase)
 {
 	struct gate_words *w = g->words;
@@ -130,7 +130,7 @@ static void tell_done(struct gate *g, uint32_t phase)
 void gate_finish(struct gate *g, uint32_t workers, uint32_t phase, uint64_t now_ns, int stopped)
 {
 	note_end(g->words, now_ns);
-	/* Releases the worker's results and its end_ns, acquires those of all before it. */
+	/* Releases the worker's results and its end_ns, and acquires those of all workers before it. */
 	if (__atomic_add_fetch(&g->words->finished, 1, __ATOMIC_ACQ_REL) == workers)
 		tell_done(g, phase);
 	else if (stopped)
@@ -139,7 +139,7 @@ void gate_finish(struct gate *g, uint32_t workers, uint32_t phase, uint64_t now_
 
 void gate_admit(struct gate *g, uint32_t phase)
 {
-	/* Release: pairs with gate_join(). */
+	/* Release: pairs with the acquire in gate_join(). */
 	__atomic_store_n(&g->words->team, (uint64_t)phase << 32, __ATOMIC_RELEASE);
 }
 
@@ -147,7 +147,7 @@ int gate_join(struct gate *g, const struct loom_ctx *c, uint32_t phase)
 {
 	uint64_t *word = &g->words->team, team = __atomic_load_n(word, __ATOMIC_ACQUIRE);
 	for (;;) {
-		if (team >> 32 != phase) { /* the host is about to admit us, or a sample further */
+		if (team >> 32 != phase) { /* the host is about to admit workers, or has started a later sample */
 			if (loom_load_acquire_sys(&c->ctl->phase) != phase)
 				return 0;
 			loom_pause(c);
@@ -175,7 +175,7 @@ void gate_part(struct gate *g, uint32_t phase, uint64_t now_ns, int stopped)
 
 void gate_leave(struct gate *g, uint32_t threads)
 {
-	/* Same pattern as above; `gone` stays at `threads`, which is what the host awaits. */
+	/* Ordered as in gate_finish(). `gone` stays at `threads`, for which the host waits. */
 	if (__atomic_add_fetch(&g->words->gone, 1, __ATOMIC_ACQ_REL) == threads)
 		notify(g);
 }
@@ -196,13 +196,13 @@ int gate_watch(const uint32_t *word, uint32_t value, uint64_t most_ns)
 {
 	uint64_t until = gate_clock() + most_ns;
 	int seen;
-	/* Acquire: pairs with the release in gate_tell. */
+	/* Acquire: pairs with the release in gate_tell(). */
 	while (!(seen = __atomic_load_n(word, __ATOMIC_ACQUIRE) == value) && gate_clock() < until)
 		loom_relax();
 	return seen;
 }
 
-/* Until the host is notified, after `seen`; with a descriptor also until the process ends. 0 or errno. */
+/* Sleeps until the host is notified after `seen`, or, with a descriptor, until the process ends. Returns 0 or errno. */
 static int sleep_until(struct gate *g, uint32_t seen, struct pollfd *process, const struct timespec *most)
 {
 	struct pollfd on[2] = {{.fd = g->event_fd, .events = POLLIN}, *process};
@@ -215,7 +215,7 @@ static int sleep_until(struct gate *g, uint32_t seen, struct pollfd *process, co
 		return errno;
 	*process = on[1];
 	if (on[0].revents)
-		eventcount_fd_drain(g->event_fd); /* before the words are checked again */
+		eventcount_fd_drain(g->event_fd); /* the caller then checks the words again */
 	return 0;
 }
 
@@ -225,12 +225,12 @@ static int await(struct gate *g, const uint32_t *word, uint32_t value, const uin
 	struct pollfd process = {.fd = pidfd, .events = POLLIN};
 	for (int slept = 0;; slept = 1) {
 		uint32_t seen = __atomic_load_n(&g->words->event, __ATOMIC_ACQUIRE);
-		/* Acquire: pairs with the release in gate_tell. */
+		/* Acquire: pairs with the release in gate_tell(). */
 		if (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value)
 			return 0;
 		if (process.revents)
 			return LOOM_EDIED;
-		/* Checked before every sleep: another wait may have used up the notification. */
+		/* Checked before every sleep, because another wait may have used up the notification. */
 		if (stop && __atomic_load_n(&g->nudged, __ATOMIC_RELAXED) &&
 		    __atomic_exchange_n(&g->nudged, 0, __ATOMIC_ACQUIRE))
 			return LOOM_EINTR;
@@ -250,7 +250,7 @@ static int await(struct gate *g, const uint32_t *word, uint32_t value, const uin
 int gate_await(struct gate *g, const uint32_t *word, uint32_t value, const uint32_t *stop, int pidfd,
 	       uint64_t end_ns)
 {
-	/* Acquire: pairs with the release in gate_tell. */
+	/* Acquire: pairs with the release in gate_tell(). */
 	if (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value)
 		return 0;
 	(void)eventcount_enter_single(&g->words->event, &g->words->waiting);

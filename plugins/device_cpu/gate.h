@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where host and lanes meet. The host speaks through ctl->phase, which belongs to the stack; the
- * workers answer through the words of `struct gate_words`, which belong to the device and are
- * shared with its process, and notify the host, which sleeps on an eventcount (lib/eventcount.h). */
+/* The gate synchronises host and lanes. The host writes ctl->phase, which belongs to the stack. The workers reply
+ * through struct gate_words, which belongs to the device and is shared with its process. They notify the host, which
+ * sleeps on an eventcount (lib/eventcount.h). */
 #ifndef GPULOOM_CPU_GATE_H
 #define GPULOOM_CPU_GATE_H
 
@@ -12,74 +12,75 @@
 #include <unistd.h>
 
 struct gate_words {
-	uint32_t arrived; /* lanes at the gate, of the sample to come */
+	uint32_t arrived; /* lanes that have arrived for the next sample */
 	uint32_t ready;   /* the READY phase that all lanes have reached */
-	uint32_t started; /* process isolation: 1 threads run, or they could not: `failure` */
+	uint32_t started; /* with process isolation; 1: the threads run, or failed to start (`failure`) */
 	uint32_t pin_errno;
-	uint32_t finished __attribute__((aligned(64))); /* workers done with the sample */
+	uint32_t finished __attribute__((aligned(64))); /* workers that have finished the sample */
 	uint32_t done;     /* the GO phase that all workers have finished */
-	uint64_t end_ns;   /* when the last of them did, so far ... */
-	uint64_t ended_ns; /* ... and of that phase */
+	uint64_t end_ns;   /* the latest end of a worker so far */
+	uint64_t ended_ns; /* the end of the sample of phase `done` */
 	uint32_t gone;     /* threads that have left the launch */
-	uint32_t event;    /* an eventcount, on which the host sleeps if the workers are threads; */
-	uint32_t waiting;  /* 1: it does, or is about to */
-	/* Of a sample whose workers may be late: its phase << 32 | GATE_CLOSED when one has seen its end | workers in
-	 * it. The last of them to leave tells the host. Model: tests/models/gate.pml. */
+	uint32_t event;    /* the eventcount on which the host sleeps if the workers are threads */
+	uint32_t waiting;  /* 1: the host sleeps, or is about to */
+	/* Of a sample whose workers may be late: phase << 32 | GATE_CLOSED after a worker has seen the end | number of
+	 * workers in it. The last worker to leave notifies the host. Model: tests/models/gate.pml. */
 	uint64_t team __attribute__((aligned(64)));
 	uint32_t watching __attribute__((aligned(64))); /* lanes that spin between samples */
-	uint32_t host_cpu; /* where the host's thread was when it began the last one */
+	uint32_t host_cpu; /* core of the host's thread when it began the last sample */
 	char failure[512] __attribute__((aligned(64)));
 };
 
 #define GATE_CLOSED 0x80000000ull
 
 struct gate {
-	struct gate_words *words; /* at the same address in host and child */
+	struct gate_words *words; /* mapped at the same address in host and child */
 	int event_fd;             /* eventfd of a device process; -1: the workers are threads */
-	uint32_t nudged;          /* the host's alone: the next wait with a stop word ends at once */
+	uint32_t nudged;          /* used by the host only: the next wait with a stop word ends at once */
 };
 
-int gate_open(struct gate *g, int process); /* 0 or errno */
+int gate_open(struct gate *g, int process); /* returns 0 or errno */
 void gate_close(struct gate *g);
-void gate_reset(struct gate *g); /* no workers exist */
+void gate_reset(struct gate *g); /* called while no workers exist */
 
 /* ---- the workers' side */
 
-/* Until the host moves on from phase `last`: gives READY, GO or RETIRE. Spins for a while, then sleeps. */
+/* Waits until the host leaves phase `last`. Spins for a while, then sleeps. Returns READY, GO or RETIRE. */
 uint32_t gate_park(struct gate *g, const struct loom_ctx *c, uint32_t last, uint64_t spin_ns);
-/* This lane watches from now on; the last of `lanes` tells the host. */
+/* This lane polls from now on; the last of `lanes` notifies the host. */
 void gate_arrive(struct gate *g, uint32_t lanes, uint32_t phase);
-/* Spins until the host moves on from READY: gives GO or RETIRE. */
+/* Spins until the host leaves READY. Returns GO or RETIRE. */
 uint32_t gate_spin(struct gate *g, const struct loom_ctx *c, uint32_t ready);
-/* A worker has finished the sample that `phase` started; the last of `workers` tells the host, and so does
- * any that left because it was `stopped`: the host may have to wake the others. */
+/* Called when a worker has finished the sample that `phase` started. The last of `workers` notifies the host. So does a
+ * worker that left because it was `stopped`, since the host may have to wake the others. */
 void gate_finish(struct gate *g, uint32_t workers, uint32_t phase, uint64_t now_ns,
 		 int stopped);
-/* Of a sample whose workers may be late: 1 when this one takes part, 0 when it came too late ... */
+/* For a sample whose workers may be late. Returns 1 if this worker takes part, 0 if it came too late. */
 int gate_join(struct gate *g, const struct loom_ctx *c, uint32_t phase);
-/* ... and when it has finished, in the place of gate_finish(). */
+/* Replaces gate_finish() for a worker of a sample whose workers may be late. */
 void gate_part(struct gate *g, uint32_t phase, uint64_t now_ns, int stopped);
-/* A thread leaves the launch; the last of `threads` tells the host. */
+/* Called when a thread leaves the launch; the last of `threads` notifies the host. */
 void gate_leave(struct gate *g, uint32_t threads);
-/* Stores `value` and notifies: what the host awaits. */
+/* Stores `value`, for which the host waits, and notifies the host. */
 void gate_tell(struct gate *g, uint32_t *word, uint32_t value);
 
 /* ---- the host's side */
 
 /* Wakes the workers that sleep on the phase word. */
 void gate_wake(const struct gate *g, struct loom_ctl *ctl);
-/* Before the first worker can join. */
+/* Called before the first worker can join. */
 void gate_admit(struct gate *g, uint32_t phase);
-/* Until *word is `value`, at most for so long: 1 when it is. Without sleep. */
+/* Polls until *word is `value`, for at most `most_ns`. Returns 1 if it is. */
 int gate_watch(const uint32_t *word, uint32_t value, uint64_t most_ns);
-/* Ends the gate_await() in progress, or the next one. From any thread, and from signal handlers. */
+/* Ends the gate_await() in progress, or the next one. Any thread and signal handlers may call it. */
 void gate_nudge(struct gate *g);
-/* Until *word is `value`: 0; LOOM_ETIMEDOUT at `end_ns`; LOOM_EINTR when a signal came, and with `stop` (NULL: not)
- * also after a nudge, or when it was notified and *stop is set; LOOM_EDIED when pidfd (-1: none) says that the process has ended. */
+/* Waits until *word is `value`. Returns 0; LOOM_ETIMEDOUT at `end_ns`; LOOM_EINTR after a signal; LOOM_EDIED when pidfd
+ * (-1: none) says that the process has ended. If `stop` is not NULL, also returns LOOM_EINTR after a nudge, or after a
+ * notification if *stop is set. */
 int gate_await(struct gate *g, const uint32_t *word, uint32_t value, const uint32_t *stop, int pidfd,
 	       uint64_t end_ns);
-/* The same within a span, for what threads of this process shall do. The clock goes on while the process is stopped, and
- * they do not: a stop takes a tenth of the span at most. */
+/* gate_await() within a time span, for work of threads of this process. The clock continues while the process is
+ * stopped, but the threads do not: a stop takes at most a tenth of the span. */
 int gate_await_within(struct gate *g, const uint32_t *word, uint32_t value, int pidfd, uint64_t span_ns);
 
 static inline uint64_t gate_clock(void)

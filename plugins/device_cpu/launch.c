@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A launch, as the host thread sees it. */
+/* The host thread's part of a launch. */
 #include <gpuloom/sched.h>
 #include <gpuloom/workload.h>
 #include <gpuloom/term.h>
@@ -12,7 +12,7 @@
 #include "device_cpu.h"
 #include "lib/align.h"
 
-/* How long the host polls for spinning workers to finish before it wakes the others: less than what a wake costs. */
+/* Time for which the host polls for spinning workers to finish before it wakes the others: less than a wake-up. */
 #define POLL_NS 5000
 
 static void launch_free(struct launch *l)
@@ -30,7 +30,7 @@ static void launch_free(struct launch *l)
 	host->free(host, l);
 }
 
-/* Selects what the workers run. 0 or an error. */
+/* Selects the function that the workers run. Returns 0 or an error. */
 static int choose_entry(struct launch *l, struct loom_error *err)
 {
 	const struct device *d = l->device;
@@ -50,7 +50,7 @@ static int choose_entry(struct launch *l, struct loom_error *err)
 	return 0;
 }
 
-/* Reports the cores, and whether waiting workers yield, where the conf leaves that open. */
+/* Reports the cores, and whether waiting workers yield, if the conf does not decide that. */
 static void report(const struct launch *l)
 {
 	const struct device *d = l->device;
@@ -69,7 +69,7 @@ static void report(const struct launch *l)
 			 l->oversubscribed, l->workers);
 }
 
-/* Allocates everything before any fork: the child of a process with threads must not allocate. */
+/* Allocates everything before any fork, because the child of a process with threads must not allocate. */
 static struct launch *launch_make(struct device *d, const struct loom_launch *what)
 {
 	const struct loom_host *host = d->host;
@@ -99,7 +99,7 @@ static struct launch *launch_make(struct device *d, const struct loom_launch *wh
 	for (uint32_t i = 0; i < l->workers * l->lanes; i++) {
 		l->lane[i].launch = l;
 		l->lane[i].worker = &l->worker[i / l->lanes];
-		/* In the host process: other stacks of it must see which cores are taken. */
+		/* Runs in the host process, so that its other stacks see which cores are taken. */
 		int crowded = 0;
 		l->lane[i].core =
 		    d->options->pin == PIN_CORE && l->lanes == 1 ? cores_take(&d->cores, i, &crowded) : CORE_ANY;
@@ -151,8 +151,8 @@ int device_launch(void *self, const struct loom_launch *what, struct loom_error 
 	d->launch = l;
 	if (d->gate.words->pin_errno)
 		LOOM_LOG(d->host, LOOM_LOG_WARN, d->name,
-			 "workers are not pinned to cores %s (%s): say pin = no in [device.cpu], or run "
-			 "where affinity may be set",
+			 "workers are not pinned to cores %s (%s): set pin = no in [device.cpu], or run where affinity "
+			 "may be set",
 			 d->cores.text, strerror((int)d->gate.words->pin_errno));
 	return 0;
 }
@@ -180,8 +180,8 @@ int device_ready(void *self, uint64_t timeout_ns, struct loom_error *err)
 		return process_died(l, err);
 	if (code)
 		return LOOM_FAIL(d->host, err, code,
-				 "%s: %u of %u threads were awake after %" PRIu64 " ms: the machine is "
-				 "too busy, or a worker is stuck in the sample before",
+				 "%s: %u of %u threads were awake after %" PRIu64 " ms: the machine is too busy, or a "
+				 "worker hangs in the previous sample",
 				 d->name, __atomic_load_n(&w->arrived, __ATOMIC_RELAXED), l->workers * l->lanes,
 				 timeout_ns / 1000000u);
 	return 0;
@@ -193,7 +193,7 @@ static void wake(struct device *d)
 	gate_wake(&d->gate, d->launch->host_ctl);
 }
 
-/* GO without READY: if workers may be late, only those that spin start at once. */
+/* Sends GO without READY: if workers may be late, only those that spin start at once. */
 static void go_alone(struct device *d, uint32_t go)
 {
 	struct launch *l = d->launch;
@@ -241,7 +241,7 @@ int device_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_e
 	    gate_await(&d->gate, &w->done, l->phase, &l->host_ctl->stop, l->process.fd, gate_deadline(timeout_ns));
 	if (code == LOOM_EDIED)
 		return process_died(l, err);
-	if (code) /* after a signal, too: the host may have to handle it */
+	if (code) /* also after a signal, which the host may have to handle */
 		return LOOM_EAGAIN;
 	*end_ns = __atomic_load_n(&w->ended_ns, __ATOMIC_RELAXED);
 	return 0;
@@ -265,7 +265,7 @@ int device_retire(void *self, uint64_t timeout_ns, struct loom_error *err)
 	} else {
 		uint32_t threads = l->workers * l->lanes, *gone = &d->gate.words->gone;
 		int code = gate_await_within(&d->gate, gone, threads, -1, timeout_ns);
-		if (code) /* d->launch stays: the threads still use it */
+		if (code) /* d->launch stays, because the threads still use it */
 			return LOOM_FAIL(d->host, err, code,
 					 "%s: %u of %u threads did not leave within %" PRIu64 " ms: "
 					 "threads cannot be killed, so the memory of this run must stay "

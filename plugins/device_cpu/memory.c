@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of the device, and its mappings of the memory of other owners. */
+/* Memory of the device, and mappings of other owners' memory. */
 #include "device_cpu.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 int device_mem_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_memory *memory, struct loom_error *err)
 {
 	struct device *d = self;
-	(void)flags; /* all of it is visible to the host */
+	(void)flags; /* the host can access all of it */
 	struct hostmem_want want = {
 	    .label = d->name, .bytes = bytes, .node = d->cores.node, .huge = d->options->huge_pages != 0};
 	return hostmem_make(d->host, &want, memory, err);
@@ -24,8 +24,7 @@ void device_mem_free(void *self, struct loom_memory *memory)
 	hostmem_free(memory);
 }
 
-/* Only checks that mapping is possible: threads use the mapping of the host, and a process makes its own when it
- * starts. */
+/* Only checks that mapping is possible: threads use the host's mapping, a process maps memory when it starts. */
 int device_mem_map(void *self, const struct loom_memory *memory, struct loom_error *err)
 {
 	struct device *d = self;
@@ -33,11 +32,9 @@ int device_mem_map(void *self, const struct loom_memory *memory, struct loom_err
 	if (memory->host && (!process || memory->fd >= 0))
 		return 0;
 	return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
-			 process ? "%s: with isolation = process it cannot reach memory that has no "
-				   "file descriptor to map: use isolation = thread, or a transport "
-				   "whose memory has one"
-				 : "%s: it cannot reach memory that the host does not see: use the "
-				   "host transport",
+			 process ? "%s: with isolation = process it cannot access memory that has no file descriptor "
+				   "to map: use isolation = thread, or a transport whose memory has one"
+				 : "%s: it cannot access memory that the host cannot access: use the host transport",
 			 d->name);
 }
 
@@ -48,7 +45,7 @@ void device_mem_unmap(void *self, const struct loom_memory *memory)
 
 #define STEP (2u << 20) /* size of a huge page, and a multiple of all base pages */
 
-/* Index of the first segment in the same memory as segment i. */
+/* Returns the index of the first segment in the same memory as segment i. */
 static uint32_t first_in_memory(const struct loom_launch *what, uint32_t i)
 {
 	uint32_t first = 1;
@@ -57,7 +54,7 @@ static uint32_t first_in_memory(const struct loom_launch *what, uint32_t i)
 	return first;
 }
 
-/* Each device offsets its mappings by its index in a region of the same size: children of one parent would otherwise
+/* Each device offsets its mappings by its index in a region of the same size. Otherwise children of one parent would
  * get equal addresses. A raw pointer in shared memory then faults instead of working by accident. */
 int views_remap(struct launch *l)
 {
@@ -84,7 +81,7 @@ int views_remap(struct launch *l)
 		l->view[i] = NULL;
 		if (!LOOM_SEGMENT_REACHES(s, what->device))
 			continue;
-		/* MAP_POPULATE fills the page tables: no faults in the first sample. */
+		/* MAP_POPULATE fills the page tables, so that the first sample has no faults. */
 		void *p =
 		    mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, s->memory->fd, 0);
 		if (p == MAP_FAILED)

@@ -14,7 +14,7 @@
 #include "device_cpu.h"
 #include "lib/fd.h"
 
-/* Checks the program headers: the loader would crash on a truncated file. */
+/* Checks the program headers, because the loader would crash on a truncated file. */
 static int is_whole(const struct loom_program_ir *ir)
 {
 	Elf64_Ehdr head;
@@ -31,8 +31,8 @@ static int is_whole(const struct loom_program_ir *ir)
 	return 1;
 }
 
-/* Loads a copy in memory, since each stack stores its own tags in it. The descriptor of a loaded object is not
- * closed: the loader identifies objects by path, and would take the next object with this number for the same one. */
+/* Loads a copy in memory, since each stack stores its own tags in the object. The descriptor of a loaded object stays
+ * open: the loader identifies objects by path, and would take the next object with the same number for this one. */
 static void *open_object(const struct loom_program_ir *ir, char *why, size_t room)
 {
 	char path[64];
@@ -63,7 +63,7 @@ static void *open_object(const struct loom_program_ir *ir, char *why, size_t roo
 static int load_one(struct device *d, const struct loom_program *program, const struct loom_program_ir *ir,
 		    struct program *p, struct loom_error *err)
 {
-	char name[300] = "it is cut off";
+	char name[300] = "it is truncated";
 	void *so = is_whole(ir) ? open_object(ir, name, sizeof(name)) : NULL;
 	if (!so)
 		return LOOM_FAIL(d->host, err, LOOM_EPLUGIN, "%s: %s: it cannot be loaded: %s", d->name, ir->file,
@@ -77,7 +77,7 @@ static int load_one(struct device *d, const struct loom_program *program, const 
 		uint32_t *tag = dlsym(so, name);
 		if (!fn || !tag)
 			return LOOM_FAIL(d->host, err, LOOM_EPLUGIN,
-					 "%s: %s: there is no task function '%s' for this version of gpuloom in it "
+					 "%s: %s: it has no task function '%s' for this version of gpuloom "
 					 "(LOOM_IR_TASK)",
 					 d->name, ir->file, task);
 		*tag = ir->tag[i];

@@ -17,19 +17,20 @@ static const struct loom_opt rows[] = {
 	     "Workers of the device. auto: one per core, limited by the CPU time that the control group grants.",
 	     .max = 4096, .flags = LOOM_OPT_AUTO),
     LOOM_OPT(struct options, lanes, LOOM_OPT_U32, "1",
-	     "Threads per worker. More than 1 finds missing barriers; it is not fast.", .min = 1, .max = 64),
+	     "Threads per worker. Several lanes find missing barriers; they do not make a program "
+	     "faster.", .min = 1, .max = 64),
     LOOM_OPT(struct options, isolation, LOOM_OPT_ENUM, "thread",
 	     "thread: workers are threads of this process. process: each device is a process, which maps shared "
 	     "memory at another address.",
 	     .choices = isolation_choices),
     LOOM_OPT(struct options, cores, LOOM_OPT_CPUS, "",
-	     "Cores of the device, by the operating system's numbers. Empty: an equal, contiguous share of all "
-	     "that this process may use."),
+	     "Cores of the device, as numbered by the operating system. Empty: an equal, contiguous share of all that "
+	     "this process may use."),
     LOOM_OPT(struct options, oversubscribe, LOOM_OPT_BOOL, "no",
 	     "Whether there may be more workers than cores, and more devices than cores."),
     LOOM_OPT(struct options, pin, LOOM_OPT_ENUM, "core",
-	     "core: worker i runs on core i of the device (with lanes > 1 on any of its cores). set: on any of "
-	     "its cores. no: where the kernel puts it.",
+	     "How threads are pinned. core: worker i runs on core i of the device (with lanes > 1 on any of its "
+	     "cores). set: on any of its cores. no: where the kernel puts it.",
 	     .choices = pin_choices),
     LOOM_OPT(struct options, spin, LOOM_OPT_TIME, "50us",
 	     "Time for which a worker spins between samples before it sleeps, if the device has more cores than "
@@ -40,8 +41,8 @@ static const struct loom_opt rows[] = {
 	     .choices = huge_choices),
     LOOM_OPT(
 	struct options, wait, LOOM_OPT_ENUM, "auto",
-	"How a worker waits. spin: polls. yield: yields its core between polls, for progress threads or other "
-	"ranks that need it. auto: yield where workers outnumber cores, or share them with other processes, else spin.",
+	"How a worker waits. spin: polls. yield: yields its core between polls, for progress threads or other ranks "
+	"that need it. auto: yield if workers outnumber cores, or share them with other processes, else spin.",
 	.choices = wait_choices),
     LOOM_OPT(struct options, launch_cost, LOOM_OPT_TIME, "0",
 	     "Model of a GPU's kernel launch: delay of each worker at the start of a sample and of each kernel "
@@ -76,8 +77,8 @@ static int size_up(struct device *d, uint32_t instances, struct loom_error *err)
 	if (d->workers <= d->cores.count || o->oversubscribe)
 		return 0;
 	return LOOM_FAIL(d->host, err, LOOM_EINVAL,
-			 "%s: workers = %u on %u core%s (%s): ask for fewer, name more with cores =, or "
-			 "say oversubscribe = yes in [device.cpu]",
+			 "%s: workers = %u on %u core%s (%s): reduce workers, name more cores with cores =, or set "
+			 "oversubscribe = yes in [device.cpu]",
 			 d->name, d->workers, d->cores.count, d->cores.count == 1 ? "" : "s", d->cores.text);
 }
 
@@ -137,7 +138,7 @@ static int shape(void *self, struct loom_device_shape *shape, struct loom_error 
 	shape->numa_node = d->cores.node;
 	shape->local_bytes = LOCAL_BYTES_MAX;
 	shape->kind = LOOM_ON_CPU;
-	/* A child has a copy of the memory of its parent from the time of the fork. */
+	/* A child has a copy of its parent's memory from the time of the fork. */
 	shape->flags = d->options->isolation == ISOLATION_THREAD ? LOOM_SHAPE_PERSISTENT : 0;
 	shape->launch_ns = d->options->launch_cost;
 	shape->teardown_ns = d->options->teardown_cost;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* isolation = process: the workers of a launch run in a forked child. It dies with its parent; the parent detects
- * its death by a pidfd. */
+/* isolation = process: the workers of a launch run in a forked child. The child dies with its parent, and the parent
+ * detects the child's death by a pidfd. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,8 +26,8 @@ static _Noreturn void give_up(struct launch *l, const char *what, int code)
 	_exit(1);
 }
 
-/* Runs no handlers of the parent, flushes none of its buffers and does not log: a thread that does not exist here
- * may have held the lock of the log. */
+/* Runs no handlers of the parent, flushes none of its buffers and does not log: a thread that does not exist here may
+ * have held the lock of the log. */
 static _Noreturn void child_main(struct launch *l)
 {
 	int code = views_remap(l);
@@ -66,7 +66,7 @@ int process_died(struct launch *l, struct loom_error *err)
 	return LOOM_FAIL(host, err, LOOM_EDIED, "%s: its process (pid %d) %s", name, pid, how);
 }
 
-/* 1 if it ended in order. If its status was lost, its threads have counted themselves in `gone`. */
+/* Returns 1 if the process ended in order. If its status was lost, its threads have counted themselves in `gone`. */
 static int ended_well(const struct launch *l)
 {
 	uint32_t gone = __atomic_load_n(&l->device->gate.words->gone, __ATOMIC_RELAXED);
@@ -75,7 +75,7 @@ static int ended_well(const struct launch *l)
 
 void process_retire(struct launch *l, uint64_t timeout_ns)
 {
-	if (!l->process.pid) /* it died, which wait() has reported */
+	if (!l->process.pid) /* wait() has reported that it died */
 		return;
 	const struct loom_host *host = l->device->host;
 	const char *name = l->device->name;
@@ -129,7 +129,7 @@ int process_start(struct launch *l, struct loom_error *err)
 				 d->name, strerror(failed));
 	}
 	int code = await_start(l, err);
-	if (code && l->process.pid) { /* after an error or a time-out of the child */
+	if (code && l->process.pid) { /* the child had an error or a time-out */
 		child_signal(&l->process, SIGKILL);
 		reap(l);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Composes the device code: on the CPU, tables of pointers. */
+/* Composes the device code, which is tables of pointers on the CPU. */
 #include <gpuloom/workload.h>
 
 #include "../shared/compose/compose.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Task functions that come as source: the C compiler of this machine makes a shared object of them. */
+/* Task functions that come as source, of which the C compiler of this machine makes a shared object. */
 #include <dlfcn.h>
 #include <gpuloom/workload.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threads of a launch: all start or none; they are pinned by the host and joined. */
+/* The threads of a launch: all start or none. The host pins and joins them. */
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include "../shared/child/thread.h"
 #include "device_cpu.h"
 
-/* Lanes of a worker are pinned to the whole set: with a core per lane, workers would overlap. */
+/* The lanes of a worker are pinned to the whole set: with a core per lane, workers would overlap. */
 static int pin(const struct launch *l, uint32_t index)
 {
 	const struct device *d = l->device;
@@ -29,8 +29,8 @@ static void start(struct launch *l, uint32_t word)
 	loom_futex_wake(&l->start, INT_MAX, FUTEX_PRIVATE_FLAG);
 }
 
-/* Waits until every thread runs, and so has released the locks of the C library and of sanitizers that thread
- * start-up takes: another device may fork next, and in its child they would stay locked. */
+/* Waits until every thread runs. By then it has released the locks of the C library and of sanitizers that thread
+ * start-up takes. Another device may fork next, and in its child these locks would stay locked. */
 static void await_all(struct launch *l)
 {
 	uint32_t here;
@@ -43,13 +43,13 @@ int threads_start(struct launch *l, int *pin_errno)
 	sigset_t old;
 	int code = 0;
 	*pin_errno = 0;
-	child_block_signals(&old); /* threads inherit the mask: Ctrl-C goes to the host thread */
+	child_block_signals(&old); /* threads inherit the mask, so that Ctrl-C goes to the host thread */
 	for (l->started = 0; l->started < l->workers * l->lanes; l->started++) {
 		struct lane *lane = &l->lane[l->started];
 		code = thread_create(&lane->thread, lane_main, lane);
 		if (code)
 			break;
-		char name[16]; /* 16 is the kernel's limit: "cpu:0.w12" in top and gdb */
+		char name[16]; /* the kernel's limit is 16: "cpu:0.w12" in top and gdb */
 		snprintf(name, sizeof(name), "%.9s.w%u", l->device->name,
 			 (unsigned)(lane->ctx.worker - lane->ctx.first) % 1000u);
 		pthread_setname_np(lane->thread, name);

@@ -56,7 +56,7 @@ static int find_limits(struct cuda *c, struct loom_error *err)
 	struct gpu_limits *l = &d->limits;
 	int cooperative = 0, major = 0, minor = 0;
 	l->wave = 32;
-	l->parts = 4; /* of all models so far */
+	l->parts = 4; /* all models so far have this number */
 	const struct {
 		CUdevice_attribute attribute;
 		int *to;
@@ -98,7 +98,7 @@ static int choose(struct cuda *c)
 
 static int find_name(struct cuda *c)
 {
-	(void)c; /* limits have all that is needed */
+	(void)c; /* the limits already have all values */
 	return 0;
 }
 
@@ -239,7 +239,7 @@ static int clear(struct gpu *d, uint64_t at, uint64_t bytes)
 
 /* ---- programs ---- */
 
-/* Newest first. 12 is the first with C++20, which designated initialisers need. */
+/* Newest first. Version 12 is the first with C++20, which designated initialisers need. */
 static const char *const compiler_names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", NULL};
 static const char *const compiler_folders[] = {"/usr/local/cuda/lib64", "/opt/cuda/lib64", NULL};
 static const char *const compiler_homes[] = {"CUDA_HOME", "CUDA_PATH", NULL};
@@ -262,7 +262,7 @@ const struct rtc_kind cuda_compiler = {
 /* resources_read() parses the report of the assembler. */
 static const char *const flags[] = {"-std=c++20", "--ptxas-options=-v"};
 static const char *const linked_flags[] = {"-dlto", "-rdc=true"};
-/* Optimises and assembles functions in parallel, on all cores. */
+/* The compiler optimises and assembles functions in parallel, on all cores. */
 static const char *const parallel_flags[] = {"-split-compile=0", "--ptxas-options=--split-compile=0"};
 #define PARALLEL_SINCE 13
 
@@ -289,7 +289,7 @@ static void identify(const struct gpu *d, struct loom__text *key)
 		loom__text_add(key, " %s", flags[i]);
 }
 
-/* Most registers per thread, for the promised resident blocks: allocated in units of eight. */
+/* Returns the most registers per thread for the promised resident blocks. They are allocated in units of eight. */
 static uint32_t most_registers(const struct gpu *d)
 {
 	uint32_t threads = d->bound * (d->lanes * d->per_block + d->watch);
@@ -314,7 +314,7 @@ static int compile(struct gpu *d, const struct gpu_program *program, struct cach
 	*out = (struct cached){.code = compiled.code, .bytes = compiled.bytes};
 	compiled.code = NULL;
 	if (!resources_read(compiled.log, COMPOSE_KERNEL, &out->resources))
-		out->resources.nested = 2048; /* no report: more than was ever seen */
+		out->resources.nested = 2048; /* without a report: a bound above all values seen so far */
 	compiled_free(d->host, &compiled);
 	return 0;
 }
@@ -351,7 +351,7 @@ const struct gpu_driver cuda_driver = {
     .vendor = "NVIDIA",
     .library = "driver",
     .time_slicing_fix = "start NVIDIA's MPS on this host (nvidia-cuda-mps-control -d)",
-    .atomics_fix = "a driver for CUDA 13 reports it; mixed stacks are probed before use",
+    .atomics_fix = "a driver for CUDA 13 reports them; mixed stacks are probed before use",
     .fix = "make one visible (nvidia-smi lists them, CUDA_VISIBLE_DEVICES and the container's settings "
 	   "hide them)",
     .dialect = &compose_cuda,
@@ -361,7 +361,7 @@ const struct gpu_driver cuda_driver = {
     .watches = 1,
     .ir = COMPOSE_PTX | COMPOSE_LTO,
     .ir_text = "PTX or LTO-IR",
-    .lanes_shared = 16, /* struct loom_lanes, static */
+    .lanes_shared = 16, /* bytes of struct loom_lanes, static */
     .peer_atomics = peer_atomics,
     .record = record,
     .recorded = recorded,

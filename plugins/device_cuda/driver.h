@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libcuda.so.1, loaded when it is needed: the functions that this device calls. */
+/* The functions of libcuda.so.1 that this device calls. The library is loaded when it is needed. */
 #ifndef GPULOOM_CUDA_DRIVER_H
 #define GPULOOM_CUDA_DRIVER_H
 
@@ -72,20 +72,20 @@
 
 struct driver {
 	void *so;
-	int version; /* 13000 is 13.0 */
+	int version; /* 13000 means 13.0 */
 #define DRIVER_FIELD(name) __typeof__(name) *name;
 	DRIVER_MAP(DRIVER_FIELD)
 #undef DRIVER_FIELD
-	/* Drivers since 13.0; NULL: not available. */
+	/* In drivers since 13.0; NULL: unavailable. */
 	CUresult (*host_atomics)(unsigned *capabilities, const int *operations, unsigned count, CUdevice device);
 	CUresult (*peer_atomics)(unsigned *capabilities, const int *operations, unsigned count, CUdevice from,
 				 CUdevice to);
 };
 
-/* Loads and initialises the driver. LOOM_EUNAVAIL with what is missing and how to fix it. */
+/* Loads and initialises the driver. Returns LOOM_EUNAVAIL, and says what is missing and how to fix it. */
 int driver_open(const struct loom_host *host, const char *label, struct driver *cu, struct loom_error *err);
 
-/* Text as "CUDA_ERROR_NO_DEVICE 100 (no CUDA-capable device is detected)", in a buffer of the calling thread. */
+/* Returns "CUDA_ERROR_NO_DEVICE 100 (no CUDA-capable device is detected)", in a buffer of the calling thread. */
 const char *driver_text(const struct driver *cu, CUresult rc);
 
 void driver_host_atomics(const struct driver *cu, CUdevice device, struct gpu_atomics *out);
@@ -95,21 +95,21 @@ void driver_peer_atomics(const struct driver *cu, CUdevice from, CUdevice to, st
 struct cuda {
 	struct gpu gpu;
 	struct driver api;
-	int number; /* as the driver counts */
+	int number; /* the driver's number of the device */
 	CUdevice device;
 	CUcontext context;
-	CUstream work, copy; /* non-blocking: neither waits for the other */
+	CUstream work, copy; /* non-blocking streams: neither waits for the other */
 };
-extern const struct gpu_driver cuda_driver; /* calls.c */
+extern const struct gpu_driver cuda_driver; /* defined in calls.c */
 /* notify.c: calls of that table. */
 int cuda_notify_open(struct gpu *d, void **channel);
 void cuda_notify_close(struct gpu *d, void *channel);
 int cuda_notify_await(struct gpu *d, void *channel, uint64_t at, uint64_t value);
 int cuda_notify_copy(struct gpu *d, void *channel, uint64_t at, void *to, const void *from, uint64_t bytes);
 int cuda_notify_flush(struct gpu *d, void *channel);
-extern const struct rtc_kind cuda_compiler; /* calls.c */
+extern const struct rtc_kind cuda_compiler; /* defined in calls.c */
 
-/* Options of the compiler in addition to -arch=, for a program that is linked or not. Returns their number. */
+/* Writes options of the compiler in addition to -arch=, for a program that is linked or not. Returns their number. */
 #define CUDA_OPTIONS_MOST 4
 int cuda_compiler_options(const struct rtc *compiler, int linked, const char **option);
 

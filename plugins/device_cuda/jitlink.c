@@ -68,15 +68,15 @@ static int open_linker(const struct loom_host *host, const char *label, struct l
 		if (!at)
 			return LOOM_FAIL(
 			    host, err, LOOM_EUNAVAIL,
-			    "%s: task functions come as IR, and nvJitLink, which links it, %s%s: install the "
-			    "CUDA toolkit's libnvJitLink 12 or later, or give their source",
+			    "%s: task functions come as IR, and nvJitLink, which links them, %s%s: install the CUDA "
+			    "toolkit's libnvJitLink 12 or later, or give their source",
 			    label, so ? "lacks " : "cannot be loaded", so ? symbols[i].name : "");
 		memcpy(symbols[i].fn, &at, sizeof(at));
 	}
 	return 0;
 }
 
-/* Finds, in the log of the linker, the task function that the file lacks. */
+/* Finds in the linker's log the task function that the file lacks. */
 static int lacks_task(const char *log, char *name, size_t room)
 {
 	static const char prefix[] = LOOM_IR_PREFIX "task_";
@@ -101,7 +101,7 @@ static int fail(const struct loom_host *host, const char *label, const char *fil
 	if (lacks_task(log, name, sizeof(name)))
 		return LOOM_FAIL(
 		    host, err, LOOM_EPLUGIN,
-		    "%s: %s: there is no task function '%s' for this version of gpuloom in it (LOOM_IR_TASK)", label,
+		    "%s: %s: it has no task function '%s' for this version of gpuloom (LOOM_IR_TASK)", label,
 		    file, name);
 	if (log && *log)
 		rtc_first_error(log, line, sizeof(line));
@@ -147,7 +147,7 @@ int jitlink_run(const struct loom_host *host, const char *label, const char *arc
 			   ? rtc_take(host, link, l.ptx_size, l.ptx, &bytes)
 			   : rtc_take(host, link, l.cubin_size, (int (*)(void *, char *))l.cubin, &bytes);
 	if (link && (rc || !code)) {
-		/* A file that cannot be added is reported by complete(). */
+		/* complete() reports a file that cannot be added. */
 		if (rc)
 			l.complete(link);
 		log = rtc_take(host, link, l.error_size, l.error, &ignored);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nvJitLink: links a composed program with task functions that were compiled elsewhere, and optimises them together
- * (LTO). Loaded when such a program is built; needs no GPU. */
+/* nvJitLink links a composed program with task functions that were compiled elsewhere, and optimises them together
+ * (LTO). The library is loaded when a program with IR is built. No GPU is needed. */
 #ifndef GPULOOM_JITLINK_H
 #define GPULOOM_JITLINK_H
 
@@ -9,9 +9,9 @@
 
 enum jitlink_want { JITLINK_CUBIN, JITLINK_PTX };
 
-/* `registers`: the most per thread; a bound for code from PTX, which is not optimised with the program. *program has
- * the LTO-IR of the composed program in `code`; on return the wanted code, and both logs. On an error it is freed:
- * LOOM_EPLUGIN names the file that does not link. */
+/* Links a program. registers: the most per thread, as a bound for code from PTX, which is not optimised with the
+ * program. *program has the LTO-IR of the composed program in `code`; on return it has the wanted code, and both logs.
+ * On an error it is freed, and LOOM_EPLUGIN names the file that does not link. */
 int jitlink_run(const struct loom_host *host, const char *label, const char *arch,
 		const struct loom_program_ir *const *ir, uint32_t irs, uint32_t registers, enum jitlink_want want,
 		struct compiled *program, struct loom_error *err);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Lines that are parsed:
+/* Parses these lines:
  *   ptxas info    : Function properties for NAME
  *   ptxas         .     128 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
  *   ptxas info    : Used 96 registers, used 0 barriers, 16 bytes smem */

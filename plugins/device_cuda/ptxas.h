@@ -5,7 +5,7 @@
 
 #include "../shared/gpu/resources.h"
 
-/* 1, or 0 if the log has no report for `kernel`. */
+/* Returns 1, or 0 if the log has no report for `kernel`. */
 int resources_read(const char *log, const char *kernel, struct resources *out);
 
 #endif

@@ -28,7 +28,7 @@
 #define API_HANDLE_FLAGS   hipIpcMemLazyEnablePeerAccess
 #include "../shared/gpu/calls.h"
 
-#define COPY_NS 10000000000ull /* a copy that takes longer never ends */
+#define COPY_NS 10000000000ull /* time limit of a copy, in ns */
 
 /* ---- the GPU ---- */
 
@@ -63,7 +63,7 @@ static int attribute(struct hip *c, int which, int otherwise)
 }
 
 /* Finds the architecture for the compiler, as "gfx90a:sramecc+:xnack-". The layout of the record differs between
- * releases; no other text in it starts with gfx, unless the GPU is named after its architecture. */
+ * releases. No other text in it starts with gfx, unless the GPU is named after its architecture. */
 static int find_name(struct hip *c)
 {
 	char properties[8192] = {0};
@@ -77,7 +77,7 @@ static int find_name(struct hip *c)
 
 static int find_limits(struct hip *c, struct loom_error *err)
 {
-	enum { WALL_CLOCK_RATE = 10017 }; /* of hipDeviceAttribute_t; older headers lack it */
+	enum { WALL_CLOCK_RATE = 10017 }; /* value of hipDeviceAttribute_t; older headers lack it */
 	struct gpu *d = &c->gpu;
 	struct gpu_limits *l = &d->limits;
 	int cooperative = 0;
@@ -99,7 +99,7 @@ static int find_limits(struct hip *c, struct loom_error *err)
 	}
 	if ((l->wave != 32 && l->wave != 64) || !*d->arch || !cooperative)
 		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
-				 "%s: GPU %d (%s) has wavefronts of %d%s: one of a known architecture with "
+				 "%s: GPU %d (%s) has wavefronts of %d%s: a GPU of a known architecture with "
 				 "wavefronts of 32 or 64 and cooperative launches is needed",
 				 d->name, c->number, *d->arch ? d->arch : "of no known architecture", l->wave,
 				 cooperative ? "" : " and no cooperative launches");
@@ -166,8 +166,8 @@ static int attach(struct gpu *d)
 
 /* ---- memory ---- */
 
-/* Fine-grained: coherent with the host and other GPUs while a kernel runs. The default kind is coherent only at the
- * ends of kernels. */
+/* Fine-grained memory is coherent with the host and other GPUs while a kernel runs. The default kind is coherent only
+ * at the ends of kernels. */
 static int allocate(struct gpu *d, uint64_t bytes, uint64_t *at)
 {
 	void *p = NULL;
@@ -195,7 +195,7 @@ static int reach(struct gpu *d, uint64_t at, int number, int *can)
 	return rc == (int)hipErrorPeerAccessAlreadyEnabled ? 0 : rc;
 }
 
-/* With a time limit, in case copies are kernels on some system and find no room beside the persistent one. */
+/* Waits with a time limit, in case copies are kernels on some system and find no room beside the persistent one. */
 static int await_copy(struct hip *c, int rc)
 {
 	const struct loom_host *host = c->gpu.host;
@@ -273,10 +273,10 @@ static int compile(struct gpu *d, const struct gpu_program *program, struct cach
 	return 0;
 }
 
-/* In addition to what the compiler counted: nested tasks are a recursion. */
+/* Reserves stack in addition to what the compiler counted, because nested tasks are a recursion. */
 static int reserve_stack(struct hip *c, const struct gpu_kernel *k)
 {
-	enum { LIMIT_STACK_SIZE = 0 }; /* of hipLimit_t; older headers lack it */
+	enum { LIMIT_STACK_SIZE = 0 }; /* value of hipLimit_t; older headers lack it */
 	size_t want = (size_t)k->resources.nested * (c->gpu.options->nesting + 1u);
 	if (c->stack >= want)
 		return 0;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The notes of a code object are MessagePack: a map with short texts as keys. There is one kernel, so each of its
- * keys occurs once. */
+/* The notes of a code object are MessagePack: a map with short texts as keys. With one kernel each key occurs once. */
 #include <string.h>
 
 #include "runtime.h"
 
-/* The unsigned number of a key, or `otherwise`. */
+/* Returns the unsigned number of a key, or `otherwise`. */
 static uint32_t number(const char *code, size_t bytes, const char *key, uint32_t otherwise)
 {
 	char packed[40] = {0};
@@ -28,7 +27,7 @@ static uint32_t number(const char *code, size_t bytes, const char *key, uint32_t
 	}
 }
 
-/* For nested tasks, a recursion, the compiler counts each function of the cycle once and assumes this much for the
+/* Nested tasks are a recursion. The compiler counts each function of the cycle once, and assumes this much for the
  * recursive call. The rest is a bound for one more level. */
 #define ASSUMED_STACK 16384u
 

@@ -7,12 +7,12 @@ static const char *const worker_choices[] = {"block", "wave", NULL};
 static const struct loom_opt rows[] = {
     GPU_OPTIONS,
     LOOM_OPT(struct gpu_options, lanes, LOOM_OPT_U32, "auto",
-	     "Threads per worker, a multiple of the wavefront's 32 or 64. auto: one wavefront, which "
-	     "needs no barrier of the block; more lanes suit tasks that use them.",
+	     "Threads per worker, a multiple of the wavefront's 32 or 64. auto: one wavefront, which needs no barrier "
+	     "of the block. More lanes suit tasks that use them.",
 	     .min = 0, .max = 1024, .flags = LOOM_OPT_AUTO),
     LOOM_OPT(struct gpu_options, worker, LOOM_OPT_ENUM, "block",
-	     "block: a worker is a block of threads. wave: a worker is a wavefront, and several share a "
-	     "block, so that the limit of resident blocks matters less.",
+	     "block: a worker is a block of threads. wave: a worker is a wavefront, and several workers share a block, "
+	     "so that the limit of resident blocks matters less.",
 	     .choices = worker_choices),
     GPU_OPTION_AS(group, "waves", .type = LOOM_OPT_U32, .dflt = "4", .help = "worker = wave: workers per block.",
 		  .min = 1, .max = 16),
@@ -43,5 +43,5 @@ static const struct loom_device_ops ops = {
 };
 
 LOOM_PLUGIN_DEFINE(DEVICE, "device_hip", "0.1.0", "Apache-2.0",
-		   "AMD GPUs: workers are blocks or wavefronts of one persistent kernel; not yet run on one",
+		   "AMD GPUs: workers are blocks or wavefronts of one persistent kernel; not yet run on such a GPU",
 		   .opts = rows, .opts_size = sizeof(struct gpu_options), .ops = &ops)

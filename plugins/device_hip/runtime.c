@@ -31,8 +31,8 @@ static int load(const struct loom_host *host, const char *label, struct runtime 
 	}
 	if (!hip->so)
 		return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
-				 "%s: there is no HIP runtime here (libamdhip64.so was not found): install "
-				 "ROCm 6 or later, or say devices = cpu:0",
+				 "%s: there is no HIP runtime here (libamdhip64.so was not found): install ROCm 6 or "
+				 "later, or set devices = cpu:0",
 				 label);
 	const struct gpu_symbol symbols[] = {
 #define RUNTIME_ROW(name) {&hip->name, TEXT_OF(name)},

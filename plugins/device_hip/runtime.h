@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HIP runtime, libamdhip64, loaded when it is needed: the functions that this device calls. */
+/* The functions of the HIP runtime, libamdhip64, that this device calls. The library is loaded when it is needed. */
 #ifndef GPULOOM_HIP_RUNTIME_H
 #define GPULOOM_HIP_RUNTIME_H
 
@@ -52,7 +52,7 @@
 
 struct runtime {
 	void *so;
-	int version; /* 60232831 is 6.2 */
+	int version; /* 60232831 means 6.2 */
 #define RUNTIME_FIELD(name) __typeof__(name) *name;
 	RUNTIME_MAP(RUNTIME_FIELD)
 #undef RUNTIME_FIELD
@@ -65,28 +65,28 @@ struct runtime {
 	hipError_t (*hipGetDevicePropertiesR0600)(void *properties, int device);
 };
 
-/* Loads and initialises the runtime. LOOM_EUNAVAIL with what is missing and how to fix it. */
+/* Loads and initialises the runtime. Returns LOOM_EUNAVAIL, and says what is missing and how to fix it. */
 int runtime_open(const struct loom_host *host, const char *label, struct runtime *hip, struct loom_error *err);
 
-/* Text as "hipErrorNoDevice 100 (no ROCm-capable device is detected)", in a buffer of the calling thread. */
+/* Returns "hipErrorNoDevice 100 (no ROCm-capable device is detected)", in a buffer of the calling thread. */
 const char *runtime_text(const struct runtime *hip, int rc);
 
 /* A device of this plug-in. */
 struct hip {
 	struct gpu gpu;
 	struct runtime api;
-	int number, device;     /* as the runtime counts; the same, CUDA has a handle for the second */
-	int previous;           /* the current GPU of the calling thread, outside of enter() and leave() */
-	size_t stack;           /* bytes per thread that were reserved */
-	hipStream_t work, copy; /* non-blocking: neither waits for the other */
+	int number, device;     /* the runtime's number; the same number, for which CUDA has a handle */
+	int previous;           /* current GPU of the calling thread, outside of enter() and leave() */
+	size_t stack;           /* bytes of stack per thread that were reserved */
+	hipStream_t work, copy; /* non-blocking streams: neither waits for the other */
 };
-extern const struct gpu_driver hip_driver; /* calls.c */
-extern const struct rtc_kind hip_compiler; /* calls.c */
+extern const struct gpu_driver hip_driver; /* defined in calls.c */
+extern const struct rtc_kind hip_compiler; /* defined in calls.c */
 
 /* Options in addition to --offload-arch=. */
 #define HIP_COMPILER_FLAGS "-std=c++20", "-O3"
 
-/* codeobject.c: resources of a compiled kernel, from the notes of its code object. 1, or 0 without any. */
+/* codeobject.c: reads the resources of a kernel from the notes of its code object. Returns 1, or 0 without any. */
 int code_resources(const char *code, size_t bytes, struct resources *out);
 
 #endif

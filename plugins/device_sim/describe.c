@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The error text of a sample that failed: the fault, and the state of all workers. */
+/* Writes the error text of a sample that failed: the fault, and the state of all workers. */
 #include <stdarg.h>
 #include <stdio.h>
 

@@ -25,8 +25,8 @@ struct device {
 	char name[24]; /* "sim:0" */
 	struct simulation *simulation;
 	void (*work)(struct loom_ctx *c); /* the composed program; NULL: not built yet */
-	uint32_t nudged;                  /* set by any thread */
-	/* Of a launch. */
+	uint32_t nudged;                  /* any thread sets it */
+	/* State of a launch. */
 	uint32_t sample; /* value of simulation.completed after the sample in progress */
 	const struct loom_launch *what;
 	char *view[LOOM_MAX_SEGMENTS];
@@ -43,7 +43,7 @@ void device_mem_free(void *self, struct loom_memory *memory);
 int device_mem_map(void *self, const struct loom_memory *memory, struct loom_error *err);
 void device_mem_unmap(void *self, const struct loom_memory *memory);
 
-/* probe.c: the coherence probe, run as a sample of one worker. */
+/* probe.c: the coherence probe, which runs as a sample of one worker. */
 void probe_work(struct loom_ctx *c);
 
 /* launch.c */

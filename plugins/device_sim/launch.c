@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A launch, as the host's thread sees it. */
+/* The host thread's part of a launch. */
 #include <errno.h>
 #include <gpuloom/dev/futex.h>
 #include <inttypes.h>
@@ -26,7 +26,7 @@ static void fill(struct device *d, struct sim_worker *x, uint32_t worker)
 	x->device = &d->member;
 	x->at.group = d->member.group;
 	x->index = d->member.index;
-	/* Ranks usually have the same costs: they then share one copy in the cache. */
+	/* Ranks usually have the same costs, and then share one copy in the cache. */
 	x->cost = memcmp(d->simulation->cost, d->member.cost, sizeof(d->member.cost)) ? d->member.cost :
 											d->simulation->cost;
 	context_fill(d->what, d->view, worker, local, &x->ctx);
@@ -46,7 +46,7 @@ static int refuse(struct device *d, const struct loom_launch *what, struct loom_
 		if (what->attachment[i].attach)
 			return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
 					 "%s: the selected sync acts on pages or threads of real processes: choose "
-					 "another in [sync]",
+					 "another sync in [sync]",
 					 d->name);
 	if (what->entry == LOOM_ENTRY_WORK && !d->work)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing to run: no program was built", d->name);
@@ -70,7 +70,7 @@ static void unmake(struct device *d)
 	d->what = NULL;
 }
 
-/* Makes the stacks and private blocks of all workers and registers their memory. 0 or errno. */
+/* Makes the stacks and private blocks of all workers and registers their memory. Returns 0 or errno. */
 static int make(struct device *d)
 {
 	const struct loom_launch *what = d->what;
@@ -131,7 +131,7 @@ static int launched(struct device *d, struct loom_error *err)
 	return d->what ? 0 : LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing is launched", d->name);
 }
 
-/* Nothing to wake: each sample makes its workers. */
+/* There is nothing to wake, because each sample makes its workers. */
 int device_ready(void *self, uint64_t timeout_ns, struct loom_error *err)
 {
 	(void)timeout_ns;
@@ -148,7 +148,7 @@ int device_go(void *self, struct loom_error *err)
 	return 0;
 }
 
-/* Returns 1 when that sample has completed, 0 at `until` or, with `woken`, after device_wake(). Acquire: pairs with
+/* Returns 1 when that sample has completed, or 0 at `until` or, with `woken`, after device_wake(). Acquire: pairs with
  * the release in simulation_notify(). */
 static int await(struct device *d, uint32_t sample, int woken, uint64_t until)
 {
@@ -202,7 +202,7 @@ int device_repeat(void *self, char *text, size_t size)
 			s->schedule_seed + d->member.group->ctl->sample);
 }
 
-/* The stop flag is set by now. Workers that ignore it are abandoned at their next call of the device layer. */
+/* The stop flag is already set. Workers that ignore it are abandoned at their next call of the device layer. */
 int device_retire(void *self, uint64_t timeout_ns, struct loom_error *err)
 {
 	struct device *d = self;

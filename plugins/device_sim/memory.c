@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device's memory is host memory; the simulation records its owner, which decides what an access costs. */
+/* The device's memory is host memory. The simulation records its owner, which decides what an access costs. */
 #include "../shared/hostmem/hostmem.h"
 #include "device_sim.h"
 
@@ -13,7 +13,7 @@ static int note(struct device *d, const struct loom_memory *memory, int32_t owne
 int device_mem_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_memory *memory, struct loom_error *err)
 {
 	struct device *d = self;
-	(void)flags; /* all of it is visible to the host */
+	(void)flags; /* the host can access all of it */
 	struct hostmem_want want = {.label = d->name, .bytes = bytes, .node = -1};
 	int code = hostmem_make(d->host, &want, memory, err);
 	if (code)
@@ -35,8 +35,7 @@ int device_mem_map(void *self, const struct loom_memory *memory, struct loom_err
 {
 	struct device *d = self;
 	if (memory->host)
-		return note(d, memory, LOOM_SIM_HOST, err); /* the memory of a device is recorded with that device as
-							     * its owner */
+		return note(d, memory, LOOM_SIM_HOST, err); /* memory of a device keeps the device as its owner */
 	return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
 			 "%s: it cannot access memory that the host cannot access: use the host transport", d->name);
 }

@@ -7,21 +7,20 @@
 
 #include "device_sim.h"
 
-#define LOCAL_BYTES_MAX (227u << 10) /* an H200's shared memory */
+#define LOCAL_BYTES_MAX (227u << 10) /* shared memory of an H200 */
 
 static const struct loom_opt rows[] = {
     LOOM_OPT(struct options, workers, LOOM_OPT_U32, "132", "Workers of the device, of one lane each.", .min = 1,
 	     .max = 65536),
     LOOM_OPT(struct options, schedule, LOOM_OPT_STR, "time",
-	     "Which worker runs next. time: that of the least virtual time, so that the same conf and "
-	     "[run] seed give the same result. random:SEED: a random one, for tests; sample n of a "
-	     "launch uses SEED + n."),
+	     "Which worker runs next. time: the worker of the least virtual time, so that the same conf and [run] seed "
+	     "give the same result. random:SEED: a random one, for tests; sample n of a launch uses SEED + n."),
     LOOM_OPT(struct options, stall, LOOM_OPT_TIME, "10ms",
-	     "Virtual time without any change by a worker after which a sample fails.", .min = 1000, .max = 1e15),
+	     "Virtual time without a change by any worker after which a sample fails.", .min = 1000, .max = 1e15),
     LOOM_OPT(struct options, limit, LOOM_OPT_TIME, "0", "Virtual time after which a sample fails. 0: no limit."),
     LOOM_OPT(struct options, nesting, LOOM_OPT_U32, "16", "How deep tasks may run inside their spawners, as on a GPU.",
 	     .max = 256),
-    LOOM_OPT(struct options, stack, LOOM_OPT_SIZE, "128KiB", "Stack of a worker. Only what is used takes memory.",
+    LOOM_OPT(struct options, stack, LOOM_OPT_SIZE, "128KiB", "Stack of a worker. Only the used part takes memory.",
 	     .min = 16384, .max = 1 << 30),
     LOOM_OPT(struct options, launch_cost, LOOM_OPT_TIME, "0",
 	     "Virtual time of a kernel's launch: delay of each worker at the start of a sample.", .max = 1e9),
@@ -61,22 +60,22 @@ static void destroy(void *self)
 	if (!d)
 		return;
 	if (d->what && device_retire(d, 0, NULL) != 0)
-		return; /* its thread still accesses all of it */
+		return; /* the thread still accesses all of it */
 	const struct loom_host *host = d->host;
 	if (d->simulation)
 		simulation_leave(d->simulation, &d->member);
 	host->free(host, d);
 }
 
-/* What all devices of a simulation have in common: the first device of the first rank sets it. */
+/* Settings that all devices of a simulation have in common. The first device of the first rank sets them. */
 static int configure(struct device *d, enum schedule schedule, uint64_t seed, struct loom_error *err)
 {
 	struct simulation *s = d->simulation;
 	const struct options *o = d->options;
 	uint64_t limit = o->limit ? o->limit : UINT64_MAX;
 	pthread_mutex_lock(&s->lock);
-	int random = schedule != SCHEDULE_TIME, was = s->schedule != SCHEDULE_TIME; /* each sample has its own of the
-										     * two random schedules */
+	/* Each sample uses one of the two random schedules, so they count as equal. */
+	int random = schedule != SCHEDULE_TIME, was = s->schedule != SCHEDULE_TIME;
 	int differs = s->configured &&
 		      (random != was || s->schedule_seed != seed || s->stall_ns != o->stall || s->limit_ns != limit);
 	if (!s->configured) {

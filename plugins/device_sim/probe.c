@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The coherence probe on fibers: the device layer of CPUs, but waits yield to other fibers. */
+/* The coherence probe on fibers: the device layer of CPUs, except that waits yield to other fibers. */
 #include "simulation.h"
 
 #define LOOM_OWN_SLEEP
@@ -21,7 +21,7 @@ static __attribute__((unused)) void loom_wake(const struct loom_ctx *c, uint32_t
 
 #include "device_sim.h"
 
-/* The worker is found from the address of its context. */
+/* The address of a context leads to its worker. */
 static void loom_pause(const struct loom_ctx *c)
 {
 	struct sim_worker *me = (struct sim_worker *)((char *)(uintptr_t)c - offsetof(struct sim_worker, ctx));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device code of the selected policies: composed as for GPUs, compiled for the host. */
+/* The device code of the selected policies, composed as for GPUs and compiled for the host. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 LOOM_EMBED(sim_text, "sim.dev.h");
 
-/* Host threads run in real time, which is not ordered with virtual time. */
+/* Rejects policies with host threads, which run in real time: that is not ordered with virtual time. */
 static int refuse_threads(struct device *d, const struct loom_program *program, struct loom_error *err)
 {
 	for (int kind = LOOM_SCHED; kind < LOOM_KINDS; kind++) {
@@ -39,13 +39,14 @@ static int load(struct device *d, const char *text, struct loom_error *err)
 		return LOOM_FAIL(d->host, err, LOOM_EINTERNAL, "%s: its program has no entry", d->name);
 	if (*bytes > sizeof(struct loom_ctx) + SIM_REGISTER_BYTES)
 		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
-				 "%s: the scheduler needs more register words per lane than there is room for",
+				 "%s: the scheduler needs more register words per lane than there is room for: choose "
+				 "another scheduler",
 				 d->name);
 	*sim = &d->simulation->sim;
 	return 0;
 }
 
-/* All devices of a job have the same program: reuse it if it is loaded. */
+/* All devices of a job have the same program, so a loaded program is used again. */
 static int share(struct device *d, const char *text)
 {
 	struct simulation *s = d->simulation;

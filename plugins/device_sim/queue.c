@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queues of pending events. With schedule = time this is a conservative discrete-event simulation: each group has a
+/* Queues of pending events. With schedule = time this is a conservative discrete-event simulation. Each group has a
  * heap of its entities by due time, and the simulation has a heap of groups.
  *
- * Lookahead: what a group does reaches others no earlier than `lookahead` ns later. So a group runs on until the
- * lower bound on the time stamps (LBTS) of what others can still send to it, at no switch of groups: its memory
- * stays in the cache. The order of all effects is that of virtual time all the same.
+ * Lookahead: an effect of a group reaches others no earlier than `lookahead` ns later. So a group continues until the
+ * lower bound on the time stamps (LBTS) of what others can still send to it. Groups are rarely switched, so a group's
+ * memory stays in the cache. The order of all effects is still that of virtual time.
  *
  * In a random schedule all entities are in one queue, in no order. */
 #include "simulation.h"
 
-/* After this much virtual time a worker yields even when it is alone, to poll for commands of the host. */
+/* After this much virtual time a worker yields even if it is alone, to poll for commands of the host. */
 #define SLICE_NS 100000u
 
-/* ---- crews ----------------------------------------------------------------------------------------- */
+/* ---- groups ----------------------------------------------------------------------------------------- */
 
 static uint32_t entities_of(const struct sim_group *g)
 {
@@ -44,14 +44,14 @@ static uint64_t later(uint64_t at, uint64_t ns)
 	return at > UINT64_MAX - ns ? UINT64_MAX : at + ns;
 }
 
-/* The LBTS of the active group, where another group is due at `due`. Agents between the ranks have no lookahead. */
+/* Returns the LBTS of the active group if another group is due at `due`. Agents between the ranks have no lookahead. */
 static uint64_t bound_of(const struct simulation *s, uint64_t due)
 {
 	return s->active == s->between ? due : later(due, s->lookahead);
 }
 
-/* When this group can affect others at the earliest, before the lookahead: its agents when they are due, its workers
- * through the agents that watch memory. */
+/* Returns when this group can affect others at the earliest, before the lookahead. Agents affect others when they are
+ * due, workers through the agents that watch memory. */
 static uint64_t earliest_output(const struct sim_group *g)
 {
 	const struct heap_entry *first = &g->live.at[0];
@@ -62,7 +62,7 @@ static uint64_t earliest_output(const struct sim_group *g)
 	return at;
 }
 
-/* Inserts or moves an inactive group, after its first entity changed. */
+/* Inserts or moves an inactive group after its first entity has changed. */
 static void queue_group(struct simulation *s, struct sim_group *g)
 {
 	struct heap_entry x = {.due = s->lookahead ? earliest_output(g) : g->live.at[0].due,
@@ -83,7 +83,8 @@ static struct sim_entity *first_of(const struct simulation *s)
 	return q->live && q->at[0].due < s->lbts ? q->at[0].what : NULL;
 }
 
-/* Prefetches what the next group begins with, and the heads of the two groups after it. Stale pointers do no harm. */
+/* Prefetches the memory that the next group accesses first, and the heads of the two groups after it. Stale pointers
+ * are harmless. */
 static void prefetch_next(const struct simulation *s)
 {
 	for (uint32_t i = 1; i < 3 && i < s->live.live; i++) {

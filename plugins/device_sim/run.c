@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sample: which entity runs, and when. */
+/* Runs a sample: which entity runs, and when. */
 #include <string.h>
 #include <time.h>
 
 #include "lib/random.h"
 #include "simulation.h"
 
-/* Virtual time at the start of a sample: 0 means "never" in some words. */
+/* Virtual time at the start of a sample. The value is not 0, because 0 means "never" in some words. */
 #define BEGIN_NS 1000000000u
-/* Steps between polls for commands of the hosts. */
+/* Steps between two polls for commands of the hosts. */
 #define POLL_STEPS 256u
 
 /* ---- choices -------------------------------------------------------------------------------------- */
 
-/* Fault injection: one entity does not run for a while, as if an access took very long. Otherwise a NIC that answers
- * late would never be seen, since pollers fall behind it. */
+/* Fault injection: one entity does not run for a while, as if an access took very long. Otherwise a late reply of a NIC
+ * would never be tested, because pollers fall behind the NIC. */
 static int is_delayed(const struct simulation *s, const struct sim_entity *e)
 {
 	return e == s->delayed && s->pct.step >= s->delayed_from && s->pct.step < s->delayed_until && s->live.live > 1;
@@ -37,7 +37,7 @@ static struct sim_entity *any_entity(struct simulation *s)
 	return s->live.at[is_delayed(s, s->live.at[at].what) ? (at + 1) % s->live.live : at].what;
 }
 
-/* NULL: no entity is live. */
+/* Returns NULL if no entity is live. */
 static struct sim_entity *choose(struct simulation *s)
 {
 	if (s->schedule == SCHEDULE_TIME)
@@ -80,7 +80,7 @@ static void switch_home(struct simulation *s)
 	fiber_switch(from, &s->home);
 }
 
-/* Does not return. */
+/* Ends the sample with a fault. Does not return. */
 static void fail(struct simulation *s, enum fault fault)
 {
 	simulation_describe(s, fault);
@@ -96,8 +96,7 @@ static void copy_stop(const struct sim_group *g)
 			g->member[i]->ctl->stop = stop;
 }
 
-/* Polls the stop flags of the hosts: of one rank at a time; of all, once a host waits for workers after it set the
- * flag. */
+/* Polls the hosts' stop flags: one rank's at a time, or all if a host waits for workers after it has set its flag. */
 static void poll_hosts(struct simulation *s)
 {
 	struct sim_group *g = s->polled ? s->polled->next : NULL;
@@ -122,8 +121,8 @@ static int all_waiting(const struct simulation *s, const struct heap *q)
 	return 1;
 }
 
-/* True if no entity has changed anything for `stall_ns` and all have waited since. A worker that polls thousands of
- * words may need as long for one round. An agent that is due counts as progress. */
+/* Returns true if no entity has changed anything for `stall_ns` and all have waited since. A worker that polls
+ * thousands of words may need as long for one round. An agent that is due counts as progress. */
 static int is_stalled(struct simulation *s)
 {
 	const struct loom_sim *sim = &s->sim;
@@ -143,7 +142,7 @@ static int is_stalled(struct simulation *s)
 
 /* ---- agents --------------------------------------------------------------------------------------- */
 
-/* Runs an agent. A random schedule may run it before it is due: the clock then advances to its due time. */
+/* Runs an agent. A random schedule may run it before it is due; the clock then advances to its due time. */
 static void step(struct simulation *s, struct loom_agent *a)
 {
 	struct loom_sim *sim = &s->sim;
@@ -158,7 +157,7 @@ static void step(struct simulation *s, struct loom_agent *a)
 		queue_wake(s, a, next > sim->now ? next : sim->now + 1);
 }
 
-/* ---- giving way ------------------------------------------------------------------------------------ */
+/* ---- yielding -------------------------------------------------------------------------------------- */
 
 static void ended_early(struct loom_sim *sim)
 {
@@ -178,7 +177,7 @@ static void yield(struct loom_sim *sim)
 		fail(s, FAULT_LIMIT);
 	if (s->schedule == SCHEDULE_TIME) {
 		queue_reschedule(s, sim->now);
-		while ((next = queue_next(s))->is_agent) /* on this stack: a switch costs more than most steps */
+		while ((next = queue_next(s))->is_agent) /* an agent runs here: a switch takes longer than most steps */
 			step(s, (struct loom_agent *)next);
 	} else if (s->schedule == SCHEDULE_RANDOM) {
 		if (sim->waiting || pct_draw(&s->pct, 3) == 0)
@@ -242,7 +241,7 @@ static void reset_worker(struct simulation *s, struct sim_worker *x, uint64_t se
 	c->depth = c->turn = c->stop_seen = 0;
 	c->random = random ? random : 1;
 	memset(x->regs, 0, sizeof(x->regs));
-	(void)fiber_make(&x->fiber, 0, worker_main); /* cannot fail: it has a stack */
+	(void)fiber_make(&x->fiber, 0, worker_main); /* this cannot fail, because the fiber has a stack */
 	x->waited_at = 0;
 	x->recent = (struct loom_sim_recent){0};
 	x->at.priority = pct_priority(&s->pct);
@@ -290,7 +289,7 @@ static void reset_all(struct simulation *s, uint64_t seed)
 				reset_member(s, g->member[i], seed);
 }
 
-/* The [run] seed decides the choices of policies in each sample; a seed of the schedule all choices. */
+/* The [run] seed decides the choices of policies in each sample; a seed of the schedule decides all choices. */
 static uint64_t seed_of_sample(const struct simulation *s, uint64_t sample)
 {
 	return s->schedule == SCHEDULE_TIME ? loom__mix64(loom__mix64(s->seed) + sample) : loom__mix64(s->schedule_seed + sample);
@@ -331,8 +330,8 @@ static double cpu_seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* The scheduler loop. Workers switch to each other directly; they return here at their end and, in random schedules,
- * to run agents. */
+/* The scheduler loop. Workers switch to each other directly. They return here at their end and, in random schedules, to
+ * run agents. */
 void simulation_run(struct simulation *s)
 {
 	const struct sim_group *first = s->probing ? s->probing : s->group;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of a composed program for the simulator: how tasks run, and its entry. */
+/* The end of a composed program for the simulator: how tasks run, and the program's entry. */
 
 extern "C" {
 struct loom_sim *loom_sim; /* set when the program is loaded */
@@ -29,7 +29,7 @@ LOOM_FN void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t)
 	loom_task_run(c, t);
 }
 
-/* A sample, as one worker runs it. */
+/* Runs a sample on one worker. */
 extern "C" void loom_sim_work(struct loom_ctx *c)
 {
 	LOOM_GPU_RUN(c);

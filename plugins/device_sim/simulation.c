@@ -8,7 +8,7 @@
 #include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct simulation *simulations; /* that wait for more of their devices */
+static struct simulation *simulations; /* simulations that wait for more of their devices */
 
 static struct simulation *make(const void *job, uint32_t shared, uint32_t expected)
 {
@@ -35,7 +35,7 @@ static void drop_group(struct simulation *s, struct sim_group *g)
 			*at = g->next;
 			break;
 		}
-	agents_close(g); /* left by an owner that failed */
+	agents_close(g); /* frees agents that a failed owner has left */
 	free(g->live.at);
 	free(g->range);
 	free(g);
@@ -75,7 +75,7 @@ static struct sim_group *group_of(struct simulation *s, const struct loom_host *
 	return g;
 }
 
-/* Devices of a stack join one after the other, with the same host table; those of ranks in parallel. */
+/* Devices of a stack join one after the other, with the same host table; devices of ranks join in parallel. */
 static int join(const struct loom_host *host, uint32_t instances, struct sim_member *m, struct simulation **simulation)
 {
 	uint32_t shared = LOOM_HAS(host, job) != 0;
@@ -158,7 +158,7 @@ void memory_drop_range(struct sim_group *g, const void *begin)
 		}
 }
 
-/* Memory that is not registered is host memory. By page: other pages of the same mapping may be registered. */
+/* Unregistered memory is host memory. Ranges are found by page, since other pages of a mapping may be registered. */
 void memory_find_range(struct loom_sim *sim, uintptr_t address)
 {
 	const struct simulation *s = (const struct simulation *)sim;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread of a simulation: it runs from the first launch to the end of the last one, and runs a sample at each
- * command. */
+/* The thread of a simulation runs from the first launch to the end of the last, and runs a sample at each command. */
 #include <gpuloom/dev/futex.h>
 
 #include "../shared/child/child.h"

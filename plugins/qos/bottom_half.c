@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bottom half: reads the rings, checks each request and queues it for the worker thread. A request is copied
- * before it is checked, because its tenant can change the words at any time. */
+/* The bottom half reads the rings, checks each request and queues it for the worker thread. A request is copied before
+ * it is checked, because its tenant can change the words at any time. */
 #include <errno.h>
 #include <limits.h>
 
@@ -11,14 +11,14 @@ static struct qos_grant *grant_of(const struct qos_tenant *t, uint32_t number)
 	return number < t->grants ? t->grant[number] : NULL;
 }
 
-/* A GPU's driver keeps its mapping of host pages: the GPU would continue to use pages that were evicted or moved. */
+/* Returns whether a driver keeps the mapping: a GPU would continue to use host pages that were evicted or moved. */
 static int is_kept(const struct qos_grant *g, int gpu)
 {
 	return gpu && !g->is.device && g->is.kind != LOOM_GRANT_BUFFER;
 }
 
-/* Checks a buffer: the kinds of grant that the service accepts, and whether it takes whole pages. `gpu`: the worker
- * is on a GPU. */
+/* Checks a buffer: the kinds of grant that the service accepts, and whether it takes whole pages. gpu: the worker is on
+ * a GPU. */
 static int check_memory(const struct qos_tenant *t, const struct loom_request *r, uint32_t kinds,
 			int pages, int gpu, struct qos_call *call)
 {
@@ -82,7 +82,7 @@ static int check(const struct qos_tenant *t, const struct loom_request *r, int g
 			return -E2BIG;
 		if (is_kept(call->grant, gpu))
 			return -EOPNOTSUPP;
-		call->argument = r->offset; /* FREE: the offset */
+		call->argument = r->offset; /* for FREE: the offset */
 		return 0;
 	case LOOM_SERVICE_READ:
 	case LOOM_SERVICE_WRITE:
@@ -102,7 +102,7 @@ static int check(const struct qos_tenant *t, const struct loom_request *r, int g
 	}
 }
 
-/* 0: the slot's previous request is not completed. */
+/* Returns 0 if the slot's previous request is not complete. */
 static int queue_one(struct service *s, struct qos_ring *from, uint64_t position)
 {
 	struct qos_tenant *t = &s->tenant[from->tenant];
@@ -110,7 +110,7 @@ static int queue_one(struct service *s, struct qos_ring *from, uint64_t position
 	uint32_t at = (uint32_t)(position & (from->slots - 1)), number = from->first + at;
 	struct qos_call *call = &q->call[number];
 	const struct qos_slot *slot = &from->slot[at];
-	/* Acquire: pairs with the completion's release, after which the call is not read. */
+	/* Acquire: pairs with the completion's release, after which no thread reads the call. */
 	if (__atomic_load_n(&call->busy, __ATOMIC_ACQUIRE))
 		return 0;
 	struct loom_request copy = *(const volatile struct loom_request *)&slot->request;
@@ -132,8 +132,7 @@ static int queue_one(struct service *s, struct qos_ring *from, uint64_t position
 }
 
 /* Most requests that are taken from one ring at a time. Without a limit, a thread that fills and serves would serve
- * no request while it fills from a burst of thousands. A separate bottom half starts over at once, after the other
- * rings. */
+ * none while it fills from a burst of thousands. A separate bottom half starts again at once, after the other rings. */
 #define FILL_MOST 256u
 
 static uint32_t fill_ring(struct service *s, struct qos_ring *from)
@@ -149,11 +148,12 @@ static uint32_t fill_ring(struct service *s, struct qos_ring *from)
 	while (sane && from->taken < end && (sane = queue_one(s, from, from->taken)))
 		from->taken++;
 	if (!sane) {
-		__atomic_store_n(&from->broken, 1, __ATOMIC_RELAXED); /* qos_path_quiesce() reads it */
-		/* its count would cause interrupts for ever */
+		__atomic_store_n(&from->broken, 1, __ATOMIC_RELAXED); /* read by qos_path_quiesce() */
+		/* the worker's count would cause interrupts without end */
 		__atomic_store_n(&s->interrupts_failed, 1, __ATOMIC_RELEASE);
 		LOOM_LOG(s->host, LOOM_LOG_WARN, s->name,
-			 "worker %u wrote invalid counts into its request ring: it is not served any more", worker);
+			 "worker %u wrote invalid counts into its request ring: the ring is not served any "
+			 "more", worker);
 	} else if (end < head && !s->published) {
 		__atomic_fetch_or(&s->bits[worker / 64], 1ull << worker % 64, __ATOMIC_ACQ_REL);
 	}
@@ -164,11 +164,11 @@ static uint32_t fill_ring(struct service *s, struct qos_ring *from)
 	return (uint32_t)(from->taken - first);
 }
 
-/* Of 64 workers from `first` on: a bit for each with requests that are not read. */
+/* Returns a bit for each of 64 workers from `first` on that has unread requests. */
 uint64_t qos_posted_from(const struct service *s, uint32_t first)
 {
 	uint64_t bits = 0;
-	/* Acquire, both: pair with the worker's release. */
+	/* Both acquires pair with the worker's release. */
 	if (!s->published)
 		return __atomic_load_n(&s->bits[first / 64], __ATOMIC_ACQUIRE);
 	uint32_t end = s->workers - first < 64 ? s->workers : first + 64;

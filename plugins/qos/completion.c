@@ -10,8 +10,8 @@ static void answer(struct qos_call *call, int64_t result)
 	struct qos_ring *from = call->ring;
 	uint64_t *at = &from->answer[call->position & (from->slots - 1)];
 	uint64_t word = (uint64_t)result << 1 | qos_phase(call->position, from->shift);
-	/* Before the answer: a worker that sees the slot free and fills it must not find its call busy. Release:
-	 * pairs with the acquire of the bottom half, which writes the next call there. */
+	/* Precedes the answer: a worker that sees the slot free and fills it must not find its call busy. Release:
+	 * pairs with the acquire of the bottom half, which writes the next call. */
 	__atomic_store_n(&call->busy, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&from->served, from->served + 1, __ATOMIC_RELEASE); /* read by qos_path_quiesce() */
 	/* Release: pairs with the acquires in qos_await() and qos_has_room(). */

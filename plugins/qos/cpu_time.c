@@ -44,7 +44,7 @@ void qos_histogram_add(struct qos_histogram *h, uint64_t ns)
 	h->count++;
 }
 
-/* The upper end of the bucket that holds this quantile, in ns. */
+/* Returns the upper end, in ns, of the bucket that holds this quantile. */
 double qos_histogram_at(const struct qos_histogram *h, double share)
 {
 	uint64_t want = (uint64_t)(share * (double)h->count), seen = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Idle time from the kernel's cpuidle counters: exact, whereas /proc/stat samples at the tick. */
+/* Idle time from the kernel's cpuidle counters, which is exact; /proc/stat samples at the tick. */
 #include <stdio.h>
 
 #include "service.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Demand buffers and heaps in memory of GPUs. A GPU's driver keeps a mapping of host pages, so no page can be taken
- * away under it: pages are in frames of device memory, which are filled beside the running workers. The free frames
- * are recorded here, in host memory that no worker writes. Workers record which page is in which frame in a table of
- * their own, from the answers.
+/* Demand buffers and heaps in memory of GPUs. A GPU's driver keeps a mapping of host pages, so no page can be removed
+ * while the GPU runs. So pages are in frames of device memory, which are filled beside the running workers. Host memory
+ * that no worker writes records the free frames. Workers record which page is in which frame in a table of their own,
+ * from the answers.
  *
- * The copies of a round are awaited once, before the answers. A worker that has its answer therefore finds the page
- * in the frame. It evicts a page when no lane reads it. */
+ * The path waits for the copies of a round before the answers. So a worker that has its answer finds the page in the
+ * frame. The worker evicts a page when no lane reads it. */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,11 +14,11 @@
 
 /* The frames of a demand buffer, which may be granted to several tenants. */
 struct qos_frames {
-	uint32_t users; /* grants */
+	uint32_t users; /* number of grants */
 	uint32_t pages, left;
-	uint32_t *of;	 /* [pages]: 1 plus the page's frame; 0: none */
+	uint32_t *of;	 /* [pages]: the page's frame + 1; 0: none */
 	uint32_t *free;	 /* [frames]: the first `left` are free */
-	uint64_t *moved; /* a bit per page: the host's copy is the current one */
+	uint64_t *moved; /* one bit per page: the host's copy is the current one */
 	char *home;	 /* the host's copy: zeroes until a page is moved there */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Doorbells: how requests notify the path, and where it waits for them. */
+/* Doorbells: how requests notify the path, and where the path waits for them. */
 #include <errno.h>
 #include "lib/fd.h"
 #include <limits.h>
@@ -23,7 +23,7 @@ static struct timespec until_of(uint64_t ns)
 
 static void set_slack(struct qos_thread *t, uint64_t ns)
 {
-	ns = ns ? ns : 1; /* 0 would select the default, 50 us */
+	ns = ns ? ns : 1; /* 0 would select the default of 50 us */
 	if (t->slack_ns != ns && !prctl(PR_SET_TIMERSLACK, ns, 0, 0, 0))
 		t->slack_ns = ns;
 }
@@ -34,12 +34,12 @@ int qos_doorbells_open(struct service *s, struct loom_error *err)
 		s->event_fd[v] = s->timer_fd[v] = -1;
 	s->awake_fd = loom_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (s->awake_fd < 0)
-		return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL, "%s: no eventfd: %s", s->name,
+		return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL, "%s: cannot make an eventfd: %s", s->name,
 				 strerror(errno));
 	if (!qos_is_polled(s)) {
 		s->server_fd = loom_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 		if (s->server_fd < 0)
-			return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL, "%s: no eventfd: %s", s->name,
+			return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL, "%s: cannot make an eventfd: %s", s->name,
 					 strerror(errno));
 	}
 	for (uint32_t v = 0; v < s->vectors && s->path.notify == LOOM_QOS_EVENTFD; v++) {
@@ -47,7 +47,7 @@ int qos_doorbells_open(struct service *s, struct loom_error *err)
 		s->event_fd[v] = loom_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 		s->timer_fd[v] = loom_fd(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
 		if (s->event_fd[v] < 0 || s->timer_fd[v] < 0)
-			return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL, "%s: no doorbell: %s", s->name,
+			return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL, "%s: cannot make a doorbell: %s", s->name,
 					 strerror(errno));
 	}
 	return 0;
@@ -118,7 +118,7 @@ void qos_wake_arm(struct service *s, uint64_t tenants)
 
 void qos_wake_disarm(struct service *s)
 {
-	/* A worker that saw the doorbell armed and rings now ends the next sleep early: harmless. */
+	/* A worker that saw the doorbell armed and rings now only ends the next sleep early. */
 	__atomic_store_n(&s->head->server_doorbell.armed, (uint32_t)QOS_DISARMED, __ATOMIC_RELAXED);
 }
 
@@ -133,8 +133,8 @@ int qos_has_request_of(struct service *s, uint64_t tenants)
 void qos_wake_server_for_queued(struct service *s)
 {
 	struct qos_doorbell *d = &s->head->server_doorbell;
-	/* Pairs with the fence in qos_wake_arm(): this thread sees the doorbell armed, or the server sees what was
-	 * queued. */
+	/* Pairs with the fence in qos_wake_arm(): this thread sees the doorbell armed, or the server sees the queued
+	 * requests. */
 	loom_fence_seq_cst_sys();
 	if (__atomic_load_n(&d->armed, __ATOMIC_ACQUIRE) == QOS_DISARMED ||
 	    !qos_has_request_of(s, __atomic_load_n(&s->head->wake_mask, __ATOMIC_RELAXED)) ||
@@ -159,17 +159,16 @@ static void wait_eventfd(struct service *s, uint32_t v, struct qos_doorbell *d)
 		__atomic_fetch_add(&d->interrupts, 1, __ATOMIC_RELAXED);
 }
 
-/* Waits for the end of the window, or its count. A futex has no timer that workers could start: the top half keeps
- * the time. The compare-and-swap fails if the doorbell was armed again meanwhile: then any request rings, which is
- * early but not lost. */
+/* Waits for the end of the window, or its count. A futex has no timer that workers could start, so the top half
+ * measures the time. The compare-and-swap fails if the doorbell was armed again meanwhile. Then any request rings: that
+ * is early, but no request is lost. */
 static void wait_window(struct service *s, struct qos_thread *t, struct qos_doorbell *d, uint64_t window)
 {
 	uint32_t shut = QOS_DISARMED, rings;
 	uint64_t until = qos_now() + window;
 	__atomic_compare_exchange_n(&d->armed, &shut, (uint32_t)QOS_ARMED_WINDOW, 0, __ATOMIC_ACQ_REL,
 				    __ATOMIC_RELAXED);
-	/* A count that is reached between this check and the sleep, unseen by both sides, waits for the end of the
-	 * window. */
+	/* If neither side sees the count reached before the sleep, the requests wait for the end of the window. */
 	while ((rings = __atomic_load_n(&d->rings, __ATOMIC_ACQUIRE)) == t->acknowledged && !stopped(s) &&
 	       __atomic_load_n(&d->pending, __ATOMIC_RELAXED) <
 		       __atomic_load_n(&s->head->count, __ATOMIC_RELAXED)) {
@@ -200,14 +199,14 @@ static uint32_t rung_of(const struct qos_doorbell *d)
 #define POLL_SPINS 512
 #define POLL_NAP_LEAST_NS 10000u
 #define POLL_NAP_MOST_NS 1000000u
-/* about the latency of an interrupt of a GPU: waiting for one costs more than polling that long */
+/* about the latency of an interrupt of a GPU, which costs more than to poll for that time */
 #define HYBRID_NS 100000u
 static void wait_polling(struct service *s, struct qos_thread *t, struct qos_doorbell *d)
 {
 	int poll_only = s->path.notify == LOOM_QOS_POLL, sleeps = s->path.notify == LOOM_QOS_INTERRUPT;
 	uint64_t nap = POLL_NAP_LEAST_NS, since = 0;
 	uint32_t polls = 0, rings;
-	/* Read `rings` first: what is stored before the doorbells are rung is seen below, or ends the sleep. */
+	/* Reads `rings` first: a store before a ring is seen below, or that ring ends the sleep. */
 	while (rings = rung_of(d), !stopped(s)) {
 		if (qos_poller(s) != t->vector) {
 			loom_futex_sleep(&d->rings, rings, 0, 0);
@@ -256,7 +255,7 @@ int qos_doorbell_wait(struct qos_thread *t)
 		wait_futex(s, t, d);
 	else
 		wait_polling(s, t, d);
-	/* Before the bits are read: requests that are posted from here on are counted from 0 again. */
+	/* Precedes the load of the bits: requests that are posted from here on are counted from 0 again. */
 	__atomic_exchange_n(&d->pending, 0, __ATOMIC_ACQ_REL);
 	return !stopped(s);
 }
@@ -274,7 +273,7 @@ void qos_doorbells_ring_all(struct service *s)
 
 /* ---- sleeping between rounds ---- */
 
-/* Until the server doorbell rings, the service stops or drops its requests, or time is up. */
+/* Waits until the server doorbell rings, the service stops or drops its requests, or the time is over. */
 static void wait_server(struct service *s, int timer_fd, const struct timespec *most)
 {
 	uint64_t n;
@@ -294,9 +293,9 @@ void qos_sleep(struct qos_thread *t, uint64_t until_ns, uint64_t slack_ns)
 	wait_server(t->s, -1, &most);
 }
 
-/* Setting a timer just before a sleep programs the core's clock, which in a virtual machine costs more than falling
- * asleep. A timer that is set while an earlier one is pending programs nothing: when the earlier one ends, the kernel
- * programs the next one anyway. So two timers alternate, and each sleep sets the timer of the sleep after it. */
+/* Setting a timer just before a sleep programs the core's clock. In a virtual machine that takes longer than falling
+ * asleep. A timer that is set while an earlier one is pending programs nothing: when the earlier timer ends, the kernel
+ * programs the next one in any case. So two timers alternate, and each sleep sets the timer of the sleep after it. */
 void qos_sleep_ahead(struct qos_thread *t, uint64_t until_ns, uint64_t then_ns)
 {
 	struct service *s = t->s;
@@ -326,5 +325,5 @@ void qos_keep_awake(struct service *s, int awake)
 	if (awake)
 		qos_signal_fd(s->awake_fd);
 	else if (read(s->awake_fd, &n, sizeof(n)) < 0)
-		return; /* it was 0 already */
+		return; /* the counter was already 0 */
 }

@@ -3,8 +3,8 @@
 #include "lib/eventcount.h"
 #include "service.h"
 
-/* The top half of the first core that steering leaves polls. More than one would take CPU time and locks from the
- * threads that fill and serve. When steering changes, all doorbells are rung. */
+/* Returns the vector of the polling top half: the first core that steering leaves. More than one would take CPU time
+ * and locks from the threads that fill and serve. When steering changes, all doorbells are rung. */
 uint32_t qos_poller(const struct service *s)
 {
 	uint64_t route = __atomic_load_n(&s->head->route, __ATOMIC_RELAXED);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads through io_uring: consecutive reads of one round are submitted together. Every other request waits for them
- * (qos_files_flush()), for it may use or change what they read.
+ * (qos_files_flush()), because it may use or change the data that they read.
  *
- * The kernel passes what it cannot do at once (tmpfs, a page that is not cached) to threads of its own, which belong
- * to this process. Their CPU time is charged to the path, too. */
+ * The kernel passes reads that it cannot do at once (tmpfs, a page that is not cached) to threads of its own, which
+ * belong to this process. Their CPU time is charged to the path, too. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@
 /* A known thread of this process. */
 struct seen {
 	int tid;
-	int kernel; /* a thread of io_uring */
+	int kernel; /* 1: a thread of io_uring */
 	uint64_t ns;
 };
 
@@ -34,7 +34,7 @@ struct qos_files {
 	struct io_uring ring;
 	struct qos_call *call[QOS_BATCH_MAX];
 	uint32_t n;
-	int broken; /* the ring failed: pread takes its place */
+	int broken; /* 1: the ring has failed, and pread replaces it */
 	struct seen seen[SEEN_MOST];
 	uint32_t seen_count;
 	uint64_t scanned_ns;
@@ -45,11 +45,11 @@ int qos_files_open(struct service *s, struct loom_error *err)
 	s->files = s->host->alloc(s->host, sizeof(*s->files));
 	if (!s->files)
 		return LOOM_FAIL(s->host, err, LOOM_ENOMEM, "%s: out of memory", s->name);
-	/* No interrupt to this thread for completions, which it polls for. */
+	/* Completions do not interrupt this thread, which polls for them. */
 	unsigned held = loom_fd_hold();
 	int rc = io_uring_queue_init(QOS_BATCH_MAX, &s->files->ring, IORING_SETUP_COOP_TASKRUN);
 	loom_fd_release(held);
-	/* The worker thread waits for the reads: more threads would only add cost. */
+	/* The worker thread waits for the reads, so more threads would only take more time. */
 	unsigned most[2] = {2, 2};
 	if (!rc && io_uring_register_iowq_max_workers(&s->files->ring, most))
 		LOOM_LOG(s->host, LOOM_LOG_DEBUG, s->name, "io_uring's threads are not limited");
@@ -85,7 +85,7 @@ int qos_files_add(struct service *s, struct qos_call *call)
 	return 1;
 }
 
-/* The kernel accepts no more calls. Those that it has not accepted stay in the ring, so it is not used again. */
+/* The kernel accepts no more calls. Calls that it has not accepted stay in the ring, so the ring is not used again. */
 static void give_up(struct service *s, const char *what, int rc)
 {
 	if (!s->files->broken)
@@ -94,7 +94,7 @@ static void give_up(struct service *s, const char *what, int rc)
 	s->files->broken = 1;
 }
 
-/* How many of `n` the kernel has accepted. */
+/* Returns how many of `n` calls the kernel has accepted. */
 static uint32_t submit(struct service *s, uint32_t n)
 {
 	struct timespec nap = {.tv_nsec = SUBMIT_NAP_NS};
@@ -114,7 +114,7 @@ static uint32_t submit(struct service *s, uint32_t n)
 	return taken;
 }
 
-/* The next completion: 0, or an error if there is none. */
+/* Gets the next completion. Returns 0, or an error if there is none. */
 static int next(struct service *s, struct io_uring_cqe **c)
 {
 	struct timespec nap = {.tv_nsec = SUBMIT_NAP_NS};
@@ -125,7 +125,7 @@ static int next(struct service *s, struct io_uring_cqe **c)
 		if (!f->broken && (rc == -EINTR || rc == -EAGAIN))
 			continue;
 		give_up(s, "cannot be waited for", rc);
-		/* The kernel still executes the accepted calls: their memory must not be freed before. */
+		/* The kernel still executes the accepted calls, so their memory must not be freed before. */
 		if (qos_now() - begin > REAP_NS)
 			return rc;
 		nanosleep(&nap, NULL);
@@ -182,7 +182,7 @@ static void find_threads(struct qos_files *f)
 		closedir(d);
 }
 
-/* The CPU clock of a thread by its id: the kernel's encoding, as in clock_getcpuclockid(3). */
+/* Returns the CPU clock of a thread by its id, in the kernel's encoding, as in clock_getcpuclockid(3). */
 static clockid_t clock_of(int tid)
 {
 	return (clockid_t)((~(unsigned)tid << 3) | 6u);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Grants, resolved before the first request: memory to host addresses, descriptors checked once. A request then only
- * indexes. */
+/* Grants are resolved before the first request: memory becomes host addresses, and descriptors are checked once. A
+ * request then only indexes them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
@@ -16,8 +16,8 @@
 #define UFFD_USER_MODE_ONLY 1
 #endif
 
-/* With SIGBUS an access without a FAULT fails instead of waiting for ever; system calls on an absent page return
- * EFAULT for the same reason. */
+/* With SIGBUS an access without a FAULT fails instead of waiting without end. For the same reason system calls on an
+ * absent page return EFAULT. */
 static int open_faults(struct service *s, struct loom_error *err)
 {
 	if (s->fault_fd >= 0)
@@ -43,8 +43,7 @@ static int resolve_memory(struct service *s, struct qos_grant *g, const struct l
 		return LOOM_FAIL(s->host, err, LOOM_EPLUGIN, "%s: a buffer is in no segment", s->name);
 	if (!segments->at[segment])
 		return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL,
-				 "%s: a buffer is in memory that the host cannot reach: use another "
-				 "transport",
+				 "%s: a buffer is in memory that the host cannot access: use another transport",
 				 s->name);
 	g->at = (char *)segments->at[segment] + offset;
 	if (g->is.kind == LOOM_GRANT_BUFFER)
@@ -72,7 +71,7 @@ static int resolve_descriptor(struct service *s, const struct qos_grant *g, stru
 {
 	struct stat st;
 	int ok = !fstat(g->is.fd, &st);
-	/* A read of anything else may block for ever, and the path with it. */
+	/* A read of anything else may block without end, and the path with it. */
 	if (g->is.kind == LOOM_GRANT_FILE)
 		ok = ok && S_ISREG(st.st_mode);
 	else if (g->is.kind == LOOM_GRANT_SOCKET)
@@ -114,7 +113,7 @@ int qos_grants_resolve(struct service *s, const struct loom_layout *layout, cons
 						     resolve_descriptor(s, g, err);
 		g->next = s->grants;
 		s->grants = g;
-		t->grant[t->grants++] = g; /* allocated for all grants in qos_grants() */
+		t->grant[t->grants++] = g; /* qos_grants() has allocated the array for all grants */
 	}
 	if (!rc && s->path.files == 0 && has_files(s))
 		rc = qos_files_open(s, err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Heaps: whole pages of a tenant's range, made present when allocated and absent when freed. The state is in host
- * memory that no tenant can write: a wrong or repeated FREE matches no allocation. */
+/* Heaps: whole pages of a tenant's range, present when allocated and absent when freed. The state is in host memory
+ * that no tenant can write, so a wrong or repeated FREE matches no allocation. */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -45,7 +45,7 @@ static void mark(struct qos_heap *h, uint64_t from, uint64_t n, int taken)
 			h->taken[p / 64] &= ~(1ull << (p % 64));
 }
 
-/* Next fit; ~0 if no run of n free pages starts in [from, to). */
+/* Next fit. Returns ~0 if no run of n free pages starts in [from, to). */
 static uint64_t find(const struct qos_heap *h, uint64_t from, uint64_t to, uint64_t n)
 {
 	uint64_t run = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Interrupts of GPUs. A GPU's workers count the requests that they post. For each GPU a thread, its interrupt
- * controller, sleeps until the count exceeds the number of requests read, and rings the doorbell of the polling top
- * half.
+/* Interrupts of GPUs. A GPU's workers count the requests that they post. Each GPU has a thread, its interrupt
+ * controller, which sleeps until the count exceeds the number of requests read. Then it rings the doorbell of the
+ * polling top half.
  *
- * No wake-up is lost, whatever the order in which the host sees counts and requests: the thread waits for one more
- * than the number of requests read, and the count reaches it. A count that arrives before its request causes a
- * spurious wake-up, after which the host arms again. tests/models/qos_interrupt.pml. */
+ * No wake-up is lost, in whatever order the host sees counts and requests: the thread waits for one more than the
+ * number of requests read, and the count reaches that. A count that arrives before its request causes a spurious
+ * wake-up, after which the host arms again. Model: tests/models/qos_interrupt.pml. */
 #include <stddef.h>
 #include <string.h>
 
@@ -61,7 +61,7 @@ void qos_interrupts_arm(struct service *s)
 			qos_event_notify(&s->interrupt[d].armed);
 }
 
-/* Incremented before the wake, so that a top half that is about to sleep does not miss it. */
+/* Incremented before the wake-up, so that a top half that is about to sleep does not miss it. */
 static void ring_poller(struct service *s)
 {
 	struct qos_doorbell *d = &s->head->doorbell[qos_poller(s)];
@@ -77,8 +77,8 @@ void qos_controller(struct qos_thread *t)
 	struct loom_error err = {0};
 	while (qos_event_wait(s, &a->armed)) {
 		if (__atomic_load_n(&s->interrupts_failed, __ATOMIC_ACQUIRE))
-			continue; /* keep the thread until the end: its CPU time is accounted */
-		/* After arming: requests that are read later need no further wait. */
+			continue; /* keep the thread until the end, because its CPU time is accounted */
+		/* Loaded after arming: requests that are read later need no further wait. */
 		uint64_t taken = __atomic_load_n(&a->taken, __ATOMIC_ACQUIRE);
 		int rc = a->interrupt->wait(a->interrupt, taken + 1, &err);
 		qos_charge(t, QOS_CONTROLLER);

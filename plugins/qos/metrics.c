@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The metrics of a sample: CPU time, latency, counts. Times come from the threads' CPU clocks, which include waking
- * and going to sleep: time stamps around the service's code would miss most of the cost of a throttled path. */
+/* The metrics of a sample: CPU time, latency, counts. Times come from the threads' CPU clocks, which include waking and
+ * going to sleep. Time stamps around the service's code would miss most of the cost of a throttled path. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,7 @@ void qos_cpu_point(struct service *s, uint64_t now_ns)
 		peak(r, first->cpu_ns, between(last, &p, first->ns + SECOND));
 	}
 	if (r->head - r->tail == QOS_POINTS)
-		r->head--; /* too dense: drop the last point, so that the window remains a second */
+		r->head--; /* too dense: drops the last point, so that the window remains a second */
 	if (last) {
 		const struct qos_cpu_point *a = &r->point[r->tail % QOS_POINTS];
 		const struct qos_cpu_point *b = &r->point[(r->tail + 1) % QOS_POINTS];
@@ -60,7 +60,7 @@ static uint64_t clock_of(const struct qos_thread *t)
 	return t->started && !pthread_getcpuclockid(t->id, &id) ? qos_clock(id) : 0;
 }
 
-/* Voluntary and involuntary context switches. 0, or -1 if they cannot be read. */
+/* Reads voluntary and involuntary context switches. Returns 0, or -1 if they cannot be read. */
 static int switches_of(const struct qos_thread *t, uint64_t n[2])
 {
 	static const char *const name[2] = {"voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ops that all qos plug-ins share. Only the plug-in that leads has a service; for the others need() requests no
- * memory and the rest does nothing. */
+/* The ops that all qos plug-ins share. Only the plug-in that leads has a service. For the others need() requests no
+ * memory, and the other ops do nothing. */
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
@@ -49,14 +49,14 @@ void qos_destroy(void *self)
 
 /* ---- cores and tenants ---- */
 
-/* One vector for each core that this process and the path may use. */
+/* Makes one vector for each core that this process and the path may use. */
 static void take_cores(struct service *s)
 {
 	cpu_set_t set;
 	CPU_ZERO(&set);
 	sched_getaffinity(0, sizeof(set), &set);
 	s->machine = (uint32_t)CPU_COUNT(&set);
-	for (int pass = 0; pass < 2 && !s->vectors; pass++) /* none left: all cores */
+	for (int pass = 0; pass < 2 && !s->vectors; pass++) /* if no core is left, all cores are taken */
 		for (uint32_t core = 0; core < CPU_SETSIZE && s->vectors < QOS_VECTORS; core++)
 			if (CPU_ISSET(core, &set) &&
 			    (pass || !s->path.cores || (core < 64 && s->path.cores >> core & 1)))
@@ -131,7 +131,7 @@ int qos_tenants(void *self, const struct loom_layout *layout, const struct loom_
 		for (uint32_t w = 0; w < has->workers; w++)
 			s->ring[has->first_worker + w].device = d;
 	}
-	/* A GPU has neither eventfd nor futex: the host polls. */
+	/* A GPU has neither eventfd nor futex, so the host polls. */
 	if (s->by_count && s->path.notify < LOOM_QOS_POLL)
 		s->path.notify = LOOM_QOS_POLL;
 	return 0;
@@ -166,7 +166,7 @@ static uint64_t lay_out(struct service *s, struct qos_head *h)
 {
 	uint64_t bits = sizeof(struct qos_head);
 	uint64_t published = bits + loom__align((s->workers / 64 + 1) * sizeof(uint64_t), 64);
-	/* Adjacent for a host that compares them; on lines of their own for the workers of a CPU. */
+	/* Adjacent for a host that compares them; on cache lines of their own for the workers of a CPU. */
 	uint64_t step = s->by_count ? sizeof(uint32_t) : 64;
 	uint64_t at = published + loom__align(s->workers * step, 64);
 	if (h) {
@@ -188,11 +188,11 @@ static uint64_t lay_out(struct service *s, struct qos_head *h)
 	return at;
 }
 
-/* How often all workers of a GPU together may poll for answers without success, per second: each poll takes a read
- * from the link. */
+/* How often per second all workers of a GPU together may poll for answers without success: each poll takes a read from
+ * the link. */
 #define POLLS_PER_S 200000000ull
 
-/* A worker's end of its ring. */
+/* Returns a worker's end of its ring. */
 static struct qos_port port_of(const struct service *s, uint32_t worker, uint32_t neighbours)
 {
 	const struct qos_ring *from = &s->ring[worker];
@@ -207,7 +207,7 @@ static struct qos_port port_of(const struct service *s, uint32_t worker, uint32_
 				 .nap_ns = 32 + (uint32_t)(neighbours * 1000000000ull / POLLS_PER_S)};
 }
 
-/* A GPU's driver pins this memory. */
+/* Most bytes of all rings, since a GPU's driver pins this memory. */
 #define RINGS_MOST (1ull << 30)
 
 int qos_need(void *self, const struct loom_layout *layout, struct loom_need *need,
@@ -244,7 +244,7 @@ int qos_init(void *self, const struct loom_layout *layout, const struct loom_vie
 	for (uint32_t w = 0; w < s->workers; w++) {
 		struct qos_ring *from = &s->ring[w];
 		from->taken = from->served = 0;
-		/* The poller reads these meanwhile. */
+		/* The poller may read these words meanwhile. */
 		__atomic_store_n(&from->broken, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&s->consumed[w], 0, __ATOMIC_RELAXED);
 		__atomic_store_n(from->published, 0, __ATOMIC_RELAXED);
@@ -254,7 +254,7 @@ int qos_init(void *self, const struct loom_layout *layout, const struct loom_vie
 		const struct loom_device_shape *has = &layout->device[d];
 		struct qos_device_block *near = view->device[d];
 		struct qos_port *port = (struct qos_port *)(near + 1);
-		/* A wait for the next interrupt may be pending: this count continues from sample to sample. */
+		/* A wait for the next interrupt may be pending, so this count continues from sample to sample. */
 		if (s->first_sample) {
 			near->posted = 0;
 			__atomic_store_n(&s->interrupt[d].taken, 0, __ATOMIC_RELEASE);
@@ -285,7 +285,7 @@ int qos_start(void *self, const struct loom_layout *layout, const struct loom_vi
 	struct qos_head *h = view->global;
 	memset(h, 0, sizeof(*h));
 	lay_out(s, h);
-	/* A run before this one may have ended with requests in flight. */
+	/* An earlier run may have ended with requests in flight. */
 	for (uint32_t w = 0; w < s->workers; w++) {
 		s->ring[w].taken = s->ring[w].served = 0;
 		s->ring[w].broken = 0;

@@ -23,22 +23,24 @@ static const char *const arrange_files[] = {"uring", "pread", NULL};
 #define ARRANGE_ROWS(S)                                                                            \
 	ARRANGE_ROW(S, notify, "notify", LOOM_OPT_ENUM, "eventfd", \
 			 "How workers notify the host. eventfd, futex: they wake its thread. poll: the host polls. " \
-			 "interrupt (GPUs): by an interrupt. hybrid (GPUs): the host polls while requests come, else " \
-			 "by an interrupt. Workers on GPUs have neither eventfd nor futex: these mean poll.", \
+			 "interrupt (GPUs): they interrupt it. hybrid (GPUs): the host polls while requests come, " \
+			 "and is interrupted otherwise. Workers on GPUs have neither eventfd nor futex; these mean " \
+			 "poll.", \
 			 .choices = arrange_notify, .section = "qos"), \
 	ARRANGE_ROW(S, sched_class, "class", LOOM_OPT_ENUM, "nice", \
 			 "Scheduling class of the path's threads: nice (-20), fifo (real time), other, or idle. A " \
 			 "class that is not permitted is a warning.", .choices = arrange_class, .section = "qos"), \
 	ARRANGE_ROW(S, files, "files", LOOM_OPT_ENUM, QOS_FILES_NAME, \
 			 "How files are read. uring: by io_uring, all reads of a batch together. pread: by one " \
-			 "system call each. Writes are system calls.", .choices = arrange_files, .section = "qos"), \
+			 "system call for each read. Writes are system " \
+			 "calls.", .choices = arrange_files, .section = "qos"), \
 	ARRANGE_ROW(S, batch, "batch", LOOM_OPT_U32, "64", \
 			 "Most requests that are served between two decisions of the policies.", \
 			 .min = 1, .max = QOS_BATCH_MAX, .section = "qos"), \
 	ARRANGE_ROW(S, order, "order", LOOM_OPT_ENUM, "scan", \
 			 "Order in which the waiting reads of a tenant are served. arrival: as they came. scan: by " \
-			 "offset in the file, upwards, and again from its start. Other requests keep their position: " \
-			 "reads before one are served before it, reads behind it after it.", \
+			 "increasing offset in the file, then again from its start. Other requests keep their " \
+			 "position: reads before one are served before it, reads after it later.", \
 			 .choices = arrange_order, .section = "qos")
 
 static inline void arrange_common(const struct arrange_opts *o, struct loom_qos_path *path)

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qos_budget: a share of the machine's CPU time that requests never exceed and use as fully as possible.
  *
- * A token bucket of CPU time: it gains `limit` of the machine over time, and pays the CPU time of the path's threads,
- * waking and going to sleep included. Two sizes are kept separate. A burst is as long as `stall` allows, because each
- * burst pays a fixed price for waking with cold caches, and the victim on that core waits for its end. The bucket is
- * deeper, by a small part of the gain of a second: later bursts make up for one that starts late or ends early, with
- * a pause between them, and no second exceeds the limit by more than that part.
+ * A token bucket of CPU time gains `limit` of the machine over time, and pays the CPU time of the path's threads,
+ * including waking and going to sleep. Two sizes are separate. A burst is as long as `stall` allows, because each burst
+ * pays a fixed price for waking with cold caches, and the victim on that core waits for its end. The bucket is deeper,
+ * by a small part of the gain of a second. So later bursts compensate for one that starts late or ends early, with a
+ * pause between them. No second exceeds the limit by more than that part.
  *
- * Where bursts are further apart than the kernel's tick, they may wait for one: a timer of their own costs a
- * reprogramming and an interrupt, expensive in a virtual machine and visible in no thread's clock.
+ * If the time between bursts exceeds the kernel's tick, bursts may wait for a tick. A timer of their own takes a
+ * reprogramming and an interrupt, which are expensive in a virtual machine and visible in no thread's clock.
  *
- * Within a burst tenants are served by deficit round robin in CPU time: CPU time that one leaves unused goes to the
- * others. In addition each tenant has a bucket of its own, which gains its share of the limit and pays for its
- * requests and the wake-ups they cause. While that bucket is positive, its requests are served at once, between
- * bursts and within another tenant's: the common bucket is overdrawn for that, and tenants that used the time of
- * others wait longer for the next burst. */
+ * Within a burst tenants are served by deficit round robin in CPU time: CPU time that a tenant leaves unused goes to
+ * the others. In addition each tenant has a bucket of its own, which gains the tenant's share of the limit and pays for
+ * its requests and the wake-ups that they cause. While that bucket is positive, the tenant's requests are served at
+ * once, between bursts and within another tenant's. The common bucket is overdrawn for that, and tenants that have used
+ * the time of others wait longer for the next burst. */
 #include <time.h>
 
 #include "service.h"
@@ -28,46 +28,46 @@ struct budget_opts {
 };
 
 struct account {
-	double deficit;	  /* ns of CPU time that it may spend in this round of the round robin */
-	double cost;	  /* of a request, ns: decayed mean */
-	uint64_t drr_round;	  /* in which it last received its quantum */
-	double own;	  /* ns of its share that it has not used; below 0: it used time of others */
-	int saved;	  /* `own` was half full while no request waited, and has not been used up since */
+	double deficit;	  /* CPU time in ns that the tenant may spend in this round of the round robin */
+	double cost;	  /* CPU time of a request in ns: decayed mean */
+	uint64_t drr_round;	  /* the round in which the tenant last received its quantum */
+	double own;	  /* ns of its share that the tenant has not used; below 0: it has used time of others */
+	int saved;	  /* 1: `own` was half full while no request waited, and has not been used up since */
 };
 
 struct budget {
 	struct qos base;
 	const struct budget_opts *opts;
-	double tokens;	 /* ns */
+	double tokens;	 /* tokens in ns */
 	uint64_t seen_ns, seen_cpu;
-	double tick_ns, wake_ns; /* cost of a wake-up: decayed mean */
-	int open;		 /* a burst is in progress: */
-	uint32_t in_burst;	 /* requests served in it */
-	double burst_ns;	 /* CPU time that other programs on the core have waited for, less the burst's pauses */
+	double tick_ns, wake_ns; /* cost of a wake-up in ns: decayed mean */
+	int open;		 /* 1: a burst is in progress */
+	uint32_t in_burst;	 /* requests served in the burst */
+	double burst_ns;	 /* CPU time for which other programs on the core waited, minus the pauses */
 	int slept;
-	uint64_t until_ns; /* when the next burst is due; it starts after ... */
-	double after_ns;   /* ... this time, to limit the victim's stalls */
+	uint64_t until_ns; /* when the next burst is due */
+	double after_ns;   /* the earliest start of that burst, which limits the victim's stalls */
 	double woken_ns;   /* cost of a wake-up that is not charged yet */
 	uint64_t drr_round;
 	uint32_t current;
-	int urgent; /* the current round is outside the round robin */
+	int urgent; /* 1: the current round is outside the round robin */
 	struct account account[LOOM_MAX_TENANTS];
-	/* For the report: slots of 100 ms in which more was spent than gained. */
+	/* For the report: slots of 100 ms, and how many spent more than they gained. */
 	uint64_t slot_ns, slot_cpu, slots, over;
 };
 
 static const struct loom_opt rows[] = {
 	LOOM_OPT(struct budget_opts, limit, LOOM_OPT_SHARE, "5%",
-			 "Share of the machine's CPU time for requests, all threads of the path together.",
+			 "Share of the machine's CPU time for requests, of all threads of the path together.",
 			 .min = 1e-4, .max = 1),
 	LOOM_OPT(struct budget_opts, stall, LOOM_OPT_TIME, "165us",
-			 "Longest time that a burst of requests takes from other threads on its core, for limits "
-			 "below 0.9 cores.", .min = 3e4, .max = 1e8),
+			 "Longest time that a burst of requests takes from other threads on its core, for limits below "
+			 "0.9 cores.", .min = 3e4, .max = 1e8),
 	LOOM_OPT(struct budget_opts, latency, LOOM_OPT_TIME, "0",
-			 "Longest time between two bursts; a short one costs throughput. 0: as long as `stall` "
+			 "Longest time between two bursts; a short time reduces throughput. 0: as long as `stall` "
 			 "allows.", .min = 0, .max = 1e10),
 	LOOM_OPT(struct budget_opts, tick, LOOM_OPT_BOOL, "yes",
-			 "Whether bursts may wait for the kernel's timer tick where they are that far between."),
+			 "Whether bursts may wait for the kernel's timer tick if the time between them exceeds it."),
 	{.name = NULL},
 };
 
@@ -95,23 +95,23 @@ static void arrange(void *self, struct loom_qos_path *path)
 
 /* ---- tokens --------------------------------------------------------------------------------------- */
 
-#define DEPTH 0.012 /* of the gain of a second: with one more burst still below 1.02 */
+#define DEPTH 0.012 /* part of a second's gain; with one more burst the sum stays below 1.02 */
 #define LENT 0.005
 
 /* The limits of one decision. */
 struct limits {
-	double gain;  /* CPU time per time */
-	double burst; /* longest, ns */
+	double gain;  /* CPU time per unit of time */
+	double burst; /* longest burst in ns */
 	double depth;
 	double lent;  /* how far tenants within their shares may overdraw the bucket */
-	double weights; /* of all tenants */
+	double weights; /* sum over all tenants */
 };
 
 static struct limits limits_of(const struct budget *p, const struct loom_qos_load *load)
 {
 	struct limits limits = {.gain = p->opts->limit * load->machine};
-	/* The more of the victim's work overlaps bursts, the deeper a percentile of its stalls reaches into the
-	 * spread of burst lengths: bursts are then a little shorter. */
+	/* The more of the victim's work overlaps bursts, the deeper a percentile of its stalls reaches into the spread
+	 * of burst lengths. Bursts are then slightly shorter. */
 	limits.burst = (double)p->opts->stall * (1 - (limits.gain < 1 ? limits.gain : 1) / 4);
 	double often = (double)p->opts->latency * limits.gain;
 	if (p->opts->latency && often < limits.burst)
@@ -128,14 +128,14 @@ static struct limits limits_of(const struct budget *p, const struct loom_qos_loa
 	return limits;
 }
 
-/* Tokens that a full burst needs at its start: it gains while it pays. */
+/* Returns the tokens that a full burst needs at its start, since it gains while it pays. */
 static double price(const struct limits *limits)
 {
 	double rest = limits->gain < 0.9 ? 1 - limits->gain : 0.1;
 	return limits->burst * rest;
 }
 
-/* From one burst to the next. */
+/* Returns the time from one burst to the next. */
 static double period_of(const struct limits *limits)
 {
 	return limits->burst / limits->gain;
@@ -189,7 +189,7 @@ static void update_tokens(struct budget *p, const struct loom_qos_load *load, co
 	}
 }
 
-/* Until the next burst is paid for, but at least half a period, to limit the victim's stalls. */
+/* Sleeps until the next burst is paid for, but at least half a period, to limit the victim's stalls. */
 static void sleep_until_paid(struct budget *p, const struct loom_qos_load *load,
 			     struct loom_qos_round *round, const struct limits *limits)
 {
@@ -202,7 +202,7 @@ static void sleep_until_paid(struct budget *p, const struct loom_qos_load *load,
 	missing = missing > p->after_ns - now ? missing : p->after_ns - now;
 	missing = missing > 1000 ? missing : 1000;
 	int tick = p->opts->tick && period > 1.5 * p->tick_ns;
-	/* With the tick: starts half a tick early, so that it is early as often as late. */
+	/* With the tick, starts half a tick early, so that it is early as often as late. */
 	if (tick && missing > p->tick_ns / 2)
 		missing -= p->tick_ns / 2;
 	p->until_ns = load->now_ns + (uint64_t)missing;
@@ -219,7 +219,7 @@ static void sleep_until_paid(struct budget *p, const struct loom_qos_load *load,
 
 /* ---- tenants -------------------------------------------------------------------------------------- */
 
-/* Tenants with savings may interrupt others; the one with the most savings among those waiting is served first. */
+/* Tenants with savings may interrupt others. Returns the waiting tenant with most savings, which is served first. */
 static uint32_t find_saver(struct budget *p, const struct loom_qos_load *load, const struct limits *limits,
 				uint64_t *wake_mask)
 {
@@ -270,8 +270,7 @@ static uint32_t choose(struct budget *p, const struct loom_qos_load *load)
 
 /* ---- decisions ------------------------------------------------------------------------------------ */
 
-/* As many requests as `ns` pay for, at least one. The round ends after `most_ns`, in case requests are expensive or
- * others arrive. */
+/* Admits as many requests as `ns` pay for, at least one. The round ends after `most_ns`, even if others arrive. */
 static void allow(const struct budget *p, struct loom_qos_round *round, uint32_t tenant, double ns, double most_ns)
 {
 	double pays = ns / p->account[tenant].cost;
@@ -294,7 +293,7 @@ static void admit(void *self, const struct loom_qos_load *load, struct loom_qos_
 	double room = limits.burst - p->burst_ns;
 	p->urgent = first < load->tenants;
 	if (p->urgent && room > -limits.burst / CRUMBS) {
-		/* After a burst that was too long, a little more: no sleep precedes it. */
+		/* After a burst that was too long, admits slightly more, since no sleep precedes it. */
 		double most = room > limits.burst / CRUMBS ? room : limits.burst / CRUMBS;
 		most = p->account[first].own < most ? p->account[first].own : most;
 		allow(p, round, first, most, most);
@@ -308,9 +307,9 @@ static void admit(void *self, const struct loom_qos_load *load, struct loom_qos_
 	}
 	p->woken_ns = 0;
 	if (!p->open) {
-		/* Not after an early wake-up, or for an eighth of a burst. But after a complete sleep a burst starts
-		 * with what the wake-up has left: sleeping again instead would spend all tokens on wake-ups for ever.
-		 */
+		/* Does not start after an early wake-up, or for an eighth of a burst. But after a complete sleep a
+		 * burst starts with the tokens that the wake-up has left: sleeping again would spend all tokens on
+		 * wake-ups without end. */
 		if (!is_due(p, load, &limits) || (!slept && p->tokens < price(&limits) / 2)) {
 			sleep_until_paid(p, load, round, &limits);
 			return;
@@ -321,8 +320,8 @@ static void admit(void *self, const struct loom_qos_load *load, struct loom_qos_
 	uint32_t tenant = choose(p, load);
 	const struct account *a = &p->account[tenant];
 	double left = room < p->tokens ? room : p->tokens, pays = left - SLEEP_NS;
-	/* The first request of a burst is served even if it costs more than a bucket, else it would never be served.
-	 * A last round of a few requests would cost more than it serves: its tokens stay in the bucket. */
+	/* The first request of a burst is served even if it costs more than a bucket; otherwise it would never be
+	 * served. A last round of a few requests would cost more than it serves, so its tokens stay in the bucket. */
 	if (p->in_burst && (pays < a->cost || pays < limits.burst / CRUMBS)) {
 		sleep_until_paid(p, load, round, &limits);
 		return;
@@ -340,7 +339,7 @@ static void account(void *self, const struct loom_qos_load *load, uint32_t tenan
 	double debt = -limits_of(p, load).lent;
 	if (!served)
 		return;
-	/* A small round is a poor estimate: its fixed cost weighs more. */
+	/* A small round is a poor estimate, because its fixed cost weighs more. */
 	double weight = served >= 16 ? 1.0 / 8 : 1.0 / 32;
 	a->cost += weight * ((double)cpu_ns / served - a->cost);
 	a->cost = a->cost > 20 ? a->cost : 20;

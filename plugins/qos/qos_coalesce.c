@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* qos_coalesce: one interrupt for several requests (the paper's section V-B): at `count` of them, or `window` after
+/* qos_coalesce: one interrupt for several requests (the paper's section V-B), at `count` requests, or `window` after
  * the first. Adaptive: climbs a ladder of settings while throughput rises, or, at equal throughput, while interrupts
  * become fewer, similar to Linux's net DIM. */
 #include "service.h"
@@ -18,8 +18,8 @@ static const struct rings ladder[] = {{1, 0}, {4, 8000}, {8, 16000}, {32, 64000}
 #define RUNGS ((int)(sizeof(ladder) / sizeof(ladder[0])))
 #define EPOCH_NS 2000000u
 #define EPOCH_EVENTS 64u
-#define STEPS_MAX 10 /* steps before the search pauses ... */
-#define PAUSE 50	 /* ... for so many epochs */
+#define STEPS_MAX 10 /* steps before the search pauses */
+#define PAUSE 50	 /* epochs of that pause */
 
 struct epoch {
 	uint64_t ns, served, interrupts;
@@ -29,7 +29,7 @@ struct coalesce {
 	struct qos base;
 	const struct coalesce_opts *opts;
 	struct epoch begin;
-	double rate, per_request; /* of the previous epoch */
+	double rate, per_request; /* values of the previous epoch */
 	int at, step, steps, pause;
 };
 
@@ -46,7 +46,7 @@ static const struct loom_opt rows[] = {
 
 QOS_CREATE(coalesce, p->step = 1)
 
-/* -1, 0, 1: worse, about the same, better than before; 10 % is taken as noise. */
+/* Returns -1, 0 or 1 for worse, about the same, or better than before; 10 % is taken as noise. */
 static int compare(double now, double before)
 {
 	return now > before * 1.1 ? 1 : now < before * 0.9 ? -1 : 0;

@@ -15,8 +15,8 @@ struct monolithic {
 static const struct loom_opt rows[] = {
 	ARRANGE_ROWS(struct monolithic_opts),
 	LOOM_OPT(struct monolithic_opts, worker, LOOM_OPT_BOOL, "no",
-			 "Whether a worker thread serves the requests, as in the paper, where the top half only "
-			 "takes over the work of the bottom half. no: the top half serves them, too."),
+			 "Whether a worker thread serves the requests, as in the paper, where the top half only takes "
+			 "over the work of the bottom half. no: the top half serves the requests, too."),
 	{.name = NULL},
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* qos_split: the path as in the paper's section II-B: top half, bottom half, worker thread. */
+/* qos_split: the path of the paper's section II-B: top half, bottom half, worker thread. */
 #include "path_options.h"
 
 struct split_opts {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* qos_steer: which cores take interrupts and run the path (the paper's section V-A). */
+/* qos_steer: selects the cores that take interrupts and run the path (the paper's section V-A). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +26,7 @@ static const struct loom_opt rows[] = {
 	LOOM_OPT(struct steer_opts, to, LOOM_OPT_ENUM, "one",
 			 "Core that takes interrupts. one: the first of `cores`. idle: the core that was idle for "
 			 "the longest part of the last period. away: any core but `cores`.", .choices = to_choices),
-	LOOM_OPT(struct steer_opts, cores, LOOM_OPT_CPUS, "", "Cores that `to` refers to. Empty: the last one."),
+	LOOM_OPT(struct steer_opts, cores, LOOM_OPT_CPUS, "", "Cores to which `to` refers. Empty: the last core."),
 	LOOM_OPT(struct steer_opts, period, LOOM_OPT_TIME, "100ms",
 			 "Time between two comparisons of idle cores.", .min = 1e6, .max = 1e12),
 	{.name = NULL},
@@ -47,7 +47,7 @@ static uint64_t named(const struct steer *p, const struct loom_qos_load *load)
 	return bits;
 }
 
-/* Keeps the core unless another one idles a tenth of the period longer. */
+/* Keeps the core unless another one was idle for a tenth of the period longer. */
 static void choose_idle(struct steer *p, const struct loom_qos_load *load)
 {
 	uint64_t best = 0, here = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qos_throttle: the governor of the paper's section VI. While more than `limit` of the machine's CPU time goes to
- * requests, the next one is delayed, by 10 us at first and twice as long each time.
+ * requests, the next request is delayed, by 10 us at first and twice as long each time.
  *
- * The paper's background thread, which samples every 10 us, would itself take a core; here the worker thread
- * evaluates the same windows before each round. Charged is the time in the service's code, as in the paper, or all
- * CPU time of the path. */
+ * The paper's background thread, which samples every 10 us, would itself take a core. So the worker thread evaluates
+ * the same windows before each round. The time in the service's code is charged, as in the paper, or all CPU time of
+ * the path. */
 #include "service.h"
 
 enum { CHARGE_HANDLER = 0, CHARGE_PATH };
@@ -18,10 +18,10 @@ struct throttle_opts {
 struct throttle {
 	struct qos base;
 	const struct throttle_opts *opts;
-	uint64_t window_ns, window_used; /* the start of the window */
-	double share;			 /* of the machine, averaged over about `memory` */
+	uint64_t window_ns, window_used; /* start of the window */
+	double share;			 /* share of the machine, averaged over about `memory` */
 	uint64_t delay_ns;
-	uint64_t longest_ends_ns; /* the end of a longest delay; 0: none is pending */
+	uint64_t longest_ends_ns; /* end of a longest delay; 0: none is pending */
 };
 
 static const char *const charge_choices[] = {"handler", "path", NULL};
@@ -35,8 +35,9 @@ static const struct loom_opt rows[] = {
 			 "Time over which windows are averaged.", .min = 1e3, .max = 1e10),
 	LOOM_OPT(struct throttle_opts, delay, LOOM_OPT_TIME, "10us", "First delay.", .min = 1e3, .max = 1e9),
 	LOOM_OPT(struct throttle_opts, delay_most, LOOM_OPT_TIME, "100ms",
-			 "Longest delay. After it one batch is served whatever the share is: with charge = path, and "
-			 "a delay so short that waking up costs more than the limit, the share would never fall.",
+			 "Longest delay. After it one batch is served whatever the share is. Otherwise, with charge = "
+			 "path and a delay so short that waking up costs more than the limit, the share would never "
+			 "fall.",
 			 .min = 1e3, .max = 1e9),
 	LOOM_OPT(struct throttle_opts, batch, LOOM_OPT_U32, "1",
 			 "Requests that are released at once below the limit.", .min = 1, .max = QOS_BATCH_MAX),
@@ -51,7 +52,7 @@ QOS_CREATE(throttle)
 static void sample(struct throttle *p, const struct loom_qos_load *load)
 {
 	uint64_t used = p->opts->charge == CHARGE_PATH ? load->cpu_ns : load->body_ns;
-	if (!p->window_ns || used < p->window_used) { /* a new sample of the run */
+	if (!p->window_ns || used < p->window_used) { /* the run has a new sample */
 		p->window_ns = load->now_ns;
 		p->window_used = used;
 		return;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tenant's queue: which of its requests is served next.
+/* A tenant's queue, which decides the request to serve next.
  *
- * In order of arrival, or pending reads of files in SCAN (elevator) order of their offsets. With few requests the
- * kernel's tables of the file are cold, and neighbouring offsets share their cache lines: the more reads wait, the
- * less each costs. A scan takes from each position the reads that waited when it reached it, so no read waits longer
- * than one scan. Every other request is a fence: it waits for the reads before it, and reads after it wait for it. */
+ * Requests are served in order of arrival, or pending reads of files in SCAN (elevator) order of their offsets. With
+ * few requests the kernel's tables of the file are cold, and neighbouring offsets share cache lines of these tables:
+ * the more reads wait, the less each costs. A scan takes from each position the reads that waited when it reached the
+ * position, so no read waits longer than one scan. Every other request is a fence: it waits for the reads before it,
+ * and reads after it wait for it. */
 #include <sys/mman.h>
 
 #include "service.h"
@@ -16,11 +17,11 @@ int qos_queue_open(struct qos_queue *q, uint64_t calls, uint32_t order)
 	uint64_t room = 1;
 	while (room < calls)
 		room *= 2;
-	room = room < 2 ? 2 : room; /* what follows is aligned to 64 bits */
+	room = room < 2 ? 2 : room; /* the following arrays are aligned to 64 bits */
 	uint64_t bytes = room * (sizeof(*q->call) + sizeof(*q->number));
 	if (order == LOOM_QOS_SCAN)
 		bytes += sizeof(*q->scan) + room * sizeof(*q->scan->next);
-	/* A scan accesses a long queue at random: fewer, larger pages save TLB misses. */
+	/* A scan accesses a long queue at random, so fewer, larger pages save TLB misses. */
 	if (bytes > HUGE_PAGE / 4)
 		bytes = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
 	char *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -57,8 +58,8 @@ void qos_queue_close(struct qos_queue *q)
 
 uint64_t qos_queue_waiting(const struct qos_queue *q)
 {
-	/* Relaxed: threads other than the server may read an old `gone`, hence too high a count. Acquire: pairs with
-	 * the bottom half's release; the calls up to `head` are written. */
+	/* Relaxed: threads other than the server may load an old `gone`, and so return too high a count. Acquire: pairs
+	 * with the bottom half's release; the calls up to `head` are written. */
 	uint64_t gone = __atomic_load_n(&q->gone, __ATOMIC_RELAXED);
 	return __atomic_load_n(&q->head, __ATOMIC_ACQUIRE) - gone;
 }
@@ -102,7 +103,7 @@ static void go_on(struct qos_scan *w)
 
 int qos_is_read(const struct qos_call *call)
 {
-	/* A heap: an ALLOC or FREE of the same round may decide about it. */
+	/* For a heap, an ALLOC or FREE of the same round may decide about the memory. */
 	return !call->error && call->service == LOOM_SERVICE_READ && call->grant->is.kind != LOOM_GRANT_HEAP;
 }
 
@@ -125,7 +126,7 @@ static int choose(struct qos_queue *q, uint64_t head, uint32_t *number)
 	return 1;
 }
 
-/* Several together, so that their cache lines are fetched in parallel. */
+/* Takes several together, so that their cache lines are fetched in parallel. */
 static void prefetch_calls(struct qos_queue *q)
 {
 	uint64_t head = __atomic_load_n(&q->head, __ATOMIC_ACQUIRE);

@@ -2,20 +2,20 @@
 /* The worker's end of the service path: request rings and doorbells. Device code.
  *
  * Each worker has a ring: the worker is its only producer, the host its only consumer. The number of slots bounds the
- * requests that a worker can have outstanding. A request is stored into a slot, then the worker stores how many it
- * has posted: its published count. An answer is one word with a phase bit, which is 1 in the first pass over the
- * ring, 0 in the second, and so on, so it need not be cleared.
+ * requests that a worker can have outstanding. The worker stores a request into a slot, then the number of requests
+ * posted: its published count. An answer is one word with a phase bit, which is 1 in the first pass over the ring, 0 in
+ * the second, and so on. So the word need not be cleared.
  *
- * A GPU is behind a link: a store is on its way at once, a load takes a round trip, and concurrent read-modify-writes
- * of both sides on one word are lost. So every word that crosses the link has one writer, and what only the worker
- * needs is in its port, in device memory. The worker loads nothing but answers from the host.
+ * A GPU is behind a link: a store is sent at once, a load takes a round trip, and concurrent read-modify-writes of both
+ * sides on one word are lost. So every word that crosses the link has one writer, and words that only the worker needs
+ * are in its port, in device memory. From the host the worker loads only answers.
  *
  * The host finds pending requests by one bit per worker, which worker and host both change. With a GPU in the stack
- * (`by_count`) it compares the published counts instead. A GPU's workers may also count what they post in device
- * memory, in a word on which the host can sleep. The host waits at a doorbell, one per core that takes interrupts.
- * Host and worker synchronise there as in Dekker's algorithm: the worker sets its bit and checks whether the doorbell
- * is armed; the host arms the doorbell and checks the bits, each with a full fence between the two. At least one of
- * them sees the other's store. */
+ * (`by_count`) it compares the published counts instead. A GPU's workers may also count their posts in device memory,
+ * in a word on which the host can sleep. The host waits at a doorbell, one per core that takes interrupts. Host and
+ * worker synchronise there as in Dekker's algorithm. The worker sets its bit and checks whether the doorbell is armed;
+ * the host arms the doorbell and checks the bits; each has a full fence in between. So at least one sees the other's
+ * store. */
 #ifndef QOS_SERVICE_DEV_H
 #define QOS_SERVICE_DEV_H
 
@@ -28,38 +28,37 @@
 
 struct qos_slot {
 	struct loom_request request;
-	uint64_t posted_ns; /* 0: the worker's clock is not the host's */
+	uint64_t posted_ns; /* 0: the worker's clock differs from the host's */
 	uint64_t pad[2];
 };
 
-/* At the start of a device's block; a port for each of its workers follows. */
+/* At the start of a device's block. A port for each of its workers follows. */
 struct qos_device_block {
-	uint64_t posted; /* requests of all workers, in all samples: see loom_interrupt */
+	uint64_t posted; /* requests of all workers, in all samples: loom_interrupt */
 	uint64_t pad[7];
 };
 
-/* A worker's end of its ring, in device memory. The host fills it in before a sample; while workers run, only this
- * worker uses it. */
+/* A worker's end of its ring, in device memory. The host fills it in before a sample; then only this worker uses it. */
 struct qos_port {
 	uint64_t head;     /* requests posted so far */
-	uint64_t answered; /* the first so many requests are known to be answered */
+	uint64_t answered; /* number of requests, from the first on, that are known to be answered */
 	/* Constant. Offsets are in bytes from the start of the stack's block. */
 	uint64_t published_at, slot_at, answer_at;
 	uint32_t slots, shift; /* slots = 1 << shift; 0: no tenant */
 	uint32_t tenant;
-	uint32_t by_count; /* see above: the worker rings no doorbell */
-	uint32_t nap_ns; /* the longest nap between two polls of an answer */
-	uint32_t counts_posted; /* 1: the worker counts what it posts in qos_device_block */
+	uint32_t by_count; /* as above: the worker rings no doorbell */
+	uint32_t nap_ns; /* longest nap between two polls of an answer */
+	uint32_t counts_posted; /* 1: the worker counts its posts in qos_device_block */
 };
 
 enum qos_armed {
-	QOS_DISARMED = 0, /* the host is notified already, or checks before it waits again */
+	QOS_DISARMED = 0, /* the host is already notified, or checks before it waits again */
 	QOS_ARMED,     /* the host waits here for an interrupt */
-	QOS_ARMED_WINDOW,   /* it was interrupted, and waits for the end of the window, or for the count */
+	QOS_ARMED_WINDOW,   /* the host was interrupted, and waits for the end of the window, or for the count */
 };
 struct qos_doorbell {
 	uint32_t armed;   /* enum qos_armed */
-	uint32_t pending; /* posted since the last interrupt, while interrupts are moderated */
+	uint32_t pending; /* requests since the last interrupt, while interrupts are moderated */
 	int32_t event_fd, timer_fd;
 	uint32_t rings; /* futex: counts rings, as the eventfd does */
 	uint32_t pad0;
@@ -74,18 +73,18 @@ struct qos_head {
 	uint32_t pad0;
 	uint64_t bits_at;
 	uint64_t pad1[5];
-	/* Stored by the host while workers run. */
-	uint32_t count; /* moderation: interrupt after so many requests ... */
+	/* The host stores these while workers run. */
+	uint32_t count; /* moderation: number of requests that cause an interrupt */
 	uint32_t pad2;
-	uint64_t window_ns; /* ... or after this time */
+	uint64_t window_ns; /* moderation: time after which an interrupt follows */
 	uint64_t route;     /* bits of doorbells that take interrupts */
 	uint64_t wake_mask;      /* bits of tenants whose requests ring `server_doorbell` */
 	uint64_t pad3[4];
-	uint32_t next; /* round robin over several doorbells */
+	uint32_t next; /* used for round robin over several doorbells */
 	uint32_t pad4[15];
 	struct qos_doorbell doorbell[QOS_VECTORS];
-	/* Where the serving thread sleeps between rounds, all other doorbells disarmed: an eventfd of its own,
-	 * whatever `notify` is. */
+	/* The serving thread sleeps here between rounds, while all other doorbells are disarmed. This doorbell has an
+	 * eventfd of its own, whatever `notify` is. */
 	struct qos_doorbell server_doorbell;
 };
 
@@ -104,7 +103,7 @@ LOOM_FN uint64_t *qos_bits(struct qos_head *h, uint32_t worker)
 	return (uint64_t *)((char *)h + h->bits_at) + worker / 64;
 }
 
-/* How many requests the worker has posted, modulo 2^32. Stored by the worker only. */
+/* Returns the number of requests that the worker has posted, modulo 2^32. Only the worker stores it. */
 LOOM_FN uint32_t *qos_published(struct qos_head *h, const struct qos_port *p)
 {
 	return (uint32_t *)((char *)h + p->published_at);
@@ -115,23 +114,23 @@ LOOM_FN struct qos_slot *qos_slot(struct qos_head *h, const struct qos_port *p, 
 	return (struct qos_slot *)((char *)h + p->slot_at) + (at & (p->slots - 1));
 }
 
-/* Stored by the host only: twice the result, plus the phase in bit 0. Initially 0. */
+/* Returns an answer: twice the result, plus the phase in bit 0. Only the host stores it. Initially 0. */
 LOOM_FN uint64_t *qos_answer(struct qos_head *h, const struct qos_port *p, uint64_t at)
 {
 	return (uint64_t *)((char *)h + p->answer_at) + (at & (p->slots - 1));
 }
 
-/* Bit 0 of the answer to request `at`. */
+/* Returns bit 0 of the answer to request `at`. */
 LOOM_FN uint64_t qos_phase(uint64_t at, uint32_t shift)
 {
 	return (at >> shift & 1) ^ 1;
 }
 
-/* The interrupt itself. A GPU has none: the host polls. */
+/* Sends the interrupt. A GPU has none: the host polls. */
 #ifdef GPULOOM_DEV_CPU_H
 #include <sys/timerfd.h>
 
-/* EAGAIN: the counter is full, so a notification is pending. Otherwise the write may have been interrupted. */
+/* EAGAIN: the counter is full, so a notification is pending. Any other failure may be an interrupted write. */
 LOOM_FN void qos_signal_fd(int fd)
 {
 	uint64_t one = 1;
@@ -141,7 +140,7 @@ LOOM_FN void qos_signal_fd(int fd)
 
 LOOM_FN void qos_doorbell_ring(struct qos_head *h, struct qos_doorbell *d)
 {
-	/* The worker that disarms the doorbell interrupts: once per arming. */
+	/* The worker that disarms the doorbell interrupts, so there is one interrupt per arming. */
 	if (loom_load_relaxed_sys(&d->armed) == QOS_DISARMED ||
 	    loom_exchange_acq_rel_sys(&d->armed, (uint32_t)QOS_DISARMED) == QOS_DISARMED)
 		return;
@@ -154,9 +153,9 @@ LOOM_FN void qos_doorbell_ring(struct qos_head *h, struct qos_doorbell *d)
 	}
 }
 
-/* Below the count. Beside an eventfd there is a timer, which the first request of a window starts whether or not the
- * doorbell is armed. With a futex the host keeps the window: every request that finds the doorbell armed wakes the
- * top half, not only the first, because the first may have found it disarmed. */
+/* Called below the count. An eventfd has a timer beside it, which the first request of a window starts whether or not
+ * the doorbell is armed. With a futex the host measures the window. Every request that finds the doorbell armed then
+ * wakes the top half, because the first one may have found it disarmed. */
 LOOM_FN void qos_doorbell_ring_later(struct qos_head *h, struct qos_doorbell *d, int first, uint64_t window_ns)
 {
 	struct itimerspec at = {.it_value = {.tv_sec = (time_t)(window_ns / 1000000000u),
@@ -194,7 +193,7 @@ LOOM_FN void qos_doorbell_ring_later(struct qos_head *h, struct qos_doorbell *d,
 }
 #endif
 
-/* Interrupts are spread evenly over the doorbells that take them, as an interrupt controller does. */
+/* Spreads interrupts evenly over the doorbells that take them, as an interrupt controller does. */
 LOOM_FN struct qos_doorbell *qos_doorbell(struct qos_head *h)
 {
 	uint64_t route = loom_load_relaxed_sys(&h->route);
@@ -219,8 +218,8 @@ LOOM_FN void qos_notify_host(struct qos_head *h)
 		qos_doorbell_ring(h, d);
 		return;
 	}
-	/* Acq_rel: the host sets it to 0 before it reads the bits, so requests that it does not see there are counted
-	 * from 0 again. */
+	/* Acq_rel: the host sets the count to 0 before it loads the bits, so requests that it does not see there are
+	 * counted from 0 again. */
 	uint32_t pending = loom_fetch_add_acq_rel_sys(&d->pending, 1u) + 1;
 	if (pending >= count)
 		qos_doorbell_ring(h, d);
@@ -228,13 +227,13 @@ LOOM_FN void qos_notify_host(struct qos_head *h)
 		qos_doorbell_ring_later(h, d, pending == 1, window);
 }
 
-/* 1: the request that used the slot of request `at` before is answered. */
+/* Returns 1 if the previous request in the slot of request `at` is answered. */
 LOOM_FN int qos_has_room(struct qos_head *h, struct qos_port *p, uint64_t at)
 {
 	uint64_t before = at - p->slots;
 	if (at < p->slots || before < p->answered)
 		return 1;
-	/* Acquire: pairs with the release of the completion, which has read the request before. */
+	/* Acquire: pairs with the release of the completion, which has read the previous request. */
 	if ((loom_load_acquire_sys(qos_answer(h, p, at)) & 1) != qos_phase(before, p->shift))
 		return 0;
 	p->answered += p->answered == before;
@@ -255,7 +254,7 @@ LOOM_FN int qos_request(struct loom_ctx *c, const struct loom_request *request, 
 #ifdef GPULOOM_DEV_CPU_H
 	slot->posted_ns = loom_clock_ns(c);
 #endif
-	/* Release: pairs with the acquire of the bottom half, which then reads the slot, and memory that it names. */
+	/* Release: pairs with the acquire of the bottom half, which then reads the slot and its memory. */
 	loom_store_release_sys(qos_published(h, p), (uint32_t)(at + 1));
 	p->head = at + 1;
 	*id = at;
@@ -265,19 +264,18 @@ LOOM_FN int qos_request(struct loom_ctx *c, const struct loom_request *request, 
 			loom_fetch_add_relaxed_dev(&((struct qos_device_block *)c->on_device[LOOM_QOS])->posted,
 						   (uint64_t)1);
 #ifdef GPULOOM_DEV_CPU_H /* only CPUs can wake the server */
-		/* Pairs with the fence in qos_wake_arm(): a server that did not see the count before it went to sleep
-		 * is woken. */
+		/* Pairs with the fence in qos_wake_arm(): a server that slept before it saw the count is woken. */
 		loom_fence_seq_cst_sys();
 		qos_wake_server(h, p);
 #endif
 		return 0;
 	}
 	uint64_t bit = 1ull << (c->worker & 63), *bits = qos_bits(h, c->worker);
-	/* Pairs with the fence after the host has cleared the bits: the host sees the count, or this worker the 0. */
+	/* Pairs with the fence after the host has cleared the bits: the host sees the count, or the worker the 0. */
 	loom_fence_seq_cst_sys();
 	if (!(loom_load_relaxed_sys(bits) & bit)) {
 		loom_fetch_or_acq_rel_sys(bits, bit);
-		/* Pairs with the fence after arming: the host sees the bit, or this worker the armed doorbell. */
+		/* Pairs with the fence after arming: the host sees the bit, or this worker sees the doorbell armed. */
 		loom_fence_seq_cst_sys();
 	} else if (!h->every && !loom_load_relaxed_sys(&h->window_ns)) {
 		return 0; /* the request that set the bit has rung the doorbell */
@@ -287,9 +285,8 @@ LOOM_FN int qos_request(struct loom_ctx *c, const struct loom_request *request, 
 	return 0;
 }
 
-/* How a worker waits. On the CPU it spins for as long as a quick service takes, then sleeps: a stalled wave of an
- * accelerator costs the host nothing, either. Polls of a GPU cross the link, which all its workers share: the more
- * workers, the longer the naps. */
+/* How a worker waits. On a CPU it spins for as long as a quick service takes, then sleeps, as a stalled wave takes no
+ * CPU time. Polls of a GPU cross the link, which all its workers share: the more workers, the longer the naps. */
 #ifdef GPULOOM_DEV_CPU_H
 #define QOS_SPINS 2000u
 #define QOS_POLLS_PER_CLOCK 64u
@@ -302,7 +299,7 @@ LOOM_FN void qos_pause(const struct loom_ctx *c, const struct qos_port *p, uint3
 		loom_nap((uint64_t)(polls - QOS_SPINS + 1) * 4000, 0);
 }
 #else
-#define QOS_POLLS_PER_CLOCK 1u /* a poll takes longer than reading the clock */
+#define QOS_POLLS_PER_CLOCK 1u /* a poll takes longer than a read of the clock */
 LOOM_FN void qos_pause(const struct loom_ctx *c, const struct qos_port *p, uint32_t polls)
 {
 	uint32_t ns = 16u << (polls < 12 ? polls : 12);
@@ -350,7 +347,7 @@ LOOM_FN int qos_wait(struct loom_ctx *c, uint64_t id, uint64_t timeout_ns, int64
 	return 0;
 }
 
-/* LOOM_CALL builds the names of a policy's functions from the policy's name. */
+/* LOOM_CALL makes the names of a policy's functions from the policy's name. */
 #define QOS_DEVICE_HALF(policy)                                                                    \
 	LOOM_FN int policy##_request(struct loom_ctx *c, const struct loom_request *request,       \
 				     uint64_t *id)                                                 \

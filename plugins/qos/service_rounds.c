@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worker thread's work: rounds. Before each round the policies of the pipeline decide, one after the other, which
- * tenant is served, how many of its requests, or when to ask again; after it they are given its cost. */
+/* The worker thread works in rounds. Before each round the policies of the pipeline decide in turn which tenant is
+ * served, how many of its requests, or when to ask again. After it they get its cost. */
 #include <errno.h>
 
 #include "service.h"
 
 #define CHECK_EVERY 8u		  /* requests between two reads of the clock */
-#define GAP_NS 100000u		  /* at the start of each LOOM_GAP_EVERY_NS no request is served */
-#define ASK_NS 1000000u		  /* how often policies moderate while requests keep arriving */
+#define GAP_NS 100000u		  /* no request is served for this time at the start of each LOOM_GAP_EVERY_NS */
+#define ASK_NS 1000000u		  /* interval of moderation by the policies while requests keep arriving */
 #define STEER_NS 10000000u
-#define RETRY_MOST_NS 100000000u  /* the longest wait for policies that set no time */
+#define RETRY_MOST_NS 100000000u  /* longest wait for policies that set no time */
 
 /* ---- what policies see ---- */
 
@@ -81,10 +81,10 @@ void qos_moderate(struct qos_thread *t, uint64_t now_ns)
 	__atomic_store_n(&s->head->route, vectors, __ATOMIC_RELAXED);
 	qos_path_bind(s, vectors);
 	if (qos_is_polled(s))
-		qos_doorbells_ring_all(s); /* another core's top half polls */
+		qos_doorbells_ring_all(s); /* the top half of another core polls */
 }
 
-/* Without policies: round robin. */
+/* Without policies, tenants are served in round robin. */
 static uint32_t next_tenant(struct service *s)
 {
 	for (uint32_t i = 1; i <= s->tenants; i++) {
@@ -97,7 +97,7 @@ static uint32_t next_tenant(struct service *s)
 
 /* ---- a round ---- */
 
-/* 1: the call is completed with others of its kind. Any other call is a fence: see queue.c. */
+/* Returns 1 if the call is completed with others of its kind. Any other call is a fence: queue.c. */
 static int defer(struct service *s, struct qos_tenant *tenant, struct qos_call *call)
 {
 	if (qos_files_add(s, call)) {
@@ -141,7 +141,7 @@ static uint32_t serve_some(struct service *s, struct qos_tenant *tenant, uint32_
 	return n;
 }
 
-/* No tenant is served until the policies are asked again. */
+/* Serves no tenant until the policies are asked again. */
 static void wait_for_policies(struct qos_thread *t, const struct loom_qos_round *round, uint64_t now)
 {
 	struct service *s = t->s;
@@ -163,7 +163,7 @@ static void wait_for_policies(struct qos_thread *t, const struct loom_qos_round 
 	qos_cpu_point(s, qos_now());
 }
 
-/* `now`: the time before the rings were read, which is part of the round. */
+/* now: the time before the rings were read, which is part of the round. */
 static void serve_round(struct qos_thread *t, uint64_t now)
 {
 	struct service *s = t->s;
@@ -197,8 +197,8 @@ static void serve_round(struct qos_thread *t, uint64_t now)
 			s->stage[i].ops->account(s->stage[i].self, &load, round.tenant, served, spent);
 }
 
-/* Rings -> queues, before every round. While doorbells are disarmed, no other thread reads the rings; a holder of the
- * lock is reading them now. */
+/* Moves requests from rings to queues before every round. While doorbells are disarmed, no other thread reads the
+ * rings; a holder of the lock is reading them now. */
 static void gather(struct service *s, int fills)
 {
 	if (fills) {
@@ -222,8 +222,7 @@ void qos_serve(struct qos_thread *t, int fills)
 		if (!qos_waiting(s))
 			break;
 		/* The threads of a path wake each other thousands of times a second, and one of them can always run:
-		 * see LOOM_GAP_NS. So they leave their cores as well, for a shorter time, because requests wait for
-		 * them. */
+		 * LOOM_GAP_NS. So they leave their cores, too, for a shorter time, since requests wait for them. */
 		if (loom_has_gap())
 			loom_leave_gap(now, GAP_NS);
 		serve_round(t, now);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The services (the paper's table I), run by the worker thread on checked requests. Each is the system call that a
- * program on the CPU would make. Returns its result, or minus an errno. */
+/* The services (the paper's table I), which the worker thread runs on checked requests. Each service makes the system
+ * call that a program on the CPU would make, and returns its result, or minus an errno. */
 #include <errno.h>
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
@@ -19,7 +19,7 @@ static uint64_t offset_of(const struct qos_call *call)
 	return (uint64_t)(call->at - call->grant->at);
 }
 
-/* One ioctl for the whole range; after a page that is present already, the next one continues behind it. */
+/* Uses one ioctl for the whole range; after a page that is already present, the next one continues behind it. */
 static int64_t fault(struct service *s, const struct qos_call *call)
 {
 	const char *content = call->grant->is.content;
@@ -64,7 +64,7 @@ int64_t qos_migrate_pages(const struct qos_call *call)
 			node[n] = (int)call->argument;
 			status[n] = -1;
 		}
-		/* Pid 0: the mapping of this process, which the service uses itself. */
+		/* Pid 0 names the mapping of this process, which the service itself uses. */
 		if (syscall(SYS_move_pages, 0, n, page, node, status, 2 /* MPOL_MF_MOVE */) < 0)
 			return -errno;
 		for (unsigned long i = 0; i < n; i++)
@@ -78,7 +78,7 @@ int64_t qos_execute(struct service *s, const struct qos_call *call)
 	struct qos_grant *g = call->grant;
 	if (g && g->is.kind == LOOM_GRANT_HEAP && call->at &&
 	    !qos_heap_owns(&g->heap, offset_of(call), call->bytes))
-		return -EFAULT; /* not allocated: touching it would make the page present */
+		return -EFAULT; /* not allocated: an access would make the page present */
 	switch (call->service) {
 	case LOOM_SERVICE_NOTHING:
 		return 0;

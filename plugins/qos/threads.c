@@ -5,9 +5,9 @@
  *   joined       top half: fills, notifies the worker thread                 -> serves
  *   monolithic   top half: fills and serves
  *
- * Top halves are bound to their cores, as interrupt handlers are. The scheduler places the other two, among the cores
- * that steering leaves. One thread at a time reads the rings: it holds `fill_lock`. A top half that finds the lock
- * taken returns, because the holder checks again after it has released the lock. */
+ * Top halves are bound to their cores, as interrupt handlers are. The scheduler places the other two among the cores
+ * that steering leaves. Only one thread at a time, the holder of `fill_lock`, reads the rings. A top half that finds
+ * the lock taken returns, because the holder checks again after it has released the lock. */
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>
@@ -32,19 +32,19 @@ static uint64_t all_vectors(const struct service *s)
 
 /* ---- what the threads do ---- */
 
-/* Takes the lock, or leaves a note for its holder: this top half's doorbell may be disarmed, and the thread that
- * served the request it was rung for may have armed all doorbells before. */
+/* Takes the lock, or leaves a note for its holder. This top half's doorbell may be disarmed, and the thread that served
+ * the request for which it was rung may already have armed all doorbells. */
 static int enter(struct service *s)
 {
 	if (!pthread_mutex_trylock(&s->fill_lock))
 		return 1;
 	__atomic_store_n(&s->fill_requested, 1, __ATOMIC_RELAXED);
-	loom_fence_seq_cst_sys(); /* pairs with the one in leave() */
+	loom_fence_seq_cst_sys(); /* the fence pairs with that in leave() */
 	return !pthread_mutex_trylock(&s->fill_lock);
 }
 
-/* Returns 1 if there is more to do. The fence pairs with that of a worker that rang a top half which then found the
- * lock taken, and with the one in enter(). */
+/* Returns 1 if there is more to do. The fence pairs with the fence in enter(), and with that of a worker that rang a
+ * top half which then found the lock taken. */
 static int leave(struct service *s)
 {
 	pthread_mutex_unlock(&s->fill_lock);
@@ -52,13 +52,13 @@ static int leave(struct service *s)
 	return (qos_posted(s) || __atomic_load_n(&s->fill_requested, __ATOMIC_RELAXED)) && !stopped(s);
 }
 
-/* Monolithic: until nothing is posted and all doorbells are armed. */
+/* Monolithic: serves until nothing is posted and all doorbells are armed. */
 static void serve_here(struct qos_thread *t)
 {
 	struct service *s = t->s;
 	do {
 		if (!enter(s)) {
-			/* The poller would come back at once: steered to this core while another one still serves. */
+			/* The poller would return at once: it is steered here while another one still serves. */
 			if (qos_is_polled(s))
 				qos_sleep(t, qos_now() + 50000, 10000);
 			return;
@@ -109,8 +109,8 @@ static void *top_half(void *arg)
 				fill_here(t, QOS_BOTTOM);
 			continue;
 		}
-		/* Arm first: requests that are posted from here on ring again; those posted before are found by the
-		 * bottom half, which is notified after it. */
+		/* Arms first: requests that are posted from here on ring again. The bottom half, which is notified
+		 * afterwards, finds those posted before. */
 		if (!s->path.mask)
 			qos_doorbells_arm(s, own);
 		qos_event_notify(&s->bottom);
@@ -131,7 +131,7 @@ static void *worker_thread(void *arg)
 {
 	struct qos_thread *t = arg;
 	struct service *s = t->s;
-	/* Polling would take CPU time from a small budget. The serving thread reads the rings anyway, once a round. */
+	/* Polling would take CPU time from a small budget. The serving thread reads the rings once a round anyway. */
 	int polls = s->path.mask && qos_is_polled(s);
 	while (qos_event_wait(s, &s->work)) {
 		__atomic_store_n(&s->server_polls, (uint32_t)polls, __ATOMIC_RELAXED);
@@ -175,7 +175,7 @@ static void *thread_main(void *arg)
 {
 	static void *(*const role[QOS_STAGES])(void *) = {top_half, bottom_half, worker_thread, controller};
 	struct qos_thread *t = arg;
-	/* Release: the starting thread reads it to set this thread's affinity and class. */
+	/* Release: the starting thread reads the number to set this thread's affinity and class. */
 	__atomic_store_n(&t->tid, (int)syscall(SYS_gettid), __ATOMIC_RELEASE);
 	qos_charge(t, t->role);
 	return role[t->role](t);
@@ -189,7 +189,7 @@ static int start_one(struct service *s, enum qos_stage role, uint32_t vector, st
 	*t = (struct qos_thread){.s = s, .role = role, .vector = vector, .ahead_fd = {-1, -1}};
 	int rc = thread_create(&t->id, thread_main, t);
 	if (rc)
-		return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL, "%s: no thread: %s", s->name,
+		return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL, "%s: cannot start a thread: %s", s->name,
 				 strerror(rc));
 	t->started = 1;
 	s->threads++;
@@ -222,10 +222,10 @@ int qos_path_start(struct service *s, struct loom_error *err)
 	s->threads = 0;
 	s->route = all_vectors(s);
 	s->head->route = s->route;
-	/* Held until all threads exist: a thread that is notified early waits. */
+	/* Held until all threads exist, so that a thread that is notified early waits. */
 	pthread_mutex_lock(&s->serve_lock);
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are handled by the program's own threads */
+	pthread_sigmask(SIG_SETMASK, &all, &old); /* the program's own threads handle signals */
 	if (s->path.halves == LOOM_QOS_SPLIT)
 		rc = start_one(s, QOS_BOTTOM, 0, err);
 	if (!rc && s->path.halves != LOOM_QOS_MONOLITHIC)
@@ -267,7 +267,7 @@ void qos_path_stop(struct service *s)
 	}
 }
 
-/* A worker with an unanswered request; s->workers: only queues hold some; -1: all are answered. */
+/* Returns a worker with an unanswered request; s->workers: only queues hold some; -1: all are answered. */
 static int64_t unanswered(struct service *s)
 {
 	for (uint32_t w = 0; w < s->workers; w++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sched_host: a thread of the host holds all tasks and hands them out. Host half: the boxes, and that thread. */
+/* Host half of sched_host: the boxes, and the thread that holds all tasks and hands them out. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -17,12 +17,12 @@ struct host_options {
 #define HOST_ROW(name, ...) LOOM_OPT(struct host_options, name, __VA_ARGS__)
 static const struct loom_opt sched_host_rows[] = {
     LOOM_OPT(struct host_options, batch, LOOM_OPT_U32, "64",
-	     "Most tasks that the host gives a worker ahead; a power of two. It gives more when half of "
-	     "them are done.",
+	     "Most tasks that the host hands a worker ahead; a power of two. It hands out more when half of them have "
+	     "ended.",
 	     .min = 2, .max = 4096),
     LOOM_OPT(struct host_options, returns, LOOM_OPT_U32, "256",
-	     "Spawned tasks of a worker that the host has not taken yet, at most; a power of two. A "
-	     "worker whose list is full waits; with granularity = lane it cannot, and the run fails.",
+	     "Most spawned tasks of a worker that the host has not taken yet; a power of two. A worker whose list is "
+	     "full waits. With granularity = lane it cannot wait, and the run fails.",
 	     .min = 2, .max = 1 << 20),
     HOST_ROW(granularity, SCHED_GRANULARITY_ROW),
     {.name = NULL},
@@ -34,25 +34,25 @@ struct host_list {
 	uint64_t n, room;
 };
 
-/* The thread's state of a worker. */
+/* What the thread knows about a worker. */
 struct host_worker {
 	struct host_box *box;
-	uint32_t put, taken, wanted, open; /* open: records that have not ended */
-	uint32_t kind, least;              /* LOOM_ON_*; the number of tasks that keeps it busy */
+	uint32_t put, taken, wanted, open; /* open: number of records that have not ended */
+	uint32_t kind, least;              /* LOOM_ON_*; the number of tasks that keeps the worker busy */
 };
 
 struct sched_host {
 	const struct loom_host *host;
 	struct sched_config cfg;
 	pthread_t thread;
-	uint32_t started; /* the thread runs; the following fields are under the lock, which it holds for a round */
+	uint32_t started; /* 1: the thread runs. The lock protects the next fields; the thread holds it in a round */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	uint32_t leave, busy; /* busy: a sample runs */
 	uint32_t workers;
 	struct host_worker *worker;
-	struct host_list list[3]; /* by LOOM_ON_* */
-	uint64_t next, initial;   /* of the initial set: the next to hand out, and their number */
+	struct host_list list[3]; /* indexed by LOOM_ON_* */
+	uint64_t next, initial;   /* the next task of the initial set to hand out, and the size of the set */
 	uint64_t batches, returned;
 };
 
@@ -97,7 +97,7 @@ static int sched_host_need(void *self, const struct loom_layout *layout, struct 
 	uint32_t lanes = sched_max_lanes(layout);
 	(void)err;
 	need->global = sizeof(struct sched_common);
-	need->device = 64; /* the affinity that excludes the device */
+	need->device = 64; /* the block holds the affinity that excludes the device */
 	need->worker = sizeof(struct host_box) + (s->cfg.local_queue + s->cfg.overflow_list) * sizeof(struct loom_task);
 	need->worker_place = LOOM_PLACE_HOST;
 	need->local = SCHED_LOCAL_BYTES(lanes, s->cfg.local_queue) + HOST_EXTRA(lanes);
@@ -121,7 +121,7 @@ static int sched_host_constants(void *self, const struct loom_layout *layout, ch
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* 0: out of memory. */
+/* Returns 0 if there is no memory. */
 static int host_store(struct host_list *l, const struct loom_task *task)
 {
 	if (l->n == l->room) {
@@ -136,7 +136,7 @@ static int host_store(struct host_list *l, const struct loom_task *task)
 	return 1;
 }
 
-/* Takes the tasks that the worker returned; whether there were any, or records ended. */
+/* Takes the tasks that the worker returned. Returns whether there were any, or records have ended. */
 static int host_collect(struct sched_host *s, struct host_worker *w)
 {
 	/* Acquire: pairs with the worker's release. */
@@ -159,8 +159,8 @@ static int host_collect(struct sched_host *s, struct host_worker *w)
 	return (int)some;
 }
 
-/* A worker's part of n tasks to hand out: half of an equal share, so that there is more for the next worker. A worker
- * with tasks gets no more than that, since no other can run what it holds. */
+/* Returns a worker's part of n tasks: half of an equal share, so that tasks remain for the next worker. A worker with
+ * tasks gets no more than that, since no other worker can run the tasks that it holds. */
 static uint64_t host_part(const struct sched_host *s, const struct host_worker *w, uint64_t n)
 {
 	uint64_t part = n / (2 * s->workers);
@@ -173,8 +173,7 @@ static struct loom_task *host_record(const struct sched_host *s, const struct ho
 	return (struct loom_task *)(w->box + 1) + ((w->put + ahead) & (s->cfg.local_queue - 1));
 }
 
-/* Hands out tasks, or else a part of the initial set; whether there were some. Workers with tasks are given some
- * ahead. */
+/* Hands out tasks, or else a part of the initial set. Workers with tasks get some ahead. Returns whether it did. */
 static int host_hand_out(struct sched_host *s, struct host_worker *w)
 {
 	struct host_list *mine = &s->list[w->kind], *any = &s->list[LOOM_ON_ANY];
@@ -198,7 +197,7 @@ static int host_hand_out(struct sched_host *s, struct host_worker *w)
 	return 1;
 }
 
-/* Tells a worker whether others lack tasks, so that it divides its own. */
+/* Sets the hint that others lack tasks, so that a worker divides its own. */
 static void host_request(struct host_worker *w, uint32_t lacking)
 {
 	if (w->wanted == lacking)
@@ -207,14 +206,14 @@ static void host_request(struct host_worker *w, uint32_t lacking)
 	loom_store_relaxed_sys(&w->box->wanted, lacking);
 }
 
-/* One round over all workers; whether something has changed. */
+/* Makes one round over all workers. Returns whether something has changed. */
 static int host_round(struct sched_host *s)
 {
 	uint32_t lacking = 0, open = 0, here = 0;
 	int some = 0;
 	for (uint32_t i = 0; i < s->workers; i++)
 		some |= host_collect(s, &s->worker[i]);
-	for (uint32_t ahead = 0; ahead < 2; ahead++) /* first those without tasks */
+	for (uint32_t ahead = 0; ahead < 2; ahead++) /* workers without tasks come first */
 		for (uint32_t i = 0; i < s->workers; i++) {
 			struct host_worker *w = &s->worker[i];
 			if ((w->open != 0) != ahead || !loom_load_acquire_sys(&w->box->here))
@@ -230,7 +229,7 @@ static int host_round(struct sched_host *s)
 		return 0; /* the sample has not started */
 	for (uint32_t i = 0; i < s->workers; i++)
 		host_request(&s->worker[i], lacking && s->worker[i].open);
-	/* A worker reports its records and its tasks in one word: none is on its way. */
+	/* One word reports a worker's records and tasks, so no task is on its way. */
 	if (open || s->next < s->initial || s->list[0].n || s->list[1].n || s->list[2].n)
 		return some;
 	s->busy = 0;
@@ -239,7 +238,7 @@ static int host_round(struct sched_host *s)
 	return 1;
 }
 
-/* Naps after many rounds without change, as in a sample that was stopped, which its workers do not report. */
+/* Naps after this many rounds without change, for example in a stopped sample, which workers do not report. */
 #define HOST_PATIENCE 20000u
 static void *host_main(void *arg)
 {
@@ -343,7 +342,7 @@ static int sched_host_collect(void *self, const struct loom_layout *layout, cons
 	pthread_mutex_unlock(&s->lock);
 	if (busy)
 		return LOOM_FAIL(s->host, err, LOOM_EWRONG,
-				 "sched_host: the workers have left, and the host still has tasks");
+				 "sched_host: the workers have left, but the host still has tasks");
 	s->host->metric(s->host, report, "batches", "", LOOM_BETTER_NONE, (double)batches);
 	s->host->metric(s->host, report, "returned", "tasks", LOOM_BETTER_NONE, (double)returned);
 	return 0;
@@ -370,7 +369,7 @@ static int sched_host_explain(void *self, uint32_t worker, int code, uint64_t in
 	return 0;
 }
 
-/* Where tasks are. */
+/* Says where tasks are. */
 static void sched_host_stuck(void *self, const struct loom_layout *layout, const struct loom_view *view, char *text,
 			     size_t size)
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Central scheduling by the CPU: a thread of the host holds all tasks and hands them to workers in batches; spawned
- * tasks go back to it. The alternative that work stealing is compared with. Device code, collective.
+ * tasks return to it. Work stealing is compared with this. Device code, collective.
  *
  * Each worker has a box in host memory with two rings: records for the worker, and tasks for the host. Each word of a
- * box has one writer, so that any link will do. A record is a task, or names a part of the initial set, which workers
- * read in place. All tasks have ended when each record that the host handed out has ended and each task that came back
- * was handed out. */
+ * box has one writer, so any link suffices. A record is a task, or names a part of the initial set, which workers read
+ * in place. All tasks have ended when each record has ended and each returned task was handed out. */
 #ifndef SCHED_HOST_DEV_H
 #define SCHED_HOST_DEV_H
 
@@ -13,31 +12,30 @@
 #include "../shared/sched/queue.dev.h"
 #endif
 
-/* The worker's block. The two rings follow: local_queue records, and HOST_RETURNS tasks. Counts start at 0 in each
- * sample and wrap. */
+/* The worker's block. Two rings follow: local_queue records, and HOST_RETURNS tasks. Counts start at 0 and wrap. */
 struct host_box {
-	/* By the host. */
-	uint64_t put;    /* how many records; HOST_DONE, HOST_FAILED */
-	uint32_t taken;  /* how many tasks it has taken out */
+	/* Written by the host. */
+	uint64_t put;    /* number of records, or HOST_DONE, HOST_FAILED */
+	uint32_t taken;  /* number of tasks that the host has taken */
 	uint32_t wanted; /* a hint: other workers lack tasks, and the host has none */
 	uint64_t pad0[6];
-	/* By the worker. */
-	uint64_t reported; /* how many records have ended, << 32, and how many tasks it has put in: a load returns both */
-	uint64_t here;     /* it takes part in the sample */
+	/* Written by the worker. */
+	uint64_t reported; /* number of ended records << 32 | number of returned tasks, so that one load reads both */
+	uint64_t here;     /* 1: the worker takes part in the sample */
 	uint64_t pad1[6];
 };
 #define HOST_DONE   (1ull << 32) /* no task is left */
 #define HOST_FAILED (1ull << 33) /* the host has no memory for its tasks */
 #define HOST_RANGE  0xffffffffu  /* the tag of a record for param[1] tasks of the initial set, from param[0] on */
 
-/* Per lane; equal in all lanes like sched_lane. */
+/* The state of a lane; equal in all lanes, like sched_lane. */
 struct host_lane {
 	uint32_t ran;   /* records that have ended */
 	uint32_t made;  /* tasks put into the box */
-	uint32_t limit; /* how many there is room for */
+	uint32_t limit; /* the value of `made` up to which there is room */
 	uint32_t other; /* the affinity that excludes this device */
 };
-#define HOST_REGISTER_WORDS 4 /* of loom_ctx.regs */
+#define HOST_REGISTER_WORDS 4 /* words of loom_ctx.regs */
 #define HOST_EXTRA(lanes)   ((uint64_t)(lanes) * sizeof(struct host_lane))
 
 LOOM_FN struct host_lane *host_lane(const struct loom_ctx *c)
@@ -57,14 +55,14 @@ LOOM_FN struct host_box *host_box(const struct loom_ctx *c)
 #define HOST_RECORDS(c) ((struct loom_task *)(host_box(c) + 1))
 #define HOST_RETURNS(c) ((uint32_t)SCHED_CFG(c, overflow_list))
 
-/* The slot of the n-th task that this worker returns. */
+/* Returns the slot of the n-th task that this worker returns. */
 LOOM_FN struct loom_task *host_slot(const struct loom_ctx *c, uint32_t n)
 {
 	return &HOST_RECORDS(c)[SCHED_CFG(c, local_queue) + (n & (HOST_RETURNS(c) - 1))];
 }
 
-/* After a barrier since the last spawn. Release: pairs with the host's acquire, for the tasks and what they refer
- * to. */
+/* Reports to the host; a barrier has followed the last spawn. Release: pairs with the host's acquire, for the tasks and
+ * the data to which they refer. */
 LOOM_FN void host_report(struct loom_ctx *c)
 {
 	const struct host_lane *mine = host_lane(c);
@@ -72,7 +70,7 @@ LOOM_FN void host_report(struct loom_ctx *c)
 		loom_store_release_sys(&host_box(c)->reported, (uint64_t)mine->ran << 32 | mine->made);
 }
 
-/* Lane 0: neither tasks nor room will come. */
+/* Lane 0. Returns whether neither tasks nor room will come. */
 LOOM_FN int host_is_gone(struct loom_ctx *c)
 {
 	if (loom_load_relaxed_sys(&host_box(c)->put) & HOST_FAILED)
@@ -80,7 +78,7 @@ LOOM_FN int host_is_gone(struct loom_ctx *c)
 	return loom_stopped(c);
 }
 
-/* Lane 0, while it waits for the host. */
+/* Called by lane 0 while it waits for the host. */
 LOOM_FN void host_pause(struct loom_ctx *c, uint32_t *pauses)
 {
 #ifdef GPULOOM_DEV_CPU_H /* the host's thread may need this core */
@@ -90,7 +88,7 @@ LOOM_FN void host_pause(struct loom_ctx *c, uint32_t *pauses)
 	sched_pause(c, pauses);
 }
 
-/* Waits until the host has made room for `most` more tasks; 0 when the run was stopped instead. */
+/* Waits until the host has made room for `most` more tasks. Returns 0 when the run was stopped instead. */
 SCHED_SLOW int host_await_room(struct loom_ctx *c, uint32_t most)
 {
 	struct host_lane *mine = host_lane(c);
@@ -98,7 +96,7 @@ SCHED_SLOW int host_await_room(struct loom_ctx *c, uint32_t most)
 	loom_barrier_lanes(c);
 	host_report(c);
 	if (c->lane == 0) {
-		/* Acquire: pairs with the host's release; it has read the slots. */
+		/* Acquire: pairs with the host's release after it has read the slots. */
 		while ((limit = loom_load_acquire_sys(&host_box(c)->taken) + HOST_RETURNS(c)) - mine->made < most &&
 		       !(gone = (uint32_t)host_is_gone(c)))
 			host_pause(c, &pauses);
@@ -124,8 +122,8 @@ SCHED_SLOW int host_push_next(struct loom_ctx *c, loom_ref join)
 	return sched_decrement_join(c, join, &next) ? host_push(c, &next) : 0;
 }
 
-/* By a single lane. Its worker has made sure of room for some from each, in local->count up to local->backlog_count;
- * the lane cannot wait for more before the barrier of all lanes. */
+/* For a single lane. Its worker has reserved room for the tasks of all lanes: from local->count up to
+ * local->backlog_count. The lane cannot wait for more before the barrier of all lanes. */
 SCHED_SLOW int host_lane_push(struct loom_ctx *c, const struct loom_task *task)
 {
 	struct sched_local *l = sched_local(c);
@@ -146,7 +144,7 @@ LOOM_FN int host_lane_spawn(struct loom_ctx *c, const struct loom_task *task)
 
 LOOM_FN int sched_host_spawn(struct loom_ctx *c, const struct loom_task *task)
 {
-#ifdef LOOM_DEVICE_COMPILE /* the CPU has a table for this */
+#ifdef LOOM_DEVICE_COMPILE /* a CPU has a table for this */
 	if (SCHED_SINGLE_LANE(c))
 		return host_lane_spawn(c, task);
 #endif
@@ -154,7 +152,7 @@ LOOM_FN int sched_host_spawn(struct loom_ctx *c, const struct loom_task *task)
 	return host_push(c, task);
 }
 
-/* Whether other workers lack tasks and the host has none. Reports at once what was spawned so far. */
+/* Returns whether other workers lack tasks and the host has none. Reports at once the tasks spawned so far. */
 LOOM_FN int sched_host_wanted(struct loom_ctx *c)
 {
 	int64_t yes = 0;
@@ -171,15 +169,15 @@ LOOM_FN int sched_host_wanted(struct loom_ctx *c)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* Consecutive tasks in a ring: records that were fetched, or a part of the initial set. */
+/* Consecutive tasks in a ring: fetched records, or a part of the initial set. */
 struct host_run {
 	const struct loom_task *ring;
 	uint64_t at, n, mask;
-	uint32_t records; /* that these are */
+	uint32_t records; /* number of records that these tasks are */
 	uint32_t unused;
 };
 
-/* The next of `n` records in the private ring, from the got-th on. */
+/* Returns the next of `n` records in the private ring, from number `got` on. */
 LOOM_FN struct host_run host_next_run(struct loom_ctx *c, uint32_t got, uint32_t n)
 {
 	const struct loom_task *ring = sched_ring(c), *first = &ring[got & sched_mask(c)];
@@ -201,7 +199,7 @@ static const struct loom_sched_dev host_lane_cpu = {
     .size = sizeof(host_lane_cpu), .spawn = host_lane_spawn, .wanted = sched_host_wanted};
 #endif
 
-/* A single lane runs `t`, or returns it. */
+/* Runs `t` on a single lane, or returns it to the host. */
 LOOM_FN void host_lane_run(struct loom_ctx *c, const struct loom_task *t)
 {
 	struct loom_ctx single = sched_begin_single(c, &host_lane_cpu);
@@ -217,7 +215,7 @@ LOOM_FN void host_lane_run(struct loom_ctx *c, const struct loom_task *t)
 	sched_end_single(c, &single);
 }
 
-/* A task for each lane at a time; how many, including those that sched_local.sent counts. */
+/* Runs one task for each lane at a time. Returns how many, including those that sched_local.sent counts. */
 LOOM_FN uint64_t host_run_lanes(struct loom_ctx *c, const struct host_run *r)
 {
 	struct sched_local *l = sched_local(c);
@@ -225,7 +223,7 @@ LOOM_FN uint64_t host_run_lanes(struct loom_ctx *c, const struct host_run *r)
 	uint64_t ran = 0;
 	for (uint64_t i = 0; i < r->n; i += c->lanes) {
 		struct loom_task t;
-		/* Half of the ring: most tasks then find room, and batches overlap. */
+		/* Waits for half of the ring: most tasks then find room, and batches overlap. */
 		if (mine->limit - mine->made < (HOST_RETURNS(c) + 1) / 2 &&
 		    !LOOM_OUTLINED_COLLECTIVE(host_await_room, c, (HOST_RETURNS(c) + 1) / 2))
 			break;
@@ -250,7 +248,7 @@ LOOM_FN uint64_t host_run_lanes(struct loom_ctx *c, const struct host_run *r)
 	return ran;
 }
 
-/* Lanes run a task together; how many ran. */
+/* Lanes run a task together. Returns how many tasks ran. */
 LOOM_FN uint64_t host_run_together(struct loom_ctx *c, const struct host_run *r)
 {
 	const struct host_lane *mine = host_lane(c);
@@ -278,21 +276,21 @@ LOOM_FN uint64_t host_run_together(struct loom_ctx *c, const struct host_run *r)
 	return ran;
 }
 
-/* The host's word when it has changed; HOST_DONE where no task will come. */
+/* Returns the host's word when it has changed; HOST_DONE: no task will come. */
 LOOM_FN uint64_t host_await_records(struct loom_ctx *c, uint32_t got)
 {
 	uint64_t put = 0;
 	if (c->lane == 0) {
 		struct sched_local *l = sched_local(c);
 		uint32_t pauses = 1;
-		/* Acquire: pairs with the host's release of the records, and of what other workers wrote for them. */
+		/* Acquire: pairs with the host's release of the records, and of other workers' data for them. */
 		put = loom_load_acquire_sys(&host_box(c)->put);
 		if (put == got) {
 			loom_set_state(c, LOOM_STATE_SEARCH);
 			l->counters.last_task_ns = loom_clock_ns(c);
 			while ((put = loom_load_acquire_sys(&host_box(c)->put)) == got && !host_is_gone(c))
 				host_pause(c, &pauses);
-			if (put < HOST_DONE) { /* the last time is counted by sched_leave() */
+			if (put < HOST_DONE) { /* sched_leave() counts the last time */
 				l->counters.idle_ns += loom_clock_ns(c) - l->counters.last_task_ns;
 				l->counters.idle_entries++;
 			}
@@ -331,7 +329,7 @@ LOOM_FN void sched_host_run(struct loom_ctx *c)
 		}
 		got += n;
 		mine->ran = got;
-		loom_barrier_lanes(c); /* tasks are written, and the ring has been read */
+		loom_barrier_lanes(c); /* the tasks are written, and the ring has been read */
 		host_report(c);
 	}
 	sched_leave(c, ran);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The initial set: workers claim blocks of it. The claimed tasks are run in place. Device code, collective.
+/* The initial set: workers claim blocks of it and run the claimed tasks in place. Device code, collective.
  *
- * Non-coherent devices, and ranks that reach each other by RMA, have a range of the set each, in one word, so that a
- * claim returns the end that holds for it: the upper half is the end, the lower half the next task. A new range is
- * installed when the old one is used up, by one worker at a time. */
+ * Each non-coherent device, and each rank that others reach by RMA, has a range of the set in one word: the upper half
+ * is the end, the lower half is the next task. A claim is one fetch-and-add, which returns the end that holds for it.
+ * One worker at a time installs a new range, when the old one is used up. */
 #ifndef SCHED_MGWS_CLAIM_DEV_H
 #define SCHED_MGWS_CLAIM_DEV_H
 
@@ -17,47 +17,47 @@ LOOM_FN uint64_t mgws_range_left(uint64_t range)
 	return next < end ? end - next : 0;
 }
 
-#define MGWS_RANGE_MAX (1ull << 31) /* initial tasks: adds behind the end do not wrap */
+#define MGWS_RANGE_MAX (1ull << 31) /* The most initial tasks: claims past the end must not wrap the word. */
 
 LOOM_FN int mgws_ranged(const struct loom_ctx *c)
 {
 	return SCHED_CFG(c, noncoherent) || SCHED_CFG(c, rma);
 }
 
-/* Lane 0: unclaimed initial tasks that this worker may claim. */
+/* Lane 0. Returns whether initial tasks are left that this worker may claim. */
 LOOM_FN int mgws_initial_left(const struct loom_ctx *c)
 {
 	return mgws_ranged(c) ? mgws_range_left(loom_load_relaxed_dev(&mgws_global(c)->range)) != 0
 			      : loom_load_relaxed_sys(&mgws_job(c)->next) < c->ctl->initial_tasks;
 }
 
-/* Up to where the set is claimed, as blocks hold it. */
+/* Returns the position up to which the set is claimed, as struct mgws_block stores it. */
 LOOM_FN uint64_t mgws_claimed_upto(const struct loom_ctx *c, uint64_t next)
 {
 	return next < c->ctl->initial_tasks ? next : MGWS_ALL;
 }
 
-/* n / of, or a little less: a 64-bit division takes a GPU a hundred instructions. */
+/* Returns n / of, or slightly less: a GPU needs a hundred instructions for a 64-bit division. */
 LOOM_FN uint64_t mgws_fraction(uint64_t n, uint32_t of)
 {
-	uint64_t part = 0xffffffffu / of; /* of 2^32 */
+	uint64_t part = 0xffffffffu / of; /* 1 / of, as a fraction of 2^32 */
 	return (n >> 32) * part + ((n & 0xffffffffu) * part >> 32);
 }
 
-/* Lane 0: how many of `left` tasks to claim among so many workers: the claim size, or a part of a worker's share, so
- * that blocks are long at first (few claims) and short at the end (balance). */
+/* Lane 0. Returns how many of `left` tasks to claim among `workers` workers: the claim size, or a part of a worker's
+ * share. Blocks are long at first, which saves claims, and short at the end, which balances the load. */
 LOOM_FN uint64_t mgws_claim_of(const struct loom_ctx *c, uint64_t left, uint32_t workers)
 {
 	uint32_t parts =
-	    SCHED_GRANULARITY(c) == SCHED_LANE ? 2 : 8; /* with lanes a claim costs as much as many tasks */
+	    SCHED_GRANULARITY(c) == SCHED_LANE ? 2 : 8; /* with several lanes a claim takes as long as many tasks */
 	uint64_t n = SCHED_CFG(c, claim) ? SCHED_CFG(c, claim_size) : mgws_fraction(left, parts * workers);
 	n = n ? n : 1;
-	if (SCHED_GRANULARITY(c) == SCHED_LANE) /* whole rounds */
+	if (SCHED_GRANULARITY(c) == SCHED_LANE) /* a multiple of the lanes, so that no lane idles */
 		n = (n + c->lanes - 1) / c->lanes * c->lanes;
 	return n;
 }
 
-/* Lane 0: claims from the range; how many, and *from. *seen: the range as read last. */
+/* Lane 0. Claims from the range: returns the number of tasks, the first in *from. *seen: the range as loaded last. */
 #define MGWS_CLAIM_MAX 65536u /* the lower half of the word must not wrap into the upper */
 LOOM_FN uint64_t mgws_claim_range(struct loom_ctx *c, uint64_t *seen, uint64_t *from, int was_idle)
 {
@@ -70,8 +70,8 @@ LOOM_FN uint64_t mgws_claim_range(struct loom_ctx *c, uint64_t *seen, uint64_t *
 	n = mgws_claim_of(c, left, SCHED_CFG(c, noncoherent) ? c->count : c->workers);
 	n = n < MGWS_CLAIM_MAX ? n : MGWS_CLAIM_MAX;
 	n = n < left ? n : left;
-	/* Release if the worker was idle, after its busy(): pairs with the acquire of the worker that finds the range
-	 * used up. Otherwise the add orders nothing. */
+	/* Release, if the worker was idle and has called busy(): pairs with the acquire of the worker that finds the
+	 * range used up. Otherwise the add orders nothing. */
 	range = was_idle ? loom_fetch_add_acq_rel_dev(word, n) : loom_fetch_add_relaxed_dev(word, n);
 	left = mgws_range_left(range);
 	*seen = range + n;
@@ -79,28 +79,28 @@ LOOM_FN uint64_t mgws_claim_range(struct loom_ctx *c, uint64_t *seen, uint64_t *
 	return n < left ? n : left;
 }
 
-/* Lane 0: claims from the whole set, unless b->claimed says that nothing is left; how many, and *from. */
+/* Lane 0. Claims from the whole set unless b->claimed says it is used up. Returns the number, the first in *from. */
 LOOM_FN uint64_t mgws_claim_set(struct loom_ctx *c, struct mgws_block *b, uint64_t *from)
 {
 	uint64_t *word = &mgws_job(c)->next, all = c->ctl->initial_tasks;
 #ifdef GPULOOM_DEV_CPU_H
 	uint64_t next = loom_load_relaxed_sys(word);
 #else
-	uint64_t next = b->claimed; /* an older value will do, and saves a round trip */
+	uint64_t next = b->claimed; /* an old value suffices, and saves a round trip */
 #endif
 	if (next >= all) {
 		b->claimed = MGWS_ALL;
 		return 0;
 	}
 	uint64_t n = mgws_claim_of(c, all - next, c->workers + mgws_remote_count(c));
-	/* Relaxed: the set is constant, the counter orders nothing else. */
+	/* Relaxed: the set is constant, and the counter orders nothing else. */
 	next = loom_fetch_add_relaxed_sys(word, n);
 	b->claimed = mgws_claimed_upto(c, next + n);
 	*from = next < all ? next : all;
 	return all - *from < n ? all - *from : n;
 }
 
-/* Claims a block; 0 when the set is used up. `was_idle`: this worker had reported idle. */
+/* Claims a block. Returns 0 when the set is used up. was_idle: this worker had reported idle. */
 LOOM_FN int mgws_claim(struct loom_ctx *c, int was_idle)
 {
 	struct mgws_block *b = &mgws_lane(c)->block;
@@ -123,16 +123,16 @@ LOOM_FN int mgws_claim(struct loom_ctx *c, int was_idle)
 	return b->next < b->end;
 }
 
-/* granularity = lane: claims the next block at once, since the way through mgws_find_work() takes a GPU as long as
- * several small tasks. Public and listed tasks then wait until the set is used up. Not where CPUs and GPUs share the
- * lists: a listed task may be one that only this kind of device runs. */
+/* granularity = lane: claims the next block at once, because mgws_find_work() takes a GPU as long as several small
+ * tasks. Public and listed tasks then wait until the set is used up. So it claims nothing where CPUs and GPUs share the
+ * lists, since only this kind of device may be able to run a listed task. */
 LOOM_FN int mgws_claim_next(struct loom_ctx *c)
 {
 	return (!SCHED_CFG(c, mixed) || SCHED_CFG(c, noncoherent)) && mgws_claim(c, 0);
 }
 
-/* A worker without work claims from the range. If it has reported idle it calls busy() first, sometimes for nothing;
- * then it reports idle again. */
+/* A worker without tasks claims from the range. If it has reported idle, it calls busy() first; if it then finds
+ * nothing, it reports idle again. */
 LOOM_FN uint32_t mgws_claim_again(struct loom_ctx *c, int *idle)
 {
 	uint64_t some = c->lane == 0 && mgws_initial_left(c);
@@ -145,7 +145,7 @@ LOOM_FN uint32_t mgws_claim_again(struct loom_ctx *c, int *idle)
 	return (uint32_t)mgws_claim(c, was_idle);
 }
 
-/* Several lanes: tasks of the block into the empty local queue, up to half of it, for they may spawn. */
+/* With several lanes: fills half of the empty local queue from the block. Spawned tasks get the other half. */
 LOOM_FN void mgws_push_claimed(struct loom_ctx *c, struct mgws_block *b)
 {
 	struct sched_lane *mine = sched_lane(c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker without tasks: it searches until it finds some or none are left anywhere. Device code, collective. */
+/* A worker without tasks searches until it finds some or the job has none left. Device code, collective. */
 #ifndef SCHED_MGWS_IDLE_DEV_H
 #define SCHED_MGWS_IDLE_DEV_H
 
@@ -7,7 +7,7 @@
 #include "work.dev.h"
 #endif
 
-/* Grows when initial tasks are claimed from the device's range, or another range is received. */
+/* Returns a number that grows when a worker claims from the device's range, or the device receives another range. */
 LOOM_FN uint64_t mgws_range_moved(const struct mgws_global *g)
 {
 	/* Acquire: pairs with the release in mgws_receive(). */
@@ -15,10 +15,10 @@ LOOM_FN uint64_t mgws_range_moved(const struct mgws_global *g)
 	return next + (loom_load_relaxed_dev(&g->ranges) << 32);
 }
 
-/* For detectors that vote in rounds: how many tasks were taken from this worker, or may have been. */
+/* Returns, for detectors that vote in rounds, how many tasks were taken from this worker, or may have been. */
 LOOM_FN uint64_t mgws_stolen_count(struct loom_ctx *c)
 {
-#ifdef LOOM_TERM_COUNTS /* this program's detector */
+#ifdef LOOM_TERM_COUNTS /* defined if the detector of this program counts tasks */
 	(void)c;
 	return 0;
 #else
@@ -28,7 +28,7 @@ LOOM_FN uint64_t mgws_stolen_count(struct loom_ctx *c)
 	if (c->lane == 0) {
 		if (mgws_sole_owner(c))
 			n = own->started[0] + own->started[1];
-		else /* as of when this worker saw the queue empty, or later */
+		else /* the value when this worker found the queue empty, or a later one */
 			n = loom_load_relaxed_sys(&mgws_queue(c)->moved);
 		for (uint32_t i = 0; i < MGWS_LISTS; i++)
 			n += loom_load_acquire_sys(&g->list[i].taken);
@@ -39,8 +39,8 @@ LOOM_FN uint64_t mgws_stolen_count(struct loom_ctx *c)
 #endif
 }
 
-/* This worker may report idle: its queue is empty, no thief is copying from it, no list has tasks for the other kind of
- * device, and its grants were taken. */
+/* Returns whether this worker may report idle. Then its queue is empty and no thief copies from it. No list has tasks
+ * for the other kind of device, and all its grants were taken. */
 LOOM_FN int mgws_may_idle(struct loom_ctx *c)
 {
 	uint64_t yes = 0;
@@ -52,8 +52,8 @@ LOOM_FN int mgws_may_idle(struct loom_ctx *c)
 	return (int)loom_from_lane0(c, yes);
 }
 
-/* Whether this search includes the range of the device or rank. A non-coherent GPU's workers have used up their first
- * range when they search, and another one is rare: they poll it now and then. */
+/* Returns whether this search includes the range of the device or rank. Workers of a non-coherent GPU search when their
+ * first range is used up. Another one is rare: they poll it in one of MGWS_RANGE_POLLS searches. */
 #define MGWS_RANGE_POLLS 4u
 LOOM_FN int mgws_polls_range(const struct loom_ctx *c, uint32_t *polls)
 {
@@ -65,8 +65,8 @@ LOOM_FN int mgws_polls_range(const struct loom_ctx *c, uint32_t *polls)
 #endif
 }
 
-/* Lane 0: this rank seems to have no tasks: search others. By RMA the search of this rank costs less than a steal. By
- * addresses a scan of hundreds of queues takes a GPU longer than a steal, so searches without success count instead. */
+/* Lane 0. Returns whether to search other ranks. By RMA a scan of this rank costs less than a steal. By addresses a GPU
+ * scans hundreds of queues more slowly than it steals, so it counts searches without success instead. */
 #define MGWS_LOCAL_SEARCHES 8u
 LOOM_FN int mgws_rank_is_empty(struct loom_ctx *c)
 {
@@ -77,7 +77,7 @@ LOOM_FN int mgws_rank_is_empty(struct loom_ctx *c)
 #endif
 }
 
-/* In other ranks: one victim, and the range of its rank. */
+/* Searches one victim in another rank, and the range of that rank. */
 LOOM_FN uint32_t mgws_search_ranks(struct loom_ctx *c, int *idle)
 {
 	uint32_t found = 0, victim = MGWS_NO_VICTIM;
@@ -90,14 +90,14 @@ LOOM_FN uint32_t mgws_search_ranks(struct loom_ctx *c, int *idle)
 	return found ? found : mgws_steal_from(c, victim, *idle, 0);
 }
 
-/* A search's own state; lane 0's, but for `polls`. */
+/* The state of one search. Only lane 0 has it, except for `polls`. */
 struct mgws_search {
-	uint32_t receive_lock; /* held */
-	uint32_t polls;        /* for mgws_polls_range() */
+	uint32_t receive_lock; /* 1: this worker holds it */
+	uint32_t polls;        /* state of mgws_polls_range() */
 };
 
-/* One search, everywhere; how many tasks were found, or any number for a block. *idle: this worker has reported idle; 0
- * afterwards if it called busy(), even without success. */
+/* Searches everywhere once. Returns how many tasks were found; for a block, any number but 0. *idle: this worker has
+ * reported idle. *idle is 0 afterwards if the worker called busy(), even if it found nothing. */
 LOOM_FN uint32_t mgws_search_once(struct loom_ctx *c, struct mgws_search *s, int *idle)
 {
 	uint32_t found = mgws_polls_range(c, &s->polls) ? mgws_claim_again(c, idle) : 0;
@@ -113,16 +113,16 @@ LOOM_FN uint32_t mgws_search_once(struct loom_ctx *c, struct mgws_search *s, int
 		return found;
 	*idle = mgws_exchange_tasks(c, *idle);
 	found = sched_lane(c)->count;
-	return found || *idle ? found : mgws_claim_again(c, idle); /* it may have received a range */
+	return found || *idle ? found : mgws_claim_again(c, idle); /* this worker may have received a range */
 }
 
-/* Lane 0: a search would find something. */
+/* Lane 0. Returns whether a search would find something. */
 LOOM_FN int mgws_sees_work(struct loom_ctx *c)
 {
 	return mgws_scan_local(c) || mgws_scan_remote(c) || (SCHED_CFG(c, noncoherent) && mgws_mailbox_filled(c));
 }
 
-/* Whether to call done() now. By RMA it queries other ranks, which takes as long as attempts to steal there. */
+/* Returns whether to call done() now. By RMA done() queries other ranks, as slowly as steal attempts there. */
 #define MGWS_DETECTOR_CHECKS 4u
 LOOM_FN int mgws_checks_detector(struct loom_ctx *c)
 {
@@ -130,14 +130,15 @@ LOOM_FN int mgws_checks_detector(struct loom_ctx *c)
 	return (int)loom_from_lane0(c, yes);
 }
 
-/* Searches until something is found. 0 when no task is left, or the run was stopped. The worker's state is one of
+/* Searches until something is found. Returns 0 when no task is left, or the run was stopped. The worker's state is one
+ * of
  *
  *   searching   idle = 0: the detector counts it as busy, since its queue may hold tasks or its grants are not taken
  *   idle        idle = 1: it has reported idle; a search that calls busy() without success leads back to searching
  *   found       found != 0: it has tasks, and the detector counts it as busy
  *   done        done = 1: the detector says that no task is left
  *
- * in three variables and not in an enum, which takes a GPU up to 6 registers more. */
+ * Three variables hold the state: an enum takes up to 6 more registers of a GPU. */
 SCHED_SLOW int mgws_search_for_work(struct loom_ctx *c)
 {
 	struct sched_event *event = mgws_event(c);
@@ -166,7 +167,7 @@ SCHED_SLOW int mgws_search_for_work(struct loom_ctx *c)
 		done = idle && mgws_checks_detector(c) && LOOM_CALL(term, done, c, mgws_stolen_count(c));
 		if (done)
 			break;
-		/* Grants advance no eventcount: the worker that receives does not sleep. */
+		/* A grant advances no eventcount, so the worker that receives grants does not sleep. */
 		if (c->lane == 0 && search.receive_lock)
 			sched_unlist(&rest, event);
 		if (c->lane == 0)
@@ -180,10 +181,10 @@ SCHED_SLOW int mgws_search_for_work(struct loom_ctx *c)
 			mgws_end_exchange(c, &search.receive_lock);
 		if (searching)
 			loom_fetch_add_relaxed_dev(searching, ~0u);
-		if (done) /* the others may sleep */
+		if (done) /* other workers may sleep */
 			sched_wake(c, event, ~0u);
 		else if (sched_sleepers(event) && mgws_sees_work(c))
-			sched_wake(c, event, 1u); /* there is more: see rest.dev.h */
+			sched_wake(c, event, 1u); /* there may be more tasks for another worker: rest.dev.h */
 		loom_set_state(c, LOOM_STATE_TASKS);
 		counters->idle_ns += now - counters->last_task_ns;
 		loom_trace_add(c, done ? LOOM_TRACE_END : LOOM_TRACE_IDLE, counters->last_task_ns,
@@ -192,7 +193,7 @@ SCHED_SLOW int mgws_search_for_work(struct loom_ctx *c)
 	return found != 0;
 }
 
-/* The proxy worker of a GPU, until no task is left or the run was stopped. */
+/* The loop of a GPU's proxy worker, until no task is left or the run was stopped. */
 #define MGWS_PROXY_PAUSES 8u
 SCHED_SLOW int mgws_proxy(struct loom_ctx *c)
 {
@@ -204,8 +205,8 @@ SCHED_SLOW int mgws_proxy(struct loom_ctx *c)
 		uint32_t pauses = MGWS_PROXY_PAUSES;
 		uint64_t some;
 		idle = mgws_exchange_tasks(c, idle);
-		/* Workers may still claim from a range that it received. Acquire: pairs with their release in
-		 * mgws_claim_range(), behind busy(). */
+		/* The proxy is busy while workers may claim from a range that it received. Acquire: pairs with their
+		 * release in mgws_claim_range(), which follows busy(). */
 		some = sched_lane(c)->count || mgws_range_left(loom_load_acquire_dev(range));
 		if (!idle && !loom_from_lane0(c, some)) {
 			idle = mgws_may_idle(c);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transfer = id: a slot of a public queue holds 4 bytes that name a task: one of the initial set, or one in the pool of
- * the worker that published it first. Device code.
+/* transfer = id: a slot of a public queue holds an id of 4 bytes. The id names a task of the initial set, or one in the
+ * pool of the worker that published it first. Device code.
  *
- * A body is then written once and read once, however often the task is stolen, which pays where queues are behind a
- * slow link. Only its worker reserves slots of a pool; the worker that copies a body out frees its slot with one
- * store. */
+ * A body is then written once and read once, however often thieves steal the task. This pays where queues are behind a
+ * slow link. Only its worker reserves slots of a pool; the worker that copies a body frees the slot by one store. */
 #ifndef SCHED_MGWS_IDS_DEV_H
 #define SCHED_MGWS_IDS_DEV_H
 
@@ -12,13 +11,13 @@
 #include "owners.dev.h"
 #endif
 
-#define MGWS_ID_INITIAL (1u << 31) /* an index of the initial set; else worker * slots + slot */
-/* Larger than the queue, since stolen ids wait in the queues of other workers. Tests make it smaller. */
+#define MGWS_ID_INITIAL (1u << 31) /* set: index of the initial set; clear: worker * slots + slot */
+/* The pool is larger than the queue, since stolen ids wait in the queues of other workers. Tests make it smaller. */
 #ifndef MGWS_POOL_SLOTS
 #define MGWS_POOL_SLOTS(public_queue) (4 * (public_queue))
 #endif
 
-/* Behind the queue: the ring of ids, the pool's marks (1: taken), its bodies. */
+/* The queue is followed by the ring of ids, the pool's marks (1: slot taken), and its bodies. */
 #define MGWS_LINES(bytes)             (((uint64_t)(bytes) + 63) & ~63ull)
 #define MGWS_IDS_BYTES(public_queue)  MGWS_LINES((public_queue)*4)
 #define MGWS_POOL_MARKS(public_queue) MGWS_LINES(MGWS_POOL_SLOTS(public_queue) * 4)
@@ -38,7 +37,7 @@ LOOM_FN uint32_t *mgws_marks(const struct loom_ctx *c, uint32_t worker)
 	return (uint32_t *)(q + sizeof(struct mgws_queue) + MGWS_IDS_BYTES(ring));
 }
 
-/* The task that an id names. */
+/* Returns the task that an id names. */
 LOOM_FN struct loom_task *mgws_body(const struct loom_ctx *c, uint32_t id)
 {
 	uint32_t ring = SCHED_CFG(c, public_queue), slots = MGWS_POOL_SLOTS(ring);
@@ -48,7 +47,7 @@ LOOM_FN struct loom_task *mgws_body(const struct loom_ctx *c, uint32_t id)
 	return (struct loom_task *)(taken + MGWS_POOL_MARKS(ring)) + id % slots;
 }
 
-/* Lane 0: reserves up to n slots of this worker's pool and writes their ids into its queue's ring; how many. */
+/* Lane 0. Reserves up to n slots of this worker's pool, writes their ids into its queue's ring, returns how many. */
 LOOM_FN uint32_t mgws_reserve(struct loom_ctx *c, struct mgws_queue *q, uint64_t at, uint32_t mask, uint32_t n)
 {
 	struct mgws_worker *mine = mgws_worker(c);
@@ -59,13 +58,13 @@ LOOM_FN uint32_t mgws_reserve(struct loom_ctx *c, struct mgws_queue *q, uint64_t
 		/* Acquire: pairs with the release in mgws_unmark(). */
 		if (loom_load_acquire_sys(&taken[slot]))
 			continue;
-		loom_store_relaxed_sys(&taken[slot], 1u); /* until the body is copied out */
+		loom_store_relaxed_sys(&taken[slot], 1u); /* the mark stays until the body is copied out */
 		ids[(at + found++) & mask] = c->worker * slots + slot;
 	}
 	return found;
 }
 
-/* Lane 0, after the body was copied out: its slot may be written. */
+/* Lane 0, after the body was copied out. Frees its slot. */
 LOOM_FN void mgws_unmark(const struct loom_ctx *c, uint32_t id)
 {
 	uint32_t slots = MGWS_POOL_SLOTS(SCHED_CFG(c, public_queue));
@@ -73,7 +72,7 @@ LOOM_FN void mgws_unmark(const struct loom_ctx *c, uint32_t id)
 		loom_store_release_sys(&mgws_marks(c, id / slots)[id % slots], 0u);
 }
 
-/* The copies of publish.dev.h, collective. Ids of slots of a pool are in the ring already: mgws_reserve(). */
+/* The copies of publish.dev.h, collective. For pool slots mgws_reserve() has already written the ids into the ring. */
 LOOM_FN void mgws_copy_ids_in(const struct loom_ctx *c, struct mgws_queue *q, uint64_t head, uint32_t ring_mask,
 			      const struct loom_task *from, uint64_t at, uint64_t mask, uint32_t n)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mailboxes: how tasks move between non-coherent devices (loom_layout.noncoherent). Device code. A module:
- * other files call
+/* Mailboxes: how tasks move between non-coherent devices (loom_layout.noncoherent). Device code. This file is a module:
+ * other files call only
  *
  *   mgws_is_proxy                           the worker exchanges tasks and runs none
  *   mgws_can_grant, mgws_grant_between_tasks, mgws_grant_inside_task        of a worker with tasks
@@ -8,8 +8,8 @@
  *   mgws_mailbox_filled, mgws_has_untaken   before a worker sleeps, and before it reports idle
  *
  * Each device has a range of the initial set, lists and an eventcount of its own, and its workers steal from each other
- * only. Each ordered pair of devices has a mailbox in the stack's block. One device writes a word of it, the other
- * reads it:
+ * only. Each ordered pair of devices has a mailbox in the stack's block. Each word of it is written by one device and
+ * read by the other:
  *
  *   requested  by the thief: the number of its current steal request, which persists until it is granted
  *   granted    by the victim: the number of the request that it has answered by `tasks` slots or by a range of the
@@ -19,22 +19,22 @@
  *
  * A victim replies only when it has tasks: there are no negative replies.
  *
- * On a GPU the first worker is the proxy worker: it runs no tasks, so that the others run the same program as on a GPU
- * alone and one worker polls words over the link. It steals like any thief and grants what it has stolen, and publishes
- * what it receives. On a CPU one of the workers without tasks at a time exchanges, and workers with tasks grant between
- * two tasks or inside a long one.
+ * The first worker of a GPU is the proxy worker. It runs no tasks, so that the other workers run the same program as on
+ * a GPU alone, and only one worker polls words over the link. The proxy steals like any thief, grants what it has
+ * stolen, and publishes what it receives. On a CPU one of the workers without tasks at a time exchanges; workers with
+ * tasks grant between two tasks or inside a long one.
  *
- * A device requests tasks when an eighth of its workers are without; fewer find tasks in their own device. Both devices
- * know how many initial tasks each has consumed since the sample began, so a thief gets a share of the rest in
- * proportion to that, from the end of the range; the victim's workers claim from the start. Queued tasks may be the
- * roots of most of the work, too much for a few CPU threads, and a way back takes long. So they are granted only where
- * half of what a worker holds is no more than the thief's share of the device's tasks, judged by the number of busy
- * workers, and at most one for each worker of the thief.
+ * A device requests tasks when an eighth of its workers have none; fewer workers find tasks in their own device. Both
+ * devices know how many initial tasks each has consumed since the sample began. A thief gets a share of the remaining
+ * ones in proportion to that, from the end of the range; the victim's workers claim from the start. A queued task may
+ * be the root of most of the work, too much for a few CPU threads, and its way back takes long. So queued tasks are
+ * granted only if half of what a worker holds is at most the thief's share of the device's tasks, judged by the number
+ * of busy workers. A grant has at most one task for each worker of the thief.
  *
- * Termination: the worker that grants does not report idle before its grant is taken, and the worker that receives
- * calls busy() before it writes `taken`, as a detector is promised of steals. A worker that has reported idle calls
- * busy() before it claims from a received range, and the worker that received the range reports idle only when the
- * range is empty. Model: tests/models/mailbox.pml. */
+ * Termination: a worker that grants does not report idle before its grant is taken. A worker that receives calls busy()
+ * before it writes `taken`, as detectors require of steals. A worker that has reported idle calls busy() before it
+ * claims from a received range. The worker that received the range reports idle only when the range is empty. Model:
+ * tests/models/mailbox.pml. */
 #ifndef SCHED_MGWS_MAILBOX_DEV_H
 #define SCHED_MGWS_MAILBOX_DEV_H
 
@@ -45,7 +45,7 @@
 
 #define MGWS_MAILBOX_SLOTS     64u
 #define MGWS_MAILBOX_TASKS     64u /* short tasks that a CPU's worker runs between two polls for requests */
-#define MGWS_MAILBOX_SEARCHING 8u  /* a device requests tasks when one of so many workers is without */
+#define MGWS_MAILBOX_SEARCHING 8u  /* a device requests tasks when one of so many workers has none */
 
 struct mgws_mailbox {
 	/* The thief writes. */
@@ -53,31 +53,31 @@ struct mgws_mailbox {
 	uint32_t pad0[13];
 	/* The victim writes. */
 	uint32_t granted;
-	uint32_t tasks;  /* in `slot`; 0: a range */
-	uint32_t worker; /* that granted */
+	uint32_t tasks;  /* the number of tasks in `slot`; 0: the grant is a range */
+	uint32_t worker; /* the worker that granted */
 	uint32_t pad1;
-	uint64_t from, to; /* of the initial set */
+	uint64_t from, to; /* the granted range of the initial set */
 	uint64_t pad2[4];
 	struct loom_task slot[MGWS_MAILBOX_SLOTS];
 };
 
-/* What a device records of another one, in its own block. `requested`, `taken`, `hint` and `granted` are what it wrote
- * into the mailboxes. In its own entry only `workers` and `share` are used. */
+/* What a device records about another one, in its own block: the last values of `requested`, `taken`, `hint` and
+ * `granted` that it wrote into the mailboxes. In its entry for itself only `workers` and `share` are used. */
 struct mgws_device {
-	uint32_t requested, taken, hint; /* as thief */
-	uint32_t received;               /* as thief: slots taken of the current grant */
-	uint64_t got;                    /* initial tasks received from there */
-	uint32_t granted;                /* as victim */
-	uint32_t kind, workers, pad;     /* LOOM_ON_*, and how many; constant */
-	uint64_t gave;                   /* initial tasks granted to it */
-	uint64_t share;                  /* of the initial set, at the start */
+	uint32_t requested, taken, hint; /* stored as the thief */
+	uint32_t received;               /* slots that this device, the thief, has taken of the current grant */
+	uint64_t got;                    /* initial tasks received from the other device */
+	uint32_t granted;                /* stored as the victim */
+	uint32_t kind, workers, pad;     /* LOOM_ON_*, and the number of workers; constant */
+	uint64_t gave;                   /* initial tasks granted to the other device */
+	uint64_t share;                  /* its tasks of the initial set at the start */
 };
 
-/* The device's trylocks, in its own block. A struct mgws_device for each device follows. */
+/* The device's trylocks, in its own block. An array of struct mgws_device follows, one for each device. */
 struct mgws_exchange {
-	uint32_t receive_lock; /* of the worker that requests and receives */
+	uint32_t receive_lock; /* held by the worker that requests and receives */
 	uint32_t pad0[15];
-	uint32_t grant_lock; /* of the worker that grants */
+	uint32_t grant_lock; /* held by the worker that grants */
 	uint32_t searching;  /* workers without tasks; a hint */
 	uint32_t pad1[14];
 };
@@ -86,7 +86,7 @@ struct mgws_exchange {
 	(sizeof(struct mgws_exchange) + MGWS_LINES((devices) * sizeof(struct mgws_device)))
 #define MGWS_MAILBOXES_BYTES(devices) ((uint64_t)(devices) * (devices) * sizeof(struct mgws_mailbox))
 
-/* Behind the lists of the device's block. */
+/* Returns the device's exchange state, which follows the lists in its block. */
 LOOM_FN struct mgws_exchange *mgws_exchange(const struct loom_ctx *c)
 {
 	return (struct mgws_exchange *)mgws_list_slots(c, SCHED_CFG(c, mixed) ? MGWS_LISTS : 1);
@@ -97,14 +97,14 @@ LOOM_FN struct mgws_device *mgws_device(const struct loom_ctx *c, uint32_t devic
 	return (struct mgws_device *)(mgws_exchange(c) + 1) + device;
 }
 
-/* From a device to another: behind the stack's block. */
+/* Returns the mailbox from one device to another. The mailboxes follow the stack's block. */
 LOOM_FN struct mgws_mailbox *mgws_mailbox(const struct loom_ctx *c, uint32_t from, uint32_t to)
 {
 	struct mgws_global *g = (struct mgws_global *)c->global[LOOM_SCHED];
 	return (struct mgws_mailbox *)(g + 1) + from * c->devices + to;
 }
 
-/* The next of the other devices; and a loop over all of them. */
+/* Returns the next of the other devices. The macro is a loop over all of them. */
 LOOM_FN uint32_t mgws_next_device(const struct loom_ctx *c, uint32_t device)
 {
 	do
@@ -118,7 +118,7 @@ LOOM_FN uint32_t mgws_next_device(const struct loom_ctx *c, uint32_t device)
 	i < (c)->devices;                                                                                              \
 	i++, d = mgws_next_device(c, d)
 
-/* Lane 0. */
+/* Lane 0. Returns whether this worker now holds the lock. */
 LOOM_FN int mgws_try_lock(uint32_t *lock)
 {
 	uint32_t free = 0;
@@ -133,14 +133,14 @@ LOOM_FN void mgws_unlock(uint32_t *lock)
 
 /* ---- victim ---------------------------------------------------------------------------------- */
 
-/* The first worker of a GPU, which has at least two. */
+/* Returns whether this is the first worker of a GPU, which has at least two. */
 LOOM_FN int mgws_is_proxy(const struct loom_ctx *c)
 {
 	return SCHED_CFG(c, noncoherent) && c->worker == c->first && mgws_kind(c) == LOOM_ON_GPU;
 }
 
-/* Lane 0: how many of `left` initial tasks to grant to a device: half of its fair share, the other half later, when
- * more is known. Shares follow the tasks that each device has consumed: those that it had, less those that are left. */
+/* Lane 0. Returns how many of `left` initial tasks to grant: half of the fair share now, more when speeds are known
+ * better. Shares follow the tasks that each device has consumed: those that it had, less those that are left. */
 LOOM_FN uint64_t mgws_fair_share(const struct loom_ctx *c, uint32_t to, uint64_t left)
 {
 	const struct mgws_device *thief = mgws_device(c, to);
@@ -150,13 +150,13 @@ LOOM_FN uint64_t mgws_fair_share(const struct loom_ctx *c, uint32_t to, uint64_t
 		ours += loom_load_relaxed_dev(&mgws_device(c, d)->got) - mgws_device(c, d)->gave;
 	if (theirs)
 		n = left * theirs / (theirs + ours);
-	else /* nothing is known yet: by workers */
+	else /* no device has consumed any yet: shares follow the workers */
 		n = left * thief->workers / (thief->workers + c->count);
 	return n / 2 ? n / 2 : 1;
 }
 
-/* Lane 0, with grant_lock: takes initial tasks from the end of the range, which only its holder changes; how many, and
- * *from. */
+/* Lane 0, with grant_lock. Takes initial tasks from the end of the range, which only the lock's holder changes. Returns
+ * how many, and the first in *from. */
 LOOM_FN uint64_t mgws_grant_range(struct loom_ctx *c, uint32_t to, uint64_t *from)
 {
 	struct mgws_global *g = mgws_global(c);
@@ -171,7 +171,7 @@ LOOM_FN uint64_t mgws_grant_range(struct loom_ctx *c, uint32_t to, uint64_t *fro
 	return n;
 }
 
-/* Moves tasks that only the other kind of device may run from their list into the slots; how many. */
+/* Moves tasks that only the other kind of device may run from their list into the slots. Returns how many. */
 LOOM_FN uint32_t mgws_grant_listed(struct loom_ctx *c, struct mgws_mailbox *m)
 {
 	uint32_t which = mgws_other_kind(c);
@@ -186,15 +186,15 @@ LOOM_FN uint32_t mgws_grant_listed(struct loom_ctx *c, struct mgws_mailbox *m)
 	return (uint32_t)n;
 }
 
-/* Lane 0: half of what a worker holds is no more than the thief's share of what this device has. */
+/* Lane 0. Returns whether half of what a worker holds is at most the thief's share of this device's tasks. */
 LOOM_FN int mgws_has_plenty(const struct loom_ctx *c, const struct mgws_device *thief)
 {
 	uint64_t busy = c->count - loom_load_relaxed_dev(&mgws_exchange(c)->searching);
 	return SCHED_CFG(c, mailbox_queued) && 2 * busy * thief->workers >= (uint64_t)thief->workers + c->count;
 }
 
-/* Moves the oldest `most` tasks of the local queue into the slots, up to the first with a join, which another device
- * cannot decrement; how many. */
+/* Moves up to `most` of the oldest tasks of the local queue into the slots. Stops before the first task with a join,
+ * since another device cannot decrement the join. Returns how many. */
 LOOM_FN uint32_t mgws_grant_queued(struct loom_ctx *c, struct mgws_mailbox *m, uint32_t most)
 {
 	struct sched_lane *mine = sched_lane(c);
@@ -210,8 +210,8 @@ LOOM_FN uint32_t mgws_grant_queued(struct loom_ctx *c, struct mgws_mailbox *m, u
 	return n;
 }
 
-/* Collective, by a worker that is not idle: grants a device's request if there is something for it: tasks for its kind,
- * or initial tasks, or up to `most` of the local queue. The caller has had a barrier since the last push. */
+/* Collective, by a worker that is not idle. Grants a device's request from tasks for its kind, else from initial tasks,
+ * else from up to `most` tasks of the local queue. A barrier has followed the last push. */
 LOOM_FN void mgws_grant(struct loom_ctx *c, uint32_t to, uint32_t most)
 {
 	struct mgws_exchange *ours = mgws_exchange(c);
@@ -220,8 +220,8 @@ LOOM_FN void mgws_grant(struct loom_ctx *c, uint32_t to, uint32_t most)
 	uint64_t begin = c->lane == 0 ? loom_trace_now(c) : 0, locked = 0, cut = 0, from = 0, plenty = 0;
 	uint32_t requested = 0, n = 0;
 	if (c->lane == 0 && mgws_try_lock(&ours->grant_lock)) {
-		/* Acquire: pairs with the release of the request, which follows that of `taken`: the thief no longer
-		 * reads the slots and the range. */
+		/* Acquire: pairs with the release of the request, which follows that of `taken`. So the thief no longer
+		 * reads the slots or the range. */
 		requested = loom_load_acquire_sys(&m->requested);
 		locked = requested != thief->granted;
 		if (!locked)
@@ -250,21 +250,21 @@ LOOM_FN void mgws_grant(struct loom_ctx *c, uint32_t to, uint32_t most)
 		mine->untaken |= 1ull << to;
 		mine->grants++;
 		sched_local(c)->counters.stolen_out += n + cut;
-		/* Release: pairs with the acquire in mgws_request(); the tasks are there. */
+		/* Release: pairs with the acquire in mgws_request(), after which the thief reads the tasks. */
 		loom_store_release_sys(&m->granted, requested);
 		loom_trace_add(c, LOOM_TRACE_PUBLISH, begin, c->worker, n + cut);
 	}
 	mgws_unlock(&ours->grant_lock);
 }
 
-/* A hint newer than the last grant is a pending request. A device that wants nothing writes the number of the last
- * grant that it took, which is older than a grant under way. */
+/* Returns whether a request is pending: the hint is newer than the last grant. A device that needs no tasks writes the
+ * number of the last grant that it took, which is older than a grant under way. */
 LOOM_FN int mgws_request_pending(uint32_t hint, uint32_t granted)
 {
 	return (int32_t)(hint - granted) > 0;
 }
 
-/* Lane 0: a device with a pending request, or MGWS_NO_VICTIM. Each call polls the next device. */
+/* Lane 0. Returns a device with a pending request, or MGWS_NO_VICTIM. Each call polls the next device. */
 LOOM_FN uint32_t mgws_next_request(struct loom_ctx *c)
 {
 	struct mgws_worker *mine = mgws_worker(c);
@@ -275,36 +275,36 @@ LOOM_FN uint32_t mgws_next_request(struct loom_ctx *c)
 		   : MGWS_NO_VICTIM;
 }
 
-/* Lane 0: there is something to grant beside what this worker holds. */
+/* Lane 0. Returns whether the device can grant something that this worker does not hold. */
 LOOM_FN int mgws_has_grantable(const struct loom_ctx *c)
 {
 	return mgws_others_listed(c) || mgws_range_left(loom_load_relaxed_dev(&mgws_global(c)->range)) >= 2;
 }
 
-/* Lane 0, of a CPU's worker with tasks: there is a request that it can grant. `spare`: it holds tasks that it need not
- * keep. */
+/* Lane 0, on a CPU's worker with tasks. Returns whether there is a request that it can grant. spare: the worker holds
+ * more tasks than it must keep. */
 LOOM_FN int mgws_can_grant(struct loom_ctx *c, int spare)
 {
 	return mgws_kind(c) == LOOM_ON_CPU && mgws_next_request(c) != MGWS_NO_VICTIM &&
 	       ((spare && SCHED_CFG(c, mailbox_queued)) || mgws_has_grantable(c));
 }
 
-/* Grants the request that was polled last, with up to `most` tasks of the local queue, or `most_large` to a device with
- * more workers than this one. */
+/* Grants the request that was polled last. The grant has up to `most` tasks of the local queue, or up to `most_large`
+ * for a device with more workers than this one. */
 LOOM_FN void mgws_grant_polled(struct loom_ctx *c, uint32_t most, uint32_t most_large)
 {
 	uint32_t to = loom_word_from_lane0(c, c->lane == 0 ? mgws_worker(c)->polled : 0);
 	mgws_grant(c, to, mgws_device(c, to)->workers > c->count ? most_large : most);
 }
 
-/* Between two tasks: half of the local queue; to a device with more workers, where they end sooner, all but one. */
+/* Between two tasks. Grants half of the local queue; all but one to a device with more workers, to end sooner. */
 SCHED_SLOW void mgws_grant_between_tasks(struct loom_ctx *c)
 {
 	uint32_t held = sched_lane(c)->count;
 	mgws_grant_polled(c, held / 2, held > 1 ? held - 1 : held / 2);
 }
 
-/* Inside a task that could be divided: 1 if another device requests tasks and this worker holds none. */
+/* Inside a task that could be divided. Returns 1 if another device requests tasks and this worker holds none. */
 LOOM_FN int mgws_grant_inside_task(struct loom_ctx *c)
 {
 	uint64_t pending = c->lane == 0 && !loom_stopped(c) && mgws_can_grant(c, 1);
@@ -315,13 +315,13 @@ LOOM_FN int mgws_grant_inside_task(struct loom_ctx *c)
 	return loom_from_lane0(c, pending) && !sched_lane(c)->count;
 }
 
-/* Lane 0: something that this worker granted is not known to be taken. */
+/* Lane 0. Returns whether a grant of this worker may be untaken. */
 LOOM_FN int mgws_has_untaken(struct loom_ctx *c)
 {
 	struct mgws_worker *mine = mgws_worker(c);
 	for (uint32_t d = 0; d < c->devices && mine->untaken; d++) {
-		/* Acquire: pairs with the release in mgws_receive(), behind its busy(). Another worker may have granted
-		 * since; then this one waits longer than necessary. */
+		/* Acquire: pairs with the release in mgws_receive(), which follows its busy(). Another worker may have
+		 * granted since; then this worker waits longer than necessary. */
 		if (mine->untaken >> d & 1 && loom_load_acquire_sys(&mgws_mailbox(c, c->device, d)->taken) ==
 						  loom_load_relaxed_dev(&mgws_device(c, d)->granted))
 			mine->untaken &= ~(1ull << d);
@@ -331,7 +331,7 @@ LOOM_FN int mgws_has_untaken(struct loom_ctx *c)
 
 /* ---- thief ----------------------------------------------------------------------------------- */
 
-/* Lane 0, with receive_lock. */
+/* Lane 0, with receive_lock. Writes the hint, if it has changed. */
 LOOM_FN void mgws_hint(struct mgws_device *victim, struct mgws_mailbox *m, uint32_t number)
 {
 	if (victim->hint != number)
@@ -339,8 +339,8 @@ LOOM_FN void mgws_hint(struct mgws_device *victim, struct mgws_mailbox *m, uint3
 	victim->hint = number;
 }
 
-/* Lane 0, with receive_lock: makes a request to each device that has granted the last one. A device with a grant to
- * receive, plus 1; or 0. */
+/* Lane 0, with receive_lock. Makes a request to each device that has granted the last one. Returns a device with a
+ * grant to receive, plus 1; 0: none has. */
 LOOM_FN uint64_t mgws_request(struct loom_ctx *c)
 {
 	struct mgws_exchange *ours = mgws_exchange(c);
@@ -351,14 +351,14 @@ LOOM_FN uint64_t mgws_request(struct loom_ctx *c)
 		struct mgws_mailbox *m = mgws_mailbox(c, d, c->device);
 		if (victim->requested != victim->taken) {
 			/* Acquire: pairs with the release of the grant. A range waits until the last one is used up and
-			 * no worker grants from it; the locks keep other workers from installing one. */
+			 * no worker grants from that one; the two locks keep other workers from installing one. */
 			if (loom_load_acquire_sys(&m->granted) == victim->requested &&
 			    (m->tasks || (!left && mgws_try_lock(&ours->grant_lock))))
 				return d + 1;
 			mgws_hint(victim, m, wants ? victim->requested : victim->taken);
 		} else if (wants) {
 			victim->requested++;
-			/* Release: what was taken before is no longer read. */
+			/* Release: pairs with the acquire in mgws_grant(); what was taken before is no longer read. */
 			loom_store_release_sys(&m->requested, victim->requested);
 			mgws_hint(victim, m, victim->requested);
 		}
@@ -366,8 +366,8 @@ LOOM_FN uint64_t mgws_request(struct loom_ctx *c)
 	return 0;
 }
 
-/* Collective, by a worker without tasks: it holds receive_lock, as *locked (lane 0's) says. Of a GPU only the proxy
- * does. */
+/* Collective, by a worker without tasks. Returns whether it holds receive_lock; *locked (of lane 0) says so, too. On a
+ * GPU only the proxy calls it. */
 LOOM_FN int mgws_try_exchange(struct loom_ctx *c, uint32_t *locked)
 {
 	if (mgws_kind(c) == LOOM_ON_GPU)
@@ -387,7 +387,7 @@ LOOM_FN void mgws_end_exchange(struct loom_ctx *c, uint32_t *locked)
 	*locked = 0;
 }
 
-/* Collective: receives a grant: tasks into the empty local queue, or a range. */
+/* Collective. Receives a grant: a range, or tasks, which go into the empty local queue. */
 LOOM_FN void mgws_receive(struct loom_ctx *c, uint32_t from, int idle)
 {
 	struct mgws_device *victim = mgws_device(c, from);
@@ -403,7 +403,7 @@ LOOM_FN void mgws_receive(struct loom_ctx *c, uint32_t from, int idle)
 	left = loom_from_lane0(c, left);
 	if (left) {
 		at = loom_from_lane0(c, at);
-		/* Half: other workers of this device may be without tasks, too. */
+		/* Half of them: other workers of this device may lack tasks, too. */
 		n = (uint32_t)(left - left / 2 < most ? left - left / 2 : most);
 		sched_copy_ring(c, sched_ring(c), sched_lane(c)->head, sched_mask(c), m->slot, at, ~0ull, n);
 		sched_lane(c)->count = n;
@@ -417,8 +417,7 @@ LOOM_FN void mgws_receive(struct loom_ctx *c, uint32_t from, int idle)
 			came = m->to - m->from;
 			loom_store_relaxed_dev(&victim->got, victim->got + came);
 			loom_store_relaxed_dev(&g->ranges, g->ranges + 1);
-			/* Release: pairs with the acquire in mgws_range_moved(), which reads the range before
-			 * `ranges`. */
+			/* Release: pairs with the acquire in mgws_range_moved(), which then loads `ranges`. */
 			loom_store_release_dev(&g->range, m->to << 32 | m->from);
 			mgws_unlock(&mgws_exchange(c)->grant_lock);
 		}
@@ -429,16 +428,17 @@ LOOM_FN void mgws_receive(struct loom_ctx *c, uint32_t from, int idle)
 		if (n == left) {
 			victim->received = 0;
 			victim->taken = victim->requested;
-			/* Release, behind busy() and the copy: pairs with the acquire in mgws_has_untaken(), before the
-			 * granting worker reports idle, and in mgws_grant(), before the slots are written again. */
+			/* Release, after busy() and the copy. Pairs with the acquires in mgws_has_untaken(), after
+			 * which the granting worker may report idle, and in mgws_grant(), after which the slots are
+			 * written again. */
 			loom_store_release_sys(&m->taken, victim->taken);
 		}
 		sched_wake(c, mgws_event(c), 1u);
 	}
 }
 
-/* All lanes call it, of a worker that holds no tasks. Grants one steal request; the proxy worker steals tasks first if
- * it has to. Returns 1 if the worker is idle afterwards. */
+/* Collective, by a worker that holds no tasks. Grants one steal request; the proxy worker steals tasks first if it
+ * must. Returns 1 if the worker is idle afterwards. */
 LOOM_FN int mgws_grant_without_work(struct loom_ctx *c, int idle)
 {
 	enum { NOTHING, GIVE, STEAL };
@@ -459,8 +459,8 @@ LOOM_FN int mgws_grant_without_work(struct loom_ctx *c, int idle)
 	return 0;
 }
 
-/* Collective, with receive_lock, by a worker without tasks: receives a grant, or grants a request. The proxy publishes
- * what it then holds. Whether the worker is idle afterwards. */
+/* Collective, with receive_lock, by a worker without tasks. Receives a grant, or grants a request. The proxy publishes
+ * what it then holds. Returns whether the worker is idle afterwards. */
 SCHED_SLOW int mgws_exchange_tasks(struct loom_ctx *c, int idle)
 {
 	struct sched_lane *mine = sched_lane(c);
@@ -478,7 +478,7 @@ SCHED_SLOW int mgws_exchange_tasks(struct loom_ctx *c, int idle)
 	return idle;
 }
 
-/* Lane 0, before it sleeps: there is a range to claim from, or a grant to receive. */
+/* Lane 0, before it sleeps. Returns whether there is a range to claim from, or a grant to receive. */
 LOOM_FN int mgws_mailbox_filled(const struct loom_ctx *c)
 {
 	if (mgws_range_left(loom_load_acquire_dev(&mgws_global(c)->range)))

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Overflow: puts a task on a list that all workers share (list.dev.h). Device code; collective, except for a single
- * lane. */
+/* Overflow: puts a task on a list that all workers share (list.dev.h). Device code, collective but for single lanes. */
 #ifndef SCHED_MGWS_OVERFLOW_DEV_H
 #define SCHED_MGWS_OVERFLOW_DEV_H
 
@@ -8,21 +7,21 @@
 #include "mailbox.dev.h"
 #endif
 
-/* After an overflow. */
+/* Wakes sleepers and counts, after an overflow. */
 LOOM_FN void mgws_note_overflow(struct loom_ctx *c, uint32_t which)
 {
-	/* A sleeper of another rank could not take the task: then wake all. */
+	/* One woken sleeper of another rank could not take the task, so wake all. */
 	sched_wake(c, mgws_event(c), which == LOOM_ON_ANY && !SCHED_CFG(c, remote_workers) ? 1u : ~0u);
 	loom_own_add(c, &sched_local(c)->counters.overflowed, 1);
 }
 
-/* A full list for workers of the other kind, as last seen by a worker that waits for room. */
+/* What a worker that waits for room has last seen of a full list for the other kind of device. */
 struct mgws_full_wait {
 	uint64_t taken, since;
 };
 #define MGWS_DEADLOCK_NS 10000000000ull
 
-/* No room will come: there are no workers to wait for, or those that may take from the full list have not for long. */
+/* Returns whether no room will come: no worker may take from the full list, or none has done so for long. */
 LOOM_FN int mgws_is_deadlocked(struct loom_ctx *c, const struct mgws_list *s, uint32_t which,
 			       struct mgws_full_wait *jam)
 {
@@ -36,8 +35,8 @@ LOOM_FN int mgws_is_deadlocked(struct loom_ctx *c, const struct mgws_list *s, ui
 	return now - jam->since > MGWS_DEADLOCK_NS;
 }
 
-/* While this worker waits for room in the other kind's list it takes a task of its own kind's list, if it has room: so
- * two kinds of device cannot wait for each other. A non-coherent CPU's workers instead grant what empties the list. */
+/* While this worker waits for room in the other kind's list, it takes a task of its own kind's list, if it has room. So
+ * two kinds of device cannot wait for each other. On a non-coherent CPU workers instead grant what empties the list. */
 LOOM_FN void mgws_drain(struct loom_ctx *c)
 {
 	struct sched_lane *mine = sched_lane(c);
@@ -60,7 +59,7 @@ LOOM_FN void mgws_drain(struct loom_ctx *c)
 	mgws_shrink_list(c, s, count, 1);
 }
 
-/* 1, or 0 when no room will come or the run was stopped. */
+/* Returns 1 after the overflow, or 0 when no room will come or the run was stopped. */
 LOOM_FN int mgws_try_overflow(struct loom_ctx *c, uint32_t which, const struct loom_task *task)
 {
 	enum { FAILED, LOCKED, FULL, ROOM };
@@ -105,8 +104,8 @@ LOOM_FN int mgws_try_overflow(struct loom_ctx *c, uint32_t which, const struct l
 	return found == ROOM;
 }
 
-/* The same by single lanes, of which several may want the lock at once. The holder unlocks inside the loop: under
- * lock-step execution it could not leave the loop before the others. */
+/* mgws_try_overflow() for single lanes, several of which may want the lock at once. The holder unlocks inside the loop:
+ * under lock-step execution it could not leave the loop before the other lanes. */
 LOOM_FN int mgws_lane_try_overflow(struct loom_ctx *c, uint32_t which, const struct loom_task *task)
 {
 	struct mgws_list *s = &mgws_global(c)->list[which];
@@ -118,7 +117,7 @@ LOOM_FN int mgws_lane_try_overflow(struct loom_ctx *c, uint32_t which, const str
 			there = at < SCHED_CFG(c, overflow_list);
 			if (there) {
 				sched_copy_task(&mgws_list_slots(c, which)[at], task);
-				/* Release: as above. */
+				/* Release: pairs with the acquire in mgws_list_filled(). */
 				loom_store_release_sys(&s->count, at + 1);
 			}
 			done = there || mgws_is_deadlocked(c, s, which, &wait);
@@ -132,7 +131,7 @@ LOOM_FN int mgws_lane_try_overflow(struct loom_ctx *c, uint32_t which, const str
 	return there;
 }
 
-/* 0, or LOOM_EFULL after the run was failed. */
+/* Returns 0, or LOOM_EFULL after it has failed the run. */
 LOOM_FN int mgws_overflow(struct loom_ctx *c, uint32_t which, const struct loom_task *task)
 {
 	int there = which == LOOM_ON_ANY || SCHED_CFG(c, mixed);
@@ -144,13 +143,13 @@ LOOM_FN int mgws_overflow(struct loom_ctx *c, uint32_t which, const struct loom_
 	return LOOM_EFULL;
 }
 
-/* A task for which no queue has room. */
+/* Overflows a task for which no queue has room. */
 SCHED_SLOW int mgws_overflow_any(struct loom_ctx *c, const struct loom_task *task)
 {
 	return mgws_overflow(c, LOOM_ON_ANY, task);
 }
 
-/* A task that this worker may not run. */
+/* Overflows a task that this worker may not run. */
 SCHED_SLOW int mgws_overflow_other_kind(struct loom_ctx *c, const struct loom_task *task)
 {
 	return mgws_overflow(c, mgws_other_kind(c), task);

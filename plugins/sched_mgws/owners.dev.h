@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* owners > 1: a public queue with several owners. Device code; lane 0 only.
  *
- * The metadata is then in the queue, behind a trylock that an owner holds until its tasks are copied; public.dev.h's
- * "the owner" is its holder. Owners do not wait: one that fails to lock does without the queue. With one owner the
- * trylock always succeeds. */
+ * The metadata is then in the queue, protected by a trylock that an owner holds until its tasks are copied. Where
+ * public.dev.h says "the owner", it means the holder of this lock. Owners do not wait: an owner that fails to lock
+ * continues without the queue. With one owner the trylock always succeeds. */
 #ifndef SCHED_MGWS_OWNERS_DEV_H
 #define SCHED_MGWS_OWNERS_DEV_H
 
@@ -11,7 +11,7 @@
 #include "public.dev.h"
 #endif
 
-/* The metadata that may be read without the trylock: that of a single owner. With several owners it has
+/* Returns the metadata that may be read without the trylock: that of a single owner. With several owners its `open` is
  * MGWS_OPEN_UNKNOWN, so that mgws_empty() judges by the word. */
 LOOM_FN struct mgws_meta *mgws_own_meta(const struct loom_ctx *c)
 {
@@ -20,7 +20,7 @@ LOOM_FN struct mgws_meta *mgws_own_meta(const struct loom_ctx *c)
 
 #if SCHED_MAY(SCHED_IS_owners > 1)
 
-/* The queue that this worker uses, and its metadata. */
+/* The queue that this worker uses, and the queue's metadata. */
 LOOM_FN struct mgws_queue *mgws_queue(const struct loom_ctx *c)
 {
 	return mgws_worker(c)->q;
@@ -63,7 +63,7 @@ LOOM_FN void mgws_unlock_queue(struct loom_ctx *c, const struct mgws_meta *meta,
 	loom_store_release_sys(&q->lock, 0u);
 }
 
-/* At the start of a sample. The host has initialised the queue's metadata. */
+/* Called at the start of a sample, after the host has initialised the queue's metadata. */
 LOOM_FN void mgws_join_owners(struct loom_ctx *c)
 {
 	struct mgws_worker *mine = mgws_worker(c);
@@ -74,7 +74,7 @@ LOOM_FN void mgws_join_owners(struct loom_ctx *c)
 	mine->own.open = MGWS_OPEN_UNKNOWN;
 }
 
-/* The queue that a worker uses. */
+/* Returns the queue that a worker uses. */
 LOOM_FN struct mgws_queue *mgws_find_queue(const struct loom_ctx *c, uint32_t worker)
 {
 	struct mgws_queue *q = (struct mgws_queue *)loom_public(c, LOOM_SCHED, worker);

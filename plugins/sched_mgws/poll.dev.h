@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker polls between two tasks, and what it then publishes. Device code. */
+/* What a worker polls between two tasks, and what it publishes after that. Device code. */
 #ifndef SCHED_MGWS_POLL_DEV_H
 #define SCHED_MGWS_POLL_DEV_H
 
@@ -8,28 +8,28 @@
 #endif
 
 enum { MGWS_STOP = 1, MGWS_PUBLISH = 2, MGWS_REQUESTED = 4 };
-/* On a GPU the proxy worker grants requests, and not a worker with tasks: mailbox.dev.h. */
+/* On a GPU the proxy worker grants requests in place of workers with tasks: mailbox.dev.h. */
 #ifdef GPULOOM_DEV_CPU_H
 #define MGWS_IS_REQUESTED(news) ((news)&MGWS_REQUESTED)
 #else
 #define MGWS_IS_REQUESTED(news) 0
 #endif
 
-/* Lane 0: the public queue is empty, as its word says. A locked word: the queue of a single owner is empty
- * (MGWS_NO_WORD); of several owners one holds the trylock. */
+/* Lane 0. Returns whether the public queue is empty, as its word says. A locked word means that the queue is empty if
+ * it has a single owner (MGWS_NO_WORD), else that one owner holds the trylock. */
 LOOM_FN int mgws_word_is_empty(const struct loom_ctx *c, uint64_t word)
 {
 	return SCHED_CFG(c, owners) == 1 ? !mgws_stealable(word) : !mgws_left(word);
 }
 
-/* Lane 0: that word, after this worker has changed it. */
+/* Lane 0. Returns the queue's word after this worker has changed it. */
 LOOM_FN uint64_t mgws_word_now(struct loom_ctx *c)
 {
 	return SCHED_CFG(c, owners) == 1 ? mgws_own_meta(c)->word : loom_load_relaxed_sys(&mgws_queue(c)->word);
 }
 
 #ifdef GPULOOM_DEV_CPU_H
-/* Lane 0: a part of the initial set is unclaimed. */
+/* Lane 0. Returns whether a part of the initial set is unclaimed. */
 LOOM_FN int mgws_unclaimed(struct loom_ctx *c, struct mgws_block *b)
 {
 	if (b->claimed == MGWS_ALL)
@@ -39,12 +39,12 @@ LOOM_FN int mgws_unclaimed(struct loom_ctx *c, struct mgws_block *b)
 	return b->claimed != MGWS_ALL;
 }
 
-/* Lane 0: what the loop must react to before the next task. These loads hit the cache. */
+/* Lane 0. Returns the events to which the loop must react before the next task. These loads hit the cache. */
 LOOM_FN uint32_t mgws_poll(struct loom_ctx *c, int can_publish)
 {
 	if (loom_stopped(c))
 		return MGWS_STOP;
-	if (SCHED_CFG(c, rma)) { /* the number of short tasks before the next poll follows from their time */
+	if (SCHED_CFG(c, rma)) { /* the run time of short tasks sets their number before the next poll */
 		struct mgws_worker *mine = mgws_worker(c);
 		uint64_t took = mgws_rma_progress(c);
 		mine->batch =
@@ -58,9 +58,9 @@ LOOM_FN uint32_t mgws_poll(struct loom_ctx *c, int can_publish)
 	return news;
 }
 #else
-/* The same on a GPU, where a load takes longer than a short task. So a poll does not wait for its own loads: it judges
- * by those that the poll before issued, and then issues new ones. Nothing reads an old value after that, so that the
- * new one can arrive in the same register: copying a value that has not arrived would wait for it. */
+/* mgws_poll() on a GPU, where a load takes longer than a short task. So a poll does not wait for its own loads: it
+ * judges by the values that the previous poll loaded, and then issues new loads. Nothing reads an old value after that,
+ * so the new value can arrive in the same register. A copy of a value that has not arrived would wait for it. */
 LOOM_FN uint32_t mgws_poll(struct loom_ctx *c, int can_publish)
 {
 	struct mgws_block *b = &mgws_lane(c)->block;
@@ -78,14 +78,13 @@ LOOM_FN uint32_t mgws_poll(struct loom_ctx *c, int can_publish)
 }
 #endif
 
-/* The same, to all lanes. Also a barrier. */
+/* mgws_poll() for all lanes. The call is also a barrier. */
 LOOM_FN uint32_t mgws_poll_collective(struct loom_ctx *c, int can_publish)
 {
 	return loom_word_from_lane0(c, c->lane == 0 ? mgws_poll(c, can_publish) : 0);
 }
 
-/* The public queue is empty: publishes half of what the worker holds, beginning with the backlog, whose tasks are
- * oldest. */
+/* When the public queue is empty, publishes half of what the worker holds, beginning with the backlog's older tasks. */
 SCHED_SLOW uint64_t mgws_publish_half(struct loom_ctx *c)
 {
 	struct mgws_block *b = &mgws_lane(c)->block;
@@ -99,7 +98,7 @@ SCHED_SLOW uint64_t mgws_publish_half(struct loom_ctx *c)
 	} else if (b->end - b->next >= 2) {
 		uint64_t half = (b->end - b->next) / 2;
 		uint64_t most = ((uint64_t)mgws_meta(c)->mask + 1) / 2;
-		/* Half the ring, so that spawned tasks find room; all of a ring of one. */
+		/* At most half of the ring, so that spawned tasks find room; all of a ring of one. */
 		most = most ? most : 1;
 		n = mgws_publish(c, c->initial, b->next, ~0ull, half < most ? half : most);
 		b->next += n;

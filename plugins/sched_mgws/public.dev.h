@@ -4,12 +4,12 @@
  *
  * One 64-bit word says what the ring offers in this epoch: the slot of the oldest task (tail), the number of tasks at
  * the start of the epoch, and the number of attempts to steal since. A thief adds one attempt and thereby owns the
- * newer half of what is left: after a attempts on n tasks, n >> a are left. Thieves neither lock nor retry.
+ * newer half of the remaining tasks: after `a` attempts on n tasks, n >> a remain. Thieves neither lock nor retry.
  *
- * The owner ends an epoch by setting the lock bit, which freezes the tasks taken, and starts the next epoch with a new
+ * The owner ends an epoch by setting the lock bit, which freezes the tasks taken, and starts the next one with a new
  * word. Thieves may still be copying then. The thesis refills at once and so overwrites slots that are being read (its
  * section 5.1; found by model checking). Here `started` and `completed` of the two epochs give the oldest position that
- * an unfinished copy can read, and the owner writes behind it only: mgws_room(). The owner never waits for a thief.
+ * an unfinished copy can read. The owner writes only behind it, see mgws_room(), and never waits for a thief.
  *
  * Several owners of a queue take a trylock: owners.dev.h. */
 #ifndef SCHED_MGWS_PUBLIC_DEV_H
@@ -19,8 +19,8 @@
 #include "state.dev.h"
 #endif
 
-/* attempts 24 | lock 1 | epoch 1 | tasks at the start 19 | tail 19. Tests make fields narrower, so that they wrap
- * sooner; attempts fill the upper end in any case. */
+/* Bits of the word: attempts 24 | lock 1 | epoch 1 | tasks at the start 19 | tail 19. Tests make fields narrower, so
+ * that they wrap sooner. Attempts fill the upper end in any case. */
 #ifndef MGWS_ATTEMPT_BITS
 #define MGWS_ATTEMPT_BITS 24
 #endif
@@ -33,11 +33,10 @@
 #define MGWS_LOCK          (1ull << (MGWS_EPOCH_SHIFT + 1))
 #define MGWS_ATTEMPT_SHIFT (64 - MGWS_ATTEMPT_BITS)
 #define MGWS_ATTEMPT       (1ull << MGWS_ATTEMPT_SHIFT)
-/* Each worker adds at most one attempt to an epoch that has nothing left, so the field cannot wrap. */
+/* Each worker adds at most one attempt to an epoch without tasks left, so the field cannot wrap. */
 #define MGWS_MAX_WORKERS ((1u << MGWS_ATTEMPT_BITS) - 32u)
 
-/* The scope of owners' and thieves' operations on a queue's words. A GPU's fences are cheaper where only workers of one
- * device steal. */
+/* The scope of operations on a queue's words. A GPU's fences cost less if only workers of one device steal. */
 #if defined(SCHED_CONSTANTS) && SCHED_MAY(SCHED_IS_one_device)
 #define MGWS_QUEUE_OP(op) op##_dev
 #else
@@ -55,26 +54,26 @@ LOOM_FN uint32_t mgws_tries(uint64_t word)
 	return a < 32 ? a : 32; /* attempts on an empty queue count, too */
 }
 
-/* Tasks that no thief owns yet. */
+/* Returns the number of tasks that no thief owns yet. */
 LOOM_FN uint64_t mgws_left(uint64_t word)
 {
 	return mgws_offered(word) >> mgws_tries(word);
 }
 
-/* A thief's attempt would succeed. */
+/* Returns whether a thief's attempt would succeed. */
 LOOM_FN int mgws_stealable(uint64_t word)
 {
 	return !(word & MGWS_LOCK) && mgws_left(word);
 }
 
-/* Ends the epoch: no steal succeeds until the next one starts. An empty queue needs no lock bit. */
+/* Ends the epoch: no steal succeeds until the next epoch starts. An empty queue needs no lock bit. */
 LOOM_FN void mgws_close_epoch(struct mgws_meta *meta, struct mgws_queue *q)
 {
 	if (!meta->open)
 		return;
 	uint64_t word = loom_load_relaxed_sys(&q->word);
-	/* Only the owner changes the bit, and it is clear: so an add sets it. PCIe has an atomic add and no atomic or.
-	 * Relaxed: the word carries counts, no tasks. */
+	/* Only the owner changes the bit, and the bit is clear, so an add sets it. PCIe has an atomic add, but no
+	 * atomic or. Relaxed: the word carries counts, no tasks. */
 	if (mgws_left(word))
 		word = MGWS_QUEUE_OP(loom_fetch_add_relaxed)(&q->word, MGWS_LOCK);
 	uint64_t taken = meta->open - mgws_left(word);
@@ -84,14 +83,14 @@ LOOM_FN void mgws_close_epoch(struct mgws_meta *meta, struct mgws_queue *q)
 	meta->word = MGWS_NO_WORD;
 }
 
-/* All copies of ended epochs with this bit are done. Acquire: pairs with the thief's completion (release), so that its
- * reads of the slots precede the next writes there. */
+/* Returns whether all copies of ended epochs with this bit are done. Acquire: pairs with the release of the thief's
+ * completion, so the thief's reads of the slots precede the next writes there. */
 LOOM_FN int mgws_copied(const struct mgws_meta *meta, struct mgws_queue *q, uint32_t epoch)
 {
 	return MGWS_QUEUE_OP(loom_load_acquire)(&q->completed[epoch]) == meta->started[epoch];
 }
 
-/* Slots that may be written behind `head`, between two epochs. */
+/* Returns the number of slots that may be written behind `head`, between two epochs. */
 LOOM_FN uint32_t mgws_room(const struct mgws_meta *meta, struct mgws_queue *q)
 {
 	uint64_t oldest = meta->tail;
@@ -101,8 +100,8 @@ LOOM_FN uint32_t mgws_room(const struct mgws_meta *meta, struct mgws_queue *q)
 	return meta->mask + 1 - (uint32_t)(meta->head - oldest);
 }
 
-/* Starts an epoch that offers tail..head. An epoch bit whose copies are not done keeps its older `begin`, which covers
- * them too. */
+/* Starts an epoch that offers tail..head. If copies with its epoch bit are not done, the older `begin` stays and covers
+ * these, too. */
 LOOM_FN void mgws_open_epoch(struct mgws_meta *meta, struct mgws_queue *q)
 {
 	uint32_t e = meta->epoch ^ 1;
@@ -111,18 +110,18 @@ LOOM_FN void mgws_open_epoch(struct mgws_meta *meta, struct mgws_queue *q)
 	meta->epoch = e;
 	meta->open = meta->head - meta->tail;
 	meta->word = (uint64_t)e << MGWS_EPOCH_SHIFT | meta->open << MGWS_TASKS_SHIFT | (meta->tail & MGWS_COUNT_MASK);
-	/* Release: pairs with the acquire in a thief's attempt, which then reads the tasks. */
+	/* Release: pairs with the acquire of a thief's attempt, after which the thief reads the tasks. */
 	MGWS_QUEUE_OP(loom_store_release)(&q->word, meta->word);
 }
 
-/* Nothing to acquire. One load of a line that stays in this worker's cache until a thief adds to it. */
+/* Relaxed: nothing to acquire. The load reads a line that stays in this worker's cache until a thief adds to it. */
 LOOM_FN int mgws_empty(const struct mgws_meta *meta, struct mgws_queue *q)
 {
 	uint64_t word = loom_load_relaxed_sys(&q->word);
 	return word != meta->word && (!meta->open || !mgws_left(word));
 }
 
-/* Empty, and no thief is still copying: the condition for idle(). For the holder of the trylock only. */
+/* Returns whether the queue is empty and no thief still copies, as idle() requires. Only with the trylock held. */
 LOOM_FN int mgws_is_drained(struct mgws_meta *meta, struct mgws_queue *q)
 {
 	if (!mgws_empty(meta, q))

@@ -8,7 +8,7 @@
 #include "ids.dev.h"
 #endif
 
-/* The worker's public block: the queue, what its slots need, and the backlog, if there is one. */
+/* The worker's public block: the queue, the memory behind its slots, and the backlog, if there is one. */
 #define MGWS_QUEUE_BYTES(public_queue, transfer)                                                                       \
 	(sizeof(struct mgws_queue) + ((transfer) == MGWS_BODY                                                          \
 					  ? (uint64_t)(public_queue)*64                                                \
@@ -27,7 +27,7 @@ LOOM_FN struct loom_task *mgws_tasks(struct mgws_queue *q)
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
-/* Into the ring of a public queue, behind `head`. */
+/* Copies tasks into the ring of a public queue, behind `head`. */
 LOOM_FN void mgws_copy_in(const struct loom_ctx *c, struct mgws_queue *q, uint64_t head, uint32_t ring_mask,
 			  const struct loom_task *from, uint64_t at, uint64_t mask, uint32_t n)
 {
@@ -37,7 +37,7 @@ LOOM_FN void mgws_copy_in(const struct loom_ctx *c, struct mgws_queue *q, uint64
 		mgws_copy_ids_in(c, q, head, ring_mask, from, at, mask, n);
 }
 
-/* From there into the local queue. */
+/* Copies tasks from the ring into the local queue. */
 LOOM_FN void mgws_copy_out(struct loom_ctx *c, struct mgws_queue *q, uint64_t at, uint32_t ring_mask, uint32_t n)
 {
 	if (SCHED_CFG(c, transfer) == MGWS_BODY)
@@ -46,7 +46,7 @@ LOOM_FN void mgws_copy_out(struct loom_ctx *c, struct mgws_queue *q, uint64_t at
 		mgws_copy_ids_out(c, q, at, ring_mask, n);
 }
 
-/* From one public queue to another. */
+/* Copies tasks from one public queue to another. */
 LOOM_FN void mgws_copy_across(const struct loom_ctx *c, struct mgws_queue *to, uint64_t to_at, struct mgws_queue *from,
 			      uint64_t at, uint32_t mask, uint32_t n)
 {
@@ -58,7 +58,7 @@ LOOM_FN void mgws_copy_across(const struct loom_ctx *c, struct mgws_queue *to, u
 
 /* ---- publish and acquire ---------------------------------------------------------------------- */
 
-/* Lane 0, with the trylock: offers what the queue holds in a new epoch, and unlocks. */
+/* Lane 0, with the trylock. Starts an epoch that offers the queue's tasks, and unlocks. */
 LOOM_FN void mgws_reopen(struct loom_ctx *c, struct mgws_meta *meta, struct mgws_queue *q)
 {
 	if (!meta->open && meta->head != meta->tail) {
@@ -77,7 +77,7 @@ LOOM_FN uint32_t mgws_publish_range(struct loom_ctx *c, struct loom_task *from, 
 	uint32_t n = 0;
 	int locked = 0;
 	if (c->lane == 0) {
-		/* Full, and no thief has changed the word. */
+		/* The queue is full if no thief has changed the word. */
 		int full = own->open > own->mask && loom_load_relaxed_sys(&q->word) == own->word;
 		locked = !full && mgws_try_lock_queue(c, q);
 	}
@@ -101,14 +101,14 @@ LOOM_FN uint32_t mgws_publish_range(struct loom_ctx *c, struct loom_task *from, 
 	return n;
 }
 
-/* Moves up to `want` tasks into the public queue, as far as there is room; how many. */
+/* Moves up to `want` tasks into the public queue, as far as there is room. Returns how many. */
 LOOM_FN uint32_t mgws_publish(struct loom_ctx *c, const struct loom_task *from, uint64_t at, uint64_t mask,
 			      uint64_t want)
 {
 	return (uint32_t)LOOM_OUTLINED_COLLECTIVE(mgws_publish_range, c, (struct loom_task *)from, at, mask, want);
 }
 
-/* The same for the oldest tasks of a ring of this worker, which then holds so many fewer. */
+/* Publishes up to `want` of the oldest tasks of a ring of this worker, and subtracts them from the ring's count. */
 LOOM_FN uint32_t mgws_publish_ring(struct loom_ctx *c, const struct loom_task *ring, uint32_t mask, uint32_t *head,
 				   uint32_t *count, uint32_t want)
 {
@@ -124,8 +124,8 @@ LOOM_FN uint32_t mgws_publish_local(struct loom_ctx *c, uint32_t want)
 	return mgws_publish_ring(c, sched_ring(c), sched_mask(c), &mine->head, &mine->count, want);
 }
 
-/* Moves the newest half of the public tasks, up to half a local queue, into the empty local queue; how many. `idle`:
- * this worker has reported idle, which happens only with several owners. */
+/* Moves the newest half of the public tasks, at most half a local queue, into the empty local queue. Returns how many.
+ * idle: this worker has reported idle, which happens only with several owners. */
 LOOM_FN uint32_t mgws_acquire(struct loom_ctx *c, int idle)
 {
 	struct mgws_meta *meta = mgws_meta(c);
@@ -140,7 +140,7 @@ LOOM_FN uint32_t mgws_acquire(struct loom_ctx *c, int idle)
 		meta->head -= n;
 		meta->acquired += n;
 		sched_local(c)->counters.acquired += n;
-		/* A single owner opens the next epoch before it copies: thieves do not reach behind the new head. */
+		/* A single owner opens the next epoch before it copies: thieves read nothing behind the new head. */
 		if (mgws_sole_owner(c))
 			mgws_reopen(c, meta, q);
 	}
@@ -153,7 +153,7 @@ LOOM_FN uint32_t mgws_acquire(struct loom_ctx *c, int idle)
 	if (mgws_sole_owner(c))
 		return n;
 	loom_barrier_lanes(c);
-	/* Before a co-owner can find the queue empty and report idle. */
+	/* busy() comes before a co-owner can find the queue empty and report idle. */
 	if (n && idle)
 		LOOM_CALL(term, busy, c);
 	if (locked)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks that share tasks: their workers as victims, and RMA where their memory has no addresses. Device code. A module:
- * the rest calls only the functions below that have no `static` use here:
+/* Ranks that share tasks: their workers as victims, and RMA where their memory has no addresses. Device code. This file
+ * is a module: other files call only
  *
  *   mgws_is_remote, mgws_is_rma             what a victim's number means; remote victims follow this rank's workers
  *   mgws_remote_queue                       the queue of a remote victim, or where its tasks arrive
@@ -9,9 +9,9 @@
  *   mgws_claim_remote                       the initial set of another rank
  *   mgws_rma_progress                       serves other ranks where the NIC's thread needs this worker's core
  *
- * Remote memory is reached by addresses (trigger_peer): then a remote steal is like a local one. Or it is reached by
- * the trigger's rma(): the attempt adds to the victim's word, the tasks are read into a ring of this worker, at the
- * slots that they have there, and the completion is posted. Model: tests/models/ranks.pml. */
+ * A worker reaches remote memory by addresses (trigger_peer) or by the trigger's rma(). By addresses a remote steal is
+ * like a local one. By RMA the attempt adds to the victim's word, the tasks are read into the same slots of a ring of
+ * this worker, and the completion is posted. Model: tests/models/ranks.pml. */
 #ifndef SCHED_MGWS_RANKS_DEV_H
 #define SCHED_MGWS_RANKS_DEV_H
 
@@ -21,16 +21,16 @@
 
 #define MGWS_NO_VICTIM 0xffffffffu
 
-/* A worker of another rank: its queue and its rank's block, as addresses, or as references for RMA. */
+/* A worker of another rank: its queue and its rank's block, as addresses or as references for RMA. */
 struct mgws_remote {
 	uint64_t queue, global;
 	uint32_t rank;
-	uint32_t first;   /* the victim number of its rank's first worker, ... */
-	uint32_t used_up; /* ... in whose entry this says that nothing is left of the rank's range */
+	uint32_t first;   /* the victim number of its rank's first worker */
+	uint32_t used_up; /* only in the entry of that first worker: 1 when the rank's range is used up */
 	uint32_t pad;
 };
 
-/* The table of remote workers: the nearest ranks first, among these starting with the next rank. */
+/* Returns an entry of the table of remote workers. The nearest ranks come first, among these the next rank. */
 LOOM_FN struct mgws_remote *mgws_remote(const struct loom_ctx *c, uint32_t victim)
 {
 	return (struct mgws_remote *)mgws_list_slots(c, SCHED_CFG(c, mixed) ? MGWS_LISTS : 1) + (victim - c->workers);
@@ -46,7 +46,7 @@ LOOM_FN int mgws_is_rma(const struct loom_ctx *c, uint32_t victim)
 	return SCHED_CFG(c, rma) && mgws_is_remote(c, victim);
 }
 
-/* Where tasks read by RMA arrive: behind the backlog, a queue as large as the victim's. */
+/* Where tasks arrive that are read by RMA: behind the backlog, a queue as large as the victim's. */
 LOOM_FN uint64_t mgws_rma_ring_at(const struct loom_ctx *c)
 {
 	return MGWS_QUEUE_BYTES(SCHED_CFG(c, public_queue), MGWS_BODY) +
@@ -58,7 +58,7 @@ LOOM_FN struct mgws_queue *mgws_rma_ring(const struct loom_ctx *c)
 	return (struct mgws_queue *)((char *)c->own[LOOM_SCHED] + mgws_rma_ring_at(c));
 }
 
-/* The queue of a remote victim, or what it will be like here. */
+/* Returns the queue of a remote victim, or its copy here. */
 LOOM_FN struct mgws_queue *mgws_remote_queue(const struct loom_ctx *c, uint32_t victim)
 {
 	return mgws_is_rma(c, victim) ? mgws_rma_ring(c)
@@ -67,14 +67,14 @@ LOOM_FN struct mgws_queue *mgws_remote_queue(const struct loom_ctx *c, uint32_t 
 
 /* ---- victims: lane 0 ------------------------------------------------------------------------- */
 
-/* How many remote workers this one steals from. */
+/* Returns how many remote workers this one steals from. */
 LOOM_FN uint32_t mgws_remote_victims(const struct loom_ctx *c)
 {
 	uint32_t policy = SCHED_CFG(c, victim);
 	return policy == MGWS_LOCAL || policy == MGWS_NONE ? 0 : mgws_remote_count(c);
 }
 
-/* There is something to steal in a rank that is reached by addresses. Remembers where. */
+/* Returns whether a rank that is reached by addresses has something to steal, and remembers the victim. */
 LOOM_FN int mgws_scan_remote(struct loom_ctx *c)
 {
 	uint32_t n = SCHED_CFG(c, rma) ? 0 : mgws_remote_victims(c);
@@ -88,7 +88,7 @@ LOOM_FN int mgws_scan_remote(struct loom_ctx *c)
 	return 0;
 }
 
-/* One of n remote victims. `neighbour`: the next one. `biased`: with the probability `bias` one of the nearest, else
+/* Returns one of n remote victims. neighbour: the next one. biased: with probability `bias` one of the nearest, else
  * one further away, chosen in the same way. */
 LOOM_FN uint32_t mgws_pick_remote(struct loom_ctx *c, uint32_t n)
 {
@@ -108,7 +108,7 @@ LOOM_FN uint32_t mgws_pick_remote(struct loom_ctx *c, uint32_t n)
 	return c->workers + from + loom_random_below(c, n - from);
 }
 
-/* The remote victim that had tasks last time, or another one. */
+/* Returns the remote victim that had tasks last time, or another one. */
 LOOM_FN uint32_t mgws_remote_victim(struct loom_ctx *c)
 {
 	uint32_t n = mgws_remote_victims(c), last = mgws_worker(c)->remote_last;
@@ -118,7 +118,7 @@ LOOM_FN uint32_t mgws_remote_victim(struct loom_ctx *c)
 /* ---- RMA: lane 0 ------------------------------------------------------------------------------ */
 
 #ifdef LOOM_RANKS_RMA
-/* Adds to a word of another rank; its value before. 0 also where the run has failed or was stopped. */
+/* Adds to a word of another rank. Returns the value before, or 0 if the run has failed or was stopped. */
 LOOM_FN uint64_t mgws_rma_add(struct loom_ctx *c, const struct mgws_remote *remote, uint64_t at, uint64_t value)
 {
 	struct loom_rma add = {.op = LOOM_NET_ADD, .rank = remote->rank, .remote = at, .value = value};
@@ -126,8 +126,8 @@ LOOM_FN uint64_t mgws_rma_add(struct loom_ctx *c, const struct mgws_remote *remo
 	return LOOM_CALL(trigger, rma, c, &add, &was) ? 0 : was;
 }
 
-/* Attempt and copy, a round trip each. There is no check before an attempt, so attempts on an empty queue add up. After
- * it has found a quarter of their field used, a thief checks first. */
+/* Makes an attempt and a copy, each of which takes a round trip. No check precedes an attempt, so attempts on an empty
+ * queue add up. When a quarter of their field is used, a thief checks first. */
 static __attribute__((noinline)) uint64_t mgws_rma_steal(struct loom_ctx *c, uint32_t victim)
 {
 	const struct mgws_remote *remote = mgws_remote(c, victim);
@@ -141,7 +141,7 @@ static __attribute__((noinline)) uint64_t mgws_rma_steal(struct loom_ctx *c, uin
 		return 0;
 	uint64_t left = mgws_left(word), slots = mgws_meta(c)->mask + 1, n = left - left / 2;
 	uint64_t slot = ((word & MGWS_COUNT_MASK) + mgws_offered(word) - left) & (slots - 1);
-	if (slot + n > slots) { /* around the end: the whole ring, in one operation */
+	if (slot + n > slots) { /* past the end: one operation reads the whole ring */
 		slot = 0;
 		n = slots;
 	}
@@ -154,7 +154,7 @@ static __attribute__((noinline)) uint64_t mgws_rma_steal(struct loom_ctx *c, uin
 	return LOOM_CALL(trigger, rma, c, &get, (uint64_t *)NULL) ? 0 : word;
 }
 
-/* A steal's copies are complete: posted, since nothing here waits for it. */
+/* Adds a steal's copies to the victim's completions. The add is posted, since nothing here waits for it. */
 LOOM_FN void mgws_rma_complete(struct loom_ctx *c, uint32_t victim, uint32_t epoch, uint64_t n)
 {
 	const struct mgws_remote *remote = mgws_remote(c, victim);
@@ -168,7 +168,7 @@ LOOM_FN uint64_t mgws_remote_range(const struct loom_ctx *c, uint32_t victim)
 	return mgws_remote(c, victim)->global + offsetof(struct mgws_global, range);
 }
 
-/* Claims from the range of a victim's rank: a check, and the claim. A range that is used up stays so. */
+/* Claims from the range of a victim's rank: a check, then the claim. A range that is used up stays used up. */
 LOOM_FN uint32_t mgws_claim_remote(struct loom_ctx *c, uint32_t victim, int *idle)
 {
 	struct mgws_block *b = &mgws_lane(c)->block;
@@ -185,12 +185,12 @@ LOOM_FN uint32_t mgws_claim_remote(struct loom_ctx *c, uint32_t victim, int *idl
 	left = loom_from_lane0(c, left);
 	if (!left)
 		return 0;
-	/* Before the claim: workers that find the range used up may report idle. */
+	/* busy() comes before the claim: workers that find the range used up may report idle. */
 	if (*idle)
 		LOOM_CALL(term, busy, c);
 	*idle = 0;
 	if (c->lane == 0) {
-		/* A larger part than of the own range, since the round trip is longer. */
+		/* A larger part than of this rank's range, since the round trip takes longer. */
 		n = mgws_fraction(left, 2 * (c->workers + mgws_remote_count(c)));
 		n = n < 1 ? 1 : n < MGWS_CLAIM_MAX ? n : MGWS_CLAIM_MAX;
 		range = mgws_rma_add(c, mgws_remote(c, victim), mgws_remote_range(c, victim), n);
@@ -208,8 +208,8 @@ LOOM_FN uint32_t mgws_claim_remote(struct loom_ctx *c, uint32_t victim, int *idl
 #endif
 
 #ifdef GPULOOM_DEV_CPU_H
-/* Between two tasks and inside long ones: now and then serves the RMA of other ranks, where the NIC's thread would need
- * this worker's core for that. The time since it last did. */
+/* Called between two tasks and inside long ones. Serves the RMA of other ranks from time to time, because the NIC's
+ * thread would need this worker's core for that. MGWS_PROGRESS_NS is the time between two services. */
 #define MGWS_PROGRESS_NS    20000u
 #define MGWS_PROGRESS_CALLS 8u /* calls of wanted() between two reads of the clock */
 LOOM_FN uint64_t mgws_rma_progress(struct loom_ctx *c)

@@ -23,16 +23,16 @@ static const struct loom_opt sched_mgws_rows[] = {SCHED_CONFIG(MGWS_OPTION, MGWS
 
 struct sched_mgws {
 	const struct loom_host *host;
-	struct sched_config cfg;                 /* as given, with chosen sizes in place of 0 */
-	uint32_t rank, ranks;                    /* that share tasks */
-	const struct loom_remote_blocks *remote; /* [ranks]; NULL: ranks share no tasks */
-	uint8_t *distance;                       /* [ranks] enum MGWS_SAME_NODE ... */
+	struct sched_config cfg;                 /* the options as given, with chosen sizes in place of 0 */
+	uint32_t rank, ranks;                    /* ranks that share tasks */
+	const struct loom_remote_blocks *remote; /* [ranks]; NULL if ranks share no tasks */
+	uint8_t *distance;                       /* [ranks] enum of MGWS_SAME_NODE */
 };
 
 #define MGWS_FAIL(code, ...) LOOM_FAIL(s->host, err, code, "sched_mgws: " __VA_ARGS__)
 typedef unsigned long long mgws_llu;
 
-/* The stack has both kinds of device: a worker may pop a task that only the other kind may run. */
+/* Returns whether the stack has both kinds of device. Then a worker may pop a task that only the other kind may run. */
 static int mgws_mixed(const struct loom_layout *layout)
 {
 	return sched_has(layout, 1) && sched_has(layout, 0);
@@ -48,11 +48,11 @@ static uint32_t mgws_lists(const struct loom_layout *layout)
 	return mgws_mixed(layout) ? MGWS_LISTS : 1;
 }
 
-/* The options, with chosen values in place of 0. */
+/* Returns the options, with chosen sizes in place of 0. */
 static struct sched_config mgws_chosen(const void *opts)
 {
 	struct sched_config o = *(const struct sched_config *)opts;
-	int many = o.granularity == SCHED_LANE; /* a lane holds as much as a worker */
+	int many = o.granularity == SCHED_LANE; /* each lane then holds as many tasks as a worker */
 	o.local_queue = mgws_or(o.local_queue, many ? 128 : 32);
 	o.public_queue = mgws_or(o.public_queue, many ? 1024 : 64);
 	if (many)
@@ -96,7 +96,7 @@ static void sched_mgws_destroy(void *self)
 	s->host->free(s->host, s);
 }
 
-/* Slots. A GPU's stack is small: it runs no tasks in place, so it needs a backlog. */
+/* Returns the slots of the backlog. A GPU's stack is small and runs no tasks in place, so it needs a backlog. */
 static uint32_t mgws_backlog_slots(const struct sched_mgws *s, const struct loom_layout *layout)
 {
 	uint32_t slots = MGWS_BACKLOG_SLOTS(s->cfg.public_queue);
@@ -113,22 +113,22 @@ static int mgws_has_ranks(const struct loom_layout *layout)
 	return LOOM_HAS(layout, ranks) && layout->ranks > 1;
 }
 
-/* The memory of other ranks is reached by RMA only. */
+/* Returns whether the memory of other ranks is reached by RMA only. */
 static int mgws_uses_rma(const struct loom_layout *layout)
 {
 	return mgws_has_ranks(layout) && layout->rma;
 }
 
-/* Workers of other ranks that run the same tasks. */
+/* Returns the number of workers of other ranks that run the same tasks. */
 static uint32_t mgws_remote_workers(const struct loom_layout *layout)
 {
 	return mgws_has_ranks(layout) ? layout->remote_workers : 0;
 }
 
-/* Rejects what ranks cannot share. */
+/* Rejects configurations that ranks cannot share. */
 static int mgws_check_ranks(const struct sched_mgws *s, const struct loom_layout *layout, struct loom_error *err)
 {
-	int real = 0; /* GPUs */
+	int real = 0; /* number of GPUs */
 	for (uint32_t d = 0; d < layout->devices; d++)
 		real |= layout->device[d].kind == LOOM_ON_GPU && !(layout->device[d].flags & LOOM_SHAPE_IS_VIRTUAL);
 	if (sched_noncoherent(layout))
@@ -137,16 +137,16 @@ static int mgws_check_ranks(const struct sched_mgws *s, const struct loom_layout
 				 "rank cannot: name one device in [run], or set tasks = own there");
 	if (real && layout->rma)
 		return MGWS_FAIL(LOOM_ENOTSUP,
-				 "a NIC cannot change the words of a GPU's queues while it works: ranks on GPUs share "
-				 "tasks by trigger peer, on one host: set use = peer in [trigger], or tasks = own "
-				 "in [run]");
+				 "a NIC cannot change the words of a GPU's queues while the GPU works: ranks on GPUs "
+				 "share tasks by trigger peer, on one host. Set use = peer in [trigger], or tasks = "
+				 "own in [run]");
 	if (s->cfg.transfer == MGWS_ID)
 		return MGWS_FAIL(LOOM_ENOTSUP,
-				 "transfer = id: other ranks do not reach the pools where tasks stay: set "
-				 "transfer = body");
+				 "transfer = id: other ranks do not reach the pools that hold the tasks: set transfer "
+				 "= body");
 	if (s->cfg.owners > 1)
 		return MGWS_FAIL(LOOM_ENOTSUP,
-				 "owners = %u: other ranks steal from queues of one owner only: set owners = 1",
+				 "owners = %u: other ranks steal only from queues of one owner: set owners = 1",
 				 s->cfg.owners);
 	return 0;
 }
@@ -159,7 +159,8 @@ static int sched_mgws_need(void *self, const struct loom_layout *layout, struct 
 	if (rc)
 		return rc;
 	if (all > MGWS_MAX_WORKERS)
-		return MGWS_FAIL(LOOM_ENOTSUP, "%u workers, but the count of steal attempts bounds them to %u", all,
+		return MGWS_FAIL(LOOM_ENOTSUP, "%u workers are too many: the counter of steal attempts allows %u. "
+			"Reduce workers", all,
 				 MGWS_MAX_WORKERS);
 	if (s->cfg.transfer == MGWS_ID &&
 	    (uint64_t)layout->workers * MGWS_POOL_SLOTS(s->cfg.public_queue) >= MGWS_ID_INITIAL)
@@ -178,8 +179,7 @@ static int sched_mgws_need(void *self, const struct loom_layout *layout, struct 
 					 "%s has one worker; beside a device with which it cannot change "
 					 "the same word a GPU needs two, of which one exchanges tasks",
 					 layout->device[d].name);
-	/* Steals from a queue of several owners are counted by one of them, so every owner must reach the end of the
-	 * sample. */
+	/* One of several owners counts the steals from their queue, so every owner must reach the end of the sample. */
 	if (s->cfg.owners == 1 && !sched_noncoherent(layout) && !mgws_has_ranks(layout))
 		need->flags |= LOOM_NEED_LATE;
 	uint32_t lanes = sched_max_lanes(layout);
@@ -192,13 +192,13 @@ static int sched_mgws_need(void *self, const struct loom_layout *layout, struct 
 	need->worker =
 	    MGWS_QUEUE_BYTES(s->cfg.public_queue, s->cfg.transfer) +
 	    (uint64_t)mgws_backlog_slots(s, layout) * sizeof(struct loom_task) +
-	    (mgws_has_ranks(layout) ? MGWS_QUEUE_BYTES(s->cfg.public_queue, MGWS_BODY) : 0); /* mgws_rma_ring() */
+	    (mgws_has_ranks(layout) ? MGWS_QUEUE_BYTES(s->cfg.public_queue, MGWS_BODY) : 0); /* for mgws_rma_ring() */
 	need->local = SCHED_LOCAL_BYTES(lanes, s->cfg.local_queue) +
 		      MGWS_WORKER_BYTES(lanes, s->cfg.priorities, s->cfg.local_queue, all);
 	return 0;
 }
 
-/* The options, and what follows from the stack. */
+/* Returns the options, and the values that follow from the stack. */
 static struct sched_config sched_mgws_config(const struct sched_mgws *s, const struct loom_layout *layout)
 {
 	struct sched_config cfg = s->cfg;
@@ -225,22 +225,22 @@ static int sched_mgws_constants(void *self, const struct loom_layout *layout, ch
 	return sched_constants(s->host, &cfg, MGWS_REGISTER_WORDS(s->cfg.priorities), text, room, err);
 }
 
-/* The block that the workers of a device share: the stack's, or the device's own. */
+/* Returns the block that the workers of a device share: the stack's, or the device's own. */
 static struct mgws_global *mgws_global_of(const struct loom_layout *layout, const struct loom_view *view,
 					  uint32_t device)
 {
 	return sched_noncoherent(layout) ? (void *)((struct mgws_site *)view->device[device] + 1) : view->global;
 }
 
-/* The first task of a device's part of the initial set, the same number per worker everywhere. Rounded, so that the
- * root of a tree goes to the larger device, whichever comes first. */
+/* Returns the first task of a device's part of the initial set; every worker has the same number of tasks. The result
+ * is rounded so that the root of a tree goes to the larger device, whichever comes first. */
 static uint64_t mgws_first_of(const struct loom_layout *layout, uint32_t device)
 {
 	uint64_t worker = device < layout->devices ? layout->device[device].first_worker : layout->workers;
 	return (layout->initial_tasks * worker + layout->workers / 2) / layout->workers;
 }
 
-/* Non-coherent devices: a part of the initial set for each, and mailboxes. */
+/* Gives each non-coherent device a part of the initial set, and initialises the mailboxes. */
 static void mgws_init_noncoherent(const struct sched_mgws *s, const struct loom_layout *layout,
 				  const struct loom_view *view)
 {
@@ -264,13 +264,13 @@ static void mgws_init_noncoherent(const struct sched_mgws *s, const struct loom_
 	}
 }
 
-/* The first initial task of a rank's part. */
+/* Returns the first initial task of a rank's part. */
 static uint64_t mgws_part_of(const struct loom_layout *layout, uint32_t ranks, uint32_t rank)
 {
 	return layout->initial_tasks * rank / ranks;
 }
 
-/* What a rank exchanges with the others. */
+/* What a rank sends to the other ranks. */
 LOOM_EXACT_BEGIN
 struct mgws_rank_card {
 	struct sched_config cfg;
@@ -317,7 +317,7 @@ static int sched_mgws_connect(void *self, const struct loom_layout *layout, cons
 	return rc;
 }
 
-/* The table of remote workers for ranks.dev.h: behind the lists, the nearest ranks first. */
+/* Fills the table of remote workers for ranks.dev.h, which follows the lists. The nearest ranks come first. */
 static void mgws_init_remote(const struct sched_mgws *s, const struct loom_layout *layout, struct mgws_global *g)
 {
 	struct loom_task *slots = (struct loom_task *)(g + 1);
@@ -360,7 +360,7 @@ static int sched_mgws_init(void *self, const struct loom_layout *layout, const s
 			uint32_t w = shape->first_worker + i;
 			struct mgws_queue *q = view->worker[w];
 			memset(q, 0, sizeof(*q));
-			q->leader = w - i % o->owners; /* the worker whose queue it uses */
+			q->leader = w - i % o->owners; /* the worker whose queue this worker uses */
 			q->meta.mask = o->public_queue - 1;
 			q->meta.word = MGWS_NO_WORD;
 			if (o->transfer == MGWS_ID)
@@ -375,7 +375,7 @@ static int sched_mgws_init(void *self, const struct loom_layout *layout, const s
 	return 0;
 }
 
-/* No grant is under way. */
+/* Checks that no grant is under way. */
 static int mgws_check_mailboxes(const struct sched_mgws *s, const struct loom_layout *layout,
 				const struct loom_view *view, struct loom_error *err)
 {
@@ -419,7 +419,7 @@ static int mgws_check_queue(const struct sched_mgws *s, const struct mgws_queue 
 	return 0;
 }
 
-/* Steals and tasks between ranks. */
+/* Reports steals and tasks between ranks. */
 static int mgws_report_remote(const struct sched_mgws *s, const struct loom_layout *layout,
 			      const struct loom_view *view, struct loom_report *report, struct loom_error *err)
 {
@@ -446,7 +446,7 @@ static int mgws_report_remote(const struct sched_mgws *s, const struct loom_layo
 	return rc;
 }
 
-/* The core checks sums over workers; here, each queue on its own. */
+/* The core checks sums over workers; this function checks each queue. */
 static int sched_mgws_collect(void *self, const struct loom_layout *layout, const struct loom_view *view,
 			      struct loom_report *report, struct loom_error *err)
 {
@@ -456,7 +456,7 @@ static int sched_mgws_collect(void *self, const struct loom_layout *layout, cons
 		rc = mgws_check_queue(s, view->worker[w], w, err);
 	for (uint32_t d = 0; !rc && d < (noncoherent ? layout->devices : 1); d++) {
 		const struct mgws_global *g = mgws_global_of(layout, view, d);
-		/* Ranks that share the word of the initial set have it in rank 0. */
+		/* If ranks share the word of the initial set, it is in rank 0. */
 		rc = mgws_check_shared(s, g, ranged ? (uint32_t)g->range : g->next,
 				       ranged    ? g->range >> 32
 				       : s->rank ? 0
@@ -468,7 +468,7 @@ static int sched_mgws_collect(void *self, const struct loom_layout *layout, cons
 	return rc || !noncoherent ? rc : mgws_check_mailboxes(s, layout, view, err);
 }
 
-/* The failures of the device code: no room for a task, a task that no device may run, a foreign join. */
+/* Explains the failures of the device code: no room for a task, a task that no device may run, a foreign join. */
 static int sched_mgws_explain(void *self, uint32_t worker, int code, uint64_t info, struct loom_error *err)
 {
 	const struct sched_mgws *s = self;
@@ -480,8 +480,8 @@ static int sched_mgws_explain(void *self, uint32_t worker, int code, uint64_t in
 	if (code == LOOM_EUNAVAIL && s->remote)
 		return MGWS_FAIL(
 		    code,
-		    "worker %u ended a task with a join, and a task of another rank would find other memory "
-		    "behind it: set tasks = own in [run], or choose a program without joins",
+		    "worker %u ended a task with a join, but the task may come from another rank, where the join "
+		    "refers to other memory: set tasks = own in [run], or choose a program without joins",
 		    worker);
 	if (code == LOOM_EUNAVAIL)
 		return MGWS_FAIL(code,
@@ -498,7 +498,7 @@ static int sched_mgws_explain(void *self, uint32_t worker, int code, uint64_t in
 			 worker, s->cfg.local_queue, s->cfg.public_queue, s->cfg.in_place_depth, (mgws_llu)info);
 }
 
-/* Where tasks are. Relaxed: workers may run. */
+/* Says where tasks are. Relaxed: workers may be running. */
 static void sched_mgws_stuck(void *self, const struct loom_layout *layout, const struct loom_view *view, char *text,
 			     size_t size)
 {
@@ -517,7 +517,7 @@ static void sched_mgws_stuck(void *self, const struct loom_layout *layout, const
 	for (uint32_t d = 0; d < (sched_noncoherent(layout) ? layout->devices : 1); d++) {
 		struct mgws_global *g = mgws_global_of(layout, view, d);
 		int ranged = sched_noncoherent(layout) || mgws_uses_rma(layout);
-		/* The host does not reach the memory of other ranks' GPUs. */
+		/* The host cannot read the memory of other ranks' GPUs. */
 		int remote = s->rank && !ranged, hidden = remote && sched_has(layout, 1);
 		struct mgws_global *job = remote && !hidden ? s->remote[0].global : g;
 		uint64_t next = hidden ? layout->initial_tasks : loom_load_relaxed_sys(&job->next);
@@ -557,7 +557,7 @@ static const struct loom_sched_dev sched_mgws_cpu = {
     .wanted = sched_mgws_wanted,
 };
 
-/* Each file uses only files before it: tests/check-layers.sh. */
+/* Each file uses only files before it; tests/check-layers.sh checks that. */
 LOOM_DEVICE_CODE(sched_mgws_code, sched_mgws_cpu, "sched_mgws.dev.h",
 		 LOOM_CODE_FILE("options.dev.h") LOOM_CODE_FILE("common.dev.h") LOOM_CODE_FILE("rest.dev.h")
 		     LOOM_CODE_FILE("queue.dev.h") LOOM_CODE_FILE("state.dev.h") LOOM_CODE_FILE("list.dev.h")

@@ -3,9 +3,9 @@
  * collective.
  *
  * A worker runs, in this order: tasks of high priority, its local queue, its backlog, its block of the initial set, its
- * public queue, the overflow list, a new block of the initial set, tasks of low priority, and what it steals. With
- * granularity = lane the new block comes before public and listed tasks. Whenever its public queue is empty and it
- * holds two tasks or more, it publishes half of them. */
+ * public queue, the overflow list, a new block of the initial set, tasks of low priority, and stolen tasks. With
+ * granularity = lane the new block comes before public and listed tasks. When its public queue is empty and it holds at
+ * least two tasks, it publishes half of them. */
 #ifndef SCHED_MGWS_DEV_H
 #define SCHED_MGWS_DEV_H
 
@@ -51,13 +51,13 @@ LOOM_FN int mgws_begin(struct loom_ctx *c)
 	return 0;
 }
 
-/* Leaves for collect() what the worker's private memory knows of its queue. */
+/* Stores for collect() what the worker's private memory knows of its queue. */
 LOOM_FN void mgws_leave_results(struct loom_ctx *c)
 {
 	struct mgws_meta *meta = mgws_meta(c);
 	struct mgws_queue *q = mgws_queue(c);
 	if (mgws_sole_owner(c)) {
-		mgws_close_epoch(meta, q); /* matters when the run was stopped */
+		mgws_close_epoch(meta, q); /* this matters if the run was stopped */
 		q->meta = *meta;
 	}
 	if (SCHED_CFG(c, remote_workers)) {
@@ -65,8 +65,8 @@ LOOM_FN void mgws_leave_results(struct loom_ctx *c)
 		q->remote_tasks = mgws_worker(c)->remote_tasks;
 		q->host_steals = mgws_worker(c)->host_steals;
 	}
-	/* One of several owners reports what was stolen. Another may still hold the trylock, to find the queue
-	 * empty. */
+	/* One of several owners reports the stolen tasks. Another owner may still hold the trylock while it finds the
+	 * queue empty. */
 	if (q == (struct mgws_queue *)c->own[LOOM_SCHED]) {
 		int locked = mgws_try_lock_queue(c, q);
 		while (!locked && !loom_stopped(c))
@@ -84,7 +84,7 @@ LOOM_FN int mgws_end(struct loom_ctx *c, uint64_t ran)
 		mgws_leave_results(c);
 	sched_finish(c, ran);
 #ifdef GPULOOM_DEV_CPU_H
-	if (SCHED_CFG(c, rma) && c->lane == 0) { /* it no longer calls mgws_rma_progress(): the NIC's thread must */
+	if (SCHED_CFG(c, rma) && c->lane == 0) { /* no more progress calls: the NIC's thread must serve */
 		uint64_t leaves;
 		(void)LOOM_CALL(trigger, rma, c, (const struct loom_rma *)NULL, &leaves);
 	}
@@ -92,7 +92,7 @@ LOOM_FN int mgws_end(struct loom_ctx *c, uint64_t ran)
 	return 0;
 }
 
-/* The local queue and the block are empty. 0 when no task is left, or the run was stopped. */
+/* For a worker whose local queue and block are empty. Returns 0 when no task is left, or the run was stopped. */
 LOOM_FN int mgws_find_work(struct loom_ctx *c)
 {
 	return mgws_acquire(c, 0) || mgws_list_refill(c, 0) || mgws_claim(c, 0) || mgws_push_low(c) ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Spawn: a new task goes into the local queue or, when that is full, where there is room. Device code, collective,
+/* Spawn: a new task goes into the local queue or, when that is full, where there is room. Device code. Collective,
  * except where a single lane runs a task of its own (granularity = lane: lanes.dev.h). */
 #ifndef SCHED_MGWS_SPAWN_DEV_H
 #define SCHED_MGWS_SPAWN_DEV_H
@@ -11,10 +11,10 @@
 
 /* ---- the backlog: a third queue, private to its worker --------------------------------------- */
 
-#define MGWS_BACKLOG_SLOTS(public_queue) (4 * (public_queue)) /* unless an option says how many */
+#define MGWS_BACKLOG_SLOTS(public_queue) (4 * (public_queue)) /* the slots with backlog = auto */
 
-/* Moves the n oldest tasks of the local queue to the backlog, as its newest. The caller has checked that there is room,
- * and has a barrier before and after it. */
+/* Moves the n oldest tasks of the local queue to the backlog, as its newest. The caller has checked that there is room;
+ * it has a barrier before this call and after it. */
 LOOM_FN void mgws_backlog_overflow(struct loom_ctx *c, uint32_t n)
 {
 	struct sched_lane *mine = sched_lane(c);
@@ -26,20 +26,20 @@ LOOM_FN void mgws_backlog_overflow(struct loom_ctx *c, uint32_t n)
 	b->count += n;
 }
 
-/* The same for up to half of the local queue; 1 when that made room. */
+/* Moves up to half of the local queue to the backlog. Returns 1 if that made room. */
 SCHED_NOINLINE int mgws_backlog_overflow_half(struct loom_ctx *c)
 {
 	uint32_t room = SCHED_CFG(c, backlog) - mgws_lane(c)->backlog.count, n = sched_lane(c)->count / 2;
 	n = n < room ? n : room;
 	if (!n)
 		return 0;
-	loom_barrier_lanes(c); /* tasks are written */
+	loom_barrier_lanes(c); /* the tasks are written */
 	mgws_backlog_overflow(c, n);
-	loom_barrier_lanes(c); /* and their slots may be written again */
+	loom_barrier_lanes(c); /* the slots may be written again */
 	return 1;
 }
 
-/* Moves the newest tasks of the backlog into the empty local queue, up to half of it, for they may spawn. */
+/* Moves the newest tasks of the backlog into half of the empty local queue. Spawned tasks get the other half. */
 SCHED_NOINLINE int mgws_backlog_refill(struct loom_ctx *c)
 {
 	struct sched_lane *mine = sched_lane(c);
@@ -56,8 +56,7 @@ SCHED_NOINLINE int mgws_backlog_refill(struct loom_ctx *c)
 
 /* ---- push ------------------------------------------------------------------------------------ */
 
-/* By a single lane: behind the newest task of the local queue or, when that is full, of the backlog; 0: neither has
- * room. */
+/* For a single lane. Pushes onto the local queue or, when that is full, the backlog. Returns 0 if neither has room. */
 LOOM_FN int mgws_lane_push(struct loom_ctx *c, const struct loom_task *task)
 {
 	struct sched_local *l = sched_local(c);
@@ -75,16 +74,16 @@ LOOM_FN int mgws_lane_push(struct loom_ctx *c, const struct loom_task *task)
 	return 1;
 }
 
-/* Into a queue, for sched_place_task(). */
+/* Pushes into a queue, for sched_place_task(). */
 LOOM_FN int mgws_push_making_room(struct loom_ctx *c, const struct loom_task *task)
 {
 	if (task->affinity == mgws_other_kind(c))
 		return mgws_overflow_other_kind(c, task);
-	if (SCHED_SINGLE_LANE(c)) /* to publish takes all lanes */
+	if (SCHED_SINGLE_LANE(c)) /* publishing takes all lanes */
 		return !mgws_lane_push(c, task);
 	if (sched_push(c, task))
 		return 0;
-	/* Publishing fails if the public queue is full, too, or thieves still copy where there would be room. */
+	/* Publishing fails if the public queue is full, too, or thieves still copy from the slots. */
 	if (mgws_publish_local(c, sched_lane(c)->count / 2) && sched_push(c, task))
 		return 0;
 	return !(mgws_backlog_overflow_half(c) && sched_push(c, task));
@@ -95,8 +94,8 @@ SCHED_NOINLINE int mgws_push_to_full_queue(struct loom_ctx *c, const struct loom
 	return sched_place_task(c, task, mgws_push_making_room, mgws_overflow_any);
 }
 
-/* The task that was popped last belongs to another kind of device. Taken from its slot, so that the loop need not load
- * all words of it; and copied out, since mgws_drain() may put another task into the slot. */
+/* Overflows the task that was popped last, which belongs to another kind of device. Reads it from its slot, so that the
+ * loop need not load all of its words. Copies it first, since mgws_drain() may put another task into the slot. */
 SCHED_SLOW int mgws_overflow_popped(struct loom_ctx *c)
 {
 	const struct sched_lane *mine = sched_lane(c);
@@ -106,7 +105,7 @@ SCHED_SLOW int mgws_overflow_popped(struct loom_ctx *c)
 	return mgws_overflow_other_kind(c, &t);
 }
 
-/* A task with a join has ended. The last of them pushes the join's task, which runs next, unless queues are full. */
+/* For an ended task with a join. The join's last task pushes its successor, which runs next unless queues are full. */
 SCHED_SLOW int mgws_push_successor(struct loom_ctx *c, loom_ref join)
 {
 	struct loom_task next;
@@ -116,7 +115,7 @@ SCHED_SLOW int mgws_push_successor(struct loom_ctx *c, loom_ref join)
 				    : (int)LOOM_OUTLINED(mgws_push_to_full_queue, c, (const struct loom_task *)&next);
 }
 
-/* A task with a priority or an affinity. Where the ring of its priority is full it is pushed like any other. */
+/* Pushes a task with a priority or an affinity. The task goes to any queue if the ring of its priority is full. */
 SCHED_SLOW int mgws_push_attributed(struct loom_ctx *c, const struct loom_task *task)
 {
 	if (task->affinity == mgws_other_kind(c))
@@ -124,7 +123,7 @@ SCHED_SLOW int mgws_push_attributed(struct loom_ctx *c, const struct loom_task *
 	return mgws_push_level(c, task) || sched_push(c, task) ? 0 : mgws_push_to_full_queue(c, task);
 }
 
-/* By a single lane, for a task that is counted as spawned. */
+/* For a single lane, and a task that is already counted as spawned. */
 LOOM_FN int mgws_lane_push_or_overflow(struct loom_ctx *c, const struct loom_task *task)
 {
 	if (task->affinity == mgws_other_kind(c) || !mgws_lane_push(c, task))
@@ -142,7 +141,7 @@ LOOM_FN int mgws_lane_spawn(struct loom_ctx *c, const struct loom_task *task)
 
 LOOM_FN int mgws_spawn_general(struct loom_ctx *c, const struct loom_task *task)
 {
-#ifdef LOOM_DEVICE_COMPILE /* the CPU has a table for this */
+#ifdef LOOM_DEVICE_COMPILE /* a CPU has a table for this */
 	if (SCHED_SINGLE_LANE(c))
 		return mgws_lane_spawn(c, task);
 #endif
@@ -158,8 +157,8 @@ SCHED_NOINLINE int mgws_spawn_slow(struct loom_ctx *c, const struct loom_task *t
 	return mgws_spawn_general(c, task);
 }
 
-/* Workers sleep, and the running task may still take long: if nothing is public, publishes what it has spawned so far
- * at once and not at its end. */
+/* While workers sleep, the running task may still take long. If nothing is public, publishes the tasks that it has
+ * spawned so far, before the task ends. */
 SCHED_SLOW void mgws_publish_early(struct loom_ctx *c)
 {
 	if (mgws_empty(mgws_own_meta(c), mgws_queue(c)))
@@ -172,7 +171,7 @@ LOOM_FN int sched_mgws_spawn(struct loom_ctx *c, const struct loom_task *task)
 	if (c->lanes != 1 || SCHED_HAS_ATTRIBUTES(task) || !sched_push_one_lane(l, task))
 		return mgws_spawn_slow(c, task);
 	((struct sched_lane *)(l + 1))->spawned++;
-	/* With one lane only: several would have to agree, at a price. */
+	/* With one lane only: several lanes would have to agree, which costs time. */
 	if (sched_sleepers(mgws_event(c)))
 		mgws_publish_early(c);
 	return 0;
@@ -184,7 +183,7 @@ LOOM_FN int sched_mgws_spawn(struct loom_ctx *c, const struct loom_task *task)
 }
 #endif
 
-/* Lane 0: too few tasks are public. A steal by RMA is expensive, so it should bring several. */
+/* Lane 0. Returns whether too few tasks are public. A steal by RMA is expensive, so it should bring several tasks. */
 #define MGWS_RMA_TASKS 8u
 LOOM_FN int mgws_lacks_public(struct loom_ctx *c)
 {
@@ -193,8 +192,8 @@ LOOM_FN int mgws_lacks_public(struct loom_ctx *c)
 	       (SCHED_CFG(c, rma) && mgws_left(loom_load_relaxed_sys(&mgws_queue(c)->word)) < few);
 }
 
-/* Of a worker in a long task that can be divided: whether to spawn. At least one task should be public at any time,
- * unless initial ones are unclaimed. Tasks that the worker holds are published first. */
+/* For a worker in a long task that can be divided. Returns whether to spawn: at least one task should be public at any
+ * time, unless initial tasks are unclaimed. The tasks that the worker holds are published first. */
 LOOM_FN int sched_mgws_wanted(struct loom_ctx *c)
 {
 	int64_t yes = 0;
@@ -213,7 +212,7 @@ LOOM_FN int sched_mgws_wanted(struct loom_ctx *c)
 	yes = (int64_t)loom_from_lane0(c, (uint64_t)yes);
 	if (yes > 0 && sched_lane(c)->count) {
 		mgws_publish_local(c, sched_lane(c)->count);
-		yes = 0; /* if there was no room, thieves are copying */
+		yes = 0; /* there was no room, because thieves are copying */
 	}
 	return (int)yes;
 }

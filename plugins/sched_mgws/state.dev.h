@@ -24,33 +24,32 @@
 struct mgws_list {
 	uint32_t lock;
 	uint32_t pad0[15];
-	uint64_t count; /* written under the lock, polled without */
-	uint64_t taken; /* tasks ever taken: part of the `stolen_out` of every worker */
+	uint64_t count; /* written with the lock held, polled without it */
+	uint64_t taken; /* tasks ever taken; each worker's `stolen_out` includes them */
 	uint64_t pad1[6];
 };
 
 #define MGWS_LISTS 3u /* indexed by LOOM_ON_* */
 
-/* Distance of another rank. */
+/* Distance to another rank. */
 enum { MGWS_SAME_NODE, MGWS_SAME_HOST, MGWS_OTHER_HOST };
 
-/* The slots of the lists follow, cfg.overflow_list for each. The lists of LOOM_ON_CPU and LOOM_ON_GPU have slots only
- * in a stack with both kinds of device. After them come the table of ranks.dev.h or the state of mailbox.dev.h.
- * Non-coherent devices have such a block each, and the stack's holds the options and the mailboxes. Ranks that share
- * tasks use the eventcount and `next` of rank 0; where they reach each other by RMA only, each has an eventcount and a
- * range. */
+/* Slots of the lists follow, cfg.overflow_list for each. The lists of LOOM_ON_CPU and LOOM_ON_GPU have slots only in a
+ * stack with both kinds of device. Then comes the table of ranks.dev.h or the state of mailbox.dev.h. Each non-coherent
+ * device has a block like this; the stack's block then holds the options and the mailboxes. Ranks that share tasks use
+ * the eventcount and `next` of rank 0. Ranks that reach each other only by RMA have an eventcount and a range each. */
 struct mgws_global {
 	struct sched_common common;
-	uint64_t next;                    /* of the initial set */
-	uint64_t range;                   /* the part of the initial set of this device or rank: claim.dev.h */
-	uint64_t ranges;                  /* how many ranges came through mailboxes */
-	uint64_t job;                     /* rank 0's block as this rank reaches it; 0: this one */
-	uint32_t within[MGWS_OTHER_HOST]; /* workers of other ranks up to that distance */
+	uint64_t next;                    /* the next task of the initial set */
+	uint64_t range;                   /* the part of the initial set for this device or rank: claim.dev.h */
+	uint64_t ranges;                  /* number of ranges that came through mailboxes */
+	uint64_t job;                     /* address of rank 0's block in this rank; 0: this is the block */
+	uint32_t within[MGWS_OTHER_HOST]; /* number of workers of other ranks up to each distance */
 	uint64_t pad[3];
 	struct mgws_list list[MGWS_LISTS];
 };
 
-/* The device's block: constant. */
+/* The block of a device; constant. */
 struct mgws_site {
 	uint32_t kind;  /* LOOM_ON_CPU or LOOM_ON_GPU */
 	uint32_t other; /* the affinity that excludes this device */
@@ -59,13 +58,12 @@ struct mgws_site {
 
 /* ---- of a worker ----------------------------------------------------------------------------- */
 
-/* Metadata of a public queue. Positions count tasks since the start of the sample; a task's slot is its position &
- * mask. */
+/* Metadata of a public queue. A position counts tasks since the sample's start; a task's slot is position & mask. */
 struct mgws_meta {
-	uint64_t word;       /* as published in this epoch, or MGWS_NO_WORD */
+	uint64_t word;       /* the word published in this epoch, or MGWS_NO_WORD */
 	uint64_t open;       /* tasks published in this epoch; 0: none can be left */
-	uint64_t tail, head; /* oldest task, and one past the newest, as of the last publication */
-	uint64_t begin[2];   /* no copy of this epoch bit reads in front of this position */
+	uint64_t tail, head; /* the oldest task, and one past the newest, at the last publication */
+	uint64_t begin[2];   /* no copy with this epoch bit reads in front of this position */
 	uint64_t started[2]; /* tasks taken in ended epochs, per epoch bit */
 	uint64_t published;  /* tasks put into the queue, from any source */
 	uint64_t acquired;   /* tasks that owners took back */
@@ -74,42 +72,42 @@ struct mgws_meta {
 	uint64_t pad[5];
 };
 #define MGWS_NO_WORD      (~0ull) /* never a queue's word: locked, with all attempts made */
-#define MGWS_OPEN_UNKNOWN 1       /* mgws_worker.own.open with several owners: judge by the queue's word */
+#define MGWS_OPEN_UNKNOWN 1       /* value of mgws_worker.own.open with several owners: judge by the queue's word */
 
-/* One per worker, in memory that all workers reach. The ring follows. */
+/* One for each worker, in memory that all workers reach. The ring follows. */
 struct mgws_queue {
 	uint64_t word;   /* the owner stores, thieves add */
-	uint32_t leader; /* the worker whose queue this worker uses: constant */
+	uint32_t leader; /* the worker whose queue this worker uses; constant */
 	uint32_t pad0;
 	uint64_t pad1[6];
 	uint64_t completed[2]; /* tasks copied, per epoch bit; thieves add */
 	uint64_t moved;        /* several owners: tasks stolen or acquired, for mgws_stolen_count() */
 	uint32_t lock;         /* several owners: trylock */
 	uint32_t pad2;
-	/* Left for collect(): steals from other ranks, their tasks, and steals from ranks of this host. */
+	/* For collect(): steals from other ranks, their tasks, and steals from ranks of this host. */
 	uint64_t remote_steals, remote_tasks, host_steals;
 	uint64_t pad3;
-	struct mgws_meta meta; /* of several owners; of a single owner left for collect() */
+	struct mgws_meta meta; /* used by several owners; a single owner stores it for collect() */
 };
 
-/* Lane 0's. */
+/* State of lane 0. */
 struct mgws_worker {
-	struct mgws_meta own;   /* of a single owner */
-	struct mgws_meta *meta; /* that, or the queue's */
+	struct mgws_meta own;   /* used by a single owner */
+	struct mgws_meta *meta; /* `own`, or the queue's metadata */
 	struct mgws_queue *q;
 	uint32_t distance; /* victim = neighbour: distance of the last victim */
 	uint32_t next;     /* the victim to try first, plus 1; 0: none */
 	uint32_t pool;     /* transfer = id: where the search for a free slot of the pool starts */
-	/* mailbox.dev.h */
+	/* For mailbox.dev.h. */
 	uint32_t polled;  /* the device whose request was polled last */
-	uint64_t untaken; /* a bit per device that has not taken yet what this worker granted */
-	uint64_t grants;  /* how many this worker made */
-	/* ranks.dev.h */
+	uint64_t untaken; /* one bit for each device that has not yet taken this worker's grant */
+	uint64_t grants;  /* number of grants that this worker made */
+	/* For ranks.dev.h. */
 	uint32_t remote_last;   /* the remote victim that had tasks last time, plus 1; 0: none */
-	uint32_t remote_steals; /* for collect(), as in the queue */
+	uint32_t remote_steals; /* counted for collect(), as in the queue */
 	uint64_t remote_tasks;
 	uint64_t progress_ns; /* time of the last progress call */
-	uint32_t batch;       /* short tasks between two reads of the clock, less 1 */
+	uint32_t batch;       /* short tasks between two reads of the clock, minus 1 */
 	uint32_t wanted;      /* calls of wanted() */
 	uint32_t searches;    /* searches without success, counted for mgws_checks_detector() */
 	uint32_t host_steals;
@@ -119,17 +117,17 @@ struct mgws_worker {
 
 /* ---- of a lane ------------------------------------------------------------------------------- */
 
-/* The claimed block of the initial set. A worker of one lane runs its tasks in place; several lanes copy some at a time
- * into the local queue, which waits for the memory once for all of them. */
+/* The claimed block of the initial set. A worker of one lane runs its tasks in place. Several lanes copy some at a time
+ * into the local queue, so that they wait for the memory once. */
 struct mgws_block {
-	uint64_t next, end; /* the same in every lane */
-	/* Lane 0, as of its last poll: the public queue's word (GPUs), and how far the set is claimed; MGWS_ALL: all of
-	 * it. Nothing is published while initial tasks are unclaimed. */
+	uint64_t next, end; /* equal in every lane */
+	/* Values of lane 0's last poll: the public queue's word (GPUs), and how far the set is claimed (MGWS_ALL: all
+	 * of it). Nothing is published while initial tasks are unclaimed. */
 	uint64_t word, claimed;
 };
 #define MGWS_ALL (~0ull)
 
-/* Indices of another ring of this worker: the backlog, or tasks of high or low priority. */
+/* Indices of another ring of this worker: the backlog, or the tasks of high or low priority. */
 enum { MGWS_HIGH, MGWS_LOW, MGWS_LEVELS };
 struct mgws_level {
 	uint32_t head, count;
@@ -139,9 +137,9 @@ struct mgws_lane {
 	struct mgws_level backlog;
 	struct mgws_level level[MGWS_LEVELS];
 };
-#define MGWS_REGISTER_WORDS(priorities) ((priorities) ? 9 : 7) /* of loom_ctx.regs; the levels come last */
+#define MGWS_REGISTER_WORDS(priorities) ((priorities) ? 9 : 7) /* words of loom_ctx.regs; the levels come last */
 
-/* Behind struct mgws_worker: the lanes, the rings of priorities.dev.h, and a bit per victim for steal.dev.h. */
+/* struct mgws_worker is followed by the lanes, the rings of priorities.dev.h, and a bit per victim (steal.dev.h). */
 #define MGWS_LANES_BYTES(lanes) SCHED_PER_LANE(lanes, sizeof(struct mgws_lane))
 #define MGWS_RINGS_BYTES(priorities, local_queue)                                                                      \
 	((priorities) ? (uint64_t)MGWS_LEVELS * (local_queue) * sizeof(struct loom_task) : 0)
@@ -157,7 +155,7 @@ LOOM_FN const struct mgws_site *mgws_site(const struct loom_ctx *c)
 	return (const struct mgws_site *)c->on_device[LOOM_SCHED];
 }
 
-/* LOOM_ON_*: this device's kind, and the affinity that excludes it. */
+/* The kind of this device (LOOM_ON_*), and the affinity that excludes it. */
 LOOM_FN uint32_t mgws_kind(const struct loom_ctx *c)
 {
 #ifdef LOOM_DEVICE_COMPILE
@@ -194,13 +192,13 @@ LOOM_FN struct mgws_global *mgws_global(const struct loom_ctx *c)
 }
 #endif
 
-/* Workers of other ranks. */
+/* Returns the number of workers of other ranks. */
 LOOM_FN uint32_t mgws_remote_count(const struct loom_ctx *c)
 {
 	return SCHED_CFG(c, remote_workers) ? sched_common(c)->cfg.remote_workers : 0;
 }
 
-/* The block that the workers of all ranks share. */
+/* Returns the block that the workers of all ranks share. */
 #if defined(SCHED_CONSTANTS) && !(SCHED_IS_remote_workers && !SCHED_IS_rma)
 #define mgws_job(c) mgws_find_global(c)
 #elif defined(SCHED_CONSTANTS)

@@ -17,7 +17,6 @@ LOOM_FN uint32_t mgws_pick_any(struct loom_ctx *c)
 	return v + (v >= c->worker);
 }
 
-/* A worker of this device. */
 LOOM_FN uint32_t mgws_pick_local(struct loom_ctx *c)
 {
 	if (c->count < 2)
@@ -34,7 +33,7 @@ LOOM_FN uint32_t mgws_pick_other_device(struct loom_ctx *c)
 	return v < c->first ? v : v + c->count;
 }
 
-/* The victim that was seen to have tasks, or one that the option chooses. */
+/* Returns the victim that was seen to have tasks, or one that the option `victim` chooses. */
 LOOM_FN uint32_t mgws_victim(struct loom_ctx *c)
 {
 	struct mgws_worker *mine = mgws_worker(c);
@@ -53,7 +52,7 @@ LOOM_FN uint32_t mgws_victim(struct loom_ctx *c)
 		return mgws_pick_other_device(c);
 	case MGWS_LOCAL:
 		return mgws_pick_local(c);
-	case MGWS_NEIGHBOUR: /* the next, then the one after that; from the start after a success */
+	case MGWS_NEIGHBOUR: /* the next one, then the one after it; starts again after a success */
 		if (n < 2)
 			return MGWS_NO_VICTIM;
 		mine->distance = mine->distance % (n - 1) + 1;
@@ -63,7 +62,7 @@ LOOM_FN uint32_t mgws_victim(struct loom_ctx *c)
 	}
 }
 
-/* The queue of a victim; NULL if it is this worker's as well. */
+/* Returns the queue of a victim, or NULL if this worker uses it, too. */
 LOOM_FN struct mgws_queue *mgws_victim_queue(const struct loom_ctx *c, uint32_t victim)
 {
 	if (mgws_is_remote(c, victim))
@@ -72,7 +71,7 @@ LOOM_FN struct mgws_queue *mgws_victim_queue(const struct loom_ctx *c, uint32_t 
 	return q == mgws_queue(c) ? (struct mgws_queue *)NULL : q;
 }
 
-/* There is something to refill or to steal in this rank. Remembers where. */
+/* Returns whether this rank has something to refill or to steal, and remembers the victim. */
 LOOM_FN int mgws_scan_local(struct loom_ctx *c)
 {
 	struct mgws_worker *mine = mgws_worker(c);
@@ -95,8 +94,8 @@ LOOM_FN int mgws_scan_local(struct loom_ctx *c)
 
 /* ---- attempts: lane 0 ------------------------------------------------------------------------ */
 
-/* attempts = damping (MGWS thesis, 5.1): a bit per victim remembers whose queue was found empty, and a thief checks
- * only these before an attempt. Otherwise (two_atomics) it checks before each attempt. */
+/* attempts = damping (MGWS thesis, 5.1): one bit for each victim remembers whether its queue was found empty. A thief
+ * checks only these queues before an attempt. With two_atomics it checks before each attempt. */
 #if SCHED_MAY(SCHED_IS_attempts == 1)
 
 LOOM_FN int mgws_checks_first(const struct loom_ctx *c, uint32_t victim)
@@ -118,10 +117,9 @@ LOOM_FN void mgws_note_empty(const struct loom_ctx *c, uint32_t victim, int empt
 
 #endif
 
-/* One attempt on a queue. The word before it, from which lanes compute the rest; 0: nothing was stolen.
- *
- * The check keeps attempts on empty queues from wrapping their field and from taking the line from its owner. After the
- * epoch's last task is gone a worker adds at most one attempt in either case. */
+/* Makes one attempt on a queue. Returns the word before it, from which lanes compute the stolen tasks; 0: none stolen.
+ * The check keeps attempts on empty queues from wrapping their field and from taking the line from its owner. When an
+ * epoch has no tasks left, a worker adds at most one attempt in either case. */
 LOOM_FN uint64_t mgws_attempt(struct loom_ctx *c, struct mgws_queue *q, uint32_t victim)
 {
 	sched_local(c)->counters.steal_attempts++;
@@ -129,7 +127,7 @@ LOOM_FN uint64_t mgws_attempt(struct loom_ctx *c, struct mgws_queue *q, uint32_t
 		return mgws_rma_steal(c, victim);
 	if (mgws_checks_first(c, victim) && !mgws_stealable(loom_load_relaxed_sys(&q->word)))
 		return 0;
-	/* Acquire: pairs with the owner's publication of the tasks. */
+	/* Acquire: pairs with the release with which the owner publishes the tasks. */
 	uint64_t word = MGWS_QUEUE_OP(loom_fetch_add_acquire)(&q->word, MGWS_ATTEMPT);
 	if (!mgws_stealable(word))
 		word = 0;
@@ -137,8 +135,8 @@ LOOM_FN uint64_t mgws_attempt(struct loom_ctx *c, struct mgws_queue *q, uint32_t
 	return word;
 }
 
-/* Tries to steal from v where there is room for what may come. If the answer is not 0 this worker holds the trylock of
- * its own queue. */
+/* Tries to steal from v, if there is room for the most tasks that may come. If it returns anything but 0, this worker
+ * holds the trylock of its own queue. */
 LOOM_FN uint64_t mgws_begin_steal(struct loom_ctx *c, uint32_t v)
 {
 	struct mgws_meta *meta = mgws_meta(c);
@@ -146,12 +144,12 @@ LOOM_FN uint64_t mgws_begin_steal(struct loom_ctx *c, uint32_t v)
 	uint64_t word = 0;
 	if (v == MGWS_NO_VICTIM || !(from = mgws_victim_queue(c, v)))
 		return 0;
-	/* With co-owners: do not lock for nothing. */
+	/* With co-owners: do not lock if there is nothing to steal. */
 	if (!mgws_sole_owner(c) && !mgws_stealable(loom_load_relaxed_sys(&from->word)))
 		return 0;
 	if (!mgws_try_lock_queue(c, q))
 		return 0;
-	/* At most half a ring can come: no attempt before that fits. */
+	/* At most half a ring can come: no attempt before that much fits. */
 	mgws_close_epoch(meta, q);
 	if (mgws_room(meta, q) >= (meta->mask + 1) / 2)
 		word = mgws_attempt(c, from, v);
@@ -164,9 +162,9 @@ LOOM_FN uint64_t mgws_begin_steal(struct loom_ctx *c, uint32_t v)
 
 /* ---- steal: collective ----------------------------------------------------------------------- */
 
-/* One attempt at the victim that lane 0 names; how many tasks came. The newer half goes to the local queue, the older
- * half is public at once, so that other thieves need not queue up at the same victim. `all`: all go to the local queue,
- * as far as there is room. */
+/* Makes one attempt at the victim that lane 0 names. Returns the number of stolen tasks. The newer half goes to the
+ * local queue. The older half is public at once, so that other thieves need not queue up at the same victim. all: all
+ * go to the local queue, as far as there is room. */
 LOOM_FN uint32_t mgws_steal_from(struct loom_ctx *c, uint64_t victim, int idle, int all)
 {
 	struct mgws_meta *meta = mgws_meta(c);
@@ -196,7 +194,7 @@ LOOM_FN uint32_t mgws_steal_from(struct loom_ctx *c, uint64_t victim, int idle, 
 		meta->published += rest;
 		mgws_reopen(c, meta, q);
 		/* Release: pairs with the acquire in mgws_copied(), after which the owner may overwrite the slots and
-		 * report idle. So it comes after the copy and after busy(). */
+		 * report idle. So this add follows the copy and busy(). */
 		uint32_t epoch = word >> MGWS_EPOCH_SHIFT & 1;
 		if (mgws_is_rma(c, (uint32_t)victim))
 			mgws_rma_complete(c, (uint32_t)victim, epoch, n);
@@ -215,7 +213,7 @@ LOOM_FN uint32_t mgws_steal_from(struct loom_ctx *c, uint64_t victim, int idle, 
 	return n;
 }
 
-/* The same at a victim of this rank, which the option chooses. */
+/* Makes one attempt at a victim of this rank that the option `victim` chooses. */
 LOOM_FN uint32_t mgws_steal(struct loom_ctx *c, int idle, int all)
 {
 	return mgws_steal_from(c, c->lane == 0 ? mgws_victim(c) : 0, idle, all);

@@ -13,9 +13,9 @@
 
 #ifdef GPULOOM_DEV_CPU_H
 
-/* *predicted = value, where `value` was just stored and comes back from the store buffer late. If the prediction holds,
- * or is two too low, the processor predicts the branch, and what follows does not wait for the load. SCHED_KEEP_WORD()
- * keeps the compiler from replacing the branches by an assignment. */
+/* Sets *predicted = value. `value` was just stored, so a load of it waits for the store buffer. If the prediction
+ * holds, or is two too low, the processor predicts the branch, and later instructions do not wait for the load.
+ * SCHED_KEEP_WORD() keeps the compiler from replacing the branches by an assignment. */
 LOOM_FN void mgws_predict_count(uint32_t *predicted, uint32_t value)
 {
 	uint32_t p = *predicted;
@@ -29,15 +29,15 @@ LOOM_FN void mgws_predict_count(uint32_t *predicted, uint32_t value)
 	*predicted = p;
 }
 
-/* This worker need not publish any of the `held` tasks: it has fewer than two, some are public, or initial ones are
- * unclaimed. */
+/* Returns whether this worker need not publish any of the `held` tasks: it has fewer than two, some are public, or
+ * initial tasks are unclaimed. */
 LOOM_FN int mgws_may_run_on(struct loom_ctx *c, struct mgws_block *b, const struct mgws_meta *own, struct mgws_queue *q,
 			    uint64_t held)
 {
 	return held < 2 || !mgws_empty(own, q) || mgws_unclaimed(c, b);
 }
 
-/* A task with a join has ended: runs the join's task if it was the last, and what follows that; how many ran. */
+/* For an ended task with a join. If it was the last, runs the join's task and what follows. Returns how many ran. */
 static __attribute__((noinline)) uint64_t mgws_run_successors(struct loom_ctx *c, loom_ref join)
 {
 	uint64_t n = 0;
@@ -52,8 +52,8 @@ static __attribute__((noinline)) uint64_t mgws_run_successors(struct loom_ctx *c
 	return n;
 }
 
-/* Where a worker of one lane spends its time when tasks are small. Runs tasks of the local queue, else of the block in
- * place, until there is none, a poll is due, or `most` have been run; how many were. Tasks behind joins run at once.
+/* A worker of one lane spends its time here when tasks are small. Runs tasks of the local queue, else of the block in
+ * place, until there is none, a poll is due, or `most` have run. Returns how many ran. Tasks behind joins run at once.
  * `count` is mine->count in a register, as predicted after a task may have spawned. */
 static __attribute__((noinline)) uint64_t mgws_run_fast_path(struct loom_ctx *c, uint64_t most)
 {
@@ -97,7 +97,7 @@ static __attribute__((noinline)) uint64_t mgws_run_fast_path(struct loom_ctx *c,
 	return ran;
 }
 
-/* How many tasks the fast path may run before the next poll, at most `most`. */
+/* Returns how many tasks the fast path may run before the next poll, at most `most`. */
 LOOM_FN uint64_t mgws_batch(struct loom_ctx *c, uint64_t most)
 {
 	uint64_t few = SCHED_CFG(c, rma)           ? mgws_worker(c)->batch + 1u
@@ -108,7 +108,7 @@ LOOM_FN uint64_t mgws_batch(struct loom_ctx *c, uint64_t most)
 
 #endif
 
-/* Polls before the worker's next task. Also a barrier. */
+/* Polls before the worker's next task. The call is also a barrier. */
 LOOM_FN uint32_t mgws_poll_between_tasks(struct loom_ctx *c)
 {
 	const struct mgws_block *b = &mgws_lane(c)->block;
@@ -116,7 +116,7 @@ LOOM_FN uint32_t mgws_poll_between_tasks(struct loom_ctx *c)
 	return mgws_poll_collective(c, held >= 2 || (uint32_t)(b->end - b->next) >= 2);
 }
 
-/* Publishes or grants, after a barrier since the last push. */
+/* Publishes or grants. A barrier has followed the last push. */
 LOOM_FN void mgws_act_on(struct loom_ctx *c, uint32_t news)
 {
 	if (news & MGWS_PUBLISH)
@@ -125,12 +125,12 @@ LOOM_FN void mgws_act_on(struct loom_ctx *c, uint32_t news)
 		mgws_grant_between_tasks(c);
 }
 
-/* Makes sure that there is a task to run. 0: there is none. */
+/* Ensures that there is a task to run. Returns 0 if there is none. */
 LOOM_FN int mgws_ready(struct loom_ctx *c)
 {
 	const struct mgws_block *b = &mgws_lane(c)->block;
 	struct loom_task t;
-	if (mgws_held(c, MGWS_HIGH)) { /* goes on top of the others */
+	if (mgws_held(c, MGWS_HIGH)) { /* the task goes on top of the others */
 		mgws_pop_level(c, MGWS_HIGH, &t);
 		if (!sched_push(c, &t))
 			LOOM_OUTLINED(mgws_push_to_full_queue, c, (const struct loom_task *)&t);
@@ -141,7 +141,7 @@ LOOM_FN int mgws_ready(struct loom_ctx *c)
 	return b->next != b->end;
 }
 
-/* 0 when the run was stopped. */
+/* Returns 0 when the run was stopped. */
 LOOM_FN int mgws_work(struct loom_ctx *c, uint64_t *ran)
 {
 	struct sched_lane *mine = sched_lane(c);
@@ -180,14 +180,14 @@ LOOM_FN int mgws_work(struct loom_ctx *c, uint64_t *ran)
 			if (due)
 				news = mgws_poll_between_tasks(c);
 			else
-				loom_barrier_lanes(c); /* between pushes and pop */
+				loom_barrier_lanes(c); /* separates pushes from the pop */
 		} while (!news && mine->count && !mgws_held(c, MGWS_HIGH) && SCHED_SEVERAL(c));
 	}
 	*ran += n;
 	return !(news & MGWS_STOP);
 }
 
-/* A task for each lane at a time, whatever its priority. 0 when the run was stopped. */
+/* Runs one task for each lane at a time, whatever its priority. Returns 0 when the run was stopped. */
 LOOM_FN int mgws_work_lanes(struct loom_ctx *c, uint64_t *ran)
 {
 	struct mgws_block *b = &mgws_lane(c)->block;
@@ -201,7 +201,7 @@ LOOM_FN int mgws_work_lanes(struct loom_ctx *c, uint64_t *ran)
 		uint32_t news = 0, n, quarter = (mask + 1) / 4;
 		const struct loom_task *slot;
 		struct loom_task t;
-		/* Also the barrier between pushes and pops. */
+		/* This poll is also the barrier between pushes and pops. */
 		if (due)
 			news = mgws_poll_collective(c, backlog->count || mine->count > c->lanes ||
 							   (!mine->count && b->end - b->next > c->lanes));
@@ -210,7 +210,7 @@ LOOM_FN int mgws_work_lanes(struct loom_ctx *c, uint64_t *ran)
 		due = loom_poll_due(c);
 		if (news & MGWS_STOP)
 			return 0;
-		if (news & MGWS_PUBLISH && backlog->count) { /* as mgws_publish_half(), which takes more registers */
+		if (news & MGWS_PUBLISH && backlog->count) { /* mgws_publish_half() would take more registers */
 			mgws_publish_ring(c, mgws_backlog(c), slots - 1, &backlog->head, &backlog->count,
 					  (backlog->count + 1) / 2);
 			if (c->lane == 0)
@@ -243,8 +243,8 @@ LOOM_FN int mgws_work_lanes(struct loom_ctx *c, uint64_t *ran)
 			mgws_lane_pass_on(c, slot);
 			runs = 0;
 		}
-		/* Older tasks make room for what these will spawn. A spawned task without room would go to the backlog
-		 * in front of them, and the tree would be walked by breadth. */
+		/* Older tasks make room for the tasks that these will spawn. Otherwise spawned tasks would go to the
+		 * backlog in front of the older ones, and the tree would be walked by breadth. */
 		if (mine->count > quarter && slots - backlog->count >= mine->count)
 			mgws_backlog_overflow(c, mine->count - quarter);
 		if (c->lane == 0) {

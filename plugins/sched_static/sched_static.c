@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sched_static: an equal share of the initial set per worker, no stealing. Host half. */
+/* Host half of sched_static: each worker has an equal share of the initial set, and no worker steals. */
 #include <string.h>
 
 #include "sched_static.dev.h"
@@ -10,8 +10,8 @@ static const struct loom_opt sched_static_rows[] = {
 	      .max = 4096),
     SCHED_ROW(in_place_depth, SCHED_IN_PLACE_ROW),
     SCHED_ROW(overflow_list, LOOM_OPT_U64, "65536",
-	      "Tasks in the overflow lists, for when queues are full and tasks are nested too deep; an equal part for "
-	      "each worker.",
+	      "Tasks in the overflow lists, used when queues are full and tasks are nested too deep; each worker has "
+	      "an equal part.",
 	      .max = 1 << 28),
     SCHED_ROW(wait, SCHED_WAIT_ROW),
     SCHED_ROW(spin, SCHED_SPIN_ROW),
@@ -75,7 +75,7 @@ static struct sched_config sched_static_config(const struct sched_static *s, con
 	return cfg;
 }
 
-/* The number of workers is not known before the program is composed: overflow_list is no constant. */
+/* The number of workers is unknown before the program is composed, so overflow_list is no constant. */
 static int sched_static_constants(void *self, const struct loom_layout *layout, char *text, size_t room,
 				  struct loom_error *err)
 {

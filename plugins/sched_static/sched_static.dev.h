@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The static split: each worker runs an equal, contiguous share of the initial set and all that its tasks spawn. The
- * lower bound for work stealing. Device code. */
+ * static split is the lower bound for work stealing. Device code. */
 #ifndef SCHED_STATIC_DEV_H
 #define SCHED_STATIC_DEV_H
 
@@ -8,24 +8,24 @@
 #include "../shared/sched/queue.dev.h"
 #endif
 
-/* The worker's block: its overflow list, a stack that no other worker touches. `slots` tasks follow. */
+/* The worker's block: its overflow list, a stack that no other worker accesses. `slots` tasks follow. */
 struct sched_static_list {
 	uint64_t slots;
 	uint64_t count; /* left for collect() */
 	uint64_t pad[6];
 };
 
-/* The device's block: constant. */
+/* The block of a device; constant. */
 struct sched_static_site {
 	uint32_t other; /* the affinity that excludes this device */
 	uint32_t pad[15];
 };
 
-/* After the ring in the private block: one per lane, in step like sched_lane. */
+/* State of a lane, after the ring in the private block; equal in all lanes, like sched_lane. */
 struct sched_static_lane {
 	uint64_t listed;
 };
-#define SCHED_STATIC_REGISTER_WORDS 3 /* of loom_ctx.regs */
+#define SCHED_STATIC_REGISTER_WORDS 3 /* words of loom_ctx.regs */
 #define SCHED_STATIC_EXTRA(lanes)   ((uint64_t)(lanes) * sizeof(struct sched_static_lane))
 
 LOOM_FN struct sched_static_lane *sched_static_lane(const struct loom_ctx *c)
@@ -68,7 +68,7 @@ SCHED_SLOW int sched_static_push_to_full_queue(struct loom_ctx *c, const struct 
 	return sched_place_task(c, task, sched_static_push, sched_static_overflow);
 }
 
-/* 1 if this device may run the task. Tasks do not move between workers, so otherwise the run fails. */
+/* Returns 1 if this device may run the task. Otherwise the run fails, since tasks do not move between workers. */
 LOOM_FN int sched_static_allows(struct loom_ctx *c, const struct loom_task *task)
 {
 	const struct sched_static_site *site = (const struct sched_static_site *)c->on_device[LOOM_SCHED];
@@ -87,14 +87,14 @@ LOOM_FN int sched_static_spawn(struct loom_ctx *c, const struct loom_task *task)
 	return sched_push(c, task) ? 0 : LOOM_OUTLINED(sched_static_push_to_full_queue, c, task);
 }
 
-/* Tasks do not move between workers: spawning helps none. */
+/* Tasks do not move between workers, so spawning helps none. */
 LOOM_FN int sched_static_wanted(struct loom_ctx *c)
 {
 	uint64_t stopped = c->lane == 0 ? (uint64_t)loom_stopped(c) : 0;
 	return loom_from_lane0(c, stopped) ? LOOM_EINTR : 0;
 }
 
-/* Moves tasks of the list into the empty queue, up to half of it, for they may spawn. */
+/* Moves tasks of the list into half of the empty queue. Spawned tasks get the other half. */
 LOOM_FN uint32_t sched_static_refill(struct loom_ctx *c)
 {
 	struct sched_lane *q = sched_lane(c);
@@ -104,7 +104,7 @@ LOOM_FN uint32_t sched_static_refill(struct loom_ctx *c)
 		n = (uint32_t)mine->listed;
 	if (!n)
 		return 0;
-	loom_barrier_lanes(c); /* what other lanes copied to the list */
+	loom_barrier_lanes(c); /* other lanes have copied to the list */
 	mine->listed -= n;
 	sched_copy_ring(c, sched_ring(c), q->head, mask, (struct loom_task *)(sched_static_list(c) + 1), mine->listed,
 			~0ull, n);
@@ -114,7 +114,7 @@ LOOM_FN uint32_t sched_static_refill(struct loom_ctx *c)
 	return n;
 }
 
-/* Runs what the last initial task spawned, and what follows its join; how many. */
+/* Runs the tasks that the last initial task spawned, and what follows its join. Returns how many. */
 SCHED_NOINLINE uint64_t sched_static_drain(struct loom_ctx *c, loom_ref join)
 {
 	struct sched_lane *q = sched_lane(c);
@@ -124,7 +124,7 @@ SCHED_NOINLINE uint64_t sched_static_drain(struct loom_ctx *c, loom_ref join)
 	struct loom_task t;
 	int follows = join && sched_decrement_join(c, join, &t);
 	while (follows || q->count || sched_static_refill(c)) {
-		/* Also the barrier before sched_pop(). */
+		/* The poll is also the barrier before sched_pop(). */
 		if (loom_from_lane0(c, (uint64_t)loom_stopped(c)))
 			break;
 		if (!follows)
@@ -138,7 +138,7 @@ SCHED_NOINLINE uint64_t sched_static_drain(struct loom_ctx *c, loom_ref join)
 	return ran;
 }
 
-#define SCHED_STATIC_STRIDE 64u /* initial tasks between two polls of the stop word, with several lanes */
+#define SCHED_STATIC_STRIDE 64u /* with several lanes: initial tasks between two polls of the stop word */
 
 LOOM_FN uint64_t sched_static_run_initial(struct loom_ctx *c)
 {

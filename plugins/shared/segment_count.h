@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many segments the ranks of a job have. */
+/* The number of segments of the ranks of a job. */
 #ifndef LOOM_SHARED_SEGMENT_COUNT_H
 #define LOOM_SHARED_SEGMENT_COUNT_H
 
 #include <gpuloom/device.h>
 #include <gpuloom/task.h>
 
-/* The largest number of segments of all ranks, of which this one has `own`. Collective. 0, or an error. */
+/* Collective. Gets the largest number of segments of any rank; this rank has `own`. Returns 0 or an error. */
 static inline int segment_count_most(const struct loom_host *host, uint32_t own, uint32_t *most, struct loom_error *err)
 {
 	uint32_t *counts = host->alloc(host, host->ranks * sizeof(*counts));
@@ -15,7 +15,8 @@ static inline int segment_count_most(const struct loom_host *host, uint32_t own,
 	*most = own;
 	for (uint32_t r = 0; !rc && r < host->ranks; r++) {
 		if (counts[r] > LOOM_MAX_SEGMENTS)
-			rc = LOOM_FAIL(host, err, LOOM_EINVAL, "rank %u has %u segments, more than are possible", r, counts[r]);
+			rc = LOOM_FAIL(host, err, LOOM_EINVAL, "rank %u has %u segments, more than the "
+				"limit", r, counts[r]);
 		*most = counts[r] > *most ? counts[r] : *most;
 	}
 	host->free(host, counts);

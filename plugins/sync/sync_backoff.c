@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sync_backoff: host half. */
 #include "sync_backoff.dev.h"
 /* needs SYNC_OP and sync_await */
 #include "../shared/sync/channel.dev.h"
@@ -14,12 +13,13 @@ static const char *const wait_choices[] = {"spin", "yield", "nap", NULL};
 
 static const struct loom_opt rows[] = {
     LOOM_OPT(struct backoff_opts, wait, LOOM_OPT_ENUM, "nap",
-	     "How a consumer waits between two polls. spin: 64 pause instructions. yield: yields its "
-	     "core (a GPU naps). nap: sleeps, twice as long each time.",
+	     "How a consumer waits between two polls. spin: 64 pause instructions. yield: yields its core (a GPU "
+	     "naps). nap: sleeps, each time twice as long.",
 	     .choices = wait_choices),
-    LOOM_OPT(struct backoff_opts, nap, LOOM_OPT_TIME, "1us", "wait = nap: the first sleep.", .min = 1, .max = 1e8),
+    LOOM_OPT(struct backoff_opts, nap, LOOM_OPT_TIME, "1us", "wait = nap: duration of the first "
+    	"sleep.", .min = 1, .max = 1e8),
     LOOM_OPT(struct backoff_opts, nap_most, LOOM_OPT_TIME, "50us",
-	     "wait = nap: the longest sleep; of a GPU at most 1 ms.", .min = 1, .max = 1e8),
+	     "wait = nap: longest duration of a sleep; on a GPU at most 1 ms.", .min = 1, .max = 1e8),
     {.name = NULL},
 };
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sync_futex: host half. */
 #include "sync_futex.dev.h"
 /* needs SYNC_OP and sync_await */
 #include "../shared/sync/channel.dev.h"
@@ -16,7 +15,7 @@ static const struct loom_opt rows[] = {
 };
 
 struct futex {
-	struct sync sync; /* first */
+	struct sync sync; /* first member */
 	const struct futex_opts *o;
 	struct listener listener;
 };
@@ -62,7 +61,7 @@ static void interrupt(void *self, const struct loom_layout *layout, const struct
 {
 	struct futex *f = self;
 	if (f->sync.crosses_link)
-		listener_stop_waits(&f->listener); /* words have one writer, and the host is not it */
+		listener_stop_waits(&f->listener); /* each word has one writer, which is not the host */
 	else
 		sync_poison_all(layout, view->global, code, device);
 }

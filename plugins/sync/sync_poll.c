@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sync_poll: host half. */
 #include "sync_poll.dev.h"
 /* needs SYNC_OP and sync_await */
 #include "../shared/sync/channel.dev.h"
@@ -13,8 +12,8 @@ static const char *const probe_choices[] = {"load", "atomic", NULL};
 
 static const struct loom_opt rows[] = {
     LOOM_OPT(struct poll_opts, probe, LOOM_OPT_ENUM, "load",
-	     "How the flag is polled. load: by an acquiring load. atomic: by an atomic addition of 0, as "
-	     "in algorithm 1 of the paper.",
+	     "How the flag is polled. load: by an acquiring load. atomic: by an atomic add of 0, as in algorithm 1 of "
+	     "the paper.",
 	     .choices = probe_choices),
     {.name = NULL},
 };

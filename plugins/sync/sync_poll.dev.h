@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sync_poll: the baseline of the paper (WIC, algorithm 1): lane 0 polls the flag, and the other lanes wait for lane
- * 0. Device code. */
+/* sync_poll: the paper's baseline (WIC, algorithm 1): lane 0 polls the flag, and the other lanes wait. Device code. */
 #ifndef SYNC_POLL_DEV_H
 #define SYNC_POLL_DEV_H
 
@@ -10,9 +9,9 @@
 
 #define SYNC_OP(op) sync_poll_##op
 
-enum { SYNC_POLL_PROBE = 0 }; /* setting: 0 a load, 1 atomicAdd(flag, 0) as in the paper */
+enum { SYNC_POLL_PROBE = 0 }; /* setting: 0: a load; 1: atomicAdd(flag, 0), as in the paper */
 
-#define SYNC_POLL_CLOCK_EVERY 64u /* polls between two reads of the clock, which takes longer than a poll */
+#define SYNC_POLL_CLOCK_EVERY 64u /* polls for each read of the clock, which takes longer than a poll */
 
 LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, uint32_t want, uint64_t until_ns)
 {
@@ -31,7 +30,7 @@ LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, u
 			break;
 		}
 #ifndef LOOM_DEVICE_COMPILE
-		loom_relax(); /* not loom_pause(), which may yield: that is sync_backoff */
+		loom_relax(); /* not loom_pause(), which may yield, as sync_backoff does */
 #endif
 	}
 	sync_add(c, polls, polls);

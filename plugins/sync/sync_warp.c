@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sync_warp: host half. The flags are in the workers' blocks, after their counters; for non-coherent devices as
- * channels.c has it. */
+/* sync_warp: flags follow the counters in the workers' blocks; non-coherent devices have the layout of channels.c. */
 #include "sync_warp.dev.h"
 /* needs SYNC_OP and sync_await */
 #include "../shared/sync/channel.dev.h"
@@ -16,17 +15,17 @@ struct warp_opts {
 
 static const struct loom_opt rows[] = {
     LOOM_OPT(struct warp_opts, pause, LOOM_OPT_TIME, "0",
-	     "Sleep of a monitor between two polls for waiting workers. 0: none, the monitor is the only "
-	     "warp of its block that polls; over a link to host memory 200 ns, because there the polls "
-	     "of all blocks delay each other.",
+	     "Sleep of a monitor between two polls for waiting workers. 0: none, the monitor is the only warp of its "
+	     "block that polls; over a link to host memory 200 ns, because the polls of all blocks delay each other "
+	     "there.",
 	     .max = 1e6),
     {.name = NULL},
 };
 
 SYNC_CREATE("sync_warp", warp_opts, s->setting[SYNC_PAUSE_NS] = (uint32_t)o->pause)
 
-/* The size of a worker's block; fills in offsets if `head` is not NULL. All workers of the consumers' device have the
- * same number of lines of a channel. */
+/* Returns the size of a worker's block, and fills in offsets if `head` is not NULL. All workers of the consumers'
+ * device have the same number of lines of a channel. */
 static uint64_t lay_out_flags(const struct sync *s, const struct loom_layout *layout, struct sync_head *head)
 {
 	uint64_t at = loom__align(sizeof(struct sync_counters), SYNC_LINE_BYTES);
@@ -69,7 +68,7 @@ static int init(void *self, const struct loom_layout *layout, const struct loom_
 	return rc;
 }
 
-/* Poisons `released`, and the flags; `died` of the channel has the reason. Non-coherent devices: words have one
+/* Poisons `released` and the flags; `died` of the channel has the reason. With non-coherent devices each word has one
  * writer, and the stop word ends the waits. */
 static void interrupt(void *self, const struct loom_layout *layout, const struct loom_view *view, int code,
 		      uint32_t device)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sync_warp: a GPU's workers are parked in hardware, see gpu_wait.dev.h. Device code. */
+/* sync_warp: gpu_wait.dev.h parks a GPU's workers in hardware. Device code. */
 #ifndef SYNC_WARP_DEV_H
 #define SYNC_WARP_DEV_H
 
@@ -8,7 +8,7 @@
 #ifndef LOOM_DEVICE_COMPILE
 #include "../shared/sync/gpu_wait.dev.h"
 
-/* On CPUs: poll and yield. */
+/* On a CPU: polls and yields. */
 LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, uint32_t want, uint64_t until_ns)
 {
 	uint64_t polls = 0;

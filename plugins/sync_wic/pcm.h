@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The segment tree over the pages of the communication medium, PCM (WIC, section 5.3): finds k free pages
- * in a row in O(log n). A complete binary tree; node 1 is the root, the children of i are 2i and 2i+1. */
+/* The segment tree over the pages of the communication medium, PCM (WIC, section 5.3), finds k consecutive free pages
+ * in O(log n). The tree is a complete binary tree: node 1 is the root, and the children of i are 2i and 2i+1. */
 #ifndef WIC_PCM_H
 #define WIC_PCM_H
 
@@ -11,18 +11,18 @@
 struct pcm_node {
 	uint32_t sum;       /* free pages */
 	uint32_t max_len;   /* longest run of free pages */
-	uint32_t left_len;  /* free pages in a row from the left end */
-	uint32_t right_len; /* and from the right end */
+	uint32_t left_len;  /* consecutive free pages from the left end */
+	uint32_t right_len; /* consecutive free pages up to the right end */
 };
 
-/* Bytes of the tree over `pages` pages, a power of two. */
+/* Returns the bytes of the tree over `pages` pages, a power of two. */
 static inline uint64_t pcm_bytes(uint32_t pages)
 {
 	return 2ull * pages * sizeof(struct pcm_node);
 }
 
 void pcm_init(struct pcm_node *tree, uint32_t pages);
-/* Allocates k consecutive pages from part `part` of `parts` (a power of two): the first page, or PCM_NONE. */
+/* Allocates k consecutive pages from part `part` of `parts`, a power of two. Returns the first page, or PCM_NONE. */
 uint32_t pcm_alloc(struct pcm_node *tree, uint32_t pages, uint32_t parts, uint32_t part, uint32_t k);
 void pcm_free(struct pcm_node *tree, uint32_t pages, uint32_t first, uint32_t k);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sync_wic: consumers are interrupted by a page fault and resumed with the data on the page. Host half. */
+/* Host half of sync_wic: a page fault interrupts a consumer, which resumes with the data on the page. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -16,34 +16,34 @@ static const char *const activate_choices[] = {"producer", "monitor", NULL};
 
 static const struct loom_opt rows[] = {
     LOOM_OPT(struct wic_opts, pages, LOOM_OPT_U32, "16384",
-	     "Most pages of 4 KiB of the communication medium (PCM) of a device, a power of two; as many "
-	     "are taken as the channels need. Each slot of a channel takes the pages of its item and one "
-	     "per companion; with mode = copy the item's pages once per companion.",
+	     "Most 4 KiB pages of the communication medium (PCM) of a device, a power of two; the channels take as "
+	     "many as they need. Each slot of a channel takes the pages of its item and one per companion; with mode = "
+	     "copy it takes the item's pages once per companion.",
 	     .min = 64, .max = 1 << 20),
     LOOM_OPT(struct wic_opts, companions, LOOM_OPT_U32, "auto",
-	     "Pages that alternate when rounds of a slot stall, a power of two; with more of them more "
-	     "are recycled at once. auto: as many as there is memory for, up to 16. The paper has 2.",
+	     "Pages that alternate when rounds of a slot stall, a power of two; with more pages, more are recycled at "
+	     "once. auto: as many as there is memory for, up to 16. The paper has 2.",
 	     .max = WIC_COMPANIONS_MAX, .flags = LOOM_OPT_AUTO),
     LOOM_OPT(struct wic_opts, shards, LOOM_OPT_U32, "auto",
-	     "userfaultfd descriptors among which the pages of a device are divided, a power of two: "
-	     "with more consumers at a descriptor a release takes longer. auto: one for each 8 workers, "
-	     "within the limit of open files.",
+	     "userfaultfd descriptors that share the pages of a device, a power of two. The more consumers a "
+	     "descriptor has, the longer a release takes. auto: one for each 8 workers, within the limit of open "
+	     "files.",
 	     .max = WIC_SHARDS_MAX, .flags = LOOM_OPT_AUTO),
     LOOM_OPT(struct wic_opts, mode, LOOM_OPT_ENUM, "in_place",
-	     "in_place: producers write to the memory of the page, and resuming a consumer maps it. "
-	     "copy: the data are copied to a page of the consumer when it is resumed.",
+	     "in_place: producers write to the memory of the page, and resuming a consumer maps it. copy: resuming a "
+	     "consumer copies the data to a page of its own.",
 	     .choices = mode_choices),
     LOOM_OPT(struct wic_opts, eager, LOOM_OPT_BOOL, "yes",
-	     "Whether a consumer whose data are there takes them without a fault. The paper's WIC faults."),
+	     "Whether a consumer takes data that are there without a fault. The paper's WIC faults."),
     LOOM_OPT(struct wic_opts, activate, LOOM_OPT_ENUM, "producer",
-	     "Thread that resumes a waiting consumer. producer: that of its producer. monitor: the "
-	     "monitor thread of its device, as in the paper.",
+	     "Thread that resumes a waiting consumer. producer: the thread of its producer. monitor: the monitor "
+	     "thread of its device, as in the paper.",
 	     .choices = activate_choices),
     LOOM_OPT(struct wic_opts, notify, LOOM_OPT_ENUM, "poll", LISTENER_HELP, .choices = listener_choices),
     {.name = NULL},
 };
 
-/* What need() allocated for a layout; need() may be called again. */
+/* Frees what need() has allocated for a layout; need() may be called again. */
 static void drop_layout(struct wic *w)
 {
 	const struct loom_host *host = w->sync.host;
@@ -53,7 +53,7 @@ static void drop_layout(struct wic *w)
 		host->free(host, sp->stall);
 		host->free(host, sp->pfq);
 		host->free(host, sp->forwarded);
-		host->free(host, sp->route[0].fd); /* one array for all */
+		host->free(host, sp->route[0].fd); /* one array for all descriptors */
 	}
 	host->free(host, w->space);
 	w->space = NULL;
@@ -85,7 +85,7 @@ static int check(const struct loom_host *host, const void *opts, struct loom_err
 	return 0;
 }
 
-/* A GPU has published: the Monitor of the consumers' device forwards the item. */
+/* Called when a GPU has published: the Monitor of the consumers' device forwards the item. */
 static void published(struct sync *s, const struct sync_channel *k, uint32_t slot, uint32_t *word)
 {
 	const struct wic *w = (const struct wic *)s;
@@ -100,8 +100,8 @@ static int create(const struct loom_host *host, const void *opts, void **self, s
 	int fd = uffd_open(o->mode == WIC_IN_PLACE ? UFFD_MINOR : UFFD_MISSING);
 	if (fd < 0)
 		return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
-				 "sync_wic needs userfaultfd, which is not permitted here (%s): %s; or use = futex in "
-				 "[sync]",
+				 "sync_wic needs userfaultfd, which is not permitted here (%s): %s; or set use = futex "
+				 "in [sync]",
 				 strerror(-fd), uffd_advice(-fd));
 	close(fd);
 	struct wic *w = host->alloc(host, sizeof(*w));
@@ -130,7 +130,7 @@ static uint32_t item_pages(const struct loom_channel *k)
 	return (uint32_t)((k->item_bytes + UFFD_PAGE - 1) / UFFD_PAGE);
 }
 
-/* Pages from one companion to the next, and of a slot. */
+/* Returns the pages from one companion to the next. */
 static uint32_t item_step(const struct wic *w, const struct loom_channel *k)
 {
 	return w->o->mode == WIC_IN_PLACE ? 1 : item_pages(k);
@@ -146,7 +146,7 @@ static uint32_t channel_groups(const struct loom_channel *k)
 	return (k->slots + WIC_BATCH - 1) / WIC_BATCH;
 }
 
-/* Offsets in the global block. Monitors read them: only need() changes them. */
+/* Computes offsets in the global block. Monitors read them, so only need() changes them. */
 static void lay_out(struct wic *w)
 {
 	uint64_t at = sync_lay_out(&w->sync, NULL);
@@ -182,8 +182,8 @@ static void write_channels(const struct wic *w, struct sync_head *h)
 	}
 }
 
-/* The most pages that the channels to a device need, so that no allocation fails while workers run: a part may end
- * with a run of free pages that is shorter than the largest request. */
+/* Returns the most pages that the channels to a device need, so that no allocation fails while workers run. A part may
+ * end with a run of free pages that is shorter than the largest request. */
 static uint64_t pages_for(const struct wic *w, uint32_t device)
 {
 	uint64_t want = 0, largest = 0;
@@ -199,7 +199,7 @@ static uint64_t pages_for(const struct wic *w, uint32_t device)
 	return want + (largest ? (largest - 1) * w->shards[device] : 0);
 }
 
-/* Fewer companions and shards until there is room; then as many pages as are needed. */
+/* Reduces companions and shards until there is room. Then takes as many pages as are needed. */
 static int choose_pages(struct wic *w, struct loom_error *err)
 {
 	uint64_t most = loom__power_of_two(w->o->pages), want = 0;
@@ -225,8 +225,8 @@ static int choose_pages(struct wic *w, struct loom_error *err)
 	return 0;
 }
 
-/* An address space opens its own descriptors and receives those of the others: half of the files that it may open.
- * Descriptors in flight between all devices count against the same limit per user. */
+/* An address space opens its own descriptors and receives those of the others: at most half of the files that it may
+ * open. Descriptors in flight between all devices count against the same limit per user. */
 static uint32_t auto_shards(const struct wic *w, uint32_t workers)
 {
 	struct rlimit files = {.rlim_cur = 1024};
@@ -287,7 +287,7 @@ static int need(void *self, const struct loom_layout *layout, struct loom_need *
 {
 	struct wic *w = self;
 	const struct loom_host *host = w->sync.host;
-	if (is_made_for(w, layout)) { /* called again, perhaps while the Monitors work */
+	if (is_made_for(w, layout)) { /* need() is called again, perhaps while the Monitors work */
 		fill_need(w, layout, need_);
 		return 0;
 	}
@@ -309,7 +309,7 @@ static int need(void *self, const struct loom_layout *layout, struct loom_need *
 	if (rc)
 		return LOOM_FAIL(host, err, rc, "sync_wic: out of memory");
 	w->file = loom_fd(memfd_create("gpuloom-wic", MFD_CLOEXEC));
-	/* With all its pages: a fault on a page that the file lacks does not stall. */
+	/* The file gets all its pages: a fault on a page that the file lacks would not stall. */
 	int code = w->file < 0 || ftruncate(w->file, (off_t)w->file_bytes) != 0 ||
 			   fallocate(w->file, 0, 0, (off_t)w->file_bytes) != 0
 		       ? errno
@@ -319,8 +319,8 @@ static int need(void *self, const struct loom_layout *layout, struct loom_need *
 	return 0;
 }
 
-/* All but the records of the devices, which a launch fills in once. Monitors may still handle late faults of the
- * sample before: they are paused first, and resumed by wic_ready(). */
+/* Initialises all but the records of the devices, which a launch fills in once. Monitors may still handle late faults
+ * of the previous sample, so they are paused first; wic_ready() resumes them. */
 static int init(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_error *err)
 {
 	struct wic *w = self;
@@ -331,7 +331,7 @@ static int init(void *self, const struct loom_layout *layout, const struct loom_
 		if (rc)
 			return LOOM_FAIL(w->sync.host, err, rc, "sync_wic: the Monitor of device %u does not answer",
 					 d);
-		at->lock = 0; /* a process that was killed with it has ended */
+		at->lock = 0; /* a killed process may have held the lock; it has ended */
 	}
 	listener_pause(&w->listener);
 	h->setting[0] = (uint32_t)(w->devices_at / 64);

@@ -9,15 +9,15 @@
 
 enum uffd_kind { UFFD_MISSING, UFFD_MINOR };
 
-/* A descriptor for user-mode faults only, which needs no privilege since Linux 5.11; or -errno. */
+/* Returns a descriptor for user-mode faults only, which needs no privilege since Linux 5.11, or -errno. */
 int uffd_open(enum uffd_kind kind);
-/* What to do about the errno of uffd_open(), for the user. */
+/* Returns what the user can do about the errno of uffd_open(). */
 const char *uffd_advice(int code);
 int uffd_register(int fd, void *at, uint64_t bytes, enum uffd_kind kind);
 
-/* Places `bytes` (whole pages) at `to`, an address in the address space that opened fd; `from` is an address of the
- * caller. wake: resumes the threads that are stalled there. -EEXIST: a page was placed already; those before it have
- * been placed now. */
+/* Places `bytes` (whole pages) at `to`, an address in the address space that opened fd. from: an address of the caller.
+ * wake: resumes the threads that are stalled there. Returns -EEXIST if a page was placed already; the pages before it
+ * have been placed now. */
 int uffd_copy(int fd, uint64_t to, const void *from, uint64_t bytes, int wake);
 int uffd_continue(int fd, uint64_t to, uint64_t bytes, int wake);
 int uffd_zero(int fd, uint64_t to, uint64_t bytes);

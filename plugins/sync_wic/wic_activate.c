@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Activator: places the pages on which consumers are stalled, with the data, and so resumes the consumers; and
- * recycles the pages (WIC, section 5.5). It also ends stalls without data. The rules are in wic.h.
+/* The Activator places the pages on which consumers are stalled, with the data, and so resumes the consumers. It also
+ * recycles pages (WIC, section 5.5), and ends stalls without data. The rules are in wic.h.
  *
- * mode = in_place: the page exists, in the file; placing it is to map it (UFFDIO_CONTINUE). A page that is placed by
+ * mode = in_place: the page exists in the file, and placing it maps it (UFFDIO_CONTINUE). A page that is placed by
  * mistake shows the same bytes as any other mapping of it.
  *
- * mode = copy: placing is to copy the item onto pages of the consumer's own (UFFDIO_COPY), so a page that is placed
- * too early or too late would show the wrong bytes. The slot's lock protects `full`, `released` and its pages. A
- * stall that ends without data ends on a page of zeroes, and sets `spoiled`: a consumer arms such a page again, under
- * the lock. Consumers are resumed after the unlock, since a resumed consumer may take the core. */
+ * mode = copy: placing copies the item onto pages of the consumer (UFFDIO_COPY), so a page that is placed too early or
+ * too late would show the wrong bytes. The slot's lock protects `full`, `released` and the slot's pages. A stall that
+ * ends without data ends on a page of zeroes and sets `spoiled`; a consumer arms such a page again, under the lock.
+ * Consumers are resumed after the unlock, since a resumed consumer may take the core. */
 #include <sys/mman.h>
 
 #include "../shared/sync/gpu_wait.dev.h"
@@ -16,10 +16,10 @@
 
 struct target {
 	int fd;
-	uint32_t half;    /* of the round */
+	uint32_t half;    /* half of the round */
 	uint64_t at;      /* the item's first page, in the address space of its consumers */
-	const char *item; /* its bytes, staged */
-	uint64_t colour;  /* where on the page the item starts */
+	const char *item; /* the item's staged bytes */
+	uint64_t colour;  /* offset of the item on the page */
 };
 
 static int find(struct wic_space *sp, const struct sync_channel *k, const struct sync_slot *s, uint32_t first,
@@ -45,14 +45,14 @@ static int result(int rc)
 }
 
 /* in_place. Consumers stall on the first page only. `spent` is set first, since a reader may release the slot right
- * after. */
+ * afterwards. */
 static int map(const struct target *t, struct sync_slot *s)
 {
 	__atomic_store_n(&s->spent[t->half], 1u, __ATOMIC_RELAXED);
 	return result(uffd_continue(t->fd, t->at, UFFD_PAGE, 1));
 }
 
-/* copy, under the lock. The first page comes last: with it the item is complete. */
+/* copy, with the lock. The first page is placed last, since it completes the item. */
 static int copy(const struct target *t, struct sync_slot *s, uint64_t bytes)
 {
 	const char *from = t->item - t->colour;
@@ -89,7 +89,7 @@ int wic_announce(struct wic_space *sp, const struct sync_channel *k, struct sync
 	int by_producer = w->o->activate == WIC_BY_PRODUCER, rc;
 	uint64_t bit = wic_bit(k, tag);
 	struct target t;
-	/* Find the page before `full` is incremented: afterwards the round may end, and the page may be reused. */
+	/* Finds the page before `full` is incremented: afterwards the round may end, and the page may be reused. */
 	rc = find(sp, k, s, first, tag, &t);
 	if (rc)
 		return rc;
@@ -99,7 +99,7 @@ int wic_announce(struct wic_space *sp, const struct sync_channel *k, struct sync
 	if (w->o->mode == WIC_COPY) {
 		rc = announce_copy(sp, s, &t, bytes, by_producer);
 	} else {
-		/* Release, for the consumer's acquire of `full`; sequentially consistent, as is the consumer's
+		/* Release: pairs with the consumer's acquire of `full`. Sequentially consistent, as is the consumer's
 		 * increment of `sleepers` before its load of `full`. */
 		__atomic_fetch_add(&s->full, 1u, __ATOMIC_SEQ_CST);
 		if (by_producer && __atomic_load_n(&s->sleepers, __ATOMIC_SEQ_CST))
@@ -112,13 +112,13 @@ int wic_announce(struct wic_space *sp, const struct sync_channel *k, struct sync
 	return rc;
 }
 
-/* 1: the item of the round is published. */
+/* Returns 1 if the item of the round is published. */
 static int is_full(const struct sync_slot *s, uint32_t round)
 {
 	return sync_reached(__atomic_load_n(&s->full, __ATOMIC_SEQ_CST), round + 1);
 }
 
-/* For the Monitor: the current page may change at any time, so a page may be placed without a reason. */
+/* For the Monitor. The current page may change at any time, so a page may be placed without a reason. */
 static int find_current(struct wic_space *sp, const struct sync_channel *k, const struct sync_slot *s, uint32_t slot,
 			uint32_t half, struct target *t, uint32_t *round)
 {
@@ -160,10 +160,10 @@ void wic_end_stall(struct wic_space *sp, const struct sync_channel *k, uint32_t 
 			map(&t, s);
 		return;
 	}
-	/* the stall is ended without the lock, too: what is read then is not used */
+	/* the stall ends without the lock, too, since the bytes that are read then are not used */
 	int failed = wic_lock(sp->ctl, &s->lock);
 	int rc = find_current(sp, k, s, slot, half, &t, &round);
-	if (!rc && is_full(s, round)) { /* possibly by a producer that died before it placed the page */
+	if (!rc && is_full(s, round)) { /* a producer may have died before it placed the page */
 		copy(&t, s, s->length);
 	} else if (!rc) {
 		__atomic_store_n(&s->spent[half], 1u, __ATOMIC_RELAXED);
@@ -181,13 +181,13 @@ static void arm(const struct target *t, uint32_t pages)
 	madvise((void *)(uintptr_t)t->at, (uint64_t)pages * UFFD_PAGE, MADV_DONTNEED);
 }
 
-/* in_place */
+/* mode = in_place */
 static const void *check_in_place(struct sync_slot *s, const struct target *t, uint32_t round)
 {
 	if (is_full(s, round))
 		return t->item;
 	arm(t, 1);
-	/* Another consumer may have stalled since; if no other thread will end that stall, this one does. */
+	/* Another consumer may have stalled since. If no other thread will end that stall, this thread does. */
 	uint32_t full = __atomic_load_n(&s->full, __ATOMIC_SEQ_CST);
 	if (sync_reached(full, round + 1) || (full & SYNC_POISON))
 		map(t, s);
@@ -223,8 +223,8 @@ const void *wic_check_item(struct wic_space *sp, const struct sync_channel *k, s
 						: check_copy(sp, k, s, &t, sync_round(k, tag));
 }
 
-/* The round is read, and the next one is not published: no page has to stay placed. Consumers of the next round may
- * be stalled, and stay so. A round without a stall leaves its page armed. */
+/* The round is read, and the next one is not published, so no page must stay placed. Consumers of the next round may be
+ * stalled, and stay so. A round without a stall leaves its page armed. */
 static uint64_t recycle(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t first,
 			uint32_t half)
 {
@@ -236,7 +236,7 @@ static uint64_t recycle(struct wic_space *sp, const struct sync_channel *k, stru
 	if (++s->used[half] < turns)
 		return 0;
 	s->used[0] = s->used[1] = 0;
-	/* Those of both halves together: each call flushes the TLBs of other cores. */
+	/* Recycles the pages of both halves together, since each call flushes the TLBs of other cores. */
 	uint64_t pages = (uint64_t)k->companions * k->step;
 	madvise(sp->pcm + (uint64_t)first * UFFD_PAGE, pages * UFFD_PAGE, MADV_DONTNEED);
 	return pages;

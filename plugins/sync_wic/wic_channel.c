@@ -7,7 +7,7 @@
 #include "../shared/sync/channel.dev.h"
 #include "wic.h"
 
-/* Whether a GPU is at one end of the channel. */
+/* Returns whether a GPU is at one end of the channel. */
 static int has_gpu(const struct loom_ctx *c, uint32_t channel)
 {
 	if (!c->on_device[LOOM_SYNC])
@@ -29,7 +29,7 @@ static struct wic_space *space_of(const struct loom_ctx *c, struct sync_head *h)
 static int await_free(struct loom_ctx *c, const struct sync_channel *k, struct sync_slot *s, uint32_t round,
 		      uint64_t timeout_ns)
 {
-	/* Acquire: pairs with the last reader's release in wic_free_slot. */
+	/* Acquire: pairs with the last reader's release in wic_free_slot(). */
 	uint32_t word = __atomic_load_n(&s->released, __ATOMIC_ACQUIRE);
 	if (sync_reached(word, round) && !(word & SYNC_POISON))
 		return 0;
@@ -98,7 +98,7 @@ int wic_publish(struct loom_ctx *c, uint32_t channel, uint32_t tag, const void *
 	int rc = 0;
 	if (has_gpu(c, channel))
 		return sync_wic_publish(c, channel, tag, from, bytes, timeout_ns);
-	loom_barrier_lanes(c); /* orders what all lanes wrote */
+	loom_barrier_lanes(c); /* the barrier orders the writes of all lanes */
 	if (c->lane == 0)
 		rc = publish(c, sync_head(c), channel, tag, from, bytes, timeout_ns);
 	return (int)loom_from_lane0(c, (uint64_t)(int64_t)rc);
@@ -109,22 +109,22 @@ void wic_forward(struct wic_space *sp, const struct sync_channel *k, uint32_t ta
 	struct sync_slot *s = sync_slot(sp->head, k, tag);
 	uint32_t first = wic_pages(sp, k, tag); /* the GPU has checked that the slot is free */
 	if (first == PCM_NONE)
-		return; /* does not happen: need() has reserved enough */
+		return; /* this cannot happen: need() has reserved enough */
 	memcpy(wic_staging(sp, k, s, first, tag), sync_item(sp->head, k, tag), k->bytes);
 	(void)wic_announce(sp, k, s, first, tag, k->bytes);
 }
 
 /* ---- consumers */
 
-/* The interruption: a plain load of the first byte of the item's page. The Monitor ends it when the deadline passes
- * or the slot is poisoned; so `full` is checked after the stall is registered. 0: the slot is poisoned, and nothing
- * was loaded. */
+/* The interruption: a plain load of the first byte of the item's page. The Monitor ends it when the deadline passes or
+ * the slot is poisoned, so `full` is checked after the stall is registered. Returns 0 if the slot is poisoned; then
+ * nothing was loaded. */
 static int stall(struct loom_ctx *c, struct wic_space *sp, struct wic_stall *t, const struct sync_slot *s,
 		 const char *page)
 {
 	uint64_t begin = loom_clock_ns(c), until = __atomic_load_n(&t->until_ns, __ATOMIC_RELAXED);
-	/* Sequentially consistent: either the Monitor sees the stall, or its check of stalls has not started yet,
-	 * after which it publishes its next deadline. */
+	/* Sequentially consistent: the Monitor sees the stall, or it has not started its check of stalls yet; after
+	 * that check it publishes its next deadline. */
 	__atomic_store_n(&t->active, 1u, __ATOMIC_SEQ_CST);
 	if (until && until < __atomic_load_n(&sp->next_ns, __ATOMIC_SEQ_CST))
 		wic_wake_monitor(sp->wic, sp->device);
@@ -139,7 +139,7 @@ static int stall(struct loom_ctx *c, struct wic_space *sp, struct wic_stall *t, 
 	return sane;
 }
 
-/* Until the tag's item is published. The caller is counted in `sleepers`. */
+/* Waits until the tag's item is published. `sleepers` counts the caller. */
 static int await_item(struct loom_ctx *c, struct wic_space *sp, struct sync_channel *k, uint32_t channel, uint32_t tag,
 		      uint64_t until_ns, const void **data)
 {
@@ -208,7 +208,7 @@ static int take(struct loom_ctx *c, struct sync_head *h, uint32_t channel, const
 			until = timeout_ns ? begin + timeout_ns : 0;
 			loom_set_state(c, LOOM_STATE_DATA);
 		}
-		/* Before await_item() loads `full`. */
+		/* The add precedes the load of `full` in await_item(). */
 		__atomic_fetch_add(&s->sleepers, 1u, __ATOMIC_SEQ_CST);
 		rc = await_item(c, sp, k, channel, tag[i], until, &data[i]);
 		__atomic_fetch_sub(&s->sleepers, 1u, __ATOMIC_RELAXED);
@@ -247,10 +247,10 @@ int wic_release(struct loom_ctx *c, uint32_t channel, uint32_t tag)
 	struct sync_counters *t = sync_counters(c);
 	if (has_gpu(c, channel))
 		return sync_wic_release(c, channel, tag);
-	loom_barrier_lanes(c); /* orders the reads of all lanes */
+	loom_barrier_lanes(c); /* the barrier orders the reads of all lanes */
 	if (c->lane != 0)
 		return 0;
-	/* Each reader releases its reads; the last one acquires them all and passes them on. */
+	/* Each reader releases its reads; the last one acquires all of them and passes them on. */
 	uint32_t done = __atomic_add_fetch(&s->done, 1u, __ATOMIC_ACQ_REL);
 	if (done != k->readers * (sync_round(k, tag) + 1))
 		return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How producers in other processes get a device's descriptors. UFFDIO_COPY and UFFDIO_CONTINUE act on the address
- * space that opened the descriptor, whichever process calls them; so each device sends its descriptors through a
- * socket pair that the host made before any fork. Also the eventfd that wakes a Monitor. */
+/* How producers in other processes get a device's descriptors. UFFDIO_COPY and UFFDIO_CONTINUE act on the address space
+ * that opened the descriptor, whichever process calls them. So each device sends its descriptors through a socket pair
+ * that the host made before any fork. This file also has the eventfd that wakes a Monitor. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -83,7 +83,7 @@ int wic_send_descriptors(const struct wic_space *sp, uint32_t generation)
 	return 0;
 }
 
-/* Receives one message from another device into its route; 0: there is none. */
+/* Receives one message from another device into its route. Returns 0 if there is none. */
 static int receive(struct wic_space *sp)
 {
 	struct message m;
@@ -104,7 +104,7 @@ static int receive(struct wic_space *sp)
 	memcpy(fds, CMSG_DATA(c), m.count * sizeof(int));
 	for (uint32_t i = 0; i < m.count; i++)
 		fds[i] = loom_fd(fds[i]);
-	if (r->incoming != m.generation) /* of an earlier launch */
+	if (r->incoming != m.generation) /* the descriptors of an earlier launch */
 		for (; r->shards > 0; r->shards--)
 			close(r->fd[r->shards - 1]);
 	memcpy(r->fd + m.first, fds, m.count * sizeof(int));
@@ -136,7 +136,7 @@ const struct wic_route *wic_route(struct wic_space *sp, uint32_t device)
 		return NULL;
 	uint32_t generation = r->generation;
 	if (generation != d->generation && d->pid == (uint64_t)getpid()) {
-		/* The same address space: its descriptors are used as they are, and not closed here. */
+		/* In the same address space its descriptors are used as they are, and not closed here. */
 		const struct wic_space *other = &w->space[device];
 		memcpy(r->fd, other->uffd, w->shards[device] * sizeof(int));
 		__atomic_store_n(&r->generation, d->generation, __ATOMIC_RELEASE);

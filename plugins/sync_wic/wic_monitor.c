@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Monitor: one thread per device, in its address space (WIC, section 5.4). It reads the faults if not every item is
- * placed by its producer, and ends the stalls whose deadline has passed or whose run was stopped.
+/* The Monitor: one thread per device, in the device's address space (WIC, section 5.4). The Monitor reads the faults if
+ * not every item is placed by its producer, and ends the stalls whose deadline has passed or whose run was stopped.
  *
- * DAB and PFQ are bitmaps with the same index, a slot's even or odd rounds; a pending fault is ready if both bits are
+ * DAB and PFQ are bitmaps with the same index: a slot's even or odd rounds. A pending fault is ready if both bits are
  * set. A fault that is reported twice (two consumers, or a signal) sets the same bit twice. */
 #include <errno.h>
 #include <linux/userfaultfd.h>
@@ -23,8 +23,8 @@ static uint64_t clock_ns(void)
 	return loom_clock_ns(NULL);
 }
 
-/* Pausing the Monitor: each side stores its own word and then loads the other's, both sequentially consistent. So
- * either the Monitor sees that it is not allowed to work, or the pausing thread sees that it works. */
+/* Pausing the Monitor: each side stores its own word and then loads the other's, both sequentially consistent. So the
+ * Monitor sees that it may not work, or the pausing thread sees that the Monitor works. */
 static int start_work(struct wic_device *d)
 {
 	__atomic_store_n(&d->working, 1u, __ATOMIC_SEQ_CST);
@@ -36,7 +36,7 @@ static int start_work(struct wic_device *d)
 
 static void end_work(struct wic_device *d)
 {
-	__atomic_store_n(&d->working, 0u, __ATOMIC_RELEASE); /* pairs with wic_pause_monitor() */
+	__atomic_store_n(&d->working, 0u, __ATOMIC_RELEASE); /* the store pairs with wic_pause_monitor() */
 }
 
 int wic_pause_monitor(struct wic_device *d)
@@ -55,7 +55,7 @@ int wic_pause_monitor(struct wic_device *d)
 
 void wic_resume_monitor(const struct wic *w, uint32_t device, struct wic_device *d)
 {
-	__atomic_store_n(&d->allowed, 1u, __ATOMIC_SEQ_CST); /* release: what was changed while it was paused */
+	__atomic_store_n(&d->allowed, 1u, __ATOMIC_SEQ_CST); /* releases the changes that were made during the pause */
 	wic_wake_monitor(w, device);
 }
 
@@ -67,19 +67,19 @@ static const struct sync_channel *channel_of(const struct wic_space *sp, uint64_
 	return sync_channel(sp->head, i);
 }
 
-/* Ends a pending fault if its item is published. A bit of the DAB is a hint; `full` decides. A bit that stays in the
- * PFQ too long only means that a page is placed before a consumer stalls. */
+/* Ends a pending fault if its item is published. A bit of the DAB is a hint, and `full` decides. A bit that stays in
+ * the PFQ too long only causes that a page is placed before a consumer stalls. */
 static void serve(struct wic_space *sp, uint64_t bit)
 {
 	const struct sync_channel *k = channel_of(sp, bit);
-	/* No item: the producer has set its bit and not incremented `full` yet. The fault stays pending. */
+	/* No item: the producer has set its bit, but not yet incremented `full`. The fault stays pending. */
 	uint32_t at = (uint32_t)bit - k->bit_at;
 	if (!wic_activate(sp, k, at / 2, at % 2))
 		return;
 	sp->pfq[bit / 64] &= ~(1ull << bit % 64);
 }
 
-/* A stalled load: into the PFQ, or ended at once. */
+/* Adds a stalled load to the PFQ, or ends it at once. */
 static void take_fault(struct wic_space *sp, uint64_t address)
 {
 	uint32_t page = (uint32_t)((address - (uintptr_t)sp->pcm) / UFFD_PAGE);
@@ -95,8 +95,8 @@ static void take_fault(struct wic_space *sp, uint64_t address)
 		 half = (page - first) % k->run >= k->companions / 2 * k->step;
 	uint64_t bit = wic_bit(k, slot) + half, mask = 1ull << bit % 64;
 	sp->pfq[bit / 64] |= mask;
-	/* A producer that sets a bit in the DAB increments `full`, and loads `sleepers` or wakes the Monitor,
-	 * afterwards: either its bit is seen here, or it sees the stalled consumer. */
+	/* A producer sets a bit in the DAB, then increments `full`, then loads `sleepers` or wakes the Monitor. So the
+	 * Monitor sees the bit here, or the producer sees the stalled consumer. */
 	if (__atomic_load_n(wic_dab(sp->wic, sp->head, bit), __ATOMIC_SEQ_CST) & mask)
 		serve(sp, bit);
 }
@@ -122,8 +122,9 @@ static void serve_pending(struct wic_space *sp)
 	}
 }
 
-/* What GPUs have published for consumers here. Rounds that CPUs publish in between do not change this word, so it may
- * grow by several. No round of a GPU is skipped: the next round of its slot is published after this one was read. */
+/* Forwards items that GPUs have published for consumers here. Rounds that CPUs publish in between do not change this
+ * word, so it may grow by several. No round of a GPU is skipped: the next round of its slot is published after this one
+ * was read. */
 static void forward(struct wic_space *sp)
 {
 	uint32_t *forwarded = sp->forwarded;
@@ -140,8 +141,8 @@ static void forward(struct wic_space *sp)
 	}
 }
 
-/* Ends the stalls that are due; the next deadline. The fields may be of two stalls of one worker: then a page is
- * placed without a reason, which does no harm. */
+/* Ends the stalls that are due. Returns the next deadline. The fields may belong to two stalls of one worker; then a
+ * page is placed without a reason, which is harmless. */
 static uint64_t check_stalls(struct wic_space *sp)
 {
 	uint64_t next = UINT64_MAX, now = clock_ns();
@@ -155,7 +156,7 @@ static uint64_t check_stalls(struct wic_space *sp)
 		const struct sync_slot *s = sync_slot(sp->head, k, tag);
 		if ((until && until <= now) || (__atomic_load_n(&s->full, __ATOMIC_SEQ_CST) & SYNC_POISON)) {
 			wic_end_stall(sp, k, tag % k->slots, wic_half(k, tag));
-			until = now + REPEAT_NS; /* if it still waits then */
+			until = now + REPEAT_NS; /* repeats the wake-up if the worker still waits then */
 		}
 		if (until && until < next)
 			next = until;
@@ -163,7 +164,7 @@ static uint64_t check_stalls(struct wic_space *sp)
 	return next;
 }
 
-/* 1: it was allowed to. */
+/* Returns 1 if the Monitor was allowed to work. */
 static int work(struct wic_space *sp)
 {
 	struct wic_device *d = wic_device(sp->wic, sp->head, sp->device);
@@ -192,10 +193,10 @@ static void *monitor_main(void *arg)
 		on[n++] = (struct pollfd){.fd = sp->uffd[i], .events = POLLIN};
 	__atomic_store_n(&sp->began, 1u, __ATOMIC_RELEASE);
 	for (;;) {
-		eventcount_fd_drain(on->fd); /* before all checks, of `quit` too */
+		eventcount_fd_drain(on->fd); /* the drain precedes all checks, also that of `quit` */
 		if (__atomic_load_n(&sp->quit, __ATOMIC_ACQUIRE))
 			break;
-		/* until wic_resume_monitor(); poll() would return immediately while a fault is unread */
+		/* sleeps until wic_resume_monitor(): poll() would return immediately while a fault is unread */
 		if (!work(sp)) {
 			ppoll(on, 1, NULL, NULL);
 			continue;
@@ -217,7 +218,7 @@ int wic_monitor_start(struct wic_space *sp)
 	pthread_sigmask(SIG_BLOCK, &all, &old);
 	int code = thread_create(&sp->monitor, monitor_main, sp);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	/* The caller may fork next: by then the thread has started, and holds no lock of the C library. */
+	/* The caller may fork next, so the thread must have started by then, and hold no lock of the C library. */
 	while (!code && !__atomic_load_n(&sp->began, __ATOMIC_ACQUIRE))
 		loom_cpu_yield();
 	return code;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Interrupter: pages of PCM for the requests of up to 16 workers at a time (WIC, section 5.3). */
+/* The Interrupter allocates pages of PCM for the requests of up to 16 workers at a time (WIC, section 5.3). */
 #include "wic.h"
 
-/* Under the lock of the device's tree. */
+/* Called with the lock of the device's tree held. */
 static uint32_t allocate(const struct wic *w, struct sync_head *h, const struct sync_channel *k, uint32_t group)
 {
 	struct wic_group *g = wic_group(w, h, group);
@@ -11,7 +11,7 @@ static uint32_t allocate(const struct wic *w, struct sync_head *h, const struct 
 	for (uint32_t i = 0; i < parts && page == PCM_NONE; i++)
 		page = pcm_alloc(wic_tree(w, h, k->to), w->pages, parts, (group + i) % parts, n);
 	for (uint32_t i = 0; w->needs_messages && page != PCM_NONE && i < n; i++)
-		/* Relaxed: the Monitor reads it after a fault on a page of this group. */
+		/* Relaxed: the Monitor loads it after a fault on a page of this group. */
 		__atomic_store_n(wic_owner(w, h, k->to, page + i), group + 1, __ATOMIC_RELAXED);
 	return page;
 }

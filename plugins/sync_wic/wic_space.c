@@ -14,7 +14,7 @@ static int map(struct wic_space *sp)
 	const struct wic *w = sp->wic;
 	uint64_t bytes = (uint64_t)w->pages * UFFD_PAGE;
 	int in_place = w->o->mode == WIC_IN_PLACE;
-	/* The file has all its pages; they are mapped here, before any time is measured. */
+	/* The file has all its pages. They are mapped here, before any time is measured. */
 	sp->staging = mmap(NULL, w->file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, w->file, 0);
 	if (sp->staging == MAP_FAILED) {
 		sp->staging = NULL;
@@ -28,14 +28,13 @@ static int map(struct wic_space *sp)
 		sp->pcm = NULL;
 		return errno;
 	}
-	/* One fault is one page. A forked child, in which nothing is armed, has no mapping, so that it does not read
-	 * zeroes. */
+	/* A fault covers one page. A forked child has no mapping: nothing is armed there, and it would read zeroes. */
 	if (madvise(sp->pcm, bytes, MADV_NOHUGEPAGE) != 0 && errno != EINVAL)
 		return errno;
 	return madvise(sp->pcm, bytes, MADV_DONTFORK) != 0 ? errno : 0;
 }
 
-/* Each shard has a descriptor: a wake-up walks over all threads that wait at one. */
+/* Each shard has a descriptor, because a wake-up walks over all threads that wait at one descriptor. */
 static int arm(struct wic_space *sp)
 {
 	const struct wic *w = sp->wic;
@@ -51,7 +50,7 @@ static int arm(struct wic_space *sp)
 			close(fd);
 			return -rc;
 		}
-		/* Page tables are allocated now, not by the first stalls; wic_ready() arms these pages again. */
+		/* Page tables are allocated now, not by the first stalls. wic_ready() arms these pages again. */
 		for (uint64_t at = 0; kind == UFFD_MINOR && at < bytes; at += TABLE)
 			(void)uffd_continue(fd, (uintptr_t)sp->pcm + sp->opened * bytes + at, UFFD_PAGE, 0);
 	}
@@ -97,7 +96,7 @@ int wic_attach(void *self, const struct loom_space *space, struct loom_error *er
 		d->space = (uintptr_t)sp;
 		d->pid = (uint64_t)getpid();
 		d->generation++;
-		/* The Monitor is paused until the first sample, whatever a launch before left here. */
+		/* The Monitor is paused until the first sample, whatever an earlier launch has left here. */
 		__atomic_store_n(&d->allowed, 0u, __ATOMIC_RELAXED);
 		__atomic_store_n(&d->working, 0u, __ATOMIC_RELAXED);
 		what = "send its descriptors";
@@ -114,8 +113,8 @@ int wic_attach(void *self, const struct loom_space *space, struct loom_error *er
 			 what, strerror(code), uffd_advice(code));
 }
 
-/* All pages, in steps below what one page table covers: for a longer range the kernel would free the tables, too, and
- * the next stalls would allocate them again. */
+/* Arms all pages, in steps below what one page table covers. For a longer range the kernel would free the tables, too,
+ * and the next stalls would allocate them again. */
 static void arm_again(struct wic_space *sp)
 {
 	uint64_t bytes = (uint64_t)sp->wic->pages * UFFD_PAGE;
@@ -130,7 +129,7 @@ void wic_ready(void *self, uint32_t device)
 	if (!sp->head)
 		return;
 	struct wic_device *d = wic_device(w, sp->head, device);
-	/* it is paused already; this orders the accesses for race detectors, which do not see the host process */
+	/* it is paused already; this orders accesses for race detectors */
 	if (wic_pause_monitor(d))
 		return;
 	arm_again(sp);

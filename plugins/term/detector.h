@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Common code of the detectors' host halves: they have no options, and most no state but the host. */
+/* Common code of the detectors' host halves. They have no options, and most have no state but the host. */
 #ifndef SCHED_TERM_H
 #define SCHED_TERM_H
 
@@ -21,8 +21,8 @@ static inline void term_destroy(void *self)
 /* State of detectors that cover several ranks. */
 struct term_ranks {
 	const struct loom_host *host;
-	uint32_t rank, ranks;                    /* that share tasks */
-	const struct loom_remote_blocks *remote; /* [ranks]; NULL: ranks share no tasks */
+	uint32_t rank, ranks;                    /* ranks that share tasks */
+	const struct loom_remote_blocks *remote; /* [ranks]; NULL if ranks share no tasks */
 };
 
 static inline int term_ranks_create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
@@ -54,8 +54,7 @@ static inline int term_ranks_connect(void *self, const struct loom_layout *layou
 	return 0;
 }
 
-/* Defines the plug-in NAME from NAME_need, NAME_init, NAME_collect, the ops given, and the device code in
- * NAME.dev.h. */
+/* Defines the plug-in NAME from NAME_need, NAME_init, NAME_collect, more ops, and the device code in NAME.dev.h. */
 #define TERM_PLUGIN(NAME, FLAGS, SUMMARY)                                                                              \
 	TERM_PLUGIN_WITH(NAME, FLAGS, SUMMARY, .create = term_create, .destroy = term_destroy)
 #define TERM_PLUGIN_WITH(NAME, FLAGS, SUMMARY, ...)                                                                    \

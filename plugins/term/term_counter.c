@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* term_counter: no task is left when a counter of idle workers reaches their number. Host half. */
+/* Host half of term_counter: no task is left when a counter of idle workers reaches their number. */
 #include "term_counter.dev.h"
 #include "detector.h"
 
@@ -9,8 +9,8 @@ static int term_counter_need(void *self, const struct loom_layout *layout, struc
 	const struct loom_host *host = self;
 	if (LOOM_HAS(layout, noncoherent) && layout->noncoherent)
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
-				 "term_counter: devices that cannot change the same word have no common "
-				 "counter: say use = hcounter or tree in [termination]");
+				 "term_counter: devices that cannot change the same word have no common counter: set "
+				 "use = hcounter or tree in [termination]");
 	need->flags |= LOOM_NEED_LATE;
 	need->global = sizeof(struct term_counter);
 	return 0;

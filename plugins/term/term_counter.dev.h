@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Termination by one counter of idle workers (MGWS thesis, 5.6.1). Device code.
  *
- * Why it is correct: a task is with a worker that is not idle, or on its way between a victim and a thief. The victim
- * cannot become idle before the thief marks the steal as complete, and the thief calls busy() before that mark. So
- * while a task exists the counter stays below the number of workers. Idle workers make no tasks: once equal, it stays
- * equal. */
+ * Proof: a task is with a worker that is not idle, or on its way between a victim and a thief. The victim cannot become
+ * idle before the thief marks the steal as complete, and the thief calls busy() before that mark. So while a task
+ * exists the counter stays below the number of workers. Idle workers make no tasks, so it then stays at that number. */
 #ifndef TERM_COUNTER_DEV_H
 #define TERM_COUNTER_DEV_H
 
@@ -13,7 +12,7 @@
 #include <gpuloom/term.h>
 #endif
 
-/* The global block: a line of its own. */
+/* The global block, a cache line of its own. */
 struct term_counter {
 	uint64_t idle;
 	uint64_t pad[7];
@@ -26,21 +25,21 @@ LOOM_FN struct term_counter *term_counter(const struct loom_ctx *c)
 
 LOOM_FN void term_counter_idle(struct loom_ctx *c)
 {
-	/* Release: pairs with the acquire in done(), for all that this worker did. */
+	/* Release: pairs with the acquire in done(), for all earlier writes of this worker. */
 	if (c->lane == 0)
 		loom_fetch_add_acq_rel_sys(&term_counter(c)->idle, (uint64_t)1);
 }
 
 LOOM_FN void term_counter_busy(struct loom_ctx *c)
 {
-	/* The order before the victim's idle() comes from the scheduler's completion mark (release) and the victim's
-	 * load of it (acquire). */
+	/* The release of the scheduler's completion mark, and the victim's acquiring load of it, order this add before
+	 * the victim's idle(). */
 	if (c->lane == 0)
 		loom_fetch_add_acq_rel_sys(&term_counter(c)->idle, ~(uint64_t)0);
 }
 
 #ifdef LOOM_DEVICE_COMPILE
-#define LOOM_TERM_COUNTS /* done() has no use for `stolen_out` */
+#define LOOM_TERM_COUNTS /* done() does not use `stolen_out` */
 #endif
 LOOM_FN int term_counter_done(struct loom_ctx *c, uint64_t stolen_out)
 {

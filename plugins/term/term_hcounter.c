@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* term_hcounter: a counter of idle workers per device, and a word in which each device reports that it is full. Host
- * half. */
+/* Host half of term_hcounter: a counter of idle workers per device, and a word per device that says that it is full. */
 #include "term_hcounter.dev.h"
 #include "detector.h"
 

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Termination by a counter of idle workers per device (MGWS thesis, 6.6, as future work). Device code. Workers count in
- * their device's memory; the link between devices carries one store when the last worker of a device becomes idle, and
- * one when the first becomes busy. No word has two devices as writers, so links without atomic operations will do.
+ * their device's memory. The link between devices carries one store when the last worker of a device becomes idle, and
+ * one when the first becomes busy. No word has two devices as writers, so links without atomic operations suffice.
  *
  * The upper half of the counter says how often a worker became busy. The worker that fills the counter reports it in
- * the device's word in the stack's block. A worker that becomes busy in a full device takes that back, with another
- * number: the word only grows. done() reads all words one after the other, and all but the last again: all are full,
- * and none changed. A device's own word is its counter, so with two devices a worker reads the other's word once. The
- * words of other ranks' devices are read likewise, and no two at the same time.
+ * the device's word in the stack's block. A worker that becomes busy in a full device stores another number there, so
+ * the word only grows. done() reads all words one after the other, and all but the last again. No task is left if all
+ * are full and none has changed. A device's own word is its counter, so with two devices a worker reads the other
+ * device's word once. Words of other ranks' devices are read in the same way; no two words need be read at the same
+ * time.
  *
- * Why it is correct: suppose that it returns yes while a worker W has a task. Call an operation seen if the first scan
- * read its effect or that of a later one. No unseen busy() changed a word before the second scan. W's idle() is seen,
- * so W became busy after that, unseen, and took the task from a worker V before V's idle(). If that idle() were seen,
- * the second scan would have seen W's earlier busy(); or the first, if W's word is the last that it reads. So V, too,
- * became busy unseen, earlier than W, with a task of a third worker; and so on without end. */
+ * Proof: suppose that done() returns yes while a worker W has a task. Call an operation seen if the first scan read its
+ * effect or that of a later one. No unseen busy() changed a word before the second scan. W's idle() is seen, so W
+ * became busy after that, unseen, and took the task from a worker V before V's idle(). Suppose that V's idle() were
+ * seen. Then the second scan would have seen W's earlier busy(), or the first would, if W's word is the last that it
+ * reads. So V, too, became busy unseen, earlier than W, with a task of a third worker; and so on without end. */
 #ifndef TERM_HCOUNTER_DEV_H
 #define TERM_HCOUNTER_DEV_H
 
@@ -23,28 +24,28 @@
 #include <gpuloom/trigger.h>
 #endif
 
-/* The device's block. */
+/* The block of a device. */
 struct term_hcounter {
 	uint64_t idle; /* how often a worker became busy << 32 | idle workers */
 	uint64_t pad[7];
-	uint32_t done_seen; /* GPU: one of its workers has found that no task is left */
-	uint32_t scanning;  /* GPU: a worker is scanning */
+	uint32_t done_seen; /* GPU: 1: one of its workers has found that no task is left */
+	uint32_t scanning;  /* GPU: 1: a worker is scanning */
 	uint32_t pad2[14];
 };
 
-/* The stack's block: a line per device, which that device writes. A struct term_hcounter_remote for each device of
+/* The stack's block: a line for each device, which that device writes. A struct term_hcounter_remote for each device of
  * other ranks follows. */
 struct term_hcounter_device {
-	uint64_t reported; /* the counter when it last became full or no longer full */
+	uint64_t reported; /* the counter when it last became full or stopped being full */
 	uint64_t workers;
-	uint64_t remote; /* devices of other ranks that share tasks */
+	uint64_t remote; /* number of devices of other ranks that share tasks */
 	uint64_t pad[5];
 };
 
 struct term_hcounter_remote {
-	uint64_t at; /* its line: an address or, with `rma`, a reference of its rank */
+	uint64_t at; /* the line of the device: an address or, with `rma`, a reference of its rank */
 	uint32_t rank, rma;
-	uint64_t workers; /* `rma`: as in that line, after the first read */
+	uint64_t workers; /* with `rma`: the value in that line, after the first read */
 	uint64_t pad;
 };
 
@@ -64,15 +65,15 @@ LOOM_FN void term_hcounter_idle(struct loom_ctx *c)
 {
 	if (c->lane != 0)
 		return;
-	/* Release and acquire: the last one passes on what all workers did. */
+	/* Release and acquire: the last worker acquires all earlier writes of the others, and releases them. */
 	uint64_t now = loom_fetch_add_acq_rel_dev(&term_hcounter(c)->idle, (uint64_t)1) + 1;
 	if ((uint32_t)now != c->count)
 		return;
 	/* Release: pairs with the acquire in done(). */
 	loom_store_release_sys(&term_hcounter_devices(c)[c->device].reported, now);
 #ifdef GPULOOM_DEV_CPU_H
-	/* Of devices that become full at the same time, one sees all words in its next done(), after which its workers
-	 * may sleep. Workers of GPUs never sleep. */
+	/* If devices become full at the same time, one of them sees all words in its next done(), after which its
+	 * workers may sleep. Workers of GPUs never sleep. */
 	loom_fence_seq_cst_sys();
 #endif
 }
@@ -85,14 +86,14 @@ LOOM_FN void term_hcounter_busy(struct loom_ctx *c)
 	uint64_t was = loom_fetch_add_acq_rel_dev(&term_hcounter(c)->idle, TERM_HCOUNTER_BUSY);
 	if ((uint32_t)was != c->count)
 		return;
-	/* The worker that filled the counter is about to report it: only then can that be taken back. */
+	/* The worker that filled the counter is about to report it; only after that can this worker change the word. */
 	while (loom_load_relaxed_sys(reported) != was && !loom_stopped(c))
 		loom_pause(c);
-	/* Ordered before the victim's idle() by the release of the scheduler's completion mark. */
+	/* The release of the scheduler's completion mark orders this store before the victim's idle(). */
 	loom_store_relaxed_sys(reported, was + TERM_HCOUNTER_BUSY);
 }
 
-/* The number of devices, including those of other ranks. */
+/* Returns the number of devices, including those of other ranks. */
 LOOM_FN uint32_t term_hcounter_count(const struct loom_ctx *c)
 {
 #ifdef LOOM_RANKS_SHARE
@@ -103,7 +104,7 @@ LOOM_FN uint32_t term_hcounter_count(const struct loom_ctx *c)
 }
 
 #ifdef LOOM_RANKS_RMA
-/* A word of another rank, by adding 0: a get may be torn. 0: the run has ended. */
+/* Reads a word of another rank by adding 0, since a get may be torn. Returns 0 if the run has ended. */
 LOOM_FN uint64_t term_hcounter_rma_add(struct loom_ctx *c, const struct term_hcounter_remote *remote, uint64_t offset)
 {
 	struct loom_rma add = {.op = LOOM_NET_ADD, .rank = remote->rank, .remote = remote->at + offset};
@@ -112,8 +113,8 @@ LOOM_FN uint64_t term_hcounter_rma_add(struct loom_ctx *c, const struct term_hco
 }
 #endif
 
-/* The word of the i-th device, those of this rank first; *full: it is full. Acquire: pairs with the release in
- * idle(). */
+/* Returns the word of the i-th device, counted from those of this rank. *full: the device is full. Acquire: pairs with
+ * the release in idle(). */
 LOOM_FN uint64_t term_hcounter_reported(struct loom_ctx *c, uint32_t i, uint32_t *full)
 {
 	const struct term_hcounter_device *device = &term_hcounter_devices(c)[i];
@@ -139,15 +140,15 @@ LOOM_FN uint64_t term_hcounter_reported(struct loom_ctx *c, uint32_t i, uint32_t
 #endif
 	uint64_t reported = loom_load_acquire_sys(&device->reported);
 #ifdef GPULOOM_DEV_CPU_H
-	*full = (uint32_t)reported == loom_load_relaxed_sys(&device->workers); /* never written while workers run */
+	*full = (uint32_t)reported == loom_load_relaxed_sys(&device->workers); /* constant while workers run */
 #else
 	*full = (uint32_t)reported == device->workers;
 #endif
 	return reported;
 }
 
-/* Lane 0: the sum of the words of this device and of the next ones, `devices` of `all`. Each only grows. ~0: one of
- * them is not full. */
+/* Lane 0. Returns the sum of the words of this device and of the next ones, `devices` of `all`. Each word only grows.
+ * ~0: one device is not full. */
 LOOM_FN uint64_t term_hcounter_scan(struct loom_ctx *c, uint32_t devices, uint32_t all)
 {
 	uint64_t sum = loom_load_acquire_dev(&term_hcounter(c)->idle);
@@ -168,8 +169,8 @@ LOOM_FN int term_hcounter_all(struct loom_ctx *c)
 	return first != ~0ull && term_hcounter_scan(c, all - 1, all) == first;
 }
 
-/* Thousands of workers that read a line over a link delay each other by milliseconds: one of a GPU's scans for
- * all. A CPU's workers may sleep, so each scans before it does. */
+/* On a GPU one worker scans for all: thousands of workers that read a line over a link delay each other by
+ * milliseconds. A CPU's workers may sleep, so each of them scans before it sleeps. */
 LOOM_FN int term_hcounter_check(struct loom_ctx *c)
 {
 #ifdef GPULOOM_DEV_CPU_H
@@ -197,7 +198,7 @@ LOOM_FN int term_hcounter_done(struct loom_ctx *c, uint64_t stolen_out)
 {
 	(void)stolen_out;
 	int all = 0;
-	/* The device's own counter first: if it is not full, no scan is needed. */
+	/* Reads the device's own counter first: if it is not full, no scan is needed. */
 	if (c->lane == 0 && (uint32_t)loom_load_relaxed_dev(&term_hcounter(c)->idle) == c->count)
 		all = term_hcounter_check(c);
 	return (int)loom_from_lane0(c, (uint64_t)all);

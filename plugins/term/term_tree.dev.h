@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Termination by votes that travel up binary trees, in rounds (MGWS thesis, 5.6.2 and 5.6.3). Device code.
  *
- * The workers of a device form a tree in its memory; its root is also the device's node of a tree over devices, in the
- * stack's memory. Where ranks share tasks, the root of that is the rank's node of a tree over ranks: each rank writes
- * its own memory, and reads its neighbours'. A worker votes once per round, when it is idle and its children have
- * voted: "out of work" if they all did and no task was stolen from it since its last vote. The root ends the run or
- * opens the next round, and each node passes that on to its children. A worker with tasks does not vote: the round
- * waits for it, as the run has to.
+ * The workers of a device form a tree in its memory. The root of this tree is also the device's node of a tree over
+ * devices, in the stack's memory. If ranks share tasks, the root of that tree is the rank's node of a tree over ranks:
+ * each rank writes its own memory, and reads its neighbours'. A worker votes once per round, when it is idle and its
+ * children have voted. It votes "out of work" if all children did and no task was stolen from it since its last vote.
+ * The root ends the run or opens the next round, and each node passes that on to its children. A worker with tasks does
+ * not vote, so the round waits for it, as the run must.
  *
- * Why it is correct: suppose that the root counts only votes "out of work" while a worker W has a task. W was idle when
- * it voted, so it took tasks from a worker V after that. If V had not voted in this round, it was stolen from between
- * two of its votes, and votes otherwise. If V had voted, it was idle too at that time and has taken tasks since, from a
- * third worker, at an earlier time than W; and so on without end. So there is no such W. */
+ * Proof: suppose that the root counts only votes "out of work" while a worker W has a task. W was idle when it voted,
+ * so it took tasks from a worker V after that. If V had not voted in this round, a task was stolen from V between two
+ * of its votes, so V does not vote "out of work". If V had voted, V was idle, too, at that time. It has taken tasks
+ * since, from a third worker, at an earlier time than W; and so on without end. So there is no such W. */
 #ifndef TERM_TREE_DEV_H
 #define TERM_TREE_DEV_H
 
@@ -21,7 +21,7 @@
 #include <gpuloom/trigger.h>
 #endif
 
-/* One per worker of a device; in the stack's block one per device, and one for the rank; a line each. */
+/* A node per worker of a device; in the stack's block one per device, and one for the rank. A node is a cache line. */
 struct term_tree_node {
 	uint32_t vote; /* 2 round + 1 if there is work; written by the node, read by its parent */
 	uint32_t open; /* the round that is open below the node; written by the node, read by its children */
@@ -29,22 +29,22 @@ struct term_tree_node {
 };
 #define TERM_TREE_DONE 0xffffffffu
 
-/* The rank's node in the tree over ranks: behind the nodes of the stack's block. */
+/* The rank's node in the tree over ranks, which follows the nodes of the stack's block. */
 enum { TERM_TREE_UP, TERM_TREE_LEFT, TERM_TREE_RIGHT, TERM_TREE_NEIGHBOURS };
 struct term_tree_ranks {
 	struct term_tree_node own;
 	struct {
-		uint64_t at; /* that rank's node: an address or, with `rma`, a reference; 0: there is none */
+		uint64_t at; /* node of that rank: an address or, with `rma`, a reference; 0: there is no neighbour */
 		uint32_t rank, rma;
 	} neighbour[TERM_TREE_NEIGHBOURS];
 	uint64_t pad[2];
 };
 
-/* A worker's own. */
+/* A worker's private state. */
 struct term_tree_mine {
-	uint64_t stolen_out; /* as of its last vote */
+	uint64_t stolen_out; /* the value at the last vote */
 	uint32_t round;
-	uint32_t voted; /* in this round */
+	uint32_t voted; /* 1: the worker has voted in this round */
 };
 
 LOOM_FN struct term_tree_mine *term_tree_mine(const struct loom_ctx *c)
@@ -67,7 +67,7 @@ LOOM_FN struct term_tree_ranks *term_tree_ranks(const struct loom_ctx *c)
 	return (struct term_tree_ranks *)&term_tree_devices(c)[c->devices];
 }
 
-/* The rank has such a neighbour. */
+/* Returns whether the rank has that neighbour. */
 LOOM_FN int term_tree_has(const struct loom_ctx *c, uint32_t which)
 {
 #ifdef LOOM_RANKS_SHARE
@@ -78,7 +78,7 @@ LOOM_FN int term_tree_has(const struct loom_ctx *c, uint32_t which)
 #endif
 }
 
-/* The neighbour's node. Both words are in the first 8 bytes. Acquire: pairs with the releases below. */
+/* Returns the neighbour's node. Both words are in the first 8 bytes. Acquire: pairs with the releases below. */
 LOOM_FN struct term_tree_node term_tree_rank(struct loom_ctx *c, uint32_t which)
 {
 	struct term_tree_node seen = {0, 0, {0}};
@@ -87,7 +87,7 @@ LOOM_FN struct term_tree_node term_tree_rank(struct loom_ctx *c, uint32_t which)
 	const struct term_tree_node *there = (const struct term_tree_node *)(uintptr_t)ranks->neighbour[which].at;
 #ifdef LOOM_RANKS_RMA
 	if (ranks->neighbour[which].rma) {
-		/* Adds 0: a get may be torn. */
+		/* Adds 0, since a get may be torn. */
 		struct loom_rma add = {
 		    .op = LOOM_NET_ADD, .rank = ranks->neighbour[which].rank, .remote = ranks->neighbour[which].at};
 		uint64_t was = 0;
@@ -104,7 +104,7 @@ LOOM_FN struct term_tree_node term_tree_rank(struct loom_ctx *c, uint32_t which)
 	return seen;
 }
 
-/* The same as term_tree_children(), for the ranks below this one. */
+/* term_tree_children() for the ranks below this one. */
 LOOM_FN int term_tree_rank_children(struct loom_ctx *c, uint32_t round, uint32_t *work)
 {
 	for (uint32_t i = TERM_TREE_LEFT; i <= TERM_TREE_RIGHT; i++) {
@@ -118,8 +118,8 @@ LOOM_FN int term_tree_rank_children(struct loom_ctx *c, uint32_t round, uint32_t
 	return 1;
 }
 
-/* Both children of node `at` have voted in this round; *work: one of them voted that there is work. Acquire: pairs with
- * the release of the vote; the root has then seen what all workers did. */
+/* Returns whether both children of node `at` have voted in this round. *work: one of them voted that there is work.
+ * Acquire: pairs with the release of the vote, so the root has seen all writes of the workers. */
 LOOM_FN int term_tree_children(const struct term_tree_node *node, uint32_t at, uint32_t n, uint32_t round,
 			       uint32_t *work)
 {
@@ -145,8 +145,7 @@ LOOM_FN void term_tree_open_round(struct loom_ctx *c, uint32_t round)
 	mine->voted = 0;
 }
 
-/* Lane 0: one step of this worker's part: takes over a round or the verdict, votes, or at the root decides. 1: the
- * verdict. */
+/* Lane 0. Makes one step: takes over a round or the verdict, votes, or decides at the root. Returns 1 for a verdict. */
 LOOM_FN int term_tree_step(struct loom_ctx *c, uint64_t stolen_out)
 {
 	struct term_tree_mine *mine = term_tree_mine(c);
@@ -176,7 +175,7 @@ LOOM_FN int term_tree_step(struct loom_ctx *c, uint64_t stolen_out)
 		return !work;
 	}
 	mine->voted = 1;
-	/* Release: covers what this worker and all below it did. */
+	/* Release: covers the writes of this worker and of all below it. */
 	loom_store_release_sys(at    ? &workers[at].vote
 			       : top ? &term_tree_ranks(c)->own.vote
 				     : &devices[c->device].vote,

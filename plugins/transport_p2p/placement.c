@@ -45,8 +45,8 @@ int placement_check(const struct loom_host *host, const struct placement *placem
 				 placement->device, devices, devices - 1);
 	if (placement->kind == PLACE_REMOTE && devices < 2)
 		return LOOM_FAIL(host, err, LOOM_EINVAL,
-				 "[transport.p2p] placement = remote needs a second device: "
-				 "name two in [run] devices, or say placement = owner");
+				 "[transport.p2p] placement = remote needs a second device: name two in [run] devices, "
+				 "or set placement = owner");
 	return 0;
 }
 
@@ -55,7 +55,7 @@ uint32_t placement_home(const struct placement *placement, const struct loom_seg
 	if (placement->kind == PLACE_DEVICE)
 		return placement->device;
 	if (want->owner < 0)
-		return 0; /* of the stack: no place is better */
+		return 0; /* for the stack's segments no placement is better */
 	if (placement->kind == PLACE_HOST)
 		return devices;
 	uint32_t shift = placement->kind == PLACE_REMOTE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device whose memory a segment is in. */
+/* Selects the device whose memory a segment is in. */
 #ifndef GPULOOM_PLACEMENT_H
 #define GPULOOM_PLACEMENT_H
 
@@ -9,7 +9,7 @@ enum placement_kind { PLACE_OWNER, PLACE_REMOTE, PLACE_HOST, PLACE_DEVICE };
 
 struct placement {
 	enum placement_kind kind;
-	uint32_t device; /* PLACE_DEVICE: its index */
+	uint32_t device; /* with PLACE_DEVICE: index of the device */
 };
 
 /* Parses "owner", "remote", "host" or "device:N". */
@@ -18,7 +18,7 @@ int placement_parse(const struct loom_host *host, const char *text, struct place
 /* Rejects placements that are impossible with `devices` devices. */
 int placement_check(const struct loom_host *host, const struct placement *placement, uint32_t devices,
 		    struct loom_error *err);
-/* The device whose memory the segment is in; `devices`: host memory. */
+/* Returns the device whose memory the segment is in; `devices` stands for host memory. */
 uint32_t placement_home(const struct placement *placement, const struct loom_segment_want *want, uint32_t devices);
 
 #endif

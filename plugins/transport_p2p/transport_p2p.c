@@ -15,16 +15,16 @@ static const char *const tasks_choices[] = {"stack", "host", NULL};
 static const char *const huge_choices[] = {"no", "try", NULL};
 static const struct loom_opt rows[] = {
     LOOM_OPT(struct options, placement, LOOM_OPT_STR, "owner",
-	     "Memory of a device's segments. owner: its own. remote: that of the next device. host: host memory, "
-	     "so that queues are there while the stack's own segments, with tasks and results, are in the memory "
-	     "of the first device. device:N: that of device N for all, in the order of [run] devices."),
+	     "Memory of a device's segments. owner: that device's. remote: that of the next device. host: host memory, "
+	     "for queues; the stack's own segments, with tasks and results, are in the memory of the first device. "
+	     "device:N: that of device N for all segments, in the order of [run] devices."),
     LOOM_OPT(struct options, tasks, LOOM_OPT_ENUM, "stack",
-	     "Memory of the initial tasks. stack: that of the stack's own segments. host: host memory. "
-	     "Non-coherent devices have local copies in any case.",
+	     "Memory of the initial tasks. stack: that of the stack's own segments. host: host memory. Non-coherent "
+	     "devices have local copies in any case.",
 	     .choices = tasks_choices),
     LOOM_OPT(struct options, huge_pages, LOOM_OPT_ENUM, "no",
-	     "Whether to request huge pages for the part in host memory. try: requests them; the kernel may give "
-	     "none. The devices have an option of their own.",
+	     "Whether to request huge pages for the part in host memory. try: requests them; the kernel may give none. "
+	     "Devices have an option of their own.",
 	     .choices = huge_choices),
     SEGMENTS_ATOMICS_ROW(struct options),
     {.name = NULL},

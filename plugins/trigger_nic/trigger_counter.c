@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trigger_counter: a page of counters in memory, which the NIC polls. Host half. */
+/* Host half of trigger_counter: a page of counters in memory, which the NIC polls. */
 #include "../shared/nic/nic.h"
 #include "trigger_counter.dev.h"
 
-/* The counters with posts: only these are polled. */
+/* The counters with posts; the NIC polls only these. */
 struct counter_watch {
 	uint32_t n;
 	uint32_t entries;
@@ -56,7 +56,7 @@ static int counter_post(struct nic *nic, const struct loom_trigger_post *what, u
 	struct counter_watch *w = nic->own;
 	(void)id, (void)taken;
 	if (what->tag > LOOM_TAG_MAX)
-		return 0; /* arrivals are counted by the NIC itself */
+		return 0; /* the NIC itself counts arrivals */
 	if (what->tag >= w->entries)
 		return LOOM_FAIL(
 		    nic->host, err, LOOM_EINVAL, "trigger_counter: tag %llu, but the page has %u counters; %s",
@@ -72,7 +72,7 @@ static uint64_t read_counter(struct nic *nic, uint32_t tag)
 {
 	const struct trigger_counter *page =
 		(const struct trigger_counter *)(nic->base + nic->shape.extra_at);
-	/* Acquire: pairs with the release add in trigger_counter_fire. */
+	/* Acquire: pairs with the release add in trigger_counter_fire(). */
 	return __atomic_load_n(&page[tag].value, __ATOMIC_ACQUIRE);
 }
 
@@ -113,4 +113,4 @@ static const struct nic_ops counter = {.name = "trigger_counter",
 				       .poll = counter_poll,
 				       .drained = counter_drained};
 
-NIC_PLUGIN(trigger_counter, "A page of counters: the address names one, the value is added to it", counter)
+NIC_PLUGIN(trigger_counter, "A page of counters: the address selects a counter, the value is added to it", counter)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trigger_counter: a page of counters: the address selects the counter, the value is the increment, as with hardware
- * counter doorbells. Device code.
- * A NIC adds what is stored to its page. Memory does not, so a fire is an atomic add: for devices with atomics on the
- * host's memory. */
+/* trigger_counter: a page of counters, as with hardware counter doorbells: the address selects the counter, the value
+ * is the increment. Device code. A NIC adds what is stored to its page. Memory does not, so a fire is an atomic add,
+ * for devices with atomics on the host's memory. */
 #ifndef TRIGGER_COUNTER_DEV_H
 #define TRIGGER_COUNTER_DEV_H
 
@@ -10,7 +9,7 @@
 #include "../shared/nic/nic.dev.h"
 #endif
 
-/* One line each: fires of different tags do not contend. */
+/* One line each, so that fires of different tags do not contend. */
 struct trigger_counter {
 	uint64_t value;
 	uint64_t pad[7];
@@ -25,7 +24,7 @@ LOOM_FN int trigger_counter_fire(struct loom_ctx *c, uint64_t tag, uint32_t coun
 	struct loom_match peers = loom_match(tag);
 	uint64_t sum = loom_match_sum(peers, count);
 	/* Release: pairs with the acquire in read_counter(); the payload precedes it. An add by another worker in
-	 * between continues its release sequence. */
+	 * between continues the release sequence. */
 	if (loom_match_leader(peers))
 		loom_fetch_add_release_sys(&page[tag].value, sum);
 	return 0;

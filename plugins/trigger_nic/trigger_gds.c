@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trigger_gds: operations are ready in the NIC, and doorbells start them at kernel boundaries. Host half. */
+/* Host half of trigger_gds: operations are ready in the NIC, and doorbells start them at kernel boundaries. */
 #include "../shared/nic/nic.h"
 #include "trigger_gds.dev.h"
 
-/* Kernels that the device launches end by nic_kernel_ends; modelled ones push their records. */
+/* Kernels that the device launches end by nic_kernel_ends; modelled kernels push their records. */
 static uint32_t gds_poll(struct nic *nic)
 {
 	return nic_poll_kernel_ends(nic) + nic_poll_fifo(nic);
 }
 
-/* The sample has ended, which also ends the kernel. */
+/* The end of the sample also ends the kernel. */
 static int gds_drained(struct nic *nic)
 {
 	return nic_take_records(nic, 0, nic->workers) == 0 && nic_drained_fifo(nic);
 }
 
 static const struct nic_ops gds = {.name = "trigger_gds",
-				   .counter = "the NIC counts what it is rung for at a kernel's end",
+				   .counter = "the NIC counts the doorbells of a kernel's end",
 				   .has_fifo = 1,
 				   .has_record = 1,
 				   .by_stream = 1,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trigger_gputn: a FIFO of tags, matched by the NIC (GPU-TN, section 3). Host half. */
+/* Host half of trigger_gputn: a FIFO of tags, which the NIC matches (GPU-TN, section 3). */
 #include "../shared/nic/nic.h"
 #include "trigger_gputn.dev.h"
 

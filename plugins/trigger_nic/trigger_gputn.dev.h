@@ -25,7 +25,7 @@ LOOM_FN int trigger_gputn_fire_with(struct loom_ctx *c, uint64_t tag, uint64_t a
 {
 	if (tag - 1 >= LOOM_TAG_MAX)
 		return LOOM_EINVAL;
-	/* Operations with an argument are never counted by the device. */
+	/* The device never counts operations with an argument. */
 	return nic_counts(c, tag) ? nic_fire(c, tag, 1, 1) : nic_push(c, nic_word(tag, 1) | 2, argument, 1);
 }
 

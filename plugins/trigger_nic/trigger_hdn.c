@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trigger_hdn: the host waits for the end of a kernel, builds the operations and sends. Host half: the NIC's thread
- * is that host. */
+/* Host half of trigger_hdn: the host waits for the end of a kernel, builds the operations and sends. The NIC's thread
+ * acts as that host. */
 #include "../shared/nic/nic.h"
 #include "trigger_hdn.dev.h"
 
-/* The sample has ended, which also ends the kernel. */
+/* The end of the sample also ends the kernel. */
 static int hdn_drained(struct nic *nic)
 {
 	return nic_take_records(nic, 0, nic->workers) == 0;
 }
 
 static const struct nic_ops hdn = {.name = "trigger_hdn",
-				   .counter = "the host counts what it sees at a kernel's end",
+				   .counter = "the host counts the records at a kernel's end",
 				   .has_record = 1,
 				   .no_argument = "the host receives no argument of a fire",
 				   .poll = nic_poll_kernel_ends,

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trigger_proxy: a thread of the host takes descriptors that devices built, counts them, and sends. Host half.
- * The list counts and queues as for the other plug-ins. A run uses the descriptor if it was built from the post that
- * is due; otherwise, as when the fire came first, it uses the post. */
+/* Host half of trigger_proxy: a thread of the host takes descriptors that devices built, counts them, and sends. The
+ * list counts and queues as in the other plug-ins. A run uses the descriptor if that was built from the post that is
+ * due. Otherwise, for example if the fire came first, it uses the post. */
 #include "../shared/nic/nic.h"
 #include "trigger_proxy.dev.h"
 
 #define BATCH 64u
 
 struct proxy_state {
-	struct loom_trigger_post what; /* a run that the provider had no room for */
+	struct loom_trigger_post what; /* a run for which the provider had no room */
 	uint32_t post;
 	int is_stalled;
 };
@@ -48,7 +48,7 @@ static uint64_t id_of(const struct nic *nic, uint32_t post)
 	return (uint64_t)nic->list.post[post].generation << 32 | post;
 }
 
-/* Publishes the next post of a counter to the devices, or that there is none. */
+/* Publishes to the devices the next post of a counter, or that there is none. */
 static void proxy_publish(struct nic *nic, uint32_t counter)
 {
 	const struct list_counter *c = &nic->list.counter[counter];
@@ -66,10 +66,10 @@ static void proxy_publish(struct nic *nic, uint32_t counter)
 	if (e->tag == c->tag && e->word[PROXY_ID] == word[PROXY_ID])
 		return;
 	__atomic_store_n(&e->version, e->version + 1, __ATOMIC_RELAXED);
-	/* Release, each: pairs with the devices' fence. A device that reads a new word reads the odd version, too. */
+	/* Each store is a release, for the devices' fence: with a new word a device also loads the odd version. */
 	for (uint32_t k = 0; k < PROXY_BUILT; k++)
 		__atomic_store_n(&e->word[k], word[k], __ATOMIC_RELEASE);
-	/* Release: pairs with the acquires in proxy_look. */
+	/* Release: pairs with the acquires in proxy_read_entry(). */
 	__atomic_store_n(&e->version, e->version + 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&e->tag, c->tag, __ATOMIC_RELEASE);
 }
@@ -83,7 +83,7 @@ static void proxy_posted(struct nic *nic, uint64_t tag)
 
 /* ---- descriptors -------------------------------------------------------------------------------------- */
 
-/* The post as the descriptor has it. A device wrote it: it is checked. 0 when it cannot run. */
+/* Decodes a descriptor into a post, and checks it, because a device wrote it. Returns 0 if the post cannot run. */
 static int decode(const struct nic *nic, const uint64_t *word, uint32_t post, struct loom_trigger_post *w)
 {
 	const struct loom_trigger_post *posted = &nic->list.post[post].what;
@@ -96,7 +96,7 @@ static int decode(const struct nic *nic, const uint64_t *word, uint32_t post, st
 	w->bytes = word[PROXY_BYTES];
 	w->slot = (uint32_t)word[PROXY_SLOTS];
 	w->notify = (uint32_t)(word[PROXY_SLOTS] >> 32);
-	w->flags = 0; /* applied by the device */
+	w->flags = 0; /* already applied by the device */
 	int remote = w->op == LOOM_NET_PUT || w->op == LOOM_NET_GET || w->op == LOOM_NET_ADD;
 	if (w->op != posted->op || w->type != posted->type || w->slot >= nic->table.slots)
 		return 0;
@@ -109,7 +109,7 @@ static int decode(const struct nic *nic, const uint64_t *word, uint32_t post, st
 		!(remote && nic_fabric_check(nic, w->target, w->remote, w->bytes)));
 }
 
-/* Runs what a descriptor made due, in the order of the list. */
+/* Runs the operations that a descriptor made due, in the order of the list. */
 static void run(struct nic *nic, const uint64_t *word)
 {
 	struct proxy_state *own = nic->own;
@@ -120,7 +120,7 @@ static void run(struct nic *nic, const uint64_t *word)
 			nic->stalled = due;
 			nic->is_stalled = 1;
 			nic_run_due(nic);
-			return; /* the rest of the queue follows */
+			return; /* the rest of the queue follows later */
 		}
 		if (!decode(nic, word, due.post, &w)) {
 			nic_fail(nic, LOOM_EIO, "a descriptor from the device names no operation, rank or memory");
@@ -147,7 +147,7 @@ static int committed(const struct nic *nic, uint32_t device, const uint64_t **wo
 {
 	uint64_t n = nic->cursor[device];
 	*word = (const uint64_t *)(ring(nic, device) + 1) + (n & (nic->fifo - 1)) * PROXY_WORDS;
-	/* Acquire: pairs with the release in proxy_send. */
+	/* Acquire: pairs with the release in proxy_send(). */
 	return (__atomic_load_n(&(*word)[PROXY_COMMIT], __ATOMIC_ACQUIRE) & 1) == nic_lap(n, nic->fifo);
 }
 
@@ -167,7 +167,7 @@ static uint32_t proxy_poll(struct nic *nic)
 		}
 		if (nic->cursor[d] == begin)
 			continue;
-		/* Release: pairs with the acquire in nic_take_slot. */
+		/* Release: pairs with the acquire in nic_await_slot(). */
 		__atomic_store_n(&ring(nic, d)->tail, nic->cursor[d], __ATOMIC_RELEASE);
 		work += (uint32_t)(nic->cursor[d] - begin);
 	}

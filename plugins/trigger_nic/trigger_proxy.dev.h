@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trigger_proxy: GPU host networking: each fire is a descriptor of 64 bytes, which the device builds, and which a
- * thread of the host takes, counts and sends (GPU-TN, section 1). Device code.
- * A table by tag has what descriptors are built from; the host fills it as operations are posted. A fire without an
- * entry sends its tag alone, and the host builds the operation. */
+/* trigger_proxy: GPU host networking. Each fire is a descriptor of 64 bytes that the device builds; a thread of the
+ * host takes it, counts it and sends (GPU-TN, section 1). Device code. Descriptors are built from a table by tag, which
+ * the host fills as operations are posted. Without an entry a fire sends its tag, and the host builds the operation. */
 #ifndef TRIGGER_PROXY_DEV_H
 #define TRIGGER_PROXY_DEV_H
 
@@ -12,7 +11,7 @@
 
 /* A descriptor. COMMIT is a trigger word (nic.dev.h); OP: target << 32 | flags << 16 | type << 8 | op. */
 enum {
-	PROXY_ID, /* of the post it was built from; 0: none */
+	PROXY_ID, /* id of the post from which it was built; 0: none */
 	PROXY_OP,
 	PROXY_LOCAL,
 	PROXY_REMOTE,
@@ -24,14 +23,14 @@ enum {
 	PROXY_WORDS
 };
 
-/* At extra_at: `extra` of them, hashed by tag. */
+/* At extra_at: `extra` entries, hashed by tag. */
 struct proxy_entry {
 	uint64_t tag;     /* stored once by the host; 0: free */
-	uint64_t version; /* odd: the host is writing */
+	uint64_t version; /* odd: the host is writing the entry */
 	uint64_t word[PROXY_BUILT];
 };
 
-/* Then one ring per device. */
+/* One ring for each device follows. */
 struct proxy_ring {
 	uint64_t tail;
 	uint64_t pad[7];
@@ -60,8 +59,8 @@ LOOM_FN void proxy_read_entry(const struct loom_ctx *c, uint64_t tag, uint64_t *
 		uint64_t version = loom_load_acquire_sys(&e->version);
 		for (uint32_t k = 0; k < PROXY_BUILT; k++)
 			word[k] = loom_load_relaxed_sys(&e->word[k]);
-		/* Pairs with the host's releases of the words, which follow the odd version: a new word implies that
-		 * version. */
+		/* Acquire fence: pairs with the host's releases of the words, which follow the odd version. So a new
+		 * word implies that version. */
 		loom_fence_acquire_sys();
 		if (version & 1 || loom_load_relaxed_sys(&e->version) != version)
 			word[PROXY_ID] = 0;
@@ -69,7 +68,7 @@ LOOM_FN void proxy_read_entry(const struct loom_ctx *c, uint64_t tag, uint64_t *
 	}
 }
 
-/* Dynamic communication (3.4): here the device applies the argument. */
+/* Applies the argument on the device: dynamic communication (GPU-TN, 3.4). */
 LOOM_FN void proxy_apply(uint64_t *word, uint64_t argument)
 {
 	uint64_t flags = word[PROXY_OP] >> 16 & 0xffff, offset = argument & 0xffffffffffffull;

@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trigger_ofi: the provider's own counters and deferred work (fi_trigger(3)): the provider compares thresholds and
- * runs operations; this engine only adds to its counters. Oracle and baseline of the other plug-ins. Host half.
- * When a counter jumps, the sockets provider, unlike fi_trigger(3), runs pending work in the order of posting. So a
- * counter is raised in steps that stop at each threshold. COUNT, which has no operation, uses the NIC's list. Work
- * that re-arms is deferred again each time it completes. */
+/* Host half of trigger_ofi: the provider's own counters and deferred work (fi_trigger(3)). The provider compares
+ * thresholds and runs operations; this engine only adds to the provider's counters. trigger_ofi is the oracle and
+ * baseline of the other plug-ins. When a counter jumps, the sockets provider, unlike fi_trigger(3), runs pending work
+ * in the order of posting. So a counter is raised in steps that stop at each threshold. COUNT has no operation and uses
+ * the NIC's list. Work that re-arms is deferred again each time it completes. */
 #include <errno.h>
 
 #include "../shared/nic/nic.h"
 #include "trigger_ofi.dev.h"
 
-#define COUNTER_MOST INT32_MAX /* the provider's counters end here */
+#define COUNTER_MOST INT32_MAX /* the largest value of the provider's counters */
 #define NUDGE_EVERY 1024u
 
 enum { WORK_FREE = 0, WORK_WAITS, WORK_AGAIN, WORK_RUNS, WORK_NOTIFIES, WORK_LOST };
 
 struct ofi_work {
-	struct fabric_work deferred; /* first: events carry its address */
+	struct fabric_work deferred; /* first member: events carry its address */
 	struct loom_trigger_post what;
 	struct fabric_counter *done;
-	uint64_t threshold;         /* of this run */
-	uint64_t completed, failed; /* by earlier runs */
+	uint64_t threshold;         /* threshold of this run */
+	uint64_t completed, failed; /* counts of earlier runs */
 	uint32_t counter;                /* index in nic->list.counter */
 	uint32_t state;
-	uint32_t generation, next; /* next: in the list of its state */
-	int status;                /* of the run in flight */
+	uint32_t generation, next; /* next: next one in the list of its state */
+	int status;                /* status of the run in flight */
 };
 
 struct ofi_state {
 	struct ofi_work *work;              /* [list.posts] */
 	struct fabric_counter **fired;  /* [list.mask + 1], created for the first work of a tag */
-	uint32_t *waiting;                /* [list.mask + 1]: pending works of a counter, in the order of posting */
-	uint32_t free, runs, again, notifies; /* lists of works */
+	uint32_t *waiting;                /* [list.mask + 1]: pending work of a counter, in the order of posting */
+	uint32_t free, runs, again, notifies; /* heads of lists of work */
 	uint32_t running, receiving, idle;
 };
 
@@ -72,7 +72,7 @@ static void mark_running(struct ofi_state *o, uint32_t i)
 	o->receiving += o->work[i].what.op == LOOM_NET_RECV;
 }
 
-/* LOOM_EAGAIN: the counter has passed the threshold, and the provider has no room. */
+/* Returns LOOM_EAGAIN if the counter has passed the threshold, and the provider has no room. */
 static int defer(struct nic *nic, uint32_t i)
 {
 	struct ofi_state *o = state_of(nic);
@@ -116,7 +116,7 @@ static void raise_counter(struct nic *nic, uint32_t counter, uint64_t n)
 	struct ofi_state *o = state_of(nic);
 	uint64_t value = nic->list.counter[counter].value;
 	if (n > COUNTER_MOST - value || value > COUNTER_MOST) {
-		nic_fail(nic, LOOM_EFULL, "tag %#llx: provider %s counts to 2^31 - 1",
+		nic_fail(nic, LOOM_EFULL, "tag %#llx: provider %s counts only to 2^31 - 1",
 			 (unsigned long long)nic->list.counter[counter].tag, nic->fabric->name);
 		return;
 	}
@@ -149,7 +149,7 @@ static void ofi_count(struct nic *nic, uint64_t tag, uint64_t n)
 
 /* ---- back from it ------------------------------------------------------------------------------------ */
 
-/* A run has ended, and its target is notified. */
+/* Called when a run has ended and its target is notified. */
 static void finish_run(struct nic *nic, uint32_t i)
 {
 	struct ofi_work *w = &state_of(nic)->work[i];
@@ -161,7 +161,7 @@ static void finish_run(struct nic *nic, uint32_t i)
 	}
 }
 
-/* LOOM_EAGAIN: no free request for the notification. */
+/* Returns LOOM_EAGAIN if no request is free for the notification. */
 static int end_run(struct nic *nic, uint32_t i)
 {
 	struct ofi_work *w = &state_of(nic)->work[i];
@@ -205,7 +205,7 @@ static uint32_t poll_ends(struct nic *nic)
 	return work;
 }
 
-/* The provider retries work that is due when its counter is raised, even by 0. */
+/* The provider retries due work only when its counter is raised, even by 0. */
 static void nudge(struct nic *nic)
 {
 	struct ofi_state *o = state_of(nic);
@@ -239,7 +239,7 @@ static uint32_t ofi_poll(struct nic *nic)
 	return work;
 }
 
-/* A failure. The completion counter also reports that the run has ended. */
+/* Handles a failure. The completion counter also reports that the run has ended. */
 static int ofi_event(struct nic *nic, const void *context, int status)
 {
 	struct ofi_state *o = state_of(nic);
@@ -268,7 +268,7 @@ static int new_counter(struct nic *nic, const struct loom_trigger_post *p, uint3
 	uint64_t value = nic->list.counter[counter].value;
 	if (p->threshold > COUNTER_MOST || value > COUNTER_MOST)
 		return LOOM_FAIL(nic->host, err, LOOM_ENOTSUP,
-				 "trigger_ofi: threshold %llu: provider %s counts to 2^31 - 1",
+				 "trigger_ofi: threshold %llu: provider %s counts only to 2^31 - 1",
 				 (unsigned long long)(p->threshold > value ? p->threshold : value),
 				 nic->fabric->name);
 	if (o->fired[counter])
@@ -377,7 +377,7 @@ static const struct nic_ops ofi = {.name = "trigger_ofi",
 				   .reset = ofi_reset,
 				   .post = ofi_post,
 				   .no_argument =
-				       "the provider's work is fixed when it is posted: a fire carries no argument",
+				       "the provider's work is fixed when it is posted, so a fire carries no argument",
 				   .count = ofi_count,
 				   .poll = ofi_poll,
 				   .drained = nic_drained_fifo,

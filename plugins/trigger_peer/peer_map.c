@@ -15,26 +15,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What a rank publishes about itself. */
+/* The identity that a rank publishes. */
 struct peer_identity {
 	struct host_mark mark;
-	uint64_t processes; /* the namespace of its process number */
+	uint64_t processes; /* namespace of the process number */
 	uint64_t pid, token;
 	uint64_t on_gpu;
-	loom_ref block; /* where its head is; 0: not reachable */
+	loom_ref block; /* where the rank's head is; 0: unreachable */
 	uint64_t arrival_at, arrival_bytes;
 };
-/* And about each segment. Same file, or same key: one memory. */
+/* The description of a segment. The same file, or the same key, means the same memory. */
 struct peer_segment {
-	uint64_t device, file; /* as fstat() says */
+	uint64_t device, file; /* from fstat() */
 	uint64_t offset, bytes;
-	int64_t fd; /* -1: none */
-	struct loom_memory_key key; /* of device memory */
+	int64_t fd; /* -1: there is no file */
+	struct loom_memory_key key; /* key of device memory */
 };
 
-#define MOST_BYTES (1ull << 56) /* of a segment: sums do not wrap */
+#define MOST_BYTES (1ull << 56) /* largest segment, so that sums do not wrap */
 
-struct mapping { /* a mapped memory of another rank: a file of `bytes`, or 0: device memory */
+struct mapping { /* mapped memory of another rank: a file of `bytes`; 0: device memory */
 	uint64_t at, bytes;
 };
 
@@ -44,9 +44,9 @@ struct peer_map {
 	struct peer_identity *identity; /* [ranks] */
 	struct peer_segment *segment;   /* [ranks * segments] */
 	struct peer_window *window;
-	struct mapping *mapping; /* [ranks * segments] at most */
-	int on_gpu;	       /* the workers are a GPU's: they reach device memory alone */
-	/* For those, as in struct loom_segments: */
+	struct mapping *mapping; /* at most [ranks * segments] */
+	int on_gpu;	       /* 1: the workers belong to a GPU, and access only device memory */
+	/* For device memory, as in struct loom_segments: */
 	void *ctx;
 	int (*open)(void *ctx, uint32_t device, const struct loom_memory_key *key, uint64_t *at,
 		    struct loom_error *err);
@@ -99,7 +99,7 @@ static void identify(const struct loom_segments *s, struct peer_head *head, stru
 	}
 }
 
-/* Of a rank on a GPU: its device memory, which the host does not reach. Of other ranks: the files. */
+/* A rank on a GPU publishes its device memory, which the host cannot access. Other ranks publish their files. */
 static int describe_segment(const struct peer_map *m, const struct loom_segments *s, uint32_t i, struct peer_segment *p,
 		    struct loom_error *err)
 {
@@ -120,7 +120,7 @@ static int describe_segment(const struct peer_map *m, const struct loom_segments
 
 /* ---- what other ranks have published ---------------------------------------------------------------- */
 
-/* Whether that name in /proc is a memfd of ours: no other file is opened, whatever number a rank has sent. */
+/* Returns whether that name in /proc is a memfd of gpuloom. No other file is opened, whatever a rank has sent. */
 static int is_memfd(const char *path)
 {
 	static const char memfd[] = "/memfd:gpuloom";
@@ -132,7 +132,7 @@ static int is_memfd(const char *path)
 	return 0;
 }
 
-/* Maps the file of a segment. The path may name another process by now: device and inode are compared. */
+/* Maps the file of a segment. The path may meanwhile name another process, so device and inode are compared. */
 static int map_file(struct peer_map *m, uint32_t rank, const struct peer_segment *p, uint64_t *at,
 		    struct loom_error *err)
 {
@@ -171,7 +171,7 @@ static int open_key(struct peer_map *m, uint32_t rank, const struct peer_segment
 	if (rc)
 		return LOOM_FAIL(
 		    m->host, err, rc,
-		    "trigger_peer: the memory of rank %u is out of reach: %s; or choose another trigger, as in --set "
+		    "trigger_peer: the memory of rank %u is unreachable: %s; or choose another trigger, as in --set "
 		    "trigger.use=gputn",
 		    rank, why.text);
 	m->mapping[m->mappings++] = (struct mapping){.at = *at};
@@ -190,13 +190,13 @@ static int is_same(const struct peer_segment *a, const struct peer_segment *b)
 	return a->fd >= 0 ? a->device == b->device && a->file == b->file : !memcmp(&a->key, &b->key, sizeof(a->key));
 }
 
-/* Whether this is the block of that rank. A key can open no other. */
+/* Returns whether this is the block of that rank. A key can open no other block. */
 static int is_block(const struct peer_map *m, const struct peer_head *head, uint64_t token)
 {
 	return m->on_gpu || __atomic_load_n(&head->token, __ATOMIC_RELAXED) == token;
 }
 
-/* Checks what a rank sent before it is used as an index or an address. */
+/* Checks the data of a rank before they are used as an index or an address. */
 static int check_card(const struct peer_map *m, uint32_t rank, struct loom_error *err)
 {
 	const struct peer_identity *identity = &m->identity[rank];
@@ -231,8 +231,8 @@ static int map_rank(struct peer_map *m, uint32_t rank, struct loom_error *err)
 	    identity->processes != mine->processes)
 		return LOOM_FAIL(
 		    host, err, LOOM_ENOTSUP,
-		    "trigger_peer: rank %u is on another host than rank %u, or in another container: workers store "
-		    "into memory of their own host alone: choose another trigger, as in --set trigger.use=gputn",
+		    "trigger_peer: rank %u is on another host than rank %u, or in another container, but workers store "
+		    "only into memory of their own host: choose another trigger, as in --set trigger.use=gputn",
 		    rank, host->rank);
 	if (identity->on_gpu != mine->on_gpu)
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP,

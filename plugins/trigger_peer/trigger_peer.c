@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trigger_peer: workers store into the memory of other ranks themselves. Host half: the tables, and host threads that
- * post by the code of the workers. */
+/* Host half of trigger_peer, whose workers themselves store into the memory of other ranks: the tables, and host
+ * threads that post by the code of the workers. */
 #include "trigger_peer.dev.h"
 
 #include <gpuloom/device.h>
@@ -10,7 +10,7 @@
 #include "../shared/nic/nic.h"
 #include "peer_map.h"
 
-/* How long a host thread waits for the worker that serves a counter, which may have been killed. */
+/* Time limit in ns of a host thread for the worker that serves a counter, which may have been killed. */
 #define PATIENCE_NS 10000000000ull
 
 struct peer_opts {
@@ -24,18 +24,18 @@ static const struct loom_opt peer_rows[] = {NIC_TABLE_ROWS(struct peer_opts), NI
 struct peer {
 	const struct loom_host *host;
 	const struct peer_opts *opts;
-	pthread_mutex_t lock; /* of host threads */
-	pthread_t core;	      /* posts while no worker runs; other threads may not */
+	pthread_mutex_t lock; /* lock of host threads */
+	pthread_t core;	      /* the thread that posts while no worker runs; other threads may not */
 	int on_gpu;
-	uint32_t next;	      /* start of the search for a free post */
-	uint32_t generations; /* of posts, over all samples: ids are unique */
-	uint64_t bytes; /* of the block, without the windows */
+	uint32_t next;	      /* where the search for a free post starts */
+	uint32_t generations; /* number of posts over all samples, which makes ids unique */
+	uint64_t bytes; /* size of the block without the windows */
 	struct nic_table table;
-	struct loom_net_need needs; /* by the workload */
+	struct loom_net_need needs; /* needs of the workload */
 	struct nic_shape shape;
 	struct peer_head head;
 	struct peer_map *map;
-	struct loom_ctx ctx; /* of host threads, which run device code */
+	struct loom_ctx ctx; /* context of host threads, which run device code */
 	struct loom_ctl ctl;
 	struct nic_device device;
 };
@@ -44,7 +44,8 @@ static int peer_create(const struct loom_host *host, const void *opts, void **se
 {
 	struct peer *p;
 	if (!LOOM_HAS(host, allgather))
-		return LOOM_FAIL(host, err, LOOM_EABI, "trigger_peer needs a gpuloom with ranks");
+		return LOOM_FAIL(host, err, LOOM_EABI, "trigger_peer needs ranks, which this version of gpuloom does "
+			"not have");
 	p = host->alloc(host, sizeof(*p));
 	if (!p)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "trigger_peer: out of memory");
@@ -173,7 +174,7 @@ static int failure(const struct peer *p, struct loom_error *err)
 	    p->host, err, code,
 	    code == LOOM_EINVAL
 		? "trigger_peer: a fire places an addition where its elements are not aligned to their size"
-		: "trigger_peer: an operation names a rank or memory that the workers do not reach");
+		: "trigger_peer: an operation names a rank or memory that the workers cannot access");
 }
 
 static int peer_collect(void *self, const struct loom_layout *layout, const struct loom_view *view,
@@ -190,7 +191,7 @@ static int peer_collect(void *self, const struct loom_layout *layout, const stru
 		arrivals += (uint64_t)a[i].count;
 	host->metric(host, report, "trigger.operations", "", LOOM_BETTER_NONE, (double)runs);
 	host->metric(host, report, "trigger.arrivals", "", LOOM_BETTER_NONE, (double)arrivals);
-	/* No host thread takes part: for comparisons with other triggers. */
+	/* No host thread takes part; the metric is for comparisons with other triggers. */
 	host->metric(host, report, "trigger.cpu_ns", "ns", LOOM_BETTER_LESS, 0);
 	return failure(p, err);
 }
@@ -236,22 +237,22 @@ static int peer_check(void *self, const struct loom_trigger_post *w, struct loom
 	if (w->tag > LOOM_TAG_MAX || w->chain > LOOM_TAG_MAX)
 		return LOOM_FAIL(
 		    p->host, err, LOOM_ENOTSUP,
-		    "trigger_peer: an arrival triggers nothing, as no NIC sees it: wait for it in a worker "
-		    "(chain = no), or choose another trigger, as in --set trigger.use=gputn");
+		    "trigger_peer: an arrival triggers nothing, because no NIC sees it: wait for it in a worker (chain "
+		    "= no), or choose another trigger, as in --set trigger.use=gputn");
 	if (p->on_gpu && !w->threshold)
 		return LOOM_FAIL(p->host, err, LOOM_ENOTSUP,
-				 "trigger_peer: threshold = 0: the host does not reach a GPU's memory to run it at "
-				 "once: fire it, or choose "
-				 "another trigger, as in --set trigger.use=gputn");
+				 "trigger_peer: threshold = 0: the host cannot access a GPU's memory to run the "
+				 "operation at once: fire it, or choose another trigger, as in --set "
+				 "trigger.use=gputn");
 	if (p->on_gpu && !pthread_equal(p->core, pthread_self()))
 		return LOOM_FAIL(
 		    p->host, err, LOOM_ENOTSUP,
-		    "trigger_peer: on a GPU all is posted before the workers start: choose order = post-first, or "
-		    "another trigger, as in --set trigger.use=gputn");
+		    "trigger_peer: on a GPU all operations are posted before the workers start: choose order = "
+		    "post-first, or another trigger, as in --set trigger.use=gputn");
 	return 0;
 }
 
-/* Waits until this thread serves the counter: 0, or LOOM_ETIMEDOUT. */
+/* Waits until this thread serves the counter. Returns 0 or LOOM_ETIMEDOUT. */
 static int visit(const struct peer *p, struct peer_counter *k, struct loom_error *err)
 {
 	uint64_t begin = p->host->now_ns(p->host);
@@ -265,12 +266,12 @@ static int visit(const struct peer *p, struct peer_counter *k, struct loom_error
 	return 0;
 }
 
-/* A free post; 0: none. */
+/* Returns a free post, or 0. */
 static uint32_t free_post(struct peer *p)
 {
 	for (uint32_t n = 0; n < p->table.posts; n++) {
 		uint32_t at = 1 + (p->next + n) % p->table.posts;
-		/* Acquire: pairs with the release in peer_first; its last run has ended. */
+		/* Acquire: pairs with the release in peer_first(); its last run has ended. */
 		if (__atomic_load_n(&peer_post(&p->ctx, at)->state, __ATOMIC_ACQUIRE) == PEER_FREE) {
 			p->next = at % p->table.posts;
 			return at;
@@ -284,7 +285,7 @@ static int post_locked(struct peer *p, const struct loom_trigger_post *w, uint64
 	uint32_t at = free_post(p), counter = at ? peer_find(&p->ctx, w->tag) : 0;
 	if (!counter)
 		return LOOM_FAIL(p->host, err, LOOM_EFULL,
-				 "trigger_peer: no place for another post: %s of %u are in use; %s",
+				 "trigger_peer: no room for another post: %s of %u are in use; %s",
 				 at ? "tags" : "posts", at ? p->table.tags : p->table.posts,
 				 at ? nic_raise("tags", nic_more_tags(&p->table, &p->needs))
 				    : nic_raise("posts", nic_more_posts(&p->table, &p->needs)));
@@ -315,7 +316,7 @@ static int post_locked(struct peer *p, const struct loom_trigger_post *w, uint64
 				    .state = PEER_WAITS};
 	*id = (uint64_t)place->generation << 32 | at;
 	peer_insert(&p->ctx, k, at);
-	peer_serve(&p->ctx, counter, 0); /* it may have been fired before it was posted (3.2) */
+	peer_serve(&p->ctx, counter, 0); /* the tag may have been fired before (GPU-TN, 3.2) */
 	return 0;
 }
 
@@ -331,8 +332,8 @@ static int peer_do_post(void *self, const struct loom_trigger_post *w, uint64_t 
 	return rc;
 }
 
-/* A fire returns when what it triggered is done, or when another lane does it, whose fire has not returned: once
- * workers are parked, all is done. */
+/* A fire returns when its operations are done, or when another lane does them whose fire has not returned. So all
+ * operations are done when workers are parked. */
 static int peer_flush(void *self, uint64_t timeout_ns, struct loom_error *err)
 {
 	(void)timeout_ns;
@@ -344,7 +345,7 @@ static int peer_do_reach(void *self, uint32_t rank, loom_ref ref, uint64_t bytes
 	struct peer *p = self;
 	if (rank >= p->head.ranks || rank == p->head.rank || !reaches(p, rank, ref, bytes))
 		return LOOM_FAIL(p->host, err, LOOM_ENOTSUP,
-				 "trigger_peer: %llu bytes at segment %u are no memory of rank %u",
+				 "trigger_peer: %llu bytes at segment %u are not in memory of rank %u",
 				 (unsigned long long)bytes, LOOM_REF_SEGMENT(ref), rank);
 	*at = peer_windows(p->map)[(uint64_t)rank * (p->head.segments + 1) + LOOM_REF_SEGMENT(ref)].at +
 	      LOOM_REF_OFFSET(ref);

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trigger_peer: no NIC. The lane whose fire reaches a threshold moves the data itself, into the memory of the other
- * rank, and then raises the arrival word there. Device code; the host posts, and runs what is due at once, by the
- * same code.
- * Each tag in use has a counter with its posts in the order of thresholds. A fire adds to `work` of the counter. The
- * lane that found 0 there serves the counter: it alone takes what was added, changes the posts and runs those that
- * are due. It ends by resetting `work` from what it has taken to 0, which fails when more was added meanwhile. So
- * lanes that only add do not wait, and operations of a counter never overlap. The host, and a fire with an argument,
- * claim an idle counter by the addition PEER_CLAIM.
- * Counters are words of one device, with atomics of device scope. Only the data, and the arrival word after them, go
- * to other ranks. */
+/* trigger_peer works without a NIC. The lane whose fire reaches a threshold moves the data itself, into the memory of
+ * the other rank, and then raises the arrival word there. Device code. The host posts, and runs what is due at once, by
+ * the same code. Each tag in use has a counter with its posts in the order of thresholds. A fire adds to `work` of the
+ * counter. The lane that found 0 there serves the counter: only this lane takes what was added, changes the posts and
+ * runs those that are due. It ends by resetting `work` to 0 from the value that it has taken, which fails if lanes have
+ * added more meanwhile. So lanes that only add do not wait, and operations of a counter never overlap. The host, and a
+ * fire with an argument, claim an idle counter by adding PEER_CLAIM. Counters are words of one device, with atomics of
+ * device scope. Only the data, and then the arrival word, go to other ranks. */
 #ifndef TRIGGER_PEER_DEV_H
 #define TRIGGER_PEER_DEV_H
 
@@ -16,19 +14,19 @@
 #include "../shared/nic/nic.dev.h"
 #endif
 
-/* A rank's segment in the address space of these workers; at = 0: not reachable. */
+/* A rank's segment in the address space of these workers. at = 0: unreachable. */
 struct peer_window {
 	uint64_t at, bytes;
 };
 
-/* Head of the block for the stack. struct nic_shape names the rest, with the counters, `extra` of them, at extra_at;
- * then the fields here do. */
+/* Head of the block for the stack. struct nic_shape says where the rest is, with `extra` counters at extra_at; the
+ * fields here do so for posts and windows. */
 struct peer_head {
 	int64_t failed; /* the first failure, an enum loom_err */
 	uint64_t post_at, window_at; /* bytes from the start of the block */
 	uint64_t posts;
 	uint32_t rank, ranks;
-	uint32_t segments; /* windows of each rank; one more: its arrival words */
+	uint32_t segments; /* windows of each rank, which has one more for its arrival words */
 	uint32_t stamp;
 	uint64_t token; /* lets other ranks check that they have mapped this block */
 	uint64_t pad[1];
@@ -36,31 +34,31 @@ struct peer_head {
 
 enum { PEER_FREE = 0, PEER_WAITS };
 
-/* A post. Indices of posts and counters start at 1; 0 is none. */
+/* A post. Indices of posts and counters start at 1; 0 stands for none. */
 struct peer_post {
 	uint64_t threshold, rearm;
 	loom_ref local, remote;
 	uint64_t bytes, window, chain;
 	uint32_t op, target, slot, notify, type, flags;
-	uint32_t next;	  /* on its counter */
-	uint32_t counter; /* written by the host alone, as is the generation */
+	uint32_t next;	  /* next post of its counter */
+	uint32_t counter; /* written only by the host, as is the generation */
 	uint32_t generation;
 	uint32_t state;
 };
 
 struct peer_counter {
 	uint64_t tag;  /* 0: free; set once in a sample */
-	uint64_t work; /* 0: not served; else what was added since then */
-	/* Of the lane that serves it: */
-	uint64_t taken; /* of `work` */
+	uint64_t work; /* 0: no lane serves the counter; otherwise the sum added since a lane began to serve it */
+	/* State of the lane that serves the counter: */
+	uint64_t taken; /* the part of `work` that it has taken */
 	uint64_t value;
 	uint64_t runs;
-	uint32_t first, last; /* posts */
-	uint32_t return_to; /* the counter that has triggered this one, and is served next */
+	uint32_t first, last; /* indices of posts */
+	uint32_t return_to; /* the counter that has triggered this one, and is served after it */
 	uint32_t pad[3];
 };
 #define PEER_CLAIM (1ull << 63)
-/* In slots and arrival words, which may be incremented further: struct peer_head has the failure. */
+/* Value of slots and arrival words after a failure; increments may follow. struct peer_head has the cause. */
 #define PEER_FAILED (INT64_MIN / 2)
 
 LOOM_FN struct peer_head *peer_head(const struct loom_ctx *c)
@@ -80,14 +78,14 @@ LOOM_FN struct nic_slot *peer_slot(const struct loom_ctx *c, uint32_t slot)
 	return (struct nic_slot *)nic_at(c, nic_shape(c)->slot_at) + slot;
 }
 
-/* The counter of a tag, created if needed; 0: no room. Any number of lanes may search at once. */
+/* Returns the counter of a tag, created if needed. 0: there is no room. Any number of lanes may search at once. */
 LOOM_FN uint32_t peer_find(const struct loom_ctx *c, uint64_t tag)
 {
 	uint64_t entries = nic_shape(c)->extra, i = (tag * 0x9e3779b97f4a7c15ull) >> 32;
 	for (uint64_t n = 0; n < entries - entries / 8; n++, i++) {
 		uint32_t at = (uint32_t)(i & (entries - 1)) + 1;
 		uint64_t *have = &peer_counter(c, at)->tag, is = loom_load_relaxed_dev(have);
-		/* Relaxed: nothing else of a counter is published with its tag, all of it starts at 0. */
+		/* Relaxed: no other data are published with the tag, and all of the counter starts at 0. */
 		if (is == tag || (!is && (loom_cas_acq_rel_dev(have, &is, tag) || is == tag)))
 			return at;
 	}
@@ -100,7 +98,7 @@ LOOM_FN void peer_fail(const struct loom_ctx *c, int code)
 	const struct nic_shape *s = nic_shape(c);
 	struct nic_arrival *a = (struct nic_arrival *)nic_at(c, s->arrival_at);
 	uint64_t none = 0;
-	/* Release: pairs with the acquires in nic_poll_word: a negative word implies the cause. */
+	/* Release: pairs with the acquires in nic_poll_word(): a negative word implies the cause. */
 	if (loom_cas_acq_rel_sys((uint64_t *)&peer_head(c)->failed, &none, (uint64_t)(int64_t)code))
 		for (uint32_t i = 0; i < s->arrivals; i++)
 			loom_store_release_sys((uint64_t *)&a[i].count, (uint64_t)PEER_FAILED);
@@ -114,7 +112,7 @@ LOOM_FN const struct peer_window *peer_window(const struct loom_ctx *c, uint32_t
 	return (const struct peer_window *)nic_at(c, h->window_at) + rank * (h->segments + 1) + segment;
 }
 
-/* `bytes` at `ref` of a rank; NULL: not reachable by these workers. */
+/* Returns the address of `bytes` at `ref` of a rank, or NULL if these workers cannot access them. */
 LOOM_FN char *peer_reach(const struct loom_ctx *c, uint32_t rank, loom_ref ref, uint64_t bytes)
 {
 	const struct peer_head *h = peer_head(c);
@@ -125,12 +123,12 @@ LOOM_FN char *peer_reach(const struct loom_ctx *c, uint32_t rank, loom_ref ref, 
 	const struct peer_window *w = peer_window(c, rank, segment);
 	if (offset > w->bytes || bytes > w->bytes - offset)
 		return (char *)NULL;
-	if (rank == h->rank) /* each device has its own view */
+	if (rank == h->rank) /* each device has addresses of its own */
 		return c->segment[segment] ? (char *)loom_at(c, ref) : (char *)NULL;
 	return w->at ? (char *)w->at + offset : (char *)NULL;
 }
 
-/* Moves whole words, several at once: on a GPU the loads overlap. Relaxed: peer_run() orders them. */
+/* Moves whole words, several at once, since a GPU's loads then overlap. Relaxed: peer_run() orders them. */
 #define PEER_WORDS 16u
 LOOM_FN void peer_copy(char *to, const char *from, uint64_t bytes)
 {
@@ -164,7 +162,7 @@ LOOM_FN void peer_add_floats(uint32_t *to, const uint32_t *from, uint64_t n)
 	}
 }
 
-/* Applies what a fire supplied (3.4). 0 when the post does not allow it. */
+/* Applies what a fire has supplied (GPU-TN, 3.4). Returns 0 if the post does not allow it. */
 LOOM_FN int peer_apply(struct peer_post *w, uint64_t argument)
 {
 	uint64_t offset = argument & 0xffffffffffffull;
@@ -179,7 +177,7 @@ LOOM_FN int peer_apply(struct peer_post *w, uint64_t argument)
 	return 1;
 }
 
-/* Moves the data. 0; LOOM_EIO: unreachable memory; LOOM_EINVAL: elements to add are not aligned. */
+/* Moves the data. Returns 0, LOOM_EIO for unreachable memory, or LOOM_EINVAL if elements to add are not aligned. */
 LOOM_FN int peer_move(const struct loom_ctx *c, const struct peer_post *w)
 {
 	char *here = peer_reach(c, peer_head(c)->rank, w->local, w->bytes);
@@ -208,7 +206,7 @@ LOOM_FN struct nic_arrival *peer_arrivals(const struct loom_ctx *c, uint32_t ran
 	return (struct nic_arrival *)(rank == h->rank ? nic_at(c, nic_shape(c)->arrival_at) : (void *)w->at);
 }
 
-/* Runs one operation: 0, or why it failed. */
+/* Runs one operation. Returns 0, or the error if it failed. */
 LOOM_FN int peer_run(const struct loom_ctx *c, struct peer_post *w, uint64_t argument)
 {
 	if (w->flags && !peer_apply(w, argument))
@@ -223,8 +221,8 @@ LOOM_FN int peer_run(const struct loom_ctx *c, struct peer_post *w, uint64_t arg
 			return LOOM_EIO;
 		if (peer_head(c)->stamp)
 			loom_store_relaxed_sys(&a[w->notify].at_ns, loom_clock_ns(c));
-		/* Release at system scope: pairs with the acquire in nic_poll_word at the target. The data, stored by
-		 * this lane, precede it; what other lanes wrote here was acquired with `work` and copied. */
+		/* Release at system scope: pairs with the acquire in nic_poll_word() at the target. The data, stored by
+		 * this lane, precede it; other lanes' writes were acquired with `work` and copied. */
 		loom_fetch_add_release_sys((uint64_t *)&a[w->notify].count, (uint64_t)1);
 	}
 	return 0;
@@ -232,7 +230,7 @@ LOOM_FN int peer_run(const struct loom_ctx *c, struct peer_post *w, uint64_t arg
 
 /* ---- counters and their posts ---------------------------------------------------------------------------- */
 
-/* In the order of thresholds, behind equal ones. By the lane that serves the counter. */
+/* Inserts a post in the order of thresholds, behind equal ones. Called by the lane that serves the counter. */
 LOOM_FN void peer_insert(const struct loom_ctx *c, struct peer_counter *k, uint32_t at)
 {
 	struct peer_post *p = peer_post(c, at);
@@ -251,7 +249,7 @@ LOOM_FN void peer_insert(const struct loom_ctx *c, struct peer_counter *k, uint3
 		k->last = at;
 }
 
-/* Removes the first post, and inserts it again if it re-arms. Its place is free when it has run. */
+/* Removes the first post, and inserts it again if it re-arms. Returns 1 if its place is free after the run. */
 LOOM_FN int peer_take(const struct loom_ctx *c, struct peer_counter *k, struct peer_post *copy)
 {
 	uint32_t at = k->first;
@@ -269,22 +267,21 @@ LOOM_FN int peer_take(const struct loom_ctx *c, struct peer_counter *k, struct p
 	return 0;
 }
 
-/* Runs the first post, which is due. Returns the counter that its completion makes this lane serve, or 0. */
+/* Runs the first post, which is due. Returns the counter to which its completion adds, to serve it next, or 0. */
 LOOM_FN uint32_t peer_first(const struct loom_ctx *c, struct peer_counter *k, uint64_t argument)
 {
 	struct peer_post w;
 	uint32_t at = k->first, next;
 	int spent = peer_take(c, k, &w), rc = peer_run(c, &w, argument);
 	if (w.slot && !rc)
-		/* Release: pairs with the acquire in nic_poll_word. The buffer has been read; that of a get is
-		 * filled. */
+		/* Release: pairs with the acquire in nic_poll_word(). The buffer was read, or filled by a get. */
 		loom_fetch_add_release_dev((uint64_t *)&peer_slot(c, w.slot)->completed, (uint64_t)1);
 	else if (w.slot)
 		loom_store_release_dev((uint64_t *)&peer_slot(c, w.slot)->completed, (uint64_t)PEER_FAILED);
 	if (rc)
 		peer_fail(c, rc);
 	if (spent)
-		/* Release: pairs with the host's acquire, when it reuses the place. */
+		/* Release: pairs with the host's acquire when it reuses the place. */
 		loom_store_release_sys(&peer_post(c, at)->state, (uint32_t)PEER_FREE);
 	if (!w.chain || rc)
 		return 0;
@@ -296,15 +293,15 @@ LOOM_FN uint32_t peer_first(const struct loom_ctx *c, struct peer_counter *k, ui
 	return loom_fetch_add_acq_rel_dev(&peer_counter(c, next)->work, (uint64_t)1) == 0 ? next : 0;
 }
 
-/* By the lane that serves the counter: takes n more of what was added to `work`, up to `taken`. */
+/* Called by the lane that serves the counter. Takes n more of what was added to `work`, up to `taken`. */
 LOOM_FN void peer_add(struct peer_counter *k, uint64_t n, uint64_t taken)
 {
 	k->value = n > UINT64_MAX - k->value ? UINT64_MAX : k->value + n;
 	k->taken = taken;
 }
 
-/* By the lane that serves counter `bottom`, whose `taken` is set: runs all that is due, or becomes due meanwhile.
- * `argument` is for posts due at the present value. */
+/* Called by the lane that serves counter `bottom`, whose `taken` is set. Runs all posts that are due, or become due
+ * meanwhile. argument: for posts due at the present value. */
 LOOM_FN void peer_serve(const struct loom_ctx *c, uint32_t bottom, uint64_t argument)
 {
 	uint32_t at = bottom;
@@ -313,7 +310,7 @@ LOOM_FN void peer_serve(const struct loom_ctx *c, uint32_t bottom, uint64_t argu
 		struct peer_counter *k = peer_counter(c, at);
 		if (k->first && peer_post(c, k->first)->threshold <= k->value) {
 			uint32_t next = peer_first(c, k, at == bottom ? argument : 0);
-			if (next) { /* first the counter that it has triggered, then the rest of this one */
+			if (next) { /* first the triggered counter, then the rest of this one */
 				peer_counter(c, next)->return_to = at;
 				peer_add(peer_counter(c, next), 1, 1);
 				at = next;
@@ -321,20 +318,21 @@ LOOM_FN void peer_serve(const struct loom_ctx *c, uint32_t bottom, uint64_t argu
 			continue;
 		}
 		argument = at == bottom ? 0 : argument;
-		/* Acquire: pairs with the releases of fires. What their lanes wrote before is visible. */
+		/* Acquire: pairs with the releases of fires; their lanes' earlier writes are visible. */
 		uint64_t work = loom_load_acquire_dev(&k->work);
 		if (work != k->taken) {
 			peer_add(k, work - k->taken, work);
 			continue;
 		}
 		uint32_t return_to = k->return_to;
-		/* Release: the next lane that serves this counter acquires `work`, and sees the posts as this lane left them. */
+		/* Release: the next lane that serves this counter acquires `work`, and sees the posts as this lane left
+		 * them. */
 		if (loom_cas_acq_rel_dev(&k->work, &work, (uint64_t)0))
 			at = return_to;
 	}
 }
 
-/* Claims a counter that is not served: 1, else 0. */
+/* Claims a counter that no lane serves. Returns 1, or 0 if a lane serves it. */
 LOOM_FN int peer_claim(struct peer_counter *k)
 {
 	uint64_t none = 0;
@@ -359,7 +357,7 @@ LOOM_FN int trigger_peer_fire(struct loom_ctx *c, uint64_t tag, uint32_t count)
 		peer_fail(c, LOOM_EFULL);
 		return 0;
 	}
-	/* Release: the payload precedes it. Acquire, to serve: what other lanes wrote before their fires. */
+	/* Release: the payload precedes it. Acquire, to serve: other lanes' writes before their fires. */
 	if (loom_fetch_add_acq_rel_dev(&peer_counter(c, at)->work, sum) == 0) {
 		peer_add(peer_counter(c, at), sum, sum);
 		peer_serve(c, at, 0);
@@ -394,7 +392,7 @@ LOOM_FN int trigger_peer_fire_with(struct loom_ctx *c, uint64_t tag, uint64_t ar
 
 LOOM_FN int64_t peer_seen(struct loom_ctx *c, int64_t n)
 {
-	/* Acquired with the word: see peer_fail. */
+	/* Acquired with the word: peer_fail(). */
 	int64_t failed = n < PEER_FAILED / 2 ? (int64_t)loom_load_relaxed_sys((uint64_t *)&peer_head(c)->failed) : 0;
 	return failed ? failed : n < PEER_FAILED / 2 ? LOOM_EIO : n;
 }

@@ -276,7 +276,7 @@ peer_runs() {
 	done
 	shared_ranks 4 'NIC cannot change the words of a GPU' --set trigger.use=gputn --set trigger.provider=tcp
 	detector=counter workload=allreduce
-	peer_ranks 4 'memory of rank [01] is out of reach: .*cannot reach the memory of GPU [01] directly' no-peer
+	peer_ranks 4 'memory of rank [01] is unreachable: .*cannot access the memory of GPU [01] directly' no-peer
 	peer_ranks 4 'has no place that GPUs of other ranks reach: choose transport p2p' ranks --set transport.use=host
 	for call; do
 		FAKE_GPU_FAIL=$call:1 peer_ranks 1 "$call" ranks
@@ -319,15 +319,15 @@ launched_runs() {
 launched_refusals() {
 	[ -e "$B/plugins/trigger_gds.so" ] || return
 	with=gds workload=pingpong
-	launched 4 'streams cannot set and await words of memory: say use = hdn' no-words
+	launched 4 'streams cannot set and await words of memory: set use = hdn' no-words
 	launched 4 'kernels = launched supports one device, not 2' none --set run.devices="$device:0 $device:1" \
 		--set device.$device.1.gpu=0
 	with=hdn
 	launched 0 '3 samples, each verified' no-words
 	with=gputn
-	launched 4 'trigger_gputn does not send at the ends of kernels: say use = gds or hdn' none
+	launched 4 'trigger_gputn does not send at the ends of kernels: set use = gds or hdn' none
 	workload=msgrate
-	launched 4 'workload_msgrate has no steps to launch: say kernels = persistent' none
+	launched 4 'workload_msgrate has no steps to launch: set kernels = persistent' none
 }
 
 # pages STATUS PATTERN WORKLOAD [ARGUMENTS]: the pages of the input are faulted into frames of the device's memory.
@@ -424,7 +424,7 @@ interrupt_runs() {
 	for call; do
 		for n in 1 3; do
 			FAKE_GPU_FAIL=$call:$n interrupts 0 verified --set qos.notify=interrupt
-			grep -q 'no interrupts: .*; the host polls' "$tmp/err" ||
+			grep -q 'interrupts are unavailable: .*; the host polls' "$tmp/err" ||
 				{ fail "$call failed without a message"; cat "$tmp/err"; }
 		done
 	done
@@ -444,7 +444,7 @@ lossy_runs() {
 	run mgws uts 0 verified none --set run.devices="$device:0 $device:1" --set device.$device.1.gpu=0
 	[ -s "$tmp/err" ] && { fail 'a word about devices whose additions are coherent:'; cat "$tmp/err"; }
 	detector=counter
-	run mgws uts 4 'no common counter: say use = hcounter or tree' lossy --set run.devices="$device:0 $device:1" \
+	run mgws uts 4 'no common counter: set use = hcounter or tree' lossy --set run.devices="$device:0 $device:1" \
 		--set device.$device.1.gpu=0
 }
 
@@ -474,15 +474,15 @@ noncoherent_runs() {
 		FAKE_GPU_TASK="$tmp/collatz.so collatz_range" TEST_APART="cpu:0 $device:0" \
 		expect 0 'asserts +[0-9]+ +[0-9]+ +[0-9]+ +0' "$B/tests/test_embed" -t noncoherent
 	detector=counter
-	run mgws memset 4 'no common counter: say use = hcounter or tree' none "$@"
+	run mgws memset 4 'no common counter: set use = hcounter or tree' none "$@"
 	run mgws memset 2 'each needs its own segments in local memory: set owner or host' none \
 		--set transport.p2p.placement=remote "$@"
 }
 
 refused_runs() {
-	run mgws memset 4 "there is no GPU 7, the driver sees 1" none --set device.$device.gpu=7
+	run mgws memset 4 "there is no GPU 7; the driver reports 1" none --set device.$device.gpu=7
 	run mgws memset 4 'the driver sees no GPU' no-gpu
-	run mgws memset 4 'blocks must be resident at once, .* only 2 are' small --set device.$device.workers=8
+	run mgws memset 4 'blocks must be resident at once\. .* only 2 are' small --set device.$device.workers=8
 	run mgws memset 2 "lanes = $((wave + 16)): must be a multiple of $wave" none \
 		--set device.$device.lanes=$((wave + 16))
 	run mgws memset 2 'at most 8 can be resident' none --set device.$device.workers=9

@@ -20,7 +20,7 @@
 #define P_PIDFD 3
 #endif
 
-/* Signals that a thread causes itself. */
+/* Returns whether a thread causes this signal itself. */
 static int is_fault(int number)
 {
 	static const int fault[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
@@ -51,16 +51,16 @@ static void default_signals(int faults)
 		}
 }
 
-/* In the child: requests a signal at the death of the parent. -1: the parent has died already, and nothing would end
- * the child. If a sandbox refuses the request, the child runs without it. */
+/* In the child: requests a signal at the death of the parent. Returns -1 if the parent has already died, since nothing
+ * would end the child then. If a sandbox refuses the request, the child runs without it. */
 static int tie(pid_t parent, int number)
 {
 	(void)prctl(PR_SET_PDEATHSIG, number);
 	return getppid() == parent ? 0 : -1;
 }
 
-/* In the child: replaces stdin and stdout, so that no pipe of the program stays open. A closed stderr must not
- * become a file of ours. */
+/* In the child: replaces stdin and stdout, so that no pipe of the program stays open. A file of gpuloom must not get
+ * the number of a closed stderr. */
 static void leave_stdio(void)
 {
 	int null = loom_fd(open("/dev/null", O_RDWR | O_CLOEXEC));
@@ -77,7 +77,7 @@ static void open_pidfd(struct child *c)
 {
 	c->fd = loom_fd((int)syscall(SYS_pidfd_open, c->pid, 0));
 	if (c->fd < 0 && errno == ESRCH)
-		c->fd = CHILD_TAKEN; /* the number may belong to another process by now */
+		c->fd = CHILD_TAKEN; /* the number may meanwhile belong to another process */
 }
 
 int child_fork(struct child *c, const char *name, int tied)
@@ -85,7 +85,7 @@ int child_fork(struct child *c, const char *name, int tied)
 	pid_t parent = getpid();
 	sigset_t old;
 	*c = CHILD_NONE;
-	child_block_signals(&old); /* Ctrl-C goes to the whole process group: the host handles it */
+	child_block_signals(&old); /* Ctrl-C goes to the whole process group, but the host handles it */
 	pid_t pid = fork();
 	if (pid != 0) {
 		int failed = errno;
@@ -117,7 +117,7 @@ struct start {
 	const char *volatile step;
 };
 
-/* Only what is safe between vfork() and exec: no allocation, no lock, no buffer. */
+/* Does only what is safe between vfork() and exec: no allocation, no lock, no buffer. */
 static _Noreturn void become(struct start *s)
 {
 	const struct child_program *p = s->program;
@@ -144,7 +144,7 @@ failed:
 	_exit(127);
 }
 
-/* All signals are blocked: in the child a handler would run on the memory of the parent. */
+/* All signals are blocked, because a handler in the child would run on the memory of the parent. */
 static __attribute__((noinline)) pid_t start(struct start *s)
 {
 	sigset_t all, old;
@@ -226,7 +226,7 @@ int child_ended(const struct child *c, uint64_t most_ns)
 	}
 }
 
-/* The system call, not waitid(): it alone returns resource usage. 0, or -1 and errno. */
+/* Uses the system call, because waitid() does not return resource usage. Returns 0, or -1 and errno. */
 static int wait_for(const struct child *c, int how, siginfo_t *info, struct rusage *used)
 {
 	int by_fd = c->fd >= 0;
@@ -249,7 +249,7 @@ void child_await(const struct child *c)
 			;
 }
 
-/* As from waitpid(). */
+/* Returns the status as from waitpid(). */
 static int status_of(const siginfo_t *info)
 {
 	return info->si_code == CLD_EXITED ? (info->si_status & 0xff) << 8
@@ -276,7 +276,7 @@ void child_end_text(int status, char *text, size_t room)
 {
 	if (status == CHILD_LOST)
 		snprintf(text, room,
-			 "has ended, and its status was lost: this program waits for any child, or ignores SIGCHLD");
+			 "has ended with an unknown status: this program waits for any child, or ignores SIGCHLD");
 	else if (WIFSIGNALED(status))
 		snprintf(text, room, "was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
 	else

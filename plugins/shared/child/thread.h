@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 
-/* As pthread_create(), except that a lack of memory is ENOMEM, not EAGAIN as for a limit on threads. */
+/* The same as pthread_create(), except that a lack of memory returns ENOMEM, not EAGAIN as for a limit on threads. */
 static inline int thread_create(pthread_t *thread, void *(*main)(void *), void *arg)
 {
 	errno = 0;

@@ -2,50 +2,49 @@
 /* Allreduce: the sum of all ranks' float vectors, for workloads. A library of posts (allreduce.h) and of the workers'
  * part. Device code.
  *
- * A workload has one struct loom_allreduce for each vector, and each worker a struct loom_allreduce_at with its
+ * A workload has one struct loom_allreduce for each vector. Each worker has a struct loom_allreduce_at with its
  * progress, so that it can continue other work while sums are in flight (loom_allreduce_go), also several of them. A
  * vector is cut into slices. The slices of a worker (loom_allreduce_run) are the same in every round, for input and
- * sum. A worker that computes the input of its own slices, and uses the sums of these alone, needs no barrier in
+ * sum. A worker that computes the input of its own slices, and uses only the sums of these, needs no barrier in
  * between.
  *
  * Ring (GPU-TN, 5.4.1): the vector is cut into one chunk per rank, a chunk into one slice per worker, a slice into
- * pieces. In step s of the first half a rank sends its running sum of chunk (rank - s) to the next rank, into a
- * buffer of that step, and adds what it received to chunk (rank - s - 1). In the second half finished chunks go
- * round, to their place. Each piece of each step of each worker has a tag, a post and an arrival word. A piece is
- * sent on as soon as it is summed, where the trigger can send from within a kernel.
+ * pieces. In step s of the first half a rank sends its running sum of chunk (rank - s) to the next rank, into a buffer
+ * of that step. It adds what it has received to chunk (rank - s - 1). In the second half finished chunks go round, to
+ * their final places. Each piece of each step of each worker has a tag, a post and an arrival word. A piece is sent on
+ * as soon as it is summed, if the trigger can send from within a kernel.
  *
- * Rounds of a ring alternate between two vectors: a rank that has all sums of a round does not know that its own last
- * pieces are sent. It knows that of the round before, as the next rank has taken part in this one. One set of buffers
- * suffices for steps: a rank that has all sums of a round knows that every rank has added what it received in the
- * first half.
+ * Rounds of a ring alternate between two vectors: a rank that has all sums of a round does not know whether its own
+ * last pieces are sent. It knows that for the previous round, because the next rank has taken part in this one. One set
+ * of buffers suffices for the steps: a rank that has all sums of a round knows that every rank has added what it
+ * received in the first half.
  *
- * With chain = yes the workers fire the first step alone: the network adds, and each arrival triggers the next step.
+ * With chain = yes the workers fire only the first step: the network adds, and each arrival triggers the next step.
  *
- * Halving and doubling takes 2 log2(ranks) steps instead of 2 (ranks - 1). In step k, ranks whose numbers differ in
- * bit k send each other half of what they hold, and add the half that they keep; then the finished parts return over
- * the same pairs in reverse. The largest parts go to neighbours. Ranks beyond a power of two first send their vectors
- * to a rank within it, and receive the sums from it last. Two levels: rings within groups of ranks, of which each
- * rank gets one chunk; halving and doubling of that chunk between the groups; rings again. So the ring is one group
- * of all ranks, and halving has groups of one. The rules for buffers hold for all. Each element is summed on one
- * rank, so all ranks get the same bits.
+ * Halving and doubling takes 2 log2(ranks) steps instead of 2 (ranks - 1). In step k, ranks whose numbers differ in bit
+ * k send each other half of what they hold, and add the half that they keep. Then the finished parts return over the
+ * same pairs in reverse. The largest parts go to neighbours. Ranks beyond a power of two first send their vectors to a
+ * rank within it, and receive the sums from it last. Two levels: rings within groups of ranks, of which each rank gets
+ * one chunk; halving and doubling of that chunk between the groups; rings again. So the ring is one group of all ranks,
+ * and halving has groups of one. The rules for buffers hold for all. Each element is summed on one rank, so all ranks
+ * get the same bits.
  *
- * Where workers reach the memory of the other ranks they store there, without posts. Sums are made in the order of
+ * If workers can access the memory of the other ranks, they store there, without posts. Sums are made in the order of
  * ranks, so that all ranks get the same bits.
  *
- * oneshot: each rank stores its vector into a slot of each other rank, in words of 8 bytes: 4 of data, 4 of the
- * round. Such a word is read whole or not at all, so a reader needs neither flag nor fence. Rounds alternate between
- * two sets of slots. That suffices: element i of a round is read by the lane that sends element i of the next one; a
- * lane that has it knows that the slot of the round before may be overwritten. Its store does not pass the load on
- * which its branch depended.
+ * oneshot: each rank stores its vector into a slot of each other rank, in words of 8 bytes: 4 of data, 4 of the round.
+ * Such a word is read whole or not at all, so a reader needs no flag and no fence. Rounds alternate between two sets of
+ * slots. That suffices: the lane that reads element i of a round also sends element i of the next one. So it knows that
+ * the slot of the previous round may be overwritten. Its store does not pass the load on which its branch depended.
  *
  * twoshot: reduce-scatter and gather. Worker w of a rank stores slice w of chunk r to rank r, for all r, and raises a
- * flag there; sums its slice of its rank's own chunk, stores the sums to all ranks, and raises another flag. One set
- * of buffers suffices: a rank that has the sums of all ranks knows that each worker w there has read what it was
- * sent.
+ * flag there. Then it sums its slice of its rank's own chunk, stores the sums to all ranks, and raises another flag.
+ * One set of buffers suffices: a rank that has the sums of all ranks knows that each worker w there has read what it
+ * was sent.
  *
- * pull: each rank reads the vectors of all others in place, and keeps the sums. Worker w of a rank raises a flag in
- * all others when its slices of the input are ready, and another when it has read theirs. Between two GPUs the link
- * carries as much as with twoshot, in one pass instead of two. */
+ * pull: each rank reads the vectors of all others in place, and stores the sums locally. Worker w of a rank raises a
+ * flag in all others when its slices of the input are ready, and another when it has read theirs. Between two GPUs the
+ * link carries as much as with twoshot, in one pass instead of two. */
 #ifndef LOOM_COLLECTIVE_ALLREDUCE_DEV_H
 #define LOOM_COLLECTIVE_ALLREDUCE_DEV_H
 
@@ -53,31 +52,31 @@
 #include "net.dev.h"
 #endif
 
-/* Where its memory is: offsets in the workload's block for the stack, alike on all ranks; and its tags and arrival
- * words. */
+/* Where the vector's memory is, as offsets in the workload's block for the stack, which are equal on all ranks; and its
+ * tags and arrival words. */
 struct loom_allreduce {
-	uint64_t floats; /* of the vector: a multiple of ranks * workers */
+	uint64_t floats; /* floats of the vector, a multiple of ranks * workers */
 	uint64_t slice;  /* floats of a slice: the vector has group * workers */
-	uint64_t piece;  /* floats of a piece; the last one may have less */
+	uint64_t piece;  /* floats of a piece; the last piece may have fewer */
 	uint32_t pieces;
 	uint32_t rank, ranks;
 	uint32_t group; /* chunks of the vector, one for each rank of a ring; else 1 */
-	uint32_t power; /* a power of two, at most the number of groups: as many take part in halving */
+	uint32_t power; /* number of groups that take part in halving: a power of two, at most the number of groups */
 	uint32_t between; /* steps between groups */
 	uint32_t steps; /* posts of a worker for a piece: between + 2 * (group - 1) */
 	uint32_t chain;
 	uint32_t algorithm;
-	uint32_t first;	  /* its tags and arrival words: this and the following, `tags` of them */
+	uint32_t first;	  /* the first of `tags` tags and arrival words */
 	uint32_t tags;
 	uint32_t unused;
-	uint64_t late_at; /* struct loom_net_late of each worker, with late posts; 0: none */
-	/* Input of round n begins n * stride % cycle bytes further. inbox: data to add; or slots; or a chunk of each
-	 * rank. */
+	uint64_t late_at; /* offset of a struct loom_net_late for each worker, with late posts; 0: none */
+	/* The input of round n begins n * stride % cycle bytes further. inbox: data to add, or slots, or a chunk of
+	 * each rank. */
 	uint64_t input_at, stride, cycle, inbox_at;
-	/* Without posts. base_at[rank]: the block of that rank in the address space of these workers. */
+	/* Used without posts. base_at[rank]: address of that rank's block for these workers. */
 	uint64_t base_at, sum_at, flag_at;
 };
-/* Progress of a worker: `step` and `piece` are next. The same in all lanes. */
+/* Progress of a worker: `step` and `piece` are next. Equal in all lanes. */
 struct loom_allreduce_at {
 	uint64_t round;
 	uint32_t step, piece;
@@ -92,32 +91,32 @@ enum {
 	LOOM_ALLREDUCE_PULL
 };
 
-/* Floats that a lane moves by one access, as slices are multiples of it; accesses of a lane in flight. */
+/* Floats that a lane moves by one access, of which slices are multiples; accesses that a lane has in flight. */
 #define LOOM_ALLREDUCE_WIDE 4u
 #define LOOM_ALLREDUCE_BATCH 4u
 struct loom_allreduce_wide {
 	float x, y, z, w;
 } __attribute__((aligned(16)));
 
-/* The round that a worker of another rank has reached. One line each. */
+/* The round that a worker of another rank has reached. One cache line each. */
 struct loom_allreduce_flag {
 	uint64_t round;
 	uint64_t pad[7];
 };
 
-/* By posted operations. */
+/* Returns whether posted operations move the data. */
 LOOM_FN int loom_allreduce_posts(const struct loom_allreduce *a)
 {
 	return a->algorithm <= LOOM_ALLREDUCE_LEVELS;
 }
 
-/* Tag and arrival word. */
+/* Returns the tag, which is also the arrival word. */
 LOOM_FN uint32_t loom_allreduce_tag(const struct loom_allreduce *a, uint32_t worker, uint32_t step, uint32_t piece)
 {
 	return a->first + (worker * a->steps + step) * a->pieces + piece;
 }
 
-/* Floats from the start of the vector to the slice of `chunk` (modulo the group) that is `worker`'s. */
+/* Returns the floats from the start of the vector to the slice of `worker` in `chunk` (modulo the group). */
 LOOM_FN uint64_t loom_allreduce_slice(const struct loom_allreduce *a, uint32_t workers, uint32_t chunk, uint32_t worker)
 {
 	return ((uint64_t)(chunk % a->group) * workers + worker) * a->slice;
@@ -128,7 +127,7 @@ LOOM_FN uint64_t loom_allreduce_piece_end(const struct loom_allreduce *a, uint32
 	return piece + 1 == a->pieces ? a->slice : (piece + 1) * a->piece;
 }
 
-/* The `i`-th part of the vector that is a worker's: the number of parts, and floats from `*begin` to `*end`. */
+/* Part number `i` of a worker's vector: the number of parts, and floats from `*begin` to `*end`. */
 LOOM_FN uint32_t loom_allreduce_runs(const struct loom_allreduce *a)
 {
 	return a->group;
@@ -141,7 +140,7 @@ LOOM_FN void loom_allreduce_run(const struct loom_allreduce *a, uint32_t workers
 	*end = *begin + a->slice;
 }
 
-/* This rank's input of a round, and its sums. */
+/* Return this rank's input of a round, and its sums. */
 LOOM_FN float *loom_allreduce_input(struct loom_ctx *c, const struct loom_allreduce *a, uint64_t round)
 {
 	return (float *)((char *)c->global[LOOM_WORKLOAD] + a->input_at + round * a->stride % a->cycle);
@@ -152,8 +151,8 @@ LOOM_FN float *loom_allreduce_sums(struct loom_ctx *c, const struct loom_allredu
 					 (float *)((char *)c->global[LOOM_WORKLOAD] + a->sum_at);
 }
 
-/* Broadcast, before the round: sets the input of all ranks but `root` to -0 in this worker's slices. Adding -0
- * changes no bit, so the sum is the vector of root; the payload of a NaN may change. */
+/* Broadcast, before the round: sets the input of all ranks but `root` to -0 in this worker's slices. Adding -0 changes
+ * no bit, so the sum is the vector of root. The payload of a NaN may change. */
 LOOM_FN void loom_allreduce_broadcast(struct loom_ctx *c, const struct loom_allreduce *a, uint64_t round, uint32_t root)
 {
 	float *input = loom_allreduce_input(c, a, round);
@@ -165,7 +164,7 @@ LOOM_FN void loom_allreduce_broadcast(struct loom_ctx *c, const struct loom_allr
 	}
 }
 
-/* A value to sum: all bits of the mantissa count, so that the order of a sum is visible. */
+/* Returns a value to sum. All bits of its mantissa count, so that the order of a sum is visible. */
 LOOM_FN float loom_allreduce_element(uint64_t i, uint32_t rank)
 {
 	uint64_t x = (i * 0x9e3779b97f4a7c15ull) ^ ((rank + 1) * 0xbf58476d1ce4e5b9ull);
@@ -178,13 +177,13 @@ LOOM_FN float loom_allreduce_element(uint64_t i, uint32_t rank)
 
 #define LOOM_ALLREDUCE_NONE 0xffffffffu
 
-/* The rank that `rank` sends to in a step or, with `from`, receives from. */
+/* Returns the rank to which `rank` sends in a step or, with `from`, from which it receives. */
 LOOM_FN uint32_t loom_allreduce_peer(const struct loom_allreduce *a, uint32_t rank, uint32_t step, int from)
 {
 	uint32_t in = rank % a->group, g = rank / a->group, rest = a->ranks / a->group - a->power,
 		 half = a->between / 2;
 	uint32_t level = step - (a->group - 1);
-	if (level >= a->between) /* also for steps before it */
+	if (level >= a->between) /* also for the steps before it */
 		return g * a->group + (in + (from ? a->group - 1 : 1)) % a->group;
 	if (rest && (level == 0 || level + 1 == a->between)) {
 		if ((level == 0) != from)
@@ -195,11 +194,11 @@ LOOM_FN uint32_t loom_allreduce_peer(const struct loom_allreduce *a, uint32_t ra
 	return g < a->power ? (g ^ (1u << level)) * a->group + in : LOOM_ALLREDUCE_NONE;
 }
 
-/* What a rank sends of a piece. */
+/* The part of a piece that a rank sends. */
 struct loom_allreduce_part {
-	uint64_t begin, floats; /* of the vector */
+	uint64_t begin, floats; /* position in the vector */
 	uint64_t inbox;		/* where it arrives, in floats, if it is to be added */
-	uint32_t adds;		/* 0: it is finished, and arrives at its final place */
+	uint32_t adds;		/* 0: the part is finished, and arrives at its final place */
 	uint32_t unused;
 };
 
@@ -231,7 +230,7 @@ LOOM_FN struct loom_allreduce_part loom_allreduce_part(const struct loom_allredu
 	return p;
 }
 
-/* Adds what arrived in a step to its place. */
+/* Adds the data that arrived in a step to their place. */
 LOOM_FN void loom_allreduce_add(struct loom_ctx *c, const struct loom_allreduce *a, uint64_t round, uint32_t step,
 				uint32_t piece)
 {
@@ -251,7 +250,7 @@ LOOM_FN uint32_t loom_allreduce_fired(const struct loom_allreduce *a)
 	return a->chain && a->steps ? 1 : a->steps;
 }
 
-/* As loom_allreduce_go. */
+/* loom_allreduce_go() for algorithms with posts. */
 LOOM_FN int loom_allreduce_posted(struct loom_ctx *c, const struct loom_allreduce *a, struct loom_allreduce_at *at,
 				  uint32_t until, int wait)
 {
@@ -299,7 +298,7 @@ LOOM_FN struct loom_allreduce_share loom_allreduce_share(const struct loom_ctx *
 	return s;
 }
 
-/* The slots of rank `rank` for data of rank `from`. */
+/* Returns the slots of rank `rank` for data of rank `from`. */
 LOOM_FN uint64_t *loom_allreduce_slots(struct loom_ctx *c, const struct loom_allreduce *a, uint32_t rank, uint32_t from,
 				  uint64_t round)
 {
@@ -313,7 +312,7 @@ union loom_allreduce_bits {
 };
 
 /* Waits for up to LOOM_ALLREDUCE_BATCH words of a slot, of elements i, i + step ..., until all have the mark of their
- * round: 1; 0 when the run is over. */
+ * round. Returns 1, or 0 when the run is over. */
 LOOM_FN int loom_allreduce_await_words(struct loom_ctx *c, const uint64_t *slot, uint64_t i,
 				       const struct loom_allreduce_share *s, uint64_t mark, uint64_t *word)
 {
@@ -347,7 +346,7 @@ LOOM_FN void loom_allreduce_oneshot_send(struct loom_ctx *c, const struct loom_a
 	}
 }
 
-/* 1; 0 when the run is over. */
+/* Returns 1, or 0 when the run is over. */
 LOOM_FN int loom_allreduce_oneshot_sum(struct loom_ctx *c, const struct loom_allreduce *a, uint64_t round)
 {
 	uint64_t part = a->floats / c->workers, from = c->worker * part, mark = (round + 1) << 32;
@@ -388,14 +387,14 @@ LOOM_FN struct loom_allreduce_flag *loom_allreduce_flag(struct loom_ctx *c, cons
 LOOM_FN void loom_allreduce_signal(struct loom_ctx *c, const struct loom_allreduce *a, uint32_t half, uint64_t n)
 {
 	loom_barrier_lanes(c);
-	/* Release: pairs with the acquire below, in the other rank. The barrier precedes it: all lanes have written
+	/* Release: pairs with the acquire below, in the other rank. The barrier precedes it, so all lanes have written
 	 * and read. */
 	for (uint32_t r = 0; r < a->ranks && c->lane == 0; r++)
 		if (r != a->rank)
 			loom_store_release_sys(&loom_allreduce_flag(c, a, r, a->rank, half)->round, n);
 }
 
-/* 1: the flags of all ranks are raised. 0: not yet; with `wait`, the run is over. Collective. */
+/* Collective. Returns 1 when the flags of all ranks are raised; 0: not yet or, with `wait`, the run is over. */
 LOOM_FN int loom_allreduce_await_signals(struct loom_ctx *c, const struct loom_allreduce *a, uint32_t half, uint64_t n,
 					 int wait)
 {
@@ -417,7 +416,7 @@ LOOM_FN void loom_allreduce_wide_add(struct loom_allreduce_wide *to, const struc
 	to->w = to->w + from->w;
 }
 
-/* to = from, or to += from, by all lanes, each with the same elements in every call. */
+/* Computes to = from, or to += from, by all lanes, each with the same elements in every call. */
 LOOM_FN void loom_allreduce_pass(struct loom_ctx *c, float *to_, const float *from_, uint64_t n, int add)
 {
 	struct loom_allreduce_wide *__restrict__ to = (struct loom_allreduce_wide *)to_;
@@ -457,7 +456,7 @@ LOOM_FN void loom_allreduce_gather(struct loom_ctx *c, const struct loom_allredu
 			loom_allreduce_pass(c, (float *)(loom_allreduce_block(c, a, r) + at), sums, a->slice, 0);
 }
 
-/* The elements of a batch that begins at i. */
+/* Loads the elements of a batch that begins at i. */
 LOOM_FN void loom_allreduce_fetch(const char *from, uint64_t i, const struct loom_allreduce_share *s,
 				  struct loom_allreduce_wide *to)
 {
@@ -486,7 +485,7 @@ LOOM_FN void loom_allreduce_pull(struct loom_ctx *c, const struct loom_allreduce
 	}
 }
 
-/* Step 0 sends, later steps take what arrived. As loom_allreduce_go. */
+/* loom_allreduce_go() without posts. Step 0 sends, later steps take the data that arrived. */
 LOOM_FN int loom_allreduce_direct(struct loom_ctx *c, const struct loom_allreduce *a, struct loom_allreduce_at *at,
 				  uint32_t until, int wait)
 {
@@ -494,7 +493,7 @@ LOOM_FN int loom_allreduce_direct(struct loom_ctx *c, const struct loom_allreduc
 	for (; at->step < until; at->step++) {
 		uint32_t step = at->step;
 		if (step == 0)
-			loom_barrier_lanes(c); /* the input of a lane may be written by another lane */
+			loom_barrier_lanes(c); /* another lane may have written the input of a lane */
 		if (marked && step == 0)
 			loom_allreduce_oneshot_send(c, a, at->round);
 		else if (marked && !(wait && loom_allreduce_oneshot_sum(c, a, at->round)))
@@ -517,14 +516,14 @@ LOOM_FN int loom_allreduce_direct(struct loom_ctx *c, const struct loom_allreduc
 
 /* ---- what a workload calls ------------------------------------------------------------------------------- */
 
-/* Steps of a round. The first one does not wait. */
+/* Returns the steps of a round. The first step does not wait. */
 LOOM_FN uint32_t loom_allreduce_last(const struct loom_allreduce *a)
 {
 	return loom_allreduce_posts(a) ? a->steps + 1 : a->algorithm == LOOM_ALLREDUCE_ONESHOT ? 2 : 3;
 }
 
-/* Continues a round, whose input in this worker's slices is ready: 1 when all steps before `until` are done. 0: not
- * yet; with `wait`: the run is over. Collective over lanes. */
+/* Collective over lanes. Continues a round, whose input in this worker's slices is ready. Returns 1 when all steps
+ * before `until` are done; 0: not yet or, with `wait`, the run is over. */
 LOOM_FN int loom_allreduce_go(struct loom_ctx *c, const struct loom_allreduce *a, struct loom_allreduce_at *at,
 			      uint32_t until, int wait)
 {
@@ -534,8 +533,8 @@ LOOM_FN int loom_allreduce_go(struct loom_ctx *c, const struct loom_allreduce *a
 				       : loom_allreduce_direct(c, a, at, until, wait);
 }
 
-/* Completes a round of each of `n` vectors. Where operations are sent at the end of a kernel, kernels end between the
- * steps, so all workers must call this alike. 1, or 0 when the run is over. */
+/* Completes a round of each of `n` vectors. If operations are sent at the end of a kernel, kernels end between the
+ * steps, so all workers must make the same call. Returns 1, or 0 when the run is over. */
 LOOM_FN int loom_allreduce_finish(struct loom_ctx *c, const struct loom_allreduce *a, struct loom_allreduce_at *at,
 				  uint32_t n)
 {

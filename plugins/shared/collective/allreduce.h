@@ -11,41 +11,41 @@
 #include "allreduce.dev.h"
 #include "net.h"
 
-/* For LOOM_DEVICE_CODE(), before the workload's own file. The assembler finds them by -Wa,-I and the folder that
+/* For LOOM_DEVICE_CODE(), before the workload's own file. The assembler finds these files by -Wa,-I and the folder that
  * contains `collective`: `pkg-config --variable=includedir gpuloom`/gpuloom. */
 #define LOOM_ALLREDUCE_FILES LOOM_CODE_FILE("collective/net.dev.h") LOOM_CODE_FILE("collective/allreduce.dev.h")
 
-/* Option rows for the members `algorithm` and `group`, uint32_t. */
+/* Option rows for the members `algorithm` and `group`, both uint32_t. */
 static const char *const loom_allreduce_algorithms[] = {"auto",    "ring",    "halving", "levels",
 							"oneshot", "twoshot", "pull",    NULL};
 #define LOOM_ALLREDUCE_ROWS(type)                                                                  \
 	LOOM_OPT(type, algorithm, LOOM_OPT_ENUM, "auto", \
 			 "With posted operations, under any trigger: ring: pieces go round. halving: recursive " \
 			 "halving and doubling, for small vectors of many ranks. levels: a ring in each `group`, " \
-			 "halving between groups. With loads and stores, under a trigger that reaches the memory of " \
-			 "other ranks (peer): oneshot: each rank stores its vector to all others, for small vectors. " \
-			 "twoshot: reduce-scatter and allgather, for large ones. pull: each rank reads the vectors " \
-			 "of all others, for large ones of two GPUs. auto: with such a trigger oneshot up to 256 " \
-			 "bytes, on GPUs up to 1.5 MiB to all others, above that twoshot, or pull between two GPUs; " \
-			 "without, and with late posts, halving for 4 ranks and more up to 16 KiB a rank, else ring; " \
-			 "with chained posts ring.", \
+			 "halving between groups. With loads and stores, under a trigger that can access the memory " \
+			 "of other ranks (peer): oneshot: each rank stores its vector to all others, for small " \
+			 "vectors. twoshot: reduce-scatter and allgather, for large vectors. pull: each rank reads " \
+			 "the vectors of all others, for large vectors of two GPUs. auto: with such a trigger " \
+			 "oneshot up to 256 bytes, on GPUs up to 1.5 MiB to all others; above that twoshot, or pull " \
+			 "between two GPUs. Without such a trigger, and with late posts, halving for at least 4 " \
+			 "ranks and at most 16 KiB a rank, else ring; with chained posts ring.", \
 			 .choices = loom_allreduce_algorithms, .section = "workload.collective"), \
 	LOOM_OPT(type, group, LOOM_OPT_U32, "0", \
-			 "algorithm = levels: ranks with consecutive numbers that are summed first, as those of a " \
+			 "algorithm = levels: number of consecutive ranks that are summed first, such as those of a " \
 			 "host. It must divide the number of ranks.", \
 			 .max = 65535, .section = "workload.collective")
 
-#define LOOM_ALLREDUCE_PIECE (4u << 20) /* bytes, where a workload has no option for it */
-/* algorithm = auto: bytes up to which oneshot is chosen. On CPUs cache-line transfers dominate, and twoshot has
- * fewer. Between GPUs oneshot crosses the link once, with twice the bytes. */
+#define LOOM_ALLREDUCE_PIECE (4u << 20) /* size in bytes, if a workload has no option for it */
+/* algorithm = auto: most bytes for oneshot. On CPUs transfers of cache lines dominate, and twoshot has fewer. Between
+ * GPUs oneshot crosses the link once, with twice the bytes. */
 #define LOOM_ALLREDUCE_ONESHOT_MOST 256u
-#define LOOM_ALLREDUCE_ONESHOT_MOST_GPU (3u << 19) /* to all other ranks together */
-/* algorithm = auto: bytes per rank, and ranks, for halving. Measured with 4 and 8 ranks: elsewhere it gains nothing. */
+#define LOOM_ALLREDUCE_ONESHOT_MOST_GPU (3u << 19) /* sum of the bytes to all other ranks */
+/* algorithm = auto: bytes per rank, and ranks, for halving, which gains nothing elsewhere (measured with 4 and 8). */
 #define LOOM_ALLREDUCE_HALVING_MOST (16u << 10)
 #define LOOM_ALLREDUCE_HALVING_RANKS 4u
-#define LOOM_ALLREDUCE_PIECES 64u /* of a slice at most: each takes a post, a tag and an arrival word */
+#define LOOM_ALLREDUCE_PIECES 64u /* most pieces of a slice, each of which takes a post, a tag and an arrival word */
 
-/* The number of chunks, and the steps that follow from it. */
+/* Sets the number of chunks, and the steps that follow from it. */
 static inline void loom_allreduce_cut(struct loom_allreduce *a, uint32_t algorithm, uint32_t group)
 {
 	int chunks = algorithm == LOOM_ALLREDUCE_RING || algorithm == LOOM_ALLREDUCE_TWOSHOT;
@@ -60,21 +60,21 @@ static inline void loom_allreduce_cut(struct loom_allreduce *a, uint32_t algorit
 	a->steps = a->between + 2 * (a->group - 1);
 }
 
-/* Divides a vector of `bytes`, rounded up, among all workers of all ranks. `group`: of algorithm = levels; `piece`:
- * bytes that are sent at once. */
+/* Divides a vector of `bytes`, rounded up, among all workers of all ranks. group: for algorithm = levels. piece: bytes
+ * that are sent at once. */
 static inline struct loom_allreduce loom_allreduce_shape(const struct loom_host *host, const struct loom_layout *layout,
 							 uint32_t algorithm, uint32_t group, uint64_t bytes,
 							 uint64_t piece)
 {
 	struct loom_allreduce a = {.rank = loom_net_rank(host), .ranks = loom_net_ranks(host), .algorithm = algorithm};
 	uint64_t parts = (uint64_t)a.ranks * layout->workers, slice = (bytes / sizeof(float) + parts - 1) / parts, unit;
-	if (algorithm == LOOM_ALLREDUCE_AUTO) /* divided again in loom_allreduce_wire() if nothing has to be posted */
+	if (algorithm == LOOM_ALLREDUCE_AUTO) /* loom_allreduce_wire() divides again if nothing must be posted */
 		algorithm =
 		    a.ranks >= LOOM_ALLREDUCE_HALVING_RANKS && bytes <= (uint64_t)a.ranks * LOOM_ALLREDUCE_HALVING_MOST
 			? LOOM_ALLREDUCE_HALVING
 			: LOOM_ALLREDUCE_RING;
 	loom_allreduce_cut(&a, algorithm, group);
-	/* Slices must halve without a remainder: powers of two in the number of groups count already. */
+	/* Slices must halve without a remainder. Powers of two in the number of groups already count. */
 	unit = a.power / (a.ranks / a.group & -(a.ranks / a.group));
 	unit = unit < LOOM_ALLREDUCE_WIDE ? LOOM_ALLREDUCE_WIDE : unit;
 	a.floats = (slice + unit - 1) / unit * unit * parts;
@@ -88,7 +88,7 @@ static inline struct loom_allreduce loom_allreduce_shape(const struct loom_host 
 	return a;
 }
 
-/* The choice of auto where workers reach other ranks. */
+/* Returns the choice of auto if workers can access other ranks. */
 static inline uint32_t loom_allreduce_fastest(const struct loom_allreduce *a, const struct loom_layout *layout)
 {
 	uint64_t bytes = a->floats * sizeof(float);
@@ -99,22 +99,22 @@ static inline uint32_t loom_allreduce_fastest(const struct loom_allreduce *a, co
 							    LOOM_ALLREDUCE_TWOSHOT;
 }
 
-/* Bytes of the slots of oneshot, if it may be chosen. */
+/* Returns the bytes of oneshot's slots, if it may be chosen. */
 static inline uint64_t loom_allreduce_slots_of(const struct loom_allreduce *a, const struct loom_layout *layout)
 {
 	uint32_t algorithm = a->algorithm == LOOM_ALLREDUCE_AUTO ? loom_allreduce_fastest(a, layout) : a->algorithm;
 	return algorithm == LOOM_ALLREDUCE_ONESHOT ? 2ull * a->ranks * a->floats * sizeof(uint64_t) : 0;
 }
 
-/* Assigns memory from offset `at` of the workload's block for the stack, which is LOOM_PLACE_NET, and a->tags tags
- * and arrival words from `first`. `inputs`: vectors that rounds alternate between, 2 for more than one round with
- * posts; otherwise rounds begin `stride` bytes further each, modulo 64 strides. Returns where its memory ends. */
+/* Assigns memory from offset `at` of the workload's block for the stack, which is LOOM_PLACE_NET, and a->tags tags and
+ * arrival words from `first`. inputs: vectors between which rounds alternate, 2 for several rounds with posts.
+ * Otherwise each round begins `stride` bytes further, modulo 64 strides. Returns where the memory ends. */
 static inline uint64_t loom_allreduce_place(struct loom_allreduce *a, const struct loom_layout *layout, uint64_t at,
 					    uint32_t first, uint32_t inputs, uint64_t stride)
 {
 	uint64_t vector = loom_net_line(a->floats * sizeof(float)), inbox = loom_allreduce_slots_of(a, layout);
 	uint64_t flags = 2ull * a->ranks * layout->workers * sizeof(struct loom_allreduce_flag);
-	uint64_t added = a->group - 1 + (a->power > 1) + (a->power < a->ranks / a->group); /* chunks */
+	uint64_t added = a->group - 1 + (a->power > 1) + (a->power < a->ranks / a->group); /* number of chunks */
 	int posts = a->algorithm && loom_allreduce_posts(a);
 	added *= a->slice * layout->workers * sizeof(float);
 	inbox = inbox > vector ? inbox : vector;
@@ -131,13 +131,13 @@ static inline uint64_t loom_allreduce_place(struct loom_allreduce *a, const stru
 	return a->inbox_at + inbox;
 }
 
-/* The number of vectors that rounds alternate between. */
+/* Returns the number of vectors between which rounds alternate. */
 static inline uint32_t loom_allreduce_inputs_of(const struct loom_allreduce *a)
 {
 	return (uint32_t)(a->stride ? a->cycle / a->stride : 1);
 }
 
-/* Adds what the placed vector needs of the trigger's tables. Places of late posts are reused. */
+/* Adds the vector's needs to the trigger's tables. Late posts use their places again. */
 static inline void loom_allreduce_needs(const struct loom_allreduce *a, const struct loom_layout *layout,
 					struct loom_need *need)
 {
@@ -150,17 +150,17 @@ static inline void loom_allreduce_needs(const struct loom_allreduce *a, const st
 	need->net.arrivals = last > need->net.arrivals ? last : need->net.arrivals;
 }
 
-/* Initialises all but the input. `all`: the workload's block for the stack. */
+/* Initialises all but the input. all: the workload's block for the stack. */
 static inline void loom_allreduce_init(const struct loom_allreduce *a, const struct loom_layout *layout, void *all)
 {
 	if (a->algorithm && loom_allreduce_posts(a))
 		return;
 	memset((char *)all + a->flag_at, 0, a->input_at - a->flag_at);
-	memset((char *)all + a->sum_at, 0xff, a->inbox_at - a->sum_at); /* NaN: a missing sum shows */
+	memset((char *)all + a->sum_at, 0xff, a->inbox_at - a->sum_at); /* NaN, so that a missing sum shows */
 	memset((char *)all + a->inbox_at, 0, loom_allreduce_slots_of(a, layout));
 }
 
-/* The put, or with a chain the add, that sends a piece, in all rounds that use that vector. */
+/* Returns the put, or with a chain the add, that sends a piece, in all rounds that use that vector. */
 static inline struct loom_trigger_post loom_allreduce_post_of(const struct loom_allreduce *a, uint32_t workers,
 							      loom_ref global, uint32_t w, uint32_t step,
 							      uint32_t piece, uint32_t input)
@@ -204,8 +204,8 @@ static inline int loom_allreduce_post_all(const struct loom_allreduce *a, uint32
 	return rc;
 }
 
-/* Resolves auto. Then posts, or gives the posts to `late` if that is not NULL; or finds the block of each other rank,
- * all `bytes` of it. LOOM_ENOTSUP: this trigger does not support the algorithm. Also fails as posts do. */
+/* Resolves auto. Then posts, or passes the posts to `late` if that is not NULL; or finds the block of each other rank,
+ * of `bytes`. Returns LOOM_ENOTSUP if this trigger does not support the algorithm, or the errors of posts. */
 static inline int loom_allreduce_wire(struct loom_allreduce *a, const struct loom_host *host,
 				      const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
 				      uint64_t bytes, const struct loom_trigger *trigger, loom_allreduce_poster *late,
@@ -241,7 +241,7 @@ static inline int loom_allreduce_wire(struct loom_allreduce *a, const struct loo
 
 #define LOOM_ALLREDUCE_BLOCK 64u /* elements that are checked at once */
 
-/* Sums of loom_allreduce_element(i[]) over `ranks` ranks from `from`, in cyclic order from the `first` of them. */
+/* Sums loom_allreduce_element(i[]) over `ranks` ranks from `from`, cyclically from number `first` of these on. */
 static inline void loom_allreduce_in_turn(const uint64_t *i, uint32_t n, uint32_t from, uint32_t first, uint32_t ranks,
 					  float *sum)
 {
@@ -270,8 +270,8 @@ static inline void loom_allreduce_by_halves(const struct loom_allreduce *a, cons
 		sum[e] = more[e] + sum[e];
 }
 
-/* Compares the sums of a round with those of loom_allreduce_element((i + turned) % of, rank), in the order of this
- * algorithm: in a ring, chunk c begins at rank c of the group; without posts, the order of ranks. */
+/* Compares the sums of a round with those of loom_allreduce_element((i + shifted) % of, rank), in the order of this
+ * algorithm. In a ring, chunk c begins at rank c of the group; without posts, the order is that of ranks. */
 static inline int loom_allreduce_compare(const struct loom_allreduce *a, const struct loom_host *host,
 					 const struct loom_layout *layout, const void *all, uint64_t round,
 					 uint64_t shifted, uint64_t of, struct loom_error *err)

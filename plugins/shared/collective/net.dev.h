@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernels of the network workloads share. Device code. */
+/* Common code of the kernels of network workloads. Device code. */
 #ifndef LOOM_COLLECTIVE_NET_DEV_H
 #define LOOM_COLLECTIVE_NET_DEV_H
 
@@ -9,19 +9,19 @@
 #include <gpuloom/workload.h>
 #endif
 
-/* A copy of the head of a workload's block, for each lane: on a GPU the original is across the link, and each acquire
- * invalidates what was cached of it. */
+/* A copy of the head of a workload's block, for each lane. On a GPU the original is across the link, and each acquire
+ * invalidates cached parts of it. */
 #define LOOM_NET_HEAD(c, type) (*(const type *)(c)->global[LOOM_WORKLOAD])
 
 /* Handshake of one worker with the host thread that posts late (late_posts.h). */
 struct loom_net_late {
-	uint64_t fired;  /* by the worker: its fires */
-	uint64_t failed; /* by the host: an enum loom_err of a post that failed */
+	uint64_t fired;  /* written by the worker: number of its fires */
+	uint64_t failed; /* written by the host: an enum loom_err of a post that failed */
 	uint64_t pad[6];
 };
 
-/* Waits until `index` was notified `n` times: 1; 0 when the run was stopped or the network failed, which fails the
- * run. Collective. */
+/* Collective. Waits until `index` was notified `n` times. Returns 1, or 0 when the run was stopped or the network
+ * failed, which fails the run. */
 LOOM_FN int loom_net_await_late(struct loom_ctx *c, const struct loom_net_late *late, uint32_t index, uint64_t n)
 {
 	enum { NOT_YET, ARRIVED, STOPPED };
@@ -30,7 +30,7 @@ LOOM_FN int loom_net_await_late(struct loom_ctx *c, const struct loom_net_late *
 	if (c->lane < LOOM_WAVE)
 		for (uint32_t polls = 1;; polls++) {
 			int64_t seen = LOOM_CALL(trigger, arrived, c, index);
-			/* Rarely: on a GPU, work between two polls adds to their round trip. */
+			/* Rarely, because work between two polls of a GPU adds to their round trip. */
 			int check = polls % 16 == 0;
 			int64_t failed = check && late ? (int64_t)loom_load_relaxed_sys(&late->failed) : 0;
 			if (c->lane == 0 && (seen < 0 || failed))
@@ -43,11 +43,11 @@ LOOM_FN int loom_net_await_late(struct loom_ctx *c, const struct loom_net_late *
 			loom_pause(c);
 		}
 	loom_set_state(c, LOOM_STATE_TASKS);
-	/* Also the barrier that lets all lanes read what arrived. The lanes of a wave have agreed. */
+	/* This is also the barrier that lets all lanes read the data that arrived. The lanes of a wave have agreed. */
 	return (LOOM_WAVE > 1 ? over : loom_word_from_lane0(c, over)) == ARRIVED;
 }
 
-/* 1: `index` was notified `n` times. 0: not yet; a failed network fails the run. Collective, also a barrier. */
+/* Collective, also a barrier. Returns 1 if `index` was notified `n` times, else 0. A failed network fails the run. */
 LOOM_FN int loom_net_arrived(struct loom_ctx *c, uint32_t index, uint64_t n)
 {
 	int64_t seen = 0;
@@ -63,7 +63,7 @@ LOOM_FN int loom_net_await(struct loom_ctx *c, uint32_t index, uint64_t n)
 	return loom_net_await_late(c, (const struct loom_net_late *)0, index, n);
 }
 
-/* Fires for the whole worker, as a work-group. 1, or 0 when the run is over. Collective. */
+/* Collective. Fires for the whole worker, as a work-group. Returns 1, or 0 when the run is over. */
 LOOM_FN int loom_net_fire(struct loom_ctx *c, uint64_t tag)
 {
 	int rc = 0;
@@ -86,7 +86,7 @@ LOOM_FN int loom_net_fire_late(struct loom_ctx *c, struct loom_net_late *late, u
 	return 1;
 }
 
-/* 1, or 0 when the run is over. */
+/* Returns 1, or 0 when the run is over. */
 LOOM_FN int loom_net_deliver(struct loom_ctx *c)
 {
 	return LOOM_CALL(trigger, deliver, c) == 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host halves of workloads with a trigger share. */
+/* Common code of the host halves of workloads with a trigger. */
 #ifndef LOOM_COLLECTIVE_NET_H
 #define LOOM_COLLECTIVE_NET_H
 
@@ -14,7 +14,7 @@ static inline int loom_net_post(const struct loom_trigger *t, struct loom_trigge
 	return t->ops->post(t->self, post, &id, err);
 }
 
-static inline uint64_t loom_net_line(uint64_t bytes) /* whole cache lines */
+static inline uint64_t loom_net_line(uint64_t bytes) /* returns whole cache lines */
 {
 	return (bytes + 63) & ~63ull;
 }

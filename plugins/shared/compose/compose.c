@@ -17,11 +17,11 @@ static const char *const kind_sections[LOOM_KINDS] = {
 #undef KIND_SECTION
 };
 
-/* Device code of a kind may call that of the kinds before it. */
+/* Device code of a kind may call device code of the kinds before it. */
 static const enum loom_kind order[] = {LOOM_TRIGGER, LOOM_TERM,  LOOM_BARRIER, LOOM_SYNC,
 				       LOOM_QOS,     LOOM_SCHED, LOOM_WORKLOAD};
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define NOT_SELECTED "no_%s_is_selected" /* placeholder for an unselected kind: prefix of its op names */
+#define NOT_SELECTED "no_%s_is_selected" /* op prefix of an unselected kind */
 
 static const struct loom_plugin *watcher(const struct loom_program *program)
 {
@@ -42,8 +42,8 @@ static int add_watcher(const struct loom_host *host, const struct compose_target
 		return 0;
 	if (!t->watch)
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
-				 "%s: %s wants a wave of its own in each block, which this device does not "
-				 "have: choose another sync",
+				 "%s: %s needs a wave of its own in each block, which this device does not have: "
+				 "choose another sync",
 				 t->label, p->name);
 	loom__text_add(out, "#define LOOM_GPU_WATCH_LANES %u\n#define LOOM_GPU_WATCH(op) %s_##op\n", t->watch, p->name);
 	return 0;
@@ -79,7 +79,7 @@ static void add_head(struct loom__text *out, const struct compose_target *t)
 	loom__text_put(out, t->dialect, strlen(t->dialect));
 }
 
-/* Adds the source of a plug-in, with its name before the file names (LOOM_CODE_FILE). */
+/* Adds the source of a plug-in, with the plug-in's name before the file names (LOOM_CODE_FILE). */
 static void add_source(struct loom__text *out, const struct loom_plugin *p)
 {
 	static const char mark[] = "\n#line 1 \"";
@@ -94,7 +94,7 @@ static void add_source(struct loom__text *out, const struct loom_plugin *p)
 	}
 }
 
-/* LOOM_GPU_KINDS(X): X() for each kind that is selected. */
+/* Defines LOOM_GPU_KINDS(X), which expands X() for each selected kind. */
 static void add_kinds(struct loom__text *out, const struct loom_program *program)
 {
 	loom__text_add(out, "#define LOOM_GPU_KINDS(X)");
@@ -121,7 +121,8 @@ static int add_policies(const struct loom_host *host, const struct compose_targe
 					 t->label, p->name, kind);
 		if (!loom__is_identifier(p->name) || !p->dev->source_name)
 			return LOOM_FAIL(host, err, LOOM_EPLUGIN,
-					 "%s: plug-in '%s' has no proper name, or its device code has none", t->label,
+					 "%s: plug-in '%s' or its device code has no valid name: use letters, digits "
+					 "and underscores", t->label,
 					 p->name);
 		loom__text_add(out, "#define LOOM_POLICY_%s %s\n#define LOOM_SELECTS_%s 1\n", kind, p->name, kind);
 	}
@@ -175,7 +176,8 @@ static int add_tasks(const struct loom_host *host, const struct compose_target *
 					 "only: GPUs run those of workload plug-ins and of sources",
 					 t->label, name, tag);
 		if (!loom__is_identifier(name))
-			return LOOM_FAIL(host, err, LOOM_EPLUGIN, "%s: task function '%s' is not named like a function",
+			return LOOM_FAIL(host, err, LOOM_EPLUGIN, "%s: the name of task function '%s' is not a C "
+				"identifier",
 					 t->label, name);
 		loom__text_add(out, "\tcase %u:\n\t\t%s(c, t);\n\t\tbreak;\n", tag, name);
 	}
@@ -186,7 +188,7 @@ static int add_tasks(const struct loom_host *host, const struct compose_target *
 	return 0;
 }
 
-/* After the kernel: calls of task functions that come as IR, and what these call. */
+/* After the kernel: adds the calls of task functions that come as IR, and the functions that these call. */
 static void add_ir(const struct loom_program *program, struct loom__text *out)
 {
 	int any = 0;
@@ -224,7 +226,7 @@ int compose_work(const struct loom_host *host, const struct compose_target *targ
 				 target->label);
 	*out = (struct loom__text){0};
 	int rc = add_watcher(host, target, program, out, err);
-	/* Before the headers, which test some of these. */
+	/* The headers test some of these, so they come first. */
 	if (program->traced)
 		loom__text_add(out, "#define LOOM_TRACED 1\n");
 	if (LOOM_HAS(program, constants))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Composition: makes one program text of the device code of the selected policies and of the task functions; every
- * LOOM_CALL in it is a direct call. The back ends for GPUs compile these files into themselves, because plug-ins
- * link to nothing of gpuloom. Needs no GPU and no compiler. */
+/* Composition makes one program text of the device code of the selected policies and of the task functions. Every
+ * LOOM_CALL in it is a direct call. GPU back ends compile these files into themselves, because plug-ins link to no
+ * library of gpuloom. Composition needs no GPU and no compiler. */
 #ifndef GPULOOM_COMPOSE_H
 #define GPULOOM_COMPOSE_H
 
@@ -10,31 +10,30 @@
 #include "lib/text.h"
 
 struct compose_target {
-	const char *label;   /* for messages: "cuda:0" */
+	const char *label;   /* name in messages: "cuda:0" */
 	const char *dialect; /* text of cuda.dev.h or hip.dev.h */
-	const char *kernel;  /* text after the policies, with the entry; NULL: kernel.dev.h, that of GPUs */
-	const char *defines; /* first lines; NULL: none */
+	const char *kernel;  /* text after the policies, with the entry; NULL: kernel.dev.h */
+	const char *defines; /* first lines of the program; NULL: none */
 	uint32_t lanes;      /* threads per worker */
 	uint32_t per_block;  /* workers per thread block */
 	uint32_t blocks;     /* blocks that must fit on a multiprocessor */
-	uint32_t watch;      /* threads of a wave for a monitor that a block can have; 0: none */
+	uint32_t watch;      /* threads of a monitor's wave that a block can have; 0: none */
 	uint32_t launched;   /* 1: each step of the workload is a launch; 0: the kernel is persistent */
-	uint32_t nesting;    /* most levels of nested tasks: each takes stack of every thread */
+	uint32_t nesting;    /* most levels of nested tasks, each of which takes stack of every thread */
 };
 
 /* Names in the program: the kernel, and the launch record in constant memory. */
 #define COMPOSE_KERNEL "loom_gpu_work"
 #define COMPOSE_LAUNCH "loom_gpu"
 
-extern const char *const compose_cuda; /* cuda.dev.h */
-extern const char *const compose_hip;  /* hip.dev.h */
+extern const char *const compose_cuda; /* the text of cuda.dev.h */
+extern const char *const compose_hip;  /* the text of hip.dev.h */
 
-/* 1: a policy of the program needs the wave of a monitor. */
+/* Returns 1 if a policy of the program needs a monitor's wave. */
 int compose_watches(const struct loom_program *program);
-/* Makes the program for LOOM_ENTRY_WORK. LOOM_ENOTSUP if a policy or a task has no device code. */
+/* Makes the program for LOOM_ENTRY_WORK. Returns LOOM_ENOTSUP if a policy or a task has no device code. */
 int compose_work(const struct loom_host *host, const struct compose_target *target, const struct loom_program *program,
 		 struct loom__text *out, struct loom_error *err);
-/* Formats of IR. */
 enum compose_format {
 	COMPOSE_PTX = 1,
 	COMPOSE_LTO = 2,    /* LTO-IR of NVVM */
@@ -42,14 +41,14 @@ enum compose_format {
 	COMPOSE_OTHER = 8
 };
 enum compose_format compose_format(const struct loom_program_ir *ir);
-/* 1: the task function comes as IR. */
+/* Returns 1 if the task function comes as IR. */
 int compose_is_ir(const struct loom_program *program, uint32_t tag);
-/* Checks that each task function that comes as IR is there in one of these formats, else LOOM_ENOTSUP. `wanted`: the
- * formats in words; NULL: the device takes no IR. */
+/* Returns LOOM_ENOTSUP unless each task function that comes as IR has one of these formats. wanted: the formats in
+ * words; NULL: the device takes no IR. */
 int compose_check_ir(const struct loom_host *host, const char *label, const struct loom_program *program, int formats,
 		     const char *wanted, struct loom_error *err);
 
-/* If the message of a compiler is about an unselected kind: its section, else NULL. */
+/* If a compiler's message is about an unselected kind, returns the section of that kind, else NULL. */
 const char *compose_lacks(const char *message);
 /* Adds the sources of the embedding program, and the tags of their task functions. */
 void compose_sources(const struct loom_program *program, struct loom__text *out);
@@ -57,7 +56,7 @@ void compose_sources(const struct loom_program *program, struct loom__text *out)
 int compose_probe(const struct loom_host *host, const struct compose_target *target, struct loom__text *out,
 		  struct loom_error *err);
 
-/* The headers of the program, under each name that an #include uses. */
+/* Returns the headers of the program, each under every name that an #include uses. */
 struct compose_header {
 	const char *name, *text;
 };

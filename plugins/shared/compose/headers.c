@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Headers of the device layer as text: run-time compilers open no files. */
+/* The headers of the device layer as text, because run-time compilers open no files. */
 #include "compose.h"
 
 LOOM_EMBED(text_error, "gpuloom/error.h");

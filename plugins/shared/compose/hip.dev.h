@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keywords of HIP for composed programs, before kernel.dev.h. */
+/* HIP's keywords for composed programs; included before kernel.dev.h. */
 #define LOOM_DEVICE __device__
 #define LOOM_NOINLINE __attribute__((noinline))
 #define LOOM_DEVICE_CONSTANT(declaration) extern "C" { __constant__ declaration; }
@@ -12,9 +12,8 @@
 #define LOOM_BLOCK_INDEX __builtin_amdgcn_workgroup_id_x()
 #define LOOM_THREAD_INDEX __builtin_amdgcn_workitem_id_x()
 
-/* All shared memory is dynamic, with the words for barriers of lanes first: compilers up to ROCm 5 place dynamic
- * memory after the static memory of the function being compiled, which in a called function is less than in the
- * kernel. */
+/* All shared memory is dynamic, and begins with the words for barriers of lanes. Compilers up to ROCm 5 place dynamic
+ * memory after the static memory of the compiled function. A called function has less static memory than the kernel. */
 extern __shared__ __attribute__((aligned(16))) char loom_gpu_dynamic[];
 #ifdef LOOM_HIP_WAVE
 #define loom_gpu_shared loom_gpu_dynamic

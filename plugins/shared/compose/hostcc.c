@@ -24,7 +24,7 @@ static int write_file(const char *path, const char *text)
 	return f && fclose(f) == 0 && !failed ? 0 : -1;
 }
 
-/* Other names are aliases of these files. */
+/* Returns whether the name is that of a file. Other names are aliases of these files. */
 static int is_file(const struct compose_header *header)
 {
 	size_t n = strlen(header->name);
@@ -57,14 +57,14 @@ static int write_program(const char *folder, const struct hostcc_want *want)
 	return write_file(path, want->text);
 }
 
-/* A shell runs the compiler and writes its status to a file, since the embedding program may reap the shell. It
- * removes the folder when the death signal of this thread arrives. $0 is the folder. */
+/* A shell runs the compiler and writes its status to a file, since the embedding program may reap the shell. The shell
+ * removes the folder ($0) when the death signal of this thread arrives. */
 #define SCRIPT(compiler)                                                                                               \
 	"trap 'trap \"\" TERM; kill 0; wait; rm -rf \"$0\"; exit 143' TERM\n" compiler " \"$@\" & wait $!\n"           \
 	"echo $? >\"$0/status\""
 
-/* Returns the exit status of the compiler, or 128 + its signal; 127: it cannot be run; -1: unknown, `why` has the
- * reason. Messages of the compiler go to folder/log. */
+/* Returns the exit status of the compiler, or 128 + its signal. 127: the compiler cannot be run. -1: the status is
+ * unknown, and `why` has the reason. The compiler's messages go to folder/log. */
 static int run_compiler(const char *folder, const struct hostcc_want *want, char *why, size_t room)
 {
 	char include[PATH_MAX + 2], in[PATH_MAX + 16], out[PATH_MAX + 16], path[PATH_MAX + 16];
@@ -96,7 +96,7 @@ static int run_compiler(const char *folder, const struct hostcc_want *want, char
 		       in,
 		       NULL};
 	/* A privileged program uses the system's compiler without the user's environment, of which compilers read
-	 * dozens of variables; and no shell, which would drop the privileges. */
+	 * dozens of variables. The program uses no shell, because a shell would drop the privileges. */
 	static char variable[] = "PATH=/usr/bin:/bin", *const plain[] = {variable, NULL};
 	int secure = (int)getauxval(AT_SECURE);
 	char **command = want->cpp ? cpp : c;
@@ -148,8 +148,8 @@ static int fail_compile(const struct loom_host *host, const struct hostcc_want *
 		fclose(f);
 	if (status == 127)
 		return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
-				 "%s: %s come as source, and no %s compiler can be run (%s): install one, or name it "
-				 "in %s",
+				 "%s: %s come as source, but no %s compiler can be run (%s): install a compiler, or "
+				 "name one in %s",
 				 want->label, want->what, want->cpp ? "C++" : "C",
 				 cc && *cc   ? cc
 				 : want->cpp ? "c++"
@@ -157,7 +157,7 @@ static int fail_compile(const struct loom_host *host, const struct hostcc_want *
 				 variable);
 	if (status < 0)
 		return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
-				 "%s: the compiler of the %s did not come to an end: its shell %s", want->label,
+				 "%s: the compiler of the %s did not finish: its shell %s", want->label,
 				 want->what, why);
 	if (status > 128)
 		return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "%s: the compiler of the %s was killed by signal %d (%s)",
@@ -210,8 +210,8 @@ int hostcc_load(const struct loom_host *host, const struct hostcc_want *want, vo
 	char folder[PATH_MAX - 64];
 	const char *tmp = secure_getenv("TMPDIR");
 	int rc;
-	/* A program with file capabilities has the id of its user: that user could change the compiled file before it
-	 * is loaded. */
+	/* The id of a program with file capabilities is that of its user, so the user could change the compiled file
+	 * before it is loaded. */
 	if (getauxval(AT_SECURE) && getuid() == geteuid())
 		return LOOM_FAIL(
 		    host, err, LOOM_EUNAVAIL,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Task functions that come as IR: which device takes which format. */
+/* Task functions that come as IR, and the devices that take each format. */
 #include "compose.h"
 
 #include <elf.h>
@@ -25,7 +25,7 @@ static const char *format_text(enum compose_format format)
 	return format == COMPOSE_PTX      ? "PTX"
 	       : format == COMPOSE_LTO    ? "LTO-IR"
 	       : format == COMPOSE_OBJECT ? "a shared object"
-					  : "of an unknown format";
+					  : "in an unknown format";
 }
 
 static const struct loom_program_ir *find(const struct loom_program *program, uint32_t tag, int formats)

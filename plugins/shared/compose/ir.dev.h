@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls between a composed program and task functions that were compiled elsewhere (gpuloom/dev/ir.h). A linker that
- * optimises inlines them. After kernel.dev.h. */
+/* Calls between a composed program and task functions that were compiled elsewhere (gpuloom/dev/ir.h). A linker with
+ * optimisation inlines them. Included after kernel.dev.h. */
 
 extern "C" LOOM_DEVICE int loom_ir1_sched_spawn(struct loom_ctx *c, const struct loom_task *task)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The persistent kernel: a worker parks between samples, and runs the scheduler (or the kernel of the workload) once
- * per sample. With LOOM_GPU_STEP: a kernel that is launched for each step of the workload. Device code of a composed
+/* The persistent kernel: a worker parks between samples, and runs the scheduler, or the kernel of the workload, once
+ * per sample. With LOOM_GPU_STEP the kernel is launched for each step of the workload. Device code of a composed
  * program, after the policies.
  *
- * Only worker 0 polls the phase word in host memory; it passes the phase on in device memory. Polls by thousands of
- * workers would saturate the link to the host and delay each other. */
+ * Only worker 0 polls the phase word in host memory; it stores the phase in device memory for the others. Polls by
+ * thousands of workers would saturate the link to the host and delay each other. */
 
 LOOM_DEVICE_CONSTANT(struct loom_gpu_launch loom_gpu)
 
@@ -15,7 +15,7 @@ LOOM_DEVICE struct loom_ctl *loom_gpu_host_ctl(void)
 
 #define LOOM_GPU_PARK_NS 400u
 
-/* splitmix64, as on the CPU, so that a seed gives the same choices. */
+/* splitmix64, as on the CPU, so that a seed gives the same choices everywhere. */
 LOOM_FN uint64_t loom_gpu_mix(uint64_t x)
 {
 	x += 0x9e3779b97f4a7c15ull;
@@ -29,7 +29,7 @@ LOOM_FN uint32_t loom_gpu_slot(void)
 	return LOOM_BLOCK_INDEX * LOOM_WORKERS_PER_BLOCK + LOOM_THREAD_INDEX / LOOM_LANES;
 }
 
-/* Resolves the registries, which are filled after the launch and before the first sample. */
+/* Resolves the registries, which the host fills after the launch and before the first sample. */
 LOOM_FN void loom_gpu_find_own(struct loom_ctx *c)
 {
 #define LOOM_GPU_OWN(kind)                                                                         \
@@ -37,8 +37,8 @@ LOOM_FN void loom_gpu_find_own(struct loom_ctx *c)
 	LOOM_GPU_KINDS(LOOM_GPU_OWN)
 }
 
-/* Makes a context. All of it except random, depth, turn and stop_seen follows from constant memory and the index of
- * the thread, so a context is never passed through memory. */
+/* Makes a context. All of it but random, depth, turn and stop_seen follows from constant memory and the index of the
+ * thread. So a context is never passed through memory. */
 LOOM_FN void loom_gpu_context(struct loom_ctx *c)
 {
 	const struct loom_gpu_launch *l = &loom_gpu;
@@ -60,12 +60,12 @@ LOOM_FN void loom_gpu_context(struct loom_ctx *c)
 	c->segment = l->segment;
 	c->together = LOOM_GPU_TOGETHER;
 	c->initial = l->initial;
-/* Only kinds that are selected: code for others would be optimised before it is removed. */
+/* For selected kinds only: code for others would be optimised before it is removed. */
 #define LOOM_GPU_BLOCKS(kind)                                                                      \
 	c->global[kind] = l->global[kind];                                                         \
 	c->on_device[kind] = l->on_device[kind];                                                   \
 	c->registry[kind] = l->registry[kind];                                                     \
-	c->local[kind] = local + l->local_at[kind]; /* LOOM_GPU_NONE: no block, not dereferenced */
+	c->local[kind] = local + l->local_at[kind]; /* NONE: there is no block, and the address is not used */
 	LOOM_GPU_KINDS(LOOM_GPU_BLOCKS)
 	c->tasks = l->tasks;
 #ifdef LOOM_TRACED
@@ -80,7 +80,7 @@ LOOM_FN void loom_task_run(struct loom_ctx *c, const struct loom_task *t)
 	loom_gpu_dispatch(c, t);
 }
 
-/* The part of a context that a callee cannot compute: passed to a call and back by value. */
+/* The part of a context that a callee cannot compute. Calls pass and return it by value. */
 struct loom_gpu_state {
 	uint64_t random, regs[LOOM_REGISTER_WORDS];
 	uint32_t turn, stop_seen;
@@ -135,7 +135,7 @@ static LOOM_DEVICE LOOM_NOINLINE struct loom_gpu_state loom_gpu_nested(struct lo
 	return loom_gpu_save(&c);
 }
 
-/* By value: an address passed to a call would force the task or the context into memory. */
+/* By value: an address as an argument would force the task or the context into memory. */
 LOOM_FN void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t)
 {
 	struct loom_gpu_state s = loom_gpu_nested(loom_gpu_save(c), c->depth, *t);
@@ -149,7 +149,7 @@ LOOM_FN void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t)
 #endif
 
 #define LOOM_INLINE LOOM_DEVICE __attribute__((always_inline))
-/* LOOM_OUTLINED, a call that is not inlined: a task is passed by value, other arguments as they are. */
+/* LOOM_OUTLINED makes a call that is not inlined. It passes a task by value, and other arguments as they are. */
 template <typename T> struct loom_gpu_argument {
 	T value;
 	LOOM_INLINE T get() { return value; }
@@ -166,8 +166,8 @@ struct loom_gpu_answer {
 	uint64_t result;
 };
 
-/* One noinline function per `fn`, for all argument types. The template parameter is the function itself, so the call
- * in it is direct and is inlined. collective: 1 if all lanes call it. */
+/* One noinline function per `fn`, for all argument types. The template parameter is the function itself, so the call in
+ * it is direct and is inlined. collective: 1 if all lanes call it. */
 template <auto fn, int collective, typename F = decltype(fn)> struct loom_gpu_out_of_line;
 template <auto fn, int collective, typename R, typename... P>
 struct loom_gpu_out_of_line<fn, collective, R (*)(struct loom_ctx *, P...)> {
@@ -212,18 +212,18 @@ LOOM_FN void loom_set_state(const struct loom_ctx *c, enum loom_worker_state wha
 		loom_store_relaxed_dev(&loom_gpu.stage[c->worker - c->first], (uint32_t)LOOM_GPU_WORKING + what);
 }
 
-/* Lane 0: polls until the phase differs from `old` and has a bit of `mask`; the mask 3 excludes GO. */
+/* Lane 0. Polls until the phase differs from `old` and has a bit of `mask`. The mask 3 excludes GO. */
 LOOM_FN uint32_t loom_gpu_poll_phase(struct loom_ctx *c, uint32_t old, uint32_t mask, uint32_t pause_ns)
 {
 	uint32_t phase;
 	struct loom_ctl *host = loom_gpu.ctl;
 	if (c->worker == c->first) {
-		/* Acquire: pairs with the release of the host after it set up the sample. */
+		/* Acquire: pairs with the release by which the host publishes the set-up of the sample. */
 		while ((phase = loom_load_acquire_sys(&host->phase)) == old || !(phase & mask))
 			loom_pause(c);
 		c->ctl->initial_tasks = host->initial_tasks;
 		c->ctl->sample = host->sample;
-		/* Release: pairs with the acquire below, and covers what was acquired here. */
+		/* Release: pairs with the acquire below, and covers what this worker has acquired. */
 		loom_store_release_dev(&c->ctl->phase, phase);
 	} else {
 		while ((phase = loom_load_acquire_dev(&c->ctl->phase)) == old || !(phase & mask))
@@ -269,10 +269,10 @@ LOOM_FN void loom_gpu_refresh(struct loom_ctx *c, uint64_t n)
 LOOM_FN void loom_gpu_arrive(struct loom_ctx *c, uint32_t ready)
 {
 	struct loom_gpu_gate *g = loom_gpu.gate;
-	/* Acquire and release: the last worker acquires the work of all and passes it on to the host. */
+	/* Acquire and release: the last worker acquires the work of all, and releases it to the host. */
 	if (c->lane != 0 || loom_fetch_add_acq_rel_dev(&g->arrived, 1u) + 1 != c->count)
 		return;
-	/* No order needed: no worker returns here before the host has read `ready`. */
+	/* Relaxed: no worker returns here before the host has loaded `ready`. */
 	loom_store_relaxed_dev(&g->arrived, 0u);
 	loom_store_relaxed_dev(&g->finished, 0u);
 	loom_store_release_sys(&loom_gpu.words->ready, ready);
@@ -280,20 +280,20 @@ LOOM_FN void loom_gpu_arrive(struct loom_ctx *c, uint32_t ready)
 
 LOOM_FN void loom_gpu_finish(struct loom_ctx *c, uint32_t go)
 {
-	loom_barrier_lanes(c); /* orders the stores of the other lanes */
+	loom_barrier_lanes(c); /* the barrier orders the stores of the other lanes */
 	if (c->lane != 0)
 		return;
 	if (c->counters)
 		c->counters->end_ns = loom_clock_ns(c);
 	loom_gpu_stage(c, LOOM_GPU_FINISHED);
-	/* As in loom_gpu_arrive(). The acquire of `done` by the host covers the results of all workers. */
+	/* Ordered as in loom_gpu_arrive(). The host's acquire of `done` covers the results of all workers. */
 	if (loom_fetch_add_acq_rel_dev(&loom_gpu.gate->finished, 1u) + 1 == c->count) {
 		loom_store_relaxed_sys(&loom_gpu.words->ended_ns, loom_clock_ns(c));
 		loom_store_release_sys(&loom_gpu.words->done, go);
 	}
 }
 
-/* A sample. In the kernel function, where addresses of shared memory are constants. */
+/* Runs a sample. Inlined in the kernel function, where addresses of shared memory are constants. */
 LOOM_FN void loom_gpu_sample(uint64_t random)
 {
 	struct loom_ctx c;
@@ -306,7 +306,7 @@ LOOM_FN void loom_gpu_sample(uint64_t random)
 }
 
 #ifdef LOOM_GPU_WATCH
-/* The threads after those of the workers: the wave of the monitor. */
+/* Runs in the threads that follow those of the workers: the monitor's wave. */
 LOOM_FN void loom_gpu_monitor(void)
 {
 	struct loom_ctx c;
@@ -323,7 +323,7 @@ LOOM_FN void loom_gpu_samples(struct loom_ctx *c)
 		uint32_t ready = loom_gpu_park(c);
 		if (ready == LOOM_PHASE_RETIRE)
 			return;
-		loom_gpu_refresh(c, ready / 4); /* not part of the measured time */
+		loom_gpu_refresh(c, ready / 4); /* outside of the measured time */
 		loom_gpu_stage(c, LOOM_GPU_READY);
 		loom_gpu_arrive(c, ready);
 		uint32_t go = loom_gpu_await_go(c, ready);
@@ -342,7 +342,7 @@ LOOM_KERNEL loom_gpu_work(uint64_t step)
 	loom_gpu_context(&c);
 	loom_gpu_find_own(&c);
 	if (loom_from_lane0(&c, loom_load_relaxed_dev(&c.ctl->stop)))
-		return; /* the sample was stopped in an earlier step */
+		return; /* an earlier step stopped the sample */
 	loom_gpu_refresh(&c, step);
 	loom_set_state(&c, LOOM_STATE_TASKS);
 	if (step == 0 && c.lane == 0 && c.counters)

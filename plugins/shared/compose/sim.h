@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device layer on a simulated GPU; dev.h, which includes it in such a program, has the contract.
+/* The device layer on a simulated GPU. dev.h includes this header in programs for simulated GPUs, and has the contract.
  *
- * A program is composed as for GPUs and compiled for the host as C++. A worker has one lane and is a fiber; all
- * fibers run on one thread, so accesses are ordinary ones. Each access first adds its cost to the virtual clock. At
- * the horizon, when another entity is due, the worker yields. */
+ * A program is composed as for GPUs and compiled for the host as C++. A worker has one lane and is a fiber. All fibers
+ * run on one thread, so accesses are ordinary ones. Each access first adds its cost to the virtual clock. The worker
+ * yields at the horizon, which is the time when another entity is due. */
 #ifndef COMPOSE_SIM_H
 #define COMPOSE_SIM_H
 
@@ -13,8 +13,8 @@
 extern "C" {
 #endif
 
-/* Costs of accesses, in ns. X(name, default, what). local: memory of the own device; host: of the host; peer: of
- * another device. */
+/* Costs of accesses, in ns. X(name, default, what). local: memory of the same device. host: memory of the host. peer:
+ * memory of another device. */
 #define LOOM_SIM_COSTS(X)                                                                                              \
 	X(load_local, "200", "a load from the device's own memory")                                                    \
 	X(load_host, "1100", "a load from host memory")                                                                \
@@ -27,7 +27,7 @@ extern "C" {
 	X(atomic_peer, "900", "a read-modify-write in another device's memory")                                        \
 	X(fence_dev, "100", "a fence for the workers of the device")                                                   \
 	X(fence_sys, "700", "a fence for all devices and the host")                                                    \
-	X(stream, "28", "1 KiB of ordinary memory read or written, where the code calls loom_stream()")                \
+	X(stream, "28", "a read or write of 1 KiB of ordinary memory, where the code calls loom_stream()")             \
 	X(task, "1000", "the body of a task, without its calls of the device layer")
 
 enum loom_sim_cost {
@@ -45,7 +45,7 @@ struct loom_sim_range {
 	uint32_t watched; /* number of the agent that waits for stores, from 1; 0: none */
 };
 
-/* The ranges of a worker's last accesses, latest first. */
+/* The ranges of a worker's last accesses, the last one first. */
 #define LOOM_SIM_RANGES 4
 struct loom_sim_recent {
 	struct loom_sim_range range[LOOM_SIM_RANGES];
@@ -54,21 +54,21 @@ struct loom_sim_recent {
 /* The interface between the simulator and the programs of a stack. One worker runs at a time. */
 struct loom_sim {
 	uint64_t now;                   /* the virtual clock, in ns */
-	uint64_t horizon;               /* yield on reaching this virtual time */
-	uint64_t events;                /* of the sample: accesses with a cost, and steps of agents */
+	uint64_t horizon;               /* the virtual time at which the worker yields */
+	uint64_t events;                /* accesses with a cost and steps of agents, in this sample */
 	uint64_t changed;               /* time of the last change by any entity, or the end of a computation */
-	struct loom_sim_recent *recent; /* of the running worker */
-	const uint32_t *cost;           /* [LOOM_SIM_COST_COUNT], of the running device */
-	int32_t device;                 /* that runs */
-	uint32_t waiting;               /* the worker waits for another entity */
-	uint64_t waited_at;             /* time of its last wait */
-	struct loom_ctl *ctl;           /* the host's, of the running rank */
-	uint64_t ended;                 /* a worker of that rank exited without a stop request; where ranks share tasks,
-					 * a worker of any rank */
+	struct loom_sim_recent *recent; /* ranges of the running worker */
+	const uint32_t *cost;           /* [LOOM_SIM_COST_COUNT], costs of the running device */
+	int32_t device;                 /* the running device */
+	uint32_t waiting;               /* 1: the worker waits for another entity */
+	uint64_t waited_at;             /* time of the last wait */
+	struct loom_ctl *ctl;           /* the host's words of the running rank */
+	/* 1: a worker of that rank exited without a stop request; with shared tasks, a worker of any rank. */
+	uint64_t ended;
 	void (*yield)(struct loom_sim *sim);
-	void (*ended_early)(struct loom_sim *sim);              /* a task starts after the sample ended */
-	void (*find)(struct loom_sim *sim, uintptr_t address);  /* makes its range the first of `recent` */
-	void (*stored)(struct loom_sim *sim, uint32_t watched); /* a store to memory that an agent watches */
+	void (*ended_early)(struct loom_sim *sim);              /* called if a task starts after the sample */
+	void (*find)(struct loom_sim *sim, uintptr_t address);  /* makes the address's range the first of `recent` */
+	void (*stored)(struct loom_sim *sim, uint32_t watched); /* called after a store to watched memory */
 };
 
 #ifdef __cplusplus
@@ -108,7 +108,7 @@ LOOM_FN const struct loom_sim_range *loom_sim_range(const void *p)
 	return r;
 }
 
-/* Charges an access; `local` is the first of three costs. Returns loom_sim_range.watched. */
+/* Charges an access. local: index of the first of three costs. Returns loom_sim_range.watched. */
 LOOM_FN uint32_t loom_sim_access(const void *p, uint32_t local)
 {
 	struct loom_sim *sim = loom_sim;
@@ -134,7 +134,7 @@ LOOM_FN void loom_sim_changed(uint32_t watched)
 		sim->stored(sim, watched);
 }
 
-/* A change that other entities may wait for. */
+/* Charges a change for which other entities may wait. */
 LOOM_FN void loom_sim_change(const void *p, uint32_t local)
 {
 	loom_sim_changed(loom_sim_access(p, local));
@@ -185,7 +185,7 @@ template <typename T, typename V> LOOM_FN int loom_sim_cas(T *p, T *expected, V 
 	return 1;
 }
 
-/* One worker runs at a time, so every order is sequentially consistent. */
+/* One worker runs at a time, so all accesses are sequentially consistent. */
 #define loom_load_relaxed_dev(p)             loom_sim_load(p)
 #define loom_load_relaxed_sys(p)             loom_sim_load(p)
 #define loom_load_acquire_dev(p)             loom_sim_load(p)
@@ -217,7 +217,7 @@ template <typename T, typename V> LOOM_FN int loom_sim_cas(T *p, T *expected, V 
 #define loom_fence_release_sys()             loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_sys])
 #define loom_fence_seq_cst_sys()             loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_sys])
 
-/* Advances virtual time as a computation: not a stall. */
+/* Advances virtual time for a computation, which is not a stall. */
 LOOM_FN void loom_sim_compute(uint64_t ns)
 {
 	struct loom_sim *sim = loom_sim;

@@ -36,8 +36,7 @@
 #endif
 
 #ifdef __x86_64__
-/* Saves the callee-saved registers and continues the other fiber. Control words of floating-point units are the same
- * in all fibers. */
+/* Saves the callee-saved registers and continues the other fiber. Control words of floating point are equal in all. */
 void sim_fiber_swap(void **from, void *to);
 __asm__(".text\n"
 	".p2align 4\n"
@@ -61,14 +60,13 @@ __asm__(".text\n"
 	"	ret\n"
 	".size sim_fiber_swap, . - sim_fiber_swap\n");
 
-/* Offset of the top of a stack: thousands of stacks that all end at the same offset of a page would compete for few
- * sets of the caches. */
+/* Returns the offset of a stack's top. Thousands of stacks with equal page offsets would compete for few cache sets. */
 static size_t colour(const struct fiber *f)
 {
 	return ((uintptr_t)f->stack >> 12) * 0x9e3779b9u % 16 * 128;
 }
 
-/* The initial frame: six registers, the address of main(), a return address. */
+/* Makes the initial frame: six registers, the address of main(), a return address. */
 static void prepare(struct fiber *f, void (*main)(void))
 {
 	void **top = (void **)(f->stack + f->bytes - colour(f)) - 1;
@@ -155,7 +153,7 @@ void fiber_arrive(struct fiber *me, struct fiber *from)
 	char *stack = from->stack;
 	size_t bytes = from->bytes;
 	ASAN_ARRIVE(me, &stack, &bytes);
-	if (!from->stack) { /* the thread's own stack, whose bounds the sanitizer gives */
+	if (!from->stack) { /* the thread's own stack, whose bounds come from the sanitizer */
 		from->stack = stack;
 		from->bytes = bytes;
 	}

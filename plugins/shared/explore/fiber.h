@@ -10,24 +10,24 @@
 
 struct fiber {
 #ifdef __x86_64__
-	void *at; /* its stack pointer while it does not run */
+	void *at; /* stack pointer while the fiber does not run */
 #else
 	ucontext_t at;
 #endif
-	char *stack; /* NULL: the thread's own */
+	char *stack; /* NULL: the thread's own stack */
 	size_t bytes;
 	void *tsan, *asan; /* handles of the sanitizers */
 };
 
-/* Prepares a fiber that starts with main(), which must not return. The stack has a guard page. 0 or errno. May be
- * called again for an abandoned fiber: the stack is reused. */
+/* Prepares a fiber that starts with main(), which must not return. The stack has a guard page. Returns 0 or errno. A
+ * call for an abandoned fiber uses its stack again. */
 int fiber_make(struct fiber *f, size_t bytes, void (*main)(void));
 void fiber_free(struct fiber *f);
 /* Switches from the running fiber. Returns when another fiber switches back. */
 void fiber_switch(struct fiber *from, struct fiber *to);
-/* Must follow each switch, in the fiber that runs then; `from` is the fiber that made it. */
+/* Must follow each switch, in the fiber that runs then. from: the fiber that made the switch. */
 void fiber_arrive(struct fiber *me, struct fiber *from);
-/* Before a thread's first switch: records the thread's own stack. */
+/* Called before a thread's first switch: records the thread's own stack. */
 void fiber_home(struct fiber *f);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PCT, probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi, Nagarakatte: "A randomized scheduler with
  * probabilistic guarantees of finding bugs", ASPLOS 2010). The runnable entity of the highest priority runs. At a few
- * steps, drawn in advance, the running one gets the lowest priority of all: this finds errors that need few but
- * ill-timed switches. An extension: an entity that waits for another one gets the lowest priority, too; otherwise a
+ * steps, drawn in advance, the running entity gets the lowest priority of all. This finds errors that need few but
+ * ill-timed switches. As an extension, an entity that waits for another one gets the lowest priority, too; otherwise a
  * loop that polls would never end.
  *
- * rig/explore.c schedules the workers of tests with it, plugins/device_sim those of a simulation. */
+ * rig/explore.c schedules the workers of tests with PCT, plugins/device_sim those of a simulation. */
 #ifndef GPULOOM_SHARED_PCT_H
 #define GPULOOM_SHARED_PCT_H
 
@@ -15,7 +15,7 @@
 
 struct pct {
 	uint64_t random; /* never 0 */
-	uint64_t step;   /* steps so far */
+	uint64_t step;   /* number of steps so far */
 	uint64_t lowest; /* the last priority that pct_lower() gave */
 	uint64_t change[PCT_CHANGES];
 };
@@ -25,7 +25,7 @@ static inline void pct_start(struct pct *p, uint64_t seed)
 	*p = (struct pct){.random = seed | 1, .lowest = 1ull << 32};
 }
 
-/* A number below `below`, by xorshift. */
+/* Returns a number below `below`, by xorshift. */
 static inline uint64_t pct_draw(struct pct *p, uint64_t below)
 {
 	p->random ^= p->random << 13;
@@ -34,7 +34,7 @@ static inline uint64_t pct_draw(struct pct *p, uint64_t below)
 	return (p->random >> 11) % below;
 }
 
-/* Of a new entity: above all that pct_lower() gives. */
+/* Returns the priority of a new entity, above all that pct_lower() gives. */
 static inline uint64_t pct_priority(struct pct *p)
 {
 	return (1ull << 33) + pct_draw(p, 1u << 20);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device memory that the provider reaches itself (FI_HMEM). The claim is tested: the registration may be rejected,
- * and what the provider writes there is compared. */
+/* Device memory that the provider accesses itself (FI_HMEM). A test checks the provider's claim: the registration may
+ * be rejected, and a write by the provider is compared. */
 #include "fabric_ofi.h"
 
 #include <gpuloom/dev/dev.h>
@@ -20,7 +20,7 @@ static int await_completion(struct fabric_ofi *f, const void *context)
 	return n == 1 && entry.op_context == context ? 0 : -FI_EIO;
 }
 
-/* Writes eight bytes through the provider and reads them by the device's copy. Then zeroes them, as they were. */
+/* Writes eight bytes through the provider, reads them by the device's copy, and zeroes them again. */
 static int test_write(struct fabric_ofi *f, const struct loom_segments *segments, uint32_t segment,
 		      const struct fabric_local *here)
 {
@@ -52,7 +52,7 @@ int fabric_hmem(struct fabric_ofi *f, const struct loom_segments *segments, uint
 		return 0;
 	there.at = (void *)(uintptr_t)(at + segments->offset[segment]);
 	struct iovec memory = {.iov_base = there.at, .iov_len = there.bytes};
-	/* The address determines the GPU: no device number is needed. */
+	/* The address determines the GPU, so no device number is needed. */
 	struct fi_mr_attr attr = {.mr_iov = &memory,
 				  .iov_count = 1,
 				  .iface = strcmp(key->maker, "cuda") ? FI_HMEM_ROCR : FI_HMEM_CUDA};
@@ -64,13 +64,13 @@ int fabric_hmem(struct fabric_ofi *f, const struct loom_segments *segments, uint
 	}
 	if (code) {
 		LOOM_LOG(f->is.host, LOOM_LOG_INFO, "fabric",
-			 "%s claims FI_HMEM, but %s no memory of a GPU here: %s; it is given copies", f->is.name, what,
+			 "%s claims FI_HMEM, but %s no memory of a GPU here: %s; it works on copies", f->is.name, what,
 			 fi_strerror(-code));
 		f->hmem = 0;
 		return 0;
 	}
 	if (f->hmem++ == 1)
-		LOOM_LOG(f->is.host, LOOM_LOG_INFO, "fabric", "%s reaches memory of GPUs by itself", f->is.name);
+		LOOM_LOG(f->is.host, LOOM_LOG_INFO, "fabric", "%s accesses memory of GPUs by itself", f->is.name);
 	*here = there;
 	return 1;
 }

@@ -33,7 +33,7 @@ struct fabric_remote fabric_remote(const struct fabric_ofi *f, const struct fabr
 				     .staged = here->staged != 0};
 }
 
-/* EAGAIN of libfabric is LOOM_EAGAIN; any other code is a failure of this operation. */
+/* Converts a code of libfabric. EAGAIN becomes LOOM_EAGAIN; any other code is a failure of this operation. */
 int fabric_result(ssize_t code, int *status)
 {
 	if (code == 0)

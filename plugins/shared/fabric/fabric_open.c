@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selects a provider and connects all ranks. Every step that can fail on a single rank is followed by an exchange, so
- * that all ranks continue in the same way. */
+/* Selects a provider and connects all ranks. An exchange follows every step that can fail on a single rank, so that all
+ * ranks continue in the same way. */
 #include "fabric_ofi.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 #define TEXT 400
 
-/* 1 when all ranks agree; negative when a rank has died. */
+/* Returns 1 if all ranks agree, 0 if not, or a negative error if a rank has died. */
 static int all_agree(const struct loom_host *host, int mine, struct loom_error *err)
 {
 	uint8_t one = mine != 0;
@@ -33,7 +33,7 @@ static int all_agree(const struct loom_host *host, int mine, struct loom_error *
 	return rc ? rc : one;
 }
 
-/* 1 when all ranks are on one host: memory and loopback are shared. */
+/* Returns 1 if all ranks are on one host, where they share memory and loopback. */
 static int one_host(const struct loom_host *host, struct loom_error *err)
 {
 	struct host_mark mine, *all = host->alloc(host, host->ranks * sizeof(*all));
@@ -50,7 +50,7 @@ static int one_host(const struct loom_host *host, struct loom_error *err)
 
 /* ---- one provider -------------------------------------------------------------------------------- */
 
-/* "tcp" is an abbreviation; '+' stands for ';', which begins a comment in INI files. */
+/* Expands a provider name: "tcp" is an abbreviation, and '+' stands for ';', which begins a comment in INI files. */
 static void full_name(const char *name, char *out, size_t size)
 {
 	snprintf(out, size, "%s", !strcmp(name, "tcp") ? "tcp;ofi_rxm" : name);
@@ -76,17 +76,18 @@ static struct fi_info *get_info(const struct fabric_want *want, const char *prov
 	hints->domain_attr->threading = FI_THREAD_DOMAIN;
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	hints->domain_attr->av_type = FI_AV_TABLE;
-	/* An operation is complete when its data are in the target's memory: flush() relies on it. */
+	/* An operation is complete when its data are in the target's memory, as flush() requires. */
 	hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
 	hints->fabric_attr->prov_name = strdup(provider);
-	int shared_memory = !strcmp(provider, "shm"); /* named by process, not by address */
+	int shared_memory = !strcmp(provider, "shm"); /* its endpoints are named by process, not by address */
 	const char *node = shared_memory || !*address ? NULL : address;
 	*code = fi_getinfo(FABRIC_API, node, NULL, node ? FI_SOURCE : 0, hints, &info);
 	fi_freeinfo(hints);
 	return *code ? NULL : info;
 }
 
-/* With a descriptor to sleep on, if the provider has one. It makes each event a little slower. */
+/* Opens the completion queue, for `sleep` with a descriptor if the provider has one. A descriptor makes each event
+ * slightly slower. */
 static int open_queue(struct fabric_ofi *f, int sleep)
 {
 	struct fi_cq_attr cq = {
@@ -103,12 +104,12 @@ static int open_queue(struct fabric_ofi *f, int sleep)
 static int open_endpoint(struct fabric_ofi *f, int sleep, char *why)
 {
 	struct fi_av_attr av = {.type = FI_AV_TABLE};
-	const char *what = "its fabric does not open";
+	const char *what = "its fabric cannot be opened";
 	int code = strcmp(f->is.name, "shm") ? 0 : fabric_name_shm(f);
 	if (!code)
 		code = fi_fabric(f->info->fabric_attr, &f->fabric, NULL);
 	if (!code) {
-		what = "its domain does not open";
+		what = "its domain cannot be opened";
 		code = fi_domain(f->fabric, f->info, &f->domain, NULL);
 	}
 	if (!code) {
@@ -132,7 +133,7 @@ static int open_endpoint(struct fabric_ofi *f, int sleep, char *why)
 	if (!code)
 		code = fi_enable(f->ep);
 	if (!code) {
-		what = "it registers no memory";
+		what = "it cannot register memory";
 		code = fabric_register_host(f, f->scratch, FABRIC_SCRATCH_BYTES, &f->scratch_mr);
 	}
 	if (code)
@@ -140,7 +141,7 @@ static int open_endpoint(struct fabric_ofi *f, int sleep, char *why)
 	return code;
 }
 
-/* The atomics that all ranks have. */
+/* Finds the atomics that all ranks support. */
 static int find_atomics(struct fabric_ofi *f, struct loom_error *err)
 {
 	const struct loom_host *host = f->is.host;
@@ -163,7 +164,7 @@ static int find_atomics(struct fabric_ofi *f, struct loom_error *err)
 	return rc;
 }
 
-/* Endpoint names and scratch memory of all ranks. */
+/* Collects endpoint names and scratch memory of all ranks. */
 struct endpoint {
 	char name[FABRIC_ADDRESS];
 	struct fabric_remote scratch;
@@ -189,8 +190,8 @@ static int exchange_addresses(struct fabric_ofi *f, char *why, struct loom_error
 		else if (!strcmp(f->is.name, "shm") && !fabric_mapped_shm(all[r].name))
 			code = -FI_ENOMEM;
 	}
-	/* shm of libfabric 1.17 does not report that it cannot map a peer. It crashes at the first write to that
-	 * peer, and when the peers are closed: they are left open. */
+	/* Provider shm of libfabric 1.17 does not report that it cannot map a peer. The provider crashes at the first
+	 * write to that peer, and when the peers are closed. So the peers stay open. */
 	if (code == -FI_ENOMEM)
 		f->av = NULL;
 	if (code)
@@ -199,7 +200,7 @@ static int exchange_addresses(struct fabric_ofi *f, char *why, struct loom_error
 	return rc ? rc : code ? LOOM_EAGAIN : 0;
 }
 
-/* Opens and tests `name`. 0 with *out, LOOM_EAGAIN with `why` (on all ranks), or an error. */
+/* Opens and tests provider `name`. Returns 0 with *out, LOOM_EAGAIN with `why` (on all ranks), or an error. */
 static int try_provider(const struct loom_host *host, const struct fabric_want *want, const char *name,
 	       const char *address, struct fabric **out, char *why, struct loom_error *err)
 {
@@ -222,9 +223,9 @@ static int try_provider(const struct loom_host *host, const struct fabric_want *
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
 	}
 	snprintf(f->is.name, sizeof(f->is.name), "%s", provider);
-	/* net of libfabric 1.17 completes a put when it has left, whatever op_flags say. */
+	/* Provider net of libfabric 1.17 completes a put when the data have left, whatever op_flags say. */
 	f->ask_delivery = !strcmp(provider, "net");
-	/* Atomics are optional; shm has none together with FI_HMEM. */
+	/* Atomics are optional: provider shm has none together with FI_HMEM. */
 	for (int variant = want->devices ? 0 : 2; variant < 4 && !f->info; variant++) {
 		f->hmem = variant < 2;
 		f->info = get_info(want, provider, address, variant % 2 == 0, f->hmem, &code);
@@ -250,8 +251,8 @@ static int try_provider(const struct loom_host *host, const struct fabric_want *
 	if (!rc)
 		rc = find_atomics(f, err);
 	if (!rc) {
-		/* shm of libfabric 1.17 mixes up the operands of atomics in flight together with
-		 * FI_DELIVERY_COMPLETE. It happens too rarely for a test to find it. */
+		/* Provider shm of libfabric 1.17 confuses the operands of atomics in flight together with
+		 * FI_DELIVERY_COMPLETE. That happens too rarely for a test to detect it. */
 		f->add_alone = !strcmp(f->is.name, "shm");
 		rc = fabric_test(f, why, TEXT, err);
 	}
@@ -265,11 +266,11 @@ static int try_provider(const struct loom_host *host, const struct fabric_want *
 	return 0;
 }
 
-/* shm keeps 16 MiB and more per rank there; its own error is "No data available". */
+/* Provider shm keeps at least 16 MiB per rank in this folder; its own error is "No data available". */
 #define SHM_FOLDER "/dev/shm"
 #define SHM_LEAST ((uint64_t)20 << 20)
 
-/* Why shared memory may be short, as a clause with the fix; "" where there is enough. */
+/* Writes why shared memory may be short, as a clause with the fix; "" if there is enough. */
 static void check_shm_space(uint32_t ranks, char *text, size_t room)
 {
 	struct statvfs st;
@@ -304,7 +305,8 @@ static int open_any(const struct loom_host *host, const struct fabric_want *want
 	const char *named[] = {want->provider, NULL};
 	if (loads_foreign_code())
 		return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
-				 "FI_PROVIDER_PATH names code that a program with privileges must not load: unset it");
+				 "FI_PROVIDER_PATH names code, which a program with privileges must not load: unset "
+				 "it");
 	int same = one_host(host, err);
 	if (same < 0)
 		return same;
@@ -321,7 +323,7 @@ static int open_any(const struct loom_host *host, const struct fabric_want *want
 		if (!rc) {
 			struct fabric_ofi *f = fabric_ofi(*fabric);
 			LOOM_CHOICE(host, "trigger.atomics", "%s", f->most_add[0] ? "yes" : "no");
-			/* Lacking shared memory can be fixed: rank 0 warns. */
+			/* A shortage of shared memory can be fixed, so rank 0 warns. */
 			LOOM_LOG(host, *shortage && !host->rank ? LOOM_LOG_WARN : LOOM_LOG_INFO, "fabric",
 				 "provider %s%s%s%s", f->is.name, f->most_add[0] ? "" : ", without atomics",
 				 *shortage ? ", which is slower than the first choice" : "", tried);
@@ -337,13 +339,13 @@ static int open_any(const struct loom_host *host, const struct fabric_want *want
 	}
 	return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
 			 automatic ? "no provider of libfabric works here%s" :
-				     "the provider of libfabric that the conf names does not work here%s; "
-				     "`fi_info -l` lists others, provider = auto chooses one",
+				     "the provider of libfabric that the conf names does not work here%s; `fi_info -l` "
+				     "lists others, provider = auto chooses one",
 			 tried);
 }
 
-/* Providers install signal handlers when they open (shm: SIGINT, SIGTERM, SIGBUS, SIGSEGV, to unlink its files), but
- * signals are the host's: the old handlers are restored. A stop request waits until then. */
+/* Providers install signal handlers when they open. Provider shm does so for SIGINT, SIGTERM, SIGBUS and SIGSEGV, to
+ * unlink its files. Signals belong to the host, so the old handlers are restored. A stop request waits until then. */
 int fabric_ofi_open(const struct loom_host *host, const struct fabric_want *want, struct fabric **fabric,
 	     struct loom_error *err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of shared-memory endpoints. The provider names its region after the process: a killed rank leaves 16 MiB
- * behind, and a later process of the same number cannot open its own. Here the name is removed as soon as all ranks
- * have mapped the region. It contains the identity of the process, so that the next process can remove what killed
- * ones left. */
+/* Names of shared-memory endpoints. The provider names its region after the process. A killed rank leaves 16 MiB
+ * behind, and a later process with the same number cannot open its own region. Here the name is removed when all ranks
+ * have mapped the region. The name contains the identity of the process, so that a later process can remove the regions
+ * of killed ones. */
 #include "fabric_ofi.h"
 
 #include <dirent.h>
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define NAMES "gpuloom-%llu-%llu-%llu-%llu" /* process namespace, process, start time; time */
+#define NAMES "gpuloom-%llu-%llu-%llu-%llu" /* process namespace, process, its start time, current time */
 
 static uint64_t process_namespace(void)
 {
@@ -22,7 +22,7 @@ static uint64_t process_namespace(void)
 	return stat("/proc/self/ns/pid", &s) ? 0 : s.st_ino;
 }
 
-/* When a process started, in ticks since boot; 0: it does not exist. */
+/* Returns when a process started, in ticks since boot; 0: the process does not exist. */
 static uint64_t start_time(uint64_t pid)
 {
 	char path[64], text[512], *at;
@@ -47,7 +47,7 @@ void fabric_sweep_shm(void)
 	struct dirent *e;
 	while (d && (e = readdir(d))) {
 		unsigned long long space, pid, start, time;
-		/* Of this namespace alone: process numbers of others mean nothing here. */
+		/* Only names of this namespace count: process numbers of others mean nothing here. */
 		if (sscanf(e->d_name, NAMES, &space, &pid, &start, &time) == 4 && space == here &&
 		    start_time(pid) != start)
 			shm_unlink(e->d_name);
@@ -91,7 +91,7 @@ int fabric_mapped_shm(const char *peer)
 	return found;
 }
 
-/* A node of its list of names, which libfabric's signal handler walks: a name of 256 bytes, an address, two links. */
+/* A node of the list of names that libfabric's signal handler walks: a name of 256 bytes, an address, two links. */
 const struct loom_known_leak fabric_known_leaks[] = {
     {"libfabric.so", 288,
      "libfabric 1.17 keeps the name of each endpoint of its provider shm, 288 bytes, until the process ends"},

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device memory that the network does not reach: the provider uses a copy in host memory, registered once, and the
- * NIC's thread copies between the two while workers run.
+/* Device memory that the network cannot access. The provider uses a copy in host memory, registered once. The NIC's
+ * thread copies between the two while workers run.
  *
- * Data to send are copied out first. The data of a receive or a get are copied in before it completes. The data of a
- * put must be copied in by the target: once they are in its copy, a notice says where; the target copies, notifies
- * its workers and acknowledges; then the put completes. A get or an addition would need the target to act first:
- * rejected. */
+ * Data to send are copied out first. The data of a receive or a get are copied in before it completes. The target must
+ * copy in the data of a put: when they are in its copy, a notice says where. The target copies, notifies its workers
+ * and acknowledges; then the put completes. Gets and adds are rejected, because the target would have to act first. */
 #include "fabric_ofi.h"
 
-#define MOST 64u /* operations in flight that take a second message or a copy at their end */
+#define MOST 64u /* most operations in flight that need a second message, or a copy at their end */
 
-/* Immediate data beyond those of notifications, which are below 2^20. */
+/* Immediate data beyond the notifications, which are below 2^20. */
 #define NOTICE (1u << 31)
 #define ACK (1u << 30)
 
@@ -21,16 +20,16 @@ struct staged_notice {
 
 enum { OP_FREE, OP_INBOUND, OP_PUT, OP_NOTICE_DUE, OP_NOTICE, OP_FAILED };
 struct staged_op {
-	struct fabric_context context; /* first: events carry its address */
+	struct fabric_context context; /* first member: events carry its address */
 	struct fabric_context *owner;
 	struct fabric_io io;
 	uint32_t state;
-	uint32_t left; /* OP_NOTICE: ends left, of the notice and of its acknowledgement */
-	int32_t status; /* OP_FAILED */
+	uint32_t left; /* OP_NOTICE: how many ends are missing, of the notice and of its acknowledgement */
+	int32_t status; /* for OP_FAILED */
 };
 
-struct staged_ack { /* of one notice of another rank */
-	struct fabric_context context; /* first */
+struct staged_ack { /* acknowledges one notice of another rank */
+	struct fabric_context context; /* first member */
 	uint32_t in_flight, due;
 };
 
@@ -38,13 +37,13 @@ struct fabric_staging {
 	void *ctx; /* as in struct loom_segments */
 	int (*copy)(void *ctx, uint32_t segment, uint64_t offset, void *host, uint64_t bytes, int in,
 		    struct loom_error *err);
-	struct staged_notice *notice; /* [1 + ranks][MOST]: of this rank, then of each rank */
+	struct staged_notice *notice; /* [1 + ranks][MOST]: the notices of this rank, then those from each rank */
 	struct fid_mr *mr;
-	struct fabric_remote *there; /* [ranks]: of the others */
+	struct fabric_remote *there; /* [ranks]: where the other ranks receive notices */
 	struct staged_ack *ack;	    /* [ranks][MOST] */
-	uint32_t due;		    /* messages that the provider had no room for */
-	uint32_t failed;	    /* operations that ended without an event of the provider */
-	int32_t ack_failed;	    /* why an acknowledgement could not be sent; 0: none failed */
+	uint32_t due;		    /* messages for which the provider had no room */
+	uint32_t failed;	    /* operations that failed without an event of the provider */
+	int32_t ack_failed;	    /* why an acknowledgement could not be sent; 0: all were sent */
 	struct staged_op op[MOST];
 };
 
@@ -93,7 +92,7 @@ int fabric_staged_start(struct fabric_ofi *f, const struct fabric_io *io, struct
 	struct staged_op *op = NULL;
 	*status = FI_EIO;
 	if (there && io->op != LOOM_NET_PUT)
-		return LOOM_EIO; /* the fire chose the target: posts are checked */
+		return LOOM_EIO; /* The fire chose the target; posts were checked. */
 	for (uint32_t i = 0; (there || (here && inbound)) && i < MOST && !op; i++)
 		op = s->op[i].state == OP_FREE ? &s->op[i] : NULL;
 	if (!op && (there || (here && inbound)))
@@ -121,7 +120,7 @@ struct fabric_context *fabric_staged_context(struct fabric_ofi *f, struct fabric
 	return owner;
 }
 
-/* An operation has ended, or one of the two messages that it waits for. */
+/* Handles the end of an operation, or of one of the two messages that it waits for. */
 static int op_ended(struct staged_op *op, int status, struct fabric_event *e)
 {
 	if (op->state == OP_NOTICE && !status && --op->left)
@@ -160,7 +159,7 @@ static void ack(struct fabric_ofi *f, struct staged_ack *a)
 	s->ack_failed = code && !a->due ? (int32_t)-code : s->ack_failed;
 }
 
-/* Another rank wrote the notice: it is checked. */
+/* Checks the notice, because another rank has written it. */
 static int on_notice(struct fabric_ofi *f, uint32_t slot, struct fabric_event *e)
 {
 	struct fabric_staging *s = f->staging;
@@ -172,7 +171,7 @@ static int on_notice(struct fabric_ofi *f, uint32_t slot, struct fabric_event *e
 		return 1;
 	}
 	struct staged_ack *a = &s->ack[slot];
-	/* The other rank reuses the notice once it has the acknowledgement, which may be before the event here. */
+	/* The other rank reuses the notice when it has the acknowledgement, which may be before the event here. */
 	if (!a->in_flight) {
 		ack(f, a);
 	} else {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests what a provider claims: each rank puts 8 bytes and 64 KiB to the next one, with notification, which compares
- * them, and adds atomically. Then it adds to a word to which a CPU adds, too: a provider that loads and stores loses
- * additions. */
+/* Tests the claims of a provider. Each rank puts 8 bytes and 64 KiB to the next rank, with notification; that rank
+ * compares them. Each rank adds atomically. Then it adds to a word to which a CPU adds, too: a provider that loads and
+ * stores loses additions. */
 #include "fabric_ofi.h"
 
 #include <gpuloom/dev/dev.h>
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TEST_NS 3000000000ull /* longer than the hub takes to end all ranks after one has died */
+#define TEST_NS 3000000000ull /* longer than the hub needs to end all ranks after one has died */
 #define TEST_NOTIFY 0x7e57u
 
 struct test {
@@ -48,8 +48,8 @@ static void pattern(char *at, uint64_t bytes, uint64_t from)
 /* Makes progress, which the neighbours may need, until all ranks are done. */
 static int agree(struct test *t, struct loom_error *err)
 {
-	/* Delivery is complete at the target, so this rank's operations are done and those of its neighbour have
-	 * arrived: no rank needs its progress any more. */
+	/* Delivery is complete at the target. So this rank's operations are done, and those of its neighbour have
+	 * arrived: no rank needs this rank's progress any more. */
 	uint8_t ok = !t->status, all[256];
 	const struct loom_host *host = t->f->is.host;
 	uint8_t *list = host->ranks <= sizeof(all) ? all : host->alloc(host, host->ranks);
@@ -90,9 +90,9 @@ static int put_and_compare(struct test *t, uint64_t bytes, struct loom_error *er
 	return agree(t, err);
 }
 
-/* Puts 8 bytes to each other rank, and receives as many. shm of libfabric 1.17 connects to a peer at the first
- * operation, by a buffer of that peer. After payloads, the peer may unmap the memory of a third rank and crash: so
- * all ranks connect first. */
+/* Puts 8 bytes to each other rank, and receives as many. Provider shm of libfabric 1.17 connects to a peer at the first
+ * operation, by a buffer of that peer. If payloads come first, the peer may unmap the memory of a third rank and crash.
+ * So all ranks connect first. */
 static int connect_all(struct test *t, struct loom_error *err)
 {
 	struct fabric_ofi *f = t->f;
@@ -131,7 +131,7 @@ static int add_one(struct test *t, uint64_t *from, struct fabric_context *contex
 	return code ? (int)-code : 0;
 }
 
-/* Adds to the own memory, all at once or one after the other. */
+/* Adds to this rank's memory, all at once or one after the other. */
 static int add_and_compare(struct test *t, int at_once, struct loom_error *err)
 {
 	struct fabric_ofi *f = t->f;
@@ -187,7 +187,7 @@ static void *competitor(void *arg)
 	return NULL;
 }
 
-/* Fetches and adds to the lower half, one at a time, as each result is known then. Returns how often. */
+/* Fetches and adds to the lower half, one at a time, since the result of each is known then. Returns how often. */
 static int fetch_beside(struct test *t)
 {
 	struct fabric_ofi *f = t->f;
@@ -212,7 +212,7 @@ static int fetch_beside(struct test *t)
 	return n;
 }
 
-/* Sets fetches where no rank lost an addition. */
+/* Sets `fetches` if no rank has lost an addition. */
 static int test_fetches(struct test *t, struct loom_error *err)
 {
 	struct fabric_ofi *f = t->f;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The provider's deferred work queue (fi_trigger(3)). Without special hardware only the sockets provider has one; as
- * in libfabric 1.17, completions are reported by counters alone. */
+/* The provider's deferred work queue (fi_trigger(3)). Without special hardware only provider sockets has one. As in
+ * libfabric 1.17, only counters report completions. */
 #include "fabric_ofi.h"
 
 #include <rdma/fi_trigger.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Driver calls that CUDA and HIP share, except for their names. calls.c of a vendor includes this after it defines
+/* Driver calls that CUDA and HIP share, except for their names. calls.c of a vendor includes this header after it
+ * defines
  *   VENDOR           its struct, with a struct gpu called gpu, the functions called api, number, device, work and copy
  *   API(Name)        a function: cuName
  *   HOST(Name)       one for host memory: cuMemHostName
@@ -7,7 +8,7 @@
  *   API_STREAM_CREATE, API_HOST_ALLOC, API_HOST_FREE, API_LAUNCH, API_LAUNCH_STEP   functions with other names
  *   API_STREAM_FLAGS, API_ALLOC_FLAGS, API_REGISTER_FLAGS, API_ORDINAL, API_REGISTERS, API_SHARED, API_NOT_READY,
  *   API_REGISTERED, API_HANDLE_FLAGS   constants; API_AT_LEAST: the last arguments of StreamWaitValue64
- * and it defines choose(), find_name(), find_limits(), await_copy() and reserve_stack() itself. */
+ * It also defines choose(), find_name(), find_limits(), await_copy() and reserve_stack(). */
 #ifndef GPULOOM_GPU_CALLS_H
 #define GPULOOM_GPU_CALLS_H
 
@@ -100,7 +101,7 @@ static void host_unmap(struct gpu *d, void *host)
 	of(d)->api.HOST(Unregister)(host);
 }
 
-/* Portable: one registration serves all GPUs; host memory of a GPU needs none. With HIP, registered memory is
+/* Portable: one registration serves all GPUs, and a GPU's host memory needs none. With HIP, registered memory is
  * fine-grained. */
 static int host_map(struct gpu *d, void *host, uint64_t bytes, uint64_t *view, int *ours)
 {
@@ -170,7 +171,7 @@ static void unload(struct gpu *d, struct gpu_kernel *k)
 	of(d)->api.API(ModuleUnload)(k->module);
 }
 
-/* For nested tasks. */
+/* Reserves stack for nested tasks. */
 static int reserve_stack(VENDOR *c, const struct gpu_kernel *k);
 
 static int load(struct gpu *d, const struct cached *code, struct gpu_kernel *k)
@@ -183,7 +184,7 @@ static int load(struct gpu *d, const struct cached *code, struct gpu_kernel *k)
 	if (rc != 0)
 		return rc;
 	k->module = module;
-	/* Loads the code now, even where the driver loads lazily: not in a sample. */
+	/* Loads the code now and not in a sample, even if the driver loads lazily. */
 	rc = CALL(c, API(ModuleGetFunction), &function, module, COMPOSE_KERNEL);
 	if (rc == 0)
 		rc = CALL(c, API(ModuleGetGlobal), &launch, &k->launch_bytes, module, COMPOSE_LAUNCH);
@@ -199,7 +200,7 @@ static int load(struct gpu *d, const struct cached *code, struct gpu_kernel *k)
 static int launch(struct gpu *d, const struct gpu_kernel *k, uint32_t blocks, uint32_t threads, uint32_t shared,
 		  uint64_t step)
 {
-	void *arguments[] = {&step}; /* read during the call */
+	void *arguments[] = {&step}; /* the driver reads it during the call */
 	if (k->stepped)
 		return CALL(of(d), API_LAUNCH_STEP, k->function, blocks, 1, 1, threads, 1, 1, shared, of(d)->work,
 			    arguments, NULL);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels = launched: a sample is a stream of kernels, one per step of the workload. Between two steps the network
- * is notified that a step has ended, and the next one starts when its inputs have arrived. Both are done by the
- * GPU's front end, with words that the stream sets and waits for (gds), or by the host (hdn). kernels = graph: the
- * calls of a sample are recorded once, and each sample is one call. */
+/* kernels = launched: a sample is a stream of kernels, one per step of the workload. Between two steps the network is
+ * notified that a step has ended; the next step starts when its inputs have arrived. The GPU's front end does both,
+ * with words that the stream sets and awaits (gds), or the host does (hdn). kernels = graph: the calls of a sample are
+ * recorded once, and each sample is one call. */
 #include <gpuloom/dev/dev.h>
 #include <gpuloom/workload.h>
 
 #include "gpu.h"
 
-/* Most steps in the stream at once. A stream has room for about a thousand calls; when it is full, a launch blocks
- * until the front end goes on, which may depend on this thread. */
+/* Most steps in the stream at once. A stream has room for about a thousand calls. When it is full, a launch blocks
+ * until the front end continues, which may depend on this thread. */
 #define AHEAD      32
-#define GRAPH_MOST 4096u        /* steps of a graph: each takes some us to build */
-#define LOOK_NS    1000000ull   /* between checks for network failures, where the host is not in the path */
-#define ENOUGH     (1ull << 62) /* larger than any awaited count; arrivals still add to it */
+#define GRAPH_MOST 4096u        /* most steps of a graph, each of which takes some us to build */
+#define LOOK_NS    1000000ull   /* interval of checks for network failures, if the host takes no part in the steps */
+#define ENOUGH     (1ull << 62) /* larger than any awaited count, even after more arrivals */
 
 int chain_check(const struct gpu *d, const struct loom_program *program, struct loom_error *err)
 {
@@ -23,13 +23,13 @@ int chain_check(const struct gpu *d, const struct loom_program *program, struct 
 	const struct loom_trigger_ops *trigger = t ? t->ops : NULL;
 	if (!LOOM_HAS(steps, step) || !LOOM_HAS(workload, steps) || !LOOM_HAS(workload, awaits))
 		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
-				 "%s: kernels = launched: %s has no steps to launch: say kernels = persistent, or "
-				 "workload = pingpong or jacobi2d",
+				 "%s: kernels = launched: %s has no steps to launch: set kernels = persistent, or "
+				 "choose workload pingpong or jacobi2d",
 				 d->name, w ? w->name : "a scheduler");
 	if (!LOOM_HAS(trigger, edge))
 		return LOOM_FAIL(
 		    d->host, err, LOOM_ENOTSUP,
-		    "%s: kernels = launched: %s does not send at the ends of kernels: say use = gds or hdn in "
+		    "%s: kernels = launched: %s does not send at the ends of kernels: set use = gds or hdn in "
 		    "[trigger], or kernels = persistent",
 		    d->name, t ? t->name : "no trigger");
 	if (d->options->kernels == KERNELS_GRAPH && !d->driver->record)
@@ -53,19 +53,18 @@ int chain_find(struct gpu *d, struct launch *l, struct loom_error *err)
 	if (what->edge.by_stream && !d->limits.words)
 		return LOOM_FAIL(
 		    d->host, err, LOOM_ENOTSUP,
-		    "%s: kernels = launched: this driver's streams cannot set and await words of memory: say "
-		    "use = hdn in [trigger], or kernels = persistent",
+		    "%s: kernels = launched: this driver's streams cannot set and await words of memory: set use = hdn "
+		    "in [trigger], or kernels = persistent",
 		    d->name);
 	if (d->options->kernels == KERNELS_GRAPH && !what->edge.by_stream)
 		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
-				 "%s: kernels = graph: the host has a part in each step, and a graph has no place for "
-				 "it: say use = gds in "
-				 "[trigger], or kernels = launched",
+				 "%s: kernels = graph: the host takes part in each step, which a graph does not "
+				 "support: set use = gds in [trigger], or kernels = launched",
 				 d->name);
 	if (d->options->kernels == KERNELS_GRAPH && what->steps > GRAPH_MOST)
 		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
-				 "%s: kernels = graph: a sample has %llu steps, a graph at most %u: say fewer, or "
-				 "kernels = launched",
+				 "%s: kernels = graph: a sample has %llu steps, but a graph at most %u: reduce the "
+				 "steps, or set kernels = launched",
 				 d->name, (unsigned long long)what->steps, GRAPH_MOST);
 	const struct loom_segment *segment = &l->what->segment[LOOM_REF_SEGMENT(what->words)];
 	uint64_t offset = LOOM_REF_OFFSET(what->words);
@@ -92,14 +91,13 @@ static uint32_t awaits(const struct launch *l, uint64_t n, struct loom_await *ou
 	return l->chain.what->awaits(l->chain.what->self, l->what->layout, n, out);
 }
 
-/* 1 if step n may start, else 0. A network failure fails the run, as in workers that wait for data. */
+/* Returns 1 if step n may start, else 0. A network failure fails the run, as it does in workers that wait for data. */
 static int may_begin(struct launch *l, uint64_t n)
 {
 	const struct chain *c = &l->chain;
 	struct loom_await await[LOOM_AWAITS_MOST];
 	uint32_t count = awaits(l, n, await);
-	/* Acquire, both: pair with the releases of the trigger; makes the arrived data visible to the kernel
-	 * launched next. */
+	/* Both acquires pair with releases of the trigger. They make the arrived data visible to the next kernel. */
 	int may = __atomic_load_n(word(c, c->what->edge.begun), __ATOMIC_ACQUIRE) >= n;
 	for (uint32_t i = 0; i < count; i++) {
 		int64_t seen = (int64_t)__atomic_load_n(word(c, arrival(c, &await[i])), __ATOMIC_ACQUIRE);
@@ -112,7 +110,7 @@ static int may_begin(struct launch *l, uint64_t n)
 	return may;
 }
 
-/* The same in the stream, by the front end. Mostly the trigger has answered by then. */
+/* may_begin() in the stream, by the front end. In most cases the trigger has replied by then. */
 static int await_begin(struct gpu *d, struct launch *l, uint64_t n)
 {
 	const struct chain *c = &l->chain;
@@ -155,7 +153,7 @@ void chain_forget(struct gpu *d, struct launch *l)
 	l->chain.graph = NULL;
 }
 
-/* Launches the next step if it may start, or the whole graph. Returns the code of the driver. */
+/* Launches the next step if it may start, or the whole graph. Returns the driver's code. */
 static int launch_next(struct gpu *d, struct launch *l, int *did)
 {
 	struct chain *c = &l->chain;
@@ -168,7 +166,7 @@ static int launch_next(struct gpu *d, struct launch *l, int *did)
 	return d->driver->replay(d, c->graph);
 }
 
-/* Counts kernels that have ended, and notifies the trigger where the stream does not. *still: some run. */
+/* Counts kernels that have ended, and notifies the trigger if the stream does not. *still: some kernels run. */
 static int see_ends(struct gpu *d, struct launch *l, int stopped, uint64_t now, int *still)
 {
 	struct chain *c = &l->chain;
@@ -186,8 +184,7 @@ static int see_ends(struct gpu *d, struct launch *l, int stopped, uint64_t now, 
 	if (by_stream)
 		c->ended = __atomic_load_n(ended, __ATOMIC_ACQUIRE);
 	else if (rc == 0 && !*still)
-		/* Release: pairs with the acquire of the trigger; the end of the kernel made its records visible
-		 * here. */
+		/* Release: pairs with the trigger's acquire. The end of the kernel made its records visible here. */
 		__atomic_store_n(ended, c->ended = c->launched, __ATOMIC_RELEASE);
 	return rc;
 }
@@ -215,8 +212,8 @@ void chain_release(struct launch *l)
 	struct loom_await await[LOOM_AWAITS_MOST];
 	if (!c->what || !c->what->edge.by_stream)
 		return;
-	/* Relaxed: no data is published, the kernels in the stream check only the stop flag. The trigger may store
-	 * to the same words concurrently, so callers repeat this. */
+	/* Relaxed: no data is published, since the kernels in the stream check only the stop flag. The trigger may
+	 * store to the same words concurrently, so callers repeat this. */
 	__atomic_store_n(word(c, c->what->edge.begun), ENOUGH, __ATOMIC_RELAXED);
 	for (uint64_t n = c->ended; n < c->launched; n++)
 		for (uint32_t i = 0, count = awaits(l, n, await); i < count; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Around every driver call: whether it may be made, and the text of its error. */
+/* Checks before every driver call whether it may be made, and words its error afterwards. */
 #include <stdio.h>
 #include <string.h>
 
@@ -30,9 +30,10 @@ int gpu_dead(struct gpu *d, int rc, struct loom_error *err)
 int gpu_enter(struct gpu *d, struct loom_error *err)
 {
 	if (d->lost == LOST_HUNG)
-		return LOOM_FAIL(d->host, err, LOOM_EDIED, "%s: unusable since a kernel hangs", d->name);
-	if (d->lost) /* the thread that detected it may have had no error to fill in */
-		return LOOM_FAIL(d->host, err, LOOM_EDIED, "%s: unusable since its kernel has failed: %s", d->name,
+		return LOOM_FAIL(d->host, err, LOOM_EDIED, "%s: unusable, because a kernel hangs: end this process to "
+			"free the GPU", d->name);
+	if (d->lost) /* the thread that detected the failure may have had no error to fill in */
+		return LOOM_FAIL(d->host, err, LOOM_EDIED, "%s: unusable, because its kernel has failed: %s", d->name,
 				 d->driver->text(d, d->died_of));
 	int rc = d->driver->enter(d);
 	return rc == 0 ? 0 : gpu_fail(d, err, rc, NULL);

@@ -30,14 +30,14 @@ static int choose(struct gpu *d, uint32_t instance, uint32_t instances, int *num
 	if (!count)
 		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL, "%s: the driver sees no GPU: %s", d->name,
 				 d->driver->fix);
-	/* Ranks of one host use consecutive GPUs; if there are too few, they share. */
+	/* Ranks of one host use consecutive GPUs, and share them if there are too few. */
 	*number = d->options->gpu >= 0 ? (int)d->options->gpu
 		  : rank               ? (int)((rank * instances + instance) % (uint32_t)count)
 				       : (int)instance;
 	if (*number >= count)
 		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
-				 "%s: there is no GPU %d, the driver sees %d: name fewer in [run] "
-				 "devices, or set gpu = 0 in [device.%s.%u] to share one",
+				 "%s: there is no GPU %d; the driver reports %d: name fewer devices in [run] devices, "
+				 "or set gpu = 0 in [device.%s.%u] to share one",
 				 d->name, *number, count, d->driver->name, instance);
 	return 0;
 }
@@ -59,8 +59,8 @@ static void find_node(struct gpu *d)
 	fclose(file);
 }
 
-/* Allocates words and gate once for all launches: freeing memory would wait for a kernel of another instance on
- * the same GPU. For the same reason the probe is loaded now. */
+/* Allocates words and gate once for all launches: freeing memory would wait for a kernel of another instance on the
+ * same GPU. For the same reason the probe is loaded now. */
 static int prepare(struct gpu *d, uint32_t instances, struct loom_error *err)
 {
 	uint64_t most = (uint64_t)d->limits.multiprocessors * (uint64_t)(d->limits.threads / d->limits.wave);
@@ -118,7 +118,7 @@ void gpu_destroy(void *self)
 	if (d->launch)
 		gpu_retire(d, 0, NULL);
 	if (d->lost)
-		return; /* a kernel may still write to all of it; only the end of this process frees it */
+		return; /* a kernel may still write to all of it, and only the end of this process frees it */
 	if (d->attached && gpu_enter(d, NULL) == 0) {
 		program_finish(d);
 		if (d->gate)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Interrupts: a running kernel wakes a host thread. A stream of its own waits for a word of memory and then records
- * an event; the thread sleeps until that event. And copies in such a stream, which wait for no kernel. */
+/* Interrupts: a running kernel wakes a host thread. A stream of its own waits for a word of memory and then records an
+ * event; the thread sleeps until that event. The stream also copies, without waiting for kernels. */
 #include <gpuloom/interrupt.h>
 
 #include "gpu.h"
@@ -8,9 +8,9 @@
 struct interrupt {
 	struct loom_interrupt is;
 	struct gpu *gpu;
-	void *channel; /* the driver's handle */
+	void *channel; /* handle of the driver */
 	uint64_t at;
-	int over; /* atomic */
+	int over; /* accessed atomically */
 };
 
 static int wait_for(struct loom_interrupt *interrupt, uint64_t least, struct loom_error *err)
@@ -18,13 +18,14 @@ static int wait_for(struct loom_interrupt *interrupt, uint64_t least, struct loo
 	struct interrupt *i = (struct interrupt *)interrupt;
 	struct gpu *d = i->gpu;
 	int rc = d->driver->notify_await(d, i->channel, i->at, least);
-	/* Failures of the device are detected by the core's thread. */
-	return rc != 0 ? LOOM_FAIL(d->host, err, LOOM_EDIED, "%s: no interrupts: %s", d->name, d->driver->text(d, rc))
+	/* The core's thread detects failures of the device. */
+	return rc != 0 ? LOOM_FAIL(d->host, err, LOOM_EDIED, "%s: interrupts are unavailable: "
+		"%s", d->name, d->driver->text(d, rc))
 	       : __atomic_load_n(&i->over, __ATOMIC_ACQUIRE) ? LOOM_EINTR
 							     : 0;
 }
 
-#define HIGHEST (1ull << 62) /* the stream compares signed numbers */
+#define HIGHEST (1ull << 62) /* signed numbers are compared by the stream */
 
 static void wake(struct loom_interrupt *interrupt)
 {
@@ -39,7 +40,8 @@ static void wake(struct loom_interrupt *interrupt)
 
 static int failed_copy(const struct gpu *d, int rc, struct loom_error *err)
 {
-	return rc != 0 ? LOOM_FAIL(d->host, err, LOOM_EDIED, "%s: no copy beside its workers: %s", d->name,
+	return rc != 0 ? LOOM_FAIL(d->host, err, LOOM_EDIED, "%s: copies beside its workers are unavailable: "
+		"%s", d->name,
 				   d->driver->text(d, rc))
 		       : 0;
 }

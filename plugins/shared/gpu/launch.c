@@ -84,8 +84,8 @@ static int check_fit(struct gpu *d, const struct gpu_kernel *k, int blocks, int 
 	int each = 0;
 	if (shared + (size_t)k->shared > (size_t)d->limits.shared_per_block)
 		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
-				 "%s: the policies want %zu bytes of shared memory per block, there are "
-				 "%d: choose smaller queues%s",
+				 "%s: the policies need %zu bytes of shared memory per block, but there are %d: choose "
+				 "smaller queues%s",
 				 d->name, shared + (size_t)k->shared, d->limits.shared_per_block,
 				 d->per_block > 1 ? " or fewer workers per block" : "");
 	int rc = d->driver->occupancy(d, k, threads, shared, &each);
@@ -94,9 +94,9 @@ static int check_fit(struct gpu *d, const struct gpu_kernel *k, int blocks, int 
 	if (each * d->limits.multiprocessors >= blocks)
 		return 0;
 	return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
-			 "%s: %d blocks must be resident at once, but with %d registers for each of %d "
-			 "threads and %zu bytes of shared memory only %d are: choose smaller queues, or "
-			 "say workers = %d in [device.%s]",
+			 "%s: %d blocks must be resident at once. With %d registers for each of %d threads and %zu "
+			 "bytes of shared memory only %d are: choose smaller queues, or set workers = %d in "
+			 "[device.%s]",
 			 d->name, blocks, k->registers, threads, shared + (size_t)k->shared,
 			 each * d->limits.multiprocessors, each * d->limits.multiprocessors * (int)d->per_block,
 			 d->driver->name);
@@ -129,8 +129,8 @@ static int start(struct gpu *d, struct launch *l, const struct gpu_kernel *k, st
 	if (code)
 		return code;
 	int rc = d->driver->write(d, k->launch, &record, sizeof(record));
-	/* Cooperative: the driver rejects a grid that is not resident as a whole; in a plain launch workers would
-	 * wait for others that never start. */
+	/* A cooperative launch: the driver rejects a grid that is not resident as a whole. In a plain launch workers
+	 * would wait for others that never start. */
 	if (rc == 0 && !k->stepped)
 		rc = d->driver->launch(d, k, l->blocks, l->threads, l->shared, 0);
 	if (rc == 0 && k->stepped)
@@ -142,7 +142,7 @@ int gpu_launch(void *self, const struct loom_launch *what, struct loom_error *er
 {
 	struct gpu *d = self;
 	if (d->launch)
-		return LOOM_FAIL(d->host, err, LOOM_EBUSY, "%s: its workers are still there", d->name);
+		return LOOM_FAIL(d->host, err, LOOM_EBUSY, "%s: its workers still run", d->name);
 	if (what->entry != LOOM_ENTRY_WORK && what->entry != LOOM_ENTRY_PROBE)
 		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP, "%s: unknown entry %u", d->name, what->entry);
 	struct launch *l = d->host->alloc(d->host, sizeof(*l));
@@ -161,7 +161,7 @@ int gpu_launch(void *self, const struct loom_launch *what, struct loom_error *er
 	code = probe ? program_probe(d, err) : 0;
 	const struct gpu_kernel *k = &d->kernel[what->entry];
 	if (!code && !k->module)
-		code = LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing was built", d->name);
+		code = LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: no program was built", d->name);
 	if (!code && k->stepped)
 		code = chain_find(d, l, err);
 	if (!code)

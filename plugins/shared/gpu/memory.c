@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of the device, and its mappings of the memory of other owners. */
+/* Memory of the device, and mappings of other owners' memory. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -84,7 +84,7 @@ static int make_shared_with_host(struct gpu *d, uint64_t bytes, struct mapping *
 static int make_on_device(struct gpu *d, uint64_t bytes, struct mapping *m, struct loom_error *err)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	int rc = d->driver->alloc(d, bytes + page, &m->base); /* aligned to 256 bytes or more */
+	int rc = d->driver->alloc(d, bytes + page, &m->base); /* aligned to at least 256 bytes */
 	if (rc != 0) {
 		char what[160];
 		snprintf(what, sizeof(what), "%s of %" PRIu64 " KiB", d->call, bytes >> 10);
@@ -139,14 +139,13 @@ void gpu_mem_free(void *self, struct loom_memory *memory)
 
 /* ---- other owners' memory ---- */
 
-/* Memory of another GPU: addresses are unique over all GPUs of a process; access must be enabled. */
+/* Maps memory of another GPU. Addresses are unique over all GPUs of a process, but access must be enabled. */
 static int map_peer(struct gpu *d, const struct loom_memory *memory, struct mapping *m, struct loom_error *err)
 {
 	int number = -1, can = 0;
 	if (!memory->handle || d->driver->owner(d, memory->handle, &number) != 0)
 		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
-				 "%s: it cannot reach memory of a device that is no %s GPU: use the host "
-				 "transport",
+				 "%s: it cannot access memory of a device that is no %s GPU: use the host transport",
 				 d->name, d->driver->vendor);
 	m->view = memory->handle;
 	int rc = d->driver->reach(d, m->view, number, &can);
@@ -154,8 +153,8 @@ static int map_peer(struct gpu *d, const struct loom_memory *memory, struct mapp
 		return gpu_fail(d, err, rc, NULL);
 	return can ? 0
 		   : LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
-			       "%s: it cannot reach GPU %d's memory directly (no link between them, or PCIe "
-			       "peer access is off): use the host transport",
+			       "%s: it cannot access GPU %d's memory directly (no link between them, or PCIe peer "
+			       "access is off): use the host transport",
 			       d->name, number);
 }
 
@@ -200,12 +199,12 @@ void gpu_mem_unmap(void *self, const struct loom_memory *memory)
 
 /* ---- between processes that have GPUs of their own ---- */
 
-/* An exported handle, as bytes: a file descriptor would need a connection between every two ranks. */
+/* An exported handle, as bytes. A file descriptor would need a connection between every two ranks. */
 struct key {
 	char maker[sizeof(((struct loom_memory_key *)0)->maker)];
 	char bus[16];
 	unsigned char handle[GPU_HANDLE];
-	uint64_t offset;        /* of the memory, from the start of the allocation */
+	uint64_t offset;        /* offset of the memory from the start of the allocation */
 	uint64_t process, view; /* in that process the address is used without a handle */
 };
 _Static_assert(sizeof(struct key) <= sizeof(struct loom_memory_key), "it fits");
@@ -216,7 +215,7 @@ struct borrowed {
 	uint64_t base, at;
 };
 
-/* A random number: process numbers are unique only within a container. */
+/* Returns a random number for this process, because process numbers are unique only within a container. */
 static uint64_t this_process(void)
 {
 	static uint64_t drawn;
@@ -266,7 +265,7 @@ static int check_peer(struct gpu *d, const char *bus, struct loom_error *err)
 	if (!can)
 		return LOOM_FAIL(
 		    d->host, err, LOOM_EUNAVAIL,
-		    "%s: it cannot reach the memory of GPU %d directly (no link between them, or PCIe peer access is "
+		    "%s: it cannot access the memory of GPU %d directly (no link between them, or PCIe peer access is "
 		    "off)",
 		    d->name, number);
 	if (d->driver->peer_atomics)
@@ -277,7 +276,7 @@ static int check_peer(struct gpu *d, const char *bus, struct loom_error *err)
 	return 0;
 }
 
-/* Between enter() and leave(). */
+/* Called between enter() and leave(). */
 static int borrow(struct gpu *d, const struct key *k, uint64_t *at, struct loom_error *err)
 {
 	int code = check_peer(d, k->bus, err);
@@ -302,9 +301,8 @@ int gpu_mem_open(void *self, const struct loom_memory_key *key, uint64_t *at, st
 	memcpy(&k, key, sizeof(k));
 	if (strcmp(k.maker, d->driver->name) != 0)
 		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
-				 "%s: it cannot reach memory of a device '%.15s' of another process: choose GPUs of "
-				 "one vendor in all "
-				 "ranks",
+				 "%s: it cannot access memory of a device '%.15s' of another process: choose GPUs of "
+				 "one vendor in all ranks",
 				 d->name, k.maker);
 	if (k.process == this_process()) {
 		*at = k.view;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the selected policies to kernels on the GPU: composition, cache, compiler, module. */
+/* Makes kernels on the GPU from the selected policies: composition, cache, compiler, module. */
 #include "gpu.h"
 
 #include <inttypes.h>
@@ -20,7 +20,7 @@ void program_finish(struct gpu *d)
 		unload(d, &d->kernel[entry]);
 }
 
-/* Key of the cache: compiler, options, headers and program. */
+/* Makes the key of the cache: compiler, options, headers and program. */
 static int make_key(struct gpu *d, const struct gpu_program *program, struct loom__text *key, struct loom_error *err)
 {
 	size_t count;
@@ -83,7 +83,8 @@ static int load(struct gpu *d, const struct cached *in, struct gpu_kernel *k, st
 		return gpu_fail(d, err, rc, NULL);
 	if (k->launch_bytes != sizeof(struct loom_gpu_launch))
 		return LOOM_FAIL(d->host, err, LOOM_EINTERNAL,
-				 "%s: host and kernel differ on the launch record: %zu and %zu bytes", d->name,
+				 "%s: the sizes of the launch record differ between host and kernel: %zu and %zu "
+				 "bytes", d->name,
 				 sizeof(struct loom_gpu_launch), k->launch_bytes);
 	return 0;
 }
@@ -108,7 +109,7 @@ static int make_kernel(struct gpu *d, const struct gpu_program *program, struct 
 	return 0;
 }
 
-/* Selects the IR that this device links; a program may have the same tasks for other devices. */
+/* Selects the IR that this device links. A program may have the same tasks for other devices. */
 static int choose_ir(struct gpu *d, const struct loom_program *program, const struct loom_program_ir ***ir,
 		     struct gpu_program *out, struct loom_error *err)
 {
@@ -142,8 +143,8 @@ int gpu_build(void *self, const struct loom_program *program, struct loom_error 
 	d->watch = compose_watches(program) ? target.watch : 0;
 	if (d->lanes * d->per_block + d->watch > (uint32_t)d->limits.threads_per_block)
 		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
-				 "%s: the selected sync wants %u threads in each block beside its workers', "
-				 "which makes more than %d: have fewer lanes or workers per block",
+				 "%s: the selected sync needs %u threads in each block beside its workers', which "
+				 "makes more than %d: reduce lanes or workers per block",
 				 d->name, d->watch, d->limits.threads_per_block);
 	int code = target.launched ? chain_check(d, program, err) : 0;
 	if (!code)

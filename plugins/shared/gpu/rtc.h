@@ -10,21 +10,21 @@ struct rtc_kind {
 	const char *title;         /* "NVRTC" */
 	const char *prefix;        /* prefix of its functions: "nvrtc" */
 	const char *code;          /* its name for machine code: "CUBIN" */
-	const char *assembly;      /* for assembly; NULL: not available */
-	const char *ir;            /* and for linkable IR; NULL: not available */
+	const char *assembly;      /* its name for assembly; NULL: unavailable */
+	const char *ir;            /* its name for linkable IR; NULL: unavailable */
 	const char *const *name;   /* file names, best first; NULL-terminated */
 	const char *const *folder; /* folders of toolkits, beside those of the dynamic linker */
 	const char *const *home;   /* environment variables with a toolkit's folder */
-	const char *lib;           /* its folder of libraries: "lib64" */
+	const char *lib;           /* folder of libraries in a toolkit: "lib64" */
 	const char *needed;        /* what to install: "libnvrtc 12 or later" */
 	const char *option;        /* the option with the path: "nvrtc = in [device.cuda]" */
-	int least;                 /* major version */
+	int least;                 /* lowest major version */
 };
 
 struct rtc {
 	const struct rtc_kind *kind;
 	void *so;
-	char path[256]; /* what was loaded */
+	char path[256]; /* path of the loaded library */
 	int major, minor;
 	int (*version)(int *major, int *minor);
 	const char *(*error_string)(int rc);
@@ -42,29 +42,29 @@ struct rtc {
 	int (*ir)(void *program, char *to);
 };
 
-/* `path` NULL or "": searched in the usual folders. LOOM_EUNAVAIL with how to fix it. */
+/* Loads a compiler. path = NULL or "": searches the usual folders. Returns LOOM_EUNAVAIL, and says how to fix it. */
 int rtc_open(const struct loom_host *host, const char *label, const struct rtc_kind *kind, const char *path,
 	     struct rtc *c, struct loom_error *err);
 
 struct compiled {
-	char *code, *assembly, *log; /* from host->alloc(); the log is never NULL and ends with a NUL */
+	char *code, *assembly, *log; /* allocated by host->alloc(); the log is never NULL and ends with a NUL */
 	size_t bytes;
 };
 
 enum rtc_want {
 	RTC_CODE,
-	RTC_CODE_AND_ASSEMBLY, /* if the compiler has it */
-	RTC_IR,                /* in `code`; the options must ask for it, too */
-	RTC_ASSEMBLY           /* as `code` */
+	RTC_CODE_AND_ASSEMBLY, /* assembly if the compiler has it */
+	RTC_IR,                /* IR in `code`; the options must request it, too */
+	RTC_ASSEMBLY           /* assembly in `code` */
 };
 
-/* Compiles a composed program. An error in a source is LOOM_EPLUGIN with the file and line of the first one. */
+/* Compiles a composed program. For an error in a source, returns LOOM_EPLUGIN with file and line of the first error. */
 int rtc_run(const struct loom_host *host, const char *label, const struct rtc *c, const char *text,
 	    const char *const *option, int options, enum rtc_want want, struct compiled *out, struct loom_error *err);
-/* Gets one output of a compiler or linker, from host->alloc(), with a NUL appended. */
+/* Returns one output of a compiler or linker, allocated by host->alloc(), with a NUL appended. */
 char *rtc_take(const struct loom_host *host, void *program, int (*size_of)(void *, size_t *),
 	       int (*get)(void *, char *), size_t *bytes);
-/* The line of the first error in a log; it starts with file and line. */
+/* Copies the line of the first error from a log. The line starts with file and line number. */
 void rtc_first_error(const char *log, char *line, size_t room);
 void compiled_free(const struct loom_host *host, struct compiled *out);
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The number of workers. Before there is a program: from a bound on registers, which the compiler must keep. With
- * the program: from its resources. */
+/* The number of workers. Without a program it follows from a bound on registers, which the compiler must keep; with the
+ * program, from its resources. */
 #include <stdio.h>
 
 #include "gpu.h"
 
-#define LEAST_REGISTERS 32 /* per thread: with fewer nearly everything spills */
+#define LEAST_REGISTERS 32 /* registers per thread; with fewer nearly everything spills */
 
 static int least(int a, int b)
 {
 	return a < b ? a : b;
 }
 
-/* Shared memory for the barrier of a worker with several wavefronts. */
+/* Returns the shared memory for the barrier of a worker with several wavefronts. */
 static int lanes_bytes(const struct gpu *d, uint32_t lanes)
 {
 	return lanes > (uint32_t)d->limits.wave ? d->driver->lanes_shared : 0;
@@ -24,7 +24,7 @@ uint32_t shape_shared(const struct gpu *d, uint32_t lanes, uint32_t per_block, u
 	return (uint32_t)(local_bytes * per_block) + (uint32_t)dynamic;
 }
 
-/* Shared memory per worker such that `residency` blocks fit. */
+/* Sets the shared memory per worker so that `residency` blocks fit. */
 static void set_workers(struct gpu *d, uint32_t residency, uint32_t workers)
 {
 	const struct gpu_limits *l = &d->limits;
@@ -54,11 +54,11 @@ int shape_find(struct gpu *d, struct loom_error *err)
 	int sure = least(most, l->registers / parts / (l->wave * each) * parts / waves);
 	if (threads > l->threads_per_block || most < 1)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL,
-				 "%s: blocks of %d threads do not fit: have fewer lanes or workers per block "
-				 "in [device.%s]",
+				 "%s: blocks of %d threads do not fit: reduce lanes or workers per block in "
+				 "[device.%s]",
 				 d->name, threads, d->driver->name);
 	if (sure < 1)
-		sure = 1; /* a large block: the compiler must use fewer registers */
+		sure = 1; /* a large block, for which the compiler must use fewer registers */
 	uint32_t room = (uint32_t)most * sm * d->per_block;
 	if (o->workers > room || o->workers % d->per_block)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL,
@@ -75,21 +75,21 @@ int shape_again(struct gpu *d, const struct gpu_kernel *k, uint64_t local_bytes,
 	int each = 0;
 	uint64_t shared = shape_shared(d, d->lanes, d->per_block, local_bytes);
 	if (d->options->workers || shared > (uint64_t)(d->limits.shared_per_block - k->shared))
-		return 0; /* launch reports how much there is */
+		return 0; /* the launch reports how much there is */
 	int rc = d->driver->occupancy(d, k, (int)(d->lanes * d->per_block + d->watch), shared, &each);
 	if (rc != 0)
 		return gpu_fail(d, err, rc, NULL);
 	if (each < 1)
 		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
-				 "%s: the program does not fit on this GPU, with %d registers for each of "
-				 "%u threads: have fewer lanes or workers per block in [device.%s]",
+				 "%s: the program does not fit on this GPU, with %d registers for each of %u threads: "
+				 "reduce lanes or workers per block in [device.%s]",
 				 d->name, k->registers, d->lanes * d->per_block, d->driver->name);
 	uint32_t residency = (uint32_t)each;
 	set_workers(d, residency, residency * (uint32_t)d->limits.multiprocessors * d->per_block);
 	return 0;
 }
 
-/* The driver reports that host memory has no atomic read-modify-writes. */
+/* Returns whether the driver reports that host memory has no atomic read-modify-writes. */
 static int link_is_plain(const struct gpu *d)
 {
 	struct gpu_atomics can;

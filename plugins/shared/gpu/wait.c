@@ -9,9 +9,9 @@
 
 #include "gpu.h"
 
-#define CHECK_NS      1000000ull  /* between checks whether the kernel is alive: one driver call each */
-#define SPIN_NS       10000000ull /* poll for the end of a sample without sleep for that long ... */
-#define SLEEP_PART    512         /* ... then with naps of 1 / this of the time waited: see loom_nap() */
+#define CHECK_NS      1000000ull  /* interval of checks whether the kernel is alive, each of which is a driver call */
+#define SPIN_NS       10000000ull /* time to poll for the end of a sample without sleep */
+#define SLEEP_PART    512         /* later naps take this part of the time waited: loom_nap() */
 #define SLEEP_MOST_NS 4000000ull
 
 static uint64_t now_ns(const struct gpu *d)
@@ -47,7 +47,7 @@ static const char *stage_text(uint32_t stage)
 	return stage < sizeof(text) / sizeof(text[0]) ? text[stage] : "is in no known state";
 }
 
-/* The stages of all workers; NULL if they cannot be read. */
+/* Returns the stages of all workers, or NULL if they cannot be read. */
 static uint32_t *read_stages(struct gpu *d, const struct launch *l)
 {
 	size_t bytes = l->count * sizeof(uint32_t);
@@ -58,8 +58,8 @@ static uint32_t *read_stages(struct gpu *d, const struct launch *l)
 	return NULL;
 }
 
-/* Describes how many workers are not at `stage`, and the first of them. A worker that has left keeps the stage of
- * its last park. */
+/* Describes how many workers are not at `stage`, and the first of them. A worker that has left keeps the stage of its
+ * last park. */
 static void find_late(struct gpu *d, const struct launch *l, uint32_t stage, char *out, size_t room)
 {
 	uint32_t late = 0, first = 0, *at = read_stages(d, l);
@@ -77,7 +77,7 @@ static void find_late(struct gpu *d, const struct launch *l, uint32_t stage, cha
 	d->host->free(d->host, at);
 }
 
-/* 0 while the kernel runs. LOOM_EDIED if it has ended or failed. */
+/* Returns 0 while the kernel runs, or LOOM_EDIED if it has ended or failed. */
 static int check_alive(struct gpu *d, struct loom_error *err)
 {
 	int running = 0, rc = d->driver->running(d, &running);
@@ -95,7 +95,7 @@ static int pass_on(struct gpu *d, size_t offset, uint32_t value)
 	return d->driver->write(d, d->gate + offsetof(struct loom_gpu_gate, ctl) + offset, &value, sizeof(value));
 }
 
-/* Passes the stop flag on: it is set in host memory, running workers poll the copy on the device. */
+/* Passes the stop flag on: the host sets it in host memory, but running workers poll the copy on the device. */
 static void pass_stop(struct gpu *d, struct launch *l)
 {
 	if (l->stop_passed || !__atomic_load_n(&l->ctl->stop, __ATOMIC_RELAXED))
@@ -105,17 +105,17 @@ static void pass_stop(struct gpu *d, struct launch *l)
 
 /* ---- ops ---- */
 
-/* Waits until *word is `value`: 0; LOOM_EAGAIN at the deadline or, with `nudged`, after gpu_wake(); LOOM_EDIED. */
+/* Waits until *word is `value`. Returns 0, LOOM_EAGAIN at the deadline or after gpu_wake(), or LOOM_EDIED. */
 static int watch(struct gpu *d, struct launch *l, const uint32_t *word, uint32_t value, uint64_t since_ns,
 		 uint64_t until, uint32_t *nudged, struct loom_error *err)
 {
 	uint64_t check = now_ns(d) + CHECK_NS;
-	/* Acquire: pairs with the release of the last worker, which covers the results of all. */
+	/* Acquire: pairs with the last worker's release, which covers the results of all workers. */
 	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value) {
 		uint64_t now = now_ns(d);
 		if (now >= check) {
 			int code = check_alive(d, err);
-			/* It may have stored the word and ended between the two checks. */
+			/* The kernel may have stored the word and ended between the two checks. */
 			if (code)
 				return __atomic_load_n(word, __ATOMIC_ACQUIRE) == value ? 0 : code;
 			check = now + CHECK_NS;
@@ -164,22 +164,22 @@ int gpu_go(void *self, struct loom_error *err)
 	struct launch *l = d->launch;
 	if (!l)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing is launched", d->name);
-	/* No notification: worker 0 polls the word. */
+	/* No wake-up is needed, because worker 0 polls the word. */
 	l->phase = __atomic_load_n(&l->ctl->phase, __ATOMIC_RELAXED);
 	l->began_ns = l->chain.moved_ns = now_ns(d);
 	l->chain.launched = l->chain.ended = 0;
 	return 0;
 }
 
-/* The end of the sample: now, if this thread was waiting for it. Otherwise the host waited for another device: then
- * the start plus the time that the clock of the GPU measured. */
+/* Returns the end of the sample: now, if this thread waited for it. Otherwise the host waited for another device, and
+ * the end is the start plus the time by the GPU's clock. */
 static uint64_t end_of(const struct gpu *d, const struct launch *l, int watched)
 {
 	uint64_t now = now_ns(d), span = d->words->ended_ns - d->words->began_ns;
 	return watched || span > now - l->began_ns ? now : l->began_ns + span;
 }
 
-/* kernels = launched: waits for the last step, with the results of watch(). */
+/* kernels = launched: waits for the last step. Returns the same as watch(). */
 static int watch_chain(struct gpu *d, struct launch *l, uint64_t until, struct loom_error *err)
 {
 	int code;
@@ -241,12 +241,12 @@ static int await_exit(struct gpu *d, struct launch *l, uint64_t until, int *runn
 	return rc;
 }
 
-/* Only the end of this process ends a kernel that hangs: its memory must stay. */
+/* Only the end of this process ends a kernel that hangs, so its memory must stay. */
 static int hung(struct gpu *d, const struct launch *l, uint64_t timeout_ns, struct loom_error *err)
 {
 	char late[160];
 	find_late(d, l, l->chain.what ? LOOM_GPU_FINISHED : LOOM_GPU_PARKED, late, sizeof(late));
-	/* Logged as well: the error of the run is the time-out, which came first. */
+	/* Logged, too, because the error of the run is the time-out, which came first. */
 	if (!d->lost)
 		LOOM_LOG(d->host, LOOM_LOG_WARN, d->name, "%s", late);
 	d->lost = LOST_HUNG;
@@ -264,12 +264,12 @@ int gpu_retire(void *self, uint64_t timeout_ns, struct loom_error *err)
 		return 0;
 	int code = 0, running = 0;
 	if (d->lost == LOST_DEAD || d->driver->enter(d) != 0) {
-		/* The error was reported when it was set; no kernel runs any more. */
+		/* The error was reported when it was set, and no kernel runs any more. */
 		d->launch = NULL;
 		d->host->free(d->host, l);
 		return 0;
 	}
-	/* Worker 0 passes RETIRE on; the host does so too, in case worker 0 hangs. */
+	/* Worker 0 passes RETIRE on. The host does so, too, in case worker 0 hangs. */
 	pass_stop(d, l);
 	pass_on(d, offsetof(struct loom_ctl, phase), LOOM_PHASE_RETIRE);
 	int rc = await_exit(d, l, deadline(d, timeout_ns), &running);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the contexts of workers have in common on devices whose workers run on the host. */
+/* Common code for the contexts of workers on devices whose workers run on the host. */
 #ifndef GPULOOM_CONTEXT_H
 #define GPULOOM_CONTEXT_H
 
@@ -8,13 +8,13 @@
 
 #include "lib/align.h"
 
-/* The address of a reference, in segments at `view`; NULL: 0 refers to nothing. */
+/* Returns the address of a reference, in segments at `view`; NULL for 0, which refers to nothing. */
 static inline void *context_at(char *const *view, loom_ref ref)
 {
 	return ref ? view[LOOM_REF_SEGMENT(ref)] + LOOM_REF_OFFSET(ref) : NULL;
 }
 
-/* The addresses of all segments as the host maps them. */
+/* Gets the addresses at which the host maps all segments. */
 static inline void context_views(const struct loom_launch *what, char **view)
 {
 	for (uint32_t i = 1; i < what->segments; i++) {
@@ -24,7 +24,7 @@ static inline void context_views(const struct loom_launch *what, char **view)
 	}
 }
 
-/* The context of a worker, the `index`-th of its device, with one lane. `local`: its private blocks. */
+/* Fills in the context of worker number `index` of a device, with one lane. local: the worker's private blocks. */
 static inline void context_fill(const struct loom_launch *what, char **view, uint32_t index, char *local,
 				struct loom_ctx *c)
 {

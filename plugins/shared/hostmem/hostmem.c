@@ -11,11 +11,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define HUGE_PAGE ((uint64_t)2 << 20) /* of most machines; used only in messages */
+#define HUGE_PAGE ((uint64_t)2 << 20) /* size on most machines; used only in messages */
 #include "lib/align.h"
 #include "lib/fd.h"
 #ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#define MADV_POPULATE_WRITE 23 /* since Linux 5.14 */
 #endif
 
 uint64_t hostmem_page(void)
@@ -23,7 +23,7 @@ uint64_t hostmem_page(void)
 	return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The NUMA policy of a shared mapping belongs to the file: it holds for all processes that map it. */
+/* The NUMA policy of a shared mapping belongs to the file, and so holds for all processes that map it. */
 static void bind_to_node(const struct loom_host *host, const struct hostmem_want *want, void *p, uint64_t bytes)
 {
 	if (want->node < 0 || numa_available() < 0 || numa_max_node() < 1)
@@ -40,11 +40,11 @@ static void bind_to_node(const struct loom_host *host, const struct hostmem_want
 	numa_free_nodemask(nodes);
 }
 
-/* Populates the pages. With MAP_POPULATE a lack of memory would only show as SIGBUS in a worker. */
+/* Populates the pages. With MAP_POPULATE a lack of memory would show only as SIGBUS in a worker. */
 static int populate(int fd, void *p, uint64_t bytes)
 {
 	while (madvise(p, bytes, MADV_POPULATE_WRITE) != 0) {
-		if (errno == EINVAL) /* older kernel: allocate in the file, not in the page tables */
+		if (errno == EINVAL) /* an older kernel: allocates in the file, not in the page tables */
 			return posix_fallocate(fd, 0, (off_t)bytes);
 		if (errno != EINTR && errno != EAGAIN)
 			return errno;
@@ -52,7 +52,7 @@ static int populate(int fd, void *p, uint64_t bytes)
 	return 0;
 }
 
-/* Bytes of the mapping at p that are in huge pages; -1: the kernel does not report it. */
+/* Returns the bytes of the mapping at p that are in huge pages; -1: the kernel does not report them. */
 static int64_t huge_bytes(const void *p)
 {
 	char line[256];
@@ -72,7 +72,7 @@ static int64_t huge_bytes(const void *p)
 	return kib < 0 ? -1 : kib * 1024;
 }
 
-/* The kernel may ignore madvise(): reports what it did, for memory of at least one huge page. */
+/* The kernel may ignore madvise(). Reports its decision for memory of at least one huge page. */
 static void report_huge(const struct loom_host *host, const char *label, const void *p, uint64_t bytes)
 {
 	char name[64];
@@ -109,7 +109,7 @@ int hostmem_make(const struct loom_host *host, const struct hostmem_want *want, 
 		goto err_fd;
 	}
 	if (want->huge)
-		(void)madvise(p, bytes, MADV_HUGEPAGE); /* only advice */
+		(void)madvise(p, bytes, MADV_HUGEPAGE); /* the call is only advice */
 	bind_to_node(host, want, p, bytes);
 	code = populate(fd, p, bytes);
 	if (code)

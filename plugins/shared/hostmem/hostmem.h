@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host memory that several processes can map, for the CPU device and the transports. They compile hostmem.c into
- * themselves, because plug-ins link to nothing of gpuloom. */
+ * themselves, because plug-ins link to no library of gpuloom. */
 #ifndef GPULOOM_HOSTMEM_H
 #define GPULOOM_HOSTMEM_H
 
 #include <gpuloom/device.h>
 
 struct hostmem_want {
-	const char *label; /* for messages: "cpu:0", "transport_host" */
+	const char *label; /* name in messages: "cpu:0", "transport_host" */
 	uint64_t bytes;
-	int node; /* NUMA node to bind to; -1: the kernel decides */
-	int huge; /* ask for huge pages */
+	int node; /* NUMA node of the memory; -1: the kernel decides */
+	int huge; /* 1: request huge pages */
 };
 
 /* Makes zeroed, page-aligned memory with all pages present: workers take no page faults, and a lack of memory shows
- * here. If the kernel refuses to bind it, a warning. */
+ * here. A kernel that refuses to bind the memory to a node causes a warning. */
 int hostmem_make(const struct loom_host *host, const struct hostmem_want *want, struct loom_memory *memory,
 		 struct loom_error *err);
 void hostmem_free(struct loom_memory *memory);

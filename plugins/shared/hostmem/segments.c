@@ -4,14 +4,14 @@
 #include "hostmem.h"
 #include "lib/align.h"
 
-/* Layout of one memory. */
+/* The layout of one memory. */
 struct home {
-	uint64_t bytes;  /* so far */
-	int32_t owner;   /* of the last segment */
-	uint32_t shared; /* segments that other devices than the owner use */
+	uint64_t bytes;  /* size so far */
+	int32_t owner;   /* owner of the last segment */
+	uint32_t shared; /* number of segments that devices other than the owner use */
 };
 
-/* A memory per device and, last, that of the host. bytes 0: none. */
+/* One memory for each device and, last, one of the host. bytes = 0: none. */
 struct segments_batch {
 	struct segments_batch *next;
 	uint32_t memories;
@@ -53,7 +53,7 @@ static void lay_out(const struct segments *s, const struct loom_devices *devices
 	}
 	for (uint32_t d = 0; d < b->memories; d++) {
 		b->memory[d].bytes = home[d].bytes;
-		/* Non-coherent devices do not map the memory of each other: shared segments are in host memory. */
+		/* Non-coherent devices do not map each other's memory, so shared segments are in host memory. */
 		if (d < devices->count && (devices->layout->noncoherent || !home[d].shared))
 			b->private |= 1ull << d;
 	}

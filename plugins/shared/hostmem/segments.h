@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Segments, laid out one after the other in memories of devices and of the host: common code of the transports,
- * which differ in where they place a segment. */
+/* Segments, laid out one after the other in memories of devices and of the host. The transports share this code, and
+ * differ in where they place a segment. */
 #ifndef GPULOOM_SEGMENTS_H
 #define GPULOOM_SEGMENTS_H
 
@@ -11,29 +11,29 @@ enum { ATOMICS_AUTO, ATOMICS_NO };
 static const char *const segments_atomics[] = {"auto", "no", NULL};
 #define SEGMENTS_ATOMICS_ROW(S)                                                                                        \
 	LOOM_OPT(S, atomics, LOOM_OPT_ENUM, "auto",                                                                    \
-		 "Whether devices may change the same word. auto: yes, unless a link between a device and "            \
-		 "the CPUs of the stack has no atomic read-modify-writes, or the coherence probe finds that "          \
-		 "additions or swaps of two devices get lost. no: devices are non-coherent: tasks go between "         \
-		 "them through mailboxes, whose words have one writer.",                                               \
+		 "Whether devices may change the same word. auto: yes, unless a link between a device and the CPUs " \
+		 "of the stack has no atomic read-modify-writes, or the coherence probe finds that adds or swaps of " \
+		 "two devices are lost. no: devices are non-coherent, and tasks move between them through mailboxes, " \
+		 "whose words have one writer.",                                               \
 		 .choices = segments_atomics)
 
 struct segments_batch;
 
-/* Must be the first member of the struct of a transport. */
+/* The first member of a transport's struct. */
 struct segments {
 	const struct loom_host *host;
-	const char *label; /* for messages */
+	const char *label; /* name in messages */
 	uint32_t atomics;
-	int node, huge; /* of host memory, as in struct hostmem_want */
-	/* The device whose memory the segment is in; devices->count: host memory. Not called for segments with
+	int node, huge; /* as in struct hostmem_want */
+	/* Returns the device whose memory the segment is in; devices->count: host memory. Not called for segments with
 	 * LOOM_MEMORY_PRIVATE or LOOM_MEMORY_HOST. */
 	uint32_t (*home)(const struct segments *s, const struct loom_devices *devices,
 			 const struct loom_segment_want *want);
-	struct segments_batch *batches; /* one per call of segments_make() */
+	struct segments_batch *batches; /* list with one entry per call of segments_make() */
 };
 
-/* Ops of a transport. Segments of different owners share no page: no false sharing, and the pages of a device are on
- * its node. */
+/* Ops of a transport. Segments of different owners share no page, so there is no false sharing, and the pages of a
+ * device are on its node. */
 int segments_make(void *self, const struct loom_devices *devices, const struct loom_segment_want *want, uint32_t n,
 		  struct loom_segment *out, struct loom_error *err);
 void segments_release(void *self, const struct loom_devices *devices, const struct loom_segment *segment, uint32_t n);

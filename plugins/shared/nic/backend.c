@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selects the network: libfabric, or the simulated one. */
+/* Selects the network: libfabric or the simulated network. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which NIC a bell belongs to. Other ranks may write the memory of a bell, so it holds neither an address nor a
- * descriptor but an index in a table of this process. An index that another rank has overwritten leads to no other
- * NIC. */
+/* Finds the NIC of a bell. Other ranks may write the memory of a bell, so the bell holds no address or descriptor, but
+ * an index into a table of this process. An index that another rank has overwritten leads to no other NIC. */
 #include "nic.h"
 
 #include <pthread.h>
@@ -11,13 +10,13 @@
 
 #define BELLS 256u
 
-/* Device processes are forked from this one: they ring by the descriptors, which they inherit, and have no NIC. */
-static int ring_fd[BELLS]; /* descriptor + 1; 0: none */
-static uint32_t bells;	   /* in use */
+/* Device processes are forked from this process. They inherit the descriptors, by which they ring, but have no NIC. */
+static int ring_fd[BELLS]; /* descriptor + 1; 0: free */
+static uint32_t bells;	   /* entries in use */
 static struct known {
 	const struct nic_bell *bell;
 	struct nic *nic;
-} *known; /* [BELLS], in memory that a fork wipes; NULL: none, and workers do not help */
+} *known; /* [BELLS], in memory that a fork wipes. NULL: there is none, and workers do not help */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct known *make_table(void)
@@ -27,7 +26,7 @@ static struct known *make_table(void)
 		return NULL;
 	if (!madvise(at, BELLS * sizeof(*known), MADV_WIPEONFORK))
 		return at;
-	munmap(at, BELLS * sizeof(*known)); /* Linux before 4.14 */
+	munmap(at, BELLS * sizeof(*known)); /* Linux before 4.14 cannot wipe it */
 	return NULL;
 }
 
@@ -67,7 +66,7 @@ void nic_bell_remove(uint32_t at)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The caller is a worker of the NIC, which therefore exists; or of a device process, which finds none. */
+/* A caller in the NIC's process is a worker of this NIC, so the NIC exists. A caller in a device process finds none. */
 static struct nic *find(const struct nic_bell *bell)
 {
 	uint32_t at = loom_load_relaxed_sys(&bell->place);
@@ -95,8 +94,7 @@ int nic_help(const struct nic_bell *bell)
 	return 1;
 }
 
-/* Under the lock: a nap that begins later does not count on the worker, and one that began before has seen fewer
- * rings. */
+/* The count changes with the lock held: later naps do not rely on the worker, earlier naps have seen fewer rings. */
 void nic_leave(struct nic_bell *bell)
 {
 	struct nic *nic = find(bell);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a post can ever run: checked when it is posted, not when it is fired. */
+/* Checks that a post can run, when it is posted and not when it is fired. */
 #include <stdio.h>
 #include <string.h>
 
@@ -51,8 +51,8 @@ int nic_too_late(const struct loom_host *host, const char *plugin, const struct 
 		 struct loom_error *err)
 {
 	return LOOM_FAIL(host, err, LOOM_EBUSY,
-			 "%s: tag %#llx was fired before this operation was posted, which takes its place or rank from "
-			 "the fire: post such operations before workers start",
+			 "%s: tag %#llx was fired before this operation was posted, but the operation takes its place "
+			 "or rank from the fire: post such operations before workers start",
 			 plugin, (unsigned long long)what->tag);
 }
 
@@ -63,8 +63,8 @@ static int check_places(const struct nic_bounds *b, const struct loom_trigger_po
 	uint64_t reach = w->bytes + shift;
 	if (reach < w->bytes || !b->reaches(b->of, host->rank, w->local, reach))
 		return LOOM_FAIL(host, err, LOOM_EINVAL,
-				 "%s: %llu bytes at segment %u offset %llu are not memory of this rank that "
-				 "the network reaches",
+				 "%s: %llu bytes at segment %u offset %llu are not in memory of this rank that the "
+				 "network can access",
 				 b->name, (unsigned long long)reach, LOOM_REF_SEGMENT(w->local),
 				 (unsigned long long)LOOM_REF_OFFSET(w->local));
 	if (w->op == LOOM_NET_SEND || w->op == LOOM_NET_RECV)
@@ -72,8 +72,8 @@ static int check_places(const struct nic_bounds *b, const struct loom_trigger_po
 	reach = w->bytes + (w->flags & LOOM_NET_REMOTE_FROM_FIRE ? w->window : 0);
 	if (reach < w->bytes || !b->reaches(b->of, w->target, w->remote, reach))
 		return LOOM_FAIL(host, err, LOOM_EINVAL,
-				 "%s: %llu bytes at segment %u offset %llu are not memory of rank %u: do all ranks run "
-				 "the same conf?",
+				 "%s: %llu bytes at segment %u offset %llu are not in memory of rank %u: start all "
+				 "ranks with the same conf",
 				 b->name, (unsigned long long)reach, LOOM_REF_SEGMENT(w->remote),
 				 (unsigned long long)LOOM_REF_OFFSET(w->remote), w->target);
 	return 0;
@@ -83,7 +83,8 @@ int nic_check_bounds(const struct nic_bounds *b, const struct loom_trigger_post 
 {
 	const struct loom_host *host = b->host;
 	if (w->size < sizeof(*w))
-		return LOOM_FAIL(host, err, LOOM_EABI, "%s: a post of %zu bytes: set .size", b->name, w->size);
+		return LOOM_FAIL(host, err, LOOM_EABI, "%s: a post of %zu bytes: set its member "
+			"`size`", b->name, w->size);
 	if (w->op < LOOM_NET_PUT || w->op > LOOM_NET_COUNT)
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "%s: unknown operation %u", b->name, w->op);
 	if (w->tag == 0 || w->tag >> 48 || w->chain >> 48)
@@ -97,11 +98,12 @@ int nic_check_bounds(const struct nic_bounds *b, const struct loom_trigger_post 
 				 b->table.arrivals,
 				 nic_raise("arrivals", larger(w->notify + 1ull, b->needs.arrivals)));
 	if (w->notify && w->op != LOOM_NET_PUT && w->op != LOOM_NET_ADD)
-		return LOOM_FAIL(host, err, LOOM_ENOTSUP, "%s: only put and add notify", b->name);
+		return LOOM_FAIL(host, err, LOOM_ENOTSUP, "%s: only put and add can notify", b->name);
 	if (w->op == LOOM_NET_COUNT)
 		return 0;
 	if (w->target >= host->ranks)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "%s: target %u of %u ranks", b->name, w->target, host->ranks);
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "%s: target %u, but the job has %u "
+			"ranks", b->name, w->target, host->ranks);
 	if (w->op == LOOM_NET_ADD && !b->adds(b->of, w))
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
 				 "%s: %s cannot add %llu bytes of %s atomically", b->name,

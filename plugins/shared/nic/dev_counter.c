@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Thresholds on the device: it counts fires, and sends the NIC the multiples of a common divisor of all thresholds of
- * the tag. The divisors are fixed before workers start, since the host does not reach the device's memory while they
- * run. Later posts must be multiples. */
+/* counting = device: a device counts fires and sends the NIC only the multiples of a divisor that all thresholds of the
+ * tag have in common. The divisors are fixed before workers start, because the host cannot write the device's memory
+ * while they run. The thresholds of later posts must be multiples. */
 #include "nic.h"
 
-#define COUNT_MOST (1u << 30) /* a fire carries no larger count */
+#define COUNT_MOST (1u << 30) /* the largest count of one fire */
 
 static uint64_t gcd(uint64_t a, uint64_t b)
 {
@@ -16,10 +16,10 @@ static uint64_t gcd(uint64_t a, uint64_t b)
 	return a;
 }
 
-/* The NIC must receive counts of the tag in steps of `step` fires; 0: nothing waits for the tag. */
+/* Makes the NIC receive the counts of the tag in steps of `step` fires. 0: no post waits for the tag. */
 static int set_step(struct nic *nic, uint64_t tag, uint64_t step, struct loom_error *err)
 {
-	if (tag > LOOM_TAG_MAX) /* arrivals, which the NIC counts */
+	if (tag > LOOM_TAG_MAX) /* tags of arrivals, which the NIC counts */
 		return 0;
 	int before_start = pthread_equal(nic->preparer, pthread_self());
 	if (tag >= nic->shape.counted)
@@ -44,8 +44,8 @@ static int set_step(struct nic *nic, uint64_t tag, uint64_t step, struct loom_er
 
 int nic_dev_counter_post(struct nic *nic, const struct loom_trigger_post *what, struct loom_error *err)
 {
-	/* An argument belongs to one fire. */
+	/* An argument belongs to one fire, so the NIC must receive each. */
 	int rc = set_step(nic, what->tag, what->flags ? 1 : gcd(what->threshold, what->rearm), err);
-	/* A chain adds at the NIC, between those multiples. */
+	/* The NIC adds to a chain between these multiples. */
 	return rc || !what->chain ? rc : set_step(nic, what->chain, 1, err);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine: hands runs that are due to the provider, and counts completions and arrivals. */
+/* The engine passes due runs to the provider, and counts completions and arrivals. */
 #include "nic.h"
 
 #include <sched.h>
@@ -10,7 +10,7 @@
 #include "lib/align.h"
 
 enum { FREE = 0, OPERATION, NOTIFICATION };
-#define NIC_EINVAL 22 /* EINVAL, in libfabric's numbering */
+#define NIC_EINVAL 22 /* the value of EINVAL in libfabric */
 
 int nic_size(struct nic *nic, const struct loom_layout *layout)
 {
@@ -41,7 +41,7 @@ int nic_open(struct nic *nic, const struct loom_host *host, const struct nic_opt
 void nic_close(struct nic *nic)
 {
 	const struct loom_host *host = nic->host;
-	/* First: the sockets provider's thread may still report an operation to a counter that is closed below. */
+	/* Stops first: the sockets provider's thread may still report to a counter that is closed below. */
 	if (nic->fabric)
 		nic->fabric->ops->stop(nic->fabric);
 	if (nic->own && nic->ops->close)
@@ -63,10 +63,10 @@ void nic_close(struct nic *nic)
 	pthread_mutex_destroy(&nic->lock);
 }
 
-/* A mutex alone would starve the host: the NIC's thread locks it again at once. */
+/* A mutex alone would starve the host, since the NIC's thread locks it again at once. */
 void nic_lock(struct nic *nic)
 {
-	__atomic_fetch_add(&nic->waiters, 1, __ATOMIC_RELAXED); /* a hint: the mutex orders */
+	__atomic_fetch_add(&nic->waiters, 1, __ATOMIC_RELAXED); /* Relaxed: the count is a hint, the mutex orders. */
 	pthread_mutex_lock(&nic->lock);
 	__atomic_fetch_sub(&nic->waiters, 1, __ATOMIC_RELAXED);
 }
@@ -86,7 +86,7 @@ static struct nic_arrival *arrival(const struct nic *nic, uint64_t index)
 	return (struct nic_arrival *)(nic->base + nic->shape.arrival_at) + index;
 }
 
-/* Keeps the first failure, for flush() and for workers that wait. */
+/* Keeps the first failure for flush(), and for workers that wait. */
 void nic_fail(struct nic *nic, int code, const char *fmt, ...)
 {
 	if (nic->status)
@@ -96,8 +96,8 @@ void nic_fail(struct nic *nic, int code, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(nic->failure, sizeof(nic->failure), fmt, args);
 	va_end(args);
-	/* Arrival words have no slot: each is set, so that every wait ends. Relaxed: nothing else is published with
-	 * it. */
+	/* An arrival word does not belong to a slot, so all of them are set and every wait ends. Relaxed: nothing else
+	 * is published by these stores. */
 	for (uint32_t i = 0; nic->base && i < nic->shape.arrivals; i++)
 		__atomic_store_n(&arrival(nic, i)->count, (int64_t)code, __ATOMIC_RELAXED);
 }
@@ -119,7 +119,7 @@ void nic_complete(struct nic *nic, uint32_t slot, uint64_t chain, int status)
 		struct nic_slot *s = (struct nic_slot *)(nic->base + nic->shape.slot_at) + slot;
 		if (nic->opts->stamp)
 			__atomic_store_n(&s->at_ns, nic_now(nic), __ATOMIC_RELAXED);
-		/* Release: pairs with the acquire in nic_poll_word; the data of a get precede it. */
+		/* Release: pairs with the acquire in nic_poll_word(); the data of a get precede it. */
 		if (s->completed >= 0)
 			__atomic_store_n(&s->completed, status ? (int64_t)LOOM_EIO : s->completed + 1,
 					 __ATOMIC_RELEASE);
@@ -143,7 +143,7 @@ static struct nic_request *take_request(struct nic *nic, uint32_t state)
 
 static void release_request(struct nic *nic, struct nic_request *f)
 {
-	/* Requests of an earlier sample are counted as receives: see nic_policy_init(). */
+	/* Requests of an earlier sample are counted as receives: nic_policy_init(). */
 	if (f->epoch != nic->epoch || f->io.op == LOOM_NET_RECV)
 		nic->receiving--;
 	f->state = FREE;
@@ -165,13 +165,13 @@ static void complete_request(struct nic *nic, struct nic_request *f, int status)
 	release_request(nic, f);
 }
 
-/* Sends the notifications that follow operations without immediate data. */
+/* Sends the notifications of operations without immediate data. */
 static void notify(struct nic *nic)
 {
 	while (nic->first_notify != LIST_NONE) {
 		struct nic_request *f = &nic->request[nic->first_notify];
 		int status = 0;
-		if (f->epoch != nic->epoch) { /* of an earlier sample */
+		if (f->epoch != nic->epoch) { /* a request of an earlier sample */
 			nic->first_notify = f->next;
 			release_request(nic, f);
 			continue;
@@ -204,7 +204,7 @@ static void done(struct nic *nic, struct nic_request *f, int status)
 {
 	if (f < nic->request || f >= nic->request + nic->opts->in_flight || f->state == FREE) {
 		nic_fail(nic, LOOM_EIO,
-			 "provider %s ended an operation that was not in flight: choose another one by provider",
+			 "provider %s ended an operation that was not in flight: choose another provider",
 			 nic->fabric->name);
 		return;
 	}
@@ -228,9 +228,9 @@ static void arrive(struct nic *nic, uint64_t index)
 	struct nic_arrival *a = arrival(nic, index);
 	if (nic->opts->stamp)
 		__atomic_store_n(&a->at_ns, nic_now(nic), __ATOMIC_RELAXED);
-	/* A device that fails the run writes to it, too: see chain_release(). */
+	/* A device that fails the run writes this word, too: chain_release(). */
 	int64_t count = __atomic_load_n(&a->count, __ATOMIC_RELAXED);
-	/* Release: pairs with the acquire in nic_poll_word. */
+	/* Release: pairs with the acquire in nic_poll_word(). */
 	if (count >= 0)
 		__atomic_store_n(&a->count, count + 1, __ATOMIC_RELEASE);
 	nic->arrivals++;
@@ -238,7 +238,7 @@ static void arrive(struct nic *nic, uint64_t index)
 		nic_count(nic, LOOM_TAG_ARRIVAL(index), 1, 0);
 }
 
-/* A counter takes a line of memory: without posts for arrivals the arrival words suffice. */
+/* A counter takes a cache line. If no post waits for arrivals, the arrival words suffice. */
 void nic_count_arrivals(struct nic *nic)
 {
 	for (uint64_t i = 1; !nic->counts_arrivals && !nic->ops->count && i < nic->shape.arrivals; i++) {
@@ -280,9 +280,8 @@ int nic_check(const struct nic *nic, const struct loom_trigger_post *what, struc
 	    !f->ops->staged(f, what->target, what->remote))
 		return rc;
 	return LOOM_FAIL(nic->host, err, LOOM_ENOTSUP,
-			 "%s: the network reaches only a copy of the memory of rank %u's GPU, and %s needs the memory "
-			 "itself: use put or send, "
-			 "or set memory = host",
+			 "%s: the network accesses only a copy of the memory of rank %u's GPU, and %s needs the memory "
+			 "itself: use put or send, or set memory = host",
 			 nic->ops->name, what->target, what->op == LOOM_NET_GET ? "a get" : "an addition");
 }
 
@@ -291,13 +290,13 @@ int nic_full(const struct nic *nic, struct loom_error *err)
 	const char *more = nic->list.room ? nic_raise("tags", nic_more_tags(&nic->table, &nic->needs)) :
 					    nic_raise("posts", nic_more_posts(&nic->table, &nic->needs));
 	return LOOM_FAIL(nic->host, err, LOOM_EFULL,
-			 "%s: no place for another post: %u of %u posts are free, %u tags are in use; %s",
+			 "%s: no room for another post: %u of %u posts are free, %u tags are in use; %s",
 			 nic->ops->name, nic->list.room, nic->list.posts, nic->list.counters, more);
 }
 
 /* ---- runs ---------------------------------------------------------------------------------------- */
 
-/* Applies what the fire supplied (3.4), within the window of the post. */
+/* Adds what the fire has supplied (GPU-TN, 3.4), within the window of the post. */
 static int apply_argument(const struct nic *nic, const struct loom_trigger_post *what, uint64_t argument,
 		 struct fabric_io *io)
 {
@@ -313,7 +312,7 @@ static int apply_argument(const struct nic *nic, const struct loom_trigger_post 
 		io->local += offset;
 	if (what->flags & LOOM_NET_REMOTE_FROM_FIRE)
 		io->remote += offset;
-	/* The target from the fire may have less memory than the target that post() checked. */
+	/* The target that the fire names may have less memory than the target that post() checked. */
 	return what->flags && io->op != LOOM_NET_SEND ?
 		       nic_fabric_check(nic, io->target, io->remote, io->bytes) :
 		       0;
@@ -331,7 +330,7 @@ int nic_run(struct nic *nic, const struct loom_trigger_post *what, uint32_t post
 	struct nic_request *f = take_request(nic, OPERATION);
 	if (!f)
 		return LOOM_EAGAIN;
-	int native = what->op == LOOM_NET_PUT; /* the notification travels with it */
+	int native = what->op == LOOM_NET_PUT; /* the notification travels with the put */
 	f->io = (struct fabric_io){.op = what->op,
 				   .target = what->target,
 				   .local = what->local,
@@ -344,8 +343,8 @@ int nic_run(struct nic *nic, const struct loom_trigger_post *what, uint32_t post
 	f->slot = what->slot;
 	f->notify = native ? 0 : what->notify;
 	f->post = post;
-	/* Prefetch: the next post is mostly due next, and its memory is cold. */
-	uintptr_t behind = (uintptr_t)what + sizeof(*what); /* as a number: behind the last post there is none */
+	/* Prefetches the next post, which is mostly due next and not in the cache. */
+	uintptr_t behind = (uintptr_t)what + sizeof(*what); /* a number, because no object is behind the last post */
 	for (uint32_t i = 0; i < 192; i += 64)
 		__builtin_prefetch((const void *)(behind + i));
 	if (what->op == LOOM_NET_RECV)
@@ -411,7 +410,7 @@ static uint32_t reap(struct nic *nic)
 
 uint32_t nic_step(struct nic *nic)
 {
-	/* Execute due operations before polling for triggers: the queue is then empty when a fire with an argument is counted. */
+	/* Runs due operations before it polls: the queue is then empty when a fire with an argument is counted. */
 	uint32_t work = nic_run_due(nic);
 	if (!nic_backlog(nic))
 		work += nic->ops->poll(nic);

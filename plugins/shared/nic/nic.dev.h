@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What workers and the NIC share: the trigger FIFO of each device, completion slots, arrival words, and the words of
- * kernel boundaries. Device code, common to all trigger plug-ins.
+/* The memory that workers and the NIC share: the trigger FIFO of each device, completion slots, arrival words, and the
+ * words of kernel boundaries. Device code of all trigger plug-ins with a NIC.
  *
  * A trigger is one 8-byte word whose store is its commit:
  *   bit 0      lap: 1 in the first pass over the ring, 0 in the second, ... so slots need no clearing
@@ -21,8 +21,8 @@
 
 #define NIC_COUNT_MAX 0x3fffu
 
-/* Completion slots and arrival words: written by the NIC alone. A negative value is the first failure, an enum
- * loom_err, and stays. at_ns, with stamp = yes: the time of the last count, CLOCK_MONOTONIC. */
+/* Only the NIC writes completion slots and arrival words. A negative value is the first failure, an enum loom_err, and
+ * stays. at_ns: with stamp = yes the time of the last count, by CLOCK_MONOTONIC. */
 struct nic_slot {
 	int64_t completed;
 	uint64_t at_ns;
@@ -34,40 +34,39 @@ struct nic_arrival {
 	uint64_t pad[6];
 };
 
-/* A FIFO: this head, `entries` words, as many arguments. The FIFOs of a device are consecutive. */
+/* A FIFO: this head, then `entries` words, then as many arguments. The FIFOs of a device are consecutive. */
 struct nic_fifo {
 	uint64_t tail; /* words that the NIC has taken */
 	uint64_t pad[7];
 };
 
-/* Per device: the handshake of kernel boundaries that involve the host. */
+/* The handshake of a device and the host at kernel boundaries. */
 struct nic_kernel_ends {
-	uint64_t ended; /* by the device: kernels that have ended */
+	uint64_t ended; /* written by the device: kernels that have ended */
 	uint64_t pad0[7];
-	uint64_t begun; /* by the host: ends that it has handled */
+	uint64_t begun; /* written by the host: ends that it has handled */
 	uint64_t pad1[7];
 };
 
-/* Layout of the block for the stack, which is host memory: offsets in bytes. Constant. The NIC has it, and each device
- * has a copy in its own memory. */
+/* Layout of the block for the stack, which is in host memory: offsets in bytes, constant. The NIC has the original, and
+ * each device has a copy in its own memory. */
 struct nic_shape {
-	uint32_t entries; /* of a FIFO, a power of two; 0: this plug-in has none */
+	uint32_t entries; /* entries of a FIFO, a power of two; 0: no FIFOs */
 	uint32_t slots, arrivals;
 	uint32_t recorded; /* fires that one worker may record in a kernel */
 	uint64_t slot_at, arrival_at, fifo_at, fifo_bytes, ends_at, extra_at;
 	uint64_t extra; /* entries of the plug-in's own part at extra_at, a power of two or 0 */
-	uint64_t link; /* of this device: enum nic_link */
-	/* Tags below `counted` are counted by the device; counters_at: offset of their counters in its block. 0: by the
-	 * NIC. */
+	uint64_t link; /* enum nic_link of this device */
+	/* The device counts tags below `counted`, the NIC others; counters_at: offset in the device's block. */
 	uint64_t counted, counters_at;
-	uint64_t rma_at; /* a struct nic_bell, then a struct nic_rma per worker; 0: none */
+	uint64_t rma_at; /* offset of a struct nic_bell and a struct nic_rma per worker; 0: none */
 	uint64_t pad[1];
 };
 /* How the workers of a device reach the host's memory. */
 enum nic_link {
-	NIC_LINK_NONE = 0, /* it is their own memory */
-	NIC_LINK_FEW,      /* across a link, with a FIFO for each worker */
-	NIC_LINK_MANY,     /* across a link, with one FIFO; one worker at a time polls the host's words, for all */
+	NIC_LINK_NONE = 0, /* the memory belongs to the device */
+	NIC_LINK_FEW,      /* across a link; each worker has a FIFO */
+	NIC_LINK_MANY,     /* across a link; one FIFO, and one worker at a time polls the host's words for all */
 };
 
 /* A device's copy of a slot or an arrival word. */
@@ -76,28 +75,28 @@ struct nic_cached {
 	uint64_t polling; /* 1: a worker reads the host's word */
 };
 
-/* The producers' side of a FIFO: in the device's block; NIC_LINK_FEW: in the worker's private memory. */
+/* The producers' side of a FIFO, in the device's block; with NIC_LINK_FEW, in the worker's private memory. */
 struct nic_ring {
-	uint64_t head; /* tickets given to producers */
+	uint64_t head; /* number of tickets given to producers */
 	uint64_t pad0[7];
 	uint64_t tail; /* a copy of the NIC's tail */
-	uint64_t polling; /* 1: a worker reads the NIC's */
+	uint64_t polling; /* 1: a worker loads the NIC's tail */
 	uint64_t pad1[6];
 };
 
-/* A counter that the device keeps; by tag. */
+/* A counter of a tag in the device's memory. */
 struct nic_dev_counter {
-	uint64_t every; /* only multiples of it are sent to the NIC; 0 and 1: each fire. Below 2^30, constant while
-			   workers run */
+	/* Fires between two stores to the NIC, below 2^30; 0 and 1: each fire is stored. Constant while workers run. */
+	uint64_t every;
 	uint64_t value;
 	uint64_t pad[6];
 };
 
-/* A device's own block, in its own memory; then a ring; NIC_LINK_MANY: then a struct nic_cached for each slot and
- * arrival word; then the device's counters. */
+/* A device's block in its own memory. A struct nic_ring follows, with NIC_LINK_MANY a struct nic_cached for each slot
+ * and arrival word, then the device's counters. */
 struct nic_device {
 	struct nic_shape shape;
-	uint64_t arrived; /* workers at the boundary */
+	uint64_t arrived; /* workers that have arrived at the boundary */
 	uint64_t pad2[7];
 	uint64_t kernel; /* boundaries passed */
 	uint64_t pad3[7];
@@ -105,7 +104,7 @@ struct nic_device {
 	uint64_t pad4[6];
 };
 
-/* A worker's block where fires wait for the end of the kernel; then `recorded` trigger words. */
+/* A worker's block for fires that wait for the end of the kernel. `recorded` trigger words follow. */
 struct nic_record {
 	uint64_t fires;
 	uint64_t pad[7];
@@ -128,8 +127,8 @@ LOOM_FN struct nic_ring *nic_ring(struct loom_ctx *c)
 	struct nic_device *d = nic_device(c);
 	return (struct nic_ring *)(d->shape.link == NIC_LINK_FEW ? c->local[LOOM_TRIGGER] : (void *)(d + 1));
 }
-/* Index of a tag's counter in the host's list, and in tables that devices search. Fibonacci hashing, as tags are mostly
- * consecutive; groups of eight stay adjacent, as they are mostly counted one after the other. */
+/* Returns the index of a tag's counter in the host's list and in tables that devices search. Fibonacci hashing, because
+ * most tags are consecutive. Groups of eight stay adjacent, because most are counted one after the other. */
 LOOM_FN uint64_t nic_hash(uint64_t tag)
 {
 	return ((((tag >> 3) * 0x9e3779b97f4a7c15ull) >> 32) << 3 | (tag & 7)) & 0xffffffffull;
@@ -145,19 +144,19 @@ LOOM_FN uint64_t nic_word(uint64_t tag, uint32_t count)
 
 /* ---- the trigger FIFO ------------------------------------------------------------------------------
  *
- * On a GPU the words are across a link: a store is posted, a load takes a round trip. So the head and a copy of the
- * tail are local, and a producer only stores. Local means the device's memory or, as even a load from there waits for
- * the store before it, a worker's private memory. */
+ * The words are across a link from a GPU: a store is posted, a load takes a round trip. So the head and a copy of the
+ * tail are local, and a producer only stores. "Local" is the device's memory. With NIC_LINK_FEW it is a worker's
+ * private memory, because even a load from the device's memory waits for the store before it. */
 
-/* Waits until the NIC has emptied slot n. One worker at a time polls across the link. 0 or LOOM_EINTR. */
+/* Waits until the NIC has emptied slot n. One worker at a time polls across the link. Returns 0 or LOOM_EINTR. */
 LOOM_FN int nic_await_slot(struct loom_ctx *c, struct nic_ring *d, const uint64_t *tail, uint32_t entries, uint64_t n)
 {
 	for (;;) {
 		if (loom_load_relaxed_dev(&d->polling) == 0 &&
 		    loom_exchange_acq_rel_dev(&d->polling, (uint64_t)1) == 0) {
-			/* Acquire: pairs with the NIC's release of tail, before which it has read the words. */
+			/* Acquire: pairs with the NIC's release of the tail; the NIC has read the words by then. */
 			uint64_t seen = loom_load_acquire_sys(tail);
-			/* Release, both: pair with the acquires of tail here and of polling above. */
+			/* Both are releases: they pair with the acquires of `tail` below and of `polling` above. */
 			loom_store_release_dev(&d->tail, seen);
 			loom_store_release_dev(&d->polling, (uint64_t)0);
 		}
@@ -169,16 +168,16 @@ LOOM_FN int nic_await_slot(struct loom_ctx *c, struct nic_ring *d, const uint64_
 	}
 }
 
-/* Takes slot *n once it is empty. `tail` is the NIC's. */
+/* Takes slot *n when it is empty. tail: the tail that the NIC writes. */
 LOOM_FN int nic_take_slot(struct loom_ctx *c, const uint64_t *tail, uint32_t entries, uint64_t *n)
 {
 	struct nic_ring *ring = nic_ring(c);
 	*n = loom_take_ticket_dev(&ring->head);
-	/* Guard: the store into the slot must not pass this load. */
+	/* A guarded load, which the store into the slot must not pass. */
 	return *n - loom_load_guard_dev(&ring->tail) < entries ? 0 : nic_await_slot(c, ring, tail, entries, *n);
 }
 
-/* `ordered`: earlier writes of this lane precede the trigger. */
+/* Pushes a trigger. ordered: earlier writes of this lane precede the trigger. */
 LOOM_FN int nic_push(struct loom_ctx *c, uint64_t word, uint64_t argument, int ordered)
 {
 	const struct nic_shape *s = nic_shape(c);
@@ -201,9 +200,9 @@ LOOM_FN int nic_push(struct loom_ctx *c, uint64_t word, uint64_t argument, int o
 	return 0;
 }
 
-/* nic_counts: whether the device counts this tag. nic_due: of n more fires, how many are sent to the NIC now. The fire
- * that crosses a multiple sends all fires since the last multiple, and orders what their lanes wrote. Constant in GPU
- * programs without counters: one more load before each store costs a quarter of the rate. */
+/* nic_counts() says whether the device counts this tag. nic_due() returns how many of n more fires to send to the NIC
+ * now. The fire that crosses a multiple sends all fires since the last multiple, and orders the writes of their lanes.
+ * Both are constant in GPU programs without counters: a load before each store would cost a quarter of the rate. */
 #if defined(LOOM_DEVICE_COMPILE) && !defined(NIC_COUNTS_HERE)
 #define nic_counts(c, tag) 0
 #define nic_due(c, tag, n, ordered) (n)
@@ -231,7 +230,7 @@ LOOM_FN uint32_t nic_due(struct loom_ctx *c, uint64_t tag, uint32_t n, int *orde
 	if (since < every)
 		return 0;
 	if (!*ordered)
-		(void)loom_load_acquire_dev(&t->value); /* pairs with the releases of ordered fires */
+		(void)loom_load_acquire_dev(&t->value); /* the load pairs with the releases of ordered fires */
 	*ordered = 1;
 	return (uint32_t)(since - since % every);
 }
@@ -254,7 +253,7 @@ LOOM_FN int nic_fire(struct loom_ctx *c, uint64_t tag, uint32_t count, int order
 
 /* ---- completion and arrival ------------------------------------------------------------------------ */
 
-/* A word that the NIC counts up: number `i` of all slots and arrival words. */
+/* Loads a word that the NIC increments. i: its index among all slots and arrival words. */
 LOOM_FN int64_t nic_poll_word(struct loom_ctx *c, const int64_t *word, uint32_t i)
 {
 	struct nic_device *d = nic_device(c);
@@ -262,12 +261,12 @@ LOOM_FN int64_t nic_poll_word(struct loom_ctx *c, const int64_t *word, uint32_t 
 	if (d->shape.link != NIC_LINK_MANY)
 		return (int64_t)loom_load_acquire_sys((const uint64_t *)word);
 	struct nic_cached *n = (struct nic_cached *)((struct nic_ring *)(d + 1) + 1) + i;
-	/* One of the lanes that poll together. */
+	/* One of the lanes that poll together loads the NIC's word. */
 	if (loom_match_leader(loom_match((uint64_t)(uintptr_t)word)) && loom_load_relaxed_dev(&n->polling) == 0 &&
 	    loom_exchange_acq_rel_dev(&n->polling, (uint64_t)1) == 0) {
 		uint64_t seen = loom_load_acquire_sys((const uint64_t *)word);
-		/* Release, both: pair with the acquires of value below and of polling above. They pass on what the
-		 * acquire of the NIC's word made visible. */
+		/* Both are releases: they pair with the acquires of `value` below and of `polling` above, and pass on
+		 * the data that the acquire of the NIC's word made visible. */
 		loom_store_release_dev((uint64_t *)&n->value, seen);
 		loom_store_release_dev(&n->polling, (uint64_t)0);
 	}
@@ -295,42 +294,42 @@ LOOM_FN uint64_t nic_arrived_at(struct loom_ctx *c, uint32_t index)
 	const struct nic_shape *s = nic_shape(c);
 	if (index == 0 || index >= s->arrivals)
 		return 0;
-	/* Stored before the count that the caller has read. */
+	/* The NIC stores the time before the count, which the caller has loaded. */
 	return loom_load_relaxed_sys(&((struct nic_arrival *)nic_at(c, s->arrival_at) + index)->at_ns);
 }
 
 /* ---- remote memory access --------------------------------------------------------------------------
  *
- * A worker writes an operation into its own struct nic_rma and increments `issued`; the NIC performs the operation and
+ * A worker writes an operation into its own struct nic_rma and increments `issued`. The NIC performs the operation and
  * increments `completed`. */
 
 struct nic_bell {
-	uint32_t rings;	 /* an eventcount, lib/eventcount.h: the NIC's thread sleeps on it, or on an eventfd */
-	uint32_t asleep; /* 1: it does */
-	uint32_t place;  /* index in the table of bell.c. Other ranks may write here: no address, no descriptor */
+	uint32_t rings;	 /* an eventcount (lib/eventcount.h); the NIC's thread sleeps on it, or on an eventfd */
+	uint32_t asleep; /* 1: the NIC's thread sleeps */
+	uint32_t place;  /* index into the table of bell.c, and no address: other ranks may write here */
 	uint32_t pad0;
 	uint64_t pad[6];
 };
 struct nic_rma {
-	uint32_t issued; /* by the worker, as all of this line */
-	uint32_t sleeps; /* 1: it sleeps on `completed` */
+	uint32_t issued; /* written by the worker, as all of this line */
+	uint32_t sleeps; /* 1: the worker sleeps on `completed` */
 	uint32_t op, rank;
 	loom_ref remote, local;
 	uint64_t bytes;
 	uint64_t pad0[3];
-	uint64_t value, was; /* operand and result: adjacent */
-	uint32_t completed;  /* by the NIC */
-	int32_t status;	     /* 0, or how an operation failed */
+	uint64_t value, was; /* operand and result, adjacent */
+	uint32_t completed;  /* written by the NIC */
+	int32_t status;	     /* 0, or the error of a failed operation */
 	uint64_t pad1[5];
 };
 
 #ifdef LOOM_RANKS_RMA
 #ifdef GPULOOM_DEV_CPU_H
 #define NIC_RMA_SPIN_NS 5000u
-#define NIC_RMA_HELP_NS 50000u /* then yield: other ranks may share the core */
-#define NIC_RMA_SLEEP_NS 1000000u /* in case the run is stopped */
+#define NIC_RMA_HELP_NS 50000u /* time after which a worker yields: other ranks may share the core */
+#define NIC_RMA_SLEEP_NS 1000000u /* longest sleep, which ends when the run is stopped */
 
-/* Between two polls for the completion; `seen` is the last value. */
+/* Waits between two polls for the completion. seen: the value that the last poll loaded. */
 LOOM_FN void nic_rest(struct loom_ctx *c, struct nic_bell *bell, struct nic_rma *a, uint32_t seen, uint64_t *since)
 {
 	uint64_t now = loom_clock_ns(c);
@@ -349,7 +348,6 @@ LOOM_FN void nic_rest(struct loom_ctx *c, struct nic_bell *bell, struct nic_rma 
 	eventcount_leave_single(&a->sleeps);
 }
 
-/* Wakes the NIC's thread. */
 LOOM_FN void nic_ring_bell(struct loom_ctx *c, struct nic_bell *bell)
 {
 	int fd;
@@ -358,10 +356,10 @@ LOOM_FN void nic_ring_bell(struct loom_ctx *c, struct nic_bell *bell)
 	fd = nic_bell_fd(bell);
 	if (fd < 0)
 		eventcount_advance(c, &bell->rings, &bell->asleep, 1);
-	else if (eventcount_has_waiters(&bell->asleep)) /* in poll(), which waits for the network, too */
+	else if (eventcount_has_waiters(&bell->asleep)) /* the thread is in poll(), which waits for the network, too */
 		eventcount_fd_notify(fd);
 }
-#else /* simulated: no thread sleeps, and a store wakes the NIC */
+#else /* simulated devices: no thread sleeps, and a store wakes the NIC */
 #define nic_help(bell) ((void)(bell))
 #define nic_leave(bell) ((void)(bell))
 #define nic_rest(c, bell, a, seen, since) ((void)(seen), (void)(since), loom_pause(c))
@@ -437,8 +435,8 @@ LOOM_FN void nic_wait_ns(struct loom_ctx *c, uint64_t ns)
 		loom_pause(c);
 }
 
-/* The kernel of this device ends: 1 for lane 0 of the last worker, after the teardown, else 0. *kernel is the number of
- * the boundary. */
+/* Ends the kernel of this device. Returns 1 for lane 0 of the last worker, after the teardown, else 0. *kernel: the
+ * number of the boundary. */
 LOOM_FN int nic_kernel_end(struct loom_ctx *c, uint64_t *kernel)
 {
 	struct nic_device *d = nic_device(c);
@@ -446,30 +444,30 @@ LOOM_FN int nic_kernel_end(struct loom_ctx *c, uint64_t *kernel)
 	if (c->lane != 0)
 		return 0;
 	*kernel = loom_load_relaxed_dev(&d->kernel);
-	/* Each worker releases what it wrote; the last one acquires it, for the NIC or the host. */
+	/* Each worker releases its writes; the last worker acquires them for the NIC or the host. */
 	if (loom_fetch_add_acq_rel_dev(&d->arrived, (uint64_t)1) + 1 != c->count)
 		return 0;
 	nic_wait_ns(c, d->teardown_ns);
 	return 1;
 }
 
-/* The next kernel begins. By the caller for which nic_kernel_end() returned 1. */
+/* Begins the next kernel. Only for the caller to which nic_kernel_end() returned 1. */
 LOOM_FN void nic_kernel_next(struct loom_ctx *c, uint64_t kernel)
 {
 	struct nic_device *d = nic_device(c);
 	loom_store_relaxed_dev(&d->arrived, (uint64_t)0);
-	/* Release: pairs with the acquire in nic_kernel_await. */
+	/* Release: pairs with the acquire in nic_kernel_await(). */
 	loom_store_release_dev(&d->kernel, kernel + 1);
 }
 
-/* The same after its launch. */
+/* Begins the next kernel after the time that its launch takes. */
 LOOM_FN void nic_kernel_begin(struct loom_ctx *c, uint64_t kernel)
 {
 	nic_wait_ns(c, nic_device(c)->launch_ns);
 	nic_kernel_next(c, kernel);
 }
 
-/* All workers: waits until the next kernel has begun. */
+/* Called by all workers. Waits until the next kernel has begun. */
 LOOM_FN int nic_kernel_await(struct loom_ctx *c, uint64_t kernel)
 {
 	struct nic_device *d = nic_device(c);
@@ -482,7 +480,7 @@ LOOM_FN int nic_kernel_await(struct loom_ctx *c, uint64_t kernel)
 	return loom_from_lane0(c, stopped) ? LOOM_EINTR : 0;
 }
 
-/* A boundary of a mechanism that sends without one. */
+/* The boundary of a mechanism that sends at once: it sends nothing. */
 LOOM_FN int nic_boundary(struct loom_ctx *c)
 {
 	uint64_t kernel = 0;
@@ -499,7 +497,7 @@ LOOM_FN int nic_record(struct loom_ctx *c, uint64_t word)
 	uint64_t n = loom_fetch_add_relaxed_dev(&r->fires, (uint64_t)1);
 	if (n >= nic_shape(c)->recorded)
 		return LOOM_EFULL;
-	/* Plain: the add of the boundary releases it, and its reader has acquired that. */
+	/* A plain store: the add of the boundary releases it, and the reader has acquired that add. */
 	((uint64_t *)(r + 1))[n] = word;
 	return 0;
 }
@@ -511,14 +509,14 @@ LOOM_FN int nic_may_fire(uint64_t tag, uint32_t count)
 	return tag - 1 < LOOM_TAG_MAX && count - 1 < NIC_COUNT_MAX;
 }
 
-/* Where an unordered fire is no cheaper: it waits for the kernel's end, or is an atomic addition anyway. */
+/* For mechanisms where an unordered fire is not cheaper, because it waits for the kernel's end or is an atomic add. */
 #define NIC_RELAXED_IS_ORDERED(NAME)                                                               \
 	LOOM_FN int NAME##_fire_relaxed(struct loom_ctx *c, uint64_t tag, uint32_t count)          \
 	{                                                                                          \
 		return NAME##_fire(c, tag, count);                                                 \
 	}
 
-/* Where a fire also cannot carry an argument: NAME##_fire is the only kind. */
+/* For mechanisms where also no fire can carry an argument. */
 #define NIC_FIRE_ALONE(NAME)                                                                       \
 	NIC_RELAXED_IS_ORDERED(NAME)                                                               \
 	LOOM_FN int NAME##_fire_with(struct loom_ctx *c, uint64_t tag, uint64_t argument)          \
@@ -542,7 +540,7 @@ LOOM_FN int nic_may_fire(uint64_t tag, uint32_t count)
 	}                                                                                          \
 	NIC_RMA(NAME)
 
-/* Operations are sent when the kernel ends, by NAME##_boundary. */
+/* For mechanisms that send operations when the kernel ends, by NAME##_boundary. */
 #define NIC_AT_END(NAME)                                                                           \
 	NIC_READS(NAME)                                                                            \
 	LOOM_FN int NAME##_deliver(struct loom_ctx *c)                                             \
@@ -550,7 +548,7 @@ LOOM_FN int nic_may_fire(uint64_t tag, uint32_t count)
 		return NAME##_boundary(c);                                                         \
 	}
 
-/* Operations are sent at once: a boundary sends nothing. */
+/* For mechanisms that send operations at once, so that a boundary sends nothing. */
 #define NIC_SENDS_AT_ONCE(NAME)                                                                    \
 	LOOM_FN int NAME##_boundary(struct loom_ctx *c)                                            \
 	{                                                                                          \

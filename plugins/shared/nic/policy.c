@@ -16,7 +16,8 @@ int nic_policy_create(const struct loom_host *host, const void *opts, const stru
 		      void **self, struct loom_error *err)
 {
 	if (!LOOM_HAS(host, allgather))
-		return LOOM_FAIL(host, err, LOOM_EABI, "%s needs a gpuloom with ranks", ops->name);
+		return LOOM_FAIL(host, err, LOOM_EABI, "%s needs ranks, which this version of gpuloom does not "
+			"have", ops->name);
 	if (((const struct nic_opts *)opts)->counting == NIC_DEVICE_COUNTS && ops->counter)
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
 				 "%s: counting = device: %s: set counting = nic, or choose trigger gputn", ops->name,
@@ -56,7 +57,7 @@ void nic_policy_destroy(void *self)
 
 /* ---- memory ---------------------------------------------------------------------------------------- */
 
-/* Up to this number of workers, each worker of a GPU has a FIFO of its own and polls for itself. */
+/* Up to this many workers, each worker of a GPU has a FIFO of its own and polls for itself. */
 #define FEW 16u
 
 static enum nic_link link_of(const struct nic *nic, const struct loom_device_shape *device)
@@ -105,7 +106,7 @@ static struct nic_shape shape_of(const struct nic *nic, const struct loom_layout
 	return s;
 }
 
-/* The block of a device: offset of its counters, size. */
+/* The offset of a device's counters in its block, and the size of that block. */
 static uint64_t counters_at(const struct nic *nic, const struct loom_device_shape *device)
 {
 	uint64_t words = (uint64_t)nic->table.slots + nic->table.arrivals;
@@ -140,8 +141,8 @@ int nic_policy_need(void *self, const struct loom_layout *layout, struct loom_ne
 	if (shape.counted && layout->devices > 1)
 		return LOOM_FAIL(
 		    nic->host, err, LOOM_ENOTSUP,
-		    "%s: counting = device: what %u devices fire adds up at the NIC alone: set counting = nic, or take "
-		    "one device a rank",
+		    "%s: counting = device: fires of %u devices can be added up only at the NIC: set counting = nic, "
+		    "or use one device per rank",
 		    nic->ops->name, layout->devices);
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		uint64_t bytes = device_bytes(nic, &layout->device[d], &shape);
@@ -156,7 +157,7 @@ int nic_policy_need(void *self, const struct loom_layout *layout, struct loom_ne
 	return 0;
 }
 
-/* Prepares the blocks for a sample. The provider may still hold receives of the previous one. */
+/* Prepares the blocks for a sample. The provider may still hold receives of the previous sample. */
 int nic_policy_init(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_error *err)
 {
 	struct nic *nic = self;
@@ -168,7 +169,7 @@ int nic_policy_init(void *self, const struct loom_layout *layout, const struct l
 	if (nic->fabric->ops->begin)
 		nic->fabric->ops->begin(nic->fabric);
 	nic->epoch++;
-	nic->receiving = nic->in_flight; /* earlier requests only release their places */
+	nic->receiving = nic->in_flight; /* requests of earlier samples only release their places */
 	list_clear(&nic->list);
 	nic->is_stalled = 0;
 	nic->status = 0;
@@ -215,14 +216,14 @@ int nic_policy_collect(void *self, const struct loom_layout *layout, const struc
 	double seconds = (double)(nic->last_ns - nic->first_ns) / 1e9;
 	uint64_t cpu = nic_thread_cpu_ns(nic) - nic->cpu_ns;
 	nic_unlock(nic);
-	/* From the first poll that found triggers to the last; those found first are not counted. */
+	/* The time is from the first poll that found triggers, whose triggers do not count, to the last one. */
 	if (seconds > 0)
 		host->metric(host, report, "trigger.taken_per_s", "triggers/s", LOOM_BETTER_MORE,
 			     (double)(fires - nic->first_fires) / seconds);
 	host->metric(host, report, "trigger.fires", "", LOOM_BETTER_NONE, (double)fires);
 	host->metric(host, report, "trigger.operations", "", LOOM_BETTER_NONE, (double)runs);
 	host->metric(host, report, "trigger.arrivals", "", LOOM_BETTER_NONE, (double)arrivals);
-	/* A hardware NIC would use none of it: the host's cost of this one. */
+	/* The CPU time that this software NIC takes; a hardware NIC would take none. */
 	if (!nic->clock)
 		host->metric(host, report, "trigger.cpu_ns", "ns", LOOM_BETTER_LESS, (double)cpu);
 	return 0;
@@ -327,7 +328,7 @@ int nic_policy_flush(void *self, uint64_t timeout_ns, struct loom_error *err)
 			return 0;
 		if (nic->clock) /* no further event is due */
 			return LOOM_FAIL(nic->host, err, LOOM_EWRONG,
-					 "%s: %u operations never end: what they wait for was not sent",
+					 "%s: %u operations never end, because nothing was sent that they wait for",
 					 nic->ops->name, in_flight);
 		if (nic->host->now_ns(nic->host) - begin > timeout_ns)
 			return LOOM_FAIL(nic->host, err, LOOM_ETIMEDOUT,
@@ -360,6 +361,6 @@ int nic_policy_constants(void *self, const struct loom_layout *layout, char *tex
 	if (nic->opts->counting != NIC_DEVICE_COUNTS)
 		return 0;
 	if (snprintf(text, room, "#define NIC_COUNTS_HERE 1\n") >= (int)room)
-		return LOOM_FAIL(nic->host, err, LOOM_EFULL, "%s: no room for its constant", nic->ops->name);
+		return LOOM_FAIL(nic->host, err, LOOM_EFULL, "%s: no room for its constants", nic->ops->name);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One-sided operations of workers on the memory of other ranks (struct loom_rma). The provider reads. It also adds
- * where its atomics are safe beside those of CPUs (fabric_test.c). Elsewhere the NIC of the target adds: a request is
- * put into the target's memory with a notification, and the reply is put back in the same way.
+/* One-sided operations of workers on the memory of other ranks (struct loom_rma). The provider reads. It also adds, if
+ * its atomics are safe beside those of CPUs (fabric_test.c). Otherwise the NIC of the target adds: this NIC puts a
+ * request into the target's memory with a notification, and the target puts the reply back in the same way.
  *
  * An operation of a worker:
  *   FREE --issued by the worker--> READY --handed to the provider--> STARTED --event--> FREE
@@ -9,12 +9,12 @@
  *   STARTED --event--> REPLY_DUE --reply--> FREE, or STARTED --reply--> (by_request = 0) --event--> FREE
  * READY is repeated while the provider, or the boxes of the target, have no room.
  *
- * For each ordered pair of ranks there are SLOTS boxes of each kind. Rank A puts OUT_REQUEST into IN_REQUEST of rank B;
+ * For each ordered pair of ranks there are SLOTS boxes of each kind. Rank A puts OUT_REQUEST into IN_REQUEST of rank B.
  * B adds, fills OUT_REPLY and puts that into IN_REPLY of A. A box is in use until its reply has arrived, so nothing is
  * overwritten before it is read.
  *
- * A reply of this rank: FREE --request--> READY or STARTED --event--> FREE. A box is reused by its owner as soon as the
- * reply has arrived there, which may be before the event here: `more` then keeps the next reply. */
+ * A reply of this rank: FREE --request--> READY or STARTED --event--> FREE. Its box is reused by the owner as soon as
+ * the reply has arrived there, which may be before the event here: `more` then keeps the next reply. */
 #include <errno.h>
 #include "lib/fd.h"
 #include <string.h>
@@ -23,11 +23,11 @@
 #include "nic.h"
 
 #define SLOTS 8u
-/* Notifications beyond those of workloads. The remaining bits: an index among all boxes of one kind. */
+/* Notifications beyond those of workloads. Their other bits are an index among all boxes of one kind. */
 #define REQUEST 0x80000000u
 #define REPLY 0x40000000u
 
-struct rma_box { /* a line; replies use `value` alone */
+struct rma_box { /* one cache line; replies use `value` alone */
 	loom_ref at;
 	uint64_t value;
 	uint64_t pad[6];
@@ -35,32 +35,32 @@ struct rma_box { /* a line; replies use `value` alone */
 enum box_kind { OUT_REQUEST, IN_REQUEST, OUT_REPLY, IN_REPLY, BOX_KINDS };
 
 enum state { FREE, READY, STARTED, REPLY_DUE };
-struct rma_operation { /* by worker */
+struct rma_operation { /* One for each worker. */
 	struct fabric_context context;
 	uint32_t state;
-	uint32_t taken; /* operations of the worker that were taken */
-	uint32_t box;	/* OUT_REQUEST */
-	int by_request; /* the reply has not arrived yet */
+	uint32_t taken; /* number of the worker's operations that were taken */
+	uint32_t box;	/* index of its OUT_REQUEST box */
+	int by_request; /* 1: the reply has not arrived yet */
 	uint64_t epoch;
 };
-struct rma_reply { /* by box */
+struct rma_reply { /* One for each box. */
 	struct fabric_context context;
 	uint32_t state;
-	int more; /* another request arrived while this reply was in flight: `was` is its result */
+	int more; /* another request arrived while this reply was in flight, and `was` is its result */
 	uint64_t was;
 };
 
 struct nic_rma_state {
-	uint32_t ranks, boxes; /* boxes of one kind, of all ranks */
-	loom_ref own;		/* this part of the block, as other ranks name it */
-	loom_ref *base;		/* [ranks]: the same of each rank */
-	uint32_t *box_at;	/* [ranks]: bytes from there to the boxes */
-	char **memory;		/* of this rank, by segment */
+	uint32_t ranks, boxes; /* number of ranks; number of boxes of one kind, for all ranks */
+	loom_ref own;		/* reference by which other ranks reach this part of the block */
+	loom_ref *base;		/* [ranks]: the same reference of each rank */
+	uint32_t *box_at;	/* [ranks]: offset of the boxes in that part */
+	char **memory;		/* the memory of this rank, by segment */
 	struct rma_operation *operation; /* [workers] */
 	uint32_t *holder;	/* [boxes]: 1 plus the worker whose request is in OUT_REQUEST */
 	struct rma_reply *reply; /* [boxes] */
 	int bell;		/* an eventfd, or -1 */
-	uint32_t place;		/* of the bell, see bell.c */
+	uint32_t place;		/* index of the bell in the table of bell.c */
 };
 
 static uint64_t box_at(uint32_t workers)
@@ -68,7 +68,7 @@ static uint64_t box_at(uint32_t workers)
 	return sizeof(struct nic_bell) + workers * sizeof(struct nic_rma);
 }
 
-/* The simulated network adds by itself. Of other providers that is not known yet. */
+/* The simulated network adds by itself. Whether other providers do is not known yet. */
 static int needs_boxes(const struct nic *nic)
 {
 	return !nic_is_simulated(nic);
@@ -164,7 +164,7 @@ static int is_possible(const struct nic *nic, const struct nic_rma *l)
 	return l->op == LOOM_NET_ADD && l->remote % 8 == 0 && !nic_fabric_check(nic, l->rank, l->remote, 8);
 }
 
-/* Puts box `mine` of this rank, of kind `from`, into box `remote` of rank `to`, of kind `kind`. */
+/* Puts box `mine` of kind `from` of this rank into box `remote` of kind `kind` of rank `to`. */
 static int put(struct nic *nic, uint32_t from, uint32_t mine, uint32_t to, uint32_t kind, uint32_t remote,
 	       uint32_t notify, struct fabric_context *context, int *status)
 {
@@ -242,7 +242,7 @@ static void send_reply(struct nic *nic, uint32_t i)
 		nic_fail(nic, LOOM_EIO, "an operation with rank %u failed: %s", to, fabric_strerror(status));
 }
 
-/* Another rank wrote the request: it is checked. */
+/* Checks the request, because another rank has written it. */
 static void serve_request(struct nic *nic, uint32_t i)
 {
 	struct nic_rma_state *a = nic->rma;
@@ -252,7 +252,7 @@ static void serve_request(struct nic *nic, uint32_t i)
 		nic_fail(nic, LOOM_EINVAL, "rank %u requests memory that does not exist", i / SLOTS);
 		return;
 	}
-	/* Acquire and release: as if the remote worker had added here. */
+	/* Acquire and release, as if the remote worker had added here. */
 	r->was = __atomic_fetch_add((uint64_t *)(a->memory[LOOM_REF_SEGMENT(q->at)] + LOOM_REF_OFFSET(q->at)), q->value,
 				    __ATOMIC_ACQ_REL);
 	if (r->state == FREE)
@@ -378,13 +378,12 @@ int nic_rma_start(struct nic *nic, const struct loom_segments *segments, struct 
 		uint64_t box_at;
 	} mine = {find(segments, nic->base + nic->shape.rma_at), box_at(nic->workers)}, *all;
 	struct nic_rma_state *a;
-	/* shm of libfabric 1.17 reads wrong memory, or crashes, when three or more ranks read from each other and put
-	 * at the same time. Ranks of one host do not need it: trigger peer maps their memory. */
+	/* With three or more ranks that read from each other and put at the same time, provider shm of libfabric 1.17
+	 * reads wrong memory, or crashes. Ranks of one host can use trigger peer, which maps their memory. */
 	if (!strcmp(nic->fabric->name, "shm"))
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
 				 "%s: provider shm reads wrong memory where ranks steal from each other: set provider "
-				 "= auto or tcp in "
-				 "[trigger.*], or choose trigger peer where all ranks are on one host",
+				 "= auto or tcp in [trigger.*], or choose trigger peer if all ranks are on one host",
 				 nic->ops->name);
 	all = host->alloc(host, host->ranks * sizeof(*all));
 	a = nic->rma = host->alloc(host, sizeof(*a));
@@ -413,7 +412,8 @@ int nic_rma_start(struct nic *nic, const struct loom_segments *segments, struct 
 		if (a->boxes && (all[r].box_at > UINT32_MAX - bytes || all[r].own % 8 || all[r].box_at % 8 ||
 				  nic_fabric_check(nic, r, all[r].own, all[r].box_at + bytes)))
 			rc = LOOM_FAIL(host, err, LOOM_EINVAL,
-				       "%s: rank %u names a place for requests outside its memory", nic->ops->name, r);
+				       "%s: rank %u names a place for requests outside its memory: start all ranks "
+				       "with the same conf", nic->ops->name, r);
 		a->base[r] = all[r].own;
 		a->box_at[r] = (uint32_t)all[r].box_at;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What runs the engine: a thread that polls, waits and sleeps; under virtual time an agent. */
+/* Runs the engine: in a thread that polls, waits and sleeps; under virtual time in an agent. */
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
@@ -28,8 +28,8 @@ uint64_t nic_thread_cpu_ns(const struct nic *nic)
 
 /* ---- which cores ----------------------------------------------------------------------------------- */
 
-/* A thread that is bound to one core, as a worker is, needs all of it: the NIC's thread uses the other cores, if there
- * are any. Otherwise the kernel may keep both on one core for seconds, since neither sleeps. */
+/* A worker that is bound to one core needs all of that core, so the NIC's thread uses the other cores, if there are
+ * any. Otherwise the kernel may keep both on one core for seconds, since neither sleeps. */
 static void avoid_bound_cores(const struct nic *nic)
 {
 	cpu_set_t mine, one, bound;
@@ -47,7 +47,7 @@ static void avoid_bound_cores(const struct nic *nic)
 	CPU_AND(&bound, &bound, &mine);
 	CPU_XOR(&one, &mine, &bound);
 	if (CPU_COUNT(&one) && CPU_COUNT(&bound))
-		(void)pthread_setaffinity_np(nic->thread, sizeof(one), &one); /* best effort */
+		(void)pthread_setaffinity_np(nic->thread, sizeof(one), &one); /* a failure is harmless */
 }
 
 void nic_place_thread(struct nic *nic)
@@ -64,17 +64,17 @@ static void pin(const struct nic *nic)
 			 ? EINVAL
 			 : pthread_setaffinity_np(nic->thread, sizeof(set), &set);
 	if (failed)
-		LOOM_LOG(nic->host, LOOM_LOG_WARN, nic->ops->name, "its thread is not pinned to %s: %s",
+		LOOM_LOG(nic->host, LOOM_LOG_WARN, nic->ops->name, "the NIC's thread is not pinned to %s: %s",
 			 nic->opts->core, strerror(failed));
 }
 
 /* ---- waiting ----------------------------------------------------------------------------------------- */
 
-/* Where workers access the memory of other ranks, they and other ranks wait for this thread. It sleeps until one of its
- * own workers rings or the network has an event, and not for long; where the network cannot wake it, for a moment. */
+/* Where workers access other ranks' memory, these workers and other ranks wait for this thread. The thread sleeps until
+ * a worker rings or the network has an event, at most RMA_NAP_MS; if the network cannot wake it, at most RMA_NAP_NS. */
 #define RMA_NAP_NS 100000u
 #define RMA_NAP_MS 2
-#define HELPED_NS 2000000u /* where a worker has taken steps: in case that it takes no more */
+#define HELPED_NS 2000000u /* nap after steps of a worker, in case the worker takes no more */
 
 static int is_helped(const struct nic *nic)
 {
@@ -100,13 +100,13 @@ static void nap(struct nic *nic, uint64_t waited_ns)
 		until_woken = 0;
 	}
 	__atomic_store_n(&nic->helped, nic->helps, __ATOMIC_RELAXED);
-	/* Pairs with nic_ring_bell(): the operation is seen below, or the worker sees that this thread sleeps. */
+	/* Pairs with nic_ring_bell(): the code below sees the operation, or the worker sees that this thread sleeps. */
 	rings = eventcount_enter_single(&bell->rings, &bell->asleep);
-	/* Where nothing wakes it: not while an operation is about to complete. */
+	/* If nothing wakes this thread, it does not sleep while an operation is about to complete. */
 	sleeps = helped || (!nic_rma_pending(nic) &&
 			    (until_woken ? may_sleep(nic) : waited_ns >= RMA_NAP_NS || !nic->rma_ops->busy(nic)));
 	pthread_mutex_unlock(&nic->lock);
-	if (!sleeps) /* no yield: a worker that gets the core keeps it for its slice, which is milliseconds */
+	if (!sleeps) /* no yield: a worker that gets the core keeps it for its time slice of several milliseconds */
 		loom_relax();
 	else if (!until_woken)
 		loom_sleep_on(NULL, &bell->rings, rings, ns < nic->opts->nap ? nic->opts->nap : ns);
@@ -136,7 +136,7 @@ static void rest(struct nic *nic, uint32_t *idle, uint64_t *since)
 
 /* ---- the thread ---------------------------------------------------------------------------------------- */
 
-/* Linux 6.12 and later: a thread with a short slice runs as soon as it is woken, even where a worker has the core. */
+/* On Linux from 6.12 on, a thread with a short time slice runs as soon as it is woken, even if a worker runs. */
 #define SLICE_NS 100000u
 static void set_short_slice(void)
 {
@@ -148,7 +148,7 @@ static void set_short_slice(void)
 		uint64_t runtime, deadline, period;
 	} how = {.size = sizeof(how), .nice = getpriority(PRIO_PROCESS, 0), .runtime = SLICE_NS};
 	if (sched_getscheduler(0) == SCHED_OTHER)
-		(void)syscall(SYS_sched_setattr, 0, &how, 0); /* best effort */
+		(void)syscall(SYS_sched_setattr, 0, &how, 0); /* a failure is harmless */
 }
 
 static void *run(void *arg)
@@ -158,7 +158,7 @@ static void *run(void *arg)
 	uint64_t since = 0;
 	pthread_setname_np(pthread_self(), "loom-nic");
 	if (nic->rma) {
-		prctl(PR_SET_TIMERSLACK, 1000ul); /* the slack is added to every nap */
+		prctl(PR_SET_TIMERSLACK, 1000ul); /* the kernel adds the timer slack to every nap */
 		set_short_slice();
 	}
 	while (!__atomic_load_n(&nic->stop, __ATOMIC_RELAXED)) {
@@ -181,7 +181,7 @@ int nic_start_thread(struct nic *nic, struct loom_error *err)
 {
 	sigset_t all, old;
 	nic->stop = 0;
-	sigfillset(&all); /* signals are the host's */
+	sigfillset(&all); /* the host handles signals */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	int failed = thread_create(&nic->thread, run, nic);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -237,7 +237,7 @@ void nic_policy_stop(void *self)
 	}
 	if (!nic->running)
 		return;
-	__atomic_store_n(&nic->stop, 1, __ATOMIC_RELAXED); /* join orders */
+	__atomic_store_n(&nic->stop, 1, __ATOMIC_RELAXED); /* relaxed: pthread_join() orders */
 	pthread_join(nic->thread, NULL);
 	nic->running = 0;
 }

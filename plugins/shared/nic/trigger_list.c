@@ -63,7 +63,7 @@ uint32_t list_find(struct trigger_list *l, uint64_t tag)
 
 /* ---- posts on a counter -------------------------------------------------------------------------- */
 
-/* In the order of thresholds, behind equal ones. */
+/* Inserts a post in the order of thresholds, behind equal ones. */
 static void insert(struct trigger_list *l, struct list_counter *c, uint32_t i)
 {
 	struct list_post *p = &l->post[i];
@@ -144,7 +144,7 @@ int list_add(struct trigger_list *l, const struct loom_trigger_post *what, uint6
 			   .counter = counter};
 	insert(l, &l->counter[counter], i);
 	*id = (uint64_t)p->generation << 32 | i;
-	settle(l, counter); /* it may have been fired before (3.2) */
+	settle(l, counter); /* the tag may have been fired before (GPU-TN, 3.2) */
 	return 0;
 }
 
@@ -162,7 +162,7 @@ void list_count_at(struct trigger_list *l, uint32_t counter, uint64_t n, uint64_
 {
 	struct list_counter *c = &l->counter[counter];
 	c->value = n > UINT64_MAX - c->value ? UINT64_MAX : c->value + n;
-	if (!c->deferred) { /* else runs that are due still need the argument of an earlier fire */
+	if (!c->deferred) { /* otherwise due runs still need the argument of an earlier fire */
 		c->argument = argument;
 		c->argued = c->value;
 	}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The trigger list (GPU-TN, 3.1 and 3.3): counters found by tag, each with its posts in the order of thresholds. A
- * post that becomes ready enters a queue of runs. Independent of the network.
- * Single-threaded: every call holds the NIC's lock. */
+/* The trigger list (GPU-TN, 3.1 and 3.3): counters found by tag, each with its posts in the order of thresholds. A post
+ * that becomes ready enters a queue of runs. Independent of the network; every caller holds the NIC's lock. */
 #ifndef TRIGGER_LIST_H
 #define TRIGGER_LIST_H
 
@@ -11,30 +10,29 @@
 
 enum post_state { POST_FREE = 0, POST_WAITS, POST_SPENT };
 
-/* An entry of the trigger list. */
 struct list_post {
 	struct loom_trigger_post what;
-	uint64_t threshold; /* of the next run */
+	uint64_t threshold; /* threshold of the next run */
 	uint32_t state;
-	uint32_t generation; /* upper half of its id */
-	uint32_t next;       /* on its counter, or on the free list */
+	uint32_t generation; /* upper half of the post's id */
+	uint32_t next;       /* next post of its counter, or of the free list */
 	uint32_t counter;
-	uint32_t in_flight; /* runs queued or in flight */
+	uint32_t in_flight; /* number of runs that are queued or in flight */
 	uint32_t reserved;
 };
 
 struct list_counter {
 	uint64_t tag; /* 0: free */
 	uint64_t value;
-	uint64_t argument; /* of the fire that raised the counter to `argued`: for runs due by then */
+	uint64_t argument; /* argument of the fire that raised the counter to `argued`, for runs due by then */
 	uint64_t argued;
-	uint32_t first; /* post with the smallest threshold */
-	uint32_t last;  /* the largest threshold: most posts are appended */
+	uint32_t first; /* the post with the smallest threshold */
+	uint32_t last;  /* the post with the largest threshold, since most posts are appended */
 	uint32_t next_deferred;
-	uint32_t deferred; /* its reached thresholds wait for room in the queue */
+	uint32_t deferred; /* 1: reached thresholds wait for room in the queue */
 };
 
-/* A run that is due: the post, and the argument of the fire. */
+/* A due run: the post, and the argument of the fire. */
 struct list_run {
 	uint32_t post;
 	uint32_t reserved;
@@ -42,33 +40,33 @@ struct list_run {
 };
 
 struct trigger_list {
-	struct list_counter *counter; /* hash table, open addressing, [mask + 1] */
+	struct list_counter *counter; /* [mask + 1], a hash table with open addressing */
 	uint32_t mask, counters;
 	struct list_post *post;
-	uint32_t posts, room; /* room: free posts */
+	uint32_t posts, room; /* room: number of free posts */
 	uint32_t free;
-	uint32_t deferred; /* first counter with reached thresholds left */
-	struct list_run *ready;  /* ring of power-of-two size */
+	uint32_t deferred; /* first counter with reached thresholds that are not queued */
+	struct list_run *ready;  /* a ring whose size is a power of two */
 	uint32_t ready_mask;
-	uint64_t ready_head, ready_tail; /* pushed, popped */
+	uint64_t ready_head, ready_tail; /* numbers of runs pushed and popped */
 };
 
-/* Sizes are powers of two. */
+/* Opens a list; both sizes are powers of two. */
 int list_open(const struct loom_host *host, struct trigger_list *l, uint32_t counters, uint32_t posts);
 void list_close(const struct loom_host *host, struct trigger_list *l);
 void list_clear(struct trigger_list *l); /* removes counters and posts; generations continue */
 
-/* The counter of a tag, created if needed; LIST_NONE when the table is full (7/8). */
+/* Returns the counter of a tag, and creates it if needed. LIST_NONE: the table is full (7/8). */
 uint32_t list_find(struct trigger_list *l, uint64_t tag);
-/* Adds a post to its counter. LOOM_EFULL: no free post, or no free counter. LOOM_EBUSY: the post takes the argument
- * of a fire that has happened. */
+/* Adds a post to its counter. Returns LOOM_EFULL if no post or counter is free, LOOM_EBUSY if the fire that carries the
+ * post's argument has happened. */
 int list_add(struct trigger_list *l, const struct loom_trigger_post *what, uint64_t *id);
-/* Counts; posts that become ready enter the queue. LOOM_EFULL: no free counter. */
+/* Counts, and queues the posts that become ready. Returns LOOM_EFULL if no counter is free. */
 int list_count(struct trigger_list *l, uint64_t tag, uint64_t n, uint64_t argument);
 void list_count_at(struct trigger_list *l, uint32_t counter, uint64_t n, uint64_t argument);
-/* The next run that is due: 1 and *due, else 0. */
+/* Takes the next due run. Returns 1 and *due, or 0. */
 int list_next(struct trigger_list *l, struct list_run *due);
-/* A run has ended: frees a post that does not run again. */
+/* Called when a run has ended: frees a post that does not run again. */
 void list_done(struct trigger_list *l, uint32_t post);
 
 static inline uint64_t list_queued(const struct trigger_list *l)

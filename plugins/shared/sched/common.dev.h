@@ -30,20 +30,20 @@ LOOM_FN struct sched_common *sched_common(const struct loom_ctx *c)
 	return (struct sched_common *)c->global[LOOM_SCHED];
 }
 
-/* An option. A program composed for a GPU has them as constants: sched_constants() in schedulers.h. */
+/* Reads an option. A program composed for a GPU has the options as constants: sched_constants() in schedulers.h. */
 #ifdef SCHED_CONSTANTS
 #define SCHED_CFG(c, option) SCHED_IS_##option
 #else
 #define SCHED_CFG(c, option) (sched_common(c)->cfg.option)
 #endif
-/* Code for a rare option: always in a CPU's plug-in, in a GPU's program only where the option is set. */
+/* Encloses code for a rare option: always in a CPU's plug-in; in a GPU's program only if the option is set. */
 #ifdef SCHED_CONSTANTS
 #define SCHED_MAY(selected) (selected)
 #else
 #define SCHED_MAY(selected) 1
 #endif
 #if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SINGLE_LANE)
-#define SCHED_GRANULARITY(c) SCHED_WORKER /* what the program's out-of-line code is made for */
+#define SCHED_GRANULARITY(c) SCHED_WORKER /* out-of-line code of the program is compiled for this value */
 #else
 #define SCHED_GRANULARITY(c) SCHED_CFG(c, granularity)
 #endif

@@ -1,83 +1,86 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of sched_mgws, and what its host half derives from them, each declared once. From this list come the
- * fields of struct sched_config, the rows that users see, and the constants of a GPU's program; SCHED_CFG() reads an
- * option in device code. sched_static uses some of the fields, with rows of its own.
+/* The options of sched_mgws, and the values that its host half derives from them, each declared once. This list becomes
+ * the fields of struct sched_config, the rows that users see, and the constants of a GPU's program. SCHED_CFG() reads
+ * an option in device code. sched_static uses some of the fields, with rows of its own.
  *   OPTION(where, type, name, kind, default, help, bounds...)     set by users
  *   DERIVED(where, type, name)                                     follows from the stack
- * `where`: ALL reads it, and a GPU's program has it as a constant. CPU: only CPUs read it. The order leaves no
- * padding: the struct is stored in blocks and compared across ranks as bytes. */
+ * where = ALL: all devices read the field, and a GPU's program has it as a constant. where = CPU: only CPUs read it.
+ * The order leaves no padding: blocks store the struct, and ranks compare it as bytes. */
 #ifndef SCHED_OPTIONS_DEV_H
 #define SCHED_OPTIONS_DEV_H
 
-/* The same for several schedulers. */
+/* Rows that several schedulers share. */
 #define SCHED_SHARED .section = "scheduler"
 #define SCHED_WAIT_ROW                                                                             \
 	LOOM_OPT_ENUM, "sleep", "How a worker on a CPU waits for tasks. spin: polls. yield: yields its core between polls. " \
 		"sleep: polls for `spin`, then sleeps until it is woken. A GPU polls.", .choices = sched_waits, SCHED_SHARED
 #define SCHED_SPIN_ROW                                                                             \
-	LOOM_OPT_TIME, "50us", "wait = sleep: time for which a worker polls first.", .max = 1e9, SCHED_SHARED
+	LOOM_OPT_TIME, "50us", "wait = sleep: time for which a worker polls before it sleeps.", .max = 1e9, SCHED_SHARED
 #define SCHED_GRANULARITY_ROW                                                                      \
-	LOOM_OPT_ENUM, "worker", "On workers of several lanes, as on a GPU. worker: all lanes run a task together. lane: " \
-		"each lane runs a task, which suits small tasks that use one lane.", .choices = sched_grains, SCHED_SHARED
+	LOOM_OPT_ENUM, "worker", "How workers of several lanes, as on a GPU, run tasks. worker: all lanes run a task " \
+		"together. lane: each lane runs a task, which suits small tasks that use one " \
+		"lane.", .choices = sched_grains, SCHED_SHARED
 #define SCHED_IN_PLACE_ROW                                                                         \
-	LOOM_OPT_U32, "64", "When the queues of a worker are full, new tasks run inside their spawner, nested at most this " \
-		"deep. 0: none does.", .max = 4096, SCHED_SHARED
+	LOOM_OPT_U32, "64", "When the queues of a worker are full, new tasks run inside their spawner, nested at " \
+		"most this deep. 0: never.", .max = 4096, SCHED_SHARED
 
 #define SCHED_CONFIG(OPTION, DERIVED)                                                              \
 	OPTION(ALL, uint32_t, local_queue, LOOM_OPT_U32, "auto",                                   \
-	       "Tasks in the local queue of a worker; a power of two from 2 on. auto: 32, or 128 with "  \
-	       "granularity = lane.", .max = 4096, .flags = LOOM_OPT_AUTO)                         \
+	       "Tasks in the local queue of a worker; a power of two, at least 2. auto: 32, or 128 with granularity " \
+	       "= lane.", .max = 4096, .flags = LOOM_OPT_AUTO)                         \
 	OPTION(ALL, uint32_t, public_queue, LOOM_OPT_U32, "auto",                                  \
 	       "Tasks in the public queue of a worker; a power of two. auto: 64, or 1024 with "    \
 	       "granularity = lane.", .max = 65536, .flags = LOOM_OPT_AUTO)                        \
 	OPTION(ALL, uint32_t, backlog, LOOM_OPT_U32, "auto",                                       \
-	       "Tasks in a third queue of a worker, for when its other queues are full; a power of two. auto: four " \
-	       "times public_queue with granularity = lane, else none, but at least 256 where GPUs take part.", \
+	       "Tasks in a third queue of a worker, used when its other queues are full; a power of two. auto: four " \
+	       "times public_queue with granularity = lane, else none, but at least 256 if GPUs take part.", \
 	       .max = 1 << 20, .flags = LOOM_OPT_AUTO)                                             \
 	OPTION(ALL, uint32_t, granularity, SCHED_GRANULARITY_ROW)                                  \
 	OPTION(ALL, uint32_t, owners, LOOM_OPT_U32, "1",                                           \
 	       "Workers of a device that share a public queue: 1, 2 or 4.", .min = 1, .max = 4)    \
 	OPTION(ALL, uint32_t, claim, LOOM_OPT_ENUM, "guided",                                      \
-	       "Initial tasks that a worker claims at a time. guided: an eighth of its share of what is left, with " \
-	       "granularity = lane half of it. fixed: claim_size.", .choices = claims)             \
-	OPTION(ALL, uint32_t, claim_size, LOOM_OPT_U32, "16", "claim = fixed: tasks of a claim.", .min = 1, .max = 1 << 20) \
+	       "Initial tasks that a worker claims at a time. guided: an eighth of its share of the unclaimed tasks; " \
+	       "half of its share with granularity = lane. fixed: claim_size.", .choices = claims)             \
+	OPTION(ALL, uint32_t, claim_size, LOOM_OPT_U32, "16", "claim = fixed: number of tasks in a " \
+		"claim.", .min = 1, .max = 1 << 20) \
 	OPTION(ALL, uint32_t, victim, LOOM_OPT_ENUM, "random",                                     \
-	       "Worker to steal from. random: any other one. biased: one of the same device with probability bias, else of " \
-	       "another one. local: one of the same device. neighbour: the next one, then the one after it. none: no " \
-	       "stealing. Of other ranks random takes any, neighbour one after the other, the nearest first, biased with " \
-	       "probability bias one of the same host and NUMA node, else with probability bias one of the same host, " \
-	       "else one of another host; local none.", .choices = victims)                                    \
+	       "Worker to steal from. random: any other worker. biased: a worker of the same device with probability " \
+	       "bias, else of another one. local: a worker of the same device. neighbour: the next worker, then the " \
+	       "one after it. none: no stealing. Among other ranks, random takes any; neighbour takes one after the " \
+	       "other, the nearest first; local takes none. biased takes, with probability bias, a rank of the same " \
+	       "host and NUMA node; else, with probability bias, one of the same host; else one of another " \
+	       "host.", .choices = victims)                                    \
 	OPTION(CPU, double, bias, LOOM_OPT_SHARE, "90%",                                           \
 	       "victim = biased: probability that a victim is of the same device, or a nearest rank.", .min = 0, .max = 1) \
 	OPTION(ALL, uint32_t, attempts, LOOM_OPT_ENUM, "two_atomics",                              \
-	       "What keeps the counter of steal attempts from wrapping. two_atomics: a load before each claim. damping: a " \
-	       "load only at queues that were empty last time.", .choices = attempts_choices)                  \
+	       "How the counter of steal attempts is kept from wrapping. two_atomics: a load before each attempt. " \
+	       "damping: a load only at queues that were found empty last time.", .choices = attempts_choices)                  \
 	OPTION(ALL, uint32_t, transfer, LOOM_OPT_ENUM, "body",                                     \
-	       "What public queues contain. body: tasks. id: ids of 4 bytes of tasks that stay in a pool.", \
+	       "What public queues contain. body: tasks. id: 4-byte ids of tasks that stay in a pool.", \
 	       .choices = transfers)                                                               \
 	OPTION(CPU, uint32_t, wait, SCHED_WAIT_ROW)                                                \
 	OPTION(ALL, uint32_t, in_place_depth, SCHED_IN_PLACE_ROW)                                  \
 	OPTION(CPU, uint64_t, spin, SCHED_SPIN_ROW)                                                \
 	OPTION(ALL, uint64_t, overflow_list, LOOM_OPT_U64, "65536",                                        \
-	       "Tasks in the overflow list that all workers share, for when queues are full and tasks are nested too " \
-	       "deep. 0: no list.", .max = 1 << 28)                                                \
+	       "Tasks in the overflow list that all workers share. It is used when queues are full and tasks are " \
+	       "nested too deep. 0: no list.", .max = 1 << 28)                                                \
 	OPTION(ALL, uint8_t, priorities, LOOM_OPT_BOOL, "no",                                      \
-	       "Whether tasks have priorities: a worker runs its tasks of high priority first and of low priority last. " \
-	       "It takes the memory of local_queue three times.")                                  \
+	       "Whether tasks have priorities: a worker runs its tasks of high priority first and those of low " \
+	       "priority last. The option takes the memory of local_queue three times.")                                  \
 	DERIVED(CPU, uint8_t, unused[3])                                                           \
-	/* `bias`, of 2^32 */                                                                      \
+	/* `bias` as a fraction of 2^32 */                                                         \
 	DERIVED(ALL, uint32_t, bias_of_2_32)                                                       \
 	/* the stack has devices of several kinds */                                               \
 	DERIVED(ALL, uint32_t, mixed)                                                              \
-	/* no word is changed by two devices: tasks move through mailboxes */                                  \
+	/* no two devices change the same word: tasks move through mailboxes */                                \
 	DERIVED(ALL, uint32_t, noncoherent)                                                              \
 	/* only workers of one device steal from a queue */                                        \
 	DERIVED(ALL, uint32_t, one_device)                                                               \
 	/* queued tasks may move through mailboxes, too */                                                     \
 	DERIVED(ALL, uint32_t, mailbox_queued)                                                        \
-	/* workers of other ranks that run the same set of tasks; 0: there are none. As a constant: 1 */             \
+	/* number of workers of other ranks that run the same set of tasks; as a constant: 0 or 1 */                 \
 	DERIVED(ALL, uint32_t, remote_workers)                                                                \
-	/* their memory is reached by the trigger's rma() */                                        \
+	/* the memory of these ranks is reached by the trigger's rma() */                           \
 	DERIVED(ALL, uint32_t, rma)                                                               \
 	/* the longest sleep of an idle worker */                                               \
 	DERIVED(CPU, uint64_t, park_ns)
@@ -87,7 +90,7 @@ struct sched_config {
 	SCHED_CONFIG(SCHED_FIELD, SCHED_FIELD)
 };
 
-/* What runs a task: all lanes of a worker together, or one lane while others run a task each. */
+/* A task is run by all lanes of a worker together, or by one lane while other lanes run a task each. */
 enum sched_granularity { SCHED_WORKER, SCHED_LANE };
 enum sched_wait { SCHED_SPIN, SCHED_YIELD, SCHED_SLEEP };
 enum mgws_victim { MGWS_RANDOM, MGWS_BIASED, MGWS_LOCAL, MGWS_NEIGHBOUR, MGWS_NONE };

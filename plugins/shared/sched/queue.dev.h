@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker's local queue: what its tasks spawn, newest first. Device code.
+/* A worker's local queue of spawned tasks, which the worker takes newest first. Device code.
  *
  * Newest first keeps queues small: a worker walks its part of the task tree depth-first, and holds at most (children -
- * 1) tasks per level; oldest first would hold a whole level. Tasks are published from the other end: the oldest task is
+ * 1) tasks per level. Oldest first would hold a whole level. Tasks are published from the other end: the oldest task is
  * nearest to the root and has the most work below it.
  *
- * The private block is: struct sched_local, one struct sched_lane per lane, the ring, and what the scheduler adds.
+ * The private block has struct sched_local, one struct sched_lane per lane, the ring, and the scheduler's own state.
  * Every lane has its own indices. Lanes take the same steps, so the indices stay equal without communication. A GPU's
- * lanes hold them in registers (loom_ctx.regs). All lanes copy a task together, so a barrier is needed between a copy
- * into a slot and the first load from it, and between the last load and the next copy. */
+ * lanes hold them in registers (loom_ctx.regs). All lanes copy a task together. So a barrier is needed between a copy
+ * into a slot and the first load from the slot, and between the last load and the next copy. */
 #ifndef SCHED_QUEUE_DEV_H
 #define SCHED_QUEUE_DEV_H
 
@@ -17,22 +17,22 @@
 #endif
 
 typedef uint64_t __attribute__((__may_alias__)) sched_word;
-#define SCHED_WORDS 8u /* in a task */
+#define SCHED_WORDS 8u /* words of a task */
 
 #ifndef LOOM_YIELD /* defined for CPUs */
 #define LOOM_YIELD() ((void)0)
 #endif
 
-/* While the worker runs, only lane 0 writes it. */
+/* Only lane 0 writes this struct while the worker runs. */
 struct sched_local {
 	uint32_t mask; /* slots - 1 */
 	uint32_t in_place_depth;
 	uint32_t lanes;
-	/* granularity = lane, while lanes run tasks: head and count of the local queue and of the backlog. Counts go on
-	 * beyond the room that there is. */
+	/* With granularity = lane, while lanes run tasks: head and count of the local queue and of the backlog. A count
+	 * may exceed the room of its queue. */
 	uint32_t head, count, backlog_head, backlog_count;
 	uint32_t sent;      /* tasks given to lanes that may not run them */
-	void *global, *job; /* results of mgws_global() and mgws_job() on CPUs */
+	void *global, *job; /* on CPUs: results of mgws_global() and mgws_job() */
 	uint64_t pad[2];
 	struct loom_counters counters; /* stored to c->counters at the end */
 };
@@ -42,10 +42,10 @@ struct sched_lane {
 	uint32_t count; /* tasks held */
 	uint64_t spawned;
 };
-/* The task has a priority, an affinity or reserved bits: most have none. */
+/* Returns whether the task has a priority, an affinity or reserved bits. Most tasks have none. */
 #define SCHED_HAS_ATTRIBUTES(task) (*(const sched_word *)(task) >> 32)
 
-/* Bytes per lane in the private block: none on a GPU. */
+/* Bytes for all lanes in the private block; 0 on a GPU. */
 #ifdef LOOM_DEVICE_COMPILE
 #define SCHED_PER_LANE(lanes, bytes) ((uint64_t)0)
 #else
@@ -60,7 +60,7 @@ LOOM_FN struct sched_local *sched_local(const struct loom_ctx *c)
 	return (struct sched_local *)c->local[LOOM_SCHED];
 }
 
-/* Slots of the local queue, less one. */
+/* Slots of the local queue, minus 1. */
 #ifdef SCHED_CONSTANTS
 #define sched_mask(c) (SCHED_CFG(c, local_queue) - 1)
 #else
@@ -68,7 +68,7 @@ LOOM_FN struct sched_local *sched_local(const struct loom_ctx *c)
 #endif
 
 #ifdef LOOM_DEVICE_COMPILE
-#define SCHED_REGS_LANE 0 /* of loom_ctx.regs; the scheduler's own state starts at SCHED_REGS_OWN */
+#define SCHED_REGS_LANE 0 /* first of loom_ctx.regs; the scheduler's own state starts at SCHED_REGS_OWN */
 #define SCHED_REGS_OWN  2
 LOOM_FN struct sched_lane *sched_lane(const struct loom_ctx *c)
 {
@@ -85,14 +85,14 @@ LOOM_FN struct sched_lane *sched_lane(const struct loom_ctx *c)
 	return (struct sched_lane *)(sched_local(c) + 1) + c->lane;
 }
 
-/* The same for a single lane. */
+/* sched_lane() of a single lane. */
 LOOM_FN struct sched_lane *sched_single_lane(const struct loom_ctx *c)
 {
 	return (struct sched_lane *)(sched_local(c) + 1) + (c->single_lane ? c->single_lane - 1 : c->lane);
 }
 #endif
 
-/* A GPU's shared memory has this alignment, which lets the compiler load two words at a time. */
+/* A GPU's shared memory has this alignment, so the compiler can load two words at a time. */
 #ifdef LOOM_DEVICE_COMPILE
 #define SCHED_ALIGNED(p) ((struct loom_task *)__builtin_assume_aligned(p, 16))
 #else
@@ -114,19 +114,18 @@ LOOM_FN struct loom_task *sched_ring(const struct loom_ctx *c)
 	return SCHED_ALIGNED((char *)(sched_local(c) + 1) + SCHED_LANES_BYTES(c->lanes));
 }
 
-/* The scheduler's own state, after the ring. */
+/* Returns the scheduler's own state, which follows the ring. */
 LOOM_FN void *sched_private(const struct loom_ctx *c)
 {
 	return sched_ring(c) + sched_mask(c) + 1;
 }
 
-/* Store forwarding needs a load as wide as the store. A task that was just written in words of 8 bytes is therefore
- * read in such words: a wider load would wait for the cache. SCHED_KEEP_WORD() keeps the compiler from merging
- * words. */
+/* Store forwarding needs a load as wide as the store. A task was just written in words of 8 bytes, so it is read in
+ * 8-byte words: a wider load would wait for the cache. SCHED_KEEP_WORD() keeps the compiler from merging words. */
 #ifdef GPULOOM_DEV_CPU_H
 #define SCHED_KEEP_WORD(w) __asm__("" : "+r"(w))
-/* The data descriptor at the end is rarely written word by word, so it is copied at once. The copy takes an eighth of
- * the time of a tiny task. */
+/* The data descriptor at the end is rarely written word by word, so it is copied at once. That saves an eighth of the
+ * time of a tiny task. */
 typedef uint64_t sched_pair __attribute__((vector_size(16), __may_alias__, aligned(8)));
 #define SCHED_SINGLE_WORDS (SCHED_WORDS - 2u)
 #define SCHED_UNROLL       _Pragma("GCC unroll 8")
@@ -136,7 +135,7 @@ typedef uint64_t sched_pair __attribute__((vector_size(16), __may_alias__, align
 #define SCHED_UNROLL
 #endif
 
-/* A whole task by this lane. */
+/* Copies a whole task by this lane. */
 LOOM_FN void sched_copy_task(struct loom_task *to, const struct loom_task *from)
 {
 	sched_word *t = (sched_word *)to;
@@ -152,8 +151,8 @@ LOOM_FN void sched_copy_task(struct loom_task *to, const struct loom_task *from)
 #endif
 }
 
-/* Keep rare code out of the hot functions, so that these stay small. SCHED_NOINLINE: not rare in every task tree, so
- * not compiled for size. */
+/* These keep rare code out of the hot functions, so that hot functions stay small. SCHED_NOINLINE code is not rare in
+ * every task tree, so it is not compiled for size. */
 #ifdef GPULOOM_DEV_CPU_H
 #define SCHED_SLOW     static __attribute__((noinline, cold, unused))
 #define SCHED_NOINLINE static __attribute__((noinline, unused))
@@ -162,15 +161,15 @@ LOOM_FN void sched_copy_task(struct loom_task *to, const struct loom_task *from)
 #define SCHED_NOINLINE LOOM_FN
 #endif
 
-/* The worker has several lanes, as all workers of GPUs. */
+/* Whether the worker has several lanes, as all workers of GPUs. */
 #ifdef LOOM_DEVICE_COMPILE
 #define SCHED_SEVERAL(c) 1
 #else
 #define SCHED_SEVERAL(c) ((c)->lanes != 1)
 #endif
 
-/* The caller is a single lane: it runs a task of its own. In a GPU's program all pushes are by single lanes, or
- * none. */
+/* Whether the caller is a single lane, which runs a task of its own. In a GPU's program either all pushes are by single
+ * lanes, or none. */
 #ifndef LOOM_DEVICE_COMPILE
 #define SCHED_SINGLE_LANE(c) ((c)->single_lane != 0)
 #elif defined(LOOM_SINGLE_LANE)
@@ -179,7 +178,7 @@ LOOM_FN void sched_copy_task(struct loom_task *to, const struct loom_task *from)
 #define SCHED_SINGLE_LANE(c) 0
 #endif
 
-/* The context of a single lane, until sched_end_single(). `cpu`: the ops that its task calls on a CPU. */
+/* Returns the context of a single lane, valid until sched_end_single(). cpu: the ops that its task calls on a CPU. */
 #ifdef LOOM_DEVICE_COMPILE
 #define sched_begin_single(c, cpu) sched_single_ctx(c)
 LOOM_FN struct loom_ctx sched_single_ctx(const struct loom_ctx *c)
@@ -201,16 +200,16 @@ LOOM_FN void sched_end_single(struct loom_ctx *c, const struct loom_ctx *single)
 {
 	c->random = single->random;
 	c->stop_seen = single->stop_seen;
-	sched_lane(c)->spawned = sched_single_lane(single)->spawned; /* a GPU's is in the context */
+	sched_lane(c)->spawned = sched_single_lane(single)->spawned; /* on a GPU the count is in the context */
 }
 
-/* The value of lane 0, or of the single lane. */
+/* Returns the value of lane 0, or of the single lane. */
 LOOM_FN uint64_t sched_agree(struct loom_ctx *c, uint64_t v)
 {
 	return SCHED_SINGLE_LANE(c) ? v : loom_from_lane0(c, v);
 }
 
-/* This lane's words of one task. */
+/* Copies this lane's words of one task. */
 SCHED_SLOW void sched_copy_words(const struct loom_ctx *c, struct loom_task *to, const struct loom_task *from)
 {
 	sched_word *t = (sched_word *)to;
@@ -227,8 +226,8 @@ LOOM_FN void sched_copy_one(const struct loom_ctx *c, struct loom_task *to, cons
 		sched_copy_task(to, from);
 }
 
-/* This lane's pairs of words of n tasks, two pairs at a time: a GPU's loads take long, but many can be in flight.
- * Segments and private blocks have this alignment on a GPU. */
+/* Copies this lane's pairs of words of n tasks, two pairs at a time: a GPU's loads take long, but many can be in
+ * flight. On a GPU, segments and private blocks have this alignment. */
 #ifdef LOOM_DEVICE_COMPILE
 #define SCHED_PAIR_ALIGNED 16
 #else
@@ -237,7 +236,7 @@ LOOM_FN void sched_copy_one(const struct loom_ctx *c, struct loom_task *to, cons
 struct __attribute__((__may_alias__, aligned(SCHED_PAIR_ALIGNED))) sched_words {
 	uint64_t a, b;
 };
-#define SCHED_PAIRS (SCHED_WORDS / 2u) /* in a task */
+#define SCHED_PAIRS (SCHED_WORDS / 2u) /* number of pairs of words in a task */
 #define SCHED_PAIR(ring, at, mask, i)                                                                                  \
 	((struct sched_words *)&(ring)[((at) + (i) / SCHED_PAIRS) & (mask)])[(i) % SCHED_PAIRS]
 LOOM_LEAF void sched_copy_pairs(uint32_t lane, uint32_t lanes, struct loom_task *to, uint32_t to_at, uint32_t to_mask,
@@ -257,7 +256,7 @@ LOOM_LEAF void sched_copy_pairs(uint32_t lane, uint32_t lanes, struct loom_task 
 	}
 }
 
-/* This lane's words of n tasks from ring to ring. A mask of all ones: an array instead of a ring. */
+/* Copies this lane's words of n tasks from ring to ring. A mask of all ones stands for an array. */
 LOOM_FN void sched_copy_ring(const struct loom_ctx *c, struct loom_task *to, uint64_t to_at, uint64_t to_mask,
 			     const struct loom_task *from, uint64_t from_at, uint64_t from_mask, uint32_t n)
 {
@@ -297,7 +296,7 @@ LOOM_FN void sched_start(struct loom_ctx *c)
 		uint32_t depth = SCHED_CFG(c, in_place_depth);
 		l->lanes = c->lanes;
 		l->mask = SCHED_CFG(c, local_queue) - 1;
-		/* A GPU's stack is small: its device layer has its own bound. */
+		/* A GPU's stack is small: its device layer has a bound of its own. */
 		l->in_place_depth = depth < LOOM_NESTING_MAX ? depth : LOOM_NESTING_MAX;
 		l->counters.begin_ns = loom_clock_ns(c);
 		l->counters.last_task_ns = l->counters.begin_ns;
@@ -305,7 +304,7 @@ LOOM_FN void sched_start(struct loom_ctx *c)
 	loom_barrier_lanes(c);
 }
 
-/* Stores the counters for the host; `ran` are the tasks run from the worker's loop. */
+/* Stores the counters for the host. ran: tasks that the worker's loop has run. */
 LOOM_FN void sched_finish(struct loom_ctx *c, uint64_t ran)
 {
 	struct sched_local *l = sched_local(c);
@@ -321,7 +320,7 @@ LOOM_FN void sched_finish(struct loom_ctx *c, uint64_t ran)
 	if (c->lane == 0)
 		*c->counters = l->counters;
 #else
-	/* By all lanes: the counters may be behind a link that thousands of workers use now. */
+	/* All lanes store: the counters may be behind a link that thousands of workers use at this time. */
 	loom_barrier_lanes(c);
 	LOOM_NO_UNROLL
 	for (uint32_t i = c->lane; i < sizeof(l->counters) / 8; i += c->lanes)
@@ -329,8 +328,8 @@ LOOM_FN void sched_finish(struct loom_ctx *c, uint64_t ran)
 #endif
 }
 
-/* No task can come for this worker, which has had none since counters.last_task_ns: reports idle, and leaves with the
- * other workers. */
+/* Called when a worker can get no more tasks, and has had none since counters.last_task_ns. It reports idle, and leaves
+ * with the other workers. */
 LOOM_FN void sched_leave(struct loom_ctx *c, uint64_t ran)
 {
 	struct sched_local *l = sched_local(c);
@@ -355,7 +354,7 @@ LOOM_FN void sched_leave(struct loom_ctx *c, uint64_t ran)
 	}
 	if (c->lane == 0) {
 		sched_unlist(&rest, &common->event);
-		if (done) /* the others may sleep */
+		if (done) /* other workers may sleep */
 			sched_wake(c, &common->event, ~0u);
 		l->counters.idle_ns += loom_clock_ns(c) - l->counters.last_task_ns;
 		loom_trace_add(c, LOOM_TRACE_END, l->counters.last_task_ns, c->worker, 0);
@@ -363,7 +362,7 @@ LOOM_FN void sched_leave(struct loom_ctx *c, uint64_t ran)
 	sched_finish(c, ran);
 }
 
-/* Copies a task that all lanes hold in registers, which have no addresses: each lane selects its word, if there are
+/* Copies a task that all lanes hold in registers, which have no addresses. So each lane selects its word, if there are
  * enough lanes. */
 LOOM_FN void sched_copy_from_registers(const struct loom_ctx *c, struct loom_task *to, const struct loom_task *task)
 {
@@ -374,13 +373,13 @@ LOOM_FN void sched_copy_from_registers(const struct loom_ctx *c, struct loom_tas
 	uint64_t word = f[0];
 	for (uint32_t i = 1; i < SCHED_WORDS; i++)
 		word = c->lane == i ? f[i] : word;
-	LOOM_COMPUTED(word); /* leaves one store in the branch */
+	LOOM_COMPUTED(word); /* this keeps only one store in the branch */
 	if (c->lane < SCHED_WORDS)
 		((sched_word *)to)[c->lane] = word;
 #endif
 }
 
-/* 1 unless the queue is full. */
+/* Returns 1, or 0 if the queue is full. */
 LOOM_FN int sched_push(struct loom_ctx *c, const struct loom_task *task)
 {
 	struct sched_lane *mine = sched_lane(c);
@@ -393,7 +392,7 @@ LOOM_FN int sched_push(struct loom_ctx *c, const struct loom_task *task)
 }
 
 #ifdef GPULOOM_DEV_CPU_H
-/* The same for a worker of one lane, whose ring is at a constant offset. */
+/* sched_push() by a worker of one lane, whose ring is at a constant offset. */
 LOOM_FN int sched_push_one_lane(struct sched_local *l, const struct loom_task *task)
 {
 	struct sched_lane *mine = (struct sched_lane *)(l + 1);
@@ -407,8 +406,8 @@ LOOM_FN int sched_push_one_lane(struct sched_local *l, const struct loom_task *t
 }
 #endif
 
-/* Pops the newest task, copied for this lane, after a barrier since the last push. The caller keeps the addresses in
- * registers: this is the hot path. */
+/* Pops the newest task and copies it for this lane. A barrier has followed the last push. The caller keeps the
+ * addresses in registers, because this is the hot path. */
 LOOM_FN void sched_pop(struct loom_ctx *c, struct sched_lane *mine, const struct loom_task *ring, uint32_t mask,
 		       struct loom_task *task)
 {
@@ -417,8 +416,9 @@ LOOM_FN void sched_pop(struct loom_ctx *c, struct sched_lane *mine, const struct
 	loom_barrier_lanes(c); /* from here on spawned tasks may overwrite the slot */
 }
 
-/* Non-coherent devices cannot decrement each other's joins; a join of this device is in the segment of its workers'
- * blocks. In another rank the reference names other memory, so tasks that ranks share must not have joins. */
+/* Returns whether this worker cannot decrement the join. Non-coherent devices cannot decrement each other's joins; a
+ * device's own joins are in the segment of its workers' blocks. In another rank the reference names other memory, so
+ * tasks that ranks share must not have joins. */
 LOOM_FN int sched_join_is_foreign(const struct loom_ctx *c, loom_ref join)
 {
 	return SCHED_CFG(c, remote_workers) ||
@@ -426,8 +426,7 @@ LOOM_FN int sched_join_is_foreign(const struct loom_ctx *c, loom_ref join)
 		LOOM_REF_SEGMENT(join) != LOOM_REF_SEGMENT(c->registry[LOOM_SCHED][c->worker]));
 }
 
-/* Decrements the join of a task that has ended. 1 if that was the last: *next is the join's task, counted as
- * spawned. */
+/* Decrements the join of an ended task. Returns 1 if it was the last: *next is the join's task, counted as spawned. */
 LOOM_FN int sched_decrement_join(struct loom_ctx *c, loom_ref ref, struct loom_task *next)
 {
 	struct loom_join *j = (struct loom_join *)loom_at(c, ref);
@@ -446,8 +445,8 @@ LOOM_FN int sched_decrement_join(struct loom_ctx *c, loom_ref ref, struct loom_t
 
 enum sched_ran { SCHED_TOO_DEEP, SCHED_RAN, SCHED_GOES_ON };
 
-/* Runs the task inside its spawner. SCHED_GOES_ON: *next is the task of its join, for which the caller finds a place.
- * `task` and `next` may be the same. */
+/* Runs the task inside its spawner. Returns SCHED_GOES_ON if *next is the task of its join, for which the caller finds
+ * a place. `task` and `next` may be the same. */
 LOOM_FN enum sched_ran sched_run_in_place(struct loom_ctx *c, const struct loom_task *task, struct loom_task *next)
 {
 	struct sched_local *l = sched_local(c);
@@ -464,8 +463,9 @@ LOOM_FN enum sched_ran sched_run_in_place(struct loom_ctx *c, const struct loom_
 	return join && sched_decrement_join(c, join, next) ? SCHED_GOES_ON : SCHED_RAN;
 }
 
-/* Places a task for which the local queue has no room. In this order: push() looks for room in queues, the task runs in
- * place, overflow() puts it on a list. Both return 0: done; negative: failed; push() also 1: no room. */
+/* Places a task for which the local queue has no room. place() looks for room in queues, then the task runs in place,
+ * then spill() puts it on a list. Both return 0 when done, or a negative error; place() also returns 1 if there is no
+ * room. */
 typedef int sched_place(struct loom_ctx *c, const struct loom_task *task);
 LOOM_FN int sched_place_task(struct loom_ctx *c, const struct loom_task *task, sched_place *place, sched_place *spill)
 {

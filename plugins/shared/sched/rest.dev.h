@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker without tasks does between two polls: spin, yield, or sleep on the stack's eventcount
+/* A worker without tasks spins, yields, or sleeps between two polls. Sleepers wait on the stack's eventcount
  * (lib/eventcount.h), which every publication of tasks advances. Device code.
  *
- * Publications wake one worker each, and save the system call while a wake-up is under way. A worker that finds tasks
- * therefore polls all queues once more, and wakes another worker if there are more: the saved wake-up may have
- * announced tasks of another queue than its victim's. */
+ * A publication wakes one worker, and saves the system call while another wake-up is under way. That wake-up may have
+ * announced tasks of another queue. So a worker that finds tasks polls all queues once more, and wakes another worker
+ * if there are more tasks. */
 #ifndef SCHED_REST_DEV_H
 #define SCHED_REST_DEV_H
 
@@ -13,9 +13,9 @@
 #include "lib/eventcount.h"
 #endif
 
-/* A worker's own, while it is without tasks. Lane 0's. */
+/* Lane 0's state of a worker that has no tasks. */
 struct sched_rest {
-	uint64_t since; /* when it ran out of tasks, or was last woken */
+	uint64_t since; /* when the worker ran out of tasks, or was last woken */
 	uint32_t pauses, listed, seen, pad;
 };
 
@@ -35,20 +35,19 @@ LOOM_FN void sched_pause(struct loom_ctx *c, uint32_t *pauses)
 }
 
 #ifdef GPULOOM_DEV_CPU_H
-/* A detector without LOOM_TERM_MAY_SLEEP must be polled: naps instead of sleep, not too short, see loom_nap(). */
+/* A detector without LOOM_TERM_MAY_SLEEP must be polled: workers then nap, but not too briefly: loom_nap(). */
 #define SCHED_NAP_NS 2000000u
 #define SCHED_SLEEP_NS(c, cfg)                                                                                         \
 	((LOOM_HAS((c)->term, flags) && ((c)->term->flags & LOOM_TERM_MAY_SLEEP)) || (cfg)->park_ns < SCHED_NAP_NS     \
 	     ? (cfg)->park_ns                                                                                          \
 	     : SCHED_NAP_NS)
 
-/* A hint. */
 LOOM_FN uint32_t sched_sleepers(const struct sched_event *e)
 {
 	return loom_load_relaxed_sys(&e->waiters);
 }
 
-/* After tasks were made public: wakes one worker, or all. */
+/* Wakes one worker, or all, after tasks were made public. */
 LOOM_FN void sched_wake(struct loom_ctx *c, struct sched_event *e, uint32_t most)
 {
 	if (most == 1)
@@ -64,8 +63,8 @@ LOOM_FN void sched_unlist(struct sched_rest *r, struct sched_event *e)
 	r->listed = 0;
 }
 
-/* Lane 0, between two polls. `idle`: this worker has reported idle. A listed worker has polled everything since, and
- * `found` says whether there was something. */
+/* Lane 0, between two polls. idle: this worker has reported idle. found: whether the search since the last call found
+ * something. A listed worker has polled everything after it was listed. */
 LOOM_FN void sched_rest(struct loom_ctx *c, const struct sched_config *cfg, struct sched_event *e, struct sched_rest *r,
 			int idle, int found)
 {
@@ -81,11 +80,11 @@ LOOM_FN void sched_rest(struct loom_ctx *c, const struct sched_config *cfg, stru
 			r->listed = 1;
 		}
 	} else {
-		if (found) /* it may be out of reach: no room for it here */
+		if (found) /* the task may be out of reach, because there is no room for it here */
 			loom_pause(c);
 		else
 			loom_sleep_on(c, &e->word, r->seen, SCHED_SLEEP_NS(c, cfg));
-		/* A worker that was woken, and not by its time-out, spins again. */
+		/* A worker that was woken, not by its time-out, spins again. */
 		if (found || loom_load_relaxed_sys(&e->word) != r->seen) {
 			r->since = loom_clock_ns(c);
 			r->pauses = 1;
@@ -94,7 +93,7 @@ LOOM_FN void sched_rest(struct loom_ctx *c, const struct sched_config *cfg, stru
 	}
 }
 
-#else /* A GPU's workers neither sleep nor wake threads: they pause. */
+#else /* A GPU's workers neither sleep nor wake threads; they pause. */
 
 LOOM_FN void sched_wake(struct loom_ctx *c, struct sched_event *e, uint32_t most)
 {

@@ -11,10 +11,9 @@
 static const char *const sched_waits[] = {"spin", "yield", "sleep", NULL};
 static const char *const sched_grains[] = {"worker", "lane", NULL};
 
-/* A row of an option that is a field of struct sched_config. */
 #define SCHED_ROW(name, ...) LOOM_OPT(struct sched_config, name, __VA_ARGS__)
 
-/* The largest number of lanes whose state is in the private block: not of GPUs. */
+/* Returns the largest number of lanes whose state is in the private block, which those of GPUs are not. */
 static inline uint32_t sched_max_lanes(const struct loom_layout *layout)
 {
 	uint32_t most = 1;
@@ -24,7 +23,7 @@ static inline uint32_t sched_max_lanes(const struct loom_layout *layout)
 	return most;
 }
 
-/* The affinity that excludes a device of this kind. A device without a kind is a CPU. */
+/* Returns the affinity that excludes a device of this kind. A device without a kind is a CPU. */
 static inline uint32_t sched_other_kind(uint32_t kind)
 {
 	return kind == LOOM_ON_GPU ? LOOM_ON_CPU : LOOM_ON_GPU;
@@ -38,7 +37,7 @@ static inline int sched_has(const struct loom_layout *layout, int gpu)
 	return 0;
 }
 
-/* The options in `cfg` as constants of a program for GPUs, where SCHED_CFG() finds them. */
+/* Writes the options in `cfg` as constants of a program for GPUs, which SCHED_CFG() reads. */
 static inline int sched_constants(const struct loom_host *host, const struct sched_config *cfg, int keep_words,
 				  char *text, size_t room, struct loom_error *err)
 {
@@ -59,15 +58,15 @@ static inline int sched_constants(const struct loom_host *host, const struct sch
 	return (size_t)at < room ? 0 : LOOM_FAIL(host, err, LOOM_EINTERNAL, "too many constants");
 }
 
-/* The longest sleep, so that a stopped run ends. */
+/* The longest sleep in ns, so that a stopped run ends. */
 #define SCHED_PARK_NS 50000000u
-/* The same where no wake-up comes: with GPUs, and for mailboxes. */
+/* The longest sleep where no wake-up comes: beside GPUs, and for mailboxes. */
 #define SCHED_BESIDE_GPU_NS 200000u
 #define SCHED_MAILBOX_NS    50000u
-/* The same where a poll of other ranks' memory is RMA, at their cost, too. */
+/* The longest sleep where a poll of other ranks' memory is RMA, which takes time of those ranks, too. */
 #define SCHED_RMA_NS 50000u
 
-/* The devices are non-coherent. */
+/* Returns whether the devices are non-coherent. */
 static inline int sched_noncoherent(const struct loom_layout *layout)
 {
 	return LOOM_HAS(layout, noncoherent) && layout->noncoherent && layout->devices > 1;
@@ -80,7 +79,7 @@ static inline uint32_t sched_park_ns(const struct loom_layout *layout)
 					 : SCHED_PARK_NS;
 }
 
-/* Rings index their slots with a mask. */
+/* Rings index their slots with a mask, so their sizes are powers of two. */
 static inline int sched_check_ring(const struct loom_host *host, const char *option, uint32_t slots, uint32_t min,
 				   uint32_t max, struct loom_error *err)
 {

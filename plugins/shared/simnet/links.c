@@ -10,20 +10,20 @@ struct link_state {
 	double rate; /* bytes per ns */
 	uint64_t free_at;
 	struct link_member *flows;
-	/* While shares are computed: */
+	/* Used while shares are computed. */
 	double left;
-	uint32_t open; /* flows without a share */
+	uint32_t open; /* flows that have no share yet */
 	uint64_t seen;
 };
 
 struct links {
 	const struct simnet_model *model;
-	const struct platform *platform; /* NULL: what the model says */
+	const struct platform *platform; /* NULL: the topology follows from the model */
 	uint64_t hop;
-	uint32_t hosts, leaves, groups; /* leaves; groups of leaves: of a dragonfly */
-	uint32_t uplinks, locals, globals, count; /* index of the first link of each kind; all links */
-	struct link_state *link; /* [count]; first the link out of each host, then the link into each */
-	uint32_t *reached; /* [count]: the links whose flows get new shares, while shares are computed */
+	uint32_t hosts, leaves, groups; /* leaf switches; groups of leaf switches in a dragonfly */
+	uint32_t uplinks, locals, globals, count; /* index of the first link of each kind; number of all links */
+	struct link_state *link; /* [count]; first the link out of each host, then the link into each host */
+	uint32_t *reached; /* [count]: links whose flows get new shares, while shares are computed */
 	struct link_flow *moved;
 	uint64_t epoch;
 };
@@ -109,7 +109,7 @@ static void add_link(struct link_route *r, uint32_t link)
 	r->link[r->count++] = link;
 }
 
-/* Within a group of a dragonfly each leaf has a link to each other one. */
+/* Adds the link to another leaf. Within a group of a dragonfly each leaf has a link to each other leaf. */
 static uint32_t to_leaf(const struct links *l, struct link_route *r, uint32_t from, uint32_t to)
 {
 	if (from != to)
@@ -117,7 +117,7 @@ static uint32_t to_leaf(const struct links *l, struct link_route *r, uint32_t fr
 	return to;
 }
 
-/* To another group, over link `which` between the two. Returns the leaf where that link ends. */
+/* Adds link `which` to another group. Returns the leaf where that link ends. */
 static uint32_t to_group(const struct links *l, struct link_route *r, uint32_t leaf, uint32_t to, uint32_t which)
 {
 	uint32_t size = l->model->sim_leaves_per_group, links = l->model->sim_uplinks, from = leaf / size;
@@ -164,7 +164,7 @@ struct link_route links_route(const struct links *l, uint32_t from, uint32_t to,
 
 /* ---- one after the other --------------------------------------------------------------------------------- */
 
-/* When the first byte has passed. */
+/* Returns when the first byte has passed. */
 static uint64_t pass(struct link_state *l, uint64_t at, uint64_t takes)
 {
 	at = at > l->free_at ? at : l->free_at;
@@ -224,15 +224,15 @@ static void set_rate(struct links *l, struct link_flow *f, double share, uint64_
 	l->moved = f;
 }
 
-/* Recomputes the shares of all flows that use these links, and of all connected flows. Progressive filling: the link
- * with the least capacity per flow gives each of its flows that share, which the flows also use of their other links;
- * repeated until every flow has a share. */
+/* Recomputes the shares of all flows that use these links, and of all connected flows, by progressive filling. The link
+ * with the least capacity per flow gives each of its flows that share, which the flows also use of their other links.
+ * This is repeated until every flow has a share. */
 static struct link_flow *share_links(struct links *l, const struct link_route *first, uint64_t now)
 {
 	l->epoch++;
 	l->moved = NULL;
 	uint32_t links = reach(l, 0, first);
-	for (uint32_t i = 0; i < links; i++) /* `links` grows */
+	for (uint32_t i = 0; i < links; i++) /* the loop adds links */
 		for (struct link_member *m = l->link[l->reached[i]].flows; m; m = m->next) {
 			l->link[l->reached[i]].open++;
 			m->flow->seen = l->epoch;
@@ -248,7 +248,7 @@ static struct link_flow *share_links(struct links *l, const struct link_route *f
 		if (!least)
 			return l->moved;
 		double share = least->left / least->open, least_share = least->rate * 1e-9;
-		share = share > least_share ? share : least_share; /* avoid zero shares by rounding */
+		share = share > least_share ? share : least_share; /* rounding must not give a share of zero */
 		for (struct link_member *m = least->flows; m; m = m->next)
 			if (m->flow->seen == l->epoch)
 				set_rate(l, m->flow, share, now);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A child process loads libsimgrid, if it is installed: the library installs signal handlers, and ends its process
- * when a file is wrong. The child leaves the result in shared memory. */
+/* A child process loads libsimgrid, if it is installed. The library installs signal handlers, and ends its process if a
+ * file is wrong. The child leaves the result in shared memory. */
 #include "platform.h"
 
 #include "links.h"
@@ -16,18 +16,18 @@
 
 #include "../child/child.h"
 
-#define PATIENCE_S 60u /* for the child */
-/* Seconds, and bytes per ns: times are added in 64 bits of ns. */
+#define PATIENCE_S 60u /* time limit of the child */
+/* In seconds, and in bytes per ns, because times are added in 64 bits of ns. */
 #define LATENCY_MOST 3600.0
 #define RATE_LEAST 1e-9
 #define RATE_MOST 1e9
 
-/* The result: this head, rates of links, routes, links of routes. A link that is not shared (FATPIPE) limits no flow:
- * only its latency counts. */
+/* The result: this head, rates of links, routes, links of routes. A link that is not shared (FATPIPE) limits no flow,
+ * and only its latency counts. */
 struct found {
-	uint32_t hosts; /* of the platform; 0: libsimgrid is not installed */
+	uint32_t hosts; /* hosts of the platform; 0: libsimgrid is not installed */
 	uint32_t links, longest, fault; /* enum fault */
-	uint32_t whole; /* the child completed: for when its status is lost */
+	uint32_t whole; /* 1: the child completed, in case its status is lost */
 	uint64_t least, over;
 };
 
@@ -86,7 +86,7 @@ static int open_simgrid(struct simgrid *s)
 	return 0;
 }
 
-static const struct simgrid *naming; /* in the child */
+static const struct simgrid *naming; /* used in the child */
 static int by_name(const void *a, const void *b)
 {
 	return strverscmp(naming->host_name(*(void *const *)a), naming->host_name(*(void *const *)b));
@@ -166,7 +166,8 @@ static int check(const struct loom_host *host, const char *path, uint32_t hosts,
 	char how[120];
 	child_end_text(status, how, sizeof(how));
 	if (status && !(status == CHILD_LOST && f->whole))
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "sim_platform = %s: SimGrid cannot read it: its process %s",
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "sim_platform = %s: SimGrid cannot read the file: its process "
+			"%s",
 				 path, how);
 	if (!f->hosts)
 		return LOOM_FAIL(
@@ -185,8 +186,8 @@ static int check(const struct loom_host *host, const char *path, uint32_t hosts,
 				 path);
 	if (f->longest > LINKS_OF_ROUTE || f->fault == TOO_MANY)
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
-				 "sim_platform = %s: %u links, and up to %u of a route, are too many: a route "
-				 "may have %u",
+				 "sim_platform = %s: %u links, and up to %u in a route, are too many: a route may have "
+				 "%u",
 				 path, f->links, f->longest, LINKS_OF_ROUTE);
 	return 0;
 }
@@ -195,7 +196,7 @@ int platform_read(const struct loom_host *host, const char *path, uint32_t hosts
 		  struct loom_error *err)
 {
 	uint64_t pairs = (uint64_t)hosts * hosts;
-	/* Pages that are not written cost nothing. */
+	/* Pages that are not written take no memory. */
 	uint64_t room = pairs * (sizeof(*p->route) + LINKS_OF_ROUTE * sizeof(uint32_t)) + (64ull << 20);
 	struct found *f = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (f == MAP_FAILED)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A platform file of SimGrid as the topology of a simulated network: its hosts, links and routes, as libsimgrid reads
- * them. */
+/* The topology of a simulated network from a platform file of SimGrid: hosts, links and routes, read by libsimgrid. */
 #ifndef TRIGGER_PLATFORM_H
 #define TRIGGER_PLATFORM_H
 
@@ -8,18 +7,18 @@
 
 struct platform {
 	uint32_t hosts, links;
-	uint64_t least; /* ns: the shortest latency */
+	uint64_t least; /* the shortest latency, ns */
 	const double *rate; /* [links]: bytes per ns */
 	const struct platform_route {
 		uint64_t latency; /* ns */
-		uint32_t first, count; /* of `over` */
+		uint32_t first, count; /* links of the route in `over` */
 	} *route; /* [hosts * hosts], by from and to */
 	const uint32_t *over;
 	void *map;
 	uint64_t bytes;
 };
 
-/* Of the first `hosts` hosts by name, h2 before h10. 0, or an error that says what to do. */
+/* Reads the routes of the first `hosts` hosts by name, h2 before h10. Returns 0, or an error that says what to do. */
 int platform_read(const struct loom_host *host, const char *path, uint32_t hosts, struct platform *p,
 		  struct loom_error *err);
 void platform_drop(struct platform *p);

@@ -10,25 +10,25 @@
 /* An operation, or its completion, on its way to a port. */
 enum parcel_kind { ARRIVES, ENDS };
 struct simnet_op {
-	struct wire_message message; /* first */
-	struct simnet_op *next;	 /* in a list */
+	struct wire_message message; /* first member */
+	struct simnet_op *next;	 /* next one in a list */
 	uint32_t kind;
 	int32_t status;
 	struct fabric_io io;
-	struct simnet_port *from; /* origin of the operation */
+	struct simnet_port *from; /* the port where the operation began */
 	void *local, *remote;
-	struct fabric_context *context; /* of `from`; NULL: no completion */
+	struct fabric_context *context; /* context at `from`; NULL: no completion is wanted */
 	struct simnet_op *all;		/* the next of all operations of the network */
 };
 
 /* A rank's endpoint. */
 struct simnet_port {
-	struct fabric is;      /* first */
+	struct fabric is;      /* first member */
 	struct wire_port wire; /* its port in wire.c */
 	struct simnet *net;
 	struct loom_segments memory;
 	struct simnet_op *receives, *unmatched; /* posted receives; messages without a receive yet */
-	struct simnet_op *free;		 /* free: an operation returns with its completion */
+	struct simnet_op *free;		 /* free operations; an operation returns with its completion */
 };
 
 /* The network of a job. */
@@ -39,7 +39,7 @@ struct simnet {
 	uint64_t overhead;
 	struct simnet_port **port; /* [ranks] */
 	struct wire *wire;
-	struct simnet_op *all; /* all operations; under `lock` */
+	struct simnet_op *all; /* all operations, protected by `lock` */
 };
 
 const char *const simnet_routings[] = {"minimal", "valiant", NULL};
@@ -146,7 +146,7 @@ static void append(struct simnet_op **list, struct simnet_op *x)
 	*list = x;
 }
 
-/* Removes the first one with that match from the list; NULL: none. */
+/* Removes the first operation with that match from the list. Returns NULL if there is none. */
 static struct simnet_op *remove_match(struct simnet_op **list, uint64_t match)
 {
 	for (; *list; list = &(*list)->next)
@@ -169,7 +169,7 @@ static void send_op(struct simnet_port *from, struct simnet_port *to, struct sim
 	wire_send(&from->wire, &to->wire, &x->message, begin, bytes);
 }
 
-/* An operation has ended at `p`: the completion returns to its origin. */
+/* Ends an operation at `p`: the completion returns to its origin. */
 static void end(struct simnet_port *p, struct simnet_op *x, int status, uint64_t bytes)
 {
 	if (!x->context) {
@@ -212,7 +212,7 @@ static void *at(const struct simnet_port *p, loom_ref ref)
 	return (char *)p->memory.at[LOOM_REF_SEGMENT(ref)] + LOOM_REF_OFFSET(ref);
 }
 
-/* A message and its receive are both at `p`. */
+/* Copies a message to its receive; both are at `p`. */
 static void match_receive(struct simnet_port *p, struct simnet_op *sent, struct simnet_op *received)
 {
 	int status = sent->io.bytes > received->io.bytes ? EMSGSIZE : 0;
@@ -287,7 +287,7 @@ static void sum(const struct simnet_op *x)
 			((uint64_t *)x->remote)[i] += ((const uint64_t *)x->local)[i];
 }
 
-/* An operation arrives at this port. */
+/* Handles an operation that arrives at this port. */
 static void arrive(struct simnet_port *p, struct simnet_op *x)
 {
 	struct simnet_op *mine;
@@ -314,7 +314,7 @@ static void arrive(struct simnet_port *p, struct simnet_op *x)
 	end(p, x, 0, x->io.op == LOOM_NET_GET || x->io.fetch ? x->io.bytes : 0);
 }
 
-/* Processes what arrived. 1: *out is an event for the caller. */
+/* Processes a parcel that has arrived. Returns 1 if *out is an event for the caller. */
 static uint32_t process(struct simnet_port *p, struct simnet_op *x, struct fabric_event *out)
 {
 	if (x->message.lost) { /* the sender gives up */
@@ -360,7 +360,7 @@ static int share(struct fabric *f, const struct loom_segments *s, struct loom_er
 	memcpy(to, s->at, s->count * sizeof(*to));
 	memcpy(bytes, s->bytes, s->count * sizeof(*bytes));
 	p->memory = (struct loom_segments){.size = sizeof(p->memory), .count = s->count, .at = to, .bytes = bytes};
-	int rc = host->allgather(host, &mine, all, sizeof(mine), err); /* all ranks have stored theirs now */
+	int rc = host->allgather(host, &mine, all, sizeof(mine), err); /* all ranks have stored their port now */
 	host->free(host, all);
 	return rc;
 }

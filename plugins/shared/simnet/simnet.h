@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* provider = sim: a back end of struct fabric_ops over a network under virtual time (wire.h). All ranks are in this
- * process: an operation copies memory when it arrives. */
+ * process, so an operation copies memory when it arrives. */
 #ifndef TRIGGER_NET_H
 #define TRIGGER_NET_H
 
@@ -9,7 +9,7 @@
 
 extern const char *const simnet_routings[], *const simnet_sharings[];
 
-/* Option rows of its costs, for a struct S with a field `net` of type struct simnet_model. */
+/* Option rows of the network's costs, for a struct S with a field `net` of type struct simnet_model. */
 #define NET_OPT(S, field, opt_type, default_, help_, ...)                                                              \
 	{.name = #field, .dflt = default_, .help = "provider = sim: " help_, .offset = offsetof(S, net.field),          \
 	 .size = sizeof(((S *)0)->net.field), .type = opt_type, __VA_ARGS__}
@@ -18,7 +18,7 @@ extern const char *const simnet_routings[], *const simnet_sharings[];
 			 "time from a worker's store to the NIC's match of the tag.", \
 			 .max = 1e9, .section = "trigger"), \
 		NET_OPT(S, sim_overhead, LOOM_OPT_TIME, "100ns", \
-				 "time of the NIC to start an operation (o of LogGP).", \
+				 "time that the NIC takes to start an operation (o of LogGP).", \
 				 .max = 1e9, .section = "trigger"), \
 		NET_OPT(S, sim_latency, LOOM_OPT_TIME, "800ns", \
 				 "time from NIC to NIC over one switch (L).", .max = 1e9, .section = "trigger"), \
@@ -36,43 +36,43 @@ extern const char *const simnet_routings[], *const simnet_sharings[];
 				 "bytes per second between ranks of one host.", \
 				 .min = 1e3, .max = 1e15, .section = "trigger"), \
 		NET_OPT(S, sim_hosts_per_leaf, LOOM_OPT_U32, "0", \
-				 "hosts under one leaf switch of a tree of two levels. 0: one switch for all.", \
+				 "hosts of a leaf switch in a tree of two levels. 0: one switch for all.", \
 				 .max = 65536, .section = "trigger"), \
 		NET_OPT(S, sim_leaves_per_group, LOOM_OPT_U32, "0", \
-				 "leaf switches of a group of a dragonfly: each has a link to each other switch of " \
-				 "its group, and each group to each other group. 0: no groups, upper switches " \
-				 "connect the leaves.", .max = 65536, .section = "trigger"), \
+				 "leaf switches in a group of a dragonfly. Each has a link to each other switch of " \
+				 "its group, and each group has links to each other group. 0: no groups, upper " \
+				 "switches connect the leaf switches.", .max = 65536, .section = "trigger"), \
 		NET_OPT(S, sim_uplinks, LOOM_OPT_U32, "1", \
-				 "links from each leaf switch of a tree to the upper ones, or from one group to " \
-				 "another; a pair of hosts always takes the same one.", \
+				 "links from each leaf switch of a tree to the upper switches, or from one group to " \
+				 "another. A pair of hosts always takes the same link.", \
 				 .min = 1, .max = 1024, .section = "trigger"), \
 		NET_OPT(S, sim_routing, LOOM_OPT_ENUM, "minimal", \
 				 "routing between groups. minimal: by the link between the two. valiant: through a " \
 				 "third group, drawn for each message.", \
 				 .choices = simnet_routings, .section = "trigger"), \
 		NET_OPT(S, sim_sharing, LOOM_OPT_ENUM, "queue", \
-				 "sharing of a link by several messages. queue: one after the other. fair: all at " \
-				 "once, with equal shares as far as they can use them; it costs more time with more " \
-				 "messages.", .choices = simnet_sharings, .section = "trigger"), \
+				 "how several messages share a link. queue: one after the other. fair: all at once, " \
+				 "with equal shares as far as they can use them; the simulation takes longer with " \
+				 "more messages.", .choices = simnet_sharings, .section = "trigger"), \
 		NET_OPT(S, sim_hop, LOOM_OPT_TIME, "100ns", \
 				 "latency of each further switch.", .max = 1e9, .section = "trigger"), \
 		NET_OPT(S, sim_jitter, LOOM_OPT_TIME, "0", \
 				 "longest random delay of a message.", .max = 1e9, .section = "trigger"), \
 		NET_OPT(S, sim_loss, LOOM_OPT_SHARE, "0", \
-				 "share of the messages that are lost and sent again.", \
+				 "share of messages that are lost and sent again.", \
 				 .max = 0.5, .section = "trigger"), \
 		NET_OPT(S, sim_retry, LOOM_OPT_TIME, "20us", \
 				 "time after which a lost message is sent again. After the 7th loss the operation " \
 				 "fails.", .min = 1, .max = 1e12, .section = "trigger"), \
 		NET_OPT(S, sim_platform, LOOM_OPT_PATH, "", \
-				 "platform file of SimGrid, read by libsimgrid where that is installed: its links " \
-				 "and routes replace sim_latency, sim_rate and the tree. Ranks are placed in the " \
-				 "order of the hosts' names.", .section = "trigger"), \
+				 "platform file of SimGrid, read by libsimgrid if that is installed. Its links and " \
+				 "routes replace sim_latency, sim_rate and the tree. Ranks are placed in the order " \
+				 "of the hosts' names.", .section = "trigger"), \
 		NET_OPT(S, sim_dead, LOOM_OPT_STR, "", \
-				 "two ranks, as in '0-3', between which all messages are lost.", \
+				 "two ranks between which all messages are lost, as in '0-3'.", \
 				 .section = "trigger")
 
-/* Joins the network of the job; the first rank creates it. The model stays the caller's. */
+/* Joins the network of the job, which the first rank creates. The caller keeps the model. */
 int simnet_open(const struct loom_host *host, const struct simnet_model *model, struct fabric **fabric,
 		struct loom_error *err);
 

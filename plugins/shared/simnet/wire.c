@@ -13,30 +13,30 @@ enum stage {
 	WHOLE,
 	FIRST_BYTE,
 	LAST_BYTE
-}; /* WHOLE: until its time; sim_sharing = fair: until its first byte, until its last byte */
+}; /* WHOLE: waits for its time. With sim_sharing = fair: waits for its first byte, then its last byte */
 
 struct wire_flow {
-	struct link_flow flow; /* first */
+	struct link_flow flow; /* first member */
 	struct wire_message *message;
 	struct wire_port *to;
 };
 
 struct wire {
 	const struct simnet_model *model;
-	uint32_t ranks, attached; /* attached: under `lock` */
+	uint32_t ranks, attached; /* attached: protected by `lock` */
 	uint32_t dead[2];
 	uint64_t messages;
 	struct links *links;
 	struct platform platform; /* the topology of these links, or empty */
-	/* Messages enter links in the order of time, whichever rank is simulated first: an agent of the network
-	 * ensures that. NULL: ranks are simulated together, and messages enter by themselves. */
+	/* Messages enter links in the order of time, whichever rank is simulated first; an agent of the network ensures
+	 * that. NULL: ranks are simulated together, and messages enter by themselves. */
 	struct loom_agent *agent;
 	struct heap sending;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* "0-3" */
+/* Parses "0-3". */
 static int parse_pair(const char *text, uint32_t dead[2])
 {
 	char *end;
@@ -116,7 +116,7 @@ static uint64_t now_of(const struct wire_port *p)
 	return p->clock->now_ns(p->clock);
 }
 
-/* By the thread of p. */
+/* Called by the thread of p. */
 static void insert(struct wire_port *p, struct heap *h, struct wire_message *x, uint64_t due, uint32_t *seat)
 {
 	if (heap_make_room(h, h->live + 1))
@@ -139,7 +139,7 @@ uint64_t wire_due(const struct wire_port *p)
 
 /* ---- the way of a message ------------------------------------------------------------------------------ */
 
-/* Delay by losses and jitter; *lost: it never arrives. */
+/* Returns the delay by losses and jitter. *lost: the message never arrives. */
 static uint64_t losses(const struct wire *w, uint64_t id, uint32_t from, uint32_t to, uint8_t *lost)
 {
 	const struct simnet_model *m = w->model;
@@ -157,7 +157,7 @@ static uint64_t losses(const struct wire *w, uint64_t id, uint32_t from, uint32_
 	return late;
 }
 
-/* These flows end at new times. */
+/* Updates the events of flows that end at new times. */
 static void reschedule(struct link_flow *f)
 {
 	for (; f; f = f->moved) {
@@ -167,7 +167,7 @@ static void reschedule(struct link_flow *f)
 	}
 }
 
-/* The first byte leaves: the message shares its links from now on. */
+/* The first byte leaves: from now on the message shares its links. */
 static void begin_flow(struct wire_port *to, struct wire_message *x, uint64_t now)
 {
 	x->stage = LAST_BYTE;
@@ -179,7 +179,7 @@ static void begin_flow(struct wire_port *to, struct wire_message *x, uint64_t no
 	reschedule(links_begin(to->wire->links, &x->flow->flow, now));
 }
 
-/* Between hosts. Returns when the message arrives; with fair sharing, when its first byte does. */
+/* Sends a message between hosts. Returns when it arrives; with fair sharing, when its first byte does. */
 static uint64_t over_links(struct wire *w, struct wire_message *x, uint32_t a, uint32_t b, uint64_t id)
 {
 	struct link_route route = links_route(w->links, a, b, w->model->sim_routing == SIMNET_VALIANT ? loom__mix64(~id) : 0);
@@ -214,7 +214,7 @@ static void route_message(struct wire *w, struct wire_message *x)
 static uint64_t send_due(void *arg, uint64_t now_ns)
 {
 	struct wire *w = arg;
-	struct wire_message *due[32]; /* prefetched */
+	struct wire_message *due[32]; /* events to prefetch */
 	for (uint32_t all = 1; all;) {
 		for (all = 0; all < 32 && w->sending.live && w->sending.at[0].due <= now_ns; all++)
 			__builtin_prefetch(due[all] = heap_take(&w->sending));
@@ -265,8 +265,8 @@ struct wire_message *wire_take(struct wire_port *p)
 
 /* ---- samples ------------------------------------------------------------------------------------------- */
 
-/* The least time that a message takes: the lookahead between ranks. With fair sharing the end of one message changes
- * as soon as another ends. */
+/* Returns the least time that a message takes, which is the lookahead between ranks. With fair sharing the end of one
+ * message changes as soon as another one ends. */
 static uint64_t lookahead(const struct wire *w)
 {
 	const struct simnet_model *m = w->model;
@@ -304,6 +304,6 @@ void wire_begin(struct wire_port *p)
 	if (p->rank)
 		return;
 	w->messages = 0;
-	w->sending.live = 0; /* of a sample that failed */
+	w->sending.live = 0; /* messages of a sample that failed */
 	links_reset(w->links);
 }

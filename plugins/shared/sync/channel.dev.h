@@ -7,8 +7,8 @@
  *   void sync_wake(c, word, sleepers)
  *                     *word has changed
  *   SYNC_ALL_LANES    1: all lanes call sync_await, which gives all the same result; 0 (default): lane 0 does
- * gpu_wait.dev.h has its own version of the functions under SYNC_GPU_WAIT: where flags and items are, how items reach a
- * GPU, and when counters are written. */
+ * Under SYNC_GPU_WAIT, gpu_wait.dev.h has its own versions of the functions for where flags and items are, how items
+ * reach a GPU, and when counters are written. */
 #ifndef SYNC_CHANNEL_DEV_H
 #define SYNC_CHANNEL_DEV_H
 
@@ -21,7 +21,7 @@
 #endif
 #define SYNC_LANE_WAITS(c) (SYNC_ALL_LANES || (c)->lane == 0)
 
-/* 1: *word is at `want`, and not poisoned. By the lanes that wait. */
+/* Returns 1 if *word has reached `want` and is not poisoned. Called by the lanes that wait. */
 LOOM_FN int sync_ready(struct loom_ctx *c, const uint32_t *word, uint32_t want)
 {
 	int there = 0;
@@ -52,7 +52,7 @@ LOOM_FN void sync_store_rounds(const struct loom_ctx *c, struct sync_head *h, co
 			       uint32_t *word, uint32_t rounds, const void *item)
 {
 	(void)c, (void)h, (void)k, (void)rounds, (void)item;
-	loom_fetch_add_acq_rel_sys(word, 1u); /* keeps the poison bit */
+	loom_fetch_add_acq_rel_sys(word, 1u); /* an add keeps the poison bit */
 }
 #define sync_request_item(c, h, k, tag) ((void)0)
 #define sync_read_item(c, h, k, tag)    sync_item(h, k, tag)
@@ -120,9 +120,9 @@ LOOM_FN int SYNC_OP(publish)(struct loom_ctx *c, uint32_t channel, uint32_t tag,
 		if (c->lane == 0)
 			sync_add(c, transfer_ns, loom_clock_ns(c) - begin);
 	}
-	loom_barrier_lanes(c); /* orders what all lanes wrote */
+	loom_barrier_lanes(c); /* the barrier orders the writes of all lanes */
 	if (c->lane == 0) {
-		/* Release: pairs with the acquire of the word in sync_await. */
+		/* Release: pairs with the acquire of the word in sync_await(). */
 		uint32_t *full = sync_full(c, h, k, tag);
 		sync_store_rounds(c, h, k, full, sync_round(k, tag) + 1, sync_item(h, k, tag));
 		sync_wake(c, full, &s->sleepers);
@@ -131,8 +131,8 @@ LOOM_FN int SYNC_OP(publish)(struct loom_ctx *c, uint32_t channel, uint32_t tag,
 	return 0;
 }
 
-/* By the lanes that wait. Each instruction after sync_await delays the consumer of a GPU: there is only what cannot
- * be done earlier or later. *until_ns: 0 before the first of several tags. */
+/* Called by the lanes that wait. Each instruction after sync_await() delays the consumer of a GPU, so only steps that
+ * fit nowhere else follow it. *until_ns: 0 before the first of several tags. */
 LOOM_FN int sync_take_item(struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t tag,
 			   uint64_t timeout_ns, uint64_t *until_ns, const void **data)
 {
@@ -142,7 +142,7 @@ LOOM_FN int sync_take_item(struct loom_ctx *c, struct sync_head *h, const struct
 	if (c->lane == 0) {
 		sync_flush_counters(c);
 		sync_add(c, waits, 1);
-		sync_drop_item(c, k, tag); /* of an earlier round, if the sample ended before its release */
+		sync_drop_item(c, k, tag); /* an item that an earlier sample did not release */
 	}
 	if (sync_ready(c, full, want)) {
 		if (c->lane == 0)
@@ -164,7 +164,7 @@ LOOM_FN int sync_take_item(struct loom_ctx *c, struct sync_head *h, const struct
 	return rc;
 }
 
-/* All lanes, after the waits: the result for all of them. */
+/* Called by all lanes after the waits. Returns the result for all of them. */
 LOOM_FN int sync_take_result(struct loom_ctx *c, struct sync_channel *k, int rc)
 {
 	if (rc == LOOM_EDIED)
@@ -209,17 +209,16 @@ LOOM_FN int SYNC_OP(release)(struct loom_ctx *c, uint32_t channel, uint32_t tag)
 	struct sync_head *h = sync_head(c);
 	struct sync_channel *k = sync_channel(sync_local_head(c), channel);
 	struct sync_slot *s = sync_slot(h, k, tag);
-	loom_barrier_lanes(c); /* orders the reads of all lanes */
+	loom_barrier_lanes(c); /* the barrier orders the reads of all lanes */
 	if (c->lane != 0)
 		return 0;
 	uint32_t rounds = sync_round(k, tag) + 1;
 	sync_flush_counters(c);
 	sync_drop_item(c, k, tag);
-	/* Each reader releases its reads; the last one acquires them all and passes them on. Both sides wrap at
-	 * 2^32. */
+	/* Each reader releases its reads; the last one acquires and passes on all. Both sides wrap at 2^32. */
 	if (k->readers > 1 && loom_fetch_add_acq_rel_sys(sync_done(c, h, k, tag), 1u) + 1 != k->readers * rounds)
 		return 0;
-	/* Release: pairs with the acquire in sync_await_free. */
+	/* Release: pairs with the acquire in sync_await_free(). */
 	sync_store_rounds(c, h, k, &s->released, rounds, NULL);
 	sync_wake(c, &s->released, &s->blocked);
 	return 0;

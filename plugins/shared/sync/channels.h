@@ -11,15 +11,15 @@ struct sync {
 	const char *name;
 	struct loom_channel *channel; /* [channels] */
 	uint32_t channels;
-	int wic;                   /* reports the metrics of sync_wic, too */
-	struct listener *listener; /* listener.h; NULL: none */
-	int crosses_link;          /* 1: memory is laid out as gpu_wait.dev.h has it for non-coherent devices */
+	int wic;                   /* 1: also reports the metrics of sync_wic */
+	struct listener *listener; /* listener.h; NULL: there is none */
+	int crosses_link;          /* 1: the memory has the layout of gpu_wait.dev.h for non-coherent devices */
 	uint32_t setting[15];      /* copied to the head before each sample */
 };
 
 void sync_init_instance(struct sync *s, const struct loom_host *host, const char *name);
-void sync_finish(struct sync *s); /* frees what the functions below allocated, but not *s */
-/* An instance that is only a struct sync; the caller fills its settings. 0 or an error. */
+void sync_finish(struct sync *s); /* frees the allocations of the functions below, but not *s */
+/* Creates an instance that is only a struct sync; the caller fills in its settings. Returns 0 or an error. */
 int sync_create(const struct loom_host *host, const char *name, struct sync **out, struct loom_error *err);
 void sync_destroy(void *self);
 
@@ -33,20 +33,20 @@ int sync_collect(void *self, const struct loom_layout *layout, const struct loom
 void sync_interrupt(void *self, const struct loom_layout *layout, const struct loom_view *view, int code,
 		    uint32_t device);
 
-/* The size of head, channels and slots, without items. Fills in offsets if head is not NULL. */
+/* Returns the size of head, channels and slots, without items. Fills in offsets if head is not NULL. */
 uint64_t sync_lay_out(const struct sync *s, struct sync_head *head);
-/* For non-coherent devices: appends items and flags to a global block of need_->global bytes, which has the slots,
- * and adds a block for each device. Fills in offsets if head is not NULL. */
+/* For non-coherent devices. Appends items and flags to a global block of need_->global bytes, which has the slots. Adds
+ * a block for each device. Fills in offsets if head is not NULL. */
 void sync_lay_out_noncoherent(const struct sync *s, const struct loom_layout *layout, struct sync_head *head,
 			      struct loom_need *need_);
-/* init() of these blocks; `begin`: need_->global as it was before. */
+/* Initialises these blocks. begin: need_->global before sync_lay_out_noncoherent(). */
 void sync_init_noncoherent(const struct sync *s, const struct loom_layout *layout, const struct loom_view *view,
 			   uint64_t begin);
 int sync_has_gpu(const struct loom_layout *layout);
 /* Sets the poison bit in all words and wakes their sleepers. */
 void sync_poison_all(const struct loom_layout *layout, struct sync_head *head, int code, uint32_t device);
 
-/* The table of a plug-in made by sync_create, with a create() of its own. */
+/* The table of a plug-in that sync_create() makes; the plug-in has a create() of its own. */
 #define SYNC_OPS_TABLE(name)                                                                                           \
 	static const struct loom_sync_ops name##_ops = {                                                               \
 	    .size = sizeof(struct loom_sync_ops),                                                                      \
@@ -59,7 +59,7 @@ void sync_poison_all(const struct loom_layout *layout, struct sync_head *head, i
 	    .interrupt = sync_interrupt,                                                                               \
 	}
 
-/* create() of a plug-in whose instance is a struct sync; `...` fills s->setting from *o. */
+/* Defines create() of a plug-in whose instance is a struct sync; `...` fills s->setting from *o. */
 #define SYNC_CREATE(NAME, OPTS, ...)                                                                                   \
 	static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)         \
 	{                                                                                                              \

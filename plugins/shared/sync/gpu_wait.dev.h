@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a worker of a GPU waits, for sync_warp, sync_futex and sync_wic: WIC as far as a GPU's stock driver allows it.
- * A waiting worker writes a request for the block's monitor, a warp that does nothing else, and is parked by the
- * hardware: it takes no issue slots until the monitor has polled the word with success. So k waiting workers of a
- * block cost one polling warp, not k. Device code.
+ * Device code.
  *
- * Flags are packed, 32 to a line, in the memory of the device whose workers wait: producers store them there, and one
- * load of the monitor's lanes covers those of neighbours. Where devices are non-coherent (struct loom_layout) no word
- * has two writers: flags and items are in the host's memory, a producer stores the number of rounds, and an item
- * whose consumers are on a GPU is copied to the GPU. An item of 8 bytes is in the flag, which saves a trip over the
- * link.
+ * A waiting worker writes a request for the block's monitor, a warp that does nothing else. The hardware parks the
+ * worker, which takes no issue slots until the monitor has polled the word with success. So k waiting workers of a
+ * block cost one polling warp, not k.
  *
- * A request is one worker's, in shared memory. The worker writes it and then `pending` (release); the monitor reads
- * it after that (acquire), writes the result, and resumes the worker through the barrier, which orders the result,
- * and what the monitor has acquired at the flag, before what the worker does next. From sm_90 on the monitor starts a
- * copy of the item into the worker's shared memory: the barrier counts its bytes, too, so the worker resumes when
- * they have arrived, and the monitor does not wait for them. Model: tests/models/gpu_wait.pml. */
+ * Flags are packed, 32 to a line, in the memory of the device whose workers wait. Producers store them there, and one
+ * load of the monitor's lanes covers the flags of neighbours. Where devices are non-coherent (struct loom_layout) no
+ * word has two writers. Flags and items are then in the host's memory, a producer stores the number of rounds, and an
+ * item whose consumers are on a GPU is copied to the GPU. An item of 8 bytes is in the flag, which saves a trip over
+ * the link.
+ *
+ * A request belongs to one worker and is in shared memory. The worker writes it and then `pending` (release). The
+ * monitor reads the request after `pending` (acquire), writes the result, and resumes the worker through the barrier.
+ * The barrier orders the result, and what the monitor has acquired at the flag, before the worker's next steps. From
+ * sm_90 on the monitor starts a copy of the item into the worker's shared memory. The barrier counts its bytes, too:
+ * the worker resumes when they have arrived, and the monitor does not wait for them. Model:
+ * tests/models/gpu_wait.pml. */
 #ifndef SYNC_GPU_WAIT_DEV_H
 #define SYNC_GPU_WAIT_DEV_H
 
@@ -24,22 +27,22 @@
 
 #define SYNC_GPU_WAIT
 
-/* Settings, after those of the plug-in: pause of a monitor between two polls; bytes of a worker's private memory, for
- * one item; 1: the listener sleeps while it waits (listener.h), so changes of words are counted; which devices are
- * GPUs, a bit each. */
+/* Settings after those of the plug-in. SYNC_PAUSE_NS: a monitor's pause between two polls. SYNC_LOCAL_BYTES: bytes of a
+ * worker's private memory for one item. SYNC_COUNTS = 1: changes of words are counted, for a listener that sleeps while
+ * it waits (listener.h). SYNC_GPUS: one bit for each device that is a GPU. */
 enum sync_setting { SYNC_PAUSE_NS = 10, SYNC_LOCAL_BYTES, SYNC_COUNTS, SYNC_GPUS, SYNC_GPUS_MORE };
 
-/* Over a link, unless an option sets it. An item for one of 264 blocks of an H200 arrives 0.3 us sooner than with 400
- * ns, and as soon as with no pause, which would take more of the link from others. */
+/* The pause over a link, unless an option sets it. An item for one of 264 blocks of an H200 arrives 0.3 us sooner than
+ * with 400 ns. Without a pause an item arrives no sooner, but polls take more of the link from other transfers. */
 #define SYNC_LINK_PAUSE_NS 200u
 
 /* How an item reaches a GPU. SYNC_BY_COPY also means that there is memory for a copy. */
 enum sync_delivery { SYNC_BY_COPY = 1, SYNC_IN_FLAG };
 
-#define SYNC_FLAGS_PER_LINE 32u /* flags */
+#define SYNC_FLAGS_PER_LINE 32u /* number of flags in a line */
 #define SYNC_LINE_BYTES     128u
 
-/* The worker whose block has a slot's flag, after the counters: the lines are spread over the workers of the device. */
+/* Returns the worker whose block has a slot's flag, after the counters. Lines are spread over the device's workers. */
 LOOM_FN uint32_t sync_flag_home(const struct sync_channel *k, uint32_t slot)
 {
 	return k->first + slot / SYNC_FLAGS_PER_LINE % k->count;
@@ -51,8 +54,8 @@ LOOM_FN uint32_t *sync_flag(char *block, const struct sync_channel *k, uint32_t 
 	       slot % SYNC_FLAGS_PER_LINE;
 }
 
-/* Where devices are non-coherent: a slot's flag in both halves, each with four bytes of an item of up to 8 bytes. A
- * half is stored at once. Loads of several multiprocessors from the same 32 bytes of the host's memory are
+/* Where devices are non-coherent: both halves of a slot's flag hold the flag and four bytes of an item of up to 8
+ * bytes. A half is stored at once. Loads of several multiprocessors from the same 32 bytes of host memory are
  * serialised, so no two slots share them. */
 struct sync_flag_word {
 	uint64_t half[2], pad[2]; /* rounds << 32 | bytes */
@@ -80,26 +83,26 @@ LOOM_FN uint32_t *sync_done(const struct loom_ctx *c, struct sync_head *h, const
 	return &sync_slot(h, k, tag)->done;
 }
 
-/* A GPU, or a CPU worker that emulates one in tests. */
+/* Returns whether the device is a GPU, or a CPU that emulates one in tests. */
 LOOM_FN int sync_is_gpu(const struct sync_head *local, uint32_t device)
 {
 	return local->setting[SYNC_GPUS + device / 32] >> device % 32 & 1;
 }
 
-/* 1: the caller does not wake waiters of a word that it has changed, the listener does. */
+/* Returns 1 if the listener, and not the caller, wakes waiters of a word that the caller has changed. */
 LOOM_FN int sync_listener_wakes(const struct loom_ctx *c)
 {
 	return c->on_device[LOOM_SYNC] && sync_is_gpu(sync_local_head(c), c->device);
 }
 
 /* With SYNC_COUNTS the listener sleeps until GPUs have changed more words than it has seen change. CPUs count their
- * changes, too, each before the word is stored. */
+ * changes, too, each before they store the word. */
 LOOM_FN void sync_store_rounds(const struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k,
 			       uint32_t *word, uint32_t rounds, const void *item)
 {
 	const struct sync_head *local = sync_local_head(c);
 	if (!k->word_at) {
-		loom_fetch_add_acq_rel_sys(word, 1u); /* keeps the poison bit */
+		loom_fetch_add_acq_rel_sys(word, 1u); /* an add keeps the poison bit */
 		return;
 	}
 	int gpu = sync_is_gpu(local, c->device), counts = local->setting[SYNC_COUNTS] != 0;
@@ -111,19 +114,19 @@ LOOM_FN void sync_store_rounds(const struct loom_ctx *c, struct sync_head *h, co
 		loom_store_relaxed_sys(half, (uint64_t)rounds << 32 | (uint32_t)both);
 		loom_store_release_sys(half + 1, (uint64_t)rounds << 32 | both >> 32);
 	} else {
-		loom_store_release_sys(word, rounds); /* over a link a store is posted, which stalls no thread */
+		loom_store_release_sys(word, rounds); /* over a link a store is posted and stalls no thread */
 	}
 	if (counts && gpu)
 		loom_fetch_add_relaxed_dev((uint64_t *)c->on_device[LOOM_SYNC], (uint64_t)1);
 }
 
-/* The consumers' device's copy of an item. */
+/* Returns the copy of an item in the memory of the consumers' device. */
 LOOM_FN char *sync_item_copy(const struct loom_ctx *c, const struct sync_channel *k, uint32_t tag)
 {
 	return (char *)c->on_device[LOOM_SYNC] + k->copy_at + tag % k->slots * k->stride;
 }
 
-/* A poll that loaded `seen`, at `now_ns`. 1: the wait is over, and *result is its result. */
+/* Judges a poll that loaded `seen` at `now_ns`. Returns 1 if the wait is over; *result is then its result. */
 LOOM_FN int sync_wait_over(uint32_t seen, int stopped, uint32_t want, uint64_t until_ns, uint64_t now_ns, int *result)
 {
 	*result = sync_check(seen, want, stopped);
@@ -149,44 +152,44 @@ LOOM_FN void sync_wake(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers)
 }
 
 struct __attribute__((aligned(16))) gpu_wait_request {
-	uint64_t barrier; /* the monitor's: an mbarrier of one arrival */
-	uint64_t item;    /* the monitor's: an item that was in the flag */
+	uint64_t barrier; /* used by the monitor: an mbarrier of one arrival */
+	uint64_t item;    /* written by the monitor: an item that was in the flag */
 	/* The request. */
 	uint32_t *word;
 	uint64_t until_ns;
 	const char *from; /* the item to copy before the resume; NULL: none */
 	uint32_t bytes;   /* a multiple of 16; 0: the item is in the flag */
 	uint32_t want;
-	/* between two polls, ns; the monitor starts before the settings are written, so the worker passes them on */
+	/* ns between two polls; the monitor starts before the settings are written, so the worker passes them on */
 	uint32_t pause;
-	uint32_t pending; /* 1: the monitor is to serve it */
-	/* The result. The worker fills it in for a wait that ends well; the monitor changes it otherwise. */
-	const char *at; /* where that item is to be in shared memory */
+	uint32_t pending; /* 1: the monitor must serve the request */
+	/* The result. The worker fills it in for a wait without errors; the monitor changes it otherwise. */
+	const char *at; /* destination of the item in shared memory */
 	int result;
-	/* Counters, which the worker writes out when it does not delay anything. */
+	/* Counters, which the worker writes out when that delays nothing. */
 	uint32_t polls;
-	uint64_t since_ns, over_ns; /* when the wait began; when the successful poll began */
-	/* The worker's lane 0. */
+	uint64_t since_ns, over_ns; /* start of the wait; start of the successful poll */
+	/* State of the worker's lane 0. */
 	uint32_t phase;                  /* parity of the barrier's next phase */
-	uint32_t tag;                    /* the item of `held` that is in the worker's place, or is to be */
+	uint32_t tag;                    /* the item of `held` for which the worker's place is used */
 	const struct sync_channel *held; /* NULL: the place is free */
 };
 
 static __shared__ struct gpu_wait_request gpu_wait_requests[LOOM_WORKERS_PER_BLOCK];
-static __shared__ uint32_t gpu_workers_ended; /* workers */
+static __shared__ uint32_t gpu_workers_ended; /* number of workers that have left the kernel */
 
 LOOM_FN struct gpu_wait_request *gpu_wait_request(void)
 {
 	return &gpu_wait_requests[threadIdx.x / LOOM_LANES];
 }
 
-/* At block scope: between a worker and its monitor. */
+/* A fence at block scope, between a worker and its monitor. */
 LOOM_FN void gpu_wait_fence(void)
 {
 	asm volatile("fence.acq_rel.cta;" ::: "memory");
 }
 
-/* Relaxed accesses of shared memory: inline assembly would use generic addresses. */
+/* Relaxed accesses to shared memory; inline assembly would use generic addresses. */
 LOOM_FN uint32_t gpu_wait_read(const uint32_t *word)
 {
 	return *(const volatile uint32_t *)word;
@@ -220,9 +223,9 @@ LOOM_FN void sync_flush_counters(struct loom_ctx *c)
 	p->since_ns = 0;
 }
 
-/* How a warp is parked. From sm_90 on waiting for an mbarrier suspends it. Before, a named barrier does, which a
- * monitor joins without waiting; there are 16, and two are in use. With more workers in a block they sleep, and poll
- * their request, not memory. */
+/* How a warp is parked. From sm_90 on, waiting for an mbarrier suspends it. On older GPUs a named barrier does, which a
+ * monitor joins without waiting; there are 16, of which two are in use. With more workers in a block, workers sleep,
+ * and poll their request instead of memory. */
 #if __CUDA_ARCH__ >= 900
 #define GPU_WAIT_MBARRIER
 #elif LOOM_WORKERS_PER_BLOCK <= 14
@@ -238,7 +241,7 @@ LOOM_FN uint32_t gpu_wait_mbarrier(const struct gpu_wait_request *p)
 LOOM_FN int gpu_wait_passed(const struct gpu_wait_request *p, uint32_t parity)
 {
 	uint32_t done;
-	/* Acquire, at block scope: pairs with the release of the arrival. May return early, after a time-out. */
+	/* Acquire at block scope: pairs with the release of the arrival. The wait may end early, after a time-out. */
 	asm volatile("{\n\t"
 		     ".reg .pred p;\n\t"
 		     "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2, 1000000;\n\t"
@@ -250,7 +253,7 @@ LOOM_FN int gpu_wait_passed(const struct gpu_wait_request *p, uint32_t parity)
 	return (int)done;
 }
 
-/* A worker has one item in flight: one that it has not released yet keeps the place. */
+/* A worker has one item in flight. An item that the worker has not released yet keeps the place. */
 LOOM_FN void sync_request_item(struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t tag)
 {
 	struct gpu_wait_request *p = gpu_wait_request();
@@ -281,7 +284,7 @@ LOOM_FN void sync_drop_item(struct loom_ctx *c, const struct sync_channel *k, ui
 #define sync_drop_item(c, k, tag)       ((void)0)
 #endif
 
-/* The lanes of the worker's first warp, until the monitor has written the result. */
+/* Parks the lanes of the worker's first warp until the monitor has written the result. */
 LOOM_FN void gpu_wait_park(struct gpu_wait_request *p, uint32_t parity)
 {
 #ifdef GPU_WAIT_MBARRIER
@@ -291,13 +294,13 @@ LOOM_FN void gpu_wait_park(struct gpu_wait_request *p, uint32_t parity)
 #elif defined(GPU_WAIT_NAMED)
 	(void)parity;
 	asm volatile("bar.sync %0, 64;" ::"r"(2u + threadIdx.x / LOOM_LANES) : "memory");
-	loom_fence_acquire_sys(); /* pairs with the fence before the monitor's bar.arrive */
+	loom_fence_acquire_sys(); /* the fence pairs with that before the monitor's bar.arrive */
 #else
 	(void)parity;
 	LOOM_NO_UNROLL
 	while (gpu_wait_read(&p->pending))
 		loom_nanosleep(LOOM_PAUSE_NS);
-	gpu_wait_fence(); /* pairs with the monitor's */
+	gpu_wait_fence(); /* the fence pairs with the monitor's */
 #endif
 }
 
@@ -316,10 +319,10 @@ LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, u
 		if (!p->from)
 			p->at = NULL;
 #ifdef GPU_WAIT_MBARRIER
-		/* orders earlier accesses of the item's place before the copy */
+		/* The fence orders earlier accesses to the item's place before the copy. */
 		asm volatile("fence.proxy.async;" ::: "memory");
 #endif
-		gpu_wait_fence(); /* release: pairs with the monitor's */
+		gpu_wait_fence(); /* release: pairs with the monitor's fence */
 		gpu_wait_write(&p->pending, 1);
 	}
 	if (c->lane < 32) {
@@ -364,7 +367,7 @@ LOOM_FN void SYNC_OP(watch_end)(struct loom_ctx *c)
 		loom_fetch_add_relaxed_dev(&gpu_workers_ended, 1u);
 }
 
-/* A request, as the monitor's lane keeps it while it polls. */
+/* The copy of a request that the monitor's lane keeps while it polls. */
 struct gpu_wait_task {
 	const uint32_t *word;
 	uint64_t until_ns;
@@ -372,7 +375,7 @@ struct gpu_wait_task {
 	uint32_t delivery; /* enum sync_delivery of the item; 0: none */
 };
 
-/* 1: the worker waits, and *t is its request. */
+/* Returns 1 if the worker waits; *t is then its request. */
 LOOM_FN int gpu_wait_accept(const struct gpu_wait_request *p, struct gpu_wait_task *t)
 {
 	if (!gpu_wait_read(&p->pending))
@@ -387,7 +390,7 @@ LOOM_FN int gpu_wait_accept(const struct gpu_wait_request *p, struct gpu_wait_ta
 	return 1;
 }
 
-/* The number of rounds, and the item in the flag. */
+/* Returns the number of rounds, and the item in the flag. */
 LOOM_FN uint32_t gpu_wait_poll(const struct gpu_wait_task *t, uint64_t *item)
 {
 	uint64_t low, high;
@@ -398,12 +401,12 @@ LOOM_FN uint32_t gpu_wait_poll(const struct gpu_wait_task *t, uint64_t *item)
 	return (uint32_t)((sync_reached((uint32_t)(low >> 32), t->want) ? high : low) >> 32);
 }
 
-/* The wait is over: writes the result and ends the request. The release of the barrier follows both. */
+/* For a wait that is over: writes the result and ends the request. The release of the barrier follows both. */
 LOOM_FN void gpu_wait_answer(const struct loom_ctx *worker, struct gpu_wait_request *p, const struct gpu_wait_task *t,
 			     int result, uint64_t item, uint64_t now_ns)
 {
 	if (t->delivery == SYNC_IN_FLAG)
-		p->item = item; /* needs no fence */
+		p->item = item; /* ordered by that release, too */
 	else if (!result)
 		sync_acquire();
 	if (result) {
@@ -419,12 +422,12 @@ LOOM_FN void gpu_wait_answer(const struct loom_ctx *worker, struct gpu_wait_requ
 	gpu_wait_write(&p->pending, 0);
 }
 
-/* The lanes whose workers' waits are over resume these workers. */
+/* Each lane whose worker's wait is over resumes this worker. */
 LOOM_FN void gpu_wait_resume(struct gpu_wait_request *p, int over, int copies)
 {
 #ifdef GPU_WAIT_MBARRIER
 	if (over && copies)
-		/* The fence orders what this lane has acquired before the copy, which is an asynchronous proxy. The
+		/* The fence orders what this lane has acquired before the copy, which is in the asynchronous proxy. The
 		 * worker resumes when the bytes have arrived, too. */
 		asm volatile(
 		    "{\n\t"
@@ -454,14 +457,14 @@ LOOM_FN void gpu_wait_resume(struct gpu_wait_request *p, int over, int copies)
 #endif
 }
 
-/* Each lane serves a worker, until all workers have left the kernel. Each instruction of a round waits for an issue
+/* Each lane serves one worker until all workers have left the kernel. Each instruction of a round waits for an issue
  * slot beside warps that compute, so there are few. */
 LOOM_FN void SYNC_OP(watch)(struct loom_ctx *c)
 {
 	static_assert(LOOM_WORKERS_PER_BLOCK <= 32, "a block has 1,024 threads, and a worker 32");
 	struct gpu_wait_request *p = &gpu_wait_requests[c->lane % LOOM_WORKERS_PER_BLOCK];
 	struct gpu_wait_task t = {};
-	struct loom_ctx worker = *c; /* of this lane's worker */
+	struct loom_ctx worker = *c; /* context of this lane's worker */
 	int waits = 0;
 	worker.worker -= LOOM_WORKERS_PER_BLOCK - c->lane; /* the monitor follows the last worker of the block */
 	worker.lane = 0;
@@ -472,7 +475,7 @@ LOOM_FN void SYNC_OP(watch)(struct loom_ctx *c)
 		if (!__any_sync(0xffffffffu, waits)) {
 			if (__shfl_sync(0xffffffffu, gpu_wait_read(&gpu_workers_ended), 0) == LOOM_WORKERS_PER_BLOCK)
 				return;
-			c->stop_seen = 0; /* left from the sample before */
+			c->stop_seen = 0; /* a value of the previous sample */
 			loom_nanosleep(LOOM_PAUSE_NS);
 			continue;
 		}
@@ -494,7 +497,7 @@ LOOM_FN void SYNC_OP(watch)(struct loom_ctx *c)
 
 #endif
 
-/* After a wait: where the worker reads the item. */
+/* Returns where the worker reads the item after a wait. */
 LOOM_FN const void *sync_read_item(struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t tag)
 {
 	const char *item = sync_item(h, k, tag);

@@ -7,7 +7,7 @@
 #include "sleep.h"
 #include "gpu_wait.dev.h"
 
-#define STOP_POLL_NS 1000000u /* after a stop: from one wake-up of all waiters to the next */
+#define STOP_POLL_NS 1000000u /* after a stop: interval between wake-ups of all waiters */
 
 const char *const listener_choices[] = {"poll", "interrupt", NULL};
 
@@ -16,8 +16,8 @@ static void notify(struct listener *l)
 	eventcount_advance_private(&l->event, &l->waiting);
 }
 
-/* By how much a word has grown since the last poll; `jumps`: it may grow by several for one change. Acquire: a thread
- * that is woken then sees what was published. */
+/* Returns by how much a word has grown since the last poll. jumps: one change may add more than 1, and counts as 1.
+ * Acquire: a thread that is woken then sees what was published. */
 static uint32_t advanced_by(struct listener *l, uint32_t *word, uint32_t *seen, int jumps)
 {
 	uint32_t now = __atomic_load_n(word, __ATOMIC_ACQUIRE) & SYNC_ROUNDS, by = (now - *seen) & SYNC_ROUNDS;
@@ -27,7 +27,7 @@ static uint32_t advanced_by(struct listener *l, uint32_t *word, uint32_t *seen, 
 	return by;
 }
 
-/* Under the lock. */
+/* Called with the lock held. */
 static void poll_words(struct listener *l)
 {
 	uint32_t *seen = l->seen, all = __atomic_load_n(&l->over, __ATOMIC_ACQUIRE);
@@ -54,7 +54,7 @@ static void poll_once(struct listener *l)
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* Whether the polling thread is to sleep until it is notified. */
+/* Returns whether the polling thread must sleep until it is notified. */
 static int sleeps(struct listener *l)
 {
 	return (l->interrupt || !__atomic_load_n(&l->open, __ATOMIC_ACQUIRE) ||
@@ -90,7 +90,7 @@ static void *await_main(void *arg)
 	int rc = 0;
 	while (!rc && !__atomic_load_n(&l->quit, __ATOMIC_ACQUIRE)) {
 		uint64_t taken = __atomic_load_n(&l->taken, __ATOMIC_ACQUIRE);
-		/* After `taken`: the count covers all changes by CPUs that are in it. */
+		/* After `taken`: the count covers all changes by CPUs that `taken` includes. */
 		uint64_t cpus = __atomic_load_n(&l->head->raised_by_cpus, __ATOMIC_ACQUIRE) - l->raised_by_cpus;
 		rc = l->interrupt->wait(l->interrupt, l->posted + (taken > cpus ? taken - cpus : 0) + 1, &err);
 		poll_once(l);
@@ -112,10 +112,11 @@ static int open_interrupt(struct listener *l, const struct loom_layout *layout, 
 		}
 	if (gpus > 1)
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
-				 "%s: notify = interrupt is for one GPU, and there are %u: set notify = poll",
+				 "%s: notify = interrupt supports one GPU, and there are %u: set notify = poll",
 				 l->s->name, gpus);
 	if (!LOOM_HAS(layout, interrupts) || !layout->interrupts)
-		return LOOM_FAIL(host, err, LOOM_ENOTSUP, "%s: no interrupts here: set notify = poll", l->s->name);
+		return LOOM_FAIL(host, err, LOOM_ENOTSUP, "%s: interrupts are unavailable here: set notify = "
+			"poll", l->s->name);
 	l->posted = *(const uint64_t *)view->device[gpu];
 	return layout->interrupts->open(layout->interrupts, gpu, LOOM_SYNC, 0, &l->interrupt, err);
 }

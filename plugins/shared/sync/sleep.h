@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sleeping on a word of a slot, also across processes: all waits of sync_futex, and those of sync_wic for a free
- * slot. The word is an eventcount (lib/eventcount.h): it counts rounds. */
+/* Sleeping on a word of a slot, also across processes: all waits of sync_futex, and the waits of sync_wic for a free
+ * slot. The word is an eventcount (lib/eventcount.h) that counts rounds. */
 #ifndef SYNC_SLEEP_H
 #define SYNC_SLEEP_H
 
 #include "gpu_wait.dev.h"
 #include "lib/eventcount.h"
 
-/* As sync_await of channel.dev.h. `until_ns` on CLOCK_MONOTONIC, 0: none. */
+/* Waits like sync_await() of channel.dev.h. until_ns is on CLOCK_MONOTONIC; 0: no deadline. */
 static inline int sync_sleep_until(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, uint32_t want,
 				   uint64_t until_ns)
 {
@@ -20,7 +20,7 @@ static inline int sync_sleep_until(struct loom_ctx *c, uint32_t *word, uint32_t 
 		rc = sync_check_wait(c, now, want);
 		if (rc <= 0)
 			break;
-		/* Absolute time: a signal does not start the wait again. */
+		/* The time is absolute, so a signal does not start the wait again. */
 		if (loom_futex_sleep(word, now, until_ns, 0)) {
 			rc = LOOM_ETIMEDOUT;
 			break;
@@ -30,7 +30,7 @@ static inline int sync_sleep_until(struct loom_ctx *c, uint32_t *word, uint32_t 
 	return rc;
 }
 
-/* As channel.dev.h has it. */
+/* The sync_wake() that channel.dev.h requires. */
 static inline void sync_wake(const struct loom_ctx *c, uint32_t *word, uint32_t *sleepers)
 {
 	if (!sync_listener_wakes(c))

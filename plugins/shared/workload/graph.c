@@ -42,7 +42,7 @@ int graph_make(struct graph *g, uint64_t vertices, const struct graph_edges *e)
 	return 0;
 }
 
-/* Each edge falls through the quadrants of the matrix with 57, 19, 19 and 5 per cent. */
+/* Each edge falls through the quadrants of the matrix with probabilities of 57, 19, 19 and 5 per cent. */
 int graph_rmat(struct graph *g, uint32_t scale, uint32_t degree, uint64_t seed)
 {
 	struct graph_edges e = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_barrier: the cost of a barrier, by the difference of two numbers of rounds. Host half. */
+/* Host half of workload_barrier: measures a barrier by the difference of two numbers of rounds. */
 #include "workload_barrier.dev.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ struct rounds_opts {
 	uint32_t scope, work, teams, leave;
 };
 
-/* `group`: the team of each worker, with scope = group. */
+/* group: with scope = group, the team of each worker. */
 struct rounds_job {
 	struct workload workload;
 	struct loom_barrier_scopes barrier_scopes;
@@ -29,24 +29,25 @@ static const char *const rounds_scopes[] = {"worker", "device", "stack", "job", 
 static const struct loom_opt rounds_rows[] = {
 	LOOM_OPT(struct rounds_opts, scope, LOOM_OPT_ENUM, "stack",
 			 "Scope of the barrier: the lanes of a worker, the workers of a device, of all devices "
-			 "(stack), of all ranks (job), of a team (group).", .choices = rounds_scopes),
+			 "(stack), of all ranks (job), or of a team (group).", .choices = rounds_scopes),
 	LOOM_OPT(struct rounds_opts, few, LOOM_OPT_U64, "512", "Rounds of a short timed part.", .min = 1, .max = 1e9),
 	LOOM_OPT(struct rounds_opts, difference, LOOM_OPT_U64, "5120",
-			 "Additional rounds of a long timed part: a barrier costs the difference in time divided by "
-			 "this.", .min = 1, .max = 1e9),
+			 "Additional rounds of a long timed part. The barrier's cost is the difference in time divided "
+			 "by this number.", .min = 1, .max = 1e9),
 	LOOM_OPT(struct rounds_opts, parts, LOOM_OPT_U64, "5",
 			 "Timed parts of each length in a sample.", .min = 2, .max = 10000),
 	LOOM_OPT(struct rounds_opts, checked, LOOM_OPT_U64, "500",
 			 "Rounds before the timed parts in which workers verify that all others have arrived.",
 			 .min = 1, .max = 1e9),
 	LOOM_OPT(struct rounds_opts, work, LOOM_OPT_U32, "0",
-			 "Steps of a computation, about 1 ns each, with which rounds are timed, too: a worker is "
-			 "late in each second round, and computes between arrive and await. 0: none.", .max = 1e9),
+			 "Steps of a computation, about 1 ns each, with which rounds are also timed. A worker is late "
+			 "in every second round, and computes between arrive and await. 0: none.", .max = 1e9),
 	LOOM_OPT(struct rounds_opts, teams, LOOM_OPT_U32, "2",
-			 "scope = group: number of teams; worker i is in team i modulo this.", .min = 1, .max = 1e6),
+			 "scope = group: number of teams; worker i is in team i modulo this "
+			 "number.", .min = 1, .max = 1e6),
 	LOOM_OPT(struct rounds_opts, leave, LOOM_OPT_U32, "0",
-			 "Workers, the last ones, that leave for good after half of the checked rounds. Worker 0 "
-			 "stays.", .max = 1e6),
+			 "Number of workers, from the last one on, that leave for good after half of the checked "
+			 "rounds. Worker 0 stays.", .max = 1e6),
 	LOOM_OPT(struct rounds_opts, deadline, LOOM_OPT_TIME, "0",
 			 "Longest time that a worker waits for the others; then the run fails. 0: no limit."),
 	LOOM_OPT(struct rounds_opts, absent, LOOM_OPT_I64, "-1",
@@ -108,16 +109,15 @@ static int rounds_need(void *self, const struct loom_layout *layout, struct loom
 	return 0;
 }
 
-/* The rounds of a worker in a sample. */
+/* Returns the rounds of a worker in a sample. */
 static uint64_t rounds_of(const struct rounds_opts *o)
 {
 	return o->checked + o->parts * (2 + 2 * o->few + o->difference) + (o->work ? o->parts * (3 + 2 * o->few) : 0);
 }
 
-#define ROUNDS_SLICED_MAX 1000u /* rounds of about 2 ms each */
+#define ROUNDS_SLICED_MAX 1000u /* each about 2 ms long */
 
-/* Ranks that share a GPU in time slices complete one round per slice: many rounds take minutes, and measure the time
- * slices. */
+/* Ranks that share a GPU in time slices complete one round per slice: many rounds take minutes, and measure slices. */
 static int check_time_slices(const struct workload *w, const struct loom_layout *layout, struct loom_error *err)
 {
 	const struct rounds_opts *o = w->opts;
@@ -171,7 +171,7 @@ static int rounds_constants(void *self, const struct loom_layout *layout, char *
 	return 0;
 }
 
-/* The median and the standard deviation of one part's times, by worker 0. */
+/* Computes the median and the standard deviation of one part's times, from worker 0. */
 static double median_of(const struct rounds_opts *o, const uint64_t *time, enum rounds_part part,
 			uint64_t *room, double *deviation)
 {
@@ -211,13 +211,13 @@ static int report_times(const struct workload *w, const uint64_t *time, struct l
 	return 0;
 }
 
-/* What each rank shares with the others: the stamps of the checked rounds, up to ROUNDS_STAMPS. */
+/* Data that each rank shares with the others: the stamps of the checked rounds, up to ROUNDS_STAMPS. */
 struct rounds_of_rank {
 	uint64_t clock; /* ranks with the same number share a clock; 0: not shared */
 	struct rounds_stamp stamp[];
 };
 
-/* Whose clock it is: CPUs of one host, or simulated devices. */
+/* Returns the owner of the clock: the CPUs of a host, or simulated devices. */
 static uint64_t clock_of(const struct loom_layout *layout)
 {
 	struct host_mark mark;

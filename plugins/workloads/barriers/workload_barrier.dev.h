@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* barrier: rounds of a barrier, checked and timed. Device code.
  *
- * In checked rounds each worker records the round that it has arrived at, and checks the record of another worker
- * behind the barrier. Ranks cannot read each other's records: for scope = job worker 0 records when it arrived and
- * when it left. Timed are parts of many rounds (the sync study, 3.2): a number of rounds, and a larger number, so
- * that everything but the barrier cancels out; and, with work, rounds with work before or between arrive and await. */
+ * In checked rounds each worker records the round at which it has arrived, and checks the record of another worker
+ * after the barrier. Ranks cannot read each other's records: for scope = job worker 0 records when it arrived and when
+ * it left. Parts of many rounds are timed (the sync study, 3.2): a number of rounds, and a larger number, so that all
+ * but the barrier cancels out. With work, rounds with work before, or between, arrive and await are timed, too. */
 #ifndef WORKLOAD_BARRIER_DEV_H
 #define WORKLOAD_BARRIER_DEV_H
 
@@ -21,28 +21,28 @@ struct rounds_head {
 	uint64_t few, difference, checked, parts, deadline_ns;
 	uint32_t scope, work;
 	uint32_t absent; /* index of a worker that never arrives (fault injection); ~0: none */
-	uint32_t stay;   /* workers that do not drop out: the first ones */
-	uint64_t leave;  /* the checked round after which the others drop out */
+	uint32_t stay;   /* number of workers that do not leave for good, from the first on */
+	uint64_t leave;  /* the checked round after which the others leave for good */
 	uint32_t teams, pad;
 };
-#define ROUNDS_LEFT (~0ull) /* the recorded round of a worker that has dropped out */
+#define ROUNDS_LEFT (~0ull) /* the recorded round of a worker that has left for good */
 
 /* When worker 0 arrived at a checked round of the job, and when it left. */
 struct rounds_stamp {
 	uint64_t arrived, left;
 };
-enum { ROUNDS_STAMPS = 512 }; /* of the first rounds */
+enum { ROUNDS_STAMPS = 512 }; /* number of the first rounds that have a stamp */
 
-/* A worker's block; behind it its times: [parts][ROUNDS_PARTS]; then, with scope = job, [ROUNDS_STAMPS] stamps. */
+/* A worker's block. Its times follow, [parts][ROUNDS_PARTS]; then, with scope = job, [ROUNDS_STAMPS] stamps. */
 struct rounds_record {
-	uint64_t round; /* that this worker has arrived at: read by others */
+	uint64_t round; /* the round at which this worker has arrived; others read it */
 	uint64_t pad[15];
-	uint64_t early, early_round, early_by; /* early releases: how many, and the first one */
-	uint64_t rounds;                       /* all completed rounds */
+	uint64_t early, early_round, early_by; /* early releases: their number, and the first one */
+	uint64_t rounds;                       /* number of all completed rounds */
 	uint64_t pad1[12];
 };
 
-/* Options that device code branches on in each round: constants of a program for GPUs, see rounds_constants(). */
+/* Options on which device code branches in each round. They are constants of a program for GPUs: rounds_constants(). */
 #ifdef ROUNDS_CONSTANTS
 #define ROUNDS_OPT(h, option) ROUNDS_IS_##option
 #else
@@ -54,7 +54,7 @@ LOOM_FN struct rounds_record *rounds_record(const struct loom_ctx *c, uint32_t w
 	return (struct rounds_record *)loom_public(c, LOOM_WORKLOAD, worker);
 }
 
-/* 0, or the run is over: after a deadline the missing worker is reported. */
+/* Returns 0, or an error if the run is over. After a deadline the missing worker is reported. */
 #define ROUNDS_OTHER_RANK (~0ull)
 LOOM_FN int rounds_wait(struct loom_ctx *c, const struct rounds_head *h)
 {
@@ -135,7 +135,7 @@ LOOM_FN int rounds_with_work(struct loom_ctx *c, const struct rounds_head *h, en
 
 LOOM_FN int rounds_part(struct loom_ctx *c, const struct rounds_head *h, enum rounds_part part, uint64_t *ns)
 {
-	/* all lanes count: 64 bits would take time */
+	/* all lanes count, and 64 bits would take time */
 	uint32_t n = (uint32_t)(part == ROUNDS_LONG ? h->few + h->difference : h->few);
 	int rc = rounds_wait(c, h); /* a common start */
 	uint64_t begin = loom_clock_ns(c);

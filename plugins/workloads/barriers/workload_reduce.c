@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_reduce: the sum of many floats with barriers, in several ways, and a model that predicts the fastest. Host
- * half. */
+/* Host half of workload_reduce: the sum of many floats with barriers, in several ways, and a model that predicts the
+ * fastest way. */
 #include "workload_reduce.dev.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ struct reduce_opts {
 	uint32_t way;
 };
 
-enum { ALL_WAYS = 0 }; /* the others: 1 + way, which is a phase from REDUCE_WARP on */
+enum { ALL_WAYS = 0 }; /* the other choices are 1 + way, which is a phase from REDUCE_WARP on */
 static const char *const ways[] = {"all", "warp", "worker", "device", "stack", NULL};
 
 static const struct loom_opt reduce_rows[] = {
@@ -22,18 +22,18 @@ static const struct loom_opt reduce_rows[] = {
 			 "Number of floats that are summed: a multiple of 4. Each device has all of them in its own "
 			 "memory.", .min = 4, .max = 1ll << 34),
 	LOOM_OPT(struct reduce_opts, way, LOOM_OPT_ENUM, "all",
-			 "What sums together. warp: 32 lanes of worker 0. worker: all its lanes. device: the workers "
-			 "of the first device. stack: those of all devices. all: each of these in turn; warp where a "
-			 "worker has more lanes, stack where there are several devices.", .choices = ways),
+			 "Which lanes sum together. warp: 32 lanes of worker 0. worker: all its lanes. device: the "
+			 "workers of the first device. stack: those of all devices. all: each of these in turn; warp "
+			 "if a worker has more lanes, stack if there are several devices.", .choices = ways),
 	LOOM_OPT(struct reduce_opts, rounds, LOOM_OPT_U64, "auto",
-			 "Sums of each kind in a sample. auto: 4 to 1,000, so that about 16 million floats are "
+			 "Sums of each way in a sample. auto: 4 to 1,000, so that about 16 million floats are "
 			 "summed.", .max = 1e9, .flags = LOOM_OPT_AUTO),
 	{.name = NULL},
 };
 
 struct reduce {
 	struct workload workload;
-	struct reduce_all all; /* of this stack; head.rounds is 0 before */
+	struct reduce_all all; /* of this stack; head.rounds is 0 before it is set */
 };
 
 static const struct reduce_opts *opts_of(const struct reduce *r)
@@ -49,7 +49,7 @@ static int reduce_create(const struct loom_host *host, const void *opts, void **
 	return code;
 }
 
-/* The expected sums: that of the first round, then the differences of each round's input. */
+/* Computes the expected sums: that of the first round, then the differences of each round's input. */
 static void find_sums(struct reduce_all *a)
 {
 	const struct reduce_head *h = &a->head;
@@ -75,7 +75,8 @@ static int reduce_need(void *self, const struct loom_layout *layout, struct loom
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "reduce: floats = %llu: not a multiple of 4",
 				 (unsigned long long)o->floats);
 	if (!strcmp(ways[o->way], "stack") && layout->devices == 1)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "reduce: way = stack: there is one device: set way = device");
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "reduce: way = stack: there is only one device: set way = "
+			"device");
 	for (uint32_t d = 0; d < layout->devices; d++)
 		lanes = layout->device[d].lanes > lanes ? layout->device[d].lanes : lanes;
 	if (!h->rounds) {
@@ -120,7 +121,7 @@ static int reduce_init(void *self, const struct loom_layout *layout, const struc
 
 /* ---- the model ---- */
 
-/* The time to read: each batch takes one latency (Little's law: the rate is the bytes in flight divided by the
+/* Returns the time to read. Each batch takes one latency (Little's law: the rate is the bytes in flight divided by the
  * latency), limited by the measured rate. */
 static double read_ns(double bytes, double lanes, double latency, double rate)
 {
@@ -134,7 +135,7 @@ static double part(const struct reduce_record *n, int phase)
 	return (double)n->ns[phase] / (double)n->rounds[phase];
 }
 
-/* Bytes per ns of a part that reads and sums; 0: its other components took all the time. */
+/* Returns the bytes per ns of a part that reads and sums; 0: its other components took all the time. */
 static double rate(const struct reduce_record *n, int phase, double bytes, double others)
 {
 	double left = part(n, phase) - others;
@@ -174,7 +175,7 @@ static int check_way(const struct reduce *r, const struct reduce_record *n, uint
 	if (n->wrong[way])
 		return LOOM_FAIL(
 		    r->workload.host, err, LOOM_EWRONG,
-		    "reduce: way %s: round %llu: the sum is %.0f instead of %.0f; so are %llu of %llu rounds wrong",
+		    "reduce: way %s: round %llu: the sum is %.0f instead of %.0f; %llu of %llu rounds are wrong",
 		    name, (unsigned long long)n->wrong_round[way], n->wrong_sum[way],
 		    r->all.sum[n->wrong_round[way] % REDUCE_OFFSETS], (unsigned long long)n->wrong[way],
 		    (unsigned long long)n->rounds[way]);

@@ -4,12 +4,11 @@
  *   warp     the first 32 lanes of worker 0
  *   worker   all lanes of worker 0
  *   device   the workers of the first device: each stores its sum in that device's memory, and worker 0 adds these
- *   stack    the workers of all devices: the first worker of each device adds its device's sums, and worker 0 adds
- * those
+ *   stack    the workers of all devices: the first worker of each device adds its device's sums, worker 0 adds those
  *
  * Each device has all floats in its own memory, so it may sum any part of them. A lane adds floats, and the sums of
- * tiles as doubles: the floats are small integers, so the sum is exact in any order. Each round's input starts later
- * than that of the previous round, so values left over from another round make a wrong sum. */
+ * tiles as doubles. The floats are small integers, so the sum is exact in any order. Each round's input starts later
+ * than that of the previous round, so values of another round make a wrong sum. */
 #ifndef WORKLOAD_REDUCE_DEV_H
 #define WORKLOAD_REDUCE_DEV_H
 
@@ -19,12 +18,12 @@
 #include <gpuloom/workload.h>
 #endif
 
-/* What worker 0 times: first the parts for the model, then the ways. */
+/* The phases that worker 0 times: first the parts for the model, then the ways. */
 enum {
 	REDUCE_LANES_WARP = 0, /* the lanes of a warp add their sums */
-	REDUCE_LANES_WORKER,   /* those of a worker */
-	REDUCE_ALONE_WARP,     /* a warp reads REDUCE_ALONE quads, or all, and sums */
-	REDUCE_ALONE_WORKER,   /* a worker does */
+	REDUCE_LANES_WORKER,   /* the lanes of a worker add their sums */
+	REDUCE_ALONE_WARP,     /* a warp reads and sums REDUCE_ALONE quads, or all */
+	REDUCE_ALONE_WORKER,   /* a worker reads and sums them */
 	REDUCE_ALL,            /* the workers of the first device read all quads, and each sums */
 	REDUCE_GATHER,         /* a barrier of the device, then worker 0 adds one sum of each worker */
 	REDUCE_BARRIER,           /* a barrier of the stack */
@@ -36,10 +35,10 @@ enum {
 };
 enum {
 	REDUCE_OFFSETS = 8,       /* rounds after which the input repeats */
-	REDUCE_OFFSET = 32,       /* quads by which a round's input starts later: keeps lines of a GPU whole */
+	REDUCE_OFFSET = 32,       /* quads by which a round's input starts later; keeps cache lines of a GPU whole */
 	REDUCE_BATCH = 8,       /* quads that a lane loads at once */
-	REDUCE_WARP_LANES = 32, /* of way = warp */
-	REDUCE_TIMES = 64,      /* how often each part is timed */
+	REDUCE_WARP_LANES = 32, /* lanes of way = warp */
+	REDUCE_TIMES = 64,      /* number of times that each part is timed */
 	REDUCE_ALONE = 1 << 14, /* most quads for measuring the rate of a worker */
 };
 /* Batches of a tile: the sum of its floats, at most 256 each, is below 2^24. A CPU prefetches contiguous data. */
@@ -49,41 +48,41 @@ enum {
 #define REDUCE_BATCHES 64u
 #endif
 
-/* One access of a lane. */
+/* The data of one access of a lane. */
 struct __attribute__((aligned(16))) reduce_quad {
 	float at[4];
 };
 
 /* The global block: constant while workers run. */
 struct reduce_head {
-	uint64_t quads;  /* of a round */
-	uint64_t rounds; /* of each way */
-	uint32_t phases; /* phases to run: bits 1 << REDUCE_WARP ... */
-	uint32_t seed;   /* of the floats */
+	uint64_t quads;  /* quads of a round */
+	uint64_t rounds; /* rounds of each way */
+	uint32_t phases; /* phases to run, as bits 1 << REDUCE_WARP ... */
+	uint32_t seed;   /* seed of the floats */
 };
 struct reduce_all {
 	struct reduce_head head;
-	double sum[REDUCE_OFFSETS]; /* of each round's input */
+	double sum[REDUCE_OFFSETS]; /* sum of each round's input */
 };
 
-/* A worker's block: the last lines are used in worker 0's only. */
+/* A worker's block. Only worker 0 uses the last lines. */
 struct reduce_record {
-	double sum; /* worker d's: the sum of device d, written by that device's first worker */
+	double sum; /* in worker d's block: the sum of device d, which that device's first worker writes */
 	uint64_t pad[15];
-	double unused; /* sums that are not needed, so that they are computed */
+	double unused; /* sums that are not needed, stored so that they are computed */
 	uint64_t load[2]; /* ns of REDUCE_TIMES dependent loads: where this worker has read; behind a barrier */
 	uint64_t ns[REDUCE_PHASES], rounds[REDUCE_PHASES];            /* time, and number of rounds */
-	uint64_t wrong[REDUCE_PHASES], wrong_round[REDUCE_PHASES]; /* number of wrong sums, and the first of them */
+	uint64_t wrong[REDUCE_PHASES], wrong_round[REDUCE_PHASES]; /* number of wrong sums; round of the first */
 	double wrong_sum[REDUCE_PHASES];
 	uint64_t pad1[6];
 };
 
-/* A device's block: this, a sum of each of its workers, the floats of all rounds. */
+/* A device's block: this struct, a sum of each of its workers, and the floats of all rounds. */
 struct reduce_device {
-	uint64_t claimed[2][16]; /* tiles, in even and in odd rounds */
+	uint64_t claimed[2][16]; /* number of claimed tiles, in even and in odd rounds */
 };
 
-/* Float i: an integer from 1 to 256. */
+/* Returns float i, an integer from 1 to 256. */
 LOOM_FN float reduce_value(uint64_t i, uint32_t seed)
 {
 	uint32_t x = ((uint32_t)i ^ seed) * 0x9e3779b1u;
@@ -114,7 +113,7 @@ LOOM_FN struct reduce_record *reduce_record(const struct loom_ctx *c, uint32_t w
 
 /* ---- sums ---- */
 
-/* A lane's part of a tile of `n` lanes, which starts at quad `at` and ends at `end`. */
+/* Sums a lane's part of a tile of `n` lanes, which starts at quad `at` and ends at `end`. */
 LOOM_FN double reduce_tile(struct loom_ctx *c, const struct reduce_quad *in, uint64_t at, uint64_t end, uint32_t n)
 {
 	const uint64_t batch = (uint64_t)n * REDUCE_BATCH;
@@ -137,8 +136,8 @@ LOOM_FN double reduce_tile(struct loom_ctx *c, const struct reduce_quad *in, uin
 	return (double)((part[0] + part[1]) + (part[2] + part[3]));
 }
 
-/* A lane's part of quads 0 to `quads`: `teams` workers, of which `n` lanes read, take tiles in turn; the last eighth
- * of many tiles is claimed dynamically, because some multiprocessors read more slowly. */
+/* Sums a lane's part of quads 0 to `quads`. `teams` workers, of which `n` lanes read, take tiles in turn. The last
+ * eighth of many tiles is claimed dynamically, because some multiprocessors read more slowly. */
 LOOM_FN double reduce_read(struct loom_ctx *c, const struct reduce_quad *in, uint64_t quads, uint32_t n, uint32_t teams,
 			   uint64_t *claimed)
 {
@@ -155,7 +154,7 @@ LOOM_FN double reduce_read(struct loom_ctx *c, const struct reduce_quad *in, uin
 	}
 }
 
-/* The sum over the first `n` lanes, on lane 0. */
+/* Returns on lane 0 the sum over the first `n` lanes. */
 LOOM_FN double reduce_combine(struct loom_ctx *c, uint32_t n, double sum)
 {
 	double *of = (double *)c->local[LOOM_WORKLOAD];
@@ -179,11 +178,11 @@ LOOM_FN double reduce_combine(struct loom_ctx *c, uint32_t n, double sum)
 			sum += of[i];
 		sum += odd;
 	}
-	loom_barrier_lanes(c); /* before the words are used again */
+	loom_barrier_lanes(c); /* the lanes have read the words, which are used again */
 	return sum;
 }
 
-/* A barrier of the device's workers; its first worker then adds their sums. */
+/* Waits at a barrier of the device; then its first worker adds the sums of the workers. */
 LOOM_FN int reduce_gather(struct loom_ctx *c, double *sum)
 {
 	double *sums = reduce_sums(c);
@@ -199,7 +198,7 @@ LOOM_FN int reduce_gather(struct loom_ctx *c, double *sum)
 	return 0;
 }
 
-/* A barrier of the stack; worker 0 then adds the sums of the devices. */
+/* Waits at a barrier of the stack; then worker 0 adds the sums of the devices. */
 LOOM_FN int reduce_devices(struct loom_ctx *c, double *sum)
 {
 	if (c->worker == c->first && c->lane == 0)
@@ -210,7 +209,7 @@ LOOM_FN int reduce_devices(struct loom_ctx *c, double *sum)
 	return rc;
 }
 
-/* Whether a phase is in a set. */
+/* Returns whether a phase is in a set. */
 LOOM_FN uint32_t reduce_is(uint32_t phase, uint32_t of)
 {
 	return of >> phase & 1;
@@ -222,7 +221,7 @@ LOOM_FN uint32_t reduce_is(uint32_t phase, uint32_t of)
 #define REDUCE_READS (REDUCE_IS_ALONE | 1u << REDUCE_ALL | 15u << REDUCE_WARP)
 #define REDUCE_GATHERS (1u << REDUCE_GATHER | 1u << REDUCE_DEVICE | 1u << REDUCE_STACK)
 
-/* One round, by all workers of a phase. The sum is on lane 0 of worker 0. */
+/* Runs one round by all workers of a phase. Lane 0 of worker 0 gets the sum. */
 LOOM_FN int reduce_round(struct loom_ctx *c, const struct reduce_head *h, uint32_t phase, uint64_t round, double *sum)
 {
 	uint32_t n =
@@ -253,7 +252,7 @@ LOOM_FN int reduce_round(struct loom_ctx *c, const struct reduce_head *h, uint32
 
 /* ---- phases ---- */
 
-/* By lane 0: dependent loads at unpredictable addresses. */
+/* Lane 0. Makes dependent loads at unpredictable addresses. */
 LOOM_FN uint64_t reduce_chase(struct loom_ctx *c, const struct reduce_head *h)
 {
 	const struct reduce_quad *in = reduce_input(c, 0);
@@ -287,8 +286,8 @@ LOOM_FN void reduce_check(struct loom_ctx *c, struct reduce_record *n, uint32_t 
 	}
 }
 
-/* All rounds of a phase. Each starts with a barrier of the participating workers, and lasts until worker 0 has the
- * sum. The first round is not timed: it warms the TLBs of a GPU. */
+/* Runs all rounds of a phase. Each round starts with a barrier of the participating workers, and lasts until worker 0
+ * has the sum. The first round warms the TLBs of a GPU and is not timed. */
 LOOM_FN int reduce_rounds(struct loom_ctx *c, const struct reduce_head *h, uint32_t phase, struct reduce_record *record)
 {
 	uint64_t rounds = phase < REDUCE_ALL || phase == REDUCE_GATHER || phase == REDUCE_BARRIER

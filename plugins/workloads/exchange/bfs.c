@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_bfs: host half. */
 #include "bfs.dev.h"
 
 #include <stdlib.h>
@@ -30,7 +29,7 @@ struct bfs {
 	uint64_t *first, most;
 };
 
-/* The maximum number of edges from one worker's vertices to another's: the size of a bucket. */
+/* Computes the largest number of edges from one worker's vertices to another's, which is the size of a bucket. */
 static int find_most(struct ex *x, struct bfs *s, uint32_t workers)
 {
 	uint64_t *edges = ex_alloc(x, workers, 8);

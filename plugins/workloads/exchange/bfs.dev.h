@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* G_BFS: breadth-first search by levels on a graph whose vertices are distributed over the workers; probabilistic,
- * random. At each level a worker sends a bucket of vertices to another worker only if there are any: worker 0 gathers
- * which worker sends to which, and distributes that, so that each worker waits for existing messages only. Device
- * code. */
+ * random. At each level a worker sends a bucket of vertices to another worker only if there are any. Worker 0 gathers
+ * which worker sends to which, and distributes that, so that workers wait only for existing messages. Device code. */
 #ifndef BFS_DEV_H
 #define BFS_DEV_H
 
@@ -12,12 +11,12 @@
 
 enum { BFS_ROWS = 0, BFS_COLUMNS, BFS_LEVEL, BFS_FRONTIER, BFS_NEXT, BFS_BUCKETS, BFS_MANIFEST, BFS_FIRST,
        BFS_USED, BFS_PLACES };
-/* Vertices; most entries of a bucket; 64-bit words of a set of workers; channels of the manifests. */
+/* Number of vertices; most entries of a bucket; 64-bit words of a set of workers; first channel of the manifests. */
 enum { BFS_N = 0, BFS_ROOM, BFS_WORDS, BFS_GATHER };
 
 /* The bucket from worker f to worker t is a channel item: on t's device, in slot place[t] * workers + f. Both sides
  * count how many they have exchanged (BFS_USED), because most levels have none. */
-/* A bucket: the number of vertices, and the vertices. */
+/* Returns a bucket: the number of vertices, and the vertices. */
 LOOM_FN uint32_t *bfs_bucket(const struct loom_ctx *c, uint32_t to)
 {
 	const struct ex_head *h = ex_head(c);
@@ -45,7 +44,7 @@ LOOM_FN uint32_t bfs_owner(const struct loom_ctx *c, uint32_t vertex)
 	return low;
 }
 
-/* Lane 0: visits a vertex of the worker. */
+/* Lane 0. Visits a vertex of the worker. */
 LOOM_FN void bfs_visit(uint32_t *level, uint32_t *next, uint32_t *count, uint32_t vertex, uint32_t depth)
 {
 	if (level[vertex] != UINT32_MAX)
@@ -54,7 +53,7 @@ LOOM_FN void bfs_visit(uint32_t *level, uint32_t *next, uint32_t *count, uint32_
 	next[(*count)++] = vertex;
 }
 
-/* Lane 0: follows the edges of the frontier: visits own vertices, and puts others into their buckets. */
+/* Lane 0. Follows the edges of the frontier: visits the worker's vertices, and puts others into their buckets. */
 LOOM_FN void bfs_expand(struct loom_ctx *c, const uint32_t *frontier, uint32_t n, uint32_t *next,
 			uint32_t *count, uint32_t depth, uint64_t *manifest)
 {
@@ -80,7 +79,7 @@ LOOM_FN void bfs_expand(struct loom_ctx *c, const uint32_t *frontier, uint32_t n
 }
 
 /* Sends all manifests to worker 0 and receives the result: a set of senders per worker, and the total number of
- * messages and vertices; 0 is the end. */
+ * messages and vertices; 0 means the end. */
 LOOM_FN int bfs_gather_manifests(struct loom_ctx *c, uint32_t round, const uint64_t *mine, const uint64_t **all)
 {
 	const struct ex_head *h = ex_head(c);
@@ -107,7 +106,7 @@ LOOM_FN int bfs_gather_manifests(struct loom_ctx *c, uint32_t round, const uint6
 				table[c->workers * words] += m[words];
 			ex_release(c, gather, round * c->workers + w);
 		}
-		/* The own device last: a worker that this resumes may take this core. */
+		/* This device comes last: a worker that the item resumes may take this core. */
 		for (uint32_t d = c->devices; d-- > 0 && !rc;)
 			rc = ex_send(c, gather + 1 + d, round, table, 8 * (c->workers * words + 1));
 	}
@@ -117,7 +116,7 @@ LOOM_FN int bfs_gather_manifests(struct loom_ctx *c, uint32_t round, const uint6
 	return rc;
 }
 
-/* Sends the buckets, receives those that were announced. */
+/* Sends the buckets, and receives the announced ones. */
 LOOM_FN int bfs_exchange(struct loom_ctx *c, const uint64_t *senders, uint32_t *next, uint32_t *count,
 		     uint32_t depth, uint64_t *manifest)
 {

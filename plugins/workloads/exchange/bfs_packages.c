@@ -17,7 +17,7 @@ static int by_text(const void *a, const void *b)
 	return strcmp(((const struct name *)a)->text, ((const struct name *)b)->text);
 }
 
-/* The number of a package; a name that occurs only as a dependency becomes a vertex, too. */
+/* Returns the number of a package. A name that occurs only as a dependency becomes a vertex, too. */
 static int number_of(void **tree, const char *text, size_t length, uint32_t *count, uint32_t *number)
 {
 	struct name *one = malloc(sizeof(*one));
@@ -48,7 +48,7 @@ static void free_name(void *p)
 	free(one);
 }
 
-/* "a (>= 1), b | c": every name is an edge. */
+/* Parses "a (>= 1), b | c", in which every name is an edge. */
 static int depend(void **tree, const char *list, uint32_t from, uint32_t *packages, struct graph_edges *e)
 {
 	int rc = 0;

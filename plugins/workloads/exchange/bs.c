@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_bs: host half. */
 #include "bs.dev.h"
 
 #include <stdlib.h>
@@ -8,8 +7,8 @@
 #include "exchange.h"
 
 static const struct loom_opt rows[] = {
-	EX_ROWS("1000", 1, 1 << 20, "Keys per worker. The number of stages follows from that of the workers; "
-		"iterations is not used.", "1"),
+	EX_ROWS("1000", 1, 1 << 20, "Keys per worker. The number of stages follows from the number of workers; "
+		"`iterations` is not used.", "1"),
 	{.name = NULL},
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* G_BS: bitonic sort of blocks; multiple, scatter-gather. Each worker sorts its block; in each stage of the network
- * it then receives its partner's block and keeps the lower or the upper half of both. Data arrive early: the paper's
+/* G_BS: bitonic sort of blocks; multiple, scatter-gather. Each worker sorts its block. In each stage of the network it
+ * then receives its partner's block and stores the lower or the upper half of both. Data arrive early: the paper's
  * scenario 1. Device code. */
 #ifndef BS_DEV_H
 #define BS_DEV_H
@@ -13,7 +13,7 @@
 enum { BS_KEYS = 0, BS_MERGED, BS_PLACES };
 enum { BS_M = 0, BS_RANKS }; /* keys per block; participating workers: a power of two */
 
-/* Shell sort: no recursion, no extra memory. */
+/* Shell sort, which needs no recursion and no extra memory. */
 LOOM_FN void bs_sort(uint32_t *key, uint64_t n)
 {
 	uint64_t gap = 1;
@@ -29,7 +29,7 @@ LOOM_FN void bs_sort(uint32_t *key, uint64_t n)
 		}
 }
 
-/* The lower or upper m keys of two sorted blocks, sorted. */
+/* Computes the lower or upper m keys of two sorted blocks, sorted. */
 LOOM_FN void bs_keep(uint32_t *to, const uint32_t *a, const uint32_t *b, uint64_t m, int upper)
 {
 	if (!upper) {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_c2d: host half. */
 #include "c2d.dev.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_cg: host half. The matrix is that of the HPCG benchmark: 27 on the diagonal, -1 elsewhere in the 27-point
+/* Host half of workload_cg. The matrix is that of the HPCG benchmark: 27 on the diagonal, -1 elsewhere in the 27-point
  * pattern, and a right-hand side with the solution 1. */
 #include "cg.dev.h"
 
@@ -37,7 +37,7 @@ static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 	/* 20 iterations reach 1e-6 on every size that was tried. */
 	for (uint64_t i = 0; !rc && x->o->iterations >= 20 && i < s->n; i++)
 		if (!(fabs(u[i] - 1) < 1e-3))
-			return EX_WRONG(x, err, "unknown %llu is %g after %u iterations, the solution is 1",
+			return EX_WRONG(x, err, "unknown %llu is %g after %u iterations instead of 1",
 					(unsigned long long)i, u[i], x->o->iterations);
 	return rc;
 }

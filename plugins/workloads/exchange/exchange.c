@@ -169,7 +169,7 @@ int ex_need(void *self, const struct loom_layout *layout, struct loom_need *need
 	x->head.work_p = x->o->tp;
 	if (layout->devices < 2)
 		return LOOM_FAIL(x->host, err, LOOM_EINVAL,
-				 "workload_%s needs two devices or more: set devices = cpu:0 cpu:1 in [run]",
+				 "workload_%s needs at least two devices: set devices = cpu:0 cpu:1 in [run]",
 				 x->app->name);
 	x->err = err;
 	x->layout = layout;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The exchange engine: what the ten applications of the paper's table 2 have in common. Device code.
+/* The exchange engine: common code of the ten applications of the paper's table 2. Device code.
  *
- * An application is a kernel that each worker runs: it owns a part of the data, computes what needs no other worker's
- * data (C1), waits for messages, computes the rest (C2) and publishes its own data. Workers access each other's data
- * only through messages.
+ * An application is a kernel that each worker runs. A worker owns a part of the data, and computes what needs no other
+ * worker's data (C1). It waits for messages, computes the remaining part (C2) and publishes its data. Workers access
+ * each other's data only through messages.
  *
- * The global block: struct ex_head, then the arrays of the application, which the host lays out. */
+ * The global block has struct ex_head, then the arrays of the application, which the host lays out. */
 #ifndef EXCHANGE_DEV_H
 #define EXCHANGE_DEV_H
 
@@ -18,9 +18,9 @@ enum { EX_ARRAYS = 24, EX_PARAMS = 24 };
 
 struct ex_head {
 	uint64_t at[EX_ARRAYS];    /* offsets of the arrays */
-	uint64_t param[EX_PARAMS]; /* the application's */
+	uint64_t param[EX_PARAMS]; /* parameters of the application */
 	uint32_t iterations;
-	uint32_t work_c, work_p; /* extra rounds of work in C1 and before a message, see ex_work */
+	uint32_t work_c, work_p; /* additional rounds of work in C1 and before a message: ex_work() */
 	uint32_t channels;
 	uint64_t pad[6];
 };
@@ -31,20 +31,20 @@ struct ex_interval {
 	uint64_t begin_ns, end_ns;
 };
 struct ex_log {
-	uint64_t begin_ns, end_ns; /* of the kernel */
+	uint64_t begin_ns, end_ns; /* start and end of the kernel */
 	uint64_t waits, wait_ns, send_ns;
-	uint64_t cpu_ns;      /* CPU time of the kernel ... */
-	uint64_t wait_cpu_ns; /* ... and of its waits */
-	uint64_t work;        /* result of ex_work, so that it is not optimised away */
+	uint64_t cpu_ns;      /* CPU time of the kernel */
+	uint64_t wait_cpu_ns; /* CPU time of the kernel's waits */
+	uint64_t work;        /* result of ex_work(), stored so that it is not optimised away */
 	struct ex_interval wait[EX_INTERVALS];
 };
 
 /* A message of every iteration, from one worker to another. */
 struct ex_message {
-	uint32_t from, to;     /* workers */
+	uint32_t from, to;     /* numbers of the workers */
 	uint32_t channel;
-	uint32_t slot, stride; /* its tag in iteration i is i * stride + slot */
-	uint32_t first, count; /* the application's: which values */
+	uint32_t slot, stride; /* the tag in iteration i is i * stride + slot */
+	uint32_t first, count; /* for the application: the values of the message */
 	uint32_t pad;
 };
 
@@ -69,17 +69,17 @@ LOOM_FN struct ex_log *ex_log(const struct loom_ctx *c)
 	return (struct ex_log *)c->own[LOOM_WORKLOAD];
 }
 
-/* Where worker w's share of n elements starts; the next worker's start is its end. */
+/* Returns where worker w's share of n elements starts, which is the end of the previous worker's share. */
 LOOM_FN uint64_t ex_share(uint64_t n, uint64_t w, uint64_t workers)
 {
 	return n * w / workers;
 }
 
-/* A row of a grid from the row itself and the two next to it; n columns, the borders stay. */
+/* Computes a row of a grid from itself and the two next to it. A row has n columns; the borders stay unchanged. */
 typedef void ex_row_fn(const struct loom_ctx *c, double *to, const double *up, const double *row, const double *down,
 		       uint64_t n);
 
-/* After an iteration on two grids: the lanes exchange them. */
+/* Called after an iteration on two grids: the lanes exchange the grids. */
 LOOM_FN void ex_swap(struct loom_ctx *c, double **now, double **next)
 {
 	double *swap = *now;
@@ -88,10 +88,10 @@ LOOM_FN void ex_swap(struct loom_ctx *c, double **now, double **next)
 	loom_barrier_lanes(c);
 }
 
-/* The lanes share the indices. */
+/* A loop in which the lanes share the indices. */
 #define EX_EACH(c, i, from, to) for (uint64_t i = (from) + (c)->lane; i < (uint64_t)(to); i += (c)->lanes)
 
-/* CPU time of the calling thread. GPUs have no such clock. */
+/* Returns the CPU time of the calling thread, which GPUs do not measure. */
 LOOM_FN uint64_t ex_cpu_ns(void)
 {
 #ifdef LOOM_DEVICE_COMPILE
@@ -103,7 +103,7 @@ LOOM_FN uint64_t ex_cpu_ns(void)
 #endif
 }
 
-/* A fixed amount of dependent work: about 1 us per round on a current core. */
+/* Does a fixed amount of dependent work: about 1 us per round on a current core. */
 LOOM_FN void ex_work(struct loom_ctx *c, uint32_t rounds)
 {
 	if (c->lane != 0 || !rounds)
@@ -134,7 +134,7 @@ LOOM_FN void ex_end(struct loom_ctx *c)
 	log->end_ns = loom_clock_ns(c);
 }
 
-/* Ends the run with an error, unless it was stopped already. */
+/* Ends the run with an error, unless it was already stopped. */
 LOOM_FN int ex_fail(struct loom_ctx *c, int rc, uint64_t info)
 {
 	if (rc != LOOM_EINTR && c->lane == 0)
@@ -214,8 +214,8 @@ LOOM_FN void ex_release_message(struct loom_ctx *c, const struct ex_message *m, 
 
 /* ---- sums: all workers send to worker 0, which answers with one item per device ---- */
 
-/* Channels: `gather` has a slot per worker, `spread` + d one slot that all workers of device d read. Summed in the
- * order of the workers, so the result is reproducible to the bit. */
+/* Channels: `gather` has a slot per worker; `spread` + d has one slot that all workers of device d read. Terms are
+ * added in the order of the workers, so the result is reproducible to the bit. */
 LOOM_FN int ex_sum(struct loom_ctx *c, uint32_t gather, uint32_t spread, uint32_t round, double mine,
 		   double *sum)
 {
@@ -234,7 +234,7 @@ LOOM_FN int ex_sum(struct loom_ctx *c, uint32_t gather, uint32_t spread, uint32_
 				ex_release(c, gather, tag[i]);
 			}
 		}
-		/* The own device last: a worker that this resumes may take this core. */
+		/* This device comes last: a worker that the item resumes may take this core. */
 		for (uint32_t d = c->devices; d-- > 0 && !rc;)
 			rc = ex_send(c, spread + d, round, &total, sizeof(total));
 	}

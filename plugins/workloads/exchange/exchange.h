@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The exchange engine, host half: an application provides options, a plan of its data, and a check against a
- * reference; the engine makes the plug-in, with channels, logs and metrics. */
+/* The exchange engine, host half. An application provides options, a plan of its data, and a check against a reference.
+ * The engine makes the plug-in, with channels, logs and metrics. */
 #ifndef EXCHANGE_H
 #define EXCHANGE_H
 
@@ -9,11 +9,11 @@
 
 enum { EX_CHANNELS = 3 * LOOM_MAX_DEVICES + 8 };
 
-/* The options of every application. The help tells what `size` means. */
+/* The options of every application. The help text says what `size` means. */
 struct ex_opts {
 	uint32_t size, iterations, tc, tp;
 	const char *timeline;
-	uint32_t extra[4]; /* of the application */
+	uint32_t extra[4]; /* options of the application */
 	const char *path;
 };
 
@@ -36,11 +36,11 @@ struct ex;
 
 struct ex_app {
 	const char *name;
-	size_t bytes; /* of the application's state, ex->own */
-	/* Once: declares arrays and channels, allocates input and reference with ex_alloc. 0, an error that is
-	 * described in x->err, or EX_NO_MEMORY, which the engine describes. */
+	size_t bytes; /* size of the application's state, ex->own */
+	/* Called once: declares arrays and channels, allocates input and reference with ex_alloc(). Returns 0, an error
+	 * that x->err describes, or EX_NO_MEMORY, which the engine describes. */
 	int (*plan)(struct ex *x);
-	/* After a sample: compares with the reference, adds metrics to x->report. 0, or LOOM_EWRONG and *err. */
+	/* Called after a sample: compares with the reference, adds metrics to x->report. Returns 0 or LOOM_EWRONG. */
 	int (*check)(struct ex *x, struct ex_head *h, struct loom_error *err);
 };
 enum { EX_NO_MEMORY = 1, EX_ALLOCATIONS = 32 };
@@ -49,12 +49,12 @@ enum { EX_NO_MEMORY = 1, EX_ALLOCATIONS = 32 };
 enum ex_fill {
 	EX_KEEP = 0, /* nothing */
 	EX_ZERO,
-	EX_POISON, /* ones: not a number as a double, ~0 as an integer */
+	EX_POISON, /* all bits set: not a number as a double, ~0 as an integer */
 	EX_COPY
 };
 struct ex_content {
 	enum ex_fill fill;
-	const void *from; /* EX_COPY */
+	const void *from; /* source of EX_COPY */
 	uint64_t bytes;
 };
 
@@ -63,24 +63,24 @@ struct ex {
 	const struct ex_app *app;
 	const struct ex_opts *o;
 	const struct loom_layout *layout;
-	struct ex_head head; /* as the kernels read it */
+	struct ex_head head; /* head as the kernels read it */
 	uint64_t bytes;
 	int planned;
 	struct loom_channel channel[EX_CHANNELS];
 	uint32_t channels;
-	struct loom_error *err; /* for plan */
-	struct loom_report *report; /* for check */
+	struct loom_error *err; /* used by plan */
+	struct loom_report *report; /* used by check */
 	struct ex_content content[EX_ARRAYS];
 	void *own, *memory[EX_ALLOCATIONS];
 	uint32_t allocations;
 	uint64_t seed;
 };
 
-/* n zeroed elements of `bytes` bytes, freed with the instance; NULL: out of memory. */
+/* Returns n zeroed elements of `bytes` bytes, freed with the instance. NULL: out of memory. */
 void *ex_alloc(struct ex *x, uint64_t n, size_t bytes);
 
-/* Array number `array` of `bytes` bytes in the global block, filled before each sample; ex_copy: from `from`, which
- * lives as long as the instance. */
+/* Declares array number `array` of `bytes` bytes in the global block, which is filled before each sample. ex_copy()
+ * fills it from `from`, which lives as long as the instance. */
 void ex_array(struct ex *x, uint32_t array, uint64_t bytes, enum ex_fill fill);
 void ex_copy(struct ex *x, uint32_t array, const void *from, uint64_t bytes);
 /* Declares a channel. Returns its number. */
@@ -102,21 +102,20 @@ static inline uint32_t ex_device_of(const struct loom_layout *layout, uint32_t w
 }
 #define EX_WRONG(x, err, ...) LOOM_FAIL((x)->host, err, LOOM_EWRONG, __VA_ARGS__)
 
-/* One channel per receiving device, with slots for `rounds` iterations of the `n` messages, of at most `item_bytes`.
- * Sets channel, slot and stride of each message. */
+/* Declares one channel per receiving device, with slots for `rounds` iterations of the `n` messages, of at most
+ * `item_bytes`. Sets channel, slot and stride of each message. */
 void ex_message_channels(struct ex *x, struct ex_message *m, uint32_t n, uint32_t rounds, uint64_t item_bytes);
-/* Pairs of workers of devices 0 and 1, 2 and 3, ...: worker i of one with worker i of the other. Returns how many;
- * *list is NULL if out of memory. */
+/* Pairs of workers of devices 0 and 1, 2 and 3, ...: worker i of one with worker i of the other. Returns the number of
+ * pairs; *list is NULL if out of memory. */
 struct ex_pair {
 	uint32_t a, b;
 };
 uint32_t ex_pairs(struct ex *x, struct ex_pair **list);
-/* An array with a struct ex_place for each worker. 0, or EX_NO_MEMORY. */
+/* Declares an array with a struct ex_place for each worker. Returns 0 or EX_NO_MEMORY. */
 int ex_places(struct ex *x, uint32_t array);
-/* The result of `iterations` sweeps over `grids` grids of n rows of n, whose borders do not change; NULL: out of
- * memory. */
+/* Returns the result of `iterations` sweeps over `grids` n x n grids, whose borders stay. NULL: out of memory. */
 double *ex_sweep(struct ex *x, uint64_t grids, uint64_t n, const double *start, ex_row_fn *row);
-/* Equal within 1e-9, relative to the larger: a stale or lost message causes a much larger difference. */
+/* Returns whether numbers are equal within 1e-9, relative to the larger. A lost message causes a larger difference. */
 int ex_close(double a, double b);
 int ex_compare(struct ex *x, const double *got, const double *want, uint64_t n, const char *what,
 	       struct loom_error *err);
@@ -136,9 +135,9 @@ int ex_channels_op(void *self, const struct loom_layout *layout, const struct lo
 /* exchange_metrics.c */
 void ex_metrics(struct ex *x, const struct loom_view *view);
 
-/* The plug-in workload_NAME: device code in NAME.dev.h with a kernel workload_NAME_kernel; state_: the application's
- * own state. The including file has plan() and check(). FILES: device code in front of it, each a LOOM_CODE_FILE();
- * work_: the metric that counts its unit of work. */
+/* Defines the plug-in workload_NAME, with device code in NAME.dev.h and a kernel workload_NAME_kernel. state_: the
+ * application's own state. The including file has plan() and check(). FILES: device code in front, each a
+ * LOOM_CODE_FILE(). work_: the metric that counts its unit of work. */
 #define EX_PLUGIN(NAME, state_, rows_, work_, summary_, FILES)                                       \
 	static const struct ex_app NAME##_app = {#NAME, sizeof(state_), plan, check};              \
 	static int NAME##_create(const struct loom_host *host, const void *opts, void **self,      \

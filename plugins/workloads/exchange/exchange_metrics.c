@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Metrics from the workers' logs: shares of time, overlap, timeline.
  *
- * Overlap (WIC, figure 14) is the share of the waiting that is hidden by other work on the same device. Let W be the
- * time in which at least one worker of the device waits, T the time from the first begin to the last end of its
- * workers, and K its cores. Outside of W there is only work. Work is the CPU time of the kernels without that of
- * their waits; at least work - K * (T - W) of it is within W, and hides the waiting up to one core's worth:
+ * Overlap (WIC, figure 14) is the share of the waiting that other work on the same device hides. Let W be the time in
+ * which at least one worker of the device waits, T the time from the first begin to the last end of its workers, and K
+ * its cores. Outside of W there is only work. Work is the CPU time of the kernels without that of their waits. At least
+ * work - K * (T - W) of it is within W, and hides the waiting up to one core's worth:
  *     overlap = sum over devices of min(W, work - K * (T - W)) / sum of W,    no term below 0
  *
- * The polls of a waiter are not work, and take CPU time from it. Warps of a GPU have no CPU time: with a GPU neither
+ * The polls of a waiter are not work, and take CPU time from it. Warps of a GPU have no CPU time, so with a GPU neither
  * work nor overlap is reported. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static uint64_t logged(const struct ex_log *log)
 	return log->waits < EX_INTERVALS ? log->waits : EX_INTERVALS;
 }
 
-/* The total length of the union of the intervals. */
+/* Returns the total length of the union of the intervals. */
 static uint64_t covered(struct ex_interval *list, uint64_t n)
 {
 	uint64_t sum = 0, end = 0;
@@ -76,7 +76,7 @@ static struct total add_up(const struct loom_device_shape *shape, const struct l
 	for (uint32_t w = shape->first_worker; w < shape->first_worker + shape->workers; w++) {
 		const struct ex_log *log = view->worker[w];
 		if (!log->end_ns)
-			continue; /* not part of the job */
+			continue; /* the worker takes no part in the job */
 		t.waits += logged(log);
 		t.lost += log->waits - logged(log);
 		t.wait_ns += log->wait_ns;
@@ -89,7 +89,7 @@ static struct total add_up(const struct loom_device_shape *shape, const struct l
 	return t;
 }
 
-/* Adds the time in which a worker of the device waits, and how much of it is hidden at least. 0 or LOOM_ENOMEM. */
+/* Adds the time in which a worker of the device waits, and the least of it that is hidden. Returns 0 or LOOM_ENOMEM. */
 static int device_overlap(const struct loom_device_shape *shape, const struct loom_view *view,
 			  const struct total *t, double cores, double *waiting, double *overlapped)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_fe: host half. */
 #include "fe.dev.h"
 
 #include <stdlib.h>
@@ -13,12 +12,12 @@ static const struct loom_opt rows[] = {
 };
 
 struct fe {
-	struct solver solver; /* first */
+	struct solver solver; /* first member */
 	struct ex_message *message;
 	uint32_t messages, *out, *in;
 };
 
-/* Lists the rows that the elements of a worker contribute to and that belong to another worker: the layer of nodes
+/* Lists the rows to which the elements of a worker contribute and which belong to another worker: the layer of nodes
  * after its own. Returns how many; `list` may be NULL. */
 static uint32_t cut(const struct solver *s, struct ex_message *list)
 {
@@ -81,7 +80,7 @@ static int plan(struct ex *x)
 static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 {
 	const struct solver *s = x->own;
-	/* Convergence is slower than for C_CG: the mesh is distorted. */
+	/* Convergence is slower than for C_CG, because the mesh is distorted. */
 	if (x->o->iterations >= 20 && !(s->last_rr < 1e-2 * s->first_rr))
 		return EX_WRONG(x, err, "the reference does not converge: residual %g of %g", s->last_rr,
 				s->first_rr);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* C_FE: Poisson's equation by finite elements on distorted hexahedra. A worker has the rows of its nodes, and the
  * elements whose lowest corner is one of them. Assembly: a worker sends the contributions of its elements to rows of
- * later workers, piece by piece, computes its own rows, and adds the contributions from earlier workers. Conjugate
- * gradients solve the system. Device code. */
+ * later workers, piece by piece. The worker then computes its own rows, and adds the contributions from earlier
+ * workers. Conjugate gradients solve the system. Device code. */
 #ifndef FE_DEV_H
 #define FE_DEV_H
 
@@ -10,16 +10,16 @@
 #include "solver.dev.h"
 #endif
 
-enum { FE_EDGE = 8, FE_SEED };                     /* parameters after the solver's */
-enum { FE_MESSAGES = CG_FREE, FE_OUT, FE_IN };      /* arrays: lists as the solver's */
-enum { FE_LOAD = 27, FE_ROW, FE_ROWS_MOST = 32 };   /* a row in a message: entries, load; rows in a message */
+enum { FE_EDGE = 8, FE_SEED };                     /* parameters after those of the solver */
+enum { FE_MESSAGES = CG_FREE, FE_OUT, FE_IN };      /* arrays: lists like the solver's */
+enum { FE_LOAD = 27, FE_ROW, FE_ROWS_MOST = 32 };   /* a row in a message: entries, load; most rows in a message */
 
 LOOM_FN uint64_t fe_number(uint64_t edge, const uint64_t at[3])
 {
 	return (at[2] * edge + at[1]) * edge + at[0];
 }
 
-/* Corner `a` of 0..7: bit 0 is its x, bit 1 its y, bit 2 its z; nodes are displaced from the grid. */
+/* Computes corner `a` of 0..7: bit 0 is its x, bit 1 its y, bit 2 its z. Nodes are displaced from the grid. */
 LOOM_FN void fe_node(uint64_t seed, uint64_t edge, const uint64_t at[3], double x[3])
 {
 	uint64_t v = seed ^ fe_number(edge, at) * 0x9e3779b97f4a7c15ull;
@@ -46,7 +46,7 @@ LOOM_FN double fe_inverse(double inverse[3][3], double m[3][3])
 	return det;
 }
 
-/* Row `a` of the element's 8 x 8 stiffness matrix, and its load, by 2 x 2 x 2 Gauss points. */
+/* Computes row `a` of the element's 8 x 8 stiffness matrix, and its load, by 2 x 2 x 2 Gauss points. */
 LOOM_FN void fe_element(double k[8], double *load, double x[8][3], uint32_t a)
 {
 	for (uint32_t b = 0; b < 8; b++)
@@ -87,8 +87,8 @@ LOOM_FN int fe_on_border(uint64_t edge, const uint64_t at[3])
 	       at[2] == edge - 1;
 }
 
-/* The contribution of the elements with their lowest corner in [from, to) to the row of a node: to its entries and
- * its load. Nodes on the border have the value 0. */
+/* Computes the contribution of the elements with their lowest corner in [from, to) to the row of a node: to its entries
+ * and its load. Nodes on the border have the value 0. */
 LOOM_FN void fe_row(uint64_t seed, uint64_t edge, uint64_t from, uint64_t to, uint64_t node,
 		    const uint32_t *column, uint32_t entries, double *value, double *load)
 {
@@ -113,7 +113,7 @@ LOOM_FN void fe_row(uint64_t seed, uint64_t edge, uint64_t from, uint64_t to, ui
 		for (uint32_t c = 0; c < 8; c++) {
 			uint64_t other = fe_number(edge, corner[c]);
 			if (fe_on_border(edge, corner[c]))
-				continue; /* times 0 */
+				continue; /* it would be multiplied by 0 */
 			for (uint32_t e = 0; e < entries; e++)
 				if (column[e] == other)
 					value[e] += k[c];
@@ -147,7 +147,7 @@ LOOM_FN int fe_send(struct loom_ctx *c, const struct cg_part *w)
 	return 0;
 }
 
-/* Adds the contributions of other workers' elements. The order is fixed: the result is reproducible to the bit. */
+/* Adds the contributions of other workers' elements. The order is fixed, so the result is reproducible to the bit. */
 LOOM_FN int fe_receive(struct loom_ctx *c)
 {
 	const struct ex_message *m = (const struct ex_message *)ex_at(c, FE_MESSAGES);

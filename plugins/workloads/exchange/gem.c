@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_gem: host half. */
 #include "gem.dev.h"
 
 #include <stdlib.h>

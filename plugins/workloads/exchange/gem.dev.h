@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* G_GEM: C = A B in panels of 16; multiple, streaming. Each worker has rows of A and of C. The workers of all devices
- * make panels of B in turn, one ahead of its use, and stream them to every device; a worker with its piece of A ready
+ * make panels of B in turn, one ahead of its use, and stream them to every device. A worker with its piece of A ready
  * (C1) waits for the panel and adds the product to its rows of C (C2). Device code. */
 #ifndef GEM_DEV_H
 #define GEM_DEV_H
@@ -13,7 +13,7 @@ enum { GEM_C = 0, GEM_A, GEM_B }; /* GEM_A: the pieces of A; GEM_B: for each wor
 enum { GEM_N = 0, GEM_SEED };
 enum { GEM_K = 16, GEM_SLOTS = 4 };
 
-/* Channel d: panels of B to device d, which all its workers read. */
+/* Channel d carries panels of B to device d, where all workers read them. */
 LOOM_FN double gem_element(uint64_t seed, int which, uint64_t i, uint64_t j)
 {
 	uint64_t x = seed + (uint64_t)which * 0x9e3779b97f4a7c15ull + i * 0xbf58476d1ce4e5b9ull + j;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* C_H3D: a cube of cells per worker, on a torus; multiple, adjacent. In each cycle a worker sends to its 26
- * neighbours the cells next to them (6 faces, 12 edges, 8 corners), computes its inner cells, and then its shell with
- * the received cells. Device code. */
+/* C_H3D: a cube of cells per worker, on a torus; multiple, adjacent. In each cycle a worker sends to its 26 neighbours
+ * the cells next to them (6 faces, 12 edges, 8 corners). It computes its inner cells, and then its shell with the
+ * received cells. Device code. */
 #ifndef H3D_DEV_H
 #define H3D_DEV_H
 
@@ -13,7 +13,7 @@ enum { H3D_CELLS = 0, H3D_NEXT, H3D_MESSAGES, H3D_PACKED, H3D_NEIGHBOUR };
 enum { H3D_N = 0 };
 enum { H3D_SIDES = 26 };
 
-/* Directions 0..26 without the middle: -1, 0, 1 in x, y, z; side s and 25 - s are opposite. */
+/* Directions 0..26 without the middle: -1, 0, 1 in x, y, z. Sides s and 25 - s are opposite. */
 LOOM_FN void h3d_direction(uint32_t side, int32_t d[3])
 {
 	uint32_t i = side < 13 ? side : side + 1;
@@ -27,7 +27,7 @@ LOOM_FN uint64_t h3d_cell(uint64_t n, uint64_t i, uint64_t j, uint64_t k)
 	return (k * (n + 2) + j) * (n + 2) + i;
 }
 
-/* The box of cells on a side: the worker's own (ghost = 0), or the copy of the neighbour's. */
+/* Computes the box of cells on a side: the worker's own (ghost = 0), or the copy of the neighbour's. */
 LOOM_FN uint64_t h3d_box(uint32_t side, uint64_t n, int ghost, uint64_t from[3], uint64_t size[3])
 {
 	int32_t d[3];
@@ -64,7 +64,7 @@ LOOM_FN double h3d_average(const double *cells, uint64_t n, uint64_t i, uint64_t
 	return sum / 27;
 }
 
-/* shell = 0: the cells that need no neighbour; 1: the others. */
+/* shell = 0: computes the cells that need no neighbour; 1: the others. */
 LOOM_FN void h3d_step(const struct loom_ctx *c, double *next, const double *now, uint64_t n, int shell)
 {
 	EX_EACH(c, k, 1, n + 1)
@@ -97,7 +97,7 @@ LOOM_FN void workload_h3d_kernel(struct loom_ctx *c)
 		ex_work(c, h->work_c);
 		h3d_step(c, next, now, n, 0);
 		for (uint32_t s = 0; s < H3D_SIDES && !rc; s++) {
-			/* What the neighbour on this side sent to its opposite side. */
+			/* The message that the neighbour on this side sent to its opposite side. */
 			const struct ex_message *m = &all[H3D_SIDES * neighbour[s] + 25 - s];
 			const void *data;
 			rc = ex_recv_message(c, m, t, &data);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_kmn: host half. */
 #include "kmn.dev.h"
 
 #include <stdlib.h>

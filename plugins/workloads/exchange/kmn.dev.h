@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* G_KMN: k-means; unidirectional, streaming. Device 0 assigns blocks of points to centroids and streams the
- * memberships; meanwhile a consumer assigns a block of its own (C1), and sums the points of each centroid block by
- * block (C2). One consumer computes the new centroids, which are sent to all once per iteration. Integers only: the
+ * memberships. Meanwhile a consumer assigns a block of its own (C1), and sums the points of each centroid block by
+ * block (C2). One consumer computes the new centroids, which are sent to all once per iteration. Integers only, so the
  * order of sums does not matter. Device code. */
 #ifndef KMN_DEV_H
 #define KMN_DEV_H
@@ -22,8 +22,8 @@ struct kmn_sums {
 	int64_t count[KMN_K];
 };
 
-/* Channels: d - 1 to device d: memberships; then sums to the first consumer; then centroids to each device. Blocks:
- * those of device 0, two for each consumer; then one of each consumer. */
+/* Channels: d - 1 carries memberships to device d; the next one sums to the first consumer; then one for each device
+ * carries centroids. Blocks: those of device 0, two for each consumer; then one of each consumer. */
 LOOM_FN uint32_t kmn_nearest(const struct kmn_point *centroid, const struct kmn_point *p)
 {
 	uint32_t best = 0;
@@ -58,7 +58,7 @@ LOOM_FN void kmn_add(struct kmn_sums *to, const struct kmn_sums *from)
 	}
 }
 
-/* All lanes: the memberships of a block. */
+/* All lanes: compute the memberships of a block. */
 LOOM_FN void kmn_assign(const struct loom_ctx *c, uint64_t b, const void *centroids, uint8_t *members)
 {
 	uint64_t block = ex_head(c)->param[KMN_BLOCK];
@@ -67,7 +67,7 @@ LOOM_FN void kmn_assign(const struct loom_ctx *c, uint64_t b, const void *centro
 		members[i] = (uint8_t)kmn_nearest((const struct kmn_point *)centroids, &points[i]);
 }
 
-/* Lane 0: adds the points of a block. */
+/* Lane 0. Adds the points of a block. */
 LOOM_FN void kmn_count(const struct loom_ctx *c, uint64_t b, const uint8_t *members, struct kmn_sums *sums)
 {
 	uint64_t block = ex_head(c)->param[KMN_BLOCK];
@@ -87,14 +87,14 @@ LOOM_FN int kmn_spread(struct loom_ctx *c, uint32_t t)
 	return rc;
 }
 
-/* Block b goes to consumer b % consumers: its channel, and its tag in iteration t. */
+/* Block b goes to consumer b % consumers. Returns that consumer's channel, and the block's tag in iteration t. */
 LOOM_FN uint32_t kmn_route(const struct loom_ctx *c, uint32_t t, uint32_t b, uint32_t *tag)
 {
 	const uint64_t *param = ex_head(c)->param;
 	uint32_t consumer = b % (uint32_t)param[KMN_CONSUMERS], d = 0;
 	while (consumer >= (uint32_t)param[8 + d])
 		consumer -= (uint32_t)param[8 + d++];
-	*tag = t * (uint32_t)param[KMN_BLOCKS] + b; /* slots: one per block, for all consumers */
+	*tag = t * (uint32_t)param[KMN_BLOCKS] + b; /* one slot per block, for all consumers */
 	return d;
 }
 
@@ -119,7 +119,7 @@ LOOM_FN void kmn_produce(struct loom_ctx *c, uint32_t producers)
 	}
 }
 
-/* The first consumer: gathers all sums, publishes the next centroids. */
+/* For the first consumer: gathers all sums, publishes the next centroids. */
 LOOM_FN int kmn_update(struct loom_ctx *c, uint32_t t)
 {
 	const struct ex_head *h = ex_head(c);

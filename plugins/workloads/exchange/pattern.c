@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_pattern: host half. */
 #include "pattern.dev.h"
 
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 static const char *const model_choices[] = {"unidirectional", "alternating", "multiple", "probabilistic", NULL};
 static const char *const access_choices[] = {"streaming", "adjacent", "scatter_gather", "random", NULL};
 enum { STREAMING, ADJACENT, SCATTER_GATHER, RANDOM };
-enum { MODEL, ACCESS, MESSAGES, PERCENT }; /* ex_opts.extra */
+enum { MODEL, ACCESS, MESSAGES, PERCENT }; /* indices of ex_opts.extra */
 
 #define EXTRA(n, opt, kind, dflt_, help_, ...)                                                     \
 	{                                                                                          \
@@ -32,14 +31,14 @@ static const struct loom_opt rows[] = {
 	EXTRA(MESSAGES, "messages", LOOM_OPT_U32, "3",
 	      "model = multiple or probabilistic: messages each way per iteration.", .min = 1, .max = 1000),
 	EXTRA(PERCENT, "percent", LOOM_OPT_U32, "40",
-	      "model = probabilistic: probability in percent that each of them is sent.", .max = 100),
+	      "model = probabilistic: probability in percent that each of these messages is sent.", .max = 100),
 	{.name = NULL},
 };
 
 struct pattern {
 	uint32_t fields;
 	uint32_t *index;
-	uint64_t *expect; /* messages that each worker receives */
+	uint64_t *expect; /* number of messages that each worker receives */
 };
 
 static void make_index(struct pattern *s, const struct ex_opts *o, uint64_t seed)

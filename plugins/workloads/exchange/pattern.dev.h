@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Communication without an application: every model of communication with every pattern of access (WIC, section 3.1),
- * and no computation but the requested work. Each value encodes its message, iteration and position; the receiver
- * checks them all. Device code. */
+ * and no computation but the requested work. Each value encodes its message, iteration and position, and the receiver
+ * checks all values. Device code. */
 #ifndef PATTERN_DEV_H
 #define PATTERN_DEV_H
 
@@ -15,10 +15,10 @@ enum { PATTERN_MODEL = 0, PATTERN_WORDS, PATTERN_N0, PATTERN_N1, PATTERN_PERCENT
 enum { PATTERN_UNIDIRECTIONAL = 0, PATTERN_ALTERNATING, PATTERN_MULTIPLE, PATTERN_PROBABILISTIC };
 #define PATTERN_NONE 0xffffffffu
 
-/* The pair of a worker, and which end it is; the channels to the other end and to itself. */
+/* The pair of a worker, and which end of it the worker is; the channels to the other end and to this worker. */
 struct pattern_role {
 	uint32_t pair, end, to, from;
-	uint32_t place, places; /* among the pairs of these two devices */
+	uint32_t place, places; /* position among the pairs of these two devices, and their number */
 };
 struct pattern_count {
 	uint64_t messages, wrong;
@@ -32,7 +32,7 @@ LOOM_FN uint64_t pattern_hash(uint64_t a, uint64_t b, uint64_t c)
 	return x ^ x >> 31;
 }
 
-/* How many messages end `end` of a pair sends in an iteration: a hash, so that both ends compute the same number. */
+/* Returns how many messages end `end` of a pair sends in an iteration: a hash, so that both ends compute the same. */
 LOOM_FN uint32_t pattern_messages(const uint64_t *param, uint64_t pair, uint32_t end, uint32_t t)
 {
 	uint32_t n = (uint32_t)param[end ? PATTERN_N1 : PATTERN_N0], sent = 0;
@@ -52,7 +52,7 @@ LOOM_FN uint64_t pattern_value(uint64_t pair, uint32_t end, uint32_t number, uin
 	return pattern_hash(pair * 2 + end + 1, number, place);
 }
 
-/* Stores this message's values where the pattern gathers them, gathers, sends. */
+/* Stores this message's values where the pattern gathers them, gathers and sends them. */
 LOOM_FN int pattern_send(struct loom_ctx *c, const struct pattern_role *r, uint32_t number, uint32_t tag)
 {
 	const struct ex_head *h = ex_head(c);
@@ -103,7 +103,7 @@ LOOM_FN void workload_pattern_kernel(struct loom_ctx *c)
 		for (uint32_t end = 0; end < 2 && !rc; end++) {
 			uint32_t n = pattern_messages(h->param, role.pair, end, t);
 			for (uint32_t i = 0; i < n && !rc; i++) {
-				/* A slot per pair on each channel. */
+				/* Each pair has a slot on each channel. */
 				if (end == role.end) {
 					rc = pattern_send(c, &role, sent, sent * role.places + role.place) != 0;
 					sent++;

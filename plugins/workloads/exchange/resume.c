@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_resume: host half. */
 #include "resume.dev.h"
 
 #include <stdlib.h>
@@ -7,7 +6,7 @@
 
 #include "exchange.h"
 
-enum { OF, WAITERS, COMPUTING, WORK }; /* ex_opts.extra */
+enum { OF, WAITERS, COMPUTING, WORK }; /* indices of ex_opts.extra */
 
 #define EXTRA(n, opt, dflt_, help_, ...)                                                           \
 	{                                                                                          \
@@ -22,10 +21,13 @@ static const struct loom_opt rows[] = {
 	      "Size of the groups of workers of the second device, such as those of a GPU's block.",
 	      .min = 1, .max = 1 << 20),
 	EXTRA(WAITERS, "waiters", "16",
-	      "Workers of each group that wait, the first ones. 0: none, and nothing is sent.", .max = 1 << 20),
-	EXTRA(COMPUTING, "computing", "16", "Workers of each group that compute, the last ones.", .max = 1 << 20),
+	      "Number of workers of each group that wait, from the first one on. 0: none, and nothing is "
+	      "sent.", .max = 1 << 20),
+	EXTRA(COMPUTING, "computing", "16", "Number of workers of each group that compute, up to the last "
+		"one.", .max = 1 << 20),
 	EXTRA(WORK, "work", "1000",
-	      "Computation of each of these: rounds of 8,000 multiplications and additions.", .min = 1, .max = 1e9),
+	      "Computation of each computing worker: rounds of 8,000 multiplications and "
+	      "additions.", .min = 1, .max = 1e9),
 	{.name = NULL},
 };
 

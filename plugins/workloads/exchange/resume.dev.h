@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waiters beside a computation: the first worker of the first device publishes items to the waiters of the second,
- * one after the other, and measures the time from the publication until the resumed consumer has acknowledged it.
- * Other workers of the second device compute; each group, such as the warps of a GPU's block, has waiting and
+/* Waiters beside a computation. The first worker of the first device publishes items to the waiters of the second
+ * device, one after the other. It measures the time from a publication until the resumed consumer has acknowledged the
+ * item. Other workers of the second device compute. Each group, such as the warps of a GPU's block, has waiting and
  * computing workers. Device code. */
 #ifndef RESUME_DEV_H
 #define RESUME_DEV_H
@@ -13,17 +13,17 @@
 enum { RESUME_ROLES = 0, RESUME_RECEIVED, RESUME_NS, RESUME_RESULTS };
 enum { RESUME_WORDS = 0, RESUME_WAITERS, RESUME_ROUNDS, RESUME_ONE };
 enum { RESUME_IDLE = 0, RESUME_SENDS, RESUME_WAITS, RESUME_COMPUTES };
-/* Four warps of two chains each saturate a scheduler of an H200, and each stalls now and then. Warps of four chains
- * never stall, and keep other warps from issuing for up to 10 us at a time. */
+/* Four warps of two chains each saturate a scheduler of an H200, and each stalls from time to time. Warps of four
+ * chains never stall, and keep other warps from issuing for up to 10 us at a time. */
 enum { RESUME_CHAINS = 2, RESUME_STEPS = 4000 };
-/* A random pause of up to this long before an item keeps items and polls from falling in step. */
+/* A random pause of up to this length before an item keeps items and polls from synchronising. */
 enum { RESUME_JITTER_NS = 4096 };
 
 struct resume_role {
-	uint32_t what, number; /* number: of the waiter */
+	uint32_t what, number; /* number: the waiter's number */
 };
-/* A consumer's count of items: written by the consumer only, read by its producer. One more behind those of all
- * waiters: set when a worker has finished computing. */
+/* A consumer's count of items, which only the consumer writes and its producer reads. The last one, behind those of all
+ * waiters, is set when a worker has finished computing. */
 struct resume_received {
 	uint64_t items, pad[7];
 };
@@ -38,7 +38,7 @@ LOOM_FN uint64_t resume_value(uint32_t tag, uint64_t place)
 	return (tag + 1) * 0x9e3779b97f4a7c15ull + place;
 }
 
-/* How many of `all` items waiter `number` of `waiters` gets. */
+/* Returns how many of `all` items waiter `number` of `waiters` gets. */
 LOOM_FN uint32_t resume_items(uint32_t all, uint32_t number, uint32_t waiters)
 {
 	return all / waiters + (number < all % waiters);
@@ -71,7 +71,7 @@ LOOM_FN int resume_send(struct loom_ctx *c, uint32_t tag, uint64_t words, uint32
 	return rc;
 }
 
-/* Item `i` of waiter `number`. */
+/* Waits for item `i` of waiter `number`. */
 LOOM_FN int resume_wait(struct loom_ctx *c, uint32_t i, uint32_t number, uint64_t words, uint32_t waiters,
 			uint64_t *wrong)
 {
@@ -90,7 +90,7 @@ LOOM_FN int resume_wait(struct loom_ctx *c, uint32_t i, uint32_t number, uint64_
 	return 0;
 }
 
-/* Chains of multiplications and additions, whose sums are exact. `one` is 1, unknown to the compiler. */
+/* Chains of multiplications and additions, whose sums are exact. `one` is 1, which the compiler does not know. */
 LOOM_FN double resume_compute(struct loom_ctx *c, uint64_t rounds, float one)
 {
 	double sum = 0;

@@ -16,7 +16,7 @@ static void make_rows(struct solver *s)
 	for (uint64_t i = 0; i < s->n; i++) {
 		uint64_t x = i % e, y = i / e % e, z = i / e / e;
 		s->row[i] = (uint32_t)at;
-		for (uint64_t d = 0; d < 27; d++) /* ascending columns */
+		for (uint64_t d = 0; d < 27; d++) /* in ascending order of columns */
 			if (in_grid(e, x, d % 3) && in_grid(e, y, d / 3 % 3) && in_grid(e, z, d / 9))
 				s->column[at++] = (uint32_t)(((z + d / 9 - 1) * e + y + d / 3 % 3 - 1) * e +
 							     x + d % 3 - 1);
@@ -33,8 +33,7 @@ static uint32_t owner(const struct solver *s, uint64_t row)
 	return w;
 }
 
-/* Marks the columns of other workers, per reader and column; then makes a message for each pair of workers with
- * marks. */
+/* Marks the columns of other workers, per reader and column. Makes a message for each pair of workers with marks. */
 static int make_messages(struct ex *x, struct solver *s)
 {
 	uint8_t *wanted = calloc(s->workers, s->n);

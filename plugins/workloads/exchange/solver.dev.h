@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conjugate gradients on rows that are distributed over the workers; alternating, random. In each iteration a worker
- * sends the entries of p that others need, multiplies the rows that need no other worker's entries, waits for theirs,
- * and multiplies the rest; two sums over all workers follow. Device code of C_CG and C_FE.
+ * sends the entries of p that others need, and multiplies the rows that need no other worker's entries. Then it waits
+ * for the others' entries, and multiplies the remaining rows; two sums over all workers follow. Device code of C_CG and
+ * C_FE.
  *
- * Alternating: a worker sends to workers of its own and of later devices at once, and to those of earlier devices
+ * Alternating: a worker first sends to workers of its own and of later devices. It sends to workers of earlier devices
  * after it has received their entries. */
 #ifndef SOLVER_DEV_H
 #define SOLVER_DEV_H
@@ -14,12 +15,12 @@
 
 enum { CG_ROWS = 0, CG_COLUMNS, CG_VALUES, CG_B, CG_X, CG_R, CG_Q, CG_P, CG_FIRST, CG_MESSAGES, CG_INDEX,
        CG_OUT, CG_IN, CG_PACKED, CG_RESIDUAL, CG_FREE };
-enum { CG_N = 0, CG_MOST, CG_SUM }; /* rows */
+enum { CG_N = 0, CG_MOST, CG_SUM }; /* number of rows */
 
 /* Messages from and to a worker: CG_OUT and CG_IN hold first[workers + 1], then the numbers of the messages. */
 struct cg_part {
-	uint64_t first, end; /* rows */
-	double *p;           /* a copy of p, in which own and received entries are valid */
+	uint64_t first, end; /* range of rows */
+	double *p;           /* a copy of p, in which this worker's and received entries are valid */
 };
 
 LOOM_FN double cg_row(const uint32_t *row, const uint32_t *column, const double *value, const double *p,
@@ -31,7 +32,7 @@ LOOM_FN double cg_row(const uint32_t *row, const uint32_t *column, const double 
 	return sum;
 }
 
-/* Columns are sorted: a row needs no other worker if its first and last columns are the worker's. */
+/* Columns are sorted, so a row needs no other worker if its first and last columns are the worker's. */
 LOOM_FN int cg_is_inner(const uint32_t *row, const uint32_t *column, const struct cg_part *w, uint64_t i)
 {
 	return column[row[i]] >= w->first && column[row[i + 1] - 1] < w->end;
@@ -48,7 +49,7 @@ LOOM_FN void cg_multiply(const struct loom_ctx *c, const struct cg_part *w, int 
 			q[i] = cg_row(row, column, value, w->p, i);
 }
 
-/* Sends the worker's messages that go before it has received, or (after) the others. */
+/* Sends the worker's messages that precede its receives, or (after) the others. */
 LOOM_FN int cg_send(struct loom_ctx *c, const struct cg_part *w, uint32_t t, int after)
 {
 	const struct ex_head *h = ex_head(c);
@@ -61,7 +62,7 @@ LOOM_FN int cg_send(struct loom_ctx *c, const struct cg_part *w, uint32_t t, int
 		int earlier = one->to < c->first;
 		if (earlier != after)
 			continue;
-		loom_barrier_lanes(c); /* `packed` is free again, p is complete */
+		loom_barrier_lanes(c); /* `packed` is free again, and p is complete */
 		EX_EACH(c, i, 0, one->count)
 			packed[i] = w->p[index[one->first + i]];
 		int rc = ex_send_message(c, one, t, packed, 8 * one->count);
@@ -71,7 +72,7 @@ LOOM_FN int cg_send(struct loom_ctx *c, const struct cg_part *w, uint32_t t, int
 	return 0;
 }
 
-/* Receives from own and earlier devices, or (after) from later ones. */
+/* Receives from this and earlier devices, or (after) from later ones. */
 LOOM_FN int cg_receive(struct loom_ctx *c, const struct cg_part *w, uint32_t t, int after)
 {
 	const struct ex_message *m = (const struct ex_message *)ex_at(c, CG_MESSAGES);
@@ -102,7 +103,7 @@ LOOM_FN double cg_dot(const double *a, const double *b, uint64_t from, uint64_t 
 	return sum;
 }
 
-/* Of two sums: when the residual is 0, nothing changes any more. */
+/* The ratio of two sums. When the residual is 0, nothing changes any more. */
 LOOM_FN double cg_ratio(double a, double b)
 {
 	return b == 0 ? 0 : a / b;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_srs: host half. */
 #include "srs.dev.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* C_SRS: an image pipeline; unidirectional, streaming. Device 0 makes tiles of 16-bit pixels (radiometric correction)
- * in place; the consumers filter them (5 x 5) and take a histogram. Device code. */
+ * in place; the consumers filter them (5 x 5) and compute a histogram. Device code. */
 #ifndef SRS_DEV_H
 #define SRS_DEV_H
 
@@ -11,8 +11,8 @@
 enum { SRS_HISTOGRAMS = 0 };
 enum { SRS_N = 0, SRS_SEED, SRS_CONSUMERS, SRS_FIRST };
 
-/* The first consumer of channel i, two to a parameter from SRS_FIRST on; behind the last channel, the number of
- * consumers. */
+/* Returns the first consumer of channel i; behind the last channel, the number of consumers. Each parameter from
+ * SRS_FIRST on holds two of these numbers. */
 LOOM_FN uint32_t srs_first(const struct ex_head *h, uint32_t i)
 {
 	return (uint32_t)(h->param[SRS_FIRST + i / 2] >> 32 * (i % 2));
@@ -42,7 +42,7 @@ LOOM_FN void srs_make(const struct loom_ctx *c, uint16_t *tile, uint64_t seed, u
 			tile[i * n + j] = srs_correct(srs_raw(seed, number, i, j), j);
 }
 
-/* The filter's weights are 1 4 6 4 1 both ways; the border of two pixels is not in the histogram. */
+/* The filter's weights are 1 4 6 4 1 both ways. The border of two pixels is not in the histogram. */
 LOOM_FN uint16_t srs_filter(const uint16_t *tile, uint64_t n, uint64_t i, uint64_t j)
 {
 	uint32_t sum = 0;
@@ -64,7 +64,7 @@ LOOM_FN void srs_consume(const struct loom_ctx *c, uint32_t *histogram, const ui
 		}
 }
 
-/* Tile k is made by producer k % P and read by consumer k % C; each consumer's device has a channel, on which the tag
+/* Producer k % P makes tile k, and consumer k % C reads it. Each consumer's device has a channel, on which the tag
  * counts the device's tiles. */
 LOOM_FN void workload_srs_kernel(struct loom_ctx *c)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_stn: host half. */
 #include "stn.dev.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options into a request: arguments, program, cores. */
+/* Makes a request from the options: arguments, program, cores. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 struct words {
 	struct request *r;
 	size_t used;
-	int open;    /* within a word */
+	int open;    /* 1: within a word */
 	int too_long;
 };
 
@@ -37,7 +37,7 @@ static void close_word(struct words *w)
 		w->too_long = 1;
 }
 
-/* Blanks separate; '...' is literal, in "..." a backslash keeps its meaning before " and \\. */
+/* Blanks separate words. '...' is literal; in "..." a backslash keeps its meaning before " and \\. */
 static const char *split(const char *s, struct words *w)
 {
 	for (; *s && !w->too_long; s++) {
@@ -124,7 +124,7 @@ int command_read(const struct instance *x, struct request *r, struct loom_error 
 	int code = command_split(x, r, err);
 	if (!code)
 		code = find_program(x, r, err);
-	/* Default: the cores of this thread, which no device has bound. */
+	/* By default the cores of this thread, which no device has bound. */
 	if (!code && !(cores && *cores) && sched_getaffinity(0, sizeof(r->cpus), (cpu_set_t *)(void *)r->cpus))
 		code = LOOM_FAIL(x->host, err, LOOM_EUNAVAIL, "exec: cannot read the affinity of this thread: %s",
 				 strerror(errno));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An external program as a workload. The host splits the command and stores it in the stack's block, worker 0 starts
- * the program and waits for it, and the host reads its output. The block is shared memory: with process isolation
- * worker 0 is in another process. */
+/* An external program as a workload. The host splits the command and stores it in the stack's block. Worker 0 starts
+ * the program and waits for it, and the host reads its output. The block is shared memory, because with process
+ * isolation worker 0 is in another process. */
 #ifndef GPULOOM_EXEC_H
 #define GPULOOM_EXEC_H
 
@@ -11,7 +11,7 @@
 #define EXEC_ARGS 1000
 #define EXEC_TEXT 32768
 #define EXEC_CPUS 8192
-#define EXEC_OUT 65536 /* the end of its output is kept */
+#define EXEC_OUT 65536 /* bytes at the end of its output that are kept */
 #define EXEC_ERR 1024
 
 struct options {
@@ -31,12 +31,12 @@ struct instance {
 	struct request *request; /* copied into the block before each sample */
 };
 
-/* What to start: constant. */
+/* The program to start; constant. */
 struct request {
 	uint64_t timeout_ns; /* 0: no limit */
 	uint32_t args;
 	char path[4096];
-	char directory[4096]; /* "": that of this process */
+	char directory[4096]; /* "": the folder of this process */
 	char text[EXEC_TEXT]; /* the arguments, each with its NUL */
 	_Alignas(cpu_set_t) unsigned char cpus[EXEC_CPUS / 8];
 };
@@ -44,9 +44,9 @@ struct request {
 /* The result of one sample. */
 struct answer {
 	uint32_t started, late;
-	int32_t failed; /* errno of the first step that failed, named by `step` */
+	int32_t failed; /* errno of the first step that failed; `step` names it */
 	char step[32];
-	int32_t status; /* as from child_wait() */
+	int32_t status; /* status from child_wait() */
 	uint64_t wall_ns, user_us, system_us, peak_bytes;
 	uint64_t out_total, err_total;
 	char out[EXEC_OUT], err[EXEC_ERR];
@@ -58,20 +58,19 @@ struct block {
 };
 
 /* command.c */
-/* Makes a request from the options. command_split(): what depends on the options only, i.e. arguments, folder, cores.
- */
+/* Make a request from the options. command_split() handles what needs only the options: arguments, folder, cores. */
 int command_split(const struct instance *x, struct request *r, struct loom_error *err);
 int command_read(const struct instance *x, struct request *r, struct loom_error *err);
 
-/* process.c: the device half: worker 0 runs the program, other workers return. */
+/* process.c: the device half. Worker 0 runs the program, other workers return. */
 void exec_kernel(struct loom_ctx *c);
 
-/* output.c: the syntax of `metrics` and `expect`; the metrics of the last JSON line into the report, compared with
- * `expect`. */
+/* output.c. output_check() checks the syntax of `metrics` and `expect`. output_add() adds the metrics of the last JSON
+ * line to the report, and compares them with `expect`. */
 int output_check(const struct instance *x, struct loom_error *err);
 int output_add(const struct instance *x, const struct answer *a, struct loom_report *report,
 		struct loom_error *err);
-/* The kept end of a stream as a string of `room` bytes (NUL included). */
+/* Copies the kept end of a stream as a string of `room` bytes (NUL included). */
 void tail_text(char *out, size_t room, const char *bytes, size_t size, uint64_t total);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The metrics that a program prints: the last line of its output that starts with '{', which must be a JSON object,
- * as in
+/* The metrics that a program prints: the last line of its output that starts with '{', which must be a JSON object, as
+ * in
  *   {"tasks_per_s": 1.5e6, "wait": {"value": 12, "unit": "ns", "better": "less"}}
  *
- * Any fault in it is an error: a metric that is silently missing would be replaced by the wall time. */
+ * Any fault in the line is an error: the wall time would replace a metric that is silently missing. */
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
@@ -23,10 +23,10 @@ void tail_text(char *out, size_t room, const char *bytes, size_t size, uint64_t 
 
 /* The last line that starts with '{', after blanks. */
 struct line {
-	char *text;	/* NULL: none */
+	char *text;	/* NULL: there is none */
 	size_t number;	/* from 1; 0: unknown, because the beginning was not kept */
-	int part;	/* part of a JSON text of several lines */
-	int cut;	/* the only kept line is truncated, and may be the JSON line */
+	int part;	/* 1: part of a JSON text of several lines */
+	int cut;	/* 1: the only kept line is truncated, and may be the JSON line */
 };
 
 static int is_object(const char *text)
@@ -42,7 +42,7 @@ static struct line last_line(char *text, int whole)
 {
 	struct line found = {0};
 	size_t number = 0, n = strlen(text);
-	int open = 0; /* a line before opened an object and did not close it */
+	int open = 0; /* 1: an earlier line opened an object and did not close it */
 	if (!whole) { /* the first kept line is truncated */
 		while (n && strchr("\n\r\t ", text[n - 1]))
 			n--;
@@ -75,15 +75,15 @@ static const char *place(const struct line *l, char text[48])
 	return text;
 }
 
-/* The object in that line; NULL without an error: the program prints no metrics. */
+/* Returns the object in that line, or NULL. NULL without an error: the program prints no metrics. */
 static cJSON *read_line(const struct instance *x, const struct line *l, struct loom_error *err, int *code)
 {
 	const char *end = NULL, *why;
 	char where[48];
 	if (l->cut)
 		*code = LOOM_FAIL(x->host, err, LOOM_EWRONG,
-				  "exec: %s: the last line of its output is longer than %d bytes: values "
-				  "must stand in a shorter one",
+				  "exec: %s: the last line of its output is longer than %d bytes: print the metrics in "
+				  "a shorter line",
 				  x->request->path, EXEC_OUT);
 	if (!l->text)
 		return NULL;
@@ -103,7 +103,7 @@ static cJSON *read_line(const struct instance *x, const struct line *l, struct l
 	return NULL;
 }
 
-/* 1: a number, or {"value": number, ...}; 0: no number. */
+/* Returns 1 if the item is a number, or {"value": number, ...}; else 0. */
 static int is_number(const cJSON *item, double *value)
 {
 	if (cJSON_IsObject(item))
@@ -137,7 +137,7 @@ struct metric {
 	enum loom_better better;
 };
 
-/* The next item of `metrics` at *at, which is advanced. 1: found; 0: no more; else an error. */
+/* Gets the next item of `metrics` at *at, and advances *at. Returns 1 if there is one, 0 at the end, or an error. */
 static int next_metric(const struct instance *x, const char **at, struct metric *p, struct loom_error *err)
 {
 	char text[128], *word = NULL, *unit = NULL;
@@ -164,7 +164,7 @@ static int next_metric(const struct instance *x, const char **at, struct metric 
 			 "bytes of name and unit", (int)n, *at - n);
 }
 
-/* Direction and unit of a metric: the program's, or those of `metrics`. They must agree. */
+/* Gets direction and unit of a metric: the program's, or those of `metrics`. They must agree. */
 static int meaning(const struct instance *x, const cJSON *item, struct metric *p, struct loom_error *err)
 {
 	const cJSON *better = cJSON_GetObjectItemCaseSensitive(item, "better");
@@ -204,7 +204,7 @@ static int meaning(const struct instance *x, const cJSON *item, struct metric *p
 	return 0;
 }
 
-/* Each item of `metrics` must be printed as a number. */
+/* Checks that each item of `metrics` is printed as a number. */
 static int check_metrics(const struct instance *x, const struct line *l, const cJSON *values, struct loom_error *err)
 {
 	const char *list = x->options->metrics ? x->options->metrics : "";
@@ -228,7 +228,7 @@ static int check_metrics(const struct instance *x, const struct line *l, const c
 	return more;
 }
 
-/* "matches=412 words=9": each must be printed with that value. Without `printed`, checks the syntax only. */
+/* Checks "matches=412 words=9": each must be printed with that value. Without `printed`, checks only the syntax. */
 static int expected(const struct instance *x, int printed, const cJSON *values, struct loom_error *err)
 {
 	char text[1024], *rest = NULL;
@@ -287,7 +287,7 @@ static int add_own(const struct instance *x, const struct line *l, const cJSON *
 					 x->request->path, item->string, number ? "finite " : "", place(l, where));
 		if (strlen(item->string) > 47 || !*item->string)
 			return LOOM_FAIL(x->host, err, LOOM_EWRONG,
-					 "exec: %s prints a figure with a name of no or over 47 bytes",
+					 "exec: %s prints a metric whose name is empty or longer than 47 bytes",
 					 x->request->path);
 		if (!strcmp(item->string, "seconds") && !(value > 0))
 			return LOOM_FAIL(x->host, err, LOOM_EWRONG, "exec: %s prints seconds = %g",
@@ -319,7 +319,7 @@ int output_add(const struct instance *x, const struct answer *a, struct loom_rep
 	if (!code)
 		code = add_own(x, &line, values, report, err);
 	host->free(host, text);
-	/* These come last: metrics of the program with the same name have precedence. */
+	/* Added last, so that metrics of the program with the same name have precedence. */
 	if (!code) {
 		host->metric(host, report, "wall_seconds", "s", LOOM_BETTER_LESS,
 			     (double)a->wall_ns / 1e9);

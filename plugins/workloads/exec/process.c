@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs in worker 0: starts the program, keeps the end of its output, waits, and kills the whole process group before
- * the sample ends. */
+/* Runs in worker 0: starts the program, stores the end of its output, waits, and kills its process group at the end. */
 #include <errno.h>
 #include <fcntl.h>
 #include <gpuloom/dev/dev.h>
@@ -13,7 +12,7 @@
 #include "exec.h"
 #include "lib/fd.h"
 
-/* The longest time between two checks of the stop flag. */
+/* The longest time between two polls of the stop flag. */
 #define POLL_MS 10
 
 struct run {
@@ -92,7 +91,7 @@ static void take_all(struct run *run)
 	take(&run->err[0], run->a->err, sizeof(run->a->err), &run->a->err_total);
 }
 
-/* Until the program has ended, is late, or the run is stopped. */
+/* Waits until the program has ended, is late, or the run is stopped. */
 static void watch(struct loom_ctx *c, struct run *run, uint64_t begin)
 {
 	uint64_t limit = run->r->timeout_ns;
@@ -114,7 +113,8 @@ static void watch(struct loom_ctx *c, struct run *run, uint64_t begin)
 static void end(struct run *run)
 {
 	struct rusage used;
-	/* Not reaped yet, so the process id is still valid: kills the processes that it left behind. */
+	/* Kills the processes that the program left behind. Its process id is still valid, because it is not reaped
+	 * yet. */
 	child_signal_group(&run->child, SIGKILL);
 	run->a->status = child_wait(&run->child, &used);
 	take_all(run);

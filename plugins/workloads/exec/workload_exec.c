@@ -14,20 +14,21 @@ static const struct loom_opt rows[] = {
 			 "The program and its arguments, separated by blanks; quotes and backslashes as in a shell. "
 			 "It is searched in PATH.", .flags = LOOM_OPT_REQUIRED | LOOM_OPT_TRUST),
 	LOOM_OPT(struct options, shell, LOOM_OPT_BOOL, "no",
-			 "Whether /bin/sh runs the command, for pipes and variables.", .flags = LOOM_OPT_TRUST),
+			 "Whether /bin/sh runs the command, as pipes and variables require.", .flags = LOOM_OPT_TRUST),
 	LOOM_OPT(struct options, directory, LOOM_OPT_PATH, "",
-			 "Folder in which it runs. Empty: the working directory of gpuloom.",
+			 "Folder in which the program runs. Empty: the working directory of gpuloom.",
 			 .flags = LOOM_OPT_TRUST),
-	LOOM_OPT(struct options, cores, LOOM_OPT_CPUS, "", "Cores that it may use. Empty: all that gpuloom may use."),
+	LOOM_OPT(struct options, cores, LOOM_OPT_CPUS, "", "Cores that the program may use. Empty: all that gpuloom "
+		"may use."),
 	LOOM_OPT(struct options, metrics, LOOM_OPT_STR, "",
-			 "Figures that it must print, as in 'tasks_per_s:more:tasks/s wait:less:ns': name, better "
-			 "direction, unit."),
+			 "Metrics that the program must print, as in 'tasks_per_s:more:tasks/s wait:less:ns': name, "
+			 "better direction, unit."),
 	LOOM_OPT(struct options, expect, LOOM_OPT_STR, "",
-			 "Figures with values that it must print, as in 'matches=412 words=9': other values are a "
-			 "wrong result."),
+			 "Metrics with values that the program must print, as in 'matches=412 words=9': other values "
+			 "are a wrong result."),
 	LOOM_OPT(struct options, expect_exit, LOOM_OPT_U32, "0", "Exit status of a right result.", .max = 255),
 	LOOM_OPT(struct options, timeout, LOOM_OPT_TIME, "0",
-			 "Longest time of one execution. 0: [run] timeout alone.", .max = 1e14),
+			 "Longest time of one execution. 0: only [run] timeout.", .max = 1e14),
 	{.name = NULL},
 };
 
@@ -89,7 +90,7 @@ static int init(void *self, const struct loom_layout *layout, const struct loom_
 	return 0;
 }
 
-/* The last line of its standard error, for messages. */
+/* Returns the last line of the program's standard error, for messages. */
 static const char *last_error_line(const struct answer *a, char *text, size_t room)
 {
 	tail_text(text, room, a->err, sizeof(a->err), a->err_total);

@@ -30,8 +30,7 @@ int late_posts_add(void *poster, const struct loom_trigger_post *post, struct lo
 		return LOOM_FAIL(p->host, err, LOOM_EINVAL, "more posts than were announced");
 	one.size = sizeof(one);
 	p->post[p->posts++] = one;
-	/* A late failure reaches workers as a mere code: what would be rejected later is rejected now, with a
-	 * message. */
+	/* A late failure reaches workers only as a code. So later rejections are rejected now, with a message. */
 	return LOOM_HAS(p->trigger.ops, check) ? p->trigger.ops->check(p->trigger.self, &one, err) : 0;
 }
 
@@ -53,11 +52,11 @@ static void *run(void *arg)
 		uint64_t pause = p->order == NET_RANDOM ? (i * 0x9e3779b97f4a7c15ull) >> 60 : 0;
 		while (pause-- > 0)
 			loom_cpu_yield();
-		/* Full: operations that end free places. */
+		/* If the table is full, operations that end free places. */
 		while (!stopped(p) && (p->status = loom_net_post(&p->trigger, &p->post[i], &p->err)) == LOOM_EFULL)
 			loom_cpu_yield();
 	}
-	if (p->status && p->status != LOOM_EFULL) /* workers only report the code */
+	if (p->status && p->status != LOOM_EFULL) /* workers report only the code */
 		LOOM_LOG(p->host, LOOM_LOG_ERROR, "a late post", "%s", p->err.text);
 	for (uint32_t w = 0; w < p->workers && p->status; w++)
 		__atomic_store_n(&p->late[w].failed, (uint64_t)(int64_t)p->status, __ATOMIC_RELAXED);
@@ -70,7 +69,7 @@ int late_posts_start(struct late_posts *p, struct loom_net_late *late, struct lo
 	if (p->order == NET_POST_FIRST)
 		return 0;
 	sigset_t all, old;
-	sigfillset(&all); /* signals are the host's */
+	sigfillset(&all); /* the host handles signals */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	int failed = thread_create(&p->thread, run, p);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -84,7 +83,7 @@ static int end(struct late_posts *p, struct loom_error *err)
 {
 	if (!p)
 		return 0;
-	__atomic_store_n(&p->stop, 1, __ATOMIC_RELAXED); /* join orders */
+	__atomic_store_n(&p->stop, 1, __ATOMIC_RELAXED); /* relaxed: pthread_join() orders */
 	if (p->running)
 		pthread_join(p->thread, NULL);
 	int rc = p->status;
@@ -101,7 +100,7 @@ int late_workload_wire(struct late_workload *i, const struct loom_layout *layout
 	if (order != NET_POST_FIRST && LOOM_HAS(layout, clock))
 		return LOOM_FAIL(
 		    host, err, LOOM_ENOTSUP,
-		    "order = %s: a thread of the host posts late, which virtual time does not reach: choose order = "
+		    "order = %s: a thread of the host posts late, which virtual time does not cover: choose order = "
 		    "post-first",
 		    late_orders[order]);
 	if (order != NET_POST_FIRST && layout->device[0].kind == LOOM_ON_GPU && LOOM_HAS(trigger->ops, anywhere) &&

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Relaxed synchronisation (GPU-TN, 3.2) as an option of workloads: whether an operation is first posted or first
- * fired. */
+/* Relaxed synchronisation (GPU-TN, 3.2) as an option of workloads: operations are first posted or first fired. */
 #ifndef WORKLOAD_NET_POSTER_H
 #define WORKLOAD_NET_POSTER_H
 
@@ -11,24 +10,24 @@ enum { NET_POST_FIRST, NET_FIRE_FIRST, NET_RANDOM };
 extern const char *const late_orders[];
 #define NET_ORDER_ROW(type, field)                                                                 \
 	LOOM_OPT(type, field, LOOM_OPT_ENUM, "post-first",                                         \
-		 "Order of post and fire. post-first: all is posted before the workers start. fire-first: each " \
-		 "operation is posted once it was fired. random: posts and fires race.",           \
+		 "Order of post and fire. post-first: all operations are posted before the workers start. " \
+		 "fire-first: each operation is posted after it was fired. random: posts and fires race.",           \
 		 .choices = late_orders)
 
-/* The posts of a sample in the order of fires: number i is the next one of worker i % workers. */
+/* The posts of a sample in the order of fires: number i is the next post of worker i % workers. */
 struct late_posts;
-struct late_workload { /* of a workload with the option above */
+struct late_workload { /* the instance of a workload with the option above */
 	struct workload workload;
 	struct late_posts *poster;
 };
-/* Begins a sample, and ends the previous one: 0, or why a post of that failed. */
+/* Begins a sample, and ends the previous one. Returns 0, or why a post of the previous sample failed. */
 int late_workload_wire(struct late_workload *i, const struct loom_layout *layout, const struct loom_trigger *trigger,
 		      uint32_t order, uint32_t posts, uint32_t workers, struct loom_error *err);
 void late_workload_stop(void *self);
 void late_workload_destroy(void *self);
-/* Posts at once (post-first), or keeps the post for the thread. */
+/* Posts at once (post-first), or stores the post for the thread. */
 int late_posts_add(void *poster, const struct loom_trigger_post *post, struct loom_error *err);
-/* Starts the thread, if one is needed. late[w].fired: fires of worker w. */
+/* Starts the thread, if one is needed. late[w].fired: number of fires of worker w. */
 int late_posts_start(struct late_posts *p, struct loom_net_late *late, struct loom_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host halves of the network workloads share. */
+/* Common code of the host halves of the network workloads. */
 #ifndef WORKLOAD_NET_H
 #define WORKLOAD_NET_H
 
@@ -18,14 +18,14 @@ static inline int net_ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* p in 0..1 of sorted values. */
+/* Returns quantile p, from 0 to 1, of sorted values. */
 static inline double net_quantile(const uint64_t *sorted, uint64_t n, double p)
 {
 	uint64_t i = (uint64_t)(p * (double)(n - 1) + 0.5);
 	return (double)sorted[i < n ? i : n - 1];
 }
 
-/* A rejected fire or poll: posts are checked, but a fire may precede its post. */
+/* Explains a rejected fire or poll: posts are checked, but a fire may precede its post. */
 static inline int net_explain(void *self, uint32_t worker, int code, uint64_t info, struct loom_error *err)
 {
 	const struct workload *w = self;
@@ -37,7 +37,7 @@ static inline int net_explain(void *self, uint32_t worker, int code, uint64_t in
 			 worker, (unsigned long long)info);
 }
 
-/* The workers of a stack synchronise. */
+/* The barrier scopes of a workload whose workers synchronise within the stack. */
 static inline const struct loom_barrier_scopes *net_barrier_scopes(void *self, const struct loom_layout *layout)
 {
 	static const struct loom_barrier_scopes scopes = {.scopes = 1u << LOOM_SCOPE_STACK};
@@ -45,7 +45,7 @@ static inline const struct loom_barrier_scopes *net_barrier_scopes(void *self, c
 	return &scopes;
 }
 
-/* A sequential result that all ranks and samples of this process share; freed with its last user. */
+/* A sequential result that all ranks and samples of this process share. Its last user frees it. */
 struct net_reference {
 	pthread_mutex_t lock;
 	uint32_t users;
@@ -75,7 +75,7 @@ static inline void net_reference_destroy(struct net_reference *r, void *self)
 	workload_destroy(self);
 }
 
-/* The device half of a workload with NAME_kernel, in FILES; then additional ops. */
+/* Defines the device half of a workload with NAME_kernel, in FILES. Additional ops follow. */
 #define NET_CODE_IN(NAME, FILES, ...)                                                              \
 	static const struct loom_workload_dev NAME##_cpu = {                                       \
 		.size = sizeof(struct loom_workload_dev), .kernel = NAME##_kernel, __VA_ARGS__};   \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* allreduce: the sum of all ranks' float vectors, exact to the last bit. Host half. */
+/* Host half of allreduce: the sum of all ranks' float vectors, exact to the last bit. */
 #include "workload_allreduce.dev.h"
 #include "../../shared/collective/allreduce.h"
 #include "late_posts.h"
@@ -24,22 +24,21 @@ static const struct loom_opt allreduce_rows[] = {
 			 "contribute -0. -1: a sum.", .min = -1, .max = 65535),
 	LOOM_OPT(struct allreduce_opts, piece, LOOM_OPT_SIZE, "4MiB",
 			 "Size of the pieces in which a worker's slices are sent, at most 64 of them. Pieces overlap "
-			 "sums with transfers where both have cores; each costs an operation.",
+			 "sums with transfers if both have cores; each takes an operation.",
 			 .min = 4, .max = 1ull << 36),
 	NET_ORDER_ROW(struct allreduce_opts, order),
 	LOOM_OPT(struct allreduce_opts, chain, LOOM_OPT_BOOL, "no",
 			 "Whether each arrival triggers the next step, with atomic adds of the network, so that "
-			 "workers only fire the first. Pieces must then be as small as the provider's atomics."),
+			 "workers fire only the first step. Pieces must then be as small as the provider's atomics."),
 	{.name = NULL},
 };
 
-/* The input of each round begins some floats further. With posts there is one round. */
+/* The input of each round begins this many bytes further. With posts there is one round. */
 #define STRIDE (LOOM_ALLREDUCE_WIDE * sizeof(float))
 
 struct allreduce {
 	struct late_workload net;
-	/* The request of an embedding program: a sum, or with root >= 0 a broadcast. NULL: the workload's own
-	 * vector. */
+	/* The request of an embedding program: a sum, or with root >= 0 a broadcast. NULL: the workload's vector. */
 	float *vector;
 	uint64_t floats;
 	int64_t root;
@@ -62,7 +61,7 @@ static struct allreduce_job shape_for(const struct allreduce *i, const struct lo
 	return j;
 }
 
-/* For the program's vector alone, unless its algorithm takes more memory than there is. */
+/* Computes the job for the program's vector only, unless its algorithm takes more memory than there is. */
 static struct allreduce_job shape_of(const void *self, const struct loom_layout *layout, uint64_t *bytes)
 {
 	const struct allreduce *i = self;

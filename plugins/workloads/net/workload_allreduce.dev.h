@@ -7,17 +7,17 @@
 #include "../../shared/collective/allreduce.dev.h"
 #endif
 
-/* Head of the global block; then a struct loom_net_late for each worker. */
+/* Head of the global block. A struct loom_net_late for each worker follows. */
 struct allreduce_job {
 	struct loom_allreduce vector;
 	uint64_t rounds;
-	int64_t root; /* of a broadcast; -1: a sum */
+	int64_t root; /* root of a broadcast; -1: a sum */
 	uint64_t pad[6];
 };
 
 /* A worker's own block. */
 struct allreduce_times {
-	uint64_t ns; /* all rounds */
+	uint64_t ns; /* time of all rounds */
 	uint64_t pad[7];
 };
 
@@ -27,7 +27,7 @@ LOOM_FN void workload_allreduce_kernel(struct loom_ctx *c)
 	struct loom_allreduce *a = &copy.vector;
 	struct loom_allreduce_at at = {0, 0, 0};
 	int going = 1;
-	if (!loom_allreduce_posts(a)) { /* ranks start together: a late start is not part of a round's cost */
+	if (!loom_allreduce_posts(a)) { /* ranks start together, so that a late start is not part of a round's time */
 		loom_allreduce_signal(c, a, 1, 1);
 		going = loom_allreduce_await_signals(c, a, 1, 1, 1);
 	}

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jacobi2d: heat on a square plate, equal to the last bit to the sequential result. Host half. */
+/* Host half of jacobi2d: heat on a square plate, equal to the last bit to the sequential result. */
 #include "workload_jacobi2d.dev.h"
 
 #include <pthread.h>
 
 #include "net.h"
 
-/* The expected result of all ranks together, shared by all ranks and samples of this process. */
+/* The expected result of all ranks together, which all ranks and samples of this process share. */
 static struct net_reference reference = {.lock = PTHREAD_MUTEX_INITIALIZER}; /* two grids */
 static struct {
 	uint64_t n, sweeps;
-	const double *want; /* the grid with the last sweep */
+	const double *want; /* the grid of the last sweep */
 } whole;
 
 struct jacobi_opts {
@@ -24,7 +24,7 @@ static const struct loom_opt jacobi_rows[] = {
 	{.name = NULL},
 };
 
-/* A rank's part of the grid: down * across ranks, as square as their number allows. */
+/* A rank's part of the grid, which is cut into down * across parts, as square as the number of ranks allows. */
 struct jacobi_part {
 	uint32_t down, across, row, col;
 	uint64_t first_row, rows, first_col, cols;
@@ -46,7 +46,7 @@ static struct jacobi_part jacobi_part_of(uint64_t n, uint32_t rank, uint32_t ran
 	return p;
 }
 
-/* Behind the edges. */
+/* Returns the offset of the grid, which follows the edges. */
 static uint64_t grid_at(const struct jacobi *j)
 {
 	return j->edges_at + 4ull * JACOBI_SIDES * j->edge * sizeof(double);
@@ -61,7 +61,7 @@ static struct jacobi shape_of(const void *self, const struct loom_layout *layout
 	struct jacobi j = {.rows = p.rows, .cols = p.cols, .sweeps = o->sweeps};
 	j.edge = (o->n / least + 1 + 7) & ~7ull;
 	j.edges_at = loom_net_line(sizeof(j));
-	/* Several devices share a grid in memory that all of them reach. */
+	/* Several devices share a grid in memory that all of them can access. */
 	j.grid_at = layout->devices > 1 ? grid_at(&j) : 0;
 	int32_t rank = (int32_t)loom_net_rank(w->host);
 	j.neighbour[JACOBI_NORTH] = p.row > 0 ? rank - (int32_t)p.across : -1;
@@ -98,7 +98,7 @@ static int jacobi_need(void *self, const struct loom_layout *layout, struct loom
 	return 0;
 }
 
-/* The plate at the start, with its rim: hot in the north, warm in the west. */
+/* Returns the plate at the start, with its rim: hot in the north, warm in the west. */
 static double initial(uint64_t n, uint64_t row, uint64_t col)
 {
 	if (row == 0)
@@ -117,7 +117,7 @@ static int jacobi_init(void *self, const struct loom_layout *layout, const struc
 	struct jacobi_part p = jacobi_part_of(o->n, loom_net_rank(w->host), loom_net_ranks(w->host));
 	(void)err;
 	*j = shape_of(self, layout);
-	memset((char *)j + j->edges_at, 0xff, grid_at(j) - j->edges_at); /* NaN: an edge not received shows */
+	memset((char *)j + j->edges_at, 0xff, grid_at(j) - j->edges_at); /* NaN, so that a missing edge shows */
 	for (uint64_t parity = 0; parity < 2; parity++) {
 		double *grid = jacobi_grid(j, j, view->device[0], parity);
 		for (uint64_t r = 0; r < j->rows + 2; r++)
@@ -134,7 +134,7 @@ static int jacobi_wire(void *self, const struct loom_layout *layout, const struc
 	int rc = 0;
 	(void)self;
 	for (uint32_t side = 0; side < JACOBI_SIDES; side++) {
-		uint64_t workers = 0; /* at this edge, which fire */
+		uint64_t workers = 0; /* workers at this edge, which fire */
 		for (uint32_t w = 0; w < layout->workers; w++)
 			workers += (uint64_t)jacobi_is_at(j, side, jacobi_from(j, w, layout->workers),
 							  jacobi_from(j, w + 1, layout->workers));
@@ -158,7 +158,7 @@ static int jacobi_wire(void *self, const struct loom_layout *layout, const struc
 	return rc;
 }
 
-/* Sweeps the whole grid on one processor: 0, or why it was stopped; *last: the last sweep. */
+/* Sweeps the whole grid on one processor. Returns 0, or why it was stopped. *last: the last sweep. */
 static int sequential(const struct loom_host *host, uint64_t n, uint64_t sweeps, double *grid, const double **last,
 		      struct loom_error *err)
 {
@@ -181,7 +181,7 @@ static int sequential(const struct loom_host *host, uint64_t n, uint64_t sweeps,
 	return 0;
 }
 
-/* Holds the lock. */
+/* Called with the lock held. */
 static int solve(const struct loom_host *host, const struct jacobi_opts *o, struct loom_error *err)
 {
 	if (reference.result && whole.n == o->n && whole.sweeps == o->sweeps)

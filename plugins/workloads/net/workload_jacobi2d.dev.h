@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jacobi2d: relaxation on a grid that is cut in two dimensions. Triggered puts exchange halos at the granularity of
- * the kernel: every worker at an edge fires, and the threshold is their number (GPU-TN, 4.2.2 and 5.3). Device code.
- * The edges are in memory that the network reaches. The grid is in the memory of the device, if there is only one.
- * Exchange e follows sweep e and uses the buffers of parity e & 1. Two suffice: a neighbour fires exchange e + 1
- * after it has copied exchange e, so those buffers may be overwritten in e + 2. */
+/* jacobi2d: relaxation on a grid that is cut in two dimensions. Triggered puts exchange halos at the granularity of the
+ * kernel: every worker at an edge fires, and the threshold is their number (GPU-TN, 4.2.2 and 5.3). Device code. The
+ * edges are in memory that the network can access. The grid is in the memory of the device, if there is only one.
+ * Exchange e follows sweep e and uses the buffers of parity e & 1. Two suffice: a neighbour fires exchange e + 1 after
+ * it has copied exchange e, so those buffers may be overwritten in e + 2. */
 #ifndef WORKLOAD_JACOBI2D_DEV_H
 #define WORKLOAD_JACOBI2D_DEV_H
 
@@ -19,23 +19,23 @@ enum { JACOBI_NORTH, JACOBI_SOUTH, JACOBI_WEST, JACOBI_EAST, JACOBI_SIDES };
 
 /* Head of the global block. All ranks have edges at the same offsets. */
 struct jacobi {
-	uint64_t rows, cols;  /* of this rank's part */
+	uint64_t rows, cols;  /* size of this rank's part */
 	uint64_t sweeps;
 	uint64_t edge;        /* doubles of the longest edge of all ranks */
 	uint64_t edges_at;    /* [parity][out, in][side][edge] */
-	uint64_t grid_at;     /* [2][rows + 2][cols + 2]; 0: it is the device's block */
-	int32_t neighbour[4]; /* rank by side; -1: the rim of the grid */
+	uint64_t grid_at;     /* [2][rows + 2][cols + 2]; 0: the grid is the device's block */
+	int32_t neighbour[4]; /* neighbouring rank on each side; -1: the rim of the grid */
 	uint64_t pad[5];
 };
 
-/* `all`: the block for the stack, of which *j may be a copy. `on_device`: the device's block. */
+/* Returns a grid. all: the block for the stack, of which *j may be a copy. on_device: the device's block. */
 LOOM_FN double *jacobi_grid(const struct jacobi *j, void *all, void *on_device, uint64_t parity)
 {
 	char *grid = j->grid_at ? (char *)all + j->grid_at : (char *)on_device;
 	return (double *)grid + parity * (j->rows + 2) * (j->cols + 2);
 }
 
-/* Whether the worker with rows `from` to `to` has a part of that edge. */
+/* Returns whether the worker with rows `from` to `to` has a part of that edge. */
 LOOM_FN int jacobi_is_at(const struct jacobi *j, uint32_t side, uint64_t from, uint64_t to)
 {
 	if (j->neighbour[side] < 0 || from >= to)
@@ -53,7 +53,7 @@ LOOM_FN double *jacobi_edge(const struct jacobi *j, void *all, uint64_t parity, 
 	return (double *)((char *)all + j->edges_at) + ((parity * 2 + in) * JACOBI_SIDES + side) * j->edge;
 }
 
-/* Rows `from` to `to` (exclusive, from 1) of the next grid. */
+/* Computes rows `from` to `to` (exclusive, from 1) of the next grid. */
 LOOM_FN void jacobi_sweep(struct loom_ctx *c, const struct jacobi *j, uint64_t sweep, uint64_t from, uint64_t to)
 {
 	void *all = c->global[LOOM_WORKLOAD], *on_device = c->on_device[LOOM_WORKLOAD];
@@ -69,7 +69,7 @@ LOOM_FN void jacobi_sweep(struct loom_ctx *c, const struct jacobi *j, uint64_t s
 	loom_barrier_lanes(c);
 }
 
-/* This worker's part of the edges of the next grid: copies it out, or copies the neighbours' edges in. */
+/* Copies out this worker's part of the edges of the next grid, or copies the neighbours' edges in. */
 LOOM_FN void jacobi_edges(struct loom_ctx *c, const struct jacobi *j, uint64_t sweep, uint64_t from,
 			  uint64_t to, uint32_t in)
 {
@@ -101,7 +101,8 @@ LOOM_FN void jacobi_edges(struct loom_ctx *c, const struct jacobi *j, uint64_t s
 	loom_barrier_lanes(c);
 }
 
-/* Copies in what the neighbours sent after sweep n - 1, sweeps, and sends: 1, or 0 when the run is over. */
+/* Copies in the edges that the neighbours sent after sweep n - 1, sweeps, and sends. Returns 1, or 0 when the run is
+ * over. */
 LOOM_FN int jacobi_step(struct loom_ctx *c, const struct jacobi *j, uint64_t n, uint64_t from, uint64_t to)
 {
 	if (n > 0)

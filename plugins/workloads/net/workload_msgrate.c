@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* msgrate: how many triggers and operations per second. Host half. */
+/* Host half of msgrate: how many triggers and operations run per second. */
 #include "workload_msgrate.dev.h"
 #include "net.h"
 
@@ -17,19 +17,19 @@ static const struct loom_opt msgrate_rows[] = {
 	LOOM_OPT(struct msgrate_opts, fires, LOOM_OPT_U64, "1000000",
 			 "Fires of each firing lane or worker.", .min = 1, .max = 1e12),
 	LOOM_OPT(struct msgrate_opts, per, LOOM_OPT_U64, "1",
-			 "Fires, of each lane or worker that shares a tag, that make one operation.",
+			 "Fires of each lane or worker that shares a tag that make one operation.",
 			 .min = 1, .max = 1e12),
 	LOOM_OPT(struct msgrate_opts, operation, LOOM_OPT_ENUM, "put",
-			 "count: nothing is sent, which measures the trigger path alone. put: 8 bytes to the next "
+			 "count: nothing is sent, which measures only the trigger path. put: 8 bytes to the next "
 			 "rank.", .choices = operations),
 	LOOM_OPT(struct msgrate_opts, by, LOOM_OPT_ENUM, "group",
-		 "What fires. item: each lane, with a tag of its own. group: each worker. kernel: each worker, "
-		 "all with one tag. mixed: each lane, the lanes of two workers with one tag.",
+		 "Which lanes or workers fire. item: each lane, with a tag of its own. group: each worker. kernel: "
+		 "each worker, all with one tag. mixed: each lane, the lanes of two workers with one tag.",
 		 .choices = granularities),
 	{.name = NULL},
 };
 
-/* Where triggers wait for a kernel's end: records of a kernel at most. */
+/* If triggers wait for a kernel's end: most records of a kernel. */
 #define BOUNDARY 512u
 
 static const struct msgrate_opts *opts_of(const void *self)
@@ -57,7 +57,7 @@ static uint64_t firing_lanes(const void *self, const struct loom_layout *layout)
 	return (uint64_t)layout->workers * items(self, layout);
 }
 
-/* Fires that share a tag. */
+/* Returns the number of lanes that share a tag. */
 static uint32_t share_of(const void *self, const struct loom_layout *layout)
 {
 	uint32_t by = opts_of(self)->by;
@@ -102,7 +102,7 @@ static int msgrate_wire(void *self, const struct loom_layout *layout, const stru
 	for (uint32_t d = 1; d < layout->devices && m->items > 1; d++)
 		if (layout->device[d].lanes != m->items)
 			return LOOM_FAIL(((const struct workload *)self)->host, err, LOOM_EINVAL,
-					 "msgrate: lanes fire, so all devices must have as many");
+					 "msgrate: lanes fire, so all devices must have the same number of lanes");
 	for (uint64_t i = 0; i < n && !rc; i += m->share) {
 		loom_ref from = global + sizeof(struct msgrate) + i * sizeof(struct msgrate_line);
 		uint64_t share = n - i < m->share ? n - i : m->share;
@@ -121,7 +121,7 @@ static int msgrate_wire(void *self, const struct loom_layout *layout, const stru
 	return rc;
 }
 
-/* Of all fires: from the first start to the last end, on the slowest device. */
+/* Returns the time of all fires: from the first start to the last end, on the slowest device. */
 static double seconds_of(const struct loom_layout *layout, const struct loom_view *view)
 {
 	double most = 0;
@@ -147,7 +147,7 @@ static int msgrate_verify(void *self, const struct loom_layout *layout, const st
 	const struct msgrate *m = view->global;
 	uint64_t n = firing_lanes(self, layout);
 	const struct msgrate_line *to = (const struct msgrate_line *)(m + 1) + n;
-	/* The last put left after the last fire: it carries the last values, and arrived last. */
+	/* The last put left after the last fire, so it carries the last values and arrived last. */
 	for (uint64_t i = 0; i < n && o->operation == MSGRATE_PUT; i++)
 		if (to[i].word[0] != o->fires)
 			return LOOM_FAIL(w->host, err, LOOM_EWRONG,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* msgrate: fires at the highest rate, by work-items, work-groups, the kernel, or a mix of them (GPU-TN, 4.2); `per`
+/* msgrate: fires at the highest rate, by work-items, work-groups, the kernel, or a mix of them (GPU-TN, 4.2). `per`
  * fires of each lane that shares a tag make an operation. Device code. */
 #ifndef WORKLOAD_MSGRATE_DEV_H
 #define WORKLOAD_MSGRATE_DEV_H
@@ -8,19 +8,19 @@
 #include "../../shared/collective/net.dev.h"
 #endif
 
-/* Head of the global block; then a line to send from for each firing lane, and as many to receive into. Lanes with
- * the same tag have adjacent lines, which are sent as one message. */
+/* Head of the global block. Each firing lane has a line to send from, and one to receive into. Lanes with the same tag
+ * have adjacent lines, which are sent as one message. */
 struct msgrate {
-	uint64_t fires; /* of each lane */
+	uint64_t fires; /* number of each lane's fires */
 	uint64_t per;
 	uint64_t boundary; /* fires between two deliveries */
 	uint32_t items;    /* lanes of a worker that fire: all or 1 */
-	uint32_t share;    /* consecutive lanes with the same tag */
-	uint32_t sends;    /* an operation sends what its fires wrote */
+	uint32_t share;    /* number of consecutive lanes with the same tag */
+	uint32_t sends;    /* 1: an operation sends the data that its fires wrote */
 	uint32_t reserved;
 	uint64_t pad[3];
 };
-/* A worker's own block: the duration of its fires, on its device's clock. */
+/* A worker's own block: the duration of its fires, by its device's clock. */
 struct msgrate_times {
 	uint64_t begin_ns, end_ns;
 	uint64_t pad[6];
@@ -29,13 +29,13 @@ struct msgrate_line {
 	uint64_t word[8];
 };
 
-/* Tag and completion slot of firing lane i. */
+/* Returns the tag, which is also the completion slot, of firing lane i. */
 LOOM_FN uint32_t msgrate_tag(const struct msgrate *m, uint64_t i)
 {
 	return (uint32_t)(1 + i / m->share);
 }
 
-/* Fires once: 1, or 0 when it failed, which fails the run. */
+/* Fires once. Returns 1, or 0 if the fire failed, which fails the run. */
 LOOM_FN int msgrate_fire(struct loom_ctx *c, const struct msgrate *m, struct msgrate_line *from, uint32_t tag,
 			 uint64_t value)
 {

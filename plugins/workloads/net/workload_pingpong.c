@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pingpong: the latency of a triggered message. Host half. */
+/* Host half of pingpong: the latency of a triggered message. */
 #include "workload_pingpong.dev.h"
 #include "late_posts.h"
 
@@ -14,8 +14,8 @@ static const struct loom_opt pingpong_rows[] = {
 	LOOM_OPT(struct pingpong_opts, bytes, LOOM_OPT_SIZE, "8",
 			 "Size of a message: a multiple of 8.", .min = 8, .max = 1ull << 30),
 	LOOM_OPT(struct pingpong_opts, kernel, LOOM_OPT_BOOL, "no",
-		 "Whether each message is a kernel of its own. The device's launch_cost and teardown_cost "
-		 "are its cost. On a GPU with kernels = launched each is one anyway."),
+		 "Whether each message is a kernel of its own, modelled by the device's launch_cost and teardown_cost. "
+		 "On a GPU with kernels = launched each message is a kernel in any case."),
 	NET_ORDER_ROW(struct pingpong_opts, order),
 	{.name = NULL},
 };
@@ -38,7 +38,7 @@ static int pingpong_create(const struct loom_host *host, const void *opts, void 
 {
 	if (loom_net_ranks(host) > 2)
 		return LOOM_FAIL(host, err, LOOM_EINVAL,
-				 "pingpong: %u ranks: it is for 2 (-n 2), or for 1 that sends to itself",
+				 "pingpong: %u ranks: start 2 ranks (-n 2), or 1 that sends to itself",
 				 loom_net_ranks(host));
 	return workload_create(host, opts, sizeof(struct late_workload), self, err);
 }
@@ -152,7 +152,7 @@ static int pingpong_verify(void *self, const struct loom_layout *layout, const s
 	if (!room)
 		return LOOM_FAIL(w->host, err, LOOM_ENOMEM, "out of memory");
 	w->host->metric(w->host, report, "messages", "", LOOM_BETTER_NONE, (double)p->rounds * p->ranks);
-	/* One way: half of the round trip, or the whole trip to the own rank. */
+	/* One way: half of the round trip, or the whole trip to the same rank. */
 	add_times(w, report, "one_way", t, p->rounds, AT(fire), AT(back), p->ranks == 1 ? 1 : .5, room);
 	add_times(w, report, "trigger", t, p->rounds, AT(fire), AT(fired), 1, room);
 	/* From the launch of the kernel to the arrival of its message (figure 8). */
@@ -198,6 +198,6 @@ static const struct loom_workload_ops pingpong_ops = {
 NET_CODE(workload_pingpong, .step = workload_pingpong_step);
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_pingpong", "0.1.0", "Apache-2.0",
-		   "Triggered messages there and back between two ranks, or to the own one", .opts = pingpong_rows,
+		   "Triggered messages back and forth between two ranks, or to the same rank", .opts = pingpong_rows,
 		   .opts_size = sizeof(struct pingpong_opts), .check = pingpong_check, .ops = &pingpong_ops,
 		   .dev = &workload_pingpong_code)

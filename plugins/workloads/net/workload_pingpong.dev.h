@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pingpong: messages back and forth (ranks 0 and 1), or to the own rank. With kernel = yes each message is a kernel
- * of its own: launch, copy of the payload, fire, teardown (GPU-TN, 5.2). Device code. */
+/* pingpong: messages back and forth (ranks 0 and 1), or to the same rank. With kernel = yes each message is a kernel of
+ * its own: launch, copy of the payload, fire, teardown (GPU-TN, 5.2). Device code. */
 #ifndef WORKLOAD_PINGPONG_DEV_H
 #define WORKLOAD_PINGPONG_DEV_H
 
@@ -12,25 +12,25 @@
 #define PINGPONG_ARRIVAL 1u
 #define PINGPONG_SLOT 1u
 
-/* Times of one message, on this rank's clock. */
+/* Times of one message, by this rank's clock. */
 struct pingpong_times {
-	uint64_t begin;   /* start of the modelled launch */
-	uint64_t fire;    /* just before the trigger */
-	uint64_t fired;   /* the trigger is stored */
-	uint64_t ended;   /* the modelled kernel has ended, its successor runs */
-	uint64_t back;    /* the answer, or the own message, has arrived */
-	uint64_t visible; /* when the NIC notified it, with stamp = yes */
-	uint64_t launched; /* `begin` less the duration of the launch */
+	uint64_t begin;   /* time of the start of the modelled launch */
+	uint64_t fire;    /* time just before the trigger */
+	uint64_t fired;   /* time when the trigger is stored */
+	uint64_t ended;   /* time when the modelled kernel has ended, and its successor runs */
+	uint64_t back;    /* time when the answer, or the message to the same rank, has arrived */
+	uint64_t visible; /* time when the NIC notified it, with stamp = yes */
+	uint64_t launched; /* `begin` minus the duration of the launch */
 	uint64_t pad[1];
 };
 
-/* Head of the global block; then the payloads, then the times. */
+/* Head of the global block. The payloads follow, then the times. */
 struct pingpong {
 	uint64_t rounds, words; /* words of 8 bytes in a message */
 	uint32_t rank, ranks;
 	uint32_t kernel;
-	uint32_t late; /* posts come late: fires are counted for the host */
-	uint64_t wrong; /* wrong words received */
+	uint32_t late; /* 1: posts come late, so fires are counted for the host */
+	uint64_t wrong; /* number of wrong words received */
 	uint64_t from_at, to_at, times_at;
 	uint64_t launch_ns;
 	uint64_t pad[7];
@@ -42,7 +42,7 @@ LOOM_FN uint64_t pingpong_value(uint64_t round, uint64_t word)
 	return (round + 1) * 0x9e3779b97f4a7c15ull + word;
 }
 
-/* Lanes share the copy, so that first and last word are checked. */
+/* Lanes share the copy, so that the first and the last word are checked. */
 LOOM_FN void pingpong_fill(struct loom_ctx *c, const struct pingpong *p, uint64_t round)
 {
 	uint64_t *from = (uint64_t *)((char *)c->global[LOOM_WORKLOAD] + p->from_at);
@@ -62,7 +62,7 @@ LOOM_FN void pingpong_compare(struct loom_ctx *c, const struct pingpong *p, uint
 	loom_barrier_lanes(c);
 }
 
-/* The end of the kernel, or its replacement: collective over the device's workers. */
+/* Collective over the device's workers: the end of the kernel, or its replacement. */
 LOOM_FN int pingpong_end(struct loom_ctx *c, const struct pingpong *p)
 {
 	return p->kernel ? LOOM_CALL(trigger, boundary, c) == 0 : loom_net_deliver(c);
@@ -84,13 +84,13 @@ LOOM_FN uint64_t pingpong_steps(const struct pingpong *p)
 	return p->rounds + (p->rank == 0);
 }
 
-/* Messages that have arrived before step n. */
+/* Returns the number of messages that have arrived before step n. */
 LOOM_FN uint64_t pingpong_arrived(const struct pingpong *p, uint64_t n)
 {
 	return n + p->rank;
 }
 
-/* Takes in the last message that arrived, and sends the next: 1, or 0 when the run is over. */
+/* Reads the last message that arrived, and sends the next one. Returns 1, or 0 when the run is over. */
 LOOM_FN int pingpong_step(struct loom_ctx *c, const struct pingpong *p, uint64_t n)
 {
 	struct pingpong_times *sent = pingpong_times(c, p) + n;
@@ -120,7 +120,7 @@ LOOM_FN int pingpong_step(struct loom_ctx *c, const struct pingpong *p, uint64_t
 	return 1;
 }
 
-/* The first worker sends and receives; the others of its device only take part in the ends of kernels. */
+/* The first worker sends and receives; the others of its device take part only in the ends of kernels. */
 LOOM_FN void workload_pingpong_kernel(struct loom_ctx *c)
 {
 	struct pingpong copy = LOOM_NET_HEAD(c, struct pingpong), *p = &copy;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* replay: the six training jobs of the GPU-TN paper's table 3. Host half. */
+/* Host half of replay: the six training jobs of the GPU-TN paper's table 3. */
 #include "workload_replay.dev.h"
 #include "../../shared/collective/allreduce.h"
 #include "net.h"
 
-/* `blocked`, the share of time blocked in allreduce, is the paper's. Sizes are not in the paper: these are the
- * gradients of such networks, last layer first. */
+/* `blocked`, the share of time blocked in allreduce, is the paper's. The paper gives no sizes: these are the gradients
+ * of networks like the paper's, last layer first. */
 static const struct job {
 	double blocked;
 	uint32_t floats[REPLAY_TENSORS];
@@ -36,17 +36,19 @@ struct replay_opts {
 static const char *const names[] = {"alexnet", "an4_lstm", "cifar", "large_synth", "mnist_conv", "mnist_hidden", NULL};
 static const struct loom_opt replay_rows[] = {
 	LOOM_OPT(struct replay_opts, job, LOOM_OPT_ENUM, "mnist_hidden",
-			 "Training job of table 3 of the GPU-TN paper. The sizes of its gradients are ours.",
+			 "Training job of table 3 of the GPU-TN paper. The paper does not give the sizes of gradients; "
+			 "they are those of such networks.",
 			 .choices = names),
 	LOOM_OPT(struct replay_opts, steps, LOOM_OPT_U64, "4", "Steps of training.", .min = 1, .max = 1e6),
 	LOOM_OPT(struct replay_opts, most, LOOM_OPT_SIZE, "1MiB",
-			 "Size to which larger gradients are cut, and their gaps with them.",
+			 "Size to which larger gradients are reduced; the computation between them shrinks by the same "
+			 "factor.",
 			 .min = 4, .max = 1ull << 32),
 	LOOM_ALLREDUCE_ROWS(struct replay_opts),
 	LOOM_OPT(struct replay_opts, latency, LOOM_OPT_TIME, "5us",
-			 "With `rate`, the network of a host-driven job: before each allreduce the job computes for "
-			 "so long that on this network it would be blocked for the table's share of its time. "
-			 "latency: time of one message.", .max = 1e9),
+			 "With `rate`, the network of a host-driven job. Before each allreduce the job computes for so "
+			 "long that on this network it would be blocked for the table's share of its time. latency: "
+			 "time of one message.", .max = 1e9),
 	LOOM_OPT(struct replay_opts, rate, LOOM_OPT_F64, "12.5e9",
 			 "Bytes per second of that network.", .min = 1e3, .max = 1e15),
 	{.name = NULL},

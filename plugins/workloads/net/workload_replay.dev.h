@@ -26,7 +26,7 @@ struct replay_times {
 	uint64_t pad[6];
 };
 
-/* First element number of a tensor's values in a step. */
+/* Returns the number of the first element of a tensor's values in a step. */
 LOOM_FN uint64_t replay_first(uint64_t step, uint64_t tensor)
 {
 	return (step * REPLAY_TENSORS + tensor) << 32;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scatter: a distributed histogram, equal to a sequential count. Host half. */
+/* Host half of scatter: a distributed histogram, equal to a sequential count. */
 #include "workload_scatter.dev.h"
 #include "net.h"
 
@@ -100,7 +100,7 @@ static int scatter_wire(void *self, const struct loom_layout *layout, const stru
 	return rc;
 }
 
-/* What a sequential count gives on this rank. */
+/* Returns the result of a sequential count on this rank. */
 static uint64_t *expected(const struct workload *w, const struct scatter *s, uint32_t workers)
 {
 	uint64_t *bins = w->host->alloc(w->host, s->bins * sizeof(*bins));

@@ -3,8 +3,8 @@
  * whose target and place the kernel chooses at run time (GPU-TN, 3.4: dynamic communication). Device code.
  *
  * A worker has one post for messages and one for its notes. Message k of a worker is at the same offset in its rank's
- * outbox and in the inbox that the target keeps for that rank, so one offset from the fire serves both sides. At the
- * end a worker sends each rank a note: how many messages it sent there. Once all notes are there, a rank knows how many
+ * outbox and in the inbox that the target has for that rank. So one offset from the fire serves both sides. At the end
+ * a worker sends each rank a note: how many messages it sent there. When all notes are there, a rank knows how many
  * messages to await. */
 #ifndef WORKLOAD_SCATTER_DEV_H
 #define WORKLOAD_SCATTER_DEV_H
@@ -13,25 +13,25 @@
 #include "../../shared/collective/net.dev.h"
 #endif
 
-#define SCATTER_TAG(worker) (1u + 2 * (worker)) /* of messages; the next one: of notes */
+#define SCATTER_TAG(worker) (1u + 2 * (worker)) /* tag of messages; the next one is that of notes */
 enum { SCATTER_MESSAGES = 1, SCATTER_NOTES };	/* arrival words */
 #define SCATTER_NONE 0xffffffffu
 
-/* Head of the block for the stack, which is alike on all ranks. */
+/* Head of the block for the stack, equal on all ranks. */
 struct scatter {
 	uint64_t records, per;	 /* keys of each worker; keys of a message */
-	uint64_t bins;		 /* of each rank */
-	uint64_t messages;	 /* of each worker, at most */
-	uint64_t message_bytes, rank_bytes; /* rank_bytes: all messages of a rank */
+	uint64_t bins;		 /* bins of each rank */
+	uint64_t messages;	 /* most messages of each worker */
+	uint64_t message_bytes, rank_bytes; /* rank_bytes: size of all messages of a rank */
 	uint64_t seed;
 	uint32_t rank, ranks;
 	uint64_t out_at, in_at; /* [worker][message]; [rank][worker][message] */
-	uint64_t note_out_at, note_in_at; /* [rank][worker] both: to that rank; from it */
+	uint64_t note_out_at, note_in_at; /* [rank][worker] both: notes to that rank; notes from it */
 	uint64_t bins_at;
-	uint64_t wrong; /* keys that another rank owns */
+	uint64_t wrong; /* number of received keys that another rank owns */
 	uint64_t pad[1];
 };
-/* Then the keys. */
+/* The head of a message. The keys follow. */
 struct scatter_message {
 	uint64_t count; /* 0: not received */
 	uint64_t pad[7];
@@ -40,18 +40,18 @@ struct scatter_note {
 	uint64_t sent;
 	uint64_t pad[7];
 };
-/* A worker's own block; then [ranks] of struct scatter_open. */
+/* A worker's own block. A struct scatter_open for each rank follows. */
 struct scatter_own {
 	uint64_t ns;
-	uint64_t next; /* message that is not in use yet */
+	uint64_t next; /* the next message that is not in use */
 	uint64_t pad[6];
 };
 struct scatter_open {
-	uint32_t message; /* being filled; SCATTER_NONE: none */
+	uint32_t message; /* the message that is being filled; SCATTER_NONE: none */
 	uint32_t sent;
 };
 
-/* Key i of a worker. The owner of a key is key % ranks, its bin there key / ranks. */
+/* Returns key i of a worker. The owner of a key is rank key % ranks, its bin there is key / ranks. */
 LOOM_FN uint64_t scatter_key(const struct scatter *s, uint32_t rank, uint32_t workers, uint32_t worker, uint64_t i)
 {
 	uint64_t x = s->seed + (((uint64_t)rank * workers + worker) * s->records + i) * 0x9e3779b97f4a7c15ull;
@@ -60,7 +60,7 @@ LOOM_FN uint64_t scatter_key(const struct scatter *s, uint32_t rank, uint32_t wo
 	return (x ^ x >> 31) % (s->bins * s->ranks);
 }
 
-/* Bytes from the start of a rank's outbox. */
+/* Returns the bytes from the start of a rank's outbox. */
 LOOM_FN uint64_t scatter_offset(const struct scatter *s, uint32_t worker, uint64_t message)
 {
 	return (worker * s->messages + message) * s->message_bytes;
@@ -74,7 +74,7 @@ LOOM_FN int scatter_fire(struct loom_ctx *c, uint64_t tag, uint32_t target, uint
 	return rc == 0;
 }
 
-/* Sends the message that is being filled for a rank: 1, or 0 when the run is over. */
+/* Sends the message that is being filled for a rank. Returns 1, or 0 when the run is over. */
 LOOM_FN int scatter_send(struct loom_ctx *c, const struct scatter *s, struct scatter_open *open, uint32_t target)
 {
 	uint64_t offset = scatter_offset(s, c->worker, open[target].message);
@@ -84,7 +84,7 @@ LOOM_FN int scatter_send(struct loom_ctx *c, const struct scatter *s, struct sca
 	return scatter_fire(c, SCATTER_TAG(c->worker), target, offset);
 }
 
-/* By lane 0: all keys of this worker, then its notes. 1, or 0 when the run is over. */
+/* Lane 0. Sends all keys of this worker, then its notes. Returns 1, or 0 when the run is over. */
 LOOM_FN int scatter_keys(struct loom_ctx *c, const struct scatter *s)
 {
 	char *all = (char *)c->global[LOOM_WORKLOAD];
@@ -112,7 +112,7 @@ LOOM_FN int scatter_keys(struct loom_ctx *c, const struct scatter *s)
 	return 1;
 }
 
-/* Counts what the workers of this number sent from all ranks. */
+/* Counts the keys that the workers of this number sent from all ranks. */
 LOOM_FN void scatter_count(struct loom_ctx *c, const struct scatter *s)
 {
 	char *all = (char *)c->global[LOOM_WORKLOAD];

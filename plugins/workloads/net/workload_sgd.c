@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sgd: training whose loss equals that of a sequential computation, and whose weights are the same bits on all ranks.
- * Host half. */
+/* Host half of sgd: training whose loss equals that of a sequential computation, and whose weights have the same bits
+ * on all ranks. */
 #include "workload_sgd.dev.h"
 
 #include <math.h>
@@ -10,9 +10,9 @@
 #include "net.h"
 #include "lib/random.h"
 
-#define TOLERANCE 1e-5 /* of a step's loss: float32 here, double there, over all earlier steps */
-#define NEAR_ZERO 1e-6 /* float32 may put a neuron's sum on the other side of 0, where its derivative jumps */
-#define HELD_OUT 512u  /* samples kept out of training: a multiple of BLOCK */
+#define TOLERANCE 1e-5 /* tolerance of a step's loss: float32 here, double there, over all earlier steps */
+#define NEAR_ZERO 1e-6 /* float32 may move a neuron's sum to the other side of 0, where its derivative jumps */
+#define HELD_OUT 512u  /* number of samples that are not used for training: a multiple of BLOCK */
 #define SQUARE 3u      /* side of a convolution's square */
 
 LOOM_EXACT_BEGIN /* compared as bytes */
@@ -28,20 +28,20 @@ enum { SGD_MLP, SGD_CONV };
 static const char *const networks[] = {"mlp", "conv", NULL};
 static const struct loom_opt sgd_rows[] = {
 	LOOM_OPT(struct sgd_opts, network, LOOM_OPT_ENUM, "mlp",
-			 "mlp: fully connected layers. conv: in front of them a convolution by squares of 3 by 3 "
-			 "over the inputs as a square image.", .choices = networks),
+			 "mlp: fully connected layers. conv: the same after a convolution by squares of 3 by 3 over "
+			 "the inputs, taken as a square image.", .choices = networks),
 	LOOM_OPT(struct sgd_opts, inputs, LOOM_OPT_U32, "64",
 			 "Numbers of a training sample; for conv a square.", .min = 9, .max = 65536),
 	LOOM_OPT(struct sgd_opts, filters, LOOM_OPT_U32, "4",
 			 "network = conv: number of filters.", .min = 1, .max = 256),
-	LOOM_OPT(struct sgd_opts, layers, LOOM_OPT_U32, "2", "Hidden layers, without the convolution.", .max = 6),
+	LOOM_OPT(struct sgd_opts, layers, LOOM_OPT_U32, "2", "Hidden layers, not counting the convolution.", .max = 6),
 	LOOM_OPT(struct sgd_opts, width, LOOM_OPT_U32, "64", "Neurons of a hidden layer.", .min = 1, .max = 16384),
 	LOOM_OPT(struct sgd_opts, classes, LOOM_OPT_U32, "8",
 			 "Classes of the training samples.", .min = 2, .max = 1024),
 	LOOM_OPT(struct sgd_opts, batch, LOOM_OPT_U32, "32",
 			 "Training samples of a step on each rank.", .min = 1, .max = 65536),
 	LOOM_OPT(struct sgd_opts, batches, LOOM_OPT_U32, "16",
-			 "Steps with training samples of their own; then these are used again.",
+			 "Number of steps that have training samples of their own; then the samples are used again.",
 			 .min = 1, .max = 65536),
 	LOOM_OPT(struct sgd_opts, steps, LOOM_OPT_U64, "60",
 			 "Training steps of a sample; each sample begins with the same weights.",
@@ -50,18 +50,18 @@ static const struct loom_opt sgd_rows[] = {
 			 "Learning rate: change of a weight per gradient.", .min = 0, .max = 10),
 	LOOM_ALLREDUCE_ROWS(struct sgd_opts),
 	LOOM_OPT(struct sgd_opts, overlap, LOOM_OPT_BOOL, "yes",
-			 "Whether the gradients of a layer are summed over the ranks while those of the layers "
-			 "before are computed. no: all at the end."),
+			 "Whether the gradients of a layer are summed over the ranks while those of the previous "
+			 "layers are computed. no: all at the end."),
 	LOOM_OPT(struct sgd_opts, checked, LOOM_OPT_U64, "60",
-			 "Steps, from the first, that one processor computes again with the training samples of all "
-			 "ranks, to verify the loss.", .min = 1, .max = 1e6),
+			 "Number of steps, from the first one on, that one processor computes again with the training "
+			 "samples of all ranks, to verify the loss.", .min = 1, .max = 1e6),
 	LOOM_OPT(struct sgd_opts, accuracy, LOOM_OPT_SHARE, "0%",
 			 "Least share of 512 held-out samples that the trained network must classify correctly.",
 			 .max = 1),
 	{.name = NULL},
 };
 
-/* The sequential result with the samples of all ranks, shared by all ranks and samples of this process. */
+/* The sequential result with the samples of all ranks, which all ranks and samples of this process share. */
 static struct net_reference reference = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static struct {
 	uint32_t ranks;
@@ -76,12 +76,12 @@ static double *shared_loss(void) /* [rank][step], then the tolerance of each ste
 
 /* ---- samples and weights, from a seed ---- */
 
-static double chance(uint64_t seed, uint64_t a, uint64_t b) /* -1 to 1 */
+static double chance(uint64_t seed, uint64_t a, uint64_t b) /* returns a number from -1 to 1 */
 {
 	return (double)(int64_t)loom__mix64(seed ^ loom__mix64(a ^ loom__mix64(b))) / 9223372036854775808.0;
 }
 
-/* Sample i is near one of 4 centres of its class. Returns the class. */
+/* Makes sample i, which is near one of 4 centres of its class. Returns the class. */
 static uint32_t sample_of(const struct sgd_opts *o, uint64_t seed, uint64_t i, float *x)
 {
 	uint64_t at = loom__mix64(seed ^ ~i) % (4ull * o->classes);
@@ -90,14 +90,14 @@ static uint32_t sample_of(const struct sgd_opts *o, uint64_t seed, uint64_t i, f
 	return (uint32_t)(at % o->classes);
 }
 
-/* The input neuron of a layer that its k-th weight applies to, at a place. */
+/* Returns the input neuron to which the k-th weight of a layer applies, at a place. */
 static uint32_t input_at(const struct sgd_layer *l, uint32_t place, uint32_t k)
 {
 	uint32_t across = l->side - SQUARE + 1;
 	return l->side ? (place / across + k / SQUARE) * l->side + place % across + k % SQUARE : k;
 }
 
-/* A sample as layer 0 takes it: the inputs for each place, and a 1. */
+/* Lays out a sample for layer 0: the inputs for each place, and a 1. */
 static void lay_out(const struct sgd_layer *l, const float *inputs, uint32_t bias, float *x)
 {
 	for (uint32_t place = 0; place < l->places; place++, x += l->cols) {
@@ -107,13 +107,13 @@ static void lay_out(const struct sgd_layer *l, const float *inputs, uint32_t bia
 	}
 }
 
-/* The number of a rank's sample; held-out samples are those of one more rank. */
+/* Returns the number of a rank's sample. Held-out samples are those of one more rank. */
 static uint64_t sample_number(const struct sgd_opts *o, uint32_t rank, uint64_t batch, uint64_t b)
 {
 	return ((uint64_t)rank * o->batches + batch % o->batches) * o->batch + b;
 }
 
-/* The column of layer i for the bias. */
+/* Returns the column of layer i for the bias. */
 static uint32_t bias_of(const struct sgd *s, const struct sgd_opts *o, uint32_t i)
 {
 	return s->layer[i].side ? SQUARE * SQUARE : i ? s->layer[i - 1].rows * s->layer[i - 1].places : o->inputs;
@@ -178,7 +178,7 @@ static struct sgd shape_of(const void *self, const struct loom_layout *layout, u
 		l->back_at = take(&at, ((uint64_t)o->batch + SGD_MOST) * l->width * sizeof(float));
 		uint32_t algorithm = loom_net_ranks(w->host) > 1
 					 ? o->algorithm
-					 : LOOM_ALLREDUCE_RING; /* one rank's sums are its input */
+					 : LOOM_ALLREDUCE_RING; /* the sums of a single rank are its input */
 		s.sum[i] = loom_allreduce_shape(w->host, layout, algorithm, o->group, bytes, LOOM_ALLREDUCE_PIECE);
 		*all = loom_allreduce_place(&s.sum[i], layout, *all, tag, 2, 0);
 		tag += s.sum[i].tags;
@@ -285,12 +285,12 @@ static int sgd_wire(void *self, const struct loom_layout *layout, const struct l
 
 /* ---- the sequential computation ---- */
 
-/* Samples that are computed together, so that a weight is loaded once for all: neuron k of sample b is [k * BLOCK +
- * b]. The sums of a sample are made in the same order whatever the others are. */
+/* Number of samples that are computed together, so that a weight is loaded once for all. Neuron k of sample b is [k *
+ * BLOCK + b]. The sums of a sample are made in the same order whatever the others are. */
 #define BLOCK 16u
 
-/* Forward pass, in double: out[i] gets the neurons of layer i, whose weights are weight[i]. near_zero[b]: hidden
- * neurons of a sample that are near 0. */
+/* Forward pass, in double: out[i] gets the neurons of layer i, whose weights are weight[i]. near_zero[b]: number of a
+ * sample's hidden neurons that are near 0. */
 static void forward(const struct sgd *s, double *const *weight, const double *in, double *const *out,
 		    uint32_t *near_zero)
 {
@@ -374,7 +374,7 @@ static void sequential_sample(const struct sgd_opts *o, uint64_t seed, uint64_t 
 	t->in[(uint64_t)o->inputs * BLOCK + b] = 1;
 }
 
-/* The errors of the last layer's neurons, of `n` samples; their losses. */
+/* Computes the errors of the last layer's neurons, for `n` samples, and their losses. */
 static void losses(const struct sgd *s, struct sequential *t, uint32_t n, double *loss)
 {
 	const double *out = t->out[s->layers - 1];
@@ -392,7 +392,7 @@ static void losses(const struct sgd *s, struct sequential *t, uint32_t n, double
 	}
 }
 
-/* Adds the gradients of `n` samples, after forward(); their losses. */
+/* Adds the gradients of `n` samples, after forward(), and gets their losses. */
 static void backward(const struct sgd *s, struct sequential *t, uint32_t n, double *loss)
 {
 	losses(s, t, n, loss);
@@ -430,7 +430,7 @@ static int report_progress(const struct loom_host *host, double done, struct loo
 	return LOOM_HAS(host, progress) ? host->progress(host, done, err) : 0;
 }
 
-/* One step: the losses of the ranks; *tolerance grows by what rounding may have moved a weight. */
+/* Computes one step: the losses of the ranks. *tolerance grows by how far rounding may have moved a weight. */
 static int sequential_step(const struct sgd *s, const struct workload *w, uint64_t seed, struct sequential *t,
 			   uint64_t n, uint64_t steps, double *tolerance, struct loom_error *err)
 {
@@ -448,8 +448,7 @@ static int sequential_step(const struct sgd *s, const struct workload *w, uint64
 		forward(s, t->weight, t->in, t->out, t->near_zero);
 		backward(s, t, block, loss);
 		for (uint32_t b = 0; b < block; b++) {
-			/* Either derivative may be right: this sample may have moved the weights of a neuron, or
-			 * not. */
+			/* Either derivative may be right: the sample may have moved a neuron's weights, or not. */
 			*tolerance += part * t->near_zero[b];
 			shared_loss()[(k + b) / o->batch * steps + n] += loss[b] / o->batch;
 		}
@@ -462,7 +461,7 @@ static int sequential_step(const struct sgd *s, const struct workload *w, uint64
 	return rc;
 }
 
-/* Holds the lock. Each rank's loss in the first steps. */
+/* Called with the lock held. Computes each rank's loss in the first steps. */
 static int solve(const struct sgd *s, const struct workload *w, uint64_t seed, struct loom_error *err)
 {
 	const struct sgd_opts *o = w->opts;
@@ -527,7 +526,7 @@ static int compare_loss(const struct workload *w, const struct loom_layout *layo
 	return rc;
 }
 
-/* Whether the weights after each step are the same bits on all ranks. */
+/* Returns whether the weights after each step have the same bits on all ranks. */
 static int compare_weights(const struct workload *w, const struct loom_layout *layout, const struct loom_view *view,
 			   struct sgd *s, struct loom_error *err)
 {
@@ -556,7 +555,7 @@ static int compare_weights(const struct workload *w, const struct loom_layout *l
 	return rc;
 }
 
-/* The share of held-out samples that the trained network classifies correctly. */
+/* Computes the share of held-out samples that the trained network classifies correctly. */
 static int accuracy_of(const struct workload *w, const struct loom_layout *layout, struct sgd *s, double *share,
 		       struct loom_error *err)
 {
@@ -598,7 +597,7 @@ static int sgd_verify(void *self, const struct loom_layout *layout, const struct
 	struct sgd *s = state_of(view);
 	struct sgd_times times = {0};
 	double off = 0, share = 0;
-	int rc = compare_weights(w, layout, view, s, err); /* first: it is collective */
+	int rc = compare_weights(w, layout, view, s, err); /* this comes first, because it is collective */
 	if (!rc)
 		rc = compare_loss(w, layout, s, &off, err);
 	if (!rc)
@@ -607,7 +606,7 @@ static int sgd_verify(void *self, const struct loom_layout *layout, const struct
 		return rc;
 	for (uint32_t k = 0; k < layout->workers; k++) {
 		const struct sgd_times *one = view->worker[k];
-		times = one->exposed_ns >= times.exposed_ns ? *one : times; /* of the worker that waited longest */
+		times = one->exposed_ns >= times.exposed_ns ? *one : times; /* the longest wait counts */
 	}
 	double steps = (double)s->steps, exchange = (double)times.exchange_ns;
 	w->host->metric(w->host, report, "samples", "", LOOM_BETTER_NONE, steps * s->batch * loom_net_ranks(w->host));

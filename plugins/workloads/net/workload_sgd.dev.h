@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sgd: data-parallel training by stochastic gradient descent. Device code.
  *
- * Each rank has the whole network and samples of its own. A step: forward, backward, the gradients of all ranks are
- * summed, each rank changes its weights by the sum. All workers of a rank share each layer's arithmetic, with a
- * barrier after it. A worker computes the gradient in the slices that it sums afterwards (allreduce.dev.h), so it
- * fires them as soon as they are ready, and polls sums in flight while it computes those of the layers before.
+ * Each rank has the whole network and samples of its own. In a step each rank goes forward and backward, the gradients
+ * of all ranks are summed, and each rank changes its weights by the sum. All workers of a rank share each layer's
+ * arithmetic, with a barrier after it. A worker computes the gradient in the slices that it sums afterwards
+ * (allreduce.dev.h). So it fires them as soon as they are ready, and polls sums in flight while it computes those of
+ * the previous layers.
  *
  * A layer is a matrix of `rows` neurons with `cols` weights each, a multiple of eight. It is applied once to all
- * neurons before it, or, as a convolution, at several places of an image, whose squares of 3 by 3 are consecutive in
- * a sample. The input is followed by a 1, whose weight is the bias, and by zeros as padding.
+ * neurons before it, or, as a convolution, at several places of an image, whose squares of 3 by 3 are consecutive in a
+ * sample. The input is followed by a 1, whose weight is the bias, and by zeros as padding.
  *
- * Forward, backward and gradients are matrix products. A lane keeps a tile of the result in registers, so that a
- * loaded element serves a row or a column of it. On a GPU SGD_PARTS lanes share the sums of a tile: each adds up a
- * part, and the parts are added in order. Nothing depends on the number of workers. */
+ * Forward, backward and gradients are matrix products. A lane has a tile of the result in registers, so that a loaded
+ * element serves a row or a column of it. On a GPU SGD_PARTS lanes share the sums of a tile: each adds up a part, and
+ * the parts are added in order. Nothing depends on the number of workers. */
 #ifndef WORKLOAD_SGD_DEV_H
 #define WORKLOAD_SGD_DEV_H
 
@@ -23,21 +24,21 @@
 #endif
 
 #define SGD_LAYERS 8u
-#define SGD_POLLS 4u /* a layer's arithmetic, per worker, is cut into this many parts at most, with a poll after each */
+#define SGD_POLLS 4u /* a layer's arithmetic, per worker, is cut into at most this many parts, with a poll after each */
 /* A lane's tile: forward, samples by neurons; backward and gradients, samples or neurons by SGD_WIDE columns. */
 #define SGD_NEURONS 4u
 #if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SIM) /* a simulated GPU's worker may have one lane */
 #define SGD_SAMPLES 8u
 #define SGD_ROWS 8u
 #define SGD_PARTS 8u
-#define SGD_UNROLL _Pragma("unroll 4") /* loads in flight; more prefetching costs more registers than it gains */
+#define SGD_UNROLL _Pragma("unroll 4") /* loads in flight; more prefetching takes more registers than it gains */
 #else
 #define SGD_SAMPLES 2u
 #define SGD_ROWS 8u
 #define SGD_PARTS 1u
 #define SGD_UNROLL
 #endif
-#define SGD_MOST 8u /* rows of a tile. Padding of one row less follows each matrix: a tile may exceed its end */
+#define SGD_MOST 8u /* most rows of a tile, which may exceed its matrix: padding follows */
 /* Bytes of a GPU's worker for the exchange of parts. */
 #define SGD_ROOM(lanes) ((uint64_t)SGD_MOST * ((lanes) + 1) * 16)
 #ifdef LOOM_DEVICE_COMPILE
@@ -54,19 +55,19 @@
 
 struct sgd_layer {
 	uint32_t rows, cols; /* cols: a multiple of 8 */
-	uint32_t places;     /* where it is applied, to `cols` floats each */
-	uint32_t side;	     /* of the image, for a convolution; else 0 */
+	uint32_t places;     /* number of places where the layer is applied, to `cols` floats each */
+	uint32_t side;	     /* side of the image, for a convolution; else 0 */
 	uint32_t before, width; /* floats of a sample at its input and its output, multiples of 8 */
-	/* Bytes from struct sgd. back: derivatives of the loss by the neurons' sums. */
+	/* Offsets in bytes from struct sgd. back: derivatives of the loss by the neurons' sums. */
 	uint64_t weight_at, out_at, back_at;
 };
 
-/* Probability of a sample's class: e^-behind / sum. Not stored as a quotient, which would be 0 for a bad guess. */
+/* Probability of a sample's class: e^-behind / sum. As a quotient it would be 0 for a bad guess. */
 struct sgd_odds {
 	float behind, sum;
 };
 
-/* Head of the device's block; of several devices, in the block for the stack, behind the gradients. */
+/* Head of the device's block; with several devices, in the block for the stack, behind the gradients. */
 struct sgd {
 	uint32_t layers, batch, batches, classes;
 	uint64_t steps;
@@ -75,22 +76,22 @@ struct sgd {
 	uint64_t sample_at, label_at; /* [batches][batch][inputs padded]: floats; [batches][batch]: uint32_t */
 	uint64_t odds_at;	      /* [steps][batch] struct sgd_odds */
 	struct sgd_layer layer[SGD_LAYERS];
-	struct loom_allreduce sum[SGD_LAYERS]; /* of the gradients */
+	struct loom_allreduce sum[SGD_LAYERS]; /* sums of the gradients */
 };
 
 /* Head of the block for the stack. */
 struct sgd_head {
-	uint64_t state_at; /* of struct sgd; 0: it is the device's block */
+	uint64_t state_at; /* offset of struct sgd; 0: it is in the device's block */
 	uint64_t pad[7];
 };
 
-/* A worker's own block; then a hash of its weights after each step: a sum, independent of their order. */
+/* A worker's own block. A hash of its weights after each step follows: a sum, which does not depend on their order. */
 struct sgd_times {
 	uint64_t ns, exchange_ns, exposed_ns, barrier_ns;
 	uint64_t pad[4];
 };
 
-/* Hash of four weights from the i-th on: two multiplications, as each step hashes all weights. */
+/* Returns a hash of four weights from the i-th on, by only two multiplications, since each step hashes all weights. */
 LOOM_FN uint64_t sgd_hash(uint32_t layer, uint64_t i, const float *weight)
 {
 	uint64_t x = ((uint64_t)layer << 58) ^ (i * 0x9e3779b97f4a7c15ull);
@@ -116,7 +117,7 @@ LOOM_FN float *sgd_floats(struct sgd *s, uint64_t at)
 	return (float *)((char *)s + at);
 }
 
-/* e to the power x, for x <= 0: not every device has a library. Relative error below 1e-6. */
+/* Returns e to the power x, for x <= 0, because not every device has a library. The relative error is below 1e-6. */
 LOOM_FN float sgd_exp(float x)
 {
 	if (x < -80.0f)
@@ -140,7 +141,7 @@ LOOM_FN sgd_four sgd_four_add(sgd_four sum, float a, sgd_four b)
 	return v;
 }
 
-/* SGD_WIDE floats, and the running sum of a product of such. Compilers for CPUs do not vectorise this by themselves. */
+/* SGD_WIDE floats, and the running sum of a product of these. Compilers for CPUs do not vectorise this alone. */
 #ifdef LOOM_DEVICE_COMPILE
 #define sgd_add_times sgd_four_add
 typedef sgd_four sgd_wide;
@@ -153,7 +154,7 @@ LOOM_FN float sgd_dot_end(const sgd_dot *sum)
 {
 	return *sum;
 }
-#else /* macros: how such values are passed to functions depends on the processor */
+#else /* macros, because the processor decides how vectors are passed to functions */
 #define sgd_add_times(sum, a, b) ((sum) + (a) * (b))
 #define sgd_dot_add(sum, a, b) ((sum) + (a) * (b))
 typedef float sgd_wide __attribute__((vector_size(32), aligned(4), __may_alias__));
@@ -165,14 +166,13 @@ LOOM_FN float sgd_dot_end(const sgd_dot *sum)
 }
 #endif
 
-/* A lane's tiles: its worker takes `units` at once, from begin to end; this lane has part `part` of tile `unit`. */
+/* A lane's tiles. Its worker takes `units` at once, from begin to end; this lane has part `part` of tile `unit`. */
 struct sgd_work {
 	uint64_t begin, end;
 	uint32_t units, unit, part;
 	uint32_t first, step; /* the lanes that share a tile */
 	uint32_t unused;
-	/* [rows of a tile][lanes + 1]: for the exchange of parts. One more lane, so that columns are in different
-	 * banks. */
+	/* [rows of a tile][lanes + 1], for the exchange of parts. One more lane puts columns into different banks. */
 	sgd_wide *room;
 };
 
@@ -192,7 +192,7 @@ LOOM_FN struct sgd_work sgd_work(const struct loom_ctx *c, uint64_t begin, uint6
 	return w;
 }
 
-/* The start of part `part` of n. */
+/* Returns the start of part `part` of n. */
 LOOM_FN uint32_t sgd_part(uint32_t n, uint32_t part)
 {
 	return (uint32_t)((uint64_t)n * part / SGD_PARTS);
@@ -237,7 +237,7 @@ LOOM_FN void sgd_outer(sgd_wide *sum, const struct sgd_matrix *m, uint32_t n)
 	}
 }
 
-/* This lane's part of a tile: neurons from `weight` on, samples from `in` on. */
+/* Computes this lane's part of a tile: neurons from `weight` on, samples from `in` on. */
 LOOM_FN void sgd_inner(const struct sgd_layer *l, uint32_t part, sgd_dot (*sum)[SGD_NEURONS], const float *weight,
 		       const float *in)
 {
@@ -257,15 +257,15 @@ LOOM_FN void sgd_inner(const struct sgd_layer *l, uint32_t part, sgd_dot (*sum)[
 	}
 }
 
-/* The input of layer i in step n: samples are `before` floats apart. */
+/* Returns the input of layer i in step n. Samples are `before` floats apart. */
 LOOM_FN const float *sgd_before(struct sgd *s, uint32_t i, uint64_t n)
 {
 	uint64_t samples = s->sample_at + n % s->batches * s->batch * s->layer[0].before * sizeof(float);
 	return sgd_floats(s, i ? s->layer[i - 1].out_at : samples);
 }
 
-/* The neurons of layer i; all but the last layer cut off negative values. Adjacent tiles have the same weights, so
- * that a worker needs few of them. */
+/* Computes the neurons of layer i. All layers but the last replace negative values by 0. Adjacent tiles have the same
+ * weights, so that a worker needs few of them. */
 LOOM_FN void sgd_forward(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t n)
 {
 	const struct sgd_layer *l = &s->layer[i];
@@ -308,7 +308,7 @@ LOOM_FN void sgd_forward(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t
 	}
 }
 
-/* Each sample's odds, and the derivative of the loss, the mean over all samples, by the last neurons. */
+/* Computes each sample's odds, and the derivative of the loss, the mean over all samples, by the last neurons. */
 LOOM_FN void sgd_loss(struct loom_ctx *c, struct sgd *s, uint64_t n)
 {
 	const struct sgd_layer *l = &s->layer[s->layers - 1];
@@ -330,7 +330,7 @@ LOOM_FN void sgd_loss(struct loom_ctx *c, struct sgd *s, uint64_t n)
 	}
 }
 
-/* Polls the sums of the layers from i on; of layer i up to step `until`. */
+/* Polls the sums of the layers from i on; that of layer i up to step `until`. */
 LOOM_FN void sgd_poll(struct loom_ctx *c, struct sgd *s, struct loom_allreduce_at *at, uint32_t i, uint32_t until)
 {
 	LOOM_NO_UNROLL
@@ -338,7 +338,7 @@ LOOM_FN void sgd_poll(struct loom_ctx *c, struct sgd *s, struct loom_allreduce_a
 		loom_allreduce_go(c, &s->sum[i], &at[i], until, 0);
 }
 
-/* The least of a, b, c, and the groups of four columns in a tile's row. */
+/* Returns the least of a, b, c, and the number of groups of four columns in a tile's row. */
 LOOM_FN uint32_t sgd_fours(uint64_t a, uint64_t b, uint64_t c)
 {
 	uint64_t least = a < b ? a : b;
@@ -346,9 +346,9 @@ LOOM_FN uint32_t sgd_fours(uint64_t a, uint64_t b, uint64_t c)
 	return least < SGD_WIDE / 4 ? (uint32_t)least : SGD_WIDE / 4;
 }
 
-/* The gradient of layer i in a run of this worker's slices, which may begin anywhere in a row. The rows of a tile are
- * rows of the matrix: the same columns of adjacent neurons. Tiles advance in groups of four columns: where a row or
- * the run ends within SGD_WIDE, the excess is dropped. */
+/* Computes the gradient of layer i in a run of this worker's slices, which may begin anywhere in a row. The rows of a
+ * tile are rows of the matrix: the same columns of adjacent neurons. Tiles advance in groups of four columns. If a row
+ * or the run ends within SGD_WIDE, the excess is dropped. */
 LOOM_FN void sgd_gradient(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t n, uint32_t run)
 {
 	const struct sgd_layer *l = &s->layer[i];
@@ -395,7 +395,7 @@ LOOM_FN void sgd_gradient(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_
 	}
 }
 
-/* Tiles of sgd_back, and the parts it is cut into: every lane gets work. */
+/* The number of tiles of sgd_back(), and of the parts into which it is cut: every lane gets work. */
 LOOM_FN uint64_t sgd_back_tiles(const struct sgd *s, const struct sgd_layer *l)
 {
 	return (uint64_t)(s->batch + SGD_ROWS - 1) / SGD_ROWS * (l->before / SGD_WIDE);
@@ -406,8 +406,8 @@ LOOM_FN uint32_t sgd_polls(const struct loom_ctx *c, const struct sgd *s, const 
 	return each > SGD_POLLS ? SGD_POLLS : each ? (uint32_t)each : 1;
 }
 
-/* The derivative of the loss by the input of layer i, where that is not cut off. Adjacent lanes of a GPU load
- * adjacent columns; a thread takes all samples while it has some columns in its cache. */
+/* Computes the derivative of the loss by the input of layer i, or 0 where the input is not positive. Adjacent lanes of
+ * a GPU load adjacent columns; a thread takes all samples while it has some columns in its cache. */
 LOOM_FN void sgd_back(struct loom_ctx *c, struct sgd *s, uint32_t i, uint32_t part, uint32_t parts)
 {
 	const struct sgd_layer *l = &s->layer[i];
@@ -460,8 +460,8 @@ LOOM_FN void sgd_product(struct loom_ctx *c, struct sgd *s, int which, uint32_t 
 		sgd_back(c, s, i, part, parts);
 }
 
-/* On x86 by vector registers of 8 floats, where available. For the products alone: fused operations round once, and
- * the update of a weight, which each rank computes itself, must give the same bits everywhere. */
+/* On x86 by vector registers of 8 floats, if available. Only for the products: fused operations round once. Each rank
+ * itself updates the weights, which must have the same bits everywhere. */
 #if !defined(LOOM_DEVICE_COMPILE) && defined(__x86_64__)
 __attribute__((target("avx2,fma"), flatten)) static void
 sgd_product_avx2(struct loom_ctx *c, struct sgd *s, int which, uint32_t i, uint64_t n, uint32_t part, uint32_t parts)
@@ -508,10 +508,9 @@ LOOM_FN uint64_t sgd_update(struct loom_ctx *c, struct sgd *s, uint32_t i, uint6
 	return hash;
 }
 
-/* The gradients of layer i, and the derivatives that the layer before needs. A ring's step p takes the chunk p before
- * the rank's own: gradients are computed in that order, so that each is in flight while the next is computed.
- * Elsewhere the workers sum, as slowly as the slowest: all do so in the same phase, the one after that in which they
- * sent. */
+/* Computes the gradients of layer i, and the derivatives that the previous layer needs. A ring's step p takes the chunk
+ * p before the rank's own. Gradients are computed in that order, so that each is in flight while the next is computed.
+ * Without a ring the workers sum, as slowly as the slowest. So all sum in the same phase, the one after they sent. */
 LOOM_FN void sgd_backward(struct loom_ctx *c, struct sgd *s, struct loom_allreduce_at *at, uint32_t i, uint64_t n)
 {
 	const struct loom_allreduce *a = &s->sum[i];
@@ -532,9 +531,9 @@ LOOM_FN void sgd_backward(struct loom_ctx *c, struct sgd *s, struct loom_allredu
 		loom_allreduce_go(c, &s->sum[i + 1], &at[i + 1], 2, 1);
 }
 
-/* Completes the sums, and updates the weights. The first layer's sum is the last one in flight: meanwhile the other
- * layers are updated. Adds the time spent waiting for sums, in ns. Returns the time at which the last sum had arrived, or
- * 0 if the run is over. */
+/* Completes the sums, and updates the weights. The first layer's sum is the last one in flight, and meanwhile the other
+ * layers are updated. *exposed grows by the ns spent waiting for sums. Returns the time at which the last sum had
+ * arrived, or 0 if the run is over. */
 LOOM_FN uint64_t sgd_finish(struct loom_ctx *c, struct sgd *s, struct loom_allreduce_at *at, uint64_t n, uint64_t *hash,
 			    uint64_t *exposed)
 {
@@ -543,8 +542,7 @@ LOOM_FN uint64_t sgd_finish(struct loom_ctx *c, struct sgd *s, struct loom_allre
 	for (uint32_t i = s->layers - 1; s->overlap && i > 0; i--) {
 		const struct loom_allreduce *a = &s->sum[i];
 		uint64_t begin = loom_clock_ns(c);
-		/* Posted sums may need the ends of kernels: use those that are complete, leave the others to
-		 * loom_allreduce_finish(). */
+		/* Posted sums may need the ends of kernels: loom_allreduce_finish() completes those that are not. */
 		if (loom_allreduce_posts(a) ? at[i].step < loom_allreduce_last(a)
 					    : !loom_allreduce_go(c, a, &at[i], ~0u, 1))
 			continue;

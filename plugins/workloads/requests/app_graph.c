@@ -75,7 +75,7 @@ static int lengths(const struct app *x, uint64_t *answer)
 	return relax(x, 1, answer);
 }
 
-/* Row by row, from the last entry to the first: not the order of the workers. */
+/* Computes row by row, from the last entry to the first, unlike the workers. */
 static int product(const struct app *x, uint64_t *answer)
 {
 	const struct request_input *in = &x->in;

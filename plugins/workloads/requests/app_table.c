@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables: a B+ tree, and XSBench's grid of energies. The answers come from a binary search in the sorted keys. */
+/* Tables: a B+ tree, and XSBench's grid of energies. A binary search in the sorted keys computes the answers. */
 #include <stdlib.h>
 
 #include "lib/random.h"
@@ -9,11 +9,11 @@ static void sorted_keys(uint64_t *key, uint64_t n, uint64_t *state)
 {
 	for (uint64_t i = 0; i < n; i++)
 		key[i] = loom__random(state);
-	key[0] = 0; /* every query finds a key */
+	key[0] = 0; /* so that every query finds a key */
 	qsort(key, n, sizeof(*key), workload_ascending);
 }
 
-/* The index of the last key that is not above `want`. */
+/* Returns the index of the last key that is not above `want`. */
 static uint64_t search(const uint64_t *key, uint64_t n, uint64_t want)
 {
 	uint64_t at = 0;

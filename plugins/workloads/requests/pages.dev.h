@@ -6,11 +6,11 @@
  * claimed pages. On a CPU the page is then in its place. On a GPU it is in a frame of device memory, and there may be
  * fewer frames than pages: then a page without readers is evicted first.
  *
- * An entry of the table is one word, which only lanes of this device change. A reader increments the entry's pin
- * count, reads, and decrements it; an evicting lane changes the entry only while the count is 0. A lane with a pin
+ * An entry of the table is one word, which only lanes of this device change. A reader increments the entry's pin count,
+ * reads, and decrements the count; an evicting lane changes the entry only while the count is 0. A lane with a pin
  * never waits, so pins are short. Epochs of workers would make reading cheaper, but an eviction would wait for all
- * workers, including those that wait for the host. With a frame for every page nothing is evicted while lanes read,
- * and readers do not pin. tests/models/frames.pml. */
+ * workers, including those that wait for the host. With a frame for every page nothing is evicted while lanes read, and
+ * readers do not pin. Model: tests/models/frames.pml. */
 #ifndef WORKLOAD_REQUESTS_PAGES_DEV_H
 #define WORKLOAD_REQUESTS_PAGES_DEV_H
 
@@ -20,49 +20,49 @@
 
 #define REQUEST_PAGE_BYTES 4096ull
 
-/* Behind the plan in a device's block. Constant. Arrays of the input are named by their byte offsets in it, each
- * aligned to its elements; parts of this block by their offset from the plan. */
+/* Behind the plan in a device's block; constant. Arrays of the input are named by their byte offsets in the input, each
+ * aligned to its elements; parts of this block by their offsets from the plan. */
 struct request_input {
-	uint64_t bytes; /* of the input: whole pages */
+	uint64_t bytes; /* size of the input, in whole pages */
 	uint64_t device;	/* 1: pages are in frames of this block; 0: in place, in the stack's block */
 	uint64_t data;	/* offset of the frames, or of the pages, in that block */
 	uint64_t frames;
-	uint64_t table, claims, scratch; /* their offsets in this block */
-	uint64_t n, m;			/* vertices and edges, rows and entries, keys and nodes */
+	uint64_t table, claims, scratch; /* offsets in this block */
+	uint64_t n, m;			/* number of vertices and edges, rows and entries, or keys and nodes */
 	uint64_t first, second, third;
 	uint64_t lookups, levels;
 	uint32_t app, pad0; /* enum request_app */
 	uint64_t pad;
 };
 
-/* Behind that: words shared by all workers of the device. */
+/* Follows that struct: words that all workers of the device share. */
 struct request_team {
-	uint64_t arrived; /* at all barriers so far */
+	uint64_t arrived; /* number of arrivals at all barriers so far */
 	uint64_t pad0[7];
-	uint64_t sum; /* of the answer: each lane adds its part */
+	uint64_t sum; /* sum of the answer, to which each lane adds its part */
 	uint64_t pad1[7];
-	uint64_t free; /* free frames */
+	uint64_t free; /* number of free frames */
 	uint64_t hand; /* where the next search for a page to evict starts */
 	uint32_t changed, failed, leave, pad2;
 	uint64_t pad3[4];
 };
 
-/* One for each lane of a worker: the page that it has claimed; after the answer, its frame. */
+/* One for each lane of a worker: the page that the lane has claimed, and, after the answer, its frame. */
 struct request_claim {
-	uint32_t page, frame; /* REQUEST_NO_PAGE: none */
-	uint64_t id;	      /* of the request */
+	uint32_t page, frame; /* page: REQUEST_NO_PAGE if there is none */
+	uint64_t id;	      /* id of the request */
 };
 #define REQUEST_NO_PAGE 0xffffffffu
 
 struct request_claims {
-	uint32_t waiting; /* lanes: see request_any() */
+	uint32_t waiting; /* lanes that request_any() counts */
 	uint32_t claims;
-	uint64_t posted, done; /* requests of this worker, in this sample */
+	uint64_t posted, done; /* requests of this worker in this sample */
 	uint64_t pad[5];
 };
 
-/* An entry: the page's state, how many lanes read it, and its frame. All three are changed by additions, which leave
- * the others as they are. */
+/* An entry: the page's state, the number of lanes that read the page, and its frame. All three are changed by adds,
+ * which leave the other two unchanged. */
 enum { REQUEST_ABSENT = 0, REQUEST_FAULTING, REQUEST_PRESENT, REQUEST_EVICTING, REQUEST_STATE = 3 };
 #define REQUEST_PIN 4ull
 #define REQUEST_PINS 0xfffffffcull
@@ -78,10 +78,10 @@ struct request_reader {
 	struct request_claim *claim; /* [c->lanes] */
 	uint32_t *scratch;
 	char *data;
-	uint64_t lane, lanes; /* of all lanes that do this job */
-	uint64_t rounds, last; /* of the first worker: how often the job was done, and its last answer */
+	uint64_t lane, lanes; /* this lane's number among all lanes that do this job, and their number */
+	uint64_t rounds, last; /* for the first worker: how often the job was done, and its last answer */
 	int pins;   /* 1: pages are evicted while lanes read */
-	int failed; /* the same on all lanes: the run was stopped, or a request rejected. Further reads give 0 */
+	int failed; /* equal on all lanes; 1: the run was stopped, or a request rejected, and further reads return 0 */
 };
 
 LOOM_FN uint64_t request_pages(const struct request_input *in)
@@ -111,7 +111,7 @@ LOOM_FN struct request_reader request_reader(struct loom_ctx *c)
 
 /* ---- lanes and workers ---- */
 
-/* The job is over: the run was stopped, or a request rejected. */
+/* Returns whether the job is over: the run was stopped, or a request was rejected. */
 LOOM_FN int request_is_over(const struct request_reader *x)
 {
 	return loom_stopped(x->c) || loom_load_relaxed_dev(&x->team->failed);
@@ -124,7 +124,7 @@ LOOM_FN void request_fail(struct request_reader *x, uint32_t service, int64_t an
 	loom_store_relaxed_dev(&x->team->failed, 1u);
 }
 
-/* Collective: whether `flag` is set on some lane of the worker. */
+/* Collective. Returns whether `flag` is set on some lane of the worker. */
 LOOM_FN int request_any(struct request_reader *x, int flag)
 {
 	uint32_t n = 0;
@@ -140,7 +140,7 @@ LOOM_FN int request_any(struct request_reader *x, int flag)
 	return loom_word_from_lane0(x->c, n) != 0;
 }
 
-/* Between two polls of a word that another worker changes. */
+/* Waits between two polls of a word that another worker changes. */
 LOOM_FN void request_back_off(const struct request_reader *x, uint32_t polls)
 {
 #ifdef GPULOOM_DEV_CPU_H
@@ -154,14 +154,14 @@ LOOM_FN void request_back_off(const struct request_reader *x, uint32_t polls)
 #endif
 }
 
-/* Collective: a barrier of the device's workers. 0: the job is over. */
+/* Collective: a barrier of the device's workers. Returns 0 if the job is over. */
 LOOM_FN int request_barrier(struct request_reader *x)
 {
 	uint64_t *arrived = &x->team->arrived, all = x->c->count;
 	int over = 0;
 	loom_barrier_lanes(x->c);
 	if (x->c->lane == 0) {
-		/* Release: publishes the writes of all lanes; acquire: pairs with the other workers' releases. */
+		/* Release: publishes the writes of all lanes. Acquire: pairs with the other workers' releases. */
 		uint64_t n = loom_fetch_add_acq_rel_dev(arrived, (uint64_t)1);
 		uint64_t until = (n / all + 1) * all;
 		for (uint32_t polls = 0; loom_load_acquire_dev(arrived) < until && !(over = request_is_over(x));
@@ -187,7 +187,7 @@ LOOM_FN int request_post(struct request_reader *x, uint32_t service, uint64_t of
 	return rc;
 }
 
-/* The answer, or an error, which ends the job. */
+/* Returns the answer, or an error, which ends the job. */
 LOOM_FN int64_t request_result(struct request_reader *x, uint32_t service, uint64_t id)
 {
 	int64_t got = 0;
@@ -212,7 +212,7 @@ LOOM_FN int64_t request_call(struct request_reader *x, uint32_t service, uint64_
 	return rc;
 }
 
-/* Evicts a page that no lane reads. 1: its frame is free; 0: there is no such page at this moment. */
+/* Evicts a page that no lane reads. Returns 1 if its frame is free, 0 if all pages have readers at this moment. */
 LOOM_FN int request_reclaim_frame(struct request_reader *x)
 {
 	uint64_t pages = request_pages(&x->in);
@@ -233,7 +233,7 @@ LOOM_FN int request_reclaim_frame(struct request_reader *x)
 	return 0;
 }
 
-/* Reserves a frame. Only a lane that holds no claim which others wait for may wait for one. */
+/* Reserves a frame. A lane may wait for one only if it holds no claim for which other lanes wait. */
 LOOM_FN int request_take_frame(struct request_reader *x, int may_wait)
 {
 	uint64_t left = loom_load_relaxed_dev(&x->team->free);
@@ -264,9 +264,9 @@ LOOM_FN void request_map_page(struct request_reader *x, struct request_claim *w)
 	w->page = REQUEST_NO_PAGE;
 }
 
-/* Requests all pages that the lanes of this worker have claimed, and waits for the answers. A claim that would have
- * to wait for a frame is given up, and its lane tries again: no worker waits for a frame while other lanes wait for
- * its pages. */
+/* Requests all pages that the lanes of this worker have claimed, and waits for the answers. A claim that would have to
+ * wait for a frame is given up, and its lane tries again. So no worker waits for a frame while other lanes wait for its
+ * pages. */
 LOOM_FN void request_claimed_pages(struct request_reader *x)
 {
 	uint32_t done = 0, pending = 0;
@@ -306,7 +306,7 @@ LOOM_FN uint64_t request_load(const struct request_reader *x, uint64_t frame, ui
 					   loom_load_relaxed_dev((uint64_t *)(void *)word);
 }
 
-/* 1: the page is present, and *value is read. */
+/* Returns 1 if the page is present, and *value is read. */
 LOOM_FN int request_try_load(struct request_reader *x, uint64_t at, uint32_t bytes, uint64_t *value)
 {
 	uint64_t *entry = &x->table[at / REQUEST_PAGE_BYTES];
@@ -327,7 +327,7 @@ LOOM_FN int request_try_load(struct request_reader *x, uint64_t at, uint32_t byt
 	return 1;
 }
 
-/* 1: this lane has claimed the page, and lane 0 will request it. */
+/* Returns 1 if this lane has claimed the page; lane 0 will then request it. */
 LOOM_FN int request_claim_page(struct request_reader *x, uint64_t page)
 {
 	uint64_t e = loom_load_relaxed_dev(&x->table[page]);
@@ -342,7 +342,7 @@ LOOM_FN int request_claim_page(struct request_reader *x, uint64_t page)
 	return 0;
 }
 
-/* Lane 0: requests claimed pages, or backs off. 1: the job is over. */
+/* Lane 0. Requests claimed pages, or backs off. Returns 1 if the job is over. */
 LOOM_FN uint64_t request_serve(struct loom_ctx *c, uint32_t polls)
 {
 	struct request_reader x = request_reader(c);
@@ -355,8 +355,7 @@ LOOM_FN uint64_t request_serve(struct loom_ctx *c, uint32_t polls)
 	return (uint64_t)request_is_over(&x);
 }
 
-/* Collective: each lane with `want` reads the word of 4 or 8 bytes at byte `at` of the input; 0 when the job is over.
- */
+/* Collective. Each lane with `want` reads the word of 4 or 8 bytes at byte `at` of the input. 0: the job is over. */
 LOOM_FN uint64_t request_read(struct request_reader *x, int want, uint64_t at, uint32_t bytes)
 {
 	uint64_t value = 0;
@@ -393,13 +392,13 @@ LOOM_FN uint64_t request_u64(struct request_reader *x, int want, uint64_t array,
 
 /* ---- rounds of a job ---- */
 
-/* Mixes one number into another; the host does the same. The answer is the sum of these in any order. */
+/* Mixes one number into another, as the host does. The answer is the sum of these in any order. */
 LOOM_FN uint64_t request_mix(uint64_t sum, uint64_t value)
 {
 	return (sum ^ value) * 0x100000001b3ull + 0x9e3779b9ull;
 }
 
-/* The queries of bpt and xsbench, the same on host and device. */
+/* Returns a query of bpt and xsbench, equal on host and device. */
 LOOM_FN uint64_t request_query(uint64_t i)
 {
 	uint64_t x = i + 1;
@@ -415,7 +414,7 @@ LOOM_FN uint64_t request_evict_all(struct loom_ctx *c)
 	return (uint64_t)request_call(&x, LOOM_SERVICE_EVICT, 0, x.in.bytes);
 }
 
-/* The first worker's lanes, before a round: all pages become absent. In a quiet round they stay present: the work is
+/* For the first worker's lanes, before a round: makes all pages absent. In a quiet round they stay present: the work is
  * the same, without requests. */
 LOOM_FN void request_evict_input(struct request_reader *x)
 {
@@ -425,7 +424,7 @@ LOOM_FN void request_evict_input(struct request_reader *x)
 		loom_store_relaxed_dev(&x->table[page], (uint64_t)0);
 }
 
-/* 0: there is no further round. One lane of the device reads the host's words. */
+/* Returns 0 if there is no further round. One lane of the device reads the host's words. */
 LOOM_FN int request_begin_round(struct request_reader *x)
 {
 	struct request_control *k = request_control(x->c);
@@ -448,7 +447,7 @@ LOOM_FN int request_begin_round(struct request_reader *x)
 	return !loom_flag_from_lane0(x->c, (uint32_t)leave);
 }
 
-/* 0: the job is over. */
+/* Returns 0 if the job is over. */
 LOOM_FN int request_end_round(struct request_reader *x, uint64_t sum)
 {
 	if (sum)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sample with a victim has two phases, in alternating order: the victim beside workers that post no requests, and
- * beside workers that do. */
+/* A sample with a victim has two phases, in alternating order: the victim runs beside workers that post no requests,
+ * and beside workers that post requests. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -83,7 +83,7 @@ static uint64_t done_so_far(const struct request_job *j)
 	return sum;
 }
 
-/* Waits for `ns`. 1: the thread is to exit. */
+/* Waits for `ns`. Returns 1 if the thread must exit. */
 static int rest(struct request_job *j, uint64_t ns)
 {
 	uint64_t until = j->host->now_ns(j->host) + ns;
@@ -135,7 +135,7 @@ void request_interrupt(void *self)
 static void run_sample(struct request_job *j)
 {
 	for (uint32_t w = 0; w < j->workers; w++)
-		/* pairs with the release in request_start() */
+		/* The load pairs with the release in request_start(). */
 		while (!__atomic_load_n(&j->counters[w]->started, __ATOMIC_ACQUIRE))
 			if (rest(j, 1000000))
 				return;
@@ -188,7 +188,7 @@ int request_start_phases(void *self, const struct loom_layout *layout, const str
 	int rc = thread_create(&j->thread, phases, j);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	j->threaded = !rc;
-	return rc ? LOOM_FAIL(j->host, err, LOOM_EUNAVAIL, "%s: no thread: %s", j->name, strerror(rc)) : 0;
+	return rc ? LOOM_FAIL(j->host, err, LOOM_EUNAVAIL, "%s: cannot start a thread: %s", j->name, strerror(rc)) : 0;
 }
 
 void request_stop_phases(void *self)
@@ -205,7 +205,7 @@ void request_stop_phases(void *self)
 	j->threaded = 0;
 }
 
-/* Waits until the thread is idle: an aborted sample may have left it in a phase. */
+/* Waits until the thread is idle, because an aborted sample may have left it in a phase. */
 static void await_thread(struct request_job *j)
 {
 	pthread_mutex_lock(&j->lock);
@@ -259,7 +259,7 @@ static int check_victim(const struct request_job *j, const struct request_victim
 	if (WEXITSTATUS(r->status))
 		return LOOM_FAIL(j->host, err, LOOM_EWRONG, "%s: the victim '%s' failed with exit code %d%s%s", j->name,
 				 j->opts->victim, WEXITSTATUS(r->status), *r->complaint ? ": " : "", r->complaint);
-	/* openssl speed runs for a fixed time, so its duration is no measure of its speed. */
+	/* `openssl speed` runs for a fixed time, so its duration is no measure of its speed. */
 	if (strstr(j->opts->victim, "openssl speed") && !(r->rate > 0))
 		return LOOM_FAIL(j->host, err, LOOM_EUNAVAIL,
 				 "%s: the victim '%s' prints no rate at the end of its output, as OpenSSL 3 does",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the workloads that post service requests share on the workers' side. Device code. */
+/* Workers' part of the workloads that post service requests. Device code. */
 #ifndef WORKLOAD_REQUESTS_DEV_H
 #define WORKLOAD_REQUESTS_DEV_H
 
@@ -9,7 +9,7 @@
 #include <gpuloom/workload.h>
 #endif
 
-/* At the start of the workload's block for the stack: stored by the host while workers run. */
+/* At the start of the workload's block for the stack. The host stores these words while workers run. */
 struct request_control {
 	uint32_t quit;  /* 1: exit; idle workers sleep on this word */
 	uint32_t quiet; /* 1: continue without requests */
@@ -18,30 +18,30 @@ struct request_control {
 
 /* At the start of each device's block. Constant. */
 struct request_plan {
-	uint64_t endless;  /* 1: until `quit` */
-	uint64_t requests; /* else: of all workers together */
-	uint64_t pause_ns; /* how long a worker sleeps when it can neither post nor receive; 0: it spins */
-	uint64_t pace_ns;  /* from one request of the last tenant to the next; 0: at once */
+	uint64_t endless;  /* 1: run until `quit` */
+	uint64_t requests; /* otherwise: number of requests of all workers together */
+	uint64_t pause_ns; /* sleep of a worker that can neither post nor receive; 0: it spins */
+	uint64_t pace_ns;  /* time from one request of the last tenant to the next; 0: at once */
 	uint32_t tenants, service, window;
 	uint32_t device; /* 1: the workers' buffers are in this block, behind the parts of the workers */
-	uint64_t bytes, room; /* of a request, and of a worker's buffer */
+	uint64_t bytes, room; /* size of a request; size of a worker's buffer */
 	uint64_t file_bytes;
-	uint64_t own_bytes; /* of each worker's part, behind this */
+	uint64_t own_bytes; /* size of each worker's part, which follow this struct */
 	uint64_t room_at; /* with `device`: offset of the first worker's buffer */
 	uint64_t pad[5];
 };
 
-/* One per worker: its own block, which the host reads. */
+/* A worker's block, which the host reads. */
 struct request_counters {
-	uint64_t done;   /* requests answered: read by the host while the worker runs */
+	uint64_t done;   /* number of answered requests; the host reads it while the worker runs */
 	uint64_t started;  /* 1: the worker has started the sample; the host waits for that */
-	uint64_t wrong;  /* wrong answers */
+	uint64_t wrong;  /* number of wrong answers */
 	uint64_t first_wrong; /* service of the first wrong answer, and the answer */
 	int64_t first_answer;
 	uint64_t posted;
-	uint64_t rounds; /* of a repeated job */
-	uint64_t cpu_ns; /* of the worker's thread, on a CPU */
-	uint64_t sum;    /* the answer, if the job has one */
+	uint64_t rounds; /* rounds of a repeated job */
+	uint64_t cpu_ns; /* CPU time of the worker's thread, on a CPU */
+	uint64_t sum;    /* answer of the job, if it has one */
 	uint64_t pad[7];
 };
 
@@ -60,7 +60,7 @@ LOOM_FN const struct request_plan *request_plan(const struct loom_ctx *c)
 	return (const struct request_plan *)c->on_device[LOOM_WORKLOAD];
 }
 
-/* The worker's part of its device's block. */
+/* Returns the worker's part of its device's block. */
 LOOM_FN void *request_own(const struct loom_ctx *c, const struct request_plan *plan)
 {
 	return (char *)(request_plan(c) + 1) + (c->worker - c->first) * plan->own_bytes;
@@ -71,27 +71,27 @@ LOOM_FN uint32_t request_tenant_of(const struct loom_ctx *c, const struct reques
 	return (uint32_t)((uint64_t)c->worker * plan->tenants / c->workers);
 }
 
-/* The worker's number within its tenant. */
+/* Returns the worker's number within its tenant. */
 LOOM_FN uint32_t request_number_of(const struct loom_ctx *c, const struct request_plan *plan)
 {
 	uint32_t tenant = request_tenant_of(c, plan);
 	return c->worker - (uint32_t)(((uint64_t)tenant * c->workers + plan->tenants - 1) / plan->tenants);
 }
 
-/* The worker's share of `n` items. */
+/* Returns the worker's share of `n` items. */
 LOOM_FN uint64_t request_share(uint64_t n, uint32_t worker, uint32_t workers)
 {
 	return n / workers + (worker < n % workers);
 }
 
-/* Before the first request. Release: pairs with the host's acquire in run_sample(), which starts the clock when all
- * workers have started. */
+/* Called before the first request. Release: pairs with the host's acquire in run_sample(), which starts the clock when
+ * all workers have started. */
 LOOM_FN void request_start(struct request_counters *t)
 {
 	loom_store_release_sys(&t->started, (uint64_t)1);
 }
 
-/* A worker on a CPU sleeps while it waits: an accelerator would not occupy a core, either. */
+/* A worker on a CPU sleeps while it waits, because an accelerator would not occupy a core, either. */
 LOOM_FN void request_idle(const struct loom_ctx *c, struct request_control *k, uint64_t ns)
 {
 	if (ns)

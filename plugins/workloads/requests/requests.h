@@ -9,7 +9,7 @@
 #include "../../shared/workload/host.h"
 #include "requests.dev.h"
 
-/* Options of all of them, the first member of theirs. */
+/* Options that these workloads share, the first member of their own options. */
 struct request_opts {
 	const char *victim, *victim_cores;
 	uint64_t duration, settle;
@@ -38,24 +38,24 @@ struct request_opts {
 			 "Pause before each run of the victim.", \
 			 .min = 0, .max = 1e11, .section = "workload.requests"), \
 	REQUEST_ROW(S, pause, LOOM_OPT_TIME, "0", \
-			 "Sleep of a worker that can neither request nor continue, or has taken 512 responses, to " \
-			 "keep a CPU that models the accelerator idle. It then sends at most 512 requests per pause. " \
-			 "0: it spins.", .min = 0, .max = 1e12, .section = "workload.requests"), \
+			 "Sleep of a worker that can neither post nor continue, or has taken 512 answers, so that a " \
+			 "CPU that models the accelerator is idle. The worker then posts at most 512 requests per " \
+			 "pause. 0: it spins.", .min = 0, .max = 1e12, .section = "workload.requests"), \
 	REQUEST_ROW(S, tenants, LOOM_OPT_U32, "1", \
 			 "Tenants among which the workers are divided evenly.", \
 			 .min = 1, .max = LOOM_MAX_TENANTS, .section = "workload.requests"), \
 	REQUEST_ROW(S, outstanding, LOOM_OPT_U32, "64", \
-			 "Requests of one worker in flight: a power of two.", \
+			 "Most requests of one worker in flight; a power of two.", \
 			 .min = 1, .max = 65536, .section = "workload.requests")
 
 /* One run of the victim. */
 struct request_victim_run {
 	uint64_t wall_ns, user_ns, system_ns;
-	int status;	   /* as from child_wait() */
-	int failed;	   /* errno if it could not be started */
-	double rate;	   /* the rate that it printed; 0: none */
-	char output[4096]; /* the last line of its output */
-	char complaint[200]; /* the last line of its error output */
+	int status;	   /* status from child_wait() */
+	int failed;	   /* errno if the victim could not be started */
+	double rate;	   /* rate that the victim printed; 0: none */
+	char output[4096]; /* last line of its output */
+	char complaint[200]; /* last line of its error output */
 };
 
 enum request_phase { REQUEST_IDLE = 0, REQUEST_ARMED, REQUEST_RUNNING, REQUEST_OVER };
@@ -68,19 +68,19 @@ struct request_job {
 	struct loom_tenant tenant[LOOM_MAX_TENANTS];
 	struct loom_grant *grant;
 	uint32_t grants, workers;
-	/* The phases of a sample, run by a thread of the host. */
+	/* State of the thread that runs the phases of a sample. */
 	pthread_t thread;
 	int threaded;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	enum request_phase phase; /* under `lock` */
-	int leave;	      /* under `lock` */
+	enum request_phase phase; /* protected by `lock` */
+	int leave;	      /* protected by `lock` */
 	uint32_t sample;
 	struct request_control *control;
 	struct request_counters *const *counters;
 	struct request_victim_run alone, beside;
-	uint64_t noisy_ns, noisy_done; /* of the phase with requests */
-	struct child victim;   /* under `lock` */
+	uint64_t noisy_ns, noisy_done; /* duration and requests of the phase with requests */
+	struct child victim;   /* protected by `lock` */
 };
 
 /* For a plug-in whose options start with struct request_opts. */
@@ -88,7 +88,7 @@ int request_check(const struct loom_host *host, const void *opts, struct loom_er
 void request_job_create(struct request_job *j, const struct loom_host *host, const struct request_opts *opts,
 			const char *name);
 void request_job_free(struct request_job *j);
-/* Ops of loom_workload_ops. request_interrupt() also ends a sample: workers exit, also sleeping ones. */
+/* Ops of loom_workload_ops. request_interrupt() also ends a sample: workers exit, including those that sleep. */
 int request_tenants(void *self, const struct loom_layout *layout, const struct loom_tenant **tenant, uint32_t *n,
 		    struct loom_error *err);
 int request_start_phases(void *self, const struct loom_layout *layout, const struct loom_view *view,
@@ -96,11 +96,11 @@ int request_start_phases(void *self, const struct loom_layout *layout, const str
 void request_stop_phases(void *self);
 void request_interrupt(void *self);
 uint32_t request_job_tenant_of(const struct request_job *j, uint32_t worker);
-/* Before a sample: clears control words and counters; the thread waits for the workers. The devices are given *plan
- * with the common members filled in. */
+/* Called before a sample: clears control words and counters; the thread waits for the workers. Devices get *plan, in
+ * which the common members are filled in. */
 void request_job_arm(struct request_job *j, const struct loom_layout *layout, const struct loom_view *view,
 		     struct request_plan *plan);
-/* After a sample: reports its metrics; LOOM_EWRONG when answers were wrong. */
+/* Called after a sample: reports its metrics. Returns LOOM_EWRONG if answers were wrong. */
 int request_job_report(struct request_job *j, struct loom_report *report, struct loom_error *err);
 
 /* victim.c */

@@ -17,7 +17,7 @@
 
 #define ARGS 64
 
-/* `openssl speed` runs for a fixed time: its last line ends with thousands of bytes per second. */
+/* Returns the rate of `openssl speed`, which runs for a fixed time: its last line ends with kilobytes per second. */
 static double openssl_rate(const char *text)
 {
 	const char *last = strrchr(text, ' ');
@@ -26,7 +26,7 @@ static double openssl_rate(const char *text)
 	return end && *end == 'k' && isfinite(rate) ? rate : 0;
 }
 
-/* The end of a file of output. */
+/* Reads the end of an output file. */
 static void read_end(int fd, char *text, size_t size)
 {
 	off_t all = lseek(fd, 0, SEEK_END), most = (off_t)size - 1;
@@ -34,7 +34,7 @@ static void read_end(int fd, char *text, size_t size)
 	text[n > 0 ? n : 0] = 0;
 }
 
-/* The last non-empty line of its error output, without characters that a terminal would interpret. */
+/* Reads the last non-empty line of the error output, without characters that a terminal would interpret. */
 static void read_complaint(int fd, struct request_victim_run *run)
 {
 	char text[1024], *line = text;
@@ -49,7 +49,7 @@ static void read_complaint(int fd, struct request_victim_run *run)
 			*c = ' ';
 }
 
-/* The last line that starts a JSON object, or the rate that openssl prints. */
+/* Reads the last line that starts a JSON object, or the rate that openssl prints. */
 static void read_figures(int fd, const char *command, struct request_victim_run *run)
 {
 	char text[8192];
@@ -129,7 +129,7 @@ void request_run_victim(struct request_job *j, struct request_victim_run *run)
 		goto end;
 	child_await(&victim);
 	run->wall_ns = now_ns() - begin;
-	/* Under the lock: no signal is sent to a process id that has been reused. */
+	/* With the lock held, no signal is sent to a process id that has been reused. */
 	pthread_mutex_lock(&j->lock);
 	run->status = child_wait(&j->victim, &used);
 	pthread_mutex_unlock(&j->lock);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_requests_app: one of five applications (HISS, IISWC 2018) whose input faults in through the host. Host half:
- * the input, memory and grants, and the comparison with an answer that is computed in another way than the workers do.
- */
+/* Host half of workload_requests_app, one of five applications (HISS, IISWC 2018) whose input faults in through the
+ * host: the input, memory and grants, and the comparison with an answer, computed in another way. */
 #include "app.h"
 
 #include <errno.h>
@@ -10,7 +9,7 @@
 #include <sys/mman.h>
 #include "lib/align.h"
 
-static const char *const app_names[] = {"bfs", "spmv", "sssp", "bpt", "xsbench", NULL}; /* as enum request_app */
+static const char *const app_names[] = {"bfs", "spmv", "sssp", "bpt", "xsbench", NULL}; /* enum request_app */
 static const struct app_kind *const app_kinds[] = {&app_bfs, &app_spmv, &app_sssp, &app_bpt, &app_xsbench};
 
 static const struct loom_opt app_rows[] = {
@@ -25,7 +24,7 @@ static const struct loom_opt app_rows[] = {
 	     "app = bpt or xsbench: look-ups per round, of all workers of a device together.",
 	     .min = 1, .max = 1e12, .section = "workload.requests"),
     LOOM_OPT(struct app_opts, frames, LOOM_OPT_U64, "0",
-	     "GPUs: pages of the input that fit into its memory at a time; without a victim. 0: all.",
+	     "GPUs: number of pages of the input that fit into the GPU's memory at a time. Not with a victim. 0: all.",
 	     .max = 1e8, .section = "workload.requests"),
     REQUEST_ROWS(struct app_opts),
     {.name = NULL},
@@ -42,7 +41,7 @@ static int app_check(const struct loom_host *host, const void *opts, struct loom
 	return request_check(host, &o->common, err);
 }
 
-/* The claims of one worker. */
+/* Returns the size of the claims of one worker. */
 static uint64_t claims_bytes(const struct loom_device_shape *has)
 {
 	return sizeof(struct request_claims) + loom__align(has->lanes * sizeof(struct request_claim), 64);
@@ -84,7 +83,7 @@ static int app_create(const struct loom_host *host, const void *opts, void **sel
 	return rc;
 }
 
-/* The layout of a device's block, into *in. Returns its size. */
+/* Computes the layout of a device's block. Returns its size. */
 static uint64_t lay_out(const struct app *x, const struct loom_layout *layout, uint32_t device,
 			struct request_input *in)
 {
@@ -107,7 +106,7 @@ static int app_need(void *self, const struct loom_layout *layout, struct loom_ne
 {
 	const struct app *x = self;
 	struct request_input in;
-	uint64_t in_place = 0; /* devices that read pages in place, in host memory */
+	uint64_t in_place = 0; /* number of devices that read pages in place, in host memory */
 	(void)err;
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		uint64_t bytes = lay_out(x, layout, d, &in);
@@ -123,7 +122,7 @@ static int app_need(void *self, const struct loom_layout *layout, struct loom_ne
 	return 0;
 }
 
-/* The offset of a device's pages in the stack's block. */
+/* Returns the offset of a device's pages in the stack's block. */
 static uint64_t pages_at(const struct app *x, const void *global, uint32_t device)
 {
 	uint64_t from = (uintptr_t)global + sizeof(struct request_control);
@@ -195,7 +194,8 @@ static int app_verify(void *self, const struct loom_layout *layout, const struct
 		const struct request_counters *t = view->worker[layout->device[d].first_worker];
 		if (!t->rounds || t->sum != x->answer)
 			rc =
-			    LOOM_FAIL(x->host, err, LOOM_EWRONG, "%s: %s computed %#llx in %llu rounds; %#llx is right",
+			    LOOM_FAIL(x->host, err, LOOM_EWRONG, "%s: %s computed %#llx in %llu rounds instead of "
+			    	"%#llx",
 				      x->name, layout->device[d].name, (unsigned long long)t->sum,
 				      (unsigned long long)t->rounds, (unsigned long long)x->answer);
 	}

@@ -15,14 +15,14 @@ enum request_app { REQUEST_BFS, REQUEST_SPMV, REQUEST_SSSP, REQUEST_BPT, REQUEST
 
 #define REQUEST_UNREACHED 0xffffffffu
 
-/* For each of `n` items: `i` is this lane's item, if `mine`. */
+/* A loop over `n` items: `i` is this lane's item if `mine` is not 0. */
 #define REQUEST_FOR_EACH(x, n, i, mine)                                                                \
 	LOOM_NO_UNROLL                                                                             \
 	for (uint64_t turn_ = 0, i = (x)->lane; turn_ * (x)->lanes < (n) && !(x)->failed; turn_++, i += (x)->lanes) \
 		for (int mine = i < (n), once_ = 1; once_; once_ = 0)
 
-/* Before the first step: all distances from vertex 0 but its own are unknown. Behind them scratch has another word
- * per vertex, set to 0. */
+/* Called before the first step: all distances from vertex 0 but its own are unknown. Then scratch has another word per
+ * vertex, set to 0. */
 LOOM_FN int request_reset_distances(struct request_reader *x)
 {
 	for (uint64_t v = x->lane; v < x->in.n; v += x->lanes) {
@@ -32,8 +32,8 @@ LOOM_FN int request_reset_distances(struct request_reader *x)
 	return request_barrier(x);
 }
 
-/* Collective, after step `step`, from 1: whether a lane of the device has changed a distance in it. All store the
- * number of the step, so the word need not be cleared. */
+/* Collective, after step `step`, which counts from 1. Returns whether a lane of the device has changed a distance in
+ * it. All lanes store the number of the step, so the word need not be cleared. */
 LOOM_FN int request_again(struct request_reader *x, uint32_t step, int changed)
 {
 	if (changed)
@@ -52,7 +52,7 @@ LOOM_FN uint64_t request_distances(const struct request_reader *x)
 	return sum;
 }
 
-/* Level by level. Most requests come at the start: the first levels reach all parts of the graph. */
+/* Level by level. Most requests come at the start, since the first levels reach all parts of the graph. */
 LOOM_FN uint64_t request_bfs(struct request_reader *x)
 {
 	const struct request_input *in = &x->in;
@@ -80,7 +80,7 @@ LOOM_FN uint64_t request_bfs(struct request_reader *x)
 	return request_distances(x);
 }
 
-/* Shortest paths: each step follows the edges of the vertices whose distance was reduced in the step before. */
+/* Shortest paths: each step follows the edges of the vertices whose distance the previous step has reduced. */
 LOOM_FN uint64_t request_sssp(struct request_reader *x)
 {
 	const struct request_input *in = &x->in;
@@ -114,7 +114,7 @@ LOOM_FN uint64_t request_sssp(struct request_reader *x)
 	return request_distances(x);
 }
 
-/* y = A x, modulo 2^32: requests are spread over the whole run. */
+/* y = A x, modulo 2^32. Requests are spread over the whole run. */
 LOOM_FN uint64_t request_spmv(struct request_reader *x)
 {
 	const struct request_input *in = &x->in;
@@ -134,8 +134,8 @@ LOOM_FN uint64_t request_spmv(struct request_reader *x)
 	return sum;
 }
 
-/* B+ tree: nodes of 16 keys, level by level from the root, the last level's values in `second`. A key of an inner
- * node is the least of its child. */
+/* B+ tree: nodes of 16 keys, level by level from the root; `second` has the values of the last level. A key of an inner
+ * node is the smallest key of its child. */
 #define REQUEST_FANOUT 16u
 LOOM_FN uint64_t request_bpt(struct request_reader *x)
 {
@@ -162,7 +162,7 @@ LOOM_FN uint64_t request_bpt(struct request_reader *x)
 	return sum;
 }
 
-/* Cross sections: a binary search in the grid of energies, then `m` nuclides are summed at that point. */
+/* Cross sections: a binary search in the grid of energies, then a sum over `m` nuclides at that point. */
 LOOM_FN uint64_t request_xsbench(struct request_reader *x)
 {
 	const struct request_input *in = &x->in;
@@ -190,14 +190,14 @@ LOOM_FN uint64_t request_xsbench(struct request_reader *x)
 
 /* ---- the kernel ---- */
 
-/* The application: a constant of a program for GPUs, see app_constants(). */
+/* The application, which is a constant of a program for GPUs: app_constants(). */
 #ifdef REQUEST_APP
 #define REQUEST_APP_OF(x) REQUEST_APP
 #else
 #define REQUEST_APP_OF(x) ((x)->in.app)
 #endif
 
-/* The lane's part of a round's answer. */
+/* Returns the lane's part of a round's answer. */
 LOOM_FN uint64_t request_app_round(struct request_reader *x)
 {
 	switch (REQUEST_APP_OF(x)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_requests_storm: a storm of requests for one service. Host half: the grants of each worker. */
+/* Host half of workload_requests_storm, a storm of requests for one service: the grants of each worker. */
 #include "workload_requests_storm.dev.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ struct storm {
 	struct request_job job;
 	const struct loom_host *host;
 	const struct storm_opts *opts;
-	uint64_t room; /* of each worker; 0: its requests name no memory */
+	uint64_t room; /* size of each worker's buffer; 0: requests name no memory */
 	int file, sender, receiver;
 	struct child listener;
 };
@@ -37,15 +37,16 @@ static const char *const services[] = {
 
 static const struct loom_opt rows[] = {
 	LOOM_OPT(struct storm_opts, service, LOOM_OPT_ENUM, "read",
-			 "Service of all requests. fault and alloc release their memory again. On a GPU migrate "
-			 "faults pages and moves them to the host.", .choices = services),
+			 "Service of all requests. fault and alloc also release their memory. On a GPU migrate faults "
+			 "pages and moves them to the host.", .choices = services),
 	LOOM_OPT(struct storm_opts, requests, LOOM_OPT_U64, "20000",
-			 "Requests of all workers together, divided evenly, if there is neither victim nor duration.",
+			 "Requests of all workers together, divided evenly; used if there is neither victim nor "
+			 "duration.",
 			 .min = 1, .max = 1e12),
 	LOOM_OPT(struct storm_opts, bytes, LOOM_OPT_SIZE, "4KiB", "Size of a request.", .min = 1, .max = 1 << 20),
 	LOOM_OPT(struct storm_opts, room, LOOM_OPT_SIZE, "auto",
-			 "Buffer of a worker, whole pages; at least `bytes`. auto: 1 MiB, and less where the buffers "
-			 "of all workers would take more than 64 MiB.", .min = 0, .max = 1 << 30,
+			 "Buffer of a worker in whole pages, at least `bytes`. auto: 1 MiB, and less if the buffers of "
+			 "all workers would take more than 64 MiB.", .min = 0, .max = 1 << 30,
 			 .flags = LOOM_OPT_AUTO),
 	LOOM_OPT(struct storm_opts, file, LOOM_OPT_SIZE, "16MiB",
 			 "Size of the file that read and write use, in memory.", .min = 4096, .max = 1ll << 34),
@@ -93,7 +94,7 @@ static int make_file(struct storm *x)
 
 enum { MOST_SENT = 65507 }; /* UDP over IPv4 */
 
-/* Datagrams to a socket without a reader: the kernel delivers, then drops. */
+/* Datagrams go to a socket without a reader: the kernel delivers, then drops them. */
 static int make_sockets(struct storm *x)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -109,8 +110,8 @@ static int make_sockets(struct storm *x)
 	return connect(x->sender, (struct sockaddr *)&to, size);
 }
 
-/* A process that receives SIGUSR1: a pending signal is not queued again. It checks once a second whether its parent
- * still exists; PDEATHSIG would not do, because the thread that opens a stack may end before the process. */
+/* Makes a process that receives SIGUSR1; a pending signal is not queued again. The process checks once a second whether
+ * its parent still exists. PDEATHSIG would not do: the thread that opens a stack may end before the process. */
 static int make_listener(struct storm *x)
 {
 	const struct timespec nap = {.tv_nsec = 1000000}, look = {.tv_sec = 1};
@@ -118,7 +119,7 @@ static int make_listener(struct storm *x)
 	sigset_t set;
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);
-	int inside = child_fork(&x->listener, "requests_storm", 0); /* in the child the signal is blocked */
+	int inside = child_fork(&x->listener, "requests_storm", 0); /* the signal is blocked in the child */
 	if (inside > 0) {
 		while (getppid() == host)
 			if (sigtimedwait(&set, NULL, &look) > 0)
@@ -151,7 +152,7 @@ static uint64_t pages(uint64_t bytes)
 	return loom__align(bytes, REQUEST_PAGE_BYTES);
 }
 
-/* The memory that the requests in flight of one worker name. */
+/* Returns the memory that the requests in flight of one worker name. */
 static uint64_t least_room(const struct storm_opts *o)
 {
 	return pages(o->bytes) * (o->service == LOOM_SERVICE_ALLOC ? o->common.outstanding : 1);
@@ -180,7 +181,7 @@ static int check(const struct loom_host *host, const void *opts, struct loom_err
 	if (o->service == LOOM_SERVICE_ALLOC && most > room)
 		return LOOM_REFUSE(host, err, "service",
 				 "service = alloc: with outstanding = %u requests of whole pages a worker may hold "
-				 "%llu bytes, and room is %llu: raise room, or lower outstanding or bytes",
+				 "%llu bytes, but room is %llu: raise room, or reduce outstanding or bytes",
 				 o->common.outstanding, (unsigned long long)most, (unsigned long long)room);
 	if (o->service == LOOM_SERVICE_EVICT || o->service == LOOM_SERVICE_FREE)
 		return LOOM_REFUSE(host, err, "service",
@@ -215,14 +216,14 @@ static int create(const struct loom_host *host, const void *opts, void **self, s
 
 /* ---- memory ---- */
 
-/* A worker's part of its device's block. */
+/* Returns the size of a worker's part of its device's block. */
 static uint64_t own_bytes(const struct storm *x)
 {
 	uint64_t window = x->opts->common.outstanding;
 	return window * (sizeof(struct request_pending) + sizeof(uint64_t));
 }
 
-/* On GPUs, memory that is made present and absent is in device memory. */
+/* Returns whether the memory is device memory: on GPUs, memory that is made present and absent is. */
 static int is_on_device(const struct storm *x, const struct loom_device_shape *has)
 {
 	return has->kind == LOOM_ON_GPU &&
@@ -230,7 +231,7 @@ static int is_on_device(const struct storm *x, const struct loom_device_shape *h
 		x->opts->service == LOOM_SERVICE_MIGRATE);
 }
 
-/* The offset of the buffers in the device's block. */
+/* Returns the offset of the buffers in the device's block. */
 static uint64_t room_at(const struct storm *x, const struct loom_device_shape *has)
 {
 	return loom__align(sizeof(struct request_plan) + has->workers * own_bytes(x), 64);
@@ -240,7 +241,7 @@ static int need(void *self, const struct loom_layout *layout, struct loom_need *
 		struct loom_error *err)
 {
 	struct storm *x = self;
-	uint32_t here = 0; /* devices whose workers' buffers are in host memory */
+	uint32_t here = 0; /* number of devices whose workers' buffers are in host memory */
 	(void)err;
 	x->room = room_of(x->opts, layout->workers);
 	for (uint32_t d = 0; d < layout->devices; d++) {
@@ -249,7 +250,7 @@ static int need(void *self, const struct loom_layout *layout, struct loom_need *
 		n->device = bytes > n->device ? bytes : n->device;
 		here += !is_on_device(x, has);
 	}
-	/* One page more, for the alignment of the buffers. */
+	/* One more page aligns the buffers. */
 	n->global_place = LOOM_PLACE_HOST; /* requests name it */
 	n->global = sizeof(struct request_control) + (here ? REQUEST_PAGE_BYTES + layout->workers * x->room : 0);
 	n->worker = sizeof(struct request_counters);
@@ -265,7 +266,7 @@ static uint64_t buffer_at(const struct storm *x, const void *global, uint32_t wo
 	return page - (uintptr_t)global + worker * x->room;
 }
 
-/* Two grants for each worker: its memory and its handle. A service without a handle has a buffer in its place. */
+/* Each worker has two grants: its memory and its handle. A service without a handle has a buffer in its place. */
 static int grants(void *self, const struct loom_layout *layout, const struct loom_view *view,
 		  loom_ref global, const struct loom_grant **grant, uint32_t *n,
 		  struct loom_error *err)

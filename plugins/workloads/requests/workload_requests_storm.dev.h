@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* requests_storm: as many requests as are answered (the paper's ubench: every access is a request). Device code.
+/* requests_storm: posts as many requests as are answered (the paper's ubench: every access is a request). Device code.
  *
- * A worker keeps up to `window` requests outstanding and takes answers in posting order. What it records of each is
- * in its part of its device's block. */
+ * A worker has up to `window` requests outstanding and takes answers in posting order. Its records of them are in its
+ * part of its device's block. */
 #ifndef WORKLOAD_REQUESTS_STORM_DEV_H
 #define WORKLOAD_REQUESTS_STORM_DEV_H
 
@@ -12,7 +12,7 @@
 
 #define REQUEST_PAGE_BYTES 4096ull
 
-/* A request in flight. `want`: the right answer; -1: any offset in the buffer. */
+/* A request in flight. want: the right answer; -1: any offset in the buffer. */
 struct request_pending {
 	uint64_t id;
 	int64_t want;
@@ -24,11 +24,11 @@ struct request_pending {
 struct request_storm {
 	struct request_plan plan;
 	struct request_counters *counters;
-	struct request_pending *pending; /* [window], then as many offsets of heap pages */
-	uint64_t limit;		 /* how many requests it posts */
-	uint64_t posted, answered; /* pending[i % window] holds those between the two */
+	struct request_pending *pending; /* [window], followed by as many offsets of heap pages */
+	uint64_t limit;		 /* number of requests that the worker posts */
+	uint64_t posted, answered; /* pending[i % window] holds the requests between these two */
 	uint64_t page;		   /* next page of the demand buffer */
-	uint64_t held;		   /* heap allocations to be freed: free_at[] */
+	uint64_t held;		   /* heap allocations to be freed, in free_at[] */
 	uint64_t next_ns;	   /* the earliest time of the next request of a paced tenant */
 };
 
@@ -96,13 +96,13 @@ LOOM_FN int64_t request_storm_next(struct loom_ctx *c, struct request_storm *s, 
 	}
 }
 
-/* Whether the worker's tenant is paced. */
+/* Returns whether the worker's tenant is paced. */
 LOOM_FN int request_storm_paces(const struct loom_ctx *c, const struct request_plan *plan)
 {
 	return plan->pace_ns && request_tenant_of(c, plan) + 1 == plan->tenants;
 }
 
-/* 1: a request was posted. */
+/* Returns 1 if a request was posted. */
 LOOM_FN int request_storm_post(struct loom_ctx *c, struct request_storm *s)
 {
 	struct request_pending *a = request_pending(s, s->posted);
@@ -126,7 +126,7 @@ LOOM_FN int request_storm_post(struct loom_ctx *c, struct request_storm *s)
 	return 1;
 }
 
-/* 1: an allocation in device memory holds zeroes. Overwrites it. */
+/* Returns 1 if an allocation in device memory holds zeroes, and overwrites it. */
 LOOM_FN int request_storm_is_clean(const struct loom_ctx *c, const struct request_plan *k, int64_t at)
 {
 	char *room = (char *)c->on_device[LOOM_WORKLOAD] + k->room_at + (c->worker - c->first) * k->room;
@@ -137,10 +137,10 @@ LOOM_FN int request_storm_is_clean(const struct loom_ctx *c, const struct reques
 	return clean;
 }
 
-/* Most answers that are taken at once: bounds how long a worker that emulates an accelerator occupies its core. */
+/* Most answers that are taken at once. This bounds how long a worker that emulates an accelerator occupies its core. */
 #define REQUEST_BATCH 512u
 
-/* Takes answers, and waits for the first at most `timeout_ns`. Returns how many. */
+/* Takes answers, and waits for the first one for at most `timeout_ns`. Returns how many. */
 LOOM_FN uint64_t request_storm_collect(struct loom_ctx *c, struct request_storm *s, uint64_t timeout_ns)
 {
 	uint64_t n = 0;
@@ -158,12 +158,12 @@ LOOM_FN uint64_t request_storm_collect(struct loom_ctx *c, struct request_storm 
 		s->answered++;
 		n++;
 	}
-	if (n && s->plan.endless) /* read by the host during the sample */
+	if (n && s->plan.endless) /* the host reads it during the sample */
 		loom_store_relaxed_sys(&s->counters->done, s->answered);
 	return n;
 }
 
-/* How long an idle worker sleeps: a paced one with all its answers until its next request. */
+/* Returns how long an idle worker sleeps. A paced worker with all its answers sleeps until its next request. */
 LOOM_FN uint64_t request_storm_pause(const struct loom_ctx *c, const struct request_storm *s)
 {
 	if (!s->plan.pause_ns || s->answered < s->posted || !request_storm_paces(c, &s->plan))
@@ -172,8 +172,8 @@ LOOM_FN uint64_t request_storm_pause(const struct loom_ctx *c, const struct requ
 	return s->next_ns > now ? s->next_ns - now : 0;
 }
 
-/* The host's command, which it gives only in a storm without an end of its own: REQUEST_QUIT, REQUEST_QUIET or 0. On
- * a GPU a poll crosses the link, so most iterations skip it. */
+/* Returns the host's command, which exists only in a storm without an end of its own: REQUEST_QUIT, REQUEST_QUIET or 0.
+ * A poll of a GPU crosses the link, so most iterations skip it. */
 enum { REQUEST_QUIT = 1, REQUEST_QUIET };
 LOOM_FN int request_storm_command(const struct loom_ctx *c, struct request_control *k, const struct request_storm *s,
 				  uint32_t iteration)
@@ -214,7 +214,7 @@ LOOM_FN void workload_requests_storm_kernel(struct loom_ctx *c)
 		uint32_t n = 0;
 		while (request_storm_post(c, &s))
 			n++;
-		/* Nothing to post and nothing answered: an accelerator would stall. */
+		/* Nothing was posted or answered: an accelerator would stall. */
 		uint64_t took = request_storm_collect(c, &s, s.plan.pause_ns ? 1 : 100000);
 		if (took == REQUEST_BATCH || (!took && !n))
 			request_idle(c, k, request_storm_pause(c, &s));

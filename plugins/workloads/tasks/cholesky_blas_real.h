@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cholesky_blas.c for one type of numbers: WIDE is 1 for double. No guard: included once for each. */
+/* cholesky_blas.c for one type of numbers; WIDE is 1 for double. Included once for each type, so without a guard. */
 #include "cholesky_real.dev.h"
 
 typedef void CHOLESKY_NAME(gemm)(int order, int ta, int tb, int m, int n, int k, CHOLESKY_REAL alpha,
@@ -29,7 +29,7 @@ static void CHOLESKY_NAME(blas_solve)(const struct cholesky_blas *b, struct chol
 					       (int)s.columns, 1, l, (int)s.ld, c, (int)s.ld);
 }
 
-/* By panels: the library updates what is right of a panel. */
+/* Factors by panels: the library updates the part to the right of a panel. */
 static uint32_t CHOLESKY_NAME(blas_factor)(const struct cholesky_blas *b, struct cholesky_shape s, CHOLESKY_REAL *c)
 {
 	struct loom_ctx alone = {.lanes = 1};

@@ -7,14 +7,14 @@
 
 #include "lib/random.h"
 
-/* In [-0.5, 0.5). */
+/* Returns a number in [-0.5, 0.5). */
 static double random_at(uint64_t i, uint64_t j)
 {
 	return (double)(loom__mix64(i << 32 | j) >> 11) * 0x1p-53 - 0.5;
 }
 
-/* An element of the lower half. The addend on the diagonal makes the matrix positive definite: the eigenvalues of the
- * random numbers are within 0.58 sqrt(size). */
+/* Returns an element of the lower half. The addend on the diagonal makes the matrix positive definite: the eigenvalues
+ * of the random numbers are within 0.58 sqrt(size). */
 static double element(const struct cholesky *m, uint32_t i, uint32_t j)
 {
 	double a = random_at(i, j) + (i == j ? 2 * sqrt(m->size) : 0);
@@ -46,13 +46,12 @@ void cholesky_fill(struct cholesky *m)
 		}
 }
 
-/* For a random x: ax = A x, lx = L^T x, llx = L lx; `abs_`: the same with absolute values, which bounds rounding
- * errors. */
+/* For a random x: ax = A x, lx = L^T x, llx = L lx. abs_: with absolute values, which bounds rounding errors. */
 struct products {
 	double *x, *ax, *lx, *abs_lx, *llx, *abs_llx;
 };
 
-/* `half`: 0: A x and L^T x; 1: L times that. */
+/* half = 0: computes A x and L^T x. half = 1: computes L times that. */
 static void multiply_tile(const struct cholesky *m, uint32_t ti, uint32_t tj, int half, struct products *p)
 {
 	const void *tile = cholesky_tile(m, ti, tj);

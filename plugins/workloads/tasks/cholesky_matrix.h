@@ -5,12 +5,12 @@
 
 #include "workload_cholesky.dev.h"
 
-/* Fills the tiles, and the number of tasks that each step waits for. */
+/* Fills the tiles, and the number of tasks for which each step waits. */
 void cholesky_fill(struct cholesky *m);
 
-/* The largest |A x - L L^T x| of a row for a random x, relative to |L| |L^T| |x| and epsilon, for double times the
- * square root of the size. A correct factor gives about 0.3, because errors have either sign; a missing step gives
- * 100 and more even with float and 8192 rows. NaN if L contains one. `room`: CHOLESKY_ROOM bytes. */
+/* Returns the largest |A x - L L^T x| of a row for a random x, relative to |L| |L^T| |x| and epsilon, for double times
+ * the square root of the size. A correct factor gives about 0.3, because errors have either sign. A missing step gives
+ * at least 100, even with float and 8192 rows. NaN if L contains one. room: CHOLESKY_ROOM bytes. */
 #define CHOLESKY_RESIDUAL 8.0
 #define CHOLESKY_ROOM(size) (6 * (size_t)(size) * sizeof(double))
 double cholesky_residual(const struct cholesky *m, double *room, uint32_t *row);

@@ -2,7 +2,7 @@
 /* workload_cholesky: the arithmetic on tiles for one type of numbers. Device code. Included once for each type, with
  * CHOLESKY_REAL and CHOLESKY_NAME() defined; a program for GPUs has one type.
  *
- * A tile is stored by columns with leading dimension `ld`. Each lane has every lanes-th row. */
+ * A tile is stored by columns with leading dimension `ld`. Each lane works on every lanes-th row. */
 #ifdef LOOM_DEVICE_COMPILE
 #ifndef CHOLESKY_REAL
 #define CHOLESKY_REAL double
@@ -25,14 +25,14 @@ LOOM_FN void CHOLESKY_NAME(strip)(CHOLESKY_REAL *c, const CHOLESKY_REAL *a, cons
 		c[r * lanes] -= sum[r];
 }
 
-/* The same for this lane's rows from `from` to `rows`. */
+/* Computes this lane's rows from `from` to `rows` of a column: c -= a b^T. */
 LOOM_FN void CHOLESKY_NAME(column)(CHOLESKY_REAL *c, const CHOLESKY_REAL *a, const CHOLESKY_REAL *b, uint32_t ld,
 				   uint32_t inner, uint32_t from, uint32_t rows, uint32_t lane, uint32_t lanes)
 {
 	uint32_t i = from + lane;
 	LOOM_NO_UNROLL
 	for (; i + 7 * lanes < rows; i += 8 * lanes)
-		if (lanes == 1) /* rows are then known to be contiguous */
+		if (lanes == 1) /* the compiler then knows that rows are contiguous */
 			CHOLESKY_NAME(strip)(c + i, a + i, b, ld, inner, 1);
 		else
 			CHOLESKY_NAME(strip)(c + i, a + i, b, ld, inner, lanes);
@@ -45,7 +45,7 @@ LOOM_FN void CHOLESKY_NAME(column)(CHOLESKY_REAL *c, const CHOLESKY_REAL *a, con
 	}
 }
 
-/* c -= a b^T. On the diagonal (a is b) only the lower half of c. */
+/* c -= a b^T. On the diagonal (a is b) only for the lower half of c. */
 LOOM_FN void CHOLESKY_NAME(update)(struct loom_ctx *ctx, struct cholesky_shape s, CHOLESKY_REAL *c,
 				   const CHOLESKY_REAL *a, const CHOLESKY_REAL *b)
 {
@@ -68,7 +68,7 @@ LOOM_FN void CHOLESKY_NAME(solve)(struct loom_ctx *ctx, struct cholesky_shape s,
 	}
 }
 
-/* c = L L^T, with L in place of its lower half. 0, or 1 plus the column whose pivot is not positive. */
+/* c = L L^T; L replaces the lower half of c. Returns 0, or 1 plus the column whose pivot is not positive. */
 LOOM_FN uint32_t CHOLESKY_NAME(factor)(struct loom_ctx *ctx, struct cholesky_shape s, CHOLESKY_REAL *c)
 {
 	LOOM_NO_UNROLL

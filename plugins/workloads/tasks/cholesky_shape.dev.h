@@ -7,12 +7,12 @@
 #include <gpuloom/dev/dev.h>
 #endif
 
-/* Of the tile that a step changes; `inner`: columns of the tiles that update it. */
+/* Shape of the tile that a step changes. inner: columns of the tiles that update it. */
 struct cholesky_shape {
 	uint32_t rows, columns, inner, ld;
 };
 
-/* Newton's iteration, the same on all devices: the first guess halves the exponent, with an error of 6 %. */
+/* Newton's iteration, equal on all devices. The first guess halves the exponent, with an error of 6 %. */
 LOOM_FN double cholesky_root(double x)
 {
 	union {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host half of `contains`: finding and reading documents. */
+/* The host half of `contains`: finds and reads documents. */
 #ifndef CONTAINS_H
 #define CONTAINS_H
 
@@ -16,25 +16,25 @@ struct contains_opts {
 struct contains_list;
 
 struct contains_source {
-	char *path;         /* shared by the documents of one file: see `owned` */
-	uint64_t at, bytes; /* bytes 0: the whole file */
+	char *path;         /* shared by the documents of one file, of which one has `owned` */
+	uint64_t at, bytes; /* bytes = 0: the whole file */
 	uint64_t seed;      /* of a generated document */
 	const struct contains_list *list; /* of a generated document; NULL: a file */
-	char *text;         /* loaded ahead, or NULL */
+	char *text;         /* text that was loaded ahead, or NULL */
 	uint64_t text_bytes;
-	uint8_t owned;    /* this entry frees `path` */
-	uint8_t bad;      /* could not be read to its end */
-	uint8_t expected; /* the check's result, once `checked` is set */
+	uint8_t owned;    /* 1: this entry frees `path` */
+	uint8_t bad;      /* 1: the file could not be read to its end */
+	uint8_t expected; /* result of the check, when `checked` is set */
 };
 
 struct contains_list {
 	struct contains_source *source;
 	size_t count, room;
-	size_t skipped; /* matching names that are not readable files */
-	/* Of generated documents. */
+	size_t skipped; /* number of matching names that are not readable files */
+	/* Of generated documents: */
 	const char *word;
 	size_t word_bytes;
-	double spacing; /* mean distance of its occurrences in bytes */
+	double spacing; /* mean distance of occurrences of the word in bytes */
 };
 
 /* Lists the documents, in the order of their names. */
@@ -43,34 +43,34 @@ int contains_scan(const struct loom_host *host, const struct contains_opts *o,
 /* Fills the list with o->documents generated documents. Their texts are written when they are read. */
 int contains_generate(const struct loom_host *host, const struct contains_opts *o, struct contains_list *list,
 		      struct loom_error *err);
-/* Whether `path` is readable. */
+/* Checks that `path` is readable. */
 int contains_inputs(const struct loom_host *host, const void *opts, struct loom_error *err);
 void contains_list_free(struct contains_list *list);
 
 /* The state of a generated document that is written piece by piece. */
 struct contains_pen {
-	uint64_t state, random, bytes; /* of random numbers; the last one, and its unused bytes */
-	uint64_t gap, inside;	       /* bytes to the next occurrence; bytes of this one that are still to be written */
+	uint64_t state, random, bytes; /* the generator; its last number, and the unused bytes of that number */
+	uint64_t gap, inside;	       /* bytes to the next occurrence of the word; unwritten bytes of the current one */
 	char last;
 };
 /* As contains_next() for a generated document. */
 uint64_t contains_write(struct contains_pen *pen, const struct contains_source *s, uint64_t done, char *to, uint64_t room);
 
-/* The file that was read last: kept open for further documents of it. {0}: none. */
+/* The file that was read last, which stays open for its further documents. {0}: none. */
 struct contains_reader {
 	gzFile file;
-	const char *path; /* the pointer of the source */
+	const char *path; /* pointer of the source */
 	struct contains_pen pen;
 };
 
-/* Reads up to `room` bytes of a document after the first `done`, which were read by consecutive calls. Returns how
- * many; 0: the end, with *bad = 1 if it could not be read to its end. */
+/* Reads up to `room` bytes of a document after the first `done`, which earlier calls have read. Returns how many. 0:
+ * the end, with *bad = 1 if the document could not be read to its end. */
 uint64_t contains_next(struct contains_reader *r, const struct contains_source *s, uint64_t done, char *to,
 		       uint64_t room, uint8_t *bad);
-/* The text of a document, inflated if necessary; free() it. On a read error: the text before it, and *bad = 1. NULL:
- * out of memory. */
+/* Returns the text of a document, inflated if necessary; free() it. After a read error it is the text before the error,
+ * and *bad = 1. NULL: out of memory. */
 char *contains_read(struct contains_reader *r, const struct contains_source *s, uint64_t *bytes, uint8_t *bad);
-/* 0, or zlib's error. */
+/* Returns 0 or zlib's error. */
 int contains_reader_close(struct contains_reader *r);
 
 struct loom_ctx;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding documents: a folder, one file, or an index of one file. */
+/* Finds documents: in a folder, in one file, or by an index of one file. */
 #include "contains.h"
 
 #include <errno.h>
@@ -63,12 +63,12 @@ static int by_name(const FTSENT **a, const FTSENT **b)
 static void skip(const struct loom_host *host, struct contains_list *list, const char *path,
 		 const char *why)
 {
-	/* Logs the first; verify() reports how many. */
+	/* Logs only the first; verify() reports how many. */
 	if (!list->skipped++)
 		LOOM_LOG(host, LOOM_LOG_WARN, NAME, "%s: %s: left out", path, why);
 }
 
-/* A hint for missing input: manual pages of a language are in a package. */
+/* Writes a hint for missing input: manual pages of a language are in a package. */
 static const char *hint_of(const char *path, char *text, size_t room)
 {
 	static const char man[] = "/usr/share/man/";
@@ -83,7 +83,7 @@ static const char *hint_of(const char *path, char *text, size_t room)
 	return text;
 }
 
-/* As listed by `find FOLDER -name GLOB`: links to files count, links to folders are not followed. */
+/* Lists the files that `find FOLDER -name GLOB` lists: links to files count, links to folders are not followed. */
 static int scan_folder(const struct loom_host *host, const struct contains_opts *o,
 		       struct contains_list *list, struct loom_error *err)
 {
@@ -118,7 +118,7 @@ static int scan_folder(const struct loom_host *host, const struct contains_opts 
 	return 0;
 }
 
-/* Lines "offset length": parts of the file `path`. */
+/* Reads lines "offset length", each a part of the file `path`. */
 static int scan_index(const struct loom_host *host, const struct contains_opts *o,
 		      struct contains_list *list, struct loom_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading documents, plain or gzip: whole on the host, in pieces in a task. */
+/* Reads documents, plain or gzip: whole on the host, in pieces in a task. */
 #include "contains.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ static gzFile open_file(const char *path)
 {
 	gzFile f = gzopen(path, "rbe");
 	if (f)
-		gzdirect(f); /* detects plain files, in which a seek is free */
+		gzdirect(f); /* detects plain files, in which a seek takes no time */
 	return f;
 }
 
@@ -34,7 +34,7 @@ int contains_reader_close(struct contains_reader *r)
 	return rc;
 }
 
-/* Documents of one file share the pointer. Seeking forward in a gzip file inflates only the part in between. */
+/* Documents of one file share the pointer. A seek forward in a gzip file inflates only the part in between. */
 static gzFile go_to(struct contains_reader *r, const struct contains_source *s)
 {
 	if (r->path != s->path) {
@@ -63,7 +63,7 @@ uint64_t contains_next(struct contains_reader *r, const struct contains_source *
 		return (uint64_t)n;
 	if (n < 0 || (s->bytes && left)) /* the index exceeds the file */
 		*bad = 1;
-	/* Closing a whole file detects a truncated one; after an error no more can be read. */
+	/* Closing a whole file detects a truncated one. After an error no more can be read. */
 	if ((*bad || !s->bytes) && contains_reader_close(r) != Z_OK)
 		*bad = 1;
 	return 0;
@@ -86,7 +86,7 @@ char *contains_read(struct contains_reader *r, const struct contains_source *s, 
 	return text;
 }
 
-/* A word may span two pieces: the end of a piece is searched with the next one. */
+/* A word may span two pieces, so the end of a piece is searched with the next one. */
 #define PIECE 65536u
 
 static uint32_t search(const struct contains_job *job, gzFile f, const struct contains_source *generated, uint64_t most)
@@ -111,7 +111,7 @@ static uint32_t search(const struct contains_job *job, gzFile f, const struct co
 			return CONTAINS_YES;
 		if (last)
 			return CONTAINS_NO;
-		/* Keep the unsearched text, and the byte in front of it. */
+		/* Keeps the unsearched text, and the byte in front of it. */
 		if (to > from) {
 			uint64_t keep = to - 1;
 			memmove(text, text + keep, have - keep);

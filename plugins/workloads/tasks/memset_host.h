@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host half of memset, for the plug-in with tasks and for that with a loop. */
+/* The host half of memset, for the plug-in with tasks and for the one with a loop. */
 #ifndef WORKLOAD_MEMSET_HOST_H
 #define WORKLOAD_MEMSET_HOST_H
 
@@ -71,7 +71,7 @@ static int memset_tasks(void *self, const struct loom_layout *layout, const stru
 	return 0;
 }
 
-/* The value of slot x, on the device that wrote it. */
+/* Returns the value of slot x, from the device that wrote it. */
 static uint64_t memset_written(const struct loom_layout *layout, const struct loom_view *view, uint64_t x)
 {
 	uint64_t value = memset_slots(layout, view, 0)[x];

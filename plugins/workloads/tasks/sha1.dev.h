@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SHA-1 (FIPS 180-4) of one 64-byte block with at most six 32-bit words of message: all that UTS needs. Device code.
- * Words are big-endian numbers: a digest is usable as the next message. */
+/* SHA-1 (FIPS 180-4) of one 64-byte block with at most six 32-bit words of message, which is all that UTS needs. Device
+ * code. Words are big-endian numbers, so a digest is usable as the next message. */
 #ifndef WORKLOAD_SHA1_DEV_H
 #define WORKLOAD_SHA1_DEV_H
 
@@ -39,7 +39,7 @@ LOOM_FN uint32_t sha1_rotate(uint32_t x, int n)
 	SHA1_FIVE((t) + 10, f, k);                                                                 \
 	SHA1_FIVE((t) + 15, f, k)
 
-/* Digest of the `words` (0 to 6) words of `message`. The two may overlap. */
+/* Computes the digest of the `words` (0 to 6) words of `message`. The two may overlap. */
 LOOM_FN void sha1_block(uint32_t digest[5], const uint32_t *message, uint32_t words)
 {
 	uint32_t w[16] = {0};

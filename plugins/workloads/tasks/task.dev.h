@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An empty task record, to be filled and spawned by a task function. Device code. */
+/* Makes an empty task record, which a task function fills and spawns. Device code. */
 #ifndef WORKLOAD_TASK_DEV_H
 #define WORKLOAD_TASK_DEV_H
 
@@ -7,17 +7,17 @@
 #include <gpuloom/dev/dev.h>
 #endif
 
-/* Written in whole 8-byte words, the data descriptor in one store, as schedulers read them: `= {0}` and an assignment
- * to the tag make stores that straddle those words, and a load across two stores stalls. */
+/* Written in whole 8-byte words, the data descriptor in one store, as schedulers read them. `= {0}` and an assignment
+ * to the tag would make stores that straddle those words, and a load across two stores stalls. */
 LOOM_FN void workload_task(struct loom_task *t, uint32_t tag)
 {
 	typedef uint64_t __attribute__((__may_alias__)) word;
 	word *w = (word *)t;
-	w[0] = tag; /* all back ends are little-endian: priority, affinity and reserved are 0 */
+	w[0] = tag; /* all back ends are little-endian, so priority, affinity and reserved bits are 0 */
 	for (uint32_t i = 1; i < 6; i++)
 		w[i] = 0;
 #ifdef GPULOOM_DEV_CPU_H
-	/* The asm keeps the compiler from merging this store with those before it. */
+	/* The asm keeps the compiler from merging this store with earlier ones. */
 	typedef uint64_t __attribute__((vector_size(16), __may_alias__, aligned(8))) pair;
 	__asm__ volatile("" ::: "memory");
 	*(pair *)&w[6] = (pair){0, 0};

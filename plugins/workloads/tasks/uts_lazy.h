@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lazy task creation (Mohr, Kranz and Halstead, 1991) for UTS: a worker searches depth-first on a stack of its own,
- * as a sequential program does, and makes tasks only when the scheduler asks for some: of the nodes nearest to the
- * root, which have the largest subtrees.
+/* Lazy task creation (Mohr, Kranz and Halstead, 1991) for UTS. A worker searches depth-first on a stack of its own, as
+ * a sequential program does. It makes tasks only when the scheduler requests some: of the nodes nearest to the root,
+ * which have the largest subtrees.
  *
- * For CPUs. A GPU's lanes run in step: a searching lane would hold up the others of its worker, whose next tasks
- * start when all have ended, and thousands of stacks would take the memory of the queues. */
+ * For CPUs only. A GPU's lanes run in lock-step: a searching lane would delay the other lanes of its worker, whose next
+ * tasks start when all have ended. And thousands of stacks would take the memory of the queues. */
 #ifndef UTS_LAZY_H
 #define UTS_LAZY_H
 
@@ -12,8 +12,8 @@
 
 #ifdef GPULOOM_DEV_CPU_H
 
-#define UTS_ASK 16u     /* nodes between two calls of the scheduler: a microsecond */
-#define UTS_AT_ONCE 8u  /* tasks at a time: thieves take half of what they find */
+#define UTS_ASK 16u     /* nodes between two calls of the scheduler, about a microsecond */
+#define UTS_AT_ONCE 8u  /* most tasks at a time, since thieves take half of what they find */
 
 /* A node whose children from `next` on have not been visited. */
 struct uts_open {
@@ -22,7 +22,7 @@ struct uts_open {
 };
 
 /* A lane's stack, in the worker's private block; tree->keep entries follow. A task that runs within another task's
- * spawn uses the entries above that task's. */
+ * spawn uses the entries above those of that task. */
 struct uts_stack {
 	uint64_t used;
 	uint64_t pad[7];
@@ -33,7 +33,7 @@ struct uts_search {
 	struct loom_ctx *c;
 	const struct uts_tree *tree;
 	struct uts_stack *stack;
-	struct uts_open *low, *top; /* open nodes, the oldest first; low == top: only one */
+	struct uts_open *low, *top; /* open nodes, the oldest first; low == top: only one is open */
 	struct uts_count found;
 	uint32_t tag;
 };
@@ -55,7 +55,7 @@ LOOM_FN void uts_visit(struct uts_count *found, uint32_t depth, uint32_t childre
 		found->depth = depth;
 }
 
-/* Makes tasks of the children of the oldest nodes, but not of leaves. 0, or an error. */
+/* Makes tasks of the children of the oldest nodes, except leaves. Returns 0 or an error. */
 static __attribute__((noinline)) int uts_hand_off(struct uts_search *s)
 {
 	uint32_t keep = (s->top->children - s->top->next + 1) / 2;
@@ -82,7 +82,7 @@ static __attribute__((noinline)) int uts_hand_off(struct uts_search *s)
 	return 0;
 }
 
-/* 0, or an error: the run ends. */
+/* Returns 0, or an error, which ends the run. */
 static __attribute__((noinline)) int uts_ask(struct uts_search *s)
 {
 	int rc = LOOM_CALL(sched, wanted, s->c);
@@ -105,7 +105,7 @@ LOOM_FN void uts_descend(struct uts_search *s, const struct uts_open *end)
 			o--;
 		if (o->next == o->children)
 			break;
-		child = o + 1; /* written in place: copying it would wait for the stores to reach the cache */
+		child = o + 1; /* written in place, since a copy would wait for the stores to reach the cache */
 		uts_child(&child->node, &o->node, o->next++);
 		children = uts_children(s->tree, &child->node);
 		if (children && child == end) {
@@ -133,7 +133,7 @@ LOOM_FN void uts_descend(struct uts_search *s, const struct uts_open *end)
 		s->found.depth = found.depth;
 }
 
-/* 0: not searched: no stack, or it is full. */
+/* Returns 0 if the node was not searched, because there is no stack, or it is full. */
 static __attribute__((noinline)) int uts_search_lazily(struct loom_ctx *c, const struct uts_tree *tree,
 							const struct loom_task *t)
 {

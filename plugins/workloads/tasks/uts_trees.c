@@ -22,7 +22,7 @@ const struct uts_known uts_known[] = {
 	{.name = NULL},
 };
 
-/* Expected number of children at this depth. */
+/* Returns the expected number of children at this depth. */
 static double branching(const struct uts_params *p, uint32_t depth)
 {
 	if (depth == 0)
@@ -46,7 +46,7 @@ uint32_t uts_rows(const struct uts_params *p)
 	return p->shape == UTS_CYCLIC ? 5 * p->depth + 1 : p->depth;
 }
 
-/* The benchmark's formula: a geometric distribution from a number in [0, 2^31). */
+/* Returns the benchmark's formula: a geometric distribution from a number in [0, 2^31). */
 static uint32_t geometric(uint32_t number, double b)
 {
 	double p = 1.0 / (1.0 + b), u = (double)number / 2147483648.0;
@@ -54,7 +54,7 @@ static uint32_t geometric(uint32_t number, double b)
 	return k < UTS_MOST_CHILDREN ? (uint32_t)k : UTS_MOST_CHILDREN;
 }
 
-/* The smallest number with more than k children; 2^31: none. The formula is monotonic. */
+/* Returns the smallest number that has more than k children; 2^31: there is none. The formula is monotonic. */
 static uint32_t bound(double b, uint32_t k)
 {
 	uint32_t low = 0, high = 1u << 31;

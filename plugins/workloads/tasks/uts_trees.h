@@ -12,26 +12,26 @@ struct uts_params {
 	enum uts_type type;
 	enum uts_shape shape; /* how the expected number of children changes with depth */
 	double b0;            /* expected children of the root; exactly that many if binomial */
-	uint32_t seed, depth; /* depth: the geometric part's limit */
-	double q;             /* binomial: probability of having ... */
-	uint32_t m;           /* ... this many children */
+	uint32_t seed, depth; /* depth: limit of the geometric part */
+	double q;             /* binomial: probability that a node has children */
+	uint32_t m;           /* binomial: number of these children */
 	double shift;         /* hybrid: binomial from this share of `depth` on */
 };
 
-/* A published tree; counts are 0 where they are unknown. */
+/* A published tree. Unknown counts are 0. */
 struct uts_known {
 	const char *name;
 	struct uts_params p;
 	uint64_t nodes, leaves, depth;
 };
-extern const struct uts_known uts_known[]; /* ends with .name == NULL */
+extern const struct uts_known uts_known[]; /* the last entry has .name == NULL */
 
-/* Depths with bounds of their own. */
+/* Returns the number of depths that have bounds of their own. */
 uint32_t uts_rows(const struct uts_params *p);
 /* Fills the tree and the rows behind it. */
 void uts_define(struct uts_tree *tree, const struct uts_params *p);
 void uts_root(struct uts_node *root, uint32_t seed);
-/* Counts depth-first on one thread, without tasks. 0, or LOOM_ENOMEM. */
+/* Counts depth-first on one thread, without tasks. Returns 0 or LOOM_ENOMEM. */
 int uts_search(const struct uts_tree *tree, uint32_t seed, struct uts_count *count);
 
 #endif

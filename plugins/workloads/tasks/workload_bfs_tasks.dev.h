@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* workload_bfs_tasks: breadth-first search, level by level. A task is a part of a level's frontier, which it halves
- * while it is longer than a chunk, or a part of the arcs of a vertex with many. The last task of a level spawns the
- * first of the next: no worker waits. Device code. */
+ * while it is longer than a chunk; or a part of the arcs of a vertex that has many. The last task of a level spawns the
+ * first task of the next level, so no worker waits. Device code. */
 #ifndef WORKLOAD_BFS_TASKS_DEV_H
 #define WORKLOAD_BFS_TASKS_DEV_H
 
@@ -11,17 +11,17 @@
 #include "task.dev.h"
 #endif
 
-/* The stack's block; arrays are given by their offsets in it, in bytes. */
+/* The stack's block. Arrays are given by their offsets in it, in bytes. */
 struct bfs {
 	uint64_t vertices, arcs;
 	uint64_t first;	 /* uint64_t[vertices + 1]: where a vertex's arcs start */
-	uint64_t arc;	 /* uint32_t[arcs]: where they lead */
+	uint64_t arc;	 /* uint32_t[arcs]: the vertices to which they lead */
 	uint64_t seen;	 /* bits of uint32_t: vertices that were found */
 	uint64_t level;	 /* uint32_t[vertices] */
 	uint64_t list;	 /* uint32_t[2][vertices]: the frontiers of even and of odd levels */
-	uint32_t chunk;	 /* vertices of a task */
-	uint32_t heavy;	 /* a vertex with more arcs has tasks of its own, of so many arcs */
-	uint64_t pending; /* tasks of the level that have not ended */
+	uint32_t chunk;	 /* most vertices of a task */
+	uint32_t heavy;	 /* a vertex with more arcs has tasks of its own, of this many arcs */
+	uint64_t pending; /* number of tasks of the level that have not ended */
 	uint64_t pad0[7];
 	uint64_t found[2]; /* lengths of the frontiers */
 	uint64_t pad1[6];
@@ -32,13 +32,13 @@ enum { BFS_PART, BFS_HEAVY }; /* tags; param: the level; the range in its fronti
 #define BFS_AT(b, member, type) ((type *)((char *)(b) + (b)->member))
 #define BFS_LIST(b, level) (BFS_AT(b, list, uint32_t) + ((level) & 1) * (b)->vertices)
 
-/* The index of one more vertex in the next frontier. */
+/* Returns the index of one more vertex in the next frontier. */
 LOOM_FN uint64_t bfs_take(struct loom_ctx *c, uint64_t *found)
 {
 	return c->devices == 1 ? loom_take_ticket_dev(found) : loom_fetch_add_relaxed_sys(found, (uint64_t)1);
 }
 
-/* This lane follows an arc. Relaxed: the end of the level orders these accesses. */
+/* Follows an arc on this lane. Relaxed: the end of the level orders these accesses. */
 LOOM_FN void bfs_follow(struct loom_ctx *c, struct bfs *b, uint64_t level, uint64_t arc)
 {
 	uint32_t to = BFS_AT(b, arc, uint32_t)[arc], bit = 1u << (to & 31);
@@ -49,7 +49,7 @@ LOOM_FN void bfs_follow(struct loom_ctx *c, struct bfs *b, uint64_t level, uint6
 	BFS_LIST(b, level + 1)[bfs_take(c, &b->found[(level + 1) & 1])] = to;
 }
 
-/* Collective. 0, or an error. */
+/* Collective. Returns 0 or an error. */
 LOOM_FN int bfs_spawn(struct loom_ctx *c, struct bfs *b, uint32_t tag, uint64_t level, uint64_t from, uint64_t to)
 {
 	struct loom_task task;
@@ -64,7 +64,7 @@ LOOM_FN int bfs_spawn(struct loom_ctx *c, struct bfs *b, uint32_t tag, uint64_t 
 	return LOOM_CALL(sched, spawn, c, &task);
 }
 
-/* At the end of a task. The last one of a level spawns the first one of the next. */
+/* Called at the end of a task. The last task of a level spawns the first task of the next level. */
 LOOM_FN void bfs_end(struct loom_ctx *c, struct bfs *b, uint64_t level)
 {
 	uint64_t n = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_cholesky: the Cholesky factorization of a matrix by tiles, tasks with dependencies. Host half. */
+/* Host half of workload_cholesky: factors a matrix by tiles, by tasks with dependencies. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "../../shared/workload/host.h"
 #include "lib/align.h"
 
-enum { MOST_TILES = 256 }; /* on a side */
+enum { MOST_TILES = 256 }; /* on each side */
 static const char *const reals[] = {"float", "double", NULL};
 
 struct cholesky_opts {
@@ -18,7 +18,7 @@ struct cholesky_opts {
 static const struct loom_opt cholesky_options[] = {
 	LOOM_OPT(struct cholesky_opts, size, LOOM_OPT_U32, "1024", "Rows of the matrix.", .min = 1, .max = 65536),
 	LOOM_OPT(struct cholesky_opts, tile, LOOM_OPT_U32, "128",
-			 "Rows of a tile, which a task works on; the last tile may have fewer.",
+			 "Rows of a tile, on which a task works; the last tile may have fewer.",
 			 .min = 1, .max = 4096),
 	LOOM_OPT(struct cholesky_opts, real, LOOM_OPT_ENUM, "double", "Type of the numbers.", .choices = reals),
 	LOOM_OPT(struct cholesky_opts, blas, LOOM_OPT_STR, "auto",
@@ -92,7 +92,7 @@ static int cholesky_constants(void *self, const struct loom_layout *layout, char
 	return 0;
 }
 
-/* The head of the block, as init() writes it. */
+/* Returns the head of the block, as init() writes it. */
 static struct cholesky head_of(const struct cholesky_job *job, const struct loom_layout *layout)
 {
 	struct cholesky head = {.size = job->o->size,
@@ -135,7 +135,7 @@ static int cholesky_init(void *self, const struct loom_layout *layout, const str
 	return 0;
 }
 
-/* The initial task factors the first tile; all others depend on it. */
+/* The initial task factors the first tile. All other tasks depend on it. */
 static int cholesky_tasks(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
 			  struct loom_task *tasks, struct loom_error *err)
 {

@@ -2,9 +2,9 @@
 /* workload_cholesky: A = L L^T by tiles. A task is a step on one tile, and waits for the tasks on tiles that it reads
  * or changes. Device code.
  *
- * Tile (i, j), i >= j, has steps 0 to j. Step k < j subtracts the contribution of columns k: tile (i, k) times tile
- * (j, k) transposed. Step j divides by tile (j, j), or, on the diagonal, factors. So step k of a tile waits for its
- * step k - 1 and for the last steps of the tiles that it reads. */
+ * Tile (i, j), i >= j, has steps 0 to j. Step k < j subtracts the contribution of columns k: tile (i, k) times tile (j,
+ * k) transposed. Step j divides by tile (j, j), or, on the diagonal, factors. So step k of a tile waits for its step k
+ * - 1 and for the last steps of the tiles that it reads. */
 #ifndef WORKLOAD_CHOLESKY_DEV_H
 #define WORKLOAD_CHOLESKY_DEV_H
 
@@ -24,15 +24,14 @@
 #include "cholesky_real.dev.h"
 #endif
 
-/* Tags. */
 enum { CHOLESKY_FACTOR, CHOLESKY_SOLVE, CHOLESKY_UPDATE };
 
-/* The start of the stack's block. The locks of non-coherent devices follow, the `pending` counts of all steps, and
- * the tiles of the lower half by rows. */
+/* The start of the stack's block. The locks of non-coherent devices follow, then the `pending` counts of all steps,
+ * then the tiles of the lower half by rows. */
 struct cholesky {
-	uint32_t size, tile, tiles, wide; /* wide: double */
+	uint32_t size, tile, tiles, wide; /* wide: the numbers are double */
 	uint32_t noncoherent, pad;
-	uint64_t pending_at, tiles_at; /* bytes from here */
+	uint64_t pending_at, tiles_at; /* offsets in bytes from here */
 	uint64_t blas;		       /* on CPUs: const struct cholesky_blas *, or 0 */
 	uint64_t pad2[2];
 };
@@ -48,7 +47,7 @@ LOOM_FN uint64_t cholesky_step_number(uint64_t i, uint64_t j)
 	return i * (i + 1) * (i + 2) / 6 + j * (j + 1) / 2;
 }
 
-/* How many tasks step k of a tile waits for. */
+/* Returns how many tasks step k of a tile waits for. */
 LOOM_FN uint64_t cholesky_before(uint32_t i, uint32_t j, uint32_t k)
 {
 	return (k > 0) + (k < j) + (i != j);
@@ -65,7 +64,7 @@ LOOM_FN void *cholesky_tile(const struct cholesky *m, uint32_t i, uint32_t j)
 	return (char *)m + m->tiles_at + cholesky_tile_number(i, j) * bytes;
 }
 
-/* A step that step k of tile (i, j) waits for has ended. 0, or the run was stopped. */
+/* Called when a step has ended for which step k of tile (i, j) waits. Returns 0, or an error if the run was stopped. */
 LOOM_FN int cholesky_next(struct loom_ctx *c, struct cholesky *m, uint32_t i, uint32_t j, uint32_t k)
 {
 	uint64_t *pending = (uint64_t *)((char *)m + m->pending_at) + cholesky_step_number(i, j) + k;
@@ -88,7 +87,7 @@ LOOM_FN struct cholesky_shape cholesky_shape(const struct cholesky *m, uint32_t 
 	return s;
 }
 
-/* CHOLESKY_DO(m, op, c, shape, tile...): calls the plain function for the matrix's type. */
+/* CHOLESKY_DO(m, op, c, shape, tile...) calls the plain function for the matrix's type. */
 #ifdef LOOM_DEVICE_COMPILE
 #define CHOLESKY_TILE(at) (CHOLESKY_REAL *)(at)
 #define CHOLESKY_DO(m, op, ...) CHOLESKY_NAME(op)(__VA_ARGS__)
@@ -97,7 +96,7 @@ LOOM_FN struct cholesky_shape cholesky_shape(const struct cholesky *m, uint32_t 
 #define CHOLESKY_DO(m, op, ...) ((m)->wide ? cholesky_double_##op(__VA_ARGS__) : cholesky_float_##op(__VA_ARGS__))
 #endif
 
-/* On CPUs with a BLAS: lane 0 executes `call`; otherwise the following statement is executed. */
+/* On CPUs with a BLAS, lane 0 executes `call`; otherwise the following statement is executed. */
 #ifdef GPULOOM_DEV_CPU_H
 #define CHOLESKY_BLAS(c, m, call)                                                                  \
 	if ((m)->blas) {                                                                           \
@@ -123,7 +122,7 @@ LOOM_FN void workload_cholesky_factor(struct loom_ctx *c, const struct loom_task
 		loom_worker_fail(c, LOOM_EWRONG, (uint64_t)j * m->tile + wrong);
 	if (wrong)
 		return;
-	/* In descending order: the last task spawned, on the tile below, is needed first. */
+	/* In descending order, because the task spawned last, on the tile below, is needed first. */
 	for (uint32_t i = m->tiles - 1; i > j; i--)
 		if (cholesky_next(c, m, i, j, j))
 			return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_contains: how many documents contain a word? Real input, tasks of very different length. Host half. */
+/* Host half of workload_contains: how many documents contain a word? Real input, tasks of very different length. */
 #include "workload_contains.dev.h"
 #include "contains.h"
 #include "../../shared/workload/host.h"
@@ -31,7 +31,7 @@ static const struct loom_opt contains_rows[] = {
 			 "only). ahead: all texts are in "
 			 "shared memory before the run.", .choices = loads),
 	LOOM_OPT(struct contains_opts, limit, LOOM_OPT_U64, "0",
-			 "Documents that are searched, the first ones. 0: all."),
+			 "Number of documents that are searched, from the first one on. 0: all."),
 	LOOM_OPT(struct contains_opts, documents, LOOM_OPT_U64, "0",
 			 "Documents to generate if path is empty. Their lengths are log-normal (median 3,600 "
 			 "bytes, mean 7,400), and the expected share with the word is 39.83 %, as in the thesis.",
@@ -46,7 +46,7 @@ static const struct loom_opt contains_rows[] = {
 struct contains {
 	struct workload base;
 	struct contains_list list;
-	uint64_t bytes, job_bytes; /* texts; the global block */
+	uint64_t bytes, job_bytes; /* size of the texts; size of the global block */
 	int checked;
 };
 
@@ -107,7 +107,7 @@ static uint64_t aligned(uint64_t at)
 	return loom__align(at, CONTAINS_ALIGN);
 }
 
-/* The block: job, documents, word, names and texts. */
+/* Computes the block: job, documents, word, names and texts. */
 static int contains_need(void *self, const struct loom_layout *layout, struct loom_need *need,
 			 struct loom_error *err)
 {
@@ -151,7 +151,7 @@ static int contains_init(void *self, const struct loom_layout *layout, const str
 	return 0;
 }
 
-/* A document is searched on one device, of one rank. */
+/* Only one device of one rank searches a document. */
 static void contains_merge(uint32_t *result, const uint32_t *here, size_t documents)
 {
 	for (size_t i = 0; i < documents; i++)
@@ -159,7 +159,7 @@ static void contains_merge(uint32_t *result, const uint32_t *here, size_t docume
 			result[i] = result[i] == NOT_RUN ? here[i] : CONTAINS_TWICE;
 }
 
-/* Of all documents, into `result`. */
+/* Gets the results of all documents. */
 static int contains_found(const struct contains *w, const struct loom_layout *layout, const struct loom_view *view,
 			  uint32_t *result, struct loom_error *err)
 {
@@ -239,7 +239,7 @@ static int letter(unsigned char b)
 	       (b >= 'a' && b <= 'z');
 }
 
-/* Searches from text[*at] on, as far as the byte behind a match is present; with `last` the document ends behind
+/* Searches from text[*at] on, as far as the byte behind a match is present. With `last` the document ends behind
  * `bytes`. */
 static int naive(const struct contains_opts *o, const unsigned char *text, uint64_t bytes, int last, uint64_t *at)
 {
@@ -259,7 +259,7 @@ static int naive(const struct contains_opts *o, const unsigned char *text, uint6
 	return 0;
 }
 
-/* A document in pieces: a small file may inflate to a large one. */
+/* Checks a document in pieces, since a small file may inflate to a large one. */
 static uint32_t check_one(const struct contains_opts *o, struct contains_reader *reader,
 			  const struct contains_source *s, char *text, uint64_t room, uint64_t *bytes)
 {
@@ -283,7 +283,7 @@ static uint32_t check_one(const struct contains_opts *o, struct contains_reader 
 	return found ? CONTAINS_YES : bad ? CONTAINS_UNREADABLE : CONTAINS_NO;
 }
 
-/* Once, on this thread; the samples are compared with it. */
+/* Runs once, on this thread; the samples are compared with the result. */
 static int check(struct contains *w, struct loom_error *err)
 {
 	const struct contains_opts *o = w->base.opts;
@@ -365,7 +365,7 @@ static const struct loom_workload_ops contains_ops = {
 	.work = "documents",
 };
 
-/* By option `load`. */
+/* Indexed by option `load`. */
 static const struct loom_task_entry contains_entries[] = {
 	{"workload_contains_search", workload_contains_search},
 	{"workload_contains_file", workload_contains_file},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* contains: which documents contain a word? One task per document. Device code. */
+/* contains: searches documents for a word, with one task per document. Device code. */
 #ifndef WORKLOAD_CONTAINS_DEV_H
 #define WORKLOAD_CONTAINS_DEV_H
 
@@ -11,17 +11,17 @@
 #endif
 
 enum { CONTAINS_SUBSTRING, CONTAINS_WORD };
-/* Results; all ones: the task has not run. */
+/* Results; all bits set: the task has not run. */
 enum { CONTAINS_NO, CONTAINS_YES, CONTAINS_UNREADABLE, CONTAINS_TWICE };
 
-/* Texts start at multiples of this, and this many bytes of the block follow the last one. */
+/* Texts start at multiples of this, and this many bytes of the block follow the last text. */
 #define CONTAINS_ALIGN 16
 
-/* The start of the global block, which is constant; offsets count from it. */
+/* The start of the global block, which is constant. Offsets count from here. */
 struct contains_job {
 	uint64_t documents; /* struct contains_document[] at `list` */
 	uint64_t list;
-	uint64_t word; /* offset of its bytes */
+	uint64_t word; /* offset of the word's bytes */
 	uint32_t word_bytes;
 	uint32_t match; /* CONTAINS_SUBSTRING or CONTAINS_WORD */
 	double spacing; /* of generated documents, for the host's tasks; 0: documents are files */
@@ -30,9 +30,9 @@ struct contains_job {
 
 struct contains_document {
 	uint64_t name;             /* offset of the file's path, NUL-terminated */
-	uint64_t at, bytes;        /* part of the file (bytes 0: all of it), or seed and length of a generated text ... */
-	uint64_t text, text_bytes; /* ... and the text that was loaded ahead: offset, length */
-	uint32_t bad;		   /* it could not be read to its end */
+	uint64_t at, bytes;        /* part of the file; bytes = 0: the whole file. Of a generated text: its seed and length */
+	uint64_t text, text_bytes; /* the text that was loaded ahead: offset, length */
+	uint32_t bad;		   /* 1: the file could not be read to its end */
 	uint32_t pad[5];
 };
 
@@ -49,20 +49,20 @@ LOOM_FN struct contains_document *contains_document(const struct loom_ctx *c,
 	return (struct contains_document *)((char *)job + job->list) + t->param[0];
 }
 
-/* In the device's block: the results of the tasks that ran there. */
+/* Returns the task's result in the device's block, which has the results of the tasks that this device ran. */
 LOOM_FN uint32_t *contains_result(const struct loom_ctx *c, const struct loom_task *t)
 {
 	return (uint32_t *)c->on_device[LOOM_WORKLOAD] + t->param[0];
 }
 
-/* UTF-8 without tables: a letter is an ASCII letter, digit or underscore, or any byte of a longer character. */
+/* UTF-8 without tables: a letter is an ASCII letter, a digit, an underscore, or any byte of a longer character. */
 LOOM_FN int contains_letter(char byte)
 {
 	unsigned char b = (unsigned char)byte, low = (unsigned char)(b | 0x20);
 	return b >= 0x80 || (low >= 'a' && low <= 'z') || (b >= '0' && b <= '9') || b == '_';
 }
 
-/* The bytes next to the n bytes at `at` are not letters. */
+/* Returns whether no letter is next to the n bytes at `at`. */
 LOOM_FN int contains_whole(const char *text, uint64_t bytes, uint64_t at, uint64_t n)
 {
 	return !(at > 0 && contains_letter(text[at - 1])) &&
@@ -70,11 +70,11 @@ LOOM_FN int contains_whole(const char *text, uint64_t bytes, uint64_t at, uint64
 }
 
 #ifdef GPULOOM_DEV_CPU_H
-/* 1: a match starts in [from, to). */
+/* Returns 1 if a match starts in [from, to). */
 LOOM_FN int contains_find(const struct contains_job *job, const char *text, uint64_t bytes, uint64_t from, uint64_t to)
 {
 	const char *word = (const char *)job + job->word;
-	uint64_t n = job->word_bytes, end = bytes - to < n - 1 ? bytes : to + n - 1; /* the end of the last match */
+	uint64_t n = job->word_bytes, end = bytes - to < n - 1 ? bytes : to + n - 1; /* end of the last match */
 	while (from < end) {
 		const char *p = (const char *)memmem(text + from, end - from, word, n);
 		if (!p)
@@ -90,7 +90,7 @@ LOOM_FN int contains_find(const struct contains_job *job, const char *text, uint
 LOOM_FN int contains_search(struct loom_ctx *c, const struct contains_job *job, const char *text, uint64_t bytes,
 			    const uint32_t *result)
 {
-	(void)c, (void)result; /* one lane */
+	(void)c, (void)result; /* only one lane */
 	return contains_find(job, text, bytes, 0, bytes);
 }
 #else
@@ -105,15 +105,14 @@ struct __attribute__((aligned(CONTAINS_ALIGN))) contains_piece {
 	uint64_t low, high;
 };
 
-/* The highest bit of each byte of `v` that equals that byte of `pattern`; false positives are possible above a true
- * one. */
+/* Returns the highest bit of each byte of `v` that equals `pattern`; false positives are possible above a true one. */
 LOOM_FN uint64_t contains_equal(uint64_t v, uint64_t pattern)
 {
 	uint64_t x = v ^ pattern;
 	return (x - CONTAINS_ONES) & ~x & CONTAINS_ONES << 7;
 }
 
-/* 1: the word starts at one of the bytes of `text` + `at` in `mask`. */
+/* Returns 1 if the word starts at one of the bytes of `text` + `at` in `mask`. */
 LOOM_FN int contains_begins(const struct contains_job *job, const char *text, uint64_t bytes, uint64_t at,
 			    uint64_t mask)
 {
@@ -132,8 +131,8 @@ LOOM_FN int contains_begins(const struct contains_job *job, const char *text, ui
 	return 0;
 }
 
-/* 1: found in this lane's pieces. A lane ends early when another one has found the word. Pieces start at multiples of
- * their size, so the last one may include bytes behind the text. */
+/* Returns 1 if the word is in this lane's pieces. A lane ends early when another lane has found the word. Pieces start
+ * at multiples of their size, so the last piece may include bytes behind the text. */
 LOOM_FN int contains_search(struct loom_ctx *c, const struct contains_job *job, const char *text, uint64_t bytes,
 			    const uint32_t *result)
 {
@@ -153,7 +152,7 @@ LOOM_FN int contains_search(struct loom_ctx *c, const struct contains_job *job, 
 			next[k] = at + sizeof(v[k]) < bytes ? (unsigned char)text[at + sizeof(v[k])] : 0;
 		}
 		for (uint32_t k = 0; k < CONTAINS_PIECES; k++) {
-			/* Positions of the word's first byte followed by its second. */
+			/* Positions of the word's first byte followed by its second byte. */
 			uint64_t at = from + k * step, low = v[k].low, high = v[k].high;
 			uint64_t here =
 			    contains_equal(low, first) & (contains_equal(low >> 8 | high << 56, second) | last);
@@ -171,7 +170,7 @@ LOOM_FN int contains_search(struct loom_ctx *c, const struct contains_job *job, 
 }
 #endif
 
-/* load = ahead: searches the text in the segment, all lanes together. */
+/* load = ahead: all lanes together search the text in the segment. */
 LOOM_FN void workload_contains_search(struct loom_ctx *c, const struct loom_task *t)
 {
 	struct contains_job *job = contains_job(c);
@@ -179,13 +178,13 @@ LOOM_FN void workload_contains_search(struct loom_ctx *c, const struct loom_task
 	uint32_t *result = contains_result(c, t);
 	if (c->lane == 0)
 		loom_store_relaxed_dev(result, (uint32_t)(d->bad ? CONTAINS_UNREADABLE : CONTAINS_NO));
-	loom_barrier_lanes(c); /* before a lane stores CONTAINS_YES */
+	loom_barrier_lanes(c); /* the store above precedes each store of CONTAINS_YES */
 	/* Lanes store the same value, in any order. */
 	if (contains_search(c, job, (const char *)job + d->text, d->text_bytes, result))
 		loom_store_relaxed_dev(result, (uint32_t)CONTAINS_YES);
 }
 
-/* load = task: opens, inflates and searches a file; in contains_read.c. */
+/* load = task: opens, inflates and searches a file, in contains_read.c. */
 #ifndef GPULOOM_DEV_CPU_H
 LOOM_FN void workload_contains_file(struct loom_ctx *c, const struct loom_task *t)
 {

@@ -11,7 +11,7 @@ struct costs_opts {
 
 static const struct loom_opt costs_rows[] = {
 	LOOM_OPT(struct costs_opts, rounds, LOOM_OPT_U64, "1024",
-			 "Accesses of each kind.", .min = COSTS_BURST, .max = 1e7),
+			 "Accesses of each type.", .min = COSTS_BURST, .max = 1e7),
 	LOOM_OPT(struct costs_opts, bytes, LOOM_OPT_SIZE, "1MiB",
 			 "Bytes that each worker reads and writes at the same time as the others.",
 			 .min = 1024, .max = 1ull << 30),
@@ -28,7 +28,7 @@ static uint64_t bytes_of(const struct costs_opts *o)
 	return o->bytes & ~(uint64_t)63;
 }
 
-/* A multiple of the burst. */
+/* Returns a multiple of the burst. */
 static uint64_t rounds_of(const struct costs_opts *o)
 {
 	return o->rounds - o->rounds % COSTS_BURST;
@@ -53,8 +53,7 @@ static int costs_need(void *self, const struct loom_layout *layout, struct loom_
 	return 0;
 }
 
-/* A cycle over all words in steps of 27: odd, so that it visits each of them, and never the same line twice in a row.
- */
+/* Makes a cycle over all words in steps of 27: an odd step visits each word, and no line twice in a row. */
 static void make_chain(struct costs_words *w)
 {
 	memset(w, 0, sizeof(*w));
@@ -84,7 +83,7 @@ static int costs_init(void *self, const struct loom_layout *layout, const struct
 	return 0;
 }
 
-/* Every access was made: the compiler has dropped none of the measured ones. */
+/* Checks that every access was made, and that the compiler has dropped none. */
 static int check_words(const struct workload *w, const struct costs_words *words, uint64_t end, const char *where,
 		       struct loom_error *err)
 {

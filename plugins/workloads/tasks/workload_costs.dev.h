@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* costs: the cost of accesses to memory on a device, named as the options of a simulated device. Device code.
+/* costs: measures accesses to memory on a device, named as the options of a simulated device. Device code.
  *
- * All workers stream at once, because they share the memory's bandwidth. Then the first worker continues alone. It
- * measures the difference between a loop with accesses and one without. */
+ * All workers stream at once, because they share the memory's bandwidth. Then the first worker continues alone. That
+ * worker measures the difference between a loop with accesses and one without. */
 #ifndef WORKLOAD_COSTS_DEV_H
 #define WORKLOAD_COSTS_DEV_H
 
@@ -10,7 +10,7 @@
 #include <gpuloom/dev/dev.h>
 #endif
 
-/* As in LOOM_SIM_COSTS of plugins/shared/compose/sim.h, in the same groups of three. */
+/* In the order of LOOM_SIM_COSTS of plugins/shared/compose/sim.h, in the same groups of three. */
 enum costs_what {
 	COSTS_LOAD = 0,
 	COSTS_STORE = 3,
@@ -25,9 +25,9 @@ enum costs_where { COSTS_LOCAL, COSTS_HOST, COSTS_PEER, COSTS_PLACES };
 #define COSTS_WORDS 64 /* a power of two */
 #define COSTS_BURST 16
 
-/* The accessed words, in each place. */
+/* The words that are accessed in each place. */
 struct costs_words {
-	uint64_t next[COSTS_WORDS]; /* of a chain of loads */
+	uint64_t next[COSTS_WORDS]; /* a chain of loads */
 	uint64_t sum, stored[COSTS_BURST], pad[7];
 };
 
@@ -38,21 +38,21 @@ struct costs_head {
 	uint32_t has_peer, pad[3];
 };
 
-/* A worker's block. The first worker's block of another device is the peer's memory. */
+/* A worker's block. For the peer's memory, the block of another device's first worker is used. */
 struct costs_note {
 	struct costs_words peer;
 	uint64_t ns[COSTS_COUNT], rest;
 	uint64_t end[COSTS_PLACES]; /* where the chains of loads ended */
 };
 
-/* A device's block, in its own memory: words, then each worker's bytes to stream. */
+/* Returns the worker's bytes to stream. A device's block, in its own memory, has words, then these bytes per worker. */
 LOOM_FN uint64_t *costs_stream_of(struct loom_ctx *c, const struct costs_head *h)
 {
 	struct costs_words *n = (struct costs_words *)c->on_device[LOOM_WORKLOAD];
 	return (uint64_t *)((char *)(n + 1) + (c->worker - c->first) * h->bytes);
 }
 
-/* Each word is read and written, by all lanes. */
+/* All lanes read and write each word. */
 LOOM_FN void costs_stream(struct loom_ctx *c, const struct costs_head *h, struct costs_note *own)
 {
 	uint64_t *word = costs_stream_of(c, h), begin = loom_clock_ns(c);
@@ -64,7 +64,7 @@ LOOM_FN void costs_stream(struct loom_ctx *c, const struct costs_head *h, struct
 		own->ns[COSTS_STREAM] = loom_clock_ns(c) - begin;
 }
 
-/* Each load gives the address of the next one. */
+/* Each load returns the address of the next one. */
 LOOM_FN uint64_t costs_load(struct loom_ctx *c, struct costs_words *w, uint64_t rounds, uint64_t *end)
 {
 	uint64_t at = 0, begin = loom_clock_ns(c);
@@ -79,7 +79,7 @@ LOOM_FN uint64_t costs_atomic(struct loom_ctx *c, struct costs_words *w, uint64_
 {
 	uint64_t add = 1, begin = loom_clock_ns(c);
 	LOOM_NO_UNROLL
-	/* the addend depends on the previous value, so each addition waits for its result */
+	/* the addend depends on the previous value, so each add waits for its result */
 	for (uint64_t i = 0; i < rounds; i++)
 		add = 1 + (loom_fetch_add_relaxed_sys(&w->sum, add) == ~(uint64_t)0);
 	return loom_clock_ns(c) - begin;
@@ -92,7 +92,7 @@ LOOM_FN void costs_pause(struct loom_ctx *c)
 		loom_pause(c);
 }
 
-/* Few stores after a pause do not wait for completion; many in a row would wait for the link. */
+/* A few stores after a pause do not wait for completion; many in a row would wait for the link. */
 LOOM_FN uint64_t costs_store(struct loom_ctx *c, struct costs_words *w, uint64_t rounds)
 {
 	uint64_t spent = 0;
@@ -121,7 +121,7 @@ LOOM_FN uint64_t costs_fence(struct loom_ctx *c, struct costs_words *w, uint64_t
 	return loom_clock_ns(c) - begin;
 }
 
-/* The cost of reading the clock, which is part of the stores' measurement. */
+/* Measures a read of the clock, which is part of the stores' measurement. */
 LOOM_FN uint64_t costs_clock(struct loom_ctx *c, uint64_t rounds)
 {
 	uint64_t spent = 0;
@@ -138,7 +138,7 @@ LOOM_FN void costs_measure(struct loom_ctx *c, const struct costs_head *h, struc
 	struct costs_words *place[COSTS_PLACES] = {
 	    (struct costs_words *)c->on_device[LOOM_WORKLOAD], &((struct costs_head *)c->global[LOOM_WORKLOAD])->far,
 	    h->has_peer ? &((struct costs_note *)loom_public(c, LOOM_WORKLOAD, c->count))->peer : 0};
-	costs_pause(c); /* until the other workers have streamed */
+	costs_pause(c); /* waits until the other workers have streamed */
 	for (uint32_t pass = 0; pass < 2; pass++) /* the first pass warms the caches */
 		for (uint32_t i = 0; i < COSTS_PLACES && place[i] && !loom_stopped(c); i++) {
 			own->ns[COSTS_LOAD + i] = costs_load(c, place[i], h->rounds, &own->end[i]);

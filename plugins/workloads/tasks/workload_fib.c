@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_fib: fib(n) by tiny tasks that spawn tasks. Host half.
+/* Host half of workload_fib: fib(n) by tiny tasks that spawn tasks.
  *
  * mode = spawn: no task waits for another; leaves are summed per worker. mode = join: fork-join; each call continues
  * when its two calls have ended, and passes its sum to its caller. */
@@ -18,10 +18,10 @@ struct fib_opts {
 static const struct loom_opt fib_rows[] = {
 	LOOM_OPT(struct fib_opts, n, LOOM_OPT_U32, "30", "Which Fibonacci number: 2 fib(n + 1) - 1 calls.", .max = 60),
 	LOOM_OPT(struct fib_opts, mode, LOOM_OPT_ENUM, "spawn",
-			 "spawn: a task per call; nothing waits. join: in addition a task per sum, which follows "
+			 "spawn: a task per call, and no task waits. join: in addition a task per sum, which follows "
 			 "when both calls have ended.", .choices = fib_modes),
 	LOOM_OPT(struct fib_opts, frames, LOOM_OPT_U32, "4096",
-			 "mode = join: calls of one worker that may wait for others at a time, 128 bytes each.",
+			 "mode = join: calls of one worker that may wait for others at the same time, 128 bytes each.",
 			 .min = 1, .max = 1 << 24),
 	{.name = NULL},
 };
@@ -88,8 +88,8 @@ static int fib_tasks(void *self, const struct loom_layout *layout, const struct 
 	return 0;
 }
 
-/* The number of tasks needs no counter: it is 2 (leaves) - 1, the leaves with fib(1) are the sum, and the core checks
- * that each spawned task was run. */
+/* The number of tasks needs no counter: it is 2 (leaves) - 1. The sum is the number of leaves with fib(1), and the core
+ * checks that each spawned task was run. */
 static int fib_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
 		      struct loom_report *report, struct loom_error *err)
 {

@@ -9,24 +9,23 @@
 #include "task.dev.h"
 #endif
 
-/* Tags. */
 enum { FIB_SPAWN, FIB_FORK, FIB_ADD };
 
-/* The worker's block. With mode = join its frames follow. */
+/* The worker's block. With mode = join the worker's frames follow. */
 struct workload_fib_sum {
-	uint64_t sum; /* mode = spawn: of the leaves that this worker ran */
+	uint64_t sum; /* mode = spawn: sum of the leaves that this worker ran */
 	uint64_t pad[7];
-	/* The owner's: frames that were never used, and a list of free ones; frame f is named f + 1. */
+	/* For the owner: frames that were never used, and a list of free frames. Frame f has the name f + 1. */
 	uint64_t fresh, frames, list;
 	uint64_t pad2[5];
 	uint64_t returned; /* a list of frames that other workers freed: they push, the owner takes all */
 	uint64_t pad3[7];
 };
 
-/* A frame is the join of a call with k > 1: it waits for two calls. Its data: */
+/* A frame is the join of a call with k > 1, which waits for two calls. Its data: */
 enum {
-	FIB_RESULT,   /* and the next one: results of the two calls */
-	FIB_NEXT = 2, /* in a list of free frames: the next one */
+	FIB_RESULT,   /* this and the next one: results of the two calls */
+	FIB_NEXT = 2, /* in a list of free frames: the next frame */
 };
 
 LOOM_FN struct workload_fib_sum *fib_own(const struct loom_ctx *c, uint32_t worker)
@@ -39,7 +38,7 @@ LOOM_FN struct loom_join *fib_frame(struct workload_fib_sum *w, uint64_t name)
 	return (struct loom_join *)(w + 1) + (name - 1);
 }
 
-/* A program for a GPU contains the functions of its mode only. */
+/* A program for a GPU contains only the functions of its mode. */
 #ifndef FIB_JOINS
 #define FIB_OF_MODE(joins) 1
 #else
@@ -69,7 +68,7 @@ LOOM_FN void workload_fib_task(struct loom_ctx *c, const struct loom_task *t)
 
 /* ---- mode = join: frames. Lane 0 ------------------------------------------------------------ */
 
-/* The name of a free frame of this worker; 0: none. */
+/* Returns the name of a free frame of this worker, or 0. */
 LOOM_FN uint64_t fib_take(struct loom_ctx *c)
 {
 	struct workload_fib_sum *w = (struct workload_fib_sum *)c->own[LOOM_WORKLOAD];
@@ -93,7 +92,7 @@ LOOM_FN void fib_free(struct loom_ctx *c, uint32_t owner, uint64_t name)
 		w->list = name;
 		return;
 	}
-	/* The owner takes the whole list, so a name cannot reappear meanwhile (no ABA). */
+	/* The owner takes the whole list, so a name cannot reappear meanwhile (no ABA problem). */
 	uint64_t head = loom_load_relaxed_sys(&w->returned);
 	do
 		frame->data[FIB_NEXT] = head;
@@ -102,14 +101,14 @@ LOOM_FN void fib_free(struct loom_ctx *c, uint32_t owner, uint64_t name)
 
 /* ---- mode = join: tasks ---------------------------------------------------------------------- */
 
-/* param[0]: k; param[1]: where the result is stored; param[2]: the frame that waits for it. A call with calls of its
- * own has no join: the task that adds their results lowers that frame. */
+/* param[0]: k; param[1]: where the result is stored; param[2]: the frame that waits for the result. A call with calls
+ * of its own has no join: the task that adds their results decrements that frame. */
 LOOM_FN void workload_fib_fork(struct loom_ctx *c, const struct loom_task *t)
 {
 	uint64_t k = t->param[0], name = 0;
 	if (!FIB_OF_MODE(1))
 		return;
-	if (c->single_lane) { /* frames are taken by a worker with all its lanes */
+	if (c->single_lane) { /* only a worker with all its lanes takes frames */
 		loom_worker_fail(c, LOOM_EINVAL, 0);
 		return;
 	}
@@ -150,8 +149,8 @@ LOOM_FN void workload_fib_fork(struct loom_ctx *c, const struct loom_task *t)
 	}
 }
 
-/* Both calls have ended. param[0]: their frame; param[1]: where the sum is stored; param[2]: owner and name of the
- * frame. */
+/* Runs when both calls have ended. param[0]: their frame; param[1]: where the sum is stored; param[2]: owner and name
+ * of the frame. */
 LOOM_FN void workload_fib_add(struct loom_ctx *c, const struct loom_task *t)
 {
 	if (c->lane != 0 || !FIB_OF_MODE(1))

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_knapsack: branch and bound on items that are generated from a seed. Host half: the items, and the answer
- * by dynamic programming. */
+/* Host half of workload_knapsack: items that are generated from a seed, and the answer by dynamic programming. */
 #include <stdlib.h>
 
 #include "workload_knapsack.dev.h"
@@ -22,12 +21,12 @@ static const struct loom_opt knapsack_rows[] = {
 			 "Weights are drawn from 1 to this.", .min = 1, .max = 100000),
 	LOOM_OPT(struct knapsack_opts, correlation, LOOM_OPT_ENUM, "equal",
 			 "How an item's value follows from its weight. none: drawn in the same way. weak: within a "
-			 "tenth of range of it. strong: a tenth of range above it. equal: the same, both even, with "
-			 "an odd capacity, so that the bound is never reached, only items that do not fit are cut "
-			 "off, and time doubles with each item.", .choices = correlations),
+			 "tenth of range of it. strong: a tenth of range above it. equal: the same, and all even, with "
+			 "an odd capacity. Then the bound is never reached, only items that do not fit are pruned, and "
+			 "the time doubles with each item.", .choices = correlations),
 	LOOM_OPT(struct knapsack_opts, split, LOOM_OPT_U32, "12",
-			 "Nodes that have decided on fewer items make tasks of their branches; others are searched "
-			 "by one task.", .max = KNAPSACK_ITEMS),
+			 "Nodes that have decided on fewer items make tasks of their branches; one task searches below "
+			 "any other node.", .max = KNAPSACK_ITEMS),
 	LOOM_OPT(struct knapsack_opts, seed, LOOM_OPT_U64, "1", "Seed of the items."),
 	{.name = NULL},
 };
@@ -42,7 +41,7 @@ struct item {
 	uint32_t value, weight;
 };
 
-/* Descending value per weight. */
+/* Orders items by descending value per weight. */
 static int by_density(const void *a, const void *b)
 {
 	const struct item *x = a, *y = b;
@@ -74,7 +73,7 @@ static void make_items(const struct knapsack_opts *o, struct knapsack *k)
 	}
 }
 
-/* The best value for each capacity, item by item. */
+/* Computes the best value for each capacity, item by item. */
 static int solve(const struct loom_host *host, const struct knapsack *k, uint64_t *best, struct loom_error *err)
 {
 	uint64_t *value = host->alloc(host, (k->capacity + 1) * sizeof(*value));

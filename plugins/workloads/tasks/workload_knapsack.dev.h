@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* workload_knapsack: the best choice of items for a knapsack, by branch and bound. A node has decided on the first
- * items. Near the root its two branches are tasks, of which that with the item has priority; below, a task
- * searches depth-first. A branch that cannot beat the best value so far is pruned. Device code. */
+ * items. Near the root its two branches are tasks, and the branch with the item has priority; below, a task searches
+ * depth-first. A branch that cannot beat the best value so far is pruned. Device code. */
 #ifndef WORKLOAD_KNAPSACK_DEV_H
 #define WORKLOAD_KNAPSACK_DEV_H
 
@@ -13,7 +13,7 @@
 
 #define KNAPSACK_ITEMS 60
 
-/* The stack's block: constant. Items by descending value per weight. */
+/* The stack's block; constant. Items are sorted by descending value per weight. */
 struct knapsack {
 	uint64_t capacity;
 	uint32_t items, split; /* nodes that have decided on fewer items than `split` spawn tasks */
@@ -26,8 +26,7 @@ struct knapsack_best {
 	uint64_t pad[7];
 };
 
-/* The worker's block. Each choice of items is covered once: by a node that was pruned, that was invalid, or that
- * decided on all items. */
+/* The worker's block. Each choice of items is covered once: by a pruned, an invalid, or a completely decided node. */
 struct knapsack_count {
 	uint64_t nodes, covered;
 	uint64_t pad[6];
@@ -38,7 +37,7 @@ struct knapsack_node {
 	uint64_t items, value, capacity;
 };
 
-/* An upper bound of the values below the node: the last item that does not fit is taken in part. */
+/* Returns an upper bound of the values below the node: the first item that does not fit is taken in part. */
 LOOM_FN uint64_t knapsack_bound(const struct knapsack *k, const struct knapsack_node *n)
 {
 	uint64_t value = n->value, capacity = n->capacity;
@@ -62,7 +61,7 @@ LOOM_FN uint64_t knapsack_raise(uint64_t *best, uint64_t value)
 
 #define KNAPSACK_LOAD_EVERY 64u /* nodes between two loads of the best value */
 
-/* Lane 0: searches the subtree of the node. */
+/* Lane 0. Searches the subtree of the node. */
 LOOM_FN void knapsack_search(struct loom_ctx *c, const struct knapsack *k, struct knapsack_node n,
 			     struct knapsack_count *found)
 {
@@ -78,7 +77,7 @@ LOOM_FN void knapsack_search(struct loom_ctx *c, const struct knapsack *k, struc
 		if (n.items < k->items && knapsack_bound(k, &n) > top) {
 			uint32_t i = (uint32_t)n.items++;
 			if (k->weight[i] > n.capacity) {
-				found->covered += 1ull << (k->items - n.items); /* it cannot be taken */
+				found->covered += 1ull << (k->items - n.items); /* the item cannot be taken */
 				continue;
 			}
 			taken |= 1ull << i;
@@ -89,7 +88,7 @@ LOOM_FN void knapsack_search(struct loom_ctx *c, const struct knapsack *k, struc
 			continue;
 		}
 		found->covered += 1ull << (k->items - n.items);
-		/* Backtrack to the last item that was taken: now without it. */
+		/* Backtracks to the last item that was taken, and continues without that item. */
 		while (n.items > from && !(taken >> (n.items - 1) & 1))
 			n.items--;
 		if (n.items == from)

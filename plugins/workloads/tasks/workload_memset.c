@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_memset: the smallest possible task, to measure the overhead of a scheduler. Host half. */
+/* Host half of workload_memset: the smallest possible task, to measure the overhead of a scheduler. */
 #include "memset_host.h"
 
 static const struct loom_task_entry memset_entries[] = {

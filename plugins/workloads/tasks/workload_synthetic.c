@@ -13,7 +13,7 @@ static const struct loom_opt synthetic_rows[] = {
 	LOOM_OPT(struct synthetic_opts, tasks, LOOM_OPT_U64, "1024", "Initial tasks.", .min = 1, .max = 1ull << 31),
 	LOOM_OPT(struct synthetic_opts, length, LOOM_OPT_U32, "1000",
 			 "Length of a task: steps of a multiplication and an addition, each of which depends on the "
-			 "one before; on a CPU about 1.5 ns each.", .max = 1 << 30),
+			 "previous step. On a CPU a step takes about 1.5 ns.", .max = 1 << 30),
 	LOOM_OPT(struct synthetic_opts, variance, LOOM_OPT_SHARE, "0",
 			 "Variation of lengths: evenly drawn within this share of length, to either side.",
 			 .max = 1),
@@ -29,7 +29,7 @@ static const struct loom_opt synthetic_rows[] = {
 
 static const uint64_t most_tasks = 1ull << 40;
 
-/* The number of all tasks; above most_tasks the exact value does not matter. */
+/* Returns the number of all tasks; above most_tasks the exact value does not matter. */
 static uint64_t total_of(const struct synthetic_opts *o)
 {
 	uint64_t level = o->tasks, total = level;

@@ -9,19 +9,19 @@
 #include "task.dev.h"
 #endif
 
-/* The stack's block: constant. Tasks are numbered level by level: the initial ones are 0 to tasks - 1. */
+/* The stack's block; constant. Tasks are numbered level by level: the initial tasks are 0 to tasks - 1. */
 struct synthetic {
 	uint64_t tasks;
-	uint64_t shortest, span; /* a task takes `shortest` steps, and at most `span` more */
-	uint64_t cpu_below, gpu_below; /* of 2^32: random numbers below these bind a task to a kind of device */
+	uint64_t shortest, span; /* a task takes at least `shortest` steps, and at most `span` more */
+	uint64_t cpu_below, gpu_below; /* of 2^32: random numbers below these limits bind a task to a kind of device */
 	uint32_t spawn, depth;
 	uint32_t kind[LOOM_MAX_DEVICES]; /* LOOM_ON_* */
 };
 
-/* The worker's block. Sums of the tasks' numbers and of their squares show that each task was run once. */
+/* The worker's block. The sums of the tasks' numbers and of their squares show that each task was run once. */
 struct synthetic_count {
 	uint64_t tasks, sum, squares;
-	uint64_t misplaced; /* run where their affinity forbids it */
+	uint64_t misplaced; /* number of tasks that ran on a kind of device that their affinity excludes */
 	uint64_t work;      /* result of the arithmetic, so that it is not optimised away */
 	uint64_t pad[3];
 };
@@ -34,7 +34,7 @@ LOOM_FN uint64_t synthetic_draw(uint64_t x)
 	return x ^ x >> 31;
 }
 
-/* param[0]: the number; param[1]: the level, from 0. */
+/* param[0]: number of the task; param[1]: its level, from 0. */
 LOOM_FN void synthetic_task(const struct synthetic *s, uint64_t number, uint64_t level, struct loom_task *t)
 {
 	uint64_t draw = synthetic_draw(~number) >> 32;

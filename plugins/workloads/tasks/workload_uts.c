@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_uts: counts the nodes of an unbalanced tree, as tasks. Host half. */
+/* Host half of workload_uts, which counts the nodes of an unbalanced tree by tasks. */
 #include <string.h>
 
-/* Called from several places: one out-of-line copy with the digest's code inlined into it. */
+/* Called from several places: there is one out-of-line copy, into which the digest's code is inlined. */
 #define UTS_CHILD_FN static __attribute__((noinline))
 #include "workload_uts.dev.h"
 #include "../../shared/workload/host.h"
@@ -29,11 +29,11 @@ static const struct loom_opt uts_options[] = {
 			 "A published tree (T1 to T5: 4.1 million nodes; T1L, T3L: 100 million; T1XL, T3XXL, T1XXL: "
 			 "1.6, 2.8, 4.2 thousand million), or custom.", .choices = trees),
 	LOOM_OPT(struct uts_opts, create, LOOM_OPT_ENUM, "lazy",
-			 "When nodes become tasks. lazy: depth-first search that makes tasks of the nodes nearest to "
-			 "the root when the scheduler requests some, where it does so and no GPU takes part, else as "
-			 "eager. eager: each node is a task.", .choices = creations),
+			 "When nodes become tasks. lazy: a depth-first search makes tasks of the nodes nearest to the "
+			 "root when the scheduler requests some; the same as eager if the scheduler never requests "
+			 "tasks, or a GPU takes part. eager: each node is a task.", .choices = creations),
 	LOOM_OPT(struct uts_opts, keep, LOOM_OPT_U32, "2048",
-			 "create = lazy: nodes that a worker keeps; the children of further ones are tasks.",
+			 "create = lazy: nodes that a worker stores; the children of further nodes are tasks.",
 			 .min = 1, .max = 65536),
 	LOOM_OPT(struct uts_opts, type, LOOM_OPT_ENUM, "geometric",
 			 "tree = custom: distribution of the number of children.", .choices = types),
@@ -62,7 +62,7 @@ struct uts {
 	uint32_t create, keep;
 	struct uts_params p;
 	struct uts_known expect;
-	int counted; /* `expect` is valid */
+	int counted; /* 1: `expect` is valid */
 };
 
 static const struct uts_known *uts_find(const struct uts_opts *o)
@@ -118,7 +118,7 @@ static uint64_t uts_bytes(const struct uts *u)
 	       (uint64_t)uts_rows(&u->p) * UTS_MOST_CHILDREN * sizeof(uint32_t);
 }
 
-/* The stack size of a lane, its part of the worker's; 0: tasks are created eagerly. Sets `lanes`. */
+/* Returns the stack size of a lane, its part of the worker's; 0: tasks are created eagerly. Sets `lanes`. */
 static uint32_t uts_keep(const struct uts *u, const struct loom_layout *layout, uint32_t *lanes)
 {
 	uint32_t keep = u->create == UTS_LAZILY ? u->keep : 0;
@@ -175,7 +175,7 @@ static void uts_add(struct uts_count *n, const struct uts_count *c)
 	n->depth = c->depth > n->depth ? c->depth : n->depth;
 }
 
-/* The counts of all workers, of all ranks that share the tree. */
+/* Adds the counts of all workers, of all ranks that share the tree. */
 static int uts_sum(const struct uts *u, const struct loom_layout *layout, const struct loom_view *view,
 		   struct uts_count *n, struct loom_error *err)
 {
@@ -192,7 +192,7 @@ static int uts_sum(const struct uts *u, const struct loom_layout *layout, const 
 	return rc;
 }
 
-/* The counts of a custom tree: computed once, on this thread. */
+/* Counts a custom tree once, on this thread. */
 static int uts_expect(struct uts *u, const struct uts_tree *tree, struct loom_error *err)
 {
 	struct uts_count n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_uts: counts the nodes of a tree. A task is a node, and either spawns its children at once, or, on a CPU,
- * searches its subtree until the scheduler asks for tasks: uts_lazy.h. Device code. */
+/* workload_uts: counts the nodes of a tree. A task is a node, and spawns its children at once or, on a CPU, searches
+ * its subtree until the scheduler requests tasks (uts_lazy.h). Device code. */
 #ifndef WORKLOAD_UTS_DEV_H
 #define WORKLOAD_UTS_DEV_H
 
@@ -28,7 +28,7 @@ LOOM_FN void workload_uts_task(struct loom_ctx *c, const struct loom_task *t)
 		loom_own_add(c, &count->leaves, !children);
 		loom_own_max(c, &count->depth, n.depth);
 	}
-	/* Lanes with a task each distribute the children of all of them: most nodes have none, and some have many. */
+	/* Lanes with a task each distribute the children of all, because most nodes have none, and some have many. */
 	struct loom_distribute d = loom_distribute(c, children);
 	int failed = 0;
 	if (!loom_distribute_next(&d))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device layer on CUDA. See dev.h for the contract.
+/* The device layer on CUDA. dev.h has the contract.
  *
- * Each name is one PTX instruction of the PTX memory model with its order and scope: `dev` is .gpu,
- * `sys` is .sys. Addresses are generic, so that shared memory works too. All of them are volatile
- * and clobber memory: the compiler neither moves other accesses across nor drops a poll.
+ * Each name is one instruction of the PTX memory model with its order and scope: `dev` is .gpu, `sys` is .sys.
+ * Addresses are generic, so that shared memory works, too. All instructions are volatile and clobber memory: the
+ * compiler neither moves other accesses across them nor drops a poll.
  *
- * A composed program (plugins/shared/compose) defines LOOM_LANES, how many threads a worker has, the
- * LOOM_POLICY_* names that LOOM_CALL pastes, and LOOM_NESTING_MAX. */
+ * A composed program (plugins/shared/compose) defines LOOM_LANES, the number of threads of a worker, the LOOM_POLICY_*
+ * names that LOOM_CALL pastes, and LOOM_NESTING_MAX. */
 #ifndef GPULOOM_DEV_CUDA_H
 #define GPULOOM_DEV_CUDA_H
 
@@ -36,7 +36,7 @@
 	{                                                                                          \
 		asm volatile("st." LOOM_PTX_##NAME ".u" S " [%0], %1;" ::"l"(p), R(v) : "memory"); \
 	}
-/* ATOM(op, NAME): the value before. */
+/* ATOM(op, NAME) returns the value before the operation. */
 #define LOOM_PTX_ATOM(op, insn, NAME, T, S, R)                                                     \
 	LOOM_FN T loom_##op##_##NAME(T *p, T v)                                                    \
 	{                                                                                          \
@@ -120,7 +120,7 @@ LOOM_PTX_FENCE(poll_sys, "acquire.sys")
 
 #define LOOM_PAUSE_NS 32
 
-/* Sleeps about that long. A longer sleep leaves more of the multiprocessor to the others. */
+/* Sleeps for about that time. A longer sleep leaves more of the multiprocessor to other warps. */
 LOOM_FN void loom_nanosleep(uint32_t ns)
 {
 	asm volatile("nanosleep.u32 %0;" ::"r"(ns) : "memory");
@@ -132,7 +132,7 @@ LOOM_FN void loom_pause(const struct loom_ctx *c)
 	loom_nanosleep(LOOM_PAUSE_NS);
 }
 
-/* One clock for the whole device; it ticks every 32 ns to 1 us, depending on the model. */
+/* Reads the one clock of the whole device, which ticks every 32 ns to 1 us, depending on the model. */
 LOOM_FN uint64_t loom_clock_ns(const struct loom_ctx *c)
 {
 	uint64_t ns;
@@ -144,7 +144,7 @@ LOOM_FN uint64_t loom_clock_ns(const struct loom_ctx *c)
 /* ---- lanes ------------------------------------------------------------------------------------ */
 
 /* A worker is a warp, or a whole block. */
-#if defined(LOOM_IR) /* the program that it is linked to knows which of both */
+#if defined(LOOM_IR) /* the program to which it is linked knows which of both */
 LOOM_IR_LANES
 #elif defined(LOOM_LANES) && LOOM_LANES == 32
 LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
@@ -184,7 +184,7 @@ LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 }
 #define LOOM_SLOTS_IN_TURN
 
-/* By the barrier's own reduction. A load from shared memory behind an acquire waits for it: 90 ns on an H200. */
+/* Uses the barrier's own reduction: a load from shared memory behind an acquire waits for it, 90 ns on an H200. */
 #define LOOM_OWN_FLAG_FROM_LANE0
 LOOM_FN int loom_flag_from_lane0(struct loom_ctx *c, uint32_t v)
 {
@@ -204,10 +204,10 @@ LOOM_FN int loom_flag_from_lane0(struct loom_ctx *c, uint32_t v)
 }
 #endif
 
-/* A uint64_t is computed here, not where it is used. */
+/* Makes the compiler compute a uint64_t here, not where it is used. */
 #define LOOM_COMPUTED(word) asm volatile("" : "+l"(word))
 
-/* Lanes that add to the same word at the same time need one instruction for all. */
+/* Lanes that add to the same word at the same time need one instruction together. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 #define LOOM_OWN_ADD
 LOOM_FN void loom_own_add(struct loom_ctx *c, uint64_t *p, uint64_t v)
@@ -219,7 +219,7 @@ LOOM_FN void loom_own_add(struct loom_ctx *c, uint64_t *p, uint64_t v)
 	uint32_t active = __activemask();
 	int first = __ffs((int)active) - 1;
 	int same = __shfl_sync(active, (uint64_t)p, first) == (uint64_t)p;
-	if (!__all_sync(active, same && v >> 27 == 0)) { /* another word, or 32 of them might overflow */
+	if (!__all_sync(active, same && v >> 27 == 0)) { /* another word, or the sum of 32 values might overflow */
 		loom_fetch_add_relaxed_dev(p, v);
 		return;
 	}
@@ -244,7 +244,7 @@ LOOM_FN struct loom_match loom_match(uint64_t key)
 	uint32_t active = __activemask();
 	struct loom_match g = {1u << loom_cuda_lane()};
 	int equal = 0;
-	/* To sort lanes by different keys (match.any) costs more than to let each act for itself. */
+	/* Sorting lanes by different keys (match.any) takes longer than letting each lane act for itself. */
 	if (active != g.mask && __match_all_sync(active, key, &equal)) {
 		g.mask = active;
 		__syncwarp(active); /* a match alone orders no memory */
@@ -288,10 +288,10 @@ LOOM_FN uint64_t loom_take_ticket_dev(uint64_t *p)
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 #define LOOM_OWN_DISTRIBUTE
 struct loom_distribute {
-	uint32_t n, item, mine; /* n: of this lane */
-	uint32_t mask, rank;	/* the lanes; this one's number among them */
-	uint32_t before, total; /* pieces of the lanes before this one, and of all */
-	uint32_t at, from;	/* the first piece of the round, that of rank 0; whose piece this lane has */
+	uint32_t n, item, mine; /* n: the number of this lane */
+	uint32_t mask, rank;	/* the lanes; the number of this lane among them */
+	uint32_t before, total; /* pieces of the lanes before this one; pieces of all lanes */
+	uint32_t at, from;	/* the first piece of the round, for rank 0; the lane whose piece this lane has */
 };
 
 LOOM_FN struct loom_distribute loom_distribute(const struct loom_ctx *c, uint32_t n)
@@ -303,7 +303,7 @@ LOOM_FN struct loom_distribute loom_distribute(const struct loom_ctx *c, uint32_
 	uint32_t below = d.mask & ((1u << loom_cuda_lane()) - 1);
 	d.rank = (uint32_t)__popc(below);
 	d.total = 0;
-	/* Bit by bit, which works for any set of lanes. */
+	/* Adds bit by bit, which works for any set of lanes. */
 #pragma unroll 1
 	for (uint32_t bit = 0; bit < 32 && __any_sync(d.mask, n >> bit); bit++) {
 		uint32_t set = __ballot_sync(d.mask, n >> bit & 1);
@@ -313,7 +313,7 @@ LOOM_FN struct loom_distribute loom_distribute(const struct loom_ctx *c, uint32_
 	return d;
 }
 
-/* The lane of the k-th bit that is set, counted from 1. */
+/* Returns the lane of the k-th bit that is set, counted from 1. */
 LOOM_FN uint32_t loom_cuda_bit(uint32_t set, uint32_t k)
 {
 	uint32_t lane = 0;
@@ -334,7 +334,7 @@ LOOM_FN int loom_distribute_next(struct loom_distribute *d)
 		return 1;
 	}
 	uint32_t width = (uint32_t)__popc(d->mask), end = d->at + width;
-	/* Lanes with pieces of this round, and at which rank they begin. */
+	/* Lanes with pieces in this round, and the ranks at which their pieces begin. */
 	int gives = d->n && d->before < end && d->before + d->n > d->at;
 	uint32_t first = d->before > d->at ? d->before - d->at : 0;
 	uint32_t givers = __ballot_sync(d->mask, gives);
@@ -356,8 +356,8 @@ LOOM_FN const uint32_t *loom_distribute_words(const struct loom_distribute *d, c
 }
 #endif
 
-/* In cycles of a multiprocessor: about 8 us. A load takes 1 us at most. A longer interval costs less, but
- * then other workers find this worker's tasks later. */
+/* In cycles of a multiprocessor: about 8 us. A load takes at most 1 us. A longer interval takes less time, but then
+ * other workers find this worker's tasks later. */
 #define LOOM_POLL_TICKS 16384u
 #if defined(LOOM_LANES) && LOOM_LANES == 32
 #define LOOM_POLLS_ARE_TIMED 1

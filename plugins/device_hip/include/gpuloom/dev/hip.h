@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device layer on HIP, for AMD GPUs. See dev.h for the contract.
+/* The device layer on HIP, for AMD GPUs. dev.h has the contract.
  *
- * `dev` is the agent's scope, `sys` the system's. All accesses are the compiler's atomic builtins:
- * never a plain load, which it would take out of a poll loop.
+ * `dev` is the agent's scope, `sys` the system's. All accesses are the compiler's atomic builtins, since the compiler
+ * would take a plain load out of a poll loop.
  *
- * Written by the memory model of LLVM's AMDGPU back end and compiled for gfx90a and gfx1030 in the
- * tests; it has not run on AMD hardware yet. A composed program (plugins/shared/compose) defines LOOM_LANES,
- * the LOOM_POLICY_* names that LOOM_CALL pastes, LOOM_NESTING_MAX, LOOM_HIP_WAVEFRONT (32 or 64) and
- * LOOM_HIP_CLOCK_KHZ. */
+ * The code follows the memory model of LLVM's AMDGPU back end. Tests compile it for gfx90a and gfx1030; it has not run
+ * on AMD hardware yet. A composed program (plugins/shared/compose) defines LOOM_LANES, the LOOM_POLICY_* names that
+ * LOOM_CALL pastes, LOOM_NESTING_MAX, LOOM_HIP_WAVEFRONT (32 or 64) and LOOM_HIP_CLOCK_KHZ. */
 #ifndef GPULOOM_DEV_HIP_H
 #define GPULOOM_DEV_HIP_H
 
@@ -19,7 +18,7 @@
 
 #define LOOM_FN static __device__ __attribute__((always_inline, unused))
 
-/* A uint64_t is computed here, not where it is used. */
+/* Makes the compiler compute a uint64_t here, not where it is used. */
 #define LOOM_COMPUTED(word) asm volatile("" : "+v"(word))
 
 /* ---- memory ----------------------------------------------------------------------------------- */
@@ -75,7 +74,7 @@ LOOM_HIP_ALL(dev, uint64_t)
 LOOM_HIP_ALL(sys, uint32_t)
 LOOM_HIP_ALL(sys, uint64_t)
 
-/* The fence's scope by name; "" is the system. */
+/* The scope of the fence by name; "" is the system. */
 #define LOOM_HIP_FENCE(name, order, scope)                                                         \
 	LOOM_FN void loom_fence_##name(void)                                                       \
 	{                                                                                          \
@@ -105,7 +104,7 @@ LOOM_FN void loom_pause(const struct loom_ctx *c)
 	__builtin_amdgcn_s_sleep(1);
 }
 
-/* One clock for the whole device. */
+/* Reads the one clock of the whole device. */
 #ifndef LOOM_HIP_CLOCK_KHZ
 #define LOOM_HIP_CLOCK_KHZ 100000u
 #endif
@@ -114,7 +113,7 @@ LOOM_FN uint64_t loom_hip_clock(void)
 #if __has_builtin(__builtin_readsteadycounter)
 	return __builtin_readsteadycounter();
 #elif defined(__GFX11__) || defined(__GFX12__)
-	return __builtin_amdgcn_s_sendmsg_rtnl(0x83); /* MSG_RTN_GET_REALTIME */
+	return __builtin_amdgcn_s_sendmsg_rtnl(0x83); /* the message MSG_RTN_GET_REALTIME */
 #else
 	return __builtin_amdgcn_s_memrealtime();
 #endif
@@ -125,7 +124,7 @@ LOOM_FN uint64_t loom_clock_ns(const struct loom_ctx *c)
 	(void)c;
 	uint64_t t = loom_hip_clock();
 #if 1000000u % LOOM_HIP_CLOCK_KHZ
-	/* In two steps: the product would overflow after days. */
+	/* In two steps, because the product would overflow after days. */
 	return t / LOOM_HIP_CLOCK_KHZ * 1000000u + t % LOOM_HIP_CLOCK_KHZ * 1000000u / LOOM_HIP_CLOCK_KHZ;
 #else
 	return t * (1000000u / LOOM_HIP_CLOCK_KHZ);
@@ -134,7 +133,7 @@ LOOM_FN uint64_t loom_clock_ns(const struct loom_ctx *c)
 
 /* ---- lanes ------------------------------------------------------------------------------------ */
 
-/* Of older compilers the macro, of all the device. */
+/* Older compilers have this macro for the whole device. */
 #if !defined(LOOM_HIP_WAVEFRONT) && defined(__AMDGCN_WAVEFRONT_SIZE)
 #define LOOM_HIP_WAVEFRONT __AMDGCN_WAVEFRONT_SIZE
 #endif
@@ -148,7 +147,7 @@ LOOM_FN uint64_t loom_clock_ns(const struct loom_ctx *c)
 #endif
 
 #ifdef LOOM_HIP_WAVE
-/* A wavefront runs in step: what is left to do is to order memory. */
+/* A wavefront runs in lock-step, so the barrier only orders memory. */
 LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 {
 	if (LOOM_IS_SINGLE_LANE(c))
