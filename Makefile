@@ -44,8 +44,8 @@ CORE_LIBS := -liniparser -lcjson -lm -ldl
 # ---- core/ with lib/ is the library; lab/ and conform/ are the rest of the command --------------------------------
 # In libgpuloom.so alone: it loads what the others link to.
 BORROWED := core/base/borrowed.c
-LIB_SRC := $(sort $(filter-out $(BORROWED),$(wildcard core/*/*.c)) $(wildcard lib/*.c))
-LAB_SRC := $(sort $(filter-out lab/cli/%,$(wildcard lab/*/*.c)) $(wildcard conform/*.c rig/*.c) plugins/shared/explore/fiber.c)
+LIB_SRC := $(sort $(filter-out $(BORROWED),$(wildcard core/*/*.c)) lib/text.c)
+LAB_SRC := $(sort $(filter-out lab/cli/%,$(wildcard lab/*/*.c)) $(wildcard conform/*.c rig/*.c) lib/child.c plugins/shared/explore/fiber.c)
 CLI_SRC := $(sort $(wildcard lab/cli/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$B/obj/%.o)
 LAB_OBJ := $(LAB_SRC:%.c=$B/obj/%.o)
@@ -432,7 +432,7 @@ bench-barriers: all $(BARRIER_PEERS) ## barriers on the CPU against pthread, Ope
 $(PEERS)/ring_simgrid: bench/peers/ring_simgrid.c | $(PEERS)
 	$(call peer,gcc,,-lsimgrid)
 $B/bench/sim_ring: bench/sim_ring.c $(addprefix $B/obj/plugins/,$(patsubst %,device_sim/%.o,simulation queue agent run describe) shared/explore/fiber.o \
-  $(patsubst %,shared/simnet/%.o,wire links platform) shared/child/child.o)
+  $(patsubst %,shared/simnet/%.o,wire links platform)) $B/obj/lib/child.o
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $^ -ldl -o $@
@@ -482,7 +482,7 @@ FUZZ_FLAGS ?=
 $B/fuzz.a $B/target/%: CFLAGS += $(FUZZ_FLAGS)
 FUZZ_OBJ := $(FUZZ_TARGETS:%=$B/obj/tests/fuzz/fuzz_%.o)
 FUZZ_COMMON := $(addprefix $B/obj/tests/fuzz/,input.o formats.o) $(filter $B/%,$(FUZZ_ENGINE))
-$B/fuzz.a: $(LIB_OBJ) $B/obj/plugins/shared/child/child.o $(filter $B/obj/lab/%,$(LAB_OBJ)) $(filter-out %/main.o %/cmd_config.o %/cmd_validate.o,$(CLI_OBJ))
+$B/fuzz.a: $(LIB_OBJ) $B/obj/lib/child.o $(filter $B/obj/lab/%,$(LAB_OBJ)) $(filter-out %/main.o %/cmd_config.o %/cmd_validate.o,$(CLI_OBJ))
 	$(call say,AR,$@)
 	$Qrm -f $@ && ar rcs $@ $^
 $B/target/%: $B/obj/tests/fuzz/fuzz_%.o $(FUZZ_COMMON) $B/fuzz.a

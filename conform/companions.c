@@ -42,7 +42,7 @@ int loom__test_stack_runs(struct loom__trial *t)
 		return loom__skip(t, "no process for the run: %s", err.text);
 	if (child.timed_out)
 		return loom__fault(t, "in a stack of %s the run does not end", t->with);
-	if (status == LOOM__CHILD_LOST)
+	if (status == CHILD_LOST)
 		return loom__skip(t, "the exit status of the run is not known");
 	if (WIFSIGNALED(status))
 		return loom__fault(t, "in a stack of %s the process dies of signal %d", t->with,

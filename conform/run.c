@@ -82,7 +82,7 @@ static const char **arguments(const struct loom__validation *v, const struct loo
 	if (!argv)
 		return NULL;
 	uint64_t fuzz = v->fuzz_ns ? v->fuzz_ns : 10 * LOOM__SECOND;
-	snprintf(number[0], sizeof(number[0]), "%d", LOOM__CHILD_FD);
+	snprintf(number[0], sizeof(number[0]), "%d", CHILD_ANSWER);
 	snprintf(number[1], sizeof(number[1]), "%llu", (unsigned long long)v->seed);
 	snprintf(number[2], sizeof(number[2]), "%llu", (unsigned long long)fuzz);
 	snprintf(number[3], sizeof(number[3]), "%u", limit_ms);

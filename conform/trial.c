@@ -64,7 +64,7 @@ int loom__faulted(const struct loom__trial *t)
  * The case is in an anonymous file at a fixed descriptor, so that signal handlers need no variable. A write takes 1
  * us. */
 
-enum { CASE_FD = LOOM__CHILD_FD + 1, CASE_BYTES = 400 };
+enum { CASE_FD = CHILD_ANSWER + 1, CASE_BYTES = 400 };
 
 static void write_case(int fd)
 {
@@ -106,11 +106,11 @@ static void on_crash(int number, siginfo_t *info, void *context)
 	    "so shared memory must be named by a loom_ref and accessed through loom_at()";
 	struct hidden h = {0};
 	(void)context;
-	write_case(LOOM__CHILD_FD);
+	write_case(CHILD_ANSWER);
 	if (pread(CASE_FD, &h, sizeof(h), CASE_BYTES) == sizeof(h) &&
 	    (number == SIGSEGV || number == SIGBUS) &&
 	    (uint64_t)(uintptr_t)info->si_addr - h.at < h.bytes) {
-		loom__child_answer(LOOM__CHILD_FD, raw, sizeof(raw) - 1);
+		loom__child_answer(CHILD_ANSWER, raw, sizeof(raw) - 1);
 		_exit(0);
 	}
 	signal(number, SIG_DFL);
@@ -120,7 +120,7 @@ static void on_crash(int number, siginfo_t *info, void *context)
 static void on_alarm(int number)
 {
 	(void)number;
-	write_case(LOOM__CHILD_FD);
+	write_case(CHILD_ANSWER);
 }
 
 static void catch_crashes(const struct loom__trial *t)

@@ -19,7 +19,9 @@ for source in tests/fuzz/fuzz_*.c; do
 	target=$(basename "$source" .c)
 	target=${target#fuzz_} input=$B/replay/$target.input
 	[ -d "tests/data/fuzz/$target" ] || fail "no inputs for $target in tests/data/fuzz/$target"
-	if "$B/replay/target/$target" "tests/data/fuzz/$target" "$mutations" "$input" >"$tmp/out" 2>&1; then
+	more=1
+	[ "$target" != conf ] || more=30 # every program reads confs
+	if "$B/replay/target/$target" "tests/data/fuzz/$target" "$((mutations * more))" "$input" >"$tmp/out" 2>&1; then
 		printf '%s: %s\n' "$target" "$(tail -n 1 "$tmp/out")"
 		rm -f "$input"
 	else

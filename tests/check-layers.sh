@@ -16,7 +16,7 @@ layers = re.findall(r'^    ((?:core|lib|lab|rig|conform)[\w/]*) {2,}', open('CON
 if len(layers) < 8:
     sys.exit('CONTRIBUTING.md lists only these layers: %s' % layers)
 # the folders of plugins/shared, in order
-shared = ['explore', 'child', 'hostmem', 'workload', 'collective', 'compose', 'gpu', 'sched', 'sync', 'fabric', 'simnet', 'nic']
+shared = ['explore', 'hostmem', 'workload', 'collective', 'compose', 'gpu', 'sched', 'sync', 'fabric', 'simnet', 'nic']
 faults = []
 
 def layer_of(path):

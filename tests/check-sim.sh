@@ -260,7 +260,7 @@ spoil_trigger() {
 	(cd "$tmp/plugins/trigger_nic" &&
 		${CC:-cc} -std=gnu11 -O0 -w -fPIC -c -I"$OLDPWD/core/include" -I"$OLDPWD" -I. -I../shared/nic -D_GNU_SOURCE \
 		"trigger_$2.c" -o "$tmp/plugins/trigger_$2.o") &&
-		${CC:-cc} -shared "$tmp/plugins/trigger_$2.o" $objects "$B/obj/plugins/shared/child/child.o" -lfabric \
+		${CC:-cc} -shared "$tmp/plugins/trigger_$2.o" $objects "$B/obj/lib/child.o" -lfabric \
 		-lpthread -ldl \
 			-o "$tmp/plugins/trigger_$2.so" || { fail "$1 does not compile"; return; }
 	job=${3%% *}

@@ -41,8 +41,7 @@ int loom__errno_code(int number)
 	return number == ENOENT ? LOOM_ENOENT : number == ENOMEM ? LOOM_ENOMEM : LOOM_EIO;
 }
 
-int loom__read_file(const char *path, size_t most, char **bytes, size_t *length,
-		    struct loom_error *err)
+int loom__read_file(const char *path, size_t most, char **bytes, size_t *length, struct loom_error *err)
 {
 	struct loom__text text = {0};
 	struct stat st;
@@ -58,8 +57,7 @@ int loom__read_file(const char *path, size_t most, char **bytes, size_t *length,
 	} else if ((errno = read_to_end(fd, most, &text))) {
 		code = LOOM__FAIL(err, loom__errno_code(errno), "cannot read '%s': %m", path);
 	} else if (text.length > most) {
-		code = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is larger than the limit of %zu bytes",
-				  path, most);
+		code = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is larger than the limit of %zu bytes", path, most);
 	}
 	if (fd >= 0)
 		close(fd);

@@ -127,6 +127,8 @@ struct loom__effective {
 typedef int loom__effective_fn(void *arg, const struct loom__effective *e);
 int loom__config_each(const struct loom_config *cfg, loom__effective_fn *fn, void *arg);
 
+/* Appends a bound of a row as a user would write it: 64KiB, 10us, 5%. */
+void loom__value_amount(const struct loom_opt *row, double v, struct loom__text *out);
 /* Returns 1 when both declare the same option, though the fields that they fill may differ. */
 int loom__rows_same(const struct loom_opt *a, const struct loom_opt *b);
 /* Checks the rows of a plug-in for the loader: names, duplicates, sizes against types, offsets inside opts_size, and

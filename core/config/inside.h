@@ -136,12 +136,8 @@ union loom__value {
 	const char *text;
 };
 
-/* Returns 1 when the field has the value of `auto`. */
-int loom__value_is_auto(const struct loom_opt *row, const void *field);
 /* Appends a field's value in canonical form, without units, as in results. */
 void loom__value_canonical(const struct loom_opt *row, const void *field, struct loom__text *out);
-/* Appends a bound of a row as a user would write it: 64KiB, 10us, 5%. */
-void loom__value_amount(const struct loom_opt *row, double v, struct loom__text *out);
 /* Returns the size of a field of that type in bytes; 0: no such type. */
 size_t loom__value_size(unsigned type);
 static inline int loom__value_is_text(unsigned type)

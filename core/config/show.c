@@ -43,7 +43,8 @@ void loom__value_amount(const struct loom_opt *row, double v, struct loom__text 
 	}
 }
 
-int loom__value_is_auto(const struct loom_opt *row, const void *field)
+/* Returns 1 when the field has the value of `auto`. */
+static int is_auto(const struct loom_opt *row, const void *field)
 {
 	union loom__value v = {0};
 	if (!(row->flags & LOOM_OPT_AUTO))
@@ -55,7 +56,7 @@ int loom__value_is_auto(const struct loom_opt *row, const void *field)
 void loom__value_canonical(const struct loom_opt *row, const void *field, struct loom__text *out)
 {
 	union loom__value v = {0};
-	if (loom__value_is_auto(row, field)) {
+	if (is_auto(row, field)) {
 		loom__text_add(out, "auto");
 		return;
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* iniparser parses the values; the scanner has their places.
  *
- * iniparser gets the lines that the scanner has accepted. Names are in lower case, because iniparser folds case by the
- * locale of the process. Includes, which iniparser lacks, get a name each. Its error callback belongs to the whole
+ * iniparser gets the values of the lines that the scanner has accepted, each named by the number of its item, because
+ * iniparser folds case by the locale of the process and lacks includes. Its error callback belongs to the whole
  * process, perhaps to the embedding program, and is not changed: after the checks of the scanner iniparser reports no
  * error. */
 #include <errno.h>
@@ -16,33 +16,14 @@
 #include "config/inside.h"
 #include "lib/fd.h"
 
-enum { ROOM = 2 * LOOM__NAME_MOST + 2 };
-
-/* Writes "section:key" as iniparser names it, or the header or key alone. */
-static const char *name_of(const struct loom__items *items, size_t i, char out[ROOM])
-{
-	const struct loom__item *item = &items->at[i];
-	if (item->kind == LOOM__ITEM_INCLUDE) /* a name in a conf never has two dots */
-		snprintf(out, ROOM, "..:%zu", i);
-	else
-		snprintf(out, ROOM, "%.*s:%.*s", (int)item->section.n, item->section.at, (int)item->key.n,
-			 item->key.at);
-	for (char *c = out; *c; c++)
-		*c = (char)loom__lower(*c);
-	return out;
-}
+#define SECTION "values"
 
 static void write_lines(const struct loom__items *items, struct loom__text *out)
 {
-	for (size_t i = 0; i < items->count; i++) {
-		const struct loom__item *item = &items->at[i];
-		char name[ROOM], *key;
-		if (item->kind == LOOM__ITEM_SECTION)
-			continue;
-		key = strchr(name_of(items, i, name), ':');
-		loom__text_add(out, "[%.*s]\n%s=%.*s\n", (int)(key - name), name, key + 1, (int)item->value.n,
-			       item->value.at);
-	}
+	loom__text_add(out, "[" SECTION "]\n");
+	for (size_t i = 0; i < items->count; i++)
+		if (items->at[i].kind != LOOM__ITEM_SECTION)
+			loom__text_add(out, "%zu=%.*s\n", i, (int)items->at[i].value.n, items->at[i].value.at);
 }
 
 /* iniparser 4.1 loads only from a path, here that of a file in memory. Returns 0, or the errno of passing the text. */
@@ -69,7 +50,6 @@ static int load(const struct loom__text *lines, dictionary **loaded)
 int loom__items_read(const char *file, struct loom__items *items, struct loom__diag *diag)
 {
 	struct loom__text lines = {0};
-	char name[ROOM];
 	write_lines(items, &lines);
 	int ok = loom__text_ok(&lines), number = ok ? load(&lines, &items->values) : 0;
 	loom__text_free(&lines);
@@ -80,9 +60,11 @@ int loom__items_read(const char *file, struct loom__items *items, struct loom__d
 		loom__diag_add(diag, 0, file, 0, 0, "cannot pass the text to iniparser: %m");
 	for (size_t i = 0; i < items->count; i++) {
 		struct loom__item *item = &items->at[i];
+		char name[40];
+		snprintf(name, sizeof(name), SECTION ":%zu", i);
 		if (item->kind == LOOM__ITEM_SECTION)
 			continue;
-		const char *value = items->values ? dictionary_get(items->values, name_of(items, i, name), NULL) : NULL;
+		const char *value = items->values ? dictionary_get(items->values, name, NULL) : NULL;
 		if (!value && !number)
 			loom__diag_add(diag, 0, file, item->line, item->value_column,
 				       "internal error, please report: iniparser parses no value here");

@@ -19,16 +19,15 @@ struct op {
 	size_t offset; /* ends with 0, the offset of `size` */
 	const char *name;
 };
-#define OP(table, op)                                                                              \
-	{                                                                                          \
-		offsetof(struct table, op), #op                                                    \
+#define OP(table, op)                                                                                                  \
+	{                                                                                                              \
+		offsetof(struct table, op), #op                                                                        \
 	}
-#define POLICY                                                                                     \
-	OP(loom_policy_ops, create), OP(loom_policy_ops, destroy), OP(loom_policy_ops, need),      \
-		OP(loom_policy_ops, init)
-#define END                                                                                        \
-	{                                                                                          \
-		0, NULL                                                                            \
+#define POLICY                                                                                                         \
+	OP(loom_policy_ops, create), OP(loom_policy_ops, destroy), OP(loom_policy_ops, need), OP(loom_policy_ops, init)
+#define END                                                                                                            \
+	{                                                                                                              \
+		0, NULL                                                                                                \
 	}
 
 enum dev_rule {
@@ -43,47 +42,39 @@ static const struct {
 	struct op host[MOST_OPS], dev[MOST_OPS];
 	enum dev_rule rule;
 } need[LOOM_KINDS] = {
-	[LOOM_DEVICE] = {.host = {OP(loom_device_ops, create), OP(loom_device_ops, destroy),
-				  OP(loom_device_ops, shape), OP(loom_device_ops, mem_alloc),
-				  OP(loom_device_ops, mem_free), OP(loom_device_ops, mem_map),
-				  OP(loom_device_ops, mem_unmap), OP(loom_device_ops, build),
-				  OP(loom_device_ops, launch), OP(loom_device_ops, ready),
-				  OP(loom_device_ops, go), OP(loom_device_ops, wait),
-				  OP(loom_device_ops, retire), END}},
-	[LOOM_TRANSPORT] = {.host = {OP(loom_transport_ops, create),
-				     OP(loom_transport_ops, destroy),
-				     OP(loom_transport_ops, segments),
-				     OP(loom_transport_ops, release), END}},
-	[LOOM_SCHED] = {.host = {POLICY, END},
-			.dev = {OP(loom_sched_dev, run), OP(loom_sched_dev, spawn), END},
-			.rule = DEV_MUST},
-	[LOOM_TERM] = {.host = {POLICY, END},
-		       .dev = {OP(loom_term_dev, idle), OP(loom_term_dev, busy),
-			       OP(loom_term_dev, done), END},
-		       .rule = DEV_MUST},
-	[LOOM_SYNC] = {.host = {POLICY, OP(loom_sync_ops, channels), END},
-		       .dev = {OP(loom_sync_dev, reserve), OP(loom_sync_dev, publish),
-			       OP(loom_sync_dev, wait), OP(loom_sync_dev, wait_all),
-			       OP(loom_sync_dev, release), END},
-		       .rule = DEV_MUST},
-	[LOOM_BARRIER] = {.host = {POLICY, END},
-			  .dev = {OP(loom_barrier_dev, wait), OP(loom_barrier_dev, arrive),
-				  OP(loom_barrier_dev, test), OP(loom_barrier_dev, await),
-				  OP(loom_barrier_dev, missing), END},
-			  .rule = DEV_MUST},
-	[LOOM_TRIGGER] = {.host = {POLICY, OP(loom_trigger_ops, post), OP(loom_trigger_ops, flush), END},
-			  .dev = {OP(loom_trigger_dev, fire), OP(loom_trigger_dev, fire_with),
-				  OP(loom_trigger_dev, completed), OP(loom_trigger_dev, arrived),
-				  OP(loom_trigger_dev, boundary), OP(loom_trigger_dev, deliver),
-				  OP(loom_trigger_dev, arrived_at), END},
-			  .rule = DEV_MUST},
-	[LOOM_QOS] = {.host = {POLICY, END},
-		      .dev = {OP(loom_qos_dev, request), OP(loom_qos_dev, wait), END},
-		      .rule = DEV_MAY},
-	[LOOM_WORKLOAD] = {.host = {POLICY, OP(loom_workload_ops, tasks),
-				    OP(loom_workload_ops, verify), END},
-			   .dev = {END},
-			   .rule = DEV_MUST_CPU},
+    [LOOM_DEVICE] = {.host = {OP(loom_device_ops, create), OP(loom_device_ops, destroy), OP(loom_device_ops, shape),
+			      OP(loom_device_ops, mem_alloc), OP(loom_device_ops, mem_free),
+			      OP(loom_device_ops, mem_map), OP(loom_device_ops, mem_unmap), OP(loom_device_ops, build),
+			      OP(loom_device_ops, launch), OP(loom_device_ops, ready), OP(loom_device_ops, go),
+			      OP(loom_device_ops, wait), OP(loom_device_ops, retire), END}},
+    [LOOM_TRANSPORT] = {.host = {OP(loom_transport_ops, create), OP(loom_transport_ops, destroy),
+				 OP(loom_transport_ops, segments), OP(loom_transport_ops, release), END}},
+    [LOOM_SCHED] = {.host = {POLICY, END},
+		    .dev = {OP(loom_sched_dev, run), OP(loom_sched_dev, spawn), END},
+		    .rule = DEV_MUST},
+    [LOOM_TERM] = {.host = {POLICY, END},
+		   .dev = {OP(loom_term_dev, idle), OP(loom_term_dev, busy), OP(loom_term_dev, done), END},
+		   .rule = DEV_MUST},
+    [LOOM_SYNC] = {.host = {POLICY, OP(loom_sync_ops, channels), END},
+		   .dev = {OP(loom_sync_dev, reserve), OP(loom_sync_dev, publish), OP(loom_sync_dev, wait),
+			   OP(loom_sync_dev, wait_all), OP(loom_sync_dev, release), END},
+		   .rule = DEV_MUST},
+    [LOOM_BARRIER] = {.host = {POLICY, END},
+		      .dev = {OP(loom_barrier_dev, wait), OP(loom_barrier_dev, arrive), OP(loom_barrier_dev, test),
+			      OP(loom_barrier_dev, await), OP(loom_barrier_dev, missing), END},
+		      .rule = DEV_MUST},
+    [LOOM_TRIGGER] = {.host = {POLICY, OP(loom_trigger_ops, post), OP(loom_trigger_ops, flush), END},
+		      .dev = {OP(loom_trigger_dev, fire), OP(loom_trigger_dev, fire_with),
+			      OP(loom_trigger_dev, completed), OP(loom_trigger_dev, arrived),
+			      OP(loom_trigger_dev, boundary), OP(loom_trigger_dev, deliver),
+			      OP(loom_trigger_dev, arrived_at), END},
+		      .rule = DEV_MUST},
+    [LOOM_QOS] = {.host = {POLICY, END},
+		  .dev = {OP(loom_qos_dev, request), OP(loom_qos_dev, wait), END},
+		  .rule = DEV_MAY},
+    [LOOM_WORKLOAD] = {.host = {POLICY, OP(loom_workload_ops, tasks), OP(loom_workload_ops, verify), END},
+		       .dev = {END},
+		       .rule = DEV_MUST_CPU},
 };
 #undef OP
 #undef POLICY
@@ -95,26 +86,25 @@ union table {
 	unsigned char at[512];
 };
 
-static int read_table(const char *path, const struct loom_plugin *p, const char *which,
-		      const void *from, union table *to, struct loom_error *err)
+static int read_table(const char *path, const struct loom_plugin *p, const char *which, const void *from,
+		      union table *to, struct loom_error *err)
 {
 	memset(to, 0, sizeof(*to));
 	if (!from)
-		return LOOM__FAIL(err, LOOM_EPLUGIN,
-				  "%s: plug-in '%s' has no %s; give LOOM_PLUGIN_DEFINE one", path,
+		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: plug-in '%s' has no %s; give LOOM_PLUGIN_DEFINE one", path,
 				  p->name, which);
 	size_t size = *(const size_t *)from;
 	if (size < sizeof(size))
-		return LOOM__FAIL(err, LOOM_EPLUGIN,
-				  "%s: the %s of plug-in '%s' does not begin with its size; set .size = sizeof of "
-				  "its struct",
-				  path, which, p->name);
+		return LOOM__FAIL(
+		    err, LOOM_EPLUGIN,
+		    "%s: the %s of plug-in '%s' does not begin with its size; set .size = sizeof of its struct", path,
+		    which, p->name);
 	memcpy(to, from, size < sizeof(*to) ? size : sizeof(*to));
 	return 0;
 }
 
-static int check_table(const char *path, const struct loom_plugin *p, const char *which,
-		       const void *from, const struct op *ops, struct loom_error *err)
+static int check_table(const char *path, const struct loom_plugin *p, const char *which, const void *from,
+		       const struct op *ops, struct loom_error *err)
 {
 	union table t;
 	int rc = read_table(path, p, which, from, &t, err);
@@ -124,18 +114,15 @@ static int check_table(const char *path, const struct loom_plugin *p, const char
 		if (t.size >= op->offset + sizeof(function))
 			memcpy(&function, t.at + op->offset, sizeof(function));
 		if (!function)
-			rc = LOOM__FAIL(
-				err, LOOM_EPLUGIN,
-				"%s: plug-in '%s' lacks '%s' in its %s, which every %s must have; "
-				"implement it",
-				path, p->name, op->name, which, loom__kind_section(p->kind));
+			rc = LOOM__FAIL(err, LOOM_EPLUGIN,
+					"%s: plug-in '%s' lacks '%s' in its %s, which every %s must have; implement it",
+					path, p->name, op->name, which, loom__kind_section(p->kind));
 	}
 	return rc;
 }
 
 /* A workload has tasks or a kernel, else it does nothing. */
-static int check_workload(const char *path, const struct loom_plugin *p, const void *cpu,
-			  struct loom_error *err)
+static int check_workload(const char *path, const struct loom_plugin *p, const void *cpu, struct loom_error *err)
 {
 	union table t;
 	struct loom_workload_dev copy;
@@ -145,11 +132,10 @@ static int check_workload(const char *path, const struct loom_plugin *p, const v
 		return rc;
 	memcpy(&copy, t.at, sizeof(copy));
 	if (!LOOM_HAS(w, kernel) && !(LOOM_HAS(w, task) && w->count))
-		return LOOM__FAIL(
-			err, LOOM_EPLUGIN,
-			"%s: plug-in '%s' has neither task functions nor a kernel in its table of "
-			"device functions; a workload must have one of them",
-			path, p->name);
+		return LOOM__FAIL(err, LOOM_EPLUGIN,
+				  "%s: plug-in '%s' has neither task functions nor a kernel in its table of device "
+				  "functions; a workload must have one of them",
+				  path, p->name);
 	return 0;
 }
 
@@ -168,15 +154,13 @@ static int check_device_code(const char *path, const struct loom_plugin *p, stru
 	int source = LOOM_HAS(code, source_end) && code->source && code->source_end > code->source;
 	if (!LOOM_HAS(code, cpu) && (rule == DEV_MUST_CPU || !source))
 		return LOOM__FAIL(err, LOOM_EPLUGIN,
-				  "%s: plug-in '%s' has no device code for %s; set .cpu in its "
-				  "loom_device_code",
-				  path, p->name, source ? "the CPU" : "the CPU nor for GPUs");
+				  "%s: plug-in '%s' has no device code for %s; set .cpu in its loom_device_code", path,
+				  p->name, source ? "the CPU" : "the CPU nor for GPUs");
 	if (source && !LOOM_HAS(code, source_name))
-		return LOOM__FAIL(err, LOOM_EPLUGIN,
-				  "%s: plug-in '%s' embeds device source without .source_name, "
-				  "which compiler "
-				  "messages need; set it",
-				  path, p->name);
+		return LOOM__FAIL(
+		    err, LOOM_EPLUGIN,
+		    "%s: plug-in '%s' embeds device source without .source_name, which compiler messages need; set it",
+		    path, p->name);
 	if (!code->cpu)
 		return 0;
 	if (p->kind == LOOM_WORKLOAD)
@@ -192,6 +176,7 @@ int loom__offer_check(const char *path, const struct loom_plugin *p, struct loom
 	if (!rc)
 		rc = check_device_code(path, p, err);
 	if (!rc && p->opts && loom__rows_check(p->opts, p->opts_size, &cause))
-		rc = LOOM__FAIL(err, LOOM_EPLUGIN, "%s: plug-in '%s' has a bad option row: %s", path, p->name, cause.text);
+		rc = LOOM__FAIL(err, LOOM_EPLUGIN, "%s: plug-in '%s' has a bad option row: %s", path, p->name,
+				cause.text);
 	return rc;
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The file is untrusted: every offset and size is checked against the file before use, sums cannot wrap, and loops are
  * bounded. The file is not mapped, because a file that shrinks would raise SIGBUS. */
-#include "plugin/elf.h"
-
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +29,7 @@ struct file {
 	int fd;
 	uint64_t size;
 	unsigned notes; /* number of notes read so far */
-	int number;	/* errno of a failed read, which makes later results invalid */
+	int number;     /* errno of a failed read, which makes later results invalid */
 };
 
 static int inside(const struct file *f, uint64_t offset, uint64_t length)
@@ -67,8 +65,7 @@ static int unreadable(const struct file *f, int number, struct loom_error *err)
 
 static int cut_short(const struct file *f, struct loom_error *err)
 {
-	return LOOM__FAIL(err, LOOM_EPLUGIN,
-			  "%s: the file is cut short or damaged; build or copy it again", f->path);
+	return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: the file is cut short or damaged; build or copy it again", f->path);
 }
 
 static uint64_t round_up4(uint32_t n)
@@ -105,29 +102,13 @@ static int read_segments(struct file *f, const Elf64_Ehdr *h, int *found, struct
 {
 	for (unsigned i = 0; i < h->e_phnum; i++) {
 		Elf64_Phdr p;
-		if (h->e_phoff > f->size ||
-		    !get(f, h->e_phoff + (uint64_t)i * sizeof(p), &p, sizeof(p)))
+		if (h->e_phoff > f->size || !get(f, h->e_phoff + (uint64_t)i * sizeof(p), &p, sizeof(p)))
 			return cut_short(f, err);
 		if ((p.p_type == PT_LOAD || p.p_type == PT_DYNAMIC || p.p_type == PT_NOTE) &&
 		    !inside(f, p.p_offset, p.p_filesz))
 			return cut_short(f, err);
 		if (p.p_type == PT_NOTE && !*found)
 			*found = search_notes(f, p.p_offset, p.p_filesz, out);
-	}
-	return 0;
-}
-
-/* Section headers may be stripped; those that are there must be whole. */
-static int read_sections(struct file *f, const Elf64_Ehdr *h, int *found, struct loom_manifest *out,
-			 struct loom_error *err)
-{
-	for (unsigned i = 0; h->e_shoff && i < h->e_shnum; i++) {
-		Elf64_Shdr s;
-		if (h->e_shoff > f->size ||
-		    !get(f, h->e_shoff + (uint64_t)i * sizeof(s), &s, sizeof(s)))
-			return cut_short(f, err);
-		if (s.sh_type == SHT_NOTE && !*found && inside(f, s.sh_offset, s.sh_size))
-			*found = search_notes(f, s.sh_offset, s.sh_size, out);
 	}
 	return 0;
 }
@@ -141,52 +122,39 @@ static int read_header(struct file *f, Elf64_Ehdr *h, struct loom_error *err)
 	if (h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_ident[EI_DATA] != ELFDATA2LSB ||
 	    (OUR_MACHINE != EM_NONE && h->e_machine != OUR_MACHINE))
 		return LOOM__FAIL(err, LOOM_EPLUGIN,
-				  "%s: made for another kind of machine (ELF class %u, machine %u; "
-				  "this is %u); "
-				  "build it for this one",
+				  "%s: made for another kind of machine (ELF class %u, machine %u; this is %u); build "
+				  "it for this one",
 				  f->path, h->e_ident[EI_CLASS], h->e_machine, OUR_MACHINE);
 	if (h->e_type != ET_DYN)
-		return LOOM__FAIL(err, LOOM_EPLUGIN,
-				  "%s: not a shared object; link it with -shared", f->path);
+		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: not a shared object; link it with -shared", f->path);
+	/* Section headers may be stripped. They are at the end of the file, so a truncated file lacks some of them. */
 	if (h->e_phentsize != sizeof(Elf64_Phdr) ||
-	    (h->e_shoff && h->e_shnum && h->e_shentsize != sizeof(Elf64_Shdr)))
+	    (h->e_shoff && !inside(f, h->e_shoff, (uint64_t)h->e_shnum * sizeof(Elf64_Shdr))))
 		return cut_short(f, err);
 	return 0;
-}
-
-static int read_file(struct file *f, int *found, struct loom_manifest *out, struct loom_error *err)
-{
-	Elf64_Ehdr h;
-	int rc = read_header(f, &h, err);
-	if (!rc)
-		rc = read_sections(f, &h, found, out, err);
-	if (!rc)
-		rc = read_segments(f, &h, found, out, err);
-	return rc;
 }
 
 int loom__elf_read(const char *path, int *found, struct loom_manifest *out, struct loom_error *err)
 {
 	struct file f = {.path = loom__shown(path)};
 	struct stat st;
-
+	Elf64_Ehdr h;
 	*found = 0;
 	memset(out, 0, sizeof(*out));
 	/* A FIFO of that name must not block the open, and a terminal must not become the controlling one. */
 	f.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (f.fd < 0)
 		return errno == ENOENT || errno == ENOTDIR
-			       ? LOOM__FAIL(err, LOOM_ENOENT, "%s: no such plug-in file; check the path",
-					    f.path)
-			       : unreadable(&f, errno, err);
+			   ? LOOM__FAIL(err, LOOM_ENOENT, "%s: no such plug-in file; check the path", f.path)
+			   : unreadable(&f, errno, err);
 	int rc;
 	if (fstat(f.fd, &st) || !S_ISREG(st.st_mode)) {
-		rc = LOOM__FAIL(err, LOOM_EPLUGIN,
-				"%s: %s, not a plug-in; name a shared object (.so)", f.path,
+		rc = LOOM__FAIL(err, LOOM_EPLUGIN, "%s: %s, not a plug-in; name a shared object (.so)", f.path,
 				S_ISDIR(st.st_mode) ? "a folder" : "not a regular file");
 	} else {
 		f.size = (uint64_t)st.st_size;
-		rc = read_file(&f, found, out, err);
+		rc = read_header(&f, &h, err);
+		rc = rc ? rc : read_segments(&f, &h, found, out, err);
 		if (f.number)
 			rc = unreadable(&f, f.number, err);
 	}

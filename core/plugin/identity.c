@@ -39,25 +39,21 @@ static int judge_name(const char *path, const struct loom_manifest *m, struct lo
 	file = file ? file + 1 : path;
 	if (!length)
 		return LOOM__FAIL(err, LOOM_EPLUGIN,
-				  "%s: the plug-in has no name; give LOOM_PLUGIN_DEFINE one, as in "
-				  "\"%s_mine\"",
+				  "%s: the plug-in has no name; give LOOM_PLUGIN_DEFINE one, as in \"%s_mine\"",
 				  loom__shown(path), prefix);
 	if (strncmp(m->name, prefix, n) || m->name[n] != '_' || !m->name[n + 1])
-		return LOOM__FAIL(
-			err, LOOM_EPLUGIN,
-			"%s: plug-in '%s' is a %s, so its name must begin with '%s_'; rename it",
-			loom__shown(path), m->name, loom__kind_section(m->kind), prefix);
+		return LOOM__FAIL(err, LOOM_EPLUGIN,
+				  "%s: plug-in '%s' is a %s, so its name must begin with '%s_'; rename it",
+				  loom__shown(path), m->name, loom__kind_section(m->kind), prefix);
 	if (m->name[strspn(m->name, "abcdefghijklmnopqrstuvwxyz0123456789_")])
-		return LOOM__FAIL(
-			err, LOOM_EPLUGIN,
-			"%s: the name '%s' has characters other than a-z, 0-9 and '_'; rename it",
-			loom__shown(path), m->name);
+		return LOOM__FAIL(err, LOOM_EPLUGIN,
+				  "%s: the name '%s' has characters other than a-z, 0-9 and '_'; rename it",
+				  loom__shown(path), m->name);
 	if (strncmp(file, m->name, length) || strncmp(file + length, ".so", 3) ||
 	    (file[length + 3] && file[length + 3] != '.'))
-		return LOOM__FAIL(
-			err, LOOM_EPLUGIN,
-			"%s: the plug-in in it calls itself '%s'; rename the file to %s.so",
-			loom__shown(path), m->name, m->name);
+		return LOOM__FAIL(err, LOOM_EPLUGIN,
+				  "%s: the plug-in in it calls itself '%s'; rename the file to %s.so",
+				  loom__shown(path), m->name, m->name);
 	return 0;
 }
 
@@ -70,23 +66,22 @@ int loom__identity_judge(const char *path, const struct loom_manifest *m, struct
 				  "declare it with LOOM_PLUGIN_DEFINE",
 				  file, (unsigned)m->magic);
 	if (m->abi != LOOM_ABI)
-		return LOOM__FAIL(err, LOOM_EABI,
-				  "%s: plug-in '%s' has plug-in ABI %u, gpuloom %s has %u; rebuild it against gpuloom %s's headers%s",
-				  file, name, (unsigned)m->abi, loom_version(), LOOM_ABI, loom_version(),
-				  m->abi > LOOM_ABI ? " or use a newer gpuloom" : "");
+		return LOOM__FAIL(
+		    err, LOOM_EABI,
+		    "%s: plug-in '%s' has plug-in ABI %u, gpuloom %s has %u; rebuild it against gpuloom %s's headers%s",
+		    file, name, (unsigned)m->abi, loom_version(), LOOM_ABI, loom_version(),
+		    m->abi > LOOM_ABI ? " or use a newer gpuloom" : "");
 	if (m->kind == LOOM_KIND_NONE || m->kind >= LOOM_KINDS)
 		return LOOM__FAIL(err, LOOM_EABI,
-				  "%s: plug-in '%s' has the kind number %u, which gpuloom %s does not know; use the gpuloom that it "
-				  "was made for",
+				  "%s: plug-in '%s' has the kind number %u, which gpuloom %s does not know; use the "
+				  "gpuloom that it was made for",
 				  file, name, (unsigned)m->kind, loom_version());
 	return judge_name(path, m, err);
 }
 
 const char *loom__identity_differs(const struct loom_manifest *a, const struct loom_manifest *b)
 {
-	return a->magic != b->magic             ? "magic"
-	       : a->abi != b->abi               ? "abi"
-	       : a->kind != b->kind             ? "kind"
+	return a->kind != b->kind               ? "kind"
 	       : strcmp(a->name, b->name)       ? "name"
 	       : strcmp(a->version, b->version) ? "version"
 	       : strcmp(a->license, b->license) ? "license"

@@ -5,6 +5,10 @@
 
 #include "plugin/registry.h"
 
+/* Checks the file before dlopen() sees it, without running its code, and rejects one that is absent, not regular, not
+ * ELF, truncated, or for another machine. Otherwise returns 0. *found says whether the file has a manifest, which *out
+ * then is, cleaned. */
+int loom__elf_read(const char *path, int *found, struct loom_manifest *out, struct loom_error *err);
 void loom__manifest_clean(struct loom_manifest *m);
 /* Returns 0 when, by the modes, only this user and root can have written this real path. LOOM_EINVAL: every user may
  * write or replace it, or, in a program with privileges, another user or a group may. */

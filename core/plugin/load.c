@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugin/elf.h"
 #include "plugin/identity.h"
 #include "plugin/registry.h"
 
@@ -17,16 +16,15 @@ typedef const struct loom_plugin *entry_fn(void);
 /* The size of the part that every descriptor has. */
 #define LEAST_SIZE (offsetof(struct loom_plugin, dev) + sizeof(((struct loom_plugin *)0)->dev))
 
-static int check_kind(const char *path, const struct loom_manifest *m, enum loom_kind kind,
-		      struct loom_error *err)
+static int check_kind(const char *path, const struct loom_manifest *m, enum loom_kind kind, struct loom_error *err)
 {
 	if (kind == LOOM_KIND_NONE || m->kind == kind)
 		return 0;
-	return LOOM__FAIL(err, LOOM_EINVAL,
-			  "%s: plug-in '%s' is a %s plug-in where a %s is needed; select it in "
-			  "section [%s] or choose another",
-			  loom__shown(path), m->name, loom__kind_section(m->kind),
-			  loom__kind_section(kind), loom__kind_section(m->kind));
+	return LOOM__FAIL(
+	    err, LOOM_EINVAL,
+	    "%s: plug-in '%s' is a %s plug-in where a %s is needed; select it in section [%s] or choose another",
+	    loom__shown(path), m->name, loom__kind_section(m->kind), loom__kind_section(kind),
+	    loom__kind_section(m->kind));
 }
 
 /* `number`: errno of dlopen(), whose message does not mention a lack of memory. */
@@ -40,13 +38,11 @@ static int refuse_link(const char *path, int number, struct loom_error *err)
 		why = "no reason given";
 	if (!strncmp(why, path, n) && !strncmp(why + n, ": ", 2))
 		why += n + 2;
-	const char *fix = strstr(why, "undefined symbol")
-				   ? "link it with -Wl,-z,defs and every library that it uses"
-			   : strstr(why, "cannot open shared object")
-				   ? "install that library or put its folder in LD_LIBRARY_PATH"
-				   : "build it again for this machine";
-	return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: the dynamic linker rejects it: %s; %s",
-			  loom__shown(path), why, fix);
+	const char *fix = strstr(why, "undefined symbol") ? "link it with -Wl,-z,defs and every library that it uses"
+			  : strstr(why, "cannot open shared object")
+			      ? "install that library or put its folder in LD_LIBRARY_PATH"
+			      : "build it again for this machine";
+	return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: the dynamic linker rejects it: %s; %s", loom__shown(path), why, fix);
 }
 
 /* A library that the plug-in links to may export the symbol as well: only that of the file itself counts. */
@@ -56,21 +52,17 @@ static int find_entry(const char *path, void *handle, entry_fn **entry, struct l
 	Dl_info info;
 	void *symbol = dlsym(handle, "loom_plugin_entry");
 	if (!symbol)
-		return LOOM__FAIL(
-			err, LOOM_EPLUGIN,
-			"%s: it exports no loom_plugin_entry, so it is no gpuloom plug-in; declare "
-			"one "
-			"with LOOM_PLUGIN_DEFINE or take the file out of the plug-in folder",
-			loom__shown(path));
-	if (dlinfo(handle, RTLD_DI_LINKMAP, &own) ||
-	    !dladdr1(symbol, &info, (void **)&from, RTLD_DL_LINKMAP) || own != from)
 		return LOOM__FAIL(err, LOOM_EPLUGIN,
-				  "%s: its loom_plugin_entry comes from another file, %s; declare "
-				  "the plug-in in "
-				  "the file itself and do not link it to another plug-in",
+				  "%s: it exports no loom_plugin_entry, so it is no gpuloom plug-in; declare one with "
+				  "LOOM_PLUGIN_DEFINE or take the file out of the plug-in folder",
+				  loom__shown(path));
+	if (dlinfo(handle, RTLD_DI_LINKMAP, &own) || !dladdr1(symbol, &info, (void **)&from, RTLD_DL_LINKMAP) ||
+	    own != from)
+		return LOOM__FAIL(err, LOOM_EPLUGIN,
+				  "%s: its loom_plugin_entry comes from another file, %s; declare the plug-in in the "
+				  "file itself and do not link it to another plug-in",
 				  loom__shown(path),
-				  from && from->l_name[0] ? loom__shown(from->l_name)
-							  : "the executable");
+				  from && from->l_name[0] ? loom__shown(from->l_name) : "the executable");
 	*entry = (entry_fn *)(uintptr_t)symbol;
 	return 0;
 }
@@ -99,48 +91,35 @@ static int check_strings(const char *path, const struct loom_plugin *p, struct l
 	} must[] = {{"version", p->version}, {"license", p->license}, {"summary", p->summary}};
 	for (size_t i = 0; i < LOOM__COUNT(must); i++)
 		if (!must[i].text || !must[i].text[0])
-			return LOOM__FAIL(
-				err, LOOM_EPLUGIN,
-				"%s: plug-in '%s' has no %s; give LOOM_PLUGIN_DEFINE one",
-				loom__shown(path), p->name, must[i].what);
+			return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: plug-in '%s' has no %s; give LOOM_PLUGIN_DEFINE one",
+					  loom__shown(path), p->name, must[i].what);
 	return 0;
 }
 
-static int check_agreement(const char *path, const struct loom_manifest *note,
-		     const struct loom_manifest *self, struct loom_error *err)
-{
-	const char *field = loom__identity_differs(note, self);
-	if (!field)
-		return 0;
-	return LOOM__FAIL(err, LOOM_EPLUGIN,
-			  "%s: the manifest of '%s' and the descriptor that it returns differ in %s; declare the plug-in once, "
-			  "with LOOM_PLUGIN_DEFINE",
-			  loom__shown(path), note->name, field);
-}
-
 /* `note`: the manifest, or NULL. `p`: what the entry symbol returned. */
-static int check_descriptor(const char *path, const struct loom_manifest *note,
-			    const struct loom_plugin *p, enum loom_kind kind,
-			    struct loom_error *err)
+static int check_descriptor(const char *path, const struct loom_manifest *note, const struct loom_plugin *p,
+			    enum loom_kind kind, struct loom_error *err)
 {
 	struct loom_plugin self;
 	struct loom_manifest identity;
+	const char *differs;
 	int rc = read_descriptor(path, p, &self, err);
 	if (rc)
 		return rc;
 	loom__identity_of(&self, &identity);
 	self.name = identity.name; /* now cleaned for messages */
 	/* A different magic number or ABI has an error message of its own. */
-	if (note && identity.magic == note->magic && identity.abi == note->abi)
-		rc = check_agreement(path, note, &identity, err);
-	if (!rc)
-		rc = loom__identity_judge(path, &identity, err);
-	if (!rc && note)
-		rc = check_agreement(path, note, &identity, err);
+	if (note && identity.magic == note->magic && identity.abi == note->abi &&
+	    (differs = loom__identity_differs(note, &identity)))
+		return LOOM__FAIL(err, LOOM_EPLUGIN,
+				  "%s: the manifest of '%s' and the descriptor that it returns differ in %s; declare "
+				  "the plug-in once, with LOOM_PLUGIN_DEFINE",
+				  loom__shown(path), note->name, differs);
+	rc = loom__identity_judge(path, &identity, err);
 	if (!rc && self.size < LEAST_SIZE)
 		rc = LOOM__FAIL(err, LOOM_EABI,
-				"%s: the descriptor of plug-in '%s' has %zu bytes, plug-in ABI %u needs %zu; rebuild it against "
-				"gpuloom %s's headers",
+				"%s: the descriptor of plug-in '%s' has %zu bytes, plug-in ABI %u needs %zu; rebuild "
+				"it against gpuloom %s's headers",
 				loom__shown(path), identity.name, self.size, LOOM_ABI, LEAST_SIZE, loom_version());
 	if (!rc)
 		rc = check_kind(path, &identity, kind, err);
@@ -175,8 +154,7 @@ static void *open_file(const char *path, int *number)
 	return handle;
 }
 
-static int load(const char *path, enum loom_kind kind, const struct loom_plugin **out,
-		struct loom_error *err)
+static int load(const char *path, enum loom_kind kind, const struct loom_plugin **out, struct loom_error *err)
 {
 	struct loom_manifest note;
 	entry_fn *entry = NULL;
@@ -200,8 +178,7 @@ static int load(const char *path, enum loom_kind kind, const struct loom_plugin 
 	return rc;
 }
 
-int loom__plugin_load(const char *path, enum loom_kind kind, const struct loom_plugin **out,
-		      struct loom_error *err)
+int loom__plugin_load(const char *path, enum loom_kind kind, const struct loom_plugin **out, struct loom_error *err)
 {
 	char *real;
 	int rc = loom__plugin_real(path, &real, err);

@@ -37,8 +37,7 @@ static int add(struct loom__search *s, char *folder, struct loom_error *err)
 }
 
 /* `origin`: the option or variable that names the folder; NULL: a default, which may be absent. */
-static int consider(struct loom__search *s, const char *folder, const char *origin,
-		    struct loom_error *err)
+static int consider(struct loom__search *s, const char *folder, const char *origin, struct loom_error *err)
 {
 	struct stat st;
 	char *real = realpath(folder, NULL);
@@ -49,17 +48,15 @@ static int consider(struct loom__search *s, const char *folder, const char *orig
 			return no_memory(err);
 		return !origin ? 0
 			       : LOOM__FAIL(err, LOOM_ENOENT,
-					    "%s: plug-in folder of %s: %s; correct the path or "
-					    "leave it out",
+					    "%s: plug-in folder of %s: %s; correct the path or leave it out",
 					    loom__shown(folder), origin, strerror(why));
 	}
 	if (!S_ISDIR(st.st_mode)) {
 		free(real);
 		return !origin ? 0
 			       : LOOM__FAIL(err, LOOM_EINVAL,
-					    "%s: %s names a file where a folder of plug-ins is "
-					    "needed; "
-					    "name the folder that it is in",
+					    "%s: %s names a file where a folder of plug-ins is needed; name the folder "
+					    "that it is in",
 					    loom__shown(folder), origin);
 	}
 	int rc = loom__trusted(real, err);
@@ -69,8 +66,7 @@ static int consider(struct loom__search *s, const char *folder, const char *orig
 	return rc;
 }
 
-static int consider_list(struct loom__search *s, const char *list, const char *origin,
-			 struct loom_error *err)
+static int consider_list(struct loom__search *s, const char *list, const char *origin, struct loom_error *err)
 {
 	char *copy = strdup(list), *rest = copy, *one;
 	int rc = copy ? 0 : LOOM__FAIL(err, LOOM_ENOMEM, "out of memory while reading %s", origin);
@@ -101,9 +97,9 @@ static int own_folder(char out[PATH_MAX])
 static int consider_own(struct loom__search *s, struct loom_error *err)
 {
 	static const char *const places[] = {
-		"plugins",                                  /* the build folder */
-		"gpuloom/plugins",                          /* beside the installed library */
-		LOOM_LIBDIR_FROM_BINDIR "/gpuloom/plugins", /* from the installed executable: set by the Makefile */
+	    "plugins",                                  /* the build folder */
+	    "gpuloom/plugins",                          /* beside the installed library */
+	    LOOM_LIBDIR_FROM_BINDIR "/gpuloom/plugins", /* from the installed executable: set by the Makefile */
 	};
 	char own[PATH_MAX], folder[PATH_MAX];
 	int rc = 0;

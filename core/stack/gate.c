@@ -81,7 +81,7 @@ static int wait_all(struct loom_stack *s, uint64_t until, int until_stop, struct
 			if (rc == 0) {
 				finished[d] = 1;
 				left--;
-				if (s->shape[d].flags & LOOM_SHAPE_IS_VIRTUAL)
+				if (s->layout.clock)
 					end += s->begin_ns;
 				if (end > s->end_ns)
 					s->end_ns = end;

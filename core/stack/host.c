@@ -31,8 +31,8 @@ static void host_log(const struct loom_host *host, int level, const char *who, c
 	errno = saved;
 }
 
-static int host_fail(const struct loom_host *host, struct loom_error *err, int code,
-		     const char *file, int line, const char *fmt, ...)
+static int host_fail(const struct loom_host *host, struct loom_error *err, int code, const char *file, int line,
+		     const char *fmt, ...)
 {
 	(void)host;
 	va_list args;
@@ -66,8 +66,8 @@ static uint64_t host_now_ns(const struct loom_host *host)
 	return loom__now_ns();
 }
 
-static int host_metric(const struct loom_host *host, struct loom_report *report, const char *name,
-		       const char *unit, enum loom_better better, double value)
+static int host_metric(const struct loom_host *host, struct loom_report *report, const char *name, const char *unit,
+		       enum loom_better better, double value)
 {
 	(void)host;
 	if (report->retime && report->count && name && !strcmp(name, "seconds") && value > 0) {
@@ -111,30 +111,29 @@ static int host_verifying(const struct loom_host *host, double done, struct loom
 }
 
 /* True when the caller's version of the params has the member. */
-#define HAS_RANKS(params)                                                                          \
-	((params) && (params)->size >= offsetof(struct loom_stack_params, ranks) + sizeof(void *) && \
-	 (params)->ranks)
+#define HAS_RANKS(params)                                                                                              \
+	((params) && (params)->size >= offsetof(struct loom_stack_params, ranks) + sizeof(void *) && (params)->ranks)
 
 void loom__host_init(struct loom__host *h, const struct loom_stack_params *params)
 {
 	*h = (struct loom__host){
-		.table = {.size = sizeof(struct loom_host),
-			  .abi = LOOM_ABI,
-			  .ctx = h,
-			  .log_on = host_log_on,
-			  .log = host_log,
-			  .fail = host_fail,
-			  .alloc = host_alloc,
-			  .free = host_free,
-			  .now_ns = host_now_ns,
-			  .metric = host_metric,
-			  .ranks = 1,
-			  .allgather = host_allgather,
-			  .choice = host_fact,
-			  .progress = host_verifying},
-		.log = params ? params->log : NULL,
-		.log_arg = params ? params->log_arg : NULL,
-		.log_level = params ? params->log_level : 0,
+	    .table = {.size = sizeof(struct loom_host),
+		      .abi = LOOM_ABI,
+		      .ctx = h,
+		      .log_on = host_log_on,
+		      .log = host_log,
+		      .fail = host_fail,
+		      .alloc = host_alloc,
+		      .free = host_free,
+		      .now_ns = host_now_ns,
+		      .metric = host_metric,
+		      .ranks = 1,
+		      .allgather = host_allgather,
+		      .choice = host_fact,
+		      .progress = host_verifying},
+	    .log = params ? params->log : NULL,
+	    .log_arg = params ? params->log_arg : NULL,
+	    .log_level = params ? params->log_level : 0,
 	};
 	if (HAS_RANKS(params)) {
 		h->ranks = params->ranks;
@@ -145,8 +144,7 @@ void loom__host_init(struct loom__host *h, const struct loom_stack_params *param
 	}
 }
 
-int loom__report_add(struct loom_report *r, const char *name, const char *unit,
-		     enum loom_better better, double value)
+int loom__report_add(struct loom_report *r, const char *name, const char *unit, enum loom_better better, double value)
 {
 	if (!name || !*name || isnan(value))
 		return LOOM_EINVAL;

@@ -67,32 +67,3 @@ int loom__images_copy(struct loom_stack *s, int in, struct loom_error *err)
 			rc = loom__segment_copy(s, i, 0, s->image[i], s->segment[i].bytes, in, err);
 	return rc;
 }
-
-/* ---- memory of devices, between ranks ---- */
-
-int loom__memory_key(void *ctx, uint32_t segment, struct loom_memory_key *key, struct loom_error *err)
-{
-	struct loom_stack *s = ctx;
-	const struct loom_memory *memory = s->segment[segment].memory;
-	const struct loom__device *d = &s->device[memory->device];
-	if (!LOOM_HAS(d->ops, mem_key))
-		return LOOM__FAIL(err, LOOM_ENOTSUP, "%s: other ranks do not reach its memory",
-				  s->shape[memory->device].name);
-	return d->ops->mem_key(d->self, memory, key, err);
-}
-
-int loom__memory_open(void *ctx, uint32_t device, const struct loom_memory_key *key, uint64_t *at, struct loom_error *err)
-{
-	struct loom_stack *s = ctx;
-	const struct loom__device *d = &s->device[device];
-	if (!LOOM_HAS(d->ops, mem_open))
-		return LOOM__FAIL(err, LOOM_ENOTSUP, "%s: it does not reach memory of other ranks' devices",
-				  s->shape[device].name);
-	return d->ops->mem_open(d->self, key, at, err);
-}
-
-void loom__memory_close(void *ctx, uint32_t device, uint64_t at)
-{
-	struct loom_stack *s = ctx;
-	s->device[device].ops->mem_close(s->device[device].self, at);
-}

@@ -28,6 +28,22 @@ int loom__stack_shape(struct loom_stack *s, struct loom_error *err)
 	return 0;
 }
 
+/* Takes the clock of the devices, which must be one clock: virtual time is not ordered with real time. */
+static int find_clock(struct loom_stack *s, struct loom_error *err)
+{
+	const struct loom_clock *clock[LOOM_MAX_DEVICES] = {NULL};
+	for (uint32_t d = 0; d < s->layout.devices; d++) {
+		clock[d] = LOOM_HAS(s->device_ops[d], clock) ? s->device_ops[d]->clock(s->device_self[d]) : NULL;
+		if (clock[d] != clock[0])
+			return LOOM__FAIL(err, LOOM_ENOTSUP,
+					  "%s runs in real time, which cannot be mixed with the virtual time of %s: "
+					  "simulate all devices",
+					  s->shape[clock[d] ? 0 : d].name, s->shape[clock[d] ? d : 0].name);
+	}
+	s->layout.clock = clock[0];
+	return 0;
+}
+
 static int open_devices(struct loom_stack *s, struct loom_error *err)
 {
 	uint32_t n = s->plan.devices;
@@ -62,10 +78,8 @@ static int open_devices(struct loom_stack *s, struct loom_error *err)
 					   .layout = &s->layout,
 					   .ops = s->device_ops,
 					   .self = s->device_self};
-	if (s->layout.devices && LOOM_HAS(s->device_ops[0], clock))
-		s->layout.clock = s->device_ops[0]->clock(s->device_self[0]);
 	loom__interrupts_offer(s);
-	return 0;
+	return find_clock(s, err);
 }
 
 static int open_transport(struct loom_stack *s, struct loom_error *err)

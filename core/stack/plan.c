@@ -482,12 +482,3 @@ const struct loom__choice *loom__plan_get(const struct loom__plan *plan, enum lo
 			return &plan->choice[i];
 	return NULL;
 }
-
-int loom__plan_inputs(const struct loom__plan *plan, struct loom_error *err)
-{
-	const struct loom__choice *c = loom__plan_get(plan, LOOM_WORKLOAD);
-	const struct loom_workload_ops *ops = c ? c->plugin->ops : NULL;
-	struct loom__host host;
-	loom__host_init(&host, NULL);
-	return LOOM_HAS(ops, inputs) && c->opts ? ops->inputs(&host.table, c->opts, err) : 0;
-}

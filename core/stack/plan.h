@@ -57,9 +57,6 @@ void loom__plan_free(struct loom__plan *plan);
 /* Returns the only choice of a kind, or NULL. */
 const struct loom__choice *loom__plan_get(const struct loom__plan *plan, enum loom_kind kind);
 
-/* Checks by the op inputs() that the workload's input files exist. */
-int loom__plan_inputs(const struct loom__plan *plan, struct loom_error *err);
-
 /* The core's own sections with their rows, NULL-terminated, for docs and completion. */
 struct loom__core_section {
 	const char *name;

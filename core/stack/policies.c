@@ -35,6 +35,36 @@ void loom__interrupts_offer(struct loom_stack *s)
 	s->layout.interrupts = &s->interrupts;
 }
 
+/* ---- memory of devices, between ranks ---- */
+
+static int memory_key(void *ctx, uint32_t segment, struct loom_memory_key *key, struct loom_error *err)
+{
+	struct loom_stack *s = ctx;
+	const struct loom_memory *memory = s->segment[segment].memory;
+	const struct loom__device *d = &s->device[memory->device];
+	if (!LOOM_HAS(d->ops, mem_key))
+		return LOOM__FAIL(err, LOOM_ENOTSUP, "%s: other ranks do not reach its memory",
+				  s->shape[memory->device].name);
+	return d->ops->mem_key(d->self, memory, key, err);
+}
+
+static int memory_open(void *ctx, uint32_t device, const struct loom_memory_key *key, uint64_t *at,
+		       struct loom_error *err)
+{
+	struct loom_stack *s = ctx;
+	const struct loom__device *d = &s->device[device];
+	if (!LOOM_HAS(d->ops, mem_open))
+		return LOOM__FAIL(err, LOOM_ENOTSUP, "%s: it does not reach memory of other ranks' devices",
+				  s->shape[device].name);
+	return d->ops->mem_open(d->self, key, at, err);
+}
+
+static void memory_close(void *ctx, uint32_t device, uint64_t at)
+{
+	struct loom_stack *s = ctx;
+	s->device[device].ops->mem_close(s->device[device].self, at);
+}
+
 /* ---- host threads of policies ---- */
 
 int loom__policies_start(struct loom_stack *s, struct loom_error *err)
@@ -52,7 +82,7 @@ int loom__policies_start(struct loom_stack *s, struct loom_error *err)
 	}
 	struct loom_segments segments = {.size = sizeof(segments), .count = s->segments + 1, .at = at,
 					 .bytes = bytes, .fd = fd, .offset = offset, .image = image,
-					 .ctx = s, .key = loom__memory_key, .open = loom__memory_open, .close = loom__memory_close,
+					 .ctx = s, .key = memory_key, .open = memory_open, .close = memory_close,
 					 .copy = loom__segment_copy};
 	for (size_t i = 0; i < s->policies; i++) {
 		struct loom__policy *p = &s->policy[i];

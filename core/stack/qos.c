@@ -30,8 +30,7 @@ int loom__qos_open(struct loom_stack *s, struct loom_error *err)
 			continue;
 		for (size_t j = 0; j < i; j++)
 			if (s->policy[j].choice->plugin == p->choice->plugin)
-				return LOOM__FAIL(err, LOOM_EINVAL, "[qos] use: '%s' is named twice",
-						  p->choice->label);
+				return LOOM__FAIL(err, LOOM_EINVAL, "[qos] use: '%s' is named twice", p->choice->label);
 		if (n == LOOM__QOS_STAGES)
 			return LOOM__FAIL(err, LOOM_EINVAL, "[qos] use: more than %d plug-ins", n);
 		stage[n++] = (struct loom_qos_stage){p->choice->plugin->ops, p->self, p->choice->label};
@@ -43,8 +42,7 @@ int loom__qos_open(struct loom_stack *s, struct loom_error *err)
 	struct loom__policy *first = leader(s);
 	if (!first)
 		return LOOM__FAIL(err, LOOM_EINVAL,
-				  "[qos] use: none of these plug-ins can serve requests: add 'split' or "
-				  "'monolithic'");
+				  "[qos] use: none of these plug-ins can serve requests: add 'split' or 'monolithic'");
 	const struct loom_qos_ops *ops = first->choice->plugin->ops;
 	return ops->lead(first->self, stage, n, err);
 }
@@ -62,13 +60,11 @@ int loom__qos_tenants(struct loom_stack *s, struct loom_error *err)
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		const struct loom_tenant *t = &tenant[i];
-		int bad = !t->count || t->first >= s->layout.workers ||
-			  t->count > s->layout.workers - t->first || !t->weight || !t->outstanding ||
-			  t->outstanding > 1u << 20 || (t->outstanding & (t->outstanding - 1)) ||
-			  !memchr(t->name, 0, sizeof(t->name));
+		int bad = !t->count || t->first >= s->layout.workers || t->count > s->layout.workers - t->first ||
+			  !t->weight || !t->outstanding || t->outstanding > 1u << 20 ||
+			  (t->outstanding & (t->outstanding - 1)) || !memchr(t->name, 0, sizeof(t->name));
 		for (uint32_t j = 0; j < i; j++)
-			bad |= t->first < tenant[j].first + tenant[j].count &&
-			       tenant[j].first < t->first + t->count;
+			bad |= t->first < tenant[j].first + tenant[j].count && tenant[j].first < t->first + t->count;
 		if (bad || n > LOOM_MAX_TENANTS)
 			return LOOM__FAIL(err, LOOM_EPLUGIN, "tenant %u of the workload is impossible", i);
 	}

@@ -189,10 +189,6 @@ void loom__segments_release_last(struct loom_stack *s);
 /* The `copy` of struct loom_segments. */
 int loom__segment_copy(void *stack, uint32_t segment, uint64_t offset, void *host, uint64_t bytes, int in,
 		       struct loom_error *err);
-/* The other three functions of struct loom_segments, for device memory that ranks share. */
-int loom__memory_key(void *stack, uint32_t segment, struct loom_memory_key *key, struct loom_error *err);
-int loom__memory_open(void *stack, uint32_t device, const struct loom_memory_key *key, uint64_t *at, struct loom_error *err);
-void loom__memory_close(void *stack, uint32_t device, uint64_t at);
 /* Copies images into the devices, or back. No action where the host can access all memory. */
 int loom__images_copy(struct loom_stack *s, int in, struct loom_error *err);
 

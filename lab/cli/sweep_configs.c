@@ -3,11 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <gpuloom/workload.h>
+
 #include "cli/run.h"
 #include "cli/session.h"
 #include "cli/sweep.h"
 #include "facts/facts.h"
 #include "facts/must.h"
+#include "stack/host.h"
 
 /* ---- conf and plan of a configuration -------------------------------------------------------- */
 
@@ -27,6 +30,16 @@ static int plan_config(struct loom__sweep_session *s, size_t i, struct loom_conf
 		*cfg = NULL;
 	}
 	return status;
+}
+
+/* Checks by the op inputs() that the workload's input files exist. */
+static int find_inputs(const struct loom__plan *plan, struct loom_error *err)
+{
+	const struct loom__choice *c = loom__plan_get(plan, LOOM_WORKLOAD);
+	const struct loom_workload_ops *ops = c ? c->plugin->ops : NULL;
+	struct loom__host host;
+	loom__host_init(&host, NULL);
+	return LOOM_HAS(ops, inputs) && c->opts ? ops->inputs(&host.table, c->opts, err) : 0;
 }
 
 /* ---- identity -------------------------------------------------------------------------------- */
@@ -108,7 +121,7 @@ static int resolve(struct loom__sweep_session *s, size_t i, struct loom__names *
 		s->sweep.samples = plan.run.samples;
 	}
 	struct loom_error err;
-	if (!c->skipped && !loom__plan_inputs(&plan, &err))
+	if (!c->skipped && !find_inputs(&plan, &err))
 		s->ready++;
 	else if (!c->skipped && !s->missing.code)
 		s->missing = err;

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "inspect/candidates.h"
-#include "plugin/elf.h"
 #include "plugin/identity.h"
 
 static int looks_like_plugin(const struct dirent *entry)

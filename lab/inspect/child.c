@@ -4,17 +4,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "facts/fair.h"
+#include "lib/fd.h"
 
 enum { MOST_ANSWER = 256 << 10, MOST_NOISE = 4 << 10, ABOVE_STDIO = 10 };
 
@@ -45,76 +43,6 @@ static int open_channel(struct channel *c)
 	return c->theirs < 0 || fcntl(c->fd, F_SETFL, O_NONBLOCK) ? -1 : 0;
 }
 
-/* ---- starting ---- */
-
-/* Shared with the child, which uses the parent's memory until it executes the program. */
-struct start {
-	const char *const *argv;
-	const struct loom__streams *streams;
-	pid_t parent;
-	volatile int code;
-};
-
-/* Uses only operations that are safe between vfork() and exec. glibc's execvp() neither allocates nor locks. */
-static _Noreturn void become(struct start *s)
-{
-	const struct loom__streams *of = s->streams;
-	sigset_t none;
-	sigemptyset(&none);
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a sandbox may reject the call */
-	if (getppid() != s->parent)
-		_exit(127); /* the parent died before prctl(), so nothing else would end this process */
-	for (int n = 1; n < NSIG; n++)
-		signal(n, SIG_DFL);
-	setpgid(0, 0);
-	if (dup2(of->in, STDIN_FILENO) >= 0 && dup2(of->out, STDOUT_FILENO) >= 0 && dup2(of->err, STDERR_FILENO) >= 0 &&
-	    (of->answer < 0 || dup2(of->answer, LOOM__CHILD_FD) >= 0)) {
-		/* Closes descriptors without O_CLOEXEC. Old kernels lack the call and leave them open. */
-#ifdef SYS_close_range
-		syscall(SYS_close_range, LOOM__CHILD_FD + (of->answer >= 0), ~0u, 0);
-#endif
-		sigprocmask(SIG_SETMASK, &none, NULL);
-		execvp(s->argv[0], (char *const *)(uintptr_t)s->argv);
-	}
-	s->code = errno;
-	_exit(127);
-}
-
-/* Blocks all signals during the call, because a handler in the child would run on the parent's memory. */
-static __attribute__((noinline)) pid_t fork_into(struct start *s)
-{
-	sigset_t all, old;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	pid_t pid = vfork();
-	if (pid == 0)
-		become(s);
-	s->code = pid < 0 ? errno : s->code;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return pid;
-}
-
-int loom__child_start(const char *const *argv, const struct loom__streams *streams, pid_t *pid)
-{
-	struct start s = {.argv = argv, .streams = streams, .parent = getpid()};
-	*pid = fork_into(&s);
-	if (*pid > 0 && s.code)
-		loom__child_wait(*pid, 0);
-	return s.code;
-}
-
-/* ---- waiting ---- */
-
-int loom__child_wait(pid_t pid, int flags)
-{
-	int status;
-	pid_t got;
-	do
-		got = waitpid(pid, &status, flags & WNOHANG);
-	while (got < 0 && errno == EINTR);
-	return got == pid ? status : got == 0 ? LOOM__CHILD_RUNS : LOOM__CHILD_LOST;
-}
-
 /* Reads available data, and drops what exceeds the limit, so that the child never blocks. */
 static void take(struct channel *c)
 {
@@ -135,21 +63,12 @@ static void take(struct channel *c)
 	}
 }
 
-/* Returns 1 when the child has ended and is a zombie, so its process group number is still valid. */
-static int has_ended(pid_t pid)
-{
-	siginfo_t info = {0};
-	if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT))
-		return errno == ECHILD;
-	return info.si_pid == pid;
-}
-
-static void attend(pid_t pid, struct channel channel[2], unsigned limit_ms, int *timed_out)
+static void attend(const struct child *c, struct channel channel[2], unsigned limit_ms, int *timed_out)
 {
 	struct loom__fair fair;
 	uint64_t limit = (uint64_t)limit_ms * 1000000u, begin = loom__now_ns();
-	loom__fair_begin(&fair, pid);
-	while (!has_ended(pid)) {
+	loom__fair_begin(&fair, c->pid);
+	while (!child_ended(c, 0)) {
 		struct pollfd wait[2];
 		int open = 0;
 		for (int i = 0; i < 2; i++) {
@@ -165,16 +84,21 @@ static void attend(pid_t pid, struct channel channel[2], unsigned limit_ms, int 
 		take(&channel[0]);
 		take(&channel[1]);
 	}
-	kill(-pid, SIGKILL);
+	child_signal_group(c, SIGKILL); /* the child is not reaped, so the number of its group is still valid */
 }
 
-static int start_with(const char *const *argv, int answer, int noise, pid_t *pid)
+static int start_with(const char *const *argv, int answer, int noise, struct child *c)
 {
-	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	struct loom__streams streams = {.in = null, .out = noise, .err = noise, .answer = answer};
-	int code = null < 0 ? errno : loom__child_start(argv, &streams, pid);
-	if (null >= 0)
-		close(null);
+	struct child_program program = {.argv = (char *const *)(uintptr_t)argv,
+					.in = loom_fd(open("/dev/null", O_RDONLY | O_CLOEXEC)),
+					.out = noise,
+					.err = noise,
+					.answer = answer,
+					.end = SIGKILL};
+	const char *step;
+	int code = program.in < 0 ? errno : child_start(c, &program, &step);
+	if (program.in >= 0)
+		close(program.in);
 	return code;
 }
 
@@ -184,12 +108,12 @@ int loom__child_run(const char *const *argv, unsigned limit_ms, struct loom__chi
 	*out = (struct loom__child){0};
 	struct channel channel[2] = {{-1, -1, &out->answer, MOST_ANSWER, 0},
 				     {-1, -1, &out->noise, MOST_NOISE, 0}};
-	pid_t pid = 0;
+	struct child c;
 	int rc = 0, why = 0;
 	if (open_channel(&channel[0]) || open_channel(&channel[1]))
 		why = errno;
 	else
-		why = start_with(argv, channel[0].theirs, channel[1].theirs, &pid);
+		why = start_with(argv, channel[0].theirs, channel[1].theirs, &c);
 	shut(&channel[0].theirs);
 	shut(&channel[1].theirs);
 	if (why) {
@@ -197,8 +121,8 @@ int loom__child_run(const char *const *argv, unsigned limit_ms, struct loom__chi
 		rc = LOOM__FAIL(err, LOOM_EIO, "%s: cannot be started to probe plug-ins: %s%s", argv[0], strerror(why),
 				files ? "; if few files may be open, raise that limit (ulimit -n 1024)" : "");
 	} else {
-		attend(pid, channel, limit_ms, &out->timed_out);
-		out->status = loom__child_wait(pid, 0);
+		attend(&c, channel, limit_ms, &out->timed_out);
+		out->status = child_wait(&c, NULL);
 		take(&channel[0]);
 		take(&channel[1]);
 	}
@@ -222,7 +146,7 @@ void loom__child_fate(const struct loom__child *c, unsigned limit_ms, char *text
 {
 	if (c->timed_out)
 		snprintf(text, room, "did not return within %u ms of a fair share of the machine", limit_ms);
-	else if (c->status == LOOM__CHILD_LOST)
+	else if (c->status == CHILD_LOST)
 		snprintf(text, room, "ended with an unknown status");
 	else if (WIFSIGNALED(c->status) && sigabbrev_np(WTERMSIG(c->status)))
 		snprintf(text, room, "crashed (SIG%s)", sigabbrev_np(WTERMSIG(c->status)));

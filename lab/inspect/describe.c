@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/config.h"
 #include "plugin/identity.h"
 #include "facts/must.h"
 #include "facts/text.h"
@@ -32,30 +33,6 @@ static void type_name(const struct loom_opt *o, char out[8])
 	out[i] = 0;
 }
 
-/* Appends a bound in the largest unit that needs no fraction: 64KiB for 65536 bytes. */
-static void add_bound(struct loom__text *t, const struct loom_opt *o, double value)
-{
-	static const struct {
-		const char *name;
-		double factor;
-	} units[] = {{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1},
-		     {"s", 1e9},       {"ms", 1e6},      {"us", 1e3},      {"ns", 1}};
-	size_t from = o->type == LOOM_OPT_SIZE ? 0 : 4, n = from + 4;
-	if (o->type == LOOM_OPT_SHARE) {
-		loom__text_add(t, "%.12g%%", value * 100);
-		return;
-	}
-	for (size_t i = from; value > 0 && i < n; i++)
-		if (o->type == LOOM_OPT_SIZE || o->type == LOOM_OPT_TIME) {
-			double count = value / units[i].factor;
-			if (count < 1e15 && count == (double)(long long)count) {
-				loom__text_add(t, "%.0f%s", count, units[i].name);
-				return;
-			}
-		}
-	loom__text_add(t, "%.15g", value);
-}
-
 /* Appends "1..256", "a|b", or nothing. `bar` separates choices. */
 static void add_allowed(struct loom__text *t, const struct loom_opt *o, const char *bar)
 {
@@ -64,13 +41,13 @@ static void add_allowed(struct loom__text *t, const struct loom_opt *o, const ch
 	/* Enumerations have no other bounds. */
 	if (o->type == LOOM_OPT_ENUM || (o->min == 0 && o->max == 0))
 		return;
-	add_bound(t, o, o->min);
+	loom__value_amount(o, o->min, t);
 	/* The limit of the field is not a bound of the option. */
 	if (o->max >= 9e18) {
 		loom__text_add(t, " or more");
 	} else {
 		loom__text_add(t, "..");
-		add_bound(t, o, o->max);
+		loom__value_amount(o, o->max, t);
 	}
 }
 

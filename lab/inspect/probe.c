@@ -8,7 +8,6 @@
 #include <sys/wait.h>
 
 #include "inspect/child.h"
-#include "plugin/elf.h"
 #include "plugin/identity.h"
 #include "facts/must.h"
 
@@ -29,7 +28,7 @@ static int ask(const char *self, const char *question, const char *path, unsigne
 	       struct loom__child *child, struct loom_error *err)
 {
 	char fd[12];
-	snprintf(fd, sizeof(fd), "%d", LOOM__CHILD_FD);
+	snprintf(fd, sizeof(fd), "%d", CHILD_ANSWER);
 	const char *const argv[] = {self, "probe", question, fd, path, NULL};
 	return loom__child_run(argv, limit_ms, child, err);
 }

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "inspect/child.h"
+#include "lib/child.h"
 #include "ranks/boot.h"
 
 #define LOOK_MS 50
@@ -191,19 +191,13 @@ static void reap(struct hub *h)
 {
 	for (uint32_t r = 0; r < h->n; r++) {
 		struct loom__member *m = &h->member[r];
-		int status = m->pid > 0 ? loom__child_wait(m->pid, WNOHANG) : LOOM__CHILD_RUNS;
-		if (status == LOOM__CHILD_RUNS)
+		struct child child = {.pid = m->pid, .fd = -1};
+		if (m->pid <= 0 || !child_ended(&child, 0))
 			continue;
-		char text[200];
-		if (status == LOOM__CHILD_LOST)
-			snprintf(text, sizeof(text), " (pid %d) has ended with an unknown status: the job ends",
-				 m->pid);
-		else if (WIFSIGNALED(status))
-			snprintf(text, sizeof(text), " (pid %d) was killed by signal %d (%s): the job ends", m->pid,
-				 WTERMSIG(status), strsignal(WTERMSIG(status)));
-		else
-			snprintf(text, sizeof(text), " (pid %d) ended by itself with status %d: the job ends", m->pid,
-				 WEXITSTATUS(status));
+		char how[120], text[200];
+		int status = child_wait(&child, NULL);
+		child_end_text(status, how, sizeof(how));
+		snprintf(text, sizeof(text), " (pid %d) %s: the job ends", m->pid, how);
 		sweep(m->pid);
 		m->pid = -1;
 		/* The rank's last message may still be in the socket. */
@@ -212,7 +206,7 @@ static void reap(struct hub *h)
 			take(h, r);
 		/* Another rank may have noticed this kill first. The hub itself sends SIGKILL only at the end. */
 		gone(h, r,
-		     !h->failed_at || (status != LOOM__CHILD_LOST && WIFSIGNALED(status) &&
+		     !h->failed_at || (status != CHILD_LOST && WIFSIGNALED(status) &&
 				       WTERMSIG(status) != SIGTERM && h->asked < 3),
 		     text);
 		hang_up(m);

@@ -7,16 +7,17 @@
 
 #include "report/report.h"
 #include "facts/must.h"
-#include "inspect/child.h"
+#include "lib/child.h"
 
 int loom__report_draw(const struct loom__text *svg, enum loom__report_format format, struct loom__text *out,
 		      struct loom_error *err)
 {
-	static const char png[] = "--format=png", pdf[] = "--format=pdf", name[] = "rsvg-convert", twice[] = "--zoom=2";
-	const char *const command[] = {name, format == LOOM__AS_PNG ? png : pdf, format == LOOM__AS_PNG ? twice : NULL,
+	static char png[] = "--format=png", pdf[] = "--format=pdf", name[] = "rsvg-convert", twice[] = "--zoom=2";
+	char *const command[] = {name, format == LOOM__AS_PNG ? png : pdf, format == LOOM__AS_PNG ? twice : NULL,
 				       NULL};
 	FILE *in = tmpfile(), *drawn = tmpfile();
-	pid_t pid;
+	struct child child;
+	const char *step;
 	int status = 0, rc = in && drawn ? 0 : errno;
 	if (!rc) {
 		loom__must_text(svg);
@@ -24,9 +25,14 @@ int loom__report_draw(const struct loom__text *svg, enum loom__report_format for
 	}
 	if (!rc) {
 		rewind(in);
-		rc = loom__child_start(command, &(struct loom__streams){fileno(in), fileno(drawn), STDERR_FILENO, -1},
-				       &pid);
-		status = rc ? 0 : loom__child_wait(pid, 0);
+		rc = child_start(&child,
+				 &(struct child_program){.argv = command,
+							 .in = fileno(in),
+							 .out = fileno(drawn),
+							 .err = STDERR_FILENO,
+							 .end = SIGKILL},
+				 &step);
+		status = rc ? 0 : child_wait(&child, NULL);
 	}
 	char room[4096];
 	if (!rc && !status) {

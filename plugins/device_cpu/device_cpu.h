@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
-#include "../shared/child/child.h"
+#include "lib/child.h"
 #include "cores.h"
 #include "gate.h"
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../shared/hostmem/hostmem.h"
 #include "device_cpu.h"
 
 static const char *const isolation_choices[] = {"thread", "process", NULL};
@@ -145,24 +146,7 @@ static int shape(void *self, struct loom_device_shape *shape, struct loom_error 
 	return 0;
 }
 
-static const struct loom_device_ops ops = {
-    .size = sizeof(ops),
-    .create = create,
-    .destroy = destroy,
-    .shape = shape,
-    .mem_alloc = device_mem_alloc,
-    .mem_free = device_mem_free,
-    .mem_map = device_mem_map,
-    .mem_unmap = device_mem_unmap,
-    .build = device_build,
-    .launch = device_launch,
-    .ready = device_ready,
-    .go = device_go,
-    .wait = device_wait,
-    .retire = device_retire,
-    .doctor = device_doctor,
-    .wake = device_wake,
-};
+static const struct loom_device_ops ops = {.size = sizeof(ops), HOST_DEVICE_OPS, .doctor = device_doctor};
 
 LOOM_PLUGIN_DEFINE(DEVICE, "device_cpu", "1.0.0", "Apache-2.0",
 		   "The CPU: workers are pinned threads, in this process or in one per device", .opts = rows,

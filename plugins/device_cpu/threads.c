@@ -6,8 +6,8 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "../shared/child/child.h"
-#include "../shared/child/thread.h"
+#include "lib/child.h"
+#include "lib/thread.h"
 #include "device_cpu.h"
 
 /* The lanes of a worker are pinned to the whole set: with a core per lane, workers would overlap. */

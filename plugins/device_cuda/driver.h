@@ -9,66 +9,16 @@
 #include "../shared/gpu/gpu.h"
 
 /* cuda.h renames functions to their newest version (cuMemAlloc is cuMemAlloc_v2), and so these rows. */
-#define DRIVER_MAP(X)                                                                                                  \
-	X(cuInit)                                                                                                      \
-	X(cuDriverGetVersion)                                                                                          \
-	X(cuGetErrorName)                                                                                              \
-	X(cuGetErrorString)                                                                                            \
-	X(cuDeviceGetCount)                                                                                            \
-	X(cuDeviceGet)                                                                                                 \
-	X(cuDeviceGetName)                                                                                             \
-	X(cuDeviceGetAttribute)                                                                                        \
-	X(cuDeviceGetPCIBusId)                                                                                         \
-	X(cuDeviceGetByPCIBusId)                                                                                       \
-	X(cuDeviceTotalMem)                                                                                            \
-	X(cuDeviceCanAccessPeer)                                                                                       \
-	X(cuDeviceGetP2PAttribute)                                                                                     \
-	X(cuDevicePrimaryCtxRetain)                                                                                    \
-	X(cuDevicePrimaryCtxRelease)                                                                                   \
-	X(cuCtxPushCurrent)                                                                                            \
-	X(cuCtxPopCurrent)                                                                                             \
-	X(cuCtxEnablePeerAccess)                                                                                       \
-	X(cuCtxSetLimit)                                                                                               \
-	X(cuCtxGetLimit)                                                                                               \
-	X(cuModuleLoadData)                                                                                            \
-	X(cuModuleUnload)                                                                                              \
-	X(cuModuleGetFunction)                                                                                         \
-	X(cuModuleGetGlobal)                                                                                           \
-	X(cuFuncGetAttribute)                                                                                          \
-	X(cuFuncSetAttribute)                                                                                          \
-	X(cuOccupancyMaxActiveBlocksPerMultiprocessor)                                                                 \
-	X(cuLaunchCooperativeKernel)                                                                                   \
-	X(cuLaunchKernel)                                                                                              \
-	X(cuStreamWriteValue64)                                                                                        \
-	X(cuStreamWaitValue64)                                                                                         \
-	X(cuStreamBeginCapture)                                                                                        \
-	X(cuStreamEndCapture)                                                                                          \
-	X(cuGraphInstantiate)                                                                                          \
-	X(cuGraphLaunch)                                                                                               \
-	X(cuGraphDestroy)                                                                                              \
-	X(cuGraphExecDestroy)                                                                                          \
-	X(cuStreamCreate)                                                                                              \
-	X(cuStreamDestroy)                                                                                             \
-	X(cuStreamQuery)                                                                                               \
-	X(cuStreamSynchronize)                                                                                         \
-	X(cuEventCreate)                                                                                               \
-	X(cuEventDestroy)                                                                                              \
-	X(cuEventRecord)                                                                                               \
-	X(cuEventSynchronize)                                                                                          \
-	X(cuMemAlloc)                                                                                                  \
-	X(cuMemFree)                                                                                                   \
-	X(cuIpcGetMemHandle)                                                                                           \
-	X(cuIpcOpenMemHandle)                                                                                          \
-	X(cuIpcCloseMemHandle)                                                                                         \
-	X(cuMemHostAlloc)                                                                                              \
-	X(cuMemFreeHost)                                                                                               \
-	X(cuMemHostRegister)                                                                                           \
-	X(cuMemHostUnregister)                                                                                         \
-	X(cuMemHostGetDevicePointer)                                                                                   \
-	X(cuMemcpyHtoDAsync)                                                                                           \
-	X(cuMemcpyDtoHAsync)                                                                                           \
-	X(cuMemsetD8Async)                                                                                             \
-	X(cuPointerGetAttribute)
+#define DRIVER_MAP(X)												\
+	GPU_CALLS_MAP(X, cu) X(cuDriverGetVersion) X(cuDeviceGetCount) X(cuDeviceGet)				\
+	X(cuDeviceGetP2PAttribute) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease)			\
+	X(cuCtxPushCurrent) X(cuCtxPopCurrent) X(cuCtxEnablePeerAccess) X(cuCtxSetLimit) X(cuCtxGetLimit)	\
+	X(cuFuncSetAttribute) X(cuOccupancyMaxActiveBlocksPerMultiprocessor) X(cuLaunchCooperativeKernel)	\
+	X(cuLaunchKernel) X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuGraphInstantiate)			\
+	X(cuGraphLaunch) X(cuGraphDestroy) X(cuGraphExecDestroy) X(cuStreamCreate) X(cuStreamSynchronize)	\
+	X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventSynchronize) X(cuMemAlloc) X(cuMemFree)	\
+	X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemHostRegister) X(cuMemHostUnregister)				\
+	X(cuMemHostGetDevicePointer)
 
 struct driver {
 	void *so;

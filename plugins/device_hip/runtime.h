@@ -8,47 +8,12 @@
 
 #include "../shared/gpu/gpu.h"
 
-#define RUNTIME_MAP(X)                                                                                                 \
-	X(hipInit)                                                                                                     \
-	X(hipRuntimeGetVersion)                                                                                        \
-	X(hipGetErrorName)                                                                                             \
-	X(hipGetErrorString)                                                                                           \
-	X(hipGetDeviceCount)                                                                                           \
-	X(hipDeviceGetName)                                                                                            \
-	X(hipDeviceGetAttribute)                                                                                       \
-	X(hipDeviceGetPCIBusId)                                                                                        \
-	X(hipDeviceGetByPCIBusId)                                                                                      \
-	X(hipDeviceTotalMem)                                                                                           \
-	X(hipDeviceCanAccessPeer)                                                                                      \
-	X(hipDeviceEnablePeerAccess)                                                                                   \
-	X(hipGetDevice)                                                                                                \
-	X(hipSetDevice)                                                                                                \
-	X(hipModuleLoadData)                                                                                           \
-	X(hipModuleUnload)                                                                                             \
-	X(hipModuleLaunchKernel)                                                                                       \
-	X(hipStreamWriteValue64)                                                                                       \
-	X(hipStreamWaitValue64)                                                                                        \
-	X(hipModuleGetFunction)                                                                                        \
-	X(hipModuleGetGlobal)                                                                                          \
-	X(hipFuncGetAttribute)                                                                                         \
-	X(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor)                                                          \
-	X(hipStreamCreateWithFlags)                                                                                    \
-	X(hipStreamDestroy)                                                                                            \
-	X(hipStreamQuery)                                                                                              \
-	X(hipExtMallocWithFlags)                                                                                       \
-	X(hipFree)                                                                                                     \
-	X(hipIpcGetMemHandle)                                                                                          \
-	X(hipIpcOpenMemHandle)                                                                                         \
-	X(hipIpcCloseMemHandle)                                                                                        \
-	X(hipHostMalloc)                                                                                               \
-	X(hipHostFree)                                                                                                 \
-	X(hipHostRegister)                                                                                             \
-	X(hipHostUnregister)                                                                                           \
-	X(hipHostGetDevicePointer)                                                                                     \
-	X(hipMemcpyHtoDAsync)                                                                                          \
-	X(hipMemcpyDtoHAsync)                                                                                          \
-	X(hipMemsetD8Async)                                                                                            \
-	X(hipPointerGetAttribute)
+#define RUNTIME_MAP(X)												\
+	GPU_CALLS_MAP(X, hip) X(hipRuntimeGetVersion) X(hipGetDeviceCount) X(hipDeviceEnablePeerAccess)		\
+	X(hipGetDevice) X(hipSetDevice) X(hipModuleLaunchKernel)						\
+	X(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor) X(hipStreamCreateWithFlags)			\
+	X(hipExtMallocWithFlags) X(hipFree) X(hipHostMalloc) X(hipHostFree) X(hipHostRegister)			\
+	X(hipHostUnregister) X(hipHostGetDevicePointer)
 
 struct runtime {
 	void *so;

@@ -36,12 +36,6 @@ static void fill(struct device *d, struct sim_worker *x, uint32_t worker)
 
 static int refuse(struct device *d, const struct loom_launch *what, struct loom_error *err)
 {
-	for (uint32_t i = 0; i < what->layout->devices; i++)
-		if (!(what->layout->device[i].flags & LOOM_SHAPE_IS_VIRTUAL))
-			return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
-					 "%s: %s runs in real time, which cannot be mixed with virtual time: "
-					 "simulate all devices",
-					 d->name, what->layout->device[i].name);
 	for (uint32_t i = 0; i < what->attachments; i++)
 		if (what->attachment[i].attach)
 			return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,

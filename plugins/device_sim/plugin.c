@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../shared/hostmem/hostmem.h"
 #include "device_sim.h"
 
 #define LOCAL_BYTES_MAX (227u << 10) /* shared memory of an H200 */
@@ -134,7 +135,6 @@ static int shape(void *self, struct loom_device_shape *shape, struct loom_error 
 	shape->numa_node = -1;
 	shape->local_bytes = LOCAL_BYTES_MAX;
 	shape->kind = LOOM_ON_GPU;
-	shape->flags = LOOM_SHAPE_IS_VIRTUAL;
 	shape->launch_ns = d->options->launch_cost;
 	shape->teardown_ns = d->options->teardown_cost;
 	return 0;
@@ -146,24 +146,7 @@ static const struct loom_clock *time_of(void *self)
 }
 
 static const struct loom_device_ops ops = {
-    .size = sizeof(ops),
-    .create = create,
-    .destroy = destroy,
-    .shape = shape,
-    .mem_alloc = device_mem_alloc,
-    .mem_free = device_mem_free,
-    .mem_map = device_mem_map,
-    .mem_unmap = device_mem_unmap,
-    .build = device_build,
-    .launch = device_launch,
-    .ready = device_ready,
-    .go = device_go,
-    .wait = device_wait,
-    .retire = device_retire,
-    .wake = device_wake,
-    .repeat = device_repeat,
-    .clock = time_of,
-};
+    .size = sizeof(ops), HOST_DEVICE_OPS, .repeat = device_repeat, .clock = time_of};
 
 LOOM_PLUGIN_DEFINE(DEVICE, "device_sim", "0.1.0", "Apache-2.0",
 		   "Simulated GPUs: workers are fibers under a virtual clock; costs are not calibrated",

@@ -2,8 +2,8 @@
 /* The thread of a simulation runs from the first launch to the end of the last, and runs a sample at each command. */
 #include <gpuloom/dev/futex.h>
 
-#include "../shared/child/child.h"
-#include "../shared/child/thread.h"
+#include "lib/child.h"
+#include "lib/thread.h"
 #include "simulation.h"
 
 static void *simulation_main(void *arg)

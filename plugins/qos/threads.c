@@ -17,7 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#include "../shared/child/thread.h"
+#include "lib/thread.h"
 #include "service.h"
 
 static int stopped(const struct service *s)

@@ -6,7 +6,7 @@
 
 #include "sched_host.dev.h"
 #include "../shared/sched/schedulers.h"
-#include "../shared/child/thread.h"
+#include "lib/thread.h"
 
 _Static_assert(sizeof(struct host_box) == 128, "a line for each side");
 
@@ -386,26 +386,7 @@ static void sched_host_stuck(void *self, const struct loom_layout *layout, const
 	pthread_mutex_unlock(&s->lock);
 }
 
-static const struct loom_sched_ops sched_host_ops = {
-    .size = sizeof(struct loom_sched_ops),
-    .create = sched_host_create,
-    .destroy = sched_host_destroy,
-    .need = sched_host_need,
-    .init = sched_host_init,
-    .collect = sched_host_collect,
-    .start = sched_host_start,
-    .stop = sched_host_stop,
-    .explain = sched_host_explain,
-    .constants = sched_host_constants,
-    .stuck = sched_host_stuck,
-};
-
-static const struct loom_sched_dev sched_host_cpu = {
-    .size = sizeof(struct loom_sched_dev),
-    .run = sched_host_run,
-    .spawn = sched_host_spawn,
-    .wanted = sched_host_wanted,
-};
+SCHED_TABLES(sched_host, .start = sched_host_start, .stop = sched_host_stop, .stuck = sched_host_stuck);
 
 LOOM_DEVICE_CODE(sched_host_code, sched_host_cpu, "sched_host.dev.h",
 		 LOOM_CODE_FILE("options.dev.h") LOOM_CODE_FILE("common.dev.h") LOOM_CODE_FILE("rest.dev.h")

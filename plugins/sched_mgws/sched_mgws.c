@@ -130,7 +130,7 @@ static int mgws_check_ranks(const struct sched_mgws *s, const struct loom_layout
 {
 	int real = 0; /* number of GPUs */
 	for (uint32_t d = 0; d < layout->devices; d++)
-		real |= layout->device[d].kind == LOOM_ON_GPU && !(layout->device[d].flags & LOOM_SHAPE_IS_VIRTUAL);
+		real |= layout->device[d].kind == LOOM_ON_GPU && !layout->clock;
 	if (sched_noncoherent(layout))
 		return MGWS_FAIL(LOOM_ENOTSUP,
 				 "ranks share tasks between workers that change the same words, and devices of this "
@@ -537,25 +537,7 @@ static void sched_mgws_stuck(void *self, const struct loom_layout *layout, const
 			 (mgws_llu)listed, (mgws_llu)s->cfg.overflow_list, asleep);
 }
 
-static const struct loom_sched_ops sched_mgws_ops = {
-    .size = sizeof(struct loom_sched_ops),
-    .create = sched_mgws_create,
-    .destroy = sched_mgws_destroy,
-    .need = sched_mgws_need,
-    .init = sched_mgws_init,
-    .collect = sched_mgws_collect,
-    .explain = sched_mgws_explain,
-    .constants = sched_mgws_constants,
-    .stuck = sched_mgws_stuck,
-    .connect = sched_mgws_connect,
-};
-
-static const struct loom_sched_dev sched_mgws_cpu = {
-    .size = sizeof(struct loom_sched_dev),
-    .run = sched_mgws_run,
-    .spawn = sched_mgws_spawn,
-    .wanted = sched_mgws_wanted,
-};
+SCHED_TABLES(sched_mgws, .stuck = sched_mgws_stuck, .connect = sched_mgws_connect);
 
 /* Each file uses only files before it; tests/check-layers.sh checks that. */
 LOOM_DEVICE_CODE(sched_mgws_code, sched_mgws_cpu, "sched_mgws.dev.h",

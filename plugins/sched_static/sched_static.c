@@ -135,23 +135,7 @@ static int sched_static_explain(void *self, uint32_t worker, int code, uint64_t 
 			 worker, s->cfg.local_queue, s->cfg.in_place_depth, (unsigned long long)info);
 }
 
-static const struct loom_sched_ops sched_static_ops = {
-    .size = sizeof(struct loom_sched_ops),
-    .create = sched_static_create,
-    .destroy = sched_static_destroy,
-    .need = sched_static_need,
-    .init = sched_static_init,
-    .collect = sched_static_collect,
-    .explain = sched_static_explain,
-    .constants = sched_static_constants,
-};
-
-static const struct loom_sched_dev sched_static_cpu = {
-    .size = sizeof(struct loom_sched_dev),
-    .run = sched_static_run,
-    .spawn = sched_static_spawn,
-    .wanted = sched_static_wanted,
-};
+SCHED_TABLES(sched_static);
 
 LOOM_DEVICE_CODE(sched_static_code, sched_static_cpu, "sched_static.dev.h",
 		 LOOM_CODE_FILE("options.dev.h") LOOM_CODE_FILE("common.dev.h") LOOM_CODE_FILE("rest.dev.h")

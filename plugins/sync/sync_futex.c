@@ -66,19 +66,9 @@ static void interrupt(void *self, const struct loom_layout *layout, const struct
 		sync_poison_all(layout, view->global, code, device);
 }
 
-static const struct loom_sync_ops ops = {
-    .size = sizeof(ops),
-    .create = create,
-    .destroy = sync_destroy,
-    .need = need,
-    .init = init,
-    .collect = listener_collect,
-    .start = listener_start,
-    .stop = listener_stop,
-    .channels = sync_channels,
-    .interrupt = interrupt,
-};
+SYNC_TABLE(sync_futex, .destroy = sync_destroy, .need = need, .init = init, .collect = listener_collect,
+	   .start = listener_start, .stop = listener_stop, .interrupt = interrupt);
 SYNC_GPU_WAIT_CODE(sync_futex);
 
 LOOM_PLUGIN_DEFINE(SYNC, "sync_futex", "0.1.0", "Apache-2.0", "Sleeps in the kernel, on a futex", .opts = rows,
-		   .opts_size = sizeof(struct futex_opts), .ops = &ops, .dev = &code)
+		   .opts_size = sizeof(struct futex_opts), .ops = &sync_futex_ops, .dev = &code)

@@ -88,16 +88,8 @@ static void interrupt(void *self, const struct loom_layout *layout, const struct
 	}
 }
 
-static const struct loom_sync_ops sync_warp_ops = {
-    .size = sizeof(struct loom_sync_ops),
-    .create = create,
-    .destroy = sync_destroy,
-    .need = need,
-    .init = init,
-    .collect = sync_collect,
-    .channels = sync_channels,
-    .interrupt = interrupt,
-};
+SYNC_TABLE(sync_warp, .destroy = sync_destroy, .need = need, .init = init, .collect = sync_collect,
+	   .interrupt = interrupt);
 SYNC_GPU_WAIT_CODE(sync_warp);
 
 LOOM_PLUGIN_DEFINE(SYNC, "sync_warp", "0.1.0", "Apache-2.0",

@@ -371,21 +371,9 @@ static void interrupt(void *self, const struct loom_layout *layout, const struct
 	listener_stop_waits(&w->listener);
 }
 
-static const struct loom_sync_ops ops = {
-    .size = sizeof(ops),
-    .create = create,
-    .destroy = destroy,
-    .need = need,
-    .init = init,
-    .collect = listener_collect,
-    .start = listener_start,
-    .stop = listener_stop,
-    .channels = sync_channels,
-    .interrupt = interrupt,
-    .attach = wic_attach,
-    .ready = wic_ready,
-    .detach = wic_detach,
-};
+SYNC_TABLE(sync_wic, .destroy = destroy, .need = need, .init = init, .collect = listener_collect,
+	   .start = listener_start, .stop = listener_stop, .interrupt = interrupt, .attach = wic_attach,
+	   .ready = wic_ready, .detach = wic_detach);
 
 SYNC_DEV_TABLE(wic);
 LOOM_DEVICE_CODE(code, wic_cpu, "sync_wic.dev.h",
@@ -395,4 +383,4 @@ LOOM_DEVICE_CODE(code, wic_cpu, "sync_wic.dev.h",
 
 LOOM_PLUGIN_DEFINE(SYNC, "sync_wic", "0.1.0", "Apache-2.0",
 		   "Consumers are interrupted by a page fault and resumed with the data (WIC)", .opts = rows,
-		   .opts_size = sizeof(struct wic_opts), .check = check, .ops = &ops, .dev = &code)
+		   .opts_size = sizeof(struct wic_opts), .check = check, .ops = &sync_wic_ops, .dev = &code)

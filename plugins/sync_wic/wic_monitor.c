@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "../shared/child/thread.h"
+#include "lib/thread.h"
 #include "../shared/sync/gpu_wait.dev.h"
 #include "wic.h"
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The input has a conf, two files that the conf may include (as "901" and "902"), and assignments of --set and of the
- * environment, one per line. All messages must be printable. The output of `config show --as-ini` must read back as the
- * same values. */
+ * environment, one per line. iniparser must read everything that the scanner accepts, and values must be at the
+ * positions that the scanner reports. All messages must be printable. The output of `config show --as-ini` must read
+ * back as the same values. */
+#include <iniparser/iniparser.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -39,10 +41,37 @@ static void printable(struct loom__diag *diag)
 {
 	struct loom__text t = {0};
 	loom__diag_text(diag, &t);
+	for (size_t i = 0; i < diag->count; i++)
+		FUZZ_CHECK(strncmp(diag->list[i].text, "internal error", strlen("internal error")));
 	if (t.at)
 		fuzz_printable("diag", t.at, t.length);
 	loom__text_free(&t);
 	loom__diag_free(diag);
+}
+
+static int complaint(const char *format, ...)
+{
+	fuzz_fail(__FILE__, __LINE__, format);
+}
+
+/* Checks that the value is at the position of the entry in its line, or after its quote. */
+static int at_its_place(void *arg, const struct loom__effective *e)
+{
+	const char *last = e->entry && e->entry->line ? strstr(e->entry->file, "/90") : NULL;
+	size_t n;
+	(void)arg;
+	if (!last || last[3] < '0' || last[3] >= '0' + FUZZ_FILES || last[4])
+		return 0;
+	char *text = fuzz_file_bytes((unsigned)(last[3] - '0'), &n), *at = text, *end = text + n;
+	at += n >= 3 && !memcmp(text, "\xef\xbb\xbf", 3) ? 3 : 0;
+	for (int line = 1; line < e->entry->line && at; line++)
+		at = (char *)memchr(at, '\n', (size_t)(end - at)) + 1;
+	at += e->entry->value_column - 1;
+	at += at < end && (*at == '"' || *at == '\'');
+	FUZZ_CHECK(at <= end && (size_t)(end - at) >= strlen(e->entry->value) &&
+		   !memcmp(at, e->entry->value, strlen(e->entry->value)));
+	free(text);
+	return 0;
 }
 
 struct setting {
@@ -110,6 +139,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct loom_config *cfg;
 	struct loom__diag diag = {0};
 	const char *path = NULL;
+	iniparser_set_error_callback(complaint);
 	if (chdir("/") || loom_config_create(&cfg, NULL)) /* "/" is the base of relative paths */
 		abort();
 	for (unsigned i = 0; i < 3; i++) {
@@ -121,10 +151,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	char *settings = fuzz_part(&parts, NULL), *environment = fuzz_part(&parts, NULL);
 	struct setting s = {cfg, &diag};
-	loom__config_read(cfg, path, &diag);
+	int verdict = loom__config_read(cfg, path, &diag);
+	FUZZ_CHECK(!verdict == !diag.errors);
 	fuzz_lines(environment, in_environment, &s);
 	fuzz_lines(settings, set, &s);
-	if (!fill(cfg, &diag) && !diag.errors)
+	int code = fill(cfg, &diag);
+	loom__config_each(cfg, at_its_place, NULL);
+	if (!code && !diag.errors)
 		reads_back(cfg);
 	printable(&diag);
 	loom_config_destroy(cfg);

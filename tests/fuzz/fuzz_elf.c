@@ -10,7 +10,7 @@ static FILE *note; /* absent.c opens this file */
 #define fopen(path, mode) ((void)(path), note)
 #include "core/plugin/absent.c"
 #undef fopen
-#include "plugin/elf.h"
+#include "plugin/identity.h"
 
 static void shown(const char *text)
 {

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "input.h"
-#include "plugins/shared/child/child.h"
+#include "lib/child.h"
 #include "stack/host.h"
 
 static void *library_of(const char *name);

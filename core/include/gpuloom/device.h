@@ -177,9 +177,9 @@ struct loom_device_ops {
 	int (*ready)(void *self, uint64_t timeout_ns, struct loom_error *err);
 	/* After the core has stored LOOM_PHASE_GO(n): rings a doorbell, if one is needed. */
 	int (*go)(void *self, struct loom_error *err);
-	/* Waits for the end of the sample. Returns 0 with the time of the last worker in *end_ns (CLOCK_MONOTONIC;
-	 * LOOM_SHAPE_IS_VIRTUAL). LOOM_EAGAIN: timeout_ns have passed, a signal or wake() came, or a worker left
-	 * because `stop` was set. LOOM_EDIED: the sample cannot end. */
+	/* Waits for the end of the sample. Returns 0 with the time of the last worker in *end_ns (CLOCK_MONOTONIC; the
+	 * duration of the sample if the device has a clock()). LOOM_EAGAIN: timeout_ns have passed, a signal or wake()
+	 * came, or a worker left because `stop` was set. LOOM_EDIED: the sample cannot end. */
 	int (*wait)(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_error *err);
 	/* Ends the launch after the core has stored LOOM_PHASE_RETIRE (and `stop` in mid-sample). Waits up to
 	 * timeout_ns, then uses force. Afterwards nothing of the launch remains. On LOOM_ETIMEDOUT threads that cannot

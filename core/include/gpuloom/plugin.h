@@ -335,11 +335,9 @@ enum {
 	/* The workers cost nothing between samples, see host memory as it is, and start at GO if no READY came before.
 	 * They may stay launched from run to run. */
 	LOOM_SHAPE_PERSISTENT = 2,
-	/* The clock of the device is virtual: the end of a sample that wait() returns gives the sample's duration. */
-	LOOM_SHAPE_IS_VIRTUAL = 4,
 	/* Set by the core, from the first sample on: the device of another rank is the same hardware, which runs
 	 * kernels of processes in turns. Each wait for that rank takes a turn: milliseconds. */
-	LOOM_SHAPE_TIME_SLICED = 8,
+	LOOM_SHAPE_TIME_SLICED = 4,
 };
 
 struct loom_clock;

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../child/child.h"
+#include "lib/child.h"
 #include "compose.h"
 #include "hostcc.h"
 #include "lib/fd.h"

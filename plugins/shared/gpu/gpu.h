@@ -361,6 +361,16 @@ int gpu_retire(void *self, uint64_t timeout_ns, struct loom_error *err);
 	.wait = gpu_wait, .wake = gpu_wake, .states = gpu_states, .retire = gpu_retire, .copy_in = gpu_copy_in,        \
 	.copy_out = gpu_copy_out, .interrupt = gpu_interrupt, .time_slicing = gpu_time_slicing
 
+/* Lists the calls that the APIs of all vendors have. `api`: the prefix of their names; cu gives X(cuInit). */
+#define GPU_CALLS_MAP(X, api)											\
+	X(api##Init) X(api##GetErrorName) X(api##GetErrorString) X(api##DeviceGetName)				\
+	X(api##DeviceGetAttribute) X(api##DeviceGetPCIBusId) X(api##DeviceGetByPCIBusId)			\
+	X(api##DeviceTotalMem) X(api##DeviceCanAccessPeer) X(api##ModuleLoadData) X(api##ModuleUnload)		\
+	X(api##ModuleGetFunction) X(api##ModuleGetGlobal) X(api##FuncGetAttribute)				\
+	X(api##StreamWriteValue64) X(api##StreamWaitValue64) X(api##StreamDestroy) X(api##StreamQuery)		\
+	X(api##IpcGetMemHandle) X(api##IpcOpenMemHandle) X(api##IpcCloseMemHandle) X(api##MemcpyHtoDAsync)	\
+	X(api##MemcpyDtoHAsync) X(api##MemsetD8Async) X(api##PointerGetAttribute)
+
 /* doctor.c: takes a zeroed struct of the plug-in. */
 void gpu_doctor(struct gpu *d, const struct gpu_driver *driver, const struct loom_host *host, struct loom_doctor *out);
 

@@ -20,4 +20,11 @@ int hostmem_make(const struct loom_host *host, const struct hostmem_want *want, 
 void hostmem_free(struct loom_memory *memory);
 uint64_t hostmem_page(void);
 
+/* The ops of a device whose workers run on the host: create(), destroy(), shape(), and device_OP() for the others. */
+#define HOST_DEVICE_OPS                                                                                                \
+	.create = create, .destroy = destroy, .shape = shape, .mem_alloc = device_mem_alloc,                           \
+	.mem_free = device_mem_free, .mem_map = device_mem_map, .mem_unmap = device_mem_unmap, .build = device_build,  \
+	.launch = device_launch, .ready = device_ready, .go = device_go, .wait = device_wait,                          \
+	.retire = device_retire, .wake = device_wake
+
 #endif

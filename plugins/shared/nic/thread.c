@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "lib/cpu_list.h"
-#include "../child/thread.h"
+#include "lib/thread.h"
 #include "nic.h"
 
 uint64_t nic_thread_cpu_ns(const struct nic *nic)

@@ -88,4 +88,20 @@ static inline int sched_check_ring(const struct loom_host *host, const char *opt
 	return LOOM_REFUSE(host, err, option, "%s = %u: must be a power of two from %u to %u", option, slots, min, max);
 }
 
+/* Defines the tables NAME_ops and NAME_cpu of a scheduler with functions NAME_OP(). `...`: additional host ops. */
+#define SCHED_TABLES(NAME, ...)                                                                                        \
+	static const struct loom_sched_ops NAME##_ops = {.size = sizeof(struct loom_sched_ops),                        \
+							 .create = NAME##_create,                                      \
+							 .destroy = NAME##_destroy,                                    \
+							 .need = NAME##_need,                                          \
+							 .init = NAME##_init,                                          \
+							 .collect = NAME##_collect,                                    \
+							 .explain = NAME##_explain,                                    \
+							 .constants = NAME##_constants,                                \
+							 __VA_ARGS__};                                                 \
+	static const struct loom_sched_dev NAME##_cpu = {.size = sizeof(struct loom_sched_dev),                        \
+							 .run = NAME##_run,                                            \
+							 .spawn = NAME##_spawn,                                        \
+							 .wanted = NAME##_wanted}
+
 #endif

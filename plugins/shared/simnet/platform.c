@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../child/child.h"
+#include "lib/child.h"
 
 #define PATIENCE_S 60u /* time limit of the child */
 /* In seconds, and in bytes per ns, because times are added in 64 bits of ns. */

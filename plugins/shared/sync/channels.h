@@ -46,18 +46,17 @@ int sync_has_gpu(const struct loom_layout *layout);
 /* Sets the poison bit in all words and wakes their sleepers. */
 void sync_poison_all(const struct loom_layout *layout, struct sync_head *head, int code, uint32_t device);
 
-/* The table of a plug-in that sync_create() makes; the plug-in has a create() of its own. */
+/* Defines the table of a plug-in with a create() of its own, whose instance begins with a struct sync. `...`: the other
+ * ops. */
+#define SYNC_TABLE(name, ...)                                                                                          \
+	static const struct loom_sync_ops name##_ops = {.size = sizeof(struct loom_sync_ops),                          \
+							.create = create,                                              \
+							.channels = sync_channels,                                     \
+							__VA_ARGS__}
+/* Defines the table of a plug-in that sync_create() makes; the plug-in has a create() of its own. */
 #define SYNC_OPS_TABLE(name)                                                                                           \
-	static const struct loom_sync_ops name##_ops = {                                                               \
-	    .size = sizeof(struct loom_sync_ops),                                                                      \
-	    .create = create,                                                                                          \
-	    .destroy = sync_destroy,                                                                                   \
-	    .need = sync_need,                                                                                         \
-	    .init = sync_init,                                                                                         \
-	    .collect = sync_collect,                                                                                   \
-	    .channels = sync_channels,                                                                                 \
-	    .interrupt = sync_interrupt,                                                                               \
-	}
+	SYNC_TABLE(name, .destroy = sync_destroy, .need = sync_need, .init = sync_init, .collect = sync_collect,       \
+		   .interrupt = sync_interrupt)
 
 /* Defines create() of a plug-in whose instance is a struct sync; `...` fills s->setting from *o. */
 #define SYNC_CREATE(NAME, OPTS, ...)                                                                                   \

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "../child/thread.h"
+#include "lib/thread.h"
 #include "sleep.h"
 #include "gpu_wait.dev.h"
 

@@ -95,6 +95,14 @@ static inline int workload_sum(const struct loom_host *host, const struct loom_l
 	return 0;
 }
 
+/* Defines the table `prefix`_ops with prefix_need(), prefix_init() and prefix_verify(). `...`: the other ops. */
+#define WORKLOAD_OPS(prefix, ...)                                                                                      \
+	static const struct loom_workload_ops prefix##_ops = {.size = sizeof(struct loom_workload_ops),                \
+							      .need = prefix##_need,                                   \
+							      .init = prefix##_init,                                   \
+							      .verify = prefix##_verify,                               \
+							      __VA_ARGS__}
+
 /* Defines the device half of a workload: its table of tasks, and its files, each a LOOM_CODE_FILE(). */
 #define WORKLOAD_CODE(symbol, table, files)                                                                            \
 	static const struct loom_workload_dev symbol##_cpu = {                                                         \

@@ -319,20 +319,9 @@ static int rounds_explain(void *self, uint32_t worker, int code, uint64_t info,
 			 (unsigned long long)info, worker, (double)opts_of(self)->deadline / 1e6);
 }
 
-static const struct loom_workload_ops rounds_ops = {
-	.size = sizeof(struct loom_workload_ops),
-	.create = rounds_create,
-	.destroy = rounds_destroy,
-	.need = rounds_need,
-	.init = rounds_init,
-	.tasks = workload_no_tasks,
-	.verify = rounds_verify,
-	.explain = rounds_explain,
-	.needs = 1u << LOOM_BARRIER,
-	.work = "barriers",
-	.constants = rounds_constants,
-	.barrier_scopes = rounds_barrier_scopes,
-};
+WORKLOAD_OPS(rounds, .create = rounds_create, .destroy = rounds_destroy, .tasks = workload_no_tasks,
+	     .explain = rounds_explain, .needs = 1u << LOOM_BARRIER, .work = "barriers",
+	     .constants = rounds_constants, .barrier_scopes = rounds_barrier_scopes);
 
 WORKLOAD_KERNEL(workload_barrier, LOOM_CODE_FILE("workload_barrier.dev.h"));
 

@@ -214,17 +214,8 @@ static int reduce_verify(void *self, const struct loom_layout *layout, const str
 	return 0;
 }
 
-static const struct loom_workload_ops reduce_ops = {
-	.size = sizeof(struct loom_workload_ops),
-	.create = reduce_create,
-	.destroy = workload_destroy,
-	.need = reduce_need,
-	.init = reduce_init,
-	.tasks = workload_no_tasks,
-	.verify = reduce_verify,
-	.needs = 1u << LOOM_BARRIER,
-	.barrier_scopes = reduce_barrier_scopes,
-};
+WORKLOAD_OPS(reduce, .create = reduce_create, .destroy = workload_destroy, .tasks = workload_no_tasks,
+	     .needs = 1u << LOOM_BARRIER, .barrier_scopes = reduce_barrier_scopes);
 
 WORKLOAD_KERNEL(workload_reduce, LOOM_CODE_FILE("workload_reduce.dev.h"));
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../shared/child/child.h"
+#include "lib/child.h"
 #include "exec.h"
 #include "lib/cpu_list.h"
 

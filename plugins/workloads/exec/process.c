@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../shared/child/child.h"
+#include "lib/child.h"
 #include "exec.h"
 #include "lib/fd.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "../../shared/child/child.h"
+#include "lib/child.h"
 #include "../../shared/workload/host.h"
 #include "exec.h"
 

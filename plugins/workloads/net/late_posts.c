@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include "../../shared/child/thread.h"
+#include "lib/thread.h"
 
 const char *const late_orders[] = {"post-first", "fire-first", "random", NULL};
 

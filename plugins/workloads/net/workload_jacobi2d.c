@@ -243,22 +243,9 @@ static uint32_t jacobi_awaits(void *self, const struct loom_layout *layout, uint
 	return count;
 }
 
-static const struct loom_workload_ops jacobi_ops = {
-	.size = sizeof(struct loom_workload_ops),
-	.create = jacobi_create,
-	.destroy = jacobi_destroy,
-	.need = jacobi_need,
-	.init = jacobi_init,
-	.tasks = workload_no_tasks,
-	.wire = jacobi_wire,
-	.verify = jacobi_verify,
-	.explain = net_explain,
-	.needs = 1u << LOOM_BARRIER,
-	.work = "cells",
-	.barrier_scopes = net_barrier_scopes,
-	.steps = jacobi_steps,
-	.awaits = jacobi_awaits,
-};
+WORKLOAD_OPS(jacobi, .create = jacobi_create, .destroy = jacobi_destroy, .tasks = workload_no_tasks,
+	     .wire = jacobi_wire, .explain = net_explain, .needs = 1u << LOOM_BARRIER, .work = "cells",
+	     .barrier_scopes = net_barrier_scopes, .steps = jacobi_steps, .awaits = jacobi_awaits);
 
 NET_CODE(workload_jacobi2d, .step = workload_jacobi2d_step);
 

@@ -161,18 +161,8 @@ static int msgrate_verify(void *self, const struct loom_layout *layout, const st
 	return 0;
 }
 
-static const struct loom_workload_ops msgrate_ops = {
-	.size = sizeof(struct loom_workload_ops),
-	.create = workload_create_plain,
-	.destroy = workload_destroy,
-	.need = msgrate_need,
-	.init = msgrate_init,
-	.tasks = workload_no_tasks,
-	.wire = msgrate_wire,
-	.verify = msgrate_verify,
-	.explain = net_explain,
-	.work = "triggers",
-};
+WORKLOAD_OPS(msgrate, .create = workload_create_plain, .destroy = workload_destroy, .tasks = workload_no_tasks,
+	     .wire = msgrate_wire, .explain = net_explain, .work = "triggers");
 
 NET_CODE(workload_msgrate);
 

@@ -179,21 +179,9 @@ static uint32_t pingpong_awaits(void *self, const struct loom_layout *layout, ui
 	return 1;
 }
 
-static const struct loom_workload_ops pingpong_ops = {
-	.size = sizeof(struct loom_workload_ops),
-	.create = pingpong_create,
-	.destroy = late_workload_destroy,
-	.need = pingpong_need,
-	.init = pingpong_init,
-	.stop = late_workload_stop,
-	.tasks = workload_no_tasks,
-	.wire = pingpong_wire,
-	.verify = pingpong_verify,
-	.explain = net_explain,
-	.work = "messages",
-	.steps = pingpong_launches,
-	.awaits = pingpong_awaits,
-};
+WORKLOAD_OPS(pingpong, .create = pingpong_create, .destroy = late_workload_destroy, .stop = late_workload_stop,
+	     .tasks = workload_no_tasks, .wire = pingpong_wire, .explain = net_explain, .work = "messages",
+	     .steps = pingpong_launches, .awaits = pingpong_awaits);
 
 NET_CODE(workload_pingpong, .step = workload_pingpong_step);
 

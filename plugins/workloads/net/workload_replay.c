@@ -136,18 +136,8 @@ static int replay_verify(void *self, const struct loom_layout *layout, const str
 	return 0;
 }
 
-static const struct loom_workload_ops replay_ops = {
-	.size = sizeof(struct loom_workload_ops),
-	.create = workload_create_plain,
-	.destroy = workload_destroy,
-	.need = replay_need,
-	.init = replay_init,
-	.tasks = workload_no_tasks,
-	.wire = replay_wire,
-	.verify = replay_verify,
-	.explain = net_explain,
-	.work = "reductions",
-};
+WORKLOAD_OPS(replay, .create = workload_create_plain, .destroy = workload_destroy, .tasks = workload_no_tasks,
+	     .wire = replay_wire, .explain = net_explain, .work = "reductions");
 
 NET_CODE_IN(workload_replay, LOOM_ALLREDUCE_FILES LOOM_CODE_FILE("workload_replay.dev.h"));
 

@@ -145,18 +145,8 @@ static int scatter_verify(void *self, const struct loom_layout *layout, const st
 	return 0;
 }
 
-static const struct loom_workload_ops scatter_ops = {
-	.size = sizeof(struct loom_workload_ops),
-	.create = workload_create_plain,
-	.destroy = workload_destroy,
-	.need = scatter_need,
-	.init = scatter_init,
-	.tasks = workload_no_tasks,
-	.wire = scatter_wire,
-	.verify = scatter_verify,
-	.explain = net_explain,
-	.work = "records",
-};
+WORKLOAD_OPS(scatter, .create = workload_create_plain, .destroy = workload_destroy, .tasks = workload_no_tasks,
+	     .wire = scatter_wire, .explain = net_explain, .work = "records");
 
 NET_CODE(workload_scatter);
 

@@ -229,8 +229,7 @@ static int sgd_need(void *self, const struct loom_layout *layout, struct loom_ne
 	need->worker = sizeof(struct sgd_times) + loom_net_line(o->steps * sizeof(uint64_t));
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		const struct loom_device_shape *shape = &layout->device[d];
-		uint64_t room =
-		    shape->kind == LOOM_ON_GPU && !(shape->flags & LOOM_SHAPE_IS_VIRTUAL) ? SGD_ROOM(shape->lanes) : 0;
+		uint64_t room = shape->kind == LOOM_ON_GPU && !layout->clock ? SGD_ROOM(shape->lanes) : 0;
 		need->local = room > need->local ? room : need->local;
 	}
 	return 0;
@@ -622,20 +621,9 @@ static int sgd_verify(void *self, const struct loom_layout *layout, const struct
 	return 0;
 }
 
-static const struct loom_workload_ops sgd_ops = {
-	.size = sizeof(struct loom_workload_ops),
-	.create = sgd_create,
-	.destroy = sgd_destroy,
-	.need = sgd_need,
-	.init = sgd_init,
-	.tasks = workload_no_tasks,
-	.wire = sgd_wire,
-	.verify = sgd_verify,
-	.explain = net_explain,
-	.needs = 1u << LOOM_BARRIER,
-	.work = "samples",
-	.barrier_scopes = net_barrier_scopes,
-};
+WORKLOAD_OPS(sgd, .create = sgd_create, .destroy = sgd_destroy, .tasks = workload_no_tasks, .wire = sgd_wire,
+	     .explain = net_explain, .needs = 1u << LOOM_BARRIER, .work = "samples",
+	     .barrier_scopes = net_barrier_scopes);
 
 NET_CODE_IN(workload_sgd, LOOM_ALLREDUCE_FILES LOOM_CODE_FILE("workload_sgd.dev.h"));
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "../../shared/child/thread.h"
+#include "lib/thread.h"
 #include "requests.h"
 
 int request_check(const struct loom_host *host, const void *opts, struct loom_error *err)

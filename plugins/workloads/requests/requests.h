@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "../../shared/child/child.h"
+#include "lib/child.h"
 #include "../../shared/workload/host.h"
 #include "requests.dev.h"
 

@@ -209,21 +209,9 @@ static int app_constants(void *self, const struct loom_layout *layout, char *tex
 	return 0;
 }
 
-static const struct loom_workload_ops app_ops = {
-	.size = sizeof(struct loom_workload_ops),
-	.create = app_create,
-	.destroy = app_destroy,
-	.need = app_need,
-	.init = app_init,
-	.start = request_start_phases,
-	.stop = request_stop_phases,
-	.tasks = workload_no_tasks,
-	.verify = app_verify,
-	.work = "requests",
-	.tenants = request_tenants,
-	.grants = app_grants,
-	.constants = app_constants,
-};
+WORKLOAD_OPS(app, .create = app_create, .destroy = app_destroy, .start = request_start_phases,
+	     .stop = request_stop_phases, .tasks = workload_no_tasks, .work = "requests", .tenants = request_tenants,
+	     .grants = app_grants, .constants = app_constants);
 
 WORKLOAD_KERNEL(workload_requests_app, LOOM_CODE_FILE("requests.dev.h") LOOM_CODE_FILE("pages.dev.h")
 		LOOM_CODE_FILE("workload_requests_app.dev.h"));

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-#include "../../shared/child/child.h"
+#include "lib/child.h"
 #include "requests.h"
 #include "lib/align.h"
 #include "lib/fd.h"

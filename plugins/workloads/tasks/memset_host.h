@@ -107,16 +107,7 @@ static int memset_verify(void *self, const struct loom_layout *layout, const str
 						 "");
 }
 
-static const struct loom_workload_ops memset_ops = {
-	.size = sizeof(struct loom_workload_ops),
-	.create = workload_create_plain,
-	.destroy = workload_destroy,
-	.need = memset_need,
-	.init = memset_init,
-	.task_count = memset_count,
-	.tasks = memset_tasks,
-	.verify = memset_verify,
-	.work = "bytes",
-};
+WORKLOAD_OPS(memset, .create = workload_create_plain, .destroy = workload_destroy, .task_count = memset_count,
+	     .tasks = memset_tasks, .work = "bytes");
 
 #endif

@@ -174,17 +174,8 @@ static int bfs_verify(void *self, const struct loom_layout *layout, const struct
 	return 0;
 }
 
-static const struct loom_workload_ops bfs_ops = {
-	.size = sizeof(struct loom_workload_ops),
-	.create = bfs_create,
-	.destroy = bfs_destroy,
-	.need = bfs_need,
-	.init = bfs_init,
-	.task_count = workload_one_task,
-	.tasks = bfs_tasks,
-	.verify = bfs_verify,
-	.work = "arcs",
-};
+WORKLOAD_OPS(bfs, .create = bfs_create, .destroy = bfs_destroy, .task_count = workload_one_task, .tasks = bfs_tasks,
+	     .work = "arcs");
 
 static const struct loom_task_entry bfs_entries[] = {
 	{"workload_bfs_tasks_part", workload_bfs_tasks_part},

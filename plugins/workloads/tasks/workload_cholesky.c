@@ -178,19 +178,8 @@ static int cholesky_explain(void *self, uint32_t worker, int code, uint64_t info
 			 worker, (unsigned long long)info - 1);
 }
 
-static const struct loom_workload_ops cholesky_ops = {
-	.size = sizeof(struct loom_workload_ops),
-	.create = cholesky_create,
-	.destroy = cholesky_destroy,
-	.need = cholesky_need,
-	.init = cholesky_init,
-	.task_count = workload_one_task,
-	.tasks = cholesky_tasks,
-	.verify = cholesky_verify,
-	.work = "flops",
-	.explain = cholesky_explain,
-	.constants = cholesky_constants,
-};
+WORKLOAD_OPS(cholesky, .create = cholesky_create, .destroy = cholesky_destroy, .task_count = workload_one_task,
+	     .tasks = cholesky_tasks, .work = "flops", .explain = cholesky_explain, .constants = cholesky_constants);
 
 static const struct loom_task_entry cholesky_entries[] = {
 	{"workload_cholesky_factor", workload_cholesky_factor},

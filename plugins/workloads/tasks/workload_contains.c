@@ -352,18 +352,8 @@ static int contains_verify(void *self, const struct loom_layout *layout,
 	return 0;
 }
 
-static const struct loom_workload_ops contains_ops = {
-	.inputs = contains_inputs,
-	.size = sizeof(struct loom_workload_ops),
-	.create = contains_create,
-	.destroy = contains_destroy,
-	.need = contains_need,
-	.init = contains_init,
-	.task_count = contains_count,
-	.tasks = contains_tasks,
-	.verify = contains_verify,
-	.work = "documents",
-};
+WORKLOAD_OPS(contains, .inputs = contains_inputs, .create = contains_create, .destroy = contains_destroy,
+	     .task_count = contains_count, .tasks = contains_tasks, .work = "documents");
 
 /* Indexed by option `load`. */
 static const struct loom_task_entry contains_entries[] = {

@@ -149,15 +149,7 @@ static int costs_verify(void *self, const struct loom_layout *layout, const stru
 	return code;
 }
 
-static const struct loom_workload_ops costs_ops = {
-	.size = sizeof(struct loom_workload_ops),
-	.create = workload_create_plain,
-	.destroy = workload_destroy,
-	.need = costs_need,
-	.init = costs_init,
-	.tasks = workload_no_tasks,
-	.verify = costs_verify,
-};
+WORKLOAD_OPS(costs, .create = workload_create_plain, .destroy = workload_destroy, .tasks = workload_no_tasks);
 
 WORKLOAD_KERNEL(workload_costs, LOOM_CODE_FILE("workload_costs.dev.h"));
 

@@ -129,19 +129,8 @@ static int fib_explain(void *self, uint32_t worker, int code, uint64_t info, str
 			 (unsigned long long)info, worker);
 }
 
-static const struct loom_workload_ops fib_ops = {
-	.size = sizeof(struct loom_workload_ops),
-	.create = workload_create_plain,
-	.destroy = workload_destroy,
-	.need = fib_need,
-	.init = fib_init,
-	.task_count = workload_one_task,
-	.tasks = fib_tasks,
-	.verify = fib_verify,
-	.work = "tasks",
-	.explain = fib_explain,
-	.constants = fib_constants,
-};
+WORKLOAD_OPS(fib, .create = workload_create_plain, .destroy = workload_destroy, .task_count = workload_one_task,
+	     .tasks = fib_tasks, .work = "tasks", .explain = fib_explain, .constants = fib_constants);
 
 static const struct loom_task_entry fib_entries[] = {
 	{"workload_fib_task", workload_fib_task},

@@ -159,17 +159,8 @@ static int knapsack_verify(void *self, const struct loom_layout *layout, const s
 	return 0;
 }
 
-static const struct loom_workload_ops knapsack_ops = {
-	.size = sizeof(struct loom_workload_ops),
-	.create = knapsack_create,
-	.destroy = workload_destroy,
-	.need = knapsack_need,
-	.init = knapsack_init,
-	.task_count = workload_one_task,
-	.tasks = knapsack_tasks,
-	.verify = knapsack_verify,
-	.work = "nodes",
-};
+WORKLOAD_OPS(knapsack, .create = knapsack_create, .destroy = workload_destroy, .task_count = workload_one_task,
+	     .tasks = knapsack_tasks, .work = "nodes");
 
 static const struct loom_task_entry knapsack_entries[] = {{"workload_knapsack_task", workload_knapsack_task}};
 WORKLOAD_CODE(workload_knapsack, knapsack_entries, LOOM_CODE_FILE("task.dev.h")

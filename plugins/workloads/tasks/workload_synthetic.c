@@ -137,17 +137,8 @@ static int synthetic_verify(void *self, const struct loom_layout *layout, const 
 	return 0;
 }
 
-static const struct loom_workload_ops synthetic_ops = {
-	.size = sizeof(struct loom_workload_ops),
-	.create = workload_create_plain,
-	.destroy = workload_destroy,
-	.need = synthetic_need,
-	.init = synthetic_init,
-	.task_count = synthetic_task_count,
-	.tasks = synthetic_tasks,
-	.verify = synthetic_verify,
-	.work = "tasks",
-};
+WORKLOAD_OPS(synthetic, .create = workload_create_plain, .destroy = workload_destroy,
+	     .task_count = synthetic_task_count, .tasks = synthetic_tasks, .work = "tasks");
 
 static const struct loom_task_entry synthetic_entries[] = {{"workload_synthetic_task", workload_synthetic_task}};
 WORKLOAD_CODE(workload_synthetic, synthetic_entries, LOOM_CODE_FILE("task.dev.h")

@@ -234,17 +234,8 @@ static int uts_verify(void *self, const struct loom_layout *layout, const struct
 	return 0;
 }
 
-static const struct loom_workload_ops uts_ops = {
-	.size = sizeof(struct loom_workload_ops),
-	.create = uts_create,
-	.destroy = workload_destroy,
-	.need = uts_need,
-	.init = uts_init,
-	.task_count = workload_one_task,
-	.tasks = uts_tasks,
-	.verify = uts_verify,
-	.work = "nodes",
-};
+WORKLOAD_OPS(uts, .create = uts_create, .destroy = workload_destroy, .task_count = workload_one_task,
+	     .tasks = uts_tasks, .work = "nodes");
 
 static const struct loom_task_entry uts_entries[] = {{"workload_uts_task", workload_uts_task}};
 WORKLOAD_CODE(workload_uts, uts_entries, LOOM_CODE_FILE("task.dev.h") LOOM_CODE_FILE("sha1.dev.h")

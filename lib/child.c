@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "child.h"
+#include "lib/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -112,6 +112,7 @@ int child_fork(struct child *c, const char *name, int tied)
 /* Shared with the child, which runs in the memory of the parent until exec. */
 struct start {
 	const struct child_program *program;
+	const char *path;
 	pid_t parent;
 	volatile int code;
 	const char *volatile step;
@@ -133,12 +134,17 @@ static _Noreturn void become(struct start *s)
 	if (p->folder && *p->folder && chdir(p->folder))
 		goto failed;
 	s->step = "streams";
-	if (dup2(p->in, 0) < 0 || dup2(p->out, 1) < 0 || dup2(p->err, 2) < 0)
+	if (dup2(p->in, 0) < 0 || dup2(p->out, 1) < 0 || dup2(p->err, 2) < 0 ||
+	    (p->answer && dup2(p->answer, CHILD_ANSWER) < 0))
 		goto failed;
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+#ifdef SYS_close_range /* old kernels lack the call and leave descriptors without O_CLOEXEC open */
+	if (p->answer)
+		syscall(SYS_close_range, CHILD_ANSWER + 1, ~0u, 0);
+#endif
 	s->step = "exec";
-	execve(p->path, p->argv, p->env ? p->env : environ);
+	execve(s->path, p->argv, p->env ? p->env : environ);
 failed:
 	s->code = errno;
 	_exit(127);
@@ -161,8 +167,12 @@ static __attribute__((noinline)) pid_t start(struct start *s)
 
 int child_start(struct child *c, const struct child_program *p, const char **step)
 {
-	struct start s = {.program = p, .parent = getpid(), .step = "vfork"};
+	char found[4096];
+	struct start s = {.program = p, .path = p->path ? p->path : found, .parent = getpid(), .step = "vfork"};
 	*c = CHILD_NONE;
+	*step = "exec";
+	if (!p->path && child_find(p->argv[0], found, sizeof(found)))
+		return ENOENT;
 	pid_t pid = start(&s);
 	int code = pid < 0 ? errno : s.code;
 	*step = s.step;
@@ -180,6 +190,8 @@ int child_start(struct child *c, const struct child_program *p, const char **ste
 int child_find(const char *name, char *path, size_t room)
 {
 	const char *paths = secure_getenv("PATH");
+	if (strchr(name, '/'))
+		return (size_t)snprintf(path, room, "%s", name) < room ? 0 : -1;
 	for (const char *at = paths ? paths : "/usr/bin:/bin"; *at;) {
 		size_t n = strcspn(at, ":");
 		int length = snprintf(path, room, "%.*s%s%s", (int)n, at, n ? "/" : "", name);
@@ -208,10 +220,26 @@ void child_signal_group(const struct child *c, int number)
 	child_signal(c, number);
 }
 
+/* Uses the system call, because waitid() does not return resource usage. Returns 0, or -1 and errno. */
+static int wait_for(const struct child *c, int how, siginfo_t *info, struct rusage *used)
+{
+	int by_fd = c->fd >= 0;
+	for (;;) {
+		long rc = syscall(SYS_waitid, by_fd ? P_PIDFD : P_PID, by_fd ? c->fd : c->pid, info, how, used);
+		if (rc == 0 || (errno != EINTR && !(errno == EINVAL && by_fd)))
+			return (int)rc;
+		if (errno == EINVAL)
+			by_fd = 0; /* Linux before 5.4 */
+	}
+}
+
 int child_ended(const struct child *c, uint64_t most_ns)
 {
 	struct pollfd on = {.fd = c->fd, .events = POLLIN};
 	struct timespec now, end;
+	siginfo_t info = {0};
+	if (c->fd < 0)
+		return wait_for(c, WEXITED | WNOHANG | WNOWAIT, &info, NULL) ? errno == ECHILD : info.si_pid == c->pid;
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	end.tv_sec += (time_t)(most_ns / 1000000000u);
 	end.tv_nsec += (long)(most_ns % 1000000000u);
@@ -223,19 +251,6 @@ int child_ended(const struct child *c, uint64_t most_ns)
 		int n = ppoll(&on, 1, &most, NULL);
 		if (n >= 0 || errno != EINTR)
 			return n == 1;
-	}
-}
-
-/* Uses the system call, because waitid() does not return resource usage. Returns 0, or -1 and errno. */
-static int wait_for(const struct child *c, int how, siginfo_t *info, struct rusage *used)
-{
-	int by_fd = c->fd >= 0;
-	for (;;) {
-		long rc = syscall(SYS_waitid, by_fd ? P_PIDFD : P_PID, by_fd ? c->fd : c->pid, info, how, used);
-		if (rc == 0 || (errno != EINTR && !(errno == EINVAL && by_fd)))
-			return (int)rc;
-		if (errno == EINVAL)
-			by_fd = 0; /* Linux before 5.4 */
 	}
 }
 

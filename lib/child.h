@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Child processes of plug-ins: forked ones (devices with isolation = process), or other programs. Plug-ins that need
- * them compile these files into themselves, because plug-ins link to no library of gpuloom.
+/* Child processes of plug-ins and of the command: forked ones (devices with isolation = process), or other programs.
+ * Plug-ins that need them compile these files into themselves, because plug-ins link to no library of gpuloom.
  *
  * The embedding program may wait for any child, ignore SIGCHLD, or have threads. So a child is waited for and signalled
  * by its pidfd, or by its number if the system has none. A lost status is CHILD_LOST, never a success. */
@@ -31,12 +31,15 @@ void child_block_signals(sigset_t *old);
  * handlers. In the parent errno says why there is no pidfd. tied: the child is killed when the calling thread ends. */
 int child_fork(struct child *c, const char *name, int tied);
 
+enum { CHILD_ANSWER = 3 }; /* descriptor of the child's answer */
+
 struct child_program {
-	const char *path; /* a path, without a search: child_find() */
+	const char *path; /* NULL: the file that child_find() finds for argv[0] */
 	char *const *argv;
 	char *const *env;   /* NULL: that of this program */
 	const char *folder; /* NULL or "": the current folder */
-	int in, out, err;   /* the standard streams, each above 2 */
+	int in, out, err;   /* the standard streams: each above CHILD_ANSWER, or already in its place */
+	int answer;         /* becomes CHILD_ANSWER, and the child inherits no other descriptor; 0: none */
 	const void *cores;  /* a cpu_set_t; NULL: the cores of this thread */
 	size_t cores_bytes;
 	int end; /* signal for the child when the calling thread ends */
@@ -46,15 +49,15 @@ struct child_program {
  * failed, which *step names. The memory of the parent is not copied. */
 int child_start(struct child *c, const struct child_program *p, const char **step);
 
-/* Finds the file that execvp() would run for a name without a slash. Returns 0, or -1. A privileged program searches
- * /usr/bin and /bin, since PATH comes from its user. */
+/* Finds the file that execvp() would run for a name. Returns 0, or -1. A privileged program searches /usr/bin and /bin,
+ * since PATH comes from its user. */
 int child_find(const char *name, char *path, size_t room);
 
 /* Signals the child, or its process group, which child_start() made. Does nothing if the child was reaped. */
 void child_signal(const struct child *c, int number);
 void child_signal_group(const struct child *c, int number);
 
-/* Returns 1 if the child ended within `most_ns`. Needs a pidfd. */
+/* Returns 1 if the child ended within `most_ns`; without a pidfd, if it has ended already. Does not reap the child. */
 int child_ended(const struct child *c, uint64_t most_ns);
 /* Returns when the child has ended. The child can still be signalled then. */
 void child_await(const struct child *c);
