@@ -412,6 +412,21 @@ bench-dag: all $(addprefix $(PEERS)/dag-,gomp starpu) ## tasks with dependencies
 	tools/deps bench
 	PARTS=dag bench/tasks-peers $B $(BENCH)
 .PHONY: bench-peers bench-dag bench-ranks
+# Task functions of gpuloom in loops of other runtimes.
+$B/bench/uneven.o: bench/uneven.c bench/uneven.h bench/times.h $(wildcard tests/*.h)
+	@mkdir -p $(@D)
+	$Q$(CC) $(CPPFLAGS) $(CFLAGS) -c $< -o $@
+UNEVEN_COMMON := $B/bench/uneven.o $B/obj/tests/support.o $B/lab.a $B/libgpuloom.a
+uneven = $Qrm -f $@; $1 -O2 -Wall -Wextra -pthread $2 $^ $(CORE_LIBS) -lcunit $3 -o $@ 2>$@.log || \
+  echo "  left out: $@: $$(head -n 1 $@.log)"
+$B/bench/uneven_omp: bench/uneven_omp.c $(UNEVEN_COMMON)
+	$(call uneven,gcc -std=gnu11,-fopenmp)
+$B/bench/uneven_tbb: bench/uneven_tbb.cpp $(UNEVEN_COMMON)
+	$(call uneven,g++ -std=c++17,,-ltbb)
+bench-uneven: all $B/bench/uneven_omp $B/bench/uneven_tbb ## uneven tasks against loops of OpenMP and oneTBB with the same bodies
+	tools/deps run bench
+	python3 bench/uneven.py $B $(if $(REPEATS),--rounds $(REPEATS)) | tee $B/bench/uneven.txt
+.PHONY: bench-uneven
 # ---- barriers ------------------------------------------------------------------------------------------
 BARRIER_PEERS := $(addprefix $(PEERS)/barrier_,pthread gomp libomp std)
 $(BARRIER_PEERS): bench/peers/barrier_peer.cpp | $(PEERS)

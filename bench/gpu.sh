@@ -4,9 +4,11 @@
 # with ratios. Each line is the median of SAMPLES verified executions.
 #   bench/gpu.sh [BUILD] [SAMPLES] [TABLE...]
 # Tables: floor lanes detectors queues owners gpus ranks placement workers shapes contains both uts rivals monolithic waits switch
-# triggers requests barriers reduce peers. Default: all. gpus and peers need two GPUs; with one, ranks shares it by NVIDIA's MPS.
-# GPU_LINK, GPU_BARRIERS, GPU_REDUCE, GPU_PEERS, GPU_CONTAINS and GPU_RIVALS name gpu_link.cu etc. if they are already
+# triggers requests barriers reduce peers uneven. Default: all but uneven, which takes ten minutes. gpus and peers need two GPUs; with one, ranks shares it by NVIDIA's MPS.
+# GPU_LINK, GPU_BARRIERS, GPU_REDUCE, GPU_PEERS, GPU_CONTAINS, GPU_UNEVEN and GPU_RIVALS name gpu_link.cu etc. if they are already
 # compiled. BARRIERS: barriers to measure.
+# uneven: UNEVEN_LENGTH (2048): mean tokens of a sequence; UNEVEN_LAWS, UNEVEN_CHUNKS, UNEVEN_SKEWS, UNEVEN_ROWS, UNEVEN_SCHEDULERS:
+# parts of the matrix. Its rows are in BUILD/bench/uneven-gpu.tsv, too.
 # Floor: memset as a plain loop over the tasks in the same persistent kernel (workload memset_loop).
 set -u
 B=$(cd "${1:-build}" && pwd) samples=${2:-10}
@@ -692,6 +694,97 @@ for t in $tables; do
 			us=$(awk -v n="${target% *}" '$1 == n { print $2 ? $2 * 1e6 : "inf" }' "$tmp/rounds")
 			bar "peer_allreduce_${target% *}_us" "$us" '<=' "${target#* }"
 		done
+		;;
+	uneven)
+		rival=${GPU_UNEVEN:-$tmp/gpu_uneven}
+		compiled "$rival" gpu_uneven.cu || continue
+		rows=$B/bench/uneven-gpu.tsv length=${UNEVEN_LENGTH:-2048} laws=${UNEVEN_LAWS:-equal uniform zipf two}
+		chunks=${UNEVEN_CHUNKS:-16777216 4096 1024 256} schedulers=${UNEVEN_SCHEDULERS:-static counter host plan mgws}
+		mkdir -p "$B/bench"
+		: >"$rows"
+		copy=$("$rival" copy | awk '{ print $2 }')
+		awk -v c="$copy" 'BEGIN { printf "\ndevice copy: %.4g GB/s\n", c / 1e9 }'
+		printf '\nattention: batch 64, %s tokens on average, 32 heads, 8 of keys, 128 numbers; GB/s of keys and values, medians\n\n' "$length"
+		printf '| %-8s | %9s | %-10s | %9s | %8s |\n|---|---|---|---|---|\n' law chunk scheduler GB/s 'of copy'
+		# row JOB LAW TASK SCHEDULER BYTES_PER_S
+		row() {
+			echo "$1	$2	$3	$4	$5" >>"$rows"
+			awk -v l="$2" -v k="$3" -v n="$4" -v v="$5" -v c="$copy" \
+				'BEGIN { printf "| %-8s | %9s | %-10s | %9.1f | %8.3f |\n", l, (k > 1000000 ? "whole" : k), n, v / 1e9, v / c }'
+		}
+		for law in $laws; do
+			awk -v law="$law" -v mean="$length" 'BEGIN {
+				srand(7)
+				for (i = 1; i <= 64; i++) sum += 1 / i
+				for (i = 1; i <= 64; i++) {
+					n = mean
+					if (law == "uniform") n = 1 + 2 * mean * rand()
+					if (law == "zipf") n = 64 * mean / sum / i
+					if (law == "two") n = i % 8 ? mean / 2 : 4.5 * mean
+					print rand(), int(n < 1 ? 1 : n)
+				}
+			}' | sort | awk '{ print $2 }' >"$tmp/lengths-$law"
+			for chunk in $chunks; do
+				for scheduler in $schedulers; do
+					value=$(median bytes_per_s --set run.workload=ragged --set device.cuda.lanes=128 \
+						--set scheduler.use="$scheduler" --set workload.ragged.law=trace \
+						--set workload.ragged.trace="$tmp/lengths-$law" --set workload.ragged.heads=32 \
+						--set workload.ragged.kv_heads=8 --set workload.ragged.dim=128 \
+						--set workload.ragged.chunk="$chunk") || value=0
+					row ragged "$law" "$chunk" "$scheduler" "${value:-0}"
+				done
+				"$rival" "$tmp/lengths-$law" 32 8 16 "$chunk" >"$tmp/rival" || continue
+				while read -r name value seconds; do
+					row ragged "$law" "$chunk" "rival-$name" "$value"
+				done <"$tmp/rival"
+			done
+		done
+		printf '\nexperts: 64 of them, 256 tokens, 2 each, 1024 x 2048 numbers; GB/s of weights, medians\n\n'
+		printf '| %-8s | %9s | %-10s | %9s | %8s |\n|---|---|---|---|---|\n' skew rows scheduler GB/s 'of copy'
+		for skew in ${UNEVEN_SKEWS:-w0 w1 w2 w3 w4 w5 w6 w7}; do
+			for tile in ${UNEVEN_ROWS:-128 32}; do
+				for scheduler in $schedulers; do
+					value=$(median bytes_per_s --set run.workload=experts --set device.cuda.lanes=128 \
+						--set scheduler.use="$scheduler" --set workload.experts.experts=64 \
+						--set workload.experts.tokens=256 --set workload.experts.dim=1024 \
+						--set workload.experts.hidden=2048 --set workload.experts.skew="$skew" \
+						--set workload.experts.rows="$tile") || value=0
+					row experts "$skew" "$tile" "$scheduler" "${value:-0}"
+				done
+			done
+		done
+		# For each scheduler the task size whose worst case is the best: the share of the best cell of each law.
+		echo
+		awk -F '\t' '{
+			own = $4 !~ /^rival/
+			if (own && $5 > best[$1, $2]) best[$1, $2] = $5
+			if (!own && $5 > rival[$2]) rival[$2] = $5
+			cell[$1, $2, $3, $4] = $5; job[$1]; law[$1, $2] = $1; name[$2]; size[$3]; if (own) sched[$4]
+		}
+		END {
+			for (j in job) for (s in sched) {
+				top = -1
+				for (k in size) {
+					least = 2
+					for (l in name) if ((j, l) in law) {
+						v = (j, l, k, s) in cell && best[j, l] ? cell[j, l, k, s] / best[j, l] : -1
+						if (v < least) least = v
+					}
+					if (least > top) { top = least; with = k }
+				}
+				printf "%s %s %.4f %s\n", j, s, top, with
+			}
+			for (l in rival) printf "rival %s %.4f -\n", l, best["ragged", l] / rival[l]
+			if (("ragged", "equal") in best) printf "copy equal %.6g -\n", best["ragged", "equal"]
+		}' "$rows" | sort >"$tmp/of"
+		while read -r job name value with; do
+			case $job.$name in
+			rival.*) bar "uneven_to_rival_$name" "$value" '>=' 1 ;;
+			copy.*) bar uneven_equal_to_copy "$(awk -v v="$value" -v c="$copy" 'BEGIN { print v / c }')" '>=' 0.85 ;;
+			*.mgws | *.plan) bar "${job}_${name}_worst" "$value" '>=' 0.95 && echo "# with tasks of $with" ;;
+			*) echo "# ${job}_${name}_worst $value with tasks of $with" ;;
+			esac
+		done <"$tmp/of"
 		;;
 	*)
 		echo "no table '$t'" >&2

@@ -65,22 +65,30 @@ static int default_channels(struct loom__rig *r, struct loom_error *err)
 	return ((const struct loom_sync_ops *)p->plugin->ops)->channels(p->self, &r->layout, two, 2, err);
 }
 
+static int need_of(struct loom__rig *r, int k, struct loom_error *err)
+{
+	struct loom__rig_part *p = &r->part[k];
+	int code = 0;
+	p->need = (struct loom_need){.size = sizeof(p->need), .global = r->want.bytes[k]};
+	if (!p->plugin)
+		return 0;
+	p->need.global = 0;
+	if (r->want.before_need)
+		code = r->want.before_need(r->want.arg, p->self, &r->layout, err);
+	else if (k == LOOM_SYNC)
+		code = default_channels(r, err);
+	return code ? code : p->ops->need(p->self, &r->layout, &p->need, err);
+}
+
 int loom__rig_need(struct loom__rig *r, struct loom_error *err)
 {
-	int code = 0;
-	for (int k = 0; k < LOOM_KINDS && !code; k++) {
-		struct loom__rig_part *p = &r->part[k];
-		p->need = (struct loom_need){.size = sizeof(p->need), .global = r->want.bytes[k]};
-		if (!p->plugin)
-			continue;
-		p->need.global = 0;
-		if (r->want.before_need)
-			code = r->want.before_need(r->want.arg, p->self, &r->layout, err);
-		else if (k == LOOM_SYNC)
-			code = default_channels(r, err);
-		if (!code)
-			code = p->ops->need(p->self, &r->layout, &p->need, err);
-	}
+	const struct loom__rig_part *w = &r->part[LOOM_WORKLOAD];
+	const struct loom_workload_ops *ops = r->want.counts && w->plugin ? w->plugin->ops : NULL;
+	int code = ops ? need_of(r, LOOM_WORKLOAD, err) : 0;
+	if (ops && !code)
+		r->want.initial_tasks = r->layout.initial_tasks = ops->task_count(w->self, &r->layout);
+	for (int k = 0; k < LOOM_KINDS && !code; k++)
+		code = ops && k == LOOM_WORKLOAD ? 0 : need_of(r, k, err);
 	return code;
 }
 

@@ -24,6 +24,7 @@ struct loom__rig_want {
 	uint32_t noncoherent;                             /* loom_layout.noncoherent */
 	const struct loom_barrier_scopes *barrier_scopes; /* loom_layout.barrier_scopes */
 	uint64_t seed, initial_tasks;
+	int counts; /* the workload comes first, as in the core: its tasks decide what schedulers need */
 	uint64_t bytes[LOOM_KINDS];    /* size of a block for the stack, of kinds without a plug-in */
 	const void *table[LOOM_KINDS]; /* device functions; NULL: those of the plug-in */
 	loom_task_fn *const *task;     /* [tasks] */

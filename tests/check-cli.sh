@@ -117,7 +117,7 @@ done
 expect 2 'term_abort.so: .*SIGABRT' "$G" run conf/memset.ini --set "termination.use=$tmp/term_abort.so"
 expect 2 'term_major.so: .*ABI' "$G" run conf/memset.ini --set "termination.use=$tmp/term_major.so"
 mkdir "$tmp/p" && ln -s "$tmp/none" "$tmp/p/sched_gone.so"
-expect 2 "no scheduler plug-in 'gone' in [^;]*; there is: host, mgws, static" "$G" run conf/memset.ini \
+expect 2 "no scheduler plug-in 'gone' in [^;]*; there is: counter, host, mgws, plan, static" "$G" run conf/memset.ini \
 	--set scheduler.use=gone --set "gpuloom.plugin_path=$tmp/p"
 expect 2 'no such plug-in file' "$G" run conf/memset.ini --set "scheduler.use=./no_such.so"
 # If a workload needs a kind that the conf does not select, the error comes before anything starts.

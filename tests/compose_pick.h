@@ -324,4 +324,50 @@ FAKE_FN void each_other(void (*run)(struct selection *s, const char *label))
 	}
 }
 
+/* A workload with these options: adds its constants to those of the scheduler. */
+FAKE_FN void pick_workload(struct selection *s, const struct loom_layout *layout, const char *name, const char *settings)
+{
+	struct loom_error err = {0};
+	void *self = NULL;
+	pick(s, name);
+	const struct loom_plugin *p = s->policy[LOOM_WORKLOAD];
+	const struct loom_workload_ops *ops = p->ops;
+	size_t at = strlen(s->constants);
+	CU_ASSERT_EQUAL_FATAL(ops->create(&fake_host, fake_settings(p, settings), &self, &err), 0);
+	CU_ASSERT_EQUAL(ops->constants(self, layout, s->constants + at, sizeof(s->constants) - at, &err), 0);
+	ops->destroy(self);
+}
+
+/* Tasks that are tiles: each scheduler, with workers of one wave and of several. */
+FAKE_FN void each_tile(uint32_t wave, void (*run)(struct selection *s, const char *label, uint32_t lanes))
+{
+	static const struct {
+		const char *workload, *settings;
+		uint32_t waves;
+	} tiles[] = {{"workload_ragged", "heads=32 kv_heads=8 dim=128 real=bfloat16", 4},
+		     {"workload_experts", "rows=64 block=16", 4},
+		     {"workload_experts", "rows=32 block=8 real=float16", 1},
+		     {"workload_ragged", "heads=8 kv_heads=8 dim=64", 1},
+		     {"workload_ragged", "heads=64 kv_heads=8 dim=128 real=float16", 8}};
+	struct names scheds;
+	find_plugins("sched_", &scheds);
+	for (size_t i = 0; i < scheds.count; i++)
+		for (size_t k = 0; k < COUNT(tiles); k++) {
+			struct loom_device_shape shape = {
+			    .workers = 64, .lanes = tiles[k].waves * wave, .kind = LOOM_ON_GPU};
+			struct loom_layout layout = compose_alone;
+			struct selection s = {0};
+			char label[160];
+			if (k && k != 1 + i % (COUNT(tiles) - 1))
+				continue; /* the first with all, the others in turn */
+			layout.device = &shape;
+			pick(&s, scheds.at[i]);
+			pick(&s, "term_counter");
+			pick_options_for(&s, &layout, "");
+			pick_workload(&s, &layout, tiles[k].workload, tiles[k].settings);
+			snprintf(label, sizeof(label), "%s %s %u lanes", scheds.at[i], tiles[k].workload, shape.lanes);
+			run(&s, label, shape.lanes);
+		}
+}
+
 #endif

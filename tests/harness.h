@@ -35,6 +35,7 @@ struct harness {
 	struct harness_params p;
 	struct loom__rig rig;
 	loom_task_fn *task[16];
+	uint64_t *costs; /* layout.costs */
 	double seconds; /* the time of the last run */
 };
 
@@ -48,6 +49,8 @@ FAKE_FN void harness_close(struct harness *h)
 {
 	if (h)
 		loom__rig_close(&h->rig);
+	if (h)
+		free(h->costs);
 	free(h);
 }
 
@@ -64,7 +67,6 @@ FAKE_FN int harness_furnish(struct harness *h, struct loom_error *err)
 	int rc = loom__rig_need(r, err);
 	if (rc)
 		return rc;
-	r->want.initial_tasks = r->layout.initial_tasks = w ? w->task_count(part->self, &r->layout) : h->p.initials;
 	fake_must(!loom__rig_furnish(r), "memory", NULL);
 	r->want.task = h->task;
 	if (!w) {
@@ -77,7 +79,14 @@ FAKE_FN int harness_furnish(struct harness *h, struct loom_error *err)
 	r->want.tasks = dev->count;
 	for (uint32_t i = 0; i < dev->count; i++)
 		h->task[i] = dev->task[i].fn;
-	return w->tasks(part->self, &r->layout, &part->view, loom__rig_ref(r, part->view.global), r->initial, err);
+	rc = w->tasks(part->self, &r->layout, &part->view, loom__rig_ref(r, part->view.global), r->initial, err);
+	if (rc || !LOOM_HAS(w, cost))
+		return rc;
+	h->costs = calloc(r->layout.initial_tasks, sizeof(*h->costs));
+	for (uint64_t i = 0; i < r->layout.initial_tasks; i++)
+		h->costs[i] = w->cost(part->self, &r->layout, &r->initial[i]);
+	r->layout.costs = h->costs;
+	return 0;
 }
 
 /* Returns NULL and fills *err if a plug-in rejects the parameters. */
@@ -90,6 +99,8 @@ FAKE_FN struct harness *harness_open(const struct harness_params *p, struct loom
 				      .kind = {0, p->second_kind},
 				      .noncoherent = p->noncoherent,
 				      .seed = p->seed,
+				      .initial_tasks = p->initials,
+				      .counts = 1,
 				      .one_view = 1,
 				      .dirty = 1u << LOOM_SCHED, /* schedulers must initialise their memory */
 				      .extra = p->extra};

@@ -244,6 +244,26 @@ TEST(noncoherent)
 	each_other(check_noncoherent);
 }
 
+/* ---- tasks that are tiles ---- */
+
+/* Blocks per multiprocessor as device_cuda promises by default. */
+static void check_tile(struct selection *s, const char *label, uint32_t lanes)
+{
+	struct compose_target target = standard;
+	target.watch = 0;
+	target.lanes = lanes;
+	target.blocks = 256 / lanes;
+	compose_and_check(&target, s, label, "sm_90", 0);
+	if (strstr(label, "sched_counter"))
+		compose_and_check(&target, s, label, "sm_75", 0);
+}
+
+TEST(tiles)
+{
+	need_nvrtc();
+	each_tile(32, check_tile);
+}
+
 /* ---- other shapes of workers ---- */
 
 TEST(shapes)

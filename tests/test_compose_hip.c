@@ -153,6 +153,24 @@ TEST(noncoherent)
 	each_other(check_one);
 }
 
+static void check_tile(struct selection *s, const char *label, uint32_t lanes)
+{
+	static size_t turn;
+	size_t i = turn++ % COUNT(targets);
+	struct compose_target target = target_of(i);
+	target.lanes = lanes / 64 * target.lanes;
+	target.blocks = 2;
+	struct loom__text text = composed(&target, s);
+	check_program(text.at, label, targets[i].arch, MAY_SPILL);
+	loom__text_free(&text);
+}
+
+TEST(tiles)
+{
+	need_hiprtc();
+	each_tile(64, check_tile);
+}
+
 /* Workers of several wavefronts, several workers in a block, and the probe. */
 TEST(shapes)
 {

@@ -28,6 +28,17 @@ static const struct setup setups[] = {
 	{"sched_static", "local_queue=2 in_place_depth=0 overflow_list=262144", 3, 1, NULL, 0, 0},
 	{"sched_static", "local_queue=8 in_place_depth=2 overflow_list=262144", 2, 1, NULL, 0, 0},
 	{"sched_static", "", 1, 1, NULL, 0, 0},
+	{"sched_static", "split=strided local_queue=4", 3, 1, NULL, 0, 0},
+	{"sched_counter", "", 4, 1, NULL, 0, 0},
+	{"sched_counter", "chunk=7 pool=100 local_queue=2", 4, 1, "term_tree", 0, 0},
+	{"sched_counter", "pool=0 local_queue=2 in_place_depth=0 overflow_list=262144", 3, 1, "term_hcounter", 0, 0},
+	{"sched_counter", "pool=1 spin=0", 3, 1, NULL, 0, 0},
+	{"sched_counter", "wait=yield", 2, 1, "term_tree", 0, 0},
+	{"sched_counter", "wait=spin pool=500", 1, 1, NULL, 0, 0},
+	{"sched_plan", "", 4, 1, NULL, 0, 0},
+	{"sched_plan", "costs=equal pool=64 local_queue=4", 5, 1, "term_tree", 0, 0},
+	{"sched_plan", "costs=measured steal=none spin=0", 3, 1, "term_hcounter", 0, 0},
+	{"sched_plan", "pool=0 in_place_depth=2 overflow_list=262144", 2, 1, NULL, 0, 0},
 	{"sched_mgws", "local_queue=2 public_queue=2 owners=2", 5, 1, NULL, 0, 0},
 	{"sched_mgws", "local_queue=4 public_queue=8 owners=4 in_place_depth=0", 4, 1, "term_tree", 0, 0},
 	{"sched_mgws", "local_queue=2 public_queue=4 transfer=id", 4, 1, NULL, 0, 0},
@@ -56,6 +67,11 @@ static const struct setup lane_setups[] = {
 	{"sched_mgws", "local_queue=8 public_queue=8 in_place_depth=1", 3, 3, NULL, 0, 0},
 	{"sched_static", "local_queue=2 in_place_depth=1", 2, 4, NULL, 0, 0},
 	{"sched_host", "batch=4 returns=2", 2, 4, NULL, 0, 0},
+	{"sched_counter", "pool=20 local_queue=2 in_place_depth=1", 2, 4, NULL, 0, 0},
+	{"sched_counter", "chunk=3", 3, 3, "term_tree", 0, 0},
+	{"sched_plan", "", 2, 4, NULL, 0, 0},
+	{"sched_plan", "pool=10 local_queue=2 in_place_depth=0", 3, 2, "term_hcounter", 0, 0},
+	{"sched_static", "split=strided", 2, 3, NULL, 0, 0},
 };
 
 static const struct setup noncoherent_setups[] = {
@@ -68,6 +84,8 @@ static const struct setup noncoherent_setups[] = {
 	{"sched_mgws", "local_queue=4 public_queue=4", 4, 2, "term_tree", 40, 1},
 	{"sched_mgws", "local_queue=2 public_queue=2 attempts=damping wait=spin", 4, 1, "term_hcounter", 7, 1},
 	{"sched_host", "batch=4 returns=8", 4, 1, "term_hcounter", 30, 1},
+	{"sched_plan", "pool=50", 4, 1, "term_hcounter", 300, 0},
+	{"sched_plan", "spin=0", 5, 1, "term_tree", 40, 0},
 };
 
 /* ThreadSanitizer is ten times as slow, so the same setups have fewer seeds. */
@@ -163,6 +181,21 @@ TEST(static_overflow)
 	ladder("sched_static", "local_queue=8 in_place_depth=0 overflow_list=9", STAR, LOOM_EFULL);
 }
 
+/* Tasks of the pool are counted when they are put in and taken out; without room they stay with their worker. */
+TEST(pool)
+{
+	static const char *const scheds[] = {"sched_counter", "sched_plan"};
+	for (size_t i = 0; i < COUNT(scheds); i++) {
+		struct loom_counters n = ladder(scheds[i], "", STAR, 0);
+		CU_ASSERT_TRUE(n.published == 4999 && n.acquired == 4999 && n.in_place == 0);
+		n = ladder(scheds[i], "pool=100 local_queue=8", STAR, 0);
+		CU_ASSERT_TRUE(n.published == 100 && n.acquired == 100 && n.in_place > 4800);
+		n = ladder(scheds[i], "pool=0 local_queue=8 in_place_depth=0", STAR, 0);
+		CU_ASSERT_TRUE(n.published == 0 && n.overflowed > 4900 && n.refilled == n.overflowed);
+		ladder(scheds[i], "pool=7 local_queue=8 in_place_depth=0 overflow_list=9", STAR, LOOM_EFULL);
+	}
+}
+
 /* A failing worker ends the others, in any state. */
 TEST(full_stops_all)
 {
@@ -194,6 +227,20 @@ TEST(static_shares)
 	harness_close(h);
 }
 
+/* A table without costs is the same; a counter hands out all. */
+TEST(counter_and_plan_shares)
+{
+	struct harness *h = open_tree("sched_plan", "steal=none", 4, 1, 10, 10, STAR, 1);
+	CU_ASSERT_EQUAL(run_tree(h, 10), 0);
+	for (uint32_t w = 0; w < 4; w++)
+		CU_ASSERT_TRUE(h->rig.counters[w].executed == (w < 2 ? 3 : 2) && h->rig.counters[w].stolen_out == 0);
+	harness_close(h);
+	h = open_tree("sched_counter", "chunk=4", 3, 1, 10, 10, STAR, 1);
+	CU_ASSERT_EQUAL(run_tree(h, 10), 0);
+	CU_ASSERT_EQUAL(harness_sum(h).claimed, 10);
+	harness_close(h);
+}
+
 TEST(steals_happen)
 {
 	uint64_t stolen = 0;
@@ -215,6 +262,8 @@ TEST(refusals)
 					       {"sched_mgws", "backlog=3", "power of two"},
 					       {"sched_mgws", "owners=3", "1, 2 or 4"},
 					       {"sched_static", "local_queue=33", "power of two"},
+					       {"sched_counter", "local_queue=33", "power of two"},
+					       {"sched_plan", "local_queue=33", "power of two"},
 					       {"sched_host", "batch=3", "power of two"}};
 	for (size_t i = 0; i < COUNT(wrong); i++)
 		harness_refused(&(struct harness_params){.sched = wrong[i][0], .sched_opts = wrong[i][1], .workers = 1},
@@ -224,12 +273,18 @@ TEST(refusals)
 	    &(struct harness_params){
 		.term = "term_hcounter", .noncoherent = 1, .second_kind = LOOM_ON_GPU, .workers = 2},
 	    LOOM_ENOTSUP, "needs two");
+	harness_refused(&(struct harness_params){.sched = "sched_counter", .term = "term_hcounter", .noncoherent = 1, .workers = 2},
+			LOOM_ENOTSUP, "cannot add to the same word");
+	harness_refused(&(struct harness_params){.sched = "sched_plan", .second_kind = LOOM_ON_GPU, .workers = 2},
+			LOOM_ENOTSUP, "devices of one kind");
+	harness_refused(&(struct harness_params){.sched = "sched_plan", .sched_opts = "load=/nonesuch/costs.json", .workers = 2},
+			LOOM_ENOENT, "/nonesuch/costs.json");
 }
 
 /* An unregistered tag fails the run, and is not used as an address. */
 TEST(unknown_tag)
 {
-	static const char *const scheds[] = {"sched_mgws", "sched_static", "sched_host"};
+	static const char *const scheds[] = {"sched_mgws", "sched_static", "sched_host", "sched_counter", "sched_plan"};
 	const struct loom_task initial = {.tag = 7};
 	for (size_t i = 0; i < COUNT(scheds); i++) {
 		struct loom_error err = {0};

@@ -113,6 +113,10 @@ TEST(joins)
 		{"sched_static", "", 2, 1},
 		{"sched_static", "local_queue=2 in_place_depth=3", 2, 2},
 		{"sched_static", "local_queue=2 in_place_depth=0", 1, 1},
+		{"sched_counter", "", 3, 1},
+		{"sched_counter", "pool=5 local_queue=2 in_place_depth=3", 2, 2},
+		{"sched_plan", "", 3, 1},
+		{"sched_plan", "pool=5 local_queue=2 in_place_depth=0", 2, 2},
 	};
 	struct loom_task first = fork_task(1, 0);
 	for (size_t i = 0; i < COUNT(setup); i++) {
@@ -247,6 +251,8 @@ TEST(affinity_refused)
 {
 	refuse_affinity("sched_mgws", 0, "does not have");
 	refuse_affinity("sched_static", LOOM_ON_GPU, "tasks do not move");
+	refuse_affinity("sched_counter", 0, "tasks do not move");
+	refuse_affinity("sched_plan", 0, "tasks do not move");
 }
 
 /* ---- sleep ------------------------------------------------------------------------------- */
@@ -285,7 +291,9 @@ TEST(sleepers_rest)
 	} pairs[] = {{"sched_mgws", "term_counter"},
 		   {"sched_mgws", "term_hcounter"},
 		   {"sched_mgws", "term_tree"},
-		   {"sched_static", "term_counter"}};
+		   {"sched_static", "term_counter"},
+		   {"sched_counter", "term_counter"},
+		   {"sched_plan", "term_hcounter"}};
 	struct loom_task first = {.tag = 0};
 	first.param[0] = 20;
 	for (size_t i = 0; i < COUNT(pairs); i++) {

@@ -37,7 +37,7 @@ static struct harness *must_open(const char *sched, const char *workload, const 
 /* Runs a workload twice in every setting. The caller checks the metrics of the last run. */
 static void run_everywhere(const char *workload, const char *opts)
 {
-	static const char *const scheds[] = {"sched_static", "sched_mgws", "sched_host"};
+	static const char *const scheds[] = {"sched_static", "sched_mgws", "sched_host", "sched_counter", "sched_plan"};
 	static const uint32_t shapes[][2] = {{1, 1}, {2, 1}, {5, 1}, {2, 4}};
 	for (size_t s = 0; s < COUNT(scheds); s++)
 		for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {

@@ -204,6 +204,7 @@ static void drop(struct loom_stack *s)
 	}
 	free(s->ir);
 	free(s->submitted);
+	free(s->costs);
 	free(s->device);
 	free(s->shape);
 	free(s->device_ops);

@@ -55,9 +55,10 @@ static int ask_need(struct loom_stack *s, const struct loom__policy *p, struct l
 		if (s->shape[d].local_bytes && need->local > s->shape[d].local_bytes)
 			return LOOM__FAIL(err, LOOM_EUNAVAIL,
 					  "%s wants %llu bytes of private memory per worker, %s has %llu: "
-					  "choose smaller queues",
+					  "choose %s",
 					  p->choice->plugin->name, (unsigned long long)need->local,
-					  s->shape[d].name, (unsigned long long)s->shape[d].local_bytes);
+					  s->shape[d].name, (unsigned long long)s->shape[d].local_bytes,
+					  p->choice->kind == LOOM_WORKLOAD ? "smaller tasks, or fewer workers" : "smaller queues");
 	return 0;
 }
 
@@ -202,6 +203,14 @@ static const struct loom_barrier_scopes *barrier_scopes_of(struct loom_stack *s)
 	return LOOM_HAS(ops, barrier_scopes) ? ops->barrier_scopes(w->self, &s->layout) : NULL;
 }
 
+/* Private memory of task functions. */
+static uint64_t scratch_of(struct loom_stack *s)
+{
+	struct loom__policy *w = loom__policy_of(s, LOOM_WORKLOAD);
+	const struct loom_workload_ops *ops = w ? w->choice->plugin->ops : NULL;
+	return LOOM_HAS(ops, scratch) ? ops->scratch(w->self, &s->layout) : 0;
+}
+
 static int compose(struct loom_stack *s, struct loom_error *err)
 {
 	struct loom_program program = {.size = sizeof(program),
@@ -236,6 +245,7 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 			return rc;
 		program.local_bytes += loom__align(need.local, 64);
 	}
+	program.local_bytes += loom__align(scratch_of(s), 64);
 	for (size_t i = 0; i < s->policies; i++) {
 		const struct loom__policy *p = &s->policy[i];
 		size_t at = strlen(constants);
@@ -301,6 +311,23 @@ static int ask_net(struct loom_stack *s, const struct loom__policy *workload, st
 	return rc;
 }
 
+/* What the workload declares that its initial tasks cost, for schedulers that plan. */
+static int ask_costs(struct loom_stack *s, const struct loom__policy *workload, struct loom_error *err)
+{
+	const struct loom_workload_ops *ops = workload->choice->plugin->ops;
+	const struct loom_task *tasks = loom__host_at(s, s->initial_ref);
+	if (!LOOM_HAS(ops, cost) || !s->layout.initial_tasks)
+		return 0;
+	free(s->costs);
+	s->costs = calloc(s->layout.initial_tasks, sizeof(*s->costs));
+	if (!s->costs)
+		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	for (uint64_t i = 0; i < s->layout.initial_tasks; i++)
+		s->costs[i] = ops->cost(workload->self, &s->layout, &tasks[i]);
+	s->layout.costs = s->costs;
+	return 0;
+}
+
 /* Allocates the blocks and writes the workload's initial set. */
 static int make_room(struct loom_stack *s, struct loom_error *err)
 {
@@ -328,6 +355,9 @@ static int make_room(struct loom_stack *s, struct loom_error *err)
 				loom__host_at(s, s->initial_ref), err);
 	rc = rc ? rc : halted(s, 1, err);
 	if (rc || !workload)
+		return rc;
+	rc = ask_costs(s, workload, err);
+	if (rc)
 		return rc;
 	s->digest = loom__ranks_digest(s, loom__host_at(s, s->initial_ref), s->layout.initial_tasks);
 	loom__initial_copy(s);
@@ -370,6 +400,7 @@ int loom__initial_take(struct loom_stack *s, struct loom_error *err)
 	if (rc)
 		return rc;
 	s->layout.initial_tasks = s->submitted_count;
+	s->layout.costs = NULL;
 	rc = grows ? needs_hold(s, err) : 0;
 	if (rc)
 		return rc;

@@ -70,6 +70,7 @@ struct loom_stack {
 	struct loom__device *device;   /* [layout.devices] */
 	struct loom_device_shape *shape;
 	struct loom_layout layout;
+	uint64_t *costs; /* layout.costs */
 	struct loom_interrupts interrupts; /* what layout.interrupts points to */
 	const struct loom_device_ops **device_ops; /* the devices as arrays, for the transport */
 	void **device_self;

@@ -33,6 +33,17 @@ steps = 5
 [workload.replay]
 most = 1KiB
 steps = 2
+[workload.ragged]
+length = 100
+tile = 8
+[workload.experts]
+tokens = 20
+dim = 32
+hidden = 48
+rows = 16
+block = 4
+[workload.makespan]
+mean = 2us
 [workload.cholesky]
 size = 200
 tile = 16
@@ -108,6 +119,21 @@ sound_runs() {
 			done
 		done
 	done
+	# Uneven work. Tasks that are too large for a worker's private memory are refused.
+	for scheduler in 'counter fib experts' 'plan fib ragged makespan' 'mgws ragged'; do
+		for workload in ${scheduler#* }; do
+			run ${scheduler%% *} $workload 0 '3 samples, each verified' none
+		done
+	done
+	run plan ragged 0 verified none --set run.devices="$device:0 $device:1" --set device.$device.1.gpu=0 \
+		--set workload.ragged.known=device
+	run counter experts 0 verified none --set device.$device.lanes=$((2 * wave)) --set device.$device.workers=3 \
+		--set workload.experts.skew=w7
+	run plan ragged 4 'ragged wants [0-9]* bytes of private memory per worker, .*: choose smaller tasks' none \
+		--set workload.ragged.dim=256 --set workload.ragged.tile=256
+	run counter memset 4 'cannot add to the same word' none --set termination.use=hcounter \
+		--set run.devices="cpu:0 $device:0" --set transport.use=host
+	run plan memset 4 'devices of one kind' none --set run.devices="cpu:0 $device:0" --set transport.use=host
 	run mgws uts 0 verified none --set device.$device.worker="$group" --set "device.$device.${group}s=2"
 	run mgws uts 0 verified none --set device.$device.lanes=$((2 * wave)) --set device.$device.workers=3
 	run mgws fib 0 verified none --set run.devices="$device:0 $device:1" --set device.$device.1.gpu=0

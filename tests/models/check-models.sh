@@ -152,6 +152,17 @@ sched() {
 	fault lists busy_late -DTAKES
 	fault lists list_forgotten
 
+	right pool
+	right pool "-DR=1"
+	for f in busy_late unready pool_forgotten head_added; do
+		fault pool $f
+	done
+	right plan "-DN=2 -DL=3"
+	[ "$quick" = --quick ] || right plan -DL=1
+	for f in passed_early stored unclamped set; do
+		fault plan $f -DL=2
+	done
+
 	right eventcount
 	right eventcount "-DLONG -DK=2"
 	right eventcount "-DLONG -DK=1 -DP=2"

@@ -366,6 +366,10 @@ struct loom_layout {
 	/* The needs of workload and barrier for the trigger; all 0 before their need(). NULL: not known. */
 	const struct loom_net_need *net;
 	uint32_t reaches; /* 1: the trigger has reach(), so workers may do without posts */
+	uint32_t reserved;
+	/* [initial_tasks]: what the workload declares that its initial tasks cost (workload.h), from the scheduler's init() on.
+	 * NULL: it declares none. */
+	const uint64_t *costs;
 };
 
 /* The memory that holds a block. */

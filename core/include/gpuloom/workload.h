@@ -68,6 +68,12 @@ struct loom_workload_ops {
 	/* Checks that the input files for these options exist, for commands that run many confs. Returns 0, or the
 	 * error that create() would return. NULL: no input files. */
 	int (*inputs)(const struct loom_host *host, const void *opts, struct loom_error *err);
+	/* For schedulers that plan: what an initial task costs, as far as the workload knows, in a unit of its own. Called for each
+	 * task after tasks(). NULL: it does not know. */
+	uint64_t (*cost)(void *self, const struct loom_layout *layout, const struct loom_task *task);
+	/* Private memory per worker that task functions use, of what need() asks for as `local`: a GPU's shared memory. Asked before
+	 * device code is composed, because the number of resident workers depends on it. NULL: 0. */
+	uint64_t (*scratch)(void *self, const struct loom_layout *layout);
 };
 
 struct loom_task_entry {

@@ -33,7 +33,7 @@ struct sched_local {
 	uint32_t head, count, backlog_head, backlog_count;
 	uint32_t sent;      /* tasks given to lanes that may not run them */
 	void *global, *job; /* on CPUs: results of mgws_global() and mgws_job() */
-	uint64_t pad[2];
+	uint64_t at, end;   /* pool.dev.h: initial tasks that are claimed and not begun */
 	struct loom_counters counters; /* stored to c->counters at the end */
 };
 
@@ -289,6 +289,7 @@ LOOM_FN void sched_start(struct loom_ctx *c)
 	if (c->lane == 0) {
 		l->counters = none;
 		l->sent = 0;
+		l->at = l->end = 0;
 	}
 	*sched_lane(c) = nothing;
 #endif

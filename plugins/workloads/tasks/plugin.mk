@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 PLUGINS += workload_memset workload_memset_loop workload_contains workload_fib workload_uts \
-  workload_cholesky workload_synthetic workload_costs workload_bfs_tasks workload_knapsack
+  workload_cholesky workload_synthetic workload_costs workload_bfs_tasks workload_knapsack workload_ragged workload_experts workload_makespan
 workload_memset_SRC := $D/workload_memset.c
 workload_memset_CFLAGS := -I$D
 workload_memset_loop_SRC := $D/workload_memset_loop.c
@@ -25,4 +25,15 @@ workload_uts_LIBS := -lm
 workload_contains_SRC := $D/workload_contains.c $D/contains_files.c $D/contains_read.c $D/contains_corpus.c
 workload_contains_CFLAGS := -I$D
 workload_contains_LIBS := -lz -lm
+workload_ragged_SRC := $D/workload_ragged.c $D/ragged_lengths.c lib/text.c
+# A tile's inner loops have eight steps: -O3 makes vectors of them.
+workload_ragged_CFLAGS := -I$D -O3
+workload_ragged_LIBS := -lm
+workload_makespan_SRC := $D/workload_makespan.c $D/ragged_lengths.c plugins/shared/costs/costs.c lib/text.c
+workload_makespan_CFLAGS := -I$D
+workload_makespan_LIBS := -lcjson -lm
+workload_experts_SRC := $D/workload_experts.c $D/experts_routing.c
+workload_experts_CFLAGS := -I$D -O3
+workload_experts_LIBS := -lm
 TEST_LIBS_test_workloads := -lz -lm -ldl
+TEST_LIBS_test_uneven := -lm

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sched_plan: a static table first, then stealing of what is left. Host half: costs and the table. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sched_plan.dev.h"
+#include "table.h"
+#include "../shared/costs/costs.h"
+#include "../shared/sched/pool.h"
+
+static const char *const sources[] = {"auto", "declared", "measured", "equal", NULL};
+static const char *const steals[] = {"tail", "none", NULL};
+static const char *const tables[] = {"plan", "static", "strided", "counter", "auto", NULL};
+enum { TABLE_PLAN, TABLE_STATIC, TABLE_STRIDED, TABLE_COUNTER, TABLE_AUTO };
+enum { STEAL_TAIL, STEAL_NONE };
+enum { COSTS_AUTO, COSTS_DECLARED, COSTS_MEASURED, COSTS_EQUAL };
+
+struct plan_options {
+	struct sched_config cfg; /* first: its rows have offsets in it */
+	uint32_t costs, steal, table, unused;
+	const char *load, *save;
+};
+
+static const struct loom_opt sched_plan_rows[] = {
+    LOOM_OPT(struct plan_options, costs, LOOM_OPT_ENUM, "auto",
+	     "Where the costs of tasks come from. declared: the workload. measured: the first sample or warm-up, which runs "
+	     "equal shares. equal: all tasks cost the same. auto: declared, if the workload does so, else measured.",
+	     .choices = sources),
+    LOOM_OPT(struct plan_options, load, LOOM_OPT_PATH, "",
+	     "File with the costs of all initial tasks, in place of `costs`; as `save` writes it."),
+    LOOM_OPT(struct plan_options, save, LOOM_OPT_PATH, "",
+	     "File to write the costs of the table to, which are the plan: the table follows from them.",
+	     .flags = LOOM_OPT_TRUST),
+    LOOM_OPT(struct plan_options, steal, LOOM_OPT_ENUM, "tail",
+	     "With table = plan. tail: a worker whose list is used up takes tasks from the lists of others. none: it does not.",
+	     .choices = steals),
+    LOOM_OPT(struct plan_options, table, LOOM_OPT_ENUM, "plan",
+	     "plan: by costs. static: equal, contiguous shares, and nothing is stolen. strided: the same, but of n workers worker "
+	     "w has the tasks w, w + n, ... counter: one list, from which all take single tasks. auto: each of these for two "
+	     "samples or warm-ups, then the one with the shortest sample; set warmup to 9 or more.",
+	     .choices = tables),
+    SCHED_POOL_ROW,
+    SCHED_OWN_ROWS,
+    {.name = NULL},
+};
+
+struct sched_plan {
+	const struct loom_host *host;
+	const struct plan_options *o;
+	struct costs file;
+	/* The table, and what it was made from. */
+	struct plan_table table;
+	const uint64_t *cost; /* NULL: none */
+	uint32_t kind;	      /* TABLE_* */
+	uint32_t trials;      /* table = auto: how many samples were tried */
+	uint64_t shortest[TABLE_AUTO]; /* of each table, ns */
+	uint64_t *measured;   /* [measured_tasks]: copied from the devices */
+	uint64_t measured_tasks;
+	int saved;
+};
+
+static int sched_plan_check(const struct loom_host *host, const void *opts, struct loom_error *err)
+{
+	const struct plan_options *o = opts;
+	return sched_check_ring(host, "local_queue", o->cfg.local_queue, 2, 4096, err);
+}
+
+static void sched_plan_destroy(void *self)
+{
+	struct sched_plan *s = self;
+	if (!s)
+		return;
+	costs_free(&s->file);
+	plan_table_free(&s->table);
+	free(s->measured);
+	s->host->free(s->host, s);
+}
+
+static int sched_plan_create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
+{
+	struct sched_plan *s = host->alloc(host, sizeof(*s));
+	if (!s)
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "sched_plan: out of memory");
+	s->host = host;
+	s->o = opts;
+	int rc = *s->o->load ? costs_read(host, s->o->load, &s->file, err) : 0;
+	if (rc) {
+		sched_plan_destroy(s);
+		return rc;
+	}
+	*self = s;
+	return 0;
+}
+
+static int sched_plan_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err)
+{
+	const struct sched_plan *s = self;
+	if (sched_has(layout, 0) && sched_has(layout, 1))
+		return LOOM_FAIL(s->host, err, LOOM_ENOTSUP,
+				 "sched_plan: a CPU and a GPU take different times for the same task, which a table of costs "
+				 "does not tell: use devices of one kind, or the scheduler mgws");
+	if (layout->initial_tasks > UINT32_MAX)
+		return LOOM_FAIL(s->host, err, LOOM_ENOTSUP, "sched_plan: its table has at most 2^32 - 1 tasks");
+	need->global = sched_pool_global_bytes(&s->o->cfg, layout);
+	need->device = sched_pool_device_bytes(&s->o->cfg, layout) + sizeof(struct plan_site) +
+		       2 * sizeof(uint32_t) * layout->initial_tasks;
+	sched_own_need(&s->o->cfg, layout, sizeof(struct plan_block), need);
+	return 0;
+}
+
+static int sched_plan_constants(void *self, const struct loom_layout *layout, char *text, size_t room,
+				struct loom_error *err)
+{
+	const struct sched_plan *s = self;
+	return sched_own_constants(s->host, &s->o->cfg, layout, text, room, err);
+}
+
+/* ---- costs ----------------------------------------------------------------------------------- */
+
+/* The costs to plan by; *cost is NULL where there are none (yet). */
+static int choose_costs(struct sched_plan *s, const struct loom_layout *layout, const uint64_t **cost, const char **from,
+			struct loom_error *err)
+{
+	uint64_t n = layout->initial_tasks;
+	const uint64_t *declared = LOOM_HAS(layout, costs) ? layout->costs : NULL;
+	uint32_t costs = s->o->costs;
+	*cost = NULL;
+	*from = "equal";
+	if (s->file.tasks) {
+		if (s->file.tasks != n)
+			return LOOM_FAIL(s->host, err, LOOM_EINVAL,
+					 "sched_plan: %s has the costs of %llu tasks, and the job has %llu initial tasks",
+					 s->o->load, (unsigned long long)s->file.tasks, (unsigned long long)n);
+		*cost = s->file.cost;
+		*from = "file";
+	} else if (costs == COSTS_DECLARED && !declared) {
+		return LOOM_FAIL(s->host, err, LOOM_EINVAL,
+				 "sched_plan: costs = declared, but the workload declares none: set costs = measured");
+	} else if (declared && (costs == COSTS_DECLARED || costs == COSTS_AUTO)) {
+		*cost = declared;
+		*from = "declared";
+	} else if (costs != COSTS_EQUAL) {
+		*cost = s->measured && s->measured_tasks == n ? s->measured : NULL;
+		*from = "measured";
+	}
+	return 0;
+}
+
+static int is_to_measure(const struct sched_plan *s, const struct loom_layout *layout)
+{
+	int declared = LOOM_HAS(layout, costs) && layout->costs;
+	return !s->cost && !s->file.tasks && layout->initial_tasks &&
+	       (s->o->costs == COSTS_MEASURED || (s->o->costs == COSTS_AUTO && !declared));
+}
+
+static int save(struct sched_plan *s, struct loom_error *err)
+{
+	if (s->saved || !s->cost || !*s->o->save)
+		return 0;
+	s->saved = 1;
+	return costs_write(s->host, s->o->save, s->cost, s->table.tasks, err);
+}
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+/* Of n workers worker w gets the tasks w, w + n, ... */
+static void stride(struct plan_table *t)
+{
+	uint64_t at = 0;
+	for (uint32_t w = 0; w < t->workers; w++) {
+		t->first[w] = at;
+		for (uint64_t i = w; i < t->tasks; i += t->workers)
+			t->order[at++] = (uint32_t)i;
+	}
+}
+
+static void give_all_to_first(struct plan_table *t)
+{
+	for (uint32_t w = 1; w <= t->workers; w++)
+		t->first[w] = t->tasks;
+}
+
+#define TRIALS 2u /* of each table */
+/* The table of this sample. */
+static uint32_t choose_table(const struct sched_plan *s)
+{
+	uint32_t best = TABLE_PLAN;
+	if (s->o->table != TABLE_AUTO)
+		return s->o->table;
+	if (s->trials < TRIALS * TABLE_AUTO)
+		return s->trials / TRIALS;
+	for (uint32_t i = 1; i < TABLE_AUTO; i++)
+		best = s->shortest[i] < s->shortest[best] ? i : best;
+	return best;
+}
+
+static int make_table(struct sched_plan *s, const struct loom_layout *layout, struct loom_error *err)
+{
+	const uint64_t *cost;
+	const char *from;
+	int rc = choose_costs(s, layout, &cost, &from, err);
+	if (rc)
+		return rc;
+	if (s->table.tasks != layout->initial_tasks)
+		s->trials = 0; /* another job */
+	uint32_t kind = choose_table(s);
+	if (s->table.order && s->table.tasks == layout->initial_tasks && s->cost == cost && s->kind == kind)
+		return 0;
+	plan_table_free(&s->table);
+	s->cost = cost;
+	s->kind = kind;
+	if (plan_table_make(&s->table, layout->initial_tasks, kind == TABLE_PLAN ? cost : NULL, layout->workers))
+		return LOOM_FAIL(s->host, err, LOOM_ENOMEM, "sched_plan: out of memory");
+	if (kind == TABLE_STRIDED)
+		stride(&s->table);
+	if (kind == TABLE_COUNTER)
+		give_all_to_first(&s->table);
+	LOOM_CHOICE(s->host, "scheduler.costs", "%s", from);
+	LOOM_CHOICE(s->host, "scheduler.table", "%s", tables[kind]);
+	return 0;
+}
+
+static int sched_plan_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
+			   struct loom_error *err)
+{
+	struct sched_plan *s = self;
+	struct sched_common *common = view->global;
+	int rc = make_table(s, layout, err);
+	if (rc)
+		return rc;
+	*common = (struct sched_common){.cfg = sched_own_config(&s->o->cfg, layout)};
+	sched_own_init(&common->cfg, layout, view, sizeof(struct plan_block));
+	sched_pool_init(&s->o->cfg, layout, view);
+	int steals_none = s->kind == TABLE_STATIC || s->kind == TABLE_STRIDED ||
+			  (s->kind == TABLE_PLAN && s->o->steal == STEAL_NONE);
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		struct sched_site *site = view->device[d];
+		struct plan_site *p = (struct plan_site *)((char *)site + site->more_at);
+		uint32_t *order = (uint32_t *)(p + 1);
+		*p = (struct plan_site){.tasks = s->table.tasks, .measures = (uint64_t)is_to_measure(s, layout)};
+		memcpy(order, s->table.order, s->table.tasks * sizeof(*order));
+		if (p->measures)
+			memset(order + p->tasks, 0, p->tasks * sizeof(*order));
+		if (steals_none && sched_noncoherent(layout))
+			((struct sched_pool *)(site + 1))->next = layout->workers;
+	}
+	if (steals_none && !sched_noncoherent(layout))
+		((struct sched_pool *)(common + 1))->next = layout->workers;
+	for (uint32_t w = 0; w < layout->workers; w++) {
+		struct plan_block *b = view->worker[w];
+		b->next = b->begin = s->table.first[w];
+		b->end = s->table.first[w + 1];
+		b->single = s->kind == TABLE_COUNTER;
+	}
+	return save(s, err);
+}
+
+/* A task was run by one device; the others have 0. */
+static int keep_times(struct sched_plan *s, const struct loom_layout *layout, const struct loom_view *view,
+		      struct loom_error *err)
+{
+	uint64_t n = layout->initial_tasks;
+	free(s->measured);
+	s->measured = calloc(n, sizeof(*s->measured));
+	if (!s->measured)
+		return LOOM_FAIL(s->host, err, LOOM_ENOMEM, "sched_plan: out of memory");
+	s->measured_tasks = n;
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		const struct sched_site *site = view->device[d];
+		const struct plan_site *p = (const struct plan_site *)((const char *)site + site->more_at);
+		const uint32_t *times = (const uint32_t *)(p + 1) + n;
+		for (uint64_t i = 0; i < n; i++)
+			s->measured[i] += times[i];
+	}
+	return 0;
+}
+
+static int sched_plan_collect(void *self, const struct loom_layout *layout, const struct loom_view *view,
+			      struct loom_report *report, struct loom_error *err)
+{
+	struct sched_plan *s = self;
+	int rc = sched_pool_collect(s->host, "sched_plan", layout, view, err);
+	if (rc)
+		return rc;
+	int measured = is_to_measure(s, layout);
+	/* A sample that measures costs is no trial. */
+	if (s->o->table == TABLE_AUTO && !measured && s->trials < TRIALS * TABLE_AUTO) {
+		uint64_t took = 0, *shortest = &s->shortest[s->trials / TRIALS];
+		for (uint32_t w = 0; w < layout->workers; w++) {
+			const struct plan_block *b = view->worker[w];
+			took = b->took_ns > took ? b->took_ns : took;
+		}
+		*shortest = s->trials % TRIALS == 0 || took < *shortest ? took : *shortest;
+		s->trials++;
+	}
+	if (s->cost && s->kind == TABLE_PLAN) {
+		double sum = 0;
+		for (uint64_t i = 0; i < s->table.tasks; i++)
+			sum += (double)s->cost[i];
+		/* The longest list over an equal share: 1 at best. */
+		s->host->metric(s->host, report, "plan_imbalance", "", LOOM_BETTER_LESS,
+				sum > 0 ? (double)s->table.longest * layout->workers / sum : 1);
+	}
+	return measured ? keep_times(s, layout, view, err) : 0;
+}
+
+static int sched_plan_explain(void *self, uint32_t worker, int code, uint64_t info, struct loom_error *err)
+{
+	const struct sched_plan *s = self;
+	return sched_own_explain(s->host, "sched_plan", &s->o->cfg, worker, code, info, err);
+}
+
+static const struct loom_sched_ops sched_plan_ops = {
+    .size = sizeof(struct loom_sched_ops),
+    .create = sched_plan_create,
+    .destroy = sched_plan_destroy,
+    .need = sched_plan_need,
+    .init = sched_plan_init,
+    .collect = sched_plan_collect,
+    .explain = sched_plan_explain,
+    .constants = sched_plan_constants,
+};
+
+static const struct loom_sched_dev sched_plan_cpu = {
+    .size = sizeof(struct loom_sched_dev),
+    .run = sched_plan_run,
+    .spawn = sched_plan_spawn,
+    .wanted = sched_plan_wanted,
+};
+
+LOOM_DEVICE_CODE(sched_plan_code, sched_plan_cpu, "sched_plan.dev.h",
+		 LOOM_CODE_FILE("options.dev.h") LOOM_CODE_FILE("common.dev.h") LOOM_CODE_FILE("rest.dev.h")
+		     LOOM_CODE_FILE("queue.dev.h") LOOM_CODE_FILE("own.dev.h") LOOM_CODE_FILE("pool.dev.h")
+			 LOOM_CODE_FILE("sched_plan.dev.h"));
+
+LOOM_PLUGIN_DEFINE(SCHED, "sched_plan", "0.1.0", "Apache-2.0",
+		   "A static table by the costs of tasks, then stealing of what is left", .opts = sched_plan_rows,
+		   .opts_size = sizeof(struct plan_options), .check = sched_plan_check, .ops = &sched_plan_ops,
+		   .dev = &sched_plan_code)

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pool of spawned tasks, which any worker may take: for schedulers that hand out the initial set by counters. And
+ * the loop of such a worker. Device code, collective.
+ *
+ * The pool is an array that is filled once per sample, from slot 0 on, and is taken from in this order: no slot is used
+ * twice. `tail` is the number of reserved slots, `head` that of taken ones; `ready` says that a slot has been written.
+ * When the array is used up, spawned tasks stay with their spawner (own.dev.h). Non-coherent devices have a pool each.
+ *
+ * Termination stays correct, as with the lists of sched_mgws: a task is put in only by a worker that runs one. A worker
+ * reports idle only after it has seen the pool empty, head == tail. An idle worker calls busy() before it raises `head`.
+ * So a worker that finds the pool empty reports idle after the busy() of the worker that emptied it. A worker that does
+ * not see a raised `tail` yet may report idle, because the worker that raised it has not. Model: tests/models/pool.pml. */
+#ifndef SCHED_POOL_DEV_H
+#define SCHED_POOL_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include "own.dev.h"
+#endif
+
+/* The slots' words `ready` follow, and the slots. In the stack's block, or in that of each device. */
+struct sched_pool {
+	uint64_t room; /* constant: slots */
+	uint64_t slots_at; /* constant: bytes from here to the slots */
+	uint64_t pad0[6];
+	uint64_t tail, pad1[7];
+	uint64_t head, pad2[7];
+	uint64_t next, pad3[7]; /* the scheduler's, of the initial set */
+};
+#define SCHED_POOL_SLOTS_AT(room) (sizeof(struct sched_pool) + (((uint64_t)(room) * 4 + 63) & ~63ull))
+#define SCHED_POOL_BYTES(room)    (SCHED_POOL_SLOTS_AT(room) + (uint64_t)(room) * sizeof(struct loom_task))
+
+LOOM_FN struct sched_pool *sched_pool(const struct loom_ctx *c)
+{
+	return SCHED_CFG(c, noncoherent)
+		       ? (struct sched_pool *)((struct sched_site *)c->on_device[LOOM_SCHED] + 1)
+		       : (struct sched_pool *)(sched_common(c) + 1);
+}
+
+LOOM_FN uint32_t *sched_pool_ready(struct sched_pool *p, uint64_t at)
+{
+	return (uint32_t *)(p + 1) + at;
+}
+
+LOOM_FN struct loom_task *sched_pool_slot(struct sched_pool *p, uint64_t at)
+{
+	return (struct loom_task *)((char *)p + p->slots_at) + at;
+}
+
+/* Puts a spawned task into the pool. 0: there is no room. */
+LOOM_FN int sched_pool_put(struct loom_ctx *c, const struct loom_task *task)
+{
+	struct sched_pool *p = sched_pool(c);
+	uint64_t at = p->room;
+	/* The load keeps `tail` from growing for ever. */
+	if (c->lane == 0 && loom_load_relaxed_sys(&p->tail) < p->room)
+		at = loom_fetch_add_relaxed_sys(&p->tail, (uint64_t)1);
+	at = loom_from_lane0(c, at);
+	if (at >= p->room)
+		return 0;
+	sched_copy_from_registers(c, sched_pool_slot(p, at), task);
+	loom_barrier_lanes(c);
+	if (c->lane == 0) {
+		/* Release: pairs with the acquire in sched_pool_next(), for the slot and what the task refers to. */
+		loom_store_release_sys(sched_pool_ready(p, at), 1u);
+		loom_own_add(c, &sched_local(c)->counters.published, 1);
+		sched_wake(c, &sched_common(c)->event, 1);
+	}
+	return 1;
+}
+
+/* Lane 0: tasks that were put in and not taken out. Acquire of `head`: pairs with the release in sched_pool_take(),
+ * after which the taker is counted as busy. */
+LOOM_FN uint64_t sched_pool_filled(struct sched_pool *p)
+{
+	uint64_t head = loom_load_acquire_sys(&p->head), tail = loom_load_relaxed_sys(&p->tail);
+	tail = tail < p->room ? tail : p->room;
+	return tail > head ? tail - head : 0;
+}
+
+/* Lane 0: the next task of the pool is there; *head is its slot. */
+LOOM_FN int sched_pool_next(struct sched_pool *p, uint64_t *head)
+{
+	*head = loom_load_relaxed_sys(&p->head);
+	return *head < p->room && loom_load_relaxed_sys(&p->tail) > *head &&
+	       loom_load_acquire_sys(sched_pool_ready(p, *head)) != 0;
+}
+
+/* Takes a task. *idle: this worker has reported idle; 0 afterwards if it called busy(), even without success. */
+LOOM_FN int sched_pool_take(struct loom_ctx *c, int *idle, struct loom_task *task)
+{
+	struct sched_pool *p = sched_pool(c);
+	uint64_t at = p->room, head;
+	if (!loom_flag_from_lane0(c, c->lane == 0 && sched_pool_next(p, &head)))
+		return 0;
+	if (*idle)
+		LOOM_CALL(term, busy, c);
+	*idle = 0;
+	if (c->lane == 0) {
+		LOOM_NO_UNROLL
+		while (at == p->room && sched_pool_next(p, &head)) {
+			/* Release: busy() is seen by a worker that finds the pool empty. */
+			if (loom_cas_acq_rel_sys(&p->head, &head, head + 1))
+				at = head;
+		}
+		if (at != p->room)
+			sched_local(c)->counters.acquired++;
+	}
+	at = loom_from_lane0(c, at);
+	if (at == p->room)
+		return 0;
+	sched_copy_task(task, sched_pool_slot(p, at));
+	return 1;
+}
+
+/* The worker's queue is empty and the initial set is handed out. Waits for a task of the pool. 0 when no task is left, or
+ * the run was stopped. */
+SCHED_NOINLINE int sched_pool_search(struct loom_ctx *c, struct loom_task *task)
+{
+	struct sched_local *l = sched_local(c);
+	struct sched_common *common = sched_common(c);
+	struct sched_pool *p = sched_pool(c);
+	struct sched_rest rest = {0, 1, 0, 0, 0};
+	uint64_t since = 0, begin = loom_trace_now(c);
+	int idle = 0, done = 0, found = sched_pool_take(c, &idle, task);
+	if (found)
+		return 1;
+	if (c->lane == 0) {
+		rest.since = since = loom_clock_ns(c);
+		l->counters.last_task_ns = since;
+		l->counters.idle_entries++;
+		loom_set_state(c, LOOM_STATE_SEARCH);
+	}
+	LOOM_NO_UNROLL
+	while (!found && !done) {
+		uint64_t filled = 0;
+		if (c->lane == 0)
+			filled = loom_stopped(c) ? ~0ull : sched_pool_filled(p);
+		filled = loom_from_lane0(c, filled);
+		if (filled == ~0ull)
+			break;
+		if (!filled && !idle) {
+			LOOM_CALL(term, idle, c);
+			idle = 1;
+		}
+		if (filled)
+			found = sched_pool_take(c, &idle, task);
+		else
+			done = LOOM_CALL(term, done, c,
+					 loom_from_lane0(c, c->lane == 0 ? loom_load_acquire_sys(&p->head) : 0));
+		if (c->lane == 0 && !found && !done)
+			sched_rest(c, &common->cfg, &common->event, &rest, idle, filled != 0);
+	}
+	if (c->lane == 0) {
+		sched_unlist(&rest, &common->event);
+		/* The others may sleep; or one is woken for more tasks, in place of a saved wake-up. */
+		if (done || (found && sched_pool_filled(p)))
+			sched_wake(c, &common->event, done ? ~0u : 1u);
+		l->counters.idle_ns += loom_clock_ns(c) - since;
+		if (LOOM_TRACE_OF(c))
+			loom_trace_add(c, done ? LOOM_TRACE_END : LOOM_TRACE_IDLE, begin, c->worker, 0);
+		loom_set_state(c, LOOM_STATE_TASKS);
+	}
+	return found;
+}
+
+LOOM_FN int sched_pool_spawn(struct loom_ctx *c, const struct loom_task *task)
+{
+	sched_lane(c)->spawned++;
+	if (SCHED_HAS_ATTRIBUTES(task) && !sched_own_allows(c, task))
+		return LOOM_EFULL;
+	return sched_pool_put(c, task) ? 0 : sched_own_keep(c, task);
+}
+
+/* The pool serves workers that search: tasks are wanted while it has fewer than there are workers, and room. */
+LOOM_FN int sched_pool_wanted(struct loom_ctx *c)
+{
+	struct sched_pool *p = sched_pool(c);
+	int64_t yes = 0;
+	if (c->lane == 0)
+		yes = loom_stopped(c) ? LOOM_EINTR
+				      : loom_load_relaxed_sys(&p->tail) < p->room && sched_pool_filled(p) < c->workers;
+	return (int)loom_from_lane0(c, (uint64_t)yes);
+}
+
+/* ---- the worker's loop ------------------------------------------------------------------------ */
+
+#define SCHED_NO_TASK ~0ull
+#define SCHED_STOPPED (~0ull - 1)
+
+/* Lane 0: the index of the next initial task for this worker, which is claimed; SCHED_NO_TASK when none is left. */
+typedef uint64_t sched_claim_next(struct loom_ctx *c);
+
+/* `times`: where to note the time of each initial task, in ns, by index; NULL: nowhere. There is one call of
+ * loom_task_run(), which a GPU's program inlines. */
+LOOM_FN void sched_pool_run(struct loom_ctx *c, sched_claim_next claim, uint32_t *times)
+{
+	struct sched_lane *q = sched_lane(c);
+	const struct loom_task *ring = sched_ring(c);
+	uint32_t mask = sched_mask(c);
+	uint64_t ran = 0, sample = loom_trace_next(c, 0), begin = 0;
+	int more = 1, follows = 0; /* initial tasks; t is the task of a join */
+	struct loom_task t;
+	for (;;) {
+		uint64_t at = SCHED_NO_TASK;
+		int own = follows || q->count || sched_own_lane(c)->listed;
+		if (c->lane == 0)
+			at = loom_stopped(c) ? SCHED_STOPPED : own || !more ? SCHED_NO_TASK : claim(c);
+		at = loom_from_lane0(c, at); /* also the barrier before sched_pop() */
+		if (at == SCHED_STOPPED)
+			break;
+		if (at != SCHED_NO_TASK) {
+			sched_copy_task(&t, &c->initial[at]);
+		} else if (!follows && own) {
+			if (!q->count)
+				sched_own_refill(c);
+			loom_barrier_lanes(c);
+			sched_pop(c, q, ring, mask, &t);
+		} else if (!follows) {
+			more = 0;
+			if (!sched_pool_search(c, &t))
+				break;
+		}
+		if (SCHED_HAS_ATTRIBUTES(&t) && !sched_own_allows(c, &t))
+			break;
+		if (times && at != SCHED_NO_TASK && c->lane == 0)
+			begin = loom_clock_ns(c);
+		if (LOOM_TRACE_OF(c) && ran == sample)
+			sample = loom_trace_task(c, sample, &t);
+		else
+			loom_task_run(c, &t);
+		ran++;
+		if (times && at != SCHED_NO_TASK) {
+			loom_barrier_lanes(c);
+			if (c->lane == 0)
+				times[at] = (uint32_t)(loom_clock_ns(c) - begin);
+		}
+		follows = t.join && sched_decrement_join(c, t.join, &t);
+	}
+	sched_own_end(c);
+	sched_finish(c, ran);
+}
+
+#endif

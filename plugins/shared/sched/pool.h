@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host halves of schedulers with pool.dev.h. */
+#ifndef SCHED_POOL_H
+#define SCHED_POOL_H
+
+#include <string.h>
+
+#include "own.h"
+#include "pool.dev.h"
+
+/* In the field `backlog`. */
+#define SCHED_POOL_ROW                                                                                                 \
+	SCHED_ROW_AS(backlog, "pool", LOOM_OPT_U32, "65536",                                                           \
+		     "Spawned tasks of a sample that any worker may take, at most; the first ones. Further ones stay with the " \
+		     "worker that spawned them.",                                                                      \
+		     .max = 1 << 26)
+
+/* Bytes before what the scheduler adds to its blocks. */
+static inline uint64_t sched_pool_global_bytes(const struct sched_config *options, const struct loom_layout *layout)
+{
+	return sizeof(struct sched_common) + (sched_noncoherent(layout) ? 0 : SCHED_POOL_BYTES(options->backlog));
+}
+
+static inline uint64_t sched_pool_device_bytes(const struct sched_config *options, const struct loom_layout *layout)
+{
+	return sizeof(struct sched_site) + (sched_noncoherent(layout) ? SCHED_POOL_BYTES(options->backlog) : 0);
+}
+
+static inline void sched_pool_reset(struct sched_pool *p, uint64_t room)
+{
+	/* Words that are set from the last sample: at most one per slot that was reserved. */
+	uint64_t used = p->room == room && p->tail < room ? p->tail : room;
+	memset(p + 1, 0, used * sizeof(uint32_t));
+	*p = (struct sched_pool){.room = room, .slots_at = SCHED_POOL_SLOTS_AT(room)};
+}
+
+/* After sched_own_init(): the pool of the stack, or of each device. */
+static inline void sched_pool_init(const struct sched_config *options, const struct loom_layout *layout,
+				   const struct loom_view *view)
+{
+	if (!sched_noncoherent(layout))
+		sched_pool_reset((struct sched_pool *)((struct sched_common *)view->global + 1), options->backlog);
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		struct sched_site *site = view->device[d];
+		site->more_at = sched_pool_device_bytes(options, layout);
+		if (sched_noncoherent(layout))
+			sched_pool_reset((struct sched_pool *)(site + 1), options->backlog);
+	}
+}
+
+static inline int sched_pool_check(const struct loom_host *host, const char *name, const struct sched_pool *p,
+				   struct loom_error *err)
+{
+	uint64_t tail = p->tail < p->room ? p->tail : p->room;
+	if (p->head == tail)
+		return 0;
+	return LOOM_FAIL(host, err, LOOM_EWRONG, "%s: the workers have left, and the pool still has %llu tasks", name,
+			 (unsigned long long)(tail - p->head));
+}
+
+static inline int sched_pool_collect(const struct loom_host *host, const char *name, const struct loom_layout *layout,
+				     const struct loom_view *view, struct loom_error *err)
+{
+	int rc = sched_own_collect(host, name, layout, view, err);
+	if (!rc && !sched_noncoherent(layout))
+		rc = sched_pool_check(host, name,
+				      (const struct sched_pool *)((const struct sched_common *)view->global + 1), err);
+	for (uint32_t d = 0; !rc && sched_noncoherent(layout) && d < layout->devices; d++)
+		rc = sched_pool_check(host, name,
+				      (const struct sched_pool *)((const struct sched_site *)view->device[d] + 1), err);
+	return rc;
+}
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which experts the tokens of workload_experts choose, by skew. */
+#ifndef EXPERTS_ROUTING_H
+#define EXPERTS_ROUTING_H
+
+#include <stdint.h>
+
+/* X(NAME, text, what). Experts of a token differ from each other. */
+#define EXPERTS_SKEWS(X)                                                                                               \
+	X(W0, "w0", "in turn: all experts get the same number, or one more")                                           \
+	X(W1, "w1", "any, with equal probability")                                                                     \
+	X(W2, "w2", "the i-th with a probability in proportion to 1 / sqrt(i)")                                         \
+	X(W3, "w3", "the same with 1 / i")                                                                             \
+	X(W4, "w4", "half of the choices go to one of eight experts, at least `top`, the others to any")                \
+	X(W5, "w5", "all tokens choose the first expert, and any others")                                              \
+	X(W6, "w6", "all tokens choose the first `top` experts: neighbours, which a contiguous split gives to one worker") \
+	X(W7, "w7", "as w3, but with each sample another expert is the first")
+enum experts_skew {
+#define EXPERTS_SKEW(NAME, text, what) EXPERTS_##NAME,
+	EXPERTS_SKEWS(EXPERTS_SKEW)
+#undef EXPERTS_SKEW
+};
+
+/* choice[tokens][top]; the same for the same seed, and for w7 the same sample. top <= experts. */
+void experts_route(enum experts_skew skew, uint64_t seed, uint64_t sample, uint32_t experts, uint32_t tokens, uint32_t top,
+		   uint32_t *choice);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random float16 and bfloat16 numbers of hosts, and their values. */
+#ifndef TASKS_HALF_H
+#define TASKS_HALF_H
+
+#include <stdint.h>
+
+#include "lib/random.h"
+#include "tile.dev.h"
+
+static const char *const half_types[] = {"float16", "bfloat16", NULL};
+
+/* Number i of a seed: its size is between 1/16 and 1, either sign. */
+static inline uint16_t half_random(uint64_t seed, uint64_t i, uint32_t bfloat)
+{
+	uint64_t x = loom__mix64(seed ^ i * 0x9e3779b97f4a7c15ull);
+	uint32_t sign = (uint32_t)x << 15 & 0x8000u, exponent = (uint32_t)(x >> 1 & 3), rest = (uint32_t)(x >> 8);
+	return (uint16_t)(bfloat ? sign | (123 + exponent) << 7 | (rest & 0x7f) : sign | (11 + exponent) << 10 | (rest & 0x3ff));
+}
+
+/* Fills n numbers, from number `from` of the seed on. */
+static inline void half_fill(uint16_t *to, uint64_t n, uint64_t seed, uint64_t from, uint32_t bfloat)
+{
+	for (uint64_t i = 0; i < n; i++)
+		to[i] = half_random(seed, from + i, bfloat);
+}
+
+static inline double half_value(uint16_t bits, uint32_t bfloat)
+{
+	return (double)tile_number(bits, bfloat);
+}
+
+#endif

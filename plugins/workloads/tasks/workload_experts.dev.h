@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* workload_experts: one layer of routed experts. Device code.
+ *
+ * Each token chooses `top` experts, each choice is a slot, and slots are sorted by expert. An expert computes, for each of its
+ * slots, hidden = silu(first * x) and result = second * hidden; a token's output is the sum of its results by weight. A task is a
+ * tile of rows of one of the two products, for a block of slots of one expert. The task that ends a block's first product
+ * spawns the tiles of the second; the task that ends its second product counts down its tokens, and sums those that are
+ * complete.
+ *
+ * A tile's weights are read once. On a GPU pieces of them and of the vectors are copied into shared memory, the next while one
+ * is multiplied, and a lane has some slots of one row. Elsewhere a lane has whole rows, read in place. */
+#ifndef WORKLOAD_EXPERTS_DEV_H
+#define WORKLOAD_EXPERTS_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include <gpuloom/sched.h>
+
+#include "task.dev.h"
+#include "tile.dev.h"
+#endif
+
+/* Tags. */
+enum { EXPERTS_TILE, EXPERTS_OPEN };
+
+#define EXPERTS_BLOCK_MAX 32u
+
+/* The start of the stack's block. The locks of non-coherent devices follow; the rest is at the offsets. */
+struct experts {
+	uint32_t experts, tokens, top;
+	uint32_t dim, hidden;  /* numbers of a token; of an expert between its products */
+	uint32_t rows, block;  /* of a task: rows, slots */
+	uint32_t bfloat, noncoherent;
+	uint32_t pad0;
+	uint64_t first_slot_at; /* [experts + 1] uint32_t: in `order` */
+	uint64_t first_block_at; /* [experts] uint32_t: number of an expert's first block */
+	uint64_t order_at;	/* [tokens * top] uint32_t: slots by expert; slot / top is the token */
+	uint64_t weight_at;	/* [tokens * top] float */
+	uint64_t pending_at;	/* [blocks][2] uint64_t: tiles of each product that have not ended */
+	uint64_t open_at;	/* [tokens] uint64_t: slots without a result */
+	uint64_t x_at;		/* [tokens][dim] float */
+	uint64_t first_at;	/* [experts][hidden][dim] */
+	uint64_t second_at;	/* [experts][dim][hidden] */
+	uint64_t hidden_at;	/* [slots by expert][hidden] float */
+	uint64_t result_at;	/* [slots by expert][dim] float */
+	uint64_t place_at;	/* [tokens * top] uint32_t: where in `order` a slot is */
+	uint64_t out_at;	/* [tokens][dim] float */
+	uint64_t pad[6];
+};
+
+#define EXPERTS_AT(r, type, what) ((type *)((char *)(r) + (r)->what##_at))
+
+LOOM_FN struct experts *experts_of(const struct loom_ctx *c)
+{
+	return (struct experts *)c->global[LOOM_WORKLOAD];
+}
+
+LOOM_FN uint32_t experts_tiles(const struct experts *r, uint32_t rows)
+{
+	return (rows + r->rows - 1) / r->rows;
+}
+
+/* What a task is about. */
+struct experts_task {
+	const uint16_t *weights; /* of its first row */
+	const float *from;	 /* the vectors: by token in the first product, by place in the second */
+	float *to;
+	uint32_t expert, second; /* second: which product */
+	uint32_t row, rows;
+	uint32_t place, slots; /* in `order` */
+	uint32_t block;
+	uint32_t inner, outer; /* numbers of a vector, and of a result */
+	uint32_t pad;
+};
+
+LOOM_FN struct experts_task experts_task_of(struct experts *r, const struct loom_task *t)
+{
+	struct experts_task w;
+	w.expert = (uint32_t)t->param[0];
+	w.second = (uint32_t)(t->param[0] >> 32);
+	w.row = (uint32_t)t->param[1];
+	w.rows = (uint32_t)(t->param[1] >> 32);
+	w.place = (uint32_t)t->param[2];
+	w.slots = (uint32_t)(t->param[2] >> 32);
+	w.block = (uint32_t)t->param[3];
+	w.inner = w.second ? r->hidden : r->dim;
+	w.outer = w.second ? r->dim : r->hidden;
+	w.weights = (w.second ? EXPERTS_AT(r, const uint16_t, second) : EXPERTS_AT(r, const uint16_t, first)) +
+		    ((uint64_t)w.expert * w.outer + w.row) * w.inner;
+	w.from = w.second ? EXPERTS_AT(r, const float, hidden) : EXPERTS_AT(r, const float, x);
+	w.to = w.second ? EXPERTS_AT(r, float, result) : EXPERTS_AT(r, float, hidden);
+	return w;
+}
+
+LOOM_FN void experts_fill(const struct experts *r, uint32_t expert, uint32_t second, uint32_t tile, uint32_t place,
+			  uint32_t slots, uint32_t block, struct loom_task *t)
+{
+	uint32_t outer = second ? r->dim : r->hidden, row = tile * r->rows;
+	workload_task(t, EXPERTS_TILE);
+	t->param[0] = expert | (uint64_t)second << 32;
+	t->param[1] = row | (uint64_t)(outer - row < r->rows ? outer - row : r->rows) << 32;
+	t->param[2] = place | (uint64_t)slots << 32;
+	t->param[3] = block;
+}
+
+/* The vector of the slot at a place. */
+LOOM_FN const float *experts_vector(const struct experts *r, const struct experts_task *w, uint32_t place)
+{
+	uint64_t at = w->second ? place : EXPERTS_AT(r, const uint32_t, order)[place] / r->top;
+	return w->from + at * w->inner;
+}
+
+/* x * sigmoid(x). */
+LOOM_FN float experts_silu(float x)
+{
+	float e = tile_exp2((x < 0 ? x : -x) * 1.44269504f);
+	return x < 0 ? x * e / (1.0f + e) : x / (1.0f + e);
+}
+
+LOOM_FN void experts_store(const struct experts_task *w, uint32_t slot, uint32_t row, float sum)
+{
+	w->to[(uint64_t)(w->place + slot) * w->outer + w->row + row] = w->second ? sum : experts_silu(sum);
+}
+
+LOOM_FN float experts_dot8(const float *a, const float *b)
+{
+	return ((a[0] * b[0] + a[1] * b[1]) + (a[2] * b[2] + a[3] * b[3])) +
+	       ((a[4] * b[4] + a[5] * b[5]) + (a[6] * b[6] + a[7] * b[7]));
+}
+
+/* ---- a tile: private memory has two pieces of weights and vectors ------------------------------- */
+
+#define EXPERTS_ROWS_MOST 128u		   /* rows of a tile; a task may have more */
+#define EXPERTS_PIECE 64u		   /* numbers of a row */
+#define EXPERTS_PITCH (EXPERTS_PIECE + 8u) /* of 16 bits, from a row to the one after it: shifts its banks */
+#define EXPERTS_STAGE(rows, block) ((rows) * EXPERTS_PITCH * 2u + (block) * EXPERTS_PIECE * 4u)
+#define EXPERTS_SCRATCH(rows, block) (2u * EXPERTS_STAGE(rows, block))
+
+#if TILE_STAGED
+/* Constants of a GPU's program: EXPERTS_ROWS, EXPERTS_BLOCK, EXPERTS_BFLOAT. A lane has ROWS_EACH rows of SLOTS_EACH slots. */
+#define EXPERTS_ROWS_EACH ((EXPERTS_ROWS + LOOM_LANES - 1) / LOOM_LANES)
+#define EXPERTS_SETS      (LOOM_LANES / EXPERTS_ROWS ? LOOM_LANES / EXPERTS_ROWS : 1)
+#define EXPERTS_SLOTS_EACH ((EXPERTS_BLOCK + EXPERTS_SETS - 1) / EXPERTS_SETS)
+
+LOOM_FN char *experts_half(const struct loom_ctx *c, uint32_t turn)
+{
+	return (char *)c->local[LOOM_WORKLOAD] + turn % 2 * EXPERTS_STAGE(EXPERTS_ROWS, EXPERTS_BLOCK);
+}
+
+LOOM_FN void experts_stage(const struct loom_ctx *c, const struct experts *r, const struct experts_task *w, uint32_t from,
+			   uint32_t turn)
+{
+	uint16_t *weights = (uint16_t *)experts_half(c, turn);
+	float *vectors = (float *)(weights + EXPERTS_ROWS * EXPERTS_PITCH);
+	const uint32_t n = w->inner - from < EXPERTS_PIECE ? w->inner - from : EXPERTS_PIECE;
+	for (uint32_t u = c->lane; u < w->rows * (EXPERTS_PIECE / 8); u += LOOM_LANES) {
+		uint32_t row = u / (EXPERTS_PIECE / 8), k = u % (EXPERTS_PIECE / 8) * 8;
+		if (k < n)
+			tile_copy(weights + row * EXPERTS_PITCH + k, w->weights + (uint64_t)row * w->inner + from + k);
+	}
+	for (uint32_t u = c->lane; u < w->slots * (EXPERTS_PIECE / 4); u += LOOM_LANES) {
+		uint32_t slot = u / (EXPERTS_PIECE / 4), k = u % (EXPERTS_PIECE / 4) * 4;
+		if (k < n)
+			tile_copy(vectors + slot * EXPERTS_PIECE + k, experts_vector(r, w, w->place + slot) + from + k);
+	}
+	tile_copies_close();
+}
+
+/* At most EXPERTS_ROWS rows. */
+LOOM_FN void experts_multiply_tile(struct loom_ctx *c, const struct experts *r, const struct experts_task *w)
+{
+	float sum[EXPERTS_ROWS_EACH * EXPERTS_SLOTS_EACH];
+	const uint32_t set = c->lane / EXPERTS_ROWS;
+	TILE_UNROLL
+	for (uint32_t i = 0; i < EXPERTS_ROWS_EACH * EXPERTS_SLOTS_EACH; i++)
+		sum[i] = 0;
+	experts_stage(c, r, w, 0, 0);
+	for (uint32_t from = 0, turn = 0; from < w->inner; from += EXPERTS_PIECE, turn++) {
+		const uint32_t next = from + EXPERTS_PIECE, n = next <= w->inner ? EXPERTS_PIECE : w->inner - from;
+		if (next < w->inner)
+			experts_stage(c, r, w, next, turn + 1);
+		tile_copies_wait(next < w->inner);
+		loom_barrier_lanes(c);
+		const uint16_t *weights = (const uint16_t *)experts_half(c, turn);
+		const float *vectors = (const float *)(weights + EXPERTS_ROWS * EXPERTS_PITCH);
+		TILE_UNROLL
+		for (uint32_t i = 0; i < EXPERTS_ROWS_EACH; i++) {
+			uint32_t row = c->lane % EXPERTS_ROWS + i * LOOM_LANES;
+			if (row >= w->rows || set >= EXPERTS_SETS)
+				continue;
+			LOOM_NO_UNROLL
+			for (uint32_t k = 0; k < n; k += 8) {
+				float eight[8];
+				tile_numbers(weights + row * EXPERTS_PITCH + k, EXPERTS_BFLOAT, eight);
+				TILE_UNROLL
+				for (uint32_t j = 0; j < EXPERTS_SLOTS_EACH; j++)
+					if (set + j * EXPERTS_SETS < w->slots)
+						sum[i * EXPERTS_SLOTS_EACH + j] += experts_dot8(
+						    eight, vectors + (set + j * EXPERTS_SETS) * EXPERTS_PIECE + k);
+			}
+		}
+		loom_barrier_lanes(c); /* before this half is overwritten */
+	}
+	TILE_UNROLL
+	for (uint32_t i = 0; i < EXPERTS_ROWS_EACH; i++) {
+		uint32_t row = c->lane % EXPERTS_ROWS + i * LOOM_LANES;
+		TILE_UNROLL
+		for (uint32_t j = 0; j < EXPERTS_SLOTS_EACH; j++)
+			if (row < w->rows && set + j * EXPERTS_SETS < w->slots && set < EXPERTS_SETS)
+				experts_store(w, set + j * EXPERTS_SETS, row, sum[i * EXPERTS_SLOTS_EACH + j]);
+	}
+}
+
+LOOM_FN void experts_multiply(struct loom_ctx *c, const struct experts *r, const struct experts_task *w)
+{
+	struct experts_task tile = *w;
+	LOOM_NO_UNROLL
+	for (uint32_t left = w->rows; left; left -= tile.rows) {
+		tile.row = w->row + w->rows - left;
+		tile.rows = left < EXPERTS_ROWS ? left : EXPERTS_ROWS;
+		tile.weights = w->weights + (uint64_t)(w->rows - left) * w->inner;
+		experts_multiply_tile(c, r, &tile);
+	}
+}
+#else
+LOOM_FN void experts_multiply(struct loom_ctx *c, const struct experts *r, const struct experts_task *w)
+{
+	const float *vector[EXPERTS_BLOCK_MAX];
+	for (uint32_t i = 0; i < w->slots; i++)
+		vector[i] = experts_vector(r, w, w->place + i);
+	for (uint32_t row = c->lane; row < w->rows; row += c->lanes) {
+		float sum[EXPERTS_BLOCK_MAX], eight[8];
+		for (uint32_t i = 0; i < w->slots; i++)
+			sum[i] = 0;
+		for (uint32_t k = 0; k < w->inner; k += 8) {
+			tile_numbers(w->weights + (uint64_t)row * w->inner + k, r->bfloat, eight);
+			for (uint32_t i = 0; i < w->slots; i++)
+				sum[i] += experts_dot8(eight, vector[i] + k);
+		}
+		for (uint32_t i = 0; i < w->slots; i++)
+			experts_store(w, i, row, sum[i]);
+	}
+}
+#endif
+
+/* ---- tasks -------------------------------------------------------------------------------------- */
+
+LOOM_FN int experts_last(struct loom_ctx *c, struct experts *r, uint64_t *pending)
+{
+	return r->noncoherent ? loom_last_noncoherent(c, (struct loom_onebit_lock *)(r + 1), pending)
+			      : loom_last(c, pending);
+}
+
+/* The output of a token: all its results are there. */
+LOOM_FN void experts_sum(const struct loom_ctx *c, struct experts *r, uint32_t token)
+{
+	const uint32_t *place = EXPERTS_AT(r, const uint32_t, place) + (uint64_t)token * r->top;
+	const float *weight = EXPERTS_AT(r, const float, weight) + (uint64_t)token * r->top;
+	float *out = EXPERTS_AT(r, float, out) + (uint64_t)token * r->dim;
+	for (uint32_t d = c->lane; d < r->dim; d += c->lanes) {
+		float sum = 0;
+		for (uint32_t k = 0; k < r->top; k++)
+			sum += weight[k] * EXPERTS_AT(r, const float, result)[(uint64_t)place[k] * r->dim + d];
+		out[d] = sum;
+	}
+}
+
+/* param[0]: the expert, and << 32 which product; param[1]: the first row, << 32 how many; param[2]: the first place, << 32 how
+ * many; param[3]: the block. */
+LOOM_FN void workload_experts_tile(struct loom_ctx *c, const struct loom_task *t)
+{
+	struct experts *r = experts_of(c);
+	struct experts_task w = experts_task_of(r, t);
+	experts_multiply(c, r, &w);
+	loom_stream(c, (uint64_t)w.rows * w.inner * 2);
+	if (!experts_last(c, r, EXPERTS_AT(r, uint64_t, pending) + 2ull * w.block + w.second))
+		return;
+	if (!w.second) {
+		struct loom_task next;
+		uint32_t tiles = experts_tiles(r, r->dim);
+		LOOM_NO_UNROLL
+		for (uint32_t tile = 0; tile < tiles; tile++) {
+			experts_fill(r, w.expert, 1, tile, w.place, w.slots, w.block, &next);
+			if (LOOM_CALL(sched, spawn, c, &next))
+				return;
+		}
+		return;
+	}
+	LOOM_NO_UNROLL
+	for (uint32_t i = 0; i < w.slots; i++) {
+		uint32_t token = EXPERTS_AT(r, const uint32_t, order)[w.place + i] / r->top;
+		if (experts_last(c, r, EXPERTS_AT(r, uint64_t, open) + token))
+			experts_sum(c, r, token);
+	}
+}
+
+/* Routing that only the device knows: a task per expert reads how many slots it has, and spawns its tiles. */
+LOOM_FN void workload_experts_open(struct loom_ctx *c, const struct loom_task *t)
+{
+	struct experts *r = experts_of(c);
+	uint32_t expert = (uint32_t)t->param[0], tiles = experts_tiles(r, r->hidden);
+	uint32_t from = EXPERTS_AT(r, const uint32_t, first_slot)[expert],
+		 end = EXPERTS_AT(r, const uint32_t, first_slot)[expert + 1],
+		 block = EXPERTS_AT(r, const uint32_t, first_block)[expert];
+	struct loom_task next;
+	LOOM_NO_UNROLL
+	for (; from < end; from += r->block, block++) {
+		LOOM_NO_UNROLL
+		for (uint32_t tile = 0; tile < tiles; tile++) {
+			experts_fill(r, expert, 0, tile, from, end - from < r->block ? end - from : r->block, block, &next);
+			if (LOOM_CALL(sched, spawn, c, &next))
+				return;
+		}
+	}
+}
+
+#endif

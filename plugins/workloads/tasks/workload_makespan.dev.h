@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* workload_makespan: tasks that only take time, as a trace of costs says, and wait for each other. Device code. */
+#ifndef WORKLOAD_MAKESPAN_DEV_H
+#define WORKLOAD_MAKESPAN_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include <gpuloom/sched.h>
+
+#include "task.dev.h"
+#endif
+
+/* The start of the stack's block. The locks of non-coherent devices follow; the rest is at the offsets. */
+struct makespan {
+	uint64_t tasks;
+	uint64_t noncoherent;
+	uint64_t cost_at;	/* [tasks] uint64_t: ns */
+	uint64_t first_after_at; /* [tasks + 1] uint64_t: where the tasks that follow a task begin in ... */
+	uint64_t after_at;	/* ... [] uint32_t */
+	uint64_t pending_at;	/* [tasks] uint64_t: tasks before it that have not ended */
+	uint64_t ran_at;	/* [tasks] uint64_t: how often it was run; written by the task alone */
+	uint64_t pad;
+};
+
+#define MAKESPAN_AT(m, type, what) ((type *)((char *)(m) + (m)->what##_at))
+
+/* The worker's block. */
+struct makespan_times {
+	uint64_t first_ns, last_ns; /* the start of its first task, the end of its last one; 0: it had none */
+	uint64_t pad[6];
+};
+
+/* Takes `ns` of the device's time. A simulated device advances its clock. */
+LOOM_FN void makespan_work(struct loom_ctx *c, uint64_t begin, uint64_t ns)
+{
+#ifdef LOOM_SIM
+	(void)c, (void)begin;
+	loom_sim_compute(ns);
+#else
+	while (loom_clock_ns(c) - begin < ns && !loom_stopped(c))
+		loom_pause(c);
+#endif
+}
+
+LOOM_FN void makespan_task(uint64_t id, struct loom_task *t)
+{
+	workload_task(t, 0);
+	t->param[0] = id;
+}
+
+/* param[0]: its id. */
+LOOM_FN void workload_makespan_task(struct loom_ctx *c, const struct loom_task *t)
+{
+	struct makespan *m = (struct makespan *)c->global[LOOM_WORKLOAD];
+	struct makespan_times *times = (struct makespan_times *)c->own[LOOM_WORKLOAD];
+	uint64_t id = t->param[0];
+	if (c->lane == 0) {
+		uint64_t begin = loom_clock_ns(c);
+		if (!times->first_ns)
+			times->first_ns = begin;
+		makespan_work(c, begin, MAKESPAN_AT(m, const uint64_t, cost)[id]);
+		times->last_ns = loom_clock_ns(c);
+		MAKESPAN_AT(m, uint64_t, ran)[id]++;
+	}
+	const uint64_t *first = MAKESPAN_AT(m, const uint64_t, first_after) + id;
+	LOOM_NO_UNROLL
+	for (uint64_t e = first[0]; e < first[1]; e++) {
+		uint32_t after = MAKESPAN_AT(m, const uint32_t, after)[e];
+		struct loom_task next;
+		makespan_task(after, &next);
+		if (loom_after(c, m->noncoherent ? (struct loom_onebit_lock *)(m + 1) : (struct loom_onebit_lock *)NULL,
+			       MAKESPAN_AT(m, uint64_t, pending) + after, &next))
+			return;
+	}
+}
+
+#endif

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* workload_ragged: one decode step of attention over pages of keys and values. Host half. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "half.h"
+#include "ragged_lengths.h"
+#include "workload_ragged.dev.h"
+#include "../../shared/workload/host.h"
+#include "lib/align.h"
+
+#define LAW_TEXT(NAME, text, what) text,
+static const char *const laws[] = {RAGGED_LAWS(LAW_TEXT) NULL};
+#define LAW_HELP(NAME, text, what) text ": " what ". "
+static const char *const knowns[] = {"host", "device", NULL};
+
+struct ragged_opts {
+	uint32_t sequences, length, law, heads, kv_heads, dim, real, page, chunk, tile, known, checked;
+	double exponent;
+	const char *trace;
+};
+
+static const struct loom_opt ragged_rows[] = {
+	LOOM_OPT(struct ragged_opts, sequences, LOOM_OPT_U32, "16", "Sequences of the batch; with law = trace those of the file.",
+			 .min = 1, .max = 65536),
+	LOOM_OPT(struct ragged_opts, law, LOOM_OPT_ENUM, "zipf",
+			 "Lengths of the sequences, in random order by [run] seed. " RAGGED_LAWS(LAW_HELP), .choices = laws),
+	LOOM_OPT(struct ragged_opts, length, LOOM_OPT_U32, "512", "Mean number of tokens of a sequence.", .min = 1,
+			 .max = 1 << 20),
+	LOOM_OPT(struct ragged_opts, exponent, LOOM_OPT_F64, "1", "law = zipf: the exponent.", .min = 0, .max = 4),
+	LOOM_OPT(struct ragged_opts, trace, LOOM_OPT_PATH, "", "law = trace: a file with a length per line."),
+	LOOM_OPT(struct ragged_opts, heads, LOOM_OPT_U32, "8", "Heads of queries.", .min = 1, .max = 1024),
+	LOOM_OPT(struct ragged_opts, kv_heads, LOOM_OPT_U32, "2",
+			 "Heads of keys and values, each for an equal number of heads of queries, at most 16.", .min = 1,
+			 .max = 1024),
+	LOOM_OPT(struct ragged_opts, dim, LOOM_OPT_U32, "64", "Numbers of a head; a multiple of 8.", .min = 8, .max = 256),
+	LOOM_OPT(struct ragged_opts, real, LOOM_OPT_ENUM, "float16", "Type of queries, keys and values; sums are float.",
+			 .choices = half_types),
+	LOOM_OPT(struct ragged_opts, page, LOOM_OPT_U32, "16", "Tokens of a page, a power of two.", .min = 16, .max = 256),
+	LOOM_OPT(struct ragged_opts, chunk, LOOM_OPT_U32, "auto",
+			 "Tokens of a task; a multiple of page. A number beyond the longest sequence: a task per sequence and head. "
+			 "auto: eight tasks per worker.", .max = 1 << 23, .flags = LOOM_OPT_AUTO),
+	LOOM_OPT(struct ragged_opts, tile, LOOM_OPT_U32, "auto",
+			 "Tokens that a worker works on at a time; a power of two. auto: 64, half of the lanes of a worker if these "
+			 "are more, or 32 for 32 lanes. A GPU's worker has two such tiles in its private memory.", .max = 256, .flags = LOOM_OPT_AUTO),
+	LOOM_OPT(struct ragged_opts, known, LOOM_OPT_ENUM, "host",
+			 "Where lengths are known. host: the initial set has all tasks, with their costs. device: a task per sequence "
+			 "and head reads the length from memory and spawns the others, as when a kernel before has written it.",
+			 .choices = knowns),
+	LOOM_OPT(struct ragged_opts, checked, LOOM_OPT_U32, "auto",
+			 "Heads of queries, over all sequences, that are compared with a computation in double precision, drawn again "
+			 "for each sample. All are checked to have an output. auto: all, but fewer where that takes 2^30 multiplications.",
+			 .flags = LOOM_OPT_AUTO),
+	{.name = NULL},
+};
+
+struct ragged_job {
+	struct workload base;
+	const struct ragged_opts *o;
+	uint32_t *length; /* [n] */
+	uint32_t n, pages;
+	uint64_t tokens, drawn_for; /* drawn_for: the seed + 1 */
+	double *expected;	    /* [n][heads][dim], of those that are not NAN; NULL: none */
+	uint64_t state;		    /* random numbers of the check */
+};
+
+static const struct ragged_opts *opts_of(const struct ragged_job *job)
+{
+	return job->o;
+}
+
+static int ragged_check(const struct loom_host *host, const void *opts, struct loom_error *err)
+{
+	const struct ragged_opts *o = opts;
+	if (o->heads % o->kv_heads || o->heads / o->kv_heads > RAGGED_GROUP_MAX)
+		return LOOM_REFUSE(host, err, "kv_heads",
+				   "kv_heads = %u: must divide heads = %u, into at most %u heads for each", o->kv_heads, o->heads,
+				   RAGGED_GROUP_MAX);
+	if (o->dim % 8)
+		return LOOM_REFUSE(host, err, "dim", "dim = %u: must be a multiple of 8", o->dim);
+	if (!loom__is_power_of_two(o->page))
+		return LOOM_REFUSE(host, err, "page", "page = %u: must be a power of two", o->page);
+	if (o->tile && (!loom__is_power_of_two(o->tile) || o->tile < 8))
+		return LOOM_REFUSE(host, err, "tile", "tile = %u: must be a power of two from 8 on", o->tile);
+	if (o->chunk % o->page)
+		return LOOM_REFUSE(host, err, "chunk", "chunk = %u: must be a multiple of page = %u", o->chunk, o->page);
+	if (o->law == RAGGED_TRACE && !*o->trace)
+		return LOOM_REFUSE(host, err, "trace", "law = trace: set trace = FILE");
+	return 0;
+}
+
+static void ragged_destroy(void *self)
+{
+	struct ragged_job *job = self;
+	if (job) {
+		free(job->length);
+		free(job->expected);
+	}
+	workload_destroy(self);
+}
+
+static int ragged_create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
+{
+	void *made = NULL;
+	int rc = workload_create(host, opts, sizeof(struct ragged_job), &made, err);
+	if (rc)
+		return rc;
+	struct ragged_job *job = made;
+	job->o = opts;
+	job->n = job->o->sequences;
+	if (job->o->law == RAGGED_TRACE)
+		rc = ragged_read(host, job->o->trace, &job->length, &job->n, err);
+	else if (!(job->length = calloc(job->n, sizeof(*job->length))))
+		rc = LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
+	if (rc)
+		ragged_destroy(job);
+	else
+		*self = job;
+	return rc;
+}
+
+static int ragged_inputs(const struct loom_host *host, const void *opts, struct loom_error *err)
+{
+	const struct ragged_opts *o = opts;
+	uint32_t *length = NULL, n;
+	int rc = o->law == RAGGED_TRACE ? ragged_read(host, o->trace, &length, &n, err) : 0;
+	free(length);
+	return rc;
+}
+
+/* ---- memory ----------------------------------------------------------------------------------- */
+
+static uint32_t tile_of(const struct ragged_opts *o, const struct loom_layout *layout)
+{
+	uint32_t tile = 32;
+	for (uint32_t d = 0; d < layout->devices; d++)
+		while (tile < 256 && (tile < layout->device[d].lanes / 2 || (tile < 64 && layout->device[d].lanes != 32)))
+			tile *= 2;
+	return o->tile ? o->tile : tile;
+}
+
+static uint64_t ragged_scratch_bytes(void *self, const struct loom_layout *layout)
+{
+	const struct ragged_opts *o = opts_of(self);
+	uint32_t most = 0;
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		uint32_t lanes = layout->device[d].lanes;
+		int gpu = layout->device[d].kind == LOOM_ON_GPU;
+		struct ragged_scratch at = ragged_scratch(lanes, o->dim, o->heads / o->kv_heads, tile_of(o, layout),
+							  gpu && lanes > 1, gpu && lanes * 8 >= o->dim);
+		most = at.bytes > most ? at.bytes : most;
+	}
+	return most;
+}
+
+static int ragged_constants(void *self, const struct loom_layout *layout, char *text, size_t room, struct loom_error *err)
+{
+	const struct ragged_opts *o = opts_of(self);
+	(void)err;
+	snprintf(text, room, "#define RAGGED_DIM %u\n#define RAGGED_GROUP %u\n#define RAGGED_TILE %u\n#define RAGGED_BFLOAT %u\n",
+		 o->dim, o->heads / o->kv_heads, tile_of(o, layout), o->real);
+	return 0;
+}
+
+static void draw(struct ragged_job *job, const struct loom_layout *layout)
+{
+	const struct ragged_opts *o = job->o;
+	if (job->drawn_for == layout->seed + 1)
+		return;
+	job->drawn_for = layout->seed + 1;
+	if (o->law != RAGGED_TRACE)
+		ragged_draw(o->law, o->length, o->exponent, layout->seed, job->n, job->length);
+	job->tokens = job->pages = 0;
+	for (uint32_t i = 0; i < job->n; i++) {
+		job->tokens += job->length[i];
+		job->pages += (job->length[i] + o->page - 1) / o->page;
+	}
+}
+
+/* A multiple of the page. */
+static uint32_t chunk_of(const struct ragged_job *job, const struct loom_layout *layout)
+{
+	const struct ragged_opts *o = job->o;
+	uint64_t each = job->tokens * o->kv_heads / (8ull * layout->workers);
+	uint64_t chunk = o->chunk ? o->chunk : loom__align(each ? each : 1, o->page);
+	return chunk < RAGGED_LONGEST ? (uint32_t)chunk : RAGGED_LONGEST;
+}
+
+static uint64_t chunks_of(const struct ragged_job *job, uint32_t chunk)
+{
+	uint64_t n = 0;
+	for (uint32_t i = 0; i < job->n; i++)
+		n += (job->length[i] + chunk - 1) / chunk;
+	return n * job->o->kv_heads;
+}
+
+/* The head of the block as tasks() writes it; *bytes: of the whole. */
+static struct ragged head_of(struct ragged_job *job, const struct loom_layout *layout, uint64_t *bytes)
+{
+	const struct ragged_opts *o = job->o;
+	draw(job, layout);
+	struct ragged r = {.sequences = job->n,
+			   .heads = o->heads,
+			   .kv = o->kv_heads,
+			   .group = o->heads / o->kv_heads,
+			   .dim = o->dim,
+			   .tile = tile_of(o, layout),
+			   .page_log2 = (uint32_t)__builtin_ctz(o->page),
+			   .chunk = chunk_of(job, layout),
+			   .bfloat = o->real,
+			   .noncoherent = LOOM_HAS(layout, noncoherent) && layout->noncoherent && layout->devices > 1,
+			   .scale = (float)(1.4426950408889634 / sqrt(o->dim))};
+	uint64_t at = sizeof(r) + layout->devices * sizeof(struct loom_onebit_lock), n = job->n;
+#define PLACE(what, size) (r.what##_at = at, at = loom__align(at + (size), 64))
+	PLACE(length, n * 4);
+	PLACE(first_page, n * 4);
+	PLACE(table, job->pages * 4ull);
+	PLACE(pages, (uint64_t)job->pages * o->kv_heads * 2 * o->page * o->dim * 2);
+	PLACE(queries, n * o->heads * o->dim * 2);
+	PLACE(pending, n * o->kv_heads * 8);
+	PLACE(first_part, n * 8);
+	PLACE(parts, chunks_of(job, r.chunk) * r.group * (o->dim + 2) * 4);
+	PLACE(out, n * o->heads * o->dim * 4);
+#undef PLACE
+	*bytes = at;
+	return r;
+}
+
+static int ragged_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err)
+{
+	struct ragged_job *job = self;
+	struct ragged head = head_of(job, layout, &need->global);
+	(void)err;
+	need->local = ragged_scratch_bytes(self, layout);
+	if (head.noncoherent) {
+		need->global_place = LOOM_PLACE_HOST;
+		need->device = LOOM_ONEBIT_LOCAL_BYTES;
+		need->device_place = LOOM_PLACE_DEVICE;
+	}
+	return 0;
+}
+
+static uint64_t ragged_task_count(void *self, const struct loom_layout *layout)
+{
+	struct ragged_job *job = self;
+	draw(job, layout);
+	return job->o->known ? (uint64_t)job->n * job->o->kv_heads : chunks_of(job, chunk_of(job, layout));
+}
+
+/* Pages in random order. */
+static void shuffle(uint32_t *table, uint32_t n, uint64_t seed)
+{
+	for (uint32_t i = 0; i < n; i++)
+		table[i] = i;
+	for (uint32_t i = n; i > 1; i--) {
+		uint32_t k = (uint32_t)(loom__random(&seed) % i), t = table[i - 1];
+		table[i - 1] = table[k];
+		table[k] = t;
+	}
+}
+
+static int ragged_tasks(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
+			struct loom_task *tasks, struct loom_error *err)
+{
+	struct ragged_job *job = self;
+	const struct ragged_opts *o = job->o;
+	struct ragged *r = view->global;
+	uint64_t bytes, parts = 0, numbers = (uint64_t)job->pages * o->kv_heads * 2 * o->page * o->dim;
+	uint32_t page = 0;
+	(void)global, (void)err;
+	*r = head_of(job, layout, &bytes);
+	shuffle(RAGGED_AT(r, uint32_t, table), job->pages, layout->seed);
+	half_fill(RAGGED_AT(r, uint16_t, pages), numbers, layout->seed, 0, o->real);
+	half_fill(RAGGED_AT(r, uint16_t, queries), (uint64_t)job->n * o->heads * o->dim, layout->seed, numbers, o->real);
+	for (uint32_t i = 0; i < job->n; i++) {
+		RAGGED_AT(r, uint32_t, length)[i] = job->length[i];
+		RAGGED_AT(r, uint32_t, first_page)[i] = page;
+		RAGGED_AT(r, uint64_t, first_part)[i] = parts;
+		page += (job->length[i] + o->page - 1) / o->page;
+		parts += (uint64_t)ragged_chunks(r, job->length[i]) * o->kv_heads;
+		for (uint32_t kv = 0; kv < o->kv_heads; kv++) {
+			if (o->known) {
+				workload_task(tasks, RAGGED_OPEN);
+				tasks++->param[0] = i | (uint64_t)kv << 32;
+			}
+			for (uint32_t k = 0; !o->known && k < ragged_chunks(r, job->length[i]); k++)
+				ragged_fill(r, i, kv, job->length[i], k, tasks++);
+		}
+	}
+	return 0;
+}
+
+/* Tokens, and what a task costs beside them, in tokens. */
+#define COST_OF_TASK 16u
+static uint64_t ragged_cost(void *self, const struct loom_layout *layout, const struct loom_task *task)
+{
+	const struct ragged_job *job = self;
+	(void)layout;
+	return job->o->known ? 1 : (task->param[1] >> 32) + COST_OF_TASK;
+}
+
+/* ---- samples ---------------------------------------------------------------------------------- */
+
+static int ragged_init(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_error *err)
+{
+	const struct ragged_job *job = self;
+	struct ragged *r = view->global;
+	uint64_t out = (uint64_t)r->sequences * r->heads * r->dim;
+	(void)err;
+	if (r->noncoherent) {
+		memset(r + 1, 0, layout->devices * sizeof(struct loom_onebit_lock));
+		for (uint32_t d = 0; d < layout->devices; d++)
+			memset(view->device[d], 0, LOOM_ONEBIT_LOCAL_BYTES);
+	}
+	for (uint32_t i = 0; i < r->sequences; i++)
+		for (uint32_t kv = 0; kv < r->kv; kv++)
+			RAGGED_AT(r, uint64_t, pending)[(uint64_t)i * r->kv + kv] = ragged_chunks(r, job->length[i]);
+	memset(RAGGED_AT(r, float, out), 0xff, out * sizeof(float)); /* not numbers */
+	return 0;
+}
+
+static double number_at(const struct ragged *r, const uint16_t *at)
+{
+	return half_value(*at, r->bfloat);
+}
+
+/* The head of a sequence, in double precision: all scores, then weights by their maximum. */
+static void expect_head(const struct ragged_job *job, struct ragged *r, uint32_t sequence, uint32_t head, double *score,
+			double *out)
+{
+	const uint32_t *table = RAGGED_AT(r, uint32_t, table) + RAGGED_AT(r, uint32_t, first_page)[sequence];
+	const uint16_t *q = RAGGED_AT(r, uint16_t, queries) + ((uint64_t)sequence * r->heads + head) * r->dim;
+	double highest = -INFINITY, total = 0;
+	uint32_t n = job->length[sequence];
+	for (uint32_t t = 0; t < n; t++) {
+		const uint16_t *k = ragged_keys(r, table, head / r->group, t);
+		score[t] = 0;
+		for (uint32_t d = 0; d < r->dim; d++)
+			score[t] += number_at(r, &q[d]) * number_at(r, &k[d]);
+		score[t] /= sqrt(r->dim);
+		highest = fmax(highest, score[t]);
+	}
+	memset(out, 0, r->dim * sizeof(*out));
+	for (uint32_t t = 0; t < n; t++) {
+		const uint16_t *v = ragged_keys(r, table, head / r->group, t) + ((uint64_t)r->dim << r->page_log2);
+		double weight = exp(score[t] - highest);
+		total += weight;
+		for (uint32_t d = 0; d < r->dim; d++)
+			out[d] += weight * number_at(r, &v[d]);
+	}
+	for (uint32_t d = 0; d < r->dim; d++)
+		out[d] /= total;
+}
+
+/* Values are below 1, weights sum to 1. Scores are sums of dim products with float's rounding, relative to the largest; sums
+ * of weights over n tokens in tiles. 2^-16 is about a hundred times what is seen. */
+#define TOLERANCE 0x1p-16
+
+/* How many of all heads to check. */
+static uint64_t heads_to_check(const struct ragged_job *job, const struct ragged *r)
+{
+	uint64_t all = (uint64_t)r->sequences * r->heads;
+	double each = 2.0 * (double)job->tokens / job->n * r->dim, most = 0x1p30 / each;
+	if (job->o->checked)
+		return job->o->checked < all ? job->o->checked : all;
+	return most < 1 ? 1 : most < (double)all ? (uint64_t)most : all;
+}
+
+/* Head i of all: computed once. */
+static int check_head(struct ragged_job *job, struct ragged *r, uint64_t i, double *score, double *worst,
+		      struct loom_error *err)
+{
+	const float *out = RAGGED_AT(r, float, out) + i * r->dim;
+	double *expected = job->expected + i * r->dim;
+	uint32_t sequence = (uint32_t)(i / r->heads), head = (uint32_t)(i % r->heads);
+	if (isnan(expected[0]))
+		expect_head(job, r, sequence, head, score, expected);
+	for (uint32_t d = 0; d < r->dim; d++) {
+		double off = fabs(out[d] - expected[d]);
+		if (!(off <= TOLERANCE))
+			return LOOM_FAIL(job->base.host, err, LOOM_EWRONG,
+					 "ragged: sequence %u (%u tokens), head %u, number %u: %g was expected, %g was found",
+					 sequence, job->length[sequence], head, d, expected[d], out[d]);
+		*worst = off > *worst ? off : *worst;
+	}
+	return 0;
+}
+
+static int check_heads(struct ragged_job *job, struct ragged *r, double *worst, struct loom_error *err)
+{
+	const struct loom_host *host = job->base.host;
+	uint64_t all = (uint64_t)r->sequences * r->heads, n = heads_to_check(job, r);
+	double *score = malloc(RAGGED_LONGEST * sizeof(*score));
+	int rc = 0;
+	if (!job->expected) {
+		job->expected = malloc(all * r->dim * sizeof(double));
+		for (uint64_t i = 0; job->expected && i < all * r->dim; i++)
+			job->expected[i] = NAN;
+	}
+	if (!score || !job->expected)
+		rc = LOOM_FAIL(host, err, LOOM_ENOMEM, "ragged: out of memory");
+	for (uint64_t i = 0; !rc && i < n; i++) {
+		rc = check_head(job, r, n == all ? i : loom__random(&job->state) % all, score, worst, err);
+		if (!rc && LOOM_HAS(host, progress))
+			rc = host->progress(host, (double)(i + 1) / (double)n, err);
+	}
+	free(score);
+	return rc;
+}
+
+static int ragged_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
+			 struct loom_report *report, struct loom_error *err)
+{
+	struct ragged_job *job = self;
+	const struct loom_host *host = job->base.host;
+	struct ragged *r = view->global;
+	uint64_t bytes, all = (uint64_t)r->sequences * r->heads * r->dim;
+	struct ragged head = head_of(job, layout, &bytes);
+	if (memcmp(r, &head, sizeof(head)))
+		return LOOM_FAIL(host, err, LOOM_EWRONG, "ragged: the description of the batch was overwritten");
+	double worst = 0;
+	for (uint64_t i = 0; i < all; i++)
+		if (!isfinite(RAGGED_AT(r, float, out)[i]))
+			return LOOM_FAIL(host, err, LOOM_EWRONG, "ragged: sequence %llu, head %llu has no output",
+					 (unsigned long long)(i / r->dim / r->heads),
+					 (unsigned long long)(i / r->dim % r->heads));
+	int rc = check_heads(job, r, &worst, err);
+	if (rc)
+		return rc;
+	double mean = (double)job->tokens / job->n, square = 0;
+	for (uint32_t i = 0; i < job->n; i++)
+		square += (job->length[i] - mean) * (job->length[i] - mean);
+	host->metric(host, report, "bytes", "B", LOOM_BETTER_SAME, (double)job->tokens * r->kv * r->dim * 4);
+	host->metric(host, report, "tokens", "tokens", LOOM_BETTER_SAME, (double)job->tokens);
+	host->metric(host, report, "variation", "", LOOM_BETTER_SAME, sqrt(square / job->n) / mean);
+	host->metric(host, report, "error", "", LOOM_BETTER_NONE, worst);
+	return 0;
+}
+
+static const struct loom_workload_ops ragged_ops = {
+	.size = sizeof(struct loom_workload_ops),
+	.create = ragged_create,
+	.destroy = ragged_destroy,
+	.need = ragged_need,
+	.init = ragged_init,
+	.constants = ragged_constants,
+	.task_count = ragged_task_count,
+	.tasks = ragged_tasks,
+	.verify = ragged_verify,
+	.work = "bytes",
+	.inputs = ragged_inputs,
+	.cost = ragged_cost,
+	.scratch = ragged_scratch_bytes,
+};
+
+static const struct loom_task_entry ragged_entries[] = {{"workload_ragged_chunk", workload_ragged_chunk},
+							{"workload_ragged_open", workload_ragged_open}};
+WORKLOAD_CODE(workload_ragged, ragged_entries, LOOM_CODE_FILE("task.dev.h") LOOM_CODE_FILE("tile.dev.h")
+	      LOOM_CODE_FILE("workload_ragged.dev.h"));
+
+LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_ragged", "0.1.0", "Apache-2.0",
+		   "Decode attention over paged sequences of different lengths", .opts = ragged_rows,
+		   .opts_size = sizeof(struct ragged_opts), .check = ragged_check, .ops = &ragged_ops,
+		   .dev = &workload_ragged_code)

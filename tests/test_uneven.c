@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Uneven work: tables of sched_plan, traces of costs, laws of lengths, skews of routing; ragged and experts under every
+ * scheduler, and that their checks reject wrong results. */
+#include <math.h>
+#include <unistd.h>
+
+#include "harness.h"
+#include "lib/random.h"
+
+#include "../plugins/sched_plan/table.c"
+#include "../plugins/shared/costs/costs.c"
+#include "../plugins/workloads/tasks/experts_routing.c"
+#include "../plugins/workloads/tasks/half.h"
+#include "../plugins/workloads/tasks/ragged_lengths.c"
+#include "../plugins/workloads/tasks/workload_experts.dev.h"
+#include "../plugins/workloads/tasks/workload_makespan.dev.h"
+#include "../plugins/workloads/tasks/workload_ragged.dev.h"
+
+static struct loom_error err;
+static const char *const scheds[] = {"sched_static", "sched_counter", "sched_host", "sched_mgws", "sched_plan"};
+
+/* ---- tables ----------------------------------------------------------------------------------- */
+
+/* Each task once; the longest list, computed again. */
+static uint64_t check_table(const struct plan_table *t, const uint64_t *cost)
+{
+	uint8_t *seen = calloc(t->tasks + 1, 1);
+	uint64_t longest = 0;
+	CU_ASSERT_EQUAL(t->first[0], 0);
+	CU_ASSERT_EQUAL(t->first[t->workers], t->tasks);
+	for (uint32_t w = 0; w < t->workers; w++) {
+		uint64_t sum = 0;
+		CU_ASSERT_FATAL(t->first[w] <= t->first[w + 1]);
+		for (uint64_t i = t->first[w]; i < t->first[w + 1]; i++) {
+			CU_ASSERT_FATAL(t->order[i] < t->tasks);
+			CU_ASSERT_FALSE(seen[t->order[i]]++);
+			sum += cost ? cost[t->order[i]] : 1;
+		}
+		longest = sum > longest ? sum : longest;
+	}
+	free(seen);
+	return longest;
+}
+
+TEST(tables)
+{
+	static uint64_t cost[20000];
+	uint64_t seed = 5;
+	for (uint32_t workers = 1; workers <= 40; workers += 13)
+		for (uint64_t tasks = 0; tasks <= 20000; tasks = tasks * 3 + 1) {
+			struct plan_table t;
+			uint64_t sum = 0, most = 0;
+			for (uint64_t i = 0; i < tasks; i++) {
+				cost[i] = 1 + (uint64_t)(1000.0 / (double)(1 + loom__random(&seed) % 1000));
+				sum += cost[i];
+				most = cost[i] > most ? cost[i] : most;
+			}
+			CU_ASSERT_EQUAL_FATAL(plan_table_make(&t, tasks, cost, workers), 0);
+			uint64_t longest = check_table(&t, cost), least = (sum + workers - 1) / workers;
+			least = least > most ? least : most;
+			CU_ASSERT_EQUAL(longest, t.longest);
+			/* LPT: at most 4/3 of the shortest; contiguous shares: a task more than an equal share. */
+			CU_ASSERT_TRUE(tasks / PLAN_FINE >= workers ? longest <= least + most : 3 * longest <= 4 * least + 3);
+			plan_table_free(&t);
+			CU_ASSERT_EQUAL_FATAL(plan_table_make(&t, tasks, NULL, workers), 0);
+			CU_ASSERT_EQUAL(check_table(&t, NULL), (tasks + workers - 1) / workers);
+			for (uint64_t i = 0; i < tasks; i++)
+				CU_ASSERT_EQUAL(t.order[i], i);
+			plan_table_free(&t);
+		}
+	/* By hand: 7 6 5 4 3 on two workers. */
+	struct plan_table t;
+	static const uint64_t five[] = {3, 7, 4, 6, 5};
+	static const uint32_t order[] = {1, 2, 0, 3, 4};
+	CU_ASSERT_EQUAL_FATAL(plan_table_make(&t, 5, five, 2), 0);
+	CU_ASSERT_EQUAL(t.longest, 14);
+	CU_ASSERT_EQUAL(t.first[1], 3);
+	CU_ASSERT_EQUAL(memcmp(t.order, order, sizeof(order)), 0);
+	plan_table_free(&t);
+}
+
+/* ---- traces of costs -------------------------------------------------------------------------- */
+
+static int parse(const char *text, struct costs *c)
+{
+	return costs_parse(&fake_host, "trace.json", text, strlen(text), c, &err);
+}
+
+TEST(traces)
+{
+	static const char *const wrong[][2] = {
+	    {"{\"format\":\n\n 1", "trace.json:3: not JSON"},
+	    {"[]", "trace.json: not a trace of costs"},
+	    {"{\"format\": \"gpuloom-costs\", \"tasks\": []}", "not a trace of costs"},
+	    {"{\"format\": \"gpuloom-costs\", \"tasks\": [{\"id\": 1, \"cost\": 1}]}", "task 0 of the list: \"id\""},
+	    {"{\"format\": \"gpuloom-costs\", \"tasks\": [{\"id\": 0, \"cost\": 1}, {\"id\": 0, \"cost\": 1}]}", "no other task has"},
+	    {"{\"format\": \"gpuloom-costs\", \"tasks\": [{\"id\": 0, \"cost\": -1}]}", "task 0: \"cost\""},
+	    {"{\"format\": \"gpuloom-costs\", \"tasks\": [{\"id\": 0, \"cost\": 1, \"after\": 3}]}", "list of ids"},
+	    {"{\"format\": \"gpuloom-costs\", \"tasks\": [{\"id\": 0, \"cost\": 1, \"after\": [0]}]}", "or itself"},
+	    {"{\"format\": \"gpuloom-costs\", \"tasks\": [{\"id\": 0, \"cost\": 1, \"after\": [1]}, {\"id\": 1, \"cost\": 1, "
+	     "\"after\": [0]}]}",
+	     "in a circle"}};
+	struct costs c;
+	for (size_t i = 0; i < COUNT(wrong); i++)
+		REFUSED(parse(wrong[i][0], &c), LOOM_EINVAL, err, wrong[i][1]);
+	CU_ASSERT_EQUAL_FATAL(parse("{\"format\": \"gpuloom-costs\", \"tasks\": [{\"id\": 2, \"cost\": 5, \"after\": [0, 1]}, "
+				    "{\"id\": 0, \"cost\": 10}, {\"id\": 1, \"cost\": 7, \"name\": \"x\"}, "
+				    "{\"id\": 3, \"cost\": 1, \"after\": [2]}]}",
+				    &c),
+			      0);
+	CU_ASSERT_TRUE(c.tasks == 4 && c.cost[0] == 10 && c.cost[2] == 5);
+	CU_ASSERT_TRUE(c.first_after[2] == 0 && c.first_after[3] == 2 && c.first_after[4] == 3 && c.after[1] == 1);
+	CU_ASSERT_EQUAL(costs_critical_path(&c), 16);
+	costs_free(&c);
+	/* What is written is read. */
+	static const uint64_t cost[] = {3, 1000000000000ull, 0};
+	char path[] = "/tmp/loom-costs-XXXXXX";
+	int fd = mkstemp(path);
+	CU_ASSERT_FATAL(fd >= 0);
+	close(fd);
+	CU_ASSERT_EQUAL(costs_write(&fake_host, path, cost, 3, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(costs_read(&fake_host, path, &c, &err), 0);
+	CU_ASSERT_TRUE(c.tasks == 3 && !memcmp(c.cost, cost, sizeof(cost)));
+	costs_free(&c);
+	unlink(path);
+	REFUSED(costs_write(&fake_host, "/nonesuch/x", cost, 3, &err), LOOM_EIO, err, "/nonesuch/x");
+}
+
+/* ---- laws, skews, numbers ------------------------------------------------------------------------ */
+
+static uint64_t sum_of(const uint32_t *n, uint32_t count)
+{
+	uint64_t sum = 0;
+	for (uint32_t i = 0; i < count; i++)
+		sum += n[i];
+	return sum;
+}
+
+TEST(laws)
+{
+	enum { N = 400 };
+	uint32_t a[N], b[N], longest = 0, few = 0;
+	for (uint32_t law = RAGGED_EQUAL; law < RAGGED_TRACE; law++) {
+		ragged_draw(law, 1000, 1, 3, N, a);
+		ragged_draw(law, 1000, 1, 3, N, b);
+		CU_ASSERT_EQUAL(memcmp(a, b, sizeof(a)), 0);
+		ragged_draw(law, 1000, 1, 4, N, b);
+		CU_ASSERT_TRUE(law == RAGGED_EQUAL || memcmp(a, b, sizeof(a)));
+		double mean = (double)sum_of(a, N) / N;
+		CU_ASSERT_TRUE(mean > 900 && mean < 1100);
+		for (uint32_t i = 0; i < N; i++)
+			CU_ASSERT_TRUE(a[i] >= 1 && a[i] <= RAGGED_LONGEST);
+	}
+	ragged_draw(RAGGED_ZIPF, 1000, 1, 3, N, a);
+	for (uint32_t i = 0; i < N; i++)
+		longest = a[i] > longest ? a[i] : longest;
+	CU_ASSERT_TRUE(longest > 60000 && longest < 62000); /* 400,000 / the sum of 1 / i */
+	ragged_draw(RAGGED_TWO, 1000, 1, 3, N, a);
+	for (uint32_t i = 0; i < N; i++) {
+		CU_ASSERT_TRUE(a[i] == 4500 || a[i] == 500);
+		few += a[i] == 4500;
+	}
+	CU_ASSERT_EQUAL(few, N / 8);
+}
+
+TEST(lengths)
+{
+	static const char *const wrong[][2] = {{"1\nx\n", ":2: expected a length"}, {"1 2\n", ":1: expected"}, {"0", ":1: expected"},
+					       {"4194305", ":1: expected"},	   {"", "has no lengths"},   {"# 5\n", "has no lengths"}};
+	uint32_t *length, n;
+	for (size_t i = 0; i < COUNT(wrong); i++)
+		REFUSED(ragged_parse(&fake_host, "lengths", wrong[i][0], &length, &n, &err), LOOM_EINVAL, err, wrong[i][1]);
+	CU_ASSERT_EQUAL_FATAL(ragged_parse(&fake_host, "lengths", "\n 7 # seven\r\n\n#\n4194304", &length, &n, &err), 0);
+	CU_ASSERT_TRUE(n == 2 && length[0] == 7 && length[1] == 4194304);
+	free(length);
+}
+
+/* How many choices each expert has. */
+static void count(const uint32_t *choice, uint32_t n, uint32_t experts, uint32_t *of)
+{
+	memset(of, 0, experts * sizeof(*of));
+	for (uint32_t i = 0; i < n; i++) {
+		CU_ASSERT_FATAL(choice[i] < experts);
+		of[choice[i]]++;
+	}
+}
+
+TEST(skews)
+{
+	enum { E = 16, T = 512, TOP = 2 };
+	static uint32_t a[T * TOP], b[T * TOP], of[E], other[E];
+	for (uint32_t skew = EXPERTS_W0; skew <= EXPERTS_W7; skew++) {
+		experts_route(skew, 1, 3, E, T, TOP, a);
+		experts_route(skew, 1, 3, E, T, TOP, b);
+		CU_ASSERT_EQUAL(memcmp(a, b, sizeof(a)), 0);
+		for (uint32_t t = 0; t < T; t++)
+			CU_ASSERT_NOT_EQUAL(a[2 * t], a[2 * t + 1]);
+		count(a, T * TOP, E, of);
+		CU_ASSERT_EQUAL(sum_of(of, E), T * TOP);
+		experts_route(skew, 1, 4, E, T, TOP, b);
+		CU_ASSERT_TRUE((memcmp(a, b, sizeof(a)) != 0) == (skew == EXPERTS_W7));
+		count(b, T * TOP, E, other);
+		uint32_t hot = of[0] + of[1];
+		switch (skew) {
+		case EXPERTS_W0:
+			for (uint32_t e = 0; e < E; e++)
+				CU_ASSERT_EQUAL(of[e], T * TOP / E);
+			break;
+		case EXPERTS_W1:
+			CU_ASSERT_TRUE(of[0] > 30 && of[0] < 100);
+			break;
+		case EXPERTS_W2:
+		case EXPERTS_W3:
+			CU_ASSERT_TRUE(of[0] > of[E / 2] && of[0] > of[E - 1]);
+			break;
+		case EXPERTS_W4: /* two of sixteen */
+			CU_ASSERT_TRUE(hot > 450 && hot < 650);
+			break;
+		case EXPERTS_W5:
+			CU_ASSERT_EQUAL(of[0], T);
+			break;
+		case EXPERTS_W6:
+			CU_ASSERT_TRUE(of[0] == T && of[1] == T);
+			break;
+		default: /* w7: shifted by one */
+			CU_ASSERT_TRUE(of[3] > of[2] && other[4] > other[3]);
+		}
+	}
+	experts_route(EXPERTS_W6, 1, 0, 4, 10, 4, a); /* all experts */
+	for (uint32_t k = 0; k < 4; k++)
+		CU_ASSERT_EQUAL(a[k], k);
+	experts_route(EXPERTS_W3, 1, 0, 4, 10, 4, a);
+	count(a, 40, 4, of);
+	CU_ASSERT_TRUE(of[0] == 10 && of[3] == 10);
+}
+
+/* Each value of 16 bits against the definition of its type; and powers of 2. */
+TEST(numbers)
+{
+	for (uint32_t bits = 0; bits < 65536; bits++) {
+		int negative = bits >> 15 != 0;
+		int e = bits >> 10 & 31, m = bits & 1023;
+		double half = e ? ldexp(1024 + m, e - 25) : ldexp(m, -24);
+		int f = bits >> 7 & 255, n = bits & 127;
+		double bfloat = f ? ldexp(128 + n, f - 134) : ldexp(n, -133);
+		if (e < 31)
+			CU_ASSERT_EQUAL(tile_half(bits), (float)(negative ? -half : half));
+		if (f < 255)
+			CU_ASSERT_EQUAL(tile_bfloat(bits), (float)(negative ? -bfloat : bfloat));
+	}
+	for (double x = 0; x > -126; x -= 0.00731)
+		CU_ASSERT_TRUE(fabs(tile_exp2((float)x) / exp2((float)x) - 1) < 0x1p-21);
+	CU_ASSERT_TRUE(tile_exp2(-1e30f) > 0 && tile_exp2(-1e30f) < 1e-37);
+	for (uint32_t b = 0; b < 2; b++)
+		for (uint64_t i = 0; i < 1000; i++) {
+			double v = fabs(half_value(half_random(1, i, b), b));
+			CU_ASSERT_TRUE(v >= 1.0 / 16 && v < 1);
+		}
+}
+
+/* ---- workloads under every scheduler ---------------------------------------------------------------- */
+
+static void everywhere(const char *workload, const char *opts)
+{
+	static const uint32_t shapes[][2] = {{1, 1}, {3, 1}, {2, 4}};
+	for (size_t s = 0; s < COUNT(scheds); s++)
+		for (size_t i = 0; i < COUNT(shapes); i++) {
+			struct harness *h = harness_must(&(struct harness_params){.sched = scheds[s],
+										  .workload = workload,
+										  .workload_opts = opts,
+										  .workers = shapes[i][0],
+										  .lanes = shapes[i][1],
+										  .seed = 1 + i});
+			for (int sample = 0; sample < 3; sample++)
+				if (harness_run(h, &err)) {
+					fprintf(stderr, "%s %s, %s: %s\n", workload, opts, scheds[s], err.text);
+					CU_FAIL("wrong");
+				}
+			harness_close(h);
+		}
+}
+
+TEST(ragged)
+{
+	static const char *const opts[] = {
+	    "law=equal length=100",
+	    "law=uniform length=60 real=bfloat16 page=32 dim=40",
+	    "law=zipf length=200 chunk=16 heads=16 kv_heads=1 dim=8",
+	    "law=two length=50 chunk=8388608 heads=4 kv_heads=4 tile=8",
+	    "law=uniform length=40 known=device chunk=32",
+	    "sequences=1 length=1",
+	    "sequences=3 law=equal length=700 chunk=256 page=256 tile=256 dim=128",
+	};
+	for (size_t i = 0; i < COUNT(opts); i++)
+		everywhere("workload_ragged", opts[i]);
+}
+
+TEST(experts)
+{
+	for (uint32_t skew = 0; skew < 8; skew++) {
+		char opts[100];
+		snprintf(opts, sizeof(opts), "skew=w%u tokens=20 dim=32 hidden=48 rows=16", skew);
+		everywhere("workload_experts", opts);
+	}
+	everywhere("workload_experts", "known=device real=float16 tokens=33 top=3 experts=5 block=7 rows=32 dim=40 hidden=72");
+	everywhere("workload_experts", "tokens=1 top=1 experts=1 dim=8 hidden=8 rows=131072");
+}
+
+/* No word is changed by both devices. */
+TEST(noncoherent)
+{
+	static const char *const jobs[][2] = {{"workload_ragged", "length=300 chunk=32"},
+					      {"workload_ragged", "length=100 chunk=16 known=device"},
+					      {"workload_experts", "tokens=40 dim=32 hidden=64 rows=8 block=4"}};
+	static const char *const apart[] = {"sched_mgws", "sched_plan"};
+	for (size_t i = 0; i < COUNT(jobs) * COUNT(apart); i++) {
+		struct harness *h = harness_must(&(struct harness_params){.sched = apart[i % 2],
+									  .term = "term_hcounter",
+									  .workload = jobs[i / 2][0],
+									  .workload_opts = jobs[i / 2][1],
+									  .workers = 4,
+									  .noncoherent = 1,
+									  .seed = 2});
+		for (int sample = 0; sample < 3; sample++) {
+			int rc = harness_run(h, &err);
+			if (rc)
+				printf("%s %s: %s\n", apart[i % 2], jobs[i / 2][0], err.text);
+			CU_ASSERT_EQUAL(rc, 0);
+		}
+		harness_close(h);
+	}
+}
+
+static struct harness *right(const char *workload, const char *opts)
+{
+	struct harness *h = harness_must(
+	    &(struct harness_params){.workload = workload, .workload_opts = opts, .workers = 2, .seed = 1});
+	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
+	return h;
+}
+
+static void must_be_wrong(struct harness *h, const char *says)
+{
+	REFUSED(harness_verify(h, &err), LOOM_EWRONG, err, says);
+}
+
+TEST(wrong_results)
+{
+	struct harness *h = right("workload_ragged", "length=100 heads=8 dim=64");
+	struct ragged *r = h->rig.part[LOOM_WORKLOAD].view.global;
+	float *out = RAGGED_AT(r, float, out) + (3 * 8 + 5) * 64 + 17, was = *out;
+	*out = was + 0.001f;
+	must_be_wrong(h, "sequence 3&head 5, number 17");
+	*out = NAN;
+	must_be_wrong(h, "sequence 3");
+	*out = was;
+	CU_ASSERT_EQUAL(harness_verify(h, &err), 0);
+	r->chunk++;
+	must_be_wrong(h, "overwritten");
+	harness_close(h);
+	h = right("workload_experts", "tokens=20 dim=32 hidden=48");
+	struct experts *e = h->rig.part[LOOM_WORKLOAD].view.global;
+	out = EXPERTS_AT(e, float, out) + 7 * 32 + 3, was = *out;
+	*out = was * 1.001f + 0.001f;
+	must_be_wrong(h, "number 3 of token 7");
+	*out = NAN;
+	must_be_wrong(h, "token 7 has no output");
+	*out = was;
+	EXPERTS_AT(e, float, hidden)[50] += 1e-3f;
+	must_be_wrong(h, "output of token");
+	EXPERTS_AT(e, float, hidden)[50] -= 1e-3f;
+	EXPERTS_AT(e, float, result)[5] = NAN;
+	must_be_wrong(h, "no result for number 5");
+	harness_close(h);
+}
+
+TEST(refusals)
+{
+	static const char *const wrong[][3] = {{"workload_ragged", "heads=8 kv_heads=3", "kv_heads = 3"},
+					       {"workload_ragged", "heads=32 kv_heads=1", "at most 16"},
+					       {"workload_ragged", "dim=12", "multiple of 8"},
+					       {"workload_ragged", "page=48", "power of two"},
+					       {"workload_ragged", "tile=48", "power of two"},
+					       {"workload_ragged", "chunk=24", "multiple of page"},
+					       {"workload_ragged", "law=trace", "trace = FILE"},
+					       {"workload_experts", "top=5 experts=4", "there are 4 experts"},
+					       {"workload_experts", "dim=12", "multiple of 8"},
+					       {"workload_experts", "rows=24", "power of two"},
+					       {"workload_experts", "skew=w7 known=host", "known = device"}};
+	for (size_t i = 0; i < COUNT(wrong); i++)
+		harness_refused(
+		    &(struct harness_params){.workload = wrong[i][0], .workload_opts = wrong[i][1], .workers = 1},
+		    LOOM_EINVAL, wrong[i][2]);
+	/* A plan of another job, and one that is not declared. */
+	char path[] = "/tmp/loom-costs-XXXXXX", opts[100];
+	static const uint64_t cost[] = {1, 2};
+	int fd = mkstemp(path);
+	CU_ASSERT_FATAL(fd >= 0);
+	close(fd);
+	CU_ASSERT_EQUAL(costs_write(&fake_host, path, cost, 2, &err), 0);
+	snprintf(opts, sizeof(opts), "load=%s", path);
+	for (int declared = 0; declared < 2; declared++) {
+		struct harness *h = harness_must(
+		    &(struct harness_params){.sched = "sched_plan",
+					     .sched_opts = declared ? "costs=declared" : opts,
+					     .workload = "workload_memset",
+					     .workload_opts = "tasks=3",
+					     .workers = 2});
+		const struct loom__rig_part *part = &h->rig.part[LOOM_SCHED];
+		const struct loom_sched_ops *ops = part->plugin->ops;
+		REFUSED(ops->init(part->self, &h->rig.layout, &part->view, &err), LOOM_EINVAL, err,
+			declared ? "declares none" : "has the costs of 2 tasks");
+		harness_close(h);
+	}
+	unlink(path);
+}
+
+/* The plan follows declared costs: with steal = none each worker runs exactly its list. Measured costs, saved and loaded. */
+TEST(plans)
+{
+	char path[] = "/tmp/loom-costs-XXXXXX", opts[140];
+	struct costs c;
+	struct harness *h = harness_must(&(struct harness_params){.sched = "sched_plan",
+								  .sched_opts = "steal=none",
+								  .workload = "workload_ragged",
+								  .workload_opts = "length=200 chunk=64",
+								  .workers = 3,
+								  .seed = 1});
+	struct plan_table t;
+	CU_ASSERT_EQUAL_FATAL(plan_table_make(&t, h->rig.layout.initial_tasks, h->costs, 3), 0);
+	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
+	for (uint32_t w = 0; w < 3; w++)
+		CU_ASSERT_EQUAL(h->rig.counters[w].executed, t.first[w + 1] - t.first[w]);
+	CU_ASSERT_TRUE(loom__rig_host_metric(&fake, "plan_imbalance") < 1.34);
+	plan_table_free(&t);
+	harness_close(h);
+	int fd = mkstemp(path);
+	CU_ASSERT_FATAL(fd >= 0);
+	close(fd);
+	for (int load = 0; load < 2; load++) {
+		snprintf(opts, sizeof(opts), "costs=measured %s=%s", load ? "load" : "save", path);
+		h = harness_must(&(struct harness_params){.sched = "sched_plan",
+							  .sched_opts = opts,
+							  .workload = "workload_synthetic",
+							  .workload_opts = "tasks=50 spawn=0 depth=0 length=3000 variance=1",
+							  .workers = 2,
+							  .seed = 1});
+		for (int sample = 0; sample < 2; sample++)
+			CU_ASSERT_EQUAL(harness_run(h, &err), 0);
+		harness_close(h);
+	}
+	CU_ASSERT_EQUAL_FATAL(costs_read(&fake_host, path, &c, &err), 0);
+	CU_ASSERT_EQUAL(c.tasks, 50);
+	uint64_t sum = 0;
+	for (uint64_t i = 0; i < c.tasks; i++)
+		sum += c.cost[i];
+	CU_ASSERT_TRUE(sum > 0);
+	costs_free(&c);
+	unlink(path);
+}
+
+/* Each table runs each task once; auto tries each twice, and then stays with one that the samples chose. */
+TEST(other_tables)
+{
+	static const char *const opts[] = {"table=static", "table=strided", "table=counter pool=3", "table=auto", "table=auto costs=measured"};
+	for (size_t i = 0; i < COUNT(opts); i++) {
+		struct harness *h = harness_must(&(struct harness_params){.sched = "sched_plan",
+									  .sched_opts = opts[i],
+									  .workload = "workload_synthetic",
+									  .workload_opts = "tasks=31 spawn=1 depth=1 length=500 variance=1",
+									  .workers = 4,
+									  .lanes = 1 + (uint32_t)(i % 2),
+									  .seed = 1});
+		for (int sample = 0; sample < 12; sample++) {
+			int rc = harness_run(h, &err);
+			if (rc)
+				printf("%s: %s\n", opts[i], err.text);
+			CU_ASSERT_EQUAL(rc, 0);
+			struct loom_counters n = harness_sum(h);
+			CU_ASSERT_EQUAL(n.claimed + n.stolen_in, 31);
+			CU_ASSERT_TRUE(i > 1 || n.stolen_in == 0);
+			if (i == 2) /* one list, of the first worker */
+				CU_ASSERT_EQUAL(n.claimed, h->rig.counters[0].claimed);
+			/* Workers have 8, 8, 8 and 7 tasks of the set, and as many of the pool as they get. */
+			CU_ASSERT_TRUE(i > 1 || h->rig.counters[3].claimed == 7);
+		}
+		harness_close(h);
+	}
+}
+
+/* Costs and dependencies from a trace; the bound is computed by hand. */
+TEST(makespan)
+{
+	char path[] = "/tmp/loom-costs-XXXXXX", opts[100];
+	int fd = mkstemp(path);
+	FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	fprintf(f, "{\"format\": \"gpuloom-costs\", \"tasks\": [{\"id\": 0, \"cost\": 30000}, {\"id\": 1, \"cost\": 10000}, "
+		   "{\"id\": 2, \"cost\": 20000, \"after\": [0, 1]}, {\"id\": 3, \"cost\": 5000, \"after\": [1]}]}");
+	fclose(f);
+	snprintf(opts, sizeof(opts), "law=trace trace=%s", path);
+	for (size_t s = 0; s < COUNT(scheds); s++) {
+		struct harness *h = harness_must(&(struct harness_params){.sched = scheds[s],
+									  .workload = "workload_makespan",
+									  .workload_opts = opts,
+									  .workers = 2,
+									  .lanes = 1 + (uint32_t)(s % 2),
+									  .seed = 1});
+		CU_ASSERT_EQUAL(h->rig.layout.initial_tasks, 2);
+		for (int sample = 0; sample < 3; sample++)
+			CU_ASSERT_EQUAL(harness_run(h, &err), 0);
+		CU_ASSERT_EQUAL(harness_sum(h).executed, 4);
+		CU_ASSERT_EQUAL(loom__rig_host_metric(&fake, "bound_ns"), 50000);
+		CU_ASSERT_TRUE(loom__rig_host_metric(&fake, "over_bound") >= 1);
+		harness_close(h);
+	}
+	unlink(path);
+	struct harness *h = right("workload_makespan", "law=two tasks=100 mean=1us");
+	struct makespan *m = h->rig.part[LOOM_WORKLOAD].view.global;
+	MAKESPAN_AT(m, uint64_t, ran)[7]++;
+	must_be_wrong(h, "task 7 was run 2 times");
+	harness_close(h);
+	harness_refused(&(struct harness_params){.workload = "workload_makespan", .workload_opts = "law=trace", .workers = 1},
+			LOOM_EINVAL, "trace = FILE");
+}
+
+TEST_MAIN("uneven", 120)
