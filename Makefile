@@ -39,7 +39,7 @@ V ?=
 Q := $(if $(V),,@)
 say = $(if $(V),@:,@printf '  %-7s %s\n' $1 $2)
 
-CORE_LIBS := -liniparser -lcjson -lm -ldl
+CORE_LIBS := -liniparser -lcjson -lz -lm -ldl
 
 # ---- core/ with lib/ is the library; lab/ and conform/ are the rest of the command --------------------------------
 # In libgpuloom.so alone: it loads what the others link to.

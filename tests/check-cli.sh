@@ -447,7 +447,7 @@ done
 	mkdir both && expect 2 "'both' is a folder" "$G" run both
 	printf '[run]\nworkload = none_such\n' >fib && expect 2 'fib:2' "$G" run fib
 	exit $failures) || fail 'docs_F12: names of confs'
-expect 0 '^sim/allreduce-1024 +Ring allreduce over 1,024 ranks' "$G" list confs
+expect 0 '^sim/allreduce-1024 +A ring allreduce over 1,024 ranks' "$G" list confs
 [ "$(grep -c . "$tmp/out")" -eq "$(find conf -name '*.ini' | wc -l)" ] || fail 'docs_F12: list confs lacks some'
 awk 'NF < 4 { bad = 1 } END { exit bad }' "$tmp/out" || fail 'docs_F12: a conf whose first comment says nothing'
 [ "$("$G" complete sim/fig run | wc -l)" = 4 ] || fail 'docs_F12: completion of run sim/fig'

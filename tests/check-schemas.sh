@@ -19,6 +19,8 @@ expect 0 '' "$G" sweep conf/uts.ini $small --vary device.cpu.workers=1,2 --point
 for f in run.result.json live.compare.json lines.sweep.jsonl; do
 	expect 0 '' "$G" report $f -o "${f%%.*}.report.json"
 done
+expect 0 '' "$G" papers --quiet --json all.papers.json
+for f in "$OLDPWD"/results/*.jsonl; do cp "$f" "$(basename "$f" .jsonl).sweep.jsonl"; done
 python3 - <<'END' || fail 'a document is not as its schema says'
 import glob, json, re, sys
 
@@ -63,7 +65,7 @@ def keys(schema):
                 yield from keys(inner)
 
 failed, page, checked = 0, open("docs/results.md").read(), 0
-for name in "result", "compare", "sweep", "report":
+for name in "result", "compare", "sweep", "report", "papers":
     schema = json.load(open("docs/schemas/%s.json" % name))
     for key in sorted(set(keys(schema))):
         if not re.search(r"\b%s\b" % key, page):

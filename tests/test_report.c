@@ -693,6 +693,35 @@ TEST(line_plots)
 	unload(&l);
 }
 
+/* The labels of effects are in the terms of their axis, the improvement: of a time the inverse of the ratio. */
+TEST(forest_terms)
+{
+	struct loaded l;
+	struct loom__text svg = {0}, text = {0};
+	size_t times = 0, rates = 0;
+	load(&l, "compare.json");
+	CU_ASSERT(loom__plot_forest(&svg, &l.view, LOOM__WIDE) > 0);
+	for (size_t i = 0; i < l.view.comparisons; i++) {
+		const struct loom__compared *c = &l.view.compared[i];
+		int less = c->better == LOOM_BETTER_LESS;
+		if (isnan(c->effect))
+			continue;
+		times += (size_t)less;
+		rates += (size_t)!less;
+		text.length = 0;
+		loom__text_add(&text, ">%s", LOOM__CHANGE(less ? 1 / c->effect : c->effect));
+		CU_ASSERT_PTR_NOT_NULL(strstr(svg.at, text.at));
+		text.length = 0;
+		loom__text_add(&text, less ? "%s: %s over the variant" : "%s: the variant over %s", c->name,
+			       l.view.variant[c->baseline].label);
+		CU_ASSERT_PTR_NOT_NULL(strstr(svg.at, text.at));
+	}
+	CU_ASSERT(times && rates);
+	loom__text_free(&svg);
+	loom__text_free(&text);
+	unload(&l);
+}
+
 TEST(log_axes)
 {
 	struct loom__scale s;

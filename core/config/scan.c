@@ -218,7 +218,8 @@ static void scan_key(struct scan *s, struct loom__slice line)
 	}
 	struct loom__slice key = {line.at, (size_t)(equals - line.at)};
 	key = loom__strip(key);
-	if ((fault = loom__name_fault(key, 0, &where))) {
+	int own = s->where == INSIDE && s->section.n > 2 && loom__slice_is((struct loom__slice){s->section.at, 2}, "x-");
+	if ((fault = loom__name_fault(key, own, &where))) {
 		const char *dot = memrchr(key.at, '.', key.n);
 		if (dot && dot > key.at && s->where == INSIDE)
 			REFUSE(s, dot, "a key has no dots; write [%.*s.%.*s] and below it %.*s = ...",

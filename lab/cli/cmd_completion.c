@@ -9,6 +9,7 @@
 #include "inspect/probe.h"
 #include "cli/conf.h"
 #include "cli/schema.h"
+#include "papers/papers.h"
 
 struct request {
 	struct loom__words word;
@@ -272,6 +273,20 @@ static void offer_confs(const struct question *q)
 	loom__confs_free(&all);
 }
 
+static void offer_papers(const struct question *q)
+{
+	struct loom__catalogue all;
+	struct loom__diag diag = {0};
+	char *path = loom__papers_file(q->cli);
+	if (path && !loom__catalogue_read(path, &all, &diag)) {
+		for (size_t i = 0; i < all.papers; i++)
+			offer(q, all.paper[i].id);
+		loom__catalogue_free(&all);
+	}
+	loom__diag_free(&diag);
+	free(path);
+}
+
 /* Hidden command `complete WORD BEFORE...`: lists completions of WORD after the words BEFORE. */
 int loom__cmd_complete(struct loom__cli *cli, int argc, char **argv)
 {
@@ -297,6 +312,8 @@ int loom__cmd_complete(struct loom__cli *cli, int argc, char **argv)
 		offer_commands(&q);
 	else if (!strcmp(command, "run") && argc == 3)
 		offer_confs(&q);
+	else if (!strcmp(command, "papers") && argc == 3)
+		offer_papers(&q);
 	else if (!strcmp(command, "completion")) {
 		for (size_t i = 0; i < LOOM__COUNT(shells); i++)
 			offer(&q, shells[i].name);

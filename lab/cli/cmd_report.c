@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "cli/report.h"
+#include "papers/papers.h"
 #include "sweep/spec.h"
 #include "facts/must.h"
 #include "facts/write.h"
@@ -23,8 +24,12 @@ static const struct loom__option options[] = {
     {"x", "SECTION.KEY", .rows = loom__sweep_rows, LOOM__AT(struct loom__report_args, x, STR)},
     {"lines", "SECTION.KEY", .rows = loom__sweep_rows, LOOM__AT(struct loom__report_args, lines, STR)},
     {"facet", "SECTION.KEY", .rows = loom__sweep_rows, LOOM__AT(struct loom__report_args, facet, STR)},
-    {"show", "value|speed-up|efficiency", .rows = loom__sweep_rows, LOOM__AT(struct loom__report_args, show, STR)},
+    {"show", "value|ratio|speed-up|efficiency", .rows = loom__sweep_rows,
+     LOOM__AT(struct loom__report_args, show, STR)},
+    {"base", "LEVEL", .rows = loom__sweep_rows, LOOM__AT(struct loom__report_args, base, STR)},
+    {"mean", "SECTION.KEY", .rows = loom__sweep_rows, LOOM__AT(struct loom__report_args, mean, STR)},
     {"axes", "linear|log-x|log-y|log", .rows = loom__sweep_rows, LOOM__AT(struct loom__report_args, axes, STR)},
+    {"width", "page|column", .rows = loom__sweep_rows, LOOM__AT(struct loom__report_args, width, STR)},
     {0}};
 
 static int run(struct loom__cli *cli, void *args);
@@ -180,17 +185,23 @@ static int choose(const char *option, const char *text, const char *const *names
 static int read_lines(const struct loom__cli *cli, const struct loom__report_args *a, const struct loom__view *view,
 		      struct loom__report_settings *settings, struct loom_error *err)
 {
-	static const char *const key[] = {"x", "lines", "facet", "show", "axes"};
-	const char *asked[] = {a->x, a->lines, a->facet, a->show, a->axes}, *text[LOOM__COUNT(key)];
+	static const char *const key[] = {"x", "lines", "facet", "show", "axes", "mean", "base", "width"};
+	const char *asked[] = {a->x, a->lines, a->facet, a->show, a->axes, a->mean, a->base, a->width};
+	const char *text[LOOM__COUNT(key)];
 	const cJSON *own = loom__json_object(view->head, "report");
 	for (size_t i = 0; i < LOOM__COUNT(key); i++)
 		text[i] = asked[i] ? asked[i] : view->kind == LOOM__DOC_SWEEP ? loom__json_text(own, key[i]) : "";
-	unsigned show;
-	int rc = loom__report_lines(view, text[0], text[1], text[2], settings, err);
+	unsigned show, width = 0;
+	int rc = loom__report_mean(view, text[5], settings, err);
+	rc = rc ? rc : loom__report_lines(view, text[0], text[1], text[2], settings, err);
 	rc = rc ? rc : choose("show", text[3], loom__show_name, &show, err);
 	rc = rc ? rc : choose("axes", text[4], loom__axes_name, &settings->log, err);
-	if (!rc)
+	rc = rc ? rc : loom__report_base(view, text[6], settings, err);
+	rc = rc ? rc : choose("width", text[7], loom__width_name, &width, err);
+	if (!rc) {
 		settings->show = (enum loom__show)show;
+		settings->width = (enum loom__width)width;
+	}
 	for (size_t i = 0; i < LOOM__COUNT(key); i++)
 		if (asked[i])
 			return rc;
@@ -209,11 +220,12 @@ int loom__report_view(const struct loom__cli *cli, const struct loom__report_arg
 	if (!rc) {
 		rc = loom__derived_read(setting_of(cli, view, DERIVE, a->derive), &derived, &err);
 		rc = rc ? rc : loom__derived_view(&derived, view, &err);
+		rc = rc ? rc : loom__report_plots(setting_of(cli, view, PLOT, a->plot), &plots, &err);
 		rc = rc ? rc
 			: loom__report_settings(view, setting_of(cli, view, METRIC, a->metric),
 						setting_of(cli, view, PARETO, a->pareto), settings, &err);
+		settings->plots = rc ? 0 : plots; /* before the factors of bars are chosen */
 		rc = rc ? rc : read_lines(cli, a, view, settings, &err);
-		rc = rc ? rc : loom__report_plots(setting_of(cli, view, PLOT, a->plot), &plots, &err);
 		if (rc)
 			loom__view_free(view);
 	}
@@ -221,9 +233,10 @@ int loom__report_view(const struct loom__cli *cli, const struct loom__report_arg
 		loom__say_error(cli, "report: %s", err.text);
 		return rc == LOOM_ENOMEM ? LOOM_EXIT_FAILURE : LOOM_EXIT_USAGE;
 	}
-	settings->plots = plots;
+	if (view->kind == LOOM__DOC_SWEEP)
+		loom__figure_marks(loom__json_object(view->head, "paper"), view, settings);
 	/* options of the line plot imply the line plot */
-	if (!a->plot && (a->x || a->lines || a->facet || a->show || a->axes))
+	if (!a->plot && !(plots & LOOM__PLOT_NAMED) && (a->x || a->lines || a->facet || a->show || a->axes))
 		settings->plots |= plots || is_plots(format_of(cli, a)) ? 1u << LOOM__PLOT_LINES : 0;
 	return LOOM_EXIT_OK;
 }

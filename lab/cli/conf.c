@@ -2,6 +2,7 @@
 #include "cli/conf.h"
 #include "facts/must.h"
 #include "inspect/probe.h"
+#include "papers/papers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -106,10 +107,14 @@ static int probe(void *arg, const char *path, struct loom_error *err)
 
 void loom__conf_sections(void *arg, struct loom_config *cfg, struct loom__diag *diag)
 {
-	struct loom__sweep_spec spec;
+	struct loom__sweep_spec spec = {0};
+	struct loom__figure figure;
 	(void)arg;
-	if (loom__sweep_spec_in(cfg) && !loom__sweep_spec_read(cfg, &spec, diag))
-		loom__sweep_spec_free(&spec);
+	if (!loom__sweep_spec_in(cfg) || !loom__sweep_spec_read(cfg, &spec, diag)) {
+		loom__figure_read(cfg, &spec, &figure, diag);
+		loom__figure_free(&figure);
+	}
+	loom__sweep_spec_free(&spec);
 }
 
 int loom__conf_plan(const struct loom__cli *cli, struct loom_config *cfg, struct loom__plan *plan)

@@ -38,7 +38,7 @@ struct loom__conf_args {
 int loom__conf_load(const struct loom__cli *cli, const struct loom__conf_args *a,
 		    struct loom_config **cfg);
 
-/* Callback of struct loom__plan_hooks: checks [sweep] like other sections. */
+/* Callback of struct loom__plan_hooks: checks [sweep] and [x-paper] like other sections. */
 void loom__conf_sections(void *arg, struct loom_config *cfg, struct loom__diag *diag);
 
 /* Makes the plan, after a child process has probed each plug-in. Prints errors and warnings. */
@@ -58,6 +58,10 @@ struct loom__confs {
 	} * at;                    /* [n], sorted by name */
 };
 
+/* Returns the folder of the shipped confs, or NULL. The caller frees it. */
+char *loom__confs_folder(const struct loom__cli *cli);
+/* Returns the path of results/papers.ini beside that folder, or NULL. The caller frees it. */
+char *loom__papers_file(const struct loom__cli *cli);
 /* Lists the shipped confs; the list may be empty. */
 void loom__confs_list(const struct loom__cli *cli, struct loom__confs *out);
 void loom__confs_free(struct loom__confs *c);

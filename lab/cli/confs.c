@@ -17,8 +17,8 @@ static int is_folder(const char *path)
 	return !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
-/* Returns the folder of the shipped confs, found from the path of the command, or NULL. The caller frees it. */
-static char *folder_of(const struct loom__cli *cli)
+/* The folder is found from the path of the command. */
+char *loom__confs_folder(const struct loom__cli *cli)
 {
 	/* In a build folder, layout.h is beside the command. The build folder may be build/address. */
 	static const struct {
@@ -38,6 +38,18 @@ static char *folder_of(const struct loom__cli *cli)
 	return NULL;
 }
 
+char *loom__papers_file(const struct loom__cli *cli)
+{
+	struct loom__text path = {0};
+	char *folder = loom__confs_folder(cli);
+	if (!folder)
+		return NULL;
+	loom__text_add(&path, "%.*s/results/papers.ini", (int)(strrchr(folder, '/') - folder), folder);
+	loom__must_text(&path);
+	free(folder);
+	return path.at;
+}
+
 static int is_conf(const char *name)
 {
 	size_t n = strlen(name);
@@ -53,7 +65,7 @@ static int by_name(const void *a, const void *b)
 
 void loom__confs_list(const struct loom__cli *cli, struct loom__confs *out)
 {
-	char *folder = folder_of(cli), *root[] = {folder, NULL};
+	char *folder = loom__confs_folder(cli), *root[] = {folder, NULL};
 	*out = (struct loom__confs){0};
 	FTS *walk = folder ? fts_open(root, FTS_PHYSICAL | FTS_NOCHDIR, NULL) : NULL;
 	for (FTSENT *e; walk && (e = fts_read(walk));) {

@@ -24,6 +24,7 @@ static const struct command {
 	{&loom__rerun_usage, "repeat the run of a result, and list what differs"},
 	{&loom__history_usage, "list results over time, and mark changes"},
 	{&loom__report_usage, "create a page, tables or plots from results"},
+	{&loom__papers_usage, "list figures of papers, run them, and judge the papers' claims"},
 	{&loom__config_usage, "check or show a configuration, or the schema of all options"},
 	{&loom__list_usage, "list plug-ins"},
 	{&loom__describe_usage, "describe a plug-in and its options"},

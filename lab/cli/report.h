@@ -18,7 +18,7 @@ int loom__derive_option(const struct loom__cli *cli, const char *text, struct lo
 struct loom__report_args {
 	struct loom__words file;
 	/* NULL: the value of the document, or the default. */
-	const char *output, *format, *metric, *pareto, *plot, *derive, *x, *lines, *facet, *show, *axes;
+	const char *output, *format, *metric, *pareto, *plot, *derive, *x, *lines, *facet, *show, *axes, *base, *mean, *width;
 };
 
 /* Creates the view of documents and the settings of the report. Returns an exit code; after 0 the caller frees the

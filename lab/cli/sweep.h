@@ -17,6 +17,9 @@ struct loom__sweep_params {
 	const char *output; /* overrides the conf; NULL: the conf's output */
 	int argc;           /* the command line, which is stored in the file */
 	char **argv;
+	/* Called with all samples in place of the table and the report; returns an exit code. NULL: the table. */
+	int (*done)(void *arg, const struct loom__doc *doc);
+	void *arg;
 };
 
 /* The rows of these options, for a struct S with a struct loom__sweep_params called sweep. */
@@ -34,6 +37,9 @@ struct loom__sweep_params {
 /* Runs the sweep `spec`, which was read from `conf`. Returns an exit code. */
 int loom__sweep_conf(const struct loom__cli *cli, const struct loom__conf_args *conf,
 		     const struct loom__sweep_spec *spec, const struct loom__sweep_params *params);
+
+/* Sets in `report` what the options say about reports. */
+void loom__sweep_report(const struct loom__sweep_opts *opts, cJSON *report);
 
 /* Plans every configuration of spec, for `gpuloom config check`; prints errors. Returns an exit code. */
 int loom__sweep_check(const struct loom__cli *cli, const struct loom__conf_args *conf,
@@ -60,6 +66,7 @@ struct loom__sweep_session {
 	int looked, sure; /* looked: names were checked after the first sample; sure: after all configurations */
 	struct loom_error mistake;   /* an unknown metric, which ends the sweep; code 0: none */
 	cJSON *report;		     /* {metric, pareto, plot} of the file; owned */
+	cJSON *paper;		     /* [x-paper] of the first configuration, or NULL; owned */
 	uint64_t shown_ns;      /* the time of the last progress output */
 };
 

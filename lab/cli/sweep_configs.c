@@ -11,6 +11,7 @@
 #include "facts/facts.h"
 #include "facts/must.h"
 #include "stack/host.h"
+#include "papers/papers.h"
 
 /* ---- conf and plan of a configuration -------------------------------------------------------- */
 
@@ -44,14 +45,15 @@ static int find_inputs(const struct loom__plan *plan, struct loom_error *err)
 
 /* ---- identity -------------------------------------------------------------------------------- */
 
-/* False for options that affect only how often or under which title a configuration runs. */
+/* Options that affect how often or under which title a configuration runs, or nothing, but not its identity. */
 static int is_identity(const struct loom__effective *e)
 {
 	static const char *const other[] = {"samples", "title", "time_limit"};
 	for (size_t i = 0; i < LOOM__COUNT(other); i++)
 		if (!strcmp(e->section, "run") && !strcmp(e->key, other[i]))
 			return 0;
-	return strcmp(e->section, "gpuloom") && strcmp(e->section, "sweep") && strncmp(e->section, "sweep.", 6);
+	return strcmp(e->section, "gpuloom") && strcmp(e->section, "sweep") && strncmp(e->section, "sweep.", 6) &&
+	       strncmp(e->section, "x-", 2);
 }
 
 /* Hashes by FNV-1a with 128 bits. The NUL separates texts. */
@@ -89,6 +91,17 @@ static void name_config(struct loom__sweep_config *c, const struct loom_config *
 	snprintf(c->id, sizeof(c->id), "%016llx%016llx", (unsigned long long)(h >> 64), (unsigned long long)h);
 }
 
+/* [x-paper], which the plan has checked. */
+static cJSON *paper_of(const struct loom__sweep_session *s, const struct loom_config *cfg)
+{
+	struct loom__diag diag = {0};
+	struct loom__figure f;
+	cJSON *o = !loom__figure_read(cfg, s->spec, &f, &diag) && f.entry ? loom__figure_json(&f) : NULL;
+	loom__figure_free(&f);
+	loom__diag_free(&diag);
+	return o;
+}
+
 /* Returns 0, or an exit code after printing an error. */
 static int resolve(struct loom__sweep_session *s, size_t i, struct loom__names *seen)
 {
@@ -118,6 +131,7 @@ static int resolve(struct loom__sweep_session *s, size_t i, struct loom__names *
 	} else if (!s->title) {
 		s->title = loom__must(strdup(plan.run.title ? plan.run.title : ""));
 		s->workload = loom__must(strdup(plan.run.workload));
+		s->paper = paper_of(s, cfg);
 		s->sweep.samples = plan.run.samples;
 	}
 	struct loom_error err;

@@ -97,22 +97,28 @@ static void add_factor(cJSON *list, const struct loom__factor *f)
 	}
 }
 
-/* Returns the report settings: those of the file, overridden by the conf. */
-static cJSON *report_settings(const struct loom__sweep_session *s)
+void loom__sweep_report(const struct loom__sweep_opts *opts, cJSON *report)
 {
-	const struct loom__sweep_opts *opts = &s->spec->opts;
 	const char *const setting[][2] = {{"metric", opts->metric}, {"pareto", opts->pareto}, {"plot", opts->plot},
 				       {"derive", opts->derive}, {"x", opts->x}, {"lines", opts->lines},
 				       {"facet", opts->facet},
 				       {"show", opts->show ? loom__show_name[opts->show] : ""},
-				       {"axes", opts->axes ? loom__axes_name[opts->axes] : ""}};
-	cJSON *report = s->report ? cJSON_Duplicate(s->report, 1) : cJSON_CreateObject();
+				       {"axes", opts->axes ? loom__axes_name[opts->axes] : ""},
+				       {"base", opts->base}, {"mean", opts->mean},
+				       {"width", opts->width ? loom__width_name[opts->width] : ""}};
 	for (size_t i = 0; i < LOOM__COUNT(setting); i++) {
 		if (!*setting[i][1])
 			continue;
 		cJSON_DeleteItemFromObjectCaseSensitive(report, setting[i][0]);
 		loom__json_add_text(report, setting[i][0], setting[i][1]);
 	}
+}
+
+/* The report settings: those of the file, overridden by the conf. */
+static cJSON *report_settings(const struct loom__sweep_session *s)
+{
+	cJSON *report = s->report ? cJSON_Duplicate(s->report, 1) : cJSON_CreateObject();
+	loom__sweep_report(&s->spec->opts, report);
 	return report;
 }
 
@@ -144,6 +150,8 @@ static cJSON *header(const struct loom__sweep_session *s)
 					spec->constraint[i].text);
 	}
 	loom__json_add(o, "report", report_settings(s));
+	if (s->paper)
+		loom__json_add_copy(o, "paper", s->paper);
 	loom__json_add_number(o, "configurations", (double)s->sweep.configs);
 	loom__json_add_number(o, "samples", s->sweep.samples);
 	loom__json_add_number(o, "seed", (double)spec->opts.seed);
@@ -181,10 +189,15 @@ static int show(const struct loom__sweep_session *s)
 	struct loom__view view;
 	struct loom__report_settings params;
 	struct loom_error err;
-	if (!table && !*o->report)
+	if (!table && !*o->report && !s->params->done)
 		return LOOM_EXIT_OK;
 	if (loom__journal_read(&s->journal, &doc, &err))
 		return loom__refuse(s->cli, LOOM_EXIT_FAILURE, "%s", err.text);
+	if (s->params->done) {
+		int done = s->params->done(s->params->arg, &doc);
+		loom__doc_free(&doc);
+		return done;
+	}
 	int status = loom__report_view(s->cli, &args, &doc, 1, &view, &params);
 	if (!status) {
 		struct loom__text text = {0};
@@ -273,7 +286,10 @@ static int run(struct loom__sweep_session *s)
 		 : none		     ? (int)loom__exit_of(s->sweep.last_error) /* most likely the common reason */
 		 : s->sweep.failures ? LOOM_EXIT_FAILURE
 				     : shown;
-	loom__journal_close(&s->journal);
+	if (any || s->sweep.wrong)
+		loom__journal_close(&s->journal);
+	else
+		loom__journal_drop(&s->journal); /* it has only what is said above, and would block the next try */
 	return status;
 }
 
@@ -328,6 +344,7 @@ static void end(struct loom__sweep_session *s)
 	loom__pool_free(&s->pool);
 	loom__text_free(&s->said);
 	cJSON_Delete(s->report);
+	cJSON_Delete(s->paper);
 	free(s->title);
 	free(s->workload);
 }

@@ -17,9 +17,12 @@ typedef double value_fn(const void *from, const char *name, int *known);
 /* The length of the text (struct loom__derived_one) bounds the recursion. */
 struct reader {
 	const char *at;
-	value_fn *value; /* NULL: only the syntax is checked */
+	value_fn *value; /* NULL: check the syntax only */
+	loom__call_fn *call; /* NULL: operands are metrics */
 	const void *from;
-	char fault[120], unknown[48];
+	struct loom_error *err; /* of `call` */
+	int code;               /* LOOM_E* of `call` */
+	char fault[200], unknown[48];
 };
 
 static double sum(struct reader *r);
@@ -73,6 +76,28 @@ static double call(struct reader *r, const char *name)
 	return list[i].two ? list[i].two(a, b) : list[i].one(a);
 }
 
+/* Calls `call` with the text up to the matching parenthesis; quotes protect parentheses. */
+static double call_out(struct reader *r, const char *name)
+{
+	const char *begin = r->at, *s = begin;
+	double v = NAN;
+	int depth = 1, quoted = 0;
+	for (; *s; s++) {
+		quoted ^= *s == '"';
+		depth += quoted ? 0 : *s == '(' ? 1 : *s == ')' ? -1 : 0;
+		if (!depth)
+			break;
+	}
+	if (!*s)
+		return fail(r, "a ')' is missing");
+	int rc = r->code ? r->code : r->call(r->from, name, begin, (size_t)(s - begin), &v, r->err);
+	if (rc == LOOM_ENOENT)
+		return call(r, name);
+	r->code = rc;
+	r->at = s + 1;
+	return v;
+}
+
 static double operand(struct reader *r)
 {
 	char name[48];
@@ -92,7 +117,10 @@ static double operand(struct reader *r)
 		return fail(r, "the name of the metric is too long");
 	snprintf(name, sizeof(name), "%.*s", (int)n, r->at);
 	r->at += n;
-	return take(r, '(') ? call(r, name) : metric(r, name);
+	if (!take(r, '('))
+		return r->call ? fail(r, "a function such as at(METRIC, FACTOR=VALUE) is missing before this") :
+				 metric(r, name);
+	return r->call ? call_out(r, name) : call(r, name);
 }
 
 static double power(struct reader *r)
@@ -135,6 +163,15 @@ static double compute(struct reader *r, const char *text)
 	if (!*r->fault && *r->at)
 		fail(r, "an operator is missing");
 	return isfinite(v) ? v : NAN;
+}
+
+int loom__expression(const char *text, loom__call_fn *of, const void *from, double *value, struct loom_error *err)
+{
+	struct reader r = {.call = of, .from = from, .err = err};
+	*value = compute(&r, text);
+	if (r.code)
+		return r.code;
+	return *r.fault ? LOOM__FAIL(err, LOOM_EINVAL, "'%.300s': %s", text, r.fault) : 0;
 }
 
 /* ---- definitions ----------------------------------------------------------------------------------- */

@@ -17,6 +17,13 @@ struct loom__derived {
 	} one[LOOM__DERIVED_MOST];
 };
 
+/* The value of name(ARGUMENTS) in an expression. LOOM_ENOENT: no such function; other errors are in *err. */
+typedef int loom__call_fn(const void *from, const char *name, const char *arguments, size_t length, double *value,
+			  struct loom_error *err);
+/* An expression whose operands are numbers and calls: of `call`, else of the functions above that take one number. *value
+ * is NAN if it is not finite. */
+int loom__expression(const char *text, loom__call_fn *call, const void *from, double *value, struct loom_error *err);
+
 /* Parses a list; NULL or "" has no metrics. LOOM_EINVAL: syntax error. Names of metrics are checked later. */
 int loom__derived_read(const char *list, struct loom__derived *out, struct loom_error *err);
 /* Adds the derived metrics to a sample. LOOM_EINVAL, with the most similar name: the sample lacks an operand. A result

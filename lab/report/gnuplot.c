@@ -119,7 +119,7 @@ static void line_table(struct loom__text *script, const struct loom__view *view,
 		       const struct loom__report_settings *settings, const struct loom__lines *l)
 {
 	struct loom__text rows = {0}, *out = &rows;
-	loom__csv_add(out, "%s,place,x,median,low,high,lowest,highest,samples,%s,%s\n",
+	loom__csv_add(out, "%s,place,x,median,low,high,lowest,highest,samples,%s,%s,line_place,paper_low,paper_high\n",
 		      view->factor[settings->x_factor],
 		      settings->lines == LOOM__NO_NAME ? "line" : view->factor[settings->lines],
 		      settings->facet == LOOM__NO_NAME ? "panel" : view->factor[settings->facet]);
@@ -135,12 +135,111 @@ static void line_table(struct loom__text *script, const struct loom__view *view,
 					loom__text_add(out, ",");
 					loom__csv_number(out, figure[n]);
 				}
-				loom__csv_add(out, ",%zu,%s,%s\n", p->n, l->line[k], l->facet[f]);
+				loom__csv_add(out, ",%zu,%s,%s,%zu,", p->n, l->line[k], l->facet[f], k);
+				loom__csv_number(out, isinf(p->paper_low) ? p->paper_high : p->paper_low);
+				loom__text_add(out, ",");
+				loom__csv_number(out, isinf(p->paper_high) ? p->paper_low : p->paper_high);
+				loom__text_add(out, "\n");
 			}
 			loom__text_add(out, "\n\n");
 		}
 	here_document(script, "$lines", &rows);
 	loom__text_free(&rows);
+}
+
+/* Sets the terminal, the labels of both axes and, with several panels, the layout. */
+static void begin_panels(struct loom__text *out, const struct loom__view *view,
+			 const struct loom__report_settings *settings, const struct loom__lines *l, const char *what)
+{
+	struct loom__text name = {0};
+	loom__lines_name(view, settings, l, &name);
+	loom__text_add(out,
+		       "\n# %s\nset terminal svg size %zu,420 font 'Helvetica,12' enhanced\nset output lines_name\n"
+		       "set key top left reverse Left noenhanced\nset offsets 0, 0, 0, 0\nset yrange [*:*]\n"
+		       "set xrange [-0.6:%zu.6]\nset xtics nomirror norotate center noenhanced (",
+		       what, l->facets > 1 ? 360 * l->facets : 640, l->xs - 1);
+	for (size_t i = 0; i < l->xs; i++) {
+		loom__text_add(out, i ? ", " : "");
+		quoted(out, l->x[i]);
+		loom__text_add(out, " %zu", i);
+	}
+	loom__text_add(out, ")\nset title ");
+	quoted(out, loom__must_text(&name));
+	loom__text_add(out, " noenhanced\nset xlabel ");
+	quoted(out, view->factor[settings->x_factor]);
+	loom__text_add(out, " noenhanced\n");
+	if (l->facets > 1)
+		loom__text_add(out, "set multiplot layout 1,%zu\n", l->facets);
+	loom__text_free(&name);
+}
+
+static void panel_title(struct loom__text *out, const struct loom__view *view,
+			const struct loom__report_settings *settings, const struct loom__lines *l, size_t f)
+{
+	struct loom__text title = {0};
+	if (settings->facet != LOOM__NO_NAME) {
+		loom__text_add(&title, "%s = %s", view->factor[settings->facet], l->facet[f]);
+		loom__text_add(out, "set title ");
+		quoted(out, loom__must_text(&title));
+		loom__text_add(out, " noenhanced\n");
+	}
+	loom__text_free(&title);
+}
+
+static void bar_plot(struct loom__text *out, const struct loom__view *view,
+		     const struct loom__report_settings *settings, const struct loom__lines *l)
+{
+	line_table(out, view, settings, l);
+	begin_panels(out, view, settings, l, "Bars: medians and 95 % intervals; red: the paper's values.");
+	loom__text_add(out, "set ylabel ''\nset style fill solid 0.9 noborder\nwide = 0.8 / %zu\nset boxwidth wide * 0.9\n%s",
+		       l->lines, settings->log & LOOM__LOG_Y ? "set logscale y\n" : "set yrange [0:*]\n");
+	for (size_t f = 0; f < l->facets; f++) {
+		panel_title(out, view, settings, l, f);
+		loom__text_add(out, "plot ");
+		for (size_t k = 0; k < l->lines; k++) {
+			size_t index = f * l->lines + k;
+			const char *skip = index ? "" : "skip 1 ";
+			loom__text_add(out,
+				       "%s$lines index %zu %susing ($2+wide*(%zu-%zu/2.0)):4:5:6:(wide*0.9) with boxerrorbars lc %zu "
+				       "title ",
+				       k ? ", \\\n     " : "", index, skip, k, l->lines - 1, k + 1);
+			quoted(out, l->line[k]);
+			loom__text_add(out,
+				       ", \\\n     '' index %zu %susing ($2+wide*(%zu-%zu/2.0)):13:(0):($14-$13) with vectors heads size 0.06,90 "
+				       "lw 2 "
+				       "lc rgb '#b0003a' notitle",
+				       index, skip, k, l->lines - 1);
+		}
+		loom__text_add(out, "\n");
+	}
+	loom__text_add(out, "%sunset title\n", l->facets > 1 ? "unset multiplot\n" : "");
+}
+
+static void heat_plot(struct loom__text *out, const struct loom__view *view,
+		      const struct loom__report_settings *settings, const struct loom__lines *l)
+{
+	line_table(out, view, settings, l);
+	begin_panels(out, view, settings, l, "Medians as a heat map.");
+	loom__text_add(out, "set yrange [-0.5:%zu.5]\nset ytics nomirror noenhanced (", l->lines - 1);
+	for (size_t k = 0; k < l->lines; k++) {
+		loom__text_add(out, k ? ", " : "");
+		quoted(out, l->line[k]);
+		loom__text_add(out, " %zu", k);
+	}
+	loom__text_add(out, ")\nset ylabel ");
+	quoted(out, settings->lines == LOOM__NO_NAME ? "" : view->factor[settings->lines]);
+	loom__text_add(out, " noenhanced\nset palette defined (0 '#fdf0d2', 1 '#f7c978', 2 '#e08a5c', 3 '#b04b6b', "
+			    "4 '#6b246e')\n%s",
+		       settings->log & LOOM__LOG_Y ? "set logscale cb\n" : "");
+	for (size_t f = 0; f < l->facets; f++) {
+		panel_title(out, view, settings, l, f);
+		loom__text_add(out,
+			       "plot $lines index %zu:%zu %susing 2:12:4 with image pixels notitle, \\\n"
+			       "     '' index %zu:%zu %susing 2:12:(sprintf('%%.3g', column(4))) with labels notitle\n",
+			       f * l->lines, (f + 1) * l->lines - 1, f ? "" : "skip 1 ", f * l->lines,
+			       (f + 1) * l->lines - 1, f ? "" : "skip 1 ");
+	}
+	loom__text_add(out, "%sunset title\nset ytics autofreq\n", l->facets > 1 ? "unset multiplot\n" : "");
 }
 
 static void line_plot(struct loom__text *out, const struct loom__view *view,
@@ -252,7 +351,11 @@ void loom__report_gnuplot(struct loom__text *script, const struct loom__view *vi
 	    "     $data using (at(0)):(of(6)) skip 1 with points pt 7 ps 0.6 lc rgb '#000000'\n");
 	struct loom__lines l;
 	loom__lines_create(view, settings, metric, &l);
-	if (l.points && l.xs > 1)
+	if (l.points && settings->plots & 1u << LOOM__PLOT_BARS)
+		bar_plot(script, view, settings, &l);
+	else if (l.points && l.xs > 1 && l.lines > 1 && settings->plots & 1u << LOOM__PLOT_HEAT)
+		heat_plot(script, view, settings, &l);
+	else if (l.points && l.xs > 1)
 		line_plot(script, view, settings, &l);
 	loom__lines_free(&l);
 	if (!compared)

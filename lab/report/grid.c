@@ -124,7 +124,9 @@ void loom__markdown_put(struct loom__text *out, const char *text, size_t most)
 	struct loom__text safe = {0};
 	loom__markup_cut(&safe, text, most);
 	for (const char *s = loom__must_text(&safe); *s; s++) {
-		if (strchr("\\`*_{}[]|!~", *s))
+		if (!strncmp(s, "&#39;", 5)) /* an apostrophe needs no escape */
+			loom__text_add(out, "'"), s += 4;
+		else if (strchr("\\`*_{}[]|!~", *s))
 			loom__text_add(out, "\\%c", *s);
 		else if (*s == '@')
 			loom__text_add(out, "&#64;");

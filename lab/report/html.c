@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { RUNS, LINES, DISTRIBUTION, EFFECTS, FOREST, PARETO, WORKERS };
+enum { RUNS, LINES, BARS, HEAT, DISTRIBUTION, EFFECTS, FOREST, PARETO, WORKERS };
 
 struct figure {
 	int kind;
-	size_t metric, y;
+	size_t metric;
 	const struct loom__variant *variant;
 	const struct loom__report_settings *settings;
 };
@@ -25,6 +25,10 @@ static double draw(struct loom__text *out, const struct loom__view *view, const 
 		return loom__plot_runs(out, view, f->metric, width);
 	case LINES:
 		return loom__plot_lines(out, view, f->settings, f->metric, width);
+	case BARS:
+		return loom__plot_bars(out, view, f->settings, f->metric, width);
+	case HEAT:
+		return loom__plot_heat(out, view, f->settings, f->metric, width);
 	case DISTRIBUTION:
 		return loom__plot_distribution(out, view, f->metric, width);
 	case EFFECTS:
@@ -32,7 +36,7 @@ static double draw(struct loom__text *out, const struct loom__view *view, const 
 	case FOREST:
 		return loom__plot_forest(out, view, width);
 	case PARETO:
-		return loom__plot_pareto(out, view, f->metric, f->y, width);
+		return loom__plot_pareto(out, view, f->settings, width);
 	default:
 		return loom__plot_workers(out, view, f->variant, width);
 	}
@@ -137,6 +141,8 @@ static void add_header(struct loom__text *out, const struct loom__view *view)
 			 "<a class=\"skip\" href=\"#content\">To the content</a>\n<header>\n"
 			 "<p class=\"kicker\">gpuloom %s</p>\n<h1>%s</h1>\n",
 			 kind_name[view->kind], *view->title ? view->title : "gpuloom");
+	if (*view->caption)
+		loom__markup_add(out, "<p class=\"headline\">%s</p>\n", view->caption);
 }
 
 /* Links to the sections that the page has. */
@@ -218,7 +224,7 @@ static void add_workers(struct loom__text *out, const struct loom__view *view)
 static void add_pareto(struct loom__text *out, const struct loom__view *view,
 		       const struct loom__report_settings *settings)
 {
-	struct figure f = {.kind = PARETO, .metric = settings->x, .y = settings->y};
+	struct figure f = {.kind = PARETO, .settings = settings};
 	struct loom__text part = {0};
 	add_names(&part, view);
 	if (settings->x == LOOM__NO_NAME)
@@ -238,7 +244,11 @@ static void add_lines(struct loom__text *out, const struct loom__view *view,
 	struct loom__text part = {0}, caption = {0};
 	struct loom__lines l;
 	for (size_t i = 0; i < settings->metrics; i++) {
-		struct figure f = {.kind = LINES, .metric = settings->metric[i], .settings = settings};
+		struct figure f = {.kind = settings->plots & 1u << LOOM__PLOT_BARS   ? BARS
+					   : settings->plots & 1u << LOOM__PLOT_HEAT ? HEAT
+										     : LINES,
+				   .metric = settings->metric[i],
+				   .settings = settings};
 		loom__lines_create(view, settings, f.metric, &l);
 		size_t pooled = l.pooled;
 		loom__lines_free(&l);
@@ -247,11 +257,19 @@ static void add_lines(struct loom__text *out, const struct loom__view *view,
 			    &caption,
 			    "Each mark merges the samples of up to %zu configurations, which differ in other options. ",
 			    pooled);
-		loom__text_add(&caption,
+		if (f.kind != LINES)
+			loom__text_add(&caption, "Medians%s.%s", f.kind == BARS ? ", with their 95 % intervals where there are 6 "
+										  "samples or more"
+										: "",
+				       settings->marks ? " In red or in parentheses: the paper's values, with their tolerances." : "");
+		else
+			loom__text_add(&caption,
 			       "Marks: medians. Bars: their 95 %% intervals, where there are 6 samples or more. Thin: "
 			       "the lowest to the "
 			       "highest sample.%s",
-			       settings->show == LOOM__SHOW_VALUE ? "" : " Dashed: perfect scaling.");
+			       settings->show < LOOM__SHOW_SPEEDUP || (settings->base && *settings->base)
+				       ? ""
+				       : " Dashed: perfect scaling.");
 		loom__markup_add(&part, "<details class=\"print\"%s><summary><h3>%s</h3></summary>\n", i ? "" : " open",
 				 view->metric[f.metric].name);
 		int drawn = add_figure(&part, view, &f, loom__must_text(&caption));
@@ -262,7 +280,7 @@ static void add_lines(struct loom__text *out, const struct loom__view *view,
 			break;
 		}
 	}
-	loom__html_section_of(out, "lines", "Lines", "", &part);
+	loom__html_section_of(out, "lines", settings->plots & LOOM__PLOT_NAMED ? "Figure" : "Lines", "", &part);
 }
 
 static void add_body(struct loom__text *out, const struct loom__view *view,
@@ -274,7 +292,7 @@ static void add_body(struct loom__text *out, const struct loom__view *view,
 		add_figure(out, view, &forest,
 			   "Each effect with its 95 % interval; the shaded band is the margin "
 			   "within which "
-			   "a difference does not matter. Right is better, whatever the metric.");
+			   "a difference does not matter. Right is better, whatever the metric: of a time the axis has the inverse.");
 		loom__text_add(out, "</section>\n");
 	}
 	if (settings->metrics)

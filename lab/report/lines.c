@@ -14,8 +14,8 @@ static int number_of(const char *text, double *x)
 	static const struct {
 		const char *name;
 		double factor;
-	} unit[] = {{"", 1},	   {"k", 1024},	   {"m", 0x1p20},  {"g", 0x1p30},   {"KiB", 1024}, {"MiB", 0x1p20},
-		    {"GiB", 0x1p30}, {"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1},     {"%", 0.01}};
+	} unit[] = {{"", 1},         {"k", 1024},  {"m", 0x1p20}, {"g", 0x1p30}, {"KiB", 1024}, {"MiB", 0x1p20},
+		    {"GiB", 0x1p30}, {"ns", 1e-9}, {"us", 1e-6},  {"ms", 1e-3},  {"s", 1},      {"%", 0.01}};
 	const char *end;
 	if (loom__read_double(text, &end, x))
 		return 0;
@@ -42,50 +42,71 @@ static int in(const struct loom__variant *v, size_t factor, const char *level)
 	return factor == LOOM__NO_NAME || (v->level && v->level[factor] && !strcmp(v->level[factor], level));
 }
 
-/* Merges the samples of all configurations at this point. */
-static void fill(const struct loom__view *view, const struct loom__report_settings *settings, struct loom__lines *l,
-		struct loom__lines_point *p)
+static int is_at(const struct loom__variant *v, const struct loom__report_settings *settings,
+		 const struct loom__lines *l, const struct loom__lines_point *p)
 {
-	double *all = NULL;
+	int all = l->mean_x && p->at + 1 == l->xs; /* the geometric mean over x */
+	return (all || in(v, settings->x_factor, l->x[p->at])) && in(v, settings->lines, l->line[p->line]) &&
+	       in(v, settings->facet, l->facet[p->facet]);
+}
+
+/* Merges samples. */
+static void merge(double *all, size_t n, struct loom__lines_point *p)
+{
+	struct loom__stats_interval i;
+	loom__stats_sort(all, n);
+	loom__stats_quantile_ci(all, n, 0.5, 0.95, &i);
+	p->median = loom__stats_quantile(all, n, 0.5);
+	p->least = all[0];
+	p->most = all[n - 1];
+	p->open = i.open != 0;
+	p->low = p->open ? p->least : i.low;
+	p->high = p->open ? p->most : i.high;
+}
+
+/* The samples of all configurations at this point, or the geometric mean of their medians. */
+static void fill(const struct loom__view *view, const struct loom__report_settings *settings, struct loom__lines *l,
+		 struct loom__lines_point *p)
+{
+	int mean = settings->mean != LOOM__NO_NAME &&
+		   (settings->mean != settings->x_factor
+			? settings->mean != settings->lines && settings->mean != settings->facet
+			: l->mean_x && p->at + 1 == l->xs);
+	double *all = NULL, logs = 0;
 	size_t room = 0;
 	for (size_t v = 0; v < view->variants; v++) {
 		const struct loom__variant *variant = &view->variant[v];
 		const struct loom__series *s = variant->series ? &variant->series[l->metric] : NULL;
-		if (!s || !s->n || !in(variant, settings->x_factor, l->x[p->at]) ||
-		    !in(variant, settings->lines, l->line[p->line]) ||
-		    !in(variant, settings->facet, l->facet[p->facet]))
+		if (!s || !s->n || !is_at(variant, settings, l, p))
 			continue;
 		all = loom__must(realloc(all, (room + s->n) * sizeof(*all)));
 		memcpy(all + room, s->sorted, s->n * sizeof(*all));
 		room += s->n;
+		logs += log(s->median.at);
 		p->configs++;
 	}
-	struct loom__stats_interval i;
 	p->n = room;
-	if (room) {
-		loom__stats_sort(all, room);
-		loom__stats_quantile_ci(all, room, 0.5, 0.95, &i);
-		p->median = loom__stats_quantile(all, room, 0.5);
-		p->least = all[0];
-		p->most = all[room - 1];
-		p->open = i.open != 0;
-		p->low = p->open ? p->least : i.low;
-		p->high = p->open ? p->most : i.high;
+	if (room)
+		merge(all, room, p);
+	if (room && mean) {
+		p->median = p->low = p->high = p->least = p->most = exp(logs / (double)p->configs);
+		p->open = 1;
+		p->configs = 1;
 	}
 	free(all);
 }
 
-/* Converts to ratios over the line's first point, whose own spread is not included. */
+/* Converts to ratios to the base, whose own spread is not included. */
 static void relate(const struct loom__view *view, const struct loom__report_settings *settings,
 		   const struct loom__lines *l, const struct loom__lines_point *base, struct loom__lines_point *p)
 {
-	int more = loom__view_more(view, l->metric);
+	int over = settings->show == LOOM__SHOW_RATIO || loom__view_more(view, l->metric);
 	double to = base->median,
 	       share = settings->show == LOOM__SHOW_EFFICIENCY && l->numbers && p->x > 0 ? base->x / p->x : 1;
 	double *figure[] = {&p->median, &p->low, &p->high, &p->least, &p->most};
 	for (size_t i = 0; i < LOOM__COUNT(figure); i++)
-		*figure[i] = share * (more ? *figure[i] / to : to / *figure[i]);
-	if (more)
+		*figure[i] = share * (over ? *figure[i] / to : to / *figure[i]);
+	if (over)
 		return;
 	double t = p->low;
 	p->low = p->high;
@@ -93,6 +114,41 @@ static void relate(const struct loom__view *view, const struct loom__report_sett
 	t = p->least;
 	p->least = p->most;
 	p->most = t;
+}
+
+/* 1: the configurations at the point are those of the set. */
+static int is_set(const struct loom__view *view, const struct loom__report_settings *settings,
+		  const struct loom__lines *l, const struct loom__lines_point *p, const unsigned char *set)
+{
+	size_t n = 0;
+	for (size_t v = 0; v < view->variants; v++) {
+		const struct loom__series *s = view->variant[v].series;
+		int here = s && s[l->metric].n && is_at(&view->variant[v], settings, l, p);
+		if (here != set[v])
+			return 0;
+		n += (size_t)here;
+	}
+	return n > 0;
+}
+
+/* The paper's value of what the point shows, before it becomes a ratio to `base` (NULL: none). */
+static void mark(const struct loom__view *view, const struct loom__report_settings *settings,
+		 const struct loom__lines *l, const struct loom__lines_point *base, struct loom__lines_point *p)
+{
+	int over = settings->show == LOOM__SHOW_RATIO || loom__view_more(view, l->metric);
+	p->paper_low = p->paper_high = NAN;
+	for (size_t i = 0; i < settings->marks && settings->show != LOOM__SHOW_EFFICIENCY; i++) {
+		const struct loom__paper_mark *m = &settings->mark[i];
+		if (m->metric != l->metric || !m->over != !base)
+			continue;
+		int same = is_set(view, settings, l, p, m->of) && (!base || is_set(view, settings, l, base, m->over));
+		int turned = base && is_set(view, settings, l, p, m->over) && is_set(view, settings, l, base, m->of);
+		if (!same && !turned)
+			continue;
+		int inverse = base && turned == over; /* the claim has the base over the point, or the plot has */
+		p->paper_low = inverse ? 1 / m->high : m->low;
+		p->paper_high = inverse ? 1 / m->low : m->high;
+	}
 }
 
 static int ascending(const void *a, const void *b)
@@ -103,26 +159,63 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+static int is_level(const char *const *level, size_t n, const char *text)
+{
+	size_t i = 0;
+	while (i < n && strcmp(level[i], text))
+		i++;
+	return i < n;
+}
+
+/* The point to which p's ratio refers, or NULL. */
+static const struct loom__lines_point *base_of(const struct loom__report_settings *settings,
+					       const struct loom__lines *l, const struct loom__lines_point *point,
+					       const struct loom__lines_point *p)
+{
+	int named = settings->base && *settings->base, by_line = named && is_level(l->line, l->lines, settings->base);
+	for (size_t i = 0; i < l->points; i++) {
+		const struct loom__lines_point *b = &point[i];
+		if (b->facet != p->facet || (by_line ? b->at != p->at : b->line != p->line))
+			continue;
+		if (!named || !strcmp(by_line ? l->line[b->line] : l->x[b->at], settings->base))
+			return b;
+	}
+	return NULL;
+}
+
 static void relate_all(const struct loom__view *view, const struct loom__report_settings *settings,
 		       struct loom__lines *l)
 {
-	struct loom__lines_point base = {0};
+	struct loom__lines_point *was = loom__pool_get(&l->pool, l->points, sizeof(*was));
+	size_t n = 0;
+	if (l->points)
+		memcpy(was, l->point, l->points * sizeof(*was));
 	for (size_t i = 0; i < l->points; i++) {
-		struct loom__lines_point *p = &l->point[i];
-		if (!base.n || base.line != p->line || base.facet != p->facet)
-			base = *p;
-		relate(view, settings, l, &base, p);
+		struct loom__lines_point p = was[i];
+		const struct loom__lines_point *base = base_of(settings, l, was, &p);
+		if (!base)
+			continue;
+		mark(view, settings, l, base, &p);
+		if (base == &was[i])
+			p.paper_low = p.paper_high = NAN;
+		relate(view, settings, l, base, &p);
+		l->point[n++] = p;
 	}
+	l->points = n;
 }
 
 void loom__lines_create(const struct loom__view *view, const struct loom__report_settings *settings, size_t metric,
-		       struct loom__lines *out)
+			struct loom__lines *out)
 {
 	struct loom__lines l = {.metric = metric, .numbers = 1, .lo = INFINITY, .hi = -INFINITY};
 	*out = l;
 	if (settings->x_factor == LOOM__NO_NAME || metric == LOOM__NO_NAME)
 		return;
 	l.x = levels_of(&l.pool, view, settings->x_factor, &l.xs);
+	if (settings->mean == settings->x_factor && l.xs < LOOM__LINES_LEVELS) {
+		l.x[l.xs++] = "geomean";
+		l.mean_x = 1;
+	}
 	l.line = levels_of(&l.pool, view, settings->lines, &l.lines);
 	l.facet = levels_of(&l.pool, view, settings->facet, &l.facets);
 	l.point = loom__pool_get(&l.pool, l.xs * l.lines * l.facets, sizeof(*l.point));
@@ -141,6 +234,8 @@ void loom__lines_create(const struct loom__view *view, const struct loom__report
 				fill(view, settings, &l, p);
 				l.points += p->n > 0;
 			}
+	for (size_t i = 0; i < l.points && settings->show == LOOM__SHOW_VALUE; i++)
+		mark(view, settings, &l, NULL, &l.point[i]);
 	if (settings->show != LOOM__SHOW_VALUE)
 		relate_all(view, settings, &l);
 	for (size_t i = 0; i < l.points; i++) {
@@ -162,9 +257,18 @@ void loom__lines_free(struct loom__lines *l)
 void loom__lines_name(const struct loom__view *view, const struct loom__report_settings *settings,
 		      const struct loom__lines *l, struct loom__text *out)
 {
-	if (settings->show != LOOM__SHOW_VALUE)
-		loom__text_add(out, "%s in %.60s over %s = %.40s", loom__show_name[settings->show],
-			       view->metric[l->metric].name, view->factor[settings->x_factor], l->x[0]);
+	const char *name = view->metric[l->metric].name,
+		   *base = settings->base && *settings->base ? settings->base : NULL;
+	int by_line = base && settings->lines != LOOM__NO_NAME;
+	if (settings->show == LOOM__SHOW_RATIO)
+		loom__text_add(out, "%.60s over that of ", name);
+	else if (settings->show != LOOM__SHOW_VALUE)
+		loom__text_add(out, "%s in %.60s over ", loom__show_name[settings->show], name);
 	else
-		loom__text_add(out, "%.60s", view->metric[l->metric].name);
+		loom__text_add(out, "%.60s", name);
+	if (settings->show != LOOM__SHOW_VALUE && base)
+		loom__text_add(out, "%.60s", base);
+	else if (settings->show != LOOM__SHOW_VALUE)
+		loom__text_add(out, "%s = %.40s", view->factor[by_line ? settings->lines : settings->x_factor],
+			       l->x[0]);
 }

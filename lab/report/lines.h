@@ -14,6 +14,7 @@ struct loom__lines_point {
 	double median, low, high, least, most;
 	int open; /* 1: too few samples for an interval, so low and high are least and most */
 	size_t n, configs;
+	double paper_low, paper_high; /* NAN: the paper gives no value of this point; infinite: a bound */
 };
 
 struct loom__lines {
@@ -22,6 +23,7 @@ struct loom__lines {
 	const char **x, **line, **facet; /* levels; {""} without such a factor */
 	size_t xs, lines, facets;
 	int numbers; /* every x is a number */
+	int mean_x;  /* the last x is the geometric mean over the others */
 	struct loom__lines_point *point;
 	size_t points; /* sorted by facet, line and x */
 	double lo, hi; /* the range of all least and most */

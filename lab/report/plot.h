@@ -59,10 +59,16 @@ double loom__plot_distribution(struct loom__text *out, const struct loom__view *
 			       double width);
 double loom__plot_effects(struct loom__text *out, const struct loom__view *view, size_t metric,
 			  double width);
-double loom__plot_pareto(struct loom__text *out, const struct loom__view *view, size_t x, size_t y,
-			 double width);
+/* Of the settings' x and y, and of their ratios and geometric means if the settings ask for these. */
+double loom__plot_pareto(struct loom__text *out, const struct loom__view *view,
+			 const struct loom__report_settings *settings, double width);
 double loom__plot_lines(struct loom__text *out, const struct loom__view *view,
 			const struct loom__report_settings *settings, size_t metric, double width);
+/* Bars grouped by x, one for each line; a matrix of x and lines. */
+double loom__plot_bars(struct loom__text *out, const struct loom__view *view,
+		       const struct loom__report_settings *settings, size_t metric, double width);
+double loom__plot_heat(struct loom__text *out, const struct loom__view *view,
+		       const struct loom__report_settings *settings, size_t metric, double width);
 double loom__plot_workers(struct loom__text *out, const struct loom__view *view,
 			  const struct loom__variant *v, double width);
 
@@ -78,7 +84,8 @@ size_t loom__effect_levels(const struct loom__view *view, size_t factor, const c
 extern const char *const loom__verdict_style[], *const loom__verdict_sign[];
 /* style.c: the style sheet of the plots. */
 extern const char loom__plot_style[];
-/* Appends the sheet without CSS variables, which few SVG renderers support. */
+/* The same with the colours of light pages and without CSS variables, which few SVG renderers support: a picture for a
+ * paper is the same in each of them. */
 void loom__plot_style_plain(struct loom__text *out);
 
 #endif

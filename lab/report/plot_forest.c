@@ -59,7 +59,7 @@ static void draw_tick(struct loom__text *out, const struct forest *f, double rat
 		loom__svg_text(out, "tick", x, bottom + 18, 'm', text, 24);
 }
 
-/* Tick labels give the size of the improvement or degradation without a sign: "5 %", and from a factor of 2 on "x2". */
+/* Tick labels are what the labels at the right are, the improvement: "+5 %", and from a factor of 2 on "x2". */
 static void draw_axis(struct loom__text *out, const struct forest *f, double top, double bottom, int words)
 {
 	static const double steps[] = {.001, .002, .005, .01, .02, .05, .1, .2, .25, .5};
@@ -73,8 +73,9 @@ static void draw_axis(struct loom__text *out, const struct forest *f, double top
 		for (size_t i = 0; i < LOOM__COUNT(steps) && far / step > most; i++)
 			step = steps[i];
 		for (int i = 1; i <= most && i < 20; i++) {
-			snprintf(text, sizeof(text), "%.3g %%", step * i * 100);
+			snprintf(text, sizeof(text), "+%.3g %%", step * i * 100);
 			draw_tick(out, f, 1 + step * i, text, top, bottom, words);
+			snprintf(text, sizeof(text), "\xe2\x88\x92%.3g %%", step * i * 100);
 			if (step * i < 1)
 				draw_tick(out, f, 1 - step * i, text, top, bottom, words);
 		}
@@ -86,6 +87,7 @@ static void draw_axis(struct loom__text *out, const struct forest *f, double top
 	for (double by = factor; by < 2000; by *= factor) {
 		snprintf(text, sizeof(text), "\xc3\x97%.4g", by);
 		draw_tick(out, f, by, text, top, bottom, words);
+		snprintf(text, sizeof(text), "\xc3\xb7%.4g", by);
 		draw_tick(out, f, 1 / by, text, top, bottom, words);
 	}
 }
@@ -123,9 +125,12 @@ static void draw_row(struct loom__text *out, const struct forest *f, const struc
 	const struct loom__variant *v = &f->view->variant[c->variant];
 	struct loom__text right = {0};
 	char range[80];
-	loom__text_add(&right, "%s", LOOM__CHANGE(c->effect));
+	/* As the axis has it: of a time the inverse. */
+	int less = c->better == LOOM_BETTER_LESS;
+	loom__text_add(&right, "%s", LOOM__CHANGE(less ? 1 / c->effect : c->effect));
 	if (!isnan(c->low) && !isnan(c->high))
-		loom__text_add(&right, "  (%s)", loom__change_range(range, c->low, c->high, ""));
+		loom__text_add(&right, "  (%s)",
+			       loom__change_range(range, less ? 1 / c->high : c->low, less ? 1 / c->low : c->high, ""));
 	draw_interval(out, f, c, f->narrow ? y + 14 : y);
 	if (f->narrow) {
 		loom__svg_text(out, "label", 0, y - 6, 's', v->label,
@@ -156,7 +161,9 @@ static void draw_group(struct loom__text *out, const struct forest *f, size_t fi
 	if (!isnan(c->margin) && c->margin > 0)
 		loom__svg_box(out, "band", at(f, -log1p(c->margin)), y + 12,
 			      at(f, log1p(c->margin)) - at(f, -log1p(c->margin)), end - y - 12, 0);
-	loom__text_add(&t, "%.60s against %.100s", c->name, f->view->variant[c->baseline].label);
+	int less = c->better == LOOM_BETTER_LESS;
+	loom__text_add(&t, less ? "%.60s: %.100s over the variant" : "%.60s: the variant over %.100s", c->name,
+		       f->view->variant[c->baseline].label);
 	loom__svg_text(out, "name", 0, y, 's', loom__must_text(&t),
 		       loom__svg_fits(f->narrow ? f->right : 700));
 	loom__text_free(&t);

@@ -185,8 +185,7 @@ static int compare_x(const void *a, const void *b, void *arg)
 	return (x > y) - (x < y);
 }
 
-double loom__plot_pareto(struct loom__text *out, const struct loom__view *view, size_t x, size_t y,
-			 double width)
+static double draw(struct loom__text *out, const struct loom__view *view, size_t x, size_t y, double width)
 {
 	int narrow = width < 600;
 	struct pareto p = {.view = view, .x = x, .y = y, .left = narrow ? 50 : 64, .top = 36};
@@ -229,4 +228,17 @@ end:
 	free(order);
 	free(p.front);
 	return drawn;
+}
+
+double loom__plot_pareto(struct loom__text *out, const struct loom__view *view,
+			 const struct loom__report_settings *settings, double width)
+{
+	struct loom__view relative;
+	if (settings->x == LOOM__NO_NAME)
+		return 0;
+	if (!loom__view_relative(view, settings, &relative))
+		return draw(out, view, settings->x, settings->y, width);
+	double height = draw(out, &relative, settings->x, settings->y, width);
+	loom__view_free(&relative);
+	return height;
 }

@@ -8,8 +8,9 @@
 
 const char *const loom__report_format_name[] = {"html", "md", "csv", "svg", "gp", "json", "png", "pdf", NULL};
 const char *const loom__plot_name[] = {"forest",  "runs", "distribution", "effects", "pareto",
-				       "workers", "lines", NULL};
-const char *const loom__show_name[] = {"value", "speed-up", "efficiency", NULL};
+				       "workers", "lines", "bars", "heat", NULL};
+const char *const loom__show_name[] = {"value", "ratio", "speed-up", "efficiency", NULL};
+const char *const loom__width_name[] = {"page", "column", NULL};
 const char *const loom__axes_name[] = {"linear", "log-x", "log-y", "log", NULL};
 
 enum loom__report_format loom__report_format_named(const char *name)
@@ -46,7 +47,7 @@ int loom__report_plots(const char *list, unsigned *plots, struct loom_error *err
 			return LOOM__FAIL(
 			    err, LOOM_EINVAL, "no plot '%s'; %s%s", name,
 			    near ? "did you mean "
-				 : "choose from forest, runs, distribution, effects, pareto, workers, lines",
+				 : "choose from forest, runs, distribution, effects, pareto, workers, lines, bars, heat",
 			    near ? near : "");
 		}
 		*plots |= 1u << k;
@@ -110,12 +111,14 @@ int loom__report_settings(const struct loom__view *view, const char *metrics, co
 					   .y = LOOM__NO_NAME,
 					   .x_factor = LOOM__NO_NAME,
 					   .lines = LOOM__NO_NAME,
-					   .facet = LOOM__NO_NAME};
+					   .facet = LOOM__NO_NAME,
+					   .mean = LOOM__NO_NAME};
 	while (metrics && *metrics && !rc) {
 		rc = next_metric(view, &metrics, &m, err);
 		if (!rc)
 			add_setting(settings, m);
 	}
+	settings->asked = settings->metrics;
 	if (!rc && pareto)
 		rc = read_front(view, pareto, settings, err);
 	else if (!rc)
@@ -181,14 +184,62 @@ int loom__report_lines(const struct loom__view *view, const char *x, const char 
 	for (size_t f = 0; f < view->factors && settings->x_factor == LOOM__NO_NAME; f++)
 		if (f != settings->lines && f != settings->facet && has_numbers(view, f))
 			settings->x_factor = f;
-	/* Factors without a selection become lines and panels, so that their configurations are not merged. */
+	for (size_t f = 0; f < view->factors && settings->plots & LOOM__PLOT_NAMED && settings->x_factor == LOOM__NO_NAME;
+	     f++)
+		if (f != settings->lines && f != settings->facet)
+			settings->x_factor = f;
+	/* Factors that were not selected become lines and panels, so that their configurations are not merged. */
 	for (size_t f = 0; f < view->factors && settings->x_factor != LOOM__NO_NAME && settings->lines == LOOM__NO_NAME;
 	     f++)
-		if (f != settings->x_factor && f != settings->facet)
+		if (f != settings->x_factor && f != settings->facet && f != settings->mean)
 			settings->lines = f;
 	for (size_t f = 0; f < view->factors && settings->lines != LOOM__NO_NAME && settings->facet == LOOM__NO_NAME;
 	     f++)
-		if (f != settings->x_factor && f != settings->lines)
+		if (f != settings->x_factor && f != settings->lines && f != settings->mean)
 			settings->facet = f;
 	return 0;
+}
+
+int loom__report_mean(const struct loom__view *view, const char *mean, struct loom__report_settings *settings,
+		      struct loom_error *err)
+{
+	return find_factor(view, "mean", mean, &settings->mean, err);
+}
+
+static int has_level(const struct loom__view *view, size_t factor, const char *text)
+{
+	for (size_t v = 0; v < view->variants; v++) {
+		const char *own = view->variant[v].level ? view->variant[v].level[factor] : NULL;
+		if (own && !strcmp(own, text))
+			return 1;
+	}
+	return 0;
+}
+
+size_t loom__report_base_factor(const struct loom__view *view, const struct loom__report_settings *settings)
+{
+	const size_t first[] = {settings->lines, settings->x_factor};
+	if (!settings->base || !*settings->base)
+		return LOOM__NO_NAME;
+	for (size_t i = 0; i < LOOM__COUNT(first); i++)
+		if (first[i] != LOOM__NO_NAME && has_level(view, first[i], settings->base))
+			return first[i];
+	for (size_t f = 0; f < view->factors; f++)
+		if (has_level(view, f, settings->base))
+			return f;
+	return LOOM__NO_NAME;
+}
+
+int loom__report_base(const struct loom__view *view, const char *base, struct loom__report_settings *settings,
+		      struct loom_error *err)
+{
+	struct loom__near near = {.word = base};
+	const char *level[LOOM__VIEW_FACTORS];
+	settings->base = base;
+	if (!base || !*base || loom__report_base_factor(view, settings) != LOOM__NO_NAME)
+		return 0;
+	for (size_t f = 0; f < view->factors; f++)
+		for (size_t i = 0, n = loom__effect_levels(view, f, level, LOOM__COUNT(level)); i < n; i++)
+			loom__nearer(&near, level[i]);
+	return LOOM__FAIL(err, LOOM_EINVAL, "--base %.80s: no factor has this level%s%s%s", base, LOOM__MEANT(near.name));
 }

@@ -9,16 +9,16 @@ const char loom__plot_style[] =
     ":root,svg{--paper:#fff;--ink:#1d2125;--soft:#5a646e;--hair:#e4e6e3;--axis:#aab0b5;--band:#"
     "eef1ee;"
     "--c0:#0072b2;--c1:#d55e00;--c2:#009e73;--c3:#cc79a7;--c4:#e69f00;--c5:#56b4e9;--c6:#8a8f00;"
-    "--c7:#3b3f44;--good:#00825e;--bad:#c04a00;--even:#0072b2}\n"
+    "--c7:#3b3f44;--good:#00825e;--bad:#c04a00;--even:#0072b2;--claim:#b0003a}\n"
     "@media (prefers-color-scheme:dark){:root,svg{--paper:#1a1e23;--ink:#e7e9eb;--soft:#a0a9b2;"
     "--hair:#2b3138;--axis:#5b646d;--band:#242b30;--c0:#56b4e9;--c1:#ff8a3d;--c2:#2cc79a;--c3:#"
     "e79cc4;"
     "--c4:#e69f00;--c5:#3d93d6;--c6:#f0e442;--c7:#c5cad0;--good:#2cc79a;--bad:#ff8a3d;--even:#"
-    "56b4e9}}\n"
+    "56b4e9;--claim:#ff7a9c}}\n"
     "@media "
     "print{:root,svg{--paper:#fff;--ink:#000;--soft:#444;--hair:#ddd;--axis:#888;--band:#eee;"
     "--c0:#0072b2;--c1:#d55e00;--c2:#009e73;--c3:#cc79a7;--c4:#e69f00;--c5:#56b4e9;--c6:#8a8f00;"
-    "--c7:#3b3f44;--good:#00825e;--bad:#c04a00;--even:#0072b2}}\n"
+    "--c7:#3b3f44;--good:#00825e;--bad:#c04a00;--even:#0072b2;--claim:#b0003a}}\n"
     ".plot{font:13px system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;"
     "font-variant-numeric:tabular-nums;overflow:visible}\n"
     ".plot text{fill:var(--ink);paint-order:stroke;stroke:var(--paper);stroke-width:3px;"
@@ -47,6 +47,8 @@ const char loom__plot_style[] =
     ".plot .front{fill:none;stroke:var(--even);stroke-width:2;stroke-linejoin:round}\n"
     ".plot .v-open .whiskers .span{stroke-opacity:.35;stroke-width:1}\n"
     ".plot .idle{fill:var(--band);stroke:var(--axis);stroke-width:.7}\n"
+    ".plot .claim{stroke:var(--claim);stroke-width:2.4}.plot .error{stroke:var(--ink);stroke-width:1.2}\n"
+    ".plot .cell{font-size:12px;stroke:none}\n"
     ".plot .last{stroke:var(--ink);stroke-width:1.5}.paper{fill:var(--paper)}\n";
 
 const char *const loom__verdict_style[] = {"v-faster", "v-slower", "v-equivalent", "v-trivial", "v-open", "v-open"};
@@ -76,7 +78,4 @@ static void put_rules(struct loom__text *out, const char *colours)
 void loom__plot_style_plain(struct loom__text *out)
 {
 	put_rules(out, loom__plot_style);
-	loom__text_add(out, "@media (prefers-color-scheme:dark){\n");
-	put_rules(out, strstr(loom__plot_style, "prefers-color-scheme:dark"));
-	loom__text_add(out, "}\n");
 }

@@ -16,7 +16,8 @@ struct sweep_table {
 	const struct loom__view *view;
 	const struct loom__report_settings *settings;
 	size_t metric[MOST_COLUMNS], metrics;
-	unsigned char *front; /* [variants], or NULL */
+	const struct loom__view *of; /* of the front: the view, or its ratios and means */
+	unsigned char *front;	     /* [of->variants], or NULL */
 	struct loom__text *out;
 };
 
@@ -32,7 +33,7 @@ static void add_metric(struct sweep_table *t, size_t m)
 static void add_row(const struct sweep_table *t, size_t i, struct loom__grid *g)
 {
 	const struct loom__variant *v = &t->view->variant[i];
-	loom__grid_cell(g, 0, "%c", t->front ? " ~*"[t->front[i]] : ' ');
+	loom__grid_cell(g, 0, "%c", t->front && t->of == t->view ? " ~*"[t->front[i]] : ' ');
 	loom__grid_cell(g, 0, "%s", v->label);
 	for (size_t k = 0; k < t->metrics; k++) {
 		const struct loom__series *s = v->series ? &v->series[t->metric[k]] : NULL;
@@ -90,7 +91,7 @@ static const char *direction(const struct loom__view *view, size_t metric)
 
 static void add_front(const struct sweep_table *t)
 {
-	const struct loom__view *view = t->view;
+	const struct loom__view *view = t->of;
 	size_t x = t->settings->x, y = t->settings->y, near = 0;
 	const char *between = "";
 	if (!t->front)
@@ -115,12 +116,15 @@ void loom__table_sweep(const struct loom__view *view, const struct loom__report_
 		       struct loom__text *out)
 {
 	struct sweep_table t = {.view = view, .settings = settings, .out = out};
+	struct loom__view relative = {0};
+	const cJSON *warning;
 	size_t shown;
 	if (settings->x != LOOM__NO_NAME) {
 		add_metric(&t, settings->x);
 		add_metric(&t, settings->y);
-		t.front = loom__must(calloc(view->variants + 1, 1));
-		if (loom__view_front(view, settings->x, settings->y, t.front)) {
+		t.of = loom__view_relative(view, settings, &relative) ? &relative : view;
+		t.front = loom__must(calloc(t.of->variants + 1, 1));
+		if (loom__view_front(t.of, settings->x, settings->y, t.front)) {
 			free(t.front);
 			t.front = NULL;
 		}
@@ -132,6 +136,12 @@ void loom__table_sweep(const struct loom__view *view, const struct loom__report_
 	if (shown > MOST_ROWS)
 		loom__line_add(out, "    ... %zu more: see the report\n", shown - MOST_ROWS);
 	add_skipped(&t);
+	cJSON_ArrayForEach(warning, loom__json_list(view->head, "warnings"))
+	{
+		loom__line_add(out, "%s  the machine was not quiet: %s\n", warning->prev->next ? "" : "\n",
+			       loom__json_text(warning, "text"));
+	}
 	add_front(&t);
 	free(t.front);
+	loom__view_free(&relative);
 }

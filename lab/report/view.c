@@ -64,6 +64,7 @@ int loom__view_create(const struct loom__doc *doc, size_t docs, struct loom__vie
 	*view =
 	    (struct loom__view){.kind = doc[0].kind, .doc = doc, .docs = docs, .head = doc[0].root};
 	view->title = loom__json_text(view->head, "title");
+	view->caption = "";
 	int rc = check_kinds(doc, docs, err);
 	if (rc)
 		return rc;

@@ -66,8 +66,8 @@ struct loom__view {
 	const struct loom__doc *doc; /* [docs]; belongs to the caller */
 	size_t docs;
 	const cJSON *head; /* command, environment, warnings etc. of the first document */
-	cJSON *own;        /* the head of a sweep, assembled from its lines, or NULL */
-	const char *title;
+	cJSON *own;        /* the head of a sweep, assembled from its lines; or NULL */
+	const char *title, *caption; /* caption: "" for none */
 	struct loom__names metric_names, factor_names;
 	struct loom__view_metric *metric; /* [metrics] */
 	size_t metrics, metrics_left_out;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "facts/environment.h"
+#include "facts/must.h"
 #include "report/view.h"
 
 struct configs {
@@ -130,11 +132,32 @@ static void move(cJSON *to, cJSON *from, const char *key)
 		loom__json_add(to, key, item);
 }
 
+/* Other load on the machine, which samples in virtual time do not feel. */
+static void warn(cJSON *head)
+{
+	const cJSON *reason, *device = loom__json_list(head, "devices")->child;
+	const cJSON *environment = loom__json_object(head, "environment");
+	cJSON *reasons = cJSON_CreateArray(), *list;
+	int simulated = device && !strncmp(loom__json_text(device, "name"), "sim:", 4);
+	if (!simulated && !cJSON_HasObjectItem(head, "warnings")) {
+		loom__environment_disturbed(loom__json_object(environment, "before"),
+					    loom__json_object(environment, "after"), reasons);
+		list = loom__json_add_array(head, "warnings");
+		cJSON_ArrayForEach(reason, reasons)
+		{
+			cJSON *one = loom__json_append_object(list);
+			loom__json_add_text(one, "id", "not_quiet");
+			loom__json_add_text(one, "text", loom__json_string(reason));
+		}
+	}
+	cJSON_Delete(reasons);
+}
+
 /* Completes the head from `about` lines (shared by all configurations), `report` lines (what to show) and `ended`
  * lines. The first `about` and the last of the others count. */
 static void complete_head(struct loom__view *view)
 {
-	static const char *const key[] = {"config", "plugins", "devices", "environment"};
+	static const char *const key[] = {"config", "plugins", "devices", "choices", "environment"};
 	size_t shard = 0, at = 0;
 	cJSON *head = cJSON_Duplicate(view->head, 1);
 	for (cJSON *line; (line = next_line(view, &shard, &at)); cJSON_Delete(line)) {
@@ -159,6 +182,8 @@ static void complete_head(struct loom__view *view)
 			cJSON_Delete(after);
 		}
 	}
+	if (loom__json_list(head, "devices"))
+		warn(head);
 	view->own = head;
 	view->head = head;
 }
@@ -218,6 +243,27 @@ static void sort_configs(struct loom__view *view)
 		view->variant[i] = list[i].variant;
 }
 
+/* Title and caption of a figure of a paper. */
+static void name_figure(struct loom__view *view)
+{
+	const cJSON *number, *paper = loom__json_object(view->head, "paper");
+	struct loom__text title = {0}, caption = {0};
+	const char *unlike = loom__json_text(paper, "unlike");
+	if (!*loom__json_text(paper, "of"))
+		return;
+	loom__text_add(&title, "%s, %s", loom__json_text(paper, "of"), loom__json_text(paper, "kind"));
+	cJSON_ArrayForEach(number, loom__json_list(paper, "numbers"))
+	{
+		loom__text_add(&title, "%s%s", number->prev && number->prev->next == number ? ", " : " ",
+			       loom__json_string(number));
+	}
+	loom__text_add(&caption, "%s%s%s", loom__json_text(paper, "shows"), *unlike ? " Unlike the paper: " : "", unlike);
+	view->title = loom__pool_copy(&view->pool, loom__must_text(&title));
+	view->caption = loom__pool_copy(&view->pool, loom__must_text(&caption));
+	loom__text_free(&title);
+	loom__text_free(&caption);
+}
+
 void loom__view_add_sweep(struct loom__view *view)
 {
 	struct configs configs = {0};
@@ -244,6 +290,7 @@ void loom__view_add_sweep(struct loom__view *view)
 	}
 	if (!*view->title)
 		view->title = loom__json_text(view->head, "workload");
+	name_figure(view);
 	for (size_t i = 0; i < view->variants; i++) {
 		struct loom__variant *v = &view->variant[i];
 		const char *label = loom__view_levels(view, v, 0),

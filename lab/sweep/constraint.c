@@ -31,11 +31,21 @@ static const char *take(const char *s, const char *stops, char *out)
 static int find_factor(const char *key, const struct loom__factor *factor, size_t factors,
 		       size_t *at, const char *text, struct loom_error *err)
 {
-	for (*at = 0; *at < factors; (*at)++)
+	struct loom__near near = {.word = key};
+	size_t n = strlen(key), ends = 0, end = 0;
+	for (*at = 0; *at < factors; (*at)++) {
+		size_t whole = strlen(factor[*at].key);
 		if (loom__same(factor[*at].key, key))
 			return 0;
-	return LOOM__FAIL(err, LOOM_EINVAL, "constraint '%.200s': '%.80s' is not varied", text,
-			  key);
+		if (whole > n && factor[*at].key[whole - n - 1] == '.' && loom__same(factor[*at].key + whole - n, key))
+			ends++, end = *at;
+		loom__nearer(&near, factor[*at].key);
+	}
+	*at = end;
+	return ends == 1 ? 0
+			 : LOOM__FAIL(err, LOOM_EINVAL, "constraint '%.200s': '%.80s' is %s%s%s%s", text, key,
+				      ends ? "the end of several options that are varied" : "not varied",
+				      LOOM__MEANT(near.name));
 }
 
 static int add_value(struct loom__constraint_term *t, const struct loom__factor *f,

@@ -17,8 +17,8 @@ struct loom__constraint {
 	} * term;
 };
 
-/* Parses a constraint. Commas separate terms, bars their values; all terms must hold. Keys and values are those of the
- * factors; quotes around a value protect commas, bars and colons. The default reason is `name`, else the text. */
+/* Parses a constraint. Commas separate terms, bars their values; all terms must hold. Keys, or their last parts if these
+ * differ, and values are those of the factors; quotes around a value protect commas, bars and colons. The default reason is `name`, else the text. */
 int loom__constraint_parse(const char *text, const char *name, int only, const struct loom__factor *factor,
 			   size_t factors, struct loom__constraint *out, struct loom_error *err);
 void loom__constraint_free(struct loom__constraint *c); /* an empty one is legal */

@@ -75,6 +75,7 @@ static int take_file(struct loom__journal *j, enum loom__journal_mode mode, stru
 		return LOOM__FAIL(err, LOOM_EINVAL, "'%s' is not a regular file", j->path);
 	if (lock(j))
 		return LOOM__FAIL(err, LOOM_EBUSY, "another gpuloom is writing to '%s'", j->path);
+	j->created = !st.st_size;
 	if (!st.st_size)
 		return 0;
 	if (mode == LOOM__JOURNAL_NEW)
@@ -151,4 +152,11 @@ void loom__journal_close(struct loom__journal *j)
 		close(j->fd); /* also releases the lock */
 	loom__doc_free(&j->before);
 	*j = (struct loom__journal){.fd = -1};
+}
+
+void loom__journal_drop(struct loom__journal *j)
+{
+	if (j->path && j->created)
+		unlink(j->path);
+	loom__journal_close(j);
 }

@@ -13,6 +13,7 @@ struct loom__journal {
 	FILE *stream;     /* receives the lines, too; may be NULL */
 	const char *path; /* NULL: no file, and no resuming */
 	int failed; /* writing has failed */
+	int created;  /* the file was new or empty */
 	int torn;     /* 1: cut the file to `whole` bytes before the next line */
 	off_t whole;
 	struct loom__doc before; /* the previous content; root NULL: none */
@@ -31,5 +32,7 @@ int loom__journal_read(const struct loom__journal *j, struct loom__doc *doc, str
 /* Appends one line by one write() and, for a file, fdatasync(). */
 int loom__journal_add(struct loom__journal *j, const cJSON *line, struct loom_error *err);
 void loom__journal_close(struct loom__journal *j);
+/* The same for a journal without samples: removes the file, unless it had content before. */
+void loom__journal_drop(struct loom__journal *j);
 
 #endif

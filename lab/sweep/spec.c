@@ -31,18 +31,28 @@ const struct loom_opt loom__sweep_rows[] = {
 	LOOM_OPT(struct loom__sweep_opts, pareto, LOOM_OPT_STR, "",
 			 "The two metrics of the Pareto front, as in seconds,cpu_seconds."),
 	LOOM_OPT(struct loom__sweep_opts, plot, LOOM_OPT_STR, "",
-			 "Plots of an SVG: forest, runs, distribution, effects, pareto, workers, lines. Empty: all "
-			 "for which there are data."),
+			 "Plots of an SVG: forest, runs, distribution, effects, pareto, workers, lines, bars, heat. "
+			 "Empty: all for which there are data, but bars and heat."),
 	LOOM_OPT(struct loom__sweep_opts, x, LOOM_OPT_STR, "",
-			 "The option on the x axis of the line plot, as in device.cpu.workers. Empty: one whose "
+			 "The option on the x axis of lines, bars and heat, as in device.cpu.workers. Empty: one whose "
 			 "values are numbers."),
 	LOOM_OPT(struct loom__sweep_opts, lines, LOOM_OPT_STR, "",
 			 "The option of which each value has a line. Empty: another option that is varied."),
 	LOOM_OPT(struct loom__sweep_opts, facet, LOOM_OPT_STR, "",
 			 "The option of which each value has a panel. Empty: a third option that is varied."),
 	LOOM_OPT(struct loom__sweep_opts, show, LOOM_OPT_ENUM, "value",
-			 "What the lines show: value: the metric. speed-up: its ratio to the first x. efficiency: "
-			 "the speed-up per x.", .choices = loom__show_name),
+			 "What lines, bars and heat show: value: the metric. ratio: the metric over that of the base. "
+			 "speed-up: how much better it is than that of the base. efficiency: the speed-up per x.",
+			 .choices = loom__show_name),
+	LOOM_OPT(struct loom__sweep_opts, base, LOOM_OPT_STR, "",
+			 "The base of ratios and speed-ups: a value of the option of lines, or of x without lines. Empty: the "
+			 "first x."),
+	LOOM_OPT(struct loom__sweep_opts, mean, LOOM_OPT_STR, "",
+			 "An option over whose values lines, bars and heat show the geometric mean; that of x adds a value "
+			 "'geomean'."),
+	LOOM_OPT(struct loom__sweep_opts, width, LOOM_OPT_ENUM, "page",
+			 "The width of an SVG, PNG or PDF: page, with title and caption, or column: the plots alone, in 84 mm.",
+			 .choices = loom__width_name),
 	LOOM_OPT(struct loom__sweep_opts, axes, LOOM_OPT_ENUM, "linear",
 			 "Scales of the axes of the line plot.", .choices = loom__axes_name),
 	{0},
@@ -275,9 +285,9 @@ static void check_report(struct reader *r)
 /* Checks the factors of the line plot, once all are known. */
 static void check_axes(struct reader *r)
 {
-	static const char *const key[] = {"x", "lines", "facet"};
+	static const char *const key[] = {"x", "lines", "facet", "mean"};
 	const struct loom__sweep_spec *s = r->spec;
-	const char *const value[] = {s->opts.x, s->opts.lines, s->opts.facet};
+	const char *const value[] = {s->opts.x, s->opts.lines, s->opts.facet, s->opts.mean};
 	for (size_t i = 0; i < LOOM__COUNT(key); i++) {
 		const struct loom__entry *e = loom__config_get(r->cfg, "sweep", key[i]);
 		struct loom__near near = {.word = value[i]};

@@ -16,8 +16,8 @@
 struct loom__sweep_opts {
 	uint32_t design; /* enum loom__design_kind */
 	uint64_t budget, seed;
-	const char *output, *report, *metric, *pareto, *plot, *derive, *x, *lines, *facet;
-	uint32_t show, axes; /* enum loom__show; LOOM__LOG_* */
+	const char *output, *report, *metric, *pareto, *plot, *derive, *x, *lines, *facet, *base, *mean;
+	uint32_t show, axes, width; /* enum loom__show, LOOM__LOG_*, enum loom__width */
 };
 extern const struct loom_opt loom__sweep_rows[];
 

@@ -8,6 +8,7 @@
 #include "input.h"
 #include "stack/host.h"
 
+#include "plugins/workloads/tasks/contains_corpus.c"
 #include "plugins/workloads/tasks/contains_files.c"
 #define add contains_add
 #include "plugins/workloads/tasks/contains_read.c"

@@ -28,7 +28,7 @@ struct words {
 static void take(void *arg, char *line)
 {
 	static const char *const known[] = {"--metric=", "--derive=", "--pareto=", "--plot=", "--x=", "--lines=",
-					    "--facet=",  "--show=",   "--axes="};
+					    "--facet=",  "--show=",   "--axes=", "--base=", "--mean=",  "--width="};
 	struct words *w = arg;
 	for (size_t i = 0; i < LOOM__COUNT(known); i++)
 		if (!strncmp(line, known[i], strlen(known[i])) && w->n < MOST - 1)

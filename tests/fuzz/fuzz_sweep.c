@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The input has the conf of a sweep, with factors, points, rules and settings of the report. The configurations are
+/* The input has the conf of a sweep, with factors, points, rules, claims of a paper and settings of the report. The configurations are
  * applied to the conf. After a line "%%" follow expressions and lists as in options, one per line. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "compare/rules.h"
 #include "input.h"
+#include "papers/papers.h"
 #include "sweep/spec.h"
 
 enum { CONFIGS = 64 };
@@ -59,7 +60,9 @@ static void expression(void *arg, char *line)
 	struct loom_error err = {0};
 	unsigned plots;
 	(void)arg;
+	double low, high;
 	loom__derived_read(line, &derived, &err);
+	FUZZ_CHECK(loom__claim_range(line, &low, &high, &err) || low <= high);
 	loom__gate_rule_parse(line, &rule, &err);
 	loom__bar_parse(line, &bar, &err);
 	loom__compare_metric_parse(line, &metric, &err);
@@ -81,7 +84,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	loom__config_read_text(cfg, "x.ini", text, n, &diag);
 	if (loom__sweep_spec_in(cfg) && !loom__sweep_spec_read(cfg, &spec, &diag)) {
+		struct loom__figure figure;
 		configs(&spec, text, n);
+		if (!loom__figure_read(cfg, &spec, &figure, &diag) && figure.entry) {
+			cJSON *json = loom__figure_json(&figure);
+			FUZZ_CHECK(*figure.of && *figure.shows && figure.numbers && !loom__json_broken(json));
+			cJSON_Delete(json);
+		}
+		loom__figure_free(&figure);
 		loom__sweep_spec_free(&spec);
 	}
 	printable(&diag);

@@ -487,7 +487,8 @@ noncoherent_runs() {
 	done
 	run mgws cholesky 0 verified none --set transport.use=p2p "$@"
 	# Both devices are in one timeline, busy or not.
-	run mgws uts 0 verified none --set transport.use=p2p "$@" --trace "$tmp/trace.json"
+	run mgws uts 0 verified none --set transport.use=p2p "$@" --trace "$tmp/trace.json" --json "$tmp/traced.json"
+	grep -q "\"device.$device:0.model\":.*\"no GPU\"" "$tmp/traced.json" || fail "the result does not name the model of the GPU"
 	for pid in 0 1; do
 		grep -q "\"ph\":\"X\",\"pid\":$pid,.*\"cat\":\"busy\"" "$tmp/trace.json" ||
 			fail "no busy span of device $pid"

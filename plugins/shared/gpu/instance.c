@@ -85,6 +85,7 @@ static int prepare(struct gpu *d, uint32_t instances, struct loom_error *err)
 
 static int open_all(struct gpu *d, uint32_t instance, uint32_t instances, struct loom_error *err)
 {
+	char topic[64];
 	int number = 0, rc, code = d->driver->open(d, err);
 	if (!code)
 		code = rtc_open(d->host, d->name, d->driver->compiler, d->options->compiler, &d->compiler, err);
@@ -100,6 +101,8 @@ static int open_all(struct gpu *d, uint32_t instance, uint32_t instances, struct
 	if (d->options->arch && *d->options->arch)
 		snprintf(d->arch, sizeof(d->arch), "%s", d->options->arch);
 	find_node(d);
+	snprintf(topic, sizeof(topic), "device.%s.model", d->name);
+	LOOM_CHOICE(d->host, topic, "%s", d->model);
 	rc = d->driver->attach(d);
 	if (rc != 0) {
 		code = gpu_fail(d, err, rc, NULL);

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Figures, tables and claims as tables, as docs/papers.md and as JSON. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "facts/must.h"
+#include "papers/papers.h"
+#include "report/grid.h"
+
+const char *const loom__paper_state_name[LOOM__PAPER_STATES] = {
+    "reproduced", "different", "opposite", "not run yet", "no conf yet", "not to be had here", "no experiment"};
+
+void loom__paper_judge(struct loom__paper_row *r)
+{
+	struct loom_error err;
+	for (size_t i = 0; r->figure && i < r->figure->claims; i++) {
+		struct loom__paper_claim *c = &r->claim[i];
+		c->claim = &r->figure->claim[i];
+		c->value = NAN;
+		*c->error = 0;
+		int rc = r->view ? loom__claim_value(c->claim, r->view, &c->value, &err) : 0;
+		c->unavailable = rc == LOOM_EUNAVAIL;
+		if (rc)
+			snprintf(c->error, sizeof(c->error), "%s", err.text);
+		c->verdict = loom__claim_judge(c->claim, c->value);
+	}
+}
+
+enum loom__paper_state loom__paper_state(const struct loom__paper_row *r)
+{
+	size_t n[LOOM__CLAIM_OPPOSITE + 1] = {0};
+	if (!r->figure)
+		return !strncmp(r->reason, "no experiment", 13) ? LOOM__PAPER_NO_EXPERIMENT
+		       : !strncmp(r->reason, "no conf", 7)      ? LOOM__PAPER_NO_CONF
+								: LOOM__PAPER_NOT_HERE;
+	for (size_t i = 0; i < r->figure->claims; i++)
+		n[r->claim[i].verdict]++;
+	return n[LOOM__CLAIM_OPPOSITE]                                  ? LOOM__PAPER_OPPOSITE
+	       : n[LOOM__CLAIM_SMALLER] || n[LOOM__CLAIM_LARGER]        ? LOOM__PAPER_DIFFERENT
+	       : n[LOOM__CLAIM_SAME] || (r->view && !r->figure->claims) ? LOOM__PAPER_REPRODUCED
+									: LOOM__PAPER_NOT_RUN;
+}
+
+/* Three significant digits: what a paper gives at most. */
+static const char *figure(char text[32], double v)
+{
+	if (isnan(v))
+		snprintf(text, 32, "-");
+	else if (v == floor(v) && fabs(v) < 1e7)
+		snprintf(text, 32, "%.0f", v);
+	else
+		snprintf(text, 32, "%.3g", v);
+	return text;
+}
+#define FIGURE(v) figure((char[32]){0}, (v))
+
+/* ---- the result of a row ----------------------------------------------------------------------------- */
+
+static const char *model_of(const cJSON *head, const char *device)
+{
+	char name[80];
+	snprintf(name, sizeof(name), "device.%s.model", device);
+	return loom__json_text(loom__json_object(head, "choices"), name);
+}
+
+/* "NVIDIA H200; Intel Xeon; 3a793bf; 2026-11-23; 10 samples" */
+static void add_origin(const struct loom__paper_row *r, struct loom__text *out)
+{
+	const cJSON *head = r->view->head, *d;
+	const cJSON *facts = loom__json_object(loom__json_object(head, "environment"), "before");
+	const char *revision = loom__json_text(loom__json_object(head, "gpuloom"), "revision");
+	size_t least = SIZE_MAX, most = 0;
+	int simulated = 0;
+	struct loom__text devices = {0};
+	cJSON_ArrayForEach(d, loom__json_list(head, "devices"))
+	{
+		const char *name = loom__json_text(d, "name"), *model = model_of(head, name);
+		simulated |= !strncmp(name, "sim", 3);
+		if (strncmp(name, "cpu", 3) && strncmp(name, "sim", 3))
+			loom__text_add(&devices, "%s%s", devices.length ? ", " : "", *model ? model : name);
+	}
+	for (size_t i = 0; i < r->view->variants; i++) {
+		size_t n = r->view->variant[i].rows;
+		least = n && n < least ? n : least;
+		most = n > most ? n : most;
+	}
+	if (simulated)
+		loom__text_add(out, "virtual time");
+	else
+		loom__text_add(out, "%s%s%s", loom__must_text(&devices), devices.length ? "; " : "",
+			       loom__json_text(facts, "cpu_model"));
+	loom__text_add(out, "; %s%.20s; ", *revision ? "" : "revision not known, ",
+		       *revision ? revision : loom__json_text(head, "started"));
+	if (*revision)
+		loom__text_add(out, "%.10s; ", loom__json_text(head, "started"));
+	loom__text_free(&devices);
+	if (least < most)
+		loom__text_add(out, "%zu to %zu samples", least, most);
+	else
+		loom__text_add(out, "%zu sample%s", most, most == 1 ? "" : "s");
+	if (loom__json_length(loom__json_list(head, "warnings")) && !simulated)
+		loom__text_add(out, "; the machine was not quiet");
+}
+
+/* ---- terminal ---------------------------------------------------------------------------------------- */
+
+static const char *summary(const struct loom__paper_row *r)
+{
+	const char *text = r->reason ? strchr(r->reason, ':') : NULL;
+	return text ? text + 2 : r->figure ? r->figure->shows : "";
+}
+
+void loom__papers_list(const struct loom__catalogue *c, const struct loom__paper_row *row, size_t rows,
+		       struct loom__text *out)
+{
+	for (size_t p = 0; p < c->papers; p++) {
+		struct loom__grid g = {0};
+		size_t n = 0;
+		loom__grid_columns(&g, "|state|conf|shows");
+		for (size_t i = 0; i < rows; i++) {
+			if (row[i].paper != p)
+				continue;
+			n++;
+			loom__grid_cell(&g, 0, "%s", row[i].label);
+			loom__grid_cell(&g, 0, "%s", loom__paper_state_name[loom__paper_state(&row[i])]);
+			loom__grid_cell(&g, 0, "%s", row[i].conf ? row[i].conf : "");
+			loom__grid_cell(&g, 0, "%s", summary(&row[i]));
+		}
+		if (n && out->length)
+			loom__text_add(out, "\n");
+		if (n)
+			loom__line_add(out, "%s: %s\n\n", c->paper[p].id, c->paper[p].title);
+		if (n)
+			loom__grid_text(&g, out, 2);
+		else
+			loom__grid_free(&g);
+	}
+}
+
+void loom__papers_verdicts(const struct loom__paper_row *row, size_t rows, struct loom__text *out)
+{
+	struct loom__grid g = {0};
+	loom__grid_columns(&g, "|claim|#paper|#here|verdict");
+	for (size_t i = 0; i < rows; i++)
+		for (size_t k = 0; row[i].view && k < row[i].figure->claims; k++) {
+			const struct loom__paper_claim *c = &row[i].claim[k];
+			loom__grid_cell(&g, 0, "%s", k ? "" : row[i].label);
+			loom__grid_cell(&g, 0, "%s", c->claim->name);
+			loom__grid_cell(&g, 0, "%s", c->claim->paper);
+			loom__grid_cell(&g, 0, "%s", FIGURE(c->value));
+			loom__grid_cell(&g, 0, "%s", loom__claim_verdict_name[c->verdict]);
+		}
+	if (g.cells)
+		loom__text_add(out, "\n");
+	if (g.cells)
+		loom__grid_text(&g, out, 2);
+	else
+		loom__grid_free(&g);
+}
+
+void loom__papers_claims(const struct loom__paper_row *r, struct loom__text *out)
+{
+	struct loom__grid g = {0};
+	struct loom__text origin = {0};
+	loom__line_add(out, "%s, %s: %s\n\n", r->figure->of, r->label, r->figure->shows);
+	loom__grid_columns(&g, "claim|#paper|#here|verdict|expression");
+	for (size_t i = 0; i < r->figure->claims; i++) {
+		const struct loom__paper_claim *c = &r->claim[i];
+		loom__grid_cell(&g, 0, "%s", c->claim->name);
+		loom__grid_cell(&g, 0, "%s", c->claim->paper);
+		loom__grid_cell(&g, 0, "%s", FIGURE(c->value));
+		loom__grid_cell(&g, 0, "%s", loom__claim_verdict_name[c->verdict]);
+		loom__grid_cell(&g, 0, "%s", *c->error ? c->error : c->claim->text);
+	}
+	loom__grid_text(&g, out, 2);
+	if (*r->figure->unlike)
+		loom__line_add(out, "\n  unlike the paper: %s\n", r->figure->unlike);
+	if (r->view) {
+		add_origin(r, &origin);
+		loom__line_add(out, "  measured: %s\n", loom__must_text(&origin));
+	} else {
+		loom__line_add(out, "  there is no result yet\n");
+	}
+	loom__text_free(&origin);
+}
+
+/* ---- the page ------------------------------------------------------------------------------------------ */
+
+#define add loom__markdown_add
+
+static void add_counts(const struct loom__catalogue *c, const struct loom__paper_row *row, size_t rows,
+		       struct loom__text *out)
+{
+	struct loom__grid g = {0};
+	loom__grid_columns(&g, "paper");
+	loom__grid_column(&g, 0, "");
+	for (int s = 0; s < LOOM__PAPER_STATES; s++)
+		loom__grid_column(&g, LOOM__CELL_NUMBER, loom__paper_state_name[s]);
+	for (size_t p = 0; p < c->papers; p++)
+		for (int table = 0; table < 2; table++) {
+			size_t n[LOOM__PAPER_STATES] = {0};
+			for (size_t i = 0; i < rows; i++)
+				n[loom__paper_state(&row[i])] += row[i].paper == p && row[i].table == table;
+			loom__grid_cell(&g, 0, "%s", table ? "" : c->paper[p].id);
+			loom__grid_cell(&g, 0, "%s", table ? "tables" : "figures");
+			for (int s = 0; s < LOOM__PAPER_STATES; s++)
+				loom__grid_cell(&g, 0, n[s] ? "%zu" : "", n[s]);
+		}
+	loom__grid_markdown(&g, out);
+}
+
+static void add_row(const struct loom__paper_row *r, struct loom__text *out)
+{
+	struct loom__grid g = {0};
+	struct loom__text origin = {0};
+	int whys = 0;
+	add(out, "#### %s: ", r->label);
+	add(out, "%s\n\n", r->figure->shows);
+	loom__text_add(out, "`gpuloom papers %s %s%s%s%s`, conf `%s`, needs %s. ", r->figure->of,
+		       r->table ? "table-" : "", r->figure->number[0], *r->figure->part ? "-" : "", r->figure->part,
+		       r->conf, r->figure->needs);
+	add(out, "**%s**.\n\n", loom__paper_state_name[loom__paper_state(r)]);
+	if (r->figure->claims) {
+		loom__grid_columns(&g, "claim|#paper|#here|verdict|where the paper says it");
+		for (size_t i = 0; i < r->figure->claims; i++) {
+			const struct loom__paper_claim *c = &r->claim[i];
+			loom__grid_cell(&g, 0, "%s", c->claim->name);
+			loom__grid_cell(&g, 0, "%s", c->claim->paper);
+			loom__grid_cell(&g, 0, "%s", FIGURE(c->value));
+			loom__grid_cell(&g, 0, "%s", loom__claim_verdict_name[c->verdict]);
+			loom__grid_cell(&g, 0, "%s", c->claim->place);
+		}
+		loom__grid_markdown(&g, out);
+	}
+	for (size_t i = 0; i < r->figure->claims; i++) {
+		const struct loom__paper_claim *c = &r->claim[i];
+		if (*c->claim->why && c->verdict != LOOM__CLAIM_SAME && c->verdict != LOOM__CLAIM_NOT_RUN) {
+			loom__text_add(out, whys++ ? "" : "\n");
+			add(out, "- %s is %s", c->claim->name, loom__claim_verdict_name[c->verdict]);
+			add(out, ": %s\n", c->claim->why);
+		}
+	}
+	if (*r->figure->unlike)
+		add(out, "\nUnlike the paper: %s\n", r->figure->unlike);
+	if (r->view) {
+		add_origin(r, &origin);
+		add(out, "\nMeasured: %s", loom__must_text(&origin));
+		loom__text_add(out, " ([result](../%s)).\n", r->file);
+	}
+	loom__text_add(out, "\n");
+	loom__text_free(&origin);
+}
+
+/* Runs of figures with the same reason become one line. */
+static void add_reasons(const struct loom__paper_row *row, size_t rows, size_t paper, struct loom__text *out)
+{
+	size_t n = 0;
+	struct loom__grid g = {0};
+	loom__grid_columns(&g, "|state|reason");
+	for (size_t i = 0; i < rows; i++) {
+		if (row[i].paper != paper || row[i].figure)
+			continue;
+		n++;
+		loom__grid_cell(&g, 0, "%s", row[i].label);
+		loom__grid_cell(&g, 0, "%s", loom__paper_state_name[loom__paper_state(&row[i])]);
+		loom__grid_cell(&g, 0, "%s", summary(&row[i]));
+	}
+	if (n)
+		loom__grid_markdown(&g, out);
+	else
+		loom__grid_free(&g);
+	loom__text_add(out, n ? "\n" : "");
+}
+
+void loom__papers_page(const struct loom__catalogue *c, const struct loom__paper_row *row, size_t rows,
+		       struct loom__text *out)
+{
+	loom__text_add(
+	    out,
+	    "# Figures and tables of five papers\n\n"
+	    "gpuloom implements five papers. This page lists each of their figures and tables: the command that "
+	    "repeats it,\n"
+	    "what the paper claims, and the value here. `gpuloom papers --page` makes the page from the `[x-paper]` "
+	    "sections\n"
+	    "of the confs, from `results/papers.ini` and from the results in `results/`; no value is typed.\n"
+	    "`tests/check-papers.sh` compares.\n\n"
+	    "`gpuloom papers` lists the same in a terminal. `gpuloom papers PAPER FIGURE` runs a figure and judges its "
+	    "claims;\n"
+	    "`--keep results` keeps the result. `gpuloom report results/FILE -o FIGURE.svg` draws it.\n\n"
+	    "**Verdicts.** *same*: the value is in the paper's range; a value without a range has +- 10 %%. "
+	    "*smaller*,\n"
+	    "*larger*: the effect has the paper's direction, and is smaller or larger. *opposite*: it has the other\n"
+	    "direction. A figure is *reproduced* if all of its claims are the same, and *different* if some are "
+	    "smaller or\n"
+	    "larger.\n\n");
+	add_counts(c, row, rows, out);
+	for (size_t p = 0; p < c->papers; p++) {
+		const struct loom__paper *paper = &c->paper[p];
+		add(out, "\n## %s: ", paper->id);
+		add(out, "%s\n\n", paper->title);
+		add(out, "%s. ", paper->authors);
+		add(out, "%s.", paper->where);
+		loom__text_add(out, " <%s>\n\n", paper->url);
+		add_reasons(row, rows, p, out);
+		for (size_t i = 0; i < rows; i++)
+			if (row[i].paper == p && row[i].figure)
+				add_row(&row[i], out);
+	}
+	while (out->length > 1 && out->at[out->length - 1] == '\n' && out->at[out->length - 2] == '\n')
+		out->at[--out->length] = 0;
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------------------- */
+
+static void number(cJSON *o, const char *key, double v)
+{
+	if (isfinite(v))
+		loom__json_add_number(o, key, v);
+	else
+		loom__json_add_null(o, key);
+}
+
+static void add_claims(cJSON *o, const struct loom__paper_row *r)
+{
+	cJSON *list = loom__json_add_array(o, "claims");
+	for (size_t i = 0; r->figure && i < r->figure->claims; i++) {
+		const struct loom__paper_claim *c = &r->claim[i];
+		cJSON *one = loom__json_append_object(list);
+		loom__json_add_text(one, "name", c->claim->name);
+		loom__json_add_text(one, "claim", c->claim->text);
+		loom__json_add_text(one, "paper", c->claim->paper);
+		number(one, "low", c->claim->low);
+		number(one, "high", c->claim->high);
+		number(one, "neutral", c->claim->neutral);
+		number(one, "here", c->value);
+		loom__json_add_text(one, "verdict", loom__claim_verdict_name[c->verdict]);
+		loom__json_add_text(one, "error", c->error);
+		loom__json_add_text(one, "place", c->claim->place);
+		loom__json_add_text(one, "why", c->claim->why);
+	}
+}
+
+cJSON *loom__papers_json(const struct loom__catalogue *c, const struct loom__paper_row *row, size_t rows)
+{
+	cJSON *doc = cJSON_CreateObject();
+	loom__json_add_text(doc, "schema", "gpuloom.papers/1");
+	cJSON *papers = loom__json_add_array(doc, "papers");
+	for (size_t p = 0; p < c->papers; p++) {
+		cJSON *o = loom__json_append_object(papers);
+		loom__json_add_text(o, "id", c->paper[p].id);
+		loom__json_add_text(o, "title", c->paper[p].title);
+		loom__json_add_text(o, "url", c->paper[p].url);
+		cJSON *list = loom__json_add_array(o, "rows");
+		for (size_t i = 0; i < rows; i++) {
+			const struct loom__paper_row *r = &row[i];
+			if (r->paper != p)
+				continue;
+			cJSON *one = loom__json_append_object(list);
+			loom__json_add_text(one, "label", r->label);
+			loom__json_add_text(one, "state", loom__paper_state_name[loom__paper_state(r)]);
+			loom__json_add_text(one, "shows", summary(r));
+			loom__json_add_text(one, "conf", r->conf ? r->conf : "");
+			loom__json_add_text(one, "needs", r->figure ? r->figure->needs : "");
+			loom__json_add_text(one, "unlike", r->figure ? r->figure->unlike : "");
+			loom__json_add_text(one, "result", r->file);
+			add_claims(one, r);
+		}
+	}
+	return doc;
+}

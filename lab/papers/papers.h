@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Figures and tables of papers: which conf repeats which of them, what the paper claims there, and what is measured
+ * here.
+ *
+ *   [x-paper]                   in the conf of a figure; the conf has a [sweep]
+ *   of, figure or table         the paper, and its figures or tables: "14", "12a, 12b"
+ *   part                        tells several confs of one figure from each other
+ *   shows, unlike               a sentence each: what the figure shows, in what the set-up differs from the paper's
+ *   needs                       sim, cpu, gpu, two-gpus
+ *   claim.NAME                  an expression over metrics of the sweep: at(METRIC, FACTOR=VALUE, ...), geomean(), ...
+ *   paper.NAME                  the paper's value: "0.25", "0.25 +- 0.05", ">= 0.8", "<= 0.1", "1.04 .. 1.58"
+ *   neutral.NAME                the value that means no effect; 1 for a ratio
+ *   small                       settings, between blanks, with which a test runs the conf: SECTION.KEY=VALUE
+ *   place.NAME, why.NAME        where the paper says it; why the value here differs. Without .NAME: for all claims
+ *
+ * of, needs, unlike, place and why may be in an included file; the others belong to the file with `figure` or `table`.
+ */
+#ifndef LOOM_PAPERS_H
+#define LOOM_PAPERS_H
+
+#include "config/config.h"
+#include "report/report.h"
+#include "sweep/spec.h"
+
+#define LOOM__PAPER_SECTION "x-paper"
+
+enum loom__claim_verdict {
+	LOOM__CLAIM_NOT_RUN, /* there is no value */
+	LOOM__CLAIM_SAME,
+	LOOM__CLAIM_SMALLER, /* the effect is smaller than the paper's; without a neutral value, the value is */
+	LOOM__CLAIM_LARGER,
+	LOOM__CLAIM_OPPOSITE, /* on the other side of the neutral value */
+};
+extern const char *const loom__claim_verdict_name[];
+
+struct loom__claim {
+	const char *name, *text;
+	const char *paper; /* as written */
+	double low, high;  /* of the paper's value with its tolerance; infinite without a bound */
+	double neutral;    /* NAN: none */
+	const char *place, *why;
+	const struct loom__entry *entry; /* where it is defined, or NULL */
+};
+
+/* "0.25": +- 10 %; "0.25 +- 0.05", "0.25 +- 20 %", ">= 0.8", "<= 0.1", "1.04 .. 1.58". */
+int loom__claim_range(const char *text, double *low, double *high, struct loom_error *err);
+/* Checks the expression; the names of metrics are not known yet. */
+int loom__claim_check(const struct loom__claim *c, const struct loom__factor *factor, size_t factors,
+		      struct loom_error *err);
+/* The value in a sweep. LOOM_EUNAVAIL: the configurations have no samples; LOOM_EINVAL: it names a
+ * metric or configuration that the sweep lacks. */
+int loom__claim_value(const struct loom__claim *c, const struct loom__view *view, double *value,
+		      struct loom_error *err);
+enum loom__claim_verdict loom__claim_judge(const struct loom__claim *c, double value);
+/* Calls fn for each metric that the expression names. */
+int loom__claim_metrics(const struct loom__claim *c, const struct loom__view *view,
+			void (*fn)(void *arg, const char *metric), void *arg);
+
+/* The paper's values as marks in plots: of the claims that are a single at() or geomean(), a quotient of two, or 1
+ * minus such a quotient. `paper` is the object of the head of a sweep, or NULL. Memory is in the view's pool. */
+void loom__figure_marks(const cJSON *paper, struct loom__view *view, struct loom__report_settings *settings);
+
+/* The section of one conf. */
+struct loom__figure {
+	const char *of, *shows, *needs, *unlike, *part, *small;
+	int table;
+	char **number; /* [numbers] "12a" */
+	size_t numbers;
+	struct loom__claim *claim;
+	size_t claims;
+	const struct loom__entry *entry; /* of `figure` or `table`; NULL: the conf has none */
+};
+/* Reads the section; mistakes go to diag. *out points into cfg. Returns 0, or LOOM_EINVAL with an empty *out. */
+int loom__figure_read(const struct loom_config *cfg, const struct loom__sweep_spec *spec, struct loom__figure *out,
+		      struct loom__diag *diag);
+void loom__figure_free(struct loom__figure *f);
+/* "figure 12a, 12b" */
+void loom__figure_name(const struct loom__figure *f, struct loom__text *out);
+/* The same for file names: "gputn-figure-8-gpu". */
+void loom__figure_file(const struct loom__figure *f, struct loom__text *out);
+/* As the head of a sweep keeps it. */
+cJSON *loom__figure_json(const struct loom__figure *f);
+
+/* The papers, and the figures and tables without a conf, from results/papers.ini. */
+struct loom__paper {
+	const char *id, *title, *authors, *where, *url;
+	unsigned figures, tables;
+};
+struct loom__reason {
+	const char *of, *number, *text; /* text: "no experiment: ...", "not here: ...", "no conf: ..." */
+	int table;
+	const struct loom__entry *entry;
+};
+struct loom__catalogue {
+	struct loom_config *cfg; /* owned */
+	struct loom__paper *paper;
+	struct loom__reason *reason;
+	size_t papers, reasons;
+};
+int loom__catalogue_read(const char *path, struct loom__catalogue *out, struct loom__diag *diag);
+void loom__catalogue_free(struct loom__catalogue *c);
+/* The names of the papers, for messages; the number of `id`, or SIZE_MAX. */
+size_t loom__catalogue_find(const struct loom__catalogue *c, const char *id);
+
+/* A sweep reduced to some metrics: its head, and a line per sample. `took` are seconds; NAN: not known. LOOM_EUNAVAIL: there
+ * is no sample. */
+int loom__kept_write(const struct loom__view *view, const struct loom__figure *f, const char *const *metric,
+		     size_t metrics, double took, struct loom__text *out, struct loom_error *err);
+/* Reads such a file, which may be compressed by gzip, or any other file of a sweep. */
+int loom__kept_read(const char *path, struct loom__doc *doc, struct loom_error *err);
+
+/* ---- what is listed ------------------------------------------------------------------------------- */
+
+struct loom__paper_claim {
+	const struct loom__claim *claim;
+	double value; /* NAN: not run, or an error */
+	enum loom__claim_verdict verdict;
+	char error[1024]; /* "": none */
+	int unavailable;  /* the error is that the configurations were not run */
+};
+
+/* A figure or table: with a conf, or with a reason. */
+struct loom__paper_row {
+	size_t paper; /* of the catalogue */
+	int table;
+	unsigned number;                 /* for the order; of a list, the first */
+	const char *label, *conf;        /* "figure 8"; "sim/figure-08", or NULL */
+	const char *reason;              /* NULL with a conf */
+	struct loom__figure *figure;     /* NULL without a conf */
+	struct loom__paper_claim *claim; /* [figure->claims] */
+	const struct loom__view *view;   /* the result, or NULL */
+	const char *file;                /* of the result: "results/gputn-figure-8.jsonl", or "" */
+};
+
+enum loom__paper_state {
+	LOOM__PAPER_REPRODUCED, /* all claims are the same */
+	LOOM__PAPER_DIFFERENT,  /* some are smaller or larger */
+	LOOM__PAPER_OPPOSITE,   /* some are opposite */
+	LOOM__PAPER_NOT_RUN,    /* no result, or none for any claim */
+	LOOM__PAPER_NO_CONF,    /* there could be a conf */
+	LOOM__PAPER_NOT_HERE,   /* not to be had here */
+	LOOM__PAPER_NO_EXPERIMENT,
+	LOOM__PAPER_STATES,
+};
+extern const char *const loom__paper_state_name[LOOM__PAPER_STATES];
+enum loom__paper_state loom__paper_state(const struct loom__paper_row *r);
+
+/* Evaluates the claims on r->view. */
+void loom__paper_judge(struct loom__paper_row *r);
+
+/* Tables for a terminal; docs/papers.md; a document (gpuloom.papers/1). Rows are in order. */
+void loom__papers_list(const struct loom__catalogue *c, const struct loom__paper_row *row, size_t rows,
+		       struct loom__text *out);
+/* The claims of all rows that have a result. */
+void loom__papers_verdicts(const struct loom__paper_row *row, size_t rows, struct loom__text *out);
+/* The claims of one row, with their expressions. */
+void loom__papers_claims(const struct loom__paper_row *r, struct loom__text *out);
+void loom__papers_page(const struct loom__catalogue *c, const struct loom__paper_row *row, size_t rows,
+		       struct loom__text *out);
+cJSON *loom__papers_json(const struct loom__catalogue *c, const struct loom__paper_row *row, size_t rows);
+
+#endif

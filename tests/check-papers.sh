@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+# The figures and tables of papers: each has a row, each conf plans, kept results have what the claims need, simulated rows
+# are repeated to the last digit, CPU rows run, and docs/papers.md is what the command prints.
+. tests/lib.sh
+need python3
+root=$PWD
+
+expect 0 '' "$G" papers --check
+expect 0 '' "$G" papers --page
+diff -u docs/papers.md "$tmp/out" >"$tmp/diff" || { fail 'docs/papers.md: run `gpuloom papers --page >docs/papers.md`'; head -n 40 "$tmp/diff"; }
+[ "$(du -sk results | cut -f1)" -le 3072 ] || fail 'results/ has more than 3 MB'
+
+expect 0 '' "$G" papers --json "$tmp/papers.json" --quiet
+python3 - "$tmp/papers.json" >"$tmp/rows" <<'PY' || fail 'the rows'
+import json, sys
+WANT = {"mgws": (27, 8), "wic": (17, 2), "gputn": (11, 3), "hiss": (12, 2), "sync": (13, 10)}
+doc = json.load(open(sys.argv[1]))
+assert doc["schema"] == "gpuloom.papers/1"
+assert [p["id"] for p in doc["papers"]] == list(WANT), "papers"
+for p in doc["papers"]:
+    assert p["url"].startswith("https://"), p["id"]
+    for r in p["rows"]:
+        kind, number = r["label"].split(" ", 1)
+        if r["conf"]:
+            word = ("table-" if kind == "table" else "") + number.split(",")[0].split(" ")[0]
+            part = number[number.index("(") + 1:-1] if "(" in number else ""
+            print(p["id"], word + ("-" + part if part else ""), r["needs"], r["conf"], r["result"] or "-")
+PY
+
+# Each conf plans.
+cd "$tmp" && ln -s "$root/conf" conf && ln -s "$root/results" results || exit 1
+while read -r paper figure needs conf result; do
+	"$G" run "conf/$conf.ini" --dry-run >"$tmp/out" 2>"$tmp/err" && grep -q '^run' "$tmp/out" ||
+		{ fail "conf/$conf.ini has no plan"; cat "$tmp/err"; }
+done <"$tmp/rows"
+
+# again PAPER FIGURE RESULT [OPTION...]: the samples of a new run are lines of the kept result.
+again() {
+	paper=$1 figure=$2 result=$3
+	shift 3
+	rm -rf again && mkdir again
+	expect 0 '' "$G" papers "$paper" "$figure" --quiet --keep again "$@"
+	python3 - "$result" again/* <<'PY' || fail "$paper $figure differs from its kept result"
+import gzip, json, sys
+def samples(path):
+    lines = (gzip.open if path.endswith(".gz") else open)(path, "rt").read().splitlines()
+    return [(json.dumps(l["values"], sort_keys=True), l["metrics"]) for l in map(json.loads, lines) if "metrics" in l]
+kept = dict(samples(sys.argv[1]))
+new = samples(sys.argv[2])
+assert new, "no sample"
+for at, metrics in new:
+    assert at in kept, at
+    was = {k: kept[at].get(k) for k in metrics}
+    assert was == metrics, (at, was, metrics)
+PY
+}
+while read -r paper figure needs conf result; do
+	case $needs:$result in
+	sim:-) fail "$paper $figure is simulated, and has no kept result" ;;
+	sim:*)
+		# all: every point. Otherwise those that take a second.
+		if [ "$CHECK" = all ]; then again "$paper" "$figure" "$result"
+		else again "$paper" "$figure" "$result" --small
+		fi
+		;;
+	cpu:*) expect 0 '' "$G" papers "$paper" "$figure" --small --quiet ;;
+	esac
+done <"$tmp/rows"
+
+# A kept result may be compressed; a damaged one is an error.
+gzip -c results/gputn-figure-8.jsonl >kept.jsonl.gz
+expect 0 '' "$G" papers gputn 08 --from kept.jsonl.gz
+grep -q '^  gputn_under_hdn .* same ' "$tmp/out" || fail 'the claims of a compressed result'
+head -c 300 kept.jsonl.gz >torn.jsonl.gz
+expect 2 'torn.jsonl.gz' "$G" papers gputn 8 --from torn.jsonl.gz
+expect 2 'needs PAPER and FIGURE' "$G" papers gputn --kept
+
+# Two pictures: rsvg-convert shows the colours that the file names, on white, as Chromium does where there is one.
+expect 0 '' "$G" papers gputn 11 --kept --quiet -o bars.svg
+expect 0 '' "$G" papers gputn 9 --kept --quiet -o lines.svg
+browser=
+for b in chromium chromium-browser google-chrome; do ! command -v "$b" >/dev/null || browser=$b; done
+for picture in bars lines; do
+	! grep -n 'var(' $picture.svg || fail "$picture.svg has variables of style sheets"
+	command -v rsvg-convert >/dev/null || continue
+	rsvg-convert $picture.svg -o $picture.png || fail "rsvg-convert $picture.svg"
+	[ -z "$browser" ] || "$limit" 60 "$browser" --headless --no-sandbox --disable-gpu --hide-scrollbars \
+		--window-size=1008,630 --screenshot="$tmp/$picture-browser.png" "file://$tmp/$picture.svg" >"$tmp/err" 2>&1
+	python3 - $picture.png $picture-browser.png <<'PY' || fail "the colours of $picture.svg"
+import os, struct, sys, zlib
+def pixels(path):
+    """{(r, g, b): share} of a PNG without interlacing."""
+    data, at, packed = open(path, "rb").read(), 8, b""
+    while at < len(data):
+        n, kind = struct.unpack(">I4s", data[at:at + 8])
+        body = data[at + 8:at + 8 + n]
+        if kind == b"IHDR":
+            width, height, depth, colour = struct.unpack(">IIBB", body[:10])
+            assert depth == 8 and colour in (2, 6), (depth, colour)
+        packed += body if kind == b"IDAT" else b""
+        at += 12 + n
+    size = 4 if colour == 6 else 3
+    raw, before, seen, row = zlib.decompress(packed), bytes(width * size), {}, width * size + 1
+    for y in range(height):
+        how, line = raw[y * row], bytearray(raw[y * row + 1:(y + 1) * row])
+        for i in range(len(line)):
+            a, b = line[i - size] if i >= size else 0, before[i]
+            c = before[i - size] if i >= size else 0
+            p = a + b - c
+            paeth = a if abs(p - a) <= abs(p - b) and abs(p - a) <= abs(p - c) else b if abs(p - b) <= abs(p - c) else c
+            line[i] = (line[i] + (0, a, b, (a + b) // 2, paeth)[how]) & 255
+        before = bytes(line)
+        for x in range(0, len(line), size):
+            colour = before[x:x + 3]
+            seen[colour] = seen.get(colour, 0) + 1
+    return {tuple(k): v / width / height for k, v in seen.items()}
+drawn = pixels(sys.argv[1])
+share = lambda of, text: of.get(tuple(bytes.fromhex(text)), 0)
+assert share(drawn, "ffffff") > 0.5, "no white page"
+assert share(drawn, "000000") < 0.01, "black"
+series = ["0072b2", "d55e00", "009e73", "b0003a"]
+for c in series:
+    assert share(drawn, c) > 0.0002, (c, share(drawn, c))
+if os.path.exists(sys.argv[2]):
+    other = pixels(sys.argv[2])
+    for c in series + ["ffffff"]:
+        assert abs(share(drawn, c) - share(other, c)) < 0.1 * share(drawn, c) + 0.001, (c, share(drawn, c), share(other, c))
+PY
+done
+
+# A mistake in [x-paper] has its place and a suggestion, wherever the conf is read.
+mistake() { # LINE-PATTERN MESSAGE SECTION...
+	at=$1 message=$2
+	shift 2
+	{
+		printf 'include = %s/conf/memset.ini\n[sweep.scheduler]\nuse = mgws, static\n[x-paper]\n' "$root"
+		printf '%s\n' "$@"
+	} >mistake.ini
+	"$G" config check mistake.ini >"$tmp/out" 2>&1
+	[ $? = 2 ] && grep -q "^mistake.ini:$at.*$message" "$tmp/out" || { fail "$message"; cat "$tmp/out"; }
+}
+good='of = wic' show='shows = x' cpu='needs = cpu' fig='figure = 2'
+mistake 5:1 "unknown key 'fugure'.*did you mean 'figure'" 'fugure = 2'
+mistake 8:9 'choose from sim, cpu, gpu, two-gpus' "$good" "$fig" "$show" 'needs = GPU'
+mistake 9:1 'claim.a has no paper.a' "$good" "$fig" "$show" "$cpu" 'claim.a = at(seconds, use=mgws)'
+mistake 9:11 "has no value 'mgsw'; did you mean 'mgws'" "$good" "$fig" "$show" "$cpu" 'claim.a = at(seconds, use=mgsw)' 'paper.a = 1'
+mistake 9:11 "'uze' is not varied" "$good" "$fig" "$show" "$cpu" 'claim.a = at(seconds, uze=mgws)' 'paper.a = 1'
+mistake 9:11 "a ')' is missing" "$good" "$fig" "$show" "$cpu" 'claim.a = at(seconds, use=mgws' 'paper.a = 1'
+mistake 10:11 'is no value of a paper' "$good" "$fig" "$show" "$cpu" 'claim.a = at(seconds, use=mgws)' 'paper.a = much'
+mistake 9:1 "there is no claim.b" "$good" "$fig" "$show" "$cpu" 'paper.b = 1'
+mistake 6:10 "no number of a figure" "$good" 'figure = x' "$show" "$cpu"
+# A run that could not start leaves no file, which would block the next try.
+"$G" sweep conf/memset.ini --set run.devices=cuda:99 --vary scheduler.use=mgws,static -o none.jsonl >"$tmp/out" 2>&1
+[ $? != 0 ] && [ ! -e none.jsonl ] || fail 'a sweep without a device left its file'
+cd "$root"
+expect 2 "no paper 'wik'; did you mean 'wic'" "$G" papers wik
+expect 2 "has no figure or table '99'" "$G" papers wic 99
+expect 4 'a drawing' "$G" papers wic 1
+finish
