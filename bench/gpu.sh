@@ -730,7 +730,7 @@ for t in $tables; do
 						--set scheduler.use="$scheduler" --set workload.ragged.law=trace \
 						--set workload.ragged.trace="$tmp/lengths-$law" --set workload.ragged.heads=32 \
 						--set workload.ragged.kv_heads=8 --set workload.ragged.dim=128 \
-						--set workload.ragged.chunk="$chunk") || value=0
+						--set workload.ragged.chunk="$chunk" --set workload.ragged.checked=64) || value=0
 					row ragged "$law" "$chunk" "$scheduler" "${value:-0}"
 				done
 				"$rival" "$tmp/lengths-$law" 32 8 16 "$chunk" >"$tmp/rival" || continue
@@ -748,7 +748,7 @@ for t in $tables; do
 						--set scheduler.use="$scheduler" --set workload.experts.experts=64 \
 						--set workload.experts.tokens=256 --set workload.experts.dim=1024 \
 						--set workload.experts.hidden=2048 --set workload.experts.skew="$skew" \
-						--set workload.experts.rows="$tile") || value=0
+						--set workload.experts.rows="$tile" --set workload.experts.checked=4) || value=0
 					row experts "$skew" "$tile" "$scheduler" "${value:-0}"
 				done
 			done

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures the cost of the vendor's barriers on a GPU, for bench/gpu.sh barriers, without gpuloom.
- *   gpu_barriers
+ *   gpu_barriers            all of the following
+ *   gpu_barriers launch N   JSON for workload_exec: the time on the GPU from one of N queued empty kernels to the next
  * - grid_BLOCKS_THREADS_us: grid.sync() of cooperative groups, with BLOCKS blocks of THREADS threads on each
  * multiprocessor.
  * - block_THREADS_us, warp_us: __syncthreads() and __syncwarp() of one block.
@@ -11,6 +12,7 @@
 #include <cooperative_groups.h>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <cuda_runtime.h>
 
 #include "gpu_must.h"
@@ -70,8 +72,54 @@ static float cost(void (*kernel)(unsigned), unsigned blocks, unsigned threads, b
 	return median(v, 11);
 }
 
-int main(void)
+/* Until the host says so: what is launched behind it is in the queue by then. */
+__global__ void hold(volatile int *go)
 {
+	while (!*go)
+		;
+}
+
+/* GPU-TN, figure 1: the median of 101 runs of n kernels that are queued while another one runs. */
+static float launch_us(int n)
+{
+	static float v[101];
+	int *go, *go_there;
+	cudaEvent_t begin, end;
+	MUST(cudaHostAlloc(&go, sizeof(*go), cudaHostAllocMapped));
+	MUST(cudaHostGetDevicePointer(&go_there, go, 0));
+	MUST(cudaEventCreate(&begin));
+	MUST(cudaEventCreate(&end));
+	nothing<<<1, 32>>>(0);
+	for (float &one : v) {
+		float ms;
+		*(volatile int *)go = 0;
+		hold<<<1, 1>>>(go_there);
+		MUST(cudaEventRecord(begin));
+		for (int i = 0; i < n; i++)
+			nothing<<<1, 32>>>(0);
+		MUST(cudaEventRecord(end));
+		*(volatile int *)go = 1;
+		MUST(cudaEventSynchronize(end));
+		MUST(cudaEventElapsedTime(&ms, begin, end));
+		one = ms * 1e3f / (float)n;
+	}
+	MUST(cudaEventDestroy(begin));
+	MUST(cudaEventDestroy(end));
+	MUST(cudaFreeHost(go));
+	return median(v, 101);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 3 && !strcmp(argv[1], "launch")) {
+		int n = atoi(argv[2]);
+		if (n < 1 || n > 512) { /* the queue must hold them all while the first kernel runs */
+			fprintf(stderr, "gpu_barriers launch: from 1 to 512 kernels\n");
+			return 2;
+		}
+		printf("{\"launch_us\": %.4f}\n", launch_us(n));
+		return 0;
+	}
 	cudaDeviceProp p;
 	MUST(cudaGetDeviceProperties(&p, 0));
 	unsigned sms = (unsigned)p.multiProcessorCount;

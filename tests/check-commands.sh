@@ -38,6 +38,7 @@ case $1 in
 compare) case $2 in *.json) ;; *) set -- "$@" --blocks 6 --samples-per-block 2 --spread 0s ;; esac ;;
 validate) set -- "$@" --fuzz 1s ;;
 run) case "$*" in *pareto*) set -- "$@" --set sweep.budget=3s ;; *1024*) set -- "$@" --set run.ranks=64 ;;
+	*uneven/gain*) set -- "$@" --set sweep.workload.makespan.tasks=64,256 ;;
 	*figure-11*) set -- "$@" --set sweep.workload.replay.job=mnist_hidden ;;
 	*sim/barriers*) {'' if everything else 'set -- "$@" --set sweep.run.ranks=4,8'} ;; esac ;;
 sweep) set -- "$@" --samples 1 ;;

@@ -49,6 +49,7 @@ graph_runs() {
 sound_runs
 quickly
 barrier_runs
+primitive_runs
 lossy_runs
 # The driver reports links without atomics for host memory.
 run mgws uts 4 'no common counter: set use = hcounter or tree' none --set run.devices='cuda:0 cuda:1' \
@@ -126,6 +127,7 @@ case $B in *thread*) ;; *)
 	crossing_death futex
 	;;
 esac
+waits 4 'compares clocks of devices, which only CPUs share' --set workload.exchange.times=yes
 waits 4 'needs 32 threads in each block' --set device.cuda.lanes=1024
 
 # These functions release resources or read the location of the GPU. Their failure must not fail a run.

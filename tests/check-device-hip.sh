@@ -31,6 +31,7 @@ everything sound_runs
 quickly
 [ "$CHECK" = all ] || run mgws uts 0 '3 samples, each verified' none
 barrier_runs
+primitive_runs
 everything lossy_runs
 everything trigger_runs
 page_refusals

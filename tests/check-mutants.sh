@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Plants faults in the schedulers' code, one at a time. The schedules of test_sched_deterministic must find each fault. Two
 # kinds are not planted: weaker memory orders, which have no effect there, and faults that only models reach
-# (tests/models/refill.pml and mailbox.pml).
+# (tests/models/refill.pml and mailbox.pml). A worker that reports
+# idle without a check of the pool is not planted either: it has just failed to take from the pool.
 . tests/lib.sh
 work=$tmp/tree
 mkdir -p "$work/plugins"
@@ -21,6 +22,13 @@ spoil() {
 	echo "$mutants ${2%:*} $1" >>"$tmp/mutants"
 }
 . tests/mutants.sh
+# In the pool of sched_counter and sched_plan.
+spoil 'never busy after a task of the pool' pools pool.dev.h sched_pool_take \
+	'if (*idle) LOOM_CALL(term, busy, c); *idle = 0;' '*idle = 0;'
+spoil 'a slot of the pool is read before it is written' pools pool.dev.h sched_pool_next \
+	'loom_load_acquire_sys(sched_pool_ready(p, *head)) != 0' '1'
+spoil 'a taker adds without comparing' pools pool.dev.h sched_pool_take \
+	'loom_cas_acq_rel_sys(&p->head, &head, head + 1)' '(loom_fetch_add_acq_rel_sys(&p->head, (uint64_t)1), 1)'
 cat >"$tmp/spoilt.h" <<'C'
 #include <stdlib.h>
 static int loom_spoilt;

@@ -58,6 +58,39 @@ for sync in $plugins; do
 		done
 	done
 done
+# Items that are copied to the consumer: reserved ones and published ones, with one reader and with several.
+for transfer in demand push; do
+	for app in srs gem h3d pattern; do
+		own=$(echo "$small" | tr -s ' \t\n' '\n' | grep "^workload.$app\." | sed 's/^/--set /')
+		for isolation in $isolations; do
+			expect 0 'verified' "$G" run conf/wic.ini --set run.workload=$app --samples 2 $devices $own \
+				--set sync.use=poll --set sync.poll.transfer=$transfer --set device.cpu.workers=1 \
+				--set device.cpu.isolation=$isolation
+		done
+	done
+done
+# Tp - Tc: above 0 where producers are late, below 0 where consumers are. Independent workers: done, or not, when a wait ends.
+moments() { # METRIC TEST ARGUMENTS...
+	metric=$1 test=$2
+	shift 2
+	expect 0 tp_after_tc "$G" run conf/wic.ini --set run.workload=pattern --samples 1 $devices --quiet --json - --set sync.use=futex \
+		--set device.cpu.workers=1 --set workload.exchange.times=yes --set workload.pattern.iterations=4 "$@"
+	# A table leaves out what is 0.
+	value=$(tr -d ' \n\t' <"$tmp/out" | sed -n "s/.*\"$metric\":{[^}]*\"median\":\([-0-9.e]*\).*/\1/p")
+	[ -n "$value" ] && awk "BEGIN { exit !($value $test) }" || fail "$metric is '$value', not $test, with $*"
+}
+moments tp_after_tc '> 0.2' --set workload.exchange.tp=20000
+moments tp_after_tc '< 0' --set workload.exchange.tc=20000
+moments unready_share '> 0.2' --set workload.exchange.tp=20000
+moments independent_left '> 0.9' --set device.cpu.1.workers=2 --set workload.pattern.independent=300000 \
+	--set workload.exchange.tp=20000
+moments independent_left '< 0.1' --set device.cpu.1.workers=2 --set workload.pattern.independent=1 --set workload.exchange.tp=20000 \
+	--set workload.exchange.progress=100%
+# Two consumers begin to wait one after the other: when the first one does, one of two has not.
+moments before_tc '> 0.2' --set device.cpu.workers=2 --set workload.exchange.tp=600000 --set workload.exchange.tc=60000 \
+	--set workload.pattern.iterations=1 --set workload.exchange.progress=0%
+moments before_tc '< 0.1' --set device.cpu.workers=2 --set workload.exchange.tp=600000 --set workload.exchange.tc=60000 \
+	--set workload.pattern.iterations=1 --set workload.exchange.progress=100%
 case $plugins in *wic*)
 	for own in mode=copy eager=no activate=monitor companions=2; do
 		for isolation in $isolations; do
@@ -66,6 +99,9 @@ case $plugins in *wic*)
 				--set "sync.wic.$own" --set device.cpu.isolation=$isolation
 		done
 	done
+	# The paper's arrangement: the Monitors do the work.
+	expect 0 '^ *sync_monitor_ns +[0-9.]+ [mu]?s' "$G" run conf/wic.ini --set run.workload=pattern --samples 1 \
+		--set sync.wic.eager=no --set sync.wic.activate=monitor --set sync.wic.mode=copy --set sync.wic.companions=2
 	expect 0 'verified' "$G" run conf/wic.ini --set run.workload=bfs --samples 1 --set workload.bfs.graph=packages
 	# Messages are exchanged between more than two devices.
 	for app in srs cg fe h3d bfs bs gem kmn stn; do

@@ -152,6 +152,9 @@ for so in "$B"/plugins/*.so; do
 	workload_knapsack) sound "$name" --set items=12 ;;
 	workload_synthetic) sound "$name" --set tasks=100 --set length=10 ;;
 	workload_uts) sound "$name" --set tree=custom ;;
+	workload_ragged) sound "$name" --set length=50 ;;
+	workload_experts) sound "$name" --set tokens=16 --set dim=32 --set hidden=48 --set rows=16 ;;
+	workload_makespan) sound "$name" --set tasks=50 --set mean=1us ;;
 	trigger_peer | trigger_gputn) sound "$name" ;;
 	trigger_ofi) [ "$CHECK" = all ] && sound "$name" || sound "$name" --skip life.option_edges \
 		--skip life.create_destroy ;;

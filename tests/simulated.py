@@ -38,13 +38,14 @@ def row(*cells):
 
 
 def figure_9():
-    sizes, streams = ("512", "1024"), ("180", "360", "720")
+    sizes, streams = ("256", "512"), ("180", "360", "720")
     m = {}
     for stream in streams if everything else ():
-        m[stream] = sweep("figure-09", "trigger.use", "workload.jacobi2d.n", sweep__workload__jacobi2d__n=",".join(sizes),
-                          device__sim__stream=stream + "ns")
+        m[stream] = sweep("figure-09", "point", "workload.jacobi2d.local",
+                          sweep__workload__jacobi2d__local=",".join(sizes), device__sim__stream=stream + "ns",
+                          sweep__points__cpu="trigger.use=hdn")  # no stream of its own
     for n in sizes if everything else ():
-        row("n = %s" % n, *("%.2f, %.2f" % tuple(m[stream][t, n]["seconds"] / m[stream]["gputn", n]["seconds"]
+        row("N = %s" % n, *("%.2f, %.2f" % tuple(m[stream][t, n]["seconds"] / m[stream]["gputn", n]["seconds"]
                                                  for t in ("gds", "hdn")) for stream in streams))
 
 

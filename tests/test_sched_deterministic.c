@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the real code of sched_mgws and the detectors under thousands of schedules that a seed repeats. Every task runs
- * once, no worker leaves early, and none sleeps forever. TURNS_SEED=n plays one schedule of each kind. */
+/* Runs the real code of sched_mgws, sched_counter, sched_plan and the detectors under thousands of schedules that a seed
+ * repeats. Every task runs once, no worker leaves early, and none sleeps forever. TURNS_SEED=n plays one schedule of each kind. */
 #include "turns_tree.h"
+
+#include "../plugins/sched_counter/sched_counter.dev.h"
+#include "../plugins/sched_plan/sched_plan.dev.h"
 
 /* With spin = 0 a worker without tasks sleeps at once, independent of the clock. */
 #define PARK " wait=sleep spin=0"
@@ -135,6 +138,41 @@ TEST(ranks)
 		crossed += turns_ranks.crossed;
 	}
 	CU_ASSERT_TRUE(crossed > 0 || test_turns() == 1);
+}
+
+/* Schedulers with a pool of spawned tasks. */
+TEST(pools)
+{
+	static const struct loom_sched_dev counter = {sizeof(counter), sched_counter_run, sched_counter_spawn,
+						      sched_counter_wanted};
+	static const struct loom_sched_dev plan = {sizeof(plan), sched_plan_run, sched_plan_spawn, sched_plan_wanted};
+	static const struct {
+		const char *name;
+		const struct loom_sched_dev *dev;
+		struct turns_setup s;
+	} pools[] = {
+	    {"sched_counter", &counter, {PARK, 3, 1, 24, BINARY, 0}},
+	    {"sched_counter", &counter, {"pool=6 local_queue=2 in_place_depth=0" PARK, 4, 1, 20, STAR, 0}},
+	    {"sched_counter", &counter, {"chunk=3 pool=20" PARK, 3, 7, 30, RANDOM, 0}},
+	    {"sched_counter", &counter, {"pool=4 wait=spin", 3, 2, 24, LAZY, 0}},
+	    {"sched_plan", &plan, {"costs=equal" PARK, 3, 9, 24, COMB, 0}},
+	    {"sched_plan", &plan, {"costs=equal pool=5" PARK, 4, 6, 24, STAR, 0}},
+	    {"sched_plan", &plan, {"costs=equal wait=yield", 2, 12, 24, BINARY, 0}},
+	    {"sched_plan", &plan, {"costs=equal" PARK, 4, 20, 30, RANDOM, TWO_CPUS}},
+	};
+	for (size_t i = 0; i < COUNT(pools) * COUNT(turns_term); i++) {
+		const struct turns_setup *s = &pools[i % COUNT(pools)].s;
+		size_t term = i / COUNT(pools);
+		struct harness_params p = turns_params(term, s->opts, s->initials, s->size, s->shape);
+		if (s->noncoherent && !term) /* one word for two devices */
+			continue;
+		p.sched = pools[i % COUNT(pools)].name;
+		p.sched_dev = pools[i % COUNT(pools)].dev;
+		p.workers = s->workers;
+		p.noncoherent = s->noncoherent != ONE_DEVICE;
+		turns_ranks = (struct ranks){.n = 1, .h = {harness_must(&p)}};
+		turns_games(s->size, p.sched, s->opts, s->shape);
+	}
 }
 
 TEST_MAIN("sched_deterministic", 120)

@@ -7,6 +7,8 @@
 static const char *const every[] = {
 	"sync_poll",
 	"sync_poll probe=atomic",
+	"sync_poll transfer=demand",
+	"sync_poll transfer=push",
 	"sync_backoff wait=spin",
 	"sync_backoff wait=yield",
 	"sync_backoff wait=nap",

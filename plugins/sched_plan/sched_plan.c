@@ -153,12 +153,13 @@ static int is_to_measure(const struct sched_plan *s, const struct loom_layout *l
 	       (s->o->costs == COSTS_MEASURED || (s->o->costs == COSTS_AUTO && !declared));
 }
 
-static int save(struct sched_plan *s, struct loom_error *err)
+/* Once: the costs of the table, or those that were just measured for the next one. */
+static int save(struct sched_plan *s, const uint64_t *cost, uint64_t tasks, struct loom_error *err)
 {
-	if (s->saved || !s->cost || !*s->o->save)
+	if (s->saved || !cost || !*s->o->save)
 		return 0;
 	s->saved = 1;
-	return costs_write(s->host, s->o->save, s->cost, s->table.tasks, err);
+	return costs_write(s->host, s->o->save, cost, tasks, err);
 }
 
 /* ---- samples --------------------------------------------------------------------------------- */
@@ -252,7 +253,7 @@ static int sched_plan_init(void *self, const struct loom_layout *layout, const s
 		b->end = s->table.first[w + 1];
 		b->single = s->kind == TABLE_COUNTER;
 	}
-	return save(s, err);
+	return save(s, s->cost, s->table.tasks, err);
 }
 
 /* A task was run by one device; the others have 0. */
@@ -301,7 +302,8 @@ static int sched_plan_collect(void *self, const struct loom_layout *layout, cons
 		s->host->metric(s->host, report, "plan_imbalance", "", LOOM_BETTER_LESS,
 				sum > 0 ? (double)s->table.longest * layout->workers / sum : 1);
 	}
-	return measured ? keep_times(s, layout, view, err) : 0;
+	rc = measured ? keep_times(s, layout, view, err) : 0;
+	return rc ? rc : save(s, s->measured, s->measured_tasks, err);
 }
 
 static int sched_plan_explain(void *self, uint32_t worker, int code, uint64_t info, struct loom_error *err)

@@ -9,7 +9,9 @@
 
 #define SYNC_OP(op) sync_poll_##op
 
-enum { SYNC_POLL_PROBE = 0 }; /* setting: 0: a load; 1: atomicAdd(flag, 0), as in the paper */
+/* Settings. PROBE is 0 for a load, and 1 for atomicAdd(flag, 0) as in the paper. */
+enum { SYNC_POLL_PROBE = 0, SYNC_POLL_TRANSFER };
+enum sync_poll_transfer { SYNC_POLL_IN_PLACE = 0, SYNC_POLL_DEMAND, SYNC_POLL_PUSH };
 
 #define SYNC_POLL_CLOCK_EVERY 64u /* polls for each read of the clock, which takes longer than a poll */
 
@@ -40,6 +42,42 @@ LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, u
 LOOM_FN void sync_wake(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers)
 {
 	(void)c, (void)word, (void)sleepers; /* waiters poll */
+}
+
+/* The copy of an item, at which its only reader reads it; NULL: it reads the item itself. Several readers would each
+ * need a copy. */
+LOOM_FN char *sync_poll_copy(const struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t tag)
+{
+	uint32_t how = sync_local_head(c)->setting[SYNC_POLL_TRANSFER];
+	return how == SYNC_POLL_IN_PLACE || k->readers != 1 ? NULL : sync_item(h, k, tag) + k->stride / 2;
+}
+
+/* Collective, as its two callers; ends with a barrier of the lanes. */
+LOOM_FN void sync_poll_transfer_item(struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t tag)
+{
+	uint64_t begin = c->lane == 0 ? loom_clock_ns(c) : 0;
+	sync_copy(c, sync_poll_copy(c, h, k, tag), sync_item(h, k, tag), k->bytes);
+	loom_barrier_lanes(c);
+	if (c->lane == 0)
+		sync_add(c, transfer_ns, loom_clock_ns(c) - begin);
+}
+
+#define SYNC_OWN_COPIES
+
+/* By the producer, between the item's last byte and its publication. */
+LOOM_FN void sync_push_item(struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t tag)
+{
+	if (sync_local_head(c)->setting[SYNC_POLL_TRANSFER] == SYNC_POLL_PUSH && sync_poll_copy(c, h, k, tag))
+		sync_poll_transfer_item(c, h, k, tag);
+}
+
+/* By the consumer, after its wait. */
+LOOM_FN const void *sync_read_item(struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t tag)
+{
+	char *copy = sync_poll_copy(c, h, k, tag);
+	if (copy && sync_local_head(c)->setting[SYNC_POLL_TRANSFER] == SYNC_POLL_DEMAND)
+		sync_poll_transfer_item(c, h, k, tag);
+	return copy ? copy : sync_item(h, k, tag);
 }
 
 #endif

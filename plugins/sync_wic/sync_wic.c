@@ -332,6 +332,7 @@ static int init(void *self, const struct loom_layout *layout, const struct loom_
 			return LOOM_FAIL(w->sync.host, err, rc, "sync_wic: the Monitor of device %u does not answer",
 					 d);
 		at->lock = 0; /* a killed process may have held the lock; it has ended */
+		__atomic_store_n(&at->monitor_ns, 0, __ATOMIC_RELAXED);
 	}
 	listener_pause(&w->listener);
 	h->setting[0] = (uint32_t)(w->devices_at / 64);
@@ -361,6 +362,19 @@ static int init(void *self, const struct loom_layout *layout, const struct loom_
 	return 0;
 }
 
+static int collect(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		   struct loom_report *report, struct loom_error *err)
+{
+	struct wic *w = self;
+	const struct loom_host *host = w->sync.host;
+	uint64_t ns = 0;
+	int rc = listener_collect(self, layout, view, report, err);
+	for (uint32_t d = 0; d < w->devices; d++)
+		ns += __atomic_load_n(&wic_device(w, view->global, d)->monitor_ns, __ATOMIC_RELAXED);
+	host->metric(host, report, "sync_monitor_ns", "ns", LOOM_BETTER_NONE, (double)ns);
+	return rc;
+}
+
 static void interrupt(void *self, const struct loom_layout *layout, const struct loom_view *view, int code,
 		      uint32_t device)
 {
@@ -371,7 +385,7 @@ static void interrupt(void *self, const struct loom_layout *layout, const struct
 	listener_stop_waits(&w->listener);
 }
 
-SYNC_TABLE(sync_wic, .destroy = destroy, .need = need, .init = init, .collect = listener_collect,
+SYNC_TABLE(sync_wic, .destroy = destroy, .need = need, .init = init, .collect = collect,
 	   .start = listener_start, .stop = listener_stop, .interrupt = interrupt, .attach = wic_attach,
 	   .ready = wic_ready, .detach = wic_detach);
 

@@ -72,7 +72,8 @@ struct wic_device {
 	uint64_t pid;        /* process with that address space */
 	uint32_t allowed;    /* 1: the Monitor may work */
 	uint32_t working;    /* 1: the Monitor works */
-	uint64_t pad[3];
+	uint64_t monitor_ns; /* CPU time of the Monitor in this sample; the Monitor alone adds, while it works */
+	uint64_t pad[2];
 };
 
 struct wic {

@@ -59,6 +59,13 @@ void wic_resume_monitor(const struct wic *w, uint32_t device, struct wic_device 
 	wic_wake_monitor(w, device);
 }
 
+static uint64_t cpu_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 static const struct sync_channel *channel_of(const struct wic_space *sp, uint64_t bit)
 {
 	uint32_t i = 0;
@@ -170,6 +177,7 @@ static int work(struct wic_space *sp)
 	struct wic_device *d = wic_device(sp->wic, sp->head, sp->device);
 	if (!start_work(d))
 		return 0;
+	uint64_t begin = cpu_ns();
 	if (sp->wic->needs_messages) {
 		for (uint32_t i = 0; i < sp->opened; i++)
 			read_faults(sp, sp->uffd[i]);
@@ -180,6 +188,8 @@ static int work(struct wic_space *sp)
 	/* A consumer that registers from here on wakes the Monitor, unless its deadline is later than next_ns. */
 	__atomic_store_n(&sp->next_ns, UINT64_MAX, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&sp->next_ns, check_stalls(sp), __ATOMIC_SEQ_CST);
+	/* Relaxed: the host reads it at any time, and resets it only while this Monitor is paused. */
+	__atomic_store_n(&d->monitor_ns, d->monitor_ns + cpu_ns() - begin, __ATOMIC_RELAXED);
 	end_work(d);
 	return 1;
 }

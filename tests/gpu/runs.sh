@@ -110,6 +110,24 @@ barrier_runs() {
 	done
 }
 
+# The hardware's own operations, by one lane and with a warp's groups.
+primitive_runs() {
+	export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/workload_primitives.so"
+	for operation in add tile coalesced worker grid; do
+		expect 0 '2 samples, each verified' "$G" run conf/sync/base.ini --samples 2 --set run.devices=$device:0 \
+			--set run.workload=primitives --set device.$device.workers=3 \
+			--set workload.primitives.operation=$operation --set workload.primitives.group=4
+		grep -q '^ *cycles' "$tmp/out" || fail "primitives, $operation: no cycles"
+	done
+	expect 4 'lanes that form groups within a worker are those of a GPU' "$G" run conf/sync/base.ini \
+		--set run.devices=cpu:0 --set device.cpu.oversubscribe=yes --set run.workload=primitives \
+		--set workload.primitives.operation=tile
+	expect 2 'repeats = 12: not a multiple of 8' "$G" run conf/sync/base.ini --set run.devices=$device:0 \
+		--set run.workload=primitives --set workload.primitives.repeats=12
+	expect 2 'a tile is 1, 2, 4, 8, 16 or 32 lanes' "$G" run conf/sync/base.ini --set run.devices=$device:0 \
+		--set run.workload=primitives --set workload.primitives.operation=tile --set workload.primitives.group=5
+}
+
 sound_runs() {
 	for transport in p2p host; do
 		for scheduler in mgws static; do

@@ -152,8 +152,8 @@ sched() {
 	fault lists busy_late -DTAKES
 	fault lists list_forgotten
 
-	right pool
 	right pool "-DR=1"
+	[ "$quick" = --quick ] || right pool
 	for f in busy_late unready pool_forgotten head_added; do
 		fault pool $f
 	done
@@ -303,6 +303,8 @@ barrier() {
 	make_pan barrier '-DD=2 -DW=4 -DR=1' '' || wrong=1
 	barriers -eq 1:0
 	barriers -gt 1:7 2:7 4:7 0:8 1:8
+	right grid_sync
+	for mistake in SHORT ALIKE LATE RECORD; do mistake grid_sync FAULT_$mistake; done
 	right barrier_job
 	right barrier_job '-DRANKS=4 -DW=1'
 	for mistake in ALONE SHORT AGAIN LEAVE; do mistake barrier_job FAULT_$mistake; done

@@ -88,5 +88,10 @@ proctype worker(byte w)
 }
 
 init {
-	atomic { run worker(0); run worker(1); run worker(2) }
+	atomic {
+		run worker(0); run worker(1);
+#if N > 2
+		run worker(2)
+#endif
+	}
 }

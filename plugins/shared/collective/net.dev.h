@@ -20,17 +20,17 @@ struct loom_net_late {
 	uint64_t pad[6];
 };
 
-/* Collective. Waits until `index` was notified `n` times. Returns 1, or 0 when the run was stopped or the network
- * failed, which fails the run. */
-LOOM_FN int loom_net_await_late(struct loom_ctx *c, const struct loom_net_late *late, uint32_t index, uint64_t n)
+LOOM_FN int loom_net_await_word(struct loom_ctx *c, const struct loom_net_late *late, uint32_t index, uint64_t n,
+				int completed)
 {
 	enum { NOT_YET, ARRIVED, STOPPED };
 	uint32_t over = NOT_YET;
 	loom_set_state(c, LOOM_STATE_MESSAGE);
 	if (c->lane < LOOM_WAVE)
 		for (uint32_t polls = 1;; polls++) {
-			int64_t seen = LOOM_CALL(trigger, arrived, c, index);
-			/* Rarely, because work between two polls of a GPU adds to their round trip. */
+			int64_t seen = completed ? LOOM_CALL(trigger, completed, c, index)
+						 : LOOM_CALL(trigger, arrived, c, index);
+			/* Rarely: on a GPU, work between two polls adds to their round trip. */
 			int check = polls % 16 == 0;
 			int64_t failed = check && late ? (int64_t)loom_load_relaxed_sys(&late->failed) : 0;
 			if (c->lane == 0 && (seen < 0 || failed))
@@ -47,7 +47,20 @@ LOOM_FN int loom_net_await_late(struct loom_ctx *c, const struct loom_net_late *
 	return (LOOM_WAVE > 1 ? over : loom_word_from_lane0(c, over)) == ARRIVED;
 }
 
-/* Collective, also a barrier. Returns 1 if `index` was notified `n` times, else 0. A failed network fails the run. */
+/* Waits until `index` was notified `n` times: 1; 0 when the run was stopped or the network failed, which fails the
+ * run. Collective. */
+LOOM_FN int loom_net_await_late(struct loom_ctx *c, const struct loom_net_late *late, uint32_t index, uint64_t n)
+{
+	return loom_net_await_word(c, late, index, n, 0);
+}
+
+/* The same until n operations have completed in slot `index`: receives. */
+LOOM_FN int loom_net_await_completed(struct loom_ctx *c, uint32_t index, uint64_t n)
+{
+	return loom_net_await_word(c, (const struct loom_net_late *)0, index, n, 1);
+}
+
+/* 1: `index` was notified `n` times. 0: not yet; a failed network fails the run. Collective, also a barrier. */
 LOOM_FN int loom_net_arrived(struct loom_ctx *c, uint32_t index, uint64_t n)
 {
 	int64_t seen = 0;

@@ -165,7 +165,10 @@ int gpu_build(void *self, const struct loom_program *program, struct loom_error 
 			code = shape_again(d, k, LOOM_HAS(program, local_bytes) ? program->local_bytes : 0, err);
 		if (!code)
 			LOOM_LOG(d->host, LOOM_LOG_INFO, d->name,
-				 "%u workers are resident, %u blocks on each multiprocessor", d->workers, d->residency);
+				 "%u workers are resident, %u blocks on each multiprocessor; scheduler and tasks use %llu bytes of "
+				 "private memory of each",
+				 d->workers, d->residency,
+				 (unsigned long long)(LOOM_HAS(program, local_bytes) ? program->local_bytes : 0));
 		gpu_leave(d);
 	}
 	d->host->free(d->host, ir);

@@ -152,6 +152,7 @@ struct nic {
 	/* Under virtual time an agent replaces the thread. The clock is NULL under real time. */
 	const struct loom_clock *clock;
 	struct loom_agent *agent;
+	int steps; /* 1: the agent has taken a step in this sample */
 	struct fabric *fabric;
 	struct nic_table table;
 	struct loom_net_need needs; /* needs of the workload */

@@ -309,6 +309,9 @@ int nic_policy_post(void *self, const struct loom_trigger_post *post, uint64_t *
 		else if (nic->ops->posted)
 			nic->ops->posted(nic, post->tag);
 	}
+	/* By an agent, in a sample: the fire may have come before. */
+	if (nic->clock && nic->steps)
+		nic->clock->wake(nic->clock, nic->agent, nic->clock->now_ns(nic->clock));
 	nic_unlock(nic);
 	return rc;
 }
@@ -317,6 +320,7 @@ int nic_policy_flush(void *self, uint64_t timeout_ns, struct loom_error *err)
 {
 	struct nic *nic = self;
 	uint64_t begin = nic->host->now_ns(nic->host);
+	nic->steps = 0;
 	for (;;) {
 		nic_lock(nic);
 		int over = nic->ops->drained(nic) && nic_idle(nic), status = nic->status;

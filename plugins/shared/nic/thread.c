@@ -201,6 +201,7 @@ static uint64_t step(void *arg, uint64_t now_ns)
 {
 	struct nic *nic = arg;
 	const struct fabric *f = nic->fabric;
+	nic->steps = 1;
 	while (nic_step(nic))
 		if (!nic->rma && !nic_backlog(nic) && nic->first_notify == LIST_NONE &&
 		    nic->ops->poll == nic_poll_fifo && nic_drained_fifo(nic) && f->ops->due(f) > now_ns)

@@ -57,6 +57,7 @@ LOOM_FN int sched_pool_put(struct loom_ctx *c, const struct loom_task *task)
 	at = loom_from_lane0(c, at);
 	if (at >= p->room)
 		return 0;
+	LOOM_YIELD(); /* tests stall workers here */
 	sched_copy_from_registers(c, sched_pool_slot(p, at), task);
 	loom_barrier_lanes(c);
 	if (c->lane == 0) {

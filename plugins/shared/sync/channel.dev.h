@@ -6,6 +6,7 @@
  *                     or until_ns has passed (LOOM_ETIMEDOUT; 0: no deadline)
  *   void sync_wake(c, word, sleepers)
  *                     *word has changed
+ *   SYNC_OWN_COPIES   where items are copied between the devices: it has sync_push_item() and sync_read_item()
  *   SYNC_ALL_LANES    1: all lanes call sync_await, which gives all the same result; 0 (default): lane 0 does
  * Under SYNC_GPU_WAIT, gpu_wait.dev.h has its own versions of the functions for where flags and items are, how items
  * reach a GPU, and when counters are written. */
@@ -55,12 +56,18 @@ LOOM_FN void sync_store_rounds(const struct loom_ctx *c, struct sync_head *h, co
 	loom_fetch_add_acq_rel_sys(word, 1u); /* an add keeps the poison bit */
 }
 #define sync_request_item(c, h, k, tag) ((void)0)
-#define sync_read_item(c, h, k, tag)    sync_item(h, k, tag)
+#ifndef SYNC_OWN_COPIES
+#define sync_read_item(c, h, k, tag) sync_item(h, k, tag)
+#endif
 #define sync_drop_item(c, k, tag)       ((void)0)
 #define sync_delivered(c)               NULL
 #define sync_flush_counters(c)          ((void)0)
 #define sync_wait_begin(c, ns)          ((void)0)
 #define sync_wait_end                   sync_wait_end_now
+#endif
+
+#ifndef SYNC_OWN_COPIES
+#define sync_push_item(c, h, k, tag) ((void)0)
 #endif
 
 LOOM_FN void sync_wait_end_now(struct loom_ctx *c, uint64_t begin_ns)
@@ -121,6 +128,7 @@ LOOM_FN int SYNC_OP(publish)(struct loom_ctx *c, uint32_t channel, uint32_t tag,
 			sync_add(c, transfer_ns, loom_clock_ns(c) - begin);
 	}
 	loom_barrier_lanes(c); /* the barrier orders the writes of all lanes */
+	sync_push_item(c, h, k, tag);
 	if (c->lane == 0) {
 		/* Release: pairs with the acquire of the word in sync_await(). */
 		uint32_t *full = sync_full(c, h, k, tag);

@@ -80,7 +80,7 @@ static uint64_t line(uint64_t at)
 static uint64_t lay_out_items(const struct sync *s, struct sync_head *head, uint64_t at)
 {
 	for (uint32_t i = 0; i < s->channels; i++) {
-		uint64_t stride = line(s->channel[i].item_bytes);
+		uint64_t stride = line(s->channel[i].item_bytes) * (s->copies ? 2 : 1);
 		if (head) {
 			sync_channel(head, i)->stride = stride;
 			sync_channel(head, i)->data_at = at;

@@ -14,6 +14,7 @@ struct sync {
 	int wic;                   /* 1: also reports the metrics of sync_wic */
 	struct listener *listener; /* listener.h; NULL: there is none */
 	int crosses_link;          /* 1: the memory has the layout of gpu_wait.dev.h for non-coherent devices */
+	int copies;                /* 1: room behind each item for a copy, at half of the stride */
 	uint32_t setting[15];      /* copied to the head before each sample */
 };
 

@@ -155,10 +155,36 @@ void ex_destroy(void *self)
 	x->host->free(x->host, x);
 }
 
+/* Reserves the words of ex_set_ready() behind the arrays. */
+static int plan_ready(struct ex *x, struct loom_error *err)
+{
+	uint64_t end = loom__align(x->bytes, 64);
+	for (uint32_t d = 0; d < x->layout->devices; d++)
+		if (x->layout->device[d].kind != LOOM_ON_CPU)
+			return LOOM_FAIL(x->host, err, LOOM_ENOTSUP,
+					 "times = yes compares clocks of devices, which only CPUs share: choose CPU "
+					 "devices, or times = no in [workload.exchange]");
+	x->head.ready_at = end;
+	end += x->channels * sizeof(struct ex_ready);
+	for (uint32_t i = 0; i < x->channels; i++) {
+		x->ready[i] = (struct ex_ready){.words_at = end, .words = 2ull * x->channel[i].slots};
+		end += x->ready[i].words * sizeof(uint64_t);
+	}
+	x->bytes = loom__align(end, 64);
+	return 0;
+}
+
+static void init_ready(const struct ex *x, struct ex_head *h)
+{
+	struct ex_ready *ready = (struct ex_ready *)((char *)h + x->head.ready_at);
+	memset(ready, 0, x->bytes - x->head.ready_at);
+	memcpy(ready, x->ready, x->channels * sizeof(*ready));
+}
+
 int ex_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err)
 {
 	struct ex *x = self;
-	need->worker = sizeof(struct ex_log);
+	need->worker = sizeof(struct ex_log) + (x->o->times ? EX_INTERVALS * sizeof(uint64_t) : 0);
 	need->global = x->bytes;
 	if (x->planned) /* the core calls need() twice */
 		return 0;
@@ -178,6 +204,9 @@ int ex_need(void *self, const struct loom_layout *layout, struct loom_need *need
 		return LOOM_FAIL(x->host, err, LOOM_ENOMEM, "workload_%s: out of memory", x->app->name);
 	if (rc)
 		return rc;
+	rc = x->o->times ? plan_ready(x, err) : 0;
+	if (rc)
+		return rc;
 	need->global = x->bytes;
 	x->planned = 1;
 	return 0;
@@ -193,6 +222,8 @@ int ex_init(void *self, const struct loom_layout *layout, const struct loom_view
 	for (uint32_t w = 0; w < layout->workers; w++)
 		memset(view->worker[w], 0, sizeof(struct ex_log));
 	x->layout = layout;
+	if (x->head.ready_at)
+		init_ready(x, h);
 	for (uint32_t i = 0; i < EX_ARRAYS; i++) {
 		const struct ex_content *c = &x->content[i];
 		if (c->fill == EX_COPY)

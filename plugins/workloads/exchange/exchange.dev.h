@@ -22,8 +22,17 @@ struct ex_head {
 	uint32_t iterations;
 	uint32_t work_c, work_p; /* additional rounds of work in C1 and before a message: ex_work() */
 	uint32_t channels;
-	uint64_t pad[6];
+	uint64_t ready_at; /* struct ex_ready[channels], and their words; 0: no times */
+	uint64_t pad[5];
 };
+
+/* Of a channel: where its words are, from the head. A word has the time at which an item was ready, and, in its last
+ * EX_TAG_BITS bits, the item's tag: a producer may be a round ahead of the reader, hence two rounds of words, and
+ * producers of one slot may be further apart. */
+struct ex_ready {
+	uint64_t words_at, words;
+};
+enum { EX_TAG_BITS = 20 };
 
 /* A worker's block: its log. Intervals are for the overlap and the timeline. */
 enum { EX_INTERVALS = 1024, EX_SET = 16 };
@@ -38,6 +47,7 @@ struct ex_log {
 	uint64_t work;        /* result of ex_work(), stored so that it is not optimised away */
 	struct ex_interval wait[EX_INTERVALS];
 };
+/* Behind the log, with times = yes: uint64_t [EX_INTERVALS], when the item of each wait was ready; 0: not known. */
 
 /* A message of every iteration, from one worker to another. */
 struct ex_message {
@@ -142,6 +152,36 @@ LOOM_FN int ex_fail(struct loom_ctx *c, int rc, uint64_t info)
 	return rc;
 }
 
+/* WIC's Tp: the item is complete, and its producer is about to publish it. Relaxed: publish() and wait() order it. */
+LOOM_FN uint64_t *ex_ready_word(struct ex_head *h, uint32_t channel, uint32_t tag)
+{
+	const struct ex_ready *r = (const struct ex_ready *)((const char *)h + h->ready_at) + channel;
+	return (uint64_t *)((char *)h + r->words_at) + tag % r->words;
+}
+
+LOOM_FN void ex_set_ready(struct loom_ctx *c, uint32_t channel, uint32_t tag, uint64_t now)
+{
+	struct ex_head *h = ex_head(c);
+	if (h->ready_at)
+		loom_store_relaxed_sys(ex_ready_word(h, channel, tag),
+				       now << EX_TAG_BITS | (tag & ((1u << EX_TAG_BITS) - 1)));
+}
+
+/* When the last of the items was ready, seen at `now`; 0: not known. */
+LOOM_FN uint64_t ex_last_ready(struct ex_head *h, uint32_t channel, const uint32_t *tag, uint32_t n, uint64_t now)
+{
+	uint64_t last = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t word = loom_load_relaxed_sys(ex_ready_word(h, channel, tag[i]));
+		/* the time without its first bits, which are those of `now`, or of one less */
+		uint64_t ago = ((now << EX_TAG_BITS) - (word >> EX_TAG_BITS << EX_TAG_BITS)) >> EX_TAG_BITS;
+		if ((word ^ tag[i]) & ((1u << EX_TAG_BITS) - 1) || !word)
+			return 0;
+		last = now - ago > last ? now - ago : last;
+	}
+	return last;
+}
+
 LOOM_FN int ex_recv_all(struct loom_ctx *c, uint32_t channel, const uint32_t *tag, uint32_t n,
 			const void **data)
 {
@@ -159,6 +199,9 @@ LOOM_FN int ex_recv_all(struct loom_ctx *c, uint32_t channel, const uint32_t *ta
 		if (log->waits < EX_INTERVALS) {
 			log->wait[log->waits].begin_ns = begin;
 			log->wait[log->waits].end_ns = end;
+			if (ex_head(c)->ready_at)
+				((uint64_t *)(log + 1))[log->waits] =
+					rc ? 0 : ex_last_ready(ex_head(c), channel, tag, n, end);
 		}
 		log->waits++;
 	}
@@ -178,6 +221,8 @@ LOOM_FN void ex_release(struct loom_ctx *c, uint32_t channel, uint32_t tag)
 LOOM_FN int ex_send(struct loom_ctx *c, uint32_t channel, uint32_t tag, const void *from, uint64_t bytes)
 {
 	uint64_t begin = c->lane == 0 ? loom_clock_ns(c) : 0;
+	if (c->lane == 0)
+		ex_set_ready(c, channel, tag, begin);
 	int rc = LOOM_CALL(sync, publish, c, channel, tag, from, bytes, 0);
 	if (c->lane == 0)
 		ex_log(c)->send_ns += loom_clock_ns(c) - begin;

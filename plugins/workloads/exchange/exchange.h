@@ -12,8 +12,10 @@ enum { EX_CHANNELS = 3 * LOOM_MAX_DEVICES + 8 };
 /* The options of every application. The help text says what `size` means. */
 struct ex_opts {
 	uint32_t size, iterations, tc, tp;
+	double progress;
 	const char *timeline;
-	uint32_t extra[4]; /* options of the application */
+	uint8_t times;
+	uint32_t extra[5]; /* options of the application */
 	const char *path;
 };
 
@@ -28,6 +30,14 @@ struct ex_opts {
 	LOOM_OPT(struct ex_opts, tp, LOOM_OPT_U32, "0", \
 			 "Extra work of a producer before it publishes (Tp), in units of about 1 us.", \
 			 .max = 1e6, .section = "workload.exchange"), \
+	LOOM_OPT(struct ex_opts, times, LOOM_OPT_BOOL, "no", \
+			 "Whether producers record when an item is ready (Tp), for the metrics that compare it with " \
+			 "the consumer's Tc. CPUs only, because other devices have clocks of their own.", \
+			 .section = "workload.exchange"), \
+	LOOM_OPT(struct ex_opts, progress, LOOM_OPT_SHARE, "0%", \
+			 "With times = yes: the moment of a wait, from its begin (0%) to its end (100%), at which " \
+			 "the metrics before_tc and independent_left are taken.", \
+			 .section = "workload.exchange"), \
 	LOOM_OPT(struct ex_opts, timeline, LOOM_OPT_PATH, "", \
 			 "File for the workers' waits of the last sample, in Chrome's trace format. Empty: no file.", \
 			 .flags = LOOM_OPT_TRUST, .section = "workload.exchange")
@@ -67,6 +77,7 @@ struct ex {
 	uint64_t bytes;
 	int planned;
 	struct loom_channel channel[EX_CHANNELS];
+	struct ex_ready ready[EX_CHANNELS]; /* with times = yes */
 	uint32_t channels;
 	struct loom_error *err; /* used by plan */
 	struct loom_report *report; /* used by check */
@@ -134,6 +145,13 @@ int ex_channels_op(void *self, const struct loom_layout *layout, const struct lo
 
 /* exchange_metrics.c */
 void ex_metrics(struct ex *x, const struct loom_view *view);
+/* exchange_times.c */
+void ex_times(struct ex *x, const struct loom_view *view);
+/* The waits of a worker whose times are known. */
+static inline uint64_t ex_logged(const struct ex_log *log)
+{
+	return log->waits < EX_INTERVALS ? log->waits : EX_INTERVALS;
+}
 
 /* Defines the plug-in workload_NAME, with device code in NAME.dev.h and a kernel workload_NAME_kernel. state_: the
  * application's own state. The including file has plan() and check(). FILES: device code in front, each a

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics from the workers' logs: shares of time, overlap, timeline.
+/* Metrics from the workers' logs: shares of time, overlap, timeline. wait_share is of the time of the workers that
+ * wait, transfer_share of the time of those that send (WIC, figure 2).
  *
  * Overlap (WIC, figure 14) is the share of the waiting that other work on the same device hides. Let W be the time in
  * which at least one worker of the device waits, T the time from the first begin to the last end of its workers, and K
@@ -19,11 +20,6 @@ static int earlier(const void *a, const void *b)
 {
 	const struct ex_interval *p = a, *q = b;
 	return (p->begin_ns > q->begin_ns) - (p->begin_ns < q->begin_ns);
-}
-
-static uint64_t logged(const struct ex_log *log)
-{
-	return log->waits < EX_INTERVALS ? log->waits : EX_INTERVALS;
 }
 
 /* Returns the total length of the union of the intervals. */
@@ -55,7 +51,7 @@ static void write_timeline(struct ex *x, const struct loom_view *view)
 			comma, x->app->name, device, w, (double)log->begin_ns / 1e3,
 			(double)(log->end_ns - log->begin_ns) / 1e3);
 		comma = ",";
-		for (uint64_t i = 0; i < logged(log); i++)
+		for (uint64_t i = 0; i < ex_logged(log); i++)
 			fprintf(f, ",\n{\"name\":\"wait\",\"ph\":\"X\",\"pid\":%u,\"tid\":%u,\"ts\":%.3f,\"dur\":%.3f}",
 				device, w, (double)log->wait[i].begin_ns / 1e3,
 				(double)(log->wait[i].end_ns - log->wait[i].begin_ns) / 1e3);
@@ -67,7 +63,8 @@ static void write_timeline(struct ex *x, const struct loom_view *view)
 
 /* The sums over a device's workers. */
 struct total {
-	uint64_t waits, lost, wait_ns, send_ns, life_ns, work_ns, begin_ns, end_ns;
+	uint64_t waits, lost, wait_ns, send_ns, work_ns, begin_ns, end_ns;
+	uint64_t consumers_ns, producers_ns; /* the lives of the workers that wait, and of those that send */
 };
 
 static struct total add_up(const struct loom_device_shape *shape, const struct loom_view *view)
@@ -77,11 +74,12 @@ static struct total add_up(const struct loom_device_shape *shape, const struct l
 		const struct ex_log *log = view->worker[w];
 		if (!log->end_ns)
 			continue; /* the worker takes no part in the job */
-		t.waits += logged(log);
-		t.lost += log->waits - logged(log);
+		t.waits += ex_logged(log);
+		t.lost += log->waits - ex_logged(log);
 		t.wait_ns += log->wait_ns;
 		t.send_ns += log->send_ns;
-		t.life_ns += log->end_ns - log->begin_ns;
+		t.consumers_ns += log->waits ? log->end_ns - log->begin_ns : 0;
+		t.producers_ns += log->send_ns ? log->end_ns - log->begin_ns : 0;
 		t.work_ns += log->cpu_ns > log->wait_cpu_ns ? log->cpu_ns - log->wait_cpu_ns : 0;
 		t.begin_ns = log->begin_ns < t.begin_ns ? log->begin_ns : t.begin_ns;
 		t.end_ns = log->end_ns > t.end_ns ? log->end_ns : t.end_ns;
@@ -99,7 +97,7 @@ static int device_overlap(const struct loom_device_shape *shape, const struct lo
 		return LOOM_ENOMEM;
 	for (uint32_t w = shape->first_worker; w < shape->first_worker + shape->workers; w++) {
 		const struct ex_log *log = view->worker[w];
-		for (uint64_t i = 0; i < logged(log); i++)
+		for (uint64_t i = 0; i < ex_logged(log); i++)
 			all[at++] = log->wait[i];
 	}
 	double in_wait = (double)covered(all, at), total = t->waits ? (double)(t->end_ns - t->begin_ns) : 0;
@@ -124,19 +122,22 @@ void ex_metrics(struct ex *x, const struct loom_view *view)
 		sum.lost += t.lost;
 		sum.wait_ns += t.wait_ns;
 		sum.send_ns += t.send_ns;
-		sum.life_ns += t.life_ns;
+		sum.consumers_ns += t.consumers_ns;
+		sum.producers_ns += t.producers_ns;
 		sum.work_ns += t.work_ns;
 		rc = rc ? rc : device_overlap(shape, view, &t, cores, &waiting, &overlapped);
 	}
-	if (!sum.life_ns)
+	if (!sum.consumers_ns || !sum.producers_ns)
 		return;
 	x->host->metric(x->host, x->report, "wait_share", "share", LOOM_BETTER_LESS,
-			(double)sum.wait_ns / (double)sum.life_ns);
+			(double)sum.wait_ns / (double)sum.consumers_ns);
 	x->host->metric(x->host, x->report, "transfer_share", "share", LOOM_BETTER_LESS,
-			(double)sum.send_ns / (double)sum.life_ns);
+			(double)sum.send_ns / (double)sum.producers_ns);
 	if (!gpu)
 		x->host->metric(x->host, x->report, "work_s", "s", LOOM_BETTER_NONE, (double)sum.work_ns / 1e9);
 	write_timeline(x, view);
+	if (x->o->times)
+		ex_times(x, view);
 	/* Waits that were not logged would make the overlap wrong. */
 	if (!rc && !gpu && !sum.lost && waiting > 0)
 		x->host->metric(x->host, x->report, "overlap", "share", LOOM_BETTER_MORE, overlapped / waiting);

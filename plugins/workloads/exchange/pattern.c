@@ -9,7 +9,7 @@
 static const char *const model_choices[] = {"unidirectional", "alternating", "multiple", "probabilistic", NULL};
 static const char *const access_choices[] = {"streaming", "adjacent", "scatter_gather", "random", NULL};
 enum { STREAMING, ADJACENT, SCATTER_GATHER, RANDOM };
-enum { MODEL, ACCESS, MESSAGES, PERCENT }; /* indices of ex_opts.extra */
+enum { MODEL, ACCESS, MESSAGES, PERCENT, INDEPENDENT }; /* indices of ex_opts.extra */
 
 #define EXTRA(n, opt, kind, dflt_, help_, ...)                                                     \
 	{                                                                                          \
@@ -32,6 +32,9 @@ static const struct loom_opt rows[] = {
 	      "model = multiple or probabilistic: messages each way per iteration.", .min = 1, .max = 1000),
 	EXTRA(PERCENT, "percent", LOOM_OPT_U32, "40",
 	      "model = probabilistic: probability in percent that each of these messages is sent.", .max = 100),
+	EXTRA(INDEPENDENT, "independent", LOOM_OPT_U32, "0",
+	      "Work of the workers that have no other worker to communicate with, where the other device has fewer, "
+	      "in units of about 1 us. 0: they do not take part.", .max = 1e6),
 	{.name = NULL},
 };
 
@@ -83,6 +86,7 @@ static int plan(struct ex *x)
 	p[PATTERN_PERCENT] = o->extra[PERCENT];
 	p[PATTERN_PAIRS] = pairs;
 	p[PATTERN_FIELDS] = s->fields;
+	p[PATTERN_INDEPENDENT] = o->extra[INDEPENDENT];
 	for (uint32_t d = 0; d < x->layout->devices; d++)
 		ex_channel(x, LOOM_ANY_DEVICE, d, 2 * x->layout->device[d].workers, 1, 8ull * o->size);
 	for (uint32_t w = 0; w < workers; w++)

@@ -11,7 +11,7 @@
 
 enum { PATTERN_ROLES = 0, PATTERN_INDEX, PATTERN_FIELD, PATTERN_PACKED, PATTERN_COUNTS };
 enum { PATTERN_MODEL = 0, PATTERN_WORDS, PATTERN_N0, PATTERN_N1, PATTERN_PERCENT, PATTERN_PAIRS, PATTERN_FIELDS,
-       PATTERN_SPREAD };
+       PATTERN_INDEPENDENT };
 enum { PATTERN_UNIDIRECTIONAL = 0, PATTERN_ALTERNATING, PATTERN_MULTIPLE, PATTERN_PROBABILISTIC };
 #define PATTERN_NONE 0xffffffffu
 
@@ -91,14 +91,27 @@ LOOM_FN int pattern_receive(struct loom_ctx *c, const struct pattern_role *r, ui
 	return 0;
 }
 
+/* In pieces, so that it ends with the run. */
+LOOM_FN void pattern_independent(struct loom_ctx *c, uint32_t rounds)
+{
+	enum { PIECE = 16 };
+	for (uint32_t done = 0; done < rounds && !loom_stopped(c); done += PIECE)
+		ex_work(c, rounds - done < PIECE ? rounds - done : PIECE);
+}
+
 LOOM_FN void workload_pattern_kernel(struct loom_ctx *c)
 {
 	const struct ex_head *h = ex_head(c);
 	const struct pattern_role role = ((const struct pattern_role *)ex_at(c, PATTERN_ROLES))[c->worker];
 	uint32_t sent = 0, got = 0, rc = 0;
-	if (role.pair == PATTERN_NONE)
+	if (role.pair == PATTERN_NONE && !h->param[PATTERN_INDEPENDENT])
 		return;
 	ex_begin(c);
+	if (role.pair == PATTERN_NONE) {
+		pattern_independent(c, (uint32_t)h->param[PATTERN_INDEPENDENT]);
+		ex_end(c);
+		return;
+	}
 	for (uint32_t t = 0; t < h->iterations && !rc; t++)
 		for (uint32_t end = 0; end < 2 && !rc; end++) {
 			uint32_t n = pattern_messages(h->param, role.pair, end, t);

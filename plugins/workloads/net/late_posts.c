@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "late_posts.h"
 
+#include <gpuloom/clock.h>
 #include <pthread.h>
 #include <signal.h>
 
@@ -16,6 +17,11 @@ struct late_posts {
 	uint32_t stop;
 	int running, status;
 	pthread_t thread;
+	/* Under virtual time an agent replaces the thread. */
+	const struct loom_clock *clock;
+	struct loom_agent *agent;
+	uint32_t next; /* post */
+	int paused;    /* before that post */
 	struct loom_error err;
 	struct loom_trigger_post post[];
 };
@@ -39,6 +45,20 @@ static int stopped(const struct late_posts *p)
 	return (int)__atomic_load_n(&p->stop, __ATOMIC_RELAXED);
 }
 
+/* Of post i with order = random: 0 to 15. */
+static uint64_t pause_before(uint32_t i)
+{
+	return (i * 0x9e3779b97f4a7c15ull) >> 60;
+}
+
+static void finish(struct late_posts *p)
+{
+	if (p->status && p->status != LOOM_EFULL) /* workers only report the code */
+		LOOM_LOG(p->host, LOOM_LOG_ERROR, "a late post", "%s", p->err.text);
+	for (uint32_t w = 0; w < p->workers && p->status; w++)
+		__atomic_store_n(&p->late[w].failed, (uint64_t)(int64_t)p->status, __ATOMIC_RELAXED);
+}
+
 static void *run(void *arg)
 {
 	struct late_posts *p = arg;
@@ -49,18 +69,47 @@ static void *run(void *arg)
 		while (p->order == NET_FIRE_FIRST && !stopped(p) &&
 		       __atomic_load_n(&t->fired, __ATOMIC_RELAXED) <= i / p->workers)
 			loom_cpu_yield();
-		uint64_t pause = p->order == NET_RANDOM ? (i * 0x9e3779b97f4a7c15ull) >> 60 : 0;
+		uint64_t pause = p->order == NET_RANDOM ? pause_before(i) : 0;
 		while (pause-- > 0)
 			loom_cpu_yield();
 		/* If the table is full, operations that end free places. */
 		while (!stopped(p) && (p->status = loom_net_post(&p->trigger, &p->post[i], &p->err)) == LOOM_EFULL)
 			loom_cpu_yield();
 	}
-	if (p->status && p->status != LOOM_EFULL) /* workers report only the code */
-		LOOM_LOG(p->host, LOOM_LOG_ERROR, "a late post", "%s", p->err.text);
-	for (uint32_t w = 0; w < p->workers && p->status; w++)
-		__atomic_store_n(&p->late[w].failed, (uint64_t)(int64_t)p->status, __ATOMIC_RELAXED);
+	finish(p);
 	return NULL;
+}
+
+/* ---- under virtual time ---------------------------------------------------------------------------------- */
+
+enum { LATE_NS = 200 /* from a fire to its post, or between two pauses */, LATE_FULL_NS = 1000 };
+
+static uint64_t step(void *arg, uint64_t now_ns)
+{
+	struct late_posts *p = arg;
+	for (; p->next < p->posts && !p->status; p->next++, p->paused = 0) {
+		if (p->order == NET_FIRE_FIRST && p->late[p->next % p->workers].fired <= p->next / p->workers)
+			return LOOM_NEVER; /* the fire wakes it */
+		if (p->order == NET_RANDOM && !p->paused) {
+			p->paused = 1;
+			return now_ns + pause_before(p->next) * LATE_NS;
+		}
+		int rc = loom_net_post(&p->trigger, &p->post[p->next], &p->err);
+		if (rc == LOOM_EFULL) /* operations that end free places */
+			return now_ns + LATE_FULL_NS;
+		p->status = rc;
+	}
+	if (p->status)
+		finish(p);
+	return LOOM_NEVER;
+}
+
+static int start_agent(struct late_posts *p, struct loom_error *err)
+{
+	int rc = p->clock->start(p->clock, "late posts", step, p, &p->agent);
+	if (!rc)
+		rc = p->clock->watch(p->clock, p->agent, p->late, p->workers * sizeof(*p->late), LATE_NS);
+	return rc ? LOOM_FAIL(p->host, err, rc, "late posts: no room for another agent") : 0;
 }
 
 int late_posts_start(struct late_posts *p, struct loom_net_late *late, struct loom_error *err)
@@ -68,6 +117,8 @@ int late_posts_start(struct late_posts *p, struct loom_net_late *late, struct lo
 	p->late = late;
 	if (p->order == NET_POST_FIRST)
 		return 0;
+	if (p->clock)
+		return start_agent(p, err);
 	sigset_t all, old;
 	sigfillset(&all); /* the host handles signals */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -86,6 +137,8 @@ static int end(struct late_posts *p, struct loom_error *err)
 	__atomic_store_n(&p->stop, 1, __ATOMIC_RELAXED); /* relaxed: pthread_join() orders */
 	if (p->running)
 		pthread_join(p->thread, NULL);
+	if (p->agent)
+		p->clock->stop(p->clock, p->agent);
 	int rc = p->status;
 	if (rc && rc != LOOM_EFULL && err)
 		*err = p->err;
@@ -97,13 +150,8 @@ int late_workload_wire(struct late_workload *i, const struct loom_layout *layout
 		      uint32_t order, uint32_t posts, uint32_t workers, struct loom_error *err)
 {
 	const struct loom_host *host = i->workload.host;
-	if (order != NET_POST_FIRST && LOOM_HAS(layout, clock))
-		return LOOM_FAIL(
-		    host, err, LOOM_ENOTSUP,
-		    "order = %s: a thread of the host posts late, which virtual time does not cover: choose order = "
-		    "post-first",
-		    late_orders[order]);
-	if (order != NET_POST_FIRST && layout->device[0].kind == LOOM_ON_GPU && LOOM_HAS(trigger->ops, anywhere) &&
+	if (order != NET_POST_FIRST && layout->device[0].kind == LOOM_ON_GPU && !LOOM_HAS(layout, clock) &&
+	    LOOM_HAS(trigger->ops, anywhere) &&
 	    trigger->ops->anywhere(trigger->self))
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
 				 "order = %s: a thread of the host posts late, and does not see fires in a GPU's "
@@ -119,6 +167,7 @@ int late_workload_wire(struct late_workload *i, const struct loom_layout *layout
 	i->poster->order = order;
 	i->poster->room = posts;
 	i->poster->workers = workers;
+	i->poster->clock = LOOM_HAS(layout, clock) ? layout->clock : NULL;
 	return 0;
 }
 

@@ -14,12 +14,15 @@ static struct {
 } whole;
 
 struct jacobi_opts {
-	uint64_t n, sweeps;
+	uint64_t n, local, sweeps;
 };
 
 static const struct loom_opt jacobi_rows[] = {
 	LOOM_OPT(struct jacobi_opts, n, LOOM_OPT_U64, "256",
 			 "Rows and columns of the whole grid.", .min = 1, .max = 65536),
+	LOOM_OPT(struct jacobi_opts, local, LOOM_OPT_U64, "0",
+			 "Rows and columns of the part of each rank, in place of n, for 1, 4, 9 ... ranks. 0: n counts.",
+			 .max = 65536),
 	LOOM_OPT(struct jacobi_opts, sweeps, LOOM_OPT_U64, "100", "Sweeps over the grid.", .min = 1, .max = 1e9),
 	{.name = NULL},
 };
@@ -46,6 +49,12 @@ static struct jacobi_part jacobi_part_of(uint64_t n, uint32_t rank, uint32_t ran
 	return p;
 }
 
+/* Returns the number of rows, which is that of columns, of the whole grid. */
+static uint64_t side_of(const struct loom_host *host, const struct jacobi_opts *o)
+{
+	return o->local ? o->local * jacobi_part_of(1, 0, loom_net_ranks(host)).down : o->n;
+}
+
 /* Returns the offset of the grid, which follows the edges. */
 static uint64_t grid_at(const struct jacobi *j)
 {
@@ -56,10 +65,10 @@ static struct jacobi shape_of(const void *self, const struct loom_layout *layout
 {
 	const struct workload *w = self;
 	const struct jacobi_opts *o = w->opts;
-	struct jacobi_part p = jacobi_part_of(o->n, loom_net_rank(w->host), loom_net_ranks(w->host));
+	struct jacobi_part p = jacobi_part_of(side_of(w->host, o), loom_net_rank(w->host), loom_net_ranks(w->host));
 	uint32_t least = p.down < p.across ? p.down : p.across;
 	struct jacobi j = {.rows = p.rows, .cols = p.cols, .sweeps = o->sweeps};
-	j.edge = (o->n / least + 1 + 7) & ~7ull;
+	j.edge = (side_of(w->host, o) / least + 1 + 7) & ~7ull;
 	j.edges_at = loom_net_line(sizeof(j));
 	/* Several devices share a grid in memory that all of them can access. */
 	j.grid_at = layout->devices > 1 ? grid_at(&j) : 0;
@@ -74,10 +83,15 @@ static struct jacobi shape_of(const void *self, const struct loom_layout *layout
 static int jacobi_create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
 {
 	const struct jacobi_opts *o = opts;
-	struct jacobi_part p = jacobi_part_of(o->n, 0, loom_net_ranks(host));
-	if (o->n < p.down || o->n < p.across)
+	uint64_t n = side_of(host, o);
+	struct jacobi_part p = jacobi_part_of(n, 0, loom_net_ranks(host));
+	if (o->local && p.down != p.across)
+		return LOOM_FAIL(host, err, LOOM_EINVAL,
+				 "jacobi2d: local = %llu: %u ranks make no square grid: take 1, 4, 9 or 16 ranks, or set n",
+				 (unsigned long long)o->local, loom_net_ranks(host));
+	if (n < p.down || n < p.across)
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "jacobi2d: n = %llu is too small for %u x %u ranks",
-				 (unsigned long long)o->n, p.down, p.across);
+				 (unsigned long long)n, p.down, p.across);
 	return net_reference_create(&reference, host, opts, self, err);
 }
 
@@ -114,7 +128,7 @@ static int jacobi_init(void *self, const struct loom_layout *layout, const struc
 	const struct workload *w = self;
 	const struct jacobi_opts *o = w->opts;
 	struct jacobi *j = view->global;
-	struct jacobi_part p = jacobi_part_of(o->n, loom_net_rank(w->host), loom_net_ranks(w->host));
+	struct jacobi_part p = jacobi_part_of(side_of(w->host, o), loom_net_rank(w->host), loom_net_ranks(w->host));
 	(void)err;
 	*j = shape_of(self, layout);
 	memset((char *)j + j->edges_at, 0xff, grid_at(j) - j->edges_at); /* NaN, so that a missing edge shows */
@@ -122,7 +136,7 @@ static int jacobi_init(void *self, const struct loom_layout *layout, const struc
 		double *grid = jacobi_grid(j, j, view->device[0], parity);
 		for (uint64_t r = 0; r < j->rows + 2; r++)
 			for (uint64_t k = 0; k < j->cols + 2; k++)
-				grid[r * (j->cols + 2) + k] = initial(o->n, p.first_row + r, p.first_col + k);
+				grid[r * (j->cols + 2) + k] = initial(side_of(w->host, o), p.first_row + r, p.first_col + k);
 	}
 	return 0;
 }
@@ -184,15 +198,16 @@ static int sequential(const struct loom_host *host, uint64_t n, uint64_t sweeps,
 /* Called with the lock held. */
 static int solve(const struct loom_host *host, const struct jacobi_opts *o, struct loom_error *err)
 {
-	if (reference.result && whole.n == o->n && whole.sweeps == o->sweeps)
+	uint64_t n = side_of(host, o);
+	if (reference.result && whole.n == n && whole.sweeps == o->sweeps)
 		return 0;
 	free(reference.result);
-	reference.result = malloc(2 * (o->n + 2) * (o->n + 2) * sizeof(double));
+	reference.result = malloc(2 * (n + 2) * (n + 2) * sizeof(double));
 	if (!reference.result)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
-	whole.n = o->n;
+	whole.n = n;
 	whole.sweeps = o->sweeps;
-	int rc = sequential(host, o->n, o->sweeps, reference.result, &whole.want, err);
+	int rc = sequential(host, n, o->sweeps, reference.result, &whole.want, err);
 	if (rc) {
 		free(reference.result);
 		reference.result = NULL;
@@ -206,7 +221,8 @@ static int jacobi_verify(void *self, const struct loom_layout *layout, const str
 	struct workload *w = self;
 	const struct jacobi_opts *o = w->opts;
 	struct jacobi *j = view->global;
-	struct jacobi_part p = jacobi_part_of(o->n, loom_net_rank(w->host), loom_net_ranks(w->host));
+	uint64_t n = side_of(w->host, o);
+	struct jacobi_part p = jacobi_part_of(n, loom_net_rank(w->host), loom_net_ranks(w->host));
 	(void)layout;
 	pthread_mutex_lock(&reference.lock);
 	int rc = solve(w->host, o, err);
@@ -214,7 +230,7 @@ static int jacobi_verify(void *self, const struct loom_layout *layout, const str
 	for (uint64_t r = 1; r <= j->rows && !rc; r++)
 		for (uint64_t k = 1; k <= j->cols && !rc; k++) {
 			double g = got[r * (j->cols + 2) + k];
-			double e = want[(p.first_row + r) * (o->n + 2) + p.first_col + k];
+			double e = want[(p.first_row + r) * (n + 2) + p.first_col + k];
 			if (g != e)
 				rc = LOOM_FAIL(w->host, err, LOOM_EWRONG,
 					       "jacobi2d: row %llu column %llu is %.17g instead of %.17g",
@@ -223,7 +239,7 @@ static int jacobi_verify(void *self, const struct loom_layout *layout, const str
 		}
 	pthread_mutex_unlock(&reference.lock);
 	if (!rc)
-		w->host->metric(w->host, report, "cells", "", LOOM_BETTER_NONE, (double)(o->n * o->n * o->sweeps));
+		w->host->metric(w->host, report, "cells", "", LOOM_BETTER_NONE, (double)(n * n * o->sweeps));
 	return rc;
 }
 

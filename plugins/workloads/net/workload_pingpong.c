@@ -6,7 +6,7 @@
 struct pingpong_opts {
 	uint64_t rounds, bytes;
 	uint32_t order;
-	uint8_t kernel;
+	uint8_t kernel, two_sided;
 };
 
 static const struct loom_opt pingpong_rows[] = {
@@ -16,6 +16,8 @@ static const struct loom_opt pingpong_rows[] = {
 	LOOM_OPT(struct pingpong_opts, kernel, LOOM_OPT_BOOL, "no",
 		 "Whether each message is a kernel of its own, modelled by the device's launch_cost and teardown_cost. "
 		 "On a GPU with kernels = launched each message is a kernel in any case."),
+	LOOM_OPT(struct pingpong_opts, two_sided, LOOM_OPT_BOOL, "no",
+		 "Whether messages are sent to receives that the target has posted, as with MPI, in place of puts."),
 	NET_ORDER_ROW(struct pingpong_opts, order),
 	{.name = NULL},
 };
@@ -31,6 +33,9 @@ static int pingpong_check(const struct loom_host *host, const void *opts, struct
 	if (o->bytes % 8)
 		return LOOM_REFUSE(host, err, "bytes", "bytes = %llu: not a multiple of 8",
 				 (unsigned long long)o->bytes);
+	if (o->two_sided && o->order != NET_POST_FIRST)
+		return LOOM_REFUSE(host, err, "order",
+				   "order: with two_sided = yes receives are posted first: choose order = post-first");
 	return 0;
 }
 
@@ -52,6 +57,7 @@ static struct pingpong shape_of(const void *self)
 			     .rank = loom_net_rank(w->host),
 			     .ranks = loom_net_ranks(w->host),
 			     .kernel = o->kernel,
+			     .two_sided = o->two_sided,
 			     .late = o->order != NET_POST_FIRST};
 	p.from_at = loom_net_line(sizeof(p));
 	p.to_at = p.from_at + loom_net_line(o->bytes);
@@ -88,6 +94,10 @@ static int pingpong_wire(void *self, const struct loom_layout *layout, const str
 	struct pingpong *p = view->global;
 	int once = o->order != NET_POST_FIRST; /* otherwise one post that re-arms */
 	uint32_t posts = once ? (uint32_t)p->rounds : 1;
+	if (o->two_sided && layout->device[0].kind == LOOM_ON_GPU && !LOOM_HAS(layout, clock))
+		return LOOM_FAIL(i->workload.host, err, LOOM_ENOTSUP,
+				 "two_sided = yes: a GPU's kernels await arrivals, and a receive has none: choose CPU or "
+				 "simulated devices, or two_sided = no");
 	int rc = late_workload_wire(i, layout, trigger, o->order, posts, 1, err);
 	struct loom_trigger_post post = {.tag = PINGPONG_TAG,
 					 .rearm = !once,
@@ -98,7 +108,23 @@ static int pingpong_wire(void *self, const struct loom_layout *layout, const str
 					 .bytes = p->words * 8,
 					 .slot = PINGPONG_SLOT,
 					 .notify = PINGPONG_ARRIVAL};
-	(void)layout;
+	struct loom_trigger_post receive = {.tag = PINGPONG_RECEIVE_TAG,
+					    .op = LOOM_NET_RECV,
+					    .local = post.remote,
+					    .bytes = post.bytes,
+					    .match = PINGPONG_TAG,
+					    .slot = PINGPONG_RECEIVED};
+	if (o->two_sided) {
+		post.op = LOOM_NET_SEND;
+		post.match = PINGPONG_TAG;
+		post.remote = post.notify = 0;
+	}
+	/* The first at once, the others as the worker fires. One buffer suffices: the next message follows the answer. */
+	if (o->two_sided && !rc)
+		rc = loom_net_post(trigger, &receive, err);
+	receive.threshold = receive.rearm = 1;
+	if (o->two_sided && !rc)
+		rc = loom_net_post(trigger, &receive, err);
 	for (uint32_t k = 0; k < posts && !rc; k++) {
 		post.threshold = k + 1;
 		rc = late_posts_add(i->poster, &post, err);
@@ -132,13 +158,41 @@ static int add_times(const struct workload *w, struct loom_report *report, const
 
 #define AT(field) offsetof(struct pingpong_times, field)
 
+/* The times of both ranks, where they have one clock: the stages of rank 0's messages (GPU-TN, figure 8). stage_launch and
+ * stage_kernel end when the trigger is stored, stage_target when rank 1 sees the message, from then on. stage_end: from the
+ * trigger to the end of the kernel, before which hdn and gds send nothing. stage_total: launch to arrival. */
+static int add_stages(const struct workload *w, struct loom_report *report, const struct pingpong *p,
+		      const struct pingpong_times *own, struct loom_error *err)
+{
+	uint64_t bytes = p->rounds * sizeof(*own);
+	char *all = w->host->alloc(w->host, 2 * bytes + p->rounds * sizeof(uint64_t));
+	uint64_t *room = (uint64_t *)(all + 2 * bytes);
+	if (!all)
+		return LOOM_FAIL(w->host, err, LOOM_ENOMEM, "out of memory");
+	int rc = w->host->allgather(w->host, own, all, bytes, err);
+	struct pingpong_times *from = (struct pingpong_times *)all;
+	const struct pingpong_times *to = from + p->rounds;
+	for (uint64_t i = 0; i < p->rounds; i++) {
+		from[i].back = to[i].back;
+		from[i].ended -= p->launch_ns; /* it was the start of the next kernel */
+	}
+	if (!rc && p->rank == 0) {
+		add_times(w, report, "stage_launch", from, p->rounds, AT(launched), AT(begin), 1, room);
+		add_times(w, report, "stage_kernel", from, p->rounds, AT(begin), AT(fired), 1, room);
+		add_times(w, report, "stage_end", from, p->rounds, AT(fired), AT(ended), 1, room);
+		add_times(w, report, "stage_target", from, p->rounds, AT(fired), AT(back), 1, room);
+		add_times(w, report, "stage_total", from, p->rounds, AT(launched), AT(back), 1, room);
+	}
+	w->host->free(w->host, all);
+	return rc;
+}
+
 static int pingpong_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
 			   struct loom_report *report, struct loom_error *err)
 {
 	const struct workload *w = self;
 	const struct pingpong *p = view->global;
 	const struct pingpong_times *t = (const struct pingpong_times *)((const char *)p + p->times_at);
-	(void)layout;
 	if (p->wrong)
 		return LOOM_FAIL(w->host, err, LOOM_EWRONG, "pingpong: %llu words arrived wrong",
 				 (unsigned long long)p->wrong);
@@ -146,6 +200,11 @@ static int pingpong_verify(void *self, const struct loom_layout *layout, const s
 		if (!t[i].back)
 			return LOOM_FAIL(w->host, err, LOOM_EWRONG, "pingpong: message %llu never arrived",
 					 (unsigned long long)i);
+	if (p->kernel && p->ranks == 2 && LOOM_HAS(layout, clock)) {
+		int rc = add_stages(w, report, p, t, err);
+		if (rc)
+			return rc;
+	}
 	if (p->rank != 0)
 		return 0;
 	uint64_t *room = w->host->alloc(w->host, p->rounds * sizeof(*room));

@@ -11,6 +11,8 @@
 #define PINGPONG_TAG 1u
 #define PINGPONG_ARRIVAL 1u
 #define PINGPONG_SLOT 1u
+#define PINGPONG_RECEIVED 2u /* slot of the receives */
+#define PINGPONG_RECEIVE_TAG 2u
 
 /* Times of one message, by this rank's clock. */
 struct pingpong_times {
@@ -33,7 +35,8 @@ struct pingpong {
 	uint64_t wrong; /* number of wrong words received */
 	uint64_t from_at, to_at, times_at;
 	uint64_t launch_ns;
-	uint64_t pad[7];
+	uint64_t two_sided; /* 1: messages are sent and received, not put */
+	uint64_t pad[6];
 	struct loom_net_late fires;
 };
 
@@ -103,6 +106,8 @@ LOOM_FN int pingpong_step(struct loom_ctx *c, const struct pingpong *p, uint64_t
 			arrival->back = back;
 			arrival->visible = visible;
 		}
+		if (p->two_sided && arrived < p->rounds && !loom_net_fire(c, PINGPONG_RECEIVE_TAG))
+			return 0;
 	}
 	if (n == p->rounds)
 		return 1;
@@ -120,14 +125,19 @@ LOOM_FN int pingpong_step(struct loom_ctx *c, const struct pingpong *p, uint64_t
 	return 1;
 }
 
+LOOM_FN int pingpong_await(struct loom_ctx *c, const struct pingpong *p, uint64_t arrived)
+{
+	return p->two_sided ? loom_net_await_completed(c, PINGPONG_RECEIVED, arrived)
+			    : loom_net_await_late(c, pingpong_late(c, p), PINGPONG_ARRIVAL, arrived);
+}
+
 /* The first worker sends and receives; the others of its device take part only in the ends of kernels. */
 LOOM_FN void workload_pingpong_kernel(struct loom_ctx *c)
 {
 	struct pingpong copy = LOOM_NET_HEAD(c, struct pingpong), *p = &copy;
 	for (uint64_t n = 0, steps = pingpong_steps(p); c->device == 0 && n < steps; n++) {
 		uint64_t arrived = pingpong_arrived(p, n);
-		if (c->worker == 0 && arrived > 0 &&
-		    !loom_net_await_late(c, pingpong_late(c, p), PINGPONG_ARRIVAL, arrived))
+		if (c->worker == 0 && arrived > 0 && !pingpong_await(c, p, arrived))
 			return;
 		if (c->worker == 0 && !pingpong_step(c, p, n))
 			return;
