@@ -52,6 +52,25 @@ done
 expect 0 'victim_speed' "$G" run "$conf" --samples 2 --set run.warmup=0 $other \
 	--set "$W.victim=sleep 0.1" --set $W.victim_cores=0 --set $W.pause=1ms
 expect 0 'requests_per_s' "$G" run "$conf" --samples 2 --set run.warmup=0 $other --set $W.duration=100ms
+# Victims with a name; counters of a victim, or the reason why there are none; samples without requests.
+for name in memory barrier; do
+	expect 0 'victim_speed' "$G" run "$conf" --samples 1 --set run.warmup=0 $other --set $W.victim=@$name --set $W.pause=1ms
+done
+expect 2 "no victim '@memoy': there are @openssl, .*@idle, and commands" "$G" run "$conf" --set $W.victim=@memoy
+"$G" run "$conf" --samples 1 --set run.warmup=0 $other --set $W.victim=@barrier --set workload.requests.victim_counters=yes \
+	>"$tmp/out" 2>&1
+got=$?
+case $got in
+0) grep -q victim_l1d_misses "$tmp/out" || fail 'victim_counters: no metric' ;;
+4) grep -q 'victim_counters: this machine lets a process count no cache misses' "$tmp/out" || fail 'victim_counters: no reason' ;;
+*) fail "victim_counters: exit $got" ;;
+esac
+expect 0 'requesting' "$G" run "$conf" --samples 1 --set run.warmup=0 $other --set $W.duration=100ms \
+	--set workload.requests.silent=yes
+grep '^  requests' "$tmp/out" && fail 'silent = yes: there were requests'
+expect 2 'silent = yes needs a duration' "$G" run "$conf" --set workload.requests.silent=yes
+expect 2 'silent = yes is for samples without a victim' "$G" run "$conf" --set workload.requests.silent=yes --set $W.duration=1s \
+	--set $W.victim=@gzip
 # The CPU time of polling is charged, too. While no tenant is served, polling must not use up a small budget.
 expect 0 verified "$G" run conf/qos/storm.ini --samples 1 --set run.warmup=0 --set 'qos.use=split budget' \
 	--set qos.notify=poll --set qos.budget.limit=2% --set 'run.devices=cpu:0 cpu:1' --set $W.service=migrate \

@@ -18,6 +18,9 @@ spoil 'co-owners at the same time' counter owners.dev.h mgws_try_lock_queue 'SCH
 spoil 'a co-owner is busy too late' counter publish.dev.h mgws_acquire \
 	'if (n && idle) LOOM_CALL(term, busy, c); if (locked) mgws_reopen(c, meta, q);' \
 	'if (locked) mgws_reopen(c, meta, q); if (n && idle) LOOM_CALL(term, busy, c);'
+spoil 'tasks without room are forgotten' counter claim.dev.h mgws_fill_queues \
+	'b->next += mgws_publish(c, c->initial, b->next, ~0ull, b->end - b->next);' \
+	'(void)mgws_publish(c, c->initial, b->next, ~0ull, b->end - b->next); b->next = b->end;'
 spoil 'busy after tasks left the overflow list' counter list.dev.h mgws_list_refill \
 	"$busy mgws_shrink_list(c, s, count, n);" "mgws_shrink_list(c, s, count, n); $busy"
 spoil 'a slot of the pool is free before it is read' counter ids.dev.h mgws_reserve \

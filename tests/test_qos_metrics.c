@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computes the peak over any 1 s window from more rounds than there are points. */
+/* The peak over any 1 s window from more rounds than there are points; shares of idle states from counters of the
+ * test. */
 #include "../plugins/qos/metrics.c"
+#undef METRIC
+#define QOS_CPU_FOLDER "cpus"
+#include "../plugins/qos/cpuidle.c"
 #include "../plugins/qos/cpu_time.c"
 #include "qos_rig.h"
 
@@ -8,12 +12,6 @@ uint64_t qos_files_charge(struct service *s, int all)
 {
 	(void)s, (void)all;
 	return 0;
-}
-
-void qos_idle_read(const struct service *s, struct qos_idle *idle)
-{
-	(void)s;
-	*idle = (struct qos_idle){0};
 }
 
 /* Simulates `turns` rounds per second, for three seconds. In the second one, `busy` of each 1,000 ns are busy, in the
@@ -38,6 +36,84 @@ TEST(dearest_second)
 		double found = dearest(turns[i], 800);
 		CU_ASSERT(found > 0.795 && found < 0.805);
 	}
+}
+
+/* ---- idle states ---------------------------------------------------------------------------------- */
+
+static void put(unsigned core, unsigned state, const char *what, const char *text)
+{
+	char path[80];
+	snprintf(path, sizeof(path), "mkdir -p cpus/cpu%u/cpuidle/state%u", core, state);
+	CU_ASSERT_EQUAL_FATAL(system(path), 0);
+	snprintf(path, sizeof(path), "cpus/cpu%u/cpuidle/state%u/%s", core, state, what);
+	FILE *f = fopen(path, "w");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	fprintf(f, "%s\n", text);
+	fclose(f);
+}
+
+static struct {
+	char name[48];
+	double value;
+} seen[16];
+static unsigned metrics;
+
+static int note(const struct loom_host *host, struct loom_report *report, const char *name, const char *unit,
+		 enum loom_better better, double value)
+{
+	(void)host, (void)report, (void)unit, (void)better;
+	snprintf(seen[metrics].name, sizeof(seen[0].name), "%s", name);
+	seen[metrics++].value = value;
+	return 0;
+}
+
+static double value_of(const char *name)
+{
+	for (unsigned i = 0; i < metrics; i++)
+		if (!strcmp(seen[i].name, name))
+			return seen[i].value;
+	return -1;
+}
+
+/* Two cores for 2 s: POLL for 0.2 s of their 4, C1 for 1 s, C6 for 2 s. */
+TEST(idle_states)
+{
+	static const char *const state[] = {"POLL", "C1 ACPI", "C6"};
+	static const struct loom_host host = {.metric = note};
+	static struct service s = {.host = &host, .vectors = 2, .core = {0, 1}};
+	char folder[] = "/tmp/loom-idle-XXXXXX", clean[80];
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+	CU_ASSERT_EQUAL_FATAL(chdir(folder), 0);
+	for (unsigned core = 0; core < 2; core++)
+		for (unsigned i = 0; i < 3; i++) {
+			put(core, i, "name", state[i]);
+			put(core, i, "time", "1000000");
+			put(core, i, "usage", "5");
+		}
+	qos_idle_read(&s, &s.start_idle);
+	CU_ASSERT_EQUAL(s.start_idle.states, 3);
+	put(0, 0, "time", "1200000");
+	put(1, 1, "time", "2000000");
+	put(0, 2, "time", "1500000");
+	put(1, 2, "time", "2500000");
+	put(1, 2, "usage", "9");
+	qos_idle_report(&s, NULL, 2);
+	CU_ASSERT_DOUBLE_EQUAL(value_of("idle_share:POLL"), 0.05, 1e-9);
+	CU_ASSERT_DOUBLE_EQUAL(value_of("idle_share:C1_ACPI"), 0.25, 1e-9);
+	CU_ASSERT_DOUBLE_EQUAL(value_of("idle_share:C6"), 0.5, 1e-9);
+	CU_ASSERT_DOUBLE_EQUAL(value_of("idle_share_deepest"), 0.5, 1e-9);
+	CU_ASSERT_DOUBLE_EQUAL(value_of("idle_share"), 0.8, 1e-9);
+	CU_ASSERT_DOUBLE_EQUAL(value_of("idle_entries_per_s"), 2, 1e-9);
+	/* A core without counters. */
+	metrics = 0;
+	s.vectors = 1;
+	s.core[0] = 7;
+	qos_idle_read(&s, &s.start_idle);
+	qos_idle_report(&s, NULL, 2);
+	CU_ASSERT_EQUAL(metrics, 0);
+	CU_ASSERT_EQUAL(chdir("/"), 0);
+	snprintf(clean, sizeof(clean), "rm -r %s", folder);
+	CU_ASSERT_EQUAL(system(clean), 0);
 }
 
 TEST_MAIN("qos_metrics", 60)

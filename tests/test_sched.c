@@ -52,6 +52,9 @@ static const struct setup setups[] = {
 	{"sched_mgws", "local_queue=2 public_queue=8 wait=spin claim=fixed claim_size=7", 3, 1, "term_tree", 0, 0},
 	{"sched_mgws", "local_queue=2 public_queue=8 wait=yield", 3, 1, "term_hcounter", 0, 0},
 	{"sched_mgws", "priorities=yes local_queue=2 public_queue=2", 3, 1, NULL, 0, 0},
+	{"sched_mgws", "local_queue=4 public_queue=8 claim=queues", 4, 1, NULL, 0, 0},
+	{"sched_mgws", "local_queue=2 public_queue=1 claim=queues in_place_depth=0 victim=none", 3, 1, "term_tree", 0, 0},
+	{"sched_mgws", "local_queue=4 public_queue=4 claim=queues owners=2 transfer=id", 5, 1, "term_hcounter", 0, 0},
 	{"sched_static", "local_queue=8 wait=yield", 3, 1, "term_tree", 0, 0},
 	{"sched_host", "batch=2 returns=2", 4, 1, NULL, 0, 0},
 	{"sched_host", "batch=8 returns=4", 1, 1, "term_tree", 0, 0},
@@ -65,6 +68,7 @@ static const struct setup lane_setups[] = {
 	{"sched_mgws", "local_queue=2 public_queue=2 in_place_depth=0 backlog=4", 2, 4, NULL, 0, 0},
 	{"sched_mgws", "local_queue=4 public_queue=1 in_place_depth=0 backlog=16", 3, 3, NULL, 0, 0},
 	{"sched_mgws", "local_queue=8 public_queue=8 in_place_depth=1", 3, 3, NULL, 0, 0},
+	{"sched_mgws", "local_queue=4 public_queue=8 claim=queues", 3, 3, NULL, 0, 0},
 	{"sched_static", "local_queue=2 in_place_depth=1", 2, 4, NULL, 0, 0},
 	{"sched_host", "batch=4 returns=2", 2, 4, NULL, 0, 0},
 	{"sched_counter", "pool=20 local_queue=2 in_place_depth=1", 2, 4, NULL, 0, 0},
@@ -83,6 +87,7 @@ static const struct setup noncoherent_setups[] = {
 	{"sched_mgws", "local_queue=4 public_queue=4 backlog=8", 2, 2, "term_hcounter", 1, 0},
 	{"sched_mgws", "local_queue=4 public_queue=4", 4, 2, "term_tree", 40, 1},
 	{"sched_mgws", "local_queue=2 public_queue=2 attempts=damping wait=spin", 4, 1, "term_hcounter", 7, 1},
+	{"sched_mgws", "local_queue=4 public_queue=4 claim=queues", 4, 2, "term_tree", 90, 1},
 	{"sched_host", "batch=4 returns=8", 4, 1, "term_hcounter", 30, 1},
 	{"sched_plan", "pool=50", 4, 1, "term_hcounter", 300, 0},
 	{"sched_plan", "spin=0", 5, 1, "term_tree", 40, 0},
@@ -168,6 +173,25 @@ TEST(mgws_overflow)
 	CU_ASSERT_EQUAL(n.overflowed, 10);
 	ladder("sched_mgws", "local_queue=8 public_queue=8 in_place_depth=0 overflow_list=0", STAR,
 	       LOOM_EFULL);
+}
+
+/* claim = queues: a claim fills half of the local queue and the public queue, and each task that a worker does not find
+ * in its local queue passes through the public one. */
+TEST(mgws_claim_queues)
+{
+	static const char *const opts[] = {"local_queue=8 public_queue=16 claim=queues", "local_queue=8 public_queue=16"};
+	for (uint32_t lanes = 1; lanes <= 3; lanes += 2)
+		for (size_t i = 0; i < COUNT(opts); i++) {
+			/* 60 tasks that spawn nothing, in claims of 4 + 16 */
+			struct harness *h = open_tree("sched_mgws", opts[i], 1, lanes, 60, 60, STAR, 7);
+			CU_ASSERT_EQUAL(run_tree(h, 60), 0);
+			struct loom_counters n = harness_sum(h);
+			harness_close(h);
+			CU_ASSERT_EQUAL(n.claimed, 60);
+			CU_ASSERT_EQUAL(n.acquired, n.published);
+			/* By default the only worker publishes a few of a block at most. */
+			CU_ASSERT_TRUE(i ? n.published < 48 : n.published >= 48);
+		}
 }
 
 TEST(static_overflow)

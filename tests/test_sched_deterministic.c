@@ -34,6 +34,9 @@ static const struct turns_setup setups[] = {
 	{"local_queue=2 public_queue=4 owners=2 wait=spin", 4, 1, 24, BINARY, 0},
 	{"local_queue=2 public_queue=4 owners=2 in_place_depth=0 wait=yield", 3, 2, 20, COMB, 0},
 	{"local_queue=2 public_queue=4 victim=biased bias=0.5 claim=fixed claim_size=2" PARK, 4, 12, 24, COMB, 0},
+	{"local_queue=4 public_queue=2 claim=queues" PARK, 3, 16, 24, RANDOM, 0},
+	{"local_queue=2 public_queue=4 claim=queues owners=2 wait=spin", 4, 20, 24, STAR, 0},
+	{"local_queue=2 public_queue=2 claim=queues transfer=id in_place_depth=0" PARK, 3, 12, 24, CHAIN, 0},
 };
 
 /* Two devices exchange tasks through mailboxes. */
@@ -43,6 +46,7 @@ static const struct turns_setup noncoherent_setups[] = {
 	{"local_queue=4 public_queue=4" PARK, 3, 16, 24, COMB, TWO_CPUS},
 	{"local_queue=4 public_queue=2 claim=fixed claim_size=1" PARK, 4, 24, 24, CHAIN, TWO_CPUS},
 	{"local_queue=2 public_queue=4 transfer=id" PARK, 4, 2, 30, RANDOM, TWO_CPUS},
+	{"local_queue=4 public_queue=2 claim=queues" PARK, 4, 24, 24, COMB, TWO_CPUS},
 	{"local_queue=2 public_queue=4 owners=2 victim=neighbour" PARK, 5, 3, 24, BINARY, TWO_CPUS},
 	{"local_queue=2 public_queue=2 in_place_depth=0" PARK, 3, 2, 20, STAR, TWO_CPUS},
 	{"local_queue=4 public_queue=4 wait=spin", 4, 9, 40, RANDOM, TWO_CPUS},

@@ -17,7 +17,7 @@
 struct papers_args {
 	struct loom__conf_args conf; /* the words are PAPER and FIGURE */
 	const char *json, *keep, *from, *output;
-	uint8_t page, check, kept, small, quiet;
+	uint8_t page, check, kept, small, cpu, quiet;
 	uint32_t log;
 };
 
@@ -26,6 +26,8 @@ static const struct loom__option options[] = {
     LOOM__OPTION_SAMPLES(struct papers_args),
     {"small", NULL, "run one sample with the settings that the conf has for tests, else for a second",
      LOOM__AT(struct papers_args, small, BOOL)},
+    {"cpu", NULL, "run on a CPU what needs a GPU, with the settings that the conf has for it",
+     LOOM__AT(struct papers_args, cpu, BOOL)},
     {"kept", NULL, "judge the kept result, and run nothing", LOOM__AT(struct papers_args, kept, BOOL)},
     {"from", "FILE.jsonl", "judge the samples in this file of `gpuloom run` or `gpuloom sweep`, and run nothing",
      LOOM__AT(struct papers_args, from, STR)},
@@ -453,6 +455,12 @@ static int use(struct one *o)
 	struct loom__text text = {0};
 	o->row->view = o->source->has_view ? &o->source->view : NULL;
 	loom__paper_judge(o->row);
+	for (size_t i = 0; a->cpu && i < o->row->figure->claims; i++) { /* the claims are about GPUs */
+		o->row->claim[i].verdict = LOOM__CLAIM_NOT_RUN;
+		o->row->claim[i].unavailable = 1;
+	}
+	if (a->cpu && !a->quiet)
+		loom__say_note(o->p->cli, "--cpu: no GPU takes part, so the claims are not judged");
 	for (size_t i = 0; i < o->row->figure->claims; i++)
 		if (*o->row->claim[i].error && !o->row->claim[i].unavailable)
 			loom__say_warning(o->p->cli, "%s:%d: claim.%s: %s", o->row->claim[i].claim->entry->file,
@@ -517,9 +525,14 @@ static void announce(const struct one *o)
 static int run_conf(struct one *o)
 {
 	const struct papers_args *a = o->p->args;
-	const char *word = o->source->path;
+	const char *file[] = {o->source->path, o->row->figure->cpu};
 	char *words;
-	struct loom__conf_args conf = {.file = {&word, 1}, .set = settings_of(o, &words)};
+	if (a->cpu && !*file[1])
+		return loom__refuse(o->p->cli, LOOM_EXIT_USAGE, "papers: --cpu: %s has no `cpu`: %s", o->source->conf,
+				    strcmp(o->row->figure->needs, "cpu") && strcmp(o->row->figure->needs, "sim")
+					? "it needs a GPU"
+					: "it needs no GPU anyway");
+	struct loom__conf_args conf = {.file = {file, a->cpu ? 2 : 1}, .set = settings_of(o, &words)};
 	struct loom__sweep_params params = {.quiet = a->quiet,
 					    .log = a->log,
 					    .output = "",
@@ -669,14 +682,17 @@ static int run(struct loom__cli *cli, void *args)
 	const char *figure = a->conf.file.n > 1 ? a->conf.file.at[1] : NULL;
 	if (a->conf.file.n > 2)
 		return loom__refuse(cli, LOOM_EXIT_USAGE, "papers: too many words: PAPER and FIGURE");
-	if (!figure && (a->conf.set.n || a->keep || a->from || a->kept || a->small || a->output))
+	if (!figure && (a->conf.set.n || a->keep || a->from || a->kept || a->small || a->cpu || a->output))
 		return loom__refuse(cli, LOOM_EXIT_USAGE, "papers: --%s needs PAPER and FIGURE",
 				    a->conf.set.n ? a->conf.set.at[0].option
 				    : a->keep     ? "keep"
 				    : a->from     ? "from"
 				    : a->kept     ? "kept"
 				    : a->small    ? "small"
+				    : a->cpu      ? "cpu"
 						  : "output");
+	if (a->cpu && (a->keep || a->kept || a->from))
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "papers: --cpu runs a figure, and keeps no result");
 	if ((a->page || a->check) && paper)
 		return loom__refuse(cli, LOOM_EXIT_USAGE, "papers: --%s is for all papers", a->page ? "page" : "check");
 	loom__catch_signals();

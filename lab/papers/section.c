@@ -5,13 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "facts/must.h"
 #include "papers/papers.h"
 
-static const char *const key_name[] = {"of",    "figure", "table",  "part",   "shows",    "unlike", "needs", "small",
+static const char *const key_name[] = {"of",    "figure", "table",  "part",   "shows",    "unlike", "needs", "small", "cpu",
 				       "place", "why",    "claim.", "paper.", "neutral.", "place.", "why."};
-enum { OF, FIGURE, TABLE, PART, SHOWS, UNLIKE, NEEDS, SMALL, PLACE, WHY, NAMED };
+enum { OF, FIGURE, TABLE, PART, SHOWS, UNLIKE, NEEDS, SMALL, CPU, PLACE, WHY, NAMED };
 static const char *const needs_name[] = {"sim", "cpu", "gpu", "two-gpus"};
 
 struct reader {
@@ -170,7 +171,30 @@ static void check_needs(struct reader *r)
 		MISTAKE(r, e, e->value_column, "needs = %.40s: choose from sim, cpu, gpu, two-gpus", e->value);
 }
 
-/* A --set may narrow the values of a factor to those that one wants to run; the claims over the others stay valid. */
+/* `cpu` is a file in the folder of the conf that names it. */
+static void read_cpu(struct reader *r)
+{
+	const struct loom__entry *e = entry(r, "cpu");
+	r->f->cpu = "";
+	if (!e)
+		return;
+	const char *slash = strrchr(e->file, '/');
+	struct loom__text path = {0};
+	loom__text_add(&path, "%.*s%s", slash ? (int)(slash - e->file) + 1 : 0, e->file, e->value);
+	loom__must_text(&path);
+	r->f->cpu = r->f->cpu_path = path.at;
+	if (access(r->f->cpu, R_OK))
+		MISTAKE(r, e, e->value_column, "cpu = %.80s: no file '%s'", e->value, r->f->cpu);
+}
+
+/* The entry is of the command line or of another file than the figure. */
+static int is_elsewhere(const struct reader *r, const struct loom__entry *e)
+{
+	return e->source > LOOM_FROM_FILE || strcmp(e->file, r->f->entry->file) != 0;
+}
+
+/* A --set or a later file may narrow the values of a factor to those that one wants to run; the claims over the others
+ * stay valid. */
 static void widen(struct reader *r)
 {
 	const struct loom__sweep_spec *s = r->spec;
@@ -184,7 +208,7 @@ static void widen(struct reader *r)
 			all->value[all->values++] = loom__must(strdup(f->value[i]));
 		}
 		const struct loom__entry *e =
-		    f->values && f->from && !f->sets && f->from[0]->source > LOOM_FROM_FILE ? f->from[0]->was : NULL;
+		    f->values && f->from && !f->sets && is_elsewhere(r, f->from[0]) ? f->from[0]->was : NULL;
 		if (e)
 			loom__values_read(e->value, &all->value, &all->values);
 	}
@@ -221,6 +245,7 @@ int loom__figure_read(const struct loom_config *cfg, const struct loom__sweep_sp
 	out->shows = own(&r, "shows");
 	out->part = own(&r, "part");
 	out->small = value(&r, "small");
+	read_cpu(&r);
 	read_numbers(&r);
 	check_needs(&r);
 	if (!*out->of)
@@ -249,6 +274,7 @@ void loom__figure_free(struct loom__figure *f)
 		free(f->number[i]);
 	free(f->number);
 	free(f->claim);
+	free(f->cpu_path);
 	*f = (struct loom__figure){0};
 }
 

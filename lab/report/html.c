@@ -42,7 +42,7 @@ static double draw(struct loom__text *out, const struct loom__view *view, const 
 	}
 }
 
-/* Draws the figure for wide and narrow pages; the style sheet selects one. Returns 0 when there is nothing to draw. */
+/* Draws the figure for wide and for narrow pages; the style sheet selects one. 0: nothing to draw. */
 static int add_figure(struct loom__text *out, const struct loom__view *view, const struct figure *f,
 		      const char *caption)
 {
@@ -70,7 +70,7 @@ static void fact(struct loom__text *out, const char *name, const char *value)
 		loom__markup_add(out, "<div><dt>%s</dt><dd>%s</dd></div>\n", name, value);
 }
 
-/* Appends "2026-11-20 10:00 UTC" for "2026-11-20T10:00:00Z", and any other text unchanged. */
+/* "2026-11-20T10:00:00Z" as "2026-11-20 10:00 UTC"; anything else as it is. */
 static void add_time(struct loom__text *out, const char *text)
 {
 	size_t n = strlen(text);
@@ -80,7 +80,7 @@ static void add_time(struct loom__text *out, const char *text)
 		loom__text_add(out, "%s", text);
 }
 
-/* Returns 1 when the devices of the first configuration do not hold for the others. */
+/* If so, the devices of the first configuration do not hold for the others. */
 static int varies_devices(const struct loom__view *view)
 {
 	for (size_t f = 0; f < view->factors; f++)
@@ -165,7 +165,7 @@ static void add_nav(struct loom__text *out, const char *body)
 	loom__text_add(out, "</nav>\n</header>\n<main id=\"content\">\n");
 }
 
-/* Names the options of values such as "1, random, 8". */
+/* "1, random, 8" needs the names of the options. */
 static void add_names(struct loom__text *out, const struct loom__view *view)
 {
 	if (view->factors < 2 || view->variants < 2)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plots of a view as SVG. Colours come from style classes (style.c), so that one drawing suits light and dark pages and
- * print. Each series also has its own shape. Every plot is drawn for a width in pixels. Pages contain a wide and a
+ * print; each series also has its own shape. Every plot is drawn for a width in pixels. Pages contain a wide and a
  * narrow drawing, because scaled text is hard to read. */
 #ifndef LOOM_PLOT_H
 #define LOOM_PLOT_H
@@ -11,14 +11,14 @@
 
 #define LOOM__WIDE   960
 #define LOOM__NARROW 344
-#define LOOM__SERIES 8 /* distinct colours and shapes; further variants repeat them */
+#define LOOM__SERIES 8 /* distinct colours and shapes; further variants share one */
 
 /* A linear or logarithmic axis that maps lo..hi to the pixels a..b. */
 struct loom__scale {
 	double lo, hi, a, b;
-	double step, factor; /* ticks are at multiples of step; labels are multiplied by factor */
+	double step, factor; /* ticks at multiples of step; labels are multiplied by factor */
 	int decimals, log;
-	char unit[40]; /* unit of the ticks: "ms", "Mtasks/s" */
+	char unit[40]; /* of the ticks: "ms", "Mtasks/s" */
 };
 /* Fits the axis to lo..hi with a margin, and about one tick per `spacing` pixels. */
 void loom__scale_fit(struct loom__scale *s, double lo, double hi, const char *unit, double a,
@@ -26,7 +26,7 @@ void loom__scale_fit(struct loom__scale *s, double lo, double hi, const char *un
 /* Makes the axis logarithmic, with ticks at 1, 2 and 5 times powers of ten, unless lo <= 0. */
 void loom__scale_log(struct loom__scale *s, double lo, double hi);
 double loom__scale_at(const struct loom__scale *s, double v);
-/* Computes tick number i; returns 0 after the last one. */
+/* Tick number i; returns 0 after the last one. */
 int loom__scale_tick(const struct loom__scale *s, int i, double *v, char label[32]);
 
 /* ---- svg.c ----------------------------------------------------------------------------------- */
@@ -39,17 +39,17 @@ void loom__svg_box(struct loom__text *out, const char *style, double x, double y
 /* anchor: 's'tart, 'm'iddle, 'e'nd. `text` is untrusted and cut to `most` characters. */
 void loom__svg_text(struct loom__text *out, const char *style, double x, double y, char anchor,
 		    const char *text, size_t most);
-/* Draws the mark of a series, with `tip` (may be NULL) as its tooltip. */
+/* The mark of a series, with `tip` (may be NULL) as its tooltip. */
 void loom__svg_mark(struct loom__text *out, size_t series, const char *style, double x, double y,
 		    double size, const char *tip);
 void loom__svg_tip(struct loom__text *out, const char *tip);
-/* Draws the ticks of a horizontal axis at y, with grid lines up to `top`; those of a vertical axis. */
+/* The ticks of a horizontal axis at y, with grid lines up to `top`; of a vertical axis. */
 void loom__svg_axis_x(struct loom__text *out, const struct loom__scale *s, double y, double top);
 void loom__svg_axis_y(struct loom__text *out, const struct loom__scale *s, double x, double right);
-/* Draws the title of an axis: "tasks_per_s (Mtasks/s), more is better". */
+/* The title of an axis: "tasks_per_s (Mtasks/s), more is better". */
 void loom__svg_metric(struct loom__text *out, const struct loom__view *view, size_t metric,
 		      const char *unit, double x, double y, char anchor);
-size_t loom__svg_fits(double pixels); /* returns how many characters of a label fit */
+size_t loom__svg_fits(double pixels); /* how many characters of a label fit */
 
 /* The plots. Each appends one svg element and returns its height, or returns 0 if the view has nothing to draw. */
 double loom__plot_forest(struct loom__text *out, const struct loom__view *view, double width);
@@ -72,15 +72,15 @@ double loom__plot_heat(struct loom__text *out, const struct loom__view *view,
 double loom__plot_workers(struct loom__text *out, const struct loom__view *view,
 			  const struct loom__variant *v, double width);
 
-/* Compares level `level` of factor `factor` with level `base`: the median of the ratios of configurations that differ
- * in nothing else, with its 95 % interval. Returns the number of such pairs. */
+/* Level `level` of factor `factor` against level `base`: the median of the ratios of configurations that differ in
+ * nothing else, with its 95 % interval. Returns the number of such pairs. */
 size_t loom__effect(const struct loom__view *view, size_t metric, size_t factor, const char *base,
 		    const char *level, struct loom__stats_interval *ratio);
-/* Lists the levels of a factor in order of appearance, at most `most`. */
+/* The levels of a factor in order of appearance, at most `most`. */
 size_t loom__effect_levels(const struct loom__view *view, size_t factor, const char **level,
 			   size_t most);
 
-/* The CSS class and symbol, indexed by enum loom__verdict. */
+/* Indexed by enum loom__verdict: CSS class and symbol. */
 extern const char *const loom__verdict_style[], *const loom__verdict_sign[];
 /* style.c: the style sheet of the plots. */
 extern const char loom__plot_style[];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two metrics against each other: medians with their intervals, and the front of the points that none dominates. */
+/* Two metrics against each other: medians with their intervals, and the front of the points that no other point
+ * dominates. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,7 +72,7 @@ static int is_free(const struct pareto *p, const struct box *b)
 	return good;
 }
 
-/* Places a name beside its point if it overlaps no other name or mark; else only the tooltip has the name. */
+/* Places a name beside its point if it overlaps no other name or mark; otherwise only the tooltip has it. */
 static void draw_name(struct loom__text *out, struct pareto *p, size_t i)
 {
 	static const double place[][2] = {{10, -8}, {10, 18}, {-10, -8}, {-10, 18}, {10, 5}, {-10, 5}};
@@ -134,7 +135,7 @@ static void draw_point(struct loom__text *out, struct pareto *p, size_t i)
 		  (enum loom__front)p->front[i], tip);
 }
 
-/* Draws the legend above the plot at the right; narrow pages have it in the caption. */
+/* The legend, above the plot at the right; narrow pages have it in the caption. */
 static void draw_key(struct loom__text *out, struct pareto *p, const size_t *order, size_t n)
 {
 	static const char *const word[] = {"dominated", "dominated, intervals overlap", "on the front"};
@@ -152,7 +153,7 @@ static void draw_key(struct loom__text *out, struct pareto *p, const size_t *ord
 	}
 }
 
-/* Draws steps through the medians that no other median dominates. */
+/* Steps through the medians that no other median dominates. */
 static void draw_line(struct loom__text *out, const struct pareto *p, const size_t *by_x, size_t n)
 {
 	int x_more = loom__view_more(p->view, p->x), y_more = loom__view_more(p->view, p->y), pen = 0;
@@ -208,7 +209,7 @@ static double draw(struct loom__text *out, const struct loom__view *view, size_t
 	loom__svg_metric(out, view, x, p.sx.unit, p.right, p.bottom + 40, 'e');
 	if (!narrow)
 		draw_key(out, &p, order, n);
-	/* The front is drawn last, on top; of many other points only an even selection. */
+	/* Draw the front last, on top; of many other points only an even selection. */
 	for (int front = LOOM__FRONT_OFF; front <= LOOM__FRONT_ON; front++)
 		for (size_t k = 0; k < n; k++)
 			if (p.front[order[k]] == front && (front || k % (n / MOST_POINTS + 1) == 0))

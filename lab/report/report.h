@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports: result documents in one of several formats. A report needs no plug-ins or devices. */
+/* Reports: result documents in one of several formats. They need the documents only, neither plug-ins nor devices. */
 #ifndef LOOM_REPORT_H
 #define LOOM_REPORT_H
 
@@ -16,7 +16,7 @@ enum loom__report_format {
 	LOOM__AS_PDF,
 	LOOM__REPORT_FORMATS,
 };
-/* Return the format of a file name by its suffix, or by name; LOOM__REPORT_FORMATS if unknown. */
+/* By the suffix of a file name, or by name; LOOM__REPORT_FORMATS if unknown. */
 enum loom__report_format loom__report_format_of(const char *path);
 enum loom__report_format loom__report_format_named(const char *name);
 extern const char *const loom__report_format_name[LOOM__REPORT_FORMATS + 1]; /* NULL-terminated */
@@ -77,7 +77,7 @@ struct loom__report_settings {
 	unsigned
 	    plots; /* bits of enum loom__plot_kind, for SVG; 0: all plots that have content */
 };
-/* Selects metrics "a,b" and a front "x,y" of a view; NULL selects defaults. LOOM_EINVAL: a name is unknown. */
+/* Metrics "a,b" and a front "x,y" of a view; NULL selects defaults. LOOM_EINVAL for an unknown name. */
 int loom__report_settings(const struct loom__view *view, const char *metrics, const char *pareto,
 		      struct loom__report_settings *settings, struct loom_error *err);
 
@@ -103,17 +103,17 @@ void loom__report_html(struct loom__text *out, const struct loom__view *view,
 		       const struct loom__report_settings *settings);
 void loom__report_markdown(struct loom__text *out, const struct loom__view *view,
 			   const struct loom__report_settings *settings);
-/* Writes the long format: one row per sample, with levels of factors, then metrics with units in their names. */
+/* Long format: one row per sample; first the levels of the factors, then the metrics with units in their names. */
 void loom__report_csv(struct loom__text *out, const struct loom__view *view);
 void loom__report_svg(struct loom__text *out, const struct loom__view *view,
 		      const struct loom__report_settings *settings);
 /* Converts an SVG file to PNG or PDF by rsvg-convert. */
 int loom__report_draw(const struct loom__text *svg, enum loom__report_format format, struct loom__text *out,
 		      struct loom_error *err);
-/* Writes a script that contains the medians, intervals, quartiles and ratios that it plots. */
+/* A script that contains the medians, intervals, quartiles and ratios that it plots. */
 void loom__report_gnuplot(struct loom__text *out, const struct loom__view *view,
 			  const struct loom__report_settings *settings);
-/* Writes gpuloom.report/1 (docs/report.md). */
+/* gpuloom.report/1 (docs/report.md). */
 void loom__report_summary(struct loom__text *out, const struct loom__view *view,
 			  const struct loom__report_settings *settings);
 

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Idle time from the kernel's cpuidle counters, which is exact; /proc/stat samples at the tick. */
+#include <ctype.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "service.h"
+
+#ifndef QOS_CPU_FOLDER /* a test has its own */
+#define QOS_CPU_FOLDER "/sys/devices/system/cpu"
+#endif
 
 static int read_number(uint32_t core, int state, const char *what, uint64_t *value)
 {
 	char path[128];
 	unsigned long long n = 0;
-	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/cpuidle/state%d/%s", core, state,
+	snprintf(path, sizeof(path), QOS_CPU_FOLDER "/cpu%u/cpuidle/state%d/%s", core, state,
 		 what);
 	FILE *f = fopen(path, "re");
 	int ok = f && fscanf(f, "%llu", &n) == 1;
@@ -18,26 +24,74 @@ static int read_number(uint32_t core, int state, const char *what, uint64_t *val
 	return ok;
 }
 
+/* Adds the times of a core, in ns; the number of its states. */
+static uint32_t add_core(uint32_t core, struct qos_idle *idle)
+{
+	uint64_t us, times;
+	int state = 0;
+	for (; state < QOS_IDLE_STATES && read_number(core, state, "time", &us); state++) {
+		idle->ns += us * 1000;
+		idle->state_ns[state] += us * 1000;
+		if (read_number(core, state, "usage", &times))
+			idle->entries += times;
+	}
+	return (uint32_t)state;
+}
+
 uint64_t qos_idle_core(uint32_t core, uint64_t *entries)
 {
-	uint64_t us, times, sum = 0;
+	struct qos_idle idle = {0};
+	add_core(core, &idle);
 	if (entries)
-		*entries = 0;
-	for (int state = 0; read_number(core, state, "time", &us); state++) {
-		sum += us * 1000;
-		if (entries && read_number(core, state, "usage", &times))
-			*entries += times;
-	}
-	return sum;
+		*entries = idle.entries;
+	return idle.ns;
 }
 
 void qos_idle_read(const struct service *s, struct qos_idle *idle)
 {
-	*idle = (struct qos_idle){0};
+	*idle = (struct qos_idle){.states = QOS_IDLE_STATES};
 	for (uint32_t v = 0; v < s->vectors; v++) {
-		uint64_t entries;
-		idle->ns += qos_idle_core(s->core[v], &entries);
-		idle->entries += entries;
-		idle->consumed |= entries != 0;
+		uint64_t before = idle->entries;
+		uint32_t states = add_core(s->core[v], idle);
+		idle->states = states < idle->states ? states : idle->states;
+		idle->consumed |= idle->entries != before;
+	}
+}
+
+/* The state's name as a part of a metric's: "C6", "haltpoll_idle". */
+static void name_state(uint32_t core, uint32_t state, char name[32])
+{
+	char path[128];
+	snprintf(path, sizeof(path), QOS_CPU_FOLDER "/cpu%u/cpuidle/state%u/name", core, state);
+	FILE *f = fopen(path, "re");
+	if (!f || !fgets(name, 32, f))
+		snprintf(name, 32, "%u", state);
+	if (f)
+		fclose(f);
+	name[strcspn(name, "\n")] = 0;
+	for (char *c = name; *c; c++)
+		*c = (char)(isalnum((unsigned char)*c) ? *c : '_');
+}
+
+#define METRIC(name, unit, value) s->host->metric(s->host, report, name, unit, LOOM_BETTER_NONE, (double)(value))
+
+void qos_idle_report(const struct service *s, struct loom_report *report, double seconds)
+{
+	const struct qos_idle *was = &s->start_idle;
+	double all = seconds * 1e9 * s->vectors;
+	struct qos_idle idle;
+	char state[32], name[64];
+	qos_idle_read(s, &idle);
+	if (!idle.consumed || !was->consumed)
+		return;
+	METRIC("idle_share", "", (double)(idle.ns - was->ns) / all);
+	METRIC("idle_entries_per_s", "1/s", (double)(idle.entries - was->entries) / seconds);
+	for (uint32_t i = 0; i < idle.states; i++) {
+		double share = (double)(idle.state_ns[i] - was->state_ns[i]) / all;
+		name_state(s->core[0], i, state);
+		snprintf(name, sizeof(name), "idle_share:%s", state);
+		METRIC(name, "", share);
+		if (i + 1 == idle.states)
+			METRIC("idle_share_deepest", "", share);
 	}
 }

@@ -190,13 +190,6 @@ int qos_account_report(struct service *s, struct loom_report *report, struct loo
 		return LOOM_FAIL(s->host, err, LOOM_EIO,
 				 "%s: the context switches of its threads cannot be read from /proc", s->name);
 	report_tenants(s, report, seconds);
-	struct qos_idle idle;
-	qos_idle_read(s, &idle);
-	if (idle.consumed && s->start_idle.consumed) {
-		METRIC("idle_share", "", NONE,
-		       (double)(idle.ns - s->start_idle.ns) / (seconds * 1e9 * s->vectors));
-		METRIC("idle_entries_per_s", "1/s", NONE,
-		       (double)(idle.entries - s->start_idle.entries) / seconds);
-	}
+	qos_idle_report(s, report, seconds);
 	return 0;
 }

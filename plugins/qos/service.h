@@ -175,8 +175,11 @@ struct qos_device_interrupt {
 };
 
 struct qos_files;
+#define QOS_IDLE_STATES 10 /* of the kernel: CPUIDLE_STATE_MAX */
 struct qos_idle {
 	uint64_t ns, entries;
+	uint64_t state_ns[QOS_IDLE_STATES]; /* the last one is the deepest */
+	uint32_t states;		    /* those that all cores have */
 	int consumed;
 };
 
@@ -423,5 +426,6 @@ double qos_histogram_at(const struct qos_histogram *h, double share);
 /* ---- cpuidle.c */
 void qos_idle_read(const struct service *s, struct qos_idle *idle);
 uint64_t qos_idle_core(uint32_t core, uint64_t *entries); /* returns the idle time in ns; `entries` may be NULL */
+void qos_idle_report(const struct service *s, struct loom_report *report, double seconds); /* since s->start_idle */
 
 #endif

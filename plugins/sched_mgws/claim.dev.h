@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The initial set: workers claim blocks of it and run the claimed tasks in place. Device code, collective.
+/* The initial set: workers claim blocks of it. The claimed tasks are run in place, or with claim = queues pass through
+ * the queues. Device code, collective.
  *
  * Each non-coherent device, and each rank that others reach by RMA, has a range of the set in one word: the upper half
  * is the end, the lower half is the next task. A claim is one fetch-and-add, which returns the end that holds for it.
@@ -44,13 +45,15 @@ LOOM_FN uint64_t mgws_fraction(uint64_t n, uint32_t of)
 	return (n >> 32) * part + ((n & 0xffffffffu) * part >> 32);
 }
 
-/* Lane 0. Returns how many of `left` tasks to claim among `workers` workers: the claim size, or a part of a worker's
- * share. Blocks are long at first, which saves claims, and short at the end, which balances the load. */
+/* Lane 0. Returns how many of `left` tasks to claim among `workers` workers: the claim size, the room of the queues, or a
+ * part of a worker's share. Blocks are long at first, which saves claims, and short at the end, which balances the load. */
 LOOM_FN uint64_t mgws_claim_of(const struct loom_ctx *c, uint64_t left, uint32_t workers)
 {
 	uint32_t parts =
 	    SCHED_GRANULARITY(c) == SCHED_LANE ? 2 : 8; /* with several lanes a claim takes as long as many tasks */
-	uint64_t n = SCHED_CFG(c, claim) ? SCHED_CFG(c, claim_size) : mgws_fraction(left, parts * workers);
+	uint64_t n = SCHED_CFG(c, claim) == MGWS_GUIDED  ? mgws_fraction(left, parts * workers)
+		     : SCHED_CFG(c, claim) == MGWS_FIXED ? SCHED_CFG(c, claim_size)
+							 : SCHED_CFG(c, public_queue) + SCHED_CFG(c, local_queue) / 2;
 	n = n ? n : 1;
 	if (SCHED_GRANULARITY(c) == SCHED_LANE) /* a multiple of the lanes, so that no lane idles */
 		n = (n + c->lanes - 1) / c->lanes * c->lanes;
@@ -100,6 +103,30 @@ LOOM_FN uint64_t mgws_claim_set(struct loom_ctx *c, struct mgws_block *b, uint64
 	return all - *from < n ? all - *from : n;
 }
 
+/* Tasks of the block into the empty local queue, up to half of it, for they may spawn. */
+LOOM_FN void mgws_push_claimed(struct loom_ctx *c, struct mgws_block *b)
+{
+	struct sched_lane *mine = sched_lane(c);
+	uint32_t mask = sched_mask(c), n = (mask + 1) / 2;
+	if (b->end - b->next < n)
+		n = (uint32_t)(b->end - b->next);
+	sched_copy_ring(c, sched_ring(c), mine->head, mask, c->initial, b->next, ~0ull, n);
+	mine->count = n;
+	b->next += n;
+	loom_barrier_lanes(c);
+}
+
+/* claim = queues: the block into the empty local queue, and what is left of it into the public queue. A task without
+ * room there stays in the block: thieves still copy, or a co-owner has the trylock or has filled the queue. */
+LOOM_FN void mgws_fill_queues(struct loom_ctx *c, struct mgws_block *b)
+{
+	mgws_push_claimed(c, b);
+	if (b->next < b->end)
+		b->next += mgws_publish(c, c->initial, b->next, ~0ull, b->end - b->next);
+	if (c->lane == 0)
+		b->word = mgws_word_now(c);
+}
+
 /* Claims a block. Returns 0 when the set is used up. was_idle: this worker had reported idle. */
 LOOM_FN int mgws_claim(struct loom_ctx *c, int was_idle)
 {
@@ -120,15 +147,20 @@ LOOM_FN int mgws_claim(struct loom_ctx *c, int was_idle)
 	}
 	b->next = loom_from_lane0(c, from);
 	b->end = b->next + loom_from_lane0(c, n);
-	return b->next < b->end;
+	if (b->next == b->end)
+		return 0;
+	if (SCHED_CFG(c, claim) == MGWS_QUEUES)
+		mgws_fill_queues(c, b);
+	return 1;
 }
 
 /* granularity = lane: claims the next block at once, because mgws_find_work() takes a GPU as long as several small
  * tasks. Public and listed tasks then wait until the set is used up. So it claims nothing where CPUs and GPUs share the
- * lists, since only this kind of device may be able to run a listed task. */
+ * lists, since only this kind of device may be able to run a listed task, or where claimed tasks are public. */
 LOOM_FN int mgws_claim_next(struct loom_ctx *c)
 {
-	return (!SCHED_CFG(c, mixed) || SCHED_CFG(c, noncoherent)) && mgws_claim(c, 0);
+	return (!SCHED_CFG(c, mixed) || SCHED_CFG(c, noncoherent)) && SCHED_CFG(c, claim) != MGWS_QUEUES &&
+	       mgws_claim(c, 0);
 }
 
 /* A worker without tasks claims from the range. If it has reported idle, it calls busy() first; if it then finds
@@ -143,19 +175,6 @@ LOOM_FN uint32_t mgws_claim_again(struct loom_ctx *c, int *idle)
 		LOOM_CALL(term, busy, c);
 	*idle = 0;
 	return (uint32_t)mgws_claim(c, was_idle);
-}
-
-/* With several lanes: fills half of the empty local queue from the block. Spawned tasks get the other half. */
-LOOM_FN void mgws_push_claimed(struct loom_ctx *c, struct mgws_block *b)
-{
-	struct sched_lane *mine = sched_lane(c);
-	uint32_t mask = sched_mask(c), n = (mask + 1) / 2;
-	if (b->end - b->next < n)
-		n = (uint32_t)(b->end - b->next);
-	sched_copy_ring(c, sched_ring(c), mine->head, mask, c->initial, b->next, ~0ull, n);
-	mine->count = n;
-	b->next += n;
-	loom_barrier_lanes(c);
 }
 
 #endif

@@ -22,17 +22,11 @@ LOOM_FN int mgws_word_is_empty(const struct loom_ctx *c, uint64_t word)
 	return SCHED_CFG(c, owners) == 1 ? !mgws_stealable(word) : !mgws_left(word);
 }
 
-/* Lane 0. Returns the queue's word after this worker has changed it. */
-LOOM_FN uint64_t mgws_word_now(struct loom_ctx *c)
-{
-	return SCHED_CFG(c, owners) == 1 ? mgws_own_meta(c)->word : loom_load_relaxed_sys(&mgws_queue(c)->word);
-}
-
 #ifdef GPULOOM_DEV_CPU_H
 /* Lane 0. Returns whether a part of the initial set is unclaimed. */
 LOOM_FN int mgws_unclaimed(struct loom_ctx *c, struct mgws_block *b)
 {
-	if (b->claimed == MGWS_ALL)
+	if (SCHED_CFG(c, claim) == MGWS_QUEUES || b->claimed == MGWS_ALL)
 		return 0;
 	b->claimed = mgws_ranged(c) ? (mgws_initial_left(c) ? 0 : MGWS_ALL)
 				    : mgws_claimed_upto(c, loom_load_relaxed_sys(&mgws_job(c)->next));
@@ -67,7 +61,8 @@ LOOM_FN uint32_t mgws_poll(struct loom_ctx *c, int can_publish)
 	if (c->stop_seen)
 		return MGWS_STOP;
 	loom_poll_stop(c);
-	int unclaimed = mgws_ranged(c) ? mgws_range_left(b->claimed) != 0 : b->claimed < c->ctl->initial_tasks;
+	int unclaimed = SCHED_CFG(c, claim) != MGWS_QUEUES &&
+			(mgws_ranged(c) ? mgws_range_left(b->claimed) != 0 : b->claimed < c->ctl->initial_tasks);
 	if (can_publish && !unclaimed && mgws_word_is_empty(c, b->word))
 		return MGWS_PUBLISH;
 	b->word = loom_load_relaxed_sys(&mgws_queue(c)->word);

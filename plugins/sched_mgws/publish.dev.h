@@ -108,6 +108,12 @@ LOOM_FN uint32_t mgws_publish(struct loom_ctx *c, const struct loom_task *from, 
 	return (uint32_t)LOOM_OUTLINED_COLLECTIVE(mgws_publish_range, c, (struct loom_task *)from, at, mask, want);
 }
 
+/* Lane 0. Returns the queue's word after this worker has changed it. */
+LOOM_FN uint64_t mgws_word_now(struct loom_ctx *c)
+{
+	return SCHED_CFG(c, owners) == 1 ? mgws_own_meta(c)->word : loom_load_relaxed_sys(&mgws_queue(c)->word);
+}
+
 /* Publishes up to `want` of the oldest tasks of a ring of this worker, and subtracts them from the ring's count. */
 LOOM_FN uint32_t mgws_publish_ring(struct loom_ctx *c, const struct loom_task *ring, uint32_t mask, uint32_t *head,
 				   uint32_t *count, uint32_t want)

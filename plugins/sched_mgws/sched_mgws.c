@@ -15,7 +15,7 @@ _Static_assert(offsetof(struct sched_common, event) % 64 == 0, "nothing hot shar
 static const char *const victims[] = {"random", "biased", "local", "neighbour", "none", NULL};
 static const char *const attempts_choices[] = {"two_atomics", "damping", NULL};
 static const char *const transfers[] = {"body", "id", NULL};
-static const char *const claims[] = {"guided", "fixed", NULL};
+static const char *const claims[] = {"guided", "fixed", "queues", NULL};
 
 #define MGWS_OPTION(where, type, name, ...) SCHED_ROW(name, __VA_ARGS__),
 #define MGWS_DERIVED(where, type, name)

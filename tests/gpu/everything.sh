@@ -262,7 +262,7 @@ base='--set transport.use=p2p --set scheduler.use=mgws --set termination.use=cou
 policies() {
 	for granularity in worker lane; do
 		for policy in attempts=damping transfer=id victim=biased victim=local victim=neighbour claim=fixed \
-			owners=2; do
+			claim=queues owners=2; do
 			every "uts granularity=$granularity $policy" $base --set run.workload=uts \
 				--set scheduler.granularity=$granularity --set scheduler.mgws.$policy
 		done

@@ -87,6 +87,13 @@ sched() {
 		fault refill thief_no_room
 	fi
 
+	right overflow_flags
+	right overflow_flags "-DEPOCHS=3 -DWAIT_ALL -DTHIEVES=2"
+	planted overflow_flags one_flag "-DFLAGS=1"
+	planted overflow_flags reentered "-DEPOCHS=3"
+	planted overflow_flags last_only "-DEPOCHS=3 -DLAST_ONLY"
+	planted overflow_flags too_many_thieves "-DWRAP=4"
+
 	right term_counter
 	right term_hcounter -DS=2
 	right term_hcounter "-DDEVICES=3 -DN=3"

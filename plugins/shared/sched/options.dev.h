@@ -39,10 +39,10 @@
 	OPTION(ALL, uint32_t, owners, LOOM_OPT_U32, "1",                                           \
 	       "Workers of a device that share a public queue: 1, 2 or 4.", .min = 1, .max = 4)    \
 	OPTION(ALL, uint32_t, claim, LOOM_OPT_ENUM, "guided",                                      \
-	       "Initial tasks that a worker claims at a time. guided: an eighth of its share of the unclaimed tasks; " \
-	       "half of its share with granularity = lane. fixed: claim_size.", .choices = claims)             \
-	OPTION(ALL, uint32_t, claim_size, LOOM_OPT_U32, "16", "claim = fixed: number of tasks in a " \
-		"claim.", .min = 1, .max = 1 << 20) \
+	       "Initial tasks that a worker claims at a time. guided: an eighth of its share of what is left, with " \
+	       "granularity = lane half of it. fixed: claim_size. queues: as many as fill the public queue and half " \
+	       "of the local queue, through which they pass, as in the MGWS thesis.", .choices = claims)             \
+	OPTION(ALL, uint32_t, claim_size, LOOM_OPT_U32, "16", "claim = fixed: tasks of a claim.", .min = 1, .max = 1 << 20) \
 	OPTION(ALL, uint32_t, victim, LOOM_OPT_ENUM, "random",                                     \
 	       "Worker to steal from. random: any other worker. biased: a worker of the same device with probability " \
 	       "bias, else of another one. local: a worker of the same device. neighbour: the next worker, then the " \
@@ -93,6 +93,7 @@ struct sched_config {
 /* A task is run by all lanes of a worker together, or by one lane while other lanes run a task each. */
 enum sched_granularity { SCHED_WORKER, SCHED_LANE };
 enum sched_wait { SCHED_SPIN, SCHED_YIELD, SCHED_SLEEP };
+enum mgws_claims { MGWS_GUIDED, MGWS_FIXED, MGWS_QUEUES };
 enum mgws_victim { MGWS_RANDOM, MGWS_BIASED, MGWS_LOCAL, MGWS_NEIGHBOUR, MGWS_NONE };
 enum mgws_attempts { MGWS_TWO_ATOMICS, MGWS_DAMPING };
 enum mgws_transfer { MGWS_BODY, MGWS_ID };

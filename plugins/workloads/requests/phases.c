@@ -3,11 +3,13 @@
  * and beside workers that post requests. */
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 
 #include "lib/thread.h"
+#include "lib/cpu_list.h"
 #include "requests.h"
 
 int request_check(const struct loom_host *host, const void *opts, struct loom_error *err)
@@ -15,7 +17,11 @@ int request_check(const struct loom_host *host, const void *opts, struct loom_er
 	const struct request_opts *o = opts;
 	if (o->outstanding & (o->outstanding - 1))
 		return LOOM_REFUSE(host, err, "outstanding", "outstanding = %u is not a power of two", o->outstanding);
-	return 0;
+	if (o->silent && (!o->duration || (*o->victim && strcmp(o->victim, "@idle"))))
+		return LOOM_REFUSE(host, err, "silent",
+				   o->duration ? "silent = yes is for samples without a victim, which has a part without requests"
+					       : "silent = yes needs a duration: nothing else ends the sample");
+	return request_victim_check(host, o->victim, err);
 }
 
 void request_job_create(struct request_job *j, const struct loom_host *host, const struct request_opts *opts,
@@ -26,6 +32,11 @@ void request_job_create(struct request_job *j, const struct loom_host *host, con
 	j->opts = opts;
 	j->name = name;
 	j->victim = CHILD_NONE;
+	cpu_set_t set;
+	loom__cpu_list(opts->victim_cores, &set, sizeof(set));
+	if (!CPU_COUNT(&set))
+		sched_getaffinity(0, sizeof(set), &set);
+	request_victim_set(opts->victim, (uint32_t)CPU_COUNT(&set), &j->runs);
 	pthread_mutex_init(&j->lock, NULL);
 	pthread_condattr_init(&clock);
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
@@ -105,9 +116,9 @@ static void set_quiet(struct request_job *j, uint32_t quiet)
 
 static void beside(struct request_job *j)
 {
-	set_quiet(j, 0);
+	set_quiet(j, j->opts->silent);
 	uint64_t begin = j->host->now_ns(j->host), done = done_so_far(j);
-	if (*j->opts->victim)
+	if (*j->runs.command)
 		request_run_victim(j, &j->beside);
 	else
 		rest(j, j->opts->duration);
@@ -139,7 +150,7 @@ static void run_sample(struct request_job *j)
 		while (!__atomic_load_n(&j->counters[w]->started, __ATOMIC_ACQUIRE))
 			if (rest(j, 1000000))
 				return;
-	if (*j->opts->victim) {
+	if (*j->runs.command) {
 		if (j->sample % 2) {
 			beside(j);
 			alone(j);
@@ -180,6 +191,9 @@ int request_start_phases(void *self, const struct loom_layout *layout, const str
 {
 	struct request_job *j = self;
 	(void)layout, (void)view, (void)segments;
+	int refused = j->opts->victim_counters && *j->runs.command ? request_counters_check(j, err) : 0;
+	if (refused)
+		return refused;
 	j->leave = 0;
 	j->phase = REQUEST_IDLE;
 	sigset_t all_signals, old;
@@ -222,8 +236,8 @@ void request_job_arm(struct request_job *j, const struct loom_layout *layout, co
 	j->control = k;
 	j->counters = (struct request_counters *const *)(const void *)view->worker;
 	k->quit = 0;
-	k->quiet = *j->opts->victim ? 1 : 0;
-	plan->endless = *j->opts->victim || j->opts->duration;
+	k->quiet = *j->runs.command || j->opts->silent;
+	plan->endless = *j->runs.command || j->opts->duration;
 	plan->pause_ns = j->opts->pause;
 	plan->tenants = j->opts->tenants;
 	plan->window = j->opts->outstanding;
@@ -246,24 +260,30 @@ static int check_victim(const struct request_job *j, const struct request_victim
 {
 	if (r->failed)
 		return LOOM_FAIL(j->host, err, LOOM_EUNAVAIL,
-				 "%s: cannot run the victim '%s': %s%s", j->name, j->opts->victim, strerror(r->failed),
+				 "%s: cannot run the victim '%s': %s%s", j->name, j->runs.command, strerror(r->failed),
 				 r->failed == ENOENT ? ": install it, or set `victim` to another command" : "");
 	if (r->status == CHILD_LOST) {
 		char how[120];
 		child_end_text(r->status, how, sizeof(how));
-		return LOOM_FAIL(j->host, err, LOOM_EWRONG, "%s: the victim '%s' %s", j->name, j->opts->victim, how);
+		return LOOM_FAIL(j->host, err, LOOM_EWRONG, "%s: the victim '%s' %s", j->name, j->runs.command, how);
 	}
 	if (WIFSIGNALED(r->status))
 		return LOOM_FAIL(j->host, err, LOOM_EWRONG, "%s: the victim '%s' was ended by signal %d (%s)", j->name,
-				 j->opts->victim, WTERMSIG(r->status), strsignal(WTERMSIG(r->status)));
+				 j->runs.command, WTERMSIG(r->status), strsignal(WTERMSIG(r->status)));
 	if (WEXITSTATUS(r->status))
 		return LOOM_FAIL(j->host, err, LOOM_EWRONG, "%s: the victim '%s' failed with exit code %d%s%s", j->name,
-				 j->opts->victim, WEXITSTATUS(r->status), *r->complaint ? ": " : "", r->complaint);
-	/* `openssl speed` runs for a fixed time, so its duration is no measure of its speed. */
-	if (strstr(j->opts->victim, "openssl speed") && !(r->rate > 0))
+				 j->runs.command, WEXITSTATUS(r->status), *r->complaint ? ": " : "", r->complaint);
+	if (j->runs.rate && !(r->rate > 0))
+		return LOOM_FAIL(j->host, err, LOOM_EUNAVAIL, "%s: the victim '%s' prints no rate behind '%s'", j->name,
+				 j->runs.command, j->runs.rate);
+	if (j->opts->victim_counters && !r->counted)
+		return LOOM_FAIL(j->host, err, LOOM_EUNAVAIL, "%s: the victim '%s' was not counted", j->name,
+				 j->runs.command);
+	/* openssl speed runs for a fixed time, so its duration is no measure of its speed. */
+	if (strstr(j->runs.command, "openssl speed") && !(r->rate > 0))
 		return LOOM_FAIL(j->host, err, LOOM_EUNAVAIL,
 				 "%s: the victim '%s' prints no rate at the end of its output, as OpenSSL 3 does",
-				 j->name, j->opts->victim);
+				 j->name, j->runs.command);
 	return 0;
 }
 
@@ -284,6 +304,24 @@ static void report_values(const struct request_job *j, struct loom_report *repor
 		}
 }
 
+/* Per 1,000 instructions, and what the requests add. */
+static void report_counters(const struct request_job *j, struct loom_report *report)
+{
+	static const struct {
+		uint32_t event;
+		const char *alone, *beside, *ratio;
+	} row[] = {{REQUEST_L1D_MISSES, "victim_alone_l1d_misses", "victim_beside_l1d_misses", "victim_l1d_misses"},
+		   {REQUEST_BRANCH_MISSES, "victim_alone_branch_misses", "victim_beside_branch_misses",
+		    "victim_branch_misses"}};
+	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		double alone = 1000 * j->alone.count[row[i].event] / j->alone.count[REQUEST_INSTRUCTIONS];
+		double beside = 1000 * j->beside.count[row[i].event] / j->beside.count[REQUEST_INSTRUCTIONS];
+		METRIC(row[i].alone, "", LESS, alone);
+		METRIC(row[i].beside, "", LESS, beside);
+		METRIC(row[i].ratio, "", LESS, beside / alone);
+	}
+}
+
 static int report_victim(const struct request_job *j, struct loom_report *report, struct loom_error *err)
 {
 	int rc = check_victim(j, &j->alone, err);
@@ -300,6 +338,8 @@ static int report_victim(const struct request_job *j, struct loom_report *report
 	METRIC("victim_cpu_alone", "s", LESS, (double)(j->alone.user_ns + j->alone.system_ns) / 1e9);
 	METRIC("victim_cpu_beside", "s", LESS, (double)(j->beside.user_ns + j->beside.system_ns) / 1e9);
 	report_values(j, report);
+	if (j->opts->victim_counters)
+		report_counters(j, report);
 	return 0;
 }
 
@@ -329,5 +369,5 @@ int request_job_report(struct request_job *j, struct loom_report *report, struct
 	if (j->noisy_ns)
 		METRIC("requests_per_s", "requests/s", MORE,
 		       (double)j->noisy_done / ((double)j->noisy_ns / 1e9));
-	return *j->opts->victim ? report_victim(j, report, err) : 0;
+	return *j->runs.command ? report_victim(j, report, err) : 0;
 }

@@ -15,6 +15,7 @@ struct request_opts {
 	uint64_t duration, settle;
 	uint64_t pause;
 	uint32_t tenants, outstanding;
+	uint8_t victim_counters, silent;
 };
 
 #define REQUEST_ROW(S, field, opt_type, default_, help_, ...)                                          \
@@ -27,13 +28,22 @@ struct request_opts {
 #define REQUEST_ROWS(S)                                                                                \
 	REQUEST_ROW(S, victim, LOOM_OPT_STR, "", \
 			 "A command that runs beside the workers twice per sample, without and with requests, to " \
-			 "compare its speed. Blanks separate its arguments. Empty: none.", \
+			 "compare its speed. Blanks separate its arguments. Empty: none. Or a name: @openssl, @7z, " \
+			 "@sysbench, @stress-ng and @gzip run these programs, if they are installed, with work for about a " \
+			 "second on all its cores; @memory misses caches, and threads of @barrier wait for each other: both " \
+			 "are built in; @idle: none.", \
 			 .flags = LOOM_OPT_TRUST, .section = "workload.requests"), \
 	REQUEST_ROW(S, victim_cores, LOOM_OPT_CPUS, "", \
 			 "Cores that the victim may use. Empty: all.", .min = 0, .section = "workload.requests"), \
+	REQUEST_ROW(S, victim_counters, LOOM_OPT_BOOL, "no", \
+			 "Whether to count the victim's misses of the first data cache and its mispredicted branches, in " \
+			 "user mode.", .section = "workload.requests"), \
 	REQUEST_ROW(S, duration, LOOM_OPT_TIME, "0", \
 			 "Length of a sample without a victim. 0: until the job is done.", \
 			 .min = 0, .max = 1e12, .section = "workload.requests"), \
+	REQUEST_ROW(S, silent, LOOM_OPT_BOOL, "no", \
+			 "Whether workers post no requests in a sample without a victim, which needs a duration: what " \
+			 "samples with requests are compared with.", .section = "workload.requests"), \
 	REQUEST_ROW(S, settle, LOOM_OPT_TIME, "20ms", \
 			 "Pause before each run of the victim.", \
 			 .min = 0, .max = 1e11, .section = "workload.requests"), \
@@ -48,14 +58,29 @@ struct request_opts {
 			 "Most requests of one worker in flight; a power of two.", \
 			 .min = 1, .max = 65536, .section = "workload.requests")
 
+/* A victim that is built in. */
+enum request_built_in { REQUEST_COMMAND, REQUEST_MEMORY, REQUEST_BARRIER };
+
+/* What `victim` means on this machine. */
+struct request_victim {
+	char command[4096]; /* "": none */
+	const char *rate;   /* its output has its rate behind this text; NULL: no text of its own */
+	uint32_t cores, input_mib;
+	enum request_built_in built_in;
+};
+
+enum { REQUEST_INSTRUCTIONS, REQUEST_L1D_MISSES, REQUEST_BRANCH_MISSES, REQUEST_EVENTS };
+
 /* One run of the victim. */
 struct request_victim_run {
 	uint64_t wall_ns, user_ns, system_ns;
-	int status;	   /* status from child_wait() */
-	int failed;	   /* errno if the victim could not be started */
-	double rate;	   /* rate that the victim printed; 0: none */
-	char output[4096]; /* last line of its output */
-	char complaint[200]; /* last line of its error output */
+	int status;	   /* as from child_wait() */
+	int failed;	   /* errno if it could not be started */
+	double rate;	   /* the rate that it printed; 0: none */
+	int counted;
+	double count[REQUEST_EVENTS];
+	char output[4096]; /* the last line of its output */
+	char complaint[200]; /* the last line of its error output */
 };
 
 enum request_phase { REQUEST_IDLE = 0, REQUEST_ARMED, REQUEST_RUNNING, REQUEST_OVER };
@@ -64,6 +89,7 @@ enum request_phase { REQUEST_IDLE = 0, REQUEST_ARMED, REQUEST_RUNNING, REQUEST_O
 struct request_job {
 	const struct loom_host *host;
 	const struct request_opts *opts;
+	struct request_victim runs;
 	const char *name;
 	struct loom_tenant tenant[LOOM_MAX_TENANTS];
 	struct loom_grant *grant;
@@ -103,6 +129,17 @@ void request_job_arm(struct request_job *j, const struct loom_layout *layout, co
 /* Called after a sample: reports its metrics. Returns LOOM_EWRONG if answers were wrong. */
 int request_job_report(struct request_job *j, struct loom_report *report, struct loom_error *err);
 
+/* victims.c */
+int request_victim_check(const struct loom_host *host, const char *victim, struct loom_error *err);
+void request_victim_set(const char *victim, uint32_t cores, struct request_victim *out);
+double request_victim_rate(const char *text, const char *mark); /* 0: none */
+int request_victim_input(uint32_t mib);				 /* a file of text; -1 and errno */
+int request_victim_run_built_in(const struct request_victim *v, double *rate);
+/* victim_counters.c: 0, or an errno; all are open or none is. They count the process and those that it starts from then on. */
+int request_counters_open(pid_t pid, int fd[REQUEST_EVENTS]);
+void request_counters_close(int fd[REQUEST_EVENTS]);
+int request_counters_read(const int fd[REQUEST_EVENTS], double count[REQUEST_EVENTS]); /* -1: not counted */
+int request_counters_check(const struct request_job *j, struct loom_error *err);
 /* victim.c */
 void request_run_victim(struct request_job *j, struct request_victim_run *run);
 double request_victim_value(const struct request_victim_run *run, const char *name); /* -1: not printed */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "lib/cpu_list.h"
 #include "requests.h"
@@ -50,10 +51,15 @@ static void read_complaint(int fd, struct request_victim_run *run)
 }
 
 /* Reads the last line that starts a JSON object, or the rate that openssl prints. */
-static void read_figures(int fd, const char *command, struct request_victim_run *run)
+static void read_figures(int fd, const struct request_victim *v, struct request_victim_run *run)
 {
 	char text[8192];
+	const char *command = v->command;
 	read_end(fd, text, sizeof(text));
+	if (v->rate) {
+		run->rate = request_victim_rate(text, v->rate);
+		return;
+	}
 	if (strstr(command, "openssl speed")) {
 		run->rate = openssl_rate(text);
 		return;
@@ -89,43 +95,94 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-void request_run_victim(struct request_job *j, struct request_victim_run *run)
+/* Shared with a victim that is built in. */
+struct built_in {
+	int go;
+	double rate;
+};
+
+/* Starts it: it waits for `go`. 0, or an errno. */
+static int start_built_in(struct request_job *j, const cpu_set_t *set, struct built_in *b)
 {
-	char text[4096], *argv[ARGS + 1], *rest = NULL;
-	const char *step;
+	int in_child = child_fork(&j->victim, "victim", 1);
+	if (in_child < 0)
+		return errno;
+	if (!in_child) {
+		setpgid(j->victim.pid, j->victim.pid);
+		return 0;
+	}
+	setpgid(0, 0);
+	if (set)
+		sched_setaffinity(0, sizeof(*set), set);
+	while (!__atomic_load_n(&b->go, __ATOMIC_ACQUIRE))
+		sched_yield();
+	_exit(request_victim_run_built_in(&j->runs, &b->rate) ? 1 : 0);
+}
+
+/* Splits the command in `text`, and finds its program. 0, or ENOENT. */
+static int read_command(char *text, char *argv[ARGS + 1], char path[4096])
+{
+	char *rest = NULL;
 	int n = 0;
-	struct rusage used = {0};
-	cpu_set_t set;
-	*run = (struct request_victim_run){0};
-	strncpy(text, j->opts->victim, sizeof(text) - 1);
-	text[sizeof(text) - 1] = 0;
 	for (char *one = strtok_r(text, " \t", &rest); one && n < ARGS; one = strtok_r(NULL, " \t", &rest))
 		argv[n++] = one;
 	argv[n] = NULL;
+	if (!n || (!strchr(argv[0], '/') && child_find(argv[0], path, 4096)))
+		return ENOENT;
+	if (strchr(argv[0], '/'))
+		snprintf(path, 4096, "%s", argv[0]);
+	return 0;
+}
+
+static void close_files(const struct child_program *p)
+{
+	const int fd[] = {p->in, p->out, p->err};
+	for (size_t i = 0; i < sizeof(fd) / sizeof(fd[0]); i++)
+		if (fd[i] >= 0)
+			close(fd[i]);
+}
+
+void request_run_victim(struct request_job *j, struct request_victim_run *run)
+{
+	char text[4096], path[4096], *argv[ARGS + 1];
+	const struct request_victim *v = &j->runs;
+	const char *step;
+	struct rusage used = {0};
+	cpu_set_t set;
+	int counter[REQUEST_EVENTS] = {-1, -1, -1};
+	struct built_in *b = NULL;
+	struct child victim;
+	*run = (struct request_victim_run){0};
+	memcpy(text, v->command, sizeof(text));
 	loom__cpu_list(j->opts->victim_cores, &set, sizeof(set));
-	if (!n) {
-		run->failed = ENOENT;
+	if (!v->built_in && (run->failed = read_command(text, argv, path)))
 		return;
-	}
-	struct child_program program = {.argv = argv,
-					.in = loom_fd(open("/dev/null", O_RDONLY | O_CLOEXEC)),
+	struct child_program program = {.path = path,
+					.argv = argv,
+					.in = loom_fd(v->input_mib ? request_victim_input(v->input_mib)
+								   : open("/dev/null", O_RDONLY | O_CLOEXEC)),
 					.out = loom_fd(memfd_create("victim", MFD_CLOEXEC)),
 					.err = loom_fd(memfd_create("victim", MFD_CLOEXEC)),
 					.cores = CPU_COUNT(&set) ? &set : NULL,
 					.cores_bytes = sizeof(set),
 					.end = SIGKILL};
-	if (program.in < 0 || program.out < 0 || program.err < 0) {
+	b = mmap(NULL, sizeof(*b), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (program.in < 0 || program.out < 0 || program.err < 0 || b == MAP_FAILED) {
 		run->failed = errno;
 		goto end;
 	}
 	uint64_t begin = now_ns();
-	struct child victim;
 	pthread_mutex_lock(&j->lock);
-	run->failed = j->leave ? ECANCELED : child_start(&j->victim, &program, &step);
+	run->failed = j->leave      ? ECANCELED
+		      : v->built_in ? start_built_in(j, program.cores, b)
+				    : child_start(&j->victim, &program, &step);
 	victim = j->victim;
 	pthread_mutex_unlock(&j->lock);
 	if (run->failed)
 		goto end;
+	if (j->opts->victim_counters)
+		request_counters_open(victim.pid, counter);
+	__atomic_store_n(&b->go, 1, __ATOMIC_RELEASE);
 	child_await(&victim);
 	run->wall_ns = now_ns() - begin;
 	/* With the lock held, no signal is sent to a process id that has been reused. */
@@ -134,13 +191,16 @@ void request_run_victim(struct request_job *j, struct request_victim_run *run)
 	pthread_mutex_unlock(&j->lock);
 	run->user_ns = nanoseconds(&used.ru_utime);
 	run->system_ns = nanoseconds(&used.ru_stime);
-	read_figures(program.out, j->opts->victim, run);
+	if (counter[0] >= 0)
+		run->counted = !request_counters_read(counter, run->count);
+	request_counters_close(counter);
+	if (v->built_in)
+		run->rate = b->rate;
+	else
+		read_figures(program.out, v, run);
 	read_complaint(program.err, run);
 end:
-	if (program.in >= 0)
-		close(program.in);
-	if (program.out >= 0)
-		close(program.out);
-	if (program.err >= 0)
-		close(program.err);
+	if (b != MAP_FAILED)
+		munmap(b, sizeof(*b));
+	close_files(&program);
 }

@@ -33,7 +33,7 @@ static const struct loom_opt app_rows[] = {
 static int app_check(const struct loom_host *host, const void *opts, struct loom_error *err)
 {
 	const struct app_opts *o = opts;
-	if (o->frames && *o->common.victim)
+	if (o->frames && *o->common.victim && strcmp(o->common.victim, "@idle"))
 		return LOOM_REFUSE(host, err, "frames",
 				   "frames = %llu: workers that evict pages post requests even while the victim runs "
 				 "alone: set frames = 0",

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Victims with a name: their commands, and the rates in what the programs print. */
+#include "../plugins/workloads/requests/victims.c"
+#undef SECOND
+#include "support.h"
+
+TEST(commands)
+{
+	struct request_victim v;
+	request_victim_set("@openssl", 4, &v);
+	CU_ASSERT_STRING_EQUAL(v.command, "openssl speed -elapsed -seconds 1 -bytes 8192 -multi 4 -evp sha256");
+	request_victim_set("sleep 1 %u", 4, &v);
+	CU_ASSERT_STRING_EQUAL(v.command, "sleep 1 %u");
+	request_victim_set("@idle", 4, &v);
+	CU_ASSERT_STRING_EQUAL(v.command, "");
+	request_victim_set("@memory", 3, &v);
+	CU_ASSERT_TRUE(v.built_in == REQUEST_MEMORY && v.cores == 3);
+}
+
+TEST(rates)
+{
+	/* sysbench 1.0, 7-Zip 16 */
+	CU_ASSERT_EQUAL(request_victim_rate("CPU speed:\n    events per second:  2094.52\n\nGeneral statistics:\n",
+					    "events per second:"), 2094.52);
+	CU_ASSERT_EQUAL(request_victim_rate("Avr:  780 3303 25761 | 791 3213 25415\nTot:             785   3258  25588\n",
+					    "Tot:"), 25588);
+	CU_ASSERT_EQUAL(request_victim_rate("events per second: nan\n7\n", "events per second:"), 0);
+	CU_ASSERT_EQUAL(request_victim_rate("nothing", "Tot:"), 0);
+}
+
+TEST(input)
+{
+	int fd = request_victim_input(2);
+	char text[100];
+	CU_ASSERT_TRUE_FATAL(fd >= 0);
+	CU_ASSERT_EQUAL(read(fd, text, sizeof(text)), (ssize_t)sizeof(text));
+	CU_ASSERT_EQUAL(lseek(fd, 0, SEEK_END), 2 << 20);
+	close(fd);
+}
+
+/* Both count what they did; threads of @barrier leave together. */
+TEST(built_in)
+{
+	static const char *const name[] = {"@memory", "@barrier"};
+	for (size_t i = 0; i < COUNT(name); i++)
+		for (uint32_t cores = 1; cores <= 3; cores++) {
+			struct request_victim v;
+			double rate = 0;
+			request_victim_set(name[i], cores, &v);
+			CU_ASSERT_EQUAL(request_victim_run_built_in(&v, &rate), 0);
+			CU_ASSERT_TRUE(rate > 0);
+		}
+}
+
+TEST_MAIN("victims", 120)
