@@ -179,6 +179,7 @@ FIXTURES := $(FIXTURE_SRC:tests/plugins/%.c=$B/tests/plugins/%.so) $(BAD:BAD_%=$
 
 # The test interposes functions, to count what libraries open.
 TEST_LIBS_test_embed := -rdynamic
+TEST_LIBS_test_embed_gpu := -rdynamic
 $B/tests/%: $B/obj/tests/%.o $B/obj/tests/support.o $B/lab.a $B/libgpuloom.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
@@ -464,10 +465,10 @@ $B/bench/embed: bench/embed.c bench/embed_tbb.cpp bench/embed.h bench/times.h $B
 	$Qg++ -std=c++17 -O2 -Wall -Wextra -I. -c bench/embed_tbb.cpp -o $@_tbb.o
 	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $< $@_tbb.o $B/libgpuloom.a $(CORE_LIBS) \
 	  $(addprefix -l,$(if $(wildcard /usr/include/oneapi/tbb/task_arena.h),tbb) stdc++) -o $@
-bench-embed: all ## cost of a run for an embedding program, against a thread pool and oneTBB
+bench-embed: all ## cost of a run for an embedding program, against a thread pool and oneTBB; DEVICES='cuda:0 cuda:1': on GPUs
 	tools/deps bench
 	$(MAKE) $B/bench/embed
-	$B/bench/embed $B/bench/embed.json $(RUNS) >$B/bench/embed.txt
+	$B/bench/embed $B/bench/embed.json $(if $(DEVICES),$(or $(RUNS),1000) '$(DEVICES)',$(RUNS)) >$B/bench/embed.txt
 	@cat $B/bench/embed.txt
 .PHONY: bench-embed
 check-models: ## all states of the models of queues, detectors and sleep, and their seeded faults

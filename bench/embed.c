@@ -2,6 +2,8 @@
 /* Measures the cost of a run of ten small tasks on an open stack of two CPU workers. The peers are a plain pool of two
  * threads with a mutex and a condition variable, and oneTBB's task_arena, in which the caller takes part.
  *   BUILD/bench/embed JSON [RUNS]
+ * With devices, the program measures such a run on GPUs, with 1, 132 and all workers of each:
+ *   BUILD/bench/embed JSON RUNS "cuda:0 cuda:1"
  * The program uses the plug-ins of BUILD. */
 #include <pthread.h>
 #include <stdio.h>
@@ -9,6 +11,7 @@
 #include <string.h>
 
 #include <gpuloom/gpuloom.h>
+#include <gpuloom/plugin.h>
 
 #include "bench/embed.h"
 #include "bench/times.h"
@@ -198,9 +201,105 @@ static void execute(unsigned runs)
 			}
 }
 
+static void describe(FILE *json, struct kind *k, unsigned runs)
+{
+	sort_ns(k->ns, runs);
+	k->p10 = (double)k->ns[runs / 10] / 1e3;
+	k->median = (double)k->ns[runs / 2] / 1e3;
+	k->p90 = (double)k->ns[runs * 9ull / 10] / 1e3;
+	printf("%30s %10.3f %10.3f %10.3f\n", k->name, k->p10, k->median, k->p90);
+	fprintf(json, ", \"%s_us\": {\"p10\": %.3f, \"median\": %.3f, \"p90\": %.3f}", k->key, k->p10, k->median, k->p90);
+	free(k->ns);
+}
+
 static void bar(const char *figure, double value, double most)
 {
 	printf("bar %s %.3f <= %g %s\n", figure, value, most, value <= most ? "ok" : "short");
+}
+
+/* ---- GPUs ---- */
+
+/* Each device counts on a line of its own. */
+static const char gpu_task[] = "LOOM_FN void task(struct loom_ctx *c, const struct loom_task *t)\n"
+			       "{\n"
+			       "	if (c->lane == 0)\n"
+			       "		loom_fetch_add_relaxed_dev((uint64_t *)loom_at(c, t->data.ref) + 8 * c->device, (uint64_t)1);\n"
+			       "}\n";
+
+static uint64_t *gpu_open(struct ours *o, const char *build, const char *devices, const char *workers, int resident)
+{
+	static const char *const name[] = {"task"};
+	struct loom_error err;
+	char conf[5000];
+	uint32_t tag;
+	loom_ref ref;
+	void *host;
+	snprintf(conf, sizeof(conf),
+		 "[gpuloom]\nplugin_path = %s/plugins\n[run]\ndevices = %s\n[device.gpu]\nworkers = %s\nresident = %s\n[device.cpu]\n"
+		 "workers = 1\n[transport]\nuse = p2p\n[scheduler]\nuse = mgws\n[termination]\nuse = hcounter\n",
+		 build, devices, workers, resident ? "yes" : "no");
+	must(loom_config_create(&o->cfg, &err), &err);
+	must(loom_config_load_text(o->cfg, "embed", conf, &err), &err);
+	must(loom_stack_open(o->cfg, NULL, &o->stack, &err), &err);
+	must(loom_stack_source(o->stack, "task", gpu_task, name, 1, &tag, &err), &err);
+	must(loom_stack_alloc(o->stack, LOOM_MAX_DEVICES * 64, &ref, &host, &err), &err);
+	for (uint64_t i = 0; i < TASKS; i++)
+		o->all[i] = (struct loom_task){.tag = tag, .data = {.ref = ref}};
+	return host;
+}
+
+static void gpu_measure(struct kind *k, unsigned runs, const char *build, const char *devices, const char *workers,
+			int resident)
+{
+	struct ours ours;
+	uint64_t *counts = gpu_open(&ours, build, devices, workers, resident), sum = 0;
+	k->ns = calloc(runs, sizeof(uint64_t));
+	if (!k->ns)
+		exit(1);
+	for (unsigned i = 0; i < runs + BLOCK; i++) { /* the first block is a warm-up */
+		uint64_t begin = now_ns();
+		ours_run(&ours);
+		if (i >= BLOCK)
+			k->ns[i - BLOCK] = now_ns() - begin;
+	}
+	for (uint32_t d = 0; d < LOOM_MAX_DEVICES; d++)
+		sum += counts[8 * d];
+	if (sum != (uint64_t)TASKS * (runs + BLOCK)) {
+		fprintf(stderr, "embed: %llu tasks ran, not %llu\n", (unsigned long long)sum,
+			(unsigned long long)TASKS * (runs + BLOCK));
+		exit(1);
+	}
+	ours_close(&ours);
+}
+
+static void gpu_main(FILE *json, unsigned runs, const char *build, const char *devices)
+{
+	static struct {
+		const char *workers;
+		int resident;
+		struct kind kind;
+	} rows[] = {
+	    {"1", 0, {.key = "launched_1", .name = "launched, 1 worker"}},
+	    {"132", 0, {.key = "launched_132", .name = "launched, 132 workers"}},
+	    {"auto", 0, {.key = "launched_all", .name = "launched, all workers"}},
+	    {"1", 1, {.key = "resident_1", .name = "resident, 1 worker"}},
+	    {"132", 1, {.key = "resident_132", .name = "resident, 132 workers"}},
+	    {"auto", 1, {.key = "resident_all", .name = "resident, all workers"}},
+	};
+	char figure[64];
+	printf("%u tasks on %s, %u runs; us\n%30s %10s %10s %10s\n", TASKS, devices, runs, "", "10 %", "median", "90 %");
+	fprintf(json, "{\"runs\": %u", runs);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		/* Beside a device that is non-coherent with it a GPU needs two. */
+		int two = strstr(devices, "cpu") && !strcmp(rows[i].workers, "1");
+		gpu_measure(&rows[i].kind, runs, build, devices, two ? "2" : rows[i].workers, rows[i].resident);
+		describe(json, &rows[i].kind, runs);
+	}
+	fprintf(json, "}\n");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		snprintf(figure, sizeof(figure), "embed_%s_us", rows[i].kind.key);
+		bar(figure, rows[i].kind.median, strchr(devices, ' ') ? 25 : rows[i].resident ? 8 : 20);
+	}
 }
 
 int main(int argc, char **argv)
@@ -212,12 +311,16 @@ int main(int argc, char **argv)
 	uint64_t executed = 0;
 	FILE *json = argc > 1 ? fopen(argv[1], "w") : NULL;
 	if (!json || !runs) {
-		fprintf(stderr, "usage: embed JSON [RUNS]\n");
+		fprintf(stderr, "usage: embed JSON [RUNS [DEVICES]]\n");
 		return 2;
 	}
 	snprintf(build, sizeof(build), "%s", argv[0]);
 	for (int i = 0; i < 2; i++) /* two levels up from BUILD/bench/embed */
 		*(strrchr(build, '/') ? strrchr(build, '/') : build) = 0;
+	if (argc > 3) {
+		gpu_main(json, runs, build, argv[3]);
+		return fclose(json) ? 1 : 0;
+	}
 	ours_open(&ours, build);
 	pool_open();
 	tbb->arg = embed_tbb_open(2);
@@ -238,14 +341,7 @@ int main(int argc, char **argv)
 		if (!k->run)
 			continue;
 		executed += runs + BLOCK;
-		sort_ns(k->ns, runs);
-		k->p10 = (double)k->ns[runs / 10] / 1e3;
-		k->median = (double)k->ns[runs / 2] / 1e3;
-		k->p90 = (double)k->ns[runs * 9ull / 10] / 1e3;
-		printf("%30s %10.3f %10.3f %10.3f\n", k->name, k->p10, k->median, k->p90);
-		fprintf(json, ", \"%s_us\": {\"p10\": %.3f, \"median\": %.3f, \"p90\": %.3f}", k->key, k->p10,
-			k->median, k->p90);
-		free(k->ns);
+		describe(json, k, runs);
 	}
 	fprintf(json, "}\n");
 	for (int i = 0; i < TASKS; i++)

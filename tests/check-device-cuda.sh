@@ -64,6 +64,7 @@ graph_runs
 page_runs cuMemcpyHtoDAsync cuStreamSynchronize
 interrupt_runs cuEventCreate cuEventSynchronize cuEventRecord
 noncoherent_runs
+embed_runs
 
 # The sync plug-in needs one warp of each block for its monitor.
 waits() { # arguments: STATUS PATTERN [ARGUMENTS]

@@ -34,6 +34,7 @@ barrier_runs
 primitive_runs
 everything lossy_runs
 everything trigger_runs
+embed_runs
 page_refusals
 everything peer_runs hipIpcGetMemHandle hipIpcOpenMemHandle
 everything memory_runs hipMemcpyHtoDAsync hipMemcpyDtoHAsync

@@ -53,6 +53,10 @@ export PKG_CONFIG_PATH="$tmp/usr/lib/pkgconfig" PATH="$tmp/usr/bin:$PATH"
 cp -r examples "$tmp/examples"
 cd "$tmp/examples" || exit 1
 make -s -C embed || fail 'examples/embed does not build'
+# Kernels of a program beside runs in one stream: built here, run on a GPU by tests/cuda/run.sh.
+if nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null); then
+	make -s -C embed stream NVCC="$nvcc" || fail 'examples/embed/stream.cu does not build'
+fi
 make -s -C plugin-term-ring || fail 'examples/plugin-term-ring does not build'
 # The workload sums up vectors over ranks. It is built with the installed headers alone.
 make -s -C workload-average || fail 'examples/workload-average does not build'

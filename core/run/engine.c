@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/engine.h"
+#include "run/enqueue.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,8 +163,34 @@ static int verify(struct loom_stack *s, const struct loom__policy *p, struct loo
 	return rc;
 }
 
+/* Of a run whose figures are not wanted, on devices that add up their workers' counters themselves: nothing is copied. */
+static int check_tally(struct loom_stack *s, struct loom_error *err)
+{
+	uint64_t tally[LOOM_MAX_DEVICES] = {0}, sum = 0;
+	int rc = loom__worker_failure(s, err);
+	for (uint32_t d = 0; d < s->layout.devices; d++) {
+		const struct loom_device_shape *shape = &s->layout.device[d];
+		if (shape->flags & LOOM_SHAPE_KEEPS)
+			tally[d] = s->device[d].ops->tally(s->device[d].self);
+		for (uint32_t i = 0; !(shape->flags & LOOM_SHAPE_KEEPS) && i < shape->workers; i++)
+			tally[d] += LOOM_TALLY(&s->counters[shape->first_worker + i]);
+		sum += tally[d];
+	}
+	if (rc || sum == s->layout.initial_tasks)
+		return rc;
+	LOOM__FAIL(err, LOOM_EWRONG, "tasks that were made or stolen and tasks that were run differ: of %llu",
+		   (unsigned long long)s->layout.initial_tasks);
+	for (uint32_t d = 0; err && d < s->layout.devices; d++) {
+		size_t at = strlen(err->text);
+		snprintf(err->text + at, sizeof(err->text) - at, ", %s %lld", s->shape[d].name, (long long)tally[d]);
+	}
+	return LOOM_EWRONG;
+}
+
 static int finish_sample(struct loom_stack *s, struct loom__sample *sample, struct loom_error *err)
 {
+	if (s->resets && sample->report.unread)
+		return check_tally(s, err);
 	uint32_t workers = s->layout.workers + s->layout.remote_workers;
 	const struct loom_counters *counters;
 	struct loom_counters sum;
@@ -219,14 +246,16 @@ enum {
 static int begin(struct loom_stack *s, int how, struct loom_error *err)
 {
 	struct loom__agreed agreed = {.tasks = s->digest, .call = s->call};
-	int rc = init_policies(s, err);
+	int rc = s->resets ? loom__resets_apply(s, err) : init_policies(s, err);
 	if (!rc)
 		loom__ranks_warn(s);
 	if (!rc) /* no rank may send data before the memory of all ranks is ready */
 		rc = loom__ranks_agree(s, &agreed, err);
 	s->ctl->unmeasured = !(how & MEASURED);
 	s->ctl->awaited = (how & AWAITED) != 0;
-	return rc ? rc : loom__gate_begin(s, how & ALONE && s->stays, s->plan.run.timeout, err);
+	/* No worker begins before all devices have reset what it reads. */
+	int alone = how & ALONE && s->stays && (!s->resets || s->layout.devices == 1);
+	return rc ? rc : loom__gate_begin(s, alone, s->plan.run.timeout, err);
 }
 
 /* Waits for the end of the sample, and verifies the answer. Returns LOOM_EAGAIN when the sample is still in progress at
@@ -317,7 +346,13 @@ enum { STOPPED = 1, LATE = 2 }; /* bits of `stop` in struct loom__agreed */
 static int rest(struct loom_stack *s, int rc, struct loom_error *err)
 {
 	struct loom_error ending;
-	int ended = !rc && s->stays ? 0 : loom__stack_retire(s, &ending);
+	int stays = !rc && s->stays, ended = 0;
+	/* What has to be reset is known already, unless it depends on the next tasks. */
+	for (uint32_t d = 0; stays && s->resets && !loom__resets_vary(s) && d < s->layout.devices && !ended; d++)
+		if (LOOM_HAS(s->device[d].ops, rest))
+			ended = s->device[d].ops->rest(s->device[d].self, LOOM_PHASE_READY(s->samples_done), &ending);
+	if (!stays)
+		ended = loom__stack_retire(s, &ending);
 	if (!rc && ended) {
 		rc = ended;
 		if (err)
@@ -387,7 +422,9 @@ static int start(struct loom_stack *s, int how, struct loom_error *err)
 		return LOOM_EBUSY;
 	__atomic_store_n(&s->stop_requests, 0, __ATOMIC_RELAXED); /* stop requests from before the run do not count */
 	int rc = loom__stack_is_idle(s, err);
-	if (!rc && s->selected[LOOM_WORKLOAD])
+	if (rc)
+		return rc; /* workers that are there have a run */
+	if (s->selected[LOOM_WORKLOAD])
 		rc = LOOM__FAIL(err, LOOM_EINVAL, "the conf selects a workload: loom_stack_run() runs it");
 	if (!rc)
 		rc = loom__stack_prepare(s, err);
@@ -506,6 +543,37 @@ int loom_stack_start(struct loom_stack *s, struct loom_error *err)
 	return start(s, ALONE, err);
 }
 
+/* As finish(), for what is in a stream; the figures are of the last one. */
+static int finish_enqueued(struct loom_stack *s, uint64_t until, struct loom_result **result, struct loom_error *err)
+{
+	struct loom__sample sample = {.report = {.unread = !result}};
+	struct loom_error own;
+	uint64_t ns = 0;
+	if (!err)
+		err = &own;
+	int rc = loom__enqueued_wait(s, until, &ns, err);
+	if (rc == LOOM_EAGAIN)
+		return rc;
+	struct loom_result *r = result ? loom__result_share(s) : NULL;
+	if (result && !r && !rc)
+		rc = LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	sample.seconds = (double)ns / 1e9;
+	if (r)
+		r->began_ns = loom__now_ns() - ns;
+	if (r && !rc)
+		rc = finish_sample(s, &sample, err);
+	if (r && !rc)
+		rc = append(r, &sample, err);
+	if (rc)
+		drop(&sample);
+	rc = rest(s, rc, err);
+	if (r)
+		loom__result_end(r, rc, err);
+	if (result)
+		*result = r;
+	return rc;
+}
+
 int loom_stack_wait(struct loom_stack *s, uint64_t timeout_ns, struct loom_result **result,
 		    struct loom_error *err)
 {
@@ -514,9 +582,12 @@ int loom_stack_wait(struct loom_stack *s, uint64_t timeout_ns, struct loom_resul
 		*result = NULL;
 	if (loom__stack_own(s, err))
 		return LOOM_EBUSY;
+	uint64_t until = timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX;
+	if (!s->running && s->launched && (s->enqueued || s->captured))
+		return finish_enqueued(s, until, result, err);
 	if (!s->running)
 		return LOOM__FAIL(err, LOOM_EINVAL, "no run is in progress: loom_stack_start() begins one");
-	return finish(s, timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX, result, err);
+	return finish(s, until, result, err);
 }
 
 int loom_stack_run(struct loom_stack *s, struct loom_result **result, struct loom_error *err)

@@ -176,6 +176,104 @@ int loom_stack_alloc(struct loom_stack *s, size_t bytes, loom_ref *ref, void **h
 	return 0;
 }
 
+/* ---- memory of the program ---- */
+
+/* The device whose memory it is: *adopter, -1: none. */
+static int find_owner(struct loom_stack *s, void *at, size_t bytes, struct loom_memory *memory, int32_t *adopter,
+		      struct loom_error *err)
+{
+	int rc = LOOM_ENOENT;
+	*adopter = -1;
+	for (uint32_t d = 0; d < s->layout.devices && rc == LOOM_ENOENT; d++) {
+		if (!LOOM_HAS(s->device[d].ops, adopt))
+			continue;
+		rc = s->device[d].ops->adopt(s->device[d].self, at, bytes, memory, err);
+		*adopter = rc ? -1 : (int32_t)d;
+		memory->device = *adopter;
+	}
+	if (rc == LOOM_ENOENT)
+		*memory = (struct loom_memory){.size = sizeof(*memory), .bytes = bytes, .fd = -1, .device = -1, .host = at};
+	return rc == LOOM_ENOENT ? 0 : rc;
+}
+
+static int map_adopted(struct loom_stack *s, struct loom_memory *memory, int32_t adopter, struct loom_error *err)
+{
+	int rc = 0;
+	uint32_t d = 0;
+	for (; d < s->layout.devices && !rc; d++)
+		if ((int32_t)d != adopter)
+			rc = s->device[d].ops->mem_map(s->device[d].self, memory, err);
+	for (d = rc ? d - 1 : 0; d-- > 0;)
+		if ((int32_t)d != adopter)
+			s->device[d].ops->mem_unmap(s->device[d].self, memory);
+	return rc;
+}
+
+/* A place that was released, or a new one. */
+static uint32_t free_segment(struct loom_stack *s)
+{
+	for (uint32_t i = 1; i <= s->segments; i++)
+		if (s->segment[i].memory == &s->no_memory)
+			return i;
+	return s->segments + 1;
+}
+
+int loom_stack_adopt(struct loom_stack *s, void *memory, size_t bytes, loom_ref *ref, struct loom_error *err)
+{
+	if (!memory || !bytes)
+		return LOOM__FAIL(err, LOOM_EINVAL, "no memory to adopt: %zu bytes at %p", bytes, memory);
+	if ((uintptr_t)memory % sizeof(uint64_t))
+		return LOOM__FAIL(err, LOOM_EINVAL, "memory at %p: workers need memory that is aligned to 8 bytes", memory);
+	/* Launched workers have the segments of their launch only. */
+	int rc = loom__stack_is_idle(s, err);
+	if (!rc)
+		rc = loom__stack_retire(s, err);
+	if (rc)
+		return rc;
+	uint32_t segment = free_segment(s);
+	if (segment >= LOOM_MAX_SEGMENTS)
+		return LOOM__FAIL(err, LOOM_EFULL, "more than %d memory segments in one stack", LOOM_MAX_SEGMENTS - 1);
+	struct loom_memory *m = calloc(1, sizeof(*m));
+	int32_t adopter;
+	if (!m)
+		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	rc = find_owner(s, memory, bytes, m, &adopter, err);
+	if (!rc) {
+		rc = map_adopted(s, m, adopter, err);
+		if (rc && adopter >= 0)
+			s->device[adopter].ops->disown(s->device[adopter].self, m);
+	}
+	if (rc) {
+		free(m);
+		return rc;
+	}
+	s->no_memory = (struct loom_memory){.size = sizeof(s->no_memory), .fd = -1, .device = -1};
+	if (segment > s->segments) {
+		s->segments = segment;
+		s->group[segment] = ++s->groups;
+		s->image[segment] = NULL;
+	}
+	s->segment[segment] = (struct loom_segment){.memory = m, .bytes = bytes, .owner = -1};
+	s->adopted[segment] = m;
+	s->adopter[segment] = adopter;
+	*ref = LOOM_REF(segment, 0);
+	return 0;
+}
+
+int loom_stack_release(struct loom_stack *s, loom_ref ref, struct loom_error *err)
+{
+	uint32_t segment = LOOM_REF_SEGMENT(ref);
+	int rc = loom__stack_is_idle(s, err);
+	if (rc)
+		return rc;
+	if (segment > s->segments || !s->adopted[segment] || LOOM_REF_OFFSET(ref))
+		return LOOM__FAIL(err, LOOM_EINVAL, "no memory of the program has this reference: loom_stack_adopt() gives one");
+	rc = loom__stack_retire(s, err);
+	if (!rc)
+		loom__segment_disown(s, segment);
+	return rc;
+}
+
 void loom_stack_stop(struct loom_stack *s)
 {
 	int number = errno; /* errno of the code that the signal interrupts */

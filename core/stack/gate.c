@@ -121,6 +121,9 @@ int loom__gate_begin(struct loom_stack *s, int alone, uint64_t timeout_ns, struc
 		/* Release: pairs with the workers' acquire of the phase, and orders all that init() wrote before it. */
 		__atomic_store_n(&s->ctl->phase, LOOM_PHASE_READY(n), __ATOMIC_RELEASE);
 		for (uint32_t d = 0; d < s->layout.devices && !rc; d++)
+			if (LOOM_HAS(s->device[d].ops, muster))
+				rc = s->device[d].ops->muster(s->device[d].self, err);
+		for (uint32_t d = 0; d < s->layout.devices && !rc; d++)
 			rc = s->device[d].ops->ready(s->device[d].self, timeout_ns, err);
 		if (rc)
 			return rc;

@@ -12,6 +12,11 @@
 
 /* ---- the initial set ---------------------------------------------------------------------------- */
 
+static int has_copy(const struct loom_stack *s, uint32_t d, int small)
+{
+	return small ? (s->shape[d].flags & LOOM_SHAPE_KEEPS) != 0 : loom__wants_copies(s, d);
+}
+
 /* Makes room for so many tasks in memory that all devices can access, and in the copies. Segments stay until the stack
  * is closed, so the room doubles each time. */
 int loom__initial_room(struct loom_stack *s, uint64_t tasks, struct loom_error *err)
@@ -30,9 +35,14 @@ int loom__initial_room(struct loom_stack *s, uint64_t tasks, struct loom_error *
 		room = tasks ? tasks : 1;
 	while (room < tasks)
 		room *= 2;
-	want[0] = (struct loom_segment_want){.bytes = room * sizeof(struct loom_task), .owner = -1, .flags = LOOM_MEMORY_TASKS};
+	if (tasks <= LOOM__SMALL_SET && room > LOOM__SMALL_SET)
+		room = LOOM__SMALL_SET;
+	int small = loom__may_keep(s) && room <= LOOM__SMALL_SET;
+	want[0] = (struct loom_segment_want){.bytes = room * sizeof(struct loom_task),
+					     .owner = -1,
+					     .flags = small ? LOOM_MEMORY_HOST : LOOM_MEMORY_TASKS};
 	for (uint32_t d = 0; d < devices; d++)
-		if (loom__wants_copies(s, d))
+		if (has_copy(s, d, small))
 			want[n++] = (struct loom_segment_want){
 				.bytes = want[0].bytes, .owner = (int32_t)d, .flags = LOOM_MEMORY_PRIVATE};
 	rc = loom__segments_add(s, want, n, &first, err);
@@ -40,15 +50,16 @@ int loom__initial_room(struct loom_stack *s, uint64_t tasks, struct loom_error *
 		return rc;
 	s->initial_ref = LOOM_REF(first, 0);
 	for (uint32_t d = 0; d < devices; d++)
-		s->initial_copy[d] = loom__wants_copies(s, d) ? LOOM_REF(++first, 0) : 0;
+		s->initial_copy[d] = has_copy(s, d, small) ? LOOM_REF(++first, 0) : 0;
 	s->initial_room = room;
+	s->initial_small = small;
 	return 0;
 }
 
 void loom__initial_copy(struct loom_stack *s)
 {
 	for (uint32_t d = 0; d < s->layout.devices; d++)
-		if (s->initial_copy[d])
+		if (s->initial_copy[d] && !s->initial_small)
 			memcpy(loom__host_at(s, s->initial_copy[d]), loom__host_at(s, s->initial_ref),
 			       s->layout.initial_tasks * sizeof(struct loom_task));
 }
@@ -105,6 +116,11 @@ static int fill_chain(struct loom_stack *s, uint32_t d, struct loom_chain *chain
 	return 1;
 }
 
+static int keeps(const struct loom_stack *s, uint32_t d)
+{
+	return s->resets && s->shape[d].flags & LOOM_SHAPE_KEEPS;
+}
+
 static void fill_orders(struct loom_stack *s, uint32_t d, uint32_t attachments)
 {
 	struct loom__orders *o = &s->orders[d];
@@ -124,10 +140,12 @@ static void fill_orders(struct loom_stack *s, uint32_t d, uint32_t attachments)
 					 .layout = &s->layout,
 					 .segment = s->segment,
 					 .segments = s->segments + 1,
-					 .flags = may_be_late(s) ? LOOM_LAUNCH_LATE : 0,
+					 .flags = (may_be_late(s) ? LOOM_LAUNCH_LATE : 0u) | (keeps(s, d) ? LOOM_LAUNCH_KEPT : 0u),
 					 .ctl = s->ctl_ref,
 					 .counters = s->counters_ref,
-					 .initial = s->initial_copy[d] ? s->initial_copy[d] : s->initial_ref,
+					 .initial = s->initial_copy[d] && (keeps(s, d) || !s->initial_small) ?
+							    s->initial_copy[d] :
+							    s->initial_ref,
 					 .trace = s->trace_ref,
 					 .trace_bytes = loom__trace_bytes(s),
 					 .global = o->global,
@@ -137,6 +155,10 @@ static void fill_orders(struct loom_stack *s, uint32_t d, uint32_t attachments)
 					 .attachment = &s->attachment,
 					 .attachments = attachments,
 					 .chain = fill_chain(s, d, &o->chain) ? &o->chain : NULL};
+	if (keeps(s, d))
+		o->launch.reset = loom__resets_of(s, d, &o->launch.resets);
+	if (keeps(s, d) && s->initial_small)
+		o->launch.tasks = s->initial_ref;
 }
 
 int loom__stack_launch(struct loom_stack *s, struct loom_error *err)
@@ -147,11 +169,15 @@ int loom__stack_launch(struct loom_stack *s, struct loom_error *err)
 		s->orders = calloc(s->layout.devices, sizeof(*s->orders));
 	if (!s->orders)
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	int rc = loom__resets_make(s, err);
+	if (rc)
+		return rc;
 	*s->ctl = (struct loom_ctl){0};
 	s->samples_done = 0;
+	s->launches++;
 	s->launched = 1;
 	uint32_t attachments = loom__sync_attachments(s, &s->attachment);
-	int rc = loom__qos_grants(s, err);
+	rc = loom__qos_grants(s, err);
 	if (!rc)
 		rc = loom__policies_start(s, err);
 	if (!rc)
@@ -162,7 +188,7 @@ int loom__stack_launch(struct loom_stack *s, struct loom_error *err)
 	}
 	s->stays = !attachments && !s->host.ranks;
 	for (uint32_t d = 0; d < s->layout.devices; d++)
-		s->stays &= (s->shape[d].flags & LOOM_SHAPE_PERSISTENT) != 0;
+		s->stays &= s->shape[d].flags & LOOM_SHAPE_PERSISTENT || keeps(s, d);
 	for (size_t i = 0; i < s->policies; i++)
 		s->stays &= !s->policy[i].started;
 	if (rc)
@@ -213,6 +239,9 @@ int loom__stack_is_idle(struct loom_stack *s, struct loom_error *err)
 		return LOOM__FAIL(err, LOOM_EINVAL, "the stack could not be set up: close it");
 	if (s->running)
 		return LOOM__FAIL(err, LOOM_EBUSY, "a run is in progress: loom_stack_wait() first");
+	if (s->enqueued)
+		return LOOM__FAIL(err, LOOM_EBUSY, "%llu runs are in a stream: loom_stack_wait() first",
+				  (unsigned long long)s->enqueued);
 	if (s->stuck && retire(s, 0, &why) == LOOM_ETIMEDOUT)
 		return LOOM__FAIL(err, LOOM_EBUSY, "workers of a run that was stopped are still there: %s",
 				  why.text);

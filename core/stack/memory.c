@@ -30,9 +30,31 @@ int loom__segments_add(struct loom_stack *s, const struct loom_segment_want *wan
 	return 0;
 }
 
+void loom__segment_disown(struct loom_stack *s, uint32_t segment)
+{
+	struct loom_memory *memory = s->adopted[segment];
+	int32_t adopter = s->adopter[segment];
+	for (uint32_t d = 0; d < s->layout.devices; d++)
+		if ((int32_t)d != adopter)
+			s->device[d].ops->mem_unmap(s->device[d].self, memory);
+	if (adopter >= 0)
+		s->device[adopter].ops->disown(s->device[adopter].self, memory);
+	free(memory);
+	/* No device reaches it. */
+	s->segment[segment] = (struct loom_segment){.memory = &s->no_memory, .owner = -2, .flags = LOOM_MEMORY_PRIVATE};
+	s->adopted[segment] = NULL;
+}
+
 void loom__segments_release_last(struct loom_stack *s)
 {
 	uint32_t n = 0;
+	if (s->segment[s->segments].memory == &s->no_memory || s->adopted[s->segments]) {
+		if (s->adopted[s->segments])
+			loom__segment_disown(s, s->segments);
+		s->segments--;
+		s->groups--;
+		return;
+	}
 	while (n < s->segments && s->group[s->segments - n] == s->groups) {
 		free(s->image[s->segments - n]);
 		n++;

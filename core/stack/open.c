@@ -212,6 +212,8 @@ static void drop(struct loom_stack *s)
 	free(s->orders);
 	free(s->rank);
 	free(s->all_counters);
+	loom__resets_drop(s);
+	free(s->slots);
 	loom__ranks_unwatch(s);
 	if (s->about)
 		s->about_drop(s->about);
@@ -231,6 +233,8 @@ void loom_stack_close(struct loom_stack *s)
 	}
 	if (s->running)
 		loom__gate_cancel(s);
+	if (s->enqueued) /* in a stream: they end as soon as they begin */
+		__atomic_store_n(&s->ctl->stop, 1u, __ATOMIC_RELAXED);
 	s->running = 0;
 	loom__stack_retire(s, NULL);
 	if (s->launched)

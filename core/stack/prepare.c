@@ -334,7 +334,7 @@ static int make_room(struct loom_stack *s, struct loom_error *err)
 	struct loom__policy *workload = loom__policy_of(s, LOOM_WORKLOAD);
 	const struct loom_workload_ops *ops = workload ? workload->choice->plugin->ops : NULL;
 	int rc = 0;
-	s->layout.initial_tasks = s->submitted_count;
+	s->layout.initial_tasks = s->held = s->submitted_count;
 	/* The workload comes first, because the number of its tasks determines the size of queues. */
 	if (workload) {
 		workload->need = (struct loom_need){.size = sizeof(workload->need)};
@@ -393,20 +393,53 @@ int loom__stack_prepare(struct loom_stack *s, struct loom_error *err)
 	return rc;
 }
 
+/* The tasks, and no more, to where devices read them: images are not copied for this run. */
+static int send_initial(struct loom_stack *s, struct loom_error *err)
+{
+	int rc = 0;
+	for (uint32_t i = 0; i <= s->layout.devices && !s->initial_small && !rc; i++) {
+		loom_ref ref = i < s->layout.devices ? s->initial_copy[i] : s->initial_ref;
+		if (ref && s->image[LOOM_REF_SEGMENT(ref)] && s->submitted_count)
+			rc = loom__segment_copy(s, LOOM_REF_SEGMENT(ref), LOOM_REF_OFFSET(ref), loom__host_at(s, ref),
+						s->submitted_count * sizeof(struct loom_task), 1, err);
+	}
+	return rc;
+}
+
+void loom__initial_hold(struct loom_stack *s, uint64_t tasks)
+{
+	uint64_t now = s->layout.initial_tasks;
+	if (tasks <= s->held || loom__initial_room(s, tasks, NULL))
+		return;
+	s->layout.initial_tasks = tasks;
+	if (!needs_hold(s, NULL))
+		s->held = tasks;
+	s->layout.initial_tasks = now;
+}
+
 int loom__initial_take(struct loom_stack *s, struct loom_error *err)
 {
-	int grows = s->submitted_count > s->initial_room;
 	int rc = loom__initial_room(s, s->submitted_count, err);
 	if (rc)
 		return rc;
 	s->layout.initial_tasks = s->submitted_count;
 	s->layout.costs = NULL;
-	rc = grows ? needs_hold(s, err) : 0;
+	rc = s->submitted_count > s->held ? needs_hold(s, err) : 0;
+	if (rc)
+		return rc;
+	if (s->submitted_count > s->held)
+		s->held = s->submitted_count;
+	rc = loom__resets_grow(s, err);
+	if (rc > 0) {
+		rc = loom__stack_retire(s, err);
+		if (!rc)
+			loom__resets_drop(s); /* the next launch makes new ones */
+	}
 	if (rc)
 		return rc;
 	if (s->submitted_count)
 		memcpy(loom__host_at(s, s->initial_ref), s->submitted, s->submitted_count * sizeof(struct loom_task));
 	s->digest = loom__ranks_digest(s, loom__host_at(s, s->initial_ref), s->submitted_count);
 	loom__initial_copy(s);
-	return 0;
+	return s->resets ? send_initial(s, err) : 0;
 }

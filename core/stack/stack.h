@@ -38,6 +38,9 @@ struct loom__policy {
 	void **remote_worker;
 };
 
+/* Tasks. GPUs copy initial sets up to this size from where the host writes them: that takes less time than a copy by the host. */
+#define LOOM__SMALL_SET 1024u
+
 /* What a device reads about a launch; valid until the launch is retired. */
 struct loom__orders {
 	struct loom_launch launch;
@@ -83,6 +86,9 @@ struct loom_stack {
 	/* Segments; index 0 is unused. A segment that the host cannot access has an image. */
 	struct loom_segment segment[LOOM_MAX_SEGMENTS];
 	char *image[LOOM_MAX_SEGMENTS];
+	struct loom_memory no_memory;	   /* of released segments */
+	struct loom_memory *adopted[LOOM_MAX_SEGMENTS]; /* memory of the program: loom_stack_adopt(); NULL: the stack's own */
+	int32_t adopter[LOOM_MAX_SEGMENTS];		/* the device that has this memory; -1: the host */
 	uint32_t group[LOOM_MAX_SEGMENTS]; /* segments of one transport call, which are released together */
 	uint32_t segments, groups;
 	/* Task functions by tag: those of the workload, then those of the embedding program. */
@@ -98,6 +104,7 @@ struct loom_stack {
 	loom_ref ctl_ref, counters_ref, initial_ref;
 	loom_ref initial_copy[LOOM_MAX_DEVICES]; /* [device]: in its own memory; 0: none */
 	uint64_t initial_room;
+	int initial_small; /* devices copy the set from initial_ref, where the host writes it */
 	uint64_t digest; /* digest of the initial set: loom__ranks_digest() */
 	struct loom__call call; /* the collective in progress, else zeros */
 	uint64_t trace_room, trace_every; /* for loom__trace_bytes() */
@@ -105,6 +112,9 @@ struct loom_stack {
 	struct loom_ctl *ctl;
 	struct loom_counters *counters; /* [layout.workers], at the host's address */
 	int launched; /* workers exist, and wait for their next sample unless `running` */
+	uint64_t enqueued; /* samples in a stream of the program whose end loom_stack_wait() has not returned */
+	int captured;	   /* 1: some samples are in graphs */
+	struct loom__slots *slots; /* the tasks of these samples */
 	int running;  /* a run that loom_stack_start() has begun and loom_stack_wait() ends */
 	int stuck;    /* workers still run after a stop */
 	struct loom__rank_size *rank; /* [layout.ranks] where ranks share tasks; else NULL */
@@ -116,9 +126,14 @@ struct loom_stack {
 	uint32_t turns_with;  /* a rank that shares such a device */
 	int warned;	      /* the warning about shared devices has been logged */
 	int connected; /* policies of all ranks know each other's blocks */
+	struct loom__resets *resets; /* reset.c: devices reset the memory of policies; NULL: init() and copies for each sample */
+	int unkept;		     /* 1: init() of these policies does not allow resets by devices */
+	uint32_t resets_made;
+	uint64_t held; /* the largest initial set that policies were asked about */
 	int stays;    /* workers may stay launched between runs, at no cost, and GO starts them without READY */
 	struct loom__orders *orders; /* [layout.devices], of the last launch */
 	struct loom_attachment attachment; /* for the launch: hooks of the sync plug-in, if it has some */
+	uint64_t launches;     /* number of launches of this stack */
 	uint64_t samples_done; /* since the launch */
 	void *about; /* data of core/run for its results; dropped with the stack */
 	void (*about_drop)(void *about);
@@ -176,6 +191,8 @@ int loom__initial_room(struct loom_stack *s, uint64_t tasks, struct loom_error *
 void loom__initial_copy(struct loom_stack *s);
 /* prepare.c: makes the submitted tasks the initial set. */
 int loom__initial_take(struct loom_stack *s, struct loom_error *err);
+/* Makes room for more tasks than were submitted, if that is possible: s->held says. */
+void loom__initial_hold(struct loom_stack *s, uint64_t tasks);
 
 /* A non-coherent GPU reads constants from copies in its own memory, to avoid the link. */
 static inline int loom__wants_copies(const struct loom_stack *s, uint32_t device)
@@ -187,11 +204,27 @@ static inline int loom__wants_copies(const struct loom_stack *s, uint32_t device
 int loom__segments_add(struct loom_stack *s, const struct loom_segment_want *want, uint32_t n,
 		       uint32_t *first, struct loom_error *err);
 void loom__segments_release_last(struct loom_stack *s);
+/* Makes the segment of adopted memory a place that loom_stack_adopt() uses again. No worker is launched. */
+void loom__segment_disown(struct loom_stack *s, uint32_t segment);
 /* The `copy` of struct loom_segments. */
 int loom__segment_copy(void *stack, uint32_t segment, uint64_t offset, void *host, uint64_t bytes, int in,
 		       struct loom_error *err);
 /* Copies images into the devices, or back. No action where the host can access all memory. */
 int loom__images_copy(struct loom_stack *s, int in, struct loom_error *err);
+
+/* reset.c. loom__may_keep() returns 1 if the stack has GPUs, runs submitted tasks, and needs the host for no sample. Then
+ * loom__resets_make() prepares, once, that devices reset memory, and copies all images. loom__resets_of() returns the list of
+ * a device, with `count` entries. loom__resets_apply() does on the host, before each sample, what replaces init(). */
+int loom__may_keep(const struct loom_stack *s);
+int loom__resets_make(struct loom_stack *s, struct loom_error *err);
+loom_ref loom__resets_of(const struct loom_stack *s, uint32_t device, uint64_t *count);
+/* Returns 1 if the number of initial tasks has grown so that other resets must be made. */
+int loom__resets_grow(struct loom_stack *s, struct loom_error *err);
+int loom__resets_apply(struct loom_stack *s, struct loom_error *err);
+/* Return 1 if the host has a part in the resets; if values depend on the number of initial tasks. */
+int loom__resets_by_host(const struct loom_stack *s);
+int loom__resets_vary(const struct loom_stack *s);
+void loom__resets_drop(struct loom_stack *s);
 
 /* sync.c: the channels for the sync plug-in, and interrupt() of all policies. The sync plug-in's attachments go to
  * *out, which has room for one; returns how many. */

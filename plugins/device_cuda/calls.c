@@ -26,6 +26,10 @@
 #define API_NOT_READY      CUDA_ERROR_NOT_READY
 #define API_HANDLE         CUipcMemHandle
 #define API_HANDLE_FLAGS   CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
+#define API_RANGE_START    CU_POINTER_ATTRIBUTE_RANGE_START_ADDR
+#define API_RANGE_SIZE     CU_POINTER_ATTRIBUTE_RANGE_SIZE
+#define API_CAPTURE        CUstreamCaptureStatus
+#define API_NO_CAPTURE     CU_STREAM_CAPTURE_STATUS_NONE
 #include "../shared/gpu/calls.h"
 
 #define MPS_ENABLED ((CUdevice_attribute)133) /* older headers lack it */
@@ -195,6 +199,24 @@ static int replay(struct gpu *d, void *graph)
 static void forget(struct gpu *d, void *graph)
 {
 	of(d)->api.cuGraphExecDestroy(graph);
+}
+
+/* ---- the program's streams and memory ---- */
+
+static int stream_is_ours(struct gpu *d, void *stream, int *is)
+{
+	CUcontext context = NULL;
+	int rc = CALL(of(d), cuStreamGetCtx, stream, &context);
+	*is = context == of(d)->context;
+	return rc;
+}
+
+static int is_host_memory(struct cuda *c, uint64_t at)
+{
+	unsigned type = 0, managed = 0;
+	return c->api.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) == CUDA_SUCCESS &&
+	       type == CU_MEMORYTYPE_HOST &&
+	       !(c->api.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, at) == CUDA_SUCCESS && managed);
 }
 
 /* ---- memory ---- */

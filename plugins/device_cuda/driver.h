@@ -15,7 +15,7 @@
 	X(cuCtxPushCurrent) X(cuCtxPopCurrent) X(cuCtxEnablePeerAccess) X(cuCtxSetLimit) X(cuCtxGetLimit)	\
 	X(cuFuncSetAttribute) X(cuOccupancyMaxActiveBlocksPerMultiprocessor) X(cuLaunchCooperativeKernel)	\
 	X(cuLaunchKernel) X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuGraphInstantiate)			\
-	X(cuGraphLaunch) X(cuGraphDestroy) X(cuGraphExecDestroy) X(cuStreamCreate) X(cuStreamSynchronize)	\
+	X(cuGraphLaunch) X(cuGraphDestroy) X(cuGraphExecDestroy) X(cuStreamCreate) X(cuStreamSynchronize) X(cuStreamGetCtx)	\
 	X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventSynchronize) X(cuMemAlloc) X(cuMemFree)	\
 	X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemHostRegister) X(cuMemHostUnregister)				\
 	X(cuMemHostGetDevicePointer)

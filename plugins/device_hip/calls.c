@@ -26,6 +26,10 @@
 #define API_NOT_READY      hipErrorNotReady
 #define API_HANDLE         hipIpcMemHandle_t
 #define API_HANDLE_FLAGS   hipIpcMemLazyEnablePeerAccess
+#define API_RANGE_START    HIP_POINTER_ATTRIBUTE_RANGE_START_ADDR
+#define API_RANGE_SIZE     HIP_POINTER_ATTRIBUTE_RANGE_SIZE
+#define API_CAPTURE        hipStreamCaptureStatus
+#define API_NO_CAPTURE     hipStreamCaptureStatusNone
 #include "../shared/gpu/calls.h"
 
 #define COPY_NS 10000000000ull /* time limit of a copy, in ns */
@@ -51,6 +55,23 @@ static int count_gpus(struct gpu *d, int *count)
 static const char *text(const struct gpu *d, int rc)
 {
 	return runtime_text(&of(d)->api, rc);
+}
+
+/* HIP's streams do not tell. */
+static int stream_is_ours(struct gpu *d, void *stream, int *is)
+{
+	(void)d, (void)stream;
+	*is = 1;
+	return 0;
+}
+
+static int is_host_memory(struct hip *c, uint64_t at)
+{
+	void *host = NULL;
+	unsigned managed = 0;
+	return c->api.hipPointerGetAttribute(&host, HIP_POINTER_ATTRIBUTE_HOST_POINTER, pointer(at)) == hipSuccess && host &&
+	       !(c->api.hipPointerGetAttribute(&managed, HIP_POINTER_ATTRIBUTE_IS_MANAGED, pointer(at)) == hipSuccess &&
+		 managed);
 }
 
 /* Returns `otherwise` for attributes that a release does not know, or reports as 0. */

@@ -11,7 +11,7 @@
 
 FAKE(cuLaunchCooperativeKernel, (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
      unsigned by, unsigned bz, unsigned shared, CUstream stream, void **parameters),
-	return fake_launch((struct module *)f, (struct stream *)stream) == 0 ? CUDA_SUCCESS :
+	return fake_launch((struct module *)f, fake_stream(stream), parameters[0]) == 0 ? CUDA_SUCCESS :
 									       CUDA_ERROR_LAUNCH_FAILED;)
 
 FAKE(cuLaunchKernel, (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
@@ -40,6 +40,9 @@ FAKE(cuGraphLaunch, (CUgraphExec made, CUstream stream),
 	const struct graph *g = (const struct graph *)made;
 	for (uint32_t i = 0; i < g->calls; i++)
 		fake_call((struct stream *)stream, g->call[i]);)
+
+FAKE(cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus *status),
+	*status = fake_stream(stream)->kept ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;)
 
 API CUresult cuStreamQuery(CUstream stream)
 {
@@ -147,6 +150,7 @@ API CUresult cuCtxPopCurrent(CUcontext *context)
 	return CUDA_SUCCESS;
 }
 
+FAKE(cuStreamGetCtx, (CUstream stream, CUcontext *context), *context = (CUcontext)&the_context;)
 FAKE(cuCtxEnablePeerAccess, (CUcontext context, unsigned flags))
 
 static size_t stack_limit = 1024;
@@ -177,7 +181,9 @@ FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, CUfunction funct
 FAKE(cuStreamCreate, (CUstream *stream, unsigned flags),
 	*stream = calloc(1, sizeof(struct stream));)
 FAKE(cuStreamDestroy, (CUstream stream), fake_destroy((struct stream *)stream);)
-FAKE(cuStreamSynchronize, (CUstream stream))
+FAKE(cuStreamSynchronize, (CUstream stream),
+	while (calls_left(fake_stream(stream)))
+		sched_yield();)
 FAKE(cuEventCreate, (CUevent *event, unsigned flags),
 	if (!(flags & CU_EVENT_BLOCKING_SYNC))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -236,6 +242,12 @@ FAKE(cuPointerGetAttribute, (void *value, CUpointer_attribute which, CUdeviceptr
 		return CUDA_ERROR_INVALID_VALUE;
 	if (which == CU_POINTER_ATTRIBUTE_CONTEXT)
 		*(CUcontext *)value = (CUcontext)&the_context;
+	else if (which == CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
+		*(unsigned *)value = CU_MEMORYTYPE_DEVICE;
+	else if (which == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
+		*(CUdeviceptr *)value = (CUdeviceptr)(uintptr_t)fake_range((void *)(uintptr_t)at, NULL);
+	else if (which == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
+		(void)fake_range((void *)(uintptr_t)at, value);
 	else
 		*(int *)value = 0;)
 

@@ -3,7 +3,7 @@
 # All combinations on this machine's NVIDIA GPU, then the litmus tests of the device layer.
 #   [PARTS='tasks waits litmus'] tests/cuda/run.sh BUILD [SAMPLES]
 # SAMPLES (default 50) is the number of consecutive samples in a run. PARTS has the parts of tests/gpu/everything.sh, and
-# memcheck and racecheck (of compute-sanitizer). Each of counter, hcounter, tree, policies, shapes, pairs, waits, peers,
+# embed (programs that embed a stack), memcheck and racecheck (of compute-sanitizer). Each of counter, hcounter, tree, policies, shapes, pairs, waits, peers,
 # memcheck and racecheck takes 1 to 3 minutes. requests takes ten minutes, four with JOBS=8, or REQUEST_TIME seconds for a
 # fair sample of its runs. Without a GPU the exit status is 77.
 device=cuda vendor=NVIDIA
@@ -55,5 +55,35 @@ sanitize() {
 }
 memcheck() { sanitize memcheck; }
 racecheck() { sanitize racecheck; }
+
+# A program that embeds a stack: 10,000 runs that are stopped, streams, graphs, adopted memory; RUNS changes the number.
+embed_program() { # LABEL DEVICES RESIDENT
+	if TEST_GPU=$2 TEST_GPU_RESIDENT=$3 TEST_GPU_RUNS=${RUNS:-10000} "$B/tests/test_embed_gpu" >"$tmp/out" 2>&1; then
+		passed=$((passed + 1))
+		echo "  ok  embed $1"
+	else
+		failed=$((failed + 1))
+		echo "FAILED  embed $1"
+		tail -n 20 "$tmp/out"
+	fi
+}
+embed() {
+	top=$(dirname "$0")/../..
+	make -s -C "$top" B="$B" "$B/tests/test_embed_gpu" || return
+	for devices in cuda:0 'cuda:0 cuda:1' 'cpu:0 cuda:0'; do
+		for resident in '' 10ms 20us; do
+			embed_program "$devices ${resident:+resident }$resident" "$devices" "$resident"
+		done
+	done
+	if [ "$litmus" != false ] && $nvcc -std=c++17 -O2 -arch=native -I"$top/core/include" "$top/examples/embed/stream.cu" \
+		-o "$tmp/stream" -L"$B" -lgpuloom -Xlinker "-rpath=$B" >"$tmp/out" 2>&1 && "$tmp/stream" >>"$tmp/out" 2>&1; then
+		passed=$((passed + 1))
+		echo "  ok  $(tail -n 1 "$tmp/out")"
+	else
+		failed=$((failed + 1))
+		echo 'FAILED  examples/embed/stream.cu'
+		tail -n 5 "$tmp/out"
+	fi
+}
 
 . "$(dirname "$0")/../gpu/everything.sh"

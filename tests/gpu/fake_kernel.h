@@ -66,6 +66,19 @@ static int fake_fails(const char *name)
 	return given && !strncmp(given, name, n) && given[n] == ':' && (unsigned)atoi(given + n + 1) == count;
 }
 
+/* Returns how often a function was called, for tests/test_embed_gpu.c. */
+API unsigned fake_gpu_count(const char *name);
+API unsigned fake_gpu_count(const char *name)
+{
+	unsigned count = 0;
+	pthread_mutex_lock(&fake_lock);
+	for (size_t i = 0; fake_calls[i].name; i++)
+		if (!strcmp(fake_calls[i].name, name))
+			count = fake_calls[i].count;
+	pthread_mutex_unlock(&fake_lock);
+	return count;
+}
+
 /* FAKE(name, (parameters), body) defines a function of the driver that counts its call. Without a return in the body
  * the function succeeds. Parameters may be unused. */
 #define FAKE(name, parameters, ...)                                                                \
@@ -98,6 +111,7 @@ struct worker {
 	struct loom_gpu_launch *record;
 	struct stream *stream;
 	uint64_t step;
+	struct loom_gpu_order order;
 };
 
 /* A call in a stream launches a step of a kernel, sets a word, or waits for a word. Calls are executed in order. */
@@ -106,6 +120,8 @@ struct call {
 	uint64_t step, *word, value;
 	int awaits;
 	struct fake_event *event; /* the event that the call records */
+	struct module *sample; /* of a program's stream: a kernel for one sample */
+	struct loom_gpu_order order;
 };
 
 struct fake_event {
@@ -132,6 +148,13 @@ struct graph {
 	uint32_t calls;
 	struct call call[CALLS];
 };
+
+/* NULL is the default stream. */
+FAKE_FN struct stream *fake_stream(void *stream)
+{
+	static struct stream by_default;
+	return stream ? stream : &by_default;
+}
 
 static const void *tables[LOOM_KINDS];
 static loom_task_fn *task_functions[64];
@@ -172,8 +195,13 @@ static void take_task(const char *given)
 	exit(99);
 }
 
+/* Once: kernels in other streams may run. */
 static void load_policies(void)
 {
+	static int loaded;
+	if (loaded)
+		return;
+	loaded = 1;
 	if (getenv("FAKE_GPU_TASK"))
 		take_task(getenv("FAKE_GPU_TASK"));
 	char *list = getenv("FAKE_GPU_PLUGINS"), *rest = NULL;
@@ -277,24 +305,161 @@ static void run_sample(struct worker *w)
 		sched->run(c);
 }
 
+/* As loom_gpu_reset(). */
+static void reset(struct worker *w)
+{
+	const struct loom_gpu_launch *l = w->record;
+	for (uint64_t i = w->ctx.worker - l->first; i < l->resets; i += l->count) {
+		uint32_t *at = loom_at(&w->ctx, l->reset[i].at);
+		for (uint32_t k = 0; k < l->reset[i].words; k++)
+			at[k] = l->reset[i].value;
+	}
+	for (uint64_t i = w->ctx.worker - l->first; w->order.tasks && i < w->order.initial_tasks; i += l->count)
+		((struct loom_task *)l->initial)[i] = w->order.tasks[i];
+}
+
+/* As loom_gpu_meet() and loom_gpu_await_this(): the phase, or RETIRE. */
+static uint32_t await_this(struct worker *w, uint32_t go)
+{
+	struct loom_gpu_launch *l = w->record;
+	struct loom_ctx *c = &w->ctx;
+	int meets = LOOM_PHASE_IS_GO(w->order.phase), first = c->worker == c->first;
+	const uint32_t *word = first && !meets ? &l->ctl->phase : &c->ctl->phase;
+	uint32_t phase;
+	while ((phase = loom_load_acquire_sys(word)) != go && (phase != LOOM_PHASE_RETIRE || meets) && !killed(w))
+		sched_yield();
+	if (killed(w))
+		phase = LOOM_PHASE_RETIRE;
+	if (first && !meets) {
+		c->ctl->initial_tasks = l->ctl->initial_tasks;
+		c->ctl->sample = l->ctl->sample;
+		loom_store_release_dev(&c->ctl->phase, phase);
+	}
+	return phase;
+}
+
+/* As loom_gpu_leaves() and loom_gpu_await_order(). */
+static int leaves(struct worker *w, uint32_t last)
+{
+	struct loom_gpu_words *words = w->record->words;
+	loom_store_relaxed_sys(&words->leave, (uint64_t)LOOM_GPU_ASKS);
+	loom_fence_seq_cst_sys();
+	int leaves = (uint32_t)(loom_load_relaxed_sys(&words->order) >> 32) == last;
+	loom_store_release_sys(&words->leave, leaves ? (uint64_t)last << 32 | LOOM_GPU_LEFT : (uint64_t)LOOM_GPU_STAYS);
+	return leaves;
+}
+
+static uint32_t await_order(struct worker *w, uint32_t last)
+{
+	struct loom_gpu_launch *l = w->record;
+	struct loom_ctx *c = &w->ctx;
+	uint64_t order = 0, since = loom_clock_ns(c);
+	uint32_t phase = last;
+	while (c->worker == c->first && !killed(w) &&
+	       (phase = (uint32_t)((order = loom_load_acquire_sys(&l->words->order)) >> 32)) == last) {
+		if (loom_clock_ns(c) - since > l->idle_ns && loom_load_relaxed_dev(&l->gate->settled) == last &&
+		    leaves(w, last)) {
+			phase = LOOM_PHASE_RETIRE;
+			break;
+		}
+		sched_yield();
+	}
+	if (c->worker == c->first) {
+		if (LOOM_PHASE_IS_GO(phase)) {
+			c->ctl->initial_tasks = (uint32_t)order;
+			c->ctl->sample = LOOM_PHASE_SAMPLE(phase);
+		}
+		loom_store_release_dev(&c->ctl->phase, killed(w) ? LOOM_PHASE_RETIRE : phase);
+	}
+	while (c->worker != c->first && !killed(w) && (phase = loom_load_acquire_dev(&c->ctl->phase)) != last + 2 &&
+	       phase != LOOM_PHASE_RETIRE)
+		sched_yield();
+	return killed(w) ? LOOM_PHASE_RETIRE : phase;
+}
+
+/* As loom_gpu_part(). */
+static void part(struct worker *w)
+{
+	struct loom_gpu_gate *g = w->record->gate;
+	if (loom_fetch_add_acq_rel_dev(&g->left, 1u) + 1 != w->ctx.count)
+		return;
+	loom_store_relaxed_dev(&g->left, 0u);
+	loom_store_relaxed_dev(&g->settled, LOOM_GPU_NO_PHASE);
+	loom_store_relaxed_dev(&g->ctl.phase, LOOM_GPU_NO_PHASE);
+}
+
+/* loom_worker_fail() of CPU code knows the device's words alone: what it left there goes on to the host's. */
+static void pass_failure(struct worker *w)
+{
+	struct loom_ctl *ctl = w->ctx.ctl, *host = w->record->ctl;
+	uint32_t none = 0;
+	if (!loom_load_acquire_sys(&ctl->failed_ready) || !loom_cas_acq_rel_sys(&host->failed, &none, ctl->failed))
+		return;
+	host->failed_worker = ctl->failed_worker;
+	host->failed_info = ctl->failed_info;
+	loom_store_release_sys(&host->failed_ready, 1u);
+	loom_store_relaxed_sys(&host->stop, 1u);
+}
+
+/* As loom_gpu_conclude(). */
+static void conclude(struct worker *w, uint32_t go)
+{
+	struct loom_gpu_gate *g = w->record->gate;
+	struct loom_gpu_words *words = w->record->words;
+	uint64_t tally = loom_load_relaxed_dev(&g->tally);
+	loom_store_relaxed_sys(&words->tally, tally);
+	loom_store_relaxed_dev(&g->tally, (uint64_t)0);
+	if (w->order.kept != LOOM_GPU_RESIDENT)
+		loom_store_relaxed_dev(&g->ctl.phase, LOOM_GPU_NO_PHASE);
+	loom_store_relaxed_dev(&g->settled, go);
+	if (w->order.kept == LOOM_GPU_ONE_RUN || w->order.kept == LOOM_GPU_RESIDENT) {
+		loom_store_release_sys(&words->done, go);
+		return;
+	}
+	if (tally != w->order.initial_tasks && !loom_load_relaxed_dev(&g->ctl.stop))
+		loom_store_relaxed_sys(&words->wrong, ++g->wrong);
+	loom_store_relaxed_sys(&words->initial_tasks, w->order.initial_tasks);
+	if (w->order.kept == LOOM_GPU_CAPTURED)
+		loom_store_release_sys(&words->replayed, ++g->replayed);
+	else
+		loom_store_release_sys(&words->ended, ++g->ended);
+}
+
 static void *worker_main(void *arg)
 {
 	struct worker *w = arg;
 	struct loom_gpu_launch *l = w->record;
 	struct loom_ctx *c = &w->ctx;
-	for (;;) {
+	int kept = (int)w->order.kept, resident = kept == LOOM_GPU_RESIDENT;
+	uint32_t go = LOOM_GPU_NO_PHASE;
+	do {
 		stage(w, LOOM_GPU_PARKED);
-		uint32_t ready = watch(w, 0, 3);
+		uint32_t ready = !kept				? watch(w, 0, 3)
+				 : go == LOOM_GPU_NO_PHASE ? w->order.phase
+							       : await_order(w, go);
 		if (ready == LOOM_PHASE_RETIRE)
 			break;
 		fill(w, c->worker - l->first); /* the registries were filled after the launch */
+		if (kept)
+			reset(w);
 		stage(w, LOOM_GPU_READY);
+		if (kept && LOOM_PHASE_IS_GO(ready) && c->worker == c->first) {
+			c->ctl->initial_tasks = w->order.initial_tasks;
+			c->ctl->sample = LOOM_PHASE_SAMPLE(ready);
+		}
 		if (loom_fetch_add_acq_rel_dev(&l->gate->arrived, 1u) + 1 == c->count) {
 			loom_store_relaxed_dev(&l->gate->arrived, 0u);
 			loom_store_relaxed_dev(&l->gate->finished, 0u);
-			loom_store_release_sys(&l->words->ready, ready);
+			loom_store_relaxed_dev(&l->gate->settled, ready);
+			if (LOOM_PHASE_IS_GO(ready))
+				loom_store_release_dev(&c->ctl->phase, ready);
+			else
+				loom_store_release_sys(&l->words->ready, ready);
 		}
-		uint32_t go = watch(w, ready, ~0u);
+		go = !kept			  ? watch(w, ready, ~0u)
+			      : resident		  ? await_order(w, ready)
+			      : LOOM_PHASE_IS_GO(ready) ? await_this(w, ready)
+							: await_this(w, ready + 2);
 		if (go == LOOM_PHASE_RETIRE)
 			break;
 		if (c->worker == c->first)
@@ -305,14 +470,22 @@ static void *worker_main(void *arg)
 			break;
 		}
 		run_sample(w);
+		pass_failure(w);
 		if (c->counters)
 			c->counters->end_ns = loom_clock_ns(c);
 		stage(w, LOOM_GPU_FINISHED);
+		if (kept)
+			loom_fetch_add_relaxed_dev(&l->gate->tally, LOOM_TALLY(c->counters));
 		if (loom_fetch_add_acq_rel_dev(&l->gate->finished, 1u) + 1 == c->count) {
 			loom_store_relaxed_sys(&l->words->ended_ns, loom_clock_ns(c));
-			loom_store_release_sys(&l->words->done, go);
+			if (kept)
+				conclude(w, go);
+			else
+				loom_store_release_sys(&l->words->done, go);
 		}
-	}
+	} while (!kept || resident);
+	if (resident)
+		part(w);
 	free(w->local);
 	__atomic_fetch_add(&w->stream->left, 1, __ATOMIC_ACQ_REL);
 	return NULL;
@@ -341,7 +514,9 @@ static void *step_main(void *arg)
 	return NULL;
 }
 
-static struct worker *start_workers(struct module *m, struct stream *s, uint64_t step, void *(*run)(void *))
+/* Starts the workers of a kernel. */
+static struct worker *start_workers(struct module *m, struct stream *s, uint64_t step, struct loom_gpu_order order,
+				    void *(*run)(void *))
 {
 	uint32_t count = m->launch.count; /* several workers may share a block */
 	struct worker *all = calloc(count, sizeof(*all));
@@ -349,6 +524,7 @@ static struct worker *start_workers(struct module *m, struct stream *s, uint64_t
 		all[i].record = &m->launch;
 		all[i].stream = s;
 		all[i].step = step;
+		all[i].order = order;
 		all[i].local = calloc(1, m->launch.local_bytes + 64);
 		fill(&all[i], i);
 	}
@@ -360,11 +536,20 @@ static struct worker *start_workers(struct module *m, struct stream *s, uint64_t
 
 static void run_step(struct stream *s, const struct call *call)
 {
-	struct worker *all = start_workers(call->launch, s, call->step, step_main);
+	struct worker *all = start_workers(call->launch, s, call->step, (struct loom_gpu_order){0}, step_main);
 	for (uint32_t i = 0; i < call->launch->launch.count; i++) {
 		pthread_join(all[i].thread, NULL);
 		free(all[i].local);
 	}
+	free(all);
+}
+
+static void run_enqueued(struct stream *s, const struct call *call)
+{
+	uint32_t count = call->sample->launch.count; /* the next launch may write it before all have ended */
+	struct worker *all = start_workers(call->sample, s, 0, call->order, worker_main);
+	for (uint32_t i = 0; i < count; i++)
+		pthread_join(all[i].thread, NULL);
 	free(all);
 }
 
@@ -384,6 +569,8 @@ static void *stream_main(void *arg)
 		}
 		if (call->launch && !dropped(s))
 			run_step(s, call);
+		if (call->sample && !dropped(s))
+			run_enqueued(s, call);
 		while (call->awaits && !dropped(s) &&
 		       (int64_t)(__atomic_load_n(call->word, __ATOMIC_ACQUIRE) - call->value) < 0)
 			sched_yield();
@@ -418,11 +605,22 @@ FAKE_FN void fake_call(struct stream *s, struct call call)
 	s->running = 1;
 }
 
+/* In order: behind the kernel before, whose threads are at their end. */
+static void join_workers(struct stream *s)
+{
+	for (uint32_t i = 0; s->worker && i < s->count; i++)
+		pthread_join(s->worker[i].thread, NULL);
+	free(s->worker);
+	s->worker = NULL;
+}
+
 FAKE_FN void fake_destroy(struct stream *s)
 {
 	__atomic_store_n(&s->quit, 1, __ATOMIC_RELEASE);
 	if (s->running)
 		pthread_join(s->thread, NULL);
+	if (__atomic_load_n(&s->left, __ATOMIC_ACQUIRE) == s->count)
+		join_workers(s);
 	free(s);
 }
 
@@ -433,11 +631,17 @@ static int calls_left(const struct stream *s)
 
 /* ---- a stream ---- */
 
-FAKE_FN int fake_launch(struct module *m, struct stream *s)
+FAKE_FN int fake_launch(struct module *m, struct stream *s, const void *parameter)
 {
+	const struct loom_gpu_order *order = parameter;
 	load_policies();
+	if (order->kept == LOOM_GPU_ENQUEUED || order->kept == LOOM_GPU_CAPTURED) {
+		fake_call(s, (struct call){.sample = m, .order = *order});
+		return 0;
+	}
+	join_workers(s);
 	*s = (struct stream){.count = m->launch.count};
-	s->worker = start_workers(m, s, 0, worker_main);
+	s->worker = start_workers(m, s, 0, *(const struct loom_gpu_order *)parameter, worker_main);
 	return 0;
 }
 
@@ -464,10 +668,7 @@ FAKE_FN int fake_state(struct stream *s)
 		return calls_left(s);
 	if (__atomic_load_n(&s->left, __ATOMIC_ACQUIRE) != s->count)
 		return 1;
-	for (uint32_t i = 0; i < s->count; i++)
-		pthread_join(s->worker[i].thread, NULL);
-	free(s->worker);
-	s->worker = NULL;
+	join_workers(s);
 	return 0;
 }
 
@@ -498,6 +699,17 @@ static struct {
 	int fd; /* the file that other processes map, or 0 */
 } fake_owned[64];
 
+/* Stacks of several threads use the tables. FAKE_LOCKED is held to the end of the function. */
+static pthread_mutex_t fake_tables = PTHREAD_MUTEX_INITIALIZER;
+
+static void fake_unlock(pthread_mutex_t **held)
+{
+	pthread_mutex_unlock(*held);
+}
+#define FAKE_LOCKED()                                                                                                  \
+	pthread_mutex_lock(&fake_tables);                                                                              \
+	__attribute__((cleanup(fake_unlock), unused)) pthread_mutex_t *held = &fake_tables
+
 FAKE_FN int fake_has_ranks(void)
 {
 	return wrong("ranks") || wrong("no-peer") || wrong("mps");
@@ -515,6 +727,7 @@ FAKE_FN char *fake_file(size_t bytes, int *fd)
 
 FAKE_FN void *fake_device_memory(size_t bytes)
 {
+	FAKE_LOCKED();
 	for (int i = 0; i < 64; i++)
 		if (!fake_owned[i].at) {
 			fake_owned[i].at =
@@ -527,6 +740,7 @@ FAKE_FN void *fake_device_memory(size_t bytes)
 
 FAKE_FN void fake_device_free(void *at)
 {
+	FAKE_LOCKED();
 	for (int i = 0; i < 64; i++)
 		if (fake_owned[i].at == at && at) {
 			fake_owned[i].at = NULL;
@@ -549,6 +763,7 @@ struct fake_handle {
 
 FAKE_FN int fake_lend(const void *at, struct fake_handle *h)
 {
+	FAKE_LOCKED();
 	for (int i = 0; i < 64; i++)
 		if (fake_owned[i].at == at && fake_has_ranks()) {
 			*h = (struct fake_handle){
@@ -582,6 +797,7 @@ FAKE_FN void *fake_borrow(const struct fake_handle *h)
 
 FAKE_FN int fake_give_back(void *at)
 {
+	FAKE_LOCKED();
 	for (int i = 0; i < 64; i++)
 		if (fake_borrowed[i].at == at && at) {
 			munmap(at, fake_borrowed[i].bytes);
@@ -593,10 +809,24 @@ FAKE_FN int fake_give_back(void *at)
 
 FAKE_FN int fake_is_ours(const void *at)
 {
+	FAKE_LOCKED();
 	for (int i = 0; i < 64; i++)
 		if (fake_owned[i].at && (size_t)((const char *)at - fake_owned[i].at) < fake_owned[i].bytes)
 			return 1;
 	return 0;
+}
+
+/* Returns the start of the allocation that contains `at`, and stores its size. */
+FAKE_FN char *fake_range(const void *at, size_t *bytes)
+{
+	FAKE_LOCKED();
+	for (int i = 0; i < 64; i++)
+		if (fake_owned[i].at && (size_t)((const char *)at - fake_owned[i].at) < fake_owned[i].bytes) {
+			if (bytes)
+				*bytes = fake_owned[i].bytes;
+			return fake_owned[i].at;
+		}
+	return NULL;
 }
 
 /* An attribute of a device; attributes without a row are 0. */
@@ -617,6 +847,7 @@ static void *registered[64];
 /* Returns 0 when done, 1 if the memory is already registered, and -1 if there is no room. */
 FAKE_FN int fake_register(void *at)
 {
+	FAKE_LOCKED();
 	for (int i = 0; i < 64; i++)
 		if (registered[i] == at)
 			return 1;
@@ -630,6 +861,7 @@ FAKE_FN int fake_register(void *at)
 
 FAKE_FN int fake_unregister(void *at)
 {
+	FAKE_LOCKED();
 	for (int i = 0; i < 64; i++)
 		if (registered[i] == at) {
 			registered[i] = NULL;

@@ -524,6 +524,22 @@ noncoherent_runs() {
 		--set transport.p2p.placement=remote "$@"
 }
 
+# A program that embeds a stack: runs without copies, stops, deadlines, errors of tasks.
+embed_runs() {
+	cc -std=gnu11 -O2 -fPIC -shared -Icore/include tests/gpu/embed_ir.c -o "$tmp/embed.so" || fail 'no embed.so'
+	for devices in $(ways "$device:0" "$device:0+$device:1" "cpu:0+$device:0"); do
+		FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/sched_mgws.so $B/plugins/term_hcounter.so" \
+			FAKE_GPU_TASK="$tmp/embed.so embed_task" TEST_GPU=$(echo $devices | tr + ' ') \
+			expect 0 'asserts +[0-9]+ +[0-9]+ +[0-9]+ +0' "$B/tests/test_embed_gpu"
+	done
+	# Workers that stay; and that leave at once, again and again.
+	for idle in 2s 20us; do
+		FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/sched_mgws.so $B/plugins/term_hcounter.so" \
+			FAKE_GPU_TASK="$tmp/embed.so embed_task" TEST_GPU=$device:0 TEST_GPU_RESIDENT=$idle \
+			expect 0 'asserts +[0-9]+ +[0-9]+ +[0-9]+ +0' "$B/tests/test_embed_gpu"
+	done
+}
+
 refused_runs() {
 	run mgws memset 4 "there is no GPU 7; the driver reports 1" none --set device.$device.gpu=7
 	run mgws memset 4 'the driver sees no GPU' no-gpu

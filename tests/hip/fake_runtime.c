@@ -22,7 +22,7 @@ API hipError_t hipGetDevicePropertiesR0600(void *properties, int device);
 
 FAKE(hipModuleLaunchCooperativeKernel, (hipFunction_t f, unsigned gx, unsigned gy, unsigned gz,
      unsigned bx, unsigned by, unsigned bz, unsigned shared, hipStream_t stream, void **parameters),
-	return fake_launch((struct module *)f, (struct stream *)stream) == 0 ? hipSuccess :
+	return fake_launch((struct module *)f, fake_stream(stream), parameters[0]) == 0 ? hipSuccess :
 									       hipErrorLaunchFailure;)
 
 FAKE(hipModuleLaunchKernel, (hipFunction_t f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
@@ -162,8 +162,18 @@ FAKE(hipMemcpyDtoHAsync, (void *to, hipDeviceptr_t from, size_t bytes, hipStream
 FAKE(hipMemsetD8Async, (hipDeviceptr_t at, unsigned char value, size_t bytes, hipStream_t stream),
 	memset(at, value, bytes);)
 FAKE(hipPointerGetAttribute, (void *value, hipPointer_attribute which, hipDeviceptr_t at),
-	*(int *)value = 0;
-	return fake_is_ours(at) ? hipSuccess : hipErrorInvalidValue;)
+	if (!fake_is_ours(at))
+		return hipErrorInvalidValue;
+	if (which == HIP_POINTER_ATTRIBUTE_HOST_POINTER)
+		*(void **)value = NULL;
+	else if (which == HIP_POINTER_ATTRIBUTE_RANGE_START_ADDR)
+		*(void **)value = fake_range(at, NULL);
+	else if (which == HIP_POINTER_ATTRIBUTE_RANGE_SIZE)
+		(void)fake_range(at, value);
+	else
+		*(int *)value = 0;)
+FAKE(hipStreamIsCapturing, (hipStream_t stream, hipStreamCaptureStatus *status),
+	*status = hipStreamCaptureStatusNone;)
 
 /* ---- hipRTC ---- */
 

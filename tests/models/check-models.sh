@@ -187,6 +187,11 @@ sched() {
 	done
 	fault eventcount waking_kept "-DLONG -DK=2"
 
+	right resident
+	right resident "-DW=3 -DS=1"
+	for f in blind unfenced_device unfenced_host hasty twice kept stale not_ready early ready_before run_again; do
+		fault resident $f
+	done
 	right gate -DW=3
 	right gate -DSTOP
 	for f in close_late unclosed read_then_add phase_unread waits_for_good; do

@@ -115,6 +115,16 @@ enum {
 	/* Workers that are still asleep may miss the whole sample where GO alone begins it. Before any worker can
 	 * start, the device calls the detector's idle() for all of them. Each worker that wakes calls busy(). */
 	LOOM_LAUNCH_LATE = 1,
+	/* The launch lasts from run to run of a program that embeds. Between samples nothing of it runs that costs others
+	 * anything; before each sample the device carries out `reset`, so that its memory needs no copy from the host. A sample
+	 * begins by GO alone, or by READY, muster(), ready() and GO. Of devices with LOOM_SHAPE_KEEPS. */
+	LOOM_LAUNCH_KEPT = 2,
+};
+
+/* A piece of what policies' init() writes: `words` times `value`, from `at` on. */
+struct loom_reset {
+	loom_ref at;
+	uint32_t value, words;
 };
 
 /* One launch of persistent workers. All pointers are valid until retire() returns. */
@@ -140,6 +150,18 @@ struct loom_launch {
 	loom_ref trace;       /* struct loom_trace, one per worker of the stack; 0: no trace */
 	uint64_t trace_bytes; /* the stride between the buffers of two workers */
 	const struct loom_chain *chain; /* NULL: workload or trigger lack support for ends of kernels */
+	/* With LOOM_LAUNCH_KEPT: struct loom_reset[resets], in memory of this device. `tasks` is where the host writes the initial
+	 * tasks, which the device copies to `initial` before each sample; 0: the tasks are in place. */
+	loom_ref reset;
+	uint64_t resets;
+	loom_ref tasks;
+};
+
+/* Counts of the samples in streams of the program. Samples of graphs are not among `ended`. */
+struct loom_enqueued {
+	uint64_t ended, replayed;
+	uint64_t wrong; /* samples whose LOOM_TALLY() was not the number of initial tasks */
+	uint64_t ns, initial_tasks; /* duration and number of initial tasks of the last sample */
 };
 
 /* Bits of loom_plugin.caps for devices. */
@@ -219,6 +241,28 @@ struct loom_device_ops {
 	/* Where kernels of several processes take turns on this hardware: writes its name, the same in all processes of
 	 * the host, to `name`. Returns a clause after "or" about how to run them side by side. NULL, or returning NULL: they run side by side, or it is unknown. */
 	const char *(*time_slicing)(void *self, char *name, size_t size);
+	/* Of a launch with LOOM_LAUNCH_KEPT, where the core has stored LOOM_PHASE_READY(n): begins what ready() waits for, so
+	 * that several devices get ready at the same time. */
+	int (*muster)(void *self, struct loom_error *err);
+	/* Of such a launch, when the core has read all that it wants of a sample: workers that stay may prepare for the next one,
+	 * LOOM_PHASE_READY(n). NULL: they do so when it begins. */
+	int (*rest)(void *self, uint32_t ready, struct loom_error *err);
+	/* Of such a launch, after wait() has returned 0: LOOM_TALLY() in sum over the workers' counters of that sample, which the
+	 * device has added up. */
+	uint64_t (*tally)(void *self);
+	/* Of such a launch on a device with streams: one more sample, behind what the caller has put into `stream` and before what
+	 * it puts there later. Nothing waits for it; where the stream is being captured it becomes a part of a graph. Makes no
+	 * other call of the driver that waits or allocates. `tasks` are where the host wrote them. LOOM_EBUSY: samples in
+	 * another stream have not ended. NULL: no streams. */
+	int (*enqueue)(void *self, void *stream, loom_ref tasks, uint64_t initial_tasks, struct loom_error *err);
+	/* Whether that stream is being captured now. */
+	int (*captures)(void *self, void *stream, int *is, struct loom_error *err);
+	/* Waits until all such samples have ended, as wait() does. */
+	int (*drain)(void *self, uint64_t timeout_ns, struct loom_enqueued *out, struct loom_error *err);
+	/* Memory of the program at address `at`: 0: it is this device's, and *memory is filled, which mem_map() of other devices
+	 * accepts; disown() ends that. LOOM_ENOENT: it is not this device's; LOOM_EINVAL with the reason. NULL: never its. */
+	int (*adopt)(void *self, void *at, uint64_t bytes, struct loom_memory *memory, struct loom_error *err);
+	void (*disown)(void *self, struct loom_memory *memory);
 };
 
 #ifdef __cplusplus

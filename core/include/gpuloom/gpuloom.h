@@ -137,6 +137,16 @@ LOOM_EXPORT int loom_stack_ir(struct loom_stack *stack, const char *file, const 
 LOOM_EXPORT int loom_stack_alloc(struct loom_stack *stack, size_t bytes, loom_ref *ref, void **host,
 				 struct loom_error *err);
 
+/* Memory of the program: of a GPU of the stack (cudaMalloc(), a tensor, managed memory), or of the host, which is registered
+ * with GPUs while it is adopted. Workers find it at loom_at(c, *ref); nothing is copied. It must stay until it is released or the
+ * stack is closed, neither of which frees it. Memory of one GPU is for GPUs that reach it directly. LOOM_EINVAL: not aligned to
+ * 8 bytes, or more than the allocation has; LOOM_EUNAVAIL: a device does not reach it, and err->text says why; LOOM_EFULL. Like
+ * loom_stack_alloc() it ends workers that wait. */
+LOOM_EXPORT int loom_stack_adopt(struct loom_stack *stack, void *memory, size_t bytes, loom_ref *ref,
+				 struct loom_error *err);
+/* No worker may use it any more. LOOM_EINVAL: it was not adopted. LOOM_EBUSY: runs may use it. */
+LOOM_EXPORT int loom_stack_release(struct loom_stack *stack, loom_ref ref, struct loom_error *err);
+
 /* ---- runs ------------------------------------------------------------------------------------- */
 
 /* Appends copies of n tasks to the initial set of the next run, also while a run is in progress. They stay until a run
@@ -162,10 +172,26 @@ LOOM_EXPORT int loom_stack_run(struct loom_stack *stack, struct loom_result **re
 /* The two halves of loom_stack_run(), for submitted tasks. Start returns when the workers have started. Wait returns
  * when they are done, or LOOM_EAGAIN after timeout_ns: wait again. Between the two, the stack may be stopped, closed,
  * or given tasks for the next run. [run] timeout counts from the start, and only wait checks it. Figures count from the
- * start. LOOM_EINVAL: the conf selects a workload, or (wait) nothing was started. */
+ * start. LOOM_EINVAL: the conf selects a workload, or (wait) nothing was started or put into a stream. */
 LOOM_EXPORT int loom_stack_start(struct loom_stack *stack, struct loom_error *err);
 LOOM_EXPORT int loom_stack_wait(struct loom_stack *stack, uint64_t timeout_ns, struct loom_result **result,
 				struct loom_error *err);
+
+/* Puts a run of the submitted tasks into a stream of the program (cudaStream_t, hipStream_t; NULL: the default stream). The
+ * run follows earlier work of the stream, and later work follows the run. The calling thread does not wait, and may submit
+ * tasks again at once. While the stream is being captured, the run becomes a part of the graph: each launch of the graph
+ * runs the same tasks. Such graphs must not run beside each other or beside other runs of the stack. They are valid until
+ * task functions or memory are added to the stack, until an error, or until the stack is closed.
+ *
+ * loom_stack_wait() then waits for all runs that were put into streams since its last call, and returns the first error of
+ * these runs and of runs of graphs. Until then the stack refuses other runs with LOOM_EBUSY. Runs behind a failed run do
+ * nothing. [run] timeout does not count, because the stream may have other work.
+ *
+ * At most 1,024 tasks. LOOM_ENOTSUP: the stack is not of one GPU, or the host has a part in each run; err->text names the
+ * plug-in. LOOM_EINVAL: a stream of another GPU, or a stream that is being captured before a first run of the stack.
+ * LOOM_EBUSY: another stream has runs that have not ended. LOOM_EFULL: too many tasks wait in the stream or are in
+ * graphs. */
+LOOM_EXPORT int loom_stack_enqueue(struct loom_stack *stack, void *stream, struct loom_error *err);
 
 /* Ends the run in progress with LOOM_EINTR, if there is one. Submitted tasks end when the running ones return or poll
  * loom_stopped(). A workload ends after the current sample; at a second call, at once. Any thread or signal handler may

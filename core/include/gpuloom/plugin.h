@@ -338,6 +338,8 @@ enum {
 	/* Set by the core, from the first sample on: the device of another rank is the same hardware, which runs
 	 * kernels of processes in turns. Each wait for that rank takes a turn: milliseconds. */
 	LOOM_SHAPE_TIME_SLICED = 4,
+	/* The device supports LOOM_LAUNCH_KEPT. */
+	LOOM_SHAPE_KEEPS = 8,
 };
 
 struct loom_clock;

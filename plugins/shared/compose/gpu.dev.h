@@ -27,7 +27,11 @@ struct loom_gpu_gate {
 	uint32_t arrived; /* workers that are ready for the next sample */
 	uint32_t pad0[15];
 	uint32_t finished; /* workers that have finished the sample */
-	uint32_t pad1[15];
+	uint32_t left;	   /* resident workers that are about to end */
+	uint64_t tally; /* sum of LOOM_TALLY() of finished workers */
+	uint64_t ended, replayed, wrong; /* struct loom_enqueued */
+	uint32_t settled; /* the last phase that all workers have reached: READY, or the end after GO */
+	uint32_t pad2[5];
 };
 
 /* Words in host memory that the host polls. */
@@ -36,11 +40,40 @@ struct loom_gpu_words {
 	uint32_t pad0[15];
 	uint32_t done; /* the GO phase that all workers have finished */
 	uint32_t pad1;
-	uint64_t began_ns, ended_ns; /* times of that sample by the device's clock */
-	uint64_t pad2[5];
+	uint64_t began_ns, ended_ns; /* of that sample, by the clock of the device */
+	uint64_t tally;		     /* of all its workers */
+	uint64_t replayed, wrong, initial_tasks, pad2;
+	uint64_t ended; /* of struct loom_enqueued: stored last */
+	uint64_t pad3[7];
+	/* Of resident workers. The host writes: a phase in the upper half; with GO the number of initial tasks in the lower. */
+	uint64_t order;
+	uint64_t pad4[7];
+	uint64_t leave; /* LOOM_GPU_STAYS ..., and in the upper half the phase of the last order; the device writes */
+	uint64_t pad5[7];
 };
 
-/* The record of a launch, in constant memory. Pointers are addresses of the device. */
+/* In the gate between two kept samples: no phase. */
+#define LOOM_GPU_NO_PHASE 3u
+
+/* The parameter of the persistent kernel. Zeros: it waits for the phases of the host, until RETIRE. With LOOM_LAUNCH_KEPT it
+ * runs one sample: for GO at once, for READY when GO has come. */
+struct loom_gpu_order {
+	uint32_t phase, kept; /* enum loom_gpu_kept */
+	uint64_t initial_tasks;
+	const struct loom_task *tasks; /* to be copied; NULL: none */
+};
+enum loom_gpu_kept {
+	LOOM_GPU_ONE_RUN = 1,
+	/* In a stream of the program: the host learns that it has ended from a count. */
+	LOOM_GPU_ENQUEUED,
+	LOOM_GPU_CAPTURED,
+	/* The workers stay: the host begins further samples by the word `order`. */
+	LOOM_GPU_RESIDENT,
+};
+/* What worker 0 of resident workers is about to do: loom_gpu_leaves(). */
+enum { LOOM_GPU_STAYS, LOOM_GPU_ASKS, LOOM_GPU_LEFT };
+
+/* In constant memory: the record of a launch. Pointers are addresses of the device. */
 struct loom_gpu_launch {
 	struct loom_ctl *ctl; /* the host's words */
 	struct loom_gpu_gate *gate;
@@ -61,6 +94,9 @@ struct loom_gpu_launch {
 	uint32_t unused;
 	uint64_t seed;
 	uint64_t steps; /* with kernels = launched: steps of a sample */
+	const struct loom_reset *reset; /* [resets] */
+	uint64_t resets;
+	uint64_t idle_ns; /* resident workers leave after this time without an order */
 	char *trace;          /* [workers of the stack] struct loom_trace; NULL: no trace */
 	uint64_t trace_bytes; /* distance from one worker's trace to the next */
 	char *segment[LOOM_MAX_SEGMENTS];

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The persistent kernel: a worker parks between samples, and runs the scheduler, or the kernel of the workload, once
- * per sample. With LOOM_GPU_STEP the kernel is launched for each step of the workload. Device code of a composed
+ * per sample. In a program that embeds gpuloom, a kernel runs one sample after its workers have reset the memory of the
+ * policies, or its workers stay for some time and do so before each sample. With LOOM_GPU_STEP the kernel is launched for
+ * each step of the workload. Device code of a composed
  * program, after the policies.
  *
  * Only worker 0 polls the phase word in host memory; it stores the phase in device memory for the others. Polls by
@@ -266,19 +268,167 @@ LOOM_FN void loom_gpu_refresh(struct loom_ctx *c, uint64_t n)
 	loom_barrier_lanes(c);
 }
 
+/* Worker 0: whether the workers leave, because no order came for a time. Host and device each write a word and then read
+ * the other's, with a full fence between: either this worker sees the new order, or the host sees that it asks, and waits until
+ * it has decided. tests/models/resident.pml */
+LOOM_FN int loom_gpu_leaves(uint32_t last)
+{
+	struct loom_gpu_words *words = loom_gpu.words;
+	loom_store_relaxed_sys(&words->leave, (uint64_t)LOOM_GPU_ASKS);
+	loom_fence_seq_cst_sys();
+	int leaves = (uint32_t)(loom_load_relaxed_sys(&words->order) >> 32) == last;
+	loom_store_release_sys(&words->leave, leaves ? (uint64_t)last << 32 | LOOM_GPU_LEFT : (uint64_t)LOOM_GPU_STAYS);
+	return leaves;
+}
+
+/* Resident workers: the phase that follows `last`, or RETIRE, also when they leave. A worker may be so late that the gate has
+ * the phase already. */
+LOOM_FN uint32_t loom_gpu_await_order(struct loom_ctx *c, uint32_t last)
+{
+	uint32_t phase = last;
+	if (c->lane == 0 && c->worker == c->first) {
+		uint64_t order, since = loom_clock_ns(c);
+		/* Acquire: pairs with the release of the host, which has set up the sample. */
+		while ((phase = (uint32_t)((order = loom_load_acquire_sys(&loom_gpu.words->order)) >> 32)) == last) {
+			/* Not while others are on their way to what the gate has now. */
+			int idle = loom_clock_ns(c) - since > loom_gpu.idle_ns &&
+				   loom_load_relaxed_dev(&loom_gpu.gate->settled) == last;
+			if (idle && loom_gpu_leaves(last)) {
+				phase = LOOM_PHASE_RETIRE;
+				break;
+			}
+			loom_pause(c);
+		}
+		if (LOOM_PHASE_IS_GO(phase)) { /* with RETIRE others may still be in a sample that was stopped */
+			c->ctl->initial_tasks = (uint32_t)order;
+			c->ctl->sample = LOOM_PHASE_SAMPLE(phase);
+			loom_store_relaxed_sys(&loom_gpu.words->began_ns, loom_clock_ns(c));
+		}
+		loom_store_release_dev(&c->ctl->phase, phase);
+	} else if (c->lane == 0) {
+		while ((phase = loom_load_acquire_dev(&c->ctl->phase)) != last + 2 && phase != LOOM_PHASE_RETIRE)
+			loom_pause(c);
+	}
+	return (uint32_t)loom_from_lane0(c, phase);
+}
+
+/* Resident workers, which are about to end: the gate has no RETIRE for those to come. */
+LOOM_FN void loom_gpu_part(struct loom_ctx *c)
+{
+	struct loom_gpu_gate *g = loom_gpu.gate;
+	if (c->lane != 0 || loom_fetch_add_acq_rel_dev(&g->left, 1u) + 1 != c->count)
+		return;
+	loom_store_relaxed_dev(&g->left, 0u);
+	loom_store_relaxed_dev(&g->settled, LOOM_GPU_NO_PHASE);
+	loom_store_relaxed_dev(&g->ctl.phase, LOOM_GPU_NO_PHASE);
+}
+
+
 LOOM_FN void loom_gpu_arrive(struct loom_ctx *c, uint32_t ready)
 {
 	struct loom_gpu_gate *g = loom_gpu.gate;
 	/* Acquire and release: the last worker acquires the work of all, and releases it to the host. */
 	if (c->lane != 0 || loom_fetch_add_acq_rel_dev(&g->arrived, 1u) + 1 != c->count)
 		return;
+	loom_store_relaxed_dev(&g->settled, ready);
 	/* Relaxed: no worker returns here before the host has loaded `ready`. */
 	loom_store_relaxed_dev(&g->arrived, 0u);
 	loom_store_relaxed_dev(&g->finished, 0u);
 	loom_store_release_sys(&loom_gpu.words->ready, ready);
 }
 
-LOOM_FN void loom_gpu_finish(struct loom_ctx *c, uint32_t go)
+/* What init() of the policies would write, and the host would copy; and the tasks. Neighbouring lanes take neighbouring
+ * pieces: all of them wait for memory once. */
+LOOM_FN void loom_gpu_reset(struct loom_ctx *c, const struct loom_gpu_order *order)
+{
+	uint64_t lanes = (uint64_t)loom_gpu.count * LOOM_LANES;
+	uint64_t first = (uint64_t)(c->worker - c->first) * LOOM_LANES + c->lane;
+	LOOM_NO_UNROLL
+	for (uint64_t i = first; i < loom_gpu.resets; i += lanes) {
+		struct loom_reset r = loom_gpu.reset[i];
+		uint32_t *at = (uint32_t *)loom_at(c, r.at);
+		LOOM_NO_UNROLL
+		for (uint32_t k = 0; k < r.words; k++)
+			at[k] = r.value;
+	}
+	uint64_t *to = (uint64_t *)loom_gpu.initial;
+	const uint64_t *from = (const uint64_t *)order->tasks;
+	uint64_t words = from ? order->initial_tasks * sizeof(struct loom_task) / 8 : 0;
+	LOOM_NO_UNROLL
+	for (uint64_t i = first; i < words; i += lanes)
+		to[i] = from[i];
+	loom_barrier_lanes(c); /* lane 0 passes on the stores of all lanes */
+}
+
+/* Returns GO when all workers of this launch have reset memory. */
+LOOM_FN uint32_t loom_gpu_meet(struct loom_ctx *c, const struct loom_gpu_order *order)
+{
+	struct loom_gpu_gate *g = loom_gpu.gate;
+	if (c->lane == 0) {
+		if (c->worker == c->first) {
+			g->ctl.initial_tasks = order->initial_tasks;
+			g->ctl.sample = LOOM_PHASE_SAMPLE(order->phase);
+			loom_store_relaxed_sys(&loom_gpu.words->began_ns, loom_clock_ns(c));
+		}
+		/* Acquire and release: the last worker acquires the resets of all, and passes them on by the phase. */
+		if (loom_fetch_add_acq_rel_dev(&g->arrived, 1u) + 1 == c->count) {
+			loom_store_relaxed_dev(&g->arrived, 0u);
+			loom_store_relaxed_dev(&g->finished, 0u);
+			loom_store_release_dev(&g->ctl.phase, order->phase);
+		} else {
+			while (loom_load_acquire_dev(&g->ctl.phase) != order->phase)
+				loom_pause(c);
+		}
+	}
+	loom_barrier_lanes(c);
+	return order->phase;
+}
+
+/* Of a kernel that READY began: GO of this sample or RETIRE. The copy of the phase may be that of an earlier sample. */
+LOOM_FN uint32_t loom_gpu_await_this(struct loom_ctx *c, uint32_t go)
+{
+	struct loom_ctl *host = loom_gpu.ctl;
+	uint32_t phase = 0;
+	if (c->lane == 0 && c->worker == c->first) {
+		/* Acquire: pairs with the release of the host, which acquired the resets of all devices. */
+		while ((phase = loom_load_acquire_sys(&host->phase)) != go && phase != LOOM_PHASE_RETIRE)
+			loom_pause(c);
+		c->ctl->initial_tasks = host->initial_tasks;
+		c->ctl->sample = host->sample;
+		loom_store_relaxed_sys(&loom_gpu.words->began_ns, loom_clock_ns(c));
+		loom_store_release_dev(&c->ctl->phase, phase);
+	} else if (c->lane == 0) {
+		while ((phase = loom_load_acquire_dev(&c->ctl->phase)) != go && phase != LOOM_PHASE_RETIRE)
+			loom_pause(c);
+	}
+	return (uint32_t)loom_from_lane0(c, phase);
+}
+
+/* The last worker of a kept sample. */
+LOOM_FN void loom_gpu_conclude(uint32_t go, const struct loom_gpu_order *order)
+{
+	struct loom_gpu_gate *g = loom_gpu.gate;
+	struct loom_gpu_words *words = loom_gpu.words;
+	uint64_t tally = loom_load_relaxed_dev(&g->tally);
+	loom_store_relaxed_sys(&words->tally, tally);
+	loom_store_relaxed_dev(&g->tally, (uint64_t)0);
+	if (order->kept != LOOM_GPU_RESIDENT) /* for a kernel with the same parameter */
+		loom_store_relaxed_dev(&g->ctl.phase, LOOM_GPU_NO_PHASE);
+	loom_store_relaxed_dev(&g->settled, go);
+	if (order->kept == LOOM_GPU_ONE_RUN || order->kept == LOOM_GPU_RESIDENT) {
+		loom_store_release_sys(&words->done, go);
+		return;
+	}
+	if (tally != order->initial_tasks && !loom_load_relaxed_dev(&g->ctl.stop))
+		loom_store_relaxed_sys(&words->wrong, ++g->wrong);
+	loom_store_relaxed_sys(&words->initial_tasks, order->initial_tasks);
+	if (order->kept == LOOM_GPU_CAPTURED)
+		loom_store_release_sys(&words->replayed, ++g->replayed);
+	else
+		loom_store_release_sys(&words->ended, ++g->ended);
+}
+
+LOOM_FN void loom_gpu_finish(struct loom_ctx *c, uint32_t go, const struct loom_gpu_order *order)
 {
 	loom_barrier_lanes(c); /* the barrier orders the stores of the other lanes */
 	if (c->lane != 0)
@@ -286,10 +436,15 @@ LOOM_FN void loom_gpu_finish(struct loom_ctx *c, uint32_t go)
 	if (c->counters)
 		c->counters->end_ns = loom_clock_ns(c);
 	loom_gpu_stage(c, LOOM_GPU_FINISHED);
+	if (order->kept) /* relaxed: ordered by the addition below */
+		loom_fetch_add_relaxed_dev(&loom_gpu.gate->tally, LOOM_TALLY(c->counters));
 	/* Ordered as in loom_gpu_arrive(). The host's acquire of `done` covers the results of all workers. */
 	if (loom_fetch_add_acq_rel_dev(&loom_gpu.gate->finished, 1u) + 1 == c->count) {
 		loom_store_relaxed_sys(&loom_gpu.words->ended_ns, loom_clock_ns(c));
-		loom_store_release_sys(&loom_gpu.words->done, go);
+		if (order->kept)
+			loom_gpu_conclude(go, order);
+		else
+			loom_store_release_sys(&loom_gpu.words->done, go);
 	}
 }
 
@@ -317,22 +472,39 @@ LOOM_FN void loom_gpu_monitor(void)
 }
 #endif
 
-LOOM_FN void loom_gpu_samples(struct loom_ctx *c)
+/* The sample's GO or RETIRE, when this worker is ready for it. `last`: of its last sample; LOOM_GPU_NO_PHASE: none. */
+LOOM_FN uint32_t loom_gpu_get_ready(struct loom_ctx *c, uint32_t last, const struct loom_gpu_order *order)
 {
-	for (;;) {
-		uint32_t ready = loom_gpu_park(c);
-		if (ready == LOOM_PHASE_RETIRE)
-			return;
-		loom_gpu_refresh(c, ready / 4); /* outside of the measured time */
-		loom_gpu_stage(c, LOOM_GPU_READY);
-		loom_gpu_arrive(c, ready);
-		uint32_t go = loom_gpu_await_go(c, ready);
+	uint32_t ready = !order->kept			  ? loom_gpu_park(c)
+			 : last == LOOM_GPU_NO_PHASE ? order->phase
+						     : loom_gpu_await_order(c, last);
+	if (ready == LOOM_PHASE_RETIRE)
+		return ready;
+	loom_gpu_refresh(c, LOOM_PHASE_SAMPLE(ready)); /* not part of the measured time */
+	if (order->kept)
+		loom_gpu_reset(c, order);
+	loom_gpu_stage(c, LOOM_GPU_READY);
+	if (LOOM_PHASE_IS_GO(ready))
+		return loom_gpu_meet(c, order);
+	loom_gpu_arrive(c, ready);
+	if (order->kept == LOOM_GPU_RESIDENT)
+		return loom_gpu_await_order(c, ready);
+	return order->kept ? loom_gpu_await_this(c, ready + 2) : loom_gpu_await_go(c, ready);
+}
+
+LOOM_FN void loom_gpu_samples(struct loom_ctx *c, const struct loom_gpu_order *order)
+{
+	uint32_t go = LOOM_GPU_NO_PHASE;
+	do {
+		go = loom_gpu_get_ready(c, go, order);
 		if (go == LOOM_PHASE_RETIRE)
-			return;
+			break;
 		loom_set_state(c, LOOM_STATE_TASKS);
 		loom_gpu_sample(c->random);
-		loom_gpu_finish(c, go);
-	}
+		loom_gpu_finish(c, go, order);
+	} while (!order->kept || order->kept == LOOM_GPU_RESIDENT);
+	if (order->kept == LOOM_GPU_RESIDENT)
+		loom_gpu_part(c);
 }
 
 #ifdef LOOM_GPU_STEP
@@ -358,7 +530,7 @@ LOOM_KERNEL loom_gpu_work(uint64_t step)
 	loom_gpu_stage(&c, LOOM_GPU_FINISHED);
 }
 #else
-LOOM_KERNEL loom_gpu_work(void)
+LOOM_KERNEL loom_gpu_work(struct loom_gpu_order order)
 {
 	struct loom_ctx c;
 #ifdef LOOM_GPU_WATCH
@@ -369,7 +541,7 @@ LOOM_KERNEL loom_gpu_work(void)
 	}
 #endif
 	loom_gpu_context(&c);
-	loom_gpu_samples(&c);
+	loom_gpu_samples(&c, &order);
 #ifdef LOOM_GPU_WATCH
 	LOOM_GPU_WATCH(watch_end)(&c);
 #endif

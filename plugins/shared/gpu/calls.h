@@ -7,8 +7,10 @@
  *   API_POINTER, API_MODULE, API_FUNCTION, API_HANDLE   types
  *   API_STREAM_CREATE, API_HOST_ALLOC, API_HOST_FREE, API_LAUNCH, API_LAUNCH_STEP   functions with other names
  *   API_STREAM_FLAGS, API_ALLOC_FLAGS, API_REGISTER_FLAGS, API_ORDINAL, API_REGISTERS, API_SHARED, API_NOT_READY,
- *   API_REGISTERED, API_HANDLE_FLAGS   constants; API_AT_LEAST: the last arguments of StreamWaitValue64
- * It also defines choose(), find_name(), find_limits(), await_copy() and reserve_stack(). */
+ *   API_REGISTERED, API_HANDLE_FLAGS, API_RANGE_START, API_RANGE_SIZE, API_NO_CAPTURE   constants
+ *   API_CAPTURE   the type of API_NO_CAPTURE; API_AT_LEAST: the last arguments of StreamWaitValue64
+ * It also defines choose(), find_name(), find_limits(), is_host_memory(), stream_is_ours(), await_copy() and
+ * reserve_stack(). */
 #ifndef GPULOOM_GPU_CALLS_H
 #define GPULOOM_GPU_CALLS_H
 
@@ -35,6 +37,9 @@ static API_POINTER pointer(uint64_t at)
 static int choose(VENDOR *c);
 static int find_name(VENDOR *c);
 static int find_limits(VENDOR *c, struct loom_error *err);
+
+static int is_host_memory(VENDOR *c, uint64_t at);
+static int stream_is_ours(struct gpu *d, void *stream, int *is);
 
 static int find(struct gpu *d, int number, struct loom_error *err)
 {
@@ -149,6 +154,25 @@ static int owner(struct gpu *d, uint64_t at, int *number)
 	return CALL(of(d), API(PointerGetAttribute), number, API_ORDINAL, pointer(at));
 }
 
+/* Memory that the driver does not know, and memory of the host, has no GPU. */
+static int range(struct gpu *d, uint64_t at, int *number, uint64_t *begin, uint64_t *bytes)
+{
+	VENDOR *c = of(d);
+	API_POINTER from = 0;
+	size_t size = 0;
+	int gpu = -1;
+	*number = -1;
+	if ((int)c->api.API(PointerGetAttribute)(&gpu, API_ORDINAL, pointer(at)) != 0 || is_host_memory(c, at))
+		return 0;
+	int rc = CALL(c, API(PointerGetAttribute), &from, API_RANGE_START, pointer(at));
+	if (rc == 0)
+		rc = CALL(c, API(PointerGetAttribute), &size, API_RANGE_SIZE, pointer(at));
+	*number = gpu;
+	*begin = (uint64_t)(uintptr_t)from;
+	*bytes = size;
+	return rc;
+}
+
 /* Waits for a copy that was started with `rc`, in a stream that does not wait for the persistent kernel. */
 static int await_copy(VENDOR *c, int rc);
 
@@ -198,13 +222,28 @@ static int load(struct gpu *d, const struct cached *code, struct gpu_kernel *k)
 }
 
 static int launch(struct gpu *d, const struct gpu_kernel *k, uint32_t blocks, uint32_t threads, uint32_t shared,
-		  uint64_t step)
+		  const void *parameter)
 {
-	void *arguments[] = {&step}; /* the driver reads it during the call */
+	void *arguments[] = {(void *)(uintptr_t)parameter}; /* the driver reads it during the call */
 	if (k->stepped)
 		return CALL(of(d), API_LAUNCH_STEP, k->function, blocks, 1, 1, threads, 1, 1, shared, of(d)->work,
 			    arguments, NULL);
-	return CALL(of(d), API_LAUNCH, k->function, blocks, 1, 1, threads, 1, 1, shared, of(d)->work, NULL);
+	return CALL(of(d), API_LAUNCH, k->function, blocks, 1, 1, threads, 1, 1, shared, of(d)->work, arguments);
+}
+
+static int enqueue(struct gpu *d, void *stream, const struct gpu_kernel *k, uint32_t blocks, uint32_t threads,
+		   uint32_t shared, const void *parameter)
+{
+	void *arguments[] = {(void *)(uintptr_t)parameter}; /* copied during the call */
+	return CALL(of(d), API_LAUNCH, k->function, blocks, 1, 1, threads, 1, 1, shared, stream, arguments);
+}
+
+static int captures(struct gpu *d, void *stream, int *is)
+{
+	API_CAPTURE status = API_NO_CAPTURE;
+	int rc = CALL(of(d), API(StreamIsCapturing), stream, &status);
+	*is = status != API_NO_CAPTURE;
+	return rc;
 }
 
 static int set_word(struct gpu *d, uint64_t at, uint64_t value)

@@ -128,7 +128,7 @@ static int launch_step(struct gpu *d, struct launch *l, uint64_t n)
 	const struct chain *c = &l->chain;
 	int by_stream = (int)c->what->edge.by_stream, rc = by_stream ? await_begin(d, l, n) : 0;
 	if (rc == 0)
-		rc = d->driver->launch(d, &d->kernel[LOOM_ENTRY_WORK], l->blocks, l->threads, l->shared, n);
+		rc = d->driver->launch(d, &d->kernel[LOOM_ENTRY_WORK], l->blocks, l->threads, l->shared, &n);
 	return rc == 0 && by_stream ? d->driver->set_word(d, c->view + c->what->edge.ended, n + 1) : rc;
 }
 

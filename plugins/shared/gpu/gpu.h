@@ -19,6 +19,8 @@ enum { KERNELS_PERSISTENT, KERNELS_LAUNCHED, KERNELS_GRAPH };
 struct gpu_options {
 	int64_t gpu;
 	uint32_t workers, lanes, worker, max_registers, nesting, compile, kernels;
+	uint64_t idle;
+	uint8_t resident;
 	const char *arch, *cache;
 	uint32_t group; /* with worker = warp or wave: warps or waves of a block, each of which is a worker */
 	const char *compiler;
@@ -46,6 +48,14 @@ extern const char *const gpu_compile_choices[], *const gpu_kernels_choices[];
 		     "persistent: one kernel runs all samples. launched: each step of the workload is a kernel, "      \
 		     "with trigger gds or hdn. graph (CUDA): all steps are one graph, with trigger gds.",              \
 		     .choices = gpu_kernels_choices, .section = "device.gpu"),                                         \
+	    LOOM_OPT(struct gpu_options, resident, LOOM_OPT_BOOL, "no",                                                \
+		     "In a program that embeds gpuloom. no: each run launches its workers. yes: workers stay on the "  \
+		     "GPU after a run and wait for the next one, which then begins sooner; other kernels have less "   \
+		     "of the GPU meanwhile, see workers.",                                                             \
+		     .section = "device.gpu"),                                                                         \
+	    LOOM_OPT(struct gpu_options, idle, LOOM_OPT_TIME, "10ms",                                                  \
+		     "resident = yes: workers leave the GPU after that time without a run.", .min = 1e4, .max = 1e12,  \
+		     .section = "device.gpu"),                                                                         \
 	    LOOM_OPT(struct gpu_options, cache, LOOM_OPT_PATH, "",                                                     \
 		     "Folder for compiled programs. Empty: $XDG_CACHE_HOME/gpuloom or ~/.cache/gpuloom.",              \
 		     .flags = LOOM_OPT_TRUST, .section = "device.gpu"),                                                \
@@ -167,10 +177,19 @@ struct gpu_driver {
 	void (*unload)(struct gpu *d, struct gpu_kernel *k);
 	/* *blocks: resident blocks per multiprocessor, with that many threads and bytes of dynamic shared memory. */
 	int (*occupancy)(struct gpu *d, const struct gpu_kernel *k, int threads, uint64_t shared, int *blocks);
-	/* A cooperative launch, which fails if the grid is not resident as a whole. A stepped kernel gets its step
-	 * number and is queued in the stream. */
+	/* A cooperative launch, which fails if the grid is not resident as a whole. `parameter` is a struct loom_gpu_order; of a
+	 * stepped kernel, which is queued in the stream, its step number, a uint64_t. */
 	int (*launch)(struct gpu *d, const struct gpu_kernel *k, uint32_t blocks, uint32_t threads, uint32_t shared,
-		      uint64_t step);
+		      const void *parameter);
+	/* enqueue() is launch() in a stream of the program, which may be being captured. captures() finds out if it is.
+	 * stream_is_ours() finds out if it is a stream of this GPU. NULL: not supported. */
+	int (*enqueue)(struct gpu *d, void *stream, const struct gpu_kernel *k, uint32_t blocks, uint32_t threads,
+		       uint32_t shared, const void *parameter);
+	int (*captures)(struct gpu *d, void *stream, int *is);
+	int (*stream_is_ours)(struct gpu *d, void *stream, int *is);
+	/* Finds the allocation of GPU memory, or of managed memory, that contains `at`: its GPU, start and size. *number is -1
+	 * for other memory, as of the host. */
+	int (*range)(struct gpu *d, uint64_t at, int *number, uint64_t *begin, uint64_t *bytes);
 	/* In the order of the stream: set_word() stores a word, and releases all writes of earlier kernels.
 	 * await_word() waits until the word is at least `value`, as a signed number. */
 	int (*set_word)(struct gpu *d, uint64_t at, uint64_t value);
@@ -200,6 +219,7 @@ struct gpu_driver {
 	.attach = attach, .detach = detach, .text = text, .enter = enter, .leave = leave, .alloc = allocate,           \
 	.free = release, .host_alloc = host_alloc, .host_free = host_free, .host_map = host_map,                       \
 	.host_unmap = host_unmap, .owner = owner, .reach = reach, .write = write_gpu, .read = read_gpu,                \
+	.enqueue = enqueue, .captures = captures, .stream_is_ours = stream_is_ours, .range = range,                    \
 	.clear = clear, .compile = compile, .load = load, .unload = unload, .occupancy = occupancy, .launch = launch,  \
 	.set_word = set_word, .await_word = await_word, .running = running
 
@@ -271,6 +291,15 @@ struct launch {
 	uint64_t began_ns;    /* time of go() */
 	int stop_passed;      /* the stop flag was copied to the device */
 	uint32_t blocks, threads, shared;
+	int kept;     /* LOOM_LAUNCH_KEPT: a kernel for each sample */
+	int mustered; /* 1: the kernel of this sample exists already */
+	int resident;    /* 1: the workers stay after a sample */
+	int resides;	 /* 1: resident workers exist, or did at the last check */
+	uint32_t posted; /* phase of the last order to resident workers */
+	uint64_t tasks;    /* address of the tasks that the host wrote; 0: the tasks are in place */
+	void *stream;      /* stream of the program that has samples */
+	uint64_t enqueued; /* number of these samples */
+	uint64_t captured;
 	struct chain chain; /* .what is NULL for a persistent kernel */
 };
 
@@ -324,10 +353,28 @@ int gpu_copy_out(void *self, const struct loom_memory *memory, uint64_t offset, 
 int gpu_mem_key(void *self, const struct loom_memory *memory, struct loom_memory_key *key, struct loom_error *err);
 int gpu_mem_open(void *self, const struct loom_memory_key *key, uint64_t *at, struct loom_error *err);
 void gpu_mem_close(void *self, uint64_t at);
+int gpu_adopt(void *self, void *at, uint64_t bytes, struct loom_memory *memory, struct loom_error *err);
+void gpu_disown(void *self, struct loom_memory *memory);
 int memory_view(struct gpu *d, const struct loom_segment *segment, uint64_t *view, struct loom_error *err);
 
 /* launch.c */
 int gpu_launch(void *self, const struct loom_launch *what, struct loom_error *err);
+/* With LOOM_LAUNCH_KEPT: the kernel of a sample, as the host's word says. Between enter() and leave(). */
+int launch_sample(struct gpu *d, struct launch *l, struct loom_error *err);
+
+/* resident.c: workers that stay. Between enter() and leave(). resident_ready(): they get ready for a sample, if they have not yet;
+ * resident_go(): it begins, when they are; resident_retire(): they leave, as long as they are there. */
+int resident_ready(struct gpu *d, struct launch *l, uint32_t ready, struct loom_error *err);
+int resident_go(struct gpu *d, struct launch *l, struct loom_error *err);
+void resident_retire(struct gpu *d, struct launch *l);
+int gpu_rest(void *self, uint32_t ready, struct loom_error *err);
+
+/* enqueue.c: samples in streams of the program. */
+int gpu_enqueue(void *self, void *stream, loom_ref tasks, uint64_t initial_tasks, struct loom_error *err);
+int gpu_captures(void *self, void *stream, int *is, struct loom_error *err);
+int gpu_drain(void *self, uint64_t timeout_ns, struct loom_enqueued *out, struct loom_error *err);
+/* 1: not all of them have ended. */
+int enqueued_left(const struct gpu *d, const struct launch *l);
 
 /* interrupt.c */
 int gpu_interrupt(void *self, const struct loom_segment *segment, uint64_t offset, struct loom_interrupt **interrupt,
@@ -345,9 +392,29 @@ int chain_go_on(struct gpu *d, struct launch *l, struct loom_error *err);
 /* Ends all waits of the stream, so that its kernels return. Callers repeat it until no kernel runs. */
 void chain_release(struct launch *l);
 
+/* watch.c. Between enter() and leave(). */
+/* Polls `over` until it says 1: 0; LOOM_EAGAIN at the deadline or, with `nudged`, after gpu_wake(); LOOM_EDIED. `ends`: the
+ * kernel is in the device's own stream, and dead when that is empty. */
+int watch_until(struct gpu *d, struct launch *l, int (*over)(const struct gpu *d, const struct launch *l), int ends,
+		uint64_t since_ns, uint64_t until, uint32_t *nudged, struct loom_error *err);
+int watch_is_ready(const struct gpu *d, const struct launch *l);
+/* LOOM_ETIMEDOUT, with the workers that are not ready. */
+int watch_not_ready(struct gpu *d, const struct launch *l, uint64_t timeout_ns, struct loom_error *err);
+uint64_t watch_deadline(const struct gpu *d, uint64_t timeout_ns);
+void watch_nap(const struct gpu *d, uint64_t since_ns);
+/* The stages of all workers, to be freed; NULL if they cannot be read. */
+uint32_t *watch_stages(struct gpu *d, const struct launch *l);
+/* How many workers are not at `stage`, in words. */
+void watch_late(struct gpu *d, const struct launch *l, uint32_t stage, char *out, size_t room);
+/* The host's words in the device's copy: a word of struct loom_ctl; the stop flag, which running workers poll there. */
+int watch_pass_on(struct gpu *d, size_t offset, uint32_t value);
+void watch_pass_stop(struct gpu *d, struct launch *l);
+
 /* wait.c */
 int gpu_ready(void *self, uint64_t timeout_ns, struct loom_error *err);
+int gpu_muster(void *self, struct loom_error *err);
 int gpu_go(void *self, struct loom_error *err);
+uint64_t gpu_tally(void *self);
 int gpu_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_error *err);
 void gpu_wake(void *self);
 int gpu_states(void *self, uint32_t *out, uint32_t workers);
@@ -358,6 +425,8 @@ int gpu_retire(void *self, uint64_t timeout_ns, struct loom_error *err);
 	.destroy = gpu_destroy, .shape = gpu_shape, .mem_alloc = gpu_mem_alloc, .mem_free = gpu_mem_free,              \
 	.mem_map = gpu_mem_map, .mem_unmap = gpu_mem_unmap, .mem_key = gpu_mem_key, .mem_open = gpu_mem_open,          \
 	.mem_close = gpu_mem_close, .build = gpu_build, .launch = gpu_launch, .ready = gpu_ready, .go = gpu_go,        \
+	.muster = gpu_muster, .tally = gpu_tally, .enqueue = gpu_enqueue, .captures = gpu_captures,                    \
+	.rest = gpu_rest, .drain = gpu_drain, .adopt = gpu_adopt, .disown = gpu_disown,                                                  \
 	.wait = gpu_wait, .wake = gpu_wake, .states = gpu_states, .retire = gpu_retire, .copy_in = gpu_copy_in,        \
 	.copy_out = gpu_copy_out, .interrupt = gpu_interrupt, .time_slicing = gpu_time_slicing
 
@@ -368,6 +437,7 @@ int gpu_retire(void *self, uint64_t timeout_ns, struct loom_error *err);
 	X(api##DeviceTotalMem) X(api##DeviceCanAccessPeer) X(api##ModuleLoadData) X(api##ModuleUnload)		\
 	X(api##ModuleGetFunction) X(api##ModuleGetGlobal) X(api##FuncGetAttribute)				\
 	X(api##StreamWriteValue64) X(api##StreamWaitValue64) X(api##StreamDestroy) X(api##StreamQuery)		\
+	X(api##StreamIsCapturing)										\
 	X(api##IpcGetMemHandle) X(api##IpcOpenMemHandle) X(api##IpcCloseMemHandle) X(api##MemcpyHtoDAsync)	\
 	X(api##MemcpyDtoHAsync) X(api##MemsetD8Async) X(api##PointerGetAttribute)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches the persistent kernel. */
+/* Launches the persistent kernel; or, for a program that embeds gpuloom, a kernel for each sample. */
 #include <string.h>
 
 #include "gpu.h"
@@ -61,7 +61,9 @@ static int fill(struct gpu *d, struct launch *l, struct loom_gpu_launch *record,
 	record->counters = pointer(&v, what->counters);
 	record->trace = LOOM_HAS(what, trace) ? pointer(&v, what->trace) : NULL;
 	record->trace_bytes = record->trace ? what->trace_bytes : 0;
-	record->initial = pointer(&v, what->initial);
+	/* Resident workers read the tasks where the host writes them. */
+	record->initial = pointer(&v, l->resident && what->tasks ? what->tasks : what->initial);
+	record->idle_ns = d->options->idle;
 	record->probe = pointer(&v, what->probe);
 	fill_policies(what, &v, record);
 	record->device = what->device;
@@ -70,6 +72,9 @@ static int fill(struct gpu *d, struct launch *l, struct loom_gpu_launch *record,
 	record->first = layout->device[what->device].first_worker;
 	record->count = l->count;
 	record->seed = layout->seed;
+	record->reset = l->kept ? pointer(&v, what->reset) : NULL;
+	record->resets = l->kept ? what->resets : 0;
+	l->tasks = l->kept ? (uint64_t)(uintptr_t)pointer(&v, what->tasks) : 0;
 	record->steps = l->chain.what ? l->chain.what->steps : 0;
 	for (uint32_t i = 1; i < what->segments; i++)
 		record->segment[i] = (char *)(uintptr_t)v.at[i];
@@ -116,6 +121,7 @@ static int start(struct gpu *d, struct launch *l, const struct gpu_kernel *k, st
 {
 	int probe = l->what->entry == LOOM_ENTRY_PROBE;
 	uint32_t per_block = probe ? 1 : d->per_block, lanes = probe ? (uint32_t)d->limits.wave : d->lanes;
+	const struct loom_gpu_order until_retire = {.phase = 0};
 	struct loom_gpu_launch record;
 	int code = clear_gate(d, l, err);
 	if (!code)
@@ -131,10 +137,21 @@ static int start(struct gpu *d, struct launch *l, const struct gpu_kernel *k, st
 	int rc = d->driver->write(d, k->launch, &record, sizeof(record));
 	/* A cooperative launch: the driver rejects a grid that is not resident as a whole. In a plain launch workers
 	 * would wait for others that never start. */
-	if (rc == 0 && !k->stepped)
-		rc = d->driver->launch(d, k, l->blocks, l->threads, l->shared, 0);
+	if (rc == 0 && !k->stepped && !l->kept)
+		rc = d->driver->launch(d, k, l->blocks, l->threads, l->shared, &until_retire);
 	if (rc == 0 && k->stepped)
 		rc = chain_record(d, l);
+	return rc == 0 ? 0 : gpu_fail(d, err, rc, NULL);
+}
+
+int launch_sample(struct gpu *d, struct launch *l, struct loom_error *err)
+{
+	const struct gpu_kernel *k = &d->kernel[LOOM_ENTRY_WORK];
+	const struct loom_gpu_order order = {.phase = l->phase,
+					     .kept = LOOM_GPU_ONE_RUN,
+					     .initial_tasks = l->ctl->initial_tasks,
+					     .tasks = (const void *)(uintptr_t)l->tasks};
+	int rc = d->driver->launch(d, k, l->blocks, l->threads, l->shared, &order);
 	return rc == 0 ? 0 : gpu_fail(d, err, rc, NULL);
 }
 
@@ -152,6 +169,8 @@ int gpu_launch(void *self, const struct loom_launch *what, struct loom_error *er
 	int probe = what->entry == LOOM_ENTRY_PROBE;
 	*l = (struct launch){.what = what,
 			     .ctl = (void *)((char *)ctl->memory->host + ctl->offset + LOOM_REF_OFFSET(what->ctl)),
+			     .kept = !probe && what->flags & LOOM_LAUNCH_KEPT,
+			     .resident = !probe && what->flags & LOOM_LAUNCH_KEPT && d->options->resident,
 			     .count = probe ? 1 : what->layout->device[what->device].workers};
 	int code = gpu_enter(d, err);
 	if (code) {

@@ -137,6 +137,43 @@ void gpu_mem_free(void *self, struct loom_memory *memory)
 	drop(d, m);
 }
 
+/* ---- memory of the program ---- */
+
+int gpu_adopt(void *self, void *at, uint64_t bytes, struct loom_memory *memory, struct loom_error *err)
+{
+	struct gpu *d = self;
+	uint64_t address = (uint64_t)(uintptr_t)at, begin = 0, size = 0;
+	int number = -1, code = gpu_enter(d, err);
+	if (code)
+		return code;
+	int rc = d->driver->range(d, address, &number, &begin, &size);
+	struct mapping *m = NULL;
+	if (rc != 0)
+		code = gpu_fail(d, err, rc, NULL);
+	else if (number != d->number)
+		code = LOOM_ENOENT;
+	else if (address - begin > size || bytes > size - (address - begin))
+		code = LOOM_FAIL(d->host, err, LOOM_EINVAL,
+				 "%s: %" PRIu64 " bytes from %p on are not in one allocation, which has %" PRIu64 " bytes from there on",
+				 d->name, bytes, at, begin + size - address);
+	else if (!(m = add(d, memory, err)))
+		code = LOOM_ENOMEM;
+	gpu_leave(d);
+	if (code)
+		return code;
+	*memory = (struct loom_memory){.size = sizeof(*memory), .bytes = bytes, .fd = -1, .handle = address};
+	m->view = address;
+	return 0;
+}
+
+void gpu_disown(void *self, struct loom_memory *memory)
+{
+	struct gpu *d = self;
+	struct mapping *m = find(d, memory);
+	if (m)
+		drop(d, m);
+}
+
 /* ---- other owners' memory ---- */
 
 /* Maps memory of another GPU. Addresses are unique over all GPUs of a process, but access must be enabled. */

@@ -85,6 +85,10 @@ struct loom_counters {
 	uint64_t state; /* enum loom_worker_state, where the device has no op states() */
 	uint64_t reserved[5]; /* pads to three cache lines, which workers do not share */
 };
+
+/* In sum over all workers it is the number of initial tasks if each task was run once and each steal has two ends: a check
+ * that needs no counters of single workers. An error of one cancels one of the other only by multiples of 2^40. */
+#define LOOM_TALLY(n) ((n)->executed - (n)->spawned + (((n)->stolen_in - (n)->stolen_out) << 40))
 #ifdef __cplusplus
 static_assert(sizeof(struct loom_counters) == 192, "whole cache lines");
 static_assert(sizeof(struct loom_ctl) == 256, "whole cache lines");
