@@ -4,7 +4,8 @@
 # with ratios. Each line is the median of SAMPLES verified executions.
 #   bench/gpu.sh [BUILD] [SAMPLES] [TABLE...]
 # Tables: floor lanes detectors queues owners gpus ranks placement workers shapes contains both uts rivals monolithic waits switch
-# triggers requests barriers reduce peers uneven. Default: all but uneven, which takes ten minutes. gpus and peers need two GPUs; with one, ranks shares it by NVIDIA's MPS.
+# triggers requests barriers reduce oneway peers uneven. Default: all but uneven, which takes ten minutes. gpus and peers need
+# two GPUs; with one, ranks shares it by NVIDIA's MPS, and oneway sends to the own rank.
 # GPU_LINK, GPU_BARRIERS, GPU_REDUCE, GPU_PEERS, GPU_CONTAINS, GPU_UNEVEN and GPU_RIVALS name gpu_link.cu etc. if they are already
 # compiled. BARRIERS: barriers to measure.
 # uneven: UNEVEN_LENGTH (2048): mean tokens of a sequence; UNEVEN_LAWS, UNEVEN_CHUNKS, UNEVEN_SKEWS, UNEVEN_ROWS, UNEVEN_SCHEDULERS:
@@ -13,7 +14,7 @@
 set -u
 B=$(cd "${1:-build}" && pwd) samples=${2:-10}
 [ $# -lt 2 ] && shift $# || shift 2
-tables=${*:-floor lanes detectors queues owners gpus ranks placement workers shapes contains both uts rivals monolithic waits switch triggers requests barriers reduce peers}
+tables=${*:-floor lanes detectors queues owners gpus ranks placement workers shapes contains both uts rivals monolithic waits switch triggers requests barriers reduce oneway peers}
 G=$B/gpuloom
 tmp=$(mktemp -d)
 # Starts NVIDIA's MPS, under which kernels of several processes run at once, and stops MPS.
@@ -221,6 +222,12 @@ for t in $tables; do
 				--set termination.use=hcounter
 			line 'one GPU' "$@"
 			line 'two GPUs, a queue where its worker is' "$@" --set run.devices='cuda:0 cuda:1'
+			case $job in memset*) target=1.9 ;; fib*) target=1.7 ;; *T1*) target=1.9 ;; *) target=1.4 ;; esac
+			bar "gpus_$(echo "${job##*=}" | tr -d ' ')_over_one" "$(to_base)" '>=' $target
+			for bias in 0.5 0.9; do # how often a thief tries its own GPU
+				line "two GPUs, victim = biased, bias = $bias" "$@" --set run.devices='cuda:0 cuda:1' \
+					--set scheduler.mgws.victim=biased --set scheduler.mgws.bias=$bias
+			done
 			line 'two GPUs, apart: tasks cross by mail' "$@" --set run.devices='cuda:0 cuda:1' \
 				--set transport.p2p.atomics=no
 		done
@@ -650,6 +657,24 @@ for t in $tables; do
 		bar reduce_model_right "$right" '>=' 0.9
 		bar reduce_to_cub_2_28 "$large" '>=' 0.95
 		bar reduce_time_to_cub_small "$small" '<=' 1
+		;;
+	oneway)
+		some=$(sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p' "$tmp/doctor")
+		printf '\na message by peer, one way, us, median: half of there and back, or to the own rank\n\n'
+		# NAME RANKS BYTES LANES WORKERS TARGET ARGUMENTS...
+		while read -r name ranks bytes lanes workers target more; do
+			[ "$ranks" = 1 ] || grep -q '^cuda: GPU 1  *ok' "$tmp/doctor" || continue
+			way=$(median one_way_p50 --ranks "$ranks" --set run.workload=pingpong --set trigger.use=peer \
+				--set device.cuda.workers="$workers" --set device.cuda.lanes="$lanes" \
+				--set workload.pingpong.rounds=2000 --set workload.pingpong.bytes="$bytes" $more)
+			bar "oneway_$name" "$(echo "${way:-inf}" | awk '{ print $1 == "inf" ? $1 : $1 * 1e6 }')" '<=' "$target"
+		done <<END
+own_8_us 1 8 32 1 2.5
+8_us 2 8 32 1 1.6
+8_counted_us 2 8 32 $some 2.2 --set workload.pingpong.counted=yes
+4096_us 2 4096 256 1 1.9
+65536_us 2 65536 1024 1 4.8
+END
 		;;
 	peers)
 		peers=${GPU_PEERS:-$tmp/gpu_peers}

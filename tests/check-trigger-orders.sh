@@ -69,6 +69,11 @@ each() {
 	esac
 	expect 0 verified "$G" run -n 1 conf/pingpong.ini $use --set device.cpu.isolation=process \
 		--set workload.pingpong.rounds=50
+	for bytes in 8 1000 10000; do
+		expect 0 verified "$G" run -n 2 conf/pingpong.ini $use --set workload.pingpong.counted=yes $two \
+			--set device.cpu.workers=2 --set device.cpu.lanes=2 --set workload.pingpong.rounds=20 \
+			--set workload.pingpong.bytes=$bytes
+	done
 	expect 0 verified "$G" run -n 1 conf/pingpong.ini $use --set workload.pingpong.kernel=yes \
 		--set device.cpu.launch_cost=5us --set workload.pingpong.rounds=50
 	[ "$failures" -eq 0 ]

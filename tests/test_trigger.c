@@ -188,6 +188,85 @@ TEST(stores)
 	trig_close(&t);
 }
 
+/* Paired posts: data that travel with their notification, or that are copied to their place where the stage is full. */
+static void paired(struct trig *t, uint64_t bytes, uint64_t threshold, int alone)
+{
+	uint64_t *from = (uint64_t *)t->data, *to = from + 8192, words = bytes / 8;
+	CU_ASSERT_EQUAL(trig_reset(t), 0);
+	trig_post(t, (struct loom_trigger_post){.tag = 7, .threshold = threshold, .rearm = threshold, .op = LOOM_NET_PUT,
+						.local = trig_ref(t, from), .remote = trig_ref(t, to),
+						.bytes = bytes, .slot = 3, .notify = 9, .paired = 1});
+	for (uint64_t round = 1; round <= 50; round++) {
+		uint64_t wrong = 0;
+		for (uint64_t i = 0; i < words; i++)
+			from[i] = round * 1000003 + i;
+		for (uint64_t i = 1; i <= threshold; i++) {
+			CU_ASSERT_EQUAL(t->dev->arrived(&t->ctx[0], 9), (int64_t)round - 1);
+			if (alone)
+				trig_fire(t, 7);
+			else
+				CU_ASSERT_EQUAL(t->dev->fire_together(&t->ctx[0], 7), 0);
+		}
+		/* By the op of the lane, or of all lanes, which leaves the first message to the former. */
+		if (!alone && t->dev->await_together(&t->ctx[0], 9, round) == 0)
+			CU_ASSERT(round == 1 || bytes > 4096);
+		CU_ASSERT_EQUAL(t->dev->arrived(&t->ctx[0], 9), (int64_t)round);
+		for (uint64_t i = 0; i < words; i++)
+			wrong += to[i] != round * 1000003 + i;
+		CU_ASSERT_EQUAL(wrong, 0);
+		CU_ASSERT_EQUAL(to[words], 0);
+		CU_ASSERT_EQUAL(t->dev->completed(&t->ctx[0], 3), (int64_t)round);
+		to[0] = 5; /* a later poll does not bring back the word */
+		CU_ASSERT_EQUAL(t->dev->arrived(&t->ctx[0], 9), (int64_t)round);
+		CU_ASSERT_EQUAL(to[0], 5);
+	}
+}
+
+TEST(paired_posts)
+{
+	struct trig t;
+	CU_ASSERT_EQUAL_FATAL(trig_open(&t, "trigger_peer", "stage=8KiB"), 0);
+	for (uint64_t bytes = 8; bytes <= 40000; bytes *= 5) /* 25,000 exceeds the stage */
+		for (uint64_t threshold = 1; threshold <= 3; threshold += 2)
+			for (int alone = 0; alone < 2; alone++)
+				paired(&t, bytes, threshold, alone);
+	/* Once; and the promise that nothing else is posted for the tag. */
+	CU_ASSERT_EQUAL(trig_reset(&t), 0);
+	struct loom_trigger_post post = {.tag = 7, .threshold = 2, .op = LOOM_NET_PUT, .bytes = 8, .notify = 9,
+					 .local = trig_ref(&t, t.data), .remote = trig_ref(&t, t.data + 64), .paired = 1};
+	trig_post(&t, post);
+	REFUSED(trig_post_fails(&t, post), LOOM_EINVAL, t.err, "promised to be its only one");
+	for (int i = 0; i < 6; i++)
+		trig_fire(&t, 7);
+	CU_ASSERT_EQUAL(t.dev->arrived(&t.ctx[0], 9), 1);
+	/* A failure ends waits for paired messages, too. */
+	post.tag = 8;
+	post.flags = LOOM_NET_REMOTE_FROM_FIRE;
+	post.threshold = 1;
+	post.window = 8;
+	post.notify = 10;
+	trig_post(&t, post);
+	CU_ASSERT_EQUAL(t.dev->fire_with(&t.ctx[0], 8, LOOM_ARGUMENT(0, 16)), 0);
+	CU_ASSERT_EQUAL(t.dev->arrived(&t.ctx[0], 9), LOOM_EIO);
+	CU_ASSERT_EQUAL(t.dev->await_together(&t.ctx[0], 9, 2), LOOM_EIO);
+	trig_close(&t);
+	/* Posts whose promises are ignored: as many as there are records, and by a post that is no put. */
+	CU_ASSERT_EQUAL_FATAL(trig_open(&t, "trigger_peer", "stage=64"), 0);
+	for (uint32_t i = 0; i < 40; i++)
+		trig_post(&t, (struct loom_trigger_post){.tag = 1 + i, .threshold = 1, .op = LOOM_NET_PUT, .bytes = 8,
+							 .local = trig_ref(&t, t.data + 8 * i), .paired = 1,
+							 .remote = trig_ref(&t, t.data + 4096 + 8 * i), .notify = 1 + i});
+	for (uint32_t i = 0; i < 40; i++) {
+		((uint64_t *)t.data)[i] = i + 1;
+		trig_fire(&t, 1 + i);
+	}
+	for (uint32_t i = 0; i < 40; i++) {
+		CU_ASSERT_EQUAL(t.dev->arrived(&t.ctx[0], 1 + i), 1);
+		CU_ASSERT_EQUAL(((uint64_t *)t.data)[512 + i], i + 1);
+	}
+	trig_close(&t);
+}
+
 /* ---- order, chains, arguments ------------------------------------------------------------------------ */
 
 /* In a chain of puts, the arrival of each put triggers the next put. */

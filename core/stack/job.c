@@ -12,17 +12,23 @@
 
 /* ---- the initial set ---------------------------------------------------------------------------- */
 
-static int has_copy(const struct loom_stack *s, uint32_t d, int small)
+/* Returns 1 if a device has a copy of the initial set. `small`: the device copies the set itself before each sample. Otherwise
+ * a GPU without a copy would read the tasks across a link, from memory of the host that it shares with a non-coherent
+ * device, or from memory of another GPU. `home`: the device that has the set in its memory; -1: host memory, where the conf
+ * may want it. */
+static int has_copy(const struct loom_stack *s, uint32_t d, int32_t home, int small)
 {
-	return small ? (s->shape[d].flags & LOOM_SHAPE_KEEPS) != 0 : loom__wants_copies(s, d);
+	if (small)
+		return (s->shape[d].flags & LOOM_SHAPE_KEEPS) != 0;
+	return s->shape[d].kind == LOOM_ON_GPU && (s->layout.noncoherent || (home >= 0 && (uint32_t)home != d));
 }
 
 /* Makes room for so many tasks in memory that all devices can access, and in the copies. Segments stay until the stack
  * is closed, so the room doubles each time. */
 int loom__initial_room(struct loom_stack *s, uint64_t tasks, struct loom_error *err)
 {
-	struct loom_segment_want want[LOOM_MAX_DEVICES + 1];
-	uint32_t first, n = 1, devices = s->layout.devices;
+	struct loom_segment_want want[LOOM_MAX_DEVICES];
+	uint32_t first, n = 0, devices = s->layout.devices;
 	uint64_t room = s->initial_room ? s->initial_room : 1;
 	if (s->initial_ref && tasks <= s->initial_room)
 		return 0;
@@ -41,16 +47,20 @@ int loom__initial_room(struct loom_stack *s, uint64_t tasks, struct loom_error *
 	want[0] = (struct loom_segment_want){.bytes = room * sizeof(struct loom_task),
 					     .owner = -1,
 					     .flags = small ? LOOM_MEMORY_HOST : LOOM_MEMORY_TASKS};
-	for (uint32_t d = 0; d < devices; d++)
-		if (has_copy(s, d, small))
-			want[n++] = (struct loom_segment_want){
-				.bytes = want[0].bytes, .owner = (int32_t)d, .flags = LOOM_MEMORY_PRIVATE};
-	rc = loom__segments_add(s, want, n, &first, err);
+	rc = loom__segments_add(s, want, 1, &first, err);
 	if (rc)
 		return rc;
+	int32_t home = s->segment[first].memory->device;
 	s->initial_ref = LOOM_REF(first, 0);
 	for (uint32_t d = 0; d < devices; d++)
-		s->initial_copy[d] = has_copy(s, d, small) ? LOOM_REF(++first, 0) : 0;
+		if (has_copy(s, d, home, small))
+			want[n++] = (struct loom_segment_want){
+				.bytes = room * sizeof(struct loom_task), .owner = (int32_t)d, .flags = LOOM_MEMORY_PRIVATE};
+	rc = n ? loom__segments_add(s, want, n, &first, err) : 0;
+	if (rc)
+		return rc;
+	for (uint32_t d = 0; d < devices; d++)
+		s->initial_copy[d] = has_copy(s, d, home, small) ? LOOM_REF(first++, 0) : 0;
 	s->initial_room = room;
 	s->initial_small = small;
 	return 0;

@@ -194,12 +194,6 @@ int loom__initial_take(struct loom_stack *s, struct loom_error *err);
 /* Makes room for more tasks than were submitted, if that is possible: s->held says. */
 void loom__initial_hold(struct loom_stack *s, uint64_t tasks);
 
-/* A non-coherent GPU reads constants from copies in its own memory, to avoid the link. */
-static inline int loom__wants_copies(const struct loom_stack *s, uint32_t device)
-{
-	return s->layout.noncoherent && s->shape[device].kind == LOOM_ON_GPU;
-}
-
 /* memory.c: segments, and the host's access to them. */
 int loom__segments_add(struct loom_stack *s, const struct loom_segment_want *want, uint32_t n,
 		       uint32_t *first, struct loom_error *err);

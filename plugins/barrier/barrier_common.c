@@ -199,6 +199,7 @@ int barrier_init(void *self, const struct loom_layout *layout, const struct loom
 		if (layout->device[d].kind == LOOM_ON_GPU) /* a GPU keeps polling; an emulated one needs the core */
 			h->end = WAIT_YIELD;
 		h->no_wake = no_wake;
+		h->relays = layout->device[d].kind == LOOM_ON_GPU;
 		h->ranks = ranks_of(b->host);
 		h->tag = b->opts->tag;
 		h->how = how_of(b, &p, &layout->device[d], many);
@@ -233,7 +234,8 @@ int barrier_wire(void *self, const struct loom_layout *layout, const struct loom
 					 .op = LOOM_NET_PUT,
 					 .local = global + offsetof(struct barrier_messages, out),
 					 .remote = global + offsetof(struct barrier_messages, in),
-					 .bytes = sizeof(uint64_t)};
+					 .bytes = sizeof(uint64_t),
+					 .paired = 1};
 	int rc = 0;
 	(void)layout, (void)view;
 	if (LOOM_HAS(trigger->ops, edge))

@@ -10,9 +10,9 @@ static void plan_dissemination(const struct loom_layout *layout, const struct ba
 			       struct barrier_plan *plan)
 {
 	(void)o;
-	while (1u << plan->nodes < layout->workers)
+	while (1u << plan->nodes < barrier_most_workers(layout))
 		plan->nodes++;
-	plan->worker_words = BARRIER_SLOTS * plan->nodes;
+	plan->worker_words = BARRIER_SLOTS * plan->nodes + barrier_device_words(layout);
 }
 
 BARRIER_PLUGIN(barrier_dissemination, "Workers notify partners at growing distances; no word has two writers",

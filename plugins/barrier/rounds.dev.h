@@ -59,6 +59,9 @@ LOOM_FN void barrier_watch(struct loom_ctx *c, uint32_t slot, uint32_t next, uin
 	w->seen = w->shared = w->counted = w->reached = 0;
 	w->wide = barrier_is_wide(c, slot);
 	w->drops = w->wide && barrier_has_drops(c, barrier_state(c));
+	/* Where all workers of a device may leave, none can be relied on to relay. */
+	w->relays = w->wide && !w->drops && barrier_state(c)->relays;
+	w->polls = 0;
 	w->next = next;
 	w->step = step;
 	barrier_watch_start(c, barrier_state(c), slot, w);
@@ -181,6 +184,7 @@ LOOM_FN int barrier_slot_test(struct loom_ctx *c, uint32_t slot)
 	if (c->lane == 0) {
 		struct barrier_watch w;
 		barrier_watch(c, slot, 0, 1, &w);
+		w.polls = BARRIER_RELAY_POLLS - 1; /* this poll does not rely on the worker that relays */
 		if (!barrier_poll(c, barrier_state(c), slot, barrier_local(c)->round[slot], &w))
 			code = loom_stopped(c) ? (uint64_t)-barrier_stop_code(c, slot) : (uint64_t)-LOOM_EAGAIN;
 	}
@@ -247,10 +251,16 @@ LOOM_FN int barrier_ranks_poll(struct loom_ctx *c, const struct barrier_state *h
 		uint32_t step = self->received - (round - 1) * steps;
 		int64_t seen;
 		int rc = 0;
-		if (step == steps)
+		if (step == steps) {
+			/* Acquire: pairs with the release of all ranks. Paired posts order their own data alone. */
+			loom_fence_acquire_sys();
 			return 0;
-		if (self->sent == self->received)
+		}
+		if (self->sent == self->received) {
+			/* Release: what this rank's workers wrote, and what was acquired in earlier steps. */
+			loom_fence_release_sys();
 			rc = LOOM_CALL(trigger, fire, c, (uint64_t)(h->tag + step), 1);
+		}
 		self->sent += self->sent == self->received;
 		seen = rc ? rc : LOOM_CALL(trigger, arrived, c, h->tag + step);
 		if (seen < (int64_t)round)

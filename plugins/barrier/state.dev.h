@@ -48,10 +48,13 @@ struct barrier_state {
 	uint32_t drops;           /* BARRIER_STAY, or BARRIER_DROP: workers may leave for good */
 	uint32_t groupings, most; /* most workers of a device */
 	uint64_t groups_at;       /* offset of the groupings' words */
-	uint32_t pad[20];
+	/* 1: a GPU, of which one worker polls what other devices write, and passes it on in the release word */
+	uint32_t relays;
+	uint32_t pad[19];
 	uint32_t first[LOOM_MAX_DEVICES]; /* first worker of each device */
 };
 enum { BARRIER_STAY = 1, BARRIER_DROP };
+#define BARRIER_RELAY_POLLS 32u
 
 /* A worker's group in a grouping. The group's words on this device are those of its first worker here. */
 struct barrier_place {
@@ -70,6 +73,8 @@ struct barrier_arrival {
 };
 #define BARRIER_LEFT_AHEAD (1u << 30) /* a worker that has left is ahead by so many rounds */
 
+#define BARRIER_LANE_WORDS 32u /* a bit for each lane of a worker */
+
 /* A worker's private block. */
 struct barrier_local {
 	uint32_t round[BARRIER_ALL_SLOTS];
@@ -81,6 +86,8 @@ struct barrier_local {
 	uint32_t sent;     /* worker 0: number of messages sent, in all rounds of the job */
 	uint32_t received; /* worker 0: number of steps whose message it has received */
 	uint32_t drops;    /* the other copy */
+	uint32_t parts, lane_done[BARRIER_LANE_WORDS]; /* flags: lanes that have seen their part, in words and as bits */
+	uint32_t leads;    /* a bit for each slot: this worker relays the round to its device */
 	struct barrier_place place[LOOM_GROUPINGS];
 };
 
@@ -98,6 +105,7 @@ struct barrier_watch {
 	uint32_t drops;            /* wide: 1: all workers of a device may have left */
 	uint32_t reached;          /* number of devices whose word was reached */
 	uint32_t next, step;       /* this lane polls words next, next + step, ... */
+	uint32_t relays, polls;    /* wide: 1: a worker of this device relays; polls of the word that it writes */
 };
 
 LOOM_FN struct barrier_state *barrier_state(const struct loom_ctx *c)
@@ -275,13 +283,15 @@ LOOM_FN uint32_t barrier_next_device(const struct loom_ctx *c, uint32_t i)
 }
 
 /* All workers of this device have arrived: releases them. If several devices take part, stores the round into a word at
- * each device, which only this device writes. */
+ * each device, which only this device writes. This worker then relays the round, once the words of the others have come. */
 LOOM_FN void barrier_release(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t round)
 {
 	if (!barrier_is_wide(c, slot)) {
 		barrier_store(c, h, barrier_release_word(c, h, slot), 0, round);
 		return;
 	}
+	if (h->relays)
+		loom_fetch_or_relaxed_dev(&barrier_local(c)->leads, 1u << slot);
 #ifdef LOOM_DEVICE_COMPILE
 	/* one fence for all: a release store would wait for the store before it, across the link */
 	loom_fence_release_sys();
@@ -311,6 +321,16 @@ LOOM_FN int barrier_is_released(const struct loom_ctx *c, struct barrier_state *
 				struct barrier_watch *w, uint32_t round)
 {
 	uint32_t n = w->wide ? c->devices : 1;
+	uint32_t leads = w->relays ? loom_load_relaxed_dev(&barrier_local(c)->leads) >> slot & 1 : 0;
+	if (w->relays && !leads) {
+		struct barrier_word *word = barrier_release_word(c, h, slot);
+		/* Acquire: pairs with the release of the worker that relays, which has acquired the words of all devices. */
+		if (barrier_poll_word(w, word, 0, round))
+			return 1;
+		/* Checked rarely, because the relaying worker may be busy between arrive and await. */
+		if (++w->polls % BARRIER_RELAY_POLLS)
+			return 0;
+	}
 	/* This device's word comes first. Words that were reached are not polled again. */
 	for (; w->reached < n; w->reached++) {
 		uint32_t d = w->wide ? barrier_next_device(c, w->reached) : 0;
@@ -319,6 +339,11 @@ LOOM_FN int barrier_is_released(const struct loom_ctx *c, struct barrier_state *
 		if (!barrier_poll_word(w, w->at + d, w->wide, round) &&
 		    !(w->drops && loom_load_acquire_sys(&w->word->left_before)))
 			return 0;
+	}
+	if (leads && c->lane == 0) {
+		barrier_store(c, h, barrier_release_word(c, h, slot), 0, round);
+		/* No other lane of this worker changes it while a round of this slot lasts. */
+		loom_store_relaxed_dev(&barrier_local(c)->leads, barrier_local(c)->leads & ~(1u << slot));
 	}
 	return 1;
 }

@@ -80,7 +80,8 @@ const void *lacking_table(enum loom_kind kind)
 							BARRIER_await,   BARRIER_missing, BARRIER_wait};
 	static const struct loom_trigger_dev trigger = {
 	    sizeof(trigger), TRIGGER_fire,     TRIGGER_fire,     TRIGGER_fire_with,  TRIGGER_completed,
-	    TRIGGER_arrived, TRIGGER_boundary, TRIGGER_boundary, TRIGGER_arrived_at, TRIGGER_ask};
+	    TRIGGER_arrived, TRIGGER_boundary, TRIGGER_boundary, TRIGGER_arrived_at, TRIGGER_ask,
+	    NULL,            NULL};
 	static const struct loom_qos_dev qos = {sizeof(qos), QOS_request, QOS_wait};
 	switch (kind) {
 	case LOOM_SCHED:

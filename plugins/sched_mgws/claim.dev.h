@@ -4,7 +4,11 @@
  *
  * Each non-coherent device, and each rank that others reach by RMA, has a range of the set in one word: the upper half
  * is the end, the lower half is the next task. A claim is one fetch-and-add, which returns the end that holds for it.
- * One worker at a time installs a new range, when the old one is used up. */
+ * One worker at a time installs a new range, when the old one is used up.
+ *
+ * Several devices that change the same words (cfg.spread) have a range each, too, in a word of their own memory, which does
+ * not grow. If it is used up, a worker claims from the ranges of other devices, by one addition over the link. Each device
+ * remembers which ranges it has seen used up. A claim fails only if all are used up. */
 #ifndef SCHED_MGWS_CLAIM_DEV_H
 #define SCHED_MGWS_CLAIM_DEV_H
 
@@ -22,13 +26,31 @@ LOOM_FN uint64_t mgws_range_left(uint64_t range)
 
 LOOM_FN int mgws_ranged(const struct loom_ctx *c)
 {
-	return SCHED_CFG(c, noncoherent) || SCHED_CFG(c, rma);
+	return SCHED_CFG(c, noncoherent) || SCHED_CFG(c, rma) || SCHED_CFG(c, spread);
+}
+
+/* cfg.spread: the range of a device. */
+LOOM_FN uint64_t *mgws_range_of(const struct loom_ctx *c, uint32_t first_worker)
+{
+	return &((struct mgws_queue *)loom_public(c, LOOM_SCHED, first_worker))->range;
+}
+
+/* The range that this worker claims from. */
+LOOM_FN uint64_t *mgws_range_word(const struct loom_ctx *c)
+{
+	return SCHED_CFG(c, spread) ? mgws_range_of(c, c->first) : &mgws_global(c)->range;
+}
+
+/* Other devices change the word with cfg.spread. */
+LOOM_FN uint64_t mgws_range_load(const struct loom_ctx *c)
+{
+	return SCHED_CFG(c, spread) ? loom_load_relaxed_sys(mgws_range_word(c)) : loom_load_relaxed_dev(mgws_range_word(c));
 }
 
 /* Lane 0. Returns whether initial tasks are left that this worker may claim. */
 LOOM_FN int mgws_initial_left(const struct loom_ctx *c)
 {
-	return mgws_ranged(c) ? mgws_range_left(loom_load_relaxed_dev(&mgws_global(c)->range)) != 0
+	return mgws_ranged(c) ? mgws_range_left(mgws_range_load(c)) != 0
 			      : loom_load_relaxed_sys(&mgws_job(c)->next) < c->ctl->initial_tasks;
 }
 
@@ -64,22 +86,53 @@ LOOM_FN uint64_t mgws_claim_of(const struct loom_ctx *c, uint64_t left, uint32_t
 #define MGWS_CLAIM_MAX 65536u /* the lower half of the word must not wrap into the upper */
 LOOM_FN uint64_t mgws_claim_range(struct loom_ctx *c, uint64_t *seen, uint64_t *from, int was_idle)
 {
-	uint64_t *word = &mgws_global(c)->range, range = *seen, left, n;
+	uint64_t *word = mgws_range_word(c), range = *seen, left, n;
 	if (!mgws_range_left(range))
-		range = loom_load_relaxed_dev(word);
+		range = mgws_range_load(c);
 	left = mgws_range_left(range);
 	if (!left)
 		return 0;
-	n = mgws_claim_of(c, left, SCHED_CFG(c, noncoherent) ? c->count : c->workers);
+	n = mgws_claim_of(c, left, SCHED_CFG(c, rma) ? c->workers : c->count);
 	n = n < MGWS_CLAIM_MAX ? n : MGWS_CLAIM_MAX;
 	n = n < left ? n : left;
 	/* Release, if the worker was idle and has called busy(): pairs with the acquire of the worker that finds the
 	 * range used up. Otherwise the add orders nothing. */
-	range = was_idle ? loom_fetch_add_acq_rel_dev(word, n) : loom_fetch_add_relaxed_dev(word, n);
+	range = SCHED_CFG(c, spread) ? loom_fetch_add_relaxed_sys(word, n) :
+		was_idle	     ? loom_fetch_add_acq_rel_dev(word, n) :
+				       loom_fetch_add_relaxed_dev(word, n);
 	left = mgws_range_left(range);
 	*seen = range + n;
 	*from = (uint32_t)range;
 	return n < left ? n : left;
+}
+
+/* Lane 0, of a device whose range is used up: claims from those of the next devices. A larger part than of the own range,
+ * since the round trip is longer. */
+LOOM_FN uint64_t mgws_claim_elsewhere(struct loom_ctx *c, uint64_t *from)
+{
+	struct mgws_site *site = (struct mgws_site *)c->on_device[LOOM_SCHED];
+	uint64_t used_up = loom_load_relaxed_dev(&site->used_up);
+	for (uint32_t i = 1; i < c->devices; i++) {
+		uint32_t d = c->device + i < c->devices ? c->device + i : c->device + i - c->devices;
+		if (used_up >> d & 1)
+			continue;
+		uint64_t *word = mgws_range_of(c, site->first[d]), range = loom_load_relaxed_sys(word);
+		uint64_t left = mgws_range_left(range), n = mgws_fraction(left, 2 * c->count);
+		if (left) {
+			n = n < 1 ? 1 : n < MGWS_CLAIM_MAX ? n : MGWS_CLAIM_MAX;
+			if (SCHED_GRANULARITY(c) == SCHED_LANE)
+				n = (n + c->lanes - 1) / c->lanes * c->lanes;
+			/* Relaxed: the set is constant, and each device has a copy. */
+			range = loom_fetch_add_relaxed_sys(word, n);
+			left = mgws_range_left(range);
+		}
+		if (left) {
+			*from = (uint32_t)range;
+			return n < left ? n : left;
+		}
+		loom_fetch_or_relaxed_dev(&site->used_up, 1ull << d);
+	}
+	return 0;
 }
 
 /* Lane 0. Claims from the whole set unless b->claimed says it is used up. Returns the number, the first in *from. */
@@ -140,6 +193,8 @@ LOOM_FN int mgws_claim(struct loom_ctx *c, int was_idle)
 			uint64_t *seen = &b->claimed;
 #endif
 			n = mgws_claim_range(c, seen, &from, was_idle);
+			if (!n && SCHED_CFG(c, spread))
+				n = mgws_claim_elsewhere(c, &from);
 		} else {
 			n = mgws_claim_set(c, b, &from);
 		}

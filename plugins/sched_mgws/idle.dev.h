@@ -32,7 +32,7 @@ LOOM_FN uint64_t mgws_stolen_count(struct loom_ctx *c)
 			n = loom_load_relaxed_sys(&mgws_queue(c)->moved);
 		for (uint32_t i = 0; i < MGWS_LISTS; i++)
 			n += loom_load_acquire_sys(&g->list[i].taken);
-		if (mgws_ranged(c))
+		if (mgws_ranged(c) && !SCHED_CFG(c, spread))
 			n += mgws_worker(c)->grants + mgws_range_moved(g);
 	}
 	return loom_from_lane0(c, n);
@@ -59,7 +59,7 @@ LOOM_FN int mgws_polls_range(const struct loom_ctx *c, uint32_t *polls)
 {
 #ifdef GPULOOM_DEV_CPU_H
 	(void)polls;
-	return mgws_ranged(c);
+	return mgws_ranged(c) && !SCHED_CFG(c, spread); /* a claim there fails when all ranges are used up */
 #else
 	return SCHED_CFG(c, rma) || (SCHED_CFG(c, noncoherent) && (*polls)++ % MGWS_RANGE_POLLS == 0);
 #endif

@@ -67,7 +67,7 @@ LOOM_FN uint32_t mgws_poll(struct loom_ctx *c, int can_publish)
 		return MGWS_PUBLISH;
 	b->word = loom_load_relaxed_sys(&mgws_queue(c)->word);
 	if (unclaimed)
-		b->claimed = mgws_ranged(c) ? loom_load_relaxed_dev(&mgws_global(c)->range)
+		b->claimed = mgws_ranged(c) ? mgws_range_load(c)
 					    : loom_load_relaxed_sys(&mgws_job(c)->next);
 	return 0;
 }

@@ -168,10 +168,9 @@ static int sched_mgws_need(void *self, const struct loom_layout *layout, struct 
 	if (s->cfg.transfer == MGWS_ID && layout->initial_tasks >= MGWS_ID_INITIAL)
 		return MGWS_FAIL(LOOM_ENOTSUP, "transfer = id cannot number %llu initial tasks",
 				 (mgws_llu)layout->initial_tasks);
-	if (sched_noncoherent(layout) && layout->initial_tasks >= MGWS_RANGE_MAX)
+	if (layout->devices > 1 && !mgws_has_ranks(layout) && layout->initial_tasks >= MGWS_RANGE_MAX)
 		return MGWS_FAIL(LOOM_ENOTSUP,
-				 "%llu initial tasks are more than devices that cannot change the "
-				 "same word can share",
+				 "%llu initial tasks are more than several devices can share",
 				 (mgws_llu)layout->initial_tasks);
 	for (uint32_t d = 0; sched_noncoherent(layout) && d < layout->devices; d++)
 		if (layout->device[d].workers == 1 && mgws_kind_of(&layout->device[d]) == LOOM_ON_GPU)
@@ -198,6 +197,12 @@ static int sched_mgws_need(void *self, const struct loom_layout *layout, struct 
 	return 0;
 }
 
+/* Each device has a range of the initial set. Ranks that share tasks claim from one word, or have a range each. */
+static int mgws_spreads(const struct loom_layout *layout)
+{
+	return layout->devices > 1 && !sched_noncoherent(layout) && !mgws_has_ranks(layout);
+}
+
 /* Returns the options, and the values that follow from the stack. */
 static struct sched_config sched_mgws_config(const struct sched_mgws *s, const struct loom_layout *layout)
 {
@@ -212,6 +217,7 @@ static struct sched_config sched_mgws_config(const struct sched_mgws *s, const s
 	cfg.remote_workers = mgws_remote_workers(layout);
 	cfg.one_device = cfg.noncoherent || (layout->devices == 1 && !cfg.remote_workers);
 	cfg.rma = (uint32_t)mgws_uses_rma(layout);
+	cfg.spread = (uint32_t)mgws_spreads(layout);
 	cfg.park_ns = cfg.rma ? SCHED_RMA_NS : sched_park_ns(layout);
 	return cfg;
 }
@@ -238,6 +244,12 @@ static uint64_t mgws_first_of(const struct loom_layout *layout, uint32_t device)
 {
 	uint64_t worker = device < layout->devices ? layout->device[device].first_worker : layout->workers;
 	return (layout->initial_tasks * worker + layout->workers / 2) / layout->workers;
+}
+
+/* Returns the queue that has the range of a device. */
+static struct mgws_queue *mgws_range_at(const struct loom_layout *layout, const struct loom_view *view, uint32_t device)
+{
+	return view->worker[layout->device[device].first_worker];
 }
 
 /* Gives each non-coherent device a part of the initial set, and initialises the mailboxes. */
@@ -356,6 +368,8 @@ static int sched_mgws_init(void *self, const struct loom_layout *layout, const s
 		const struct loom_device_shape *shape = &layout->device[d];
 		*(struct mgws_site *)view->device[d] =
 		    (struct mgws_site){.kind = mgws_kind_of(shape), .other = sched_other_kind(shape->kind)};
+		for (uint32_t i = 0; i < layout->devices; i++)
+			((struct mgws_site *)view->device[d])->first[i] = layout->device[i].first_worker;
 		for (uint32_t i = 0; i < shape->workers; i++) {
 			uint32_t w = shape->first_worker + i;
 			struct mgws_queue *q = view->worker[w];
@@ -368,6 +382,8 @@ static int sched_mgws_init(void *self, const struct loom_layout *layout, const s
 				       MGWS_POOL_MARKS(o->public_queue));
 		}
 	}
+	for (uint32_t d = 0; d < layout->devices && mgws_spreads(layout); d++)
+		mgws_range_at(layout, view, d)->range = mgws_first_of(layout, d + 1) << 32 | mgws_first_of(layout, d);
 	if (sched_noncoherent(layout))
 		mgws_init_noncoherent(s, layout, view);
 	if (s->remote)
@@ -458,11 +474,16 @@ static int sched_mgws_collect(void *self, const struct loom_layout *layout, cons
 		const struct mgws_global *g = mgws_global_of(layout, view, d);
 		/* If ranks share the word of the initial set, it is in rank 0. */
 		rc = mgws_check_shared(s, g, ranged ? (uint32_t)g->range : g->next,
-				       ranged    ? g->range >> 32
-				       : s->rank ? 0
-						 : layout->initial_tasks,
+				       ranged				    ? g->range >> 32
+				       : s->rank || mgws_spreads(layout) ? 0
+									    : layout->initial_tasks,
 				       err);
 	}
+	for (uint32_t d = 0; !rc && d < layout->devices && mgws_spreads(layout); d++)
+		if (mgws_range_left(mgws_range_at(layout, view, d)->range))
+			rc = MGWS_FAIL(LOOM_EWRONG, "%llu initial tasks of %s were not claimed",
+				       (mgws_llu)mgws_range_left(mgws_range_at(layout, view, d)->range),
+				       layout->device[d].name);
 	if (!rc && s->remote)
 		rc = mgws_report_remote(s, layout, view, report, err);
 	return rc || !noncoherent ? rc : mgws_check_mailboxes(s, layout, view, err);
@@ -528,6 +549,9 @@ static void sched_mgws_stuck(void *self, const struct loom_layout *layout, const
 			     : next < layout->initial_tasks ? layout->initial_tasks - next
 							    : 0;
 	}
+	for (uint32_t d = 0; d < layout->devices && mgws_spreads(layout); d++)
+		unclaimed = (d ? unclaimed : 0) +
+			    mgws_range_left(loom_load_relaxed_sys(&mgws_range_at(layout, view, d)->range));
 	int n = snprintf(text, size, "sched_mgws: %llu of %llu initial tasks unclaimed, %llu tasks public",
 			 (mgws_llu)unclaimed, (mgws_llu)layout->initial_tasks, (mgws_llu) public);
 	if (most && n > 0 && (size_t)n < size)

@@ -54,6 +54,10 @@ struct mgws_site {
 	uint32_t kind;  /* LOOM_ON_CPU or LOOM_ON_GPU */
 	uint32_t other; /* the affinity that excludes this device */
 	uint32_t pad[14];
+	/* cfg.spread, not constant: a bit for each device whose range this device has seen used up */
+	uint64_t used_up;
+	uint64_t pad1[7];
+	uint32_t first[LOOM_MAX_DEVICES]; /* worker of each device */
 };
 
 /* ---- of a worker ----------------------------------------------------------------------------- */
@@ -79,7 +83,8 @@ struct mgws_queue {
 	uint64_t word;   /* the owner stores, thieves add */
 	uint32_t leader; /* the worker whose queue this worker uses; constant */
 	uint32_t pad0;
-	uint64_t pad1[6];
+	uint64_t range; /* cfg.spread: of the device, whose first worker this is: claim.dev.h */
+	uint64_t pad1[5];
 	uint64_t completed[2]; /* tasks copied, per epoch bit; thieves add */
 	uint64_t moved;        /* several owners: tasks stolen or acquired, for mgws_stolen_count() */
 	uint32_t lock;         /* several owners: trylock */

@@ -22,7 +22,7 @@ struct peer_identity {
 	uint64_t pid, token;
 	uint64_t on_gpu;
 	loom_ref block; /* where the rank's head is; 0: unreachable */
-	uint64_t arrival_at, arrival_bytes;
+	struct peer_part part[PEER_PARTS];
 };
 /* The description of a segment. The same file, or the same key, means the same memory. */
 struct peer_segment {
@@ -209,10 +209,11 @@ static int check_card(const struct peer_map *m, uint32_t rank, struct loom_error
 		       peer_segment[i].bytes < MOST_BYTES && peer_segment[i].offset < MOST_BYTES &&
 		       memchr(peer_segment[i].key.maker, 0, sizeof(peer_segment[i].key.maker));
 	if (good && identity->block)
-		good = block < m->segments && head % sizeof(uint64_t) == 0 &&
-		       identity->arrival_at % sizeof(uint64_t) == 0 && bytes >= sizeof(struct peer_head) &&
-		       head <= bytes - sizeof(struct peer_head) && identity->arrival_at <= bytes - head &&
-		       identity->arrival_bytes <= bytes - head - identity->arrival_at;
+		good = block < m->segments && head % sizeof(uint64_t) == 0 && bytes >= sizeof(struct peer_head) &&
+		       head <= bytes - sizeof(struct peer_head);
+	for (uint32_t i = 0; good && identity->block && i < PEER_PARTS; i++)
+		good = identity->part[i].at % (2 * sizeof(uint64_t)) == 0 && identity->part[i].at <= bytes - head &&
+		       identity->part[i].bytes <= bytes - head - identity->part[i].at;
 	return good ? 0
 		    : LOOM_FAIL(m->host, err, LOOM_EINVAL, "trigger_peer: rank %u describes impossible memory", rank);
 }
@@ -222,7 +223,7 @@ static int map_rank(struct peer_map *m, uint32_t rank, struct loom_error *err)
 	const struct loom_host *host = m->host;
 	const struct peer_identity *identity = &m->identity[rank], *mine = &m->identity[host->rank];
 	const struct peer_segment *peer_segment = &m->segment[(uint64_t)rank * m->segments];
-	struct peer_window *window = &m->window[(uint64_t)rank * (m->segments + 1)];
+	struct peer_window *window = &m->window[(uint64_t)rank * PEER_WINDOWS(m->segments)];
 	uint64_t base[LOOM_MAX_SEGMENTS + 1], size[LOOM_MAX_SEGMENTS + 1];
 	int rc = check_card(m, rank, err);
 	if (rc)
@@ -270,8 +271,9 @@ static int map_rank(struct peer_map *m, uint32_t rank, struct loom_error *err)
 				 rank,
 				 m->on_gpu ? "place that GPUs of other ranks reach" : "file that other ranks could map",
 				 m->on_gpu ? "p2p" : "host");
-	window[m->segments] = (struct peer_window){.at = (uint64_t)(uintptr_t)head + identity->arrival_at,
-						   .bytes = identity->arrival_bytes};
+	for (uint32_t i = 0; i < PEER_PARTS; i++)
+		window[m->segments + i] = (struct peer_window){.at = (uint64_t)(uintptr_t)head + identity->part[i].at,
+							       .bytes = identity->part[i].bytes};
 	return 0;
 }
 
@@ -288,7 +290,7 @@ static int exchange(struct peer_map *m, const struct loom_segments *s, const str
 	uint64_t places = (uint64_t)ranks * m->segments;
 	m->identity = host->alloc(host, ranks * sizeof(*m->identity));
 	m->segment = host->alloc(host, places * sizeof(*m->segment));
-	m->window = host->alloc(host, (places + ranks) * sizeof(*m->window));
+	m->window = host->alloc(host, (places + (uint64_t)PEER_PARTS * ranks) * sizeof(*m->window));
 	m->mapping = host->alloc(host, places * sizeof(*m->mapping));
 	struct peer_segment *own = host->alloc(host, m->segments * sizeof(*own));
 	if (!m->identity || !m->segment || !m->window || !m->mapping || !own)
@@ -307,11 +309,10 @@ static int exchange(struct peer_map *m, const struct loom_segments *s, const str
 }
 
 int peer_map_open(const struct loom_host *host, const struct loom_segments *segments, int on_gpu,
-		  struct peer_head *head, uint64_t arrival_at, uint32_t arrivals, struct peer_map **map,
+		  struct peer_head *head, const struct peer_part *parts, struct peer_map **map,
 		  struct loom_error *err)
 {
-	struct peer_identity mine = {
-	    .on_gpu = on_gpu != 0, .arrival_at = arrival_at, .arrival_bytes = arrivals * sizeof(struct nic_arrival)};
+	struct peer_identity mine = {.on_gpu = on_gpu != 0};
 	struct peer_map *m = host->alloc(host, sizeof(*m));
 	if (!m)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
@@ -322,14 +323,16 @@ int peer_map_open(const struct loom_host *host, const struct loom_segments *segm
 		m->open = segments->open;
 		m->close = segments->close;
 	}
+	memcpy(mine.part, parts, sizeof(mine.part));
 	identify(segments, head, &mine);
 	int rc = exchange(m, segments, &mine, err);
 	for (uint64_t i = 0; !rc && i < (uint64_t)host->ranks * m->segments; i++)
-		m->window[i + i / m->segments].bytes = m->segment[i].bytes;
+		m->window[i / m->segments * PEER_WINDOWS(m->segments) + i % m->segments].bytes = m->segment[i].bytes;
 	for (uint32_t r = 0; !rc && r < host->ranks; r++)
-		if (r == host->rank)
-			m->window[(uint64_t)r * (m->segments + 1) + m->segments].bytes = mine.arrival_bytes;
-		else
+		for (uint32_t i = 0; r == host->rank && i < PEER_PARTS; i++)
+			m->window[(uint64_t)r * PEER_WINDOWS(m->segments) + m->segments + i].bytes = parts[i].bytes;
+	for (uint32_t r = 0; !rc && r < host->ranks; r++)
+		if (r != host->rank)
 			rc = map_rank(m, r, err);
 	/* No rank continues, and clears its block, before all have read the tokens. */
 	uint32_t done = 1, *all = rc ? NULL : host->alloc(host, host->ranks * sizeof(*all));

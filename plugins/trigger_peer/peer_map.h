@@ -10,12 +10,15 @@
 #include "trigger_peer.dev.h"
 
 struct peer_map;
+/* A part of the block that other ranks store into. */
+struct peer_part {
+	uint64_t at, bytes; /* from the start of the block */
+};
 /* Collective. on_gpu: the workers of each rank belong to one GPU, device 0. head: start of this rank's block, in one of
- * the segments; `arrivals` words are at arrival_at in it. peer_windows() returns [rank * (peer_segments() + 1) +
- * segment]; the last window of a rank is its arrival words. */
+ * the segments. peer_windows() returns [rank * PEER_WINDOWS(peer_segments()) + segment]; the last PEER_PARTS windows of a
+ * rank are its parts. */
 int peer_map_open(const struct loom_host *host, const struct loom_segments *segments, int on_gpu,
-		  struct peer_head *head, uint64_t arrival_at, uint32_t arrivals, struct peer_map **map,
-		  struct loom_error *err);
+		  struct peer_head *head, const struct peer_part *parts, struct peer_map **map, struct loom_error *err);
 void peer_map_close(struct peer_map *m); /* NULL is legal */
 const struct peer_window *peer_windows(const struct peer_map *m);
 uint32_t peer_segments(const struct peer_map *m);

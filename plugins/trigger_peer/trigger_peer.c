@@ -16,10 +16,16 @@
 struct peer_opts {
 	uint32_t posts, tags, slots, arrivals;
 	uint8_t stamp;
+	uint64_t stage;
 };
 
-static const struct loom_opt peer_rows[] = {NIC_TABLE_ROWS(struct peer_opts), NIC_STAMP_ROW(struct peer_opts),
-					    {.name = NULL}};
+static const struct loom_opt peer_rows[] = {
+	NIC_TABLE_ROWS(struct peer_opts), NIC_STAMP_ROW(struct peer_opts),
+	LOOM_OPT(struct peer_opts, stage, LOOM_OPT_SIZE, "auto",
+		 "Memory for arriving paired messages from each rank: twice the size of the messages. Larger ones are "
+		 "copied to their place, before a release. auto: 256 KiB on a GPU, else 1 KiB.",
+		 .max = 1u << 30, .flags = LOOM_OPT_AUTO),
+	{.name = NULL}};
 
 struct peer {
 	const struct loom_host *host;
@@ -30,6 +36,8 @@ struct peer {
 	uint32_t next;	      /* where the search for a free post starts */
 	uint32_t generations; /* number of posts over all samples, which makes ids unique */
 	uint64_t bytes; /* size of the block without the windows */
+	uint64_t stage; /* bytes of the stage of each rank */
+	uint64_t *staged; /* [ranks]: bytes of that rank's stage that are in use */
 	struct nic_table table;
 	struct loom_net_need needs; /* needs of the workload */
 	struct nic_shape shape;
@@ -65,6 +73,7 @@ static void peer_destroy(void *self)
 	peer_map_close(p->map);
 	pthread_mutex_destroy(&p->lock);
 	host->free(host, (void *)p->ctx.segment);
+	host->free(host, p->staged);
 	host->free(host, p);
 }
 
@@ -83,14 +92,21 @@ static uint64_t shape(struct peer *p, const struct loom_layout *layout)
 	s.arrival_at = s.slot_at + (uint64_t)s.slots * sizeof(struct nic_slot);
 	s.extra_at = s.arrival_at + (uint64_t)s.arrivals * sizeof(struct nic_arrival);
 	p->head.post_at = s.extra_at + s.extra * sizeof(struct peer_counter);
-	p->head.window_at = p->head.post_at + (uint64_t)p->table.posts * sizeof(struct peer_post);
+	p->head.flats = 16;
+	while (p->head.flats < 2 * p->needs.posts && p->head.flats < 8192)
+		p->head.flats *= 2;
+	p->stage = o->stage ? o->stage & ~63ull : p->on_gpu ? 256u << 10 : 1u << 10;
+	p->head.flat_at = p->head.post_at + (((uint64_t)p->table.posts * sizeof(struct peer_post) + 63) & ~63ull);
+	p->head.stage_at =
+	    p->head.flat_at + p->head.flats * (sizeof(struct peer_flat) + sizeof(struct peer_flow));
+	p->head.window_at = p->head.stage_at + p->host->ranks * p->stage;
 	p->head.posts = p->table.posts;
 	p->head.stamp = o->stamp;
 	p->head.rank = p->host->rank;
 	p->head.ranks = p->host->ranks;
 	p->shape = s;
 	p->bytes = p->head.window_at;
-	return p->bytes + (uint64_t)p->host->ranks * (LOOM_MAX_SEGMENTS + 2) * sizeof(struct peer_window);
+	return p->bytes + (uint64_t)p->host->ranks * PEER_WINDOWS(LOOM_MAX_SEGMENTS + 1ull) * sizeof(struct peer_window);
 }
 
 static int peer_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err)
@@ -125,13 +141,17 @@ static int peer_start(void *self, const struct loom_layout *layout, const struct
 	if (p->map)
 		return 0;
 	struct peer_head *head = view->global;
-	int rc = peer_map_open(host, segments, p->on_gpu, head, p->shape.arrival_at, p->shape.arrivals, &p->map, err);
+	const struct peer_part parts[PEER_PARTS] = {
+	    [PEER_ARRIVALS] = {p->shape.arrival_at, p->shape.arrivals * sizeof(struct nic_arrival)},
+	    [PEER_STAGE] = {p->head.stage_at, p->stage * host->ranks}};
+	int rc = peer_map_open(host, segments, p->on_gpu, head, parts, &p->map, err);
 	if (rc)
 		return rc;
 	p->head.segments = peer_segments(p->map);
 	p->head.token = head->token;
 	char **at = host->alloc(host, p->head.segments * sizeof(*at));
-	if (!at)
+	p->staged = host->alloc(host, host->ranks * sizeof(*p->staged));
+	if (!at || !p->staged)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "trigger_peer: out of memory");
 	memcpy(at, segments->at, segments->count * sizeof(*at));
 	p->device.shape = p->shape;
@@ -150,7 +170,7 @@ static int peer_init(void *self, const struct loom_layout *layout, const struct 
 	memset((char *)view->global + sizeof(p->head), 0, p->bytes - sizeof(p->head));
 	*(struct peer_head *)view->global = p->head;
 	memcpy((char *)view->global + p->head.window_at, peer_windows(p->map),
-	       (uint64_t)p->head.ranks * (p->head.segments + 1) * sizeof(struct peer_window));
+	       (uint64_t)p->head.ranks * PEER_WINDOWS(p->head.segments) * sizeof(struct peer_window));
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		struct nic_device *device = view->device[d];
 		*device = (struct nic_device){.shape = p->shape,
@@ -158,6 +178,7 @@ static int peer_init(void *self, const struct loom_layout *layout, const struct 
 					      .teardown_ns = layout->device[d].teardown_ns};
 	}
 	p->next = 0;
+	memset(p->staged, 0, p->head.ranks * sizeof(*p->staged));
 	pthread_mutex_unlock(&p->lock);
 	return 0;
 }
@@ -186,9 +207,10 @@ static int peer_collect(void *self, const struct loom_layout *layout, const stru
 	(void)layout, (void)view;
 	for (uint32_t i = 1; i <= p->shape.extra; i++)
 		runs += peer_counter(&p->ctx, i)->runs;
-	const struct nic_arrival *a = nic_at(&p->ctx, p->shape.arrival_at);
+	for (uint32_t i = 0; i < p->head.flats; i++)
+		runs += peer_flow(&p->ctx, i)->sent;
 	for (uint32_t i = 0; i < p->shape.arrivals; i++)
-		arrivals += (uint64_t)a[i].count;
+		arrivals += (uint64_t)peer_arrival(&p->ctx, i)->count + peer_arrival(&p->ctx, i)->first[1];
 	host->metric(host, report, "trigger.operations", "", LOOM_BETTER_NONE, (double)runs);
 	host->metric(host, report, "trigger.arrivals", "", LOOM_BETTER_NONE, (double)arrivals);
 	/* No host thread takes part; the metric is for comparisons with other triggers. */
@@ -198,13 +220,18 @@ static int peer_collect(void *self, const struct loom_layout *layout, const stru
 
 /* ---- what workloads call ------------------------------------------------------------------------------- */
 
+static const struct peer_window *window_of(const struct peer *p, uint32_t rank, uint32_t segment)
+{
+	return &peer_windows(p->map)[(uint64_t)rank * PEER_WINDOWS(p->head.segments) + segment];
+}
+
 static int reaches(const void *of, uint32_t rank, loom_ref ref, uint64_t bytes)
 {
 	const struct peer *p = of;
 	uint32_t segment = LOOM_REF_SEGMENT(ref);
 	if (segment == 0 || segment >= p->head.segments)
 		return 0;
-	const struct peer_window *w = &peer_windows(p->map)[(uint64_t)rank * (p->head.segments + 1) + segment];
+	const struct peer_window *w = window_of(p, rank, segment);
 	uint64_t offset = LOOM_REF_OFFSET(ref);
 	return offset <= w->bytes && bytes <= w->bytes - offset && (w->at || rank == p->head.rank);
 }
@@ -280,8 +307,72 @@ static uint32_t free_post(struct peer *p)
 	return 0;
 }
 
+/* Whether the post may take the short path: by its promises, and as all records are constant while workers run. */
+static int may_be_flat(const struct peer *p, const struct loom_trigger_post *w)
+{
+	return LOOM_HAS(w, paired) && w->op == LOOM_NET_PUT && w->notify && w->bytes && !w->flags && !w->chain &&
+	       !p->head.stamp && (w->bytes | w->local | w->remote) % 8 == 0 && w->bytes / 8 < UINT32_MAX / 8 &&
+	       w->threshold - 1 < UINT32_MAX && (!w->rearm || w->rearm == w->threshold) &&
+	       pthread_equal(p->core, pthread_self());
+}
+
+/* Place of a new record; NULL: half of the places are taken, which keeps searches short. */
+static struct peer_flat *flat_place(struct peer *p, uint64_t tag)
+{
+	uint32_t used = 0;
+	struct peer_flat *f = peer_flat(&p->ctx, 0);
+	for (uint32_t i = 0; i < p->head.flats; i++)
+		used += f[i].tag != 0;
+	if (used >= p->head.flats / 2)
+		return NULL;
+	uint32_t i = (uint32_t)((tag * 0x9e3779b97f4a7c15ull) >> 32);
+	while (f[i & (p->head.flats - 1)].tag)
+		i++;
+	return &f[i & (p->head.flats - 1)];
+}
+
+/* 1: posted; 0: there is no room for a record. */
+static int post_flat(struct peer *p, const struct loom_trigger_post *w)
+{
+	int own = w->target == p->head.rank;
+	const struct peer_window *arrivals = window_of(p, w->target, p->head.segments + PEER_ARRIVALS);
+	const struct peer_window *stage = window_of(p, w->target, p->head.segments + PEER_STAGE);
+	struct peer_flat *f = flat_place(p, w->tag);
+	if (!f || w->notify >= arrivals->bytes / sizeof(struct peer_arrival))
+		return 0;
+	/* Each rank has its own part of the stage of the target. */
+	uint64_t part = stage->bytes / p->head.ranks, begin = part * p->head.rank + p->staged[w->target];
+	uint64_t takes = (w->bytes / 8 - 1) * 16, lines = (takes + 63) & ~63ull;
+	*f = (struct peer_flat){.tag = w->tag,
+				.local = w->local,
+				.remote = w->remote,
+				.line = own ? 0 : arrivals->at + w->notify * sizeof(struct peer_arrival),
+				.words = (uint32_t)(w->bytes / 8),
+				.threshold = (uint32_t)w->threshold,
+				.slot = w->slot,
+				.notify = w->notify,
+				.once = !w->rearm,
+				.staged = lines <= part - p->staged[w->target] && begin < UINT32_MAX};
+	if (f->staged) {
+		f->stage = (uint32_t)begin;
+		f->to = (own ? p->head.stage_at : stage->at) + begin;
+		p->staged[w->target] += lines;
+	} else {
+		f->to = own ? 0 : window_of(p, w->target, LOOM_REF_SEGMENT(w->remote))->at + LOOM_REF_OFFSET(w->remote);
+	}
+	return 1;
+}
+
 static int post_locked(struct peer *p, const struct loom_trigger_post *w, uint64_t *id, struct loom_error *err)
 {
+	if (peer_flat_index(&p->ctx, w->tag) != PEER_NONE)
+		return LOOM_FAIL(p->host, err, LOOM_EINVAL,
+				 "trigger_peer: tag %#llx has a paired post, which is promised to be its only one",
+				 (unsigned long long)w->tag);
+	if (may_be_flat(p, w) && post_flat(p, w)) {
+		*id = (uint64_t)++p->generations << 32;
+		return 0;
+	}
 	uint32_t at = free_post(p), counter = at ? peer_find(&p->ctx, w->tag) : 0;
 	if (!counter)
 		return LOOM_FAIL(p->host, err, LOOM_EFULL,
@@ -347,8 +438,7 @@ static int peer_do_reach(void *self, uint32_t rank, loom_ref ref, uint64_t bytes
 		return LOOM_FAIL(p->host, err, LOOM_ENOTSUP,
 				 "trigger_peer: %llu bytes at segment %u are not in memory of rank %u",
 				 (unsigned long long)bytes, LOOM_REF_SEGMENT(ref), rank);
-	*at = peer_windows(p->map)[(uint64_t)rank * (p->head.segments + 1) + LOOM_REF_SEGMENT(ref)].at +
-	      LOOM_REF_OFFSET(ref);
+	*at = window_of(p, rank, LOOM_REF_SEGMENT(ref))->at + LOOM_REF_OFFSET(ref);
 	return 0;
 }
 
@@ -373,7 +463,8 @@ static const struct loom_trigger_ops peer_ops = {
 	.anywhere = peer_anywhere,
 };
 
-NIC_DEVICE_CODE(trigger_peer);
+NIC_DEVICE_CODE(trigger_peer, .fire_together = trigger_peer_fire_together,
+		.await_together = trigger_peer_await_together);
 
 LOOM_PLUGIN_DEFINE(TRIGGER, "trigger_peer", "0.1.0", "Apache-2.0",
 		   "No NIC: workers store into the memory of other ranks of the host", .opts = peer_rows,

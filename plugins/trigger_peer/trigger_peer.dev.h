@@ -6,7 +6,14 @@
  * runs those that are due. It ends by resetting `work` to 0 from the value that it has taken, which fails if lanes have
  * added more meanwhile. So lanes that only add do not wait, and operations of a counter never overlap. The host, and a
  * fire with an argument, claim an idle counter by adding PEER_CLAIM. Counters are words of one device, with atomics of
- * device scope. Only the data, and then the arrival word, go to other ranks. */
+ * device scope. Only the data, and then the arrival word, go to other ranks.
+ *
+ * Paired posts (`paired` in trigger.h) take a shorter path. Their records are constant while workers run, and have
+ * addresses in place of references. Threshold 1 needs no counter. Data travel as marked words (dev.h): 8 bytes and the
+ * number of the message, stored by all lanes that fire together. The first word goes into the line of the arrival word,
+ * where the receiver polls. The other words go into the stage, a buffer of the receiver's rank, from which the receiver
+ * copies them to their place. So a message needs no release across the link. A message without room in the stage is copied
+ * to its place, before one release. */
 #ifndef TRIGGER_PEER_DEV_H
 #define TRIGGER_PEER_DEV_H
 
@@ -19,6 +26,10 @@ struct peer_window {
 	uint64_t at, bytes;
 };
 
+/* Windows of each rank: its segments, then its arrival words and its stage. */
+enum { PEER_ARRIVALS = 0, PEER_STAGE, PEER_PARTS };
+#define PEER_WINDOWS(segments) ((segments) + PEER_PARTS)
+
 /* Head of the block for the stack. struct nic_shape says where the rest is, with `extra` counters at extra_at; the
  * fields here do so for posts and windows. */
 struct peer_head {
@@ -26,10 +37,45 @@ struct peer_head {
 	uint64_t post_at, window_at; /* bytes from the start of the block */
 	uint64_t posts;
 	uint32_t rank, ranks;
-	uint32_t segments; /* windows of each rank, which has one more for its arrival words */
+	uint32_t segments; /* windows of segments of each rank: PEER_WINDOWS */
 	uint32_t stamp;
 	uint64_t token; /* lets other ranks check that they have mapped this block */
-	uint64_t pad[1];
+	/* struct peer_flat, `flats` of them, a power of two; as many struct peer_flow; the stage. */
+	uint64_t flat_at;
+	uint64_t stage_at;
+	uint32_t flats, pad0;
+	uint64_t pad[6];
+};
+
+/* A paired post; found by its tag. Constant while workers run. */
+struct peer_flat {
+	uint64_t tag; /* 0: free */
+	loom_ref local, remote;
+	uint64_t line; /* address of the arrival word at the target; 0: of the own rank */
+	uint64_t to; /* address of the words behind the first, or of the place; of the own rank: offset in the block */
+	uint32_t words; /* of 8 bytes */
+	uint32_t threshold, slot, notify;
+	uint32_t stage; /* bytes from the start of the stage */
+	uint16_t once;	/* it does not re-arm */
+	uint16_t staged;
+};
+/* Its progress; at the same index. */
+struct peer_flow {
+	uint64_t counted; /* fires, if they need to be counted */
+	uint64_t sent;
+	uint64_t pad[6];
+};
+
+/* The line of an arrival word, as in struct nic_arrival. By the sender of paired messages: first and mark, as one; and
+ * before its first message where the words go. */
+struct peer_arrival {
+	int64_t count;
+	uint64_t at_ns;
+	uint64_t first[2];
+	uint64_t taken; /* by the receiver: messages that are in their place */
+	loom_ref to;
+	uint64_t words; /* 0: no paired message has arrived */
+	uint64_t stage;
 };
 
 enum { PEER_FREE = 0, PEER_WAITS };
@@ -109,7 +155,7 @@ LOOM_FN void peer_fail(const struct loom_ctx *c, int code)
 LOOM_FN const struct peer_window *peer_window(const struct loom_ctx *c, uint32_t rank, uint32_t segment)
 {
 	const struct peer_head *h = peer_head(c);
-	return (const struct peer_window *)nic_at(c, h->window_at) + rank * (h->segments + 1) + segment;
+	return (const struct peer_window *)nic_at(c, h->window_at) + (uint64_t)rank * PEER_WINDOWS(h->segments) + segment;
 }
 
 /* Returns the address of `bytes` at `ref` of a rank, or NULL if these workers cannot access them. */
@@ -342,6 +388,152 @@ LOOM_FN int peer_claim(struct peer_counter *k)
 	return 1;
 }
 
+LOOM_FN int64_t peer_seen(struct loom_ctx *c, int64_t n)
+{
+	/* Acquired with the word: see peer_fail. */
+	int64_t failed = n < PEER_FAILED / 2 ? (int64_t)loom_load_relaxed_sys((uint64_t *)&peer_head(c)->failed) : 0;
+	return failed ? failed : n < PEER_FAILED / 2 ? LOOM_EIO : n;
+}
+
+/* ---- paired posts ---------------------------------------------------------------------------------------- */
+
+/* Index of the paired post of a tag; PEER_NONE: there is none. Plain loads, which a GPU caches, of constants. */
+#define PEER_NONE 0xffffffffu
+LOOM_FN uint32_t peer_flat_index(const struct loom_ctx *c, uint64_t tag)
+{
+	const struct peer_head *h = peer_head(c);
+	const struct peer_flat *f = (const struct peer_flat *)nic_at(c, h->flat_at);
+	uint32_t i = (uint32_t)((tag * 0x9e3779b97f4a7c15ull) >> 32);
+	for (uint32_t n = 0; n < h->flats && f[i & (h->flats - 1)].tag; i++, n++)
+		if (f[i & (h->flats - 1)].tag == tag)
+			return i & (h->flats - 1);
+	return PEER_NONE;
+}
+LOOM_FN struct peer_flat *peer_flat(const struct loom_ctx *c, uint32_t at)
+{
+	return (struct peer_flat *)nic_at(c, peer_head(c)->flat_at) + at;
+}
+LOOM_FN struct peer_flow *peer_flow(const struct loom_ctx *c, uint32_t at)
+{
+	return (struct peer_flow *)(peer_flat(c, 0) + peer_head(c)->flats) + at;
+}
+LOOM_FN struct peer_arrival *peer_arrival(const struct loom_ctx *c, uint32_t index)
+{
+	return (struct peer_arrival *)nic_at(c, nic_shape(c)->arrival_at) + index;
+}
+
+/* Counts n fires. Returns the number of the message that is due now; 0: none is. */
+LOOM_FN uint64_t peer_count(const struct loom_ctx *c, uint32_t at, uint32_t n)
+{
+	const struct peer_flat *f = peer_flat(c, at);
+	/* Release: the payload precedes it. Acquire, by the lane that sends: what other lanes wrote before. */
+	uint64_t before = loom_fetch_add_acq_rel_dev(&peer_flow(c, at)->counted, (uint64_t)n), after = before + n;
+	if (f->once)
+		return before < f->threshold && after >= f->threshold;
+	if (after >> 32)
+		return after / f->threshold > before / f->threshold ? after / f->threshold : 0;
+	uint32_t is = (uint32_t)after / f->threshold; /* a division of 64 bits takes a GPU five times as long */
+	return is > (uint32_t)before / f->threshold ? is : 0;
+}
+
+/* The number of the message that `n` fires of a post with threshold 1 send last; 0: none. */
+LOOM_FN uint64_t peer_next(const struct loom_ctx *c, uint32_t at, uint32_t n)
+{
+	uint64_t sent = peer_flow(c, at)->sent;
+	return peer_flat(c, at)->once ? sent == 0 : sent + n;
+}
+
+/* Words that a lane loads before it stores the first: the loads overlap. */
+#define PEER_BATCH 4u
+
+/* Sends this lane's words of message n. */
+LOOM_FN void peer_send(const struct loom_ctx *c, const struct peer_flat *f, uint64_t n, uint32_t lane, uint32_t lanes)
+{
+	const uint64_t *from = (const uint64_t *)loom_at(c, f->local);
+	struct peer_arrival *a = f->line ? (struct peer_arrival *)f->line : peer_arrival(c, f->notify);
+	uint64_t *to = (uint64_t *)(f->line ? (char *)f->to :
+				    f->staged ? (char *)nic_at(c, f->to) : (char *)loom_at(c, f->remote));
+	if (n == 1 && lane == 0 && f->staged) {
+		loom_store_relaxed_sys(&a->to, f->remote);
+		loom_store_relaxed_sys(&a->stage, (uint64_t)f->stage);
+		loom_store_relaxed_sys(&a->words, (uint64_t)f->words);
+		/* Once for all messages. Pairs with the fence in peer_take_in. */
+		loom_fence_release_sys();
+	}
+	for (uint32_t i = lane; i < f->words; i += PEER_BATCH * lanes) {
+		uint64_t word[PEER_BATCH] = {0};
+		for (uint32_t b = 0; b < PEER_BATCH; b++)
+			if (i + b * lanes < f->words)
+				word[b] = from[i + b * lanes];
+		for (uint32_t b = 0; b < PEER_BATCH; b++) {
+			uint32_t k = i + b * lanes;
+			if (k < f->words && f->staged)
+				loom_store_marked_sys(k ? to + 2 * (uint64_t)(k - 1) : a->first, word[b], n);
+			else if (k < f->words)
+				loom_store_relaxed_sys(to + k, word[b]);
+		}
+	}
+}
+
+/* Ends what peer_send() began: by one lane, after all lanes have sent and met. */
+LOOM_FN void peer_sent(const struct loom_ctx *c, uint32_t at, uint64_t n)
+{
+	const struct peer_flat *f = peer_flat(c, at);
+	struct peer_arrival *a = f->line ? (struct peer_arrival *)f->line : peer_arrival(c, f->notify);
+	/* Release: pairs with the acquire in nic_poll_word at the target. The data precede it: this lane stored them, or
+	 * has met the lanes that did. */
+	if (!f->staged)
+		loom_store_release_sys((uint64_t *)&a->count, n);
+	peer_flow(c, at)->sent = n;
+	if (!f->slot)
+		return;
+	uint64_t *completed = (uint64_t *)&peer_slot(c, f->slot)->completed;
+#ifdef LOOM_DEVICE_COMPILE
+	/* The buffer has been read: a lane issues no store before it has the value. A release would wait until all
+	 * stores have crossed the link. */
+	loom_store_relaxed_dev(completed, n);
+#else
+	loom_store_release_dev(completed, n); /* pairs with the acquire in nic_poll_word */
+#endif
+}
+
+/* By one lane that fires. */
+LOOM_FN void peer_fire_flat(const struct loom_ctx *c, uint32_t at, uint32_t count)
+{
+	uint64_t n = peer_flat(c, at)->threshold > 1 ? peer_count(c, at, count) : peer_next(c, at, count);
+	if (!n)
+		return;
+	peer_send(c, peer_flat(c, at), n, 0, 1);
+	peer_sent(c, at, n);
+}
+
+LOOM_FN const uint64_t *peer_staged(const struct loom_ctx *c, const struct peer_arrival *a, uint64_t k)
+{
+	return k ? (const uint64_t *)((char *)nic_at(c, peer_head(c)->stage_at) + a->stage) + 2 * (k - 1) : a->first;
+}
+
+/* By one lane of the receiver, which has seen a mark: puts message `mark` in its place. Returns the number of messages
+ * that are in their place, or minus a failure. */
+LOOM_FN int64_t peer_take_in(struct loom_ctx *c, struct peer_arrival *a, uint64_t mark)
+{
+	uint64_t taken = a->taken, word;
+	int64_t count = (int64_t)loom_load_relaxed_sys((uint64_t *)&a->count);
+	if (count < 0)
+		return peer_seen(c, count);
+	if (mark == taken)
+		return (int64_t)taken;
+	if (!taken)
+		loom_fence_acquire_sys(); /* pairs with the fence in peer_send: the rest of the line is there */
+	uint64_t words = loom_load_relaxed_sys(&a->words), *to = (uint64_t *)loom_at(c, loom_load_relaxed_sys(&a->to));
+	for (uint64_t k = 0; k < words; k++) {
+		if (loom_load_marked_sys(peer_staged(c, a, k), &word) < mark)
+			return (int64_t)taken; /* not yet */
+		to[k] = word;
+	}
+	a->taken = mark;
+	return (int64_t)mark;
+}
+
 /* ---- ops -------------------------------------------------------------------------------------------------- */
 
 LOOM_FN int trigger_peer_fire(struct loom_ctx *c, uint64_t tag, uint32_t count)
@@ -352,7 +544,12 @@ LOOM_FN int trigger_peer_fire(struct loom_ctx *c, uint64_t tag, uint32_t count)
 	uint64_t sum = loom_match_sum(peers, count);
 	if (!loom_match_leader(peers))
 		return 0;
-	uint32_t at = peer_find(c, tag);
+	uint32_t flat = peer_flat_index(c, tag), at = 0;
+	if (flat != PEER_NONE) {
+		peer_fire_flat(c, flat, sum);
+		return 0;
+	}
+	at = peer_find(c, tag);
 	if (!at) {
 		peer_fail(c, LOOM_EFULL);
 		return 0;
@@ -390,13 +587,6 @@ LOOM_FN int trigger_peer_fire_with(struct loom_ctx *c, uint64_t tag, uint64_t ar
 	return 0;
 }
 
-LOOM_FN int64_t peer_seen(struct loom_ctx *c, int64_t n)
-{
-	/* Acquired with the word: peer_fail(). */
-	int64_t failed = n < PEER_FAILED / 2 ? (int64_t)loom_load_relaxed_sys((uint64_t *)&peer_head(c)->failed) : 0;
-	return failed ? failed : n < PEER_FAILED / 2 ? LOOM_EIO : n;
-}
-
 LOOM_FN int64_t trigger_peer_completed(struct loom_ctx *c, uint32_t slot)
 {
 	return peer_seen(c, nic_completed(c, slot));
@@ -404,12 +594,100 @@ LOOM_FN int64_t trigger_peer_completed(struct loom_ctx *c, uint32_t slot)
 
 LOOM_FN int64_t trigger_peer_arrived(struct loom_ctx *c, uint32_t index)
 {
-	return peer_seen(c, nic_arrived(c, index));
+	uint64_t word, mark = 0;
+	struct peer_arrival *a = peer_arrival(c, index);
+	if (index - 1 < nic_shape(c)->arrivals - 1)
+		mark = loom_load_marked_sys(a->first, &word);
+	if (!mark)
+		return peer_seen(c, nic_arrived(c, index));
+	struct loom_match together = loom_match((uint64_t)(uintptr_t)a);
+	int64_t n = loom_match_leader(together) ? peer_take_in(c, a, mark) : 0;
+	return (int64_t)loom_match_broadcast(together, (uint64_t)n);
 }
 
 LOOM_FN uint64_t trigger_peer_arrived_at(struct loom_ctx *c, uint32_t index)
 {
 	return nic_arrived_at(c, index);
+}
+
+/* ---- all lanes of a worker ---------------------------------------------------------------------------------- */
+
+#define LOOM_TRIGGER_TOGETHER
+
+LOOM_FN int trigger_peer_fire_together(struct loom_ctx *c, uint64_t tag)
+{
+	uint32_t at = peer_flat_index(c, tag);
+	uint64_t n = 0;
+	loom_barrier_lanes(c);
+	if (at == PEER_NONE) {
+		if (c->lane == 0)
+			n = (uint64_t)(int64_t)trigger_peer_fire(c, tag, 1);
+		return (int)(int64_t)loom_from_lane0(c, n);
+	}
+	if (peer_flat(c, at)->threshold > 1) {
+		if (c->lane == 0)
+			n = peer_count(c, at, 1);
+		n = loom_from_lane0(c, n); /* also passes on what lane 0 has acquired */
+	} else {
+		n = peer_next(c, at, 1);
+	}
+	if (n)
+		peer_send(c, peer_flat(c, at), n, c->lane, c->lanes);
+	loom_barrier_lanes(c);
+	if (n && c->lane == 0) /* other lanes read `sent` next after a barrier */
+		peer_sent(c, at, n);
+	return 0;
+}
+
+/* How a lane waits for its next words; lane 0 reports for all. */
+enum { PEER_TAKEN = 1, PEER_STOPPED };
+
+/* Waits until n has been reached by this lane's words from word i on, at most PEER_BATCH of them. */
+LOOM_FN uint32_t peer_await_words(struct loom_ctx *c, const struct peer_arrival *a, uint64_t n, uint64_t i, uint64_t words,
+				  uint64_t *word)
+{
+	for (uint32_t polls = 1;; polls++) {
+		uint32_t missing = 0;
+		for (uint32_t b = 0; b < PEER_BATCH; b++)
+			if (i + b * c->lanes < words)
+				missing |= loom_load_marked_sys(peer_staged(c, a, i + b * c->lanes), &word[b]) < n;
+		if (!missing)
+			return PEER_TAKEN;
+		/* Rarely, as in loom_net_await_late(). */
+		if (polls % 16 == 0 &&
+		    ((int64_t)loom_load_relaxed_sys((const uint64_t *)&a->count) < 0 || loom_stopped(c)))
+			return PEER_STOPPED;
+#if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SIM)
+		if (polls % 16 == 0) /* a pause is half as long as what a poll waits for */
+#endif
+			loom_pause(c);
+	}
+}
+
+LOOM_FN int trigger_peer_await_together(struct loom_ctx *c, uint32_t index, uint64_t n)
+{
+	struct peer_arrival *a = peer_arrival(c, index);
+	/* The first message says whether there are more of its kind, which this worker has acquired with it. */
+	if (n < 2 || index - 1 >= nic_shape(c)->arrivals - 1 || !a->words)
+		return 0;
+	uint64_t words = a->words, *to = (uint64_t *)loom_at(c, a->to);
+	uint32_t how = PEER_TAKEN;
+	/* All lanes of a wave run the loop, see LOOM_WAVE; those without a word poll the first one. */
+	for (uint64_t i = c->lane; (i < words || (i == c->lane && i < LOOM_WAVE)) && how == PEER_TAKEN;
+	     i += PEER_BATCH * c->lanes) {
+		uint64_t word[PEER_BATCH] = {0};
+		how = peer_await_words(c, a, n, i < words ? i : 0, i < words ? words : 1, word);
+		for (uint32_t b = 0; b < PEER_BATCH && how == PEER_TAKEN; b++)
+			if (i + b * c->lanes < words)
+				to[i + b * c->lanes] = word[b];
+	}
+	if (c->lane == 0)
+		a->taken = how == PEER_TAKEN ? n : a->taken;
+	how = loom_word_from_lane0(c, how);
+	if (how == PEER_TAKEN)
+		return 1;
+	int64_t failed = (int64_t)loom_load_relaxed_sys((const uint64_t *)&a->count);
+	return failed < 0 ? (int)peer_seen(c, failed) : LOOM_EINTR;
 }
 
 NIC_RELAXED_IS_ORDERED(trigger_peer)

@@ -5,6 +5,7 @@
  *   publish   a thread stores data, then releases a word; a thread that acquires the word sees the data
  *   claim     each fetch_add returns another number, and acquires the data that were published before
  *   complete  a reader copies a slot, then adds with release; the owner acquires the sum and overwrites the slot
+ *   marked    a word and its mark are stored as one, without order: a load that returns the mark returns the word
  *   sb        both sides store, fence and load: at least one side sees the store of the other
  *
  * Forbidden outcomes are counted; each count must be 0. A test is valid only if both orders occurred. */
@@ -42,6 +43,12 @@ struct tally {
 };
 
 #define ROUNDS 20000u
+/* Whether a load of a marked word may return the word of a later mark: two accesses make a pair. */
+#ifdef __HIP__
+#define MAY_BE_LATER 1
+#else
+#define MAY_BE_LATER (__CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ < 1203)
+#endif
 
 #define CHECK(call)                                                                                \
 	do {                                                                                       \
@@ -141,6 +148,29 @@ struct tally {
 LITMUS(dev)
 LITMUS(sys)
 
+/* Even blocks store words with marks, the odd block behind one loads them, each lane one pair. */
+__global__ void marked(uint64_t *pairs, struct tally *t)
+{
+	uint64_t *p = pairs + 2 * (blockIdx.x / 2 * blockDim.x + threadIdx.x);
+	unsigned long long wrong = 0, early = 0, late = 0, seen = 0;
+	for (uint64_t i = 1; i <= ROUNDS; i++) {
+		uint64_t word;
+		if (blockIdx.x % 2 == 0) {
+			loom_store_marked_sys(p, i * 0x9e3779b97f4a7c15ull, i);
+		} else {
+			uint64_t mark = loom_load_marked_sys(p, &word);
+			wrong += word != mark * 0x9e3779b97f4a7c15ull && !MAY_BE_LATER;
+			wrong += mark < seen;
+			early += mark == seen;
+			late += mark > seen;
+			seen = mark;
+		}
+	}
+	atomicAdd(&t->wrong, wrong);
+	atomicAdd(&t->early, early);
+	atomicAdd(&t->late, late);
+}
+
 static int failures;
 
 static struct tally fetch(const struct tally *t)
@@ -217,11 +247,79 @@ static void to_host(void)
 	CHECK(HOST_FREE(cells));
 }
 
+/* By all lanes of a warp. */
+static void marks(const char *where, int host)
+{
+	uint64_t *pairs, bytes = PAIRS * 32 * 16;
+	struct tally *t;
+	if (host)
+		CHECK(HOST_MEMORY(&pairs, bytes));
+	else
+		CHECK(DEVICE_MEMORY(&pairs, bytes));
+	CHECK(DEVICE_MEMORY(&t, sizeof(*t)));
+	CHECK(GPU(Memset)(pairs, 0, bytes));
+	CHECK(GPU(Memset)(t, 0, sizeof(*t)));
+	marked<<<2 * PAIRS, 32>>>(pairs, t);
+	report("marked", where, fetch(t));
+	CHECK(GPU(Free)(t));
+	CHECK(host ? HOST_FREE(pairs) : GPU(Free)(pairs));
+}
+
+/* One GPU stores into the memory of the other, whose lanes poll. Without a second GPU: nothing. */
+__global__ void marks_out(uint64_t *pairs)
+{
+	for (uint64_t i = 1; i <= ROUNDS; i++)
+		loom_store_marked_sys(pairs + 2 * (blockIdx.x * blockDim.x + threadIdx.x), i * 0x9e3779b97f4a7c15ull, i);
+}
+__global__ void marks_in(const uint64_t *pairs, struct tally *t)
+{
+	unsigned long long wrong = 0, early = 0, late = 0, seen = 0;
+	while (seen < ROUNDS) {
+		uint64_t word, mark = loom_load_marked_sys(pairs + 2 * (blockIdx.x * blockDim.x + threadIdx.x), &word);
+		wrong += word != mark * 0x9e3779b97f4a7c15ull && !MAY_BE_LATER;
+		wrong += mark < seen;
+		early += mark == seen;
+		late += mark > seen;
+		seen = mark;
+	}
+	atomicAdd(&t->wrong, wrong);
+	atomicAdd(&t->early, early);
+	atomicAdd(&t->late, late);
+}
+static void marks_between(void)
+{
+	int devices = 0, reaches = 0;
+	uint64_t *pairs;
+	struct tally *t;
+	CHECK(GPU(GetDeviceCount)(&devices));
+	if (devices > 1)
+		CHECK(GPU(DeviceCanAccessPeer)(&reaches, 1, 0));
+	if (!reaches)
+		return;
+	CHECK(DEVICE_MEMORY(&pairs, PAIRS * 32 * 16));
+	CHECK(DEVICE_MEMORY(&t, sizeof(*t)));
+	CHECK(GPU(Memset)(pairs, 0, PAIRS * 32 * 16));
+	CHECK(GPU(Memset)(t, 0, sizeof(*t)));
+	CHECK(GPU(DeviceSynchronize)());
+	marks_in<<<PAIRS, 32>>>(pairs, t);
+	CHECK(GPU(SetDevice)(1));
+	CHECK(GPU(DeviceEnablePeerAccess)(0, 0));
+	marks_out<<<PAIRS, 32>>>(pairs);
+	CHECK(GPU(DeviceSynchronize)());
+	CHECK(GPU(SetDevice)(0));
+	report("marked", "GPU to GPU", fetch(t));
+	CHECK(GPU(Free)(t));
+	CHECK(GPU(Free)(pairs));
+}
+
 int main(void)
 {
 	all("device scope", 0, publish_dev, claim_dev, complete_dev, sb_dev);
 	all("system scope", 0, publish_sys, claim_sys, complete_sys, sb_sys);
 	all("system scope, host mem", 1, publish_sys, claim_sys, complete_sys, sb_sys);
+	marks("system scope", 0);
+	marks("system scope, host mem", 1);
+	marks_between();
 	to_host();
 	return failures != 0;
 }

@@ -155,6 +155,10 @@ sound_runs() {
 	run mgws uts 0 verified none --set device.$device.worker="$group" --set "device.$device.${group}s=2"
 	run mgws uts 0 verified none --set device.$device.lanes=$((2 * wave)) --set device.$device.workers=3
 	run mgws fib 0 verified none --set run.devices="$device:0 $device:1" --set device.$device.1.gpu=0
+	for granularity in worker lane; do # three ranges of the initial set, and three copies
+		run mgws memset 0 verified none --set run.devices="$device:0 $device:1 $device:2" --set device.$device.1.gpu=0 \
+			--set device.$device.2.gpu=0 --set scheduler.granularity=$granularity
+	done
 	run mgws fib 0 verified atomics --set run.devices="cpu:0 $device:0" --set transport.use=host
 
 	# The second run takes the program from the cache, but not with `compile = always`.
@@ -304,6 +308,12 @@ peer_runs() {
 		peer_ranks 0 '3 samples, each verified' ranks
 	done
 	peer_ranks 0 '3 samples, each verified' ranks --set device.$device.gpu=0
+	workload=pingpong
+	for bytes in $(ways 8 4096 40000); do # the last ones exceed the stage
+		peer_ranks 0 '3 samples, each verified' ranks --set workload.pingpong.bytes=$bytes \
+			--set workload.pingpong.counted=yes --set trigger.peer.stage=16KiB
+	done
+	workload=allreduce
 	for barrier in $(ways auto dissemination); do
 		met_ranks 0 '1 sample, verified' ranks
 	done

@@ -66,6 +66,8 @@ fault() { # MODEL NAME [DEFINES]: one verifier serves all faults; fault.pml give
 
 # ---- queues, detectors, sleep, late workers, requests of services ----
 sched() {
+	right spread
+	for mistake in LOAD OWN MARK END; do mistake spread FAULT_$mistake; done
 	right queue
 	right queue "-DBITS=2"
 	right queue "-DOWNERS=2 -DT=9 -DL=2"
@@ -277,6 +279,8 @@ trigger() {
 	for claim in served safe; do right trigger_peer -DL=2 $claim; done
 	for mistake in FIRST LEAVE TAKEN POST; do mistake trigger_peer FAULT_$mistake -DL=2 served; done
 	mistake trigger_peer FAULT_ORDER -DL=2 safe
+	right trigger_paired '' all_taken
+	for mistake in TORN FIRST LINE PACE LANE; do mistake trigger_paired FAULT_$mistake '' all_taken; done
 	right allreduce_ring -DN=3
 	for mistake in VECTOR INBOX; do mistake allreduce_ring FAULT_$mistake -DN=3; done
 	right allreduce_oneshot -DN=2 ends
@@ -308,6 +312,8 @@ barriers() {
 	done
 }
 barrier() {
+	right barrier_relay
+	for mistake in EARLY FENCE ALONE; do mistake barrier_relay FAULT_$mistake; done
 	optimise=-O1
 	make_pan barrier '' '' || wrong=1
 	barriers -eq 0:0 1:0 2:0 3:0 4:0 0:0:1 0:0:2 1:0:2 1:0:3

@@ -55,6 +55,14 @@ struct loom_trigger_post {
 	uint32_t type;  /* ADD: enum loom_net_type */
 	uint32_t flags; /* LOOM_NET_* */
 	uint64_t window;
+	/* 1: promises that let data travel together with their notification; may be ignored. PUT, by a tag of the
+	 * workload for which nothing else is posted; threshold > 0, and rearm is 0 or the threshold. No other post of
+	 * any rank notifies `notify`. One worker of the target awaits every notification, and before that the sender
+	 * does not reach the threshold again. With threshold 1 one worker fires; it may fire again earlier, and then
+	 * the target may find the data of the later message. Nothing but the data, which are complete when the
+	 * notification is seen, is ordered between the two ranks; fences on both sides order the rest. */
+	uint32_t paired;
+	uint32_t reserved;
 };
 
 /* Words of 64 bits by which ends of kernels meet the network, for devices that launch each kernel by itself: offsets in
@@ -148,6 +156,14 @@ struct loom_trigger_dev {
 	 * tasks. Without `ask` but with `was` the worker leaves, and serves no more in this sample. Returns 0,
 	 * LOOM_EINTR when the run was stopped, or LOOM_EIO after it was failed. NULL: not supported. */
 	int (*rma)(struct loom_ctx *c, const struct loom_rma *ask, uint64_t *was);
+	/* As a barrier of the lanes and one fire by lane 0, where all lanes can share the copy of the data. Collective.
+	 * Returns as fire(), the same in all lanes. NULL: not supported. A program for GPUs then lacks the macro
+	 * LOOM_TRIGGER_TOGETHER. */
+	int (*fire_together)(struct loom_ctx *c, uint64_t tag);
+	/* Waits until `index` was notified `n` times, as all lanes can share the copy of the data. Collective, also a
+	 * barrier. Returns 1; LOOM_EINTR when the run was stopped; an error; or 0: poll by arrived() instead. NULL: as
+	 * fire_together. */
+	int (*await_together)(struct loom_ctx *c, uint32_t index, uint64_t n);
 };
 
 #ifdef __cplusplus

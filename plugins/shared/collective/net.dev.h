@@ -13,6 +13,18 @@
  * invalidates cached parts of it. */
 #define LOOM_NET_HEAD(c, type) (*(const type *)(c)->global[LOOM_WORKLOAD])
 
+/* Whether the trigger has an op for all lanes, and its call. Decided when a program for GPUs is compiled. */
+#if !defined(LOOM_DEVICE_COMPILE)
+#define LOOM_NET_TOGETHER(c, op) LOOM_HAS((c)->trigger, op)
+#define LOOM_NET_CALL_TOGETHER(op, ...) LOOM_CALL(trigger, op, __VA_ARGS__)
+#elif defined(LOOM_TRIGGER_TOGETHER)
+#define LOOM_NET_TOGETHER(c, op) 1
+#define LOOM_NET_CALL_TOGETHER(op, ...) LOOM_CALL(trigger, op, __VA_ARGS__)
+#else
+#define LOOM_NET_TOGETHER(c, op) 0
+#define LOOM_NET_CALL_TOGETHER(op, ...) 0
+#endif
+
 /* Handshake of one worker with the host thread that posts late (late_posts.h). */
 struct loom_net_late {
 	uint64_t fired;  /* written by the worker: number of its fires */
@@ -26,6 +38,15 @@ LOOM_FN int loom_net_await_word(struct loom_ctx *c, const struct loom_net_late *
 	enum { NOT_YET, ARRIVED, STOPPED };
 	uint32_t over = NOT_YET;
 	loom_set_state(c, LOOM_STATE_MESSAGE);
+	if (LOOM_NET_TOGETHER(c, await_together)) {
+		int rc = late ? 0 : LOOM_NET_CALL_TOGETHER(await_together, c, index, n);
+		if (rc < 0 && rc != LOOM_EINTR && c->lane == 0)
+			loom_worker_fail(c, rc, index);
+		if (rc)
+			loom_set_state(c, LOOM_STATE_TASKS);
+		if (rc)
+			return rc > 0;
+	}
 	if (c->lane < LOOM_WAVE)
 		for (uint32_t polls = 1;; polls++) {
 			int64_t seen = completed ? LOOM_CALL(trigger, completed, c, index)
@@ -80,6 +101,12 @@ LOOM_FN int loom_net_await(struct loom_ctx *c, uint32_t index, uint64_t n)
 LOOM_FN int loom_net_fire(struct loom_ctx *c, uint64_t tag)
 {
 	int rc = 0;
+	if (LOOM_NET_TOGETHER(c, fire_together)) {
+		rc = LOOM_NET_CALL_TOGETHER(fire_together, c, tag);
+		if (rc && rc != LOOM_EINTR && c->lane == 0)
+			loom_worker_fail(c, rc, tag);
+		return rc == 0;
+	}
 	loom_barrier_lanes(c);
 	if (c->lane == 0) {
 		rc = LOOM_CALL(trigger, fire, c, tag, 1);

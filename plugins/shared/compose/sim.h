@@ -210,6 +210,13 @@ template <typename T, typename V> LOOM_FN int loom_sim_cas(T *p, T *expected, V 
 #define loom_exchange_acq_rel_sys(p, v)      loom_sim_exchange(p, v)
 #define loom_cas_acq_rel_dev(p, expected, v) loom_sim_cas(p, expected, v)
 #define loom_cas_acq_rel_sys(p, expected, v) loom_sim_cas(p, expected, v)
+#define loom_store_marked_sys(p, data, mark) (loom_sim_store(&(p)[0], data), loom_sim_store(&(p)[1], mark))
+LOOM_FN uint64_t loom_load_marked_sys(const uint64_t *p, uint64_t *data)
+{
+	uint64_t mark = loom_sim_load(p + 1);
+	*data = p[0];
+	return mark;
+}
 #define loom_fence_acquire_dev()             loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_dev])
 #define loom_fence_release_dev()             loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_dev])
 #define loom_fence_seq_cst_dev()             loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_dev])

@@ -82,7 +82,7 @@ static int check_places(const struct nic_bounds *b, const struct loom_trigger_po
 int nic_check_bounds(const struct nic_bounds *b, const struct loom_trigger_post *w, struct loom_error *err)
 {
 	const struct loom_host *host = b->host;
-	if (w->size < sizeof(*w))
+	if (w->size < offsetof(struct loom_trigger_post, paired))
 		return LOOM_FAIL(host, err, LOOM_EABI, "%s: a post of %zu bytes: set its member "
 			"`size`", b->name, w->size);
 	if (w->op < LOOM_NET_PUT || w->op > LOOM_NET_COUNT)

@@ -76,6 +76,8 @@
 	DERIVED(ALL, uint32_t, noncoherent)                                                              \
 	/* only workers of one device steal from a queue */                                        \
 	DERIVED(ALL, uint32_t, one_device)                                                               \
+	/* each of several devices that change the same words has a range of the initial set */                 \
+	DERIVED(ALL, uint32_t, spread)                                                             \
 	/* queued tasks may move through mailboxes, too */                                                     \
 	DERIVED(ALL, uint32_t, mailbox_queued)                                                        \
 	/* number of workers of other ranks that run the same set of tasks; as a constant: 0 or 1 */                 \

@@ -6,7 +6,7 @@
 struct pingpong_opts {
 	uint64_t rounds, bytes;
 	uint32_t order;
-	uint8_t kernel, two_sided;
+	uint8_t kernel, two_sided, counted;
 };
 
 static const struct loom_opt pingpong_rows[] = {
@@ -18,6 +18,9 @@ static const struct loom_opt pingpong_rows[] = {
 		 "On a GPU with kernels = launched each message is a kernel in any case."),
 	LOOM_OPT(struct pingpong_opts, two_sided, LOOM_OPT_BOOL, "no",
 		 "Whether messages are sent to receives that the target has posted, as with MPI, in place of puts."),
+	LOOM_OPT(struct pingpong_opts, counted, LOOM_OPT_BOOL, "no",
+		 "Whether all workers fire each message, whose threshold is their number. The last fire is that of the "
+		 "worker that writes the message."),
 	NET_ORDER_ROW(struct pingpong_opts, order),
 	{.name = NULL},
 };
@@ -33,6 +36,8 @@ static int pingpong_check(const struct loom_host *host, const void *opts, struct
 	if (o->bytes % 8)
 		return LOOM_REFUSE(host, err, "bytes", "bytes = %llu: not a multiple of 8",
 				 (unsigned long long)o->bytes);
+	if (o->two_sided && o->counted)
+		return LOOM_REFUSE(host, err, "counted", "counted = yes: a receive has no threshold: set two_sided = no");
 	if (o->two_sided && o->order != NET_POST_FIRST)
 		return LOOM_REFUSE(host, err, "order",
 				   "order: with two_sided = yes receives are posted first: choose order = post-first");
@@ -58,6 +63,7 @@ static struct pingpong shape_of(const void *self)
 			     .ranks = loom_net_ranks(w->host),
 			     .kernel = o->kernel,
 			     .two_sided = o->two_sided,
+			     .counted = o->counted,
 			     .late = o->order != NET_POST_FIRST};
 	p.from_at = loom_net_line(sizeof(p));
 	p.to_at = p.from_at + loom_net_line(o->bytes);
@@ -98,16 +104,18 @@ static int pingpong_wire(void *self, const struct loom_layout *layout, const str
 		return LOOM_FAIL(i->workload.host, err, LOOM_ENOTSUP,
 				 "two_sided = yes: a GPU's kernels await arrivals, and a receive has none: choose CPU or "
 				 "simulated devices, or two_sided = no");
+	uint64_t fires = o->counted ? layout->device[0].workers : 1;
 	int rc = late_workload_wire(i, layout, trigger, o->order, posts, 1, err);
 	struct loom_trigger_post post = {.tag = PINGPONG_TAG,
-					 .rearm = !once,
+					 .rearm = once ? 0 : fires,
 					 .op = LOOM_NET_PUT,
 					 .target = p->ranks == 1 ? 0 : 1 - p->rank,
 					 .local = global + p->from_at,
 					 .remote = global + p->to_at,
 					 .bytes = p->words * 8,
 					 .slot = PINGPONG_SLOT,
-					 .notify = PINGPONG_ARRIVAL};
+					 .notify = PINGPONG_ARRIVAL,
+					 .paired = !once && !o->two_sided};
 	struct loom_trigger_post receive = {.tag = PINGPONG_RECEIVE_TAG,
 					    .op = LOOM_NET_RECV,
 					    .local = post.remote,
@@ -126,7 +134,7 @@ static int pingpong_wire(void *self, const struct loom_layout *layout, const str
 	if (o->two_sided && !rc)
 		rc = loom_net_post(trigger, &receive, err);
 	for (uint32_t k = 0; k < posts && !rc; k++) {
-		post.threshold = k + 1;
+		post.threshold = (k + 1) * fires;
 		rc = late_posts_add(i->poster, &post, err);
 	}
 	return rc ? rc : late_posts_start(i->poster, &p->fires, err);

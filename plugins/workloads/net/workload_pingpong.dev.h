@@ -36,7 +36,9 @@ struct pingpong {
 	uint64_t from_at, to_at, times_at;
 	uint64_t launch_ns;
 	uint64_t two_sided; /* 1: messages are sent and received, not put */
-	uint64_t pad[6];
+	uint64_t sent; /* counted: messages that worker 0 has fired */
+	uint32_t counted, pad0; /* all workers fire each message */
+	uint64_t pad[4];
 	struct loom_net_late fires;
 };
 
@@ -116,6 +118,8 @@ LOOM_FN int pingpong_step(struct loom_ctx *c, const struct pingpong *p, uint64_t
 	uint64_t fire = loom_clock_ns(c);
 	if (!loom_net_fire_late(c, pingpong_late(c, p), PINGPONG_TAG))
 		return 0;
+	if (c->lane == 0 && p->counted)
+		loom_store_release_dev(&((struct pingpong *)c->global[LOOM_WORKLOAD])->sent, n + 1);
 	if (c->lane == 0) {
 		sent->fired = loom_clock_ns(c);
 		sent->fire = fire;
@@ -123,6 +127,21 @@ LOOM_FN int pingpong_step(struct loom_ctx *c, const struct pingpong *p, uint64_t
 		sent->launched = begin - p->launch_ns;
 	}
 	return 1;
+}
+
+/* Fires message n as a worker other than the first, which fires it last: once message n - 1 was sent. 1, or 0 when the
+ * run is over. */
+LOOM_FN int pingpong_count(struct loom_ctx *c, uint64_t n)
+{
+	const uint64_t *sent = &((struct pingpong *)c->global[LOOM_WORKLOAD])->sent;
+	uint64_t stopped = 0;
+	/* Acquire: pairs with the release in pingpong_step. */
+	if (c->lane == 0)
+		while (loom_load_acquire_dev(sent) < n && !stopped) {
+			stopped = (uint64_t)loom_stopped(c);
+			loom_pause(c);
+		}
+	return loom_from_lane0(c, stopped) == 0 && loom_net_fire(c, PINGPONG_TAG);
 }
 
 LOOM_FN int pingpong_await(struct loom_ctx *c, const struct pingpong *p, uint64_t arrived)
@@ -141,6 +160,8 @@ LOOM_FN void workload_pingpong_kernel(struct loom_ctx *c)
 			return;
 		if (c->worker == 0 && !pingpong_step(c, p, n))
 			return;
+		if (c->worker != 0 && p->counted && n < p->rounds && !pingpong_count(c, n))
+			return;
 		if (n < p->rounds && !pingpong_end(c, p))
 			return;
 		if (n < p->rounds && c->worker == 0 && c->lane == 0)
@@ -153,6 +174,8 @@ LOOM_FN void workload_pingpong_step(struct loom_ctx *c, uint64_t n)
 	struct pingpong copy = LOOM_NET_HEAD(c, struct pingpong);
 	if (c->worker == 0)
 		pingpong_step(c, &copy, n);
+	else if (copy.counted && c->device == 0 && n < copy.rounds)
+		pingpong_count(c, n);
 }
 
 #endif

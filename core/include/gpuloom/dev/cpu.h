@@ -78,6 +78,15 @@ LOOM_FN void loom_perturb(int waits)
 	}))
 #define loom_cas_acq_rel_dev(p, expected, v) LOOM_CPU_CAS(p, expected, v)
 #define loom_cas_acq_rel_sys(p, expected, v) LOOM_CPU_CAS(p, expected, v)
+/* Two stores and two loads: a release costs nothing here. It pairs with the acquire of the mark. */
+#define loom_store_marked_sys(p, data, mark)                                                       \
+	(loom_store_relaxed_sys(&(p)[0], (data)), loom_store_release_sys(&(p)[1], (mark)))
+#define loom_load_marked_sys(p, data)                                                              \
+	(__extension__({                                                                           \
+		uint64_t marked_ = loom_load_acquire_sys(&(p)[1]);                                 \
+		*(data) = loom_load_relaxed_sys(&(p)[0]);                                          \
+		marked_;                                                                           \
+	}))
 /* A variable that exists once per program or plug-in, however many of its files include this header. */
 #define LOOM_ONCE __attribute__((weak, visibility("hidden")))
 

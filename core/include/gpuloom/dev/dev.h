@@ -37,6 +37,9 @@
  *   loom_cas_acq_rel_{dev,sys}(p, &expected, v) -> 1 if set     loom_fence_{acquire,release,seq_cst}_{dev,sys}()
  *   loom_take_ticket_dev(p): increments the uint64_t at p, relaxed, and returns the old value. Lanes that call it
  *      together with the same p get consecutive numbers for one access
+ *   loom_store_marked_sys(p, data, mark), loom_load_marked_sys(p, &data) -> mark: a uint64_t and its mark, side by side
+ *      at p, 16-byte aligned. A load that returns a mark returns the data stored with it or with a later one. One lane
+ *      stores at a time. Relaxed: they order no other memory, so that neither waits for a link
  *
  * Waiting, for policies
  *   loom_pause(c): a pause hint in a spin loop

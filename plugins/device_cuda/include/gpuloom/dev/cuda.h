@@ -97,6 +97,38 @@
 LOOM_PTX_ALL(uint32_t, "32", "r")
 LOOM_PTX_ALL(uint64_t, "64", "l")
 
+/* One access of 128 bits, which is atomic from compute capability 7.0 on (PTX 8.3). A vector of two words is two
+ * accesses in any order. Older compilers know no such access: there the release pairs with the acquire of the mark. */
+#if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1203
+LOOM_FN void loom_store_marked_sys(uint64_t *p, uint64_t data, uint64_t mark)
+{
+	asm volatile("{ .reg .b128 v; mov.b128 v, {%1, %2}; st.relaxed.sys.b128 [%0], v; }" ::"l"(p), "l"(data), "l"(mark)
+		     : "memory");
+}
+LOOM_FN uint64_t loom_load_marked_sys(const uint64_t *p, uint64_t *data)
+{
+	uint64_t word, mark;
+	asm volatile("{ .reg .b128 v; ld.relaxed.sys.b128 v, [%2]; mov.b128 {%0, %1}, v; }"
+		     : "=l"(word), "=l"(mark)
+		     : "l"(p)
+		     : "memory");
+	*data = word;
+	return mark;
+}
+#else
+LOOM_FN void loom_store_marked_sys(uint64_t *p, uint64_t data, uint64_t mark)
+{
+	loom_store_relaxed_sys(&p[0], data);
+	loom_store_release_sys(&p[1], mark);
+}
+LOOM_FN uint64_t loom_load_marked_sys(const uint64_t *p, uint64_t *data)
+{
+	uint64_t mark = loom_load_acquire_sys(&p[1]);
+	*data = loom_load_relaxed_sys(&p[0]);
+	return mark;
+}
+#endif
+
 /* Where acq_rel is not the weakest fence (PTX 8.6 on Hopper), an acquire is cheap once, but not in each poll. */
 #define LOOM_PTX_FENCE(name, insn)                                                                 \
 	LOOM_FN void loom_fence_##name(void)                                                       \

@@ -74,6 +74,19 @@ LOOM_HIP_ALL(dev, uint64_t)
 LOOM_HIP_ALL(sys, uint32_t)
 LOOM_HIP_ALL(sys, uint64_t)
 
+/* HIP documents no access of 16 bytes as atomic, so the release pairs with the acquire of the mark. */
+LOOM_FN void loom_store_marked_sys(uint64_t *p, uint64_t data, uint64_t mark)
+{
+	loom_store_relaxed_sys(&p[0], data);
+	loom_store_release_sys(&p[1], mark);
+}
+LOOM_FN uint64_t loom_load_marked_sys(const uint64_t *p, uint64_t *data)
+{
+	uint64_t mark = loom_load_acquire_sys(&p[1]);
+	*data = loom_load_relaxed_sys(&p[0]);
+	return mark;
+}
+
 /* The scope of the fence by name; "" is the system. */
 #define LOOM_HIP_FENCE(name, order, scope)                                                         \
 	LOOM_FN void loom_fence_##name(void)                                                       \

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A barrier of two GPUs with W workers each, R rounds (plugins/barrier/state.dev.h): the last arriver of a device writes
+ * the round into a word at the other one, behind one fence for all its workers, and then relays: it polls the word that
+ * the other device writes, and passes the round on in the release word of its own device. The others poll that, and
+ * rarely the word of the other device, because the relaying worker may be busy between arrive and await: worker 0 of a
+ * device is when it has arrived last, until the others have gone on. The link delivers stores in any order but for
+ * fences. Faults: FAULT_EARLY: the relaying worker does not wait for the other device; FAULT_FENCE: no fence before the
+ * word; FAULT_ALONE: the others rely on the relaying worker. */
+#define W 2
+#define R 2
+#define OTHER(d) (1 - (d))
+
+byte counter[2], word[2], release_word[2], passed[2];
+byte wrote[2 * W];  /* rounds whose data a worker has stored at the other device */
+byte landed[2 * W]; /* that have arrived there */
+
+active [2 * W] proctype worker()
+{
+	byte d = _pid / W, i = _pid % W, round, after;
+	bool leads;
+	for (round : 1 .. R) {
+		wrote[_pid] = round;
+		atomic {
+			counter[d]++;
+			after = counter[d]
+		}
+		leads = after == round * W;
+		if
+		:: leads ->
+#ifndef FAULT_FENCE
+			landed[d * W] >= round && landed[d * W + 1] >= round;
+#endif
+			word[OTHER(d)] = round
+		:: else -> skip
+		fi;
+		/* Between arrive and await: what the other worker does behind the barrier. */
+		if
+		:: leads && i == 0 -> passed[d] >= round
+		:: else -> skip
+		fi;
+		if
+#ifdef FAULT_EARLY
+		:: leads -> release_word[d] = round
+#else
+		:: leads -> word[d] >= round; release_word[d] = round
+#endif
+		:: !leads ->
+			if
+			:: release_word[d] >= round
+#ifndef FAULT_ALONE
+			:: word[d] >= round && counter[d] >= round * W
+#endif
+			fi
+		fi;
+		assert(counter[0] >= round * W && counter[1] >= round * W);
+		assert(landed[OTHER(d) * W] >= round && landed[OTHER(d) * W + 1] >= round);
+		if
+		:: i == 1 -> passed[d] = round
+		:: else -> skip
+		fi
+	}
+}
+
+active proctype link()
+{
+end:	do
+	:: landed[0] < wrote[0] -> landed[0]++
+	:: landed[1] < wrote[1] -> landed[1]++
+	:: landed[2] < wrote[2] -> landed[2]++
+	:: landed[3] < wrote[3] -> landed[3]++
+	od
+}

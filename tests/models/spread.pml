@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The initial set on several devices that change the same words (sched_mgws/claim.dev.h): each device has a range in
+ * one word, which its workers claim from by additions, and those of other devices when their own is used up. Additions
+ * behind the end are void. A device remembers which ranges it has seen used up. Each task is claimed once, and a claim
+ * fails only when all ranges are used up. Faults: FAULT_LOAD: a worker takes the task that it loaded, not the one before
+ * its addition; FAULT_OWN: it claims from no other range; FAULT_MARK: a range is marked after a claim of its last task by
+ * the loaded word; FAULT_END: it does not compare with the end. */
+#define D 2
+#define WORKERS 3 /* the first and the last are of device 0 */
+#define T 2 /* tasks of device 0; device 1 has one */
+#define ALL (T + 1)
+
+byte next[D], end[D], runs[ALL];
+bool used_up[D * D];
+byte done;
+
+inline take(at)
+{
+	assert(at < ALL && runs[at] == 0);
+	runs[at]++
+}
+
+inline claim(d, n)
+{
+	seen = next[d];
+	if
+	:: seen >= end[d] -> got = ALL
+	:: else ->
+#ifdef FAULT_MARK
+		if
+		:: d != own && seen + n + 1 >= end[d] -> used_up[own * D + d] = true
+		:: else -> skip
+		fi;
+#endif
+		atomic {
+			got = next[d];
+			next[d] = next[d] + n
+		}
+#ifdef FAULT_LOAD
+		got = seen
+#endif
+	fi;
+#ifndef FAULT_END
+	if
+	:: got >= end[d] -> got = ALL
+	:: else -> skip
+	fi
+#endif
+}
+
+active [WORKERS] proctype worker()
+{
+	byte own = _pid % D, other = 1 - _pid % D, seen, got;
+	end[0] > 0;
+	do
+	:: claim(own, 1);
+		if
+		:: got < ALL -> take(got)
+#ifndef FAULT_OWN
+		:: got == ALL && !used_up[own * D + other] ->
+			claim(other, 1);
+			if
+			:: got < ALL -> take(got)
+			:: else -> used_up[own * D + other] = true
+			fi
+#endif
+		:: else -> break
+		fi
+	od;
+	assert(next[0] >= end[0] && next[1] >= end[1]); /* a claim has failed */
+	atomic {
+		done++;
+		assert(done < WORKERS || (runs[0] == 1 && runs[1] == 1 && runs[2] == 1))
+	}
+}
+
+init {
+	atomic {
+		next[1] = T;
+		end[1] = ALL;
+		end[0] = T
+	}
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A paired post of trigger_peer (trigger_peer.dev.h): L lanes write a word each and count; the lane that reaches the
+ * threshold sends W words with the number of the message as their mark. The link delivers stores to one address in
+ * their order, and others in any order; the first message follows the line that says where words go. Two lanes of the
+ * receiver copy a word each to its place, and meet. Then the sender may count towards the next message. Faults:
+ * FAULT_TORN: a mark is visible before its word; FAULT_FIRST: a lane trusts the mark of the first word for all;
+ * FAULT_LINE: no fence behind the line; FAULT_PACE: the sender counts on before the message is taken; FAULT_LANE: lanes
+ * send before the others have counted. */
+#define L 2
+#define W 2
+#define N 3
+
+byte payload[L], counted;
+chan link[W] = [3] of { byte, byte };
+bool line_leaves, line;
+byte mark[W], word[W], place[W], met, taken;
+
+inline send(n)
+{
+	if
+	:: n == 1 ->
+		line_leaves = true;
+#ifndef FAULT_LINE
+		line
+#endif
+	:: else -> skip
+	fi;
+	if
+	:: link[0]!n,payload[0]; link[1]!n,payload[1]
+	:: link[1]!n,payload[1]; link[0]!n,payload[0]
+	fi
+}
+
+active [L] proctype lane()
+{
+	byte n, after;
+	for (n : 1 .. N) {
+#ifndef FAULT_PACE
+		taken >= n - 1;
+#endif
+		payload[_pid] = n;
+		atomic {
+			counted++;
+			after = counted
+		}
+		if
+#ifdef FAULT_LANE
+		:: after % L == 1 && after < L * N -> send(n)
+#endif
+		:: after % L == 0 -> send(n)
+		:: else -> skip
+		fi
+	}
+}
+
+active [W] proctype receiver()
+{
+	byte n, i = _pid - L;
+	for (n : 1 .. N) {
+#ifdef FAULT_FIRST
+		mark[0] >= n;
+#else
+		mark[i] >= n;
+#endif
+		assert(line);
+		place[i] = word[i];
+		atomic {
+			met++;
+			if
+			:: met == W * n ->
+				assert(place[0] == n && place[1] == n);
+				taken = n
+			:: else -> skip
+			fi
+		}
+		met >= W * n
+	}
+}
+
+active proctype carrier()
+{
+	byte m, d;
+end:	do
+	:: line_leaves -> line_leaves = false; line = true
+#ifdef FAULT_TORN
+	:: link[0]?m,d -> mark[0] = m; word[0] = d
+	:: link[1]?m,d -> mark[1] = m; word[1] = d
+#else
+	:: atomic { link[0]?m,d -> mark[0] = m; word[0] = d }
+	:: atomic { link[1]?m,d -> mark[1] = m; word[1] = d }
+#endif
+	od
+}
+
+ltl all_taken { <> (taken == N) }
