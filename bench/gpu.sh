@@ -4,8 +4,8 @@
 # with ratios. Each line is the median of SAMPLES verified executions.
 #   bench/gpu.sh [BUILD] [SAMPLES] [TABLE...]
 # Tables: floor lanes detectors queues owners gpus ranks placement workers shapes contains both uts rivals monolithic waits switch
-# triggers requests barriers reduce oneway peers uneven. Default: all but uneven, which takes ten minutes. gpus and peers need
-# two GPUs; with one, ranks shares it by NVIDIA's MPS, and oneway sends to the own rank.
+# triggers requests barriers reduce oneway meet peers uneven. Default: all but uneven, which takes ten minutes. gpus, meet and peers
+# need two GPUs; with one, ranks shares it by NVIDIA's MPS, and oneway sends to the own rank.
 # GPU_LINK, GPU_BARRIERS, GPU_REDUCE, GPU_PEERS, GPU_CONTAINS, GPU_UNEVEN and GPU_RIVALS name gpu_link.cu etc. if they are already
 # compiled. BARRIERS: barriers to measure.
 # uneven: UNEVEN_LENGTH (2048): mean tokens of a sequence; UNEVEN_LAWS, UNEVEN_CHUNKS, UNEVEN_SKEWS, UNEVEN_ROWS, UNEVEN_SCHEDULERS:
@@ -14,7 +14,7 @@
 set -u
 B=$(cd "${1:-build}" && pwd) samples=${2:-10}
 [ $# -lt 2 ] && shift $# || shift 2
-tables=${*:-floor lanes detectors queues owners gpus ranks placement workers shapes contains both uts rivals monolithic waits switch triggers requests barriers reduce oneway peers}
+tables=${*:-floor lanes detectors queues owners gpus ranks placement workers shapes contains both uts rivals monolithic waits switch triggers requests barriers reduce oneway meet peers}
 G=$B/gpuloom
 tmp=$(mktemp -d)
 # Starts NVIDIA's MPS, under which kernels of several processes run at once, and stops MPS.
@@ -675,6 +675,28 @@ own_8_us 1 8 32 1 2.5
 4096_us 2 4096 256 1 1.9
 65536_us 2 65536 1024 1 4.8
 END
+		;;
+	meet)
+		if ! grep -q '^cuda: GPU 1  *ok' "$tmp/doctor"; then
+			printf '\nall workers of two GPUs meet: there is one here\n'
+			continue
+		fi
+		some=$(sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p' "$tmp/doctor")
+		printf '\nall workers of two GPUs meet, data ordered, us; then those of two ranks with a GPU each, by peer\n\n'
+		for workers in "$some" $((8 * some)); do
+			for barrier in $barriers; do
+				case $barrier:$workers in auto:$some) target=2.9 ;; auto:*) target=3.4 ;; *) target=12 ;; esac
+				us=$(median latency --set run.workload=barrier --set barrier.use=$barrier \
+					--set workload.barrier.scope=stack --set run.devices='cuda:0 cuda:1' \
+					--set workload.barrier.few=128 --set workload.barrier.difference=1280 \
+					--set device.cuda.workers="$workers")
+				bar "meet_${barrier}_${workers}_us" "$(echo "${us:-inf}" | awk '{ print $1 == "inf" ? $1 : $1 * 1e6 }')" '<=' $target
+			done
+			us=$(median latency --ranks 2 --set run.workload=barrier --set barrier.use=auto \
+				--set workload.barrier.scope=job --set trigger.use=peer --set workload.barrier.few=128 \
+				--set workload.barrier.difference=1280 --set device.cuda.workers="$workers")
+			bar "meet_job_${workers}_us" "$(echo "${us:-inf}" | awk '{ print $1 == "inf" ? $1 : $1 * 1e6 }')" '<=' 3.2
+		done
 		;;
 	peers)
 		peers=${GPU_PEERS:-$tmp/gpu_peers}

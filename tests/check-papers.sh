@@ -77,6 +77,21 @@ head -c 300 kept.jsonl.gz >torn.jsonl.gz
 expect 2 'torn.jsonl.gz' "$G" papers gputn 8 --from torn.jsonl.gz
 expect 2 'needs PAPER and FIGURE' "$G" papers gputn --kept
 
+# Without a GPU a figure that needs one runs with its `cpu`, and its claims are not judged.
+expect 0 'queue_64 .*not run here' "$G" papers mgws 12 --cpu --small -o cpu.svg
+grep -q '>queue-64</text>' cpu.svg || fail '--cpu: the plot has no lines'
+grep -q 'opposite\|larger\|smaller' "$tmp/out" && fail '--cpu judges claims'
+expect 0 'ubench .*not run here' "$G" papers hiss 4 --cpu --small
+expect 2 'needs no GPU anyway' "$G" papers gputn 9 --cpu
+expect 2 'runs a figure, and keeps no result' "$G" papers hiss 4 --cpu --kept
+for conf in "$root"/conf/thesis/figure-*.ini "$root"/conf/hiss/figure-*.ini; do
+	cpu=$(sed -n '/^\[x-paper\]/,$s/^cpu *= //p' "$conf")
+	[ -n "$cpu" ] || cpu=$(sed -n '/^\[x-paper\]/,$s/^cpu *= //p' "${conf%/*}/base.ini")
+	"$G" run "$conf" "${conf%/*}/$cpu" --dry-run >"$tmp/out" 2>"$tmp/err" && grep -q '^run' "$tmp/out" ||
+		{ fail "$conf with $cpu has no plan"; cat "$tmp/err"; }
+	! grep -q '^run.*cuda:' "$tmp/out" || fail "$conf with $cpu needs a GPU"
+done
+
 # Two pictures: rsvg-convert shows the colours that the file names, on white, as Chromium does where there is one.
 expect 0 '' "$G" papers gputn 11 --kept --quiet -o bars.svg
 expect 0 '' "$G" papers gputn 9 --kept --quiet -o lines.svg
@@ -150,6 +165,7 @@ mistake 9:11 "'uze' is not varied" "$good" "$fig" "$show" "$cpu" 'claim.a = at(s
 mistake 9:11 "a ')' is missing" "$good" "$fig" "$show" "$cpu" 'claim.a = at(seconds, use=mgws' 'paper.a = 1'
 mistake 10:11 'is no value of a paper' "$good" "$fig" "$show" "$cpu" 'claim.a = at(seconds, use=mgws)' 'paper.a = much'
 mistake 9:1 "there is no claim.b" "$good" "$fig" "$show" "$cpu" 'paper.b = 1'
+mistake 9:7 "no file '.*nowhere.ini'" "$good" "$fig" "$show" "$cpu" 'cpu = nowhere.ini'
 mistake 6:10 "no number of a figure" "$good" 'figure = x' "$show" "$cpu"
 # A run that could not start leaves no file, which would block the next try.
 "$G" sweep conf/memset.ini --set run.devices=cuda:99 --vary scheduler.use=mgws,static -o none.jsonl >"$tmp/out" 2>&1

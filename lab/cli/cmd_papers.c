@@ -119,11 +119,16 @@ static void close_view(struct source *s)
 static int open_view(struct papers *p, struct source *s, const struct loom__doc *doc)
 {
 	struct loom_error err;
-	cJSON *report = cJSON_CreateObject();
+	cJSON *report;
 	close_view(s);
 	s->doc = *doc;
-	/* The conf of today says what is claimed and drawn. Derived metrics are among those of the samples. */
-	loom__sweep_report(&s->spec.opts, report);
+	/* The conf of today says what is claimed and drawn, or with --cpu both of its files, which the run has. Derived metrics
+	 * are among those of the samples. */
+	report = p->args->cpu ? cJSON_Duplicate(loom__json_object(s->doc.root, "report"), 1) : NULL;
+	if (!report) {
+		report = cJSON_CreateObject();
+		loom__sweep_report(&s->spec.opts, report);
+	}
 	cJSON_DeleteItemFromObjectCaseSensitive(report, "derive");
 	cJSON_DeleteItemFromObjectCaseSensitive(s->doc.root, "report");
 	cJSON_DeleteItemFromObjectCaseSensitive(s->doc.root, "paper");

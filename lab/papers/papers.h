@@ -11,7 +11,7 @@
  *   paper.NAME                  the paper's value: "0.25", "0.25 +- 0.05", ">= 0.8", "<= 0.1", "1.04 .. 1.58"
  *   neutral.NAME                the value that means no effect; 1 for a ratio
  *   small                       settings, between blanks, with which a test runs the conf: SECTION.KEY=VALUE
- *   cpu                         a file of the same folder: a conf that, after this one, makes it run without a GPU
+ *   cpu                         a file of the same folder, FILE.part: settings that, after this conf, make it run without a GPU
  *   place.NAME, why.NAME        where the paper says it; why the value here differs. Without .NAME: for all claims
  *
  * of, needs, unlike, small, cpu, place and why may be in an included file; the others belong to the file with `figure` or `table`.

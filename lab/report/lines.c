@@ -88,7 +88,7 @@ static void fill(const struct loom__view *view, const struct loom__report_settin
 	p->n = room;
 	if (room)
 		merge(all, room, p);
-	if (room && mean) {
+	if (room && mean && p->configs > 1) {
 		p->median = p->low = p->high = p->least = p->most = exp(logs / (double)p->configs);
 		p->open = 1;
 		p->configs = 1;

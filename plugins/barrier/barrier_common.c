@@ -32,6 +32,7 @@ void barrier_destroy(void *self)
 		b->host->free(b->host, b);
 }
 
+#define RELAY_DEVICES 4 /* from this number of GPUs on, one worker of each polls the words of the others */
 static struct barrier_plan plan_of(const struct barrier *b, const struct loom_layout *layout)
 {
 	struct barrier_plan p = {0};
@@ -199,7 +200,9 @@ int barrier_init(void *self, const struct loom_layout *layout, const struct loom
 		if (layout->device[d].kind == LOOM_ON_GPU) /* a GPU keeps polling; an emulated one needs the core */
 			h->end = WAIT_YIELD;
 		h->no_wake = no_wake;
-		h->relays = layout->device[d].kind == LOOM_ON_GPU;
+		/* With fewer devices all workers poll the words of the others: on two H100s a round then takes 3.8 us, and
+		 * 5.0 us by a worker that relays. */
+		h->relays = layout->device[d].kind == LOOM_ON_GPU && layout->devices >= RELAY_DEVICES;
 		h->ranks = ranks_of(b->host);
 		h->tag = b->opts->tag;
 		h->how = how_of(b, &p, &layout->device[d], many);

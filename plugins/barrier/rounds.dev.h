@@ -238,6 +238,13 @@ LOOM_FN int barrier_ranks_poll(struct loom_ctx *c, const struct barrier_state *h
 	return h->ranks > 1 ? LOOM_ENOTSUP : 0;
 }
 #else
+/* Paired posts order their own data alone, where a trigger takes their promises; other triggers order everything. */
+#if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_TRIGGER_TOGETHER)
+#define barrier_fence_ranks(order) ((void)0)
+#else
+#define barrier_fence_ranks(order) loom_fence_##order##_sys()
+#endif
+
 /* Lane 0 of worker 0, after a round of all workers of this rank. Continues the dissemination among ranks as far as
  * messages have arrived. Returns 0 if all ranks have arrived, LOOM_EAGAIN, or an error. A message of a step implies
  * those of all earlier steps of its sender. */
@@ -252,13 +259,13 @@ LOOM_FN int barrier_ranks_poll(struct loom_ctx *c, const struct barrier_state *h
 		int64_t seen;
 		int rc = 0;
 		if (step == steps) {
-			/* Acquire: pairs with the release of all ranks. Paired posts order their own data alone. */
-			loom_fence_acquire_sys();
+			/* Acquire: pairs with the release of all ranks. */
+			barrier_fence_ranks(acquire);
 			return 0;
 		}
 		if (self->sent == self->received) {
 			/* Release: what this rank's workers wrote, and what was acquired in earlier steps. */
-			loom_fence_release_sys();
+			barrier_fence_ranks(release);
 			rc = LOOM_CALL(trigger, fire, c, (uint64_t)(h->tag + step), 1);
 		}
 		self->sent += self->sent == self->received;

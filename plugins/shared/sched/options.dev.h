@@ -78,6 +78,7 @@
 	DERIVED(ALL, uint32_t, one_device)                                                               \
 	/* each of several devices that change the same words has a range of the initial set */                 \
 	DERIVED(ALL, uint32_t, spread)                                                             \
+	DERIVED(CPU, uint32_t, unused32)                                                           \
 	/* queued tasks may move through mailboxes, too */                                                     \
 	DERIVED(ALL, uint32_t, mailbox_queued)                                                        \
 	/* number of workers of other ranks that run the same set of tasks; as a constant: 0 or 1 */                 \
