@@ -126,7 +126,7 @@ sys.exit(one != two)' "$tmp/plain.json" "$tmp/out" || fail 'a platform file give
 		expect 4 'libsimgrid 3.32, which reads such files, is not installed' $one $(platform 11)
 	fi
 	expect 0 'gputn .*us' "$G" run conf/sim/figure-08.ini \
-		--json "$tmp/f8.jsonl" # a sweep over triggers, of two ranks each
+		--json "$tmp/f8.jsonl" --set sweep.report="$tmp/f8.svg" # a sweep over triggers, of two ranks each
 	expect 2 'comparisons have one rank' "$G" compare conf/sim/gputn-paper.ini --vary trigger.use=gputn,gds
 	expect 2 'ranks is 1 to 1024 where ranks are processes' "$G" run conf/pingpong.ini --set run.ranks=2000
 }

@@ -235,6 +235,10 @@ TEST(costs)
 	ok(&e, loom_result_median(result, "executed", &executed));
 	CU_ASSERT_EQUAL(executed, 3 * 31);
 	loom_result_destroy(result);
+	/* The ranges of several GPUs depend on the number of tasks: a new number costs one copy for each GPU. */
+	submit(&e, 2, EMBED_TREE, 3);
+	ok(&e, run(&e));
+	CU_ASSERT_EQUAL(ran(&e), 2 * 15);
 	before = costs();
 	for (int i = 0; i < 20; i++) {
 		submit(&e, 2, EMBED_TREE, 3);

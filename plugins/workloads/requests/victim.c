@@ -96,13 +96,13 @@ static uint64_t now_ns(void)
 }
 
 /* Shared with a victim that is built in. */
-struct built_in {
+struct victim_page {
 	int go;
 	double rate;
 };
 
 /* Starts it: it waits for `go`. 0, or an errno. */
-static int start_built_in(struct request_job *j, const cpu_set_t *set, struct built_in *b)
+static int start_built_in(struct request_job *j, const cpu_set_t *set, struct victim_page *b)
 {
 	int in_child = child_fork(&j->victim, "victim", 1);
 	if (in_child < 0)
@@ -150,7 +150,7 @@ void request_run_victim(struct request_job *j, struct request_victim_run *run)
 	struct rusage used = {0};
 	cpu_set_t set;
 	int counter[REQUEST_EVENTS] = {-1, -1, -1};
-	struct built_in *b = NULL;
+	struct victim_page *b = NULL;
 	struct child victim;
 	*run = (struct request_victim_run){0};
 	memcpy(text, v->command, sizeof(text));
