@@ -62,7 +62,7 @@ def parts(build, folder):
                                                   '--samples-per-block', '8']),
         'fib': (['conf/fib.ini'], few, None),
         'uts': (['conf/uts.ini'], few, None),
-        'contains': (['conf/contains.ini'], few, ['--vary', 'workload.contains.documents=20000,20600']),
+        'contains': (['conf/contains.ini'], few, ['--vary', 'workload.contains.documents=4000,4120']),
         'wic': (['conf/wic.ini'], [], None),
         'trigger': (['conf/msgrate.ini'], few, ['--vary', 'workload.msgrate.fires=300000,309000', *many]),
         # With `split` four threads share the cores, and the best sample of a block varies by 5 to 10 %. `monolithic`
