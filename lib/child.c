@@ -226,8 +226,13 @@ static int wait_for(const struct child *c, int how, siginfo_t *info, struct rusa
 	int by_fd = c->fd >= 0;
 	for (;;) {
 		long rc = syscall(SYS_waitid, by_fd ? P_PIDFD : P_PID, by_fd ? c->fd : c->pid, info, how, used);
-		if (rc == 0 || (errno != EINTR && !(errno == EINVAL && by_fd)))
+		if (rc == 0 || (errno != EINTR && errno != ENOSYS && !(errno == EINVAL && by_fd)))
 			return (int)rc;
+		if (errno == ENOSYS) { /* refused by a filter of system calls: without the resource usage */
+			if (used)
+				*used = (struct rusage){0};
+			return waitid(P_PID, (id_t)c->pid, info, how);
+		}
 		if (errno == EINVAL)
 			by_fd = 0; /* Linux before 5.4 */
 	}

@@ -414,8 +414,6 @@ int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 	return rc;
 }
 
-/* ---- what was submitted --------------------------------------------------------------------------- */
-
 static int start(struct loom_stack *s, int how, struct loom_error *err)
 {
 	if (loom__stack_own(s, err))

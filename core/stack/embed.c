@@ -218,6 +218,18 @@ static uint32_t free_segment(struct loom_stack *s)
 	return s->segments + 1;
 }
 
+/* Refuses memory of which a part is adopted: a release would unmap the part for both. */
+static int overlaps(const struct loom_stack *s, const char *at, size_t bytes, struct loom_error *err)
+{
+	for (uint32_t i = 1; i <= s->segments; i++) {
+		const char *other = s->adopted[i] ? s->adopted[i]->host : NULL;
+		if (other && at < other + s->adopted[i]->bytes && other < at + bytes)
+			return LOOM__FAIL(err, LOOM_EINVAL, "memory at %p: %zu bytes at %p are adopted, which it overlaps",
+					  (const void *)at, (size_t)s->adopted[i]->bytes, (const void *)other);
+	}
+	return 0;
+}
+
 int loom_stack_adopt(struct loom_stack *s, void *memory, size_t bytes, loom_ref *ref, struct loom_error *err)
 {
 	if (!memory || !bytes)
@@ -237,7 +249,8 @@ int loom_stack_adopt(struct loom_stack *s, void *memory, size_t bytes, loom_ref 
 	int32_t adopter;
 	if (!m)
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-	rc = find_owner(s, memory, bytes, m, &adopter, err);
+	rc = overlaps(s, memory, bytes, err);
+	rc = rc ? rc : find_owner(s, memory, bytes, m, &adopter, err);
 	if (!rc) {
 		rc = map_adopted(s, m, adopter, err);
 		if (rc && adopter >= 0)

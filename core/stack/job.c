@@ -51,7 +51,7 @@ int loom__initial_room(struct loom_stack *s, uint64_t tasks, struct loom_error *
 	if (rc)
 		return rc;
 	int32_t home = s->segment[first].memory->device;
-	s->initial_ref = LOOM_REF(first, 0);
+	uint32_t set = first;
 	for (uint32_t d = 0; d < devices; d++)
 		if (has_copy(s, d, home, small))
 			want[n++] = (struct loom_segment_want){
@@ -59,6 +59,7 @@ int loom__initial_room(struct loom_stack *s, uint64_t tasks, struct loom_error *
 	rc = n ? loom__segments_add(s, want, n, &first, err) : 0;
 	if (rc)
 		return rc;
+	s->initial_ref = LOOM_REF(set, 0); /* after an error all of these are as before */
 	for (uint32_t d = 0; d < devices; d++)
 		s->initial_copy[d] = has_copy(s, d, home, small) ? LOOM_REF(first++, 0) : 0;
 	s->initial_room = room;

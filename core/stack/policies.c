@@ -41,6 +41,8 @@ static int memory_key(void *ctx, uint32_t segment, struct loom_memory_key *key, 
 {
 	struct loom_stack *s = ctx;
 	const struct loom_memory *memory = s->segment[segment].memory;
+	if (memory->device < 0)
+		return LOOM__FAIL(err, LOOM_ENOTSUP, "segment %u: not in the memory of a device", segment);
 	const struct loom__device *d = &s->device[memory->device];
 	if (!LOOM_HAS(d->ops, mem_key))
 		return LOOM__FAIL(err, LOOM_ENOTSUP, "%s: other ranks do not reach its memory",

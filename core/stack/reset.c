@@ -47,7 +47,8 @@ int loom__may_keep(const struct loom_stack *s)
 		return 0;
 	for (size_t i = 0; i < s->policies; i++) {
 		enum loom_kind kind = s->policy[i].choice->kind;
-		if ((kind != LOOM_SCHED && kind != LOOM_TERM) || LOOM_HAS(s->policy[i].ops, start))
+		if ((kind != LOOM_SCHED && kind != LOOM_TERM) || LOOM_HAS(s->policy[i].ops, start) ||
+		    s->policy[i].need.flags & LOOM_NEED_INIT)
 			return 0;
 	}
 	for (uint32_t d = 0; d < s->layout.devices; d++) {

@@ -648,6 +648,8 @@ static int run_chosen(struct papers *p)
 		int one = run_row(p, &p->row[i]);
 		status = status ? status : one;
 	}
+	if (loom__stop_asked())
+		return LOOM_EXIT_INTERRUPTED;
 	if (confs)
 		return status;
 	return loom__refuse(p->cli, LOOM_EXIT_UNAVAILABLE, "papers: %s of %s: %s", p->row[0].label,

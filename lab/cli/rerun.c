@@ -46,7 +46,7 @@ int loom__result_conf(const struct loom__cli *cli, const char *path, int trust, 
 		if (!o->string || !strcmp(loom__json_text(o, "source"), "default"))
 			continue;
 		/* In the result of a single run, options of its sweep have no effect. */
-		if (!strncmp(o->string, "sweep.", 6))
+		if (!strncmp(o->string, "sweep.", 6) || !strncmp(o->string, "x-paper.", 8))
 			continue;
 		struct loom__entry where = {.source = LOOM_FROM_FILE, .file = path, .untrusted = !trust};
 		/* The value of a time lacks the unit that a conf demands. The written value of a path is relative. */

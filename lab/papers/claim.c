@@ -309,14 +309,16 @@ static int shape_of(const char *text, int *rest)
 
 static void add_mark(const struct loom__claim *c, struct loom__view *view, struct loom__paper_mark *mark, size_t *marks)
 {
+	struct loom_error err;
+	double value;
+	int rest, calls = shape_of(c->text, &rest);
+	if (!calls)
+		return;
 	struct drawn d = {
 	    {loom__pool_get(&view->pool, view->variants + 1, 1), loom__pool_get(&view->pool, view->variants + 1, 1)},
 	    {LOOM__NO_NAME, LOOM__NO_NAME},
 	    0};
-	struct loom_error err;
-	double value;
-	int rest, calls = shape_of(c->text, &rest);
-	if (!calls || over_view(c, &(struct sweep){.view = view, .drawn = &d}, view, &value, &err) ||
+	if (over_view(c, &(struct sweep){.view = view, .drawn = &d}, view, &value, &err) ||
 	    d.calls != (size_t)calls || d.metric[0] == LOOM__NO_NAME || (calls == 2 && d.metric[1] != d.metric[0]))
 		return;
 	mark[(*marks)++] = (struct loom__paper_mark){.of = d.set[0],
@@ -332,8 +334,11 @@ void loom__figure_marks(const cJSON *paper, struct loom__view *view, struct loom
 	struct loom__paper_mark *mark = loom__pool_get(&view->pool, MOST_MARKS, sizeof(*mark));
 	struct loom_error err;
 	settings->mark = mark;
+	size_t claims = 0; /* that a document may have without end */
 	cJSON_ArrayForEach(one, list)
 	{
+		if (claims++ == MOST_MARKS)
+			break;
 		struct loom__claim c = {.name = loom__json_text(one, "name"), .text = loom__json_text(one, "claim")};
 		if (settings->marks < MOST_MARKS && !loom__claim_range(loom__json_text(one, "paper"), &c.low, &c.high, &err))
 			add_mark(&c, view, mark, &settings->marks);

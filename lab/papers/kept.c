@@ -156,7 +156,7 @@ static int read_all(const char *path, char **bytes, size_t *length, struct loom_
 	} while (n > 0 && *length <= LOOM__DOC_MOST);
 	(*bytes)[*length] = 0;
 	int status = gzclose_r(in);
-	if (n < 0 || (status != Z_OK && status != Z_BUF_ERROR) || *length > LOOM__DOC_MOST) {
+	if (n < 0 || status != Z_OK || *length > LOOM__DOC_MOST) {
 		free(*bytes);
 		return LOOM__FAIL(err, LOOM_EINVAL, "'%s' is no gzip file, or damaged, or too large", path);
 	}

@@ -14,9 +14,11 @@
 /* Returns the value of a metric: NAN if this sample lacks it, and also *known = 0 if no sample has it. */
 typedef double value_fn(const void *from, const char *name, int *known);
 
-/* The length of the text (struct loom__derived_one) bounds the recursion. */
+enum { DEEPEST = 64 }; /* nested operands: the text may be that of a document */
+
 struct reader {
 	const char *at;
+	int depth;
 	value_fn *value; /* NULL: check the syntax only */
 	loom__call_fn *call; /* NULL: operands are metrics */
 	const void *from;
@@ -98,7 +100,19 @@ static double call_out(struct reader *r, const char *name)
 	return v;
 }
 
+static double operand_at(struct reader *r);
+
 static double operand(struct reader *r)
+{
+	if (r->depth == DEEPEST)
+		return fail(r, "more than 64 nested operands");
+	r->depth++;
+	double v = operand_at(r);
+	r->depth--;
+	return v;
+}
+
+static double operand_at(struct reader *r)
 {
 	char name[48];
 	double v;

@@ -32,7 +32,7 @@ void barrier_destroy(void *self)
 		b->host->free(b->host, b);
 }
 
-#define RELAY_DEVICES 4 /* from this number of GPUs on, one worker of each polls the words of the others */
+#define RELAY_DEVICES 4 /* from this number of devices on, one worker of each GPU polls the words of the others */
 static struct barrier_plan plan_of(const struct barrier *b, const struct loom_layout *layout)
 {
 	struct barrier_plan p = {0};

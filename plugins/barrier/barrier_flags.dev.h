@@ -22,9 +22,9 @@ LOOM_FN int barrier_signal(struct loom_ctx *c, struct barrier_state *h, uint32_t
 {
 	struct barrier_local *self = barrier_local(c);
 	self->step[slot] = 0;
-	self->parts = 0;
+	self->parts[slot] = 0;
 	for (uint32_t i = 0; i < (c->lanes + 31) / 32; i++)
-		self->lane_done[i] = 0;
+		self->lane_done[slot][i] = 0;
 	barrier_store(c, h, barrier_flag(c, h, slot, c->worker - c->first), 0, round);
 	return 0;
 }
@@ -46,8 +46,8 @@ LOOM_FN int barrier_flags_raised(struct loom_ctx *c, struct barrier_state *h, ui
 	return 1;
 }
 
-/* This lane's part is raised, which may be said again. 1: for the lane with which all parts are. */
-LOOM_FN int barrier_flags_are_done(struct loom_ctx *c, const struct barrier_watch *w)
+/* All flags of this lane's part are raised. Returns 1 to the lane with which all parts are. A lane may call this again. */
+LOOM_FN int barrier_flags_are_done(struct loom_ctx *c, uint32_t slot, const struct barrier_watch *w)
 {
 	struct barrier_local *self = barrier_local(c);
 	if (w->step == 1) /* one lane polls all */
@@ -55,10 +55,10 @@ LOOM_FN int barrier_flags_are_done(struct loom_ctx *c, const struct barrier_watc
 	uint32_t i = c->lane / 32, lanes = c->lanes - 32 * i < 32 ? c->lanes - 32 * i : 32;
 	uint32_t all = lanes == 32 ? ~0u : (1u << lanes) - 1, bit = 1u << c->lane % 32;
 	/* Release and acquire, both: the last lane passes on what all lanes have acquired with the flags. */
-	uint32_t before = loom_fetch_or_acq_rel_dev(&self->lane_done[i], bit);
+	uint32_t before = loom_fetch_or_acq_rel_dev(&self->lane_done[slot][i], bit);
 	if (before & bit || (before | bit) != all)
 		return 0;
-	return loom_fetch_add_acq_rel_dev(&self->parts, 1u) + 1 == (c->lanes + 31) / 32;
+	return loom_fetch_add_acq_rel_dev(&self->parts[slot], 1u) + 1 == (c->lanes + 31) / 32;
 }
 
 LOOM_FN int barrier_poll(struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t round,
@@ -70,7 +70,7 @@ LOOM_FN int barrier_poll(struct loom_ctx *c, struct barrier_state *h, uint32_t s
 	if (c->worker == c->first && !loom_load_acquire_dev(&barrier_local(c)->step[slot])) {
 		if (!barrier_flags_raised(c, h, slot, round, w))
 			return 0;
-		if (!barrier_flags_are_done(c, w)) {
+		if (!barrier_flags_are_done(c, slot, w)) {
 			if (c->lane)
 				return 1; /* lane 0 waits for the others */
 			w->word = (struct barrier_word *)0; /* no word to sleep on */

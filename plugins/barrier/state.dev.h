@@ -86,7 +86,8 @@ struct barrier_local {
 	uint32_t sent;     /* worker 0: number of messages sent, in all rounds of the job */
 	uint32_t received; /* worker 0: number of steps whose message it has received */
 	uint32_t drops;    /* the other copy */
-	uint32_t parts, lane_done[BARRIER_LANE_WORDS]; /* flags: lanes that have seen their part, in words and as bits */
+	/* flags: the lanes that have seen their part, in words and as bits */
+	uint32_t parts[BARRIER_SLOTS], lane_done[BARRIER_SLOTS][BARRIER_LANE_WORDS];
 	uint32_t leads;    /* a bit for each slot: this worker relays the round to its device */
 	struct barrier_place place[LOOM_GROUPINGS];
 };
@@ -283,7 +284,8 @@ LOOM_FN uint32_t barrier_next_device(const struct loom_ctx *c, uint32_t i)
 }
 
 /* All workers of this device have arrived: releases them. If several devices take part, stores the round into a word at
- * each device, which only this device writes. This worker then relays the round, once the words of the others have come. */
+ * each device, which only this device writes. With `relays` this worker then relays
+ * the round, once the words of the others have come. */
 LOOM_FN void barrier_release(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t round)
 {
 	if (!barrier_is_wide(c, slot)) {

@@ -105,6 +105,7 @@ static int sched_plan_need(void *self, const struct loom_layout *layout, struct 
 	need->device = sched_pool_device_bytes(&s->o->cfg, layout) + sizeof(struct plan_site) +
 		       2 * sizeof(uint32_t) * layout->initial_tasks;
 	sched_own_need(&s->o->cfg, layout, sizeof(struct plan_block), need);
+	need->flags |= LOOM_NEED_INIT; /* costs that were measured or loaded */
 	return 0;
 }
 

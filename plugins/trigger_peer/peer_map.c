@@ -105,7 +105,8 @@ static int describe_segment(const struct peer_map *m, const struct loom_segments
 {
 	struct stat file;
 	*p = (struct peer_segment){.fd = -1, .bytes = s->bytes[i]};
-	if (m->on_gpu && !s->at[i] && LOOM_HAS(s, key)) {
+	/* Memory without an image is that of the program, or was released: other ranks do not access it. */
+	if (m->on_gpu && !s->at[i] && LOOM_HAS(s, image) && s->image[i] && LOOM_HAS(s, key)) {
 		p->offset = s->offset[i];
 		return m->host->ranks > 1 ? s->key(s->ctx, i, &p->key, err) : 0;
 	}

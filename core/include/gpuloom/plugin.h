@@ -415,6 +415,9 @@ enum {
 	 * worker before the run. A worker that wakes first calls busy(), even after done() has returned 1 to
 	 * another. */
 	LOOM_NEED_LATE = 2,
+	/* Of a scheduler or detector: what init() writes depends on earlier samples, or init() accepts one number of initial
+	 * tasks only. The core then calls init() before each sample on GPUs, too (core/stack/reset.c). */
+	LOOM_NEED_INIT = 4,
 };
 
 /* These blocks as the host accesses them, or images that the core copies to and from the device. `device` and `worker`

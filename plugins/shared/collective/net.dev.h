@@ -39,7 +39,7 @@ LOOM_FN int loom_net_await_word(struct loom_ctx *c, const struct loom_net_late *
 	uint32_t over = NOT_YET;
 	loom_set_state(c, LOOM_STATE_MESSAGE);
 	if (LOOM_NET_TOGETHER(c, await_together)) {
-		int rc = late ? 0 : LOOM_NET_CALL_TOGETHER(await_together, c, index, n);
+		int rc = late || completed ? 0 : LOOM_NET_CALL_TOGETHER(await_together, c, index, n);
 		if (rc < 0 && rc != LOOM_EINTR && c->lane == 0)
 			loom_worker_fail(c, rc, index);
 		if (rc)

@@ -10,7 +10,7 @@
 
 #include "lib/text.h"
 
-#define LONGEST_NS 1e15 /* of a task: sums of COSTS_MOST tasks stay below 2^64 */
+#define LONGEST_NS 1e11 /* of a task: sums of COSTS_MOST tasks stay below 2^63 */
 
 void costs_free(struct costs *c)
 {
@@ -46,7 +46,7 @@ static int sort_by_id(const struct loom_host *host, const char *name, const cJSO
 					 name, at, n - 1);
 		if (!whole(cJSON_GetObjectItemCaseSensitive(t, "cost"), LONGEST_NS, &cost))
 			return LOOM_FAIL(host, err, LOOM_EINVAL,
-					 "%s: task %" PRIu64 ": \"cost\" must be a number of ns, from 0 to 10^15", name, id);
+					 "%s: task %" PRIu64 ": \"cost\" must be a number of ns, from 0 to 10^11", name, id);
 		if (after && !cJSON_IsArray(after))
 			return LOOM_FAIL(host, err, LOOM_EINVAL,
 					 "%s: task %" PRIu64 ": \"after\" must be a list of ids", name, id);

@@ -232,8 +232,10 @@ LOOM_FN void sched_pool_run(struct loom_ctx *c, sched_claim_next claim, uint32_t
 		ran++;
 		if (times && at != SCHED_NO_TASK) {
 			loom_barrier_lanes(c);
-			if (c->lane == 0)
-				times[at] = (uint32_t)(loom_clock_ns(c) - begin);
+			if (c->lane == 0) {
+				uint64_t took = loom_clock_ns(c) - begin;
+				times[at] = took < ~0u ? (uint32_t)took : ~0u;
+			}
 		}
 		follows = t.join && sched_decrement_join(c, t.join, &t);
 	}

@@ -360,7 +360,7 @@ static int verify(void *self, const struct loom_layout *layout, const struct loo
 		  struct loom_report *report, struct loom_error *err)
 {
 	struct storm *x = self;
-	int endless = *x->opts->common.victim || x->opts->common.duration;
+	int endless = *x->job.runs.command || x->opts->common.duration;
 	for (uint32_t w = 0; w < layout->workers && !endless; w++) {
 		const struct request_counters *t = view->worker[w];
 		uint64_t limit = request_share(x->opts->requests, w, layout->workers);

@@ -36,7 +36,8 @@ struct makespan_job {
 	struct workload base;
 	const struct makespan_opts *o;
 	struct costs costs;
-	uint64_t drawn_for, initial, longest, total; /* drawn_for: the seed + 1; longest: chain, ns */
+	uint64_t drawn_for, initial, longest, total; /* drawn_for: the seed, once `drawn` is set; longest: chain, ns */
+	int drawn;
 };
 
 static int makespan_check(const struct loom_host *host, const void *opts, struct loom_error *err)
@@ -93,7 +94,7 @@ static int draw(struct makespan_job *job, const struct loom_layout *layout, stru
 {
 	struct costs *c = &job->costs;
 	int64_t longest;
-	if (job->drawn_for == layout->seed + 1)
+	if (job->drawn && job->drawn_for == layout->seed)
 		return 0;
 	if (job->o->law != RAGGED_TRACE) {
 		uint32_t *length = calloc(c->tasks, sizeof(*length));
@@ -113,7 +114,8 @@ static int draw(struct makespan_job *job, const struct loom_layout *layout, stru
 		job->total += c->cost[i];
 		job->initial += c->first_after[i] == c->first_after[i + 1];
 	}
-	job->drawn_for = layout->seed + 1;
+	job->drawn = 1;
+	job->drawn_for = layout->seed;
 	return 0;
 }
 

@@ -59,8 +59,9 @@ struct ragged_job {
 	struct workload base;
 	const struct ragged_opts *o;
 	uint32_t *length; /* [n] */
-	uint32_t n, pages;
-	uint64_t tokens, drawn_for; /* drawn_for: the seed + 1 */
+	uint32_t n;
+	uint64_t pages, tokens, drawn_for; /* drawn_for: the seed, once `drawn` is set */
+	int drawn;
 	double *expected;	    /* [n][heads][dim], of those that are not NAN; NULL: none */
 	uint64_t state;		    /* random numbers of the check */
 };
@@ -166,9 +167,10 @@ static int ragged_constants(void *self, const struct loom_layout *layout, char *
 static void draw(struct ragged_job *job, const struct loom_layout *layout)
 {
 	const struct ragged_opts *o = job->o;
-	if (job->drawn_for == layout->seed + 1)
+	if (job->drawn && job->drawn_for == layout->seed)
 		return;
-	job->drawn_for = layout->seed + 1;
+	job->drawn = 1;
+	job->drawn_for = layout->seed;
 	if (o->law != RAGGED_TRACE)
 		ragged_draw(o->law, o->length, o->exponent, layout->seed, job->n, job->length);
 	job->tokens = job->pages = 0;
@@ -216,7 +218,7 @@ static struct ragged head_of(struct ragged_job *job, const struct loom_layout *l
 	PLACE(length, n * 4);
 	PLACE(first_page, n * 4);
 	PLACE(table, job->pages * 4ull);
-	PLACE(pages, (uint64_t)job->pages * o->kv_heads * 2 * o->page * o->dim * 2);
+	PLACE(pages, job->pages * o->kv_heads * 2 * o->page * o->dim * 2);
 	PLACE(queries, n * o->heads * o->dim * 2);
 	PLACE(pending, n * o->kv_heads * 8);
 	PLACE(first_part, n * 8);
@@ -230,8 +232,11 @@ static struct ragged head_of(struct ragged_job *job, const struct loom_layout *l
 static int ragged_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err)
 {
 	struct ragged_job *job = self;
+	draw(job, layout);
+	if (job->pages > UINT32_MAX)
+		return LOOM_FAIL(job->base.host, err, LOOM_EINVAL, "ragged: %llu pages, more than 2^32 - 1: set a larger page, "
+				 "or fewer or shorter sequences", (unsigned long long)job->pages);
 	struct ragged head = head_of(job, layout, &need->global);
-	(void)err;
 	need->local = ragged_scratch_bytes(self, layout);
 	if (head.noncoherent) {
 		need->global_place = LOOM_PLACE_HOST;
@@ -266,11 +271,11 @@ static int ragged_tasks(void *self, const struct loom_layout *layout, const stru
 	struct ragged_job *job = self;
 	const struct ragged_opts *o = job->o;
 	struct ragged *r = view->global;
-	uint64_t bytes, parts = 0, numbers = (uint64_t)job->pages * o->kv_heads * 2 * o->page * o->dim;
+	uint64_t bytes, parts = 0, numbers = job->pages * o->kv_heads * 2 * o->page * o->dim;
 	uint32_t page = 0;
 	(void)global, (void)err;
 	*r = head_of(job, layout, &bytes);
-	shuffle(RAGGED_AT(r, uint32_t, table), job->pages, layout->seed);
+	shuffle(RAGGED_AT(r, uint32_t, table), (uint32_t)job->pages, layout->seed);
 	half_fill(RAGGED_AT(r, uint16_t, pages), numbers, layout->seed, 0, o->real);
 	half_fill(RAGGED_AT(r, uint16_t, queries), (uint64_t)job->n * o->heads * o->dim, layout->seed, numbers, o->real);
 	for (uint32_t i = 0; i < job->n; i++) {
