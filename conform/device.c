@@ -170,7 +170,7 @@ int loom__test_device_memory(struct loom__trial *t)
 
 /* ---- samples -------------------------------------------------------------------------------- */
 
-/* The sentences of check numbers. */
+/* The message of each check that a worker makes of its context, by the number of the check. */
 static const char *const ctx_checks[] = {
     "its number is not below the number of workers",
     "first and count are not those of its device",

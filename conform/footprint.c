@@ -130,7 +130,7 @@ static int is_loaded(struct dl_phdr_info *info, size_t size, void *library)
 	return name && !strncmp(name + 1, library, strlen(library));
 }
 
-/* The most objects of a library per instance. */
+/* The largest number of objects of a library per instance. */
 #define OBJECTS 4u
 
 const struct loom_known_leak *loom__footprint_known(const struct loom__footprint *before, size_t rounds,

@@ -23,9 +23,9 @@ void loom__footprint_take(struct loom__footprint *f);
  * a small multiple, while that library is loaded. NULL: none does. */
 const struct loom_known_leak *loom__footprint_known(const struct loom__footprint *before, size_t rounds,
 						    const struct loom_known_leak *known);
-/* Returns in words the first resource that has grown since `before`, or the first state that differs; NULL: none. With
- * `rounds` 0, one more descriptor or thread counts; else only growth in each round, also of memory. Checks for a
- * second, because threads end shortly after their join. */
+/* Returns in words the first resource that has grown since `before`, or the first state that differs; NULL: none. If
+ * `rounds` is 0, a single additional descriptor or thread is growth. Otherwise a resource (memory, too) has grown only
+ * if it has grown by one or more in each round. Checks for a second, because threads end shortly after their join. */
 const char *loom__footprint_settles(const struct loom__footprint *before, size_t rounds, char *text,
 				    size_t room);
 

@@ -5,7 +5,8 @@
 #include <errno.h>
 #include <pthread.h>
 
-/* The same as pthread_create(), except that a lack of memory returns ENOMEM, not EAGAIN as for a limit on threads. */
+/* Creates a thread as pthread_create() does, except that a lack of memory returns ENOMEM, not EAGAIN as for a limit
+ * on threads. */
 static inline int thread_create(pthread_t *thread, void *(*main)(void *), void *arg)
 {
 	errno = 0;

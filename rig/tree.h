@@ -7,7 +7,7 @@
 #include "rig/rig.h"
 #include "lib/random.h"
 
-/* COMB is a chain with a leaf at each link. OTHER belongs to the test, with tasks as in RANDOM. */
+/* LOOM__COMB is a chain with a leaf at each link. A test may give LOOM__OTHER a shape of its own. */
 enum loom__shape { LOOM__STAR, LOOM__CHAIN, LOOM__BINARY, LOOM__COMB, LOOM__RANDOM, LOOM__OTHER };
 
 static inline struct loom_task loom__tree_task(uint64_t id, uint64_t size, enum loom__shape shape, uint64_t seed)

@@ -83,8 +83,8 @@ static inline int matrix_next(struct matrix *m, size_t *pick)
 	return 1;
 }
 
-/* Calls run() for each cell that is tried, and returns their number. With COMPOSE_ALL=1 every cell is tried, with
- * COMPOSE_ALL=I/N one share of N, from I = 0. */
+/* Calls run() for each cell that is tried, and returns their number. The environment can change which
+ * cells these are: COMPOSE_ALL=1 tries all, COMPOSE_ALL=I/N every N-th, beginning with cell I (from 0). */
 static inline size_t matrix_each(struct matrix *m, void (*run)(void *arg, const struct matrix *m, const size_t *pick),
 				 void *arg)
 {

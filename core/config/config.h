@@ -35,7 +35,7 @@ void loom__diag_text(const struct loom__diag *d, struct loom__text *out);
 /* Copies that text, without the last newline, into err->text. Returns `code`, or LOOM_ENOMEM. */
 int loom__diag_fail(const struct loom__diag *d, int code, struct loom_error *err);
 
-enum { LOOM__NAME_MOST = 64 }; /* the most bytes in the name of a section or key */
+enum { LOOM__NAME_MOST = 64 }; /* limit on the bytes of the name of a section or key */
 
 /* One raw value with its origin. Sources have the precedence of `enum loom_source`. Within a source a later entry
  * overrides an earlier one, and a file overrides the files that it includes. */

@@ -163,7 +163,8 @@ static int verify(struct loom_stack *s, const struct loom__policy *p, struct loo
 	return rc;
 }
 
-/* Of a run whose figures are not wanted, on devices that add up their workers' counters themselves: nothing is copied. */
+/* Checks the counters of a run without copying them: for a run whose figures are not used, on devices that add up
+ * the counters of their workers. */
 static int check_tally(struct loom_stack *s, struct loom_error *err)
 {
 	uint64_t tally[LOOM_MAX_DEVICES] = {0}, sum = 0;
@@ -541,7 +542,7 @@ int loom_stack_start(struct loom_stack *s, struct loom_error *err)
 	return start(s, ALONE, err);
 }
 
-/* As finish(), for what is in a stream; the figures are of the last one. */
+/* Finishes the runs in a stream as finish() does. The figures are those of the last run. */
 static int finish_enqueued(struct loom_stack *s, uint64_t until, struct loom_result **result, struct loom_error *err)
 {
 	struct loom__sample sample = {.report = {.unread = !result}};

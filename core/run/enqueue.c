@@ -7,21 +7,21 @@
 
 enum {
 	RING = 4096,    /* tasks that wait in a stream */
-	KEPT = 4096,    /* tasks that are in graphs: until the stack is closed */
-	SAMPLES = 1024, /* that wait */
+	KEPT = 4096,    /* tasks that are in graphs, which keep them until the stack is closed */
+	SAMPLES = 1024, /* samples that wait in a stream */
 };
 
 /* Tasks of runs that have not ended, in memory that the GPU reads when the run begins. */
 struct loom__slots {
 	loom_ref ref;          /* struct loom_task[RING + KEPT] */
 	uint64_t put, got;     /* places of the ring, counted since the start */
-	uint64_t end[SAMPLES]; /* of the samples that wait: `put` behind its tasks */
-	uint64_t begun, ended; /* samples */
-	uint64_t kept;         /* places behind the ring that graphs have */
-	uint64_t launch;       /* that the counts are of: devices count from 0 with each */
+	uint64_t end[SAMPLES]; /* for each sample that waits: the value of `put` after its tasks */
+	uint64_t begun, ended; /* numbers of samples */
+	uint64_t kept;         /* places behind the ring that graphs use */
+	uint64_t launch;       /* the launch to which these numbers belong: devices count from 0 in each launch */
 };
 
-/* Why the host has a part in runs of this stack. */
+/* Fails with the reason if runs of this stack need the host. */
 static int refuse(struct loom_stack *s, struct loom_error *err)
 {
 	if (s->selected[LOOM_WORKLOAD])
@@ -73,7 +73,7 @@ static int make_slots(struct loom_stack *s, struct loom_error *err)
 	return 0;
 }
 
-/* All that runs need but that may not happen while a stream is being captured. */
+/* Does the part of the preparation of a run that is not allowed while a stream is being captured. */
 static int prepare(struct loom_stack *s, struct loom_error *err)
 {
 	int rc = loom__stack_is_idle(s, err);
@@ -83,7 +83,7 @@ static int prepare(struct loom_stack *s, struct loom_error *err)
 		loom__initial_hold(s, LOOM__SMALL_SET);
 	rc = rc ? rc : loom__initial_take(s, err); /* room, and whether the policies have enough */
 	rc = rc ? rc : loom__stack_launch(s, err);
-	rc = rc ? rc : refuse(s, err); /* launch() may have found that they must not */
+	rc = rc ? rc : refuse(s, err); /* after the launch there may be a new reason */
 	if (!rc && loom__resets_by_host(s))
 		rc = LOOM__FAIL(err, LOOM_ENOTSUP,
 				"memory of the scheduler or the detector is in host memory, which the host resets: set "
@@ -94,14 +94,14 @@ static int prepare(struct loom_stack *s, struct loom_error *err)
 	return rc;
 }
 
-/* What has ended gives its places back. */
+/* Frees the places of samples that have ended. */
 static void free_places(struct loom__slots *q, uint64_t ended)
 {
 	for (; q->ended < ended; q->ended++)
 		q->got = q->end[q->ended % SAMPLES];
 }
 
-/* Room for n tasks, which follow each other: *place. */
+/* Finds room for n tasks, one behind the other, and stores the first place in *place. */
 static int find_place(struct loom__slots *q, uint64_t n, int captures, uint64_t *place, struct loom_error *err)
 {
 	if (captures) {
@@ -181,14 +181,14 @@ int loom_stack_enqueue(struct loom_stack *s, void *stream, struct loom_error *er
 				  "%llu runs are in a stream, and this one has more tasks than any before: "
 				  "loom_stack_wait() first",
 				  (unsigned long long)s->enqueued);
-	if (!s->enqueued) /* stops before are for no run */
+	if (!s->enqueued) /* a stop request before this call belongs to no run */
 		__atomic_store_n(&s->stop_requests, 0, __ATOMIC_RELAXED);
 	if (!ready)
 		rc = prepare(s, err);
 	return rc ? rc : enqueue(s, stream, captures, err);
 }
 
-/* After their end: what was wrong. */
+/* Reports the errors of samples that have ended. */
 static int judge(struct loom_stack *s, const struct loom_enqueued *seen, struct loom_error *err)
 {
 	int rc = loom__worker_failure(s, err);
@@ -224,6 +224,6 @@ int loom__enqueued_wait(struct loom_stack *s, uint64_t until, uint64_t *ns, stru
 	free_places(s->slots, seen.ended);
 	s->enqueued = 0;
 	*ns = seen.ns;
-	s->layout.initial_tasks = seen.initial_tasks; /* for its result */
+	s->layout.initial_tasks = seen.initial_tasks; /* the result of the run has this number */
 	return rc ? rc : judge(s, &seen, err);
 }

@@ -8,7 +8,7 @@
 #include "lib/align.h"
 #include "lib/identifier.h"
 
-enum { SOURCE_MOST = 16 << 20 }; /* the most bytes of task functions */
+enum { SOURCE_MOST = 16 << 20 }; /* limit on the bytes of a source with task functions */
 
 static int add_task(struct loom_stack *s, const char *name, loom_task_fn *fn, uint32_t *tag,
 		    struct loom_error *err)

@@ -311,7 +311,7 @@ static int ask_net(struct loom_stack *s, const struct loom__policy *workload, st
 	return rc;
 }
 
-/* What the workload declares that its initial tasks cost, for schedulers that plan. */
+/* Collects the costs that the workload declares for its initial tasks, for schedulers that plan. */
 static int ask_costs(struct loom_stack *s, const struct loom__policy *workload, struct loom_error *err)
 {
 	const struct loom_workload_ops *ops = workload->choice->plugin->ops;

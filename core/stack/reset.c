@@ -2,11 +2,12 @@
 /* Runs of a program that embeds a stack with GPUs: the devices reset the memory of the policies themselves, so that no
  * image is made and copied for each run.
  *
- * A policy knows only init(), host code that writes its blocks. What it writes is found out once: init() runs on blocks
- * filled with one pattern, then with another; where both leave the same bytes it has written them, where the patterns
- * are left it has not. From this come lists of words and their values: one per device, for the memory that the host
- * does not see, and one for the rest, which the host carries out. Words whose values depend on the number of initial
- * tasks, as other numbers show up to the largest so far, are updated when that changes. */
+ * A policy knows only init(), host code that writes its blocks. The core finds out once what init() writes: init() runs
+ * on blocks that are filled with one pattern, and again on blocks that are filled with another. A byte that is equal
+ * after both runs was written by init(); a byte that still has the patterns was not. The result is lists of words and
+ * their values. Each device has a list for the memory that the host does not access; the host applies one more list,
+ * for all other memory. init() also runs for smaller numbers of initial tasks, which shows the words whose values
+ * depend on this number. These words are updated when the number changes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,29 +15,29 @@
 
 #define FIRST_FILL 0x5a
 #define OTHER_FILL 0xa5
-#define PIECE      16u /* most words of an entry: a lane of a worker carries it out */
+#define PIECE      16u /* limit on the words of an entry, because one lane of a worker writes them all */
 
 /* A block of policies, or the counters. */
 struct extent {
 	loom_ref ref;
 	uint64_t bytes;
-	uint64_t at; /* where its copy begins in `first` below */
+	uint64_t at; /* offset of its copy in the argument `first` of the functions below */
 };
 
 struct loom__list {
 	struct loom_reset *entry;
 	size_t count;
-	loom_ref ref;  /* of a device's copy */
+	loom_ref ref;  /* the device's copy of the list */
 	char *changed; /* [count]: 1: the value depends on the number of initial tasks */
 };
 
 struct loom__resets {
 	struct extent *extent;
 	size_t extents;
-	uint64_t bytes;                               /* of all extents */
-	uint64_t initial_tasks;                       /* that the values are for */
-	uint64_t most;                                /* the largest number so far */
-	int varies;                                   /* some values depend on it */
+	uint64_t bytes;                               /* size of all extents */
+	uint64_t initial_tasks;                       /* number of initial tasks for which the values are right */
+	uint64_t most;                                /* the largest number of initial tasks so far */
+	int varies;                                   /* 1: some values depend on the number of initial tasks */
 	struct loom__list list[LOOM_MAX_DEVICES + 1]; /* by device; the last one is the host's */
 };
 
@@ -122,9 +123,9 @@ static void save(struct loom_stack *s, const struct loom__resets *r, char *to)
 		memcpy(to + r->extent[i].at, loom__host_at(s, r->extent[i].ref), r->extent[i].bytes);
 }
 
-/* Of the word at `first`, in blocks that were filled with FIRST_FILL, and at `other`, with OTHER_FILL: 1: init() has
- * written it, 0: it has not, -1: it wrote different bytes. Bytes that it leaves in a word that it writes are padding:
- * 0. */
+/* Compares a word after both runs of init(): at `first` in blocks that were filled with FIRST_FILL, at `other` in
+ * blocks that were filled with OTHER_FILL. Returns 1 if init() has written the word, 0 if it has not, and -1 if it
+ * wrote different bytes. If init() writes only some bytes of the word, the others are padding, and are 0 in *value. */
 static int written(const unsigned char *first, const unsigned char *other, uint32_t *value)
 {
 	unsigned char byte[4];
@@ -146,7 +147,7 @@ static struct loom__list *list_of(struct loom_stack *s, struct loom__resets *r, 
 	return &r->list[s->image[segment] ? (uint32_t)s->segment[segment].memory->device : LOOM_MAX_DEVICES];
 }
 
-/* Adds words to a list: to its last entry where they go on there. */
+/* Adds words to a list. If they follow the words of its last entry, this entry grows. */
 static int add_words(struct loom__list *l, loom_ref at, uint32_t value, uint32_t words, struct loom_error *err)
 {
 	while (words) {
@@ -168,7 +169,8 @@ static int add_words(struct loom__list *l, loom_ref at, uint32_t value, uint32_t
 	return 0;
 }
 
-/* Compares the blocks with `first`, and lists what init() wrote. LOOM_ENOTSUP: that depends on what was there. */
+/* Compares the blocks with `first`, and lists what init() wrote. LOOM_ENOTSUP: what init() writes depends on
+ * the earlier content. */
 static int list_words(struct loom_stack *s, struct loom__resets *r, const char *first, struct loom_error *err)
 {
 	int rc = 0;
@@ -195,7 +197,7 @@ static int init_for(struct loom_stack *s, uint64_t initial_tasks, struct loom_er
 	return rc;
 }
 
-/* Adds an entry, or each word of it as one whose value may change. */
+/* Adds an entry to a list. With `changes`, adds an entry for each word of it, whose value may change. */
 static int keep_entry(struct loom__list *l, const struct loom_reset *e, int changes, struct loom_error *err)
 {
 	for (uint32_t k = 0; k < (changes ? e->words : 1u); k++) {
@@ -220,8 +222,8 @@ static int differs(struct loom_stack *s, const struct loom_reset *e)
 	return k < e->words;
 }
 
-/* Marks what has another value for another number of initial tasks. Not for a larger one: the blocks may have no room.
- */
+/* Marks the words whose value differs for another number of initial tasks. Only smaller numbers are tried, because the
+ * blocks may have no room for more tasks. */
 static int find_variables(struct loom_stack *s, struct loom__resets *r, struct loom_error *err)
 {
 	uint64_t n = s->layout.initial_tasks, other[] = {0, 1, n / 2, n - 1};
@@ -245,7 +247,7 @@ static int find_variables(struct loom_stack *s, struct loom__resets *r, struct l
 	return rc ? rc : init(s, err); /* the blocks are in their starting state */
 }
 
-/* More tasks than ever: 1 when values change that did not change for fewer. */
+/* For more tasks than ever before: returns 1 if words change that did not change for smaller numbers. */
 static int changes_more(struct loom_stack *s, const struct loom__resets *r)
 {
 	for (uint32_t d = 0; d <= LOOM_MAX_DEVICES; d++)
@@ -263,7 +265,7 @@ int loom__resets_grow(struct loom_stack *s, struct loom_error *err)
 	int rc = init(s, err);
 	if (rc)
 		return rc;
-	memset(s->counters, 0, s->layout.workers * sizeof(*s->counters)); /* their image */
+	memset(s->counters, 0, s->layout.workers * sizeof(*s->counters)); /* the host's image of the counters */
 	r->most = s->layout.initial_tasks;
 	return changes_more(s, r);
 }

@@ -38,7 +38,8 @@ struct loom__policy {
 	void **remote_worker;
 };
 
-/* Tasks. GPUs copy initial sets up to this size from where the host writes them: that takes less time than a copy by the host. */
+/* Number of tasks up to which GPUs copy the initial set from host memory. A copy by the host takes longer for such a
+ * set. */
 #define LOOM__SMALL_SET 1024u
 
 /* What a device reads about a launch; valid until the launch is retired. */
@@ -63,7 +64,7 @@ struct loom__rank_size {
 struct loom__call {
 	uint64_t floats;
 	int64_t root;	  /* -1: a sum; else the rank that broadcasts */
-	uint64_t refused; /* this rank rejects the call, with a message: the other ranks then fail, too */
+	uint64_t refused; /* 1: this rank rejects the call with a message, and the other ranks then fail, too */
 };
 
 struct loom_stack {
@@ -86,7 +87,7 @@ struct loom_stack {
 	/* Segments; index 0 is unused. A segment that the host cannot access has an image. */
 	struct loom_segment segment[LOOM_MAX_SEGMENTS];
 	char *image[LOOM_MAX_SEGMENTS];
-	struct loom_memory no_memory;	   /* of released segments */
+	struct loom_memory no_memory;	   /* released segments point to this memory */
 	struct loom_memory *adopted[LOOM_MAX_SEGMENTS]; /* memory of the program: loom_stack_adopt(); NULL: the stack's own */
 	int32_t adopter[LOOM_MAX_SEGMENTS];		/* the device that has this memory; -1: the host */
 	uint32_t group[LOOM_MAX_SEGMENTS]; /* segments of one transport call, which are released together */
@@ -102,26 +103,26 @@ struct loom_stack {
 	/* composed: the devices' code has all task functions. prepared: the memory below is valid. */
 	int composed, prepared, broken;
 	loom_ref ctl_ref, counters_ref, initial_ref;
-	loom_ref initial_copy[LOOM_MAX_DEVICES]; /* [device]: in its own memory; 0: none */
+	loom_ref initial_copy[LOOM_MAX_DEVICES]; /* [device]: its copy of the initial set, in its own memory; 0: none */
 	uint64_t initial_room;
 	int initial_small; /* devices copy the set from initial_ref, where the host writes it */
 	uint64_t digest; /* digest of the initial set: loom__ranks_digest() */
 	struct loom__call call; /* the collective in progress, else zeros */
-	uint64_t trace_room, trace_every; /* for loom__trace_bytes() */
+	uint64_t trace_room, trace_every; /* values from which loom__trace_bytes() computes the size */
 	loom_ref trace_ref;
 	struct loom_ctl *ctl;
 	struct loom_counters *counters; /* [layout.workers], at the host's address */
 	int launched; /* workers exist, and wait for their next sample unless `running` */
 	uint64_t enqueued; /* samples in a stream of the program whose end loom_stack_wait() has not returned */
 	int captured;	   /* 1: some samples are in graphs */
-	struct loom__slots *slots; /* the tasks of these samples */
+	struct loom__slots *slots; /* the tasks of samples in streams and graphs */
 	int running;  /* a run that loom_stack_start() has begun and loom_stack_wait() ends */
 	int stuck;    /* workers still run after a stop */
 	struct loom__rank_size *rank; /* [layout.ranks] where ranks share tasks; else NULL */
-	uint32_t most_workers;	      /* the most workers of a rank */
-	struct loom_counters *all_counters; /* for loom__ranks_counters() */
+	uint32_t most_workers;	      /* the number of workers of the largest rank */
+	struct loom_counters *all_counters; /* result of loom__ranks_counters() */
 	struct pollfd *watch; /* [ranks], for loom__ranks_watch() */
-	struct loom_net_need net; /* the sum for workload and barrier */
+	struct loom_net_need net; /* the needs of workload and barrier, added */
 	uint32_t in_turns;    /* bit d: device d is time-sliced between ranks, LOOM_SHAPE_TIME_SLICED */
 	uint32_t turns_with;  /* a rank that shares such a device */
 	int warned;	      /* the warning about shared devices has been logged */
@@ -132,9 +133,9 @@ struct loom_stack {
 	uint64_t held; /* the largest initial set that policies were asked about */
 	int stays;    /* workers may stay launched between runs, at no cost, and GO starts them without READY */
 	struct loom__orders *orders; /* [layout.devices], of the last launch */
-	struct loom_attachment attachment; /* for the launch: hooks of the sync plug-in, if it has some */
+	struct loom_attachment attachment; /* hooks of the sync plug-in for the launch, if it has some */
 	uint64_t launches;     /* number of launches of this stack */
-	uint64_t samples_done; /* since the launch */
+	uint64_t samples_done; /* number of samples since the launch */
 	void *about; /* data of core/run for its results; dropped with the stack */
 	void (*about_drop)(void *about);
 	uint32_t stop_requests; /* atomic: loom_stack_stop() adds to it */
@@ -144,7 +145,7 @@ struct loom_stack {
 	void *beat_arg;
 	/* Called while a workload verifies a sample: `done`, 0 to 1, is the finished part. */
 	void (*progress)(void *arg, const struct loom_stack *s, uint64_t since_ns, double done);
-	uint64_t verify_ns; /* the start of that verification */
+	uint64_t verify_ns; /* the start of the verification in progress */
 	uint64_t until_ns;  /* the end of [run] time_limit; 0: no limit */
 	int closes;	 /* the stack is closed after this run, whatever its result */
 	uint64_t run_ns; /* when the run of a workload was requested, before its set-up; 0: no run */
@@ -183,15 +184,15 @@ int loom__stack_launch(struct loom_stack *s, struct loom_error *err);
 int loom__stack_retire(struct loom_stack *s, struct loom_error *err);
 /* Returns 0 in the process that opened the stack, LOOM_EBUSY in a fork of it. */
 int loom__stack_own(const struct loom_stack *s, struct loom_error *err);
-/* Returns 0 in that process when no run is in progress and no worker of an earlier run is left, else LOOM_EBUSY. Only
- * after 0 may memory that workers read be changed. */
+/* Returns 0 in the process that opened the stack if no run is in progress and no worker of an earlier run is left, else
+ * LOOM_EBUSY. Memory that workers read may be changed only if the result is 0. */
 int loom__stack_is_idle(struct loom_stack *s, struct loom_error *err);
-/* Makes room for an initial set of so many tasks wherever devices read it; copies it to the devices. */
+/* Makes room for an initial set of this size wherever devices read the set; copies the set to the devices. */
 int loom__initial_room(struct loom_stack *s, uint64_t tasks, struct loom_error *err);
 void loom__initial_copy(struct loom_stack *s);
 /* prepare.c: makes the submitted tasks the initial set. */
 int loom__initial_take(struct loom_stack *s, struct loom_error *err);
-/* Makes room for more tasks than were submitted, if that is possible: s->held says. */
+/* Makes room for more tasks than were submitted, if that is possible. s->held has the number. */
 void loom__initial_hold(struct loom_stack *s, uint64_t tasks);
 
 /* memory.c: segments, and the host's access to them. */
@@ -200,10 +201,10 @@ int loom__segments_add(struct loom_stack *s, const struct loom_segment_want *wan
 void loom__segments_release_last(struct loom_stack *s);
 /* Makes the segment of adopted memory a place that loom_stack_adopt() uses again. No worker is launched. */
 void loom__segment_disown(struct loom_stack *s, uint32_t segment);
-/* The `copy` of struct loom_segments. */
+/* The function for the member `copy` of struct loom_segments. */
 int loom__segment_copy(void *stack, uint32_t segment, uint64_t offset, void *host, uint64_t bytes, int in,
 		       struct loom_error *err);
-/* Copies images into the devices, or back. No action where the host can access all memory. */
+/* Copies images into the devices, or back. Does nothing if the host can access all memory. */
 int loom__images_copy(struct loom_stack *s, int in, struct loom_error *err);
 
 /* reset.c. loom__may_keep() returns 1 if the stack has GPUs, runs submitted tasks, and needs the host for no sample. Then
@@ -215,7 +216,8 @@ loom_ref loom__resets_of(const struct loom_stack *s, uint32_t device, uint64_t *
 /* Returns 1 if the number of initial tasks has grown so that other resets must be made. */
 int loom__resets_grow(struct loom_stack *s, struct loom_error *err);
 int loom__resets_apply(struct loom_stack *s, struct loom_error *err);
-/* Return 1 if the host has a part in the resets; if values depend on the number of initial tasks. */
+/* The first returns 1 if the host has a part in the resets, the second if values depend on the number of initial
+ * tasks. */
 int loom__resets_by_host(const struct loom_stack *s);
 int loom__resets_vary(const struct loom_stack *s);
 void loom__resets_drop(struct loom_stack *s);
@@ -238,7 +240,8 @@ void loom__interrupts_offer(struct loom_stack *s);
 /* probe.c: the coherence probe over all pairs of devices and all placements. */
 int loom__stack_probe(struct loom_stack *s, struct loom_error *err);
 
-/* gate.c: one execution, from s->begin_ns to s->end_ns on CLOCK_MONOTONIC. `alone`: GO without READY, if s->stays. */
+/* gate.c: one execution, from s->begin_ns to s->end_ns on CLOCK_MONOTONIC. With `alone`, which requires
+ * s->stays, the core sends GO without READY before it. */
 int loom__gate_begin(struct loom_stack *s, int alone, uint64_t timeout_ns, struct loom_error *err);
 /* Waits until the last worker has left the sample. LOOM_EAGAIN: it is still in progress at `until`. LOOM_ETIMEDOUT,
  * LOOM_EINTR (a stop request, for a workload the second one) and LOOM_EDIED: the caller must retire the stack. */

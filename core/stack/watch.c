@@ -15,7 +15,7 @@
 #include "lib/fd.h"
 #include "lib/host_mark.h"
 
-#define ENGINES 8 /* the most engines of a rank */
+#define ENGINES 8 /* limit on the engines of a rank */
 
 /* What ranks exchange about themselves. A pid is valid in its namespace and kernel, an engine's name on its host. */
 struct identity {

@@ -208,8 +208,9 @@ static int is_shared(const struct question *q, const struct loom__candidates *al
 
 enum { COMPLETE_MS = 2000 }; /* limit for a plug-in's code, because a shell waits for the answer */
 
-/* Offers "section.key=value". Manifests suffice until a word names the section of a plug-in, or one that it may share.
- * Only then is the plug-in loaded, after a child has loaded it. */
+/* Offers "section.key=value". The sections of plug-ins come from their manifests. The options of a plug-in require
+ * that it is loaded, so this is done only if the word has begun with its section, or with a section that plug-ins of
+ * its kind share. A child loads the plug-in first, because its code may crash or hang. */
 static void offer_settings(const struct question *q)
 {
 	size_t n;

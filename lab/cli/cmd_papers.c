@@ -80,7 +80,7 @@ struct source {
 struct papers {
 	const struct loom__cli *cli;
 	const struct papers_args *args;
-	char *root; /* of conf and results */
+	char *root; /* the folder that contains conf and results */
 	struct loom__catalogue catalogue;
 	struct source **source; /* [sources] */
 	size_t sources;

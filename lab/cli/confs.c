@@ -99,7 +99,7 @@ int loom__conf_named(const struct loom__cli *cli, const char *name, char **path,
 	struct stat st;
 	*path = NULL;
 	if (!stat(name, &st) ? !S_ISDIR(st.st_mode) : errno != ENOENT && errno != ENOTDIR) {
-		*path = loom__must(strdup(name)); /* a later read reports the error */
+		*path = loom__must(strdup(name)); /* if stat() failed, the code that opens the file reports the error */
 		return 0;
 	}
 	const char *brief = !strncmp(name, "conf/", 5) ? name + 5 : name;

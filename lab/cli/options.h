@@ -27,7 +27,7 @@ struct loom__option {
 	const char *name;  /* "json", on the command line --json; NULL ends the table */
 	const char *value; /* the placeholder in --help, such as "FILE|-"; NULL: the choices, or none */
 	const char *help;  /* wrapped when printed, with the default appended */
-	const struct loom_opt *rows; /* Conf options. The one of the same name supplies help, choices and default. */
+	const struct loom_opt *rows; /* Options of a conf: the row with this name supplies help, choices and default. */
 	/* "run.samples=" sets a conf option, like --set run.samples=VALUE; `offset` locates a struct loom__settings.
 	 * With "" the value itself is "section.key=value". */
 	const char *sets;

@@ -55,7 +55,7 @@ struct loom__watch {
 
 /* Prints the elapsed time once per second during an execution. */
 void loom__watch_beat(void *arg, const struct loom_stack *s, uint64_t since_ns);
-/* Prints the same during verification. `done` is the completed share, from 0 to 1. */
+/* Prints the progress of a verification. `done` is the completed share, from 0 to 1. */
 void loom__watch_verifying(void *arg, const struct loom_stack *s, uint64_t since_ns, double done);
 /* Called after each execution, when workers have written their counters, so watching does not slow them. */
 void loom__watch_sample(void *arg, const struct loom_stack *s, const struct loom_result *r);

@@ -11,8 +11,8 @@
 
 const char *const loom__claim_verdict_name[] = {"not run here", "same", "smaller", "larger", "opposite"};
 
-#define TOLERANCE 0.10 /* of a value without one */
-#define BEYOND    0.01 /* so far from the neutral value, as a share, an effect has a direction */
+#define TOLERANCE 0.10 /* tolerance of a value of a paper that has none, as a share */
+#define BEYOND    0.01 /* an effect has a direction if it is at least this share away from the neutral value */
 
 /* ---- the paper's value -------------------------------------------------------------------------- */
 
@@ -279,7 +279,7 @@ int loom__claim_metrics(const struct loom__claim *c, const struct loom__view *vi
 
 /* ---- marks -------------------------------------------------------------------------------------------- */
 
-#define MOST_MARKS 64 /* of a document, which is not trusted */
+#define MOST_MARKS 64 /* limit on the marks of a document, which is not trusted */
 
 /* The position after NAME(...), or NULL. */
 static const char *skip_call(const char *s)

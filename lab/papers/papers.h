@@ -28,19 +28,19 @@
 enum loom__claim_verdict {
 	LOOM__CLAIM_NOT_RUN, /* there is no value */
 	LOOM__CLAIM_SAME,
-	LOOM__CLAIM_SMALLER, /* the effect is smaller than the paper's; without a neutral value, the value is */
+	LOOM__CLAIM_SMALLER, /* the effect is smaller than the paper's (without a neutral value: the value is) */
 	LOOM__CLAIM_LARGER,
-	LOOM__CLAIM_OPPOSITE, /* on the other side of the neutral value */
+	LOOM__CLAIM_OPPOSITE, /* the value is on the other side of the neutral value */
 };
 extern const char *const loom__claim_verdict_name[];
 
 struct loom__claim {
 	const char *name, *text;
-	const char *paper; /* as written */
-	double low, high;  /* of the paper's value with its tolerance; infinite without a bound */
+	const char *paper; /* the paper's value as the conf has it */
+	double low, high;  /* the range of the paper's value with its tolerance; infinite: no bound */
 	double neutral;    /* NAN: none */
 	const char *place, *why;
-	const struct loom__entry *entry; /* where it is defined, or NULL */
+	const struct loom__entry *entry; /* the entry that defines the claim, or NULL */
 };
 
 /* "0.25": +- 10 %; "0.25 +- 0.05", "0.25 +- 20 %", ">= 0.8", "<= 0.1", "1.04 .. 1.58". */
@@ -48,7 +48,7 @@ int loom__claim_range(const char *text, double *low, double *high, struct loom_e
 /* Checks the expression; the names of metrics are not known yet. */
 int loom__claim_check(const struct loom__claim *c, const struct loom__factor *factor, size_t factors,
 		      struct loom_error *err);
-/* The value in a sweep. LOOM_EUNAVAIL: the configurations have no samples; LOOM_EINVAL: it names a
+/* Computes the value of a claim in a sweep. LOOM_EUNAVAIL: the configurations have no samples; LOOM_EINVAL: it names a
  * metric or configuration that the sweep lacks. */
 int loom__claim_value(const struct loom__claim *c, const struct loom__view *view, double *value,
 		      struct loom_error *err);
@@ -70,17 +70,17 @@ struct loom__figure {
 	size_t numbers;
 	struct loom__claim *claim;
 	size_t claims;
-	const struct loom__entry *entry; /* of `figure` or `table`; NULL: the conf has none */
+	const struct loom__entry *entry; /* the entry `figure` or `table`; NULL: the conf has none */
 };
 /* Reads the section; mistakes go to diag. *out points into cfg. Returns 0, or LOOM_EINVAL with an empty *out. */
 int loom__figure_read(const struct loom_config *cfg, const struct loom__sweep_spec *spec, struct loom__figure *out,
 		      struct loom__diag *diag);
 void loom__figure_free(struct loom__figure *f);
-/* "figure 12a, 12b" */
+/* Appends the figure in words: "figure 12a, 12b". */
 void loom__figure_name(const struct loom__figure *f, struct loom__text *out);
-/* The same for file names: "gputn-figure-8-gpu". */
+/* Appends the figure as file names have it: "gputn-figure-8-gpu". */
 void loom__figure_file(const struct loom__figure *f, struct loom__text *out);
-/* As the head of a sweep keeps it. */
+/* Returns the section in the form that the head of a sweep has. */
 cJSON *loom__figure_json(const struct loom__figure *f);
 
 /* The papers, and the figures and tables without a conf, from results/papers.ini. */
@@ -101,14 +101,14 @@ struct loom__catalogue {
 };
 int loom__catalogue_read(const char *path, struct loom__catalogue *out, struct loom__diag *diag);
 void loom__catalogue_free(struct loom__catalogue *c);
-/* The names of the papers, for messages; the number of `id`, or SIZE_MAX. */
+/* The first appends the names of the papers, for messages. The second returns the number of paper `id`, or SIZE_MAX. */
 size_t loom__catalogue_find(const struct loom__catalogue *c, const char *id);
 
 /* A sweep reduced to some metrics: its head, and a line per sample. `took` are seconds; NAN: not known. LOOM_EUNAVAIL: there
  * is no sample. */
 int loom__kept_write(const struct loom__view *view, const struct loom__figure *f, const char *const *metric,
 		     size_t metrics, double took, struct loom__text *out, struct loom_error *err);
-/* Reads such a file, which may be compressed by gzip, or any other file of a sweep. */
+/* Reads a file of a sweep, reduced or not. A reduced file may be compressed by gzip. */
 int loom__kept_read(const char *path, struct loom__doc *doc, struct loom_error *err);
 
 /* ---- what is listed ------------------------------------------------------------------------------- */
@@ -123,15 +123,15 @@ struct loom__paper_claim {
 
 /* A figure or table: with a conf, or with a reason. */
 struct loom__paper_row {
-	size_t paper; /* of the catalogue */
+	size_t paper; /* index of the paper in the catalogue */
 	int table;
-	unsigned number;                 /* for the order; of a list, the first */
+	unsigned number;                 /* number of the figure, by which rows are ordered; of several, the first */
 	const char *label, *conf;        /* "figure 8"; "sim/figure-08", or NULL */
 	const char *reason;              /* NULL with a conf */
 	struct loom__figure *figure;     /* NULL without a conf */
 	struct loom__paper_claim *claim; /* [figure->claims] */
 	const struct loom__view *view;   /* the result, or NULL */
-	const char *file;                /* of the result: "results/gputn-figure-8.jsonl", or "" */
+	const char *file;                /* file of the result: "results/gputn-figure-8.jsonl", or "" */
 };
 
 enum loom__paper_state {
@@ -139,8 +139,8 @@ enum loom__paper_state {
 	LOOM__PAPER_DIFFERENT,  /* some are smaller or larger */
 	LOOM__PAPER_OPPOSITE,   /* some are opposite */
 	LOOM__PAPER_NOT_RUN,    /* no result, or none for any claim */
-	LOOM__PAPER_NO_CONF,    /* there could be a conf */
-	LOOM__PAPER_NOT_HERE,   /* not to be had here */
+	LOOM__PAPER_NO_CONF,    /* there is no conf yet, but there could be one */
+	LOOM__PAPER_NOT_HERE,   /* the experiment needs something that is not available here */
 	LOOM__PAPER_NO_EXPERIMENT,
 	LOOM__PAPER_STATES,
 };
@@ -150,12 +150,13 @@ enum loom__paper_state loom__paper_state(const struct loom__paper_row *r);
 /* Evaluates the claims on r->view. */
 void loom__paper_judge(struct loom__paper_row *r);
 
-/* Tables for a terminal; docs/papers.md; a document (gpuloom.papers/1). Rows are in order. */
+/* These functions write all rows, in order: as tables for a terminal, as docs/papers.md, and as a document
+ * (gpuloom.papers/1). */
 void loom__papers_list(const struct loom__catalogue *c, const struct loom__paper_row *row, size_t rows,
 		       struct loom__text *out);
-/* The claims of all rows that have a result. */
+/* Appends the claims of all rows that have a result. */
 void loom__papers_verdicts(const struct loom__paper_row *row, size_t rows, struct loom__text *out);
-/* The claims of one row, with their expressions. */
+/* Appends the claims of one row, with their expressions. */
 void loom__papers_claims(const struct loom__paper_row *r, struct loom__text *out);
 void loom__papers_page(const struct loom__catalogue *c, const struct loom__paper_row *row, size_t rows,
 		       struct loom__text *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* [x-paper] of a conf, and the same in the head of a sweep. */
+/* The section [x-paper] of a conf, and its copy in the head of a sweep. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ struct reader {
 	const struct loom__sweep_spec *spec;
 	struct loom__figure *f;
 	struct loom__diag *diag;
-	struct loom__factor *factor; /* of the conf, whatever the command line leaves out */
+	struct loom__factor *factor; /* all factors of the conf, including those that the command line leaves out */
 	size_t factors;
 };
 
@@ -80,7 +80,7 @@ static int check_key(void *arg, const struct loom__entry *e)
 	return 0;
 }
 
-/* Whether the last operator of the expression outside of parentheses is a division. */
+/* Returns whether the last operator of the expression outside of parentheses is a division. */
 static int is_ratio(const char *text)
 {
 	int depth = 0, ratio = 0;
@@ -118,7 +118,7 @@ static int read_claim(void *arg, const struct loom__entry *e)
 	if (!in_section(e) || strncmp(e->key, "claim.", 6))
 		return 0;
 	if (e->source == LOOM_FROM_FILE && strcmp(e->file, r->f->entry->file))
-		return 0; /* of another figure, which this conf includes */
+		return 0; /* the claim belongs to the figure of a conf that this one includes */
 	r->f->claim = loom__must(realloc(r->f->claim, (r->f->claims + 1) * sizeof(*r->f->claim)));
 	struct loom__claim *c = &r->f->claim[r->f->claims++];
 	*c = (struct loom__claim){.name = e->key + 6, .text = e->value, .entry = e, .paper = "", .neutral = NAN};

@@ -31,8 +31,8 @@ struct loom__hello {
 	uint32_t ranks, version;
 };
 
-#define LOOM__GIVE_MOST (16u << 20) /* the most bytes of a rank in one exchange */
-#define LOOM__TEXT_MOST 999u	    /* the most bytes of a text */
+#define LOOM__GIVE_MOST (16u << 20) /* limit on the bytes of a rank in one exchange */
+#define LOOM__TEXT_MOST 999u	    /* limit on the bytes of a text */
 
 /* A complete frame. */
 struct loom__frame {
@@ -43,7 +43,7 @@ struct loom__frame {
 /* Parses the bytes of one connection. Zero-initialise it, then set the first two members. */
 struct loom__frame_reader {
 	uint32_t kinds; /* LOOM__FRAME_BIT() of each accepted kind */
-	uint64_t most;	/* the most bytes in the body of GIVE or ALL; the other kinds have limits of their own */
+	uint64_t most;	/* limit on the bytes in the body of GIVE or ALL; the other kinds have limits of their own */
 	struct loom__frame_head head;
 	uint64_t have; /* bytes of this frame so far, head included */
 	char *body;

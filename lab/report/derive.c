@@ -22,7 +22,7 @@ struct reader {
 	value_fn *value; /* NULL: check the syntax only */
 	loom__call_fn *call; /* NULL: operands are metrics */
 	const void *from;
-	struct loom_error *err; /* of `call` */
+	struct loom_error *err; /* error of the function `call` */
 	int code;               /* LOOM_E* of `call` */
 	char fault[200], unknown[48];
 };

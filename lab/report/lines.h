@@ -5,7 +5,7 @@
 
 #include "report/report.h"
 
-#define LOOM__LINES_LEVELS 64 /* the most levels of a factor */
+#define LOOM__LINES_LEVELS 64 /* limit on the levels of a factor */
 
 struct loom__lines_point {
 	size_t facet, line, at; /* indices of levels; 0 without such a factor */

@@ -18,7 +18,7 @@ struct loom__scale {
 	double lo, hi, a, b;
 	double step, factor; /* ticks at multiples of step; labels are multiplied by factor */
 	int decimals, log;
-	char unit[40]; /* of the ticks: "ms", "Mtasks/s" */
+	char unit[40]; /* unit of the ticks: "ms", "Mtasks/s" */
 };
 /* Fits the axis to lo..hi with a margin, and about one tick per `spacing` pixels. */
 void loom__scale_fit(struct loom__scale *s, double lo, double hi, const char *unit, double a,
@@ -59,7 +59,8 @@ double loom__plot_distribution(struct loom__text *out, const struct loom__view *
 			       double width);
 double loom__plot_effects(struct loom__text *out, const struct loom__view *view, size_t metric,
 			  double width);
-/* Of the settings' x and y, and of their ratios and geometric means if the settings ask for these. */
+/* Draws the Pareto front of the metrics x and y of the settings, and of their ratios and geometric means if the
+ * settings ask for these. */
 double loom__plot_pareto(struct loom__text *out, const struct loom__view *view,
 			 const struct loom__report_settings *settings, double width);
 double loom__plot_lines(struct loom__text *out, const struct loom__view *view,
@@ -84,8 +85,8 @@ size_t loom__effect_levels(const struct loom__view *view, size_t factor, const c
 extern const char *const loom__verdict_style[], *const loom__verdict_sign[];
 /* style.c: the style sheet of the plots. */
 extern const char loom__plot_style[];
-/* The same with the colours of light pages and without CSS variables, which few SVG renderers support: a picture for a
- * paper is the same in each of them. */
+/* Appends the style sheet with the colours of light pages and without CSS variables, which few SVG renderers
+ * support: a picture for a paper is the same in each of them. */
 void loom__plot_style_plain(struct loom__text *out);
 
 #endif

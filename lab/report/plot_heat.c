@@ -10,7 +10,7 @@
 
 struct heat {
 	struct loom__sheet s;
-	struct loom__scale unit; /* of the values */
+	struct loom__scale unit; /* unit of the values */
 	double cell_width, cell_height, lo, hi;
 	int log;
 };

@@ -8,7 +8,7 @@
 #include "report/table.h"
 
 #define MOST_POINTS 240 /* per variant; of more samples, only the lowest and highest of each stretch are drawn */
-#define ALL_POINTS 4000 /* the most points of all variants together, if there are many variants */
+#define ALL_POINTS 4000 /* limit on the points of all variants together, if there are many variants */
 
 struct runs {
 	const struct loom__view *view;

@@ -65,8 +65,8 @@ struct loom__paper_mark {
 struct loom__report_settings {
 	size_t metric[LOOM__REPORT_METRICS]; /* metrics to plot, the leading one first */
 	size_t metrics, asked; /* asked: those that were named; 0: the others are a default */
-	size_t x, y; /* of the Pareto front; LOOM__NO_NAME if none */
-	size_t x_factor, lines, facet; /* of the line plot; LOOM__NO_NAME if none */
+	size_t x, y; /* metrics of the Pareto front; LOOM__NO_NAME if none */
+	size_t x_factor, lines, facet; /* factors of the line plot; LOOM__NO_NAME if none */
 	size_t mean;		       /* the factor over which geometric means are taken; LOOM__NO_NAME if none */
 	enum loom__show show;
 	const char *base; /* the level to which ratios refer; "" or NULL: the first x */

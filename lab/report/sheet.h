@@ -15,7 +15,7 @@ struct loom__sheet {
 	struct loom__lines l;
 	struct loom__text legend;
 	size_t panels, columns;
-	double sheet_width, left, width, height; /* of the sheet; of the inside of a panel */
+	double sheet_width, left, width, height; /* width of the sheet; place and size of the inside of a panel */
 	double head, pitch, bottom;
 };
 
@@ -36,7 +36,7 @@ const char *loom__sheet_unit(const struct loom__sheet *s);
 /* The paper's value of a point at x: a dash, or a bracket for a range, or an arrow for a bound. */
 void loom__sheet_mark(struct loom__text *out, const struct loom__scale *y, const struct loom__lines_point *p, double x,
 		      double half);
-/* Whether a point has a value of a paper. */
+/* Returns whether a point has a value of a paper. */
 int loom__sheet_marked(const struct loom__sheet *s);
 
 #endif

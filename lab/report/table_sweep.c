@@ -16,7 +16,7 @@ struct sweep_table {
 	const struct loom__view *view;
 	const struct loom__report_settings *settings;
 	size_t metric[MOST_COLUMNS], metrics;
-	const struct loom__view *of; /* of the front: the view, or its ratios and means */
+	const struct loom__view *of; /* what the front is made of: the view, or its ratios and means */
 	unsigned char *front;	     /* [of->variants], or NULL */
 	struct loom__text *out;
 };

@@ -54,7 +54,7 @@ static double value_of(const struct relative *r, const struct loom__variant *v, 
 	return is_inverse(r, metric) ? to / x : x / to;
 }
 
-/* Of the configurations that differ from `v` in the factor of the means alone. */
+/* Fills the series for `v` from the configurations that differ from `v` only in the factor of the means. */
 static void fill(const struct relative *r, const struct loom__variant *v, size_t metric, struct loom__series *s)
 {
 	double logs = 0, one = NAN;

@@ -32,7 +32,7 @@ int loom__journal_read(const struct loom__journal *j, struct loom__doc *doc, str
 /* Appends one line by one write() and, for a file, fdatasync(). */
 int loom__journal_add(struct loom__journal *j, const cJSON *line, struct loom_error *err);
 void loom__journal_close(struct loom__journal *j);
-/* The same for a journal without samples: removes the file, unless it had content before. */
+/* Closes a journal without samples, and removes the file, unless it had content before. */
 void loom__journal_drop(struct loom__journal *j);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* barrier_auto: the same as barrier_central for few workers, as barrier_release for many. Device code: precedes
+/* barrier_auto: works as barrier_central for few workers, and as barrier_release for many. Device code: precedes
  * counter.dev.h. */
 #ifndef BARRIER_AUTO_DEV_H
 #define BARRIER_AUTO_DEV_H

@@ -46,7 +46,8 @@ LOOM_FN int barrier_flags_raised(struct loom_ctx *c, struct barrier_state *h, ui
 	return 1;
 }
 
-/* All flags of this lane's part are raised. Returns 1 to the lane with which all parts are. A lane may call this again. */
+/* Records that this lane has seen all flags of its part raised; a second call has no effect. Returns 1 to the lane
+ * that completes the last part. */
 LOOM_FN int barrier_flags_are_done(struct loom_ctx *c, uint32_t slot, const struct barrier_watch *w)
 {
 	struct barrier_local *self = barrier_local(c);

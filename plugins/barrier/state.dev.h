@@ -46,7 +46,7 @@ struct barrier_state {
 	/* the trigger's tag and arrival word of the job's first step; later steps use the next ones */
 	uint32_t tag;
 	uint32_t drops;           /* BARRIER_STAY, or BARRIER_DROP: workers may leave for good */
-	uint32_t groupings, most; /* most workers of a device */
+	uint32_t groupings, most; /* most: the number of workers of the largest device */
 	uint64_t groups_at;       /* offset of the groupings' words */
 	/* 1: a GPU, of which one worker polls what other devices write, and passes it on in the release word */
 	uint32_t relays;
@@ -105,7 +105,7 @@ struct barrier_watch {
 	uint32_t counted;          /* counter.dev.h: 1: the lane polls the counter */
 	uint32_t drops;            /* wide: 1: all workers of a device may have left */
 	uint32_t reached;          /* number of devices whose word was reached */
-	uint32_t next, step;       /* this lane polls words next, next + step, ... */
+	uint32_t next, step;       /* this lane polls word next and every step-th word after it */
 	uint32_t relays, polls;    /* wide: 1: a worker of this device relays; polls of the word that it writes */
 };
 

@@ -14,7 +14,7 @@
 struct gate_words {
 	uint32_t arrived; /* lanes that have arrived for the next sample */
 	uint32_t ready;   /* the READY phase that all lanes have reached */
-	uint32_t started; /* with process isolation; 1: the threads run, or failed to start (`failure`) */
+	uint32_t started; /* used under process isolation. 1: the threads run, or failed to start (`failure`) */
 	uint32_t pin_errno;
 	uint32_t finished __attribute__((aligned(64))); /* workers that have finished the sample */
 	uint32_t done;     /* the GO phase that all workers have finished */

@@ -311,7 +311,8 @@ static void identify(const struct gpu *d, struct loom__text *key)
 		loom__text_add(key, " %s", flags[i]);
 }
 
-/* Returns the most registers per thread for the promised resident blocks. They are allocated in units of eight. */
+/* Returns the largest number of registers per thread with which the promised blocks are resident. Registers are
+ * allocated in units of eight. */
 static uint32_t most_registers(const struct gpu *d)
 {
 	uint32_t threads = d->bound * (d->lanes * d->per_block + d->watch);

@@ -72,8 +72,8 @@ struct sim_member {
 struct sim_group {
 	struct loom_clock clock; /* first member */
 	uint32_t number;         /* index in simulation.group_slot */
-	struct heap live;        /* schedule = time: workers and agents of the group */
-	uint64_t after_ns;       /* least delay from a store to the step of its watcher; LOOM_NEVER: none watches */
+	struct heap live;        /* with the option schedule = time: the workers and agents of the group */
+	uint64_t after_ns;       /* shortest delay from a store to the step of a watching agent; LOOM_NEVER: none */
 	const void *warm[SIM_WARM]; /* first accesses of its next run: a worker, its stack, memory of an agent */
 	struct simulation *simulation;
 	const struct loom_host *host;
@@ -111,7 +111,7 @@ struct simulation {
 	struct sim_group *between;          /* agents between the ranks, such as a network; NULL: none */
 	uint64_t lookahead;                 /* delay in ns after which an effect of one rank can reach others */
 	struct sim_group *polled;           /* the group whose host words were polled last */
-	uint64_t stall_ns, limit_ns;        /* both in virtual time */
+	uint64_t stall_ns, limit_ns;        /* limits in virtual time */
 	enum schedule schedule;
 	uint64_t seed, schedule_seed;
 	char *program; /* the text that was compiled last */
@@ -128,13 +128,13 @@ struct simulation {
 	struct pct pct;
 	uint64_t turn;                        /* number of entries into heaps */
 	struct sim_entity *delayed;           /* random schedules: the entity that does not run between two steps */
-	uint64_t delayed_from, delayed_until; /* these two steps */
+	uint64_t delayed_from, delayed_until; /* virtual times of these two steps */
 	uint64_t check_at;                    /* when to check for a stall again */
 
 	pthread_t thread;
 	const struct sim_group *probing; /* the group whose probe is launched; NULL: none */
 	uint32_t launched, armed;
-	uint32_t probed, probe_armed;               /* the same for a probe */
+	uint32_t probed, probe_armed;               /* as `launched` and `armed`, for a probe */
 	uint32_t command, completed, notifications; /* see above; accessed by acquire and release */
 	uint32_t halt, leave;
 	uint32_t stop_requested; /* 1: a host waits for workers after it has set the stop flag */

@@ -175,11 +175,11 @@ struct qos_device_interrupt {
 };
 
 struct qos_files;
-#define QOS_IDLE_STATES 10 /* of the kernel: CPUIDLE_STATE_MAX */
+#define QOS_IDLE_STATES 10 /* the limit of the kernel: CPUIDLE_STATE_MAX */
 struct qos_idle {
 	uint64_t ns, entries;
 	uint64_t state_ns[QOS_IDLE_STATES]; /* the last one is the deepest */
-	uint32_t states;		    /* those that all cores have */
+	uint32_t states;		    /* number of states that all cores have */
 	int consumed;
 };
 

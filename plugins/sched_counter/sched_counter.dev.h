@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One counter over the initial set: each worker takes the next task, or the next few, by one addition. What persistent
+/* One counter over the initial set: each worker takes the next task, or the next few, by one addition, as persistent
  * kernels do. Device code. */
 #ifndef SCHED_COUNTER_DEV_H
 #define SCHED_COUNTER_DEV_H
@@ -8,7 +8,7 @@
 #include "../shared/sched/pool.dev.h"
 #endif
 
-/* Lane 0. The caller stops asking when none is left, so each worker adds once beyond the end. */
+/* Called by lane 0. The caller does not call again after no task was left, so each worker adds once beyond the end. */
 LOOM_FN uint64_t counter_claim(struct loom_ctx *c)
 {
 	struct sched_local *l = sched_local(c);

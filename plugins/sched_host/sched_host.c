@@ -159,8 +159,9 @@ static int host_collect(struct sched_host *s, struct host_worker *w)
 	return (int)some;
 }
 
-/* Returns a worker's part of n tasks: half of an equal share, so that tasks remain for the next worker. A worker with
- * tasks gets no more than that, since no other worker can run the tasks that it holds. */
+/* Returns a worker's part of n tasks: half of an equal share, so that tasks remain for the next worker. A worker
+ * without tasks gets at least as many as keep it busy. A worker with tasks does not, since no other worker can run the
+ * tasks that it holds. */
 static uint64_t host_part(const struct sched_host *s, const struct host_worker *w, uint64_t n)
 {
 	uint64_t part = n / (2 * s->workers);

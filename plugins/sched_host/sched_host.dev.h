@@ -70,7 +70,7 @@ LOOM_FN void host_report(struct loom_ctx *c)
 		loom_store_release_sys(&host_box(c)->reported, (uint64_t)mine->ran << 32 | mine->made);
 }
 
-/* Lane 0. Returns whether neither tasks nor room will come. */
+/* Called by lane 0. Returns whether neither tasks nor room will come. */
 LOOM_FN int host_is_gone(struct loom_ctx *c)
 {
 	if (loom_load_relaxed_sys(&host_box(c)->put) & HOST_FAILED)

@@ -47,7 +47,7 @@ LOOM_FN uint64_t mgws_range_load(const struct loom_ctx *c)
 	return SCHED_CFG(c, spread) ? loom_load_relaxed_sys(mgws_range_word(c)) : loom_load_relaxed_dev(mgws_range_word(c));
 }
 
-/* Lane 0. Returns whether initial tasks are left that this worker may claim. */
+/* Called by lane 0. Returns whether initial tasks are left that this worker may claim. */
 LOOM_FN int mgws_initial_left(const struct loom_ctx *c)
 {
 	return mgws_ranged(c) ? mgws_range_left(mgws_range_load(c)) != 0
@@ -67,8 +67,9 @@ LOOM_FN uint64_t mgws_fraction(uint64_t n, uint32_t of)
 	return (n >> 32) * part + ((n & 0xffffffffu) * part >> 32);
 }
 
-/* Lane 0. Returns how many of `left` tasks to claim among `workers` workers: the claim size, the room of the queues, or a
- * part of a worker's share. Blocks are long at first, which saves claims, and short at the end, which balances the load. */
+/* Called by lane 0. Returns how many of `left` tasks to claim among `workers` workers: the claim size, the room of
+ * the queues, or a part of a worker's share. Blocks are long at first, which saves claims, and short at the end, which
+ * balances the load. */
 LOOM_FN uint64_t mgws_claim_of(const struct loom_ctx *c, uint64_t left, uint32_t workers)
 {
 	uint32_t parts =
@@ -82,7 +83,8 @@ LOOM_FN uint64_t mgws_claim_of(const struct loom_ctx *c, uint64_t left, uint32_t
 	return n;
 }
 
-/* Lane 0. Claims from the range: returns the number of tasks, the first in *from. *seen: the range as loaded last. */
+/* Called by lane 0. Claims from the range: returns the number of tasks, the first in *from. *seen: the range as
+ * loaded last. */
 #define MGWS_CLAIM_MAX 65536u /* the lower half of the word must not wrap into the upper */
 LOOM_FN uint64_t mgws_claim_range(struct loom_ctx *c, uint64_t *seen, uint64_t *from, int was_idle)
 {
@@ -135,7 +137,8 @@ LOOM_FN uint64_t mgws_claim_elsewhere(struct loom_ctx *c, uint64_t *from)
 	return 0;
 }
 
-/* Lane 0. Claims from the whole set unless b->claimed says it is used up. Returns the number, the first in *from. */
+/* Called by lane 0. Claims from the whole set unless b->claimed says it is used up. Returns the number, the first in
+ * *from. */
 LOOM_FN uint64_t mgws_claim_set(struct loom_ctx *c, struct mgws_block *b, uint64_t *from)
 {
 	uint64_t *word = &mgws_job(c)->next, all = c->ctl->initial_tasks;

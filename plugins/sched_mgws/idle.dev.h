@@ -65,8 +65,9 @@ LOOM_FN int mgws_polls_range(const struct loom_ctx *c, uint32_t *polls)
 #endif
 }
 
-/* Lane 0. Returns whether to search other ranks. By RMA a scan of this rank costs less than a steal. By addresses a GPU
- * scans hundreds of queues more slowly than it steals, so it counts searches without success instead. */
+/* Called by lane 0. Returns whether to search other ranks. By RMA a scan of this rank costs less than a steal. By
+ * addresses a GPU scans hundreds of queues more slowly than it steals, so it counts searches without success instead.
+ * */
 #define MGWS_LOCAL_SEARCHES 8u
 LOOM_FN int mgws_rank_is_empty(struct loom_ctx *c)
 {
@@ -116,7 +117,7 @@ LOOM_FN uint32_t mgws_search_once(struct loom_ctx *c, struct mgws_search *s, int
 	return found || *idle ? found : mgws_claim_again(c, idle); /* this worker may have received a range */
 }
 
-/* Lane 0. Returns whether a search would find something. */
+/* Called by lane 0. Returns whether a search would find something. */
 LOOM_FN int mgws_sees_work(struct loom_ctx *c)
 {
 	return mgws_scan_local(c) || mgws_scan_remote(c) || (SCHED_CFG(c, noncoherent) && mgws_mailbox_filled(c));

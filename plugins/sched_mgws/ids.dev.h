@@ -47,7 +47,8 @@ LOOM_FN struct loom_task *mgws_body(const struct loom_ctx *c, uint32_t id)
 	return (struct loom_task *)(taken + MGWS_POOL_MARKS(ring)) + id % slots;
 }
 
-/* Lane 0. Reserves up to n slots of this worker's pool, writes their ids into its queue's ring, returns how many. */
+/* Called by lane 0. Reserves up to n slots of this worker's pool, writes their ids into its queue's ring, returns
+ * how many. */
 LOOM_FN uint32_t mgws_reserve(struct loom_ctx *c, struct mgws_queue *q, uint64_t at, uint32_t mask, uint32_t n)
 {
 	struct mgws_worker *mine = mgws_worker(c);
@@ -64,7 +65,7 @@ LOOM_FN uint32_t mgws_reserve(struct loom_ctx *c, struct mgws_queue *q, uint64_t
 	return found;
 }
 
-/* Lane 0, after the body was copied out. Frees its slot. */
+/* Called by lane 0 after the body was copied out. Frees its slot. */
 LOOM_FN void mgws_unmark(const struct loom_ctx *c, uint32_t id)
 {
 	uint32_t slots = MGWS_POOL_SLOTS(SCHED_CFG(c, public_queue));

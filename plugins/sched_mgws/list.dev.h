@@ -27,7 +27,7 @@ LOOM_FN int mgws_try_lock_list(struct mgws_list *s)
 	return loom_cas_acq_rel_sys(&s->lock, &open, 1u);
 }
 
-/* Lane 0. Locks the list. Returns 0 when the run was stopped instead. */
+/* Called by lane 0. Locks the list. Returns 0 when the run was stopped instead. */
 LOOM_FN int mgws_lock_list(struct loom_ctx *c, struct mgws_list *s)
 {
 	uint32_t pauses = 1;
@@ -39,7 +39,7 @@ LOOM_FN int mgws_lock_list(struct loom_ctx *c, struct mgws_list *s)
 	return 1;
 }
 
-/* Lane 0. Returns whether the list holds tasks. Acquire: pairs with the release of the lowered count in
+/* Called by lane 0. Returns whether the list holds tasks. Acquire: pairs with the release of the lowered count in
  * mgws_shrink_list(). So when a list is seen empty, busy() was called for its last tasks. */
 LOOM_FN int mgws_list_filled(const struct mgws_list *s)
 {
@@ -69,8 +69,8 @@ LOOM_FN void mgws_shrink_list(struct loom_ctx *c, struct mgws_list *s, uint64_t 
 	}
 }
 
-/* Lane 0. Returns a filled list that this worker may take from, or MGWS_LISTS. Between non-coherent devices, tasks for
- * one kind of device go through mailboxes instead. */
+/* Called by lane 0. Returns a filled list that this worker may take from, or MGWS_LISTS. Between non-coherent
+ * devices, tasks for one kind of device go through mailboxes instead. */
 LOOM_FN uint32_t mgws_list_to_take(const struct loom_ctx *c)
 {
 	const struct mgws_list *list = mgws_global(c)->list;
@@ -80,7 +80,8 @@ LOOM_FN uint32_t mgws_list_to_take(const struct loom_ctx *c)
 	return SCHED_CFG(c, mixed) && !SCHED_CFG(c, noncoherent) && mgws_list_filled(&list[kind]) ? kind : MGWS_LISTS;
 }
 
-/* Lane 0. Returns whether a list that this worker may not take from holds tasks. Then it must not report idle. */
+/* Called by lane 0. Returns whether a list that this worker may not take from holds tasks. Then it must not report
+ * idle. */
 LOOM_FN int mgws_others_listed(const struct loom_ctx *c)
 {
 	return SCHED_CFG(c, mixed) && mgws_list_filled(&mgws_global(c)->list[mgws_other_kind(c)]);

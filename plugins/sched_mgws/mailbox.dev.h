@@ -70,7 +70,7 @@ struct mgws_device {
 	uint32_t granted;                /* stored as the victim */
 	uint32_t kind, workers, pad;     /* LOOM_ON_*, and the number of workers; constant */
 	uint64_t gave;                   /* initial tasks granted to the other device */
-	uint64_t share;                  /* its tasks of the initial set at the start */
+	uint64_t share;                  /* number of initial tasks of the device at the start */
 };
 
 /* The device's trylocks, in its own block. An array of struct mgws_device follows, one for each device. */
@@ -118,7 +118,7 @@ LOOM_FN uint32_t mgws_next_device(const struct loom_ctx *c, uint32_t device)
 	i < (c)->devices;                                                                                              \
 	i++, d = mgws_next_device(c, d)
 
-/* Lane 0. Returns whether this worker now holds the lock. */
+/* Called by lane 0. Returns whether this worker now holds the lock. */
 LOOM_FN int mgws_try_lock(uint32_t *lock)
 {
 	uint32_t free = 0;
@@ -139,8 +139,9 @@ LOOM_FN int mgws_is_proxy(const struct loom_ctx *c)
 	return SCHED_CFG(c, noncoherent) && c->worker == c->first && mgws_kind(c) == LOOM_ON_GPU;
 }
 
-/* Lane 0. Returns how many of `left` initial tasks to grant: half of the fair share now, more when speeds are known
- * better. Shares follow the tasks that each device has consumed: those that it had, less those that are left. */
+/* Called by lane 0. Returns how many of `left` initial tasks to grant: half of the fair share now, more when speeds
+ * are known better. Shares follow the tasks that each device has consumed: those that it had, less those that are left.
+ * */
 LOOM_FN uint64_t mgws_fair_share(const struct loom_ctx *c, uint32_t to, uint64_t left)
 {
 	const struct mgws_device *thief = mgws_device(c, to);
@@ -155,8 +156,8 @@ LOOM_FN uint64_t mgws_fair_share(const struct loom_ctx *c, uint32_t to, uint64_t
 	return n / 2 ? n / 2 : 1;
 }
 
-/* Lane 0, with grant_lock. Takes initial tasks from the end of the range, which only the lock's holder changes. Returns
- * how many, and the first in *from. */
+/* Called by lane 0 with grant_lock. Takes initial tasks from the end of the range, which only the lock's holder
+ * changes. Returns how many, and the first in *from. */
 LOOM_FN uint64_t mgws_grant_range(struct loom_ctx *c, uint32_t to, uint64_t *from)
 {
 	struct mgws_global *g = mgws_global(c);
@@ -186,7 +187,7 @@ LOOM_FN uint32_t mgws_grant_listed(struct loom_ctx *c, struct mgws_mailbox *m)
 	return (uint32_t)n;
 }
 
-/* Lane 0. Returns whether half of what a worker holds is at most the thief's share of this device's tasks. */
+/* Called by lane 0. Returns whether half of what a worker holds is at most the thief's share of this device's tasks. */
 LOOM_FN int mgws_has_plenty(const struct loom_ctx *c, const struct mgws_device *thief)
 {
 	uint64_t busy = c->count - loom_load_relaxed_dev(&mgws_exchange(c)->searching);
@@ -264,7 +265,7 @@ LOOM_FN int mgws_request_pending(uint32_t hint, uint32_t granted)
 	return (int32_t)(hint - granted) > 0;
 }
 
-/* Lane 0. Returns a device with a pending request, or MGWS_NO_VICTIM. Each call polls the next device. */
+/* Called by lane 0. Returns a device with a pending request, or MGWS_NO_VICTIM. Each call polls the next device. */
 LOOM_FN uint32_t mgws_next_request(struct loom_ctx *c)
 {
 	struct mgws_worker *mine = mgws_worker(c);
@@ -275,14 +276,14 @@ LOOM_FN uint32_t mgws_next_request(struct loom_ctx *c)
 		   : MGWS_NO_VICTIM;
 }
 
-/* Lane 0. Returns whether the device can grant something that this worker does not hold. */
+/* Called by lane 0. Returns whether the device can grant something that this worker does not hold. */
 LOOM_FN int mgws_has_grantable(const struct loom_ctx *c)
 {
 	return mgws_others_listed(c) || mgws_range_left(loom_load_relaxed_dev(&mgws_global(c)->range)) >= 2;
 }
 
-/* Lane 0, on a CPU's worker with tasks. Returns whether there is a request that it can grant. spare: the worker holds
- * more tasks than it must keep. */
+/* Called by lane 0 on a CPU's worker with tasks. Returns whether there is a request that it can grant. spare: the
+ * worker holds more tasks than it must keep. */
 LOOM_FN int mgws_can_grant(struct loom_ctx *c, int spare)
 {
 	return mgws_kind(c) == LOOM_ON_CPU && mgws_next_request(c) != MGWS_NO_VICTIM &&
@@ -315,7 +316,7 @@ LOOM_FN int mgws_grant_inside_task(struct loom_ctx *c)
 	return loom_from_lane0(c, pending) && !sched_lane(c)->count;
 }
 
-/* Lane 0. Returns whether a grant of this worker may be untaken. */
+/* Called by lane 0. Returns whether a grant of this worker may be untaken. */
 LOOM_FN int mgws_has_untaken(struct loom_ctx *c)
 {
 	struct mgws_worker *mine = mgws_worker(c);
@@ -331,7 +332,7 @@ LOOM_FN int mgws_has_untaken(struct loom_ctx *c)
 
 /* ---- thief ----------------------------------------------------------------------------------- */
 
-/* Lane 0, with receive_lock. Writes the hint, if it has changed. */
+/* Called by lane 0 with receive_lock. Writes the hint, if it has changed. */
 LOOM_FN void mgws_hint(struct mgws_device *victim, struct mgws_mailbox *m, uint32_t number)
 {
 	if (victim->hint != number)
@@ -339,8 +340,8 @@ LOOM_FN void mgws_hint(struct mgws_device *victim, struct mgws_mailbox *m, uint3
 	victim->hint = number;
 }
 
-/* Lane 0, with receive_lock. Makes a request to each device that has granted the last one. Returns a device with a
- * grant to receive, plus 1; 0: none has. */
+/* Called by lane 0 with receive_lock. Makes a request to each device that has granted the last one. Returns a device
+ * with a grant to receive, plus 1; 0: none has. */
 LOOM_FN uint64_t mgws_request(struct loom_ctx *c)
 {
 	struct mgws_exchange *ours = mgws_exchange(c);
@@ -478,7 +479,7 @@ SCHED_SLOW int mgws_exchange_tasks(struct loom_ctx *c, int idle)
 	return idle;
 }
 
-/* Lane 0, before it sleeps. Returns whether there is a range to claim from, or a grant to receive. */
+/* Called by lane 0 before it sleeps. Returns whether there is a range to claim from, or a grant to receive. */
 LOOM_FN int mgws_mailbox_filled(const struct loom_ctx *c)
 {
 	if (mgws_range_left(loom_load_acquire_dev(&mgws_global(c)->range)))

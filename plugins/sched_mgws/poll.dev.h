@@ -15,15 +15,15 @@ enum { MGWS_STOP = 1, MGWS_PUBLISH = 2, MGWS_REQUESTED = 4 };
 #define MGWS_IS_REQUESTED(news) 0
 #endif
 
-/* Lane 0. Returns whether the public queue is empty, as its word says. A locked word means that the queue is empty if
- * it has a single owner (MGWS_NO_WORD), else that one owner holds the trylock. */
+/* Called by lane 0. Returns whether the public queue is empty, as its word says. A locked word means that the queue
+ * is empty if it has a single owner (MGWS_NO_WORD), else that one owner holds the trylock. */
 LOOM_FN int mgws_word_is_empty(const struct loom_ctx *c, uint64_t word)
 {
 	return SCHED_CFG(c, owners) == 1 ? !mgws_stealable(word) : !mgws_left(word);
 }
 
 #ifdef GPULOOM_DEV_CPU_H
-/* Lane 0. Returns whether a part of the initial set is unclaimed. */
+/* Called by lane 0. Returns whether a part of the initial set is unclaimed. */
 LOOM_FN int mgws_unclaimed(struct loom_ctx *c, struct mgws_block *b)
 {
 	if (SCHED_CFG(c, claim) == MGWS_QUEUES || b->claimed == MGWS_ALL)
@@ -33,7 +33,7 @@ LOOM_FN int mgws_unclaimed(struct loom_ctx *c, struct mgws_block *b)
 	return b->claimed != MGWS_ALL;
 }
 
-/* Lane 0. Returns the events to which the loop must react before the next task. These loads hit the cache. */
+/* Called by lane 0. Returns the events to which the loop must react before the next task. These loads hit the cache. */
 LOOM_FN uint32_t mgws_poll(struct loom_ctx *c, int can_publish)
 {
 	if (loom_stopped(c))
@@ -93,7 +93,7 @@ SCHED_SLOW uint64_t mgws_publish_half(struct loom_ctx *c)
 	} else if (b->end - b->next >= 2) {
 		uint64_t half = (b->end - b->next) / 2;
 		uint64_t most = ((uint64_t)mgws_meta(c)->mask + 1) / 2;
-		/* At most half of the ring, so that spawned tasks find room; all of a ring of one. */
+		/* Fills at most half of the ring, so that spawned tasks find room. A ring of one slot is filled. */
 		most = most ? most : 1;
 		n = mgws_publish(c, c->initial, b->next, ~0ull, half < most ? half : most);
 		b->next += n;

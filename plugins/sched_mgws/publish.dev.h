@@ -58,7 +58,7 @@ LOOM_FN void mgws_copy_across(const struct loom_ctx *c, struct mgws_queue *to, u
 
 /* ---- publish and acquire ---------------------------------------------------------------------- */
 
-/* Lane 0, with the trylock. Starts an epoch that offers the queue's tasks, and unlocks. */
+/* Called by lane 0 with the trylock. Starts an epoch that offers the queue's tasks, and unlocks. */
 LOOM_FN void mgws_reopen(struct loom_ctx *c, struct mgws_meta *meta, struct mgws_queue *q)
 {
 	if (!meta->open && meta->head != meta->tail) {
@@ -108,7 +108,7 @@ LOOM_FN uint32_t mgws_publish(struct loom_ctx *c, const struct loom_task *from, 
 	return (uint32_t)LOOM_OUTLINED_COLLECTIVE(mgws_publish_range, c, (struct loom_task *)from, at, mask, want);
 }
 
-/* Lane 0. Returns the queue's word after this worker has changed it. */
+/* Called by lane 0. Returns the queue's word after this worker has changed it. */
 LOOM_FN uint64_t mgws_word_now(struct loom_ctx *c)
 {
 	return SCHED_CFG(c, owners) == 1 ? mgws_own_meta(c)->word : loom_load_relaxed_sys(&mgws_queue(c)->word);

@@ -183,7 +183,8 @@ LOOM_FN int sched_mgws_spawn(struct loom_ctx *c, const struct loom_task *task)
 }
 #endif
 
-/* Lane 0. Returns whether too few tasks are public. A steal by RMA is expensive, so it should bring several tasks. */
+/* Called by lane 0. Returns whether too few tasks are public. A steal by RMA is expensive, so it should bring
+ * several tasks. */
 #define MGWS_RMA_TASKS 8u
 LOOM_FN int mgws_lacks_public(struct loom_ctx *c)
 {

@@ -135,8 +135,8 @@ LOOM_FN uint64_t mgws_attempt(struct loom_ctx *c, struct mgws_queue *q, uint32_t
 	return word;
 }
 
-/* Tries to steal from v, if there is room for the most tasks that may come. If it returns anything but 0, this worker
- * holds the trylock of its own queue. */
+/* Tries to steal from v, if there is room for the largest number of tasks that may come. If it returns anything but
+ * 0, this worker holds the trylock of its own queue. */
 LOOM_FN uint64_t mgws_begin_steal(struct loom_ctx *c, uint32_t v)
 {
 	struct mgws_meta *meta = mgws_meta(c);

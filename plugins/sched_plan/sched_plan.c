@@ -48,12 +48,12 @@ struct sched_plan {
 	const struct loom_host *host;
 	const struct plan_options *o;
 	struct costs file;
-	/* The table, and what it was made from. */
+	/* The table, and the costs and the kind from which it was made. */
 	struct plan_table table;
 	const uint64_t *cost; /* NULL: none */
 	uint32_t kind;	      /* TABLE_* */
-	uint32_t trials;      /* table = auto: how many samples were tried */
-	uint64_t shortest[TABLE_AUTO]; /* of each table, ns */
+	uint32_t trials;      /* with the option table = auto: the number of samples that tried tables */
+	uint64_t shortest[TABLE_AUTO]; /* [table]: the shortest sample with this table, ns */
 	uint64_t *measured;   /* [measured_tasks]: copied from the devices */
 	uint64_t measured_tasks;
 	int saved;
@@ -118,7 +118,7 @@ static int sched_plan_constants(void *self, const struct loom_layout *layout, ch
 
 /* ---- costs ----------------------------------------------------------------------------------- */
 
-/* The costs to plan by; *cost is NULL where there are none (yet). */
+/* Finds the costs from which the table is made. *cost is NULL if there are none, or none yet. */
 static int choose_costs(struct sched_plan *s, const struct loom_layout *layout, const uint64_t **cost, const char **from,
 			struct loom_error *err)
 {
@@ -154,7 +154,8 @@ static int is_to_measure(const struct sched_plan *s, const struct loom_layout *l
 	       (s->o->costs == COSTS_MEASURED || (s->o->costs == COSTS_AUTO && !declared));
 }
 
-/* Once: the costs of the table, or those that were just measured for the next one. */
+/* Writes the file of the option `save`, once: with the costs of the table, or with the costs that were just measured
+ * for the next table. */
 static int save(struct sched_plan *s, const uint64_t *cost, uint64_t tasks, struct loom_error *err)
 {
 	if (s->saved || !cost || !*s->o->save)
@@ -165,7 +166,7 @@ static int save(struct sched_plan *s, const uint64_t *cost, uint64_t tasks, stru
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-/* Of n workers worker w gets the tasks w, w + n, ... */
+/* Gives worker w of n workers the tasks w, w + n, w + 2 n and so on. */
 static void stride(struct plan_table *t)
 {
 	uint64_t at = 0;
@@ -182,8 +183,8 @@ static void give_all_to_first(struct plan_table *t)
 		t->first[w] = t->tasks;
 }
 
-#define TRIALS 2u /* of each table */
-/* The table of this sample. */
+#define TRIALS 2u /* number of samples that try a table */
+/* Returns the kind of table for this sample. */
 static uint32_t choose_table(const struct sched_plan *s)
 {
 	uint32_t best = TABLE_PLAN;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A static table first, then stealing of what is left. Device code.
  *
- * The table gives each worker a list of initial tasks. A worker takes from its own list, an eighth of what is left at a
- * time and at the end single tasks, by additions to the list's word `next`. When its list is used up it takes from the
- * lists of others in the same way. Other tables are the static split, from which no other worker takes, and one list for all, from which
- * single tasks are taken. A list that is used up stays so, because nothing is added to it: so one word, the
- * number of the first list that may have tasks, tells thieves where to look, and ends the search when it has passed the
- * last list. All relaxed: the table is constant, and these words order nothing else. Model: tests/models/plan.pml. */
+ * The table gives each worker a list of initial tasks. A worker takes from its own list, an eighth of what is left
+ * at a time and at the end single tasks, by additions to the list's word `next`. When its list is used up it takes
+ * from the lists of others in the same way. There are two other kinds of table: the static split, in which each
+ * worker takes from its own list alone, and one list from which all workers take single tasks. Nothing is added to a
+ * list, so an empty list stays empty. One word has the number of the first list that may have tasks. Thieves take
+ * from this list, and end their search when the word is behind the last list. All accesses are relaxed: the table is
+ * constant, and these words order nothing else. Model: tests/models/plan.pml. */
 #ifndef SCHED_PLAN_DEV_H
 #define SCHED_PLAN_DEV_H
 
@@ -18,14 +19,14 @@
 struct plan_block {
 	struct sched_own_list own;
 	uint64_t next;	     /* the next task of the list, as an index of the table */
-	uint64_t begin, end; /* of the list; constant */
+	uint64_t begin, end; /* constant: bounds of the list */
 	uint64_t single;     /* constant: tasks are taken one at a time from the start */
-	uint64_t took_ns;    /* left for collect(): from the start of the worker to its end */
+	uint64_t took_ns;    /* time from the start of the worker to its end, for collect() */
 	uint64_t pad[3];
 };
 
-/* What the device's block has after the pool: constant but for the times. The table follows: tasks[all]; and with
- * `measures` the times of this device's tasks in ns: [all]. */
+/* The part of the device's block after the pool. The table follows: the index of each task. With `measures`, an
+ * array for the times of this device's tasks in ns follows the table. Only the times change. */
 struct plan_site {
 	uint64_t tasks;
 	uint64_t measures;
@@ -38,7 +39,7 @@ LOOM_FN struct plan_site *plan_site(const struct loom_ctx *c)
 	return (struct plan_site *)((char *)site + site->more_at);
 }
 
-/* Lane 0: takes from a list; how many, and *at. */
+/* Called by lane 0. Takes tasks from a list, and returns their number; *at is the place of the first one. */
 LOOM_FN uint64_t plan_take(struct plan_block *b, uint64_t *at)
 {
 	uint64_t next = loom_load_relaxed_sys(&b->next), end = b->end, n;
@@ -51,7 +52,8 @@ LOOM_FN uint64_t plan_take(struct plan_block *b, uint64_t *at)
 	return next >= end ? 0 : n < end - next ? n : end - next;
 }
 
-/* Lane 0: from the lists of others. The host sets the word behind the last list where none is to be stolen from. */
+/* Called by lane 0. Takes tasks from the lists of other workers. If stealing is off, the host has set the word
+ * behind the last list. */
 LOOM_FN uint64_t plan_steal(struct loom_ctx *c, uint64_t *at)
 {
 	struct loom_counters *counters = &sched_local(c)->counters;
@@ -73,7 +75,7 @@ LOOM_FN uint64_t plan_steal(struct loom_ctx *c, uint64_t *at)
 	return 0;
 }
 
-/* Lane 0: the next initial task. */
+/* Called by lane 0. Returns the next initial task. */
 LOOM_FN uint64_t plan_claim(struct loom_ctx *c)
 {
 	struct sched_local *l = sched_local(c);
@@ -83,7 +85,7 @@ LOOM_FN uint64_t plan_claim(struct loom_ctx *c)
 		if (!n)
 			n = plan_steal(c, &at);
 		if (!n) {
-			/* What this worker did not take of its list, others did. */
+			/* Other workers took the tasks of its list that this worker did not take. */
 			const struct plan_block *b = (const struct plan_block *)c->own[LOOM_SCHED];
 			l->counters.stolen_out = b->end - b->begin - l->counters.claimed;
 			return SCHED_NO_TASK;

@@ -8,7 +8,7 @@
 struct plan_table {
 	uint64_t tasks;
 	uint32_t workers;
-	uint32_t *order; /* [tasks]: the tasks of worker 0, of worker 1, ... */
+	uint32_t *order; /* [tasks]: the tasks of all workers, worker by worker */
 	uint64_t *first; /* [workers + 1]: where those of a worker begin */
 	uint64_t longest; /* the largest sum of costs of a worker; 0 where costs are not known */
 };

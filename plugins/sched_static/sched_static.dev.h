@@ -47,7 +47,7 @@ SCHED_NOINLINE uint64_t sched_static_drain(struct loom_ctx *c, loom_ref join)
 
 #define SCHED_STATIC_STRIDE 64u /* with several lanes: initial tasks between two polls of the stop word */
 
-/* Worker w has either a range of the set, or tasks w, w + workers, ... */
+/* Worker w has either a range of the set, or task w and every task that is a multiple of `workers` after it. */
 LOOM_FN uint64_t sched_static_run_initial(struct loom_ctx *c)
 {
 	uint64_t all = c->ctl->initial_tasks, each = all / c->workers, rest = all % c->workers;

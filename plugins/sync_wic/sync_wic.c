@@ -182,8 +182,8 @@ static void write_channels(const struct wic *w, struct sync_head *h)
 	}
 }
 
-/* Returns the most pages that the channels to a device need, so that no allocation fails while workers run. A part may
- * end with a run of free pages that is shorter than the largest request. */
+/* Returns the largest number of pages that the channels to a device need, so that no allocation fails while workers
+ * run. A part may end with a run of free pages that is shorter than the largest request. */
 static uint64_t pages_for(const struct wic *w, uint32_t device)
 {
 	uint64_t want = 0, largest = 0;

@@ -37,7 +37,7 @@
 #include "uffd.h"
 
 #define WIC_BATCH          16u /* workers whose requests share one allocation (WIC, section 5.3) */
-#define WIC_COMPANIONS_MAX 16u /* most companion pages of a slot */
+#define WIC_COMPANIONS_MAX 16u /* limit on the companion pages of a slot */
 #define WIC_SHARD_WORKERS  8u
 #define WIC_SHARDS_MAX     1024u
 
@@ -178,7 +178,8 @@ static inline uint32_t wic_half(const struct sync_channel *k, uint32_t tag)
 {
 	return sync_round(k, tag) & 1;
 }
-/* Returns the tag of that slot and half in the round that is not released yet: the last round or the one before it. */
+/* Returns the tag of a slot in its first round that is not released, or in the round after that: whichever is odd
+ * (half = 1) or even (half = 0). */
 static inline uint32_t wic_current(const struct sync_channel *k, const struct sync_slot *s, uint32_t slot,
 				   uint32_t half)
 {

@@ -45,7 +45,7 @@ struct term_hcounter_device {
 struct term_hcounter_remote {
 	uint64_t at; /* the line of the device: an address or, with `rma`, a reference of its rank */
 	uint32_t rank, rma;
-	uint64_t workers; /* with `rma`: the value in that line, after the first read */
+	uint64_t workers; /* value of that line after the first read; used with `rma` */
 	uint64_t pad;
 };
 
@@ -147,8 +147,8 @@ LOOM_FN uint64_t term_hcounter_reported(struct loom_ctx *c, uint32_t i, uint32_t
 	return reported;
 }
 
-/* Lane 0. Returns the sum of the words of this device and of the next ones, `devices` of `all`. Each word only grows.
- * ~0: one device is not full. */
+/* Called by lane 0. Returns the sum of the words of this device and of the next ones, `devices` of `all`. Each word
+ * only grows. ~0: one device is not full. */
 LOOM_FN uint64_t term_hcounter_scan(struct loom_ctx *c, uint32_t devices, uint32_t all)
 {
 	uint64_t sum = loom_load_acquire_dev(&term_hcounter(c)->idle);

@@ -145,7 +145,8 @@ LOOM_FN void term_tree_open_round(struct loom_ctx *c, uint32_t round)
 	mine->voted = 0;
 }
 
-/* Lane 0. Makes one step: takes over a round or the verdict, votes, or decides at the root. Returns 1 for a verdict. */
+/* Called by lane 0. Makes one step: takes over a round or the verdict, votes, or decides at the root. Returns 1 for
+ * a verdict. */
 LOOM_FN int term_tree_step(struct loom_ctx *c, uint64_t stolen_out)
 {
 	struct term_tree_mine *mine = term_tree_mine(c);

@@ -9,7 +9,7 @@ enum placement_kind { PLACE_OWNER, PLACE_REMOTE, PLACE_HOST, PLACE_DEVICE };
 
 struct placement {
 	enum placement_kind kind;
-	uint32_t device; /* with PLACE_DEVICE: index of the device */
+	uint32_t device; /* index of the device; used with PLACE_DEVICE */
 };
 
 /* Parses "owner", "remote", "host" or "device:N". */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trigger_counter: a page of counters, as with hardware counter doorbells: the address selects the counter, the value
- * is the increment. Device code. A NIC adds what is stored to its page. Memory does not, so a fire is an atomic add,
- * for devices with atomics on the host's memory. */
+ * is the increment. Device code. The hardware adds each stored value to the counter. Here the page is host memory,
+ * which only keeps the last value, so a fire is an atomic add: the device needs atomics on host memory. */
 #ifndef TRIGGER_COUNTER_DEV_H
 #define TRIGGER_COUNTER_DEV_H
 
@@ -9,7 +9,7 @@
 #include "../shared/nic/nic.dev.h"
 #endif
 
-/* One line each, so that fires of different tags do not contend. */
+/* Each counter has a cache line of its own, so that fires of different tags do not contend. */
 struct trigger_counter {
 	uint64_t value;
 	uint64_t pad[7];

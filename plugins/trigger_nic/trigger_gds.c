@@ -3,7 +3,8 @@
 #include "../shared/nic/nic.h"
 #include "trigger_gds.dev.h"
 
-/* Kernels that the device launches end by nic_kernel_ends; modelled kernels push their records. */
+/* The device reports the ends of kernels that it launches in struct nic_kernel_ends. Workers that model kernel
+ * boundaries push their records into the FIFO. */
 static uint32_t gds_poll(struct nic *nic)
 {
 	return nic_poll_kernel_ends(nic) + nic_poll_fifo(nic);

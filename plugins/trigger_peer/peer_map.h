@@ -12,7 +12,7 @@
 struct peer_map;
 /* A part of the block that other ranks store into. */
 struct peer_part {
-	uint64_t at, bytes; /* from the start of the block */
+	uint64_t at, bytes; /* offset in the block, and size */
 };
 /* Collective. on_gpu: the workers of each rank belong to one GPU, device 0. head: start of this rank's block, in one of
  * the segments. peer_windows() returns [rank * PEER_WINDOWS(peer_segments()) + segment]; the last PEER_PARTS windows of a

@@ -307,7 +307,8 @@ static uint32_t free_post(struct peer *p)
 	return 0;
 }
 
-/* Whether the post may take the short path: by its promises, and as all records are constant while workers run. */
+/* Returns whether the post may take the short path. This depends on its promises, and on records that are constant
+ * while workers run. */
 static int may_be_flat(const struct peer *p, const struct loom_trigger_post *w)
 {
 	return LOOM_HAS(w, paired) && w->op == LOOM_NET_PUT && w->notify && w->bytes && !w->flags && !w->chain &&
@@ -331,7 +332,7 @@ static struct peer_flat *flat_place(struct peer *p, uint64_t tag)
 	return &f[i & (p->head.flats - 1)];
 }
 
-/* 1: posted; 0: there is no room for a record. */
+/* Returns 1 if the operation was posted, and 0 if there is no room for a record. */
 static int post_flat(struct peer *p, const struct loom_trigger_post *w)
 {
 	int own = w->target == p->head.rank;

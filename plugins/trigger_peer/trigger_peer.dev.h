@@ -53,26 +53,26 @@ struct peer_flat {
 	loom_ref local, remote;
 	uint64_t line; /* address of the arrival word at the target; 0: of the own rank */
 	uint64_t to; /* address of the words behind the first, or of the place; of the own rank: offset in the block */
-	uint32_t words; /* of 8 bytes */
+	uint32_t words; /* number of words of 8 bytes */
 	uint32_t threshold, slot, notify;
 	uint32_t stage; /* bytes from the start of the stage */
-	uint16_t once;	/* it does not re-arm */
+	uint16_t once;	/* 1: the post does not re-arm */
 	uint16_t staged;
 };
-/* Its progress; at the same index. */
+/* The progress of a post; has the index of the post. */
 struct peer_flow {
 	uint64_t counted; /* fires, if they need to be counted */
 	uint64_t sent;
 	uint64_t pad[6];
 };
 
-/* The line of an arrival word, as in struct nic_arrival. By the sender of paired messages: first and mark, as one; and
- * before its first message where the words go. */
+/* The line of an arrival word, as in struct nic_arrival. The sender of paired messages writes `first` and its mark
+ * in one store; before its first message it writes where the words go. */
 struct peer_arrival {
 	int64_t count;
 	uint64_t at_ns;
 	uint64_t first[2];
-	uint64_t taken; /* by the receiver: messages that are in their place */
+	uint64_t taken; /* number of messages that are in their place; written by the receiver */
 	loom_ref to;
 	uint64_t words; /* 0: no paired message has arrived */
 	uint64_t stage;

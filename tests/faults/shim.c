@@ -71,7 +71,7 @@ struct page {
 	char path[32768];
 	_Atomic uint64_t died; /* how many processes a signal has ended */
 	char within[64];       /* the file whose code raised the first signal or called exit() */
-	_Atomic uint64_t open; /* the most descriptors that a process had at its end */
+	_Atomic uint64_t open; /* the largest number of descriptors that a process had at its end */
 	char open_name[8][64];
 	uint32_t stack[STACKS]; /* with N = 0: a number for the callers of the n-th call of the class */
 };

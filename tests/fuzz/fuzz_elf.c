@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The input is a file. The target inspects it as a plug-in before loading, and as the note that a build writes in place
- * of a plug-in that was left out. The shown text of both must be printable. */
+/* The input is a file. The target reads the file in two ways: as a plug-in, whose identity is read before it is
+ * loaded, and as the note that a build writes in place of a plug-in that was left out. Both must give printable text.
+ * */
 #include <stdlib.h>
 #include <string.h>
 

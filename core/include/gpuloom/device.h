@@ -49,13 +49,13 @@ struct loom_segment {
 
 /* Device code of the embedding program: the text of a file. */
 struct loom_program_source {
-	const char *file; /* for messages of the compiler */
+	const char *file; /* file name for messages of the compiler */
 	const char *text;
 };
 
 /* Compiled task functions of the embedding program: dev/ir.h. */
 struct loom_program_ir {
-	const char *file; /* for messages */
+	const char *file; /* file name for messages */
 	const void *data; /* a NUL byte follows */
 	uint64_t bytes;
 	const uint32_t *tag; /* [tags]: the functions that it has */
@@ -241,21 +241,21 @@ struct loom_device_ops {
 	/* Where kernels of several processes take turns on this hardware: writes its name, the same in all processes of
 	 * the host, to `name`. Returns a clause after "or" about how to run them side by side. NULL, or returning NULL: they run side by side, or it is unknown. */
 	const char *(*time_slicing)(void *self, char *name, size_t size);
-	/* Of a launch with LOOM_LAUNCH_KEPT, where the core has stored LOOM_PHASE_READY(n): begins what ready() waits for, so
-	 * that several devices get ready at the same time. */
+	/* Only for a launch with LOOM_LAUNCH_KEPT, after the core has stored LOOM_PHASE_READY(n): begins what
+	 * ready() waits for, so that several devices get ready at the same time. */
 	int (*muster)(void *self, struct loom_error *err);
-	/* Of such a launch, when the core has read all that it wants of a sample: workers that stay may prepare for the next one,
-	 * LOOM_PHASE_READY(n). NULL: they do so when it begins. */
+	/* Only for such a launch, after the core has read all that it needs of a sample: workers that stay may
+	 * prepare for the next one, LOOM_PHASE_READY(n). NULL: they do so when it begins. */
 	int (*rest)(void *self, uint32_t ready, struct loom_error *err);
-	/* Of such a launch, after wait() has returned 0: LOOM_TALLY() in sum over the workers' counters of that sample, which the
-	 * device has added up. */
+	/* Only for such a launch, after wait() has returned 0: returns the sum of LOOM_TALLY() over the counters of
+	 * all workers in that sample. The device has computed it. */
 	uint64_t (*tally)(void *self);
-	/* Of such a launch on a device with streams: one more sample, behind what the caller has put into `stream` and before what
-	 * it puts there later. Nothing waits for it; where the stream is being captured it becomes a part of a graph. Makes no
-	 * other call of the driver that waits or allocates. `tasks` are where the host wrote them. LOOM_EBUSY: samples in
-	 * another stream have not ended. NULL: no streams. */
+	/* Only for such a launch on a device with streams: adds a sample to `stream`, after the earlier and before
+	 * the later work of the caller there. The call does not wait for the sample. If the stream is being captured,
+	 * the sample becomes a part of a graph. The op makes no call of the driver that waits or allocates. `tasks` is
+	 * where the host wrote the tasks. LOOM_EBUSY: samples in another stream have not ended. NULL: no streams. */
 	int (*enqueue)(void *self, void *stream, loom_ref tasks, uint64_t initial_tasks, struct loom_error *err);
-	/* Whether that stream is being captured now. */
+	/* Stores 1 in *is if the stream is being captured now, else 0. */
 	int (*captures)(void *self, void *stream, int *is, struct loom_error *err);
 	/* Waits until all such samples have ended, as wait() does. */
 	int (*drain)(void *self, uint64_t timeout_ns, struct loom_enqueued *out, struct loom_error *err);

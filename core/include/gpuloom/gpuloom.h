@@ -137,14 +137,16 @@ LOOM_EXPORT int loom_stack_ir(struct loom_stack *stack, const char *file, const 
 LOOM_EXPORT int loom_stack_alloc(struct loom_stack *stack, size_t bytes, loom_ref *ref, void **host,
 				 struct loom_error *err);
 
-/* Memory of the program: of a GPU of the stack (cudaMalloc(), a tensor, managed memory), or of the host, which is registered
- * with GPUs while it is adopted. Workers find it at loom_at(c, *ref); nothing is copied. It must stay until it is released or the
- * stack is closed, neither of which frees it. Memory of one GPU is for GPUs that reach it directly. LOOM_EINVAL: not aligned to
- * 8 bytes, or more than the allocation has; LOOM_EUNAVAIL: a device does not reach it, and err->text says why; LOOM_EFULL. Like
- * loom_stack_alloc() it ends workers that wait. */
+/* Adopts memory that the program has allocated: on a GPU of the stack (cudaMalloc(), a tensor, managed memory) or on
+ * the host. Host memory is registered with the GPUs while it is adopted. Workers find the memory at loom_at(c, *ref);
+ * nothing is copied. The program must not free the memory before it releases it or closes the stack; neither call frees
+ * it. Memory of one GPU is for GPUs that reach it directly. LOOM_EINVAL: not aligned to 8 bytes, or more than the
+ * allocation has; LOOM_EUNAVAIL: a device does not reach it, and err->text says why; LOOM_EFULL. The call ends workers
+ * that wait for the next run, as loom_stack_alloc() does. */
 LOOM_EXPORT int loom_stack_adopt(struct loom_stack *stack, void *memory, size_t bytes, loom_ref *ref,
 				 struct loom_error *err);
-/* No worker may use it any more. LOOM_EINVAL: it was not adopted. LOOM_EBUSY: runs may use it. */
+/* Releases adopted memory; workers must not use it afterwards. LOOM_EINVAL: it was not adopted. LOOM_EBUSY: runs may
+ * use it. */
 LOOM_EXPORT int loom_stack_release(struct loom_stack *stack, loom_ref ref, struct loom_error *err);
 
 /* ---- runs ------------------------------------------------------------------------------------- */

@@ -84,8 +84,9 @@ enum loom_opt_type {
 enum {
 	LOOM_OPT_REQUIRED = 1,   /* no default: the user must set it */
 	LOOM_OPT_DEPRECATED = 2, /* read with a warning that quotes `help` */
-	LOOM_OPT_TRUST = 4, /* the value is run, loaded or written to: only --trust takes it from a result as a conf */
-	/* Of a number: the word auto is 0 (-1 of an I64), and the plug-in finds the value as `help` says. */
+	/* The value is run, loaded or written to. A result that serves as a conf may set it only with --trust. */
+	LOOM_OPT_TRUST = 4,
+	/* For a number: the word auto stands for 0 (-1 of an I64), and the plug-in finds the value as `help` says. */
 	LOOM_OPT_AUTO = 8,
 };
 
@@ -98,7 +99,7 @@ struct loom_opt {
 	const char *help;           /* one or two sentences with the unit and the meaning of values */
 	const char *const *choices; /* ENUM only: NULL-terminated */
 	const char *section;        /* NULL: the plug-in's own; else one that plug-ins of this kind share */
-	double min, max;            /* both 0: only the bounds of the type */
+	double min, max;            /* if both are 0, only the bounds of the type apply */
 	uint32_t offset;            /* the offset of the field in the plug-in's option struct */
 	uint16_t size;              /* the size of the field; checked against the type */
 	uint8_t type;               /* enum loom_opt_type */
@@ -206,7 +207,7 @@ static inline int loom_refuse(struct loom_error *err, const char *option)
 struct loom_device_code {
 	size_t size;
 	const void *cpu;         /* struct loom_<kind>_dev */
-	const char *source_name; /* for compiler messages, as in "term_counter.dev.h" */
+	const char *source_name; /* file name for messages of the compiler: "term_counter.dev.h" */
 	const char *source;      /* text of the file, not NUL-terminated; NULL: CPU only */
 	const char *source_end;
 	uint32_t flags; /* LOOM_CODE_* */
@@ -322,7 +323,7 @@ struct loom_device_shape {
 	uint32_t first_worker; /* set by the core: the global id of the device's first worker */
 	uint32_t workers, lanes;
 	int32_t numa_node;       /* -1: none or not known */
-	uint64_t local_bytes;    /* the most private memory per worker, as a GPU's shared memory */
+	uint64_t local_bytes;    /* limit on the private memory of a worker, such as a GPU's shared memory */
 	uint32_t kind;           /* LOOM_ON_CPU ...: the affinity of tasks that the device may run */
 	uint32_t flags;          /* LOOM_SHAPE_* */
 	/* A model of the cost of a kernel launch and its end, for a device that has none, such as a CPU. 0: no cost. */
@@ -355,14 +356,15 @@ struct loom_layout {
 	/* 1: between devices only loads and stores are atomic, so no two devices may change the same word. A policy
 	 * that needs such a word fails in need(). */
 	uint32_t noncoherent;
-	/* Of ranks that share tasks. 1: workers reach the memory of other ranks only by rma() of the trigger. 0: by
+	/* For ranks that share tasks. 1: workers reach the memory of other ranks only by rma() of the trigger. 0: by
 	 * loads, stores and atomics of scope sys. */
 	uint32_t rma;
 	const struct loom_clock *clock; /* The virtual clock of the devices: clock.h. NULL: the clock of the host. */
 	/* Interrupts of devices: interrupt.h. NULL: none, as in a test without a core. */
 	const struct loom_interrupts *interrupts;
-	/* Of ranks that share tasks ([run] tasks = shared): this rank, and the number of ranks; 0 or 1: tasks stay
-	 * here. The sums of workers and devices of other ranks are known once the device code is composed. */
+	/* If ranks share tasks ([run] tasks = shared): the number of this rank, and the number of ranks; 0 or 1:
+	 * tasks stay here. The sums of workers and devices of other ranks are known once the device code is composed.
+	 * */
 	uint32_t rank, ranks, remote_workers, remote_devices;
 	const struct loom_barrier_scopes *barrier_scopes; /* the workload's scopes: barrier.h. NULL: none */
 	/* The needs of workload and barrier for the trigger; all 0 before their need(). NULL: not known. */
@@ -378,11 +380,11 @@ struct loom_layout {
 enum loom_place {
 	LOOM_PLACE_ANY = 0, /* where the transport places memory of its owner */
 	LOOM_PLACE_HOST,    /* in host memory: the host reads or writes it while workers run */
-	/* Of blocks per device alone: the memory of that device, whatever the transport. No other device reaches it,
-	 * and the host only while no worker runs. */
+	/* Only for blocks per device: the memory of that device, whatever the transport. No other device reaches
+	 * this memory; the host reaches it only while no worker runs. */
 	LOOM_PLACE_DEVICE,
-	/* Of blocks for the stack alone: memory that the selected trigger sends from and to. That is host memory, or as
-	 * ANY if the trigger reaches all (`anywhere` in struct loom_trigger_ops). */
+	/* Only for blocks for the stack: memory that the selected trigger sends from and to. This is host memory, or
+	 * the memory of LOOM_PLACE_ANY if the trigger reaches all (`anywhere` in struct loom_trigger_ops). */
 	LOOM_PLACE_NET,
 	LOOM_PLACES
 };
@@ -407,21 +409,21 @@ struct loom_need {
 	struct loom_net_need net; /* the network needs of workloads and barriers */
 };
 enum {
-	/* Of workloads: tasks() fills the block for the stack, and nothing writes to it afterwards. So non-coherent
+	/* For workloads: tasks() fills the block for the stack, and nothing writes to it afterwards. So non-coherent
 	 * devices (loom_layout) may read copies in their own memory. */
 	LOOM_NEED_CONSTANT = 1,
-	/* A run may end without workers that are slow to wake, where scheduler and detector set this and the stack has
-	 * one device. Of a scheduler: every worker can reach all work. Of a detector: the host may call idle() for a
-	 * worker before the run. A worker that wakes first calls busy(), even after done() has returned 1 to
-	 * another. */
+	/* A run may end without workers that are slow to wake, where scheduler and detector set this and the stack
+	 * has one device. A scheduler that sets it: every worker can reach all work. A detector that sets it: the host
+	 * may call idle() for a worker before the run. A worker that wakes first calls busy(), even after done() has
+	 * returned 1 to another. */
 	LOOM_NEED_LATE = 2,
 	/* Of a scheduler or detector: what init() writes depends on earlier samples, or init() accepts one number of initial
 	 * tasks only. The core then calls init() before each sample on GPUs, too (core/stack/reset.c). */
 	LOOM_NEED_INIT = 4,
 };
 
-/* These blocks as the host accesses them, or images that the core copies to and from the device. `device` and `worker`
- * are arrays over layout->devices and layout->workers. */
+/* The blocks of a policy as the host accesses them, or images that the core copies to and from the device. `device`
+ * and `worker` are arrays over layout->devices and layout->workers. */
 struct loom_view {
 	size_t size;
 	void *global;

@@ -51,7 +51,7 @@ struct loom_request {
 struct loom_tenant {
 	char name[24];
 	uint32_t first, count; /* workers; no worker has two tenants */
-	uint32_t outstanding;  /* the most requests of one worker in progress: a power of two */
+	uint32_t outstanding;  /* limit on the requests of one worker in progress: a power of two */
 	uint32_t weight;       /* the share among tenants that all want more; at least 1 */
 };
 #define LOOM_MAX_TENANTS 32

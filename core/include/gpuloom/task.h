@@ -43,7 +43,7 @@ _Static_assert(sizeof(struct loom_task) == 64, "a task is one cache line");
  * see. `next` is copied before it runs, so its task function may reuse the record. */
 struct loom_join {
 	uint64_t pending; /* the number of these tasks, set before the first of them is spawned */
-	uint64_t data[7]; /* for the program: the results of the tasks for `next` */
+	uint64_t data[7]; /* used by the program: the results of the tasks, for `next` */
 	struct loom_task next;
 };
 #ifdef __cplusplus

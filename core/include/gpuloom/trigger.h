@@ -79,7 +79,7 @@ struct loom_edge {
 struct loom_await {
 	uint64_t index, count;
 };
-#define LOOM_AWAITS_MOST 8 /* the most conditions in front of one kernel */
+#define LOOM_AWAITS_MOST 8 /* limit on the conditions in front of one kernel */
 
 /* Host half. Any thread may call post, also while workers run. */
 struct loom_trigger_ops {

@@ -214,7 +214,8 @@ LOOM_FN struct loom_allreduce_part loom_allreduce_part(const struct loom_allredu
 		uint32_t late = step < ring ? step : step - a->between;
 		chunk = in + 2 * a->group - late;
 	} else if (!rest || (level && level + 1 < a->between)) {
-		/* Halved down to this level: the part that the peer keeps, or the part that is finished here. */
+		/* The piece was halved once per level. While parts are halved, the rank sends the half that its peer
+		 * keeps; on the way back, it sends the part that it has finished. */
 		uint32_t down = (level < half ? level : a->between - 1 - level) - rest,
 			 keeps = level < half ? g ^ (1u << down) : g;
 		uint64_t unit = floats / a->power;

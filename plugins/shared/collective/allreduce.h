@@ -43,7 +43,7 @@ static const char *const loom_allreduce_algorithms[] = {"auto",    "ring",    "h
 /* algorithm = auto: bytes per rank, and ranks, for halving, which gains nothing elsewhere (measured with 4 and 8). */
 #define LOOM_ALLREDUCE_HALVING_MOST (16u << 10)
 #define LOOM_ALLREDUCE_HALVING_RANKS 4u
-#define LOOM_ALLREDUCE_PIECES 64u /* most pieces of a slice, each of which takes a post, a tag and an arrival word */
+#define LOOM_ALLREDUCE_PIECES 64u /* limit on the pieces of a slice; a piece takes a post, a tag and an arrival word */
 
 /* Sets the number of chunks, and the steps that follow from it. */
 static inline void loom_allreduce_cut(struct loom_allreduce *a, uint32_t algorithm, uint32_t group)

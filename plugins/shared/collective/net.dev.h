@@ -75,13 +75,13 @@ LOOM_FN int loom_net_await_late(struct loom_ctx *c, const struct loom_net_late *
 	return loom_net_await_word(c, late, index, n, 0);
 }
 
-/* The same until n operations have completed in slot `index`: receives. */
+/* Waits in the same way until n operations (receives) have completed in slot `index`. */
 LOOM_FN int loom_net_await_completed(struct loom_ctx *c, uint32_t index, uint64_t n)
 {
 	return loom_net_await_word(c, (const struct loom_net_late *)0, index, n, 1);
 }
 
-/* 1: `index` was notified `n` times. 0: not yet; a failed network fails the run. Collective, also a barrier. */
+/* Returns 1 if `index` was notified `n` times, else 0. A failed network fails the run. Collective, also a barrier. */
 LOOM_FN int loom_net_arrived(struct loom_ctx *c, uint32_t index, uint64_t n)
 {
 	int64_t seen = 0;

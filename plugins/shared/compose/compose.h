@@ -19,7 +19,7 @@ struct compose_target {
 	uint32_t blocks;     /* blocks that must fit on a multiprocessor */
 	uint32_t watch;      /* threads of a monitor's wave that a block can have; 0: none */
 	uint32_t launched;   /* 1: each step of the workload is a launch; 0: the kernel is persistent */
-	uint32_t nesting;    /* most levels of nested tasks, each of which takes stack of every thread */
+	uint32_t nesting;    /* limit on the levels of nested tasks; a level takes stack of every thread */
 };
 
 /* Names in the program: the kernel, and the launch record in constant memory. */

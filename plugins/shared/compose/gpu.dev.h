@@ -40,12 +40,13 @@ struct loom_gpu_words {
 	uint32_t pad0[15];
 	uint32_t done; /* the GO phase that all workers have finished */
 	uint32_t pad1;
-	uint64_t began_ns, ended_ns; /* of that sample, by the clock of the device */
-	uint64_t tally;		     /* of all its workers */
+	uint64_t began_ns, ended_ns; /* start and end of the sample `done`, by the clock of the device */
+	uint64_t tally;		     /* sum over all workers of the device */
 	uint64_t replayed, wrong, initial_tasks, pad2;
-	uint64_t ended; /* of struct loom_enqueued: stored last */
+	uint64_t ended; /* as in struct loom_enqueued; the device stores it last */
 	uint64_t pad3[7];
-	/* Of resident workers. The host writes: a phase in the upper half; with GO the number of initial tasks in the lower. */
+	/* For resident workers. The host writes the phase into the upper half, and with GO the number of initial
+	 * tasks into the lower half. */
 	uint64_t order;
 	uint64_t pad4[7];
 	uint64_t leave; /* LOOM_GPU_STAYS ..., and in the upper half the phase of the last order; the device writes */
@@ -93,7 +94,7 @@ struct loom_gpu_launch {
 	uint32_t tasks;
 	uint32_t unused;
 	uint64_t seed;
-	uint64_t steps; /* with kernels = launched: steps of a sample */
+	uint64_t steps; /* number of steps of a sample, if kernels are launched */
 	const struct loom_reset *reset; /* [resets] */
 	uint64_t resets;
 	uint64_t idle_ns; /* resident workers leave after this time without an order */

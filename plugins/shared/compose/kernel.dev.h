@@ -214,7 +214,7 @@ LOOM_FN void loom_set_state(const struct loom_ctx *c, enum loom_worker_state wha
 		loom_store_relaxed_dev(&loom_gpu.stage[c->worker - c->first], (uint32_t)LOOM_GPU_WORKING + what);
 }
 
-/* Lane 0. Polls until the phase differs from `old` and has a bit of `mask`. The mask 3 excludes GO. */
+/* Called by lane 0. Polls until the phase differs from `old` and has a bit of `mask`. The mask 3 excludes GO. */
 LOOM_FN uint32_t loom_gpu_poll_phase(struct loom_ctx *c, uint32_t old, uint32_t mask, uint32_t pause_ns)
 {
 	uint32_t phase;
@@ -384,7 +384,8 @@ LOOM_FN uint32_t loom_gpu_meet(struct loom_ctx *c, const struct loom_gpu_order *
 	return order->phase;
 }
 
-/* Of a kernel that READY began: GO of this sample or RETIRE. The copy of the phase may be that of an earlier sample. */
+/* In a kernel that began with READY: waits for GO of this sample or for RETIRE. The device's copy of the phase may
+ * still be that of an earlier sample. */
 LOOM_FN uint32_t loom_gpu_await_this(struct loom_ctx *c, uint32_t go)
 {
 	struct loom_ctl *host = loom_gpu.ctl;

@@ -10,7 +10,7 @@
 
 #include "lib/text.h"
 
-#define LONGEST_NS 1e11 /* of a task: sums of COSTS_MOST tasks stay below 2^63 */
+#define LONGEST_NS 1e11 /* limit on the cost of a task, so that sums of COSTS_MOST tasks stay below 2^63 */
 
 void costs_free(struct costs *c)
 {

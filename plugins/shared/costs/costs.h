@@ -16,15 +16,15 @@ struct costs {
 	uint32_t *after;
 };
 
-#define COSTS_MOST (1u << 24) /* tasks of a file */
+#define COSTS_MOST (1u << 24) /* limit on the tasks of a file */
 
-/* 0, or an error that names the file and the task. */
+/* Reads a file of costs. Returns 0, or an error that names the file and the task. */
 int costs_read(const struct loom_host *host, const char *path, struct costs *out, struct loom_error *err);
-/* The same from text, which messages call `name`. */
+/* Parses the text of such a file. Messages call the text `name`. */
 int costs_parse(const struct loom_host *host, const char *name, const char *text, size_t length, struct costs *out,
 		struct loom_error *err);
 void costs_free(struct costs *c);
-/* Without predecessors. */
+/* Writes a file of costs without predecessors. */
 int costs_write(const struct loom_host *host, const char *path, const uint64_t *cost, uint64_t tasks,
 		struct loom_error *err);
 /* The longest chain of tasks that wait for each other, in ns; -1: some wait in a circle, or memory is short. */

@@ -37,16 +37,16 @@ struct fabric_io {
 enum fabric_what { FABRIC_DONE = 1, FABRIC_FAILED, FABRIC_ARRIVED };
 struct fabric_event {
 	uint32_t what;
-	int32_t status;                 /* for FAILED: a positive FI_E* */
-	struct fabric_context *context; /* for DONE and FAILED */
-	uint64_t notify;                /* for ARRIVED */
+	int32_t status;                 /* set for FAILED: a positive FI_E* */
+	struct fabric_context *context; /* set for DONE and FAILED */
+	uint64_t notify;                /* set for ARRIVED */
 };
 
 struct fabric {
 	const struct fabric_ops *ops;
 	const struct loom_host *host;
 	char name[64]; /* name of the provider */
-	int fetches;   /* 1: it adds atomically beside the CPUs of each rank, and returns the old value */
+	int fetches;   /* 1: adds are atomic, also with those of CPUs, and return the old value */
 	int fd;	       /* readable when poll() has work, if may_sleep() permits sleep; -1: none */
 };
 

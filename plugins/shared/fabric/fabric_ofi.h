@@ -18,7 +18,7 @@
 
 #define FABRIC_API FI_VERSION(1, 9)
 #define FABRIC_BATCH 16u
-#define FABRIC_TESTS 8u /* most operations of a test in flight */
+#define FABRIC_TESTS 8u /* limit on the operations of a test in flight */
 #define FABRIC_ADDRESS 128u /* longest endpoint name */
 
 /* The scratch memory of a rank: the target of its neighbour's tests, and of puts that only notify. */
@@ -47,7 +47,7 @@ struct fabric_ofi {
 	struct fid_cq *cq;
 	struct fid_ep *ep;
 	fi_addr_t *peer;      /* [ranks] */
-	uint64_t most_add[2]; /* most elements of one atomic, by enum loom_net_type; 0: unsupported */
+	uint64_t most_add[2]; /* limit on the elements of one atomic, by enum loom_net_type; 0: unsupported */
 	int add_alone;        /* 1: only one atomic may be in flight */
 	int devices;	      /* as in struct fabric_want */
 	int hmem;	      /* 1: the provider claims to access memory of GPUs */

@@ -7,7 +7,7 @@
  * and acknowledges; then the put completes. Gets and adds are rejected, because the target would have to act first. */
 #include "fabric_ofi.h"
 
-#define MOST 64u /* most operations in flight that need a second message, or a copy at their end */
+#define MOST 64u /* limit on operations in flight that need a second message, or a copy at their end */
 
 /* Immediate data beyond the notifications, which are below 2^20. */
 #define NOTICE (1u << 31)

@@ -17,8 +17,8 @@
 
 #define MAGIC 0x3245444f434f4f4cull /* "LOOCODE2", little-endian */
 enum {
-	MOST_PROGRAMS = 512, /* most files of a folder; beyond that the least recently used are removed */
-	STALE_S = 3600,      /* the writer of an older temporary file has died */
+	MOST_PROGRAMS = 512, /* limit on the files of a folder; the least recently used ones are removed */
+	STALE_S = 3600,      /* age of a temporary file in seconds after which its writer must have died */
 };
 
 struct head {

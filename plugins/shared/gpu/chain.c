@@ -11,7 +11,7 @@
 /* Most steps in the stream at once. A stream has room for about a thousand calls. When it is full, a launch blocks
  * until the front end continues, which may depend on this thread. */
 #define AHEAD      32
-#define GRAPH_MOST 4096u        /* most steps of a graph, each of which takes some us to build */
+#define GRAPH_MOST 4096u        /* limit on the steps of a graph; a step takes some us to build */
 #define LOOK_NS    1000000ull   /* interval of checks for network failures, if the host takes no part in the steps */
 #define ENOUGH     (1ull << 62) /* larger than any awaited count, even after more arrivals */
 

@@ -13,7 +13,7 @@ static int have_ended(const struct gpu *d, const struct launch *l)
 	return !enqueued_left(d, l);
 }
 
-/* Between enter() and leave(). */
+/* Called between enter() and leave() of the driver. */
 static int check_stream(struct gpu *d, void *stream, int *captures, struct loom_error *err)
 {
 	int ours = 0;

@@ -22,7 +22,7 @@ struct gpu_options {
 	uint64_t idle;
 	uint8_t resident;
 	const char *arch, *cache;
-	uint32_t group; /* with worker = warp or wave: warps or waves of a block, each of which is a worker */
+	uint32_t group; /* number of warps or waves of a block, if each of them is a worker */
 	const char *compiler;
 	uint32_t carveout; /* CUDA: percent of a multiprocessor's on-chip memory that is shared memory */
 };
@@ -124,10 +124,10 @@ struct gpu_driver {
 	const char *const *dialect;   /* keywords for programs: compose_cuda */
 	const struct rtc_kind *compiler;
 	int out_of_memory;   /* the driver's code for a lack of memory */
-	int most_registers;  /* most registers of a thread */
+	int most_registers;  /* limit on the registers of a thread */
 	int watches;         /* 1: a block can have a monitor's wave beside those of its workers */
 	int ir;              /* formats with which compile() links: enum compose_format */
-	const char *ir_text; /* these formats in words; NULL: none */
+	const char *ir_text; /* the formats of IR in words; NULL: none */
 	int lanes_shared;    /* bytes of shared memory per block that dev/NAME.h uses for barriers of lanes */
 	int lanes_dynamic;   /* bytes of these that are dynamic */
 
@@ -274,8 +274,8 @@ struct gpu {
 struct chain {
 	const struct loom_chain *what;
 	char *words;   /* the trigger's block at the host's address */
-	uint64_t view; /* the same at the GPU's address */
-	uint64_t most; /* most kernels in the stream at once */
+	uint64_t view; /* the block of the trigger at the GPU's address */
+	uint64_t most; /* limit on the kernels in the stream at once */
 	void *graph;   /* recorded calls; NULL: kernels are launched one by one */
 	uint64_t launched, ended;
 	uint64_t moved_ns;  /* time of the last progress */
@@ -373,7 +373,7 @@ int gpu_rest(void *self, uint32_t ready, struct loom_error *err);
 int gpu_enqueue(void *self, void *stream, loom_ref tasks, uint64_t initial_tasks, struct loom_error *err);
 int gpu_captures(void *self, void *stream, int *is, struct loom_error *err);
 int gpu_drain(void *self, uint64_t timeout_ns, struct loom_enqueued *out, struct loom_error *err);
-/* 1: not all of them have ended. */
+/* Returns 1 if not all enqueued samples have ended. */
 int enqueued_left(const struct gpu *d, const struct launch *l);
 
 /* interrupt.c */
@@ -404,7 +404,7 @@ uint64_t watch_deadline(const struct gpu *d, uint64_t timeout_ns);
 void watch_nap(const struct gpu *d, uint64_t since_ns);
 /* The stages of all workers, to be freed; NULL if they cannot be read. */
 uint32_t *watch_stages(struct gpu *d, const struct launch *l);
-/* How many workers are not at `stage`, in words. */
+/* Describes in words how many workers are not at `stage`. */
 void watch_late(struct gpu *d, const struct launch *l, uint32_t stage, char *out, size_t room);
 /* The host's words in the device's copy: a word of struct loom_ctl; the stop flag, which running workers poll there. */
 int watch_pass_on(struct gpu *d, size_t offset, uint32_t value);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers that stay on the GPU between runs of a program that embeds gpuloom, and leave after a time without one.
- * tests/models/resident.pml: how host and workers agree whether these are still there. */
+/* Workers that stay on the GPU between runs of a program that embeds gpuloom, and leave after a time without a run.
+ * The model tests/models/resident.pml shows how host and workers agree whether the workers have left. */
 #include <inttypes.h>
 
 #include "gpu.h"
 
-#define READY_NS   60000000000ull /* until workers are ready: other kernels may have the GPU */
-#define DECIDES_NS 1000000000ull  /* a kernel that does not decide within that time has died, as the next wait finds */
+#define READY_NS   60000000000ull /* limit until workers are ready; long, because other kernels may use the GPU */
+#define DECIDES_NS 1000000000ull  /* a kernel that does not decide within this time has died: the next wait says so */
 
-/* 1 when the workers have left without this order: they may also have carried it out and left since. They decide within
- * a few accesses to host memory. */
+/* Gives the workers an order. Returns 1 if they have left without it, and 0 if they have it, even if they have left
+ * since. Workers that are about to leave decide within a few accesses to host memory. */
 static int post(struct gpu *d, struct launch *l, uint32_t phase, uint64_t initial_tasks)
 {
 	uint64_t leave, until = watch_deadline(d, DECIDES_NS);
 	l->posted = phase;
-	/* Pairs with the acquire of worker 0; all that the sample needs is before it. Sequentially consistent, as the
-	 * load behind it: these two pair with the fence in loom_gpu_leaves(). */
+	/* Pairs with the acquire of worker 0: all data of the sample precede this store. The store and the load
+	 * behind it are sequentially consistent: they pair with the fence in loom_gpu_leaves(). */
 	__atomic_store_n(&d->words->order, (uint64_t)phase << 32 | initial_tasks, __ATOMIC_SEQ_CST);
 	while ((leave = __atomic_load_n(&d->words->leave, __ATOMIC_SEQ_CST)) == LOOM_GPU_ASKS &&
 	       d->host->now_ns(d->host) < until)
@@ -26,9 +26,9 @@ static int post(struct gpu *d, struct launch *l, uint32_t phase, uint64_t initia
 static int start(struct gpu *d, struct launch *l, uint32_t ready, struct loom_error *err)
 {
 	const struct loom_gpu_order order = {.phase = ready, .kept = LOOM_GPU_RESIDENT};
-	/* No worker uses these now. In stream order the new ones begin after the last of the old ones has left. */
+	/* No worker uses these words now: in stream order, new workers begin after the last old worker has left. */
 	__atomic_store_n(&d->words->order, (uint64_t)ready << 32, __ATOMIC_RELAXED);
-	/* Those that left may have been ready for this sample. */
+	/* The workers that left may have been ready for this sample. */
 	__atomic_store_n(&d->words->ready, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&d->words->leave, LOOM_GPU_STAYS, __ATOMIC_RELEASE);
 	l->posted = ready;
@@ -63,7 +63,7 @@ int resident_go(struct gpu *d, struct launch *l, struct loom_error *err)
 		l->phase = go;
 		if (code || !post(d, l, go, tasks))
 			return code;
-		l->resides = 0; /* they left while they were ready */
+		l->resides = 0; /* the workers left while they were ready */
 	}
 }
 
@@ -78,7 +78,7 @@ int gpu_rest(void *self, uint32_t ready, struct loom_error *err)
 {
 	struct gpu *d = self;
 	struct launch *l = d->launch;
-	/* Not worth a launch: the next run may be far away. */
+	/* If the workers have left, they are not launched again here: the next run may be much later. */
 	if (l && l->resident && l->resides && post(d, l, ready, 0))
 		l->resides = 0;
 	(void)err;

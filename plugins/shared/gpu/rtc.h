@@ -9,9 +9,9 @@
 struct rtc_kind {
 	const char *title;         /* "NVRTC" */
 	const char *prefix;        /* prefix of its functions: "nvrtc" */
-	const char *code;          /* its name for machine code: "CUBIN" */
-	const char *assembly;      /* its name for assembly; NULL: unavailable */
-	const char *ir;            /* its name for linkable IR; NULL: unavailable */
+	const char *code;          /* the compiler's name for machine code: "CUBIN" */
+	const char *assembly;      /* the compiler's name for assembly; NULL: unavailable */
+	const char *ir;            /* the compiler's name for linkable IR; NULL: unavailable */
 	const char *const *name;   /* file names, best first; NULL-terminated */
 	const char *const *folder; /* folders of toolkits, beside those of the dynamic linker */
 	const char *const *home;   /* environment variables with a toolkit's folder */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Polls for words that a kernel writes, whether it is alive, and what its workers do. */
+/* Polls words that a kernel writes. Finds out whether the kernel is alive, and what its workers do. */
 #include <inttypes.h>
 #include <sched.h>
 #include <stddef.h>
@@ -9,9 +9,9 @@
 
 #include "gpu.h"
 
-#define CHECK_NS      1000000ull  /* between checks whether the kernel is alive: one driver call each */
-#define SPIN_NS       10000000ull /* poll for the end of a sample without sleep for that long ... */
-#define SLEEP_PART    512         /* ... then with naps of 1 / this of the time waited: see loom_nap() */
+#define CHECK_NS      1000000ull  /* interval of the checks that the kernel is alive, each of which is a driver call */
+#define SPIN_NS       10000000ull /* time for which the end of a sample is polled without sleep */
+#define SLEEP_PART    512         /* afterwards each nap takes this part of the time waited so far: loom_nap() */
 #define SLEEP_MOST_NS 4000000ull
 
 static uint64_t now_ns(const struct gpu *d)
@@ -47,7 +47,7 @@ static const char *stage_text(uint32_t stage)
 	return stage < sizeof(text) / sizeof(text[0]) ? text[stage] : "is in no known state";
 }
 
-/* The stages of all workers; NULL if they cannot be read. */
+/* Returns the stages of all workers, or NULL if they cannot be read. */
 uint32_t *watch_stages(struct gpu *d, const struct launch *l)
 {
 	size_t bytes = l->count * sizeof(uint32_t);
@@ -77,7 +77,7 @@ void watch_late(struct gpu *d, const struct launch *l, uint32_t stage, char *out
 	d->host->free(d->host, at);
 }
 
-/* 0 while the kernel runs. LOOM_EDIED if it has ended or failed. */
+/* Returns 0 while the kernel runs, and LOOM_EDIED if it has ended or failed. */
 static int check_alive(struct gpu *d, int ends, struct loom_error *err)
 {
 	int running = 0, rc = d->driver->running(d, &running);
@@ -95,7 +95,7 @@ int watch_pass_on(struct gpu *d, size_t offset, uint32_t value)
 	return d->driver->write(d, d->gate + offsetof(struct loom_gpu_gate, ctl) + offset, &value, sizeof(value));
 }
 
-/* Passes the stop flag on: it is set in host memory, running workers poll the copy on the device. */
+/* Copies the stop flag from host memory to the device, where running workers poll it. */
 void watch_pass_stop(struct gpu *d, struct launch *l)
 {
 	if (l->stop_passed || !__atomic_load_n(&l->ctl->stop, __ATOMIC_RELAXED))
@@ -111,7 +111,7 @@ int watch_until(struct gpu *d, struct launch *l, int (*over)(const struct gpu *d
 		uint64_t now = now_ns(d);
 		if (now >= check) {
 			int code = check_alive(d, ends, err);
-			/* It may have stored the word and ended between the two checks. */
+			/* The kernel may have stored the word and ended after the check of the word. */
 			if (code)
 				return over(d, l) ? 0 : code;
 			check = now + CHECK_NS;

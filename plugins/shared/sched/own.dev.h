@@ -28,7 +28,7 @@ struct sched_site {
 struct sched_own_lane {
 	uint64_t listed;
 };
-#define SCHED_OWN_REGISTER_WORDS 3 /* of loom_ctx.regs */
+#define SCHED_OWN_REGISTER_WORDS 3 /* words of loom_ctx.regs */
 #define SCHED_OWN_EXTRA(lanes)   ((uint64_t)(lanes) * sizeof(struct sched_own_lane))
 
 LOOM_FN struct sched_own_lane *sched_own_lane(const struct loom_ctx *c)

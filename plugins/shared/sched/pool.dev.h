@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pool of spawned tasks, which any worker may take: for schedulers that hand out the initial set by counters. And
- * the loop of such a worker. Device code, collective.
+/* The pool of spawned tasks, which any worker may take: for schedulers that hand out the initial set by counters. Also
+ * the main loop of their workers. Device code, collective.
  *
  * The pool is an array that is filled once per sample, from slot 0 on, and is taken from in this order: no slot is used
- * twice. `tail` is the number of reserved slots, `head` that of taken ones; `ready` says that a slot has been written.
- * When the array is used up, spawned tasks stay with their spawner (own.dev.h). Non-coherent devices have a pool each.
+ * twice. `tail` is the number of reserved slots, `head` that of taken ones. The word `ready` of a slot is set when the
+ * slot has been written. When the array is used up, spawned tasks stay with their spawner (own.dev.h). Non-coherent
+ * devices have a pool each.
  *
- * Termination stays correct, as with the lists of sched_mgws: a task is put in only by a worker that runs one. A worker
- * reports idle only after it has seen the pool empty, head == tail. An idle worker calls busy() before it raises `head`.
- * So a worker that finds the pool empty reports idle after the busy() of the worker that emptied it. A worker that does
- * not see a raised `tail` yet may report idle, because the worker that raised it has not. Model: tests/models/pool.pml. */
+ * Termination stays correct, as with the lists of sched_mgws: a task is put in only by a worker that runs one. A
+ * worker reports idle only after it has seen the pool empty, head == tail. An idle worker calls busy() before it
+ * raises `head`. So a worker that finds the pool empty reports idle after the busy() of the worker that emptied it.
+ * A worker that does not see a raised `tail` yet may report idle, because the worker that raised it has not. Model:
+ * tests/models/pool.pml. */
 #ifndef SCHED_POOL_DEV_H
 #define SCHED_POOL_DEV_H
 
@@ -17,14 +19,14 @@
 #include "own.dev.h"
 #endif
 
-/* The slots' words `ready` follow, and the slots. In the stack's block, or in that of each device. */
+/* In the block of the stack, or of each device. The word `ready` of each slot follows, then the slots. */
 struct sched_pool {
 	uint64_t room; /* constant: slots */
 	uint64_t slots_at; /* constant: bytes from here to the slots */
 	uint64_t pad0[6];
 	uint64_t tail, pad1[7];
 	uint64_t head, pad2[7];
-	uint64_t next, pad3[7]; /* the scheduler's, of the initial set */
+	uint64_t next, pad3[7]; /* next: the scheduler hands out the initial set with it */
 };
 #define SCHED_POOL_SLOTS_AT(room) (sizeof(struct sched_pool) + (((uint64_t)(room) * 4 + 63) & ~63ull))
 #define SCHED_POOL_BYTES(room)    (SCHED_POOL_SLOTS_AT(room) + (uint64_t)(room) * sizeof(struct loom_task))
@@ -46,7 +48,7 @@ LOOM_FN struct loom_task *sched_pool_slot(struct sched_pool *p, uint64_t at)
 	return (struct loom_task *)((char *)p + p->slots_at) + at;
 }
 
-/* Puts a spawned task into the pool. 0: there is no room. */
+/* Puts a spawned task into the pool. Returns 0 if there is no room. */
 LOOM_FN int sched_pool_put(struct loom_ctx *c, const struct loom_task *task)
 {
 	struct sched_pool *p = sched_pool(c);
@@ -69,8 +71,8 @@ LOOM_FN int sched_pool_put(struct loom_ctx *c, const struct loom_task *task)
 	return 1;
 }
 
-/* Lane 0: tasks that were put in and not taken out. Acquire of `head`: pairs with the release in sched_pool_take(),
- * after which the taker is counted as busy. */
+/* Called by lane 0. Returns the number of tasks in the pool. Acquire of `head`: pairs with the release in
+ * sched_pool_take(), before which the worker that takes a task has called busy(). */
 LOOM_FN uint64_t sched_pool_filled(struct sched_pool *p)
 {
 	uint64_t head = loom_load_acquire_sys(&p->head), tail = loom_load_relaxed_sys(&p->tail);
@@ -78,7 +80,7 @@ LOOM_FN uint64_t sched_pool_filled(struct sched_pool *p)
 	return tail > head ? tail - head : 0;
 }
 
-/* Lane 0: the next task of the pool is there; *head is its slot. */
+/* Called by lane 0. Returns 1 if the next task of the pool has been written; *head is its slot. */
 LOOM_FN int sched_pool_next(struct sched_pool *p, uint64_t *head)
 {
 	*head = loom_load_relaxed_sys(&p->head);
@@ -86,7 +88,8 @@ LOOM_FN int sched_pool_next(struct sched_pool *p, uint64_t *head)
 	       loom_load_acquire_sys(sched_pool_ready(p, *head)) != 0;
 }
 
-/* Takes a task. *idle: this worker has reported idle; 0 afterwards if it called busy(), even without success. */
+/* Takes a task, and returns 1 if it got one. *idle is 1 if this worker has reported idle. It becomes 0 when this
+ * function calls busy(), also if another worker then takes the task. */
 LOOM_FN int sched_pool_take(struct loom_ctx *c, int *idle, struct loom_task *task)
 {
 	struct sched_pool *p = sched_pool(c);
@@ -99,7 +102,7 @@ LOOM_FN int sched_pool_take(struct loom_ctx *c, int *idle, struct loom_task *tas
 	if (c->lane == 0) {
 		LOOM_NO_UNROLL
 		while (at == p->room && sched_pool_next(p, &head)) {
-			/* Release: busy() is seen by a worker that finds the pool empty. */
+			/* Release: a worker that finds the pool empty sees this worker as busy. */
 			if (loom_cas_acq_rel_sys(&p->head, &head, head + 1))
 				at = head;
 		}
@@ -113,8 +116,8 @@ LOOM_FN int sched_pool_take(struct loom_ctx *c, int *idle, struct loom_task *tas
 	return 1;
 }
 
-/* The worker's queue is empty and the initial set is handed out. Waits for a task of the pool. 0 when no task is left, or
- * the run was stopped. */
+/* Waits for a task of the pool, when the worker's queue is empty and all initial tasks are handed out. Returns 0 if
+ * no task is left, or the run was stopped. */
 SCHED_NOINLINE int sched_pool_search(struct loom_ctx *c, struct loom_task *task)
 {
 	struct sched_local *l = sched_local(c);
@@ -153,7 +156,8 @@ SCHED_NOINLINE int sched_pool_search(struct loom_ctx *c, struct loom_task *task)
 	}
 	if (c->lane == 0) {
 		sched_unlist(&rest, &common->event);
-		/* The others may sleep; or one is woken for more tasks, in place of a saved wake-up. */
+		/* At the end, all workers that sleep must wake. If the pool has more tasks, one of them wakes: a
+		 * spawn may have saved its wake-up. */
 		if (done || (found && sched_pool_filled(p)))
 			sched_wake(c, &common->event, done ? ~0u : 1u);
 		l->counters.idle_ns += loom_clock_ns(c) - since;
@@ -172,7 +176,7 @@ LOOM_FN int sched_pool_spawn(struct loom_ctx *c, const struct loom_task *task)
 	return sched_pool_put(c, task) ? 0 : sched_own_keep(c, task);
 }
 
-/* The pool serves workers that search: tasks are wanted while it has fewer than there are workers, and room. */
+/* Returns 1 if tasks should be spawned: while the pool has room, and has fewer tasks than there are workers. */
 LOOM_FN int sched_pool_wanted(struct loom_ctx *c)
 {
 	struct sched_pool *p = sched_pool(c);
@@ -188,18 +192,18 @@ LOOM_FN int sched_pool_wanted(struct loom_ctx *c)
 #define SCHED_NO_TASK ~0ull
 #define SCHED_STOPPED (~0ull - 1)
 
-/* Lane 0: the index of the next initial task for this worker, which is claimed; SCHED_NO_TASK when none is left. */
+/* Called by lane 0. Claims an initial task for this worker, and returns its index, or SCHED_NO_TASK if none is left. */
 typedef uint64_t sched_claim_next(struct loom_ctx *c);
 
-/* `times`: where to note the time of each initial task, in ns, by index; NULL: nowhere. There is one call of
- * loom_task_run(), which a GPU's program inlines. */
+/* Runs tasks until the job ends. `times` receives the time of each initial task in ns, by index; NULL: no times.
+ * There is only one call of loom_task_run(), because a GPU's program inlines it. */
 LOOM_FN void sched_pool_run(struct loom_ctx *c, sched_claim_next claim, uint32_t *times)
 {
 	struct sched_lane *q = sched_lane(c);
 	const struct loom_task *ring = sched_ring(c);
 	uint32_t mask = sched_mask(c);
 	uint64_t ran = 0, sample = loom_trace_next(c, 0), begin = 0;
-	int more = 1, follows = 0; /* initial tasks; t is the task of a join */
+	int more = 1, follows = 0; /* more: there are initial tasks; follows: t is the task of a join */
 	struct loom_task t;
 	for (;;) {
 		uint64_t at = SCHED_NO_TASK;

@@ -8,14 +8,14 @@
 #include "own.h"
 #include "pool.dev.h"
 
-/* In the field `backlog`. */
+/* The option `pool`, whose value is in the field `backlog`. */
 #define SCHED_POOL_ROW                                                                                                 \
 	SCHED_ROW_AS(backlog, "pool", LOOM_OPT_U32, "65536",                                                           \
 		     "Spawned tasks of a sample that any worker may take, at most; the first ones. Further ones stay with the " \
 		     "worker that spawned them.",                                                                      \
 		     .max = 1 << 26)
 
-/* Bytes before what the scheduler adds to its blocks. */
+/* Return the size of the common part of a block. The part of the scheduler follows it. */
 static inline uint64_t sched_pool_global_bytes(const struct sched_config *options, const struct loom_layout *layout)
 {
 	return sizeof(struct sched_common) + (sched_noncoherent(layout) ? 0 : SCHED_POOL_BYTES(options->backlog));
@@ -28,13 +28,13 @@ static inline uint64_t sched_pool_device_bytes(const struct sched_config *option
 
 static inline void sched_pool_reset(struct sched_pool *p, uint64_t room)
 {
-	/* Words that are set from the last sample: at most one per slot that was reserved. */
+	/* Only the words of slots that the last sample reserved can be set. */
 	uint64_t used = p->room == room && p->tail < room ? p->tail : room;
 	memset(p + 1, 0, used * sizeof(uint32_t));
 	*p = (struct sched_pool){.room = room, .slots_at = SCHED_POOL_SLOTS_AT(room)};
 }
 
-/* After sched_own_init(): the pool of the stack, or of each device. */
+/* Initialises the pool of the stack, or of each device; called after sched_own_init(). */
 static inline void sched_pool_init(const struct sched_config *options, const struct loom_layout *layout,
 				   const struct loom_view *view)
 {

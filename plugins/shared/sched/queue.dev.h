@@ -161,15 +161,15 @@ LOOM_FN void sched_copy_task(struct loom_task *to, const struct loom_task *from)
 #define SCHED_NOINLINE LOOM_FN
 #endif
 
-/* Whether the worker has several lanes, as all workers of GPUs. */
+/* SCHED_SEVERAL(c) is 1 if the worker has several lanes, as all workers of GPUs do. */
 #ifdef LOOM_DEVICE_COMPILE
 #define SCHED_SEVERAL(c) 1
 #else
 #define SCHED_SEVERAL(c) ((c)->lanes != 1)
 #endif
 
-/* Whether the caller is a single lane, which runs a task of its own. In a GPU's program either all pushes are by single
- * lanes, or none. */
+/* SCHED_SINGLE_LANE(c) is 1 if the caller is a single lane, which runs a task of its own. In a GPU's program either
+ * all pushes are by single lanes, or none. */
 #ifndef LOOM_DEVICE_COMPILE
 #define SCHED_SINGLE_LANE(c) ((c)->single_lane != 0)
 #elif defined(LOOM_SINGLE_LANE)

@@ -63,8 +63,8 @@ LOOM_FN void sched_unlist(struct sched_rest *r, struct sched_event *e)
 	r->listed = 0;
 }
 
-/* Lane 0, between two polls. idle: this worker has reported idle. found: whether the search since the last call found
- * something. A listed worker has polled everything after it was listed. */
+/* Called by lane 0 between two polls. idle: this worker has reported idle. found: whether the search since the last
+ * call found something. A listed worker has polled everything after it was listed. */
 LOOM_FN void sched_rest(struct loom_ctx *c, const struct sched_config *cfg, struct sched_event *e, struct sched_rest *r,
 			int idle, int found)
 {

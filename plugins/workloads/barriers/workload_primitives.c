@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_primitives: what the hardware's own operations of synchronisation cost. Host half. */
+/* workload_primitives: the cost of the synchronisation operations that the hardware has. Host half. */
 #include "workload_primitives.dev.h"
 
 #include <stdlib.h>
@@ -108,7 +108,7 @@ static double median(uint64_t *value, uint64_t n)
 	return ((double)value[n / 2] + (double)value[(n - 1) / 2]) / 2;
 }
 
-/* Groups of a worker that synchronise at the same time. */
+/* Returns the number of groups of a worker that synchronise at the same time. */
 static double groups_of(const struct primitives_opts *o, uint32_t lanes)
 {
 	double waves = (lanes + PRIMITIVE_WAVE - 1) / PRIMITIVE_WAVE;
@@ -134,7 +134,7 @@ static int report_times(const struct workload *w, const struct loom_layout *layo
 	uint64_t *room = host->alloc(host, o->parts * sizeof(*room));
 	if (!room)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
-	for (uint32_t i = layout->workers; i-- > 0;) { /* worker 0 last, whose times are reported */
+	for (uint32_t i = layout->workers; i-- > 0;) { /* worker 0 comes last, because its times are reported */
 		const struct primitives_time *time =
 			(const struct primitives_time *)((const struct primitives_record *)view->worker[i] + 1);
 		for (uint64_t p = 0; p < o->parts; p++)
@@ -149,7 +149,7 @@ static int report_times(const struct workload *w, const struct loom_layout *layo
 	host->metric(host, report, "latency", "ns", LOOM_BETTER_LESS, ns / repeats);
 	host->metric(host, report, "operations_per_us", "", LOOM_BETTER_MORE,
 		     o->operation == PRIMITIVE_GRID ? per_us / layout->workers : per_us);
-	/* Neither a CPU nor a simulated device tells its cycles. */
+	/* A CPU or a simulated device has no cycle counter here. */
 	if (device->kind == LOOM_ON_GPU && !LOOM_HAS(layout, clock) && cycles > 0 && ns > 0) {
 		host->metric(host, report, "cycles", "", LOOM_BETTER_LESS, cycles / repeats);
 		host->metric(host, report, "operations_per_cycle", "", LOOM_BETTER_MORE, groups * repeats / cycles);

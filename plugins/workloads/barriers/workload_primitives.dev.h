@@ -3,7 +3,7 @@
  * 4.2). Device code.
  *
  * In checked rounds each lane records the round, synchronises with its group, and checks the record of another lane of
- * the group. Then all lanes do a chain of operations, of which each one waits for the one before. */
+ * the group. Then all lanes do a chain of operations, in which each operation waits for the previous one. */
 #ifndef WORKLOAD_PRIMITIVES_DEV_H
 #define WORKLOAD_PRIMITIVES_DEV_H
 
@@ -19,20 +19,23 @@ struct primitives_head {
 	uint64_t repeats, checked, parts;
 	uint32_t operation, group;
 	uint32_t lanes; /* places for lanes in the device's block, for each worker */
-	float one;      /* 1, which the compiler must not know */
+	float one;      /* the value 1, which must not be a constant for the compiler */
 	uint64_t pad[3];
 };
 
-/* The device's block. Behind it for each worker and lane a record of the checked round. */
+/* The device's block. It is followed by a word for each lane of each worker: the checked round that the lane has
+ * reached. */
 struct primitives_device {
-	uint32_t arrived; /* grid */
+	uint32_t arrived; /* word of the grid synchronisation */
 	uint32_t pad[31];
 };
 
-/* A worker's block; behind it [parts] of these: how long a chain took, by the slowest wave and by lane 0's clock. */
+/* A worker's block. It is followed by [parts] of struct primitives_time: the time of each chain, in cycles of the
+ * slowest wave and in ns of lane 0's clock. */
 struct primitives_record {
-	uint64_t wrong, wrong_round, wrong_lane; /* lanes that passed before another one arrived, or with a wrong sum */
-	uint64_t slowest;                        /* wave of the chain */
+	/* Number of lanes that passed before another lane arrived, or have a wrong sum; round and lane of the first. */
+	uint64_t wrong, wrong_round, wrong_lane;
+	uint64_t slowest;                        /* cycles of the slowest wave in this chain */
 	uint64_t rounds, chains;
 	uint64_t pad[10];
 };
@@ -40,9 +43,9 @@ struct primitives_time {
 	uint64_t cycles, ns;
 };
 
-enum { PRIMITIVE_UNROLL = 8, PRIMITIVE_WAVE = 32 }; /* lanes in which groups are counted: a warp */
+enum { PRIMITIVE_UNROLL = 8, PRIMITIVE_WAVE = 32 }; /* PRIMITIVE_WAVE: lanes of a warp; groups are parts of a warp */
 
-/* Cycles of the multiprocessor; on a CPU, which tells none, nanoseconds. */
+/* Returns the cycle counter of the multiprocessor. On a CPU, returns nanoseconds. */
 LOOM_FN uint64_t primitives_cycles(const struct loom_ctx *c)
 {
 #if defined(__CUDA_ARCH__)
@@ -58,7 +61,7 @@ LOOM_FN uint64_t primitives_cycles(const struct loom_ctx *c)
 #endif
 }
 
-/* The value is computed here, not earlier or later. */
+/* Keeps the compiler from computing the value earlier or later. */
 LOOM_FN void primitives_keep(float *x)
 {
 #if defined(__CUDA_ARCH__)
@@ -70,8 +73,8 @@ LOOM_FN void primitives_keep(float *x)
 #endif
 }
 
-/* The lanes of `mask` of this warp, as cooperative groups' sync() of a tile or of coalesced threads. Elsewhere the lanes
- * of a wave run in step, or there is one. */
+/* Synchronises the lanes of `mask` in this warp, as sync() of cooperative groups does for a tile or for coalesced
+ * threads. On other devices the lanes of a wave run in step, or a barrier of the worker takes its place. */
 LOOM_FN void primitives_sync_mask(struct loom_ctx *c, uint32_t mask)
 {
 #if defined(__CUDA_ARCH__)
@@ -88,7 +91,7 @@ LOOM_FN void primitives_sync_mask(struct loom_ctx *c, uint32_t mask)
 #endif
 }
 
-/* All lanes of the worker. A block of one warp, too, synchronises by the barrier of a block here. */
+/* Synchronises all lanes of the worker, by the barrier of a block even if the block has only one warp. */
 LOOM_FN void primitives_sync_worker(struct loom_ctx *c)
 {
 #if defined(__CUDA_ARCH__) && LOOM_WORKERS_PER_BLOCK == 1
@@ -99,16 +102,16 @@ LOOM_FN void primitives_sync_worker(struct loom_ctx *c)
 #endif
 }
 
-/* Grid synchronisation as in CUDA 13's cooperative groups: all workers add to one word, the first of them so much that its
- * first bit changes when all have arrived; lane 0 polls. *over: lane 0 has seen that the run is over, and waits no
- * more. */
+/* Grid synchronisation as in CUDA 13's cooperative groups: all workers add to one word. The first worker adds so
+ * much that the highest bit changes when all workers have arrived. Lane 0 of each worker polls this bit. *over becomes
+ * 1 when lane 0 has seen that the run is over; it then does not wait any more. */
 LOOM_FN void primitives_sync_grid(struct loom_ctx *c, uint32_t *over)
 {
 	struct primitives_device *d = (struct primitives_device *)c->on_device[LOOM_WORKLOAD];
 	primitives_sync_worker(c);
 	if (c->lane == 0 && !*over) {
 		uint32_t mine = c->worker == c->first ? 0x80000000u - (c->count - 1) : 1u, polls = 0;
-		/* Release, and the acquire of each poll: what all wrote before the barrier is visible behind it. */
+		/* Release: pairs with the acquire of each poll. All stores before the barrier are visible after it. */
 		uint32_t before = loom_fetch_add_release_dev(&d->arrived, mine);
 		while (!((before ^ loom_load_acquire_dev(&d->arrived)) & 0x80000000u)) {
 			polls++;
@@ -125,7 +128,8 @@ LOOM_FN void primitives_sync_grid(struct loom_ctx *c, uint32_t *over)
 	primitives_sync_worker(c);
 }
 
-/* The lanes that this one synchronises with: `n` of them from `first`; 0: it takes no part. */
+/* Returns the size of the group of this lane, and stores its first lane in *first. Returns 0 if the lane takes no
+ * part. */
 LOOM_FN uint32_t primitives_group(const struct loom_ctx *c, const struct primitives_head *h, uint32_t *first)
 {
 	uint32_t wave = c->lane / PRIMITIVE_WAVE * PRIMITIVE_WAVE, in_wave = c->lane - wave, n = h->group;
@@ -146,7 +150,7 @@ LOOM_FN uint32_t primitives_mask(uint32_t first, uint32_t n)
 	return (n >= 32 ? 0xffffffffu : (1u << n) - 1) << first % PRIMITIVE_WAVE;
 }
 
-/* One operation; not for PRIMITIVE_ADD. */
+/* Does one operation of any kind except PRIMITIVE_ADD. */
 LOOM_FN void primitives_sync(struct loom_ctx *c, uint32_t operation, uint32_t mask, uint32_t *over)
 {
 	if (operation == PRIMITIVE_GRID)
@@ -177,7 +181,8 @@ LOOM_FN void primitives_wrong(struct loom_ctx *c, uint64_t round)
 	own->wrong_lane = c->lane;
 }
 
-/* Records the round, synchronises, and checks another lane, of the next worker for a grid. */
+/* Records the round, synchronises, and checks the record of another lane; for a grid, this lane belongs to another
+ * worker. */
 LOOM_FN void primitives_checked(struct loom_ctx *c, const struct primitives_head *h, uint32_t round, uint32_t *over)
 {
 	uint32_t first, n = primitives_group(c, h, &first), worker = c->worker;
@@ -192,7 +197,7 @@ LOOM_FN void primitives_checked(struct loom_ctx *c, const struct primitives_head
 		primitives_wrong(c, round);
 }
 
-/* Cycles of the chain; 0: this lane takes no part. */
+/* Returns the cycles that the chain took, or 0 if this lane takes no part. */
 LOOM_FN uint64_t primitives_chain(struct loom_ctx *c, const struct primitives_head *h, uint32_t *over)
 {
 	uint32_t first, n = primitives_group(c, h, &first), mask = primitives_mask(first, n), operation = h->operation;
@@ -231,7 +236,7 @@ LOOM_FN void primitives_part(struct loom_ctx *c, const struct primitives_head *h
 	if (c->lane == 0)
 		loom_store_relaxed_dev(&own->slowest, (uint64_t)0);
 	if (h->operation == PRIMITIVE_GRID)
-		primitives_sync_grid(c, over); /* a common start */
+		primitives_sync_grid(c, over); /* so that all workers start at the same time */
 	loom_barrier_lanes(c);
 	uint64_t begin = loom_clock_ns(c), cycles = primitives_chain(c, h, over);
 	if (c->lane % PRIMITIVE_WAVE == 0) { /* the first lane of each warp takes part in all operations */

@@ -33,7 +33,7 @@ static const struct loom_opt reduce_rows[] = {
 
 struct reduce {
 	struct workload workload;
-	struct reduce_all all; /* of this stack; head.rounds is 0 before it is set */
+	struct reduce_all all; /* state of this stack; head.rounds is 0 before it is set */
 };
 
 static const struct reduce_opts *opts_of(const struct reduce *r)

@@ -252,7 +252,7 @@ LOOM_FN int reduce_round(struct loom_ctx *c, const struct reduce_head *h, uint32
 
 /* ---- phases ---- */
 
-/* Lane 0. Makes dependent loads at unpredictable addresses. */
+/* Called by lane 0. Makes dependent loads at unpredictable addresses. */
 LOOM_FN uint64_t reduce_chase(struct loom_ctx *c, const struct reduce_head *h)
 {
 	const struct reduce_quad *in = reduce_input(c, 0);

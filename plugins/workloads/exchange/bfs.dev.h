@@ -11,7 +11,8 @@
 
 enum { BFS_ROWS = 0, BFS_COLUMNS, BFS_LEVEL, BFS_FRONTIER, BFS_NEXT, BFS_BUCKETS, BFS_MANIFEST, BFS_FIRST,
        BFS_USED, BFS_PLACES };
-/* Number of vertices; most entries of a bucket; 64-bit words of a set of workers; first channel of the manifests. */
+/* Parameters: number of vertices; limit on the entries of a bucket; 64-bit words of a set of workers; first channel
+ * of the manifests. */
 enum { BFS_N = 0, BFS_ROOM, BFS_WORDS, BFS_GATHER };
 
 /* The bucket from worker f to worker t is a channel item: on t's device, in slot place[t] * workers + f. Both sides
@@ -44,7 +45,7 @@ LOOM_FN uint32_t bfs_owner(const struct loom_ctx *c, uint32_t vertex)
 	return low;
 }
 
-/* Lane 0. Visits a vertex of the worker. */
+/* Called by lane 0. Visits a vertex of the worker. */
 LOOM_FN void bfs_visit(uint32_t *level, uint32_t *next, uint32_t *count, uint32_t vertex, uint32_t depth)
 {
 	if (level[vertex] != UINT32_MAX)
@@ -53,7 +54,8 @@ LOOM_FN void bfs_visit(uint32_t *level, uint32_t *next, uint32_t *count, uint32_
 	next[(*count)++] = vertex;
 }
 
-/* Lane 0. Follows the edges of the frontier: visits the worker's vertices, and puts others into their buckets. */
+/* Called by lane 0. Follows the edges of the frontier: visits the worker's vertices, and puts others into their
+ * buckets. */
 LOOM_FN void bfs_expand(struct loom_ctx *c, const uint32_t *frontier, uint32_t n, uint32_t *next,
 			uint32_t *count, uint32_t depth, uint64_t *manifest)
 {

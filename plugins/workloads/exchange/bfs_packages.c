@@ -17,7 +17,8 @@ static int by_text(const void *a, const void *b)
 	return strcmp(((const struct name *)a)->text, ((const struct name *)b)->text);
 }
 
-/* Returns the number of a package. A name that occurs only as a dependency becomes a vertex, too. */
+/* Stores the number of the package that is named `text` in *number. A new name gets the next number, so a package
+ * that occurs only as a dependency becomes a vertex, too. Returns -1 if there is no memory. */
 static int number_of(void **tree, const char *text, size_t length, uint32_t *count, uint32_t *number)
 {
 	struct name *one = malloc(sizeof(*one));

@@ -26,9 +26,9 @@ struct ex_head {
 	uint64_t pad[5];
 };
 
-/* Of a channel: where its words are, from the head. A word has the time at which an item was ready, and, in its last
- * EX_TAG_BITS bits, the item's tag: a producer may be a round ahead of the reader, hence two rounds of words, and
- * producers of one slot may be further apart. */
+/* Where the words of a channel are, counted from the head. A word has the time at which an item was ready, and, in
+ * its last EX_TAG_BITS bits, the item's tag: a producer may be a round ahead of the reader, hence two rounds of words,
+ * and producers of one slot may be further apart. */
 struct ex_ready {
 	uint64_t words_at, words;
 };
@@ -54,7 +54,7 @@ struct ex_message {
 	uint32_t from, to;     /* numbers of the workers */
 	uint32_t channel;
 	uint32_t slot, stride; /* the tag in iteration i is i * stride + slot */
-	uint32_t first, count; /* for the application: the values of the message */
+	uint32_t first, count; /* the values of the message; used by the application */
 	uint32_t pad;
 };
 

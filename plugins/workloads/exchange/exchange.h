@@ -77,7 +77,7 @@ struct ex {
 	uint64_t bytes;
 	int planned;
 	struct loom_channel channel[EX_CHANNELS];
-	struct ex_ready ready[EX_CHANNELS]; /* with times = yes */
+	struct ex_ready ready[EX_CHANNELS]; /* used if the option `times` is set */
 	uint32_t channels;
 	struct loom_error *err; /* used by plan */
 	struct loom_report *report; /* used by check */

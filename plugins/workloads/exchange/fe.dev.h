@@ -12,7 +12,7 @@
 
 enum { FE_EDGE = 8, FE_SEED };                     /* parameters after those of the solver */
 enum { FE_MESSAGES = CG_FREE, FE_OUT, FE_IN };      /* arrays: lists like the solver's */
-enum { FE_LOAD = 27, FE_ROW, FE_ROWS_MOST = 32 };   /* a row in a message: entries, load; most rows in a message */
+enum { FE_LOAD = 27, FE_ROW, FE_ROWS_MOST = 32 };   /* a row in a message: 27 entries, load; limit on its rows */
 
 LOOM_FN uint64_t fe_number(uint64_t edge, const uint64_t at[3])
 {

@@ -67,7 +67,7 @@ LOOM_FN void kmn_assign(const struct loom_ctx *c, uint64_t b, const void *centro
 		members[i] = (uint8_t)kmn_nearest((const struct kmn_point *)centroids, &points[i]);
 }
 
-/* Lane 0. Adds the points of a block. */
+/* Called by lane 0. Adds the points of a block. */
 LOOM_FN void kmn_count(const struct loom_ctx *c, uint64_t b, const uint8_t *members, struct kmn_sums *sums)
 {
 	uint64_t block = ex_head(c)->param[KMN_BLOCK];

@@ -45,7 +45,7 @@ static int stopped(const struct late_posts *p)
 	return (int)__atomic_load_n(&p->stop, __ATOMIC_RELAXED);
 }
 
-/* Of post i with order = random: 0 to 15. */
+/* Returns the pause before post i, 0 to 15, if the option `order` is random. */
 static uint64_t pause_before(uint32_t i)
 {
 	return (i * 0x9e3779b97f4a7c15ull) >> 60;

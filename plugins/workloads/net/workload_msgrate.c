@@ -29,7 +29,7 @@ static const struct loom_opt msgrate_rows[] = {
 	{.name = NULL},
 };
 
-/* If triggers wait for a kernel's end: most records of a kernel. */
+/* If triggers wait for a kernel's end: limit on the records of a kernel. */
 #define BOUNDARY 512u
 
 static const struct msgrate_opts *opts_of(const void *self)

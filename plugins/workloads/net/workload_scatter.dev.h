@@ -21,7 +21,7 @@ enum { SCATTER_MESSAGES = 1, SCATTER_NOTES };	/* arrival words */
 struct scatter {
 	uint64_t records, per;	 /* keys of each worker; keys of a message */
 	uint64_t bins;		 /* bins of each rank */
-	uint64_t messages;	 /* most messages of each worker */
+	uint64_t messages;	 /* limit on the messages of each worker */
 	uint64_t message_bytes, rank_bytes; /* rank_bytes: size of all messages of a rank */
 	uint64_t seed;
 	uint32_t rank, ranks;
@@ -84,7 +84,7 @@ LOOM_FN int scatter_send(struct loom_ctx *c, const struct scatter *s, struct sca
 	return scatter_fire(c, SCATTER_TAG(c->worker), target, offset);
 }
 
-/* Lane 0. Sends all keys of this worker, then its notes. Returns 1, or 0 when the run is over. */
+/* Called by lane 0. Sends all keys of this worker, then its notes. Returns 1, or 0 when the run is over. */
 LOOM_FN int scatter_keys(struct loom_ctx *c, const struct scatter *s)
 {
 	char *all = (char *)c->global[LOOM_WORKLOAD];

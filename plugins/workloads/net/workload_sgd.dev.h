@@ -38,7 +38,7 @@
 #define SGD_PARTS 1u
 #define SGD_UNROLL
 #endif
-#define SGD_MOST 8u /* most rows of a tile, which may exceed its matrix: padding follows */
+#define SGD_MOST 8u /* limit on the rows of a tile; a tile may exceed its matrix, which padding follows */
 /* Bytes of a GPU's worker for the exchange of parts. */
 #define SGD_ROOM(lanes) ((uint64_t)SGD_MOST * ((lanes) + 1) * 16)
 #ifdef LOOM_DEVICE_COMPILE

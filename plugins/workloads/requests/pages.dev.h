@@ -79,7 +79,7 @@ struct request_reader {
 	uint32_t *scratch;
 	char *data;
 	uint64_t lane, lanes; /* this lane's number among all lanes that do this job, and their number */
-	uint64_t rounds, last; /* for the first worker: how often the job was done, and its last answer */
+	uint64_t rounds, last; /* number of times that the job was done; last answer; used by worker 0 */
 	int pins;   /* 1: pages are evicted while lanes read */
 	int failed; /* equal on all lanes; 1: the run was stopped, or a request rejected, and further reads return 0 */
 };
@@ -342,7 +342,7 @@ LOOM_FN int request_claim_page(struct request_reader *x, uint64_t page)
 	return 0;
 }
 
-/* Lane 0. Requests claimed pages, or backs off. Returns 1 if the job is over. */
+/* Called by lane 0. Requests claimed pages, or backs off. Returns 1 if the job is over. */
 LOOM_FN uint64_t request_serve(struct loom_ctx *c, uint32_t polls)
 {
 	struct request_reader x = request_reader(c);

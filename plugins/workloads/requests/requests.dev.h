@@ -27,7 +27,7 @@ struct request_plan {
 	uint64_t bytes, room; /* size of a request; size of a worker's buffer */
 	uint64_t file_bytes;
 	uint64_t own_bytes; /* size of each worker's part, which follow this struct */
-	uint64_t room_at; /* with `device`: offset of the first worker's buffer */
+	uint64_t room_at; /* offset of the first worker's buffer; used with `device` */
 	uint64_t pad[5];
 };
 

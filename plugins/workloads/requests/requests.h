@@ -64,7 +64,7 @@ enum request_built_in { REQUEST_COMMAND, REQUEST_MEMORY, REQUEST_BARRIER };
 /* What `victim` means on this machine. */
 struct request_victim {
 	char command[4096]; /* "": none */
-	const char *rate;   /* its output has its rate behind this text; NULL: no text of its own */
+	const char *rate;   /* text before the rate in the victim's output; NULL: the victim has no such text */
 	uint32_t cores, input_mib;
 	enum request_built_in built_in;
 };

@@ -50,7 +50,8 @@ void request_counters_close(int fd[REQUEST_EVENTS])
 	}
 }
 
-/* Where there are fewer counters than events, the kernel takes turns: the count is that of a part of the time. */
+/* If the hardware has fewer counters than there are events, the kernel counts the events in turns. A count then
+ * covers only a part of the time. */
 int request_counters_read(const int fd[REQUEST_EVENTS], double count[REQUEST_EVENTS])
 {
 	for (uint32_t i = 0; i < REQUEST_EVENTS; i++) {

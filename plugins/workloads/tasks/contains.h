@@ -16,14 +16,14 @@ struct contains_opts {
 struct contains_list;
 
 struct contains_source {
-	char *path;         /* shared by the documents of one file, of which one has `owned` */
+	char *path;         /* path that all documents of one file share; one of them has `owned` set */
 	uint64_t at, bytes; /* bytes = 0: the whole file */
-	uint64_t seed;      /* of a generated document */
-	const struct contains_list *list; /* of a generated document; NULL: a file */
+	uint64_t seed;      /* seed of a generated document */
+	const struct contains_list *list; /* list with the word and the spacing of a generated document; NULL: a file */
 	char *text;         /* text that was loaded ahead, or NULL */
 	uint64_t text_bytes;
 	uint8_t owned;    /* 1: this entry frees `path` */
-	uint8_t bad;      /* 1: the file could not be read to its end */
+	uint8_t bad;      /* 1: reading the file failed before its end */
 	uint8_t expected; /* result of the check, when `checked` is set */
 };
 
@@ -31,7 +31,7 @@ struct contains_list {
 	struct contains_source *source;
 	size_t count, room;
 	size_t skipped; /* number of matching names that are not readable files */
-	/* Of generated documents: */
+	/* The following members are for generated documents. */
 	const char *word;
 	size_t word_bytes;
 	double spacing; /* mean distance of occurrences of the word in bytes */

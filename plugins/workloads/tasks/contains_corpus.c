@@ -12,7 +12,7 @@
 
 #define SHARE 0.3983
 #define MEDIAN 3600.0 /* bytes of a document */
-#define SIGMA 1.2     /* of the logarithm of its length: the mean is exp(SIGMA * SIGMA / 2) medians */
+#define SIGMA 1.2     /* deviation of the logarithm of its length: the mean is exp(SIGMA * SIGMA / 2) medians */
 #define LONGEST (4u << 20)
 
 /* Letters in proportion to their frequency in German text, and blanks. The index is a random byte. */

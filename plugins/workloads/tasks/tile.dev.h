@@ -19,7 +19,7 @@
 #define TILE_UNROLL
 #endif
 
-/* Eight values of 16 bits: what one load of 16 bytes gets. */
+/* Eight values of 16 bits, which one load of 16 bytes reads. */
 struct __attribute__((__may_alias__, aligned(16))) tile_eight {
 	uint32_t w[4];
 };
@@ -51,7 +51,7 @@ LOOM_FN float tile_bfloat(uint32_t bfloat)
 	return x.number;
 }
 
-/* `bfloat`: which of the two types; a constant in a program for GPUs. */
+/* `bfloat` selects the type: 1 for bfloat16, 0 for float16. In a program for GPUs it is a constant. */
 LOOM_FN float tile_number(uint32_t bits, uint32_t bfloat)
 {
 	return bfloat ? tile_bfloat(bits) : tile_half(bits);
@@ -67,7 +67,8 @@ LOOM_FN void tile_numbers(const void *at, uint32_t bfloat, float *eight)
 	}
 }
 
-/* 2^x for x <= 0, with a relative error below 2^-21; 2^-126 for all below. */
+/* Returns 2^x for x <= 0, with a relative error below 2^-21. On other devices than NVIDIA's, x below -126 gives
+ * 2^-126. */
 LOOM_FN float tile_exp2(float x)
 {
 #if defined(__CUDA_ARCH__)
@@ -100,7 +101,7 @@ LOOM_FN void tile_copy(void *to, const void *from)
 #endif
 }
 
-/* The copies that this lane has started since the last call are a group ... */
+/* Makes a group of the copies that this lane has started since the last call. */
 LOOM_FN void tile_copies_close(void)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -108,7 +109,8 @@ LOOM_FN void tile_copies_close(void)
 #endif
 }
 
-/* ... and all groups of this lane have ended, but for the last one with `but_last`. A barrier of the lanes must follow. */
+/* Waits until all groups of this lane have ended; with `but_last`, all except the last group. A barrier of the lanes
+ * must follow. */
 LOOM_FN void tile_copies_wait(int but_last)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800

@@ -13,7 +13,7 @@
 #ifdef GPULOOM_DEV_CPU_H
 
 #define UTS_ASK 16u     /* nodes between two calls of the scheduler, about a microsecond */
-#define UTS_AT_ONCE 8u  /* most tasks at a time, since thieves take half of what they find */
+#define UTS_AT_ONCE 8u  /* limit on tasks at a time, since thieves take half of what they find */
 
 /* A node whose children from `next` on have not been visited. */
 struct uts_open {

@@ -22,7 +22,7 @@
 struct uts_tree {
 	uint32_t rows;          /* depths with a geometric number of children */
 	uint32_t root_children; /* 0: the root is like any other node */
-	uint32_t binomial;      /* at depths from `rows` on: nodes with a smaller number have children */
+	uint32_t binomial;      /* at depth `rows` and deeper, nodes with a number below this have children */
 	uint32_t branches;      /* number of these children */
 	uint32_t keep;          /* size of a lane's stack (uts_lazy.h); 0: no stack */
 	uint32_t pad0;

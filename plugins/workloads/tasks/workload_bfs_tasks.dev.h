@@ -19,7 +19,7 @@ struct bfs {
 	uint64_t seen;	 /* bits of uint32_t: vertices that were found */
 	uint64_t level;	 /* uint32_t[vertices] */
 	uint64_t list;	 /* uint32_t[2][vertices]: the frontiers of even and of odd levels */
-	uint32_t chunk;	 /* most vertices of a task */
+	uint32_t chunk;	 /* limit on the vertices of a task */
 	uint32_t heavy;	 /* a vertex with more arcs has tasks of its own, of this many arcs */
 	uint64_t pending; /* number of tasks of the level that have not ended */
 	uint64_t pad0[7];

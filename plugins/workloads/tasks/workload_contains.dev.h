@@ -24,7 +24,7 @@ struct contains_job {
 	uint64_t word; /* offset of the word's bytes */
 	uint32_t word_bytes;
 	uint32_t match; /* CONTAINS_SUBSTRING or CONTAINS_WORD */
-	double spacing; /* of generated documents, for the host's tasks; 0: documents are files */
+	double spacing; /* spacing in generated documents, for the host's tasks; 0: documents are files */
 	uint64_t pad[3];
 };
 

@@ -52,9 +52,9 @@ static const struct loom_opt experts_rows[] = {
 struct experts_job {
 	struct workload base;
 	const struct experts_opts *o;
-	uint32_t *choice; /* [tokens][top] of this sample */
+	uint32_t *choice; /* [tokens][top]: the experts that the tokens of this sample choose */
 	uint32_t *count;  /* [experts] */
-	double *hidden;	  /* [hidden] of the check */
+	double *hidden;	  /* [hidden]: used by the check */
 	uint64_t sample;
 };
 
@@ -124,7 +124,7 @@ static uint32_t rows_of(const struct experts_opts *o)
 	return o->rows < most ? o->rows : (uint32_t)loom__power_of_two(most);
 }
 
-/* Of a tile in a GPU's private memory. */
+/* Returns the number of rows of a tile in a GPU's private memory. */
 static uint32_t tile_rows_of(const struct experts_opts *o)
 {
 	return rows_of(o) < EXPERTS_ROWS_MOST ? rows_of(o) : EXPERTS_ROWS_MOST;
@@ -260,7 +260,8 @@ static int experts_tasks(void *self, const struct loom_layout *layout, const str
 	return 0;
 }
 
-/* In the time of a row of weights for one slot: rows are read once, and multiplied by each slot. */
+/* Returns the cost of a task. The unit is the time to multiply a row of weights by one slot. Each row is also read
+ * once, which takes as long as 8 slots. */
 static uint64_t experts_cost(void *self, const struct loom_layout *layout, const struct loom_task *task)
 {
 	uint64_t rows = task->param[1] >> 32, slots = task->param[2] >> 32;
@@ -270,7 +271,7 @@ static uint64_t experts_cost(void *self, const struct loom_layout *layout, const
 
 /* ---- samples ---------------------------------------------------------------------------------- */
 
-/* Slots by expert. */
+/* Sorts slots by expert. */
 static void sort_slots(const struct experts_job *job, struct experts *r)
 {
 	uint32_t *first = EXPERTS_AT(r, uint32_t, first_slot), *order = EXPERTS_AT(r, uint32_t, order),
@@ -312,7 +313,7 @@ static int experts_init(void *self, const struct loom_layout *layout, const stru
 	sort_slots(job, r);
 	for (uint32_t t = 0; t < r->tokens; t++)
 		EXPERTS_AT(r, uint64_t, open)[t] = r->top;
-	/* Not numbers. */
+	/* All results start as values that are not numbers, so the check finds a missing one. */
 	memset(EXPERTS_AT(r, float, hidden), 0xff, slots * r->hidden * sizeof(float));
 	memset(EXPERTS_AT(r, float, result), 0xff, slots * r->dim * sizeof(float));
 	memset(EXPERTS_AT(r, float, out), 0xff, (uint64_t)r->tokens * r->dim * sizeof(float));
@@ -327,8 +328,8 @@ static double dot(const uint16_t *weights, const double *with, const float *with
 	return sum;
 }
 
-/* Compares the output of a token with a computation in double precision; *worst: the largest difference, in units of what
- * rounding may make of it. */
+/* Compares the output of a token with a computation in double precision. *worst is the largest difference, in units
+ * of the expected rounding error. */
 static void check_token(struct experts_job *job, struct experts *r, uint32_t token, double *sum, double *worst)
 {
 	const float *x = EXPERTS_AT(r, const float, x) + (uint64_t)token * r->dim,
@@ -343,7 +344,7 @@ static void check_token(struct experts_job *job, struct experts *r, uint32_t tok
 			double a = dot(EXPERTS_AT(r, const uint16_t, first) + at + (uint64_t)i * r->dim, NULL, x, r->dim,
 				       r->bfloat);
 			job->hidden[i] = a / (1 + exp(-a));
-			/* The rounding of dim steps, each of a number below 1 / sqrt(dim). */
+			/* The unit is the rounding error of dim steps with numbers below 1 / sqrt(dim). */
 			double off = fabs(hidden[i] - job->hidden[i]) * 0x1p23;
 			*worst = off <= *worst ? *worst : off;
 		}
@@ -357,7 +358,7 @@ static void check_token(struct experts_job *job, struct experts *r, uint32_t tok
 	size = sqrt(size / r->dim) * 0x1p-24 * sqrt((double)r->dim * r->hidden);
 	for (uint32_t d = 0; d < r->dim; d++) {
 		double off = fabs(out[d] - sum[d]) / size;
-		*worst = off <= *worst ? *worst : off; /* not a number: kept */
+		*worst = off <= *worst ? *worst : off; /* a value that is not a number stays in *worst */
 	}
 }
 
@@ -375,7 +376,8 @@ static int check_tokens(struct experts_job *job, const struct loom_layout *layou
 	for (uint32_t i = 0; !rc && i < n; i++) {
 		uint32_t token = n == r->tokens ? i : (uint32_t)(loom__random(&state) % r->tokens);
 		check_token(job, r, token, sum, worst);
-		/* Rounding in each of dim * hidden steps, of random sign: about 1 where it is right. */
+		/* The unit assumes a rounding error of random sign in each of dim * hidden steps: a correct result
+		 * is about 1. */
 		if (!(*worst <= 8))
 			rc = LOOM_FAIL(host, err, LOOM_EWRONG,
 				       "experts: the output of token %u differs from that in double precision by %g times the "
@@ -388,8 +390,8 @@ static int check_tokens(struct experts_job *job, const struct loom_layout *layou
 	return rc;
 }
 
-/* Each place of each expert has its results, so each expert had exactly its tokens; and each output is the sum of its
- * results, within the rounding of `top` additions. */
+/* Checks that each place of each expert has its results, which shows that each expert had exactly its tokens. Checks
+ * that each output is the sum of its results, within the rounding of `top` additions. */
 static int check_all(struct experts_job *job, struct experts *r, struct loom_error *err)
 {
 	const uint32_t *first = EXPERTS_AT(r, const uint32_t, first_slot);
@@ -441,7 +443,7 @@ static int experts_verify(void *self, const struct loom_layout *layout, const st
 		most = job->count[e] > most ? job->count[e] : most;
 		read += (double)blocks_of(job, e) * r->dim * r->hidden * 4;
 	}
-	/* With skew = w7 a sample may have more blocks than another. */
+	/* If the option `skew` is w7, samples differ in the number of blocks. */
 	enum loom_better same = job->o->skew == EXPERTS_W7 ? LOOM_BETTER_NONE : LOOM_BETTER_SAME;
 	host->metric(host, report, "bytes", "B", same, read);
 	host->metric(host, report, "most_tokens", "tokens", same, most);

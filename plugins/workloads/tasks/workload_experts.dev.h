@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* workload_experts: one layer of routed experts. Device code.
  *
- * Each token chooses `top` experts, each choice is a slot, and slots are sorted by expert. An expert computes, for each of its
- * slots, hidden = silu(first * x) and result = second * hidden; a token's output is the sum of its results by weight. A task is a
- * tile of rows of one of the two products, for a block of slots of one expert. The task that ends a block's first product
- * spawns the tiles of the second; the task that ends its second product counts down its tokens, and sums those that are
- * complete.
+ * Each token chooses `top` experts. Each choice is a slot. Slots are sorted by expert. An expert computes, for each of
+ * its slots, hidden = silu(first * x) and result = second * hidden; a token's output is the sum of its results by
+ * weight. A task is a tile of rows of one of the two products, for a block of slots of one expert. The task that ends a
+ * block's first product spawns the tiles of the second; the task that ends its second product counts down its tokens,
+ * and sums those that are complete.
  *
- * A tile's weights are read once. On a GPU pieces of them and of the vectors are copied into shared memory, the next while one
- * is multiplied, and a lane has some slots of one row. Elsewhere a lane has whole rows, read in place. */
+ * A tile's weights are read once. On a GPU, pieces of weights and vectors are copied into shared memory: the next
+ * piece is copied while one is multiplied, and a lane has some slots of one row. On other devices a lane has whole
+ * rows, which it reads in place. */
 #ifndef WORKLOAD_EXPERTS_DEV_H
 #define WORKLOAD_EXPERTS_DEV_H
 
@@ -27,8 +28,8 @@ enum { EXPERTS_TILE, EXPERTS_OPEN };
 /* The start of the stack's block. The locks of non-coherent devices follow; the rest is at the offsets. */
 struct experts {
 	uint32_t experts, tokens, top;
-	uint32_t dim, hidden;  /* numbers of a token; of an expert between its products */
-	uint32_t rows, block;  /* of a task: rows, slots */
+	uint32_t dim, hidden;  /* dim: numbers of a token; hidden: numbers of a vector between the two products */
+	uint32_t rows, block;  /* limits of a task: rows, slots */
 	uint32_t bfloat, noncoherent;
 	uint32_t pad0;
 	uint64_t first_slot_at; /* [experts + 1] uint32_t: in `order` */
@@ -59,16 +60,16 @@ LOOM_FN uint32_t experts_tiles(const struct experts *r, uint32_t rows)
 	return (rows + r->rows - 1) / r->rows;
 }
 
-/* What a task is about. */
+/* The parameters of a task, decoded. */
 struct experts_task {
-	const uint16_t *weights; /* of its first row */
-	const float *from;	 /* the vectors: by token in the first product, by place in the second */
+	const uint16_t *weights; /* weights of its first row */
+	const float *from;	 /* vectors, indexed by token in the first product and by place in the second */
 	float *to;
-	uint32_t expert, second; /* second: which product */
+	uint32_t expert, second; /* second: 1 in the second product */
 	uint32_t row, rows;
-	uint32_t place, slots; /* in `order` */
+	uint32_t place, slots; /* range in `order` */
 	uint32_t block;
-	uint32_t inner, outer; /* numbers of a vector, and of a result */
+	uint32_t inner, outer; /* inner: numbers of a vector; outer: numbers of a result */
 	uint32_t pad;
 };
 
@@ -102,14 +103,14 @@ LOOM_FN void experts_fill(const struct experts *r, uint32_t expert, uint32_t sec
 	t->param[3] = block;
 }
 
-/* The vector of the slot at a place. */
+/* Returns the vector of the slot at a place. */
 LOOM_FN const float *experts_vector(const struct experts *r, const struct experts_task *w, uint32_t place)
 {
 	uint64_t at = w->second ? place : EXPERTS_AT(r, const uint32_t, order)[place] / r->top;
 	return w->from + at * w->inner;
 }
 
-/* x * sigmoid(x). */
+/* Returns x * sigmoid(x). */
 LOOM_FN float experts_silu(float x)
 {
 	float e = tile_exp2((x < 0 ? x : -x) * 1.44269504f);
@@ -129,9 +130,9 @@ LOOM_FN float experts_dot8(const float *a, const float *b)
 
 /* ---- a tile: private memory has two pieces of weights and vectors ------------------------------- */
 
-#define EXPERTS_ROWS_MOST 128u		   /* rows of a tile; a task may have more */
-#define EXPERTS_PIECE 64u		   /* numbers of a row */
-#define EXPERTS_PITCH (EXPERTS_PIECE + 8u) /* of 16 bits, from a row to the one after it: shifts its banks */
+#define EXPERTS_ROWS_MOST 128u		   /* limit on the rows of a tile; a task may have more */
+#define EXPERTS_PIECE 64u		   /* numbers of a row in a stage */
+#define EXPERTS_PITCH (EXPERTS_PIECE + 8u) /* distance of rows in numbers of 16 bits; 8 more, for different banks */
 #define EXPERTS_STAGE(rows, block) ((rows) * EXPERTS_PITCH * 2u + (block) * EXPERTS_PIECE * 4u)
 #define EXPERTS_SCRATCH(rows, block) (2u * EXPERTS_STAGE(rows, block))
 
@@ -165,7 +166,7 @@ LOOM_FN void experts_stage(const struct loom_ctx *c, const struct experts *r, co
 	tile_copies_close();
 }
 
-/* At most EXPERTS_ROWS rows. */
+/* Computes a tile of at most EXPERTS_ROWS rows. */
 LOOM_FN void experts_multiply_tile(struct loom_ctx *c, const struct experts *r, const struct experts_task *w)
 {
 	float sum[EXPERTS_ROWS_EACH * EXPERTS_SLOTS_EACH];
@@ -198,7 +199,7 @@ LOOM_FN void experts_multiply_tile(struct loom_ctx *c, const struct experts *r, 
 						    eight, vectors + (set + j * EXPERTS_SETS) * EXPERTS_PIECE + k);
 			}
 		}
-		loom_barrier_lanes(c); /* before this half is overwritten */
+		loom_barrier_lanes(c); /* before the next copy overwrites this half */
 	}
 	TILE_UNROLL
 	for (uint32_t i = 0; i < EXPERTS_ROWS_EACH; i++) {
@@ -250,7 +251,7 @@ LOOM_FN int experts_last(struct loom_ctx *c, struct experts *r, uint64_t *pendin
 			      : loom_last(c, pending);
 }
 
-/* The output of a token: all its results are there. */
+/* Computes the output of a token whose results are complete. */
 LOOM_FN void experts_sum(const struct loom_ctx *c, struct experts *r, uint32_t token)
 {
 	const uint32_t *place = EXPERTS_AT(r, const uint32_t, place) + (uint64_t)token * r->top;
@@ -264,8 +265,8 @@ LOOM_FN void experts_sum(const struct loom_ctx *c, struct experts *r, uint32_t t
 	}
 }
 
-/* param[0]: the expert, and << 32 which product; param[1]: the first row, << 32 how many; param[2]: the first place, << 32 how
- * many; param[3]: the block. */
+/* Parameters 0 to 2 have two values, in the lower and the upper half. param[0]: the expert; 1 in the second product.
+ * param[1]: the first row; the number of rows. param[2]: the first place; the number of slots. param[3]: the block. */
 LOOM_FN void workload_experts_tile(struct loom_ctx *c, const struct loom_task *t)
 {
 	struct experts *r = experts_of(c);
@@ -293,7 +294,7 @@ LOOM_FN void workload_experts_tile(struct loom_ctx *c, const struct loom_task *t
 	}
 }
 
-/* Routing that only the device knows: a task per expert reads how many slots it has, and spawns its tiles. */
+/* For routing that the host does not know: a task per expert reads the number of its slots, and spawns its tiles. */
 LOOM_FN void workload_experts_open(struct loom_ctx *c, const struct loom_task *t)
 {
 	struct experts *r = experts_of(c);

@@ -61,7 +61,7 @@ LOOM_FN uint64_t knapsack_raise(uint64_t *best, uint64_t value)
 
 #define KNAPSACK_LOAD_EVERY 64u /* nodes between two loads of the best value */
 
-/* Lane 0. Searches the subtree of the node. */
+/* Called by lane 0. Searches the subtree of the node. */
 LOOM_FN void knapsack_search(struct loom_ctx *c, const struct knapsack *k, struct knapsack_node n,
 			     struct knapsack_count *found)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_makespan: how long a scheduler takes for tasks of given costs, beside the shortest possible time. Host half. */
+/* workload_makespan: the time that a scheduler takes for tasks of given costs, compared with the shortest possible
+ * time. Host half. */
 #include <stdlib.h>
 
 #include "ragged_lengths.h"
@@ -36,7 +37,8 @@ struct makespan_job {
 	struct workload base;
 	const struct makespan_opts *o;
 	struct costs costs;
-	uint64_t drawn_for, initial, longest, total; /* drawn_for: the seed, once `drawn` is set; longest: chain, ns */
+	/* drawn_for: the seed for which the costs were drawn, once `drawn` is set; longest: ns of the longest chain */
+	uint64_t drawn_for, initial, longest, total;
 	int drawn;
 };
 
@@ -168,7 +170,8 @@ static int makespan_tasks(void *self, const struct loom_layout *layout, const st
 	(void)global, (void)err;
 	*m = head_of(job, layout, &bytes);
 	memcpy(MAKESPAN_AT(m, uint64_t, cost), c->cost, c->tasks * 8);
-	/* The file has those before a task; a task that ends needs those after it. Each `first` is at first the end, and goes down. */
+	/* The file lists the tasks before each task; when a task ends, the tasks after it are needed. So the lists
+	 * are inverted: each `first` starts at the end of its list, and goes down with each task that is added. */
 	first = MAKESPAN_AT(m, uint64_t, first_after);
 	memset(first, 0, (c->tasks + 1) * 8);
 	for (uint64_t e = 0; e < c->first_after[c->tasks]; e++)

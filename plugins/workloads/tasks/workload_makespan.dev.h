@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_makespan: tasks that only take time, as a trace of costs says, and wait for each other. Device code. */
+/* workload_makespan: tasks that only take the time that a trace of costs gives them, and wait for each other. Device
+ * code. */
 #ifndef WORKLOAD_MAKESPAN_DEV_H
 #define WORKLOAD_MAKESPAN_DEV_H
 
@@ -14,10 +15,10 @@ struct makespan {
 	uint64_t tasks;
 	uint64_t noncoherent;
 	uint64_t cost_at;	/* [tasks] uint64_t: ns */
-	uint64_t first_after_at; /* [tasks + 1] uint64_t: where the tasks that follow a task begin in ... */
-	uint64_t after_at;	/* ... [] uint32_t */
+	uint64_t first_after_at; /* [tasks + 1] uint64_t: for each task, the start of its list in `after` */
+	uint64_t after_at;	/* uint32_t: lists of the tasks that follow each task */
 	uint64_t pending_at;	/* [tasks] uint64_t: tasks before it that have not ended */
-	uint64_t ran_at;	/* [tasks] uint64_t: how often it was run; written by the task alone */
+	uint64_t ran_at;	/* [tasks] uint64_t: number of times that the task was run; only the task writes it */
 	uint64_t pad;
 };
 

@@ -62,7 +62,7 @@ struct ragged_job {
 	uint32_t n;
 	uint64_t pages, tokens, drawn_for; /* drawn_for: the seed, once `drawn` is set */
 	int drawn;
-	double *expected;	    /* [n][heads][dim], of those that are not NAN; NULL: none */
+	double *expected;	    /* [n][heads][dim]: NAN where not computed yet; NULL: none */
 	uint64_t state;		    /* random numbers of the check */
 };
 
@@ -180,7 +180,7 @@ static void draw(struct ragged_job *job, const struct loom_layout *layout)
 	}
 }
 
-/* A multiple of the page. */
+/* Returns the length of a chunk, a multiple of the page. */
 static uint32_t chunk_of(const struct ragged_job *job, const struct loom_layout *layout)
 {
 	const struct ragged_opts *o = job->o;
@@ -197,7 +197,7 @@ static uint64_t chunks_of(const struct ragged_job *job, uint32_t chunk)
 	return n * job->o->kv_heads;
 }
 
-/* The head of the block as tasks() writes it; *bytes: of the whole. */
+/* Returns the head of the block as tasks() writes it. *bytes is the size of the whole block. */
 static struct ragged head_of(struct ragged_job *job, const struct loom_layout *layout, uint64_t *bytes)
 {
 	const struct ragged_opts *o = job->o;
@@ -253,7 +253,7 @@ static uint64_t ragged_task_count(void *self, const struct loom_layout *layout)
 	return job->o->known ? (uint64_t)job->n * job->o->kv_heads : chunks_of(job, chunk_of(job, layout));
 }
 
-/* Pages in random order. */
+/* Puts the pages into random order. */
 static void shuffle(uint32_t *table, uint32_t n, uint64_t seed)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -296,7 +296,7 @@ static int ragged_tasks(void *self, const struct loom_layout *layout, const stru
 	return 0;
 }
 
-/* Tokens, and what a task costs beside them, in tokens. */
+/* The cost of a task is its tokens and a constant, in units of a token. */
 #define COST_OF_TASK 16u
 static uint64_t ragged_cost(void *self, const struct loom_layout *layout, const struct loom_task *task)
 {
@@ -321,7 +321,8 @@ static int ragged_init(void *self, const struct loom_layout *layout, const struc
 	for (uint32_t i = 0; i < r->sequences; i++)
 		for (uint32_t kv = 0; kv < r->kv; kv++)
 			RAGGED_AT(r, uint64_t, pending)[(uint64_t)i * r->kv + kv] = ragged_chunks(r, job->length[i]);
-	memset(RAGGED_AT(r, float, out), 0xff, out * sizeof(float)); /* not numbers */
+	/* Results start as values that are not numbers, so the check finds a missing one. */
+	memset(RAGGED_AT(r, float, out), 0xff, out * sizeof(float));
 	return 0;
 }
 
@@ -330,7 +331,7 @@ static double number_at(const struct ragged *r, const uint16_t *at)
 	return half_value(*at, r->bfloat);
 }
 
-/* The head of a sequence, in double precision: all scores, then weights by their maximum. */
+/* Computes a head of a sequence in double precision: first all scores, then weights relative to the largest score. */
 static void expect_head(const struct ragged_job *job, struct ragged *r, uint32_t sequence, uint32_t head, double *score,
 			double *out)
 {
@@ -358,11 +359,12 @@ static void expect_head(const struct ragged_job *job, struct ragged *r, uint32_t
 		out[d] /= total;
 }
 
-/* Values are below 1, weights sum to 1. Scores are sums of dim products with float's rounding, relative to the largest; sums
- * of weights over n tokens in tiles. 2^-16 is about a hundred times what is seen. */
+/* Values are below 1, and the sum of weights is 1. Rounding errors come from the scores, which are sums of dim
+ * products in float, and from the sums of weights over n tokens in tiles. 2^-16 is about a hundred times the errors
+ * that are observed. */
 #define TOLERANCE 0x1p-16
 
-/* How many of all heads to check. */
+/* Returns the number of heads to check. */
 static uint64_t heads_to_check(const struct ragged_job *job, const struct ragged *r)
 {
 	uint64_t all = (uint64_t)r->sequences * r->heads;
@@ -372,7 +374,7 @@ static uint64_t heads_to_check(const struct ragged_job *job, const struct ragged
 	return most < 1 ? 1 : most < (double)all ? (uint64_t)most : all;
 }
 
-/* Head i of all: computed once. */
+/* Checks head i of all heads of all sequences. The expected values are computed once. */
 static int check_head(struct ragged_job *job, struct ragged *r, uint64_t i, double *score, double *worst,
 		      struct loom_error *err)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* workload_ragged: one decode step of attention over pages of keys and values. Device code.
  *
- * A task is a chunk of the tokens of one sequence, for one head of keys and values and the `group` heads of queries that share
- * it. It goes over the chunk in tiles, with the exact online softmax: `peak` is the largest score so far, in units of log 2,
- * and sums are relative to it. The worker that ends the last chunk of a sequence and head combines the partial results.
+ * A task is a chunk of the tokens of one sequence, for one head of keys and values and the `group` heads of queries
+ * that share it. The task processes the chunk in tiles, with the exact online softmax: `peak` is the largest score so
+ * far, in units of log 2, and sums are relative to it. The worker that ends the last chunk of a sequence and head
+ * combines the partial results.
  *
- * Lanes share a tile in three steps: scores (a lane has a token, or a part of its numbers), weights (some lanes have a head),
- * and values (a lane has eight numbers of some tokens, whose sums for all heads it keeps). On a GPU the next tile is copied
- * into shared memory meanwhile. */
+ * Lanes share a tile in three steps: scores (a lane has a token, or a part of its numbers), weights (some lanes have
+ * a head), and values (a lane has eight numbers of some tokens, whose sums for all heads it keeps). On a GPU the
+ * next tile is copied into shared memory meanwhile. */
 #ifndef WORKLOAD_RAGGED_DEV_H
 #define WORKLOAD_RAGGED_DEV_H
 
@@ -29,7 +30,7 @@ struct ragged {
 	uint32_t group, dim, tile;     /* group = heads / kv; dim: numbers of a head; tile: tokens */
 	uint32_t page_log2, chunk;     /* chunk: tokens, whole pages */
 	uint32_t bfloat, noncoherent;
-	float scale; /* of scores: 1 / (log 2 * root of dim) */
+	float scale; /* scale of scores: 1 / (log 2 * root of dim) */
 	uint32_t unused;
 	uint64_t length_at;	/* [sequences] uint32_t */
 	uint64_t first_page_at; /* [sequences] uint32_t: into the table */
@@ -56,19 +57,19 @@ struct ragged {
 #define ragged_tile(r)  RAGGED_OF(r, tile, TILE)
 #define ragged_bfloat(r) RAGGED_OF(r, bfloat, BFLOAT)
 
-/* A lane keeps its sums in registers, where lanes are enough for all numbers of a head. */
+/* If there are enough lanes for all numbers of a head, a lane keeps its sums in registers. */
 #if defined(LOOM_DEVICE_COMPILE) && LOOM_LANES * 8 >= RAGGED_DIM
 #define RAGGED_IN_REGISTERS 1
 #else
 #define RAGGED_IN_REGISTERS 0
 #endif
 
-/* How the lanes of a worker share a tile. */
+/* The way in which the lanes of a worker share a tile. */
 struct ragged_split {
 	uint32_t parts;	 /* lanes per token in the first step */
-	uint32_t each;	 /* lanes per head in the second */
-	uint32_t blocks; /* blocks of eight numbers in the third ... */
-	uint32_t sets;	 /* ... and how many lanes have the same block */
+	uint32_t each;	 /* lanes per head in the second step */
+	uint32_t blocks; /* blocks of eight numbers in the third step */
+	uint32_t sets;	 /* lanes that have the same block in the third step */
 };
 
 LOOM_FN struct ragged_split ragged_split(uint32_t lanes, uint32_t dim, uint32_t group, uint32_t tile)
@@ -81,13 +82,14 @@ LOOM_FN struct ragged_split ragged_split(uint32_t lanes, uint32_t dim, uint32_t 
 	return s;
 }
 
-/* Private memory, in bytes; each part begins at a multiple of 16. */
+/* The offsets of the parts of private memory, in bytes. Each part begins at a multiple of 16. */
 struct ragged_scratch {
 	uint32_t queries, scores, most, sum, peak, scale, result, sums, stage; /* offsets */
 	uint32_t bytes;
 };
 
-#define RAGGED_ROW(dim) ((dim) + 8u) /* numbers from a token to the next in a stage: shifts its banks */
+/* Numbers from a token to the next in the stage: 8 more than dim, so that tokens are in different banks. */
+#define RAGGED_ROW(dim) ((dim) + 8u)
 
 LOOM_FN struct ragged_scratch ragged_scratch(uint32_t lanes, uint32_t dim, uint32_t group, uint32_t tile, int staged,
 					     int registers)
@@ -122,14 +124,14 @@ LOOM_FN uint32_t ragged_chunks(const struct ragged *r, uint32_t length)
 	return (length + r->chunk - 1) / r->chunk;
 }
 
-/* A partial result of `group` heads: dim sums, the peak and the sum of weights of each. */
+/* Returns a partial result of `group` heads. Each head has dim sums, the peak, and the sum of weights. */
 LOOM_FN float *ragged_part(struct ragged *r, uint32_t sequence, uint32_t kv, uint32_t chunks, uint32_t chunk)
 {
 	uint64_t n = RAGGED_AT(r, uint64_t, first_part)[sequence] + (uint64_t)kv * chunks + chunk;
 	return RAGGED_AT(r, float, parts) + n * ragged_group(r) * (ragged_dim(r) + 2);
 }
 
-/* The keys of a token of a sequence; its values are a page further. */
+/* Returns the keys of a token of a sequence. The values of the token are one page further. */
 LOOM_FN const uint16_t *ragged_keys(const struct ragged *r, const uint32_t *table, uint32_t kv, uint32_t token)
 {
 	uint64_t page = table[token >> r->page_log2], dim = ragged_dim(r);
@@ -137,9 +139,9 @@ LOOM_FN const uint16_t *ragged_keys(const struct ragged *r, const uint32_t *tabl
 	       (token & ((1u << r->page_log2) - 1)) * dim;
 }
 
-/* What a task is about. */
+/* The parameters of a task, decoded. */
 struct ragged_task {
-	const uint32_t *table; /* of its sequence */
+	const uint32_t *table; /* page table of its sequence */
 	uint32_t sequence, kv, from, tokens, chunk, chunks;
 };
 
@@ -174,14 +176,14 @@ struct ragged_run {
 	char *local;
 	struct ragged_scratch at;
 	struct ragged_split split;
-	uint32_t turn; /* which half of `peak` is valid */
+	uint32_t turn; /* the half of `peak` that is valid */
 	uint32_t pad;
 };
 
 #define RAGGED_LOCAL(run, what) ((float *)((run)->local + (run)->at.what))
 #define RAGGED_PEAK(run, turn, group) (RAGGED_LOCAL(run, peak) + ((turn) ? ((group) + 3u) & ~3u : 0u))
 
-/* keys, values: of token 0 of the tile; `row`: numbers from a token to the next. */
+/* `keys` and `values` are those of token 0 of the tile. `row` is the distance of two tokens, in numbers. */
 struct ragged_tile {
 	const uint16_t *keys, *values;
 	uint32_t row, tokens;
@@ -217,7 +219,7 @@ LOOM_FN void ragged_score(const struct loom_ctx *c, const struct ragged *r, cons
 	}
 }
 
-/* Scores become weights; sums of weights are kept per lane of a head. */
+/* Replaces scores by weights. Each lane of a head keeps a sum of weights. */
 LOOM_FN void ragged_weigh(struct loom_ctx *c, const struct ragged *r, struct ragged_run *run, uint32_t tokens)
 {
 	const uint32_t group = ragged_group(r), tile = ragged_tile(r), each = run->split.each, units = each * group;
@@ -256,7 +258,7 @@ LOOM_FN void ragged_weigh(struct loom_ctx *c, const struct ragged *r, struct rag
 	run->turn ^= 1;
 }
 
-/* Adds the tokens of unit u to its sums, [group][8]. */
+/* Adds the values of the tokens of unit u to the sums of the unit, [group][8]. */
 LOOM_FN void ragged_add_values(const struct ragged *r, const struct ragged_run *run, const struct ragged_tile *t,
 			       uint32_t u, float *sums)
 {
@@ -283,7 +285,7 @@ LOOM_FN void ragged_add_values(const struct ragged *r, const struct ragged_run *
 	}
 }
 
-/* Starts to copy a tile into half `half` of the stage. */
+/* Starts the copy of a tile into a half of the stage. */
 LOOM_FN void ragged_stage(const struct loom_ctx *c, const struct ragged *r, const struct ragged_run *run,
 			  const struct ragged_task *w, uint32_t from, uint32_t tokens, uint32_t half)
 {
@@ -298,7 +300,8 @@ LOOM_FN void ragged_stage(const struct loom_ctx *c, const struct ragged *r, cons
 	tile_copies_close();
 }
 
-/* The tile from token `at` of the chunk on; `next`: where the one after begins. */
+/* Returns the tile that begins at token `at` of the chunk. On a GPU, waits for its copy and starts the copy of the next
+ * tile. */
 LOOM_FN struct ragged_tile ragged_tile_at(struct loom_ctx *c, const struct ragged *r, const struct ragged_run *run,
 					  const struct ragged_task *w, uint32_t at, uint32_t n)
 {
@@ -352,7 +355,7 @@ LOOM_FN void ragged_begin(struct loom_ctx *c, const struct ragged *r, const stru
 	loom_barrier_lanes(c);
 }
 
-/* The sums of all sets, one set after the other, into `result`: [group][dim]. */
+/* Adds the sums of all sets, one set after the other, into `result`: [group][dim]. */
 LOOM_FN void ragged_gather(struct loom_ctx *c, const struct ragged *r, const struct ragged_run *run, const float *kept)
 {
 	const uint32_t dim = ragged_dim(r), group = ragged_group(r), all = run->split.blocks * run->split.sets;
@@ -394,7 +397,7 @@ LOOM_FN float *ragged_out(struct ragged *r, const struct ragged_task *w)
 	       ((uint64_t)w->sequence * r->heads + (uint64_t)w->kv * ragged_group(r)) * ragged_dim(r);
 }
 
-/* The partial results of all chunks. */
+/* Combines the partial results of all chunks. */
 LOOM_FN void ragged_combine(struct loom_ctx *c, struct ragged *r, const struct ragged_task *w)
 {
 	const uint32_t dim = ragged_dim(r), group = ragged_group(r);
@@ -440,8 +443,8 @@ LOOM_FN void ragged_end(struct loom_ctx *c, struct ragged *r, const struct ragge
 		ragged_combine(c, r, w);
 }
 
-/* param[0]: the sequence, and << 32 the head of keys; param[1]: the first token, << 32 how many; param[2]: the number of the
- * chunk, << 32 how many the sequence has. */
+/* Each parameter has two values, in its lower and upper half. param[0]: the sequence; the head of keys. param[1]:
+ * the first token; the number of tokens. param[2]: the index of the chunk; the number of chunks of the sequence. */
 LOOM_FN void workload_ragged_chunk(struct loom_ctx *c, const struct loom_task *task)
 {
 	struct ragged *r = ragged_of(c);
@@ -470,14 +473,14 @@ LOOM_FN void workload_ragged_chunk(struct loom_ctx *c, const struct loom_task *t
 			ragged_add_values(r, &run, &t, u, RAGGED_LOCAL(&run, sums) + u * ragged_group(r) * 8);
 #endif
 		at += t.tokens;
-		loom_barrier_lanes(c); /* before its stage and scores are overwritten */
+		loom_barrier_lanes(c); /* before the next tile overwrites the stage and the scores */
 	}
 	loom_stream(c, (uint64_t)w.tokens * ragged_dim(r) * 4);
 	ragged_gather(c, r, &run, sums);
 	ragged_end(c, r, &w, &run);
 }
 
-/* Lengths that only the device knows: a task per sequence and head reads the length, and spawns the chunks. */
+/* For lengths that the host does not know: a task per sequence and head reads the length, and spawns the chunks. */
 LOOM_FN void workload_ragged_open(struct loom_ctx *c, const struct loom_task *task)
 {
 	struct ragged *r = ragged_of(c);

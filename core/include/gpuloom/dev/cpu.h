@@ -157,7 +157,7 @@ LOOM_FN int loom_needs_gap(const char *release)
 	return number[0] > 6 || (number[0] == 6 && number[1] >= 6);
 }
 
-/* 1: this kernel needs the gap; 2: it does not; 0: not known yet. */
+/* Whether this kernel needs the gap: 1: yes; 2: no; 0: not known yet. */
 LOOM_ONCE uint32_t loom_gap;
 LOOM_FN int loom_has_gap(void)
 {

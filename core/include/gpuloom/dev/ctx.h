@@ -121,9 +121,9 @@ struct loom_ctx {
 	uint32_t first, count; /* the workers of this device are first .. first + count - 1 */
 	uint32_t lane, lanes;
 	uint32_t flags; /* LOOM_CTX_* */
-	uint32_t depth; /* for the scheduler: how many tasks run in place, one inside the other */
-	uint32_t turn;  /* for the device layer: the next broadcast slot */
-	uint32_t stop_seen; /* for the device layer: the stop word at the last poll */
+	uint32_t depth; /* number of tasks that run in place, one inside the other; used by the scheduler */
+	uint32_t turn;  /* the next broadcast slot; used by the device layer */
+	uint32_t stop_seen; /* value of the stop word at the last poll; used by the device layer */
 	/* state of loom_random(), from seed, sample and worker: at first equal on all lanes; never 0 */
 	uint64_t random;
 	struct loom_ctl *ctl; /* on a GPU the device maintains a copy in its own memory */
@@ -150,8 +150,8 @@ struct loom_ctx {
 	uint32_t single_lane;
 	struct loom_trace *trace; /* the buffer of events: dev/trace.h; NULL: no trace */
 #ifdef LOOM_DEVICE_COMPILE
-	uint32_t polled; /* for the device layer: the time of the last poll (loom_poll_due()) */
-	uint64_t regs[LOOM_REGISTER_WORDS]; /* for the scheduler: registers of this lane */
+	uint32_t polled; /* time of the last poll (loom_poll_due()); used by the device layer */
+	uint64_t regs[LOOM_REGISTER_WORDS]; /* registers of this lane; used by the scheduler */
 #endif
 };
 
