@@ -43,8 +43,10 @@ gcc -std=gnu11 -O1 -w -include "$tmp/spoilt.h" -Icore/include -Icore -I. -D_GNU_
 	-lcunit -o "$tmp/run/tests/mutant" || fail 'the mutants do not compile'
 while read -r number test name; do
 	SPOILT=$number TURNS_GAMES=12000 TURNS_STOP=1 "$limit" 300 "$tmp/run/tests/mutant" -t \
-		"$test" >"$tmp/out" 2>&1 </dev/null || :
+		"$test" >"$tmp/out" 2>&1 </dev/null
+	status=$?
 	seen=$(grep -m1 -o 'seed [0-9]*: .*' "$tmp/out" | cut -c1-70)
+	[ "$seen" ] || [ $status -lt 128 ] || seen="it ended by signal $((status - 128))"
 	[ "$seen" ] && echo "noticed: $name: $seen" || fail "$name was not noticed"
 done <"$tmp/mutants"
 [ "$CHECK" = all ] && games=300 || games=20

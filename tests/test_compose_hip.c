@@ -46,8 +46,9 @@ static int compile(const char *text, const char *arch, struct compiled *out, str
 }
 
 /* The maximum of bytes that a program may spill. Callees save registers, which count as spills. hipRTC 5.2 saves up to
- * twelve registers if several workers share a block. */
-#define SPILLS_MAX 48u
+ * twelve registers if several workers share a block. On gfx90a the parameter of the kernel and the runs of embedding
+ * programs take six more. */
+#define SPILLS_MAX 72u
 enum { MAY_SPILL = 1, WAVES = 2 /* several workers in a block */, LAUNCHED = 4 /* each step */ };
 
 static void check_program(const char *text, const char *label, const char *arch, int flags)

@@ -200,7 +200,7 @@ int barrier_init(void *self, const struct loom_layout *layout, const struct loom
 		if (layout->device[d].kind == LOOM_ON_GPU) /* a GPU keeps polling; an emulated one needs the core */
 			h->end = WAIT_YIELD;
 		h->no_wake = no_wake;
-		/* With fewer devices all workers poll the words of the others: on two H100s a round then takes 3.8 us, and
+		/* With fewer devices all workers poll the words of the others: on two H100s a round then takes 4.0 us, and
 		 * 5.0 us by a worker that relays. */
 		h->relays = layout->device[d].kind == LOOM_ON_GPU && layout->devices >= RELAY_DEVICES;
 		h->ranks = ranks_of(b->host);
