@@ -441,6 +441,30 @@ static int start(struct loom_stack *s, int how, struct loom_error *err)
 	return 0;
 }
 
+/* Concludes a run that ended with `rc`: the sample goes into a new result, if `result` is not NULL, and policies rest.
+ * bare: 1: the sample has only its time, and its metrics are still to be collected. */
+static int conclude(struct loom_stack *s, struct loom__sample *sample, uint64_t began_ns, int bare, int rc,
+		    struct loom_result **result, struct loom_error *err)
+{
+	struct loom_result *r = result ? loom__result_share(s) : NULL;
+	if (result && !r && !rc)
+		rc = LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	if (r)
+		r->began_ns = began_ns;
+	if (r && bare && !rc)
+		rc = finish_sample(s, sample, err);
+	if (r && !rc)
+		rc = append(r, sample, err);
+	if (rc)
+		drop(sample);
+	rc = rest(s, rc, err);
+	if (r)
+		loom__result_end(r, rc, err);
+	if (result)
+		*result = r;
+	return rc;
+}
+
 /* Fills *result, which may be NULL, when the run has ended. */
 static int finish(struct loom_stack *s, uint64_t until, struct loom_result **result, struct loom_error *err)
 {
@@ -452,21 +476,7 @@ static int finish(struct loom_stack *s, uint64_t until, struct loom_result **res
 	if (rc == LOOM_EAGAIN)
 		return rc;
 	s->running = 0;
-	struct loom_result *r = result ? loom__result_share(s) : NULL;
-	if (result && !r && !rc)
-		rc = LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-	if (r)
-		r->began_ns = s->begin_ns;
-	if (r && !rc)
-		rc = append(r, &sample, err);
-	if (rc)
-		drop(&sample);
-	rc = rest(s, rc, err);
-	if (r)
-		loom__result_end(r, rc, err);
-	if (result)
-		*result = r;
-	return rc;
+	return conclude(s, &sample, s->begin_ns, 0, rc, result, err);
 }
 
 /* ---- collectives ---------------------------------------------------------------------------------- */
@@ -553,24 +563,8 @@ static int finish_enqueued(struct loom_stack *s, uint64_t until, struct loom_res
 	int rc = loom__enqueued_wait(s, until, &ns, err);
 	if (rc == LOOM_EAGAIN)
 		return rc;
-	struct loom_result *r = result ? loom__result_share(s) : NULL;
-	if (result && !r && !rc)
-		rc = LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	sample.seconds = (double)ns / 1e9;
-	if (r)
-		r->began_ns = loom__now_ns() - ns;
-	if (r && !rc)
-		rc = finish_sample(s, &sample, err);
-	if (r && !rc)
-		rc = append(r, &sample, err);
-	if (rc)
-		drop(&sample);
-	rc = rest(s, rc, err);
-	if (r)
-		loom__result_end(r, rc, err);
-	if (result)
-		*result = r;
-	return rc;
+	return conclude(s, &sample, loom__now_ns() - ns, 1, rc, result, err);
 }
 
 int loom_stack_wait(struct loom_stack *s, uint64_t timeout_ns, struct loom_result **result,
