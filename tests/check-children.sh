@@ -56,6 +56,18 @@ done
 kill -KILL $pid
 wait $pid 2>/dev/null
 
+# ---- a process of a workload that is killed ends the run
+"$G" run conf/qos/storm.ini --samples 100000 --quiet --set workload.requests_storm.service=signal \
+	--set workload.requests_storm.requests=100 >"$tmp/out" 2>"$tmp/err" &
+pid=$!
+listener() { pgrep -P $pid -x requests_storm; }
+soon listener || fail 'no process receives the signals of requests_storm'
+kill -KILL "$(listener)"
+wait $pid
+got=$?
+[ $got -eq 1 ] && grep -q 'process that receives the signals has ended' "$tmp/err" ||
+	{ fail "exit $got after the receiver of signals was killed"; cat "$tmp/err"; }
+
 # ---- closed stdout and stderr
 closed() { # arguments: STATUS REDIRECTION ARGUMENTS
 	sh -c "$G $3 $2" >"$tmp/out" 2>"$tmp/err"
@@ -176,7 +188,7 @@ if command -v c++ >/dev/null; then
 	[ $got -eq 130 ] ||
 		{ fail "exit $got instead of 130: SIGTERM to the group of a compiler (S15)"; cat "$tmp/err"; }
 	grep 'does not compile' "$tmp/err" && fail 'a compiler that was interrupted is no mistake of the source (S15)'
-	[ -z "$(ls "$tmp/t")" ] || fail 'the folder of a compiler stays (S15)'
+	[ -z "$(ls "$tmp/t")" ] || fail "the folder of a compiler stays: $(ls "$tmp/t") (S15)"
 fi
 
 # ---- private files of a command have no name in /tmp

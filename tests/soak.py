@@ -43,8 +43,7 @@ LEAVE = 30  # a job and its processes must end within this many seconds after an
 # section. Options of workloads that are not here are drawn up to their defaults.
 MOST = {
     "samples": 3, "warmup": 1, "workers": 6, "lanes": 4, "launch_cost": 100e3, "teardown_cost": 100e3,
-    "scheduler.mgws.backlog": 4096, "scheduler.mgws.overflow_list": 65536, "scheduler.static.overflow_list": 65536,
-    "scheduler.host.returns": 4096,
+    "scheduler.mgws.backlog": 4096, "overflow_list": 65536, "pool": 65536, "scheduler.host.returns": 4096,
     "scheduler.mgws.public_queue": 4096, "spin": 1e6, "sync.backoff.nap": 1e6,
     "sync.backoff.nap_most": 1e6, "polls": 10000, "nap": 1e6, "posts": 65536, "tags": 65536, "slots": 65536,
     "arrivals": 65536, "fifo": 65536, "qos.coalesce.window": 3e6, "qos.throttle.delay": 1e6,

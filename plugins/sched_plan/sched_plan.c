@@ -101,9 +101,10 @@ static int sched_plan_need(void *self, const struct loom_layout *layout, struct 
 				 "does not tell: use devices of one kind, or the scheduler mgws");
 	if (layout->initial_tasks > UINT32_MAX)
 		return LOOM_FAIL(s->host, err, LOOM_ENOTSUP, "sched_plan: its table has at most 2^32 - 1 tasks");
-	need->global = sched_pool_global_bytes(&s->o->cfg, layout);
-	need->device = sched_pool_device_bytes(&s->o->cfg, layout) + sizeof(struct plan_site) +
-		       2 * sizeof(uint32_t) * layout->initial_tasks;
+	uint64_t set = PLAN_SET_BYTES(layout->workers);
+	need->global = sched_pool_global_bytes(&s->o->cfg, layout) + (sched_noncoherent(layout) ? 0 : set);
+	need->device = sched_pool_device_bytes(&s->o->cfg, layout) + (sched_noncoherent(layout) ? set : 0) +
+		       sizeof(struct plan_site) + 2 * sizeof(uint32_t) * layout->initial_tasks;
 	sched_own_need(&s->o->cfg, layout, sizeof(struct plan_block), need);
 	need->flags |= LOOM_NEED_INIT; /* costs that were measured or loaded */
 	return 0;
@@ -223,6 +224,19 @@ static int make_table(struct sched_plan *s, const struct loom_layout *layout, st
 	return 0;
 }
 
+/* Fills the set of lists that may have tasks: those of `lists` workers from `first` on. */
+static void fill_set(const struct sched_plan *s, struct sched_pool *pool, uint32_t first, uint32_t lists)
+{
+	uint64_t *set = (uint64_t *)((char *)pool + SCHED_POOL_BYTES(pool->room)), *level1 = set + PLAN_WORDS(lists);
+	memset(set, 0, PLAN_SET_BYTES(lists));
+	for (uint32_t i = 0; i < lists; i++) {
+		if (s->table.first[first + i] == s->table.first[first + i + 1])
+			continue;
+		set[i / 64] |= 1ull << (i % 64);
+		level1[i / 64 / 64] |= 1ull << (i / 64 % 64);
+	}
+}
+
 static int sched_plan_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
 			   struct loom_error *err)
 {
@@ -236,24 +250,32 @@ static int sched_plan_init(void *self, const struct loom_layout *layout, const s
 	sched_pool_init(&s->o->cfg, layout, view);
 	int steals_none = s->kind == TABLE_STATIC || s->kind == TABLE_STRIDED ||
 			  (s->kind == TABLE_PLAN && s->o->steal == STEAL_NONE);
+	uint64_t set = PLAN_SET_BYTES(layout->workers);
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		struct sched_site *site = view->device[d];
+		const struct loom_device_shape *shape = &layout->device[d];
+		site->more_at += sched_noncoherent(layout) ? set : 0;
 		struct plan_site *p = (struct plan_site *)((char *)site + site->more_at);
 		uint32_t *order = (uint32_t *)(p + 1);
 		*p = (struct plan_site){.tasks = s->table.tasks, .measures = (uint64_t)is_to_measure(s, layout)};
 		memcpy(order, s->table.order, s->table.tasks * sizeof(*order));
 		if (p->measures)
 			memset(order + p->tasks, 0, p->tasks * sizeof(*order));
-		if (steals_none && sched_noncoherent(layout))
-			((struct sched_pool *)(site + 1))->next = layout->workers;
+		if (sched_noncoherent(layout))
+			fill_set(s, (struct sched_pool *)(site + 1), shape->first_worker, shape->workers);
 	}
-	if (steals_none && !sched_noncoherent(layout))
-		((struct sched_pool *)(common + 1))->next = layout->workers;
-	for (uint32_t w = 0; w < layout->workers; w++) {
-		struct plan_block *b = view->worker[w];
-		b->next = b->begin = s->table.first[w];
-		b->end = s->table.first[w + 1];
-		b->single = s->kind == TABLE_COUNTER;
+	if (!sched_noncoherent(layout))
+		fill_set(s, (struct sched_pool *)(common + 1), 0, layout->workers);
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		const struct loom_device_shape *shape = &layout->device[d];
+		for (uint32_t w = shape->first_worker; w < shape->first_worker + shape->workers; w++) {
+			struct plan_block *b = view->worker[w];
+			b->next = b->begin = s->table.first[w];
+			b->end = s->table.first[w + 1];
+			b->steals = !steals_none;
+			b->single = s->kind == TABLE_COUNTER;
+			b->victim = w - (sched_noncoherent(layout) ? shape->first_worker : 0);
+		}
 	}
 	return save(s, s->cost, s->table.tasks, err);
 }

@@ -4,10 +4,15 @@
  * The table gives each worker a list of initial tasks. A worker takes from its own list, an eighth of what is left
  * at a time and at the end single tasks, by additions to the list's word `next`. When its list is used up it takes
  * from the lists of others in the same way. There are two other kinds of table: the static split, in which each
- * worker takes from its own list alone, and one list from which all workers take single tasks. Nothing is added to a
- * list, so an empty list stays empty. One word has the number of the first list that may have tasks. Thieves take
- * from this list, and end their search when the word is behind the last list. All accesses are relaxed: the table is
- * constant, and these words order nothing else. Model: tests/models/plan.pml. */
+ * worker takes from its own list alone, and one list from which all workers take single tasks.
+ *
+ * Thieves find a list with tasks in a set of bits with two levels, so that a search loads three words or four, also
+ * among the thousands of workers of a GPU. Level 0 has a bit for each list, level 1 a bit for each word of level 0.
+ * Nothing is added to a list, so bits are only cleared. The worker that takes the last tasks of a list clears the bit
+ * of the list, and that of its word if the word is then 0. A thief that finds a list used up whose bit is still set
+ * goes on to the next list. So it has seen every list used up when its search ends, and waits for no other worker.
+ *
+ * All accesses are relaxed: the table is constant, and these words order nothing else. Model: tests/models/plan.pml. */
 #ifndef SCHED_PLAN_DEV_H
 #define SCHED_PLAN_DEV_H
 
@@ -22,7 +27,9 @@ struct plan_block {
 	uint64_t begin, end; /* constant: bounds of the list */
 	uint64_t single;     /* constant: tasks are taken one at a time from the start */
 	uint64_t took_ns;    /* time from the start of the worker to its end, for collect() */
-	uint64_t pad[3];
+	uint64_t victim;     /* the list of this worker's last theft, first its own list; it uses the word alone */
+	uint64_t steals;     /* constant: 0 if this worker takes from its own list alone */
+	uint64_t pad;
 };
 
 /* The part of the device's block after the pool. The table follows: the index of each task. With `measures`, an
@@ -39,9 +46,74 @@ LOOM_FN struct plan_site *plan_site(const struct loom_ctx *c)
 	return (struct plan_site *)((char *)site + site->more_at);
 }
 
-/* Called by lane 0. Takes tasks from a list, and returns their number; *at is the place of the first one. */
-LOOM_FN uint64_t plan_take(struct plan_block *b, uint64_t *at)
+/* ---- the set of lists that may have tasks ----------------------------------------------------- */
+
+#define PLAN_WORDS(bits) (((bits) + 63) / 64)
+/* The set follows the pool: the words of level 0, then those of level 1. */
+#define PLAN_SET_BYTES(lists) (8 * ((PLAN_WORDS(lists) + PLAN_WORDS(PLAN_WORDS(lists)) + 7) & ~7ull))
+
+LOOM_FN uint64_t *plan_set(const struct loom_ctx *c)
 {
+	struct sched_pool *p = sched_pool(c);
+	return (uint64_t *)((char *)p + SCHED_POOL_BYTES(p->room));
+}
+
+/* Called by lane 0. Returns the first list from `list` on that may have tasks, or `lists` if there is none. */
+LOOM_FN uint32_t plan_find(const uint64_t *set, uint32_t lists, uint32_t list)
+{
+	uint32_t words = PLAN_WORDS(lists), word = list / 64;
+	const uint64_t *level1 = set + words;
+	uint64_t bits;
+	if (list >= lists)
+		return lists;
+	bits = loom_load_relaxed_sys(&set[word]) >> (list % 64);
+	if (bits)
+		return list + loom_lowest_bit(bits);
+	word++;
+	LOOM_NO_UNROLL
+	while (word < words) {
+		bits = loom_load_relaxed_sys(&level1[word / 64]) >> (word % 64);
+		if (!bits) {
+			word = (word / 64 + 1) * 64;
+			continue;
+		}
+		word += loom_lowest_bit(bits);
+		bits = loom_load_relaxed_sys(&set[word]);
+		if (bits)
+			return word * 64 + loom_lowest_bit(bits);
+		word++; /* its bit of level 1 is about to be cleared */
+	}
+	return lists;
+}
+
+/* Called by lane 0 of the worker that has taken the last tasks of the list. A bit is cleared once, so a subtraction
+ * clears it. */
+LOOM_FN void plan_remove(uint64_t *set, uint32_t lists, uint32_t list)
+{
+	uint64_t bit = 1ull << (list % 64), *level1 = set + PLAN_WORDS(lists);
+	uint32_t word = list / 64;
+	if (loom_fetch_add_relaxed_sys(&set[word], 0 - bit) == bit)
+		loom_fetch_add_relaxed_sys(&level1[word / 64], 0 - (1ull << (word % 64)));
+}
+
+/* ---- tasks ------------------------------------------------------------------------------------ */
+
+/* The first worker whose list this worker may take from, and the number of these lists. Lists have numbers from 0 on
+ * in the set. */
+LOOM_FN uint32_t plan_first(const struct loom_ctx *c)
+{
+	return SCHED_CFG(c, noncoherent) ? c->first : 0;
+}
+
+LOOM_FN uint32_t plan_lists(const struct loom_ctx *c)
+{
+	return SCHED_CFG(c, noncoherent) ? c->count : c->workers;
+}
+
+/* Called by lane 0. Takes tasks from a list, and returns their number; *at is the place of the first one. */
+LOOM_FN uint64_t plan_take(struct loom_ctx *c, uint32_t list, uint64_t *at)
+{
+	struct plan_block *b = (struct plan_block *)loom_public(c, LOOM_SCHED, plan_first(c) + list);
 	uint64_t next = loom_load_relaxed_sys(&b->next), end = b->end, n;
 	if (next >= end)
 		return 0;
@@ -49,30 +121,45 @@ LOOM_FN uint64_t plan_take(struct plan_block *b, uint64_t *at)
 	n = n ? n : 1;
 	next = loom_fetch_add_relaxed_sys(&b->next, n);
 	*at = next;
-	return next >= end ? 0 : n < end - next ? n : end - next;
+	if (next >= end)
+		return 0;
+	if (n < end - next)
+		return n;
+	plan_remove(plan_set(c), plan_lists(c), list);
+	return end - next;
 }
 
-/* Called by lane 0. Takes tasks from the lists of other workers. If stealing is off, the host has set the word
- * behind the last list. */
+/* Called by lane 0. Takes tasks from the lists of other workers. The list of the last theft comes first, then the next
+ * one behind the worker's own list, so that thieves start at different lists. */
 LOOM_FN uint64_t plan_steal(struct loom_ctx *c, uint64_t *at)
 {
 	struct loom_counters *counters = &sched_local(c)->counters;
-	uint64_t *word = &sched_pool(c)->next, victim = loom_load_relaxed_sys(word), n;
-	uint32_t first = SCHED_CFG(c, noncoherent) ? c->first : 0, lists = SCHED_CFG(c, noncoherent) ? c->count : c->workers;
+	struct plan_block *b = (struct plan_block *)c->own[LOOM_SCHED];
+	const uint64_t *set = plan_set(c);
+	uint32_t lists = plan_lists(c), own = c->worker - plan_first(c), list = (uint32_t)b->victim;
+	uint64_t n = list != own ? plan_take(c, list, at) : 0;
+	int wrapped = 0;
+	counters->steal_attempts += list != own;
+	if (!n)
+		list = own + 1;
 	LOOM_NO_UNROLL
-	while (victim < lists) {
-		counters->steal_attempts++;
-		n = plan_take((struct plan_block *)loom_public(c, LOOM_SCHED, first + (uint32_t)victim), at);
-		if (n) {
-			counters->steals++;
-			counters->stolen_in += n;
-			return n;
+	while (!n) {
+		list = plan_find(set, lists, list);
+		if (list < lists) {
+			counters->steal_attempts++;
+			n = plan_take(c, list, at);
+			list += !n;
+		} else if (wrapped) {
+			return 0;
+		} else {
+			wrapped = 1;
+			list = 0;
 		}
-		/* Another thief may have moved it already: then `victim` is the new value. */
-		if (loom_cas_acq_rel_sys(word, &victim, victim + 1))
-			victim++;
 	}
-	return 0;
+	counters->steals++;
+	counters->stolen_in += n;
+	b->victim = list;
+	return n;
 }
 
 /* Called by lane 0. Returns the next initial task. */
@@ -80,13 +167,13 @@ LOOM_FN uint64_t plan_claim(struct loom_ctx *c)
 {
 	struct sched_local *l = sched_local(c);
 	if (l->at == l->end) {
-		uint64_t at = 0, n = plan_take((struct plan_block *)c->own[LOOM_SCHED], &at);
+		uint64_t at = 0, n = plan_take(c, c->worker - plan_first(c), &at);
 		l->counters.claimed += n;
-		if (!n)
+		const struct plan_block *b = (const struct plan_block *)c->own[LOOM_SCHED];
+		if (!n && b->steals)
 			n = plan_steal(c, &at);
 		if (!n) {
 			/* Other workers took the tasks of its list that this worker did not take. */
-			const struct plan_block *b = (const struct plan_block *)c->own[LOOM_SCHED];
 			l->counters.stolen_out = b->end - b->begin - l->counters.claimed;
 			return SCHED_NO_TASK;
 		}

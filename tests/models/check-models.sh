@@ -168,7 +168,7 @@ sched() {
 	done
 	right plan "-DN=2 -DL=3"
 	[ "$quick" = --quick ] || right plan -DL=1
-	for f in passed_early stored unclamped set; do
+	for f in removed_early level1_early stored unclamped unwrapped; do
 		fault plan $f -DL=2
 	done
 

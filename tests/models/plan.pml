@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lists of sched_plan (plugins/sched_plan/sched_plan.dev.h): owners and thieves take one or two tasks by an addition, of a
- * number that was chosen before; one word names the first list that may have tasks. Every task runs once, and no worker leaves
- * while a list has some.
- * FAULT=passed_early  the word passes a list that was not seen used up
- * FAULT=stored        a taker stores `next` in place of adding to it
- * FAULT=unclamped     a taker takes beyond the end of the list
- * FAULT=set           a thief stores the word in place of comparing it first, and stores what it has read plus 1 twice */
+/* The lists of sched_plan (plugins/sched_plan/sched_plan.dev.h). Owners and thieves take one or two tasks by an addition,
+ * of a number that was chosen before. A set of bits with two levels tells which lists may have tasks: W lists a word.
+ * Every task runs once, and no worker leaves while a list has tasks.
+ * FAULT=removed_early  a worker clears the bit of a list that has one task left
+ * FAULT=level1_early   a worker clears the bit of a word that is not 0
+ * FAULT=stored         a taker stores `next` in place of adding to it
+ * FAULT=unclamped      a taker takes beyond the end of the list
+ * FAULT=unwrapped      a thief does not search the lists before its own */
 #include "fault.pml"
 #ifndef N
 #define N 3
@@ -13,12 +14,15 @@
 #ifndef L
 #define L 3 /* tasks of a list */
 #endif
-#define passed_early 1
-#define stored 2
-#define unclamped 3
-#define set 4
+#define W 2 /* lists of a word of level 0 */
+#define WORDS ((N + W - 1) / W)
+#define removed_early 1
+#define level1_early 2
+#define stored 3
+#define unclamped 4
+#define unwrapped 5
 
-byte next[N], victim, runs[N * L];
+byte next[N], runs[N * L], set[WORDS], level1;
 
 inline run_tasks(list, from, n)
 {
@@ -31,7 +35,16 @@ inline run_tasks(list, from, n)
 	od
 }
 
-/* `n` is how many. */
+inline remove(list)
+{
+	d_step { set[list / W] = set[list / W] & ~(1 << (list % W)); last = set[list / W] == 0 };
+	if
+	:: last || FAULT == level1_early -> level1 = level1 & ~(1 << (list / W)) /* atomic, as one statement is */
+	:: else
+	fi
+}
+
+/* `n` is the number of tasks. */
 inline take(list)
 {
 	from = next[list];
@@ -48,7 +61,12 @@ inline take(list)
 		fi;
 		if
 		:: from >= L -> n = 0
-		:: from < L && n > L - from && FAULT != unclamped -> n = L - from
+		:: from < L && from + n >= L - (FAULT == removed_early -> 1 : 0) ->
+			if
+			:: FAULT != unclamped && n > L - from -> n = L - from
+			:: else
+			fi;
+			remove(list)
 		:: else
 		fi
 	:: else
@@ -56,9 +74,41 @@ inline take(list)
 	run_tasks(list, from, n)
 }
 
+/* Sets `v` to the first list from v on that may have tasks, or to N. */
+inline find()
+{
+	word = v / W;
+	bits = 0;
+	if
+	:: v < N -> bits = set[word] >> (v % W)
+	:: else
+	fi;
+	if
+	:: v >= N || bits -> skip
+	:: else ->
+		word++;
+		do
+		:: word >= WORDS -> v = N; break
+		:: word < WORDS && !(level1 & (1 << word)) -> word++
+		:: else ->
+			bits = set[word];
+			if
+			:: bits -> v = word * W; break
+			:: else -> word++
+			fi
+		od
+	fi;
+	do
+	:: bits && !(bits & 1) -> bits = bits >> 1; v++
+	:: else -> break
+	od;
+	bits = 0
+}
+
 proctype worker(byte w)
 {
-	byte from, n, i, v;
+	byte from, n, i, v, word, bits;
+	bool last, wrapped;
 	do
 	:: take(w);
 		if
@@ -66,19 +116,19 @@ proctype worker(byte w)
 		:: else
 		fi
 	od;
-	v = victim;
+	v = w + 1;
 	do
-	:: v < N ->
-		take(v);
+	:: find();
 		if
-		:: n == 0 || FAULT == passed_early ->
+		:: v < N ->
+			take(v);
 			if
-			:: FAULT == set -> victim = v + 2; v = victim
-			:: else -> atomic { if :: victim == v -> victim++ :: else fi; v = victim }
+			:: n == 0 -> v++
+			:: else -> v = w + 1; wrapped = false /* the next search */
 			fi
-		:: else -> v = victim
+		:: v >= N && (wrapped || FAULT == unwrapped) -> break
+		:: else -> wrapped = true; v = 0
 		fi
-	:: v >= N -> break
 	od;
 	i = 0;
 	do
@@ -88,7 +138,13 @@ proctype worker(byte w)
 }
 
 init {
+	byte i0;
 	atomic {
+		i0 = 0;
+		do
+		:: i0 < N -> set[i0 / W] = set[i0 / W] | (1 << (i0 % W)); level1 = level1 | (1 << (i0 / W)); i0++
+		:: else -> break
+		od;
 		run worker(0); run worker(1);
 #if N > 2
 		run worker(2)

@@ -243,6 +243,11 @@ LOOM_FN void loom_nanosleep(uint32_t ns)
 	loom_sim->waiting = 0;
 }
 
+LOOM_FN uint32_t loom_lowest_bit(uint64_t v)
+{
+	return (uint32_t)__builtin_ctzll(v);
+}
+
 LOOM_FN void loom_pause(const struct loom_ctx *c)
 {
 	(void)c;

@@ -361,6 +361,10 @@ static int verify(void *self, const struct loom_layout *layout, const struct loo
 {
 	struct storm *x = self;
 	int endless = *x->job.runs.command || x->opts->common.duration;
+	/* A signal to a process that has ended succeeds until the process is reaped. */
+	if (x->opts->service == LOOM_SERVICE_SIGNAL && child_ended(&x->listener, 0))
+		return LOOM_FAIL(x->host, err, LOOM_EDIED,
+				 "requests_storm: the process that receives the signals has ended, so no signal arrives");
 	for (uint32_t w = 0; w < layout->workers && !endless; w++) {
 		const struct request_counters *t = view->worker[w];
 		uint64_t limit = request_share(x->opts->requests, w, layout->workers);

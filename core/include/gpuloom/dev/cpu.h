@@ -193,6 +193,11 @@ LOOM_FN void loom_nap(uint64_t waited_ns, uint64_t least_ns)
 	nanosleep(&nap, NULL);
 }
 
+LOOM_FN uint32_t loom_lowest_bit(uint64_t v)
+{
+	return (uint32_t)__builtin_ctzll(v);
+}
+
 #ifndef LOOM_OWN_SLEEP /* a test build may define other waits, as with LOOM_YIELD */
 #define LOOM_OWN_SLEEP
 LOOM_FN void loom_pause(const struct loom_ctx *c)

@@ -16,6 +16,7 @@
  *   LOOM_IS_SINGLE_LANE(c): 1: this lane runs a task of its own
  *   loom_own_add(c, p, v), loom_own_max(c, p, v): add v to, or raise to v, a uint64_t of the worker's own block; lane 0
  *      only. Task functions must not change that block otherwise: several lanes may run a task each
+ *   loom_lowest_bit(v): returns the number of the lowest bit that is 1 in the uint64_t v, which is not 0
  *   loom_stream(c, n): models n bytes of memory traffic: costs time on a simulated device, nothing on a real one
  *
  * Lanes of a worker

@@ -152,6 +152,11 @@ LOOM_PTX_FENCE(poll_sys, "acquire.sys")
 
 #define LOOM_PAUSE_NS 32
 
+LOOM_FN uint32_t loom_lowest_bit(uint64_t v)
+{
+	return (uint32_t)__ffsll((long long)v) - 1;
+}
+
 /* Sleeps for about that time. A longer sleep leaves more of the multiprocessor to other warps. */
 LOOM_FN void loom_nanosleep(uint32_t ns)
 {

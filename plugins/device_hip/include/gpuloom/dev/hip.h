@@ -104,6 +104,11 @@ LOOM_HIP_FENCE(seq_cst_sys, __ATOMIC_SEQ_CST, "")
 
 #define LOOM_PAUSE_NS 32
 
+LOOM_FN uint32_t loom_lowest_bit(uint64_t v)
+{
+	return (uint32_t)__builtin_ctzll(v);
+}
+
 /* s_sleep waits 64 clocks per count: about 32 ns. */
 LOOM_FN void loom_nanosleep(uint32_t ns)
 {
