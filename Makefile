@@ -42,7 +42,7 @@ say = $(if $(V),@:,@printf '  %-7s %s\n' $1 $2)
 CORE_LIBS := -liniparser -lcjson -lz -lm -ldl
 
 # ---- core/ with lib/ is the library; lab/ and conform/ are the rest of the command --------------------------------
-# In libgpuloom.so alone: it loads what the others link to.
+# Only libgpuloom.so has this file, by which it loads the libraries that other programs link to.
 BORROWED := core/base/borrowed.c
 LIB_SRC := $(sort $(filter-out $(BORROWED),$(wildcard core/*/*.c)) lib/text.c)
 LAB_SRC := $(sort $(filter-out lab/cli/%,$(wildcard lab/*/*.c)) $(wildcard conform/*.c rig/*.c) lib/child.c plugins/shared/explore/fiber.c)
@@ -54,7 +54,7 @@ CLI_OBJ := $(CLI_SRC:%.c=$B/obj/%.o)
 all: $B/gpuloom $B/libgpuloom.so
 
 # The mandatory dependencies are checked once per build folder.
-ALL_FLAGS := $(CPPFLAGS) $(CFLAGS) # for the first object only
+ALL_FLAGS := $(CPPFLAGS) $(CFLAGS) # the flags without those that single targets add, for the check below
 REQUIRED := iniparser/iniparser.h cjson/cJSON.h numa.h zlib.h
 $B/required: Makefile
 	@mkdir -p $(@D)

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How often does `gpuloom compare` report a difference between equal variants on a loaded machine, and how often does it find
-a planted difference?
+"""Measures how often `gpuloom compare` reports a difference between equal variants on a loaded machine, and how often it finds
+a planted difference.
 
     bench/aa.py [BUILD] [--for SECONDS] [--spinners N] [--jobs NAME,NAME] [--only same|planted]
 
-Nine jobs of 0.5 ms to 1 s are compared with themselves, half of the trials by the best sample of each block. Six jobs of
+Nine jobs of 0.5 ms to 1 s are compared with themselves. Half of these trials use the best sample of each block. Six jobs of
 10 ms and longer are compared with 3 % more work, always by the best sample, as docs/compare.md advises for loaded machines.
-A trial has 20 blocks, and more for two jobs. Other programs are busy half of the time, in bursts of up to 0.1 s (--spinners 0:
-none). Every trial is recorded at once: --for ends after the given time, and the next call continues. --jobs selects jobs,
-separated by commas; --only same omits the planted differences. All trials take two hours and a half on two cores, a third
-of it for the equal variants. The last lines are `bar NAME VALUE RELATION TARGET ok|short`.
+A trial has 20 blocks, or more for two of the jobs. Meanwhile other programs are busy half of the time, in bursts of up to
+0.1 s (none with --spinners 0). Every trial is recorded at once. --for ends the program after the given time, and the next
+call continues. --jobs selects jobs, separated by commas. --only same omits the planted differences. On two cores all trials
+take two and a half hours, a third of it for the equal variants. The last lines are `bar NAME VALUE RELATION TARGET ok|short`.
 """
 import argparse
 import hashlib
@@ -53,7 +53,7 @@ def parts(build, folder):
     same, few = ['--vary', 'run.title=a,b'], ['--samples-per-block', '2']
     many = ['--samples-per-block', '32']
     digest = ['--vary', 'workload.exec.command=' + ','.join(f'sha1sum {f}' for f in files)]
-    # A block of a longer job has few samples, to save time. The number does not affect false claims.
+    # A block of a longer job has few samples, to save time. The number of samples does not affect false claims.
     jobs = {
         'memset_100k': (['conf/memset.ini', '--set', 'workload.memset.tasks=100000'], [], None),
         'memset_1m': (['conf/memset.ini'], [], None),
@@ -104,7 +104,7 @@ def trial(gpuloom, args, seed, out):
 
 
 def key_of(gpuloom, spinners, args):
-    """Returns the identity of a trial: trials of another build, load or command are ignored."""
+    """Returns the identity of a trial. Recorded trials of another build, load or command have another identity and are ignored."""
     with open(gpuloom, 'rb') as f:
         binary = hashlib.sha256(f.read()).hexdigest()
     return hashlib.sha256(json.dumps([binary, spinners, args]).encode()).hexdigest()

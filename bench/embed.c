@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures the cost of a run of ten small tasks on an open stack of two CPU workers. The peers are a plain pool of two
- * threads with a mutex and a condition variable, and oneTBB's task_arena, in which the caller takes part.
+ * threads with a mutex and a condition variable, and oneTBB's task_arena, in which the caller also executes tasks.
  *   BUILD/bench/embed JSON [RUNS]
  * With devices, the program measures such a run on GPUs, with 1, 132 and all workers of each:
  *   BUILD/bench/embed JSON RUNS "cuda:0 cuda:1"
@@ -17,7 +17,7 @@
 #include "bench/times.h"
 
 #define TASKS 10
-#define BLOCK 50 /* runs of one kind in a row */
+#define BLOCK 50 /* the number of consecutive runs of one kind */
 
 static uint64_t done[TASKS];
 
@@ -178,7 +178,7 @@ static struct kind {
 	const char *key, *name;
 	void (*run)(void *arg);
 	void *arg;
-	uint64_t *ns; /* the time of each run */
+	uint64_t *ns; /* the time of each run in ns */
 	double p10, median, p90; /* in us */
 } kinds[] = {
 	{"run", "gpuloom", ours_run, NULL, NULL, 0, 0, 0},
@@ -219,7 +219,7 @@ static void bar(const char *figure, double value, double most)
 
 /* ---- GPUs ---- */
 
-/* Each device counts on a line of its own. */
+/* Each device counts its tasks in a cache line of its own. */
 static const char gpu_task[] = "LOOM_FN void task(struct loom_ctx *c, const struct loom_task *t)\n"
 			       "{\n"
 			       "	if (c->lane == 0)\n"
@@ -290,7 +290,7 @@ static void gpu_main(FILE *json, unsigned runs, const char *build, const char *d
 	printf("%u tasks on %s, %u runs; us\n%30s %10s %10s %10s\n", TASKS, devices, runs, "", "10 %", "median", "90 %");
 	fprintf(json, "{\"runs\": %u", runs);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		/* Beside a device that is non-coherent with it a GPU needs two. */
+		/* Beside a CPU, a GPU needs two workers, because one of them is its proxy worker. */
 		int two = strstr(devices, "cpu") && !strcmp(rows[i].workers, "1");
 		gpu_measure(&rows[i].kind, runs, build, devices, two ? "2" : rows[i].workers, rows[i].resident);
 		describe(json, &rows[i].kind, runs);

@@ -5,19 +5,19 @@
 #   bench/gpu.sh [BUILD] [SAMPLES] [TABLE...]
 # Tables: floor lanes detectors queues owners gpus ranks placement workers shapes contains both uts rivals monolithic waits switch
 # triggers requests barriers reduce oneway meet peers uneven. Default: all but uneven, which takes ten minutes. gpus, meet and peers
-# need two GPUs; with one, ranks shares it by NVIDIA's MPS, and oneway sends to the own rank.
-# GPU_LINK, GPU_BARRIERS, GPU_REDUCE, GPU_PEERS, GPU_CONTAINS, GPU_UNEVEN and GPU_RIVALS name gpu_link.cu etc. if they are already
-# compiled. BARRIERS: barriers to measure.
-# uneven: UNEVEN_LENGTH (2048): mean tokens of a sequence; UNEVEN_LAWS, UNEVEN_CHUNKS, UNEVEN_SKEWS, UNEVEN_ROWS, UNEVEN_SCHEDULERS:
-# parts of the matrix. Its rows are in BUILD/bench/uneven-gpu.tsv, too.
-# Floor: memset as a plain loop over the tasks in the same persistent kernel (workload memset_loop).
+# need two GPUs. With one GPU, the ranks of `ranks` share it by NVIDIA's MPS, and in `oneway` a rank sends to itself.
+# The environment may name compiled programs: GPU_LINK for gpu_link.cu, and likewise GPU_BARRIERS, GPU_REDUCE, GPU_PEERS,
+# GPU_CONTAINS, GPU_UNEVEN and GPU_RIVALS. BARRIERS has the barriers to measure.
+# For uneven: UNEVEN_LENGTH (2048) is the mean number of tokens of a sequence. UNEVEN_LAWS, UNEVEN_CHUNKS, UNEVEN_SKEWS, UNEVEN_ROWS
+# and UNEVEN_SCHEDULERS select parts of the matrix, whose rows are also written to BUILD/bench/uneven-gpu.tsv.
+# The floor is memset as a plain loop over the tasks in the same persistent kernel (workload memset_loop).
 set -u
 B=$(cd "${1:-build}" && pwd) samples=${2:-10}
 [ $# -lt 2 ] && shift $# || shift 2
 tables=${*:-floor lanes detectors queues owners gpus ranks placement workers shapes contains both uts rivals monolithic waits switch triggers requests barriers reduce oneway meet peers}
 G=$B/gpuloom
 tmp=$(mktemp -d)
-# Starts NVIDIA's MPS, under which kernels of several processes run at once, and stops MPS.
+# together starts NVIDIA's MPS, under which kernels of several processes run at once. apart stops it.
 together() {
 	export CUDA_MPS_PIPE_DIRECTORY="$tmp" CUDA_MPS_LOG_DIRECTORY="$tmp"
 	nvidia-cuda-mps-control -d && together=yes
@@ -383,7 +383,7 @@ for t in $tables; do
 		[ -s "$tmp/link" ] || "$link" >"$tmp/link" || continue
 		trip=$(awk '$1 == "round_trip_us" { print $2 }' "$tmp/link") load=$(awk '$1 == "load_us" { print $2 }' "$tmp/link")
 		sms=$(sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p' "$tmp/doctor")
-		# The host detects the resumption by a load, so half of a load is subtracted.
+		# The host sees the resumption by a load over the link, so half of the time of a load is subtracted.
 		printf '\nfrom the release by a CPU until its consumer on the GPU goes on; us, median. A word there and back takes %s us,\n' "$trip"
 		printf 'a load over the link %s. %s blocks of 8 warps that wait and 8 that compute\n\n' "$load" "$((2 * sms))"
 		printf '| %-24s | %12s | %12s | %20s |\n|---|---|---|---|\n' '' '8 bytes' '4 KiB' 'computing, of alone'
@@ -400,7 +400,7 @@ for t in $tables; do
 			echo "$small $large $alone ${beside:-0}" | awk -v l=$sync -v b="$load" '{ printf "| %-24s | %12.2f | %12.2f | %20.4f |\n", l,
 				$1 * 1e6 - b / 2, $2 * 1e6 - b / 2, $4 ? $3 / $4 : 0 }'
 		done
-		# A computing thread shares each of two cores with 64 waiters. The runs alternate with the thread alone,
+		# On each of two cores, a computing thread runs beside 64 waiters. These runs alternate with runs of the thread alone,
 		# since clock rates change.
 		printf '\nfrom the release by the GPU until its consumer, one of 64 on a core, goes on, us; and a thread that computes there, of alone\n\n'
 		printf '| %-24s | %12s | %20s |\n|---|---|---|\n' '' us computing
@@ -800,7 +800,7 @@ END
 				done
 			done
 		done
-		# For each scheduler the task size whose worst case is the best: the share of the best cell of each law.
+		# For each scheduler, prints the task size with the best worst case over all laws, relative to the best value of each law.
 		echo
 		awk -F '\t' '{
 			own = $4 !~ /^rival/

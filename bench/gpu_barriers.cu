@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures the cost of the vendor's barriers on a GPU, for bench/gpu.sh barriers, without gpuloom.
  *   gpu_barriers            all of the following
- *   gpu_barriers launch N   JSON for workload_exec: the time on the GPU from one of N queued empty kernels to the next
+ *   gpu_barriers launch N   JSON for workload_exec: the time on the GPU for each of N queued empty kernels
  * - grid_BLOCKS_THREADS_us: grid.sync() of cooperative groups, with BLOCKS blocks of THREADS threads on each
  * multiprocessor.
  * - block_THREADS_us, warp_us: __syncthreads() and __syncwarp() of one block.
@@ -72,14 +72,15 @@ static float cost(void (*kernel)(unsigned), unsigned blocks, unsigned threads, b
 	return median(v, 11);
 }
 
-/* Until the host says so: what is launched behind it is in the queue by then. */
+/* Runs until the host sets *go. Kernels that the host launches meanwhile wait in the queue. */
 __global__ void hold(volatile int *go)
 {
 	while (!*go)
 		;
 }
 
-/* GPU-TN, figure 1: the median of 101 runs of n kernels that are queued while another one runs. */
+/* Returns the time per kernel of n empty kernels that are queued while hold() runs, as in figure 1 of GPU-TN. The value
+ * is the median of 101 measurements. */
 static float launch_us(int n)
 {
 	static float v[101];
@@ -113,7 +114,7 @@ int main(int argc, char **argv)
 {
 	if (argc == 3 && !strcmp(argv[1], "launch")) {
 		int n = atoi(argv[2]);
-		if (n < 1 || n > 512) { /* the queue must hold them all while the first kernel runs */
+		if (n < 1 || n > 512) { /* the queue must hold all n kernels while hold() runs */
 			fprintf(stderr, "gpu_barriers launch: from 1 to 512 kernels\n");
 			return 2;
 		}

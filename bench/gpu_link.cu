@@ -2,10 +2,10 @@
 /* Measures the link between a GPU and the host, for bench/gpu.sh triggers, requests and waits, without gpuloom.
  *   gpu_link
  * - stores_lane, stores_warp, stores_grid: 8-byte words per second that one lane, a warp, or all multiprocessors store
- * into a ring in host memory. One host thread counts the words. The producers check for space as rarely as the ring
- * allows.
+ * into a ring in host memory. One host thread counts the words. The producers check for space only once per quarter of
+ * the ring.
  * - round_trip_us: the GPU increments a word of host memory and the host answers.
- * - load_us: a load from host memory. Half of this time is about the latency of a posted store.
+ * - load_us: a load from host memory. The latency of a posted store is about half of this time.
  * - launch_us: the time from the launch of an empty kernel until the host detects the kernel's end. */
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -109,7 +109,7 @@ __global__ void load(const uint64_t *from, uint64_t n, uint64_t *took)
 	for (uint64_t i = 0; i < n; i++) /* each word is 0, so the address of each load depends on the previous load */
 		asm volatile("ld.relaxed.sys.u64 %0, [%1];" : "=l"(at) : "l"(from + at) : "memory");
 	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(end)::"memory");
-	*took = end - begin + at; /* the compiler would remove the chain of loads if the last one were unused */
+	*took = end - begin + at; /* `at` is 0, but without this use the compiler would remove the loads */
 }
 
 __global__ void nothing(void)

@@ -45,7 +45,7 @@ __constant__ uint32_t workers;
 extern __shared__ __align__(64) char memory[];
 #define L ((local *)memory) /* L is a macro, so that the compiler infers the address space. */
 
-/* attempts 24 | lock 1 | epoch 1 | initial 19 | tail 19 */
+/* The fields of a queue's word and their bits, from the highest: attempts 24, lock 1, epoch 1, initial 19, tail 19. */
 constexpr uint64_t COUNT_MASK = (1ull << 19) - 1, LOCK = 1ull << 39, ATTEMPT = 1ull << 40;
 #define FN static __device__ __forceinline__
 
@@ -313,7 +313,7 @@ static __device__ __noinline__ state overflow(state s, uint64_t k, uint64_t rand
 	t.param[0] = k;
 	if (!(release(w) && push(w, t))) {
 		if (w.depth >= NESTING)
-			__trap(); /* these queues never need this branch */
+			__trap(); /* with fib the nesting never becomes this deep */
 		w.depth++;
 		run<1>(w, t);
 		w.depth--;
@@ -329,8 +329,8 @@ FN bool work(worker &w, uint64_t &ran)
 	for (;;) {
 		bool can_share = w.count >= 2;
 		uint64_t news = 0;
-		/* The worker uses the words of the previous poll before it issues the next one, so it never waits for
-		 * these loads. */
+		/* Each poll evaluates the word that the previous poll loaded, and then loads the next word. So the
+		 * worker never waits for the load. */
 		if (w.lane == 0 && due(w)) {
 			if (stopped(w))
 				news = 1;

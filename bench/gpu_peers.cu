@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures the communication between two GPUs of a host, for bench/gpu.sh peers, without gpuloom.
  *   gpu_peers
- * The program exits with 77 without two GPUs that access each other's memory.
+ * The program exits with 77 if the host has no two GPUs that can access each other's memory.
  * - relaxed_us, release_us: a round trip of a word in the other GPU's memory, written by a relaxed or by a releasing
  * store.
- * - copy_BYTES_us: both GPUs copy this amount to each other at once. An allreduce must send twice as much.
- * - nccl_BYTES_us: ncclAllReduce of floats, one of many in a stream, if libnccl.so.2 is found. */
+ * - copy_BYTES_us: both GPUs copy this amount to each other at the same time.
+ * - nccl_BYTES_us: the time of one ncclAllReduce of floats in a stream with many of them, if libnccl.so.2 is found. */
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 #include <stdint.h>
@@ -83,7 +83,7 @@ static double copy_us(size_t bytes)
 	return (now() - begin) / 100 * 1e6;
 }
 
-/* ---- NCCL, loaded at run time, so that it is not needed to build this ------------------------ */
+/* ---- NCCL, loaded at run time, so that the build does not need it ------------------------ */
 
 typedef int init_all(void **comm, int n, const int *device);
 typedef int all_reduce(const void *from, void *to, size_t n, int type, int op, void *comm, cudaStream_t stream);

@@ -3,10 +3,9 @@
  *   gpu_reduce
  * For n = 2^9 ... 2^28 the program prints two values:
  * - cub_N_us: cub::DeviceReduce::Sum.
- * - launched_N_us: two kernels. The first sums up each block, the second sums up the blocks. The end of the first is
- * the barrier.
- * A value is the median of 11 measurements. A measurement is the time of many consecutive calls, by events, divided by
- * their number. */
+ * - launched_N_us: two kernels. The first kernel computes the sum of each block, and the second kernel adds these sums.
+ * The end of the first kernel serves as the barrier. A value is the median of 11 measurements. A measurement is the
+ * time of many consecutive calls, taken with CUDA events, divided by the number of calls. */
 #include <algorithm>
 #include <cstdio>
 #include <cub/cub.cuh>

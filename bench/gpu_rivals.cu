@@ -45,7 +45,7 @@ struct Fib {
 
 #define DEPTH 13
 #define MOST 100
-__constant__ uint32_t bounds[MOST]; /* a node with a number of at least bounds[k] has more than k children */
+__constant__ uint32_t bounds[MOST]; /* a node whose random number is at least bounds[k] has more than k children */
 
 struct Uts {
 	static constexpr const char *name = "uts";
@@ -104,16 +104,16 @@ struct Uts {
 struct State {
 	unsigned long long tasks, answer;
 	unsigned long long head, tail; /* for the rival `global` */
-	long long pending;             /* nodes that were created and are not done yet */
+	long long pending;             /* the number of nodes that were created and are not done yet */
 	unsigned int bhead, btail;     /* for the rival `broker` */
 	int count;
 	unsigned int level, size[2]; /* for the rival `levels` */
-	int overflow; /* FULL, LATE or 0 */
+	int overflow; /* FULL, LATE, or 0 if the run is correct so far */
 };
 
 template <class T> __device__ T look(const T *p) { return *(const volatile T *)p; }
 
-/* The limit ends queues that lose a task or deadlock. */
+/* A run that takes longer ends with LATE, because its queue has lost a task or is in a deadlock. */
 #define LIMIT_NS 5000000000ull
 enum { FULL = 1, LATE };
 
@@ -132,7 +132,7 @@ __device__ int late(State *s, unsigned long long begin)
 	return 1;
 }
 
-/* Each thread adds its own sums at the end. */
+/* Each warp adds the sums of its lanes to the totals when it ends. */
 __device__ void note(State *s, unsigned long long tasks, unsigned long long answer)
 {
 	for (int half = 16; half; half /= 2) {
@@ -145,7 +145,8 @@ __device__ void note(State *s, unsigned long long tasks, unsigned long long answ
 	}
 }
 
-/* Returns the offset of each lane's n within the warp. All lanes of the warp call this function. */
+/* Returns the sum of n over the lower lanes, and stores the sum over the warp in *total. All lanes of the warp call
+ * this function. */
 __device__ uint32_t scan(uint32_t n, uint32_t *total)
 {
 	uint32_t sum = n, lane = threadIdx.x % 32;
@@ -167,7 +168,7 @@ __global__ void global_queue(State *s, typename Job::Node *node, uint32_t *ready
 	unsigned long long at = 0, begin = clock_ns();
 	int has = 0; /* 1 while the lane has a ticket that is not served yet */
 	for (;;) {
-		/* All lanes without a ticket draw one, by one addition. */
+		/* One addition draws tickets for all lanes that have none. */
 		unsigned need = __ballot_sync(~0u, !has);
 		unsigned long long first = 0;
 		if (need && lane == __ffs(need) - 1)
@@ -287,7 +288,7 @@ template <class Job> __global__ void broker_queue(State *s, Slot<Job> *ring)
 
 /* ---- level by level ----------------------------------------------------------------------------------- */
 
-/* Expands the nodes of the last level into the next level. */
+/* Expands the nodes of the current level, and so creates the next level. */
 template <class Job>
 __device__ void level_step(State *s, const typename Job::Node *from, typename Job::Node *to, uint32_t which)
 {
@@ -328,7 +329,7 @@ template <class Job>
 __global__ void tail_level(State *s, typename Job::Node *from, typename Job::Node *to, uint32_t which, int blocks)
 {
 	level_step<Job>(s, from, to, which);
-	if (blockIdx.x == 0 && threadIdx.x == 0) /* after all blocks have ended */
+	if (blockIdx.x == 0 && threadIdx.x == 0) /* a tail launch starts after all blocks of this kernel have ended */
 		tail_next<Job><<<1, 1, 0, cudaStreamTailLaunch>>>(s, to, from, 1 - which, blocks);
 }
 

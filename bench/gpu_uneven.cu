@@ -2,12 +2,13 @@
 /* Decode attention over paged sequences without gpuloom, for bench/gpu.sh uneven: plain CUDA, float16, 128 numbers per head.
  *
  *   gpu_uneven LENGTHS HEADS KV_HEADS PAGE CHUNK       LENGTHS: a file with the tokens of a sequence per line
- *   gpu_uneven copy                                   bandwidth of a device copy of 1 GiB: read and written bytes
+ *   gpu_uneven copy                                   bandwidth of a device copy of 1 GiB, read and written bytes
  *
- * counter: a persistent kernel whose blocks take chunks from an atomic counter. grid: one block per chunk, which the hardware
- * schedules. In both a half warp has a token at a time, with loads of four tokens in flight, and the last chunk of a sequence
- * and head combines the partial results. Each line: name, bytes of keys and values per second, seconds: the median of TURNS,
- * after a comparison of some heads with a computation in double precision on the host. */
+ * There are two variants. counter: a persistent kernel whose blocks take chunks from an atomic counter. grid: one block
+ * per chunk, scheduled by the hardware. In both variants a half warp processes one token at a time, while the loads of
+ * four tokens are in flight. The chunk of a sequence and head that ends last combines the partial results. Some heads
+ * are compared with a computation in double precision on the host. Each output line has the name, bytes of keys and
+ * values per second, and seconds, as medians of TURNS runs. */
 #include <cuda_fp16.h>
 #include <math.h>
 #include <stdint.h>
@@ -19,7 +20,7 @@
 #define TURNS 20
 #define DIM 128
 #define THREADS 128
-#define ROWS (THREADS / 16) /* half warps */
+#define ROWS (THREADS / 16) /* the number of half warps in a block */
 
 struct Task {
 	uint32_t sequence, kv, from, tokens, chunk, chunks, part, pad;
@@ -94,7 +95,8 @@ template <int G> static __device__ void run_task(const Job &j, const Task &t)
 			s.sum[g][i] = 0;
 		}
 	}
-	/* All half warps take the same steps, because they shuffle; a token behind the end counts with weight 0. */
+	/* All half warps take the same number of steps, because they shuffle. Tokens after the end do not change the
+	 * sums. */
 	for (uint32_t at = 0; at < t.tokens; at += 4 * ROWS) {
 		uint4 k[4], v[4];
 #pragma unroll

@@ -4,16 +4,17 @@
 
   bench/qos.py BUILD [--rounds N] [--ms N] [--part NAME]... [--set KEY=VALUE]...
 
-Parts: pareto (eight combinations, throttle and budget), budget, frontier (longer bursts, fewer waiting), tenants, idle,
-latency. All variants of a part run in each round, in random order, so that other load affects all of them. All parts
-take about seven minutes. The last lines are `bar NAME VALUE >=|<= TARGET ok|short`. `make bench-pareto` draws the front."""
+Parts: pareto (eight combinations of policies, throttle and budget), budget, frontier (longer bursts with fewer
+waiting requests), tenants, idle, latency. All variants of a part run in each round, in random order, so that other
+load affects all of them. All parts take about seven minutes. The last lines are `bar NAME VALUE >=|<= TARGET
+ok|short`. `make bench-pareto` draws the front."""
 import argparse, json, os, random, statistics, subprocess, sys, time
 
 from figures import bar, bars
 
 CORES = os.cpu_count()
 SETTLE = 0.02  # seconds of requests before the victim starts
-QUIET_US = 100  # the p99.9 of the victim's stalls alone, on an idle machine
+QUIET_US = 100  # the 99.9th percentile of the victim's stalls without requests, on an idle machine
 WAITING = 16384  # requests in flight in the part `budget`
 LIMITS = {'1%': 0.01, '5%': 0.05, '20%': 0.20}
 
@@ -51,8 +52,8 @@ class Bench:
         return {k: v['median'] for k, v in json.loads(out)['metrics'].items()}
 
     def rotate(self, variants):
-        """Runs the variants: name -> (use, sets). Returns name -> list of metrics. A victim that is disturbed before
-        there are requests indicates other load. Such a sample is repeated, for at most half of all samples."""
+        """Runs the variants {name: (use, sets)}, and returns {name: list of metrics}. If the victim is already disturbed before
+        there are requests, other programs use the machine. Then the sample is repeated, for at most half of all samples."""
         found = {name: [] for name in variants}
         again = disturbed = 0
         for _ in range(self.rounds):
@@ -139,7 +140,7 @@ def in_turns(m):
 
 def of_ideal(found, name, text, storm=STORM):
     """Returns the throughput relative to the ideal, which is the CPU limit divided by the cost of a request in a storm.
-    The value is the median over rounds; in each round both ran within a minute."""
+    The value is the median over rounds. In each round both runs were within a minute."""
     pairs = zip(found[name], found[storm])
     return median([rate(m) * s['qos_cpu_per_request'] / (LIMITS[text] * CORES * 1e9) for m, s in pairs])
 
@@ -151,8 +152,8 @@ def per_burst(m):
 
 
 def explain(found, name, text, storm=STORM):
-    """Computes the same share from its parts: the share of a burst without waking, times the cost in a storm over the
-    cost here."""
+    """Computes the relative throughput from its parts: the share of a burst that is not spent on waking, times the ratio of
+    the cost of a request in a storm to its cost here."""
     whole, wake = (median([per_burst(m)[i] for m in found[name]]) for i in (0, 1))
     warm, here = of(found, storm, 'qos_cpu_per_request'), of(found, name, in_turns)
     used = of(found, name, share) / LIMITS[text]
@@ -162,7 +163,8 @@ def explain(found, name, text, storm=STORM):
 
 
 def budget(b):
-    """Prints the three bars at each limit, the paper's governor with the same accounting, and the order of arrival."""
+    """Prints the three bars at each limit. Also measures the paper's governor with the same accounting, and requests in the
+    order of arrival."""
     variants = {STORM: storm_of(WAITING), 'arrival storm': storm_of(WAITING, 'arrival')}
     for text in LIMITS:
         variants['budget ' + text] = budget_of(text)

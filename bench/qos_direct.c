@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Baselines of a request: the system calls themselves, and one thread that wakes another on its own core. The program
- * prints medians in ns as one line of JSON. */
+/* Measures lower bounds for service requests: a signal, the filling of a page, and one thread that wakes another thread
+ * on the same core. The program prints the medians in ns as one line of JSON. */
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>

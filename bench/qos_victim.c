@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A victim with measurable stalls. One thread per core executes chunks of dependent integer work, about 20 us each, for
- * a given time. The program prints the number of chunks and the longest delays.
+ * a given time. The program prints the number of chunks and the longest stalls.
  *   qos_victim CORE,CORE... MILLISECONDS
  * A stall is the time of a chunk minus that of the shortest chunk. */
 #include <pthread.h>
@@ -47,7 +47,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Returns the time in us above the shortest chunk, at a quantile of all chunks. */
+/* Returns the stall in us that a share `share` of all chunks does not exceed. */
 static double stall(const uint64_t *bins, uint64_t chunks, double share, uint64_t shortest)
 {
 	uint64_t seen = 0;

@@ -7,7 +7,7 @@
 T1, T3: each round runs one rank with N workers, N ranks with one worker each that access each other's memory, N ranks that
 steal over tcp, and the peer in bench/peers, which steals by MPI messages. The peer runs twice. `mpi` uses shared memory and is
 compared with ranks that access each other's memory. `mpi_tcp` uses tcp and is compared with ranks that steal over tcp. N is 2,
-4, 8 etc. up to the number of cores, or one of --counts. contains: one rank and two ranks, with one worker each. The last lines
+4, 8 etc. up to the number of cores, or as --counts lists. contains: compares two ranks with one rank, with one worker each. The last lines
 are `bar NAME VALUE >= TARGET ok|short|missing`; all values go to BUILD/bench/ranks.json."""
 import json, os, shutil, statistics
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Virtual time: simulation speed, reproducibility, and the network compared with SimGrid's.
+"""Measures simulations: their speed and reproducibility, and the simulated network compared with SimGrid's.
 
   bench/sim.py BUILD [--rounds N] [--only PART,...]   parts: events twice ring real
 
-events: accesses and steps simulated per CPU second, for tasks on 132 workers and a ring of 256 ranks. twice: the same for
-1,024 ranks, with memory and time, and whether two runs are identical. ring: simulated time of a ring compared with
-SimGrid's model CM02, and CPU seconds at 1,024 ranks, in total and for the network with ranks that only sleep and send.
-real: the same confs on real cores and simulated, with costs from `gpuloom doctor --profile`, from the rate and two sizes of
-messages, and from ranks that compute concurrently; a rank needs two cores. The last lines are
+events: simulated accesses and steps per CPU second, for tasks on 132 workers and for a ring of 256 ranks. twice: the same for
+1,024 ranks, with memory and time, and whether two runs are identical. ring: the simulated time of a ring compared with
+SimGrid's model CM02, and the CPU seconds at 1,024 ranks: in total, and for ranks that only sleep and send.
+real: the same confs on real cores and simulated. The costs of the simulation come from `gpuloom doctor --profile`, from
+messages of two sizes, and from ranks that compute concurrently. A rank needs two cores. The last lines are
 `bar NAME VALUE >=|<= TARGET ok|short|missing`; all values go to BUILD/bench/sim.json."""
 import json, os, re, resource, statistics, subprocess, time
 
@@ -17,7 +17,7 @@ from figures import arguments, bar, call, finish, run_parts, settings
 asked = arguments(__doc__, 3, 'events,twice,ring,real')
 build = asked.build
 HUGE = 'conf/sim/allreduce-1024.ini'
-# A model of a network alone does not have these costs.
+# SimGrid models only the network, so these costs are 0 or as in its model.
 BARE = ['trigger.gputn.sim_trigger=0', 'trigger.sim_overhead=0', 'trigger.sim_gap=0', 'device.sim.stream=0',
         'trigger.sim_hosts_per_leaf=0', 'trigger.sim_latency=800ns', 'device.sim.load_host=50ns',
         'device.sim.load_local=10ns', 'device.sim.fence_sys=0', 'device.sim.atomic_local=10ns']
@@ -80,7 +80,7 @@ def simgrid(ranks, size):
 
 
 def network(ranks, size, sharing):
-    """Returns the same values for the simulated network only."""
+    """Returns the simulated seconds and the CPU seconds of bench/sim_ring, which has only the network."""
     return tuple(map(float, call([f'{build}/bench/sim_ring', str(ranks), str(size), sharing]).split()))
 
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The counterpart of bench/peers/ring_simgrid.c with parts of gpuloom. Each rank is a fiber that sends to the next rank
- * and sleeps until a message arrives, in 2 (N - 1) steps. Clock, agents and turns are from device_sim; the network is
- * from the triggers. There are no workers, triggers, memory or data.
+ * and sleeps until a message arrives, in 2 (N - 1) steps. The clock and the agents are those of device_sim, and the
+ * network is that of the triggers. The program has no workers, triggers, memory or data.
  *   sim_ring RANKS BYTES queue|fair
  * prints the simulated seconds and the CPU seconds. */
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #define STACK_BYTES 16384u
 
 struct message {
-	struct wire_message ops; /* the first member */
+	struct wire_message ops; /* the first member, because wire_take() returns its address */
 	struct message *next;
 };
 struct rank {
@@ -23,7 +23,7 @@ struct rank {
 	struct fiber fiber;
 	struct rank *to;
 	struct message *unused;
-	uint32_t came, awaited; /* numbers of messages */
+	uint32_t came, awaited; /* the number of received messages; the number at which the fiber continues */
 	uint64_t began, ended;
 	struct loom_agent *agent;
 	struct sim_member member;
@@ -79,7 +79,7 @@ static uint64_t step(void *arg, uint64_t now_ns)
 	struct rank *r = arg;
 	(void)now_ns;
 	for (struct message *x; (x = (struct message *)wire_take(&r->port)); r->came++) {
-		struct rank *sender = (struct rank *)x->ops.from; /* `ops` is the first member of struct rank */
+		struct rank *sender = (struct rank *)x->ops.from; /* `port` is the first member of struct rank */
 		x->next = sender->unused;
 		sender->unused = x;
 	}

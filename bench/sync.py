@@ -12,8 +12,8 @@ import json, math, statistics, sys, tempfile
 
 from figures import arguments, bar, call, figures, finish, rotated, run_parts, settings
 
-# Each message has about 100 us of work, so that polling still terminates. bfs has 10 us, since its graph is small. A panel of
-# gem (770 us) has 16 readers.
+# Each message comes with about 100 us of work, so that polling still ends in time. bfs has only 10 us, since its graph is small.
+# gem has 770 us, because a panel has 16 readers.
 APPS = {
     'srs': 'size=160 iterations=3', 'cg': 'size=80 iterations=3', 'fe': 'size=24 iterations=3',
     'h3d': 'size=48 iterations=3', 'bfs': 'size=17', 'bs': 'size=16000', 'c2d': 'size=400 iterations=4',
@@ -40,7 +40,7 @@ def run(conf, sync, *own, samples=1, warmup=0):
 # ---- a computation next to waiters
 
 def beside(rounds):
-    """Each rival without a bar gets one round, because its ratio is far from 1."""
+    """Measures a computing thread beside waiters. Rivals without a bar get one round, because their ratios are far from 1."""
     rounds = min(rounds, 3)
     print('compute beside k waiters on its core: speed relative to k = 0 (share of the processor time)')
     kinds = ['sync_poll', 'sync_backoff wait=yield', 'sync_backoff wait=nap', 'sync_futex', 'sync_wic']
@@ -122,7 +122,7 @@ def mean_overlap(apps_, sync):
 
 
 def apps(rounds):
-    """Two blocks suffice, because polling is several times slower."""
+    """Measures the ten applications. Two blocks suffice, because polling is several times slower than parking."""
     print('\nthe ten applications, 16 workers per device: seconds (median), ratio within blocks, overlap')
     all_ = [App(app, own, ['wic', 'futex', 'backoff', 'poll']) for app, own in APPS.items()]
     print('| application | us per message | wic | futex | backoff | poll | poll/wic | overlap poll | wic |')
@@ -141,7 +141,7 @@ def apps(rounds):
 
 
 def beside_futex(table, passes):
-    """Compares parking, which differs by percents. Returns the geometric mean of the ratios, its half-width, and the
+    """Compares the ways of parking, which differ by a few percent. Returns the geometric mean of the ratios, its half-width, and the
     applications."""
     all_, found = [], []
     print('| application | us per message | futex/wic | +- | blocks | stalls | overlap futex | wic |')
@@ -216,8 +216,8 @@ def latency(rounds):
 
 
 def release(rounds):
-    """Publishes to one of many stalled consumers. On another core the value is the cost for the producer, on its own
-    core the total."""
+    """Publishes to one of many stalled consumers. If they are on another core, the value is the cost for the producer. If
+    they are on its own core, the value is the total cost."""
     found, rounds = {}, min(rounds, 4)
     for turn in range(rounds):
         for kind in rotated(['sync_futex', 'sync_wic'], turn):

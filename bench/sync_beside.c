@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A compute thread beside k waiting consumers: the remaining speed of its work (WIC, observation 3.1, on a CPU).
+/* Measures how fast a compute thread works beside K waiting consumers (observation 3.1 of WIC, on a CPU).
  *   sync_beside PLUGIN K MS
- * prints rounds of work per ms, and the work's share of this process's CPU time. All threads are on core 0. K = 0 is
- * the baseline. Other load on the machine changes the speed, but not the share. A call measures once, so that the
- * caller can interleave calls. */
+ * prints rounds of work per ms, and the share of the process's CPU time that the compute thread used. All threads are
+ * on core 0. K = 0 gives the baseline. Other load on the machine changes the speed, but not the share. The program
+ * measures once, so that its caller can interleave different measurements. */
 #include "../tests/sync_rig.h"
 #include "times.h"
 
@@ -18,7 +18,7 @@ static void run(struct loom_ctx *c)
 			LOOM_CALL(sync, wait, c, 0, c->worker - c->first, 0, &data);
 		return;
 	}
-	usleep(100000); /* the consumers wait by then */
+	usleep(100000); /* after this time the consumers wait */
 	uint64_t own = clock_ns(CLOCK_THREAD_CPUTIME_ID), all = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	uint64_t begin = loom_clock_ns(c), end = begin + window_ms * 1000000ull, x = 1, rounds = 0, now;
 	do {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lower bound of a resumption in the kernel: two threads on one core wake each other alternately.
+/* Measures the lower bound for a resumption by the kernel. Two threads on one core wake each other alternately.
  *   sync_floor futex|copy|continue ROUNDS
- * prints microseconds one way.
+ * prints the microseconds from one thread to the other.
  * - futex: FUTEX_WAKE ends FUTEX_WAIT.
  * - copy: UFFDIO_COPY ends a load of a missing page.
- * - continue: UFFDIO_CONTINUE ends a load of a page of a memfd that is not mapped.
- * Each resumption uses a new page, so the cost of arming a page again is not included. */
+ * - continue: UFFDIO_CONTINUE ends a load of a page of a memfd that is not mapped. Each resumption uses a new page, so
+ * the time does not include the cost of making a page missing again. */
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
@@ -23,7 +23,7 @@ enum { FUTEX, COPY, CONTINUE };
 
 static int kind, fd[2];
 static uint32_t rounds, word[2];
-static char *pages[2]; /* pages[i]: the armed pages of end i */
+static char *pages[2]; /* pages[i]: the pages on which thread i waits, one per round */
 static char data[UFFD_PAGE];
 
 static void resume(int end, uint32_t i)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resumes one of many consumers, always one of the same 16, while the others sleep.
+/* Resumes one of many sleeping consumers at a time. All resumptions go to the same 16 consumers.
  *   sync_release PLUGIN WAITERS CORE
- * prints three medians in microseconds: the duration of publish(); the time from its start until the consumer resumed;
- * the time until both were done. The producer is on core 0, the consumers are on CORE. Every consumer stalls before its
- * item arrives. If both share a core, the consumer may run before or after the end of publish(), so only the third
- * value is well defined. */
+ * prints three medians in microseconds, all from the start of publish(): until its return, until the consumer resumed,
+ * and until both had happened. The producer is on core 0, the consumers are on CORE. Every consumer stalls before its
+ * item arrives. If producer and consumer share a core, the consumer may resume before or after publish() returns. Then
+ * only the third value is well defined. */
 #define SYNC_RIG_WORKERS 4200
 #include "../tests/sync_rig.h"
 #include "times.h"
@@ -36,7 +36,7 @@ static void run(struct loom_ctx *c)
 		consume(c);
 		return;
 	}
-	usleep(300000 + 100 * waiters); /* all consumers sleep by then */
+	usleep(300000 + 100 * waiters); /* after this time all consumers sleep */
 	for (uint64_t i = 0; i < RELEASES; i++) {
 		uint32_t w = (uint32_t)(i % VICTIMS) * (waiters < VICTIMS ? 1 : waiters / VICTIMS) % waiters;
 		usleep(300);

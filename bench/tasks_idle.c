@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One worker runs a long task while the other worker is idle. The program measures the share of a core that the idle
- * worker takes, and how soon it starts a task that the long task spawns.
+ * worker takes, and the delay with which the idle worker starts a task that the long task spawns.
  *   BUILD/bench/tasks_idle [ROUNDS]
  * The program uses the plug-ins of BUILD. */
 #include "../tests/harness.h"
@@ -28,14 +28,14 @@ static void begun(struct loom_ctx *c, const struct loom_task *t)
 static void long_task(struct loom_ctx *c, const struct loom_task *t)
 {
 	(void)t;
-	/* In the first phase, the other worker is idle. */
+	/* In the first phase, the task spawns nothing, and the other worker is idle. */
 	uint64_t wall = now_ns(), all = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	uint64_t own = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	compute(wall + 200 * (uint64_t)ROUND_NS);
 	all = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - all;
 	own = clock_ns(CLOCK_THREAD_CPUTIME_ID) - own;
 	other_share = ((double)all - (double)own) / (double)(now_ns() - wall);
-	/* In the second phase the task spawns a new task now and then. */
+	/* In the second phase, the task spawns a child every ROUND_NS. */
 	for (uint64_t i = 0; i < rounds; i++) {
 		struct loom_task child = {.tag = 1};
 		child.param[0] = i;

@@ -2,12 +2,12 @@
 /* Lower bounds for bench/trigger.
  *   trigger_floor PROVIDER write|deferred|pair ROUNDS
  *   trigger_floor memory word ROUNDS
- * Both forms print "p50 p99" in ns, from the call to visible data.
- * - write: 8 bytes to the own endpoint by plain fi_write.
- * - deferred: the same by the provider's deferred work queue, fired with fi_cntr_add, if the provider has one.
+ * Both forms print the 50th and 99th percentile, in ns, of the time from the call until the data are visible.
+ * - write: a plain fi_write of 8 bytes to the process's own endpoint.
+ * - deferred: the same write by the provider's deferred work queue, if it has one. fi_cntr_add starts the write.
  * - pair: half of a round trip to another process.
- * - memory word: the same by a word of memory that two processes share, each on its own core, without a network. This
- * value is the lower bound for workers that store into other ranks. */
+ * - memory word: half of a round trip, without a network, in memory that two processes on different cores share. This
+ * value is the lower bound for workers that store into the memory of other ranks. */
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -48,7 +48,7 @@ static void must(const char *what, long rc)
 	exit(rc == -FI_ENODATA ? 77 : 1);
 }
 
-/* The address of an endpoint, and the base and key of its memory. */
+/* What the peer needs: the address of an endpoint, and the base and key of its memory. */
 struct card {
 	char name[128];
 	uint64_t base, key;
@@ -149,7 +149,7 @@ static void await_word(const uint64_t *word, uint64_t round)
 	}
 }
 
-/* A round trip uses two words, each on its own line. */
+/* A round trip uses two words, each in a cache line of its own. */
 static int by_memory(uint64_t rounds, uint64_t warm, uint64_t *took)
 {
 	uint64_t *word = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -215,10 +215,10 @@ int main(int argc, char **argv)
 		while (deferred && fi_cntr_read(done) < r)
 			progress();
 	}
-	if (!first) { /* the last answer may still need progress */
+	if (!first) { /* the provider may still have to send the last answer */
 		for (int i = 0; i < 100000; i++)
 			progress();
-		fi_close(&ep->fid); /* closing the endpoint removes the file of shm */
+		fi_close(&ep->fid); /* with the provider shm, this removes a file */
 		return 0;
 	}
 	if (pair)

@@ -8,7 +8,7 @@
 
 enum { WORKERS = 2 };
 
-/* What tasks spawn: the next loop. A task of a loop spawns none into it. */
+/* The tasks that the tasks of this loop spawn. They are the iterations of the next loop. */
 static struct {
 	struct loom_task *task;
 	uint64_t n, room;
@@ -96,7 +96,7 @@ int uneven_main(int argc, char **argv)
 		return 1;
 	}
 	uneven_begin(WORKERS, argv[3]);
-	for (int i = -1; i < samples; i++) { /* the first one is a warm-up */
+	for (int i = -1; i < samples; i++) { /* the first sample is a warm-up */
 		double seconds = sample(h);
 		if (harness_verify(h, &err)) {
 			fprintf(stderr, "%s\n", err.text);

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Uneven work on two CPU cores: the tasks of ragged and experts under gpuloom's schedulers, and the same task functions in
-loops of OpenMP and oneTBB.
+"""Measures uneven work on two CPU cores: the tasks of ragged and experts under gpuloom's schedulers, and the same task functions
+in loops of OpenMP and oneTBB.
 
     bench/uneven.py BUILD [--rounds N] [--only ragged,experts]
 
-A round runs each variant of a case once, in rotated order, and each run has three samples. Values are medians over all. Ends
+A round runs each variant of a case once, in rotated order. A run has three samples. Values are medians over all samples. Ends
 with `bar NAME VALUE RELATION TARGET ok|short`, and writes BUILD/bench/uneven.json."""
 import json, os, statistics, sys
 

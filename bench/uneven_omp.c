@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenMP loops; the schedule as OMP_SCHEDULE has it: "static", "dynamic,4", "guided". */
+/* OpenMP loops. The schedule has the form of OMP_SCHEDULE: "static", "dynamic,4", "guided". */
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>

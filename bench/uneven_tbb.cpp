@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneTBB's parallel_for; the schedule: "simple" (a task per iteration), "auto", "static". */
+/* oneTBB's parallel_for. The schedule names a partitioner: "simple" (a task per iteration), "auto", "static". */
 #include "uneven.h"
 
 #include <oneapi/tbb.h>

@@ -20,7 +20,7 @@
 #define P_PIDFD 3
 #endif
 
-/* Returns whether a thread causes this signal itself. */
+/* Returns 1 if the signal is one that a thread causes itself, such as SIGSEGV. */
 static int is_fault(int number)
 {
 	static const int fault[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
@@ -40,7 +40,8 @@ void child_block_signals(sigset_t *old)
 	pthread_sigmask(SIG_BLOCK, &all, old);
 }
 
-/* In the child: resets all handlers and ignored signals of the parent. */
+/* Called in the child. Resets the signals that the parent handled or ignored. `faults`: whether signals of is_fault()
+ * are reset, too. */
 static void default_signals(int faults)
 {
 	struct sigaction how;
@@ -51,16 +52,16 @@ static void default_signals(int faults)
 		}
 }
 
-/* In the child: requests a signal at the death of the parent. Returns -1 if the parent has already died, since nothing
- * would end the child then. If a sandbox refuses the request, the child runs without it. */
+/* Called in the child. Requests signal `number` at the end of the parent thread. Returns -1 if the parent process has
+ * already died, because no signal would come then. If a sandbox refuses the request, the child runs without it. */
 static int tie(pid_t parent, int number)
 {
 	(void)prctl(PR_SET_PDEATHSIG, number);
 	return getppid() == parent ? 0 : -1;
 }
 
-/* In the child: replaces stdin and stdout, so that no pipe of the program stays open. A file of gpuloom must not get
- * the number of a closed stderr. */
+/* Called in the child. Replaces stdin and stdout by /dev/null, so that the child keeps no pipe of the program open. If
+ * stderr is closed, /dev/null takes its number, so that no file of gpuloom gets it. */
 static void leave_stdio(void)
 {
 	int null = loom_fd(open("/dev/null", O_RDWR | O_CLOEXEC));
@@ -77,7 +78,7 @@ static void open_pidfd(struct child *c)
 {
 	c->fd = loom_fd((int)syscall(SYS_pidfd_open, c->pid, 0));
 	if (c->fd < 0 && errno == ESRCH)
-		c->fd = CHILD_TAKEN; /* the number may meanwhile belong to another process */
+		c->fd = CHILD_TAKEN; /* another process may have this number by this time */
 }
 
 int child_fork(struct child *c, const char *name, int tied)
@@ -85,7 +86,7 @@ int child_fork(struct child *c, const char *name, int tied)
 	pid_t parent = getpid();
 	sigset_t old;
 	*c = CHILD_NONE;
-	child_block_signals(&old); /* Ctrl-C goes to the whole process group, but the host handles it */
+	child_block_signals(&old); /* Ctrl-C goes to the whole process group, but only the host handles it */
 	pid_t pid = fork();
 	if (pid != 0) {
 		int failed = errno;
@@ -109,7 +110,7 @@ int child_fork(struct child *c, const char *name, int tied)
 
 /* ---- another program ---- */
 
-/* Shared with the child, which runs in the memory of the parent until exec. */
+/* State that start() shares with the child, which runs in the memory of the parent until exec. */
 struct start {
 	const struct child_program *program;
 	const char *path;
@@ -118,7 +119,7 @@ struct start {
 	const char *volatile step;
 };
 
-/* Does only what is safe between vfork() and exec: no allocation, no lock, no buffer. */
+/* Executes the program. Does only what is safe between vfork() and exec: no allocation, no lock, no buffered output. */
 static _Noreturn void become(struct start *s)
 {
 	const struct child_program *p = s->program;
@@ -129,7 +130,7 @@ static _Noreturn void become(struct start *s)
 	setpgid(0, 0);
 	s->step = "cores";
 	if (p->cores && sched_setaffinity(0, p->cores_bytes, p->cores) && errno == EINVAL)
-		goto failed; /* a sandbox may refuse the call */
+		goto failed; /* EINVAL is an error; any other code is ignored, because a sandbox may refuse the call */
 	s->step = "folder";
 	if (p->folder && *p->folder && chdir(p->folder))
 		goto failed;
@@ -139,7 +140,7 @@ static _Noreturn void become(struct start *s)
 		goto failed;
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-#ifdef SYS_close_range /* old kernels lack the call and leave descriptors without O_CLOEXEC open */
+#ifdef SYS_close_range /* old kernels lack this call, and the child keeps the descriptors without O_CLOEXEC */
 	if (p->answer)
 		syscall(SYS_close_range, CHILD_ANSWER + 1, ~0u, 0);
 #endif
@@ -150,7 +151,7 @@ failed:
 	_exit(127);
 }
 
-/* All signals are blocked, because a handler in the child would run on the memory of the parent. */
+/* Blocks all signals during vfork(), because a handler that runs in the child would change the memory of the parent. */
 static __attribute__((noinline)) pid_t start(struct start *s)
 {
 	sigset_t all, old;
@@ -202,9 +203,10 @@ int child_find(const char *name, char *path, size_t room)
 	return -1;
 }
 
-/* ---- its end ---- */
+/* ---- the end of a child ---- */
 
-/* Without a pidfd the number is valid as long as no other wait has reaped the child. */
+/* Without a pidfd, the function uses the process number. It is valid until another wait of the program reaps the
+ * child. */
 void child_signal(const struct child *c, int number)
 {
 	if (c->pid > 0 && c->fd >= 0)
@@ -220,7 +222,8 @@ void child_signal_group(const struct child *c, int number)
 	child_signal(c, number);
 }
 
-/* Uses the system call, because waitid() does not return resource usage. Returns 0, or -1 and errno. */
+/* Uses the system call, because waitid() of the C library does not return the resource usage. Returns 0, or -1 and
+ * errno. */
 static int wait_for(const struct child *c, int how, siginfo_t *info, struct rusage *used)
 {
 	int by_fd = c->fd >= 0;
@@ -228,13 +231,13 @@ static int wait_for(const struct child *c, int how, siginfo_t *info, struct rusa
 		long rc = syscall(SYS_waitid, by_fd ? P_PIDFD : P_PID, by_fd ? c->fd : c->pid, info, how, used);
 		if (rc == 0 || (errno != EINTR && errno != ENOSYS && !(errno == EINVAL && by_fd)))
 			return (int)rc;
-		if (errno == ENOSYS) { /* refused by a filter of system calls: without the resource usage */
+		if (errno == ENOSYS) { /* a filter of system calls refused it: waitid() gives no resource usage */
 			if (used)
 				*used = (struct rusage){0};
 			return waitid(P_PID, (id_t)c->pid, info, how);
 		}
 		if (errno == EINVAL)
-			by_fd = 0; /* Linux before 5.4 */
+			by_fd = 0; /* Linux before 5.4 has no P_PIDFD */
 	}
 }
 
@@ -263,13 +266,13 @@ void child_await(const struct child *c)
 {
 	siginfo_t info;
 	struct pollfd on = {.fd = c->fd, .events = POLLIN};
-	/* If another wait reaped the child, its pidfd still reports its end. */
+	/* If another wait has reaped the child, wait_for() fails. The pidfd still reports the child's end. */
 	if (c->pid && wait_for(c, WEXITED | WNOWAIT, &info, NULL) && c->fd >= 0)
 		while (poll(&on, 1, -1) < 0 && errno == EINTR)
 			;
 }
 
-/* Returns the status as from waitpid(). */
+/* Converts a result of waitid() to a status, as waitpid() returns it. */
 static int status_of(const siginfo_t *info)
 {
 	return info->si_code == CLD_EXITED ? (info->si_status & 0xff) << 8

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of CPUs, in the format of options and /sys. */
+/* Lists of CPUs in the format that options and files of /sys use. */
 #ifndef LOOM_LIB_CPU_LIST_H
 #define LOOM_LIB_CPU_LIST_H
 
@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Parses "0-3,8", which may contain blanks, into a set of so many bytes. Returns 0, or -1 for bad text. */
+/* Parses a list such as "0-3,8", which may contain blanks, into `set`, which has `bytes` bytes. Returns 0, or -1 for
+ * bad text. */
 static inline int loom__cpu_list(const char *text, cpu_set_t *set, size_t bytes)
 {
 	CPU_ZERO_S(bytes, set);

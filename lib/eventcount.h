@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eventcounts (Reed, Kanodia 1979): a thread sleeps until another one has changed a condition. An eventcount is a word
- * that only grows, with the number of threads that sleep on it or are about to. Both may be in memory that several
- * processes share. CPU only: workers of a GPU poll.
+/* Eventcounts (Reed, Kanodia 1979): a thread sleeps until another thread has changed a condition. An eventcount has two
+ * parts: a word that only grows, and the number of threads that sleep on the word or are about to sleep. Both may be in
+ * memory that several processes share. Eventcounts are for CPUs only, because workers of a GPU poll.
  *
  *   waiter                                            notifier
  *     seen = eventcount_enter()                         change the condition
@@ -9,15 +9,17 @@
  *       sleep while the word is `seen`                    change it and call eventcount_notify()
  *     eventcount_leave()
  *
- * No wake-up is lost. Each side has a full fence between its store (waiters, condition) and its load (condition,
- * waiters), so at least one side sees the other's store. If the waiter sees the condition, the waiter does not sleep.
- * If the notifier sees the waiter, it changes the word before it wakes, and the kernel starts no sleep on a word that
- * is not `seen`. A sleep may end spuriously, so every waiter checks again.
+ * No wake-up is lost. The waiter stores the number of waiters, and then loads the condition. The notifier stores the
+ * condition, and then loads the number of waiters. Each has a full fence between its store and its load, so at least
+ * one of the two sees the other's store. If the waiter sees the condition, it does not sleep. If the notifier sees the
+ * waiter, it changes the word before it wakes, and the kernel starts no sleep on a word that differs from `seen`. A
+ * sleep may end without a notification, so every waiter checks its condition again.
  *
- * eventcount_advance_one() is for notifiers that publish often. `waking` says that a wake-up is in progress, and saves
- * system calls until the woken thread enters or leaves. Both calls clear `waking` before the thread checks the
- * condition, so the check covers what a saved wake-up announced. The thread must check all that any notifier announces,
- * and must pass on a wake-up if it leaves work. Model: tests/models/eventcount.pml. */
+ * eventcount_advance_one() is for notifiers that publish often. Its flag `waking` says that a wake-up is in progress.
+ * While `waking` is set, notifiers skip their system call. The woken thread clears `waking` when it enters or leaves,
+ * and checks the condition afterwards, so its check covers what the notifiers of skipped calls have changed. The thread
+ * must check all conditions of all notifiers. If it leaves work for others, it must wake another thread. Model:
+ * tests/models/eventcount.pml. */
 #ifndef GPULOOM_EVENTCOUNT_H
 #define GPULOOM_EVENTCOUNT_H
 
@@ -26,12 +28,13 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 
-#define EVENTCOUNT_ALL 0x7fffffffu
+#define EVENTCOUNT_ALL 0x7fffffffu /* number of threads to wake: all */
 
-/* Registers the caller as a waiter, and returns the word for its sleep. */
+/* Registers the caller as a waiter. Returns the value of the word. The caller may sleep while the word has this
+ * value. */
 LOOM_FN uint32_t eventcount_enter(uint32_t *word, uint32_t *waiters)
 {
-	uint32_t seen = loom_load_acquire_sys(word); /* Acquire: pairs with the release of the notifier. */
+	uint32_t seen = loom_load_acquire_sys(word); /* Acquire: pairs with the release in eventcount_advance(). */
 	loom_fetch_add_acq_rel_sys(waiters, 1u);
 	loom_fence_seq_cst_sys(); /* pairs with eventcount_has_waiters() */
 	return seen;
@@ -42,21 +45,21 @@ LOOM_FN void eventcount_leave(uint32_t *waiters)
 	loom_fetch_add_relaxed_sys(waiters, ~0u);
 }
 
-/* For the notifier, after it has changed the condition. */
+/* The notifier calls this after it has changed the condition. Returns whether there may be waiters. */
 LOOM_FN int eventcount_has_waiters(const uint32_t *waiters)
 {
-	loom_fence_seq_cst_sys(); /* pairs with eventcount_enter() */
+	loom_fence_seq_cst_sys(); /* pairs with the fences of eventcount_enter() and its variants */
 	return loom_load_relaxed_sys(waiters) != 0;
 }
 
-/* Wakes all waiters, after the word, which is the condition, was changed. */
+/* Wakes all waiters. The caller has changed the word, which is the condition. */
 LOOM_FN void eventcount_notify(const struct loom_ctx *c, uint32_t *word, const uint32_t *waiters)
 {
 	if (eventcount_has_waiters(waiters))
 		loom_wake(c, word, EVENTCOUNT_ALL);
 }
 
-/* Wakes up to `most` waiters, after a condition outside the word was changed. */
+/* Changes the word and wakes up to `most` waiters. The caller has changed a condition that is outside the word. */
 LOOM_FN void eventcount_advance(const struct loom_ctx *c, uint32_t *word, const uint32_t *waiters, uint32_t most)
 {
 	if (!eventcount_has_waiters(waiters))
@@ -65,7 +68,7 @@ LOOM_FN void eventcount_advance(const struct loom_ctx *c, uint32_t *word, const 
 	loom_wake(c, word, most);
 }
 
-/* ---- a single waiter: a flag in place of the number */
+/* ---- a single waiter: the flag `waiting` replaces the number of waiters */
 
 LOOM_FN uint32_t eventcount_enter_single(uint32_t *word, uint32_t *waiting)
 {
@@ -80,8 +83,8 @@ LOOM_FN void eventcount_leave_single(uint32_t *waiting)
 	loom_store_relaxed_sys(waiting, 0u);
 }
 
-/* ---- threads of one process: the kernel finds a private word by its address; for a shared one it looks up the page,
- * which takes longer */
+/* ---- threads of one process: the kernel finds a private word by its address. For a word that processes share, it must
+ * look up the page, which takes longer. */
 
 static inline int eventcount_sleep_private(uint32_t *word, uint32_t seen, uint64_t until_ns)
 {
@@ -102,11 +105,12 @@ static inline void eventcount_advance_private(uint32_t *word, const uint32_t *wa
 	loom_futex_wake(word, EVENTCOUNT_ALL, FUTEX_PRIVATE_FLAG);
 }
 
-/* ---- one wake-up at a time: `waking` is 1 while one is in progress */
+/* ---- one wake-up at a time: `waking` is 1 while a wake-up is in progress */
 
 LOOM_FN void eventcount_advance_one(const struct loom_ctx *c, uint32_t *word, const uint32_t *waiters, uint32_t *waking)
 {
-	/* Acquire and release: the waiter that clears `waking` sees what was published before a wake-up saved here. */
+	/* Acquire and release: the waiter that clears `waking` sees what a notifier published before it skipped its
+	 * wake-up. */
 	if (!eventcount_has_waiters(waiters) || loom_exchange_acq_rel_sys(waking, 1u))
 		return;
 	loom_fetch_add_acq_rel_sys(word, 1u);
@@ -117,7 +121,8 @@ LOOM_FN uint32_t eventcount_enter_one(uint32_t *word, uint32_t *waiters, uint32_
 {
 	uint32_t seen = loom_load_acquire_sys(word);
 	loom_fetch_add_acq_rel_sys(waiters, 1u);
-	/* A wake-up from before `seen` was read no longer ends a sleep, so it must not save another one. */
+	/* A wake-up from before the load of `seen` cannot end the sleep that follows. So it must not suppress another
+	 * wake-up. */
 	loom_exchange_acq_rel_sys(waking, 0u);
 	loom_fence_seq_cst_sys(); /* pairs with eventcount_has_waiters() */
 	return seen;
@@ -129,9 +134,9 @@ LOOM_FN void eventcount_leave_one(uint32_t *waiters, uint32_t *waking)
 	loom_exchange_acq_rel_sys(waking, 0u);
 }
 
-/* ---- back end for descriptors: the waiter sleeps in poll(), because it also waits for other descriptors. The kernel
- * keeps the count but no number of waiters, so each notification is a system call. Drain before checking the condition:
- * a later notification ends the next poll(). */
+/* ---- variant with a descriptor: the waiter sleeps in poll(), because it also waits for other descriptors. The kernel
+ * stores the count of notifications but no number of waiters, so each notification is a system call. Call
+ * eventcount_fd_drain() before you check the condition. A later notification then ends the next poll(). */
 
 static inline int eventcount_fd_open(void)
 {
@@ -147,7 +152,7 @@ static inline void eventcount_fd_notify(int fd)
 static inline void eventcount_fd_drain(int fd)
 {
 	eventfd_t n;
-	(void)eventfd_read(fd, &n); /* non-blocking: no notification may be pending */
+	(void)eventfd_read(fd, &n); /* fails if no notification is pending, because the descriptor is non-blocking */
 }
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptors for code inside other programs. A program may have closed its standard input, output or error; the next
- * descriptor that is opened then gets that number. A child that redirects its standard streams replaces the descriptor,
- * and a print statement of the program writes into it.
+/* Descriptors for code inside other programs. If the program has closed its standard input, output or error, the next
+ * descriptor that is opened gets that number. Then a print statement of the program writes into the new file, and a
+ * child that redirects its standard streams replaces it. loom_fd() moves a descriptor to a safe number:
  *
  *   int event = loom_fd(eventfd(0, EFD_CLOEXEC));
  *
@@ -26,8 +26,8 @@
 extern "C" {
 #endif
 
-/* Moves a descriptor to a number above 2, closed at exec. Returns the new one, or -1 with errno. It is the same if
- * above 2 or -1. */
+/* Moves a descriptor to a number above 2, and marks it to be closed at exec. Returns the new number, or -1 with errno.
+ * If `fd` is above 2 or is -1, returns it unchanged. */
 static inline int loom_fd(int fd)
 {
 	if (fd < 0 || fd > STDERR_FILENO)
@@ -38,7 +38,8 @@ static inline int loom_fd(int fd)
 	return above;
 }
 
-/* Moves both descriptors of a pipe() or socketpair() with result `rc`. Returns 0, or -1 with errno and both closed. */
+/* Moves both descriptors of a pipe() or socketpair() that returned `rc`. Returns 0, or -1 with errno and both
+ * closed. */
 static inline int loom_fd_pair(int rc, int fd[2])
 {
 	if (rc == 0) {
@@ -56,8 +57,9 @@ static inline int loom_fd_pair(int rc, int fd[2])
 	return -1;
 }
 
-/* For a call into a library that opens and keeps descriptors. Occupies closed standard streams until loom_fd_release()
- * gets the value returned here. */
+/* Call this before a library function that opens descriptors and keeps them. It opens /dev/null on each closed standard
+ * stream, so that the library cannot get these numbers. Returns a set of bits for loom_fd_release(), which closes
+ * them. */
 static inline unsigned loom_fd_hold(void)
 {
 	unsigned held = 0;

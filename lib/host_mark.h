@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which processes run on one host. */
+/* Marks by which processes find out whether they run on the same host. */
 #ifndef LOOM_LIB_HOST_MARK_H
 #define LOOM_LIB_HOST_MARK_H
 
@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* With an equal `boot`, processes share a kernel, hence memory and clock. With all equal, they also share a network
- * with its loopback. Compare by memcmp(): unknown values are 0. */
+/* If `boot` is equal, the processes share a kernel, and so memory and a clock. If all fields are equal, they also share
+ * a network namespace with its loopback device. Compare marks by memcmp(). Unknown fields are 0. */
 struct host_mark {
-	char boot[40]; /* text; empty: unknown */
-	uint64_t net_device, net_inode; /* the network namespace */
+	char boot[40]; /* boot identifier of the kernel, as text; empty if unknown */
+	uint64_t net_device, net_inode; /* device and inode number of the network namespace */
 };
 
 static inline void host_mark_read(struct host_mark *mark)

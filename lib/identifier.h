@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names that device code is composed of. */
+/* Names of which device code is composed. */
 #ifndef LOOM_LIB_IDENTIFIER_H
 #define LOOM_LIB_IDENTIFIER_H
 
 #include <string.h>
 
-/* Returns 1 for an identifier of C in ASCII characters; NULL and "" are none. */
+/* Returns 1 if the name is a C identifier of ASCII characters. NULL and "" are not. */
 static inline int loom__is_identifier(const char *name)
 {
 	return name && *name && (*name < '0' || *name > '9') &&

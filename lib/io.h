@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads and writes that are complete or fail. */
+/* Reads and writes that transfer all bytes or fail. */
 #ifndef LOOM_LIB_IO_H
 #define LOOM_LIB_IO_H
 
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
-/* Returns 0 or an errno. */
+/* Writes all bytes. Returns 0 or an errno. */
 static inline int loom__write_all(int fd, const void *from, size_t bytes)
 {
 	const char *at = (const char *)from;
@@ -23,7 +23,7 @@ static inline int loom__write_all(int fd, const void *from, size_t bytes)
 	return 0;
 }
 
-/* Returns 0 or an errno, which is set too. ECONNRESET: the file or connection ended early. */
+/* Reads all bytes. Returns 0 or an errno, which is also in `errno`. ECONNRESET: the file or connection ended early. */
 static inline int loom__read_all(int fd, void *to, size_t bytes)
 {
 	char *at = (char *)to;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel's view of the CPUs of this process: which CPUs share a core, and how much time control groups grant. The
- * command and the plug-ins all use this header, so that they agree.
+/* What the kernel shows of the CPUs of this process: which CPUs share a core, and how much CPU time control groups
+ * grant. The command and the plug-ins all use this header, so that they agree.
  *
- * hwloc is no alternative. Of its topology, only the first sibling is needed here; it lacks CPU quotas, which are most
- * of the code below; and its discovery costs each process milliseconds. */
+ * hwloc is no alternative for three reasons. Its discovery costs each process milliseconds. Of its topology, only the
+ * first sibling of each CPU is needed here. And hwloc lacks CPU quotas, which are most of the code below. */
 #ifndef LOOM_LIB_MACHINE_H
 #define LOOM_LIB_MACHINE_H
 
@@ -18,7 +18,7 @@
 #include "fd.h"
 
 #ifndef LOOM_MACHINE_ROOT
-#define LOOM_MACHINE_ROOT "" /* a test defines a tree of its own */
+#define LOOM_MACHINE_ROOT "" /* folder that contains /proc and /sys; a test defines another one */
 #endif
 enum { LOOM_MACHINE_PATH = 2048 };
 
@@ -50,12 +50,13 @@ static inline ssize_t loom_machine_read(const char *path, char *text, size_t roo
 
 /* ---- topology ----------------------------------------------------------------------------------- */
 
-/* A CPU, as the operating system numbers it. All CPUs of a core, or package, have the number of its first one. */
+/* A CPU, with the number that the operating system gives it. `core` and `package` are the lowest number of a CPU in the
+ * same core or package. `node` is the NUMA node. */
 struct loom_machine_cpu {
 	unsigned cpu, core, package, node;
 };
 
-/* Returns the first of the CPUs that share something with `cpu`, or `otherwise` where that is unknown. */
+/* Returns the lowest of the CPUs in `what`, a list that /sys has for each CPU, or `otherwise` if that is unknown. */
 static inline unsigned loom_machine_first(unsigned cpu, const char *what, unsigned otherwise)
 {
 	char path[sizeof(LOOM_MACHINE_ROOT) + 128], text[64], *end;
@@ -66,7 +67,7 @@ static inline unsigned loom_machine_first(unsigned cpu, const char *what, unsign
 	return end == text ? otherwise : (unsigned)first;
 }
 
-/* `likely` is tried first. */
+/* Returns the NUMA node of a CPU, or 0 if it is unknown. Tries node `likely` first to save system calls. */
 static inline unsigned loom_machine_node(unsigned cpu, unsigned likely)
 {
 	char path[sizeof(LOOM_MACHINE_ROOT) + 128];
@@ -88,8 +89,8 @@ static inline int loom_machine_order(const void *a, const void *b)
 					: (x->cpu > y->cpu) - (x->cpu < y->cpu);
 }
 
-/* Fills in the cores, packages and nodes of n CPUs with given numbers, then sorts by these. Without /sys the machine is
- * flat. */
+/* Fills in the cores, packages and nodes of n CPUs whose numbers are given. Then sorts the list by package, node, core
+ * and CPU. Without /sys, each CPU is a core, and all CPUs are in one package and node. */
 static inline void loom_machine_place(struct loom_machine_cpu *list, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
@@ -100,16 +101,16 @@ static inline void loom_machine_place(struct loom_machine_cpu *list, uint32_t n)
 	qsort(list, n, sizeof(*list), loom_machine_order);
 }
 
-/* Selects the share of one among `of` equals: the neighbours list[*from] to list[*to - 1]. Cuts are between cores if
- * there are enough, so that no two shares have hyper-threads of one core. Returns 1 when there are fewer CPUs than
- * shares, so that shares overlap. */
+/* Divides the list into `of` equal shares, and selects share number `one`: list[*from] to list[*to - 1]. If there are
+ * at least `of` cores, each share has whole cores, so no two shares have hyper-threads of one core. Returns 1 if there
+ * are fewer CPUs than shares, because shares then overlap. */
 static inline int loom_machine_share(const struct loom_machine_cpu *list, uint32_t n, uint32_t one, uint32_t of, uint32_t *from,
 				     uint32_t *to)
 {
 	uint32_t cores = 0, at = 0;
 	for (uint32_t i = 0; i < n; i++)
 		cores += !i || list[i].core != list[i - 1].core;
-	int split = cores < of; /* too few cores: cuts may be inside a core */
+	int split = cores < of; /* with too few cores, a share may begin inside a core */
 	uint64_t units = split ? n : cores;
 	uint64_t first = units >= of ? one * units / of : one % units, end = units >= of ? (one + 1ull) * units / of : first + 1;
 	*from = *to = n;
@@ -126,11 +127,12 @@ static inline int loom_machine_share(const struct loom_machine_cpu *list, uint32
 /* ---- control groups, versions 1 and 2 ---------------------------------------------------------- */
 
 struct loom_machine_quota {
-	double cpus;	    /* the limit of the tightest group among this one and its ancestors, as in 1.5; 0: none */
-	uint64_t throttled; /* periods in which that group had used up its share */
+	double cpus;	    /* CPUs that the group with the tightest limit may use, as in 1.5; 0: no limit */
+	uint64_t throttled; /* number of periods in which this group had used up its CPU time */
 };
 
-/* Reads the group in folder `at`. Returns 1 when the folder has files about CPU time. */
+/* Reads the limit of the group in folder `at` into *q, if it is tighter than that in *q. Returns 1 if the folder has
+ * files about CPU time. */
 static inline int loom_machine_group(const char *at, struct loom_machine_quota *q)
 {
 	static const char *const v2[] = {"cpu.max"}, *const v1[] = {"cpu.cfs_quota_us", "cpu.cfs_period_us"};
@@ -140,7 +142,7 @@ static inline int loom_machine_group(const char *at, struct loom_machine_quota *
 	snprintf(path, sizeof(path), "%s/%s", at, v2[0]);
 	if (loom_machine_read(path, text[0], sizeof(text[0])) > 0) {
 		known = 1;
-		if (sscanf(text[0], "%lf %lf", &share, &period) != 2) /* "max 100000" */
+		if (sscanf(text[0], "%lf %lf", &share, &period) != 2) /* fails for "max 100000", which means no limit */
 			share = 0;
 	} else {
 		for (int i = 0; i < 2; i++) {
@@ -149,7 +151,7 @@ static inline int loom_machine_group(const char *at, struct loom_machine_quota *
 				return 0;
 		}
 		known = 1;
-		share = strtod(text[0], NULL); /* -1: no limit */
+		share = strtod(text[0], NULL); /* -1 means no limit */
 		period = strtod(text[1], NULL);
 	}
 	if (!(share > 0 && period > 0) || (q->cpus > 0 && share / period >= q->cpus))
@@ -163,7 +165,7 @@ static inline int loom_machine_group(const char *at, struct loom_machine_quota *
 	return known;
 }
 
-/* Reads the group `path`, as /proc/self/cgroup names it, and its ancestors below the mount point of the hierarchy. */
+/* Reads the group `path`, as /proc/self/cgroup names it, and its ancestors up to the mount point of the hierarchy. */
 static inline int loom_machine_groups(const char *mount, const char *path, struct loom_machine_quota *q)
 {
 	char at[LOOM_MACHINE_PATH];
@@ -179,7 +181,7 @@ static inline int loom_machine_groups(const char *mount, const char *path, struc
 	}
 }
 
-/* Returns 1 when `list`, as in "cpu,cpuacct", has the word. */
+/* Returns 1 if `list`, such as "cpu,cpuacct", contains the word. */
 static inline int loom_machine_has(const char *list, const char *word)
 {
 	size_t n = strlen(word);
@@ -189,8 +191,8 @@ static inline int loom_machine_has(const char *list, const char *word)
 	return 0;
 }
 
-/* Writes the path of this process's group in the hierarchy of version 2, or of version 1 with the controller "cpu".
- * Returns 0 when there is none. */
+/* Finds the group of this process in `groups`, the text of /proc/self/cgroup, and writes its path. The group is that of
+ * version 2, or that of version 1 with the controller "cpu". Returns 0 if there is none. */
 static inline int loom_machine_path(const char *groups, int v2, char path[LOOM_MACHINE_PATH])
 {
 	char list[256];
@@ -207,8 +209,9 @@ static inline int loom_machine_path(const char *groups, int v2, char path[LOOM_M
 	return 0;
 }
 
-/* Returns 0, or -1 when no control group has files about CPU time. In a container the path may be that of the outside.
- * Then only the part below the mount point counts, and the mount point itself shows the container's limit. */
+/* Reads the tightest CPU limit of this process. Returns 0, or -1 if no control group has files about CPU time. In a
+ * container, /proc/self/cgroup may show the path that the group has outside. Only the part of the path below the root
+ * of the mount is used then. If the path is not below that root, the mount point itself shows the container's limit. */
 static inline int loom_machine_quota(struct loom_machine_quota *q)
 {
 	static const char standard[] = LOOM_MACHINE_ROOT "/sys/fs/cgroup";

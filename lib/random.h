@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random numbers that a seed repeats: splitmix64 (Steele, Lea and Flood 2014). Any seed is good. Copies in device code,
- * such as loom_gpu_mix() in plugins/shared/compose/kernel.dev.h, make the same choices from the same seed. */
+/* Random numbers that are the same for the same seed: splitmix64 (Steele, Lea and Flood 2014). Every seed is good.
+ * Device code has copies of these functions, such as loom_gpu_mix() in plugins/shared/compose/kernel.dev.h. From the
+ * same seed, they make the same choices. */
 #ifndef LOOM_LIB_RANDOM_H
 #define LOOM_LIB_RANDOM_H
 
@@ -15,7 +16,7 @@ static inline uint64_t loom__mix64(uint64_t x)
 	return x ^ x >> 31;
 }
 
-/* Returns the next number of the sequence. *state is at first the seed. */
+/* Returns the next number of the sequence. Before the first call, *state is the seed. */
 static inline uint64_t loom__random(uint64_t *state)
 {
 	uint64_t x = *state;

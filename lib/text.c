@@ -8,7 +8,7 @@
 
 #include "lib/align.h"
 
-/* Makes room for `more` bytes and the NUL. */
+/* Makes room for `more` bytes and the NUL. Returns 0 if memory has run out. */
 static int grow(struct loom__text *t, size_t more)
 {
 	if (t->failed)
@@ -68,7 +68,7 @@ void *loom__more(void *list, size_t n, size_t size)
 {
 	enum { FIRST = 8 };
 	size_t bytes;
-	if (n && (n < FIRST || !loom__is_power_of_two(n))) /* the list is not full */
+	if (n && (n < FIRST || !loom__is_power_of_two(n))) /* the list still has room */
 		return list;
 	return __builtin_mul_overflow(n ? 2 * n : FIRST, size, &bytes) ? NULL : realloc(list, bytes);
 }

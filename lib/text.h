@@ -5,12 +5,12 @@
 
 #include <stddef.h>
 
-/* Zero-initialise; free by loom__text_free(). After a failed allocation appends do nothing, and loom__text_ok() is
- * 0. */
+/* A text that grows. Initialise it with zeros, and free it by loom__text_free(). After an allocation has failed,
+ * appends do nothing and loom__text_ok() returns 0. */
 struct loom__text {
-	char *at; /* NUL-terminated after the first append; NULL before */
-	size_t length, room;
-	int failed;
+	char *at;            /* the text with a NUL at its end; NULL before the first append */
+	size_t length, room; /* bytes without the NUL; bytes allocated */
+	int failed;          /* 1 after a failed allocation */
 };
 void loom__text_add(struct loom__text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void loom__text_put(struct loom__text *t, const char *bytes, size_t n);
@@ -20,8 +20,8 @@ static inline int loom__text_ok(const struct loom__text *t)
 	return !t->failed;
 }
 
-/* Returns the list of n things of `size` bytes with room for one more, or NULL when memory ran out, with the list
- * unchanged. The room doubles, so lists that only this function grows need not store it. */
+/* Returns the list of n elements of `size` bytes, with room for at least one more. If memory runs out, returns NULL and
+ * leaves the list unchanged. The room is always 8 or a larger power of two, so the caller need not store it. */
 void *loom__more(void *list, size_t n, size_t size);
 
 #endif

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <pthread.h>
 
-/* Creates a thread as pthread_create() does, except that a lack of memory returns ENOMEM, not EAGAIN as for a limit
- * on threads. */
+/* Creates a thread as pthread_create() does, but returns ENOMEM if memory ran out. EAGAIN then means only that a limit
+ * on threads was reached. */
 static inline int thread_create(pthread_t *thread, void *(*main)(void *), void *arg)
 {
 	errno = 0;

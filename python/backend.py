@@ -46,7 +46,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
-    """Builds the wheel for `pip install -e`, which refers to this folder."""
+    """Builds the wheel for `pip install -e`. It contains only the path of this folder."""
     return _wheel(wheel_directory, [("gpuloom.pth", (os.getcwd() + "\n").encode())])
 
 

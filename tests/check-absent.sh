@@ -22,7 +22,7 @@ END
 expect 4 "x.ini:3:11: error: device plug-in 'ghost' was left out .*: there was no ghost.h; install it and build again$" \
 	"$G" run "$tmp/x.ini"
 [ "$(wc -l <"$tmp/err")" -eq 1 ] || fail 'more than one sentence about what was left out'
-# Other errors of the conf are still reported. Options of plug-ins that are not selected are no errors.
+# Other errors of the conf are still reported. Options of omitted plug-ins that are not selected are no errors.
 expect 2 'no scheduler plug-in' "$G" run "$tmp/x.ini" --set scheduler.use=nonsense
 expect 0 verified "$G" run "$tmp/x.ini" --set run.devices=cpu:0 --set workload.memset.tasks=1000 --samples 1
 for name in ghost device_ghost device.ghost; do

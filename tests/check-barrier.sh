@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests the barriers over layouts of CPU devices: one, two, non-coherent, in processes, with lanes, with more workers than
-# cores. A wait also ends when not all workers arrive.
+# Tests the barriers over layouts of CPU devices: one device, two, non-coherent ones, devices in processes, with lanes, and with
+# more workers than cores. A wait must also end if not all workers arrive.
 . tests/lib.sh
 plugins='auto central release tree dissemination flags'
 isolations='thread process'
@@ -24,7 +24,7 @@ for barrier in $plugins; do
 			--set transport.use=p2p --set transport.p2p.atomics=no
 	done
 done
-# Groups, and workers that leave, up to all workers of a device.
+# Tests barriers of groups, and workers that leave a group, up to all workers of a device.
 for barrier in auto central release; do
 	for devices in cpu:0 'cpu:0 cpu:1'; do
 		own="--set device.cpu.workers=4 --set transport.use=p2p --set transport.p2p.atomics=no"
@@ -57,7 +57,7 @@ for barrier in release dissemination flags; do
 		--set device.cpu.workers=4 --set workload.barrier.absent=2 --set workload.barrier.deadline=500ms
 done
 
-# At the scope of the job, ranks notify each other by messages. One rank sends none.
+# At the scope of the job, ranks notify each other by messages. A single rank sends none.
 job() {
 	expect 0 'verified' "$G" run conf/barrier.ini $small --set barrier.use=$barrier \
 		--set workload.barrier.scope=job \
@@ -72,7 +72,7 @@ expect 124 'has not arrived at the barrier' "$G" run conf/barrier.ini $small --r
 	--set workload.barrier.scope=job \
 	--set trigger.use=peer --set workload.barrier.absent=1 --set workload.barrier.deadline=500ms
 job --ranks 4 --set trigger.use=peer --set 'run.devices=cpu:0 cpu:1' --set workload.barrier.work=50
-if [ -e "$B/plugins/trigger_gputn.so" ]; then # there is libfabric
+if [ -e "$B/plugins/trigger_gputn.so" ]; then # the build has libfabric
 	job --ranks 3 --set trigger.use=gputn --set trigger.provider=tcp --set device.cpu.lanes=2
 	for trigger in counter proxy; do
 		job --ranks 2 --set trigger.use=$trigger --set trigger.provider=shm

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# A job never blocks the machine. A program that sleeps for 50 ms at a time is never late by more than 100 ms, on any core.
-# Beside it run jobs whose threads wait in each way that a row of an option offers.
+# Tests that a job never blocks the machine. A program that sleeps for 50 ms at a time must never be late by more than 100 ms,
+# on any core. Beside this program run jobs, whose threads wait in each way that an option offers.
 #   BYSTANDER=all tests/check-bystander.sh BUILD     tries all combinations of ways to wait, for longer
 . tests/lib.sh
 network=yes
@@ -95,7 +95,7 @@ for how in ways('sync.backoff', 'wait'):
     cases.append(conf('wic', run__workload='c2d', sync__use='backoff', sync__backoff__wait=how))
 for use in ('split', 'monolithic'):
     for notify in ways('qos.' + use, 'notify'):
-        if notify in ('interrupt', 'hybrid'): # GPUs alone have these
+        if notify in ('interrupt', 'hybrid'): # only GPUs send interrupts
             continue
         cases.append(conf('qos/storm', qos__use=use, qos__notify=notify))
 

@@ -106,7 +106,7 @@ expect 2 'needs a value' "$G" run conf/memset.ini --json "$tmp/r.json" --samples
 expect 2 'unexpected argument' "$G" list sched term
 expect 2 'no conf given' "$G" config check
 expect 2 'check, show or schema' "$G" config
-# Values are completed from the rows of options.
+# Values are completed from the tables of options.
 [ "$("$G" complete --s run | tr '\n' ' ')" = '--set --samples ' ] || fail 'completion of run --s'
 [ "$("$G" complete --lo compare)" = --log ] || fail 'completion of compare --lo'
 expect 2 'devices' "$G" run conf/memset.ini --set run.devices=
@@ -236,7 +236,7 @@ for signal in INT HUP; do # Ctrl-C, and a closed terminal; `env`, because nohup 
 	rm -f "$tmp/part.json"
 	env --default-signal=HUP "$G" run conf/fib.ini --samples 100000 --json "$tmp/part.json" --quiet 2>/dev/null &
 	pid=$!
-	soon 'has_used $pid 50' # as much as a start and many samples take
+	soon 'has_used $pid 50' # more than the start of a run takes, so samples are running
 	kill -$signal $pid
 	wait $pid
 	[ $? -eq 130 ] || fail "SIG$signal does not exit with 130"
@@ -261,8 +261,8 @@ expect 0 'scheduler.mgws.public_queue=128' "$G" config show "$tmp/was.json"
 expect 2 'no result given' "$G" rerun conf/memset.ini
 expect 2 'is a sweep' "$G" run tests/data/sweep.jsonl
 expect 2 'is a comparison' "$G" config check tests/data/compare.json
-# The check of `contains` reads documents in pieces, whose ends may split a word. It does not hold in memory what a small file
-# inflates to.
+# The check of `contains` reads documents in pieces, whose ends may split a word. It must not hold the whole text of a compressed
+# file in memory.
 python3 - "$G" "$tmp" <<'PY' || fail 'contains reads documents in pieces'
 import gzip, json, os, resource, subprocess, sys
 gpuloom, tmp = sys.argv[1:]
@@ -342,7 +342,7 @@ d = json.load(open(sys.argv[1]))
 assert isinstance(d['warnings'], list) and all(set(w) == {'id', 'text'} for w in d['warnings']), d.get('warnings')
 PY
 
-# `history` marks where the samples change, once, and only within one job.
+# `history` marks each change of the samples once, and compares only runs of the same job.
 mkdir "$tmp/days"
 python3 - "$tmp/was.json" "$tmp/days" <<'PY'
 import copy, json, sys
@@ -451,7 +451,7 @@ expect 0 '^sim/allreduce-1024 +A ring allreduce over 1,024 ranks' "$G" list conf
 [ "$(grep -c . "$tmp/out")" -eq "$(find conf -name '*.ini' | wc -l)" ] || fail 'docs_F12: list confs lacks some'
 awk 'NF < 4 { bad = 1 } END { exit bad }' "$tmp/out" || fail 'docs_F12: a conf whose first comment says nothing'
 [ "$("$G" complete sim/fig run | wc -l)" = "$(ls conf/sim/figure-*.ini | wc -l)" ] || fail 'docs_F12: completion of run sim/fig'
-# One signal, or time_limit, ends the set-up between its steps. A step that polls nothing ends by force.
+# One signal, or time_limit, ends the set-up between its steps. A step that does not poll for the signal is ended by force.
 planted_conf "$tmp/planted.ini"
 for step in create need; do
 	interrupted 'grep -q "takes its time" "$tmp/err"' "$G" run "$tmp/planted.ini" \
@@ -467,5 +467,5 @@ printf 'echo 1\n' >"$tmp/script" && chmod +x "$tmp/script"
 exec_conf "$tmp/script.ini" "$tmp/script"
 expect 4 'Exec format error; a script needs a first line such as #!/bin/sh' "$G" run "$tmp/script.ini" --samples 1
 expect 2 'raise that limit' sh -c "ulimit -n 8; exec '$G' run conf/fib.ini --samples 1"
-expect 0 'File too large' sh -c "(ulimit -f 0; exec '$G' run conf/fib.ini --samples 1) 2>&1 | cat" # no file takes the message
+expect 0 'File too large' sh -c "(ulimit -f 0; exec '$G' run conf/fib.ini --samples 1) 2>&1 | cat" # through cat, because no file can take the message
 finish

@@ -64,8 +64,8 @@ assert e['before']['cpu_model'] and e['after']['uptime_s'] > e['before']['uptime
 assert isinstance(d['quiet']['quiet'], bool) and d['command'][:2] == ['gpuloom', 'compare']
 PY
 
-# Differences between two openings of a stack are not reported as an effect, unless the stack is opened once. Medians and
-# changes agree.
+# Two openings of the same stack may differ. compare must not report this as an effect, except if it opens each stack only once.
+# Medians and changes must agree.
 luck="$tmp/p.ini --vary run.title=a,b --set workload.planted.luck=5% --set workload.planted.turns=1 --metric seconds --spread 0"
 for seed in 1 2 3 4 5 6; do
 	"$G" compare $luck --seed $seed --samples-per-block 2 --json "$tmp/luck.json" --rewarm 0 --quiet || fail 'luck'
@@ -203,7 +203,7 @@ assert d["variants"][3]["varied"] == {"workload.planted.turns": "2000", "device.
 	"$tmp/r.json" || fail 'labels of the product'
 fi
 
-# Parked workers cost nothing, since all threads sleep between blocks.
+# With --spread, all threads sleep between blocks, so parked workers use no CPU time.
 "$G" compare "$tmp/p.ini" --vary workload.planted.turns=1000,2000 --set device.cpu.spin=1ms --quiet --spread 3s \
 	--blocks 3 --samples-per-block 2 --json "$tmp/s.json" || fail 'a spread comparison'
 python3 -c 'import json,sys; e=json.load(open(sys.argv[1]))["environment"]
@@ -218,7 +218,7 @@ sed 's/"clocksource":[^,]*/"clocksource": "sundial"/' "$tmp/b.json" >"$tmp/b2.js
 expect 2 'clocksource: .* in a, sundial in b2' "$G" compare "$tmp/a.json" "$tmp/b2.json"
 expect 0 'note: clocksource' "$G" compare "$tmp/a.json" "$tmp/b2.json" --allow-mismatch=clocksource
 expect 2 'mixed' "$G" compare "$tmp/a.json" "$tmp/b.ini"
-# A gate fails for a metric that no variant has, for another job, and for another size of the job.
+# --fail-on fails if no variant has the metric, or if the results are of different jobs or sizes.
 expect 2 "no variant has a metric 'secnds'; did you mean 'seconds'" "$G" compare "$tmp/a.json" "$tmp/b.json" \
 	--fail-on 'secnds: slower > 3%'
 expect 2 "did you mean 'seconds'" "$G" compare "$tmp/a.ini" "$tmp/b.ini" --spread 0 --fail-on 'secnds: slower > 3%'
@@ -247,7 +247,7 @@ expect 0 'not interleaved' "$G" compare "$tmp/t1.json" "$tmp/t3.json" --allow-mi
 expect 0 'not interleaved' "$G" compare "$tmp/t1.json" "$tmp/t1b.json"
 expect 0 '' "$G" compare conf/uts.ini $small --vary workload.uts.type=binomial,geometric $quick --blocks 1 \
 	--samples-per-block 2
-# The answer also defines the job, for any options.
+# Whatever the options are, results with different answers are of different jobs.
 python3 - "$tmp/t1.json" "$tmp/t1n.json" <<'PY'
 import json, sys
 d = json.load(open(sys.argv[1]))

@@ -26,7 +26,7 @@ FAKE_GPU=two-gpus expect 0 'cuda: peer access +limited +2 of 2 directed pairs of
 expect 0 'cuda: GPU 0 and CPU +limited +no native atomics on host memory' "$G" doctor
 FAKE_GPU=atomics expect 0 'cuda: GPU 0 and CPU +ok +64-bit add and compare-and-swap' "$G" doctor
 
-# A sample's kernels and words form one graph.
+# With kernels = graph, the kernels and words of a sample form one graph.
 graph_runs() {
 	[ -e "$B/plugins/trigger_gds.so" ] || return # built without libfabric
 	with=gds
@@ -97,7 +97,7 @@ crossings() {
 	for sync in futex wic; do
 		crossing $sync resume 0 verified --set run.devices='cuda:0 cpu:0' --set sync.$sync.notify=interrupt
 	done
-	for notify in poll interrupt; do # both devices publish to one channel
+	for notify in poll interrupt; do # here both devices publish to the same channel
 		crossing wic gem 0 verified --set run.devices='cpu:0 cuda:0' --set device.cpu.workers=2 \
 			--set device.cuda.workers=1 --set sync.wic.notify=$notify
 	done

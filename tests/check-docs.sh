@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The documentation agrees with the code.
+# Tests that the documentation agrees with the code.
 . tests/lib.sh
 tools/ops --check || fail 'the table of mandatory ops'
 tools/man "$B" >"$tmp/gpuloom.1" && grep -q '^\.SS gpuloom validate' "$tmp/gpuloom.1" || fail 'the man page'

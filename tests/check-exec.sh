@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Tests the figures of an external program (workload exec). An invalid figure is an error that names the line. The time never
-# replaces a figure silently.
+# Tests the figures that an external program prints (workload exec). An invalid figure is an error that names the line. The time
+# of the program must never replace a figure silently.
 . tests/lib.sh
 exec_conf "$tmp/e.ini" "cat $tmp/output"
 one="--set device.cpu.isolation=thread --samples 1 --set run.warmup=0 --json $tmp/r.json --quiet"

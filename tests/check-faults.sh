@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Lets allocations and system calls fail. check runs a sample for half a minute, check-all for a minute. FAULTS=all runs all
-# of them (a quarter of an hour).
+# Lets allocations and system calls fail. `make check` tests a random choice of calls for half a minute, and `make check-all` for
+# a minute. FAULTS=all tests all calls, in a quarter of an hour.
 . tests/lib.sh
 case $B in */thread* | */address* | */undefined*) skip 'not under a sanitizer' ;; esac
 need python3

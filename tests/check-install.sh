@@ -53,7 +53,7 @@ export PKG_CONFIG_PATH="$tmp/usr/lib/pkgconfig" PATH="$tmp/usr/bin:$PATH"
 cp -r examples "$tmp/examples"
 cd "$tmp/examples" || exit 1
 make -s -C embed || fail 'examples/embed does not build'
-# Kernels of a program beside runs in one stream: built here, run on a GPU by tests/cuda/run.sh.
+# The example with kernels of its own beside runs in one stream is only built here. tests/cuda/run.sh runs it on a GPU.
 if nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null); then
 	make -s -C embed stream NVCC="$nvcc" || fail 'examples/embed/stream.cu does not build'
 fi
@@ -99,7 +99,7 @@ expect 1 "cpu:0: the task functions' source does not compile: wrong.dev.h:$line:
 	./collatz 20000 cpu:0 wrong.dev.h
 expect 1 'no C compiler can be run .*/no/such/cc' env CC=/no/such/cc ./collatz 20000
 expect 1 "cannot read 'none.dev.h': No such file" ./collatz 20000 cpu:0 none.dev.h
-# Task functions as IR: for a CPU this is a shared object. The tag is the stack's, and the file must be for this device.
+# Task functions can be IR, which for a CPU is a shared object. The stack gives the tag. IR for another device is rejected.
 expect 0 "^$steps\$" ./collatz 20000 cpu:0 collatz.so
 printf '.version 9.0\n.target sm_80\n' >some.ptx
 expect 1 "cpu:0: some.ptx: task function 'collatz_range' is PTX: add a shared object of it" ./collatz 20000 cpu:0 \

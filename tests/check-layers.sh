@@ -39,10 +39,10 @@ def may(path, target):
         inside = target.split('/')
         if inside[:2] != ['plugins', 'shared']:
             return False
-        rank = lambda name: shared.index(name) if name in shared else -1 # a file of plugins/shared itself: lowest
+        rank = lambda name: shared.index(name) if name in shared else -1 # -1 for a file in plugins/shared itself, which is the lowest
         return part[1] != 'shared' or rank(inside[2]) <= rank(part[2])
     if target.startswith('plugins/shared/explore/'):
-        return layer == 'rig'  # the same schedules as on simulated devices
+        return layer == 'rig'  # rig explores the same schedules as simulated devices
     return other is not None and layers.index(other) <= layers.index(layer)
 
 files = [f for top in ('core', 'lib', 'lab', 'rig', 'conform', 'plugins') for f in
@@ -61,7 +61,7 @@ for path in sorted(files):
         if not may(path, target):
             faults.append('%s:%d: includes %s, which is not below it' % (path, number, target))
 
-# A circle of host code: a file uses the symbols that another file defines, and the other way round.
+# A circle in host code: a file uses symbols that another file defines, which in turn uses symbols of the first file.
 home, uses = {}, collections.defaultdict(set)
 objects = [o for o in glob.glob(build + '/obj/**/*.o', recursive=True)
            if os.path.relpath(o, build + '/obj')[:-2] + '.c' in files]

@@ -38,7 +38,7 @@ for job in 'memset workload.memset.tasks=20000' "contains workload.contains.path
 		--set 'workload.contains.glob=*' --set scheduler.use=mgws --set scheduler.granularity=lane \
 		--set device.cpu.lanes=4 $queues
 done
-# A worker has as many lanes as a warp: all lanes together on one task, or one task per lane.
+# A worker has as many lanes as a warp. All lanes run one task together, or each lane runs one.
 for job in 'memset workload.memset.tasks=2000' "contains workload.contains.path=$tmp/docs" 'fib workload.fib.n=12' \
 	'uts workload.uts.depth=4'; do
 	set -- $job
@@ -49,7 +49,7 @@ for job in 'memset workload.memset.tasks=2000' "contains workload.contains.path=
 			--set scheduler.use=${how% *} --set ${how#* } --set device.cpu.lanes=32 $queues
 	done
 done
-# Of non-coherent devices the larger one gets the root, in any order of devices. A range of one task uses no mailbox.
+# With non-coherent devices, the larger device gets the root, in any order of devices. An initial set of one task uses no mailbox.
 noncoherent='--set transport.use=p2p --set transport.p2p.atomics=no --set termination.use=tree'
 for sizes in '3 1 [012]' '1 3 [123]'; do
 	set -- $sizes
@@ -58,7 +58,7 @@ for sizes in '3 1 [012]' '1 3 [123]'; do
 		--set device.cpu.oversubscribe=yes --set device.cpu.0.workers="$1" \
 		--set device.cpu.1.workers="$2" $noncoherent
 done
-# A sum may be computed on another device than the device of its frame.
+# A join's sum may run on another device than its frame's device. Non-coherent devices cannot do this.
 expect 4 'these devices cannot access each other.s frames' "$G" run conf/fib.ini --set workload.fib.mode=join \
 	--set 'run.devices=cpu:0 cpu:1' $noncoherent
 finish

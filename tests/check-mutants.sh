@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Plants faults in the schedulers' code, one at a time. The schedules of test_sched_deterministic must find each fault. Two
 # kinds are not planted: weaker memory orders, which have no effect there, and faults that only models reach
-# (tests/models/refill.pml and mailbox.pml). A worker that reports
-# idle without a check of the pool is not planted either: it has just failed to take from the pool.
+# (tests/models/refill.pml and mailbox.pml). A missing check of the pool before a worker reports idle is not planted either,
+# because the worker has just failed to take from the pool.
 . tests/lib.sh
 work=$tmp/tree
 mkdir -p "$work/plugins"
@@ -13,8 +13,8 @@ mkdir "$tmp/run" && ln -s "$B/plugins" "$tmp/run/plugins" && mkdir "$tmp/run/tes
 need python3
 mutants=0
 
-# spoil NAME TEST FILE FUNCTION OLD NEW: TEST, of test_sched_deterministic, must find the fault. One program contains all
-# faults, and the variable SPOILT selects one.
+# spoil NAME TEST FILE FUNCTION OLD NEW: the test TEST of test_sched_deterministic must find the fault. One program contains all
+# faults, and the environment variable SPOILT selects one.
 spoil() {
 	mutants=$((mutants + 1))
 	python3 tests/spoil.py "$(find "$work/plugins" -name "$3")" "$4" "$5" "$6" "loom_spoilt == $mutants" ||
@@ -22,7 +22,7 @@ spoil() {
 	echo "$mutants ${2%:*} $1" >>"$tmp/mutants"
 }
 . tests/mutants.sh
-# In the pool of sched_counter and sched_plan.
+# Faults in the pool of sched_counter and sched_plan.
 spoil 'never busy after a task of the pool' pools pool.dev.h sched_pool_take \
 	'if (*idle) LOOM_CALL(term, busy, c); *idle = 0;' '*idle = 0;'
 spoil 'a slot of the pool is read before it is written' pools pool.dev.h sched_pool_next \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Four hosts as network namespaces on a bridge, joined by GPULOOM_ROOT. One conf runs across them, and one host dies. The link
+# Tests ranks on four hosts: network namespaces on a bridge, whose ranks join by GPULOOM_ROOT. One conf runs on all. One host dies. The link
 # of host 1 is slow, loses frames and has a limited rate. netem does this or, if the kernel has none, a process of the test
 # between two TAP devices.
 . tests/lib.sh
@@ -64,7 +64,7 @@ hosts() {
 	done
 	wait $pid0
 }
-# The other ranks must end, too. A wait without arguments would also wait for the cable's process.
+# Waits for the ends of the other ranks. A plain `wait` would also wait for the process of the cable.
 rest() {
 	for i in $(seq $((hosts - 1))); do
 		eval "wait \$pid$i"
@@ -105,8 +105,8 @@ for n in 2 4; do
 	done
 done
 
-# There are two ranks on each of two hosts. With victim = biased they steal within their host, or never there, as `bias` says.
-figure() { awk -v name="$1" '$1 == name { n = $2 } END { print n + 0 }' "$tmp/out0"; } # what is 0 is not shown
+# Two hosts have two ranks each. With victim = biased and bias = 100% they steal only within their host, with bias = 0% never.
+figure() { awk -v name="$1" '$1 == name { n = $2 } END { print n + 0 }' "$tmp/out0"; } # the output omits counters that are 0
 each=2
 for bias in 100% 0%; do
 	hosts 4 conf/uts-ranks.ini $shared --samples 1 --set scheduler.mgws.victim=biased \

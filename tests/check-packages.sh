@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Makes the Debian packages from the existing build. They have the expected files, and work where they are unpacked. `make
+# Makes the Debian packages from the existing build. They must have the expected files, and work in the folder where they are
+# unpacked. `make
 # check-deb` builds them as Debian does and installs them into a fresh Debian.
 . tests/lib.sh
 version=$(env -u MAKEFLAGS -u MAKELEVEL make -s --no-print-directory \
@@ -29,7 +30,7 @@ git ls-files -z --cached --others --exclude-standard 2>/dev/null | tar -c --null
 [ -s "$tree/debian/rules" ] || skip 'the packages: no repository to take the tree from'
 cp -a "$B/obj" "$B/plugins" "$B/build-facts.h" "$B/required" "$tree/build/"
 for part in required obj plugins; do find "$tree/build/$part" -type f -exec touch {} +; \
-	done # each must be newer than the files of the tree
+	done # make considers these files up to date only if they are newer than the tree
 (cd "$tree" && env -u MAKEFLAGS -u MAKELEVEL DPKG_DEB_COMPRESSOR_TYPE=none \
 	DEB_BUILD_OPTIONS='nocheck noautodbgsym nostrip' dpkg-buildpackage -us -uc -b -d -nc) \
 	>"$tmp/log" 2>&1 || { fail 'dpkg-buildpackage'; tail -n 30 "$tmp/log"; finish; }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# The figures and tables of papers: each has a row, each conf plans, kept results have what the claims need, simulated rows
-# are repeated to the last digit, CPU rows run, and docs/papers.md is what the command prints.
+# Tests the figures and tables of papers. Each has a row, and the sweep of each conf can be planned. Kept results have what the
+# claims need. New runs of simulated rows equal the kept results to the last digit. CPU rows run. docs/papers.md is what the
+# command prints.
 . tests/lib.sh
 need python3
 root=$PWD
@@ -27,7 +28,7 @@ for p in doc["papers"]:
             print(p["id"], word + ("-" + part if part else ""), r["needs"], r["conf"], r["result"] or "-")
 PY
 
-# Each conf plans.
+# The sweep of each conf can be planned.
 cd "$tmp" && ln -s "$root/conf" conf && ln -s "$root/results" results || exit 1
 while read -r paper figure needs conf result; do
 	"$G" run "conf/$conf.ini" --dry-run >"$tmp/out" 2>"$tmp/err" && grep -q '^run' "$tmp/out" ||
@@ -58,7 +59,7 @@ while read -r paper figure needs conf result; do
 	case $needs:$result in
 	sim:-) fail "$paper $figure is simulated, and has no kept result" ;;
 	sim:*)
-		# all: every point. Otherwise those that take a second.
+		# With CHECK=all every point is repeated, otherwise those that take a second.
 		if [ "$CHECK" = all ]; then again "$paper" "$figure" "$result"
 		else again "$paper" "$figure" "$result" --small
 		fi
@@ -77,7 +78,7 @@ head -c 300 kept.jsonl.gz >torn.jsonl.gz
 expect 2 'torn.jsonl.gz' "$G" papers gputn 8 --from torn.jsonl.gz
 expect 2 'needs PAPER and FIGURE' "$G" papers gputn --kept
 
-# Without a GPU a figure that needs one runs with its `cpu`, and its claims are not judged.
+# Without a GPU, a figure that needs one runs with the settings for CPUs (--cpu), and its claims are not judged.
 expect 0 'queue_64 .*not run here' "$G" papers mgws 12 --cpu --small -o cpu.svg
 grep -q '>queue-64</text>' cpu.svg || fail '--cpu: the plot has no lines'
 grep -q 'opposite\|larger\|smaller' "$tmp/out" && fail '--cpu judges claims'
@@ -92,7 +93,7 @@ for conf in "$root"/conf/thesis/figure-*.ini "$root"/conf/hiss/figure-*.ini; do
 	! grep -q '^run.*cuda:' "$tmp/out" || fail "$conf with $cpu needs a GPU"
 done
 
-# Two pictures: rsvg-convert shows the colours that the file names, on white, as Chromium does where there is one.
+# rsvg-convert must draw two pictures on white, in the colours that the files name. If Chromium is installed, it must do so, too.
 expect 0 '' "$G" papers gputn 11 --kept --quiet -o bars.svg
 expect 0 '' "$G" papers gputn 9 --kept --quiet -o lines.svg
 browser=
@@ -145,7 +146,7 @@ if os.path.exists(sys.argv[2]):
 PY
 done
 
-# A mistake in [x-paper] has its place and a suggestion, wherever the conf is read.
+# The message of a mistake in [x-paper] has the position and a suggestion, whichever command reads the conf.
 mistake() { # LINE-PATTERN MESSAGE SECTION...
 	at=$1 message=$2
 	shift 2

@@ -10,12 +10,12 @@ tried=
 for python in $(command -v python3) /usr/bin/python3; do
 	real=$("$python" -c 'import os, sys; print(os.path.realpath(sys.executable))' 2>/dev/null) || continue
 	case " $tried " in *" $real "*) continue ;; esac
-	"$python" -c 'import ctypes, json, statistics, unittest' 2>/dev/null || continue # a minimal one lacks them
-	[ -z "$tried" ] || "$python" -c 'import pandas, matplotlib' 2>/dev/null || continue # nothing new
+	"$python" -c 'import ctypes, json, statistics, unittest' 2>/dev/null || continue # a minimal Python lacks these modules
+	[ -z "$tried" ] || "$python" -c 'import pandas, matplotlib' 2>/dev/null || continue # this Python would test nothing new
 	tried="$tried $real"
 	here=$tmp/$(echo "$real" | tr / -)
 	mkdir "$here" && cp -r python "$here/python"
-	if "$python" -c 'import pip' 2>/dev/null; then # without a compiler, without a network
+	if "$python" -c 'import pip' 2>/dev/null; then # the installation must need neither a compiler nor a network
 		pip="$python -m pip --quiet --no-input --disable-pip-version-check"
 		CC=false $pip install --no-index --root-user-action=ignore \
 			--target "$here/installed" "$here/python" >"$tmp/log" 2>&1 ||

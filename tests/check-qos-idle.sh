@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Without requests the service path sleeps: the test counts how often the threads of a run wake. A sleeping worker ends when
-# the run is stopped.
+# Tests that the service path sleeps while there are no requests, by counting how often the threads of a run wake up. A sleeping
+# worker must end when the run is stopped.
 . tests/lib.sh
 conf=conf/qos/storm.ini
 W=workload.requests_storm

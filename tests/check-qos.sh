@@ -52,7 +52,7 @@ done
 expect 0 'victim_speed' "$G" run "$conf" --samples 2 --set run.warmup=0 $other \
 	--set "$W.victim=sleep 0.1" --set $W.victim_cores=0 --set $W.pause=1ms
 expect 0 'requests_per_s' "$G" run "$conf" --samples 2 --set run.warmup=0 $other --set $W.duration=100ms
-# Victims with a name; counters of a victim, or the reason why there are none; samples without requests.
+# Tests the victims that have a name, the counters of a victim (or the reason why there are none), and samples without requests.
 for name in memory barrier; do
 	expect 0 'victim_speed' "$G" run "$conf" --samples 1 --set run.warmup=0 $other --set $W.victim=@$name --set $W.pause=1ms
 done

@@ -26,7 +26,7 @@ expect 0 '' "$G" run -n 2 conf/uts-ranks.ini --set run.devices='cpu:0 cpu:1' --s
 	--set device.cpu.workers=2 $small --quiet
 expect 0 '' "$G" run -n 3 conf/uts-ranks.ini --set transport.use=p2p --set scheduler.wait=spin \
 	--set device.cpu.wait=yield $small --quiet
-# Ranks access each other's memory by RMA, under both detectors: by the provider's atomics, and by the other NIC's.
+# Ranks access each other's memory by RMA, under both detectors. Atomics are those of the provider, or of the other rank's NIC.
 asks='--set trigger.use=gputn --set trigger.wait=nap'
 if [ -e "$B/plugins/trigger_gputn.so" ]; then
 	for way in '2 tcp hcounter' '5 tcp tree' '3 net tree' '4 net hcounter' '2 sockets hcounter'; do
@@ -77,7 +77,7 @@ refused 'sched_static serves the workers of one rank' conf/uts-ranks.ini --set s
 refused 'transfer = id: other ranks' conf/uts-ranks.ini --set scheduler.mgws.transfer=id
 refused 'owners = 2: other ranks' conf/uts-ranks.ini --set scheduler.mgws.owners=2
 refused 'mode = join: the frames of calls' conf/fib.ini $shared $own --set workload.fib.mode=join
-# These requirements do not hold with one rank or with tasks = own.
+# With one rank or with tasks = own, these requirements do not apply.
 expect 0 '' "$G" run conf/uts.ini --set run.tasks=shared $small --quiet
 expect 0 '' "$G" run -n 2 conf/uts-ranks.ini --set run.tasks=own --set scheduler.use=static \
 	--set termination.use=counter $small --quiet

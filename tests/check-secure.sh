@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# A set-user-id program that embeds gpuloom takes no plug-in, compiler or temporary folder from the environment of its user.
-# It rejects plug-ins that another user could have written.
+# Tests a set-user-id program that embeds gpuloom. It must not take a plug-in, compiler or temporary folder from the environment
+# of its user, and must reject plug-ins that another user could have written.
 . tests/lib.sh
 plain_build 'sanitizers have variables of their own'
 need setpriv
@@ -72,7 +72,7 @@ expect 1 'HOSTILE uid 65534 euid 65534' "$tmp/as_nobody" "$tmp/bin/embed" "$tmp/
 expect 0 '^fine' "$tmp/as_nobody" "$tmp/bin/embed" "$tmp/plugins" counter source
 [ -s "$tmp/hostile/tmp/ran" ] || fail 'the compiler that CC names did not run'
 rm -f "$tmp/hostile/tmp/ran"
-hostile() { # WHAT PATTERN ARGUMENTS...: the program rejects it, and no code of the user has run
+hostile() { # WHAT PATTERN ARGUMENTS...: checks that the program rejects WHAT, and that no code of the user has run
 	what=$1 pattern=$2
 	shift 2
 	expect 1 "$pattern" "$tmp/as_nobody" "$tmp/bin/privileged" "$@"

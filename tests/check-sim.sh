@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests simulated GPUs. Two runs give the same result under each scheduler and detector. Random schedules find planted faults,
 # and a seed repeats them. Invalid options are rejected.
-# RUNS=N: N random schedules of each setup, and all faults (make check-sim).
+# With RUNS=N, the script tries N random schedules of each setup, and all faults (make check-sim).
 . tests/lib.sh
 need python3
 [ "$CHECK" = all ] && few=30 || few=10
@@ -22,13 +22,13 @@ one, two = ([d['status'], d['metrics'], d['workers'], [s['seconds'] for s in d['
 sys.exit(one != two or one[0] != 'ok')
 PY
 }
-# Ranks are threads of one process under one clock, and the network is simulated with them.
+# Tests simulated ranks, which are threads of one process under one clock, with a simulated network.
 ranks() {
 	[ -e "$B/plugins/trigger_gputn.so" ] || return 0
 	small="--set device.sim.workers=2 --set workload.allreduce.bytes=4KiB --set workload.jacobi2d.n=16 --set workload.jacobi2d.sweeps=5"
 	small="$small --set workload.sgd.steps=4 --set workload.sgd.accuracy=0 --set workload.msgrate.fires=1000 --set workload.jacobi2d.sweeps=5 --set workload.pingpong.rounds=20"
 	for trigger in gputn gds hdn counter proxy; do
-		case $trigger in # a tree with queues, and a dragonfly with fair shares
+		case $trigger in # for gputn and gds a tree with queues, otherwise a dragonfly with fair shares
 		g*) net= ;;
 		*) net="leaves_per_group=2 routing=valiant sharing=fair" ;;
 		esac
@@ -53,7 +53,7 @@ ranks() {
 		--set trigger.sim_leaves_per_group=3 \
 		--set trigger.sim_routing=valiant --set trigger.sim_sharing=fair --set workload.allreduce.bytes=64KiB
 	same jacobi2d --set run.ranks=4 --set device.sim.workers=4 --set workload.jacobi2d.n=32
-	# Ranks steal from each other through the network. The times of a barrier of all ranks are compared.
+	# Ranks steal from each other through the network. Two runs must give the same times, also for a barrier of all ranks.
 	for term in tree hcounter; do
 		same uts-ranks -n 16 --set trigger.use=gputn --set termination.use=$term \
 			--set workload.uts.tree=custom \
@@ -72,7 +72,7 @@ ranks() {
 	expect 4 'choose devices = sim:0' "$G" run conf/pingpong.ini --set trigger.provider=sim
 	expect 4 'choose provider = sim' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 \
 		--set trigger.provider=tcp
-	# Late posts are an agent; the same result twice.
+	# An agent makes late posts. Two runs must give the same result.
 	for order in fire-first random; do
 		for with in gputn hdn; do
 			expect 0 verified "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 --set trigger.use=$with \
@@ -91,7 +91,7 @@ ranks() {
 		expect 0 verified "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 --set trigger.use=$with \
 			--set workload.pingpong.rounds=50 --set workload.pingpong.two_sided=yes
 	done
-	# The stages of a message add up, and gputn's arrives before the kernel has ended.
+	# The stages of a message must add up to the total. With gputn the message arrives before the kernel has ended.
 	expect 0 stage_total "$G" run conf/sim/figure-08.ini --no-sweep
 	awk '{ at[$1] = $2 * ($3 == "us" ? 1000 : 1) }
 		END { total = at["stage_launch_p50"] + at["stage_kernel_p50"] + at["stage_target_p50"] - at["stage_total_p50"]
@@ -144,7 +144,7 @@ same memset --set scheduler.use=static --set termination.use=hcounter --set work
 same contains --set "workload.contains.path=$tmp/docs" --set 'workload.contains.glob=*' \
 	--set workload.contains.load=ahead --set termination.use=hcounter --set 'run.devices=sim:0 sim:1' \
 	--set transport.host.atomics=no --set device.sim.workers=9
-# The search of GPUs is compared with that of the check: words of one byte, repeated words, words at the end of a text, and
+# Compares the search of GPUs with that of the check, for words of one byte, repeated words, words at the end of a text, and
 # whole words.
 for word in w ww 33 3zwischen zwischen 19; do
 	for match in substring word; do
@@ -235,8 +235,8 @@ done || fail 'random schedules'
 spoil() {
 	case $1 in
 	'the end wakes '*) return ;;                  # GPUs do not sleep
-	'each rank claims by a word of its own') return ;; # ranks that use RMA have one each
-	'no check before an attempt') return ;;    # a counter must wrap, which takes a narrower one
+	'each rank claims by a word of its own') return ;; # with RMA each rank has a word of its own anyway
+	'no check before an attempt') return ;;    # the fault shows only when a counter wraps, which needs a narrower counter
 	'idle while thieves copy' | 'votes before the children' | 'a device stays full') ;;
 	*) [ "${RUNS:-}" ] || return 0 ;;
 	esac
@@ -244,7 +244,7 @@ spoil() {
 		cp -r plugins/sched_mgws plugins/term plugins/shared "$tmp/plugins/"
 	python3 tests/spoil.py "$(find "$tmp/plugins" -name "$3")" "$4" "$5" "$6" ||
 		{ fail "$1: not one such place in $4() of $3"; return; }
-	case $1 in 'a request is granted twice') # one worker of a GPU grants: its hint says the same, once more
+	case $1 in 'a request is granted twice') # only one worker of a GPU grants requests, so this check must be removed, too
 		python3 tests/spoil.py "$tmp/plugins/sched_mgws/mailbox.dev.h" mgws_request_pending '> 0' '>= 0' ;;
 	esac
 	use= term=${2#*:}
@@ -259,7 +259,7 @@ spoil() {
 			"$tmp/plugins/$part.so" || { fail "$1 does not compile"; return; }
 	done
 	runs=${RUNS:-1000}
-	[ "$1" != 'does not scan again' ] || [ "$runs" -gt 8000 ] || runs=8000 # its answer must come late
+	[ "$1" != 'does not scan again' ] || [ "$runs" -gt 8000 ] || runs=8000 # the fault shows only if an answer comes late
 	echo "$setups" | while read -r setup; do
 		case $2:$setup in *: | counter:noncoherent* | counter:ranks* | hcounter:[!n]* | ranks:*:[!r]*) \
 			continue ;; esac
@@ -275,7 +275,7 @@ spoil() {
 }
 . tests/mutants.sh
 
-# spoil_trigger NAME TRIGGER 'JOB OPTION...' FUNCTION OLD NEW: does the same with a fault in nic.dev.h.
+# spoil_trigger NAME TRIGGER 'JOB OPTION...' FUNCTION OLD NEW: like spoil, with a fault in nic.dev.h.
 spoil_trigger() {
 	case $1 in 'ends of a kernel'*) ;; *) [ "${RUNS:-}" ] || return 0 ;; esac
 	rm -rf "$tmp/plugins" && mkdir "$tmp/plugins" && cp -r plugins/trigger_nic plugins/shared "$tmp/plugins/"
@@ -317,8 +317,8 @@ if [ -e "$B/plugins/trigger_gputn.so" ]; then
 		'loom_take_ticket_dev(&ring->head)' "$(steps '&ring->head' 1)"
 fi
 
-# The page has the figures of the confs; without ALL=1 only the quick ones are checked. A busy machine has ten minutes. The
-# message of a time-out names the rank that waits.
+# docs/simulation.md must have the figures that the confs give. Without ALL=1 only the quick ones are checked. On a busy machine
+# a run may take ten minutes. The message of a time-out names the rank that waits.
 if [ -e "$B/plugins/trigger_gputn.so" ]; then
 	python3 tests/simulated.py "$B" ${ALL:+all} >"$tmp/figures" ||
 		{ fail 'docs_F6: figures of docs/simulation.md'; cat "$tmp/figures"; }

@@ -53,7 +53,7 @@ expect 0 ' 0 new samples' "$G" run "$tmp/s.ini" --samples 6 --resume
 expect 0 ' 5 new samples' "$G" sweep "$tmp/s.ini" --samples 7 --resume --set sweep.pareto=
 tail -n 2 "$tmp/out" | grep -q 'front of seconds' || fail 'the front of the file'
 expect 0 ' 5 new samples' "$G" run "$tmp/s.ini" --samples 1 --restart
-# The lines go to standard output in place of the table. Without a file they are not saved.
+# With --json - the lines go to standard output in place of the table. Without an output file they are not saved.
 expect 0 '' "$G" run "$tmp/s.ini" --samples 1 --json - --set sweep.output=
 head -n 1 "$tmp/out" | grep -q '"gpuloom.sweep/1"' || fail 'run --json -'
 expect 0 '' "$G" sweep "$tmp/s.ini" --samples 1 -o -

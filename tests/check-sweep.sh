@@ -21,7 +21,7 @@ done
 # On a fast machine the last sweep may end before the kill. The test needs a missing sample, so it removes the last one.
 last=$(grep -n '"sample"' "$tmp/killed.jsonl" | tail -n 1 | cut -d: -f1)
 sed -i "$last,\$d" "$tmp/killed.jsonl"
-printf '{"configuration":"half a li' >>"$tmp/killed.jsonl" # as a power cut leaves it
+printf '{"configuration":"half a li' >>"$tmp/killed.jsonl" # an incomplete line, as after a power failure
 "$G" $sweep -o "$tmp/killed.jsonl" --resume || fail 'resuming a sweep that was killed'
 expect 2 'resume.*restart' "$G" sweep "$tmp/p.ini" $grid --samples 8 -o "$tmp/killed.jsonl"
 expect 2 'other factors' "$G" sweep "$tmp/p.ini" --vary workload.planted.turns=1,2 -o "$tmp/killed.jsonl" --resume
@@ -51,7 +51,7 @@ printf '{"torn' >>"$tmp/foreign.other"
 for file in json txt md jsonl lines other; do
 	cp "$tmp/foreign.$file" "$tmp/before"
 	for how in resume restart; do
-		[ $file-$how != other-restart ] || continue # the other file is a sweep's, with different factors
+		[ $file-$how != other-restart ] || continue # a sweep with different factors, which --restart replaces
 		expect 2 '' "$G" sweep "$tmp/p.ini" --vary workload.planted.turns=1,2 \
 			--samples 1 -o "$tmp/foreign.$file" --$how
 		cmp -s "$tmp/foreign.$file" "$tmp/before" || fail "--$how touched foreign.$file"
@@ -102,7 +102,8 @@ python3 -c 'import json,sys; l=list(map(json.loads, open(sys.argv[1]))); assert 
 "$G" $sweep -o "$tmp/int.jsonl" --resume || fail 'resuming after Ctrl-C'
 python3 "$tmp/same.py" "$tmp/whole.jsonl" "$tmp/int.jsonl" || fail 'samples after Ctrl-C'
 
-# A missing program fails its cell alone. Once the program is there, the cell gets its samples. A wrong result stays.
+# If a program is missing, only its cell fails. When the program exists, the cell gets its samples. A cell with a wrong result is
+# not tried again.
 exec_conf "$tmp/e.ini" true
 cells="--vary workload.exec.command=true,$tmp/later,false"
 expect 3 '2 failed' "$G" sweep "$tmp/e.ini" $cells --samples 2 -o "$tmp/e.jsonl"

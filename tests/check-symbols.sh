@@ -19,7 +19,8 @@ done >"$tmp/lacking"
 # The core contains no name of a vendor or plug-in.
 grep -rniE 'nvidia|cuda|\brocm|\bhip\b|\bamd\b' core --include='*.c' | grep -v 'core/include' >"$tmp/vendors"
 [ ! -s "$tmp/vendors" ] || { fail 'the core names vendors'; cat "$tmp/vendors"; }
-# A program's functions with these names do not replace the library's, nor the other way round.
+# If a program has functions with these names, they must not replace those of the library, and the library's must not replace
+# them.
 cat >"$tmp/clash.c" <<'C'
 #include <gpuloom/gpuloom.h>
 #include <stdio.h>

@@ -58,7 +58,7 @@ for sync in $plugins; do
 		done
 	done
 done
-# Items that are copied to the consumer: reserved ones and published ones, with one reader and with several.
+# Tests items that are copied to the consumer. They are reserved or published, and have one reader or several.
 for transfer in demand push; do
 	for app in srs gem h3d pattern; do
 		own=$(echo "$small" | tr -s ' \t\n' '\n' | grep "^workload.$app\." | sed 's/^/--set /')
@@ -69,13 +69,14 @@ for transfer in demand push; do
 		done
 	done
 done
-# Tp - Tc: above 0 where producers are late, below 0 where consumers are. Independent workers: done, or not, when a wait ends.
+# Tp - Tc is above 0 if producers are late, and below 0 if consumers are. A metric shows whether independent workers are done when
+# a wait ends.
 moments() { # METRIC TEST ARGUMENTS...
 	metric=$1 test=$2
 	shift 2
 	expect 0 tp_after_tc "$G" run conf/wic.ini --set run.workload=pattern --samples 1 $devices --quiet --json - --set sync.use=futex \
 		--set device.cpu.workers=1 --set workload.exchange.times=yes --set workload.pattern.iterations=4 "$@"
-	# A table leaves out what is 0.
+	# The table omits metrics that are 0, so the value is read from the JSON.
 	value=$(tr -d ' \n\t' <"$tmp/out" | sed -n "s/.*\"$metric\":{[^}]*\"median\":\([-0-9.e]*\).*/\1/p")
 	[ -n "$value" ] && awk "BEGIN { exit !($value $test) }" || fail "$metric is '$value', not $test, with $*"
 }
@@ -86,7 +87,7 @@ moments independent_left '> 0.9' --set device.cpu.1.workers=2 --set workload.pat
 	--set workload.exchange.tp=20000
 moments independent_left '< 0.1' --set device.cpu.1.workers=2 --set workload.pattern.independent=1 --set workload.exchange.tp=20000 \
 	--set workload.exchange.progress=100%
-# Two consumers begin to wait one after the other: when the first one does, one of two has not.
+# Two consumers begin to wait one after the other. When the first one begins, the other one has not begun yet.
 moments before_tc '> 0.2' --set device.cpu.workers=2 --set workload.exchange.tp=600000 --set workload.exchange.tc=60000 \
 	--set workload.pattern.iterations=1 --set workload.exchange.progress=0%
 moments before_tc '< 0.1' --set device.cpu.workers=2 --set workload.exchange.tp=600000 --set workload.exchange.tc=60000 \

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Operations are posted before or after their fires. Work-items, work-groups, kernels or a mix fire them, also in chains
-# without a processor. Jacobi and allreduce have exact results at 2, 4 and 8 ranks, with few cores. Each result is verified
+# Tests operations that are posted before or after their fires. Work-items, work-groups, kernels or a mix of them fire, also in
+# chains that continue without a processor. Jacobi and allreduce have exact results at 2, 4 and 8 ranks, with few cores. Each result is verified
 # under each plug-in.
 . tests/lib.sh
 [ -e "$B/plugins/trigger_gputn.so" ] || skip 'built without libfabric (Debian: libfabric-dev)'
@@ -28,7 +28,7 @@ each() {
 		--set workload.allreduce.bytes=24KiB --set workload.allreduce.piece=1KiB
 	expect 0 verified "$G" run -n 4 conf/allreduce.ini $use --set device.cpu.workers=2 $two \
 		--set workload.allreduce.bytes=100KB --set workload.allreduce.algorithm=ring
-	# A number of ranks that is no power of two; three groups; late posts.
+	# The number of ranks is no power of two. Other runs have three groups or late posts.
 	expect 0 verified "$G" run -n 5 conf/allreduce.ini $use --set workload.allreduce.algorithm=halving $two \
 		--set device.cpu.workers=2 --set workload.allreduce.bytes=12345 --set workload.allreduce.piece=100
 	expect 0 verified "$G" run -n 6 conf/allreduce.ini $use --set workload.allreduce.algorithm=levels --samples 3 \

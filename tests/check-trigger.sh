@@ -27,7 +27,7 @@ for trigger in hdn gds; do
 	done
 done
 
-# The tables have room for what a workload needs: 1,360 arrival words in the first run, 1,120 in the second.
+# The tables are as large as the workload needs: 1,360 arrival words in the first run, 1,120 in the second.
 oversubscribed="--samples 1 --quiet --set run.warmup=0 --set device.cpu.oversubscribe=yes"
 for trigger in gputn peer; do
 	expect 0 '' "$G" run -n 2 conf/replay.ini $oversubscribed --set trigger.use=$trigger \
@@ -45,7 +45,7 @@ expect 2 'error: trigger_gputn: notify 2, but arrivals = 2; .*set trigger.arriva
 # The exit code of the job is that of the failed rank, not of the ranks that were stopped.
 expect 1 'raise tags' "$G" run -n 3 conf/allreduce.ini --samples 1 --quiet --set workload.allreduce.bytes=1000 \
 	--set workload.allreduce.order=random --set workload.allreduce.piece=4 --set trigger.tags=16
-# A fire may precede a post that is rejected.
+# The post is rejected also if a fire came before it.
 expect 2 'raise tags' "$G" run -n 4 conf/allreduce.ini --samples 1 --quiet --set workload.allreduce.order=fire-first \
 	--set trigger.use=counter --set trigger.tags=16 --set workload.allreduce.bytes=88987 \
 	--set workload.allreduce.piece=1KiB
@@ -58,7 +58,7 @@ expect 0 verified "$G" run -n 3 $dies
 took_since "$begin"
 most=$((5000 + 2 * took))
 dead=
-: >"$tmp/began" # other programs' regions are called after process numbers, too
+: >"$tmp/began" # the names of regions have process numbers, also those of other programs
 for phase in create post fire wait teardown; do
 	for victim in 0 2; do
 		trigger=gputn
@@ -78,7 +78,7 @@ for phase in create post fire wait teardown; do
 	done
 done
 
-# One rank never answers. Its peer waits for a message or, as the NIC takes no more triggers, for room in the FIFO. With a
+# One rank never answers. Its peer waits for a message, or for room in the FIFO, because the NIC takes no more triggers. With a
 # deadline of 1 s the job ends within 5 s. The three jobs run side by side.
 silent() { # arguments: THREADS STATE ARGUMENTS...
 	threads=$1 doing=$2

@@ -112,7 +112,7 @@ while read -r fixture test says; do
 	so=$B/tests/broken/$fixture.so
 	[ -e "$so" ] || { fail "no fixture $fixture"; continue; }
 	preload=
-	case $fixture in # weak memory orders need a compiler with the thread sanitizer's library
+	case $fixture in # only ThreadSanitizer finds weak memory orders, so its library is needed
 	*_weak) [ -n "$tsan" ] || continue; preload=$tsan ;;
 	esac
 	TSAN_OPTIONS=halt_on_error=1 LD_PRELOAD=$preload "$limit" 100 "$G" validate "$so" \
@@ -145,7 +145,7 @@ for so in "$B"/plugins/*.so; do
 	workload_barrier) sound "$name" --with conf/barrier.ini ;;
 	workload_reduce) sound "$name" --with conf/reduce.ini --set floats=4096 ;;
 	workload_contains) sound "$name" --with conf/contains.ini --skip stack ;;
-	workload_exec) sound "$name" --set command=true --skip workload.rejects ;; # memory holds no result
+	workload_exec) sound "$name" --set command=true --skip workload.rejects ;; # this workload has no result in memory
 	workload_fib) sound "$name" --set n=20 ;;
 	workload_memset) sound "$name" --set tasks=5000 ;;
 	workload_bfs_tasks) sound "$name" --set scale=8 --set degree=4 ;;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selects combinations so that each pair of values of two factors occurs in one of them. Most faults need at most two
- * particular values (Kuhn, Wallace and Gallo 2004). All combinations (COMPOSE_ALL=1) would compile for an hour of one
- * core. */
+/* Selects combinations of factor values so that each pair of values of two factors occurs in at least one combination.
+ * Most faults depend on at most two factors (Kuhn, Wallace and Gallo 2004). All combinations (COMPOSE_ALL=1) would take
+ * one core an hour to compile. */
 #ifndef LOOM_TEST_COMPOSE_MATRIX_H
 #define LOOM_TEST_COMPOSE_MATRIX_H
 
@@ -20,8 +20,8 @@ struct factor {
 struct matrix {
 	struct factor factor[MATRIX_FACTORS];
 	size_t factors;
-	size_t left; /* pairs of values that are not tried yet */
-	unsigned char missing[MATRIX_FACTORS][MATRIX_FACTORS][MATRIX_VALUES][MATRIX_VALUES]; /* 1: not tried */
+	size_t left; /* the number of pairs of values that are not tried yet */
+	unsigned char missing[MATRIX_FACTORS][MATRIX_FACTORS][MATRIX_VALUES][MATRIX_VALUES]; /* 1: not tried yet */
 };
 
 static inline size_t matrix_cells(const struct matrix *m)
@@ -32,7 +32,7 @@ static inline size_t matrix_cells(const struct matrix *m)
 	return n;
 }
 
-/* Writes the value of each factor in cell number n. */
+/* Stores in `pick` the index of each factor's value in combination n. */
 static inline void matrix_pick(const struct matrix *m, size_t n, size_t *pick)
 {
 	for (size_t f = 0; f < m->factors; f++) {
@@ -50,7 +50,7 @@ static inline void matrix_open(struct matrix *m)
 	memset(m->missing, 1, sizeof(m->missing));
 }
 
-/* Returns the number of untried pairs in a cell. With `take` they are marked as tried. */
+/* Returns the number of untried pairs in a combination. If `take` is 1, marks these pairs as tried. */
 static inline size_t matrix_gain(struct matrix *m, const size_t *pick, int take)
 {
 	size_t gain = 0;
@@ -64,7 +64,7 @@ static inline size_t matrix_gain(struct matrix *m, const size_t *pick, int take)
 	return gain;
 }
 
-/* Writes the cell with the most untried pairs, by a greedy search. Returns 0 if no pair is left. */
+/* Stores the combination with the most untried pairs in `pick`. Returns 0 if no pair is left. */
 static inline int matrix_next(struct matrix *m, size_t *pick)
 {
 	size_t most = 0, best = 0, cells = matrix_cells(m);
@@ -83,8 +83,8 @@ static inline int matrix_next(struct matrix *m, size_t *pick)
 	return 1;
 }
 
-/* Calls run() for each cell that is tried, and returns their number. The environment can change which
- * cells these are: COMPOSE_ALL=1 tries all, COMPOSE_ALL=I/N every N-th, beginning with cell I (from 0). */
+/* Calls run() for each selected combination, and returns their number. The environment can select other combinations:
+ * COMPOSE_ALL=1 selects all, and COMPOSE_ALL=I/N selects every N-th, beginning with combination I (from 0). */
 static inline size_t matrix_each(struct matrix *m, void (*run)(void *arg, const struct matrix *m, const size_t *pick),
 				 void *arg)
 {

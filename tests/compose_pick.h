@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tests of composed programs share this code: the policies and their combinations. */
+/* The tests of composed programs share this code, which selects policies and their combinations. */
 #ifndef LOOM_TEST_COMPOSE_PICK_H
 #define LOOM_TEST_COMPOSE_PICK_H
 
@@ -49,7 +49,8 @@ struct selection {
 	char constants[2048];
 };
 
-/* A GPU alone, and a GPU beside a CPU that is non-coherent with it. */
+/* The device shapes of a GPU and a CPU. compose_alone has the GPU alone; in compose_noncoherent the two are
+ * non-coherent. */
 static const struct loom_device_shape compose_shapes[] = {{.workers = 64, .lanes = 32, .kind = LOOM_ON_GPU},
 							  {.workers = 2, .lanes = 1, .kind = LOOM_ON_CPU}};
 static const struct loom_layout compose_alone = {
@@ -57,7 +58,7 @@ static const struct loom_layout compose_alone = {
 static const struct loom_layout compose_noncoherent = {
 	.size = sizeof(compose_noncoherent), .devices = 2, .workers = 66, .device = compose_shapes, .noncoherent = 1};
 
-/* Selects the scheduler with these options ("a=b, c=d"), which are constants of the program. */
+/* Creates the selected scheduler with these options ("a=b c=d"), and stores its constants for the program. */
 FAKE_FN void pick_options_for(struct selection *s, const struct loom_layout *layout, const char *settings)
 {
 	const struct loom_plugin *p = s->policy[LOOM_SCHED];
@@ -100,7 +101,7 @@ FAKE_FN struct loom__text composed(const struct compose_target *target, struct s
 	return text;
 }
 
-/* Selects a detector whose third line does not compile. */
+/* Selects a detector whose third line of code does not compile. */
 FAKE_FN void pick_broken(struct selection *s)
 {
 	static const char source[] = "LOOM_FN void term_broken_idle(struct loom_ctx *c)\n"
@@ -117,7 +118,7 @@ FAKE_FN void pick_broken(struct selection *s)
 	s->policy[LOOM_TERM] = &broken;
 }
 
-/* ---- every {scheduler, detector, its policies, granularity} with each workload, for each architecture ---- */
+/* ---- the factors: architecture, detector, workload, granularity, and options of the scheduler ---- */
 
 enum { MATRIX_ARCH, MATRIX_TERM, MATRIX_WORKLOAD, MATRIX_WORKER };
 
@@ -215,7 +216,7 @@ FAKE_FN void pick_qos(struct selection *s)
 			pick(s, policies.at[i]);
 }
 
-/* Returns 1 for a trigger and a workload with which each step can be launched. */
+/* Returns 1 if the trigger and the workload support a kernel launch for each step. */
 FAKE_FN int has_steps(const struct selection *s)
 {
 	const struct loom_workload_dev *w = s->policy[LOOM_WORKLOAD]->dev->cpu;
@@ -223,9 +224,9 @@ FAKE_FN int has_steps(const struct selection *s)
 	return LOOM_HAS(w, step) && LOOM_HAS(t, edge);
 }
 
-/* Combines every workload that has its own kernel with the plug-ins that it uses: triggers, barriers, or a sync. The
- * first workload with triggers is combined with each trigger. The others get two in turn, because the code of a trigger
- * does not depend on the workload. */
+/* Combines every workload that has a kernel of its own with the plug-ins that the workload uses: triggers, barriers, or
+ * a sync. The first workload that uses triggers is combined with every trigger. Each further workload is combined with
+ * two triggers, because the code of a trigger does not depend on the workload. */
 FAKE_FN void each_kernel(void (*run)(struct selection *s, const char *label))
 {
 	struct names workloads, triggers, barriers;
@@ -283,7 +284,7 @@ FAKE_FN void each_sync(void (*run)(struct selection *s, const char *label))
 	}
 }
 
-/* Combines a GPU with a CPU over a link without atomic read-modify-writes: the first combination with the defaults. */
+/* Runs combinations for a GPU that is non-coherent with a CPU. The first combination has the default options. */
 FAKE_FN void each_apart(void (*run)(struct selection *s, const char *label))
 {
 	static const char *const settings[] = {"", "granularity=lane", "transfer=id attempts=damping", "victim=none"};
@@ -300,7 +301,7 @@ FAKE_FN void each_apart(void (*run)(struct selection *s, const char *label))
 	}
 }
 
-/* Runs the workloads of tasks that are not in the matrix. */
+/* Runs the workloads with tasks that are not in the matrix. */
 FAKE_FN void each_other(void (*run)(struct selection *s, const char *label))
 {
 	static const struct {
@@ -324,7 +325,7 @@ FAKE_FN void each_other(void (*run)(struct selection *s, const char *label))
 	}
 }
 
-/* A workload with these options: adds its constants to those of the scheduler. */
+/* Selects a workload with these options, and appends its constants to those of the scheduler. */
 FAKE_FN void pick_workload(struct selection *s, const struct loom_layout *layout, const char *name, const char *settings)
 {
 	struct loom_error err = {0};
@@ -338,7 +339,7 @@ FAKE_FN void pick_workload(struct selection *s, const struct loom_layout *layout
 	ops->destroy(self);
 }
 
-/* Tasks that are tiles: each scheduler, with workers of one wave and of several. */
+/* Combines each scheduler with workloads whose tasks are tiles. A worker has one wave (`wave` lanes) or several. */
 FAKE_FN void each_tile(uint32_t wave, void (*run)(struct selection *s, const char *label, uint32_t lanes))
 {
 	static const struct {
@@ -359,7 +360,7 @@ FAKE_FN void each_tile(uint32_t wave, void (*run)(struct selection *s, const cha
 			struct selection s = {0};
 			char label[160];
 			if (k && k != 1 + i % (COUNT(tiles) - 1))
-				continue; /* the first with all, the others in turn */
+				continue; /* every scheduler runs the first row and one further row */
 			layout.device = &shape;
 			pick(&s, scheds.at[i]);
 			pick(&s, "term_counter");

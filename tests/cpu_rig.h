@@ -8,7 +8,8 @@
 
 #define SECOND 1000000000ull
 
-/* Opens `n` devices. '|' separates the settings of the devices; the last settings apply to all further devices. */
+/* Opens `n` devices. `settings` has the settings of each device, separated by '|'. The last settings apply to all
+ * further devices. */
 FAKE_FN int rig_open(struct loom__drive *d, uint32_t n, const char *settings)
 {
 	*d = (struct loom__drive){.plugin = fake_load("device_cpu")};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests that load one plug-in without the core use this descriptor, options and host. */
+/* Tests that use a plug-in without the core get the plug-in's descriptor, its options and a host from this file. */
 #ifndef LOOM_TEST_FAKE_HOST_H
 #define LOOM_TEST_FAKE_HOST_H
 
@@ -51,11 +51,11 @@ FAKE_FN const struct loom_plugin *fake_load(const char *name)
 /* Returns options that live until the program ends: the defaults, then "name=value name=value". */
 FAKE_FN void *fake_settings(const struct loom_plugin *plugin, const char *settings)
 {
-	/* The options are in a list, so that no leak is reported. */
+	/* A list refers to the options, so that the leak detector does not report them. */
 	static struct kept {
 		struct kept *next;
 		char *text;
-		void *opts; /* some rigs free the options */
+		void *opts; /* separate from the list entry, because some rigs free the options */
 	} *all;
 	struct loom_error err = {0};
 	struct kept *kept = calloc(1, sizeof(*kept));
@@ -75,7 +75,7 @@ FAKE_FN void *fake_settings(const struct loom_plugin *plugin, const char *settin
 		while (value && row && row->name && strcmp(row->name, one))
 			row++;
 		fake_must(value && row && row->name, plugin->name, &(struct loom_error){.text = "no such option"});
-		if (row->type == LOOM_OPT_CPUS) /* a list is not checked, as tests need wrong lists, too */
+		if (row->type == LOOM_OPT_CPUS) /* a list of CPUs is not checked, because tests also need wrong lists */
 			*(const char **)(void *)((char *)opts + row->offset) = value;
 		else
 			fake_must(!loom__value_parse(row, value, (char *)opts + row->offset, &err), one, &err);

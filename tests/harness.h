@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a scheduler, a detector and a workload (or a test's own tasks) on the rig, like a small stack. Tests stress
- * device code without core and device. */
+/* Runs a scheduler, a detector and a workload (or a test's own tasks) on the rig (rig/rig.h), like a small stack. Tests
+ * use it to stress device code without core and device. */
 #ifndef LOOM_TEST_HARNESS_H
 #define LOOM_TEST_HARNESS_H
 
@@ -12,31 +12,31 @@
 #include "rig/rig.h"
 
 struct harness_params {
-	const char *sched, *sched_opts;       /* "local_queue=2 public_queue=1"; sched NULL: "sched_mgws" */
+	const char *sched, *sched_opts;       /* NULL selects "sched_mgws"; options have the form "a=b c=d" */
 	const char *term;                     /* NULL selects "term_counter" */
-	const char *workload, *workload_opts; /* NULL selects the tasks below */
-	loom_task_fn *const *task;            /* [tasks] */
-	const struct loom_task *initial;      /* [initials]; copied */
+	const char *workload, *workload_opts; /* NULL selects the test's own tasks, in the fields below */
+	loom_task_fn *const *task;            /* `tasks` functions; the index of a function is its tag */
+	const struct loom_task *initial;      /* `initials` tasks, which harness_open() copies */
 	uint64_t initials;
 	uint32_t tasks;
-	uint32_t workers, lanes; /* 0 lanes mean 1 */
-	uint32_t second_kind; /* the kind of the second device: LOOM_ON_GPU behaves like a GPU, 0 is a CPU */
-	uint32_t noncoherent;	      /* 1: no word is changed by both devices */
-	uint32_t rank, ranks, remote_workers, remote_devices; /* fields of loom_layout; see ranks.h */
+	uint32_t workers, lanes; /* the number of all workers, and of the lanes of each (0 means 1) */
+	uint32_t second_kind; /* LOOM_ON_GPU if the second device behaves like a GPU, 0 if it is a CPU */
+	uint32_t noncoherent;	      /* 1 if the two devices are non-coherent */
+	uint32_t rank, ranks, remote_workers, remote_devices; /* fields of struct loom_layout, which ranks_open() sets */
 	uint64_t seed;
-	void *extra; /* the test's own memory, as segment 2 */
+	void *extra; /* memory of the test, which becomes segment 2, or NULL */
 	/* Device code compiled into the test, in place of the plug-ins'. NULL selects the plug-ins' code. */
 	const struct loom_sched_dev *sched_dev;
 	const struct loom_term_dev *term_dev;
-	const struct loom_trigger_dev *trigger_dev; /* NULL: no trigger; otherwise the stack has 4 KiB for it */
+	const struct loom_trigger_dev *trigger_dev; /* NULL if there is no trigger; a trigger gets a block of 4 KiB */
 };
 
 struct harness {
 	struct harness_params p;
 	struct loom__rig rig;
 	loom_task_fn *task[16];
-	uint64_t *costs; /* layout.costs */
-	double seconds; /* the time of the last run */
+	uint64_t *costs; /* the costs of the initial tasks, to which layout.costs points */
+	double seconds; /* the time of the last harness_run() */
 };
 
 FAKE_FN int harness_add(struct harness *h, const char *name, const char *opts, struct loom_error *err)
@@ -142,7 +142,7 @@ FAKE_FN struct harness *harness_must(const struct harness_params *p)
 	return h;
 }
 
-/* Checks that a plug-in rejects the parameters, with this code and these words in the message. */
+/* Checks that a plug-in rejects the parameters with this error code, and that the message contains these words. */
 FAKE_FN void harness_refused(const struct harness_params *p, int code, const char *words)
 {
 	struct loom_error err = {0};
@@ -166,7 +166,7 @@ FAKE_FN struct loom_counters harness_sum(const struct harness *h)
 	return sum;
 }
 
-/* Returns 0, or the error of a failed worker. */
+/* Returns 0, or the error code of a worker that failed. */
 FAKE_FN int harness_failure(struct harness *h, struct loom_error *err)
 {
 	struct loom__rig *r = &h->rig;
@@ -194,8 +194,7 @@ FAKE_FN int harness_compare(const struct loom_counters *sum, uint64_t initial_ta
 	return 0;
 }
 
-/* Returns 0 if no worker of h left before the last task of all harnesses in g ended. An earlier exit is an error of the
- * detector. */
+/* Returns 0 if no worker of h left before the last task of g ended. Otherwise the detector is wrong. */
 FAKE_FN int harness_left_late(const struct harness *h, const struct harness *g, struct loom_error *err)
 {
 	const struct loom_counters *k = h->rig.counters, *l = g->rig.counters;

@@ -4,7 +4,7 @@
 
 usage: kills.py BUILD [KILLS [SEED]] [--ranks N] [--jobs N] [--seconds N]
 
---ranks runs jobs of N ranks, each of which is killed KILLS times. --jobs runs N jobs at once. After --seconds no job starts.
+--ranks runs jobs of N ranks, and kills each rank KILLS times. --jobs runs N jobs at once. After --seconds no job starts.
 
 A job whose rank or device process is killed ends within 5 s, with a status other than 0 and an error that names the
 process. When the first process of a job is killed, all others die with it. A job with a process that is stopped for 3 s continues
@@ -27,7 +27,7 @@ many, at_once, seconds = option('--ranks', 0), option('--jobs', 1), option('--se
 build, kills, seed = (words + ['8', str(time.time_ns())][len(words) - 1:])[:3]
 G = os.path.join(build, 'gpuloom')
 SHIM = os.path.abspath(os.path.join(build, 'tests/faults.so'))
-PRELOADS = os.path.exists(SHIM) and not re.search(r'/(thread|address|undefined)', build) # sanitizers come first
+PRELOADS = os.path.exists(SHIM) and not re.search(r'/(thread|address|undefined)', build) # a sanitizer must be the first library, so the shim cannot be preloaded
 NOTICED, STOPPED = 5, 3
 endless = ['--samples', '1000000', '--set', 'run.timeout=10m']
 uts = ['conf/uts.ini', '--set', 'device.cpu.isolation=process', '--set', 'workload.uts.tree=T1', *endless]
@@ -99,7 +99,7 @@ def trial(key):
         return None
     draw = random.Random(key)
     name = draw.choice(list(jobs))
-    before = set(os.listdir('/dev/shm')) # of others: process numbers are used again
+    before = set(os.listdir('/dev/shm')) # files of other programs, whose names may have the same process numbers
     with tempfile.TemporaryFile('w+') as err, tempfile.NamedTemporaryFile() as page:
         page.truncate(walk.PAGE)
         env = dict(os.environ, LD_PRELOAD=SHIM, FAULT_PAGE=page.name) if PRELOADS else None
@@ -166,7 +166,7 @@ def trial(key):
             os.unlink('/dev/shm/' + f)
         n, names = walk.left_open(open(page.name, 'rb').read(walk.PAGE))
         n -= len([of for of in names if of.endswith('libfabric')]) # see socket_of() in faults/shim.c
-        if n > ('ranks' in name): # a rank keeps its line to the hub, which ends when it does
+        if n > ('ranks' in name): # a rank keeps its connection to the hub until the rank ends
             wrong.append('%d descriptors open at the end: %s' % (n, ' '.join(names)))
         err.seek(0)
         text = err.read()

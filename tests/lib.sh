@@ -15,7 +15,7 @@ CHECK=${CHECK:-}
 # $limit in front of a command ends the command if it makes no progress, independent of the load of the machine (limit.c).
 limit=$B/tests/limit
 [ -x "$limit" ] || { echo "there is no $limit: make tests" >&2; exit 1; }
-# The time-out of runs is long, as a busy machine may be slow. Tests of this option set it.
+# The time-out of runs is long, because a busy machine may be slow. Tests of time-outs set the option themselves.
 export GPULOOM_RUN__TIMEOUT=10m
 
 # slack: prints the factor by which a step may take longer than on an idle machine.
@@ -40,7 +40,7 @@ need() { # arguments: PROGRAM
 	command -v "$1" >/dev/null || skip "there is no $1"
 }
 
-plain_build() { # WHY: a build with a sanitizer or a perturbed schedule skips the test
+plain_build() { # REASON: skips the test in builds with a sanitizer or a perturbed schedule
 	case $B in *address* | *thread* | *undefined* | *perturbed*) skip "$1" ;; esac
 }
 
@@ -69,15 +69,15 @@ ended_by() {
 	took_since "$begin"
 }
 
-# has_used PROCESS TICKS: the process has used this much processor time, in hundredths of a second, so it is working.
+# has_used PROCESS TICKS: succeeds if the process has used this much processor time, in hundredths of a second.
 has_used() {
 	[ -n "$1" ] || return
 	sed 's/.*) //' "/proc/$1/stat" 2>/dev/null |
 		awk -v least="$2" '{ enough = $12 + $13 >= least } END { exit !enough }'
 }
 
-# at_work JOB N: the job has N children, and each has used a tenth of a second of processor time. The children that probe
-# plug-ins at the start use less.
+# at_work JOB N: succeeds if the job has N children, and each has used a tenth of a second of processor time. The children that
+# probe plug-ins at the start use less.
 at_work() {
 	children=$(pgrep -P "$1") && [ "$(echo "$children" | wc -l)" -eq "$2" ] || return
 	for child in $children; do
@@ -139,8 +139,8 @@ use = host
 INI
 }
 
-# The first of two device processes is killed. The run ends by itself, with a message that names the process; $took is the
-# time in ms.
+# Kills the first of two device processes. The run must end by itself, with a message that names the process. Sets $took to the
+# time until the end, in ms.
 without_a_device() { # arguments: LABEL ARGUMENTS...
 	label=$1
 	shift

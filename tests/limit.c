@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends a command that makes no progress. The tests use this program in place of timeout(1), which depends on speed.
+/* Ends a command that makes no progress. The tests use this program in place of timeout(1), because the result of
+ * timeout(1) depends on the speed of the machine.
  *   limit SECONDS COMMAND...
- * SECONDS are those of an idle machine. While there are more runnable threads than cores (/proc/loadavg), the clock of
- * the limit runs slower in proportion. So a busy machine does not end a test, but an endless loop is ended. The command
- * is also ended when its processes together have used less than 1 % of a core for SECONDS / 2, at least a minute. The
- * exit status is the command's, 128 + N if signal N ended it, or 123 after the limit. After the limit, a message on
- * stderr names the bound and the processes. The command's processes, orphans included, then get SIGTERM, and SIGKILL
- * after ten seconds. */
+ * SECONDS is the limit on an idle machine. While there are more runnable threads than cores (/proc/loadavg), the clock
+ * of the limit runs slower in proportion. So a busy machine does not end a test, but an endless loop is ended. The
+ * command is also ended when its processes together have used less than 1 % of a core for SECONDS / 2, at least a
+ * minute. The exit status is the command's, 128 + N if signal N ended it, or 123 after the limit. After the limit, a
+ * message on stderr names the bound and the processes. The command's processes, orphans included, then get SIGTERM, and
+ * SIGKILL after ten seconds. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +21,7 @@
 #include <unistd.h>
 
 #ifndef LIMIT_SCALE
-#define LIMIT_SCALE 1 /* larger for a build with a sanitizer or a perturbed schedule, which is slower */
+#define LIMIT_SCALE 1 /* the factor of all limits: above 1 for slow builds (sanitizers, perturbed schedules) */
 #endif
 enum { PASSED = 123, BROKEN = 125, GRACE_S = 10, MAX = 4096 };
 
@@ -32,7 +33,7 @@ struct process {
 	int ours;
 };
 
-static struct process all[MAX]; /* the processes of the machine; more are ignored */
+static struct process all[MAX]; /* the processes of the machine, up to MAX */
 static int count;
 
 static double now(void)
@@ -80,7 +81,8 @@ static double usage(void)
 			count += read_process(entry->d_name, &all[count]);
 	if (proc)
 		closedir(proc);
-	/* Process numbers wrap, so a child may precede its parent. */
+	/* Process numbers wrap, so a child may precede its parent in `all`. So the loop repeats until it finds no more
+	 * children. */
 	for (int more = 1; more;) {
 		more = 0;
 		for (int i = 0; i < count; i++) {
@@ -92,7 +94,7 @@ static double usage(void)
 		}
 	}
 	for (int i = 0; i < count; i++)
-		if (all[i].ours || all[i].pid == getpid()) /* including reaped orphans */
+		if (all[i].ours || all[i].pid == getpid()) /* the time of this process includes that of reaped orphans */
 			cpu += all[i].cpu;
 	return cpu;
 }
@@ -105,8 +107,8 @@ static void signal_all(int signal_)
 			kill(all[i].pid, signal_);
 }
 
-/* Returns the speed of the clock: 1, or the share of a core that a thread gets. lib.sh and pace.py have the same
- * function. */
+/* Returns the speed of the limit's clock: 1, or the share of a core that a runnable thread gets. lib.sh and pace.py
+ * have the same function. */
 static double pace(void)
 {
 	double load = 0, running = 0, cores = (double)sysconf(_SC_NPROCESSORS_ONLN);
@@ -115,15 +117,15 @@ static double pace(void)
 		load = running = 0;
 	if (f)
 		fclose(f);
-	load = load > running ? load : running; /* the larger of the mean of a minute and the present value */
+	load = load > running ? load : running; /* the mean over a minute or the present value */
 	return load > cores ? cores / load : 1;
 }
 
 static pid_t command;
 static int ended, ended_as;
 
-/* Waits for a signal or until `seconds` are over, then reaps ended processes. Signals other than SIGCHLD are
- * forwarded. */
+/* Waits for a signal, but at most `seconds`, then reaps ended processes. Forwards signals other than SIGCHLD to the
+ * command's processes. */
 static void rest(const sigset_t *set, double seconds)
 {
 	struct timespec t = {.tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
@@ -197,7 +199,7 @@ int main(int argc, char **argv)
 		double t = now();
 		if (ended || t - last < 0.9)
 			continue;
-		/* The time in which the machine was stopped does not count. */
+		/* A step counts as at most 5 s, because in a longer step the machine was stopped. */
 		spent += (t - last < 5 ? t - last : 5) * pace();
 		last = t;
 		double cpu = usage(), more = cpu > seen ? cpu - seen : seen - cpu;

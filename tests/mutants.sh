@@ -38,7 +38,7 @@ spoil 'a proxy is idle while its range is in use' hcounter idle.dev.h mgws_proxy
 spoil 'a request is granted twice' hcounter mailbox.dev.h mgws_grant 'requested != thief->granted' '1'
 spoil 'a grant of an older request' hcounter mailbox.dev.h mgws_request \
 	'loom_load_acquire_sys(&m->granted) == victim->requested' 'm->granted'
-# Ranks that share tasks.
+# Faults that need ranks that share tasks.
 spoil 'checks the devices of its own rank only' ranks:hcounter term_hcounter.dev.h term_hcounter_count \
 	'c->devices + (uint32_t)term_hcounter_devices(c)[c->device].remote' 'c->devices'
 spoil 'does not scan again' ranks:hcounter term_hcounter.dev.h term_hcounter_all \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cable that is slow and loses frames, for kernels without netem. The cable is this process between two TAP devices.
+/* Emulates a slow cable that loses frames, for kernels without netem. This process moves the frames between two TAP
+ * devices.
  *   netns_wire NEAR FAR NETNS DELAY_US LOST_OF_1000
- * The device FAR is made in the network namespace NETNS. */
+ * The program creates the device FAR in the network namespace NETNS. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +29,7 @@ struct frame {
 struct direction {
 	int from, to;
 	uint64_t head, tail;
-	struct frame *frame; /* [FRAMES] */
+	struct frame *frame; /* an array of FRAMES frames */
 };
 
 static void must(const char *what, long rc)

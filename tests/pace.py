@@ -16,14 +16,14 @@ def pace():
 
 
 class Clock:
-    """Returns the number of such seconds since the clock was made."""
+    """A clock. read() returns the seconds of an idle machine since the clock was made."""
 
     def __init__(self):
         self.at, self.spent = time.monotonic(), 0
 
     def read(self):
         now = time.monotonic()
-        self.spent += min(now - self.at, 5) * pace()  # the time in which the machine was stopped does not count
+        self.spent += min(now - self.at, 5) * pace()  # at most 5 s, because in a longer step the machine was stopped
         self.at = now
         return self.spent
 

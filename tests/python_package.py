@@ -34,7 +34,7 @@ class Documents(unittest.TestCase):
         with self.assertRaisesRegex(KeyError, "no column 'secnds'; there are: .*seconds"):
             table.groupby("device.cpu.workers")["secnds"]
         with open("s.jsonl", "a") as f:
-            f.write('{"configuration": "half')  # as a crash leaves it
+            f.write('{"configuration": "half')  # an incomplete line, as after a crash
         self.assertEqual(len(gpuloom.load("s.jsonl", pandas=False)), 12)
         if PANDAS:
             frame = gpuloom.load("s.jsonl")
@@ -77,7 +77,7 @@ class Documents(unittest.TestCase):
             self.assertEqual(sorted(f.read().splitlines()), sorted(["[true, false]", '[a " b, c]', "[plain]"]))
 
     def test_lists_F17c(self):
-        """A list as an option's value gives the option once per element, or one value where the command takes a list."""
+        """If the value of an option is a list, the option is repeated for each element, or gets one joined value if it takes a list."""
         self.assertEqual(gpuloom.command._options(fail_on=["a", "b"], aa=True, quiet=False, blocks=3),
                          ["--fail-on", "a", "--fail-on", "b", "--aa", "--blocks", "3"])
         rules = ["twice: slower > 900%", "cpu_seconds: slower > 900%"]

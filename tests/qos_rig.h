@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A service path without core and device: a pipeline of qos plug-ins on the rig. The workers are the test's own
- * threads. */
+/* Runs a service path, a pipeline of qos plug-ins, on the rig (rig/rig.h), without core and device. The workers are the
+ * test's own threads. */
 #ifndef LOOM_TEST_QOS_RIG_H
 #define LOOM_TEST_QOS_RIG_H
 
@@ -16,7 +16,7 @@
 
 struct qos_rig {
 	struct loom__rig rig;
-	struct loom_qos_stage stage[8]; /* the first stage leads, and belongs to the rig */
+	struct loom_qos_stage stage[8]; /* the first stage leads the path; the rig opens and closes it */
 	uint32_t stages;
 	struct loom_layout layout;
 	struct loom_tenant tenant[4];
@@ -48,7 +48,7 @@ FAKE_FN void qos_rig_stage(struct qos_rig *r, const char *name, const char *opti
 		s->self = r->rig.part[LOOM_QOS].self;
 }
 
-/* Adds a stage of the test's own. */
+/* Adds a stage whose ops are functions of the test. */
 FAKE_FN void qos_rig_own_stage(struct qos_rig *r, const struct loom_qos_ops *ops, void *self)
 {
 	r->stage[r->stages++] = (struct loom_qos_stage){ops, self, "test"};
@@ -84,7 +84,7 @@ FAKE_FN uint32_t qos_rig_grant(struct qos_rig *r, struct loom_grant grant)
 	return number;
 }
 
-/* Grants a buffer, demand buffer or heap of tenant t; *at is the address for the test. */
+/* Grants tenant t a buffer, demand buffer or heap, and returns the number of the grant. *at is the address in the test. */
 FAKE_FN uint32_t qos_rig_buffer(struct qos_rig *r, uint32_t t, uint32_t kind, uint64_t bytes,
 				const void *content, char **at)
 {
@@ -102,7 +102,7 @@ FAKE_FN int qos_rig_lead(void *arg, void *self, const struct loom_layout *layout
 	return rc ? rc : r->stage->ops->tenants(self, layout, r->tenant, r->tenants, err);
 }
 
-/* Starts the path. Tenants and grants are set before. */
+/* Starts the path. The test sets tenants and grants before this call. */
 FAKE_FN int qos_rig_start(struct qos_rig *r, struct loom_error *err)
 {
 	const char *what;
@@ -156,7 +156,7 @@ FAKE_FN double qos_rig_metric(const char *name)
 	return loom__rig_host_metric(&fake, name);
 }
 
-/* Collects the metrics of the sample that ends here. */
+/* Collects the metrics of the sample, which ends with this call. */
 FAKE_FN void qos_rig_collect(struct qos_rig *r)
 {
 	struct loom_error err = {0};
@@ -174,7 +174,7 @@ FAKE_FN void qos_rig_close(struct qos_rig *r)
 	free(r);
 }
 
-/* Makes one request, waits for it, and returns its result or a LOOM_E* code (see below). */
+/* Makes one request, waits for it, and returns its result. Ends the program if the request is not served. */
 FAKE_FN int64_t qos_rig_do(struct qos_rig *r, uint32_t worker, struct loom_request request)
 {
 	struct loom_ctx *c = &r->ctx[worker];

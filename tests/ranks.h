@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trees of tasks that several ranks share. Each rank has its own harness, and all are in one address space, like ranks
- * of a host that share memory. With `rma` they are like ranks that access each other's memory by RMA: references are
- * addresses, and posted operations are executed as late as possible. */
+ * of a host that share memory. With the trigger ranks_network they are like ranks that access each other's memory by
+ * RMA. Then references are addresses, and posted operations are executed as late as possible. */
 #ifndef LOOM_TEST_RANKS_H
 #define LOOM_TEST_RANKS_H
 
@@ -20,8 +20,8 @@ struct ranks_post {
 	uint64_t *at, value;
 };
 
-/* Reads tasks of a remote ring. A read across the end of the ring reads the whole ring. Meanwhile unclaimed tasks may
- * change, and are not used, so sanitizers are switched off here. */
+/* Reads tasks of a remote ring. A read across the end of the ring reads the whole ring. Tasks that the thief has not
+ * claimed may change meanwhile, but it does not use them. So ThreadSanitizer must ignore this function. */
 __attribute__((no_sanitize("thread"))) static void ranks_read(struct loom_task *to, const struct loom_task *from,
 							      uint64_t n)
 {
@@ -32,7 +32,7 @@ __attribute__((no_sanitize("thread"))) static void ranks_read(struct loom_task *
 	}
 }
 
-/* Executes a posted addition in the worker's next call, after everything that the worker does until then. */
+/* Executes an RMA operation. An addition whose result is not wanted is delayed until the worker's next call. */
 static int ranks_rma(struct loom_ctx *c, const struct loom_rma *rma, uint64_t *was)
 {
 	if (!rma)
@@ -57,9 +57,9 @@ static int ranks_rma(struct loom_ctx *c, const struct loom_rma *rma, uint64_t *w
 
 static const struct loom_trigger_dev ranks_network = {.size = sizeof(ranks_network), .rma = ranks_rma};
 
-static uint32_t ranks_now; /* the number of ranks of the job that is set up */
+static uint32_t ranks_now; /* the number of ranks that ranks_open() opens */
 
-/* All ranks contribute the same data. */
+/* All ranks are assumed to give the same data as the caller. */
 static int ranks_allgather(const struct loom_host *host, const void *mine, void *all, size_t bytes,
 			   struct loom_error *err)
 {
@@ -92,8 +92,8 @@ static void ranks_connect(struct ranks *ranks)
 	}
 }
 
-/* Opens ranks; rank r has workers[r] workers, on two devices if there are two or more. All ranks have the same initial
- * set. */
+/* Opens n ranks. Rank r has workers[r] workers, which are on two devices if there are several. All ranks have the same
+ * initial set. */
 FAKE_FN void ranks_open(struct ranks *ranks, const struct harness_params *p, uint32_t n, const uint32_t *workers)
 {
 	uint32_t all = 0, devices = 0;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The values of docs/simulation.md in virtual time, which are the same on each machine: the confs print the values of the
-page, to the last digit. Those of docs/papers.md are compared by check-papers.
+"""Compares the values of docs/simulation.md with those that the confs give, to the last digit. They are in virtual time, so they
+are the same on each machine. check-papers compares those of docs/papers.md.
     tests/simulated.py BUILD [all]     the quick points, or all
     tests/simulated.py BUILD print     all; prints the lines that the page should have"""
 import json
@@ -43,7 +43,7 @@ def figure_9():
     for stream in streams if everything else ():
         m[stream] = sweep("figure-09", "point", "workload.jacobi2d.local",
                           sweep__workload__jacobi2d__local=",".join(sizes), device__sim__stream=stream + "ns",
-                          sweep__points__cpu="trigger.use=hdn")  # no stream of its own
+                          sweep__points__cpu="trigger.use=hdn")  # hdn has no stream of its own
     for n in sizes if everything else ():
         row("N = %s" % n, *("%.2f, %.2f" % tuple(m[stream][t, n]["seconds"] / m[stream]["gputn", n]["seconds"]
                                                  for t in ("gds", "hdn")) for stream in streams))

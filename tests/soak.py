@@ -31,15 +31,15 @@ import zlib
 
 import pace
 
-SAMPLE = 100  # a real time, since the limits here are seconds of an idle machine (pace.py)
-TIMEOUT = 20 * SAMPLE  # in real time: the limits here are seconds of an idle machine (pace.py)
+SAMPLE = 100  # the seconds of an idle machine (pace.py) that a sample may take
+TIMEOUT = 20 * SAMPLE  # run.timeout in real seconds, so long that the limits of pace.py end a run first
 LIMIT = 120  # a run with one sample counts as hanging after this many seconds
 OWN_SHM = False
 LEAVE = 30  # a job and its processes must end within this many seconds after an interrupt or a kill
 
-# ---- what options may hold -----------------------------------------------------------------------
+# ---- values of options -----------------------------------------------------------------------------
 
-# Bounds beyond those of the rows: the most that a machine with two cores does quickly. The key is SECTION.KEY, or KEY of any
+# Bounds that are narrower than those of the options: the most that a machine with two cores does quickly. The key is SECTION.KEY, or KEY of any
 # section. Options of workloads that are not here are drawn up to their defaults.
 MOST = {
     "samples": 3, "warmup": 1, "workers": 6, "lanes": 4, "launch_cost": 100e3, "teardown_cost": 100e3,
@@ -217,7 +217,7 @@ class Case:
         self.set("run", "timeout", f"{TIMEOUT}s")
         if rng.random() < 0.9:
             self.options.pop("run.time_limit", None)
-        self.options.pop("run.ranks", None)  # -n says it
+        self.options.pop("run.ranks", None)  # the option -n gives the number of ranks
         self.set("run", "workload", workload)
         self.set("run", "samples", rng.randint(1, 3))
         self.set("run", "warmup", rng.randint(0, 1))
@@ -275,7 +275,7 @@ class Case:
                 self.set(section, key, value)
         if workload == "fib" and rng.random() < likely:
             self.set("workload.fib", "mode", "spawn")
-        if self.args.shared:  # non-coherent devices share no memory with other ranks
+        if self.args.shared:  # ranks with non-coherent devices cannot share tasks
             self.options.pop("transport.host.atomics", None)
             self.options.pop("transport.p2p.atomics", None)
         if trigger != "peer":
@@ -290,7 +290,7 @@ class Case:
             self.set("device.cpu", "workers", 2)
         threads = workers * devices * lanes
         spins = "spin" in (self.get("device.cpu.wait"), self.get("sync.backoff.wait")) or self.get("sync.use") == "poll"
-        if threads > 4 and (spins or lanes > 1):  # each hand-over takes a slice of time
+        if threads > 4 and (spins or lanes > 1):  # each hand-over from thread to thread takes a time slice
             self.set("device.cpu", "workers", 2 if devices < 3 and lanes == 1 else 1)
             self.set("device.cpu", "lanes", min(lanes, 2))
             lanes = min(lanes, 2)
@@ -301,13 +301,13 @@ class Case:
             for key, value in (("n", 9), ("tasks", 500)):
                 if any(r["name"] == key for r in self.schema.rows[own]) if workload else False:
                     self.options.setdefault(f"{own}.{key}", str(value))
-        if NEEDS.get(workload) == ("trigger",) and rng.random() < 0.95:  # progress threads need the cores
+        if NEEDS.get(workload) == ("trigger",) and rng.random() < 0.95:  # the threads of the NIC engines need the cores
             self.set("device.cpu", "yield", "yes")
-        if self.get(f"trigger.{self.get('trigger.use')}.wait") == "spin":  # a core for each rank's thread
+        if self.get(f"trigger.{self.get('trigger.use')}.wait") == "spin":  # the thread of each rank occupies a core
             for key, most in (("fires", 20), ("per", 20), ("rounds", 4), ("bytes", 1024), ("n", 16), ("sweeps", 3)):
                 if int(number(self.get(f"{own}.{key}", "99999999"), "size")) > most and \
                         any(r["name"] == key for r in self.schema.rows.get(own,
-                                                                           ())):  # none without a workload
+                                                                           ())):  # without a workload there are none
                     self.set(own, key, most)
         for row in self.schema.rows.get(own, ()):  # a default may be too expensive
             if row["type"] in ("u32", "u64", "size") and f"{own}.{row['name']}" not in self.options:
@@ -474,7 +474,7 @@ def disturb(p, case, rng, clock, limit):
             send(target, signal.SIGCONT)
             case.count += 1
     elif case.happens == "interrupt" and not wait_for(p, rng.expovariate(1 / 0.2)):
-        for pause in (rng.choice([0, 0.01, 3]), LEAVE):  # one after the sample in progress, one at once
+        for pause in (rng.choice([0, 0.01, 3]), LEAVE):  # the first signal ends the run after the sample in progress, the second at once
             send(p.pid, rng.choice([signal.SIGINT, signal.SIGTERM]))
             case.count += 1
             if pace.wait(p, pause):
@@ -487,7 +487,7 @@ def disturb(p, case, rng, clock, limit):
         case.count += 1
         if pace.wait(p, 1 if unmissed else LEAVE):
             return target
-        if not unmissed and "ended badly" not in case.output():  # when it was about to go
+        if not unmissed and "ended badly" not in case.output():  # the process was about to end by itself
             raise Verdict("hang", f"no end within {LEAVE} s of the end of process {target}")
     return 0
 
@@ -496,7 +496,7 @@ def limit_of(case):
     """Returns a time limit. Each execution has its own time-out, and beside other load many may come close to it."""
     stacks = case.stacks if case.two else [case.options]
     counts = [str(o.get(f"run.{key}", 1)) for o in stacks for key in ("samples", "warmup")]
-    executions = sum(min(int(n), 4) for n in counts if n.isdecimal())  # the run must reject other values
+    executions = sum(min(int(n), 4) for n in counts if n.isdecimal())  # the run must reject values that are no numbers
     return LIMIT + SAMPLE * max(executions - 1, 0)
 
 
@@ -508,14 +508,14 @@ def judge(case, status, said, killed, pid):
     if killed == pid:
         return "killed"
     if status in (-signal.SIGINT, -signal.SIGTERM) and case.happens == "interrupt":
-        return "interrupted"  # before it listens, or by the third
+        return "interrupted"  # by a signal before the handlers were set, or by the third signal
     if status < 0 or 128 < status and status != 130:
         raise Verdict("crash", f"ended by signal {-status if status < 0 else status - 128}")
     if status and not said.strip():
         raise Verdict("no sentence", f"exit {status} without a word")
     if killed:
         return "killed" if status else "verified"
-    if status == 3 and not re.search(r"victim|exec: ", said):  # of another program: no matter of ours
+    if status == 3 and not re.search(r"victim|exec: ", said):  # the wrong result of another program is no error of gpuloom
         raise Verdict("wrong", "exit 3")
     if status == 124:
         if case.happens == "timeout" or "time_limit" in said:
@@ -579,7 +579,7 @@ def leavings(first, before, folder, killed, build):
         if OWN_SHM or str(first) in re.findall(r"\d+", name):
             names.append(f"/dev/shm/{name}")
             os.unlink(f"/dev/shm/{name}")
-    return names + [f"temporary file {n}" for n in os.listdir(folder) if n != ".nv"]  # that of NVIDIA's driver
+    return names + [f"temporary file {n}" for n in os.listdir(folder) if n != ".nv"]  # NVIDIA's driver makes .nv
 
 
 def run(case, rng, root):

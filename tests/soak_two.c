@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two stacks in one process, each in a separate thread: open, run, run again, close. The first run of the first stack
- * is stopped after MS. The second run of this stack must still be right.
+/* Opens two stacks in one process, each in a thread of its own, runs each stack twice, and closes it. The first run of
+ * the first stack is stopped after MS milliseconds. The second run of this stack must still give the right result.
  *
  *   soak_two MS SECTION.KEY=VALUE... -- SECTION.KEY=VALUE...      MS < 0: no run is stopped
  *
- * A conf with a workload runs the workload. Without a workload a tree of tasks runs; each task writes a word.
- * Exit status: 0 right, 2 rejected, 3 wrong, 124 timed out, 1 other. Unless it is 0, a message names the stack. */
+ * If a conf has a workload, the workload runs. Otherwise a tree of tasks runs, each of which writes a word.
+ * The exit status is 0 (right), 2 (rejected), 3 (wrong), 124 (timed out) or 1 (other). If it is not 0, a message names the stack. */
 #include <gpuloom/dev/dev.h>
 #include <gpuloom/gpuloom.h>
 #include <gpuloom/sched.h>
@@ -23,7 +23,7 @@ struct side {
 	char **option;
 	int options, status;
 	long stop_ms;
-	struct loom_stack *stack; /* set under `lock` while the other thread may stop it */
+	struct loom_stack *stack; /* not NULL while stop_one() may stop the stack; protected by `lock` */
 	pthread_mutex_t lock;
 	pthread_cond_t opened;
 	int ready;
@@ -87,7 +87,8 @@ static int once(struct side *s, uint64_t *words, const struct loom_task *root, s
 	return rc;
 }
 
-/* Runs a stack twice. A stopped run may leave workers behind. Then the next run is rejected until they have left. */
+/* Runs a stack twice. After a stopped run, some workers may not have left yet. Then the next run is rejected, and is
+ * repeated until it is accepted. */
 static int runs(struct side *s, uint64_t *words, const struct loom_task *root)
 {
 	struct loom_error err = {0};

@@ -40,7 +40,7 @@ static int try_key(struct fid_ep *ep, struct fid_cq *cq, fi_addr_t to, uint64_t 
 	if (rc != 1)
 		fprintf(stderr, "key %#llx: %s\n", (unsigned long long)key,
 			fi_strerror(rc == -FI_EAVAIL ? failed.err : (int)-rc));
-	return rc == 1 || rc == -FI_EAVAIL ? 0 : 2; /* any other result means that the access was not rejected */
+	return rc == 1 || rc == -FI_EAVAIL ? 0 : 2; /* after any other result it is unknown whether the key gives access */
 }
 
 int main(int argc, char **argv)

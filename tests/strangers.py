@@ -72,7 +72,7 @@ class Job:
         self.root = self.start(0)
 
     def start(self, rank, **env):
-        out = tempfile.TemporaryFile()  # a file cannot fill like a pipe
+        out = tempfile.TemporaryFile()  # a file, because a pipe could fill and block the process
         p = subprocess.Popen([GPULOOM, "run", "conf/uts-ranks.ini"] + SMALL + self.more, stdin=subprocess.DEVNULL,
                              stdout=out,
                              stderr=subprocess.STDOUT, start_new_session=True,
@@ -126,7 +126,7 @@ def overflow_F2_S1():
 def huge_S1():
     job = Job()
     s = job.member()
-    s.sendall(head(GIVE, 0, 16 << 20))  # the length is allowed, and the hub takes it only when the data arrive
+    s.sendall(head(GIVE, 0, 16 << 20))  # the length is allowed, but the hub must allocate memory only when the data arrive
     time.sleep(0.5)
     resident = [line for line in open("/proc/%d/status" % job.root.pid) if line.startswith("VmRSS")][0]
     check("memory for data that has not arrived", int(resident.split()[1]) < 16 << 10, resident)
@@ -176,7 +176,7 @@ def trickle_S4():
 
 
 def closed_S4():
-    """After all ranks have joined, no other process can connect."""
+    """After all ranks have joined, no further process can connect."""
     job = Job(["--samples", "1000000"])
     other = job.start(1)
     refused = False

@@ -25,7 +25,7 @@ const char *test_build_dir(void)
 	if (n < 0)
 		abort();
 	path[n] = 0;
-	/* the program is build/tests/test_x, so this is build */
+	/* the program is BUILD/tests/test_x, so its grandparent is BUILD */
 	return dirname(dirname(path));
 }
 
@@ -81,8 +81,8 @@ void test_remove(const char *folder)
 		abort();
 }
 
-/* ThreadSanitizer: the child of isolation = process starts threads even if the parent has threads. A test may define
- * more options. */
+/* Options of ThreadSanitizer. The child process of a device with isolation = process must be able to start threads,
+ * although its parent has threads. A test may replace this function. */
 __attribute__((visibility("default"), weak)) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
@@ -108,7 +108,7 @@ static void under_limit(char **argv, int argc, unsigned limit_s)
 	snprintf(seconds, sizeof(seconds), "%u", limit_s ? limit_s : 60);
 	for (int i = 1; i < argc; i++)
 		args[2 + i] = argv[i];
-	execv(path, args); /* without the program `limit`, the test runs without a limit */
+	execv(path, args); /* if execv() fails, the test runs without a limit */
 }
 
 int test_main(int argc, char **argv, const char *suite_name, unsigned limit_s)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The test programs share this code: a main over CUnit that returns the number of failures. It takes -l (list) and -t
- * NAME (one test), and ends when a test hangs. */
+/* The test programs share this code. Their main function runs CUnit tests and returns the number of failures. The
+ * options are -l (list the tests) and -t NAME (run one test). A program that hangs is ended. */
 #ifndef LOOM_TEST_SUPPORT_H
 #define LOOM_TEST_SUPPORT_H
 
@@ -26,14 +26,14 @@ struct test {
 	static void test_##name_(void)
 void test_add(struct test *test);
 
-/* Runs the tests. Together they may take `limit_s` seconds of an idle machine (0 means 60; tests/limit.c). Returns the
- * exit status for main. */
+/* Runs the tests. All tests together may take `limit_s` seconds on an idle machine (0 means 60), as tests/limit.c
+ * measures them. Returns the exit status for main. */
 int test_main(int argc, char **argv, const char *suite, unsigned limit_s);
 
 /* Prints the reason and exits with the skip status 77. */
 _Noreturn void test_skip(const char *reason);
 
-/* Returns the build folder of this test, such as "build", from the path of the executable. */
+/* Returns the build folder of this test, such as "build". It is derived from the path of the executable. */
 const char *test_build_dir(void);
 
 /* Returns whether the text contains all words, which are separated by '&'. Prints the text and the words if it does
@@ -47,14 +47,15 @@ int test_says(const char *text, const char *words);
 		CU_ASSERT(test_says((err).text, words));                                           \
 	} while (0)
 
-/* Runs n threads to their end. Each thread gets one element of a list with elements of `bytes` bytes. */
+/* Starts n threads and waits for their ends. Thread i gets the address of element i of the array `each`, whose elements
+ * have `bytes` bytes. */
 void in_threads(void *(*run)(void *), void *each, size_t bytes, unsigned n);
 
-/* Returns pseudo-random numbers that are the same on every machine. *state is not 0. */
+/* Returns the next of a sequence of pseudo-random numbers that is the same on every machine. *state must not be 0. */
 uint64_t xorshift(uint64_t *state);
 
 /* Makes a new folder below $TMPDIR. test_remove() removes the folder with its contents. */
-enum { TEST_FOLDER = 100 }; /* bytes of the folder's name */
+enum { TEST_FOLDER = 100 }; /* the size of an array for the folder's name */
 void test_folder(char path[TEST_FOLDER]);
 void test_remove(const char *folder);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Drives a sync plug-in on CPU devices, for tests. The rig has the devices of cpu_rig.h and a memory with the plug-in's
- * blocks. Workers run the test's function, and each worker has a row of results on the board. */
+/* Drives a sync plug-in on CPU devices, for tests. The rig has the devices of cpu_rig.h, and memory with the plug-in's
+ * blocks. Workers run the test's function. Each worker writes its results into a row of its own (sync_row()). */
 #ifndef LOOM_TEST_SYNC_RIG_H
 #define LOOM_TEST_SYNC_RIG_H
 
@@ -136,7 +136,7 @@ FAKE_FN void sync_rig_end(struct sync_rig *s)
 	sync_rig_close(s);
 }
 
-/* The results of a worker, on the board. */
+/* The results of a worker. The rows are in memory that the devices and the test share. */
 struct sync_row {
 	uint64_t wrong, done;
 	int64_t code, id;

@@ -16,7 +16,7 @@
 #include "facts/text.h"
 #include "facts/write.h"
 
-/* A text that is too long is cut between characters, and marked. */
+/* A message that is too long is cut between characters, and ends with "...". */
 TEST(fail_cut)
 {
 	struct loom_error err;
@@ -65,7 +65,7 @@ static void check_doubles(void)
 	static const struct {
 		const char *text;
 		double value;
-		size_t read; /* 0: rejected */
+		size_t read; /* the number of bytes read, or 0 if the text is rejected */
 	} rows[] = {
 	    {"0", 0, 1},   {"12.5", 12.5, 4},  {"-1e3", -1000, 4}, {".5", 0.5, 2},
 	    {"5.", 5, 2},  {"1e-2x", 0.01, 4}, {"1e", 1, 1},       {"1e+", 1, 1},
@@ -112,7 +112,7 @@ TEST(doubles)
 		snprintf(text, sizeof(text), "%.1f", 0.5);
 		CU_ASSERT_STRING_EQUAL(text, "0,5");
 		check_doubles();
-		snprintf(text, sizeof(text), "%.1f", 0.5); /* the locale is unchanged */
+		snprintf(text, sizeof(text), "%.1f", 0.5); /* printf still uses the comma, so the locale is unchanged */
 		CU_ASSERT_STRING_EQUAL(text, "0,5");
 		setlocale(LC_ALL, "C");
 	}
@@ -247,7 +247,7 @@ static void quote(struct loom__text *t, const char *text, size_t most)
 	loom__text_add(t, "<%.*s>", most < 100 ? (int)most : 100, text);
 }
 
-/* Each directive takes an argument of the right width. */
+/* Each directive of a format reads an argument of the right width. */
 TEST(format)
 {
 	struct loom__text t = {0};
@@ -297,7 +297,7 @@ TEST(clean_F8_S8)
 		loom__text_free(&t);
 	}
 	char full[4] = {'\xe2', '\x82', '\xac', 'x'};
-	loom__clean(full, 3); /* the third byte ends the character */
+	loom__clean(full, 3); /* the array has no room for a NUL after the character */
 	CU_ASSERT(!memcmp(full, "\0\0\0x", 4));
 }
 
@@ -356,7 +356,8 @@ TEST(words_with_gaps_F19)
 	words_are("/a\\:b:/c d", ":", "</a:b></c d>");
 }
 
-/* A part that could not be allocated is detected, also in copies. NaN is not taken for such a part. */
+/* loom__json_miss() marks a document that lacks a part for want of memory. The mark is also in copies. NaN is no such
+ * mark. */
 TEST(json_miss_D18)
 {
 	cJSON *doc = cJSON_CreateObject(), *list = loom__json_add_array(doc, "list"), *copy;
@@ -364,7 +365,7 @@ TEST(json_miss_D18)
 	CU_ASSERT(!loom__json_broken(doc));
 	CU_ASSERT(cJSON_IsArray(list) && !(list->type & ~0x3ff));
 	loom__json_miss(list);
-	CU_ASSERT(!(list->type & ~0x3ff)); /* the type has only cJSON's own bits */
+	CU_ASSERT(!(list->type & ~0x3ff)); /* the mark is not in the type */
 	CU_ASSERT(loom__json_broken(doc));
 	CU_ASSERT_PTR_NULL(loom__json_print(doc, 0));
 	copy = cJSON_Duplicate(doc, 1);

@@ -21,7 +21,7 @@
 #include "inspect/probe.h"
 #include "lib/fd.h"
 
-/* ---- a test in a child: on failure it prints the reason and ends with 1 ---- */
+/* ---- running a test in a child, which prints the reason of a failure and ends with 1 ---- */
 
 static int talk; /* a copy of stderr with a number above 2 */
 
@@ -170,7 +170,8 @@ static void no_stream_is_open(void)
 	}
 }
 
-/* With closed standard streams, a stack, its launch and its services open no descriptor with the number of a stream. */
+/* If the standard streams are closed, a stack, its launch and its services must not open a descriptor with the number
+ * of a stream. */
 static void closed_streams(void)
 {
 	static const char *const isolation[] = {"thread", "process"};
@@ -250,7 +251,7 @@ TEST(descriptors_above_the_streams_F9)
 	CU_ASSERT_EQUAL(status_of(one_above), 0);
 }
 
-/* ---- what a program does about its children ---- */
+/* ---- unusual ways in which a program handles its children ---- */
 
 static void ignore(void)
 {
@@ -289,7 +290,7 @@ TEST(devices_beside_other_waits_F1)
 	}
 }
 
-/* A program that failed gives no result, even if the embedding program takes or loses its exit status. */
+/* A program that failed gives no result, even if the embedding program reaps it or ignores SIGCHLD. */
 static void failed_program(void)
 {
 	static const char *const ends[] = {"sh -c 'sleep 0.05; exit 1'", "sh -c 'sleep 0.05; kill -SEGV $$'",
@@ -298,7 +299,8 @@ static void failed_program(void)
 	for (size_t i = 0; i < COUNT(ends); i++) {
 		struct embedder e;
 		MUST(run_program(&e, "thread", ends[i]) == LOOM_EWRONG || e.err.code == LOOM_EDIED, e.err.text);
-		/* The child that runs the program handles processes in the usual way. */
+		/* With isolation = process, the program is a child of the device process, which handles SIGCHLD in the
+		 * usual way. */
 		MUST(run_program(&e, "process", ends[i]) != 0, "a failed program");
 	}
 }
@@ -320,7 +322,7 @@ static void lost_status(void)
 	MUST(run_program(&e, "thread", "true") == LOOM_EWRONG && test_says(e.err.text, "unknown status&SIGCHLD"),
 	     e.err.text);
 	MUST(!run_program(&e, "process", "true"), e.err.text);
-	/* The command itself waits for the program. */
+	/* loom__plugin_examine() needs the exit status of its child, which is lost if SIGCHLD is ignored. */
 	snprintf(self, sizeof(self), "%s/gpuloom", test_build_dir());
 	snprintf(plugin, sizeof(plugin), "%s/plugins/term_counter.so", test_build_dir());
 	MUST(loom__plugin_examine(self, plugin, 20000, NULL, &err) && test_says(err.text, "unknown status"),
@@ -364,7 +366,7 @@ TEST(victims_F1_D31)
 	CU_ASSERT_EQUAL(status_of(victims), 0);
 }
 
-/* The exit status of the compiler is passed in another way than by wait(), so it cannot be lost. */
+/* The exit status of the compiler does not come from wait() in this process, so it cannot be lost. */
 static void compiles_with_a_habit(void)
 {
 	static const char *const name[] = {"add"};
@@ -450,7 +452,8 @@ static void in_fork(struct embedder *e, int use)
 	MUST(waitpid(pid, &status, 0) == pid && status == 0, "the fork");
 }
 
-/* The parent runs meanwhile. Its workers would notice if a fork changed shared words. */
+/* The parent runs tasks while the child uses the stack. The parent's workers would notice if the child changed shared
+ * words. */
 static void beside_runs(struct embedder *e)
 {
 	int status = -1;
@@ -484,7 +487,7 @@ static void forks(void)
 	open_tasks(&e, isolated, until_released);
 	submit(&e, 4);
 	MUST(!loom_stack_start(e.stack, &e.err), e.err.text);
-	in_fork(&e, 1); /* beside a run */
+	in_fork(&e, 1); /* while a run is in progress */
 	__atomic_store_n(&e.host[1], 1, __ATOMIC_RELEASE);
 	MUST(!loom_stack_wait(e.stack, UINT64_MAX, NULL, &e.err), e.err.text);
 	MUST(e.host[0] == 4, "the tasks of the run beside a fork");

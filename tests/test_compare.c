@@ -12,7 +12,7 @@
 #include "facts/environment.h"
 #include "support.h"
 
-/* ---- what is varied ------------------------------------------------------------------------------ */
+/* ---- the factors that are varied ------------------------------------------------------------------------------ */
 
 static void expect_factor(const char *text, const char *key, size_t n, const char *const *values)
 {
@@ -51,7 +51,7 @@ TEST(vary)
 
 struct metric {
 	const char *name, *unit, *better;
-	double *value; /* [variants * each] */
+	double *value; /* blocks * per_block values of the first variant, then those of the next */
 };
 
 static cJSON *make_doc(size_t variants, size_t blocks, size_t per_block, const struct metric *m,
@@ -76,7 +76,7 @@ static cJSON *make_doc(size_t variants, size_t blocks, size_t per_block, const s
 		for (size_t k = 0; k < metrics; k++) {
 			double *x = m[k].value + v * n;
 			if (isnan(x[0]))
-				continue; /* this variant lacks the metric */
+				continue; /* NaN: this variant lacks the metric */
 			cJSON *o = cJSON_AddObjectToObject(all, m[k].name);
 			cJSON_AddStringToObject(o, "unit", m[k].unit);
 			cJSON_AddStringToObject(o, "better", m[k].better);
@@ -99,7 +99,8 @@ static const char *verdict(const cJSON *doc, size_t i)
 	return loom__json_text(comparison(doc, i), "verdict");
 }
 
-/* Compares two variants. The second is `ratio` times the first, with a variation too small to affect intervals. */
+/* Compares two variants. The samples of the second are `ratio` times those of the first. They vary too little to affect
+ * verdicts. */
 static cJSON *judged(const char *better, double ratio, size_t blocks, const char *metric)
 {
 	double x[400];
@@ -131,7 +132,7 @@ TEST(verdicts)
 	expect_verdict("less", 0.97, 20, "FASTER");
 	expect_verdict("more", 0.97, 20, "SLOWER");
 	expect_verdict("less", 1.0, 20, "EQUIVALENT");
-	expect_verdict("less", 1.5, 5, "INCONCLUSIVE"); /* so few samples give no interval */
+	expect_verdict("less", 1.5, 5, "INCONCLUSIVE"); /* five blocks give no interval */
 	expect_verdict("", 1.03, 20, "INCONCLUSIVE");
 	cJSON *doc = judged("less", 1.5, 5, "seconds");
 	CU_ASSERT(loom__json_number(comparison(doc, 0), "more_blocks") > 0);
@@ -165,7 +166,8 @@ TEST(unjudged)
 	cJSON_Delete(doc);
 }
 
-/* With four comparisons each p is raised. A metric that is named twice counts once. */
+/* There are four comparisons, because a metric that is named twice counts once. So Holm's method multiplies the
+ * smallest p by 4. */
 TEST(family)
 {
 	double x[3 * 80];
@@ -211,7 +213,7 @@ static double normal(struct loom__stats_rng *rng)
 
 enum noise { PLAIN, DRIFT, SPIKES };
 
-/* Returns the k-th sample of the run, with 3 % of noise and the noise of a shared machine. */
+/* Returns a sample around 1 with 3 % of noise, and with the drift or the spikes of a shared machine if `noise` says so. */
 static double moment(struct loom__stats_rng *rng, enum noise noise, double *walk)
 {
 	double d = 0.03 * normal(rng);
@@ -224,7 +226,7 @@ static double moment(struct loom__stats_rng *rng, enum noise noise, double *walk
 	return exp(d);
 }
 
-#define EACH 8 /* the default */
+#define EACH 8 /* the default number of samples per block */
 
 /* Returns the percentage of trials in which `ratio` is called FASTER or SLOWER, with 20 blocks and ABBA order. */
 static double claims(double ratio, enum noise noise, int best, unsigned trials)
@@ -256,8 +258,8 @@ static double claims(double ratio, enum noise noise, int best, unsigned trials)
 	return 100.0 * claimed / trials;
 }
 
-/* Identical variants give at most 5 % false claims. At a rate of 5 %, 600 trials exceed 7 % once in a hundred runs of
- * the test. */
+/* Identical variants give at most 5 % false claims. If the true rate is 5 %, 600 trials give more than 7 % in one of a
+ * hundred runs of this test. */
 TEST(no_false_claims)
 {
 	for (enum noise noise = PLAIN; noise <= SPIKES; noise++)

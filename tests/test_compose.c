@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests the composed GPU programs without a GPU. Each scheduler is combined with each termination detector, its
- * policies and granularities, and each of four workloads. The programs compile to machine code for three architectures.
- * They need few enough registers for the promised residency, and have no spills and no indirect calls. */
+/* Tests the composed GPU programs without a GPU. Each scheduler, with its policies and granularities, is combined with
+ * each termination detector and each of four workloads. The programs must compile to machine code for three
+ * architectures. They must not spill registers or make indirect calls, and must need few enough registers that the
+ * promised number of blocks is resident. */
 #ifdef WITH_CUDA /* plugins/device_cuda/plugin.mk defines it */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +16,8 @@
 
 static const char *const archs[] = {"sm_75", "sm_80", "sm_90"};
 
-/* The defaults of device_cuda: 8 blocks of one warp with 255 registers fit on each of these GPUs. */
+/* The defaults of device_cuda. On each of these GPUs, a multiprocessor has room for 8 blocks of one warp with 255
+ * registers per thread. */
 static const struct compose_target standard = {.label = "cuda:0",
 					       .lanes = 32,
 					       .per_block = 1,
@@ -63,7 +65,7 @@ static void must_not_compile(const char *text, const char *arch, int code, const
 
 /* ---- requirements of the machine code ---- */
 
-/* An indirect call needs a prototype or a list of targets. */
+/* In PTX, an indirect call needs a prototype or a list of targets. */
 static int has_indirect_call(const char *ptx)
 {
 	return strstr(ptx, ".callprototype") || strstr(ptx, ".calltargets");
@@ -100,8 +102,8 @@ static int calls_nothing(const char *ptx, const char *name)
 	return end && !next_call(body, end, callee, sizeof(callee));
 }
 
-/* Checks that everything is inlined into a worker's loop, except nested tasks, LOOM_OUTLINED, and functions without
- * calls. */
+/* Checks that the worker's loop calls only nested tasks, functions marked LOOM_OUTLINED, and functions that make no
+ * calls. All else must be inlined. */
 static int calls_only_outlined(const char *ptx)
 {
 	char callee[600];
@@ -115,10 +117,10 @@ static int calls_only_outlined(const char *ptx)
 	return end != NULL;
 }
 
-/* The author of a workload's kernel decides whether the kernel spills. */
+/* A program with this flag may spill registers. Whether a workload's own kernel spills is up to the workload's author. */
 enum { MAY_SPILL = 1 };
 
-/* Checks a program; `has` is a text that its assembly must contain. */
+/* Compiles and checks a program. `has` is a text that its assembly must contain. */
 static void check_program_has(const char *text, const char *label, const char *arch, int flags, const char *has)
 {
 	struct compiled out;
@@ -175,7 +177,7 @@ TEST(combinations)
 	each_combination(archs, COUNT(archs), check_combination);
 }
 
-/* ---- workloads that bring a kernel of their own, with what they use ---- */
+/* ---- workloads with a kernel of their own, combined with the plug-ins that they use ---- */
 
 static void check_kernel(struct selection *s, const char *label)
 {
@@ -198,8 +200,8 @@ TEST(syncs)
 	each_sync(check_kernel);
 }
 
-/* Waiting workers park in hardware: by mbarriers from sm_90 on, and by named barriers or nanosleep before. The lanes of
- * a worker have a barrier without the monitor. */
+/* Parked workers wait in hardware: by mbarriers from sm_90 on, and by named barriers or nanosleep on older GPUs. A
+ * worker of several warps also has a barrier for its lanes, in which the monitor takes no part. */
 TEST(parking)
 {
 	static const struct {
@@ -228,7 +230,7 @@ TEST(parking)
 	}
 }
 
-/* ---- a GPU beside a CPU, over a link without atomic read-modify-writes ---- */
+/* ---- a GPU that is non-coherent with a CPU ---- */
 
 static void check_noncoherent(struct selection *s, const char *label)
 {
@@ -246,7 +248,7 @@ TEST(noncoherent)
 
 /* ---- tasks that are tiles ---- */
 
-/* Blocks per multiprocessor as device_cuda promises by default. */
+/* Checks a program for the number of blocks per multiprocessor that device_cuda promises by default. */
 static void check_tile(struct selection *s, const char *label, uint32_t lanes)
 {
 	struct compose_target target = standard;
@@ -281,7 +283,7 @@ TEST(shapes)
 	for (size_t i = 0; i < COUNT(shapes); i++) {
 		char label[64];
 		snprintf(label, sizeof(label), "%u lanes, %u workers a block", shapes[i].lanes, shapes[i].per_block);
-		/* Nested tasks are recursion, and recursive functions are not inlined. */
+		/* Programs with nested tasks are recursive. Recursive functions are not inlined, so they may spill. */
 		compose_and_check(&shapes[i], &s, label, "sm_90", shapes[i].nesting ? MAY_SPILL : 0);
 	}
 }
@@ -302,7 +304,7 @@ TEST(probe)
 
 static const struct loom_device_code no_code = {.size = sizeof(no_code)};
 
-/* The compiler's message names the plug-in, the file and the line. */
+/* The message about a compile error names the plug-in, the file and the line. */
 TEST(source_error)
 {
 	struct selection s = {0};
@@ -314,7 +316,7 @@ TEST(source_error)
 	loom__text_free(&text);
 }
 
-/* The message is also right if a plug-in's code has several files. */
+/* The message names the right file also if the code of a plug-in consists of several files. */
 TEST(source_files)
 {
 	static const char mark[] = "#line 1 \"steal.dev.h\"\n", word[] = "loom_random_below(c, c->workers - 1)";
@@ -347,7 +349,7 @@ TEST(source_files)
 	fake_host.free(&fake_host, copy);
 }
 
-/* Returns the task functions of the example, an embedding program, after a head. */
+/* Returns `head`, followed by the task functions of the example program examples/embed/collatz.c. */
 static char *collatz(const char *head)
 {
 	static char text[8192];
@@ -370,7 +372,7 @@ static void pick_collatz(struct selection *s)
 	s->program.tasks = 1;
 }
 
-/* The source compiles without an error and fails with one. */
+/* The example's source compiles. With an error in it, it does not. */
 TEST(source_tasks)
 {
 	struct loom_program_source source = {.file = "collatz.dev.h", .text = collatz("")};
@@ -390,7 +392,7 @@ TEST(source_tasks)
 	loom__text_free(&text);
 }
 
-/* Compiles the same functions beforehand into `file`. */
+/* Compiles the example's task functions to IR, as an embedding program would do in its build. */
 static void make_ir(const char *head, const char *arch, enum rtc_want want, struct loom_program_ir *ir,
 		    struct compiled *out)
 {
@@ -403,7 +405,7 @@ static void make_ir(const char *head, const char *arch, enum rtc_want want, stru
 		printf("%s\n", err.text);
 		CU_FAIL_FATAL("IR does not compile");
 	}
-	/* PTX includes its NUL byte */
+	/* the size of PTX counts its NUL byte, that of the IR does not */
 	*ir = (struct loom_program_ir){.file = want == RTC_IR ? "collatz.ltoir" : "collatz.ptx",
 				       .data = out->code,
 				       .bytes = out->bytes - (want == RTC_ASSEMBLY),
@@ -452,14 +454,14 @@ static void link_and_check(const char *text, const char *arch, const struct loom
 	       r.nested);
 	compiled_free(&fake_host, &out);
 	if (compose_format(ir) == COMPOSE_PTX)
-		return; /* the IR is linked as machine code, so its callees are in its own text */
+		return; /* PTX is linked as machine code, which contains its callees */
 	CU_ASSERT_EQUAL_FATAL(link_ir(text, arch, ir, JITLINK_PTX, &out, &err), 0);
 	CU_ASSERT(!has_indirect_call(out.code));
-	CU_ASSERT_PTR_NULL(strstr(out.code, "loom_ir1_")); /* the code is fully inlined */
+	CU_ASSERT_PTR_NULL(strstr(out.code, "loom_ir1_")); /* the task functions are fully inlined */
 	compiled_free(&fake_host, &out);
 }
 
-/* Task functions of an embedding program as IR. */
+/* Programs that include task functions of an embedding program as IR. */
 TEST(ir_tasks)
 {
 	struct compose_target target = target_of(&standard);
@@ -471,7 +473,7 @@ TEST(ir_tasks)
 	pick_collatz(&s);
 	s.program.ir = ir;
 	s.program.irs = 1;
-	target.blocks = 16; /* blocks of 32 threads: 128 registers per thread */
+	target.blocks = 16; /* 16 blocks of 32 threads leave 128 registers per thread */
 	make_ir(IR_HEAD, "compute_75", RTC_ASSEMBLY, &ir[1], &of[1]);
 	make_ir(IR_HEAD, "compute_75", RTC_IR, &ir[0], &of[0]);
 	CU_ASSERT_EQUAL(compose_format(&ir[0]), COMPOSE_LTO);
@@ -482,7 +484,7 @@ TEST(ir_tasks)
 		link_and_check(text.at, "sm_80", &ir[k]);
 		link_and_check(text.at, "sm_90", &ir[k]);
 	}
-	/* This IR was made by a later version. */
+	/* IR of a later version of the compiler is rejected. */
 	char *version = strstr(of[1].code, ".version ");
 	CU_ASSERT_PTR_NOT_NULL_FATAL(version);
 	memcpy(version, ".version 9.9", 12);
@@ -533,7 +535,7 @@ TEST(refusals)
 	REFUSED(compose_work(&fake_host, &target, &s.program, &text, &err), LOOM_ENOTSUP, err, "of_embedder");
 }
 
-/* A workload calls a kind without declaring that it needs the kind. */
+/* A workload calls ops of a kind without declaring that it needs this kind. */
 TEST(undeclared)
 {
 	struct selection s = {0};
@@ -599,7 +601,7 @@ TEST(cache)
 	snprintf(deep, sizeof(deep), "%s/a/b", folder);
 	CU_ASSERT(!cache_get(&fake_host, deep, "key", 3, &out));
 	CU_ASSERT_EQUAL(cache_put(deep, "key", 3, &in), 0);
-	CU_ASSERT_EQUAL(cache_put(deep, "key", 3, &in), 0); /* the file replaces an older one */
+	CU_ASSERT_EQUAL(cache_put(deep, "key", 3, &in), 0); /* the new file replaces the older one */
 	CU_ASSERT_FATAL(cache_get(&fake_host, deep, "key", 3, &out));
 	CU_ASSERT_EQUAL(out.bytes, sizeof(code));
 	CU_ASSERT_EQUAL(out.resources.registers, 7);
@@ -611,12 +613,12 @@ TEST(cache)
 	CU_ASSERT(!cache_get(&fake_host, deep, "key", 3, &out));
 	CU_ASSERT_EQUAL(chmod(path, 0600), 0);
 	int fd = open(path, O_WRONLY);
-	CU_ASSERT_EQUAL(pwrite(fd, "X", 1, lseek(fd, 0, SEEK_END) - 2), 1); /* a faulty disk */
+	CU_ASSERT_EQUAL(pwrite(fd, "X", 1, lseek(fd, 0, SEEK_END) - 2), 1); /* a byte is changed, as by a faulty disk */
 	CU_ASSERT(!cache_get(&fake_host, deep, "key", 3, &out));
 	CU_ASSERT_EQUAL(cache_put(deep, "key", 3, &in), 0);
 	close(fd);
 	fd = open(path, O_WRONLY);
-	CU_ASSERT_EQUAL(pwrite(fd, "X", 1, 32), 1); /* the byte is in the recorded resources of the code */
+	CU_ASSERT_EQUAL(pwrite(fd, "X", 1, 32), 1); /* this byte belongs to the recorded resources of the code */
 	CU_ASSERT(!cache_get(&fake_host, deep, "key", 3, &out));
 	CU_ASSERT_EQUAL(ftruncate(fd, 20), 0);
 	close(fd);
@@ -629,8 +631,8 @@ TEST(cache)
 	CU_ASSERT_EQUAL(cache_put("", "key", 3, &in), ENOENT);
 }
 
-/* The cache rejects a flipped bit in the recorded resources and a FIFO. It removes files of killed writers, and old
- * programs when there are too many. */
+/* The cache rejects a file with a flipped bit in the recorded resources, and a FIFO. It removes files of killed
+ * writers. If there are too many programs, it removes old ones. */
 TEST(cache_keeps_itself_S15)
 {
 	char folder[] = "/tmp/gpuloom-test-XXXXXX", path[400], stale[408], key[16];
@@ -663,7 +665,7 @@ TEST(cache_keeps_itself_S15)
 		snprintf(key, sizeof(key), "%d", i);
 		CU_ASSERT_EQUAL(cache_put(folder, key, strlen(key), &in), 0);
 	}
-	CU_ASSERT(access(path, F_OK)); /* the oldest file */
+	CU_ASSERT(access(path, F_OK)); /* the oldest program was removed */
 	CU_ASSERT_FATAL(cache_get(&fake_host, folder, "599", 3, &out));
 	fake_host.free(&fake_host, out.code);
 	int files = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The composed programs for AMD GPUs, without a GPU. device_hip's loader loads hipRTC, which compiles every combination
- * of tests/test_compose.c for wavefronts of 64 and of 32. The resources of a program are read from its code object. */
+/* Tests the composed programs for AMD GPUs, without a GPU. device_hip's loader loads hipRTC, which compiles every
+ * combination of tests/test_compose.c for wavefronts of 64 and of 32. The tests read the resources of a program from
+ * its code object. */
 #ifdef WITH_HIP /* plugins/device_hip/plugin.mk defines it */
 #include <unistd.h>
 
@@ -25,7 +26,7 @@ static void need_hiprtc(void)
 	printf("\n  %-54s %-8s %9s %7s %6s %7s\n", "program", "arch", "registers", "shared", "stack", "spills");
 }
 
-/* Returns the defaults of device_hip on an MI200: 8 blocks of one wavefront. */
+/* Returns the defaults of device_hip, with 8 blocks of one wavefront per compute unit, for architecture i. */
 static struct compose_target target_of(size_t i)
 {
 	return (struct compose_target){.label = "hip:0",
@@ -45,11 +46,11 @@ static int compile(const char *text, const char *arch, struct compiled *out, str
 	return rtc_run(&fake_host, "hip:0", &hiprtc, text, options, COUNT(options), 0, out, err);
 }
 
-/* The maximum of bytes that a program may spill. Callees save registers, which count as spills. hipRTC 5.2 saves up to
- * twelve registers if several workers share a block. On gfx90a the parameter of the kernel and the runs of embedding
- * programs take six more. */
+/* The maximum number of bytes that a program may spill. Registers that a callee saves also count as spills. hipRTC 5.2
+ * saves up to twelve registers if several workers share a block. On gfx90a it saves six more, for the kernel's
+ * parameter and for runs of embedding programs. */
 #define SPILLS_MAX 72u
-enum { MAY_SPILL = 1, WAVES = 2 /* several workers in a block */, LAUNCHED = 4 /* each step */ };
+enum { MAY_SPILL = 1, WAVES = 2 /* several workers share a block */, LAUNCHED = 4 /* a kernel launch for each step */ };
 
 static void check_program(const char *text, const char *label, const char *arch, int flags)
 {
@@ -66,9 +67,10 @@ static void check_program(const char *text, const char *label, const char *arch,
 	printf("  %-54s %-8s %9u %7u %6u %7u\n", label, arch, r.registers, r.shared, r.stack, r.spills);
 	CU_ASSERT(r.spills <= SPILLS_MAX || flags & MAY_SPILL);
 	CU_ASSERT(r.registers <= 256);
-	/* A further level of nested tasks needs this stack. */
+	/* `nested` is the stack, in bytes, that each level of nested tasks needs. */
 	CU_ASSERT(r.nested <= 4096);
-	/* Static memory would shift the dynamic memory in the kernel alone (hip.dev.h). */
+	/* A program must not have static shared memory, which would move the dynamic shared memory in the kernel but
+	 * not in its callees (hip.dev.h). */
 	CU_ASSERT_EQUAL(r.shared, 0);
 	compiled_free(&fake_host, &out);
 }
@@ -85,7 +87,7 @@ static void compose_and_check(struct selection *s, const char *label, size_t fir
 		}
 		target.launched = (flags & LAUNCHED) != 0;
 		int rc = compose_work(&fake_host, &target, &s->program, &text, &err);
-		if (compose_watches(&s->program)) { /* HIP has no wave for a monitor */
+		if (compose_watches(&s->program)) { /* a HIP program has no wavefront for a monitor */
 			CU_ASSERT_EQUAL(rc, LOOM_ENOTSUP);
 			continue;
 		}
@@ -104,7 +106,7 @@ static void check_combination(struct selection *s, const char *label, size_t arc
 	compose_and_check(s, label, arch, 1, warps ? WAVES : 0);
 }
 
-/* Checks the architectures in turn. With COMPOSE_ALL=1 each program is checked for both. */
+/* Checks each program for one of the architectures, in turn. With COMPOSE_ALL=1 each program is checked for all. */
 static void check_turn(struct selection *s, const char *label, int flags)
 {
 	static size_t turn;
@@ -119,7 +121,7 @@ static void check_one(struct selection *s, const char *label)
 	check_turn(s, label, 0);
 }
 
-/* The author of a workload's kernel decides whether the kernel spills. */
+/* These programs may spill registers, because the author of a workload's kernel decides whether the kernel spills. */
 static void check_kernel(struct selection *s, const char *label)
 {
 	check_turn(s, label, MAY_SPILL);
@@ -172,7 +174,7 @@ TEST(tiles)
 	each_tile(64, check_tile);
 }
 
-/* Workers of several wavefronts, several workers in a block, and the probe. */
+/* Checks workers of several wavefronts, several workers in a block, and the program of the probe. */
 TEST(shapes)
 {
 	struct selection s = {0};
@@ -200,7 +202,7 @@ TEST(shapes)
 		}
 }
 
-/* The compiler's message names the plug-in, the file and the line. */
+/* The message about a compile error names the plug-in, the file and the line. */
 TEST(source_error)
 {
 	struct selection s = {0};
@@ -219,7 +221,8 @@ TEST(source_error)
 
 TEST(resources)
 {
-	/* The notes are in MessagePack: the length of a text, the text, and a number of 1, 2, 3 or 5 bytes. */
+	/* The notes are in MessagePack. Each entry has the length of a text, the text, and a number of 1, 2, 3 or 5
+	 * bytes. */
 	static const char notes[] = "\xab.vgpr_count\xcd\x01\x02"
 				    "\xb9.group_segment_fixed_size\x10"
 				    "\xbb.private_segment_fixed_size\xce\x00\x01\x00\x00"

@@ -16,7 +16,7 @@
 /* ---- helpers -------------------------------------------------------------------------------- */
 
 static struct loom_config *cfg; /* the config of the running test */
-static struct loom__diag diag;	/* the messages of the running test; said() empties them */
+static struct loom__diag diag;	/* the messages of the running test; said() returns and clears them */
 
 static void renew(void)
 {
@@ -77,7 +77,8 @@ static void declare(const char *section, const struct loom_opt *rows, const char
 	CU_ASSERT_EQUAL(loom__config_declare(cfg, section, rows, help), 0);
 }
 
-/* A text and the messages of reading it. `code` is the result if there are messages. */
+/* A conf text and the messages that it must cause. talk() expects `code` as the result if there are messages, otherwise
+ * 0. */
 struct talk {
 	const char *text, *want;
 };
@@ -91,7 +92,8 @@ static void talk(const struct talk *row, size_t rows, int code)
 	}
 }
 
-/* Checks the effective entry of [section] key, as "value file:line:column:value_column source", or "-" for none. */
+/* Checks the effective entry of [section] key. `want` has the form "value file:line:column:value_column source", or is
+ * "-" if there must be no entry. */
 static void in_force(const char *section, const char *key, const char *want)
 {
 	struct loom__text text = {0};
@@ -137,7 +139,7 @@ static void read_files(const struct talk *row, size_t rows)
 
 TEST(accepts)
 {
-	static const struct talk rows[] = { /* the expected entry of [s] k */
+	static const struct talk rows[] = { /* `want` is the expected entry of [s] k */
 		{"[s]\nk=v", "v t.ini:2:1:3 file"},
 		{"[s]\r\nk = v w \r\n", "v w t.ini:2:1:5 file"},
 		{"\xef\xbb\xbf[s]\nk = v\n", "v t.ini:2:1:5 file"},
@@ -154,7 +156,7 @@ TEST(accepts)
 		{"[s]\nk = don't \"x\"\n", "don't \"x\" t.ini:2:1:5 file"},
 		{"[s]\nk = a\\b \\ ; c\n", "a\\b \\ t.ini:2:1:5 file"},
 		{"[s]\nk = \xc3\xa9\xe2\x82\xac\n", "\xc3\xa9\xe2\x82\xac t.ini:2:1:5 file"},
-		{"[s]\na = 1\n[b]\n[S]\nk = 2\n", "2 t.ini:5:1:5 file"}, /* the section has two parts */
+		{"[s]\na = 1\n[b]\n[S]\nk = 2\n", "2 t.ini:5:1:5 file"}, /* the section occurs twice */
 		{"[s]\nk = 1\n[t]\nk = 2\n", "1 t.ini:2:1:5 file"},
 		{"", "-"},
 		{"\n\n", "-"},
@@ -234,7 +236,7 @@ TEST(cut_warning)
 	in_force("s", "k", "a t.ini:2:1:5 file");
 }
 
-/* The valid lines of a file with errors are kept, so that later checks find further errors. */
+/* The valid lines of a file with errors are kept, so that later checks can report further errors. */
 TEST(keeps_the_good)
 {
 	renew();
@@ -256,7 +258,7 @@ TEST(bounds)
 	renew();
 	read_string(t.at, LOOM_EINVAL);
 	reported("4097:1 more than 4096 sections and keys in one file");
-	/* Two files have the same number of keys. */
+	/* Two files together exceed the limit. */
 	renew();
 	t.at[t.length - strlen("k4095 = 1\n")] = 0;
 	read_string(t.at, 0);
@@ -440,7 +442,7 @@ static const struct loom_opt rows_all[] = {
 static const char *const sections[] = {"s", "s.t"};
 static struct options o;
 
-/* Fills `o` from the first n sections. */
+/* Fills `o` from the first n of `sections`, and checks the result. */
 static void fill(size_t n, int code)
 {
 	memset(&o, 0xff, sizeof(o));
@@ -467,7 +469,7 @@ TEST(precedence)
 		CU_ASSERT_STRING_EQUAL(e->file, files[i]);
 	}
 	CU_ASSERT_PTR_NULL(e);
-	/* Of one source, the last value is effective. */
+	/* If one source sets a key twice, the last value is effective. */
 	CU_ASSERT_EQUAL(loom_config_set(cfg, "s", "count", "6", NULL), 0);
 	in_force("s", "count", "6 loom_config_set:0:0:0 api");
 	CU_ASSERT_EQUAL(loom__config_unknown(cfg, &diag), 0);
@@ -533,7 +535,7 @@ TEST(environment)
 	const struct loom_opt count[] = {rows_all[0], {0}};
 	struct loom_opt samples[] = {rows_all[0], {0}};
 	samples[0].name = "samples";
-	/* The order of declaration and assignment makes no difference. */
+	/* The result is the same whether keys are declared before or after their assignment. */
 	for (int late = 0; late < 2; late++) {
 		renew();
 		if (late)
@@ -546,7 +548,7 @@ TEST(environment)
 			loom__config_read_environment(cfg, environment, &diag);
 		CU_ASSERT_EQUAL(diag.errors, (size_t)!late); /* a value is checked when its key is declared */
 		in_force("scheduler.mgws", "count", "3 GPULOOM_SCHEDULER_MGWS__COUNT:0:0:0 environment");
-		/* [a.b] has no such key, so the other section must have it. */
+		/* The variable's name fits both sections, but only [a-b] has this key. */
 		in_force("a.b", "name", "-");
 		in_force("a-b", "name", "x GPULOOM_A_B__NAME:0:0:0 environment");
 		CU_ASSERT_EQUAL(loom__config_unknown(cfg, &diag), late ? LOOM_EINVAL : 0);
@@ -554,8 +556,8 @@ TEST(environment)
 		     "GPULOOM_RUN__SAMPELS: warning: unknown variable; did you mean 'GPULOOM_RUN__SAMPLES'?\n"
 		     "GPULOOM_LOGG: warning: unknown variable; did you mean 'GPULOOM_LOG'?\n"
 		     "GPULOOM_NOTHING__LIKE_IT: warning: unknown variable");
-		/* There are no warnings about variables with another meaning, for gpuloom or other programs. A second
-		 * table of variables adds to the first. */
+		/* gpuloom does not warn about variables that have another meaning for gpuloom or for other programs. A
+		 * second environment adds to the first. */
 		CU_ASSERT_EQUAL(loom__config_read_environment(cfg, more, &diag), 0);
 		in_force("a-b", "time", "1s GPULOOM_A_B__TIME:0:0:0 environment");
 		in_force("a-b", "name", "x GPULOOM_A_B__NAME:0:0:0 environment");
@@ -629,7 +631,7 @@ TEST(values_refused)
 {
 	static const struct {
 		uint8_t type;
-		const char *text, *why; /* the text after 'text' */
+		const char *text, *why; /* the part of the message after the quoted text */
 		double min, max;
 	} rows[] = {
 	    {U32, "4294967296", "is too large: the most is 4294967295", 0, 0},
@@ -694,9 +696,9 @@ TEST(values_refused)
 		CU_ASSERT_EQUAL(parse(rows[i].type, rows[i].text, rows[i].min, rows[i].max, &v, &err),
 				LOOM_EINVAL);
 		expect(err.text, want);
-		CU_ASSERT_EQUAL(v.u64, 0x5a5a5a5a5a5a5a5a); /* the value is unchanged */
+		CU_ASSERT_EQUAL(v.u64, 0x5a5a5a5a5a5a5a5a); /* a rejected text leaves the value unchanged */
 	}
-	/* A value of any length leaves room for the reason. */
+	/* However long the value is, the message still has the reason. */
 	char text[4000] = "";
 	memset(text, 'x', sizeof(text) - 1);
 	text[0] = '1';
@@ -763,7 +765,8 @@ TEST(fill)
 	reported("");
 }
 
-/* Several plug-ins share an option. The shared section sets it for all of them, and a plug-in's own section for one. */
+/* Several plug-ins share an option. The shared section sets the option for all of them, and a plug-in's own section for
+ * this plug-in alone. */
 static int list_shared(void *arg, const struct loom__effective *e)
 {
 	loom__text_add(arg, "%s.%s=%s ", e->section, e->key, e->value);
@@ -832,7 +835,7 @@ TEST(fill_mistakes)
 	     "GPULOOM_S__TIME: error: time in [s]: '5' has no unit; give one, as in 10us\n"
 	     "3:9 flag in [s]: 'maybe' " NO_BOOL);
 	CU_ASSERT(o.count == 7 && o.size == 65536 && o.time == 10000 && o.flag == 1);
-	/* An option outside of the option struct is rejected. */
+	/* An option whose field is outside of the struct is rejected. */
 	CU_ASSERT_EQUAL(loom__config_fill(cfg, sections, 1, rows_all, &o, 8, &diag), LOOM_EPLUGIN);
 	reported("error: option 'count' is outside of the option struct");
 }
@@ -866,7 +869,7 @@ TEST(required)
 TEST(paths)
 {
 	static const struct {
-		const char *file, *value, *want; /* a `want` that begins with '/' follows the folder */
+		const char *file, *value, *want; /* if `want` begins with '/', the test's folder precedes it */
 		int outside;
 	} rows[] = {
 		{"top.ini", "data", "/data", 0},
@@ -903,7 +906,7 @@ TEST(unknown)
 	throttle[1].name = "twin";
 	static const struct talk rows[] = {
 		{"[s]\ncount = 1\nx-note = 1\n[x-mine]\na = 1\n[X-Mine]\nb = 1\n", ""},
-		{"[x-mine]\na.b = 1\na.c-d = 2\n", ""}, /* dots in keys of the user's own sections */
+		{"[x-mine]\na.b = 1\na.c-d = 2\n", ""}, /* keys of the user's own sections may contain dots */
 		{"[s]\ncuont = 1\n", "2:1 unknown key 'cuont' in [s]; did you mean 'count'?"},
 		{"[s]\nLimit = 1\n", "2:1 unknown key 'Limit' in [s]; it belongs in [qos.throttle]"},
 		{"[s]\ntwin = 1\n", "2:1 unknown key 'twin' in [s]" SEE},
@@ -913,7 +916,7 @@ TEST(unknown)
 		{"[other]\ncount = 1\ntwin = 2\ntwni = 3\n", "4:1 unknown key 'twni' in [other]; did you mean 'twin'?"},
 		{"\n[qos.throtle]\na = 1\nb = 2\n[nothing]\n",
 		 "2:1 unknown section [qos.throtle]; did you mean [qos.throttle]?\n5:1 unknown section [nothing]"},
-		/* Each place is named, overridden or not. */
+		/* The messages name every place that sets an unknown key, also an overridden one. */
 		{"[s]\nfoo_bar = 2\n", "--set sched.a=1: error: unknown section [sched]\n"
 				       "--set s.foo_bar=1: error: unknown key 'foo_bar' in [s]" SEE
 				       "\n2:1 unknown key 'foo_bar' in [s]" SEE},
@@ -948,7 +951,7 @@ TEST(each)
 	renew();
 	declare("s", rows_all, "");
 	read_string("[x-me]\nk = v\n[s]\nsize = 2k\nx-n = 1\nflag = 0\n", 0);
-	/* A second fill replaces what was recorded. */
+	/* A second fill replaces the values that the first one recorded. */
 	for (int i = 0; i < 2; i++) {
 		fill(1, 0);
 		CU_ASSERT_EQUAL(loom_config_set(cfg, "s", "name", "eve", NULL), 0);
@@ -968,7 +971,7 @@ TEST(each)
 	loom__text_free(&text);
 }
 
-/* ---- the process around us ------------------------------------------------------------------ */
+/* ---- the locale of the process ------------------------------------------------------------------ */
 
 /* iniparser folds names in the process's locale. In a Turkish locale, I does not become i. */
 TEST(locale)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Confs, --set and environment are read while each allocation fails in turn: there is no crash and no leak, and no
- * failure is reported as success. tests/fuzz/fuzz_conf.c reads any bytes. */
+/* Tests that each allocation may fail while confs, --set and the environment are read. There must be no crash and no
+ * leak, and no failure may be reported as success. tests/fuzz/fuzz_conf.c tests any bytes. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <iniparser/iniparser.h>
@@ -15,20 +15,21 @@
 #include "support.h"
 #include "facts/write.h"
 
-/* Only glibc lets malloc be replaced. */
+/* Only with glibc can a program replace malloc() and still call the original. */
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define OWN_MALLOC 1
 
-/* glibc provides these names for replacements of malloc. */
+/* glibc provides the original functions under these names. */
 void *__libc_malloc(size_t n);
 void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *p, size_t n);
 void __libc_free(void *p);
 
-/* With LOOM_EXPORT below, libc and the libraries use these functions as well. The build has -fvisibility=hidden. */
+/* LOOM_EXPORT makes the functions below visible, so that libc and the libraries call them, too. Without it,
+ * -fvisibility=hidden would hide them. Allocations may fail while `armed` is 1 and `spared` is 0. */
 static int armed, spared;
 static long until_failure, live;
-static int sticky; /* 1: all later calls fail, too */
+static int sticky; /* 1 if all calls after the first failure fail, too */
 
 static int fails(void)
 {
@@ -87,7 +88,7 @@ dictionary *iniparser_load(const char *path)
 	return d;
 }
 
-/* ---- all of the config layer, once ---- */
+/* ---- one use of the whole config layer ---- */
 
 struct options {
 	uint64_t size, time, u64;
@@ -120,7 +121,8 @@ static int see(void *arg, const struct loom__effective *e)
 	return 0;
 }
 
-/* Reads each line as --set and as a variable. Returns LOOM_ENOMEM, or 0 for any text. */
+/* Reads each line as an assignment of --set and as an environment variable. Returns LOOM_ENOMEM if memory was short,
+ * and 0 for any other result. */
 static int lines(struct loom_config *cfg, const char *text, struct loom__diag *diag)
 {
 	int full = 0;
@@ -135,7 +137,7 @@ static int lines(struct loom_config *cfg, const char *text, struct loom__diag *d
 	return full ? LOOM_ENOMEM : 0;
 }
 
-/* Reads a NUL-terminated text, and passes the effective values to all layers. Returns the first code that is not 0. */
+/* Reads a NUL-terminated conf, and uses its effective values in each way once. Returns the first code that is not 0. */
 static int try(const char *name, const char *text, size_t size, struct loom__text *all)
 {
 	static const char *const sections[] = {"run", "scheduler.mgws"};

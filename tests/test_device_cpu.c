@@ -8,8 +8,8 @@
 
 #include "cpu_rig.h"
 
-/* The child of isolation = process starts threads even if the parent has threads. One test needs a real segmentation
- * fault. */
+/* Options of ThreadSanitizer. The child process of isolation = process must be able to start threads, although its
+ * parent has threads. One test needs a real segmentation fault, so the sanitizer must not handle it. */
 __attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
@@ -23,7 +23,7 @@ const char *__asan_default_options(void)
 
 static struct loom__drive rig;
 
-/* The results of a worker, in its row of the board. */
+/* The results of a worker, in the worker's row of board(). */
 struct row {
 	uint64_t runs, address;
 	int32_t pid;
@@ -80,12 +80,13 @@ TEST(pinning)
 	const struct loom_counters *k = rig.shared->counters;
 	CU_ASSERT(k->cpu_ns > 0 && k->cpu_ns <= fake_host.now_ns(&fake_host) - go);
 	CU_ASSERT_EQUAL(end, k->end_ns);
-	if (!*fake.log) /* otherwise the sandbox forbids binding, and a warning was logged */
+	if (!*fake.log) /* if there is a warning in the log, the sandbox forbids binding */
 		CU_ASSERT_EQUAL(board()[0].cores_bound, 1);
 	end_rig(5 * SECOND);
 }
 
-/* No other test uses these cores, so these workers may use all cores. */
+/* Cores are claimed per network namespace. In a new namespace no other process has claimed a core, so this test's
+ * workers can claim all. */
 TEST(crowded_flag)
 {
 	if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET))
@@ -118,7 +119,7 @@ TEST(addresses_differ)
 	end_rig(5 * SECOND);
 }
 
-static void *inherited; /* an address of the parent */
+static void *inherited; /* an address in memory of the parent */
 
 static void stray(struct loom_ctx *c)
 {
@@ -204,7 +205,7 @@ TEST(retire_by_force)
 
 static int let_go;
 
-/* Worker 0 stops as a failing worker does. The other workers are not affected. */
+/* Worker 0 sets the stop word and returns, as a failing worker does. The other workers continue. */
 static void first_gives_up(struct loom_ctx *c)
 {
 	if (!c->worker)
@@ -213,7 +214,8 @@ static void first_gives_up(struct loom_ctx *c)
 		usleep(100);
 }
 
-/* The host would wait for hours. It is woken, as it may have to wake sleeping workers. */
+/* A worker that sets the stop word wakes the host, because the host may have to wake sleeping workers. Otherwise wait()
+ * would last for hours. */
 TEST(told_of_stop)
 {
 	static const char *const settings[] = {"workers=2 oversubscribe=yes",
@@ -236,7 +238,7 @@ static void until_let_go(struct loom_ctx *c)
 		usleep(100);
 }
 
-/* A thread that does not return is reported, and its memory remains until it does. */
+/* A thread that does not return is reported. Its memory remains until the thread returns. */
 TEST(stuck_thread)
 {
 	let_go = 0;
@@ -248,19 +250,19 @@ TEST(stuck_thread)
 
 static int stopper[2];
 
-/* Stops this process while the host waits for it, and continues for some time afterwards. */
+/* Asks the test's child to stop this process while the host waits in retire(). The worker then runs on for some time. */
 static void asks_and_leaves(struct loom_ctx *c)
 {
 	__atomic_store_n(&row_of(c)->runs, 1, __ATOMIC_RELEASE);
 	while (!loom_stopped(c))
 		usleep(100);
-	usleep(20000); /* the host is in retire() */
+	usleep(20000); /* by then the host is in retire() */
 	CU_ASSERT_EQUAL(write(stopper[1], "s", 1), 1);
-	for (int i = 0; i < 50; i++) /* one of these ends during the stop */
+	for (int i = 0; i < 50; i++) /* one of these sleeps lasts until the process continues */
 		usleep(1000);
 }
 
-/* After a stop of the process that exceeds the time-out, workers can still leave. */
+/* The process is stopped for longer than the time-out of retire(). Afterwards, its workers still have time to leave. */
 TEST(retire_beside_a_stop)
 {
 	char byte;
@@ -289,8 +291,8 @@ static void meet(struct loom_ctx *c)
 		loom_barrier_lanes(c);
 }
 
-/* The host abandons a sample while lanes wake up for the sample. Either all lanes of a worker take part or none, since
- * they synchronise at barriers. */
+/* The host abandons a sample while lanes wake up for the sample. Either all lanes of a worker take part in it or none,
+ * because the lanes wait for each other at barriers. */
 TEST(given_up)
 {
 	static const char *const settings[] = {"workers=2 lanes=3 oversubscribe=yes spin=0us",
@@ -324,7 +326,8 @@ TEST(dies_with_parent)
 			_exit(1);
 		pause();
 	}
-	/* The worker has the write end, too, so an end of file shows that the worker has ended. */
+	/* The worker also has the write end of the pipe. So read() finds the end of the file only after the worker has
+	 * ended. */
 	int32_t worker = 0;
 	close(pids[1]);
 	CU_ASSERT_EQUAL(read(pids[0], &worker, sizeof(worker)), sizeof(worker));
@@ -415,7 +418,7 @@ TEST(mem_map_refuses)
 	}
 }
 
-/* A worker that yields also sleeps now and then on kernels that need this, and on no others. */
+/* On some kernels, a worker that yields must also sleep now and then. On other kernels it does not sleep. */
 TEST(gaps_by_kernel_D20)
 {
 	static const struct {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that embeds a stack: many runs; tasks and memory that come later; runs that are stopped, late, rejected, or
- * continue beside the caller; several stacks. Nothing is started or opened between runs. */
+/* Tests a program that embeds a stack: many runs, several stacks, tasks and memory that are added after the first run,
+ * and runs that are stopped, exceed their time, are rejected, or run while the caller continues. Between runs, no
+ * thread is started and no file is opened. */
 #include "support.h"
 
 #include <dirent.h>
@@ -19,7 +20,7 @@
 
 #include "base/base.h"
 
-#define REST_NS 1000000000ull /* the host's sleep in core/stack/gate.c */
+#define REST_NS 1000000000ull /* how long the host sleeps at a time in core/stack/gate.c */
 
 /* ---- stacks ---- */
 
@@ -29,7 +30,7 @@ struct embedder {
 	struct loom_error err;
 	uint32_t tag;
 	loom_ref ref;
-	void *host; /* the address of `ref` for the caller */
+	void *host; /* the address at which the caller accesses `ref` */
 };
 
 static void ok(struct embedder *e, int rc)
@@ -92,13 +93,13 @@ static void shut(struct embedder *e)
 
 /* ---- tasks ---- */
 
-/* The words are in memory that a device process shares. */
+/* The words are in memory that device processes share with this process. */
 struct words {
 	uint64_t ran;
 	uint32_t running, release, cpu;
 };
 
-/* param[0] is the number of tasks of this kind that the task spawns; these spawn none. */
+/* Counts its runs, and spawns param[0] tasks of the same kind, which spawn none. */
 static void count(struct loom_ctx *c, const struct loom_task *t)
 {
 	struct words *w = loom_at(c, t->data.ref);
@@ -123,7 +124,7 @@ static void run_until_stopped(struct loom_ctx *c, const struct loom_task *t)
 		loom_pause(c);
 }
 
-/* The task ends only when the caller releases it, not by the stop word. */
+/* The task ends when the caller releases it. The stop word does not end it. */
 static void run_until_released(struct loom_ctx *c, const struct loom_task *t)
 {
 	struct words *w = loom_at(c, t->data.ref);
@@ -152,12 +153,12 @@ static void *ask(void *arg)
 	struct words *w = e->host;
 	while (!__atomic_load_n(&w->running, __ATOMIC_ACQUIRE))
 		usleep(1000);
-	usleep(20000); /* the host most likely sleeps by then */
+	usleep(20000); /* by then the host most likely sleeps */
 	loom_stack_stop(e->stack);
 	return NULL;
 }
 
-/* Returns the time of one run that never ends by itself. */
+/* Stops a run that never ends by itself, and returns how long it lasted. */
 static uint64_t stopped_run(const char *isolation, int *rc)
 {
 	struct embedder e;
@@ -176,9 +177,9 @@ static uint64_t stopped_run(const char *isolation, int *rc)
 	return took;
 }
 
-/* A stop request of another thread ends a run of submitted tasks. It wakes the host at once, which sleeps for a second
- * at a time while workers run. A host that is not woken would see the request only after its first sleep, so no run
- * could end earlier. At least one of several runs must end earlier. */
+/* A stop request of another thread ends a run of submitted tasks. While workers run, the host sleeps for a second at a
+ * time. The request must wake the host, otherwise no run could end before the end of the first sleep. At least one of
+ * several runs must end earlier. */
 static void ends_before_the_rest(const char *isolation)
 {
 	int before = 0;
@@ -219,7 +220,8 @@ TEST(stop_idle)
 
 /* ---- workers that have not left ---- */
 
-/* The next run is rejected, changes nothing that a late worker reads, and keeps the submitted tasks. */
+/* While a worker of the previous run has not left, the next run is rejected. The rejected run changes nothing that the
+ * worker reads, and keeps the submitted tasks. */
 static void late_task(int stop)
 {
 	struct embedder e;
@@ -288,7 +290,7 @@ TEST(error)
 
 /* ---- many runs ---- */
 
-/* There are more tasks than in the first run, for which copies and queues were allocated. */
+/* Later runs have more tasks than the first run, for which copies and queues were allocated. */
 TEST(larger)
 {
 	static const uint64_t sizes[] = {3, 0, 70, 1, 100000, 20, 300000};
@@ -309,8 +311,8 @@ TEST(larger)
 	}
 }
 
-/* The runs are so short that some workers start too late for them, with every mixture of spinning and sleeping
- * workers. */
+/* The runs are so short that some workers wake up only after the end. The pauses between runs give all mixtures of
+ * spinning and sleeping workers. */
 static void many_runs(int runs, const char *workers, const char *scheduler, const char *detector)
 {
 	struct embedder e;
@@ -362,7 +364,7 @@ TEST(many)
 	many_runs(1000, "3", "static", "counter");
 }
 
-/* ---- beside the caller ---- */
+/* ---- runs while the caller continues ---- */
 
 TEST(start)
 {
@@ -380,7 +382,7 @@ TEST(start)
 	CU_ASSERT_EQUAL(loom_stack_task(e.stack, "more", count, &tag, &e.err), LOOM_EBUSY);
 	CU_ASSERT_EQUAL(loom_stack_wait(e.stack, 0, &result, &e.err), LOOM_EAGAIN);
 	CU_ASSERT_EQUAL(loom_stack_wait(e.stack, 1000000, NULL, &e.err), LOOM_EAGAIN);
-	submit(&e, 3, 0); /* these tasks are for the next run */
+	submit(&e, 3, 0); /* tasks that are submitted during a run belong to the next run */
 	__atomic_store_n(&w->release, 1, __ATOMIC_RELEASE);
 	ok(&e, loom_stack_wait(e.stack, UINT64_MAX, &result, &e.err));
 	CU_ASSERT_EQUAL(ran(&e), 2);
@@ -388,7 +390,7 @@ TEST(start)
 	CU_ASSERT_EQUAL(value, 2);
 	ok(&e, run(&e));
 	CU_ASSERT_EQUAL(ran(&e), 5);
-	/* The stack is closed in mid-run. A result outlives its stack. */
+	/* A stack can be closed in the middle of a run. A result outlives its stack. */
 	uint32_t forever;
 	ok(&e, loom_stack_task(e.stack, "forever", run_until_stopped, &forever, &e.err));
 	e.tag = forever;
@@ -402,7 +404,7 @@ TEST(start)
 	loom_result_destroy(result);
 }
 
-/* ---- what comes after the first run ---- */
+/* ---- tasks and memory that are added after the first run ---- */
 
 TEST(later)
 {
@@ -467,7 +469,8 @@ TEST(cores)
 
 /* ---- between runs ---- */
 
-/* This program exports its own functions, which replace the calls of the library and of plug-ins. */
+/* The functions below count opened files. The program exports them, so that they replace those of libc also in the
+ * library and in plug-ins. */
 static uint64_t opened;
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 #define COUNTS_FILES 1
@@ -497,7 +500,7 @@ EXPORT DIR *opendir(const char *path)
 }
 #endif
 
-/* Writes the ids of all threads of this process. A new thread has a new id. */
+/* Writes the ids of all threads of this process to `out`. A new thread would have a new id. */
 static void threads(char *out, size_t room)
 {
 	DIR *dir = opendir("/proc/self/task");
@@ -518,7 +521,7 @@ TEST(quiet)
 #endif
 	open_usual(&e, "2", count);
 #ifdef COUNTS_FILES
-	CU_ASSERT(opened > first); /* the interposed calls are counted */
+	CU_ASSERT(opened > first); /* the functions above have counted calls */
 #endif
 	submit(&e, 10, 1);
 	ok(&e, loom_stack_run(e.stack, &result, &e.err));
@@ -537,7 +540,7 @@ TEST(quiet)
 	shut(&e);
 }
 
-/* ---- devices that are non-coherent: the initial set is read from copies. tests/gpu/runs.sh says which. ---- */
+/* ---- non-coherent devices, which read the initial set from copies; tests/gpu/runs.sh chooses the devices ---- */
 
 static uint64_t collatz(uint64_t from, uint64_t n)
 {
@@ -588,8 +591,8 @@ static void *stop_soon(void *arg)
 	return NULL;
 }
 
-/* No request of the first run is in progress in the second, whether the first ended by itself or was stopped with
- * waiting requests. */
+/* The first run ends by itself, or is stopped while requests wait. In the next run, no request of the first run may be
+ * in progress. */
 static void serve_again(const char *qos, int stop_first)
 {
 	struct embedder e;
@@ -625,7 +628,7 @@ TEST(serve_again)
 	serve_again("monolithic budget", 1);
 }
 
-/* ---- ranks that share submitted tasks; here threads of the program ---- */
+/* ---- ranks that share submitted tasks; each rank is a thread of this program ---- */
 
 static struct {
 	pthread_barrier_t met;
@@ -704,7 +707,7 @@ TEST(ranks)
 struct adder {
 	struct member m;
 	uint64_t floats;
-	uint32_t root; /* the root of a broadcast; ~0u: a sum */
+	uint32_t root; /* the root of a broadcast, or ~0u for a sum */
 	float vector[5000];
 };
 
@@ -769,7 +772,7 @@ static void collectives(const char *trigger, const char *algorithm)
 		a[r].m.ranks = (struct loom_ranks){
 			.size = sizeof(a[r].m.ranks), .rank = r, .ranks = 2, .self = &a[r].m.ranks, .allgather = meet};
 	}
-	in_threads(open_member, a, sizeof(*a), 2); /* the ranks of a trigger synchronise there */
+	in_threads(open_member, a, sizeof(*a), 2); /* in threads, because the open calls of the ranks wait for each other */
 	for (int r = 0; r < 2; r++)
 		ok(&a[r].m.e, a[r].m.code);
 	for (uint64_t n = 1; n <= 5000; n = n < 5000 && n * 7 > 5000 ? 5000 : n * 7) {
@@ -790,7 +793,7 @@ static void collectives(const char *trigger, const char *algorithm)
 			CU_ASSERT_EQUAL(wrong, 0);
 		}
 	}
-	/* All ranks reject these calls with the same error. The next call and a run of the workload work. */
+	/* All ranks reject these calls. Afterwards, further calls and a run of the workload succeed. */
 	a[0].floats = 5, a[1].floats = 6;
 	in_threads(run_adder, a, sizeof(*a), 2);
 	for (int r = 0; r < 2; r++)
@@ -832,7 +835,7 @@ TEST(collectives)
 	for (size_t i = 0; i < COUNT(with); i++)
 		if (i < 3 || !access(gputn, R_OK))
 			collectives(with[i][0], with[i][1]);
-	/* One rank already has the sum. A stack for tasks sums up nothing. */
+	/* With a single rank, the vector already is the sum. A stack without workload = allreduce rejects the call. */
 	open_usual(&e, "1", count);
 	REFUSED(loom_stack_allreduce(e.stack, one, 2, &e.err), LOOM_EINVAL, e.err, "workload = allreduce");
 	ok(&e, loom_stack_barrier(e.stack, &e.err));

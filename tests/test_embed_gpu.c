@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that embeds a stack with GPUs: what a run calls of the driver; answers, stops, deadlines and errors of
- * tasks in many runs of one stack; two stacks at once; a kernel that dies. tests/gpu/runs.sh runs it over a driver
- * without a GPU; TEST_GPU=cuda:0 build/tests/test_embed_gpu on a real one. TEST_GPU: the devices. TEST_GPU_RESIDENT:
- * workers stay for that time after a run. TEST_GPU_RUNS: how many runs are stopped (300). TEST_GPU_APART: of two
- * devices each is a GPU of its own. */
+/* Tests a program that embeds a stack with GPUs: the driver's functions that a run calls; results, stops, time-outs and
+ * errors of tasks in many runs of one stack; two stacks at once; a kernel that dies. tests/gpu/runs.sh runs this
+ * program over a driver without a GPU. On a real GPU, call TEST_GPU=cuda:0 build/tests/test_embed_gpu. The environment
+ * has: TEST_GPU, the devices; TEST_GPU_RESIDENT, the time for which workers stay after a run; TEST_GPU_RUNS, the number
+ * of runs that are stopped (300); TEST_GPU_APART, set if two devices are two GPUs. */
 #include "support.h"
 
 #include <dlfcn.h>
@@ -17,7 +17,7 @@
 
 #include "base/base.h"
 
-/* As in tests/gpu/embed_task.dev.h. */
+/* The same constants as in tests/gpu/embed_task.dev.h. */
 enum { EMBED_COUNT, EMBED_TREE, EMBED_SPIN, EMBED_FAIL, EMBED_TRAP };
 
 struct embedder {
@@ -27,7 +27,7 @@ struct embedder {
 	uint32_t tag;
 	loom_ref ref;
 	void *host;
-	uint64_t runs; /* of a thread */
+	uint64_t runs; /* in the test of two stacks, the number of correct runs */
 };
 
 #define ok(e, call) check(__LINE__, e, call)
@@ -56,7 +56,7 @@ static int has_cpu(void)
 	return strstr(getenv("TEST_GPU"), "cpu") != NULL;
 }
 
-/* Workers stay between runs. */
+/* Returns 1 if workers stay on the GPU between runs. */
 static int resident(void)
 {
 	const char *time = getenv("TEST_GPU_RESIDENT");
@@ -108,7 +108,8 @@ static int run(struct embedder *e)
 	return loom_stack_run(e->stack, NULL, &e->err);
 }
 
-/* On a busy machine the workers of a run that was stopped may need longer than a second to leave. */
+/* Repeats a run until it is accepted. On a busy machine, the workers of a stopped run may take more than a second to
+ * leave. */
 static int run_soon(struct embedder *e)
 {
 	int rc;
@@ -117,7 +118,7 @@ static int run_soon(struct embedder *e)
 	return rc;
 }
 
-/* Tasks since the last call. */
+/* Returns the number of tasks that ran since the last call. */
 static uint64_t ran(struct embedder *e)
 {
 	uint64_t sum = 0;
@@ -128,9 +129,9 @@ static uint64_t ran(struct embedder *e)
 	return sum;
 }
 
-/* ---- what a run costs ---- */
+/* ---- calls of the driver in a run ---- */
 
-/* Calls of the driver without a GPU; 0 with a real one. */
+/* Returns how often these functions of the driver without a GPU were called, or 0 with a real driver. */
 static unsigned calls(const char *const *names, size_t n)
 {
 	unsigned (*count)(const char *);
@@ -162,7 +163,8 @@ static struct costs costs(void)
 	};
 }
 
-/* `runs` runs called so much of the driver; kernels of CPUs are none. */
+/* Checks the calls of the driver since `from`, in `runs` runs with `copies` copies to the GPU each. A CPU launches no
+ * kernel. */
 static void check_costs(struct costs from, unsigned runs, unsigned copies)
 {
 	struct costs to = costs();
@@ -172,7 +174,7 @@ static void check_costs(struct costs from, unsigned runs, unsigned copies)
 	if (resident() && !strcmp(getenv("TEST_GPU_RESIDENT"), "2s"))
 		CU_ASSERT_EQUAL(to.launches, from.launches);
 	CU_ASSERT_EQUAL(to.up - from.up, fake * runs * copies);
-	if (!CALLS("hipInit")) /* HIP's driver polls for copies */
+	if (!CALLS("hipInit")) /* device_hip polls for the ends of copies */
 		CU_ASSERT_EQUAL(to.waits - from.waits, fake * runs * copies);
 	CU_ASSERT_EQUAL(to.down, from.down);
 	CU_ASSERT_EQUAL(to.memory, from.memory);
@@ -181,7 +183,7 @@ static void check_costs(struct costs from, unsigned runs, unsigned copies)
 
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 static uint64_t opened, allocated;
-static pthread_t watched; /* allocations of this thread count */
+static pthread_t watched; /* the thread whose allocations are counted */
 static int watches;
 #define COUNTS_FILES     1
 #define NEXT(type, name) ((type)(uintptr_t)dlsym(RTLD_NEXT, name))
@@ -228,14 +230,15 @@ TEST(costs)
 	CU_ASSERT_EQUAL(allocated, pieces);
 #endif
 	check_costs(before, 50, 0);
-	/* Counters are fetched where they are asked for; then it goes on as before. */
+	/* A run with a result copies the counters from the GPU. The runs after it do not. */
 	submit(&e, 3, EMBED_TREE, 4);
 	ok(&e, loom_stack_run(e.stack, &result, &e.err));
 	CU_ASSERT_EQUAL(ran(&e), 3 * 31);
 	ok(&e, loom_result_median(result, "executed", &executed));
 	CU_ASSERT_EQUAL(executed, 3 * 31);
 	loom_result_destroy(result);
-	/* The ranges of several GPUs depend on the number of tasks: a new number costs one copy for each GPU. */
+	/* With several GPUs, the range of each depends on the number of tasks. So the first run with a new number needs
+	 * one copy for each GPU. */
 	submit(&e, 2, EMBED_TREE, 3);
 	ok(&e, run(&e));
 	CU_ASSERT_EQUAL(ran(&e), 2 * 15);
@@ -254,7 +257,7 @@ TEST(costs)
 	shut(&e);
 }
 
-/* Sets of other sizes, in the end ones that are copied. */
+/* Runs with initial sets of different sizes. Sets with more than 1,024 tasks are copied to the GPU. */
 TEST(sizes)
 {
 	static const uint64_t sizes[] = {1, 100, 0, 7, 1024, 3, 1500, 3000, 20};
@@ -329,7 +332,7 @@ TEST(ends)
 		ok(&e, run_soon(&e));
 		CU_ASSERT_EQUAL(ran(&e), 10);
 	}
-	/* In the middle of a run. */
+	/* The stack is closed in the middle of a run. */
 	submit(&e, 1, EMBED_SPIN, 0);
 	ok(&e, loom_stack_start(e.stack, &e.err));
 	shut(&e);
@@ -359,7 +362,7 @@ TEST(two_stacks)
 
 /* ---- the program's streams, graphs and memory ---- */
 
-/* Functions of CUDA's driver, the real one or that without a GPU. */
+/* Functions of CUDA's driver, which is the real one or the driver without a GPU. */
 static struct {
 	int (*cuDevicePrimaryCtxRetain)(void **, int);
 	int (*cuCtxPushCurrent)(void *);
@@ -378,7 +381,7 @@ static struct {
 	int (*cuMemsetD8)(uint64_t, unsigned char, size_t);
 } cu;
 
-/* 0: there is none, as with AMD's. */
+/* Returns 0 if CUDA's driver is not loaded, as with AMD GPUs. */
 static int find_driver(void)
 {
 	void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), *context;
@@ -442,7 +445,7 @@ static void replay(struct embedder *e, void *stream)
 	CU_ASSERT_EQUAL(cu.cuStreamSynchronize(stream), 0);
 	CU_ASSERT_EQUAL(ran(e), 60 * (5 * 15 + 4));
 	ok(e, await(e));
-	/* Runs of other kinds between two of a graph. */
+	/* A run outside of the graph, between two launches of the graph. */
 	submit(e, 3, EMBED_COUNT, 0);
 	ok(e, run(e));
 	CU_ASSERT_EQUAL(cu.cuGraphLaunch(made, stream), 0);
@@ -505,7 +508,8 @@ TEST(streams)
 	CU_ASSERT_EQUAL(executed, 1);
 	loom_result_destroy(result);
 	replay(&e, stream);
-	/* Errors, after which the next runs do nothing, and then all works again. */
+	/* After an error, the runs that are already in the stream do nothing. Runs that are enqueued after wait()
+	 * succeed again. */
 	enqueue(&e, stream, 1, EMBED_FAIL, 5);
 	enqueue(&e, stream, 10, EMBED_COUNT, 0);
 	REFUSED(await(&e), LOOM_EIO, e.err, "detail 5");
@@ -524,7 +528,7 @@ TEST(streams)
 	enqueue(&e, NULL, 6, EMBED_COUNT, 0);
 	ok(&e, await(&e));
 	CU_ASSERT_EQUAL(ran(&e), 6);
-	/* More than waits in a stream. */
+	/* A stream accepts only a limited number of waiting tasks. */
 	enqueue(&e, stream, 1, EMBED_SPIN, 0);
 	for (int i = 0; i < 60; i++) {
 		submit(&e, 100, EMBED_COUNT, 0);
@@ -539,7 +543,7 @@ TEST(streams)
 	ran(&e);
 	ok(&e, run_soon(&e));
 	CU_ASSERT_EQUAL(ran(&e), 2100);
-	enqueue(&e, stream, 1, EMBED_SPIN, 0); /* ended by the close */
+	enqueue(&e, stream, 1, EMBED_SPIN, 0); /* the close ends this run */
 	shut(&e);
 	cu.cuStreamDestroy(stream);
 	cu.cuStreamDestroy(other);
@@ -609,12 +613,12 @@ TEST(adopted)
 		ok(&e, run(&e));
 		CU_ASSERT_EQUAL(ran(&e), 20);
 	}
-	ok(&e, loom_stack_adopt(e.stack, host, 8192, &ref, &e.err)); /* released by the close */
+	ok(&e, loom_stack_adopt(e.stack, host, 8192, &ref, &e.err)); /* the close releases this memory */
 	shut(&e);
 	free(host);
 }
 
-/* A kernel that dies ends its run with an error. Over the driver without a GPU another stack works afterwards. */
+/* A kernel that dies ends its run with an error. With the driver without a GPU, another stack works afterwards. */
 TEST(dies)
 {
 	struct embedder e;

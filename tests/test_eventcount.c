@@ -22,7 +22,7 @@ static void run_waiters(void *(*run)(void *), void *arg)
 	for (int i = 0; i < WAITERS; i++)
 		CU_ASSERT_FALSE_FATAL(pthread_create(&thread[i], NULL, run, arg));
 	for (uint32_t i = 0; i < ROUNDS; i++) {
-		if (arg) { /* the word is the condition */
+		if (arg) { /* without tasks, the eventcount's word is itself the condition */
 			__atomic_fetch_add(&e.word, 1u, __ATOMIC_RELEASE);
 			eventcount_notify(NULL, &e.word, &e.waiters);
 		} else {
@@ -67,7 +67,8 @@ static int take(void)
 	return 0;
 }
 
-/* There is no polling: a lost wake-up leaves tasks, and the notifier waits for them. */
+/* Takes tasks without polling. If a wake-up were lost, tasks would remain, and run_waiters() would wait for them
+ * forever. */
 static void *take_tasks(void *arg)
 {
 	while (!__atomic_load_n(&e.stop, __ATOMIC_ACQUIRE)) {
@@ -78,7 +79,7 @@ static void *take_tasks(void *arg)
 		eventcount_leave_one(&e.waiters, &e.waking);
 		for (got += take(); got; got = take()) {
 			__atomic_fetch_add(&e.taken, (uint32_t)got, __ATOMIC_RELEASE);
-			if (__atomic_load_n(&e.tasks, __ATOMIC_ACQUIRE)) /* tasks are left */
+			if (__atomic_load_n(&e.tasks, __ATOMIC_ACQUIRE)) /* wakes one more waiter while tasks are left */
 				eventcount_advance_one(NULL, &e.word, &e.waiters, &e.waking);
 		}
 	}

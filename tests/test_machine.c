@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#define LOOM_MACHINE_ROOT "." /* the test runs in the folder */
+#define LOOM_MACHINE_ROOT "." /* the test changes into the folder of the simulated machine */
 static cpu_set_t affinity;
 static int fake_affinity(pid_t pid, size_t bytes, cpu_set_t *set)
 {
@@ -22,7 +22,7 @@ static int fake_affinity(pid_t pid, size_t bytes, cpu_set_t *set)
 
 #include "fake_host.h"
 
-/* Cores are claimed in the network namespace, which no other test may share. */
+/* Cores are claimed per network namespace, so the test needs a namespace of its own. `alone` is 1 if it has one. */
 static int alone;
 __attribute__((constructor)) static void leave_others(void)
 {
@@ -83,7 +83,7 @@ static void find(const char *list, uint32_t instance, uint32_t instances, struct
 
 /* ---- cores */
 
-/* In the shares of ranks and devices, hyper-threads i and i + 4 of a core stay together. */
+/* If cores are shared among ranks or devices, both hyper-threads of a core, i and i + 4, go to the same share. */
 TEST(hyperthreads_are_not_cores_F12)
 {
 	struct loom_machine_cpu list[8];
@@ -98,7 +98,7 @@ TEST(hyperthreads_are_not_cores_F12)
 	CU_ASSERT(list[0].cpu == 0 && list[1].cpu == 4 && list[2].cpu == 1 && list[3].cpu == 5);
 	CU_ASSERT_EQUAL(loom_machine_share(list, 8, 2, 3, &from, &to), 0);
 	CU_ASSERT(from == 4 && to == 8);
-	CU_ASSERT_EQUAL(loom_machine_share(list, 8, 5, 6, &from, &to), 0); /* further shares get single hyper-threads */
+	CU_ASSERT_EQUAL(loom_machine_share(list, 8, 5, 6, &from, &to), 0); /* a sixth share gets a hyper-thread */
 	CU_ASSERT(from == 6 && to == 8);
 	CU_ASSERT_EQUAL(loom_machine_share(list, 8, 9, 10, &from, &to), 1);
 	CU_ASSERT(from == 1 && to == 2);
@@ -128,7 +128,7 @@ TEST(physical_cores_first_F12)
 	}
 	for (uint32_t i = 0; i < 8; i++)
 		cores_give_back(cpu[i]);
-	/* A second stack in the process does not use the hyper-thread beside the first stack's worker. */
+	/* A worker of a second stack does not get the hyper-thread that shares a core with a worker of the first stack. */
 	uint32_t one = cores_take(&c, 4, &crowded), other = cores_take(&c, 0, &crowded);
 	CU_ASSERT_EQUAL(one, 4);
 	CU_ASSERT_EQUAL(other, 1);
@@ -138,8 +138,8 @@ TEST(physical_cores_first_F12)
 	end();
 }
 
-/* Returns the cores of another process's workers as bits; the other process also starts at core 0. Bit 7 is set if a
- * core is shared. */
+/* Returns, as bits, the cores that `workers` workers of another process take. That process also starts at core 0. Bit 7
+ * is set if one of its workers shares a core. */
 static uint32_t beside(const struct cores *c, uint32_t workers)
 {
 	int status;
@@ -147,7 +147,7 @@ static uint32_t beside(const struct cores *c, uint32_t workers)
 	if (!child) {
 		uint32_t bits = 0;
 		int crowded, any = 0;
-		memset(taken.core, 0, sizeof(taken.core)); /* as in a process that is no fork */
+		memset(taken.core, 0, sizeof(taken.core)); /* as in a process that was not forked from this one */
 		for (uint32_t i = 0; i < workers; i++) {
 			bits |= 1u << cores_take(c, i, &crowded);
 			any |= crowded;
@@ -165,7 +165,7 @@ TEST(processes_share_no_core_F12)
 	struct cores c;
 	int crowded;
 	uint32_t mine[3];
-	machine(3); /* processors 0 to 5; 0 and 3, 1 and 4, 2 and 5 share a core */
+	machine(3); /* processors 0 to 5, of which 0 and 3, 1 and 4, and 2 and 5 share a core */
 	if (!alone) {
 		end();
 		return;
@@ -175,7 +175,7 @@ TEST(processes_share_no_core_F12)
 	CU_ASSERT(mine[0] == 0 && !crowded);
 	CU_ASSERT_EQUAL(beside(&c, 1), 1u << 1);
 	CU_ASSERT_EQUAL(beside(&c, 2), 1u << 1 | 1u << 2);
-	/* the third worker has no separate core, but a hyper-thread */
+	/* the third worker gets no core of its own, but a free hyper-thread */
 	CU_ASSERT_EQUAL(beside(&c, 3), 1u << 1 | 1u << 2 | 1u << 3);
 	mine[1] = cores_take(&c, 1, &crowded);
 	mine[2] = cores_take(&c, 2, &crowded);
@@ -226,9 +226,10 @@ TEST(quota_of_version_1_F14)
 	put("cg/cpu/a/b/cpu.cfs_period_us", "100000\n");
 	put("cg/cpu/a/b/cpu.stat", "nr_periods 7\nnr_throttled 1\n");
 	CU_ASSERT_EQUAL(loom_machine_quota(&q), 0);
-	CU_ASSERT(q.cpus == 0.5 && q.throttled == 21); /* the quota of the tightest group */
+	CU_ASSERT(q.cpus == 0.5 && q.throttled == 21); /* the smallest quota of all groups counts */
 	end();
-	/* In a container the process's own group is at the mount point, but /proc shows the path outside. */
+	/* In a container, the process's own group is at the mount point, but /proc shows the group's path outside of
+	 * the container. */
 	mounted(V1, "/docker/77", "3:cpu,cpuacct:/docker/77\n");
 	put("cg/cpu/cpu.cfs_quota_us", "150000\n");
 	put("cg/cpu/cpu.cfs_period_us", "100000\n");
@@ -251,7 +252,7 @@ TEST(quota_of_version_2_T8b)
 	put("sys/fs/cgroup/cpu.max", "200000 100000\n");
 	CU_ASSERT_EQUAL(quota(), 2);
 	end();
-	begin(); /* nothing is visible */
+	begin(); /* neither /proc nor /sys is visible */
 	CU_ASSERT_EQUAL(quota(), -1);
 	end();
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Claims of papers: values, verdicts, marks in plots, and what is kept of a result. */
+/* Tests the claims of papers: their values, verdicts and marks in plots, and the short form of results that the
+ * repository keeps. */
 #include "support.h"
 
 #include <math.h>
@@ -78,18 +79,18 @@ static enum loom__claim_verdict judge(const char *paper, double neutral, double 
 
 TEST(verdicts)
 {
-	/* A gain, as a ratio. */
+	/* The paper's value is a gain: a ratio above the neutral value 1. */
 	CU_ASSERT_EQUAL(judge("1.2 +- 0.05", 1, 1.2), LOOM__CLAIM_SAME);
 	CU_ASSERT_EQUAL(judge("1.2 +- 0.05", 1, 1.25), LOOM__CLAIM_SAME);
 	CU_ASSERT_EQUAL(judge("1.2 +- 0.05", 1, 1.3), LOOM__CLAIM_LARGER);
 	CU_ASSERT_EQUAL(judge("1.2 +- 0.05", 1, 1.1), LOOM__CLAIM_SMALLER);
 	CU_ASSERT_EQUAL(judge("1.2 +- 0.05", 1, 0.8), LOOM__CLAIM_OPPOSITE);
-	CU_ASSERT_EQUAL(judge("1.2 +- 0.05", 1, 0.995), LOOM__CLAIM_SMALLER); /* no direction */
-	/* A loss: a ratio nearer to 1 is a smaller effect, although the value is larger. */
+	CU_ASSERT_EQUAL(judge("1.2 +- 0.05", 1, 0.995), LOOM__CLAIM_SMALLER); /* too near to 1 for a direction */
+	/* The paper's value is a loss. A ratio nearer to 1 is a smaller effect, although it is a larger number. */
 	CU_ASSERT_EQUAL(judge("0.6 +- 0.05", 1, 0.8), LOOM__CLAIM_SMALLER);
 	CU_ASSERT_EQUAL(judge("0.6 +- 0.05", 1, 0.4), LOOM__CLAIM_LARGER);
 	CU_ASSERT_EQUAL(judge("0.6 +- 0.05", 1, 1.3), LOOM__CLAIM_OPPOSITE);
-	/* Around the neutral value, and without one, the value itself counts. */
+	/* If the paper's range contains the neutral value, or if there is none, the numbers themselves are compared. */
 	CU_ASSERT_EQUAL(judge("1.0 +- 0.05", 1, 1.14), LOOM__CLAIM_LARGER);
 	CU_ASSERT_EQUAL(judge("0.1", NAN, -5), LOOM__CLAIM_SMALLER);
 	CU_ASSERT_EQUAL(judge(">= 0.8", NAN, 0.5), LOOM__CLAIM_SMALLER);
@@ -110,7 +111,7 @@ TEST(values)
 		const char *text;
 		double value;
 	} good[] = {{"at(t, sync.use=wic, w.n=1)", 6},
-		    {"at(t,use=poll,n=1)", 11}, /* the last part of a key */
+		    {"at(t,use=poll,n=1)", 11}, /* the last part of a key suffices */
 		    {"1 - at(t, use=wic, n=2) / at(t, use=poll, n=2)", 0.75},
 		    {"geomean(t, use=wic)", 3.4641016151377544},
 		    {"mean(t, use=poll|wic)", 6.75},
@@ -154,7 +155,7 @@ static const struct loom__lines_point *point(const struct loom__lines *l, const 
 	return NULL;
 }
 
-/* The paper's values appear where a plot shows what a claim is about. */
+/* A plot shows the paper's value at each point that is the subject of a claim. */
 TEST(marks)
 {
 	struct loaded l;
@@ -166,7 +167,7 @@ TEST(marks)
 	s.plots = 1u << LOOM__PLOT_BARS;
 	CU_ASSERT_EQUAL_FATAL(loom__report_lines(&l.view, "w.n", "sync.use", NULL, &s, &err), 0);
 	loom__figure_marks(loom__json_object(l.view.head, "paper"), &l.view, &s);
-	CU_ASSERT_EQUAL(s.marks, 3); /* not the sum */
+	CU_ASSERT_EQUAL(s.marks, 3); /* claim d, which is a sum, has no mark */
 	loom__lines_create(&l.view, &s, s.metric[0], &lines);
 	CU_ASSERT(point(&lines, "wic", "2")->paper_low == 3 && point(&lines, "wic", "2")->paper_high == 5);
 	CU_ASSERT(isnan(point(&lines, "poll", "2")->paper_low) && isnan(point(&lines, "wic", "1")->paper_low));
@@ -177,12 +178,12 @@ TEST(marks)
 	loom__lines_create(&l.view, &s, s.metric[0], &lines);
 	CU_ASSERT_DOUBLE_EQUAL(point(&lines, "wic", "1")->median, 6 / 11.0, 1e-12);
 	CU_ASSERT_DOUBLE_EQUAL(point(&lines, "wic", "1")->paper_low, 0.5, 1e-12);
-	CU_ASSERT_DOUBLE_EQUAL(point(&lines, "wic", "2")->paper_high, 0.75, 1e-12); /* of 1 - a / b >= 0.25 */
+	CU_ASSERT_DOUBLE_EQUAL(point(&lines, "wic", "2")->paper_high, 0.75, 1e-12); /* from the claim 1 - a / b >= 0.25 */
 	CU_ASSERT_DOUBLE_EQUAL(point(&lines, "poll", "2")->median, 1, 1e-12);
 	CU_ASSERT(isnan(point(&lines, "poll", "2")->paper_low));
 	CU_ASSERT_DOUBLE_EQUAL(point(&lines, "wic", "geomean")->median, sqrt(6 / 11.0 * 2 / 8.0), 1e-12);
 	loom__lines_free(&lines);
-	s.show = LOOM__SHOW_SPEEDUP; /* of a time, the inverse */
+	s.show = LOOM__SHOW_SPEEDUP; /* the speed-up is the inverse of the ratio of two times */
 	loom__lines_create(&l.view, &s, s.metric[0], &lines);
 	CU_ASSERT_DOUBLE_EQUAL(point(&lines, "wic", "1")->median, 11 / 6.0, 1e-12);
 	CU_ASSERT_DOUBLE_EQUAL(point(&lines, "wic", "1")->paper_low, 1 / 0.6, 1e-12);
@@ -193,7 +194,7 @@ TEST(marks)
 	unload(&l);
 }
 
-/* The plane of a front has ratios to the base, and geometric means over a factor. */
+/* A Pareto front can be drawn over ratios to a base, and over geometric means of the levels of a factor. */
 TEST(relative)
 {
 	struct loaded l;
@@ -267,7 +268,7 @@ TEST(pictures)
 	unload(&l);
 }
 
-/* A kept result gives the same values, without the metrics that nothing shows. */
+/* A kept result gives the same values as the full result. It lacks the metrics that no claim or figure uses. */
 TEST(kept)
 {
 	struct loaded l, again;
@@ -305,7 +306,7 @@ TEST(kept)
 	     "\"environment\":{\"before\":" FACTS(1) "}}}\n" THREE("p1", "poll", "1", 10, 12, 11)                        \
 	     "{\"ended\":\"2026-11-26T08:00:00Z\",\"status\":\"ok\",\"environment\":" FACTS(100) "}\n"
 
-/* A sweep says in its table that other programs used the machine, unless its time is virtual. */
+/* The table of a sweep reports that other programs used the machine. It does not if the sweep ran in virtual time. */
 TEST(not_quiet)
 {
 	static const char *const device[] = {ON("cpu:0"), ON("sim:0")};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests the loader with faulty files. The fixtures are in tests/plugins. Each is copied to the test's folder under the
- * name that it claims. */
+/* Tests the loader with faulty files. The faulty plug-ins are in tests/plugins. A test copies a plug-in into its
+ * folder, under the name that the plug-in claims. */
 #include <cjson/cJSON.h>
 #include <dirent.h>
 #include <dlfcn.h>
@@ -40,7 +40,7 @@ static char *in_folder(const char *name)
 
 static void store(const char *path, const char *bytes, size_t n)
 {
-	unlink(path); /* the old file may be loaded, and must not change meanwhile */
+	unlink(path); /* the old file may be loaded, so its contents must not change */
 	FILE *f = fopen(path, "w");
 	CU_ASSERT_FATAL(f != NULL);
 	CU_ASSERT_EQUAL(fwrite(bytes, 1, n, f), n);
@@ -150,7 +150,7 @@ TEST(wrong_kind)
 {
 	refused(place("bad_print", "term_print"), LOOM_SCHED, LOOM_EINVAL,
 		"'term_print'&is a termination plug-in&scheduler is needed");
-	/* The fault is also reported without a manifest. */
+	/* The wrong kind is also reported if the plug-in has no manifest. */
 	refused(place("bad_unmarked", "term_unmarked"), LOOM_SCHED, LOOM_EINVAL,
 		"is a termination plug-in");
 }
@@ -162,8 +162,8 @@ static void on_stop(int number)
 	asked_to_stop++;
 }
 
-/* One of the plug-ins sets handlers that end the process when it is loaded, and raises the signal itself. Only the
- * process's own handlers see the signal. */
+/* When it is loaded, one of the plug-ins sets signal handlers that end the process, and raises the signal. The signal
+ * must only reach the process's own handlers. */
 TEST(accepted)
 {
 	static const char *const good[][2] = {{"bad_longer", "term_longer"},
@@ -186,7 +186,7 @@ TEST(accepted)
 	unsetenv("LOOM_TEST_STOP");
 }
 
-/* A versioned file name is accepted as a name. */
+/* A plug-in can be loaded by a link from its plain name to a versioned file name. */
 TEST(versioned_name)
 {
 	const struct loom_plugin *p = NULL;
@@ -201,7 +201,7 @@ TEST(versioned_name)
 
 /* ---- calls that fail ------------------------------------------------------------------------- */
 
-/* These functions replace the C library's. The loader under test is part of this program. */
+/* These functions replace those of the C library for the loader, which is part of this program. */
 static enum { NOTHING, READ_FAILS, READ_STOPS, LINK_FAILS, PATH_FAILS } broken;
 static unsigned reads;
 
@@ -220,7 +220,7 @@ LOOM_EXPORT void *dlopen(const char *path, int flags)
 	void *(*next)(const char *, int) = (void *(*)(const char *, int))dlsym(RTLD_NEXT, "dlopen");
 	void *handle = next(broken == LINK_FAILS ? "/no/such.so" : path, flags);
 	if (broken == LINK_FAILS)
-		errno = ENOMEM; /* errno is set, but dlerror() reports only the file */
+		errno = ENOMEM; /* dlerror() reports a missing file, but errno shows the true cause */
 	return handle;
 }
 
@@ -252,7 +252,7 @@ TEST(calls_that_fail)
 	CU_ASSERT_EQUAL(loom__plugin_find(&search, LOOM_TERM, "unmarked", &found, &err), LOOM_ENOMEM);
 	CU_ASSERT_PTR_NULL(found);
 	loom__search_free(&search);
-	CU_ASSERT_EQUAL(loom__search_create(NULL, &search, &err), LOOM_ENOMEM); /* also without a list of folders */
+	CU_ASSERT_EQUAL(loom__search_create(NULL, &search, &err), LOOM_ENOMEM); /* with no folder given */
 	broken = NOTHING;
 }
 
@@ -301,7 +301,7 @@ TEST(cut_short)
 	free(bytes);
 }
 
-/* The loader reads any bytes without a crash or an endless loop; sanitizers check the bounds. */
+/* The loader reads any bytes without a crash or an endless loop. In sanitizer builds, the accesses are checked, too. */
 TEST(damaged)
 {
 	char *path = in_folder("term_print.so"), *bytes, *copy;
@@ -315,7 +315,7 @@ TEST(damaged)
 		memcpy(copy, bytes, n);
 		for (int k = 0; k < 8; k++) {
 			xorshift(&random);
-			/* Most bytes are in the headers: the file's, the segments', the sections'. */
+			/* Most changes are in the headers of the file, of its segments and of its sections. */
 			size_t from = k % 3 == 2 ? h->e_shoff : 16;
 			size_t span = k % 3 == 2 ? n - from : 1024;
 			copy[from + random % span] = (char)(random >> 40);
@@ -391,7 +391,7 @@ TEST(probe)
 
 	probe_refused(place("bad_abort", "term_abort"), 20000,
 		      "term_abort.so&constructor&crashed (SIGABRT)&no luck today");
-	/* The addresses are unmapped, so only the child that probes crashes. */
+	/* These plug-ins have unmapped addresses. Only the child that probes them crashes. */
 	static const char *const wild[] = {"wild", "ops_wild", "endless"};
 	for (size_t i = 0; i < LOOM__COUNT(wild); i++) {
 		char fixture[20], name[20];
@@ -405,7 +405,7 @@ TEST(probe)
 	probe_refused(place("bad_hang", "term_hang"), 500, "did not return within 500 ms");
 	CU_ASSERT(loom__now_ns() - begin < 15000000000u);
 
-	/* The child's message and code arrive unchanged. */
+	/* The message and the error code of the child are passed on unchanged. */
 	char *path = place("bad_major_late", "term_major_late");
 	REFUSED(loom__plugin_examine(self, path, 20000, NULL, &err), LOOM_EABI, err, "ABI 7&rebuild it against");
 	CU_ASSERT_EQUAL(loom__plugin_examine(self, in_folder("absent.so"), 20000, NULL, &err), LOOM_ENOENT);
@@ -438,8 +438,8 @@ static void renew_folder(void)
 	CU_ASSERT_EQUAL(mkdir(folder, 0700), 0);
 }
 
-/* A file or folder to which every user may write is rejected, and so is one below such a folder. A folder below one
- * like /tmp is accepted. */
+/* A file or folder to which every user may write is rejected. A file or folder below such a folder is also rejected. A
+ * folder below a sticky folder, such as /tmp, is accepted. */
 TEST(open_to_all_S15_T32b)
 {
 	struct loom__search s = {0};
@@ -490,7 +490,7 @@ TEST(search)
 	unsetenv("GPULOOM_PLUGIN_PATH");
 	REFUSED(loom__search_create(self, &s, &err), LOOM_EINVAL, err, "plugin_path&names a file");
 
-	/* The folder beside this executable is found without being named. */
+	/* The folder "plugins" beside this executable is searched without being named. */
 	CU_ASSERT_EQUAL(loom__search_create(NULL, &s, &err), 0);
 	CU_ASSERT_FATAL(s.count >= 1);
 	CU_ASSERT(test_says(s.folder[0], "/plugins"));
@@ -620,7 +620,7 @@ TEST(describe_markdown)
 		t.at,
 		"### termination.demo\n&`term_demo.so`&| `depth` | integer | `8` | 1 or more"));
 	CU_ASSERT(test_says(t.at, "Depth &lt;of> a \\| b.&slow\\|careful"));
-	CU_ASSERT_PTR_NULL(strchr(t.at, '/')); /* documents are generated from this text, so it has no paths */
+	CU_ASSERT_PTR_NULL(strchr(t.at, '/')); /* documents are generated from this text, so it must not contain paths */
 	loom__text_free(&t);
 }
 
@@ -651,7 +651,7 @@ TEST(describe_json)
 
 int main(int argc, char **argv)
 {
-	/* Probes run this executable again. */
+	/* A probe runs this executable again, with the argument "probe". */
 	if (argc > 1 && !strcmp(argv[1], "probe")) {
 		loom__probe_command(argc - 1, argv + 1);
 		return 2;

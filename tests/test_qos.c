@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests the service path: every arrangement and notification, each service against its own system call, and requests
- * that must be rejected. */
+/* Tests the service path: every arrangement and notification, each service against the system call that it stands for,
+ * and requests that must be rejected. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -33,7 +33,7 @@ static const struct {
 
 struct world {
 	struct qos_rig *r;
-	uint32_t buffer, demand, zeroes, heap, file, readonly, socket, process; /* grants */
+	uint32_t buffer, demand, zeroes, heap, file, readonly, socket, process; /* the numbers of the grants */
 	char *at, *demand_at, *zeroes_at, *heap_at;
 	char *content;
 	char path[64];
@@ -138,7 +138,7 @@ static void check_files(struct world *w, uint32_t worker)
 			   .offset = 8 * PAGE, .bytes = PAGE, .argument = 3 * PAGE + 7),
 			(int64_t)PAGE);
 	CU_ASSERT_EQUAL(memcmp(w->at + 8 * PAGE, direct, PAGE), 0);
-	/* The reads are at the end of the file, and behind the end. */
+	/* The first read crosses the end of the file. The second is behind the end. */
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->buffer,
 			   .bytes = PAGE, .argument = 64 * PAGE - 10),
 			10);
@@ -165,7 +165,7 @@ static void check_faults(struct world *w, uint32_t worker)
 	CU_ASSERT_TRUE(present(w->demand_at, 3));
 	CU_ASSERT_FALSE(present(w->demand_at, 5));
 	CU_ASSERT_EQUAL(memcmp(w->demand_at + 3 * PAGE, w->content + 3 * PAGE, 2 * PAGE), 0);
-	/* The range is partly present. The rest is filled, and written data remain. */
+	/* Some pages of the range are present. They keep written data, and the others are filled. */
 	w->demand_at[3 * PAGE] = 'x';
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FAULT, .buffer = w->demand, .offset = 2 * PAGE,
 			   .bytes = 4 * PAGE),
@@ -179,7 +179,7 @@ static void check_faults(struct world *w, uint32_t worker)
 			(int64_t)PAGE);
 	CU_ASSERT_EQUAL(w->zeroes_at[PAGE - 1], 0);
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_EVICT, .buffer = w->zeroes, .bytes = PAGE), 0);
-	/* None of the pages is present on a node. */
+	/* No page of the range is present, so none is moved. */
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_MIGRATE, .buffer = w->demand, .bytes = PAGE), 0);
 }
 
@@ -191,7 +191,7 @@ static void check_heap(struct world *w, uint32_t worker)
 	CU_ASSERT_TRUE(present(w->heap_at + a, 2));
 	memset(w->heap_at + a, 'a', 3 * PAGE);
 	CU_ASSERT_EQUAL(w->heap_at[b], 0);
-	/* The range is used as a buffer: only allocated pages are valid. */
+	/* The heap serves as a buffer. Only its allocated pages are valid. */
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_WRITE, .handle = w->file, .buffer = w->heap,
 			   .offset = (uint64_t)a, .bytes = PAGE),
 			(int64_t)PAGE);
@@ -213,7 +213,7 @@ static void check_heap(struct world *w, uint32_t worker)
 	int64_t all = DO(.service = LOOM_SERVICE_ALLOC, .buffer = w->heap, .bytes = 16 * PAGE);
 	CU_ASSERT_EQUAL(all, 0);
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_ALLOC, .buffer = w->heap, .bytes = 1), -ENOMEM);
-	CU_ASSERT_EQUAL(w->heap_at[a], 0); /* the heap zeroes the memory again */
+	CU_ASSERT_EQUAL(w->heap_at[a], 0); /* memory that is allocated again is zero */
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FREE, .buffer = w->heap), 16 * (int64_t)PAGE);
 }
 
@@ -226,7 +226,7 @@ static void check_socket(struct world *w, uint32_t worker)
 			100);
 	CU_ASSERT_EQUAL(recv(w->pair[1], got, sizeof(got), 0), 100);
 	CU_ASSERT_EQUAL(memcmp(got, w->at + 50, 100), 0);
-	/* A full socket is answered with -EAGAIN, without blocking. */
+	/* A request to a full socket is answered with -EAGAIN. It does not block the server. */
 	int64_t rc = 0;
 	for (int i = 0; i < 1000 && rc >= 0; i++)
 		rc = DO(.service = LOOM_SERVICE_SEND, .handle = w->socket, .buffer = w->buffer,
@@ -272,11 +272,11 @@ TEST(services)
 	}
 }
 
-/* ---- memory of a GPU: copies are complete after flush(), not before ---- */
+/* ---- memory of a GPU, to which copies are complete only after flush() ---- */
 
 static struct {
 	struct loom_interrupt is;
-	char *at; /* the block of the workload */
+	char *at; /* the workload's block in the memory of the GPU */
 	unsigned copies;
 	struct {
 		void *to;
@@ -347,7 +347,7 @@ static int64_t fault_page(struct qos_rig *r, uint32_t worker, uint64_t page)
 			  (struct loom_request){.service = LOOM_SERVICE_FAULT, .offset = page * PAGE, .bytes = PAGE});
 }
 
-/* Eight pages of two tenants share three frames in turn. Then a heap has four pages. */
+/* Eight pages of two tenants share three frames in turn. Then a heap of four pages is tested. */
 TEST(frames)
 {
 	struct world world, *w = &world;
@@ -395,7 +395,7 @@ TEST(frames)
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_ALLOC, .buffer = w->heap, .bytes = 3 * PAGE), -ENOMEM);
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FREE, .buffer = w->heap, .offset = PAGE), -EINVAL);
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FREE, .buffer = w->heap), 2 * (int64_t)PAGE);
-	/* Memory of the host is not moved. */
+	/* Here only the demand buffer in GPU memory can be moved. */
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_MIGRATE, .buffer = w->heap, .bytes = PAGE), -EFAULT);
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_MIGRATE, .buffer = w->buffer, .bytes = PAGE), -EOPNOTSUPP);
 	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FAULT, .buffer = w->demand, .bytes = PAGE), -EOPNOTSUPP);
@@ -407,7 +407,7 @@ TEST(frames)
 	free(content);
 }
 
-/* Many requests arrive at once. The host waits for their copies together, before the first answer. */
+/* Many requests arrive at once. The host waits once for the copies of all, before it sends the first answer. */
 TEST(frames_of_a_turn)
 {
 	struct qos_rig *r = placed_rig(&lines);
@@ -581,7 +581,8 @@ TEST(bad_grants)
 	}
 	close(pipes[0]);
 	close(pipes[1]);
-	/* Frames may be in memory of a missing device, may not exist, or may be where copies are impossible. */
+	/* Frames are rejected if their device is missing, if there are none, or if the memory cannot be reached by
+	 * copies. */
 	const struct {
 		struct loom_grant grant;
 		const struct loom_interrupts *interrupts;
@@ -612,7 +613,8 @@ static void sleepy(void *self, const struct loom_qos_load *load, struct loom_qos
 		usleep(1000000);
 }
 
-/* A handler is blocked for a second. Workers see time-outs and full rings, and no request is lost. */
+/* The thread that serves requests is blocked for a second. Workers see time-outs and full rings, but no request is
+ * lost. */
 TEST(stopped_handler)
 {
 	const struct loom_qos_ops ops = {.size = sizeof(ops), .admit = sleepy};
@@ -634,10 +636,10 @@ TEST(stopped_handler)
 		CU_ASSERT_EQUAL(c->qos->wait(c, id[i], 0, &result), 0);
 	CU_ASSERT_EQUAL(c->qos->request(c, &request, &id[8]), 0);
 	CU_ASSERT_EQUAL(c->qos->wait(c, id[8], 0, &result), 0);
-	/* The slot was used again, and the id was never returned. */
+	/* The slot of id[0] was used again. The id after id[8] was never returned. */
 	CU_ASSERT_EQUAL(c->qos->wait(c, id[0], 0, &result), LOOM_ENOENT);
 	CU_ASSERT_EQUAL(c->qos->wait(c, id[8] + 1, 0, &result), LOOM_EINVAL);
-	/* The end of the run ends a wait. */
+	/* The stop word ends a wait. */
 	naps = 1;
 	CU_ASSERT_EQUAL(c->qos->request(c, &request, &id[0]), 0);
 	r->ctl->stop = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* No interrupt is lost. Each worker has one request in flight, so no other request can wake the host for it.
- * tests/models/qos_doorbell.pml verifies the protocol; this test uses the real threads. */
+/* Tests that no interrupt is lost. Each worker has one request in flight, so that no other request can wake the host in
+ * its place. tests/models/qos_doorbell.pml verifies the protocol; this test uses the real threads. */
 #include <pthread.h>
 
 #include "../plugins/qos/service.h"
@@ -55,7 +55,8 @@ static void *ask(void *arg)
 	return NULL;
 }
 
-/* The test covers all pairs of arrangement, notification and moderation. DOORBELLS_ALL=1 tests all combinations. */
+/* By default, each pair of an arrangement, a notification and a moderation is in one of the tested combinations.
+ * DOORBELLS_ALL=1 tests all combinations. */
 TEST(one_at_a_time)
 {
 	for (size_t i = 0; i < COUNT(halves) * COUNT(notify) * COUNT(moderation); i++) {
@@ -74,8 +75,9 @@ TEST(one_at_a_time)
 	}
 }
 
-/* A request is counted after the host has reset the count and before the host arms the doorbell. It does not ring, and
- * is served nevertheless. The next request finds the doorbell armed and is not the first of its window. */
+/* A request is counted after the host has reset the count and before the host arms the doorbell. The request does not
+ * ring the doorbell, but it is served. The next request finds the doorbell armed, although it is not the first of its
+ * window. */
 TEST(first_found_disarmed)
 {
 	for (size_t i = 0; i < COUNT(halves); i++) {
@@ -95,7 +97,8 @@ TEST(first_found_disarmed)
 	}
 }
 
-/* A worker ends between its published count and its request. The host reports this instead of waiting forever. */
+/* A worker ends after it has announced a request and before it writes the request. The host reports this instead of
+ * waiting forever. */
 TEST(quiet_ends_D13)
 {
 	struct loom_error err = {0};
@@ -144,11 +147,11 @@ static struct qos_rig *flooded(const char *const path[2], struct flood *f)
 	qos_rig_must_start(r);
 	*f = (struct flood){.r = r};
 	fake_must(!pthread_create(&f->id, NULL, flood, f), "thread", NULL);
-	usleep(400000); /* until the other tenant has savings */
+	usleep(400000); /* until the other tenant has saved CPU time of its budget */
 	return r;
 }
 
-/* Ends the flood, and returns the number of wake-ups of the path for the other tenant. */
+/* Ends the flood, and returns how often the path was woken for the other tenant. */
 static double ebb(struct flood *f)
 {
 	__atomic_store_n(&f->stop, 1, __ATOMIC_RELAXED);
@@ -159,11 +162,13 @@ static double ebb(struct flood *f)
 	return woken;
 }
 
-/* On a busy machine the path may be awake whenever the other tenant posts a request. Then the flood is repeated. */
+/* On a busy machine, the path may already be awake whenever the other tenant posts a request. Then the test repeats the
+ * flood. */
 #define WAKEUPS 10
 #define FLOODS 20u
 
-/* Repeats floods until the path was woken often enough. once() is called now and then. */
+/* Repeats floods until the path was woken WAKEUPS times. During a flood, once() makes a request of the other tenant,
+ * `times` times. */
 static void must_wake(const char *const path[2], void (*once)(struct qos_rig *r), int times)
 {
 	double woken = 0;
@@ -184,8 +189,8 @@ static void post_and_wait(struct qos_rig *r)
 	CU_ASSERT_EQUAL(qos_rig_do(r, 1, (struct loom_request){0}), 0);
 }
 
-/* One tenant always waits for a burst, every 150 ms. Another tenant posts a request now and then, far below its share.
- * The path is woken for these requests. */
+/* One tenant floods the path, which serves it in a burst every 150 ms. Another tenant posts a request now and then, far
+ * below its share. These requests must wake the path between the bursts. */
 TEST(wakes)
 {
 	static const char *const path[][2] = {
@@ -195,8 +200,8 @@ TEST(wakes)
 		must_wake(path[i], post_and_wait, 50);
 }
 
-/* Posts a request that notifies the host, but not the serving thread. It acts like qos_request() in a worker that
- * checked the server doorbell just before the doorbell was armed. */
+/* Posts a request that notifies the host, but not the serving thread. qos_request() does the same in a worker that
+ * checks the server doorbell just before it is armed. */
 static uint64_t post_unnoticed(struct qos_rig *r, uint32_t worker)
 {
 	struct qos_head *h = r->view.global;
@@ -222,8 +227,9 @@ static void post_unnoticed_and_wait(struct qos_rig *r)
 	CU_ASSERT_EQUAL(r->ctx[1].qos->wait(&r->ctx[1], id, 10 * SECOND, &got), 0);
 }
 
-/* While the server sleeps, another thread of the path moves a request of a tenant in the wake mask into the tenant's
- * queue. There no bit shows the request. tests/models/qos_server.pml has the faults queue_unseen and fill_silent. */
+/* While the serving thread sleeps, another thread of the path moves a request into the queue of a tenant in the wake
+ * mask. No bit shows requests in a queue. The serving thread must wake up nevertheless. tests/models/qos_server.pml has
+ * this case as the faults queue_unseen and fill_silent. */
 TEST(woken_by_a_queue)
 {
 	static const char *const path[][2] = {{"split", "class=other"}, {"monolithic", "class=other worker=yes"}};
@@ -231,7 +237,7 @@ TEST(woken_by_a_queue)
 		must_wake(path[i], post_unnoticed_and_wait, 20);
 }
 
-/* This policy masks interrupts, and admits no tenant while it is `shut`. */
+/* This policy masks interrupts, and admits no tenant while `shut` is 1. `asked` counts the calls of admit(). */
 struct gate {
 	uint32_t shut, asked;
 };
@@ -268,8 +274,8 @@ TEST(poller_sleeps)
 	int64_t got;
 	uint32_t n = 0, rests = 0, unread = 0;
 	CU_ASSERT_EQUAL(c->qos->request(c, &request, &id[n++]), 0);
-	/* Between two calls of the policy the ring is not read, except by chance just before a call. On a busy machine
-	 * most pauses pass unobserved. */
+	/* Between two calls of the policy the path must not read the ring. A pause counts only if no call happens
+	 * during the pause, which is rare on a busy machine. */
 	while (n < 64 && rests < 5) {
 		uint32_t asked = __atomic_load_n(&g.asked, __ATOMIC_ACQUIRE);
 		const uint32_t *known = ((struct qos *)r->stage->self)->service->consumed;

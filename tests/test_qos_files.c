@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests reads by io_uring on a kernel that rejects calls, or whose waits fail. */
+/* Tests reads by io_uring on an emulated kernel that rejects calls, or whose waits fail. */
 #include "support.h"
 
 #if __has_include(<liburing.h>)
@@ -7,7 +7,7 @@
 
 #include "fake_host.h"
 
-/* The emulated kernel accepts a number of calls before it fails, and its waits may fail. */
+/* The emulated kernel accepts `takes` more calls. Its waits return `wait` if this is not 0. */
 static struct {
 	unsigned takes;
 	int wait, submits;
@@ -21,7 +21,7 @@ static struct io_uring_sqe *fake_get_sqe(struct io_uring *ring)
 	(void)ring;
 	return &kernel.sqe[kernel.prepared++];
 }
-/* Accepts the entries in the ring, also earlier ones. */
+/* Accepts entries of the ring, including those that earlier calls left there. */
 static int fake_submit(struct io_uring *ring, unsigned wait)
 {
 	unsigned n = kernel.prepared - kernel.taken;
@@ -97,7 +97,7 @@ static void begin(struct service *s, uint32_t n)
 	}
 }
 
-/* Calls that the kernel does not accept are executed once, by plain system calls, and are never submitted later. */
+/* Calls that the kernel does not accept are executed once, by plain system calls. They are not submitted again later. */
 TEST(refused_calls_are_not_kept_D14)
 {
 	struct service s;
@@ -110,7 +110,7 @@ TEST(refused_calls_are_not_kept_D14)
 	}
 	kernel.takes = 8;
 	int submits = kernel.submits;
-	CU_ASSERT_EQUAL(qos_files_add(&s, &call[4]), 0); /* the call is executed at once */
+	CU_ASSERT_EQUAL(qos_files_add(&s, &call[4]), 0); /* the call is executed by a plain system call at once */
 	call[5].bytes = 8;
 	CU_ASSERT_EQUAL(qos_files_add(&s, &call[5]), 0);
 	qos_files_flush(&s, NULL);

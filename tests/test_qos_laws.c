@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests the policies' control laws on a simulated machine, without clocks and noise. */
+/* Tests how the policies limit and distribute CPU time, on a simulated machine without clocks and noise. */
 #include "qos_rig.h"
 
 struct machine {
@@ -7,7 +7,7 @@ struct machine {
 	void *self;
 	struct loom_qos_load load;
 	struct loom_qos_queue tenant[4];
-	double cost, wake; /* in ns of CPU time */
+	double cost, wake; /* the CPU time of a request and of a wake-up, in ns */
 	uint64_t longest_burst, longest_gap, served;
 	uint64_t burst;
 };
@@ -46,7 +46,7 @@ static void spend(struct machine *m, double ns)
 		m->longest_burst = m->burst;
 }
 
-/* Runs for `ns`. Every tenant of the mask always has pending requests. */
+/* Simulates `ns` nanoseconds, in which every tenant of the mask always has pending requests. */
 static void run(struct machine *m, uint64_t ns, uint32_t mask)
 {
 	uint64_t until = m->load.now_ns + ns;
@@ -93,8 +93,8 @@ static double share(struct machine *m, uint64_t ns, uint32_t mask)
 
 #define SECOND 1000000000ull
 
-/* The budget keeps and uses the share, and bursts remain short. This holds for any cost of requests and wake-ups, also
- * when the cost changes. */
+/* Under the budget policy, requests get their share of CPU time, and not more, in short bursts. This holds for any cost
+ * of requests and wake-ups, also when the cost changes. */
 TEST(budget)
 {
 	static const double limits[] = {0.01, 0.05, 0.2, 0.3};
@@ -111,19 +111,19 @@ TEST(budget)
 		/* The path gets at least 0.8 of the requests that the budget would buy if wake-ups were free. */
 		double ideal = limits[i] * 2 * 2e9 / m.cost;
 		CU_ASSERT((double)m.served >= 0.8 * ideal);
-		m.cost = 14000; /* the load changes in one step */
+		m.cost = 14000; /* the cost of a request changes in one step */
 		double after = share(&m, SECOND, 1);
 		CU_ASSERT(after <= 1.02 * limits[i] + 0.002);
 		m.cost = 700;
 		CU_ASSERT(share(&m, SECOND, 1) <= 1.02 * limits[i]);
-		/* Unused time does not accumulate, as the bucket has a limited depth. */
+		/* Unused time does not accumulate, because the budget's bucket has a limited depth. */
 		m.load.now_ns += 10 * SECOND;
 		CU_ASSERT(share(&m, SECOND, 1) <= 1.02 * limits[i]);
 		end(&m);
 	}
 }
 
-/* A request, or a wake-up, may cost more than a bucket. It is served nevertheless, but rarely. */
+/* A request or a wake-up may cost more than the bucket holds. Such requests are still served, but rarely. */
 TEST(budget_dear)
 {
 	struct machine m;
@@ -149,7 +149,7 @@ TEST(fair_shares)
 	CU_ASSERT_DOUBLE_EQUAL((double)m.tenant[0].cpu_ns / all, 0.25, 0.025);
 	CU_ASSERT_DOUBLE_EQUAL((double)m.tenant[1].cpu_ns / all, 0.25, 0.025);
 	CU_ASSERT_DOUBLE_EQUAL((double)m.tenant[2].cpu_ns / all, 0.5, 0.05);
-	/* A tenant gains nothing from a pause. */
+	/* A tenant gets no more time than the other one because it pauses. */
 	m.tenant[0].cpu_ns = m.tenant[1].cpu_ns = 0;
 	for (int i = 0; i < 4000; i++)
 		run(&m, 250000, i % 2 ? 1 : 3);
@@ -158,8 +158,9 @@ TEST(fair_shares)
 	end(&m);
 }
 
-/* Tenant 1 posts a request every `pace` ns for `ns`, beside the tenants of the mask, which always have pending
- * requests. Requests of tenants in the wake mask end a sleep. */
+/* For `ns` nanoseconds, tenant 1 posts a request every `pace` ns. The tenants of the mask always have pending requests.
+ * A request of a tenant in the policy's wake mask ends a sleep. Returns tenant 1's longest delay after its first
+ * hundred requests. */
 static double ask_now_and_then(struct machine *m, uint64_t ns, uint64_t pace, uint32_t mask)
 {
 	uint64_t until = m->load.now_ns + ns, next = m->load.now_ns + pace, longest = 0, answered = 0;
@@ -198,7 +199,7 @@ static double ask_now_and_then(struct machine *m, uint64_t ns, uint64_t pace, ui
 		m->ops->account(m->self, &m->load, turn.tenant, served, (uint64_t)cpu);
 		if (turn.tenant != 1)
 			continue;
-		/* The first hundred requests have no savings yet. */
+		/* The first hundred requests do not count, because the tenant has saved no CPU time before them. */
 		if (++answered > 100 && m->load.now_ns - next > longest)
 			longest = m->load.now_ns - next;
 		next += pace;
@@ -207,15 +208,15 @@ static double ask_now_and_then(struct machine *m, uint64_t ns, uint64_t pace, ui
 	return (double)longest;
 }
 
-/* A tenant within its share is served beside a flooding tenant as if it were alone, at the expense of the other
- * tenant. */
+/* A tenant that stays within its share waits hardly longer beside a flooding tenant than alone. The flooding tenant
+ * gets the rest. */
 TEST(within_share)
 {
 	static const double limits[] = {0.01, 0.05, 0.2};
 	static const char *const options[] = {"limit=1%", "limit=5%", "limit=20%"};
 	for (size_t i = 0; i < 3; i++) {
 		struct machine m;
-		uint64_t pace = (uint64_t)(4 * 10700 / (2 * limits[i])); /* half of the tenant's share */
+		uint64_t pace = (uint64_t)(4 * 10700 / (2 * limits[i])); /* so tenant 1 uses half of its share */
 		begin(&m, "budget", options[i], 2);
 		m.wake = 10000;
 		double alone = ask_now_and_then(&m, 400 * pace, pace, 0);
@@ -223,15 +224,15 @@ TEST(within_share)
 		double beside = ask_now_and_then(&m, SECOND + 400 * pace, pace, 1);
 		CU_ASSERT(beside <= 2 * alone);
 		CU_ASSERT((double)(m.load.cpu_ns - cpu) <= 1.02 * 2 * limits[i] * (double)(m.load.now_ns - now));
-		/* The other tenant uses the remaining three quarters. */
+		/* The other tenant can use the remaining three quarters of the budget. */
 		CU_ASSERT((double)m.tenant[0].cpu_ns >= 0.6 * 2 * limits[i] * (double)(m.load.now_ns - now));
 		CU_ASSERT(ask_now_and_then(&m, SECOND, pace / 16, 1) > 2 * alone);
 		end(&m);
 	}
 }
 
-/* The paper's governor keeps the share of the time that it charges, and exceeds the share by the time that it does not
- * charge. */
+/* The governor of the HISS paper limits only the time that it charges. The share is exceeded by the time that it does
+ * not charge. */
 TEST(throttle)
 {
 	struct machine m;
@@ -246,7 +247,7 @@ TEST(throttle)
 	double handler = share(&m, SECOND, 1);
 	CU_ASSERT(handler > path);
 	end(&m);
-	/* The delays grow exponentially: 10, 20, 40 us. */
+	/* The delays double: 10, 20, 40 us. */
 	begin(&m, "throttle", "limit=5% charge=path", 1);
 	struct loom_qos_round turn = {.requests = 64};
 	m.tenant[0].waiting = 1;
@@ -260,7 +261,8 @@ TEST(throttle)
 		CU_ASSERT_EQUAL(turn.retry_ns - m.load.now_ns, delay);
 	}
 	end(&m);
-	/* A wake-up costs more than the limit, so the share never drops. A round is served after each longest delay. */
+	/* Wake-ups alone use more than the limit, so the used share never drops below it. The governor still serves a
+	 * round after each delay of maximum length. */
 	begin(&m, "throttle", "limit=2% charge=path delay=1us delay_most=8us batch=7", 1);
 	m.tenant[0].waiting = 1;
 	int served = 0;
@@ -288,7 +290,7 @@ TEST(adaptive)
 		for (int epoch = 0; epoch < 400; epoch++) {
 			got = (struct loom_qos_moderation){.count = 1};
 			m.ops->interrupt(m.self, &m.load, &got);
-			/* The throughput rises or falls with coalescing. */
+			/* With gains = 1 the throughput rises with coalescing, otherwise it falls. */
 			double level = got.count > 64 ? 4 : got.count > 16 ? 3 : got.count > 4 ? 2 : got.count > 1;
 			double serves = gains ? 10000 * (1 + 0.3 * level) : 10000 / (1 + 0.3 * level);
 			m.load.now_ns += 10000000;
@@ -296,8 +298,8 @@ TEST(adaptive)
 			m.load.interrupts += (uint64_t)(serves / (got.count > 1 ? got.count : 1));
 			rate[epoch >= 200] += (uint64_t)serves;
 		}
-		/* The policy explores, so it does not always use the best setting. On average the throughput is well
-		 * above the worst. */
+		/* The policy also tries other settings, so it does not always use the best one. Its average throughput
+		 * must still be far above that of the worst setting. */
 		if (gains)
 			CU_ASSERT(rate[1] > 200 * 16000);
 		if (!gains)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The peak over any 1 s window from more rounds than there are points; shares of idle states from counters of the
- * test. */
+/* Tests metrics of the service path: the peak of CPU time over windows of 1 s, from more rounds than the path keeps
+ * points, and the shares of idle states, from counters that the test writes. */
 #include "../plugins/qos/metrics.c"
 #undef METRIC
 #define QOS_CPU_FOLDER "cpus"
@@ -14,8 +14,8 @@ uint64_t qos_files_charge(struct service *s, int all)
 	return 0;
 }
 
-/* Simulates `turns` rounds per second, for three seconds. In the second one, `busy` of each 1,000 ns are busy, in the
- * others 100. */
+/* Simulates `turns` rounds per second for three seconds. The path is busy for `busy` of each 1,000 ns in the middle
+ * second, and for 100 of each 1,000 ns in the first and last. */
 static double dearest(uint64_t turns, uint64_t busy)
 {
 	static struct service s;
@@ -75,7 +75,7 @@ static double value_of(const char *name)
 	return -1;
 }
 
-/* Two cores for 2 s: POLL for 0.2 s of their 4, C1 for 1 s, C6 for 2 s. */
+/* Two cores are observed for 2 s. Of these 4 core-seconds, 0.2 s are in POLL, 1 s in C1 and 2 s in C6. */
 TEST(idle_states)
 {
 	static const char *const state[] = {"POLL", "C1 ACPI", "C6"};
@@ -104,7 +104,7 @@ TEST(idle_states)
 	CU_ASSERT_DOUBLE_EQUAL(value_of("idle_share_deepest"), 0.5, 1e-9);
 	CU_ASSERT_DOUBLE_EQUAL(value_of("idle_share"), 0.8, 1e-9);
 	CU_ASSERT_DOUBLE_EQUAL(value_of("idle_entries_per_s"), 2, 1e-9);
-	/* A core without counters. */
+	/* A core without counters gives no metric. */
 	metrics = 0;
 	s.vectors = 1;
 	s.core[0] = 7;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests the queues of a tenant. Each request is served once, and reads are served in SCAN order of their offsets. Other
- * requests are fences. */
+/* Tests the queues of a tenant. Each request is served once. Reads are served in SCAN order of their offsets. No
+ * request is reordered across a request that is no read. */
 #include "../plugins/qos/bottom_half.c"
 #include "../plugins/qos/queue.c"
 #include "qos_rig.h"
@@ -50,7 +50,7 @@ TEST(scan)
 	uint32_t turns = 0, seen[CALLS] = {0};
 	CU_ASSERT_EQUAL_FATAL(qos_queue_open(&q, CALLS, LOOM_QOS_SCAN), 0);
 	for (uint32_t i = 0; i < CALLS; i++) {
-		post(&q, i, LOOM_SERVICE_READ, xorshift(&x) % 10000); /* more requests than positions */
+		post(&q, i, LOOM_SERVICE_READ, xorshift(&x) % 10000); /* there are more requests than positions */
 	}
 	for (uint32_t i = 0; i < CALLS; i++) {
 		const struct qos_call *call = qos_queue_take(&q);
@@ -74,7 +74,7 @@ TEST(repeated_position)
 	CU_ASSERT_EQUAL_FATAL(qos_queue_open(&q, CALLS, LOOM_QOS_SCAN), 0);
 	for (uint32_t i = 0; i < CALLS / 2; i++)
 		post(&q, i, LOOM_SERVICE_READ, 5);
-	post(&q, CALLS - 1, LOOM_SERVICE_READ, 4); /* the scan at position 5 has just passed position 4 */
+	post(&q, CALLS - 1, LOOM_SERVICE_READ, 4); /* the scan is at position 5, just after position 4 */
 	uint32_t served = 0;
 	for (; served < 10 * CALLS; served++) {
 		const struct qos_call *call = qos_queue_take(&q);
@@ -108,8 +108,8 @@ TEST(fence)
 	qos_queue_close(&q);
 }
 
-/* Answers are out of order, so a ring may appear to have room. The slot of a pending request must not be
- * overwritten. */
+/* Answers are given out of order, so a ring may seem to have room although a slot still has a pending request. This
+ * slot must not be overwritten. */
 TEST(slot_taken)
 {
 	static struct service s;
@@ -128,7 +128,7 @@ TEST(slot_taken)
 		published = 8;
 		bits = 1;
 		CU_ASSERT_EQUAL(qos_fill(&s), 8);
-		q->call[honest ? 0 : 3].busy = 0; /* this request was answered */
+		q->call[honest ? 0 : 3].busy = 0; /* this request has been answered */
 		published = 9;
 		bits = 1;
 		CU_ASSERT_EQUAL(qos_fill(&s), honest);
@@ -138,7 +138,8 @@ TEST(slot_taken)
 	}
 }
 
-/* Through the whole path, a read sees the last write before it, and a write uses the data of the read before it. */
+/* Sends requests through the whole path. A read must return the last write before it, and a write must use the data of
+ * the read before it. */
 static void reads_and_writes(const char *options)
 {
 	struct loom_error err = {0};
@@ -169,7 +170,7 @@ static void reads_and_writes(const char *options)
 						 .offset = i,
 						 .bytes = 1,
 						 .argument = place * PAGE};
-			if (writes && i && round % 2) { /* the data of the previous request */
+			if (writes && i && round % 2) { /* this write uses the data of the previous request */
 				q.offset = i - 1;
 				inside[place] = want[i - 1];
 				want[i] = 0;

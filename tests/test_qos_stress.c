@@ -13,13 +13,13 @@
 #define PAGE 4096ull
 #define WORKERS 4u
 #define WINDOW_MOST 1024u
-static const uint32_t window[2] = {64, WINDOW_MOST}; /* the windows of the two tenants */
+static const uint32_t window[2] = {64, WINDOW_MOST}; /* the slots that each of the two tenants' workers have for requests */
 
 /* Sanitizers and perturbed schedules make each request many times as expensive. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(LOOM_PERTURB)
 #define REQUESTS 20000u
 #else
-#define REQUESTS 250000u /* of each worker; all workers make 10^6 */
+#define REQUESTS 250000u /* the requests of each worker; four workers make 10^6 */
 #endif
 
 struct job {
@@ -28,8 +28,8 @@ struct job {
 	uint64_t sent, wrong;
 };
 
-/* A request has a known answer, and about a quarter must fail. */
-#define SENT 1000 /* 1, or -EAGAIN if the socket was full and nothing was sent */
+/* Returns a random request, and its right answer in *want. About a quarter of the requests must fail. */
+#define SENT 1000 /* stands for two right answers: 1, or -EAGAIN if the socket was full */
 static struct loom_request random_request(struct loom_ctx *c, const struct job *j, int64_t *want)
 {
 	struct loom_request r = {.buffer = j->buffer, .handle = j->socket, .bytes = 1};
@@ -70,7 +70,7 @@ static void *work(void *arg)
 	uint64_t id[WINDOW_MOST];
 	int64_t want[WINDOW_MOST], got;
 	while (done < j->n) {
-		/* There are no more requests than slots, as otherwise the oldest answer would be lost. */
+		/* A worker has no more requests in flight than slots, otherwise it would lose the oldest answer. */
 		while (posted < j->n && posted - done < most) {
 			struct loom_request r = random_request(c, j, &want[posted % most]);
 			j->wrong += c->qos->request(c, &r, &id[posted % most]) != 0;
@@ -117,7 +117,7 @@ static int make_file(void)
 
 static const struct {
 	const char *stage[3], *options[3];
-	uint32_t part; /* the share of REQUESTS; slow paths get fewer */
+	uint32_t part; /* a worker makes REQUESTS / part requests, fewer on slow paths */
 } paths[] = {
 	{{"split"}, {"class=other"}, 4},
 	{{"split", "coalesce"}, {"class=other mask=yes", "adaptive=yes"}, 16},
@@ -184,7 +184,8 @@ TEST(random)
 
 /* ---- a tenant that writes invalid data ---- */
 
-/* Worker 0 fills its slots with random words and moves its head anywhere. Worker 1 must not be affected. */
+/* Worker 0 posts random requests. With wild_head it also overwrites the words that it shares with the host. Worker 1
+ * must not be affected. */
 static void fuzz(uint64_t seed, int wild_head)
 {
 	struct qos_rig *r = qos_rig_create(2);
@@ -224,10 +225,11 @@ static void fuzz(uint64_t seed, int wild_head)
 			c->qos->request(c, &request, &id);
 		}
 		if (wild_head && round % 50 == 49) {
-			/* The tenant may write words that the host reads, and its own end of the ring. */
+			/* The tenant can overwrite its end of the ring, and the words in which the host looks for
+			 * requests. */
 			for (size_t i = 0; i < sizeof(*port) / 8; i++)
 				((uint64_t *)port)[i] = xorshift(&x);
-			port->slots = 0; /* later calls of this worker do not access memory */
+			port->slots = 0; /* so later calls of this worker access no slot */
 			__atomic_store_n(published, (uint32_t)xorshift(&x), __ATOMIC_RELEASE);
 			__atomic_fetch_or(qos_bits(h, 0), 1, __ATOMIC_ACQ_REL);
 		}
@@ -262,7 +264,7 @@ TEST(fuzz)
 		fuzz(seed, 1);
 }
 
-/* ---- a tenant that dies with requests outstanding, sample after sample ---- */
+/* ---- samples that end with outstanding requests ---- */
 
 TEST(abandoned)
 {
@@ -292,7 +294,7 @@ TEST(abandoned)
 								      &r->view, &err),
 						0);
 		}
-		/* A request is also outstanding at the end of the test. */
+		/* Requests are also outstanding when the path is closed. */
 		struct loom_request request = {0};
 		uint64_t id;
 		for (int i = 0; i < 1000; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests messages between ranks and hub: the reader of frames, byte by byte and beyond all bounds; addresses, tokens,
- * and keys of memory. */
+/* Tests messages between ranks and the hub: the reader of frames with pieces of any size and invalid lengths,
+ * addresses, tokens, and keys of memory. */
 #include <gpuloom/error.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static size_t put(char *at, uint32_t kind, uint32_t value, const void *body, uin
 	return sizeof(head) + (body ? bytes : 0);
 }
 
-/* Complete frames come from pieces of any size, in sequence. */
+/* The reader assembles complete frames, in order, from pieces of any size. */
 TEST(frames_come_in_pieces_F5)
 {
 	char in[400], text[100];
@@ -52,7 +52,7 @@ TEST(frames_come_in_pieces_F5)
 	}
 }
 
-/* An incomplete frame is not returned, and is detected as incomplete. */
+/* The reader does not return an incomplete frame, and reports that it is incomplete. */
 TEST(a_frame_that_is_cut_waits_F5)
 {
 	char in[64];
@@ -95,7 +95,7 @@ TEST(lengths_are_bounded_F2_S1)
 		char in[64] = {0};
 		size_t used, length = put(in, tried[i].kind, 0, NULL, tried[i].bytes);
 		CU_ASSERT_EQUAL(loom__frame_take(&r, in, length + 16, &used, &f), tried[i].code);
-		CU_ASSERT(r.room <= 8192); /* room for what arrived, not for the announced length */
+		CU_ASSERT(r.room <= 8192); /* there is room for the received bytes, but not for the announced length */
 		if (tried[i].code) { /* the error is permanent */
 			CU_ASSERT_EQUAL(loom__frame_take(&r, in, length, &used, &f), tried[i].code);
 			CU_ASSERT_EQUAL(used, 0);
@@ -133,7 +133,7 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* A key of registered memory cannot be found by counting, and differs between runs. */
+/* The keys of registered memory are random, so that another process cannot find them by counting. */
 TEST(keys_of_memory_are_random_S2)
 {
 	static uint64_t key[4096];
@@ -144,7 +144,7 @@ TEST(keys_of_memory_are_random_S2)
 		all |= key[i];
 		any &= key[i];
 	}
-	CU_ASSERT_EQUAL(all, UINT64_MAX); /* each bit varies */
+	CU_ASSERT_EQUAL(all, UINT64_MAX); /* each bit is 1 in some key; below, each is 0 in some key */
 	CU_ASSERT_EQUAL(any, 0);
 	qsort(key, COUNT(key), sizeof(key[0]), by_value);
 	for (size_t i = 1; i < COUNT(key); i++)
@@ -207,7 +207,7 @@ TEST(a_token_is_compared_whole_S2)
 	}
 }
 
-/* The ranks are threads. A rank with another size gets an error, and data are not mixed. */
+/* The ranks are threads. In the second call, one rank gives data of a different size. The calls must return an error. */
 static int give(void *arg, const struct loom_ranks *ranks, struct loom_error *err)
 {
 	char mine[64] = {0}, all[3 * 64];

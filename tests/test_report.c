@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests reports: pages are well-formed and self-contained, hostile documents neither crash nor inject code, and CSV
- * returns the values. The tests check properties, not pictures. */
+/* Tests reports. Pages must be well-formed and self-contained. Hostile documents must neither crash the program nor
+ * inject code. CSV must have the values of the document. The tests check such properties, and do not compare
+ * pictures. */
 #include "support.h"
 
 #include <ctype.h>
@@ -113,8 +114,8 @@ static int is_void(const char *name)
 	return !strcmp(name, "meta") || !strcmp(name, "br") || !strcmp(name, "wbr");
 }
 
-/* Checks that tags close in order, attributes are quoted, and no bare '<' or '&' is in between. The contents of scripts
- * and styles are not checked. Returns NULL, or the error. */
+/* Checks that tags close in order, that attributes are quoted, and that texts contain no bare '<' or '&'. The contents
+ * of scripts and styles are not checked. Returns NULL, or the error. */
 static const char *check_tags(const char *s)
 {
 	static char stack[200][24], why[200];
@@ -202,7 +203,7 @@ static size_t count(const char *text, const char *what)
 	return n;
 }
 
-/* No part of the page refers to the outside, and only our script can run. The data are in a separate block. */
+/* A page must not load anything, and only the script of gpuloom can run in it. The data are in a separate block. */
 TEST(page_is_closed)
 {
 	for (size_t i = 0; i < LOOM__COUNT(documents); i++) {
@@ -225,14 +226,15 @@ TEST(page_is_closed)
 		    count(page, "Content-Security-Policy\" content=\"default-src 'none'"), 1);
 		if (strcmp(documents[i], "hostile.json"))
 			CU_ASSERT_EQUAL(count(page, "http://") + count(page, "https://"), 0);
-		CU_ASSERT(count(page, "\xe2\x80\xae") == 0); /* this character turns the direction of text */
+		CU_ASSERT(count(page, "\xe2\x80\xae") == 0); /* the character that reverses the direction of text */
 		CU_ASSERT(count(page, "NaN") == 0 && count(page, "nan\"") == 0);
 		free(page);
 		unload(&l);
 	}
 }
 
-/* The policy names our script by its hash. Without the hash, browsers would not run the script. */
+/* The security policy of a page has the hash of the page's script. If the hash were wrong, browsers would not run the
+ * script. */
 TEST(script_hash)
 {
 	char name[] = "/tmp/gpuloom-script-XXXXXX", command[200], hash[80] = "";
@@ -283,7 +285,7 @@ TEST(page_has_its_parts)
 	}
 }
 
-/* One sample is a thousand times the median of its variant. The axis has no ratios below 0. */
+/* Even if one sample is a thousand times the median of its variant, the axis has no ratios below 0. */
 TEST(ratios_from_zero)
 {
 	struct loaded l;
@@ -343,7 +345,7 @@ TEST(hostile_markdown)
 	unload(&l);
 }
 
-/* Loads a document of tests/data in which `to` replaces each `from`. */
+/* Loads a document of tests/data, after replacing each `from` by `to`. */
 static void load_changed(struct loaded *l, const char *name, const char *from, const char *to)
 {
 	struct loom__text t = {0};
@@ -557,7 +559,7 @@ TEST(empty_documents)
 	}
 }
 
-/* Documents with changed, missing or doubled bytes are read or rejected, without any other effect. */
+/* Documents with changed, missing or doubled bytes are either read or rejected. */
 TEST(mutations)
 {
 	uint64_t state = 12345;
@@ -644,7 +646,8 @@ TEST(line_plots)
 	struct loom__lines lines;
 	struct loom_error err = {0};
 	load_grid(&l);
-	/* By default the factor with numbers is on the x axis, in order. The other factors give lines and panels. */
+	/* By default, the factor whose levels are numbers is on the x axis, in order. The other factors give lines and
+	 * panels. */
 	CU_ASSERT_EQUAL_FATAL(loom__report_lines(&l.view, NULL, NULL, NULL, &l.settings, &err), 0);
 	loom__lines_create(&l.view, &l.settings, 0, &lines);
 	CU_ASSERT(lines.xs == 3 && lines.lines == 2 && lines.facets == 2 && lines.points == 12 && lines.pooled == 1);
@@ -655,7 +658,7 @@ TEST(line_plots)
 	CU_ASSERT_DOUBLE_EQUAL(p->most, 4.16, 1e-9);
 	CU_ASSERT(!p->open && p->low >= p->least && p->low < p->median && p->high > p->median && p->n == 9);
 	loom__lines_free(&lines);
-	/* Half of the time is a speed-up of 2. A speed-up of 4 with 4 workers is an efficiency of 1. */
+	/* If the time is halved, the speed-up is 2. A speed-up of 4 with 4 workers is an efficiency of 1. */
 	l.settings.show = LOOM__SHOW_SPEEDUP;
 	loom__lines_create(&l.view, &l.settings, 0, &lines);
 	p = point_at(&lines, "64", "a", "4");
@@ -680,7 +683,7 @@ TEST(line_plots)
 	free(script);
 	free(page);
 	unload(&l);
-	/* Cells that differ only in other factors are combined. */
+	/* Cells that differ only in factors that the plot does not show are combined. */
 	load_grid(&l);
 	CU_ASSERT_EQUAL_FATAL(loom__report_lines(&l.view, "q.size", "device.cpu.workers", NULL, &l.settings, &err), 0);
 	l.settings.facet = LOOM__NO_NAME;
@@ -693,7 +696,8 @@ TEST(line_plots)
 	unload(&l);
 }
 
-/* The labels of effects are in the terms of their axis, the improvement: of a time the inverse of the ratio. */
+/* The labels of effects show the same quantity as the axis: the improvement. The improvement of a time is the inverse
+ * of its ratio. */
 TEST(forest_terms)
 {
 	struct loaded l;
@@ -756,7 +760,7 @@ static double derived_value(const char *text)
 	if (loom__derived_read(text, &d, &err) || loom__derived_sample(&d, &s, &err))
 		fprintf(stderr, "%s: %s\n", text, err.text);
 	else if (s.report.count > 3)
-		v = s.report.list[1].value; /* the metric after the time */
+		v = s.report.list[1].value; /* the derived metric is listed after the time */
 	loom__report_clear(&s.report);
 	return v;
 }
@@ -767,10 +771,10 @@ TEST(derived_values)
 	CU_ASSERT_DOUBLE_EQUAL(derived_value("x=1+2*3-4/2-1"), 4, 0);
 	CU_ASSERT_DOUBLE_EQUAL(derived_value("x = 2^3^2 - -(1 + trigger.fires)"), 520, 0);
 	CU_ASSERT_DOUBLE_EQUAL(derived_value("x = max(log2(8), min(sqrt(16), abs(-9))) + exp(0) + log(1)"), 5, 1e-12);
-	CU_ASSERT(isnan(derived_value("y = x + 1, x = seconds"))); /* x is defined later */
+	CU_ASSERT(isnan(derived_value("y = x + 1, x = seconds"))); /* y must not use x, which is defined after it */
 	CU_ASSERT_DOUBLE_EQUAL(derived_value("x = seconds * 2, y = x + 1"), 1, 0);
 	CU_ASSERT(isnan(derived_value("x = bytes / 0"))); /* the division gives no number */
-	/* The longest expression that fits. Nothing behind its end is read. */
+	/* The longest expression that fits in the buffer. The parser must not read beyond its end. */
 	char longest[200] = "x = 1";
 	while (strlen(longest) < 4 + 159)
 		strcat(longest, "+1");
@@ -791,7 +795,7 @@ TEST(derived_values)
 	}
 }
 
-/* Any text is read or rejected, and an accepted text gives a number or none. */
+/* Any text is either read or rejected. An accepted text gives a number, or no value. */
 TEST(derived_any_text)
 {
 	static const char some[] = "seconds bytes x=+-*/^(),.[]1e9 \tmaxlog_";
@@ -842,7 +846,7 @@ TEST(derived_views)
 	}
 }
 
-/* Many samples, many metrics and many cells give bounded pages in bounded time. */
+/* Documents with many samples, metrics or cells give pages of limited size in limited time. */
 TEST(large)
 {
 	struct loom__text t = {0};
@@ -888,7 +892,8 @@ TEST(many_cells_S14)
 	loom__text_free(&t);
 }
 
-/* In results with a hundred thousand options, each option is searched once in each other result. */
+/* Results with a hundred thousand options are compared in acceptable time, because each option is searched only once in
+ * each other result. */
 TEST(many_options_S14)
 {
 	struct loaded l = {0};
@@ -929,7 +934,7 @@ TEST(main_effect)
 	struct loom__stats_interval ratio;
 	CU_ASSERT_EQUAL_FATAL(load_text(&l, text, &err), 0);
 	CU_ASSERT_EQUAL(loom__effect_levels(&l.view, 0, level, 8), 3);
-	CU_ASSERT_STRING_EQUAL(level[0], "0"); /* the value of the first line, not of the run */
+	CU_ASSERT_STRING_EQUAL(level[0], "0"); /* levels come from the values of a line, not from the conf of the run */
 	CU_ASSERT_EQUAL(loom__effect(&l.view, 0, 0, "0", "1", &ratio), 2);
 	CU_ASSERT_DOUBLE_EQUAL(ratio.at, 2, 1e-12);
 	CU_ASSERT(ratio.open);

@@ -8,7 +8,7 @@ struct setup {
 	const char *sched, *opts;
 	uint32_t workers, lanes;
 	const char *term;
-	uint32_t noncoherent; /* initial tasks are on two non-coherent devices */
+	uint32_t noncoherent; /* 1 if the workers are on two non-coherent devices */
 	uint32_t gpu;   /* 1: the second device behaves like a GPU, with affinity lists */
 };
 static const struct setup setups[] = {
@@ -93,7 +93,7 @@ static const struct setup noncoherent_setups[] = {
 	{"sched_plan", "spin=0", 5, 1, "term_tree", 40, 0},
 };
 
-/* ThreadSanitizer is ten times as slow, so the same setups have fewer seeds. */
+/* Sanitizers make the test ten times as slow, so it runs each setup with fewer seeds and tasks. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define SEEDS 208u
 #define SIZE 600u
@@ -102,7 +102,7 @@ static const struct setup noncoherent_setups[] = {
 #define SIZE 3000u
 #endif
 
-/* Runs the same stack twice. Returns how many tasks moved from one worker to another. */
+/* Runs the same stack twice. Returns the number of tasks that moved from one worker to another. */
 static uint64_t grow(const struct setup *s, uint32_t initials, uint32_t size, uint64_t shape, uint64_t seed)
 {
 	struct harness_params p = tree_params(initials, size, (enum loom__shape)(shape % SHAPES), seed);
@@ -147,7 +147,7 @@ TEST(noncoherent)
 	CU_ASSERT_TRUE(crossed > 0);
 }
 
-/* Each step of the overflow sequence is shown by its counter. */
+/* Runs 5,000 tasks on one worker and returns the counters, which show what the worker does when its queues overflow. */
 static struct loom_counters ladder(const char *sched, const char *opts, enum loom__shape shape,
 				   int expect)
 {
@@ -175,8 +175,8 @@ TEST(mgws_overflow)
 	       LOOM_EFULL);
 }
 
-/* claim = queues: a claim fills half of the local queue and the public queue, and each task that a worker does not find
- * in its local queue passes through the public one. */
+/* With claim = queues, a claim fills half of the local queue and the whole public queue. A worker gets each of its
+ * other tasks from its public queue. */
 TEST(mgws_claim_queues)
 {
 	static const char *const opts[] = {"local_queue=8 public_queue=16 claim=queues", "local_queue=8 public_queue=16"};
@@ -189,7 +189,7 @@ TEST(mgws_claim_queues)
 			harness_close(h);
 			CU_ASSERT_EQUAL(n.claimed, 60);
 			CU_ASSERT_EQUAL(n.acquired, n.published);
-			/* By default the only worker publishes a few of a block at most. */
+			/* By default the only worker publishes at most a few tasks of each claim. */
 			CU_ASSERT_TRUE(i ? n.published < 48 : n.published >= 48);
 		}
 }
@@ -205,7 +205,8 @@ TEST(static_overflow)
 	ladder("sched_static", "local_queue=8 in_place_depth=0 overflow_list=9", STAR, LOOM_EFULL);
 }
 
-/* Tasks of the pool are counted when they are put in and taken out; without room they stay with their worker. */
+/* Counters show the tasks that are put into the pool and taken from it. If the pool is full, a task stays with the
+ * worker that spawned it. */
 TEST(pool)
 {
 	static const char *const scheds[] = {"sched_counter", "sched_plan"};
@@ -220,7 +221,7 @@ TEST(pool)
 	}
 }
 
-/* A failing worker ends the others, in any state. */
+/* A failing worker ends the other workers, whatever they do. */
 TEST(full_stops_all)
 {
 	struct harness *h =
@@ -232,7 +233,8 @@ TEST(full_stops_all)
 		      3);
 	CU_ASSERT_EQUAL(run_tree(h, 5000), LOOM_EFULL);
 	harness_close(h);
-	/* Lanes that run one task each cannot wait for the host, but together they can. */
+	/* If each lane runs a task of its own, lanes cannot wait for the host. If all lanes of a worker run one task
+	 * together, the worker can wait. */
 	h = open_tree("sched_host", "returns=16 granularity=lane", 2, 4, 1, 5000, STAR, 3);
 	CU_ASSERT_EQUAL(run_tree(h, 5000), LOOM_EFULL);
 	harness_close(h);
@@ -251,7 +253,7 @@ TEST(static_shares)
 	harness_close(h);
 }
 
-/* A table without costs is the same; a counter hands out all. */
+/* Without costs, the table of sched_plan gives the same shares as a static split. sched_counter hands out all tasks. */
 TEST(counter_and_plan_shares)
 {
 	struct harness *h = open_tree("sched_plan", "steal=none", 4, 1, 10, 10, STAR, 1);
@@ -292,7 +294,7 @@ TEST(refusals)
 	for (size_t i = 0; i < COUNT(wrong); i++)
 		harness_refused(&(struct harness_params){.sched = wrong[i][0], .sched_opts = wrong[i][1], .workers = 1},
 				LOOM_EINVAL, wrong[i][2]);
-	/* A GPU's only worker would have to run tasks and be the proxy worker. */
+	/* A GPU needs two workers, because its only worker would have to run tasks and be the proxy worker. */
 	harness_refused(
 	    &(struct harness_params){
 		.term = "term_hcounter", .noncoherent = 1, .second_kind = LOOM_ON_GPU, .workers = 2},
@@ -305,7 +307,7 @@ TEST(refusals)
 			LOOM_ENOENT, "/nonesuch/costs.json");
 }
 
-/* An unregistered tag fails the run, and is not used as an address. */
+/* A task with an unregistered tag ends the run with an error. The tag must not be used as an index. */
 TEST(unknown_tag)
 {
 	static const char *const scheds[] = {"sched_mgws", "sched_static", "sched_host", "sched_counter", "sched_plan"};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exactly one of several tasks finds that it is the last, and it sees the writes of the others. The test runs
- * loom_last() and loom_last_noncoherent() on threads. tests/check-after.sh compiles it with planted faults. */
+/* Tests loom_last() and loom_last_noncoherent() on threads. Exactly one of several tasks must find that it is the last,
+ * and must see the writes of all others. tests/check-after.sh also compiles this test with planted faults. */
 #include <gpuloom/dev/dev.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ enum { WORKERS = 6, ROUNDS = 20000 };
 
 static struct {
 	uint64_t pending;
-	uint64_t result[WORKERS]; /* plain words, so that a thread sanitizer checks their order */
+	uint64_t result[WORKERS]; /* not atomic, so that ThreadSanitizer checks the order of the accesses */
 	uint64_t last;
 } rounds[ROUNDS];
 static struct loom_onebit_lock turns[LOOM_MAX_DEVICES];
@@ -76,7 +76,7 @@ TEST(noncoherent)
 	play(3, WORKERS);
 }
 
-/* A blocked ordered task returns when the run is stopped. */
+/* A task that waits in loom_last_noncoherent() returns when the run is stopped. */
 TEST(stopped)
 {
 	uint64_t pending = 1;

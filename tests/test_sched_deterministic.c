@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the real code of sched_mgws, sched_counter, sched_plan and the detectors under thousands of schedules that a seed
- * repeats. Every task runs once, no worker leaves early, and none sleeps forever. TURNS_SEED=n plays one schedule of each kind. */
+/* Runs the real code of sched_mgws, sched_counter, sched_plan and the detectors under thousands of schedules that a
+ * seed repeats. Every task must run once, and no worker may leave early or sleep forever. TURNS_SEED=n runs one
+ * schedule of each setup. */
 #include "turns_tree.h"
 
 #include "../plugins/sched_counter/sched_counter.dev.h"
 #include "../plugins/sched_plan/sched_plan.dev.h"
 
-/* With spin = 0 a worker without tasks sleeps at once, independent of the clock. */
+/* With spin = 0 a worker without tasks sleeps at once, so the schedule does not depend on the clock. */
 #define PARK " wait=sleep spin=0"
 
 static const struct turns_setup setups[] = {
@@ -28,7 +29,8 @@ static const struct turns_setup setups[] = {
 	{"local_queue=2 public_queue=4" PARK, 4, 1, 24, LAZY, 0},
 	{"local_queue=2 public_queue=1 in_place_depth=0" PARK, 3, 2, 20, LAZY, 0},
 	{"local_queue=2 public_queue=4 owners=2 transfer=id" PARK, 4, 1, 24, LAZY, 0},
-	/* Without sleepers, tasks stay longer with their spawners. More tasks overflow, or are left to co-owners. */
+	/* If no worker sleeps, tasks stay longer with the workers that spawned them. So more tasks overflow or are left
+	 * to co-owners. */
 	{"local_queue=2 public_queue=1 in_place_depth=0 wait=spin", 2, 1, 10, STAR, 0},
 	{"local_queue=2 public_queue=2 in_place_depth=0 victim=neighbour wait=spin", 3, 1, 16, STAR, 0},
 	{"local_queue=2 public_queue=4 owners=2 wait=spin", 4, 1, 24, BINARY, 0},
@@ -62,13 +64,13 @@ static const struct turns_setup noncoherent_setups[] = {
 	{"local_queue=2 public_queue=1 in_place_depth=0 backlog=4" PARK, 4, 3, 30, LAZY, CPU_AND_GPU},
 };
 
-/* Ranks share tasks and access each other's memory. */
+/* Setups of ranks that share tasks and access each other's memory. */
 static const struct ranks_setup {
 	const char *opts;
 	uint32_t n, workers[RANKS_MOST], initials, size;
 	enum loom__shape shape;
-	int rma; /* ranks access each other's memory by RMA */
-	size_t term; /* an index of turns_term */
+	int rma; /* 1 if ranks access each other's memory by RMA, 0 for loads and stores */
+	size_t term; /* the index of the detector in turns_term */
 } ranks_setups[] = {
     {"local_queue=2 public_queue=4" PARK, 2, {1, 1}, 1, 24, BINARY, 0, 1},
     {"local_queue=2 public_queue=4" PARK, 2, {1, 1}, 12, 24, STAR, 0, 1},
@@ -144,7 +146,7 @@ TEST(ranks)
 	CU_ASSERT_TRUE(crossed > 0 || test_turns() == 1);
 }
 
-/* Schedulers with a pool of spawned tasks. */
+/* Tests the schedulers that keep spawned tasks in a pool. */
 TEST(pools)
 {
 	static const struct loom_sched_dev counter = {sizeof(counter), sched_counter_run, sched_counter_spawn,
@@ -168,7 +170,7 @@ TEST(pools)
 		const struct turns_setup *s = &pools[i % COUNT(pools)].s;
 		size_t term = i / COUNT(pools);
 		struct harness_params p = turns_params(term, s->opts, s->initials, s->size, s->shape);
-		if (s->noncoherent && !term) /* one word for two devices */
+		if (s->noncoherent && !term) /* term_counter needs one word that both devices change */
 			continue;
 		p.sched = pools[i % COUNT(pools)].name;
 		p.sched_dev = pools[i % COUNT(pools)].dev;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests when and where tasks run: joins, priorities, affinity. Sleepers wake up. */
+/* Tests when and where tasks run (joins, priorities, affinity), and that sleeping workers wake up for tasks. */
 #include "tree.h"
 
 static struct loom_error err;
@@ -38,8 +38,9 @@ static struct harness *open_tasks(const char *sched, const char *opts, uint32_t 
 
 /* ---- joins -------------------------------------------------------------------------------- */
 
-/* Task `id` of a tree of depth param[1] waits for two children, in joins[id], and adds their sums to the parent's sum.
- * The root gets the number of leaves. A task of the last level has no children. */
+/* A tree of tasks of depth param[1]. Task `id` spawns two children. After both, joins[id] starts a SUM task, which
+ * passes the sum of their values to the parent's join. A task of the last level has no children and the value 1. So the
+ * root's sum is the number of leaves. */
 enum { FORK, SUM, ROOT };
 
 static struct loom_task fork_task(uint64_t id, uint64_t level)
@@ -139,7 +140,7 @@ static void noting(struct loom_ctx *c, const struct loom_task *t)
 	note(c, t->param[0]);
 }
 
-/* Makes 30 tasks: 100 + i normal, 200 + i high, 300 + i low, in turn. */
+/* Spawns 30 tasks of normal, high and low priority in turn. Task i logs 100 + i, 200 + i or 300 + i, by its priority. */
 static void mixed(struct loom_ctx *c, const struct loom_task *t)
 {
 	static const uint8_t levels[] = {LOOM_NORMAL, LOOM_HIGH, LOOM_LOW};
@@ -170,7 +171,8 @@ TEST(priorities)
 	}
 }
 
-/* Without the option the order is the usual one: newest first, except for the half that was published. */
+/* Without the option, priorities have no effect: the newest task runs first, and the published half of the tasks runs
+ * last. */
 TEST(priorities_off)
 {
 	static const struct loom_task first = {.tag = 0};
@@ -181,7 +183,7 @@ TEST(priorities_off)
 	harness_close(h);
 }
 
-/* The rings are too small for all tasks. No task is lost, and tasks of low priority are still stolen. */
+/* The rings are too small for all tasks. No task may be lost, and tasks of low priority must still be stolen. */
 TEST(priorities_full)
 {
 	static const struct loom_task first = {.tag = 0};
@@ -199,8 +201,8 @@ TEST(priorities_full)
 
 /* ---- affinity ----------------------------------------------------------------------------- */
 
-/* param[0] is the number of tasks that the task spawns for each kind. param[1] is the kind on which it must run; 0 is
- * any. */
+/* param[0] is the number of tasks that the task spawns for each kind of device. param[1] is the kind on which the task
+ * must run, or 0 for any. */
 static void picky(struct loom_ctx *c, const struct loom_task *t)
 {
 	uint32_t kind = c->device ? LOOM_ON_GPU : LOOM_ON_CPU; /* the kinds that open_tasks() sets */
@@ -224,7 +226,7 @@ TEST(affinity)
 					   "local_queue=4 public_queue=4 transfer=id owners=2",
 					   "victim=local", "victim=none"};
 	struct loom_task first = {.tag = 0};
-	first.param[0] = 8; /* 8 * 3 * (1 + 4 * 3 * (1 + 2 * 3 * (1 + 3))) + 1 tasks */
+	first.param[0] = 8; /* in all, 8 * 3 * (1 + 4 * 3 * (1 + 2 * 3 * (1 + 3))) + 1 tasks */
 	for (size_t i = 0; i < 5 * COUNT(opts); i++) {
 		first.affinity = (uint8_t)(i % 3);
 		first.param[1] = first.affinity;
@@ -282,8 +284,8 @@ static void long_task(struct loom_ctx *c, const struct loom_task *t)
 
 static loom_task_fn *const long_fns[] = {long_task};
 
-/* Seven workers have no tasks for 400 ms. Together they take at most a seventh of this time. They take far less, but
- * the machine may be busy. */
+/* Seven of eight workers have no tasks for 400 ms. Together they may use at most a seventh of their time, 0.4 s. They
+ * need far less, but the machine may be busy. */
 TEST(sleepers_rest)
 {
 	static const struct {
@@ -319,11 +321,11 @@ TEST(sleepers_wake)
 	uint32_t took_part = 0;
 	for (uint32_t w = 0; w < 4; w++)
 		took_part += h->rig.counters[w].executed > 0;
-	CU_ASSERT_EQUAL(took_part, 4); /* 16 tasks of 60 ms each */
+	CU_ASSERT_EQUAL(took_part, 4); /* the 16 tasks take 60 ms each, so every worker gets some */
 	harness_close(h);
 }
 
-/* One long task spawns fewer tasks than fill its queue. A sleeper gets one. */
+/* A long task spawns so few tasks that they do not fill its worker's queue. A sleeping worker must still get one. */
 static uint32_t taken;
 
 static void maker(struct loom_ctx *c, const struct loom_task *t)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stresses ranks that share tasks. Threads replace processes, so that a thread sanitizer sees them. Every task runs
- * once, on any rank, and no rank ends early. */
+/* Stresses ranks that share tasks. Ranks are threads in place of processes, so that ThreadSanitizer sees all of them.
+ * Every task runs once, on any rank, and no rank ends early. */
 #include "ranks.h"
 #include "lib/random.h"
 
 static const struct setup {
 	const char *opts;
 	uint32_t n, workers[RANKS_MOST];
-	int rma; /* ranks access each other's memory by RMA */
+	int rma; /* 1 if ranks access each other's memory by RMA, 0 for loads and stores */
 	const char *term;
 } setups[] = {
     {"", 2, {1, 1}, 0, "term_hcounter"},
@@ -38,7 +38,7 @@ static const struct setup {
 
 static const struct ranks *job; /* the ranks of the running job */
 
-/* Runs a rank. A rank that fails ends the others, as a launcher would. */
+/* Runs a rank. If the rank fails, it stops the other ranks, as a launcher would. */
 static void *run_rank(void *rank)
 {
 	struct harness *h = *(struct harness **)rank;
@@ -56,7 +56,7 @@ static int run_ranks(struct ranks *ranks, uint32_t size, struct loom_error *err)
 	return ranks_check(ranks, size, err);
 }
 
-/* Runs the same ranks twice. Returns how many tasks moved between ranks. */
+/* Runs the same ranks twice. Returns the number of tasks that moved between ranks. */
 static uint64_t grow(const struct setup *s, uint32_t initials, uint32_t size, enum loom__shape shape, uint64_t seed)
 {
 	struct harness_params p = tree_params(initials, size, shape, seed);
@@ -88,7 +88,7 @@ TEST(seeds)
 	CU_ASSERT_TRUE(crossed > 0);
 }
 
-/* A join belongs to one rank. Its tasks do not move, and the message reports this. */
+/* Ranks cannot share tasks that have a join. Such a run is rejected with a message. */
 static void joined(struct loom_ctx *c, const struct loom_task *t)
 {
 	(void)c, (void)t;
@@ -97,7 +97,7 @@ static void joined(struct loom_ctx *c, const struct loom_task *t)
 TEST(joins)
 {
 	static loom_task_fn *const one[] = {joined};
-	static struct loom_join join[2]; /* a reference of 0 means none */
+	static struct loom_join join[2]; /* the first is unused, because a reference of 0 means no join */
 	struct loom_task initial[2] = {{.join = LOOM_REF(2, sizeof(join[0]))}, {.tag = 0}};
 	struct loom_error err = {0};
 	struct ranks ranks;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests sched_mgws and term_counter with workers that stall before any atomic access, for so long that all others
- * continue. A thief stalls while it copies, an owner while its queue is closed. The test finds faults that need two
- * rare moments at once. */
+/* Tests sched_mgws and term_counter with workers that stall at random before atomic accesses, so long that all other
+ * workers run on. For example, a thief stalls while it copies tasks, or an owner stalls while its queue is closed. So
+ * the test finds faults that need two rare events at once. */
 static void stall(void);
 #define LOOM_YIELD() stall()
 
@@ -68,7 +68,7 @@ TEST(stalls)
 			CU_ASSERT_EQUAL(run_tree(h, setups[k].size), 0);
 		harness_close(h);
 	}
-	CU_ASSERT(stalled); /* this file's code has run, and not the plug-in's */
+	CU_ASSERT(stalled); /* shows that the code compiled into this test has run, not the plug-in's */
 }
 
 TEST_MAIN("stall", 120)

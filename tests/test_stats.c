@@ -14,7 +14,7 @@
 #include "tables/stats.h"
 
 
-/* Returns whether two numbers are equal to a part in 10^9, infinities included. Prints a difference. */
+/* Returns 1 if two numbers differ by at most one part in 10^9, or are the same infinity. Otherwise prints them. */
 static int is_near(double got, double want, const char *what, size_t row)
 {
 	int same = got == want || fabs(got - want) <= 1e-9 * fmax(fabs(want), 1e-6);
@@ -188,7 +188,7 @@ TEST(verdicts)
 	}
 	CU_ASSERT_STRING_EQUAL(loom__stats_verdict_name(LOOM__STATS_TRIVIAL), "TRIVIAL");
 
-	/* Five blocks give no interval. Identical blocks need a sixth, and one more. */
+	/* Five blocks give no interval. If their samples are identical, two more blocks are advised. */
 	const double a[] = {7, 7, 7, 7, 7, 7}, b[] = {8, 9, 8, 9, 8, 9};
 	struct loom__stats_comparison c;
 	CU_ASSERT(loom__stats_compare(a, a, 5, 0.95, &c) == 0);
@@ -208,7 +208,7 @@ TEST(verdicts)
 	NEAR(c.shift.low * back.shift.high, 1, 0);
 	NEAR(c.test.p, 2.0 / 64, 0);
 	CU_ASSERT(c.test.p == back.test.p);
-	/* An unpaired comparison uses the logarithms of the data. */
+	/* The ratio of an unpaired comparison is computed from the logarithms of the data. */
 	CU_ASSERT(loom__stats_compare_unpaired(a, 6, b, 6, 0.95, &c) == 0);
 	CU_ASSERT(!c.paired && loom__stats_more_blocks(&c, 0.01, 0.05, 1) == 0);
 	NEAR(c.ratio.at, sqrt(8.0 / 7 * 9 / 7), 0);
@@ -223,7 +223,7 @@ TEST(generator_and_blocks)
 	CU_ASSERT_EQUAL(loom__stats_random(&other), UINT64_C(6457827717110365317));
 	CU_ASSERT_EQUAL(loom__stats_random(&other), UINT64_C(3203168211198807973));
 
-	/* All 6 orders of 3 variants occur about equally often: chi-squared with 5 degrees of freedom. */
+	/* All 6 orders of 3 variants occur about equally often. The test is chi-squared with 5 degrees of freedom. */
 	unsigned slots[6], again[6], seen[27] = {0};
 	for (uint64_t block = 0; block < 6000; block++) {
 		size_t n = loom__stats_block_order(42, block, LOOM__STATS_RANDOM, 3, slots);
@@ -237,7 +237,7 @@ TEST(generator_and_blocks)
 	const int orders[] = {0 + 3 + 2, 0 + 6 + 1, 9 + 0 + 2, 9 + 6 + 0, 18 + 0 + 1, 18 + 3 + 0};
 	for (size_t i = 0; i < COUNT(orders); i++)
 		chi += pow(seen[orders[i]] - 1000.0, 2) / 1000;
-	CU_ASSERT(chi < 20.5); /* 20.5 is the 0.1 % point of the distribution */
+	CU_ASSERT(chi < 20.5); /* the distribution exceeds 20.5 with a probability of 0.1 % */
 	loom__stats_block_order(43, 0, LOOM__STATS_RANDOM, 3, slots);
 	int differ = 0;
 	for (uint64_t block = 0; block < 20; block++) {
@@ -278,7 +278,8 @@ TEST(first_and_modes)
 	CU_ASSERT(loom__stats_modes(grid, 12, &m) == 0 && m.two && m.d == INFINITY && m.lower == 6);
 }
 
-/* If half of the values are equal, the median of deviations is 0, whatever the other values are. */
+/* If half of the values are equal, the median of the deviations is 0, whatever the other values are. The scale must
+ * then be found in another way. */
 TEST(ticks_F21)
 {
 	double z, ticks[20], one[160];
@@ -291,7 +292,8 @@ TEST(ticks_F21)
 	CU_ASSERT(loom__stats_first(near, COUNT(near), &z) == 0 && fabs(z) < LOOM__STATS_FIRST_UNUSUAL);
 	CU_ASSERT(loom__stats_first(cold, COUNT(cold), &z) == 0 && z > LOOM__STATS_FIRST_UNUSUAL);
 	CU_ASSERT(loom__stats_first(flat, 4, &z) == 0 && z == INFINITY);
-	/* For quartiles, 36 of 160 differing values are a part of the spread, but one differing value is an outlier. */
+	/* If 36 of 160 values differ from the rest, they belong to the distribution. If only one differs, it is an
+	 * outlier. */
 	for (size_t i = 0; i < COUNT(one); i++)
 		one[i] = i < 124 ? 1 : 1.1;
 	CU_ASSERT_EQUAL(loom__stats_far_out(one, COUNT(one)), 0);
@@ -302,7 +304,7 @@ TEST(ticks_F21)
 
 static int beats(const struct loom__stats_point *j, const struct loom__stats_point *i)
 {
-	/* more is better for x, less for y */
+	/* for x, more is better, and for y, less is better */
 	return j->x_low >= i->x_high && j->y_high <= i->y_low &&
 	       (j->x_low > i->x_high || j->y_high < i->y_low);
 }
@@ -340,9 +342,9 @@ TEST(pareto)
 			LOOM_EINVAL);
 }
 
-/* ---- how many blocks more ---------------------------------------------------------------------*/
+/* ---- the advised number of further blocks ---------------------------------------------------------------------*/
 
-/* Simulates A and a B whose logarithm is larger by `effect`, both with 3 % of noise. */
+/* Simulates samples of A and B with 3 % of noise. The logarithm of B is larger by `effect`. */
 static void simulate(struct loom__stats_rng *rng, double effect, size_t blocks, struct loom__stats_comparison *c)
 {
 	double a[400], b[400];
@@ -353,7 +355,7 @@ static void simulate(struct loom__stats_rng *rng, double effect, size_t blocks, 
 	CU_ASSERT_FATAL(loom__stats_compare(a, b, blocks, 0.95, c) == 0);
 }
 
-/* Most of the undecided comparisons are decided after the advised number of blocks. */
+/* Most undecided comparisons have a verdict after the advised number of further blocks. */
 TEST(advice)
 {
 	struct loom__stats_rng rng = {8};
@@ -375,7 +377,7 @@ TEST(advice)
 	CU_ASSERT(undecided > 100 && decided > undecided * 6 / 10);
 	simulate(&rng, 0, 200, &c);
 	double found = loom__stats_detectable(&c, 0.05);
-	CU_ASSERT(found > 0.007 && found < 0.014); /* 2.8 * 1.25 * 0.03 * sqrt(2 / 200) = 0.0105 */
+	CU_ASSERT(found > 0.007 && found < 0.014); /* theory gives 2.8 * 1.25 * 0.03 * sqrt(2 / 200) = 0.0105 */
 }
 
 TEST_MAIN("stats", 60)

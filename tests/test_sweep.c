@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests sweeps without plug-ins. Designs cover the promised pairs, and constraints exclude what they name. A sweep that
- * is killed after any byte ends with the same configurations and no sample twice. */
+/* Tests sweeps without plug-ins. Designs must cover the promised pairs of levels, and constraints must exclude the
+ * configurations that they name. A sweep that is killed after any byte of its journal and resumed must end with the
+ * same configurations, without a sample twice. */
 #include "support.h"
 
 #include <fcntl.h>
@@ -148,9 +149,9 @@ TEST(spec)
 	CU_ASSERT_EQUAL_FATAL(spec.factors, 2);
 	CU_ASSERT_STRING_EQUAL(spec.factor[0].key, "a.b.c");
 	CU_ASSERT_STRING_EQUAL(spec.factor[1].key, LOOM__SWEEP_POINT);
-	CU_ASSERT_STRING_EQUAL(spec.factor[1].value[0], "Fast"); /* the text of the conf */
+	CU_ASSERT_STRING_EQUAL(spec.factor[1].value[0], "Fast"); /* the label keeps the spelling of the conf */
 	CU_ASSERT_STRING_EQUAL(spec.constraint[0].reason, "these");
-	/* A configuration has the values and their positions. */
+	/* Applying a configuration sets its values, each with its position in the conf. */
 	CU_ASSERT_EQUAL_FATAL(loom_config_create(&config, NULL), 0);
 	loom__sweep_spec_apply(&spec, (size_t[]){0, 0}, config, &diag);
 	CU_ASSERT_EQUAL(diag.errors, 0);
@@ -338,7 +339,7 @@ TEST(run)
 	CU_ASSERT(is_complete(path));
 	CU_ASSERT_EQUAL(k.taken, CONFIGS * SAMPLES);
 	CU_ASSERT_EQUAL(k.opened, 0);
-	/* The sweep runs in rounds: the first round has every configuration once. */
+	/* The sweep runs in rounds. The first round visits every configuration once. */
 	int seen[CONFIGS] = {0};
 	for (int i = 0; i < CONFIGS; i++)
 		seen[k.order[i]]++;
@@ -419,7 +420,8 @@ static int slow_open(void *arg, size_t config, void **run, struct loom_error *er
 	return fake_open(arg, config, run, err);
 }
 
-/* It is expensive to open a stack, so later visits take several samples. A budget ends the sweep without an error. */
+/* It is expensive to open a stack, so later visits to a configuration take several samples each. A budget ends the
+ * sweep without an error. */
 TEST(visits_and_budget)
 {
 	static const struct loom__sweep_ops slow = {slow_open, slow_sample, fake_close, NULL};
@@ -448,7 +450,7 @@ TEST(visits_and_budget)
 	unlink(path);
 }
 
-/* A line that cannot be made for lack of memory is an error. */
+/* If memory is too short for a line of the journal, the journal reports an error. */
 TEST(broken_line_D4)
 {
 	struct loom__journal j;

@@ -25,13 +25,13 @@ static const char *const every[] = {
 };
 #define EVERY (sizeof(every) / sizeof(every[0]))
 static const char *const isolations[] = {"thread", "process"};
-/* ThreadSanitizer observes one process only. It would report accesses that another process orders. */
+/* ThreadSanitizer observes only one process. It would report accesses whose order depends on another process. */
 #ifdef __SANITIZE_THREAD__
 #define ISOLATIONS 1
 #else
 #define ISOLATIONS 2
 #endif
-#define STEP (3 - ISOLATIONS) /* the step over isolations[i % 2] */
+#define STEP (3 - ISOLATIONS) /* the step of loops over i that use isolations[i % 2] */
 
 static struct sync_rig rig;
 
@@ -50,7 +50,7 @@ static int open_rig(const char *sync, const char *isolation, uint32_t workers, c
 	return rc;
 }
 
-/* ---- items: device 0 publishes them, device 1 reads them. Larger ones: check-sync.sh, in both isolations. */
+/* ---- items, which device 0 publishes and device 1 reads; check-sync.sh tests larger items */
 
 enum { TAGS = 12 };
 
@@ -95,7 +95,7 @@ TEST(stream)
 	}
 }
 
-/* ---- deadlines of producers: the slot is never released */
+/* ---- deadlines of producers, whose only slot is never released */
 static void be_blocked(struct loom_ctx *c)
 {
 	uint64_t value = 1;
@@ -143,7 +143,7 @@ static void all_there(void)
 	for (uint32_t w = 0; w < rig.r.layout.workers; w++)
 		while (!__atomic_load_n(&sync_rig_rows(&rig)[w].done, __ATOMIC_ACQUIRE))
 			usleep(100);
-	usleep(20000); /* the consumers sleep by then */
+	usleep(20000); /* by then the consumers sleep */
 }
 
 static const struct loom_channel unpublished = {.slots = 4, .readers = 1, .from = 0, .to = 1,
@@ -169,7 +169,8 @@ TEST(stop)
 	}
 }
 
-/* After a death a GPU reads the host's words, which are not poisoned. */
+/* After the death of a worker, consumers end by the words of struct loom_ctl, although the host does not call
+ * interrupt(), as on a GPU. */
 TEST(death)
 {
 	static const char *const plugin[] = {"sync_poll", "sync_poll probe=atomic", "sync_backoff", "sync_warp"};

@@ -59,7 +59,7 @@ TEST(segment_tree)
 			run = used[i] ? 0 : run + 1;
 			best = run > best ? run : best;
 		}
-		CU_ASSERT_EQUAL(first == PCM_NONE, best < k); /* a position is found if and only if one exists */
+		CU_ASSERT_EQUAL(first == PCM_NONE, best < k); /* a range of k free pages is found if and only if one exists */
 		if (first == PCM_NONE) {
 			refused++;
 			continue;
@@ -78,7 +78,7 @@ TEST(segment_tree)
 	CU_ASSERT(refused > 100);
 }
 
-/* ---- two consumers on one page, and a signal in a stall */
+/* ---- two consumers that stall on one page, and signals during the stall */
 
 static uint32_t signals;
 static void on_signal(int signo)
@@ -137,13 +137,13 @@ TEST(signal_and_shared_page)
 #ifndef __SANITIZE_THREAD__
 		CU_ASSERT_EQUAL(signals, 20);
 #endif
-		CU_ASSERT_EQUAL(sync_rig_metric(&rig, "sync_eager"), 0); /* no item was there early */
+		CU_ASSERT_EQUAL(sync_rig_metric(&rig, "sync_eager"), 0); /* no item was published before its consumer waited */
 		sync_rig_end(&rig);
 	}
 	sigaction(SIGUSR1, &old, NULL);
 }
 
-/* ---- recycling: more rounds than companions, each with a new fault */
+/* ---- recycling: more rounds than companion pages, so that pages are used again */
 
 static void rounds(struct loom_ctx *c)
 {
@@ -178,14 +178,14 @@ TEST(recycle)
 		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[0].code, 0);
 		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[1].code, 0);
 		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[1].wrong, 0);
-		/* A stall uses up a page. The consumer of a monitored channel always stalls. */
+		/* A stall uses up a page. With eager=no the consumer always stalls. */
 		if (i == 2)
 			CU_ASSERT(sync_rig_metric(&rig, "sync_recycles") > 300);
 		sync_rig_end(&rig);
 	}
 }
 
-/* ---- a lock whose holder was killed is not taken by another thread, and the next launch does not wait for it */
+/* ---- a lock whose holder was killed: no other thread takes it, and the next launch does not wait for it */
 
 TEST(lost_lock)
 {
@@ -204,7 +204,7 @@ TEST(lost_lock)
 	sync_rig_end(&rig);
 }
 
-/* ---- descriptors that all devices have sent and none has received: as many as files may be open */
+/* ---- the descriptors that devices have sent and not yet received: no more than files may be open */
 
 TEST(descriptors_under_way)
 {
@@ -233,7 +233,7 @@ TEST(descriptors_under_way)
 	setrlimit(RLIMIT_NOFILE, &files);
 }
 
-/* ---- early data do not stall their consumer */
+/* ---- data that are published early do not stall their consumer */
 
 static void early(struct loom_ctx *c)
 {
@@ -291,23 +291,24 @@ TEST(fork)
 {
 	struct loom_channel k = {.slots = 1, .readers = 1, .from = 0, .to = 1, .item_bytes = 8};
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	return; /* the sanitizer handles the signal */
+	return; /* the sanitizer would handle the signal that ends the child */
 #endif
 	for (int copy = 0; copy < 2; copy++) {
-		/* The consumer stalls sooner or later. */
+		/* With eager=no the consumer stalls even if the item is there. */
 		const char *kind = copy ? "sync_wic mode=copy eager=no" : "sync_wic eager=no";
 		CU_ASSERT_EQUAL_FATAL(open_rig(kind, 1, &k, fork_in_sample), 0);
 		CU_ASSERT_EQUAL_FATAL(sync_rig_sample(&rig), 0);
 		CU_ASSERT_EQUAL(sync_rig_metric(&rig, "sync_faults"), 1);
 		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[1].code, 0);
-		/* The child shares the file, but not a private page of the consumer. */
+		/* The child shares the pages of a file (in place), but not the private pages of mode=copy, on which it
+		 * dies. */
 		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[1].done, copy ? 1 : 5);
 		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[1].wrong, 0);
 		sync_rig_end(&rig);
 	}
 }
 
-/* ---- too few pages are rejected before anything runs */
+/* ---- a conf with too few pages is rejected before a run */
 
 static void nothing(struct loom_ctx *c)
 {
@@ -326,7 +327,7 @@ TEST(refusals)
 	CU_ASSERT_PTR_NOT_NULL(strstr(uffd_advice(EPERM), "seccomp"));
 }
 
-/* ---- the behaviour of the kernel on which the design depends, with uffd.c alone */
+/* ---- the behaviour of the kernel on which sync_wic depends, tested with uffd.c alone */
 
 struct toucher {
 	pthread_t thread;
@@ -364,7 +365,7 @@ TEST(kernel)
 	madvise(p, BYTES, MADV_NOHUGEPAGE);
 	CU_ASSERT_EQUAL(uffd_register(fd, p, BYTES, UFFD_MISSING), 0);
 	uint64_t at = (uintptr_t)p;
-	/* One copy resumes both threads. A second copy finds the page placed. */
+	/* One copy resumes both threads. A second copy fails, because the page is placed. */
 	begin_touch(fd, &t[0], p);
 	begin_touch(fd, &t[1], p);
 	CU_ASSERT_EQUAL(uffd_copy(fd, at, data, 4096, 1), 0);
@@ -373,11 +374,11 @@ TEST(kernel)
 		CU_ASSERT_EQUAL(t[i].value, 9);
 	}
 	CU_ASSERT_EQUAL(uffd_copy(fd, at, data, 4096, 1), -EEXIST);
-	/* The range contains a placed page. The pages before it are placed, and the call reports their number. */
+	/* The range contains a page that is already placed. The call places the pages before it, and then fails. */
 	CU_ASSERT_EQUAL(uffd_copy(fd, at + 4 * 4096, data, 4096, 1), 0);
 	CU_ASSERT_EQUAL(uffd_copy(fd, at + 4096, data, 8 * 4096, 1), -EEXIST);
 	CU_ASSERT_EQUAL(p[3 * 4096], 9);
-	/* After the page is armed again, a load stalls again. */
+	/* After the page is removed, a load stalls again. */
 	madvise(p, 4096, MADV_DONTNEED);
 	begin_touch(fd, &t[0], p);
 	CU_ASSERT_EQUAL(uffd_copy(fd, at, data, 4096, 0), 0); /* the copy does not wake the thread */
@@ -386,12 +387,12 @@ TEST(kernel)
 	CU_ASSERT_EQUAL(uffd_wake(fd, at, 4096), 0); /* the wake call ends the stall */
 	pthread_join(t[0].thread, NULL);
 	CU_ASSERT_EQUAL(t[0].value, 9);
-	/* A system call on an armed page fails instead of stalling, hence the rule in sync.h. */
+	/* A system call on a missing page fails instead of stalling. Therefore sync.h forbids such calls. */
 	int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 	CU_ASSERT(read(zero, p + 9 * 4096, 16) < 0 && errno == EFAULT);
 	close(zero);
-	/* A close with a waiter lets the waiter continue with zeroes, which are wrong data without a message. sync_wic
-	 * closes after the workers have left. */
+	/* If the descriptor is closed while a thread stalls, the thread continues with zeroes, which are wrong data.
+	 * Therefore sync_wic closes it only after the workers have left. */
 	begin_touch(fd, &t[0], p + 10 * 4096);
 	close(fd);
 	pthread_join(t[0].thread, NULL);

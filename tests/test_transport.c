@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests the placement of segments by transport_host.so and transport_p2p.so over CPU devices. `gpuloom validate`, and
- * each run of two devices, test whether devices that share segments are coherent. */
+/* Tests the placement of segments by transport_host.so and transport_p2p.so over CPU devices. Whether devices that
+ * share segments are coherent is tested by `gpuloom validate` and by each run on two devices. */
 #include <gpuloom/transport.h>
 
 #include "cpu_rig.h"
@@ -40,7 +40,7 @@ static const struct loom_segment_want wants[] = {
 };
 #define WANTS ((uint32_t)(sizeof(wants) / sizeof(wants[0])))
 
-/* Segments of different devices are on different pages. `gpuloom validate` tests the rest. */
+/* Checks that the segments of different devices are on different pages. `gpuloom validate` checks the other rules. */
 static void check_segments(const struct loom_segment *s)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -57,7 +57,8 @@ static void check_segments(const struct loom_segment *s)
 	}
 }
 
-/* Checks which device's memory each of `wants` is in; -1 is the host's. */
+/* Checks where each segment of `wants` is placed. home[i] is the index of the device whose memory has segment i, or -1
+ * for host memory. */
 static void placed(const char *transport, const char *settings, const int32_t *home)
 {
 	struct loom_segment first[WANTS], second[WANTS];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests trigger plug-ins over each provider of this machine: every operation, chains, arguments, full FIFOs and tables,
- * error messages. */
+/* Tests trigger plug-ins over each network provider of this machine: every operation, chains, arguments, full FIFOs and
+ * tables, and error messages. */
 #include "../plugins/trigger_nic/trigger_proxy.dev.h"
 #include "trigger_rig.h"
 
@@ -10,7 +10,7 @@ static const char *const plugins[] = {"trigger_gputn", "trigger_counter", "trigg
 				      "trigger_proxy", "trigger_ofi", "trigger_peer"};
 static const char *const providers[] = {"shm", "tcp", "net", "sockets"};
 #define PLUGINS (sizeof(plugins) / sizeof(*plugins))
-enum { COUNTER = 1, OFI = 5, PEER }; /* indices of plug-ins; the last one has no provider */
+enum { COUNTER = 1, OFI = 5, PEER }; /* indices into `plugins`; PEER uses no provider */
 #define PROVIDERS (sizeof(providers) / sizeof(*providers))
 
 static int is(const struct trig *t, const char *name)
@@ -47,7 +47,7 @@ static void put(struct trig *t)
 		from[i] = 0x1234567890ull * (uint64_t)(i + 1);
 	trig_fire(t, 7);
 	CU_ASSERT_EQUAL(trig_flush(t), 0);
-	CU_ASSERT_EQUAL(to[0], 0); /* the second of two fires is missing */
+	CU_ASSERT_EQUAL(to[0], 0); /* the threshold is 2, and there was only one fire */
 	CU_ASSERT_EQUAL(t->dev->completed(&t->ctx[0], 3), 0);
 	trig_fire(t, 7);
 	CU_ASSERT_EQUAL(trig_flush(t), 0);
@@ -67,7 +67,7 @@ static void get_and_send(struct trig *t)
 	trig_post(t, (struct loom_trigger_post){.tag = 1, .threshold = 1, .op = LOOM_NET_GET,
 						.local = trig_ref(t, a), .remote = trig_ref(t, b),
 						.bytes = 8, .slot = 1, .chain = 2});
-	/* The data of the get are sent on to a receive that is posted at once. */
+	/* The data of the get are sent on, to a receive that is posted without a threshold. */
 	trig_post(t, (struct loom_trigger_post){.tag = 9, .op = LOOM_NET_RECV, .local = trig_ref(t, c),
 						.bytes = 8, .match = 42, .slot = 2});
 	trig_post(t, (struct loom_trigger_post){.tag = 2, .threshold = 1, .op = LOOM_NET_SEND,
@@ -95,7 +95,7 @@ static void add(struct trig *t)
 					   .type = LOOM_NET_F32};
 	int rc = trig_post_fails(t, ints);
 	if (rc == LOOM_ENOTSUP && strstr(t->err.text, "cannot add"))
-		return; /* a provider without atomics reports the missing operation */
+		return; /* a provider without atomics rejects the post, which is right */
 	CU_ASSERT_EQUAL_FATAL(rc, 0);
 	trig_post(t, floats);
 	a[0] = 1ull << 40;
@@ -115,7 +115,7 @@ static void add(struct trig *t)
 	CU_ASSERT_EQUAL(y[2], 1e10f);
 }
 
-/* Many operations of each kind are in flight, each with its own bytes. */
+/* Many operations of each kind are in flight, each with its own source and destination. */
 static void bursts(struct trig *t)
 {
 	enum { N = 8, STRIDE = 32768 };
@@ -154,7 +154,7 @@ TEST(operations)
 			char text[64];
 			snprintf(text, sizeof(text), "provider=%s", providers[p]);
 			if (i == OFI && p != 3)
-				continue; /* only sockets has its own triggered operations */
+				continue; /* of these providers, only sockets has triggered operations of its own */
 			int rc = trig_open(&t, plugins[i], text);
 			if (rc == LOOM_EUNAVAIL) {
 				fprintf(stderr, "not here: %s\n", t.err.text);
@@ -165,13 +165,14 @@ TEST(operations)
 				add(&t);
 				bursts(&t);
 				add(&t);
-				put(&t); /* a new sample follows */
+				put(&t); /* again, in a new sample */
 			}
 			trig_close(&t);
 		}
 }
 
-/* The firing lane executes operations by stores if they need no activity at the target. */
+/* With trigger_peer, the lane that fires executes the operation by stores. Operations that need activity at the target
+ * are rejected. */
 TEST(stores)
 {
 	struct trig t;
@@ -188,7 +189,8 @@ TEST(stores)
 	trig_close(&t);
 }
 
-/* Paired posts: data that travel with their notification, or that are copied to their place where the stage is full. */
+/* Tests a paired post. Its data travel together with their notification. If they do not fit into the stage, they are
+ * copied to their place directly. */
 static void paired(struct trig *t, uint64_t bytes, uint64_t threshold, int alone)
 {
 	uint64_t *from = (uint64_t *)t->data, *to = from + 8192, words = bytes / 8;
@@ -207,7 +209,8 @@ static void paired(struct trig *t, uint64_t bytes, uint64_t threshold, int alone
 			else
 				CU_ASSERT_EQUAL(t->dev->fire_together(&t->ctx[0], 7), 0);
 		}
-		/* By the op of the lane, or of all lanes, which leaves the first message to the former. */
+		/* The message is received by arrived(), an op of one lane, or by await_together(), an op of all lanes.
+		 * The latter leaves the first message to arrived(). */
 		if (!alone && t->dev->await_together(&t->ctx[0], 9, round) == 0)
 			CU_ASSERT(round == 1 || bytes > 4096);
 		CU_ASSERT_EQUAL(t->dev->arrived(&t->ctx[0], 9), (int64_t)round);
@@ -216,7 +219,7 @@ static void paired(struct trig *t, uint64_t bytes, uint64_t threshold, int alone
 		CU_ASSERT_EQUAL(wrong, 0);
 		CU_ASSERT_EQUAL(to[words], 0);
 		CU_ASSERT_EQUAL(t->dev->completed(&t->ctx[0], 3), (int64_t)round);
-		to[0] = 5; /* a later poll does not bring back the word */
+		to[0] = 5; /* a later poll must not overwrite this word */
 		CU_ASSERT_EQUAL(t->dev->arrived(&t->ctx[0], 9), (int64_t)round);
 		CU_ASSERT_EQUAL(to[0], 5);
 	}
@@ -226,11 +229,12 @@ TEST(paired_posts)
 {
 	struct trig t;
 	CU_ASSERT_EQUAL_FATAL(trig_open(&t, "trigger_peer", "stage=8KiB"), 0);
-	for (uint64_t bytes = 8; bytes <= 40000; bytes *= 5) /* 25,000 exceeds the stage */
+	for (uint64_t bytes = 8; bytes <= 40000; bytes *= 5) /* 25,000 bytes exceed the stage */
 		for (uint64_t threshold = 1; threshold <= 3; threshold += 2)
 			for (int alone = 0; alone < 2; alone++)
 				paired(&t, bytes, threshold, alone);
-	/* Once; and the promise that nothing else is posted for the tag. */
+	/* A post without rearm runs only once. A paired post promises to be the only post of its tag, so a second post
+	 * is rejected. */
 	CU_ASSERT_EQUAL(trig_reset(&t), 0);
 	struct loom_trigger_post post = {.tag = 7, .threshold = 2, .op = LOOM_NET_PUT, .bytes = 8, .notify = 9,
 					 .local = trig_ref(&t, t.data), .remote = trig_ref(&t, t.data + 64), .paired = 1};
@@ -239,7 +243,7 @@ TEST(paired_posts)
 	for (int i = 0; i < 6; i++)
 		trig_fire(&t, 7);
 	CU_ASSERT_EQUAL(t.dev->arrived(&t.ctx[0], 9), 1);
-	/* A failure ends waits for paired messages, too. */
+	/* The failure of an operation also ends waits for paired messages. */
 	post.tag = 8;
 	post.flags = LOOM_NET_REMOTE_FROM_FIRE;
 	post.threshold = 1;
@@ -250,7 +254,8 @@ TEST(paired_posts)
 	CU_ASSERT_EQUAL(t.dev->arrived(&t.ctx[0], 9), LOOM_EIO);
 	CU_ASSERT_EQUAL(t.dev->await_together(&t.ctx[0], 9, 2), LOOM_EIO);
 	trig_close(&t);
-	/* Posts whose promises are ignored: as many as there are records, and by a post that is no put. */
+	/* With a small stage there are more paired posts than records for them. For the further posts, the promise is
+	 * ignored. */
 	CU_ASSERT_EQUAL_FATAL(trig_open(&t, "trigger_peer", "stage=64"), 0);
 	for (uint32_t i = 0; i < 40; i++)
 		trig_post(&t, (struct loom_trigger_post){.tag = 1 + i, .threshold = 1, .op = LOOM_NET_PUT, .bytes = 8,
@@ -269,7 +274,7 @@ TEST(paired_posts)
 
 /* ---- order, chains, arguments ------------------------------------------------------------------------ */
 
-/* In a chain of puts, the arrival of each put triggers the next put. */
+/* In this chain of puts, the arrival of each put triggers the next put. */
 static void walk(struct trig *t)
 {
 	uint64_t *cell = (uint64_t *)t->data;
@@ -297,7 +302,7 @@ TEST(walk)
 	each("arrivals=256", walk);
 }
 
-/* Completions count towards another tag: a join of two operations, then a put. */
+/* The completions of two operations count towards a third tag. So its put runs after both. */
 static void join(struct trig *t)
 {
 	uint64_t *from = (uint64_t *)t->data, *to = from + 64;
@@ -319,7 +324,7 @@ TEST(join)
 	each("", join);
 }
 
-/* The fire supplies target and offset (GPU-TN, section 3.4). */
+/* The fire supplies the target and the offset of an operation (GPU-TN, section 3.4). */
 static void arguments(struct trig *t)
 {
 	uint64_t *from = (uint64_t *)t->data, *to = from + 1024;
@@ -349,7 +354,7 @@ static void arguments(struct trig *t)
 	trig_post(t, post);
 	CU_ASSERT_EQUAL(t->dev->fire_with(&t->ctx[0], 6, LOOM_ARGUMENT(3, 0)), 0);
 	CU_ASSERT_EQUAL(t->ops->flush(t->self, 1000000000, &t->err), LOOM_EIO);
-	/* The operation is posted after the fire whose argument it takes. */
+	/* An operation that would take the argument of a fire must be posted before this fire. */
 	CU_ASSERT_EQUAL(trig_reset(t), 0);
 	CU_ASSERT_EQUAL(t->dev->fire_with(&t->ctx[0], 6, LOOM_ARGUMENT(0, 64)), 0);
 	CU_ASSERT_EQUAL(trig_flush(t), 0);
@@ -366,7 +371,7 @@ TEST(arguments)
 	each("", arguments);
 }
 
-/* A fire may not misalign an addition. */
+/* A fire whose argument would misalign an addition is an error. */
 TEST(additions_are_aligned_D8)
 {
 	struct trig t;
@@ -396,7 +401,7 @@ TEST(additions_are_aligned_D8)
 	trig_close(&t);
 }
 
-/* A device finds the entry for its descriptor at the place where the host has put the entry. */
+/* trigger_proxy: device code finds the entry of a tag in the table where the host has put it. */
 TEST(proxy_builds_on_the_device)
 {
 	struct trig t;
@@ -456,7 +461,8 @@ TEST(limits)
 	each("posts=8", limits);
 }
 
-/* Tables are as large as the workload needs. A size in the conf that is too small is an error with the needed value. */
+/* By default, tables are as large as the workload needs. If the conf sets a smaller size, the message names the needed
+ * size. */
 static void post_needs(struct trig *t)
 {
 	struct loom_trigger_post post = {.threshold = 5, .op = LOOM_NET_PUT, .bytes = 8};
@@ -474,7 +480,7 @@ static void refuse_needs(struct trig *t)
 	post.local = post.remote = trig_ref(t, t->data);
 	post.notify = 8;
 	REFUSED(trig_post_fails(t, post), LOOM_EINVAL, t->err, "set trigger.arrivals = 1200 or more");
-	post.notify = 1300; /* more than the workload needs */
+	post.notify = 1300; /* this number is larger than the workload's needs */
 	REFUSED(trig_post_fails(t, post), LOOM_EINVAL, t->err, "set trigger.arrivals = 1301 or more");
 	post.notify = 0;
 	post.slot = 8;
@@ -500,7 +506,7 @@ TEST(sizes_follow_from_needs)
 	trig_net = NULL;
 }
 
-/* More tags than counters are reported by flush. */
+/* If there are more tags than counters, flush() reports an error. */
 static void unknown_tags(struct trig *t, uint64_t last)
 {
 	for (uint64_t tag = 1; tag <= 14; tag++)
@@ -509,7 +515,7 @@ static void unknown_tags(struct trig *t, uint64_t last)
 	for (uint64_t tag = 99; tag <= last; tag++)
 		trig_fire(t, tag);
 	REFUSED(t->ops->flush(t->self, 1000000000, &t->err), LOOM_EFULL, t->err, "raise tags");
-	CU_ASSERT_EQUAL(t->dev->arrived(&t->ctx[0], 1), LOOM_EFULL); /* waiting workers get the error */
+	CU_ASSERT_EQUAL(t->dev->arrived(&t->ctx[0], 1), LOOM_EFULL); /* workers that wait get the error, too */
 	CU_ASSERT_EQUAL(trig_reset(t), 0);
 	CU_ASSERT_EQUAL(trig_flush(t), 0);
 	trig_close(t);
@@ -520,7 +526,7 @@ TEST(unknown_tags)
 	CU_ASSERT_EQUAL_FATAL(trig_open(&t, "trigger_gputn", "tags=16"), 0);
 	unknown_tags(&t, 99);
 	CU_ASSERT_EQUAL_FATAL(trig_open(&t, "trigger_peer", "tags=16"), 0);
-	unknown_tags(&t, 101); /* peer takes a few more tags */
+	unknown_tags(&t, 101); /* trigger_peer has a few more counters than tags=16 */
 }
 
 /* ---- many producers, tiny FIFO ------------------------------------------------------------------------ */
@@ -533,7 +539,7 @@ struct producer {
 	int rc;
 };
 
-/* All workers run at once, without a failure. */
+/* Runs run() for all workers at once, and checks that none fails. */
 static void by_all(struct trig *t, void *(*run)(void *))
 {
 	struct producer p[RIG_WORKERS];
@@ -561,7 +567,7 @@ TEST(producers)
 		for (size_t i = 0; i < sizeof(which) / sizeof(*which); i++) {
 			struct trig t;
 			CU_ASSERT_EQUAL_FATAL(trig_open(&t, plugins[which[i]], which[i] == PEER ? "" : settings[s]), 0);
-			/* Even i fires tag 1 with counts 1 and 3; odd i fires tag 2 with 2 and 4. */
+			/* A worker's fires with even i add 1 or 3 to tag 1, and those with odd i add 2 or 4 to tag 2. */
 			uint64_t one = (uint64_t)RIG_WORKERS * FIRES / 4 * (1 + 3);
 			uint64_t two = (uint64_t)RIG_WORKERS * FIRES / 4 * (2 + 4);
 			trig_post(&t, (struct loom_trigger_post){
@@ -589,7 +595,7 @@ static uint64_t draw(uint64_t below)
 
 enum { COUNTED_TAGS = 6, COUNTED_PER = 3, COUNTED_FIRES = 900 };
 
-/* Fires every tag, in every way, COUNTED_FIRES times by 1 to 3. */
+/* Fires every tag COUNTED_FIRES times with counts of 1 to 3, alternating the three functions that fire. */
 static void *fire_all(void *arg)
 {
 	struct producer *p = arg;
@@ -603,7 +609,7 @@ static void *fire_all(void *arg)
 	return NULL;
 }
 
-/* A host thread posts while workers run. */
+/* Posts an operation from a host thread, as a program does while workers run. */
 struct late {
 	struct trig *t;
 	struct loom_trigger_post post;
@@ -622,8 +628,8 @@ static int late(struct trig *t, struct loom_trigger_post post)
 	return l.rc;
 }
 
-/* Counting on the device gives the results of counting by the NIC, for operations at random multiples of a base, once
- * or re-armed. */
+/* Fires that are counted on the device have the same results as fires that are counted by the NIC. The thresholds are
+ * random multiples of a base. Some operations are re-armed. */
 TEST(counted_on_device)
 {
 	struct trig t;
@@ -647,7 +653,7 @@ TEST(counted_on_device)
 				want[n] = 0;
 			trig_post(&t, post);
 		}
-		/* The chain of the first tag also counts towards the last one, which the NIC counts. */
+		/* Completions of the first operation also count towards the last tag. The NIC adds them. */
 		trig_post(&t, (struct loom_trigger_post){.tag = COUNTED_TAGS, .threshold = fires + (uint64_t)want[0],
 							 .op = LOOM_NET_COUNT, .slot = 100});
 		trig_post(&t, (struct loom_trigger_post){.tag = COUNTED_TAGS,
@@ -664,7 +670,8 @@ TEST(counted_on_device)
 	trig_close(&t);
 }
 
-/* The FIFO gets a word where a threshold is crossed. The data that were written before each of the fires are sent. */
+/* A worker stores a word into the FIFO only when a fire crosses a threshold. The put must send the data that were
+ * written before each of the fires. */
 TEST(stores_at_thresholds)
 {
 	struct trig t;
@@ -682,7 +689,7 @@ TEST(stores_at_thresholds)
 	CU_ASSERT_EQUAL(t.dev->completed(&t.ctx[0], 1), 1);
 	for (uint64_t i = 0; i < 132; i++)
 		CU_ASSERT_EQUAL(to[i], i + 1);
-	t.ops->stop(t.self); /* two words that are never taken; a third would wait */
+	t.ops->stop(t.self); /* nothing takes the two words that the next fires store; a third would wait for room */
 	t.started = 0;
 	for (uint64_t i = 0; i < 3 * 132 - 1; i++)
 		trig_fire(&t, 3);
@@ -690,8 +697,8 @@ TEST(stores_at_thresholds)
 	trig_close(&t);
 }
 
-/* After the device has begun to count, the threshold of a post must be a multiple of the tag's threshold. Plug-ins that
- * cannot count on the device reject the option. */
+/* After the device has begun to count a tag, the threshold of a further post must be a multiple of the tag's first
+ * threshold. Plug-ins that cannot count on the device reject the option. */
 TEST(counting_refused)
 {
 	static const char *const others[] = {"trigger_counter", "trigger_hdn", "trigger_gds", "trigger_proxy",
@@ -710,7 +717,7 @@ TEST(counting_refused)
 	other = (struct loom_trigger_post){.tag = 4, .threshold = 1, .op = LOOM_NET_COUNT, .chain = 3};
 	CU_ASSERT_EQUAL(late(&t, other), LOOM_ENOTSUP);
 	other.chain = 0;
-	other.threshold = 3; /* the tag is new */
+	other.threshold = 3; /* a threshold of 3 is accepted, because the tag is new */
 	other.slot = 3;
 	CU_ASSERT_EQUAL(late(&t, other), 0);
 	other.tag = 16;
@@ -740,13 +747,14 @@ static void *produce_forever(void *arg)
 		p->rc = p->t->dev->fire(&p->t->ctx[0], 1, 1);
 	return NULL;
 }
-/* The CPU also adds to memory that is accessed remotely. No addition is lost, and all results differ. */
+/* The CPU also adds to memory to which workers add by RMA. No addition may be lost, and all returned values must
+ * differ. */
 enum { ACCESSES = 300 };
 struct accessor {
 	struct trig *t;
 	pthread_t thread;
 	uint32_t worker, bad;
-	unsigned char *seen; /* results of the sum, shared by the threads */
+	unsigned char *seen; /* seen[v] is 1 if an addition returned v; shared by the threads */
 };
 
 static void *access_often(void *arg)
@@ -783,7 +791,7 @@ static void access_all(struct trig *t)
 		pthread_create(&a[w].thread, NULL, access_often, &a[w]);
 	}
 	for (; own < 2000; own++) {
-		__atomic_fetch_add(&sum[8], 1, __ATOMIC_RELAXED); /* beside the additions without a result */
+		__atomic_fetch_add(&sum[8], 1, __ATOMIC_RELAXED); /* concurrent with the workers' additions without a result */
 		if (own % 100 == 0)
 			usleep(100);
 	}
@@ -795,7 +803,7 @@ static void access_all(struct trig *t)
 	CU_ASSERT_EQUAL(sum[0], RIG_WORKERS * ACCESSES);
 	CU_ASSERT_EQUAL(sum[8], ((uint64_t)RIG_WORKERS * ACCESSES << 32) + own);
 	CU_ASSERT_EQUAL(t->ctl->failed, 0);
-	/* The NIC's thread is not needed, as workers of its process take its steps. */
+	/* The operations also work without the NIC's thread, because workers of its process then take its steps. */
 	t->ops->stop(t->self);
 	memset(seen, 0, sizeof(seen));
 	sum[0] = 0;
@@ -832,7 +840,7 @@ TEST(stop_at_full)
 {
 	struct trig t;
 	CU_ASSERT_EQUAL_FATAL(trig_open(&t, "trigger_gputn", "fifo=2"), 0);
-	t.ops->stop(t.self); /* the FIFO is never emptied */
+	t.ops->stop(t.self); /* the NIC is stopped, so the FIFO is never emptied */
 	t.started = 0;
 	struct producer p = {.t = &t};
 	pthread_t thread;
@@ -846,8 +854,8 @@ TEST(stop_at_full)
 
 /* ---- random orders of post and fire through the whole NIC ---------------------------------------------- */
 
-/* Each tag has random thresholds and fires, in random order of posting and firing. In the end a post has run if and
- * only if its tag was fired often enough, and each put has written its own value. */
+/* Each tag gets random thresholds and fires, posted and fired in random order. In the end, a post must have run if and
+ * only if its tag was fired often enough. Each put must have written its own value. */
 static void random_orders(struct trig *t)
 {
 	enum { TAGS = 16, PER = 4, ROUNDS = 60 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests the parts of the software NIC. Operations are in flight over a network in which the test ends them. flush waits
- * for the operations of this sample, and not for receives or operations of an earlier sample. The trigger list runs due
- * operations in the right order. */
+/* Tests the parts of the software NIC. The network is an emulation, in which the test decides when an operation ends.
+ * flush() must wait for the operations of this sample, but not for receives or for operations of an earlier sample. The
+ * trigger list must run due operations in the right order. */
 #include "../plugins/shared/nic/policy.c"
 
 #include "../plugins/shared/simnet/links.h"
@@ -12,9 +12,9 @@
 #define REQUESTS 8u
 
 static struct {
-	struct fabric_context *in_flight[REQUESTS], *ended; /* one event at a time */
+	struct fabric_context *in_flight[REQUESTS], *ended; /* in flight; the next that ends, or NULL */
 	uint32_t count;
-	int full; /* 1: there is no room for a notification */
+	int full; /* 1 if the network has no room for a notification */
 } net;
 
 #pragma GCC diagnostic push
@@ -51,7 +51,7 @@ static int notify(struct fabric *f, uint32_t target, uint32_t notify, struct fab
 }
 static void cancel(struct fabric *f, struct fabric_context *context)
 {
-	/* the test ends the operation */
+	/* nothing to do: the test ends each operation by end() */
 }
 static int poll_events(struct fabric *f, struct fabric_event *event, uint32_t room)
 {
@@ -88,7 +88,7 @@ const char *fabric_strerror(int status)
 
 #pragma GCC diagnostic pop
 
-/* ---- a NIC whose steps the test takes ---- */
+/* ---- a NIC without a thread, whose steps the test takes ---- */
 
 static uint32_t nothing_fired(struct nic *nic)
 {
@@ -165,15 +165,14 @@ static int flushed(struct rig *r)
 
 /* ---- tests ----------------------------------------------------------------------------------------- */
 
-/* Pushes a worker's trigger into the worker's own FIFO. */
+/* Stores trigger n of a worker, for this tag, into the worker's FIFO, as the worker would. */
 static void push(struct rig *r, uint32_t ring, uint64_t n, uint64_t tag)
 {
 	uint64_t *words = (uint64_t *)(r->nic->fifos[ring] + 1);
 	__atomic_store_n(&words[n & (r->nic->fifo - 1)], nic_word(tag, 1) | nic_lap(n, r->nic->fifo), __ATOMIC_RELEASE);
 }
 
-/* Each trigger of the first worker fills the network, and the next one follows at once. The second worker's trigger is
- * still taken. */
+/* The first worker's triggers always keep the network full. The NIC must still take the second worker's trigger. */
 TEST(no_ring_starves_D6)
 {
 	static const struct nic_ops fifo = {
@@ -197,7 +196,7 @@ TEST(no_ring_starves_D6)
 			nic_step(r.nic);
 		else
 			end(&r, 0);
-		if (i == 10) /* the network is full by now */
+		if (i == 10) /* by now the network is full */
 			push(&r, 1, 0, 2);
 	}
 	CU_ASSERT_EQUAL(r.nic->cursor[1], 1);
@@ -234,12 +233,13 @@ TEST(notification_of_a_sample_before)
 	sample(&r);
 	net.full = 0;
 	nic_step(r.nic);
-	CU_ASSERT_EQUAL(net.count, 0); /* the operation belongs to an earlier sample */
+	CU_ASSERT_EQUAL(net.count, 0); /* no notification is sent for an operation of an earlier sample */
 	CU_ASSERT(flushed(&r));
 	nic_policy_destroy(r.nic);
 }
 
-/* A provider's mistake is an error message, not a write to a wrong address. */
+/* If a provider reports the end of an operation twice, or of an unknown one, this is an error message, and the NIC must
+ * not write to a wrong address. */
 TEST(ended_by_mistake)
 {
 	struct fabric_context foreign;
@@ -259,7 +259,7 @@ TEST(ended_by_mistake)
 	nic_policy_destroy(r.nic);
 }
 
-/* Any order of starts, ends and samples agrees with a count of this sample's operations. */
+/* For random orders of starts, ends and samples, flush() agrees with a separate count of this sample's operations. */
 TEST(any_order)
 {
 	struct { uint32_t sample, receive; } known[REQUESTS];
@@ -288,9 +288,9 @@ TEST(any_order)
 	nic_policy_destroy(r.nic);
 }
 
-/* ---- the list of triggers ---------------------------------------------------------------------------
- * Compares random posts, counts and runs with a sequential oracle that scans every post each time: order of
- * runs, relaxed synchronisation, thresholds past 32 bits, re-arming. */
+/* ---- the list of triggers --------------------------------------------------------------------------- Compares the
+ * list, under random posts, counts and runs, with a sequential oracle that scans every post each time. The cases
+ * include posts after their fires, thresholds beyond 32 bits, and re-arming. */
 
 #define TAGS 7u
 #define POSTS 24u
@@ -303,7 +303,7 @@ struct oracle {
 	uint64_t value[TAGS + 1];
 	struct known post[POSTS];
 	uint64_t order;
-	uint64_t run[1 << 16]; /* ids in the order in which they must run */
+	uint64_t run[1 << 16]; /* a ring of ids, in the order in which the posts must run */
 	uint32_t head, tail;
 };
 
@@ -367,7 +367,7 @@ static int random_post(struct trigger_list *l, struct oracle *o)
 	}
 	if (draw(3) == 0) {
 		what.rearm = 1 + draw(5) * (draw(4) ? 1 : 1ull << 31);
-		if (what.threshold + 9 < value) /* otherwise the post would be due as often as the counter is high */
+		if (what.threshold + 9 < value) /* otherwise the post would be due too often */
 			what.threshold = value - 9;
 	}
 	uint32_t i = 0;
@@ -387,7 +387,7 @@ static int random_post(struct trigger_list *l, struct oracle *o)
 static int random_count(struct trigger_list *l, struct oracle *o)
 {
 	uint64_t tag = 1 + draw(TAGS), n = 1 + draw(4);
-	if (draw(1000) == 0) { /* The counter jumps past 32 bits, which small re-arm steps would follow for hours. */
+	if (draw(1000) == 0) { /* a jump beyond 32 bits; with small steps of re-arming, it would take hours */
 		for (uint32_t i = 0; i < POSTS; i++)
 			if (o->post[i].used && o->post[i].tag == tag && o->post[i].rearm &&
 			    o->post[i].rearm < 1ull << 30)
@@ -438,7 +438,7 @@ TEST(random_orders)
 		default:
 			ok = random_count(&l, &o);
 		}
-		/* The queue must not fill, as runs would be deferred. */
+		/* The queue must not become full, because the list would then defer runs, which the oracle does not. */
 		while (ok && list_queued(&l) > l.ready_mask / 4)
 			ok = random_run(&l, &o);
 		if (!ok)
@@ -456,8 +456,8 @@ static uint64_t post_one(struct trigger_list *l, uint64_t tag, uint64_t threshol
 	return id;
 }
 
-/* The argument of a run is that of its fire, even when the queue had no room. An operation that is posted after the
- * fire is rejected. */
+/* A run gets the argument of its own fire, even if the queue was full at this fire. An operation that is posted after
+ * the fire is rejected. */
 TEST(arguments_are_kept_D7)
 {
 	struct trigger_list l;
@@ -472,7 +472,7 @@ TEST(arguments_are_kept_D7)
 	what.threshold = 2;
 	CU_ASSERT_EQUAL(list_add(&l, &what, &id), 0);
 	CU_ASSERT_EQUAL(list_count(&l, 1, 1, 77), 0);
-	CU_ASSERT_EQUAL(list_count(&l, 1, 1, 88), 0); /* the queue is full by now */
+	CU_ASSERT_EQUAL(list_count(&l, 1, 1, 88), 0); /* by now the queue is full */
 	for (; list_next(&l, &due); list_done(&l, due.post))
 		wrong += runs++ < n ? due.argument != 77 : due.argument == 77;
 	CU_ASSERT_EQUAL(runs, n + 1ull);
@@ -483,7 +483,7 @@ TEST(arguments_are_kept_D7)
 	list_close(&fake_host, &l);
 }
 
-/* A counter jumps over more runs than the queue holds. No run is lost, and the order is kept. */
+/* An addition makes more runs due than the queue holds. No run may be lost, and the order must be kept. */
 TEST(small_queue)
 {
 	struct trigger_list l;
@@ -494,13 +494,13 @@ TEST(small_queue)
 	uint64_t slow = post_one(&l, 1, 1000, 1000), other = post_one(&l, 2, 1, 0);
 	list_count(&l, 1, 100000, 0);
 	CU_ASSERT_EQUAL(list_queued(&l), (uint64_t)l.ready_mask + 1);
-	list_count(&l, 2, 1, 0); /* the queue has no room, so this run is deferred, too */
+	list_count(&l, 2, 1, 0); /* the queue is full, so this run is also deferred */
 	uint64_t slow_runs = 0, other_runs = 0;
 	while (list_next(&l, &due)) {
 		if (due.post == (uint32_t)fast)
 			last = ++runs;
 		else if (due.post == (uint32_t)slow) {
-			slow_runs++; /* the fast post re-armed for this threshold later, so it follows */
+			slow_runs++; /* the fast post re-armed for this threshold later, so it runs later */
 			CU_ASSERT_EQUAL(last, slow_runs * 1000 - 1);
 		} else if (due.post == (uint32_t)other) {
 			other_runs++;
@@ -510,7 +510,7 @@ TEST(small_queue)
 	CU_ASSERT_EQUAL(runs, 100000);
 	CU_ASSERT_EQUAL(slow_runs, 100);
 	CU_ASSERT_EQUAL(other_runs, 1);
-	CU_ASSERT_EQUAL(l.room, 6); /* the two posts that re-arm keep their places */
+	CU_ASSERT_EQUAL(l.room, 6); /* the two re-armed posts keep their entries */
 	list_close(&fake_host, &l);
 }
 
@@ -528,7 +528,7 @@ static struct link_flow flow_of(const struct links *l, uint32_t from, uint32_t t
 	return (struct link_flow){.route = links_route(l, from, to, 0), .left = bytes};
 }
 
-/* A byte takes one ns. The shares of max-min fairness are computed by hand. */
+/* On a free link, a byte takes 1 ns. The expected shares of max-min fairness are computed by hand. */
 TEST(shares_of_links)
 {
 	struct simnet_model m = {
@@ -540,15 +540,15 @@ TEST(shares_of_links)
 	links_begin(l, &b, 500); /* both flows end in host 2, so each gets half of the link */
 	CU_ASSERT_EQUAL(a.ends, 1500);
 	CU_ASSERT_EQUAL(b.ends, 2500);
-	CU_ASSERT_PTR_EQUAL(links_begin(l, &c, 600), &c); /* this flow shares no link */
+	CU_ASSERT_PTR_EQUAL(links_begin(l, &c, 600), &c); /* c shares no link with another flow */
 	CU_ASSERT_PTR_NULL(c.moved);
 	CU_ASSERT_PTR_NULL(links_end(l, &c, 610));
-	CU_ASSERT_PTR_EQUAL(links_end(l, &a, 1500), &b); /* 500 bytes are left, and the whole link is free */
+	CU_ASSERT_PTR_EQUAL(links_end(l, &a, 1500), &b); /* b has 500 bytes left and gets the whole link */
 	CU_ASSERT_EQUAL(b.ends, 2000);
 	links_destroy(l);
 
-	/* A leaf has four hosts and one link upwards. Three flows use the link, and the fourth flow shares the link out
-	 * of host 2. */
+	/* A leaf switch has four hosts and one uplink. Three flows use the uplink. The fourth flow shares the link out
+	 * of host 2 with the third. */
 	m.sim_hosts_per_leaf = 4;
 	l = links_of(&m, 8);
 	struct link_flow up[3] = {flow_of(l, 0, 4, 300), flow_of(l, 1, 5, 300), flow_of(l, 2, 6, 300)},
@@ -557,13 +557,13 @@ TEST(shares_of_links)
 		links_begin(l, &up[i], 0);
 	links_begin(l, &fourth, 0);
 	CU_ASSERT_DOUBLE_EQUAL(up[0].rate, 1.0 / 3, 1e-9);
-	CU_ASSERT_DOUBLE_EQUAL(fourth.rate, 2.0 / 3, 1e-9); /* the rate that the third flow cannot use */
+	CU_ASSERT_DOUBLE_EQUAL(fourth.rate, 2.0 / 3, 1e-9); /* the rest of host 2's link, of which up[2] can use only 1/3 */
 	CU_ASSERT(fourth.ends >= 300 && fourth.ends <= 301);
 	CU_ASSERT(up[2].ends >= 900 && up[2].ends <= 901);
 	links_destroy(l);
 }
 
-/* Messages pass one at a time: the second waits for the first on their common link. */
+/* On a link, messages pass one at a time. The second message waits for the first on their common link. */
 TEST(queues_of_links)
 {
 	struct simnet_model m = {
@@ -604,7 +604,7 @@ TEST(ways_of_links)
 					CU_ASSERT(!twice);
 					CU_ASSERT_EQUAL(r.link[0], a);
 					CU_ASSERT_EQUAL(r.link[r.count - 1], 28 + b);
-					CU_ASSERT(a / 6 != b / 6 || r.count <= 3); /* the route is inside a group */
+					CU_ASSERT(a / 6 != b / 6 || r.count <= 3); /* the route stays inside of a group */
 					longest = r.latency > longest ? r.latency : longest;
 					spread += r.count != plain.count ||
 						  memcmp(r.link, plain.link, r.count * sizeof(*r.link)) != 0;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests device memory that uses copies in host memory, over a provider that accepts a message, has no room for it, or
- * rejects it. */
+/* Tests staged memory: device memory with a copy in host memory, which the network uses. The emulated provider accepts
+ * a message, has no room for it, or rejects it. */
 #include "support.h"
 
 #if __has_include(<rdma/fabric.h>)
 #include "../plugins/shared/fabric/fabric_staged.c"
 #include "fake_host.h"
 
-static ssize_t result; /* the result of the next messages */
+static ssize_t result; /* what the provider returns for the next messages */
 static uint32_t issued;
 
 const char *fi_strerror(int code)
@@ -53,7 +53,7 @@ static int fits(const struct fabric *f, uint32_t rank, loom_ref ref, uint64_t by
 	return 0;
 }
 
-/* One rank with a staged segment 1. */
+/* The state of one rank, whose segment 1 is staged. */
 static struct fabric_ofi f;
 static struct fabric_staging staging;
 static struct fabric_event event[4];
@@ -87,7 +87,8 @@ static void open_one(void)
 	result = 0;
 }
 
-/* The data of a put are in the target's copy, and the notification is due. */
+/* Starts a put, whose data arrive in the copy at the target. The message that notifies the target is then sent, with
+ * the result `result`. */
 static void put_arrives(struct fabric_context *owner)
 {
 	struct fabric_io io = {
@@ -125,7 +126,7 @@ TEST(a_message_without_room_is_sent_later_D9)
 	CU_ASSERT_EQUAL(fabric_staged_retry(&f, event, 4), 0);
 	CU_ASSERT_EQUAL(staging.due, 0);
 	CU_ASSERT_EQUAL(staging.op[0].state, OP_NOTICE);
-	result = -FI_EAGAIN; /* the message fails when it is sent again */
+	result = -FI_EAGAIN; /* here there is no room at first, and then the message fails */
 	open_one();
 	result = -FI_EAGAIN;
 	put_arrives(&owner);
@@ -141,7 +142,7 @@ TEST(a_failed_acknowledgement_is_reported_D9)
 	staging.notice[MOST] = (struct staged_notice){.ref = LOOM_REF(1, 0), .bytes = 8, .notify = 3};
 	struct fabric_event e = {.what = FABRIC_ARRIVED, .notify = NOTICE};
 	result = -FI_EPERM;
-	CU_ASSERT_EQUAL(fabric_staged_event(&f, &e), 1); /* the data are there */
+	CU_ASSERT_EQUAL(fabric_staged_event(&f, &e), 1); /* the data have arrived, although the acknowledgement fails */
 	CU_ASSERT_EQUAL(e.notify, 3);
 	CU_ASSERT_EQUAL_FATAL(fabric_staged_retry(&f, event, 4), 1);
 	CU_ASSERT_EQUAL(event[0].what, FABRIC_FAILED);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Uneven work: tables of sched_plan, traces of costs, laws of lengths, skews of routing; ragged and experts under every
- * scheduler, and that their checks reject wrong results. */
+/* Tests uneven work: the tables of sched_plan, files of costs, distributions of lengths (ragged), skews of routing
+ * (experts), and both workloads under every scheduler. Their checks must reject wrong results. */
 #include <math.h>
 #include <unistd.h>
 
@@ -21,7 +21,7 @@ static const char *const scheds[] = {"sched_static", "sched_counter", "sched_hos
 
 /* ---- tables ----------------------------------------------------------------------------------- */
 
-/* Each task once; the longest list, computed again. */
+/* Checks that the table has each task once. Returns the total cost of the most expensive list. */
 static uint64_t check_table(const struct plan_table *t, const uint64_t *cost)
 {
 	uint8_t *seen = calloc(t->tasks + 1, 1);
@@ -59,7 +59,8 @@ TEST(tables)
 			uint64_t longest = check_table(&t, cost), least = (sum + workers - 1) / workers;
 			least = least > most ? least : most;
 			CU_ASSERT_EQUAL(longest, t.longest);
-			/* LPT: at most 4/3 of the shortest; contiguous shares: a task more than an equal share. */
+			/* Few tasks are distributed by LPT, whose longest list is at most 4/3 of the optimum. Many
+			 * tasks are split into contiguous shares, which exceed an equal share by at most one task. */
 			CU_ASSERT_TRUE(tasks / PLAN_FINE >= workers ? longest <= least + most : 3 * longest <= 4 * least + 3);
 			plan_table_free(&t);
 			CU_ASSERT_EQUAL_FATAL(plan_table_make(&t, tasks, NULL, workers), 0);
@@ -68,7 +69,7 @@ TEST(tables)
 				CU_ASSERT_EQUAL(t.order[i], i);
 			plan_table_free(&t);
 		}
-	/* By hand: 7 6 5 4 3 on two workers. */
+	/* The expected table is computed by hand, for costs of 7, 6, 5, 4 and 3 on two workers. */
 	struct plan_table t;
 	static const uint64_t five[] = {3, 7, 4, 6, 5};
 	static const uint32_t order[] = {1, 2, 0, 3, 4};
@@ -79,7 +80,7 @@ TEST(tables)
 	plan_table_free(&t);
 }
 
-/* ---- traces of costs -------------------------------------------------------------------------- */
+/* ---- files of costs -------------------------------------------------------------------------- */
 
 static int parse(const char *text, struct costs *c)
 {
@@ -112,7 +113,7 @@ TEST(traces)
 	CU_ASSERT_TRUE(c.first_after[2] == 0 && c.first_after[3] == 2 && c.first_after[4] == 3 && c.after[1] == 1);
 	CU_ASSERT_EQUAL(costs_critical_path(&c), 16);
 	costs_free(&c);
-	/* What is written is read. */
+	/* costs_read() returns the costs that costs_write() has written. */
 	static const uint64_t cost[] = {3, 100000000000ull, 0};
 	char path[] = "/tmp/loom-costs-XXXXXX";
 	int fd = mkstemp(path);
@@ -126,7 +127,8 @@ TEST(traces)
 	REFUSED(costs_write(&fake_host, "/nonesuch/x", cost, 3, &err), LOOM_EIO, err, "/nonesuch/x");
 }
 
-/* ---- laws, skews, numbers ------------------------------------------------------------------------ */
+/* ---- distributions of lengths, skews of routing, and 16-bit numbers
+ * ------------------------------------------------------------------------ */
 
 static uint64_t sum_of(const uint32_t *n, uint32_t count)
 {
@@ -154,7 +156,7 @@ TEST(laws)
 	ragged_draw(RAGGED_ZIPF, 1000, 1, 3, N, a);
 	for (uint32_t i = 0; i < N; i++)
 		longest = a[i] > longest ? a[i] : longest;
-	CU_ASSERT_TRUE(longest > 60000 && longest < 62000); /* 400,000 / the sum of 1 / i */
+	CU_ASSERT_TRUE(longest > 60000 && longest < 62000); /* the expected value is 400,000 / the sum of 1 / i */
 	ragged_draw(RAGGED_TWO, 1000, 1, 3, N, a);
 	for (uint32_t i = 0; i < N; i++) {
 		CU_ASSERT_TRUE(a[i] == 4500 || a[i] == 500);
@@ -175,7 +177,7 @@ TEST(lengths)
 	free(length);
 }
 
-/* How many choices each expert has. */
+/* Counts in of[e] how often expert e was chosen. */
 static void count(const uint32_t *choice, uint32_t n, uint32_t experts, uint32_t *of)
 {
 	memset(of, 0, experts * sizeof(*of));
@@ -213,7 +215,7 @@ TEST(skews)
 		case EXPERTS_W3:
 			CU_ASSERT_TRUE(of[0] > of[E / 2] && of[0] > of[E - 1]);
 			break;
-		case EXPERTS_W4: /* two of sixteen */
+		case EXPERTS_W4: /* two of the sixteen experts are hot */
 			CU_ASSERT_TRUE(hot > 450 && hot < 650);
 			break;
 		case EXPERTS_W5:
@@ -222,11 +224,11 @@ TEST(skews)
 		case EXPERTS_W6:
 			CU_ASSERT_TRUE(of[0] == T && of[1] == T);
 			break;
-		default: /* w7: shifted by one */
+		default: /* w7: the hot experts of the second call are shifted by one */
 			CU_ASSERT_TRUE(of[3] > of[2] && other[4] > other[3]);
 		}
 	}
-	experts_route(EXPERTS_W6, 1, 0, 4, 10, 4, a); /* all experts */
+	experts_route(EXPERTS_W6, 1, 0, 4, 10, 4, a); /* a token chooses 4 of 4 experts, so it gets all */
 	for (uint32_t k = 0; k < 4; k++)
 		CU_ASSERT_EQUAL(a[k], k);
 	experts_route(EXPERTS_W3, 1, 0, 4, 10, 4, a);
@@ -234,7 +236,7 @@ TEST(skews)
 	CU_ASSERT_TRUE(of[0] == 10 && of[3] == 10);
 }
 
-/* Each value of 16 bits against the definition of its type; and powers of 2. */
+/* Compares the conversion of each 16-bit value with the definition of its type, and tests powers of 2. */
 TEST(numbers)
 {
 	for (uint32_t bits = 0; bits < 65536; bits++) {
@@ -306,7 +308,7 @@ TEST(experts)
 	everywhere("workload_experts", "tokens=1 top=1 experts=1 dim=8 hidden=8 rows=131072");
 }
 
-/* No word is changed by both devices. */
+/* Runs the workloads on two non-coherent devices. */
 TEST(noncoherent)
 {
 	static const char *const jobs[][2] = {{"workload_ragged", "length=300 chunk=32"},
@@ -391,7 +393,8 @@ TEST(refusals)
 		harness_refused(
 		    &(struct harness_params){.workload = wrong[i][0], .workload_opts = wrong[i][1], .workers = 1},
 		    LOOM_EINVAL, wrong[i][2]);
-	/* A plan of another job, and one that is not declared. */
+	/* sched_plan rejects a file with the costs of another job, and costs=declared if the workload declares no
+	 * costs. */
 	char path[] = "/tmp/loom-costs-XXXXXX", opts[100];
 	static const uint64_t cost[] = {1, 2};
 	int fd = mkstemp(path);
@@ -415,7 +418,8 @@ TEST(refusals)
 	unlink(path);
 }
 
-/* The plan follows declared costs: with steal = none each worker runs exactly its list. Measured costs, saved and loaded. */
+/* With declared costs and steal = none, each worker runs exactly its list. Then measured costs are saved to a file and
+ * loaded from it. */
 TEST(plans)
 {
 	char path[] = "/tmp/loom-costs-XXXXXX", opts[140];
@@ -445,7 +449,7 @@ TEST(plans)
 							  .workload_opts = "tasks=50 spawn=0 depth=0 length=3000 variance=1",
 							  .workers = 2,
 							  .seed = 1});
-		/* They are written after the sample that measured them. */
+		/* The costs are written after the sample that measured them. */
 		for (int sample = 0; sample <= load; sample++)
 			CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 		harness_close(h);
@@ -460,7 +464,8 @@ TEST(plans)
 	unlink(path);
 }
 
-/* Each table runs each task once; auto tries each twice, and then stays with one that the samples chose. */
+/* With every kind of table, each task runs once. table=auto tries each kind twice, and then keeps the kind that was
+ * fastest. */
 TEST(other_tables)
 {
 	static const char *const opts[] = {"table=static", "table=strided", "table=counter pool=3", "table=auto", "table=auto costs=measured"};
@@ -480,16 +485,17 @@ TEST(other_tables)
 			struct loom_counters n = harness_sum(h);
 			CU_ASSERT_EQUAL(n.claimed + n.stolen_in, 31);
 			CU_ASSERT_TRUE(i > 1 || n.stolen_in == 0);
-			if (i == 2) /* one list, of the first worker */
+			if (i == 2) /* this table has only one list, which belongs to the first worker */
 				CU_ASSERT_EQUAL(n.claimed, h->rig.counters[0].claimed);
-			/* Workers have 8, 8, 8 and 7 tasks of the set, and as many of the pool as they get. */
+			/* Of the 31 initial tasks, the workers claim 8, 8, 8 and 7. They share the spawned tasks in any
+			 * way. */
 			CU_ASSERT_TRUE(i > 1 || h->rig.counters[3].claimed == 7);
 		}
 		harness_close(h);
 	}
 }
 
-/* Costs and dependencies from a trace; the bound is computed by hand. */
+/* Costs and dependencies come from a trace. The expected bound of the makespan is computed by hand. */
 TEST(makespan)
 {
 	char path[] = "/tmp/loom-costs-XXXXXX", opts[100];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests the parts of the conformance suite that watch plug-ins. They must detect each fault, and nothing else. */
+/* Tests the parts of the conformance suite that watch plug-ins. They must detect each fault, and must not report a
+ * fault where there is none. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@ TEST(names)
 		for (size_t j = 0; j < i; j++)
 			CU_ASSERT_STRING_NOT_EQUAL(test[i].name, test[j].name);
 	}
-	/* Every kind has its own tests, and only these. */
+	/* Every kind has tests of its own, which suit no other kind. */
 	for (int k = 1; k < LOOM_KINDS; k++) {
 		int own = 0;
 		for (size_t i = 0; i < n; i++) {
@@ -82,7 +83,7 @@ TEST(metrics)
 	loom__rig_host_clear(&host);
 }
 
-/* ---- rows ----------------------------------------------------------------------------------- */
+/* ---- rows of options ----------------------------------------------------------------------------------- */
 
 struct opts {
 	uint8_t flag;
@@ -107,7 +108,7 @@ static const struct loom_opt rows[] = {
     {0},
 };
 
-/* The suite sets only legal values, because it tests the plug-in and not the parser. */
+/* The suite sets options only to legal values, because it tests the plug-in and not the parser. */
 TEST(rows)
 {
 	struct loom__chance chance = loom__chance(1);

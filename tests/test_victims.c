@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Victims with a name: their commands, and the rates in what the programs print. */
+/* Tests the victims that have a name: their commands, and the rates that are read from the output of the programs. */
 #include "../plugins/workloads/requests/victims.c"
 #undef SECOND
 #include "support.h"
@@ -19,7 +19,7 @@ TEST(commands)
 
 TEST(rates)
 {
-	/* sysbench 1.0, 7-Zip 16 */
+	/* the output of sysbench 1.0 and of 7-Zip 16 */
 	CU_ASSERT_EQUAL(request_victim_rate("CPU speed:\n    events per second:  2094.52\n\nGeneral statistics:\n",
 					    "events per second:"), 2094.52);
 	CU_ASSERT_EQUAL(request_victim_rate("Avr:  780 3303 25761 | 791 3213 25415\nTot:             785   3258  25588\n",
@@ -38,7 +38,7 @@ TEST(input)
 	close(fd);
 }
 
-/* Both count what they did; threads of @barrier leave together. */
+/* Both built-in victims count their work. The threads of @barrier must end together. */
 TEST(built_in)
 {
 	static const char *const name[] = {"@memory", "@barrier"};

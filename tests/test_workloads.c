@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each workload gives the right answer under both schedulers, and its check rejects a wrong answer. */
+/* Tests that each workload gives the right answer under every scheduler, and that its check rejects a wrong answer. */
 #include <dlfcn.h>
 #include <math.h>
 #include <sys/stat.h>
@@ -34,7 +34,7 @@ static struct harness *must_open(const char *sched, const char *workload, const 
 						     .seed = 1});
 }
 
-/* Runs a workload twice in every setting. The caller checks the metrics of the last run. */
+/* Runs a workload twice under every scheduler and number of workers. The caller checks the metrics of the last run. */
 static void run_everywhere(const char *workload, const char *opts)
 {
 	static const char *const scheds[] = {"sched_static", "sched_mgws", "sched_host", "sched_counter", "sched_plan"};
@@ -53,7 +53,7 @@ static void run_everywhere(const char *workload, const char *opts)
 		}
 }
 
-/* Opens and runs a workload once, for tests that then change its result. */
+/* Opens a workload and runs it once. The caller then changes the result, which the check must notice. */
 static struct harness *right(const char *workload, const char *opts)
 {
 	struct harness *h = must_open("sched_mgws", workload, opts, 2, 1);
@@ -76,7 +76,7 @@ TEST(memset)
 	uint64_t *slot = h->rig.part[LOOM_WORKLOAD].view.global;
 	slot[417] = 416;
 	must_be_wrong(h, "slot 417");
-	harness_init(h); /* the slots are poisoned, so none is right before a run */
+	harness_init(h); /* init() poisons the slots, so none is right before a run */
 	must_be_wrong(h, "1000 of 1000");
 	harness_close(h);
 }
@@ -92,7 +92,7 @@ TEST(memset_noncoherent)
 	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 	uint64_t *first = h->rig.part[LOOM_WORKLOAD].view.device[0],
 		 *second = h->rig.part[LOOM_WORKLOAD].view.device[1];
-	CU_ASSERT_EQUAL(first[3] & second[3], 3); /* the slots of the other device have all ones */
+	CU_ASSERT_EQUAL(first[3] & second[3], 3); /* a slot is 3 on the device that wrote it, and all ones on the other */
 	first[417] = second[417] = 417;
 	must_be_wrong(h, "written on two devices");
 	first[417] = second[417] = ~0ull;
@@ -117,7 +117,7 @@ TEST(fib)
 
 /* ---- cholesky ------------------------------------------------------------------------------ */
 
-/* Returns the number of tasks: the steps of all tiles. */
+/* Returns the number of tasks, which is the number of steps over all tiles. */
 static uint64_t cholesky_steps(uint64_t tiles)
 {
 	return tiles * (tiles + 1) * (tiles + 2) / 6;
@@ -142,8 +142,8 @@ TEST(cholesky)
 	harness_close(h);
 }
 
-/* With small queues and priorities off, released tasks are published, stolen, moved to the overflow list, or run in
- * place like other tasks. */
+/* Tests small queues without priorities. Tasks that a join releases are then published, stolen, moved to the overflow
+ * list, or run in place, like other tasks. */
 TEST(cholesky_queues)
 {
 	static const char *const opts[] = {"local_queue=2 public_queue=1",
@@ -163,7 +163,7 @@ TEST(cholesky_queues)
 	}
 }
 
-/* Two CPUs are non-coherent, and so are a CPU and a device that behaves like a GPU. */
+/* Tests two non-coherent CPUs, and a CPU with a non-coherent device that behaves like a GPU. */
 TEST(cholesky_noncoherent)
 {
 	static const char *const opts[] = {"", "local_queue=2 public_queue=4", "granularity=lane"};
@@ -191,7 +191,7 @@ TEST(cholesky_noncoherent)
 	}
 }
 
-/* Every number of L is compared with LAPACK's. */
+/* Compares every element of the factor L with LAPACK's. */
 TEST(cholesky_lapack)
 {
 	enum { SIZE = 150 };
@@ -255,7 +255,7 @@ TEST(synthetic)
 	struct harness *h = right("workload_synthetic", "tasks=10 spawn=2 depth=3");
 	CU_ASSERT_EQUAL(harness_sum(h).executed, 150);
 	struct synthetic_count *n = h->rig.part[LOOM_WORKLOAD].view.worker[0];
-	n->squares++; /* as if two values were replaced by two others with the same sum */
+	n->squares++; /* the error of two values that are replaced by two others with the same sum */
 	must_be_wrong(h, "150 tasks were expected");
 	n->squares--;
 	n->misplaced++;
@@ -263,15 +263,15 @@ TEST(synthetic)
 	harness_close(h);
 }
 
-/* Two kinds of device each have tasks that the other kind may not run. */
+/* Some tasks may run only on the CPU, others only on the device that behaves like a GPU. */
 TEST(synthetic_affinity)
 {
 	static const char *const opts[] = {"tasks=1000 spawn=2 depth=2 length=10 on_cpu=0.3 on_gpu=0.3",
 					   "tasks=1000 spawn=0 depth=0 length=10 on_cpu=0.5 on_gpu=0.5",
 					   "tasks=1000 spawn=2 depth=2 length=10 on_cpu=0.3",
 					   "tasks=1000 spawn=0 depth=0 length=10 on_gpu=0.5"};
-	/* The lists are shorter than the number of tasks of a kind. A worker that finds a list full waits for its
-	 * consumers. */
+	/* The lists are shorter than the number of tasks for a kind of device. A worker that finds a list full waits
+	 * until the other device takes tasks from it. */
 	static const struct {
 		const char *name, *opts;
 		uint32_t lanes;
@@ -315,10 +315,10 @@ TEST(bfs_tasks)
 	CU_ASSERT_EQUAL(metric("levels"), 127);
 	CU_ASSERT_EQUAL(metric("arcs"), 4 * 64 * 63);
 	struct bfs *b = h->rig.part[LOOM_WORKLOAD].view.global;
-	BFS_AT(b, level, uint32_t)[65]++; /* the vertex one to the right and one down */
+	BFS_AT(b, level, uint32_t)[65]++; /* in the grid, vertex 65 is one to the right of and one below vertex 0 */
 	must_be_wrong(h, "vertex 65: level 3 in place of 2");
 	harness_close(h);
-	/* Each lane runs one task. `heavy` is so small that the arcs of one vertex are split into several tasks. */
+	/* Each lane runs its own tasks. `heavy` is so small that the arcs of one vertex are split into several tasks. */
 	h = harness_must(&(struct harness_params){.sched_opts = "granularity=lane",
 						  .workload = "workload_bfs_tasks",
 						  .workload_opts = "scale=9 heavy=2",
@@ -358,7 +358,7 @@ TEST(knapsack)
 
 TEST(sha1)
 {
-	/* the SHA-1 values of "" and "abcd", which sha1sum prints */
+	/* the SHA-1 values of "" and "abcd", as sha1sum prints them */
 	static const uint32_t none[5] = {0xda39a3ee, 0x5e6b4b0d, 0x3255bfef, 0x95601890,
 					 0xafd80709};
 	static const uint32_t abcd[5] = {0x81fe8bfe, 0x87576c3e, 0xcb22426f, 0x8e578473,
@@ -379,14 +379,14 @@ TEST(uts_custom)
 	run_everywhere("workload_uts",
 		       "tree=custom type=hybrid shape=linear depth=8 b0=4 q=0.2 m=4 seed=1");
 	run_everywhere("workload_uts", "create=eager tree=custom depth=5 seed=3");
-	/* The tree is deeper than a worker may hold. Tasks run inside spawns of other tasks, in the places that are
-	 * left. */
+	/* The tree is deeper than the nodes that a worker may keep. Then spawn() runs tasks inside of other tasks, in
+	 * the remaining places. */
 	run_everywhere("workload_uts", "keep=1 tree=custom depth=5 seed=3");
 	run_everywhere("workload_uts", "keep=9 tree=custom type=binomial b0=300 q=0.11 m=9 seed=6");
 }
 
-/* Tasks are created only when other workers want tasks: never under equal shares, and rarely if one worker has all
- * tasks. */
+/* A worker creates tasks only when other workers want tasks. With equal shares this never happens. It is rare if there
+ * is only one worker. */
 TEST(uts_lazy)
 {
 	struct harness *h = must_open("sched_static", "workload_uts", "tree=custom depth=7", 2, 1);
@@ -450,7 +450,7 @@ static const char *at(const char *name)
 
 static void write_file(const char *name, const char *text, size_t bytes, int packed)
 {
-	/* with "T" zlib writes the text unchanged */
+	/* with "T" zlib writes the text without compression */
 	gzFile f = gzopen(at(name), packed ? "wb" : "wbT");
 	fake_must(f && (!bytes || gzwrite(f, text, (unsigned)bytes) == (int)bytes) &&
 			     gzclose(f) == Z_OK,
@@ -459,7 +459,7 @@ static void write_file(const char *name, const char *text, size_t bytes, int pac
 
 #define TEXT(name, text, packed) write_file(name, text, strlen(text), packed)
 
-/* Writes a word across the place where a task's reader takes its next piece. */
+/* Writes a file in which a word is across a boundary between two pieces that a task reads. */
 static void write_across(const char *name, size_t where, const char *word)
 {
 	static char text[200000];
@@ -502,7 +502,7 @@ TEST(contains)
 	TEXT("a.txt", "hier und dort", 0);
 	TEXT("b.gz", "unter der Hand", 1);
 	TEXT("sub/c.gz", "und", 1);
-	TEXT("sub/d.gz", "\xc3\xbcund und_ 1und", 1); /* the word never stands alone */
+	TEXT("sub/d.gz", "\xc3\xbcund und_ 1und", 1); /* here "und" is never a word of its own */
 	TEXT("sub/e.gz", "rund, (und)", 1);
 	TEXT("sub/empty", "", 0);
 	expect("word=und", 6, 4, 0);
@@ -510,7 +510,7 @@ TEST(contains)
 	expect("word=und glob=*.gz", 4, 3, 0);
 	expect("word=und limit=2", 2, 1, 0);
 	expect("word=nirgends", 6, 0, 0);
-	/* A link to a file is a document. Links to folders and to nothing are not. */
+	/* A symbolic link to a file is a document. Links to folders and broken links are left out. */
 	fake_must(!symlink("sub/c.gz", at("f.gz")) && !symlink("sub", at("g.gz")) &&
 			     !symlink("nowhere", at("h.gz")),
 		     "symlink", NULL);
@@ -520,7 +520,7 @@ TEST(contains)
 	test_remove(folder);
 }
 
-/* The word is at every place around the boundaries of the reader's pieces. Similar words must not match. */
+/* The word is at every position around the boundaries between pieces. Similar words must not match. */
 TEST(contains_pieces)
 {
 	make_folder();
@@ -563,7 +563,8 @@ TEST(contains_index)
 	test_remove(folder);
 }
 
-/* The reader seeks, as it would take hours to read the bytes before the document. */
+/* The document is at such a large offset in its file that the reader must seek. Reading up to the document would take
+ * hours. */
 TEST(contains_far)
 {
 	make_folder();
@@ -592,8 +593,9 @@ static void contains_refused(const char *more, int code, const char *says)
 	must_be_refused("workload_contains", opts(more), code, says);
 }
 
-/* The share with the word is the thesis's, a seed repeats the documents, tasks that generate a text find what those find
- * that read it from memory, and the first documents are the longest ones. */
+/* Tests generated documents. The share of documents with the word is that of the thesis. The same seed gives the same
+ * documents. Tasks that generate their text find as many matches as tasks that read it from memory. The first documents
+ * are the longest. */
 TEST(contains_generated)
 {
 	static const char *const loads[] = {"task", "ahead"}, *const seeds[] = {"1", "2"};
@@ -616,7 +618,7 @@ TEST(contains_generated)
 	CU_ASSERT_NOT_EQUAL(bytes[0], bytes[1]);
 	run_everywhere("workload_contains", "word=zwischen documents=600 drift=8 limit=300");
 	CU_ASSERT(metric("bytes") < bytes[0]);
-	static const char *const words[] = {"x", "ee", "n", "ü"}; /* letters of the texts are no matches */
+	static const char *const words[] = {"x", "ee", "n", "ü"}; /* inside of words they must not match */
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
 		snprintf(all, sizeof(all), "documents=200 load=ahead word=%s", words[i]);
 		run_everywhere("workload_contains", all);
@@ -642,7 +644,7 @@ TEST(contains_refusals)
 	test_remove(folder);
 }
 
-/* Returns the result on the device that searched the document. */
+/* Returns the address of a document's result, on the device that searched the document. */
 static uint32_t *contains_found_at(struct harness *h, size_t document)
 {
 	uint32_t *first = h->rig.part[LOOM_WORKLOAD].view.device[0],

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trees of tasks on the harness. Each task marks its ids. */
+/* Trees of tasks for the harness. Each task has one or more ids, which it marks when it runs. */
 #ifndef LOOM_TEST_TREE_H
 #define LOOM_TEST_TREE_H
 
@@ -16,9 +16,10 @@
 
 #define MOST 20000u
 static uint32_t marks[MOST]; /* the number of lanes that ran each task id */
-static uint32_t torn;        /* the number of tasks whose record had changed */
+static uint32_t torn;        /* the number of tasks whose record was changed before they ran */
 
-/* With lazy creation a task marks its ids itself, and spawns half of the rest when other workers want tasks. */
+/* Runs a task with lazy creation. The task marks its ids itself. When other workers want tasks, it spawns a task with
+ * half of the remaining ids. */
 static void range(struct loom_ctx *c, uint64_t id, uint64_t size, uint64_t seed)
 {
 	while (size--) {
@@ -80,7 +81,7 @@ FAKE_FN void tree_reset(void)
 	torn = 0;
 }
 
-/* Checks after a sample that each id was run once, by all `lanes`, with an intact record. */
+/* Checks after a sample that each id was run once by each of `lanes` lanes, and that no record was changed. */
 FAKE_FN int tree_check(uint32_t size, uint32_t lanes, struct loom_error *err)
 {
 	for (uint32_t i = 0; i < size; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trigger plug-in on the rig, with one device. Workers are the test's own threads. The network is a provider's
- * loopback. */
+/* Runs a trigger plug-in on the rig (rig/rig.h), with one device. The workers are the test's own threads. Messages go
+ * to this rank itself, by a provider's loopback. */
 #ifndef LOOM_TEST_TRIGGER_RIG_H
 #define LOOM_TEST_TRIGGER_RIG_H
 
@@ -25,8 +25,8 @@ struct trig {
 	struct loom_error err;
 };
 
-static const struct loom_net_need *trig_net; /* the needs of the next trigger's workload, or NULL */
-static uint32_t trig_ranks; /* the number of ranks that share tasks, for the next trigger; each of them is this rank */
+static const struct loom_net_need *trig_net; /* the needs of the workload that the next trigger gets, or NULL */
+static uint32_t trig_ranks; /* the number of ranks for the next trigger; messages to each of them go to this rank */
 
 FAKE_FN loom_ref trig_ref(const struct trig *t, const void *at)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of the device layer for waiting, under the schedule explorer (rig/explore.h). A test includes this file
- * before gpuloom/dev/dev.h, and has one lane per worker. */
+/* Replaces the functions of the device layer that wait by those of the schedule explorer (rig/explore.h). A test
+ * includes this file before gpuloom/dev/dev.h, and has one lane per worker. */
 #ifndef LOOM_TEST_TURNS_H
 #define LOOM_TEST_TURNS_H
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Task trees under a schedule explorer. The device code of a scheduler and a detector is the real one, with fields so
- * narrow that they wrap within a run. */
+/* Runs task trees under the schedule explorer. The test compiles the real device code of a scheduler and a detector,
+ * with fields so narrow that they wrap within a run. */
 #ifndef LOOM_TEST_TURNS_TREE_H
 #define LOOM_TEST_TURNS_TREE_H
 
-#define MGWS_ATTEMPT_BITS 3 /* wraps after 8 attempts */
+#define MGWS_ATTEMPT_BITS 3 /* the counter of attempts wraps after 8 attempts */
 #define MGWS_COUNT_BITS 5
-/* The host half of the plug-in uses marks of four times the size. For rings of up to 4 slots they are on the same
- * line. */
+/* A pool has as many slots as the ring, although the plug-in's host half allocates four times as many. With rings of up
+ * to 4 slots, the layout is the same. */
 #define MGWS_POOL_SLOTS(public_queue) (public_queue)
 
 #include "turns.h"
@@ -50,10 +50,10 @@ struct turns_setup {
 	const char *opts;
 	uint32_t workers, initials, size;
 	enum loom__shape shape;
-	enum { ONE_DEVICE, TWO_CPUS, CPU_AND_GPU } noncoherent; /* not 0: no word is changed by two devices */
+	enum { ONE_DEVICE, TWO_CPUS, CPU_AND_GPU } noncoherent; /* not ONE_DEVICE: the two devices are non-coherent */
 };
 
-static struct ranks turns_ranks; /* the ranks of the current schedule; one rank if tasks are not shared */
+static struct ranks turns_ranks; /* the ranks of the current schedule, or one rank if tasks are not shared */
 
 static void turns_worker(uint32_t i)
 {
@@ -80,8 +80,8 @@ static int turns_game(uint32_t size, uint64_t seed, struct loom_error *err)
 	return ranks_check(&turns_ranks, size, err);
 }
 
-/* Explores schedules with turns_ranks, which this function closes, up to the first failure. Reports the seed and setup
- * of a failure. */
+/* Explores schedules of turns_ranks up to the first failure, whose seed and setup it reports. Then closes
+ * turns_ranks. */
 static void turns_games(uint32_t size, const char *what, const char *opts, enum loom__shape shape)
 {
 	struct loom_error err = {0};
@@ -96,7 +96,7 @@ static void turns_games(uint32_t size, const char *what, const char *opts, enum 
 			err.text, (unsigned long long)seed);
 	CU_ASSERT_EQUAL(rc, 0);
 	ranks_close(&turns_ranks);
-	if (rc && getenv("TURNS_STOP")) /* mutation testing stops at the first failure */
+	if (rc && getenv("TURNS_STOP")) /* mutation testing needs only the first failure */
 		exit(1);
 }
 

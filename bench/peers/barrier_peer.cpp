@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Barriers of other libraries, timed like workload_barrier: few and more rounds alternate, and their medians are
- * compared.
+/* Barriers of other libraries, timed like workload_barrier: parts of FEW rounds and parts of FEW + DIFFERENCE rounds
+ * alternate, and the medians of their times are compared.
  *   barrier_peer THREADS FEW DIFFERENCE PARTS
  * prints nanoseconds per barrier. PEER_OMP selects the compiler's OpenMP, PEER_PTHREAD selects pthread_barrier. Without
- * both the program uses C++20's std::barrier. */
+ * either, the program uses std::barrier of C++20. */
 #include <pthread.h>
 #include <sched.h>
 #include <time.h>
@@ -27,7 +27,7 @@ static double now()
 	return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
 }
 
-/* Pins each thread to its own core while cores are left. */
+/* Pins thread i to a core of its own if there are enough cores for all threads. */
 static void pin(long i)
 {
 	cpu_set_t all, one;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Cholesky factorizations with other runtimes share the matrix, the steps and the check of workload_cholesky. The
- * program times each factorization itself, and prints a line of JSON that workload_exec reads.
+/* The programs that run Cholesky factorizations with other runtimes share this code. They use the matrix, the steps and
+ * the check of workload_cholesky. A program times its factorizations and prints a line of JSON that workload_exec
+ * reads.
  *   PROGRAM [-w WORKERS] [-n SIZE] [-t TILE] */
 #ifndef DAG_H
 #define DAG_H
@@ -25,7 +26,8 @@ static inline void dag_update(const struct cholesky *m, uint32_t i, uint32_t j, 
 	cholesky_blas_update(dag_blas, m->wide, cholesky_shape(m, i, j), c, left, right);
 }
 
-/* The runtime implements these functions. run() factors the matrix, any number of times between begin() and end(). */
+/* The runtime implements these functions. dag_run() factors the matrix. It is called any number of times between
+ * dag_begin() and dag_end(). */
 void dag_begin(uint32_t workers);
 void dag_run(struct cholesky *m);
 void dag_end(void);

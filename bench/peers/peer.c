@@ -118,7 +118,8 @@ int peer_main(int argc, char **argv, const struct peer_runtime *r)
 	for (int i = 0; i < 2; i++) /* the first run is a warm-up */
 		seconds = run(&p, r);
 	r->end();
-	/* fib(n) has this number of calls. With mode = spawn gpuloom counts each call as a task. */
+	/* The recursion of fib(n) has 2 fib(n + 1) - 1 calls. With mode = spawn, gpuloom also counts each call as a
+	 * task. */
 	double tasks = memory ? (double)p.n : uts ? (double)known->nodes : 2 * (double)fibonacci(p.n + 1) - 1;
 	printf("{\"seconds\": %.9f, \"calls_per_s\": %.1f}\n", seconds, tasks / seconds);
 	return 0;

@@ -3,8 +3,9 @@
  * workload_exec reads.
  *   PROGRAM memset|fib|join|uts [-w WORKERS] [-n SIZE] [-t TREE]
  *
- * memset: SIZE tasks (1048576), task x writes x at slot x. fib: fib(SIZE) (30) as a tree of tasks without waiting;
- * join: the same as fork-join. uts: the tree TREE (T1), one task per node, with gpuloom's SHA-1. */
+ * memset: SIZE tasks (default 1048576), of which task x writes x into slot x. fib: fib(SIZE) (default 30) as a tree of
+ * tasks that do not wait for their children. join: the same number by fork-join. uts: the tree TREE (default T1) with
+ * one task per node and gpuloom's SHA-1. */
 #ifndef PEER_H
 #define PEER_H
 
@@ -14,7 +15,7 @@
 extern "C" {
 #endif
 
-/* A task has 64 bytes, as in gpuloom, here with the address of its slot. */
+/* A task has 64 bytes, as in gpuloom. `slot` is the address of the slot that the task writes. */
 struct peer_task {
 	uint64_t tag, join, x, param[3];
 	uint64_t *slot;
@@ -25,7 +26,7 @@ struct peer {
 	const char *job, *tree;
 	uint32_t workers;
 	uint64_t n;
-	struct peer_task *task; /* the tasks of memset */
+	struct peer_task *task; /* the tasks of the job memset */
 	uint64_t *slot;
 };
 
@@ -42,8 +43,8 @@ static inline void peer_memset(const struct peer_task *t)
 	*t->slot = t->x;
 }
 
-/* The runtime implements these functions. Each function runs the job once, with all workers awake, and returns a
- * result. memset: the result is ignored. fib and join: the result is the number. uts: the result is the number of
+/* The runtime implements these functions. Each job function runs the job once, with all workers awake, and returns its
+ * result. The result of memset is ignored. The result of fib and join is fib(n), and the result of uts is the number of
  * nodes. A function is NULL if the runtime cannot do the job. */
 struct peer_runtime {
 	void (*begin)(uint32_t workers);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unbalanced Tree Search over MPI with two-sided messages. A busy rank polls for requests and answers with the older
- * half of its nodes. An idle rank sends requests to random ranks, one at a time. Safra's token detects termination. */
+/* Unbalanced Tree Search over MPI with two-sided messages. A busy rank polls for requests, and answers each request
+ * with the older half of its nodes. An idle rank sends requests to random ranks, one at a time. Safra's token detects
+ * termination. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +9,8 @@
 
 #include "peer.h"
 
-#define POLL 16u   /* nodes between two polls for requests */
-#define MOST 4096u /* maximum nodes of an answer */
+#define POLL 16u   /* the number of nodes between two polls for requests */
+#define MOST 4096u /* the largest number of nodes in an answer */
 
 enum { ASK, WORK, TOKEN, STOP };
 
@@ -21,7 +22,7 @@ struct token {
 static struct peer_node *stack;
 static size_t used, room;
 static int rank, ranks;
-static struct token mine, token; /* the counts of this rank; the token while it is at this rank */
+static struct token mine, token; /* `mine` has the counts of this rank; `token` is valid while has_token is 1 */
 static int has_token, stopped;
 
 static void reserve(size_t nodes)
@@ -41,7 +42,7 @@ static void push(const struct peer_node *node)
 	stack[used++] = *node;
 }
 
-/* Sends the older half to a rank that requested work. */
+/* Sends the older half of the nodes to a rank that requested work. */
 static void answer(int to)
 {
 	size_t n = used / 2 < MOST ? used / 2 : MOST;
@@ -79,7 +80,7 @@ static int receive(void)
 		MPI_Recv(NULL, 0, MPI_BYTE, s.MPI_SOURCE, STOP, MPI_COMM_WORLD, &s);
 		stopped = 1;
 		return 0;
-	default: /* the victim has no work */
+	default: /* WORK: the answer to this rank's request; it is empty if the victim had no work */
 		MPI_Get_count(&s, MPI_BYTE, &bytes);
 		reserve((size_t)bytes / sizeof(*stack));
 		MPI_Recv(stack, bytes, MPI_BYTE, s.MPI_SOURCE, WORK, MPI_COMM_WORLD, &s);
@@ -92,8 +93,8 @@ static int receive(void)
 	}
 }
 
-/* An idle rank passes the token on. When the token returns to rank 0, either all ranks are done, or rank 0 starts
- * another round. */
+/* Passes the token on. Only an idle rank calls this function. When the token returns to rank 0, either all ranks are
+ * done, or rank 0 starts another round. */
 static void pass(void)
 {
 	struct token next = {token.messages + mine.messages, token.black | mine.black};

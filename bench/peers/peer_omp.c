@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenMP tasks: libgomp with gcc, libomp with clang. Each thread keeps its own sum, as in gpuloom. */
+/* OpenMP tasks: libgomp with gcc, libomp with clang. Each thread adds up a sum of its own, as a worker of gpuloom does. */
 #include "peer.h"
 
 #include <omp.h>

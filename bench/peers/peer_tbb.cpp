@@ -58,7 +58,7 @@ uint64_t fib(uint64_t n)
 	return collect();
 }
 
-/* As in the library's example, one call is a task, and the caller executes the other call. */
+/* As in oneTBB's own example, one of the two recursive calls is a task, and the caller executes the other call. */
 uint64_t join(uint64_t n)
 {
 	if (n < 2)

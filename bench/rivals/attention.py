@@ -4,8 +4,8 @@
 
     bench/rivals/attention.py HOW LENGTHS [HEADS KV_HEADS]     HOW: padded nested flex triton
 
-LENGTHS: a file with the tokens of a sequence per line. float16, 128 numbers per head. Prints {"seconds": S, "bytes": B}: the
-median of 20 executions, each of which was compared with the padded one once."""
+LENGTHS is a file with the number of tokens of one sequence per line. Numbers are float16, with 128 per head. Prints
+{"seconds": S, "bytes": B}, where S is the median of 20 executions. The result is compared once with that of `padded`."""
 import json, statistics, sys
 
 import torch
@@ -42,7 +42,7 @@ def flex():
 
 
 def triton_split():
-    """A program per sequence, head of keys and split of 512 tokens, and one that combines."""
+    """Runs one program for each sequence, head of keys and split of 512 tokens, and then one that combines the splits."""
     import triton
     import triton.language as tl
 

@@ -4,8 +4,8 @@
 
     bench/rivals/experts.py HOW COUNTS [DIM HIDDEN]     HOW: loop padded grouped
 
-COUNTS: a file with the tokens of an expert per line. bfloat16. Prints {"seconds": S, "bytes": B}: the median of 20 executions in a
-CUDA graph, compared with the loop once."""
+COUNTS is a file with the number of tokens of one expert per line. Numbers are bfloat16. Prints {"seconds": S, "bytes": B}, where S
+is the median of 20 executions in a CUDA graph. The result is compared once with that of `loop`."""
 import json, statistics, sys
 
 import torch

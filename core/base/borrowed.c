@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stand-ins for cJSON and iniparser inside libgpuloom.so. A program may define a function of the same name, such as
- * dictionary_get, and the dynamic linker would call it instead, because it searches the program first. So libgpuloom.so
- * does not link to these libraries but loads them, and calls them through the hidden functions below. A library
- * function without a row here fails to link. */
+/* Replacements for the functions of cJSON and iniparser inside libgpuloom.so. A program may define a function of the
+ * same name, such as dictionary_get. The dynamic linker searches the program first, so libgpuloom.so would call that
+ * function. Therefore libgpuloom.so does not link to these libraries. It loads them, and calls them through the hidden
+ * functions below. If libgpuloom.so uses a library function that has no row here, linking fails. */
 #include <cjson/cJSON.h>
 #include <dlfcn.h>
 #include <iniparser/iniparser.h>
@@ -35,7 +35,7 @@
 enum { JSON, INI, LIBRARIES };
 static const char *const library[LIBRARIES] = {LOOM_CJSON_SONAME, LOOM_INIPARSER_SONAME};
 static void *handle[LIBRARIES];
-static const char *lacking; /* the missing library or function */
+static const char *lacking; /* name of the missing library or function; NULL if all are there */
 
 static struct {
 #define FIELD(from, type, name, parameters, arguments) type(*name) parameters;
@@ -48,7 +48,7 @@ static struct {
 	{                                                                                                                       \
 		return real.name arguments;                                                                                     \
 	}
-#pragma GCC diagnostic ignored "-Wpedantic" /* for `return` with a void expression */
+#pragma GCC diagnostic ignored "-Wpedantic" /* STAND_IN returns the result of a void function */
 BORROWED(STAND_IN)
 #undef STAND_IN
 

@@ -5,11 +5,12 @@
 
 #include "base/base.h"
 
-/* Returns the bytes that the character at s needs; 0: no character begins so. *have: the bytes of it that are there. */
+/* Returns the number of bytes of the UTF-8 character that begins at s, or 0 if none begins there. *have is the number
+ * of these bytes that are present. */
 static size_t begun(const char *s, size_t n, size_t *have)
 {
 	const unsigned char *u = (const unsigned char *)s;
-	/* The range of the second byte excludes overlong forms, surrogates and all beyond U+10FFFF. */
+	/* The range of the second byte excludes overlong forms, surrogates and codes above U+10FFFF. */
 	unsigned low = 0x80, high = 0xbf;
 	size_t length;
 	*have = 1;
@@ -44,7 +45,8 @@ size_t loom__utf8(const char *s, size_t n)
 	return have == length ? length : 0;
 }
 
-/* True for control characters, line separators, marks that change the direction of text, and what XML excludes. */
+/* Returns 1 for control characters, line separators, marks that change the direction of text, and characters that XML
+ * excludes. */
 static int is_unfit(unsigned code)
 {
 	return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c || code == 0x200e || code == 0x200f ||
@@ -87,7 +89,7 @@ void loom__clean(char *text, size_t room)
 {
 	text[room - 1] = 0;
 	size_t n = loom__clean_bytes(text, strlen(text), "");
-	memset(text + n, 0, room - n); /* Zeros after the end, because records are compared and sent as a whole. */
+	memset(text + n, 0, room - n); /* because records with the text are compared and sent as a whole */
 }
 
 void loom__text_clean(struct loom__text *t, size_t from, const char *keep)

@@ -37,7 +37,7 @@ int loom__vfail(struct loom_error *err, int code, const char *file, int line, co
 	if (n < 0) {
 		snprintf(err->text, sizeof(err->text), "%s", loom_strerror(code));
 	} else if ((size_t)n >= sizeof(err->text)) {
-		/* The text gets a mark at the cut, which never falls inside a character. */
+		/* Mark the cut by dots. The cut must not be inside a UTF-8 character. */
 		size_t end = sizeof(err->text) - sizeof("...");
 		while (end && ((unsigned char)err->text[end] & 0xc0) == 0x80)
 			end--;

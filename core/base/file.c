@@ -15,7 +15,7 @@ void loom__beside(struct loom__text *path, const char *file, const char *name)
 	loom__text_add(path, "%s", name);
 }
 
-/* Appends all that fd has, up to most + 1 bytes. Returns 0 or an errno. */
+/* Appends what fd has to t, up to most + 1 bytes. Returns 0 or an errno. */
 static int read_to_end(int fd, size_t most, struct loom__text *t)
 {
 	char part[16384];
@@ -46,7 +46,7 @@ int loom__read_file(const char *path, size_t most, char **bytes, size_t *length,
 	struct loom__text text = {0};
 	struct stat st;
 	int code = 0;
-	/* O_NONBLOCK: opening a pipe without a writer must not hang. */
+	/* With O_NONBLOCK, opening a pipe that has no writer does not hang. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &st)) {
 		code = LOOM__FAIL(err, loom__errno_code(errno), "cannot read '%s': %m", path);

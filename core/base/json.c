@@ -8,7 +8,8 @@
 
 #include "base/base.h"
 
-/* The mark is the number of the object or list, which cJSON only initialises to 0 and copies. */
+/* Returns whether loom__json_miss() has marked the object or array. The mark is a NaN in valuedouble, a field that
+ * cJSON sets to 0 and copies, but does not use in objects and arrays. */
 static int is_marked(const cJSON *item)
 {
 	return (cJSON_IsObject(item) || cJSON_IsArray(item)) && isnan(item->valuedouble);
@@ -36,7 +37,8 @@ void loom__json_append(cJSON *array, cJSON *item)
 	}
 }
 
-/* Adds and returns the item; frees it on failure. Returns NULL for a marked object, which needs no more parts. */
+/* Adds the item and returns it, or frees it on failure. Returns NULL if the object is marked, because a marked object
+ * needs no more parts. */
 static cJSON *added(cJSON *object, const char *name, cJSON *item)
 {
 	loom__json_add(object, name, item);
@@ -76,7 +78,7 @@ void loom__json_add_copy(cJSON *object, const char *name, const cJSON *of)
 		loom__json_add(object, name, cJSON_Duplicate(of, 1));
 }
 
-/* cJSON stores numbers as doubles, so a count is added as the text of a number. */
+/* Returns a number as a raw text, because cJSON stores numbers as doubles, which have only 53 bits. */
 static cJSON *count(uint64_t value)
 {
 	char text[24];
@@ -125,8 +127,8 @@ int loom__json_broken(const cJSON *doc)
 	return broken;
 }
 
-/* cJSON does not check strings, and writes \u00XX for control characters below U+0020. These are replaced, except
- * newlines and tabs, so that readers of the document can show the text. */
+/* cJSON does not check strings, and writes \u00XX for control characters below U+0020. This function replaces them,
+ * except newlines and tabs, so that readers of the document can show the text. */
 static void clean(char *text)
 {
 	char *to = text;

@@ -3,7 +3,7 @@
 
 #include "base/base.h"
 
-/* Longer words get no suggestion, because the search takes quadratic time. */
+/* Words with more bytes get no suggestion, because the search takes quadratic time. */
 #define WORD_MOST 64
 
 int loom__same(const char *a, const char *b)
@@ -18,7 +18,8 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Returns the edits from a to b: insertion, deletion, replacement, swap of neighbours. At most WORD_MOST bytes each. */
+/* Returns the number of edits that turn a into b. An edit inserts, deletes or replaces a letter, or swaps two
+ * neighbours. a and b have at most WORD_MOST bytes each. */
 static size_t distance(const char *a, size_t na, const char *b, size_t nb)
 {
 	size_t rows[3][WORD_MOST + 1];
@@ -48,7 +49,7 @@ int loom__nearer(struct loom__near *n, const char *candidate)
 	if (length > WORD_MOST || other > WORD_MOST)
 		return 0;
 	size_t edits = distance(n->word, length, candidate, other);
-	/* A name for which every letter would be replaced is no suggestion. */
+	/* If all letters of the word would have to be replaced, the candidate is no suggestion. */
 	if (edits > most || edits >= length || (n->name && edits >= n->edits))
 		return 0;
 	n->name = candidate;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers as text. A decimal comma in the process's locale must not change the meaning of a conf or a result. */
+/* Numbers as text. The meaning of a conf or a result must not depend on the locale, which may use a decimal comma. */
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ static const char *skip_digits(const char *s)
 	return s;
 }
 
-/* Returns the end of the number at `text`, or NULL. */
+/* Returns the end of the decimal number that begins at `text`, or NULL if none begins there. */
 static const char *number_end(const char *text)
 {
 	const char *s = text + (*text == '-');
@@ -52,7 +52,7 @@ int loom__read_double(const char *text, const char **end, double *value)
 	char *read_to;
 	double v = strtod_l(text, &read_to, c);
 	freelocale(c);
-	/* The ends differ for 0x1p4, of which only the 0 is a number here. */
+	/* The ends differ for 0x1p4: strtod_l() reads all of it, number_end() only the 0. */
 	if (read_to != stop || !isfinite(v))
 		return -1;
 	*end = stop;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creates and destroys a config; the public calls. */
+/* Creates and destroys a configuration, and implements the public calls of gpuloom.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +37,8 @@ void loom_config_destroy(struct loom_config *cfg)
 	free(cfg);
 }
 
-/* Ends a public call, which has no diag. Errors become one text; warnings are kept for loom__config_unknown(). */
+/* Ends a public call. Its caller gets no diag, so all errors become one text in *err, and warnings are kept for
+ * loom__config_unknown(). */
 static int conclude(struct loom_config *cfg, int code, struct loom__diag *diag, struct loom_error *err)
 {
 	if (code == LOOM_EINVAL) {

@@ -11,7 +11,7 @@ static void drop(struct loom__mistake *m)
 	free(m->text);
 }
 
-/* Returns a place for one more mistake, or NULL. Warnings make room for errors. */
+/* Returns a place for another mistake, or NULL. If the list is full, an error takes the place of the last warning. */
 static struct loom__mistake *room_for(struct loom__diag *d, int warning)
 {
 	if (d->count == LOOM__DIAG_MOST) {
@@ -33,7 +33,7 @@ static struct loom__mistake *room_for(struct loom__diag *d, int warning)
 	return &list[d->count];
 }
 
-/* Two devices may share a section and so find the same mistakes. */
+/* Returns whether the list has this mistake already. Two devices may share a section, and so find the same mistakes. */
 static int is_known(const struct loom__diag *d, const struct loom__mistake *m)
 {
 	for (size_t i = 0; i < d->count; i++) {
@@ -56,7 +56,7 @@ void loom__diag_add(struct loom__diag *d, int warning, const char *file, int lin
 	m.file = file ? strdup(file) : NULL;
 	int whole = m.text && (m.file || !file);
 	d->failed |= !whole;
-	/* Messages quote user input, so they are cleaned. */
+	/* Messages quote user input, so they must be cleaned. */
 	if (m.text)
 		loom__clean(m.text, strlen(m.text) + 1);
 	if (m.file)
@@ -74,7 +74,7 @@ void loom__diag_add(struct loom__diag *d, int warning, const char *file, int lin
 		*at = m;
 		d->count++;
 	} else {
-		drop(&m); /* counted: loom__diag_text() reports how many are missing */
+		drop(&m); /* errors and warnings count it: loom__diag_text() reports how many are not shown */
 	}
 }
 
@@ -117,7 +117,7 @@ int loom__diag_fail(const struct loom__diag *d, int code, struct loom_error *err
 		code = LOOM__FAIL(err, code, "%.*s", (int)text.length - 1, text.at);
 	loom__text_free(&text);
 	size_t n = err ? strlen(err->text) : 0;
-	if (n && err->text[n - 1] == '\n') /* the text is cut before its newline */
+	if (n && err->text[n - 1] == '\n') /* if the text was cut, it may end in the newline of a mistake */
 		err->text[n - 1] = 0;
 	return code;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The entries of a configuration, in the order of precedence. */
+/* The entries of a configuration. The list has one entry per key; `was` leads to the entries with less precedence. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +33,7 @@ static char *keep_lower(struct loom_config *cfg, struct loom__slice s)
 	return copy;
 }
 
-/* Returns the link to the entry in force, or the end of the list. */
+/* Returns the link to the entry of a key in force. If there is none, returns the link at the end of the list. */
 static struct loom__entry **find(struct loom_config *cfg, const char *section, const char *key)
 {
 	struct loom__entry **e = &cfg->entries;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GPULOOM_SECTION__KEY. [a.b] and [a_b] have the same name, so only the declaration of a key turns a variable into an
- * entry. */
+/* Variables of the form GPULOOM_SECTION__KEY. The sections [a.b] and [a_b] have the same variables, so a variable
+ * becomes an entry only when a section with its key is declared. */
 #include <string.h>
 
 #include "config/inside.h"
 
 #define PREFIX "GPULOOM_"
 
-/* Variables with the prefix and other meanings. */
+/* Variables that have the prefix but set no option. */
 static const char *const reserved[] = {PREFIX "PLUGIN_PATH", PREFIX "LOG",  PREFIX "LIBRARY", PREFIX "RANK",
 				       PREFIX "RANKS",       PREFIX "ROOT", PREFIX "TOKEN",   PREFIX "TOKEN_FILE"};
 
@@ -95,7 +95,7 @@ int loom__config_read_environment(struct loom_config *cfg, char *const *environm
 }
 
 /* Other programs have variables with the prefix, such as GPULOOM_HOME of an environment module or GPULOOM_SERVICE_HOST
- * of Kubernetes. So only names with SECTION__KEY, or near to that of an option, are reported. */
+ * of Kubernetes. So the function reports a name only if it contains "__", or is close to the name of an option. */
 static void report_variable(const struct loom_config *cfg, const struct loom__entry *v, struct loom__diag *diag)
 {
 	const size_t prefix = strlen(PREFIX);

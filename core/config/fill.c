@@ -20,7 +20,8 @@ const struct loom__entry *loom__config_entry(const struct loom_config *cfg, cons
 	const struct loom__entry *e = NULL;
 	for (size_t i = n_sections; i && !e; i--)
 		e = loom__config_get(cfg, sections[i - 1], row->name);
-	/* The plug-in's own section overrides the shared one, unless that has a higher source, such as --set. */
+	/* The plug-in's own section overrides the shared section, except if the latter has a source of more precedence,
+	 * such as --set. */
 	const struct loom__entry *shared = row->section ? loom__config_get(cfg, row->section, row->name) : NULL;
 	return shared && (!e || shared->source > e->source) ? shared : e;
 }
@@ -30,7 +31,7 @@ static const struct loom__entry *entry_of(const struct fill *f, const struct loo
 	return loom__config_entry(f->cfg, f->sections, f->n, row);
 }
 
-/* The mistake is at the header of the section, if it has one, below which the key is missing. */
+/* Reports that a required key is missing. The place is the header of the section, if the conf has one. */
 static void report_missing(const struct fill *f, const struct loom_opt *row)
 {
 	const char *section = f->n ? f->sections[f->n - 1] : "";
@@ -39,7 +40,7 @@ static void report_missing(const struct fill *f, const struct loom_opt *row)
 		       section, row->name, row->help);
 }
 
-/* Returns `name`, the value of e or a part of it, as an absolute path, or NULL with cfg->failed. */
+/* Returns `name` as an absolute path, or NULL with cfg->failed set. `name` is the value of e, or a word of it. */
 static const char *resolve(struct loom_config *cfg, const struct loom__entry *e, const char *name)
 {
 	struct loom__text near = {0}, path = {0};
@@ -51,7 +52,7 @@ static const char *resolve(struct loom_config *cfg, const struct loom__entry *e,
 			loom__text_add(&path, "%s/", here);
 		else if (errno == ENOMEM)
 			cfg->failed = 1;
-		free(here); /* Without the folder, opening the file fails later. */
+		free(here); /* If the folder is unknown, the path stays relative, and opening the file fails later. */
 	}
 	loom__text_put(&path, near.at, near.length);
 	if (loom__text_ok(&near) && loom__text_ok(&path))
@@ -62,7 +63,8 @@ static const char *resolve(struct loom_config *cfg, const struct loom__entry *e,
 	return absolute;
 }
 
-/* Returns the value with absolute paths: of its file, of the files among its words, or of all its folders. */
+/* Returns the value with absolute paths, or NULL. For a FILE or FILES row, words with a '/' are paths; for FOLDERS, all
+ * are. */
 static const char *resolve_words(struct loom_config *cfg, const struct loom_opt *row, const struct loom__entry *e)
 {
 	const char *gaps = row->flags & LOOM__OPT_FOLDERS ? ":" : " \t,";
@@ -111,7 +113,7 @@ static void record(const struct fill *f, const struct loom_opt *row, const void 
 					.next = (*at)->next};
 }
 
-/* An untrusted document must not name a plug-in's path or a command. */
+/* Reports a value of an untrusted document that names a plug-in's path or a command. */
 static int refuse_untrusted(const struct fill *f, const struct loom_opt *row, const struct loom__entry *e)
 {
 	int loads = row->flags & LOOM__OPT_FOLDERS ||
@@ -126,7 +128,7 @@ static int refuse_untrusted(const struct fill *f, const struct loom_opt *row, co
 	return LOOM_EINVAL;
 }
 
-/* Puts the user's value over the default. Returns 0 when the field is set. */
+/* Parses the user's value into the field, which holds the default. Returns 0 if the field was set. */
 static int take_entry(const struct fill *f, const struct loom_opt *row, const struct loom__entry *e, void *field)
 {
 	struct loom_error err;
@@ -155,8 +157,8 @@ static void fill_row(const struct fill *f, const struct loom_opt *row, void *fie
 	if (loom__value_is_text(row->type))
 		memcpy(field, &empty, sizeof(empty));
 	if (row->dflt)
-		loom__value_parse(row, row->dflt, field, NULL); /* cannot fail: loom__rows_check() has parsed it */
-	int missing = !e || (loom__value_is_text(row->type) && !e->value[0]); /* An empty text counts as missing. */
+		loom__value_parse(row, row->dflt, field, NULL); /* loom__rows_check() has parsed it before */
+	int missing = !e || (loom__value_is_text(row->type) && !e->value[0]); /* an empty text counts as missing */
 	if ((row->flags & LOOM_OPT_REQUIRED) && missing)
 		report_missing(f, row);
 	else if (!e || !take_entry(f, row, e, field))
@@ -202,7 +204,7 @@ static int is_first(const struct loom_config *cfg, const struct loom__declared *
 	return first == d;
 }
 
-/* Lists one section; NULL: all sections that no plug-in declares. */
+/* Lists the effective values of a section. If `section` is NULL, lists those of all sections that are not declared. */
 static int each_of(const struct loom_config *cfg, const char *section, loom__effective_fn *fn, void *arg)
 {
 	int code = 0;

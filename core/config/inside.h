@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files of core/config only. */
+/* Declarations that only the files of core/config use. */
 #ifndef LOOM_CONFIG_INSIDE_H
 #define LOOM_CONFIG_INSIDE_H
 
@@ -8,18 +8,18 @@
 
 #include "config/config.h"
 
-/* Bounds far above any real conf, so that linear searches are cheap. */
+/* Limits far above the needs of any real conf. They keep the linear searches cheap. */
 enum {
-	LOOM__LINE_MOST = 1000,   /* bytes in a line; iniparser fails at 1024 */
-	LOOM__VALUE_MOST = 4096,  /* bytes in a value from outside a file */
-	LOOM__ITEMS_MOST = 4096,  /* lines with content in a file; different keys in a config */
-	LOOM__FILES_MOST = 64,    /* files in a config, with repeated includes */
-	LOOM__DEPTH_MOST = 8,     /* nested includes */
-	LOOM__ENTRY_MOST = 16384, /* entries in a config, with overridden ones */
+	LOOM__LINE_MOST = 1000,   /* bytes in a line; iniparser fails at 1024 bytes */
+	LOOM__VALUE_MOST = 4096,  /* bytes in a value that is in no file */
+	LOOM__ITEMS_MOST = 4096,  /* lines with content in a file; also different keys in a configuration */
+	LOOM__FILES_MOST = 64,    /* files in a configuration; a file counts each time that it is included */
+	LOOM__DEPTH_MOST = 8,     /* depth of nested includes */
+	LOOM__ENTRY_MOST = 16384, /* entries in a configuration, with those that others override */
 	LOOM__FILE_MOST = 1 << 20,
 };
 
-/* Memory of a config, freed as a whole. */
+/* A piece of memory that belongs to a configuration. All pieces are freed together. */
 struct loom__block {
 	struct loom__block *next;
 	_Alignas(max_align_t) char bytes[];
@@ -38,28 +38,29 @@ struct loom__item {
 	int kind;
 	int line, column, value_column;
 	struct loom__slice section, key;
-	struct loom__slice value; /* the raw text of the line, with quotes and comment, until iniparser reads it */
+	struct loom__slice value; /* the raw text of the line; loom__items_read() replaces it by the parsed value */
 };
 struct loom__items {
 	struct loom__item *at;
 	size_t count;
-	int failed;                  /* out of memory */
-	struct _dictionary_ *values; /* the dictionary of iniparser, which owns the values */
+	int failed;                  /* memory ran out */
+	struct _dictionary_ *values; /* the dictionary of iniparser, which has the memory of the values */
 };
 
-/* Splits the text into items, leaving out those with mistakes. */
+/* Splits the text into items. Leaves out lines with mistakes, and reports them to diag. */
 void loom__scan(const char *file, const char *text, size_t length, struct loom__items *items, struct loom__diag *diag);
 
-/* Reads the values by iniparser. Returns 0 or LOOM_ENOMEM. */
+/* Replaces the raw values by those that iniparser reads. Returns 0 or LOOM_ENOMEM. */
 int loom__items_read(const char *file, struct loom__items *items, struct loom__diag *diag);
 void loom__items_free(struct loom__items *items);
 
-/* Returns the mistake in a name or text, in words and with its place, or NULL. */
+/* These return the mistake in a name or text, in words, or NULL. *where is the index of the wrong byte. `dots`: 1 if
+ * the name may have dots. */
 const char *loom__name_fault(struct loom__slice name, int dots, size_t *where);
 const char *loom__text_fault(struct loom__slice text, size_t *where);
 const char *loom__value_fault(struct loom__slice value);
 struct loom__slice loom__strip(struct loom__slice s);
-int loom__slice_is(struct loom__slice s, const char *word); /* ignores case */
+int loom__slice_is(struct loom__slice s, const char *word); /* compares without regard to case */
 
 static inline int loom__blank(char c)
 {
@@ -68,50 +69,51 @@ static inline int loom__blank(char c)
 
 /* ---- the config ----------------------------------------------------------------------------- */
 
-struct loom__declared { /* a section with the rows of one plug-in or of a part of the core */
+struct loom__declared { /* a declaration: a section, and the rows of one plug-in or one part of the core */
 	char *section, *owner;
-	const struct loom_opt *rows; /* never NULL */
+	const struct loom_opt *rows; /* never NULL; ends with a NULL name */
 	struct loom__declared *next;
 };
 
-/* All memory is in `blocks` until the config is destroyed. */
+/* A configuration. Its memory is in `blocks`, and stays until the configuration is destroyed. */
 struct loom_config {
 	struct loom__block *blocks;
-	struct loom__entry *entries; /* the entries in force; `was` leads to the overridden ones */
+	struct loom__entry *entries; /* entries in force; `was` leads from each to the entries that it overrides */
 	struct loom__entry
-	    *headers; /* where each section first appears; done: all its keys count as known */
-	/* the variables of the environment; `file` is the name; done: a declared key has taken the variable */
+	    *headers; /* where each section first appears; done: loom__config_ignore() was called for the section */
+	/* Variables of the environment; `file` is the name. done: a declared key has taken the variable. */
 	struct loom__entry *variables;
 	struct loom__declared *declared;
 	struct loom__effective *effective;
 	size_t key_count, entry_count, file_count;
-	struct loom__diag notes; /* mistakes of public calls and declarations, until loom__config_unknown() */
-	int failed;              /* out of memory: contents may be incomplete */
+	struct loom__diag notes; /* mistakes that loom__config_unknown() will report */
+	int failed;              /* memory ran out: entries or values may be missing */
 };
 
-/* Returns zeroed memory, or NULL with cfg->failed. */
+/* Returns zeroed memory, or NULL with cfg->failed set. */
 void *loom__config_alloc(struct loom_config *cfg, size_t bytes);
 char *loom__config_keep(struct loom_config *cfg, const char *s, size_t n);
 
-/* Returns the entry where the section first appears, or NULL. */
+/* Returns the header entry of the section, which has the place where the section first appears, or NULL. */
 struct loom__entry *loom__config_header(const struct loom_config *cfg, const char *section);
-/* Records the first place of a section. Here and below `where` is only a place, whose file name is copied. */
+/* Records where a section first appears. Here and in loom__config_add(), `where` has the source and place of an entry.
+ * Its file name is not copied, so it must live as long as cfg. */
 void loom__config_name_section(struct loom_config *cfg, const struct loom__entry *where, struct loom__slice section);
-/* Adds a value in the order of precedence. Returns 0, LOOM_ENOMEM, or LOOM_EINVAL with a mistake in diag for too
- * many. */
+/* Adds a value in the order of precedence. Returns 0 or LOOM_ENOMEM. If there are too many values, returns LOOM_EINVAL
+ * and reports that to diag. */
 int loom__config_add(struct loom_config *cfg, const struct loom__entry *where, struct loom__slice section,
 		     struct loom__slice key, struct loom__slice value, struct loom__diag *diag);
-/* Adds a value from outside the file being read: checks names and value, and copies the place. */
+/* Adds a value that is in no file. Checks its names and text, and copies the file name of `where`. */
 int loom__config_assign(struct loom_config *cfg, const struct loom__entry *where, struct loom__slice section,
 			struct loom__slice key, struct loom__slice value, struct loom__diag *diag);
 
-/* Converts variables into entries of the keys that the rows of `section` declare. */
+/* Turns variables of the environment into entries, if `rows` of `section` declare their keys. */
 void loom__config_bind(struct loom_config *cfg, const char *section, const struct loom_opt *rows,
 		       struct loom__diag *diag);
 /* Warns of each variable that no declared key has taken. */
 void loom__config_unbound(struct loom_config *cfg, struct loom__diag *diag);
 
-/* Returns LOOM_ENOMEM, LOOM_EINVAL if diag has more errors than `before`, or 0. */
+/* Returns LOOM_ENOMEM if memory ran out, LOOM_EINVAL if diag has more than `before` errors, or 0. */
 int loom__config_verdict(const struct loom_config *cfg, const struct loom__diag *diag, size_t before);
 
 static inline struct loom__slice loom__slice_of(const char *text)
@@ -126,7 +128,7 @@ static inline int loom__is_private(const char *name)
 
 /* ---- values --------------------------------------------------------------------------------- */
 
-/* The field of an option by its type. */
+/* The field of an option. Its type selects the member. */
 union loom__value {
 	uint8_t u8;
 	uint32_t u32;
@@ -136,9 +138,9 @@ union loom__value {
 	const char *text;
 };
 
-/* Appends a field's value in canonical form, without units, as in results. */
+/* Appends a field's value in canonical form, which has no units. Results have this form. */
 void loom__value_canonical(const struct loom_opt *row, const void *field, struct loom__text *out);
-/* Returns the size of a field of that type in bytes; 0: no such type. */
+/* Returns the size in bytes of a field of that type, or 0 if there is no such type. */
 size_t loom__value_size(unsigned type);
 static inline int loom__value_is_text(unsigned type)
 {

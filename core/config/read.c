@@ -9,22 +9,22 @@
 
 #include "config/inside.h"
 
-/* A file being read; `outer` includes it. */
+/* A file that is being read. */
 struct reading {
 	struct loom_config *cfg;
 	struct loom__diag *diag;
-	const struct reading *outer;
-	const struct loom__item *at; /* the include line in `outer` */
+	const struct reading *outer; /* the file that includes this one, or NULL */
+	const struct loom__item *at; /* the line of `outer` that includes this file */
 	const char *path;
-	int depth;
-	int is_file;
+	int depth;   /* number of files that include each other, up to this one; at least 1 */
+	int is_file; /* 1 if `device` and `inode` are set */
 	dev_t device;
 	ino_t inode;
 };
 
 static int take_file(struct reading *r);
 
-/* The mistake is where the file is named: in the outer file, or on the command line. */
+/* Reports a mistake about a file at the place that names the file: a line of the outer file, or the command line. */
 #define REFUSE(r, ...)                                                                                                 \
 	loom__diag_add((r)->diag, 0, (r)->outer ? (r)->outer->path : (r)->path, (r)->outer ? (r)->at->line : 0,        \
 		       (r)->outer ? (r)->at->value_column : 0, __VA_ARGS__)
@@ -50,7 +50,7 @@ static void include(const struct reading *outer, const struct loom__item *item)
 	loom__text_free(&path);
 }
 
-/* Included files come first, so that the file itself overrides them. */
+/* Takes the included files first, so that this file overrides them. */
 static void take_items(struct reading *r, const struct loom__items *items)
 {
 	char *file = loom__config_keep(r->cfg, r->path, strlen(r->path));
@@ -79,7 +79,7 @@ static void take_text(struct reading *r, const char *text, size_t length)
 		loom__diag_add(r->diag, 0, r->path, 1, 1, "the file is in UTF-16; save it as UTF-8");
 		return;
 	}
-	/* Editors on Windows write a byte order mark. */
+	/* Skip the byte order mark, which editors on Windows write. */
 	if (length >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) {
 		text += 3;
 		length -= 3;
@@ -91,7 +91,7 @@ static void take_text(struct reading *r, const char *text, size_t length)
 	loom__items_free(&items);
 }
 
-/* Returns the file in the same folder with the name nearest to that of path, or NULL. */
+/* Returns the path of the file in the same folder whose name is nearest to that of `path`, or NULL. */
 static const char *neighbour(const char *path, char nearest[PATH_MAX])
 {
 	const char *slash = strrchr(path, '/');
@@ -117,7 +117,7 @@ static int is_open(const struct reading *r)
 	return 0;
 }
 
-/* Returns 0, LOOM_EINVAL or LOOM_ENOMEM. */
+/* Reads the file at r->path. Returns 0, LOOM_EINVAL or LOOM_ENOMEM. */
 static int take_file(struct reading *r)
 {
 	struct loom_error err = {0};

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks a plug-in's table of rows before any other use. */
+/* Checks the table of options of a plug-in before its first use. */
 #include <string.h>
 
 #include "config/inside.h"
 
 #define REFUSE(...) LOOM__FAIL(err, LOOM_EPLUGIN, __VA_ARGS__)
 
-/* Names have lower case and underscores only, so that conf, environment and C spell them alike. */
+/* Names have only lower case, digits and underscores, so that they are the same in confs, the environment and C. */
 static int is_name(const char *name)
 {
 	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_");
@@ -55,7 +55,7 @@ static int check_row(const struct loom_opt *row, size_t opts_size, struct loom_e
 		return REFUSE("option '%s' has no choices", row->name);
 	if (row->flags & LOOM_OPT_AUTO && (row->type < LOOM_OPT_U32 || row->type > LOOM_OPT_TIME))
 		return REFUSE("option '%s' has auto as a value and is no integer, size or time", row->name);
-	/* This form also rejects a NaN. */
+	/* If a bound is NaN, this comparison is false, so the row is rejected. */
 	if (!(row->min <= row->max))
 		return REFUSE("option '%s' has a minimum above its maximum; give both", row->name);
 	return check_default(row, err);
@@ -76,7 +76,7 @@ int loom__rows_same(const struct loom_opt *a, const struct loom_opt *b)
 		return 0;
 	while (a->choices && a->choices[i] && same_text(a->choices[i], b->choices[i]))
 		i++;
-	return !a->choices || a->choices[i] == b->choices[i]; /* both lists end here */
+	return !a->choices || a->choices[i] == b->choices[i]; /* 1 if both lists end at index i */
 }
 
 int loom__rows_check(const struct loom_opt *rows, size_t opts_size, struct loom_error *err)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The line scanner finds sections, keys and values. It rejects lines at which iniparser would stop, and lines that
- * iniparser would accept with another meaning. */
+/* The line scanner, which finds sections, keys and values. It rejects lines at which iniparser would stop, and lines
+ * that iniparser would accept with another meaning. */
 #include <string.h>
 
 #include "config/inside.h"
 
-enum where { TOP, INSIDE, LOST /* below a wrong header, which is reported once */ };
+enum where { TOP, INSIDE, LOST /* below a wrong header: its keys are not reported, because the header was */ };
 
 struct scan {
 	const char *file;
@@ -17,7 +17,7 @@ struct scan {
 	struct loom__slice section;
 };
 
-/* For %.*s */
+/* Arguments for a %.*s. */
 #define WORDS(s) (int)(s).n, (s).at
 
 #define REFUSE(s, at, ...) loom__diag_add((s)->diag, 0, (s)->file, (s)->line, column_of((s), (at)), __VA_ARGS__)
@@ -134,7 +134,8 @@ static void scan_header(struct scan *s, struct loom__slice line)
 	keep(s, (struct loom__item){.kind = LOOM__ITEM_SECTION, .column = column_of(s, line.at), .section = name});
 }
 
-/* Nothing but a comment may follow the closing quote. Returns 0 when something does. */
+/* Checks a quoted value. After the closing quote, only a comment may follow. Returns 1 if the value is right, else
+ * 0. */
 static int check_quoted(const struct scan *s, struct loom__slice value)
 {
 	const char *start = value.at + 1;
@@ -148,7 +149,7 @@ static int check_quoted(const struct scan *s, struct loom__slice value)
 	rest = loom__strip(rest);
 	const char *backslash = memchr(inner.at, '\\', inner.n);
 	if (backslash) {
-		/* iniparser 4.1 takes it literally, 4.2 as an escape. */
+		/* iniparser 4.1 takes a backslash literally, iniparser 4.2 as an escape. */
 		REFUSE(s, backslash, "'\\' inside quotes is not supported; leave out the quotes");
 		return 0;
 	}
@@ -179,7 +180,8 @@ static const struct loom__item *first_of(const struct loom__items *items, struct
 	return NULL;
 }
 
-/* Scans key = value, both stripped and well-formed. */
+/* Stores an item for `key = value`, or reports why the key is wrong at this place. Key and value have no blanks around
+ * them. */
 static void scan_pair(struct scan *s, struct loom__slice key, struct loom__slice value, int value_column)
 {
 	struct loom__item item = {.kind = LOOM__ITEM_KEY,
@@ -260,7 +262,7 @@ static void scan_line(struct scan *s, struct loom__slice line)
 	line = loom__strip(line);
 	if (!line.n)
 		return;
-	/* A backslash must not end a comment either: iniparser would join the next line. */
+	/* This holds for comments, too, because iniparser would join the next line to the comment. */
 	if (line.at[line.n - 1] == '\\')
 		REFUSE(s, line.at + line.n - 1, "a line may not end in '\\': there are no continuation lines");
 	else if (line.at[0] == '[')

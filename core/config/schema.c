@@ -35,7 +35,8 @@ static int is_in(const struct loom__declared *d, const struct loom_opt *row, con
 	return loom__same(d->section, section) || (row->section && loom__same(row->section, section));
 }
 
-/* Returns the shared option `key` of `section` from the first plug-in that declares it, or NULL. */
+/* Returns the row of option `key` in the shared section `section`, or NULL. *by is the first declaration that has such
+ * a row. */
 static const struct loom_opt *find_shared(const struct loom_config *cfg, const char *section, const char *key,
 					  const struct loom__declared **by)
 {
@@ -113,7 +114,7 @@ static int is_declared(const struct loom_config *cfg, const char *section, const
 	return 0;
 }
 
-/* Returns the only section that has the key, or NULL. */
+/* Returns the section of the key if exactly one section has it, else NULL. */
 static const char *home_of(const struct loom_config *cfg, const char *key)
 {
 	const char *home = NULL;
@@ -192,7 +193,7 @@ int loom__config_unknown(struct loom_config *cfg, struct loom__diag *diag)
 		loom__diag_add(diag, m->warning, m->file, m->line, m->column, "%s", m->text);
 	}
 	loom__diag_free(&cfg->notes);
-	/* An unknown section is one mistake, whatever its keys. */
+	/* An unknown section is one mistake. Its keys are not reported. */
 	for (const struct loom__entry *h = cfg->headers; h; h = h->next)
 		if (!find_section(cfg, h->section) && !is_ignored(cfg, h->section))
 			report_section(cfg, h, diag);

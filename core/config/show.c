@@ -17,7 +17,7 @@ size_t loom__value_size(unsigned type)
 	return 0;
 }
 
-/* Uses the largest unit that leaves a whole number. */
+/* Appends v with the largest unit that gives a whole number. */
 static void add_scaled(const struct loom__unit *units, uint64_t v, struct loom__text *out)
 {
 	const struct loom__unit *best = units;
@@ -29,7 +29,7 @@ static void add_scaled(const struct loom__unit *units, uint64_t v, struct loom__
 
 void loom__value_amount(const struct loom_opt *row, double v, struct loom__text *out)
 {
-	/* A bound of 2^64 or more is shown as a plain number, without a unit. */
+	/* A bound of 2^64 or more gets no unit. */
 	int whole = v >= 0 && v < 18446744073709551616.0 && v == (double)(uint64_t)v;
 	if (row->type == LOOM_OPT_SIZE && whole) {
 		add_scaled(loom__size_units, (uint64_t)v, out);
@@ -43,14 +43,14 @@ void loom__value_amount(const struct loom_opt *row, double v, struct loom__text 
 	}
 }
 
-/* Returns 1 when the field has the value of `auto`. */
+/* Returns 1 if the field has the value that means `auto`. */
 static int is_auto(const struct loom_opt *row, const void *field)
 {
 	union loom__value v = {0};
 	if (!(row->flags & LOOM_OPT_AUTO))
 		return 0;
 	memcpy(&v, field, loom__value_size(row->type));
-	return row->type == LOOM_OPT_I64 ? v.i64 == -1 : !v.u64; /* the other bytes of a smaller field are 0 */
+	return row->type == LOOM_OPT_I64 ? v.i64 == -1 : !v.u64; /* the bytes of v beyond a smaller field are 0 */
 }
 
 void loom__value_canonical(const struct loom_opt *row, const void *field, struct loom__text *out)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Units of sizes and times. Messages use the first one of each scale. */
+/* Units of sizes and times. If several units have the same scale, messages use the first of them. */
 #ifndef LOOM_CONFIG_UNITS_H
 #define LOOM_CONFIG_UNITS_H
 
 #include <stdint.h>
 
 struct loom__unit {
-	const char *name; /* case does not matter; NULL ends a table */
+	const char *name; /* in upper or lower case (KiB, kib); NULL ends a table */
 	uint64_t scale;
 };
 
-/* A bare letter is 1024-based, as is usual for memory sizes. */
+/* A single letter has base 1024, as is usual for memory sizes. */
 static const struct loom__unit loom__size_units[] = {
     {"B", 1},
     {"KiB", UINT64_C(1) << 10},

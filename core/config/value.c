@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses one value, whose whole text must fit its type and range. */
+/* Parses values. The whole text of a value must fit the type and range of its row. */
 #include <string.h>
 
 #include "config/inside.h"
 #include "config/units.h"
 
-/* Returns what a user writes for a type, as in "size, as in 64KiB". */
+/* Returns the description of a type for messages, such as "size, as in 64KiB". */
 static const char *kind_of(const struct loom_opt *row)
 {
 	switch (row->type) {
@@ -18,7 +18,7 @@ static const char *kind_of(const struct loom_opt *row)
 	return "value";
 }
 
-/* Quoted texts are cut, so that the cause fits into the message. */
+/* The macros quote at most 80 bytes of a value, so that the rest of the message has room. */
 #define REFUSE(...) LOOM__FAIL(err, LOOM_EINVAL, __VA_ARGS__)
 #define NOT_ONE(fmt, ...)                                                                                              \
 	REFUSE("'%.80s' is not a valid %s%s" fmt, text, kind_of(row),                                                  \
@@ -29,7 +29,7 @@ static int is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Returns the value of a digit in any base up to 16, or 16. */
+/* Returns the value of a decimal or hexadecimal digit, or 16 if c is no digit. */
 static unsigned digit(char c)
 {
 	c = (char)loom__lower(c);
@@ -49,7 +49,7 @@ static int check_range(const struct loom_opt *row, const char *text, double v, s
 	struct loom__text low = {0}, high = {0};
 	loom__value_amount(row, min, &low);
 	loom__value_amount(row, max, &high);
-	/* 5 for 5% is a frequent mistake; such a text has only digits. */
+	/* Users often write 5 for 5%. The suggestion needs a text without '%'. */
 	int percent = row->type == LOOM_OPT_SHARE && v > max && v / 100 >= min && v / 100 <= max && !strchr(text, '%');
 	int code = loom__text_ok(&low) && loom__text_ok(&high)
 		       ? REFUSE("'%.80s' is out of range: from %s to %s%s%s%s", text, low.at, high.at,
@@ -62,7 +62,8 @@ static int check_range(const struct loom_opt *row, const char *text, double v, s
 
 /* ---- integers ------------------------------------------------------------------------------- */
 
-/* Reads the whole number at `at`, decimal or 0x; *end is the first byte after it. */
+/* Reads the whole number at `at`, in decimal or with 0x in hexadecimal. *end is the first byte after the number. `text`
+ * is the whole value, for messages. */
 static int read_whole(const struct loom_opt *row, const char *text, const char *at, uint64_t *value, const char **end,
 		      struct loom_error *err)
 {
@@ -148,7 +149,7 @@ static int unknown_unit(const struct loom_opt *row, const char *text, const char
 		       unit);
 }
 
-/* Parses digits with a unit: 64KiB, 1.5ms. A fraction must be exact. */
+/* Parses a number with a unit, such as 64KiB or 1.5ms. The result must be a whole number of bytes or ns. */
 static int parse_scaled(const struct loom_opt *row, const char *text, uint64_t *value, struct loom_error *err)
 {
 	const struct loom__unit *units = row->type == LOOM_OPT_TIME ? loom__time_units : loom__size_units;
@@ -158,7 +159,7 @@ static int parse_scaled(const struct loom_opt *row, const char *text, uint64_t *
 	if (code)
 		return code;
 	if (*at == '.' && is_digit(at[1]))
-		/* With six digits, part * scale stays below 2^64 for every unit. */
+		/* With at most six digits, part * scale is below 2^64 for every unit. */
 		for (at++; is_digit(*at) && parts < 1000000; at++, parts *= 10)
 			part = part * 10 + digit(*at);
 	while (loom__blank(*at))
@@ -231,7 +232,7 @@ static int parse_enum(const struct loom_opt *row, const char *text, uint32_t *va
 	return code;
 }
 
-/* Checks a list such as 0-3,8: no core twice, none beyond what a kernel can number. */
+/* Checks a list of cores, such as 0-3,8. No core may be in it twice, and core numbers must be below CPUS. */
 static int check_cpus(const struct loom_opt *row, const char *text, struct loom_error *err)
 {
 	enum { CPUS = 8192 };

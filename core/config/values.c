@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* iniparser parses the values; the scanner has their places.
+/* Gets the values of a conf from iniparser. The places of the values are known from the scanner.
  *
- * iniparser gets the values of the lines that the scanner has accepted, each named by the number of its item, because
- * iniparser folds case by the locale of the process and lacks includes. Its error callback belongs to the whole
- * process, perhaps to the embedding program, and is not changed: after the checks of the scanner iniparser reports no
- * error. */
+ * iniparser gets only the lines that the scanner has accepted, and the name of each value is the number of its item.
+ * The keys of the conf are not passed, because iniparser changes their case by the locale of the process. The error
+ * callback of iniparser belongs to the whole process, and may belong to the embedding program, so it is not changed.
+ * After the checks of the scanner, iniparser reports no error. */
 #include <errno.h>
 #include <iniparser/iniparser.h>
 #include <stdio.h>
@@ -26,7 +26,8 @@ static void write_lines(const struct loom__items *items, struct loom__text *out)
 			loom__text_add(out, "%zu=%.*s\n", i, (int)items->at[i].value.n, items->at[i].value.at);
 }
 
-/* iniparser 4.1 loads only from a path, here that of a file in memory. Returns 0, or the errno of passing the text. */
+/* Loads the lines into a dictionary. iniparser 4.1 reads only files, so the lines are in a memory file with a path.
+ * Returns 0, or the errno of the step that failed. */
 static int load(const struct loom__text *lines, dictionary **loaded)
 {
 	char path[40];
@@ -36,12 +37,12 @@ static int load(const struct loom__text *lines, dictionary **loaded)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	number = loom__write_all(fd, lines->at, lines->length);
 	errno = 0;
-	/* The path is checked first, because iniparser prints its failure. */
+	/* Check the path first, because iniparser prints a message if it cannot open it. */
 	if (!number && access(path, R_OK))
 		number = errno;
 	if (!number)
 		*loaded = iniparser_load(path);
-	if (!number && errno == ENOMEM) /* the dictionary is incomplete */
+	if (!number && errno == ENOMEM) /* then the dictionary is incomplete */
 		number = ENOMEM;
 	close(fd);
 	return number;

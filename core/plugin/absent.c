@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plug-ins that the build left out. */
+/* Plug-ins that the build left out. A file FOLDER/KIND_NAME.absent replaces each of them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

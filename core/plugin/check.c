@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The mandatory ops of every kind, one row per kind, as the comments in its header demand. */
+/* Checks the tables of a plug-in. `need` lists the mandatory ops of each kind, as the kind's header defines them. */
 #include "plugin/identity.h"
 
 #include <gpuloom/barrier.h>
@@ -16,7 +16,7 @@
 #include "config/config.h"
 
 struct op {
-	size_t offset; /* ends with 0, the offset of `size` */
+	size_t offset; /* offset in the table of ops; 0, which is the offset of `size`, ends a list */
 	const char *name;
 };
 #define OP(table, op)                                                                                                  \
@@ -31,10 +31,10 @@ struct op {
 	}
 
 enum dev_rule {
-	DEV_NONE = 0, /* without device code */
-	DEV_MAY,      /* device code is optional */
-	DEV_MUST,     /* device code for CPU or GPU is mandatory */
-	DEV_MUST_CPU, /* the CPU's table is mandatory, since GPU back ends take function names from it */
+	DEV_NONE = 0, /* has no device code */
+	DEV_MAY,      /* may have device code */
+	DEV_MUST,     /* must have device code for the CPU or for GPUs */
+	DEV_MUST_CPU, /* must have the table for the CPU, because GPU back ends take function names from it */
 };
 enum { MOST_OPS = 24 };
 
@@ -80,7 +80,7 @@ static const struct {
 #undef POLICY
 #undef END
 
-/* A copy of a table of ops, up to the table's own size; the rest is 0. */
+/* A copy of a table of ops. If the table is smaller than the union, the rest of the copy is 0. */
 union table {
 	size_t size;
 	unsigned char at[512];
@@ -110,7 +110,7 @@ static int check_table(const char *path, const struct loom_plugin *p, const char
 	int rc = read_table(path, p, which, from, &t, err);
 	for (const struct op *op = ops; !rc && op->offset; op++) {
 		void *function = NULL;
-		/* The size comes first, so nothing beyond the author's table is read. */
+		/* If the table ends before this op, the plug-in lacks the op. */
 		if (t.size >= op->offset + sizeof(function))
 			memcpy(&function, t.at + op->offset, sizeof(function));
 		if (!function)
@@ -121,7 +121,7 @@ static int check_table(const char *path, const struct loom_plugin *p, const char
 	return rc;
 }
 
-/* A workload has tasks or a kernel, else it does nothing. */
+/* A workload must have task functions or a kernel, because it does nothing without them. */
 static int check_workload(const char *path, const struct loom_plugin *p, const void *cpu, struct loom_error *err)
 {
 	union table t;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file is untrusted: every offset and size is checked against the file before use, sums cannot wrap, and loops are
- * bounded. The file is not mapped, because a file that shrinks would raise SIGBUS. */
+/* Reads the manifest from a plug-in's ELF file. The file is not trusted: every offset and size is checked against the
+ * size of the file before its use, sums cannot wrap, and loops are bounded. The file is not mapped, because a mapped
+ * file that another program shortens would raise SIGBUS. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +22,7 @@ enum { MOST_NOTES = 4096 };
 #elif defined(__powerpc64__)
 #define OUR_MACHINE EM_PPC64
 #else
-#define OUR_MACHINE EM_NONE /* dlopen() checks the machine */
+#define OUR_MACHINE EM_NONE /* only dlopen() checks the machine */
 #endif
 
 struct file {
@@ -29,7 +30,7 @@ struct file {
 	int fd;
 	uint64_t size;
 	unsigned notes; /* number of notes read so far */
-	int number;     /* errno of a failed read, which makes later results invalid */
+	int number;     /* errno of a failed read, or 0; after a failure, later results are invalid */
 };
 
 static int inside(const struct file *f, uint64_t offset, uint64_t length)
@@ -73,7 +74,7 @@ static uint64_t round_up4(uint32_t n)
 	return ((uint64_t)n + 3) & ~(uint64_t)3;
 }
 
-/* Returns 1 when the notes at offset..+length, a range inside the file, contain the manifest. */
+/* Returns 1 and fills *out if the notes in the range contain the manifest. The range must be inside the file. */
 static int search_notes(struct file *f, uint64_t offset, uint64_t length, struct loom_manifest *out)
 {
 	uint64_t end = offset + length;
@@ -86,7 +87,7 @@ static int search_notes(struct file *f, uint64_t offset, uint64_t length, struct
 		uint64_t name = round_up4(note.n_namesz), desc = round_up4(note.n_descsz);
 		if (name > end - offset || desc > end - offset - name)
 			return 0;
-		/* A longer record is from a later minor version, and begins with this one. */
+		/* The manifest of a later minor version may be longer, but begins with the same fields. */
 		if (note.n_type == LOOM_NOTE_TYPE && note.n_namesz == sizeof(owner) &&
 		    get(f, offset, owner, sizeof(owner)) && !memcmp(owner, "gpuloom", 8) &&
 		    note.n_descsz >= sizeof(*out))
@@ -96,7 +97,8 @@ static int search_notes(struct file *f, uint64_t offset, uint64_t length, struct
 	return 0;
 }
 
-/* Program headers must be inside the file, or dlopen() would map what is not there. */
+/* Checks that all segments are inside the file, because dlopen() would map pages that do not exist. Searches note
+ * segments for the manifest. */
 static int read_segments(struct file *f, const Elf64_Ehdr *h, int *found, struct loom_manifest *out,
 			 struct loom_error *err)
 {
@@ -127,7 +129,8 @@ static int read_header(struct file *f, Elf64_Ehdr *h, struct loom_error *err)
 				  f->path, h->e_ident[EI_CLASS], h->e_machine, OUR_MACHINE);
 	if (h->e_type != ET_DYN)
 		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: not a shared object; link it with -shared", f->path);
-	/* Section headers may be stripped. They are at the end of the file, so a truncated file lacks some of them. */
+	/* The section headers may be stripped. If they exist, they are at the end of the file, so a truncated file
+	 * lacks some of them. */
 	if (h->e_phentsize != sizeof(Elf64_Phdr) ||
 	    (h->e_shoff && !inside(f, h->e_shoff, (uint64_t)h->e_shnum * sizeof(Elf64_Shdr))))
 		return cut_short(f, err);
@@ -141,7 +144,8 @@ int loom__elf_read(const char *path, int *found, struct loom_manifest *out, stru
 	Elf64_Ehdr h;
 	*found = 0;
 	memset(out, 0, sizeof(*out));
-	/* A FIFO of that name must not block the open, and a terminal must not become the controlling one. */
+	/* If the path is a FIFO, the open must not block. If it is a terminal, it must not become the controlling
+	 * terminal. */
 	f.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (f.fd < 0)
 		return errno == ENOENT || errno == ENOTDIR

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the name in a conf to the file of the plug-in. */
+/* Finds the file of a plug-in by the name in a conf. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -22,7 +22,8 @@ int loom__plugin_real(const char *name, char **path, struct loom_error *err)
 			  strerror(errno));
 }
 
-/* Returns FOLDER/sched_mgws.so, if `ending` is ".so", for "mgws" and for "sched_mgws"; NULL: no such file. */
+/* Returns the path of a plug-in in the folder, or NULL if there is none. For `prefix` "sched" and `ending` ".so", both
+ * "mgws" and "sched_mgws" give FOLDER/sched_mgws.so. */
 static const char *try_folder(const char *folder, const char *prefix, const char *name, const char *ending,
 			      char path[PATH_MAX])
 {

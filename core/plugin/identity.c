@@ -31,7 +31,7 @@ void loom__identity_of(const struct loom_plugin *p, struct loom_manifest *out)
 	loom__manifest_clean(out);
 }
 
-/* Demands the name "sched_mgws" of a scheduler in sched_mgws.so (or sched_mgws.so.1). */
+/* Checks the name. For example, the scheduler in sched_mgws.so (or sched_mgws.so.1) must have the name "sched_mgws". */
 static int judge_name(const char *path, const struct loom_manifest *m, struct loom_error *err)
 {
 	const char *prefix = loom__kind_name(m->kind), *file = strrchr(path, '/');

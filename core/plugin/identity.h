@@ -1,28 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The identity of a plug-in in its manifest and descriptor, what it offers, and whether this core accepts it. */
+/* The identity of a plug-in, which its manifest and its descriptor contain, and checks whether this core accepts a
+ * plug-in. */
 #ifndef LOOM_IDENTITY_H
 #define LOOM_IDENTITY_H
 
 #include "plugin/registry.h"
 
-/* Checks the file before dlopen() sees it, without running its code, and rejects one that is absent, not regular, not
- * ELF, truncated, or for another machine. Otherwise returns 0. *found says whether the file has a manifest, which *out
- * then is, cleaned. */
+/* Checks a file before dlopen() opens it, without running its code. Rejects a file that is absent, not regular, not
+ * ELF, truncated, or for another machine. Otherwise returns 0. *found is 1 if the file has a manifest. Then *out is a
+ * copy of the manifest, with cleaned texts. */
 int loom__elf_read(const char *path, int *found, struct loom_manifest *out, struct loom_error *err);
 void loom__manifest_clean(struct loom_manifest *m);
-/* Returns 0 when, by the modes, only this user and root can have written this real path. LOOM_EINVAL: every user may
- * write or replace it, or, in a program with privileges, another user or a group may. */
+/* Returns 0 if this process may load code from `real`, a real path. Returns LOOM_EINVAL if the file modes allow every
+ * user to write or replace the file. In a program with privileges, they also must not allow this to a group or to
+ * another user except root. */
 int loom__trusted(const char *real, struct loom_error *err);
-/* Returns the end of a long path, so that a message has room for the cause. */
+/* Returns the last part of a long path, so that a message has room for the cause. */
 const char *loom__shown(const char *path);
 
-/* Copies the identity of a descriptor into the form of a manifest. */
+/* Converts the identity in a descriptor to a manifest. */
 void loom__identity_of(const struct loom_plugin *p, struct loom_manifest *out);
-/* Rejects an identity that this core cannot use. Checks fields in the order in which they can be trusted. */
+/* Returns an error if this core cannot use a plug-in with this identity. Checks the magic number and the ABI first,
+ * because the other fields depend on them. */
 int loom__identity_judge(const char *path, const struct loom_manifest *m, struct loom_error *err);
-/* Returns the name of the first field in which the two differ, or NULL. */
+/* Returns the name of the first field in which the manifests differ, or NULL if they are equal. */
 const char *loom__identity_differs(const struct loom_manifest *a, const struct loom_manifest *b);
-/* Checks ops, device code and option rows. `p`: a descriptor with accepted identity and untrusted pointers. */
+/* Checks ops, device code and option rows of a descriptor. Its identity was accepted before, but its pointers are
+ * untrusted. */
 int loom__offer_check(const char *path, const struct loom_plugin *p, struct loom_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading. Whatever can be rejected without running code of the file is rejected before dlopen(). */
+/* Loads plug-ins. A fault that can be found without running code of the file is reported before dlopen(). */
 #include <dlfcn.h>
 #include <errno.h>
 #include <gpuloom/gpuloom.h>
@@ -13,7 +13,7 @@
 
 typedef const struct loom_plugin *entry_fn(void);
 
-/* The size of the part that every descriptor has. */
+/* Size of the part that every descriptor must have: the fields up to `dev`. */
 #define LEAST_SIZE (offsetof(struct loom_plugin, dev) + sizeof(((struct loom_plugin *)0)->dev))
 
 static int check_kind(const char *path, const struct loom_manifest *m, enum loom_kind kind, struct loom_error *err)
@@ -27,7 +27,7 @@ static int check_kind(const char *path, const struct loom_manifest *m, enum loom
 	    loom__kind_section(m->kind));
 }
 
-/* `number`: errno of dlopen(), whose message does not mention a lack of memory. */
+/* `number` is the errno of dlopen(), because the message of dlopen() does not say that memory ran out. */
 static int refuse_link(const char *path, int number, struct loom_error *err)
 {
 	const char *why = dlerror();
@@ -45,7 +45,8 @@ static int refuse_link(const char *path, int number, struct loom_error *err)
 	return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: the dynamic linker rejects it: %s; %s", loom__shown(path), why, fix);
 }
 
-/* A library that the plug-in links to may export the symbol as well: only that of the file itself counts. */
+/* Finds the entry function. The symbol must be in the file itself, because a library that the plug-in links to may
+ * export the same symbol. */
 static int find_entry(const char *path, void *handle, entry_fn **entry, struct loom_error *err)
 {
 	struct link_map *own = NULL, *from = NULL;
@@ -67,7 +68,8 @@ static int find_entry(const char *path, void *handle, entry_fn **entry, struct l
 	return 0;
 }
 
-/* Copies the descriptor, at most its own size. Magic and ABI come first: they define the other fields. */
+/* Copies the descriptor, up to the size that it gives. The magic number and ABI are read first, because they define the
+ * other fields. */
 static int read_descriptor(const char *path, const struct loom_plugin *from, struct loom_plugin *to,
 			   struct loom_error *err)
 {
@@ -96,7 +98,7 @@ static int check_strings(const char *path, const struct loom_plugin *p, struct l
 	return 0;
 }
 
-/* `note`: the manifest, or NULL. `p`: what the entry symbol returned. */
+/* `note` is the manifest, or NULL if the file has none. `p` is the result of the entry function. */
 static int check_descriptor(const char *path, const struct loom_manifest *note, const struct loom_plugin *p,
 			    enum loom_kind kind, struct loom_error *err)
 {
@@ -107,8 +109,8 @@ static int check_descriptor(const char *path, const struct loom_manifest *note, 
 	if (rc)
 		return rc;
 	loom__identity_of(&self, &identity);
-	self.name = identity.name; /* now cleaned for messages */
-	/* A different magic number or ABI has an error message of its own. */
+	self.name = identity.name; /* identity.name is cleaned, so messages can show it */
+	/* If magic number or ABI differ, loom__identity_judge() reports that. */
 	if (note && identity.magic == note->magic && identity.abi == note->abi &&
 	    (differs = loom__identity_differs(note, &identity)))
 		return LOOM__FAIL(err, LOOM_EPLUGIN,
@@ -130,8 +132,9 @@ static int check_descriptor(const char *path, const struct loom_manifest *note, 
 	return rc;
 }
 
-/* Driver libraries install signal handlers in their constructors: those of InfiniPath print a backtrace at SIGINT and
- * end the process. So they are restored after dlopen(). Stop requests are blocked meanwhile. */
+/* Calls dlopen(), and restores the signal handlers afterwards. Driver libraries install handlers in their constructors:
+ * those of InfiniPath print a backtrace at SIGINT and end the process. Stop requests are blocked while such handlers
+ * are installed. */
 static void *open_file(const char *path, int *number)
 {
 	struct sigaction before[NSIG] = {0}, now;
@@ -143,10 +146,11 @@ static void *open_file(const char *path, int *number)
 	pthread_sigmask(SIG_BLOCK, &stops, &mask);
 	for (int s = 1; s < NSIG; s++)
 		sigaction(s, NULL, &before[s]);
-	/* The handle is never closed: device run times, thread-local storage and leak reports outlive a plug-in. */
+	/* The handle is never closed, because device run times, thread-local storage and leak reports use it after the
+	 * plug-in's end. */
 	errno = 0;
 	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-	*number = errno; /* sigaction() fails for some signals, which changes errno */
+	*number = errno; /* saved, because sigaction() fails for some signals and changes errno */
 	for (int s = 1; s < NSIG; s++)
 		if (!sigaction(s, NULL, &now) && now.sa_handler != before[s].sa_handler)
 			sigaction(s, &before[s], NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The folders of plug-ins. */
+/* Collects the folders in which plug-ins are searched. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -18,7 +18,7 @@ static int no_memory(struct loom_error *err)
 	return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory while listing plug-in folders");
 }
 
-/* Takes ownership of `folder`, a real path. */
+/* Adds a folder if it is not in the list. Takes ownership of `folder`, a real path. */
 static int add(struct loom__search *s, char *folder, struct loom_error *err)
 {
 	for (size_t i = 0; i < s->count; i++)
@@ -36,7 +36,8 @@ static int add(struct loom__search *s, char *folder, struct loom_error *err)
 	return 0;
 }
 
-/* `origin`: the option or variable that names the folder; NULL: a default, which may be absent. */
+/* Adds a folder if plug-ins may be loaded from it. `origin` is the option or variable that names the folder; NULL for a
+ * default folder, which may be absent. */
 static int consider(struct loom__search *s, const char *folder, const char *origin, struct loom_error *err)
 {
 	struct stat st;
@@ -83,7 +84,8 @@ static int own_folder(char out[PATH_MAX])
 	struct link_map *map = NULL;
 	if (!dladdr1((void *)(uintptr_t)&own_folder, &info, (void **)&map, RTLD_DL_LINKMAP))
 		return -1;
-	/* In the link map the name of the executable is empty; dli_fname is then argv[0]. */
+	/* For the executable, the link map has an empty name. /proc/self/exe is used then, because info.dli_fname would
+	 * be argv[0]. */
 	const char *file = map && map->l_name[0] ? map->l_name : "/proc/self/exe";
 	if (!realpath(file, out))
 		return -1;
@@ -97,9 +99,9 @@ static int own_folder(char out[PATH_MAX])
 static int consider_own(struct loom__search *s, struct loom_error *err)
 {
 	static const char *const places[] = {
-	    "plugins",                                  /* the build folder */
-	    "gpuloom/plugins",                          /* beside the installed library */
-	    LOOM_LIBDIR_FROM_BINDIR "/gpuloom/plugins", /* from the installed executable: set by the Makefile */
+	    "plugins",                                  /* in the build folder */
+	    "gpuloom/plugins",                          /* in the folder of the installed library */
+	    LOOM_LIBDIR_FROM_BINDIR "/gpuloom/plugins", /* from the executable's folder; see the Makefile */
 	};
 	char own[PATH_MAX], folder[PATH_MAX];
 	int rc = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which users can have written the code that is about to run as this user. */
+/* Checks file modes: which users can have written the code that this process is about to load. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -22,9 +22,9 @@ static int reject(const char *path, const char *at, const char *why, const char 
 			  same ? "" : " ", same ? "" : loom__shown(at), fix);
 }
 
-/* A set-user-id program, or one with capabilities, serves users that it must not trust. No folder on the path may
- * belong to another user or be writable for a group. Other programs allow both, as in installations that a group
- * maintains. */
+/* A set-user-id program, or a program with capabilities, serves users that it must not trust. So no file or folder of
+ * the path may belong to another user, except root, or be writable for a group. Other programs accept both, because a
+ * group may maintain the installation. */
 static int check_privileged(const char *path, const char *at, const struct stat *st, struct loom_error *err)
 {
 	if (!is_ours(st))
@@ -55,7 +55,8 @@ int loom__trusted(const char *real, struct loom_error *err)
 		inner = st;
 		if (stat(at, &st))
 			return LOOM__FAIL(err, LOOM_EIO, "%s: %s: %s", loom__shown(real), at, strerror(errno));
-		/* In a folder like /tmp every user may create a file, but only the owner may replace it. */
+		/* In a folder with the sticky bit, such as /tmp, every user may create a file, but only its owner may
+		 * replace it. */
 		if (st.st_mode & S_IWOTH && !(st.st_mode & S_ISVTX && is_ours(&inner)))
 			rc = reject(real, at, "every user may write to a folder above it,", "chmod o-w that, or put the plug-in elsewhere",
 				    err);

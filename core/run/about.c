@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The origin of a result: effective options with their places, plug-ins, devices. */
+/* Describes the origin of a result: effective options with their places, plug-ins, and devices. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -73,7 +73,7 @@ void loom__result_choices(struct loom_result *r, const struct loom_stack *s)
 	loom__json_add(r->about, "choices", choices(s));
 }
 
-/* The part that all results of a stack share. */
+/* Makes the part of a result that all results of a stack have in common. */
 static cJSON *about_stack(const struct loom_stack *s)
 {
 	cJSON *about = cJSON_CreateObject();
@@ -106,19 +106,19 @@ static struct loom__about *about_create(const struct loom_stack *s)
 void loom__about_drop(void *at)
 {
 	struct loom__about *a = at;
-	/* Release: what this user reads happens before the acquire of the last user, which frees. */
+	/* Acquire and release: all reads by earlier users happen before the last user frees the data. */
 	if (!a || __atomic_sub_fetch(&a->users, 1, __ATOMIC_ACQ_REL))
 		return;
 	cJSON_Delete(a->about);
 	free(a);
 }
 
-/* Takes over one reference to `a`, which may be NULL. */
+/* Makes a result, which takes over one reference to `a`. Returns NULL if `a` is NULL or memory ran out. */
 static struct loom_result *make(const struct loom_stack *s, struct loom__about *a)
 {
 	uint32_t workers = s->layout.workers + s->layout.remote_workers, ranks = s->layout.ranks > 1 ? s->layout.ranks : 0, at = 0;
 	struct loom_result *r = calloc(1, sizeof(*r));
-	uint32_t *rank = ranks ? calloc(workers, sizeof(*rank)) : NULL; /* [workers]: the rank of each */
+	uint32_t *rank = ranks ? calloc(workers, sizeof(*rank)) : NULL; /* [workers]; the rank of each worker */
 	if (!a || !r || (ranks && !rank)) {
 		loom__about_drop(a);
 		free(r);
@@ -151,7 +151,7 @@ struct loom_result *loom__result_share(struct loom_stack *s)
 		s->about = a = about_create(s);
 		s->about_drop = loom__about_drop;
 	}
-	/* Relaxed: the reference of the stack keeps it alive. */
+	/* Relaxed: the reference of the stack keeps the data alive meanwhile. */
 	if (a)
 		__atomic_fetch_add(&a->users, 1, __ATOMIC_RELAXED);
 	return make(s, a);

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Workers append to their buffers from the start in each execution. */
+/* Empties the trace buffers, because each execution fills them from the start. */
 static void empty_traces(struct loom_stack *s)
 {
 	for (uint32_t w = 0; s->trace_room && w < s->layout.workers; w++)
 		*loom__trace_of(s, w) = (struct loom_trace){.room = s->trace_room, .every = s->trace_every};
 }
 
-/* Initialises all blocks and posts network operations. */
+/* Initialises all blocks, posts network operations, and copies images into the devices. */
 static int init_policies(struct loom_stack *s, struct loom_error *err)
 {
 	memset(s->counters, 0, s->layout.workers * sizeof(*s->counters));
@@ -25,10 +25,10 @@ static int init_policies(struct loom_stack *s, struct loom_error *err)
 			return rc;
 	}
 	int rc = loom__wire(s, err);
-	return rc ? rc : loom__images_copy(s, 1, err); /* posts may be in memory of devices */
+	return rc ? rc : loom__images_copy(s, 1, err); /* after loom__wire(), whose posts may be in an image */
 }
 
-/* The workload has a kernel and no tasks, so the selected scheduler takes no part. */
+/* Returns 1 if the workload has a kernel. Such a workload has no tasks, so the selected scheduler takes no part. */
 static int runs_kernel(const struct loom_stack *s)
 {
 	const struct loom_plugin *w = s->selected[LOOM_WORKLOAD];
@@ -36,7 +36,7 @@ static int runs_kernel(const struct loom_stack *s)
 	return LOOM_HAS(dev, kernel) != 0;
 }
 
-/* Sums the counters, but takes the maximum of times of day. */
+/* Adds up the counters of n workers. For times of day, takes the latest one. */
 static void add_up(const struct loom_counters *counters, uint32_t n, struct loom_counters *sum)
 {
 	uint64_t last_task = 0, end = 0;
@@ -53,7 +53,8 @@ static void add_up(const struct loom_counters *counters, uint32_t n, struct loom
 	sum->end_ns = end;
 }
 
-/* Each task ran exactly once: spawned tasks were executed, and victims counted what thieves took. */
+/* Checks that each task ran exactly once: all tasks that were created were executed, and thieves took as many tasks as
+ * victims lost. */
 static int check_counters(const struct loom_stack *s, const struct loom_counters *sum, struct loom_error *err)
 {
 	uint64_t made = s->layout.initial_tasks + sum->spawned;
@@ -79,10 +80,10 @@ static void add_core_metrics(const struct loom_stack *s, const struct loom_count
 	if (sample->seconds > 0)
 		loom__report_add(r, "tasks_per_s", "tasks/s", LOOM_BETTER_MORE,
 				 (double)sum->executed / sample->seconds);
-	/* The time from the end of the last task to the exit of the last worker. */
+	/* exit_ns: the time from the end of the last task to the exit of the last worker. */
 	if (sum->last_task_ns && sum->end_ns >= sum->last_task_ns)
 		loom__report_add(r, "exit_ns", "ns", LOOM_BETTER_LESS, (double)(sum->end_ns - sum->last_task_ns));
-	/* A sum of times of day has no meaning; CPU time was added before. */
+	/* Leave out times of day, because their sum has no meaning, and CPU time, which was added above. */
 #define LOOM__METRIC(name, unit, text)                                                            \
 	if (strcmp(#name, "begin_ns") && strcmp(#name, "end_ns") &&                                \
 	    strcmp(#name, "last_task_ns") && strcmp(#name, "cpu_ns"))                              \
@@ -91,7 +92,7 @@ static void add_core_metrics(const struct loom_stack *s, const struct loom_count
 #undef LOOM__METRIC
 }
 
-/* Adds units of work per second. Each rank reports its own work only. */
+/* Adds the metric WORK_per_s, and moves it to the second place. Each rank reports only its own work. */
 static void lead_by_rate(struct loom_report *r, const char *work, double seconds)
 {
 	char name[sizeof(r->list->name) + 8], unit[sizeof(r->list->name)];
@@ -100,12 +101,13 @@ static void lead_by_rate(struct loom_report *r, const char *work, double seconds
 		amount = strcmp(r->list[i].name, work) ? amount : &r->list[i];
 	snprintf(name, sizeof(name), "%s_per_s", work);
 	snprintf(unit, sizeof(unit), "%s/s", amount && *amount->unit ? amount->unit : work);
-	if (amount && seconds > 0) /* a rate that the workload itself added stays */
+	if (amount && seconds > 0) /* if the workload has added this rate itself, its value stays */
 		loom__report_add(r, name, unit, LOOM_BETTER_MORE, amount->value / seconds);
 	loom__report_lead(r, name);
 }
 
-/* A metric has the same unit and direction in all samples, so one sample is checked. */
+/* Checks that each metric has the unit and direction that it has in the sample before. That sample was checked against
+ * earlier ones. */
 static int check_units(const struct loom_result *r, const struct loom__sample *sample, struct loom_error *err)
 {
 	const struct loom_report *now = &sample->report, *before = r->samples ? &r->sample[r->samples - 1].report : now;
@@ -135,15 +137,15 @@ static int append(struct loom_result *r, struct loom__sample *sample, struct loo
 	return 0;
 }
 
-/* During a long verification users see the progress. Stop requests and time limits end the verification like a
- * sample. */
+/* Called by a workload during a long verification. Reports the progress to the user. Stop requests and the time limit
+ * end a verification as they end a sample. */
 static int verifying(void *arg, double done, struct loom_error *err)
 {
 	struct loom_stack *s = arg;
 	uint64_t now = loom__now_ns();
 	if (s->progress)
 		s->progress(s->beat_arg, s, now - s->verify_ns, done);
-	if (__atomic_load_n(&s->stop_requests, __ATOMIC_ACQUIRE) >= 2) /* gpuloom.h defines the second request */
+	if (__atomic_load_n(&s->stop_requests, __ATOMIC_ACQUIRE) >= 2) /* the second request ends a sample at once */
 		return LOOM__FAIL(err, LOOM_EINTR, "interrupted while a sample was verified: %.0f %% of it, after %.3g s", 100 * done,
 				  (double)(now - s->verify_ns) / 1e9);
 	if (s->until_ns && now > s->until_ns)
@@ -163,8 +165,8 @@ static int verify(struct loom_stack *s, const struct loom__policy *p, struct loo
 	return rc;
 }
 
-/* Checks the counters of a run without copying them: for a run whose figures are not used, on devices that add up
- * the counters of their workers. */
+/* Checks the counters of a run whose metrics are not used. Devices with LOOM_SHAPE_KEEPS add up the counters of their
+ * workers, so these need not be copied. */
 static int check_tally(struct loom_stack *s, struct loom_error *err)
 {
 	uint64_t tally[LOOM_MAX_DEVICES] = {0}, sum = 0;
@@ -223,7 +225,7 @@ static int finish_sample(struct loom_stack *s, struct loom__sample *sample, stru
 			rc = p->ops->collect(p->self, &s->layout, &p->view, &sample->report, err);
 		if (rc || p->choice->kind != LOOM_WORKLOAD)
 			continue;
-		/* A workload without tasks may report its own time, as an external program does. */
+		/* A workload with a kernel may report its own time, for programs that time themselves. */
 		sample->report.retime = runs_kernel(s);
 		rc = verify(s, p, &sample->report, err);
 		sample->report.retime = 0;
@@ -237,11 +239,11 @@ static int finish_sample(struct loom_stack *s, struct loom__sample *sample, stru
 	return rc;
 }
 
-/* Flags of an execution. */
+/* Flags of an execution, for begin(). */
 enum {
-	ALONE = 1,    /* GO without READY */
+	ALONE = 1,    /* the core sends GO without READY */
 	MEASURED = 2, /* the metrics of the execution are used */
-	AWAITED = 4,  /* end() follows at once */
+	AWAITED = 4,  /* the caller calls end() at once */
 };
 
 static int begin(struct loom_stack *s, int how, struct loom_error *err)
@@ -254,13 +256,13 @@ static int begin(struct loom_stack *s, int how, struct loom_error *err)
 		rc = loom__ranks_agree(s, &agreed, err);
 	s->ctl->unmeasured = !(how & MEASURED);
 	s->ctl->awaited = (how & AWAITED) != 0;
-	/* No worker begins before all devices have reset what it reads. */
+	/* No worker may begin before all devices have reset the memory that it reads, so several devices need READY. */
 	int alone = how & ALONE && s->stays && (!s->resets || s->layout.devices == 1);
 	return rc ? rc : loom__gate_begin(s, alone, s->plan.run.timeout, err);
 }
 
-/* Waits for the end of the sample, and verifies the answer. Returns LOOM_EAGAIN when the sample is still in progress at
- * `until`. After success *sample is filled; its report may be `unread`. */
+/* Waits for the end of the sample, and verifies the answer. Returns LOOM_EAGAIN if the sample is still in progress at
+ * `until`. After success, *sample is filled; if its report is `unread`, it has no metrics. */
 static int end(struct loom_stack *s, uint64_t until, struct loom__sample *sample, struct loom_error *err)
 {
 	struct loom__agreed agreed = {0};
@@ -276,8 +278,8 @@ static int end(struct loom_stack *s, uint64_t until, struct loom__sample *sample
 		sample->seconds = (double)agreed.ns / 1e9; /* the time of the slowest rank */
 		rc = finish_sample(s, sample, err);
 	} else if (rc == LOOM_ETIMEDOUT || rc == LOOM_EDIED) {
-		/* A failed worker stops the others, so its error outranks theirs. If the death of a device woke it, the
-		 * error of the device counts, which has the cause. */
+		/* If a worker has failed, that is the cause, because a failed worker stops all others. But if the
+		 * worker failed because a device died, the error of the device has the cause. */
 		struct loom_error first;
 		int cause = loom__worker_failure(s, &first);
 		if (cause && !(rc == LOOM_EDIED && cause == LOOM_EDIED)) {
@@ -289,14 +291,14 @@ static int end(struct loom_stack *s, uint64_t until, struct loom__sample *sample
 	return rc;
 }
 
-/* A wrong or unfinished execution yields no metrics. */
+/* Frees a sample. A wrong or unfinished execution gives no metrics. */
 static void drop(struct loom__sample *sample)
 {
 	loom__report_clear(&sample->report);
 	free(sample->counters);
 }
 
-/* Adds to the message the setting, if the device has one, that repeats the failed sample. */
+/* If the device has a setting that repeats the failed sample, adds this setting to the message. */
 static void add_repeat(struct loom_stack *s, struct loom_error *err)
 {
 	const struct loom__device *d = &s->device[0];
@@ -343,12 +345,13 @@ void loom__result_end(struct loom_result *r, int code, const struct loom_error *
 
 enum { STOPPED = 1, LATE = 2 }; /* bits of `stop` in struct loom__agreed */
 
-/* Workers may stay launched for the next run, except after an error. */
+/* Ends a run. If workers may stay launched for the next run, they stay. Otherwise, and after an error, they are
+ * retired. */
 static int rest(struct loom_stack *s, int rc, struct loom_error *err)
 {
 	struct loom_error ending;
 	int stays = !rc && s->stays, ended = 0;
-	/* What has to be reset is known already, unless it depends on the next tasks. */
+	/* Let devices prepare for the next run, if no value that they reset depends on its number of tasks. */
 	for (uint32_t d = 0; stays && s->resets && !loom__resets_vary(s) && d < s->layout.devices && !ended; d++)
 		if (LOOM_HAS(s->device[d].ops, rest))
 			ended = s->device[d].ops->rest(s->device[d].self, LOOM_PHASE_READY(s->samples_done), &ending);
@@ -389,7 +392,8 @@ int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 		hooks->begin(hooks->arg, r);
 	rc = loom__stack_launch(s, err);
 	for (uint32_t i = 0; i < total && !rc; i++) {
-		/* Ctrl-C may reach one rank before its last sample and another after it, and clocks differ. */
+		/* Ranks must agree on a stop: Ctrl-C may reach one rank before its last sample and another after it,
+		 * and clocks differ. */
 		int late = s->until_ns && loom__now_ns() > s->until_ns;
 		struct loom__agreed agreed = {
 			.stop = (__atomic_load_n(&s->stop_requests, __ATOMIC_RELAXED) ? STOPPED : 0) |
@@ -422,7 +426,7 @@ static int start(struct loom_stack *s, int how, struct loom_error *err)
 	__atomic_store_n(&s->stop_requests, 0, __ATOMIC_RELAXED); /* stop requests from before the run do not count */
 	int rc = loom__stack_is_idle(s, err);
 	if (rc)
-		return rc; /* workers that are there have a run */
+		return rc; /* without rest(), because the workers may have a run */
 	if (s->selected[LOOM_WORKLOAD])
 		rc = LOOM__FAIL(err, LOOM_EINVAL, "the conf selects a workload: loom_stack_run() runs it");
 	if (!rc)
@@ -436,13 +440,13 @@ static int start(struct loom_stack *s, int how, struct loom_error *err)
 		s->running = !rc;
 	}
 	if (rc)
-		return s->launched && !s->running ? rest(s, rc, err) : rc; /* the submitted tasks are kept */
+		return s->launched && !s->running ? rest(s, rc, err) : rc; /* the submitted tasks stay */
 	s->submitted_count = 0;
 	return 0;
 }
 
-/* Concludes a run that ended with `rc`: the sample goes into a new result, if `result` is not NULL, and policies rest.
- * bare: 1: the sample has only its time, and its metrics are still to be collected. */
+/* Concludes a run that ended with `rc`. If `result` is not NULL, puts the sample into a new result. If `bare` is 1, the
+ * sample has only its time, and its metrics are collected here. */
 static int conclude(struct loom_stack *s, struct loom__sample *sample, uint64_t began_ns, int bare, int rc,
 		    struct loom_result **result, struct loom_error *err)
 {
@@ -465,7 +469,7 @@ static int conclude(struct loom_stack *s, struct loom__sample *sample, uint64_t 
 	return rc;
 }
 
-/* Fills *result, which may be NULL, when the run has ended. */
+/* Waits for the end of the run in progress. Fills *result; `result` may be NULL. */
 static int finish(struct loom_stack *s, uint64_t until, struct loom_result **result, struct loom_error *err)
 {
 	struct loom__sample sample = {.report = {.unread = !result}};
@@ -481,7 +485,7 @@ static int finish(struct loom_stack *s, uint64_t until, struct loom_result **res
 
 /* ---- collectives ---------------------------------------------------------------------------------- */
 
-/* Returns 1 when workers may stay launched: the program does not see them between samples. */
+/* Returns 1 if workers may stay launched between collectives: all devices have LOOM_SHAPE_PERSISTENT. */
 static int may_stay(const struct loom_stack *s)
 {
 	uint32_t d = 0;
@@ -500,7 +504,7 @@ static int collective(struct loom_stack *s, float *vector, uint64_t floats, int6
 	if (!err)
 		err = &own;
 	if (!vector && !floats)
-		vector = &none; /* all ranks reject an empty vector */
+		vector = &none; /* an address, so that the workload rejects the empty vector on all ranks */
 	if (!LOOM_HAS(w, collective))
 		return LOOM__FAIL(err, LOOM_EINVAL, "the stack has no workload that sums vectors of ranks: set workload = allreduce in [run]");
 	__atomic_store_n(&s->stop_requests, 0, __ATOMIC_RELAXED);
@@ -545,14 +549,14 @@ int loom_stack_barrier(struct loom_stack *s, struct loom_error *err)
 	return rc ? rc : loom__ranks_agree(s, &agreed, err);
 }
 
-/* ---- what was submitted --------------------------------------------------------------------------- */
+/* ---- submitted tasks -------------------------------------------------------------------------------- */
 
 int loom_stack_start(struct loom_stack *s, struct loom_error *err)
 {
 	return start(s, ALONE, err);
 }
 
-/* Finishes the runs in a stream as finish() does. The figures are those of the last run. */
+/* Waits for the end of the runs in a stream, as finish() does for one run. The metrics are those of the last run. */
 static int finish_enqueued(struct loom_stack *s, uint64_t until, struct loom_result **result, struct loom_error *err)
 {
 	struct loom__sample sample = {.report = {.unread = !result}};

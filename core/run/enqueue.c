@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs in a stream of the program that embeds the stack, whose end the host learns later, if at all. */
+/* Runs in a stream of the embedding program. The host learns of the end of such a run later, or never. */
 #include "run/enqueue.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-	RING = 4096,    /* tasks that wait in a stream */
-	KEPT = 4096,    /* tasks that are in graphs, which keep them until the stack is closed */
-	SAMPLES = 1024, /* samples that wait in a stream */
+	RING = 4096,    /* limit on the tasks that wait in a stream */
+	KEPT = 4096,    /* limit on the tasks in graphs, which stay until the stack is closed */
+	SAMPLES = 1024, /* limit on the samples that wait in a stream */
 };
 
-/* Tasks of runs that have not ended, in memory that the GPU reads when the run begins. */
+/* Tasks of runs that have not ended. They are in memory that the GPU reads when a run begins. */
 struct loom__slots {
-	loom_ref ref;          /* struct loom_task[RING + KEPT] */
-	uint64_t put, got;     /* places of the ring, counted since the start */
-	uint64_t end[SAMPLES]; /* for each sample that waits: the value of `put` after its tasks */
-	uint64_t begun, ended; /* numbers of samples */
-	uint64_t kept;         /* places behind the ring that graphs use */
-	uint64_t launch;       /* the launch to which these numbers belong: devices count from 0 in each launch */
+	loom_ref ref;          /* array of struct loom_task[RING + KEPT] */
+	uint64_t put, got;     /* places of the ring that were filled, and freed again, since the launch */
+	uint64_t end[SAMPLES]; /* [sample % SAMPLES]; the value of `put` after the sample's tasks */
+	uint64_t begun, ended; /* samples that were enqueued, and that have ended, since the launch */
+	uint64_t kept;         /* number of places after the ring that graphs use */
+	uint64_t launch;       /* the launch to which the counts belong: devices count from 0 in each launch */
 };
 
-/* Fails with the reason if runs of this stack need the host. */
+/* Returns an error with the reason if runs of this stack need the host. */
 static int refuse(struct loom_stack *s, struct loom_error *err)
 {
 	if (s->selected[LOOM_WORKLOAD])
@@ -62,7 +62,7 @@ static int make_slots(struct loom_stack *s, struct loom_error *err)
 	uint32_t segment;
 	if (s->slots)
 		return 0;
-	int rc = loom__stack_retire(s, err); /* launched workers have the segments of their launch */
+	int rc = loom__stack_retire(s, err); /* launched workers know only the segments of their launch */
 	rc = rc ? rc : loom__segments_add(s, &want, 1, &segment, err);
 	if (rc)
 		return rc;
@@ -73,7 +73,7 @@ static int make_slots(struct loom_stack *s, struct loom_error *err)
 	return 0;
 }
 
-/* Does the part of the preparation of a run that is not allowed while a stream is being captured. */
+/* Does what a run needs but what is not allowed while a stream is being captured. */
 static int prepare(struct loom_stack *s, struct loom_error *err)
 {
 	int rc = loom__stack_is_idle(s, err);
@@ -81,9 +81,9 @@ static int prepare(struct loom_stack *s, struct loom_error *err)
 	rc = rc ? rc : make_slots(s, err);
 	if (!rc)
 		loom__initial_hold(s, LOOM__SMALL_SET);
-	rc = rc ? rc : loom__initial_take(s, err); /* room, and whether the policies have enough */
+	rc = rc ? rc : loom__initial_take(s, err); /* makes room, and checks that policies have enough */
 	rc = rc ? rc : loom__stack_launch(s, err);
-	rc = rc ? rc : refuse(s, err); /* after the launch there may be a new reason */
+	rc = rc ? rc : refuse(s, err); /* again, because the launch may give a new reason */
 	if (!rc && loom__resets_by_host(s))
 		rc = LOOM__FAIL(err, LOOM_ENOTSUP,
 				"memory of the scheduler or the detector is in host memory, which the host resets: set "
@@ -94,14 +94,15 @@ static int prepare(struct loom_stack *s, struct loom_error *err)
 	return rc;
 }
 
-/* Frees the places of samples that have ended. */
+/* Frees the places of samples that have ended. `ended` is their number. */
 static void free_places(struct loom__slots *q, uint64_t ended)
 {
 	for (; q->ended < ended; q->ended++)
 		q->got = q->end[q->ended % SAMPLES];
 }
 
-/* Finds room for n tasks, one behind the other, and stores the first place in *place. */
+/* Finds n adjacent places for tasks, and stores the index of the first in *place. `captures`: 1 if the tasks are for a
+ * graph. */
 static int find_place(struct loom__slots *q, uint64_t n, int captures, uint64_t *place, struct loom_error *err)
 {
 	if (captures) {
@@ -181,14 +182,14 @@ int loom_stack_enqueue(struct loom_stack *s, void *stream, struct loom_error *er
 				  "%llu runs are in a stream, and this one has more tasks than any before: "
 				  "loom_stack_wait() first",
 				  (unsigned long long)s->enqueued);
-	if (!s->enqueued) /* a stop request before this call belongs to no run */
+	if (!s->enqueued) /* a stop request from before this call belongs to no run */
 		__atomic_store_n(&s->stop_requests, 0, __ATOMIC_RELAXED);
 	if (!ready)
 		rc = prepare(s, err);
 	return rc ? rc : enqueue(s, stream, captures, err);
 }
 
-/* Reports the errors of samples that have ended. */
+/* Reports the first error of samples that have ended. */
 static int judge(struct loom_stack *s, const struct loom_enqueued *seen, struct loom_error *err)
 {
 	int rc = loom__worker_failure(s, err);
@@ -212,7 +213,7 @@ int loom__enqueued_wait(struct loom_stack *s, uint64_t until, uint64_t *ns, stru
 		int stops = __atomic_load_n(&s->stop_requests, __ATOMIC_ACQUIRE) != 0;
 		if (rc == LOOM_EAGAIN && stops) {
 			rc = LOOM__FAIL(err, LOOM_EINTR, "interrupted in a stream");
-			/* They begin and end at once, if the stream lets them: retire() waits for a second. */
+			/* If the stream lets the runs begin, they end at once. retire() waits one second for that. */
 			__atomic_store_n(&s->ctl->stop, 1u, __ATOMIC_RELAXED);
 			break;
 		}
@@ -224,6 +225,6 @@ int loom__enqueued_wait(struct loom_stack *s, uint64_t until, uint64_t *ns, stru
 	free_places(s->slots, seen.ended);
 	s->enqueued = 0;
 	*ns = seen.ns;
-	s->layout.initial_tasks = seen.initial_tasks; /* the result of the run has this number */
+	s->layout.initial_tasks = seen.initial_tasks; /* the result is about this run */
 	return rc ? rc : judge(s, &seen, err);
 }

@@ -5,8 +5,8 @@
 
 #include "stack/stack.h"
 
-/* Waits until all of them have ended: 0; *ns: how long the last one took. LOOM_EAGAIN at `until`. After an error the
- * stack is to be retired. */
+/* Waits until all runs in streams have ended. Returns 0, and the duration of the last run in *ns. Returns LOOM_EAGAIN
+ * if some have not ended at `until`. After another error, the caller must retire the stack. */
 int loom__enqueued_wait(struct loom_stack *s, uint64_t until, uint64_t *ns, struct loom_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The canonical document of a result: docs/results.md describes it. */
+/* Makes the canonical document of a result, which docs/results.md describes. */
 #include <stdlib.h>
 
 #include "run/result.h"
@@ -45,7 +45,8 @@ static void add_samples(cJSON *doc, const struct loom_result *r)
 	}
 }
 
-/* The values of each worker and counter over the counted samples. Times are relative to the first start. */
+/* Lists the values of each counter and worker in the counted samples. Times are relative to the start of the first
+ * worker. */
 static void add_workers(cJSON *doc, const struct loom_result *r)
 {
 	cJSON *list = loom__json_add_array(doc, "workers");
@@ -67,7 +68,7 @@ static void add_workers(cJSON *doc, const struct loom_result *r)
 			for (uint32_t v = 0; v < r->workers; v++)
 				if (s->counters[v].begin_ns && s->counters[v].begin_ns < begin)
 					begin = s->counters[v].begin_ns;
-			c.begin_ns -= c.begin_ns ? begin : 0; /* 0: the worker did not take part */
+			c.begin_ns -= c.begin_ns ? begin : 0; /* 0 means that the worker took no part */
 			c.end_ns -= c.end_ns ? begin : 0;
 			c.last_task_ns -= c.last_task_ns ? begin : 0;
 #define LOOM__COUNTER_ADD(name, unit, text) loom__json_append_count(name##_list, c.name);

@@ -8,7 +8,7 @@
 #include "lib/align.h"
 #include "lib/identifier.h"
 
-enum { SOURCE_MOST = 16 << 20 }; /* limit on the bytes of a source with task functions */
+enum { SOURCE_MOST = 16 << 20 }; /* limit on the size of a file with task functions, in bytes */
 
 static int add_task(struct loom_stack *s, const char *name, loom_task_fn *fn, uint32_t *tag,
 		    struct loom_error *err)
@@ -38,14 +38,14 @@ int loom_stack_task(struct loom_stack *s, const char *name, loom_task_fn *fn, ui
 	return add_task(s, name, fn, tag, err);
 }
 
-/* Undoes the additions of a call that fails. */
+/* Removes the task functions that a failed call has added: those with tags from `before` on. */
 static void forget_tasks(struct loom_stack *s, uint32_t before)
 {
 	while (s->tasks > before)
 		free((char *)s->task[--s->tasks].name);
 }
 
-/* Checks that the names are identifiers and that no run is in progress. */
+/* Checks that the names are identifiers, and that no run is in progress. */
 static int check_names(struct loom_stack *s, const char *file, const char *const *names, uint32_t n,
 		       struct loom_error *err)
 {
@@ -56,7 +56,8 @@ static int check_names(struct loom_stack *s, const char *file, const char *const
 	return loom__stack_is_idle(s, err);
 }
 
-/* Copies the file's name, and `data` or, for NULL, the content of the file. Returns both or neither. */
+/* Copies the name of the file, and `data`. If `data` is NULL, reads the content of the file instead. On error, frees
+ * both copies. */
 static int keep_file(const char *file, const void *data, size_t *bytes, char **name, char **copy, struct loom_error *err)
 {
 	*name = strdup(file);
@@ -105,7 +106,8 @@ int loom_stack_source(struct loom_stack *s, const char *file, const char *text, 
 	return 0;
 }
 
-/* Returns the tag of a name, which stays when the name comes again in other IR. */
+/* Finds the tag of a task function in IR. If earlier IR has the same name, the name keeps its tag. Otherwise adds a
+ * tag. */
 static int ir_tag(struct loom_stack *s, const char *name, uint32_t *tag, struct loom_error *err)
 {
 	for (uint32_t i = 0; i < s->irs; i++)
@@ -163,7 +165,7 @@ int loom_stack_alloc(struct loom_stack *s, size_t bytes, loom_ref *ref, void **h
 	uint32_t segment;
 	if (!bytes || want.bytes < bytes)
 		return LOOM__FAIL(err, LOOM_EINVAL, "cannot allocate %zu bytes", bytes);
-	int rc = loom__stack_is_idle(s, err); /* Launched workers have only the segments of their launch. */
+	int rc = loom__stack_is_idle(s, err); /* launched workers know only the segments of their launch */
 	if (!rc)
 		rc = loom__stack_retire(s, err);
 	if (rc)
@@ -178,7 +180,8 @@ int loom_stack_alloc(struct loom_stack *s, size_t bytes, loom_ref *ref, void **h
 
 /* ---- memory of the program ---- */
 
-/* The device whose memory it is: *adopter, -1: none. */
+/* Finds the device that has the memory, and fills *memory. *adopter is the index of the device, or -1 if no device has
+ * it. */
 static int find_owner(struct loom_stack *s, void *at, size_t bytes, struct loom_memory *memory, int32_t *adopter,
 		      struct loom_error *err)
 {
@@ -209,7 +212,7 @@ static int map_adopted(struct loom_stack *s, struct loom_memory *memory, int32_t
 	return rc;
 }
 
-/* A place that was released, or a new one. */
+/* Returns the index of a segment that was released, or of a new one. */
 static uint32_t free_segment(struct loom_stack *s)
 {
 	for (uint32_t i = 1; i <= s->segments; i++)
@@ -218,7 +221,8 @@ static uint32_t free_segment(struct loom_stack *s)
 	return s->segments + 1;
 }
 
-/* Refuses memory of which a part is adopted: a release would unmap the part for both. */
+/* Returns an error if a part of the memory is adopted already. Two segments cannot share a part, because releasing one
+ * of them would unmap the part for both. */
 static int overlaps(const struct loom_stack *s, const char *at, size_t bytes, struct loom_error *err)
 {
 	for (uint32_t i = 1; i <= s->segments; i++) {
@@ -236,7 +240,7 @@ int loom_stack_adopt(struct loom_stack *s, void *memory, size_t bytes, loom_ref 
 		return LOOM__FAIL(err, LOOM_EINVAL, "no memory to adopt: %zu bytes at %p", bytes, memory);
 	if ((uintptr_t)memory % sizeof(uint64_t))
 		return LOOM__FAIL(err, LOOM_EINVAL, "memory at %p: workers need memory that is aligned to 8 bytes", memory);
-	/* Launched workers have the segments of their launch only. */
+	/* Launched workers know only the segments of their launch. */
 	int rc = loom__stack_is_idle(s, err);
 	if (!rc)
 		rc = loom__stack_retire(s, err);
@@ -289,11 +293,11 @@ int loom_stack_release(struct loom_stack *s, loom_ref ref, struct loom_error *er
 
 void loom_stack_stop(struct loom_stack *s)
 {
-	int number = errno; /* errno of the code that the signal interrupts */
+	int number = errno; /* the errno of the code that a signal may have interrupted */
 	if (loom__stack_own(s, NULL))
 		return;
-	/* Release: the thread that a nudge wakes sees the request. For a workload, the first one waits for the sample's
-	 * end. */
+	/* Release: pairs with the acquire in wait_all(), so that the thread that wake() wakes sees the request. The
+	 * first request of a workload wakes no thread, because the run ends after the current sample. */
 	if (__atomic_fetch_add(&s->stop_requests, 1, __ATOMIC_RELEASE) || !s->selected[LOOM_WORKLOAD])
 		for (uint32_t d = 0; d < s->layout.devices; d++)
 			if (LOOM_HAS(s->device[d].ops, wake))

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One execution: READY, GO, wait for the last worker. Every wait ends. */
+/* Executes one sample: sends READY and GO, and waits until the last worker has left. Every wait has a time limit. */
 #include "stack/stack.h"
 
-/* How long the host waits for one device before it polls the others and the deadline. The wait for the last device ends
- * when its workers are done, one of them fails or they die, and by signals and nudges. So a longer slice there is
- * harmless, and lets an idle machine sleep. */
+/* How long the host waits for one device before it polls the other devices and the deadline. If only one device is
+ * left, the wait also ends when the device's workers are done, fail or die, at a signal, and at a call of wake(). So a
+ * longer slice does no harm then, and lets an idle machine sleep. */
 #define SLICE_NS 20000000ull
 #define LAST_NS 1000000000ull
-/* Workers must leave within this time after the stop word is set, or force ends them. The wait is cut into tenths:
- * while the process is stopped, time passes and workers do not run. */
+/* Workers must leave within this time after the stop word is set; then they are ended by force. The wait has ten parts,
+ * because time also passes while this process is stopped (SIGSTOP) and its workers do not run. */
 #define GRACE_NS 1000000000ull
 
 int loom__worker_failure(struct loom_stack *s, struct loom_error *err)
 {
-	/* Acquire: pairs with the release in loom_worker_fail(); worker, code and info are valid after it. */
+	/* Acquire: pairs with the release in loom_worker_fail(). After it, worker, code and info are valid. */
 	if (!__atomic_load_n(&s->ctl->failed_ready, __ATOMIC_ACQUIRE))
 		return 0;
 	uint32_t worker = s->ctl->failed_worker, device = 0;
@@ -33,17 +33,18 @@ int loom__worker_failure(struct loom_stack *s, struct loom_error *err)
 		if (rc)
 			return rc;
 	}
-	if (code == LOOM_ENOENT) /* from loom_task_run() */
+	if (code == LOOM_ENOENT) /* loom_task_run() fails with this code */
 		return LOOM__FAIL(err, code, "worker %u on %s: a task has the tag %llu, and no task function has it",
 				  worker, s->shape[device].name, (unsigned long long)info);
-	if (code == LOOM_EIO && loom__flush(s, 0, err) == code) /* the message of the network itself */
+	if (code == LOOM_EIO && loom__flush(s, 0, err) == code) /* the network may have a more exact message */
 		return code;
 	return LOOM__FAIL(err, code, "worker %u on %s: %s (code %d, detail %llu)", worker,
 			  s->shape[device].name, loom_strerror(code), code,
 			  (unsigned long long)info);
 }
 
-/* Describes where the tasks of an unfinished sample are. An image dates from before the sample and shows nothing. */
+/* Describes where the tasks of an unfinished sample are. If a segment has an image, describes nothing, because images
+ * show the state before the sample. */
 static void describe_stuck(struct loom_stack *s, char *text, size_t size)
 {
 	for (uint32_t i = 0; i < s->segments; i++)
@@ -56,16 +57,17 @@ static void describe_stuck(struct loom_stack *s, char *text, size_t size)
 	}
 }
 
-/* Waits for all devices at once, a slice each, until `until` at most. */
+/* Waits for all devices in turn, a slice of time each, until all have ended the sample or `until` has passed. If
+ * `until_stop` is 1, stop requests and the loss of a rank also end the wait. */
 static int wait_all(struct loom_stack *s, uint64_t until, int until_stop, struct loom_error *err)
 {
 	char finished[LOOM_MAX_DEVICES] = {0};
 	uint32_t left = s->layout.devices;
-	/* the number of requests that ends the run now: gpuloom.h */
+	/* number of stop requests that end the sample at once; gpuloom.h defines it */
 	uint32_t stops = s->selected[LOOM_WORKLOAD] ? 2 : 1;
 	int interrupted = 0;
 	while (left) {
-		/* A failed worker has set `stop`; the sleeping ones must wake to see it. */
+		/* A failed worker has set `stop`. Wake the sleeping workers, so that they see it. */
 		if (!interrupted && __atomic_load_n(&s->ctl->stop, __ATOMIC_RELAXED)) {
 			loom__interrupt(s, LOOM_EINTR, 0);
 			interrupted = 1;
@@ -105,7 +107,7 @@ static int wait_all(struct loom_stack *s, uint64_t until, int until_stop, struct
 
 static void set_stop(struct loom_stack *s)
 {
-	/* Relaxed, without a partner: workers poll the word and leave, whatever else they see. */
+	/* Relaxed: workers poll the word, and leave when they see it. */
 	__atomic_store_n(&s->ctl->stop, 1u, __ATOMIC_RELAXED);
 	loom__interrupt(s, LOOM_EINTR, 0);
 }
@@ -118,7 +120,8 @@ int loom__gate_begin(struct loom_stack *s, int alone, uint64_t timeout_ns, struc
 	s->ctl->sample = n;
 	s->end_ns = 0;
 	if (!alone) {
-		/* Release: pairs with the workers' acquire of the phase, and orders all that init() wrote before it. */
+		/* Release: pairs with the acquire by which workers load the phase, so that they see all that init()
+		 * wrote. */
 		__atomic_store_n(&s->ctl->phase, LOOM_PHASE_READY(n), __ATOMIC_RELEASE);
 		for (uint32_t d = 0; d < s->layout.devices && !rc; d++)
 			if (LOOM_HAS(s->device[d].ops, muster))

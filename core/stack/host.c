@@ -72,7 +72,7 @@ static int host_metric(const struct loom_host *host, struct loom_report *report,
 	(void)host;
 	if (report->retime && report->count && name && !strcmp(name, "seconds") && value > 0) {
 		report->retime = 0;
-		report->list[0].value = value; /* the metrics of the core come first */
+		report->list[0].value = value; /* the metrics of the core come first; their first is the time */
 		return 0;
 	}
 	return loom__report_add(report, name, unit, better, value);
@@ -110,7 +110,7 @@ static int host_verifying(const struct loom_host *host, double done, struct loom
 	return h->progress ? h->progress(h->verifying_arg, done, err) : 0;
 }
 
-/* True when the caller's version of the params has the member. */
+/* 1 if the caller's version of the params has the member `ranks`, and the member is set. */
 #define HAS_RANKS(params)                                                                                              \
 	((params) && (params)->size >= offsetof(struct loom_stack_params, ranks) + sizeof(void *) && (params)->ranks)
 

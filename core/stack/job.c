@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prepares the next run: the initial set with its copies in the memory of devices, and the workers. It also tells
- * whether workers of the previous run have left. */
+/* Prepares the next run: the initial set, its copies in the memory of devices, and the workers. Also ends the workers,
+ * and checks whether workers of an earlier run have left. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "stack/stack.h"
 
-/* Workers must leave within this time, or force ends them. */
+/* Workers that have not left after this time are ended by force. */
 #define RETIRE_TIMEOUT_NS 1000000000ull
 
 /* ---- the initial set ---------------------------------------------------------------------------- */
 
-/* Returns 1 if a device has a copy of the initial set. `small`: the device copies the set itself before each sample. Otherwise
- * a GPU without a copy would read the tasks across a link, from memory of the host that it shares with a non-coherent
- * device, or from memory of another GPU. `home`: the device that has the set in its memory; -1: host memory, where the conf
- * may want it. */
+/* Returns 1 if device d has a copy of the initial set. A small set is copied before each sample by each device that
+ * resets its own memory (LOOM_SHAPE_KEEPS). Of a larger set, a GPU has a copy if it would otherwise read the tasks
+ * across a link. That is the case if the set is in memory of the host that the GPU shares with a non-coherent device,
+ * or in memory of another GPU. `home` is the device that has the set in its memory, or -1 for host memory. Coherent
+ * devices read a set in host memory in place, because the conf may demand that. */
 static int has_copy(const struct loom_stack *s, uint32_t d, int32_t home, int small)
 {
 	if (small)
@@ -23,8 +24,8 @@ static int has_copy(const struct loom_stack *s, uint32_t d, int32_t home, int sm
 	return s->shape[d].kind == LOOM_ON_GPU && (s->layout.noncoherent || (home >= 0 && (uint32_t)home != d));
 }
 
-/* Makes room for so many tasks in memory that all devices can access, and in the copies. Segments stay until the stack
- * is closed, so the room doubles each time. */
+/* Makes room for `tasks` initial tasks, in memory that all devices can access and in the devices' copies. The room
+ * doubles each time, because segments stay until the stack is closed. */
 int loom__initial_room(struct loom_stack *s, uint64_t tasks, struct loom_error *err)
 {
 	struct loom_segment_want want[LOOM_MAX_DEVICES];
@@ -34,7 +35,7 @@ int loom__initial_room(struct loom_stack *s, uint64_t tasks, struct loom_error *
 		return 0;
 	if (tasks > 1ull << 38)
 		return LOOM__FAIL(err, LOOM_EINVAL, "too many initial tasks");
-	int rc = loom__stack_retire(s, err); /* Launched workers have the old address. */
+	int rc = loom__stack_retire(s, err); /* launched workers know only the old address */
 	if (rc)
 		return rc;
 	if (!s->initial_ref)
@@ -59,7 +60,7 @@ int loom__initial_room(struct loom_stack *s, uint64_t tasks, struct loom_error *
 	rc = n ? loom__segments_add(s, want, n, &first, err) : 0;
 	if (rc)
 		return rc;
-	s->initial_ref = LOOM_REF(set, 0); /* after an error all of these are as before */
+	s->initial_ref = LOOM_REF(set, 0); /* set only here, so that an error above changes nothing */
 	for (uint32_t d = 0; d < devices; d++)
 		s->initial_copy[d] = has_copy(s, d, home, small) ? LOOM_REF(first++, 0) : 0;
 	s->initial_room = room;
@@ -110,7 +111,7 @@ static int may_be_late(struct loom_stack *s)
 	return s->layout.devices == 1 && sched && term && sched->need.flags & term->need.flags & LOOM_NEED_LATE;
 }
 
-/* Returns 1 when the workload's steps and the trigger's words make a chain of kernels. */
+/* Fills *chain, and returns 1 if the workload runs in steps and the trigger has the words for which steps wait. */
 static int fill_chain(struct loom_stack *s, uint32_t d, struct loom_chain *chain)
 {
 	const struct loom__policy *w = loom__policy_of(s, LOOM_WORKLOAD), *t = loom__policy_of(s, LOOM_TRIGGER);
@@ -139,7 +140,7 @@ static void fill_orders(struct loom_stack *s, uint32_t d, uint32_t attachments)
 	for (size_t i = 0; i < s->policies; i++) {
 		const struct loom__policy *p = &s->policy[i];
 		if (p->choice->plugin != s->selected[p->choice->kind])
-			continue; /* not the leader of the pipeline */
+			continue; /* a qos plug-in that is not the leader of the pipeline */
 		o->global[p->choice->kind] = p->copy[d] ? p->copy[d] : p->global;
 		o->on_device[p->choice->kind] = p->on_device[d];
 		o->registry[p->choice->kind] = p->registry[d];
@@ -216,7 +217,7 @@ static int retire(struct loom_stack *s, uint64_t timeout_ns, struct loom_error *
 			rc = ended;
 		left |= ended == LOOM_ETIMEDOUT;
 	}
-	s->launched = s->stuck = left; /* threads that cannot be ended still use the memory */
+	s->launched = s->stuck = left; /* workers that cannot be ended still use the memory */
 	if (!left)
 		loom__policies_stop(s);
 	return rc;
@@ -230,7 +231,7 @@ int loom__stack_retire(struct loom_stack *s, struct loom_error *err)
 		return LOOM_EBUSY;
 	if (s->running)
 		return LOOM__FAIL(err, LOOM_EBUSY, "a run is in progress: loom_stack_wait() first");
-	/* Release, as for all words that workers wait for. */
+	/* Release: pairs with the acquire by which workers load the phase. */
 	__atomic_store_n(&s->ctl->phase, LOOM_PHASE_RETIRE, __ATOMIC_RELEASE);
 	return retire(s, RETIRE_TIMEOUT_NS, err);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Segments, which the transport makes. The host accesses them directly or through an image. */
+/* Segments, which the transport makes. The host accesses a segment directly, or its image: a copy in host memory. */
 #include <stdlib.h>
 
 #include "stack/stack.h"
@@ -40,7 +40,7 @@ void loom__segment_disown(struct loom_stack *s, uint32_t segment)
 	if (adopter >= 0)
 		s->device[adopter].ops->disown(s->device[adopter].self, memory);
 	free(memory);
-	/* No device reaches it. */
+	/* Mark the segment as one that no device can access. */
 	s->segment[segment] = (struct loom_segment){.memory = &s->no_memory, .owner = -2, .flags = LOOM_MEMORY_PRIVATE};
 	s->adopted[segment] = NULL;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Network operations that barrier and workload post ahead for a sample, and their completion. */
+/* Network operations of a sample: the barrier and the workload post them before it, and the trigger completes them
+ * after it. */
 #include "stack/stack.h"
 
 int loom__barrier_spans_ranks(struct loom_stack *s)

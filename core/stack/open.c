@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening and closing: devices first, then the transport and its probe, then the policies. */
+/* Opens a stack: first the devices, then the transport with its probe, then the policies. Closes it in the reverse
+ * order. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,8 @@ int loom__stack_shape(struct loom_stack *s, struct loom_error *err)
 	return 0;
 }
 
-/* Takes the clock of the devices, which must be one clock: virtual time is not ordered with real time. */
+/* Takes the clock of the devices. All devices must have the same clock, because times of different clocks cannot be
+ * compared. */
 static int find_clock(struct loom_stack *s, struct loom_error *err)
 {
 	const struct loom_clock *clock[LOOM_MAX_DEVICES] = {NULL};
@@ -67,7 +69,7 @@ static int open_devices(struct loom_stack *s, struct loom_error *err)
 			return rc;
 		s->device_ops[s->layout.devices] = d->ops;
 		s->device_self[s->layout.devices] = d->self;
-		s->layout.devices++; /* counted at once, since the device must be destroyed from now on */
+		s->layout.devices++; /* counted at once, because loom_stack_close() destroys the counted devices */
 		snprintf(shape->name, sizeof(shape->name), "%s", c->label);
 	}
 	int rc = loom__stack_shape(s, err);
@@ -114,7 +116,7 @@ static int open_policies(struct loom_stack *s, struct loom_error *err)
 	return loom__qos_open(s, err);
 }
 
-/* Gives the first tags to the workload's task functions. */
+/* Registers the workload's task functions before all others, so that their tags begin at 0. */
 static int take_tasks(struct loom_stack *s, struct loom_error *err)
 {
 	const struct loom_plugin *w = s->selected[LOOM_WORKLOAD];
@@ -175,7 +177,7 @@ int loom_stack_open(struct loom_config *cfg, const struct loom_stack_params *par
 	return rc ? rc : loom__stack_open(&plan, params, stack, err);
 }
 
-/* Frees what is private to this process. */
+/* Frees the memory that is private to this process. */
 static void drop(struct loom_stack *s)
 {
 	for (size_t i = 0; s->policy && i < s->plan.choices; i++) {
@@ -225,7 +227,7 @@ void loom_stack_close(struct loom_stack *s)
 {
 	if (!s)
 		return;
-	if (loom__stack_own(s, NULL)) { /* workers, shared memory and descriptors belong to the other process */
+	if (loom__stack_own(s, NULL)) { /* the other process owns workers, shared memory and descriptors */
 		for (uint32_t i = 1; i <= s->segments; i++)
 			free(s->image[i]);
 		drop(s);
@@ -233,12 +235,12 @@ void loom_stack_close(struct loom_stack *s)
 	}
 	if (s->running)
 		loom__gate_cancel(s);
-	if (s->enqueued) /* in a stream: they end as soon as they begin */
+	if (s->enqueued) /* runs in a stream: their workers leave as soon as they begin */
 		__atomic_store_n(&s->ctl->stop, 1u, __ATOMIC_RELAXED);
 	s->running = 0;
 	loom__stack_retire(s, NULL);
 	if (s->launched)
-		return; /* workers that cannot be ended still use all of it: a leak is better than a crash */
+		return; /* workers that cannot be ended still use the stack: a leak is better than a crash */
 	while (s->policies > 0) {
 		struct loom__policy *p = &s->policy[--s->policies];
 		p->ops->destroy(p->self);

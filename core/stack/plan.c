@@ -22,7 +22,7 @@ static const struct loom_opt gpuloom_rows[] = {
 	{0},
 };
 
-static const char *const tasks_choices[] = {"own", "shared", NULL}; /* enum loom__tasks */
+static const char *const tasks_choices[] = {"own", "shared", NULL}; /* the index is an enum loom__tasks */
 
 static const struct loom_opt run_rows[] = {
 	LOOM_OPT(struct loom__run_opts, workload, LOOM_OPT_STR, "",
@@ -93,11 +93,11 @@ struct planner {
 	const struct loom__plan_hooks *hooks;
 	struct loom__plan *plan;
 	struct loom__diag *diag;
-	size_t lacking; /* errors about what this build lacks, which are no mistakes of the user */
-	int failed;	/* out of memory */
+	size_t lacking; /* number of errors about plug-ins that this build left out: no mistakes of the user */
+	int failed;	/* memory ran out */
 };
 
-/* Reports a mistake at the value of section.key, wherever the value came from. */
+/* Reports a mistake at the place of the value of section.key, which may come from any source. */
 static void mistake_at(struct planner *p, const char *section, const char *key, const char *text)
 {
 	const struct loom__entry *e = loom__config_get(p->cfg, section, key);
@@ -105,14 +105,14 @@ static void mistake_at(struct planner *p, const char *section, const char *key, 
 		       text);
 }
 
-/* Finds, probes and loads one plug-in. */
+/* Finds, probes and loads a plug-in. The caller frees *path. */
 static int load(struct planner *p, enum loom_kind kind, const char *name, char **path,
 		const struct loom_plugin **plugin, struct loom_error *err)
 {
 	int rc = loom__plugin_find(&p->plan->search, kind, name, path, err);
 	if (rc)
 		return rc;
-	for (size_t i = 0; i < p->plan->choices; i++) /* another engine of the same plug-in: probed already */
+	for (size_t i = 0; i < p->plan->choices; i++) /* another device of the same plug-in, which was probed before */
 		if (!strcmp(p->plan->choice[i].path, *path)) {
 			*plugin = p->plan->choice[i].plugin;
 			return 0;
@@ -133,7 +133,7 @@ static void section_of(const struct loom__choice *c, char *section, size_t size)
 	snprintf(section, size, "%s.%s", loom__kind_section(c->kind), loom__plugin_short(c->plugin));
 }
 
-/* Adds a choice for `name`, the value of section.key. */
+/* Adds a choice for `name`, which is the value of section.key or a word of it. */
 static struct loom__choice *choose(struct planner *p, enum loom_kind kind, const char *name,
 				   const char *section, const char *key)
 {
@@ -174,7 +174,7 @@ static void each_word(const char *list, void (*fn)(struct planner *, char *), st
 	free(copy);
 }
 
-/* Chooses "cpu:1", "cpu" (which is cpu:0) or "./my.so:1". */
+/* Adds the choice for a word of [run] devices: "cpu:1", "cpu" (which is cpu:0) or "./my.so:1". */
 static void choose_device(struct planner *p, char *word)
 {
 	uint32_t instance = 0;
@@ -212,7 +212,7 @@ static void choose_qos(struct planner *p, char *word)
 	choose(p, LOOM_QOS, word, "qos", "use");
 }
 
-/* Checks keys and values in the section of an unselected plug-in, where missing keys are no mistake. */
+/* Checks the section of a plug-in that the conf does not select. Missing keys are no mistake there. */
 static void check_spare(struct planner *p, const char *section, const struct loom_plugin *plugin)
 {
 	loom__config_declare(p->cfg, section, plugin->opts, plugin->name);
@@ -220,7 +220,7 @@ static void check_spare(struct planner *p, const char *section, const struct loo
 		loom__config_check(p->cfg, section, plugin->opts, p->diag);
 }
 
-/* Declares the shared sections of a kind, whose options are those of all plug-ins of the kind that share them. */
+/* Declares the options of all plug-ins of a kind, and so the options of the sections that these plug-ins share. */
 static void declare_kind(struct planner *p, enum loom_kind kind)
 {
 	char names[LOOM__NAMES_MOST][64];
@@ -236,8 +236,8 @@ static void declare_kind(struct planner *p, enum loom_kind kind)
 	}
 }
 
-/* A conf may have options of plug-ins that it does not select, so that the command line can vary `use`. Such sections
- * are checked against the plug-in that they name. */
+/* Declares the sections of plug-ins that the conf does not select. A conf may have such sections, so that the command
+ * line can vary `use`. Each is checked against the plug-in that it names. */
 static void declare_spares(struct planner *p)
 {
 	const char *whole;
@@ -250,7 +250,7 @@ static void declare_spares(struct planner *p)
 		*name++ = 0;
 		enum loom_kind kind = loom__kind_of_section(section);
 		if (kind == LOOM_KIND_NONE)
-			continue; /* loom__config_unknown() reports it */
+			continue; /* loom__config_unknown() reports the section */
 		char *last = strrchr(name, '.');
 		if (kind == LOOM_DEVICE && last && strspn(last + 1, "0123456789") == strlen(last + 1))
 			*last = 0;
@@ -265,7 +265,7 @@ static void declare_spares(struct planner *p)
 		if (rc) {
 			int line = 0;
 			const char *file = loom__config_section_at(p->cfg, whole, &line);
-			/* options of a plug-in that the build left out cannot be checked and have no effect */
+			/* if the build left the plug-in out, its options cannot be checked and have no effect */
 			if (rc != LOOM_EUNAVAIL)
 				loom__diag_add(p->diag, 0, file, line, 1, "[%s]: %s", whole, err.text);
 			loom__config_declare(p->cfg, whole, NULL, NULL);
@@ -279,7 +279,7 @@ static void declare_spares(struct planner *p)
 
 struct unused {
 	struct planner *p;
-	unsigned declared; /* kinds, as bits */
+	unsigned declared; /* bit k: declare_kind() was called for kind k */
 };
 
 static int declare_unused_one(void *arg, const struct loom__entry *e)
@@ -295,7 +295,7 @@ static int declare_unused_one(void *arg, const struct loom__entry *e)
 	if (kind == LOOM_KIND_NONE || u->declared & 1u << kind)
 		return 0;
 	if (name && !loom__plugin_find(&u->p->plan->search, kind, name, &path, &err)) {
-		free(path); /* a plug-in's own section, without such an option */
+		free(path); /* the section belongs to a plug-in that has no such option */
 		return 0;
 	}
 	u->declared |= 1u << kind;
@@ -303,14 +303,15 @@ static int declare_unused_one(void *arg, const struct loom__entry *e)
 	return 0;
 }
 
-/* Declares options of a shared section that no selected plug-in has. */
+/* Some keys in shared sections belong to plug-ins that the conf does not select. Declares these keys. */
 static void declare_unused(struct planner *p)
 {
 	struct unused u = {.p = p};
 	loom__config_each_unknown(p->cfg, declare_unused_one, &u);
 }
 
-/* Reports at its value that a plug-in refuses an option. The section of an instance overrides that of the plug-in. */
+/* Reports that check() of a plug-in rejects an option. The place is that of the option's value. section[1] is the
+ * section of the device instance, which overrides section[0]; for a policy it is NULL. */
 static void refused(struct planner *p, const struct loom__choice *c, const char *const *section, const struct loom_error *err)
 {
 	const struct loom_opt *row = c->plugin->opts;
@@ -350,7 +351,8 @@ static void fill_choice(struct planner *p, struct loom__choice *c)
 		check_choice(p, c, sections);
 }
 
-/* Returns the kinds that the workload needs, or the tasks of the program where there is no workload. */
+/* Returns the kinds of plug-ins that the workload needs, as bits. Without a workload, returns the kinds that the tasks
+ * of the program need. */
 static uint32_t needs_of(const struct loom_plugin *workload)
 {
 	const struct loom_workload_ops *ops = workload ? workload->ops : NULL;
@@ -370,10 +372,10 @@ static void need(struct planner *p, const struct loom_plugin *workload, enum loo
 		return;
 	const struct loom__entry *e = loom__config_get(p->cfg, loom__kind_section(kind), "use");
 	if (e && *e->value)
-		return; /* named but unusable: reported already */
+		return; /* the named plug-in cannot be used, which was reported */
 	const char *section = loom__kind_section(kind);
 	int own = workload && kind != LOOM_TRANSPORT;
-	/* The mistake is at a key with an empty value, the result of an unset variable in a compose file. */
+	/* If the key has an empty value, the mistake is there. Unset variables in compose files give such values. */
 	loom__diag_add(p->diag, 0, e ? e->file : NULL, e ? e->line : 0, e ? e->value_column : 0,
 		       "%s%s%s%s%sno %s is selected: %s [%s] (`gpuloom list %s` shows what there is)",
 		       e ? "the value is empty: " : "", own ? loom__plugin_short(workload) : "", own ? " needs a " : "", own ? section : "",
@@ -382,7 +384,7 @@ static void need(struct planner *p, const struct loom_plugin *workload, enum loo
 		       loom__kind_name(kind));
 }
 
-/* [sweep] and [sweep.SECTION] belong to the command: a plan is for one run. */
+/* Ignores [sweep] and [sweep.SECTION], which belong to the command, because a plan is for one run. */
 static void leave_studies(struct loom_config *cfg)
 {
 	const char *name;
@@ -445,12 +447,12 @@ int loom__plan_create(struct loom_config *cfg, const struct loom__plan_hooks *ho
 	for (size_t i = 0; i < plan->choices; i++)
 		fill_choice(&p, &plan->choice[i]);
 	const struct loom__choice *w = loom__plan_get(plan, LOOM_WORKLOAD);
-	int named = plan->run.workload && *plan->run.workload; /* perhaps unusable: reported already */
+	int named = plan->run.workload && *plan->run.workload; /* also if it is unusable, which was reported */
 	uint32_t needs = w || !named ? needs_of(w ? w->plugin : NULL) : 1u << LOOM_TRANSPORT;
 	for (unsigned kind = 1; kind < LOOM_KINDS; kind++)
 		if (needs & 1u << kind)
 			need(&p, w ? w->plugin : NULL, kind);
-	/* After a lack of memory, errors would blame the user for an unknown section or a missing key. */
+	/* If memory ran out, some sections and keys are missing, so errors about them would be wrong. */
 	if (p.failed || loom__config_broken(cfg)) {
 		loom__diag_free(diag);
 		loom__diag_add(diag, 0, NULL, 0, 0, "out of memory");

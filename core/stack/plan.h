@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan: the plug-ins that a conf selects, found, loaded and with their options filled. A plan needs no device, so
- * `config check` and `config show` stop here. */
+/* The plan: the plug-ins that a conf selects. They are found and loaded, and their options are filled in. A plan opens
+ * no device, so `config check` and `config show` make only a plan. */
 #ifndef LOOM_PLAN_H
 #define LOOM_PLAN_H
 
@@ -8,56 +8,58 @@
 #include "plugin/registry.h"
 
 struct loom__run_opts {
-	const char *workload; /* "": the embedding program submits tasks */
+	const char *workload; /* name of the workload; "": the embedding program submits tasks */
 	const char *devices;
 	const char *title;
 	uint32_t samples, warmup;
-	uint64_t timeout;    /* ns per sample */
-	uint64_t time_limit; /* ns for the whole run; 0: none */
+	uint64_t timeout;    /* ns for a sample */
+	uint64_t time_limit; /* ns for the whole run; 0: no limit */
 	uint64_t seed;
 	uint32_t ranks;
-	uint32_t tasks; /* enum loom__tasks */
+	uint32_t tasks; /* whether ranks share tasks: enum loom__tasks */
 };
 enum loom__tasks { LOOM__TASKS_OWN, LOOM__TASKS_SHARED };
 
-/* One selected plug-in. A device has an entry per instance. */
+/* A selected plug-in. A device plug-in has an entry for each of its devices. */
 struct loom__choice {
 	enum loom_kind kind;
 	const struct loom_plugin *plugin;
 	char *path;
-	void *opts; /* plugin->opts_size bytes, filled */
-	uint32_t instance, instances;
-	char label[48]; /* "cpu:1", "mgws": for messages and results */
+	void *opts;                   /* plugin->opts_size bytes with the values of all options */
+	uint32_t instance, instances; /* of a device: its number in the conf; number of entries of this plug-in */
+	char label[48];               /* name for messages and results, such as "cpu:1" or "mgws" */
 };
 
 struct loom__plan {
 	struct loom_config *cfg;
 	struct loom__search search;
 	struct loom__run_opts run;
-	struct loom__choice *choice; /* devices first, in order; then the others by kind */
+	struct loom__choice *choice; /* devices in the order of the conf, then the other plug-ins by kind */
 	size_t choices;
 	uint32_t devices;
 };
 
-/* Hooks of the command for planning. Each may be NULL. */
+/* Functions by which the command takes part in planning. Each may be NULL. */
 struct loom__plan_hooks {
-	/* Checks a plug-in in another process before this one loads it; NULL: trust the plug-in. */
+	/* Checks a plug-in in another process before this process loads it. NULL: plug-ins are loaded without a
+	 * check. */
 	int (*probe)(void *arg, const char *path, struct loom_error *err);
-	/* Declares and checks the sections that a run does not use; NULL: they are ignored. */
+	/* Declares and checks the sections that a run does not use. NULL: these sections are ignored. */
 	void (*sections)(void *arg, struct loom_config *cfg, struct loom__diag *diag);
 	void *arg;
 };
 
-/* Makes the plan, which keeps pointers into cfg, and collects all mistakes in diag. On errors *plan is empty:
- * LOOM_EUNAVAIL when all of them are plug-ins that the build left out, else LOOM_EINVAL. */
+/* Makes the plan, which has pointers into cfg. Reports all mistakes to diag. After an error, *plan is empty. Returns
+ * LOOM_ENOMEM if memory ran out, LOOM_EUNAVAIL if all errors are about plug-ins that the build left out, and
+ * LOOM_EINVAL for other errors. */
 int loom__plan_create(struct loom_config *cfg, const struct loom__plan_hooks *hooks,
 		      struct loom__plan *plan, struct loom__diag *diag);
 void loom__plan_free(struct loom__plan *plan);
 
-/* Returns the only choice of a kind, or NULL. */
+/* Returns the first choice of a kind, or NULL. */
 const struct loom__choice *loom__plan_get(const struct loom__plan *plan, enum loom_kind kind);
 
-/* The core's own sections with their rows, NULL-terminated, for docs and completion. */
+/* A section that belongs to the core, for docs and completion. `rows` ends with a NULL name. */
 struct loom__core_section {
 	const char *name;
 	const struct loom_opt *rows;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Interrupts of devices and host threads, for policies. */
+/* What policies use of devices and the host: interrupts, memory of other ranks, and host threads. */
 #include "stack/stack.h"
 
 struct loom__policy *loom__policy_of(struct loom_stack *s, enum loom_kind kind)
@@ -10,7 +10,7 @@ struct loom__policy *loom__policy_of(struct loom_stack *s, enum loom_kind kind)
 	return NULL;
 }
 
-/* ---- interrupts: from a word in a block to the device that holds it ---- */
+/* ---- interrupts, which a word in the memory of a device causes ---- */
 
 static int open_interrupt(const struct loom_interrupts *interrupts, uint32_t device, uint32_t kind, uint64_t offset,
 		      struct loom_interrupt **interrupt, struct loom_error *err)
@@ -35,7 +35,7 @@ void loom__interrupts_offer(struct loom_stack *s)
 	s->layout.interrupts = &s->interrupts;
 }
 
-/* ---- memory of devices, between ranks ---- */
+/* ---- memory of devices that other ranks access ---- */
 
 static int memory_key(void *ctx, uint32_t segment, struct loom_memory_key *key, struct loom_error *err)
 {
@@ -75,7 +75,7 @@ int loom__policies_start(struct loom_stack *s, struct loom_error *err)
 	uint64_t bytes[LOOM_MAX_SEGMENTS] = {0}, offset[LOOM_MAX_SEGMENTS] = {0};
 	int fd[LOOM_MAX_SEGMENTS] = {-1};
 	for (uint32_t i = 1; i <= s->segments; i++) {
-		/* An image is not memory that workers access. */
+		/* Workers do not access images, so a segment with an image has no address here. */
 		at[i] = s->image[i] ? NULL : loom__host_at(s, LOOM_REF(i, 0));
 		image[i] = s->image[i];
 		bytes[i] = s->segment[i].bytes;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Composes the device code. Carves the policies' memory out of a segment per owner (stack or device) and place. */
+/* Composes the device code, and lays out the blocks of policies. Each owner (the stack or a device) has one segment for
+ * each place in which it has blocks. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "stack/stack.h"
 #include "lib/align.h"
 
-#define SEGMENT_MOST (1ull << 48) /* the largest offset of a loom_ref */
+#define SEGMENT_MOST (1ull << 48) /* limit on the offset of a loom_ref */
 
-/* A segment during the layout. Each block has cache lines of its own. At SEGMENT_MOST it is full and stays so. */
+/* A segment during the layout. `at` is the offset of the next block, which begins a cache line. If `at` reaches
+ * SEGMENT_MOST, the blocks do not fit, and `at` stays there. */
 struct carve {
 	uint32_t segment;
 	uint64_t at;
@@ -62,8 +64,9 @@ static int ask_need(struct loom_stack *s, const struct loom__policy *p, struct l
 	return 0;
 }
 
-/* Setting up a large job takes long, so a request to stop and the time limit are checked between the steps. A partly
- * set-up stack serves no other run. So later checks apply only if the caller will close the stack. */
+/* Returns an error if a stop was requested or the time limit has passed. Called between the steps of the set-up, which
+ * is long for a large job. A stack that is set up in part cannot run anything else. So after the first step (`begun` is
+ * 1), the function checks only if the caller will close the stack. */
 static int halted(struct loom_stack *s, int begun, struct loom_error *err)
 {
 	uint64_t limit = s->plan.run.time_limit;
@@ -95,7 +98,7 @@ static int ask_needs(struct loom_stack *s, struct loom_error *err)
 	return 0;
 }
 
-/* Checks that the policies' memory, which was sized for the first run, suffices for the submitted tasks. */
+/* Checks that the policies' memory suffices for the submitted tasks. It was sized for the first run. */
 static int needs_hold(struct loom_stack *s, struct loom_error *err)
 {
 	for (size_t i = 0; i < s->policies; i++) {
@@ -112,7 +115,8 @@ static int needs_hold(struct loom_stack *s, struct loom_error *err)
 	return 0;
 }
 
-/* The segments that contain blocks, by owner (the stack is the last one) and place. */
+/* The segments that contain blocks. First index: the device that owns the segment, or layout.devices for the stack.
+ * Second index: an enum loom_place. */
 struct room {
 	struct carve at[LOOM_MAX_DEVICES + 1][LOOM_PLACES];
 };
@@ -120,7 +124,7 @@ struct room {
 static const uint32_t memory_flags[LOOM_PLACES] = {
 	[LOOM_PLACE_HOST] = LOOM_MEMORY_HOST, [LOOM_PLACE_DEVICE] = LOOM_MEMORY_PRIVATE};
 
-/* Lays out the blocks per worker of one policy, and the registry by which each device finds them. */
+/* Lays out a policy's blocks for workers, and the registries by which devices find these blocks. */
 static void lay_out_workers(struct loom_stack *s, struct loom__policy *p, struct room *room, int write)
 {
 	for (uint32_t d = 0; d < s->layout.devices; d++)
@@ -132,13 +136,14 @@ static void lay_out_workers(struct loom_stack *s, struct loom__policy *p, struct
 			if (!write)
 				continue;
 			p->worker_blocks[worker] = loom__host_at(s, ref);
-			/* Every device has the registry in its own memory (thesis, 5.3). */
+			/* Every device has a copy of the registry in its own memory (thesis, 5.3). */
 			for (uint32_t r = 0; r < s->layout.devices; r++)
 				((loom_ref *)loom__host_at(s, p->registry[r]))[worker] = ref;
 		}
 }
 
-/* Lays out all blocks. The first pass (write = 0) measures, the second fills references and registries. */
+/* Lays out all blocks. The first pass (`write` is 0) finds the sizes of the segments. The second pass sets the final
+ * references and fills in registries. */
 static void lay_out(struct loom_stack *s, struct room *room, int write)
 {
 	struct carve *shared = room->at[s->layout.devices];
@@ -203,7 +208,7 @@ static const struct loom_barrier_scopes *barrier_scopes_of(struct loom_stack *s)
 	return LOOM_HAS(ops, barrier_scopes) ? ops->barrier_scopes(w->self, &s->layout) : NULL;
 }
 
-/* Private memory of task functions. */
+/* Returns the private memory that task functions use, in bytes per worker. */
 static uint64_t scratch_of(struct loom_stack *s)
 {
 	struct loom__policy *w = loom__policy_of(s, LOOM_WORKLOAD);
@@ -224,14 +229,14 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 				       .ir = s->ir,
 				       .traced = loom__trace_bytes(s) != 0};
 	char constants[2048] = "";
-	if (s->layout.ranks > 1) /* trigger.h explains it */
+	if (s->layout.ranks > 1) /* gpuloom/trigger.h explains these macros */
 		strcpy(constants, s->layout.rma ? "#define LOOM_RANKS_SHARE 1\n#define LOOM_RANKS_RMA 1\n" :
 						   "#define LOOM_RANKS_SHARE 1\n");
 	program.constants = constants;
 	s->layout.barrier_scopes = barrier_scopes_of(s);
 	s->layout.net = &s->net;
-	/* The device code of schedulers and detectors depends on these sizes. They are read again below, because the
-	 * shapes of devices may change. */
+	/* The device code of schedulers and detectors depends on the numbers of workers of all ranks. These are read
+	 * again below, because the composed code may change the shapes of devices. */
 	int code = loom__ranks_size(s, err);
 	if (code)
 		return code;
@@ -258,7 +263,7 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 		if (rc)
 			return rc;
 	}
-	int rc = loom__stack_shape(s, err); /* The code determines how many workers a GPU keeps resident. */
+	int rc = loom__stack_shape(s, err); /* the code determines how many workers a GPU keeps resident */
 	return rc ? rc : loom__ranks_size(s, err);
 }
 
@@ -295,7 +300,7 @@ static uint32_t larger(uint32_t a, uint32_t b)
 	return a > b ? a : b;
 }
 
-/* Sums how many places the trigger's tables need. */
+/* Adds up the posts and tags of the workload and the barrier, which determine the size of the trigger's tables. */
 static int ask_net(struct loom_stack *s, const struct loom__policy *workload, struct loom_error *err)
 {
 	const struct loom__policy *barrier = loom__policy_of(s, LOOM_BARRIER);
@@ -311,7 +316,7 @@ static int ask_net(struct loom_stack *s, const struct loom__policy *workload, st
 	return rc;
 }
 
-/* Collects the costs that the workload declares for its initial tasks, for schedulers that plan. */
+/* Collects the costs that the workload declares for its initial tasks. Schedulers that plan read them. */
 static int ask_costs(struct loom_stack *s, const struct loom__policy *workload, struct loom_error *err)
 {
 	const struct loom_workload_ops *ops = workload->choice->plugin->ops;
@@ -335,7 +340,7 @@ static int make_room(struct loom_stack *s, struct loom_error *err)
 	const struct loom_workload_ops *ops = workload ? workload->choice->plugin->ops : NULL;
 	int rc = 0;
 	s->layout.initial_tasks = s->held = s->submitted_count;
-	/* The workload comes first, because the number of its tasks determines the size of queues. */
+	/* Ask the workload first, because the number of its tasks determines the size of queues. */
 	if (workload) {
 		workload->need = (struct loom_need){.size = sizeof(workload->need)};
 		rc = ops->need(workload->self, &s->layout, &workload->need, err);
@@ -393,7 +398,8 @@ int loom__stack_prepare(struct loom_stack *s, struct loom_error *err)
 	return rc;
 }
 
-/* The tasks, and no more, to where devices read them: images are not copied for this run. */
+/* Copies the tasks to the places where devices read them. Images are not copied for this run, because the devices reset
+ * their own memory. */
 static int send_initial(struct loom_stack *s, struct loom_error *err)
 {
 	int rc = 0;
@@ -433,7 +439,7 @@ int loom__initial_take(struct loom_stack *s, struct loom_error *err)
 	if (rc > 0) {
 		rc = loom__stack_retire(s, err);
 		if (!rc)
-			loom__resets_drop(s); /* the next launch makes new ones */
+			loom__resets_drop(s); /* the next launch makes new resets */
 	}
 	if (rc)
 		return rc;

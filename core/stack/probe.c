@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The coherence probe (MGWS thesis, 5.9), before a stack is used. Each pair of devices passes a word to and fro by
- * atomics, in memory of every placement of the transport. If atomics fail, the devices count as non-coherent
- * (loom_layout.noncoherent) and are probed again by loads and stores. */
+/* The coherence probe (MGWS thesis, 5.9), which runs before a stack is used. Each pair of devices passes a word to and
+ * fro by atomics, in each kind of memory that the transport provides. If atomics fail, all devices count as
+ * non-coherent (loom_layout.noncoherent), and are probed again by loads and stores. */
 #include "gpuloom/dev/probe.h"
 #include "stack/stack.h"
 
-/* Where other programs hold the cores, each hand-over may cost a time slice, so no probe fails before this time. A pair
- * that has passed some words by then gets twice as long, up to three times. */
+/* No probe fails before this time, because each exchange may take a time slice if other programs use the cores. If a
+ * pair has exchanged some words by then, the probe is repeated with twice the time, up to three times. */
 #define PROBE_TIMEOUT_NS 10000000000ull
 
-/* A difference between what two devices see. */
+/* A memory in which two devices see different values. */
 struct finding {
-	uint32_t segment, a, b; /* segment 0: no finding */
+	uint32_t segment, a, b; /* index of the segment (0: no finding); indices of the two devices */
 	const char *what;
 };
 
@@ -62,19 +62,20 @@ static int probe_pair(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 	const struct loom_probe *p = loom__host_at(s, LOOM_REF(segment, 0));
 	uint64_t timeout_ns = PROBE_TIMEOUT_NS;
 	if (!s->layout.noncoherent && s->segment[segment].memory->device < 0 &&
-	    /* the probe may miss this difference */
+	    /* the probe may not detect that a link lacks atomics */
 	    (s->shape[a].flags | s->shape[b].flags) & LOOM_SHAPE_NO_LINK_ATOMICS) {
 		*found = (struct finding){segment, a, b, "a link has no atomic read-modify-writes"};
 		return 0;
 	}
 	int rc = probe_once(s, segment, a, b, timeout_ns, err);
-	/* A device that has seen changes of the other one probably lacks time. */
+	/* If a device has seen changes of the other device, the pair probably only needs more time. */
 	while (rc == LOOM_ETIMEDOUT && p->reached != LOOM_PROBE_ROUNDS && (p->noncoherent ? p->back > 1 : p->word > 2) &&
 	       timeout_ns < 8 * PROBE_TIMEOUT_NS)
 		rc = probe_once(s, segment, a, b, timeout_ns *= 2, err);
 	if (rc && rc != LOOM_ETIMEDOUT)
 		return rc;
-	/* A time-out with missing words is a finding; one with all words is an error of its own. */
+	/* If the time ran out before the last word was exchanged, that is a finding. After the last word it is an
+	 * error. */
 	if (p->reached != LOOM_PROBE_ROUNDS)
 		*found = (struct finding){segment, a, b, "one device never saw the other's change"};
 	else if (!p->noncoherent && (p->sum != 2ull * LOOM_PROBE_ADDS || p->swaps != 2 * LOOM_PROBE_ADDS))
@@ -84,7 +85,7 @@ static int probe_pair(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 	return 0;
 }
 
-/* Probes all pairs in all placements, up to the first failure. */
+/* Probes all pairs of devices in all kinds of memory, up to the first finding. */
 static int probe_all(struct loom_stack *s, struct finding *found, struct loom_error *err)
 {
 	uint32_t devices = s->layout.devices, first;
@@ -106,7 +107,7 @@ static int probe_all(struct loom_stack *s, struct finding *found, struct loom_er
 	for (uint32_t i = 0; !rc && i <= devices; i++) {
 		if (s->segment[first + 1 + i].flags & LOOM_MEMORY_PRIVATE)
 			continue;
-		int alone = 1; /* one probe suffices for segments of one memory */
+		int alone = 1; /* 0: an earlier segment is in the same memory, for which one probe suffices */
 		for (uint32_t j = 0; j < i; j++)
 			alone &= s->segment[first + 1 + i].memory != s->segment[first + 1 + j].memory;
 		for (uint32_t a = 0; !rc && alone && a + 1 < devices; a++)
@@ -124,7 +125,8 @@ static int probe_all(struct loom_stack *s, struct finding *found, struct loom_er
 	return rc;
 }
 
-/* A CPU and a device whose link to the host has no atomic read-modify-writes: the probe may miss it. */
+/* Returns 1 if there is a CPU, and a device whose link to the host has no atomic read-modify-writes. The probe may fail
+ * to detect such a link. */
 static int link_is_plain(const struct loom_layout *layout)
 {
 	int cpu = 0, plain = 0;

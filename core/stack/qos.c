@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Service requests: gives the leading qos plug-in its pipeline, the tenants and their grants. */
+/* Service requests: gives the leading qos plug-in the other plug-ins of its pipeline, the tenants and their grants. */
 #include <stdlib.h>
 #include <string.h>
 

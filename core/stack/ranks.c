@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The other ranks of the job: what all must agree on, and the blocks of schedulers and detectors that share tasks. */
+/* The other ranks of the job: checks that all ranks agree, and finds the blocks of schedulers and detectors that share
+ * tasks. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/hash.h"
 #include "stack/stack.h"
 
-/* The blocks of a policy, as this rank announces them to the others. */
+/* The blocks of a policy, as a rank announces them to the other ranks. */
 struct blocks {
-	loom_ref global;
-	uint64_t global_bytes, worker_bytes;
+	loom_ref global;                     /* the block for the stack */
+	uint64_t global_bytes, worker_bytes; /* size of this block; size of the block of each worker */
 };
 
-/* More than any device has: a larger number from another rank is an error. */
+/* Limit on the workers of a rank. No rank has so many, so a larger number from another rank is an error. */
 #define MOST_WORKERS (LOOM_MAX_DEVICES * 65536u)
 
 int loom__ranks_share(struct loom_stack *s, struct loom_error *err)
@@ -48,7 +49,7 @@ int loom__ranks_size(struct loom_stack *s, struct loom_error *err)
 	struct loom__rank_size mine = {.workers = s->layout.workers, .devices = s->layout.devices};
 	if (s->layout.ranks < 2)
 		return 0;
-	s->most_workers = 0; /* left by an earlier call */
+	s->most_workers = 0; /* an earlier call may have set it */
 	free(s->rank);
 	s->rank = calloc(s->layout.ranks, sizeof(*s->rank));
 	int rc = s->rank ? host->allgather(host, &mine, s->rank, sizeof(mine), err) :
@@ -70,7 +71,8 @@ int loom__ranks_size(struct loom_stack *s, struct loom_error *err)
 	return rc;
 }
 
-/* Fills a policy's blocks in rank r, as this rank addresses them. worker[] receives the blocks of the workers. */
+/* Fills *out with the policy's blocks in rank r, as this rank addresses them. `refs` are the references of the workers'
+ * blocks in rank r; worker[] receives their addresses. With s->layout.rma, all addresses are references. */
 static int reach(struct loom_stack *s, uint32_t r, const struct blocks *place, const loom_ref *refs, void **worker,
 		 struct loom_remote_blocks *out, struct loom_error *err)
 {
@@ -91,7 +93,8 @@ static int reach(struct loom_stack *s, uint32_t r, const struct blocks *place, c
 	return rc;
 }
 
-/* Fills p->remote from the announcements of all ranks. */
+/* Exchanges announcements with all ranks, and fills p->remote from them. `places` has a last element, and `refs` a last
+ * part, for the contribution of this rank. */
 static int find(struct loom_stack *s, struct loom__policy *p, struct blocks *places, loom_ref *refs, struct loom_error *err)
 {
 	const struct loom_host *host = &s->host.table;
@@ -99,7 +102,7 @@ static int find(struct loom_stack *s, struct loom__policy *p, struct blocks *pla
 	struct blocks *mine = &places[ranks];
 	loom_ref *own = &refs[(uint64_t)ranks * most];
 	*mine = (struct blocks){.global = p->global, .global_bytes = p->need.global, .worker_bytes = p->need.worker};
-	/* Every device has the same registry. */
+	/* All devices have the same registry, so send the first one. */
 	if (p->need.worker)
 		memcpy(own, loom__host_at(s, p->registry[0]), s->layout.workers * sizeof(*own));
 	int rc = host->allgather(host, mine, places, sizeof(*mine), err);
@@ -147,7 +150,8 @@ uint64_t loom__ranks_digest(const struct loom_stack *s, const struct loom_task *
 	return loom__fnv1a(LOOM__FNV1A, tasks, s->layout.ranks > 1 ? n * sizeof(*tasks) : 0);
 }
 
-/* The digest leaves out devices, which may differ, and options that plug-ins do not compare. */
+/* Returns a digest of the names of the selected plug-ins. Devices are left out, because they may differ between
+ * ranks. */
 uint64_t loom__ranks_conf(const struct loom_stack *s)
 {
 	uint64_t digest = LOOM__FNV1A;
@@ -191,7 +195,7 @@ int loom__ranks_counters(struct loom_stack *s, const struct loom_counters **all,
 	*all = s->counters;
 	if (ranks < 2)
 		return 0;
-	/* The last part is the contribution of this rank. */
+	/* The last part is the contribution of this rank to the allgather. */
 	if (!s->all_counters)
 		s->all_counters = calloc((ranks + 1) * most, sizeof(*s->all_counters));
 	if (!s->all_counters)

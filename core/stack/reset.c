@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs of a program that embeds a stack with GPUs: the devices reset the memory of the policies themselves, so that no
+/* Runs of a program that embeds a stack with GPUs. The devices reset the memory of the policies themselves, so that no
  * image is made and copied for each run.
  *
- * A policy knows only init(), host code that writes its blocks. The core finds out once what init() writes: init() runs
- * on blocks that are filled with one pattern, and again on blocks that are filled with another. A byte that is equal
- * after both runs was written by init(); a byte that still has the patterns was not. The result is lists of words and
- * their values. Each device has a list for the memory that the host does not access; the host applies one more list,
- * for all other memory. init() also runs for smaller numbers of initial tasks, which shows the words whose values
- * depend on this number. These words are updated when the number changes. */
+ * A policy has only init(), a host function that writes its blocks. The core finds out once what init() writes. For
+ * this, init() runs on blocks that are filled with one pattern, and again on blocks that are filled with another. A
+ * byte that is equal after both runs was written by init(). A byte that still has the patterns was not. The result is
+ * lists of words and their values. Each device has a list for memory that the host cannot access; the host applies
+ * another list, for all other memory. init() also runs for smaller numbers of initial tasks, which shows the words
+ * whose values depend on this number. These words are updated when the number changes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,30 +15,30 @@
 
 #define FIRST_FILL 0x5a
 #define OTHER_FILL 0xa5
-#define PIECE      16u /* limit on the words of an entry, because one lane of a worker writes them all */
+#define PIECE      16u /* limit on the words of an entry, because one lane writes them all */
 
-/* A block of policies, or the counters. */
+/* A block of a policy. */
 struct extent {
 	loom_ref ref;
 	uint64_t bytes;
-	uint64_t at; /* offset of its copy in the argument `first` of the functions below */
+	uint64_t at; /* offset of its content in the buffer that save() fills */
 };
 
 struct loom__list {
 	struct loom_reset *entry;
 	size_t count;
-	loom_ref ref;  /* the device's copy of the list */
-	char *changed; /* [count]: 1: the value depends on the number of initial tasks */
+	loom_ref ref;  /* the device's copy of the list; 0: none */
+	char *changed; /* [count]; 1: the value depends on the number of initial tasks */
 };
 
 struct loom__resets {
 	struct extent *extent;
 	size_t extents;
-	uint64_t bytes;                               /* size of all extents */
-	uint64_t initial_tasks;                       /* number of initial tasks for which the values are right */
+	uint64_t bytes;                               /* size of all extents together */
+	uint64_t initial_tasks;                       /* number of initial tasks to which the values belong */
 	uint64_t most;                                /* the largest number of initial tasks so far */
 	int varies;                                   /* 1: some values depend on the number of initial tasks */
-	struct loom__list list[LOOM_MAX_DEVICES + 1]; /* by device; the last one is the host's */
+	struct loom__list list[LOOM_MAX_DEVICES + 1]; /* by device; the last list is the host's */
 };
 
 int loom__may_keep(const struct loom_stack *s)
@@ -123,9 +123,10 @@ static void save(struct loom_stack *s, const struct loom__resets *r, char *to)
 		memcpy(to + r->extent[i].at, loom__host_at(s, r->extent[i].ref), r->extent[i].bytes);
 }
 
-/* Compares a word after both runs of init(): at `first` in blocks that were filled with FIRST_FILL, at `other` in
- * blocks that were filled with OTHER_FILL. Returns 1 if init() has written the word, 0 if it has not, and -1 if it
- * wrote different bytes. If init() writes only some bytes of the word, the others are padding, and are 0 in *value. */
+/* Compares a word after both runs of init(). `first` points to it in the blocks that were filled with FIRST_FILL, and
+ * `other` in those that were filled with OTHER_FILL. Returns 1 if init() has written the word, 0 if it has not, and -1
+ * if it has written different bytes. If init() has written only some bytes of the word, the other bytes are padding,
+ * and are 0 in *value. */
 static int written(const unsigned char *first, const unsigned char *other, uint32_t *value)
 {
 	unsigned char byte[4];
@@ -147,7 +148,7 @@ static struct loom__list *list_of(struct loom_stack *s, struct loom__resets *r, 
 	return &r->list[s->image[segment] ? (uint32_t)s->segment[segment].memory->device : LOOM_MAX_DEVICES];
 }
 
-/* Adds words to a list. If they follow the words of its last entry, this entry grows. */
+/* Adds words to a list. If the words follow those of the last entry and have the same value, the last entry grows. */
 static int add_words(struct loom__list *l, loom_ref at, uint32_t value, uint32_t words, struct loom_error *err)
 {
 	while (words) {
@@ -169,8 +170,8 @@ static int add_words(struct loom__list *l, loom_ref at, uint32_t value, uint32_t
 	return 0;
 }
 
-/* Compares the blocks with `first`, and lists what init() wrote. LOOM_ENOTSUP: what init() writes depends on
- * the earlier content. */
+/* Lists what init() wrote. The blocks have their content after the second run of init(); `first` has that after the
+ * first run. Returns LOOM_ENOTSUP if init() writes values that depend on the earlier content. */
 static int list_words(struct loom_stack *s, struct loom__resets *r, const char *first, struct loom_error *err)
 {
 	int rc = 0;
@@ -197,7 +198,8 @@ static int init_for(struct loom_stack *s, uint64_t initial_tasks, struct loom_er
 	return rc;
 }
 
-/* Adds an entry to a list. With `changes`, adds an entry for each word of it, whose value may change. */
+/* Adds an entry to a list. If `changes` is 1, adds an entry for each of its words instead, because each may get another
+ * value. */
 static int keep_entry(struct loom__list *l, const struct loom_reset *e, int changes, struct loom_error *err)
 {
 	for (uint32_t k = 0; k < (changes ? e->words : 1u); k++) {
@@ -222,7 +224,7 @@ static int differs(struct loom_stack *s, const struct loom_reset *e)
 	return k < e->words;
 }
 
-/* Marks the words whose value differs for another number of initial tasks. Only smaller numbers are tried, because the
+/* Marks the words whose value differs for another number of initial tasks. Tries only smaller numbers, because the
  * blocks may have no room for more tasks. */
 static int find_variables(struct loom_stack *s, struct loom__resets *r, struct loom_error *err)
 {
@@ -244,10 +246,11 @@ static int find_variables(struct loom_stack *s, struct loom__resets *r, struct l
 			free(old.changed);
 		}
 	}
-	return rc ? rc : init(s, err); /* the blocks are in their starting state */
+	return rc ? rc : init(s, err); /* init() brings the blocks back into their starting state */
 }
 
-/* For more tasks than ever before: returns 1 if words change that did not change for smaller numbers. */
+/* Called after init() for a larger number of tasks than before. Returns 1 if a word has changed that was the same for
+ * all smaller numbers. */
 static int changes_more(struct loom_stack *s, const struct loom__resets *r)
 {
 	for (uint32_t d = 0; d <= LOOM_MAX_DEVICES; d++)
@@ -265,7 +268,7 @@ int loom__resets_grow(struct loom_stack *s, struct loom_error *err)
 	int rc = init(s, err);
 	if (rc)
 		return rc;
-	memset(s->counters, 0, s->layout.workers * sizeof(*s->counters)); /* the host's image of the counters */
+	memset(s->counters, 0, s->layout.workers * sizeof(*s->counters)); /* clears the host's image of the counters */
 	r->most = s->layout.initial_tasks;
 	return changes_more(s, r);
 }
@@ -323,7 +326,7 @@ static int build(struct loom_stack *s, struct loom__resets *r, struct loom_error
 	return rc;
 }
 
-#define BUILDS 8 /* each takes memory until the stack is closed */
+#define BUILDS 8 /* limit on the calls of build(), because each takes memory until the stack is closed */
 
 int loom__resets_make(struct loom_stack *s, struct loom_error *err)
 {
@@ -348,7 +351,7 @@ loom_ref loom__resets_of(const struct loom_stack *s, uint32_t device, uint64_t *
 
 /* ---- a run ---------------------------------------------------------------------------------------- */
 
-/* The values for another number of initial tasks, also in the devices' copies. */
+/* Changes the values to those for the present number of initial tasks, also in the devices' copies of the lists. */
 static int update(struct loom_stack *s, struct loom__resets *r, struct loom_error *err)
 {
 	int rc = init(s, err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sync plug-in: gives it the workload's channels, attaches it to every address space that runs workers, and ends
- * its waits when a run ends early. */
+/* The sync plug-in: gives it the workload's channels, and its hooks to every address space that runs workers. Ends its
+ * waits when a run ends early. */
 #include "stack/stack.h"
 
 static int check_channels(const struct loom_stack *s, const struct loom_channel *channel, uint32_t n,
@@ -53,7 +53,8 @@ void loom__interrupt(struct loom_stack *s, int code, uint32_t device)
 	struct loom__policy *sync = loom__policy_of(s, LOOM_SYNC), *workload = loom__policy_of(s, LOOM_WORKLOAD);
 	const struct loom_sync_ops *ops = sync ? sync->choice->plugin->ops : NULL;
 	const struct loom_workload_ops *job = workload ? workload->choice->plugin->ops : NULL;
-	/* Release: before `stop`, which is set later; pairs with the acquire after a load of `stop`. */
+	/* Release: pairs with the acquire of `died` in sync_poisoned(), by workers that have seen `stop`. The core sets
+	 * `stop` later. */
 	if (code == LOOM_EDIED)
 		__atomic_store_n(&s->ctl->died, device + 1, __ATOMIC_RELEASE);
 	if (LOOM_HAS(ops, interrupt))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Other ranks of this host: detects the death of one in mid-sample, because an embedding program may have no launcher
- * that reports it. Also finds the ranks that share a device or cores with this one. */
+/* Watches the other ranks of this host. Detects the death of a rank during a sample, because an embedding program may
+ * have no launcher that reports it. Also finds ranks that share a device or cores with this rank. */
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -15,16 +15,17 @@
 #include "lib/fd.h"
 #include "lib/host_mark.h"
 
-#define ENGINES 8 /* limit on the engines of a rank */
+#define ENGINES 8 /* limit on the devices of a rank that are compared */
 
-/* What ranks exchange about themselves. A pid is valid in its namespace and kernel, an engine's name on its host. */
+/* What each rank tells the others about itself. A process number is valid in its namespace and kernel, and the name of
+ * an engine on its host. */
 struct identity {
 	struct host_mark host;
-	uint64_t processes, pid; /* the pid namespace, 0 if unknown; the process in it */
-	char engine[ENGINES][32]; /* hardware that runs the kernels of processes in turns; "": none */
-	uint64_t threads;  /* threads of workers on CPUs */
-	cpu_set_t allowed; /* the allowed cores; empty: unknown */
-	uint64_t conf;
+	uint64_t processes, pid; /* inode of the pid namespace, 0 if unknown; process number in it */
+	char engine[ENGINES][32]; /* hardware that runs kernels of processes in turns, by device; "": none */
+	uint64_t threads;  /* number of threads that run workers on CPUs */
+	cpu_set_t allowed; /* cores on which the process may run; empty if unknown */
+	uint64_t conf;     /* digest by loom__ranks_conf() */
 };
 
 static void identify(const struct loom_stack *s, struct identity *b)
@@ -48,7 +49,8 @@ static int on_same_host(const struct identity *a, const struct identity *b)
 	return *a->host.boot && !memcmp(a->host.boot, b->host.boot, sizeof(a->host.boot));
 }
 
-/* Ranks without binding, as by hand, may run more workers than cores on the same cores. The first one warns. */
+/* Warns if ranks have more workers than cores, because no launcher has bound them to different cores. Only the first of
+ * these ranks warns. */
 static void warn_of_shared_cores(const struct loom_stack *s, const struct identity *all)
 {
 	const struct loom_host *host = &s->host.table;
@@ -93,7 +95,7 @@ static void find_shared(struct loom_stack *s, const struct identity *mine, const
 			if (r != host->rank && !(s->shape[d].flags & LOOM_SHAPE_TIME_SLICED) && on_same_host(&all[r], mine) &&
 			    has_engine(&all[r], mine->engine[d])) {
 				s->shape[d].flags |= LOOM_SHAPE_TIME_SLICED;
-				s->in_turns |= 1u << d; /* for the next time that shapes are read */
+				s->in_turns |= 1u << d; /* loom__stack_shape() sets the flag again */
 				s->turns_with = r;
 			}
 }
@@ -137,7 +139,8 @@ int loom__ranks_watch(struct loom_stack *s, struct loom_error *err)
 			rc = LOOM__FAIL(err, LOOM_EINVAL, "rank %u has selected other plug-ins than rank 0: start all ranks with the same conf", r);
 		int known = !rc && mine.pid && all[r].pid != mine.pid && all[r].pid - 1 < INT_MAX &&
 			    all[r].processes == mine.processes && on_same_host(&all[r], &mine);
-		/* poll() skips a negative descriptor: of a rank on another host, or one without permission. */
+		/* If the rank is on another host or must not be watched, the descriptor is negative, and poll() skips
+		 * it. */
 		s->watch[r].fd = known ? loom_fd((int)syscall(SYS_pidfd_open, (pid_t)all[r].pid, 0)) : -1;
 		s->watch[r].events = POLLIN;
 		if (known && s->watch[r].fd < 0 && errno == ESRCH)

@@ -5,7 +5,7 @@
 #include "gpuloom/dev/ctx.h"
 #include "stack/stack.h"
 
-#define GROUPS_ROOM 160 /* characters for the worker numbers of one device */
+#define GROUPS_ROOM 160 /* limit on the characters for the worker numbers of a device */
 
 static const char *const state_text[] = {
 #define STATE_TEXT(NAME, text) text,
@@ -13,13 +13,13 @@ static const char *const state_text[] = {
 #undef STATE_TEXT
 };
 
-/* A worker that leaves writes all its counters at the same time; the old and the new value are both acceptable. */
+/* A worker that leaves may write its counters during this load. The old and the new value are both acceptable. */
 __attribute__((no_sanitize("thread"))) static uint32_t state_of(const struct loom_counters *c)
 {
 	return (uint32_t)__atomic_load_n(&c->state, __ATOMIC_RELAXED);
 }
 
-/* Sets out[i] for each worker of device d. */
+/* Sets out[i] to the state of worker i of device d, an enum loom_worker_state. */
 static int ask(const struct loom_stack *s, uint32_t d, uint32_t *out)
 {
 	const struct loom_device_ops *ops = s->device[d].ops;
@@ -28,10 +28,11 @@ static int ask(const struct loom_stack *s, uint32_t d, uint32_t *out)
 		return ops->states(s->device[d].self, out, shape->workers);
 	for (uint32_t i = 0; s->counters && i < shape->workers; i++)
 		out[i] = state_of(&s->counters[shape->first_worker + i]);
-	return s->counters ? 0 : LOOM_EINVAL; /* the probe has none */
+	return s->counters ? 0 : LOOM_EINVAL; /* there are no counters during the coherence probe */
 }
 
-/* Appends the numbers of the workers that do `what`, as "0-2, 7", if there is room. Returns their number. */
+/* Appends the numbers of the workers in state `what`, such as "0-2, 7", as far as there is room. Returns the number of
+ * these workers. */
 static uint32_t add_numbers(const uint32_t *doing, uint32_t n, uint32_t first, uint32_t what, struct loom__text *out)
 {
 	uint32_t count = 0;

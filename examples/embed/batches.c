@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many short runs on one open stack. The caller prepares the next run while one is in progress. The program sums the
+/* Executes many short runs on one open stack. The program prepares the next run while one is in progress. It sums the
  * squares of 0 to 1000 * N - 1, a thousand at a time.
  *   ./batches N */
 #include <gpuloom/dev/dev.h>
@@ -13,7 +13,7 @@
 static const char conf[] = "[run]\ndevices = cpu:0\ntimeout = 10s\n[transport]\nuse = host\n"
 			   "[scheduler]\nuse = mgws\n[termination]\nuse = counter\n";
 
-/* param: the first number, and the slot of the sum. */
+/* param[0]: the first number; param[1]: the index of the slot for the sum. */
 static void square(struct loom_ctx *c, const struct loom_task *t)
 {
 	uint64_t sum = 0;
@@ -42,7 +42,7 @@ int main(int argc, char **argv)
 	    loom_stack_alloc(stack, 1000 / PIECE * sizeof(uint64_t), &ref, &slot, &err))
 		return die(&err);
 	for (uint64_t batch = 0; batch <= n; batch++) {
-		/* The previous run is in progress. */
+		/* At this point the previous run is in progress. */
 		for (uint64_t i = 0; i < 1000 / PIECE && batch < n; i++) {
 			struct loom_task t = {.tag = tag, .param = {batch * 1000 + i * PIECE, i}, .data = {.ref = ref}};
 			if (loom_stack_submit(stack, &t, 1, &err))
@@ -51,7 +51,7 @@ int main(int argc, char **argv)
 		if (batch) {
 			int rc;
 			while ((rc = loom_stack_wait(stack, 1000000, NULL, &err)) == LOOM_EAGAIN)
-				; /* wakes after each millisecond for other work of the caller */
+				; /* returns each millisecond, so that the program could do other work */
 			if (rc)
 				return die(&err);
 			for (uint64_t i = 0; i < 1000 / PIECE; i++)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Task functions as source or as IR: counts the Collatz steps of the numbers from 1 to N on any devices.
+/* Counts the Collatz steps of the numbers from 1 to N on any devices. The task function is given as source or as IR.
  *
  *   ./collatz N [DEVICES [FILE...]]      DEVICES: "cpu:0" (default), "cuda:0", ...
  *
- * A FILE *.h (default: collatz.dev.h) is source, compiled for each device when the run starts. Other files are made
- * from collatz_ir.c: collatz.so for CPUs, collatz.ltoir or collatz.ptx for NVIDIA GPUs; one per kind of device. */
+ * A FILE *.h is source, which is compiled for each device when the run starts. The default is collatz.dev.h. Other
+ * files are made from collatz_ir.c, one per kind of device: collatz.so for CPUs, collatz.ltoir or collatz.ptx for
+ * NVIDIA GPUs. */
 #include <gpuloom/gpuloom.h>
 #include <gpuloom/plugin.h>
 
@@ -42,7 +43,7 @@ int main(int argc, char **argv)
 	}
 	snprintf(conf, sizeof(conf),
 		 "[run]\ndevices = %s\n[transport]\nuse = p2p\n[scheduler]\nuse = mgws\n[scheduler.mgws]\n"
-		 "granularity = lane\n[termination]\nuse = hcounter\n", /* one task per lane, local to a device */
+		 "granularity = lane\n[termination]\nuse = hcounter\n", /* each lane runs a task of its own */
 		 argc > 2 ? argv[2] : "cpu:0");
 	if (loom_config_create(&cfg, &err) || loom_config_load_text(cfg, "built in", conf, &err) ||
 	    loom_stack_open(cfg, NULL, &stack, &err) ||

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The number of Collatz steps: task functions as source, for CPUs and GPUs. */
-#define COLLATZ_FEW 512u /* numbers that one task processes itself */
+/* Counts Collatz steps. This file is the source of a task function for CPUs and GPUs. */
+#define COLLATZ_FEW 512u /* a task with at most this many numbers does not split */
 
-/* param[0], param[1]: the first number and the count. data: a counter of steps for each device, on its own line, since
- * not all devices can add to the same word. The task splits a larger range in halves. */
+/* param[0]: the first number; param[1]: how many numbers. data: an array with one counter of steps per device, each on
+ * its own cache line. Each device has a counter, because some devices cannot add to memory of another device. A task
+ * with a larger range splits it in halves. */
 LOOM_FN void collatz_range(struct loom_ctx *c, const struct loom_task *t)
 {
 	uint64_t first = t->param[0], n = t->param[1], steps = 0;
@@ -12,7 +13,7 @@ LOOM_FN void collatz_range(struct loom_ctx *c, const struct loom_task *t)
 		half.tag = LOOM_TAG_collatz_range;
 		half.param[1] = n / 2;
 		if (LOOM_CALL(sched, spawn, c, &half))
-			return; /* the run has failed: the host reports it */
+			return; /* the run has failed, and the host reports the error */
 		half.param[0] = first + n / 2;
 		half.param[1] = n - n / 2;
 		LOOM_CALL(sched, spawn, c, &half);

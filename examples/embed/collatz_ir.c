@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* collatz.dev.h compiled ahead of time: to a shared object for CPUs, to LTO-IR or PTX for NVIDIA GPUs.
+/* Compiles collatz.dev.h ahead of time: to a shared object for CPUs, to LTO-IR or PTX for NVIDIA GPUs.
  *
  *   cc -O2 -fPIC -shared collatz_ir.c -o collatz.so
  *   nvcc -x cu -std=c++20 -dlto -arch=sm_80 -ltoir collatz_ir.c -o collatz.ltoir */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data-parallel training: N ranks, each a process with its own data, fit one line y = a x + b. In each step a rank
- * computes the gradients of its data, the ranks sum them, and all take the same step, so that a and b stay equal.
+/* Data-parallel training. N ranks, each a process with its own data, fit one line y = a x + b. In each step, a rank
+ * computes the gradients of its data, and the ranks sum the gradients. Then all ranks take the same step, so that a and
+ * b stay equal.
  *   ./fit N [STEPS [DEVICES]]       DEVICES as in "cpu:0" or "cuda:0"
  *
- * The ranks are connected by sockets to rank 0. A program under MPI has MPI_Allgather instead. */
+ * Sockets connect the other ranks to rank 0. A program under MPI would call MPI_Allgather instead. */
 #include <gpuloom/gpuloom.h>
 
 #include <stdio.h>
@@ -17,11 +18,11 @@
 #define POINTS 1000
 
 static const char conf[] = "[run]\nworkload = allreduce\ntimeout = 10s\n"
-			   /* yield: the ranks share cores, so a waiting worker yields to the next rank. */
+			   /* yield: the ranks share cores, so a waiting worker lets the next rank run */
 			   "[device.cpu]\nworkers = 1\nwait = yield\n"
 			   "[transport]\nuse = host\n[trigger]\nuse = peer\n[workload.allreduce]\nbytes = 64KiB\n";
 
-/* On rank 0, to[r] is connected to rank r. On the others, to[0] is connected to rank 0. */
+/* On rank 0, to[r] is the socket to rank r. On the other ranks, to[0] is the socket to rank 0. */
 static int to[RANKS_MOST];
 
 static int whole(int sent, int fd, void *at, size_t bytes, struct loom_error *err)
@@ -72,7 +73,7 @@ static int fit(struct loom_ranks *me, long steps, const char *devices)
 		rc = loom_config_set(cfg, "run", "devices", devices, &err);
 	if (!rc)
 		rc = loom_stack_open(cfg, &params, &stack, &err);
-	/* All start with the line of rank 0. */
+	/* All ranks start with the line of rank 0. */
 	if (!rc)
 		rc = loom_stack_broadcast(stack, 0, line, 2, &err);
 	for (long step = 0; step < steps && !rc; step++) {
@@ -128,7 +129,7 @@ int main(int argc, char **argv)
 	}
 	failed = fit(&me, steps, argc > 3 ? argv[3] : "cpu:0");
 	for (uint32_t r = 1; r < me.ranks && !me.rank; r++)
-		close(to[r]); /* ranks that still wait for rank 0 detect the end of the connection */
+		close(to[r]); /* ranks that still wait for rank 0 detect that the connection has ended */
 	while (!me.rank && wait(&status) > 0)
 		failed |= status != 0;
 	return failed;

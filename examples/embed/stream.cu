@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels of a program and runs of gpuloom in one CUDA stream, on the program's own memory: neither waits for the host. Then
- * the same as a CUDA graph, which is replayed.
+/* Executes kernels of the program and runs of gpuloom in one CUDA stream, on memory of the program. Neither waits for the
+ * host. Then captures the same work as a CUDA graph, and replays it.
  *
  *   ./stream [N [REPLAYS]]
  *
- * Each step doubles the N numbers by a kernel of the program, adds 1 to each by tasks, which an idle worker may steal, doubles
- * them again, and adds 1 again. */
+ * A step does this twice: a kernel of the program doubles N numbers, and tasks add 1 to each. Idle workers may steal tasks. */
 #include <gpuloom/gpuloom.h>
 
 #include <cuda_runtime.h>
@@ -17,7 +16,7 @@
 
 static const char conf[] = "[run]\ndevices = cuda:0\n[transport]\nuse = p2p\n[scheduler]\nuse = mgws\n[termination]\nuse = counter\n";
 
-/* param[0], param[1]: the first number and the count. Ranges above 1,024 are split in halves. */
+/* param[0]: index of the first number; param[1]: how many numbers. A task with more than 1,024 splits in halves. */
 static const char source[] = R"(
 LOOM_FN void add(struct loom_ctx *c, const struct loom_task *t)
 {
@@ -96,12 +95,12 @@ int main(int argc, char **argv)
 		}
 	};
 
-	/* In the stream. The first run compiles the tasks. */
+	/* Execute a step in the stream. Its first run compiles the tasks. */
 	must(cudaMemsetAsync(number, 0, n * sizeof(*number), stream));
 	step();
 	must(loom_stack_wait(stack, UINT64_MAX, nullptr, &err));
 
-	/* As a graph. */
+	/* Capture a step as a graph, and replay it. */
 	must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
 	step();
 	must(cudaStreamEndCapture(stream, &graph));
@@ -112,7 +111,7 @@ int main(int argc, char **argv)
 		must(cudaGraphLaunch(made, stream));
 	must(cudaStreamSynchronize(stream));
 	std::chrono::duration<double, std::micro> us = std::chrono::steady_clock::now() - begin;
-	must(loom_stack_wait(stack, UINT64_MAX, nullptr, &err)); /* the first error of all replays */
+	must(loom_stack_wait(stack, UINT64_MAX, nullptr, &err)); /* returns the first error of all replays */
 
 	uint32_t want = 0;
 	for (unsigned i = 0; i < 2 * (replays + 1); i++)
@@ -128,7 +127,7 @@ int main(int argc, char **argv)
 
 	cudaGraphExecDestroy(made);
 	cudaGraphDestroy(graph);
-	loom_stack_close(stack); /* releases the numbers, but does not free them */
+	loom_stack_close(stack); /* does not free the numbers, which the program owns */
 	loom_config_destroy(cfg);
 	cudaFree(number);
 	cudaStreamDestroy(stream);

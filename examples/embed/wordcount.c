@@ -3,8 +3,9 @@
  *
  *   ./wordcount FILE...
  *
- * One task per file cuts the file into pieces at white space and spawns a task for each. Stealing distributes these
- * over the workers. Each piece has its own result slot, so no atomics are needed. */
+ * There is one initial task per file. It cuts the file into pieces at white space, and spawns a task for each piece.
+ * Work stealing distributes these tasks over the workers. Each piece has its own result slot, so no atomics are
+ * needed. */
 #include <gpuloom/dev/dev.h>
 #include <gpuloom/gpuloom.h>
 #include <gpuloom/sched.h>
@@ -15,7 +16,7 @@
 
 #define PIECE 65536u
 
-/* True for characters that separate words, as isspace() in the C locale. */
+/* Returns 1 for characters that separate words, as isspace() in the C locale. */
 static int is_space(unsigned char c)
 {
 	return c == ' ' || (c >= '\t' && c <= '\r');
@@ -23,7 +24,8 @@ static int is_space(unsigned char c)
 
 static uint32_t count_tag;
 
-/* param: the file's offset in the text, its length, its first slot. data: the text. param[3]: the slots. */
+/* param[0]: the file's offset in the text; param[1]: its length; param[2]: the index of its first result slot;
+ * param[3]: a reference to the slots. data: the text. */
 static void split_file(struct loom_ctx *c, const struct loom_task *t)
 {
 	const char *text = loom_at(c, t->data.ref);
@@ -38,7 +40,7 @@ static void split_file(struct loom_ctx *c, const struct loom_task *t)
 		piece.param[1] = cut - at;
 		piece.param[2] = slot++;
 		if (LOOM_CALL(sched, spawn, c, &piece))
-			return; /* the run has failed: the host reports it */
+			return; /* the run has failed, and the host reports the error */
 		at = cut;
 	}
 }

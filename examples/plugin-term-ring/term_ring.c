@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* term_ring: an out-of-tree termination detector. See README.md. */
+/* term_ring: a termination detector outside of gpuloom's tree. See README.md. */
 #include <gpuloom/plugin.h>
 #include <gpuloom/term.h>
 
@@ -15,7 +15,7 @@ static const struct loom_host *the_host_of(void *self)
 static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
 {
 	(void)opts, (void)err;
-	*self = (void *)(uintptr_t)host; /* no state */
+	*self = (void *)(uintptr_t)host; /* there is no state, so this is the host */
 	return 0;
 }
 

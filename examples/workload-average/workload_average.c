@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_average: an out-of-tree workload that sums vectors over ranks. See README.md. */
+/* workload_average: a workload outside of gpuloom's tree that averages vectors over ranks. See README.md. */
 #include <gpuloom/collective/allreduce.h>
 #include <math.h>
 
@@ -11,7 +11,8 @@ struct opts {
 };
 static const struct loom_opt rows[] = {
     LOOM_OPT(struct opts, bytes, LOOM_OPT_SIZE, "64KiB", "Size of a vector.", .min = 4, .max = 1 << 30),
-    LOOM_OPT(struct opts, rounds, LOOM_OPT_U64, "10", "How often a vector comes half the way.", .min = 1, .max = 100),
+    LOOM_OPT(struct opts, rounds, LOOM_OPT_U64, "10",
+	     "Number of rounds; each moves a vector half of the way to the average.", .min = 1, .max = 100),
     LOOM_ALLREDUCE_ROWS(struct opts),
     {.name = NULL},
 };
@@ -37,7 +38,7 @@ static void destroy(void *self)
 		s->host->free(s->host, s);
 }
 
-/* *end: the size in bytes of the block of the stack. */
+/* Computes the head of the workload's block. *end is the size of the block in bytes. */
 static struct average shape_of(const struct self *s, const struct loom_layout *layout, uint64_t *end)
 {
 	struct average v = {.rounds = s->opts->rounds, .mine_at = sizeof(v)};
@@ -60,7 +61,7 @@ static int tasks(void *self, const struct loom_layout *layout, const struct loom
 		 struct loom_task *tasks, struct loom_error *err)
 {
 	(void)self, (void)layout, (void)view, (void)global, (void)tasks, (void)err;
-	return 0; /* the workers run a kernel */
+	return 0; /* there are no tasks, because the workers run a kernel */
 }
 
 static float *vector_of(const struct loom_view *view)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device code. */
+/* Device code of the workload: each round moves every rank's vector half of the way to the average of all ranks. */
 #ifndef LOOM_DEVICE_COMPILE
 #include <gpuloom/collective/allreduce.dev.h>
 #endif
 
-/* The head of the workload's block of the stack. */
+/* The head of the memory block that the workload has in the stack. */
 struct average {
 	struct loom_allreduce sum;
-	uint64_t rounds, mine_at; /* bytes from here to this rank's vector */
+	uint64_t rounds, mine_at; /* mine_at: offset of this rank's vector in the block, in bytes */
 	uint64_t pad[6];
 };
 

@@ -14,7 +14,8 @@
 #include "facts/must.h"
 #include "facts/write.h"
 
-/* Blocks of the A/A comparison. More add little; fewer give no interval. */
+/* Number of blocks of the A/A comparison: AA_BLOCKS, or AA_LEAST if the main comparison has fewer than AA_BLOCKS. More
+ * blocks would add little; fewer than AA_LEAST give no interval. */
 #define AA_BLOCKS 10
 #define AA_LEAST 6
 
@@ -26,7 +27,7 @@ struct show {
 	uint64_t last_ns;
 };
 
-/* Draws one line on a terminal, a few times per second. */
+/* Callback of struct loom__interleave: redraws one line on a terminal, at most ten times per second. */
 static void progress(void *arg, const struct loom__interleave *x)
 {
 	struct show *show = arg;
@@ -51,7 +52,8 @@ static void stop(void *arg)
 	loom__interleave_stop(arg);
 }
 
-/* Callback of struct loom__interleave. Stacks stay open across blocks. Variants share no memory. */
+/* Callback of struct loom__interleave: closes the stack of a variant, or opens it again. Each variant has a stack of
+ * its own, so variants share no memory. */
 static int reopen(void *arg, struct loom__interleave *x, unsigned arm, int open, struct loom_error *err)
 {
 	const struct show *show = arg;
@@ -67,7 +69,7 @@ static int reopen(void *arg, struct loom__interleave *x, unsigned arm, int open,
 	return status ? LOOM__FAIL(err, LOOM_EINTERNAL, "%s could not be opened again", v->label) : 0;
 }
 
-#define MOST_VARIANTS 32 /* checked by loom__compare_ready() */
+#define MOST_VARIANTS 32 /* loom__compare_ready() checks this limit */
 
 static void jobs_of(const struct loom__interleave *x, const struct loom__opened *v, struct loom__job job[MOST_VARIANTS])
 {
@@ -76,7 +78,7 @@ static void jobs_of(const struct loom__interleave *x, const struct loom__opened 
 		    (struct loom__job){.label = v[i].label, .about = x->arm[i].result->about, .varied = v[i].varied};
 }
 
-/* Callback of struct loom__interleave: rejects incomparable results after the first block. */
+/* Callback of struct loom__interleave: ends the run after the first block if the results cannot be compared. */
 static int check_figures(void *arg, const struct loom__interleave *x, struct loom_error *err)
 {
 	const struct show *show = arg;
@@ -103,7 +105,7 @@ static int check_jobs(const struct loom__compare_args *a, const struct loom__int
 	return loom__compare_same_job(job, x->arms, a->allowed.at, a->allowed.n, err);
 }
 
-/* Runs the arms, stops their workers, and captures the environment again. */
+/* Runs the variants, stops their workers, and captures the environment again. `what` begins the progress line. */
 static int run(const struct loom__cli *cli, const struct loom__compare_args *a, const char *what,
 	       struct loom__interleave *x, struct loom__opened *v, struct loom_error *err)
 {
@@ -177,7 +179,7 @@ static struct loom__compare_about about_of(const struct loom__compare_args *a, i
 					    .best = a->per_block == 1};
 }
 
-/* CPU time shows whether other programs used the cores. */
+/* Also judges CPU time, which shows whether other programs used the cores. */
 static void add_usual_metrics(struct loom__compare_args *a, const cJSON *doc)
 {
 	for (size_t v = 0; v < loom__compare_variants(doc); v++)
@@ -187,7 +189,8 @@ static void add_usual_metrics(struct loom__compare_args *a, const cJSON *doc)
 		loom__compare_want(a, "cpu_seconds");
 }
 
-/* Fills the document: variants, design, and verdicts over complete blocks, but none after a wrong result. */
+/* Fills the document: variants, design, and the verdicts over complete blocks. After a wrong result there are no
+ * verdicts. */
 static int judge(struct loom__compare_args *a, cJSON *doc, struct loom__interleave *x,
 		 struct loom__opened *v, int rc, const struct loom_error *error, struct loom_error *err)
 {
@@ -199,7 +202,8 @@ static int judge(struct loom__compare_args *a, cJSON *doc, struct loom__interlea
 	return loom__compare_judge(doc, a->metric, rc == LOOM_EWRONG || !x->blocks ? 0 : a->metrics, err);
 }
 
-/* A/A comparison. Each copy has its own stack, so that memory placement adds noise. The names are the baseline's. */
+/* Runs the A/A comparison, and adds the noise floor to doc. Each of the two copies of the baseline has its own stack,
+ * so that the noise includes the effect of where memory is placed. Both copies have the name of the baseline. */
 static int run_aa(const struct loom__cli *cli, struct loom__compare_args *a,
 		  const struct loom__compare_about *about, struct loom__opened *base,
 		  const struct loom__design *design, uint64_t opening_ns, cJSON *doc)
@@ -216,11 +220,11 @@ static int run_aa(const struct loom__cli *cli, struct loom__compare_args *a,
 	x.design.budget_ns = design->budget_ns / 4;
 	x.design.spread_ns = design->spread_ns / 2;
 	int rc = run(cli, a, "noise floor: ", &x, pair, &err);
-	base->stack = pair[0].stack; /* the run may have opened the stack again */
+	base->stack = pair[0].stack; /* the run may have opened this stack again */
 	end_results(&x, rc, &err);
 	cJSON *same = loom__compare_document(about);
 	if (rc == LOOM_EINTR)
-		; /* the main comparison reports this error */
+		; /* the main comparison will report this error */
 	else if (rc)
 		loom__say_error(cli, "%s", err.text);
 	else if ((rc = judge(a, same, &x, pair, rc, &err, &more)))
@@ -237,7 +241,8 @@ out:
 
 /* ---- output --------------------------------------------------------------------------------------- */
 
-/* The report command reads a file: that of --json, or one in memory. */
+/* Writes the report. The report command reads a file, so it gets the file of --json or a file in memory with the same
+ * content. */
 static int report(struct loom__cli *cli, const struct loom__compare_args *a, const char *json)
 {
 	char path[40], command[] = "report", option[] = "-o";
@@ -260,7 +265,8 @@ static int report(struct loom__cli *cli, const struct loom__compare_args *a, con
 	return status;
 }
 
-/* Returns 1 when a metric that the user named, or else the leading one, is inconclusive. */
+/* Returns 1 if a verdict that counts is inconclusive. Metrics that the user named count; if none was named, the first
+ * metric counts. */
 static int inconclusive(const struct loom__compare_args *a, const cJSON *doc)
 {
 	const cJSON *c;
@@ -273,7 +279,7 @@ static int inconclusive(const struct loom__compare_args *a, const cJSON *doc)
 	return 0;
 }
 
-/* Prints rules, JSON, table, bars and report, and returns the exit code that follows from them. */
+/* Prints rules, JSON, table, bars and report. Returns the exit code that follows from them. */
 static int finish(struct loom__cli *cli, const struct loom__compare_args *a, cJSON *doc)
 {
 	size_t failed = 0, undecided = 0;
@@ -343,7 +349,7 @@ static int compare_confs(struct loom__cli *cli, struct loom__compare_args *a, in
 	if (status && status != LOOM_EXIT_INTERRUPTED) /* after an interrupt the report is written as usual */
 		goto out;
 	rc = run(cli, a, "", &x, v, &error);
-	for (size_t i = 0; i < n; i++) { /* ended children let their CPU time count */
+	for (size_t i = 0; i < n; i++) { /* the CPU time of children counts only when they have ended */
 		struct loom_error ending;
 		int ended = v[i].stack ? loom__stack_retire(v[i].stack, &ending) : 0;
 		if (!rc && ended) {
@@ -425,7 +431,7 @@ static int run_command(struct loom__cli *cli, void *args)
 {
 	struct loom__compare_args *a = args;
 	int argc = cli->argc, status = loom__compare_ready(cli, a);
-	char **argv = cli->argv; /* the report command replaces cli->argv */
+	char **argv = cli->argv; /* the report command will replace cli->argv */
 	struct loom_error err;
 	if (!status)
 		status = loom__check_stdout(cli, a->json ? a->json : a->output, a->quiet);

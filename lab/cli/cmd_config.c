@@ -39,7 +39,8 @@ struct show {
 	char section[128];
 };
 
-/* Returns the quotes that keep a value from being cut, trimmed or unquoted when it is read back. */
+/* Returns the quotes that a value needs in a conf. Without them, reading would trim the value, cut it at a comment
+ * character or remove its own quotes. */
 static const char *quotes_of(const char *v)
 {
 	if (!*v || !(strpbrk(v, ";#") || strchr(" \"'", v[0]) || v[strlen(v) - 1] == ' '))
@@ -66,7 +67,7 @@ static int show_one(void *arg, const struct loom__effective *e)
 		snprintf(s->section, sizeof(s->section), "%s", e->section);
 	}
 	if (s->as_ini) {
-		/* Paths become absolute, because the printed conf may be stored in another folder. */
+		/* Paths become absolute, because the user may store the printed conf in another folder. */
 		if (e->row && (e->row->type == LOOM_OPT_PATH || e->row->flags & (LOOM__OPT_FILES | LOOM__OPT_FOLDERS)))
 			shown = e->value;
 		q = quotes_of(shown);
@@ -97,8 +98,8 @@ static int show_one(void *arg, const struct loom__effective *e)
 	return 0;
 }
 
-/* Writes all values as a conf, which the caller frees. No line of a conf can hold some values from --set, such as those
- * with quotes of both kinds: these are errors. */
+/* Writes all values as a conf, which the caller frees. Some values from --set do not fit into a line of a conf, for
+ * example those with both kinds of quotes. They are errors. */
 static int as_ini(const struct loom_config *cfg, char **ini, struct loom__diag *diag)
 {
 	struct loom_config *again = NULL;
@@ -130,7 +131,8 @@ static int put_ini(const struct loom__cli *cli, const struct loom_config *cfg)
 	return rc ? LOOM_EXIT_USAGE : LOOM_EXIT_OK;
 }
 
-/* Shows the conf's own values if they form a valid plan, else those of the sweep's first configuration. */
+/* Makes the plan of the conf without its sweep if that is valid, else the plan of the first configuration of the
+ * sweep. */
 static int plan_shown(const struct loom__cli *cli, const struct config_args *a, const struct loom__sweep_spec *spec,
 		      struct loom_config **cfg, struct loom__plan *plan)
 {

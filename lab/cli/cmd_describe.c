@@ -34,7 +34,8 @@ const struct loom__usage loom__describe_usage = {
 	.options = options,
 	LOOM__REQUEST(struct request, word, run)};
 
-/* FILE.so without a folder is a file of the current folder, and never of a library path. */
+/* Finds a plug-in by the name of its file. A name without a folder is a file in the current folder; the search path
+ * does not matter. */
 static int find_file(const char *name, char **path, struct loom_error *err)
 {
 	const struct loom__search nowhere = {0};
@@ -82,7 +83,7 @@ static int run(struct loom__cli *cli, void *args)
 				    "(gpuloom list shows the names)");
 	r->name = r->word.at[0];
 	int rc = find(r, &path, &err);
-	/* A child loads the plug-in first, so that a constructor that aborts gives an error message. */
+	/* A child process loads the plug-in first, so that an abort in a constructor becomes an error message. */
 	if (!rc)
 		rc = loom__plugin_examine(cli->self, path, LOOM__PROBE_MS, &probed, &err);
 	if (!rc && probed.noise[0])

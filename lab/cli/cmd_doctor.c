@@ -10,7 +10,7 @@
 #include "plugin/identity.h"
 #include "inspect/candidates.h"
 
-/* The first use of a device or a fabric may be slow. */
+/* Long, because the first use of a device or a fabric may be slow. */
 enum { LIMIT_MS = 20000 };
 
 struct request {
@@ -41,11 +41,11 @@ const struct loom__usage loom__doctor_usage = {
 	.options = options,
 	LOOM__REQUEST(struct request, word, run)};
 
-/* Receives the rows, and prints them or adds them to the document. */
+/* Where the rows go: they are printed, or added to a document. */
 struct sink {
 	FILE *out;
-	cJSON *rows;        /* NULL: text */
-	const char *source; /* the plug-in that reports; NULL: the core */
+	cJSON *rows;        /* the document's list of rows; NULL: rows are printed as text */
+	const char *source; /* the plug-in that the row is from; NULL: the core */
 };
 
 static void take_row(void *arg, const char *topic, const char *state, const char *found,
@@ -101,7 +101,8 @@ static void plugin_rows(const struct loom__cli *cli, struct sink *s,
 		 all->count == 0 ? "name their folder with --plugin-path or GPULOOM_PLUGIN_PATH"
 		 : faulty        ? "`gpuloom list` shows which and why"
 				 : "");
-	/* Without a manifest, only probing tells the kind. */
+	/* The kind of a file without a manifest is only known after loading it, so such files are also asked for
+	 * rows. */
 	for (size_t i = 0; i < all->count; i++) {
 		const struct loom__candidate *c = &all->list[i];
 		if (c->fault[0] || (c->has_manifest && c->manifest.kind != LOOM_DEVICE))

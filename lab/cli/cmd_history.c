@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom history: results of one job over time, with changes marked. */
+/* gpuloom history: shows the results of one job over time, and marks changes. */
 #include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ const struct loom__usage loom__history_usage = {
 struct entry {
 	struct loom__doc doc;
 	char *path;
-	char *job; /* the key that must agree: workload, devices, options */
+	char *job; /* text that is the same for all results of a job: workload, devices and options */
 };
 
 struct list {
@@ -53,7 +53,7 @@ struct list {
 	size_t n, left_out;
 };
 
-/* False for options that affect only how often or under which title a job runs. */
+/* Returns 0 for options that affect only how often or under which title a job runs. */
 static int is_identity(const char *key)
 {
 	static const char *const other[] = {"run.samples", "run.title", "run.time_limit", "run.warmup"};
@@ -95,7 +95,7 @@ static int add(struct list *l, const char *path, struct loom_error *err)
 	return 0;
 }
 
-/* Adds all results of a folder; counts other documents. */
+/* Adds all results in a folder, and counts the files that are not results. */
 static int add_folder(struct list *l, const char *path, struct loom_error *err)
 {
 	DIR *d = opendir(path);
@@ -127,7 +127,7 @@ static const cJSON *metric_of(const struct entry *e, const char *metric)
 	return loom__json_object(loom__json_object(e->doc.root, "metrics"), metric);
 }
 
-/* Appends the samples of an entry. Returns how many there are. */
+/* Appends the samples of an entry to *x, which has n values. Returns the new number of values. */
 static size_t take(const struct entry *e, const char *metric, double **x, size_t n)
 {
 	const cJSON *o, *list = loom__json_list(metric_of(e, metric), "samples");
@@ -155,7 +155,7 @@ static struct change compare(const struct history_args *a, const struct entry *s
 	for (const struct entry *e = since; e < now; e++)
 		n = take(e, metric, &x, n);
 	const char *better = loom__json_text(metric_of(now, metric), "better");
-	/* Bonferroni correction, because each result may cause a false change. */
+	/* Bonferroni correction, because each result of the history is a test that may claim a change by chance. */
 	if (n && m && !loom__stats_compare_unpaired(x, n, y, m, 1 - alpha / (double)tests, &s)) {
 		double p = fmin(1, s.test.p * (double)tests);
 		c.known = 1;
@@ -198,7 +198,7 @@ static void add_run(const struct entry *e, const char *metric, const struct chan
 	loom__grid_cell(g, 0, "%s%s", changed ? "<-- " : "", changed ? loom__stats_verdict_name(c->verdict) : "");
 }
 
-/* Rejects results that give a metric different units or directions. Returns an exit code. */
+/* Rejects results in which the metric has different units or directions. Returns an exit code. */
 static int check_units(const struct loom__cli *cli, const struct entry *from, const struct entry *to,
 		       const char *metric)
 {
@@ -227,7 +227,8 @@ static int check_units(const struct loom__cli *cli, const struct entry *from, co
 	return LOOM_EXIT_OK;
 }
 
-/* Prints the history of one job: entries [from, to). */
+/* Prints the history of one job, whose results are the entries [from, to). If `all` is not NULL, adds the history to
+ * this JSON list instead. */
 static void history(const struct loom__cli *cli, const struct history_args *a, const struct entry *from,
 		    const struct entry *to, const char *metric, cJSON *all)
 {

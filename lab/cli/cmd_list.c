@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom list: lists plug-ins without running their code, unless --probe is given or a file has no manifest. */
+/* gpuloom list: lists plug-ins. Runs their code only if --probe is given or a file has no manifest. */
 #include "base/json.h"
 #include <gpuloom/gpuloom.h>
 #include <limits.h>
@@ -42,7 +42,7 @@ const struct loom__usage loom__list_usage = {
     .options = options,
     LOOM__REQUEST(struct request, word, run)};
 
-/* A candidate as printed. */
+/* A row of the table. */
 struct row {
 	const struct loom__candidate *candidate;
 	struct loom_manifest is;
@@ -61,7 +61,7 @@ static int check(const struct loom__cli *cli, struct request *r)
 	return 0;
 }
 
-/* Removes the current folder from a path. */
+/* Returns `path` relative to the current folder if it is inside that folder, else `path` itself. */
 static const char *short_path(const char *path)
 {
 	char here[PATH_MAX];
@@ -139,7 +139,7 @@ static void print_table(const struct loom__cli *cli, const struct row *row, size
 	loom__text_free(&text);
 }
 
-/* Prints the plug-ins that this build left out, of one kind or all. */
+/* Prints the plug-ins that this build left out, of the requested kind or of all kinds. */
 static void print_absent(const struct loom__cli *cli, const struct request *r, const struct loom__absent *absent,
 			 size_t n)
 {
@@ -207,11 +207,11 @@ static void list(const struct loom__cli *cli, const struct request *r, struct lo
 	size_t n = 0, absents = loom__absent_scan(search, absent, LOOM__ABSENT_MOST);
 	for (size_t i = 0; i < all->count; i++) {
 		fill(cli, r, &all->list[i], &row[n]);
-		/* Faulty files of unknown kind appear in every listing. */
+		/* Faulty files whose kind is not known appear in every listing. */
 		if (!r->kind || !row[n].known || row[n].is.kind == r->kind)
 			n++;
 	}
-	/* The names are cleaned here, since they are only printed from now on. */
+	/* Control characters are removed here, because paths and folders are only printed from here on. */
 	for (size_t i = 0; i < all->count; i++)
 		loom__clean(all->list[i].path, strlen(all->list[i].path) + 1);
 	for (size_t i = 0; i < search->count; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom new-plugin KIND NAME: writes a folder that builds and passes validate. */
+/* gpuloom new-plugin KIND NAME: writes a folder with a plug-in that builds and passes `gpuloom validate`. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -16,12 +16,12 @@
 
 struct new_plugin {
 	enum loom_kind kind;
-	const char *shorts; /* "mine" */
-	char name[64];      /* "term_mine" */
-	char macro[64];     /* "TERM_MINE" */
+	const char *shorts; /* name without the kind: "mine" */
+	char name[64];      /* name with the kind: "term_mine" */
+	char macro[64];     /* the same in capitals: "TERM_MINE" */
 	char folder[4200];
 	const char *gpuloom;	    /* path of this executable */
-	char *include, *plugins;    /* gpuloom's headers and plug-in folder; NULL: not found */
+	char *include, *plugins;    /* gpuloom's folders of headers and of plug-ins; NULL: not found */
 };
 
 struct request {
@@ -62,7 +62,7 @@ static int take(const struct loom__cli *cli, const struct request *r, struct new
 	const char *prefix = loom__kind_name(n->kind);
 	size_t length = strlen(prefix);
 	if (!strncmp(n->shorts, prefix, length) && n->shorts[length] == '_')
-		n->shorts += length + 1; /* accepts "term_mine" */
+		n->shorts += length + 1; /* "term_mine" is accepted, too */
 	length = strlen(n->shorts);
 	if (!length || length > 30 ||
 	    n->shorts[strspn(n->shorts, "abcdefghijklmnopqrstuvwxyz0123456789_")])
@@ -75,7 +75,8 @@ static int take(const struct loom__cli *cli, const struct request *r, struct new
 	return 0;
 }
 
-/* Finds the headers of this executable: in a build folder, in that of a sanitizer build, or installed. */
+/* Finds the headers and plug-ins of this executable, which is in a build folder, in the build folder of a sanitizer, or
+ * installed. */
 static void look_around(struct new_plugin *n)
 {
 	static const char *const headers[] = {"../core/include", "../../core/include", "../include"};
@@ -144,7 +145,7 @@ static void files(const struct new_plugin *n, const struct loom__template *t,
 		loom__text_add(out, "`%s.c` is the whole plug-in.\n", n->name);
 }
 
-/* Escapes a path for $(wildcard) of make. */
+/* Appends a path, escaped for $(wildcard) of make. */
 static void make_path(const char *path, struct loom__text *out)
 {
 	for (; path && *path; path++)
@@ -184,7 +185,7 @@ static void put_word(const struct new_plugin *n, const struct loom__template *t,
 #undef IS
 }
 
-/* Replaces @WORD@, and keeps any other @. */
+/* Appends a line of the template with each @WORD@ replaced. Any other @ stays. */
 static void fill_line(const struct new_plugin *n, const struct loom__template *t, const char *at,
 		      const char *end, struct loom__text *out)
 {
@@ -207,7 +208,7 @@ static void fill_line(const struct new_plugin *n, const struct loom__template *t
 	}
 }
 
-/* Lines that start with % are faults for tests/broken. */
+/* Appends the template without the lines that start with %, which are faults that tests/broken plants. */
 static void fill(const struct new_plugin *n, const struct loom__template *t, const char *at,
 		 const char *end, struct loom__text *out)
 {
@@ -264,7 +265,7 @@ static int write_all(const struct loom__cli *cli, const struct new_plugin *n,
 static int make(const struct loom__cli *cli, const struct new_plugin *n)
 {
 	const struct loom__template *t = loom__template_of(n->kind);
-	/* mkdir() fails for an existing folder, which is never overwritten. */
+	/* mkdir() fails if the folder exists, so an existing folder is never overwritten. */
 	if (mkdir(n->folder, 0777))
 		return loom__refuse(cli, LOOM_EXIT_USAGE, "new-plugin: cannot make the folder %s: %s", n->folder,
 				    strerror(errno));

@@ -66,7 +66,7 @@ const struct loom__usage loom__papers_usage = {
 
 /* ---- the rows ------------------------------------------------------------------------------------- */
 
-/* What a row points into. */
+/* One conf with its figure and result. It owns the memory that a row points to. */
 struct source {
 	char *conf, *path, *label, *file;
 	struct loom_config *cfg;
@@ -82,7 +82,7 @@ struct papers {
 	const struct papers_args *args;
 	char *root; /* the folder that contains conf and results */
 	struct loom__catalogue catalogue;
-	struct source **source; /* [sources] */
+	struct source **source; /* [sources] one per conf */
 	size_t sources;
 	struct loom__paper_row *row;
 	size_t rows;
@@ -115,15 +115,16 @@ static void close_view(struct source *s)
 	s->has_view = 0;
 }
 
-/* Takes the document. */
+/* Makes a view of a result, and takes ownership of the document. */
 static int open_view(struct papers *p, struct source *s, const struct loom__doc *doc)
 {
 	struct loom_error err;
 	cJSON *report;
 	close_view(s);
 	s->doc = *doc;
-	/* The conf of today says what is claimed and drawn, or with --cpu both of its files, which the run has. Derived metrics
-	 * are among those of the samples. */
+	/* The figure and the report options come from the conf as it is, and not from the document, which may be older.
+	 * With --cpu, the report options come from the document, because the run had two confs. Derived metrics are
+	 * already stored with the samples. */
 	report = p->args->cpu ? cJSON_Duplicate(loom__json_object(s->doc.root, "report"), 1) : NULL;
 	if (!report) {
 		report = cJSON_CreateObject();
@@ -143,7 +144,7 @@ static int open_view(struct papers *p, struct source *s, const struct loom__doc 
 	return 0;
 }
 
-/* results/NAME.jsonl or .jsonl.gz; leaves *file "" without either. */
+/* Opens the kept result results/NAME.jsonl or NAME.jsonl.gz. If there is none, s->file stays "". */
 static void find_kept(struct papers *p, struct source *s)
 {
 	struct loom__text name = {0}, path = {0};
@@ -189,7 +190,7 @@ static void add_figure(struct papers *p, struct source *s, size_t paper)
 	loom__paper_judge(r);
 }
 
-/* Returns an exit code; a conf without a figure is skipped. */
+/* Reads a conf, and adds its figure as a row. Skips a conf without a figure. Returns an exit code. */
 static int read_conf(struct papers *p, const struct loom__shipped *shipped)
 {
 	const char *word = shipped->path;
@@ -210,7 +211,7 @@ static int read_conf(struct papers *p, const struct loom__shipped *shipped)
 		status = LOOM_EXIT_USAGE;
 	}
 	loom__diag_free(&diag);
-	/* An included file's figure is not this conf's. */
+	/* The figure may belong to an included file instead of this conf. */
 	if (status || !s->figure.entry || strcmp(s->figure.entry->file, s->path))
 		return status;
 	size_t paper = loom__catalogue_find(&p->catalogue, s->figure.of);
@@ -267,7 +268,7 @@ static int read_all(struct papers *p)
 		fputs(loom__must_text(&text), stderr);
 		status = LOOM_EXIT_USAGE;
 	}
-	p->root = file; /* without /results/papers.ini */
+	p->root = file; /* the folder that contains results/papers.ini is two levels up */
 	for (int i = 0; i < 2; i++)
 		*strrchr(p->root, '/') = 0;
 	loom__text_free(&text);
@@ -390,7 +391,7 @@ struct one {
 	struct papers *p;
 	struct loom__paper_row *row;
 	struct source *source;
-	uint64_t began_ns; /* 0: nothing was run */
+	uint64_t began_ns; /* when the run began; 0: nothing was run */
 };
 
 static void note_metric(void *arg, const char *metric)
@@ -453,14 +454,14 @@ static int report(const struct one *o)
 	return status;
 }
 
-/* Judges, keeps and draws a result that the source has. */
+/* Judges the result of a source, stores it (--keep), and draws it (--output). Returns an exit code. */
 static int use(struct one *o)
 {
 	const struct papers_args *a = o->p->args;
 	struct loom__text text = {0};
 	o->row->view = o->source->has_view ? &o->source->view : NULL;
 	loom__paper_judge(o->row);
-	for (size_t i = 0; a->cpu && i < o->row->figure->claims; i++) { /* the claims are about GPUs */
+	for (size_t i = 0; a->cpu && i < o->row->figure->claims; i++) { /* without a GPU, no claim is judged */
 		o->row->claim[i].verdict = LOOM__CLAIM_NOT_RUN;
 		o->row->claim[i].unavailable = 1;
 	}
@@ -498,7 +499,8 @@ static void add_setting(struct loom__settings *set, const char *value)
 	set->at[set->n++] = (struct loom__setting){.option = "set", .before = "", .value = value};
 }
 
-/* The settings of `small`, which `words` holds, then those of the command line. */
+/* Returns the settings of `small`, followed by the settings of the command line. The settings of `small` point into
+ * *words, which the caller frees. */
 static struct loom__settings settings_of(const struct one *o, char **words)
 {
 	const struct papers_args *a = o->p->args;
@@ -506,7 +508,7 @@ static struct loom__settings settings_of(const struct one *o, char **words)
 	char *rest = *words = loom__must(strdup(o->row->figure->small)), *word;
 	while (a->small && (word = loom__word(&rest, " \t")))
 		add_setting(&set, word);
-	if (a->small && !set.n) /* as many configurations as that takes */
+	if (a->small && !set.n) /* without settings, as many configurations run as one second allows */
 		add_setting(&set, "sweep.budget=1s");
 	if (a->small)
 		add_setting(&set, "run.samples=1");
@@ -516,7 +518,7 @@ static struct loom__settings settings_of(const struct one *o, char **words)
 	return set;
 }
 
-/* With the time that the kept result took: a hint, of another machine perhaps. */
+/* Prints what is run, and how long the kept result took, possibly on another machine. */
 static void announce(const struct one *o)
 {
 	double took = o->source->has_view ? loom__json_number(o->source->view.head, "took_s") : NAN;
@@ -526,7 +528,7 @@ static void announce(const struct one *o)
 	loom__say_note(o->p->cli, "%s, %s: gpuloom run %s%s", o->row->figure->of, o->row->label, o->source->conf, text);
 }
 
-/* With the options of the command line. */
+/* Runs the conf of a row with the options of the command line. Returns an exit code. */
 static int run_conf(struct one *o)
 {
 	const struct papers_args *a = o->p->args;
@@ -579,14 +581,14 @@ static int run_row(struct papers *p, struct loom__paper_row *r)
 
 /* ---- selection ---------------------------------------------------------------------------------------- */
 
-/* "8", "12a", "figure-8", "table-5", "8-gpu", "all" */
+/* Returns 1 if a word of the command line selects the row: "8", "12a", "figure-8", "table-5", "8-gpu" or "all". */
 static int is_chosen(const struct loom__paper_row *r, const char *word)
 {
 	int table = !strncmp(word, "table-", 6), figure = !strncmp(word, "figure-", 7);
 	if (!strcmp(word, "all"))
 		return r->figure != NULL;
 	word += table ? 6 : figure ? 7 : 0;
-	word += strspn(word, "0"); /* as in figure-08.ini */
+	word += strspn(word, "0"); /* file names have leading zeros, as in figure-08.ini */
 	if (r->table != table)
 		return 0;
 	size_t n = strcspn(word, "-");
@@ -617,7 +619,7 @@ static int no_paper(const struct papers *p, const char *word)
 	return LOOM_EXIT_USAGE;
 }
 
-/* Keeps the rows of the paper and the figure. */
+/* Keeps the rows of the paper, or only those that `figure` selects. Returns an exit code. */
 static int choose(struct papers *p, const char *paper, const char *figure)
 {
 	size_t at = loom__catalogue_find(&p->catalogue, paper), n = 0;

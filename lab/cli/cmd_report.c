@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom report: converts result files, without loading plug-ins. */
+/* gpuloom report: converts result files to other formats, without loading plug-ins. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -131,7 +131,7 @@ int loom__derive_option(const struct loom__cli *cli, const char *text, struct lo
 
 enum settings { DERIVE, METRIC, PARETO, PLOT };
 
-/* Checks one setting while all others keep their defaults. */
+/* Checks one setting. The other settings keep their defaults. */
 static int add_setting(const struct loom__view *view, enum settings which, const char *text,
 		       struct loom__report_settings *settings, unsigned *plots, struct loom_error *err)
 {
@@ -143,8 +143,9 @@ static int add_setting(const struct loom__view *view, enum settings which, const
 	return loom__report_settings(view, which == METRIC ? text : NULL, which == PARETO ? text : NULL, settings, err);
 }
 
-/* Returns the setting from the command line, else from the sweep's document; NULL: the default. A document's setting
- * that does not fit its own data counts as the default, because users of the file cannot fix it. */
+/* Returns a setting from the command line, or else from the document of the sweep, or else NULL, which means the
+ * default. A setting of a document that does not fit its own data counts as the default, because a user of the file
+ * cannot fix it. */
 static const char *setting_of(const struct loom__cli *cli, const struct loom__view *view, enum settings which,
 			  const char *asked)
 {
@@ -181,7 +182,8 @@ static int choose(const char *option, const char *text, const char *const *names
 	return rc;
 }
 
-/* Reads them from the command line, else from the document, whose errors are only warnings. */
+/* Reads the settings of the line plot from the command line, or else from the document. Errors in a document are only
+ * warnings. */
 static int read_lines(const struct loom__cli *cli, const struct loom__report_args *a, const struct loom__view *view,
 		      struct loom__report_settings *settings, struct loom_error *err)
 {
@@ -224,7 +226,7 @@ int loom__report_view(const struct loom__cli *cli, const struct loom__report_arg
 		rc = rc ? rc
 			: loom__report_settings(view, setting_of(cli, view, METRIC, a->metric),
 						setting_of(cli, view, PARETO, a->pareto), settings, &err);
-		settings->plots = rc ? 0 : plots; /* before the factors of bars are chosen */
+		settings->plots = rc ? 0 : plots; /* set first, because read_lines() chooses other factors for bars */
 		rc = rc ? rc : read_lines(cli, a, view, settings, &err);
 		if (rc)
 			loom__view_free(view);
@@ -235,7 +237,7 @@ int loom__report_view(const struct loom__cli *cli, const struct loom__report_arg
 	}
 	if (view->kind == LOOM__DOC_SWEEP)
 		loom__figure_marks(loom__json_object(view->head, "paper"), view, settings);
-	/* options of the line plot imply the line plot */
+	/* Options of the line plot request that plot, too. */
 	if (!a->plot && !(plots & LOOM__PLOT_NAMED) && (a->x || a->lines || a->facet || a->show || a->axes))
 		settings->plots |= plots || is_plots(format_of(cli, a)) ? 1u << LOOM__PLOT_LINES : 0;
 	return LOOM_EXIT_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom run: runs a conf, prints a table or JSON. Ctrl-C keeps the samples so far. */
+/* gpuloom run: runs a conf, and prints a table or JSON. Ctrl-C ends the run and keeps the samples taken so far. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -102,7 +102,7 @@ static int print(const struct loom__cli *cli, const struct run_args *a, const st
 	return status;
 }
 
-#define TRACE_ROOM 65536 /* events per worker: 2 MiB */
+#define TRACE_ROOM 65536 /* number of events per worker, which need 2 MiB */
 
 static int write_trace(const struct loom__cli *cli, const struct run_args *a, struct loom_stack *stack)
 {
@@ -119,9 +119,9 @@ static int write_trace(const struct loom__cli *cli, const struct run_args *a, st
 	return LOOM_EXIT_OK;
 }
 
-/* Callbacks after and during an execution. */
+/* Data of the callbacks during and after an execution. */
 struct beside {
-	struct loom__watch watch; /* first, because loom__watch_beat() receives the whole struct */
+	struct loom__watch watch; /* the first member, because loom__watch_beat() receives the whole struct */
 	const struct loom__derived *derived;
 };
 
@@ -139,7 +139,7 @@ static void while_running(void *arg, const struct loom_stack *s, uint64_t since_
 	loom__watch_beat(arg, s, since_ns);
 }
 
-/* `others`: the ranks that are threads of this process, or NULL. */
+/* Runs the job of a plan. `others` are the other ranks if ranks are threads of this process, or NULL. */
 static int run_plan(const struct loom__cli *cli, const struct run_args *a, struct loom__plan *plan,
 		    const struct loom_ranks *ranks, struct loom__rank_threads *others, struct loom_error *err)
 {
@@ -147,7 +147,7 @@ static int run_plan(const struct loom__cli *cli, const struct run_args *a, struc
 		.size = sizeof(params), .log = loom__log_line, .log_level = (int)a->log, .ranks = ranks};
 	struct loom_stack *stack = NULL;
 	struct loom_result *result = NULL;
-	int first = !ranks || !ranks->rank; /* the first rank prints for all */
+	int first = !ranks || !ranks->rank; /* rank 0 prints for all ranks */
 	struct beside beside = {.watch = {.cli = cli,
 					  .line = cli->err_is_tty && !a->quiet && first,
 					  .workers = a->watch && first},
@@ -164,7 +164,7 @@ static int run_plan(const struct loom__cli *cli, const struct run_args *a, struc
 	if (!rc) {
 		loom__rank_threads_on_stop(others, stack,
 				    first ? "gpuloom: stopping after this sample; again to stop now\n" : NULL);
-		if (loom__stop_asked()) /* a signal came while plug-ins were opened */
+		if (loom__stop_asked()) /* a signal may have come while plug-ins were opened */
 			loom_stack_stop(stack);
 		if (a->trace && first)
 			loom__trace_want(stack, TRACE_ROOM, a->trace_every);
@@ -188,7 +188,7 @@ static int run_plan(const struct loom__cli *cli, const struct run_args *a, struc
 	return status;
 }
 
-/* Rejects options that sweeps do not support. */
+/* Rejects options that a sweep does not support. */
 static int check_sweep(const struct loom__cli *cli, const struct run_args *a)
 {
 	const char *option = a->ranks    ? "--ranks"
@@ -263,7 +263,7 @@ static int run_once(struct loom__cli *cli, struct run_args *a, struct loom_confi
 	uint32_t ranks = 1;
 	if (loom__ranks_threads(cli, a->ranks, &plan, &ranks, &status))
 		return status ? status : run_rank_threads(cli, a, cfg, &plan, ranks);
-	/* Ranks are forked only after the conf has been checked. */
+	/* Ranks are forked here, after the conf has been checked, so that errors in it are printed once. */
 	if (!loom__ranks_begin(cli, a->ranks, plan.run.ranks, &boot, &status)) {
 		loom__plan_free(&plan);
 		return status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom sweep: stores its options in the conf, from which the sweep reads them. */
+/* gpuloom sweep: adds its options to the conf, and then runs the sweep of that conf. */
 #include <math.h>
 #include <string.h>
 

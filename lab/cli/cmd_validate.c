@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom validate PLUGIN: the conformance suite for plug-in authors. */
+/* gpuloom validate PLUGIN: runs the conformance suite, for authors of plug-ins. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -147,7 +147,7 @@ static int validate(struct request *r)
 					.arg = r};
 	struct loom__verdicts v = {.path = path, .level = plan.level, .seed = plan.seed};
 	if (loom__plugin_examine(r->cli->self, path, LOOM__PROBE_MS, &probed, &err)) {
-		/* A plug-in that fails to load gets one test, which reports the reason. */
+		/* For a plug-in that fails to load, only one test runs, which reports the reason. */
 		memset(&probed, 0, sizeof(probed));
 		plan.only = load_alone;
 		plan.onlys = 1;
@@ -203,8 +203,8 @@ static int run(struct loom__cli *cli, void *args)
 			    "validate: name one plug-in, as in: gpuloom validate ./sched_mine.so");
 }
 
-/* Hidden command: runs one test of the suite in its own process. Executes itself again with an allocator without thread
- * caches, because blocks in such caches look like leaks. */
+/* Hidden command: runs one test of the suite in a process of its own. First executes itself again with an allocator
+ * without per-thread caches, because memory blocks in such caches would look like leaks. */
 int loom__cmd_validate_test(struct loom__cli *cli, int argc, char **argv)
 {
 	static const char tunables[] = "GLIBC_TUNABLES";

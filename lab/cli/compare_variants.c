@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens and names variants by their confs and values. */
+/* Opens the variants of a comparison, and names them after their confs and values. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,8 @@ size_t loom__variant_count(const struct loom__compare_args *a)
 	return __builtin_mul_overflow(configs, a->conf.file.n, &n) ? SIZE_MAX : n;
 }
 
-/* Appends "memset" for "conf/memset.ini", or the whole path if another file has the same name. */
+/* Appends the label of a conf: "memset" for "conf/memset.ini", or the whole path if another conf has the same file
+ * name. */
 static void file_label(const struct loom__compare_args *a, size_t file, struct loom__text *out)
 {
 	const char *path = a->conf.file.at[file], *slash = strrchr(path, '/');
@@ -32,7 +33,8 @@ static void file_label(const struct loom__compare_args *a, size_t file, struct l
 	loom__text_put(out, name, n);
 }
 
-/* Returns, for absolute paths in a common folder, the part in which they differ. */
+/* Returns a value for a label. If the values are absolute paths with a common folder, returns the part after that
+ * folder. */
 static const char *short_value(const struct loom__factor *f, size_t pick)
 {
 	const char *first = f->value[0];
@@ -73,7 +75,7 @@ static void name_variant(const struct loom__compare_args *a, size_t index, struc
 	loom__text_free(&label);
 }
 
-/* Loads the conf of a variant: its file, --set, then the levels of the factors. */
+/* Loads the conf of a variant. The levels of the factors override --set, which overrides the file. */
 static int load(const struct loom__cli *cli, const struct loom__compare_args *a, size_t index,
 		const size_t *pick, struct loom_config **cfg)
 {

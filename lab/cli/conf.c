@@ -8,12 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PROBE_LIMIT_MS 10000 /* long enough for a loaded machine */
+#define PROBE_LIMIT_MS 10000 /* long enough for a busy machine */
 
-/* Prints diagnostics and returns an exit code. Prints a line once, even if a conf is read again. */
+/* Prints diagnostics, and returns an exit code. A line that was printed before is not repeated, because a command may
+ * read a conf several times. */
 static int print_mistakes(const struct loom__diag *diag)
 {
-	static struct loom__text said; /* lines printed so far, until the process ends */
+	static struct loom__text said; /* lines printed so far; never freed */
 	struct loom__text text = {0};
 	loom__diag_text(diag, &text);
 	for (const char *line = loom__must_text(&text); *line;) {
@@ -29,7 +30,7 @@ static int print_mistakes(const struct loom__diag *diag)
 	return diag->errors ? LOOM_EXIT_USAGE : LOOM_EXIT_OK;
 }
 
-/* After ENOMEM the command ends here, because later diagnostics would be wrong. */
+/* Ends the command if memory ran out while the conf was read, because later diagnostics would be wrong. */
 static void must_config(const struct loom_config *cfg)
 {
 	if (loom__config_broken(cfg))
@@ -90,10 +91,10 @@ int loom__conf_load(const struct loom__cli *cli, const struct loom__conf_args *a
 	return status;
 }
 
-/* Probes each plug-in once per command. */
+/* Callback of struct loom__plan_hooks: probes a plug-in, at most once per command. */
 static int probe(void *arg, const char *path, struct loom_error *err)
 {
-	static struct loom__text sound; /* paths that passed, one per line, until the process ends */
+	static struct loom__text sound; /* paths of plug-ins that passed, one per line; never freed */
 	const struct loom__cli *cli = arg;
 	size_t n = strlen(path);
 	for (const char *at = sound.at; at && *at; at = strchr(at, '\n') + 1)
@@ -132,7 +133,7 @@ int loom__conf_plan_config(const struct loom__cli *cli, struct loom_config *cfg,
 		loom__sweep_spec_apply(spec, pick, cfg, &diag);
 	}
 	int rc = diag.errors ? LOOM_EINVAL : loom__plan_create(cfg, &hooks, plan, &diag);
-	if (!rc && spec) { /* the declared keys now include the environment */
+	if (!rc && spec) { /* keys of the environment are declared only by now, so check again */
 		loom__sweep_spec_overruled(spec, pick, cfg, &diag);
 		rc = diag.errors ? LOOM_EINVAL : 0;
 		if (rc)

@@ -17,10 +17,10 @@ static int is_folder(const char *path)
 	return !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
-/* The folder is found from the path of the command. */
+/* The path of the folder follows from the path of the command. */
 char *loom__confs_folder(const struct loom__cli *cli)
 {
-	/* In a build folder, layout.h is beside the command. The build folder may be build/address. */
+	/* A build folder, build/ or for example build/address/, contains layout.h beside the command. */
 	static const struct {
 		const char *mark, *folder;
 	} places[] = {{"layout.h", "../conf"}, {"layout.h", "../../conf"}, {NULL, "../share/gpuloom/conf"}};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of gpuloom doctor about the machine, found by trying. Device plug-ins report on devices themselves. */
+/* Rows of `gpuloom doctor` about the machine, found by trying. Device plug-ins report on devices. */
 #ifndef LOOM_CLI_DOCTOR_H
 #define LOOM_CLI_DOCTOR_H
 
@@ -9,17 +9,17 @@
 void loom__processor_rows(loom__doctor_fn *row, void *arg); /* cores, NUMA, priorities, counters */
 void loom__memory_rows(loom__doctor_fn *row, void *arg);    /* locking, huge pages, faults */
 void loom__kernel_rows(loom__doctor_fn *row, void *arg);    /* descriptors, queues, pressure */
-/* Writes the rows to fd from a child, because libraries may hang or crash. */
+/* Writes the rows about network fabrics to fd. Runs in a child process, because libraries may hang or crash. */
 void loom__fabric_answer(int fd);
 
-/* Reads the first line of a file of /proc or /sys, without newline. Returns 0, or -1 and "". */
+/* Reads the first line of a file of /proc or /sys, without its newline. Returns 0, or -1 with "" in `out`. */
 int loom__machine_line(char *out, size_t room, const char *fmt, ...) LOOM_PRINTF(3, 4);
-/* Returns 1 if this process has the capability of that number. */
+/* Returns 1 if this process has the capability with this number. */
 int loom__machine_capable(unsigned capability);
 
-/* gpuloom doctor --profile: measures memory costs of a device, as a conf for simulated devices. */
-/* Measures the first of `devices` (as in [run] devices), with a second one as its peer. `plugin_path` (may be NULL) and
- * `set` are from the command line. Prints the conf on standard output. Returns an exit code. */
+/* gpuloom doctor --profile: measures the memory costs of a device, and prints them as a conf for simulated devices. */
+/* Measures the first of `devices`, a list as in [run] devices. The other devices are its peers. `plugin_path` (may be
+ * NULL) and `set` are arguments of the command. Prints the conf on standard output. Returns an exit code. */
 int loom__profile(const struct loom__cli *cli, const char *devices, const char *plugin_path,
 		  const struct loom__settings *set);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Network fabrics, as libfabric reports them. The library is loaded at run time, if installed, and not linked. */
+/* Network fabrics, as libfabric reports them. The library is not linked, but loaded at run time if it is installed. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,7 +13,8 @@
 #endif
 
 #ifdef LOOM_HAVE_FABRIC_H
-/* Appends each provider once, in libfabric's order of preference. Of layers ("tcp;ofi_rxm") the first counts. */
+/* Appends each provider once, in libfabric's order of preference. For a provider in layers ("tcp;ofi_rxm"), appends the
+ * first layer. */
 static void add_providers(struct loom__text *t, void *library)
 {
 	int (*getinfo)(uint32_t, const char *, const char *, uint64_t, const struct fi_info *,
@@ -37,7 +38,7 @@ static void add_providers(struct loom__text *t, void *library)
 	}
 	if (!n)
 		loom__text_add(t, ": no provider is available");
-	/* The library is not freed, because the process ends. */
+	/* The library is not closed, because the process ends. */
 }
 #else
 static void add_providers(struct loom__text *t, void *library)

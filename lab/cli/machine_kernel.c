@@ -10,7 +10,7 @@
 
 #include "cli/doctor.h"
 
-/* Adds "ok" with the purpose, or "no" with the error of the kernel. */
+/* Adds a row for a system call that returned fd: "ok" with the text `good`, or "no" with the error of the kernel. */
 static void call_row(loom__doctor_fn *row, void *arg, const char *topic, int fd, const char *good,
 		     const char *fix)
 {
@@ -26,7 +26,7 @@ static void call_row(loom__doctor_fn *row, void *arg, const char *topic, int fd,
 
 static int open_queue(void)
 {
-	uint64_t params[15] = {0}; /* struct io_uring_params, all zero. It has had 120 bytes since its first version. */
+	uint64_t params[15] = {0}; /* struct io_uring_params with all members 0; it has 120 bytes in all kernels */
 	return (int)syscall(SYS_io_uring_setup, 2u, params);
 }
 

@@ -67,7 +67,7 @@ static void huge_row(loom__doctor_fn *row, void *arg)
 	loom__text_free(&t);
 }
 
-/* Copies "madvise" of "always [madvise] never". */
+/* Copies the selected word of a file such as "always [madvise] never". */
 static void chosen(char *out, size_t room, const char *file)
 {
 	char line[128], word[32] = "";
@@ -95,7 +95,8 @@ static void transparent_row(loom__doctor_fn *row, void *arg, const char *topic, 
 		     : "use a kernel built with CONFIG_TRANSPARENT_HUGEPAGE");
 }
 
-/* Faults raised by the kernel itself, in system calls that write to such memory, need more privileges. */
+/* Creates a userfaultfd. Sets *how to the name of the interface that permitted it. *how is NULL if the descriptor
+ * handles only faults of user code. To handle faults that the kernel raises in system calls needs more privileges. */
 static int open_faults(const char **how)
 {
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
@@ -116,7 +117,7 @@ static int open_faults(const char **how)
 
 static void faults_row(loom__doctor_fn *row, void *arg)
 {
-	/* Bit numbers of the kernel interface, because older headers lack some names. */
+	/* Bit numbers of the kernel interface. Older headers lack some of the names. */
 	static const struct {
 		unsigned bit;
 		const char *name;

@@ -13,14 +13,15 @@
 #include "lib/cpu_list.h"
 #include "lib/machine.h"
 
-/* Counts the numbers of a list such as "0-3,8". */
+/* Returns how many numbers a list such as "0-3,8" contains. */
 static unsigned list_count(const char *list)
 {
-	cpu_set_t set[8]; /* 8192 CPUs */
+	cpu_set_t set[8]; /* room for 8192 CPUs */
 	return loom__cpu_list(list, set, sizeof(set)) ? 0 : (unsigned)CPU_COUNT_S(sizeof(set), set);
 }
 
-/* Counts the first hardware thread of each core. */
+/* Counts the cores, by counting the hardware threads that are the first of their core. Sets *packages to the number of
+ * processor packages. */
 static void count_cores(unsigned *cores, unsigned *packages)
 {
 	char line[256];
@@ -91,8 +92,8 @@ static void numa_row(loom__doctor_fn *row, void *arg)
 	row(arg, "NUMA", "ok", found, "");
 }
 
-/* Tries real-time priority, because limits, capabilities and group quotas all matter. Without SCHED_RESET_ON_FORK
- * switching back needs no privilege. */
+/* Tries real-time priority, because limits, capabilities and quotas of control groups all matter. The policy lacks
+ * SCHED_RESET_ON_FORK, so switching back needs no privilege. */
 static void realtime_row(loom__doctor_fn *row, void *arg)
 {
 	struct sched_param now, low = {.sched_priority = 1};

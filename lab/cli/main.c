@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom: dispatches commands, one row each, and reserves stdout for data. */
+/* The command gpuloom. Dispatches to the commands, which have one row each, and reserves standard output for data. */
 #include <errno.h>
 #include <fcntl.h>
 #include <gpuloom/gpuloom.h>
@@ -57,8 +57,9 @@ static void usage(FILE *to)
 	fputs("\nSee `gpuloom help COMMAND` and `man gpuloom`.\n", to);
 }
 
-/* Resets inherited signal state. An ignored SIGCHLD would lose the exit status of children, and blocked signals could
- * not end this process. Signals that shells and nohup ignore on purpose stay ignored. */
+/* Resets signal state that the process has inherited. If SIGCHLD were ignored, the exit status of children would be
+ * lost, and blocked signals could not end this process. Signals that shells and nohup ignore on purpose stay
+ * ignored. */
 static void reset_signals(void)
 {
 	static const int kept[] = {SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU};
@@ -75,7 +76,8 @@ static void reset_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Replaces a closed standard output: writes fail, or are dropped if the result goes to a file. */
+/* The write function of `out` if standard output was closed at start. Writing fails, or the text is dropped if the
+ * result goes to a file. */
 static ssize_t to_closed(void *state, const char *bytes, size_t n)
 {
 	(void)bytes;
@@ -83,7 +85,8 @@ static ssize_t to_closed(void *state, const char *bytes, size_t n)
 	return *(const enum loom__out *)state == LOOM__OUT_SPARE ? (ssize_t)n : 0;
 }
 
-/* Reserves standard output for data: points fd 1, for plug-ins and vendor libraries, at stderr. */
+/* Reserves standard output for data. Descriptor 1, to which plug-ins and vendor libraries may write, becomes stderr.
+ * Returns a stream for the real standard output. */
 static FILE *guard_stdout(struct loom__cli *cli)
 {
 	if (cli->out_state != LOOM__OUT_OPEN && dup2(2, 1) == 1)
@@ -97,7 +100,8 @@ static FILE *guard_stdout(struct loom__cli *cli)
 	return out;
 }
 
-/* Flushes standard output. If the reader has closed its end, the process ends as by SIGPIPE. */
+/* Flushes standard output, and returns the exit code. If the reader has closed its end, the process ends as by
+ * SIGPIPE. */
 static int finish_stdout(const struct loom__cli *cli, int status)
 {
 	if (!fflush(cli->out) && !ferror(cli->out))
@@ -111,7 +115,8 @@ static int finish_stdout(const struct loom__cli *cli, int status)
 	return status ? status : LOOM_EXIT_FAILURE;
 }
 
-/* Turns exceeding `ulimit -f` into a write error with a message. A handler, because programs would inherit SIG_IGN. */
+/* With this handler, exceeding `ulimit -f` is a write error with a message. SIG_IGN would do the same, but programs
+ * that gpuloom starts would inherit it. */
 static void on_file_size(int number)
 {
 	(void)number;
@@ -166,7 +171,7 @@ int main(int argc, char **argv)
 {
 	reset_signals();
 	signal(SIGXFSZ, on_file_size);
-	unsigned closed = loom_fd_hold(); /* keeps later files from becoming a standard stream */
+	unsigned closed = loom_fd_hold(); /* opens closed standard streams, so that no other file becomes one */
 	loom__must_begin();
 	static char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);

@@ -8,7 +8,8 @@
 #include "inspect/candidates.h"
 #include "facts/must.h"
 
-/* Returns 1 if `name` begins with its kind, as in "scheduler.mgws" or "sched.mgws", and moves `name` past it. */
+/* If *name begins with a kind, as in "scheduler.mgws" or "sched.mgws", sets *kind, moves *name past the kind and
+ * returns 1. */
 static int take_kind(const char **name, enum loom_kind *kind)
 {
 	size_t n = strcspn(*name, ".");
@@ -24,9 +25,10 @@ static int take_kind(const char **name, enum loom_kind *kind)
 	return 0;
 }
 
-/* The loader demands that the file name contains the plug-in's name, so the file name tells it. */
+/* The kind and names of a plug-in, taken from the name of its file. The loader demands that the file has the plug-in's
+ * name. */
 struct file_name {
-	enum loom_kind kind; /* LOOM_KIND_NONE: not a valid plug-in file name */
+	enum loom_kind kind; /* LOOM_KIND_NONE: not a valid name for the file of a plug-in */
 	char whole[64];      /* "sched_mgws" */
 	const char *brief;   /* "mgws" */
 };
@@ -58,7 +60,7 @@ static int not_found(const struct file_name *file, size_t n, const char *name,
 			  LOOM__MEANT(near.name), near.name ? "" : ";");
 }
 
-/* Finds sched_mgws.so for "mgws" and "sched_mgws". */
+/* Finds a plug-in by either name: sched_mgws.so for "mgws" and for "sched_mgws". */
 static int find_among_all(const struct loom__candidates *all, const char *name, char **path,
 			  struct loom_error *err)
 {

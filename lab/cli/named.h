@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plug-ins as named on the command line. */
+/* Finds plug-ins by the names that a command line uses. */
 #ifndef LOOM_CLI_NAMED_H
 #define LOOM_CLI_NAMED_H
 
@@ -7,12 +7,13 @@
 
 #include "cli/cli.h"
 
-/* Returns a kind by its name or section, or LOOM_KIND_NONE after an error message that begins with `command`. */
+/* Returns a kind by its name or by its section. If there is none, prints an error that begins with `command`, and
+ * returns LOOM_KIND_NONE. */
 enum loom_kind loom__take_kind(const struct loom__cli *cli, const char *command, const char *word);
-/* Returns 1 for a file such as "./sched_mine.so" rather than a name. */
+/* Returns 1 if `name` is the name of a file, such as "./sched_mine.so". */
 int loom__is_plugin_file(const char *name);
-/* Finds "mgws" if unique, "sched_mgws", "scheduler.mgws" or "sched.mgws" in the plug-in folders, first in plugin_path
- * unless NULL. The caller frees *path. */
+/* Finds a plug-in in plugin_path (may be NULL), then in the plug-in folders. Its name is "sched_mgws",
+ * "scheduler.mgws", "sched.mgws", or "mgws" if no other plug-in has that name. The caller frees *path. */
 int loom__plugin_named(const char *name, const char *plugin_path, char **path, struct loom_error *err);
 
 #endif

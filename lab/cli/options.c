@@ -10,7 +10,7 @@
 
 const char *const loom__log_levels[] = {"error", "warn", "info", "debug", NULL};
 
-/* Returns the conf option that supplies the help text, or NULL. */
+/* Returns the option of a conf that supplies the help text, or NULL. */
 static const struct loom_opt *row_of(const struct loom__option *o)
 {
 	const struct loom_opt *row = o->rows;
@@ -28,7 +28,7 @@ static int is_switch(const struct loom__option *o)
 
 enum { INDENT = 28, WIDTH = 98 };
 
-/* Appends "FILE|-", or the choices: "error|warn|info|debug". */
+/* Appends the placeholder of the value, such as "FILE|-", or the choices: "error|warn|info|debug". */
 static void add_value(struct loom__text *t, const struct loom__option *o)
 {
 	const struct loom_opt *row = row_of(o);
@@ -40,7 +40,8 @@ static void add_value(struct loom__text *t, const struct loom__option *o)
 		loom__text_add(t, "%s%s", i ? "|" : "", choices[i]);
 }
 
-/* Appends the help of a conf option in the style of the others: a lower-case first letter and no final period. */
+/* Appends the help of a conf option in the style of command-line options: with a lower-case first letter and no final
+ * period. */
 static void add_row_help(struct loom__text *t, const struct loom_opt *row)
 {
 	size_t n = strlen(row->help);
@@ -164,7 +165,7 @@ static int unknown(const struct reader *r, const char *arg, size_t n)
 	return LOOM_EXIT_USAGE;
 }
 
-/* Parses the option at argv[*i] and advances past its value. Returns an exit code. */
+/* Parses the option at argv[*i], and moves *i to its value if that is a separate argument. Returns an exit code. */
 static int take_option(const struct reader *r, int *i)
 {
 	const char *arg = r->argv[*i], *equals = arg[1] == '-' ? strchr(arg, '=') : NULL;
@@ -227,12 +228,13 @@ static void free_options(const struct loom__usage *u, void *args)
 		}
 }
 
-/* Returns -1 after printing help, 0 to continue, else an exit code after printing an error. */
+/* Parses all options. Returns 0 if the command can run, -1 after printing help, or an exit code after printing an
+ * error. */
 static int read_options(const struct loom__cli *cli, const struct loom__usage *u, int argc, char **argv,
 		       void *args)
 {
 	struct reader r = {cli, u, argc, argv, args};
-	int status = 0, words = 0; /* after "--" only words follow */
+	int status = 0, words = 0; /* words: 1 after "--", when only words follow */
 	for (const struct loom__option *o = u->options; o && o->name; o++)
 		if (o->dflt && !o->take && o->type != LOOM_OPT_NONE)
 			read_value(o, o->dflt, args, NULL);

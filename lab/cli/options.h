@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of a command. One row serves parser, --help, man page, completion and suggestions. */
+/* The options of a command. One row per option serves the parser, --help, the man page, completion and suggestions. */
 #ifndef LOOM_CLI_OPTIONS_H
 #define LOOM_CLI_OPTIONS_H
 
@@ -7,42 +7,44 @@
 
 #include "cli/cli.h"
 
-/* Words of the command line, which point into argv. */
+/* Words of the command line. They point into argv. */
 struct loom__words {
 	const char **at;
 	size_t n;
 };
 
-/* Conf options set on the command line, in order. */
+/* Options of a conf that the command line sets, in order. */
 struct loom__settings {
 	struct loom__setting {
-		const char *option; /* "samples" */
-		const char *before; /* "run.samples="; '#' stands for the number of the setting */
+		const char *option; /* the option of the command line: "samples" */
+		const char *before; /* what precedes the value: "run.samples="; '#' is the number of the setting */
 		const char *value;
 	} * at;
 	size_t n;
 };
 
 struct loom__option {
-	const char *name;  /* "json", on the command line --json; NULL ends the table */
+	const char *name;  /* "json" for the option --json; NULL ends the table */
 	const char *value; /* the placeholder in --help, such as "FILE|-"; NULL: the choices, or none */
 	const char *help;  /* wrapped when printed, with the default appended */
-	const struct loom_opt *rows; /* Options of a conf: the row with this name supplies help, choices and default. */
-	/* "run.samples=" sets a conf option, like --set run.samples=VALUE; `offset` locates a struct loom__settings.
-	 * With "" the value itself is "section.key=value". */
+	const struct loom_opt *rows; /* options of a conf; the one named `name` gives help, choices and default */
+	/* If `sets` is not NULL, the option sets an option of the conf, and `offset` locates a struct loom__settings.
+	 * "run.samples=" means the same as --set run.samples=VALUE. With "", the value itself is
+	 * "section.key=value". */
 	const char *sets;
-	/* The destination in the command's struct, filled by LOOM__AT(). BOOL is a switch without a value.
-	 * LOOM_OPT_NONE is a struct loom__words, for repeatable options. */
+	/* The destination in the command's struct, which LOOM__AT() fills in. LOOM_OPT_BOOL is a switch without a
+	 * value. LOOM_OPT_NONE is a struct loom__words, for options that may be repeated. */
 	uint8_t type;  /* enum loom_opt_type */
 	uint16_t size;
 	size_t offset;
-	/* A custom parser in place of the type. Its error message names the option. */
+	/* If not NULL, the function that parses the value in place of `type`. Its error message must name the
+	 * option. */
 	int (*take)(void *args, const char *value, struct loom_error *err);
-	const char *dflt; /* as a user would write it; NULL leaves the field unchanged */
-	const char *const *choices; /* ENUM only: NULL-terminated */
-	double min, max;            /* both 0: unbounded */
-	char letter;                /* 'o': an alias -o */
-	char writes;                /* 1: an output file ('-': standard output) that must be writable at start */
+	const char *dflt; /* in the form that a user would write; NULL: the field stays as begin() set it */
+	const char *const *choices; /* LOOM_OPT_ENUM only; ended by NULL */
+	double min, max;            /* bounds of the value; both 0: none */
+	char letter;                /* 'o' for the alias -o; 0: none */
+	char writes;                /* 1: the value is an output file ('-': standard output), which must be writable */
 };
 
 #define LOOM__AT(S, field, opt_type)                                                               \
@@ -50,26 +52,28 @@ struct loom__option {
 
 struct loom__usage {
 	const char *command;
-	const char *synopsis; /* follows the command's name; lines are alternatives */
+	const char *synopsis; /* what follows the command's name; each line is an alternative */
 	const char *about;    /* text before the options, or NULL */
 	const char *notes;    /* text after the options, or NULL */
-	const struct loom__option *options; /* --help, -h need no row */
+	const struct loom__option *options; /* --help and -h need no row */
 	size_t words;         /* offset of the struct loom__words for arguments that are not options */
 	size_t size;          /* size of the command's struct */
-	/* Executes the command after its options are parsed; returns an exit code. */
+	/* Executes the command after its options have been parsed. Returns an exit code. */
 	int (*run)(struct loom__cli *cli, void *args);
-	/* Called before options are parsed and at the end, or NULL, for additional fields of the struct. */
+	/* begin() is called before options are parsed, and end() when the command has ended. They initialise and free
+	 * the fields of the struct that no option sets. May be NULL. */
 	void (*begin)(struct loom__cli *cli, void *args);
 	void (*end)(void *args);
 };
-/* The fields for a command with struct S, words in `word_`, and function run_(). */
+/* The members of struct loom__usage for a command with struct S, in which `word_` holds the words, and function
+ * run_(). */
 #define LOOM__REQUEST(S, word_, run_) .words = offsetof(S, word_), .size = sizeof(S), .run = run_
 
-/* Parses options and words in any order, as --name VALUE or --name=VALUE; "--" ends the options. argv[0] is the
- * command's name. Returns an exit code. */
+/* Parses options and words in any order, as --name VALUE or --name=VALUE, and runs the command. "--" ends the options.
+ * argv[0] is the name of the command. Returns an exit code. */
 int loom__command_run(struct loom__cli *cli, const struct loom__usage *u, int argc, char **argv);
 
-/* Rows that several commands share, for a struct S with these fields. */
+/* Rows of options that several commands share. LOOM__AT() names the field that struct S must have. */
 #define LOOM__OPTION_LOG(S)                                                                        \
 	{                                                                                          \
 		"log", NULL, "minimum severity of messages on stderr", LOOM__AT(S, log, ENUM),               \

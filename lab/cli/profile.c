@@ -11,14 +11,14 @@
 #include "run/result.h"
 #include "stack/stack.h"
 
-/* Settings of the command, which --set overrides. */
+/* Settings of the run. --set overrides them. */
 static const struct loom__setting job[] = {
 	{"profile", "run.workload=", "costs"}, {"profile", "transport.use=", "p2p"}, {"profile", "run.samples=", "5"},
 	{"profile", "run.devices=", NULL}, {"plugin-path", "gpuloom.plugin_path=", NULL},
 };
 enum { JOB = sizeof(job) / sizeof(job[0]) };
 
-/* The options of a simulated device have the names of the workload's metrics. */
+/* Prints the conf. The options of a simulated device have the same names as the metrics of the workload `costs`. */
 static void print_conf(const struct loom__cli *cli, const char *devices, uint32_t workers,
 		       const struct loom_result *result)
 {

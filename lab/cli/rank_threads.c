@@ -6,17 +6,17 @@
 #include "cli/session.h"
 #include "facts/must.h"
 
-enum { END, SAMPLE, WARM_UP }; /* commands of rank 0 */
+enum { END, SAMPLE, WARM_UP }; /* commands that rank 0 sends to the other ranks */
 
 struct loom__rank_threads {
 	uint32_t ranks;
 	enum loom__rank_threads_mode mode;
-	struct loom__plan *plan;   /* [ranks], but not for rank 0 */
-	struct loom_stack **stack; /* [ranks] */
+	struct loom__plan *plan;   /* [ranks] plans of the ranks; the plan of rank 0 is not used */
+	struct loom_stack **stack; /* [ranks] open stacks, which stop_all() stops */
 	struct loom__threads *threads;
 };
 
-/* Sends a command of rank 0 to all ranks. */
+/* Sends the command `what` of rank 0 to all ranks. *command receives it, or END if the exchange fails. */
 static int broadcast(struct loom__rank_threads *c, const struct loom_ranks *me, uint8_t what, uint8_t *command,
 		     struct loom_error *err)
 {
@@ -50,7 +50,8 @@ static int follow(void *arg, const struct loom_ranks *me, struct loom_error *err
 	struct loom_stack *stack = NULL;
 	struct loom_result *result = NULL;
 	int rc = loom__stack_open(&c->plan[me->rank], &params, &stack, err);
-	/* Release: pairs with the acquire of stop_all(), in a handler. The stack closes after all ranks have ended. */
+	/* Release: pairs with the acquire in stop_all(), which runs in a signal handler. The stack stays open until all
+	 * ranks have ended. */
 	__atomic_store_n(&c->stack[me->rank], stack, __ATOMIC_RELEASE);
 	if (!rc && c->mode == LOOM__RANK_THREADS_RUN)
 		rc = loom__stack_run(stack, NULL, &result, err);
@@ -118,7 +119,7 @@ static void stop_all(void *others)
 void loom__rank_threads_on_stop(struct loom__rank_threads *c, struct loom_stack *stack, const char *text)
 {
 	if (c)
-		__atomic_store_n(&c->stack[0], stack, __ATOMIC_RELEASE); /* Release: as in follow() */
+		__atomic_store_n(&c->stack[0], stack, __ATOMIC_RELEASE); /* Release: pairs with stop_all() */
 	loom__on_stop(c ? stop_all : stop, c ? (void *)c : stack, text);
 }
 
@@ -137,7 +138,7 @@ int loom__rank_threads_finish(struct loom__rank_threads *c, int code, struct loo
 	if (!c)
 		return code;
 	if (!code && c->mode == LOOM__RANK_THREADS_SAMPLE)
-		/* A failed exchange is reported below. */
+		/* loom__threads_end() reports a failed exchange. */
 		(void)broadcast(c, loom__rank_threads_ranks(c), END, &command, &late);
 	code = loom__threads_end(c->threads, code, err);
 	rank_threads_free(c);

@@ -13,7 +13,8 @@ static void say(void *arg, const char *text)
 	loom__say_error(arg, "%s", text);
 }
 
-/* Returns the number of ranks, or 0 with *status if it is invalid. */
+/* Returns the number of ranks: the argument of -n if given, else `ranks`. If the number is not in 1..most, prints an
+ * error, sets *status and returns 0. */
 static uint32_t wanted(const struct loom__cli *cli, const char *n, uint32_t ranks, uint32_t most, int *status)
 {
 	char *end = NULL;
@@ -56,7 +57,7 @@ int loom__ranks_begin(struct loom__cli *cli, const char *n, uint32_t ranks, stru
 	if (!number)
 		return 0;
 	int rc = loom__boot_plan(n ? number : 0, &plan, &err);
-	if (!rc && !n && number > 1 && plan.how == LOOM__BOOT_ALONE) /* the launcher's number overrides the conf */
+	if (!rc && !n && number > 1 && plan.how == LOOM__BOOT_ALONE) /* without a launcher, the conf decides */
 		rc = loom__boot_plan(number, &plan, &err);
 	if (!rc)
 		rc = loom__boot_begin(&plan, say, cli, boot, status, &err);
@@ -79,7 +80,7 @@ int loom__ranks_begin(struct loom__cli *cli, const char *n, uint32_t ranks, stru
 int loom__ranks_end(const struct loom__cli *cli, struct loom__boot *boot, int status,
 		    const struct loom_error *err)
 {
-	/* If a hub collects the reasons, only rank 0 prints its own. */
+	/* A hub prints the reasons of all ranks but rank 0, so the other ranks must not print theirs. */
 	int hub = boot->how == LOOM__BOOT_FORK || boot->how == LOOM__BOOT_ROOT;
 	const char *text = err->code == LOOM_EDIED ? NULL : err->code ? err->text : NULL;
 	if (err->code && (!boot->ranks.rank || !hub))

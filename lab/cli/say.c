@@ -14,7 +14,7 @@
 #include "facts/text.h"
 #include "report/markup.h"
 
-/* Indents all lines but the first, so that quoted text cannot imitate a message. */
+/* Indents all lines but the first, so that quoted text cannot look like a message of gpuloom. */
 static void put_lines(const struct loom__text *t)
 {
 	for (const char *line = loom__must_text(t), *end; *line; line = end) {
@@ -120,14 +120,14 @@ void loom__print_json(const struct loom__cli *cli, cJSON *document)
 	free(text);
 }
 
-/* Returns the width of a terminal; 0: not a terminal, or unknown. */
+/* Returns the width of the terminal. Returns 0 if `out` is not a terminal, or if its width is not known or below 40. */
 static size_t columns(FILE *out)
 {
 	struct winsize w;
 	return isatty(fileno(out)) && !ioctl(fileno(out), TIOCGWINSZ, &w) && w.ws_col >= 40 ? w.ws_col : 0;
 }
 
-/* Returns the colour of a verdict, or NULL. */
+/* Returns the colour of a verdict, as an escape code, or NULL for other words. */
 static const char *colour_of(const char *word, size_t n)
 {
 	static const struct {
@@ -140,7 +140,7 @@ static const char *colour_of(const char *word, size_t n)
 	return NULL;
 }
 
-/* Prints one line, wrapped at blanks with a deeper indentation. */
+/* Prints one line of n bytes. If it is wider than `room` columns, wraps it at blanks with a deeper indentation. */
 static void put_line(const struct loom__cli *cli, const char *line, size_t n, size_t room)
 {
 	size_t at = 0, indent = strspn(line, " "), column = 0;

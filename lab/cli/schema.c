@@ -51,7 +51,7 @@ enum { SHARED_MOST = 16, SHARED_ROWS = 65 };
 struct shared {
 	const char *section[SHARED_MOST];
 	struct loom_opt rows[SHARED_MOST][SHARED_ROWS];
-	struct loom__text by[SHARED_MOST]; /* names of the plug-ins that have the option */
+	struct loom__text by[SHARED_MOST]; /* names of the plug-ins that have options in the section */
 	const char *kind[SHARED_MOST];
 	size_t n;
 };
@@ -66,7 +66,7 @@ static size_t shared_section(struct shared *s, const char *section)
 	return i;
 }
 
-/* Adds the shared options of p, each once. Two plug-ins that declare such an option differently are an error. */
+/* Adds the shared options of p, each once. Warns if two plug-ins declare the same option differently. */
 static void add_shared(const struct loom__cli *cli, struct shared *s, const struct loom_plugin *p)
 {
 	const char *last = NULL;

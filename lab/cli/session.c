@@ -13,8 +13,8 @@ static const char *stop_text;
 static volatile sig_atomic_t asked, measured;
 #define SETUP_ENDS_S 1
 
-/* Before the first sample there is nothing to keep, and a plug-in may allocate gigabytes without checking for a stop.
- * So the process then ends by force. */
+/* Ends the process if a signal has come before the first sample. There is nothing to keep then, and a plug-in may
+ * allocate gigabytes without checking for a stop. */
 static void on_alarm(int number)
 {
 	static const char text[] = "gpuloom: error: interrupted while the run was set up\n";
@@ -36,7 +36,7 @@ static void on_signal(int number)
 		raise(number);
 	}
 	if (!measured && asked == 1)
-		alarm(SETUP_ENDS_S); /* an orderly end has this much time */
+		alarm(SETUP_ENDS_S); /* time for an orderly end, before on_alarm() ends the process */
 	if (stop)
 		stop(stop_arg);
 	if (asked == 1 && stop && text && write(2, text, strlen(text)) < 0)
@@ -49,14 +49,15 @@ void loom__catch_signals(void)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	signal(SIGALRM, on_alarm);
-	if (signal(SIGHUP, SIG_IGN) != SIG_IGN) /* an inherited SIG_IGN (nohup) stays */
+	if (signal(SIGHUP, SIG_IGN) != SIG_IGN) /* an inherited SIG_IGN, as from nohup, stays */
 		sigaction(SIGHUP, &action, NULL);
 	signal(SIGPIPE, SIG_IGN); /* writing to a closed pipe then fails with an error */
 }
 
 void loom__on_stop(void (*stop)(void *arg), void *arg, const char *text)
 {
-	/* NULL in between keeps the handler from combining a new function with an old argument. */
+	/* The handler must not call a new function with an old argument, so the function is NULL while the argument
+	 * changes. */
 	__atomic_store_n(&stop_fn, NULL, __ATOMIC_RELEASE);
 	stop_arg = arg;
 	__atomic_store_n(&stop_text, text, __ATOMIC_RELAXED);

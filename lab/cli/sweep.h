@@ -8,21 +8,21 @@
 #include "run/engine.h"
 #include "sweep/sweep.h"
 
-/* Parameters that only the command line has; the conf has all others. */
+/* Parameters that only the command line has. All others are in the conf. */
 struct loom__sweep_params {
 	uint8_t resume, restart, dry_run, quiet;
-	uint8_t lines; /* prints samples on standard output, in place of the table */
+	uint8_t lines; /* 1: prints the samples on standard output, in place of the table */
 	uint32_t log;
 	uint32_t shard, shards; /* runs configurations shard, shard + shards, ...; shards 0: all */
-	const char *output; /* overrides the conf; NULL: the conf's output */
-	int argc;           /* the command line, which is stored in the file */
+	const char *output; /* the output file, in place of that in the conf; NULL: the conf decides */
+	int argc;           /* the command line, which is stored in the file of samples */
 	char **argv;
-	/* Called with all samples in place of the table and the report; returns an exit code. NULL: the table. */
+	/* Called with all samples, in place of printing the table and the report. Returns an exit code. May be NULL. */
 	int (*done)(void *arg, const struct loom__doc *doc);
 	void *arg;
 };
 
-/* The rows of these options, for a struct S with a struct loom__sweep_params called sweep. */
+/* The rows of these options, for a struct S that has a struct loom__sweep_params named sweep. */
 #define LOOM__OPTIONS_SWEEP(S)                                                                                         \
 	{"resume", NULL,                                                                                               \
 	 "continue the sweep in the output file after Ctrl-C, a crash or the end of the budget; "                      \
@@ -38,10 +38,10 @@ struct loom__sweep_params {
 int loom__sweep_conf(const struct loom__cli *cli, const struct loom__conf_args *conf,
 		     const struct loom__sweep_spec *spec, const struct loom__sweep_params *params);
 
-/* Sets in `report` what the options say about reports. */
+/* Adds the options that concern reports to `report`. */
 void loom__sweep_report(const struct loom__sweep_opts *opts, cJSON *report);
 
-/* Plans every configuration of spec, for `gpuloom config check`; prints errors. Returns an exit code. */
+/* Plans every configuration of spec, for `gpuloom config check`. Prints errors, and returns an exit code. */
 int loom__sweep_check(const struct loom__cli *cli, const struct loom__conf_args *conf,
 		      const struct loom__sweep_spec *spec);
 
@@ -56,31 +56,32 @@ struct loom__sweep_session {
 	struct loom__sweep sweep;
 	struct loom__journal journal;
 	struct loom__pool pool;
-	char *title, *workload; /* from the first configuration */
-	size_t ready;	      /* number of configurations that have their input files */
-	struct loom_error missing; /* the first missing input file of the others; code 0: none */
-	int about_written;               /* the file has the `about` line of this session */
-	size_t at;              /* the open configuration */
-	struct loom__text said; /* reasons of failed configurations, one per line; each is printed once */
-	struct loom__names metric;   /* the metrics of samples in this process and in the file */
-	int looked, sure; /* looked: names were checked after the first sample; sure: after all configurations */
+	char *title, *workload; /* title and workload of the first configuration */
+	size_t ready;	      /* number of configurations whose input files exist */
+	struct loom_error missing; /* the first error about a missing input file; code 0: none */
+	int about_written;               /* 1: the file has the `about` line of this session */
+	size_t at;              /* index of the open configuration */
+	struct loom__text said; /* reasons of failed configurations that were printed, one per line */
+	struct loom__names metric;   /* names of the metrics in samples of this process and in the resumed file */
+	int looked, sure; /* 1: the check after the first sample (looked) or after all configurations (sure) is done */
 	struct loom_error mistake;   /* an unknown metric, which ends the sweep; code 0: none */
-	cJSON *report;		     /* {metric, pareto, plot} of the file; owned */
+	cJSON *report;		     /* the report options in the resumed file, such as {metric, pareto, plot}; owned */
 	cJSON *paper;		     /* [x-paper] of the first configuration, or NULL; owned */
-	uint64_t shown_ns;      /* the time of the last progress output */
+	uint64_t shown_ns;      /* time of the last progress output */
 };
 
 /* Returns the path of the file of samples, or NULL. */
 const char *loom__sweep_output(const struct loom__sweep_session *s);
-/* Computes the id of every configuration, or the reason to skip it. Returns an exit code. */
+/* Computes the id of every configuration, or the reason to skip it. Prints errors, and returns an exit code. */
 int loom__sweep_resolve(struct loom__sweep_session *s);
-/* Runs configurations; arg is the session. */
+/* The functions that run configurations. Their `arg` is the session. */
 extern const struct loom__sweep_ops loom__sweep_stack_ops;
 
-/* Records the metrics of a line of the file, or of a sample. */
+/* Records the metrics in a line of the resumed file, or in a sample. */
 void loom__sweep_note_line(void *session, const cJSON *line);
 void loom__sweep_note_sample(struct loom__sweep_session *s, const struct loom__sample *sample);
-/* After the first round over all configurations an unknown metric is certain, and goes to s->mistake. */
+/* Checks the metrics that the user named. Call it after the first round, when all configurations have samples. An
+ * unknown metric is then an error, which s->mistake receives. */
 void loom__sweep_check_metrics(struct loom__sweep_session *s);
 
 #endif

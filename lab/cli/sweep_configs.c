@@ -15,7 +15,7 @@
 
 /* ---- conf and plan of a configuration -------------------------------------------------------- */
 
-/* Makes the plan of a configuration, which points into *cfg. Prints errors and returns an exit code. */
+/* Makes the plan of configuration i. The plan points into *cfg. Prints errors, and returns an exit code. */
 static int plan_config(struct loom__sweep_session *s, size_t i, struct loom_config **cfg, struct loom__plan *plan)
 {
 	int status = loom__conf_load(s->cli, s->conf, cfg);
@@ -33,7 +33,7 @@ static int plan_config(struct loom__sweep_session *s, size_t i, struct loom_conf
 	return status;
 }
 
-/* Checks by the op inputs() that the workload's input files exist. */
+/* Checks that the workload's input files exist. The op inputs() of the workload does this. */
 static int find_inputs(const struct loom__plan *plan, struct loom_error *err)
 {
 	const struct loom__choice *c = loom__plan_get(plan, LOOM_WORKLOAD);
@@ -45,7 +45,8 @@ static int find_inputs(const struct loom__plan *plan, struct loom_error *err)
 
 /* ---- identity -------------------------------------------------------------------------------- */
 
-/* Options that affect how often or under which title a configuration runs, or nothing, but not its identity. */
+/* Returns 1 if an option is part of the identity of a configuration. Options that affect only how often or under which
+ * title the configuration runs are not part of it. */
 static int is_identity(const struct loom__effective *e)
 {
 	static const char *const other[] = {"samples", "title", "time_limit"};
@@ -56,7 +57,7 @@ static int is_identity(const struct loom__effective *e)
 	       strncmp(e->section, "x-", 2);
 }
 
-/* Hashes by FNV-1a with 128 bits. The NUL separates texts. */
+/* Adds a text to a hash (FNV-1a with 128 bits). The final NUL is hashed, too, so that it separates texts. */
 static void hash(unsigned __int128 *h, const char *text)
 {
 	const unsigned __int128 prime = (unsigned __int128)1 << 88 | 0x13b;
@@ -75,7 +76,8 @@ static int hash_option(void *arg, const struct loom__effective *e)
 	return 0;
 }
 
-/* Hashes the resolved configuration, or only the levels if there is none. */
+/* Sets the id to a hash of the resolved configuration. If cfg is NULL, because the configuration is left out, hashes
+ * its levels alone. */
 static void name_config(struct loom__sweep_config *c, const struct loom_config *cfg)
 {
 	unsigned __int128 h = (unsigned __int128)0x6c62272e07bb0142u << 64 | 0x62b821756295c58du;
@@ -91,7 +93,7 @@ static void name_config(struct loom__sweep_config *c, const struct loom_config *
 	snprintf(c->id, sizeof(c->id), "%016llx%016llx", (unsigned long long)(h >> 64), (unsigned long long)h);
 }
 
-/* [x-paper], which the plan has checked. */
+/* Returns [x-paper] in the form that the head of a sweep has. The plan has checked the section. */
 static cJSON *paper_of(const struct loom__sweep_session *s, const struct loom_config *cfg)
 {
 	struct loom__diag diag = {0};
@@ -102,7 +104,7 @@ static cJSON *paper_of(const struct loom__sweep_session *s, const struct loom_co
 	return o;
 }
 
-/* Returns 0, or an exit code after printing an error. */
+/* Sets the id of configuration i, or the reason to skip it. Returns 0, or an exit code after printing an error. */
 static int resolve(struct loom__sweep_session *s, size_t i, struct loom__names *seen)
 {
 	struct loom__sweep_config *c = &s->sweep.config[i];
@@ -125,7 +127,7 @@ static int resolve(struct loom__sweep_session *s, size_t i, struct loom__names *
 		return status;
 	name_config(c, cfg);
 	size_t before = seen->count, first = loom__names_add(&s->pool, seen, c->id);
-	if (first < before) { /* the configurations differ only in an option of an unused plug-in */
+	if (first < before) { /* the two configurations differ only in an option of a plug-in that they do not use */
 		c->skipped = loom__must(strdup("identical to another configuration"));
 		name_config(c, NULL);
 	} else if (!s->title) {
@@ -144,7 +146,7 @@ static int resolve(struct loom__sweep_session *s, size_t i, struct loom__names *
 	return 0;
 }
 
-/* Resolves all configurations even after an error, to report all errors at once. */
+/* Resolves all configurations even after an error, to report all errors in one run. */
 int loom__sweep_resolve(struct loom__sweep_session *s)
 {
 	struct loom__names seen = {0};
@@ -163,12 +165,12 @@ int loom__sweep_resolve(struct loom__sweep_session *s)
 
 struct run {
 	struct loom_config *cfg;
-	struct loom__rank_threads *others; /* NULL: a single rank */
+	struct loom__rank_threads *others; /* NULL: there is a single rank */
 	struct loom_stack *stack;
 	struct loom_result *result;
 };
 
-/* Writes what all configurations share, apart from the factors, when the first one has run. */
+/* Writes the line `about` when the first configuration has run: what all configurations share, except the factors. */
 static int tell_about(struct loom__sweep_session *s, const struct loom_result *r,
 		      struct loom_error *err)
 {
@@ -196,7 +198,7 @@ static void close_run(void *arg, void *run)
 	free(r);
 }
 
-/* Returns the reason of another rank, if that rank failed first. */
+/* Ends all ranks after a failure. Returns the error of the rank that failed first. */
 static int fail_run(struct run *r, int rc, struct loom_error *err)
 {
 	loom__on_stop(NULL, NULL, NULL);
@@ -226,7 +228,7 @@ static int get_ready(struct loom__sweep_session *s, struct run *r, struct loom_e
 	return rc;
 }
 
-/* Prints a failure immediately, so that the user can install a missing program before the end. */
+/* Prints a failure immediately, so that the user can, for example, install a missing program before the sweep ends. */
 static int say_failure(struct loom__sweep_session *s, int rc, const struct loom_error *err)
 {
 	struct loom__text line = {0}, config = {0};
@@ -317,7 +319,7 @@ static int sample_run(void *arg, void *run, cJSON *line, struct loom_error *err)
 	struct loom__derived derived;
 	rc = loom__derived_read(s->spec->opts.derive, &derived, err);
 	if (!rc && loom__derived_sample(&derived, sample, err) == LOOM_EINVAL)
-		s->mistake = *err; /* the option causes the error, not the configuration */
+		s->mistake = *err; /* the option --derive causes the error, not the configuration */
 	loom__sweep_note_sample(s, sample);
 	loom__json_add_number(line, "seconds", sample->seconds);
 	cJSON *metrics = loom__json_add_object(line, "metrics");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks the names of the metrics to show, which only samples tell. After the first sample, a name similar to an
- * existing one ends the sweep. After the first round over all configurations, any unknown name does, since some metrics
- * exist in some configurations only. The samples stay in the file, which the user can resume with the right name. */
+/* Checks the names of metrics to show. Which metrics exist is only known from samples. After the first sample, an
+ * unknown name that is similar to an existing one ends the sweep. Other unknown names end it after the first round over
+ * all configurations, because some metrics exist in some configurations only. The samples stay in the file, so the user
+ * can resume the sweep with the right name. */
 #include <stdio.h>
 #include <string.h>
 

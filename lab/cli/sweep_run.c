@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sweep from its first configuration to its table: progress, the file of samples, the report. */
+/* Runs a sweep from its first configuration to its table: progress, the file of samples, the report. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -27,7 +27,8 @@ static void show_time(char text[32], uint64_t ns)
 		snprintf(text, 32, "%llu s", (unsigned long long)s);
 }
 
-/* Redraws a bar on a terminal, or else prints a line every ten seconds. */
+/* Shows the progress: redraws a bar on a terminal, and otherwise prints a line every ten seconds. Returns 1 to stop the
+ * sweep. */
 static int show_progress(void *arg, const struct loom__sweep *w)
 {
 	struct loom__sweep_session *s = arg;
@@ -114,7 +115,7 @@ void loom__sweep_report(const struct loom__sweep_opts *opts, cJSON *report)
 	}
 }
 
-/* The report settings: those of the file, overridden by the conf. */
+/* Returns the report options of the file. Report options of the conf override them. */
 static cJSON *report_settings(const struct loom__sweep_session *s)
 {
 	cJSON *report = s->report ? cJSON_Duplicate(s->report, 1) : cJSON_CreateObject();
@@ -122,7 +123,7 @@ static cJSON *report_settings(const struct loom__sweep_session *s)
 	return report;
 }
 
-/* Appends the report settings if --resume changed them. */
+/* Appends the report options to the file if a resumed sweep has changed them. */
 static int record_report(struct loom__sweep_session *s, struct loom_error *err)
 {
 	cJSON *line = cJSON_CreateObject(), *report = report_settings(s);
@@ -166,7 +167,7 @@ static cJSON *header(const struct loom__sweep_session *s)
 	return o;
 }
 
-/* Appends {ended, status, environment} with the environment at the end. */
+/* Appends {ended, status, environment}, with the environment at the end. */
 static int add_end(struct loom__sweep_session *s, int rc, struct loom_error *err)
 {
 	cJSON *line = cJSON_CreateObject(), *facts = loom__environment();
@@ -183,7 +184,7 @@ static int add_end(struct loom__sweep_session *s, int rc, struct loom_error *err
 static int show(const struct loom__sweep_session *s)
 {
 	const struct loom__sweep_opts *o = &s->spec->opts;
-	const struct loom__report_args args = {.output = o->report}; /* the file has the other settings */
+	const struct loom__report_args args = {.output = o->report}; /* the file has the other options */
 	int table = !s->params->quiet && !s->params->lines;
 	struct loom__doc doc = {0};
 	struct loom__view view;
@@ -203,7 +204,7 @@ static int show(const struct loom__sweep_session *s)
 		struct loom__text text = {0};
 		struct loom__report_settings shown = params;
 		cJSON *asked = report_settings(s);
-		/* The terminal shows a Pareto front only on request. */
+		/* The terminal shows a Pareto front only if the user asked for one. */
 		if (!*loom__json_text(asked, "pareto") || s->mistake.code)
 			shown.x = LOOM__NO_NAME;
 		cJSON_Delete(asked);
@@ -283,13 +284,13 @@ static int run(struct loom__sweep_session *s)
 		loom__say_error(s->cli, "no configuration could run: see the warnings above");
 	status = status		     ? status
 		 : s->sweep.wrong    ? LOOM_EXIT_WRONG
-		 : none		     ? (int)loom__exit_of(s->sweep.last_error) /* most likely the common reason */
+		 : none		     ? (int)loom__exit_of(s->sweep.last_error) /* likely the common cause */
 		 : s->sweep.failures ? LOOM_EXIT_FAILURE
 				     : shown;
 	if (any || s->sweep.wrong)
 		loom__journal_close(&s->journal);
 	else
-		loom__journal_drop(&s->journal); /* it has only what is said above, and would block the next try */
+		loom__journal_drop(&s->journal); /* it has no samples, and would make the next try fail */
 	return status;
 }
 
@@ -328,7 +329,7 @@ static int prepare(struct loom__sweep_session *s)
 		runnable += !s->sweep.config[i].skipped && !s->sweep.config[i].elsewhere;
 	if (status || s->params->dry_run)
 		return status;
-	if (s->missing.code && !s->ready) /* comes before opening the first one, since devices take seconds */
+	if (s->missing.code && !s->ready) /* checked before a stack is opened, which takes seconds */
 		return loom__refuse(s->cli, loom__exit_of(s->missing.code), "%s; no configuration can run",
 				    s->missing.text);
 	if (runnable)

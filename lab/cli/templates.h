@@ -9,8 +9,8 @@ struct loom__embedded {
 	const char *at, *end;
 };
 struct loom__template {
-	const struct loom__embedded *source, *dev; /* dev NULL: no device code */
-	const char *about;                         /* "one counter of idle workers" */
+	const struct loom__embedded *source, *dev; /* dev: NULL if there is no device code */
+	const char *about;                         /* such as "one counter of idle workers" */
 };
 const struct loom__template *loom__template_of(enum loom_kind kind);
 

@@ -8,15 +8,15 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Redrawing happens only a few times per second. */
+/* The minimum time between redraws. */
 #define REDRAW_NS 200000000ull
-/* The interval of progress lines during a long sample. */
+/* The interval between progress lines during a long sample. */
 #define BEAT_NS 1000000000ull
 
 static void rewind_lines(struct loom__watch *w)
 {
 	if (w->lines)
-		fprintf(stderr, "\r\033[%uA\033[J", w->lines); /* counts the progress line below */
+		fprintf(stderr, "\r\033[%uA\033[J", w->lines); /* w->lines includes the progress line */
 	w->lines = 0;
 }
 
@@ -38,7 +38,7 @@ static void head(const struct loom_stack *s, const struct loom_result *r, char e
 		end);
 }
 
-/* Prints one worker in one sample: tasks, rate, idle time. */
+/* Prints what one worker did in a sample: tasks, rate, idle time. `most` is the largest number of tasks of a worker. */
 static void worker_line(const struct loom__sample *now, uint32_t w, uint64_t most)
 {
 	const struct loom_counters *k = &now->counters[w];
@@ -81,7 +81,7 @@ static uint64_t cpu_time_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Prints "sample 2/5" at the start of a line. Returns 0 if it is too early for another line. */
+/* Starts a progress line with "sample 2/5". Returns 0 if it is too early for another line. */
 static int begin_beat(struct loom__watch *w, const struct loom_stack *s, uint64_t since_ns, uint64_t now)
 {
 	uint32_t warmups = s->plan.run.warmup;
@@ -93,8 +93,9 @@ static int begin_beat(struct loom__watch *w, const struct loom_stack *s, uint64_
 	return 1;
 }
 
-/* The line is below the last sample on a terminal, else on its own. Counters of workers are available only at the end.
- * The number of busy cores is known, unless workers are processes. */
+/* On a terminal, redraws the line below the last sample; otherwise prints a new line each time. The line shows no
+ * counters of workers, because these are available only at the end of a sample. It shows how many cores are busy. This
+ * number is wrong if workers are separate processes. */
 void loom__watch_beat(void *arg, const struct loom_stack *s, uint64_t since_ns)
 {
 	struct loom__watch *w = arg;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can be compared: results of the same job, machine and build that give a metric in the same unit. */
+/* Checks that results can be compared: they must be of the same job, machine and build, and give metrics in the same
+ * units. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@ static const cJSON *fact(const cJSON *doc, size_t variant, const char *name)
 	return cJSON_GetObjectItemCaseSensitive(e, name);
 }
 
-/* Values that are unknown on both sides count as equal, whatever the reason. */
+/* Returns 1 if two facts are equal. Two facts that are both unknown count as equal, even if the reasons differ. */
 static int same(const cJSON *a, const cJSON *b)
 {
 	int none_a = !a || cJSON_IsNull(a) || cJSON_IsObject(a);
@@ -43,7 +44,7 @@ static int is_in(const char *name, const char *const *list, size_t n)
 	return 0;
 }
 
-/* True for names that loom__compare_same_job() allows. */
+/* Returns 1 for "workload" and for options of a workload, which loom__compare_same_job() accepts in `allowed`. */
 static int is_job(const char *name)
 {
 	return !strcmp(name, "workload") || !strncmp(name, "workload.", 9);
@@ -96,7 +97,7 @@ int loom__compare_same_environment(cJSON *doc, const char *const *allowed, size_
 	return rc;
 }
 
-/* Compares the first variant with another one, in which the choice may be absent. */
+/* Warns that a plug-in chose differently in the first variant and in another one. "" means that it chose nothing. */
 static void warn_of_choice(cJSON *doc, size_t variant, const char *name, const char *first, const char *other)
 {
 	loom__compare_warn(doc, "choice_differs", "%s: %.120s in %.100s, %.120s in %.100s: this may cause differences",
@@ -110,7 +111,7 @@ void loom__compare_choices(cJSON *doc)
 	for (size_t v = 1; v < loom__compare_variants(doc); v++) {
 		const cJSON *b =
 		    loom__json_object(loom__json_object(loom__compare_variant(doc, v), "result"), "choices");
-		if (!a || !b) /* from a version without choices */
+		if (!a || !b) /* the result is from a version that did not record choices */
 			continue;
 		cJSON_ArrayForEach(o, a)
 		{
@@ -148,7 +149,7 @@ static int differ(const struct loom__job *a, const struct loom__job *b, const ch
 			  key, of_a, a->label, of_b, b->label, key);
 }
 
-/* "64" and "64.0" are equal. */
+/* Returns 1 if two values of an option are equal, as text or as numbers: "64" and "64.0" are equal. */
 static int same_value(const char *a, const char *b)
 {
 	const char *end_a, *end_b;
@@ -169,7 +170,7 @@ static int same_job(const struct loom__job *a, const struct loom__job *b, const 
 	cJSON_ArrayForEach(o, loom__json_object(a->about, "config"))
 	{
 		const char *key = o->string, *of_a = option(a, key), *of_b = option(b, key);
-		/* An option that one variant lacks is from another version. */
+		/* If only one variant has the option, the other one is from another version of gpuloom. */
 		if (strncmp(key, "workload.", 9) || loom__runs_command(key) || !has(other_config, key) ||
 		    same_value(of_a, of_b))
 			continue;
@@ -195,7 +196,7 @@ static const cJSON *metric_of(const struct loom__job *job, const char *name)
 	return cJSON_GetObjectItemCaseSensitive(job->metrics, name);
 }
 
-/* Checks that all variants with `metric` agree on its unit. */
+/* Checks that all variants which have `metric` agree on its unit and its direction. */
 static int same_unit(const struct loom__job *job, size_t jobs, const struct loom__compare_metric *metric,
 		     struct loom_error *err)
 {
@@ -205,7 +206,8 @@ static int same_unit(const struct loom__job *job, size_t jobs, const struct loom
 		const cJSON *m = metric_of(&job[v], metric->name), *was = first ? metric_of(first, metric->name) : NULL;
 		if (m && !first)
 			first = &job[v];
-		/* A direction that the user gives applies to all variants. */
+		/* A direction that the user gives applies to all variants, so directions in the results need not
+		 * agree. */
 		for (size_t k = 0; m && was && k < (metric->better ? 1 : LOOM__COUNT(key)); k++) {
 			const char *a = loom__json_text(was, key[k]), *b = loom__json_text(m, key[k]);
 			if (!strcmp(a, b))
@@ -228,7 +230,7 @@ static int same_unit(const struct loom__job *job, size_t jobs, const struct loom
 	return 0;
 }
 
-/* Returns the common value of all samples, or NAN. */
+/* Returns the value that all samples of the metric have, or NAN if they differ. */
 static double constant(const cJSON *metric)
 {
 	const cJSON *s, *list = loom__json_list(metric, "samples");
@@ -240,7 +242,8 @@ static double constant(const cJSON *metric)
 	return value;
 }
 
-/* Returns 1 when answers may differ: the job or its seed is varied, or another job is allowed. */
+/* Returns 1 if the answers of two variants may differ, because the job or its seed is varied or different jobs are
+ * allowed. */
 static int may_differ(const struct loom__job *a, const struct loom__job *b, const char *const *allowed, size_t n)
 {
 	const cJSON *o;

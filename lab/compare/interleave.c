@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Workers of the previous variant spin for a while before they sleep, and must not take time from the next sample. The
- * CPU device spins for 50 us by default. */
+/* The pause before each sample. Workers of the previous variant spin for a while before they sleep (the CPU device: 50
+ * us by default). In this time they would take CPU time from the sample. */
 #define SETTLE_NS 200000
 #define OPENINGS_NS 60000000000u
 #define OPENINGS_LEAST 10u
@@ -18,7 +18,7 @@ void loom__interleave_stop(struct loom__interleave *x)
 	if (!s)
 		return;
 	loom_stack_stop(s);
-	if (asked > 1) /* the first request may have reached another variant */
+	if (asked > 1) /* the first stop request may have reached the stack of another variant */
 		loom_stack_stop(s);
 }
 
@@ -53,7 +53,7 @@ static int warm(struct loom__interleave *x, unsigned arm, uint32_t times, struct
 	return rc;
 }
 
-/* Runs one block: passes of loom__stats_block_order(), each drawn separately. */
+/* Runs one block: passes over all variants, each in an order of its own from loom__stats_block_order(). */
 static int block(struct loom__interleave *x, uint32_t number, unsigned *order, struct loom_error *err)
 {
 	const struct loom__design *d = &x->design;
@@ -74,7 +74,7 @@ static int block(struct loom__interleave *x, uint32_t number, unsigned *order, s
 	return 0;
 }
 
-/* Waits until block `number` is due. */
+/* Waits until block `number` is due. The blocks are spread evenly over spread_ns. */
 static void await_turn(const struct loom__interleave *x, uint32_t number)
 {
 	uint64_t due = x->began_ns + x->design.spread_ns / x->design.blocks * number, now;
@@ -98,7 +98,8 @@ size_t loom__interleave_total(const struct loom__interleave *x)
 	return x->arms * ((size_t)d->warmup * (d->openings ? d->openings : d->blocks) + (size_t)d->blocks * each);
 }
 
-/* The statistics count openings. If openings take over a minute, there are fewer than one per block, but enough for an
+/* Chooses how often all stacks are opened. The statistics count an opening as one observation. So there is one opening
+ * per block if all openings together take less than a minute. Otherwise there are fewer, but enough for a confidence
  * interval. */
 static uint32_t choose_openings(const struct loom__interleave *x)
 {
@@ -107,7 +108,7 @@ static uint32_t choose_openings(const struct loom__interleave *x)
 	return !x->reopen ? 1 : fit < x->design.blocks ? (uint32_t)fit : x->design.blocks;
 }
 
-/* Warms up round by round, so that all variants are equally recent when the blocks start. */
+/* Runs the warm-ups of all variants in turn, so that all caches are equally warm when the blocks start. */
 static int warm_all(struct loom__interleave *x, struct loom_error *err)
 {
 	int rc = 0;
@@ -117,7 +118,8 @@ static int warm_all(struct loom__interleave *x, struct loom_error *err)
 	return rc;
 }
 
-/* Closes all stacks before it opens the first one, so that any variant can get the memory of any other. */
+/* Opens all stacks again, in random order. All are closed before the first one is opened, so that any variant can get
+ * the memory of any other. */
 static int reopen_all(struct loom__interleave *x, uint32_t number, unsigned *order, struct loom_error *err)
 {
 	int rc = 0;
@@ -128,8 +130,9 @@ static int reopen_all(struct loom__interleave *x, uint32_t number, unsigned *ord
 	return rc ? rc : warm_all(x, err);
 }
 
-/* Short samples leave most of the spread unused, and more samples make the median and the best of a block more stable.
- * The choice follows from the time of the warm-ups, so no result influences it. */
+/* Chooses the number of samples per block so that the blocks fill spread_ns, because more samples make the median and
+ * the best sample of a block more stable. The choice depends on the time of the warm-ups alone, so that no result
+ * influences it. */
 static uint32_t choose_per_block(const struct loom__interleave *x)
 {
 	const struct loom__design *d = &x->design;
@@ -149,7 +152,7 @@ int loom__interleave_run(struct loom__interleave *x, struct loom_error *err)
 	int rc = 0;
 	x->began_ns = loom__now_ns();
 	for (unsigned a = 0; a < x->arms; a++)
-		x->arm[a].result->began_ns = x->began_ns; /* one time axis for all variants */
+		x->arm[a].result->began_ns = x->began_ns; /* all variants have the same time axis */
 	if (!d->openings)
 		d->openings = choose_openings(x);
 	d->openings = d->openings < d->blocks ? d->openings : d->blocks;

@@ -28,19 +28,19 @@ int loom__compare_metric_parse(const char *text, struct loom__compare_metric *ou
 	return LOOM__FAIL(err, LOOM_EINVAL, "'%s': expected more or less after the colon", text);
 }
 
-/* A pending comparison. */
+/* A comparison before the verdict: one metric of one variant against the first variant. */
 struct pair {
 	const struct loom__compare_metric *metric;
 	size_t variant;
 	const char *unit;
 	enum loom_better better;
 	struct loom__stats_comparison c;
-	int known;      /* c is valid */
-	double *ratio;  /* [blocks] */
+	int known;      /* 1: c is valid */
+	double *ratio;  /* [blocks] variant / baseline in each block */
 	char note[300]; /* the reason for a missing result, or a caveat */
 };
 
-/* Unit and direction, from the first variant that has them. */
+/* Sets the unit and the direction, each taken from the first variant that gives it. */
 static void describe(const cJSON *doc, struct pair *p)
 {
 	p->unit = "";
@@ -118,7 +118,8 @@ static const char *verdict(const struct pair *p, double p_holm, double margin, d
 	return loom__stats_verdict_name(loom__stats_judge(&p->c, p_holm, better, margin, alpha));
 }
 
-/* `share`: how many blocks count as one. */
+/* Appends the result of one comparison. `family` is the number of comparisons that share alpha. `share` is the number
+ * of blocks that the statistics count as one. */
 static void add_comparison(cJSON *list, const struct pair *p, double p_holm, size_t family, double share,
 			   double margin, double alpha)
 {
@@ -158,7 +159,7 @@ static void add_comparison(cJSON *list, const struct pair *p, double p_holm, siz
 					 cJSON_CreateArray());
 }
 
-/* Adds warnings about samples in run order to doc. */
+/* Adds warnings about unusual samples to doc. x[n] are in run order. `more` names what the user should increase. */
 static void look_at(cJSON *doc, const char *metric, const char *label, const char *more, const double *x, size_t n)
 {
 	double *sorted = NULL, z;

@@ -48,7 +48,7 @@ bad:
 			  text);
 }
 
-/* Judges the comparison again, with the rule's limit as margin. */
+/* Returns 1 if the comparison breaks the rule. Judges it again, with the rule's limit as margin. */
 static int beyond(const cJSON *c, const struct loom__gate_rule *r, double alpha)
 {
 	double low = loom__json_number(c, "low"), high = loom__json_number(c, "high");
@@ -64,7 +64,7 @@ static int beyond(const cJSON *c, const struct loom__gate_rule *r, double alpha)
 	return v == (r->faster ? LOOM__STATS_FASTER : LOOM__STATS_SLOWER);
 }
 
-/* Returns how much slower (or faster) the variant is than the baseline: 0.03 for 3 %. */
+/* Returns how much slower (or faster, if the rule says so) the variant is than the baseline. 0.03 means 3 %. */
 static double amount(const cJSON *c, const struct loom__gate_rule *r, const char *key)
 {
 	double ratio = loom__json_number(c, key);
@@ -131,7 +131,8 @@ void loom__compare_gate(cJSON *doc, const struct loom__gate_rule *rule, size_t r
 
 /* ---- bars ----------------------------------------------------------------------------------------- */
 
-/* Parses "metric(label)", where the label may contain anything but a closing parenthesis. */
+/* Parses "metric(label)". The label may contain anything but a closing parenthesis. Returns the position after it, or
+ * NULL. */
 static const char *parse_term(const char *at, char metric[48], char label[96])
 {
 	size_t n = strcspn(at, "( \t");
@@ -215,7 +216,7 @@ static int ratio(const cJSON *doc, size_t of, size_t by, const char *metric, dou
 		for (size_t i = 0; i < n; i++)
 			a[i] /= b[i];
 		*out = loom__median_of(a, n);
-	} else { /* the results are from files */
+	} else { /* the results are from files, so there are no blocks */
 		rc = median(doc, of, metric, &x) || median(doc, by, metric, &y);
 		if (!rc)
 			*out = x / y;

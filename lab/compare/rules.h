@@ -5,7 +5,8 @@
 
 #include "compare/compare.h"
 
-/* "seconds: slower > 3%": the rule fails if the whole interval is beyond the limit and p agrees. */
+/* A rule of --fail-on, such as "seconds: slower > 3%". It fails if the whole confidence interval is beyond the limit
+ * and p is below alpha. */
 struct loom__gate_rule {
 	const char *text;
 	char metric[48];
@@ -13,19 +14,22 @@ struct loom__gate_rule {
 	double limit;
 };
 int loom__gate_rule_parse(const char *text, struct loom__gate_rule *out, struct loom_error *err);
-/* Adds "gate". *failed counts failed rules, *undecided those whose effect exceeds the limit without certainty. */
+/* Checks the rules, and adds the results as "gate". *failed is the number of failed rules. *undecided is the number of
+ * other rules for which a difference seems to exceed the limit, but is not certain, or is not known. */
 void loom__compare_gate(cJSON *doc, const struct loom__gate_rule *rule, size_t rules, size_t *failed,
 		       size_t *undecided);
 
-/* "name: seconds(loop) / seconds(static) >= 0.9" or "name: latency_ns(wic) <= 500": medians of the variants with these
- * labels. A ratio within one interleaved run is taken per block. */
+/* A bar, such as "name: seconds(loop) / seconds(static) >= 0.9" or "name: latency_ns(wic) <= 500". It bounds the median
+ * of a variant, named by its label, or the ratio of two. In an interleaved run, the ratio is the median of the ratios
+ * of the blocks. */
 struct loom__bar {
-	char figure[64], metric[48], of[96], by[96]; /* by: "" without a ratio */
+	char figure[64], metric[48], of[96], by[96]; /* of, by: labels of the variants; by is "" without a ratio */
 	int at_most;
 	double target;
 };
 int loom__bar_parse(const char *text, struct loom__bar *out, struct loom_error *err);
-/* Adds "bars" to doc and a line per bar to out: "bar NAME VALUE >= TARGET ok". Unknown names are errors. */
+/* Adds "bars" to doc, and a line "bar NAME VALUE >= TARGET ok" per bar to out. A metric or label that does not exist is
+ * an error. */
 int loom__compare_bars(cJSON *doc, const struct loom__bar *bar, size_t bars, struct loom__text *out,
 		       struct loom_error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A comparison as a text table, for terminals. */
+/* Prints a comparison as a text table, for terminals. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,7 +59,8 @@ static void add_verdict(const cJSON *c, struct loom__grid *g)
 	loom__text_free(&text);
 }
 
-/* Returns the baseline's median times the paired change. A variant's plain median can differ if load varied. */
+/* Returns the median of the baseline times the effect. The median of the variant's own samples could contradict the
+ * effect, if load varied. */
 static const char *paired_median(const cJSON *doc, const cJSON *c, char text[160])
 {
 	const char *metric = loom__json_text(c, "metric"), *unit = loom__json_text(c, "unit");
@@ -85,7 +86,7 @@ static void add_row(const cJSON *doc, const cJSON *c, struct loom__grid *g)
 	add_verdict(c, g);
 }
 
-/* Appends a table for each metric. */
+/* Appends one table per metric. */
 static void all_comparisons(const cJSON *doc, struct loom__text *out)
 {
 	const cJSON *c, *design = loom__json_object(doc, "design");
@@ -126,7 +127,8 @@ static void noise(const cJSON *doc, struct loom__text *out)
 	}
 }
 
-/* On a machine with other load, the best of a block is more robust than the median. */
+/* Suggests --per-block best if the machine was busy and a verdict is inconclusive. The best sample of a block suffers
+ * less from other load than the median. */
 static void advise(const cJSON *doc, struct loom__text *out)
 {
 	const cJSON *c;

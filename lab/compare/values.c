@@ -41,7 +41,7 @@ size_t loom__compare_values(const cJSON *doc, size_t variant, const char *metric
 	return n;
 }
 
-/* A metric that some samples lack cannot be assigned to blocks. */
+/* Returns the number of counted samples. If a metric has fewer values, they cannot be assigned to blocks. */
 static size_t counted(const cJSON *doc, size_t variant)
 {
 	const cJSON *s, *result = loom__json_object(loom__compare_variant(doc, variant), "result");
@@ -76,7 +76,7 @@ int loom__compare_blocks(const cJSON *doc, size_t variant, const char *metric,
 	double *values = NULL, *list = NULL;
 	if (!(complete >= 1) || !(each >= 1))
 		return LOOM_EINVAL;
-	/* Blocks that share an opening are not independent, so they are merged. */
+	/* Blocks that share an opening of the stacks are not independent, so they are merged. */
 	double openings = loom__json_number(design, "openings"),
 	       share = loom__json_number(design, "blocks_per_opening");
 	size_t pool = openings > 1 && share >= 1 ? (size_t)share : 1;
@@ -89,7 +89,7 @@ int loom__compare_blocks(const cJSON *doc, size_t variant, const char *metric,
 	for (size_t b = 0; b < n && !rc; b++) {
 		double *x = values + b * per_block;
 		size_t left = all - b * per_block, m = left < per_block ? left : per_block;
-		list[b] = loom__median_of(x, m); /* the median sorts the values */
+		list[b] = loom__median_of(x, m); /* loom__median_of() also sorts x, which the next lines need */
 		if (best && better)
 			list[b] = better == LOOM_BETTER_LESS ? x[0] : x[m - 1];
 		if (!(x[0] > 0))

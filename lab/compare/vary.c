@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the next value without surrounding blanks. *at moves past its comma. */
+/* Returns the next value of a list, without surrounding blanks. *at moves past the comma that ends the value. */
 static char *next_value(const char **at)
 {
 	const char *s = *at;
@@ -22,7 +22,7 @@ static char *next_value(const char **at)
 			s++;
 		else if (!quoted && (*s == ' ' || *s == '\t')) {
 			if (n)
-				out[n++] = *s; /* trimmed below if nothing follows */
+				out[n++] = *s; /* kept only if another character follows */
 			continue;
 		}
 		out[n++] = *s;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How this library was built. The Makefile writes BUILD/build-facts.h when that changes. */
+/* How this library was built. The Makefile writes BUILD/build-facts.h, and rewrites it when the facts in it change. */
 #ifndef LOOM_BUILD_H
 #define LOOM_BUILD_H
 
@@ -10,7 +10,7 @@
 #define LOOM_BUILD_FLAGS "not recorded"
 #endif
 #ifndef LOOM_BUILD_REVISION
-#define LOOM_BUILD_REVISION "" /* for a build outside a git checkout */
+#define LOOM_BUILD_REVISION "" /* the build is outside of a git checkout */
 #endif
 
 #if defined(__clang__)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Facts that change all the time: the load of the machine. */
+/* Facts about the load of the machine, which change all the time. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,8 @@ static double seconds_of(const struct timeval *t)
 	return (double)t->tv_sec + (double)t->tv_usec / 1e6;
 }
 
-/* Adds from "some avg10=0.13 avg60=... total=12345" the share of the last ten seconds, and the seconds since boot. */
+/* Reads "some avg10=0.13 avg60=... total=12345", where `what` is cpu, memory or io. Adds two facts: the share of the
+ * last ten seconds in which a task waited for the resource, and the seconds of waiting since boot. */
 static void add_pressure(cJSON *facts, const char *what)
 {
 	char path[64], text[512], why[200], name[48];
@@ -41,7 +42,7 @@ none:
 	loom__fact_none(facts, name, "%s", why);
 }
 
-/* The first line of /proc/stat has the ticks of all cores in each state since boot. */
+/* The first line of /proc/stat has the clock ticks that all cores together have spent in each state since boot. */
 int loom__cpu_seconds(double *busy, double *idle, double *steal, char why[200])
 {
 	enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, STATES };
@@ -92,7 +93,7 @@ static void add_own_time(cJSON *facts)
 		loom__json_add_number(facts, "own_cpu_s", own);
 }
 
-/* Adds the periods in which the control group had used up its CPU quota. */
+/* Adds the number of scheduler periods in which the control group had used up its CPU quota. */
 static void add_throttled(cJSON *facts)
 {
 	struct loom_machine_quota quota;
@@ -115,7 +116,7 @@ void loom__environment_load(cJSON *facts)
 	add_cpu_time(facts);
 	add_throttled(facts);
 	add_own_time(facts);
-	/* This fact comes last, so that the interval contains the other values. */
+	/* The time is captured last, so that the interval from the first capture on contains the other values. */
 	loom__json_add_number(facts, "uptime_s", (double)loom__now_ns() / 1e9);
 }
 
@@ -136,7 +137,7 @@ void loom__environment_activity(const cJSON *before, const cJSON *after, struct 
 	double steal = moved(before, after, "cpu_steal_s"), own = moved(before, after, "own_cpu_s");
 	double all = busy + idle + steal;
 	out->seconds = moved(before, after, "uptime_s");
-	int enough = all >= 0.5; /* Ticks are coarse, so a difference of a few ticks does not count. */
+	int enough = all >= 0.5; /* the ticks of /proc/stat are too coarse for shares of less time */
 	out->others = enough ? fmax(0, busy - own) / all : NAN;
 	out->steal = enough ? steal / all : NAN;
 	out->cpu = moved(before, after, "pressure_cpu_s") / out->seconds;

@@ -18,7 +18,8 @@
 
 #define CPU "/sys/devices/system/cpu/"
 
-/* Reads X of "model name : X" for the first processor. */
+/* Reads the value of `key` for the first processor, as X in "model name : X". Returns 0, or -1 if there is no such
+ * key. */
 static int cpuinfo(const char *key, char *out, size_t room)
 {
 	char line[512];
@@ -47,7 +48,7 @@ static void add_cpuinfo(cJSON *facts, const char *name, const char *key)
 		loom__json_add_text(facts, name, text);
 }
 
-/* Adds the allowed cores, as in "0-3,8". */
+/* Adds the cores on which this process may run, as in "0-3,8". */
 static void add_affinity(cJSON *facts)
 {
 	const int most = 8192;
@@ -86,7 +87,7 @@ static void add_quota(cJSON *facts)
 	loom__json_add_text(facts, "cpu_quota", text);
 }
 
-/* Adds the selected word of "always [madvise] never". */
+/* Adds the selected word of a kernel file such as "always [madvise] never". */
 static void add_chosen(cJSON *facts, const char *name, const char *path)
 {
 	char text[256], why[200];
@@ -100,7 +101,7 @@ static void add_chosen(cJSON *facts, const char *name, const char *path)
 	loom__json_add_text(facts, name, close ? open + 1 : text);
 }
 
-/* Drivers name the switch differently: "boost" is 1 if on, "no_turbo" 0. */
+/* The drivers report the boost in different files: "boost" is 0 if it is off, "no_turbo" is 0 if it is on. */
 static void add_boost(cJSON *facts)
 {
 	char text[16], why[200];
@@ -131,7 +132,7 @@ static int is_entry(const struct dirent *e)
 	return e->d_name[0] != '.';
 }
 
-/* Adds "vulnerable: a, b; mitigated: c": the issues that affect the processor. */
+/* Adds the vulnerabilities that affect the processor, as in "vulnerable: a, b; mitigated: c". */
 static void add_mitigations(cJSON *facts)
 {
 	struct dirent **list;
@@ -163,7 +164,8 @@ static void add_mitigations(cJSON *facts)
 	loom__text_free(&all);
 }
 
-/* Adds the hypervisor's signature from the processor, else the product name from the firmware. */
+/* Adds the name with which the hypervisor identifies itself in CPUID. On other processors, adds the product name from
+ * the firmware. */
 static void add_virtualisation(cJSON *facts)
 {
 #if defined(__x86_64__) || defined(__i386__)

@@ -21,7 +21,8 @@ struct wanted {
 	char id[2 * 64 + 1];
 };
 
-/* Reads the build ID, a digest of the linked content, from the ELF note in memory. */
+/* Copies the build ID from the ELF note in memory of the file w->path. The build ID is a digest of the linked
+ * content. */
 static int find_build_id(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	struct wanted *w = arg;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A clock for time limits. The share of CPU time that other programs use slows it, so that load causes no time-outs. */
+/* A clock for time limits. It slows down by the share of CPU time that other programs use, so that load on the machine
+ * causes no time-outs. */
 #ifndef LOOM_FACTS_FAIR_H
 #define LOOM_FACTS_FAIR_H
 
@@ -12,10 +13,11 @@ struct loom__fair {
 	pid_t child;
 };
 
-/* Starts the clock. The CPU time of `child` (0: none), this process and its reaped children counts as its own. */
+/* Starts the clock. Time that this process, its reaped children and `child` (0: none) spend on a CPU does not slow
+ * it. */
 void loom__fair_begin(struct loom__fair *f, pid_t child);
-/* Returns the time since loom__fair_begin(): at least 1/16 of the wall-clock time, all of it if the load is unknown.
- * Any thread. */
+/* Returns the nanoseconds on this clock since loom__fair_begin(). They are at least 1/16 of the wall-clock time, and
+ * all of it if the load is not known. Any thread may call it. */
 uint64_t loom__fair_elapsed_ns(const struct loom__fair *f);
 
 #endif

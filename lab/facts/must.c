@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Workers may still run plug-in code, so the process exits without cleaning up. */
+/* Ends the process without cleaning up, because workers may still run plug-in code. */
 static void out_of_memory(void)
 {
 	static const char text[] = "gpuloom: error: out of memory\n";

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the width in columns of the text after byte `from`, one per character. */
+/* Returns the number of characters in the text after byte `from`. Each counts as one column. */
 static size_t columns(const struct loom__text *t, size_t from)
 {
 	size_t n = 0;
@@ -20,7 +20,7 @@ static void pad(struct loom__text *t, size_t have, size_t width)
 		loom__text_put(t, " ", 1);
 }
 
-/* Formats %s with flags, width and precision. */
+/* Formats one %s. `spec` is its format specification with flags, width and precision. */
 static void add_string(struct loom__text *t, loom__put_fn *put, const char *spec, const char *text)
 {
 	int left = spec[1] == '-';

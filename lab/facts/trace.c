@@ -24,12 +24,13 @@ void loom__trace_want(struct loom_stack *s, uint64_t room, uint64_t every)
 struct scribe {
 	struct loom_stack *s;
 	struct loom__text out;
-	uint32_t device; /* the device whose events are being written */
-	uint64_t base[LOOM_MAX_DEVICES]; /* start of the first worker on the device's clock */
+	uint32_t device; /* index of the device whose events are being written */
+	uint64_t base[LOOM_MAX_DEVICES]; /* [devices] when the first worker of a device started, on its clock, in ns */
 	uint64_t flows;
 };
 
-/* When a worker ran, on its device's clock; 0, 0: the worker took no part. Lost events do not count. */
+/* The times at which a worker started and ended, on the clock of its device in ns. Both are 0 if the worker took no
+ * part. If events were lost, the last recorded event is the end. */
 struct span {
 	uint64_t begin, end;
 };
@@ -44,7 +45,8 @@ static struct span span_of(struct loom_stack *s, uint32_t worker)
 	return span.end > span.begin ? span : (struct span){0};
 }
 
-/* Different clocks have different origins, so devices whose workers overlap in time are taken to share a clock. */
+/* Sets the zero of each device's timeline. Different clocks have different origins, so devices whose workers overlap in
+ * time are assumed to share a clock, and get the same zero. */
 static void find_bases(struct scribe *p)
 {
 	struct span ran[LOOM_MAX_DEVICES] = {0};
@@ -66,7 +68,7 @@ static void find_bases(struct scribe *p)
 					p->base[a] = p->base[b];
 }
 
-/* Appends "key":microseconds, with a decimal point in every locale. */
+/* Appends "key":microseconds. The text has a decimal point in every locale. */
 static void add_us(struct scribe *p, const char *key, uint64_t ns)
 {
 	loom__text_add(&p->out, ",\"%s\":%llu.%03llu", key, (unsigned long long)(ns / 1000),
@@ -78,7 +80,8 @@ static uint64_t since(const struct scribe *p, uint32_t device, uint64_t ns)
 	return ns > p->base[device] ? ns - p->base[device] : 0;
 }
 
-/* Appends "key":"text". Names of an embedder's task functions may contain any bytes. */
+/* Appends "key":"text". It replaces quotes and backslashes, because names of an embedding program's task functions may
+ * contain any bytes. */
 static void add_text(struct scribe *p, const char *key, const char *text)
 {
 	loom__line_add(&p->out, ",\"%s\":\"", key);
@@ -96,7 +99,7 @@ static void open_event(struct scribe *p, char phase, uint32_t device, uint32_t w
 		       phase, device, worker);
 }
 
-/* Appends the name of a device or worker. */
+/* Appends the name of a device or worker. `what` is the kind of name that the viewer expects. */
 static void add_name(struct scribe *p, const char *what, uint32_t worker, const char *name)
 {
 	open_event(p, 'M', p->device, worker);
@@ -115,8 +118,8 @@ static uint32_t device_of(const struct loom_stack *s, uint32_t worker)
 	return d;
 }
 
-/* Appends one end of an arrow from the victim to the thief. The time is clamped to that in which the worker ran,
- * because viewers drop arrows outside of slices. */
+/* Appends one end of the arrow from a victim to a thief. The time is clamped to the interval in which the worker ran,
+ * because viewers drop arrows that end outside of a slice. */
 static void add_arrow(struct scribe *p, char phase, uint32_t worker, uint64_t at)
 {
 	uint32_t device = device_of(p->s, worker);
@@ -148,7 +151,7 @@ static void add_event(struct scribe *p, uint32_t worker, const struct loom_event
 	if (e->what == LOOM_TRACE_STEAL)
 		loom__text_add(&p->out, ",\"victim\":%u", e->other);
 	loom__text_add(&p->out, "}}");
-	/* A victim of another rank is on that rank's timeline. */
+	/* A victim in another rank has no timeline in this file, so no arrow can start there. */
 	if (e->what != LOOM_TRACE_STEAL || e->other >= p->s->layout.workers)
 		return;
 	p->flows++;
@@ -156,7 +159,8 @@ static void add_event(struct scribe *p, uint32_t worker, const struct loom_event
 	add_arrow(p, 'f', worker, since(p, p->device, e->end_ns));
 }
 
-/* All time except idle and termination counts as busy, whichever tasks were sampled. */
+/* Appends a slice "busy". A worker counts as busy except while it is idle or detects termination. So the slices do not
+ * depend on which tasks were sampled. */
 static void add_busy(struct scribe *p, uint32_t worker, uint64_t begin, uint64_t end)
 {
 	if (end <= begin)

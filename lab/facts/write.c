@@ -17,7 +17,8 @@ static int finish(int fd, int number)
 	return number;
 }
 
-/* Creates a new file. Unlike mkstemp(), applies the umask, as for any output file. */
+/* Creates a temporary file next to `path`, and sets `name`. The umask applies to it, as to any output file; mkstemp()
+ * would ignore it. */
 static int open_new(struct loom__text *name, const char *path, mode_t mode)
 {
 	for (;;) {
@@ -34,7 +35,7 @@ static int open_new(struct loom__text *name, const char *path, mode_t mode)
 	}
 }
 
-/* Returns 0 or an errno. */
+/* Replaces the file `path` in one step. Returns 0 or an errno. */
 static int replace(const char *path, mode_t mode, const char *bytes, size_t length)
 {
 	struct loom__text name = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The child side of probing, in a process that may crash or hang. */
+/* The child process of probing. It runs code of plug-ins, so it may crash or hang. */
 #include <gpuloom/device.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,13 +15,14 @@ static int load(const char *path, int fd, const struct loom_plugin **p)
 {
 	struct loom_error err;
 	int rc = loom__plugin_load(path, LOOM_KIND_NONE, p, &err);
-	fflush(NULL); /* passes output of the plug-in to the parent, which _exit() would drop */
+	fflush(NULL); /* passes output of the plug-in to the parent; _exit() would drop it */
 	if (rc)
 		loom__child_answer(fd, err.text, strlen(err.text));
 	return -rc;
 }
 
-/* Answers "ok\n" and a manifest, since a file without one does not identify itself. */
+/* Answers "ok\n" and a manifest. The manifest comes from the loaded descriptor, because a file without a manifest
+ * section cannot identify itself. */
 static int answer_identity(const char *path, int fd)
 {
 	const struct loom_plugin *p;
@@ -79,7 +80,8 @@ void loom__probe_command(int argc, char **argv)
 			int fd = atoi(argv[2]);
 			loom__child_begin(fd);
 			int status = known[i].answer(argv[3], fd);
-			/* Destructors run when a process that uses the plug-in exits, so they are tested, too. */
+			/* exit() runs the plug-in's destructors, which any process that uses the plug-in will also run.
+			 * So they are probed, too. */
 			if (!status && known[i].destructors)
 				exit(0);
 			_exit(status);

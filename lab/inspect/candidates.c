@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of the search path that may be plug-ins, found without running their code. */
+/* Finds files of the search path that may be plug-ins, without running their code. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -47,7 +47,8 @@ static void examine(struct loom__candidate *c)
 		keep_fault(c, &e);
 }
 
-/* loom__plugin_find() takes the first file of a name, so the others are marked as hidden. */
+/* Marks a file as hidden if an earlier folder has a file of the same name, because loom__plugin_find() takes the first
+ * one. */
 static void note_shadow(const struct loom__candidates *all, struct loom__candidate *c)
 {
 	for (size_t i = 0; i < all->count; i++)

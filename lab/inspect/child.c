@@ -17,11 +17,11 @@
 enum { MOST_ANSWER = 256 << 10, MOST_NOISE = 4 << 10, ABOVE_STDIO = 10 };
 
 struct channel {
-	int fd; /* the parent's end of the channel; -1: closed */
+	int fd; /* the parent's end of the pipe; -1: closed */
 	int theirs;
 	struct loom__text *text;
 	size_t most;
-	int lost; /* errno of a failed read */
+	int lost; /* errno of a failed read; 0: none */
 };
 
 static void shut(int *fd)
@@ -31,7 +31,8 @@ static void shut(int *fd)
 	*fd = -1;
 }
 
-/* Moves the child's end above its destination descriptors, since a caller may have closed its standard streams. */
+/* Creates a pipe. The child's end gets a number above all descriptors that the child will replace. Without this,
+ * pipe2() could return such a number, because the caller may have closed its standard streams. */
 static int open_channel(struct channel *c)
 {
 	int fd[2];
@@ -43,7 +44,7 @@ static int open_channel(struct channel *c)
 	return c->theirs < 0 || fcntl(c->fd, F_SETFL, O_NONBLOCK) ? -1 : 0;
 }
 
-/* Reads available data, and drops what exceeds the limit, so that the child never blocks. */
+/* Reads available data. Data beyond the limit are read and dropped, so that the child never blocks. */
 static void take(struct channel *c)
 {
 	char piece[4096];
@@ -79,12 +80,13 @@ static void attend(const struct child *c, struct channel channel[2], unsigned li
 			*timed_out = 1;
 			break;
 		}
-		/* The wait is short, since processes that the child left running may keep the pipes open. */
+		/* The wait is short even if no pipe is readable, because processes that the child started may keep the
+		 * pipes open after the child has ended. */
 		poll(wait, 2, open ? 20 : 1);
 		take(&channel[0]);
 		take(&channel[1]);
 	}
-	child_signal_group(c, SIGKILL); /* the child is not reaped, so the number of its group is still valid */
+	child_signal_group(c, SIGKILL); /* the child is not reaped yet, so its group number is still valid */
 }
 
 static int start_with(const char *const *argv, int answer, int noise, struct child *c)
@@ -163,12 +165,12 @@ void loom__child_begin(int fd)
 	fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
-/* May be called from a signal handler. */
+/* Async-signal-safe. */
 void loom__child_answer(int fd, const void *bytes, size_t n)
 {
 	static const char cannot[] = "cannot answer: ";
 	int number = loom__write_all(fd, bytes, n);
-	if (number) { /* the parent sees the status, and this text as the reason */
+	if (number) { /* the parent sees the exit status, and this text as the reason */
 		const char *why = strerrordesc_np(number);
 		loom__write_all(STDERR_FILENO, cannot, sizeof(cannot) - 1);
 		loom__write_all(STDERR_FILENO, why, strlen(why));

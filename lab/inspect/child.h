@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* This executable again, in a child process with a time limit, for code that may crash or hang. */
+/* Runs this executable again in a child process with a time limit, for code that may crash or hang. */
 #ifndef LOOM_CHILD_H
 #define LOOM_CHILD_H
 
@@ -7,14 +7,14 @@
 #include "lib/child.h"
 
 struct loom__child {
-	struct loom__text answer; /* written to CHILD_ANSWER, at most 256 KiB */
+	struct loom__text answer; /* what the child wrote to CHILD_ANSWER, at most 256 KiB */
 	struct loom__text noise;  /* the first 4 KiB of the child's output */
 	int timed_out;
 	int status; /* the status from child_wait() */
 };
 
-/* Runs argv[0] with stdin from /dev/null, in its own process group, which is killed when the child ends or after
- * limit_ms. The caller frees the texts by loom__child_free(), also after an error. */
+/* Runs argv[0] with /dev/null as standard input, in its own process group. The group is killed when the child ends or
+ * after limit_ms. The caller frees the texts with loom__child_free(), also after an error. */
 int loom__child_run(const char *const *argv, unsigned limit_ms, struct loom__child *out,
 		    struct loom_error *err);
 void loom__child_free(struct loom__child *c);
@@ -22,9 +22,9 @@ void loom__child_free(struct loom__child *c);
 /* Describes how the child ended: "crashed (SIGSEGV)", "did not return within 2000 ms", ... */
 void loom__child_fate(const struct loom__child *c, unsigned limit_ms, char *text, size_t room);
 
-/* Disables core files; the child calls it first. */
+/* Disables core files. The child calls this function first. `fd` is its end of the pipe for answers. */
 void loom__child_begin(int fd);
-/* Writes all n bytes. */
+/* Writes n bytes of the answer. Ends the child with status 1 if that fails. */
 void loom__child_answer(int fd, const void *bytes, size_t n);
 
 #endif

@@ -33,16 +33,16 @@ static void type_name(const struct loom_opt *o, char out[8])
 	out[i] = 0;
 }
 
-/* Appends "1..256", "a|b", or nothing. `bar` separates choices. */
+/* Appends the allowed values: "1..256", "a|b", or nothing. `bar` separates choices. */
 static void add_allowed(struct loom__text *t, const struct loom_opt *o, const char *bar)
 {
 	for (size_t i = 0; o->type == LOOM_OPT_ENUM && o->choices && o->choices[i]; i++)
 		add(t, "%s%s", i ? bar : "", o->choices[i]);
-	/* Enumerations have no other bounds. */
+	/* An enumeration has no bounds. */
 	if (o->type == LOOM_OPT_ENUM || (o->min == 0 && o->max == 0))
 		return;
 	loom__value_amount(o, o->min, t);
-	/* The limit of the field is not a bound of the option. */
+	/* A maximum this large is the limit of the type, and not a bound of the option. */
 	if (o->max >= 9e18) {
 		loom__text_add(t, " or more");
 	} else {
@@ -51,7 +51,8 @@ static void add_allowed(struct loom__text *t, const struct loom_opt *o, const ch
 	}
 }
 
-/* Devices and workloads are selected in [run], policies in the section of their kind. */
+/* Appends the lines of a conf that select the plug-in. Devices and workloads are selected in [run], policies in the
+ * section of their kind. */
 static void add_use(struct loom__text *t, const struct loom_plugin *p, const char *name)
 {
 	int in_run = p->kind == LOOM_DEVICE || p->kind == LOOM_WORKLOAD;
@@ -89,7 +90,8 @@ static int is_of(const struct loom_opt *o, const char *section)
 	return section ? o->section && !strcmp(o->section, section) : !o->section;
 }
 
-/* Lists the sections of the options: NULL for the plug-in's own, then those that it shares, each once. */
+/* Lists the sections that the plug-in's options belong to, each once. The first entry is NULL, for the plug-in's own
+ * section. The other entries are sections that it shares with other plug-ins. Returns the number of entries. */
 static size_t sections_of(const struct loom_plugin *p, const char *section[8])
 {
 	size_t n = 1;
@@ -193,7 +195,7 @@ void loom__describe_text(const struct loom_plugin *p, const char *path, int by_p
 
 /* ---- Markdown ------------------------------------------------------------------------------- */
 
-/* Escapes characters that would end a table cell or form a tag. */
+/* Appends text of a table cell. Escapes characters that would end the cell or start a tag. */
 static void put_cell(struct loom__text *t, const char *text, size_t most)
 {
 	struct loom__text plain = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parent side of probing; answer.c is the child side. */
+/* The parent process of probing. answer.c is the child. */
 #include "inspect/probe.h"
 
 #include <stdio.h>
@@ -46,14 +46,15 @@ static void first_line(const struct loom__text *noise, char *out, size_t room)
 	loom__clean(out, room);
 }
 
-/* Returns the error with the child's own message, or how the child ended. `what` is the part that ran last. */
+/* Returns the error that the child has reported, or else an error that says how the child ended. `what` is the code
+ * that ran last. `sentence` is the child's message, or "". */
 static int refuse(const char *path, const char *what, const struct loom__child *c,
 		  unsigned limit_ms, const char *sentence, struct loom_error *err)
 {
 	char fate[80], noise[200], text[sizeof(err->text)];
 	snprintf(text, sizeof(text), "%s", sentence);
 	loom__clean(text, sizeof(text));
-	if (text[0] && !c->timed_out && c->status > 0 && WIFEXITED(c->status)) /* the status is the code of the error */
+	if (text[0] && !c->timed_out && c->status > 0 && WIFEXITED(c->status)) /* the status is the error code */
 		return LOOM__FAIL(err, -WEXITSTATUS(c->status), "%s", text);
 	loom__child_fate(c, limit_ms, fate, sizeof(fate));
 	first_line(&c->noise, noise, sizeof(noise));
@@ -98,7 +99,8 @@ int loom__plugin_examine(const char *self, const char *path, unsigned limit_ms,
 	return rc;
 }
 
-/* Returns the next field, terminated within the answer, or NULL if none is complete. */
+/* Returns the next field of the answer, which a NUL ends, and moves *at past it. Returns NULL if no complete field is
+ * left. */
 static char *next_field(char **at, const char *end)
 {
 	char *field = *at, *stop = memchr(field, 0, (size_t)(end - field));
@@ -125,7 +127,7 @@ int loom__ask_rows(const char *self, const char *question, const char *path, uns
 		row(arg, field[0], field[1], field[2], field[3]);
 		at = rest;
 	}
-	/* The child's error message follows the rows. */
+	/* An error message may follow the rows. */
 	if (!rc && !ended_well(&child))
 		rc = refuse(path, "its examination", &child, limit_ms, at ? at : "", err);
 	loom__child_free(&child);

@@ -7,34 +7,34 @@
 
 enum { LOOM__PROBE_MS = 5000 }; /* default time limit */
 
-/* Reads the note of one file. Returns 0, or LOOM_EPLUGIN with the reason. */
+/* Reads the manifest from the ELF note of a file. Returns 0, or LOOM_EPLUGIN with the reason. */
 int loom__manifest_read(const char *path, struct loom_manifest *out, struct loom_error *err);
 
-/* A usable plug-in, as its code describes itself. */
+/* What a plug-in that can be used says about itself. */
 struct loom__probed {
-	struct loom_manifest identity; /* strings are cleaned */
-	char noise[200];               /* the first line that the plug-in printed when loaded, or "" */
+	struct loom_manifest identity; /* strings have no control characters */
+	char noise[200];               /* the first line that the plug-in printed when it was loaded, or "" */
 };
-/* Loads the plug-in in a child (the executable `self` with the hidden command "probe"). If a constructor aborts,
- * takes longer than limit_ms or writes to stdout, the result is an error message. `out` receives the findings, and may
- * be NULL. */
+/* Loads the plug-in in a child process: the executable `self` with the hidden command "probe". Returns an error with a
+ * message if a constructor aborts, takes longer than limit_ms or writes to stdout. `out` receives what was found, and
+ * may be NULL. */
 int loom__plugin_examine(const char *self, const char *path, unsigned limit_ms,
 			 struct loom__probed *out, struct loom_error *err);
 
-/* Receives the rows of a doctor op, with cleaned strings. */
+/* Receives one row of a doctor op. The strings have no control characters. */
 typedef void loom__doctor_fn(void *arg, const char *topic, const char *state, const char *found,
 			     const char *fix);
 /* Runs `probe QUESTION FD PATH` in a child of `self`, which answers with rows. The question "doctor" calls the op
- * doctor() of the plug-in at `path`; a plug-in without this op gives no rows. Rows that were written before a crash or
- * a hang are delivered. */
+ * doctor() of the plug-in at `path`. If the plug-in lacks this op, there are no rows. If the child crashes or hangs,
+ * `row` still receives the rows that the child has written. */
 int loom__ask_rows(const char *self, const char *question, const char *path, unsigned limit_ms,
 		   loom__doctor_fn *row, void *arg, struct loom_error *err);
-/* Writes one row, in the child. */
+/* Writes one row. The child calls this function. */
 void loom__answer_row(int fd, const char *topic, const char *state, const char *found,
 		      const char *fix);
 
-/* Answers `probe QUESTION FD PATH` in the child, for any executable that is `self`, and exits. Returns on wrong
- * usage. */
+/* Answers `probe QUESTION FD PATH` in the child, and exits. Any executable that serves as `self` must call this
+ * function. Returns if the usage is wrong. */
 void loom__probe_command(int argc, char **argv);
 
 #endif

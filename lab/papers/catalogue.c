@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* results/papers.ini: the papers, and why a figure or table has no conf. */
+/* Reads results/papers.ini: the papers, and for each figure or table without a conf the reason. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static struct loom__paper *paper_of(struct reader *r, const char *id)
 	return &c->paper[c->papers++];
 }
 
-/* [PAPER] KEY = VALUE */
+/* Reads an entry [PAPER] KEY = VALUE. */
 static void read_paper(struct reader *r, const struct loom__entry *e)
 {
 	static const char *const key[] = {"title", "authors", "where", "url", "figures", "tables"};
@@ -63,7 +63,8 @@ static void read_paper(struct reader *r, const struct loom__entry *e)
 			LOOM__MEANT(loom__nearest(e->key, key, LOOM__COUNT(key))));
 }
 
-/* [PAPER.figure] NUMBER = no experiment: TEXT | not here: TEXT | no conf: TEXT */
+/* Reads an entry [PAPER.figure] NUMBER = no experiment: TEXT | not here: TEXT | no conf: TEXT. For a table, the section
+ * is [PAPER.table]. */
 static void read_reason(struct reader *r, const struct loom__entry *e, size_t paper, const char *kind)
 {
 	static const char *const begin[] = {"no experiment: ", "not here: ", "no conf: "};

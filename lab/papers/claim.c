@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Claims: expressions over the configurations of a sweep, and how their values compare with the paper's. */
+/* Claims: evaluates expressions over the configurations of a sweep, and compares their values with those of a paper. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +11,8 @@
 
 const char *const loom__claim_verdict_name[] = {"not run here", "same", "smaller", "larger", "opposite"};
 
-#define TOLERANCE 0.10 /* tolerance of a value of a paper that has none, as a share */
-#define BEYOND    0.01 /* an effect has a direction if it is at least this share away from the neutral value */
+#define TOLERANCE 0.10 /* tolerance of a paper's value that has none, as a share of the value */
+#define BEYOND    0.01 /* an effect has a direction if it differs from the neutral value by this share at least */
 
 /* ---- the paper's value -------------------------------------------------------------------------- */
 
@@ -74,7 +74,7 @@ enum loom__claim_verdict loom__claim_judge(const struct loom__claim *c, double v
 		return LOOM__CLAIM_NOT_RUN;
 	if (v >= c->low && v <= c->high)
 		return LOOM__CLAIM_SAME;
-	int above = c->low > n, below = c->high < n; /* NAN: neither */
+	int above = c->low > n, below = c->high < n; /* both are 0 if n is NAN */
 	if ((above && v < n - far) || (below && v > n + far))
 		return LOOM__CLAIM_OPPOSITE;
 	return (v < c->low) != below ? LOOM__CLAIM_SMALLER : LOOM__CLAIM_LARGER;
@@ -84,15 +84,16 @@ enum loom__claim_verdict loom__claim_judge(const struct loom__claim *c, double v
 
 struct sweep {
 	const struct loom__claim *claim;
-	const struct loom__view *view; /* NULL: check only */
+	const struct loom__view *view; /* the results; NULL: the expression is only checked */
 	const struct loom__factor *factor;
 	size_t factors;
 	void (*named)(void *arg, const char *metric);
 	void *arg;
-	struct drawn *drawn; /* NULL: the value is computed */
+	struct drawn *drawn; /* NULL: the value is computed; else the configurations are recorded */
 };
 
-/* The first calls of an expression as sets of configurations, for marks in plots. */
+/* The configurations that the first two calls of an expression select, for marks in plots. set[i][v] is 1 if call i
+ * selects variant v. */
 struct drawn {
 	unsigned char *set[2];
 	size_t metric[2], calls;
@@ -126,7 +127,7 @@ static double combine(enum call call, const double *v, size_t n)
 	return call == MIN || call == MAX ? x : call == GEOMEAN ? exp(x / (double)n) : x / (double)n;
 }
 
-/* The medians of the matching configurations. */
+/* Computes a call: the medians of the metric in the matching configurations, combined by the function. */
 static int compute(const struct sweep *s, enum call call, const char *metric, const char *text,
 		   const struct loom__constraint *c, double *value, struct loom_error *err)
 {
@@ -166,7 +167,8 @@ static int compute(const struct sweep *s, enum call call, const char *metric, co
 	return rc;
 }
 
-/* at() and geomean() are what plots show. */
+/* Records the configurations that a call selects. Only at() and geomean() count, because plots show no mean, minimum or
+ * maximum. */
 static void draw(const struct sweep *s, enum call call, const char *metric, const struct loom__constraint *c)
 {
 	struct drawn *d = s->drawn;
@@ -203,7 +205,8 @@ static int call(const void *from, const char *name, const char *arguments, size_
 	if (!*metric || strchr(metric, '='))
 		rc = LOOM__FAIL(err, LOOM_EINVAL, "%s(%.200s): write %s(METRIC, FACTOR=VALUE, ...)", name, text, name);
 	else if (*rest && loom__constraint_parse(rest, "", 1, s->factor, s->factors, &c, err))
-		/* With a view, the conf has been checked, and the command line left out values. */
+		/* If there is a view, the conf has been checked before, so a value that is missing was left out on the
+		 * command line. */
 		rc = err->code = s->view ? LOOM_EUNAVAIL : LOOM_EINVAL;
 	if (!rc && s->named)
 		s->named(s->arg, metric);
@@ -230,7 +233,7 @@ int loom__claim_check(const struct loom__claim *c, const struct loom__factor *fa
 	return evaluate(&(struct sweep){.claim = c, .factor = factor, .factors = factors}, &value, err);
 }
 
-/* The factors of a view as those of a conf; values point into the document. */
+/* Returns the factors of a view in the form that a conf gives. The strings belong to the document. */
 static struct loom__factor *factors_of(const struct loom__view *view)
 {
 	struct loom__factor *list = loom__must(calloc(view->factors + 1, sizeof(*list)));
@@ -279,9 +282,9 @@ int loom__claim_metrics(const struct loom__claim *c, const struct loom__view *vi
 
 /* ---- marks -------------------------------------------------------------------------------------------- */
 
-#define MOST_MARKS 64 /* limit on the marks of a document, which is not trusted */
+#define MOST_MARKS 64 /* limit on the marks of a document, which may come from anywhere */
 
-/* The position after NAME(...), or NULL. */
+/* Returns the position after NAME(...), or NULL if the text is not a call. */
 static const char *skip_call(const char *s)
 {
 	s += strspn(s, " abcdefghijklmnopqrstuvwxyz");
@@ -294,7 +297,8 @@ static const char *skip_call(const char *s)
 	return NULL;
 }
 
-/* The number of calls of CALL, CALL / CALL or 1 - CALL / CALL; 0: another expression. */
+/* Returns the number of calls in CALL, CALL / CALL or 1 - CALL / CALL. Returns 0 for other expressions. *rest is 1 if
+ * the expression starts with "1 -". */
 static int shape_of(const char *text, int *rest)
 {
 	text += strspn(text, " ");
@@ -334,7 +338,7 @@ void loom__figure_marks(const cJSON *paper, struct loom__view *view, struct loom
 	struct loom__paper_mark *mark = loom__pool_get(&view->pool, MOST_MARKS, sizeof(*mark));
 	struct loom_error err;
 	settings->mark = mark;
-	size_t claims = 0; /* that a document may have without end */
+	size_t claims = 0; /* counted, because a document may have any number of claims */
 	cJSON_ArrayForEach(one, list)
 	{
 		if (claims++ == MOST_MARKS)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results that are kept in the tree: a sweep without the metrics, options and facts that no page shows. */
+/* Writes and reads reduced results, which are kept in the repository: a sweep without the metrics, options and facts
+ * that no page shows. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "papers/papers.h"
 #include "sweep/sweep.h"
 
-/* Copies a list of names from an object. */
+/* Copies the members named in key[n] from one object to another. */
 static void copy(cJSON *to, const cJSON *from, const char *const *key, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -35,7 +36,7 @@ static cJSON *head_of(const struct loom__view *view, const struct loom__figure *
 	const cJSON *before = loom__json_object(environment, "before");
 	cJSON *head = cJSON_CreateObject(), *list;
 	copy(head, view->head, key, LOOM__COUNT(key));
-	/* derived metrics are among those of the samples */
+	/* derived metrics are already stored with the samples */
 	cJSON_DeleteItemFromObjectCaseSensitive(cJSON_GetObjectItemCaseSensitive(head, "report"), "derive");
 	if (isfinite(took))
 		loom__json_add_number(head, "took_s", round(took));
@@ -71,7 +72,7 @@ static cJSON *line_of(const struct loom__view *view, size_t variant)
 	return line;
 }
 
-/* In the first line of a metric only. */
+/* Adds unit and direction of metric m to a line. This is done only in the first line that has the metric. */
 static void add_meaning(cJSON *line, const struct loom__view *view, size_t m)
 {
 	cJSON *units = cJSON_GetObjectItemCaseSensitive(line, "units"),
@@ -138,7 +139,7 @@ int loom__kept_write(const struct loom__view *view, const struct loom__figure *f
 	return samples ? 0 : LOOM__FAIL(err, LOOM_EUNAVAIL, "no sample to keep");
 }
 
-/* A file, compressed by gzip or not. */
+/* Reads a file that may be compressed by gzip. */
 static int read_all(const char *path, char **bytes, size_t *length, struct loom_error *err)
 {
 	gzFile in = gzopen(path, "rbe");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Figures, tables and claims as tables, as docs/papers.md and as JSON. */
+/* Prints figures, tables and claims: as text tables, as docs/papers.md and as JSON. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ enum loom__paper_state loom__paper_state(const struct loom__paper_row *r)
 									: LOOM__PAPER_NOT_RUN;
 }
 
-/* Three significant digits: what a paper gives at most. */
+/* Formats a value with three significant digits, because papers give no more. */
 static const char *figure(char text[32], double v)
 {
 	if (isnan(v))
@@ -65,7 +65,7 @@ static const char *model_of(const cJSON *head, const char *device)
 	return loom__json_text(loom__json_object(head, "choices"), name);
 }
 
-/* "NVIDIA H200; Intel Xeon; 3a793bf; 2026-11-23; 10 samples" */
+/* Appends the origin of a result, as in "NVIDIA H200; Intel Xeon; 3a793bf; 2026-11-23; 10 samples". */
 static void add_origin(const struct loom__paper_row *r, struct loom__text *out)
 {
 	const cJSON *head = r->view->head, *d;
@@ -253,7 +253,7 @@ static void add_row(const struct loom__paper_row *r, struct loom__text *out)
 	loom__text_free(&origin);
 }
 
-/* Runs of figures with the same reason become one line. */
+/* Appends the figures and tables of a paper that have no conf, with the reasons. */
 static void add_reasons(const struct loom__paper_row *row, size_t rows, size_t paper, struct loom__text *out)
 {
 	size_t n = 0;

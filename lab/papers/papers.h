@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Figures and tables of papers: which conf repeats which of them, what the paper claims there, and what is measured
- * here.
+/* Figures and tables of papers: which conf repeats a figure, what the paper claims about it, and what is measured here.
+ * The conf of a figure is a sweep, and has a section [x-paper] with these keys:
  *
- *   [x-paper]                   in the conf of a figure; the conf has a [sweep]
- *   of, figure or table         the paper, and its figures or tables: "14", "12a, 12b"
- *   part                        tells several confs of one figure from each other
- *   shows, unlike               a sentence each: what the figure shows, in what the set-up differs from the paper's
- *   needs                       sim, cpu, gpu, two-gpus
- *   claim.NAME                  an expression over metrics of the sweep: at(METRIC, FACTOR=VALUE, ...), geomean(), ...
- *   paper.NAME                  the paper's value: "0.25", "0.25 +- 0.05", ">= 0.8", "<= 0.1", "1.04 .. 1.58"
- *   neutral.NAME                the value that means no effect; 1 for a ratio
- *   small                       settings, between blanks, with which a test runs the conf: SECTION.KEY=VALUE
- *   cpu                         a file of the same folder, FILE.part: settings that, after this conf, make it run without a GPU
- *   place.NAME, why.NAME        where the paper says it; why the value here differs. Without .NAME: for all claims
+ *   of                    name of the paper
+ *   figure or table       numbers of its figures or tables that the conf repeats: "14", "12a, 12b"
+ *   part                  a word that distinguishes several confs of the same figure
+ *   shows                 a sentence: what the figure shows
+ *   unlike                a sentence: how the set-up differs from that of the paper
+ *   needs                 sim, cpu, gpu or two-gpus
+ *   claim.NAME            an expression over metrics of the sweep: at(METRIC, FACTOR=VALUE, ...), geomean(), ...
+ *   paper.NAME            its value in the paper: "0.25", "0.25 +- 0.05", ">= 0.8", "<= 0.1", "1.04 .. 1.58"
+ *   neutral.NAME          its value if there is no effect; the default for a ratio is 1
+ *   place.NAME, why.NAME  where the paper says it; why the value here differs. Without .NAME: for all claims
+ *   small                 settings SECTION.KEY=VALUE, separated by blanks, with which a test runs the conf
+ *   cpu                   name of a conf in the same folder that, read after this one, needs no GPU
  *
- * of, needs, unlike, small, cpu, place and why may be in an included file; the others belong to the file with `figure` or `table`.
- */
+ * An included file may have of, needs, unlike, small, cpu, place and why. The other keys must be in the file that has
+ * `figure` or `table`. */
 #ifndef LOOM_PAPERS_H
 #define LOOM_PAPERS_H
 
@@ -28,7 +29,7 @@
 enum loom__claim_verdict {
 	LOOM__CLAIM_NOT_RUN, /* there is no value */
 	LOOM__CLAIM_SAME,
-	LOOM__CLAIM_SMALLER, /* the effect is smaller than the paper's (without a neutral value: the value is) */
+	LOOM__CLAIM_SMALLER, /* the effect is smaller than the paper's; without a neutral value: the value is smaller */
 	LOOM__CLAIM_LARGER,
 	LOOM__CLAIM_OPPOSITE, /* the value is on the other side of the neutral value */
 };
@@ -36,20 +37,20 @@ extern const char *const loom__claim_verdict_name[];
 
 struct loom__claim {
 	const char *name, *text;
-	const char *paper; /* the paper's value as the conf has it */
-	double low, high;  /* the range of the paper's value with its tolerance; infinite: no bound */
-	double neutral;    /* NAN: none */
+	const char *paper; /* the value in the paper, as text in the conf */
+	double low, high;  /* the range of the paper's value, with its tolerance; an end without bound is infinite */
+	double neutral;    /* the value that means no effect; NAN: none */
 	const char *place, *why;
 	const struct loom__entry *entry; /* the entry that defines the claim, or NULL */
 };
 
-/* "0.25": +- 10 %; "0.25 +- 0.05", "0.25 +- 20 %", ">= 0.8", "<= 0.1", "1.04 .. 1.58". */
+/* Parses the value of a paper: "0.25" (+- 10 %), "0.25 +- 0.05", "0.25 +- 20 %", ">= 0.8", "<= 0.1", "1.04 .. 1.58". */
 int loom__claim_range(const char *text, double *low, double *high, struct loom_error *err);
-/* Checks the expression; the names of metrics are not known yet. */
+/* Checks the expression of a claim. Metrics are not checked, because only a run shows which ones exist. */
 int loom__claim_check(const struct loom__claim *c, const struct loom__factor *factor, size_t factors,
 		      struct loom_error *err);
-/* Computes the value of a claim in a sweep. LOOM_EUNAVAIL: the configurations have no samples; LOOM_EINVAL: it names a
- * metric or configuration that the sweep lacks. */
+/* Computes the value of a claim in a sweep. Returns LOOM_EUNAVAIL if the configurations have no samples, and
+ * LOOM_EINVAL if the claim names a metric or configuration that the sweep lacks. */
 int loom__claim_value(const struct loom__claim *c, const struct loom__view *view, double *value,
 		      struct loom_error *err);
 enum loom__claim_verdict loom__claim_judge(const struct loom__claim *c, double value);
@@ -57,39 +58,41 @@ enum loom__claim_verdict loom__claim_judge(const struct loom__claim *c, double v
 int loom__claim_metrics(const struct loom__claim *c, const struct loom__view *view,
 			void (*fn)(void *arg, const char *metric), void *arg);
 
-/* The paper's values as marks in plots: of the claims that are a single at() or geomean(), a quotient of two, or 1
- * minus such a quotient. `paper` is the object of the head of a sweep, or NULL. Memory is in the view's pool. */
+/* Adds the values of the paper to the plots as marks. This is possible for claims that are a single at() or geomean(),
+ * a quotient of two, or 1 minus such a quotient. `paper` is the object "paper" in the head of a sweep, or NULL. The
+ * marks are in the memory of view->pool. */
 void loom__figure_marks(const cJSON *paper, struct loom__view *view, struct loom__report_settings *settings);
 
-/* The section of one conf. */
+/* The section [x-paper] of one conf. */
 struct loom__figure {
 	const char *of, *shows, *needs, *unlike, *part, *small, *cpu;
 	char *cpu_path; /* owned */
 	int table;
-	char **number; /* [numbers] "12a" */
+	char **number; /* [numbers] such as "12a" */
 	size_t numbers;
 	struct loom__claim *claim;
 	size_t claims;
-	const struct loom__entry *entry; /* the entry `figure` or `table`; NULL: the conf has none */
+	const struct loom__entry *entry; /* the entry `figure` or `table`, or NULL if the conf has none */
 };
-/* Reads the section; mistakes go to diag. *out points into cfg. Returns 0, or LOOM_EINVAL with an empty *out. */
+/* Reads the section, and reports errors in it to diag. *out points into cfg. Returns 0, or LOOM_EINVAL with an empty
+ * *out. */
 int loom__figure_read(const struct loom_config *cfg, const struct loom__sweep_spec *spec, struct loom__figure *out,
 		      struct loom__diag *diag);
 void loom__figure_free(struct loom__figure *f);
-/* Appends the figure in words: "figure 12a, 12b". */
+/* Appends the name of the figure in words: "figure 12a, 12b". */
 void loom__figure_name(const struct loom__figure *f, struct loom__text *out);
-/* Appends the figure as file names have it: "gputn-figure-8-gpu". */
+/* Appends the name of the figure in the form of file names: "gputn-figure-8-gpu". */
 void loom__figure_file(const struct loom__figure *f, struct loom__text *out);
 /* Returns the section in the form that the head of a sweep has. */
 cJSON *loom__figure_json(const struct loom__figure *f);
 
-/* The papers, and the figures and tables without a conf, from results/papers.ini. */
+/* The papers, and the figures and tables that have no conf. Both come from results/papers.ini. */
 struct loom__paper {
 	const char *id, *title, *authors, *where, *url;
 	unsigned figures, tables;
 };
 struct loom__reason {
-	const char *of, *number, *text; /* text: "no experiment: ...", "not here: ...", "no conf: ..." */
+	const char *of, *number, *text; /* text: "no experiment: ...", "not here: ..." or "no conf: ..." */
 	int table;
 	const struct loom__entry *entry;
 };
@@ -101,14 +104,14 @@ struct loom__catalogue {
 };
 int loom__catalogue_read(const char *path, struct loom__catalogue *out, struct loom__diag *diag);
 void loom__catalogue_free(struct loom__catalogue *c);
-/* The first appends the names of the papers, for messages. The second returns the number of paper `id`, or SIZE_MAX. */
+/* Returns the index of the paper `id`, or SIZE_MAX if there is none. */
 size_t loom__catalogue_find(const struct loom__catalogue *c, const char *id);
 
-/* A sweep reduced to some metrics: its head, and a line per sample. `took` are seconds; NAN: not known. LOOM_EUNAVAIL: there
- * is no sample. */
+/* Writes a sweep reduced to some metrics: its head, and a line per sample. `took` is the duration of the sweep in
+ * seconds, or NAN. Returns LOOM_EUNAVAIL if there is no sample. */
 int loom__kept_write(const struct loom__view *view, const struct loom__figure *f, const char *const *metric,
 		     size_t metrics, double took, struct loom__text *out, struct loom_error *err);
-/* Reads a file of a sweep, reduced or not. A reduced file may be compressed by gzip. */
+/* Reads the file of a sweep, reduced or not. A reduced file may be compressed by gzip. */
 int loom__kept_read(const char *path, struct loom__doc *doc, struct loom_error *err);
 
 /* ---- what is listed ------------------------------------------------------------------------------- */
@@ -117,27 +120,27 @@ struct loom__paper_claim {
 	const struct loom__claim *claim;
 	double value; /* NAN: not run, or an error */
 	enum loom__claim_verdict verdict;
-	char error[1024]; /* "": none */
-	int unavailable;  /* the error is that the configurations were not run */
+	char error[1024]; /* "" if there is no error */
+	int unavailable;  /* 1: the error is that the configurations were not run */
 };
 
-/* A figure or table: with a conf, or with a reason. */
+/* A figure or table, which has either a conf or a reason. */
 struct loom__paper_row {
 	size_t paper; /* index of the paper in the catalogue */
 	int table;
 	unsigned number;                 /* number of the figure, by which rows are ordered; of several, the first */
-	const char *label, *conf;        /* "figure 8"; "sim/figure-08", or NULL */
-	const char *reason;              /* NULL with a conf */
-	struct loom__figure *figure;     /* NULL without a conf */
-	struct loom__paper_claim *claim; /* [figure->claims] */
+	const char *label, *conf;        /* label: "figure 8"; conf: "sim/figure-08", or NULL */
+	const char *reason;              /* why there is no conf; NULL if there is one */
+	struct loom__figure *figure;     /* the figure as its conf describes it; NULL if there is no conf */
+	struct loom__paper_claim *claim; /* [figure->claims] value and verdict of each claim */
 	const struct loom__view *view;   /* the result, or NULL */
 	const char *file;                /* file of the result: "results/gputn-figure-8.jsonl", or "" */
 };
 
 enum loom__paper_state {
-	LOOM__PAPER_REPRODUCED, /* all claims are the same */
-	LOOM__PAPER_DIFFERENT,  /* some are smaller or larger */
-	LOOM__PAPER_OPPOSITE,   /* some are opposite */
+	LOOM__PAPER_REPRODUCED, /* the verdict on all claims is SAME */
+	LOOM__PAPER_DIFFERENT,  /* a claim is SMALLER or LARGER */
+	LOOM__PAPER_OPPOSITE,   /* a claim is OPPOSITE */
 	LOOM__PAPER_NOT_RUN,    /* no result, or none for any claim */
 	LOOM__PAPER_NO_CONF,    /* there is no conf yet, but there could be one */
 	LOOM__PAPER_NOT_HERE,   /* the experiment needs something that is not available here */
@@ -147,11 +150,11 @@ enum loom__paper_state {
 extern const char *const loom__paper_state_name[LOOM__PAPER_STATES];
 enum loom__paper_state loom__paper_state(const struct loom__paper_row *r);
 
-/* Evaluates the claims on r->view. */
+/* Evaluates the claims of a row on r->view. */
 void loom__paper_judge(struct loom__paper_row *r);
 
-/* These functions write all rows, in order: as tables for a terminal, as docs/papers.md, and as a document
- * (gpuloom.papers/1). */
+/* These functions write all rows, in order. loom__papers_list() writes tables for a terminal. loom__papers_page()
+ * writes docs/papers.md. loom__papers_json() returns a document of schema gpuloom.papers/1. */
 void loom__papers_list(const struct loom__catalogue *c, const struct loom__paper_row *row, size_t rows,
 		       struct loom__text *out);
 /* Appends the claims of all rows that have a result. */

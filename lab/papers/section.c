@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The section [x-paper] of a conf, and its copy in the head of a sweep. */
+/* Reads the section [x-paper] of a conf, and writes its copy in the head of a sweep. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ struct reader {
 	const struct loom__sweep_spec *spec;
 	struct loom__figure *f;
 	struct loom__diag *diag;
-	struct loom__factor *factor; /* all factors of the conf, including those that the command line leaves out */
+	struct loom__factor *factor; /* all factors of the conf, with levels that the command line leaves out */
 	size_t factors;
 };
 
@@ -36,7 +36,8 @@ static const struct loom__entry *entry(const struct reader *r, const char *key)
 	return loom__config_get(r->cfg, LOOM__PAPER_SECTION, key);
 }
 
-/* "claim.x" as "paper.x", unless an included file has it. */
+/* Returns the entry that belongs to claim.NAME: paper.NAME if `kind` is "paper.". An entry in another file than the
+ * claim does not count. */
 static const struct loom__entry *beside(const struct reader *r, const struct loom__entry *claim, const char *kind)
 {
 	char key[2 * LOOM__NAME_MOST];
@@ -45,7 +46,7 @@ static const struct loom__entry *beside(const struct reader *r, const struct loo
 	return e && !strcmp(e->file, claim->file) ? e : NULL;
 }
 
-/* Known keys, and names for which there is a claim. */
+/* Reports keys that do not exist, and keys with a name for which there is no claim. */
 static int check_key(void *arg, const struct loom__entry *e)
 {
 	const struct reader *r = arg;
@@ -80,7 +81,7 @@ static int check_key(void *arg, const struct loom__entry *e)
 	return 0;
 }
 
-/* Returns whether the last operator of the expression outside of parentheses is a division. */
+/* Returns 1 if the expression is a quotient: it has a division outside of parentheses, and neither + nor - there. */
 static int is_ratio(const char *text)
 {
 	int depth = 0, ratio = 0;
@@ -118,7 +119,7 @@ static int read_claim(void *arg, const struct loom__entry *e)
 	if (!in_section(e) || strncmp(e->key, "claim.", 6))
 		return 0;
 	if (e->source == LOOM_FROM_FILE && strcmp(e->file, r->f->entry->file))
-		return 0; /* the claim belongs to the figure of a conf that this one includes */
+		return 0; /* the claim belongs to the figure of an included conf */
 	r->f->claim = loom__must(realloc(r->f->claim, (r->f->claims + 1) * sizeof(*r->f->claim)));
 	struct loom__claim *c = &r->f->claim[r->f->claims++];
 	*c = (struct loom__claim){.name = e->key + 6, .text = e->value, .entry = e, .paper = "", .neutral = NAN};
@@ -171,7 +172,7 @@ static void check_needs(struct reader *r)
 		MISTAKE(r, e, e->value_column, "needs = %.40s: choose from sim, cpu, gpu, two-gpus", e->value);
 }
 
-/* `cpu` is a file in the folder of the conf that names it. */
+/* Sets the path of the file `cpu`, which is in the folder of the conf that names it. */
 static void read_cpu(struct reader *r)
 {
 	const struct loom__entry *e = entry(r, "cpu");
@@ -187,14 +188,14 @@ static void read_cpu(struct reader *r)
 		MISTAKE(r, e, e->value_column, "cpu = %.80s: no file '%s'", e->value, r->f->cpu);
 }
 
-/* The entry is of the command line or of another file than the figure. */
+/* Returns 1 if the entry is from the command line or from another file than the figure. */
 static int is_elsewhere(const struct reader *r, const struct loom__entry *e)
 {
 	return e->source > LOOM_FROM_FILE || strcmp(e->file, r->f->entry->file) != 0;
 }
 
-/* A --set or a later file may narrow the values of a factor to those that one wants to run; the claims over the others
- * stay valid. */
+/* Copies the factors of the sweep. If a --set or a later file has narrowed a factor to the levels that the user wants
+ * to run, adds the other levels again. Without this, claims over them would be reported as errors in the conf. */
 static void widen(struct reader *r)
 {
 	const struct loom__sweep_spec *s = r->spec;
@@ -214,7 +215,8 @@ static void widen(struct reader *r)
 	}
 }
 
-/* Included files come first, so the last one is that of the conf itself. */
+/* Finds the entry `figure` or `table`. Entries of included files come first, so the last entry belongs to the conf
+ * itself. */
 static int find_figure(void *arg, const struct loom__entry *e)
 {
 	struct reader *r = arg;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks: starts and connects the processes of one job. There are three ways. This command forks them (run -n N). A
- * launcher with PMIx starts them (mpirun, srun). Or each is started with GPULOOM_RANK, GPULOOM_RANKS and
- * GPULOOM_ROOT=host:port. Without PMIx a hub, the parent of rank 0, forwards messages and detects dead ranks. */
+/* Starts and connects the ranks of one job, in one of three ways. This command forks them (run -n N). Or a launcher
+ * with PMIx starts them (mpirun, srun). Or each is started by hand with GPULOOM_RANK, GPULOOM_RANKS and
+ * GPULOOM_ROOT=host:port. Without PMIx, the parent process of rank 0 is the hub, which forwards messages and detects
+ * dead ranks. */
 #ifndef LOOM_BOOT_H
 #define LOOM_BOOT_H
 
@@ -18,19 +19,19 @@ struct loom__boot {
 	enum loom__boot_how how;
 	int fd;         /* the connection to the hub; -1: none */
 	uint32_t turn;  /* number of exchanges so far */
-	uint32_t local_rank, local_ranks; /* on this host; local_ranks 0: unknown */
+	uint32_t local_rank, local_ranks; /* the rank within this host, and the number of ranks there (0: not known) */
 };
 
-#define LOOM__BOOT_RANKS 1024u /* maximum number of processes of one job */
+#define LOOM__BOOT_RANKS 1024u /* maximum number of ranks of one job */
 
-/* GPULOOM_ROOT: the address on which rank 0 listens. */
+/* The value of GPULOOM_ROOT: the address on which rank 0 accepts connections. */
 struct loom__root {
 	const char *text;
 	char host[256], port[8];
 };
 
-/* Chooses the way to start from `-n` (0: not given) and the environment. Rejects a launcher that started several
- * processes without a way to connect them, and names the option that fixes it. */
+/* Chooses the way to start from `wanted`, the value of -n (0: not given), and the environment. If a launcher has
+ * started several processes that cannot be connected, returns an error that names the option which fixes it. */
 struct loom__boot_plan {
 	enum loom__boot_how how;
 	uint32_t rank, ranks;
@@ -39,27 +40,30 @@ struct loom__boot_plan {
 };
 int loom__boot_plan(uint32_t wanted, struct loom__boot_plan *plan, struct loom_error *err);
 
-/* For commands that several processes would each run as a whole: rejects a launcher that started several. */
+/* Returns an error if a launcher has started several processes. Commands call it if each process would do the whole
+ * work. */
 int loom__boot_alone(const char *command, struct loom_error *err);
 
-/* Makes this process a rank, and returns 0. In the parent of forked ranks, returns LOOM__BOOT_PARENT when all have
- * ended, with the worst exit status in *status. Calls `say` for each rank that died. */
+/* Makes this process a rank, and returns 0. If ranks are forked, the parent serves them as the hub. It returns
+ * LOOM__BOOT_PARENT when all ranks have ended, with the worst exit status in *status. `say` is called for each rank
+ * that died. */
 #define LOOM__BOOT_PARENT 1
 typedef void loom__boot_say(void *arg, const char *text);
 int loom__boot_begin(const struct loom__boot_plan *plan, loom__boot_say *say, void *arg,
 		     struct loom__boot *boot, int *status, struct loom_error *err);
-/* Reports the end of this rank with `status` to the others. `text`: the reason, which the hub prints, or NULL. */
+/* Ends this rank with `status`, and reports the end to the hub. `text` is the reason, which the hub prints, or NULL. */
 void loom__boot_end(struct loom__boot *boot, int status, const char *text);
 
-/* Ranks as threads of this process, for devices with virtual time. Starts all ranks but the first, which is the calling
- * thread. Each calls run() and ends with its result; exchanges of the others then return LOOM_EDIED. */
+/* Ranks that are threads of this process, for devices with virtual time. The calling thread is rank 0;
+ * loom__threads_begin() starts a thread for each other rank. Each of these threads calls run(), whose result is the
+ * result of the rank. When a rank has ended, exchanges of the other ranks return LOOM_EDIED. */
 struct loom__threads;
 typedef int loom__rank_fn(void *arg, const struct loom_ranks *ranks, struct loom_error *err);
 int loom__threads_begin(uint32_t ranks, loom__rank_fn *run, void *arg, struct loom__threads **threads,
 			struct loom_error *err);
 const struct loom_ranks *loom__threads_first(const struct loom__threads *t);
-/* Ends rank 0 with `code`, 0 or an error in *err, and waits for the other ranks. Returns the first error, in *err, that
- * is more than the end of another rank. */
+/* Ends rank 0 with `code`, which is 0 or the error in *err, and waits for the other ranks. Returns the first error of
+ * any rank with its text in *err, or 0. LOOM_EDIED is returned only if no rank has another error. */
 int loom__threads_end(struct loom__threads *t, int code, struct loom_error *err);
 
 /* Returns the more informative of two exit statuses. */
@@ -70,36 +74,39 @@ int loom__boot_worse(int a, int b);
 /* root.c: parses HOST:PORT or [ADDRESS]:PORT. */
 int loom__root_read(const char *text, struct loom__root *root, struct loom_error *err);
 
-/* token.c: reads 32 hexadecimal digits from GPULOOM_TOKEN or the file GPULOOM_TOKEN_FILE. */
+/* token.c: reads 32 hexadecimal digits from GPULOOM_TOKEN or from the file GPULOOM_TOKEN_FILE. */
 int loom__token_read(unsigned char token[16], struct loom_error *err);
-/* Compares two tokens in constant time. */
+/* Returns 1 if two tokens are equal. Takes the same time for all tokens, so that the time reveals nothing about
+ * them. */
 int loom__token_is(const unsigned char a[16], const unsigned char b[16]);
 
-/* link.c: a connection. The hub never blocks on it; a rank does. */
+/* link.c: a connection between the hub and a rank. The hub never blocks on it; a rank does. */
 struct loom__link {
 	int fd; /* -1: none */
 	struct loom__frame_reader in;
 	struct loom__frame_head head; /* head of the outgoing frame */
-	const char *body;	      /* the unsent part of the body: `text`, or the caller's memory */
-	uint64_t out, sent;	      /* out: size of the frame with its head; sent: bytes sent */
+	const char *body;	      /* body of the outgoing frame: `text`, or memory of the caller */
+	uint64_t out, sent;	      /* bytes of the outgoing frame with its head (0: none), and bytes already sent */
 	char text[LOOM__TEXT_MOST + 1];
 };
-/* Reads available bytes of one frame. Returns 1 when the frame is complete and 0 when not. Returns -1 with an errno
- * when the connection failed: ECONNRESET at the end, EPROTO after an invalid message, ENOMEM. */
+/* Reads available bytes of one frame. Returns 1 when the frame is complete, else 0. If the connection has failed,
+ * returns -1 with an errno: ECONNRESET if the peer closed it, EPROTO after an invalid message, ENOMEM. */
 int loom__link_read(struct loom__link *l, struct loom__frame *frame);
-/* Starts to send one frame, and returns like loom__link_flush(). `text` is copied; `body` must stay until all is
+/* Start to send one frame, and return like loom__link_flush(). `text` is copied. `body` must stay valid until all is
  * sent. */
 int loom__link_tell(struct loom__link *l, uint32_t kind, const char *text);
 int loom__link_give(struct loom__link *l, uint32_t kind, const void *body, uint64_t bytes);
-/* Sends as much as possible. Returns 0 when all is sent, 1 when not, or -1 with an errno. */
+/* Sends as much as possible without blocking. Returns 0 when all is sent, 1 when bytes are left, or -1 with an
+ * errno. */
 int loom__link_flush(struct loom__link *l);
 int loom__link_is_busy(const struct loom__link *l); /* returns 1 in the middle of a frame, incoming or outgoing */
 void loom__link_close(struct loom__link *l);
 
-/* Blocks. Returns 0, or -1 with an errno; ECONNRESET: the connection has ended. */
+/* Sends one frame, and blocks until all is sent. Returns 0, or -1 with an errno. */
 int loom__frame_send(int fd, uint32_t kind, uint32_t value, const void *data, uint64_t bytes);
 
-/* listener.c: accepts ranks of other hosts. A new one must send its rank and the job's token in time. */
+/* listener.c: accepts connections of ranks on other hosts. A new connection must send its rank and the token of the job
+ * within a time limit. */
 #define LOOM__LISTENER_SOCKETS 8u
 #define LOOM__LISTENER_PENDING 16u
 #define LOOM__LISTENER_FDS (LOOM__LISTENER_SOCKETS + LOOM__LISTENER_PENDING)
@@ -114,37 +121,39 @@ struct loom__listener {
 };
 /* Called when `rank` has connected. Takes over fd and returns NULL, or returns the reason to reject the rank. */
 typedef const char *loom__listener_join(void *arg, uint32_t rank, int fd);
-/* To be called before and after poll(). `now` is from a clock that stops while this process is stopped. */
+/* The hub calls prepare() before poll() and serve() after it. `now` is in ns on a clock that stops while this process
+ * is stopped. */
 void loom__listener_prepare(const struct loom__listener *d, uint64_t now, struct pollfd on[LOOM__LISTENER_FDS]);
 void loom__listener_serve(struct loom__listener *d, const struct pollfd on[LOOM__LISTENER_FDS], uint64_t now,
 			  loom__listener_join *join, void *arg);
 void loom__listener_close(struct loom__listener *d);
 
-/* A rank as seen by the hub. */
+/* The state of a rank in the hub. */
 struct loom__member {
 	struct loom__link link;
-	int pid;    /* 0: the rank is on another host */
-	int ended;  /* the rank has sent DONE or has died */
+	int pid;    /* 0: the rank is on another host; -1: the process has been reaped */
+	int ended;  /* 1: the rank has sent DONE or has died */
 	int died;
 	int status;
-	int given;  /* the rank waits for the exchange in progress */
-	uint64_t busy_since; /* the time at which an incomplete frame began */
-	const char *data;    /* the rank's contribution to the exchange */
+	int given;  /* 1: the rank waits for the exchange in progress */
+	uint64_t busy_since; /* time on the hub's clock at which the incomplete frame began */
+	const char *data;    /* the rank's contribution to the exchange, of `bytes` bytes */
 	uint64_t bytes;
-	/* The rank's own error message, in a buffer, because memory may be short. */
+	/* The error message of the rank. It is an array, because memory may be short when the message arrives. */
 	char text[sizeof(((struct loom_error *)0)->text)];
 };
 #define LOOM__HUB_ACCEPTS (LOOM__FRAME_BIT(LOOM__FRAME_GIVE) | LOOM__FRAME_BIT(LOOM__FRAME_DONE))
-/* Serves n ranks until all have ended, and returns the exit status. `listener` (may be NULL) accepts ranks of other
- * hosts, and is closed when all have joined. `on` has space for n + LOOM__LISTENER_FDS. */
+/* Serves n ranks until all have ended, and returns the exit status of the job. `listener` accepts ranks of other hosts;
+ * it may be NULL. The hub closes the listener when all ranks have joined. `on` has room for n + LOOM__LISTENER_FDS. */
 int loom__hub_run(struct loom__member *member, struct pollfd *on, uint32_t n, struct loom__listener *listener,
 		  loom__boot_say *say, void *arg);
 
-/* tcp.c: listens on all addresses of the name. Returns 0 or a negative error. */
+/* tcp.c: listens on all addresses that the host name has. Returns 0 or a negative error. */
 int loom__tcp_listen(const struct loom__root *root, struct loom__listener *listener, struct loom_error *err);
-/* returns a descriptor or a negative error */
+/* Connects this rank to rank 0. Returns a descriptor or a negative error. */
 int loom__tcp_connect(const struct loom__boot_plan *plan, struct loom_error *err);
-/* The time in seconds until a lost peer (power, cable) is detected. */
+/* The time in seconds after which a connection is closed because its peer does not answer (power failure, unplugged
+ * cable). loom__tcp_keep() sets it. */
 #define LOOM__TCP_SECONDS 20
 void loom__tcp_keep(int fd);
 

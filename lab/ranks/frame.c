@@ -26,7 +26,8 @@ static int is_allowed(const struct loom__frame_reader *r)
 	}
 }
 
-/* Allocates space for `bytes` of the body, at most the announced size, and a NUL. The space doubles, to copy rarely. */
+/* Makes room for `bytes` bytes of the body and a NUL. The room doubles each time, so that the body is copied rarely. It
+ * does not exceed the announced size. */
 static int make_room(struct loom__frame_reader *r, uint64_t bytes)
 {
 	uint64_t room = r->room ? r->room : FIRST_ROOM;
@@ -49,7 +50,7 @@ static size_t least(uint64_t a, size_t b)
 	return a < b ? (size_t)a : b;
 }
 
-/* Copies bytes of the head that are still missing. Returns how many. */
+/* Copies from `data` the bytes of the head that are still missing. Returns the number of bytes copied. */
 static size_t take_head(struct loom__frame_reader *r, const char *data, size_t bytes)
 {
 	size_t n = r->have < sizeof(r->head) ? least(sizeof(r->head) - r->have, bytes) : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages between a rank and the hub, independent of sockets. A message (frame) is a head, and a body of the size in
- * the head. Both sides have the same architecture. */
+/* Messages between a rank and the hub, independent of sockets. A message is called a frame. It has a head, and a body
+ * whose size is in the head. Both sides have the same byte order and type sizes. */
 #ifndef LOOM_FRAME_H
 #define LOOM_FRAME_H
 
@@ -9,7 +9,7 @@
 
 enum loom__frame_kind {
 	LOOM__FRAME_HELLO = 1, /* the first frame of a rank that connects; body: struct loom__hello */
-	LOOM__FRAME_GIVE,      /* a rank's contribution to an exchange */
+	LOOM__FRAME_GIVE,      /* the contribution of a rank to an exchange */
 	LOOM__FRAME_ALL,       /* the contributions of all ranks */
 	LOOM__FRAME_DONE,      /* the rank ends; body: the reason, as text */
 	LOOM__FRAME_END,       /* the exchange has failed; body: the reason, as text */
@@ -20,46 +20,46 @@ enum loom__frame_kind {
 
 struct loom__frame_head {
 	uint32_t kind;
-	uint32_t value; /* HELLO: rank; GIVE: number of the exchange; DONE: status */
+	uint32_t value; /* HELLO: rank; GIVE: number of the exchange; DONE: exit status */
 	uint64_t bytes; /* size of the body */
 };
 
-/* Version of the protocol. */
+/* The version of this protocol, which both sides must share. */
 #define LOOM__HELLO_VERSION 1u
 struct loom__hello {
 	unsigned char token[16];
 	uint32_t ranks, version;
 };
 
-#define LOOM__GIVE_MOST (16u << 20) /* limit on the bytes of a rank in one exchange */
+#define LOOM__GIVE_MOST (16u << 20) /* limit on the bytes that one rank contributes to an exchange */
 #define LOOM__TEXT_MOST 999u	    /* limit on the bytes of a text */
 
 /* A complete frame. */
 struct loom__frame {
 	struct loom__frame_head head;
-	const char *body; /* head.bytes bytes and a NUL, valid until the reader's next call */
+	const char *body; /* head.bytes bytes and a NUL, valid until the next call with the same reader */
 };
 
-/* Parses the bytes of one connection. Zero-initialise it, then set the first two members. */
+/* Parses the bytes of one connection. Zero-initialise it, then set `kinds` and `most`. */
 struct loom__frame_reader {
 	uint32_t kinds; /* LOOM__FRAME_BIT() of each accepted kind */
-	uint64_t most;	/* limit on the bytes in the body of GIVE or ALL; the other kinds have limits of their own */
+	uint64_t most;	/* limit on the bytes in the body of GIVE or ALL; the limits of other kinds are fixed */
 	struct loom__frame_head head;
-	uint64_t have; /* bytes of this frame so far, head included */
+	uint64_t have; /* number of bytes of this frame so far, head included */
 	char *body;
 	uint64_t room;
-	int failed; /* the error that ended the reader */
+	int failed; /* 0, or the error that ended the reader */
 };
 
-/* Takes bytes in pieces of any size. Returns 1 if a frame is complete, with *frame, and *used as the number of bytes
- * taken; call again with the rest. Returns 0 if all bytes were taken and more are needed. LOOM_EINVAL (a kind that is
- * not accepted, or a body above the limit of its kind) and LOOM_ENOMEM are final. The reader allocates memory for
- * received bytes, not for announced ones. */
+/* Parses `bytes` bytes, which may be any part of the stream. Sets *used to the number of bytes taken. Returns 1 if a
+ * frame is complete, and sets *frame; call it again with the rest of the bytes. Returns 0 if all bytes were taken and
+ * the frame needs more. LOOM_ENOMEM and LOOM_EINVAL are final; LOOM_EINVAL means a kind that is not accepted, or a body
+ * above the limit of its kind. Memory is allocated for bytes that have arrived, not for the announced size. */
 int loom__frame_take(struct loom__frame_reader *r, const void *data, size_t bytes, size_t *used,
 		     struct loom__frame *frame);
-/* Returns the number of missing bytes of the head, or, once the head is complete, of the body. */
+/* Returns the number of missing bytes of the head or, when the head is complete, of the body. */
 uint64_t loom__frame_wants(const struct loom__frame_reader *r);
-/* Returns 1 when a frame has started and is incomplete. */
+/* Returns 1 if a frame has started and is not complete. */
 int loom__frame_is_cut(const struct loom__frame_reader *r);
 void loom__frame_reader_free(struct loom__frame_reader *r);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hub forwards exchanges, and ends the remaining ranks soon after one has ended. */
+/* The hub forwards exchanges between ranks. Soon after one rank has ended, it ends the other ranks, too. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,42 +19,46 @@
 #include "ranks/boot.h"
 
 #define LOOK_MS 50
-/* After a failure the hub sends the other ranks SIGTERM twice, then SIGKILL. */
+/* After a failure, the hub sends SIGTERM to the remaining ranks after the first two of these times, and SIGKILL after
+ * the third. */
 #define ASK_NS 200000000ull
 #define TELL_NS 700000000ull
-#define KILL_NS 1200000000ull /* on an overloaded machine the end takes seconds, and all ranks must end within 5 s */
+#define KILL_NS 1200000000ull /* an overloaded machine needs seconds for the end, and all ranks must end within 5 s */
 
-/* The job starts only when all ranks have joined. The connect timeout is half the join timeout. */
+/* The job starts only when all ranks have joined, within this time. A rank tries to connect for half of this time
+ * (CONNECT_NS in tcp.c). */
 #define JOIN_NS 60000000000ull
 
-/* A rank of another host must complete a message within this time, plus a time per byte. A local rank has no limit,
- * because it may be stopped in a debugger; its wait status reports its end. */
+/* A rank of another host must complete a message within FRAME_NS plus BYTE_NS per byte. A local rank has no such limit,
+ * because it may be stopped in a debugger, and the hub learns of its end from waitpid(). */
 #define FRAME_NS 20000000000ull
 #define BYTE_NS 4000ull
 
-/* After a signal, when all local ranks wait for others for this time, they have nothing left to end in order. */
+/* A signal stops the job if all local ranks then wait in an exchange for this time, because none of them can end by
+ * itself. */
 #define STOP_NS 500000000ull
 
 struct hub {
 	struct loom__member *member;
 	uint32_t n;
-	struct loom__listener *listener; /* NULL: none, or all have joined */
+	struct loom__listener *listener; /* NULL if there is none, or all ranks have joined */
 	loom__boot_say *say;
 	void *arg;
-	uint64_t seen, clock; /* a clock that stops while this process is stopped */
-	uint64_t failed_at;   /* when the first rank failed; 0: none has */
+	uint64_t seen, clock; /* clock: ns, stops while this process is stopped; seen: its last update */
+	uint64_t failed_at;   /* time at which the first rank failed; 0: none has */
 	uint32_t turn;	      /* number of exchanges so far */
-	int asked;	      /* number of stop requests sent to the ranks */
-	int stops;	      /* number of signals so far */
-	uint64_t idle_since;  /* when all local ranks began to wait; 0: some does not */
+	int asked;	      /* number of signals that press() has sent to each rank, 0..3 */
+	int stops;	      /* number of signals that the hub has received */
+	uint64_t idle_since;  /* time on `clock` since which all local ranks wait; 0: at least one does not */
 	int stopped;	      /* 1: a signal ends the job */
-	char *all;	      /* the data of the last exchange, which may still be in transmission */
-	char reason[300];     /* the reason that waiting ranks receive */
+	char *all;	      /* the data of the last exchange, which may not be fully sent yet */
+	char reason[300];     /* the reason that ranks in an exchange receive */
 };
 
 int loom__boot_worse(int a, int b)
 {
-	/* A verification failure outranks failures that it caused in other ranks. */
+	/* The first status of this list wins. A failed verification (3) comes first, because it causes failures in
+	 * other ranks. */
 	static const int order[] = {3, 124, 130, 2, 4, 1, 6, 5};
 	for (size_t i = 0; i < LOOM__COUNT(order); i++)
 		if (a == order[i] || b == order[i])
@@ -69,7 +73,7 @@ static void fail(struct hub *h, uint32_t rank, const char *what)
 		h->failed_at = loom__now_ns();
 }
 
-/* `first`: no earlier failure caused this one. */
+/* Records that a rank has ended without DONE. `first` is 1 if no earlier failure can have caused this one. */
 static void gone(struct hub *h, uint32_t rank, int first, const char *what)
 {
 	struct loom__member *m = &h->member[rank];
@@ -86,7 +90,7 @@ static void gone(struct hub *h, uint32_t rank, int first, const char *what)
 	fail(h, rank, "died");
 }
 
-/* The hub's own signals may have caused later failures. */
+/* If another rank has failed before, the hub's own signals may have caused this failure. */
 static void died(struct hub *h, uint32_t rank, const char *what)
 {
 	gone(h, rank, !h->failed_at, what);
@@ -98,7 +102,7 @@ static void hang_up(struct loom__member *m)
 	m->given = 0;
 }
 
-/* Closes the connection of a rank that cannot be answered, which ends its wait. */
+/* Closes the connection of a rank to which the hub cannot send. This ends the rank's wait. */
 static void unreachable(struct hub *h, uint32_t rank)
 {
 	struct loom__member *m = &h->member[rank];
@@ -123,7 +127,7 @@ static void lost(struct hub *h, uint32_t r)
 				   "lost its connection",
 		 errno == EPROTO || errno == ENOMEM || errno == ETIME || ended ? "" : why);
 	hang_up(m);
-	if (!m->pid || !ended) /* remote rank: no wait status */
+	if (!m->pid || !ended) /* a local rank that closed its connection is reported by reap(), with its wait status */
 		died(h, r, text);
 }
 
@@ -133,7 +137,7 @@ static void done(struct hub *h, uint32_t r, const struct loom__frame *f)
 	m->ended = 1;
 	m->status = f->head.value <= 255 ? (int)f->head.value : 1; /* exit statuses are at most 255 */
 	memcpy(m->text, f->body, f->head.bytes + 1);
-	if ((h->asked || h->stopped) && m->status == 130) { /* the stop was requested */
+	if ((h->asked || h->stopped) && m->status == 130) { /* the rank ended because the hub asked it to */
 		m->status = 0;
 		*m->text = 0;
 	}
@@ -163,16 +167,16 @@ static void take(struct hub *h, uint32_t r)
 		done(h, r, &f);
 	} else if (rc) {
 		m->given = 1;
-		m->data = f.body; /* valid until the next frame, which follows the answer */
+		m->data = f.body; /* stays valid until the next frame, which the rank sends only after the answer */
 		m->bytes = f.head.bytes;
 	}
 }
 
-/* Removes shared memory of a killed rank, which trigger plug-ins name gpuloom-NAMESPACE-PROCESS-... */
+/* Removes the shared memory that a killed process has left. Trigger plug-ins name it gpuloom-NAMESPACE-PROCESS-... */
 static void sweep(int pid)
 {
 	struct stat space;
-	alignas(struct dirent64) char room[4096]; /* opendir() would allocate */
+	alignas(struct dirent64) char room[4096]; /* opendir() would allocate a buffer */
 	int n = 0, d = stat("/proc/self/ns/pid", &space) ? -1 : open("/dev/shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	while (d >= 0 && (n = (int)syscall(SYS_getdents64, d, room, sizeof(room))) > 0)
 		for (int at = 0; at < n;) {
@@ -200,11 +204,13 @@ static void reap(struct hub *h)
 		snprintf(text, sizeof(text), " (pid %d) %s: the job ends", m->pid, how);
 		sweep(m->pid);
 		m->pid = -1;
-		/* The rank's last message may still be in the socket. */
+		/* The last message of the rank may still be in the socket. */
 		while (m->link.fd >= 0 && !m->ended &&
 		       poll(&(struct pollfd){.fd = m->link.fd, .events = POLLIN}, 1, 0) == 1)
 			take(h, r);
-		/* Another rank may have noticed this kill first. The hub itself sends SIGKILL only at the end. */
+		/* This kill may have caused a failure that the hub noticed first. So the kill counts as a first
+		 * failure, too, if the hub cannot have sent the signal. The hub may send SIGTERM at any time, but
+		 * SIGKILL only at the end (asked == 3). */
 		gone(h, r,
 		     !h->failed_at || (status != CHILD_LOST && WIFSIGNALED(status) &&
 				       WTERMSIG(status) != SIGTERM && h->asked < 3),
@@ -222,8 +228,8 @@ static void exchange(struct hub *h)
 		if (h->member[r].bytes != bytes)
 			return died(h, r, " is not in step with rank 0: do all run the same conf?");
 	}
-	char *all = realloc(h->all, h->n * bytes + 1); /* all ranks have received the previous one */
-	if (!all) { /* release() reports the lack of memory */
+	char *all = realloc(h->all, h->n * bytes + 1); /* all ranks have received the previous data */
+	if (!all) { /* release() reports the lack of memory to the ranks */
 		snprintf(h->reason, sizeof(h->reason), "out of memory for an exchange of all ranks");
 		h->failed_at = h->failed_at ? h->failed_at : loom__now_ns();
 		return;
@@ -241,7 +247,8 @@ static void exchange(struct hub *h)
 	}
 }
 
-/* Fails pending exchanges after a rank has ended. */
+/* If a rank has ended or failed, the exchange in progress cannot complete. Sends this failure to the ranks that wait in
+ * the exchange. */
 static void release(struct hub *h)
 {
 	int some = h->failed_at != 0;
@@ -301,7 +308,7 @@ static const char *join(void *arg, uint32_t rank, int fd)
 	return NULL;
 }
 
-/* Fails ranks that are started by hand and have not joined in time, or after a signal. */
+/* Fails ranks of other hosts that have not joined within the time limit, or before a signal stops the job. */
 static void miss(struct hub *h)
 {
 	int missing = 0;
@@ -329,7 +336,7 @@ static void miss(struct hub *h)
 	h->listener = NULL;
 }
 
-/* Drops remote ranks that stop in the middle of a message. */
+/* Closes the connections of ranks of other hosts that did not complete a message in time. */
 static void hurry(struct hub *h)
 {
 	for (uint32_t r = 0; r < h->n; r++) {
@@ -351,18 +358,18 @@ static int over(const struct hub *h)
 	return 1;
 }
 
-/* For forwarding a signal that only this process received. */
+/* to_forward: a signal to pass on to the ranks, 0: none; signals: number of signals received */
 static volatile sig_atomic_t to_forward, signals;
 static void on_signal(int number, siginfo_t *info, void *context)
 {
 	(void)context;
 	signals++;
-	if (info->si_code != SI_KERNEL) /* a signal from a terminal reaches all processes */
+	if (info->si_code != SI_KERNEL) /* a signal from the terminal has already reached all processes */
 		to_forward = number;
 }
 
-/* Prints why ranks failed, each reason once. Rank 0 prints its own. Without a reason, names the rank that failed
- * first. */
+/* Prints why ranks failed, each reason once. Rank 0 prints its own reason itself. If no rank gave a reason, prints
+ * which rank failed first. */
 static void tell(struct hub *h)
 {
 	char line[4200];
@@ -383,7 +390,7 @@ static void tell(struct hub *h)
 	}
 }
 
-/* Returns 1 when some local rank does not wait for ranks of other hosts. */
+/* Returns 1 if a local rank neither has ended nor waits in an exchange. */
 static int some_work(const struct hub *h)
 {
 	for (uint32_t r = 0; r < h->n; r++)
@@ -399,8 +406,8 @@ static void stop(struct hub *h)
 	h->failed_at = h->failed_at ? h->failed_at : loom__now_ns();
 }
 
-/* The first signal ends the ranks in order, after their sample. The second one ends them at once, by force after a
- * second. The third one ends them by force at once. */
+/* The first signal asks the ranks to end after their sample. The second one asks them to end at once, and press() kills
+ * them after KILL_NS. The third one kills them at once. */
 static void obey(struct hub *h)
 {
 	int number = to_forward, before = h->stops;
@@ -420,7 +427,7 @@ static void obey(struct hub *h)
 	}
 	if (before < 2 && h->stops >= 2 && !h->failed_at) {
 		stop(h);
-		h->asked = 2; /* the ranks have received both signals */
+		h->asked = 2; /* press() need not send SIGTERM, because the ranks have received both signals */
 	}
 	if (before < 3 && h->stops >= 3) {
 		stop(h);
@@ -495,5 +502,5 @@ int loom__hub_run(struct loom__member *member, struct pollfd *on, uint32_t n, st
 	free(h.all);
 	if (h.stopped && !dead && status != 3)
 		return 130;
-	return dead && status != 3 ? 1 : status; /* the death of this rank stopped the others */
+	return dead && status != 3 ? 1 : status; /* 1, because a rank's death caused the other statuses */
 }

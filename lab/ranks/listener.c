@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The listener of the hub. A port scanner, a web browser or a rank of another job may connect. The listener closes
- * connections that send nothing or anything but the job's token, and they never block the hub. */
+/* The listener of the hub. A port scanner, a web browser or a rank of another job may connect, too. The listener closes
+ * connections that do not send the token of the job. No connection can block the hub. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,17 +10,18 @@
 #include "ranks/boot.h"
 
 #define STRANGER_NS 5000000000ull /* time limit for the first frame */
-#define CROWDED_NS 1000000000ull  /* minimum age of a pending connection that a new one replaces, if all slots are used */
+#define CROWDED_NS 1000000000ull  /* if all slots are used, a new connection replaces one of at least this age */
 
 static void refuse(struct loom__listener *d, struct loom__pending *s, const char *why)
 {
 	d->refused++;
-	/* cannot block: the text fits into the buffer of a new connection */
+	/* cannot block, because the text fits into the buffer of a new connection */
 	(void)loom__link_tell(&s->link, LOOM__FRAME_END, why);
 	loom__link_close(&s->link);
 }
 
-/* Checks the token first, and reveals nothing about the job without it. */
+/* Answers the first frame of a connection. The token is checked first: without it, the reply reveals nothing about the
+ * job. */
 static void greet(struct loom__listener *d, struct loom__pending *s, const struct loom__frame *f,
 		  loom__listener_join *join, void *arg)
 {
@@ -56,7 +57,8 @@ static void hear(struct loom__listener *d, struct loom__pending *s, loom__listen
 		greet(d, s, &f, join, arg);
 }
 
-/* Returns a slot for the next connection: a free one, or that of the oldest pending connection. */
+/* Returns the index of the slot for the next connection: a free slot, or else the slot of the oldest pending
+ * connection. Returns LOOM__LISTENER_PENDING if this connection is too new to be replaced. */
 static uint32_t find_place(const struct loom__listener *d, uint64_t now)
 {
 	uint32_t oldest = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How this process was started, according to its environment. */
+/* Finds out from the environment how this process was started. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static int number(const char *name, uint32_t *value)
 	return 1;
 }
 
-/* Launchers that tell the number of processes, and the option with which they provide PMIx. */
+/* Launchers: the variable with the number of processes, the name, and advice on how to provide PMIx. */
 static const struct {
 	const char *size, *launcher, *fix;
 } launchers[] = {
@@ -52,7 +52,7 @@ int loom__boot_plan(uint32_t wanted, struct loom__boot_plan *plan, struct loom_e
 				  "-n %u and GPULOOM_RANKS, which makes this process a rank: remove one of "
 				  "them",
 				  wanted);
-	/* A shell that a launcher started may also have these variables, which cannot be distinguished. */
+	/* A shell that a launcher has started also has these variables, and cannot be distinguished from a rank. */
 	if (wanted && pmix)
 		return LOOM__FAIL(err, LOOM_EINVAL,
 				  "-n %u under a launcher that starts the ranks (PMIX_RANK is set): remove -n; if no "

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks started by a launcher with PMIx. The client library is loaded on demand, so that gpuloom runs without it. */
+/* Ranks that a launcher with PMIx has started. The PMIx client library is loaded on demand, so that gpuloom also runs
+ * on machines without it. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +57,7 @@ static int number(const char *key, pmix_rank_t of, uint32_t *value)
 		*value = v->data.uint16;
 	else if (rc == PMIX_SUCCESS)
 		rc = PMIX_ERR_TYPE_MISMATCH;
-	return rc == PMIX_SUCCESS ? 0 : -1; /* v is small and leaks once, because PMIx frees it only by a macro */
+	return rc == PMIX_SUCCESS ? 0 : -1; /* v leaks once, because only a macro of PMIx can free it */
 }
 
 static int allgather(void *self, const void *mine, void *all, size_t bytes, struct loom_error *err)
@@ -124,7 +125,7 @@ int loom__pmix_begin(struct loom__boot *boot, struct loom_error *err)
 void loom__pmix_end(struct loom__boot *boot, int status)
 {
 	char text[80];
-	if (status) { /* without this the others would wait for this rank */
+	if (status) { /* without the abort, the other ranks would wait for this rank */
 		snprintf(text, sizeof(text), "gpuloom: rank %u ended with status %d", boot->ranks.rank, status);
 		p.abort(status, text, NULL, 0);
 	}

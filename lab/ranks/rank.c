@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rank's side: starts as a child of this command or on its own, takes part in exchanges, ends. */
+/* The side of a rank: it starts as a child of this command or by hand, takes part in exchanges, and ends. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -42,7 +42,8 @@ static int allgather(void *self, const void *mine, void *all, size_t bytes, stru
 	return LOOM__FAIL(err, LOOM_EDIED, "rank %u ends: %s", b->ranks.rank, why);
 }
 
-/* Ranks of one host divide its cores as devices do; surplus ranks share cores. */
+/* Restricts this process to its share of the cores. Ranks of one host divide the cores as devices do; if there are more
+ * ranks than cores, ranks share cores. */
 static void take_cores(uint32_t rank, uint32_t ranks)
 {
 	cpu_set_t have, mine;
@@ -60,7 +61,7 @@ static void take_cores(uint32_t rank, uint32_t ranks)
 	CPU_ZERO(&mine);
 	for (; from < to; from++)
 		CPU_SET(list[from].cpu, &mine);
-	(void)sched_setaffinity(0, sizeof(mine), &mine); /* best effort: failing does no harm */
+	(void)sched_setaffinity(0, sizeof(mine), &mine); /* a failure does no harm */
 }
 
 static void become(struct loom__boot *boot, uint32_t rank, uint32_t ranks, int fd)
@@ -73,17 +74,17 @@ static void become(struct loom__boot *boot, uint32_t rank, uint32_t ranks, int f
 				    .fd = fd};
 }
 
-/* Ends this rank after the hub has died or, on another host, has closed the connection: first in order, then by force.
- * The rank itself may notice first, with a better reason. */
+/* Ends this rank after the hub has died or has closed the connection. The rank's own code may notice this first, and
+ * then prints a better reason, so watch() waits before each step. */
 static void *watch(void *arg)
 {
 	const struct loom__boot *b = arg;
 	static const char text[] = "gpuloom: error: this rank ends: the launcher of the job has ended\n";
 	struct pollfd on = {.fd = b->fd, .events = POLLRDHUP};
 	while (poll(&on, 1, -1) <= 0)
-		if (errno != EINTR) /* out of memory, probably for a moment only */
+		if (errno != EINTR) /* poll() lacks memory, probably for a moment only */
 			nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
-	for (int i = 0; i < 2; i++) { /* the first request ends the sample, the second one acts at once */
+	for (int i = 0; i < 2; i++) { /* the first SIGTERM ends the rank after its sample, the second one at once */
 		nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
 		kill(getpid(), SIGTERM);
 	}
@@ -109,7 +110,7 @@ static int start_watch(struct loom__boot *boot, struct loom_error *err)
 	return 0;
 }
 
-/* Forks one rank. Returns 0 in the child, and in the parent the child's pid or -1. */
+/* Forks one rank. Returns 0 in the child. In the parent, returns the pid of the child, or -1 on failure. */
 static pid_t spawn(struct loom__member *member, uint32_t rank, int *fd)
 {
 	int pair[2];
@@ -117,7 +118,7 @@ static pid_t spawn(struct loom__member *member, uint32_t rank, int *fd)
 		return -1;
 	pid_t parent = getpid(), pid = fork();
 	if (pid == 0) {
-		/* If this rank is stopped when the hub dies, SIGCONT lets watch() end it. */
+		/* If this rank is stopped when the hub dies, the SIGCONT continues it, so that watch() can end it. */
 		if (prctl(PR_SET_PDEATHSIG, SIGCONT) || getppid() != parent)
 			_exit(1);
 		close(pair[0]);
@@ -135,7 +136,8 @@ static pid_t spawn(struct loom__member *member, uint32_t rank, int *fd)
 	return pid;
 }
 
-/* Raises the limit of open files: one per rank, and a reserve. *before is the previous limit, which the ranks keep. */
+/* Raises the limit of open files to what the hub needs: one per rank, and a reserve. Sets *before to the previous
+ * limit, which the ranks keep. */
 static int want_files(uint32_t ranks, struct rlimit *before, struct loom_error *err)
 {
 	struct rlimit now;
@@ -151,7 +153,7 @@ static int want_files(uint32_t ranks, struct rlimit *before, struct loom_error *
 			  ranks, (unsigned long long)need, (unsigned long long)before->rlim_max);
 }
 
-/* Forks the first `local` of n ranks and serves all of them. */
+/* Forks the first `local` of n ranks, and serves all n as the hub. */
 static int serve(struct loom__boot *boot, uint32_t n, uint32_t local, struct loom__listener *listener,
 		 loom__boot_say *say, void *arg, int *status, struct loom_error *err)
 {
@@ -168,7 +170,7 @@ static int serve(struct loom__boot *boot, uint32_t n, uint32_t local, struct loo
 	}
 	for (uint32_t r = 0; r < n; r++)
 		member[r].link.fd = -1;
-	fflush(NULL); /* otherwise every child would print buffered output */
+	fflush(NULL); /* without this, every child would print the buffered output again */
 	for (uint32_t r = 0; r < local; r++) {
 		int fd = -1, failed;
 		pid_t pid = spawn(member, r, &fd);

@@ -13,14 +13,14 @@
 #include "ranks/boot.h"
 
 #define CONNECT_NS 30000000000ull
-#define ONE_MS 5000 /* time limit per address */
+#define ONE_MS 5000 /* time limit per address, in ms */
 #define BACKLOG 128
 
 void loom__tcp_keep(int fd)
 {
 	int one = 1, idle = LOOM__TCP_SECONDS / 2, every = LOOM__TCP_SECONDS / 4, probes = 2;
 	unsigned unanswered = LOOM__TCP_SECONDS * 1000;
-	/* Best effort: without these options a lost peer is detected late. */
+	/* Failures are ignored: without these options, a lost peer is only detected later. */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
@@ -44,7 +44,7 @@ static int listen_at(const struct addrinfo *a)
 	if (fd < 0)
 		return -1;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (a->ai_family == AF_INET6) /* the list has the IPv4 addresses, too */
+	if (a->ai_family == AF_INET6) /* the list also contains the IPv4 addresses */
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
 	if (!bind(fd, a->ai_addr, a->ai_addrlen) && !listen(fd, BACKLOG))
 		return fd;
@@ -60,7 +60,8 @@ int loom__tcp_listen(const struct loom__root *root, struct loom__listener *liste
 	int failed = 0, rc = resolve(root, AI_PASSIVE, &list, err);
 	if (rc)
 		return rc;
-	/* Ranks may use any address of the host, so another job on this port of any address is an error. */
+	/* Ranks may connect to any address of the host. So it is an error if another job uses this port on any of
+	 * them. */
 	for (const struct addrinfo *a = list; a && listener->listeners < LOOM__LISTENER_SOCKETS && failed != EADDRINUSE;
 	     a = a->ai_next) {
 		int fd = listen_at(a);
@@ -80,9 +81,9 @@ int loom__tcp_listen(const struct loom__root *root, struct loom__listener *liste
 						    : "");
 }
 
-/* ---- the other ranks ------------------------------------------------------------------------- */
+/* ---- ranks of other hosts --------------------------------------------------------------------- */
 
-/* Returns 1 when ready, 0 at the timeout, -1 after a signal. */
+/* Returns 1 when fd is ready, 0 at the time `until`, -1 after a signal. */
 static int await(int fd, short what, uint64_t until)
 {
 	uint64_t now = loom__now_ns();
@@ -91,7 +92,8 @@ static int await(int fd, short what, uint64_t until)
 	return n < 0 && errno == EINTR ? -1 : n > 0;
 }
 
-/* Waits for the hub's answer to HELLO. Returns 0 or a negative error; LOOM_EAGAIN with an errno: try again. */
+/* Waits for the hub's answer to HELLO. Returns 0 or a negative error. LOOM_EAGAIN, with an errno, means that the caller
+ * may try the next address or try again. */
 static int await_welcome(struct loom__link *l, const struct loom__boot_plan *plan, uint64_t until,
 			 struct loom_error *err)
 {
@@ -132,7 +134,7 @@ static int connect_to(const struct addrinfo *a, const struct loom__boot_plan *pl
 	if (!rc) {
 		*out = l.fd;
 		l.fd = -1;
-		(void)fcntl(*out, F_SETFL, 0); /* blocks from here on, because a rank only waits for the others */
+		(void)fcntl(*out, F_SETFL, 0); /* blocking from here on: a rank has nothing else to do */
 		loom__tcp_keep(*out);
 	}
 	loom__link_close(&l);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks as threads of this process, for devices with virtual time; supports thousands of ranks. */
+/* Ranks that are threads of this process, for devices with virtual time. Thousands of ranks are possible. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #define STACK_BYTES (512u << 10)
 
 struct thread_rank {
-	struct loom_ranks ranks; /* first, so that `self` points to both */
+	struct loom_ranks ranks; /* the first member, so that `self` points to both structs */
 	struct loom__threads *all;
 	pthread_t thread;
 	uint32_t turn; /* number of exchanges so far */
@@ -23,12 +23,13 @@ struct loom__threads {
 	void *arg;
 	pthread_mutex_t lock;
 	pthread_cond_t met;
-	uint32_t turn, came; /* turn: completed exchanges; came: ranks that have arrived at the next one */
-	uint32_t first;	     /* the first rank that arrived */
-	size_t bytes;	     /* the size of the first rank's contribution in bytes, which all others must match */
-	char *data[2]; /* one per alternate exchange: ranks still read one while the next exchange fills the other */
+	uint32_t turn, came; /* number of completed exchanges; number of ranks that have arrived at the next one */
+	uint32_t first;	     /* the rank that was first to arrive */
+	size_t bytes;	     /* size in bytes of the contribution of rank `first`; all others must have the same */
+	char *data[2]; /* buffers of even and odd exchanges: ranks may read one while the next one fills the other */
 	size_t room[2];
-	/* over: a rank has ended, so exchanges fail. code, with why: the first failure of a rank's own */
+	/* over: 1 if a rank has ended, so that exchanges fail. code: the first error of a rank, with its text in `why`;
+	 * an error other than LOOM_EDIED replaces LOOM_EDIED. */
 	int over, code;
 	struct loom_error why;
 	struct thread_rank rank[];
@@ -40,7 +41,7 @@ static int end_of(const struct loom__threads *t, const struct thread_rank *me, s
 			  t->code ? t->why.text : "the job has ended");
 }
 
-/* Allocates the buffer of an exchange, in the first rank that arrives. */
+/* Makes the buffer `which` large enough. Only the first rank that arrives in an exchange may have to allocate. */
 static int make_room(struct loom__threads *t, uint32_t which, size_t bytes)
 {
 	char *data = bytes > t->room[which] ? realloc(t->data[which], bytes) : t->data[which];
@@ -90,7 +91,8 @@ static int allgather(void *self, const void *mine, void *all, size_t bytes, stru
 	return rc == LOOM_ENOMEM ? LOOM__FAIL(err, rc, "out of memory") : rc;
 }
 
-/* Fails the exchanges of the other ranks after one has ended. Names that rank if only it failed. */
+/* Ends a rank: exchanges of the other ranks fail from here on. Records the error of the rank in t->code and t->why. The
+ * text names the rank if the error is of a kind that happens in one rank only: a time-out or a wrong result. */
 static void leave(struct loom__threads *t, uint32_t rank, int code, const struct loom_error *err)
 {
 	pthread_mutex_lock(&t->lock);
@@ -121,7 +123,7 @@ static int start(struct loom__threads *t, struct loom_error *err)
 	int failed = 0;
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	sigfillset(&all); /* only rank 0 receives signals */
+	sigfillset(&all); /* only the thread of rank 0 receives signals */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	for (t->started = 1; t->started < t->ranks && !failed; t->started += !failed)
 		failed = pthread_create(&t->rank[t->started].thread, &attr, main_of_rank, &t->rank[t->started]);

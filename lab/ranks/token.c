@@ -76,7 +76,7 @@ int loom__token_read(unsigned char token[16], struct loom_error *err)
 
 int loom__token_is(const unsigned char a[16], const unsigned char b[16])
 {
-	volatile unsigned char differ = 0; /* volatile keeps the compiler from stopping at the first difference */
+	volatile unsigned char differ = 0; /* so that the compiler does not end the loop at the first difference */
 	for (int i = 0; i < 16; i++)
 		differ |= (unsigned char)(a[i] ^ b[i]);
 	return !differ;

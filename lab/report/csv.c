@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Long form, with one row per sample. */
+/* Writes comma-separated values in long form: one row per sample. */
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "report/rows.h"
 #include "facts/must.h"
 
-/* Spreadsheets execute fields that start like a formula. A number with a sign is no formula. */
+/* Returns 1 if a spreadsheet would execute the text as a formula. A number with a sign is no formula. */
 static int like_formula(const char *text)
 {
 	const char *end;
@@ -55,7 +55,7 @@ void loom__csv_metric(struct loom__text *out, const struct loom__view_metric *m)
 		}
 	}
 	suffix[n] = 0;
-	/* tasks_per_s, exit_ns and seconds have their unit in the name already. */
+	/* The name of some metrics already ends in the unit: tasks_per_s, exit_ns, seconds. */
 	size_t length = strlen(m->name), tail = strlen(suffix);
 	const char *rate = strstr(suffix, "_per_");
 	int said =

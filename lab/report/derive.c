@@ -11,19 +11,20 @@
 
 /* ---- parser and evaluator in one ------------------------------------------------------------- */
 
-/* Returns the value of a metric: NAN if this sample lacks it, and also *known = 0 if no sample has it. */
+/* Returns the value of a metric in a sample, or NAN if the sample lacks it. If no sample has the metric, sets *known to
+ * 0. */
 typedef double value_fn(const void *from, const char *name, int *known);
 
-enum { DEEPEST = 64 }; /* nested operands: the text may be that of a document */
+enum { DEEPEST = 64 }; /* limit on nested operands, because the text may come from a document */
 
 struct reader {
 	const char *at;
 	int depth;
-	value_fn *value; /* NULL: check the syntax only */
+	value_fn *value; /* NULL: only the syntax is checked */
 	loom__call_fn *call; /* NULL: operands are metrics */
 	const void *from;
-	struct loom_error *err; /* error of the function `call` */
-	int code;               /* LOOM_E* of `call` */
+	struct loom_error *err; /* receives the error of the function `call` */
+	int code;               /* LOOM_E* that `call` has returned */
 	char fault[200], unknown[48];
 };
 
@@ -78,7 +79,7 @@ static double call(struct reader *r, const char *name)
 	return list[i].two ? list[i].two(a, b) : list[i].one(a);
 }
 
-/* Calls `call` with the text up to the matching parenthesis; quotes protect parentheses. */
+/* Calls r->call with the text up to the matching parenthesis. Parentheses in quotes do not count. */
 static double call_out(struct reader *r, const char *name)
 {
 	const char *begin = r->at, *s = begin;
@@ -190,7 +191,8 @@ int loom__expression(const char *text, loom__call_fn *of, const void *from, doub
 
 /* ---- definitions ----------------------------------------------------------------------------------- */
 
-/* Returns the length of the next list element, which ends at a comma outside of brackets. */
+/* Returns the length of the first element of a list. An element ends at a comma that is not in brackets or
+ * parentheses. */
 static size_t length_of(const char *s)
 {
 	size_t n = 0;
@@ -208,7 +210,7 @@ static size_t trimmed(const char **s, size_t n)
 	return n;
 }
 
-/* Parses the words in brackets, as in "GB/s, more". */
+/* Parses the text in brackets, as in "GB/s, more": unit and direction. Returns 1 if it is wrong. */
 static int read_meaning(const char *s, size_t n, struct loom__derived_one *d)
 {
 	while (n) {
@@ -350,7 +352,7 @@ int loom__derived_result(const struct loom__derived *d, cJSON *result, struct lo
 			cJSON *o = cJSON_CreateObject();
 			loom__json_add_text(o, "unit", one->unit);
 			loom__json_add_text(o, "better", loom__better_name(one->better));
-			/* The list comes before loom__median_of(), which sorts the array. */
+			/* The list is added before loom__median_of() is called, which sorts the array. */
 			loom__json_add(o, "samples", cJSON_CreateDoubleArray(value, n));
 			loom__json_add_number(o, "median", loom__median_of(value, (size_t)n));
 			cJSON_DeleteItemFromObjectCaseSensitive(metrics, one->name);
@@ -394,7 +396,7 @@ static int derive_view(const struct loom__derived_one *one, struct loom__view *v
 	size_t before = view->metrics, m = loom__view_metric(view, one->name, NULL, NULL, NULL);
 	if (m == LOOM__NO_NAME)
 		return LOOM__FAIL(err, LOOM_EINVAL, "%s: too many metrics", one->name);
-	/* All values are computed again, so the old unit and direction of that name no longer apply. */
+	/* If the metric existed, its unit and direction are replaced, because all its values are computed again. */
 	view->metric[m].unit = loom__pool_copy(&view->pool, one->unit);
 	view->metric[m].better = one->better;
 	for (size_t v = 0; v < view->variants; v++) {

@@ -37,7 +37,7 @@ const char *loom__json_text(const cJSON *o, const char *key)
 
 double loom__json_double(const cJSON *item)
 {
-	/* Counts are raw text in a new document and numbers in a parsed one. */
+	/* In a document that was just created, counts are raw JSON text. In a parsed document, they are numbers. */
 	double v = cJSON_IsNumber(item) ? item->valuedouble : NAN;
 	if (cJSON_IsRaw(item) && item->valuestring) {
 		const char *end;
@@ -68,7 +68,7 @@ size_t loom__json_length(const cJSON *list)
 	return n;
 }
 
-/* The error has line and column, for use with an editor. */
+/* Returns an error with the line and column of `at`, so that an editor can find the place. */
 static int bad_json(const struct loom__doc *doc, const char *at, struct loom_error *err)
 {
 	size_t line = 1, column = 1;
@@ -105,7 +105,7 @@ static int check_schema(struct loom__doc *doc, struct loom_error *err)
 			  doc->path);
 }
 
-/* Returns the first line, parsed on its own, if it is the head of a sweep. */
+/* If the first line is the head of a sweep, parses that line alone and returns it, else returns NULL. */
 static cJSON *sweep_head(const struct loom__doc *doc)
 {
 	static const char name[] = "gpuloom.sweep/";
@@ -147,7 +147,7 @@ cJSON *loom__doc_line(const struct loom__doc *doc, size_t *at)
 		const char *end = memchr(begin, '\n', doc->length - (size_t)(begin - doc->bytes));
 		size_t length =
 		    end ? (size_t)(end - begin) : doc->length - (size_t)(begin - doc->bytes);
-		if (strspn(begin, " \t\r") >= length) { /* skip empty lines */
+		if (strspn(begin, " \t\r") >= length) { /* an empty line is skipped */
 			begin += length + 1;
 			continue;
 		}
@@ -157,8 +157,8 @@ cJSON *loom__doc_line(const struct loom__doc *doc, size_t *at)
 		if (line && strspn(stop, " \t\r") >= (size_t)(begin + length - stop))
 			return line;
 		cJSON_Delete(line);
-		/* The first pass, which checks the file, gets the place of the error; later ones meet valid lines
-		 * only. */
+		/* For an invalid line, *at is its place plus 1, which check_lines() reports. Later callers never meet
+		 * invalid lines, because check_lines() rejects the document. */
 		*at = (size_t)(begin - doc->bytes) + 1;
 		return cJSON_CreateNull();
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Result documents as read from files, which are untrusted. A key may be missing or have any type; lists have any
- * length; strings hold any bytes. So all access must use the functions below. */
+/* Result documents that were read from files. They are untrusted: a key may be missing or have any type, lists have any
+ * length, strings contain any bytes. So all code must read them with the functions below. */
 #ifndef LOOM_DOCUMENT_H
 #define LOOM_DOCUMENT_H
 
@@ -15,25 +15,27 @@ struct loom__doc {
 	char *bytes;      /* the content of the file */
 	size_t length;
 	enum loom__doc_kind kind;
-	cJSON *root; /* the document; for a sweep, its first line */
-	int torn;    /* a sweep with an incomplete last line, which was dropped */
+	cJSON *root; /* the document or, for a sweep, its first line */
+	int torn;    /* 1: a sweep with an incomplete last line, which was dropped */
 };
 
 #define LOOM__DOC_MOST ((size_t)256 << 20)
 
-/* Reads and checks a file: one JSON document, or each line of a sweep. */
+/* Reads and checks a file. It is one JSON document, or a sweep with one JSON object per line. */
 int loom__doc_read(const char *path, struct loom__doc *doc, struct loom_error *err);
-/* Checks a document in memory. Takes ownership of `bytes` (from malloc, NUL-terminated), also on failure. */
+/* Checks a document in memory. `bytes` comes from malloc() and ends with a NUL. The function takes ownership of
+ * `bytes`, also on failure. */
 int loom__doc_parse(const char *path, char *bytes, size_t length, struct loom__doc *doc,
 		    struct loom_error *err);
 void loom__doc_free(struct loom__doc *doc);
 
-/* Returns the next line of a sweep after its first, which the caller deletes, or NULL at the end. *at starts at 0. */
+/* Returns the next line of a sweep, beginning with the second one, or NULL at the end. The caller deletes it. *at
+ * starts at 0. */
 cJSON *loom__doc_line(const struct loom__doc *doc, size_t *at);
 
-/* Accessors return NULL, "" or NaN if the member is missing or has another type. Numbers beyond 1e150 count as missing,
- * so that sums and products stay finite. */
-/* Returns 1 if the value of that option is a command that gets executed, or a setting of one. */
+/* The functions below return NULL, "" or NaN if the member is missing or has another type. Numbers beyond 1e150 count
+ * as missing, so that sums and products stay finite. */
+/* Returns 1 if the option `key` is a command that gets executed, or a setting of such a command. */
 int loom__runs_command(const char *key);
 const cJSON *loom__json_object(const cJSON *o, const char *key);
 const cJSON *loom__json_list(const cJSON *o, const char *key);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PNG and PDF: converts the SVG file by rsvg-convert (librsvg). */
+/* Converts an SVG to PNG or PDF. The program rsvg-convert (librsvg) does the work. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Main effects: the change from one factor while all others stay the same. */
+/* Computes main effects: the change from one factor while all other factors stay the same. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static int has_level(const struct loom__view *view, size_t factor, const char *t
 	return 0;
 }
 
-/* A sweep lists its levels in order, and the first one is the reference. */
+/* Lists the levels of a factor in the order of the sweep. The first one is the reference of the effects. */
 static size_t levels_of_head(const struct loom__view *view, size_t factor, const char **level,
 			     size_t most)
 {
@@ -49,7 +49,7 @@ size_t loom__effect_levels(const struct loom__view *view, size_t factor, const c
 	return n;
 }
 
-/* Appends all levels but one, as a key. The lengths distinguish "a","bc" from "ab","c". */
+/* Sets `key` to the levels of all factors but one. It includes their lengths, to distinguish "a","bc" from "ab","c". */
 static void others(struct loom__text *key, const struct loom__view *view,
 		   const struct loom__variant *v, size_t factor)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers with their units, as all tables and pages show them. */
+/* Formats numbers with their units, in the same way for all tables and pages. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,7 +40,7 @@ const char *loom__figure(char text[160], double v, const char *unit)
 			v /= 1000;
 		snprintf(text, size, "%.4g %s%.39s", v, up[step], unit);
 	} else {
-		/* Half a task in a median needs no decimals. */
+		/* A median of tasks may be half a task, for which decimals are useless above 1000. */
 		if ((v == floor(v) || fabs(v) >= 1000) && fabs(v) < 1e15)
 			with_commas(v, number, sizeof(number));
 		else

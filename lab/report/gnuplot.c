@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A gnuplot script with its data, for papers. All settings that authors change come first. */
+/* Writes a gnuplot script that contains its data, for papers. The settings that authors change come first. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -57,7 +57,7 @@ static void table(struct loom__text *out, const struct loom__view *view)
 	}
 }
 
-/* Appends text in single quotes, where gnuplot interprets only '' (a quote). */
+/* Appends text in single quotes. Between single quotes, gnuplot interprets only '', which stands for one quote. */
 static void quoted(struct loom__text *out, const char *text)
 {
 	struct loom__text line = {0};
@@ -69,7 +69,8 @@ static void quoted(struct loom__text *out, const char *text)
 	loom__text_free(&line);
 }
 
-/* A here-document ends at the first line that starts with its mark, so the mark must start no line of the table. */
+/* Appends a here-document. It ends at the first line that starts with `mark`, so no line of the table may start like
+ * that. */
 static void here_document(struct loom__text *out, const char *name, const struct loom__text *rows)
 {
 	char mark[40] = "END_OF_DATA";
@@ -87,14 +88,14 @@ static void here_document(struct loom__text *out, const char *name, const struct
 	loom__text_add(out, "%s << %s\n%s%s\n", name, mark, text, mark);
 }
 
-/* Appends the tick labels, in a list that an author can shorten. */
+/* Appends the tick labels, as a list that an author can shorten. */
 static void ticks(struct loom__text *out, const struct loom__view *view, size_t metric)
 {
 	size_t place = 0;
 	size_t many = 0;
 	for (size_t i = 0; metric != LOOM__NO_NAME && i < view->variants; i++)
 		many += view->variant[i].series && view->variant[i].series[metric].n;
-	/* More labels than this overlap unless they are vertical. */
+	/* More than 8 labels would overlap, so they are vertical. */
 	loom__text_add(out, "set xtics rotate by %s noenhanced ( \\\n", many > 8 ? "90 right" : "-30");
 	for (size_t i = 0; metric != LOOM__NO_NAME && i < view->variants && place < MOST_TICKS;
 	     i++) {
@@ -114,7 +115,7 @@ static void ticks(struct loom__text *out, const struct loom__view *view, size_t 
 	loom__text_add(out, " noenhanced\n");
 }
 
-/* Appends one block of points for each line of each panel, which gnuplot selects by `index`. */
+/* Appends a block of points for each line of each panel. gnuplot selects a block by `index`. */
 static void line_table(struct loom__text *script, const struct loom__view *view,
 		       const struct loom__report_settings *settings, const struct loom__lines *l)
 {
@@ -147,7 +148,7 @@ static void line_table(struct loom__text *script, const struct loom__view *view,
 	loom__text_free(&rows);
 }
 
-/* Sets the terminal, the labels of both axes and, with several panels, the layout. */
+/* Sets the terminal and the labels of both axes. If there are several panels, also sets the layout. */
 static void begin_panels(struct loom__text *out, const struct loom__view *view,
 			 const struct loom__report_settings *settings, const struct loom__lines *l, const char *what)
 {
@@ -273,7 +274,7 @@ static void line_plot(struct loom__text *out, const struct loom__view *view,
 	loom__text_add(out, " noenhanced\n%s", l->facets > 1 ? "set multiplot layout 1," : "");
 	if (l->facets > 1)
 		loom__text_add(out, "%zu\n", l->facets);
-	if (l->facets > 1 && l->hi > l->lo) { /* one y range for all panels */
+	if (l->facets > 1 && l->hi > l->lo) { /* all panels have the same y range */
 		loom__text_add(out, "set yrange [");
 		loom__text_double(out, settings->log & LOOM__LOG_Y ? l->lo / 1.1 : fmin(l->lo, 0));
 		loom__text_add(out, ":");

@@ -28,7 +28,7 @@ void loom__grid_columns(struct loom__grid *g, const char *names)
 
 static void add_cell(struct loom__grid *g, unsigned flags, const char *text)
 {
-	if ((g->cells & (g->cells - 1)) == 0) /* the space grows at powers of two */
+	if ((g->cells & (g->cells - 1)) == 0) /* the array grows when `cells` is a power of two */
 		g->cell = loom__must(realloc(g->cell, (2 * g->cells + 1) * sizeof(*g->cell)));
 	g->cell[g->cells++] = (struct loom__grid_cell){loom__pool_copy(&g->pool, text), flags};
 }
@@ -124,7 +124,7 @@ void loom__markdown_put(struct loom__text *out, const char *text, size_t most)
 	struct loom__text safe = {0};
 	loom__markup_cut(&safe, text, most);
 	for (const char *s = loom__must_text(&safe); *s; s++) {
-		if (!strncmp(s, "&#39;", 5)) /* an apostrophe needs no escape */
+		if (!strncmp(s, "&#39;", 5)) /* in Markdown, an apostrophe needs no escape */
 			loom__text_add(out, "'"), s += 4;
 		else if (strchr("\\`*_{}[]|!~", *s))
 			loom__text_add(out, "\\%c", *s);
@@ -165,7 +165,7 @@ void loom__grid_markdown(struct loom__grid *g, struct loom__text *out)
 
 /* ---- HTML ----------------------------------------------------------------------------------------- */
 
-/* Keys of options may break after their dots. */
+/* Appends the heading of a column. A key of an option may be wrapped after each dot. */
 static void html_heading(struct loom__text *out, const struct loom__grid_column *c)
 {
 	const char *key = c->name;
@@ -199,7 +199,7 @@ void loom__grid_html(struct loom__grid *g, struct loom__text *out, const char *s
 	size_t header = 0;
 	while (header + 1 < g->columns && g->column[header].flags & LOOM__CELL_NUMBER)
 		header++;
-	/* A wide table scrolls on its own, for which the keyboard needs the tab index. */
+	/* A wide table scrolls by itself. The tab index lets the keyboard scroll it. */
 	if (g->cells)
 		loom__markup_add(out,
 				 "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"%s\">\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table as columns and cells, rendered as text for terminals, as Markdown or as HTML. */
+/* A table made of columns and cells, which is rendered as text for terminals, as Markdown or as HTML. */
 #ifndef LOOM_GRID_H
 #define LOOM_GRID_H
 
@@ -7,15 +7,15 @@
 #include "report/pool.h"
 
 enum {
-	LOOM__CELL_NUMBER = 1, /* right-aligned; also a flag of columns */
+	LOOM__CELL_NUMBER = 1, /* right-aligned; may also be a flag of a column */
 	LOOM__CELL_CODE = 2,
 	LOOM__CELL_SOFT = 4,
 	LOOM__CELL_NOWRAP = 8,
-	LOOM__CELL_MARKUP = 16, /* HTML, which is not escaped */
+	LOOM__CELL_MARKUP = 16, /* the text is HTML, and is not escaped */
 	LOOM__CELL_VERDICT = 32, /* combined with enum loom__verdict << 8 */
 };
 
-/* Zero-initialise it, and free it by loom__grid_free(). */
+/* A table. Zero-initialise it, and free it with loom__grid_free(). */
 struct loom__grid {
 	struct loom__pool pool;
 	struct loom__grid_column {
@@ -29,26 +29,27 @@ struct loom__grid {
 	size_t columns, cells;
 };
 
-/* Appends the columns "a|b|#c"; '#' marks a column of numbers. */
+/* Appends columns, as in "a|b|#c"; '#' marks a column of numbers. */
 void loom__grid_columns(struct loom__grid *g, const char *names);
 void loom__grid_column(struct loom__grid *g, unsigned flags, const char *name);
-/* Appends a cell. A row has as many cells as there are columns. */
+/* Appends a cell. When a row has as many cells as there are columns, the next cell begins a row. */
 void loom__grid_cell(struct loom__grid *g, unsigned flags, const char *fmt, ...) LOOM_PRINTF(3, 4);
-/* Appends a cell with HTML, and frees the text. */
+/* Appends a cell with HTML, and frees `html`. */
 void loom__grid_markup(struct loom__grid *g, struct loom__text *html);
 void loom__grid_free(struct loom__grid *g);
 
-/* Each of these renders the table and frees it. */
-/* Columns are as wide as their content, with `indent` blanks before each line. All but the cells is ASCII. */
+/* Each of the next three functions renders the table and frees it. */
+/* Renders as text. Columns are as wide as their content, and `indent` blanks precede each line. Everything but the text
+ * of cells is ASCII. */
 void loom__grid_text(struct loom__grid *g, struct loom__text *out, int indent);
 void loom__grid_markdown(struct loom__grid *g, struct loom__text *out);
-/* `style`: classes of the table. Without rows there is no output. */
+/* Renders as HTML. `style` has the classes of the table. Without cells there is no output. */
 void loom__grid_html(struct loom__grid *g, struct loom__text *out, const char *style, const char *caption);
 
-/* Escapes text for Markdown, so that it contains no markup, link, or mention of a user or an issue. */
+/* Escapes text for Markdown, so that it contains no markup, no link, and no mention of a user or an issue. */
 loom__put_fn loom__markdown_put;
 #define loom__markdown_add(out, ...) loom__text_with(out, loom__markdown_put, __VA_ARGS__)
-/* Replaces the typographic signs of loom__change() and similar functions by ASCII, in place. */
+/* Replaces the typographic signs of loom__change() and similar functions by ASCII, in place. Returns `text`. */
 char *loom__ascii(char *text);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HTML page: one file, no network access, readable without its script. */
+/* Writes the HTML page. It is one file that needs no network, and is readable without its script. */
 #include "report/html.h"
 #include "report/lines.h"
 #include "facts/must.h"
@@ -42,7 +42,8 @@ static double draw(struct loom__text *out, const struct loom__view *view, const 
 	}
 }
 
-/* Draws the figure for wide and for narrow pages; the style sheet selects one. 0: nothing to draw. */
+/* Draws the figure for wide and for narrow pages; the style sheet shows one of the two. Returns 0 if there is nothing
+ * to draw. */
 static int add_figure(struct loom__text *out, const struct loom__view *view, const struct figure *f,
 		      const char *caption)
 {
@@ -70,7 +71,7 @@ static void fact(struct loom__text *out, const char *name, const char *value)
 		loom__markup_add(out, "<div><dt>%s</dt><dd>%s</dd></div>\n", name, value);
 }
 
-/* "2026-11-20T10:00:00Z" as "2026-11-20 10:00 UTC"; anything else as it is. */
+/* Appends a time "2026-11-20T10:00:00Z" as "2026-11-20 10:00 UTC", and any other text as it is. */
 static void add_time(struct loom__text *out, const char *text)
 {
 	size_t n = strlen(text);
@@ -80,7 +81,7 @@ static void add_time(struct loom__text *out, const char *text)
 		loom__text_add(out, "%s", text);
 }
 
-/* If so, the devices of the first configuration do not hold for the others. */
+/* Returns 1 if a factor varies the devices. Then the devices of the first configuration do not hold for all. */
 static int varies_devices(const struct loom__view *view)
 {
 	for (size_t f = 0; f < view->factors; f++)
@@ -145,7 +146,7 @@ static void add_header(struct loom__text *out, const struct loom__view *view)
 		loom__markup_add(out, "<p class=\"headline\">%s</p>\n", view->caption);
 }
 
-/* Links to the sections that the page has. */
+/* Appends links to the sections that `body` has. */
 static void add_nav(struct loom__text *out, const char *body)
 {
 	static const struct {
@@ -165,7 +166,7 @@ static void add_nav(struct loom__text *out, const char *body)
 	loom__text_add(out, "</nav>\n</header>\n<main id=\"content\">\n");
 }
 
-/* "1, random, 8" needs the names of the options. */
+/* Appends the names of the factors, without which names of variants such as "1, random, 8" would be unclear. */
 static void add_names(struct loom__text *out, const struct loom__view *view)
 {
 	if (view->factors < 2 || view->variants < 2)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the values were measured: notices, command, and the data. */
+/* The parts of a page that say how values were measured: notices, the command, and the data. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "report/html.h"
 
 #define MOST_REMARKS 400
-#define MOST_OPEN    3 /* remarks shown without a click */
+#define MOST_OPEN    3 /* number of remarks shown without a click */
 
 static void notice(struct loom__text *out, const char *style, const char *before, const char *text)
 {
@@ -40,7 +40,7 @@ static void noise(struct loom__text *out, const cJSON *list)
 	loom__text_add(out, said ? "</div>\n" : "");
 }
 
-/* Shows a few remarks and folds the others, so that the result stays visible. */
+/* Appends remarks. If there are many, they are folded, so that the result stays visible. */
 static void remarks(struct loom__text *out, const cJSON *list)
 {
 	struct loom__text all = {0};
@@ -133,8 +133,8 @@ void loom__html_command(struct loom__text *out, const struct loom__view *view)
 	loom__text_add(out, any ? "</section>\n" : "");
 }
 
-/* Appends the file's bytes, with '<' escaped so that the browser finds no end tag or comment in them. In JSON '<'
- * occurs in strings only, so the data stays the same. Invalid text is replaced. */
+/* Appends the bytes of the file. '<' is escaped, so that the browser finds no end tag or comment in the data. In JSON
+ * '<' occurs in strings only, so the data stay the same. Invalid text is replaced. */
 static void add_data(struct loom__text *out, const struct loom__doc *doc)
 {
 	size_t from = out->length;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The configuration: every option in effect and the origin of its value. */
+/* The part of a page about the configuration: every option in effect, and the origin of its value. */
 #include <string.h>
 
 #include "report/html.h"
@@ -34,7 +34,8 @@ static void conf_values(struct loom__text *out, const struct loom__view *view, c
 	}
 }
 
-/* Appends a table of the options left at their defaults, or of the others; nothing without a row. */
+/* Appends a table of options. If `defaults` is 1, it has the options left at their defaults, else the options that were
+ * set. Without such options, appends nothing. */
 static void conf_table(struct loom__text *out, const struct loom__view *view, int defaults)
 {
 	struct loom__pool pool = {0};

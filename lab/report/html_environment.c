@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine before and after the run, and the plug-ins. */
+/* The part of a page about the machine before and after the run, and about the plug-ins. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static void add_fact(struct loom__grid *g, unsigned flags, const cJSON *fact)
 	}
 }
 
-/* Facts with a null_because are leaves; other objects are groups of facts. */
+/* Returns 1 if the object is a group of facts. An object with "null_because" is a single fact without a value. */
 static int is_group(const cJSON *fact)
 {
 	return cJSON_IsObject(fact) && fact->child &&

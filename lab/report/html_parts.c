@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The elements of the sections of a page. */
+/* Functions that append the beginning, the end or the whole of a section of a page. */
 #include <string.h>
 
 #include "report/html.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The style sheet and the only script of a page. The page's policy allows this script alone, by its hash, so text that
- * passed the escaping could not run. tests/test_report.c checks the hash. */
+/* The style sheet and the only script of a page. The content security policy of the page names the hash of this script.
+ * So a script in untrusted text would not run even if escaping had missed it. tests/test_report.c checks the hash. */
 #include "report/html.h"
 
 const char loom__html_style[] =

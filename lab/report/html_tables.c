@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of a page: verdicts, variants, metrics, effects, and skipped configurations. */
+/* The tables of a page: verdicts, variants, metrics, effects, and configurations that were not run. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #define MOST_ROWS    200
 #define MOST_COLUMNS 8
 
-/* Returns 1 when all comparisons share one baseline, so that rows need not repeat it. */
+/* Returns 1 if all comparisons have the same baseline, so that rows need not name it. */
 static int one_baseline(const struct loom__view *view)
 {
 	for (size_t i = 1; i < view->comparisons; i++)
@@ -95,7 +95,7 @@ static void range(struct loom__grid *g, const struct loom__series *s, double low
 	loom__grid_cell(g, 0, "%s", s->n ? loom__figure_range(text, low, high, unit) : "");
 }
 
-/* Configurations of a sweep are named by their levels, variants by their labels. */
+/* Returns 1 if the table has a column per factor. Otherwise it has a column with the labels of the variants. */
 static int named_by_levels(const struct loom__view *view)
 {
 	return view->kind == LOOM__DOC_SWEEP && view->factors;
@@ -134,7 +134,8 @@ static void variant_row(struct loom__grid *g, const struct loom__view *view, siz
 
 void loom__html_variants(struct loom__text *out, const struct loom__view *view, size_t metric)
 {
-	/* The baseline stays first; the configurations of a sweep are sorted, best first. */
+	/* Configurations of a sweep are sorted, best first. Other variants keep their order, with the baseline
+	 * first. */
 	size_t n, *order = loom__view_order(view, metric, view->kind == LOOM__DOC_SWEEP, &n);
 	loom__html_section(out, "variants",
 			   view->kind == LOOM__DOC_SWEEP ? "Configurations, best first"
@@ -235,7 +236,8 @@ static int same_reason(const struct loom__variant *a, const struct loom__variant
 	return !strcmp(a->status, b->status) && !strcmp(a->note, b->note);
 }
 
-/* Appends the variants that are missing for the same reason as `first`, folded if there are several. */
+/* Appends a row with the variants that are missing for the same reason as `first`. If there are several, they are
+ * folded. */
 static void add_group(struct loom__grid *g, const struct loom__view *view, size_t first, size_t count)
 {
 	size_t shown = 0;

@@ -8,7 +8,8 @@
 #include "report/plot.h"
 #include "facts/must.h"
 
-/* Parses "64", "64k" or "64KiB" as a number, with the suffixes that confs accept. */
+/* Parses the value of an option as a number, with the suffixes that confs accept: "64", "64k", "64KiB". Returns 1 on
+ * success. */
 static int number_of(const char *text, double *x)
 {
 	static const struct {
@@ -45,12 +46,12 @@ static int in(const struct loom__variant *v, size_t factor, const char *level)
 static int is_at(const struct loom__variant *v, const struct loom__report_settings *settings,
 		 const struct loom__lines *l, const struct loom__lines_point *p)
 {
-	int all = l->mean_x && p->at + 1 == l->xs; /* the geometric mean over x */
+	int all = l->mean_x && p->at + 1 == l->xs; /* 1: the point is the geometric mean over x */
 	return (all || in(v, settings->x_factor, l->x[p->at])) && in(v, settings->lines, l->line[p->line]) &&
 	       in(v, settings->facet, l->facet[p->facet]);
 }
 
-/* Merges samples. */
+/* Sets the values of a point from the n samples of all its configurations. Sorts all[n]. */
 static void merge(double *all, size_t n, struct loom__lines_point *p)
 {
 	struct loom__stats_interval i;
@@ -64,7 +65,7 @@ static void merge(double *all, size_t n, struct loom__lines_point *p)
 	p->high = p->open ? p->most : i.high;
 }
 
-/* The samples of all configurations at this point, or the geometric mean of their medians. */
+/* Computes a point: from the samples of all configurations there, or as the geometric mean of their medians. */
 static void fill(const struct loom__view *view, const struct loom__report_settings *settings, struct loom__lines *l,
 		 struct loom__lines_point *p)
 {
@@ -96,7 +97,8 @@ static void fill(const struct loom__view *view, const struct loom__report_settin
 	free(all);
 }
 
-/* Converts to ratios to the base, whose own spread is not included. */
+/* Divides the values of a point by the value of the base. For a speed-up of a time, divides the value of the base by
+ * the values of the point. The spread of the base is not included. */
 static void relate(const struct loom__view *view, const struct loom__report_settings *settings,
 		   const struct loom__lines *l, const struct loom__lines_point *base, struct loom__lines_point *p)
 {
@@ -116,7 +118,7 @@ static void relate(const struct loom__view *view, const struct loom__report_sett
 	p->most = t;
 }
 
-/* 1: the configurations at the point are those of the set. */
+/* Returns 1 if the point has exactly the configurations of the set. set[v] is 1 if variant v belongs to it. */
 static int is_set(const struct loom__view *view, const struct loom__report_settings *settings,
 		  const struct loom__lines *l, const struct loom__lines_point *p, const unsigned char *set)
 {
@@ -131,7 +133,8 @@ static int is_set(const struct loom__view *view, const struct loom__report_setti
 	return n > 0;
 }
 
-/* The paper's value of what the point shows, before it becomes a ratio to `base` (NULL: none). */
+/* Sets the paper's value of a point, if there is one. Call it before the point becomes a ratio to `base`. `base` is
+ * NULL if the plot shows no ratio. */
 static void mark(const struct loom__view *view, const struct loom__report_settings *settings,
 		 const struct loom__lines *l, const struct loom__lines_point *base, struct loom__lines_point *p)
 {
@@ -145,7 +148,7 @@ static void mark(const struct loom__view *view, const struct loom__report_settin
 		int turned = base && is_set(view, settings, l, p, m->over) && is_set(view, settings, l, base, m->of);
 		if (!same && !turned)
 			continue;
-		int inverse = base && turned == over; /* the claim has the base over the point, or the plot has */
+		int inverse = base && turned == over; /* the claim and the plot have opposite quotients */
 		p->paper_low = inverse ? 1 / m->high : m->low;
 		p->paper_high = inverse ? 1 / m->low : m->high;
 	}
@@ -167,7 +170,7 @@ static int is_level(const char *const *level, size_t n, const char *text)
 	return i < n;
 }
 
-/* The point to which p's ratio refers, or NULL. */
+/* Returns the point to which the ratio of p refers, or NULL. */
 static const struct loom__lines_point *base_of(const struct loom__report_settings *settings,
 					       const struct loom__lines *l, const struct loom__lines_point *point,
 					       const struct loom__lines_point *p)
@@ -243,7 +246,7 @@ void loom__lines_create(const struct loom__view *view, const struct loom__report
 		l.hi = fmax(l.hi, l.point[i].most);
 		l.pooled = l.point[i].configs > l.pooled ? l.point[i].configs : l.pooled;
 	}
-	if (!isfinite(l.hi - l.lo)) /* the divisor is 0 */
+	if (!isfinite(l.hi - l.lo)) /* not finite, for example because a base is 0 */
 		l.points = 0;
 	*out = l;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Output for pull requests: the verdicts first, then the values. */
+/* Writes a report for pull requests: the verdicts first, then the values. */
 #include <math.h>
 #include <string.h>
 

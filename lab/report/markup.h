@@ -1,34 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text for HTML and SVG. Text from documents passes through loom__markup_text(); all other text is literal. */
+/* Text for HTML and SVG. Text from documents must pass through loom__markup_text(), which escapes it. */
 #ifndef LOOM_MARKUP_H
 #define LOOM_MARKUP_H
 
 #include "facts/text.h"
 
-/* Escapes `text` for element content and for attributes in double quotes. Invalid UTF-8, control characters and marks
- * that change the direction of text become U+FFFD. */
+/* Escapes `text` for the content of elements and for attributes in double quotes. Invalid UTF-8, control characters and
+ * marks that change the direction of text become U+FFFD. */
 void loom__markup_text(struct loom__text *out, const char *text);
 /* Escapes at most `most` characters. If text was cut, the last character is an ellipsis. */
 void loom__markup_cut(struct loom__text *out, const char *text, size_t most);
-/* Works like loom__text_add(), but escapes every %s and cuts it to its precision, in characters. */
+/* Works like loom__text_add(), but escapes the argument of each %s, and cuts it to its precision, which counts
+ * characters. */
 #define loom__markup_add(out, ...) loom__text_with(out, loom__markup_cut, __VA_ARGS__)
-size_t loom__markup_width(const char *text); /* returns characters */
+size_t loom__markup_width(const char *text); /* returns the number of characters */
 
-/* Formats a coordinate with one decimal, whatever the locale: "%s", LOOM__XY(x). */
+/* Formats a coordinate with one decimal and a decimal point in every locale. LOOM__XY(x) is an argument for "%s". */
 const char *loom__coordinate(char text[24], double v);
 #define LOOM__XY(v) loom__coordinate((char[24]){0}, (v))
 
 /* Appends `part` and frees it. */
 void loom__markup_move(struct loom__text *out, struct loom__text *part);
 
-/* Returns "302.1 ... 312.4 ms", with a common unit only once. */
+/* Returns a range, such as "302.1 ... 312.4 ms". A unit that both ends share appears once. */
 const char *loom__figure_range(char text[340], double low, double high, const char *unit);
-/* Returns a ratio as "+3.2 %" or "-41 %", and from a factor of 3 on as "x4.1" or "/4.1". */
+/* Returns a ratio as a change: "+3.2 %" or "-41 %", and from a factor of 3 on "x4.1" or "/4.1". */
 const char *loom__change(char text[32], double ratio);
 #define LOOM__CHANGE(ratio) loom__change((char[32]){0}, (ratio))
-/* Returns "+1.2 % ... +3 %". `open` replaces a bound that is NaN. */
+/* Returns a range of changes, such as "+1.2 % ... +3 %". `open` stands for an end that is NaN. */
 const char *loom__change_range(char text[80], double low, double high, const char *open);
-/* Returns "p 0.004" or "p < 0.001", and an en dash for NaN. */
+/* Returns "p 0.004" or "p < 0.001", or an en dash for NaN. */
 const char *loom__p_value(char text[32], double p);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bars of medians, grouped by x, with their 95 % intervals, and the paper's values. */
+/* Draws bars of medians, grouped by x, with their 95 % intervals and the values of a paper. */
 #include <math.h>
 #include <stdio.h>
 
@@ -10,10 +10,10 @@
 struct bars {
 	struct loom__sheet s;
 	struct loom__scale y;
-	double group, bar; /* widths */
+	double group, bar; /* widths in pixels */
 };
 
-/* From 0, or on a logarithmic axis from below the least. Ratios have a line at 1. */
+/* Fits the y axis. It begins at 0, or, if it is logarithmic, below the smallest value. */
 static void fit(struct bars *b)
 {
 	const struct loom__lines *l = &b->s.l;
@@ -56,7 +56,7 @@ static void draw_bar(struct loom__text *out, const struct bars *b, const struct 
 	loom__text_add(out, "</rect></g>\n");
 	if (p->n > 1 && p->low < p->high) {
 		double low = loom__scale_at(&b->y, p->low), high = loom__scale_at(&b->y, p->high), cap = fmin(4, half);
-		const char *pen = p->open ? "error open" : "error"; /* dashed: from the least to the most */
+		const char *pen = p->open ? "error open" : "error"; /* dashed if low and high are the extreme samples */
 		loom__svg_line(out, pen, x, low, x, high);
 		loom__svg_line(out, "error", x - cap, low, x + cap, low);
 		loom__svg_line(out, "error", x - cap, high, x + cap, high);
@@ -64,7 +64,7 @@ static void draw_bar(struct loom__text *out, const struct bars *b, const struct 
 	loom__sheet_mark(out, &b->y, p, x, half + 2);
 }
 
-/* Levels below the groups, in two lines where one has no room, at a slope where there are many. */
+/* Draws the levels below the groups, at a slope if the longest one does not fit. */
 static void draw_levels(struct loom__text *out, const struct bars *b, double left, double bottom)
 {
 	size_t fits = loom__svg_fits(b->group), longest = 0;
@@ -103,7 +103,7 @@ static void draw_panel(struct loom__text *out, struct bars *b, size_t facet)
 	draw_levels(out, b, left, bottom);
 }
 
-/* Sloping labels need room below. */
+/* Returns the additional height that sloping labels need, or 0. */
 static double slope(const struct loom__sheet *s)
 {
 	size_t fits = loom__svg_fits(s->width / (double)s->l.xs), longest = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The distribution of the samples: the share of samples up to each value, above one strip per variant. A strip has all
- * samples, the middle half, and the median with its interval. Both share one axis. With many variants there are only
- * strips, best first. */
+/* Draws the distribution of the samples: a curve with the share of samples up to each value, and below it one strip per
+ * variant. A strip shows all samples, the middle half, and the median with its interval. Both parts have the same axis.
+ * If there are many variants, only strips are drawn, best first. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 
 struct strips {
 	const struct loom__view *view;
-	size_t metric, *row, rows, left_out; /* row: indices of variants, in drawing order */
+	size_t metric, *row, rows, left_out; /* row: indices of variants in drawing order */
 	struct loom__scale x;
 	int narrow;
 	double left, right;
@@ -28,7 +28,7 @@ static const struct loom__series *series_of(const struct strips *s, size_t i)
 	return &s->view->variant[s->row[i]].series[s->metric];
 }
 
-/* Limits the number of strips by keeping the best. */
+/* Selects the strips. If there are too many variants, the best ones are drawn. */
 static void choose(struct strips *s)
 {
 	s->row = loom__view_order(s->view, s->metric, 0, &s->rows);
@@ -91,7 +91,8 @@ static void draw_strip(struct loom__text *out, const struct strips *s, size_t i,
 	    "<rect class=\"half s%zu\" x=\"%s\" y=\"%s\" width=\"%s\" height=\"14\" rx=\"3\"/>\n",
 	    color % LOOM__SERIES, LOOM__XY(from), LOOM__XY(y - 7), LOOM__XY(fmax(to - from, 1)));
 	for (size_t k = 0; k < dots; k++) {
-		/* Dots are even over the ranks, with both ends, and offset vertically to show equal values. */
+		/* The dots are spread evenly over the ranks, including both ends. They vary in height, so that equal
+		 * values stay visible. */
 		size_t rank = dots > 1 ? k * (d->n - 1) / (dots - 1) : 0;
 		double up = (double)((k * 7) % 5) * 2 - 4;
 		loom__text_add(out, "<circle class=\"dot s%zu\" cx=\"%s\" cy=\"%s\" r=\"2\"/>\n",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One panel per factor. Every level has a strip of medians and its effect relative to the first level, over
- * configurations that differ in nothing else. */
+/* Draws main effects, with one panel per factor. For every level it shows a strip of medians, and the effect relative
+ * to the first level over configurations that differ in nothing else. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,8 @@ struct effects {
 	int narrow;
 };
 
-/* Returns the sorted medians of the configurations at one level, which the caller frees. */
+/* Returns the sorted medians of the configurations at one level, or at all levels if `level` is NULL. The caller frees
+ * them. */
 static double *medians(const struct effects *e, size_t factor, const char *level, size_t *n)
 {
 	const struct loom__view *view = e->view;

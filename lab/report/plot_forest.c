@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Effects with their intervals and the margin. All metrics share one axis, on which right is better: the ratio for a
- * rate, its inverse for a time. */
+/* Draws effects with their intervals and the margin. All metrics share one axis, on which right means better. So it
+ * shows the ratio for a rate, and the inverse of the ratio for a time. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,11 +13,11 @@
 
 struct forest {
 	const struct loom__view *view;
-	double left, right, reach; /* reach: the end of the axis, as a logarithm */
+	double left, right, reach; /* reach: the value at the ends of the axis, as a logarithm */
 	int narrow;
 };
 
-/* Returns the logarithm of the improvement, or NaN if unknown. */
+/* Returns the logarithm of the improvement, or NaN if it is not known. */
 static double gain(const struct loom__compared *c, double ratio)
 {
 	double d = log(ratio);
@@ -59,7 +59,8 @@ static void draw_tick(struct loom__text *out, const struct forest *f, double rat
 		loom__svg_text(out, "tick", x, bottom + 18, 'm', text, 24);
 }
 
-/* Tick labels are what the labels at the right are, the improvement: "+5 %", and from a factor of 2 on "x2". */
+/* Draws the axis. Tick labels give the improvement, like the labels at the right: "+5 %", and from a factor of 2 on
+ * "x2". */
 static void draw_axis(struct loom__text *out, const struct forest *f, double top, double bottom, int words)
 {
 	static const double steps[] = {.001, .002, .005, .01, .02, .05, .1, .2, .25, .5};
@@ -125,7 +126,7 @@ static void draw_row(struct loom__text *out, const struct forest *f, const struc
 	const struct loom__variant *v = &f->view->variant[c->variant];
 	struct loom__text right = {0};
 	char range[80];
-	/* As the axis has it: of a time the inverse. */
+	/* For a time, the inverse ratio is shown, as on the axis. */
 	int less = c->better == LOOM_BETTER_LESS;
 	loom__text_add(&right, "%s", LOOM__CHANGE(less ? 1 / c->effect : c->effect));
 	if (!isnan(c->low) && !isnan(c->high))
@@ -196,7 +197,7 @@ double loom__plot_forest(struct loom__text *out, const struct loom__view *view, 
 		draw_group(out, &f, i, y + 18, end);
 		y = end;
 	}
-	y = 0; /* Each group has an axis of its own, so that no line crosses a heading. */
+	y = 0; /* Each group gets an axis of its own, so that no line crosses a heading. */
 	for (size_t i = 0, last; i < rows; i = last) {
 		for (last = i + 1; last < rows && !new_group(view, last);)
 			last++;

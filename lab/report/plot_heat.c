@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A heat map: x from left to right, lines from below upwards; the median in each cell, and the paper's value below it.
- */
+/* Draws a heat map, with x from left to right and lines from bottom to top. A cell shows the median and, below it, the
+ * value of a paper. */
 #include <math.h>
 #include <stdio.h>
 
@@ -15,7 +15,7 @@ struct heat {
 	int log;
 };
 
-/* From light to dark; the light end is not that of the page. */
+/* The colours of the cells, from light to dark. Even the lightest one differs from the background of the page. */
 static const unsigned char ramp[][3] = {{0xfd, 0xf0, 0xd2}, {0xf7, 0xc9, 0x78}, {0xe0, 0x8a, 0x5c},
 					{0xb0, 0x4b, 0x6b}, {0x6b, 0x24, 0x6e}, {0x24, 0x10, 0x4f}};
 
@@ -35,7 +35,7 @@ static void colour(double share, char text[8])
 	snprintf(text, 8, "#%02x%02x%02x", part[0] & 255, part[1] & 255, part[2] & 255);
 }
 
-/* Three digits, without the unit, which the title has. */
+/* Formats a value with three digits. The title has the unit. */
 static void number(const struct heat *h, double v, char text[32])
 {
 	double x = v * h->unit.factor;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of medians with their intervals, and thin strokes from the lowest to the highest sample. */
+/* Draws lines of medians with their intervals, and thin strokes from the lowest to the highest sample. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@ struct sheet {
 
 static double x_of(const struct sheet *s, const struct loom__lines_point *p)
 {
-	/* Shift lines that share an x, so that their intervals do not overlap. */
+	/* Lines are shifted against each other, so that their intervals at the same x do not overlap. */
 	double shift = ((double)p->line - ((double)s->s.l.lines - 1) / 2) * (s->s.l.lines > 6 ? 2 : 4);
 	return loom__scale_at(&s->x, p->x) + shift;
 }
@@ -128,7 +128,7 @@ static void fit(struct sheet *s)
 		lo = isfinite(p->paper_low) ? fmin(lo, p->paper_low) : lo;
 		hi = isfinite(p->paper_high) ? fmax(hi, p->paper_high) : hi;
 	}
-	/* Ratios, and values whose range is close to 0, are drawn from 0. */
+	/* Ratios are drawn from 0. So are values if the lowest is small relative to the highest. */
 	if (!(s->s.settings->log & LOOM__LOG_Y) && lo > 0 && (!values || lo < hi / 3))
 		lo = 0;
 	loom__scale_fit(&s->y, lo, hi, loom__sheet_unit(&s->s), s->s.height, 0, 48);
@@ -137,7 +137,7 @@ static void fit(struct sheet *s)
 	s->x = (struct loom__scale){.lo = first, .hi = last > first ? last : first + 1, .b = 1};
 	if (s->s.settings->log & LOOM__LOG_X && l->numbers)
 		loom__scale_log(&s->x, first, s->x.hi);
-	if (s->s.settings->log & LOOM__LOG_X && s->x.log) { /* do not round outwards: the levels are the ticks */
+	if (s->s.settings->log & LOOM__LOG_X && s->x.log) { /* the axis ends at the levels, which are the ticks */
 		s->x.lo = first;
 		s->x.hi = last > first ? last : 2 * first;
 	}

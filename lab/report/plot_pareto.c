@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two metrics against each other: medians with their intervals, and the front of the points that no other point
+/* Draws two metrics against each other: medians with their intervals, and the front of the points that no other point
  * dominates. */
 #include <math.h>
 #include <stdio.h>
@@ -72,7 +72,8 @@ static int is_free(const struct pareto *p, const struct box *b)
 	return good;
 }
 
-/* Places a name beside its point if it overlaps no other name or mark; otherwise only the tooltip has it. */
+/* Draws the name of a point beside it. If every place beside the point overlaps other names or marks, only the tooltip
+ * has the name. */
 static void draw_name(struct loom__text *out, struct pareto *p, size_t i)
 {
 	static const double place[][2] = {{10, -8}, {10, 18}, {-10, -8}, {-10, 18}, {10, 5}, {-10, 5}};
@@ -95,7 +96,7 @@ static void draw_name(struct loom__text *out, struct pareto *p, size_t i)
 	}
 }
 
-/* The classes of a mark: coloured and filled on the front, a ring near it, a dot off it. */
+/* The classes of a mark: a coloured filled shape on the front, a ring near it, a dot off it. */
 static const char *const colour[] = {"v-open", "v-open", "v-equivalent"};
 static const char *const shape[] = {"fill", "hollow", "verdict"};
 
@@ -135,7 +136,7 @@ static void draw_point(struct loom__text *out, struct pareto *p, size_t i)
 		  (enum loom__front)p->front[i], tip);
 }
 
-/* The legend, above the plot at the right; narrow pages have it in the caption. */
+/* Draws the legend, above the plot at the right. On narrow pages the caption has the legend. */
 static void draw_key(struct loom__text *out, struct pareto *p, const size_t *order, size_t n)
 {
 	static const char *const word[] = {"dominated", "dominated, intervals overlap", "on the front"};
@@ -153,13 +154,13 @@ static void draw_key(struct loom__text *out, struct pareto *p, const size_t *ord
 	}
 }
 
-/* Steps through the medians that no other median dominates. */
+/* Draws the front: steps through the medians that no other median dominates. */
 static void draw_line(struct loom__text *out, const struct pareto *p, const size_t *by_x, size_t n)
 {
 	int x_more = loom__view_more(p->view, p->x), y_more = loom__view_more(p->view, p->y), pen = 0;
 	double best = y_more ? -INFINITY : INFINITY, last = 0;
 	loom__text_add(out, "<path class=\"front\" d=\"");
-	for (size_t k = 0; k < n; k++) { /* from the best x on, every better y belongs to the line */
+	for (size_t k = 0; k < n; k++) { /* from the best x on, each better y is on the front */
 		const struct loom__series *s =
 		    p->view->variant[by_x[x_more ? n - 1 - k : k]].series;
 		if (y_more ? s[p->y].median.at <= best : s[p->y].median.at >= best)
@@ -209,7 +210,8 @@ static double draw(struct loom__text *out, const struct loom__view *view, size_t
 	loom__svg_metric(out, view, x, p.sx.unit, p.right, p.bottom + 40, 'e');
 	if (!narrow)
 		draw_key(out, &p, order, n);
-	/* Draw the front last, on top; of many other points only an even selection. */
+	/* Points on the front are drawn last, so that they are on top. If there are many other points, only an even
+	 * selection of them is drawn. */
 	for (int front = LOOM__FRONT_OFF; front <= LOOM__FRONT_ON; front++)
 		for (size_t k = 0; k < n; k++)
 			if (p.front[order[k]] == front && (front || k % (n / MOST_POINTS + 1) == 0))

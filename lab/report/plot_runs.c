@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples in run order, which shows drift, steps and spikes. */
+/* Draws the samples in run order, which shows drift, steps and spikes. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,14 +7,14 @@
 #include "report/plot.h"
 #include "report/table.h"
 
-#define MOST_POINTS 240 /* per variant; of more samples, only the lowest and highest of each stretch are drawn */
-#define ALL_POINTS 4000 /* limit on the points of all variants together, if there are many variants */
+#define MOST_POINTS 240 /* limit per variant; beyond, only the lowest and highest sample of each stretch are drawn */
+#define ALL_POINTS 4000 /* limit on the points of all variants together */
 
 struct runs {
 	const struct loom__view *view;
 	size_t metric;
-	size_t most;  /* points per variant */
-	int relative; /* 1, for many variants: each sample is drawn over the median of its variant */
+	size_t most;  /* limit on the points of each variant */
+	int relative; /* 1: each sample is drawn relative to the median of its variant, because there are many */
 	struct loom__scale x, y;
 	double lo, hi, last; /* lo, hi: range of the drawn values; last: the last place in the run order */
 };
@@ -57,7 +57,7 @@ static void draw_point(struct loom__text *out, const struct runs *r, size_t i, s
 		       loom__scale_at(&r->x, v->order[row]), loom__scale_at(&r->y, at), size, tip);
 }
 
-/* Draws the lowest and the highest sample of every stretch, in run order. */
+/* Draws the lowest and the highest sample of every stretch of samples, in run order. */
 static void draw_points(struct loom__text *out, const struct runs *r, size_t i)
 {
 	const struct loom__variant *v = &r->view->variant[i];
@@ -143,7 +143,8 @@ static void draw_tags(struct loom__text *out, const struct runs *r, double left,
 	}
 }
 
-/* On narrow pages the labels are above the plot, one per line. */
+/* Draws the labels above the plot, one per line, for narrow pages. Returns the y below the labels. If `out` is NULL,
+ * draws nothing. */
 static double draw_key(struct loom__text *out, const struct runs *r, double y, double width)
 {
 	for (size_t i = 0; i < r->view->variants; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each worker did in the sample nearest to the median: when the worker ran, how long it was idle, and how many
- * tasks it executed and stole. */
+/* Draws what each worker did in the sample nearest to the median: when the worker ran, for how long it was idle, and
+ * how many tasks it executed and stole. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 struct crew {
 	const cJSON *worker[MOST_WORKERS];
 	size_t shown, all, row;
-	double until, most; /* until: ns; most: tasks */
+	double until, most; /* ends of the two axes; until: ns; most: tasks */
 };
 
 static double counter(const struct crew *c, size_t i, const char *name)
@@ -30,7 +30,7 @@ static void gather(struct crew *c, const struct loom__view *view, const struct l
 	c->all = c->row == SIZE_MAX ? 0 : loom__json_length(workers);
 	cJSON_ArrayForEach(item, workers)
 	{
-		/* An even selection of workers if there are too many. */
+		/* If there are too many workers, an even selection is drawn. */
 		if (c->shown < MOST_WORKERS &&
 		    (c->all <= MOST_WORKERS || i * MOST_WORKERS / c->all >= c->shown))
 			c->worker[c->shown++] = item;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that is freed together, for the parts of a view. */
+/* A pool of memory: all of it is freed at once. A view keeps its parts in a pool. */
 #ifndef LOOM_POOL_H
 #define LOOM_POOL_H
 
@@ -8,19 +8,19 @@
 struct loom__pool {
 	struct loom__pool_block *last;
 };
-/* Returns zeroed memory, never NULL. */
+/* Returns zeroed memory for n objects, never NULL. */
 void *loom__pool_get(struct loom__pool *p, size_t n, size_t size) __attribute__((returns_nonnull));
 char *loom__pool_copy(struct loom__pool *p, const char *text) __attribute__((returns_nonnull));
 void loom__pool_free(struct loom__pool *p);
 
-/* Maps names to 0, 1, 2, ... in order of first appearance. The pool owns the names. */
+/* A map from names to 0, 1, 2, ... in order of first appearance. The pool owns the names. */
 struct loom__names {
 	const char **name;
 	size_t count, room;
-	size_t *slot, slots; /* open addressing; slots: a power of two */
+	size_t *slot, slots; /* slot: hash table with open addressing; slots: its size, a power of two */
 };
 #define LOOM__NO_NAME SIZE_MAX
-/* Returns the number of `name`, a new one if the name is new. */
+/* Returns the number of `name`. If the name is new, gives it the next number. */
 size_t loom__names_add(struct loom__pool *p, struct loom__names *names, const char *name);
 size_t loom__names_find(const struct loom__names *names, const char *name);
 

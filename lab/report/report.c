@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Formats, metrics and plots by name. */
+/* Finds formats, metrics, factors and plots by their names. */
 #include "report/plot.h"
 #include "report/report.h"
 
@@ -71,7 +71,7 @@ static int unknown(const struct loom__view *view, const char *name, struct loom_
 	return rc;
 }
 
-/* Parses the next name of "a,b,c" as a metric and advances *list. */
+/* Parses the next name in a list "a,b,c" as a metric, and moves *list past it. */
 static int next_metric(const struct loom__view *view, const char **list, size_t *metric,
 		       struct loom_error *err)
 {
@@ -188,7 +188,8 @@ int loom__report_lines(const struct loom__view *view, const char *x, const char 
 	     f++)
 		if (f != settings->lines && f != settings->facet)
 			settings->x_factor = f;
-	/* Factors that were not selected become lines and panels, so that their configurations are not merged. */
+	/* Factors that were not selected become lines and panels, because otherwise configurations that differ in them
+	 * would be merged. */
 	for (size_t f = 0; f < view->factors && settings->x_factor != LOOM__NO_NAME && settings->lines == LOOM__NO_NAME;
 	     f++)
 		if (f != settings->x_factor && f != settings->facet && f != settings->mean)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fields of comma-separated values. */
+/* Appends fields of comma-separated values. */
 #ifndef LOOM_ROWS_H
 #define LOOM_ROWS_H
 
 #include "facts/text.h"
 #include "report/report.h"
 
-void loom__csv_field(struct loom__text *out, const char *text, size_t most); /* any length */
-/* Works like loom__text_add(), with every %s as a field. */
+void loom__csv_field(struct loom__text *out, const char *text, size_t most); /* appends text of any length as a field */
+/* Works like loom__text_add(), but makes the argument of each %s a field. */
 #define loom__csv_add(out, ...) loom__text_with(out, loom__csv_field, __VA_ARGS__)
 void loom__csv_number(struct loom__text *out,
-		      double v); /* appends the shortest text that reads back; nothing for NaN */
+		      double v); /* appends the shortest text that reads back as v; nothing for NaN */
 void loom__csv_metric(struct loom__text *out,
-		      const struct loom__view_metric *m); /* appends the name with its unit */
+		      const struct loom__view_metric *m); /* appends the name of the metric with its unit */
 
 #endif

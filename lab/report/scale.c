@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Axes with rounded ticks. */
+/* Axes with ticks at round numbers. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "report/plot.h"
 
-/* Selects a prefix for values up to `most`, and returns the factor. */
+/* Selects a prefix of the unit for values up to `most`. Returns the factor from values to labels. */
 static double unit_for(const char *unit, double most, char *name, size_t size)
 {
 	static const struct {
@@ -43,7 +43,7 @@ void loom__scale_fit(struct loom__scale *s, double lo, double hi, const char *un
 {
 	*s = (struct loom__scale){.a = a, .b = b};
 	double most = fmax(fabs(lo), fabs(hi)), room = (hi - lo) * 0.06;
-	/* Equal values need a margin, or the axis would have no length. */
+	/* If all values are equal, the axis would have no length without this margin. */
 	if (!(room > most * 1e-9))
 		room = most > 0 ? most * 0.05 : 1;
 	s->lo = lo >= 0 && lo - room < 0 ? 0 : lo - room;
@@ -52,14 +52,15 @@ void loom__scale_fit(struct loom__scale *s, double lo, double hi, const char *un
 	double wanted = fmax(2, fabs(b - a) / spacing);
 	double step = round_step((s->hi - s->lo) * s->factor / wanted);
 	s->decimals = (int)fmax(0, -floor(log10(step) + 1e-9));
-	/* A step of 2.5 needs one digit more than one of 2. */
+	/* For example, a step of 2.5 needs one decimal more than a step of 2. */
 	if (fabs(step * pow(10, s->decimals) - round(step * pow(10, s->decimals))) > 1e-6)
 		s->decimals++;
 	s->decimals = s->decimals > 9 ? 9 : s->decimals;
 	s->step = step / s->factor;
 }
 
-/* Returns the largest of 1, 2 and 5 times a power of ten that is at most v; the next larger one. */
+/* step_down() returns the largest number <= v that is 1, 2 or 5 times a power of ten; step_up() the next larger such
+ * number. */
 static double step_down(double v)
 {
 	double power = pow(10, floor(log10(v) + 1e-12)), part = v / power * (1 + 1e-12);
@@ -84,7 +85,7 @@ void loom__scale_log(struct loom__scale *s, double lo, double hi)
 static int tick_log(const struct loom__scale *s, int i, double *v, char label[32])
 {
 	double factor = s->factor > 0 ? s->factor : 1, lo = s->lo * factor, at = step_down(lo);
-	int wide = s->hi / s->lo > 1e4; /* 1: ticks at powers of ten only */
+	int wide = s->hi / s->lo > 1e4; /* 1: ticks are at powers of ten only */
 	if (wide)
 		at = pow(10, floor(log10(lo)));
 	while (at < lo * (1 - 1e-9))
@@ -117,7 +118,7 @@ int loom__scale_tick(const struct loom__scale *s, int i, double *v, char label[3
 	if (fabs(shown) < s->step * s->factor * 1e-6)
 		shown = 0; /* avoids "-0" */
 	snprintf(label, 32, "%.*f", s->decimals, shown);
-	for (char *c = label; *c; c++) /* the decimal point does not depend on the locale */
+	for (char *c = label; *c; c++) /* a decimal point in every locale */
 		if (*c == ',')
 			*c = '.';
 	return 1;

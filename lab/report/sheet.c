@@ -24,7 +24,7 @@ int loom__sheet_marked(const struct loom__sheet *s)
 	return 0;
 }
 
-/* The name of the factor, then mark and level of each line, wrapped to the width. Returns the height. */
+/* Draws the name of the factor, then mark and level of each line, wrapped to `width`. Returns the height. */
 static double draw_legend(struct loom__sheet *s, double width, double top)
 {
 	double x = 0, y = top;
@@ -126,7 +126,7 @@ void loom__sheet_mark(struct loom__text *out, const struct loom__scale *y, const
 	double high = loom__scale_at(y, isinf(p->paper_high) ? p->paper_low : p->paper_high);
 	loom__svg_line(out, "claim", x - half, low, x + half, low);
 	if (isinf(p->paper_low) || isinf(p->paper_high)) {
-		double end = isinf(p->paper_high) ? low - 10 : low + 10; /* towards larger values, or smaller ones */
+		double end = isinf(p->paper_high) ? low - 10 : low + 10; /* the arrow shows the unbounded side */
 		loom__svg_line(out, "claim", x, low, x, end);
 		loom__svg_line(out, "claim", x - 3, end + (end < low ? 4 : -4), x, end);
 		loom__svg_line(out, "claim", x + 3, end + (end < low ? 4 : -4), x, end);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Colours of the plots: the palette of Okabe and Ito (2008), which remains distinguishable with colour vision
- * deficiencies. Its dark colours are lighter on dark pages. */
+/* Colours of the plots: the palette of Okabe and Ito (2008), which most people with a colour vision deficiency can
+ * distinguish. On dark pages, its dark colours are replaced by lighter ones. */
 #include "report/plot.h"
 
 #include <string.h>
@@ -55,7 +55,8 @@ const char *const loom__verdict_style[] = {"v-faster", "v-slower", "v-equivalent
 const char *const loom__verdict_sign[] = {"\xe2\x96\xb2", "\xe2\x96\xbc", "\xe2\x96\xa0",
 					  "\xe2\x97\x86", "\xe2\x97\x8b", ""};
 
-/* Appends the rules that use the variables, with each var(--name) replaced by its value in `colours`. */
+/* Appends the rules of the style sheet. Each var(--name) in the rules is replaced by the value of that name in
+ * `colours`. */
 static void put_rules(struct loom__text *out, const char *colours)
 {
 	static const char head[] = "var(";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom.report/1: the content of the pages, for programs. */
+/* Writes gpuloom.report/1: the content of the pages, for programs. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "report/report.h"
 #include "facts/must.h"
 
-/* JSON has no infinity, so open or unknown values are null. */
+/* Adds a number. JSON has no infinity, so values that are infinite or not known become null. */
 static void number(cJSON *o, const char *key, double v)
 {
 	if (isfinite(v))

@@ -56,7 +56,7 @@ void loom__svg_tip(struct loom__text *out, const char *tip)
 void loom__svg_mark(struct loom__text *out, size_t series, const char *style, double x, double y,
 		    double size, const char *tip)
 {
-	/* Corners as multiples of the size; shape 0 is a circle. */
+	/* Corners as multiples of the size. Shape 0 is a circle. */
 	static const struct {
 		int corners;
 		double at[8][2];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All plots in one self-contained SVG file. */
+/* Writes all plots into one SVG file, which contains its style sheet. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,7 +49,7 @@ static void add_heading(struct loom__text *out, const struct loom__view *view,
 	loom__text_free(&text);
 }
 
-/* Wraps a caption. Returns the height. */
+/* Draws a caption, wrapped to `width`. Returns its height. */
 static double add_caption(struct loom__text *out, const char *text, double left, double top, double width)
 {
 	size_t fits = loom__svg_fits(width);
@@ -91,7 +91,8 @@ void loom__report_svg(struct loom__text *out, const struct loom__view *view,
 	double y = column ? margin : *view->title ? 64 : 20;
 	unsigned plots = settings->plots ? settings->plots : ~(unsigned)LOOM__PLOT_NAMED;
 	for (size_t i = 0; i < LOOM__COUNT(order); i++) {
-		/* Bars and heat maps are drawn for all metrics that are named, the others for the leading one. */
+		/* Bars and heat maps are drawn for each metric that the user named, all other plots for the leading
+		 * metric. */
 		size_t metrics = 1u << order[i] & LOOM__PLOT_NAMED && settings->asked ? settings->asked : 1;
 		for (size_t m = 0; m < metrics && plots & 1u << order[i]; m++) {
 			struct loom__text one = {0};

@@ -59,7 +59,7 @@ static void metric_rows(const cJSON *doc, struct loom__text *out)
 		const char *unit = loom__json_text(m, "unit");
 		spread(cJSON_GetObjectItemCaseSensitive(m, "samples"), &least, &most);
 		if (least == 0 && most == 0)
-			continue; /* the mechanism took no part */
+			continue; /* all values are 0, so the mechanism that the metric describes took no part */
 		loom__grid_cell(&g, 0, "%s", m->string);
 		loom__grid_cell(&g, 0, "%s", LOOM__FIGURE(loom__json_number(m, "median"), unit));
 		loom__grid_cell(&g, 0, "%s", LOOM__FIGURE(least, unit));
@@ -68,7 +68,7 @@ static void metric_rows(const cJSON *doc, struct loom__text *out)
 	loom__grid_text(&g, out, 2);
 }
 
-/* Adds the counters of the last sample. */
+/* Appends the workers' counters of the last sample. */
 static void worker_rows(const cJSON *doc, struct loom__text *out)
 {
 	static const char *const column[] = {"executed",   "spawned",	     "claimed", "stolen_in",

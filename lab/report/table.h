@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results as text tables, for terminals. */
+/* Prints results as text tables, for terminals. */
 #ifndef LOOM_TABLE_H
 #define LOOM_TABLE_H
 
@@ -10,7 +10,7 @@
 struct loom__view;
 struct loom__report_settings;
 
-/* Appends a result document (gpuloom.result/1); with `choices` also what the plug-ins chose. */
+/* Appends a result document (gpuloom.result/1). With `choices`, also appends what the plug-ins chose. */
 void loom__table_result(const cJSON *document, int choices, struct loom__text *out);
 
 /* Appends the configurations of a sweep, one per row, and its Pareto front. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sweep as a text table: a row per configuration, and the Pareto front. */
+/* Prints a sweep as a text table with a row per configuration, and its Pareto front. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +16,8 @@ struct sweep_table {
 	const struct loom__view *view;
 	const struct loom__report_settings *settings;
 	size_t metric[MOST_COLUMNS], metrics;
-	const struct loom__view *of; /* what the front is made of: the view, or its ratios and means */
-	unsigned char *front;	     /* [of->variants], or NULL */
+	const struct loom__view *of; /* the view whose variants form the front: `view`, or its ratios and means */
+	unsigned char *front;	     /* [of->variants] enum loom__front, or NULL */
 	struct loom__text *out;
 };
 
@@ -44,7 +44,7 @@ static void add_row(const struct sweep_table *t, size_t i, struct loom__grid *g)
 	loom__grid_cell(g, 0, "%s%s%s", *v->note ? v->status : "", *v->note ? ": " : "", v->note);
 }
 
-/* Adds rows of the configurations that were not skipped, and returns their number. */
+/* Adds a row for each configuration that was not skipped. Returns their number. */
 static size_t add_rows(const struct sweep_table *t)
 {
 	struct loom__text keys = {0};
@@ -66,7 +66,7 @@ static size_t add_rows(const struct sweep_table *t)
 	return shown;
 }
 
-/* Adds configurations that were left out, grouped by reason. */
+/* Appends how many configurations were left out, for each reason. */
 static void add_skipped(const struct sweep_table *t)
 {
 	const struct loom__view *view = t->view;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom.compare/1 as a view. */
+/* Reads gpuloom.compare/1 into a view. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,8 +31,8 @@ static void add_variant(struct loom__view *view, const cJSON *o)
 		v->name = v->label;
 }
 
-/* The position of each sample in the interleaved run: the k-th entry of a variant in the schedule is its k-th sample.
- * An inconsistent schedule is ignored. */
+/* Sets the position of each sample in the interleaved run. The k-th entry of a variant in the schedule is its k-th
+ * sample. A schedule that does not match the samples is ignored. */
 static void use_schedule(struct loom__view *view)
 {
 	const cJSON *item, *schedule = loom__json_list(view->head, "schedule");
@@ -53,7 +53,7 @@ static void use_schedule(struct loom__view *view)
 				variant->order[row] = place;
 			place++;
 		}
-		/* An interrupted run may have planned more than it ran, but never less. */
+		/* An interrupted run may have planned more samples than it took, but never fewer. */
 		for (size_t v = 0; !pass && v < view->variants; v++)
 			if (seen[v] < view->variant[v].rows)
 				return;
@@ -94,7 +94,7 @@ static void add_comparison(struct loom__view *view, const cJSON *o)
 	for (c->verdict = 0; c->verdict < LOOM__V_OTHER; c->verdict++)
 		if (!strcmp(c->word, words[c->verdict]))
 			break;
-	c->effect = c->effect > 0 ? c->effect : NAN; /* Ratios are positive; any other value is an error in the file. */
+	c->effect = c->effect > 0 ? c->effect : NAN; /* ratios are positive; any other value is an error in the file */
 	c->low = c->low > 0 ? c->low : NAN;
 	c->high = c->high > 0 ? c->high : NAN;
 	c->margin = c->margin >= 0 && c->margin < 10 ? c->margin : NAN;
@@ -108,7 +108,7 @@ static void add_comparison(struct loom__view *view, const cJSON *o)
 	view->comparisons++;
 }
 
-/* Notes are one text or a list of texts. */
+/* Sets c->notes. Notes in the document are one text or a list of texts. */
 static void join_notes(struct loom__view *view, struct loom__compared *c, const cJSON *list)
 {
 	struct loom__text t = {0};

@@ -24,7 +24,7 @@ void loom__view_rows(struct loom__view *view, struct loom__variant *v, size_t ro
 {
 	v->order = loom__view_numbers(view, rows);
 	v->start_ns = loom__view_numbers(view, rows);
-	/* Each metric of each variant takes space even without values. */
+	/* Each metric of each variant takes space, even without values. */
 	size_t figures = view->metrics * sizeof(*v->series) / sizeof(double);
 	view->too_large |= figures > LOOM__VIEW_VALUES - view->values;
 	v->rows = view->too_large ? 0 : rows;

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A view of ratios to a named variant and of geometric means over a factor, for plots that have no axis for the factor.
- */
+/* Makes a view of ratios to a base and of geometric means over a factor. Plots use this view if they have no axis for a
+ * factor. */
 #include <math.h>
 #include <string.h>
 
 #include "facts/must.h"
 #include "report/report.h"
 
-#define MOST 1000 /* variants: the time grows with their square */
+#define MOST 1000 /* limit on variants, because the time grows with the square of their number */
 
 struct relative {
 	const struct loom__view *from;
 	const struct loom__report_settings *settings;
 	struct loom__view *to;
-	size_t base; /* the factor that has the base as a level; LOOM__NO_NAME: no ratios */
+	size_t base; /* factor that has the base as a level; LOOM__NO_NAME: no ratios */
 };
 
-/* 1: all levels but that of one factor are the same. */
+/* Returns 1 if the levels of all factors except `but` are the same. */
 static int alike(const struct loom__view *view, const struct loom__variant *a, const struct loom__variant *b,
 		 size_t but)
 {
@@ -26,7 +26,7 @@ static int alike(const struct loom__view *view, const struct loom__variant *a, c
 	return 1;
 }
 
-/* The variant to which v's ratio refers, or NULL. */
+/* Returns the variant to which the ratio of v refers, or NULL. */
 static const struct loom__variant *base_of(const struct relative *r, const struct loom__variant *v)
 {
 	for (size_t i = 0; i < r->from->variants; i++) {
@@ -43,7 +43,7 @@ static int is_inverse(const struct relative *r, size_t metric)
 	return r->base != LOOM__NO_NAME && r->settings->show != LOOM__SHOW_RATIO && !loom__view_more(r->from, metric);
 }
 
-/* The median of a metric, or its ratio to the base; NAN: not known. */
+/* Returns the median of a metric, or its ratio to the base. NAN: not known. */
 static double value_of(const struct relative *r, const struct loom__variant *v, size_t metric)
 {
 	const struct loom__variant *base = r->base == LOOM__NO_NAME ? NULL : base_of(r, v);
@@ -54,7 +54,8 @@ static double value_of(const struct relative *r, const struct loom__variant *v, 
 	return is_inverse(r, metric) ? to / x : x / to;
 }
 
-/* Fills the series for `v` from the configurations that differ from `v` only in the factor of the means. */
+/* Sets the series of `v` to the geometric mean over the configurations that differ from `v` only in the factor of the
+ * means. */
 static void fill(const struct relative *r, const struct loom__variant *v, size_t metric, struct loom__series *s)
 {
 	double logs = 0, one = NAN;
@@ -101,7 +102,7 @@ static void name_metrics(const struct relative *r)
 	}
 }
 
-/* The first of those that one mean merges stands for all of them. */
+/* Returns 1 if variant i is the first of the variants that are merged into one mean. It stands for all of them. */
 static int is_first(const struct relative *r, size_t i)
 {
 	for (size_t k = 0; k < i && r->settings->mean != LOOM__NO_NAME; k++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One or several gpuloom.result/1 as a view. */
+/* Reads one or several gpuloom.result/1 into a view. */
 #include <libgen.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@ void loom__view_name_metrics(struct loom__view *view, const cJSON *result, const
 	}
 }
 
-/* The list of samples marks warm-ups and gives the run order. */
+/* Reads the list of samples, which marks warm-ups and gives the run order. */
 static void fill_samples(struct loom__variant *v, const cJSON *list)
 {
 	const cJSON *s;
@@ -83,7 +83,7 @@ static const char *value_of(const cJSON *result, const char *key)
 	return loom__json_text(loom__json_object(config, key), "value");
 }
 
-/* The values of a document's options, indexed by name. */
+/* The values of the options of a document, indexed by the number of the option's name. */
 struct options {
 	struct loom__names key;
 	const char **value; /* [key.count] */
@@ -102,7 +102,7 @@ static void read_options(struct loom__view *view, const cJSON *result, struct op
 	}
 }
 
-/* The options in which the results differ are the factors. */
+/* Makes the options in which the results differ the factors. */
 static void find_factors(struct loom__view *view)
 {
 	struct options *all = loom__pool_get(&view->pool, view->docs, sizeof(*all));
@@ -115,7 +115,7 @@ static void find_factors(struct loom__view *view)
 			size_t i = loom__names_find(&all[d].key, name);
 			differs = strcmp(all[0].value[k], i == LOOM__NO_NAME ? "" : all[d].value[i]) != 0;
 		}
-		/* A title names a run and does not change it. */
+		/* A title names a run, and does not change it. */
 		if (differs && strcmp(name, "run.title"))
 			loom__view_name_factor(view, name);
 	}

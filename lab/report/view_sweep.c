@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom.sweep/1 as a view, with one variant per configuration. The file is read twice, line by line, so that a long
- * sweep need not be in memory as JSON. */
+/* Reads gpuloom.sweep/1 into a view, with one variant per configuration. The file is read twice, line by line, so that
+ * a long sweep need not be in memory as JSON. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 struct configs {
 	struct loom__names key;
-	size_t *rows, *at, room; /* [key.count]: samples seen in the first pass and in the second one */
+	size_t *rows, *at, room; /* [key.count] number of samples seen in the first and in the second pass */
 };
 
 static size_t config_of(struct loom__view *view, struct configs *configs, const cJSON *line)
@@ -30,7 +30,7 @@ static size_t config_of(struct loom__view *view, struct configs *configs, const 
 	return i;
 }
 
-/* Returns the next line of all shards. *doc and *at start at 0. */
+/* Returns the next line of all shards, or NULL at the end. *doc and *at start at 0. */
 static cJSON *next_line(const struct loom__view *view, size_t *doc, size_t *at)
 {
 	for (; *doc < view->docs; ++*doc, *at = 0) {
@@ -46,7 +46,7 @@ static int is_sample(const cJSON *line)
 	return cJSON_GetObjectItemCaseSensitive(line, "sample") != NULL;
 }
 
-/* A line omits empty units and directions. */
+/* Adds a metric of a line. A line leaves out units and directions that are empty. */
 static void name_metric(struct loom__view *view, const char *name, const cJSON *line)
 {
 	const cJSON *units = loom__json_object(line, "units"), *better = loom__json_object(line, "better");
@@ -98,7 +98,7 @@ static void add_sample(struct loom__view *view, struct loom__variant *v, size_t 
 	}
 }
 
-/* Copies into the pool what is needed from a line, because the caller frees the line. */
+/* Updates a variant from a line. Copies what is needed into the pool, because the caller frees the line. */
 static void describe(struct loom__view *view, struct loom__variant *v, const cJSON *line)
 {
 	const cJSON *o;
@@ -132,7 +132,8 @@ static void move(cJSON *to, cJSON *from, const char *key)
 		loom__json_add(to, key, item);
 }
 
-/* Other load on the machine, which samples in virtual time do not feel. */
+/* Adds warnings about other load on the machine. Samples in virtual time do not depend on it, so simulated devices get
+ * none. */
 static void warn(cJSON *head)
 {
 	const cJSON *reason, *device = loom__json_list(head, "devices")->child;
@@ -153,8 +154,8 @@ static void warn(cJSON *head)
 	cJSON_Delete(reasons);
 }
 
-/* Completes the head from `about` lines (shared by all configurations), `report` lines (what to show) and `ended`
- * lines. The first `about` and the last of the others count. */
+/* Completes the head from other lines: `about` (shared by all configurations), `report` (what to show) and `ended`. The
+ * first `about` line counts. Of the other two kinds, the last line counts. */
 static void complete_head(struct loom__view *view)
 {
 	static const char *const key[] = {"config", "plugins", "devices", "choices", "environment"};
@@ -214,7 +215,7 @@ static size_t place_of(const struct loom__view *view, const struct loom__variant
 }
 
 struct placed {
-	size_t *place; /* [factors] */
+	size_t *place; /* [factors] index of the level of each factor */
 	size_t factors, appeared;
 	struct loom__variant variant;
 };
@@ -228,7 +229,7 @@ static int compare_places(const void *a, const void *b)
 	return x->appeared < y->appeared ? -1 : 1;
 }
 
-/* Configurations ran in random order, and are shown in the order of their levels. */
+/* Sorts the configurations by their levels, because they ran in random order. */
 static void sort_configs(struct loom__view *view)
 {
 	struct placed *list = loom__pool_get(&view->pool, view->variants, sizeof(*list));
@@ -243,7 +244,7 @@ static void sort_configs(struct loom__view *view)
 		view->variant[i] = list[i].variant;
 }
 
-/* Title and caption of a figure of a paper. */
+/* Sets title and caption if the sweep repeats a figure of a paper. */
 static void name_figure(struct loom__view *view)
 {
 	const cJSON *number, *paper = loom__json_object(view->head, "paper");

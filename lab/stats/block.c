@@ -14,7 +14,7 @@ uint64_t loom__stats_random(struct loom__stats_rng *rng)
 
 uint64_t loom__stats_below(struct loom__stats_rng *rng, uint64_t n)
 {
-	/* 2^64 mod n: values below are drawn again, so that all remainders are equally likely */
+	/* `spare` is 2^64 mod n. Values below it are drawn again, so that all remainders are equally likely. */
 	uint64_t spare = -n % n, value;
 	do
 		value = loom__stats_random(rng);

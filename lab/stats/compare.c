@@ -7,7 +7,7 @@
 
 #include <gpuloom/error.h>
 
-/* Writes ln b[i], or ln(b[i] / a[i]) if a is given, to a new array. */
+/* Writes ln b[i] to a new array, or ln(b[i] / a[i]) if a is not NULL. */
 static int logs(const double *b, const double *a, size_t n, double **out)
 {
 	for (size_t i = 0; i < n; i++)
@@ -29,7 +29,8 @@ static void to_ratio(struct loom__stats_interval *i)
 	i->high = exp(i->high);
 }
 
-/* Robust against outliers, except that with more than half of the values equal it is the standard deviation. */
+/* Returns the standard deviation, estimated from the MAD so that outliers do not matter. If more than half of the
+ * values are equal, the MAD is 0, and the function returns the plain standard deviation. */
 static double spread_of(const double *sorted, size_t n)
 {
 	double mad = loom__stats_mad(sorted, n), mean = 0, squares = 0;
@@ -118,7 +119,8 @@ const char *loom__stats_verdict_name(enum loom__stats_verdict verdict)
 	return names[verdict];
 }
 
-/* Returns the distance in d that one block can resolve; n blocks resolve this divided by sqrt(n). */
+/* Returns the smallest |d| that a comparison of one block detects. With n blocks, it is smaller by a factor of
+ * sqrt(n). */
 static double reach(double spread, double alpha)
 {
 	double power = loom__stats_normal_z(0.2);
@@ -132,7 +134,7 @@ size_t loom__stats_more_blocks(const struct loom__stats_comparison *c, double ma
 		return 0;
 	double d = fabs(log(c->ratio.at)), gap = fmax(d, log1p(margin) - d);
 	double share = alpha / (double)tests, ratio = reach(c->spread, share) / gap;
-	/* With fewer blocks, no interval is finite and no p is below alpha. */
+	/* With fewer blocks than the second term, no interval is finite and no p is below alpha. */
 	double need = fmax(ceil(ratio * ratio), 1 + ceil(-log2(share)));
 	if (need > 1e6)
 		return LOOM__STATS_MANY;

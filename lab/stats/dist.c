@@ -27,10 +27,10 @@ double loom__stats_binomial(size_t n, size_t k, double q)
 	return exp(ways + (double)k * log(q) + (double)(n - k) * log1p(-q));
 }
 
-/* Half the largest doubled rank sum, where the smaller tail ends. */
+/* Half of the largest possible sum of doubled ranks. Counting stops there, because only the smaller tail is needed. */
 enum { SIGNED_HALF = LOOM__STATS_SIGNED_MAX * (LOOM__STATS_SIGNED_MAX + 1) / 2 };
 
-/* Adds a rank to ways[s], the number of signs with rank sum s, for s <= most. */
+/* ways[s] is the number of sign assignments with rank sum s, for s <= most. Updates it for one more rank. */
 static void add_rank(uint64_t *ways, unsigned most, unsigned rank)
 {
 	for (unsigned s = most; s >= rank; s--)
@@ -64,8 +64,9 @@ size_t loom__stats_signed_rank_of(size_t n, double tail, double *below)
 	return k;
 }
 
-/* Computes ways[u] for u <= most: the coefficients of the product of (1 - x^(m+i)) / (1 - x^i), i = 1..n. Multiplying
- * by (1 - x^k) and dividing by it run in place, and all values stay integers. */
+/* Computes ways[u] for u <= most. They are the coefficients of the product of (1 - x^(m+i)) / (1 - x^i), i = 1..n.
+ * Multiplication by (1 - x^k) and division by it need no second array, and all values stay integers. Returns the sum of
+ * all coefficients. */
 typedef __int128 wide;
 enum { HALF = LOOM__STATS_RANKSUM_MAX * LOOM__STATS_RANKSUM_MAX / 2 };
 
@@ -79,7 +80,7 @@ static wide gaussian(size_t n, size_t m, size_t most, wide *ways)
 			ways[u] -= ways[u - m - i];
 		for (size_t u = i; u <= most; u++)
 			ways[u] += ways[u - i];
-		all = all * (wide)(m + i) / (wide)i; /* binomial(m + i, i): exact */
+		all = all * (wide)(m + i) / (wide)i; /* binomial(m + i, i), so the division has no remainder */
 	}
 	return all;
 }

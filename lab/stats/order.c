@@ -45,7 +45,8 @@ double loom__stats_quantile(const double *sorted, size_t n, double q)
 	return sorted[i] + (h - (double)i) * (sorted[i + 1] - sorted[i]);
 }
 
-/* The deviations below and above the median are two ascending runs, which are merged from the middle. */
+/* The deviations from the median form two ascending sequences: of the values below it, and of the values above it. The
+ * loop merges both, from the middle outwards, and stops at the median deviation. */
 double loom__stats_mad(const double *sorted, size_t n)
 {
 	double centre = loom__stats_quantile(sorted, n, 0.5), last = 0, before = 0;
@@ -72,7 +73,8 @@ size_t loom__stats_far_out(const double *sorted, size_t n)
 {
 	double q1 = loom__stats_quantile(sorted, n, 0.25);
 	double q3 = loom__stats_quantile(sorted, n, 0.75);
-	/* The interquartile range of normal data is 1.349 standard deviations. */
+	/* For normal data, the interquartile range is 1.349 standard deviations, and the standard deviation is 1.2533
+	 * mean deviations. */
 	double reach = 3 * (q3 > q1 ? q3 - q1 : 1.349 * 1.2533 * loom__stats_mean_deviation(sorted, n));
 	size_t far = 0;
 	for (size_t i = 0; i < n; i++)
@@ -85,7 +87,7 @@ int loom__stats_quantile_ci(const double *sorted, size_t n, double q, double lev
 {
 	if (!n || !(q > 0 && q < 1) || !(level > 0 && level < 1))
 		return LOOM_EINVAL;
-	/* The slack keeps a tail that equals the bound in exact arithmetic on its side. */
+	/* The factor allows for rounding: a tail that equals the bound in exact arithmetic must count as within it. */
 	double tail = (1 - level) / 2 * (1 + 1e-11), left = 0, right = 0, p;
 	size_t low = 0, high = n + 1; /* ranks from 1 */
 	while (low < n && left + (p = loom__stats_binomial(n, low, q)) <= tail)

@@ -7,7 +7,8 @@
 
 #include <gpuloom/error.h>
 
-/* The pessimistic corner of a point, where more is better. */
+/* The worst corner of a point's intervals. The signs are changed where needed, so that more is better in both
+ * metrics. */
 struct corner {
 	double x, y;
 };
@@ -18,8 +19,8 @@ static int falling_x(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-/* Returns the largest y among the corners with x above `bound` (or equal to it, with `at`), or NAN if there is none.
- * Corners fall in x, and corner[i].y is the largest of the first i + 1. */
+/* Returns the largest y among the corners with x above `bound`, or also equal to it if `at` is 1. Returns NAN if there
+ * is no such corner. Corners are sorted by falling x, and corner[i].y is the largest y of corners 0..i. */
 static double best_y(const struct corner *corner, size_t n, double bound, int at)
 {
 	size_t low = 0, high = n;
@@ -37,7 +38,7 @@ int loom__stats_pareto(const struct loom__stats_point *points, size_t n,
 		       enum loom__stats_better x_better, enum loom__stats_better y_better,
 		       unsigned char *front)
 {
-	for (size_t i = 0; i < n; i++) /* this form also rejects NaN */
+	for (size_t i = 0; i < n; i++) /* this form of the condition also rejects NaN */
 		if (!(points[i].x_low <= points[i].x_high && points[i].y_low <= points[i].y_high))
 			return LOOM_EINVAL;
 	struct corner *corner = n ? loom__must(calloc(n, sizeof(*corner))) : NULL;

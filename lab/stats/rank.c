@@ -9,8 +9,8 @@
 
 struct item {
 	double value;
-	size_t rank2; /* twice the mid-rank */
-	int chosen;   /* 1: counts towards the rank sum */
+	size_t rank2; /* twice the mid-rank, which is an integer */
+	int chosen;   /* 1: the rank of this value is part of the rank sum */
 };
 
 static int by_value(const void *a, const void *b)
@@ -19,7 +19,8 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Sorts, sets the ranks, and adds those of chosen items to *sum2. Returns the sum of t^3 - t over ties of t values. */
+/* Sorts the items and sets their ranks. Sets *sum2 to the sum of rank2 of the chosen items. Returns the tie correction:
+ * the sum of t^3 - t over the groups of t equal values. */
 static double rank_items(struct item *items, size_t n, size_t *sum2)
 {
 	double ties = 0;
@@ -38,7 +39,8 @@ static double rank_items(struct item *items, size_t n, size_t *sum2)
 	return ties;
 }
 
-/* Returns p of a deviation from the mean in half steps, with continuity correction. */
+/* Returns the two-sided p of a statistic that deviates from its mean by `deviation`. The continuity correction is
+ * 0.5. */
 static double corrected_p(double deviation, double variance)
 {
 	if (!(variance > 0) || deviation == 0)

@@ -42,7 +42,7 @@ int loom__stats_modes(const double *x, size_t n, struct loom__stats_modes *out)
 	if (rc)
 		return rc;
 	size_t least = n / 10 > 3 ? n / 10 : 3;
-	double origin = sorted[n / 2], low = 0, high = 0; /* sums about this value lose no digits */
+	double origin = sorted[n / 2], low = 0, high = 0; /* differences from `origin` keep the sums precise */
 	*out = (struct loom__stats_modes){.lower = n, .split = sorted[n - 1]};
 	for (size_t i = 0; i < n; i++)
 		total += sorted[i] - origin;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the k-th smallest of all pairwise sums of two sorted arrays, by bisection over the representable doubles. At
- * most 64 counts in linear time give the exact result, without a table of sums. */
+/* Finds the k-th smallest of all pairwise sums of two sorted arrays by bisection over the representable doubles. At
+ * most 64 steps give the exact result. Each step counts sums in linear time, without a table of them. */
 #include "stats/stats.h"
 
 #include <math.h>
@@ -10,12 +10,12 @@
 #include <gpuloom/error.h>
 
 struct sums {
-	const double *a, *b; /* ascending */
+	const double *a, *b; /* both sorted in ascending order */
 	size_t n, m;
-	int walsh; /* 1: a is b, and only the pairs i <= j count */
+	int walsh; /* 1: a and b are the same array, and only pairs with i <= j count */
 };
 
-/* Maps a double to an integer with the same order, and back. */
+/* Maps a double to an integer that sorts in the same order. from_key() is the inverse. */
 static uint64_t to_key(double v)
 {
 	uint64_t bits;
@@ -43,7 +43,7 @@ static size_t count_to(const struct sums *s, double v)
 	return s->walsh ? (count + diagonal) / 2 : count;
 }
 
-/* Returns the k-th smallest sum, from k = 1. */
+/* Returns the k-th smallest sum; k = 1 is the smallest. */
 static double kth(const struct sums *s, size_t k)
 {
 	uint64_t low = to_key(s->a[0] + s->b[0]), high = to_key(s->a[s->n - 1] + s->b[s->m - 1]);
@@ -54,7 +54,7 @@ static double kth(const struct sums *s, size_t k)
 		else
 			low = middle + 1;
 	}
-	return from_key(low) + 0.0; /* adding 0.0 avoids a negative zero */
+	return from_key(low) + 0.0; /* adding 0.0 turns a negative zero into zero */
 }
 
 static double median_sum(const struct sums *s, size_t count)
@@ -63,7 +63,8 @@ static double median_sum(const struct sums *s, size_t count)
 	return count % 2 ? upper : (kth(s, count / 2) + upper) / 2;
 }
 
-/* Fills in the median and the k-th value from both ends; k = 0: open. */
+/* Fills in the median of all sums, and as ends of the interval the k-th smallest and the k-th largest sum. If k is 0,
+ * both ends are open. `below` is the probability of each tail. */
 static void fill(const struct sums *s, size_t count, size_t k, double below,
 		 struct loom__stats_interval *out)
 {
@@ -76,7 +77,7 @@ static void fill(const struct sums *s, size_t count, size_t k, double below,
 	};
 }
 
-/* Returns the rank k for a statistic with this mean and variance. */
+/* Returns the rank k of the lower end by normal approximation, for a statistic with this mean and variance. */
 static size_t normal_rank(double mean, double variance, double tail, double *below)
 {
 	double half = loom__stats_normal_z(tail) * sqrt(variance);
@@ -84,7 +85,8 @@ static size_t normal_rank(double mean, double variance, double tail, double *bel
 	return half < mean ? (size_t)(mean - half) : 0;
 }
 
-/* The slack keeps a tail that equals the bound in exact arithmetic on its side. */
+/* Returns the probability of each tail. The factor allows for rounding: a tail that equals the bound in exact
+ * arithmetic must count as within it. */
 static double tail_of(double level)
 {
 	return (1 - level) / 2 * (1 + 1e-11);
@@ -100,7 +102,7 @@ int loom__stats_shift_paired(const double *d, size_t n, double level,
 	if (rc)
 		return rc;
 	for (size_t i = 0; i < n; i++)
-		sorted[i] /= 2; /* halved, so that averages become sums */
+		sorted[i] /= 2; /* halved, so that a sum of two is their average */
 	size_t k = n <= LOOM__STATS_SIGNED_MAX
 			   ? loom__stats_signed_rank_of(n, tail_of(level), &below)
 			   : normal_rank(N * (N + 1) / 4, N * (N + 1) * (2 * N + 1) / 24,

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Copies up to one of `stops` outside of quotes, and returns the position there. `out` is as long as `s`. */
+/* Copies the text before the first character of `stops` that is not in quotes, without the quotes. Returns the position
+ * of that character. `out` has room for all of `s`. */
 static const char *take(const char *s, const char *stops, char *out)
 {
 	int quoted = 0;
@@ -14,7 +15,7 @@ static const char *take(const char *s, const char *stops, char *out)
 	while (*s == ' ' && !quoted)
 		s++;
 	for (; *s && (quoted || !strchr(stops, *s)); s++) {
-		/* A colon ends the terms only before a blank, because cpu:0 is a value. */
+		/* A colon ends the terms only if a blank or nothing follows, because cpu:0 is a value. */
 		if (!quoted && *s == ':' && (s[1] == ' ' || !s[1]))
 			break;
 		if (*s == '"')
@@ -66,7 +67,7 @@ static int add_value(struct loom__constraint_term *t, const struct loom__factor 
 				 value);
 }
 
-/* Parses one "key=a|b" and moves *at past it. `word` has space for the whole text. */
+/* Parses one term "key=a|b", and moves *at to the character after it. `word` has room for the whole text. */
 static int parse_term(const char **at, const struct loom__factor *factor, size_t factors,
 		      char *word, struct loom__constraint *out, struct loom_error *err)
 {

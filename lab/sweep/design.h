@@ -1,44 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which configurations of the product of the factors are run. */
+/* Selects the configurations that a sweep runs, out of all combinations of the levels of its factors. */
 #ifndef LOOM_DESIGN_H
 #define LOOM_DESIGN_H
 
 #include "compare/vary.h"
 
-/* b,k2=c: reason", or with the reason as the option's name.|A constraint leaves configurations out: "k=a|b,k2=c:
- * reason", or with the reason as the option's name.|b,k2=c: reason", or with the reason as the option's name. */
+/* A constraint leaves configurations out. Its text is "k=a|b,k2=c: reason". A constraint in a conf may give the reason
+ * as the name of the option instead. */
 struct loom__constraint {
-	char *text, *reason; /* text: as given; reason: the reason, or the text without one */
-	int only;            /* 1: leaves out configurations that do not match; 0: those that match */
+	char *text, *reason; /* text: as given; reason: the reason, or the text if it has none */
+	int only;            /* 1: configurations that do not match are left out; 0: configurations that match */
 	size_t terms;
 	struct loom__constraint_term {
 		size_t factor;
-		unsigned char *match; /* [values of the factor] 1: matches */
+		unsigned char *match; /* [number of values of the factor] 1: the term matches this value */
 	} * term;
 };
 
-/* Parses a constraint. Commas separate terms, bars their values; all terms must hold. Keys, or their last parts if these
- * differ, and values are those of the factors; quotes around a value protect commas, bars and colons. The default reason is `name`, else the text. */
+/* Parses a constraint. Commas separate terms, and bars separate the values of a term. A configuration matches if all
+ * terms match. Keys and values must be keys and values of the factors. The last part of a key is enough if no other
+ * factor has the same last part. Quotes around a value protect commas, bars and colons. The default of the reason is
+ * `name`, or the text if `name` is NULL. */
 int loom__constraint_parse(const char *text, const char *name, int only, const struct loom__factor *factor,
 			   size_t factors, struct loom__constraint *out, struct loom_error *err);
-void loom__constraint_free(struct loom__constraint *c); /* an empty one is legal */
+void loom__constraint_free(struct loom__constraint *c); /* *c may be zero-initialised */
 
-/* Returns the first constraint that leaves the configuration out, or NULL. */
+/* Returns the first constraint that leaves the configuration `pick` out, or NULL. */
 const struct loom__constraint *loom__constraint_of(const struct loom__constraint *list, size_t n,
 						   const size_t *pick);
 
-/* Which configurations of the product of the factors are run. */
+/* The designs: which combinations of levels are configurations. */
 enum loom__design_kind {
-	LOOM__DESIGN_FULL, /* every configuration */
-	LOOM__DESIGN_ONE,  /* the first values of all factors, and each other value alone */
+	LOOM__DESIGN_FULL, /* every combination */
+	LOOM__DESIGN_ONE,  /* all first levels; then each other level, with first levels of the other factors */
 };
-extern const char *const loom__design_name[3]; /* NULL-terminated */
+extern const char *const loom__design_name[3]; /* ended by NULL */
 
-#define LOOM__DESIGN_MOST 100000 /* the most configurations */
+#define LOOM__DESIGN_MOST 100000 /* the largest number of configurations */
 
 struct loom__configs {
 	size_t factors, count, room;
-	size_t *pick; /* [count][factors], with configurations that are left out */
+	size_t *pick; /* [count][factors] index of the level of each factor */
 };
 
 int loom__configs_make(enum loom__design_kind kind, const struct loom__factor *factor, size_t factors,

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The start of each file of a sweep, as open_journal() of lab/cli writes it. */
+/* Each file of a sweep starts with this text, which open_journal() of lab/cli writes. */
 #define BEGINNING "{\"schema\":\"gpuloom.sweep/"
 
 static int say(const struct loom__journal *j, const char *what, struct loom_error *err)
@@ -19,7 +19,7 @@ static int say(const struct loom__journal *j, const char *what, struct loom_erro
 	return LOOM__FAIL(err, LOOM_EIO, "cannot %s '%s': %m", what, j->path);
 }
 
-/* Workers of a gpuloom that was just killed may hold the lock for a moment. */
+/* Locks the file, and retries for 2 s, because workers of a gpuloom that was just killed may still hold the lock. */
 static int lock(const struct loom__journal *j)
 {
 	const struct timespec pause = {.tv_nsec = 50000000};
@@ -30,7 +30,7 @@ static int lock(const struct loom__journal *j)
 	return rc;
 }
 
-/* Reads the complete lines. An incomplete last line will be cut. */
+/* Reads the complete lines of the file. An incomplete last line is cut later, by loom__journal_add(). */
 static int read_before(struct loom__journal *j, struct loom_error *err)
 {
 	char *bytes;
@@ -41,7 +41,8 @@ static int read_before(struct loom__journal *j, struct loom_error *err)
 	const char *last = memrchr(bytes, '\n', length);
 	size_t whole = last ? (size_t)(last - bytes) + 1 : 0;
 	if (!whole) {
-		/* An incomplete first line must start like that of a sweep, or the file is another one. */
+		/* If no line is complete, the file must at least start like that of a sweep. Otherwise it is another
+		 * file. */
 		if (memcmp(bytes, BEGINNING, length < sizeof(BEGINNING) - 1 ? length : sizeof(BEGINNING) - 1))
 			rc = LOOM__FAIL(err, LOOM_EINVAL,
 					"'%s' is not the file of a sweep, and was not changed: choose another "
@@ -67,7 +68,7 @@ static int read_before(struct loom__journal *j, struct loom_error *err)
 static int take_file(struct loom__journal *j, enum loom__journal_mode mode, struct loom_error *err)
 {
 	struct stat st;
-	/* O_NONBLOCK: opening a terminal or a pipe must neither hang nor change it. */
+	/* With O_NONBLOCK, opening a terminal or a pipe neither blocks nor changes its state. */
 	j->fd = open(j->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
 	if (j->fd < 0 || fstat(j->fd, &st))
 		return say(j, "open", err);
@@ -127,16 +128,17 @@ int loom__journal_add(struct loom__journal *j, const cJSON *line, struct loom_er
 	}
 	size_t length = strlen(text);
 	ssize_t n = -1;
-	/* Only now is it certain that the file belongs to this sweep and that there is a line to add. */
+	/* The incomplete line is cut only here, because a sweep that fails before its first sample must not change the
+	 * file. */
 	int rc = j->torn && ftruncate(j->fd, j->whole) ? say(j, "truncate", err) : 0;
 	j->torn &= rc != 0;
-	text[length++] = '\n'; /* the newline replaces the NUL, so that one write has the whole line */
+	text[length++] = '\n'; /* the newline replaces the NUL, so that one write() has the whole line */
 	if (!rc && j->stream && (fwrite(text, 1, length, j->stream) != length || fflush(j->stream)))
 		rc = LOOM__FAIL(err, LOOM_EIO, "cannot write to standard output: %m");
 	while (!rc && (n = write(j->fd, text, length)) < 0 && errno == EINTR)
 		;
 	if (n >= 0 && (size_t)n < length)
-		errno = ENOSPC; /* a partial line means a full disk; --resume cuts the line */
+		errno = ENOSPC; /* write() stores a part of a line only if the disk is full; --resume cuts that part */
 	if (!rc && n != (ssize_t)length)
 		rc = j->path ? say(j, "write to", err) : LOOM__FAIL(err, LOOM_ENOMEM, "no memory for the samples");
 	else if (!rc && j->path && fdatasync(j->fd))

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LISTS "sweep." /* prefix of the sections of lists */
+#define LISTS "sweep." /* sections with this prefix vary options */
 
 const struct loom_opt loom__sweep_rows[] = {
 	LOOM_OPT(struct loom__sweep_opts, design, LOOM_OPT_ENUM, "full",
@@ -103,7 +103,7 @@ static struct loom__factor *new_factor(struct reader *r)
 	return &s->factor[s->factors++];
 }
 
-/* Parses [sweep.SECTION] KEY = VALUE, VALUE. */
+/* Parses [sweep.SECTION] KEY = VALUE, VALUE, which makes one factor. */
 static void add_list(struct reader *r, const struct loom__entry *e)
 {
 	struct loom__text text = {0};
@@ -118,7 +118,7 @@ static void add_list(struct reader *r, const struct loom__entry *e)
 			f->from[i] = e;
 	}
 	loom__text_free(&text);
-	/* Within one source the later value wins, but a repeated --vary is an error. */
+	/* If a key is set twice in one source, the later value wins. A repeated --vary is an error instead. */
 	if (e->was && e->source == LOOM_FROM_COMMAND_LINE && e->was->source == e->source)
 		mistake(r, e, "varied twice: give all values at once");
 }
@@ -133,7 +133,8 @@ static struct loom__factor *points_of(struct reader *r)
 	return f;
 }
 
-/* Returns the length of the key in "section.key=value" without trailing blanks; 0: another form. */
+/* Returns the length of "section.key" in "section.key=value", without trailing blanks, or 0 if the text has another
+ * form. */
 static size_t key_of(const char *set)
 {
 	size_t n = strcspn(set, "=");
@@ -176,7 +177,7 @@ static void check_sets(struct reader *r, const struct loom__entry *e, char **set
 	}
 }
 
-/* Parses [sweep.points] NAME = SECTION.KEY=VALUE, SECTION.KEY=VALUE. */
+/* Parses [sweep.points] NAME = SECTION.KEY=VALUE, SECTION.KEY=VALUE, which adds one level to the factor "point". */
 static void add_point(struct reader *r, const struct loom__entry *e)
 {
 	struct loom__factor *f = points_of(r);
@@ -185,7 +186,7 @@ static void add_point(struct reader *r, const struct loom__entry *e)
 	f->value = loom__must(realloc(f->value, (n + 1) * sizeof(*f->value)));
 	f->sets = loom__must(realloc(f->sets, (n + 1) * sizeof(*f->sets)));
 	f->from = loom__must(realloc(f->from, (n + 1) * sizeof(*f->from)));
-	if (*e->value) /* an empty point is the unchanged conf */
+	if (*e->value) /* an empty point changes nothing in the conf */
 		loom__values_read(e->value, &set, &sets);
 	set = loom__must(realloc(set, (sets + 1) * sizeof(*set)));
 	set[sets] = NULL;
@@ -205,7 +206,7 @@ static int read_factor(void *arg, const struct loom__entry *e)
 	return 0;
 }
 
-/* Rejects keys that both a list and a point set. */
+/* Rejects keys that a list varies and a point also sets. */
 static void check_both(struct reader *r)
 {
 	const struct loom__sweep_spec *s = r->spec;
@@ -216,7 +217,7 @@ static void check_both(struct reader *r)
 					struct loom__text t = {0};
 					loom__text_add(&t, "%s=", s->factor[f].key);
 					if (same_key(*set, loom__must_text(&t))) {
-						t.length--; /* without the '=' */
+						t.length--; /* removes the '=' */
 						loom__text_add(&t, " is varied by a list, and set by point '%s', too",
 							       s->factor[p].value[v]);
 						mistake(r, s->factor[f].from[0], loom__must_text(&t));
@@ -235,7 +236,8 @@ static int read_rule(void *arg, const struct loom__entry *e)
 	if (!is_rule(e))
 		return 0;
 	s->constraint = loom__must(realloc(s->constraint, (s->constraints + 1) * sizeof(*s->constraint)));
-	/* Constraints of the command line have numbers as names. */
+	/* A constraint of the command line has a number as its key. Its name is NULL, because a number is no reason to
+	 * print. */
 	const char *name = e->key[strspn(e->key, "0123456789")] ? e->spelling : NULL;
 	if (loom__constraint_parse(e->value, name, !strcmp(e->section, LISTS "only"), s->factor, s->factors,
 				   &s->constraint[s->constraints], &err))
@@ -247,7 +249,8 @@ static int read_rule(void *arg, const struct loom__entry *e)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Reports errors that would otherwise appear only after all samples are taken. */
+/* Checks the options of the report before the first sample, because otherwise errors in them would appear after the
+ * last one. */
 static void check_report(struct reader *r)
 {
 	const struct loom__sweep_opts *o = &r->spec->opts;
@@ -282,7 +285,7 @@ static void check_report(struct reader *r)
 	}
 }
 
-/* Checks the factors of the line plot, once all are known. */
+/* Checks that the factors which the line plot uses exist. Call it when all factors have been read. */
 static void check_axes(struct reader *r)
 {
 	static const char *const key[] = {"x", "lines", "facet", "mean"};
@@ -329,7 +332,7 @@ int loom__sweep_spec_read(struct loom_config *cfg, struct loom__sweep_spec *spec
 	size_t before = diag->errors;
 	*spec = (struct loom__sweep_spec){0};
 	declare(&r);
-	/* The options are partly filled if memory is short, which is not an error of the conf. */
+	/* If memory is short, some options are missing, which is not an error of the conf. */
 	int filled = !loom__config_fill(cfg, &section, 1, loom__sweep_rows, &spec->opts, sizeof(spec->opts), diag) &&
 		     !loom__config_broken(cfg);
 	if (filled)
@@ -362,7 +365,7 @@ void loom__sweep_spec_free(struct loom__sweep_spec *spec)
 
 typedef void each_fn(void *arg, const char *assignment, const struct loom__entry *from);
 
-/* Calls fn for each "section.key=value" of a configuration. */
+/* Calls fn for each "section.key=value" of a configuration. `pick` has the index of the level of each factor. */
 static void each_set(const struct loom__sweep_spec *spec, const size_t *pick, each_fn *fn, void *arg)
 {
 	for (size_t f = 0; f < spec->factors; f++) {
@@ -408,11 +411,11 @@ static void overruled(void *arg, const char *assignment, const struct loom__entr
 		return;
 	*dot = 0;
 	const struct loom__entry *e = loom__config_get(c->cfg, name, dot + 1);
-	/* A list in a file may coexist with a value for single runs. */
+	/* A file may vary a key and also give it a value, which `gpuloom run --no-sweep` uses. */
 	if (!e || e->source < from->source || e->source == LOOM_FROM_FILE)
 		return;
 	if (e->source == from->source && !strcmp(e->file, from->file))
-		return; /* the configuration itself has set it */
+		return; /* the value comes from the sweep itself */
 	*dot = '.';
 	if (from->line)
 		loom__diag_add(c->diag, 0, e->file, e->line, e->value_column,

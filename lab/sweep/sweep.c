@@ -7,9 +7,9 @@
 #include "run/engine.h"
 #include "facts/must.h"
 
-/* The cost of a visit, which determines the number of samples per visit. */
+/* What visits have cost so far. decide() derives the number of samples per visit from it. */
 struct cost {
-	uint64_t opening, sampling; /* sums in ns */
+	uint64_t opening, sampling; /* total time of opening and of samples, in ns */
 	uint64_t visits, samples;
 };
 
@@ -35,7 +35,8 @@ static cJSON *line_of(const struct loom__sweep_config *c)
 	return line;
 }
 
-/* Appends {configuration, values, skipped|failed: text}, once, with the status after a failed run. */
+/* Appends the line {configuration, values, skipped|failed: text}, at most once per configuration. `status` is the
+ * status of a failed run, or NULL. */
 static int note(struct loom__sweep *s, struct loom__sweep_config *c, const char *key,
 		const char *text, const char *status, struct loom_error *err)
 {
@@ -98,8 +99,8 @@ static void take_line(struct loom__sweep_config *c, const cJSON *line)
 		c->have = (uint32_t)sample + 1;
 	if (*loom__json_text(line, "skipped"))
 		c->noted = 1;
-	/* A failed configuration is tried again, since a device may have been busy or a library missing. A wrong result
-	 * is final, because another try may hide it. */
+	/* A configuration that has failed is tried again, because a device may have been busy or a library missing. A
+	 * wrong result is final, because a second try may hide it. */
 	if (*loom__json_text(line, "failed")) {
 		c->wrong = !strcmp(loom__json_text(line, "status"), loom__status_name(LOOM_EWRONG));
 		c->noted = c->wrong;
@@ -177,7 +178,7 @@ static int fail_config(struct loom__sweep *s, struct loom__sweep_config *c, int 
 	return note(s, c, "failed", why->text, loom__status_name(code), err);
 }
 
-/* Takes up to `most` samples of a configuration. */
+/* Takes up to `most` samples of configuration i. */
 static int visit(struct loom__sweep *s, size_t i, uint32_t most, struct cost *cost,
 		 struct loom_error *err)
 {
@@ -222,7 +223,8 @@ static int visit(struct loom__sweep *s, size_t i, uint32_t most, struct cost *co
 	return note_done(s, c, err);
 }
 
-/* Takes so many samples per visit that they cost about as much as opening, or more if the budget requires it. */
+/* Sets the number of samples per visit, so that they take about as long as opening the stack. Increases it as long as
+ * the remaining visits exceed the budget. */
 static void decide(struct loom__sweep *s, const struct cost *cost)
 {
 	if (!cost->samples || !cost->visits)
@@ -242,7 +244,8 @@ static void decide(struct loom__sweep *s, const struct cost *cost)
 	s->at_a_time = (uint32_t)(at + 0.5);
 }
 
-/* Draws a round: every configuration that lacks samples, in random order. Returns their number. */
+/* Writes the configurations that lack samples to `order`, in random order, as the visits of a round. Returns their
+ * number. */
 static size_t draw(const struct loom__sweep *s, uint64_t round, size_t *order)
 {
 	struct loom__stats_rng rng = {s->seed ^ (round + 1) * 0x9e3779b97f4a7c15u};

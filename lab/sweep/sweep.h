@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the configurations of a sweep: their order, the number of samples per visit, and resuming. The caller executes a
- * configuration, so that tests need no plug-ins.
+/* Runs the configurations of a sweep: decides on their order and the number of samples per visit, and resumes. The
+ * caller opens and runs the stacks, so that tests of this file need no plug-ins.
  *
- * Configurations run in a random order, drawn for each round, and the samples of a configuration are spread over
- * rounds. So drift (temperature, clock rates, other load) adds to the visible spread within configurations instead of
- * to the differences between them. A visit costs the opening of the stack and its warm-ups. So it takes as many samples
- * as cost about as much, or more if the budget requires it. */
+ * The sweep proceeds in rounds. A round visits each configuration that lacks samples, in a random order. So the samples
+ * of a configuration are spread over time. Drift (temperature, clock rates, other load) then adds to the spread within
+ * each configuration, and not to the differences between configurations. Each visit opens the stack and runs warm-ups.
+ * To be worth this cost, it takes so many samples that they last about as long, or more if the budget requires it. */
 #ifndef LOOM_SWEEP_H
 #define LOOM_SWEEP_H
 
@@ -19,48 +19,49 @@ struct loom__sweep_config {
 	cJSON *values; /* {section.key: value}; owned */
 	char *skipped; /* the reason to leave the configuration out, or NULL; owned */
 	int elsewhere; /* 1: another shard runs the configuration */
-	/* The sweep sets these. */
-	uint32_t have;    /* number of samples, with those of the file */
+	/* loom__sweep_resume() and loom__sweep_run() set the members below. */
+	uint32_t have;    /* number of samples, including those in a resumed file */
 	int failed;       /* 1: the configuration could not be run to the end */
-	int wrong;        /* 1: failed because the result was wrong, now or in the file */
+	int wrong;        /* 1: failed because the result was wrong, in this run or in the resumed file */
 	int noted, ended; /* noted: the file has its `skipped` or `failed`; ended: the file has its `done` */
 };
 
 struct loom__sweep_ops {
-	/* Prepares a configuration, with warm-ups. Errors other than LOOM_EINTR concern only this configuration. */
+	/* Opens configuration number `config`, and runs its warm-ups. An error other than LOOM_EINTR ends this
+	 * configuration only. */
 	int (*open)(void *arg, size_t config, void **run, struct loom_error *err);
 	/* Runs one verified sample, and adds seconds, metrics, units and better to `line`. */
 	int (*sample)(void *arg, void *run, cJSON *line, struct loom_error *err);
 	void (*close)(void *arg, void *run);
-	void (*before)(void *arg, const cJSON *line); /* Called for each line of a resumed file; may be NULL. */
+	void (*before)(void *arg, const cJSON *line); /* called for each line of a resumed file; may be NULL */
 };
 
 struct loom__sweep {
 	struct loom__sweep_config *config;
 	size_t configs;
-	uint32_t samples;         /* per configuration */
-	uint64_t seed, budget_ns; /* budget_ns 0: no budget */
+	uint32_t samples;         /* number of samples per configuration */
+	uint64_t seed, budget_ns; /* budget_ns: time limit of the sweep; 0: none */
 	struct loom__journal *journal;
 	const struct loom__sweep_ops *ops;
 	void *arg;
-	/* Called after each sample and configuration; may be NULL. Returns 1 to stop the sweep. */
+	/* Called after each sample and each configuration; may be NULL. Returns 1 to stop the sweep. */
 	int (*progress)(void *arg, const struct loom__sweep *s);
-	/* Results, also for progress(). */
-	size_t wanted, taken; /* samples of this process */
-	size_t rounds;	      /* number of rounds over all configurations that lacked samples */
+	/* The members below are results, which progress() may read. */
+	size_t wanted, taken; /* number of samples that this process is to take, and that it has taken */
+	size_t rounds;	      /* number of complete rounds */
 	uint64_t began_ns;
-	uint32_t at_a_time; /* samples per visit; 0: undecided */
+	uint32_t at_a_time; /* number of samples per visit; 0: not decided yet */
 	int out_of_budget, wrong, failures, last_error;
 };
 
-/* Applies the lines of journal->before. LOOM_EINVAL: the journal has other factors. */
+/* Takes over the lines of journal->before. Returns LOOM_EINVAL if they are of a sweep with other factors. */
 int loom__sweep_resume(struct loom__sweep *s, const cJSON *header, struct loom_error *err);
-/* Takes the missing samples. Returns 0 when done or when the budget is used up (out_of_budget), LOOM_EINTR when
- * stopped, or another error when the file could not be written. */
+/* Takes the missing samples. Returns 0 when all are taken or the budget is used up (out_of_budget). Returns LOOM_EINTR
+ * if progress() stopped it, or another error if the file could not be written. */
 int loom__sweep_run(struct loom__sweep *s, struct loom_error *err);
 void loom__sweep_free(struct loom__sweep *s); /* frees the configurations */
 
-/* Returns the estimated nanoseconds until the samples are taken or the budget is used up; 0: unknown. */
+/* Estimates the nanoseconds until all samples are taken or the budget is used up. Returns 0 if there is no estimate. */
 uint64_t loom__sweep_left(const struct loom__sweep *s);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* barrier_auto: works as barrier_central for few workers, and as barrier_release for many. Device code: precedes
- * counter.dev.h. */
+/* barrier_auto: works as barrier_central for few workers, and as barrier_release for many. Device code, which
+ * counter.dev.h follows. */
 #ifndef BARRIER_AUTO_DEV_H
 #define BARRIER_AUTO_DEV_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "barrier_central.dev.h"
-/* needs BARRIER_HOW */
+/* counter.dev.h needs BARRIER_HOW, which barrier_central.dev.h defines */
 #include "counter.dev.h"
 #include "barrier_common.h"
-/* needs BARRIER_OP and barrier_signal */
+/* rounds.dev.h needs BARRIER_OP and barrier_signal(), which the files above define */
 #include "rounds.dev.h"
 
 static const struct loom_opt rows[] = {BARRIER_ROWS, {.name = NULL}};

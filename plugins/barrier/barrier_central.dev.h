@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* barrier_central: a counter per device that all workers increment and poll. Device code: precedes counter.dev.h. */
+/* barrier_central: a counter per device that all workers increment and poll. Device code, which counter.dev.h follows. */
 #ifndef BARRIER_CENTRAL_DEV_H
 #define BARRIER_CENTRAL_DEV_H
 

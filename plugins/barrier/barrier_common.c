@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WAIT_AUTO = 0 }; /* the other choices are 1 + enum wait_end */
+enum { WAIT_AUTO = 0 }; /* values of the option wait: WAIT_AUTO, or 1 + a value of enum wait_end */
 const char *const barrier_waits[] = {"auto", "spin", "yield", "nap", "sleep", NULL};
 
 /* The payload of messages to other ranks. A message must not be empty, but no rank reads the payload. */
@@ -32,7 +32,7 @@ void barrier_destroy(void *self)
 		b->host->free(b->host, b);
 }
 
-#define RELAY_DEVICES 4 /* from this number of devices on, one worker of each GPU polls the words of the others */
+#define RELAY_DEVICES 4 /* with so many devices or more, one worker of each GPU polls the words of the other devices */
 static struct barrier_plan plan_of(const struct barrier *b, const struct loom_layout *layout)
 {
 	struct barrier_plan p = {0};
@@ -64,7 +64,8 @@ static uint64_t worker_bytes(const struct barrier_plan *p)
 	return sizeof(struct barrier_arrival) + p->worker_words * sizeof(struct barrier_word);
 }
 
-/* Returns 1 if the CPU threads of all ranks, as if on this machine, outnumber the cores that this process may use. */
+/* Returns 1 if CPU threads outnumber the cores that this process may use. Assumes that all ranks run on this machine with
+ * as many threads as this rank. */
 static int oversubscribed(const struct loom_host *host, const struct loom_layout *layout)
 {
 	uint64_t threads = 0;
@@ -87,7 +88,7 @@ static uint32_t end_of(const struct barrier *b, int many)
 	return b->opts->wait != WAIT_AUTO ? b->opts->wait - 1 : many ? WAIT_SLEEP : WAIT_NAP;
 }
 
-/* Reports the choices of `auto`. */
+/* Reports for each device what barrier_auto and `wait = auto` have chosen. */
 static void report_choices(const struct barrier *b, const struct loom_layout *layout, const struct barrier_plan *p)
 {
 	int many = oversubscribed(b->host, layout);
@@ -113,13 +114,13 @@ int barrier_need(void *self, const struct loom_layout *layout, struct loom_need 
 	need->device = state_bytes(layout, &p) + groups_bytes(layout);
 	need->device_place = LOOM_PLACE_DEVICE;
 	need->worker = worker_bytes(&p);
-	/* With non-coherent devices only host memory is visible to all. */
+	/* Non-coherent devices have only host memory in common. */
 	need->worker_place = layout->noncoherent ? LOOM_PLACE_HOST : LOOM_PLACE_ANY;
 	need->local = sizeof(struct barrier_local);
 	need->global = ranks_of(b->host) > 1 ? sizeof(struct barrier_messages) : 0;
 	for (uint32_t k = 0; 1u << k < ranks_of(b->host); k++)
 		need->net = (struct loom_net_need){.posts = k + 1, .tags = k + 1, .arrivals = b->opts->tag + k + 1};
-	/* Place of the messages: GPU workers that send by themselves cannot access host memory. */
+	/* The trigger determines the place of the messages, because some triggers cannot send from host memory. */
 	need->global_place = LOOM_PLACE_NET;
 	return 0;
 }
@@ -129,7 +130,7 @@ static uint32_t drops_of(const struct loom_layout *layout)
 	return layout->barrier_scopes && layout->barrier_scopes->drops ? BARRIER_DROP : BARRIER_STAY;
 }
 
-enum { MIXED = ~0 }; /* GPUs differ */
+enum { MIXED = ~0 }; /* value of barrier_constants()' variable `how` if GPUs differ */
 
 int barrier_constants(void *self, const struct loom_layout *layout, char *text, size_t room, struct loom_error *err)
 {
@@ -150,12 +151,13 @@ int barrier_constants(void *self, const struct loom_layout *layout, char *text, 
 	return 0;
 }
 
-/* Places the groups of a device's workers in one grouping. firsts, of: tables in that device's block. */
+/* Fills in the tables of one grouping in a device's block. group: the group of each worker of the stack. place, firsts and
+ * of are the tables that barrier_group_places(), barrier_group_firsts() and barrier_group_of() return. */
 static void place_groups(const struct loom_layout *layout, uint32_t device, const uint32_t *group,
 			 struct barrier_place *place, uint32_t *firsts, uint32_t *of)
 {
 	const struct loom_device_shape *own = &layout->device[device];
-	uint32_t *first = of; /* for each group its first worker here, until the last line */
+	uint32_t *first = of; /* until the last line, `of` has the first worker of each group on this device */
 	memset(first, 0xff, layout->workers * sizeof(*first));
 	for (uint32_t w = 0; w < own->workers; w++) {
 		uint32_t g = group[own->first_worker + w];
@@ -195,13 +197,13 @@ int barrier_init(void *self, const struct loom_layout *layout, const struct loom
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		struct barrier_state *h = view->device[d];
 		memset(h, 0, state_bytes(layout, &p) + groups_bytes(layout));
-		h->spin = full ? 0 : b->opts->polls; /* the workers that have not arrived need this core */
+		h->spin = full ? 0 : b->opts->polls; /* 0: the workers that have not arrived need this core */
 		h->end = end_of(b, many);
-		if (layout->device[d].kind == LOOM_ON_GPU) /* a GPU keeps polling; an emulated one needs the core */
+		if (layout->device[d].kind == LOOM_ON_GPU) /* a GPU polls; an emulated GPU yields the core */
 			h->end = WAIT_YIELD;
 		h->no_wake = no_wake;
-		/* With fewer devices all workers poll the words of the others: on two H100s a round then takes 4.0 us, and
-		 * 5.0 us by a worker that relays. */
+		/* With fewer devices all workers poll the words of the other devices. On two H100s a round takes 4.0 us this
+		 * way, and 5.0 us with a worker that relays. */
 		h->relays = layout->device[d].kind == LOOM_ON_GPU && layout->devices >= RELAY_DEVICES;
 		h->ranks = ranks_of(b->host);
 		h->tag = b->opts->tag;
@@ -226,7 +228,7 @@ int barrier_init(void *self, const struct loom_layout *layout, const struct loom
 	return 0;
 }
 
-/* Posts the messages of a dissemination: in step k a rank notifies the rank 2^k places after it. */
+/* Posts the messages of a dissemination among ranks: in step k a rank notifies the rank 2^k places after it. */
 int barrier_wire(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
 		 const struct loom_trigger *trigger, struct loom_error *err)
 {

@@ -5,12 +5,12 @@
 
 #include "state.dev.h"
 
-/* The options of all plug-ins, which are the first fields of each option struct. */
+/* The options of all barrier plug-ins. */
 struct barrier_opts {
-	uint32_t wait, polls;
+	uint32_t wait, polls; /* wait: index into barrier_waits */
 	uint32_t tag;
-	uint32_t arity;   /* tree only */
-	uint32_t counted; /* auto only */
+	uint32_t arity;   /* of barrier_tree only; 0: auto */
+	uint32_t counted; /* of barrier_auto only */
 };
 
 extern const char *const barrier_waits[];
@@ -30,12 +30,14 @@ extern const char *const barrier_waits[];
 		     "each doubling of the ranks. The workload must use others.",                                  \
 		     .min = 1, .max = 1 << 30, .section = "barrier")
 
-/* What a plug-in needs: words of a device and of a worker, and its own settings. */
+/* What a plug-in needs. */
 struct barrier_plan {
+	/* nodes: number of words per slot in a device's block, without the release word. worker_words: number of words in a
+	 * worker's block. flags: 1: a device's block also has a flag for each slot and worker. */
 	uint32_t nodes, worker_words, flags;
-	/* Returns barrier_state.how. oversubscribed: workers outnumber cores. NULL: `how` is 1. */
+	/* Returns the value of barrier_state.how. oversubscribed: 1: workers outnumber cores. If NULL, the value is 1. */
 	uint32_t (*how)(const struct barrier_opts *o, const struct loom_device_shape *device, int oversubscribed);
-	int chooses; /* 1: `how` is BARRIER_RELEASED or BARRIER_COUNTED, and no option sets it */
+	int chooses; /* 1: how() chooses between BARRIER_RELEASED and BARRIER_COUNTED; barrier_need() reports the choice */
 };
 typedef void barrier_plan_fn(const struct loom_layout *layout, const struct barrier_opts *o, struct barrier_plan *plan);
 
@@ -54,7 +56,7 @@ int barrier_init(void *self, const struct loom_layout *layout, const struct loom
 int barrier_wire(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
 		 const struct loom_trigger *trigger, struct loom_error *err);
 
-/* Returns the largest number of workers of a device. */
+/* Returns the number of workers of the device with the most workers. */
 static inline uint32_t barrier_most_workers(const struct loom_layout *layout)
 {
 	uint32_t most = 1;
@@ -68,21 +70,22 @@ static inline uint64_t barrier_groupings(const struct loom_layout *layout)
 	return layout->barrier_scopes ? layout->barrier_scopes->groupings : 0;
 }
 
-/* Returns the words of a worker's block with several devices: one for each device, in each slot but the device's. */
+/* Returns the number of words in a worker's block that devices write: one per device for each slot but that of scope
+ * device. A single device writes none. */
 static inline uint32_t barrier_device_words(const struct loom_layout *layout)
 {
 	return layout->devices > 1 ? (BARRIER_SLOTS - 1 + (uint32_t)barrier_groupings(layout)) * layout->devices : 0;
 }
 
 #ifdef BARRIER_HAS_GROUPS
-#define BARRIER_MORE_CODE LOOM_CODE_FILE("counter.dev.h") /* between NAME.dev.h and rounds.dev.h */
+#define BARRIER_MORE_CODE LOOM_CODE_FILE("counter.dev.h") /* follows NAME.dev.h and precedes rounds.dev.h */
 #define BARRIER_MORE_CAPS (LOOM_CAP_BARRIER(LOOM_SCOPE_GROUP) | LOOM_CAP_BARRIER_DROP)
 #else
 #define BARRIER_MORE_CODE
 #define BARRIER_MORE_CAPS 0
 #endif
 
-/* The plan of central, release and auto. */
+/* Fills in the plan of barrier_central and barrier_release, and the plan of barrier_auto except `how`. */
 static inline void barrier_counter_plan(const struct loom_layout *layout, const struct barrier_opts *o,
 					struct barrier_plan *plan)
 {
@@ -91,7 +94,8 @@ static inline void barrier_counter_plan(const struct loom_layout *layout, const 
 	plan->worker_words = barrier_device_words(layout);
 }
 
-/* Defines the plug-in NAME, after the include of NAME.dev.h. ROWS: its options and their check. */
+/* Defines the plug-in NAME. Its file includes NAME.dev.h before. PLAN: its barrier_plan_fn. ROWS: its table of options.
+ * Further arguments are initialisers of the plug-in, such as .check. */
 #define BARRIER_PLUGIN(NAME, SUMMARY, PLAN, ROWS, ...)                                                                 \
 	static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)         \
 	{                                                                                                              \

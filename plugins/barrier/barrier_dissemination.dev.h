@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* barrier_dissemination: in step k a worker notifies the worker 2^k places after it, and waits for the worker 2^k
- * places before it. After log2(n) steps a worker knows that all workers of its device have arrived. If several devices take
- * part, the first worker of each device then writes for its device. Each word has one writer. Device code. */
+ * places before it. After log2(n) steps a worker knows that all n workers of its device have arrived. If several devices
+ * take part, the first worker of each device then notifies the other devices. Each word has one writer. Device code. */
 #ifndef BARRIER_DISSEMINATION_DEV_H
 #define BARRIER_DISSEMINATION_DEV_H
 
@@ -10,11 +10,11 @@
 #endif
 
 #define BARRIER_OP(op)      barrier_dissemination_##op
-#define BARRIER_STEPS_DONE   31u /* more than there are; 2^31 workers are not */
-#define BARRIER_LANE0_POLLS /* the polling lane also writes */
+#define BARRIER_STEPS_DONE   31u /* the step after barrier_release(); fewer than 2^31 workers need fewer steps */
+#define BARRIER_LANE0_POLLS /* a single lane polls, because barrier_poll() also writes */
 
-/* A worker's block has, behind the words that devices write, one word per step and slot: those of step 0, then those of
- * step 1, ... */
+/* Returns the words of step k in a worker's block: BARRIER_SLOTS words for each step, after the words that devices
+ * write. */
 LOOM_FN struct barrier_word *barrier_step_words(const struct loom_ctx *c, uint32_t worker, uint32_t k)
 {
 	return barrier_worker_words(c, worker) + (c->devices > 1 ? (BARRIER_SLOTS - 1) * c->devices : 0) +
@@ -51,7 +51,7 @@ LOOM_FN int barrier_poll(struct loom_ctx *c, struct barrier_state *h, uint32_t s
 		if (!barrier_poll_word(w, barrier_step_words(c, c->worker, *step) + slot, 0, round))
 			return 0;
 		*step += 1;
-		/* Releases what this worker has acquired, too. */
+		/* The store also releases the writes that this worker has acquired in earlier steps. */
 		if (1u << *step < c->count)
 			barrier_signal_step(c, h, slot, round, *step);
 	}

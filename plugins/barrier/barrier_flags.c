@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "barrier_flags.dev.h"
-/* needs BARRIER_OP and barrier_signal */
+/* rounds.dev.h needs BARRIER_OP and barrier_signal(), which the file above defines */
 #include "barrier_common.h"
 #include "rounds.dev.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* barrier_flags: each worker raises its flag, and its lanes poll the flags of all others, each lane a part of them. No
- * word has two writers. If several devices take part, the first worker of each writes for it. Device code. */
+/* barrier_flags: each worker raises its flag and polls the flags of all workers. Each of its lanes polls a part of them.
+ * No word has two writers. If several devices take part, only the first worker of each device polls flags; it then
+ * notifies the other devices. Device code. */
 #ifndef BARRIER_FLAGS_DEV_H
 #define BARRIER_FLAGS_DEV_H
 
@@ -11,7 +12,8 @@
 #define BARRIER_OP(op) barrier_flags_##op
 #define BARRIER_ALL_LANES_POLL
 
-/* GPUs pack flags, so that one load of a wave covers many. On a CPU each flag is a struct barrier_word. */
+/* Returns the flag of worker i of the device. A flag has 4 bytes on a GPU, so that one load of a wave reads many flags.
+ * On a CPU each flag is a struct barrier_word. */
 LOOM_FN struct barrier_word *barrier_flag(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t i)
 {
 	char *flags = (char *)barrier_node(h, 0, 0);
@@ -46,16 +48,17 @@ LOOM_FN int barrier_flags_raised(struct loom_ctx *c, struct barrier_state *h, ui
 	return 1;
 }
 
-/* Records that this lane has seen all flags of its part raised; a second call has no effect. Returns 1 to the lane
- * that completes the last part. */
+/* Records that this lane has seen all flags of its part raised; a second call has no effect. Returns 1 if this lane is
+ * the last one of the worker to do so. */
 LOOM_FN int barrier_flags_are_done(struct loom_ctx *c, uint32_t slot, const struct barrier_watch *w)
 {
 	struct barrier_local *self = barrier_local(c);
-	if (w->step == 1) /* one lane polls all */
+	if (w->step == 1) /* this lane polls all flags */
 		return 1;
 	uint32_t i = c->lane / 32, lanes = c->lanes - 32 * i < 32 ? c->lanes - 32 * i : 32;
 	uint32_t all = lanes == 32 ? ~0u : (1u << lanes) - 1, bit = 1u << c->lane % 32;
-	/* Release and acquire, both: the last lane passes on what all lanes have acquired with the flags. */
+	/* Release and acquire: pairs with this operation in the other lanes. So the last lane acquires what all lanes have
+	 * acquired with the flags. */
 	uint32_t before = loom_fetch_or_acq_rel_dev(&self->lane_done[slot][i], bit);
 	if (before & bit || (before | bit) != all)
 		return 0;
@@ -67,18 +70,18 @@ LOOM_FN int barrier_poll(struct loom_ctx *c, struct barrier_state *h, uint32_t s
 {
 	if (!w->wide)
 		return barrier_flags_raised(c, h, slot, round, w);
-	/* Each lane of the first worker polls a part. The last lane to finish writes for the device. */
+	/* Each lane of the first worker polls a part of the flags. The last lane to finish notifies the other devices. */
 	if (c->worker == c->first && !loom_load_acquire_dev(&barrier_local(c)->step[slot])) {
 		if (!barrier_flags_raised(c, h, slot, round, w))
 			return 0;
 		if (!barrier_flags_are_done(c, slot, w)) {
 			if (c->lane)
-				return 1; /* lane 0 waits for the others */
-			w->word = (struct barrier_word *)0; /* no word to sleep on */
+				return 1; /* only lane 0 continues to wait */
+			w->word = (struct barrier_word *)0; /* lane 0 waits for other lanes, so it has no word to sleep on */
 			return 0;
 		}
 		barrier_release(c, h, slot, round);
-		loom_store_release_dev(&barrier_local(c)->step[slot], 1u); /* pairs with the acquire above */
+		loom_store_release_dev(&barrier_local(c)->step[slot], 1u); /* pairs with the acquire load of step[] above */
 	}
 	if (c->lane)
 		return 1;

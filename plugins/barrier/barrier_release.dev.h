@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* barrier_release: all workers increment the device's counter; the last arriver writes another word, which the others
- * poll. Device code: precedes counter.dev.h. */
+/* barrier_release: all workers increment the device's counter. The last arriver writes the release word, which the
+ * waiting workers poll. Device code, which counter.dev.h follows. */
 #ifndef BARRIER_RELEASE_DEV_H
 #define BARRIER_RELEASE_DEV_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "barrier_tree.dev.h"
-/* needs BARRIER_OP and barrier_signal */
+/* rounds.dev.h needs BARRIER_OP and barrier_signal(), which the file above defines */
 #include "barrier_common.h"
 #include "rounds.dev.h"
 
@@ -21,7 +21,7 @@ static int check(const struct loom_host *host, const void *opts, struct loom_err
 	return 0;
 }
 
-/* Returns the arity on that device, as a power of two. */
+/* Returns log2 of the arity on that device. */
 static uint32_t shift_of(const struct barrier_opts *o, const struct loom_device_shape *device, int oversubscribed)
 {
 	uint32_t arity = o->arity ? o->arity : device->kind == LOOM_ON_GPU ? 256 : 4, shift = 1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* barrier_tree: a combining tree of counters per device. The last arriver at a counter continues at its parent; the
- * last arriver at the root writes the word that all poll. Device code. */
+/* barrier_tree: a combining tree of counters per device. The last arriver at a counter continues at the parent of this
+ * counter. The last arriver at the root writes the release word, which all workers poll. Device code. */
 #ifndef BARRIER_TREE_DEV_H
 #define BARRIER_TREE_DEV_H
 
@@ -10,7 +10,7 @@
 
 #define BARRIER_OP(op) barrier_tree_##op
 
-/* Returns the number of counters of a tree over n workers. */
+/* Returns the number of counters of a tree over n workers. shift: log2 of the arity. */
 LOOM_FN uint32_t barrier_tree_nodes(uint32_t n, uint32_t shift)
 {
 	uint32_t nodes = 0;
@@ -28,7 +28,7 @@ LOOM_FN int barrier_signal(struct loom_ctx *c, struct barrier_state *h, uint32_t
 	for (;;) {
 		uint32_t groups = (n + arity - 1) >> shift, g = i >> shift;
 		uint32_t size = n - g * arity < arity ? n - g * arity : arity;
-		/* Ordered as in counter.dev.h, but for one group at a time. */
+		/* The add orders memory as in barrier_signal() of counter.dev.h, for the workers of one tree node. */
 		if (loom_fetch_add_acq_rel_dev(&barrier_node(h, slot, level + g)->value, 1u) + 1 != round * size)
 			return 0;
 		if (groups == 1)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* barrier_central, barrier_release, barrier_auto: a counter per device, which all workers increment. Waiters poll the
- * counter, or another word that the last arriver writes, so that no poll delays an arrival. The includer defines
+/* barrier_central, barrier_release, barrier_auto: a counter per device, which all workers increment. With BARRIER_COUNTED
+ * waiting workers poll the counter. With BARRIER_RELEASED they poll the release word, which the last arriver writes, so
+ * that no poll delays an arrival. The including file defines
  *   BARRIER_HOW(c, h)   BARRIER_RELEASED or BARRIER_COUNTED
  * Device code. */
 #ifndef BARRIER_COUNTER_DEV_H
@@ -14,7 +15,8 @@ LOOM_FN struct barrier_word *barrier_counter(struct loom_ctx *c, struct barrier_
 				    : barrier_group_words(c, h, slot) + barrier_place(c, slot)->first;
 }
 
-/* All workers of this device have left. Other devices then do not wait for this one any more. */
+/* Called when all workers of this device have left the scope. Marks that in this device's words, so that the other
+ * devices stop waiting for this device. */
 LOOM_FN void barrier_close_device(struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t round)
 {
 	for (uint32_t d = 0; d < c->devices; d++) {
@@ -22,12 +24,12 @@ LOOM_FN void barrier_close_device(struct loom_ctx *c, struct barrier_state *h, u
 		if (first != LOOM_NO_GROUP)
 			loom_store_release_sys(&barrier_word_of_device(c, first, slot, c->device)->left_before, 1u);
 	}
-	barrier_release(c, h, slot, round); /* this changes the word, so a sleep on it ends */
+	barrier_release(c, h, slot, round); /* changes the value of these words, which ends a sleep on them */
 }
 
-/* Returns how many workers have left up to `round`. Only the last arriver of that round calls it. No other worker can
- * be the last arriver of the next round meanwhile: that round needs the caller, or, if the caller has left,
- * barrier_signal() on its behalf. */
+/* Returns how many workers have left up to `round`. Only the last arriver of that round makes this call. Meanwhile no
+ * worker can be the last arriver of the next round, because that round still lacks the arrival of the caller. If the
+ * caller has left, it still arrives in barrier_signal(), on behalf of all workers that have left. */
 LOOM_FN uint32_t barrier_sum_left(struct barrier_word *arrived, uint32_t round)
 {
 	uint32_t left_before =
@@ -41,8 +43,8 @@ LOOM_FN int barrier_signal(struct loom_ctx *c, struct barrier_state *h, uint32_t
 {
 	struct barrier_word *arrived = barrier_counter(c, h, slot);
 	uint32_t n = barrier_count(c, slot), wide = barrier_is_wide(c, slot), left_before;
-	/* Releases this worker's writes. The last arriver acquires all of them and releases them, and so does a waiter
-	 * that polls the counter. */
+	/* Releases this worker's writes. The last arriver acquires the writes of all workers here, and releases them with
+	 * the release word. A worker that polls the counter acquires them from the counter. */
 	if (loom_fetch_add_acq_rel_dev(&arrived->value, 1u) + 1 != round * n)
 		return 0;
 	for (;;) {
@@ -52,8 +54,8 @@ LOOM_FN int barrier_signal(struct loom_ctx *c, struct barrier_state *h, uint32_t
 			barrier_notify(c, h, arrived, 0);
 		if (!barrier_has_drops(c, h))
 			break;
-		/* The last arriver arrives at the next round for workers that have left. So it may be the last arriver
-		 * of that round, too. */
+		/* The last arriver arrives at the next round on behalf of the workers that have left. So it may be the last
+		 * arriver of that round, too. */
 		left_before = barrier_sum_left(arrived, round++);
 		if (left_before == n && wide)
 			barrier_close_device(c, h, slot, round);
@@ -64,7 +66,7 @@ LOOM_FN int barrier_signal(struct loom_ctx *c, struct barrier_state *h, uint32_t
 	return !wide;
 }
 
-/* Arrives for the last time. */
+/* Arrives at `round` for the last time. */
 LOOM_FN void barrier_leave(struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t round)
 {
 	loom_fetch_add_relaxed_dev(&barrier_counter(c, h, slot)->left[round % 2], 1u);

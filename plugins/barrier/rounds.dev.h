@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ops of a barrier plug-in, after state.dev.h and NAME.dev.h. Lane 0 arrives. By default the lanes of the worker's
- * first wave poll the same word. With BARRIER_LANE0_POLLS lane 0 polls; with BARRIER_ALL_LANES_POLL each lane polls
- * words of its own. NAME.dev.h defines
+/* The ops of a barrier plug-in. This file follows state.dev.h and NAME.dev.h. Lane 0 of a worker arrives for the worker.
+ * With BARRIER_ALL_LANES_POLL each lane polls words of its own, and with BARRIER_LANE0_POLLS lane 0 polls. Without either
+ * macro all lanes of a worker that is one wave (LOOM_WAVE > 1) poll the same word; in other workers lane 0 polls.
+ * NAME.dev.h defines
  *   BARRIER_OP(op)                        the name of an op
- *   barrier_signal(c, h, slot, round)     this worker arrives; 1: all have arrived, so it need not poll
- *   barrier_watch_start(c, h, slot, w)    a wait starts: fills in w->at; next, step and wide are set
- *   barrier_poll(c, h, slot, round, w)    1: all words that this lane polls are reached; 0: w->word is not, its value
- *                                         is w->seen
+ *   barrier_signal(c, h, slot, round)     lets this worker arrive; returns 1 if all workers have arrived
+ *   barrier_watch_start(c, h, slot, w)    starts a wait: sets w->at, after the caller has set next, step and wide
+ *   barrier_poll(c, h, slot, round, w)    returns 1 if all words that this lane polls are reached. Else returns 0, and
+ *                                         w->word is a word that is not reached, w->seen its value
  * Device code. */
 #ifndef BARRIER_ROUNDS_DEV_H
 #define BARRIER_ROUNDS_DEV_H
 
+/* BARRIER_LANE_POLLS(c): 1 in a lane that polls. barrier_agree(c, v): if the lanes of a wave poll the same word, the value
+ * of v in lane 0; else the lane's own value. */
 #if defined(BARRIER_ALL_LANES_POLL)
 #define BARRIER_LANE_POLLS(c) 1
-#define barrier_agree(c, v)   (v) /* the value of lane 0, for all polling lanes */
+#define barrier_agree(c, v)   (v)
 #elif defined(BARRIER_LANE0_POLLS)
 #define BARRIER_LANE_POLLS(c) ((c)->lane == 0)
 #define barrier_agree(c, v)   (v)
@@ -23,11 +26,11 @@
 #endif
 
 #if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SIM)
-#define BARRIER_STOP_EVERY 8u /* number of polls for each poll of the stop word */
+#define BARRIER_STOP_EVERY 8u /* the stop word is checked after one of so many polls */
 #else
 #define BARRIER_STOP_EVERY 1u
 #endif
-#define BARRIER_FAST_POLLS 64u /* number of polls of a counter before the first of these */
+#define BARRIER_FAST_POLLS 64u /* number of polls of a counter before the stop word is checked at all */
 
 #ifdef BARRIER_HAS_GROUPS
 LOOM_FN int barrier_rejects(struct loom_ctx *c, enum loom_scope scope)
@@ -59,7 +62,7 @@ LOOM_FN void barrier_watch(struct loom_ctx *c, uint32_t slot, uint32_t next, uin
 	w->seen = w->shared = w->counted = w->reached = 0;
 	w->wide = barrier_is_wide(c, slot);
 	w->drops = w->wide && barrier_has_drops(c, barrier_state(c));
-	/* Where all workers of a device may leave, none can be relied on to relay. */
+	/* If workers may leave, none of them relays, because all workers of a device may have left. */
 	w->relays = w->wide && !w->drops && barrier_state(c)->relays;
 	w->polls = 0;
 	w->next = next;
@@ -67,15 +70,16 @@ LOOM_FN void barrier_watch(struct loom_ctx *c, uint32_t slot, uint32_t next, uin
 	barrier_watch_start(c, barrier_state(c), slot, w);
 }
 
-/* Returns whether to check the stop word after this poll. A GPU checks it in one of 8 polls, because a wave must agree
- * about it, and all workers load that one word. A wait for a release word checks it after the first poll, too; that
- * takes 0.1 us. */
+/* Returns whether to check the stop word after poll number `polls`, counted from 0. A GPU checks it after one of 8 polls:
+ * the lanes of a wave must agree on its value, and all workers load the same word. A wait for a release word checks it after
+ * the first of the 8 polls, which takes 0.1 us. A wait for a counter checks it after the last one. */
 LOOM_FN int barrier_checks_stop(const struct barrier_watch *w, uint32_t polls)
 {
 	return polls % BARRIER_STOP_EVERY == (w->counted ? BARRIER_STOP_EVERY - 1 : 0);
 }
 
-/* Returns 1 if a wait of at most `timeout_ns` is over. *begin: 0 before the first call. *left_ns: remaining time. */
+/* Returns 1 if a wait of at most `timeout_ns` is over. *begin: start of the wait, which the first call sets; 0 before it.
+ * *left_ns: set to the remaining time. */
 LOOM_FN int barrier_timed_out(struct loom_ctx *c, uint64_t timeout_ns, uint64_t *begin, uint64_t *left_ns)
 {
 	uint64_t now = loom_clock_ns(c);
@@ -84,7 +88,7 @@ LOOM_FN int barrier_timed_out(struct loom_ctx *c, uint64_t timeout_ns, uint64_t 
 	return !*left_ns;
 }
 
-/* Called by the polling lanes. Waits until all have arrived at `round`. */
+/* Called by the polling lanes. Waits until all workers of the scope have arrived at `round`. */
 LOOM_FN int barrier_await(struct loom_ctx *c, uint32_t slot, uint32_t round, uint64_t timeout_ns)
 {
 	struct barrier_state *h = barrier_state(c);
@@ -98,7 +102,7 @@ LOOM_FN int barrier_await(struct loom_ctx *c, uint32_t slot, uint32_t round, uin
 	barrier_watch(c, slot, 0, 1, &w);
 #endif
 #ifdef LOOM_DEVICE_COMPILE
-	/* The first polls of a counter follow each other directly, which saves 0.05 us on an H200. */
+	/* The first polls of a counter have no check and no pause in between, which saves 0.05 us on an H200. */
 	LOOM_NO_UNROLL
 	for (uint32_t i = 0; w.counted && !timeout_ns && i < BARRIER_FAST_POLLS; i++)
 		if (barrier_agree(c, (uint32_t)barrier_poll(c, h, slot, round, &w)))
@@ -116,7 +120,7 @@ LOOM_FN int barrier_await(struct loom_ctx *c, uint32_t slot, uint32_t round, uin
 		}
 		if (polls == BARRIER_SHORT_POLLS && c->lane == 0)
 			loom_set_state(c, LOOM_STATE_BARRIER);
-		/* A pause delays polls of a counter as much as a check of the stop word. */
+		/* A pause delays polls of a counter as much as a check of the stop word does, so both are equally rare. */
 		if (!w.counted || polls % BARRIER_STOP_EVERY == BARRIER_STOP_EVERY - 1)
 			barrier_backoff(c, h, &w, polls, &since, left);
 		polls = polls < ~0u ? polls + 1 : BARRIER_SHORT_POLLS + 1;
@@ -126,12 +130,12 @@ LOOM_FN int barrier_await(struct loom_ctx *c, uint32_t slot, uint32_t round, uin
 	return rc;
 }
 
-/* Called by lane 0, after all lanes have written the data for other workers. Returns 1 if all have arrived. */
+/* Called by lane 0, after all lanes have written the data for other workers. Returns 1 if all workers have arrived. */
 LOOM_FN int barrier_arrive(struct loom_ctx *c, uint32_t slot, uint32_t round)
 {
 	struct barrier_arrival *arrival = (struct barrier_arrival *)c->own[LOOM_BARRIER];
-	/* The arrival is stored before the signal, so that missing() names no worker that has arrived. On a GPU it is
-	 * stored afterwards, because the release of the signal would wait for this store. */
+	/* A CPU stores the arrival before the signal, so that missing() names no worker that has arrived. A GPU stores it
+	 * after the signal, because the release of the signal would wait for this store. */
 #ifndef LOOM_DEVICE_COMPILE
 	loom_store_relaxed_sys(&arrival->arrived[slot], round);
 #endif
@@ -143,21 +147,21 @@ LOOM_FN int barrier_arrive(struct loom_ctx *c, uint32_t slot, uint32_t round)
 	return all;
 }
 
-/* Shares the result of the polling lanes with all lanes, which may then read other workers' data. A word carries the
- * result, written only after an error: a reduction by the lanes' barrier takes 0.02 us more on a GPU. */
+/* Shares the result of the polling lanes with all lanes, which may then read other workers' data. The word `code` passes the
+ * result, and is written only after an error. A reduction by the lanes' barrier would take 0.02 us longer on a GPU. */
 LOOM_FN int barrier_share_result(struct loom_ctx *c, int rc)
 {
 	struct barrier_local *self = barrier_local(c);
 #if !defined(BARRIER_ALL_LANES_POLL) && !defined(BARRIER_LANE0_POLLS)
 	if (LOOM_WAVE > 1)
-		return rc; /* the polling lanes have agreed */
+		return rc; /* all lanes have polled, and barrier_agree() made them agree */
 #endif
 	if (rc)
-		loom_store_relaxed_dev(&self->code, (uint32_t)-rc); /* several lanes may store */
+		loom_store_relaxed_dev(&self->code, (uint32_t)-rc); /* atomic: several lanes may store */
 	loom_barrier_lanes(c);
 	rc = -(int)self->code;
 	if (rc) {
-		loom_barrier_lanes(c); /* the barrier orders the reads of all lanes */
+		loom_barrier_lanes(c); /* all lanes have read `code` before lane 0 clears it */
 		if (c->lane == 0)
 			self->code = 0;
 		loom_barrier_lanes(c);
@@ -165,7 +169,7 @@ LOOM_FN int barrier_share_result(struct loom_ctx *c, int rc)
 	return rc;
 }
 
-/* ---- workers of this rank, in a slot: collective --------------------------------------------------- */
+/* ---- rounds of one slot, for workers of this rank: collective -------------------------------------- */
 
 LOOM_FN int barrier_slot_arrive(struct loom_ctx *c, uint32_t slot)
 {
@@ -173,7 +177,7 @@ LOOM_FN int barrier_slot_arrive(struct loom_ctx *c, uint32_t slot)
 	if (c->lane == 0)
 		barrier_arrive(c, slot, barrier_local(c)->round[slot] + 1);
 #ifdef BARRIER_ALL_LANES_POLL
-	loom_barrier_lanes(c); /* all lanes read the round */
+	loom_barrier_lanes(c); /* all lanes read the round that lane 0 has stored */
 #endif
 	return 0;
 }
@@ -184,7 +188,7 @@ LOOM_FN int barrier_slot_test(struct loom_ctx *c, uint32_t slot)
 	if (c->lane == 0) {
 		struct barrier_watch w;
 		barrier_watch(c, slot, 0, 1, &w);
-		w.polls = BARRIER_RELAY_POLLS - 1; /* this poll does not rely on the worker that relays */
+		w.polls = BARRIER_RELAY_POLLS - 1; /* so this poll also checks the words of all devices */
 		if (!barrier_poll(c, barrier_state(c), slot, barrier_local(c)->round[slot], &w))
 			code = loom_stopped(c) ? (uint64_t)-barrier_stop_code(c, slot) : (uint64_t)-LOOM_EAGAIN;
 	}
@@ -206,15 +210,16 @@ LOOM_FN int barrier_slot_wait(struct loom_ctx *c, uint32_t slot)
 	return barrier_slot_await(c, slot, 0);
 #else
 	int rc = 0, all = 0;
-	/* loaded here, where the load delays no lane; a divergent branch would */
+	/* The load is here and not in the branch, because lanes that diverge would wait for it. */
 	uint32_t round = barrier_local(c)->round[slot] + 1;
 	loom_barrier_lanes(c);
-	/* One branch: a GPU takes longer to diverge and reconverge twice than for the code in between. */
+	/* One branch has both steps, because a GPU needs more time to diverge and reconverge again than for the steps. */
 	if (BARRIER_LANE_POLLS(c)) {
 		if (c->lane == 0)
 			all = barrier_arrive(c, slot, round);
-		/* A lane that waits for the result polls once less, and not while other workers arrive. That takes 0.90
-		 * us, not 1.06, for 264 workers of 256 lanes on an H200. A wave in lock-step is faster without it. */
+		/* The test of `all` makes lane 0 wait for the end of its arrival, so it does not poll while other workers
+		 * arrive. A round then takes 0.90 us instead of 1.06 us, for 264 workers of 256 lanes on an H200. A worker
+		 * that is one wave is faster without the test. */
 		if (LOOM_WAVE > 1 || !all)
 			rc = barrier_await(c, slot, barrier_agree(c, round), 0);
 	}
@@ -224,7 +229,8 @@ LOOM_FN int barrier_slot_wait(struct loom_ctx *c, uint32_t slot)
 
 /* ---- ranks ----------------------------------------------------------------------------------------- */
 
-/* Returns how much of `timeout_ns` is left for a wait since `begin`; 0: no deadline. ~0: the wait is over. */
+/* Returns how much of `timeout_ns` remains for a wait that started at `begin`. 0: there is no deadline, because
+ * `timeout_ns` is 0. ~0: no time remains. */
 LOOM_FN uint64_t barrier_left(struct loom_ctx *c, uint64_t begin, uint64_t timeout_ns)
 {
 	uint64_t took = timeout_ns ? loom_clock_ns(c) - begin : 0;
@@ -238,16 +244,17 @@ LOOM_FN int barrier_ranks_poll(struct loom_ctx *c, const struct barrier_state *h
 	return h->ranks > 1 ? LOOM_ENOTSUP : 0;
 }
 #else
-/* Paired posts order their own data alone, where a trigger takes their promises; other triggers order everything. */
+/* The posts are paired, so a trigger may order nothing but their data; the fences order all else. Of the triggers that a
+ * GPU can use, only those with LOOM_TRIGGER_TOGETHER need the fences, because the others order everything. */
 #if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_TRIGGER_TOGETHER)
 #define barrier_fence_ranks(order) ((void)0)
 #else
 #define barrier_fence_ranks(order) loom_fence_##order##_sys()
 #endif
 
-/* Lane 0 of worker 0, after a round of all workers of this rank. Continues the dissemination among ranks as far as
- * messages have arrived. Returns 0 if all ranks have arrived, LOOM_EAGAIN, or an error. A message of a step implies
- * those of all earlier steps of its sender. */
+/* Called by lane 0 of worker 0, after all workers of this rank have arrived. Continues the dissemination among ranks as
+ * far as messages have arrived. Returns 0 if all ranks have arrived, LOOM_EAGAIN, or an error. A rank sends the message of
+ * a step only after it has received the messages of all earlier steps. */
 LOOM_FN int barrier_ranks_poll(struct loom_ctx *c, const struct barrier_state *h)
 {
 	struct barrier_local *self = barrier_local(c);
@@ -259,12 +266,12 @@ LOOM_FN int barrier_ranks_poll(struct loom_ctx *c, const struct barrier_state *h
 		int64_t seen;
 		int rc = 0;
 		if (step == steps) {
-			/* Acquire: pairs with the release of all ranks. */
+			/* Acquire: pairs with the release fences below, of all ranks. */
 			barrier_fence_ranks(acquire);
 			return 0;
 		}
 		if (self->sent == self->received) {
-			/* Release: what this rank's workers wrote, and what was acquired in earlier steps. */
+			/* Release: covers the writes of this rank's workers and those that earlier rounds made visible here. */
 			barrier_fence_ranks(release);
 			rc = LOOM_CALL(trigger, fire, c, (uint64_t)(h->tag + step), 1);
 		}
@@ -277,7 +284,7 @@ LOOM_FN int barrier_ranks_poll(struct loom_ctx *c, const struct barrier_state *h
 }
 #endif
 
-/* Collective, by worker 0. Waits until all ranks have arrived. */
+/* Called by all lanes of worker 0. Waits until all ranks have arrived. */
 LOOM_FN int barrier_ranks_await(struct loom_ctx *c, uint64_t timeout_ns)
 {
 	struct barrier_state *h = barrier_state(c);
@@ -299,7 +306,8 @@ LOOM_FN int barrier_ranks_await(struct loom_ctx *c, uint64_t timeout_ns)
 	return -(int)loom_word_from_lane0(c, (uint32_t)-rc);
 }
 
-/* Worker 0 synchronises with the other ranks. Each worker then arrives at the round in which the others wait for it. */
+/* Worker 0 synchronises with the other ranks. Each worker then arrives at the second round of the slot, which ends when
+ * worker 0 has arrived. */
 LOOM_FN int barrier_job_ranks(struct loom_ctx *c, int once, uint64_t left_ns)
 {
 	int rc = 0;
@@ -312,7 +320,7 @@ LOOM_FN int barrier_job_ranks(struct loom_ctx *c, int once, uint64_t left_ns)
 	return rc;
 }
 
-/* Collective. Continues a round of the job at which this worker has arrived. once: polls, and does not wait. */
+/* Collective. Continues a round of the job at which this worker has arrived. once: 1: poll once and do not wait. */
 LOOM_FN int barrier_job(struct loom_ctx *c, int once, uint64_t timeout_ns)
 {
 	struct barrier_local *self = barrier_local(c);
@@ -321,7 +329,7 @@ LOOM_FN int barrier_job(struct loom_ctx *c, int once, uint64_t timeout_ns)
 	int rc = 0;
 	while (stage <= BARRIER_LEAVING && !rc) {
 		left = barrier_left(c, begin, timeout_ns);
-		left = left == ~0ull ? 1 : left; /* every wait polls once */
+		left = left == ~0ull ? 1 : left; /* a wait of 1 ns still polls once */
 		if (stage == BARRIER_RANKS)
 			rc = barrier_job_ranks(c, once, left);
 		else
@@ -403,7 +411,7 @@ LOOM_FN uint32_t BARRIER_OP(missing)(struct loom_ctx *c, enum loom_scope scope, 
 		return 0;
 	if (c->lane == 0) {
 		uint32_t slot = barrier_slot(scope), round = barrier_local(c)->round[slot];
-		uint32_t from = slot ? 0 : c->first, count = slot ? c->workers : c->count; /* workers of this rank */
+		uint32_t from = slot ? 0 : c->first, count = slot ? c->workers : c->count; /* first worker and number */
 		const uint32_t *group =
 		    slot < BARRIER_GROUP ? (const uint32_t *)0 : barrier_group_of(c, barrier_state(c), slot);
 		for (uint32_t i = 0; i < count; i++) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* State of all barrier plug-ins: words that count rounds, their places, and how a worker waits for one. Device code.
+/* The state of all barrier plug-ins: words that count rounds, where these words are, and how a worker waits for a word.
+ * Device code.
  *
- * All words only grow. They wrap at 2^32, so distances are compared. No word is reset between rounds: a word is reached
- * when it is at or past the awaited value. Each scope (device, stack, job, each grouping) has words of its own: its
- * slot. */
+ * The values of words grow from round to round, and no word is reset. A word is reached when its value is at or past the
+ * awaited value. Values wrap at 2^32, so barrier_reached() compares differences. Each scope has words of its own. A slot is
+ * the index of a scope: 0: device, 1: stack, 2: job, BARRIER_GROUP + k: grouping k, which divides workers into groups. */
 #ifndef BARRIER_STATE_DEV_H
 #define BARRIER_STATE_DEV_H
 
@@ -15,98 +16,98 @@
 #include "lib/wait.h"
 #endif
 
-/* Has 128 bytes: a cache line of a GPU, and two of a CPU, which prefetches lines in pairs. On a CPU `value` and
- * `sleepers` are an eventcount (lib/eventcount.h). */
+/* A word has 128 bytes: one cache line of a GPU, or two lines of a CPU, which prefetches lines in pairs. On a CPU `value`
+ * and `sleepers` are an eventcount (lib/eventcount.h). */
 struct barrier_word {
 	uint32_t value;
-	uint32_t sleepers; /* workers that sleep on the word, or are about to */
-	uint32_t left[2];  /* counter: workers that left in the last even and the last odd round */
-	/* Counter: workers that left in earlier rounds, used by the last arriver only. Word of a device: 1: all workers
-	 * of that device have left. */
+	uint32_t sleepers; /* number of workers that sleep on the word, or are about to */
+	uint32_t left[2];  /* in a counter: number of workers that left in the last even and in the last odd round */
+	/* In a counter: number of workers that left in earlier rounds; only the last arriver uses it. In a word that a
+	 * device writes: 1 if all workers of that device have left. */
 	uint32_t left_before;
 	uint32_t pad[27];
 };
 
-/* BARRIER_GROUP + k is grouping k, whose words are elsewhere. */
+/* The words of the first BARRIER_SLOTS slots follow struct barrier_state. Those of groupings are at its offset groups_at. */
 enum { BARRIER_SLOTS = 3, BARRIER_JOB = 2, BARRIER_GROUP = 3, BARRIER_ALL_SLOTS = BARRIER_GROUP + LOOM_GROUPINGS };
 
-enum { BARRIER_RELEASED = 1, BARRIER_COUNTED }; /* the word that waiters poll: the release word, or the counter */
-/* number of polls without success after which a worker changes its state to LOOM_STATE_BARRIER */
+enum { BARRIER_RELEASED = 1, BARRIER_COUNTED }; /* the word to poll: the release word, or the counter */
+/* after so many polls without success a worker changes its state to LOOM_STATE_BARRIER */
 enum { BARRIER_SHORT_POLLS = 256 };
 
-/* A device's block, in its own memory. Words follow: for each slot a release word with the last round that is over;
- * then the words of the plug-in, for all slots in turn. */
+/* A device's block, in the memory of that device. Words follow: a release word per slot, whose value is the number of the
+ * last complete round; then the plug-in's words, which barrier_node() returns. */
 struct barrier_state {
 	uint32_t spin, end; /* as in struct wait_policy (lib/wait.h) */
-	/* 1: no sleep on a word of several devices, because not all of them are CPUs that share atomics */
+	/* 1: no worker sleeps on a word that several devices use, because not all devices are CPUs that share atomics */
 	uint32_t no_wake;
-	uint32_t how;    /* not 0. tree: log2 of the arity; counters: BARRIER_RELEASED or BARRIER_COUNTED */
-	uint32_t stride; /* flags: bytes from one worker's flag to the next */
-	uint32_t ranks;  /* ranks of the job */
-	/* the trigger's tag and arrival word of the job's first step; later steps use the next ones */
+	uint32_t how;    /* barrier_tree: log2 of the arity; barrier_auto: BARRIER_RELEASED or BARRIER_COUNTED; else 1 */
+	uint32_t stride; /* barrier_flags: bytes from one worker's flag to the next */
+	uint32_t ranks;  /* number of ranks of the job */
+	/* scope job: step k of the dissemination among ranks uses the trigger's tag and arrival word `tag` + k */
 	uint32_t tag;
-	uint32_t drops;           /* BARRIER_STAY, or BARRIER_DROP: workers may leave for good */
-	uint32_t groupings, most; /* most: the number of workers of the largest device */
-	uint64_t groups_at;       /* offset of the groupings' words */
-	/* 1: a GPU, of which one worker polls what other devices write, and passes it on in the release word */
+	uint32_t drops;           /* BARRIER_DROP: workers may leave a scope for good; else BARRIER_STAY */
+	uint32_t groupings, most; /* number of groupings; number of workers of the largest device */
+	uint64_t groups_at;       /* offset of the groupings' words from the start of the block, in bytes */
+	/* 1: one worker of this GPU polls the words that other devices write, and then writes the release word */
 	uint32_t relays;
 	uint32_t pad[19];
-	uint32_t first[LOOM_MAX_DEVICES]; /* first worker of each device */
+	uint32_t first[LOOM_MAX_DEVICES]; /* [device]: its first worker */
 };
 enum { BARRIER_STAY = 1, BARRIER_DROP };
 #define BARRIER_RELAY_POLLS 32u
 
-/* A worker's group in a grouping. The group's words on this device are those of its first worker here. */
+/* A worker's group in a grouping. On each device the group uses the words of its first worker on this device. */
 struct barrier_place {
-	uint32_t first;  /* number of that worker within the device */
-	uint32_t count;  /* workers of the group here; 0: the worker is in no group */
+	uint32_t first;  /* index of the group's first worker on this device, counted within the device */
+	uint32_t count;  /* number of the group's workers on this device; 0: the worker is in no group */
 	uint32_t wide;   /* 1: the group has workers on other devices */
-	uint32_t cached; /* used in a worker's own copy; 1: the copy is filled in */
+	uint32_t cached; /* only in barrier_local.place: 1: the copy is filled in */
 };
 
-/* A worker's block, which all workers read. Words follow: for dissemination those of its steps; else, for stack and
- * job, one per device, with the last round at which that device has arrived. Only the words of a device's first worker
- * are used. */
+/* A worker's block, which all workers read. With several devices, words follow for each slot but that of scope device: one
+ * per device, with the last round at which that device has arrived. Only the first worker of a device or group uses these
+ * words. With barrier_dissemination, the words of its steps are next. */
 struct barrier_arrival {
-	uint32_t arrived[BARRIER_ALL_SLOTS]; /* the round at which this worker has arrived: for missing() */
+	uint32_t arrived[BARRIER_ALL_SLOTS]; /* [slot]: the last round at which this worker has arrived, for missing() */
 	uint32_t pad[32 - BARRIER_ALL_SLOTS];
 };
-#define BARRIER_LEFT_AHEAD (1u << 30) /* a worker that has left is ahead by so many rounds */
+#define BARRIER_LEFT_AHEAD (1u << 30) /* added to `arrived` by a worker that leaves, so that missing() ignores it */
 
-#define BARRIER_LANE_WORDS 32u /* a bit for each lane of a worker */
+#define BARRIER_LANE_WORDS 32u /* words with a bit for each lane of a worker: up to 1024 lanes */
 
 /* A worker's private block. */
 struct barrier_local {
-	uint32_t round[BARRIER_ALL_SLOTS];
-	uint32_t step[BARRIER_SLOTS]; /* dissemination, flags: progress of this worker in the round */
-	uint32_t code;                /* minus the error of one lane, for all lanes */
-	/* copies of barrier_state.how and .drops, so that a GPU does not load them in each round; 0: not copied yet */
+	uint32_t round[BARRIER_ALL_SLOTS]; /* [slot]: the last round at which this worker has arrived */
+	uint32_t step[BARRIER_SLOTS]; /* barrier_dissemination: step of the round; barrier_flags: 1: all flags are raised */
+	uint32_t code;                /* minus the error code of one lane, which all lanes return; 0: no error */
+	/* a copy of barrier_state.how, so that a GPU does not load it in each round; 0: not copied yet */
 	uint32_t how;
-	uint32_t stage;    /* job: enum barrier_stage of the round */
-	uint32_t sent;     /* worker 0: number of messages sent, in all rounds of the job */
-	uint32_t received; /* worker 0: number of steps whose message it has received */
-	uint32_t drops;    /* the other copy */
-	/* flags: the lanes that have seen their part, in words and as bits */
+	uint32_t stage;    /* enum barrier_stage of the job's round */
+	uint32_t sent;     /* in worker 0: number of messages sent, in all rounds of the job */
+	uint32_t received; /* in worker 0: number of messages received, in all rounds of the job */
+	uint32_t drops;    /* a copy of barrier_state.drops; 0: not copied yet */
+	/* barrier_flags: a bit per lane that has seen all flags of its part raised; parts: the number of full words of bits */
 	uint32_t parts[BARRIER_SLOTS], lane_done[BARRIER_SLOTS][BARRIER_LANE_WORDS];
-	uint32_t leads;    /* a bit for each slot: this worker relays the round to its device */
+	uint32_t leads;    /* a bit per slot: 1: this worker relays the round to its device */
 	struct barrier_place place[LOOM_GROUPINGS];
 };
 
-/* A round of the job has two rounds of the rank's workers in slot BARRIER_JOB. In between worker 0 synchronises with
- * the other ranks. */
+/* A round of the job consists of two rounds of the rank's workers in slot BARRIER_JOB. Between these two rounds worker 0
+ * synchronises with the other ranks. */
 enum barrier_stage { BARRIER_ARRIVING = 0, BARRIER_RANKS, BARRIER_LEAVING };
 
-/* The state of a lane's wait. */
+/* The state of one lane in one wait. */
 struct barrier_watch {
-	struct barrier_word *at;   /* the first word to poll */
-	struct barrier_word *word; /* the first word that is not reached */
-	uint32_t seen, shared;     /* the value of `word`; 1: other devices write `word` */
+	struct barrier_word *at;   /* the first word to poll; NULL: barrier_poll() finds its words by itself */
+	struct barrier_word *word; /* the word that was polled last; NULL: no word to sleep on */
+	uint32_t seen, shared;     /* the value of `word` when it was polled; 1: other devices write `word` */
 	uint32_t wide;             /* 1: several devices take part */
-	uint32_t counted;          /* counter.dev.h: 1: the lane polls the counter */
-	uint32_t drops;            /* wide: 1: all workers of a device may have left */
+	uint32_t counted;          /* in counter.dev.h: 1: the lane polls the counter */
+	uint32_t drops;            /* 1: several devices take part, and all workers of one of them may have left */
 	uint32_t reached;          /* number of devices whose word was reached */
-	uint32_t next, step;       /* this lane polls word next and every step-th word after it */
-	uint32_t relays, polls;    /* wide: 1: a worker of this device relays; polls of the word that it writes */
+	uint32_t next, step;       /* barrier_flags: this lane polls flag `next` and every step-th flag after it */
+	uint32_t relays, polls;    /* 1: one worker of this device relays; number of polls of the release word it writes */
 };
 
 LOOM_FN struct barrier_state *barrier_state(const struct loom_ctx *c)
@@ -119,7 +120,7 @@ LOOM_FN struct barrier_local *barrier_local(const struct loom_ctx *c)
 	return (struct barrier_local *)c->local[LOOM_BARRIER];
 }
 
-/* Called by lane 0, or by all lanes of a wave. A constant in GPU programs if all GPUs have the same value. */
+/* Called by lane 0, or by all lanes of a wave. The result is a constant in GPU programs if all GPUs have the same value. */
 LOOM_FN uint32_t barrier_how(const struct loom_ctx *c, const struct barrier_state *h)
 {
 #ifdef BARRIER_IS_how
@@ -146,8 +147,8 @@ LOOM_FN int barrier_has_drops(const struct loom_ctx *c, const struct barrier_sta
 #endif
 }
 
-/* ---- groups: each grouping has counters and release words of all workers of the device, their places, the first
- * worker of each group on each device, and the group of each worker of the stack */
+/* ---- groups: each grouping has four tables in a device's block: a counter per worker of the device, then a release word
+ * per worker; a place per worker; the first workers of each group on all devices; the group of each worker of the stack */
 
 LOOM_FN uint64_t barrier_grouping_bytes(uint32_t most, uint32_t devices, uint32_t workers)
 {
@@ -169,13 +170,14 @@ LOOM_FN struct barrier_place *barrier_group_places(const struct loom_ctx *c, str
 	return (struct barrier_place *)(barrier_group_words(c, h, slot) + 2 * h->most);
 }
 
-/* Returns [devices]: its first worker of the group whose first worker here is `first`, or LOOM_NO_GROUP. */
+/* Returns an array [device]: the group's first worker on that device, or LOOM_NO_GROUP. first: barrier_place.first of the
+ * group on this device. */
 LOOM_FN uint32_t *barrier_group_firsts(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t first)
 {
 	return (uint32_t *)(barrier_group_places(c, h, slot) + h->most) + (uint64_t)first * c->devices;
 }
 
-/* Returns [workers]: the group of each worker. */
+/* Returns an array [worker of the stack]: the worker's group, or LOOM_NO_GROUP. */
 LOOM_FN uint32_t *barrier_group_of(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot)
 {
 	return barrier_group_firsts(c, h, slot, h->most);
@@ -199,7 +201,7 @@ LOOM_FN uint32_t barrier_count(const struct loom_ctx *c, uint32_t slot)
 	return slot < BARRIER_GROUP ? c->count : barrier_place(c, slot)->count;
 }
 
-/* Returns the first of these workers on device d, or LOOM_NO_GROUP. */
+/* Returns the first worker of the scope on device d, or LOOM_NO_GROUP. */
 LOOM_FN uint32_t barrier_first(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t d)
 {
 	return slot < BARRIER_GROUP ? h->first[d] : barrier_group_firsts(c, h, slot, barrier_place(c, slot)->first)[d];
@@ -207,7 +209,7 @@ LOOM_FN uint32_t barrier_first(const struct loom_ctx *c, struct barrier_state *h
 
 /* ---- words */
 
-/* Returns the word with the last round that is over. */
+/* Returns the release word, whose value is the number of the last complete round. */
 LOOM_FN struct barrier_word *barrier_release_word(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot)
 {
 	return slot < BARRIER_GROUP ? (struct barrier_word *)(h + 1) + slot
@@ -224,7 +226,8 @@ LOOM_FN struct barrier_word *barrier_worker_words(const struct loom_ctx *c, uint
 	return (struct barrier_word *)((struct barrier_arrival *)loom_public(c, LOOM_BARRIER, worker) + 1);
 }
 
-/* Returns a word in the block of a device's first worker: the word for stack, job or grouping that device d writes. */
+/* Returns the word that device d writes in the block of worker `first`, which is the first worker of a device or of a
+ * group. slot: any but that of scope device. */
 LOOM_FN struct barrier_word *barrier_word_of_device(const struct loom_ctx *c, uint32_t first, uint32_t slot, uint32_t d)
 {
 	return barrier_worker_words(c, first) + (slot - 1) * c->devices + d;
@@ -241,7 +244,8 @@ LOOM_FN uint32_t barrier_is_wide(const struct loom_ctx *c, uint32_t slot)
 	return slot < BARRIER_GROUP ? slot && c->devices > 1 : barrier_place(c, slot)->wide;
 }
 
-/* Returns 1 if the word is reached. Acquire: pairs with the release of the writer. */
+/* Returns 1 if the word is reached. shared: 1: other devices write it. Acquire: pairs with barrier_store(), or with the
+ * release add to a counter. */
 LOOM_FN int barrier_poll_word(struct barrier_watch *w, struct barrier_word *word, uint32_t shared, uint32_t want)
 {
 	w->word = word;
@@ -266,7 +270,7 @@ LOOM_FN void barrier_notify(const struct loom_ctx *c, const struct barrier_state
 #endif
 }
 
-/* Release: this worker's writes, and those that it has acquired, are visible before the value. */
+/* Stores the value into the word. Release: this worker's writes, and those that it has acquired, are visible before. */
 LOOM_FN void barrier_store(const struct loom_ctx *c, const struct barrier_state *h, struct barrier_word *word,
 			   uint32_t wide, uint32_t value)
 {
@@ -283,9 +287,9 @@ LOOM_FN uint32_t barrier_next_device(const struct loom_ctx *c, uint32_t i)
 	return c->device + i - (c->device + i >= c->devices ? c->devices : 0);
 }
 
-/* All workers of this device have arrived: releases them. If several devices take part, stores the round into a word at
- * each device, which only this device writes. With `relays` this worker then relays
- * the round, once the words of the others have come. */
+/* Called when all workers of this device have arrived. If only this device takes part, writes the release word. Else stores
+ * the round into one word at each device; only this device writes these words. With barrier_state.relays, this worker
+ * later writes the release word, when the words of all devices are reached. */
 LOOM_FN void barrier_release(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t round)
 {
 	if (!barrier_is_wide(c, slot)) {
@@ -295,7 +299,7 @@ LOOM_FN void barrier_release(const struct loom_ctx *c, struct barrier_state *h, 
 	if (h->relays)
 		loom_fetch_or_relaxed_dev(&barrier_local(c)->leads, 1u << slot);
 #ifdef LOOM_DEVICE_COMPILE
-	/* one fence for all: a release store would wait for the store before it, across the link */
+	/* One fence serves all stores, because a release store would wait for the store before it, across the link. */
 	loom_fence_release_sys();
 #endif
 	for (uint32_t i = 1; i <= c->devices; i++) {
@@ -311,7 +315,7 @@ LOOM_FN void barrier_release(const struct loom_ctx *c, struct barrier_state *h, 
 	}
 }
 
-/* Selects the words that barrier_release() writes. */
+/* Sets w->at to the first of the words that barrier_release() writes for this device's workers. */
 LOOM_FN void barrier_watch_release(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot,
 				   struct barrier_watch *w)
 {
@@ -329,11 +333,12 @@ LOOM_FN int barrier_is_released(const struct loom_ctx *c, struct barrier_state *
 		/* Acquire: pairs with the release of the worker that relays, which has acquired the words of all devices. */
 		if (barrier_poll_word(w, word, 0, round))
 			return 1;
-		/* Checked rarely, because the relaying worker may be busy between arrive and await. */
+		/* The worker that relays may be busy between arrive and await. So this worker checks the words of all
+		 * devices itself, but rarely. */
 		if (++w->polls % BARRIER_RELAY_POLLS)
 			return 0;
 	}
-	/* This device's word comes first. Words that were reached are not polled again. */
+	/* Polls this device's word first. Does not poll a word again after it was reached. */
 	for (; w->reached < n; w->reached++) {
 		uint32_t d = w->wide ? barrier_next_device(c, w->reached) : 0;
 		if (slot >= BARRIER_GROUP && w->wide && barrier_first(c, h, slot, d) == LOOM_NO_GROUP)
@@ -344,22 +349,22 @@ LOOM_FN int barrier_is_released(const struct loom_ctx *c, struct barrier_state *
 	}
 	if (leads && c->lane == 0) {
 		barrier_store(c, h, barrier_release_word(c, h, slot), 0, round);
-		/* No other lane of this worker changes it while a round of this slot lasts. */
+		/* Load and store need not be one operation, because no other lane of this worker changes `leads`. */
 		loom_store_relaxed_dev(&barrier_local(c)->leads, barrier_local(c)->leads & ~(1u << slot));
 	}
 	return 1;
 }
 
-/* Returns the error of a wait when the run was stopped. */
+/* Returns the error of a wait after the run was stopped: LOOM_EDIED if a device of the scope has died, else LOOM_EINTR. */
 LOOM_FN int barrier_stop_code(const struct loom_ctx *c, uint32_t slot)
 {
-	/* Acquire: the core stores `died` before `stop`. */
+	/* Acquire: the core stores `died` before it stores `stop`. died: the number of the device + 1, or 0. */
 	uint32_t died = loom_load_acquire_sys(&LOOM_HOST_CTL(c)->died);
 	return died && (slot || died - 1 == c->device) ? LOOM_EDIED : LOOM_EINTR;
 }
 
-/* Called after poll number `polls`, without success. *since: when naps began, 0 before the first call. left_ns: time
- * until the deadline; 0: none. */
+/* Called after poll number `polls` if the word was not reached. *since: the time of the first nap; 0 before the first
+ * call. left_ns: time until the deadline; 0: there is no deadline. */
 LOOM_FN void barrier_backoff(const struct loom_ctx *c, const struct barrier_state *h, const struct barrier_watch *w,
 			     uint32_t polls, uint64_t *since, uint64_t left_ns)
 {
@@ -367,20 +372,20 @@ LOOM_FN void barrier_backoff(const struct loom_ctx *c, const struct barrier_stat
 	(void)h, (void)w, (void)polls, (void)since, (void)left_ns;
 	loom_pause(c);
 #else
-	/* A sleeper polls the stop word at least once per `longest` ns. */
+	/* A sleep lasts at most `longest` ns, so that the worker checks the stop word. */
 	const uint64_t longest = 20000000, least = 20000;
 	struct wait_policy policy = {h->spin, h->end, left_ns && left_ns < least ? left_ns : least};
 	if (polls >= h->spin) {
 		if (policy.end == WAIT_SLEEP && w->shared && h->no_wake)
 			policy.end = WAIT_NAP;
-		/* A wait for another rank has no word for a sleep. The worker yields first, as that rank may need its
-		 * core. */
+		/* A wait for another rank has no word to sleep on. The worker yields before it naps, because that rank may
+		 * need this core. */
 		if (policy.end >= WAIT_NAP && !w->word)
 			policy.end = polls - h->spin < BARRIER_SHORT_POLLS ? WAIT_YIELD : WAIT_NAP;
 	}
 	if (!wait_step(c, &policy, polls, since))
 		return;
-	/* The kernel starts the sleep only if the word still has the value of the last poll. */
+	/* The operating system starts the sleep only if the word still has the value of the last poll. */
 	(void)eventcount_enter(&w->word->value, &w->word->sleepers);
 	loom_sleep_on(c, &w->word->value, w->seen, left_ns && left_ns < longest ? left_ns : longest);
 	eventcount_leave(&w->word->sleepers);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attachments of policies to the workers' address space, which is this process or that of the device. */
+/* Attaches policies to the address space in which the workers run: this process, or the device's process. */
 #include "device_cpu.h"
 
 static void detach_first(struct launch *l, uint32_t n)

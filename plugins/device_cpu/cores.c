@@ -41,7 +41,7 @@ void cores_print(const struct cores_set *set, char *text, size_t size)
 int cores_allowed(struct cores_set *set)
 {
 	memset(set, 0, sizeof(*set));
-	/* Gets the CPUs that the control group and the affinity of this thread allow. */
+	/* The set has the CPUs that the control group and the affinity of this thread allow. */
 	return sched_getaffinity(0, sizeof(set->part), set->part) ? errno : 0;
 }
 
@@ -57,7 +57,7 @@ uint32_t cores_units(const struct cores_set *set, struct loom_machine_cpu *unit)
 
 /* ---- an instance's cores -------------------------------------------------------------------- */
 
-/* Computes the share of one instance. */
+/* Computes the share of one instance in all allowed cores. */
 static int share(const struct loom_host *host, const struct cores_want *want, struct cores *c,
 		 const struct loom_machine_cpu *unit, uint32_t all, struct loom_error *err)
 {
@@ -98,7 +98,7 @@ static int explicit_set(const struct loom_host *host, const struct cores_want *w
 			 want->label, want->cores, text);
 }
 
-/* Returns the index of unit i among the hyper-threads of its core that are in the set. */
+/* Returns the index of unit i among the hyper-threads of its physical core that are in the set. */
 static uint32_t thread_of(const struct cores *c, const struct loom_machine_cpu *unit, uint32_t i)
 {
 	uint32_t before = 0;
@@ -151,19 +151,21 @@ void cores_finish(const struct loom_host *host, struct cores *cores)
 	*cores = (struct cores){0};
 }
 
-/* Workers of this process by core; otherwise two stacks with a worker each would choose the same core. So would
- * processes, as ranks of an MPI that does not bind them, or unrelated runs. So each process claims a core by a socket
- * name in the abstract namespace. The end of the process releases the name, however it ends, and leaves no file. The
- * claim is a hint among processes of one network namespace: a process that takes all names makes others share cores. */
+/* Number of workers of this process on each core. Without it, two stacks with a worker each would choose the same core.
+ * Other processes are unrelated runs, or ranks of an MPI that does not bind them, and would also choose that core. So
+ * each process claims a core by binding a socket to a name in the abstract namespace. The kernel releases the name when
+ * the process ends, for whatever reason, and no file remains. The claim is only a hint between processes of one network
+ * namespace. A process that takes all names only makes others share cores. */
 static struct {
 	pthread_mutex_t lock;
 	struct {
 		uint32_t workers;
-		int claim; /* socket of the claim + 1; 0: none, because workers == 0 or no other core was free */
+		int claim; /* 1 + the claim's socket; 0: no claim, because workers is 0 or all names were taken */
 	} core[CORES_MOST];
 } taken = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Binds a socket to the name of a core or, with `other`, connects to the one bound to it. Returns the socket, or -1. */
+/* Binds a socket to the name of a core. With `other`, connects to the socket that is bound to the name, if there is
+ * one. Returns the socket, or -1. */
 static int name_core(unsigned cpu, int other)
 {
 	struct sockaddr_un name = {.sun_family = AF_UNIX};
@@ -179,7 +181,7 @@ static int name_core(unsigned cpu, int other)
 	return fd;
 }
 
-/* Claims the core for this process. The claim also fails if there are no sockets. */
+/* Claims the core for this process. Returns 1 on success. The claim fails, too, if sockets cannot be made. */
 static int claim(unsigned cpu)
 {
 	if (!taken.core[cpu].claim)
@@ -187,7 +189,7 @@ static int claim(unsigned cpu)
 	return taken.core[cpu].claim != 0;
 }
 
-/* Returns 1 if another hyper-thread of the core, in the set, has a worker of any process. */
+/* Returns 1 if another hyper-thread of the same physical core, which is in the set, has a worker of any process. */
 static int has_neighbour(const struct cores *c, const struct loom_machine_cpu *of)
 {
 	for (uint32_t i = 0; i < c->count; i++) {
@@ -213,7 +215,7 @@ uint32_t cores_take(const struct cores *c, uint32_t from, int *crowded)
 			best = cpu;
 	}
 	int found = 0;
-	for (int whole = 1; whole >= 0; whole--) /* a free physical core, else a free hyper-thread */
+	for (int whole = 1; whole >= 0; whole--) /* first search for a free physical core, then for a free hyper-thread */
 		for (uint32_t i = 0, few = taken.core[best].workers; i < c->count && !found; i++) {
 			const struct loom_machine_cpu *one = &c->cpu[(from + i) % c->count];
 			if (taken.core[one->cpu].workers != few || (whole && (few || has_neighbour(c, one))) ||

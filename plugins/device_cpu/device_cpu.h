@@ -31,11 +31,11 @@ struct options {
 	uint64_t launch_cost, teardown_cost;
 };
 
-/* Limit of a worker's private memory, of all policies together. Host memory needs no limit, but with this one a policy
- * sizes its private queue as on a GPU. */
+/* Limit on a worker's private memory in bytes, for all policies together. Host memory needs no limit. With this one, a
+ * policy chooses the size of its private queue as it does on a GPU. */
 #define LOCAL_BYTES_MAX (1u << 20)
 
-/* The composed device code: a table for each kind, and task functions by tag. */
+/* The composed device code: a table of functions for each kind, and the task functions by tag. */
 struct program {
 	const void *table[LOOM_KINDS];
 	loom_task_fn **task;
@@ -45,7 +45,7 @@ struct program {
 struct device {
 	const struct loom_host *host;
 	const struct options *options;
-	char name[24]; /* "cpu:0" */
+	char name[24]; /* name in messages: "cpu:0" */
 	struct cores cores;
 	uint32_t workers, lanes;
 	struct program program;
@@ -53,14 +53,14 @@ struct device {
 	struct launch *launch; /* NULL: no launch */
 };
 
-/* State that the lanes of a worker share, private to the process that runs them. */
+/* State that the lanes of a worker share. It is private to the process that runs the lanes. */
 struct worker {
 	struct loom_lanes together __attribute__((aligned(64)));
-	uint32_t left __attribute__((aligned(64))); /* lanes that have left this sample */
-	uint64_t agreed;                            /* used by agree() in worker.c */
-	uint64_t cpu_ns;                            /* CPU time of the lanes */
-	char *local;                                /* the worker's private blocks, contiguous */
-	struct loom_counters unseen;                /* counters of a launch without counters, which is the probe */
+	uint32_t left __attribute__((aligned(64))); /* number of lanes that have left this sample */
+	uint64_t agreed;                            /* word for agree() in worker.c */
+	uint64_t cpu_ns;                            /* CPU time of the lanes in this sample */
+	char *local;                                /* the worker's private blocks, one after the other */
+	struct loom_counters unseen;                /* counters for a launch without counters, which is the probe */
 };
 
 #define CORE_ANY (~0u)
@@ -71,39 +71,39 @@ struct lane {
 	struct launch *launch;
 	struct worker *worker;
 	uint64_t cpu_begin_ns; /* CPU time of the thread at the start of the sample */
-	uint32_t core;         /* core to which the thread is pinned */
+	uint32_t core;         /* core to which the thread is pinned, or CORE_ANY */
 	pthread_t thread;
 };
 
-/* A launch, which the host thread creates. With process isolation the child has a copy, in which `view` and all that
- * follows from it are addresses of the child. */
+/* A launch, which the host thread creates. With isolation = process the child has a copy. In the copy, `view` and all
+ * pointers that are computed from it are addresses of the child. */
 struct launch {
 	struct device *device;
 	const struct loom_launch *what;
-	uint32_t workers, lanes; /* numbers of this launch: the probe has one of each */
+	uint32_t workers, lanes; /* numbers of this launch; the probe has one worker with one lane */
 	struct worker *worker;   /* [workers] */
 	struct lane *lane;       /* [workers * lanes] */
 	char *local;
-	size_t local_bytes; /* bytes of each worker's private blocks */
+	size_t local_bytes; /* size of each worker's private blocks */
 	char **view;        /* [segments]: address of each segment for the workers */
 	struct loom_ctl *ctl;
-	struct loom_ctl *host_ctl;       /* the control words at the host thread's address */
+	struct loom_ctl *host_ctl;       /* control words at the host thread's address */
 	void (*run)(struct loom_ctx *c); /* the scheduler or kernel that a worker runs; NULL: the probe */
 	struct loom_probe *probe;
-	uint32_t start;          /* futex: 0: wait; then START_* */
+	uint32_t start;          /* futex of the threads: 0 until they may start, then START_* */
 	uint32_t here;           /* futex: number of threads that wait for `start` */
 	uint32_t started;        /* number of threads that this process must join */
 	uint32_t phase;          /* phase of the last ready() or go() */
 	uint32_t oversubscribed; /* number of workers whose cores other processes use, too */
 	int spare;               /* 1: the device has a core for the host thread in addition to those of its workers */
-	int late;                /* 1: a sample started by GO alone may end without some of the workers */
-	int wake_due;            /* 1: sleeping workers have not been woken for the sample in progress */
-	pid_t pid;               /* the process with process isolation; 0: threads */
-	struct child process;    /* none with threads, or after it was reaped; then `status` says how it ended */
-	int status;              /* status from child_wait() */
+	int late;                /* 1: a sample that starts by GO alone may end without some of the workers */
+	int wake_due;            /* 1: workers that sleep have not been woken for the sample in progress */
+	pid_t pid;               /* pid of the process with isolation = process; 0: threads */
+	struct child process;    /* the process; CHILD_NONE: there is none, or it was reaped */
+	int status;              /* status of the reaped process from child_wait() */
 };
 
-/* Returns 1 if waiting workers yield the core. */
+/* Returns 1 if a worker yields its core while it waits. */
 static inline int launch_yields(const struct launch *l)
 {
 	const struct device *d = l->device;
@@ -117,7 +117,7 @@ int device_build(void *self, const struct loom_program *program, struct loom_err
 void program_finish(struct device *d);
 /* object.c: fills p->task from shared objects that come with the program. */
 int object_load(struct device *d, const struct loom_program *program, struct program *p, struct loom_error *err);
-/* source.c: compiles the sources of the program, and fills p->task where the program has no function. */
+/* source.c: compiles the sources of the program, and fills in p->task for tags without a function. */
 int source_build(struct device *d, const struct loom_program *program, struct program *p, struct loom_error *err);
 
 /* memory.c */
@@ -125,27 +125,28 @@ int device_mem_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_mem
 void device_mem_free(void *self, struct loom_memory *memory);
 int device_mem_map(void *self, const struct loom_memory *memory, struct loom_error *err);
 void device_mem_unmap(void *self, const struct loom_memory *memory);
-/* In the child: maps all memory at other addresses, and disables the inherited mapping. Returns 0 or errno. */
+/* Called in the child. Maps all memory at other addresses, and makes the inherited mappings inaccessible. Returns 0 or
+ * errno. */
 int views_remap(struct launch *l);
 
 /* worker.c: makes contexts from l->view. lane_main() is the main function of a lane's thread. */
 void contexts_fill(struct launch *l);
-/* Returns the device functions of an unselected kind, each of which fails. */
+/* Returns a table for a kind that is not selected. Each function in it fails the run. */
 const void *lacking_table(enum loom_kind kind);
 void *lane_main(void *arg);
 
-/* attach.c: attaches policies to the caller's address space. After an error nothing is attached. */
+/* attach.c: attaches policies to the caller's address space. After an error no policy is attached. */
 int attach_all(struct launch *l, struct loom_error *err);
 void attach_ready(struct launch *l); /* called once for each sample */
 void detach_all(struct launch *l);
 
-/* threads.c: threads_start() leaves no thread behind when it fails. Returns 0 or errno. */
+/* threads.c: threads_start() starts all threads or none. Returns 0 or errno. *pin_errno: errno of pinning, or 0. */
 int threads_start(struct launch *l, int *pin_errno);
 void threads_join(struct launch *l);
 
 /* process.c */
 int process_start(struct launch *l, struct loom_error *err);
-int process_died(struct launch *l, struct loom_error *err); /* reaps the process; returns LOOM_EDIED with a text */
+int process_died(struct launch *l, struct loom_error *err); /* reaps the process; returns LOOM_EDIED with how it ended */
 void process_retire(struct launch *l, uint64_t timeout_ns);
 
 /* launch.c */

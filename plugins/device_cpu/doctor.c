@@ -45,7 +45,7 @@ static void *try_pinning(void *arg)
 	return NULL;
 }
 
-/* The trial runs in a thread of its own, so that the affinity ends with it. */
+/* The trial runs in a thread of its own, so that the affinity ends with that thread. */
 static void pinning_row(struct loom_doctor *out, unsigned cpu)
 {
 	struct trial trial = {.cpu = cpu};

@@ -13,12 +13,12 @@
 
 int gate_open(struct gate *g, int process)
 {
-	/* A forked child inherits these words at the same address. They are freed with the last mapping. */
+	/* A forked child inherits these words at the same address. The memory is freed with the last mapping. */
 	void *p = mmap(NULL, sizeof(*g->words), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		       -1, 0);
 	if (p == MAP_FAILED)
 		return errno;
-	/* A wait for a process must end with the process, too. poll() waits for both. */
+	/* A wait for a process must also end with the process, so poll() waits for an eventfd and a pidfd. */
 	int event_fd = process ? eventcount_fd_open() : -1;
 	if (process && event_fd < 0) {
 		int code = errno;
@@ -40,7 +40,7 @@ void gate_close(struct gate *g)
 	g->words = NULL;
 }
 
-/* Called after the condition was changed, also by signal handlers. */
+/* Called after a change of a condition that the host awaits. Signal handlers call it, too. */
 static void notify(struct gate *g)
 {
 	if (g->event_fd >= 0)
@@ -49,7 +49,8 @@ static void notify(struct gate *g)
 		eventcount_advance_private(&g->words->event, &g->words->waiting);
 }
 
-/* The kernel finds the word of a thread in this process by its address, else by its page, which takes longer. */
+/* Returns the futex flag for this gate. The kernel finds a private futex by its address, and another one by its page,
+ * which takes longer. */
 static int mine(const struct gate *g)
 {
 	return g->event_fd < 0 ? FUTEX_PRIVATE_FLAG : 0;
@@ -65,10 +66,11 @@ void gate_reset(struct gate *g)
 uint32_t gate_park(struct gate *g, const struct loom_ctx *c, uint32_t last, uint64_t spin_ns)
 {
 	uint32_t *word = &c->ctl->phase, phase;
-	/* Acquire, here and below: pairs with the host's release of READY or GO after it has set up the sample. */
+	/* Acquire, here and below: pairs with the host's release of READY or GO, which follows the set-up of the
+	 * sample. */
 	if (spin_ns && (phase = loom_load_acquire_sys(word)) == last) {
 		uint64_t until = gate_clock() + spin_ns;
-		__atomic_fetch_add(&g->words->watching, 1, __ATOMIC_RELAXED); /* a hint for device_go() */
+		__atomic_fetch_add(&g->words->watching, 1, __ATOMIC_RELAXED); /* a hint for go_alone() in launch.c */
 		while ((phase = loom_load_acquire_sys(word)) == last && gate_clock() < until)
 			loom_pause(c);
 		__atomic_fetch_sub(&g->words->watching, 1, __ATOMIC_RELAXED);
@@ -88,10 +90,11 @@ void gate_tell(struct gate *g, uint32_t *word, uint32_t value)
 void gate_arrive(struct gate *g, uint32_t lanes, uint32_t phase)
 {
 	struct gate_words *w = g->words;
-	/* Each lane releases its earlier writes; the last lane acquires all of them and releases them to the host. */
+	/* Each lane releases its earlier writes. The last lane acquires the writes of all lanes, and releases them to
+	 * the host. */
 	if (__atomic_add_fetch(&w->arrived, 1, __ATOMIC_ACQ_REL) != lanes)
 		return;
-	/* No lane returns before the host has seen `ready`. Release: pairs with gate_spin(). */
+	/* No lane arrives again before the host has seen `ready`. Release: pairs with the acquire in gate_spin(). */
 	__atomic_store_n(&w->arrived, 0, __ATOMIC_RELEASE);
 	gate_tell(g, &w->ready, phase);
 }
@@ -102,13 +105,13 @@ uint32_t gate_spin(struct gate *g, const struct loom_ctx *c, uint32_t ready)
 	/* Acquire: pairs with the host's release of GO. */
 	while ((phase = loom_load_acquire_sys(&c->ctl->phase)) == ready)
 		loom_pause(c);
-	/* The host already orders the lanes, but a race detector cannot see that if the host is another process.
-	 * Acquire: pairs with the last lane's reset in gate_arrive(). */
+	/* The phase already orders the lanes, but a race detector cannot see that if the host is another process.
+	 * Acquire: pairs with the last lane's store of 0 in gate_arrive(). */
 	(void)__atomic_load_n(&g->words->arrived, __ATOMIC_ACQUIRE);
 	return phase;
 }
 
-/* The end of the sample is that of its last worker. */
+/* Records the end time of a worker. The sample ends with its last worker. */
 static void note_end(struct gate_words *w, uint64_t now_ns)
 {
 	uint64_t end = __atomic_load_n(&w->end_ns, __ATOMIC_RELAXED);
@@ -117,7 +120,7 @@ static void note_end(struct gate_words *w, uint64_t now_ns)
 		;
 }
 
-/* Called by the last worker to end. No worker calls it again before the host has read `done`. */
+/* Called by the last worker to end. No worker calls it for a later sample before the host has read `done`. */
 static void tell_done(struct gate *g, uint32_t phase)
 {
 	struct gate_words *w = g->words;
@@ -130,7 +133,7 @@ static void tell_done(struct gate *g, uint32_t phase)
 void gate_finish(struct gate *g, uint32_t workers, uint32_t phase, uint64_t now_ns, int stopped)
 {
 	note_end(g->words, now_ns);
-	/* Releases the worker's results and its end_ns, and acquires those of all workers before it. */
+	/* Releases this worker's results and end time. The last worker acquires those of all workers. */
 	if (__atomic_add_fetch(&g->words->finished, 1, __ATOMIC_ACQ_REL) == workers)
 		tell_done(g, phase);
 	else if (stopped)
@@ -147,7 +150,7 @@ int gate_join(struct gate *g, const struct loom_ctx *c, uint32_t phase)
 {
 	uint64_t *word = &g->words->team, team = __atomic_load_n(word, __ATOMIC_ACQUIRE);
 	for (;;) {
-		if (team >> 32 != phase) { /* the host is about to admit workers, or has started a later sample */
+		if (team >> 32 != phase) { /* the host has not admitted workers yet, or has started a later sample */
 			if (loom_load_acquire_sys(&c->ctl->phase) != phase)
 				return 0;
 			loom_pause(c);
@@ -164,8 +167,8 @@ void gate_part(struct gate *g, uint32_t phase, uint64_t now_ns, int stopped)
 {
 	uint64_t *word = &g->words->team;
 	note_end(g->words, now_ns);
-	/* GATE_CLOSED keeps further workers out. It is set before the last worker reports that all have left. Release
-	 * and acquire as in gate_finish(). */
+	/* GATE_CLOSED keeps further workers out. It is set before the last worker reports that all have left. The
+	 * subtraction releases and acquires like the addition in gate_finish(). */
 	__atomic_fetch_or(word, GATE_CLOSED, __ATOMIC_RELAXED);
 	if ((uint32_t)__atomic_sub_fetch(word, 1, __ATOMIC_ACQ_REL) == GATE_CLOSED)
 		tell_done(g, phase);
@@ -175,7 +178,7 @@ void gate_part(struct gate *g, uint32_t phase, uint64_t now_ns, int stopped)
 
 void gate_leave(struct gate *g, uint32_t threads)
 {
-	/* Ordered as in gate_finish(). `gone` stays at `threads`, for which the host waits. */
+	/* Releases and acquires as in gate_finish(). `gone` keeps the value `threads`, for which the host waits. */
 	if (__atomic_add_fetch(&g->words->gone, 1, __ATOMIC_ACQ_REL) == threads)
 		notify(g);
 }
@@ -202,7 +205,8 @@ int gate_watch(const uint32_t *word, uint32_t value, uint64_t most_ns)
 	return seen;
 }
 
-/* Sleeps until the host is notified after `seen`, or, with a descriptor, until the process ends. Returns 0 or errno. */
+/* Sleeps until the event word differs from `seen`. If the workers are in a process, it sleeps until the eventfd is
+ * readable or the process ends. most: time limit. Returns 0 or errno. */
 static int sleep_until(struct gate *g, uint32_t seen, struct pollfd *process, const struct timespec *most)
 {
 	struct pollfd on[2] = {{.fd = g->event_fd, .events = POLLIN}, *process};
@@ -230,7 +234,7 @@ static int await(struct gate *g, const uint32_t *word, uint32_t value, const uin
 			return 0;
 		if (process.revents)
 			return LOOM_EDIED;
-		/* Checked before every sleep, because another wait may have used up the notification. */
+		/* Checked before every sleep, because another wait may have consumed the notification of the nudge. */
 		if (stop && __atomic_load_n(&g->nudged, __ATOMIC_RELAXED) &&
 		    __atomic_exchange_n(&g->nudged, 0, __ATOMIC_ACQUIRE))
 			return LOOM_EINTR;

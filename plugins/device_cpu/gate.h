@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gate synchronises host and lanes. The host writes ctl->phase, which belongs to the stack. The workers reply
- * through struct gate_words, which belongs to the device and is shared with its process. They notify the host, which
- * sleeps on an eventcount (lib/eventcount.h). */
+ * through struct gate_words, which belongs to the device. A device process shares these words with the host. The
+ * workers notify the host, which sleeps on an eventcount (lib/eventcount.h). */
 #ifndef GPULOOM_CPU_GATE_H
 #define GPULOOM_CPU_GATE_H
 
@@ -12,22 +12,23 @@
 #include <unistd.h>
 
 struct gate_words {
-	uint32_t arrived; /* lanes that have arrived for the next sample */
+	uint32_t arrived; /* number of lanes that have arrived for the next sample */
 	uint32_t ready;   /* the READY phase that all lanes have reached */
-	uint32_t started; /* used under process isolation. 1: the threads run, or failed to start (`failure`) */
+	uint32_t started; /* 1: the threads of a device process run, or failed to start (`failure`) */
 	uint32_t pin_errno;
-	uint32_t finished __attribute__((aligned(64))); /* workers that have finished the sample */
+	uint32_t finished __attribute__((aligned(64))); /* number of workers that have finished the sample */
 	uint32_t done;     /* the GO phase that all workers have finished */
-	uint64_t end_ns;   /* the latest end of a worker so far */
-	uint64_t ended_ns; /* the end of the sample of phase `done` */
-	uint32_t gone;     /* threads that have left the launch */
+	uint64_t end_ns;   /* latest end time of a worker so far */
+	uint64_t ended_ns; /* end time of the sample of phase `done` */
+	uint32_t gone;     /* number of threads that have left the launch */
 	uint32_t event;    /* the eventcount on which the host sleeps if the workers are threads */
-	uint32_t waiting;  /* 1: the host sleeps, or is about to */
-	/* Of a sample whose workers may be late: phase << 32 | GATE_CLOSED after a worker has seen the end | number of
-	 * workers in it. The last worker to leave notifies the host. Model: tests/models/gate.pml. */
+	uint32_t waiting;  /* 1: the host sleeps or is about to sleep */
+	/* For a sample whose workers may be late. The upper half is the phase. The lower half is the number of workers
+	 * in the sample, plus GATE_CLOSED after a worker has seen the end. The last worker to leave notifies the host.
+	 * Model: tests/models/gate.pml. */
 	uint64_t team __attribute__((aligned(64)));
-	uint32_t watching __attribute__((aligned(64))); /* lanes that spin between samples */
-	uint32_t host_cpu; /* core of the host's thread when it began the last sample */
+	uint32_t watching __attribute__((aligned(64))); /* number of lanes that spin between samples */
+	uint32_t host_cpu; /* core of the host thread when it began the last sample */
 	char failure[512] __attribute__((aligned(64)));
 };
 
@@ -35,8 +36,8 @@ struct gate_words {
 
 struct gate {
 	struct gate_words *words; /* mapped at the same address in host and child */
-	int event_fd;             /* eventfd of a device process; -1: the workers are threads */
-	uint32_t nudged;          /* used by the host only: the next wait with a stop word ends at once */
+	int event_fd;             /* eventfd by which a device process notifies the host; -1: the workers are threads */
+	uint32_t nudged;          /* 1: the next wait with a stop word ends at once; used by the host only */
 };
 
 int gate_open(struct gate *g, int process); /* returns 0 or errno */
@@ -47,12 +48,12 @@ void gate_reset(struct gate *g); /* called while no workers exist */
 
 /* Waits until the host leaves phase `last`. Spins for a while, then sleeps. Returns READY, GO or RETIRE. */
 uint32_t gate_park(struct gate *g, const struct loom_ctx *c, uint32_t last, uint64_t spin_ns);
-/* This lane polls from now on; the last of `lanes` notifies the host. */
+/* Reports that this lane has arrived and polls for GO. The last of `lanes` notifies the host. */
 void gate_arrive(struct gate *g, uint32_t lanes, uint32_t phase);
 /* Spins until the host leaves READY. Returns GO or RETIRE. */
 uint32_t gate_spin(struct gate *g, const struct loom_ctx *c, uint32_t ready);
-/* Called when a worker has finished the sample that `phase` started. The last of `workers` notifies the host. So does a
- * worker that left because it was `stopped`, since the host may have to wake the others. */
+/* Called when a worker has finished the sample that `phase` started. The last of `workers` notifies the host. A worker
+ * that left because it was `stopped` does so, too, because the host may have to wake other workers. */
 void gate_finish(struct gate *g, uint32_t workers, uint32_t phase, uint64_t now_ns,
 		 int stopped);
 /* For a sample whose workers may be late. Returns 1 if this worker takes part, 0 if it came too late. */
@@ -68,19 +69,19 @@ void gate_tell(struct gate *g, uint32_t *word, uint32_t value);
 
 /* Wakes the workers that sleep on the phase word. */
 void gate_wake(const struct gate *g, struct loom_ctl *ctl);
-/* Called before the first worker can join. */
+/* Admits workers to a sample whose workers may be late. Called before the first worker can join. */
 void gate_admit(struct gate *g, uint32_t phase);
 /* Polls until *word is `value`, for at most `most_ns`. Returns 1 if it is. */
 int gate_watch(const uint32_t *word, uint32_t value, uint64_t most_ns);
 /* Ends the gate_await() in progress, or the next one. Any thread and signal handlers may call it. */
 void gate_nudge(struct gate *g);
-/* Waits until *word is `value`. Returns 0; LOOM_ETIMEDOUT at `end_ns`; LOOM_EINTR after a signal; LOOM_EDIED when pidfd
- * (-1: none) says that the process has ended. If `stop` is not NULL, also returns LOOM_EINTR after a nudge, or after a
- * notification if *stop is set. */
+/* Waits until *word is `value`, and then returns 0. Returns LOOM_ETIMEDOUT at `end_ns`, and LOOM_EINTR after a signal.
+ * Returns LOOM_EDIED if the process of `pidfd` has ended; pidfd = -1: there is no process. If `stop` is not NULL, it
+ * also returns LOOM_EINTR after a nudge, or after a notification if *stop is set. */
 int gate_await(struct gate *g, const uint32_t *word, uint32_t value, const uint32_t *stop, int pidfd,
 	       uint64_t end_ns);
-/* gate_await() within a time span, for work of threads of this process. The clock continues while the process is
- * stopped, but the threads do not: a stop takes at most a tenth of the span. */
+/* Like gate_await(), but with a time span, for work of threads of this process. If the process is stopped, the clock
+ * continues but the threads do not. So the span is divided into ten waits, and a stop uses up at most one of them. */
 int gate_await_within(struct gate *g, const uint32_t *word, uint32_t value, int pidfd, uint64_t span_ns);
 
 static inline uint64_t gate_clock(void)

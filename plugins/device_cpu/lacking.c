@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device functions of a kind that the conf does not select. If a workload calls one without declaring that it needs the
+/* Device functions of kinds that the conf does not select. If a workload calls one without declaring that it needs the
  * kind, the run fails with a message. */
 #include <gpuloom/barrier.h>
 #include <gpuloom/dev/dev.h>
@@ -17,7 +17,7 @@ static int lacks(struct loom_ctx *c, enum loom_kind kind)
 	return LOOM_ENOENT;
 }
 
-/* Defines a function with these parameters that fails. */
+/* Defines a function with these parameters, which fails the run. */
 #define LACKS(result, kind, name, params, unused)                                                                      \
 	static result kind##_##name params                                                                             \
 	{                                                                                                              \

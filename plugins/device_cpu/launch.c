@@ -12,7 +12,8 @@
 #include "device_cpu.h"
 #include "lib/align.h"
 
-/* Time for which the host polls for spinning workers to finish before it wakes the others: less than a wake-up. */
+/* Time for which the host polls whether the spinning workers have finished. Then it wakes the sleeping workers. A
+ * wake-up takes longer than this time. */
 #define POLL_NS 5000
 
 static void launch_free(struct launch *l)
@@ -50,7 +51,7 @@ static int choose_entry(struct launch *l, struct loom_error *err)
 	return 0;
 }
 
-/* Reports the cores, and whether waiting workers yield, if the conf does not decide that. */
+/* Reports the cores that were chosen, and whether a worker yields its core while it waits. */
 static void report(const struct launch *l)
 {
 	const struct device *d = l->device;
@@ -99,7 +100,7 @@ static struct launch *launch_make(struct device *d, const struct loom_launch *wh
 	for (uint32_t i = 0; i < l->workers * l->lanes; i++) {
 		l->lane[i].launch = l;
 		l->lane[i].worker = &l->worker[i / l->lanes];
-		/* Runs in the host process, so that its other stacks see which cores are taken. */
+		/* cores_take() runs in the host process, so other stacks of this process see which cores are taken. */
 		int crowded = 0;
 		l->lane[i].core =
 		    d->options->pin == PIN_CORE && l->lanes == 1 ? cores_take(&d->cores, i, &crowded) : CORE_ANY;
@@ -157,7 +158,7 @@ int device_launch(void *self, const struct loom_launch *what, struct loom_error 
 	return 0;
 }
 
-/* Workers on the core of the host thread do not spin between samples. */
+/* Records the host thread's core. Workers on that core do not spin between samples. */
 static void note_host(struct device *d)
 {
 	__atomic_store_n(&d->gate.words->host_cpu, (uint32_t)sched_getcpu(), __ATOMIC_RELAXED);
@@ -169,7 +170,7 @@ int device_ready(void *self, uint64_t timeout_ns, struct loom_error *err)
 	struct launch *l = d->launch;
 	if (!l)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing is launched", d->name);
-	l->phase = __atomic_load_n(&l->host_ctl->phase, __ATOMIC_RELAXED); /* stored by this thread */
+	l->phase = __atomic_load_n(&l->host_ctl->phase, __ATOMIC_RELAXED); /* relaxed, because this thread stored it */
 	note_host(d);
 	gate_wake(&d->gate, l->host_ctl);
 	if (l->pid && !l->process.pid)
@@ -193,7 +194,7 @@ static void wake(struct device *d)
 	gate_wake(&d->gate, d->launch->host_ctl);
 }
 
-/* Sends GO without READY: if workers may be late, only those that spin start at once. */
+/* Starts a sample by GO without READY. If workers may be late, only those that spin start at once. */
 static void go_alone(struct device *d, uint32_t go)
 {
 	struct launch *l = d->launch;
@@ -218,10 +219,10 @@ int device_go(void *self, struct loom_error *err)
 	struct launch *l = d->launch;
 	if (!l)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing is launched", d->name);
-	uint32_t go = __atomic_load_n(&l->host_ctl->phase, __ATOMIC_RELAXED); /* stored by this thread */
+	uint32_t go = __atomic_load_n(&l->host_ctl->phase, __ATOMIC_RELAXED); /* relaxed, because this thread stored it */
 	if (l->phase != LOOM_PHASE_READY(LOOM_PHASE_SAMPLE(go)))
 		go_alone(d, go);
-	/* Otherwise the workers poll the word. */
+	/* After READY nothing is needed, because the workers poll the phase word. */
 	l->phase = go;
 	return 0;
 }
@@ -265,7 +266,7 @@ int device_retire(void *self, uint64_t timeout_ns, struct loom_error *err)
 	} else {
 		uint32_t threads = l->workers * l->lanes, *gone = &d->gate.words->gone;
 		int code = gate_await_within(&d->gate, gone, threads, -1, timeout_ns);
-		if (code) /* d->launch stays, because the threads still use it */
+		if (code) /* the launch stays, because the threads still use it */
 			return LOOM_FAIL(d->host, err, code,
 					 "%s: %u of %u threads did not leave within %" PRIu64 " ms: "
 					 "threads cannot be killed, so the memory of this run must stay "

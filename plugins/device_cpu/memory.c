@@ -12,7 +12,7 @@
 int device_mem_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_memory *memory, struct loom_error *err)
 {
 	struct device *d = self;
-	(void)flags; /* the host can access all of it */
+	(void)flags; /* the host can access all memory of this device */
 	struct hostmem_want want = {
 	    .label = d->name, .bytes = bytes, .node = d->cores.node, .huge = d->options->huge_pages != 0};
 	return hostmem_make(d->host, &want, memory, err);
@@ -24,7 +24,8 @@ void device_mem_free(void *self, struct loom_memory *memory)
 	hostmem_free(memory);
 }
 
-/* Only checks that mapping is possible: threads use the host's mapping, a process maps memory when it starts. */
+/* Only checks that the memory can be mapped. Threads use the host's mapping. A device process maps the memory when it
+ * starts (views_remap()). */
 int device_mem_map(void *self, const struct loom_memory *memory, struct loom_error *err)
 {
 	struct device *d = self;
@@ -43,7 +44,7 @@ void device_mem_unmap(void *self, const struct loom_memory *memory)
 	(void)self, (void)memory;
 }
 
-#define STEP (2u << 20) /* size of a huge page, and a multiple of all base pages */
+#define STEP (2u << 20) /* size of a huge page, and a multiple of every base page size */
 
 /* Returns the index of the first segment in the same memory as segment i. */
 static uint32_t first_in_memory(const struct loom_launch *what, uint32_t i)
@@ -54,8 +55,9 @@ static uint32_t first_in_memory(const struct loom_launch *what, uint32_t i)
 	return first;
 }
 
-/* Each device offsets its mappings by its index in a region of the same size. Otherwise children of one parent would
- * get equal addresses. A raw pointer in shared memory then faults instead of working by accident. */
+/* Maps the segments into a region that has the same size in all devices. Each device shifts its mappings by its index,
+ * because children of one parent would otherwise get equal addresses. With different addresses, a raw pointer in shared
+ * memory faults instead of working by accident. */
 int views_remap(struct launch *l)
 {
 	const struct loom_launch *what = l->what;

@@ -31,8 +31,9 @@ static int is_whole(const struct loom_program_ir *ir)
 	return 1;
 }
 
-/* Loads a copy in memory, since each stack stores its own tags in the object. The descriptor of a loaded object stays
- * open: the loader identifies objects by path, and would take the next object with the same number for this one. */
+/* Loads a copy in memory, because each stack stores its own tags in the object. The descriptor of a loaded object stays
+ * open. The loader identifies objects by path, so it would take another object with the same descriptor number for this
+ * one. */
 static void *open_object(const struct loom_program_ir *ir, char *why, size_t room)
 {
 	char path[64];

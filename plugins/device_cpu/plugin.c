@@ -89,7 +89,7 @@ static void destroy(void *self)
 	if (!d)
 		return;
 	if (d->launch && device_retire(d, 0, NULL) != 0)
-		return; /* its threads still use all of it */
+		return; /* its threads still use this memory */
 	const struct loom_host *host = d->host;
 	program_finish(d);
 	gate_close(&d->gate);
@@ -139,7 +139,8 @@ static int shape(void *self, struct loom_device_shape *shape, struct loom_error 
 	shape->numa_node = d->cores.node;
 	shape->local_bytes = LOCAL_BYTES_MAX;
 	shape->kind = LOOM_ON_CPU;
-	/* A child has a copy of its parent's memory from the time of the fork. */
+	/* Only threads can stay launched between runs. A child process has a copy of its parent's memory from the time
+	 * of the fork, and does not see later changes. */
 	shape->flags = d->options->isolation == ISOLATION_THREAD ? LOOM_SHAPE_PERSISTENT : 0;
 	shape->launch_ns = d->options->launch_cost;
 	shape->teardown_ns = d->options->teardown_cost;

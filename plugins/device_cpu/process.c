@@ -26,8 +26,8 @@ static _Noreturn void give_up(struct launch *l, const char *what, int code)
 	_exit(1);
 }
 
-/* Runs no handlers of the parent, flushes none of its buffers and does not log: a thread that does not exist here may
- * have held the lock of the log. */
+/* The main function of the child. It runs no handlers of the parent, and flushes none of its buffers. It does not log,
+ * because a thread that does not exist in the child may have held the lock of the log. */
 static _Noreturn void child_main(struct launch *l)
 {
 	int code = views_remap(l);
@@ -66,7 +66,8 @@ int process_died(struct launch *l, struct loom_error *err)
 	return LOOM_FAIL(host, err, LOOM_EDIED, "%s: its process (pid %d) %s", name, pid, how);
 }
 
-/* Returns 1 if the process ended in order. If its status was lost, its threads have counted themselves in `gone`. */
+/* Returns 1 if the process ended in order. If its status was lost, it did so if all threads have counted themselves in
+ * `gone`. */
 static int ended_well(const struct launch *l)
 {
 	uint32_t gone = __atomic_load_n(&l->device->gate.words->gone, __ATOMIC_RELAXED);
@@ -75,7 +76,7 @@ static int ended_well(const struct launch *l)
 
 void process_retire(struct launch *l, uint64_t timeout_ns)
 {
-	if (!l->process.pid) /* wait() has reported that it died */
+	if (!l->process.pid) /* process_died() has reaped it already */
 		return;
 	const struct loom_host *host = l->device->host;
 	const char *name = l->device->name;
@@ -91,7 +92,7 @@ void process_retire(struct launch *l, uint64_t timeout_ns)
 		LOOM_LOG(host, LOOM_LOG_WARN, name, "its process (pid %d) %s", (int)l->pid, how);
 }
 
-/* Waits until the child reports that its threads run, or an error. */
+/* Waits until the child reports that its threads run, or that it failed. */
 static int await_start(struct launch *l, struct loom_error *err)
 {
 	struct device *d = l->device;
@@ -121,7 +122,7 @@ int process_start(struct launch *l, struct loom_error *err)
 	if (l->process.fd < 0) {
 		child_signal(&l->process, SIGKILL);
 		reap(l);
-		if (failed == ESRCH) /* it ended at once, and another wait of this program reaped it */
+		if (failed == ESRCH) /* it ended at once, and another wait of this program has reaped it */
 			return process_died(l, err);
 		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
 				 "%s: isolation = process needs pidfd_open, which this kernel or sandbox "

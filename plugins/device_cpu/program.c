@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Composes the device code, which is tables of pointers on the CPU. */
+/* Composes the device code. On the CPU, it is a table of function pointers for each kind. */
 #include <gpuloom/workload.h>
 
 #include "../shared/compose/compose.h"

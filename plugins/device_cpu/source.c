@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Task functions that come as source, of which the C compiler of this machine makes a shared object. */
+/* Task functions that come as source. The C compiler of this machine makes a shared object from them. */
 #include <dlfcn.h>
 #include <gpuloom/workload.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threads of a launch: all start or none. The host pins and joins them. */
+/* The threads of a launch. Either all of them start or none. The thread that starts them also pins and joins them. */
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -10,7 +10,8 @@
 #include "lib/thread.h"
 #include "device_cpu.h"
 
-/* The lanes of a worker are pinned to the whole set: with a core per lane, workers would overlap. */
+/* Pins a thread. The lanes of a worker are pinned to all cores of the device, because the device may have only one core
+ * per worker. */
 static int pin(const struct launch *l, uint32_t index)
 {
 	const struct device *d = l->device;
@@ -24,13 +25,14 @@ static int pin(const struct launch *l, uint32_t index)
 
 static void start(struct launch *l, uint32_t word)
 {
-	/* Release: pairs with the acquire in await_start(). */
+	/* Release: pairs with the acquire in await_start() of worker.c. */
 	__atomic_store_n(&l->start, word, __ATOMIC_RELEASE);
 	loom_futex_wake(&l->start, INT_MAX, FUTEX_PRIVATE_FLAG);
 }
 
-/* Waits until every thread runs. By then it has released the locks of the C library and of sanitizers that thread
- * start-up takes. Another device may fork next, and in its child these locks would stay locked. */
+/* Waits until every thread runs. The start of a thread takes locks of the C library and of sanitizers. If another
+ * device forked while a lock is held, the lock would stay locked in its child. A thread that runs has released the
+ * locks. */
 static void await_all(struct launch *l)
 {
 	uint32_t here;
@@ -43,13 +45,13 @@ int threads_start(struct launch *l, int *pin_errno)
 	sigset_t old;
 	int code = 0;
 	*pin_errno = 0;
-	child_block_signals(&old); /* threads inherit the mask, so that Ctrl-C goes to the host thread */
+	child_block_signals(&old); /* threads inherit this mask, so that the host thread gets the signal of Ctrl-C */
 	for (l->started = 0; l->started < l->workers * l->lanes; l->started++) {
 		struct lane *lane = &l->lane[l->started];
 		code = thread_create(&lane->thread, lane_main, lane);
 		if (code)
 			break;
-		char name[16]; /* the kernel's limit is 16: "cpu:0.w12" in top and gdb */
+		char name[16]; /* the kernel's limit is 16 bytes; top and gdb show such a name: "cpu:0.w12" */
 		snprintf(name, sizeof(name), "%.9s.w%u", l->device->name,
 			 (unsigned)(lane->ctx.worker - lane->ctx.first) % 1000u);
 		pthread_setname_np(lane->thread, name);

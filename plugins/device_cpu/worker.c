@@ -49,7 +49,7 @@ void contexts_fill(struct launch *l)
 	}
 }
 
-/* Returns a seed, which is never 0, the fixed point of xorshift. */
+/* Returns a seed for xorshift. It is never 0, because xorshift would stay at 0. */
 static uint64_t seed(const struct loom_ctx *c, uint64_t run, uint32_t sample)
 {
 	uint64_t x = loom__mix64(loom__mix64(loom__mix64(run) + sample) + c->worker);
@@ -72,21 +72,21 @@ static uint64_t cpu_time_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* The last lane to finish records the end of the worker and the CPU time of all lanes. Also adds the CPU time that the
- * workload has counted for other processes. */
+/* Ends a sample for a lane. The last lane of a worker records the worker's end and the CPU time of all its lanes. The
+ * workload may have counted CPU time of other processes in cpu_ns before, so the time is added. */
 static void finish(struct lane *me, uint32_t go, int late)
 {
 	struct launch *l = me->launch;
 	struct worker *w = me->worker;
 	uint64_t now = loom_clock_ns(&me->ctx);
-	/* Relaxed: `left` orders this add, and the gate orders the next sample. */
+	/* Relaxed, because the addition to `left` orders this one, and the gate orders the next sample. */
 	if (!l->ctl->unmeasured)
 		__atomic_add_fetch(&w->cpu_ns, cpu_time_ns() - me->cpu_begin_ns, __ATOMIC_RELAXED);
 	if (l->lanes > 1) {
-		/* Releases the work of this lane; the last lane acquires that of all lanes. */
+		/* Releases the work of this lane. The last lane acquires the work of all lanes. */
 		if (__atomic_add_fetch(&w->left, 1, __ATOMIC_ACQ_REL) != l->lanes)
 			return;
-		/* Relaxed: the gate orders the next use. */
+		/* Relaxed, because the gate orders the next use of this word. */
 		__atomic_store_n(&w->left, 0, __ATOMIC_RELAXED);
 		now = loom_clock_ns(&me->ctx); /* the end of the last lane */
 	}
@@ -98,12 +98,13 @@ static void finish(struct lane *me, uint32_t go, int late)
 		gate_part(&l->device->gate, go, now, loom_stopped(&me->ctx));
 	else
 		gate_finish(&l->device->gate, l->workers, go, now, loom_stopped(&me->ctx));
-	/* Clears the blocks of all lanes before this lane reaches the next sample, outside of the measured time. */
+	/* Clears the private blocks of the worker before this lane reaches the next sample, outside of the measured
+	 * time. */
 	if (l->local_bytes)
 		memset(w->local, 0, l->local_bytes);
 }
 
-/* launch_cost and teardown_cost: models the time that a GPU takes to start or end a kernel. */
+/* Waits as long as a GPU takes to start or end a kernel. This models launch_cost and teardown_cost. */
 static void spend(const struct loom_ctx *c, uint64_t ns)
 {
 	uint64_t until = loom_clock_ns(c) + ns;
@@ -115,7 +116,7 @@ static void spend(const struct loom_ctx *c, uint64_t ns)
 static int await_start(struct launch *l)
 {
 	uint32_t word;
-	/* Release: publishes the start-up of this thread; pairs with the acquire in await_all(). */
+	/* Release: publishes the start-up of this thread. Pairs with the acquire in await_all() of threads.c. */
 	__atomic_fetch_add(&l->here, 1, __ATOMIC_RELEASE);
 	loom_futex_wake(&l->here, 1, FUTEX_PRIVATE_FLAG);
 	while ((word = __atomic_load_n(&l->start, __ATOMIC_ACQUIRE)) == 0)
@@ -123,16 +124,17 @@ static int await_start(struct launch *l)
 	return word == START_GO;
 }
 
-/* Makes the lanes of a worker agree on the phase after `last`: GO, or RETIRE if some woke up so late that the host has
- * abandoned the sample. Lanes meet at barriers, so all take part or none. The first lane stores (last + 1) << 32 |
- * phase. The key last + 1 is never 0, so 0 means that no lane has stored yet. */
+/* Makes the lanes of a worker agree on the phase after `last`, because either all or none must take part in barriers.
+ * The phase is GO, or RETIRE if a lane woke up so late that the host has abandoned the sample. The first lane stores
+ * (last + 1) << 32 | phase, and the other lanes take that phase. The key last + 1 is never 0, so 0 means that no lane
+ * has stored yet. */
 static uint32_t agree(struct lane *me, uint32_t last, uint32_t phase)
 {
 	uint64_t *word = &me->worker->agreed, key = last + 1, mine = key << 32 | phase;
 	uint64_t held = __atomic_load_n(word, __ATOMIC_RELAXED);
 	if (me->launch->lanes == 1)
 		return phase;
-	/* Relaxed: the host's set-up was acquired with the phase. */
+	/* Relaxed, because the lane acquired the host's set-up together with the phase. */
 	while (held >> 32 != key)
 		if (__atomic_compare_exchange_n(word, &held, mine, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 			return phase;
@@ -152,7 +154,8 @@ void *lane_main(void *arg)
 		return NULL;
 	for (;;) {
 		int late = 0;
-		/* Do not spin on the core of the host thread, which would have to wait for this lane. */
+		/* Does not spin on the core of the host thread, because the host thread would have to wait for this
+		 * lane. */
 		uint32_t host = __atomic_load_n(&gate->words->host_cpu, __ATOMIC_RELAXED);
 		int spins = l->spare || (me->core != CORE_ANY && me->core != host);
 		uint32_t last = phase;
@@ -176,7 +179,7 @@ void *lane_main(void *arg)
 				continue;
 			term->busy(c);
 		} else {
-			loom_barrier_lanes(c); /* all lanes see zeroed private blocks */
+			loom_barrier_lanes(c); /* after this, all lanes see zeroed private blocks */
 		}
 		if (!c->ctl->unmeasured)
 			me->cpu_begin_ns = cpu_time_ns();

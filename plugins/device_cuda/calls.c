@@ -60,7 +60,7 @@ static int find_limits(struct cuda *c, struct loom_error *err)
 	struct gpu_limits *l = &d->limits;
 	int cooperative = 0, major = 0, minor = 0;
 	l->wave = 32;
-	l->parts = 4; /* all models so far have this number */
+	l->parts = 4; /* partitions of a multiprocessor, in all models so far */
 	const struct {
 		CUdevice_attribute attribute;
 		int *to;
@@ -89,7 +89,7 @@ static int find_limits(struct cuda *c, struct loom_error *err)
 				 "launches is needed (memory orders, resident workers)",
 				 d->name, major, minor, cooperative ? "" : " without cooperative launches");
 	snprintf(d->arch, sizeof(d->arch), "sm_%d%d", major, minor);
-	/* Older drivers do not know the attribute. */
+	/* Older drivers do not know this attribute. */
 	int mps = 1;
 	l->time_slicing = c->api.cuDeviceGetAttribute(&mps, MPS_ENABLED, c->device) == CUDA_SUCCESS && !mps;
 	return 0;
@@ -102,7 +102,7 @@ static int choose(struct cuda *c)
 
 static int find_name(struct cuda *c)
 {
-	(void)c; /* the limits already have all values */
+	(void)c; /* find_limits() sets d->arch */
 	return 0;
 }
 
@@ -171,7 +171,7 @@ static int attach(struct gpu *d)
 
 /* ---- graphs ---- */
 
-/* Capture mode relaxed: unrelated calls are allowed. */
+/* In capture mode `relaxed`, unrelated calls are allowed during a capture. */
 static int record(struct gpu *d)
 {
 	return CALL(of(d), cuStreamBeginCapture, of(d)->work, CU_STREAM_CAPTURE_MODE_RELAXED);
@@ -261,7 +261,7 @@ static int clear(struct gpu *d, uint64_t at, uint64_t bytes)
 
 /* ---- programs ---- */
 
-/* Newest first. Version 12 is the first with C++20, which designated initialisers need. */
+/* Newest first. NVRTC 12 is the first with C++20, which designated initialisers need. */
 static const char *const compiler_names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", NULL};
 static const char *const compiler_folders[] = {"/usr/local/cuda/lib64", "/opt/cuda/lib64", NULL};
 static const char *const compiler_homes[] = {"CUDA_HOME", "CUDA_PATH", NULL};
@@ -281,10 +281,10 @@ const struct rtc_kind cuda_compiler = {
     .least = 12,
 };
 
-/* resources_read() parses the report of the assembler. */
+/* The second option makes the assembler report resources, for resources_read(). */
 static const char *const flags[] = {"-std=c++20", "--ptxas-options=-v"};
 static const char *const linked_flags[] = {"-dlto", "-rdc=true"};
-/* The compiler optimises and assembles functions in parallel, on all cores. */
+/* With these options the compiler optimises and assembles functions in parallel, on all cores. */
 static const char *const parallel_flags[] = {"-split-compile=0", "--ptxas-options=--split-compile=0"};
 #define PARALLEL_SINCE 13
 
@@ -311,8 +311,8 @@ static void identify(const struct gpu *d, struct loom__text *key)
 		loom__text_add(key, " %s", flags[i]);
 }
 
-/* Returns the largest number of registers per thread with which the promised blocks are resident. Registers are
- * allocated in units of eight. */
+/* Returns the largest number of registers per thread with which d->bound blocks are resident on a multiprocessor.
+ * Registers are allocated in units of eight. */
 static uint32_t most_registers(const struct gpu *d)
 {
 	uint32_t threads = d->bound * (d->lanes * d->per_block + d->watch);
@@ -342,7 +342,7 @@ static int compile(struct gpu *d, const struct gpu_program *program, struct cach
 	return 0;
 }
 
-/* The default of 1 KiB suffices without nested tasks. */
+/* Reserves stack for nested tasks. Without them, the driver's default of 1 KiB suffices. */
 static int reserve_stack(struct cuda *c, const struct gpu_kernel *k)
 {
 	size_t have = 0,
@@ -384,7 +384,7 @@ const struct gpu_driver cuda_driver = {
     .watches = 1,
     .ir = COMPOSE_PTX | COMPOSE_LTO,
     .ir_text = "PTX or LTO-IR",
-    .lanes_shared = 16, /* bytes of struct loom_lanes, static */
+    .lanes_shared = 16, /* bytes of struct loom_lanes, which is static */
     .peer_atomics = peer_atomics,
     .record = record,
     .recorded = recorded,

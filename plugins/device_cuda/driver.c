@@ -21,14 +21,14 @@ const char *driver_text(const struct driver *cu, CUresult rc)
 	return text;
 }
 
-/* Returns how to fix known errors of cuInit(). */
+/* Returns how to fix an error of cuInit(). */
 static const char *init_fix(CUresult rc)
 {
 	switch (rc) {
 	case CUDA_ERROR_NO_DEVICE:
 		return "make an NVIDIA GPU visible (nvidia-smi lists them, CUDA_VISIBLE_DEVICES and the "
 		       "container's settings hide them)";
-	case CUDA_ERROR_NOT_INITIALIZED: /* returned in a fork of a process that used CUDA */
+	case CUDA_ERROR_NOT_INITIALIZED: /* returned in a fork of a process that has used CUDA */
 		return "this process is a fork of one that used CUDA: start a new program, or fork before CUDA is used";
 	case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
 	case CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE:
@@ -94,7 +94,7 @@ int driver_open(const struct loom_host *host, const char *label, struct driver *
 enum { ADD = 0, EXCHANGE = 8, CAS = 9, SCALAR_64 = 1 << 4 };
 static const int operations[] = {ADD, CAS, EXCHANGE};
 
-/* Returns which operations are atomic: all if native, else those that the driver reports. */
+/* Returns which operations are atomic. If `native` is set, all are; else those that the driver reports. */
 static struct gpu_atomics judge(int native, int known, const unsigned *capabilities)
 {
 	if (native)
@@ -128,5 +128,5 @@ void driver_peer_atomics(const struct driver *cu, CUdevice from, CUdevice to, st
 	known = !native && cu->peer_atomics &&
 		cu->peer_atomics(capabilities, operations, COUNT(operations), from, to) == CUDA_SUCCESS;
 	*out = judge(native, known, capabilities);
-	out->known |= reported; /* older drivers report all operations or none */
+	out->known |= reported; /* older drivers report only whether all operations are atomic */
 }

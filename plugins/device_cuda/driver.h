@@ -8,7 +8,8 @@
 
 #include "../shared/gpu/gpu.h"
 
-/* cuda.h renames functions to their newest version (cuMemAlloc is cuMemAlloc_v2), and so these rows. */
+/* cuda.h renames functions to their newest version, for example cuMemAlloc to cuMemAlloc_v2. It renames them in these
+ * rows, too. */
 #define DRIVER_MAP(X)												\
 	GPU_CALLS_MAP(X, cu) X(cuDriverGetVersion) X(cuDeviceGetCount) X(cuDeviceGet)				\
 	X(cuDeviceGetP2PAttribute) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease)			\
@@ -22,11 +23,11 @@
 
 struct driver {
 	void *so;
-	int version; /* 13000 means 13.0 */
+	int version; /* 13000 means CUDA 13.0 */
 #define DRIVER_FIELD(name) __typeof__(name) *name;
 	DRIVER_MAP(DRIVER_FIELD)
 #undef DRIVER_FIELD
-	/* In drivers since 13.0; NULL: unavailable. */
+	/* Only drivers since CUDA 13.0 have these functions. NULL: unavailable. */
 	CUresult (*host_atomics)(unsigned *capabilities, const int *operations, unsigned count, CUdevice device);
 	CUresult (*peer_atomics)(unsigned *capabilities, const int *operations, unsigned count, CUdevice from,
 				 CUdevice to);
@@ -35,7 +36,8 @@ struct driver {
 /* Loads and initialises the driver. Returns LOOM_EUNAVAIL, and says what is missing and how to fix it. */
 int driver_open(const struct loom_host *host, const char *label, struct driver *cu, struct loom_error *err);
 
-/* Returns "CUDA_ERROR_NO_DEVICE 100 (no CUDA-capable device is detected)", in a buffer of the calling thread. */
+/* Returns a text such as "CUDA_ERROR_NO_DEVICE 100 (no CUDA-capable device is detected)", in a buffer of the calling
+ * thread. */
 const char *driver_text(const struct driver *cu, CUresult rc);
 
 void driver_host_atomics(const struct driver *cu, CUdevice device, struct gpu_atomics *out);
@@ -48,10 +50,10 @@ struct cuda {
 	int number; /* the driver's number of the device */
 	CUdevice device;
 	CUcontext context;
-	CUstream work, copy; /* non-blocking streams: neither waits for the other */
+	CUstream work, copy; /* non-blocking streams, so neither waits for the other */
 };
 extern const struct gpu_driver cuda_driver; /* defined in calls.c */
-/* notify.c: calls of that table. */
+/* notify.c: functions for fields of cuda_driver. */
 int cuda_notify_open(struct gpu *d, void **channel);
 void cuda_notify_close(struct gpu *d, void *channel);
 int cuda_notify_await(struct gpu *d, void *channel, uint64_t at, uint64_t value);
@@ -59,7 +61,8 @@ int cuda_notify_copy(struct gpu *d, void *channel, uint64_t at, void *to, const 
 int cuda_notify_flush(struct gpu *d, void *channel);
 extern const struct rtc_kind cuda_compiler; /* defined in calls.c */
 
-/* Writes options of the compiler in addition to -arch=, for a program that is linked or not. Returns their number. */
+/* Writes the options of the compiler, except -arch=, to `option`. linked: 1 if the program will be linked with IR.
+ * Returns the number of options. */
 #define CUDA_OPTIONS_MOST 4
 int cuda_compiler_options(const struct rtc *compiler, int linked, const char **option);
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* From nvJitLink.h, whose functions have versioned names. */
+/* Declarations from nvJitLink.h, which gives versioned names to its functions. */
 enum { INPUT_PTX = 2, INPUT_LTOIR = 3 };
 struct linker {
 	int (*create)(void **link, uint32_t options, const char **option);
@@ -76,12 +76,12 @@ static int open_linker(const struct loom_host *host, const char *label, struct l
 	return 0;
 }
 
-/* Finds in the linker's log the task function that the file lacks. */
+/* Finds in the linker's log the name of a task function that the file lacks. Returns 1 if there is one, else 0. */
 static int lacks_task(const char *log, char *name, size_t room)
 {
 	static const char prefix[] = LOOM_IR_PREFIX "task_";
 	const char *at = log ? strstr(log, prefix) : NULL;
-	if (!at || strstr(log, "ultiple definition")) /* two files have it */
+	if (!at || strstr(log, "ultiple definition")) /* or two files have the same task function */
 		return 0;
 	at += sizeof(prefix) - 1;
 	snprintf(name, room, "%.*s", (int)strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"),
@@ -147,7 +147,7 @@ int jitlink_run(const struct loom_host *host, const char *label, const char *arc
 			   ? rtc_take(host, link, l.ptx_size, l.ptx, &bytes)
 			   : rtc_take(host, link, l.cubin_size, (int (*)(void *, char *))l.cubin, &bytes);
 	if (link && (rc || !code)) {
-		/* complete() reports a file that cannot be added. */
+		/* If a file cannot be added, complete() writes the reason to the log. */
 		if (rc)
 			l.complete(link);
 		log = rtc_take(host, link, l.error_size, l.error, &ignored);

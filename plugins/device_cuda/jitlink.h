@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nvJitLink links a composed program with task functions that were compiled elsewhere, and optimises them together
+/* nvJitLink links a composed program with task functions that were compiled elsewhere, and optimises both together
  * (LTO). The library is loaded when a program with IR is built. No GPU is needed. */
 #ifndef GPULOOM_JITLINK_H
 #define GPULOOM_JITLINK_H
@@ -9,9 +9,10 @@
 
 enum jitlink_want { JITLINK_CUBIN, JITLINK_PTX };
 
-/* Links a program. registers: the most per thread, as a bound for code from PTX, which is not optimised with the
- * program. *program has the LTO-IR of the composed program in `code`; on return it has the wanted code, and both logs.
- * On an error it is freed, and LOOM_EPLUGIN names the file that does not link. */
+/* Links a composed program with IR. At the call, program->code has the LTO-IR of the composed program. On return,
+ * *program has the wanted code and the logs. After an error *program is freed, and LOOM_EPLUGIN names the file that
+ * does not link. registers: limit on the registers of a thread in code that comes as PTX, because such code is not
+ * optimised with the program. */
 int jitlink_run(const struct loom_host *host, const char *label, const char *arch,
 		const struct loom_program_ir *const *ir, uint32_t irs, uint32_t registers, enum jitlink_want want,
 		struct compiled *program, struct loom_error *err);

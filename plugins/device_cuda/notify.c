@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Notification of host threads: a stream and an event on which a thread sleeps, and copies in that stream. */
+/* Notification of host threads. A channel has a stream and an event. A thread sleeps on the event, and copies in the
+ * stream. */
 #include "driver.h"
 
 #define CALL(c, function, ...) GPU_CALL(&(c)->gpu, &(c)->api, function, __VA_ARGS__)
@@ -40,7 +41,8 @@ int cuda_notify_open(struct gpu *d, void **channel)
 	return rc;
 }
 
-/* No CALL() here and below: it records the name of a failed function, which only the core's thread may do. */
+/* The functions from here on do not use CALL(). It records the name of a failed function, which only the core's thread
+ * may do. */
 int cuda_notify_copy(struct gpu *d, void *channel, uint64_t at, void *to, const void *from, uint64_t bytes)
 {
 	const struct cuda *c = (const struct cuda *)d;

@@ -5,7 +5,7 @@
 
 #include "../shared/gpu/resources.h"
 
-/* Returns 1, or 0 if the log has no report for `kernel`. */
+/* Reads the resources of `kernel` from a log. Returns 1, or 0 if the log has no report for it. */
 int resources_read(const char *log, const char *kernel, struct resources *out);
 
 #endif

@@ -57,7 +57,7 @@ static const char *text(const struct gpu *d, int rc)
 	return runtime_text(&of(d)->api, rc);
 }
 
-/* HIP's streams do not tell. */
+/* HIP does not report the GPU of a stream, so every stream is accepted. */
 static int stream_is_ours(struct gpu *d, void *stream, int *is)
 {
 	(void)d, (void)stream;
@@ -74,7 +74,8 @@ static int is_host_memory(struct hip *c, uint64_t at)
 		 managed);
 }
 
-/* Returns `otherwise` for attributes that a release does not know, or reports as 0. */
+/* Returns an attribute of the GPU. Returns `otherwise` if this release does not know the attribute, or reports it as
+ * 0. */
 static int attribute(struct hip *c, int which, int otherwise)
 {
 	int value = 0;
@@ -83,8 +84,9 @@ static int attribute(struct hip *c, int which, int otherwise)
 		   : otherwise;
 }
 
-/* Finds the architecture for the compiler, as "gfx90a:sramecc+:xnack-". The layout of the record differs between
- * releases. No other text in it starts with gfx, unless the GPU is named after its architecture. */
+/* Finds the architecture for the compiler, such as "gfx90a:sramecc+:xnack-". The layout of the record differs between
+ * releases, so this function searches the record. Only the architecture starts with gfx there, except if the GPU is
+ * named after its architecture. */
 static int find_name(struct hip *c)
 {
 	char properties[8192] = {0};
@@ -98,7 +100,7 @@ static int find_name(struct hip *c)
 
 static int find_limits(struct hip *c, struct loom_error *err)
 {
-	enum { WALL_CLOCK_RATE = 10017 }; /* value of hipDeviceAttribute_t; older headers lack it */
+	enum { WALL_CLOCK_RATE = 10017 }; /* value of hipDeviceAttribute_t that older headers lack */
 	struct gpu *d = &c->gpu;
 	struct gpu_limits *l = &d->limits;
 	int cooperative = 0;
@@ -187,8 +189,8 @@ static int attach(struct gpu *d)
 
 /* ---- memory ---- */
 
-/* Fine-grained memory is coherent with the host and other GPUs while a kernel runs. The default kind is coherent only
- * at the ends of kernels. */
+/* Allocates fine-grained memory, which is coherent with the host and other GPUs while a kernel runs. The default kind
+ * of memory is coherent only at the ends of kernels. */
 static int allocate(struct gpu *d, uint64_t bytes, uint64_t *at)
 {
 	void *p = NULL;
@@ -216,7 +218,8 @@ static int reach(struct gpu *d, uint64_t at, int number, int *can)
 	return rc == (int)hipErrorPeerAccessAlreadyEnabled ? 0 : rc;
 }
 
-/* Waits with a time limit, in case copies are kernels on some system and find no room beside the persistent one. */
+/* Waits for a copy, with a time limit. On some system a copy may be a kernel, which finds no room beside the persistent
+ * kernel. */
 static int await_copy(struct hip *c, int rc)
 {
 	const struct loom_host *host = c->gpu.host;
@@ -231,13 +234,13 @@ static int await_copy(struct hip *c, int rc)
 	return rc;
 }
 
-/* A fill is a kernel, which may find no room beside the persistent one; a copy is not. */
+/* Zeroes memory by copies of zeros. A fill is a kernel, which may find no room beside the persistent kernel. */
 static int clear(struct gpu *d, uint64_t at, uint64_t bytes)
 {
 	static const char zeros[65536];
 	struct hip *c = of(d);
 	int rc = 0;
-	if (bytes > 16 * sizeof(zeros)) /* a segment: no kernel runs yet */
+	if (bytes > 16 * sizeof(zeros)) /* memory of this size is a segment, which is made before a kernel runs */
 		return await_copy(c, CALL(c, hipMemsetD8Async, pointer(at), 0, bytes, c->copy));
 	for (uint64_t done = 0, n; done < bytes && rc == 0; done += n) {
 		n = bytes - done < sizeof(zeros) ? bytes - done : sizeof(zeros);
@@ -294,10 +297,11 @@ static int compile(struct gpu *d, const struct gpu_program *program, struct cach
 	return 0;
 }
 
-/* Reserves stack in addition to what the compiler counted, because nested tasks are a recursion. */
+/* Reserves stack for nested tasks in addition to the stack that the compiler counted, because nested tasks are a
+ * recursion. */
 static int reserve_stack(struct hip *c, const struct gpu_kernel *k)
 {
-	enum { LIMIT_STACK_SIZE = 0 }; /* value of hipLimit_t; older headers lack it */
+	enum { LIMIT_STACK_SIZE = 0 }; /* value of hipLimit_t that older headers lack */
 	size_t want = (size_t)k->resources.nested * (c->gpu.options->nesting + 1u);
 	if (c->stack >= want)
 		return 0;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The notes of a code object are MessagePack: a map with short texts as keys. With one kernel each key occurs once. */
+/* Reads the notes of a code object, which are MessagePack: a map with short texts as keys. There is one kernel, so each
+ * key occurs once. */
 #include <string.h>
 
 #include "runtime.h"
 
-/* Returns the unsigned number of a key, or `otherwise`. */
+/* Returns the unsigned number that follows a key, or `otherwise` if there is none. */
 static uint32_t number(const char *code, size_t bytes, const char *key, uint32_t otherwise)
 {
 	char packed[40] = {0};
 	size_t n = strlen(key) + 1;
-	packed[0] = (char)(0xa0 | strlen(key)); /* a text of less than 32 bytes */
+	packed[0] = (char)(0xa0 | strlen(key)); /* the type byte of a text of less than 32 bytes */
 	memcpy(packed + 1, key, n - 1);
 	const unsigned char *at = memmem(code, bytes, packed, n);
 	if (!at || (const char *)at + n + 5 > code + bytes)
@@ -27,8 +28,9 @@ static uint32_t number(const char *code, size_t bytes, const char *key, uint32_t
 	}
 }
 
-/* Nested tasks are a recursion. The compiler counts each function of the cycle once, and assumes this much for the
- * recursive call. The rest is a bound for one more level. */
+/* Nested tasks are a recursion. The compiler counts the stack of each function in the recursion once, and adds
+ * ASSUMED_STACK bytes for the recursive call. Without this addition, the count is a bound on the stack of one more
+ * level. */
 #define ASSUMED_STACK 16384u
 
 int code_resources(const char *code, size_t bytes, struct resources *out)

@@ -14,7 +14,7 @@ const char *runtime_text(const struct runtime *hip, int rc)
 	static __thread char text[200];
 	const char *name = hip->hipGetErrorName((hipError_t)rc);
 	const char *words = hip->hipGetErrorString((hipError_t)rc);
-	/* Some releases return the name for both. */
+	/* Some releases return the name as description, too. */
 	int same = !words || (name && !strcmp(name, words));
 	snprintf(text, sizeof(text), same ? "%s %d" : "%s %d (%s)", name ? name : "unknown error", rc, words);
 	return text;

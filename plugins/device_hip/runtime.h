@@ -17,11 +17,11 @@
 
 struct runtime {
 	void *so;
-	int version; /* 60232831 means 6.2 */
+	int version; /* 60232831 means HIP 6.2 */
 #define RUNTIME_FIELD(name) __typeof__(name) *name;
 	RUNTIME_MAP(RUNTIME_FIELD)
 #undef RUNTIME_FIELD
-	/* In ROCm 6, but not in older headers. */
+	/* ROCm 6 has these functions, but older headers do not. */
 	hipError_t (*hipModuleLaunchCooperativeKernel)(hipFunction_t function, unsigned grid_x, unsigned grid_y,
 						       unsigned grid_z, unsigned block_x, unsigned block_y,
 						       unsigned block_z, unsigned shared, hipStream_t stream,
@@ -33,25 +33,27 @@ struct runtime {
 /* Loads and initialises the runtime. Returns LOOM_EUNAVAIL, and says what is missing and how to fix it. */
 int runtime_open(const struct loom_host *host, const char *label, struct runtime *hip, struct loom_error *err);
 
-/* Returns "hipErrorNoDevice 100 (no ROCm-capable device is detected)", in a buffer of the calling thread. */
+/* Returns a text such as "hipErrorNoDevice 100 (no ROCm-capable device is detected)", in a buffer of the calling
+ * thread. */
 const char *runtime_text(const struct runtime *hip, int rc);
 
 /* A device of this plug-in. */
 struct hip {
 	struct gpu gpu;
 	struct runtime api;
-	int number, device;     /* the runtime's number; the same number, for which CUDA has a handle */
-	int previous;           /* current GPU of the calling thread, outside of enter() and leave() */
-	size_t stack;           /* bytes of stack per thread that were reserved */
-	hipStream_t work, copy; /* non-blocking streams: neither waits for the other */
+	int number, device;     /* number: the runtime's number of the GPU; device: the same number */
+	int previous;           /* the thread's current GPU before enter(), which leave() restores */
+	size_t stack;           /* stack per thread that was reserved, in bytes */
+	hipStream_t work, copy; /* non-blocking streams, so neither waits for the other */
 };
 extern const struct gpu_driver hip_driver; /* defined in calls.c */
 extern const struct rtc_kind hip_compiler; /* defined in calls.c */
 
-/* Options in addition to --offload-arch=. */
+/* Options of the compiler in addition to --offload-arch=. */
 #define HIP_COMPILER_FLAGS "-std=c++20", "-O3"
 
-/* codeobject.c: reads the resources of a kernel from the notes of its code object. Returns 1, or 0 without any. */
+/* codeobject.c: reads the resources of a kernel from the notes of its code object. Returns 1, or 0 if there are no
+ * notes. */
 int code_resources(const char *code, size_t bytes, struct resources *out);
 
 #endif

@@ -14,7 +14,7 @@ static uint64_t now_ns(const struct loom_clock *t)
 	return group_of(t)->simulation->sim.now;
 }
 
-/* Called with the lock held. */
+/* Called with the lock of the simulation held. */
 static int add(struct sim_group *g, const char *name, uint64_t (*step)(void *arg, uint64_t now_ns), void *arg,
 	       struct loom_agent **agent)
 {

@@ -22,15 +22,15 @@ struct device {
 	struct sim_member member;
 	const struct loom_host *host;
 	const struct options *options;
-	char name[24]; /* "sim:0" */
+	char name[24]; /* name in messages: "sim:0" */
 	struct simulation *simulation;
-	void (*work)(struct loom_ctx *c); /* the composed program; NULL: not built yet */
-	uint32_t nudged;                  /* any thread sets it */
+	void (*work)(struct loom_ctx *c); /* entry of the composed program; NULL: not built yet */
+	uint32_t nudged;                  /* 1: device_wake() was called, by any thread */
 	/* State of a launch. */
-	uint32_t sample; /* value of simulation.completed after the sample in progress */
+	uint32_t sample; /* value of simulation.completed when the sample in progress has ended */
 	const struct loom_launch *what;
 	char *view[LOOM_MAX_SEGMENTS];
-	char *own; /* one page with the copy of the control words, then the private blocks */
+	char *own; /* one page with the device's copy of the control words, then the workers' private blocks */
 	uint64_t own_bytes;
 };
 

@@ -26,7 +26,7 @@ static void fill(struct device *d, struct sim_worker *x, uint32_t worker)
 	x->device = &d->member;
 	x->at.group = d->member.group;
 	x->index = d->member.index;
-	/* Ranks usually have the same costs, and then share one copy in the cache. */
+	/* Ranks usually have the same costs. Then they share one copy, which takes less of the cache. */
 	x->cost = memcmp(d->simulation->cost, d->member.cost, sizeof(d->member.cost)) ? d->member.cost :
 											d->simulation->cost;
 	context_fill(d->what, d->view, worker, local, &x->ctx);
@@ -64,7 +64,7 @@ static void unmake(struct device *d)
 	d->what = NULL;
 }
 
-/* Makes the stacks and private blocks of all workers and registers their memory. Returns 0 or errno. */
+/* Makes the stacks and private blocks of all workers, and registers their memory. Returns 0 or errno. */
 static int make(struct device *d)
 {
 	const struct loom_launch *what = d->what;
@@ -125,7 +125,7 @@ static int launched(struct device *d, struct loom_error *err)
 	return d->what ? 0 : LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing is launched", d->name);
 }
 
-/* There is nothing to wake, because each sample makes its workers. */
+/* No worker must be woken, because each sample makes its workers. */
 int device_ready(void *self, uint64_t timeout_ns, struct loom_error *err)
 {
 	(void)timeout_ns;
@@ -142,8 +142,8 @@ int device_go(void *self, struct loom_error *err)
 	return 0;
 }
 
-/* Returns 1 when that sample has completed, or 0 at `until` or, with `woken`, after device_wake(). Acquire: pairs with
- * the release in simulation_notify(). */
+/* Waits for the end of a sample, and returns 1. Returns 0 at `until` or, with `woken`, after device_wake(). The
+ * acquires pair with the releases in simulation_notify() and simulation_main(). */
 static int await(struct device *d, uint32_t sample, int woken, uint64_t until)
 {
 	struct simulation *s = d->simulation;
@@ -173,7 +173,7 @@ int device_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_e
 		__atomic_store_n(&d->simulation->stop_requested, 1, __ATOMIC_RELAXED);
 	if (!await(d, d->sample, 1, deadline(d, timeout_ns)))
 		return LOOM_EAGAIN;
-	if (d->simulation->failed) /* ordered by `completed` */
+	if (d->simulation->failed) /* the acquire of `completed` in await() orders it */
 		return LOOM_FAIL(d->host, err, LOOM_EDIED, "%s", d->simulation->why);
 	*end_ns = d->member.took_ns;
 	return 0;
@@ -196,7 +196,7 @@ int device_repeat(void *self, char *text, size_t size)
 			s->schedule_seed + d->member.group->ctl->sample);
 }
 
-/* The stop flag is already set. Workers that ignore it are abandoned at their next call of the device layer. */
+/* The stop flag is already set. A worker that ignores it is abandoned when it next calls the device layer. */
 int device_retire(void *self, uint64_t timeout_ns, struct loom_error *err)
 {
 	struct device *d = self;

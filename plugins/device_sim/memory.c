@@ -13,7 +13,7 @@ static int note(struct device *d, const struct loom_memory *memory, int32_t owne
 int device_mem_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_memory *memory, struct loom_error *err)
 {
 	struct device *d = self;
-	(void)flags; /* the host can access all of it */
+	(void)flags; /* the host can access all memory of this device */
 	struct hostmem_want want = {.label = d->name, .bytes = bytes, .node = -1};
 	int code = hostmem_make(d->host, &want, memory, err);
 	if (code)
@@ -35,7 +35,7 @@ int device_mem_map(void *self, const struct loom_memory *memory, struct loom_err
 {
 	struct device *d = self;
 	if (memory->host)
-		return note(d, memory, LOOM_SIM_HOST, err); /* memory of a device keeps the device as its owner */
+		return note(d, memory, LOOM_SIM_HOST, err); /* memory that a device has registered keeps that device as owner */
 	return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
 			 "%s: it cannot access memory that the host cannot access: use the host transport", d->name);
 }

@@ -8,7 +8,7 @@
 #include "../shared/hostmem/hostmem.h"
 #include "device_sim.h"
 
-#define LOCAL_BYTES_MAX (227u << 10) /* shared memory of an H200 */
+#define LOCAL_BYTES_MAX (227u << 10) /* size of the shared memory of an H200 */
 
 static const struct loom_opt rows[] = {
     LOOM_OPT(struct options, workers, LOOM_OPT_U32, "132", "Workers of the device, of one lane each.", .min = 1,
@@ -33,7 +33,7 @@ static const struct loom_opt rows[] = {
 	{.name = NULL},
 };
 
-/* "time", or "random:SEED". */
+/* Reads "time" or "random:SEED". Returns an enum schedule, or -1 for another text. */
 static int read_schedule(const char *text, uint64_t *seed)
 {
 	char *end;
@@ -61,21 +61,22 @@ static void destroy(void *self)
 	if (!d)
 		return;
 	if (d->what && device_retire(d, 0, NULL) != 0)
-		return; /* the thread still accesses all of it */
+		return; /* the thread of the simulation still accesses this memory */
 	const struct loom_host *host = d->host;
 	if (d->simulation)
 		simulation_leave(d->simulation, &d->member);
 	host->free(host, d);
 }
 
-/* Settings that all devices of a simulation have in common. The first device of the first rank sets them. */
+/* Sets the settings that all devices of a simulation have in common. The first device to call it sets them, and later
+ * devices must have equal ones. */
 static int configure(struct device *d, enum schedule schedule, uint64_t seed, struct loom_error *err)
 {
 	struct simulation *s = d->simulation;
 	const struct options *o = d->options;
 	uint64_t limit = o->limit ? o->limit : UINT64_MAX;
 	pthread_mutex_lock(&s->lock);
-	/* Each sample uses one of the two random schedules, so they count as equal. */
+	/* The two random schedules count as equal, because each sample uses one of them. */
 	int random = schedule != SCHEDULE_TIME, was = s->schedule != SCHEDULE_TIME;
 	int differs = s->configured &&
 		      (random != was || s->schedule_seed != seed || s->stall_ns != o->stall || s->limit_ns != limit);

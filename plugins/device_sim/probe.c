@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The coherence probe on fibers: the device layer of CPUs, except that waits yield to other fibers. */
+/* The coherence probe on fibers. It uses the device layer of CPUs, but its waits switch to other fibers. */
 #include "simulation.h"
 
 #define LOOM_OWN_SLEEP
@@ -21,13 +21,14 @@ static __attribute__((unused)) void loom_wake(const struct loom_ctx *c, uint32_t
 
 #include "device_sim.h"
 
-/* The address of a context leads to its worker. */
+/* Switches to another fiber. The context is a member of its worker, so its address gives that of the worker. */
 static void loom_pause(const struct loom_ctx *c)
 {
 	struct sim_worker *me = (struct sim_worker *)((char *)(uintptr_t)c - offsetof(struct sim_worker, ctx));
 	struct device *d = (struct device *)me->device;
 	struct loom_sim *sim = &d->simulation->sim;
-	sim->changed = sim->now += 100; /* the probe has a time limit of its own */
+	/* Count the wait as a change, so that no stall is reported. The probe has a time limit of its own. */
+	sim->changed = sim->now += 100;
 	sim->waiting = 1;
 	sim->waited_at = sim->now;
 	sim->yield(sim);

@@ -10,7 +10,7 @@
 
 LOOM_EMBED(sim_text, "sim.dev.h");
 
-/* Rejects policies with host threads, which run in real time: that is not ordered with virtual time. */
+/* Rejects policies with host threads. These threads run in real time, which has no order with virtual time. */
 static int refuse_threads(struct device *d, const struct loom_program *program, struct loom_error *err)
 {
 	for (int kind = LOOM_SCHED; kind < LOOM_KINDS; kind++) {
@@ -46,7 +46,8 @@ static int load(struct device *d, const char *text, struct loom_error *err)
 	return 0;
 }
 
-/* All devices of a job have the same program, so a loaded program is used again. */
+/* Uses the program that another device has loaded, if the text is the same. All devices of a job have the same
+ * program. */
 static int share(struct device *d, const char *text)
 {
 	struct simulation *s = d->simulation;
@@ -75,7 +76,7 @@ int device_build(void *self, const struct loom_program *program, struct loom_err
 		code = compose_work(d->host, &target, program, &text, err);
 	if (code)
 		return code;
-	/* One rank compiles for all. */
+	/* One rank compiles for all ranks. */
 	pthread_mutex_lock(&d->simulation->lock);
 	if (!share(d, text.at)) {
 		code = load(d, text.at, err);

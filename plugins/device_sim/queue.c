@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queues of pending events. With schedule = time this is a conservative discrete-event simulation. Each group has a
+/* Queues of pending events. With schedule = time, this is a conservative discrete-event simulation. Each group has a
  * heap of its entities by due time, and the simulation has a heap of groups.
  *
- * Lookahead: an effect of a group reaches others no earlier than `lookahead` ns later. So a group continues until the
- * lower bound on the time stamps (LBTS) of what others can still send to it. Groups are rarely switched, so a group's
- * memory stays in the cache. The order of all effects is still that of virtual time.
+ * Lookahead: an effect of a group reaches other groups at least `lookahead` ns later. The lower bound on the time
+ * stamps (LBTS) of a group is the earliest time at which other groups can still affect it. A group continues up to its
+ * LBTS. So groups are switched rarely, and a group's memory stays in the cache. The order of all effects is still that
+ * of virtual time.
  *
  * In a random schedule all entities are in one queue, in no order. */
 #include "simulation.h"
 
-/* After this much virtual time a worker yields even if it is alone, to poll for commands of the host. */
+/* Virtual time after which a worker yields even if it is alone, to poll the control words of the hosts. */
 #define SLICE_NS 100000u
 
 /* ---- groups ----------------------------------------------------------------------------------------- */
@@ -44,14 +45,15 @@ static uint64_t later(uint64_t at, uint64_t ns)
 	return at > UINT64_MAX - ns ? UINT64_MAX : at + ns;
 }
 
-/* Returns the LBTS of the active group if another group is due at `due`. Agents between the ranks have no lookahead. */
+/* Returns the LBTS of the active group, if `due` is the earliest time at which another group may cause an effect.
+ * Agents between the ranks have no lookahead. */
 static uint64_t bound_of(const struct simulation *s, uint64_t due)
 {
 	return s->active == s->between ? due : later(due, s->lookahead);
 }
 
-/* Returns when this group can affect others at the earliest, before the lookahead. Agents affect others when they are
- * due, workers through the agents that watch memory. */
+/* Returns the earliest time at which this group may cause an effect on other groups, without the lookahead. An agent
+ * may do so when it is due. A worker may do so only through agents that watch memory. */
 static uint64_t earliest_output(const struct sim_group *g)
 {
 	const struct heap_entry *first = &g->live.at[0];
@@ -62,7 +64,8 @@ static uint64_t earliest_output(const struct sim_group *g)
 	return at;
 }
 
-/* Inserts or moves an inactive group after its first entity has changed. */
+/* Inserts an inactive group into the heap of groups after its first entity has changed. Moves the group if it is
+ * there. */
 static void queue_group(struct simulation *s, struct sim_group *g)
 {
 	struct heap_entry x = {.due = s->lookahead ? earliest_output(g) : g->live.at[0].due,
@@ -83,7 +86,7 @@ static struct sim_entity *first_of(const struct simulation *s)
 	return q->live && q->at[0].due < s->lbts ? q->at[0].what : NULL;
 }
 
-/* Prefetches the memory that the next group accesses first, and the heads of the two groups after it. Stale pointers
+/* Prefetches the memory that the next group accesses first, and the structs of the two groups after it. Stale pointers
  * are harmless. */
 static void prefetch_next(const struct simulation *s)
 {
@@ -137,7 +140,7 @@ uint64_t queue_horizon(const struct simulation *s)
 	const struct heap *q = &s->active->live;
 	uint64_t due = s->sim.now + SLICE_NS;
 	due = s->lbts < due ? s->lbts : due;
-	for (uint32_t i = 1; i < 3 && i < q->live; i++) /* the second is one of these */
+	for (uint32_t i = 1; i < 3 && i < q->live; i++) /* the second entity by due time is one of these */
 		due = q->at[i].due < due ? q->at[i].due : due;
 	return due;
 }
@@ -156,7 +159,7 @@ void queue_insert(struct simulation *s, struct sim_entity *e, uint64_t due)
 		queue_group(s, e->group);
 }
 
-/* With schedule = time the running entity is the first of its heap. */
+/* Removes an entity. With schedule = time it must be the running entity, which is the first of its heap. */
 void queue_remove(struct simulation *s, struct sim_entity *e)
 {
 	if (s->schedule == SCHEDULE_TIME) {
@@ -196,7 +199,7 @@ void queue_wake(struct simulation *s, struct loom_agent *a, uint64_t at_ns)
 			q->at[at].due = at_ns;
 		}
 	}
-	/* The running worker must not pass this time. */
+	/* The running worker must not run past this time. */
 	if (g == s->active && at_ns < s->sim.horizon)
 		s->sim.horizon = at_ns;
 }

@@ -6,15 +6,15 @@
 #include "lib/random.h"
 #include "simulation.h"
 
-/* Virtual time at the start of a sample. The value is not 0, because 0 means "never" in some words. */
+/* Virtual time at the start of a sample. It is not 0, because 0 means "never" in some words. */
 #define BEGIN_NS 1000000000u
-/* Steps between two polls for commands of the hosts. */
+/* Number of steps between two polls of the hosts' control words. */
 #define POLL_STEPS 256u
 
 /* ---- choices -------------------------------------------------------------------------------------- */
 
-/* Fault injection: one entity does not run for a while, as if an access took very long. Otherwise a late reply of a NIC
- * would never be tested, because pollers fall behind the NIC. */
+/* Fault injection: returns 1 if the entity must not run at this step, as if an access took very long. Without it, no
+ * test would see a late reply of a NIC, because workers that poll fall behind the NIC. */
 static int is_delayed(const struct simulation *s, const struct sim_entity *e)
 {
 	return e == s->delayed && s->pct.step >= s->delayed_from && s->pct.step < s->delayed_until && s->live.live > 1;
@@ -37,7 +37,7 @@ static struct sim_entity *any_entity(struct simulation *s)
 	return s->live.at[is_delayed(s, s->live.at[at].what) ? (at + 1) % s->live.live : at].what;
 }
 
-/* Returns NULL if no entity is live. */
+/* Returns the entity that runs next, or NULL if no entity is live. */
 static struct sim_entity *choose(struct simulation *s)
 {
 	if (s->schedule == SCHEDULE_TIME)
@@ -45,7 +45,7 @@ static struct sim_entity *choose(struct simulation *s)
 	return !s->live.live ? NULL : s->schedule == SCHEDULE_RANDOM ? any_entity(s) : highest(s);
 }
 
-/* Sets the clock to the due time of the entity that runs now. */
+/* Sets the clock to the due time of the entity that runs next. */
 static void set_clock(struct simulation *s)
 {
 	s->sim.now = s->active->live.at[0].due;
@@ -96,7 +96,8 @@ static void copy_stop(const struct sim_group *g)
 			g->member[i]->ctl->stop = stop;
 }
 
-/* Polls the hosts' stop flags: one rank's at a time, or all if a host waits for workers after it has set its flag. */
+/* Polls the stop flags of the hosts. Usually it polls the flag of one rank. It polls all flags after a host has set its
+ * flag and waits for workers. */
 static void poll_hosts(struct simulation *s)
 {
 	struct sim_group *g = s->polled ? s->polled->next : NULL;
@@ -121,8 +122,9 @@ static int all_waiting(const struct simulation *s, const struct heap *q)
 	return 1;
 }
 
-/* Returns true if no entity has changed anything for `stall_ns` and all have waited since. A worker that polls
- * thousands of words may need as long for one round. An agent that is due counts as progress. */
+/* Returns 1 if no entity has changed anything for `stall_ns`, and all entities have waited since the last change. The
+ * second condition is needed, because a worker that polls thousands of words may take as long for one round. An agent
+ * that is due counts as progress. */
 static int is_stalled(struct simulation *s)
 {
 	const struct loom_sim *sim = &s->sim;
@@ -142,7 +144,7 @@ static int is_stalled(struct simulation *s)
 
 /* ---- agents --------------------------------------------------------------------------------------- */
 
-/* Runs an agent. A random schedule may run it before it is due; the clock then advances to its due time. */
+/* Runs an agent. A random schedule may run it before it is due. In that case the clock advances to the due time. */
 static void step(struct simulation *s, struct loom_agent *a)
 {
 	struct loom_sim *sim = &s->sim;
@@ -177,7 +179,8 @@ static void yield(struct loom_sim *sim)
 		fail(s, FAULT_LIMIT);
 	if (s->schedule == SCHEDULE_TIME) {
 		queue_reschedule(s, sim->now);
-		while ((next = queue_next(s))->is_agent) /* an agent runs here: a switch takes longer than most steps */
+		/* Agents run on this stack, because a switch takes longer than most of their steps. */
+		while ((next = queue_next(s))->is_agent)
 			step(s, (struct loom_agent *)next);
 	} else if (s->schedule == SCHEDULE_RANDOM) {
 		if (sim->waiting || pct_draw(&s->pct, 3) == 0)
@@ -289,7 +292,8 @@ static void reset_all(struct simulation *s, uint64_t seed)
 				reset_member(s, g->member[i], seed);
 }
 
-/* The [run] seed decides the choices of policies in each sample; a seed of the schedule decides all choices. */
+/* Returns the seed of a sample. With schedule = time, it comes from the [run] seed, and decides the choices of
+ * policies. In a random schedule, it comes from the seed of the schedule, and decides all choices. */
 static uint64_t seed_of_sample(const struct simulation *s, uint64_t sample)
 {
 	return s->schedule == SCHEDULE_TIME ? loom__mix64(loom__mix64(s->seed) + sample) : loom__mix64(s->schedule_seed + sample);
@@ -330,8 +334,8 @@ static double cpu_seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* The scheduler loop. Workers switch to each other directly. They return here at their end and, in random schedules, to
- * run agents. */
+/* The scheduler loop. Workers switch to each other directly. They return to this loop when they end and, in random
+ * schedules, when an agent must run. */
 void simulation_run(struct simulation *s)
 {
 	const struct sim_group *first = s->probing ? s->probing : s->group;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of a composed program for the simulator: how tasks run, and the program's entry. */
+/* The end of a composed program for the simulator: how tasks run, and the entry of the program. */
 
 extern "C" {
-struct loom_sim *loom_sim; /* set when the program is loaded */
+struct loom_sim *loom_sim; /* load() in program.c sets it */
 uint64_t loom_sim_context_bytes = sizeof(struct loom_ctx);
 }
 

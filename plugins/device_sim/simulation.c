@@ -8,7 +8,7 @@
 #include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct simulation *simulations; /* simulations that wait for more of their devices */
+static struct simulation *simulations; /* list of all simulations */
 
 static struct simulation *make(const void *job, uint32_t shared, uint32_t expected)
 {
@@ -75,7 +75,8 @@ static struct sim_group *group_of(struct simulation *s, const struct loom_host *
 	return g;
 }
 
-/* Devices of a stack join one after the other, with the same host table; devices of ranks join in parallel. */
+/* Finds or makes the simulation of a stack or job, and adds a device. The devices of a stack have the same host table,
+ * and join one after the other. Devices of different ranks join in parallel. */
 static int join(const struct loom_host *host, uint32_t instances, struct sim_member *m, struct simulation **simulation)
 {
 	uint32_t shared = LOOM_HAS(host, job) != 0;
@@ -158,7 +159,8 @@ void memory_drop_range(struct sim_group *g, const void *begin)
 		}
 }
 
-/* Unregistered memory is host memory. Ranges are found by page, since other pages of a mapping may be registered. */
+/* Memory that is not registered counts as host memory. Its range is a single page, because other pages of the mapping
+ * may be registered. */
 void memory_find_range(struct loom_sim *sim, uintptr_t address)
 {
 	const struct simulation *s = (const struct simulation *)sim;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread of a simulation runs from the first launch to the end of the last, and runs a sample at each command. */
+/* The thread of a simulation. It runs from the first launch to the end of the last launch, and runs a sample at each
+ * command. */
 #include <gpuloom/dev/futex.h>
 
 #include "lib/child.h"
@@ -18,7 +19,7 @@ static void *simulation_main(void *arg)
 			return NULL;
 		simulation_run(s);
 		seen = command;
-		/* Release: publishes the sample; pairs with the acquire in await() of launch.c. */
+		/* Release: publishes the results of the sample. Pairs with the acquire in await() of launch.c. */
 		__atomic_store_n(&s->completed, seen, __ATOMIC_RELEASE);
 		simulation_notify(s);
 	}
@@ -26,7 +27,7 @@ static void *simulation_main(void *arg)
 
 static void command(struct simulation *s)
 {
-	/* Release: publishes the set-up of the sample; pairs with the acquire in simulation_main(). */
+	/* Release: publishes the set-up of the sample. Pairs with the acquire in simulation_main(). */
 	__atomic_fetch_add(&s->command, 1, __ATOMIC_RELEASE);
 	loom_futex_wake(&s->command, 1, FUTEX_PRIVATE_FLAG);
 }
@@ -43,7 +44,7 @@ static int start_thread(struct simulation *s)
 	return code;
 }
 
-/* A probe concerns one group, whatever the others have launched meanwhile. */
+/* A probe runs the devices of one group, even if other groups have launched in the meantime. */
 int simulation_start(struct simulation *s, struct sim_member *m, struct loom_ctl *ctl, uint64_t seed, int probe)
 {
 	pthread_mutex_lock(&s->lock);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bottom half reads the rings, checks each request and queues it for the worker thread. A request is copied before
- * it is checked, because its tenant can change the words at any time. */
+/* The bottom half reads the rings, checks each request and queues it for the worker thread. It copies a request before it
+ * checks the copy, because the tenant can change the words in the ring at any time. */
 #include <errno.h>
 #include <limits.h>
 
@@ -11,14 +11,15 @@ static struct qos_grant *grant_of(const struct qos_tenant *t, uint32_t number)
 	return number < t->grants ? t->grant[number] : NULL;
 }
 
-/* Returns whether a driver keeps the mapping: a GPU would continue to use host pages that were evicted or moved. */
+/* Returns whether a GPU's driver keeps a mapping of the grant's host pages. The GPU would then continue to use pages that
+ * were evicted or moved. gpu: 1: the worker is on a GPU. */
 static int is_kept(const struct qos_grant *g, int gpu)
 {
 	return gpu && !g->is.device && g->is.kind != LOOM_GRANT_BUFFER;
 }
 
-/* Checks a buffer: the kinds of grant that the service accepts, and whether it takes whole pages. gpu: the worker is on
- * a GPU. */
+/* Checks the buffer of a request, and stores it in `call`. Returns 0 or minus an errno. kinds: a bit for each kind of grant
+ * that the service accepts. pages: 1: the service takes only whole pages. gpu: 1: the worker is on a GPU. */
 static int check_memory(const struct qos_tenant *t, const struct loom_request *r, uint32_t kinds,
 			int pages, int gpu, struct qos_call *call)
 {
@@ -40,7 +41,7 @@ static int check_memory(const struct qos_tenant *t, const struct loom_request *r
 	return 0;
 }
 
-/* Checks a file, socket or process. */
+/* Checks the file, socket or process of a request, and stores its descriptor in `call`. Returns 0 or minus an errno. */
 static int check_handle(const struct qos_tenant *t, const struct loom_request *r, uint32_t kind,
 			uint32_t access, struct qos_call *call)
 {
@@ -82,7 +83,7 @@ static int check(const struct qos_tenant *t, const struct loom_request *r, int g
 			return -E2BIG;
 		if (is_kept(call->grant, gpu))
 			return -EOPNOTSUPP;
-		call->argument = r->offset; /* for FREE: the offset */
+		call->argument = r->offset; /* the offset to free; ALLOC does not use it */
 		return 0;
 	case LOOM_SERVICE_READ:
 	case LOOM_SERVICE_WRITE:
@@ -102,7 +103,8 @@ static int check(const struct qos_tenant *t, const struct loom_request *r, int g
 	}
 }
 
-/* Returns 0 if the slot's previous request is not complete. */
+/* Queues the request at `position` of the ring. Returns 1, or 0 if the slot's previous request is not complete, which a
+ * correct worker does not cause. */
 static int queue_one(struct service *s, struct qos_ring *from, uint64_t position)
 {
 	struct qos_tenant *t = &s->tenant[from->tenant];
@@ -110,11 +112,11 @@ static int queue_one(struct service *s, struct qos_ring *from, uint64_t position
 	uint32_t at = (uint32_t)(position & (from->slots - 1)), number = from->first + at;
 	struct qos_call *call = &q->call[number];
 	const struct qos_slot *slot = &from->slot[at];
-	/* Acquire: pairs with the completion's release, after which no thread reads the call. */
+	/* Acquire: pairs with the release in completion.c, after which the serving thread does not read the call. */
 	if (__atomic_load_n(&call->busy, __ATOMIC_ACQUIRE))
 		return 0;
 	struct loom_request copy = *(const volatile struct loom_request *)&slot->request;
-	/* check() rejects values that these fields cannot hold. */
+	/* If a value does not fit into its field here, check() rejects the request. */
 	*call = (struct qos_call){.ring = from,
 				  .position = position,
 				  .posted_ns = slot->posted_ns,
@@ -126,20 +128,20 @@ static int queue_one(struct service *s, struct qos_ring *from, uint64_t position
 	call->error = check(t, &copy, (int)(s->gpus >> from->device & 1), call);
 	uint64_t head = q->head;
 	q->number[head & q->mask] = number;
-	/* Release: pairs with the acquire of the worker thread. */
+	/* Release: pairs with the acquires in qos_queue_waiting() and prefetch_calls(). */
 	__atomic_store_n(&q->head, head + 1, __ATOMIC_RELEASE);
 	return 1;
 }
 
-/* Most requests that are taken from one ring at a time. Without a limit, a thread that fills and serves would serve
- * none while it fills from a burst of thousands. A separate bottom half starts again at once, after the other rings. */
+/* The largest number of requests to take from a ring at a time. Without this limit, a thread that both fills and serves
+ * would serve none while it takes a burst of thousands. A separate bottom half directly continues with the other rings. */
 #define FILL_MOST 256u
 
 static uint32_t fill_ring(struct service *s, struct qos_ring *from)
 {
 	if (!from->slots || from->broken)
 		return 0;
-	/* Acquire: pairs with the worker's release; the slots up to there are written. */
+	/* Acquire: pairs with the release in qos_request(), so that the slots up to this count are written. */
 	uint32_t published = __atomic_load_n(from->published, __ATOMIC_ACQUIRE);
 	uint64_t first = from->taken, head = first + (published - (uint32_t)first);
 	uint64_t end = head - first > FILL_MOST ? first + FILL_MOST : head;
@@ -149,7 +151,7 @@ static uint32_t fill_ring(struct service *s, struct qos_ring *from)
 		from->taken++;
 	if (!sane) {
 		__atomic_store_n(&from->broken, 1, __ATOMIC_RELAXED); /* read by qos_path_quiesce() */
-		/* the worker's count would cause interrupts without end */
+		/* The requests that are not read would cause interrupts without end, so the host polls. */
 		__atomic_store_n(&s->interrupts_failed, 1, __ATOMIC_RELEASE);
 		LOOM_LOG(s->host, LOOM_LOG_WARN, s->name,
 			 "worker %u wrote invalid counts into its request ring: the ring is not served any "
@@ -157,18 +159,17 @@ static uint32_t fill_ring(struct service *s, struct qos_ring *from)
 	} else if (end < head && !s->published) {
 		__atomic_fetch_or(&s->bits[worker / 64], 1ull << worker % 64, __ATOMIC_ACQ_REL);
 	}
-	/* Release: pairs with the controller's acquire. */
+	/* Release: pairs with the acquire in qos_controller(). */
 	__atomic_fetch_add(&s->interrupt[from->device].taken, from->taken - first, __ATOMIC_RELEASE);
-	/* Relaxed: a reader of an old value checks this ring again. */
+	/* Relaxed: a thread that reads an old value only checks this ring again. */
 	__atomic_store_n(&s->consumed[worker], (uint32_t)from->taken, __ATOMIC_RELAXED);
 	return (uint32_t)(from->taken - first);
 }
 
-/* Returns a bit for each of 64 workers from `first` on that has unread requests. */
 uint64_t qos_posted_from(const struct service *s, uint32_t first)
 {
 	uint64_t bits = 0;
-	/* Both acquires pair with the worker's release. */
+	/* Both acquires pair with the release operations in qos_request(). */
 	if (!s->published)
 		return __atomic_load_n(&s->bits[first / 64], __ATOMIC_ACQUIRE);
 	uint32_t end = s->workers - first < 64 ? s->workers : first + 64;
@@ -189,7 +190,7 @@ uint32_t qos_fill(struct service *s)
 			continue;
 		if (!s->published)
 			bits = __atomic_exchange_n(&s->bits[w / 64], 0, __ATOMIC_ACQ_REL);
-		/* Pairs with the worker's fence between its published count and its check of the bit. */
+		/* Pairs with the fence in qos_request() between the store of the published count and the load of the bit. */
 		loom_fence_seq_cst_sys();
 		for (; bits; bits &= bits - 1) {
 			uint32_t worker = w + (uint32_t)__builtin_ctzll(bits);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Completion of requests: the answer and the statistics. */
+/* Completion of requests: stores the answer and counts it in the statistics. */
 #include <errno.h>
 
 #include "service.h"
 
-/* Returns the slot to its worker and the call to the bottom half. */
+/* Stores the answer. From then on the worker may use the slot again, and the bottom half may use the call again. */
 static void answer(struct qos_call *call, int64_t result)
 {
 	struct qos_ring *from = call->ring;
 	uint64_t *at = &from->answer[call->position & (from->slots - 1)];
 	uint64_t word = (uint64_t)result << 1 | qos_phase(call->position, from->shift);
-	/* Precedes the answer: a worker that sees the slot free and fills it must not find its call busy. Release:
-	 * pairs with the acquire of the bottom half, which writes the next call. */
+	/* This store precedes the answer. Otherwise a worker could see the answer and post the next request, and the bottom
+	 * half would find the call busy. Release: pairs with the acquire in queue_one(), which then writes the next call. */
 	__atomic_store_n(&call->busy, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&from->served, from->served + 1, __ATOMIC_RELEASE); /* read by qos_path_quiesce() */
 	/* Release: pairs with the acquires in qos_await() and qos_has_room(). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CPU time of the service's threads by their own clocks, and the histogram of a tenant's latencies. */
+/* CPU time of the service's threads, from the threads' own clocks, and the histogram of a tenant's latencies. */
 #include <string.h>
 #include <time.h>
 
@@ -21,7 +21,7 @@ uint64_t qos_charge(struct qos_thread *t, enum qos_stage stage)
 {
 	uint64_t now = qos_clock(CLOCK_THREAD_CPUTIME_ID), spent = now - t->clock_ns;
 	t->clock_ns = now;
-	/* Relaxed: readers accept a slightly old sum. */
+	/* Relaxed, because readers accept a slightly old sum. */
 	__atomic_fetch_add(&t->s->stage_ns[stage], spent, __ATOMIC_RELAXED);
 	return spent;
 }
@@ -44,7 +44,7 @@ void qos_histogram_add(struct qos_histogram *h, uint64_t ns)
 	h->count++;
 }
 
-/* Returns the upper end, in ns, of the bucket that holds this quantile. */
+/* Returns the quantile `share`, from 0 to 1, as the upper end of its bucket in ns. */
 double qos_histogram_at(const struct qos_histogram *h, double share)
 {
 	uint64_t want = (uint64_t)(share * (double)h->count), seen = 0;

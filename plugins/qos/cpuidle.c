@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Idle time from the kernel's cpuidle counters, which is exact; /proc/stat samples at the tick. */
+/* Idle time of cores, from the kernel's cpuidle counters. These are exact, while /proc/stat samples at the timer tick. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "service.h"
 
-#ifndef QOS_CPU_FOLDER /* a test has its own */
+#ifndef QOS_CPU_FOLDER /* a test defines another folder */
 #define QOS_CPU_FOLDER "/sys/devices/system/cpu"
 #endif
 
@@ -24,7 +24,7 @@ static int read_number(uint32_t core, int state, const char *what, uint64_t *val
 	return ok;
 }
 
-/* Adds the times of a core, in ns; the number of its states. */
+/* Adds a core's times in idle states to *idle. Returns the number of these states. */
 static uint32_t add_core(uint32_t core, struct qos_idle *idle)
 {
 	uint64_t us, times;
@@ -58,7 +58,7 @@ void qos_idle_read(const struct service *s, struct qos_idle *idle)
 	}
 }
 
-/* The state's name as a part of a metric's: "C6", "haltpoll_idle". */
+/* Writes an idle state's name into `name`, in the form for names of metrics: "C6", "haltpoll_idle". */
 static void name_state(uint32_t core, uint32_t state, char name[32])
 {
 	char path[128];

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Demand buffers and heaps in memory of GPUs. A GPU's driver keeps a mapping of host pages, so no page can be removed
- * while the GPU runs. So pages are in frames of device memory, which are filled beside the running workers. Host memory
- * that no worker writes records the free frames. Workers record which page is in which frame in a table of their own,
- * from the answers.
+/* Demand buffers and heaps in the memory of GPUs. A GPU's driver keeps a mapping of host pages, so host pages cannot be
+ * removed while the GPU runs. Therefore the pages are in frames, which are pages of device memory. The host copies pages to
+ * frames while workers run. The host records the free frames in memory that no worker can write. Workers have a table of
+ * their own with the frame of each page, which they fill in from the answers.
  *
- * The path waits for the copies of a round before the answers. So a worker that has its answer finds the page in the
- * frame. The worker evicts a page when no lane reads it. */
+ * The path waits for all copies of a round before it sends the answers. So a worker that has its answer finds the page in
+ * the frame. A worker evicts a page only when no lane reads it. */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "service.h"
 
-/* The frames of a demand buffer, which may be granted to several tenants. */
+/* The frames of a demand buffer. Several grants, one per tenant, may name the same buffer. */
 struct qos_frames {
-	uint32_t users; /* number of grants */
-	uint32_t pages, left;
-	uint32_t *of;	 /* [pages]: the page's frame + 1; 0: none */
-	uint32_t *free;	 /* [frames]: the first `left` are free */
-	uint64_t *moved; /* one bit per page: the host's copy is the current one */
-	char *home;	 /* the host's copy: zeroes until a page is moved there */
+	uint32_t users; /* number of grants of this buffer */
+	uint32_t pages, left; /* number of pages of the buffer; number of free frames */
+	uint32_t *of;	 /* [page]: its frame + 1; 0: the page is in no frame */
+	uint32_t *free;	 /* [frames]: the first `left` entries are the numbers of the free frames */
+	uint64_t *moved; /* a bit per page; 1: MIGRATE has moved its content to the host's copy */
+	char *home;	 /* the host's copy of the buffer: a page is zero until it is moved there */
 };
 
 static struct loom_interrupt *line_of(const struct service *s, const struct qos_grant *g)
@@ -158,7 +158,7 @@ static int64_t evict(const struct qos_call *call)
 	return 0;
 }
 
-/* Copies pages to the host, then moves those to the NUMA node. */
+/* Copies pages from their frames to the host's copy, and then moves the host's pages to the NUMA node. */
 static int64_t migrate(struct service *s, const struct qos_call *call)
 {
 	struct qos_grant *g = call->grant;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Doorbells: how requests notify the path, and where the path waits for them. */
+/* Doorbells, by which requests notify the path. The path's threads wait for requests here. */
 #include <errno.h>
 #include "lib/fd.h"
 #include <limits.h>
@@ -43,7 +43,7 @@ int qos_doorbells_open(struct service *s, struct loom_error *err)
 					 strerror(errno));
 	}
 	for (uint32_t v = 0; v < s->vectors && s->path.notify == LOOM_QOS_EVENTFD; v++) {
-		/* Non-blocking: a worker must not hang on a full counter that no thread reads. */
+		/* Non-blocking, so that a worker does not hang if the counter is full and no thread reads it. */
 		s->event_fd[v] = loom_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 		s->timer_fd[v] = loom_fd(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
 		if (s->event_fd[v] < 0 || s->timer_fd[v] < 0)
@@ -74,7 +74,7 @@ void qos_doorbells_arm(struct service *s, uint64_t vectors)
 	for (uint32_t v = 0; v < s->vectors; v++)
 		if (vectors >> v & 1)
 			__atomic_store_n(&s->head->doorbell[v].armed, (uint32_t)QOS_ARMED, __ATOMIC_RELAXED);
-	/* Pairs with the worker's fence after it has set its bit. */
+	/* Pairs with the fence in qos_request(), after the worker has set its bit. */
 	loom_fence_seq_cst_sys();
 }
 
@@ -110,15 +110,15 @@ void qos_wake_arm(struct service *s, uint64_t tenants)
 	if (!tenants || s->server_fd < 0)
 		return;
 	__atomic_store_n(&s->head->wake_mask, tenants, __ATOMIC_RELAXED);
-	/* Release: a worker that sees the doorbell armed sees the wake mask, too. */
+	/* Release: pairs with the acquire in qos_wake_server(), so that a worker that sees an armed doorbell sees wake_mask. */
 	__atomic_store_n(&s->head->server_doorbell.armed, (uint32_t)QOS_ARMED, __ATOMIC_RELEASE);
-	/* Pairs with the worker's fence after it has set its bit, and with the one in qos_wake_server_for_queued(). */
+	/* Pairs with the fences in qos_request() and in qos_wake_server_for_queued(). */
 	loom_fence_seq_cst_sys();
 }
 
 void qos_wake_disarm(struct service *s)
 {
-	/* A worker that saw the doorbell armed and rings now only ends the next sleep early. */
+	/* If a worker saw the doorbell armed and rings it after this store, it only ends the next sleep early. */
 	__atomic_store_n(&s->head->server_doorbell.armed, (uint32_t)QOS_DISARMED, __ATOMIC_RELAXED);
 }
 
@@ -133,7 +133,7 @@ int qos_has_request_of(struct service *s, uint64_t tenants)
 void qos_wake_server_for_queued(struct service *s)
 {
 	struct qos_doorbell *d = &s->head->server_doorbell;
-	/* Pairs with the fence in qos_wake_arm(): this thread sees the doorbell armed, or the server sees the queued
+	/* Pairs with the fence in qos_wake_arm(): this thread sees the doorbell armed, or the serving thread sees the queued
 	 * requests. */
 	loom_fence_seq_cst_sys();
 	if (__atomic_load_n(&d->armed, __ATOMIC_ACQUIRE) == QOS_DISARMED ||
@@ -159,16 +159,17 @@ static void wait_eventfd(struct service *s, uint32_t v, struct qos_doorbell *d)
 		__atomic_fetch_add(&d->interrupts, 1, __ATOMIC_RELAXED);
 }
 
-/* Waits for the end of the window, or its count. A futex has no timer that workers could start, so the top half
- * measures the time. The compare-and-swap fails if the doorbell was armed again meanwhile. Then any request rings: that
- * is early, but no request is lost. */
+/* Waits until the window ends or enough requests are pending. The top half measures the time, because workers cannot start a
+ * timer for a futex. The compare-and-swap fails if the doorbell was armed again meanwhile. Then the next request ends this
+ * wait, which may be early, but no request is lost. */
 static void wait_window(struct service *s, struct qos_thread *t, struct qos_doorbell *d, uint64_t window)
 {
 	uint32_t shut = QOS_DISARMED, rings;
 	uint64_t until = qos_now() + window;
 	__atomic_compare_exchange_n(&d->armed, &shut, (uint32_t)QOS_ARMED_WINDOW, 0, __ATOMIC_ACQ_REL,
 				    __ATOMIC_RELAXED);
-	/* If neither side sees the count reached before the sleep, the requests wait for the end of the window. */
+	/* If neither this thread nor a worker sees that `pending` has reached the count, the requests wait until the window
+	 * ends. */
 	while ((rings = __atomic_load_n(&d->rings, __ATOMIC_ACQUIRE)) == t->acknowledged && !stopped(s) &&
 	       __atomic_load_n(&d->pending, __ATOMIC_RELAXED) <
 		       __atomic_load_n(&s->head->count, __ATOMIC_RELAXED)) {
@@ -195,18 +196,20 @@ static uint32_t rung_of(const struct qos_doorbell *d)
 	return __atomic_load_n(&d->rings, __ATOMIC_ACQUIRE);
 }
 
-/* Polls often while requests arrive, and with growing naps while none do. */
+/* Polls the rings until a request is there. Naps between polls get longer while no request arrives. */
 #define POLL_SPINS 512
 #define POLL_NAP_LEAST_NS 10000u
 #define POLL_NAP_MOST_NS 1000000u
-/* about the latency of an interrupt of a GPU, which costs more than to poll for that time */
+/* Time to poll before the host uses interrupts of GPUs: about the latency of an interrupt, which costs more than to poll for
+ * as long. */
 #define HYBRID_NS 100000u
 static void wait_polling(struct service *s, struct qos_thread *t, struct qos_doorbell *d)
 {
 	int poll_only = s->path.notify == LOOM_QOS_POLL, sleeps = s->path.notify == LOOM_QOS_INTERRUPT;
 	uint64_t nap = POLL_NAP_LEAST_NS, since = 0;
 	uint32_t polls = 0, rings;
-	/* Reads `rings` first: a store before a ring is seen below, or that ring ends the sleep. */
+	/* Loads `rings` before the other words. So this thread sees the words that were stored before a ring, or the ring ends
+	 * its sleep. */
 	while (rings = rung_of(d), !stopped(s)) {
 		if (qos_poller(s) != t->vector) {
 			loom_futex_sleep(&d->rings, rings, 0, 0);
@@ -216,7 +219,7 @@ static void wait_polling(struct service *s, struct qos_thread *t, struct qos_doo
 			loom_futex_sleep(&s->server_polls, 1, 0, FUTEX_PRIVATE_FLAG);
 			continue;
 		}
-		/* the second condition: the doorbell was rung for another reason */
+		/* The second condition is true if the doorbell was rung for another reason than a request. */
 		if (qos_posted(s) || rings != t->acknowledged)
 			break;
 		if (polls++ < POLL_SPINS && !sleeps) {
@@ -255,7 +258,8 @@ int qos_doorbell_wait(struct qos_thread *t)
 		wait_futex(s, t, d);
 	else
 		wait_polling(s, t, d);
-	/* Precedes the load of the bits: requests that are posted from here on are counted from 0 again. */
+	/* Pairs with the add in qos_notify_host(). The caller loads the bits later, so requests that it does not see there are
+	 * counted from 0 again. */
 	__atomic_exchange_n(&d->pending, 0, __ATOMIC_ACQ_REL);
 	return !stopped(s);
 }
@@ -273,7 +277,7 @@ void qos_doorbells_ring_all(struct service *s)
 
 /* ---- sleeping between rounds ---- */
 
-/* Waits until the server doorbell rings, the service stops or drops its requests, or the time is over. */
+/* Waits until the server doorbell rings, qos_keep_awake() is called, the timer expires, or the time `most` has passed. */
 static void wait_server(struct service *s, int timer_fd, const struct timespec *most)
 {
 	uint64_t n;
@@ -282,7 +286,7 @@ static void wait_server(struct service *s, int timer_fd, const struct timespec *
 			       {.fd = timer_fd, .events = POLLIN}};
 	ppoll(on, timer_fd < 0 ? 2 : 3, most, NULL);
 	if (on[0].revents && read(s->server_fd, &n, sizeof(n)) < 0)
-		return; /* already acknowledged */
+		return; /* another read has reset the counter */
 }
 
 void qos_sleep(struct qos_thread *t, uint64_t until_ns, uint64_t slack_ns)
@@ -293,9 +297,9 @@ void qos_sleep(struct qos_thread *t, uint64_t until_ns, uint64_t slack_ns)
 	wait_server(t->s, -1, &most);
 }
 
-/* Setting a timer just before a sleep programs the core's clock. In a virtual machine that takes longer than falling
- * asleep. A timer that is set while an earlier one is pending programs nothing: when the earlier timer ends, the kernel
- * programs the next one in any case. So two timers alternate, and each sleep sets the timer of the sleep after it. */
+/* To set a timer directly before a sleep programs the core's clock, which takes longer than falling asleep in a virtual
+ * machine. To set a timer while an earlier timer is pending programs nothing, because the kernel programs the clock anyway
+ * when the earlier timer ends. So two timers alternate, and each sleep sets the timer for the sleep after it. */
 void qos_sleep_ahead(struct qos_thread *t, uint64_t until_ns, uint64_t then_ns)
 {
 	struct service *s = t->s;

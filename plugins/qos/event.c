@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How threads of the path wake each other, and which of them polls the rings. */
+/* Wake-ups between threads of the path, and the choice of the top half that polls the rings. */
 #include "lib/eventcount.h"
 #include "service.h"
 
-/* Returns the vector of the polling top half: the first core that steering leaves. More than one would take CPU time
- * and locks from the threads that fill and serve. When steering changes, all doorbells are rung. */
+/* Returns the vector of the top half that polls the rings: the first vector that takes interrupts. Only one polls, because
+ * more would take CPU time and locks from the threads that fill and serve. When steering selects other vectors, it rings all
+ * doorbells, so that the next poller starts. */
 uint32_t qos_poller(const struct service *s)
 {
 	uint64_t route = __atomic_load_n(&s->head->route, __ATOMIC_RELAXED);

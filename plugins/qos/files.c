@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads through io_uring: consecutive reads of one round are submitted together. Every other request waits for them
- * (qos_files_flush()), because it may use or change the data that they read.
+/* Reads through io_uring. Consecutive reads of a round are submitted together. A request that is no read waits for these
+ * reads (qos_files_flush()), because it may use or change the data that they read.
  *
- * The kernel passes reads that it cannot do at once (tmpfs, a page that is not cached) to threads of its own, which
- * belong to this process. Their CPU time is charged to the path, too. */
+ * The kernel passes a read to threads of its own if it cannot do the read at once: if a page is not cached, or if the file
+ * is in tmpfs. These threads belong to this process, and their CPU time is charged to the path, too. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -23,18 +23,18 @@
 #define SUBMIT_TRIES 1000u
 #define REAP_NS 10000000000u
 
-/* A known thread of this process. */
+/* A thread of this process that find_threads() has found. */
 struct seen {
 	int tid;
 	int kernel; /* 1: a thread of io_uring */
-	uint64_t ns;
+	uint64_t ns; /* its CPU time at the last charge */
 };
 
 struct qos_files {
 	struct io_uring ring;
 	struct qos_call *call[QOS_BATCH_MAX];
 	uint32_t n;
-	int broken; /* 1: the ring has failed, and pread replaces it */
+	int broken; /* 1: the ring has failed, so files are read by pread */
 	struct seen seen[SEEN_MOST];
 	uint32_t seen_count;
 	uint64_t scanned_ns;
@@ -45,11 +45,12 @@ int qos_files_open(struct service *s, struct loom_error *err)
 	s->files = s->host->alloc(s->host, sizeof(*s->files));
 	if (!s->files)
 		return LOOM_FAIL(s->host, err, LOOM_ENOMEM, "%s: out of memory", s->name);
-	/* Completions do not interrupt this thread, which polls for them. */
+	/* IORING_SETUP_COOP_TASKRUN: completions need not interrupt this thread, which enters the kernel to wait for them. */
 	unsigned held = loom_fd_hold();
 	int rc = io_uring_queue_init(QOS_BATCH_MAX, &s->files->ring, IORING_SETUP_COOP_TASKRUN);
 	loom_fd_release(held);
-	/* The worker thread waits for the reads, so more threads would only take more time. */
+	/* Two threads of each type are enough. The worker thread waits for the reads, so more threads would only take more CPU
+	 * time. */
 	unsigned most[2] = {2, 2};
 	if (!rc && io_uring_register_iowq_max_workers(&s->files->ring, most))
 		LOOM_LOG(s->host, LOOM_LOG_DEBUG, s->name, "io_uring's threads are not limited");
@@ -85,7 +86,8 @@ int qos_files_add(struct service *s, struct qos_call *call)
 	return 1;
 }
 
-/* The kernel accepts no more calls. Calls that it has not accepted stay in the ring, so the ring is not used again. */
+/* Called if the kernel accepts no more calls or completions cannot be awaited. The ring is not used again, because calls that
+ * the kernel has not accepted stay in it. */
 static void give_up(struct service *s, const char *what, int rc)
 {
 	if (!s->files->broken)
@@ -94,7 +96,7 @@ static void give_up(struct service *s, const char *what, int rc)
 	s->files->broken = 1;
 }
 
-/* Returns how many of `n` calls the kernel has accepted. */
+/* Submits n calls and waits for them. Returns how many of them the kernel has accepted. */
 static uint32_t submit(struct service *s, uint32_t n)
 {
 	struct timespec nap = {.tv_nsec = SUBMIT_NAP_NS};
@@ -114,7 +116,7 @@ static uint32_t submit(struct service *s, uint32_t n)
 	return taken;
 }
 
-/* Gets the next completion. Returns 0, or an error if there is none. */
+/* Waits for the next completion, and sets *c to it. Returns 0, or an error if none came. */
 static int next(struct service *s, struct io_uring_cqe **c)
 {
 	struct timespec nap = {.tv_nsec = SUBMIT_NAP_NS};
@@ -125,7 +127,7 @@ static int next(struct service *s, struct io_uring_cqe **c)
 		if (!f->broken && (rc == -EINTR || rc == -EAGAIN))
 			continue;
 		give_up(s, "cannot be waited for", rc);
-		/* The kernel still executes the accepted calls, so their memory must not be freed before. */
+		/* Waits up to REAP_NS, because the kernel still executes the accepted calls, which use the requests' memory. */
 		if (qos_now() - begin > REAP_NS)
 			return rc;
 		nanosleep(&nap, NULL);
@@ -145,7 +147,7 @@ void qos_files_flush(struct service *s, struct qos_tenant *tenant)
 		io_uring_cqe_seen(&f->ring, c);
 	}
 	for (uint32_t i = 0; i < n; i++)
-		if (f->call[i]) /* not started, or without a completion */
+		if (f->call[i]) /* the kernel has not accepted the call, or gave no completion */
 			qos_complete(s, tenant, f->call[i], i < taken ? -EIO : qos_execute(s, f->call[i]), qos_now());
 	if (f)
 		f->n = 0;
@@ -182,7 +184,7 @@ static void find_threads(struct qos_files *f)
 		closedir(d);
 }
 
-/* Returns the CPU clock of a thread by its id, in the kernel's encoding, as in clock_getcpuclockid(3). */
+/* Returns the CPU clock of the thread with this id, in the kernel's encoding. */
 static clockid_t clock_of(int tid)
 {
 	return (clockid_t)((~(unsigned)tid << 3) | 6u);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Grants are resolved before the first request: memory becomes host addresses, and descriptors are checked once. A
- * request then only indexes them. */
+/* Resolves grants before the first request: finds the host addresses of memory, and checks descriptors. A request then
+ * names a grant by its index. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
@@ -16,8 +16,8 @@
 #define UFFD_USER_MODE_ONLY 1
 #endif
 
-/* With SIGBUS an access without a FAULT fails instead of waiting without end. For the same reason system calls on an
- * absent page return EFAULT. */
+/* Opens a userfaultfd with UFFD_FEATURE_SIGBUS. With this feature, an access to a page that no FAULT request has made present
+ * fails with SIGBUS, instead of waiting without end. A system call on such a page returns EFAULT. */
 static int open_faults(struct service *s, struct loom_error *err)
 {
 	if (s->fault_fd >= 0)
@@ -71,7 +71,7 @@ static int resolve_descriptor(struct service *s, const struct qos_grant *g, stru
 {
 	struct stat st;
 	int ok = !fstat(g->is.fd, &st);
-	/* A read of anything else may block without end, and the path with it. */
+	/* Checks the type of the descriptor, because a read of another type may block the path without end. */
 	if (g->is.kind == LOOM_GRANT_FILE)
 		ok = ok && S_ISREG(st.st_mode);
 	else if (g->is.kind == LOOM_GRANT_SOCKET)

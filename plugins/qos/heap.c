@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Heaps: whole pages of a tenant's range, present when allocated and absent when freed. The state is in host memory
- * that no tenant can write, so a wrong or repeated FREE matches no allocation. */
+/* Heaps for ALLOC and FREE. An allocation is a run of whole pages of a tenant's memory. Pages are present while they are
+ * allocated, and absent otherwise. The heap's state is in host memory that no tenant can write. So a wrong or repeated FREE
+ * finds no allocation, and fails. */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -45,7 +46,7 @@ static void mark(struct qos_heap *h, uint64_t from, uint64_t n, int taken)
 			h->taken[p / 64] &= ~(1ull << (p % 64));
 }
 
-/* Next fit. Returns ~0 if no run of n free pages starts in [from, to). */
+/* Returns the first page of a run of n free pages that starts in [from, to), or ~0 if there is none. */
 static uint64_t find(const struct qos_heap *h, uint64_t from, uint64_t to, uint64_t n)
 {
 	uint64_t run = 0;
@@ -83,7 +84,7 @@ int64_t qos_heap_free(struct qos_heap *h, char *base, uint64_t offset)
 	if (offset % QOS_PAGE || at >= h->pages || !h->extent[at])
 		return -EINVAL;
 	uint64_t n = h->extent[at];
-	/* Shared memory frees pages by a hole in its file. */
+	/* MADV_REMOVE punches a hole into the file of shared memory, which frees the pages. */
 	if (base && madvise(base + offset, n * QOS_PAGE, MADV_REMOVE))
 		return -errno;
 	mark(h, at, n, 0);

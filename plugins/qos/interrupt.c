@@ -3,9 +3,9 @@
  * controller, which sleeps until the count exceeds the number of requests read. Then it rings the doorbell of the
  * polling top half.
  *
- * No wake-up is lost, in whatever order the host sees counts and requests: the thread waits for one more than the
- * number of requests read, and the count reaches that. A count that arrives before its request causes a spurious
- * wake-up, after which the host arms again. Model: tests/models/qos_interrupt.pml. */
+ * No wake-up is lost, even if the host sees a count before its request or after it. The thread waits until the count is one
+ * more than the number of requests read, which happens if a request is unread. A count that arrives before its request
+ * causes a spurious wake-up, after which the host arms the interrupt again. Model: tests/models/qos_interrupt.pml. */
 #include <stddef.h>
 #include <string.h>
 
@@ -61,7 +61,8 @@ void qos_interrupts_arm(struct service *s)
 			qos_event_notify(&s->interrupt[d].armed);
 }
 
-/* Incremented before the wake-up, so that a top half that is about to sleep does not miss it. */
+/* Rings the doorbell of the polling top half. Increments `rings` before the wake-up, so that a top half that is about to
+ * sleep does not miss the ring. */
 static void ring_poller(struct service *s)
 {
 	struct qos_doorbell *d = &s->head->doorbell[qos_poller(s)];
@@ -77,8 +78,8 @@ void qos_controller(struct qos_thread *t)
 	struct loom_error err = {0};
 	while (qos_event_wait(s, &a->armed)) {
 		if (__atomic_load_n(&s->interrupts_failed, __ATOMIC_ACQUIRE))
-			continue; /* keep the thread until the end, because its CPU time is accounted */
-		/* Loaded after arming: requests that are read later need no further wait. */
+			continue; /* the thread stays until the end, because its CPU time is read then */
+		/* The load follows the notification by qos_interrupts_arm(), so it sees the requests read before. */
 		uint64_t taken = __atomic_load_n(&a->taken, __ATOMIC_ACQUIRE);
 		int rc = a->interrupt->wait(a->interrupt, taken + 1, &err);
 		qos_charge(t, QOS_CONTROLLER);

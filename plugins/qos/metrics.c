@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The metrics of a sample: CPU time, latency, counts. Times come from the threads' CPU clocks, which include waking and
- * going to sleep. Time stamps around the service's code would miss most of the cost of a throttled path. */
+/* The metrics of a sample: CPU time, latency, counts. CPU times come from the clocks of the threads, which include waking
+ * and going to sleep. Time stamps around the service's code would miss most of the time that a throttled path takes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,8 @@ static void peak(struct qos_cpu_series *r, uint64_t from, uint64_t to)
 		r->peak_ns = to - from;
 }
 
-/* CPU time is linear between two points, so the peak window starts or ends at one of them. */
+/* Adds a point to the series, and updates the peak: the most CPU time in a window of 1 s. CPU time counts as linear between
+ * two points, so the window with the peak starts or ends at a point. */
 void qos_cpu_point(struct service *s, uint64_t now_ns)
 {
 	struct qos_cpu_series *r = &s->series;
@@ -42,7 +43,7 @@ void qos_cpu_point(struct service *s, uint64_t now_ns)
 		peak(r, first->cpu_ns, between(last, &p, first->ns + SECOND));
 	}
 	if (r->head - r->tail == QOS_POINTS)
-		r->head--; /* too dense: drops the last point, so that the window remains a second */
+		r->head--; /* The ring is full. Drops its last point, and not its first one, to keep a window of a second. */
 	if (last) {
 		const struct qos_cpu_point *a = &r->point[r->tail % QOS_POINTS];
 		const struct qos_cpu_point *b = &r->point[(r->tail + 1) % QOS_POINTS];
@@ -127,7 +128,7 @@ static int report_cpu(struct service *s, struct loom_report *report, double seco
 		METRIC(name[i], "ns", LESS, __atomic_load_n(&s->stage_ns[i], __ATOMIC_RELAXED));
 	METRIC("qos_cpu", "ns", LESS, used);
 	METRIC("qos_cpu_share", "", LESS, (double)used / machine);
-	/* A shorter sample is one window. */
+	/* If the sample is shorter than 1 s, it is the window. */
 	double window = seconds < 1 ? seconds : 1;
 	METRIC("qos_cpu_share_peak_1s", "", LESS,
 	       (double)s->series.peak_ns / (window * 1e9 * s->machine));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ops that all qos plug-ins share. Only the plug-in that leads has a service. For the others need() requests no
- * memory, and the other ops do nothing. */
+/* The ops that all qos plug-ins share. Only the plug-in that leads the pipeline has a service. For other plug-ins need()
+ * requests no memory, and the other ops do nothing. */
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
@@ -49,14 +49,14 @@ void qos_destroy(void *self)
 
 /* ---- cores and tenants ---- */
 
-/* Makes one vector for each core that this process and the path may use. */
+/* Makes a vector for each core that both this process and the path may use. */
 static void take_cores(struct service *s)
 {
 	cpu_set_t set;
 	CPU_ZERO(&set);
 	sched_getaffinity(0, sizeof(set), &set);
 	s->machine = (uint32_t)CPU_COUNT(&set);
-	for (int pass = 0; pass < 2 && !s->vectors; pass++) /* if no core is left, all cores are taken */
+	for (int pass = 0; pass < 2 && !s->vectors; pass++) /* pass 1: path.cores leaves no core, so it is ignored */
 		for (uint32_t core = 0; core < CPU_SETSIZE && s->vectors < QOS_VECTORS; core++)
 			if (CPU_ISSET(core, &set) &&
 			    (pass || !s->path.cores || (core < 64 && s->path.cores >> core & 1)))
@@ -160,13 +160,13 @@ int qos_grants(void *self, const struct loom_grant *grant, uint32_t n, struct lo
 
 /* ---- memory ---- */
 
-/* The stack's block: head, bits, published counts, then slots and answers of each worker. Returns its size. With `h`,
- * fills in the block's head and the host's pointers into it. */
+/* Lays out the stack's block and returns its size: the head, the bits, the published counts, then the slots and answers of
+ * each worker. If `h` is not NULL, fills in h->bits_at and the host's pointers into the block. */
 static uint64_t lay_out(struct service *s, struct qos_head *h)
 {
 	uint64_t bits = sizeof(struct qos_head);
 	uint64_t published = bits + loom__align((s->workers / 64 + 1) * sizeof(uint64_t), 64);
-	/* Adjacent for a host that compares them; on cache lines of their own for the workers of a CPU. */
+	/* With by_count the host reads all published counts, so they are adjacent. Else each has a cache line of its own. */
 	uint64_t step = s->by_count ? sizeof(uint32_t) : 64;
 	uint64_t at = published + loom__align(s->workers * step, 64);
 	if (h) {
@@ -188,11 +188,11 @@ static uint64_t lay_out(struct service *s, struct qos_head *h)
 	return at;
 }
 
-/* How often per second all workers of a GPU together may poll for answers without success: each poll takes a read from
- * the link. */
+/* The most polls for answers per second, of all workers of a GPU together. It is limited because each poll is a read over the
+ * link. */
 #define POLLS_PER_S 200000000ull
 
-/* Returns a worker's end of its ring. */
+/* Returns the initial value of a worker's port. neighbours: number of workers of its device. */
 static struct qos_port port_of(const struct service *s, uint32_t worker, uint32_t neighbours)
 {
 	const struct qos_ring *from = &s->ring[worker];
@@ -207,7 +207,7 @@ static struct qos_port port_of(const struct service *s, uint32_t worker, uint32_
 				 .nap_ns = 32 + (uint32_t)(neighbours * 1000000000ull / POLLS_PER_S)};
 }
 
-/* Most bytes of all rings, since a GPU's driver pins this memory. */
+/* The largest size of the stack's block. It has a limit because a GPU's driver pins this memory. */
 #define RINGS_MOST (1ull << 30)
 
 int qos_need(void *self, const struct loom_layout *layout, struct loom_need *need,
@@ -244,7 +244,7 @@ int qos_init(void *self, const struct loom_layout *layout, const struct loom_vie
 	for (uint32_t w = 0; w < s->workers; w++) {
 		struct qos_ring *from = &s->ring[w];
 		from->taken = from->served = 0;
-		/* The poller may read these words meanwhile. */
+		/* Atomic, because the polling top half may read these words meanwhile. */
 		__atomic_store_n(&from->broken, 0, __ATOMIC_RELAXED);
 		__atomic_store_n(&s->consumed[w], 0, __ATOMIC_RELAXED);
 		__atomic_store_n(from->published, 0, __ATOMIC_RELAXED);
@@ -254,7 +254,7 @@ int qos_init(void *self, const struct loom_layout *layout, const struct loom_vie
 		const struct loom_device_shape *has = &layout->device[d];
 		struct qos_device_block *near = view->device[d];
 		struct qos_port *port = (struct qos_port *)(near + 1);
-		/* A wait for the next interrupt may be pending, so this count continues from sample to sample. */
+		/* The two counts continue from sample to sample, because a wait for the next interrupt may be pending. */
 		if (s->first_sample) {
 			near->posted = 0;
 			__atomic_store_n(&s->interrupt[d].taken, 0, __ATOMIC_RELEASE);
@@ -285,7 +285,7 @@ int qos_start(void *self, const struct loom_layout *layout, const struct loom_vi
 	struct qos_head *h = view->global;
 	memset(h, 0, sizeof(*h));
 	lay_out(s, h);
-	/* An earlier run may have ended with requests in flight. */
+	/* Resets rings and queues, because an earlier run may have ended with requests in flight. */
 	for (uint32_t w = 0; w < s->workers; w++) {
 		s->ring[w].taken = s->ring[w].served = 0;
 		s->ring[w].broken = 0;

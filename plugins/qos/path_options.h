@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options of the plug-ins that arrange the path. */
+/* The options that the plug-ins which arrange the path have in common: qos_split and qos_monolithic. */
 #ifndef QOS_PATH_OPTIONS_H
 #define QOS_PATH_OPTIONS_H
 

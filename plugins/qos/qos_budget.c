@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* qos_budget: a share of the machine's CPU time that requests never exceed and use as fully as possible.
+/* qos_budget: a share of the machine's CPU time that requests never exceed, and that they use as fully as possible.
  *
- * A token bucket of CPU time gains `limit` of the machine over time, and pays the CPU time of the path's threads,
- * including waking and going to sleep. Two sizes are separate. A burst is as long as `stall` allows, because each burst
- * pays a fixed price for waking with cold caches, and the victim on that core waits for its end. The bucket is deeper,
- * by a small part of the gain of a second. So later bursts compensate for one that starts late or ends early, with a
- * pause between them. No second exceeds the limit by more than that part.
+ * A token bucket of CPU time gains `limit` of the machine over time. The CPU time of the path's threads is taken from the
+ * bucket, including the time for waking and going to sleep. A burst is a time in which requests are served. It is as long as
+ * `stall` allows, because each burst takes a fixed time for waking with cold caches. It is not longer, because the victim on
+ * the core waits for its end. The bucket can hold more than a burst takes, namely a small part of what it gains in a second.
+ * So after a burst that starts late or ends early, later bursts make up for it, with a pause between them. No second exceeds
+ * the limit by more than that part.
  *
- * If the time between bursts exceeds the kernel's tick, bursts may wait for a tick. A timer of their own takes a
- * reprogramming and an interrupt, which are expensive in a virtual machine and visible in no thread's clock.
+ * If the time between bursts is longer than the kernel's timer tick, bursts may wait for a tick. A timer of their own would
+ * have to be programmed and would cause an interrupt. Both take long in a virtual machine, and no thread's clock shows it.
  *
- * Within a burst tenants are served by deficit round robin in CPU time: CPU time that a tenant leaves unused goes to
- * the others. In addition each tenant has a bucket of its own, which gains the tenant's share of the limit and pays for
- * its requests and the wake-ups that they cause. While that bucket is positive, the tenant's requests are served at
- * once, between bursts and within another tenant's. The common bucket is overdrawn for that, and tenants that have used
- * the time of others wait longer for the next burst. */
+ * Within a burst tenants are served by deficit round robin in CPU time. So CPU time that a tenant does not use goes to
+ * other tenants. In addition each tenant has a bucket of its own. This bucket gains the tenant's share of the limit, and pays
+ * for the tenant's requests and for the wake-ups that they cause. While this bucket is positive, the tenant's requests are
+ * served at once, between bursts and within the burst of another tenant. The common bucket may be overdrawn for that. Then
+ * tenants that have used the time of other tenants wait longer for the next burst. */
 #include <time.h>
 
 #include "service.h"
 
-#define QUANTUM_NS 20e3 /* CPU time of a tenant of weight 1 in a round */
+#define QUANTUM_NS 20e3 /* CPU time that a tenant of weight 1 gets in a round of the round robin */
 
 struct budget_opts {
 	double limit;
@@ -29,30 +30,30 @@ struct budget_opts {
 
 struct account {
 	double deficit;	  /* CPU time in ns that the tenant may spend in this round of the round robin */
-	double cost;	  /* CPU time of a request in ns: decayed mean */
-	uint64_t drr_round;	  /* the round in which the tenant last received its quantum */
-	double own;	  /* ns of its share that the tenant has not used; below 0: it has used time of others */
-	int saved;	  /* 1: `own` was half full while no request waited, and has not been used up since */
+	double cost;	  /* CPU time of a request in ns, as an exponentially weighted mean */
+	uint64_t drr_round;	  /* number of the round in which the tenant last got its quantum */
+	double own;	  /* level of the tenant's bucket in ns; below 0: it has used time of other tenants */
+	int saved;	  /* 1: `own` was half full while no request waited, and has not been used up since then */
 };
 
 struct budget {
 	struct qos base;
 	const struct budget_opts *opts;
-	double tokens;	 /* tokens in ns */
-	uint64_t seen_ns, seen_cpu;
-	double tick_ns, wake_ns; /* cost of a wake-up in ns: decayed mean */
+	double tokens;	 /* level of the common bucket in ns of CPU time */
+	uint64_t seen_ns, seen_cpu; /* time and CPU time of the path at the last update of the buckets */
+	double tick_ns, wake_ns; /* time of a kernel tick; CPU time of a wake-up, as an exponentially weighted mean */
 	int open;		 /* 1: a burst is in progress */
-	uint32_t in_burst;	 /* requests served in the burst */
-	double burst_ns;	 /* CPU time for which other programs on the core waited, minus the pauses */
-	int slept;
-	uint64_t until_ns; /* when the next burst is due */
-	double after_ns;   /* the earliest start of that burst, which limits the victim's stalls */
-	double woken_ns;   /* cost of a wake-up that is not charged yet */
-	uint64_t drr_round;
-	uint32_t current;
-	int urgent; /* 1: the current round is outside the round robin */
+	uint32_t in_burst;	 /* number of requests served in the burst */
+	double burst_ns;	 /* CPU time for which other programs on the core have waited, minus pauses since */
+	int slept;		 /* 1: the path has slept since the last update of the buckets */
+	uint64_t until_ns; /* time at which the next burst is due */
+	double after_ns;   /* earliest start of the next burst, so that the victim has a pause */
+	double woken_ns;   /* CPU time of a wake-up that is not charged to a tenant yet */
+	uint64_t drr_round; /* number of the current round of the round robin */
+	uint32_t current;   /* the tenant that the round robin chose last */
+	int urgent; /* 1: this round serves a tenant with savings, outside the round robin */
 	struct account account[LOOM_MAX_TENANTS];
-	/* For the report: slots of 100 ms, and how many spent more than they gained. */
+	/* For the report: start time and CPU time of a slot of 100 ms; number of slots, and of slots above the limit. */
 	uint64_t slot_ns, slot_cpu, slots, over;
 };
 
@@ -71,10 +72,10 @@ static const struct loom_opt rows[] = {
 	{.name = NULL},
 };
 
-#define COST_AT_FIRST 2000.0
-#define SLEEP_NS 2500.0 /* going to sleep, paid after the burst's last read of the clock */
-#define BURST_LEAST 30000.0
-#define CRUMBS 16 /* a burst ends when less than 1/CRUMBS of it is left */
+#define COST_AT_FIRST 2000.0 /* initial value of account.cost */
+#define SLEEP_NS 2500.0 /* CPU time for going to sleep, which is spent after the burst's last read of the clock */
+#define BURST_LEAST 30000.0 /* shortest burst in ns with the option latency */
+#define CRUMBS 16 /* a burst ends if less than 1/CRUMBS of its CPU time is left */
 
 static void begin(struct budget *p)
 {
@@ -89,29 +90,29 @@ QOS_CREATE(budget, begin(p))
 static void arrange(void *self, struct loom_qos_path *path)
 {
 	(void)self;
-	path->mask = 1; /* an interrupt without tokens would only cost tokens */
-	path->batch = QOS_BATCH_MAX; /* rounds end by their cost */
+	path->mask = 1; /* while the bucket is empty, an interrupt would only take more tokens */
+	path->batch = QOS_BATCH_MAX; /* the CPU time ends a round, not the number of requests */
 }
 
 /* ---- tokens --------------------------------------------------------------------------------------- */
 
-#define DEPTH 0.012 /* part of a second's gain; with one more burst the sum stays below 1.02 */
-#define LENT 0.005
+#define DEPTH 0.012 /* limits.depth as a part of a second's gain; with one more burst a second stays below 1.02 */
+#define LENT 0.005 /* limits.lent as a part of a second's gain */
 
-/* The limits of one decision. */
+/* Values that admit() derives from the options and the load. */
 struct limits {
-	double gain;  /* CPU time per unit of time */
+	double gain;  /* ns of CPU time that the bucket gains per ns */
 	double burst; /* longest burst in ns */
-	double depth;
-	double lent;  /* how far tenants within their shares may overdraw the bucket */
-	double weights; /* sum over all tenants */
+	double depth; /* most tokens in the common bucket, in ns */
+	double lent;  /* ns by which tenants with savings may overdraw the common bucket */
+	double weights; /* sum of the weights of all tenants */
 };
 
 static struct limits limits_of(const struct budget *p, const struct loom_qos_load *load)
 {
 	struct limits limits = {.gain = p->opts->limit * load->machine};
-	/* The more of the victim's work overlaps bursts, the deeper a percentile of its stalls reaches into the spread
-	 * of burst lengths. Bursts are then slightly shorter. */
+	/* The higher the limit, the more of the victim's work overlaps bursts, and the longer is a given percentile of the
+	 * victim's stalls. So bursts are up to a quarter shorter than `stall`. */
 	limits.burst = (double)p->opts->stall * (1 - (limits.gain < 1 ? limits.gain : 1) / 4);
 	double often = (double)p->opts->latency * limits.gain;
 	if (p->opts->latency && often < limits.burst)
@@ -128,7 +129,8 @@ static struct limits limits_of(const struct budget *p, const struct loom_qos_loa
 	return limits;
 }
 
-/* Returns the tokens that a full burst needs at its start, since it gains while it pays. */
+/* Returns the tokens that the bucket needs at the start of a full burst. These are fewer than the burst takes, because the
+ * bucket gains tokens during the burst. */
 static double price(const struct limits *limits)
 {
 	double rest = limits->gain < 0.9 ? 1 - limits->gain : 0.1;
@@ -141,7 +143,8 @@ static double period_of(const struct limits *limits)
 	return limits->burst / limits->gain;
 }
 
-/* Timers that were set ahead may expire a quarter of a period early. */
+/* Returns whether the next burst may start. It may start a quarter of a period early, because a timer that was set ahead may
+ * expire so early. */
 static int is_due(const struct budget *p, const struct loom_qos_load *load, const struct limits *limits)
 {
 	return (double)load->now_ns + period_of(limits) / 4 >= (double)p->until_ns;
@@ -189,11 +192,12 @@ static void update_tokens(struct budget *p, const struct loom_qos_load *load, co
 	}
 }
 
-/* Sleeps until the next burst is paid for, but at least half a period, to limit the victim's stalls. */
+/* Sets the round to a sleep until the bucket has the tokens for the next burst. The sleep after a burst lasts at least half
+ * of the usual pause, to limit the victim's stalls. */
 static void sleep_until_paid(struct budget *p, const struct loom_qos_load *load,
 			     struct loom_qos_round *round, const struct limits *limits)
 {
-	/* The bucket fills while the thread wakes up. */
+	/* The wake-up time is subtracted, because the bucket gains tokens while the thread wakes up. */
 	double now = (double)load->now_ns,
 	       missing = (price(limits) - p->wake_ns * limits->gain - p->tokens) / limits->gain;
 	double period = period_of(limits);
@@ -202,7 +206,7 @@ static void sleep_until_paid(struct budget *p, const struct loom_qos_load *load,
 	missing = missing > p->after_ns - now ? missing : p->after_ns - now;
 	missing = missing > 1000 ? missing : 1000;
 	int tick = p->opts->tick && period > 1.5 * p->tick_ns;
-	/* With the tick, starts half a tick early, so that it is early as often as late. */
+	/* A sleep that waits for a tick is half a tick shorter, so that bursts are early as often as late. */
 	if (tick && missing > p->tick_ns / 2)
 		missing -= p->tick_ns / 2;
 	p->until_ns = load->now_ns + (uint64_t)missing;
@@ -219,7 +223,9 @@ static void sleep_until_paid(struct budget *p, const struct loom_qos_load *load,
 
 /* ---- tenants -------------------------------------------------------------------------------------- */
 
-/* Tenants with savings may interrupt others. Returns the waiting tenant with most savings, which is served first. */
+/* Returns the tenant to serve at once: of the tenants with savings and waiting requests, the tenant with the largest savings.
+ * Returns load->tenants if there is none. *wake_mask: set to the other tenants with savings, whose next request ends a wait
+ * or a round. */
 static uint32_t find_saver(struct budget *p, const struct loom_qos_load *load, const struct limits *limits,
 				uint64_t *wake_mask)
 {
@@ -258,7 +264,7 @@ static int may_spend(struct budget *p, const struct loom_qos_load *load, uint32_
 
 static uint32_t choose(struct budget *p, const struct loom_qos_load *load)
 {
-	/* A tenant with a large debt from one expensive request needs several rounds. */
+	/* After an expensive request, a tenant needs several rounds until its deficit is positive. */
 	for (uint32_t rounds = 0; rounds < 1000; rounds++, p->drr_round++)
 		for (uint32_t i = 0; i < load->tenants; i++) {
 			uint32_t at = (p->current + i) % load->tenants;
@@ -270,7 +276,7 @@ static uint32_t choose(struct budget *p, const struct loom_qos_load *load)
 
 /* ---- decisions ------------------------------------------------------------------------------------ */
 
-/* Admits as many requests as `ns` pay for, at least one. The round ends after `most_ns`, even if others arrive. */
+/* Admits as many requests of the tenant as `ns` of CPU time allow, but at least one. The round ends after `most_ns`. */
 static void allow(const struct budget *p, struct loom_qos_round *round, uint32_t tenant, double ns, double most_ns)
 {
 	double pays = ns / p->account[tenant].cost;
@@ -293,13 +299,13 @@ static void admit(void *self, const struct loom_qos_load *load, struct loom_qos_
 	double room = limits.burst - p->burst_ns;
 	p->urgent = first < load->tenants;
 	if (p->urgent && room > -limits.burst / CRUMBS) {
-		/* After a burst that was too long, admits slightly more, since no sleep precedes it. */
+		/* If the burst was too long already, still admits a little, because no sleep precedes this round. */
 		double most = room > limits.burst / CRUMBS ? room : limits.burst / CRUMBS;
 		most = p->account[first].own < most ? p->account[first].own : most;
 		allow(p, round, first, most, most);
 		return;
 	}
-	if (p->urgent) { /* a pause for the victim */
+	if (p->urgent) { /* the burst was much too long: a pause for the victim comes first */
 		round->requests = 0;
 		if (round->retry_ns < load->now_ns + (uint64_t)limits.burst / 4)
 			round->retry_ns = load->now_ns + (uint64_t)limits.burst / 4;
@@ -307,9 +313,9 @@ static void admit(void *self, const struct loom_qos_load *load, struct loom_qos_
 	}
 	p->woken_ns = 0;
 	if (!p->open) {
-		/* Does not start after an early wake-up, or for an eighth of a burst. But after a complete sleep a
-		 * burst starts with the tokens that the wake-up has left: sleeping again would spend all tokens on
-		 * wake-ups without end. */
+		/* Starts no burst if it is not due, or if the tokens suffice for less than half of a burst. But after a sleep
+		 * a burst starts with any number of tokens. Otherwise the path might sleep again each time, and spend all
+		 * tokens on wake-ups. */
 		if (!is_due(p, load, &limits) || (!slept && p->tokens < price(&limits) / 2)) {
 			sleep_until_paid(p, load, round, &limits);
 			return;
@@ -320,8 +326,8 @@ static void admit(void *self, const struct loom_qos_load *load, struct loom_qos_
 	uint32_t tenant = choose(p, load);
 	const struct account *a = &p->account[tenant];
 	double left = room < p->tokens ? room : p->tokens, pays = left - SLEEP_NS;
-	/* The first request of a burst is served even if it costs more than a bucket; otherwise it would never be
-	 * served. A last round of a few requests would cost more than it serves, so its tokens stay in the bucket. */
+	/* The first request of a burst is served even if it takes more than all tokens, because otherwise it would never be
+	 * served. The burst ends when few tokens are left: a round of a few requests takes too much time per request. */
 	if (p->in_burst && (pays < a->cost || pays < limits.burst / CRUMBS)) {
 		sleep_until_paid(p, load, round, &limits);
 		return;
@@ -339,12 +345,12 @@ static void account(void *self, const struct loom_qos_load *load, uint32_t tenan
 	double debt = -limits_of(p, load).lent;
 	if (!served)
 		return;
-	/* A small round is a poor estimate, because its fixed cost weighs more. */
+	/* A small round changes the mean less, because its fixed cost makes it a poor estimate. */
 	double weight = served >= 16 ? 1.0 / 8 : 1.0 / 32;
 	a->cost += weight * ((double)cpu_ns / served - a->cost);
 	a->cost = a->cost > 20 ? a->cost : 20;
 	a->own -= (double)cpu_ns + p->woken_ns;
-	a->own = a->own > debt ? a->own : debt; /* older debt is forgiven */
+	a->own = a->own > debt ? a->own : debt; /* a larger debt is not remembered */
 	p->woken_ns = 0;
 	if (p->urgent)
 		return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* qos_coalesce: one interrupt for several requests (the paper's section V-B), at `count` requests, or `window` after
- * the first. Adaptive: climbs a ladder of settings while throughput rises, or, at equal throughput, while interrupts
- * become fewer, similar to Linux's net DIM. */
+/* qos_coalesce: one interrupt for several requests (HISS paper, section V-B). The interrupt comes when `count` requests wait,
+ * or `window` after the first of them. With the option adaptive, the policy moves along a list of settings, similar to net
+ * DIM in Linux. It continues in a direction while throughput rises, or while throughput is equal and interrupts get fewer. */
 #include "service.h"
 
 struct coalesce_opts {
@@ -18,8 +18,8 @@ static const struct rings ladder[] = {{1, 0}, {4, 8000}, {8, 16000}, {32, 64000}
 #define RUNGS ((int)(sizeof(ladder) / sizeof(ladder[0])))
 #define EPOCH_NS 2000000u
 #define EPOCH_EVENTS 64u
-#define STEPS_MAX 10 /* steps before the search pauses */
-#define PAUSE 50	 /* epochs of that pause */
+#define STEPS_MAX 10 /* number of steps after which the search pauses */
+#define PAUSE 50	 /* length of this pause in epochs */
 
 struct epoch {
 	uint64_t ns, served, interrupts;
@@ -29,8 +29,8 @@ struct coalesce {
 	struct qos base;
 	const struct coalesce_opts *opts;
 	struct epoch begin;
-	double rate, per_request; /* values of the previous epoch */
-	int at, step, steps, pause;
+	double rate, per_request; /* requests per ns, and interrupts per request, in the previous epoch */
+	int at, step, steps, pause; /* index in ladder[]; direction, 1 or -1; steps so far; epochs left of a pause */
 };
 
 static const struct loom_opt rows[] = {
@@ -46,7 +46,7 @@ static const struct loom_opt rows[] = {
 
 QOS_CREATE(coalesce, p->step = 1)
 
-/* Returns -1, 0 or 1 for worse, about the same, or better than before; 10 % is taken as noise. */
+/* Returns 1 if `now` is larger than `before`, -1 if it is smaller, and 0 if they differ by at most 10 %, which is noise. */
 static int compare(double now, double before)
 {
 	return now > before * 1.1 ? 1 : now < before * 0.9 ? -1 : 0;
@@ -58,7 +58,7 @@ static void climb(struct coalesce *p, double rate, double per_request)
 	if (!verdict)
 		verdict = compare(p->per_request, per_request);
 	if (p->pause > 0) {
-		/* The pause ends early when the load changes. */
+		/* The pause ends early if the load changes. */
 		p->pause = compare(rate, p->rate) ? 0 : p->pause - 1;
 		return;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* qos_monolithic: fewer threads per request (the paper's section V-C). */
+/* qos_monolithic: a request passes fewer threads (HISS paper, section V-C). */
 #include "path_options.h"
 
 struct monolithic_opts {

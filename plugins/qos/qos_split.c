@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* qos_split: the path of the paper's section II-B: top half, bottom half, worker thread. */
+/* qos_split: a request passes a top half, the bottom half and the worker thread (HISS paper, section II-B). */
 #include "path_options.h"
 
 struct split_opts {

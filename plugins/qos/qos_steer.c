@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* qos_steer: selects the cores that take interrupts and run the path (the paper's section V-A). */
+/* qos_steer: selects the cores that take interrupts and run the path (HISS paper, section V-A). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,7 +47,8 @@ static uint64_t named(const struct steer *p, const struct loom_qos_load *load)
 	return bits;
 }
 
-/* Keeps the core unless another one was idle for a tenth of the period longer. */
+/* Chooses the core that was idle longest in the last period. Changes the core only if another core was idle longer than the
+ * present one by a tenth of the period. */
 static void choose_idle(struct steer *p, const struct loom_qos_load *load)
 {
 	uint64_t best = 0, here = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* qos_throttle: the governor of the paper's section VI. While more than `limit` of the machine's CPU time goes to
- * requests, the next request is delayed, by 10 us at first and twice as long each time.
+/* qos_throttle: the governor of the HISS paper, section VI. While requests take more than `limit` of the machine's CPU time,
+ * the next request is delayed: at first by 10 us, and then each time by twice as long.
  *
- * The paper's background thread, which samples every 10 us, would itself take a core. So the worker thread evaluates
- * the same windows before each round. The time in the service's code is charged, as in the paper, or all CPU time of
- * the path. */
+ * In the paper a background thread samples the CPU time every 10 us, which would itself take a core. Here the worker thread
+ * evaluates the same windows before each round. The option charge selects the CPU time that counts: that of the service's
+ * code, as in the paper, or that of the whole path. */
 #include "service.h"
 
 enum { CHARGE_HANDLER = 0, CHARGE_PATH };
@@ -18,10 +18,10 @@ struct throttle_opts {
 struct throttle {
 	struct qos base;
 	const struct throttle_opts *opts;
-	uint64_t window_ns, window_used; /* start of the window */
-	double share;			 /* share of the machine, averaged over about `memory` */
-	uint64_t delay_ns;
-	uint64_t longest_ends_ns; /* end of a longest delay; 0: none is pending */
+	uint64_t window_ns, window_used; /* at the start of the window: the time, and the CPU time that counts */
+	double share;			 /* share of the machine's CPU time, averaged over about the option `memory` */
+	uint64_t delay_ns;               /* the last delay; 0: requests are not delayed */
+	uint64_t longest_ends_ns; /* end of a delay of length delay_most; 0: there is no such delay */
 };
 
 static const char *const charge_choices[] = {"handler", "path", NULL};
@@ -52,7 +52,7 @@ QOS_CREATE(throttle)
 static void sample(struct throttle *p, const struct loom_qos_load *load)
 {
 	uint64_t used = p->opts->charge == CHARGE_PATH ? load->cpu_ns : load->body_ns;
-	if (!p->window_ns || used < p->window_used) { /* the run has a new sample */
+	if (!p->window_ns || used < p->window_used) { /* a sample has started, which has set the CPU time to 0 */
 		p->window_ns = load->now_ns;
 		p->window_used = used;
 		return;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A tenant's queue, which decides the request to serve next.
  *
- * Requests are served in order of arrival, or pending reads of files in SCAN (elevator) order of their offsets. With
- * few requests the kernel's tables of the file are cold, and neighbouring offsets share cache lines of these tables:
- * the more reads wait, the less each costs. A scan takes from each position the reads that waited when it reached the
- * position, so no read waits longer than one scan. Every other request is a fence: it waits for the reads before it,
- * and reads after it wait for it. */
+ * Requests are served in the order of arrival. With the option order = scan, pending reads of files are served in the order
+ * of their offsets instead (SCAN, the elevator algorithm). The kernel's tables of a file are often not in the cache, and
+ * neighbouring offsets share cache lines of these tables. So the more reads wait, the less time each read takes. At each
+ * position a scan takes the reads that wait when it reaches the position, so no read waits longer than one scan. Requests
+ * other than reads are fences. A fence waits for the reads before it, and the reads after it wait for the fence. */
 #include <sys/mman.h>
 
 #include "service.h"
@@ -17,11 +17,11 @@ int qos_queue_open(struct qos_queue *q, uint64_t calls, uint32_t order)
 	uint64_t room = 1;
 	while (room < calls)
 		room *= 2;
-	room = room < 2 ? 2 : room; /* the following arrays are aligned to 64 bits */
+	room = room < 2 ? 2 : room; /* an even number, so that the next array is aligned to 64 bits */
 	uint64_t bytes = room * (sizeof(*q->call) + sizeof(*q->number));
 	if (order == LOOM_QOS_SCAN)
 		bytes += sizeof(*q->scan) + room * sizeof(*q->scan->next);
-	/* A scan accesses a long queue at random, so fewer, larger pages save TLB misses. */
+	/* A scan accesses a long queue in random order, so that huge pages save TLB misses. */
 	if (bytes > HUGE_PAGE / 4)
 		bytes = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
 	char *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -58,8 +58,8 @@ void qos_queue_close(struct qos_queue *q)
 
 uint64_t qos_queue_waiting(const struct qos_queue *q)
 {
-	/* Relaxed: threads other than the server may load an old `gone`, and so return too high a count. Acquire: pairs
-	 * with the bottom half's release; the calls up to `head` are written. */
+	/* Relaxed: a thread other than the serving one may load an old `gone`, and so return too high a number. Acquire:
+	 * pairs with the release in queue_one(), so that the calls up to `head` are written. */
 	uint64_t gone = __atomic_load_n(&q->gone, __ATOMIC_RELAXED);
 	return __atomic_load_n(&q->head, __ATOMIC_ACQUIRE) - gone;
 }
@@ -85,7 +85,7 @@ static void join(struct qos_scan *w, const struct qos_call *call, uint32_t numbe
 	w->waiting++;
 }
 
-/* Moves to the next position with pending reads, and takes all of them. */
+/* Moves the scan to the next position with pending reads. All reads there become the list `left`. */
 static void go_on(struct qos_scan *w)
 {
 	uint32_t from = (w->at + 1) % QOS_PLACES, word = from / 64;
@@ -103,7 +103,7 @@ static void go_on(struct qos_scan *w)
 
 int qos_is_read(const struct qos_call *call)
 {
-	/* For a heap, an ALLOC or FREE of the same round may decide about the memory. */
+	/* A read into a heap must stay in order, because an ALLOC or FREE before it may change the heap. */
 	return !call->error && call->service == LOOM_SERVICE_READ && call->grant->is.kind != LOOM_GRANT_HEAP;
 }
 
@@ -126,7 +126,7 @@ static int choose(struct qos_queue *q, uint64_t head, uint32_t *number)
 	return 1;
 }
 
-/* Takes several together, so that their cache lines are fetched in parallel. */
+/* Chooses several calls together, so that their cache lines are fetched in parallel. */
 static void prefetch_calls(struct qos_queue *q)
 {
 	uint64_t head = __atomic_load_n(&q->head, __ATOMIC_ACQUIRE);

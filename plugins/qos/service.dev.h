@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The worker's end of the service path: request rings and doorbells. Device code.
  *
- * Each worker has a ring: the worker is its only producer, the host its only consumer. The number of slots bounds the
- * requests that a worker can have outstanding. The worker stores a request into a slot, then the number of requests
- * posted: its published count. An answer is one word with a phase bit, which is 1 in the first pass over the ring, 0 in
- * the second, and so on. So the word need not be cleared.
+ * Each worker has a ring. The worker is its only producer, and the host is its only consumer. A worker can have as many
+ * outstanding requests as the ring has slots. The worker stores a request into a slot, and then stores its published count:
+ * the number of requests posted so far. An answer is one word with a phase bit. This bit is 1 in the first pass over the
+ * ring, 0 in the second, and so on. So the word need not be cleared between two passes.
  *
- * A GPU is behind a link: a store is sent at once, a load takes a round trip, and concurrent read-modify-writes of both
- * sides on one word are lost. So every word that crosses the link has one writer, and words that only the worker needs
- * are in its port, in device memory. From the host the worker loads only answers.
+ * A link is between a GPU and the host. A store to host memory is sent at once, but a load takes a round trip. If both
+ * sides make read-modify-writes on one word at the same time, one may be lost. So every word that crosses the link has one
+ * writer, and words that only the worker needs are in its port, in device memory. From host memory a GPU's worker loads
+ * only answers.
  *
- * The host finds pending requests by one bit per worker, which worker and host both change. With a GPU in the stack
- * (`by_count`) it compares the published counts instead. A GPU's workers may also count their posts in device memory,
- * in a word on which the host can sleep. The host waits at a doorbell, one per core that takes interrupts. Host and
- * worker synchronise there as in Dekker's algorithm. The worker sets its bit and checks whether the doorbell is armed;
- * the host arms the doorbell and checks the bits; each has a full fence in between. So at least one sees the other's
- * store. */
+ * The host finds pending requests by a bit per worker, which both the worker and the host change. With a GPU in the stack
+ * (`by_count`) the host compares the published counts instead. A GPU's workers may also count their posts in a word in
+ * device memory, on which the host can sleep. The host waits at doorbells, one per core that takes interrupts. Host and
+ * worker synchronise there as in Dekker's algorithm. The worker sets its bit, and then checks whether the doorbell is
+ * armed. The host arms the doorbell, and then checks the bits. Both have a full fence in between, so at least one of them
+ * sees the other's store. */
 #ifndef QOS_SERVICE_DEV_H
 #define QOS_SERVICE_DEV_H
 
@@ -28,63 +29,63 @@
 
 struct qos_slot {
 	struct loom_request request;
-	uint64_t posted_ns; /* 0: the worker's clock differs from the host's */
+	uint64_t posted_ns; /* time of the post; 0: unknown, because the worker's clock differs from the host's */
 	uint64_t pad[2];
 };
 
-/* At the start of a device's block. A port for each of its workers follows. */
+/* The start of a device's block. A port for each worker of the device follows. */
 struct qos_device_block {
-	uint64_t posted; /* requests of all workers, in all samples: loom_interrupt */
+	uint64_t posted; /* number of requests that all workers have posted in all samples; the interrupt waits on it */
 	uint64_t pad[7];
 };
 
 /* A worker's end of its ring, in device memory. The host fills it in before a sample; then only this worker uses it. */
 struct qos_port {
-	uint64_t head;     /* requests posted so far */
-	uint64_t answered; /* number of requests, from the first on, that are known to be answered */
-	/* Constant. Offsets are in bytes from the start of the stack's block. */
+	uint64_t head;     /* number of requests posted so far */
+	uint64_t answered; /* all requests before this number are known to be answered */
+	/* Constant fields. Offsets are in bytes from the start of the stack's block. */
 	uint64_t published_at, slot_at, answer_at;
-	uint32_t slots, shift; /* slots = 1 << shift; 0: no tenant */
+	uint32_t slots, shift; /* slots = 1 << shift; slots = 0: the worker belongs to no tenant */
 	uint32_t tenant;
-	uint32_t by_count; /* as above: the worker rings no doorbell */
+	uint32_t by_count; /* 1: the host compares published counts, so the worker sets no bit and rings no doorbell */
 	uint32_t nap_ns; /* longest nap between two polls of an answer */
 	uint32_t counts_posted; /* 1: the worker counts its posts in qos_device_block */
 };
 
 enum qos_armed {
-	QOS_DISARMED = 0, /* the host is already notified, or checks before it waits again */
+	QOS_DISARMED = 0, /* the host was notified, or will check for requests before it waits again */
 	QOS_ARMED,     /* the host waits here for an interrupt */
-	QOS_ARMED_WINDOW,   /* the host was interrupted, and waits for the end of the window, or for the count */
+	QOS_ARMED_WINDOW,   /* the host was interrupted, and waits until the window ends or `pending` reaches the count */
 };
 struct qos_doorbell {
 	uint32_t armed;   /* enum qos_armed */
-	uint32_t pending; /* requests since the last interrupt, while interrupts are moderated */
+	uint32_t pending; /* number of requests since the last interrupt, while interrupts are moderated */
 	int32_t event_fd, timer_fd;
-	uint32_t rings; /* futex: counts rings, as the eventfd does */
+	uint32_t rings; /* number of rings so far; a futex */
 	uint32_t pad0;
-	uint64_t interrupts;
+	uint64_t interrupts; /* number of interrupts in this sample, for the metrics */
 	uint64_t pad1[4];
 };
 
 struct qos_head {
 	uint32_t notify;  /* enum loom_qos_notify */
-	uint32_t vectors; /* doorbells in use */
-	uint32_t every;   /* 1: each request tries to interrupt, not only a worker's first */
+	uint32_t vectors; /* number of doorbells in use */
+	uint32_t every;   /* 1: each request tries to interrupt, not only the request that sets the worker's bit */
 	uint32_t pad0;
-	uint64_t bits_at;
+	uint64_t bits_at; /* offset of the workers' bits from the start of this struct, in bytes */
 	uint64_t pad1[5];
 	/* The host stores these while workers run. */
 	uint32_t count; /* moderation: number of requests that cause an interrupt */
 	uint32_t pad2;
-	uint64_t window_ns; /* moderation: time after which an interrupt follows */
-	uint64_t route;     /* bits of doorbells that take interrupts */
-	uint64_t wake_mask;      /* bits of tenants whose requests ring `server_doorbell` */
+	uint64_t window_ns; /* moderation: longest time from the first request to the interrupt; 0: no moderation */
+	uint64_t route;     /* a bit per doorbell; 1: it takes interrupts */
+	uint64_t wake_mask;      /* a bit per tenant; 1: its requests ring `server_doorbell` */
 	uint64_t pad3[4];
-	uint32_t next; /* used for round robin over several doorbells */
+	uint32_t next; /* number of requests so far, for round robin over several doorbells */
 	uint32_t pad4[15];
 	struct qos_doorbell doorbell[QOS_VECTORS];
-	/* The serving thread sleeps here between rounds, while all other doorbells are disarmed. This doorbell has an
-	 * eventfd of its own, whatever `notify` is. */
+	/* The serving thread sleeps at this doorbell between rounds, while all other doorbells are disarmed. It uses an
+	 * eventfd with any value of `notify`. */
 	struct qos_doorbell server_doorbell;
 };
 
@@ -103,7 +104,7 @@ LOOM_FN uint64_t *qos_bits(struct qos_head *h, uint32_t worker)
 	return (uint64_t *)((char *)h + h->bits_at) + worker / 64;
 }
 
-/* Returns the number of requests that the worker has posted, modulo 2^32. Only the worker stores it. */
+/* Returns the worker's published count: the number of requests that it has posted, modulo 2^32. Only the worker stores it. */
 LOOM_FN uint32_t *qos_published(struct qos_head *h, const struct qos_port *p)
 {
 	return (uint32_t *)((char *)h + p->published_at);
@@ -114,23 +115,25 @@ LOOM_FN struct qos_slot *qos_slot(struct qos_head *h, const struct qos_port *p, 
 	return (struct qos_slot *)((char *)h + p->slot_at) + (at & (p->slots - 1));
 }
 
-/* Returns an answer: twice the result, plus the phase in bit 0. Only the host stores it. Initially 0. */
+/* Returns the word for the answer to request number `at`: 2 * the result + the phase bit. Only the host stores it. It is 0
+ * at the start of a sample. */
 LOOM_FN uint64_t *qos_answer(struct qos_head *h, const struct qos_port *p, uint64_t at)
 {
 	return (uint64_t *)((char *)h + p->answer_at) + (at & (p->slots - 1));
 }
 
-/* Returns bit 0 of the answer to request `at`. */
+/* Returns the phase bit of the answer to request number `at`. */
 LOOM_FN uint64_t qos_phase(uint64_t at, uint32_t shift)
 {
 	return (at >> shift & 1) ^ 1;
 }
 
-/* Sends the interrupt. A GPU has none: the host polls. */
+/* The next functions send interrupts. On a GPU they do nothing, and the host polls. */
 #ifdef GPULOOM_DEV_CPU_H
 #include <sys/timerfd.h>
 
-/* EAGAIN: the counter is full, so a notification is pending. Any other failure may be an interrupted write. */
+/* Adds 1 to the eventfd. EAGAIN means that its counter is full, so that a notification is pending. After another failure,
+ * such as an interrupted write, tries again. */
 LOOM_FN void qos_signal_fd(int fd)
 {
 	uint64_t one = 1;
@@ -140,7 +143,7 @@ LOOM_FN void qos_signal_fd(int fd)
 
 LOOM_FN void qos_doorbell_ring(struct qos_head *h, struct qos_doorbell *d)
 {
-	/* The worker that disarms the doorbell interrupts, so there is one interrupt per arming. */
+	/* Only the worker that disarms the doorbell interrupts, so there is one interrupt each time the host arms it. */
 	if (loom_load_relaxed_sys(&d->armed) == QOS_DISARMED ||
 	    loom_exchange_acq_rel_sys(&d->armed, (uint32_t)QOS_DISARMED) == QOS_DISARMED)
 		return;
@@ -153,9 +156,10 @@ LOOM_FN void qos_doorbell_ring(struct qos_head *h, struct qos_doorbell *d)
 	}
 }
 
-/* Called below the count. An eventfd has a timer beside it, which the first request of a window starts whether or not
- * the doorbell is armed. With a futex the host measures the window. Every request that finds the doorbell armed then
- * wakes the top half, because the first one may have found it disarmed. */
+/* Called while fewer requests than the count are pending. first: 1: this is the first request of a window. With an eventfd,
+ * the first request starts a timer, at which the top half also waits, even if the doorbell is disarmed. With a futex, the
+ * top half measures the window. So any request that finds the doorbell armed wakes the top half, because the first request
+ * may have found the doorbell disarmed. */
 LOOM_FN void qos_doorbell_ring_later(struct qos_head *h, struct qos_doorbell *d, int first, uint64_t window_ns)
 {
 	struct itimerspec at = {.it_value = {.tv_sec = (time_t)(window_ns / 1000000000u),
@@ -171,7 +175,7 @@ LOOM_FN void qos_doorbell_ring_later(struct qos_head *h, struct qos_doorbell *d,
 LOOM_FN void qos_wake_server(struct qos_head *h, const struct qos_port *p)
 {
 	struct qos_doorbell *d = &h->server_doorbell;
-	/* Acquire: pairs with the release in qos_wake_arm(); `wake_mask` was stored before. */
+	/* Acquire: pairs with the release in qos_wake_arm(), which has stored `wake_mask` before. */
 	if (loom_load_acquire_sys(&d->armed) == QOS_DISARMED ||
 	    !(loom_load_relaxed_sys(&h->wake_mask) >> p->tenant & 1) ||
 	    loom_exchange_acq_rel_sys(&d->armed, (uint32_t)QOS_DISARMED) == QOS_DISARMED)
@@ -193,7 +197,7 @@ LOOM_FN void qos_doorbell_ring_later(struct qos_head *h, struct qos_doorbell *d,
 }
 #endif
 
-/* Spreads interrupts evenly over the doorbells that take them, as an interrupt controller does. */
+/* Returns a doorbell that takes interrupts. Uses these doorbells in turn, as an interrupt controller does. */
 LOOM_FN struct qos_doorbell *qos_doorbell(struct qos_head *h)
 {
 	uint64_t route = loom_load_relaxed_sys(&h->route);
@@ -218,8 +222,8 @@ LOOM_FN void qos_notify_host(struct qos_head *h)
 		qos_doorbell_ring(h, d);
 		return;
 	}
-	/* Acq_rel: the host sets the count to 0 before it loads the bits, so requests that it does not see there are
-	 * counted from 0 again. */
+	/* Acquire and release: pairs with the exchange in qos_doorbell_wait(). The host sets `pending` to 0 before it loads
+	 * the bits, so requests that it does not see there are counted from 0 again. */
 	uint32_t pending = loom_fetch_add_acq_rel_sys(&d->pending, 1u) + 1;
 	if (pending >= count)
 		qos_doorbell_ring(h, d);
@@ -227,13 +231,13 @@ LOOM_FN void qos_notify_host(struct qos_head *h)
 		qos_doorbell_ring_later(h, d, pending == 1, window);
 }
 
-/* Returns 1 if the previous request in the slot of request `at` is answered. */
+/* Returns 1 if the slot for request number `at` is free: if the slot's previous request is answered. */
 LOOM_FN int qos_has_room(struct qos_head *h, struct qos_port *p, uint64_t at)
 {
 	uint64_t before = at - p->slots;
 	if (at < p->slots || before < p->answered)
 		return 1;
-	/* Acquire: pairs with the release of the completion, which has read the previous request. */
+	/* Acquire: pairs with the release in completion.c; the host has read the previous request before. */
 	if ((loom_load_acquire_sys(qos_answer(h, p, at)) & 1) != qos_phase(before, p->shift))
 		return 0;
 	p->answered += p->answered == before;
@@ -254,39 +258,40 @@ LOOM_FN int qos_request(struct loom_ctx *c, const struct loom_request *request, 
 #ifdef GPULOOM_DEV_CPU_H
 	slot->posted_ns = loom_clock_ns(c);
 #endif
-	/* Release: pairs with the acquire of the bottom half, which then reads the slot and its memory. */
+	/* Release: pairs with the acquire in bottom_half.c, after which the host reads the slot and the request's memory. */
 	loom_store_release_sys(qos_published(h, p), (uint32_t)(at + 1));
 	p->head = at + 1;
 	*id = at;
 	if (p->by_count) {
-		/* Not ordered with the published count: a host thread that wakes up too early waits again. */
+		/* Relaxed, so not ordered with the published count: a host thread that wakes too early waits again. */
 		if (p->counts_posted)
 			loom_fetch_add_relaxed_dev(&((struct qos_device_block *)c->on_device[LOOM_QOS])->posted,
 						   (uint64_t)1);
-#ifdef GPULOOM_DEV_CPU_H /* only CPUs can wake the server */
-		/* Pairs with the fence in qos_wake_arm(): a server that slept before it saw the count is woken. */
+#ifdef GPULOOM_DEV_CPU_H /* only a CPU's worker can wake the serving thread */
+		/* Pairs with the fence in qos_wake_arm(): the serving thread sees the count, or this worker sees the doorbell
+		 * armed. */
 		loom_fence_seq_cst_sys();
 		qos_wake_server(h, p);
 #endif
 		return 0;
 	}
 	uint64_t bit = 1ull << (c->worker & 63), *bits = qos_bits(h, c->worker);
-	/* Pairs with the fence after the host has cleared the bits: the host sees the count, or the worker the 0. */
+	/* Pairs with the fence in qos_fill(): the host sees the published count, or this worker sees its bit cleared. */
 	loom_fence_seq_cst_sys();
 	if (!(loom_load_relaxed_sys(bits) & bit)) {
 		loom_fetch_or_acq_rel_sys(bits, bit);
-		/* Pairs with the fence after arming: the host sees the bit, or this worker sees the doorbell armed. */
+		/* Pairs with the fence in qos_doorbells_arm(): the host sees the bit, or this worker sees an armed doorbell. */
 		loom_fence_seq_cst_sys();
 	} else if (!h->every && !loom_load_relaxed_sys(&h->window_ns)) {
-		return 0; /* the request that set the bit has rung the doorbell */
+		return 0; /* an earlier request has set the bit and rung the doorbell */
 	}
 	qos_notify_host(h);
 	qos_wake_server(h, p);
 	return 0;
 }
 
-/* How a worker waits. On a CPU it spins for as long as a quick service takes, then sleeps, as a stalled wave takes no
- * CPU time. Polls of a GPU cross the link, which all its workers share: the more workers, the longer the naps. */
+/* Pauses a worker between two polls. On a CPU the worker spins for as long as a quick service takes, and then naps, so that
+ * it takes no CPU time. On a GPU polls cross the link, which all workers share, so naps are longer with more workers. */
 #ifdef GPULOOM_DEV_CPU_H
 #define QOS_SPINS 2000u
 #define QOS_POLLS_PER_CLOCK 64u
@@ -295,7 +300,7 @@ LOOM_FN void qos_pause(const struct loom_ctx *c, const struct qos_port *p, uint3
 	(void)p;
 	if (polls < QOS_SPINS)
 		loom_pause(c);
-	else /* as if each poll so far had taken 4 us */
+	else /* estimates the time waited from the number of polls: 4 us for each */
 		loom_nap((uint64_t)(polls - QOS_SPINS + 1) * 4000, 0);
 }
 #else
@@ -308,13 +313,13 @@ LOOM_FN void qos_pause(const struct loom_ctx *c, const struct qos_port *p, uint3
 }
 #endif
 
-/* Waits for the answer to request `id`. */
+/* Waits for the answer to request `id`. *answer: set to the answer's word. */
 LOOM_FN int qos_await(struct loom_ctx *c, const struct qos_port *p, uint64_t id, uint64_t timeout_ns, uint64_t *answer)
 {
 	const uint64_t *at = qos_answer(qos_head(c), p, id), want = qos_phase(id, p->shift);
 	uint64_t begin = 0;
 	uint32_t polls = 0;
-	/* Acquire: pairs with the release of the completion; makes the service's writes visible. */
+	/* Acquire: pairs with the release in completion.c, so that the service's writes are visible. */
 	while (((*answer = loom_load_acquire_sys(at)) & 1) != want) {
 		if (loom_stopped(c))
 			return LOOM_EINTR;
@@ -347,7 +352,7 @@ LOOM_FN int qos_wait(struct loom_ctx *c, uint64_t id, uint64_t timeout_ns, int64
 	return 0;
 }
 
-/* LOOM_CALL makes the names of a policy's functions from the policy's name. */
+/* Defines the device half of a plug-in. LOOM_CALL calls a policy's functions by names made from the name of the policy. */
 #define QOS_DEVICE_HALF(policy)                                                                    \
 	LOOM_FN int policy##_request(struct loom_ctx *c, const struct loom_request *request,       \
 				     uint64_t *id)                                                 \

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worker thread works in rounds. Before each round the policies of the pipeline decide in turn which tenant is
- * served, how many of its requests, or when to ask again. After it they get its cost. */
+/* The worker thread serves requests in rounds. Before each round each policy of the pipeline decides in turn: which tenant is
+ * served, with how many requests, or at what time to call the policies again. After the round they get its CPU time. */
 #include <errno.h>
 
 #include "service.h"
 
-#define CHECK_EVERY 8u		  /* requests between two reads of the clock */
+#define CHECK_EVERY 8u		  /* number of requests between two reads of the clock */
 #define GAP_NS 100000u		  /* no request is served for this time at the start of each LOOM_GAP_EVERY_NS */
-#define ASK_NS 1000000u		  /* interval of moderation by the policies while requests keep arriving */
-#define STEER_NS 10000000u
-#define RETRY_MOST_NS 100000000u  /* longest wait for policies that set no time */
+#define ASK_NS 1000000u		  /* time between two calls of qos_moderate() while requests keep arriving */
+#define STEER_NS 10000000u	  /* shortest time between two decisions about steering */
+#define RETRY_MOST_NS 100000000u  /* longest wait before the policies are called again */
 
-/* ---- what policies see ---- */
+/* ---- the state that policies get ---- */
 
 static struct loom_qos_load load_of(struct qos_thread *t, uint64_t now_ns)
 {
@@ -81,10 +81,10 @@ void qos_moderate(struct qos_thread *t, uint64_t now_ns)
 	__atomic_store_n(&s->head->route, vectors, __ATOMIC_RELAXED);
 	qos_path_bind(s, vectors);
 	if (qos_is_polled(s))
-		qos_doorbells_ring_all(s); /* the top half of another core polls */
+		qos_doorbells_ring_all(s); /* because the top half of another core must poll from here on */
 }
 
-/* Without policies, tenants are served in round robin. */
+/* Returns the next tenant with requests, in round robin. Policies may choose another tenant. */
 static uint32_t next_tenant(struct service *s)
 {
 	for (uint32_t i = 1; i <= s->tenants; i++) {
@@ -97,7 +97,8 @@ static uint32_t next_tenant(struct service *s)
 
 /* ---- a round ---- */
 
-/* Returns 1 if the call is completed with others of its kind. Any other call is a fence: queue.c. */
+/* Returns 1 if a flush completes the call later, together with other calls of its kind. Else the call is a fence (queue.c):
+ * completes the pending calls first, and returns 0. */
 static int defer(struct service *s, struct qos_tenant *tenant, struct qos_call *call)
 {
 	if (qos_files_add(s, call)) {
@@ -131,7 +132,7 @@ static uint32_t serve_some(struct service *s, struct qos_tenant *tenant, uint32_
 			qos_complete(s, tenant, call, result, now);
 		if (n % CHECK_EVERY)
 			continue;
-		/* Wall time of this thread, including preemption, which ends the round early. */
+		/* Compares wall time, which includes preemption of this thread, so a round may end early. */
 		if ((cpu_ns && now - begin >= cpu_ns) || qos_has_request_of(s, s->wake_mask))
 			break;
 	}
@@ -141,7 +142,7 @@ static uint32_t serve_some(struct service *s, struct qos_tenant *tenant, uint32_
 	return n;
 }
 
-/* Serves no tenant until the policies are asked again. */
+/* Waits until the policies must be called again. Serves no tenant meanwhile. */
 static void wait_for_policies(struct qos_thread *t, const struct loom_qos_round *round, uint64_t now)
 {
 	struct service *s = t->s;
@@ -149,21 +150,21 @@ static void wait_for_policies(struct qos_thread *t, const struct loom_qos_round 
 	s->naps++;
 	qos_cpu_point(s, now);
 	qos_wake_arm(s, round->wake_mask);
-	if (qos_has_request_of(s, round->wake_mask)) /* posted since the policies decided */
+	if (qos_has_request_of(s, round->wake_mask)) /* a request arrived after the policies had decided: do not sleep */
 		;
 	else if (round->then_ns > round->retry_ns && round->retry_ns > now && round->retry_ns < latest)
 		qos_sleep_ahead(t, round->retry_ns, round->then_ns);
 	else if (round->retry_ns > now)
 		qos_sleep(t, round->retry_ns < latest ? round->retry_ns : latest, round->slack_ns);
 	else if (round->requests)
-		qos_sleep(t, now + 1000, 1); /* a policy chose a tenant without requests: ask again */
+		qos_sleep(t, now + 1000, 1); /* a policy has chosen a tenant without requests */
 	qos_wake_disarm(s);
 	s->woken += qos_has_request_of(s, round->wake_mask);
 	qos_charge(t, QOS_WORKER);
 	qos_cpu_point(s, qos_now());
 }
 
-/* now: the time before the rings were read, which is part of the round. */
+/* Calls the policies, and serves one round or waits. now: the time before the rings were read, as that is part of the round. */
 static void serve_round(struct qos_thread *t, uint64_t now)
 {
 	struct service *s = t->s;
@@ -197,8 +198,9 @@ static void serve_round(struct qos_thread *t, uint64_t now)
 			s->stage[i].ops->account(s->stage[i].self, &load, round.tenant, served, spent);
 }
 
-/* Moves requests from rings to queues before every round. While doorbells are disarmed, no other thread reads the
- * rings; a holder of the lock is reading them now. */
+/* Called before every round. Moves requests from rings to queues, if no other thread does. fills: 1: the caller holds
+ * `fill_lock`. With masked interrupts the doorbells are disarmed during rounds, so usually no other thread reads the rings.
+ * If another thread holds the lock, it is reading them. */
 static void gather(struct service *s, int fills)
 {
 	if (fills) {
@@ -221,8 +223,9 @@ void qos_serve(struct qos_thread *t, int fills)
 			qos_drop_queued(s);
 		if (!qos_waiting(s))
 			break;
-		/* The threads of a path wake each other thousands of times a second, and one of them can always run:
-		 * LOOM_GAP_NS. So they leave their cores, too, for a shorter time, since requests wait for them. */
+		/* The threads of a path wake each other thousands of times a second, and one of them can always run. So they
+		 * must leave gaps for other programs, as described at LOOM_GAP_NS. GAP_NS is shorter than LOOM_GAP_NS,
+		 * because requests wait meanwhile. */
 		if (loom_has_gap())
 			loom_leave_gap(now, GAP_NS);
 		serve_round(t, now);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The services (the paper's table I), which the worker thread runs on checked requests. Each service makes the system
- * call that a program on the CPU would make, and returns its result, or minus an errno. */
+/* The services (table I of the HISS paper), which the worker thread executes for checked requests. Each service makes the
+ * system call that a program on the CPU would make, and returns the result of the call, or minus an errno. */
 #include <errno.h>
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
@@ -19,7 +19,8 @@ static uint64_t offset_of(const struct qos_call *call)
 	return (uint64_t)(call->at - call->grant->at);
 }
 
-/* Uses one ioctl for the whole range; after a page that is already present, the next one continues behind it. */
+/* Makes the pages of the range present, and returns the number of bytes made so. One ioctl handles the whole range, unless it
+ * meets a page that is already present. Then the next ioctl continues behind this page. */
 static int64_t fault(struct service *s, const struct qos_call *call)
 {
 	const char *content = call->grant->is.content;
@@ -37,7 +38,7 @@ static int64_t fault(struct service *s, const struct qos_call *call)
 			done = ioctl(s->fault_fd, UFFDIO_ZEROPAGE, &zero) ? zero.zeropage :
 									    (int64_t)zero.range.len;
 		}
-		if (done > 0) { /* all of it, or up to a page that is present */
+		if (done > 0) { /* the whole range, or the pages before a page that is present */
 			at += (uint64_t)done;
 			made += done;
 		} else if (done == -EEXIST || (!done && errno == EEXIST)) {
@@ -64,7 +65,7 @@ int64_t qos_migrate_pages(const struct qos_call *call)
 			node[n] = (int)call->argument;
 			status[n] = -1;
 		}
-		/* Pid 0 names the mapping of this process, which the service itself uses. */
+		/* Pid 0: moves the pages of this process, whose mapping the service uses. */
 		if (syscall(SYS_move_pages, 0, n, page, node, status, 2 /* MPOL_MF_MOVE */) < 0)
 			return -errno;
 		for (unsigned long i = 0; i < n; i++)
@@ -78,7 +79,7 @@ int64_t qos_execute(struct service *s, const struct qos_call *call)
 	struct qos_grant *g = call->grant;
 	if (g && g->is.kind == LOOM_GRANT_HEAP && call->at &&
 	    !qos_heap_owns(&g->heap, offset_of(call), call->bytes))
-		return -EFAULT; /* not allocated: an access would make the page present */
+		return -EFAULT; /* the range is not allocated, and an access would make its pages present */
 	switch (call->service) {
 	case LOOM_SERVICE_NOTHING:
 		return 0;

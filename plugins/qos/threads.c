@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threads of the path, and what each does:
+/* The threads of the path, and the work of each thread. To fill is to move requests from rings to queues.
  *
- *   split        top half (one per core): notifies the bottom half -> fills -> worker thread serves
- *   joined       top half: fills, notifies the worker thread                 -> serves
- *   monolithic   top half: fills and serves
+ *   split        a top half per core notifies the bottom half; the bottom half fills; the worker thread serves
+ *   joined       a top half per core fills and notifies the worker thread; the worker thread serves
+ *   monolithic   a top half per core fills and serves
  *
- * Top halves are bound to their cores, as interrupt handlers are. The scheduler places the other two among the cores
- * that steering leaves. Only one thread at a time, the holder of `fill_lock`, reads the rings. A top half that finds
- * the lock taken returns, because the holder checks again after it has released the lock. */
+ * Each top half is bound to its core, as an interrupt handler is. The kernel places the bottom half and the worker thread
+ * on cores that steering has selected. Only one thread at a time, the holder of `fill_lock`, reads the rings. A top half
+ * that cannot take the lock returns, because the holder checks the rings again after it has released the lock. */
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>
@@ -30,21 +30,21 @@ static uint64_t all_vectors(const struct service *s)
 	return s->vectors < 64 ? (1ull << s->vectors) - 1 : ~0ull;
 }
 
-/* ---- what the threads do ---- */
+/* ---- the work of the threads ---- */
 
-/* Takes the lock, or leaves a note for its holder. This top half's doorbell may be disarmed, and the thread that served
- * the request for which it was rung may already have armed all doorbells. */
+/* Takes `fill_lock` and returns 1. If another thread holds it, sets fill_requested, so that the holder checks again, and
+ * returns 0. Otherwise this top half's doorbell might stay disarmed. */
 static int enter(struct service *s)
 {
 	if (!pthread_mutex_trylock(&s->fill_lock))
 		return 1;
 	__atomic_store_n(&s->fill_requested, 1, __ATOMIC_RELAXED);
-	loom_fence_seq_cst_sys(); /* the fence pairs with that in leave() */
+	loom_fence_seq_cst_sys(); /* pairs with the fence in leave() */
 	return !pthread_mutex_trylock(&s->fill_lock);
 }
 
-/* Returns 1 if there is more to do. The fence pairs with the fence in enter(), and with that of a worker that rang a
- * top half which then found the lock taken. */
+/* Releases the lock. Returns 1 if this thread must check the rings again. The fence pairs with the fence in enter(), and
+ * with the fence in qos_request(): a worker may have rung a top half that could not take the lock. */
 static int leave(struct service *s)
 {
 	pthread_mutex_unlock(&s->fill_lock);
@@ -52,13 +52,14 @@ static int leave(struct service *s)
 	return (qos_posted(s) || __atomic_load_n(&s->fill_requested, __ATOMIC_RELAXED)) && !stopped(s);
 }
 
-/* Monolithic: serves until nothing is posted and all doorbells are armed. */
+/* For a monolithic path. Serves until all doorbells are armed and no request is posted. */
 static void serve_here(struct qos_thread *t)
 {
 	struct service *s = t->s;
 	do {
 		if (!enter(s)) {
-			/* The poller would return at once: it is steered here while another one still serves. */
+			/* The previous poller may still serve if steering has just selected this one. Without a sleep,
+			 * this thread would try again at once, because the requests are still there. */
 			if (qos_is_polled(s))
 				qos_sleep(t, qos_now() + 50000, 10000);
 			return;
@@ -81,11 +82,11 @@ static void fill_here(struct qos_thread *t, enum qos_stage stage)
 		qos_fill(s);
 		qos_charge(t, stage);
 		pthread_mutex_unlock(&s->fill_lock);
-		/* Pairs with the fence of a worker that rang a top half which then found the lock taken. */
+		/* Pairs with the fence in qos_request(): a worker may have rung a top half that could not take the lock. */
 		loom_fence_seq_cst_sys();
 	} while (qos_posted(s) && !stopped(s));
 	qos_event_notify(&s->work);
-	qos_wake_server_for_queued(s); /* the server sleeps on its own doorbell while the policies admit no tenant */
+	qos_wake_server_for_queued(s); /* the serving thread may sleep at its doorbell because policies admit no tenant */
 	qos_charge(t, stage);
 }
 
@@ -104,13 +105,13 @@ static void *top_half(void *arg)
 			fill_here(t, QOS_BOTTOM);
 			if (!s->path.mask)
 				qos_doorbells_arm(s, own);
-			/* Requests that arrived before the doorbell was armed did not ring it. */
+			/* Requests that arrived before the doorbell was armed did not ring it, so checks again. */
 			if (!s->path.mask && qos_posted(s))
 				fill_here(t, QOS_BOTTOM);
 			continue;
 		}
-		/* Arms first: requests that are posted from here on ring again. The bottom half, which is notified
-		 * afterwards, finds those posted before. */
+		/* Arms the doorbell first, so that requests that are posted later ring it again. The bottom half is notified
+		 * afterwards, and finds the requests that were posted before. */
 		if (!s->path.mask)
 			qos_doorbells_arm(s, own);
 		qos_event_notify(&s->bottom);
@@ -131,7 +132,8 @@ static void *worker_thread(void *arg)
 {
 	struct qos_thread *t = arg;
 	struct service *s = t->s;
-	/* Polling would take CPU time from a small budget. The serving thread reads the rings once a round anyway. */
+	/* The poller pauses while this thread serves, because polls would take CPU time from a small budget. This thread reads
+	 * the rings once per round anyway. */
 	int polls = s->path.mask && qos_is_polled(s);
 	while (qos_event_wait(s, &s->work)) {
 		__atomic_store_n(&s->server_polls, (uint32_t)polls, __ATOMIC_RELAXED);
@@ -141,7 +143,7 @@ static void *worker_thread(void *arg)
 			loom_futex_wake(&s->server_polls, INT_MAX, FUTEX_PRIVATE_FLAG);
 		} else if (s->path.mask) {
 			qos_doorbells_arm(s, all_vectors(s));
-			if (qos_posted(s)) /* posted before the doorbells were armed */
+			if (qos_posted(s)) /* requests that were posted before the doorbells were armed */
 				fill_here(t, QOS_BOTTOM);
 		}
 	}
@@ -175,7 +177,7 @@ static void *thread_main(void *arg)
 {
 	static void *(*const role[QOS_STAGES])(void *) = {top_half, bottom_half, worker_thread, controller};
 	struct qos_thread *t = arg;
-	/* Release: the starting thread reads the number to set this thread's affinity and class. */
+	/* Release: pairs with the acquire in start_one(), which uses this number to set the thread's scheduling class. */
 	__atomic_store_n(&t->tid, (int)syscall(SYS_gettid), __ATOMIC_RELEASE);
 	qos_charge(t, t->role);
 	return role[t->role](t);
@@ -222,10 +224,10 @@ int qos_path_start(struct service *s, struct loom_error *err)
 	s->threads = 0;
 	s->route = all_vectors(s);
 	s->head->route = s->route;
-	/* Held until all threads exist, so that a thread that is notified early waits. */
+	/* Holds the lock until all threads exist, so that a thread that is notified early waits before it serves. */
 	pthread_mutex_lock(&s->serve_lock);
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old); /* the program's own threads handle signals */
+	pthread_sigmask(SIG_SETMASK, &all, &old); /* the new threads inherit the mask, so they handle no signals */
 	if (s->path.halves == LOOM_QOS_SPLIT)
 		rc = start_one(s, QOS_BOTTOM, 0, err);
 	if (!rc && s->path.halves != LOOM_QOS_MONOLITHIC)
@@ -243,7 +245,7 @@ int qos_path_start(struct service *s, struct loom_error *err)
 	}
 	qos_path_bind(s, s->route);
 	s->steered_ns = 0;
-	qos_moderate(&s->thread[0], qos_now()); /* the first steering; no request is posted yet */
+	qos_moderate(&s->thread[0], qos_now()); /* the first decision; no request is posted yet */
 	pthread_mutex_unlock(&s->serve_lock);
 	qos_doorbells_arm(s, all_vectors(s));
 	return 0;
@@ -251,7 +253,7 @@ int qos_path_start(struct service *s, struct loom_error *err)
 
 void qos_path_stop(struct service *s)
 {
-	/* Release: pairs with the threads' acquire loads. */
+	/* Release: pairs with the acquire loads of `stop` in the threads. */
 	__atomic_store_n(&s->stop, 1, __ATOMIC_RELEASE);
 	qos_keep_awake(s, 1);
 	qos_doorbells_ring_all(s);
@@ -267,7 +269,8 @@ void qos_path_stop(struct service *s)
 	}
 }
 
-/* Returns a worker with an unanswered request; s->workers: only queues hold some; -1: all are answered. */
+/* Returns the number of a worker with an unanswered request. s->workers: only queues hold requests. -1: all requests are
+ * answered. */
 static int64_t unanswered(struct service *s)
 {
 	for (uint32_t w = 0; w < s->workers; w++)
@@ -275,7 +278,7 @@ static int64_t unanswered(struct service *s)
 		    (uint32_t)__atomic_load_n(&s->ring[w].served, __ATOMIC_ACQUIRE) !=
 			    __atomic_load_n(s->ring[w].published, __ATOMIC_ACQUIRE))
 			return w;
-	/* Requests that a ring held before it was found broken are queued, too. */
+	/* The queues may hold requests from a ring that was found broken later. */
 	return qos_posted(s) || qos_waiting(s) ? (int64_t)s->workers : -1;
 }
 
@@ -295,7 +298,7 @@ int qos_path_quiesce(struct service *s, struct loom_error *err)
 	int rc = 0;
 	__atomic_store_n(&s->dropping, 1, __ATOMIC_RELEASE);
 	qos_keep_awake(s, 1);
-	/* The serving thread drops the requests. No worker runs, so no further ones are posted. */
+	/* The serving thread drops the requests. No worker runs, so no further requests are posted. */
 	while ((worker = unanswered(s)) >= 0) {
 		uint64_t now = all_served(s);
 		since = now != served ? qos_now() : since;

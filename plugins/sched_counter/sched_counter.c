@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sched_counter: one counter over the initial set. Host half. */
+/* Host half of sched_counter: workers take the initial tasks by one counter. */
 #include "sched_counter.dev.h"
 #include "../shared/sched/pool.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One counter over the initial set: each worker takes the next task, or the next few, by one addition, as persistent
- * kernels do. Device code. */
+/* sched_counter: one counter over the initial set. By one addition to the counter a worker takes the next task or tasks, as
+ * persistent kernels do. Device code. */
 #ifndef SCHED_COUNTER_DEV_H
 #define SCHED_COUNTER_DEV_H
 
@@ -8,13 +8,14 @@
 #include "../shared/sched/pool.dev.h"
 #endif
 
-/* Called by lane 0. The caller does not call again after no task was left, so each worker adds once beyond the end. */
+/* Called by lane 0. Returns the index of the next task. After SCHED_NO_TASK the worker makes no further call, so each worker
+ * raises the counter beyond the end only once. */
 LOOM_FN uint64_t counter_claim(struct loom_ctx *c)
 {
 	struct sched_local *l = sched_local(c);
 	if (l->at == l->end) {
 		uint64_t all = c->ctl->initial_tasks, n = SCHED_CFG(c, claim_size);
-		/* Relaxed: the set is constant, the counter orders nothing else. */
+		/* Relaxed: the set is constant, so the counter need not order other accesses. */
 		uint64_t at = loom_fetch_add_relaxed_sys(&sched_pool(c)->next, n);
 		if (at >= all)
 			return SCHED_NO_TASK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host half of sched_host: the boxes, and the thread that holds all tasks and hands them out. */
+/* Host half of sched_host: the thread that holds all tasks, and hands them out through the workers' boxes. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -28,31 +28,32 @@ static const struct loom_opt sched_host_rows[] = {
     {.name = NULL},
 };
 
-/* Pending tasks, newest first. */
+/* Pending tasks. The last element is the newest task, and is handed out first. */
 struct host_list {
 	struct loom_task *task;
 	uint64_t n, room;
 };
 
-/* What the thread knows about a worker. */
+/* The thread's state of a worker. */
 struct host_worker {
 	struct host_box *box;
-	uint32_t put, taken, wanted, open; /* open: number of records that have not ended */
-	uint32_t kind, least;              /* LOOM_ON_*; the number of tasks that keeps the worker busy */
+	/* as in struct host_box; open: number of records that the worker was given and that have not ended */
+	uint32_t put, taken, wanted, open;
+	uint32_t kind, least; /* LOOM_ON_* of the device; number of tasks that keep the worker busy */
 };
 
 struct sched_host {
 	const struct loom_host *host;
 	struct sched_config cfg;
 	pthread_t thread;
-	uint32_t started; /* 1: the thread runs. The lock protects the next fields; the thread holds it in a round */
-	pthread_mutex_t lock;
+	uint32_t started;     /* 1: the thread runs */
+	pthread_mutex_t lock; /* protects the next fields; the thread holds the lock during a round */
 	pthread_cond_t changed;
-	uint32_t leave, busy; /* busy: a sample runs */
+	uint32_t leave, busy; /* 1: the thread must end; 1: a sample runs */
 	uint32_t workers;
 	struct host_worker *worker;
-	struct host_list list[3]; /* indexed by LOOM_ON_* */
-	uint64_t next, initial;   /* the next task of the initial set to hand out, and the size of the set */
+	struct host_list list[3]; /* [LOOM_ON_*]: pending tasks with this affinity */
+	uint64_t next, initial;   /* index of the next initial task to hand out; size of the initial set */
 	uint64_t batches, returned;
 };
 
@@ -97,7 +98,7 @@ static int sched_host_need(void *self, const struct loom_layout *layout, struct 
 	uint32_t lanes = sched_max_lanes(layout);
 	(void)err;
 	need->global = sizeof(struct sched_common);
-	need->device = 64; /* the block holds the affinity that excludes the device */
+	need->device = 64; /* for one word: the affinity of tasks that the device must not run */
 	need->worker = sizeof(struct host_box) + (s->cfg.local_queue + s->cfg.overflow_list) * sizeof(struct loom_task);
 	need->worker_place = LOOM_PLACE_HOST;
 	need->local = SCHED_LOCAL_BYTES(lanes, s->cfg.local_queue) + HOST_EXTRA(lanes);
@@ -121,7 +122,7 @@ static int sched_host_constants(void *self, const struct loom_layout *layout, ch
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* Returns 0 if there is no memory. */
+/* Adds a copy of the task to the list. Returns 0 if there is no memory, else 1. */
 static int host_store(struct host_list *l, const struct loom_task *task)
 {
 	if (l->n == l->room) {
@@ -136,10 +137,10 @@ static int host_store(struct host_list *l, const struct loom_task *task)
 	return 1;
 }
 
-/* Takes the tasks that the worker returned. Returns whether there were any, or records have ended. */
+/* Takes the tasks that the worker has returned. Returns whether there were any, or whether records have ended. */
 static int host_collect(struct sched_host *s, struct host_worker *w)
 {
-	/* Acquire: pairs with the worker's release. */
+	/* Acquire: pairs with the release in host_report(). */
 	uint64_t reported = loom_load_acquire_sys(&w->box->reported);
 	const struct loom_task *back = (const struct loom_task *)(w->box + 1) + s->cfg.local_queue;
 	uint32_t made = (uint32_t)reported, open = w->put - (uint32_t)(reported >> 32),
@@ -154,14 +155,14 @@ static int host_collect(struct sched_host *s, struct host_worker *w)
 	if (!there)
 		for (uint32_t i = 0; i < s->workers; i++)
 			loom_store_relaxed_sys(&s->worker[i].box->put, (uint64_t)HOST_FAILED);
-	else if (some) /* Release: pairs with the acquire in host_await_room(); the slots have been read. */
+	else if (some) /* The slots were read. Release: pairs with the acquire in host_await_room(). */
 		loom_store_release_sys(&w->box->taken, w->taken);
 	return (int)some;
 }
 
-/* Returns a worker's part of n tasks: half of an equal share, so that tasks remain for the next worker. A worker
- * without tasks gets at least as many as keep it busy. A worker with tasks does not, since no other worker can run the
- * tasks that it holds. */
+/* Returns a worker's part of n tasks: half of an equal share, so that tasks remain for the next worker. A worker without
+ * tasks gets at least `least` tasks, if there are so many. This minimum does not apply to a worker with tasks, because no
+ * other worker could run the tasks that it gets ahead. */
 static uint64_t host_part(const struct sched_host *s, const struct host_worker *w, uint64_t n)
 {
 	uint64_t part = n / (2 * s->workers);
@@ -174,7 +175,8 @@ static struct loom_task *host_record(const struct sched_host *s, const struct ho
 	return (struct loom_task *)(w->box + 1) + ((w->put + ahead) & (s->cfg.local_queue - 1));
 }
 
-/* Hands out tasks, or else a part of the initial set. Workers with tasks get some ahead. Returns whether it did. */
+/* Hands pending tasks to the worker, or a part of the initial set if it gets no task. Hands out nothing if more than half
+ * of the worker's records have not ended. Returns whether it has handed out anything. */
 static int host_hand_out(struct sched_host *s, struct host_worker *w)
 {
 	struct host_list *mine = &s->list[w->kind], *any = &s->list[LOOM_ON_ANY];
@@ -198,7 +200,7 @@ static int host_hand_out(struct sched_host *s, struct host_worker *w)
 	return 1;
 }
 
-/* Sets the hint that others lack tasks, so that a worker divides its own. */
+/* Sets the worker's hint `wanted`. lacking: 1: other workers lack tasks, so the worker's task should spawn some. */
 static void host_request(struct host_worker *w, uint32_t lacking)
 {
 	if (w->wanted == lacking)
@@ -214,7 +216,7 @@ static int host_round(struct sched_host *s)
 	int some = 0;
 	for (uint32_t i = 0; i < s->workers; i++)
 		some |= host_collect(s, &s->worker[i]);
-	for (uint32_t ahead = 0; ahead < 2; ahead++) /* workers without tasks come first */
+	for (uint32_t ahead = 0; ahead < 2; ahead++) /* first workers without tasks, then workers with tasks */
 		for (uint32_t i = 0; i < s->workers; i++) {
 			struct host_worker *w = &s->worker[i];
 			if ((w->open != 0) != ahead || !loom_load_acquire_sys(&w->box->here))
@@ -227,10 +229,10 @@ static int host_round(struct sched_host *s)
 		open |= s->worker[i].open;
 	}
 	if (!here)
-		return 0; /* the sample has not started */
+		return 0; /* no worker has started the sample */
 	for (uint32_t i = 0; i < s->workers; i++)
 		host_request(&s->worker[i], lacking && s->worker[i].open);
-	/* One word reports a worker's records and tasks, so no task is on its way. */
+	/* A worker reports ended records and returned tasks in one word. So if no record is open, the host has all tasks. */
 	if (open || s->next < s->initial || s->list[0].n || s->list[1].n || s->list[2].n)
 		return some;
 	s->busy = 0;
@@ -239,7 +241,7 @@ static int host_round(struct sched_host *s)
 	return 1;
 }
 
-/* Naps after this many rounds without change, for example in a stopped sample, which workers do not report. */
+/* The thread naps after so many rounds without change. Workers of a stopped sample, for example, report nothing. */
 #define HOST_PATIENCE 20000u
 static void *host_main(void *arg)
 {
@@ -358,7 +360,7 @@ static int sched_host_explain(void *self, uint32_t worker, int code, uint64_t in
 		    "sched_host: the lanes of worker %u made more than %llu tasks at a time: raise returns, or set "
 		    "granularity = worker",
 		    worker, (unsigned long long)info);
-	if (code == LOOM_ENOMEM && !info) /* a workload that lacks room says how much it has (info) */
+	if (code == LOOM_ENOMEM && !info) /* info is not 0 if a workload has reported the error */
 		return LOOM_FAIL(s->host, err, code,
 				 "sched_host: the host has no memory for its tasks: use the scheduler mgws");
 	if (code == LOOM_EUNAVAIL)
@@ -370,7 +372,7 @@ static int sched_host_explain(void *self, uint32_t worker, int code, uint64_t in
 	return 0;
 }
 
-/* Says where tasks are. */
+/* Writes into `text` how many tasks the host holds and how many the workers hold. */
 static void sched_host_stuck(void *self, const struct loom_layout *layout, const struct loom_view *view, char *text,
 			     size_t size)
 {

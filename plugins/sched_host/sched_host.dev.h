@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Central scheduling by the CPU: a thread of the host holds all tasks and hands them to workers in batches; spawned
- * tasks return to it. Work stealing is compared with this. Device code, collective.
+/* sched_host: central scheduling by the CPU, with which work stealing is compared. A thread of the host holds all tasks and
+ * hands them to workers in batches. Workers return spawned tasks to this thread. Device code, collective.
  *
  * Each worker has a box in host memory with two rings: records for the worker, and tasks for the host. Each word of a
- * box has one writer, so any link suffices. A record is a task, or names a part of the initial set, which workers read
- * in place. All tasks have ended when each record has ended and each returned task was handed out. */
+ * box has one writer, so devices need only loads and stores of host memory. A record is a task, or names a part of the
+ * initial set, which workers read in place. All tasks have ended when each record has ended and the host has handed out
+ * each returned task. */
 #ifndef SCHED_HOST_DEV_H
 #define SCHED_HOST_DEV_H
 
@@ -12,30 +13,31 @@
 #include "../shared/sched/queue.dev.h"
 #endif
 
-/* The worker's block. Two rings follow: local_queue records, and HOST_RETURNS tasks. Counts start at 0 and wrap. */
+/* The worker's block. Two rings follow: `local_queue` records for the worker, then HOST_RETURNS tasks for the host. Counts
+ * are 0 at the start of a sample and wrap at 2^32. */
 struct host_box {
-	/* Written by the host. */
-	uint64_t put;    /* number of records, or HOST_DONE, HOST_FAILED */
-	uint32_t taken;  /* number of tasks that the host has taken */
-	uint32_t wanted; /* a hint: other workers lack tasks, and the host has none */
+	/* Words that the host writes. */
+	uint64_t put;    /* number of records that the host has put into the ring; or HOST_DONE, HOST_FAILED */
+	uint32_t taken;  /* number of returned tasks that the host has taken */
+	uint32_t wanted; /* a hint: 1: other workers lack tasks, and the host has none */
 	uint64_t pad0[6];
-	/* Written by the worker. */
+	/* Words that the worker writes. */
 	uint64_t reported; /* number of ended records << 32 | number of returned tasks, so that one load reads both */
 	uint64_t here;     /* 1: the worker takes part in the sample */
 	uint64_t pad1[6];
 };
 #define HOST_DONE   (1ull << 32) /* no task is left */
 #define HOST_FAILED (1ull << 33) /* the host has no memory for its tasks */
-#define HOST_RANGE  0xffffffffu  /* the tag of a record for param[1] tasks of the initial set, from param[0] on */
+#define HOST_RANGE  0xffffffffu  /* tag of a record that stands for the param[1] initial tasks from number param[0] on */
 
-/* The state of a lane; equal in all lanes, like sched_lane. */
+/* The state of a lane. All lanes of a worker have the same values, as in struct sched_lane. */
 struct host_lane {
-	uint32_t ran;   /* records that have ended */
-	uint32_t made;  /* tasks put into the box */
-	uint32_t limit; /* the value of `made` up to which there is room */
-	uint32_t other; /* the affinity that excludes this device */
+	uint32_t ran;   /* number of records that have ended */
+	uint32_t made;  /* number of tasks that the worker has put into the ring for the host */
+	uint32_t limit; /* the value of `made` at which the ring for the host is full */
+	uint32_t other; /* the affinity of tasks that this device must not run */
 };
-#define HOST_REGISTER_WORDS 4 /* words of loom_ctx.regs */
+#define HOST_REGISTER_WORDS 4 /* number of words of loom_ctx.regs that struct host_lane takes */
 #define HOST_EXTRA(lanes)   ((uint64_t)(lanes) * sizeof(struct host_lane))
 
 LOOM_FN struct host_lane *host_lane(const struct loom_ctx *c)
@@ -55,14 +57,14 @@ LOOM_FN struct host_box *host_box(const struct loom_ctx *c)
 #define HOST_RECORDS(c) ((struct loom_task *)(host_box(c) + 1))
 #define HOST_RETURNS(c) ((uint32_t)SCHED_CFG(c, overflow_list))
 
-/* Returns the slot of the n-th task that this worker returns. */
+/* Returns the slot of task number n that this worker returns to the host. */
 LOOM_FN struct loom_task *host_slot(const struct loom_ctx *c, uint32_t n)
 {
 	return &HOST_RECORDS(c)[SCHED_CFG(c, local_queue) + (n & (HOST_RETURNS(c) - 1))];
 }
 
-/* Reports to the host; a barrier has followed the last spawn. Release: pairs with the host's acquire, for the tasks and
- * the data to which they refer. */
+/* Reports ended records and returned tasks to the host. The caller has passed a barrier of the lanes since the last spawn.
+ * Release: pairs with the acquire in host_collect(), for the tasks and the data to which they refer. */
 LOOM_FN void host_report(struct loom_ctx *c)
 {
 	const struct host_lane *mine = host_lane(c);
@@ -70,7 +72,8 @@ LOOM_FN void host_report(struct loom_ctx *c)
 		loom_store_release_sys(&host_box(c)->reported, (uint64_t)mine->ran << 32 | mine->made);
 }
 
-/* Called by lane 0. Returns whether neither tasks nor room will come. */
+/* Called by lane 0. Returns whether the run was stopped, so that the host provides no more tasks or room. Stops the run if
+ * the host has no memory. */
 LOOM_FN int host_is_gone(struct loom_ctx *c)
 {
 	if (loom_load_relaxed_sys(&host_box(c)->put) & HOST_FAILED)
@@ -88,7 +91,7 @@ LOOM_FN void host_pause(struct loom_ctx *c, uint32_t *pauses)
 	sched_pause(c, pauses);
 }
 
-/* Waits until the host has made room for `most` more tasks. Returns 0 when the run was stopped instead. */
+/* Waits until the ring has room for `most` more tasks. Returns 1, or 0 if the run was stopped. */
 SCHED_SLOW int host_await_room(struct loom_ctx *c, uint32_t most)
 {
 	struct host_lane *mine = host_lane(c);
@@ -96,7 +99,7 @@ SCHED_SLOW int host_await_room(struct loom_ctx *c, uint32_t most)
 	loom_barrier_lanes(c);
 	host_report(c);
 	if (c->lane == 0) {
-		/* Acquire: pairs with the host's release after it has read the slots. */
+		/* Acquire: pairs with the release in host_collect(), after the host has read the slots. */
 		while ((limit = loom_load_acquire_sys(&host_box(c)->taken) + HOST_RETURNS(c)) - mine->made < most &&
 		       !(gone = (uint32_t)host_is_gone(c)))
 			host_pause(c, &pauses);
@@ -105,7 +108,7 @@ SCHED_SLOW int host_await_room(struct loom_ctx *c, uint32_t most)
 	return !loom_word_from_lane0(c, gone);
 }
 
-/* Returns a task to the host. */
+/* Puts a task into the ring for the host. Returns 0, or LOOM_EFULL if the run was stopped. */
 LOOM_FN int host_push(struct loom_ctx *c, const struct loom_task *task)
 {
 	struct host_lane *mine = host_lane(c);
@@ -122,8 +125,8 @@ SCHED_SLOW int host_push_next(struct loom_ctx *c, loom_ref join)
 	return sched_decrement_join(c, join, &next) ? host_push(c, &next) : 0;
 }
 
-/* For a single lane. Its worker has reserved room for the tasks of all lanes: from local->count up to
- * local->backlog_count. The lane cannot wait for more before the barrier of all lanes. */
+/* For a single lane. All lanes share the free slots of the ring: of local->backlog_count slots, local->count are used. A
+ * lane that finds no slot fails, because the worker waits for room only after a barrier of all lanes. */
 SCHED_SLOW int host_lane_push(struct loom_ctx *c, const struct loom_task *task)
 {
 	struct sched_local *l = sched_local(c);
@@ -144,7 +147,7 @@ LOOM_FN int host_lane_spawn(struct loom_ctx *c, const struct loom_task *task)
 
 LOOM_FN int sched_host_spawn(struct loom_ctx *c, const struct loom_task *task)
 {
-#ifdef LOOM_DEVICE_COMPILE /* a CPU has a table for this */
+#ifdef LOOM_DEVICE_COMPILE /* on a CPU, single lanes call host_lane_spawn() through host_lane_cpu */
 	if (SCHED_SINGLE_LANE(c))
 		return host_lane_spawn(c, task);
 #endif
@@ -152,7 +155,8 @@ LOOM_FN int sched_host_spawn(struct loom_ctx *c, const struct loom_task *task)
 	return host_push(c, task);
 }
 
-/* Returns whether other workers lack tasks and the host has none. Reports at once the tasks spawned so far. */
+/* Returns whether other workers lack tasks and the host has none. Also reports the tasks spawned so far, so that the host
+ * can hand them out. */
 LOOM_FN int sched_host_wanted(struct loom_ctx *c)
 {
 	int64_t yes = 0;
@@ -169,15 +173,16 @@ LOOM_FN int sched_host_wanted(struct loom_ctx *c)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* Consecutive tasks in a ring: fetched records, or a part of the initial set. */
+/* Consecutive tasks: fetched records in the private ring, or a part of the initial set. Task i is ring[(at + i) & mask]. */
 struct host_run {
 	const struct loom_task *ring;
-	uint64_t at, n, mask;
-	uint32_t records; /* number of records that these tasks are */
+	uint64_t at, n, mask; /* n: number of tasks; mask: slots of the ring - 1, or ~0 for the initial set */
+	uint32_t records;     /* number of records in which these tasks came */
 	uint32_t unused;
 };
 
-/* Returns the next of `n` records in the private ring, from number `got` on. */
+/* Returns the tasks of the next records in the private ring, which has `n` records from number `got` on. A record with a
+ * part of the initial set is returned alone. */
 LOOM_FN struct host_run host_next_run(struct loom_ctx *c, uint32_t got, uint32_t n)
 {
 	const struct loom_task *ring = sched_ring(c), *first = &ring[got & sched_mask(c)];
@@ -199,7 +204,7 @@ static const struct loom_sched_dev host_lane_cpu = {
     .size = sizeof(host_lane_cpu), .spawn = host_lane_spawn, .wanted = sched_host_wanted};
 #endif
 
-/* Runs `t` on a single lane, or returns it to the host. */
+/* Runs `t` on a single lane, or returns it to the host if this device must not run it. */
 LOOM_FN void host_lane_run(struct loom_ctx *c, const struct loom_task *t)
 {
 	struct loom_ctx single = sched_begin_single(c, &host_lane_cpu);
@@ -215,7 +220,8 @@ LOOM_FN void host_lane_run(struct loom_ctx *c, const struct loom_task *t)
 	sched_end_single(c, &single);
 }
 
-/* Runs one task for each lane at a time. Returns how many, including those that sched_local.sent counts. */
+/* Runs tasks, one on each lane. Returns the number of tasks, including tasks that were returned to the host instead, which
+ * sched_local.sent counts. */
 LOOM_FN uint64_t host_run_lanes(struct loom_ctx *c, const struct host_run *r)
 {
 	struct sched_local *l = sched_local(c);
@@ -223,7 +229,8 @@ LOOM_FN uint64_t host_run_lanes(struct loom_ctx *c, const struct host_run *r)
 	uint64_t ran = 0;
 	for (uint64_t i = 0; i < r->n; i += c->lanes) {
 		struct loom_task t;
-		/* Waits for half of the ring: most tasks then find room, and batches overlap. */
+		/* Waits until half of the ring is free. Most tasks then find room, and the lanes fill one half while the
+		 * host empties the other half. */
 		if (mine->limit - mine->made < (HOST_RETURNS(c) + 1) / 2 &&
 		    !LOOM_OUTLINED_COLLECTIVE(host_await_room, c, (HOST_RETURNS(c) + 1) / 2))
 			break;
@@ -248,7 +255,7 @@ LOOM_FN uint64_t host_run_lanes(struct loom_ctx *c, const struct host_run *r)
 	return ran;
 }
 
-/* Lanes run a task together. Returns how many tasks ran. */
+/* Runs tasks, each on all lanes together. Returns the number of tasks that ran. */
 LOOM_FN uint64_t host_run_together(struct loom_ctx *c, const struct host_run *r)
 {
 	const struct host_lane *mine = host_lane(c);
@@ -267,7 +274,7 @@ LOOM_FN uint64_t host_run_together(struct loom_ctx *c, const struct host_run *r)
 		}
 		if (!loom_poll_due(c))
 			continue;
-		if (loom_from_lane0(c, (uint64_t)loom_stopped(c))) /* also a barrier */
+		if (loom_from_lane0(c, (uint64_t)loom_stopped(c))) /* also the barrier before host_report() */
 			break;
 		if (reported != mine->made)
 			host_report(c);
@@ -276,21 +283,21 @@ LOOM_FN uint64_t host_run_together(struct loom_ctx *c, const struct host_run *r)
 	return ran;
 }
 
-/* Returns the host's word when it has changed; HOST_DONE: no task will come. */
+/* Waits until host_box.put differs from `got`, and returns its value. HOST_DONE: no task will come. */
 LOOM_FN uint64_t host_await_records(struct loom_ctx *c, uint32_t got)
 {
 	uint64_t put = 0;
 	if (c->lane == 0) {
 		struct sched_local *l = sched_local(c);
 		uint32_t pauses = 1;
-		/* Acquire: pairs with the host's release of the records, and of other workers' data for them. */
+		/* Acquire: pairs with the release in host_hand_out(), for the records and data of other workers. */
 		put = loom_load_acquire_sys(&host_box(c)->put);
 		if (put == got) {
 			loom_set_state(c, LOOM_STATE_SEARCH);
 			l->counters.last_task_ns = loom_clock_ns(c);
 			while ((put = loom_load_acquire_sys(&host_box(c)->put)) == got && !host_is_gone(c))
 				host_pause(c, &pauses);
-			if (put < HOST_DONE) { /* sched_leave() counts the last time */
+			if (put < HOST_DONE) { /* sched_leave() counts the time of the last wait */
 				l->counters.idle_ns += loom_clock_ns(c) - l->counters.last_task_ns;
 				l->counters.idle_entries++;
 			}
@@ -329,7 +336,7 @@ LOOM_FN void sched_host_run(struct loom_ctx *c)
 		}
 		got += n;
 		mine->ran = got;
-		loom_barrier_lanes(c); /* the tasks are written, and the ring has been read */
+		loom_barrier_lanes(c); /* all lanes have written their tasks and read the ring */
 		host_report(c);
 	}
 	sched_leave(c, ran);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The initial set: workers claim blocks of it. The claimed tasks are run in place, or with claim = queues pass through
- * the queues. Device code, collective.
+/* The initial set, of which workers claim blocks. A worker runs the claimed tasks in place, or with claim = queues puts
+ * them into its queues. Device code, collective.
  *
- * Each non-coherent device, and each rank that others reach by RMA, has a range of the set in one word: the upper half
- * is the end, the lower half is the next task. A claim is one fetch-and-add, which returns the end that holds for it.
- * One worker at a time installs a new range, when the old one is used up.
+ * Each non-coherent device, and each rank that other ranks reach by RMA, has a range of the set in one word. The upper half
+ * of the word is the end of the range, and the lower half is the next task. A claim is one fetch-and-add, which also
+ * returns the end of the range. If the range is used up, one worker at a time installs a new range.
  *
- * Several devices that change the same words (cfg.spread) have a range each, too, in a word of their own memory, which does
- * not grow. If it is used up, a worker claims from the ranges of other devices, by one addition over the link. Each device
- * remembers which ranges it has seen used up. A claim fails only if all are used up. */
+ * cfg.spread means that several devices change the same words. Each of them has a range, too, in a word in its own memory.
+ * It gets no new range when this is used up. Instead its workers claim from the ranges of other devices, by one addition
+ * over the link. Each device remembers which ranges it has seen used up. A claim fails only if all ranges are used up. */
 #ifndef SCHED_MGWS_CLAIM_DEV_H
 #define SCHED_MGWS_CLAIM_DEV_H
 
@@ -22,70 +22,70 @@ LOOM_FN uint64_t mgws_range_left(uint64_t range)
 	return next < end ? end - next : 0;
 }
 
-#define MGWS_RANGE_MAX (1ull << 31) /* The most initial tasks: claims past the end must not wrap the word. */
+#define MGWS_RANGE_MAX (1ull << 31) /* limit on initial tasks, so that claims past the end do not wrap the word */
 
 LOOM_FN int mgws_ranged(const struct loom_ctx *c)
 {
 	return SCHED_CFG(c, noncoherent) || SCHED_CFG(c, rma) || SCHED_CFG(c, spread);
 }
 
-/* cfg.spread: the range of a device. */
+/* With cfg.spread, returns the word with the range of the device that has this first worker. */
 LOOM_FN uint64_t *mgws_range_of(const struct loom_ctx *c, uint32_t first_worker)
 {
 	return &((struct mgws_queue *)loom_public(c, LOOM_SCHED, first_worker))->range;
 }
 
-/* The range that this worker claims from. */
+/* Returns the word with the range from which this worker claims first. */
 LOOM_FN uint64_t *mgws_range_word(const struct loom_ctx *c)
 {
 	return SCHED_CFG(c, spread) ? mgws_range_of(c, c->first) : &mgws_global(c)->range;
 }
 
-/* Other devices change the word with cfg.spread. */
+/* Loads the range. With cfg.spread the scope is the system, because other devices change the word, too. */
 LOOM_FN uint64_t mgws_range_load(const struct loom_ctx *c)
 {
 	return SCHED_CFG(c, spread) ? loom_load_relaxed_sys(mgws_range_word(c)) : loom_load_relaxed_dev(mgws_range_word(c));
 }
 
-/* Called by lane 0. Returns whether initial tasks are left that this worker may claim. */
+/* Called by lane 0. Returns whether initial tasks are unclaimed, in this worker's range if there are ranges. */
 LOOM_FN int mgws_initial_left(const struct loom_ctx *c)
 {
 	return mgws_ranged(c) ? mgws_range_left(mgws_range_load(c)) != 0
 			      : loom_load_relaxed_sys(&mgws_job(c)->next) < c->ctl->initial_tasks;
 }
 
-/* Returns the position up to which the set is claimed, as struct mgws_block stores it. */
+/* Returns the value for mgws_block.claimed if `next` is the next unclaimed task of the set. */
 LOOM_FN uint64_t mgws_claimed_upto(const struct loom_ctx *c, uint64_t next)
 {
 	return next < c->ctl->initial_tasks ? next : MGWS_ALL;
 }
 
-/* Returns n / of, or slightly less: a GPU needs a hundred instructions for a 64-bit division. */
+/* Returns n / of, or slightly less. Does not divide 64-bit words, which takes a GPU a hundred instructions. */
 LOOM_FN uint64_t mgws_fraction(uint64_t n, uint32_t of)
 {
 	uint64_t part = 0xffffffffu / of; /* 1 / of, as a fraction of 2^32 */
 	return (n >> 32) * part + ((n & 0xffffffffu) * part >> 32);
 }
 
-/* Called by lane 0. Returns how many of `left` tasks to claim among `workers` workers: the claim size, the room of
- * the queues, or a part of a worker's share. Blocks are long at first, which saves claims, and short at the end, which
- * balances the load. */
+/* Called by lane 0. Returns how many of the `left` tasks to claim if `workers` workers share them. With claim = fixed that
+ * is claim_size, and with claim = queues the room of the queues. With claim = guided it is a part of a worker's share:
+ * blocks are long at first, which saves claims, and short at the end, which balances the load. */
 LOOM_FN uint64_t mgws_claim_of(const struct loom_ctx *c, uint64_t left, uint32_t workers)
 {
 	uint32_t parts =
-	    SCHED_GRANULARITY(c) == SCHED_LANE ? 2 : 8; /* with several lanes a claim takes as long as many tasks */
+	    SCHED_GRANULARITY(c) == SCHED_LANE ? 2 : 8; /* 2: lanes wait for a claim as long as for many tasks */
 	uint64_t n = SCHED_CFG(c, claim) == MGWS_GUIDED  ? mgws_fraction(left, parts * workers)
 		     : SCHED_CFG(c, claim) == MGWS_FIXED ? SCHED_CFG(c, claim_size)
 							 : SCHED_CFG(c, public_queue) + SCHED_CFG(c, local_queue) / 2;
 	n = n ? n : 1;
-	if (SCHED_GRANULARITY(c) == SCHED_LANE) /* a multiple of the lanes, so that no lane idles */
+	if (SCHED_GRANULARITY(c) == SCHED_LANE) /* a multiple of the number of lanes, so that no lane idles */
 		n = (n + c->lanes - 1) / c->lanes * c->lanes;
 	return n;
 }
 
-/* Called by lane 0. Claims from the range: returns the number of tasks, the first in *from. *seen: the range as
- * loaded last. */
-#define MGWS_CLAIM_MAX 65536u /* the lower half of the word must not wrap into the upper */
+/* Called by lane 0. Claims from this worker's range, and returns the number of tasks. *from: set to the first task. *seen:
+ * the last known value of the range. was_idle: 1: the worker had reported idle. */
+#define MGWS_CLAIM_MAX 65536u /* claims must not make the lower half of the word overflow into the upper half */
 LOOM_FN uint64_t mgws_claim_range(struct loom_ctx *c, uint64_t *seen, uint64_t *from, int was_idle)
 {
 	uint64_t *word = mgws_range_word(c), range = *seen, left, n;
@@ -97,8 +97,8 @@ LOOM_FN uint64_t mgws_claim_range(struct loom_ctx *c, uint64_t *seen, uint64_t *
 	n = mgws_claim_of(c, left, SCHED_CFG(c, rma) ? c->workers : c->count);
 	n = n < MGWS_CLAIM_MAX ? n : MGWS_CLAIM_MAX;
 	n = n < left ? n : left;
-	/* Release, if the worker was idle and has called busy(): pairs with the acquire of the worker that finds the
-	 * range used up. Otherwise the add orders nothing. */
+	/* If the worker was idle, it has called busy(), and the add is a release: pairs with the acquire loads of the range
+	 * in mgws_range_moved() and mgws_proxy(). Else the add orders nothing. */
 	range = SCHED_CFG(c, spread) ? loom_fetch_add_relaxed_sys(word, n) :
 		was_idle	     ? loom_fetch_add_acq_rel_dev(word, n) :
 				       loom_fetch_add_relaxed_dev(word, n);
@@ -108,8 +108,8 @@ LOOM_FN uint64_t mgws_claim_range(struct loom_ctx *c, uint64_t *seen, uint64_t *
 	return n < left ? n : left;
 }
 
-/* Lane 0, of a device whose range is used up: claims from those of the next devices. A larger part than of the own range,
- * since the round trip is longer. */
+/* Called by lane 0 if the device's range is used up. Claims from the range of one of the next devices, and returns the
+ * number of tasks. Claims a larger part than of its own range, because the round trip takes longer. */
 LOOM_FN uint64_t mgws_claim_elsewhere(struct loom_ctx *c, uint64_t *from)
 {
 	struct mgws_site *site = (struct mgws_site *)c->on_device[LOOM_SCHED];
@@ -124,7 +124,7 @@ LOOM_FN uint64_t mgws_claim_elsewhere(struct loom_ctx *c, uint64_t *from)
 			n = n < 1 ? 1 : n < MGWS_CLAIM_MAX ? n : MGWS_CLAIM_MAX;
 			if (SCHED_GRANULARITY(c) == SCHED_LANE)
 				n = (n + c->lanes - 1) / c->lanes * c->lanes;
-			/* Relaxed: the set is constant, and each device has a copy. */
+			/* Relaxed: the set is constant, and each device has a copy of it. */
 			range = loom_fetch_add_relaxed_sys(word, n);
 			left = mgws_range_left(range);
 		}
@@ -137,29 +137,29 @@ LOOM_FN uint64_t mgws_claim_elsewhere(struct loom_ctx *c, uint64_t *from)
 	return 0;
 }
 
-/* Called by lane 0. Claims from the whole set unless b->claimed says it is used up. Returns the number, the first in
- * *from. */
+/* Called by lane 0. Claims from the set if it has no ranges, and returns the number of tasks. *from: set to the first
+ * task. */
 LOOM_FN uint64_t mgws_claim_set(struct loom_ctx *c, struct mgws_block *b, uint64_t *from)
 {
 	uint64_t *word = &mgws_job(c)->next, all = c->ctl->initial_tasks;
 #ifdef GPULOOM_DEV_CPU_H
 	uint64_t next = loom_load_relaxed_sys(word);
 #else
-	uint64_t next = b->claimed; /* an old value suffices, and saves a round trip */
+	uint64_t next = b->claimed; /* an old value is enough for the size of the claim, and saves a round trip */
 #endif
 	if (next >= all) {
 		b->claimed = MGWS_ALL;
 		return 0;
 	}
 	uint64_t n = mgws_claim_of(c, all - next, c->workers + mgws_remote_count(c));
-	/* Relaxed: the set is constant, and the counter orders nothing else. */
+	/* Relaxed: the set is constant, so the counter need not order other accesses. */
 	next = loom_fetch_add_relaxed_sys(word, n);
 	b->claimed = mgws_claimed_upto(c, next + n);
 	*from = next < all ? next : all;
 	return all - *from < n ? all - *from : n;
 }
 
-/* Tasks of the block into the empty local queue, up to half of it, for they may spawn. */
+/* Copies tasks of the block into the empty local queue. Fills at most half of the queue, because the tasks may spawn. */
 LOOM_FN void mgws_push_claimed(struct loom_ctx *c, struct mgws_block *b)
 {
 	struct sched_lane *mine = sched_lane(c);
@@ -172,8 +172,9 @@ LOOM_FN void mgws_push_claimed(struct loom_ctx *c, struct mgws_block *b)
 	loom_barrier_lanes(c);
 }
 
-/* claim = queues: the block into the empty local queue, and what is left of it into the public queue. A task without
- * room there stays in the block: thieves still copy, or a co-owner has the trylock or has filled the queue. */
+/* With claim = queues, moves the tasks of the block into the empty local queue, and the remaining ones into the public
+ * queue. Tasks stay in the block if the public queue has no room: thieves may still copy from its slots, and another owner
+ * may have filled the queue or may hold its trylock. */
 LOOM_FN void mgws_fill_queues(struct loom_ctx *c, struct mgws_block *b)
 {
 	mgws_push_claimed(c, b);
@@ -183,7 +184,7 @@ LOOM_FN void mgws_fill_queues(struct loom_ctx *c, struct mgws_block *b)
 		b->word = mgws_word_now(c);
 }
 
-/* Claims a block. Returns 0 when the set is used up. was_idle: this worker had reported idle. */
+/* Claims a block. Returns 0 if the set is used up. was_idle: 1: this worker had reported idle. */
 LOOM_FN int mgws_claim(struct loom_ctx *c, int was_idle)
 {
 	struct mgws_block *b = &mgws_lane(c)->block;
@@ -212,17 +213,18 @@ LOOM_FN int mgws_claim(struct loom_ctx *c, int was_idle)
 	return 1;
 }
 
-/* granularity = lane: claims the next block at once, because mgws_find_work() takes a GPU as long as several small
- * tasks. Public and listed tasks then wait until the set is used up. So it claims nothing where CPUs and GPUs share the
- * lists, since only this kind of device may be able to run a listed task, or where claimed tasks are public. */
+/* With granularity = lane, claims the next block directly, because mgws_find_work() takes a GPU as long as several small
+ * tasks. Public tasks and tasks on overflow lists then wait until the set is used up. So this function claims nothing if
+ * CPUs and GPUs share the lists, because a task there may need this kind of device. It also claims nothing if
+ * claim = queues, because claimed tasks then become public. */
 LOOM_FN int mgws_claim_next(struct loom_ctx *c)
 {
 	return (!SCHED_CFG(c, mixed) || SCHED_CFG(c, noncoherent)) && SCHED_CFG(c, claim) != MGWS_QUEUES &&
 	       mgws_claim(c, 0);
 }
 
-/* A worker without tasks claims from the range. If it has reported idle, it calls busy() first; if it then finds
- * nothing, it reports idle again. */
+/* Claims from the range for a worker without tasks. *idle: 1: the worker has reported idle. It then calls busy() before the
+ * claim, and *idle becomes 0, even if the claim fails. */
 LOOM_FN uint32_t mgws_claim_again(struct loom_ctx *c, int *idle)
 {
 	uint64_t some = c->lane == 0 && mgws_initial_left(c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker without tasks searches until it finds some or the job has none left. Device code, collective. */
+/* A worker without tasks searches until it finds tasks, or until the job has no tasks left. Device code, collective. */
 #ifndef SCHED_MGWS_IDLE_DEV_H
 #define SCHED_MGWS_IDLE_DEV_H
 
@@ -7,7 +7,7 @@
 #include "work.dev.h"
 #endif
 
-/* Returns a number that grows when a worker claims from the device's range, or the device receives another range. */
+/* Returns a number that grows if a worker claims from the device's range or the device receives another range. */
 LOOM_FN uint64_t mgws_range_moved(const struct mgws_global *g)
 {
 	/* Acquire: pairs with the release in mgws_receive(). */
@@ -15,7 +15,8 @@ LOOM_FN uint64_t mgws_range_moved(const struct mgws_global *g)
 	return next + (loom_load_relaxed_dev(&g->ranges) << 32);
 }
 
-/* Returns, for detectors that vote in rounds, how many tasks were taken from this worker, or may have been. */
+/* Returns a count for detectors that vote in rounds. It grows whenever other workers take tasks from this worker, from the
+ * lists or from the range. */
 LOOM_FN uint64_t mgws_stolen_count(struct loom_ctx *c)
 {
 #ifdef LOOM_TERM_COUNTS /* defined if the detector of this program counts tasks */
@@ -28,7 +29,7 @@ LOOM_FN uint64_t mgws_stolen_count(struct loom_ctx *c)
 	if (c->lane == 0) {
 		if (mgws_sole_owner(c))
 			n = own->started[0] + own->started[1];
-		else /* the value when this worker found the queue empty, or a later one */
+		else /* at least the value at the time when this worker found the queue empty */
 			n = loom_load_relaxed_sys(&mgws_queue(c)->moved);
 		for (uint32_t i = 0; i < MGWS_LISTS; i++)
 			n += loom_load_acquire_sys(&g->list[i].taken);
@@ -39,8 +40,8 @@ LOOM_FN uint64_t mgws_stolen_count(struct loom_ctx *c)
 #endif
 }
 
-/* Returns whether this worker may report idle. Then its queue is empty and no thief copies from it. No list has tasks
- * for the other kind of device, and all its grants were taken. */
+/* Returns whether this worker may report idle. Four conditions must hold. The worker's queue is empty. No thief copies from
+ * this queue. No list holds tasks for the other kind of device. All grants of this worker were taken. */
 LOOM_FN int mgws_may_idle(struct loom_ctx *c)
 {
 	uint64_t yes = 0;
@@ -52,22 +53,23 @@ LOOM_FN int mgws_may_idle(struct loom_ctx *c)
 	return (int)loom_from_lane0(c, yes);
 }
 
-/* Returns whether this search includes the range of the device or rank. Workers of a non-coherent GPU search when their
- * first range is used up. Another one is rare: they poll it in one of MGWS_RANGE_POLLS searches. */
+/* Returns whether this search includes the range of the device or rank. *polls: number of calls so far. Workers of a
+ * non-coherent GPU search only when their first range is used up. They rarely receive another range, so they poll for it in
+ * one of MGWS_RANGE_POLLS searches. */
 #define MGWS_RANGE_POLLS 4u
 LOOM_FN int mgws_polls_range(const struct loom_ctx *c, uint32_t *polls)
 {
 #ifdef GPULOOM_DEV_CPU_H
 	(void)polls;
-	return mgws_ranged(c) && !SCHED_CFG(c, spread); /* a claim there fails when all ranges are used up */
+	return mgws_ranged(c) && !SCHED_CFG(c, spread); /* with cfg.spread, all ranges were used up before the search */
 #else
 	return SCHED_CFG(c, rma) || (SCHED_CFG(c, noncoherent) && (*polls)++ % MGWS_RANGE_POLLS == 0);
 #endif
 }
 
-/* Called by lane 0. Returns whether to search other ranks. By RMA a scan of this rank costs less than a steal. By
- * addresses a GPU scans hundreds of queues more slowly than it steals, so it counts searches without success instead.
- * */
+/* Called by lane 0. Returns whether to search other ranks. With RMA it scans this rank first, which takes less time than a
+ * remote steal. A GPU reaches other ranks by addresses, and would scan hundreds of queues more slowly than it steals. So
+ * the worker instead searches other ranks in one of MGWS_LOCAL_SEARCHES searches. */
 #define MGWS_LOCAL_SEARCHES 8u
 LOOM_FN int mgws_rank_is_empty(struct loom_ctx *c)
 {
@@ -78,7 +80,7 @@ LOOM_FN int mgws_rank_is_empty(struct loom_ctx *c)
 #endif
 }
 
-/* Searches one victim in another rank, and the range of that rank. */
+/* Searches one victim in another rank, and with RMA the range of that rank. Returns the number of tasks found. */
 LOOM_FN uint32_t mgws_search_ranks(struct loom_ctx *c, int *idle)
 {
 	uint32_t found = 0, victim = MGWS_NO_VICTIM;
@@ -91,14 +93,14 @@ LOOM_FN uint32_t mgws_search_ranks(struct loom_ctx *c, int *idle)
 	return found ? found : mgws_steal_from(c, victim, *idle, 0);
 }
 
-/* The state of one search. Only lane 0 has it, except for `polls`. */
+/* The state of mgws_search_for_work(). */
 struct mgws_search {
-	uint32_t receive_lock; /* 1: this worker holds it */
-	uint32_t polls;        /* state of mgws_polls_range() */
+	uint32_t receive_lock; /* only in lane 0: 1: this worker holds mgws_exchange.receive_lock */
+	uint32_t polls;        /* number of calls of mgws_polls_range() */
 };
 
-/* Searches everywhere once. Returns how many tasks were found; for a block, any number but 0. *idle: this worker has
- * reported idle. *idle is 0 afterwards if the worker called busy(), even if it found nothing. */
+/* Searches each source of tasks once. Returns the number of tasks found; for a claimed block, any number but 0. *idle: 1:
+ * this worker has reported idle. If the worker calls busy() meanwhile, *idle becomes 0, even if it finds no task. */
 LOOM_FN uint32_t mgws_search_once(struct loom_ctx *c, struct mgws_search *s, int *idle)
 {
 	uint32_t found = mgws_polls_range(c, &s->polls) ? mgws_claim_again(c, idle) : 0;
@@ -117,13 +119,14 @@ LOOM_FN uint32_t mgws_search_once(struct loom_ctx *c, struct mgws_search *s, int
 	return found || *idle ? found : mgws_claim_again(c, idle); /* this worker may have received a range */
 }
 
-/* Called by lane 0. Returns whether a search would find something. */
+/* Called by lane 0. Returns whether a search would find tasks. */
 LOOM_FN int mgws_sees_work(struct loom_ctx *c)
 {
 	return mgws_scan_local(c) || mgws_scan_remote(c) || (SCHED_CFG(c, noncoherent) && mgws_mailbox_filled(c));
 }
 
-/* Returns whether to call done() now. By RMA done() queries other ranks, as slowly as steal attempts there. */
+/* Returns whether to call done() after this search. With RMA done() queries other ranks, which takes as long as a remote
+ * steal. So it is then called after one of MGWS_DETECTOR_CHECKS searches. */
 #define MGWS_DETECTOR_CHECKS 4u
 LOOM_FN int mgws_checks_detector(struct loom_ctx *c)
 {
@@ -131,15 +134,15 @@ LOOM_FN int mgws_checks_detector(struct loom_ctx *c)
 	return (int)loom_from_lane0(c, yes);
 }
 
-/* Searches until something is found. Returns 0 when no task is left, or the run was stopped. The worker's state is one
- * of
+/* Searches until it finds tasks. Returns 0 if no task is left, or if the run was stopped. The worker is in one of these
+ * states:
  *
- *   searching   idle = 0: the detector counts it as busy, since its queue may hold tasks or its grants are not taken
- *   idle        idle = 1: it has reported idle; a search that calls busy() without success leads back to searching
- *   found       found != 0: it has tasks, and the detector counts it as busy
- *   done        done = 1: the detector says that no task is left
+ *   searching   idle = 0: the worker has not reported idle, because its queue may hold tasks, or a grant is not taken
+ *   idle        idle = 1: the worker has reported idle. If a search calls busy() without success, idle = 0 again
+ *   found       found != 0: the worker has tasks, and the detector counts it as busy
+ *   done        done = 1: the detector has found that no task is left
  *
- * Three variables hold the state: an enum takes up to 6 more registers of a GPU. */
+ * Three variables hold the state, because an enum takes up to 6 more registers of a GPU. */
 SCHED_SLOW int mgws_search_for_work(struct loom_ctx *c)
 {
 	struct sched_event *event = mgws_event(c);
@@ -168,7 +171,7 @@ SCHED_SLOW int mgws_search_for_work(struct loom_ctx *c)
 		done = idle && mgws_checks_detector(c) && LOOM_CALL(term, done, c, mgws_stolen_count(c));
 		if (done)
 			break;
-		/* A grant advances no eventcount, so the worker that receives grants does not sleep. */
+		/* The worker with receive_lock does not sleep, because a grant increments no eventcount that would wake it. */
 		if (c->lane == 0 && search.receive_lock)
 			sched_unlist(&rest, event);
 		if (c->lane == 0)
@@ -182,10 +185,10 @@ SCHED_SLOW int mgws_search_for_work(struct loom_ctx *c)
 			mgws_end_exchange(c, &search.receive_lock);
 		if (searching)
 			loom_fetch_add_relaxed_dev(searching, ~0u);
-		if (done) /* other workers may sleep */
+		if (done) /* wake all sleepers, which must end, too */
 			sched_wake(c, event, ~0u);
 		else if (sched_sleepers(event) && mgws_sees_work(c))
-			sched_wake(c, event, 1u); /* there may be more tasks for another worker: rest.dev.h */
+			sched_wake(c, event, 1u); /* there may be tasks for another worker, too: rest.dev.h */
 		loom_set_state(c, LOOM_STATE_TASKS);
 		counters->idle_ns += now - counters->last_task_ns;
 		loom_trace_add(c, done ? LOOM_TRACE_END : LOOM_TRACE_IDLE, counters->last_task_ns,
@@ -194,7 +197,7 @@ SCHED_SLOW int mgws_search_for_work(struct loom_ctx *c)
 	return found != 0;
 }
 
-/* The loop of a GPU's proxy worker, until no task is left or the run was stopped. */
+/* Runs a GPU's proxy worker, until no task is left or the run was stopped. */
 #define MGWS_PROXY_PAUSES 8u
 SCHED_SLOW int mgws_proxy(struct loom_ctx *c)
 {
@@ -206,8 +209,8 @@ SCHED_SLOW int mgws_proxy(struct loom_ctx *c)
 		uint32_t pauses = MGWS_PROXY_PAUSES;
 		uint64_t some;
 		idle = mgws_exchange_tasks(c, idle);
-		/* The proxy is busy while workers may claim from a range that it received. Acquire: pairs with their
-		 * release in mgws_claim_range(), which follows busy(). */
+		/* The proxy does not report idle while other workers may claim from a range that it has received. Acquire:
+		 * pairs with the release in mgws_claim_range(), which follows busy(). */
 		some = sched_lane(c)->count || mgws_range_left(loom_load_acquire_dev(range));
 		if (!idle && !loom_from_lane0(c, some)) {
 			idle = mgws_may_idle(c);

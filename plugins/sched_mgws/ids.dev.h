@@ -2,8 +2,9 @@
 /* transfer = id: a slot of a public queue holds an id of 4 bytes. The id names a task of the initial set, or one in the
  * pool of the worker that published it first. Device code.
  *
- * A body is then written once and read once, however often thieves steal the task. This pays where queues are behind a
- * slow link. Only its worker reserves slots of a pool; the worker that copies a body frees the slot by one store. */
+ * So the 64 bytes of a task, its body, are written once and read once, even if thieves steal the task several times. This
+ * saves time if queues are reached over a slow link. Each worker has a pool, in which only this worker reserves slots. The
+ * worker that copies a body out of a pool frees the slot by one store. */
 #ifndef SCHED_MGWS_IDS_DEV_H
 #define SCHED_MGWS_IDS_DEV_H
 
@@ -11,13 +12,13 @@
 #include "owners.dev.h"
 #endif
 
-#define MGWS_ID_INITIAL (1u << 31) /* set: index of the initial set; clear: worker * slots + slot */
-/* The pool is larger than the queue, since stolen ids wait in the queues of other workers. Tests make it smaller. */
+#define MGWS_ID_INITIAL (1u << 31) /* bit of an id. 1: the rest is an index of the initial set. 0: worker * slots + slot */
+/* The pool is larger than the queue, because stolen ids wait in the queues of other workers. Tests make it smaller. */
 #ifndef MGWS_POOL_SLOTS
 #define MGWS_POOL_SLOTS(public_queue) (4 * (public_queue))
 #endif
 
-/* The queue is followed by the ring of ids, the pool's marks (1: slot taken), and its bodies. */
+/* Behind struct mgws_queue are the ring of ids, the pool's marks (one word per slot; 1: taken), and the pool's bodies. */
 #define MGWS_LINES(bytes)             (((uint64_t)(bytes) + 63) & ~63ull)
 #define MGWS_IDS_BYTES(public_queue)  MGWS_LINES((public_queue)*4)
 #define MGWS_POOL_MARKS(public_queue) MGWS_LINES(MGWS_POOL_SLOTS(public_queue) * 4)
@@ -47,8 +48,8 @@ LOOM_FN struct loom_task *mgws_body(const struct loom_ctx *c, uint32_t id)
 	return (struct loom_task *)(taken + MGWS_POOL_MARKS(ring)) + id % slots;
 }
 
-/* Called by lane 0. Reserves up to n slots of this worker's pool, writes their ids into its queue's ring, returns
- * how many. */
+/* Called by lane 0. Reserves up to n slots of this worker's pool, and writes their ids into the queue's ring from position
+ * `at` on. Returns the number of slots. */
 LOOM_FN uint32_t mgws_reserve(struct loom_ctx *c, struct mgws_queue *q, uint64_t at, uint32_t mask, uint32_t n)
 {
 	struct mgws_worker *mine = mgws_worker(c);
@@ -65,7 +66,7 @@ LOOM_FN uint32_t mgws_reserve(struct loom_ctx *c, struct mgws_queue *q, uint64_t
 	return found;
 }
 
-/* Called by lane 0 after the body was copied out. Frees its slot. */
+/* Called by lane 0 after a body was copied out. Frees the body's slot. */
 LOOM_FN void mgws_unmark(const struct loom_ctx *c, uint32_t id)
 {
 	uint32_t slots = MGWS_POOL_SLOTS(SCHED_CFG(c, public_queue));
@@ -73,7 +74,8 @@ LOOM_FN void mgws_unmark(const struct loom_ctx *c, uint32_t id)
 		loom_store_release_sys(&mgws_marks(c, id / slots)[id % slots], 0u);
 }
 
-/* The copies of publish.dev.h, collective. For pool slots mgws_reserve() has already written the ids into the ring. */
+/* The next functions make the copies of publish.dev.h if transfer = id. They are collective. If tasks are not from the
+ * initial set, mgws_reserve() has already written the ids into the ring. */
 LOOM_FN void mgws_copy_ids_in(const struct loom_ctx *c, struct mgws_queue *q, uint64_t head, uint32_t ring_mask,
 			      const struct loom_task *from, uint64_t at, uint64_t mask, uint32_t n)
 {
@@ -92,7 +94,7 @@ LOOM_FN void mgws_copy_ids_out(struct loom_ctx *c, struct mgws_queue *q, uint64_
 	struct loom_task *ring = sched_ring(c);
 	uint32_t head = sched_lane(c)->head, mask = sched_mask(c), *ids = mgws_ids(q);
 	for (uint32_t i = 0; i < n; i++) {
-		LOOM_YIELD(); /* tests stall thieves here */
+		LOOM_YIELD(); /* in tests, thieves stall here */
 		sched_copy_one(c, &ring[(head + i) & mask], mgws_body(c, ids[(at + i) & ring_mask]));
 	}
 	loom_barrier_lanes(c);

@@ -4,8 +4,8 @@
  * The worker's loop gives up to one task to each lane, and all lanes meet at a barrier when these tasks have ended.
  * Until then each lane is single (loom_ctx.single_lane): its context has one lane. A lane pushes the tasks that it
  * spawns to the worker's local queue, at a position from a counter in the private block. No lane pops meanwhile, so a
- * full queue stays full until the barrier. Tasks that find no room go to the backlog: the lanes walk as many paths of a
- * task tree in parallel, and the backlog holds the branches of all of them. */
+ * full queue stays full until the barrier. Tasks that find no room go to the backlog. It holds many tasks, because each
+ * lane walks a path of its own in a task tree, and the backlog gets the branches of all paths. */
 #ifndef SCHED_MGWS_LANES_DEV_H
 #define SCHED_MGWS_LANES_DEV_H
 
@@ -17,8 +17,8 @@
 static const struct loom_sched_dev mgws_lane_cpu = {.size = sizeof(mgws_lane_cpu), .spawn = mgws_lane_spawn};
 #endif
 
-/* Overflows a task for another kind of device, which this lane was given. Reads the task from its slot before other
- * lanes may write there. As an argument the whole task would be loaded, by the other lanes, too. */
+/* Overflows the task in `slot`, which this lane was given, but which is for another kind of device. The argument is the
+ * slot, which no lane writes before the next barrier. With a task as the argument, all lanes would load the whole task. */
 SCHED_SLOW int mgws_overflow_slot(struct loom_ctx *c, struct loom_task *slot)
 {
 	return mgws_overflow_other_kind(c, slot);
@@ -32,7 +32,7 @@ LOOM_FN void mgws_lane_pass_on(struct loom_ctx *c, const struct loom_task *slot)
 	c->stop_seen = single.stop_seen;
 }
 
-/* Runs `t` on this lane, and pushes the tasks that wait for it. */
+/* Runs `t` on this lane. If it is the last task of its join, pushes the task that waits for the join. */
 LOOM_FN void mgws_lane_run(struct loom_ctx *c, const struct loom_task *t)
 {
 	struct loom_ctx single = sched_begin_single(c, &mgws_lane_cpu);

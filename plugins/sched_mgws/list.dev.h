@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Overflow lists, which all workers share: bounded stacks with a lock, rarely used. Device code; collective.
+/* The overflow lists, which all workers share. A list is a stack of bounded size with a lock, and is rarely used. Device
+ * code; collective.
  *
- *   LOOM_ON_ANY             tasks for which no queue has room, nested too deep to be run in place
- *   LOOM_ON_CPU, _GPU       tasks whose affinity excludes the worker that popped or spawned them
+ *   LOOM_ON_ANY             tasks for which no queue has room, and which are nested too deep to be run in place
+ *   LOOM_ON_CPU, _GPU       tasks that must run on the other kind of device than that of the worker with the task
  *
- * Three rules keep termination correct. A worker puts tasks here only while it runs a task. It refills from LOOM_ON_ANY
- * before it reports idle, and stays busy while a list for the other kind of device holds tasks. An idle worker that
- * takes tasks calls busy() before it lowers `count`. So a worker that finds the lists empty reports idle after the
- * busy() of the worker that emptied them. overflow.dev.h adds tasks. Model: tests/models/lists.pml. */
+ * Three rules keep termination detection correct. A worker puts tasks on a list only while it runs a task. It refills from
+ * LOOM_ON_ANY before it reports idle, and does not report idle while the list for the other kind of device holds tasks. An
+ * idle worker that takes tasks calls busy() before it lowers `count`. So if a worker finds the lists empty, the worker that
+ * emptied them has called busy() before. overflow.dev.h adds tasks. Model: tests/models/lists.pml. */
 #ifndef SCHED_MGWS_LIST_DEV_H
 #define SCHED_MGWS_LIST_DEV_H
 
@@ -27,7 +28,7 @@ LOOM_FN int mgws_try_lock_list(struct mgws_list *s)
 	return loom_cas_acq_rel_sys(&s->lock, &open, 1u);
 }
 
-/* Called by lane 0. Locks the list. Returns 0 when the run was stopped instead. */
+/* Called by lane 0. Locks the list and returns 1, or returns 0 if the run was stopped. */
 LOOM_FN int mgws_lock_list(struct loom_ctx *c, struct mgws_list *s)
 {
 	uint32_t pauses = 1;
@@ -40,13 +41,13 @@ LOOM_FN int mgws_lock_list(struct loom_ctx *c, struct mgws_list *s)
 }
 
 /* Called by lane 0. Returns whether the list holds tasks. Acquire: pairs with the release of the lowered count in
- * mgws_shrink_list(). So when a list is seen empty, busy() was called for its last tasks. */
+ * mgws_shrink_list(). So if the list is empty, the worker that took its last tasks has called busy(). */
 LOOM_FN int mgws_list_filled(const struct mgws_list *s)
 {
 	return loom_load_acquire_sys(&s->count) != 0;
 }
 
-/* Locks the list if it holds tasks. Returns how many; 0: the list is empty and not locked. */
+/* Locks the list if it holds tasks. Returns the number of its tasks; 0: the list is empty and not locked. */
 LOOM_FN uint64_t mgws_lock_filled_list(struct loom_ctx *c, struct mgws_list *s)
 {
 	uint64_t count = 0;
@@ -58,7 +59,7 @@ LOOM_FN uint64_t mgws_lock_filled_list(struct loom_ctx *c, struct mgws_list *s)
 	return loom_from_lane0(c, count);
 }
 
-/* Removes the `n` tasks that were copied, and unlocks the list. A barrier has followed the copy. */
+/* Removes the last `n` of `count` tasks and unlocks the list. The caller has copied these tasks, then passed a barrier. */
 LOOM_FN void mgws_shrink_list(struct loom_ctx *c, struct mgws_list *s, uint64_t count, uint64_t n)
 {
 	if (c->lane == 0) {
@@ -69,8 +70,8 @@ LOOM_FN void mgws_shrink_list(struct loom_ctx *c, struct mgws_list *s, uint64_t 
 	}
 }
 
-/* Called by lane 0. Returns a filled list that this worker may take from, or MGWS_LISTS. Between non-coherent
- * devices, tasks for one kind of device go through mailboxes instead. */
+/* Called by lane 0. Returns the index of a list that holds tasks for this worker, or MGWS_LISTS. Non-coherent devices have
+ * no tasks on the list for their own kind, because such tasks come through mailboxes. */
 LOOM_FN uint32_t mgws_list_to_take(const struct loom_ctx *c)
 {
 	const struct mgws_list *list = mgws_global(c)->list;
@@ -80,15 +81,15 @@ LOOM_FN uint32_t mgws_list_to_take(const struct loom_ctx *c)
 	return SCHED_CFG(c, mixed) && !SCHED_CFG(c, noncoherent) && mgws_list_filled(&list[kind]) ? kind : MGWS_LISTS;
 }
 
-/* Called by lane 0. Returns whether a list that this worker may not take from holds tasks. Then it must not report
- * idle. */
+/* Called by lane 0. Returns whether the list for the other kind of device holds tasks. While it does, this worker must not
+ * report idle. */
 LOOM_FN int mgws_others_listed(const struct loom_ctx *c)
 {
 	return SCHED_CFG(c, mixed) && mgws_list_filled(&mgws_global(c)->list[mgws_other_kind(c)]);
 }
 
-/* Moves up to half a local queue of tasks from a list into the empty local queue. Returns how many. idle: this worker
- * has reported idle. */
+/* Moves tasks from a list into the empty local queue, and fills at most half of it. Returns the number of tasks. idle: 1:
+ * this worker has reported idle. */
 LOOM_FN uint32_t mgws_list_refill(struct loom_ctx *c, int idle)
 {
 	struct sched_lane *mine = sched_lane(c);

@@ -1,40 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mailboxes: how tasks move between non-coherent devices (loom_layout.noncoherent). Device code. This file is a module:
- * other files call only
+/* Mailboxes, through which tasks move between non-coherent devices (loom_layout.noncoherent). Device code. This file is a
+ * module. Other files call only
  *
- *   mgws_is_proxy                           the worker exchanges tasks and runs none
- *   mgws_can_grant, mgws_grant_between_tasks, mgws_grant_inside_task        of a worker with tasks
- *   mgws_try_exchange, mgws_exchange_tasks, mgws_end_exchange               of a worker without tasks, and the proxy
- *   mgws_mailbox_filled, mgws_has_untaken   before a worker sleeps, and before it reports idle
+ *   mgws_is_proxy                           returns whether the worker exchanges tasks and runs none
+ *   mgws_can_grant, mgws_grant_between_tasks, mgws_grant_inside_task        for a worker with tasks
+ *   mgws_try_exchange, mgws_exchange_tasks, mgws_end_exchange               for a worker without tasks, and the proxy
+ *   mgws_mailbox_filled, mgws_has_untaken   called before a worker sleeps, and before it reports idle
  *
- * Each device has a range of the initial set, lists and an eventcount of its own, and its workers steal from each other
- * only. Each ordered pair of devices has a mailbox in the stack's block. Each word of it is written by one device and
- * read by the other:
+ * Each device has a range of the initial set, lists and an eventcount of its own. Its workers steal only from each other.
+ * Each ordered pair of devices has a mailbox in the stack's block. One device is the thief, the other the victim. One of
+ * the two writes a word of the mailbox, and the other reads it:
  *
- *   requested  by the thief: the number of its current steal request, which persists until it is granted
- *   granted    by the victim: the number of the request that it has answered by `tasks` slots or by a range of the
- *              initial set. It writes none of these again before the next request
- *   taken      by the thief: it has copied all of the grant; only then it makes the next request
- *   hint       by the thief: the number of the request while its workers lack tasks
+ *   requested  the thief writes the number of its current steal request, which persists until it is granted
+ *   granted    the victim writes the number of the request that it has granted. The grant is `tasks` slots, or a range of
+ *              the initial set. The victim does not change the grant before the next request
+ *   taken      the thief writes the number of the request when it has copied the whole grant. Then it may request again
+ *   hint       the thief writes the number of the request while its workers lack tasks, else the last value of `taken`
  *
- * A victim replies only when it has tasks: there are no negative replies.
+ * A victim replies only when it has tasks. It never rejects a request.
  *
- * The first worker of a GPU is the proxy worker. It runs no tasks, so that the other workers run the same program as on
- * a GPU alone, and only one worker polls words over the link. The proxy steals like any thief, grants what it has
- * stolen, and publishes what it receives. On a CPU one of the workers without tasks at a time exchanges; workers with
- * tasks grant between two tasks or inside a long one.
+ * The first worker of a GPU is the proxy worker, which runs no tasks. So the other workers run the same program as on a GPU
+ * alone, and only one worker polls words over the link. The proxy steals as any thief does, grants the tasks that it has
+ * stolen, and publishes the tasks that it receives. On a CPU, one worker without tasks at a time makes requests and receives
+ * grants. Workers with tasks grant between two tasks, or inside a long task.
  *
- * A device requests tasks when an eighth of its workers have none; fewer workers find tasks in their own device. Both
- * devices know how many initial tasks each has consumed since the sample began. A thief gets a share of the remaining
- * ones in proportion to that, from the end of the range; the victim's workers claim from the start. A queued task may
- * be the root of most of the work, too much for a few CPU threads, and its way back takes long. So queued tasks are
- * granted only if half of what a worker holds is at most the thief's share of the device's tasks, judged by the number
- * of busy workers. A grant has at most one task for each worker of the thief.
+ * A device requests tasks when an eighth of its workers have none, because fewer workers find tasks in their own device.
+ * Both devices know how many initial tasks each of them has consumed since the sample began. A thief gets a share of the
+ * remaining tasks in this proportion. The share comes from the end of the victim's range, because the victim's workers
+ * claim from the start. A queued task may be the root of most of the work. That would be too much for a few CPU threads,
+ * and it takes long to send tasks back. So a worker may grant half of its queued tasks only if that is at most the thief's
+ * share of the device's tasks. It estimates this share from the number of busy workers. A grant has at most one task for
+ * each worker of the thief.
  *
- * Termination: a worker that grants does not report idle before its grant is taken. A worker that receives calls busy()
- * before it writes `taken`, as detectors require of steals. A worker that has reported idle calls busy() before it
- * claims from a received range. The worker that received the range reports idle only when the range is empty. Model:
- * tests/models/mailbox.pml. */
+ * Termination: a worker does not report idle before the other device has taken its grant. A worker that receives a grant
+ * calls busy() before it writes `taken`, as detectors require of steals. A worker that has reported idle calls busy()
+ * before it claims from a received range. The worker that received the range reports idle only when the range is empty.
+ * Model: tests/models/mailbox.pml. */
 #ifndef SCHED_MGWS_MAILBOX_DEV_H
 #define SCHED_MGWS_MAILBOX_DEV_H
 
@@ -44,41 +45,41 @@
 #endif
 
 #define MGWS_MAILBOX_SLOTS     64u
-#define MGWS_MAILBOX_TASKS     64u /* short tasks that a CPU's worker runs between two polls for requests */
-#define MGWS_MAILBOX_SEARCHING 8u  /* a device requests tasks when one of so many workers has none */
+#define MGWS_MAILBOX_TASKS     64u /* number of short tasks that a CPU's worker runs between two polls for requests */
+#define MGWS_MAILBOX_SEARCHING 8u  /* a device requests tasks if one of so many of its workers has none */
 
 struct mgws_mailbox {
-	/* The thief writes. */
+	/* Words that the thief writes. */
 	uint32_t requested, taken, hint;
 	uint32_t pad0[13];
-	/* The victim writes. */
+	/* Words that the victim writes. */
 	uint32_t granted;
 	uint32_t tasks;  /* the number of tasks in `slot`; 0: the grant is a range */
-	uint32_t worker; /* the worker that granted */
+	uint32_t worker; /* the worker that has made the grant */
 	uint32_t pad1;
 	uint64_t from, to; /* the granted range of the initial set */
 	uint64_t pad2[4];
 	struct loom_task slot[MGWS_MAILBOX_SLOTS];
 };
 
-/* What a device records about another one, in its own block: the last values of `requested`, `taken`, `hint` and
- * `granted` that it wrote into the mailboxes. In its entry for itself only `workers` and `share` are used. */
+/* The record that a device keeps of another device, in its own block. It also keeps a record of itself, of which only
+ * `workers` and `share` are used. */
 struct mgws_device {
-	uint32_t requested, taken, hint; /* stored as the thief */
-	uint32_t received;               /* slots that this device, the thief, has taken of the current grant */
-	uint64_t got;                    /* initial tasks received from the other device */
-	uint32_t granted;                /* stored as the victim */
-	uint32_t kind, workers, pad;     /* LOOM_ON_*, and the number of workers; constant */
-	uint64_t gave;                   /* initial tasks granted to the other device */
-	uint64_t share;                  /* number of initial tasks of the device at the start */
+	uint32_t requested, taken, hint; /* the last values that this device wrote into the mailbox as the thief */
+	uint32_t received;               /* number of slots that this device has taken of the current grant */
+	uint64_t got;                    /* number of initial tasks that this device has received from the other one */
+	uint32_t granted;                /* the last value that this device wrote into the mailbox as the victim */
+	uint32_t kind, workers, pad;     /* constant: the other device's kind (LOOM_ON_*) and number of workers */
+	uint64_t gave;                   /* number of initial tasks that this device has granted to the other one */
+	uint64_t share;                  /* number of initial tasks of the other device at the start of the sample */
 };
 
-/* The device's trylocks, in its own block. An array of struct mgws_device follows, one for each device. */
+/* The trylocks of a device, in its own block. An array of struct mgws_device follows, with an element for each device. */
 struct mgws_exchange {
-	uint32_t receive_lock; /* held by the worker that requests and receives */
+	uint32_t receive_lock; /* 1: held by the worker that requests and receives */
 	uint32_t pad0[15];
-	uint32_t grant_lock; /* held by the worker that grants */
-	uint32_t searching;  /* workers without tasks; a hint */
+	uint32_t grant_lock; /* 1: held by the worker that grants */
+	uint32_t searching;  /* number of workers without tasks; used as a hint */
 	uint32_t pad1[14];
 };
 
@@ -86,7 +87,7 @@ struct mgws_exchange {
 	(sizeof(struct mgws_exchange) + MGWS_LINES((devices) * sizeof(struct mgws_device)))
 #define MGWS_MAILBOXES_BYTES(devices) ((uint64_t)(devices) * (devices) * sizeof(struct mgws_mailbox))
 
-/* Returns the device's exchange state, which follows the lists in its block. */
+/* Returns the exchange state of this device, which follows the lists in the device's block. */
 LOOM_FN struct mgws_exchange *mgws_exchange(const struct loom_ctx *c)
 {
 	return (struct mgws_exchange *)mgws_list_slots(c, SCHED_CFG(c, mixed) ? MGWS_LISTS : 1);
@@ -97,14 +98,16 @@ LOOM_FN struct mgws_device *mgws_device(const struct loom_ctx *c, uint32_t devic
 	return (struct mgws_device *)(mgws_exchange(c) + 1) + device;
 }
 
-/* Returns the mailbox from one device to another. The mailboxes follow the stack's block. */
+/* Returns the mailbox from the victim `from` to the thief `to`. The mailboxes follow struct mgws_global in the stack's
+ * block. */
 LOOM_FN struct mgws_mailbox *mgws_mailbox(const struct loom_ctx *c, uint32_t from, uint32_t to)
 {
 	struct mgws_global *g = (struct mgws_global *)c->global[LOOM_SCHED];
 	return (struct mgws_mailbox *)(g + 1) + from * c->devices + to;
 }
 
-/* Returns the next of the other devices. The macro is a loop over all of them. */
+/* Returns the device after `device`, cyclically and without this device. MGWS_EACH_DEVICE is the head of a for loop over
+ * the other devices. */
 LOOM_FN uint32_t mgws_next_device(const struct loom_ctx *c, uint32_t device)
 {
 	do
@@ -118,11 +121,11 @@ LOOM_FN uint32_t mgws_next_device(const struct loom_ctx *c, uint32_t device)
 	i < (c)->devices;                                                                                              \
 	i++, d = mgws_next_device(c, d)
 
-/* Called by lane 0. Returns whether this worker now holds the lock. */
+/* Called by lane 0. Tries to take the lock, and returns whether this worker has it. */
 LOOM_FN int mgws_try_lock(uint32_t *lock)
 {
 	uint32_t free = 0;
-	/* Acquire: pairs with the release in mgws_unlock(), for struct mgws_device. */
+	/* Acquire: pairs with the release in mgws_unlock(). The locks protect struct mgws_device. */
 	return !loom_load_relaxed_dev(lock) && loom_cas_acq_rel_dev(lock, &free, 1u);
 }
 
@@ -133,15 +136,15 @@ LOOM_FN void mgws_unlock(uint32_t *lock)
 
 /* ---- victim ---------------------------------------------------------------------------------- */
 
-/* Returns whether this is the first worker of a GPU, which has at least two. */
+/* Returns whether this worker is the proxy worker of a non-coherent GPU. Such a GPU has at least two workers. */
 LOOM_FN int mgws_is_proxy(const struct loom_ctx *c)
 {
 	return SCHED_CFG(c, noncoherent) && c->worker == c->first && mgws_kind(c) == LOOM_ON_GPU;
 }
 
-/* Called by lane 0. Returns how many of `left` initial tasks to grant: half of the fair share now, more when speeds
- * are known better. Shares follow the tasks that each device has consumed: those that it had, less those that are left.
- * */
+/* Called by lane 0. Returns how many of `left` initial tasks to grant to the device `to`: half of its fair share, because
+ * later requests can use better estimates of the devices' speeds. Fair shares are in proportion to the number of tasks that
+ * each device has consumed. */
 LOOM_FN uint64_t mgws_fair_share(const struct loom_ctx *c, uint32_t to, uint64_t left)
 {
 	const struct mgws_device *thief = mgws_device(c, to);
@@ -151,13 +154,13 @@ LOOM_FN uint64_t mgws_fair_share(const struct loom_ctx *c, uint32_t to, uint64_t
 		ours += loom_load_relaxed_dev(&mgws_device(c, d)->got) - mgws_device(c, d)->gave;
 	if (theirs)
 		n = left * theirs / (theirs + ours);
-	else /* no device has consumed any yet: shares follow the workers */
+	else /* the thief has consumed no task yet: shares are in proportion to the numbers of workers */
 		n = left * thief->workers / (thief->workers + c->count);
 	return n / 2 ? n / 2 : 1;
 }
 
-/* Called by lane 0 with grant_lock. Takes initial tasks from the end of the range, which only the lock's holder
- * changes. Returns how many, and the first in *from. */
+/* Called by lane 0 with grant_lock. Takes initial tasks from the end of the range; only the holder of the lock changes this
+ * end. Returns the number of tasks. *from: set to the first task. */
 LOOM_FN uint64_t mgws_grant_range(struct loom_ctx *c, uint32_t to, uint64_t *from)
 {
 	struct mgws_global *g = mgws_global(c);
@@ -172,7 +175,7 @@ LOOM_FN uint64_t mgws_grant_range(struct loom_ctx *c, uint32_t to, uint64_t *fro
 	return n;
 }
 
-/* Moves tasks that only the other kind of device may run from their list into the slots. Returns how many. */
+/* Moves tasks from the list for the other kind of device into the slots. Returns the number of tasks. */
 LOOM_FN uint32_t mgws_grant_listed(struct loom_ctx *c, struct mgws_mailbox *m)
 {
 	uint32_t which = mgws_other_kind(c);
@@ -187,7 +190,8 @@ LOOM_FN uint32_t mgws_grant_listed(struct loom_ctx *c, struct mgws_mailbox *m)
 	return (uint32_t)n;
 }
 
-/* Called by lane 0. Returns whether half of what a worker holds is at most the thief's share of this device's tasks. */
+/* Called by lane 0. Returns whether a worker may grant queued tasks: whether half of the tasks that a busy worker holds is
+ * at most the thief's share of this device's tasks. */
 LOOM_FN int mgws_has_plenty(const struct loom_ctx *c, const struct mgws_device *thief)
 {
 	uint64_t busy = c->count - loom_load_relaxed_dev(&mgws_exchange(c)->searching);
@@ -195,7 +199,7 @@ LOOM_FN int mgws_has_plenty(const struct loom_ctx *c, const struct mgws_device *
 }
 
 /* Moves up to `most` of the oldest tasks of the local queue into the slots. Stops before the first task with a join,
- * since another device cannot decrement the join. Returns how many. */
+ * because another device cannot decrement the join. Returns the number of tasks. */
 LOOM_FN uint32_t mgws_grant_queued(struct loom_ctx *c, struct mgws_mailbox *m, uint32_t most)
 {
 	struct sched_lane *mine = sched_lane(c);
@@ -211,8 +215,9 @@ LOOM_FN uint32_t mgws_grant_queued(struct loom_ctx *c, struct mgws_mailbox *m, u
 	return n;
 }
 
-/* Collective, by a worker that is not idle. Grants a device's request from tasks for its kind, else from initial tasks,
- * else from up to `most` tasks of the local queue. A barrier has followed the last push. */
+/* Collective, called by a worker that has not reported idle. Grants a request of the device `to`: tasks on the list for its
+ * kind; if there are none, initial tasks; else up to `most` tasks of the local queue. The caller has passed a barrier after
+ * the last push. */
 LOOM_FN void mgws_grant(struct loom_ctx *c, uint32_t to, uint32_t most)
 {
 	struct mgws_exchange *ours = mgws_exchange(c);
@@ -221,8 +226,8 @@ LOOM_FN void mgws_grant(struct loom_ctx *c, uint32_t to, uint32_t most)
 	uint64_t begin = c->lane == 0 ? loom_trace_now(c) : 0, locked = 0, cut = 0, from = 0, plenty = 0;
 	uint32_t requested = 0, n = 0;
 	if (c->lane == 0 && mgws_try_lock(&ours->grant_lock)) {
-		/* Acquire: pairs with the release of the request, which follows that of `taken`. So the thief no longer
-		 * reads the slots or the range. */
+		/* Acquire: pairs with the release of `requested` in mgws_request(). The thief stored `taken` before, so it
+		 * has finished reading the slots and the range. */
 		requested = loom_load_acquire_sys(&m->requested);
 		locked = requested != thief->granted;
 		if (!locked)
@@ -258,14 +263,15 @@ LOOM_FN void mgws_grant(struct loom_ctx *c, uint32_t to, uint32_t most)
 	mgws_unlock(&ours->grant_lock);
 }
 
-/* Returns whether a request is pending: the hint is newer than the last grant. A device that needs no tasks writes the
- * number of the last grant that it took, which is older than a grant under way. */
+/* Returns whether a request is pending: whether the hint is a higher number than `granted`. A device that needs no tasks
+ * writes the number of the last grant that it took, which is not higher. */
 LOOM_FN int mgws_request_pending(uint32_t hint, uint32_t granted)
 {
 	return (int32_t)(hint - granted) > 0;
 }
 
-/* Called by lane 0. Returns a device with a pending request, or MGWS_NO_VICTIM. Each call polls the next device. */
+/* Called by lane 0. Polls the device that follows mgws_worker.polled. Returns this device if it has a pending request, else
+ * MGWS_NO_VICTIM. */
 LOOM_FN uint32_t mgws_next_request(struct loom_ctx *c)
 {
 	struct mgws_worker *mine = mgws_worker(c);
@@ -276,14 +282,14 @@ LOOM_FN uint32_t mgws_next_request(struct loom_ctx *c)
 		   : MGWS_NO_VICTIM;
 }
 
-/* Called by lane 0. Returns whether the device can grant something that this worker does not hold. */
+/* Called by lane 0. Returns whether this device can grant other tasks than those in this worker's local queue. */
 LOOM_FN int mgws_has_grantable(const struct loom_ctx *c)
 {
 	return mgws_others_listed(c) || mgws_range_left(loom_load_relaxed_dev(&mgws_global(c)->range)) >= 2;
 }
 
-/* Called by lane 0 on a CPU's worker with tasks. Returns whether there is a request that it can grant. spare: the
- * worker holds more tasks than it must keep. */
+/* Called by lane 0 of a CPU's worker with tasks. Returns whether there is a request that this worker can grant. spare: 1:
+ * the worker holds more tasks than it must keep. */
 LOOM_FN int mgws_can_grant(struct loom_ctx *c, int spare)
 {
 	return mgws_kind(c) == LOOM_ON_CPU && mgws_next_request(c) != MGWS_NO_VICTIM &&
@@ -298,14 +304,16 @@ LOOM_FN void mgws_grant_polled(struct loom_ctx *c, uint32_t most, uint32_t most_
 	mgws_grant(c, to, mgws_device(c, to)->workers > c->count ? most_large : most);
 }
 
-/* Between two tasks. Grants half of the local queue; all but one to a device with more workers, to end sooner. */
+/* Called between two tasks. Grants half of the local queue. Grants all tasks but one to a device with more workers, which
+ * then ends the tasks sooner. */
 SCHED_SLOW void mgws_grant_between_tasks(struct loom_ctx *c)
 {
 	uint32_t held = sched_lane(c)->count;
 	mgws_grant_polled(c, held / 2, held > 1 ? held - 1 : held / 2);
 }
 
-/* Inside a task that could be divided. Returns 1 if another device requests tasks and this worker holds none. */
+/* Called inside a task that can be divided. Grants the tasks that this worker holds. Returns 1 if another device requests
+ * tasks and this worker holds none, so that the task should spawn. */
 LOOM_FN int mgws_grant_inside_task(struct loom_ctx *c)
 {
 	uint64_t pending = c->lane == 0 && !loom_stopped(c) && mgws_can_grant(c, 1);
@@ -316,13 +324,13 @@ LOOM_FN int mgws_grant_inside_task(struct loom_ctx *c)
 	return loom_from_lane0(c, pending) && !sched_lane(c)->count;
 }
 
-/* Called by lane 0. Returns whether a grant of this worker may be untaken. */
+/* Called by lane 0. Returns 0 if the other devices have taken all grants of this worker. */
 LOOM_FN int mgws_has_untaken(struct loom_ctx *c)
 {
 	struct mgws_worker *mine = mgws_worker(c);
 	for (uint32_t d = 0; d < c->devices && mine->untaken; d++) {
-		/* Acquire: pairs with the release in mgws_receive(), which follows its busy(). Another worker may have
-		 * granted since; then this worker waits longer than necessary. */
+		/* Acquire: pairs with the release in mgws_receive(), which follows busy() there. If another worker has made
+		 * a grant since then, this worker waits for that grant, too, which is longer than necessary. */
 		if (mine->untaken >> d & 1 && loom_load_acquire_sys(&mgws_mailbox(c, c->device, d)->taken) ==
 						  loom_load_relaxed_dev(&mgws_device(c, d)->granted))
 			mine->untaken &= ~(1ull << d);
@@ -332,7 +340,7 @@ LOOM_FN int mgws_has_untaken(struct loom_ctx *c)
 
 /* ---- thief ----------------------------------------------------------------------------------- */
 
-/* Called by lane 0 with receive_lock. Writes the hint, if it has changed. */
+/* Called by lane 0 with receive_lock. Writes `number` as the hint, if it has changed. */
 LOOM_FN void mgws_hint(struct mgws_device *victim, struct mgws_mailbox *m, uint32_t number)
 {
 	if (victim->hint != number)
@@ -340,8 +348,8 @@ LOOM_FN void mgws_hint(struct mgws_device *victim, struct mgws_mailbox *m, uint3
 	victim->hint = number;
 }
 
-/* Called by lane 0 with receive_lock. Makes a request to each device that has granted the last one. Returns a device
- * with a grant to receive, plus 1; 0: none has. */
+/* Called by lane 0 with receive_lock. If workers lack tasks, makes a request to each device without a pending one. Returns
+ * the number of a device whose grant can be received, plus 1; 0: there is no such device. */
 LOOM_FN uint64_t mgws_request(struct loom_ctx *c)
 {
 	struct mgws_exchange *ours = mgws_exchange(c);
@@ -351,15 +359,16 @@ LOOM_FN uint64_t mgws_request(struct loom_ctx *c)
 		struct mgws_device *victim = mgws_device(c, d);
 		struct mgws_mailbox *m = mgws_mailbox(c, d, c->device);
 		if (victim->requested != victim->taken) {
-			/* Acquire: pairs with the release of the grant. A range waits until the last one is used up and
-			 * no worker grants from that one; the two locks keep other workers from installing one. */
+			/* Acquire: pairs with the release of `granted` in mgws_grant(). A granted range waits until this
+			 * device's range is used up and no worker grants from it. While this worker holds both locks, no
+			 * other worker installs a range. */
 			if (loom_load_acquire_sys(&m->granted) == victim->requested &&
 			    (m->tasks || (!left && mgws_try_lock(&ours->grant_lock))))
 				return d + 1;
 			mgws_hint(victim, m, wants ? victim->requested : victim->taken);
 		} else if (wants) {
 			victim->requested++;
-			/* Release: pairs with the acquire in mgws_grant(); what was taken before is no longer read. */
+			/* Release: pairs with the acquire in mgws_grant(). This device has read all of the last grant. */
 			loom_store_release_sys(&m->requested, victim->requested);
 			mgws_hint(victim, m, victim->requested);
 		}
@@ -367,8 +376,8 @@ LOOM_FN uint64_t mgws_request(struct loom_ctx *c)
 	return 0;
 }
 
-/* Collective, by a worker without tasks. Returns whether it holds receive_lock; *locked (of lane 0) says so, too. On a
- * GPU only the proxy calls it. */
+/* Collective, called by a worker without tasks. Tries to take receive_lock, and returns whether the worker has it. *locked:
+ * the same, in lane 0. Returns 0 on a GPU, where the proxy worker exchanges tasks without the lock. */
 LOOM_FN int mgws_try_exchange(struct loom_ctx *c, uint32_t *locked)
 {
 	if (mgws_kind(c) == LOOM_ON_GPU)
@@ -388,7 +397,8 @@ LOOM_FN void mgws_end_exchange(struct loom_ctx *c, uint32_t *locked)
 	*locked = 0;
 }
 
-/* Collective. Receives a grant: a range, or tasks, which go into the empty local queue. */
+/* Collective. Receives a grant. A range becomes the range of this device; tasks go into the empty local queue. idle: 1:
+ * this worker has reported idle. */
 LOOM_FN void mgws_receive(struct loom_ctx *c, uint32_t from, int idle)
 {
 	struct mgws_device *victim = mgws_device(c, from);
@@ -404,7 +414,7 @@ LOOM_FN void mgws_receive(struct loom_ctx *c, uint32_t from, int idle)
 	left = loom_from_lane0(c, left);
 	if (left) {
 		at = loom_from_lane0(c, at);
-		/* Half of them: other workers of this device may lack tasks, too. */
+		/* Takes half of the tasks, because other workers of this device may lack tasks, too. */
 		n = (uint32_t)(left - left / 2 < most ? left - left / 2 : most);
 		sched_copy_ring(c, sched_ring(c), sched_lane(c)->head, sched_mask(c), m->slot, at, ~0ull, n);
 		sched_lane(c)->count = n;
@@ -429,17 +439,16 @@ LOOM_FN void mgws_receive(struct loom_ctx *c, uint32_t from, int idle)
 		if (n == left) {
 			victim->received = 0;
 			victim->taken = victim->requested;
-			/* Release, after busy() and the copy. Pairs with the acquires in mgws_has_untaken(), after
-			 * which the granting worker may report idle, and in mgws_grant(), after which the slots are
-			 * written again. */
+			/* Release, after busy() and the copy. Pairs with the acquire in mgws_has_untaken(), after which the
+			 * granting worker may report idle. */
 			loom_store_release_sys(&m->taken, victim->taken);
 		}
 		sched_wake(c, mgws_event(c), 1u);
 	}
 }
 
-/* Collective, by a worker that holds no tasks. Grants one steal request; the proxy worker steals tasks first if it
- * must. Returns 1 if the worker is idle afterwards. */
+/* Collective, called by a worker that holds no tasks. Grants one steal request. If the proxy worker needs tasks for the
+ * grant, it steals them first. idle: 1: the worker has reported idle. Returns the new value of idle: 0 after busy(). */
 LOOM_FN int mgws_grant_without_work(struct loom_ctx *c, int idle)
 {
 	enum { NOTHING, GIVE, STEAL };
@@ -460,8 +469,8 @@ LOOM_FN int mgws_grant_without_work(struct loom_ctx *c, int idle)
 	return 0;
 }
 
-/* Collective, with receive_lock, by a worker without tasks. Receives a grant, or grants a request. The proxy publishes
- * what it then holds. Returns whether the worker is idle afterwards. */
+/* Collective, called with receive_lock or by the proxy worker. Receives a grant, or grants a request. The proxy publishes
+ * the tasks that it then holds. idle: 1: the worker has reported idle. Returns the new value of idle: 0 after busy(). */
 SCHED_SLOW int mgws_exchange_tasks(struct loom_ctx *c, int idle)
 {
 	struct sched_lane *mine = sched_lane(c);

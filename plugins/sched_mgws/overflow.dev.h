@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Overflow: puts a task on a list that all workers share (list.dev.h). Device code, collective but for single lanes. */
+/* Overflow: puts a task on a list that all workers share (list.dev.h). Device code. Collective, except for single lanes. */
 #ifndef SCHED_MGWS_OVERFLOW_DEV_H
 #define SCHED_MGWS_OVERFLOW_DEV_H
 
@@ -7,21 +7,22 @@
 #include "mailbox.dev.h"
 #endif
 
-/* Wakes sleepers and counts, after an overflow. */
+/* Called after an overflow to list `which`. Wakes sleepers and counts the overflow. */
 LOOM_FN void mgws_note_overflow(struct loom_ctx *c, uint32_t which)
 {
-	/* One woken sleeper of another rank could not take the task, so wake all. */
+	/* Wake one sleeper if any sleeper could take the task. A sleeper of another rank or kind of device cannot: wake all. */
 	sched_wake(c, mgws_event(c), which == LOOM_ON_ANY && !SCHED_CFG(c, remote_workers) ? 1u : ~0u);
 	loom_own_add(c, &sched_local(c)->counters.overflowed, 1);
 }
 
-/* What a worker that waits for room has last seen of a full list for the other kind of device. */
+/* A worker's wait for room in a full list for the other kind of device. */
 struct mgws_full_wait {
-	uint64_t taken, since;
+	uint64_t taken, since; /* last value of mgws_list.taken; when the worker first saw it, in ns; 0: not seen yet */
 };
 #define MGWS_DEADLOCK_NS 10000000000ull
 
-/* Returns whether no room will come: no worker may take from the full list, or none has done so for long. */
+/* Returns whether to stop waiting for room in a full list. A worker does not wait at all for LOOM_ON_ANY, or if lists have no
+ * slots. It waits for another list until no task was taken for MGWS_DEADLOCK_NS. */
 LOOM_FN int mgws_is_deadlocked(struct loom_ctx *c, const struct mgws_list *s, uint32_t which,
 			       struct mgws_full_wait *jam)
 {
@@ -35,8 +36,9 @@ LOOM_FN int mgws_is_deadlocked(struct loom_ctx *c, const struct mgws_list *s, ui
 	return now - jam->since > MGWS_DEADLOCK_NS;
 }
 
-/* While this worker waits for room in the other kind's list, it takes a task of its own kind's list, if it has room. So
- * two kinds of device cannot wait for each other. On a non-coherent CPU workers instead grant what empties the list. */
+/* Called while this worker waits for room in the list for the other kind of device. Takes a task from the list for its own
+ * kind, if the local queue has room. So two kinds of device cannot wait for each other. If devices are non-coherent, a CPU's
+ * worker instead grants tasks of the full list to the other device. */
 LOOM_FN void mgws_drain(struct loom_ctx *c)
 {
 	struct sched_lane *mine = sched_lane(c);
@@ -59,7 +61,7 @@ LOOM_FN void mgws_drain(struct loom_ctx *c)
 	mgws_shrink_list(c, s, count, 1);
 }
 
-/* Returns 1 after the overflow, or 0 when no room will come or the run was stopped. */
+/* Puts the task on list `which`. Returns 1, or 0 if the worker has stopped waiting for room or the run was stopped. */
 LOOM_FN int mgws_try_overflow(struct loom_ctx *c, uint32_t which, const struct loom_task *task)
 {
 	enum { FAILED, LOCKED, FULL, ROOM };
@@ -95,7 +97,7 @@ LOOM_FN int mgws_try_overflow(struct loom_ctx *c, uint32_t which, const struct l
 		sched_copy_one(c, &mgws_list_slots(c, which)[at], task);
 		loom_barrier_lanes(c);
 		if (c->lane == 0) {
-			/* Release: pairs with the acquire in mgws_list_filled(), before a worker reports idle. */
+			/* Release: pairs with the acquire in mgws_list_filled(), which precedes a report of idle. */
 			loom_store_release_sys(&s->count, at + 1);
 			mgws_unlock_list(s);
 			mgws_note_overflow(c, which);
@@ -104,8 +106,8 @@ LOOM_FN int mgws_try_overflow(struct loom_ctx *c, uint32_t which, const struct l
 	return found == ROOM;
 }
 
-/* mgws_try_overflow() for single lanes, several of which may want the lock at once. The holder unlocks inside the loop:
- * under lock-step execution it could not leave the loop before the other lanes. */
+/* As mgws_try_overflow(), for a single lane. Several lanes of a wave may try to lock the list at the same time. The lane
+ * that holds the lock unlocks it inside the loop, because lanes that execute in lock-step leave the loop together. */
 LOOM_FN int mgws_lane_try_overflow(struct loom_ctx *c, uint32_t which, const struct loom_task *task)
 {
 	struct mgws_list *s = &mgws_global(c)->list[which];
@@ -131,7 +133,7 @@ LOOM_FN int mgws_lane_try_overflow(struct loom_ctx *c, uint32_t which, const str
 	return there;
 }
 
-/* Returns 0, or LOOM_EFULL after it has failed the run. */
+/* Puts the task on list `which`. Returns 0, or LOOM_EFULL after it has made the run fail. */
 LOOM_FN int mgws_overflow(struct loom_ctx *c, uint32_t which, const struct loom_task *task)
 {
 	int there = which == LOOM_ON_ANY || SCHED_CFG(c, mixed);

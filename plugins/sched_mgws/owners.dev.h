@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* owners > 1: a public queue with several owners. Device code; lane 0 only.
  *
- * The metadata is then in the queue, protected by a trylock that an owner holds until its tasks are copied. Where
- * public.dev.h says "the owner", it means the holder of this lock. Owners do not wait: an owner that fails to lock
- * continues without the queue. With one owner the trylock always succeeds. */
+ * The metadata is then in the queue, protected by a trylock that an owner holds until its tasks are copied. In public.dev.h
+ * "the owner" is the holder of this lock. An owner that cannot lock the queue continues without it, so owners do not wait
+ * for each other. With one owner the trylock always succeeds. */
 #ifndef SCHED_MGWS_OWNERS_DEV_H
 #define SCHED_MGWS_OWNERS_DEV_H
 
@@ -11,8 +11,8 @@
 #include "public.dev.h"
 #endif
 
-/* Returns the metadata that may be read without the trylock: that of a single owner. With several owners its `open` is
- * MGWS_OPEN_UNKNOWN, so that mgws_empty() judges by the word. */
+/* Returns metadata that this worker may read without the trylock. With a single owner they describe its queue. With several
+ * owners only their `open` is used; it is MGWS_OPEN_UNKNOWN, so that mgws_empty() relies on the queue's word. */
 LOOM_FN struct mgws_meta *mgws_own_meta(const struct loom_ctx *c)
 {
 	return &mgws_worker(c)->own;
@@ -20,7 +20,7 @@ LOOM_FN struct mgws_meta *mgws_own_meta(const struct loom_ctx *c)
 
 #if SCHED_MAY(SCHED_IS_owners > 1)
 
-/* The queue that this worker uses, and the queue's metadata. */
+/* mgws_queue() returns the public queue that this worker uses, mgws_meta() the metadata of this queue. */
 LOOM_FN struct mgws_queue *mgws_queue(const struct loom_ctx *c)
 {
 	return mgws_worker(c)->q;
@@ -44,7 +44,7 @@ LOOM_FN int mgws_try_lock_queue(struct loom_ctx *c, struct mgws_queue *q)
 		return 1;
 	LOOM_NO_UNROLL
 	for (uint32_t i = 0; i < MGWS_LOCK_TRIES; i++) {
-		/* Acquire: pairs with the release in mgws_unlock_queue(), for metadata and slots. */
+		/* Acquire: pairs with the release in mgws_unlock_queue(). The trylock protects metadata and slots. */
 		if (!loom_load_relaxed_sys(&q->lock) && loom_cas_acq_rel_sys(&q->lock, &unlocked, 1u))
 			return 1;
 		unlocked = 0;
@@ -57,13 +57,14 @@ LOOM_FN void mgws_unlock_queue(struct loom_ctx *c, const struct mgws_meta *meta,
 {
 	if (SCHED_CFG(c, owners) == 1)
 		return;
-	if (!meta->open) /* co-owners judge by the word alone */
+	if (!meta->open) /* an empty queue: other owners see that in the word alone */
 		loom_store_relaxed_sys(&q->word, (uint64_t)0);
 	loom_store_relaxed_sys(&q->moved, meta->started[0] + meta->started[1] + meta->acquired);
 	loom_store_release_sys(&q->lock, 0u);
 }
 
-/* Called at the start of a sample, after the host has initialised the queue's metadata. */
+/* Called at the start of a sample. From then on, this worker uses the queue of its leader and the metadata in this queue,
+ * which the host has initialised. */
 LOOM_FN void mgws_join_owners(struct loom_ctx *c)
 {
 	struct mgws_worker *mine = mgws_worker(c);
@@ -74,7 +75,7 @@ LOOM_FN void mgws_join_owners(struct loom_ctx *c)
 	mine->own.open = MGWS_OPEN_UNKNOWN;
 }
 
-/* Returns the queue that a worker uses. */
+/* Returns the public queue that `worker` uses. */
 LOOM_FN struct mgws_queue *mgws_find_queue(const struct loom_ctx *c, uint32_t worker)
 {
 	struct mgws_queue *q = (struct mgws_queue *)loom_public(c, LOOM_SCHED, worker);

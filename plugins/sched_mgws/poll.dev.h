@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker polls between two tasks, and what it publishes after that. Device code. */
+/* A worker's poll between two tasks, and the publication of tasks after it. Device code. */
 #ifndef SCHED_MGWS_POLL_DEV_H
 #define SCHED_MGWS_POLL_DEV_H
 
@@ -15,8 +15,8 @@ enum { MGWS_STOP = 1, MGWS_PUBLISH = 2, MGWS_REQUESTED = 4 };
 #define MGWS_IS_REQUESTED(news) 0
 #endif
 
-/* Called by lane 0. Returns whether the public queue is empty, as its word says. A locked word means that the queue
- * is empty if it has a single owner (MGWS_NO_WORD), else that one owner holds the trylock. */
+/* Called by lane 0. Returns whether `word` is that of an empty public queue. If the queue has a single owner, a locked word
+ * means that it is empty. If it has several owners, a locked word only means that one of them has closed the epoch. */
 LOOM_FN int mgws_word_is_empty(const struct loom_ctx *c, uint64_t word)
 {
 	return SCHED_CFG(c, owners) == 1 ? !mgws_stealable(word) : !mgws_left(word);
@@ -33,12 +33,13 @@ LOOM_FN int mgws_unclaimed(struct loom_ctx *c, struct mgws_block *b)
 	return b->claimed != MGWS_ALL;
 }
 
-/* Called by lane 0. Returns the events to which the loop must react before the next task. These loads hit the cache. */
+/* Called by lane 0. Returns the events that the loop must handle before the next task: MGWS_STOP, or a sum of MGWS_PUBLISH
+ * and MGWS_REQUESTED. can_publish: 1: the worker holds tasks to publish. The loads usually hit the cache. */
 LOOM_FN uint32_t mgws_poll(struct loom_ctx *c, int can_publish)
 {
 	if (loom_stopped(c))
 		return MGWS_STOP;
-	if (SCHED_CFG(c, rma)) { /* the run time of short tasks sets their number before the next poll */
+	if (SCHED_CFG(c, rma)) { /* mgws_batch(): the longer tasks take, the fewer run before the next poll */
 		struct mgws_worker *mine = mgws_worker(c);
 		uint64_t took = mgws_rma_progress(c);
 		mine->batch =
@@ -52,9 +53,9 @@ LOOM_FN uint32_t mgws_poll(struct loom_ctx *c, int can_publish)
 	return news;
 }
 #else
-/* mgws_poll() on a GPU, where a load takes longer than a short task. So a poll does not wait for its own loads: it
- * judges by the values that the previous poll loaded, and then issues new loads. Nothing reads an old value after that,
- * so the new value can arrive in the same register. A copy of a value that has not arrived would wait for it. */
+/* mgws_poll() on a GPU, where a load takes longer than a short task. So a poll does not wait for its own loads. It uses the
+ * values that the previous poll loaded, and then issues new loads. The function reads no old value after that, so the new
+ * value can arrive in the same register. A copy of a value that has not arrived would have to wait for it. */
 LOOM_FN uint32_t mgws_poll(struct loom_ctx *c, int can_publish)
 {
 	struct mgws_block *b = &mgws_lane(c)->block;
@@ -79,7 +80,8 @@ LOOM_FN uint32_t mgws_poll_collective(struct loom_ctx *c, int can_publish)
 	return loom_word_from_lane0(c, c->lane == 0 ? mgws_poll(c, can_publish) : 0);
 }
 
-/* When the public queue is empty, publishes half of what the worker holds, beginning with the backlog's older tasks. */
+/* Called if the public queue is empty. Publishes half of the backlog; if that is empty, half of the local queue; if that has
+ * no two tasks, half of the block; else half of the ring of high priority. Returns the number of tasks. */
 SCHED_SLOW uint64_t mgws_publish_half(struct loom_ctx *c)
 {
 	struct mgws_block *b = &mgws_lane(c)->block;
@@ -93,7 +95,8 @@ SCHED_SLOW uint64_t mgws_publish_half(struct loom_ctx *c)
 	} else if (b->end - b->next >= 2) {
 		uint64_t half = (b->end - b->next) / 2;
 		uint64_t most = ((uint64_t)mgws_meta(c)->mask + 1) / 2;
-		/* Fills at most half of the ring, so that spawned tasks find room. A ring of one slot is filled. */
+		/* Fills at most half of the public queue's ring, so that spawned tasks find room. If the ring has one slot,
+		 * fills it. */
 		most = most ? most : 1;
 		n = mgws_publish(c, c->initial, b->next, ~0ull, half < most ? half : most);
 		b->next += n;

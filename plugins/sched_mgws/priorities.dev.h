@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* priorities = yes: one ring for tasks of high priority and one for those of low. Device code, collective. */
+/* priorities = yes: a ring for tasks of high priority, and a ring for tasks of low priority. Device code, collective. */
 #ifndef SCHED_MGWS_PRIORITIES_DEV_H
 #define SCHED_MGWS_PRIORITIES_DEV_H
 
@@ -19,7 +19,7 @@ LOOM_FN struct loom_task *mgws_level_ring(const struct loom_ctx *c, uint32_t whi
 	return (struct loom_task *)mgws_behind_lanes(c) + which * ((uint64_t)sched_mask(c) + 1);
 }
 
-/* Returns 1 if the task was pushed; 0 if its priority is normal or the ring is full. */
+/* Pushes the task to the ring of its priority. Returns 1, or 0 if the priority is normal or the ring is full. */
 LOOM_FN int mgws_push_level(struct loom_ctx *c, const struct loom_task *task)
 {
 	uint32_t which = task->priority == LOOM_HIGH ? MGWS_HIGH : MGWS_LOW, mask = sched_mask(c);
@@ -31,7 +31,7 @@ LOOM_FN int mgws_push_level(struct loom_ctx *c, const struct loom_task *task)
 	return 1;
 }
 
-/* Copies the newest task of a level for this lane. A barrier has followed the push. */
+/* Removes the newest task of a ring; each lane gets a copy of it. The caller has passed a barrier after the last push. */
 LOOM_FN void mgws_pop_level(struct loom_ctx *c, uint32_t which, struct loom_task *task)
 {
 	struct mgws_level *l = &mgws_lane(c)->level[which];
@@ -48,8 +48,8 @@ SCHED_SLOW uint32_t mgws_publish_level(struct loom_ctx *c, uint32_t which)
 		   : mgws_publish_ring(c, mgws_level_ring(c, which), sched_mask(c), &l->head, &l->count, l->count / 2);
 }
 
-/* For a worker without other tasks. Moves one task of low priority into the empty local queue, where the tasks that it
- * spawns go on top of it. Publishes half of the other tasks of low priority. */
+/* For a worker without other tasks. Moves one task of low priority into the empty local queue, so that the tasks that it
+ * spawns run before other tasks of low priority. Publishes half of the other tasks of low priority. */
 LOOM_FN int mgws_push_low(struct loom_ctx *c)
 {
 	struct loom_task t;

@@ -2,14 +2,16 @@
 /* The public queue: a ring of tasks that other workers may steal (MGWS thesis, 4.2 to 4.4 and 5.1). Device code; lane 0
  * only.
  *
- * One 64-bit word says what the ring offers in this epoch: the slot of the oldest task (tail), the number of tasks at
- * the start of the epoch, and the number of attempts to steal since. A thief adds one attempt and thereby owns the
- * newer half of the remaining tasks: after `a` attempts on n tasks, n >> a remain. Thieves neither lock nor retry.
+ * One 64-bit word describes the tasks that the ring offers in this epoch. Its fields are the position of the oldest task
+ * (tail), the number of tasks at the start of the epoch, and the number of steal attempts since then. A thief adds one
+ * attempt, and thereby owns the older half of the remaining tasks. After `a` attempts on n tasks, n >> a remain. Thieves
+ * neither lock nor retry.
  *
- * The owner ends an epoch by setting the lock bit, which freezes the tasks taken, and starts the next one with a new
- * word. Thieves may still be copying then. The thesis refills at once and so overwrites slots that are being read (its
- * section 5.1; found by model checking). Here `started` and `completed` of the two epochs give the oldest position that
- * an unfinished copy can read. The owner writes only behind it, see mgws_room(), and never waits for a thief.
+ * The owner ends an epoch by setting the lock bit, so that thieves take no more tasks. It starts the next epoch with a new
+ * word. Thieves may still be copying then. The algorithm of the thesis (section 5.1) refills the ring at once, and so
+ * overwrites slots that thieves are reading, as model checking has shown. Here `started` and `completed` of the two epochs
+ * give the oldest position that an unfinished copy can read. The owner overwrites only slots of older positions, see
+ * mgws_room(), and never waits for a thief.
  *
  * Several owners of a queue take a trylock: owners.dev.h. */
 #ifndef SCHED_MGWS_PUBLIC_DEV_H
@@ -19,8 +21,8 @@
 #include "state.dev.h"
 #endif
 
-/* Bits of the word: attempts 24 | lock 1 | epoch 1 | tasks at the start 19 | tail 19. Tests make fields narrower, so
- * that they wrap sooner. Attempts fill the upper end in any case. */
+/* The fields of the word and their bits, from the top: attempts 24 | lock 1 | epoch 1 | tasks at the start 19 | tail 19.
+ * Tests make fields narrower, so that they wrap sooner. The field of attempts is always at the upper end. */
 #ifndef MGWS_ATTEMPT_BITS
 #define MGWS_ATTEMPT_BITS 24
 #endif
@@ -33,10 +35,11 @@
 #define MGWS_LOCK          (1ull << (MGWS_EPOCH_SHIFT + 1))
 #define MGWS_ATTEMPT_SHIFT (64 - MGWS_ATTEMPT_BITS)
 #define MGWS_ATTEMPT       (1ull << MGWS_ATTEMPT_SHIFT)
-/* Each worker adds at most one attempt to an epoch without tasks left, so the field cannot wrap. */
+/* The most workers with which the field of attempts cannot wrap: each adds at most one attempt to an epoch without tasks. */
 #define MGWS_MAX_WORKERS ((1u << MGWS_ATTEMPT_BITS) - 32u)
 
-/* The scope of operations on a queue's words. A GPU's fences cost less if only workers of one device steal. */
+/* MGWS_QUEUE_OP selects the scope of operations on a queue's words. If only workers of one device steal, the scope is the
+ * device, in which a GPU's fences take less time. */
 #if defined(SCHED_CONSTANTS) && SCHED_MAY(SCHED_IS_one_device)
 #define MGWS_QUEUE_OP(op) op##_dev
 #else
@@ -51,7 +54,7 @@ LOOM_FN uint64_t mgws_offered(uint64_t word)
 LOOM_FN uint32_t mgws_tries(uint64_t word)
 {
 	uint32_t a = (uint32_t)(word >> MGWS_ATTEMPT_SHIFT);
-	return a < 32 ? a : 32; /* attempts on an empty queue count, too */
+	return a < 32 ? a : 32; /* attempts on an empty queue count, too, but a shift must be less than 64 */
 }
 
 /* Returns the number of tasks that no thief owns yet. */
@@ -66,14 +69,14 @@ LOOM_FN int mgws_stealable(uint64_t word)
 	return !(word & MGWS_LOCK) && mgws_left(word);
 }
 
-/* Ends the epoch: no steal succeeds until the next epoch starts. An empty queue needs no lock bit. */
+/* Ends the epoch, so that no steal succeeds until the next epoch starts. An empty queue needs no lock bit for that. */
 LOOM_FN void mgws_close_epoch(struct mgws_meta *meta, struct mgws_queue *q)
 {
 	if (!meta->open)
 		return;
 	uint64_t word = loom_load_relaxed_sys(&q->word);
-	/* Only the owner changes the bit, and the bit is clear, so an add sets it. PCIe has an atomic add, but no
-	 * atomic or. Relaxed: the word carries counts, no tasks. */
+	/* An add sets the lock bit, because the bit is clear and only the owner changes it. PCIe has an atomic add, but no
+	 * atomic or. Relaxed: the owner only counts the taken tasks here, and reads no data of thieves. */
 	if (mgws_left(word))
 		word = MGWS_QUEUE_OP(loom_fetch_add_relaxed)(&q->word, MGWS_LOCK);
 	uint64_t taken = meta->open - mgws_left(word);
@@ -83,14 +86,14 @@ LOOM_FN void mgws_close_epoch(struct mgws_meta *meta, struct mgws_queue *q)
 	meta->word = MGWS_NO_WORD;
 }
 
-/* Returns whether all copies of ended epochs with this bit are done. Acquire: pairs with the release of the thief's
- * completion, so the thief's reads of the slots precede the next writes there. */
+/* Returns whether thieves have completed all copies of ended epochs with this bit. Acquire: pairs with the release add in
+ * mgws_steal_from(), so that the thief's reads of the slots precede the next writes to these slots. */
 LOOM_FN int mgws_copied(const struct mgws_meta *meta, struct mgws_queue *q, uint32_t epoch)
 {
 	return MGWS_QUEUE_OP(loom_load_acquire)(&q->completed[epoch]) == meta->started[epoch];
 }
 
-/* Returns the number of slots that may be written behind `head`, between two epochs. */
+/* Called between two epochs. Returns the number of slots from `head` on that the owner may write. */
 LOOM_FN uint32_t mgws_room(const struct mgws_meta *meta, struct mgws_queue *q)
 {
 	uint64_t oldest = meta->tail;
@@ -100,8 +103,8 @@ LOOM_FN uint32_t mgws_room(const struct mgws_meta *meta, struct mgws_queue *q)
 	return meta->mask + 1 - (uint32_t)(meta->head - oldest);
 }
 
-/* Starts an epoch that offers tail..head. If copies with its epoch bit are not done, the older `begin` stays and covers
- * these, too. */
+/* Starts an epoch that offers the tasks from tail to head. Copies of an earlier epoch with the same bit may not be done. Then
+ * `begin` keeps its older position, which is valid for the copies of both epochs. */
 LOOM_FN void mgws_open_epoch(struct mgws_meta *meta, struct mgws_queue *q)
 {
 	uint32_t e = meta->epoch ^ 1;
@@ -110,18 +113,19 @@ LOOM_FN void mgws_open_epoch(struct mgws_meta *meta, struct mgws_queue *q)
 	meta->epoch = e;
 	meta->open = meta->head - meta->tail;
 	meta->word = (uint64_t)e << MGWS_EPOCH_SHIFT | meta->open << MGWS_TASKS_SHIFT | (meta->tail & MGWS_COUNT_MASK);
-	/* Release: pairs with the acquire of a thief's attempt, after which the thief reads the tasks. */
+	/* Release: pairs with the acquire in mgws_attempt(), after which the thief reads the tasks. */
 	MGWS_QUEUE_OP(loom_store_release)(&q->word, meta->word);
 }
 
-/* Relaxed: nothing to acquire. The load reads a line that stays in this worker's cache until a thief adds to it. */
+/* Returns whether the queue has no task left. Relaxed, because the owner reads no data of thieves after it. The line stays
+ * in this worker's cache until a thief adds to the word. */
 LOOM_FN int mgws_empty(const struct mgws_meta *meta, struct mgws_queue *q)
 {
 	uint64_t word = loom_load_relaxed_sys(&q->word);
 	return word != meta->word && (!meta->open || !mgws_left(word));
 }
 
-/* Returns whether the queue is empty and no thief still copies, as idle() requires. Only with the trylock held. */
+/* Called with the trylock. Returns whether the queue is empty and no thief still copies, as idle() requires. */
 LOOM_FN int mgws_is_drained(struct mgws_meta *meta, struct mgws_queue *q)
 {
 	if (!mgws_empty(meta, q))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An owner's operations on its public queue: publish and acquire (MGWS thesis, 5.1, which calls publish "release").
- * Device code, collective. */
+/* The operations of an owner on its public queue: publish and acquire (MGWS thesis, 5.1). The thesis calls publish
+ * "release". Device code, collective. */
 #ifndef SCHED_MGWS_PUBLISH_DEV_H
 #define SCHED_MGWS_PUBLISH_DEV_H
 
@@ -8,7 +8,7 @@
 #include "ids.dev.h"
 #endif
 
-/* The worker's public block: the queue, the memory behind its slots, and the backlog, if there is one. */
+/* Bytes of a queue with its ring; with transfer = id also with its pool. In a worker's block the backlog follows. */
 #define MGWS_QUEUE_BYTES(public_queue, transfer)                                                                       \
 	(sizeof(struct mgws_queue) + ((transfer) == MGWS_BODY                                                          \
 					  ? (uint64_t)(public_queue)*64                                                \
@@ -27,7 +27,7 @@ LOOM_FN struct loom_task *mgws_tasks(struct mgws_queue *q)
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
-/* Copies tasks into the ring of a public queue, behind `head`. */
+/* Copies n tasks into the ring of a public queue, from position `head` on. */
 LOOM_FN void mgws_copy_in(const struct loom_ctx *c, struct mgws_queue *q, uint64_t head, uint32_t ring_mask,
 			  const struct loom_task *from, uint64_t at, uint64_t mask, uint32_t n)
 {
@@ -37,7 +37,7 @@ LOOM_FN void mgws_copy_in(const struct loom_ctx *c, struct mgws_queue *q, uint64
 		mgws_copy_ids_in(c, q, head, ring_mask, from, at, mask, n);
 }
 
-/* Copies tasks from the ring into the local queue. */
+/* Copies n tasks from the ring of a public queue, from position `at` on, into the local queue. */
 LOOM_FN void mgws_copy_out(struct loom_ctx *c, struct mgws_queue *q, uint64_t at, uint32_t ring_mask, uint32_t n)
 {
 	if (SCHED_CFG(c, transfer) == MGWS_BODY)
@@ -46,7 +46,7 @@ LOOM_FN void mgws_copy_out(struct loom_ctx *c, struct mgws_queue *q, uint64_t at
 		mgws_copy_ids_out(c, q, at, ring_mask, n);
 }
 
-/* Copies tasks from one public queue to another. */
+/* Copies n tasks from one public queue to another. */
 LOOM_FN void mgws_copy_across(const struct loom_ctx *c, struct mgws_queue *to, uint64_t to_at, struct mgws_queue *from,
 			      uint64_t at, uint32_t mask, uint32_t n)
 {
@@ -58,7 +58,7 @@ LOOM_FN void mgws_copy_across(const struct loom_ctx *c, struct mgws_queue *to, u
 
 /* ---- publish and acquire ---------------------------------------------------------------------- */
 
-/* Called by lane 0 with the trylock. Starts an epoch that offers the queue's tasks, and unlocks. */
+/* Called by lane 0 with the trylock. Starts an epoch if the queue has tasks to offer, and unlocks the queue. */
 LOOM_FN void mgws_reopen(struct loom_ctx *c, struct mgws_meta *meta, struct mgws_queue *q)
 {
 	if (!meta->open && meta->head != meta->tail) {
@@ -77,7 +77,7 @@ LOOM_FN uint32_t mgws_publish_range(struct loom_ctx *c, struct loom_task *from, 
 	uint32_t n = 0;
 	int locked = 0;
 	if (c->lane == 0) {
-		/* The queue is full if no thief has changed the word. */
+		/* The queue is full if the epoch has offered a task in every slot and no thief has changed the word. */
 		int full = own->open > own->mask && loom_load_relaxed_sys(&q->word) == own->word;
 		locked = !full && mgws_try_lock_queue(c, q);
 	}
@@ -101,7 +101,8 @@ LOOM_FN uint32_t mgws_publish_range(struct loom_ctx *c, struct loom_task *from, 
 	return n;
 }
 
-/* Moves up to `want` tasks into the public queue, as far as there is room. Returns how many. */
+/* Copies up to `want` tasks of the ring `from`, from index `at` on, into the public queue. Returns for how many it has
+ * room. */
 LOOM_FN uint32_t mgws_publish(struct loom_ctx *c, const struct loom_task *from, uint64_t at, uint64_t mask,
 			      uint64_t want)
 {
@@ -130,8 +131,8 @@ LOOM_FN uint32_t mgws_publish_local(struct loom_ctx *c, uint32_t want)
 	return mgws_publish_ring(c, sched_ring(c), sched_mask(c), &mine->head, &mine->count, want);
 }
 
-/* Moves the newest half of the public tasks, at most half a local queue, into the empty local queue. Returns how many.
- * idle: this worker has reported idle, which happens only with several owners. */
+/* Moves the newest half of the public tasks into the empty local queue, and fills at most half of it. Returns the number of
+ * tasks. idle: 1: this worker has reported idle, which happens only with several owners. */
 LOOM_FN uint32_t mgws_acquire(struct loom_ctx *c, int idle)
 {
 	struct mgws_meta *meta = mgws_meta(c);
@@ -146,7 +147,7 @@ LOOM_FN uint32_t mgws_acquire(struct loom_ctx *c, int idle)
 		meta->head -= n;
 		meta->acquired += n;
 		sched_local(c)->counters.acquired += n;
-		/* A single owner opens the next epoch before it copies: thieves read nothing behind the new head. */
+		/* A single owner opens the next epoch before it copies, because thieves do not read from the new head on. */
 		if (mgws_sole_owner(c))
 			mgws_reopen(c, meta, q);
 	}
@@ -159,7 +160,7 @@ LOOM_FN uint32_t mgws_acquire(struct loom_ctx *c, int idle)
 	if (mgws_sole_owner(c))
 		return n;
 	loom_barrier_lanes(c);
-	/* busy() comes before a co-owner can find the queue empty and report idle. */
+	/* busy() comes before another owner can find the queue empty and report idle. */
 	if (n && idle)
 		LOOM_CALL(term, busy, c);
 	if (locked)

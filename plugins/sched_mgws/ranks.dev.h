@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks that share tasks: their workers as victims, and RMA where their memory has no addresses. Device code. This file
- * is a module: other files call only
+/* Ranks that share tasks: the workers of other ranks as victims, and RMA if their memory has no addresses in this rank.
+ * Device code. This file is a module. Other files call only
  *
- *   mgws_is_remote, mgws_is_rma             what a victim's number means; remote victims follow this rank's workers
- *   mgws_remote_queue                       the queue of a remote victim, or where its tasks arrive
- *   mgws_rma_steal, mgws_rma_complete       a steal's attempt and completion
- *   mgws_scan_remote, mgws_remote_victim    victims
- *   mgws_claim_remote                       the initial set of another rank
- *   mgws_rma_progress                       serves other ranks where the NIC's thread needs this worker's core
+ *   mgws_is_remote, mgws_is_rma             whether a victim is remote; the numbers of remote victims follow those of workers
+ *   mgws_remote_queue                       returns the queue of a remote victim, or the queue in which its tasks arrive
+ *   mgws_rma_steal, mgws_rma_complete       the attempt and the completion of a steal
+ *   mgws_scan_remote, mgws_remote_victim    choose remote victims
+ *   mgws_claim_remote                       claims initial tasks of another rank
+ *   mgws_rma_progress                       serves other ranks if the NIC's thread needs this worker's core
  *
- * A worker reaches remote memory by addresses (trigger_peer) or by the trigger's rma(). By addresses a remote steal is
- * like a local one. By RMA the attempt adds to the victim's word, the tasks are read into the same slots of a ring of
- * this worker, and the completion is posted. Model: tests/models/ranks.pml. */
+ * A worker reaches remote memory by addresses (trigger_peer) or by the trigger's rma(). By addresses a remote steal works
+ * as a local one. By RMA a steal has three operations. The first adds an attempt to the victim's word. The second reads the
+ * tasks into the same slots of a ring of this worker. The third posts the completion. Model: tests/models/ranks.pml. */
 #ifndef SCHED_MGWS_RANKS_DEV_H
 #define SCHED_MGWS_RANKS_DEV_H
 
@@ -21,16 +21,17 @@
 
 #define MGWS_NO_VICTIM 0xffffffffu
 
-/* A worker of another rank: its queue and its rank's block, as addresses or as references for RMA. */
+/* A worker of another rank. */
 struct mgws_remote {
-	uint64_t queue, global;
+	uint64_t queue, global; /* the worker's queue and the stack's block of its rank: addresses, or loom_refs for RMA */
 	uint32_t rank;
-	uint32_t first;   /* the victim number of its rank's first worker */
-	uint32_t used_up; /* only in the entry of that first worker: 1 when the rank's range is used up */
+	uint32_t first;   /* the victim number of that rank's first worker */
+	uint32_t used_up; /* only in the entry of this first worker: 1: that rank's range is used up */
 	uint32_t pad;
 };
 
-/* Returns an entry of the table of remote workers. The nearest ranks come first, among these the next rank. */
+/* Returns the entry of a victim in the table of remote workers. The nearest ranks come first in the table. Equally near
+ * ranks follow each other in cyclic order after this rank. */
 LOOM_FN struct mgws_remote *mgws_remote(const struct loom_ctx *c, uint32_t victim)
 {
 	return (struct mgws_remote *)mgws_list_slots(c, SCHED_CFG(c, mixed) ? MGWS_LISTS : 1) + (victim - c->workers);
@@ -46,7 +47,8 @@ LOOM_FN int mgws_is_rma(const struct loom_ctx *c, uint32_t victim)
 	return SCHED_CFG(c, rma) && mgws_is_remote(c, victim);
 }
 
-/* Where tasks arrive that are read by RMA: behind the backlog, a queue as large as the victim's. */
+/* Returns the offset in this worker's block of the queue in which tasks arrive that are read by RMA. It is behind the
+ * backlog, and as large as a victim's queue. */
 LOOM_FN uint64_t mgws_rma_ring_at(const struct loom_ctx *c)
 {
 	return MGWS_QUEUE_BYTES(SCHED_CFG(c, public_queue), MGWS_BODY) +
@@ -58,7 +60,7 @@ LOOM_FN struct mgws_queue *mgws_rma_ring(const struct loom_ctx *c)
 	return (struct mgws_queue *)((char *)c->own[LOOM_SCHED] + mgws_rma_ring_at(c));
 }
 
-/* Returns the queue of a remote victim, or its copy here. */
+/* Returns the queue of a remote victim. With RMA, returns the queue of this worker in which tasks of the victim arrive. */
 LOOM_FN struct mgws_queue *mgws_remote_queue(const struct loom_ctx *c, uint32_t victim)
 {
 	return mgws_is_rma(c, victim) ? mgws_rma_ring(c)
@@ -67,14 +69,14 @@ LOOM_FN struct mgws_queue *mgws_remote_queue(const struct loom_ctx *c, uint32_t 
 
 /* ---- victims: lane 0 ------------------------------------------------------------------------- */
 
-/* Returns how many remote workers this one steals from. */
+/* Returns the number of remote workers from which this worker steals. */
 LOOM_FN uint32_t mgws_remote_victims(const struct loom_ctx *c)
 {
 	uint32_t policy = SCHED_CFG(c, victim);
 	return policy == MGWS_LOCAL || policy == MGWS_NONE ? 0 : mgws_remote_count(c);
 }
 
-/* Returns whether a rank that is reached by addresses has something to steal, and remembers the victim. */
+/* Returns whether a rank that is reached by addresses has tasks to steal. Remembers the victim in mgws_worker.next. */
 LOOM_FN int mgws_scan_remote(struct loom_ctx *c)
 {
 	uint32_t n = SCHED_CFG(c, rma) ? 0 : mgws_remote_victims(c);
@@ -88,8 +90,8 @@ LOOM_FN int mgws_scan_remote(struct loom_ctx *c)
 	return 0;
 }
 
-/* Returns one of n remote victims. neighbour: the next one. biased: with probability `bias` one of the nearest, else
- * one further away, chosen in the same way. */
+/* Returns one of the n remote victims. With victim = neighbour, that is the victim after the last one. With victim = biased,
+ * it is with probability `bias` one of the nearest victims, else one of the others, chosen in the same way. */
 LOOM_FN uint32_t mgws_pick_remote(struct loom_ctx *c, uint32_t n)
 {
 	uint32_t from = 0;
@@ -108,7 +110,7 @@ LOOM_FN uint32_t mgws_pick_remote(struct loom_ctx *c, uint32_t n)
 	return c->workers + from + loom_random_below(c, n - from);
 }
 
-/* Returns the remote victim that had tasks last time, or another one. */
+/* Returns the remote victim of the last steal if that was successful, else the result of mgws_pick_remote(). */
 LOOM_FN uint32_t mgws_remote_victim(struct loom_ctx *c)
 {
 	uint32_t n = mgws_remote_victims(c), last = mgws_worker(c)->remote_last;
@@ -118,7 +120,7 @@ LOOM_FN uint32_t mgws_remote_victim(struct loom_ctx *c)
 /* ---- RMA: lane 0 ------------------------------------------------------------------------------ */
 
 #ifdef LOOM_RANKS_RMA
-/* Adds to a word of another rank. Returns the value before, or 0 if the run has failed or was stopped. */
+/* Adds to a word of another rank. Returns the value before the addition, or 0 if the run has failed or was stopped. */
 LOOM_FN uint64_t mgws_rma_add(struct loom_ctx *c, const struct mgws_remote *remote, uint64_t at, uint64_t value)
 {
 	struct loom_rma add = {.op = LOOM_NET_ADD, .rank = remote->rank, .remote = at, .value = value};
@@ -126,8 +128,9 @@ LOOM_FN uint64_t mgws_rma_add(struct loom_ctx *c, const struct mgws_remote *remo
 	return LOOM_CALL(trigger, rma, c, &add, &was) ? 0 : was;
 }
 
-/* Makes an attempt and a copy, each of which takes a round trip. No check precedes an attempt, so attempts on an empty
- * queue add up. When a quarter of their field is used, a thief checks first. */
+/* Makes an attempt and reads the stolen tasks; each of the two takes a round trip. Returns as mgws_attempt(). Usually no
+ * check precedes an attempt, so attempts on an empty queue add up. When a quarter of their field is used, the thief checks
+ * the queue before its next attempt. */
 static __attribute__((noinline)) uint64_t mgws_rma_steal(struct loom_ctx *c, uint32_t victim)
 {
 	const struct mgws_remote *remote = mgws_remote(c, victim);
@@ -141,7 +144,7 @@ static __attribute__((noinline)) uint64_t mgws_rma_steal(struct loom_ctx *c, uin
 		return 0;
 	uint64_t left = mgws_left(word), slots = mgws_meta(c)->mask + 1, n = left - left / 2;
 	uint64_t slot = ((word & MGWS_COUNT_MASK) + mgws_offered(word) - left) & (slots - 1);
-	if (slot + n > slots) { /* past the end: one operation reads the whole ring */
+	if (slot + n > slots) { /* the tasks continue at the start of the ring, so one operation reads the whole ring */
 		slot = 0;
 		n = slots;
 	}
@@ -154,7 +157,8 @@ static __attribute__((noinline)) uint64_t mgws_rma_steal(struct loom_ctx *c, uin
 	return LOOM_CALL(trigger, rma, c, &get, (uint64_t *)NULL) ? 0 : word;
 }
 
-/* Adds a steal's copies to the victim's completions. The add is posted, since nothing here waits for it. */
+/* Adds the number of copied tasks to mgws_queue.completed of the victim. Posts the add and does not wait for it, because
+ * this worker does not need the result. */
 LOOM_FN void mgws_rma_complete(struct loom_ctx *c, uint32_t victim, uint32_t epoch, uint64_t n)
 {
 	const struct mgws_remote *remote = mgws_remote(c, victim);
@@ -168,7 +172,8 @@ LOOM_FN uint64_t mgws_remote_range(const struct loom_ctx *c, uint32_t victim)
 	return mgws_remote(c, victim)->global + offsetof(struct mgws_global, range);
 }
 
-/* Claims from the range of a victim's rank: a check, then the claim. A range that is used up stays used up. */
+/* Claims from the range of a victim's rank, after a check. Returns whether it has claimed tasks. If the range is used up, the
+ * worker remembers that in `used_up`, because the rank gets no other range. */
 LOOM_FN uint32_t mgws_claim_remote(struct loom_ctx *c, uint32_t victim, int *idle)
 {
 	struct mgws_block *b = &mgws_lane(c)->block;
@@ -185,12 +190,12 @@ LOOM_FN uint32_t mgws_claim_remote(struct loom_ctx *c, uint32_t victim, int *idl
 	left = loom_from_lane0(c, left);
 	if (!left)
 		return 0;
-	/* busy() comes before the claim: workers that find the range used up may report idle. */
+	/* busy() comes before the claim, because workers that then find the range used up may report idle. */
 	if (*idle)
 		LOOM_CALL(term, busy, c);
 	*idle = 0;
 	if (c->lane == 0) {
-		/* A larger part than of this rank's range, since the round trip takes longer. */
+		/* Claims a larger part than of this rank's range, because the round trip takes longer. */
 		n = mgws_fraction(left, 2 * (c->workers + mgws_remote_count(c)));
 		n = n < 1 ? 1 : n < MGWS_CLAIM_MAX ? n : MGWS_CLAIM_MAX;
 		range = mgws_rma_add(c, mgws_remote(c, victim), mgws_remote_range(c, victim), n);
@@ -208,10 +213,10 @@ LOOM_FN uint32_t mgws_claim_remote(struct loom_ctx *c, uint32_t victim, int *idl
 #endif
 
 #ifdef GPULOOM_DEV_CPU_H
-/* Called between two tasks and inside long ones. Serves the RMA of other ranks from time to time, because the NIC's
- * thread would need this worker's core for that. MGWS_PROGRESS_NS is the time between two services. */
+/* Called between two tasks and inside long tasks. Serves the RMA of other ranks at most once per MGWS_PROGRESS_NS, because
+ * the NIC's thread would need this worker's core for that. Returns the time since the last service, in ns. */
 #define MGWS_PROGRESS_NS    20000u
-#define MGWS_PROGRESS_CALLS 8u /* calls of wanted() between two reads of the clock */
+#define MGWS_PROGRESS_CALLS 8u /* number of calls of sched_mgws_wanted() between two calls of mgws_rma_progress() */
 LOOM_FN uint64_t mgws_rma_progress(struct loom_ctx *c)
 {
 	struct mgws_worker *mine = mgws_worker(c);

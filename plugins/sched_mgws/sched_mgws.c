@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sched_mgws: work stealing between the public queues of all workers. Host half. */
+/* Host half of sched_mgws: work stealing between the public queues of all workers. */
 #include <stdio.h>
 #include <string.h>
 
@@ -23,16 +23,17 @@ static const struct loom_opt sched_mgws_rows[] = {SCHED_CONFIG(MGWS_OPTION, MGWS
 
 struct sched_mgws {
 	const struct loom_host *host;
-	struct sched_config cfg;                 /* the options as given, with chosen sizes in place of 0 */
-	uint32_t rank, ranks;                    /* ranks that share tasks */
-	const struct loom_remote_blocks *remote; /* [ranks]; NULL if ranks share no tasks */
-	uint8_t *distance;                       /* [ranks] enum of MGWS_SAME_NODE */
+	struct sched_config cfg;                 /* the options, with the chosen sizes for options that are auto */
+	uint32_t rank, ranks;                    /* number of this rank; number of ranks that share tasks */
+	const struct loom_remote_blocks *remote; /* [rank]: its blocks; NULL if ranks share no tasks */
+	uint8_t *distance;                       /* [rank]: MGWS_SAME_NODE, MGWS_SAME_HOST or MGWS_OTHER_HOST */
 };
 
 #define MGWS_FAIL(code, ...) LOOM_FAIL(s->host, err, code, "sched_mgws: " __VA_ARGS__)
 typedef unsigned long long mgws_llu;
 
-/* Returns whether the stack has both kinds of device. Then a worker may pop a task that only the other kind may run. */
+/* Returns whether the stack has both CPUs and GPUs. Then a worker may pop a task that only the other kind of device may
+ * run. */
 static int mgws_mixed(const struct loom_layout *layout)
 {
 	return sched_has(layout, 1) && sched_has(layout, 0);
@@ -48,11 +49,11 @@ static uint32_t mgws_lists(const struct loom_layout *layout)
 	return mgws_mixed(layout) ? MGWS_LISTS : 1;
 }
 
-/* Returns the options, with chosen sizes in place of 0. */
+/* Returns the options, with the chosen sizes for options that are auto (0). */
 static struct sched_config mgws_chosen(const void *opts)
 {
 	struct sched_config o = *(const struct sched_config *)opts;
-	int many = o.granularity == SCHED_LANE; /* each lane then holds as many tasks as a worker */
+	int many = o.granularity == SCHED_LANE; /* 1: each lane needs as many tasks as a worker does otherwise */
 	o.local_queue = mgws_or(o.local_queue, many ? 128 : 32);
 	o.public_queue = mgws_or(o.public_queue, many ? 1024 : 64);
 	if (many)
@@ -96,7 +97,8 @@ static void sched_mgws_destroy(void *self)
 	s->host->free(s->host, s);
 }
 
-/* Returns the slots of the backlog. A GPU's stack is small and runs no tasks in place, so it needs a backlog. */
+/* Returns the number of slots of a worker's backlog. With GPUs there must be one, because a GPU runs no tasks in place: its
+ * call stack is small. */
 static uint32_t mgws_backlog_slots(const struct sched_mgws *s, const struct loom_layout *layout)
 {
 	uint32_t slots = MGWS_BACKLOG_SLOTS(s->cfg.public_queue);
@@ -125,10 +127,10 @@ static uint32_t mgws_remote_workers(const struct loom_layout *layout)
 	return mgws_has_ranks(layout) ? layout->remote_workers : 0;
 }
 
-/* Rejects configurations that ranks cannot share. */
+/* Rejects configurations in which ranks cannot share tasks. */
 static int mgws_check_ranks(const struct sched_mgws *s, const struct loom_layout *layout, struct loom_error *err)
 {
-	int real = 0; /* number of GPUs */
+	int real = 0; /* 1: this rank has a GPU that is not simulated */
 	for (uint32_t d = 0; d < layout->devices; d++)
 		real |= layout->device[d].kind == LOOM_ON_GPU && !layout->clock;
 	if (sched_noncoherent(layout))
@@ -178,7 +180,8 @@ static int sched_mgws_need(void *self, const struct loom_layout *layout, struct 
 					 "%s has one worker; beside a device with which it cannot change "
 					 "the same word a GPU needs two, of which one exchanges tasks",
 					 layout->device[d].name);
-	/* One of several owners counts the steals from their queue, so every owner must reach the end of the sample. */
+	/* A run may end without late workers, except in three cases. One of them is several owners of a queue, because only
+	 * the leader counts the steals from it at the end of the sample. */
 	if (s->cfg.owners == 1 && !sched_noncoherent(layout) && !mgws_has_ranks(layout))
 		need->flags |= LOOM_NEED_LATE;
 	uint32_t lanes = sched_max_lanes(layout);
@@ -191,19 +194,20 @@ static int sched_mgws_need(void *self, const struct loom_layout *layout, struct 
 	need->worker =
 	    MGWS_QUEUE_BYTES(s->cfg.public_queue, s->cfg.transfer) +
 	    (uint64_t)mgws_backlog_slots(s, layout) * sizeof(struct loom_task) +
-	    (mgws_has_ranks(layout) ? MGWS_QUEUE_BYTES(s->cfg.public_queue, MGWS_BODY) : 0); /* for mgws_rma_ring() */
+	    (mgws_has_ranks(layout) ? MGWS_QUEUE_BYTES(s->cfg.public_queue, MGWS_BODY) : 0); /* mgws_rma_ring() */
 	need->local = SCHED_LOCAL_BYTES(lanes, s->cfg.local_queue) +
 		      MGWS_WORKER_BYTES(lanes, s->cfg.priorities, s->cfg.local_queue, all);
 	return 0;
 }
 
-/* Each device has a range of the initial set. Ranks that share tasks claim from one word, or have a range each. */
+/* Returns the value of sched_config.spread: whether each device has a range of the initial set in its own memory. Ranks that
+ * share tasks claim from one word instead, or have one range each. */
 static int mgws_spreads(const struct loom_layout *layout)
 {
 	return layout->devices > 1 && !sched_noncoherent(layout) && !mgws_has_ranks(layout);
 }
 
-/* Returns the options, and the values that follow from the stack. */
+/* Returns the options, with the DERIVED fields of options.dev.h filled in. */
 static struct sched_config sched_mgws_config(const struct sched_mgws *s, const struct loom_layout *layout)
 {
 	struct sched_config cfg = s->cfg;
@@ -211,7 +215,7 @@ static struct sched_config sched_mgws_config(const struct sched_mgws *s, const s
 	cfg.mixed = (uint32_t)mgws_mixed(layout);
 	cfg.mailbox_queued = cfg.victim != MGWS_LOCAL && cfg.victim != MGWS_NONE;
 	if (cfg.noncoherent && (cfg.victim == MGWS_RANDOM || cfg.victim == MGWS_BIASED))
-		cfg.victim = MGWS_LOCAL; /* tasks move between devices through mailboxes */
+		cfg.victim = MGWS_LOCAL; /* only through mailboxes do tasks move between devices */
 	cfg.bias_of_2_32 = cfg.bias < 1 ? (uint32_t)(cfg.bias * 4294967296.0) : ~0u;
 	cfg.backlog = mgws_backlog_slots(s, layout);
 	cfg.remote_workers = mgws_remote_workers(layout);
@@ -227,26 +231,26 @@ static int sched_mgws_constants(void *self, const struct loom_layout *layout, ch
 {
 	const struct sched_mgws *s = self;
 	struct sched_config cfg = sched_mgws_config(s, layout);
-	cfg.remote_workers = cfg.remote_workers != 0; /* the number is not known yet */
+	cfg.remote_workers = cfg.remote_workers != 0; /* when programs are composed, the number is not known yet */
 	return sched_constants(s->host, &cfg, MGWS_REGISTER_WORDS(s->cfg.priorities), text, room, err);
 }
 
-/* Returns the block that the workers of a device share: the stack's, or the device's own. */
+/* Returns the block that the workers of a device share: the stack's block, or with non-coherent devices the device's own. */
 static struct mgws_global *mgws_global_of(const struct loom_layout *layout, const struct loom_view *view,
 					  uint32_t device)
 {
 	return sched_noncoherent(layout) ? (void *)((struct mgws_site *)view->device[device] + 1) : view->global;
 }
 
-/* Returns the first task of a device's part of the initial set; every worker has the same number of tasks. The result
- * is rounded so that the root of a tree goes to the larger device, whichever comes first. */
+/* Returns the first task of a device's part of the initial set. The part is in proportion to the number of workers. The
+ * result is rounded to the nearest task. So if the root of a tree is the only task, the larger device gets it. */
 static uint64_t mgws_first_of(const struct loom_layout *layout, uint32_t device)
 {
 	uint64_t worker = device < layout->devices ? layout->device[device].first_worker : layout->workers;
 	return (layout->initial_tasks * worker + layout->workers / 2) / layout->workers;
 }
 
-/* Returns the queue that has the range of a device. */
+/* Returns the queue whose field `range` is the range of the device. */
 static struct mgws_queue *mgws_range_at(const struct loom_layout *layout, const struct loom_view *view, uint32_t device)
 {
 	return view->worker[layout->device[device].first_worker];
@@ -282,12 +286,12 @@ static uint64_t mgws_part_of(const struct loom_layout *layout, uint32_t ranks, u
 	return layout->initial_tasks * rank / ranks;
 }
 
-/* What a rank sends to the other ranks. */
+/* The record that each rank sends to all ranks. */
 LOOM_EXACT_BEGIN
 struct mgws_rank_card {
 	struct sched_config cfg;
 	struct host_mark mark;
-	int32_t node; /* the NUMA node of its first device */
+	int32_t node; /* the NUMA node of the rank's first device; negative: unknown */
 	uint32_t unused;
 };
 LOOM_EXACT_END
@@ -329,7 +333,7 @@ static int sched_mgws_connect(void *self, const struct loom_layout *layout, cons
 	return rc;
 }
 
-/* Fills the table of remote workers for ranks.dev.h, which follows the lists. The nearest ranks come first. */
+/* Fills in the table of remote workers (ranks.dev.h), which is behind the lists. The nearest ranks come first. */
 static void mgws_init_remote(const struct sched_mgws *s, const struct loom_layout *layout, struct mgws_global *g)
 {
 	struct loom_task *slots = (struct loom_task *)(g + 1);
@@ -391,7 +395,7 @@ static int sched_mgws_init(void *self, const struct loom_layout *layout, const s
 	return 0;
 }
 
-/* Checks that no grant is under way. */
+/* Checks that all grants were taken. */
 static int mgws_check_mailboxes(const struct sched_mgws *s, const struct loom_layout *layout,
 				const struct loom_view *view, struct loom_error *err)
 {
@@ -435,7 +439,7 @@ static int mgws_check_queue(const struct sched_mgws *s, const struct mgws_queue 
 	return 0;
 }
 
-/* Reports steals and tasks between ranks. */
+/* Reports the number of steals between ranks and of tasks stolen so, as sums over all ranks. */
 static int mgws_report_remote(const struct sched_mgws *s, const struct loom_layout *layout,
 			      const struct loom_view *view, struct loom_report *report, struct loom_error *err)
 {
@@ -462,7 +466,7 @@ static int mgws_report_remote(const struct sched_mgws *s, const struct loom_layo
 	return rc;
 }
 
-/* The core checks sums over workers; this function checks each queue. */
+/* The core checks sums over all workers. This function checks each queue, list and range. */
 static int sched_mgws_collect(void *self, const struct loom_layout *layout, const struct loom_view *view,
 			      struct loom_report *report, struct loom_error *err)
 {
@@ -472,7 +476,7 @@ static int sched_mgws_collect(void *self, const struct loom_layout *layout, cons
 		rc = mgws_check_queue(s, view->worker[w], w, err);
 	for (uint32_t d = 0; !rc && d < (noncoherent ? layout->devices : 1); d++) {
 		const struct mgws_global *g = mgws_global_of(layout, view, d);
-		/* If ranks share the word of the initial set, it is in rank 0. */
+		/* If ranks share one word for the initial set, it is in rank 0, and other ranks do not check it. */
 		rc = mgws_check_shared(s, g, ranged ? (uint32_t)g->range : g->next,
 				       ranged				    ? g->range >> 32
 				       : s->rank || mgws_spreads(layout) ? 0
@@ -489,7 +493,8 @@ static int sched_mgws_collect(void *self, const struct loom_layout *layout, cons
 	return rc || !noncoherent ? rc : mgws_check_mailboxes(s, layout, view, err);
 }
 
-/* Explains the failures of the device code: no room for a task, a task that no device may run, a foreign join. */
+/* Explains the failures that the device code reports: no room for a task, a task that no device may run, or a join whose
+ * memory this worker cannot change. */
 static int sched_mgws_explain(void *self, uint32_t worker, int code, uint64_t info, struct loom_error *err)
 {
 	const struct sched_mgws *s = self;
@@ -519,7 +524,7 @@ static int sched_mgws_explain(void *self, uint32_t worker, int code, uint64_t in
 			 worker, s->cfg.local_queue, s->cfg.public_queue, s->cfg.in_place_depth, (mgws_llu)info);
 }
 
-/* Says where tasks are. Relaxed: workers may be running. */
+/* Writes into `text` where tasks are. The loads are relaxed and the numbers approximate, because workers may be running. */
 static void sched_mgws_stuck(void *self, const struct loom_layout *layout, const struct loom_view *view, char *text,
 			     size_t size)
 {
@@ -563,7 +568,7 @@ static void sched_mgws_stuck(void *self, const struct loom_layout *layout, const
 
 SCHED_TABLES(sched_mgws, .stuck = sched_mgws_stuck, .connect = sched_mgws_connect);
 
-/* Each file uses only files before it; tests/check-layers.sh checks that. */
+/* Each file uses only files that precede it; tests/check-layers.sh checks that. */
 LOOM_DEVICE_CODE(sched_mgws_code, sched_mgws_cpu, "sched_mgws.dev.h",
 		 LOOM_CODE_FILE("options.dev.h") LOOM_CODE_FILE("common.dev.h") LOOM_CODE_FILE("rest.dev.h")
 		     LOOM_CODE_FILE("queue.dev.h") LOOM_CODE_FILE("state.dev.h") LOOM_CODE_FILE("list.dev.h")

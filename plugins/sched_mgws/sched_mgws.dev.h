@@ -2,10 +2,10 @@
 /* Work stealing after the MGWS thesis (4.2, 5.1): a worker, from the start of a sample to its end. Device code,
  * collective.
  *
- * A worker runs, in this order: tasks of high priority, its local queue, its backlog, its block of the initial set, its
- * public queue, the overflow list, a new block of the initial set, tasks of low priority, and stolen tasks. With
- * granularity = lane the new block comes before public and listed tasks. When its public queue is empty and it holds at
- * least two tasks, it publishes half of them. */
+ * A worker runs tasks in this order: its tasks of high priority, its local queue, its backlog, its block of the initial set;
+ * its public queue, the overflow list, a new block of the initial set; its tasks of low priority, and stolen tasks. With
+ * granularity = lane the new block comes before the public queue and the overflow list. If the public queue is empty and the
+ * worker holds at least two tasks, it publishes half of them. */
 #ifndef SCHED_MGWS_DEV_H
 #define SCHED_MGWS_DEV_H
 
@@ -51,13 +51,13 @@ LOOM_FN int mgws_begin(struct loom_ctx *c)
 	return 0;
 }
 
-/* Stores for collect() what the worker's private memory knows of its queue. */
+/* Stores metadata and counters of the worker's private memory into its queue, where sched_mgws_collect() reads them. */
 LOOM_FN void mgws_leave_results(struct loom_ctx *c)
 {
 	struct mgws_meta *meta = mgws_meta(c);
 	struct mgws_queue *q = mgws_queue(c);
 	if (mgws_sole_owner(c)) {
-		mgws_close_epoch(meta, q); /* this matters if the run was stopped */
+		mgws_close_epoch(meta, q); /* an epoch is still open if the run was stopped */
 		q->meta = *meta;
 	}
 	if (SCHED_CFG(c, remote_workers)) {
@@ -65,8 +65,8 @@ LOOM_FN void mgws_leave_results(struct loom_ctx *c)
 		q->remote_tasks = mgws_worker(c)->remote_tasks;
 		q->host_steals = mgws_worker(c)->host_steals;
 	}
-	/* One of several owners reports the stolen tasks. Another owner may still hold the trylock while it finds the
-	 * queue empty. */
+	/* Of several owners, only the leader counts the tasks stolen from the queue. It waits for the trylock, because
+	 * another owner may hold it while it finds the queue empty. */
 	if (q == (struct mgws_queue *)c->own[LOOM_SCHED]) {
 		int locked = mgws_try_lock_queue(c, q);
 		while (!locked && !loom_stopped(c))
@@ -84,7 +84,7 @@ LOOM_FN int mgws_end(struct loom_ctx *c, uint64_t ran)
 		mgws_leave_results(c);
 	sched_finish(c, ran);
 #ifdef GPULOOM_DEV_CPU_H
-	if (SCHED_CFG(c, rma) && c->lane == 0) { /* no more progress calls: the NIC's thread must serve */
+	if (SCHED_CFG(c, rma) && c->lane == 0) { /* as this worker serves other ranks no longer, the NIC's thread must */
 		uint64_t leaves;
 		(void)LOOM_CALL(trigger, rma, c, (const struct loom_rma *)NULL, &leaves);
 	}
@@ -92,7 +92,8 @@ LOOM_FN int mgws_end(struct loom_ctx *c, uint64_t ran)
 	return 0;
 }
 
-/* For a worker whose local queue and block are empty. Returns 0 when no task is left, or the run was stopped. */
+/* For a worker whose local queue and block are empty. Returns 1 if it found tasks; 0 if no task is left, or if the run was
+ * stopped. */
 LOOM_FN int mgws_find_work(struct loom_ctx *c)
 {
 	return mgws_acquire(c, 0) || mgws_list_refill(c, 0) || mgws_claim(c, 0) || mgws_push_low(c) ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Spawn: a new task goes into the local queue or, when that is full, where there is room. Device code. Collective,
- * except where a single lane runs a task of its own (granularity = lane: lanes.dev.h). */
+/* Spawn: a new task goes into the local queue. If that is full, the worker makes room or puts the task into another queue.
+ * Device code. Collective, except for single lanes (granularity = lane: lanes.dev.h). */
 #ifndef SCHED_MGWS_SPAWN_DEV_H
 #define SCHED_MGWS_SPAWN_DEV_H
 
@@ -11,10 +11,10 @@
 
 /* ---- the backlog: a third queue, private to its worker --------------------------------------- */
 
-#define MGWS_BACKLOG_SLOTS(public_queue) (4 * (public_queue)) /* the slots with backlog = auto */
+#define MGWS_BACKLOG_SLOTS(public_queue) (4 * (public_queue)) /* number of slots if backlog = auto */
 
-/* Moves the n oldest tasks of the local queue to the backlog, as its newest. The caller has checked that there is room;
- * it has a barrier before this call and after it. */
+/* Moves the n oldest tasks of the local queue to the backlog, where they become the newest tasks. The caller has checked
+ * that the backlog has room, and passes a barrier before this call and another one after it. */
 LOOM_FN void mgws_backlog_overflow(struct loom_ctx *c, uint32_t n)
 {
 	struct sched_lane *mine = sched_lane(c);
@@ -26,20 +26,20 @@ LOOM_FN void mgws_backlog_overflow(struct loom_ctx *c, uint32_t n)
 	b->count += n;
 }
 
-/* Moves up to half of the local queue to the backlog. Returns 1 if that made room. */
+/* Moves up to half of the local queue to the backlog. Returns 1 if it has moved any task. */
 SCHED_NOINLINE int mgws_backlog_overflow_half(struct loom_ctx *c)
 {
 	uint32_t room = SCHED_CFG(c, backlog) - mgws_lane(c)->backlog.count, n = sched_lane(c)->count / 2;
 	n = n < room ? n : room;
 	if (!n)
 		return 0;
-	loom_barrier_lanes(c); /* the tasks are written */
+	loom_barrier_lanes(c); /* all lanes have written their parts of the tasks */
 	mgws_backlog_overflow(c, n);
-	loom_barrier_lanes(c); /* the slots may be written again */
+	loom_barrier_lanes(c); /* all lanes have read the slots, so they may be written again */
 	return 1;
 }
 
-/* Moves the newest tasks of the backlog into half of the empty local queue. Spawned tasks get the other half. */
+/* Moves the newest tasks of the backlog into the empty local queue. Fills at most half of it, to leave room for spawns. */
 SCHED_NOINLINE int mgws_backlog_refill(struct loom_ctx *c)
 {
 	struct sched_lane *mine = sched_lane(c);
@@ -56,7 +56,7 @@ SCHED_NOINLINE int mgws_backlog_refill(struct loom_ctx *c)
 
 /* ---- push ------------------------------------------------------------------------------------ */
 
-/* For a single lane. Pushes onto the local queue or, when that is full, the backlog. Returns 0 if neither has room. */
+/* For a single lane. Pushes to the local queue, or if it is full to the backlog. Returns 0 if neither has room, else 1. */
 LOOM_FN int mgws_lane_push(struct loom_ctx *c, const struct loom_task *task)
 {
 	struct sched_local *l = sched_local(c);
@@ -74,16 +74,16 @@ LOOM_FN int mgws_lane_push(struct loom_ctx *c, const struct loom_task *task)
 	return 1;
 }
 
-/* Pushes into a queue, for sched_place_task(). */
+/* Puts the task into a queue, and makes room for it if necessary. Returns 0 on success. sched_place_task() calls it. */
 LOOM_FN int mgws_push_making_room(struct loom_ctx *c, const struct loom_task *task)
 {
 	if (task->affinity == mgws_other_kind(c))
 		return mgws_overflow_other_kind(c, task);
-	if (SCHED_SINGLE_LANE(c)) /* publishing takes all lanes */
+	if (SCHED_SINGLE_LANE(c)) /* it cannot publish to make room, which takes all lanes */
 		return !mgws_lane_push(c, task);
 	if (sched_push(c, task))
 		return 0;
-	/* Publishing fails if the public queue is full, too, or thieves still copy from the slots. */
+	/* mgws_publish_local() publishes nothing if the public queue is full, too, or if thieves still copy from its slots. */
 	if (mgws_publish_local(c, sched_lane(c)->count / 2) && sched_push(c, task))
 		return 0;
 	return !(mgws_backlog_overflow_half(c) && sched_push(c, task));
@@ -94,8 +94,8 @@ SCHED_NOINLINE int mgws_push_to_full_queue(struct loom_ctx *c, const struct loom
 	return sched_place_task(c, task, mgws_push_making_room, mgws_overflow_any);
 }
 
-/* Overflows the task that was popped last, which belongs to another kind of device. Reads it from its slot, so that the
- * loop need not load all of its words. Copies it first, since mgws_drain() may put another task into the slot. */
+/* Overflows the task that was popped last, which is for another kind of device. Reads the task from its slot, so that the
+ * caller need not load all of its words. Copies the task first, because mgws_drain() may put another task into the slot. */
 SCHED_SLOW int mgws_overflow_popped(struct loom_ctx *c)
 {
 	const struct sched_lane *mine = sched_lane(c);
@@ -105,7 +105,8 @@ SCHED_SLOW int mgws_overflow_popped(struct loom_ctx *c)
 	return mgws_overflow_other_kind(c, &t);
 }
 
-/* For an ended task with a join. The join's last task pushes its successor, which runs next unless queues are full. */
+/* Called after a task with a join has ended. If it was the join's last task, pushes the task that waits for the join. This
+ * task runs next if the local queue has room for it. */
 SCHED_SLOW int mgws_push_successor(struct loom_ctx *c, loom_ref join)
 {
 	struct loom_task next;
@@ -115,7 +116,7 @@ SCHED_SLOW int mgws_push_successor(struct loom_ctx *c, loom_ref join)
 				    : (int)LOOM_OUTLINED(mgws_push_to_full_queue, c, (const struct loom_task *)&next);
 }
 
-/* Pushes a task with a priority or an affinity. The task goes to any queue if the ring of its priority is full. */
+/* Pushes a task with a priority or an affinity. If the ring of its priority is full, the task goes to another queue. */
 SCHED_SLOW int mgws_push_attributed(struct loom_ctx *c, const struct loom_task *task)
 {
 	if (task->affinity == mgws_other_kind(c))
@@ -123,7 +124,7 @@ SCHED_SLOW int mgws_push_attributed(struct loom_ctx *c, const struct loom_task *
 	return mgws_push_level(c, task) || sched_push(c, task) ? 0 : mgws_push_to_full_queue(c, task);
 }
 
-/* For a single lane, and a task that is already counted as spawned. */
+/* For a single lane. Pushes a task that is already counted as spawned, or overflows it. */
 LOOM_FN int mgws_lane_push_or_overflow(struct loom_ctx *c, const struct loom_task *task)
 {
 	if (task->affinity == mgws_other_kind(c) || !mgws_lane_push(c, task))
@@ -141,7 +142,7 @@ LOOM_FN int mgws_lane_spawn(struct loom_ctx *c, const struct loom_task *task)
 
 LOOM_FN int mgws_spawn_general(struct loom_ctx *c, const struct loom_task *task)
 {
-#ifdef LOOM_DEVICE_COMPILE /* a CPU has a table for this */
+#ifdef LOOM_DEVICE_COMPILE /* on a CPU, single lanes call mgws_lane_spawn() through mgws_lane_cpu */
 	if (SCHED_SINGLE_LANE(c))
 		return mgws_lane_spawn(c, task);
 #endif
@@ -157,8 +158,8 @@ SCHED_NOINLINE int mgws_spawn_slow(struct loom_ctx *c, const struct loom_task *t
 	return mgws_spawn_general(c, task);
 }
 
-/* While workers sleep, the running task may still take long. If nothing is public, publishes the tasks that it has
- * spawned so far, before the task ends. */
+/* Called inside a task while other workers sleep. If no task of this worker is public, publishes half of the tasks that it
+ * holds, because the running task may still take long. */
 SCHED_SLOW void mgws_publish_early(struct loom_ctx *c)
 {
 	if (mgws_empty(mgws_own_meta(c), mgws_queue(c)))
@@ -171,7 +172,7 @@ LOOM_FN int sched_mgws_spawn(struct loom_ctx *c, const struct loom_task *task)
 	if (c->lanes != 1 || SCHED_HAS_ATTRIBUTES(task) || !sched_push_one_lane(l, task))
 		return mgws_spawn_slow(c, task);
 	((struct sched_lane *)(l + 1))->spawned++;
-	/* With one lane only: several lanes would have to agree, which costs time. */
+	/* Only a worker of one lane checks this, because several lanes would have to agree, which takes time. */
 	if (sched_sleepers(mgws_event(c)))
 		mgws_publish_early(c);
 	return 0;
@@ -183,8 +184,8 @@ LOOM_FN int sched_mgws_spawn(struct loom_ctx *c, const struct loom_task *task)
 }
 #endif
 
-/* Called by lane 0. Returns whether too few tasks are public. A steal by RMA is expensive, so it should bring
- * several tasks. */
+/* Called by lane 0. Returns whether this worker has too few public tasks. With RMA several tasks should be public, because
+ * a steal takes long and should bring several tasks. */
 #define MGWS_RMA_TASKS 8u
 LOOM_FN int mgws_lacks_public(struct loom_ctx *c)
 {
@@ -193,8 +194,8 @@ LOOM_FN int mgws_lacks_public(struct loom_ctx *c)
 	       (SCHED_CFG(c, rma) && mgws_left(loom_load_relaxed_sys(&mgws_queue(c)->word)) < few);
 }
 
-/* For a worker in a long task that can be divided. Returns whether to spawn: at least one task should be public at any
- * time, unless initial tasks are unclaimed. The tasks that the worker holds are published first. */
+/* Called inside a long task that can be divided. Returns whether the task should spawn. It should if this worker has too
+ * few public tasks and all initial tasks are claimed. If the worker holds tasks, it publishes these tasks instead. */
 LOOM_FN int sched_mgws_wanted(struct loom_ctx *c)
 {
 	int64_t yes = 0;
@@ -213,7 +214,7 @@ LOOM_FN int sched_mgws_wanted(struct loom_ctx *c)
 	yes = (int64_t)loom_from_lane0(c, (uint64_t)yes);
 	if (yes > 0 && sched_lane(c)->count) {
 		mgws_publish_local(c, sched_lane(c)->count);
-		yes = 0; /* there was no room, because thieves are copying */
+		yes = 0; /* tasks are public, or the queue has no room for any because thieves are copying */
 	}
 	return (int)yes;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All state of sched_mgws, and where it is. Device code.
  *
- *   struct mgws_global    the stack's block, one for all workers; one per device where devices are non-coherent
+ *   struct mgws_global    the stack's block, one for all workers; if devices are non-coherent, one per device
  *   struct mgws_site      the device's block: constants
  *   struct mgws_queue     the worker's block: its public queue, which thieves change. The ring and the backlog follow
- *   struct sched_local    the private block: what the lanes of a worker share (shared/sched/queue.dev.h)
+ *   struct sched_local    the private block: state that the lanes of a worker share (shared/sched/queue.dev.h)
  *   struct sched_lane     one per lane: head and count of the local queue; registers on a GPU
- *   struct mgws_worker    the private block, after the local queue: lane 0's state between tasks
- *   struct mgws_lane      one per lane: the claimed block, the backlog's indices; registers on a GPU
+ *   struct mgws_worker    the private block, after the local queue: state of lane 0
+ *   struct mgws_lane      one per lane: the claimed block, and the indices of other rings; registers on a GPU
  *
  * struct mgws_meta describes a public queue. With one owner it is in that worker's private block (mgws_worker.own),
  * with several in the queue. Further state belongs to mailbox.dev.h and ranks.dev.h alone. */
@@ -20,119 +20,122 @@
 
 /* ---- shared by workers ----------------------------------------------------------------------- */
 
-/* A list of tasks for which queues have no room: list.dev.h. */
+/* An overflow list: list.dev.h. */
 struct mgws_list {
-	uint32_t lock;
+	uint32_t lock; /* 1: a worker holds the lock */
 	uint32_t pad0[15];
-	uint64_t count; /* written with the lock held, polled without it */
-	uint64_t taken; /* tasks ever taken; each worker's `stolen_out` includes them */
+	uint64_t count; /* number of tasks on the list; written with the lock held, polled without it */
+	uint64_t taken; /* number of tasks ever taken from the list; mgws_stolen_count() includes it */
 	uint64_t pad1[6];
 };
 
-#define MGWS_LISTS 3u /* indexed by LOOM_ON_* */
+#define MGWS_LISTS 3u /* number of lists; LOOM_ON_* is the index of a list */
 
-/* Distance to another rank. */
+/* Distances to another rank: same host and NUMA node, same host, another host. */
 enum { MGWS_SAME_NODE, MGWS_SAME_HOST, MGWS_OTHER_HOST };
 
-/* Slots of the lists follow, cfg.overflow_list for each. The lists of LOOM_ON_CPU and LOOM_ON_GPU have slots only in a
- * stack with both kinds of device. Then comes the table of ranks.dev.h or the state of mailbox.dev.h. Each non-coherent
- * device has a block like this; the stack's block then holds the options and the mailboxes. Ranks that share tasks use
- * the eventcount and `next` of rank 0. Ranks that reach each other only by RMA have an eventcount and a range each. */
+/* The block that workers share. The slots of the lists follow, cfg.overflow_list slots for each list. The lists LOOM_ON_CPU
+ * and LOOM_ON_GPU have slots only in a stack with both kinds of device. Behind the slots is the table of ranks.dev.h or the
+ * state of mailbox.dev.h. Each non-coherent device has a struct mgws_global of its own; the stack's block then holds the
+ * options and the mailboxes. Ranks that share tasks use `event` and `next` in the block of rank 0. If ranks reach each other
+ * only by RMA, each rank uses the `event` and the `range` in its own block. */
 struct mgws_global {
 	struct sched_common common;
-	uint64_t next;                    /* the next task of the initial set */
-	uint64_t range;                   /* the part of the initial set for this device or rank: claim.dev.h */
-	uint64_t ranges;                  /* number of ranges that came through mailboxes */
-	uint64_t job;                     /* address of rank 0's block in this rank; 0: this is the block */
-	uint32_t within[MGWS_OTHER_HOST]; /* number of workers of other ranks up to each distance */
+	uint64_t next;                    /* index of the next unclaimed task of the initial set, if it has no ranges */
+	uint64_t range;                   /* the range of the initial set for this device or rank: claim.dev.h */
+	uint64_t ranges;                  /* number of ranges that this device has received through mailboxes */
+	uint64_t job;                     /* address of rank 0's block, as this rank reaches it; 0: this block itself */
+	uint32_t within[MGWS_OTHER_HOST]; /* [distance]: number of remote workers at this or a smaller distance */
 	uint64_t pad[3];
 	struct mgws_list list[MGWS_LISTS];
 };
 
-/* The block of a device; constant. */
+/* The block of a device. All fields but `used_up` are constant. */
 struct mgws_site {
 	uint32_t kind;  /* LOOM_ON_CPU or LOOM_ON_GPU */
-	uint32_t other; /* the affinity that excludes this device */
+	uint32_t other; /* the affinity of tasks that this device must not run */
 	uint32_t pad[14];
-	/* cfg.spread, not constant: a bit for each device whose range this device has seen used up */
+	/* with cfg.spread: a bit for each device; 1: this device has seen the range of that device used up */
 	uint64_t used_up;
 	uint64_t pad1[7];
-	uint32_t first[LOOM_MAX_DEVICES]; /* worker of each device */
+	uint32_t first[LOOM_MAX_DEVICES]; /* [device]: its first worker */
 };
 
 /* ---- of a worker ----------------------------------------------------------------------------- */
 
-/* Metadata of a public queue. A position counts tasks since the sample's start; a task's slot is position & mask. */
+/* Metadata of a public queue. Tasks have consecutive positions from the start of the sample on; the slot of a task is
+ * position & mask. An epoch bit is 0 or 1 in turn: public.dev.h. */
 struct mgws_meta {
-	uint64_t word;       /* the word published in this epoch, or MGWS_NO_WORD */
-	uint64_t open;       /* tasks published in this epoch; 0: none can be left */
-	uint64_t tail, head; /* the oldest task, and one past the newest, at the last publication */
-	uint64_t begin[2];   /* no copy with this epoch bit reads in front of this position */
-	uint64_t started[2]; /* tasks taken in ended epochs, per epoch bit */
-	uint64_t published;  /* tasks put into the queue, from any source */
-	uint64_t acquired;   /* tasks that owners took back */
-	uint32_t epoch;
-	uint32_t mask;
+	uint64_t word;       /* value of the queue's word at the start of this epoch; MGWS_NO_WORD: between epochs */
+	uint64_t open;       /* number of tasks that this epoch offered at its start; 0: the queue is empty or closed */
+	uint64_t tail, head; /* at the last publication: position of the oldest task, and of the newest task plus 1 */
+	uint64_t begin[2];   /* [epoch bit]: no thief's copy in epochs with this bit reads before this position */
+	uint64_t started[2]; /* [epoch bit]: number of tasks that thieves took in ended epochs with this bit */
+	uint64_t published;  /* number of tasks put into the queue, from any source */
+	uint64_t acquired;   /* number of tasks that owners took back */
+	uint32_t epoch;      /* the epoch bit of this epoch */
+	uint32_t mask;       /* number of slots - 1 */
 	uint64_t pad[5];
 };
-#define MGWS_NO_WORD      (~0ull) /* never a queue's word: locked, with all attempts made */
-#define MGWS_OPEN_UNKNOWN 1       /* value of mgws_worker.own.open with several owners: judge by the queue's word */
+#define MGWS_NO_WORD      (~0ull) /* no queue's word has this value, because it is locked with the most attempts */
+#define MGWS_OPEN_UNKNOWN 1       /* value of mgws_worker.own.open with several owners: owners.dev.h */
 
-/* One for each worker, in memory that all workers reach. The ring follows. */
+/* A public queue. Each worker has one, in memory that all workers reach. The ring follows. */
 struct mgws_queue {
-	uint64_t word;   /* the owner stores, thieves add */
+	uint64_t word;   /* the word of public.dev.h; the owner stores it, and thieves add to it */
 	uint32_t leader; /* the worker whose queue this worker uses; constant */
 	uint32_t pad0;
-	uint64_t range; /* cfg.spread: of the device, whose first worker this is: claim.dev.h */
+	uint64_t range; /* with cfg.spread, in a device's first worker: the device's range (claim.dev.h) */
 	uint64_t pad1[5];
-	uint64_t completed[2]; /* tasks copied, per epoch bit; thieves add */
-	uint64_t moved;        /* several owners: tasks stolen or acquired, for mgws_stolen_count() */
-	uint32_t lock;         /* several owners: trylock */
+	uint64_t completed[2]; /* [epoch bit]: number of tasks that thieves have copied; thieves add to it */
+	uint64_t moved;        /* with several owners: number of tasks stolen or acquired, for mgws_stolen_count() */
+	uint32_t lock;         /* with several owners: the trylock; 1: an owner holds it */
 	uint32_t pad2;
-	/* For collect(): steals from other ranks, their tasks, and steals from ranks of this host. */
+	/* For collect(): number of steals from other ranks, of tasks stolen so, and of steals from other ranks of this host. */
 	uint64_t remote_steals, remote_tasks, host_steals;
 	uint64_t pad3;
-	struct mgws_meta meta; /* used by several owners; a single owner stores it for collect() */
+	struct mgws_meta meta; /* the metadata with several owners; a single owner stores a copy here for collect() */
 };
 
-/* State of lane 0. */
+/* A worker's state that only lane 0 uses. */
 struct mgws_worker {
-	struct mgws_meta own;   /* used by a single owner */
-	struct mgws_meta *meta; /* `own`, or the queue's metadata */
-	struct mgws_queue *q;
-	uint32_t distance; /* victim = neighbour: distance of the last victim */
+	struct mgws_meta own;   /* the metadata with a single owner */
+	struct mgws_meta *meta; /* `own`, or the queue's metadata with several owners */
+	struct mgws_queue *q;   /* the public queue that this worker uses */
+	uint32_t distance; /* with victim = neighbour: number of the last victim minus that of this worker */
 	uint32_t next;     /* the victim to try first, plus 1; 0: none */
-	uint32_t pool;     /* transfer = id: where the search for a free slot of the pool starts */
+	uint32_t pool;     /* with transfer = id: the search for a free slot of the pool starts at pool % slots */
 	/* For mailbox.dev.h. */
 	uint32_t polled;  /* the device whose request was polled last */
-	uint64_t untaken; /* one bit for each device that has not yet taken this worker's grant */
-	uint64_t grants;  /* number of grants that this worker made */
+	uint64_t untaken; /* a bit for each device; 1: the device has not yet taken this worker's grant */
+	uint64_t grants;  /* number of grants that this worker has made */
 	/* For ranks.dev.h. */
 	uint32_t remote_last;   /* the remote victim that had tasks last time, plus 1; 0: none */
-	uint32_t remote_steals; /* counted for collect(), as in the queue */
+	uint32_t remote_steals; /* this and remote_tasks, host_steals: as in struct mgws_queue */
 	uint64_t remote_tasks;
-	uint64_t progress_ns; /* time of the last progress call */
-	uint32_t batch;       /* short tasks between two reads of the clock, minus 1 */
-	uint32_t wanted;      /* calls of wanted() */
-	uint32_t searches;    /* searches without success, counted for mgws_checks_detector() */
+	uint64_t progress_ns; /* time at which mgws_rma_progress() last served other ranks */
+	uint32_t batch;       /* number of short tasks to run before the next call of mgws_rma_progress(), minus 1 */
+	uint32_t wanted;      /* number of calls of sched_mgws_wanted() */
+	uint32_t searches;    /* counts searches, for mgws_rank_is_empty() and mgws_checks_detector() */
 	uint32_t host_steals;
-	uint32_t neighbour; /* victim = neighbour: the next remote victim */
+	uint32_t neighbour; /* with victim = neighbour: the next remote victim, modulo their number */
 	uint32_t pad[9];
 };
 
 /* ---- of a lane ------------------------------------------------------------------------------- */
 
-/* The claimed block of the initial set. A worker of one lane runs its tasks in place. Several lanes copy some at a time
- * into the local queue, so that they wait for the memory once. */
+/* A block of initial tasks that the worker has claimed. A worker of one lane runs these tasks in place. A worker of several
+ * lanes copies some tasks at a time into the local queue, so that its lanes wait for memory only once. */
 struct mgws_block {
-	uint64_t next, end; /* equal in every lane */
-	/* Values of lane 0's last poll: the public queue's word (GPUs), and how far the set is claimed (MGWS_ALL: all
-	 * of it). Nothing is published while initial tasks are unclaimed. */
+	uint64_t next, end; /* indices of the next initial task, and of the end of the block; equal in all lanes */
+	/* Values that lane 0 has loaded last. word: the public queue's word; only GPUs load it. claimed: index of the next
+	 * unclaimed initial task, or MGWS_ALL; on a GPU with ranges, the range. While initial tasks are unclaimed, the
+	 * worker does not publish. */
 	uint64_t word, claimed;
 };
-#define MGWS_ALL (~0ull)
+#define MGWS_ALL (~0ull) /* value of `claimed` if the whole set is claimed */
 
-/* Indices of another ring of this worker: the backlog, or the tasks of high or low priority. */
+/* State of another ring of this worker: the backlog, or the ring for tasks of high or low priority. */
 enum { MGWS_HIGH, MGWS_LOW, MGWS_LEVELS };
 struct mgws_level {
 	uint32_t head, count;
@@ -142,9 +145,9 @@ struct mgws_lane {
 	struct mgws_level backlog;
 	struct mgws_level level[MGWS_LEVELS];
 };
-#define MGWS_REGISTER_WORDS(priorities) ((priorities) ? 9 : 7) /* words of loom_ctx.regs; the levels come last */
+#define MGWS_REGISTER_WORDS(priorities) ((priorities) ? 9 : 7) /* words of loom_ctx.regs in use; `level` is in the last 2 */
 
-/* struct mgws_worker is followed by the lanes, the rings of priorities.dev.h, and a bit per victim (steal.dev.h). */
+/* Behind struct mgws_worker are the lanes, the rings of priorities.dev.h, and a bit per victim (steal.dev.h). */
 #define MGWS_LANES_BYTES(lanes) SCHED_PER_LANE(lanes, sizeof(struct mgws_lane))
 #define MGWS_RINGS_BYTES(priorities, local_queue)                                                                      \
 	((priorities) ? (uint64_t)MGWS_LEVELS * (local_queue) * sizeof(struct loom_task) : 0)
@@ -160,7 +163,7 @@ LOOM_FN const struct mgws_site *mgws_site(const struct loom_ctx *c)
 	return (const struct mgws_site *)c->on_device[LOOM_SCHED];
 }
 
-/* The kind of this device (LOOM_ON_*), and the affinity that excludes it. */
+/* mgws_kind() returns the kind of this device (LOOM_ON_*), mgws_other_kind() the affinity of tasks that it must not run. */
 LOOM_FN uint32_t mgws_kind(const struct loom_ctx *c)
 {
 #ifdef LOOM_DEVICE_COMPILE
@@ -197,13 +200,13 @@ LOOM_FN struct mgws_global *mgws_global(const struct loom_ctx *c)
 }
 #endif
 
-/* Returns the number of workers of other ranks. */
+/* Returns the number of workers of other ranks that share tasks with this rank. */
 LOOM_FN uint32_t mgws_remote_count(const struct loom_ctx *c)
 {
 	return SCHED_CFG(c, remote_workers) ? sched_common(c)->cfg.remote_workers : 0;
 }
 
-/* Returns the block that the workers of all ranks share. */
+/* Returns the block that the workers of all ranks share; if they share none, the block of mgws_global(). */
 #if defined(SCHED_CONSTANTS) && !(SCHED_IS_remote_workers && !SCHED_IS_rma)
 #define mgws_job(c) mgws_find_global(c)
 #elif defined(SCHED_CONSTANTS)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Victims, and stealing (MGWS thesis, 4.3, 5.1 and 5.5). Device code. */
+/* The choice of victims, and steals from them (MGWS thesis, 4.3, 5.1 and 5.5). Device code. */
 #ifndef SCHED_MGWS_STEAL_DEV_H
 #define SCHED_MGWS_STEAL_DEV_H
 
@@ -33,7 +33,7 @@ LOOM_FN uint32_t mgws_pick_other_device(struct loom_ctx *c)
 	return v < c->first ? v : v + c->count;
 }
 
-/* Returns the victim that was seen to have tasks, or one that the option `victim` chooses. */
+/* Returns the victim that mgws_scan_local() or mgws_scan_remote() has found, or one that the option `victim` chooses. */
 LOOM_FN uint32_t mgws_victim(struct loom_ctx *c)
 {
 	struct mgws_worker *mine = mgws_worker(c);
@@ -46,13 +46,13 @@ LOOM_FN uint32_t mgws_victim(struct loom_ctx *c)
 	switch (SCHED_CFG(c, victim)) {
 	case MGWS_RANDOM:
 		return mgws_pick_any(c);
-	case MGWS_BIASED: /* thesis, listing 6 */
+	case MGWS_BIASED: /* as in listing 6 of the MGWS thesis */
 		if (c->count > 1 && (c->count == c->workers || loom_random(c) >> 32 < SCHED_CFG(c, bias_of_2_32)))
 			return mgws_pick_local(c);
 		return mgws_pick_other_device(c);
 	case MGWS_LOCAL:
 		return mgws_pick_local(c);
-	case MGWS_NEIGHBOUR: /* the next one, then the one after it; starts again after a success */
+	case MGWS_NEIGHBOUR: /* the next worker, then the one after it; a successful steal resets `distance` */
 		if (n < 2)
 			return MGWS_NO_VICTIM;
 		mine->distance = mine->distance % (n - 1) + 1;
@@ -62,7 +62,7 @@ LOOM_FN uint32_t mgws_victim(struct loom_ctx *c)
 	}
 }
 
-/* Returns the queue of a victim, or NULL if this worker uses it, too. */
+/* Returns the public queue that a victim uses, or NULL if this worker uses the same queue. */
 LOOM_FN struct mgws_queue *mgws_victim_queue(const struct loom_ctx *c, uint32_t victim)
 {
 	if (mgws_is_remote(c, victim))
@@ -71,7 +71,7 @@ LOOM_FN struct mgws_queue *mgws_victim_queue(const struct loom_ctx *c, uint32_t 
 	return q == mgws_queue(c) ? (struct mgws_queue *)NULL : q;
 }
 
-/* Returns whether this rank has something to refill or to steal, and remembers the victim. */
+/* Returns whether this rank has tasks to refill, acquire or steal. Remembers a victim with tasks in mgws_worker.next. */
 LOOM_FN int mgws_scan_local(struct loom_ctx *c)
 {
 	struct mgws_worker *mine = mgws_worker(c);
@@ -94,8 +94,8 @@ LOOM_FN int mgws_scan_local(struct loom_ctx *c)
 
 /* ---- attempts: lane 0 ------------------------------------------------------------------------ */
 
-/* attempts = damping (MGWS thesis, 5.1): one bit for each victim remembers whether its queue was found empty. A thief
- * checks only these queues before an attempt. With two_atomics it checks before each attempt. */
+/* With attempts = damping (MGWS thesis, 5.1), a bit for each victim remembers whether its queue was empty at the last
+ * attempt. Only then the thief checks the queue before the next attempt. With two_atomics it checks before each attempt. */
 #if SCHED_MAY(SCHED_IS_attempts == 1)
 
 LOOM_FN int mgws_checks_first(const struct loom_ctx *c, uint32_t victim)
@@ -117,9 +117,10 @@ LOOM_FN void mgws_note_empty(const struct loom_ctx *c, uint32_t victim, int empt
 
 #endif
 
-/* Makes one attempt on a queue. Returns the word before it, from which lanes compute the stolen tasks; 0: none stolen.
- * The check keeps attempts on empty queues from wrapping their field and from taking the line from its owner. When an
- * epoch has no tasks left, a worker adds at most one attempt in either case. */
+/* Makes one attempt to steal from a queue. Returns the value of the queue's word before the attempt, from which lanes
+ * compute the stolen tasks, or 0 if none were stolen. The check before the attempt prevents attempts on empty queues. These
+ * would make the field of attempts wrap, and would take the cache line from its owner. With either value of the option
+ * `attempts`, a worker adds at most one attempt to an epoch that has no tasks left. */
 LOOM_FN uint64_t mgws_attempt(struct loom_ctx *c, struct mgws_queue *q, uint32_t victim)
 {
 	sched_local(c)->counters.steal_attempts++;
@@ -127,7 +128,7 @@ LOOM_FN uint64_t mgws_attempt(struct loom_ctx *c, struct mgws_queue *q, uint32_t
 		return mgws_rma_steal(c, victim);
 	if (mgws_checks_first(c, victim) && !mgws_stealable(loom_load_relaxed_sys(&q->word)))
 		return 0;
-	/* Acquire: pairs with the release with which the owner publishes the tasks. */
+	/* Acquire: pairs with the release store in mgws_open_epoch(). */
 	uint64_t word = MGWS_QUEUE_OP(loom_fetch_add_acquire)(&q->word, MGWS_ATTEMPT);
 	if (!mgws_stealable(word))
 		word = 0;
@@ -135,8 +136,8 @@ LOOM_FN uint64_t mgws_attempt(struct loom_ctx *c, struct mgws_queue *q, uint32_t
 	return word;
 }
 
-/* Tries to steal from v, if there is room for the largest number of tasks that may come. If it returns anything but
- * 0, this worker holds the trylock of its own queue. */
+/* Tries to steal from v, if this worker's queue has room for the largest number of tasks that may come. Returns the result
+ * of mgws_attempt(). If it is not 0, this worker holds the trylock of its own queue. */
 LOOM_FN uint64_t mgws_begin_steal(struct loom_ctx *c, uint32_t v)
 {
 	struct mgws_meta *meta = mgws_meta(c);
@@ -144,12 +145,12 @@ LOOM_FN uint64_t mgws_begin_steal(struct loom_ctx *c, uint32_t v)
 	uint64_t word = 0;
 	if (v == MGWS_NO_VICTIM || !(from = mgws_victim_queue(c, v)))
 		return 0;
-	/* With co-owners: do not lock if there is nothing to steal. */
+	/* With several owners, a check before the lock, so that a search without success does not lock. */
 	if (!mgws_sole_owner(c) && !mgws_stealable(loom_load_relaxed_sys(&from->word)))
 		return 0;
 	if (!mgws_try_lock_queue(c, q))
 		return 0;
-	/* At most half a ring can come: no attempt before that much fits. */
+	/* A steal brings at most half a ring of tasks, so make an attempt only if half of this ring is free. */
 	mgws_close_epoch(meta, q);
 	if (mgws_room(meta, q) >= (meta->mask + 1) / 2)
 		word = mgws_attempt(c, from, v);
@@ -162,9 +163,9 @@ LOOM_FN uint64_t mgws_begin_steal(struct loom_ctx *c, uint32_t v)
 
 /* ---- steal: collective ----------------------------------------------------------------------- */
 
-/* Makes one attempt at the victim that lane 0 names. Returns the number of stolen tasks. The newer half goes to the
- * local queue. The older half is public at once, so that other thieves need not queue up at the same victim. all: all
- * go to the local queue, as far as there is room. */
+/* Makes one attempt to steal from the victim that lane 0 passes. Returns the number of stolen tasks. The newer half of them
+ * goes to the local queue. The older half is public at once, so that other thieves need not use the same victim. idle: 1:
+ * this worker has reported idle. all: 1: all tasks go to the local queue, as far as it has room. */
 LOOM_FN uint32_t mgws_steal_from(struct loom_ctx *c, uint64_t victim, int idle, int all)
 {
 	struct mgws_meta *meta = mgws_meta(c);
@@ -193,8 +194,8 @@ LOOM_FN uint32_t mgws_steal_from(struct loom_ctx *c, uint64_t victim, int idle, 
 		meta->head += rest;
 		meta->published += rest;
 		mgws_reopen(c, meta, q);
-		/* Release: pairs with the acquire in mgws_copied(), after which the owner may overwrite the slots and
-		 * report idle. So this add follows the copy and busy(). */
+		/* Release: pairs with the acquire in mgws_copied(), after which the owner may overwrite the slots and may
+		 * report idle. So this add comes after the copy and after busy(). */
 		uint32_t epoch = word >> MGWS_EPOCH_SHIFT & 1;
 		if (mgws_is_rma(c, (uint32_t)victim))
 			mgws_rma_complete(c, (uint32_t)victim, epoch, n);
@@ -213,7 +214,7 @@ LOOM_FN uint32_t mgws_steal_from(struct loom_ctx *c, uint64_t victim, int idle, 
 	return n;
 }
 
-/* Makes one attempt at a victim of this rank that the option `victim` chooses. */
+/* Makes one attempt to steal from the victim of this rank that mgws_victim() returns. */
 LOOM_FN uint32_t mgws_steal(struct loom_ctx *c, int idle, int all)
 {
 	return mgws_steal_from(c, c->lane == 0 ? mgws_victim(c) : 0, idle, all);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loop in which a worker runs its local queue and its claimed block until both are empty. Device code, collective.
  *
- *   mgws_work         lanes run a task together. On a CPU's worker of one lane mgws_run_fast_path() replaces the inner
- *                     loop, except for a task that is traced
+ *   mgws_work         all lanes run each task together. In a CPU's worker of one lane, mgws_run_fast_path() replaces the
+ *                     inner loop, except for tasks that are traced
  *   mgws_work_lanes   granularity = lane: each lane runs a task of its own */
 #ifndef SCHED_MGWS_WORK_DEV_H
 #define SCHED_MGWS_WORK_DEV_H
@@ -13,9 +13,9 @@
 
 #ifdef GPULOOM_DEV_CPU_H
 
-/* Sets *predicted = value. `value` was just stored, so a load of it waits for the store buffer. If the prediction
- * holds, or is two too low, the processor predicts the branch, and later instructions do not wait for the load.
- * SCHED_KEEP_WORD() keeps the compiler from replacing the branches by an assignment. */
+/* Sets *predicted to `value`, but by branches. `value` was just stored, so a load of it waits for the store buffer. If
+ * *predicted is correct, or two too low, the processor predicts the branch, and later instructions do not wait for the
+ * load. SCHED_KEEP_WORD() keeps the compiler from replacing the branches by an assignment. */
 LOOM_FN void mgws_predict_count(uint32_t *predicted, uint32_t value)
 {
 	uint32_t p = *predicted;
@@ -29,15 +29,16 @@ LOOM_FN void mgws_predict_count(uint32_t *predicted, uint32_t value)
 	*predicted = p;
 }
 
-/* Returns whether this worker need not publish any of the `held` tasks: it has fewer than two, some are public, or
- * initial tasks are unclaimed. */
+/* Returns whether this worker may continue without publishing. It may if it holds fewer than two tasks, if some of its
+ * tasks are public, or if initial tasks are unclaimed. */
 LOOM_FN int mgws_may_run_on(struct loom_ctx *c, struct mgws_block *b, const struct mgws_meta *own, struct mgws_queue *q,
 			    uint64_t held)
 {
 	return held < 2 || !mgws_empty(own, q) || mgws_unclaimed(c, b);
 }
 
-/* For an ended task with a join. If it was the last, runs the join's task and what follows. Returns how many ran. */
+/* Called after a task with a join has ended. If it was the join's last task, runs the task that waits for the join, and
+ * does the same for that task's join. Returns how many tasks ran. */
 static __attribute__((noinline)) uint64_t mgws_run_successors(struct loom_ctx *c, loom_ref join)
 {
 	uint64_t n = 0;
@@ -52,9 +53,10 @@ static __attribute__((noinline)) uint64_t mgws_run_successors(struct loom_ctx *c
 	return n;
 }
 
-/* A worker of one lane spends its time here when tasks are small. Runs tasks of the local queue, else of the block in
- * place, until there is none, a poll is due, or `most` have run. Returns how many ran. Tasks behind joins run at once.
- * `count` is mine->count in a register, as predicted after a task may have spawned. */
+/* Runs tasks of the local queue, or if it is empty, of the block in place. A worker of one lane spends most of its time
+ * here if tasks are small. Returns how many tasks ran. Returns if `most` tasks have run, if no task is left, or if
+ * mgws_work() must stop, publish, refill, or run a task of high priority. Tasks that wait for joins run at once. `count` is
+ * a copy of mine->count in a register, which mgws_predict_count() updates after each task. */
 static __attribute__((noinline)) uint64_t mgws_run_fast_path(struct loom_ctx *c, uint64_t most)
 {
 	struct sched_local *l = sched_local(c);
@@ -90,7 +92,7 @@ static __attribute__((noinline)) uint64_t mgws_run_fast_path(struct loom_ctx *c,
 		if (count)
 			held = count;
 		else if (backlog->count)
-			break; /* refill first */
+			break; /* mgws_ready() refills the local queue */
 		else
 			held = b->end - b->next;
 	} while (held && mgws_may_run_on(c, b, own, q, held));
@@ -108,7 +110,7 @@ LOOM_FN uint64_t mgws_batch(struct loom_ctx *c, uint64_t most)
 
 #endif
 
-/* Polls before the worker's next task. The call is also a barrier. */
+/* Polls before the worker's next task, and returns the same as mgws_poll(). The call is also a barrier. */
 LOOM_FN uint32_t mgws_poll_between_tasks(struct loom_ctx *c)
 {
 	const struct mgws_block *b = &mgws_lane(c)->block;
@@ -116,7 +118,7 @@ LOOM_FN uint32_t mgws_poll_between_tasks(struct loom_ctx *c)
 	return mgws_poll_collective(c, held >= 2 || (uint32_t)(b->end - b->next) >= 2);
 }
 
-/* Publishes or grants. A barrier has followed the last push. */
+/* Publishes or grants, as `news`, the result of a poll, demands. The caller has passed a barrier after the last push. */
 LOOM_FN void mgws_act_on(struct loom_ctx *c, uint32_t news)
 {
 	if (news & MGWS_PUBLISH)
@@ -125,12 +127,13 @@ LOOM_FN void mgws_act_on(struct loom_ctx *c, uint32_t news)
 		mgws_grant_between_tasks(c);
 }
 
-/* Ensures that there is a task to run. Returns 0 if there is none. */
+/* Refills the local queue from the ring of high priority, or if it is empty from the backlog. Returns 0 if the worker holds
+ * no task to run. */
 LOOM_FN int mgws_ready(struct loom_ctx *c)
 {
 	const struct mgws_block *b = &mgws_lane(c)->block;
 	struct loom_task t;
-	if (mgws_held(c, MGWS_HIGH)) { /* the task goes on top of the others */
+	if (mgws_held(c, MGWS_HIGH)) { /* the task becomes the newest one of the local queue, and runs next */
 		mgws_pop_level(c, MGWS_HIGH, &t);
 		if (!sched_push(c, &t))
 			LOOM_OUTLINED(mgws_push_to_full_queue, c, (const struct loom_task *)&t);
@@ -141,7 +144,7 @@ LOOM_FN int mgws_ready(struct loom_ctx *c)
 	return b->next != b->end;
 }
 
-/* Returns 0 when the run was stopped. */
+/* Runs tasks until the worker holds none. Adds their number to *ran. Returns 1, or 0 if the run was stopped. */
 LOOM_FN int mgws_work(struct loom_ctx *c, uint64_t *ran)
 {
 	struct sched_lane *mine = sched_lane(c);
@@ -180,14 +183,14 @@ LOOM_FN int mgws_work(struct loom_ctx *c, uint64_t *ran)
 			if (due)
 				news = mgws_poll_between_tasks(c);
 			else
-				loom_barrier_lanes(c); /* separates pushes from the pop */
+				loom_barrier_lanes(c); /* separates pushes from the next pop */
 		} while (!news && mine->count && !mgws_held(c, MGWS_HIGH) && SCHED_SEVERAL(c));
 	}
 	*ran += n;
 	return !(news & MGWS_STOP);
 }
 
-/* Runs one task for each lane at a time, whatever its priority. Returns 0 when the run was stopped. */
+/* As mgws_work(), but each lane runs a task of its own. Ignores priorities. */
 LOOM_FN int mgws_work_lanes(struct loom_ctx *c, uint64_t *ran)
 {
 	struct mgws_block *b = &mgws_lane(c)->block;
@@ -210,7 +213,7 @@ LOOM_FN int mgws_work_lanes(struct loom_ctx *c, uint64_t *ran)
 		due = loom_poll_due(c);
 		if (news & MGWS_STOP)
 			return 0;
-		if (news & MGWS_PUBLISH && backlog->count) { /* mgws_publish_half() would take more registers */
+		if (news & MGWS_PUBLISH && backlog->count) { /* a call of mgws_publish_half() takes more registers */
 			mgws_publish_ring(c, mgws_backlog(c), slots - 1, &backlog->head, &backlog->count,
 					  (backlog->count + 1) / 2);
 			if (c->lane == 0)
@@ -243,8 +246,8 @@ LOOM_FN int mgws_work_lanes(struct loom_ctx *c, uint64_t *ran)
 			mgws_lane_pass_on(c, slot);
 			runs = 0;
 		}
-		/* Older tasks make room for the tasks that these will spawn. Otherwise spawned tasks would go to the
-		 * backlog in front of the older ones, and the tree would be walked by breadth. */
+		/* Moves older tasks to the backlog, to make room for the tasks that the lanes will spawn. Otherwise spawned
+		 * tasks would go to the backlog before older ones, and the task tree would be walked breadth-first. */
 		if (mine->count > quarter && slots - backlog->count >= mine->count)
 			mgws_backlog_overflow(c, mine->count - quarter);
 		if (c->lane == 0) {
@@ -253,7 +256,7 @@ LOOM_FN int mgws_work_lanes(struct loom_ctx *c, uint64_t *ran)
 			l->backlog_head = backlog->head;
 			l->backlog_count = backlog->count;
 		}
-		loom_barrier_lanes(c); /* lanes may push, and slots may be written */
+		loom_barrier_lanes(c); /* all lanes have copied their tasks, so lanes may push into the slots */
 		if (runs)
 			mgws_lane_run(c, &t);
 		loom_barrier_lanes(c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sched_plan: a static table first, then stealing of what is left. Host half: costs and the table. */
+/* Host half of sched_plan: chooses the costs of tasks and makes the table of them. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@ enum { STEAL_TAIL, STEAL_NONE };
 enum { COSTS_AUTO, COSTS_DECLARED, COSTS_MEASURED, COSTS_EQUAL };
 
 struct plan_options {
-	struct sched_config cfg; /* first: its rows have offsets in it */
+	struct sched_config cfg; /* the first field, because its option rows have offsets in struct sched_config */
 	uint32_t costs, steal, table, unused;
 	const char *load, *save;
 };
@@ -48,13 +48,13 @@ struct sched_plan {
 	const struct loom_host *host;
 	const struct plan_options *o;
 	struct costs file;
-	/* The table, and the costs and the kind from which it was made. */
+	/* The table of the current sample, and the costs and the kind from which it was made. */
 	struct plan_table table;
-	const uint64_t *cost; /* NULL: none */
-	uint32_t kind;	      /* TABLE_* */
+	const uint64_t *cost; /* [table.tasks]: cost of each task; NULL: no costs */
+	uint32_t kind;	      /* TABLE_*, but not TABLE_AUTO */
 	uint32_t trials;      /* with the option table = auto: the number of samples that tried tables */
-	uint64_t shortest[TABLE_AUTO]; /* [table]: the shortest sample with this table, ns */
-	uint64_t *measured;   /* [measured_tasks]: copied from the devices */
+	uint64_t shortest[TABLE_AUTO]; /* [kind of table]: time of the shortest sample that tried this kind, in ns */
+	uint64_t *measured;   /* [measured_tasks]: measured time of each task, in ns; NULL: not measured */
 	uint64_t measured_tasks;
 	int saved;
 };
@@ -106,7 +106,7 @@ static int sched_plan_need(void *self, const struct loom_layout *layout, struct 
 	need->device = sched_pool_device_bytes(&s->o->cfg, layout) + (sched_noncoherent(layout) ? set : 0) +
 		       sizeof(struct plan_site) + 2 * sizeof(uint32_t) * layout->initial_tasks;
 	sched_own_need(&s->o->cfg, layout, sizeof(struct plan_block), need);
-	need->flags |= LOOM_NEED_INIT; /* costs that were measured or loaded */
+	need->flags |= LOOM_NEED_INIT; /* the table depends on costs that earlier samples measured, or that a file has */
 	return 0;
 }
 
@@ -119,7 +119,8 @@ static int sched_plan_constants(void *self, const struct loom_layout *layout, ch
 
 /* ---- costs ----------------------------------------------------------------------------------- */
 
-/* Finds the costs from which the table is made. *cost is NULL if there are none, or none yet. */
+/* Finds the costs from which the table is made. *cost: NULL if all tasks count the same, or if costs are not measured yet.
+ * *from: the name of the source, for the report. */
 static int choose_costs(struct sched_plan *s, const struct loom_layout *layout, const uint64_t **cost, const char **from,
 			struct loom_error *err)
 {
@@ -155,8 +156,7 @@ static int is_to_measure(const struct sched_plan *s, const struct loom_layout *l
 	       (s->o->costs == COSTS_MEASURED || (s->o->costs == COSTS_AUTO && !declared));
 }
 
-/* Writes the file of the option `save`, once: with the costs of the table, or with the costs that were just measured
- * for the next table. */
+/* Writes the costs to the file of the option `save`. Only the first call that has costs writes the file. */
 static int save(struct sched_plan *s, const uint64_t *cost, uint64_t tasks, struct loom_error *err)
 {
 	if (s->saved || !cost || !*s->o->save)
@@ -184,7 +184,7 @@ static void give_all_to_first(struct plan_table *t)
 		t->first[w] = t->tasks;
 }
 
-#define TRIALS 2u /* number of samples that try a table */
+#define TRIALS 2u /* number of samples that try each kind of table */
 /* Returns the kind of table for this sample. */
 static uint32_t choose_table(const struct sched_plan *s)
 {
@@ -206,7 +206,7 @@ static int make_table(struct sched_plan *s, const struct loom_layout *layout, st
 	if (rc)
 		return rc;
 	if (s->table.tasks != layout->initial_tasks)
-		s->trials = 0; /* another job */
+		s->trials = 0; /* a job with another number of tasks needs trials of its own */
 	uint32_t kind = choose_table(s);
 	if (s->table.order && s->table.tasks == layout->initial_tasks && s->cost == cost && s->kind == kind)
 		return 0;
@@ -280,7 +280,8 @@ static int sched_plan_init(void *self, const struct loom_layout *layout, const s
 	return save(s, s->cost, s->table.tasks, err);
 }
 
-/* A task was run by one device; the others have 0. */
+/* Copies the measured times of all tasks from the devices. Adds up the times of all devices, because only the device that
+ * ran a task has a time for it; the other devices have 0. */
 static int keep_times(struct sched_plan *s, const struct loom_layout *layout, const struct loom_view *view,
 		      struct loom_error *err)
 {
@@ -308,7 +309,7 @@ static int sched_plan_collect(void *self, const struct loom_layout *layout, cons
 	if (rc)
 		return rc;
 	int measured = is_to_measure(s, layout);
-	/* A sample that measures costs is no trial. */
+	/* A sample that measures costs does not count as a trial. */
 	if (s->o->table == TABLE_AUTO && !measured && s->trials < TRIALS * TABLE_AUTO) {
 		uint64_t took = 0, *shortest = &s->shortest[s->trials / TRIALS];
 		for (uint32_t w = 0; w < layout->workers; w++) {
@@ -322,7 +323,7 @@ static int sched_plan_collect(void *self, const struct loom_layout *layout, cons
 		double sum = 0;
 		for (uint64_t i = 0; i < s->table.tasks; i++)
 			sum += (double)s->cost[i];
-		/* The longest list over an equal share: 1 at best. */
+		/* The largest sum of costs of a worker, divided by an equal share of all costs. The best value is 1. */
 		s->host->metric(s->host, report, "plan_imbalance", "", LOOM_BETTER_LESS,
 				sum > 0 ? (double)s->table.longest * layout->workers / sum : 1);
 	}

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A static table first, then stealing of what is left. Device code.
+/* sched_plan: a worker first runs the initial tasks that a static table gives it, then steals. Device code.
  *
- * The table gives each worker a list of initial tasks. A worker takes from its own list, an eighth of what is left
- * at a time and at the end single tasks, by additions to the list's word `next`. When its list is used up it takes
- * from the lists of others in the same way. There are two other kinds of table: the static split, in which each
- * worker takes from its own list alone, and one list from which all workers take single tasks.
+ * The table gives each worker a list of initial tasks. A worker takes tasks from its own list by additions to the list's
+ * word `next`: an eighth of the remaining tasks at a time, and single tasks at the end. When its list is used up, it takes
+ * tasks from the lists of other workers in the same way. There are two other kinds of table: the static split, in which
+ * each worker takes from its own list alone, and one list from which all workers take single tasks.
  *
- * Thieves find a list with tasks in a set of bits with two levels, so that a search loads three words or four, also
- * among the thousands of workers of a GPU. Level 0 has a bit for each list, level 1 a bit for each word of level 0.
- * Nothing is added to a list, so bits are only cleared. The worker that takes the last tasks of a list clears the bit
- * of the list, and that of its word if the word is then 0. A thief that finds a list used up whose bit is still set
- * goes on to the next list. So it has seen every list used up when its search ends, and waits for no other worker.
+ * A set of bits with two levels tells thieves which lists may have tasks. Level 0 has a bit for each list, level 1 has a
+ * bit for each word of level 0. A search of the set loads about four words, also among the thousands of workers of a GPU.
+ * No task is added to a list, so bits are only cleared. The worker that takes the last tasks of a list clears the bit of
+ * the list. If the word is then 0, it clears the bit of the word. Until it has done so, thieves may find the list in the
+ * set although the list is used up. They go on to the next list, and do not wait for that worker. When a search ends,
+ * the thief has seen every list used up.
  *
- * All accesses are relaxed: the table is constant, and these words order nothing else. Model: tests/models/plan.pml. */
+ * All accesses are relaxed, because the table is constant and these words order no other accesses. Model:
+ * tests/models/plan.pml. */
 #ifndef SCHED_PLAN_DEV_H
 #define SCHED_PLAN_DEV_H
 
@@ -23,20 +25,21 @@
 /* The worker's block; the slots of its overflow list follow. */
 struct plan_block {
 	struct sched_own_list own;
-	uint64_t next;	     /* the next task of the list, as an index of the table */
-	uint64_t begin, end; /* constant: bounds of the list */
-	uint64_t single;     /* constant: tasks are taken one at a time from the start */
-	uint64_t took_ns;    /* time from the start of the worker to its end, for collect() */
-	uint64_t victim;     /* the list of this worker's last theft, first its own list; it uses the word alone */
-	uint64_t steals;     /* constant: 0 if this worker takes from its own list alone */
+	uint64_t next;	     /* index in the table of the next task to take */
+	uint64_t begin, end; /* constant: the indices in the table at which the list begins and ends */
+	uint64_t single;     /* constant: 1: every addition to `next` takes a single task */
+	uint64_t took_ns;    /* time from the start of the worker to its end, for sched_plan_collect() */
+	uint64_t victim;     /* number of the list that this worker last stole from; at first, that of its own list */
+	uint64_t steals;     /* constant: 0: this worker takes from its own list alone */
 	uint64_t pad;
 };
 
-/* The part of the device's block after the pool. The table follows: the index of each task. With `measures`, an
- * array for the times of this device's tasks in ns follows the table. Only the times change. */
+/* The part of the device's block after the pool. The table follows, an array of the indices of initial tasks. With
+ * `measures` an array of times follows the table: [initial task]: its time in ns if this device ran it. While workers run,
+ * only the times change. */
 struct plan_site {
-	uint64_t tasks;
-	uint64_t measures;
+	uint64_t tasks;    /* number of initial tasks */
+	uint64_t measures; /* 1: workers measure the times of tasks */
 	uint64_t pad[6];
 };
 

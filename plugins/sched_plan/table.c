@@ -43,7 +43,8 @@ static void equal_shares(struct plan_table *t, const uint64_t *cost)
 	t->longest = cost && t->tasks ? (each + (rest > 0)) * cost[0] : 0;
 }
 
-/* Contiguous shares of equal cost. A task that crosses the end of a share goes to the side that has more of it. */
+/* Makes contiguous shares of equal cost. A task on the boundary of two shares goes to the share with the larger part of its
+ * cost. */
 static void equal_costs(struct plan_table *t, const uint64_t *cost)
 {
 	double sum = 0, before = 0;
@@ -62,7 +63,8 @@ static void equal_costs(struct plan_table *t, const uint64_t *cost)
 	t->first[t->workers] = t->tasks;
 }
 
-/* A worker of the heap: its number is its turn, so of equal ones the first gets the task. */
+/* Gives each task to the worker with the smallest sum of costs so far. In the heap `due` is this sum, and `turn` is the
+ * number of the worker. Of workers with equal sums, the one with the lowest number gets the task. */
 static int place(struct plan_table *t, struct ranked *r)
 {
 	struct heap h = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of sched_plan: which worker runs which initial tasks, and in which order. */
+/* The table of sched_plan: the initial tasks of each worker, in the order in which the worker runs them. */
 #ifndef PLAN_TABLE_H
 #define PLAN_TABLE_H
 
@@ -8,16 +8,17 @@
 struct plan_table {
 	uint64_t tasks;
 	uint32_t workers;
-	uint32_t *order; /* [tasks]: the tasks of all workers, worker by worker */
-	uint64_t *first; /* [workers + 1]: where those of a worker begin */
-	uint64_t longest; /* the largest sum of costs of a worker; 0 where costs are not known */
+	uint32_t *order; /* [tasks]: indices of tasks: first those of worker 0, then those of worker 1, and so on */
+	uint64_t *first; /* [workers + 1]: index in `order` at which a worker's tasks begin; the last entry is `tasks` */
+	uint64_t longest; /* the largest sum of the costs of one worker's tasks; 0 if costs are not known */
 };
 
-#define PLAN_FINE 256u /* tasks per worker */
+#define PLAN_FINE 256u /* with so many tasks per worker or more, each worker gets a contiguous share */
 
-/* Tasks by falling cost, each to the worker with the least work so far (LPT): at most 4/3 of the shortest makespan. Where a
- * worker has PLAN_FINE tasks or more, contiguous shares of equal cost: a task is then a small part of a share, and neighbours
- * stay together. Without costs (NULL) contiguous shares of equal numbers. 0 or ENOMEM; the table is then empty. */
+/* Makes the table. Gives tasks, in the order of falling cost, to the worker with the least work so far (LPT). The makespan
+ * is then at most 4/3 of the shortest one. With PLAN_FINE tasks per worker or more, makes contiguous shares of equal cost
+ * instead: each task is a small part of a share then, and neighbouring tasks stay together. If `cost` is NULL or all costs
+ * are equal, makes contiguous shares of equal numbers of tasks. Returns 0, or ENOMEM with an empty table. */
 int plan_table_make(struct plan_table *t, uint64_t tasks, const uint64_t *cost, uint32_t workers);
 void plan_table_free(struct plan_table *t);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The static split: each worker runs an equal share of the initial set and all that its tasks spawn. The
- * static split is the lower bound for work stealing. Device code. */
+/* sched_static: each worker runs an equal share of the initial set and all tasks that these spawn. This static split is the
+ * lower bound with which work stealing is compared. Device code. */
 #ifndef SCHED_STATIC_DEV_H
 #define SCHED_STATIC_DEV_H
 
@@ -21,7 +21,8 @@ LOOM_FN int sched_static_wanted(struct loom_ctx *c)
 	return sched_own_wanted(c);
 }
 
-/* Runs the tasks that the last initial task spawned, and what follows its join. Returns how many. */
+/* Runs the tasks that the last initial task spawned, and the task that follows its join, if any. Returns how many tasks
+ * ran. */
 SCHED_NOINLINE uint64_t sched_static_drain(struct loom_ctx *c, loom_ref join)
 {
 	struct sched_lane *q = sched_lane(c);
@@ -31,7 +32,7 @@ SCHED_NOINLINE uint64_t sched_static_drain(struct loom_ctx *c, loom_ref join)
 	struct loom_task t;
 	int follows = join && sched_decrement_join(c, join, &t);
 	while (follows || q->count || sched_own_refill(c)) {
-		/* The poll is also the barrier before sched_pop(). */
+		/* This poll of the stop word is also the barrier of lanes that sched_pop() needs. */
 		if (loom_from_lane0(c, (uint64_t)loom_stopped(c)))
 			break;
 		if (!follows)
@@ -45,9 +46,10 @@ SCHED_NOINLINE uint64_t sched_static_drain(struct loom_ctx *c, loom_ref join)
 	return ran;
 }
 
-#define SCHED_STATIC_STRIDE 64u /* with several lanes: initial tasks between two polls of the stop word */
+#define SCHED_STATIC_STRIDE 64u /* a worker with several lanes polls the stop word once in so many initial tasks */
 
-/* Worker w has either a range of the set, or task w and every task that is a multiple of `workers` after it. */
+/* Runs this worker's share, and returns how many tasks ran. The share is a range of the initial set. With split = strided,
+ * worker w of n workers has the tasks w, w + n, w + 2 n and so on. */
 LOOM_FN uint64_t sched_static_run_initial(struct loom_ctx *c)
 {
 	uint64_t all = c->ctl->initial_tasks, each = all / c->workers, rest = all % c->workers;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The number of segments of the ranks of a job. */
+/* The largest number of segments that a rank of the job has. */
 #ifndef LOOM_SHARED_SEGMENT_COUNT_H
 #define LOOM_SHARED_SEGMENT_COUNT_H
 
 #include <gpuloom/device.h>
 #include <gpuloom/task.h>
 
-/* Collective. Gets the largest number of segments of any rank; this rank has `own`. Returns 0 or an error. */
+/* Collective over the ranks. own: number of segments of this rank. Sets *most to the largest number of any rank.
+ * Returns 0 or an error. */
 static inline int segment_count_most(const struct loom_host *host, uint32_t own, uint32_t *most, struct loom_error *err)
 {
 	uint32_t *counts = host->alloc(host, host->ranks * sizeof(*counts));

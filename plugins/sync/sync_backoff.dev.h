@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sync_backoff: polls, with pauses, yields or sleeps in between. Device code. */
+/* sync_backoff: a consumer polls, and pauses, yields or sleeps between polls. Device code. */
 #ifndef SYNC_BACKOFF_DEV_H
 #define SYNC_BACKOFF_DEV_H
 
@@ -13,8 +13,8 @@
 enum { SYNC_BACKOFF_HOW = 0, SYNC_BACKOFF_PAUSES, SYNC_BACKOFF_FIRST_NS, SYNC_BACKOFF_LAST_NS };
 enum { BACKOFF_PAUSE = 0, BACKOFF_YIELD, BACKOFF_SLEEP };
 
-/* Called after poll number `n`, counted from 0. A sleep is twice as long as the previous one, up to the longest. On a
- * CPU it then grows with the wait: lib/wait.h. */
+/* Called after poll number `n`, counted from 0. A sleep is twice as long as the previous one, but at most nap_most. On a CPU
+ * wait_step() of lib/wait.h may lengthen it in a long wait. */
 LOOM_FN void sync_backoff_step(const struct loom_ctx *c, const uint32_t *setting, uint64_t n, uint64_t *since)
 {
 	if (setting[SYNC_BACKOFF_HOW] == BACKOFF_PAUSE) {
@@ -32,7 +32,7 @@ LOOM_FN void sync_backoff_step(const struct loom_ctx *c, const uint32_t *setting
 		ns = setting[SYNC_BACKOFF_LAST_NS];
 #ifdef LOOM_DEVICE_COMPILE
 	(void)c, (void)since;
-	loom_nanosleep((uint32_t)ns); /* a GPU's hardware schedules its warps, so yield is a sleep, too */
+	loom_nanosleep((uint32_t)ns); /* also for `yield`: a GPU's hardware schedules warps, so a warp can only sleep */
 #else
 	struct wait_policy policy = {0, setting[SYNC_BACKOFF_HOW] == BACKOFF_YIELD ? WAIT_YIELD : WAIT_NAP, ns};
 	(void)wait_step(c, &policy, 0, since);

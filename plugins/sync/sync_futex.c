@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sync_futex.dev.h"
-/* needs SYNC_OP and sync_await */
+/* channel.dev.h needs SYNC_OP and sync_await(), which the file above defines */
 #include "../shared/sync/channel.dev.h"
 #include "../shared/sync/listener.h"
 
@@ -15,7 +15,7 @@ static const struct loom_opt rows[] = {
 };
 
 struct futex {
-	struct sync sync; /* first member */
+	struct sync sync; /* the first member, because common code gets `self` as a struct sync * */
 	const struct futex_opts *o;
 	struct listener listener;
 };
@@ -61,7 +61,7 @@ static void interrupt(void *self, const struct loom_layout *layout, const struct
 {
 	struct futex *f = self;
 	if (f->sync.crosses_link)
-		listener_stop_waits(&f->listener); /* each word has one writer, which is not the host */
+		listener_stop_waits(&f->listener); /* the host must not write words that have another writer */
 	else
 		sync_poison_all(layout, view->global, code, device);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sync_poll.dev.h"
-/* needs SYNC_OP and sync_await */
+/* channel.dev.h needs SYNC_OP and sync_await(), which the file above defines */
 #include "../shared/sync/channel.dev.h"
 #include "../shared/sync/channels.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sync_poll: the paper's baseline (WIC, algorithm 1): lane 0 polls the flag, and the other lanes wait. Device code. */
+/* sync_poll: the baseline of the WIC paper (algorithm 1). Lane 0 polls the flag, and the other lanes wait. Device code. */
 #ifndef SYNC_POLL_DEV_H
 #define SYNC_POLL_DEV_H
 
@@ -9,11 +9,11 @@
 
 #define SYNC_OP(op) sync_poll_##op
 
-/* Settings. PROBE is 0 for a load, and 1 for atomicAdd(flag, 0) as in the paper. */
+/* Indices in setting[]. SYNC_POLL_PROBE has the value 0 for a load, and 1 for atomicAdd(flag, 0) as in the paper. */
 enum { SYNC_POLL_PROBE = 0, SYNC_POLL_TRANSFER };
 enum sync_poll_transfer { SYNC_POLL_IN_PLACE = 0, SYNC_POLL_DEMAND, SYNC_POLL_PUSH };
 
-#define SYNC_POLL_CLOCK_EVERY 64u /* polls for each read of the clock, which takes longer than a poll */
+#define SYNC_POLL_CLOCK_EVERY 64u /* polls between two reads of the clock, because a read takes longer than a poll */
 
 LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, uint32_t want, uint64_t until_ns)
 {
@@ -32,7 +32,7 @@ LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, u
 			break;
 		}
 #ifndef LOOM_DEVICE_COMPILE
-		loom_relax(); /* not loom_pause(), which may yield, as sync_backoff does */
+		loom_relax(); /* not loom_pause(), which may yield the core: sync_backoff has yields */
 #endif
 	}
 	sync_add(c, polls, polls);
@@ -44,15 +44,15 @@ LOOM_FN void sync_wake(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers)
 	(void)c, (void)word, (void)sleepers; /* waiters poll */
 }
 
-/* The copy of an item, at which its only reader reads it; NULL: it reads the item itself. Several readers would each
- * need a copy. */
+/* Returns the address of the item's copy for its only reader, or NULL if readers read the item itself. An item with several
+ * readers has no copy, because each reader would need one. */
 LOOM_FN char *sync_poll_copy(const struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t tag)
 {
 	uint32_t how = sync_local_head(c)->setting[SYNC_POLL_TRANSFER];
 	return how == SYNC_POLL_IN_PLACE || k->readers != 1 ? NULL : sync_item(h, k, tag) + k->stride / 2;
 }
 
-/* Collective, as its two callers; ends with a barrier of the lanes. */
+/* Copies the item for its reader. Collective. Ends with a barrier of the lanes. */
 LOOM_FN void sync_poll_transfer_item(struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t tag)
 {
 	uint64_t begin = c->lane == 0 ? loom_clock_ns(c) : 0;
@@ -64,14 +64,14 @@ LOOM_FN void sync_poll_transfer_item(struct loom_ctx *c, struct sync_head *h, co
 
 #define SYNC_OWN_COPIES
 
-/* By the producer, between the item's last byte and its publication. */
+/* Called by the producer after it has written the item, and before it publishes the item. */
 LOOM_FN void sync_push_item(struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t tag)
 {
 	if (sync_local_head(c)->setting[SYNC_POLL_TRANSFER] == SYNC_POLL_PUSH && sync_poll_copy(c, h, k, tag))
 		sync_poll_transfer_item(c, h, k, tag);
 }
 
-/* By the consumer, after its wait. */
+/* Called by the consumer after its wait. Returns the address at which the consumer reads the item. */
 LOOM_FN const void *sync_read_item(struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t tag)
 {
 	char *copy = sync_poll_copy(c, h, k, tag);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sync_warp: flags follow the counters in the workers' blocks; non-coherent devices have the layout of channels.c. */
+/* Host half of sync_warp. The flags follow the counters in the workers' blocks. With non-coherent devices, the layout is
+ * that of channels.c instead. */
 #include "sync_warp.dev.h"
-/* needs SYNC_OP and sync_await */
+/* channel.dev.h needs SYNC_OP and sync_await(), which the file above defines */
 #include "../shared/sync/channel.dev.h"
 #include "../shared/sync/channels.h"
 
@@ -24,8 +25,8 @@ static const struct loom_opt rows[] = {
 
 SYNC_CREATE("sync_warp", warp_opts, s->setting[SYNC_PAUSE_NS] = (uint32_t)o->pause)
 
-/* Returns the size of a worker's block, and fills in offsets if `head` is not NULL. All workers of the consumers'
- * device have the same number of lines of a channel. */
+/* Returns the size of a worker's block. If `head` is not NULL, fills in the offsets of flags in its channels. Each worker of
+ * the consumers' device has the same number of cache lines with flags of a channel. */
 static uint64_t lay_out_flags(const struct sync *s, const struct loom_layout *layout, struct sync_head *head)
 {
 	uint64_t at = loom__align(sizeof(struct sync_counters), SYNC_LINE_BYTES);
@@ -68,8 +69,8 @@ static int init(void *self, const struct loom_layout *layout, const struct loom_
 	return rc;
 }
 
-/* Poisons `released` and the flags; `died` of the channel has the reason. With non-coherent devices each word has one
- * writer, and the stop word ends the waits. */
+/* Ends waits by a bit in `released` and in the flags; `died` of the channel has the reason. With non-coherent devices the
+ * host must not write these words, because each word has one writer. There the stop word ends waits. */
 static void interrupt(void *self, const struct loom_layout *layout, const struct loom_view *view, int code,
 		      uint32_t device)
 {
@@ -82,7 +83,7 @@ static void interrupt(void *self, const struct loom_layout *layout, const struct
 		const struct sync_channel *k = sync_channel((struct sync_head *)head, i);
 		for (uint32_t slot = 0; slot < k->slots; slot++) {
 			char *block = view->worker[sync_flag_home(k, slot)];
-			/* Release: `died` is visible before the poison. */
+			/* Release: `died` is visible before this bit. */
 			__atomic_fetch_or(sync_flag(block, k, slot), SYNC_POISON, __ATOMIC_RELEASE);
 		}
 	}

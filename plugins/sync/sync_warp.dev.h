@@ -8,7 +8,7 @@
 #ifndef LOOM_DEVICE_COMPILE
 #include "../shared/sync/gpu_wait.dev.h"
 
-/* On a CPU: polls and yields. */
+/* On a CPU a consumer polls, and yields between polls. */
 LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, uint32_t want, uint64_t until_ns)
 {
 	uint64_t polls = 0;

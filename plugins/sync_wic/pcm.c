@@ -21,7 +21,8 @@ static void join(struct pcm_node *n, const struct pcm_node *l, const struct pcm_
 	n->max_len = most(most(l->max_len, r->max_len), l->right_len + r->left_len);
 }
 
-/* The children of a node that is all free or all taken are not updated. This function does so before they are used. */
+/* Updates the children of node i before they are used. set() does not update the children of a node that is all free or all
+ * taken. */
 static void split(struct pcm_node *tree, uint32_t i, uint32_t length)
 {
 	if (tree[i].sum != 0 && tree[i].sum != length)
@@ -54,7 +55,7 @@ static void set(struct pcm_node *tree, uint32_t i, uint32_t from, uint32_t lengt
 	join(&tree[i], &tree[2 * i], &tree[2 * i + 1], half);
 }
 
-/* Returns the leftmost run of k pages that a descent by max_len finds in node i. */
+/* Returns the first page of a run of k free pages in node i, or PCM_NONE. Node i covers `length` pages from `from` on. */
 static uint32_t find(const struct pcm_node *tree, uint32_t i, uint32_t from, uint32_t length, uint32_t k)
 {
 	if (tree[i].max_len < k)
@@ -77,7 +78,7 @@ static uint32_t find(const struct pcm_node *tree, uint32_t i, uint32_t from, uin
 uint32_t pcm_alloc(struct pcm_node *tree, uint32_t pages, uint32_t parts, uint32_t part, uint32_t k)
 {
 	uint32_t length = pages;
-	for (uint32_t row = parts / 2; row > 0; row /= 2, length /= 2) /* the ancestors of node i, from the root on */
+	for (uint32_t row = parts / 2; row > 0; row /= 2, length /= 2) /* ancestors of the part's node, from the root on */
 		split(tree, (parts + part) / (2 * row), length);
 	uint32_t first = find(tree, parts + part, part * length, length, k);
 	if (first != PCM_NONE)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The segment tree over the pages of the communication medium, PCM (WIC, section 5.3), finds k consecutive free pages
- * in O(log n). The tree is a complete binary tree: node 1 is the root, and the children of i are 2i and 2i+1. */
+/* A segment tree over the pages of the communication medium, PCM (WIC, section 5.3). It finds k consecutive free pages in
+ * O(log n). The tree is a complete binary tree: node 1 is the root, and the children of node i are 2i and 2i+1. */
 #ifndef WIC_PCM_H
 #define WIC_PCM_H
 
@@ -9,10 +9,10 @@
 #define PCM_NONE UINT32_MAX
 
 struct pcm_node {
-	uint32_t sum;       /* free pages */
-	uint32_t max_len;   /* longest run of free pages */
-	uint32_t left_len;  /* consecutive free pages from the left end */
-	uint32_t right_len; /* consecutive free pages up to the right end */
+	uint32_t sum;       /* number of free pages below this node */
+	uint32_t max_len;   /* length of the longest run of free pages */
+	uint32_t left_len;  /* number of consecutive free pages from the left end on */
+	uint32_t right_len; /* number of consecutive free pages up to the right end */
 };
 
 /* Returns the bytes of the tree over `pages` pages, a power of two. */
@@ -22,7 +22,8 @@ static inline uint64_t pcm_bytes(uint32_t pages)
 }
 
 void pcm_init(struct pcm_node *tree, uint32_t pages);
-/* Allocates k consecutive pages from part `part` of `parts`, a power of two. Returns the first page, or PCM_NONE. */
+/* Allocates k consecutive pages from one of `parts` equal parts of PCM; `parts` is a power of two. Returns the first page,
+ * or PCM_NONE. */
 uint32_t pcm_alloc(struct pcm_node *tree, uint32_t pages, uint32_t parts, uint32_t part, uint32_t k);
 void pcm_free(struct pcm_node *tree, uint32_t pages, uint32_t first, uint32_t k);
 

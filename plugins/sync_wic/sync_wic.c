@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host half of sync_wic: a page fault interrupts a consumer, which resumes with the data on the page. */
+/* Host half of sync_wic: a page fault interrupts a consumer. The consumer resumes when the data are on the page. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static const struct loom_opt rows[] = {
     {.name = NULL},
 };
 
-/* Frees what need() has allocated for a layout; need() may be called again. */
+/* Frees the memory and files that need() has made for a layout, because need() may be called with another layout. */
 static void drop_layout(struct wic *w)
 {
 	const struct loom_host *host = w->sync.host;
@@ -53,7 +53,7 @@ static void drop_layout(struct wic *w)
 		host->free(host, sp->stall);
 		host->free(host, sp->pfq);
 		host->free(host, sp->forwarded);
-		host->free(host, sp->route[0].fd); /* one array for all descriptors */
+		host->free(host, sp->route[0].fd); /* the array with the descriptors of all routes */
 	}
 	host->free(host, w->space);
 	w->space = NULL;
@@ -85,7 +85,7 @@ static int check(const struct loom_host *host, const void *opts, struct loom_err
 	return 0;
 }
 
-/* Called when a GPU has published: the Monitor of the consumers' device forwards the item. */
+/* Called when a GPU has published an item. Wakes the Monitor of the consumers' device, which forwards the item. */
 static void published(struct sync *s, const struct sync_channel *k, uint32_t slot, uint32_t *word)
 {
 	const struct wic *w = (const struct wic *)s;
@@ -130,7 +130,7 @@ static uint32_t item_pages(const struct loom_channel *k)
 	return (uint32_t)((k->item_bytes + UFFD_PAGE - 1) / UFFD_PAGE);
 }
 
-/* Returns the pages from one companion to the next. */
+/* Returns the number of pages from one companion to the next. */
 static uint32_t item_step(const struct wic *w, const struct loom_channel *k)
 {
 	return w->o->mode == WIC_IN_PLACE ? 1 : item_pages(k);
@@ -146,7 +146,7 @@ static uint32_t channel_groups(const struct loom_channel *k)
 	return (k->slots + WIC_BATCH - 1) / WIC_BATCH;
 }
 
-/* Computes offsets in the global block. Monitors read them, so only need() changes them. */
+/* Computes the offsets in the stack's block. Only need() calls it, because Monitors read the offsets while they work. */
 static void lay_out(struct wic *w)
 {
 	uint64_t at = sync_lay_out(&w->sync, NULL);
@@ -182,8 +182,8 @@ static void write_channels(const struct wic *w, struct sync_head *h)
 	}
 }
 
-/* Returns the largest number of pages that the channels to a device need, so that no allocation fails while workers
- * run. A part may end with a run of free pages that is shorter than the largest request. */
+/* Returns the number of pages with which no allocation for channels to the device can fail. Each shard may waste a run of
+ * free pages at its end that is shorter than the largest request. */
 static uint64_t pages_for(const struct wic *w, uint32_t device)
 {
 	uint64_t want = 0, largest = 0;
@@ -199,7 +199,8 @@ static uint64_t pages_for(const struct wic *w, uint32_t device)
 	return want + (largest ? (largest - 1) * w->shards[device] : 0);
 }
 
-/* Reduces companions and shards until there is room. Then takes as many pages as are needed. */
+/* Reduces options that are auto, companions and then shards, until the pages suffice. Then sets w->pages to the number of
+ * pages that are needed. */
 static int choose_pages(struct wic *w, struct loom_error *err)
 {
 	uint64_t most = loom__power_of_two(w->o->pages), want = 0;
@@ -225,8 +226,9 @@ static int choose_pages(struct wic *w, struct loom_error *err)
 	return 0;
 }
 
-/* An address space opens its own descriptors and receives those of the others: at most half of the files that it may
- * open. Descriptors in flight between all devices count against the same limit per user. */
+/* Returns the number of shards of a device if the option is auto. A process opens its own descriptors and receives those of
+ * other devices, which should be at most half of the files that it may open. Descriptors that are sent but not yet received
+ * count against the same limit. */
 static uint32_t auto_shards(const struct wic *w, uint32_t workers)
 {
 	struct rlimit files = {.rlim_cur = 1024};
@@ -287,7 +289,7 @@ static int need(void *self, const struct loom_layout *layout, struct loom_need *
 {
 	struct wic *w = self;
 	const struct loom_host *host = w->sync.host;
-	if (is_made_for(w, layout)) { /* need() is called again, perhaps while the Monitors work */
+	if (is_made_for(w, layout)) { /* need() is called with the same layout again, perhaps while the Monitors work */
 		fill_need(w, layout, need_);
 		return 0;
 	}
@@ -309,7 +311,7 @@ static int need(void *self, const struct loom_layout *layout, struct loom_need *
 	if (rc)
 		return LOOM_FAIL(host, err, rc, "sync_wic: out of memory");
 	w->file = loom_fd(memfd_create("gpuloom-wic", MFD_CLOEXEC));
-	/* The file gets all its pages: a fault on a page that the file lacks would not stall. */
+	/* The file gets all of its pages, because a load from a page that the file lacks would not stall. */
 	int code = w->file < 0 || ftruncate(w->file, (off_t)w->file_bytes) != 0 ||
 			   fallocate(w->file, 0, 0, (off_t)w->file_bytes) != 0
 		       ? errno
@@ -319,8 +321,8 @@ static int need(void *self, const struct loom_layout *layout, struct loom_need *
 	return 0;
 }
 
-/* Initialises all but the records of the devices, which a launch fills in once. Monitors may still handle late faults
- * of the previous sample, so they are paused first; wic_ready() resumes them. */
+/* Initialises the stack's block, except the records of devices, which wic_attach() fills in once per launch. Pauses the
+ * Monitors first, because they may still handle late faults of the previous sample. wic_ready() resumes them. */
 static int init(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_error *err)
 {
 	struct wic *w = self;
@@ -331,7 +333,7 @@ static int init(void *self, const struct loom_layout *layout, const struct loom_
 		if (rc)
 			return LOOM_FAIL(w->sync.host, err, rc, "sync_wic: the Monitor of device %u does not answer",
 					 d);
-		at->lock = 0; /* a killed process may have held the lock; it has ended */
+		at->lock = 0; /* a process that was killed may have held the lock */
 		__atomic_store_n(&at->monitor_ns, 0, __ATOMIC_RELAXED);
 	}
 	listener_pause(&w->listener);
@@ -348,7 +350,7 @@ static int init(void *self, const struct loom_layout *layout, const struct loom_
 			struct wic_group *g = wic_group(w, h, k->group_at + s / WIC_BATCH);
 			g->channel = i;
 			g->first = s;
-			/* pages of the last group may be unused */
+			/* also for the last group of a channel, some of whose pages may be unused */
 			g->slots = k->slots < WIC_BATCH ? k->slots : WIC_BATCH;
 		}
 	}

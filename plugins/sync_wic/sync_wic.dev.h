@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sync_wic for channels with a GPU at one or both ends. A GPU has no page faults for a plug-in, so gpu_wait.dev.h parks
- * its workers. CPU threads sleep as with sync_futex. wic_channel.c has the channels between CPUs. Device code. */
+/* sync_wic for channels with a GPU at one or both ends. A GPU has no page faults that a plug-in can use, so gpu_wait.dev.h
+ * parks its workers. CPU threads sleep as with sync_futex. wic_channel.c has the channels between CPUs. Device code. */
 #ifndef SYNC_WIC_DEV_H
 #define SYNC_WIC_DEV_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of userfaultfd that sync_wic uses. All return 0 or -errno. */
+/* The calls of userfaultfd that sync_wic uses. Calls that return int return -errno after a failure, and else 0 unless they
+ * say more. */
 #ifndef WIC_UFFD_H
 #define WIC_UFFD_H
 
@@ -9,15 +10,15 @@
 
 enum uffd_kind { UFFD_MISSING, UFFD_MINOR };
 
-/* Returns a descriptor for user-mode faults only, which needs no privilege since Linux 5.11, or -errno. */
+/* Returns a descriptor, or -errno. The descriptor is for user-mode faults only, which need no privilege since Linux 5.11. */
 int uffd_open(enum uffd_kind kind);
-/* Returns what the user can do about the errno of uffd_open(). */
+/* Returns a text that explains the errno of uffd_open() and says how to avoid it. */
 const char *uffd_advice(int code);
 int uffd_register(int fd, void *at, uint64_t bytes, enum uffd_kind kind);
 
-/* Places `bytes` (whole pages) at `to`, an address in the address space that opened fd. from: an address of the caller.
- * wake: resumes the threads that are stalled there. Returns -EEXIST if a page was placed already; the pages before it
- * have been placed now. */
+/* Places pages at `to`, an address in the address space that opened fd. bytes: their size, a multiple of UFFD_PAGE. from:
+ * their content, an address of the caller. wake: 1: resume the threads that are stalled there. Returns -EEXIST if a page was
+ * placed already; the call has then placed the pages before it. */
 int uffd_copy(int fd, uint64_t to, const void *from, uint64_t bytes, int wake);
 int uffd_continue(int fd, uint64_t to, uint64_t bytes, int wake);
 int uffd_zero(int fd, uint64_t to, uint64_t bytes);

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Activator places the pages on which consumers are stalled, with the data, and so resumes the consumers. It also
- * recycles pages (WIC, section 5.5), and ends stalls without data. The rules are in wic.h.
+ * recycles pages, which means to arm them again (WIC, section 5.5), and ends stalls without data. The rules are in wic.h.
  *
- * mode = in_place: the page exists in the file, and placing it maps it (UFFDIO_CONTINUE). A page that is placed by
- * mistake shows the same bytes as any other mapping of it.
+ * mode = in_place: the page exists in the file, and UFFDIO_CONTINUE places it by mapping it. A page that is placed without
+ * need shows the same bytes as any other mapping of it.
  *
- * mode = copy: placing copies the item onto pages of the consumer (UFFDIO_COPY), so a page that is placed too early or
- * too late would show the wrong bytes. The slot's lock protects `full`, `released` and the slot's pages. A stall that
- * ends without data ends on a page of zeroes and sets `spoiled`; a consumer arms such a page again, under the lock.
- * Consumers are resumed after the unlock, since a resumed consumer may take the core. */
+ * mode = copy: UFFDIO_COPY copies the item to pages of the consumer, so a page that is placed too early or too late would
+ * show the wrong bytes. The slot's lock protects `full`, `released` and the slot's pages. To end a stall without data, a
+ * thread places a page of zeroes and sets `spoiled`. A consumer arms such a page again, with the lock. Consumers are resumed
+ * after the unlock, because a resumed consumer may take the core of the thread that holds the lock. */
 #include <sys/mman.h>
 
 #include "../shared/sync/gpu_wait.dev.h"
 #include "wic.h"
 
+/* The place of an item. */
 struct target {
-	int fd;
-	uint32_t half;    /* half of the round */
-	uint64_t at;      /* the item's first page, in the address space of its consumers */
-	const char *item; /* the item's staged bytes */
-	uint64_t colour;  /* offset of the item on the page */
+	int fd;           /* userfaultfd descriptor of the pages on which consumers stall */
+	uint32_t half;    /* wic_half() of the round */
+	uint64_t at;      /* address of the item's first page, in the address space of its consumers */
+	const char *item; /* address of the item on the staging pages */
+	uint64_t colour;  /* offset of the item on its first page */
 };
 
 static int find(struct wic_space *sp, const struct sync_channel *k, const struct sync_slot *s, uint32_t first,
@@ -38,21 +39,22 @@ static int find(struct wic_space *sp, const struct sync_channel *k, const struct
 	return 0;
 }
 
-/* EEXIST: the page is placed already, so no consumer is stalled on it. */
+/* Converts -errno into a LOOM_E code. EEXIST is a success: the page is placed already, so no consumer stalls on it. */
 static int result(int rc)
 {
 	return !rc || rc == -EEXIST ? 0 : rc == -ESRCH ? LOOM_EDIED : LOOM_EIO;
 }
 
-/* in_place. Consumers stall on the first page only. `spent` is set first, since a reader may release the slot right
- * afterwards. */
+/* Places the item's first page with mode = in_place; consumers stall only on this page. Sets `spent` before, because a
+ * reader may release the slot directly afterwards. */
 static int map(const struct target *t, struct sync_slot *s)
 {
 	__atomic_store_n(&s->spent[t->half], 1u, __ATOMIC_RELAXED);
 	return result(uffd_continue(t->fd, t->at, UFFD_PAGE, 1));
 }
 
-/* copy, with the lock. The first page is placed last, since it completes the item. */
+/* Places the item's pages with mode = copy; called with the slot's lock. The first page comes last, because consumers that
+ * load from it then read the other pages. */
 static int copy(const struct target *t, struct sync_slot *s, uint64_t bytes)
 {
 	const char *from = t->item - t->colour;
@@ -89,18 +91,18 @@ int wic_announce(struct wic_space *sp, const struct sync_channel *k, struct sync
 	int by_producer = w->o->activate == WIC_BY_PRODUCER, rc;
 	uint64_t bit = wic_bit(k, tag);
 	struct target t;
-	/* Finds the page before `full` is incremented: afterwards the round may end, and the page may be reused. */
+	/* Finds the page before it increments `full`, because then the round may end and its page may be reused. */
 	rc = find(sp, k, s, first, tag, &t);
 	if (rc)
 		return rc;
-	/* The bit is a hint for the Monitor, which then checks the slot. */
+	/* The bit in the DAB is a hint for the Monitor, which then checks the slot. */
 	if (w->needs_messages)
 		__atomic_fetch_or(wic_dab(w, sp->head, bit), 1ull << bit % 64, __ATOMIC_SEQ_CST);
 	if (w->o->mode == WIC_COPY) {
 		rc = announce_copy(sp, s, &t, bytes, by_producer);
 	} else {
-		/* Release: pairs with the consumer's acquire of `full`. Sequentially consistent, as is the consumer's
-		 * increment of `sleepers` before its load of `full`. */
+		/* Release: pairs with the loads of `full` in await_item() and take(). Sequentially consistent, as are the
+		 * increment of `sleepers` in take() and the load of `full` after it: one side sees the other side's add. */
 		__atomic_fetch_add(&s->full, 1u, __ATOMIC_SEQ_CST);
 		if (by_producer && __atomic_load_n(&s->sleepers, __ATOMIC_SEQ_CST))
 			rc = (rc = map(&t, s)) ? rc : 1;
@@ -118,7 +120,8 @@ static int is_full(const struct sync_slot *s, uint32_t round)
 	return sync_reached(__atomic_load_n(&s->full, __ATOMIC_SEQ_CST), round + 1);
 }
 
-/* For the Monitor. The current page may change at any time, so a page may be placed without a reason. */
+/* Finds the page of the slot's open round of that half. Called by the Monitor. With mode = in_place the round may end at any
+ * time, so the Monitor may place a page without need. */
 static int find_current(struct wic_space *sp, const struct sync_channel *k, const struct sync_slot *s, uint32_t slot,
 			uint32_t half, struct target *t, uint32_t *round)
 {
@@ -160,7 +163,7 @@ void wic_end_stall(struct wic_space *sp, const struct sync_channel *k, uint32_t 
 			map(&t, s);
 		return;
 	}
-	/* the stall ends without the lock, too, since the bytes that are read then are not used */
+	/* If the lock fails the run was stopped. The stall then ends without the lock, as consumers do not use the bytes. */
 	int failed = wic_lock(sp->ctl, &s->lock);
 	int rc = find_current(sp, k, s, slot, half, &t, &round);
 	if (!rc && is_full(s, round)) { /* a producer may have died before it placed the page */
@@ -181,13 +184,14 @@ static void arm(const struct target *t, uint32_t pages)
 	madvise((void *)(uintptr_t)t->at, (uint64_t)pages * UFFD_PAGE, MADV_DONTNEED);
 }
 
-/* mode = in_place */
+/* wic_check_item() with mode = in_place. */
 static const void *check_in_place(struct sync_slot *s, const struct target *t, uint32_t round)
 {
 	if (is_full(s, round))
 		return t->item;
 	arm(t, 1);
-	/* Another consumer may have stalled since. If no other thread will end that stall, this thread does. */
+	/* Another consumer may have stalled on the page that was just armed. If the item is published or the slot poisoned,
+	 * no other thread will end this stall. */
 	uint32_t full = __atomic_load_n(&s->full, __ATOMIC_SEQ_CST);
 	if (sync_reached(full, round + 1) || (full & SYNC_POISON))
 		map(t, s);
@@ -199,7 +203,7 @@ static const void *check_copy(struct wic_space *sp, const struct sync_channel *k
 {
 	int wake = 0;
 	if (wic_lock(sp->ctl, &s->lock))
-		return NULL; /* the caller checks the stop word */
+		return NULL; /* the run was stopped; the caller checks the stop word */
 	int there = is_full(s, round);
 	if (s->spoiled[t->half]) {
 		arm(t, k->pages);
@@ -223,8 +227,9 @@ const void *wic_check_item(struct wic_space *sp, const struct sync_channel *k, s
 						: check_copy(sp, k, s, &t, sync_round(k, tag));
 }
 
-/* The round is read, and the next one is not published, so no page must stay placed. Consumers of the next round may be
- * stalled, and stay so. A round without a stall leaves its page armed. */
+/* Called when all readers have released the round. Selects an armed page for the next round of this half. If all pages of the
+ * half are placed, arms them again. A page is placed only if a consumer has stalled in its round. Returns the number of
+ * pages that were armed. */
 static uint64_t recycle(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t first,
 			uint32_t half)
 {
@@ -236,7 +241,7 @@ static uint64_t recycle(struct wic_space *sp, const struct sync_channel *k, stru
 	if (++s->used[half] < turns)
 		return 0;
 	s->used[0] = s->used[1] = 0;
-	/* Recycles the pages of both halves together, since each call flushes the TLBs of other cores. */
+	/* Arms the pages of both halves with one call, because each call flushes the TLBs of other cores. */
 	uint64_t pages = (uint64_t)k->companions * k->step;
 	madvise(sp->pcm + (uint64_t)first * UFFD_PAGE, pages * UFFD_PAGE, MADV_DONTNEED);
 	return pages;

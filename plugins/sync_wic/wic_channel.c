@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ops of sync_wic between CPUs. Lane 0 acts for its worker. */
+/* The ops of sync_wic for channels between CPUs. Lane 0 acts for its worker. */
 #include <string.h>
 
 #include "sync_wic.dev.h"
-/* needs SYNC_OP and sync_await */
+/* channel.dev.h needs SYNC_OP and sync_await(), which the file above defines */
 #include "../shared/sync/channel.dev.h"
 #include "wic.h"
 
@@ -16,7 +16,7 @@ static int has_gpu(const struct loom_ctx *c, uint32_t channel)
 	return sync_is_gpu(known, c->device) || sync_is_gpu(known, sync_channel(known, channel)->to);
 }
 
-enum { WIC_DEVICES_AT = 0 }; /* setting of the head: where the records of devices are, in lines of 64 bytes */
+enum { WIC_DEVICES_AT = 0 }; /* index in sync_head.setting: offset of the devices' records, in units of 64 bytes */
 
 static struct wic_space *space_of(const struct loom_ctx *c, struct sync_head *h)
 {
@@ -29,7 +29,7 @@ static struct wic_space *space_of(const struct loom_ctx *c, struct sync_head *h)
 static int await_free(struct loom_ctx *c, const struct sync_channel *k, struct sync_slot *s, uint32_t round,
 		      uint64_t timeout_ns)
 {
-	/* Acquire: pairs with the last reader's release in wic_free_slot(). */
+	/* Acquire: pairs with the increment of `released` in wic_free_slot(). */
 	uint32_t word = __atomic_load_n(&s->released, __ATOMIC_ACQUIRE);
 	if (sync_reached(word, round) && !(word & SYNC_POISON))
 		return 0;
@@ -98,7 +98,7 @@ int wic_publish(struct loom_ctx *c, uint32_t channel, uint32_t tag, const void *
 	int rc = 0;
 	if (has_gpu(c, channel))
 		return sync_wic_publish(c, channel, tag, from, bytes, timeout_ns);
-	loom_barrier_lanes(c); /* the barrier orders the writes of all lanes */
+	loom_barrier_lanes(c); /* all lanes have written their parts of the item */
 	if (c->lane == 0)
 		rc = publish(c, sync_head(c), channel, tag, from, bytes, timeout_ns);
 	return (int)loom_from_lane0(c, (uint64_t)(int64_t)rc);
@@ -107,24 +107,24 @@ int wic_publish(struct loom_ctx *c, uint32_t channel, uint32_t tag, const void *
 void wic_forward(struct wic_space *sp, const struct sync_channel *k, uint32_t tag)
 {
 	struct sync_slot *s = sync_slot(sp->head, k, tag);
-	uint32_t first = wic_pages(sp, k, tag); /* the GPU has checked that the slot is free */
+	uint32_t first = wic_pages(sp, k, tag); /* the slot is free, because the GPU has checked that before it published */
 	if (first == PCM_NONE)
-		return; /* this cannot happen: need() has reserved enough */
+		return; /* does not happen, because need() has reserved enough pages */
 	memcpy(wic_staging(sp, k, s, first, tag), sync_item(sp->head, k, tag), k->bytes);
 	(void)wic_announce(sp, k, s, first, tag, k->bytes);
 }
 
 /* ---- consumers */
 
-/* The interruption: a plain load of the first byte of the item's page. The Monitor ends it when the deadline passes or
- * the slot is poisoned, so `full` is checked after the stall is registered. Returns 0 if the slot is poisoned; then
- * nothing was loaded. */
+/* Interrupts this consumer by a plain load of the first byte of the item's page. The Monitor ends the stall if the deadline
+ * passes or the slot is poisoned. So this function registers the stall before it checks `full`. Returns 1, or 0 without a
+ * load if the slot is poisoned. */
 static int stall(struct loom_ctx *c, struct wic_space *sp, struct wic_stall *t, const struct sync_slot *s,
 		 const char *page)
 {
 	uint64_t begin = loom_clock_ns(c), until = __atomic_load_n(&t->until_ns, __ATOMIC_RELAXED);
-	/* Sequentially consistent: the Monitor sees the stall, or it has not started its check of stalls yet; after
-	 * that check it publishes its next deadline. */
+	/* Sequentially consistent: if the Monitor's check of stalls does not see this stall, the load below sees UINT64_MAX
+	 * in next_ns, or the deadline that the Monitor stored after the check. */
 	__atomic_store_n(&t->active, 1u, __ATOMIC_SEQ_CST);
 	if (until && until < __atomic_load_n(&sp->next_ns, __ATOMIC_SEQ_CST))
 		wic_wake_monitor(sp->wic, sp->device);
@@ -139,7 +139,7 @@ static int stall(struct loom_ctx *c, struct wic_space *sp, struct wic_stall *t, 
 	return sane;
 }
 
-/* Waits until the tag's item is published. `sleepers` counts the caller. */
+/* Waits until the tag's item is published. The caller has added itself to `sleepers`. */
 static int await_item(struct loom_ctx *c, struct wic_space *sp, struct sync_channel *k, uint32_t channel, uint32_t tag,
 		      uint64_t until_ns, const void **data)
 {
@@ -156,8 +156,8 @@ static int await_item(struct loom_ctx *c, struct wic_space *sp, struct sync_chan
 			return sync_poisoned(c, k);
 		if (!there && loom_stopped(c))
 			return LOOM_EINTR;
-		/* The current page is determined when the round before the last is released. Only a consumer that is
-		 * ahead of other readers of earlier rounds waits for that. */
+		/* The page of this round is known when the round two before it is released. Only a consumer that is ahead
+		 * of other readers in earlier rounds waits here. */
 		if (!there && !sync_reached(__atomic_load_n(&s->released, __ATOMIC_ACQUIRE), round - 1)) {
 			int rc = sync_sleep_until(c, &s->released, &s->blocked, round - 1, until_ns);
 			if (rc)
@@ -196,7 +196,7 @@ static int take(struct loom_ctx *c, struct sync_head *h, uint32_t channel, const
 	t->waits += n;
 	for (uint32_t i = 0; i < n && !rc; i++) {
 		struct sync_slot *s = sync_slot(h, k, tag[i]);
-		/* Acquire: pairs with the producer's announcement. */
+		/* Acquire: pairs with the increment of `full` in wic_announce(). */
 		int there = sync_reached(__atomic_load_n(&s->full, __ATOMIC_ACQUIRE), sync_round(k, tag[i]) + 1);
 		t->early += (uint64_t)there;
 		if (there && sp->wic->o->eager) {
@@ -208,7 +208,7 @@ static int take(struct loom_ctx *c, struct sync_head *h, uint32_t channel, const
 			until = timeout_ns ? begin + timeout_ns : 0;
 			loom_set_state(c, LOOM_STATE_DATA);
 		}
-		/* The add precedes the load of `full` in await_item(). */
+		/* Sequentially consistent: the add precedes the load of `full` in await_item(). */
 		__atomic_fetch_add(&s->sleepers, 1u, __ATOMIC_SEQ_CST);
 		rc = await_item(c, sp, k, channel, tag[i], until, &data[i]);
 		__atomic_fetch_sub(&s->sleepers, 1u, __ATOMIC_RELAXED);
@@ -247,10 +247,10 @@ int wic_release(struct loom_ctx *c, uint32_t channel, uint32_t tag)
 	struct sync_counters *t = sync_counters(c);
 	if (has_gpu(c, channel))
 		return sync_wic_release(c, channel, tag);
-	loom_barrier_lanes(c); /* the barrier orders the reads of all lanes */
+	loom_barrier_lanes(c); /* all lanes have read the item */
 	if (c->lane != 0)
 		return 0;
-	/* Each reader releases its reads; the last one acquires all of them and passes them on. */
+	/* Each reader releases its reads. The last reader acquires those of all readers; wic_free_slot() releases them. */
 	uint32_t done = __atomic_add_fetch(&s->done, 1u, __ATOMIC_ACQ_REL);
 	if (done != k->readers * (sync_round(k, tag) + 1))
 		return 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How producers in other processes get a device's descriptors. UFFDIO_COPY and UFFDIO_CONTINUE act on the address space
- * that opened the descriptor, whichever process calls them. So each device sends its descriptors through a socket pair
- * that the host made before any fork. This file also has the eventfd that wakes a Monitor. */
+/* Sends a device's userfaultfd descriptors to producers in other processes. UFFDIO_COPY and UFFDIO_CONTINUE act on the
+ * address space that opened the descriptor, even if another process calls them. So each device sends its descriptors to the
+ * other devices, through socket pairs that the host made before any fork. This file also has the eventfd that wakes a
+ * Monitor. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,6 +13,7 @@
 
 #define FDS_PER_MESSAGE 64u
 
+/* A message with the descriptors of the shards from `first` to `first` + `count` - 1 of a device. */
 struct message {
 	uint32_t device, generation, first, count;
 };
@@ -83,7 +85,8 @@ int wic_send_descriptors(const struct wic_space *sp, uint32_t generation)
 	return 0;
 }
 
-/* Receives one message from another device into its route. Returns 0 if there is none. */
+/* Receives one message from another device, and stores the descriptors in the route of that device. Returns 0 if there is no
+ * message, else 1. */
 static int receive(struct wic_space *sp)
 {
 	struct message m;
@@ -104,7 +107,7 @@ static int receive(struct wic_space *sp)
 	memcpy(fds, CMSG_DATA(c), m.count * sizeof(int));
 	for (uint32_t i = 0; i < m.count; i++)
 		fds[i] = loom_fd(fds[i]);
-	if (r->incoming != m.generation) /* the descriptors of an earlier launch */
+	if (r->incoming != m.generation) /* fd[] has the descriptors of an earlier launch */
 		for (; r->shards > 0; r->shards--)
 			close(r->fd[r->shards - 1]);
 	memcpy(r->fd + m.first, fds, m.count * sizeof(int));
@@ -136,7 +139,8 @@ const struct wic_route *wic_route(struct wic_space *sp, uint32_t device)
 		return NULL;
 	uint32_t generation = r->generation;
 	if (generation != d->generation && d->pid == (uint64_t)getpid()) {
-		/* In the same address space its descriptors are used as they are, and not closed here. */
+		/* The device is in the same process. Its descriptors are copied, and r->shards stays 0: they are not
+		 * closed here. */
 		const struct wic_space *other = &w->space[device];
 		memcpy(r->fd, other->uffd, w->shards[device] * sizeof(int));
 		__atomic_store_n(&r->generation, d->generation, __ATOMIC_RELEASE);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Monitor: one thread per device, in the device's address space (WIC, section 5.4). The Monitor reads the faults if
- * not every item is placed by its producer, and ends the stalls whose deadline has passed or whose run was stopped.
+/* The Monitor: a thread per device, in the process of the device's workers (WIC, section 5.4). It ends stalls if their
+ * deadline has passed or the run was stopped. If not every producer places the pages of its items, the Monitor also reads
+ * page faults and places the pages.
  *
- * DAB and PFQ are bitmaps with the same index: a slot's even or odd rounds. A pending fault is ready if both bits are
- * set. A fault that is reported twice (two consumers, or a signal) sets the same bit twice. */
+ * DAB and PFQ are bitmaps with the same index: a bit for the even rounds and one for the odd rounds of each slot. A pending
+ * fault is ready if both bits are set. The kernel may report a fault twice, for two consumers or after a signal. That is
+ * harmless, because the same bit is set twice. */
 #include <errno.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
@@ -23,8 +25,9 @@ static uint64_t clock_ns(void)
 	return loom_clock_ns(NULL);
 }
 
-/* Pausing the Monitor: each side stores its own word and then loads the other's, both sequentially consistent. So the
- * Monitor sees that it may not work, or the pausing thread sees that the Monitor works. */
+/* Returns 1 if the Monitor may work. The Monitor stores `working` and then loads `allowed`; wic_pause_monitor() stores
+ * `allowed` and then loads `working`. All four are sequentially consistent. So the Monitor sees that it must not work, or
+ * the pausing thread sees that the Monitor works. */
 static int start_work(struct wic_device *d)
 {
 	__atomic_store_n(&d->working, 1u, __ATOMIC_SEQ_CST);
@@ -36,7 +39,7 @@ static int start_work(struct wic_device *d)
 
 static void end_work(struct wic_device *d)
 {
-	__atomic_store_n(&d->working, 0u, __ATOMIC_RELEASE); /* the store pairs with wic_pause_monitor() */
+	__atomic_store_n(&d->working, 0u, __ATOMIC_RELEASE); /* pairs with the load in wic_pause_monitor() */
 }
 
 int wic_pause_monitor(struct wic_device *d)
@@ -55,7 +58,7 @@ int wic_pause_monitor(struct wic_device *d)
 
 void wic_resume_monitor(const struct wic *w, uint32_t device, struct wic_device *d)
 {
-	__atomic_store_n(&d->allowed, 1u, __ATOMIC_SEQ_CST); /* releases the changes that were made during the pause */
+	__atomic_store_n(&d->allowed, 1u, __ATOMIC_SEQ_CST); /* the Monitor acquires changes made in the pause */
 	wic_wake_monitor(w, device);
 }
 
@@ -74,19 +77,19 @@ static const struct sync_channel *channel_of(const struct wic_space *sp, uint64_
 	return sync_channel(sp->head, i);
 }
 
-/* Ends a pending fault if its item is published. A bit of the DAB is a hint, and `full` decides. A bit that stays in
- * the PFQ too long only causes that a page is placed before a consumer stalls. */
+/* Ends the stalls of a pending fault if its item is published. A bit of the DAB is only a hint; wic_activate() checks
+ * `full`. If a bit stays in the PFQ too long, the only effect is that a page is placed before a consumer stalls. */
 static void serve(struct wic_space *sp, uint64_t bit)
 {
 	const struct sync_channel *k = channel_of(sp, bit);
-	/* No item: the producer has set its bit, but not yet incremented `full`. The fault stays pending. */
+	/* The fault stays pending if the producer has set the bit in the DAB, but has not incremented `full` yet. */
 	uint32_t at = (uint32_t)bit - k->bit_at;
 	if (!wic_activate(sp, k, at / 2, at % 2))
 		return;
 	sp->pfq[bit / 64] &= ~(1ull << bit % 64);
 }
 
-/* Adds a stalled load to the PFQ, or ends it at once. */
+/* Adds the page fault at `address` to the PFQ. If the DAB says that the item is published, serves the fault at once. */
 static void take_fault(struct wic_space *sp, uint64_t address)
 {
 	uint32_t page = (uint32_t)((address - (uintptr_t)sp->pcm) / UFFD_PAGE);
@@ -102,8 +105,8 @@ static void take_fault(struct wic_space *sp, uint64_t address)
 		 half = (page - first) % k->run >= k->companions / 2 * k->step;
 	uint64_t bit = wic_bit(k, slot) + half, mask = 1ull << bit % 64;
 	sp->pfq[bit / 64] |= mask;
-	/* A producer sets a bit in the DAB, then increments `full`, then loads `sleepers` or wakes the Monitor. So the
-	 * Monitor sees the bit here, or the producer sees the stalled consumer. */
+	/* A producer sets the bit in the DAB, then increments `full`, and then loads `sleepers` or wakes the Monitor. So either
+	 * the Monitor sees the bit here, or the producer sees the stalled consumer. */
 	if (__atomic_load_n(wic_dab(sp->wic, sp->head, bit), __ATOMIC_SEQ_CST) & mask)
 		serve(sp, bit);
 }
@@ -129,16 +132,16 @@ static void serve_pending(struct wic_space *sp)
 	}
 }
 
-/* Forwards items that GPUs have published for consumers here. Rounds that CPUs publish in between do not change this
- * word, so it may grow by several. No round of a GPU is skipped: the next round of its slot is published after this one
- * was read. */
+/* Forwards items that GPUs have published for consumers on this device. If CPUs publish rounds of the same slot in between,
+ * the GPU's word does not count them, and later grows by more than 1. No round of a GPU is skipped, because a GPU publishes
+ * the next round of a slot only after this round was read. */
 static void forward(struct wic_space *sp)
 {
 	uint32_t *forwarded = sp->forwarded;
 	for (uint32_t i = 0; i < sp->head->channels; i++) {
 		const struct sync_channel *k = sync_channel(sp->head, i);
 		for (uint32_t slot = 0; k->to == sp->device && slot < k->slots; slot++) {
-			/* Acquire: pairs with the GPU's release. */
+			/* Acquire: pairs with the release with which the GPU publishes the item. */
 			uint32_t now = __atomic_load_n(sync_full(NULL, sp->head, k, slot), __ATOMIC_ACQUIRE);
 			if (forwarded[slot] != now)
 				wic_forward(sp, k, (now - 1) * k->slots + slot);
@@ -148,8 +151,8 @@ static void forward(struct wic_space *sp)
 	}
 }
 
-/* Ends the stalls that are due. Returns the next deadline. The fields may belong to two stalls of one worker; then a
- * page is placed without a reason, which is harmless. */
+/* Ends the stalls whose deadline has passed or whose slot is poisoned. Returns the next deadline, or UINT64_MAX. The loaded
+ * fields may come from two stalls of the same worker. Then a page is placed without need, which is harmless. */
 static uint64_t check_stalls(struct wic_space *sp)
 {
 	uint64_t next = UINT64_MAX, now = clock_ns();
@@ -163,7 +166,7 @@ static uint64_t check_stalls(struct wic_space *sp)
 		const struct sync_slot *s = sync_slot(sp->head, k, tag);
 		if ((until && until <= now) || (__atomic_load_n(&s->full, __ATOMIC_SEQ_CST) & SYNC_POISON)) {
 			wic_end_stall(sp, k, tag % k->slots, wic_half(k, tag));
-			until = now + REPEAT_NS; /* repeats the wake-up if the worker still waits then */
+			until = now + REPEAT_NS; /* ends the stall again at that time if the worker still waits */
 		}
 		if (until && until < next)
 			next = until;
@@ -185,10 +188,10 @@ static int work(struct wic_space *sp)
 	}
 	if (sp->wic->sync.crosses_link)
 		forward(sp);
-	/* A consumer that registers from here on wakes the Monitor, unless its deadline is later than next_ns. */
+	/* While next_ns is UINT64_MAX, each consumer that registers a deadline wakes the Monitor: stall() in wic_channel.c. */
 	__atomic_store_n(&sp->next_ns, UINT64_MAX, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&sp->next_ns, check_stalls(sp), __ATOMIC_SEQ_CST);
-	/* Relaxed: the host reads it at any time, and resets it only while this Monitor is paused. */
+	/* Relaxed: the host may read the time whenever it likes, but resets it only while this Monitor is paused. */
 	__atomic_store_n(&d->monitor_ns, d->monitor_ns + cpu_ns() - begin, __ATOMIC_RELAXED);
 	end_work(d);
 	return 1;
@@ -203,10 +206,10 @@ static void *monitor_main(void *arg)
 		on[n++] = (struct pollfd){.fd = sp->uffd[i], .events = POLLIN};
 	__atomic_store_n(&sp->began, 1u, __ATOMIC_RELEASE);
 	for (;;) {
-		eventcount_fd_drain(on->fd); /* the drain precedes all checks, also that of `quit` */
+		eventcount_fd_drain(on->fd); /* before all checks, so that a wake-up after a check is not lost */
 		if (__atomic_load_n(&sp->quit, __ATOMIC_ACQUIRE))
 			break;
-		/* sleeps until wic_resume_monitor(): poll() would return immediately while a fault is unread */
+		/* A paused Monitor waits for monitor_fd alone, because ppoll() would return at once while a fault is unread. */
 		if (!work(sp)) {
 			ppoll(on, 1, NULL, NULL);
 			continue;
@@ -228,7 +231,7 @@ int wic_monitor_start(struct wic_space *sp)
 	pthread_sigmask(SIG_BLOCK, &all, &old);
 	int code = thread_create(&sp->monitor, monitor_main, sp);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	/* The caller may fork next, so the thread must have started by then, and hold no lock of the C library. */
+	/* The caller may fork next. So wait until the thread has started and holds no lock of the C library. */
 	while (!code && !__atomic_load_n(&sp->began, __ATOMIC_ACQUIRE))
 		loom_cpu_yield();
 	return code;

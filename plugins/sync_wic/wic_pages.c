@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Interrupter allocates pages of PCM for the requests of up to 16 workers at a time (WIC, section 5.3). */
+/* The Interrupter allocates pages of PCM, for WIC_BATCH slots at a time (WIC, section 5.3). */
 #include "wic.h"
 
-/* Called with the lock of the device's tree held. */
+/* Called with the lock of the device's tree. Returns the first page of the group, or PCM_NONE. */
 static uint32_t allocate(const struct wic *w, struct sync_head *h, const struct sync_channel *k, uint32_t group)
 {
 	struct wic_group *g = wic_group(w, h, group);
 	uint32_t n = g->slots * k->run, parts = w->shards[k->to], page = PCM_NONE;
-	/* Consecutive groups use different shards, so that few consumers wait in each. */
+	/* Consecutive groups use different shards, so that few consumers wait in each shard. */
 	for (uint32_t i = 0; i < parts && page == PCM_NONE; i++)
 		page = pcm_alloc(wic_tree(w, h, k->to), w->pages, parts, (group + i) % parts, n);
 	for (uint32_t i = 0; w->needs_messages && page != PCM_NONE && i < n; i++)
-		/* Relaxed: the Monitor loads it after a fault on a page of this group. */
+		/* Relaxed: the release of g->page in wic_pages() follows, before any fault on these pages. */
 		__atomic_store_n(wic_owner(w, h, k->to, page + i), group + 1, __ATOMIC_RELAXED);
 	return page;
 }
@@ -22,7 +22,7 @@ uint32_t wic_pages(struct wic_space *sp, const struct sync_channel *k, uint32_t 
 	struct sync_head *h = sp->head;
 	uint32_t slot = tag % k->slots, group = k->group_at + slot / WIC_BATCH;
 	struct wic_group *g = wic_group(w, h, group);
-	/* Acquire: pairs with the release below, which follows the stores of owners. */
+	/* Acquire: pairs with the release below, which follows the stores of wic_owner() words. */
 	uint32_t page = __atomic_load_n(&g->page, __ATOMIC_ACQUIRE);
 	if (!page) {
 		struct wic_device *d = wic_device(w, h, k->to);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A device's address space: its PCM pages under userfaultfd. */
+/* A device's PCM pages in the address space of its workers, with userfaultfd descriptors. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,13 +8,13 @@
 
 #include "wic.h"
 
-#define TABLE (2u << 20) /* bytes that one page table covers */
+#define TABLE (2u << 20) /* bytes of memory that one page table covers */
 static int map(struct wic_space *sp)
 {
 	const struct wic *w = sp->wic;
 	uint64_t bytes = (uint64_t)w->pages * UFFD_PAGE;
 	int in_place = w->o->mode == WIC_IN_PLACE;
-	/* The file has all its pages. They are mapped here, before any time is measured. */
+	/* MAP_POPULATE maps all pages of the file here, so that later accesses, which are measured, need no time for it. */
 	sp->staging = mmap(NULL, w->file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, w->file, 0);
 	if (sp->staging == MAP_FAILED) {
 		sp->staging = NULL;
@@ -28,13 +28,15 @@ static int map(struct wic_space *sp)
 		sp->pcm = NULL;
 		return errno;
 	}
-	/* A fault covers one page. A forked child has no mapping: nothing is armed there, and it would read zeroes. */
+	/* No huge pages, so that each fault is for one page. A forked child does not inherit the mapping, because no page
+	 * would be armed there and loads would read zeroes. */
 	if (madvise(sp->pcm, bytes, MADV_NOHUGEPAGE) != 0 && errno != EINVAL)
 		return errno;
 	return madvise(sp->pcm, bytes, MADV_DONTFORK) != 0 ? errno : 0;
 }
 
-/* Each shard has a descriptor, because a wake-up walks over all threads that wait at one descriptor. */
+/* Opens a descriptor for each shard, and arms its pages. There are several shards, because a wake-up walks over all threads
+ * that wait at the same descriptor. */
 static int arm(struct wic_space *sp)
 {
 	const struct wic *w = sp->wic;
@@ -50,7 +52,8 @@ static int arm(struct wic_space *sp)
 			close(fd);
 			return -rc;
 		}
-		/* Page tables are allocated now, not by the first stalls. wic_ready() arms these pages again. */
+		/* Places one page per page table, so that the first stalls do not allocate page tables. wic_ready() arms
+		 * these pages again. */
 		for (uint64_t at = 0; kind == UFFD_MINOR && at < bytes; at += TABLE)
 			(void)uffd_continue(fd, (uintptr_t)sp->pcm + sp->opened * bytes + at, UFFD_PAGE, 0);
 	}
@@ -96,7 +99,7 @@ int wic_attach(void *self, const struct loom_space *space, struct loom_error *er
 		d->space = (uintptr_t)sp;
 		d->pid = (uint64_t)getpid();
 		d->generation++;
-		/* The Monitor is paused until the first sample, whatever an earlier launch has left here. */
+		/* The Monitor is paused until the first sample. An earlier launch may have left other values here. */
 		__atomic_store_n(&d->allowed, 0u, __ATOMIC_RELAXED);
 		__atomic_store_n(&d->working, 0u, __ATOMIC_RELAXED);
 		what = "send its descriptors";
@@ -113,8 +116,8 @@ int wic_attach(void *self, const struct loom_space *space, struct loom_error *er
 			 what, strerror(code), uffd_advice(code));
 }
 
-/* Arms all pages, in steps below what one page table covers. For a longer range the kernel would free the tables, too,
- * and the next stalls would allocate them again. */
+/* Arms all pages again, in steps that are shorter than the range of a page table. For a longer range the kernel would also
+ * free the page table, and the next stall would allocate it again. */
 static void arm_again(struct wic_space *sp)
 {
 	uint64_t bytes = (uint64_t)sp->wic->pages * UFFD_PAGE;
@@ -129,7 +132,7 @@ void wic_ready(void *self, uint32_t device)
 	if (!sp->head)
 		return;
 	struct wic_device *d = wic_device(w, sp->head, device);
-	/* it is paused already; this orders accesses for race detectors */
+	/* The Monitor is paused already, but race detectors need this call, which orders the accesses. */
 	if (wic_pause_monitor(d))
 		return;
 	arm_again(sp);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Common code of the detectors' host halves. They have no options, and most have no state but the host. */
+/* Common code of the detectors' host halves. Detectors have no options. Their state is the host or a struct term_ranks. */
 #ifndef SCHED_TERM_H
 #define SCHED_TERM_H
 
@@ -18,11 +18,11 @@ static inline void term_destroy(void *self)
 	(void)self;
 }
 
-/* State of detectors that cover several ranks. */
+/* The state of a detector that works for several ranks. */
 struct term_ranks {
 	const struct loom_host *host;
-	uint32_t rank, ranks;                    /* ranks that share tasks */
-	const struct loom_remote_blocks *remote; /* [ranks]; NULL if ranks share no tasks */
+	uint32_t rank, ranks;                    /* number of this rank; number of ranks that share tasks */
+	const struct loom_remote_blocks *remote; /* [rank]: its blocks; NULL if ranks share no tasks */
 };
 
 static inline int term_ranks_create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
@@ -54,7 +54,8 @@ static inline int term_ranks_connect(void *self, const struct loom_layout *layou
 	return 0;
 }
 
-/* Defines the plug-in NAME from NAME_need, NAME_init, NAME_collect, more ops, and the device code in NAME.dev.h. */
+/* Defines the plug-in NAME from NAME_need(), NAME_init(), NAME_collect() and the device code in NAME.dev.h. Further
+ * arguments of TERM_PLUGIN_WITH are other host ops. */
 #define TERM_PLUGIN(NAME, FLAGS, SUMMARY)                                                                              \
 	TERM_PLUGIN_WITH(NAME, FLAGS, SUMMARY, .create = term_create, .destroy = term_destroy)
 #define TERM_PLUGIN_WITH(NAME, FLAGS, SUMMARY, ...)                                                                    \

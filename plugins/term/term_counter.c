@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host half of term_counter: no task is left when a counter of idle workers reaches their number. */
+/* Host half of term_counter: no task is left when a counter of idle workers reaches the number of all workers. */
 #include "term_counter.dev.h"
 #include "detector.h"
 

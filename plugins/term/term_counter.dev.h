@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Termination by one counter of idle workers (MGWS thesis, 5.6.1). Device code.
  *
- * Proof: a task is with a worker that is not idle, or on its way between a victim and a thief. The victim cannot become
- * idle before the thief marks the steal as complete, and the thief calls busy() before that mark. So while a task
- * exists the counter stays below the number of workers. Idle workers make no tasks, so it then stays at that number. */
+ * Proof: each task is held by a worker that is not idle, or is on its way from a victim to a thief. The victim cannot become
+ * idle before the thief marks the steal as complete, and the thief calls busy() before that. So while a task exists the
+ * counter is below the number of workers. When it reaches this number it stays there, because idle workers make no tasks. */
 #ifndef TERM_COUNTER_DEV_H
 #define TERM_COUNTER_DEV_H
 
@@ -12,9 +12,9 @@
 #include <gpuloom/term.h>
 #endif
 
-/* The global block, a cache line of its own. */
+/* The stack's block, which has a cache line of its own. */
 struct term_counter {
-	uint64_t idle;
+	uint64_t idle; /* number of idle workers */
 	uint64_t pad[7];
 };
 
@@ -32,8 +32,8 @@ LOOM_FN void term_counter_idle(struct loom_ctx *c)
 
 LOOM_FN void term_counter_busy(struct loom_ctx *c)
 {
-	/* The release of the scheduler's completion mark, and the victim's acquiring load of it, order this add before
-	 * the victim's idle(). */
+	/* After this add the scheduler marks the steal as complete, with a release. The victim acquires this mark before it
+	 * calls idle(). So this add precedes the victim's idle(). */
 	if (c->lane == 0)
 		loom_fetch_add_acq_rel_sys(&term_counter(c)->idle, ~(uint64_t)0);
 }

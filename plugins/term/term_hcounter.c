@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host half of term_hcounter: a counter of idle workers per device, and a word per device that says that it is full. */
+/* Host half of term_hcounter: a counter of idle workers per device, and a word per device that tells other devices whether
+ * all of its workers are idle. */
 #include "term_hcounter.dev.h"
 #include "detector.h"
 

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Termination by a counter of idle workers per device (MGWS thesis, 6.6, as future work). Device code. Workers count in
- * their device's memory. The link between devices carries one store when the last worker of a device becomes idle, and
- * one when the first becomes busy. No word has two devices as writers, so links without atomic operations suffice.
+ * their device's memory. A device is called full while all of its workers are idle. The link between devices carries one
+ * store when a device becomes full, and one when it stops being full. No word has two devices as writers, so links without
+ * atomic operations suffice.
  *
- * The upper half of the counter says how often a worker became busy. The worker that fills the counter reports it in
- * the device's word in the stack's block. A worker that becomes busy in a full device stores another number there, so
- * the word only grows. done() reads all words one after the other, and all but the last again. No task is left if all
- * are full and none has changed. A device's own word is its counter, so with two devices a worker reads the other
- * device's word once. Words of other ranks' devices are read in the same way; no two words need be read at the same
- * time.
+ * The upper half of the counter is the number of times that a worker became busy. The worker that makes the device full
+ * stores the counter into the device's word in the stack's block. A worker that becomes busy in a full device stores a
+ * larger number there, so the value of the word only grows. done() reads the words of all devices one after the other, and
+ * then all but the last word again. No task is left if all devices are full and no word has changed. For its own device a
+ * worker reads the counter in place of the word, so with two devices it reads the other device's word once. done() reads
+ * the words of other ranks' devices in the same way. No two words need be read at the same time.
  *
- * Proof: suppose that done() returns yes while a worker W has a task. Call an operation seen if the first scan read its
- * effect or that of a later one. No unseen busy() changed a word before the second scan. W's idle() is seen, so W
- * became busy after that, unseen, and took the task from a worker V before V's idle(). Suppose that V's idle() were
- * seen. Then the second scan would have seen W's earlier busy(), or the first would, if W's word is the last that it
- * reads. So V, too, became busy unseen, earlier than W, with a task of a third worker; and so on without end. */
+ * Proof: suppose that done() returns 1 while a worker W has a task. An operation is called seen if the first scan read its
+ * effect or the effect of a later operation. No unseen busy() changed a word before the second scan. W's idle() is seen, so
+ * W became busy after that, unseen, and took the task from a worker V before V's idle(). Suppose that V's idle() were seen.
+ * Then the second scan would have seen W's busy(), which is earlier; or the first scan would have, if W's word is the last
+ * that it reads. So V, too, became busy unseen, earlier than W, with a task of a third worker, and so on without end. */
 #ifndef TERM_HCOUNTER_DEV_H
 #define TERM_HCOUNTER_DEV_H
 
@@ -26,30 +27,30 @@
 
 /* The block of a device. */
 struct term_hcounter {
-	uint64_t idle; /* how often a worker became busy << 32 | idle workers */
+	uint64_t idle; /* number of times that a worker became busy << 32 | number of idle workers */
 	uint64_t pad[7];
-	uint32_t done_seen; /* GPU: 1: one of its workers has found that no task is left */
-	uint32_t scanning;  /* GPU: 1: a worker is scanning */
+	uint32_t done_seen; /* on a GPU: 1: a worker of this device has found that no task is left */
+	uint32_t scanning;  /* on a GPU: 1: a worker of this device is scanning */
 	uint32_t pad2[14];
 };
 
-/* The stack's block: a line for each device, which that device writes. A struct term_hcounter_remote for each device of
- * other ranks follows. */
+/* The stack's block is an array of these, one for each device, which this device writes. Behind the array is a struct
+ * term_hcounter_remote for each device of other ranks. */
 struct term_hcounter_device {
-	uint64_t reported; /* the counter when it last became full or stopped being full */
-	uint64_t workers;
+	uint64_t reported; /* the device's word: its counter when the device last became full or stopped being full */
+	uint64_t workers;  /* number of workers of the device */
 	uint64_t remote; /* number of devices of other ranks that share tasks */
 	uint64_t pad[5];
 };
 
 struct term_hcounter_remote {
-	uint64_t at; /* the line of the device: an address or, with `rma`, a reference of its rank */
-	uint32_t rank, rma;
-	uint64_t workers; /* value of that line after the first read; used with `rma` */
+	uint64_t at; /* the device's struct term_hcounter_device: an address or, with `rma`, a loom_ref of its rank */
+	uint32_t rank, rma; /* the device's rank; 1: its memory is reached by RMA */
+	uint64_t workers;   /* used with `rma`: the device's number of workers; 0: not read yet */
 	uint64_t pad;
 };
 
-#define TERM_HCOUNTER_BUSY ((1ull << 32) - 1)
+#define TERM_HCOUNTER_BUSY ((1ull << 32) - 1) /* adds 1 to the upper half of a counter, subtracts 1 from the lower half */
 
 LOOM_FN struct term_hcounter *term_hcounter(const struct loom_ctx *c)
 {
@@ -65,15 +66,15 @@ LOOM_FN void term_hcounter_idle(struct loom_ctx *c)
 {
 	if (c->lane != 0)
 		return;
-	/* Release and acquire: the last worker acquires all earlier writes of the others, and releases them. */
+	/* Release and acquire: the last worker to become idle acquires all earlier writes of the device's other workers. */
 	uint64_t now = loom_fetch_add_acq_rel_dev(&term_hcounter(c)->idle, (uint64_t)1) + 1;
 	if ((uint32_t)now != c->count)
 		return;
-	/* Release: pairs with the acquire in done(). */
+	/* Release: pairs with the acquire in term_hcounter_reported(). */
 	loom_store_release_sys(&term_hcounter_devices(c)[c->device].reported, now);
 #ifdef GPULOOM_DEV_CPU_H
-	/* If devices become full at the same time, one of them sees all words in its next done(), after which its
-	 * workers may sleep. Workers of GPUs never sleep. */
+	/* With this fence, if devices become full at the same time, at least one of them sees all words in its next done().
+	 * Otherwise all workers could sleep after done(). Workers of GPUs never sleep, so they need no fence. */
 	loom_fence_seq_cst_sys();
 #endif
 }
@@ -86,10 +87,10 @@ LOOM_FN void term_hcounter_busy(struct loom_ctx *c)
 	uint64_t was = loom_fetch_add_acq_rel_dev(&term_hcounter(c)->idle, TERM_HCOUNTER_BUSY);
 	if ((uint32_t)was != c->count)
 		return;
-	/* The worker that filled the counter is about to report it; only after that can this worker change the word. */
+	/* The worker that made the device full is about to store the word. This worker must not change the word before. */
 	while (loom_load_relaxed_sys(reported) != was && !loom_stopped(c))
 		loom_pause(c);
-	/* The release of the scheduler's completion mark orders this store before the victim's idle(). */
+	/* After this store the scheduler marks the steal as complete, with a release. So it precedes the victim's idle(). */
 	loom_store_relaxed_sys(reported, was + TERM_HCOUNTER_BUSY);
 }
 
@@ -104,7 +105,7 @@ LOOM_FN uint32_t term_hcounter_count(const struct loom_ctx *c)
 }
 
 #ifdef LOOM_RANKS_RMA
-/* Reads a word of another rank by adding 0, since a get may be torn. Returns 0 if the run has ended. */
+/* Reads a word of another rank by adding 0, because a get is not atomic. Returns 0 if the run has ended. */
 LOOM_FN uint64_t term_hcounter_rma_add(struct loom_ctx *c, const struct term_hcounter_remote *remote, uint64_t offset)
 {
 	struct loom_rma add = {.op = LOOM_NET_ADD, .rank = remote->rank, .remote = remote->at + offset};
@@ -113,8 +114,8 @@ LOOM_FN uint64_t term_hcounter_rma_add(struct loom_ctx *c, const struct term_hco
 }
 #endif
 
-/* Returns the word of the i-th device, counted from those of this rank. *full: the device is full. Acquire: pairs with
- * the release in idle(). */
+/* Returns the word of device i; the devices of other ranks follow those of this rank. *full: set to whether the device is
+ * full. Acquire: pairs with the release in term_hcounter_idle(). */
 LOOM_FN uint64_t term_hcounter_reported(struct loom_ctx *c, uint32_t i, uint32_t *full)
 {
 	const struct term_hcounter_device *device = &term_hcounter_devices(c)[i];
@@ -147,8 +148,9 @@ LOOM_FN uint64_t term_hcounter_reported(struct loom_ctx *c, uint32_t i, uint32_t
 	return reported;
 }
 
-/* Called by lane 0. Returns the sum of the words of this device and of the next ones, `devices` of `all`. Each word
- * only grows. ~0: one device is not full. */
+/* Called by lane 0. Checks this device and the next ones, `devices` of `all` devices. Returns ~0 if one of them is not full.
+ * Else returns the sum of their words, without the word of the last of all devices. Each word only grows, so the sum is the
+ * same in two scans only if no word has changed. */
 LOOM_FN uint64_t term_hcounter_scan(struct loom_ctx *c, uint32_t devices, uint32_t all)
 {
 	uint64_t sum = loom_load_acquire_dev(&term_hcounter(c)->idle);
@@ -169,8 +171,8 @@ LOOM_FN int term_hcounter_all(struct loom_ctx *c)
 	return first != ~0ull && term_hcounter_scan(c, all - 1, all) == first;
 }
 
-/* On a GPU one worker scans for all: thousands of workers that read a line over a link delay each other by
- * milliseconds. A CPU's workers may sleep, so each of them scans before it sleeps. */
+/* On a GPU one worker at a time scans for all workers. Thousands of workers that read a line over a link would delay each
+ * other by milliseconds. A CPU's workers may sleep, so each of them scans before it sleeps. */
 LOOM_FN int term_hcounter_check(struct loom_ctx *c)
 {
 #ifdef GPULOOM_DEV_CPU_H
@@ -178,7 +180,7 @@ LOOM_FN int term_hcounter_check(struct loom_ctx *c)
 #else
 	struct term_hcounter *mine = term_hcounter(c);
 	uint32_t free = 0;
-	/* Acquire: pairs with the release below. */
+	/* Acquire: pairs with the release of done_seen below. */
 	if (loom_load_acquire_dev(&mine->done_seen))
 		return 1;
 	if (loom_load_relaxed_dev(&mine->scanning) || !loom_cas_acq_rel_dev(&mine->scanning, &free, 1u))
@@ -198,7 +200,7 @@ LOOM_FN int term_hcounter_done(struct loom_ctx *c, uint64_t stolen_out)
 {
 	(void)stolen_out;
 	int all = 0;
-	/* Reads the device's own counter first: if it is not full, no scan is needed. */
+	/* Reads the device's own counter first, because a scan is needed only if the device is full. */
 	if (c->lane == 0 && (uint32_t)loom_load_relaxed_dev(&term_hcounter(c)->idle) == c->count)
 		all = term_hcounter_check(c);
 	return (int)loom_from_lane0(c, (uint64_t)all);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host half of term_tree: votes travel up one tree per device, one over devices, and one over ranks. */
+/* Host half of term_tree: votes travel up a tree of workers per device, a tree of devices, and a tree of ranks. */
 #include <string.h>
 
 #include "term_tree.dev.h"
@@ -40,7 +40,7 @@ static int term_tree_init(void *self, const struct loom_layout *layout, const st
 	return 0;
 }
 
-/* Checks that all workers have left with the verdict. */
+/* Checks that all workers left because the root had found that no task is left. */
 static int term_tree_collect(void *self, const struct loom_layout *layout, const struct loom_view *view,
 			     struct loom_report *report, struct loom_error *err)
 {

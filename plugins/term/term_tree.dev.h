@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Termination by votes that travel up binary trees, in rounds (MGWS thesis, 5.6.2 and 5.6.3). Device code.
  *
- * The workers of a device form a tree in its memory. The root of this tree is also the device's node of a tree over
- * devices, in the stack's memory. If ranks share tasks, the root of that tree is the rank's node of a tree over ranks:
- * each rank writes its own memory, and reads its neighbours'. A worker votes once per round, when it is idle and its
- * children have voted. It votes "out of work" if all children did and no task was stolen from it since its last vote.
- * The root ends the run or opens the next round, and each node passes that on to its children. A worker with tasks does
- * not vote, so the round waits for it, as the run must.
+ * The workers of a device form a tree in its memory. The root of this tree is also the device's node in a tree of devices,
+ * which is in the stack's block. If ranks share tasks, the root of the tree of devices is also the rank's node in a tree of
+ * ranks. Each rank writes only its own memory, and reads the memory of its neighbours in the tree. A worker votes once per
+ * round, when it is idle and its children have voted. It votes "out of work" if all children have voted so and no task was
+ * stolen from it since its last vote. The root ends the run or opens the next round, and each node passes that on to its
+ * children. A worker with tasks does not vote, so the round waits for this worker.
  *
  * Proof: suppose that the root counts only votes "out of work" while a worker W has a task. W was idle when it voted,
- * so it took tasks from a worker V after that. If V had not voted in this round, a task was stolen from V between two
- * of its votes, so V does not vote "out of work". If V had voted, V was idle, too, at that time. It has taken tasks
- * since, from a third worker, at an earlier time than W; and so on without end. So there is no such W. */
+ * so it took tasks from a worker V after that. If V had not voted in this round yet, a task was stolen from V between two
+ * of its votes, so V does not vote "out of work". If V had voted, V was idle, too, when it voted. Since then V has taken
+ * tasks from a third worker, at an earlier time than W; and so on without end. So there is no such W. */
 #ifndef TERM_TREE_DEV_H
 #define TERM_TREE_DEV_H
 
@@ -21,20 +21,22 @@
 #include <gpuloom/trigger.h>
 #endif
 
-/* A node per worker of a device; in the stack's block one per device, and one for the rank. A node is a cache line. */
+/* A node has a cache line of its own. A device's block has a node per worker. The stack's block has a node per device, and
+ * one for the rank. */
 struct term_tree_node {
-	uint32_t vote; /* 2 round + 1 if there is work; written by the node, read by its parent */
-	uint32_t open; /* the round that is open below the node; written by the node, read by its children */
+	uint32_t vote; /* 2 * the round of the last vote, + 1 if there is work; the parent reads it */
+	uint32_t open; /* the round in which the nodes below may vote, or TERM_TREE_DONE; the children read it */
 	uint32_t pad[14];
 };
-#define TERM_TREE_DONE 0xffffffffu
+#define TERM_TREE_DONE 0xffffffffu /* in place of a round: no task is left */
 
-/* The rank's node in the tree over ranks, which follows the nodes of the stack's block. */
+/* The rank's node in the tree of ranks, and the neighbours in this tree. It follows the devices' nodes in the stack's
+ * block. */
 enum { TERM_TREE_UP, TERM_TREE_LEFT, TERM_TREE_RIGHT, TERM_TREE_NEIGHBOURS };
 struct term_tree_ranks {
 	struct term_tree_node own;
 	struct {
-		uint64_t at; /* node of that rank: an address or, with `rma`, a reference; 0: there is no neighbour */
+		uint64_t at; /* node of that rank: an address or, with `rma`, a loom_ref; 0: there is no such neighbour */
 		uint32_t rank, rma;
 	} neighbour[TERM_TREE_NEIGHBOURS];
 	uint64_t pad[2];
@@ -42,8 +44,8 @@ struct term_tree_ranks {
 
 /* A worker's private state. */
 struct term_tree_mine {
-	uint64_t stolen_out; /* the value at the last vote */
-	uint32_t round;
+	uint64_t stolen_out; /* argument of done() at the last vote */
+	uint32_t round;      /* the round in which this worker may vote, or TERM_TREE_DONE; 0: at the start */
 	uint32_t voted; /* 1: the worker has voted in this round */
 };
 
@@ -78,7 +80,8 @@ LOOM_FN int term_tree_has(const struct loom_ctx *c, uint32_t which)
 #endif
 }
 
-/* Returns the neighbour's node. Both words are in the first 8 bytes. Acquire: pairs with the releases below. */
+/* Returns a copy of the neighbour's node. Its two words are in the first 8 bytes, which RMA reads at once. Acquire: pairs
+ * with the releases in term_tree_open_round() and term_tree_step(). */
 LOOM_FN struct term_tree_node term_tree_rank(struct loom_ctx *c, uint32_t which)
 {
 	struct term_tree_node seen = {0, 0, {0}};
@@ -87,7 +90,7 @@ LOOM_FN struct term_tree_node term_tree_rank(struct loom_ctx *c, uint32_t which)
 	const struct term_tree_node *there = (const struct term_tree_node *)(uintptr_t)ranks->neighbour[which].at;
 #ifdef LOOM_RANKS_RMA
 	if (ranks->neighbour[which].rma) {
-		/* Adds 0, since a get may be torn. */
+		/* Reads the word by adding 0, because a get is not atomic. */
 		struct loom_rma add = {
 		    .op = LOOM_NET_ADD, .rank = ranks->neighbour[which].rank, .remote = ranks->neighbour[which].at};
 		uint64_t was = 0;
@@ -104,7 +107,7 @@ LOOM_FN struct term_tree_node term_tree_rank(struct loom_ctx *c, uint32_t which)
 	return seen;
 }
 
-/* term_tree_children() for the ranks below this one. */
+/* As term_tree_children(), for the ranks below this rank. */
 LOOM_FN int term_tree_rank_children(struct loom_ctx *c, uint32_t round, uint32_t *work)
 {
 	for (uint32_t i = TERM_TREE_LEFT; i <= TERM_TREE_RIGHT; i++) {
@@ -118,8 +121,8 @@ LOOM_FN int term_tree_rank_children(struct loom_ctx *c, uint32_t round, uint32_t
 	return 1;
 }
 
-/* Returns whether both children of node `at` have voted in this round. *work: one of them voted that there is work.
- * Acquire: pairs with the release of the vote, so the root has seen all writes of the workers. */
+/* Returns whether both children of node `at` have voted in this round. *work: set to 1 if one of them voted that there is
+ * work. Acquire: pairs with the release of the vote, so the root acquires the writes of all workers. */
 LOOM_FN int term_tree_children(const struct term_tree_node *node, uint32_t at, uint32_t n, uint32_t round,
 			       uint32_t *work)
 {
@@ -132,7 +135,7 @@ LOOM_FN int term_tree_children(const struct term_tree_node *node, uint32_t at, u
 	return 1;
 }
 
-/* Opens a round below this worker, or passes the verdict on. */
+/* Opens a round for this worker and for the nodes below it. round: may be TERM_TREE_DONE. */
 LOOM_FN void term_tree_open_round(struct loom_ctx *c, uint32_t round)
 {
 	struct term_tree_mine *mine = term_tree_mine(c);
@@ -145,8 +148,8 @@ LOOM_FN void term_tree_open_round(struct loom_ctx *c, uint32_t round)
 	mine->voted = 0;
 }
 
-/* Called by lane 0. Makes one step: takes over a round or the verdict, votes, or decides at the root. Returns 1 for
- * a verdict. */
+/* Called by lane 0. Opens a round if the parent has opened it, and votes if all children have voted. The root does not vote,
+ * but ends the run or opens the next round. Returns 1 if no task is left. */
 LOOM_FN int term_tree_step(struct loom_ctx *c, uint64_t stolen_out)
 {
 	struct term_tree_mine *mine = term_tree_mine(c);
@@ -176,7 +179,7 @@ LOOM_FN int term_tree_step(struct loom_ctx *c, uint64_t stolen_out)
 		return !work;
 	}
 	mine->voted = 1;
-	/* Release: covers the writes of this worker and of all below it. */
+	/* Release: covers the writes of this worker, and the writes of workers below it, which it has acquired. */
 	loom_store_release_sys(at    ? &workers[at].vote
 			       : top ? &term_tree_ranks(c)->own.vote
 				     : &devices[c->device].vote,
@@ -191,7 +194,7 @@ LOOM_FN void term_tree_idle(struct loom_ctx *c)
 
 LOOM_FN void term_tree_busy(struct loom_ctx *c)
 {
-	(void)c; /* the victim votes that there is work */
+	(void)c; /* not needed, because the victim of the steal votes that there is work */
 }
 
 LOOM_FN int term_tree_done(struct loom_ctx *c, uint64_t stolen_out)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All segments are in one region of host memory that every device maps (MGWS thesis, 4.7). */
+/* transport_host: all segments are in one region of host memory that every device maps (MGWS thesis, 4.7). */
 #include <gpuloom/transport.h>
 
 #include "../shared/hostmem/segments.h"

@@ -55,7 +55,7 @@ uint32_t placement_home(const struct placement *placement, const struct loom_seg
 	if (placement->kind == PLACE_DEVICE)
 		return placement->device;
 	if (want->owner < 0)
-		return 0; /* for the stack's segments no placement is better */
+		return 0; /* segments of the stack have no owner, and are in the memory of device 0 */
 	if (placement->kind == PLACE_HOST)
 		return devices;
 	uint32_t shift = placement->kind == PLACE_REMOTE;

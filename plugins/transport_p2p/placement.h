@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selects the device whose memory a segment is in. */
+/* Selects the device whose memory holds a segment. */
 #ifndef GPULOOM_PLACEMENT_H
 #define GPULOOM_PLACEMENT_H
 
@@ -9,16 +9,16 @@ enum placement_kind { PLACE_OWNER, PLACE_REMOTE, PLACE_HOST, PLACE_DEVICE };
 
 struct placement {
 	enum placement_kind kind;
-	uint32_t device; /* index of the device; used with PLACE_DEVICE */
+	uint32_t device; /* with PLACE_DEVICE: index of the device */
 };
 
-/* Parses "owner", "remote", "host" or "device:N". */
+/* Parses "owner", "remote", "host" or "device:N". Returns 0 or an error. */
 int placement_parse(const struct loom_host *host, const char *text, struct placement *placement,
 		    struct loom_error *err);
-/* Rejects placements that are impossible with `devices` devices. */
+/* Returns an error if the placement is impossible with `devices` devices. */
 int placement_check(const struct loom_host *host, const struct placement *placement, uint32_t devices,
 		    struct loom_error *err);
-/* Returns the device whose memory the segment is in; `devices` stands for host memory. */
+/* Returns the index of the device whose memory holds the segment, or `devices` for host memory. */
 uint32_t placement_home(const struct placement *placement, const struct loom_segment_want *want, uint32_t devices);
 
 #endif

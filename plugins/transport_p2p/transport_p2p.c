@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each device owns its segments, and the others access them directly (MGWS thesis, 4.7). */
+/* transport_p2p: each device owns its segments, and other devices access them directly (MGWS thesis, 4.7). */
 #include <gpuloom/transport.h>
 
 #include "../shared/hostmem/segments.h"

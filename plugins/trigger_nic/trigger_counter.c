@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host half of trigger_counter: a page of counters in memory, which the NIC polls. */
+/* Host half of trigger_counter. The counters are a page in host memory, which the NIC polls. */
 #include "../shared/nic/nic.h"
 #include "trigger_counter.dev.h"
 
-/* The counters with posts; the NIC polls only these. */
+/* The counters that have posts. The NIC polls only these. */
 struct counter_watch {
-	uint32_t n;
-	uint32_t entries;
-	uint32_t *tag;  /* [n] */
-	uint64_t *seen; /* [entries], by tag */
-	uint8_t *watched; /* [entries], by tag */
+	uint32_t n; /* number of counters that have posts */
+	uint32_t entries; /* number of counters of the page */
+	uint32_t *tag;  /* [n]: their tags */
+	uint64_t *seen; /* [entries], by tag: the value that the NIC loaded last */
+	uint8_t *watched; /* [entries], by tag: 1 if the tag is in `tag` */
 };
 
 static uint32_t entries_of(const struct nic *nic)

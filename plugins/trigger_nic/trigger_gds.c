@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host half of trigger_gds: operations are ready in the NIC, and doorbells start them at kernel boundaries. */
+/* Host half of trigger_gds. The NIC has ready operations, and doorbells start them at kernel boundaries. */
 #include "../shared/nic/nic.h"
 #include "trigger_gds.dev.h"
 
-/* The device reports the ends of kernels that it launches in struct nic_kernel_ends. Workers that model kernel
- * boundaries push their records into the FIFO. */
+/* Devices that launch each kernel report its end in struct nic_kernel_ends. Devices whose workers only model kernel
+ * boundaries push the workers' records into the FIFO. */
 static uint32_t gds_poll(struct nic *nic)
 {
 	return nic_poll_kernel_ends(nic) + nic_poll_fifo(nic);
 }
 
-/* The end of the sample also ends the kernel. */
+/* The end of a sample also ends the kernel, so the last records are taken here. */
 static int gds_drained(struct nic *nic)
 {
 	return nic_take_records(nic, 0, nic->workers) == 0 && nic_drained_fifo(nic);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trigger_gds: operations are ready, and the device's front end rings their doorbells when the kernel ends, without the
- * host (GPUDirect Async; GPU-TN, sections 1 and 5.1). Device code. */
+/* trigger_gds, device code. Operations are ready in the NIC. When the kernel ends, the device's front end rings their
+ * doorbells, without the host (GPUDirect Async; GPU-TN, sections 1 and 5.1). */
 #ifndef TRIGGER_GDS_DEV_H
 #define TRIGGER_GDS_DEV_H
 
@@ -18,8 +18,8 @@ LOOM_FN int trigger_gds_fire(struct loom_ctx *c, uint64_t tag, uint32_t count)
 NIC_FIRE_ALONE(trigger_gds)
 
 #ifdef LOOM_SIM
-/* Under virtual time the NIC performs the work of the front end, at the cost of a doorbell, because a worker would
- * spend time of its own on it. The launch of the next kernel overlaps. */
+/* Under virtual time the NIC does the work of the front end, and takes the time of one doorbell for it. A worker that
+ * did this work would spend virtual time of its own. The launch of the next kernel overlaps with the work. */
 LOOM_FN int trigger_gds_boundary(struct loom_ctx *c)
 {
 	uint64_t kernel = 0;
@@ -34,8 +34,8 @@ LOOM_FN int trigger_gds_boundary(struct loom_ctx *c)
 	return nic_kernel_await(c, kernel);
 }
 #else
-/* Acts as the front end: pushes the records of this device's workers. Lanes share the work, as each load of a record
- * may take a round trip to the host's memory. */
+/* Does the work of the front end: pushes the records of this device's workers. Lanes share the work, because each load
+ * of a record may take a round trip to host memory. */
 LOOM_FN void trigger_gds_ring(struct loom_ctx *c)
 {
 	uint64_t most = nic_shape(c)->recorded;
@@ -43,10 +43,10 @@ LOOM_FN void trigger_gds_ring(struct loom_ctx *c)
 	for (uint32_t w = c->first + c->lane; w < c->first + c->count; w += c->lanes) {
 		struct nic_record *r = (struct nic_record *)loom_public(c, LOOM_TRIGGER, w);
 		uint64_t n = r->fires < most ? r->fires : most;
-		/* A push fails only when the run is stopped, which every worker notices. */
+		/* A push fails only when the run is stopped. Every worker notices that by itself. */
 		for (uint64_t i = 0; i < n && !rc; i++)
 			rc = nic_push(c, ((uint64_t *)(r + 1))[i], 0, 1);
-		r->fires = 0; /* the workers wait */
+		r->fires = 0; /* no race: the workers wait in nic_kernel_await() */
 	}
 	loom_barrier_lanes(c);
 }

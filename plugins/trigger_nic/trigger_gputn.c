@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host half of trigger_gputn: a FIFO of tags, which the NIC matches (GPU-TN, section 3). */
+/* Host half of trigger_gputn. Workers store tags into a FIFO, and the NIC matches them with posts (GPU-TN, section
+ * 3). */
 #include "../shared/nic/nic.h"
 #include "trigger_gputn.dev.h"
 

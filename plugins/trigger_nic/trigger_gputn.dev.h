@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trigger_gputn: a fire is one store into the NIC's trigger FIFO (GPU-TN, 3.1). Device code. */
+/* trigger_gputn, device code. A fire is one store into the NIC's trigger FIFO (GPU-TN, 3.1). */
 #ifndef TRIGGER_GPUTN_DEV_H
 #define TRIGGER_GPUTN_DEV_H
 
@@ -25,7 +25,7 @@ LOOM_FN int trigger_gputn_fire_with(struct loom_ctx *c, uint64_t tag, uint64_t a
 {
 	if (tag - 1 >= LOOM_TAG_MAX)
 		return LOOM_EINVAL;
-	/* The device never counts operations with an argument. */
+	/* If the device counts this tag, no post of the tag takes an argument, so the fire needs none. */
 	return nic_counts(c, tag) ? nic_fire(c, tag, 1, 1) : nic_push(c, nic_word(tag, 1) | 2, argument, 1);
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host half of trigger_hdn: the host waits for the end of a kernel, builds the operations and sends. The NIC's thread
- * acts as that host. */
+/* Host half of trigger_hdn. The host waits for the end of a kernel, builds the operations and sends. The NIC's thread
+ * plays the part of that host. */
 #include "../shared/nic/nic.h"
 #include "trigger_hdn.dev.h"
 
-/* The end of the sample also ends the kernel. */
+/* The end of a sample also ends the kernel, so the last records are taken here. */
 static int hdn_drained(struct nic *nic)
 {
 	return nic_take_records(nic, 0, nic->workers) == 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trigger_hdn: host-driven networking: the kernel ends, then the host sends (GPU-TN, section 1). Device code: a fire is
- * recorded, and the boundary waits for the host. */
+/* trigger_hdn, device code. Host-driven networking: the kernel ends, then the host sends (GPU-TN, section 1). A fire is
+ * recorded, and the boundary waits until the host has taken the records. */
 #ifndef TRIGGER_HDN_DEV_H
 #define TRIGGER_HDN_DEV_H
 
@@ -24,7 +24,8 @@ LOOM_FN int trigger_hdn_boundary(struct loom_ctx *c)
 		struct nic_kernel_ends *g = (struct nic_kernel_ends *)nic_at(c, nic_shape(c)->ends_at) + c->device;
 		/* Release: pairs with the host's acquire in nic_poll_kernel_ends(). */
 		loom_store_release_sys(&g->ended, kernel + 1);
-		/* Acquire: pairs with the host's release after it has taken the records. */
+		/* Acquire: pairs with the release in nic_poll_kernel_ends(), which follows the host's use of the
+		 * records. */
 		while (loom_load_acquire_sys(&g->begun) != kernel + 1 && !loom_stopped(c))
 			loom_pause(c);
 		nic_kernel_begin(c, kernel);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host half of trigger_proxy: a thread of the host takes descriptors that devices built, counts them, and sends. The
- * list counts and queues as in the other plug-ins. A run uses the descriptor if that was built from the post that is
- * due. Otherwise, for example if the fire came first, it uses the post. */
+/* Host half of trigger_proxy. A host thread takes descriptors that devices have built, counts them, and sends. The
+ * trigger list counts and queues as in the other plug-ins with a NIC. If the descriptor was built from the post that
+ * becomes due, the operation is taken from the descriptor. Otherwise, for example if the fire preceded the post, it is
+ * taken from the post. */
 #include "../shared/nic/nic.h"
 #include "trigger_proxy.dev.h"
 
 #define BATCH 64u
 
 struct proxy_state {
-	struct loom_trigger_post what; /* a run for which the provider had no room */
-	uint32_t post;
+	struct loom_trigger_post what; /* if is_stalled: an operation for which the provider had no room */
+	uint32_t post;		       /* index of its post in nic.list */
 	int is_stalled;
 };
 
@@ -41,14 +42,14 @@ static void proxy_reset(struct nic *nic)
 	((struct proxy_state *)nic->own)->is_stalled = 0;
 }
 
-/* ---- what devices build from -------------------------------------------------------------------------- */
+/* ---- the table of the next posts ---------------------------------------------------------------------- */
 
 static uint64_t id_of(const struct nic *nic, uint32_t post)
 {
 	return (uint64_t)nic->list.post[post].generation << 32 | post;
 }
 
-/* Publishes to the devices the next post of a counter, or that there is none. */
+/* Writes the next post of a counter to the table from which devices build descriptors, or clears its entry there. */
 static void proxy_publish(struct nic *nic, uint32_t counter)
 {
 	const struct list_counter *c = &nic->list.counter[counter];
@@ -66,7 +67,8 @@ static void proxy_publish(struct nic *nic, uint32_t counter)
 	if (e->tag == c->tag && e->word[PROXY_ID] == word[PROXY_ID])
 		return;
 	__atomic_store_n(&e->version, e->version + 1, __ATOMIC_RELAXED);
-	/* Each store is a release, for the devices' fence: with a new word a device also loads the odd version. */
+	/* Each store is a release: it pairs with the fence in proxy_read_entry(). A device that loads a new word then
+	 * also sees the odd version. */
 	for (uint32_t k = 0; k < PROXY_BUILT; k++)
 		__atomic_store_n(&e->word[k], word[k], __ATOMIC_RELEASE);
 	/* Release: pairs with the acquires in proxy_read_entry(). */
@@ -96,7 +98,7 @@ static int decode(const struct nic *nic, const uint64_t *word, uint32_t post, st
 	w->bytes = word[PROXY_BYTES];
 	w->slot = (uint32_t)word[PROXY_SLOTS];
 	w->notify = (uint32_t)(word[PROXY_SLOTS] >> 32);
-	w->flags = 0; /* already applied by the device */
+	w->flags = 0; /* the device has already applied the argument */
 	int remote = w->op == LOOM_NET_PUT || w->op == LOOM_NET_GET || w->op == LOOM_NET_ADD;
 	if (w->op != posted->op || w->type != posted->type || w->slot >= nic->table.slots)
 		return 0;
@@ -109,7 +111,7 @@ static int decode(const struct nic *nic, const uint64_t *word, uint32_t post, st
 		!(remote && nic_fabric_check(nic, w->target, w->remote, w->bytes)));
 }
 
-/* Runs the operations that a descriptor made due, in the order of the list. */
+/* Runs the operations that a descriptor has made due, in the order of the queue. */
 static void run(struct nic *nic, const uint64_t *word)
 {
 	struct proxy_state *own = nic->own;
@@ -120,7 +122,7 @@ static void run(struct nic *nic, const uint64_t *word)
 			nic->stalled = due;
 			nic->is_stalled = 1;
 			nic_run_due(nic);
-			return; /* the rest of the queue follows later */
+			return; /* the next nic_run_due() runs the rest of the queue */
 		}
 		if (!decode(nic, word, due.post, &w)) {
 			nic_fail(nic, LOOM_EIO, "a descriptor from the device names no operation, rank or memory");

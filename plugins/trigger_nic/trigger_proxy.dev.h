@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trigger_proxy: GPU host networking. Each fire is a descriptor of 64 bytes that the device builds; a thread of the
- * host takes it, counts it and sends (GPU-TN, section 1). Device code. Descriptors are built from a table by tag, which
- * the host fills as operations are posted. Without an entry a fire sends its tag, and the host builds the operation. */
+/* trigger_proxy, device code. GPU host networking: each fire is a descriptor of 64 bytes that the device builds. A host
+ * thread takes it, counts it and sends (GPU-TN, section 1). The device builds a descriptor from a table, indexed by
+ * tag, which the host fills when operations are posted. If the table has no entry for the tag, the descriptor has only
+ * the tag, and the host takes the operation from the post. */
 #ifndef TRIGGER_PROXY_DEV_H
 #define TRIGGER_PROXY_DEV_H
 
@@ -9,9 +10,10 @@
 #include "../shared/nic/nic.dev.h"
 #endif
 
-/* A descriptor. COMMIT is a trigger word (nic.dev.h); OP: target << 32 | flags << 16 | type << 8 | op. */
+/* The words of a descriptor. PROXY_COMMIT is a trigger word (nic.dev.h). PROXY_OP is target << 32 | flags << 16 | type
+ * << 8 | op. */
 enum {
-	PROXY_ID, /* id of the post from which it was built; 0: none */
+	PROXY_ID, /* id of the post from which the descriptor was built; 0: the descriptor has only the tag */
 	PROXY_OP,
 	PROXY_LOCAL,
 	PROXY_REMOTE,
@@ -23,16 +25,16 @@ enum {
 	PROXY_WORDS
 };
 
-/* At extra_at: `extra` entries, hashed by tag. */
+/* An entry of the table, which is a hash table of nic_shape.extra entries at nic_shape.extra_at. */
 struct proxy_entry {
-	uint64_t tag;     /* stored once by the host; 0: free */
+	uint64_t tag;     /* stored once per sample by the host; 0: free */
 	uint64_t version; /* odd: the host is writing the entry */
 	uint64_t word[PROXY_BUILT];
 };
 
-/* One ring for each device follows. */
+/* The head of a ring of descriptors. After the table, there is one ring for each device. */
 struct proxy_ring {
-	uint64_t tail;
+	uint64_t tail; /* number of descriptors that the host has taken */
 	uint64_t pad[7];
 };
 
@@ -41,7 +43,8 @@ LOOM_FN uint64_t proxy_ring_bytes(uint64_t entries)
 	return sizeof(struct proxy_ring) + entries * PROXY_WORDS * sizeof(uint64_t);
 }
 
-/* Copies the entry of a tag into word[0 .. PROXY_BUILT - 1]. */
+/* Copies the table's entry of a tag into word[0 .. PROXY_BUILT - 1]. word[PROXY_ID] is 0 if there is none, or if the
+ * host was writing it. */
 LOOM_FN void proxy_read_entry(const struct loom_ctx *c, uint64_t tag, uint64_t *word)
 {
 	const struct nic_shape *s = nic_shape(c);
@@ -55,12 +58,12 @@ LOOM_FN void proxy_read_entry(const struct loom_ctx *c, uint64_t tag, uint64_t *
 			return;
 		if (have != tag)
 			continue;
-		/* Acquire: pairs with the release of the even version, which follows its words. */
+		/* Acquire: pairs with the release of the even version in proxy_publish(), which follows the words. */
 		uint64_t version = loom_load_acquire_sys(&e->version);
 		for (uint32_t k = 0; k < PROXY_BUILT; k++)
 			word[k] = loom_load_relaxed_sys(&e->word[k]);
-		/* Acquire fence: pairs with the host's releases of the words, which follow the odd version. So a new
-		 * word implies that version. */
+		/* Acquire fence: pairs with the releases of the words in proxy_publish(), which follow the odd version.
+		 * So if a loaded word is new, the load below returns another version. */
 		loom_fence_acquire_sys();
 		if (version & 1 || loom_load_relaxed_sys(&e->version) != version)
 			word[PROXY_ID] = 0;
@@ -68,7 +71,7 @@ LOOM_FN void proxy_read_entry(const struct loom_ctx *c, uint64_t tag, uint64_t *
 	}
 }
 
-/* Applies the argument on the device: dynamic communication (GPU-TN, 3.4). */
+/* Applies the argument of a fire to a descriptor, on the device: dynamic communication (GPU-TN, 3.4). */
 LOOM_FN void proxy_apply(uint64_t *word, uint64_t argument)
 {
 	uint64_t flags = word[PROXY_OP] >> 16 & 0xffff, offset = argument & 0xffffffffffffull;
@@ -97,7 +100,7 @@ LOOM_FN int proxy_send(struct loom_ctx *c, uint64_t trigger, uint64_t argument)
 	for (uint32_t k = 0; k < PROXY_BUILT; k++)
 		to[k] = word[k];
 	to[PROXY_ARGUMENT] = argument;
-	/* Release: pairs with the host's acquire; descriptor and payload precede it. */
+	/* Release: pairs with the acquire in committed(). The descriptor and the payload are written before. */
 	loom_store_release_sys(&to[PROXY_COMMIT], trigger | nic_lap(n, s->entries));
 	return 0;
 }

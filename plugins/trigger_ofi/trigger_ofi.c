@@ -1,36 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host half of trigger_ofi: the provider's own counters and deferred work (fi_trigger(3)). The provider compares
- * thresholds and runs operations; this engine only adds to the provider's counters. trigger_ofi is the oracle and
- * baseline of the other plug-ins. When a counter jumps, the sockets provider, unlike fi_trigger(3), runs pending work
- * in the order of posting. So a counter is raised in steps that stop at each threshold. COUNT has no operation and uses
- * the NIC's list. Work that re-arms is deferred again each time it completes. */
+ * thresholds and runs operations. This engine only adds to the provider's counters. The other plug-ins are tested and
+ * measured against trigger_ofi.
+ *
+ * When a counter jumps over several thresholds, the sockets provider runs pending work in the order of posting, unlike
+ * fi_trigger(3). So the engine raises a counter in steps that stop at each threshold. LOOM_NET_COUNT has no operation
+ * for the provider, and uses the NIC's list. Work that re-arms is deferred again each time it completes. */
 #include <errno.h>
 
 #include "../shared/nic/nic.h"
 #include "trigger_ofi.dev.h"
 
 #define COUNTER_MOST INT32_MAX /* the largest value of the provider's counters */
-#define NUDGE_EVERY 1024u
+#define NUDGE_EVERY 1024u /* polls without success between two calls of nudge() */
 
+/* States of work. AGAIN: to be deferred. RUNS: the threshold is reached. NOTIFIES: the run has ended, its notification
+ * is to be sent. LOST: still in flight from an earlier sample. */
 enum { WORK_FREE = 0, WORK_WAITS, WORK_AGAIN, WORK_RUNS, WORK_NOTIFIES, WORK_LOST };
 
 struct ofi_work {
 	struct fabric_work deferred; /* first member: events carry its address */
 	struct loom_trigger_post what;
-	struct fabric_counter *done;
-	uint64_t threshold;         /* threshold of this run */
-	uint64_t completed, failed; /* counts of earlier runs */
+	struct fabric_counter *done; /* the provider's counter of completions of this work */
+	uint64_t threshold;         /* threshold of the present run */
+	uint64_t completed, failed; /* values of `done` that were read last */
 	uint32_t counter;                /* index in nic->list.counter */
 	uint32_t state;
-	uint32_t generation, next; /* next: next one in the list of its state */
-	int status;                /* status of the run in flight */
+	uint32_t generation, next; /* next: index of the next work of the same list */
+	int status;                /* 0, or the error of the present run */
 };
 
 struct ofi_state {
 	struct ofi_work *work;              /* [list.posts] */
-	struct fabric_counter **fired;  /* [list.mask + 1], created for the first work of a tag */
-	uint32_t *waiting;                /* [list.mask + 1]: pending work of a counter, in the order of posting */
-	uint32_t free, runs, again, notifies; /* heads of lists of work */
+	struct fabric_counter **fired;  /* [list.mask + 1]: the provider's counter of a tag; NULL: no work was posted */
+	/* [list.mask + 1]: first pending work of a counter, in the order of posting. */
+	uint32_t *waiting;
+	uint32_t free, runs, again, notifies; /* first work of each list, or LIST_NONE */
+	/* Number of works in `runs`; how many of these are receives; number of successive polls without success. */
 	uint32_t running, receiving, idle;
 };
 
@@ -39,7 +45,7 @@ static struct ofi_state *state_of(const struct nic *nic)
 	return nic->own;
 }
 
-/* ---- to the provider -------------------------------------------------------------------------------- */
+/* ---- deferring work --------------------------------------------------------------------------------- */
 
 static void append(struct ofi_state *o, uint32_t *head, uint32_t i, uint32_t state)
 {
@@ -72,7 +78,7 @@ static void mark_running(struct ofi_state *o, uint32_t i)
 	o->receiving += o->work[i].what.op == LOOM_NET_RECV;
 }
 
-/* Returns LOOM_EAGAIN if the counter has passed the threshold, and the provider has no room. */
+/* Passes work to the provider. Returns 0, or LOOM_EAGAIN if the work is due and the provider has no room. */
 static int defer(struct nic *nic, uint32_t i)
 {
 	struct ofi_state *o = state_of(nic);
@@ -110,7 +116,7 @@ static void run_again(struct nic *nic, uint32_t i)
 		append(o, &o->again, i, WORK_AGAIN);
 }
 
-/* Raises the provider's counter by n, from threshold to threshold. */
+/* Raises the provider's counter by n, in steps that stop at each threshold of pending work. */
 static void raise_counter(struct nic *nic, uint32_t counter, uint64_t n)
 {
 	struct ofi_state *o = state_of(nic);
@@ -147,9 +153,9 @@ static void ofi_count(struct nic *nic, uint64_t tag, uint64_t n)
 		raise_counter(nic, counter, n);
 }
 
-/* ---- back from it ------------------------------------------------------------------------------------ */
+/* ---- runs that end ----------------------------------------------------------------------------------- */
 
-/* Called when a run has ended and its target is notified. */
+/* Called when a run has ended and its notification was sent. */
 static void finish_run(struct nic *nic, uint32_t i)
 {
 	struct ofi_work *w = &state_of(nic)->work[i];
@@ -161,7 +167,7 @@ static void finish_run(struct nic *nic, uint32_t i)
 	}
 }
 
-/* Returns LOOM_EAGAIN if no request is free for the notification. */
+/* Ends a run. Returns 0, or LOOM_EAGAIN if its notification finds no free request. */
 static int end_run(struct nic *nic, uint32_t i)
 {
 	struct ofi_work *w = &state_of(nic)->work[i];
@@ -182,7 +188,7 @@ static uint32_t poll_ends(struct nic *nic)
 {
 	struct ofi_state *o = state_of(nic);
 	uint32_t work = 0, i = o->runs;
-	o->runs = LIST_NONE; /* runs that end may start others, which are put in front */
+	o->runs = LIST_NONE; /* finish_run() may add runs to the front of this list */
 	while (i != LIST_NONE) {
 		struct ofi_work *w = &o->work[i];
 		uint32_t next = w->next;
@@ -191,7 +197,7 @@ static uint32_t poll_ends(struct nic *nic)
 			push(o, &o->runs, i, WORK_RUNS);
 		} else {
 			if (failed != w->failed && !w->status)
-				w->status = EIO; /* an event with the reason follows */
+				w->status = EIO; /* replaced when an event with the cause comes */
 			w->completed = completed;
 			w->failed = failed;
 			o->running--;
@@ -205,7 +211,7 @@ static uint32_t poll_ends(struct nic *nic)
 	return work;
 }
 
-/* The provider retries due work only when its counter is raised, even by 0. */
+/* Raises the counters of due work by 0, because the provider retries such work only when its counter is raised. */
 static void nudge(struct nic *nic)
 {
 	struct ofi_state *o = state_of(nic);
@@ -239,7 +245,7 @@ static uint32_t ofi_poll(struct nic *nic)
 	return work;
 }
 
-/* Handles a failure. The completion counter also reports that the run has ended. */
+/* Handles the failure of an operation. The counter `done` also reports that the run has ended. */
 static int ofi_event(struct nic *nic, const void *context, int status)
 {
 	struct ofi_state *o = state_of(nic);
@@ -336,7 +342,8 @@ static int ofi_engine_start(struct nic *nic, struct loom_error *err)
 	return 0;
 }
 
-/* Pending work ends with its counter. Work in flight, mostly receives, keeps its place until it ends. */
+/* Begins a sample. Pending work ends when its counter is closed. Work in flight, usually receives, cannot be reused
+ * before it ends, so it becomes WORK_LOST. */
 static void ofi_reset(struct nic *nic)
 {
 	struct ofi_state *o = state_of(nic);

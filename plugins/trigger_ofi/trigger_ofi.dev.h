@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trigger_ofi: counters and operations belong to the provider. Hardware would offer an address to which increments are
- * stored. The sockets provider does not, so fires reach its counters through the NIC's FIFO. Device code. */
+/* trigger_ofi, device code. Counters and operations belong to the provider. Hardware would have an address to which a
+ * worker stores increments. The sockets provider has none, so fires reach its counters through the NIC's FIFO. */
 #ifndef TRIGGER_OFI_DEV_H
 #define TRIGGER_OFI_DEV_H
 

@@ -15,38 +15,38 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The identity that a rank publishes. */
+/* What each rank publishes about itself. */
 struct peer_identity {
-	struct host_mark mark;
-	uint64_t processes; /* namespace of the process number */
-	uint64_t pid, token;
-	uint64_t on_gpu;
-	loom_ref block; /* where the rank's head is; 0: unreachable */
+	struct host_mark mark; /* identifies the host */
+	uint64_t processes; /* inode of the namespace of process numbers */
+	uint64_t pid, token; /* process number; peer_head.token of the rank's block */
+	uint64_t on_gpu; /* 1: the rank's workers belong to a GPU */
+	loom_ref block; /* reference of the rank's block; 0: other ranks cannot access it */
 	struct peer_part part[PEER_PARTS];
 };
-/* The description of a segment. The same file, or the same key, means the same memory. */
+/* What a rank publishes about a segment. Segments with the same file, or with the same key, are in the same memory. */
 struct peer_segment {
-	uint64_t device, file; /* from fstat() */
-	uint64_t offset, bytes;
-	int64_t fd; /* -1: there is no file */
-	struct loom_memory_key key; /* key of device memory */
+	uint64_t device, file; /* device and inode of the file, from fstat() */
+	uint64_t offset, bytes; /* place of the segment in the file or memory */
+	int64_t fd; /* descriptor in the rank's process; -1: there is no file */
+	struct loom_memory_key key; /* key of device memory; all zero: there is none */
 };
 
 #define MOST_BYTES (1ull << 56) /* largest segment, so that sums do not wrap */
 
-struct mapping { /* mapped memory of another rank: a file of `bytes`; 0: device memory */
-	uint64_t at, bytes;
+struct mapping { /* mapped memory of another rank */
+	uint64_t at, bytes; /* address; size of the file, or 0 for device memory */
 };
 
 struct peer_map {
 	const struct loom_host *host;
-	uint32_t segments, mappings;
+	uint32_t segments, mappings; /* largest number of segments of a rank; number of mappings */
 	struct peer_identity *identity; /* [ranks] */
 	struct peer_segment *segment;   /* [ranks * segments] */
-	struct peer_window *window;
-	struct mapping *mapping; /* at most [ranks * segments] */
-	int on_gpu;	       /* 1: the workers belong to a GPU, and access only device memory */
-	/* For device memory, as in struct loom_segments: */
+	struct peer_window *window; /* result of peer_windows() */
+	struct mapping *mapping; /* [mappings], with room for ranks * segments */
+	int on_gpu;	       /* 1: the workers belong to a GPU, and access only its memory and that of other GPUs */
+	/* Copies from struct loom_segments, which open and close device memory. */
 	void *ctx;
 	int (*open)(void *ctx, uint32_t device, const struct loom_memory_key *key, uint64_t *at,
 		    struct loom_error *err);
@@ -99,13 +99,14 @@ static void identify(const struct loom_segments *s, struct peer_head *head, stru
 	}
 }
 
-/* A rank on a GPU publishes its device memory, which the host cannot access. Other ranks publish their files. */
+/* Describes segment i of this rank for other ranks. If the workers are on a GPU, these are segments in device memory,
+ * which the host cannot access. Otherwise they are segments in files. */
 static int describe_segment(const struct peer_map *m, const struct loom_segments *s, uint32_t i, struct peer_segment *p,
 		    struct loom_error *err)
 {
 	struct stat file;
 	*p = (struct peer_segment){.fd = -1, .bytes = s->bytes[i]};
-	/* Memory without an image is that of the program, or was released: other ranks do not access it. */
+	/* Memory without an image belongs to the program, or was released. Other ranks do not access it. */
 	if (m->on_gpu && !s->at[i] && LOOM_HAS(s, image) && s->image[i] && LOOM_HAS(s, key)) {
 		p->offset = s->offset[i];
 		return m->host->ranks > 1 ? s->key(s->ctx, i, &p->key, err) : 0;
@@ -121,7 +122,7 @@ static int describe_segment(const struct peer_map *m, const struct loom_segments
 
 /* ---- what other ranks have published ---------------------------------------------------------------- */
 
-/* Returns whether that name in /proc is a memfd of gpuloom. No other file is opened, whatever a rank has sent. */
+/* Returns 1 if a path in /proc is a memfd of gpuloom. map_file() opens no other file, whatever a rank has sent. */
 static int is_memfd(const char *path)
 {
 	static const char memfd[] = "/memfd:gpuloom";
@@ -133,7 +134,8 @@ static int is_memfd(const char *path)
 	return 0;
 }
 
-/* Maps the file of a segment. The path may meanwhile name another process, so device and inode are compared. */
+/* Maps the file of a segment, through /proc. The process number in the path may have been reused by another process, so
+ * device and inode are compared. */
 static int map_file(struct peer_map *m, uint32_t rank, const struct peer_segment *p, uint64_t *at,
 		    struct loom_error *err)
 {
@@ -191,13 +193,14 @@ static int is_same(const struct peer_segment *a, const struct peer_segment *b)
 	return a->fd >= 0 ? a->device == b->device && a->file == b->file : !memcmp(&a->key, &b->key, sizeof(a->key));
 }
 
-/* Returns whether this is the block of that rank. A key can open no other block. */
+/* Returns 1 if `head` is the block of the rank that published `token`. On a GPU no check is needed, because a key opens
+ * no other memory. */
 static int is_block(const struct peer_map *m, const struct peer_head *head, uint64_t token)
 {
 	return m->on_gpu || __atomic_load_n(&head->token, __ATOMIC_RELAXED) == token;
 }
 
-/* Checks the data of a rank before they are used as an index or an address. */
+/* Checks what a rank has published, before it is used as an index or an address. */
 static int check_card(const struct peer_map *m, uint32_t rank, struct loom_error *err)
 {
 	const struct peer_identity *identity = &m->identity[rank];
@@ -278,7 +281,7 @@ static int map_rank(struct peer_map *m, uint32_t rank, struct loom_error *err)
 	return 0;
 }
 
-/* ---- together ---------------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------------------- */
 
 static int exchange(struct peer_map *m, const struct loom_segments *s, const struct peer_identity *mine,
 		    struct loom_error *err)
@@ -335,7 +338,7 @@ int peer_map_open(const struct loom_host *host, const struct loom_segments *segm
 	for (uint32_t r = 0; !rc && r < host->ranks; r++)
 		if (r != host->rank)
 			rc = map_rank(m, r, err);
-	/* No rank continues, and clears its block, before all have read the tokens. */
+	/* A barrier. A rank clears its block when it continues, so all ranks must have read the tokens before. */
 	uint32_t done = 1, *all = rc ? NULL : host->alloc(host, host->ranks * sizeof(*all));
 	if (!rc)
 		rc = all ? host->allgather(host, &done, all, sizeof(done), err) :

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host half of trigger_peer, whose workers themselves store into the memory of other ranks: the tables, and host
- * threads that post by the code of the workers. */
+/* Host half of trigger_peer, whose workers store into the memory of other ranks without a NIC. It has the tables. Host
+ * threads post operations by the same code as workers. */
 #include "trigger_peer.dev.h"
 
 #include <gpuloom/device.h>
@@ -10,7 +10,7 @@
 #include "../shared/nic/nic.h"
 #include "peer_map.h"
 
-/* Time limit in ns of a host thread for the worker that serves a counter, which may have been killed. */
+/* Longest time in ns that a host thread waits for a worker that serves a counter. The worker may have been killed. */
 #define PATIENCE_NS 10000000000ull
 
 struct peer_opts {
@@ -30,19 +30,19 @@ static const struct loom_opt peer_rows[] = {
 struct peer {
 	const struct loom_host *host;
 	const struct peer_opts *opts;
-	pthread_mutex_t lock; /* lock of host threads */
-	pthread_t core;	      /* the thread that posts while no worker runs; other threads may not */
-	int on_gpu;
-	uint32_t next;	      /* where the search for a free post starts */
-	uint32_t generations; /* number of posts over all samples, which makes ids unique */
+	pthread_mutex_t lock; /* held by a host thread that posts */
+	pthread_t core;	      /* the thread that called start(); on a GPU, no other thread may post */
+	int on_gpu;	      /* 1: the workers belong to a GPU */
+	uint32_t next;	      /* index at which the search for a free post starts, minus 1 */
+	uint32_t generations; /* number of posts in all samples, which makes ids unique */
 	uint64_t bytes; /* size of the block without the windows */
-	uint64_t stage; /* bytes of the stage of each rank */
-	uint64_t *staged; /* [ranks]: bytes of that rank's stage that are in use */
+	uint64_t stage; /* each sending rank's part of a stage, in bytes */
+	uint64_t *staged; /* [ranks]: by target, the bytes in use in this rank's part of its stage */
 	struct nic_table table;
-	struct loom_net_need needs; /* needs of the workload */
+	struct loom_net_need needs; /* what the workload needs of the network */
 	struct nic_shape shape;
-	struct peer_head head;
-	struct peer_map *map;
+	struct peer_head head; /* copied to the block before each sample */
+	struct peer_map *map; /* NULL: not started yet */
 	struct loom_ctx ctx; /* context of host threads, which run device code */
 	struct loom_ctl ctl;
 	struct nic_device device;
@@ -83,7 +83,7 @@ static uint64_t shape(struct peer *p, const struct loom_layout *layout)
 {
 	const struct peer_opts *o = p->opts;
 	struct nic_table options = NIC_TABLE(o);
-	if (!p->map) /* fixed by the first run */
+	if (!p->map) /* the first run fixes the sizes */
 		p->table = nic_table(&options, layout, &p->needs);
 	struct nic_shape s = {.slots = p->table.slots,
 			      .arrivals = p->table.arrivals,
@@ -213,7 +213,7 @@ static int peer_collect(void *self, const struct loom_layout *layout, const stru
 		arrivals += (uint64_t)peer_arrival(&p->ctx, i)->count + peer_arrival(&p->ctx, i)->first[1];
 	host->metric(host, report, "trigger.operations", "", LOOM_BETTER_NONE, (double)runs);
 	host->metric(host, report, "trigger.arrivals", "", LOOM_BETTER_NONE, (double)arrivals);
-	/* No host thread takes part; the metric is for comparisons with other triggers. */
+	/* 0, because no host thread takes part. The metric permits comparisons with other triggers. */
 	host->metric(host, report, "trigger.cpu_ns", "ns", LOOM_BETTER_LESS, 0);
 	return failure(p, err);
 }
@@ -279,7 +279,7 @@ static int peer_check(void *self, const struct loom_trigger_post *w, struct loom
 	return 0;
 }
 
-/* Waits until this thread serves the counter. Returns 0 or LOOM_ETIMEDOUT. */
+/* Waits until this host thread has claimed the counter and serves it. Returns 0 or LOOM_ETIMEDOUT. */
 static int visit(const struct peer *p, struct peer_counter *k, struct loom_error *err)
 {
 	uint64_t begin = p->host->now_ns(p->host);
@@ -293,12 +293,12 @@ static int visit(const struct peer *p, struct peer_counter *k, struct loom_error
 	return 0;
 }
 
-/* Returns a free post, or 0. */
+/* Returns the index of a free post, or 0 if there is none. */
 static uint32_t free_post(struct peer *p)
 {
 	for (uint32_t n = 0; n < p->table.posts; n++) {
 		uint32_t at = 1 + (p->next + n) % p->table.posts;
-		/* Acquire: pairs with the release in peer_first(); its last run has ended. */
+		/* Acquire: pairs with the release in peer_first(), after which no run uses the post. */
 		if (__atomic_load_n(&peer_post(&p->ctx, at)->state, __ATOMIC_ACQUIRE) == PEER_FREE) {
 			p->next = at % p->table.posts;
 			return at;
@@ -307,8 +307,8 @@ static uint32_t free_post(struct peer *p)
 	return 0;
 }
 
-/* Returns whether the post may take the short path. This depends on its promises, and on records that are constant
- * while workers run. */
+/* Returns 1 if the post may have a struct peer_flat. It must be a paired put of whole words, without flags and chain.
+ * It must also be posted while no worker runs, because such records are constant while workers run. */
 static int may_be_flat(const struct peer *p, const struct loom_trigger_post *w)
 {
 	return LOOM_HAS(w, paired) && w->op == LOOM_NET_PUT && w->notify && w->bytes && !w->flags && !w->chain &&
@@ -317,7 +317,7 @@ static int may_be_flat(const struct peer *p, const struct loom_trigger_post *w)
 	       pthread_equal(p->core, pthread_self());
 }
 
-/* Place of a new record; NULL: half of the places are taken, which keeps searches short. */
+/* Returns the place of a new record, or NULL if half of the places are taken. More records would make searches long. */
 static struct peer_flat *flat_place(struct peer *p, uint64_t tag)
 {
 	uint32_t used = 0;
@@ -332,7 +332,7 @@ static struct peer_flat *flat_place(struct peer *p, uint64_t tag)
 	return &f[i & (p->head.flats - 1)];
 }
 
-/* Returns 1 if the operation was posted, and 0 if there is no room for a record. */
+/* Posts a paired operation. Returns 1, or 0 if there is no room for its record. */
 static int post_flat(struct peer *p, const struct loom_trigger_post *w)
 {
 	int own = w->target == p->head.rank;
@@ -341,7 +341,7 @@ static int post_flat(struct peer *p, const struct loom_trigger_post *w)
 	struct peer_flat *f = flat_place(p, w->tag);
 	if (!f || w->notify >= arrivals->bytes / sizeof(struct peer_arrival))
 		return 0;
-	/* Each rank has its own part of the stage of the target. */
+	/* Each sending rank has its own part of the target's stage. */
 	uint64_t part = stage->bytes / p->head.ranks, begin = part * p->head.rank + p->staged[w->target];
 	uint64_t takes = (w->bytes / 8 - 1) * 16, lines = (takes + 63) & ~63ull;
 	*f = (struct peer_flat){.tag = w->tag,
@@ -424,8 +424,8 @@ static int peer_do_post(void *self, const struct loom_trigger_post *w, uint64_t 
 	return rc;
 }
 
-/* A fire returns when its operations are done, or when another lane does them whose fire has not returned. So all
- * operations are done when workers are parked. */
+/* There is nothing to wait for. A fire returns when its operations are done, or when they are left to another lane
+ * whose fire has not returned. So all operations are done when workers are parked. */
 static int peer_flush(void *self, uint64_t timeout_ns, struct loom_error *err)
 {
 	(void)timeout_ns;
@@ -445,7 +445,7 @@ static int peer_do_reach(void *self, uint32_t rank, loom_ref ref, uint64_t bytes
 
 static int peer_anywhere(void *self)
 {
-	(void)self; /* workers move the data */
+	(void)self; /* workers move the data, so any memory is allowed that they can access */
 	return 1;
 }
 

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trigger_peer works without a NIC. The lane whose fire reaches a threshold moves the data itself, into the memory of
- * the other rank, and then raises the arrival word there. Device code. The host posts, and runs what is due at once, by
- * the same code. Each tag in use has a counter with its posts in the order of thresholds. A fire adds to `work` of the
- * counter. The lane that found 0 there serves the counter: only this lane takes what was added, changes the posts and
- * runs those that are due. It ends by resetting `work` to 0 from the value that it has taken, which fails if lanes have
- * added more meanwhile. So lanes that only add do not wait, and operations of a counter never overlap. The host, and a
- * fire with an argument, claim an idle counter by adding PEER_CLAIM. Counters are words of one device, with atomics of
- * device scope. Only the data, and then the arrival word, go to other ranks.
+/* trigger_peer, device code. It works without a NIC. The lane whose fire reaches a threshold moves the data itself into
+ * the memory of the other rank, and then raises the arrival word there. The host uses the same code to post, and to run
+ * posts that are due at once.
  *
- * Paired posts (`paired` in trigger.h) take a shorter path. Their records are constant while workers run, and have
- * addresses in place of references. Threshold 1 needs no counter. Data travel as marked words (dev.h): 8 bytes and the
- * number of the message, stored by all lanes that fire together. The first word goes into the line of the arrival word,
- * where the receiver polls. The other words go into the stage, a buffer of the receiver's rank, from which the receiver
- * copies them to their place. So a message needs no release across the link. A message without room in the stage is copied
- * to its place, before one release. */
+ * Each tag in use has a counter, which has the posts of the tag in the order of their thresholds. A fire adds to `work`
+ * of the counter. The lane that finds 0 in `work` serves the counter: it takes what lanes have added, changes the posts
+ * and runs those that are due. To end, the lane sets `work` from the value that it has taken to 0, by compare-and-swap.
+ * That fails if other lanes have added more, and the lane continues. So lanes that only add do not wait, and operations
+ * of a counter never overlap. The host, and a fire with an argument, claim a counter that no lane serves by setting
+ * `work` to PEER_CLAIM. Counters belong to one device, so their atomics have device scope. Only the data and the
+ * arrival word go to other ranks.
+ *
+ * Paired posts (`paired` in trigger.h) take a shorter path. Their records (struct peer_flat) are constant while workers
+ * run, and have addresses in place of references. With threshold 1 they need no counter. The data of a message travel
+ * as marked words (dev.h). Each is 8 bytes of data, and its mark is the number of the message. All lanes that fire
+ * together store them. The first word goes into the cache line of the arrival word, where the receiver polls. The other
+ * words go into the stage, a buffer of the receiver's rank. From there the receiver copies them to their place. So a
+ * message needs no release across the link. If the stage has no room, the sender copies the data to their place, and
+ * then stores the arrival word with a release. */
 #ifndef TRIGGER_PEER_DEV_H
 #define TRIGGER_PEER_DEV_H
 
@@ -21,90 +25,96 @@
 #include "../shared/nic/nic.dev.h"
 #endif
 
-/* A rank's segment in the address space of these workers. at = 0: unreachable. */
+/* A segment or part of a rank, in the address space of this rank's workers. at: address, or 0 if they cannot access
+ * it. */
 struct peer_window {
 	uint64_t at, bytes;
 };
 
-/* Windows of each rank: its segments, then its arrival words and its stage. */
+/* Each rank has a window for each of its segments, then one for its arrival words and one for its stage. */
 enum { PEER_ARRIVALS = 0, PEER_STAGE, PEER_PARTS };
 #define PEER_WINDOWS(segments) ((segments) + PEER_PARTS)
 
-/* Head of the block for the stack. struct nic_shape says where the rest is, with `extra` counters at extra_at; the
- * fields here do so for posts and windows. */
+/* Head of the block for the stack. Offsets of the other parts are in struct nic_shape, where `extra` is the number of
+ * counters at extra_at, and in this struct. */
 struct peer_head {
 	int64_t failed; /* the first failure, an enum loom_err */
-	uint64_t post_at, window_at; /* bytes from the start of the block */
-	uint64_t posts;
+	uint64_t post_at, window_at; /* offsets of the posts and of the windows in the block */
+	uint64_t posts; /* number of places for posts */
 	uint32_t rank, ranks;
-	uint32_t segments; /* windows of segments of each rank: PEER_WINDOWS */
-	uint32_t stamp;
-	uint64_t token; /* lets other ranks check that they have mapped this block */
-	/* struct peer_flat, `flats` of them, a power of two; as many struct peer_flow; the stage. */
+	uint32_t segments; /* number of segments for which each rank has windows */
+	uint32_t stamp; /* 1: option stamp is set */
+	uint64_t token; /* a random number, by which other ranks check that they have mapped this block */
+	/* Offset of `flats` struct peer_flat, a hash table whose size is a power of two. As many struct peer_flow
+	 * follow. */
 	uint64_t flat_at;
-	uint64_t stage_at;
+	uint64_t stage_at; /* offset of the stage */
 	uint32_t flats, pad0;
 	uint64_t pad[6];
 };
 
-/* A paired post; found by its tag. Constant while workers run. */
+/* A paired post, in a hash table by tag. Constant while workers run. */
 struct peer_flat {
 	uint64_t tag; /* 0: free */
 	loom_ref local, remote;
-	uint64_t line; /* address of the arrival word at the target; 0: of the own rank */
-	uint64_t to; /* address of the words behind the first, or of the place; of the own rank: offset in the block */
+	uint64_t line; /* address of the arrival word at the target; 0: the target is this rank */
+	/* Address for the words behind the first in the stage; without a stage, address of the data's place. If the
+	 * target is this rank: offset for these words in the block; without a stage, not used. */
+	uint64_t to;
 	uint32_t words; /* number of words of 8 bytes */
 	uint32_t threshold, slot, notify;
-	uint32_t stage; /* bytes from the start of the stage */
+	uint32_t stage; /* if staged: offset of `to` from the start of the target's stage */
 	uint16_t once;	/* 1: the post does not re-arm */
-	uint16_t staged;
+	uint16_t staged; /* 1: words go through the stage; 0: the sender copies the data to their place */
 };
-/* The progress of a post; has the index of the post. */
+/* The progress of a paired post. It has the same index as its struct peer_flat. */
 struct peer_flow {
-	uint64_t counted; /* fires, if they need to be counted */
-	uint64_t sent;
+	uint64_t counted; /* number of fires, if the threshold is more than 1 */
+	uint64_t sent; /* number of messages sent */
 	uint64_t pad[6];
 };
 
-/* The line of an arrival word, as in struct nic_arrival. The sender of paired messages writes `first` and its mark
- * in one store; before its first message it writes where the words go. */
+/* The cache line of an arrival word, which starts as struct nic_arrival. The sender of paired messages writes the first
+ * word of a message and its mark to `first`, by one store. Before its first message it writes `to`, `words` and
+ * `stage`. */
 struct peer_arrival {
 	int64_t count;
 	uint64_t at_ns;
 	uint64_t first[2];
-	uint64_t taken; /* number of messages that are in their place; written by the receiver */
-	loom_ref to;
-	uint64_t words; /* 0: no paired message has arrived */
-	uint64_t stage;
+	uint64_t taken; /* number of messages that the receiver has copied to their place */
+	loom_ref to; /* place of the data in this rank */
+	uint64_t words; /* number of words of a message; 0: no paired message has arrived */
+	uint64_t stage; /* offset of the second word in this rank's stage */
 };
 
 enum { PEER_FREE = 0, PEER_WAITS };
 
-/* A post. Indices of posts and counters start at 1; 0 stands for none. */
+/* A post that has no struct peer_flat. Indices of posts and counters start at 1; 0 stands for none. */
 struct peer_post {
 	uint64_t threshold, rearm;
 	loom_ref local, remote;
 	uint64_t bytes, window, chain;
 	uint32_t op, target, slot, notify, type, flags;
-	uint32_t next;	  /* next post of its counter */
-	uint32_t counter; /* written only by the host, as is the generation */
+	uint32_t next;	  /* index of the next post of its counter */
+	uint32_t counter; /* index of its counter; only the host writes this and `generation` */
 	uint32_t generation;
-	uint32_t state;
+	uint32_t state; /* PEER_FREE or PEER_WAITS */
 };
 
 struct peer_counter {
-	uint64_t tag;  /* 0: free; set once in a sample */
-	uint64_t work; /* 0: no lane serves the counter; otherwise the sum added since a lane began to serve it */
-	/* State of the lane that serves the counter: */
-	uint64_t taken; /* the part of `work` that it has taken */
-	uint64_t value;
-	uint64_t runs;
-	uint32_t first, last; /* indices of posts */
-	uint32_t return_to; /* the counter that has triggered this one, and is served after it */
+	uint64_t tag;  /* 0: free; set at most once in a sample */
+	uint64_t work; /* 0: no lane serves the counter; else what was added since a lane began to serve it */
+	/* Only the lane that serves the counter uses the following members. */
+	uint64_t taken; /* value of `work` up to which the lane has taken what was added */
+	uint64_t value; /* number of fires taken */
+	uint64_t runs; /* number of operations run */
+	uint32_t first, last; /* indices of the first and last post in the order of thresholds */
+	uint32_t return_to; /* index of the counter whose chain triggered this one, to be served afterwards; 0: none */
 	uint32_t pad[3];
 };
 #define PEER_CLAIM (1ull << 63)
-/* Value of slots and arrival words after a failure; increments may follow. struct peer_head has the cause. */
+/* Value of completion slots and arrival words after a failure. Later increments may raise it. The cause is in
+ * peer_head.failed. */
 #define PEER_FAILED (INT64_MIN / 2)
 
 LOOM_FN struct peer_head *peer_head(const struct loom_ctx *c)
@@ -124,27 +134,29 @@ LOOM_FN struct nic_slot *peer_slot(const struct loom_ctx *c, uint32_t slot)
 	return (struct nic_slot *)nic_at(c, nic_shape(c)->slot_at) + slot;
 }
 
-/* Returns the counter of a tag, created if needed. 0: there is no room. Any number of lanes may search at once. */
+/* Returns the index of a tag's counter, which is created if needed, or 0 if there is no room. Lanes may search
+ * concurrently. */
 LOOM_FN uint32_t peer_find(const struct loom_ctx *c, uint64_t tag)
 {
 	uint64_t entries = nic_shape(c)->extra, i = (tag * 0x9e3779b97f4a7c15ull) >> 32;
 	for (uint64_t n = 0; n < entries - entries / 8; n++, i++) {
 		uint32_t at = (uint32_t)(i & (entries - 1)) + 1;
 		uint64_t *have = &peer_counter(c, at)->tag, is = loom_load_relaxed_dev(have);
-		/* Relaxed: no other data are published with the tag, and all of the counter starts at 0. */
+		/* Relaxed: the tag publishes no other data, because all members of the counter are 0 at first. */
 		if (is == tag || (!is && (loom_cas_acq_rel_dev(have, &is, tag) || is == tag)))
 			return at;
 	}
 	return 0;
 }
 
-/* Ends all waits of this rank. */
+/* Stores a failure, and ends all waits of this rank for arrivals. */
 LOOM_FN void peer_fail(const struct loom_ctx *c, int code)
 {
 	const struct nic_shape *s = nic_shape(c);
 	struct nic_arrival *a = (struct nic_arrival *)nic_at(c, s->arrival_at);
 	uint64_t none = 0;
-	/* Release: pairs with the acquires in nic_poll_word(): a negative word implies the cause. */
+	/* Release: the stores pair with the acquire in nic_poll_word(). A lane that loads a negative word also sees the
+	 * cause. */
 	if (loom_cas_acq_rel_sys((uint64_t *)&peer_head(c)->failed, &none, (uint64_t)(int64_t)code))
 		for (uint32_t i = 0; i < s->arrivals; i++)
 			loom_store_release_sys((uint64_t *)&a[i].count, (uint64_t)PEER_FAILED);
@@ -169,12 +181,13 @@ LOOM_FN char *peer_reach(const struct loom_ctx *c, uint32_t rank, loom_ref ref, 
 	const struct peer_window *w = peer_window(c, rank, segment);
 	if (offset > w->bytes || bytes > w->bytes - offset)
 		return (char *)NULL;
-	if (rank == h->rank) /* each device has addresses of its own */
+	if (rank == h->rank) /* each device has its own addresses of this rank's memory */
 		return c->segment[segment] ? (char *)loom_at(c, ref) : (char *)NULL;
 	return w->at ? (char *)w->at + offset : (char *)NULL;
 }
 
-/* Moves whole words, several at once, since a GPU's loads then overlap. Relaxed: peer_run() orders them. */
+/* Copies data, in words if both sides are aligned. It loads PEER_WORDS words before it stores them, because loads of a
+ * GPU then overlap. Relaxed: the release in peer_run() orders the stores. */
 #define PEER_WORDS 16u
 LOOM_FN void peer_copy(char *to, const char *from, uint64_t bytes)
 {
@@ -208,7 +221,7 @@ LOOM_FN void peer_add_floats(uint32_t *to, const uint32_t *from, uint64_t n)
 	}
 }
 
-/* Applies what a fire has supplied (GPU-TN, 3.4). Returns 0 if the post does not allow it. */
+/* Applies the argument of a fire to a copy of a post (GPU-TN, 3.4). Returns 1, or 0 if the post does not permit it. */
 LOOM_FN int peer_apply(struct peer_post *w, uint64_t argument)
 {
 	uint64_t offset = argument & 0xffffffffffffull;
@@ -223,7 +236,8 @@ LOOM_FN int peer_apply(struct peer_post *w, uint64_t argument)
 	return 1;
 }
 
-/* Moves the data. Returns 0, LOOM_EIO for unreachable memory, or LOOM_EINVAL if elements to add are not aligned. */
+/* Moves the data of an operation. Returns 0, LOOM_EIO if the workers cannot access the memory, or LOOM_EINVAL if
+ * elements of an addition are not aligned. */
 LOOM_FN int peer_move(const struct loom_ctx *c, const struct peer_post *w)
 {
 	char *here = peer_reach(c, peer_head(c)->rank, w->local, w->bytes);
@@ -252,7 +266,7 @@ LOOM_FN struct nic_arrival *peer_arrivals(const struct loom_ctx *c, uint32_t ran
 	return (struct nic_arrival *)(rank == h->rank ? nic_at(c, nic_shape(c)->arrival_at) : (void *)w->at);
 }
 
-/* Runs one operation. Returns 0, or the error if it failed. */
+/* Runs one operation and notifies its target. Returns 0 or an error. */
 LOOM_FN int peer_run(const struct loom_ctx *c, struct peer_post *w, uint64_t argument)
 {
 	if (w->flags && !peer_apply(w, argument))
@@ -267,8 +281,8 @@ LOOM_FN int peer_run(const struct loom_ctx *c, struct peer_post *w, uint64_t arg
 			return LOOM_EIO;
 		if (peer_head(c)->stamp)
 			loom_store_relaxed_sys(&a[w->notify].at_ns, loom_clock_ns(c));
-		/* Release at system scope: pairs with the acquire in nic_poll_word() at the target. The data, stored by
-		 * this lane, precede it; other lanes' writes were acquired with `work` and copied. */
+		/* Release at system scope: pairs with the acquire in nic_poll_word() at the target. This lane has
+		 * stored the data. What other lanes wrote before their fires was acquired with `work`. */
 		loom_fetch_add_release_sys((uint64_t *)&a[w->notify].count, (uint64_t)1);
 	}
 	return 0;
@@ -276,12 +290,13 @@ LOOM_FN int peer_run(const struct loom_ctx *c, struct peer_post *w, uint64_t arg
 
 /* ---- counters and their posts ---------------------------------------------------------------------------- */
 
-/* Inserts a post in the order of thresholds, behind equal ones. Called by the lane that serves the counter. */
+/* Inserts a post in the order of thresholds, behind posts with the same threshold. Called by the lane that serves the
+ * counter. */
 LOOM_FN void peer_insert(const struct loom_ctx *c, struct peer_counter *k, uint32_t at)
 {
 	struct peer_post *p = peer_post(c, at);
 	uint32_t before = k->last;
-	if (before && peer_post(c, before)->threshold > p->threshold) { /* rare: search from the front */
+	if (before && peer_post(c, before)->threshold > p->threshold) { /* rare, searches from the front */
 		before = 0;
 		for (uint32_t i = k->first; peer_post(c, i)->threshold <= p->threshold; i = peer_post(c, i)->next)
 			before = i;
@@ -295,7 +310,8 @@ LOOM_FN void peer_insert(const struct loom_ctx *c, struct peer_counter *k, uint3
 		k->last = at;
 }
 
-/* Removes the first post, and inserts it again if it re-arms. Returns 1 if its place is free after the run. */
+/* Removes the first post of a counter, and inserts it again if it re-arms. *copy: the post before that. Returns 1 if
+ * the post does not re-arm, so that its place is free after the run. */
 LOOM_FN int peer_take(const struct loom_ctx *c, struct peer_counter *k, struct peer_post *copy)
 {
 	uint32_t at = k->first;
@@ -313,21 +329,24 @@ LOOM_FN int peer_take(const struct loom_ctx *c, struct peer_counter *k, struct p
 	return 0;
 }
 
-/* Runs the first post, which is due. Returns the counter to which its completion adds, to serve it next, or 0. */
+/* Runs the first post of a counter, which is due. argument: the argument of the fire, or 0. If the post has a chain,
+ * its completion adds to the counter of that tag. If no lane serves that counter, the function returns its index, and
+ * the caller must serve it. Otherwise it returns 0. */
 LOOM_FN uint32_t peer_first(const struct loom_ctx *c, struct peer_counter *k, uint64_t argument)
 {
 	struct peer_post w;
 	uint32_t at = k->first, next;
 	int spent = peer_take(c, k, &w), rc = peer_run(c, &w, argument);
 	if (w.slot && !rc)
-		/* Release: pairs with the acquire in nic_poll_word(). The buffer was read, or filled by a get. */
+		/* Release: pairs with the acquire in nic_poll_word(). The buffer was read before, or filled by a
+		 * get. */
 		loom_fetch_add_release_dev((uint64_t *)&peer_slot(c, w.slot)->completed, (uint64_t)1);
 	else if (w.slot)
 		loom_store_release_dev((uint64_t *)&peer_slot(c, w.slot)->completed, (uint64_t)PEER_FAILED);
 	if (rc)
 		peer_fail(c, rc);
 	if (spent)
-		/* Release: pairs with the host's acquire when it reuses the place. */
+		/* Release: pairs with the acquire in free_post(). */
 		loom_store_release_sys(&peer_post(c, at)->state, (uint32_t)PEER_FREE);
 	if (!w.chain || rc)
 		return 0;
@@ -339,15 +358,15 @@ LOOM_FN uint32_t peer_first(const struct loom_ctx *c, struct peer_counter *k, ui
 	return loom_fetch_add_acq_rel_dev(&peer_counter(c, next)->work, (uint64_t)1) == 0 ? next : 0;
 }
 
-/* Called by the lane that serves the counter. Takes n more of what was added to `work`, up to `taken`. */
+/* Takes n more fires of what was added to `work`, up to value `taken`. Called by the lane that serves the counter. */
 LOOM_FN void peer_add(struct peer_counter *k, uint64_t n, uint64_t taken)
 {
 	k->value = n > UINT64_MAX - k->value ? UINT64_MAX : k->value + n;
 	k->taken = taken;
 }
 
-/* Called by the lane that serves counter `bottom`, whose `taken` is set. Runs all posts that are due, or become due
- * meanwhile. argument: for posts due at the present value. */
+/* Runs all posts that are due, or become due while it runs. Called by the lane that serves counter `bottom`, whose
+ * `taken` is set. argument: the argument for posts of `bottom` that are due at its present value. */
 LOOM_FN void peer_serve(const struct loom_ctx *c, uint32_t bottom, uint64_t argument)
 {
 	uint32_t at = bottom;
@@ -356,7 +375,7 @@ LOOM_FN void peer_serve(const struct loom_ctx *c, uint32_t bottom, uint64_t argu
 		struct peer_counter *k = peer_counter(c, at);
 		if (k->first && peer_post(c, k->first)->threshold <= k->value) {
 			uint32_t next = peer_first(c, k, at == bottom ? argument : 0);
-			if (next) { /* first the triggered counter, then the rest of this one */
+			if (next) { /* serves the triggered counter first, then the rest of this one */
 				peer_counter(c, next)->return_to = at;
 				peer_add(peer_counter(c, next), 1, 1);
 				at = next;
@@ -364,21 +383,21 @@ LOOM_FN void peer_serve(const struct loom_ctx *c, uint32_t bottom, uint64_t argu
 			continue;
 		}
 		argument = at == bottom ? 0 : argument;
-		/* Acquire: pairs with the releases of fires; their lanes' earlier writes are visible. */
+		/* Acquire: pairs with the releases of fires. What their lanes wrote before is visible. */
 		uint64_t work = loom_load_acquire_dev(&k->work);
 		if (work != k->taken) {
 			peer_add(k, work - k->taken, work);
 			continue;
 		}
 		uint32_t return_to = k->return_to;
-		/* Release: the next lane that serves this counter acquires `work`, and sees the posts as this lane left
-		 * them. */
+		/* Release: pairs with the acquire of `work` by the next lane that serves this counter. That lane sees
+		 * the posts as this lane has left them. */
 		if (loom_cas_acq_rel_dev(&k->work, &work, (uint64_t)0))
 			at = return_to;
 	}
 }
 
-/* Claims a counter that no lane serves. Returns 1, or 0 if a lane serves it. */
+/* Claims a counter, if no lane serves it. Returns 1 if the caller then serves it, else 0. */
 LOOM_FN int peer_claim(struct peer_counter *k)
 {
 	uint64_t none = 0;
@@ -390,14 +409,15 @@ LOOM_FN int peer_claim(struct peer_counter *k)
 
 LOOM_FN int64_t peer_seen(struct loom_ctx *c, int64_t n)
 {
-	/* Acquired with the word: see peer_fail. */
+	/* A relaxed load of the cause suffices: the caller acquired it with the word, which peer_fail() released. */
 	int64_t failed = n < PEER_FAILED / 2 ? (int64_t)loom_load_relaxed_sys((uint64_t *)&peer_head(c)->failed) : 0;
 	return failed ? failed : n < PEER_FAILED / 2 ? LOOM_EIO : n;
 }
 
 /* ---- paired posts ---------------------------------------------------------------------------------------- */
 
-/* Index of the paired post of a tag; PEER_NONE: there is none. Plain loads, which a GPU caches, of constants. */
+/* Returns the index of the paired post of a tag, or PEER_NONE if there is none. The records are constant, so it uses
+ * plain loads, which a GPU caches. */
 #define PEER_NONE 0xffffffffu
 LOOM_FN uint32_t peer_flat_index(const struct loom_ctx *c, uint64_t tag)
 {
@@ -422,31 +442,32 @@ LOOM_FN struct peer_arrival *peer_arrival(const struct loom_ctx *c, uint32_t ind
 	return (struct peer_arrival *)nic_at(c, nic_shape(c)->arrival_at) + index;
 }
 
-/* Counts n fires. Returns the number of the message that is due now; 0: none is. */
+/* Counts n fires of a paired post. Returns the number of the message that the caller must send, or 0 if none is due. */
 LOOM_FN uint64_t peer_count(const struct loom_ctx *c, uint32_t at, uint32_t n)
 {
 	const struct peer_flat *f = peer_flat(c, at);
-	/* Release: the payload precedes it. Acquire, by the lane that sends: what other lanes wrote before. */
+	/* Acquire and release: each lane releases its payload. The lane that sends sees the payloads of lanes that
+	 * fired before. */
 	uint64_t before = loom_fetch_add_acq_rel_dev(&peer_flow(c, at)->counted, (uint64_t)n), after = before + n;
 	if (f->once)
 		return before < f->threshold && after >= f->threshold;
 	if (after >> 32)
 		return after / f->threshold > before / f->threshold ? after / f->threshold : 0;
-	uint32_t is = (uint32_t)after / f->threshold; /* a division of 64 bits takes a GPU five times as long */
+	uint32_t is = (uint32_t)after / f->threshold; /* a 64-bit division takes a GPU five times as long */
 	return is > (uint32_t)before / f->threshold ? is : 0;
 }
 
-/* The number of the message that `n` fires of a post with threshold 1 send last; 0: none. */
+/* Returns the number of the last message that `n` fires of a post with threshold 1 send, or 0 if they send none. */
 LOOM_FN uint64_t peer_next(const struct loom_ctx *c, uint32_t at, uint32_t n)
 {
 	uint64_t sent = peer_flow(c, at)->sent;
 	return peer_flat(c, at)->once ? sent == 0 : sent + n;
 }
 
-/* Words that a lane loads before it stores the first: the loads overlap. */
+/* Number of words that a lane loads before it stores the first of them, so that the loads overlap. */
 #define PEER_BATCH 4u
 
-/* Sends this lane's words of message n. */
+/* Sends this lane's words of message n. Lanes share the words. */
 LOOM_FN void peer_send(const struct loom_ctx *c, const struct peer_flat *f, uint64_t n, uint32_t lane, uint32_t lanes)
 {
 	const uint64_t *from = (const uint64_t *)loom_at(c, f->local);
@@ -457,7 +478,8 @@ LOOM_FN void peer_send(const struct loom_ctx *c, const struct peer_flat *f, uint
 		loom_store_relaxed_sys(&a->to, f->remote);
 		loom_store_relaxed_sys(&a->stage, (uint64_t)f->stage);
 		loom_store_relaxed_sys(&a->words, (uint64_t)f->words);
-		/* Once for all messages. Pairs with the fence in peer_take_in. */
+		/* Pairs with the fence in peer_take_in(). One fence suffices for all messages, because these words do
+		 * not change. */
 		loom_fence_release_sys();
 	}
 	for (uint32_t i = lane; i < f->words; i += PEER_BATCH * lanes) {
@@ -475,13 +497,13 @@ LOOM_FN void peer_send(const struct loom_ctx *c, const struct peer_flat *f, uint
 	}
 }
 
-/* Ends what peer_send() began: by one lane, after all lanes have sent and met. */
+/* Ends the message that peer_send() has sent. Called by one lane, after all lanes have sent and called a barrier. */
 LOOM_FN void peer_sent(const struct loom_ctx *c, uint32_t at, uint64_t n)
 {
 	const struct peer_flat *f = peer_flat(c, at);
 	struct peer_arrival *a = f->line ? (struct peer_arrival *)f->line : peer_arrival(c, f->notify);
-	/* Release: pairs with the acquire in nic_poll_word at the target. The data precede it: this lane stored them, or
-	 * has met the lanes that did. */
+	/* Release: pairs with the acquire in nic_poll_word() at the target. The data were stored by this lane, or by
+	 * other lanes before the barrier. */
 	if (!f->staged)
 		loom_store_release_sys((uint64_t *)&a->count, n);
 	peer_flow(c, at)->sent = n;
@@ -489,15 +511,15 @@ LOOM_FN void peer_sent(const struct loom_ctx *c, uint32_t at, uint64_t n)
 		return;
 	uint64_t *completed = (uint64_t *)&peer_slot(c, f->slot)->completed;
 #ifdef LOOM_DEVICE_COMPILE
-	/* The buffer has been read: a lane issues no store before it has the value. A release would wait until all
-	 * stores have crossed the link. */
+	/* A relaxed store suffices. The buffer has been read, because a lane stores a word only after it has loaded the
+	 * word. A release would wait until all stores have crossed the link. */
 	loom_store_relaxed_dev(completed, n);
 #else
-	loom_store_release_dev(completed, n); /* pairs with the acquire in nic_poll_word */
+	loom_store_release_dev(completed, n); /* pairs with the acquire in nic_poll_word() */
 #endif
 }
 
-/* By one lane that fires. */
+/* Fires a paired post `count` times. Called by one lane, which sends the whole message. */
 LOOM_FN void peer_fire_flat(const struct loom_ctx *c, uint32_t at, uint32_t count)
 {
 	uint64_t n = peer_flat(c, at)->threshold > 1 ? peer_count(c, at, count) : peer_next(c, at, count);
@@ -512,8 +534,8 @@ LOOM_FN const uint64_t *peer_staged(const struct loom_ctx *c, const struct peer_
 	return k ? (const uint64_t *)((char *)nic_at(c, peer_head(c)->stage_at) + a->stage) + 2 * (k - 1) : a->first;
 }
 
-/* By one lane of the receiver, which has seen a mark: puts message `mark` in its place. Returns the number of messages
- * that are in their place, or minus a failure. */
+/* Copies message `mark` to its place, if all its words have arrived. Called by one lane of the receiver, which has
+ * loaded `mark` from `first`. Returns the number of messages in their place, or a negative error. */
 LOOM_FN int64_t peer_take_in(struct loom_ctx *c, struct peer_arrival *a, uint64_t mark)
 {
 	uint64_t taken = a->taken, word;
@@ -523,11 +545,11 @@ LOOM_FN int64_t peer_take_in(struct loom_ctx *c, struct peer_arrival *a, uint64_
 	if (mark == taken)
 		return (int64_t)taken;
 	if (!taken)
-		loom_fence_acquire_sys(); /* pairs with the fence in peer_send: the rest of the line is there */
+		loom_fence_acquire_sys(); /* pairs with the fence in peer_send(): the rest of the line has arrived */
 	uint64_t words = loom_load_relaxed_sys(&a->words), *to = (uint64_t *)loom_at(c, loom_load_relaxed_sys(&a->to));
 	for (uint64_t k = 0; k < words; k++) {
 		if (loom_load_marked_sys(peer_staged(c, a, k), &word) < mark)
-			return (int64_t)taken; /* not yet */
+			return (int64_t)taken; /* this word has not arrived yet */
 		to[k] = word;
 	}
 	a->taken = mark;
@@ -554,7 +576,8 @@ LOOM_FN int trigger_peer_fire(struct loom_ctx *c, uint64_t tag, uint32_t count)
 		peer_fail(c, LOOM_EFULL);
 		return 0;
 	}
-	/* Release: the payload precedes it. Acquire, to serve: other lanes' writes before their fires. */
+	/* Acquire and release: each lane releases its payload. If this lane serves the counter, it sees the payloads of
+	 * lanes that fired before. */
 	if (loom_fetch_add_acq_rel_dev(&peer_counter(c, at)->work, sum) == 0) {
 		peer_add(peer_counter(c, at), sum, sum);
 		peer_serve(c, at, 0);
@@ -571,7 +594,8 @@ LOOM_FN int trigger_peer_fire_with(struct loom_ctx *c, uint64_t tag, uint64_t ar
 		peer_fail(c, LOOM_EFULL);
 		return 0;
 	}
-	/* Under lock-step execution a lane must claim and release the counter in one iteration, or lanes deadlock. */
+	/* A lane claims and releases the counter in one iteration. If lanes of a wave run in lock-step, they would
+	 * otherwise deadlock. */
 	for (int served = 0; !served;) {
 		struct peer_counter *k = peer_counter(c, at);
 		served = peer_claim(k);
@@ -627,22 +651,23 @@ LOOM_FN int trigger_peer_fire_together(struct loom_ctx *c, uint64_t tag)
 	if (peer_flat(c, at)->threshold > 1) {
 		if (c->lane == 0)
 			n = peer_count(c, at, 1);
-		n = loom_from_lane0(c, n); /* also passes on what lane 0 has acquired */
+		n = loom_from_lane0(c, n); /* also a barrier: what lane 0 has acquired becomes visible */
 	} else {
 		n = peer_next(c, at, 1);
 	}
 	if (n)
 		peer_send(c, peer_flat(c, at), n, c->lane, c->lanes);
 	loom_barrier_lanes(c);
-	if (n && c->lane == 0) /* other lanes read `sent` next after a barrier */
+	if (n && c->lane == 0) /* the next call reads `sent` after its first barrier */
 		peer_sent(c, at, n);
 	return 0;
 }
 
-/* How a lane waits for its next words; lane 0 reports for all. */
+/* How a wait for words has ended. */
 enum { PEER_TAKEN = 1, PEER_STOPPED };
 
-/* Waits until n has been reached by this lane's words from word i on, at most PEER_BATCH of them. */
+/* Waits until this lane's next words of message n have arrived: word i and every c->lanes-th word behind it, at most
+ * PEER_BATCH. words: number of words of the message. *word: receives the words. */
 LOOM_FN uint32_t peer_await_words(struct loom_ctx *c, const struct peer_arrival *a, uint64_t n, uint64_t i, uint64_t words,
 				  uint64_t *word)
 {
@@ -653,12 +678,12 @@ LOOM_FN uint32_t peer_await_words(struct loom_ctx *c, const struct peer_arrival 
 				missing |= loom_load_marked_sys(peer_staged(c, a, i + b * c->lanes), &word[b]) < n;
 		if (!missing)
 			return PEER_TAKEN;
-		/* Rarely, as in loom_net_await_late(). */
+		/* Checks for failures rarely, as loom_net_await_late() does. */
 		if (polls % 16 == 0 &&
 		    ((int64_t)loom_load_relaxed_sys((const uint64_t *)&a->count) < 0 || loom_stopped(c)))
 			return PEER_STOPPED;
 #if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SIM)
-		if (polls % 16 == 0) /* a pause is half as long as what a poll waits for */
+		if (polls % 16 == 0) /* a pause takes half as long as a poll, so it is made rarely */
 #endif
 			loom_pause(c);
 	}
@@ -667,12 +692,12 @@ LOOM_FN uint32_t peer_await_words(struct loom_ctx *c, const struct peer_arrival 
 LOOM_FN int trigger_peer_await_together(struct loom_ctx *c, uint32_t index, uint64_t n)
 {
 	struct peer_arrival *a = peer_arrival(c, index);
-	/* The first message says whether there are more of its kind, which this worker has acquired with it. */
+	/* The first message, which this worker has received, sets `words` if later messages are staged, too. */
 	if (n < 2 || index - 1 >= nic_shape(c)->arrivals - 1 || !a->words)
 		return 0;
 	uint64_t words = a->words, *to = (uint64_t *)loom_at(c, a->to);
 	uint32_t how = PEER_TAKEN;
-	/* All lanes of a wave run the loop, see LOOM_WAVE; those without a word poll the first one. */
+	/* All lanes of a wave must run the loop (LOOM_WAVE). Lanes that have no word poll the first one. */
 	for (uint64_t i = c->lane; (i < words || (i == c->lane && i < LOOM_WAVE)) && how == PEER_TAKEN;
 	     i += PEER_BATCH * c->lanes) {
 		uint64_t word[PEER_BATCH] = {0};

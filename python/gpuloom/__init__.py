@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpuloom in Python: load results, run, compare, sweep, plot, embed. Pure Python over the command and its JSON, and
-over libgpuloom by ctypes. pandas and matplotlib are used if they are installed.
+"""gpuloom in Python: loads results, runs confs, compares, sweeps and plots by calling the command gpuloom, and embeds
+libgpuloom by ctypes. The module is pure Python. It uses pandas and matplotlib if they are installed.
 
     import gpuloom
     gpuloom.sweep("conf/uts.ini", "study.jsonl", vary={"device.cpu.workers": [1, 2]}, samples=10)
-    table = gpuloom.load("study.jsonl")                # a row per sample: a DataFrame, or a small Table
+    table = gpuloom.load("study.jsonl")                # a DataFrame, or without pandas a Table, with a row per sample
     print(table.groupby("device.cpu.workers")["seconds"].median())
     gpuloom.plot(table, x="device.cpu.workers", y="seconds").savefig("study.png")
 """

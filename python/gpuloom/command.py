@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls the command gpuloom: $GPULOOM, or gpuloom in PATH."""
+"""Calls the command gpuloom. Its path is $GPULOOM if set, else gpuloom in PATH."""
 import json
 import os
 import shutil
@@ -22,8 +22,8 @@ def program():
 
 
 def call(*words, ok=(0,)):
-    """Runs gpuloom WORDS... and returns its standard output. An exit status that is not in `ok` raises Error with the
-    message."""
+    """Runs gpuloom WORDS... and returns its standard output. If the exit status is not in `ok`, raises Error with the
+    message of the command."""
     done = subprocess.run([program(), *map(str, words)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           errors="replace")
     if done.returncode not in ok:
@@ -37,7 +37,7 @@ def _value(v):
 
 
 def _quoted(value):
-    """Returns one value of --vary in quotes."""
+    """Returns one value of --vary, in quotes if a list of values needs them."""
     text = _value(value)
     if text and text == text.strip() and not any(c in text for c in ',"\\'):
         return text
@@ -48,7 +48,7 @@ def _list(values):
     return ",".join(map(_quoted, [values] if isinstance(values, (str, int, float)) else values))
 
 
-_JOINED = ("derive", "metric", "pareto", "plot")  # options whose value is a list; others are repeated
+_JOINED = ("derive", "metric", "pareto", "plot")  # options that take a list; all other options are repeated
 
 
 def _options(set=None, vary=None, **others):
@@ -70,29 +70,30 @@ def _confs(conf):
 
 
 def run(conf, set=None, **options):
-    """Runs a conf, or a list of them: run("conf/uts.ini", set={"workload.uts.tree": "T3"}, samples=10).
+    """Runs a conf, or several that are read as one: run("conf/uts.ini", set={"workload.uts.tree": "T3"}, samples=10).
 
     Returns the result as a dictionary (docs/results.md); gpuloom.frame() converts it to a table."""
     return json.loads(call("run", *_confs(conf), "--no-sweep", "--quiet", *_options(set, **options), "--json", "-"))
 
 
 def compare(conf, vary=None, set=None, **options):
-    """Compares variants, interleaved: compare("conf/memset.ini", vary={"scheduler.use": ["mgws", "static"]}), or several
-    confs. Returns the comparison as a dictionary: its "comparisons" have effects, intervals and verdicts. A failed rule of
-    fail_on and an inconclusive verdict with strict are in "gate" and "verdict". Neither raises an exception."""
+    """Compares variants in an interleaved run: compare("conf/memset.ini", vary={"scheduler.use": ["mgws", "static"]}).
+    A list of confs makes each conf a variant. Returns the comparison as a dictionary. Its "comparisons" have effects,
+    intervals and verdicts. If a rule of fail_on fails, "gate" says so. This raises no exception, and neither does an
+    inconclusive verdict with strict=True."""
     return json.loads(call("compare", *_confs(conf), "--quiet", *_options(set, vary, **options), "--json", "-",
                            ok=(0, 5, 6)))
 
 
 def sweep(conf, output, vary=None, set=None, **options):
-    """Runs every combination and writes the file `output`. With resume=True the sweep continues this file.
-    gpuloom.load(output) reads it."""
+    """Runs every combination of the values in `vary`, and writes the samples to the file `output`. With resume=True the
+    sweep continues the file. gpuloom.load(output) reads it. Returns `output`."""
     call("sweep", *_confs(conf), "--quiet", *_options(set, vary, **options), "-o", os.fspath(output))
     return output
 
 
 def report(results, output, **options):
-    """Runs `gpuloom report`. The suffix of `output` selects the format: .html, .svg, .png, .pdf, .csv, .md, .gp,
-    .json."""
+    """Runs `gpuloom report`. The suffix of `output` selects the format: .html, .svg, .png, .pdf, .csv, .md, .gp or
+    .json. Returns `output`."""
     call("report", *_confs(results), "-o", os.fspath(output), *_options(**options))
     return output

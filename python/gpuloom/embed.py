@@ -28,7 +28,7 @@ class Task(c.Structure):
 
 
 def library():
-    """Loads $GPULOOM_LIBRARY, the library beside the command, or the system's."""
+    """Loads libgpuloom: $GPULOOM_LIBRARY if set, else the library beside the command, else that of the system."""
     command = os.environ.get("GPULOOM") or shutil.which("gpuloom")
     near = os.path.dirname(os.path.realpath(command)) if command else ""
     guesses = [os.environ.get("GPULOOM_LIBRARY"), near and near + "/libgpuloom.so.0"]
@@ -44,7 +44,7 @@ _EINVAL, _EBUSY = -1, -14
 
 
 def _serve(jobs):
-    """Runs in the thread of a stack, and executes the stack's calls in order."""
+    """Main function of the thread of a stack: executes calls of the library in order."""
     while True:
         done, function, args = jobs.get()
         if done is None:
@@ -66,13 +66,15 @@ class Stack:
             stack.submit(gpuloom.Task(tag=add, ref=ref))
             result = stack.run()
 
-    `confs` are files; `set` is {"scheduler.mgws.victim": "random"}. If the conf has a workload, run() runs this workload.
+    `confs` are files. `set` has options, as in {"scheduler.mgws.victim": "random"}. If the conf has a workload, run()
+    runs it.
 
-    Any thread may call a stack. The stack's own thread executes the calls one after the other. Only stop() and close()
-    do not wait for a run, but end the run. After close(), and in a forked child, calls raise Error."""
+    Any thread may call a stack. A thread of the stack executes the calls one after the other. stop() and close() do not
+    wait for a run in progress: they end it. After close(), and in a forked child, calls raise Error."""
 
-    # One thread calls the library, because process isolation ends the children of a thread that exits. The calling
-    # thread waits in Python, where signals are handled, so that Ctrl-C ends run().
+    # Only the thread of the stack calls the library: with process isolation, the workers are children of the thread
+    # that started them, and end when it exits. The calling thread waits in Python, which handles signals, so that
+    # Ctrl-C ends run().
 
     def __init__(self, *confs, text=None, set=None):
         self._pid, self._lock, self._closed = os.getpid(), threading.RLock(), False
@@ -110,10 +112,11 @@ class Stack:
             raise Error("this stack is closed", _EINVAL)
 
     def _ask(self, function, *args):
-        """Calls `function` on the stack's thread. An exception in the calling thread, such as Ctrl-C, ends the run in
-        progress."""
+        """Calls `function` in the thread of the stack, and waits for its result. An exception in the calling thread, such
+        as Ctrl-C, ends the run in progress."""
         done = concurrent.futures.Future()
-        # A signal to another thread does not wake the main thread, so the main thread polls ten times per second.
+        # Only the main thread runs signal handlers, but a signal may be delivered to another thread, which does not wake
+        # the main thread. So the main thread polls ten times per second.
         nap = 0.1 if threading.current_thread() is threading.main_thread() else None
         try:
             self._check()
@@ -129,8 +132,8 @@ class Stack:
         return done.result()
 
     def _end(self, done):
-        """Stops the run in progress until `done` is set. After one second the library ends the run by force. Further
-        signals do not interrupt this function."""
+        """Stops the run in progress, and waits until `done` is set. If the run does not end within a second, the library
+        ends it by force. Further signals do not interrupt this function."""
         while not done.done():
             try:
                 self._stop_now()
@@ -207,16 +210,16 @@ class Stack:
             self._lib.loom_result_destroy(result)
 
     def stop(self):
-        """Ends the run in progress. Another thread or a signal handler may call this function."""
+        """Ends the run in progress. Any thread and any signal handler may call this function."""
         self._check()
         self._stop_now()
 
     def close(self):
-        """Ends the workers and frees the resources of the stack. A run in progress in another thread raises Error.
+        """Ends the workers and frees the resources of the stack. If another thread waits in run(), that call raises Error.
 
-        The call releases the views that alloc() returned. It raises BufferError if another object uses such memory,
-        such as a cast or a numpy array; delete that object first. For a closed stack, or in a forked child, the call
-        has no effect."""
+        The function releases the views that alloc() returned. If a cast of a view or a numpy array still uses their
+        memory, it raises BufferError: delete that object first. If the stack is closed, or in a forked child, the
+        function has no effect."""
         if self._pid != os.getpid():
             return
         with self._lock:
@@ -249,7 +252,7 @@ class Stack:
         self._lib.loom_config_destroy(self._config)
 
     def __del__(self):
-        # This function must not wait, as garbage collection may run on the stack's own thread. The attributes are
+        # This function must not wait, because garbage collection may run in the thread of the stack. The attributes are
         # missing if __init__ failed.
         if getattr(self, "_jobs", None) and self._pid == os.getpid() and not self._closed:
             self._jobs.put((concurrent.futures.Future(), self._close, ()))

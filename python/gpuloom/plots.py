@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plots medians with their 95 % intervals by matplotlib, and timelines without matplotlib."""
+"""Plots medians with their 95 % intervals, for which it needs matplotlib, and timelines, for which it does not."""
 import html
 import json
 import math
@@ -7,8 +7,8 @@ import statistics
 
 
 def interval(values):
-    """Returns the median and its 95 % interval by order statistics, which are exact for any distribution. With fewer
-    than 6 values the interval is open, and its ends are None."""
+    """Returns the median and the ends of its 95 % interval. The ends are order statistics, so the interval is exact for
+    any distribution. With fewer than 6 values the interval is open, and the ends are None."""
     v = sorted(values)
     n, k, outside = len(v), 0, 0.0
     while k < n // 2:
@@ -33,8 +33,9 @@ def points(table, x, y, lines=None):
 
 
 def plot(table, x, y="seconds", lines=None, ax=None, log=False):
-    """Draws y against x, a line for each value of the column `lines`: plot(table, x="device.cpu.workers", y="seconds",
-    lines="scheduler.mgws.victim"). Bars are 95 % intervals of the medians. Returns the figure: savefig("a.pdf")."""
+    """Draws medians of the column y against the column x, with a line for each value of the column `lines`:
+    plot(table, x="device.cpu.workers", y="seconds", lines="scheduler.mgws.victim"). Bars are 95 % intervals of the
+    medians. Returns a matplotlib figure; .savefig("a.pdf") writes it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:
@@ -66,8 +67,8 @@ COLOURS = {"busy": "#c8d6e5", "idle": "#ffffff", "termination": "#e0e0e0", "task
 
 
 def timeline(trace, output, width=1000, begin=None, end=None):
-    """Draws a file of `gpuloom run --trace FILE` as SVG: a row per worker, an arrow per steal. `begin` and `end`, in
-    seconds, select a part. Does not need matplotlib."""
+    """Draws a trace, which `gpuloom run --trace FILE` has written, as SVG with a row per worker and an arrow per steal.
+    `begin` and `end`, in seconds, select a part. Does not need matplotlib. Returns `output`."""
     with open(trace, encoding="utf-8") as f:
         events = json.load(f)["traceEvents"]
     names = {(e["name"], e["pid"], e["tid"]): e["args"]["name"] for e in events if e["ph"] == "M"}

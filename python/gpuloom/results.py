@@ -6,7 +6,7 @@ import statistics
 
 
 class Table:
-    """The result of load() without pandas: rows as dictionaries, with a few operations."""
+    """What load() returns without pandas: rows, which are dictionaries, and a few operations on them."""
 
     def __init__(self, columns, rows):
         self.columns, self.rows = list(columns), list(rows)
@@ -27,7 +27,8 @@ class Table:
                 raise KeyError("there is no column %r; there are: %s" % (c, ", ".join(self.columns)))
 
     def groupby(self, *keys):
-        """Groups rows by groupby("a", "b") or groupby(["a", "b"]); then ["seconds"].median(), mean(), min(), max(), count()."""
+        """Groups the rows by columns: groupby("a", "b") or groupby(["a", "b"]). On the groups, ["seconds"] selects columns,
+        and median(), mean(), min(), max() or count() returns a Table with a row per group."""
         keys = [k for key in keys for k in (key if isinstance(key, (list, tuple)) else [key])]
         self._know(keys)
         return Groups(self, keys, [c for c in self.columns if c not in keys])
@@ -92,7 +93,7 @@ def _text(value):
 
 
 def read(path):
-    """Returns a document as a dictionary. For a sweep the result is the list of its lines."""
+    """Reads a document, and returns it as a dictionary, or for a sweep as a list of lines."""
     with open(path, encoding="utf-8") as f:
         text = f.read()
     try:
@@ -113,7 +114,7 @@ def read(path):
 
 
 def _varied(documents):
-    """Returns the options in which results differ."""
+    """Returns, for each document, the options in which the documents differ, with their values."""
     configs = [{k: v.get("value") for k, v in d.get("config", {}).items()} for d in documents]
     keys = {k: None for c in configs for k in c}
     return [{k: c.get(k) for k in keys if len({str(other.get(k)) for other in configs}) > 1} for c in configs]
@@ -147,7 +148,7 @@ def _rows(document):
 
 
 def _numbers(rows):
-    """Converts columns in which all values are numbers. In the documents, options are text."""
+    """Converts columns of text to numbers if all their values are numbers, because options are text in the documents."""
     for c in {c for row in rows for c, v in row.items() if isinstance(v, str)}:
         for kind in (int, float):
             try:
@@ -161,7 +162,7 @@ def _numbers(rows):
 
 
 def frame(documents, pandas=None):
-    """Returns a table of documents in memory; see load()."""
+    """Returns the table that load() would return for the files of these documents."""
     documents = documents if isinstance(documents, list) and not _is_sweep(documents) else [documents]
     results = [d for d in documents if isinstance(d, dict) and str(d.get("schema")).startswith("gpuloom.result/")]
     varied = dict(zip(map(id, results), _varied(results)))
@@ -183,9 +184,10 @@ def _is_sweep(lines):
 
 
 def load(*paths, pandas=None):
-    """Returns the samples of results, comparisons or sweeps, one row each. Factors come first, then metrics in the units
-    of docs/results.md. The table is a pandas.DataFrame if pandas is installed, else a gpuloom.Table; pandas=True or False
-    selects one. Several results of `run` get a column for each option in which they differ."""
+    """Reads the files of results, comparisons or sweeps, and returns their samples as a table with one row per sample.
+    Factors come first, then metrics in the units of docs/results.md. Several results of `run` get a column for each
+    option in which they differ. The table is a pandas.DataFrame if pandas is installed, else a gpuloom.Table.
+    pandas=True or pandas=False selects one of these types."""
     if not paths:
         raise ValueError("load: which files?")
     documents = [read(p) for p in paths]

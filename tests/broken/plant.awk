@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Plants one fault into a template of new-plugin:
 #   awk -v fault=term_early -f plant.awk term.c.in
-# `%term_early% text` replaces the line above it in the plug-in with this fault. `%+term_early% text` follows that line.
-# new-plugin omits such lines.
+# In the plug-in with the fault term_early, a line `%term_early% text` of the template replaces the line above it by `text`.
+# A line `%+term_early% text` adds `text` after the line above it.
+# The command new-plugin omits such lines.
 function say(text) {
 	gsub(/@NAME@/, fault, text)
 	gsub(/@MACRO@/, toupper(fault), text)

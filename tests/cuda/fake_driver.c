@@ -56,14 +56,14 @@ API CUresult cuStreamQuery(CUstream stream)
 
 /* ---- everything else ---- */
 
-/* The process that used the driver first; its forks cannot use the driver. */
+/* The first process that used the driver. A child that this process forks cannot use the driver. */
 static pid_t user;
 
 FAKE(cuInit, (unsigned flags),
 	user = user ? user : getpid();
 	return wrong("init") ? CUDA_ERROR_NO_DEVICE : user != getpid() ? CUDA_ERROR_NOT_INITIALIZED : CUDA_SUCCESS;)
 
-/* NVRTC also loads libcuda.so.1, initialises it when it compiles, and assumes that the table is present. */
+/* NVRTC also loads libcuda.so.1 and calls this function when it compiles, so the function must exist. */
 API CUresult cuGetExportTable(const void **table, const CUuuid *id)
 {
 	(void)id;
@@ -112,7 +112,7 @@ FAKE(cuDeviceGetAttribute, (int *value, CUdevice_attribute which, CUdevice devic
 		{CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
 		{CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1},
 		{CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, !wrong("no-words")},
-		{133, wrong("mps")}, /* newer headers call it CU_DEVICE_ATTRIBUTE_MPS_ENABLED */
+		{133, wrong("mps")}, /* CU_DEVICE_ATTRIBUTE_MPS_ENABLED, which older headers do not declare */
 	};
 	*value = fake_attribute(rows, sizeof(rows) / sizeof(*rows), which);)
 
@@ -123,7 +123,7 @@ FAKE(cuDeviceGetHostAtomicCapabilities, (unsigned *capabilities, const CUatomicO
 		capabilities[i] = wrong("atomics") ? CU_ATOMIC_CAPABILITY_SCALAR_64 : 0;)
 #endif
 
-/* One direction has native atomics, so `gpuloom doctor` reports two cases. */
+/* Only one direction of a pair of GPUs has native atomics, so `gpuloom doctor` reports both cases. */
 FAKE(cuDeviceGetP2PAttribute, (int *value, CUdevice_P2PAttribute which, CUdevice a, CUdevice b),
 	*value = which == CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED && (a < b || wrong("ranks"));)
 
@@ -257,7 +257,8 @@ static const char fake_made[] = "\177ELF of nothing";
 #define FAKE_RTC(name) nvrtc##name
 #define FAKE_RTC_FILE "FAKE_NVRTC"
 
-/* The function compiles to PTX only. An NVRTC that can split the work also has a fast mode. */
+/* Replaces options, so that NVRTC only compiles to PTX, and quickly. Every NVRTC that knows -split also knows
+ * --Ofast-compile. */
 static const char *fake_quick(const char *option)
 {
 	return !strncmp(option, "-arch=", 6) ? "-arch=compute_90" :

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# All combinations on this machine's NVIDIA GPU, then the litmus tests of the device layer.
+# Runs all combinations on this machine's NVIDIA GPU, then the litmus tests of the device layer.
 #   [PARTS='tasks waits litmus'] tests/cuda/run.sh BUILD [SAMPLES]
 # SAMPLES (default 50) is the number of consecutive samples in a run. PARTS has the parts of tests/gpu/everything.sh, and
 # embed (programs that embed a stack), memcheck and racecheck (of compute-sanitizer). Each of counter, hcounter, tree, policies, shapes, pairs, waits, peers,
-# memcheck and racecheck takes 1 to 3 minutes. requests takes ten minutes, four with JOBS=8, or REQUEST_TIME seconds for a
-# fair sample of its runs. Without a GPU the exit status is 77.
+# memcheck and racecheck takes 1 to 3 minutes. requests takes ten minutes, or four with JOBS=8. With REQUEST_TIME it makes a
+# fair sample of its runs for that many seconds. Without a GPU the exit status is 77.
 device=cuda vendor=NVIDIA
 shapes='
 lanes=64
@@ -56,7 +56,7 @@ sanitize() {
 memcheck() { sanitize memcheck; }
 racecheck() { sanitize racecheck; }
 
-# A program that embeds a stack: 10,000 runs that are stopped, streams, graphs, adopted memory; RUNS changes the number.
+# Tests a program that embeds a stack, with 10,000 runs that are stopped (or RUNS), streams, graphs and adopted memory.
 embed_program() { # LABEL DEVICES RESIDENT
 	if TEST_GPU=$2 TEST_GPU_RESIDENT=$3 TEST_GPU_RUNS=${RUNS:-10000} "$B/tests/test_embed_gpu" >"$tmp/out" 2>&1; then
 		passed=$((passed + 1))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/faults/walk.py preloads this library, which fails the n-th call of one class, over all processes of a run.
  *
- *   FAULT_PAGE   a file of zeros, at least as large as struct page: counts and the failed call
+ *   FAULT_PAGE   a file of zeros, at least as large as struct page, for counts and the failed call
  *   FAULT        CLASS,N,HOW[,on][,own][,trace]; without it calls are only counted
- *     HOW    the number of an errno, or "short": half of what was asked for is read or written
+ *     HOW    the number of an errno, or "short": the call reads or writes half of the requested bytes
  *     on     every call from the N-th on fails, as with a kernel that lacks the call
  *     own    only calls by gpuloom and its plug-ins count, not those by libraries
  *     trace  the failed call's stack goes to stderr
@@ -67,13 +67,13 @@ struct page {
 	_Atomic uint64_t count[CLASSES];
 	_Atomic uint64_t failed;
 	char where[240];	/* the stack of the first failed call */
-	_Atomic uint64_t paths; /* used bytes of `path`, which has the names of created files, each with its NUL */
+	_Atomic uint64_t paths; /* used bytes of `path`, which has the NUL-terminated names of created files */
 	char path[32768];
-	_Atomic uint64_t died; /* how many processes a signal has ended */
+	_Atomic uint64_t died; /* the number of processes that a signal has ended */
 	char within[64];       /* the file whose code raised the first signal or called exit() */
 	_Atomic uint64_t open; /* the largest number of descriptors that a process had at its end */
 	char open_name[8][64];
-	uint32_t stack[STACKS]; /* with N = 0: a number for the callers of the n-th call of the class */
+	uint32_t stack[STACKS]; /* with N = 0, stack[n - 1] is a hash of the stack of call n */
 };
 
 static struct page *page;
@@ -115,7 +115,7 @@ static void note_death(const char *file)
 		strncpy(page->within, file, sizeof(page->within) - 1);
 }
 
-/* Records the cause: the first file on the stack that is neither the C library nor this library. */
+/* Records in `within` the first file on the stack that is neither the C library nor this library. */
 static void on_death(int number)
 {
 	void *stack[64];
@@ -199,7 +199,7 @@ static void note(enum class c, uint64_t n, void *caller)
 
 static uint32_t stack_of(void)
 {
-	void *at[10]; /* three entries of this library, the call, and six callers */
+	void *at[10]; /* three frames of this library, then the caller and callers further up */
 	uint32_t hash = 2166136261u;
 	static _Thread_local int inside;
 	if (inside++)
@@ -244,7 +244,7 @@ static void made(const char *prefix, const char *path)
 	if (!next)                                                                                 \
 		next = (__typeof__(f) *)dlsym(RTLD_NEXT, #f)
 
-static int in_the_middle; /* 1 during an operation: a caller of exit() has not closed its files then */
+static int in_the_middle; /* 1 after a call of exit(), when open descriptors are no leak */
 
 /* Returns whether a worker ("cpu:0.w1") still exists. Memory that a worker may use is not freed. */
 static int stragglers(void)
@@ -272,7 +272,7 @@ __attribute__((destructor)) static void end(void)
 {
 	char path[64], name[sizeof(page->open_name) / sizeof(*page->open_name)][64] = {{0}};
 	uint64_t n = 0;
-	over = 1; /* the following calls are not the program's */
+	over = 1; /* calls after this point are not made by the program */
 	if (!page || in_the_middle || stragglers())
 		return;
 	for (int fd = 0; fd < DESCRIPTORS; fd++) {
@@ -293,7 +293,7 @@ __attribute__((destructor)) static void end(void)
 		memcpy(page->open_name, name, sizeof(name));
 }
 
-/* A library must not end the process. */
+/* Records in `within` a call of exit() by any file but the command gpuloom, because a library must not end the process. */
 EXPORT void exit(int status)
 {
 	NEXT(exit);
@@ -340,7 +340,7 @@ EXPORT int posix_memalign(void **p, size_t align, size_t n)
 	return *p ? 0 : ENOMEM;
 }
 
-/* The function is defined here, so that the caller is recorded and not the C library. */
+/* This library defines strndup() itself, so that the recorded caller is not the C library. */
 EXPORT char *strndup(const char *s, size_t n)
 {
 	size_t length = strnlen(s, n);
@@ -387,7 +387,7 @@ WHOLE(EPOLL, int, epoll_create, (int a), (a))
 WHOLE(EPOLL, int, epoll_ctl, (int a, int b, int c, struct epoll_event *d), (a, b, c, d))
 WHOLE(EPOLL, int, epoll_wait, (int a, struct epoll_event *b, int c, int d), (a, b, c, d))
 WHOLE(FORK, pid_t, fork, (void), ())
-/* A socket of libfabric is named as one: its provider tcp keeps a connection whose peer dies while it is made. */
+/* Marks sockets of libfabric, because its provider tcp does not close a connection whose peer dies during the set-up. */
 static int socket_of(int fd, void *caller)
 {
 	if (fd >= 0 && fd < DESCRIPTORS)

@@ -28,7 +28,7 @@ HOWS = {
     'poll': ['EINTR', 'ENOMEM'], 'wait': ['EINTR', 'ECHILD'], 'prctl': ['EPERM'], 'ftruncate': ['ENOSPC'],
     'rename': ['EIO'],
 }
-TIMEOUT = math.ceil(3 / pace.pace()) # seconds of a sample: one number for all runs, because their results contain it
+TIMEOUT = math.ceil(3 / pace.pace()) # seconds of a sample, the same number for all runs, because results contain it
 LIMIT = 10    # seconds beyond TIMEOUT
 FEW = 60      # without --all, at most this number of random calls of a class in a job fail
 STACKS = 65536
@@ -145,7 +145,7 @@ OPEN = 8 * (len(CLASSES) + 2) + 240 + 32768 + 72  # the offset of `open` in the 
 
 
 def left_open(page):
-    """Returns the descriptors at the end of main() of the process with the most of them: their number, and some names."""
+    """Returns the descriptors of the process that had most of them at the end of main(): their number, and some names."""
     names = page[OPEN + 8:OPEN + 520].decode(errors='replace').split('\0')
     return struct.unpack_from('Q', page, OPEN)[0], [n for n in names if n]
 
@@ -172,7 +172,7 @@ class Run:
             env['FAULT'] = fault
         words = [w if not w.startswith('conf/') else os.path.join(ROOT, w) for w in JOBS[job].split()]
         self.command = [os.path.join(build, 'gpuloom')] + words
-        if fault and ',0,' in fault: # so that a place has one address in all processes
+        if fault and ',0,' in fault: # without address randomisation, a place in the code has the same address in all processes
             self.command = ['setarch', '-R'] + self.command
         self.hung = False
         with open(self.folder + '/out', 'wb') as out, open(self.folder + '/err', 'wb') as err:
@@ -247,7 +247,7 @@ class Run:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def judge(self, reference, kind):
-        """Returns None, or what is wrong: (sort, in words)."""
+        """Returns None if the run is right, otherwise the kind of error and a sentence."""
         if self.hung:
             return 'hang', 'no end in %d s' % self.limit
         if self.left:
@@ -358,7 +358,7 @@ def walk(a, build, jobs, kinds, study):
     random.shuffle(tasks)
     total = len(tasks)
     print("%d calls to fail" % total, file=sys.stderr)
-    if not a.all:  # some runs of each class and job come first, then as many more as the time allows
+    if not a.all:  # first some runs of each class and job, then further runs while there is time
         seen = collections.Counter()
         rank = []
         for t in tasks:

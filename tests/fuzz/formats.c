@@ -54,7 +54,7 @@ void fuzz_is_html(const char *text, size_t n)
 		s = tag(s);
 		scripts += (size_t)(script && !data);
 		if (data)
-			FUZZ_CHECK(!strncmp(s + strcspn(s, "<"), "</script>", 9)); /* the script contains no '<' */
+			FUZZ_CHECK(!strncmp(s + strcspn(s, "<"), "</script>", 9)); /* the data contain no '<' */
 		else if (script)
 			FUZZ_CHECK((s = strstr(s, "</script>")));
 	}

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* These checks state the requirements of each format of a report, for any document. */
+/* Each function checks that a report in one format meets the requirements of the format. */
 #ifndef LOOM_FUZZ_FORMATS_H
 #define LOOM_FUZZ_FORMATS_H
 
 #include <stddef.h>
 
-void fuzz_say(const char *sentence);		  /* the sentence must be printable on stderr */
+void fuzz_say(const char *sentence);		  /* prints the sentence to stderr, where it must be printable */
 void fuzz_is_text(const char *text, size_t n);    /* the text must be printable */
 void fuzz_is_html(const char *text, size_t n);    /* no element or attribute runs or loads anything */
-void fuzz_is_svg(const char *text, size_t n);     /* the text is well-formed XML and meets the rules of HTML */
+void fuzz_is_svg(const char *text, size_t n);     /* the text is well-formed XML, and nothing runs or loads anything */
 void fuzz_is_csv(const char *text, size_t n);     /* each row has as many fields as the first; no field is a formula */
 void fuzz_is_gnuplot(const char *text, size_t n); /* tables end at their end lines, and no command runs a shell */
 void fuzz_is_json(const char *text, size_t n);    /* the text parses, and prints as the same text */

@@ -11,7 +11,7 @@
 #include "input.h"
 #include "stack/host.h"
 
-/* The target replaces the cache folder by one file, which cache_put() writes. */
+/* The target replaces all files of the cache folder by one file, which cache_put() writes. */
 static const char *file;
 static int open_file(const char *path, int how, ...);
 static int new_file(const char *path, int how);

@@ -54,7 +54,7 @@ static int complaint(const char *format, ...)
 	fuzz_fail(__FILE__, __LINE__, format);
 }
 
-/* Checks that the value is at the position of the entry in its line, or after its quote. */
+/* Checks that the value is at the position that its entry names, or after a quote at that position. */
 static int at_its_place(void *arg, const struct loom__effective *e)
 {
 	const char *last = e->entry && e->entry->line ? strstr(e->entry->file, "/90") : NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any file as a trace of costs, and as the lengths of sequences. */
+/* The input is any file. The target reads it as a trace of costs, and as a list of sequence lengths. */
 #include <stdlib.h>
 
 #include "input.h"

@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	loom__host_init(&host, NULL);
 	split_command(&x);
 	answer.out_total = n;
-	if (n > sizeof(answer.out)) /* the worker writes long output around the ring, so it is longer than `out` */
+	if (n > sizeof(answer.out)) /* `out` is a ring, which keeps only the end of a long output */
 		n = sizeof(answer.out);
 	memcpy(answer.out, out, n);
 	if (!output_check(&x, &err) && !output_add(&x, &answer, &report, &err)) {

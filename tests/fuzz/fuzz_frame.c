@@ -22,7 +22,7 @@ static void read_in_pieces(const uint8_t *data, size_t size, uint32_t kinds, uns
 		if (!piece)
 			piece = step ? step : 1u + data[at] % 40;
 		piece = piece < size - at ? piece : size - at;
-		FUZZ_CHECK(loom__frame_wants(&r)); /* otherwise recv() would seem to be at the end */
+		FUZZ_CHECK(loom__frame_wants(&r)); /* with an empty buffer, recv() would return 0 as at the end */
 		rc = loom__frame_take(&r, data + at, piece, &used, &f);
 		FUZZ_CHECK(used <= piece && (rc || used == piece));
 		at += used;

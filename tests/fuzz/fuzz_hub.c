@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks of other hosts, and processes outside the job, connect to the hub. The input has a byte with the numbers of
- * both. Then follow messages: the sender, the length and the bytes, or a sender that disconnects. Time is virtual, and
- * advances with each read of the clock. After a while all remaining senders disconnect. For any input the hub must end
- * with its own status, and close all connections. */
+/* Ranks of other hosts, and processes outside the job, connect to the hub. The first byte of the input gives the number
+ * of ranks and of outside processes. Each following record has a sender, a length and bytes to send, or a sender that
+ * disconnects. Time is virtual, and advances with each read of the clock. After a while all remaining senders
+ * disconnect. For any input the hub must return a status, and close all connections. */
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ enum {
 	PATIENCE = 2000 /* after this many reads of the clock, all remaining senders disconnect */
 };
 
-/* This poll() returns at once, as no more input follows. */
+/* poll() without a timeout, because all input has been sent before. */
 static int poll_now(struct pollfd *on, unsigned long n, int ms)
 {
 	(void)ms;
@@ -97,7 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint32_t n = 1 + data[0] % RANKS, strangers = data[0] / RANKS % (STRANGERS + 1);
 	for (uint32_t r = 0; r < n; r++) {
 		int pair[2] = {-1, -1};
-		if (r && strangers) { /* connects to the listening socket */
+		if (r && strangers) { /* this rank is absent; a stranger may claim its place */
 			member[r].link.fd = -1;
 			continue;
 		}

@@ -79,7 +79,7 @@ static void go_on(struct loom__journal *j, int restart)
 		whole(j, &s);
 	}
 	char *is = fuzz_file_bytes(0, &m);
-	/* Added lines replace an incomplete line at the end. */
+	/* The sweep replaces an incomplete line at the end by new lines. */
 	const char *last = memrchr(was, '\n', n);
 	size_t kept = rc ? n : restart || !last ? 0 : (size_t)(last - was) + 1;
 	FUZZ_CHECK(rc ? m == n : m >= kept);

@@ -14,7 +14,7 @@
 
 static void *library_of(const char *name);
 static void *function(const char *name);
-/* The child's work is done in this process. */
+/* The work of the child that reads the platform file runs in this process. */
 #define dlopen(name, how) library_of(name)
 #define dlsym(library, name) function(name)
 #define child_fork(child, name, tied) (*(child) = CHILD_NONE, 1)
@@ -174,7 +174,7 @@ static void use(const struct platform *p)
 		FUZZ_CHECK(r.count <= LINKS_OF_ROUTE);
 		for (uint32_t k = 0; k < r.count; k++)
 			FUZZ_CHECK(r.link[k] < p->links);
-		FUZZ_CHECK(r.latency < UINT64_MAX / 4); /* the sum with further times must not overflow */
+		FUZZ_CHECK(r.latency < UINT64_MAX / 4); /* sums with other times must not overflow */
 		if (i / p->hosts != i % p->hosts)
 			links_queue(l, &r, 1000, 4096);
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The input has the conf of a sweep, with factors, points, rules, claims of a paper and settings of the report. The configurations are
- * applied to the conf. After a line "%%" follow expressions and lists as in options, one per line. */
+/* The input has the conf of a sweep, with factors, points, rules, claims of a paper and settings of the report. The
+ * target applies the configurations to the conf. After a line "%%" follow expressions and lists as in options, one per
+ * line. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,8 +21,7 @@ static void printable(struct loom__diag *diag)
 	loom__diag_free(diag);
 }
 
-/* Each configuration is in the product. A configuration that is kept sets the values of the spec, in a separate
- * conf. */
+/* Checks that each configuration has one value of each factor, and applies it to a copy of the conf. */
 static void configs(const struct loom__sweep_spec *spec, const char *text, size_t n)
 {
 	struct loom__configs configs;

@@ -14,7 +14,7 @@ static void same_again(const struct loom_opt *row, const union loom__value *v, c
 {
 	union loom__value again = {0};
 	struct loom_opt open = *row;
-	open.min = open.max = 0; /* a share beyond 1 needs its range */
+	open.min = open.max = 0; /* a real number keeps its range, without which a share above 1 is rejected */
 	if (row->type == LOOM_OPT_F64 || row->type == LOOM_OPT_SHARE)
 		open = *row;
 	FUZZ_CHECK(!loom__value_parse(&open, form->at, &again, NULL));
@@ -37,7 +37,7 @@ static void one(const struct loom_opt *row, const char *text)
 	same_again(row, &v, &form);
 	form.length = 0;
 	int scaled = row->type == LOOM_OPT_SIZE || row->type == LOOM_OPT_TIME;
-	if (scaled && v.u64 <= 1ull << 53) { /* a double holds larger values only approximately */
+	if (scaled && v.u64 <= 1ull << 53) { /* a double cannot represent all larger integers */
 		loom__value_amount(row, (double)v.u64, &form);
 		same_again(row, &v, &form);
 	}

@@ -61,7 +61,7 @@ void fuzz_lines(char *text, void (*each)(void *arg, char *line), void *arg)
 	}
 }
 
-/* Returns a descriptor number above other descriptors, which is the same in each run. */
+/* Returns a descriptor number that is above all other descriptors and is the same in each run. */
 static int descriptor(unsigned number)
 {
 	return 900 + (int)number;

@@ -16,12 +16,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 	((holds) ? (void)0 : fuzz_fail(__FILE__, __LINE__, #holds))
 _Noreturn void fuzz_fail(const char *file, int line, const char *what);
 
-/* An input that consists of several texts, separated by a line "%%" with the line feed before it. */
+/* The rest of an input that consists of several texts. A line "%%", with the line feed before it, separates two texts. */
 struct fuzz_parts {
 	const uint8_t *at;
 	size_t left;
 };
-/* Returns the next part, NUL-terminated, for free(). After the last part it returns "". n may be NULL. */
+/* Returns the next part, NUL-terminated, or "" after the last part. The caller frees it. *n gets the length; n may be
+ * NULL. */
 char *fuzz_part(struct fuzz_parts *parts, size_t *n);
 /* Calls each() for each line of a text, which it cuts at the line ends. */
 void fuzz_lines(char *text, void (*each)(void *arg, char *line), void *arg);
@@ -30,12 +31,13 @@ void fuzz_lines(char *text, void (*each)(void *arg, char *line), void *arg);
  * The file has no other name. There are FUZZ_FILES such files. */
 enum { FUZZ_FILES = 4 };
 const char *fuzz_file(unsigned number, const void *bytes, size_t n);
-/* Returns the present contents of the file, for free(). */
+/* Returns the present contents of the file. The caller frees them. */
 char *fuzz_file_bytes(unsigned number, size_t *n);
 
-/* Checks text for terminals and files: valid UTF-8, and no control character except line feed and tab. */
+/* Checks that text may go to terminals and files: it must be valid UTF-8, without control characters except line feed
+ * and tab. */
 void fuzz_printable(const char *what, const char *text, size_t n);
-/* Checks in the same way the output to stderr between fuzz_stderr_begin() and fuzz_stderr_end(). */
+/* Checks in the same way what is printed to stderr between fuzz_stderr_begin() and fuzz_stderr_end(). */
 void fuzz_stderr_begin(void);
 void fuzz_stderr_end(void);
 

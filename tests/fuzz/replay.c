@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a target without libFuzzer: once with each file of a folder, and with N mutations of the files that are the same
- * every time.
+/* Runs a target without libFuzzer: once with each file of a folder, and with N mutations of these files. Every run
+ * makes the same mutations.
  *   TARGET FILE|FOLDER [N [KEEP]]
- * KEEP is a file with the current input, so after a crash it contains the input of the crash. */
+ * The program writes each input into the file KEEP before it runs the target, so that the file has the input of a
+ * crash. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -62,7 +63,7 @@ static struct input read_input(const char *folder, const char *name)
 	return in;
 }
 
-/* Changes bits, inserts limits of integer types, omits or moves parts, or takes parts from another input. */
+/* Mutates b: changes bits, inserts limits of integer types, omits or moves parts, or takes parts from another input. */
 static size_t mutate(uint8_t *b, size_t n, const struct input *other)
 {
 	static const uint64_t limit[] = {0, 1, 0x7f, 0xff, 0x7fffffff, 0xffffffff, INT64_MAX, UINT64_MAX, 1ull << 40};
@@ -120,7 +121,7 @@ int main(int argc, char **argv)
 	struct input *in = calloc((size_t)many, sizeof(*in));
 	if (!in || !n)
 		return 2;
-	for (int i = 0; i < many; i++) /* a target may leave this folder */
+	for (int i = 0; i < many; i++) /* all files are read first, because a target may change the working directory */
 		in[i] = read_input(argv[1], name ? name[i]->d_name : NULL);
 	for (int i = 0; i < many; i++)
 		run(in[i].bytes, in[i].n);

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# The common part of tests/cuda/run.sh and tests/hip/run.sh: all combinations on this machine's GPU. Each workload runs with
+# The common part of tests/cuda/run.sh and tests/hip/run.sh, which run all combinations on this machine's GPU. Each workload runs with
 # each scheduler, detector, transport and shape of workers, several times, and each sample is verified. The caller has set
 #   device   cuda or hip          vendor   for the message without a GPU
-#   shapes   options of the device that give other shapes of workers, one set per line
+#   shapes   sets of device options, one per line, each of which gives another shape of workers
 #   syncs    the sync plug-ins; the first one also runs with each of shared_shapes
 #   litmus   the compiler for tests/gpu/litmus.cu with its options, or false
 #   together, in_turn   functions: `together` lets kernels of several processes run on the GPU at once, `in_turn` ends this
-# The caller's arguments are BUILD [SAMPLES]: the number of consecutive samples of a run (default 50). PARTS selects from
+# The caller's arguments are BUILD [SAMPLES], where SAMPLES is the number of consecutive samples of a run (default 50). PARTS selects from
 #   tasks    all of: counter hcounter tree (every combination under that detector), policies, shapes, pairs
 #   waits    consumers wait for producers
 #   barriers each barrier on one instance and on two, and a worker that never arrives
@@ -258,7 +258,7 @@ hcounter() { combinations hcounter; }
 tree() { combinations tree; }
 
 base='--set transport.use=p2p --set scheduler.use=mgws --set termination.use=counter'
-# The scheduler's policies, and queues in host memory with all other data on the device.
+# Tests the scheduler's policies, and queues in host memory with all other data on the device.
 policies() {
 	for granularity in worker lane; do
 		for policy in attempts=damping transfer=id victim=biased victim=local victim=neighbour claim=fixed \
@@ -280,7 +280,7 @@ shapes() {
 			for one in $shape; do
 				set -- "$@" --set "device.$device.$one"
 			done
-			# Few workers take seconds for the tree.
+			# With few workers the full tree takes seconds, so they get a smaller one.
 			case $shape in
 			workers=*) set -- "$@" --set workload.uts.tree=custom --set workload.uts.depth=6 ;;
 			esac
@@ -296,7 +296,7 @@ shapes() {
 pairs() {
 	# Two devices on one GPU: the coherence probe, and steals between them.
 	half=$("$G" doctor | sed -n "s/^$device: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p")
-	# Two devices may have no common atomics in host memory. counter needs common atomics.
+	# Two devices may have no common atomics in host memory. term_counter needs them.
 	for how in 'p2p counter' 'host hcounter'; do
 		every "two devices on one GPU, $how" --set run.devices="$device:0 $device:1" \
 			--set device.$device.1.gpu=0 --set device.$device.workers="$half" --set run.workload=uts \
@@ -389,13 +389,13 @@ waits() {
 }
 
 barriers() {
-	instances=0 # the GPU of the second device
+	instances=0 # the index of the second device's GPU
 	"$G" doctor | grep -q "^$device: GPU 1  *ok" && instances='0 1'
 	for barrier in auto central release tree dissemination flags; do
 		own="--set run.workload=barrier --set barrier.use=$barrier --set device.$device.workers=16 --set transport.use=p2p"
 		own="$own --set workload.barrier.few=20 --set workload.barrier.difference=100 --set workload.barrier.parts=2"
 		every "barrier $barrier" $own --set workload.barrier.work=100
-		for lanes in 32 256; do # as many workers as fit
+		for lanes in 32 256; do # these runs have as many workers as the GPU can hold
 			every "barrier $barrier, all workers of $lanes lanes" $own --set device.$device.workers=auto \
 				--set device.$device.lanes=$lanes
 		done
@@ -492,8 +492,9 @@ request_jobs() {
 	done
 }
 
-# No run starts after REQUEST_TIME seconds (default 3600). JOBS runs (default 1) are at once if a GPU has room for several
-# kernels, and half of JOBS for runs that fill the GPU. Their kernels run in sequence, but starting a process takes longer.
+# No run starts after REQUEST_TIME seconds (default 3600). If a GPU has room for several kernels, JOBS runs (default 1) run at
+# once. Of the runs that fill the GPU, half of JOBS run at once. Their kernels run in sequence, but the starts of processes,
+# which take longer, overlap.
 requests() {
 	some=$("$G" doctor | sed -n "s/^$device: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p")
 	until=$(($(date +%s) + ${REQUEST_TIME:-3600})) at_once=${JOBS:-1}

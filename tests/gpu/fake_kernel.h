@@ -4,13 +4,13 @@
  * device wrote. The drivers test the host half of a device with the real core and real policies.
  *
  * FAKE_GPU_PLUGINS  the files of the policies that the conf selects (the core may load others, too)
- * FAKE_GPU_TASK     FILE NAME: an embedder's task function, of tag 0, from a shared object made with gpuloom/dev/ir.h
- * FAKE_GPU          an error: none, init, no-gpu, two-gpus, old-gpu, atomics (native with the CPU), hang (a
- *                   worker ignores the stop flag), die (the kernel fails during a sample), small (fewer
- *                   blocks are resident than promised), no-words (streams neither set nor wait for words), mute
- *                   (words are not set), lossy (one of two additions by two devices to a word is lost), swapless (the
- *                   same for compare-and-swaps), ranks (two GPUs, whose memory other processes open by handles),
- *                   no-peer (these cannot access each other)
+ * FAKE_GPU_TASK     FILE NAME: the task function with tag 0, from a shared object made with gpuloom/dev/ir.h
+ * FAKE_GPU          an error or a kind of machine: none, init, no-gpu, two-gpus, old-gpu, atomics (native with the
+ *                   CPU), hang (a worker ignores the stop flag), die (the kernel fails during a sample), small
+ *                   (fewer blocks are resident than promised), no-words (streams neither set nor wait for words),
+ *                   mute (streams do not set words), lossy (if two devices add to a word, one addition is lost),
+ *                   swapless (if two devices swap a word, one swap is lost), ranks (two GPUs, whose memory other
+ *                   processes open by handles), no-peer (two GPUs that cannot access each other's memory)
  * FAKE_GPU_FAIL     NAME:N: the N-th call of the driver's function NAME fails
  * FAKE_GPU_CALLS    a file to which a line "NAME COUNT" is appended at the end for each called function */
 #ifndef LOOM_TEST_FAKE_KERNEL_H
@@ -119,29 +119,29 @@ struct call {
 	struct module *launch;
 	uint64_t step, *word, value;
 	int awaits;
-	struct fake_event *event; /* the event that the call records */
-	struct module *sample; /* of a program's stream: a kernel for one sample */
+	struct fake_event *event; /* the event that the call records, or NULL */
+	struct module *sample; /* the kernel that the call launches for one sample, or NULL */
 	struct loom_gpu_order order;
 };
 
 struct fake_event {
 	pthread_mutex_t lock;
 	pthread_cond_t happens;
-	uint64_t asked, happened; /* protected by the lock */
+	uint64_t asked, happened; /* numbers of records that were requested and that were executed; protected by the lock */
 };
 
 #define CALLS 4096
 
 struct stream {
-	struct worker *worker; /* the workers of a persistent kernel */
+	struct worker *worker; /* the workers of a persistent kernel, or NULL */
 	uint32_t count;
-	uint32_t left;   /* threads that have ended; atomic */
-	uint32_t failed; /* atomic */
+	uint32_t left;   /* the number of workers that have ended; atomic */
+	uint32_t failed; /* 1 after an error of the device; atomic */
 	pthread_t thread;
-	uint32_t running, quit; /* state of the thread; atomic, like the fields below */
-	uint64_t called, done;
+	uint32_t running, quit; /* 1 if `thread` was started; 1 if it must end (atomic) */
+	uint64_t called, done; /* numbers of calls that were appended and that have ended; atomic */
 	struct call call[CALLS];
-	struct graph *kept; /* the graph in which calls are recorded */
+	struct graph *kept; /* the graph that records the calls during a capture, or NULL */
 };
 
 struct graph {
@@ -149,7 +149,7 @@ struct graph {
 	struct call call[CALLS];
 };
 
-/* NULL is the default stream. */
+/* Returns the stream of a handle. A NULL handle is the default stream. */
 FAKE_FN struct stream *fake_stream(void *stream)
 {
 	static struct stream by_default;
@@ -195,7 +195,7 @@ static void take_task(const char *given)
 	exit(99);
 }
 
-/* Once: kernels in other streams may run. */
+/* Loads the policies in the first call only, because kernels in other streams may use them later. */
 static void load_policies(void)
 {
 	static int loaded;
@@ -305,7 +305,7 @@ static void run_sample(struct worker *w)
 		sched->run(c);
 }
 
-/* As loom_gpu_reset(). */
+/* Works like loom_gpu_reset() in kernel.dev.h. */
 static void reset(struct worker *w)
 {
 	const struct loom_gpu_launch *l = w->record;
@@ -318,7 +318,7 @@ static void reset(struct worker *w)
 		((struct loom_task *)l->initial)[i] = w->order.tasks[i];
 }
 
-/* As loom_gpu_meet() and loom_gpu_await_this(): the phase, or RETIRE. */
+/* Works like loom_gpu_meet() and loom_gpu_await_this() in kernel.dev.h. Returns the phase, or LOOM_PHASE_RETIRE. */
 static uint32_t await_this(struct worker *w, uint32_t go)
 {
 	struct loom_gpu_launch *l = w->record;
@@ -338,7 +338,7 @@ static uint32_t await_this(struct worker *w, uint32_t go)
 	return phase;
 }
 
-/* As loom_gpu_leaves() and loom_gpu_await_order(). */
+/* Works like loom_gpu_leaves(); await_order() works like loom_gpu_await_order(). */
 static int leaves(struct worker *w, uint32_t last)
 {
 	struct loom_gpu_words *words = w->record->words;
@@ -377,7 +377,7 @@ static uint32_t await_order(struct worker *w, uint32_t last)
 	return killed(w) ? LOOM_PHASE_RETIRE : phase;
 }
 
-/* As loom_gpu_part(). */
+/* Works like loom_gpu_part() in kernel.dev.h. */
 static void part(struct worker *w)
 {
 	struct loom_gpu_gate *g = w->record->gate;
@@ -388,7 +388,8 @@ static void part(struct worker *w)
 	loom_store_relaxed_dev(&g->ctl.phase, LOOM_GPU_NO_PHASE);
 }
 
-/* loom_worker_fail() of CPU code knows the device's words alone: what it left there goes on to the host's. */
+/* Copies a failure from the device's words to the host's words, because loom_worker_fail() in CPU code writes only the
+ * device's words. */
 static void pass_failure(struct worker *w)
 {
 	struct loom_ctl *ctl = w->ctx.ctl, *host = w->record->ctl;
@@ -401,7 +402,7 @@ static void pass_failure(struct worker *w)
 	loom_store_relaxed_sys(&host->stop, 1u);
 }
 
-/* As loom_gpu_conclude(). */
+/* Works like loom_gpu_conclude() in kernel.dev.h. */
 static void conclude(struct worker *w, uint32_t go)
 {
 	struct loom_gpu_gate *g = w->record->gate;
@@ -439,7 +440,7 @@ static void *worker_main(void *arg)
 							       : await_order(w, go);
 		if (ready == LOOM_PHASE_RETIRE)
 			break;
-		fill(w, c->worker - l->first); /* the registries were filled after the launch */
+		fill(w, c->worker - l->first); /* again, because the host may fill the registries after the launch */
 		if (kept)
 			reset(w);
 		stage(w, LOOM_GPU_READY);
@@ -491,7 +492,7 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
-/* ---- kernels, one for each step, and words between them ---- */
+/* ---- kernels, one for each step, and the words that order them ---- */
 
 /* Works like loom_gpu_work() in kernel.dev.h. */
 static void *step_main(void *arg)
@@ -518,7 +519,7 @@ static void *step_main(void *arg)
 static struct worker *start_workers(struct module *m, struct stream *s, uint64_t step, struct loom_gpu_order order,
 				    void *(*run)(void *))
 {
-	uint32_t count = m->launch.count; /* several workers may share a block */
+	uint32_t count = m->launch.count; /* the number of workers, several of which may share a block */
 	struct worker *all = calloc(count, sizeof(*all));
 	for (uint32_t i = 0; i < count; i++) {
 		all[i].record = &m->launch;
@@ -546,7 +547,7 @@ static void run_step(struct stream *s, const struct call *call)
 
 static void run_enqueued(struct stream *s, const struct call *call)
 {
-	uint32_t count = call->sample->launch.count; /* the next launch may write it before all have ended */
+	uint32_t count = call->sample->launch.count; /* a copy, because the next launch may change the record */
 	struct worker *all = start_workers(call->sample, s, 0, call->order, worker_main);
 	for (uint32_t i = 0; i < count; i++)
 		pthread_join(all[i].thread, NULL);
@@ -587,7 +588,8 @@ static void *stream_main(void *arg)
 	return NULL;
 }
 
-/* Waits while the stream is full, as a real driver does. */
+/* Appends a call to the stream, or to the graph during a capture. Waits while the stream is full, as a real driver
+ * does. */
 FAKE_FN void fake_call(struct stream *s, struct call call)
 {
 	if (call.launch && !tables[LOOM_WORKLOAD])
@@ -605,7 +607,7 @@ FAKE_FN void fake_call(struct stream *s, struct call call)
 	s->running = 1;
 }
 
-/* In order: behind the kernel before, whose threads are at their end. */
+/* Waits for the threads of the stream's previous kernel, whose workers have all left. */
 static void join_workers(struct stream *s)
 {
 	for (uint32_t i = 0; s->worker && i < s->count; i++)
@@ -654,7 +656,7 @@ FAKE_FN void fake_kill(struct stream *s)
 	while (calls_left(s))
 		sched_yield();
 	while (s->worker && __atomic_load_n(&s->left, __ATOMIC_ACQUIRE) != s->count) {
-		/* During a sample the workers poll only the stop flag. */
+		/* The stop flag is set again and again, because workers in a sample poll only this flag. */
 		__atomic_store_n(&s->worker[0].record->gate->ctl.stop, 1, __ATOMIC_RELAXED);
 		sched_yield();
 	}
@@ -681,7 +683,7 @@ FAKE_FN void *fake_memory(size_t align, size_t bytes)
 	return at ? memset(at, 0xa5, bytes) : NULL;
 }
 
-/* Copies while the kernel runs: words that workers poll change as a whole. */
+/* Copies aligned data in words of 4 bytes, so that workers that poll such a word never see half of it. */
 FAKE_FN void fake_copy(void *to, const void *from, size_t bytes)
 {
 	size_t i = 0;
@@ -696,10 +698,11 @@ FAKE_FN void fake_copy(void *to, const void *from, size_t bytes)
 static struct {
 	char *at;
 	size_t bytes;
-	int fd; /* the file that other processes map, or 0 */
+	int fd; /* the descriptor of the file that other processes map, or 0 */
 } fake_owned[64];
 
-/* Stacks of several threads use the tables. FAKE_LOCKED is held to the end of the function. */
+/* Protects the tables of memory, which the stacks of several threads use. FAKE_LOCKED() holds the lock until the end of
+ * the function. */
 static pthread_mutex_t fake_tables = PTHREAD_MUTEX_INITIALIZER;
 
 static void fake_unlock(pthread_mutex_t **held)
@@ -715,7 +718,7 @@ FAKE_FN int fake_has_ranks(void)
 	return wrong("ranks") || wrong("no-peer") || wrong("mps");
 }
 
-/* Maps memory of a file, for other processes. */
+/* Allocates memory in a file, so that other processes can map it. *fd is the file's descriptor. */
 FAKE_FN char *fake_file(size_t bytes, int *fd)
 {
 	*fd = memfd_create("fake GPU", MFD_CLOEXEC);
@@ -782,7 +785,7 @@ FAKE_FN void *fake_borrow(const struct fake_handle *h)
 {
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)h->owner, h->fd);
-	int fd = h->owner == getpid() ? -1 : open(path, O_RDWR | O_CLOEXEC); /* as in a real driver */
+	int fd = h->owner == getpid() ? -1 : open(path, O_RDWR | O_CLOEXEC); /* a process cannot open its own handle */
 	void *at = fd < 0 ? MAP_FAILED : mmap(NULL, h->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (fd >= 0)
 		close(fd);
@@ -829,7 +832,7 @@ FAKE_FN char *fake_range(const void *at, size_t *bytes)
 	return NULL;
 }
 
-/* An attribute of a device; attributes without a row are 0. */
+/* The number and the value of a device attribute. For an attribute without a row, fake_attribute() returns 0. */
 struct fake_attribute {
 	int which, value;
 };
@@ -844,7 +847,7 @@ FAKE_FN int fake_attribute(const struct fake_attribute *rows, size_t count, int 
 
 static void *registered[64];
 
-/* Returns 0 when done, 1 if the memory is already registered, and -1 if there is no room. */
+/* Returns 0 if the call registered the memory, 1 if the memory was registered before, and -1 if the table is full. */
 FAKE_FN int fake_register(void *at)
 {
 	FAKE_LOCKED();

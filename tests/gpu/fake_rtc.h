@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The run-time compiler of a vendor, without optimised machine code, as threads run in place of kernels. Programs are
- * composed, parsed and checked as usual, with the compiler's messages. test_compose and test_compose_hip check the
- * machine code. */
+/* A stand-in for the run-time compiler of a vendor. It lets the real compiler parse and check programs, and forwards
+ * its messages. It makes no optimised machine code, because threads run in place of kernels. test_compose and
+ * test_compose_hip check the machine code. */
 #ifndef LOOM_TEST_FAKE_RTC_H
 #define LOOM_TEST_FAKE_RTC_H
 
 static void *fake_rtc(const char *name)
 {
-	static void *so; /* one thread compiles at a time */
+	static void *so; /* needs no lock, because one thread compiles at a time */
 	const char *file = getenv(FAKE_RTC_FILE);
 	void *at;
 	if (!so)
@@ -19,7 +19,7 @@ static void *fake_rtc(const char *name)
 }
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes" /* the vendors' headers give these functions other types */
-#define FAKE_RTC_FAILED 6 /* both vendors' error code for an invalid program */
+#define FAKE_RTC_FAILED 6 /* the error code of both vendors for an invalid program */
 #define FAKE_RTC_TEXT_(x) #x
 #define FAKE_RTC_TEXT(x) FAKE_RTC_TEXT_(x)
 #define FAKE_RTC_REAL(type, name, parameters) ((type(*) parameters)fake_rtc(FAKE_RTC_TEXT(FAKE_RTC(name))))
@@ -49,7 +49,7 @@ API int FAKE_RTC(CompileProgram)(void *program, int options, const char **option
 	int rc = FAKE_RTC_REAL(int, CompileProgram, (void *, int, const char **))(program, n, quick);
 	if (rc != FAKE_RTC_FAILED)
 		return rc;
-	/* Missing machine code is no error. The log reports no such code. */
+	/* The compiler fails because it makes no machine code. A real error is also in the log. */
 	char log[1 << 16] = "";
 	size_t bytes = 0;
 	FAKE_RTC(GetProgramLogSize)(program, &bytes);

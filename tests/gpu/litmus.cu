@@ -3,7 +3,7 @@
  * memory, and at system scope in device and in host memory.
  *
  *   publish   a thread stores data, then releases a word; a thread that acquires the word sees the data
- *   claim     each fetch_add returns another number, and acquires the data that were published before
+ *   claim     each fetch_add returns a different number, and acquires the data that were published before
  *   complete  a reader copies a slot, then adds with release; the owner acquires the sum and overwrites the slot
  *   marked    a word and its mark are stored as one, without order: a load that returns the mark returns the word
  *   sb        both sides store, fence and load: at least one side sees the store of the other
@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The runtimes' functions get common names here. Workers of several devices share device memory, so it is
- * fine-grained. */
+/* These macros give the functions of both runtimes common names. Device memory is fine-grained, because workers of
+ * several devices share it. */
 #ifdef __HIP__
 #include <hip/hip_runtime.h>
 #define GPU(name) hip##name
@@ -29,7 +29,7 @@
 
 #include <gpuloom/dev/dev.h>
 
-/* The composition needs this function, which is not used here. */
+/* gpuloom's device code refers to these functions, but the litmus tests call neither. */
 __device__ void loom_task_run(struct loom_ctx *, const struct loom_task *) {}
 __device__ void loom_task_run_nested(struct loom_ctx *, const struct loom_task *) {}
 
@@ -43,7 +43,7 @@ struct tally {
 };
 
 #define ROUNDS 20000u
-/* Whether a load of a marked word may return the word of a later mark: two accesses make a pair. */
+/* 1 if a load of a marked word may return the word of a later mark, because it consists of two accesses. */
 #ifdef __HIP__
 #define MAY_BE_LATER 1
 #else
@@ -65,7 +65,7 @@ struct tally {
 #define LOOKED_sys()
 
 #define LITMUS(SCOPE)                                                                              \
-	/* Even blocks own a cell, and the next odd block reads this cell. */                      \
+	/* Each even block writes a cell, which the next odd block reads. */                       \
 	__global__ void publish_##SCOPE(struct cell *cells, struct tally *t)                       \
 	{                                                                                          \
 		struct cell *m = &cells[blockIdx.x / 2];                                           \
@@ -86,7 +86,7 @@ struct tally {
 		atomicAdd(&t->early, early);                                                       \
 		atomicAdd(&t->late, late);                                                         \
 	}                                                                                          \
-	/* All blocks draw from one word; `seen` has a mark per number. */                         \
+	/* All blocks draw numbers from one word. seen[n] counts the draws of n. */                \
 	__global__ void claim_##SCOPE(struct cell *m, uint32_t *seen, struct tally *t)             \
 	{                                                                                          \
 		for (uint32_t i = 0; i < ROUNDS / 100; i++) {                                      \
@@ -107,7 +107,7 @@ struct tally {
 				while (loom_load_acquire_##SCOPE(&m->done) != i)                   \
 					;                                                          \
 			} else {                                                                   \
-				wrong += m->data > i; /* a plain load may hit the cache */         \
+				wrong += m->data > i; /* loads the old data into the cache */      \
 				while (LOOK_##SCOPE(&m->word) != i)                                \
 					;                                                          \
 				LOOKED_##SCOPE();                                                  \
@@ -117,7 +117,7 @@ struct tally {
 		}                                                                                  \
 		atomicAdd(&t->wrong, wrong);                                                       \
 	}                                                                                          \
-	/* Both blocks of a pair meet at `done`, then store and load. */                           \
+	/* Both blocks of a pair wait for each other at `done`, then store and load. */            \
 	__global__ void sb_##SCOPE(struct cell *cells, uint32_t *saw, struct tally *t)             \
 	{                                                                                          \
 		uint32_t pair = blockIdx.x / 2, me = blockIdx.x % 2;                               \
@@ -148,7 +148,7 @@ struct tally {
 LITMUS(dev)
 LITMUS(sys)
 
-/* Even blocks store words with marks, the odd block behind one loads them, each lane one pair. */
+/* Each lane of an even block stores words with marks. The same lane of the next odd block loads them. */
 __global__ void marked(uint64_t *pairs, struct tally *t)
 {
 	uint64_t *p = pairs + 2 * (blockIdx.x / 2 * blockDim.x + threadIdx.x);
@@ -224,7 +224,7 @@ static void all(const char *where, int host, Publish publish, Claim claim, Compl
 	CHECK(host ? HOST_FREE(cells) : GPU(Free)(cells));
 }
 
-/* The GPU publishes in host memory, and a thread of the host reads. */
+/* The GPU publishes data in host memory, and a thread of the host reads them. */
 static void to_host(void)
 {
 	struct cell *cells;
@@ -247,7 +247,7 @@ static void to_host(void)
 	CHECK(HOST_FREE(cells));
 }
 
-/* By all lanes of a warp. */
+/* Runs marked() with blocks of one warp, in host memory if `host` is 1. */
 static void marks(const char *where, int host)
 {
 	uint64_t *pairs, bytes = PAIRS * 32 * 16;
@@ -265,7 +265,8 @@ static void marks(const char *where, int host)
 	CHECK(host ? HOST_FREE(pairs) : GPU(Free)(pairs));
 }
 
-/* One GPU stores into the memory of the other, whose lanes poll. Without a second GPU: nothing. */
+/* marks_between() runs marks_out() on the second GPU, which stores into the memory of the first GPU. The first GPU
+ * polls this memory with marks_in(). */
 __global__ void marks_out(uint64_t *pairs)
 {
 	for (uint64_t i = 1; i <= ROUNDS; i++)

@@ -51,7 +51,7 @@ blas = none
 END
 
 detector=counter
-# The threads of a failed kernel remain.
+# The threads of a failed kernel remain, which ThreadSanitizer must not report.
 export TSAN_OPTIONS="${TSAN_OPTIONS-} report_thread_leaks=0"
 
 # run SCHEDULER WORKLOAD STATUS PATTERN [WRONG [ARGUMENTS]]
@@ -77,10 +77,10 @@ quickly() {
 	esac
 }
 
-# ways FIRST OTHER...: prints all of them, or the first one where `brief` is set.
+# ways FIRST OTHER...: prints all its arguments, or only the first if `brief` is set.
 ways() { if [ -n "$brief" ]; then echo "$1"; else echo "$*"; fi; }
 
-# Barriers of two GPUs, and of a GPU with a CPU that is non-coherent with it. Across devices the other plug-ins work like
+# Runs barriers of two GPUs, and of a GPU with a non-coherent CPU. Across devices, the plug-ins that are not listed work like
 # barrier_release.
 barrier_runs() {
 	for barrier in $(ways release dissemination flags); do
@@ -97,7 +97,7 @@ barrier_runs() {
 				--set workload.barrier.checked=40
 		done
 	done
-	# Groups from which workers leave, up to all workers of a device.
+	# Workers leave their groups, up to all workers of a device.
 	export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/barrier_auto.so $B/plugins/workload_barrier.so"
 	for lanes in $wave $((2 * wave)); do
 		expect 0 verified "$G" run conf/barrier.ini --samples 1 --set run.warmup=0 \
@@ -110,7 +110,7 @@ barrier_runs() {
 	done
 }
 
-# The hardware's own operations, by one lane and with a warp's groups.
+# Measures operations of the hardware itself, by one lane and by groups within a warp.
 primitive_runs() {
 	export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/workload_primitives.so"
 	for operation in add tile coalesced worker grid; do
@@ -137,7 +137,7 @@ sound_runs() {
 			done
 		done
 	done
-	# Uneven work. Tasks that are too large for a worker's private memory are refused.
+	# Runs uneven work. Tasks that are too large for a worker's private memory are rejected.
 	for scheduler in 'counter fib experts' 'plan fib ragged makespan' 'mgws ragged'; do
 		for workload in ${scheduler#* }; do
 			run ${scheduler%% *} $workload 0 '3 samples, each verified' none
@@ -155,7 +155,7 @@ sound_runs() {
 	run mgws uts 0 verified none --set device.$device.worker="$group" --set "device.$device.${group}s=2"
 	run mgws uts 0 verified none --set device.$device.lanes=$((2 * wave)) --set device.$device.workers=3
 	run mgws fib 0 verified none --set run.devices="$device:0 $device:1" --set device.$device.1.gpu=0
-	for granularity in worker lane; do # three ranges of the initial set, and three copies
+	for granularity in worker lane; do # three devices have three ranges of the initial set, and three copies
 		run mgws memset 0 verified none --set run.devices="$device:0 $device:1 $device:2" --set device.$device.1.gpu=0 \
 			--set device.$device.2.gpu=0 --set scheduler.granularity=$granularity
 	done
@@ -178,7 +178,7 @@ meets() {
 # triggers 'TRIGGER [OPTION...]' TRANSPORT WORKLOAD...: workers fire operations, whose data are in the device's memory.
 triggers() {
 	with=${1%% *} over=$2 provider="--set trigger.${1%% *}.provider=shm"
-	[ "$with" != peer ] || provider= # it has none
+	[ "$with" != peer ] || provider= # trigger_peer has no provider
 	for one in ${1#$with}; do provider="$provider --set trigger.$with.$one"; done
 	shift 2
 	for workload; do
@@ -237,12 +237,12 @@ memory_runs() {
 		done
 	done
 	workload=pingpong
-	# Before a sample a rank copies its images, which belong to the network.
+	# Before a sample, a rank copies the host copies of its buffers, which the network uses. These copies fail here.
 	for call; do
 		FAKE_GPU_FAIL=$call:60 in_device_memory 1 "$call" ranks --set run.warmup=0
 	done
 	in_device_memory 4 'does not see fires in a GPU' ranks --set workload.pingpong.order=random
-	in_device_memory 0 '3 samples, each verified' ranks --set transport.use=host # no memory of the GPU's then
+	in_device_memory 0 '3 samples, each verified' ranks --set transport.use=host # with this transport no buffer is in GPU memory
 	workload=allreduce
 	in_device_memory 4 'an addition needs the memory itself' ranks --set workload.allreduce.chain=yes \
 		--set workload.allreduce.piece=1KiB --set trigger.provider=tcp
@@ -309,7 +309,7 @@ peer_runs() {
 	done
 	peer_ranks 0 '3 samples, each verified' ranks --set device.$device.gpu=0
 	workload=pingpong
-	for bytes in $(ways 8 4096 40000); do # the last ones exceed the stage
+	for bytes in $(ways 8 4096 40000); do # the largest messages exceed the stage
 		peer_ranks 0 '3 samples, each verified' ranks --set workload.pingpong.bytes=$bytes \
 			--set workload.pingpong.counted=yes --set trigger.peer.stage=16KiB
 	done
@@ -361,7 +361,7 @@ launched_runs() {
 	done
 	with=gds workload=pingpong
 	launched 1 'its kernel has failed' die
-	# The stream waits for a word that is never set.
+	# The stream waits for a word that the fake driver never sets.
 	launched 124 'no end after 0.3 s' mute --set run.timeout=300ms
 	! grep -q 'cannot be killed' "$tmp/err" || fail 'what the stream awaits is not released'
 	for call; do
@@ -514,7 +514,7 @@ noncoherent_runs() {
 		run static memset 0 verified none --set transport.use=$transport "$@"
 	done
 	run mgws cholesky 0 verified none --set transport.use=p2p "$@"
-	# Both devices are in one timeline, busy or not.
+	# The timeline has both devices, even if one of them was never busy.
 	run mgws uts 0 verified none --set transport.use=p2p "$@" --trace "$tmp/trace.json" --json "$tmp/traced.json"
 	grep -q "\"device.$device:0.model\":.*\"no GPU\"" "$tmp/traced.json" || fail "the result does not name the model of the GPU"
 	for pid in 0 1; do
@@ -534,7 +534,7 @@ noncoherent_runs() {
 		--set transport.p2p.placement=remote "$@"
 }
 
-# A program that embeds a stack: runs without copies, stops, deadlines, errors of tasks.
+# Tests a program that embeds a stack: runs without copies, stops, time-outs, and errors of tasks.
 embed_runs() {
 	cc -std=gnu11 -O2 -fPIC -shared -Icore/include tests/gpu/embed_ir.c -o "$tmp/embed.so" || fail 'no embed.so'
 	for devices in $(ways "$device:0" "$device:0+$device:1" "cpu:0+$device:0"); do
@@ -542,7 +542,7 @@ embed_runs() {
 			FAKE_GPU_TASK="$tmp/embed.so embed_task" TEST_GPU=$(echo $devices | tr + ' ') \
 			expect 0 'asserts +[0-9]+ +[0-9]+ +[0-9]+ +0' "$B/tests/test_embed_gpu"
 	done
-	# Workers that stay; and that leave at once, again and again.
+	# Workers stay between runs for 2 s, or leave after 20 us, so that each run starts them again.
 	for idle in 2s 20us; do
 		FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/sched_mgws.so $B/plugins/term_hcounter.so" \
 			FAKE_GPU_TASK="$tmp/embed.so embed_task" TEST_GPU=$device:0 TEST_GPU_RESIDENT=$idle \
@@ -582,7 +582,7 @@ failing_runs() {
 		unset FAKE_GPU_CALLS
 		[ "$(wc -l <"$tmp/calls")" -gt 20 ] || fail 'the driver was hardly called'
 		while read -r name count; do
-			[ ! -e "$tmp/done.$name" ] || continue # the second transport adds its own
+			[ ! -e "$tmp/done.$name" ] || continue # for the second transport, only functions that the first did not call
 			: >"$tmp/done.$name"
 			case $optional in
 			*" $name "*) fails "$name" 1 '0' ;;

@@ -10,7 +10,7 @@
 
 /* clang-format off: a function has one or two lines */
 
-/* ---- what the headers of older releases do not declare ---- */
+/* ---- functions that the headers of older releases do not declare ---- */
 
 API hipError_t hipModuleLaunchCooperativeKernel(hipFunction_t f, unsigned gx, unsigned gy, unsigned gz,
 						unsigned bx, unsigned by, unsigned bz, unsigned shared,
@@ -177,7 +177,7 @@ FAKE(hipStreamIsCapturing, (hipStream_t stream, hipStreamCaptureStatus *status),
 
 /* ---- hipRTC ---- */
 
-/* The code has the note with the registers. */
+/* A code object whose note gives the number of registers. */
 static const char fake_made[] = "\177ELF \xab.vgpr_count\x40 of nothing";
 #define FAKE_RTC(name) hiprtc##name
 #define FAKE_RTC_FILE "FAKE_HIPRTC"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# All combinations on this machine's AMD GPU. This script has not run on a GPU yet.
+# Runs all combinations on this machine's AMD GPU. This script has not run on a GPU yet.
 #   [PARTS='tasks waits litmus'] tests/hip/run.sh BUILD [SAMPLES]
 # SAMPLES (default 50) is the number of consecutive samples in a run. PARTS has the parts of tests/gpu/everything.sh. Without
 # a GPU the exit status is 77.

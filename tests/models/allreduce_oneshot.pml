@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The slots of allreduce's oneshot (allreduce.dev.h), for N ranks and one element. Two sets of slots, used in turn, are
- * enough for any number of rounds: no word is overwritten before it was read. FAULT_SLOT: there is only one set.
- * FAULT_EARLY: a rank sends the next round before it has read the current one. */
+/* The slots of allreduce's algorithm oneshot (allreduce.dev.h), for N ranks and one element. Two sets of slots, used in
+ * turn, are enough for any number of rounds: no word is overwritten before it was read. FAULT_SLOT: there is only one
+ * set. FAULT_EARLY: a rank sends the next round before it has read the current one. */
 #ifndef N
 #define N 3
 #endif
@@ -13,7 +13,7 @@
 #endif
 #define SLOT(to, from, round) slot[(SET(round) * N + to) * N + from]
 
-byte slot[2 * N * N]; /* the round of the word */
+byte slot[2 * N * N]; /* the round that each slot's word belongs to */
 byte done;
 
 active [N] proctype rank()

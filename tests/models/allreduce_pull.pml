@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of allreduce's pull (allreduce.dev.h), for N ranks and one slice. A rank sets "ready", reads the input of
- * all other ranks, and sets "read". So no rank reads the input of another round. FAULT_READY: a rank reads without
- * waiting for "ready". FAULT_DONE: a rank continues without waiting for "read". */
+/* The words of allreduce's algorithm pull (allreduce.dev.h), for N ranks and one slice. A rank sets "ready", reads the
+ * input of all other ranks, and sets "read". So no rank reads the input of another round. FAULT_READY: a rank reads
+ * without waiting for "ready". FAULT_DONE: a rank continues without waiting for "read". */
 #ifndef N
 #define N 3
 #endif
 #define ROUNDS 3
 
-byte input[N];	    /* the round of each input */
-byte ready[N * N];  /* [to * N + from] */
+byte input[N];	    /* the round that each rank's input belongs to */
+byte ready[N * N];  /* the last round that rank `from` has announced to rank `to`, at to * N + from */
 byte taken[N * N];
 byte done;
 

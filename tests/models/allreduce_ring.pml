@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* allreduce's ring (allreduce.dev.h) in rounds, for N ranks (2 or 3) with one worker and one piece each. The network
- * executes a put at any time after its fire. Two vectors, used in turn, and one set of buffers for steps are enough:
- * each sum is of one round, and contains each rank's part once. FAULT_VECTOR: there is only one vector. FAULT_INBOX:
- * all steps share one buffer. */
+/* Rounds of allreduce's algorithm ring (allreduce.dev.h), for N ranks (2 or 3) with one worker and one piece each. The
+ * network executes a put at any time after its fire. Two vectors, used in turn, and one set of buffers for steps are
+ * enough. Each sum must contain each rank's part of the same round once. FAULT_VECTOR: there is only one vector.
+ * FAULT_INBOX: all steps share one buffer. */
 #ifndef N
 #define N 3
 #endif
@@ -28,7 +28,7 @@
 
 byte vector[N * 2 * N];
 byte inbox[N * HALF];
-byte fired[N * STEPS], sent[N * STEPS]; /* the number of rounds, by the rank that sends */
+byte fired[N * STEPS], sent[N * STEPS]; /* how often each rank has fired each step; how often it was executed */
 
 active [N] proctype rank()
 {
@@ -37,7 +37,7 @@ active [N] proctype rank()
 	do
 	:: round < ROUNDS ->
 		chunk = 0;
-		do /* one by one, as the network is notified after the last one */
+		do /* the stores are separate steps, because the network is notified after the last one */
 		:: chunk < N -> vector[VECTOR(r, round, chunk)] = VALUE(round, 1 << r); chunk++
 		:: else -> break
 		od;

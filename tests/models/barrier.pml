@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The barriers of plugins/barrier. W workers on D devices run R rounds, with arrive and await as separate steps, and
- * sleep while they wait (state.dev.h). An early release is a failed assertion. A lost wake-up is a state in which no
- * process can continue, because sleeps have no time limit, unlike in the code.
+ * sleep while they wait (state.dev.h). An early release violates an assertion. After a lost wake-up no process can
+ * continue, because sleeps in the model, unlike those in the code, have no time limit.
  *   -DD=2 -DW=4    two devices that notify each other
  * The environment selects the rest, so one program serves all searches:
  *   KIND=0         central; 1 release (auto is one of these two), 2 tree, 3 dissemination, 4 flags
- *   FAULT=1 early             the last but one arriver releases
+ *   FAULT=1 early             the arriver before the last one releases the round
  *         2 wake_first        a notifier checks for sleepers before it writes the word
  *         3 unlisted          a sleeper counts itself after it has compared the word
  *         4 root_alone        tree: the last arriver of a group releases
  *         5 step_short        dissemination: one step too few
- *         6 one_unseen        flags: the last worker's flag is not polled
+ *         6 one_unseen        flags: no worker polls the last worker's flag
  *         7 own_alone         two devices: a worker waits for its own device's word only
  *         8 written_early     two devices: the first arriver writes for its device
  *         9 one_left          workers that left in even and odd rounds are counted in one word
- *        10 last_missed       the pre-arrival for workers that left does not check whether it is the last one
- *        11 device_open       two devices: all workers of one have left, and no word says so
+ *        10 last_missed       a worker that arrives in advance for workers that left does not check whether all have arrived
+ *        11 device_open       two devices: all workers of one have left, but its word does not show it
  * LEAVE=n central and release: the last n workers leave in round 1. On one device the last but one leaves in round 2 */
 #define central 0
 #define release 1
@@ -50,7 +50,7 @@
 #define RELEASED(at, of) (8 + (at) * 2 + (of))
 #define STEP(w, k) (12 + (w) * 2 + (k))
 byte kind, fault, leave;
-byte value[20], sleepers[20], at[W], asleep[W] /* `value` is 1 plus the word */;
+byte value[20], sleepers[20], at[W], asleep[W] /* value[i] is word i plus 1 */;
 byte left[2 * D], left_before[D];
 bit closed[20];
 
@@ -127,7 +127,7 @@ inline await(x, want)
 	seen = 0
 }
 
-/* The last arriver of device d executes this. */
+/* Opens the round on device d. Only the last arriver of the device executes this. */
 inline open_all(z)
 {
 	if
@@ -143,7 +143,7 @@ inline open_all(z)
 	fi
 }
 
-/* The last arriver pre-arrives at the next rounds for workers that have left. */
+/* The last arriver arrives at the next rounds in advance for workers that have left. */
 inline close_for_gone()
 {
 	y = r;
@@ -216,7 +216,7 @@ proctype worker(byte me)
 			:: leaves -> break
 			:: else
 			fi
-		:: KIND == tree -> /* groups of 2, and one group with the rest */
+		:: KIND == tree -> /* the groups have 2 workers, except that the last may have fewer */
 			add(COUNT(d, (me % PER) / 2));
 			if
 			:: got == r * ((me % PER) / 2 * 2 + 2 <= PER -> 2 : 1) ->

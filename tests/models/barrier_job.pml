@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scope of the job (plugins/barrier/rounds.dev.h, barrier_job()). The workers of a rank synchronise, worker 0
- * synchronises with the other ranks by dissemination, and the workers of the rank synchronise again. The rank's workers
- * use a counter that only grows. A message increments the arrival word of its step. A late receiver models a late
- * message.
+/* A barrier with the scope of a job (plugins/barrier/rounds.dev.h, barrier_job()). First the workers of a rank
+ * synchronise. Then worker 0 synchronises with the other ranks by dissemination. Then the workers of the rank
+ * synchronise again. They use a counter that only grows. A message increments the arrival word of its step. A late
+ * receiver models a late message.
  *   -DRANKS=3 -DW=2 -DR=2    ranks, workers of each, rounds
  *   FAULT_ALONE    worker 0 notifies the other ranks before its own workers have arrived
  *   FAULT_SHORT    one step too few

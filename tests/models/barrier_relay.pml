@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A barrier of two GPUs with W workers each, R rounds (plugins/barrier/state.dev.h): the last arriver of a device writes
- * the round into a word at the other one, behind one fence for all its workers, and then relays: it polls the word that
- * the other device writes, and passes the round on in the release word of its own device. The others poll that, and
- * rarely the word of the other device, because the relaying worker may be busy between arrive and await: worker 0 of a
- * device is when it has arrived last, until the others have gone on. The link delivers stores in any order but for
- * fences. Faults: FAULT_EARLY: the relaying worker does not wait for the other device; FAULT_FENCE: no fence before the
- * word; FAULT_ALONE: the others rely on the relaying worker. */
+/* A barrier of two GPUs with W workers each, for R rounds (plugins/barrier/state.dev.h). The last arriver of a device
+ * is its relaying worker: after one fence for all its workers, it writes the round into the other device's word. Then
+ * it polls the word of its own device, which the other device writes, and copies the round into its device's release
+ * word. The other workers poll the release word. Rarely they also poll the word itself, because the relaying worker may
+ * be busy between arrive and await. In the model, worker 0 is then busy until the other worker has passed. The link
+ * delivers stores in any order, except across fences. FAULT_EARLY: the relaying worker does not wait for the other
+ * device. FAULT_FENCE: there is no fence before the word is written. FAULT_ALONE: the other workers poll only the
+ * release word. */
 #define W 2
 #define R 2
 #define OTHER(d) (1 - (d))
 
 byte counter[2], word[2], release_word[2], passed[2];
-byte wrote[2 * W];  /* rounds whose data a worker has stored at the other device */
-byte landed[2 * W]; /* that have arrived there */
+byte wrote[2 * W];  /* the last round for which each worker has stored data at the other device */
+byte landed[2 * W]; /* the last round whose data have arrived there */
 
 active [2 * W] proctype worker()
 {
@@ -33,7 +34,8 @@ active [2 * W] proctype worker()
 			word[OTHER(d)] = round
 		:: else -> skip
 		fi;
-		/* Between arrive and await: what the other worker does behind the barrier. */
+		/* Between arrive and await, worker 0 waits for something that the other worker does after the
+		 * barrier. */
 		if
 		:: leads && i == 0 -> passed[d] >= round
 		:: else -> skip

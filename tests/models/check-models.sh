@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Searches every state of the models. A model without a fault must have no error, and each planted
-# fault must be found.
+# Searches all states of the models. A model without a fault must have no error, and each planted fault must be found.
 #   tests/models/check-models.sh [--quick] [PART...]
 # --quick omits searches of more than some seconds. Parts: sched sync trigger barrier; the default is all parts.
 set -u
@@ -15,8 +14,8 @@ trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" && cp "$models"/*.pml . || exit 1
 wrong=0
 
-# make_pan MODEL DEFINES CLAIM: builds the program of a search, $pan, if it is missing. With a planted fault the search ends
-# before an optimised build would. A claim is a liveness property under weak fairness.
+# make_pan MODEL DEFINES CLAIM: builds the program of a search, $pan, if it is missing. With a planted fault the program is not
+# optimised, because the search is shorter than an optimised build. A claim is a liveness property under weak fairness.
 make_pan() {
 	kind=-DSAFETY claim=
 	[ -z "$3" ] || kind=-DNFAIR=5 claim="-a -f -N $3"
@@ -55,7 +54,7 @@ planted() { # arguments: MODEL NAME [DEFINES [CLAIM]]
 		wrong=1
 	fi
 }
-mistake() { # MODEL DEFINE [DEFINES [CLAIM]]: builds a program for each fault
+mistake() { # MODEL DEFINE [DEFINES [CLAIM]]: searches a fault that needs a program of its own
 	planted "$1" "$2" "-D$2 ${3-}" "${4-}"
 }
 fault() { # MODEL NAME [DEFINES]: one verifier serves all faults; fault.pml gives the number
@@ -290,7 +289,7 @@ trigger() {
 }
 
 # ---- barriers: one program, whose kind and fault are chosen when the search begins ----
-# barriers EXPECTED KIND:FAULT[:LEAVE]...: the numbers as barrier.pml has them.
+# barriers EXPECTED KIND:FAULT[:LEAVE]...: runs these searches. The numbers are those of barrier.pml.
 barriers() {
 	expected=$1
 	shift

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Eventcounts (lib/eventcount.h), in the protocol of idle workers (plugins/shared/sched/rest.dev.h). P workers publish
- * K tasks each, and wake one worker for each task. Two workers take all tasks, and sleep if they find none. The end,
- * when all are idle, wakes all. A lost wake-up is a state in which no process can continue: tasks are left, or a worker
+ * K tasks each, and wake one worker for each task. Two workers take all tasks, and sleep if they find none. When all
+ * are idle, the run ends, and all are woken. After a lost wake-up no process can continue: tasks are left, or a worker
  * sleeps after the end.
  *   -DLONG -DK=2            the first task that is taken never ends: the other worker must take the second task
  *   -DLONG -DK=1 -DP=2      as above, with one task in each of two queues
- * Without `waking`: one waiter waits for the first publication, the other one for the last of K.
+ * The following options model eventcounts without the flag `waking`. One waiter waits for the first publication, the
+ * other for the last of K.
  *   -DWORD                  the word is the condition (eventcount_notify(): slots of channels, words of barriers)
- *   -DSTOP                  the run is stopped at any time, and each wait must end. The stop is a bit of the
- *                           word with -DWORD,
- *                           otherwise a separate condition
+ *   -DSTOP                  the run is stopped at any time, and each wait must end. With -DWORD the stop is a
+ *                           bit of the word, otherwise a separate condition
  *   FAULT=no_last_check     a waiter does not check the condition again after eventcount_enter()
  *   FAULT=waiters_first     a notifier checks for waiters before it changes the condition
  *   FAULT=word_read_late    a waiter reads the word to sleep on after its last check
@@ -100,7 +100,7 @@ proctype publisher()
 proctype stopper()
 {
 	bool seen;
-	stop = 1; /* the publisher may leave from here on */
+	stop = 1; /* from here on, the publisher may end */
 	publish(STOPPED)
 }
 
@@ -196,7 +196,7 @@ proctype worker(byte w)
 			:: tasks[P - 1] -> victim = P - 1
 			fi;
 			tasks[victim]--; idlers--
-		}; /* the thief is busy before the victim can be idle */
+		}; /* in one step, so that the thief is busy before the victim can be idle */
 		if
 		:: listed -> waiters--; listed = 0;
 			if
@@ -229,7 +229,7 @@ proctype worker(byte w)
 		waiters++;
 		listed = 1;
 		if
-		:: FAULT != stale_waking -> waking = 0 /* a wake-up that came earlier ends no sleep */
+		:: FAULT != stale_waking -> waking = 0 /* an earlier wake-up cannot end the sleep that follows */
 		:: else
 		fi;
 		if

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The number of the planted fault in a model. The search reads the number from the environment (FAULT=3 ./pan), so one
- * program serves all faults. -DFAULT=0 builds a model without faults, which has fewer states. */
+/* The number of the planted fault of a model. The search program reads it from the environment (FAULT=3 ./pan), so that
+ * one program serves all faults. -DFAULT=0 builds a model without faults, which has fewer states. */
 #ifndef FAULT
 c_code {
 	static int planted;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The common part of the models of the trigger FIFO (plugins/shared/nic: nic.dev.h, fifo.c). The FIFO is a ring of E
- * entries. Producers poll a copy of the tail. One producer at a time reads the NIC's tail for all producers. A producer
- * has `n`, its ticket, `seen` and `mine`.
- *   -DFAULT_LAP: the word has no lap: the NIC takes an old word of the slot
+ * entries. Producers poll a copy of the tail. One producer at a time reads the NIC's tail for all producers. A process
+ * that includes this model's code declares `n` (its ticket), `seen` and `mine`.
+ *   -DFAULT_LAP: the word has no lap, so the NIC may take an old word of the slot
  *   -DFAULT_ROOM: a producer does not wait for room
  *   -DFAULT_POLL: the producer that has polled the NIC's tail does not let others poll
  *   -DFAULT_OLD: the producer that polls does not publish the tail, so others use the old one */
@@ -15,7 +15,7 @@
 
 byte head, tail;
 byte cached;    /* a copy of the tail, in the device's memory */
-bool polling; /* a producer reads the NIC's tail */
+bool polling; /* 1 while a producer reads the NIC's tail */
 byte word[E]; /* 0 for a word that was never written */
 bool lap[E];
 
@@ -44,7 +44,7 @@ inline take_ticket()
 #ifndef FAULT_POLL
 			polling = 0
 #endif
-		:: else /* another producer polls for both */
+		:: else /* another producer reads the tail for this one, too */
 		fi
 	od
 #endif

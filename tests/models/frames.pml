@@ -2,8 +2,8 @@
 /* Pages in frames of a GPU's memory (plugins/workloads/requests/pages.dev.h, plugins/qos/device_frames.c). R readers
  * read K words each, of any of P pages, through a table that only readers change. There are F frames. A reader that
  * finds a page absent claims the page, takes a frame or evicts a page without pins, and sends a request. The host fills
- * a frame and answers with its number. Each read gets the right page. A state without a next step is reached only after
- * all reads.
+ * a frame and answers with its number. Each read must get the right page. The search may reach a state without a next
+ * step only after all reads.
  *   FAULT=answered_early  the host answers before the frame is filled
  *   FAULT=shown_early     the page becomes present before the answer
  *   FAULT=pins_ignored    a page is evicted while it is read
@@ -122,7 +122,7 @@ back:				evict!me,q;
 		assert(content[f] == p);
 		n++;
 		if
-		:: FAULT == held && n < K && kept == NOTHING -> kept = p /* until the next page is there */
+		:: FAULT == held && n < K && kept == NOTHING -> kept = p /* keeps the page until the next page is present */
 		:: else ->
 			pins[p]--;
 			if
@@ -134,7 +134,7 @@ back:				evict!me,q;
 	over++
 }
 
-/* This process checks for a deadlock. */
+/* This process runs only in a deadlock, and checks that all reads have ended. */
 proctype watch()
 {
 	timeout -> assert(over == R)

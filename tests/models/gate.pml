@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers that may be late (plugins/device_cpu/gate.c: gate_admit(), gate_join(), gate_part()). The host starts a
- * sample with GO and waits until the last joined worker has left. After one worker has seen the sample's end, no
- * further worker may join. There are W workers and S samples of T tasks; any worker runs a task. A sample must end
- * once, with all tasks run, and with no worker in it.
+/* Workers that may join a sample late (plugins/device_cpu/gate.c: gate_admit(), gate_join(), gate_part()). The host
+ * starts a sample with GO, and waits until the last worker that joined has left. After one worker has seen the sample's
+ * end, no further worker may join. There are W workers and S samples of T tasks. Any worker runs a task. A sample must
+ * end once, after all tasks have run, and without workers in it.
  *   -DSTOP                  a sample is stopped at any time, and tasks may be left
  *   FAULT=close_late      a worker that leaves lowers the count before it sets `closed`
  *   FAULT=unclosed        a worker that joins does not check `closed`
@@ -26,13 +26,13 @@
 #define phase_unread 4
 #define waits_for_good 5
 
-byte phase;    /* GO of sample n is n; S + 1 ends the workers */
-byte team, members; /* one word: the sample, the number of its workers, */
+byte phase;    /* n for GO of sample n; S + 1 ends the workers */
+byte team, members; /* fields of one word: the sample, the number of its workers, */
 bool closed;   /* and whether a worker of the sample has seen its end */
 byte done;     /* the last sample whose end was reported to the host */
 byte left, ran, busy;
 bool stop;
-byte inside; /* not in the code: workers that have joined and not left */
+byte inside; /* only in the model: the number of workers that have joined and not left */
 
 proctype worker()
 {
@@ -81,7 +81,7 @@ join:
 		:: left == 0 || stop -> break
 		od;
 		busy--;
-		busy == 0 || stop; /* the detector has found the end */
+		busy == 0 || stop; /* waits until the detector finds the end */
 		if
 		:: FAULT != close_late -> closed = 1
 		:: else

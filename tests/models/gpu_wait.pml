@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The monitor of plugins/shared/sync/gpu_wait.dev.h, from sm_90 on, for non-coherent devices. A producer stages items
- * of two slots in its memory and stores flags. A worker reads R rounds of both slots before it releases either. The
- * monitor has one item copied into the worker's place. An engine copies the item of slot 0, and counts the bytes at the
- * worker's barrier. The item of slot 1 comes from the two halves of its flag. A wait may also end at its deadline
- * without an item, and is then repeated. The worker must read the items as sent. In a state without a next step all
- * processes must have ended.
+ * of two slots in its memory, and stores their flags. A worker reads R rounds of both slots, and releases both after
+ * each round. The monitor has one item at a time copied into the worker's place. An engine copies the item of slot 0,
+ * and counts the bytes at the worker's barrier. The item of slot 1 comes from the two halves of its flag. A wait may
+ * also end at its deadline without an item, and is then repeated. The worker must read the items that were sent. A
+ * state without a next step may be reached only when all processes have ended.
  *   FAULT=requested_early   the worker sets `pending` before its request is written
  *   FAULT=cleared_late      the monitor clears `pending` after it has resumed the worker
  *   FAULT=flag_first        the producer stores the flag before the item is staged
@@ -27,7 +27,7 @@
 #define one_half 8
 #define NOTHING 2
 
-byte staged[2], flag[2], released[2]; /* the rounds of each slot */
+byte staged[2], flag[2], released[2]; /* the last round of each slot that was staged, flagged and released */
 byte low; /* the first half of slot 1's flag, which is the round; the second half is flag[1] */
 /* the state of the request */
 bool pending, delivers, timed_out;

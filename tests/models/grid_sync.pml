@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Grid synchronisation by one word (plugins/workloads/barriers/workload_primitives.dev.h, primitives_sync_grid()): all
- * workers add to it, the first so much that its first bit changes when all have arrived. A byte stands for the word.
+/* Grid synchronisation by one word (plugins/workloads/barriers/workload_primitives.dev.h, primitives_sync_grid()). All
+ * workers add 1 to the word, except that the first adds so much that the highest bit changes when all have arrived. In
+ * the model the word is a byte.
  *   -DFAULT_SHORT    the first worker adds one too little
  *   -DFAULT_ALIKE    all workers add 1
- *   -DFAULT_LATE     a worker compares with the word as it is after its addition
- *   -DFAULT_RECORD   a worker adds before it has written what others read behind the barrier */
+ *   -DFAULT_LATE     a worker compares with the value of the word after its own addition
+ *   -DFAULT_RECORD   a worker adds before it has written the data that others read */
 #ifndef N
 #define N 3
 #endif

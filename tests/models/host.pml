@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sched_host: the host holds all tasks. Each worker has a box with a ring of records (B) and a ring of returned tasks
- * (R). Each word has one writer. The host ends the sample when neither the host nor a worker holds a task.
+/* sched_host, in which the host holds all tasks. Each worker has a box with a ring of B records, by which the host
+ * hands out tasks, and a ring of R returned tasks. Each word has one writer. The host ends the sample when neither the
+ * host nor a worker holds a task.
  * FAULT=two_words    a worker reports its records and its tasks by two stores
  * FAULT=no_room      a worker returns a task without a check for room
  * FAULT=taken_early  the host frees a slot before it has read it
@@ -17,9 +18,9 @@
 #define taken_early 3
 #define forgets_held 4
 
-byte made = 1, ran;			     /* numbers of tasks */
-byte put[N], taken[N];			     /* the host's words */
-byte told_ran[N], told_made[N], unread[N]; /* the worker's words and ring */
+byte made = 1, ran;			     /* the numbers of tasks that exist or have existed, and that have run */
+byte put[N], taken[N];			     /* words that the host writes, for each worker */
+byte told_ran[N], told_made[N], unread[N]; /* words and ring that each worker writes */
 bool done;
 
 proctype worker(byte w)
@@ -30,7 +31,7 @@ proctype worker(byte w)
 		ran++; got++;
 		do
 		:: made < T ->
-			told_made[w] = mine; /* together with the records of earlier ends */
+			told_made[w] = mine; /* reports the tasks so far, so that the host can take them and make room */
 			if
 			:: FAULT == no_room
 			:: else -> mine - taken[w] < R

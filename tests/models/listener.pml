@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The listener of sync_futex and sync_wic (plugins/shared/sync/listener.c) with interrupts. A GPU and a CPU each change
- * a word K times. The GPU counts its changes in its memory, and the count may be ahead of its words, as the host sees
- * them, or behind. The CPU counts before it changes the word. The listener polls the words. It sleeps until the GPU has
- * counted more changes than the words show, less the changes that CPUs have counted. Only the listener wakes the
- * consumer of the GPU's items. The consumer must receive all items.
+ * a word K times. The GPU counts its changes in its memory. The host may see the count before the changed words, or
+ * after. The CPU counts before it changes the word. The listener polls the words. From the changes that it sees in the
+ * words, it subtracts those that CPUs have counted. It sleeps until the GPU has counted more changes than this
+ * difference. Only the listener wakes the consumer of the GPU's items. The consumer must receive all items.
  *   FAULT=counted_late   CPUs count after they have changed the word
  *   FAULT=cpus_first     the count of CPUs is read before the number of changes
  *   FAULT=cpus_ignored   the count of CPUs is not subtracted */
@@ -62,7 +62,7 @@ end_w:		counted >= least
 	od
 }
 
-/* The polling thread, after a notification. */
+/* The polling thread, which runs after a notification. */
 active proctype polls()
 {
 	d_step { seen = stored; taken = seen + changed }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The overflow lists under term_counter: tasks without room, and tasks for another kind of device. Workers 0 and 1 may
- * take from the list. Worker 2 puts tasks there and may not take them, so it must not report idle while tasks are left.
- * -DTAKES: worker 2 may take, as from the list for all kinds, and checks the list before it reports idle.
+/* The overflow lists under term_counter. A list has tasks for which a worker has no room, and tasks for another kind of
+ * device. Workers 0 and 1 may take tasks from the list. Worker 2 only adds tasks, so it must not report idle while
+ * tasks are left.
+ * -DTAKES: worker 2 may also take tasks, as from the list for all kinds of devices, and checks the list before it
+ * reports idle.
  * FAULT=busy_late       a worker lowers the count before it is counted as busy
  * FAULT=list_forgotten  workers report idle without a check of the list */
 #include "fault.pml"

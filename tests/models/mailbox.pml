@@ -73,14 +73,14 @@
 #define steal_late 12
 #define HAS(fault) (FAULT == fault)
 
-/* The mailboxes; `read` belongs to the thief's device. */
+/* The mailboxes. Their index is BOX(victim's device, thief's device). `read` is in the memory of the thief's device. */
 byte requested[D * D], granted[D * D], taken[D * D], tasks[D * D], slice[D * D], read[D * D];
 byte range[D], idlers[D], turn[D], reported_idle[D], reported_turn[D];
 bool receiving[D], granting[D];
 byte held[N], copying[N];
 byte made = I, ran, steals;
 
-/* ---- term_hcounter: two words in one step are one word ---- */
+/* ---- term_hcounter; two words that change in one step model one word ---- */
 
 inline idle_(d)
 {
@@ -105,7 +105,8 @@ inline busy_(d)
 	fi
 }
 
-/* Adds up the words of the devices. This device's word is its counter. The number of the last word is not added. */
+/* Adds up the numbers in the words of the devices, except that of the last word. The word of this device is its
+ * counter. */
 inline scan(sum, devices)
 {
 	atomic { filled = (idlers[d] == WORKERS(d)); sum = turn[d]; i = 1 };
@@ -193,7 +194,7 @@ proctype worker(byte w)
 	:: d_step { held[w] && !PROXY(w) -> held[w]--; ran++; assert(ran <= made) }
 	:: d_step { held[w] && !PROXY(w) && made < T -> made++; held[w]++ }
 	:: d_step { !held[w] && !PROXY(w) && !idle && range[d] -> range[d]--; held[w]++ }
-	/* A worker steals; the proxy steals for others. */
+	/* A worker steals. The proxy steals tasks that it then grants to other devices. */
 	:: atomic { STEALS(w) && steals < S && !held[w] && held[OTHER(w)] && (!PROXY(w) || (EITHER(REQUESTED))) ->
 			steals++; held[OTHER(w)]--; copying[OTHER(w)]++ };
 		if
@@ -233,8 +234,8 @@ proctype worker(byte w)
 			fi;
 			receiving[d] = 1 };
 		receive(w, d, to)
-	/* A worker finds no tasks: its grants are taken, and the range is used up. A device is checked before the next
-	 * one. */
+	/* A worker without tasks checks that its grants are taken and that the range is used up. It checks one device
+	 * after the other. */
 	:: d_step { untaken & 1 && taken[BOX(d, 0)] == granted[BOX(d, 0)] -> untaken = untaken & 6 }
 	:: d_step { untaken & 2 && taken[BOX(d, 1)] == granted[BOX(d, 1)] -> untaken = untaken & 5 }
 #if D > 2

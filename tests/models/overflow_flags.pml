@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The overflow flags OE1 and OE2 of the MGWS thesis (4.3), which sched_mgws does not have: a flag for each of two epochs
- * says that the epoch has no tasks left, so that the count of steal attempts need not be checked before it is increased.
- * A thief that finds no task sets the flag of its epoch, and makes no further attempt before. The owner clears the flag
- * of the epoch that it opens.
+/* The overflow flags OE1 and OE2 of the MGWS thesis (4.3), which sched_mgws does not have. A flag for each of two
+ * epochs shows that the epoch has no tasks left. Because of the flags, a thief need not check the count of steal
+ * attempts before it increases the count. A thief that finds no task sets the flag of its epoch before its next
+ * attempt. The owner clears the flag of the epoch that it opens.
  *
- * Two properties: a flag is never set in an epoch that has tasks, which no thief would then steal; and no attempt gets
- * tasks that another one got, as when the count wraps.
+ * The model checks two properties. A flag is never set in an epoch that has tasks, because no thief would steal them.
+ * No two attempts get the same tasks, as would happen if the count wrapped.
  *
- *   EPOCHS      epochs that the owner opens
- *   FLAGS=1     one flag for both epochs. It takes one change of epochs between a thief's attempt and its flag
- *   FLAGS=2     it takes two changes: EPOCHS=3
- *   WAIT_ALL    the first cure of the thesis: the owner waits for all attempts, which a further counter counts
- *   LAST_ONLY   the second: only the thief of the last task sets the flag, and the owner waits for such thieves. The
- *               count may wrap before it does
- *   WRAP        the count of attempts is modulo this. It must be greater than the steals of an epoch and the thieves
- *               together: the thesis's limit of 2^22 - 18 workers */
+ *   EPOCHS      the number of epochs that the owner opens
+ *   FLAGS=1     one flag for both epochs. The error needs one change of epochs between a thief's attempt and its flag
+ *   FLAGS=2     one flag for each epoch. The error needs two changes, so EPOCHS=3
+ *   WAIT_ALL    the first solution of the thesis: the owner waits for all attempts, which a second counter counts
+ *   LAST_ONLY   the second solution: only the thief of the last task sets the flag, and the owner waits for such
+ *               thieves. The count may wrap before the flag is set
+ *   WRAP        the count of attempts is modulo WRAP. WRAP must exceed the sum of the steals of an epoch and the
+ *               thieves, hence the thesis's limit of 2^22 - 18 workers */
 #ifndef THIEVES
 #define THIEVES 3
 #endif
@@ -30,18 +30,18 @@
 #ifndef WRAP
 #define WRAP 6
 #endif
-#define TASKS 3 /* of an epoch: the first attempt gets two of them, the second one */
+#define TASKS 3 /* the number of tasks of an epoch: the first attempt gets two, the second gets one */
 #define LEFT(attempts) (TASKS >> (attempts))
 #define FLAG(e) ((e) % FLAGS)
 
-/* The word, which changes at once. */
+/* The fields of the queue's word, which change in one step. */
 byte attempts;
 bit epoch;
 bool flag[FLAGS];
 
-byte opened; /* epochs so far */
-byte got;    /* a bit per attempt of this epoch that got tasks */
-byte pending; /* attempts that are not complete: all, or those of thieves of last tasks */
+byte opened; /* the number of epochs that the owner has opened */
+byte got;    /* bit i is set if attempt i of this epoch got tasks */
+byte pending; /* attempts that are not complete; with LAST_ONLY only those that got the last task */
 
 proctype owner()
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pool of spawned tasks (plugins/shared/sched/pool.dev.h) under term_counter. Workers put tasks into slots that are used
- * once, keep those without room, and report idle after they have seen the pool empty. A worker may see an old `tail`, but not
- * one that is older than its own last addition, or than the `head` that it has read.
+/* The pool of spawned tasks (plugins/shared/sched/pool.dev.h) under term_counter. Workers put tasks into slots, each of
+ * which is used once. If there is no slot, they keep the task. They report idle after they have seen the pool empty. A
+ * worker may see an old value of `tail`, but none older than its own last addition or than the `head` that it has read.
  * FAULT=busy_late       a worker raises `head` before it is counted as busy
  * FAULT=unready         a slot is taken before it was written
  * FAULT=pool_forgotten  workers report idle without a check of the pool

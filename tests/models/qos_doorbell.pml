@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Doorbells of the service path: a request ends the host's wait, with moderated interrupts (plugins/qos/service.dev.h,
- * doorbell.c, threads.c). W workers post K requests each, the next one when the last is answered. A lost interrupt is a
- * deadlock with an unanswered request. A moderation window ends at any time, but it ends, so waiting for its end is no
- * deadlock.
+/* Doorbells of the service path, by which a request ends the host's wait, with moderated interrupts
+ * (plugins/qos/service.dev.h, doorbell.c, threads.c). W workers post K requests each. A worker posts its next request
+ * when the last one is answered. A lost interrupt leads to a deadlock with an unanswered request. A moderation window
+ * always ends at some time, so waiting for its end is no deadlock.
  *   -DNOTIFY=eventfd | futex  how the host is woken
  *   -DCOUNT=n                 the number of requests that interrupt at once; W is never exceeded
  *   -DHALVES=split            a top half that arms its doorbell and notifies a bottom half
@@ -51,8 +51,8 @@
 bool mark[W];
 byte head[W], served[W];
 byte armed[D], pending[D];
-bool rings[D];  /* an eventfd was written, or a futex word was changed */
-bool timer[D]; /* the window's timer is running */
+bool rings[D];  /* 1 after the eventfd was written or the futex word was changed */
+bool timer[D]; /* 1 while the window's timer is running */
 bool window = 1;
 bool lock, fill_requested, bottom;
 bool server_polls, asleep;
@@ -156,7 +156,8 @@ end_e:		if
 end_f:		rings[v] -> rings[v] = 0;
 		if
 		:: window && FAULT != first_only ->
-			/* the worker that rang has set DISARMED; if the doorbell was armed again, any post rings */
+			/* The worker that rang has set DISARMED. If the doorbell has been armed again, every post
+			 * rings, so no window begins. */
 			atomic {
 				if
 				:: armed[v] == DISARMED -> armed[v] = IN_WINDOW
@@ -238,7 +239,7 @@ again:
 		atomic { had = !lock; lock = 1 };
 		if
 		:: !had && FAULT != no_note ->
-			fill_requested = 1; /* the holder checks again, or has left by now */
+			fill_requested = 1; /* the holder of the lock checks this note again, unless it has already left */
 			atomic { had = !lock; lock = 1 }
 		:: else
 		fi;

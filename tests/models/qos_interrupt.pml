@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Interrupts of GPUs (plugins/qos/interrupt.c, wait_polling() in doorbell.c). D GPUs with one worker each post K
- * requests each. The host sees a request and its count in either order. One top half polls for any time; then it arms
- * the controllers and sleeps at its doorbell. A controller sleeps until the count exceeds the number of requests read,
- * and then rings this doorbell. In a deadlock all requests must be served.
+ * requests each. The host may see a request before its count, or after. One top half polls for any time. Then it arms
+ * the controllers and sleeps at its doorbell. A controller sleeps until the count exceeds the number of requests that
+ * the host has read, and then rings the doorbell. In a deadlock all requests must have been served.
  *   FAULT=two_reads     a controller waits for more than the count at the time of arming
  *   FAULT=rung_late     the top half discards earlier rings when it falls asleep
  *   FAULT=armed_once    the top half arms at the start only, and not whenever it falls asleep */
@@ -29,7 +29,7 @@ proctype publishes(byte d)
 }
 
 /* The two stores of a request take different paths, so they run concurrently. A request is posted before it is counted
- * or published. The number of requests in flight is left open. */
+ * or published. A GPU may have any number of requests in flight. */
 proctype counts(byte d)
 {
 	do
@@ -78,7 +78,7 @@ end_t:			atomic { doorbell -> doorbell = 0 }
 	od
 }
 
-/* This process checks for a deadlock. */
+/* This process runs only in a deadlock, and checks that all requests were served. */
 proctype watch()
 {
 	timeout -> assert(taken[0] == K && taken[D - 1] == K)

@@ -2,9 +2,9 @@
 /* Tenants within their shares, beside a tenant that exceeds its share (plugins/qos/service_rounds.c, doorbell.c,
  * threads.c, service.dev.h). While the policy admits no tenant, the serving thread sleeps and all doorbells are
  * disarmed. Tenants in the policy's wake mask ring the server doorbell. T tenants of one worker each post K requests,
- * at most two at a time. The policy's decisions are left open: which tenant has savings, and whether there are tokens
- * for the others. If only a timer can continue, no request of a tenant in the mask may be unanswered, as it would wait
- * for the end of the sleep. If no timer runs either, all requests must be answered.
+ * at most two at a time. The policy decides at random which tenant has savings, and whether there are tokens for the
+ * other tenants. If only a timer can continue, no request of a tenant in the mask may be unanswered, because it would
+ * wait for the end of the sleep. If no timer runs either, all requests must be answered.
  *   -DHALVES=split            a bottom half fills queues while the worker thread serves; doorbells are masked
  *   -DHALVES=monolithic       the serving thread fills, too; another top half finds the lock taken
  *   FAULT=check_first       the server checks the bits before it arms its doorbell
@@ -41,8 +41,8 @@
 
 bool mark[T], wake_mask[T];
 byte head[T], queued[T], served[T];
-bool armed[D], rings[D];     /* doorbells that are eventfds */
-bool server_armed, server_rings; /* the server doorbell is armed; it was rung */
+bool armed[D], rings[D];     /* whether each doorbell, an eventfd, is armed and was rung */
+bool server_armed, server_rings; /* whether the server doorbell is armed, and whether it was rung */
 bool lock, fill_requested, bottom, work;
 bool asleep, timer;
 
@@ -69,7 +69,7 @@ inline ring_server()
 	fi
 }
 
-/* qos_request(), qos_wake_server(), and qos_wait() when no slot is left */
+/* Models qos_request() and qos_wake_server(), and qos_wait() when no slot is left. */
 proctype worker(byte t)
 {
 	byte v;
@@ -94,13 +94,13 @@ proctype worker(byte t)
 				fi
 			:: else
 			fi
-		:: else /* the request that set the bit has rung */
+		:: else /* the request that set the bit has already rung */
 		fi
 	:: else -> break
 	od
 }
 
-/* qos_fill(), by the holder of the lock */
+/* Models qos_fill(), which the holder of the lock executes. */
 inline fill()
 {
 	i = 0;
@@ -175,14 +175,14 @@ inline wait_for_policies()
 		if
 		:: server_rings -> atomic { server_rings = 0; was_rung = 1; asleep = 0 }
 		:: timer -> atomic { timer = 0; asleep = 0 }
-		:: ticks < 1 -> atomic { ticks++; asleep = 0 } /* the sleep ends at any time, once */
+		:: ticks < 1 -> atomic { ticks++; asleep = 0 } /* the timer may end the sleep at any time, but only once */
 		fi
 	:: else
 	fi;
 	server_armed = 0
 }
 
-/* Admits tenants with savings first, then one with tokens, else none. */
+/* Admits a tenant with savings, otherwise a tenant for which there are tokens, otherwise none. */
 inline serve_round()
 {
 	tenant = T;

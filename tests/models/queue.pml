@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public queue of sched_mgws with its thieves, a local queue, and term_counter. Every task runs once, all have
- * run when a worker leaves, and no worker is stuck. An atomic access or a copy of a slot is one step. The 64-bit word is
- * one access.
+/* The public queue of sched_mgws with its thieves, a local queue, and term_counter. Every task must run once, all tasks
+ * must have run when a worker leaves, and no worker may be stuck. An atomic access, also to the whole 64-bit word, or a
+ * copy of a slot is one step.
  * -DN=2 workers  -DOWNERS=1 per queue  -DT=15 tasks  -DWIDE: the root spawns all (default: a binary tree)
  * -DR=4 slots of a ring, at least 2  -DL=3 of a local queue  -DBITS=3 of the attempts field
  * FAULT=name: a planted fault, which the search must find (see check-models.sh) */

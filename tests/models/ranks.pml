@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks that steal from each other by three operations on the victim's memory: an attempt, a read, and an add to the
- * victim's completion count. term_hcounter's words span the ranks. There is one worker per rank. An add to a completion
- * count is posted, so it may arrive long after the thief's next steps. A thief may die between any two steps; then the
- * others are stopped.
+/* Ranks that steal from each other by three operations on the victim's memory: an attempt, a read, and an addition to
+ * the victim's completion count. Each rank has one worker and one of term_hcounter's words. The addition to a
+ * completion count is posted, so it may arrive long after the thief's next steps. A thief may die between any two
+ * steps. Then the other ranks are stopped.
  *
- * done() never returns 1 while a task has not been run. If a rank dies with tasks, the run does not end, but it
- * never gives a wrong count.
+ * done() must never return 1 while a task has not run. If a rank dies with tasks, the run does not end by itself, but
+ * it must not give a wrong count.
  * -DRMA: ranks access each other's memory by RMA only. Each rank has a part of the initial set and a word for it.
  * Other ranks claim from this part by a check and an add, also a worker that has reported idle.
  * FAULT=idle_early       a victim is idle while a thief still copies
@@ -21,10 +21,10 @@
 #define R 3
 #endif
 #ifndef T
-#define T 3 /* maximum of tasks */
+#define T 3 /* the maximum number of tasks */
 #endif
 #ifndef I
-#define I 1 /* tasks in the initial set, all in the part of rank 0 */
+#define I 1 /* the number of initial tasks, all of which are in the part of rank 0 */
 #endif
 #ifdef RMA
 #define MINE w
@@ -32,10 +32,10 @@
 #define MINE 0
 #endif
 #ifndef S
-#define S 2 /* maximum of steals */
+#define S 2 /* the maximum number of steals */
 #endif
 #ifndef D
-#define D 1 /* maximum of deaths */
+#define D 1 /* the maximum number of ranks that die */
 #endif
 #define idle_early 1
 #define completed_early 2
@@ -49,9 +49,9 @@
 byte left[R], made = I, ran, steals, deaths;
 bool stop;
 byte tasks[R], copying[R];
-bool spent[R], reported[R]; /* the rank has no tasks: in its counter, and in its word for other ranks */
+bool spent[R], reported[R]; /* whether the rank has no tasks, by its counter and by its word for other ranks */
 byte turn[R], reported_turn[R];
-byte posted[R];		/* posted completions that have not arrived at the rank yet */
+byte posted[R];		/* the number of completions that were posted to the rank and have not arrived yet */
 bool reporting[R], dead[R];
 
 /* Posted operations arrive in any order, and the launcher detects a death. */
@@ -87,7 +87,8 @@ inline may_die()
 	fi
 }
 
-/* Reads all words in sequence, the rank's own counter first. The number of the last word is not added. */
+/* Reads all words in sequence, the rank's own counter first, and adds up their numbers, except that of the last
+ * word. */
 inline scan(sum, upto)
 {
 	atomic { filled = spent[w]; sum = turn[w]; i = 1 };
@@ -125,7 +126,7 @@ proctype worker(byte w)
 	/* a task creates another task, or ends */
 	:: atomic { tasks[w] && made < T -> made++; tasks[w]++ }
 	:: atomic { tasks[w] -> tasks[w]--; ran++ }
-	/* a claim from the initial set is one add, wherever its word is */
+	/* a claim from the initial set is one addition, in whichever rank the word is */
 	:: atomic { !tasks[w] && left[MINE] && !idle -> left[MINE]-- };
 		may_die();
 		tasks[w]++

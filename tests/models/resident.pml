@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers that stay on a GPU between runs of a program, and leave after a time without one (plugins/shared/gpu/resident.c,
- * loom_gpu_leaves() and loom_gpu_await_order() in plugins/shared/compose/kernel.dev.h). The host writes orders, READY and GO of a
- * sample, and RETIRE; worker 0 reads them and passes them on. It may leave at any time without a new order. W workers, S samples.
- * Each sample must be run once by each worker, after all have got ready for it, and must end.
+/* Workers that stay on a GPU between the runs of a program, and leave after a time without a run
+ * (plugins/shared/gpu/resident.c, loom_gpu_leaves() and loom_gpu_await_order() in plugins/shared/compose/kernel.dev.h).
+ * The host writes orders: READY and GO of a sample, and RETIRE. Worker 0 reads the orders and passes them on to the
+ * other workers. If there is no new order, it may leave at any time. There are W workers and S samples. Each worker
+ * must run each sample once, after all workers have got ready for it, and the sample must end.
  *   FAULT=blind           worker 0 leaves without reading the order once more
- *   FAULT=unfenced_device worker 0 reads the order before the host can see that it asks
- *   FAULT=unfenced_host   the host reads whether it asks before the worker can see the order
- *   FAULT=hasty           the host does not wait for the decision of a worker that asks
- *   FAULT=twice           the host takes a worker that asks for one that has left
- *   FAULT=kept            the host launches workers and leaves the word of those that left
+ *   FAULT=unfenced_device worker 0 reads the order before the host can see that it wants to leave (ASKS)
+ *   FAULT=unfenced_host   the host reads `leave` before worker 0 can see the order
+ *   FAULT=hasty           the host does not wait until worker 0 has decided whether it leaves
+ *   FAULT=twice           the host treats ASKS as if the workers had left
+ *   FAULT=kept            the host launches workers without resetting `leave`
  *   FAULT=stale           RETIRE stays in the gate when the workers have left
- *   FAULT=not_ready       the host begins a sample for workers that are not ready
- *   FAULT=early           worker 0 leaves while others are on their way to the phase in the gate
- *   FAULT=ready_before    the host takes workers that left for ready ones
- *   FAULT=run_again       the host takes workers that have carried out its order and left for ones that did not see it */
+ *   FAULT=not_ready       the host begins a sample before the workers are ready
+ *   FAULT=early           worker 0 leaves before all workers have seen the last phase in the gate
+ *   FAULT=ready_before    the host does not reset `ready`, so workers that left seem ready
+ *   FAULT=run_again       workers execute an order and leave, and the host gives the same order again */
 #include "fault.pml"
 #ifndef W
 #define W 2
@@ -42,13 +43,13 @@
 #define RETIRE 99
 #define STAYS 0
 #define ASKS 1
-#define LEFT 20 /* and the phase of the last order */
+#define LEFT 20 /* the workers have left; the phase of their last order is added */
 
 byte order, leave, ready, done;     /* in host memory */
-byte gate, arrived, finished, left, settled; /* in the GPU's */
-byte ran[S + 1], prepared[S + 1];   /* workers that have */
+byte gate, arrived, finished, left, settled; /* in the memory of the GPU */
+byte ran[S + 1], prepared[S + 1];   /* the number of workers that have run, and that have got ready for, each sample */
 byte alive;
-byte idles; /* not in the code: how often worker 0 has found so */
+byte idles; /* only in the model: how often worker 0 has been idle for long enough */
 
 inline await_order(last, phase)
 {
@@ -122,7 +123,7 @@ proctype worker(byte id, first)
 	alive--
 }
 
-/* `gone`: the workers have left, and do not see it. */
+/* Gives an order to resident workers. `gone` becomes 1 if they have left and will not see the order. */
 inline post(phase, gone)
 {
 	byte had;
@@ -139,7 +140,7 @@ inline post(phase, gone)
 
 inline launch(phase)
 {
-	alive == 0 || FAULT == twice; /* the order of the stream */
+	alive == 0 || FAULT == twice; /* the stream executes kernels in order */
 	order = phase;
 	if
 	:: FAULT != kept -> leave = STAYS
@@ -192,7 +193,7 @@ active proctype host()
 		od;
 		done == GO(n);
 		assert(ran[n] == W);
-		if /* rest() */
+		if /* models rest() */
 		:: n < S ->
 			post(READY(n + 1), gone);
 			posted = READY(n + 1);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The public queue of sched_mgws: the word, the ring, the owner's metadata, and the operations of owners and thieves. A
- * process that uses the queue is a worker with these variables, and with scratch variables, all 0 between operations:
+ * process that uses the queue is a worker. It declares the following variables. Those of the last line are scratch
+ * variables, which are 0 between operations.
  *   byte mine[L], held_tasks   its local queue
  *   bool idle                  reported to the detector
  *   n, i, e, left, taken, room, old, at, keep, ep, in_place, loot, ok */
@@ -42,9 +43,9 @@ typedef queue {
 	byte tail, count, attempts, epoch;
 	bool lock;
 	byte slot[R];
-	byte readers[R]; /* for the proof: thieves that have not copied a slot yet */
+	byte readers[R]; /* only in the model: the number of thieves that have yet to copy the slot */
 	byte completed[2];
-	/* the owner's metadata; positions are modulo 2 R, so that a full ring differs from an empty one */
+	/* the owner's metadata; positions are modulo 2 R, so that a full and an empty ring differ */
 	byte open, btail, bhead, begin[2], started[2], bepoch;
 	bool held;
 };
@@ -68,7 +69,7 @@ inline run_task(t)
 	}
 }
 
-/* Writes a slot of the own ring, by an owner or a thief. All thieves must have copied the old contents. */
+/* Writes a slot of the worker's own ring, as an owner or as a thief. All thieves must have copied the old contents. */
 inline write_slot(me, p, t)
 {
 	d_step {
@@ -98,7 +99,7 @@ inline drop(me)
 #endif
 }
 
-/* mgws_close_epoch: a load, and an add if tasks are left */
+/* Models mgws_close_epoch(): a load, and an addition if tasks are left. */
 inline close(me)
 {
 	if
@@ -122,7 +123,7 @@ inline close(me)
 /* Models mgws_room(). */
 inline find_room(me)
 {
-	old = DIST(q[me].btail, q[me].bhead); /* the slots in use, from the oldest that may be read */
+	old = DIST(q[me].btail, q[me].bhead); /* the number of slots in use, from the oldest that a thief may still read */
 	if
 	:: HAS(readers_ignored)
 	:: !HAS(readers_ignored) ->
@@ -174,7 +175,8 @@ inline settle(me)
 
 #define EMPTY(me) (OWNERS == 1 -> (!q[me].open || !LEFT(me)) : !LEFT(me))
 
-/* mgws_publish of the older half of the local queue, when nothing is public or `full` */
+/* Models mgws_publish() of the older half of the local queue, which happens if no task is public or the local queue is
+ * full. */
 inline publish_half(me)
 {
 	hold(me, ok);
@@ -224,7 +226,7 @@ inline spawn(me, t)
 	fi;
 	if
 	:: held_tasks < L -> d_step { mine[held_tasks] = t; held_tasks++ }
-	:: else -> in_place = t; run_task(in_place); in_place = 0 /* a full queue: only a leaf runs in place */
+	:: else -> in_place = t; run_task(in_place); in_place = 0 /* full queue: only a task without children runs in place */
 	fi;
 	n = 0
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The initial set on several devices that change the same words (sched_mgws/claim.dev.h): each device has a range in
- * one word, which its workers claim from by additions, and those of other devices when their own is used up. Additions
- * behind the end are void. A device remembers which ranges it has seen used up. Each task is claimed once, and a claim
- * fails only when all ranges are used up. Faults: FAULT_LOAD: a worker takes the task that it loaded, not the one before
- * its addition; FAULT_OWN: it claims from no other range; FAULT_MARK: a range is marked after a claim of its last task by
- * the loaded word; FAULT_END: it does not compare with the end. */
+/* The initial set on several coherent devices (sched_mgws/claim.dev.h). Each device has a range of tasks in one word.
+ * Its workers claim tasks by adding to this word, and when their own range is used up, to the words of other devices.
+ * An addition beyond the end of a range claims nothing. A device remembers which ranges it has seen used up. Each task
+ * must be claimed once, and a claim may fail only when all ranges are used up. FAULT_LOAD: a worker takes the task
+ * whose number it loaded before the addition, not the number that the addition returned. FAULT_OWN: it does not claim
+ * from other ranges. FAULT_MARK: it marks a range as used up by the loaded word, before its addition. FAULT_END: it
+ * does not compare with the end. */
 #define D 2
-#define WORKERS 3 /* the first and the last are of device 0 */
-#define T 2 /* tasks of device 0; device 1 has one */
+#define WORKERS 3 /* the number of workers; the first and the last are on device 0 */
+#define T 2 /* the number of tasks of device 0; device 1 has one task */
 #define ALL (T + 1)
 
 byte next[D], end[D], runs[ALL];
@@ -67,7 +68,7 @@ active [WORKERS] proctype worker()
 		:: else -> break
 		fi
 	od;
-	assert(next[0] >= end[0] && next[1] >= end[1]); /* a claim has failed */
+	assert(next[0] >= end[0] && next[1] >= end[1]); /* the worker leaves, so all ranges must be used up */
 	atomic {
 		done++;
 		assert(done < WORKERS || (runs[0] == 1 && runs[1] == 1 && runs[2] == 1))

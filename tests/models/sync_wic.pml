@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One slot of sync_wic, mode = in_place, with two companion pages, one for even and one for odd rounds (-DTURNS: two
- * for each, used in turn). There are a producer, readers, and a Monitor that may place the readers' page at any time. The
- * order of steps is that of wic_channel.c and wic_activate.c, where each line of a process is one atomic operation. A
- * page under userfaultfd is mapped or armed. A load from an armed page stalls until the page is mapped. The item is the
- * memory behind both pages. `published` is the word `full`.
+ * for each, used in turn). There are a producer, readers, and a Monitor that may place the readers' page at any time.
+ * The order of steps is that of wic_channel.c and wic_activate.c, where each line of a process is one atomic operation.
+ * A page under userfaultfd is mapped or armed. A load from an armed page stalls until the page is mapped. Both pages
+ * map the same memory, which holds the item. `published` is the word `full` of the code.
  *
  * Two readers read every round. With -DAHEAD two readers read the even rounds and one reads the odd ones, so some wait
  * for a round whose predecessors are still to be read. With -DTURNS the pages of even rounds are nearly used up. The
@@ -47,7 +47,7 @@
 #define READERS(r) 2
 #endif
 
-bit spent[2];   /* spent[h]: the current page of half h was placed */
+bit spent[2];   /* spent[h] is 1 if the current page of half h was placed */
 bit stalled[3]; /* whether each reader is stalled */
 byte on[3];     /* the page on which each reader is stalled */
 #ifdef TURNS
@@ -56,7 +56,7 @@ byte on[3];     /* the page on which each reader is stalled */
 #define FIND(half) page = PAGE(half);
 #define FOUND(half) page
 bit mapped[4] = {1, 0, 0, 0};
-bit current[2] = {1, 0}; /* the current page */
+bit current[2] = {1, 0}; /* the current page of each half */
 byte used[2] = {1, 0};
 #else
 #define PAGE(half) (half)
@@ -65,9 +65,9 @@ byte used[2] = {1, 0};
 bit mapped[2];
 #endif
 byte item, published, released, sleepers, done;
-byte ends;                    /* the number of stalls that the Monitor still ends */
+byte ends;                    /* how many stalls the Monitor may still end without an item */
 bit message[3], available[2], pending[2], notified; /* only used with BY_MONITOR */
-byte idle[3];                 /* loads in this round without a stall and without an item */
+byte idle[3];                 /* the number of loads in this round that found neither a stall nor an item */
 
 inline resume(reader, p)
 {
@@ -88,7 +88,7 @@ inline place(p)
 	}
 }
 
-/* MADV_DONTNEED arms all pages. A stalled thread remains stalled. */
+/* MADV_DONTNEED removes all pages of the slot, so that they are armed again. A stalled thread remains stalled. */
 inline throw_away()
 {
 	atomic {
@@ -152,7 +152,7 @@ active [CONSUMERS] proctype consumer()
 		:: published == r + 1 -> goto leave
 		:: else
 		fi;
-		/* The last round but one has the same page. */
+		/* The round before the last one uses the same page. All its readers must have released it. */
 		published == r + 1 || released + 1 >= r;
 #ifdef COUNT_LATE
 		if
@@ -161,7 +161,7 @@ active [CONSUMERS] proctype consumer()
 		fi;
 #endif
 	load:
-		atomic { /* a load: of a mapped page, or queued, with a check of the page under the lock of the queue */
+		atomic { /* a load from a mapped page, or a stall, which the kernel decides under a lock */
 			if
 			:: mapped[PAGE(r & 1)] -> idle[me]++
 			:: else ->
@@ -176,7 +176,7 @@ active [CONSUMERS] proctype consumer()
 		:: stalled[me] -> !stalled[me]; goto load
 		:: else
 		fi;
-		assert(idle[me] < 12); /* more loads than pages that can be placed without a reason */
+		assert(idle[me] < 12); /* the bound exceeds the number of pages that can be placed without a reason */
 #ifdef NO_FULL_TEST
 		goto leave;
 #endif

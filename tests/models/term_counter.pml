@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* term_counter: no worker leaves while a task exists, and all leave in the end.
+/* term_counter. No worker may leave while a task exists, and all must leave in the end.
  * -DTERM_FAULT=idle_early|completed_early: see work.pml */
 #ifndef N
 #define N 3
@@ -8,7 +8,7 @@
 #define T 5
 #endif
 #ifndef S
-#define S 6 /* maximum of steals */
+#define S 6 /* the maximum number of steals */
 #endif
 #ifndef TERM_FAULT
 #define TERM_FAULT no_fault

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* term_hcounter: N workers on DEVICES devices, worker w on device w % DEVICES. The counter of a device, and how often
- * its workers became busy, are one word.
+/* term_hcounter: N workers on DEVICES devices, worker w on device w % DEVICES. One word of a device has its counter,
+ * and a number that shows how often its workers became busy.
  * -DTERM_FAULT=idle_early|completed_early: see work.pml
  * FAULT=report_late: busy() does not wait for the report that it takes back
  * FAULT=one_scan: done() does not scan again */
@@ -14,7 +14,7 @@
 #define T 3
 #endif
 #ifndef S
-#define S 3 /* maximum of steals */
+#define S 3 /* the maximum number of steals */
 #endif
 #ifndef TERM_FAULT
 #define TERM_FAULT no_fault
@@ -48,7 +48,8 @@ inline term_busy(w)
 	fi
 }
 
-/* Adds up the words. The word of the worker's device is its counter. The number of the last word is not added. */
+/* Adds up the numbers in the words, except that of the last word. The word of the worker's own device is its
+ * counter. */
 inline term_scan(w, sum, devices)
 {
 	atomic { filled = (inner[DEVICE(w)] == WORKERS); sum = turn[DEVICE(w)]; i = 1 };

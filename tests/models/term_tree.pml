@@ -15,7 +15,7 @@
 #define T 4
 #endif
 #ifndef S
-#define S 4 /* maximum of steals */
+#define S 4 /* the maximum number of steals */
 #endif
 #ifndef TERM_FAULT
 #define TERM_FAULT no_fault
@@ -24,7 +24,7 @@
 #define steals_ignored 1
 #define children_ignored 2
 
-/* Rounds are counted modulo 4: a node is at most one round behind its parent. */
+/* Rounds are counted modulo 4, which is enough because a node is at most one round behind its parent. */
 #define ROUND(r) ((r) % 4)
 #define OVER 9
 byte turn[N], vote[N], vote_work[N];
@@ -52,7 +52,7 @@ inline open_round(node)
 inline term_idle(w) { skip }
 inline term_busy(w) { skip }
 
-/* One call is one step, as it reads each word once, and only one writer changes a word. */
+/* A call is modelled as one step, because it reads each word once, and each word has only one writer. */
 inline term_done(w, verdict)
 {
 	atomic {

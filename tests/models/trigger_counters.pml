@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Thresholds on the device (plugins/shared/nic: nic_fire in nic.dev.h). Fires of one tag are counted in the device's
  * memory. Two lanes of a wave that fire together use one addition. The fire that crosses a multiple of the threshold
- * sends the threshold to the NIC, through the FIFO of fifo.pml. An operation runs at each multiple, and sees all writes
- * before the fires that it waited for. Fires are ordered or not. A store may make visible the writes of its own lane,
- * those released to the lane, or none.
+ * sends the threshold to the NIC, through the FIFO of fifo.pml. An operation runs at each multiple, and must see all
+ * writes before the fires that it waited for. Fires are ordered or not. A store may make visible the writes of its own
+ * lane, those that were released to the lane, or none.
  *
  *   -DP=2 producers  -DF=2 fires of each lane  -DT=2 threshold  -DE=2 entries, a power of two
  *   -DFAULT_MERGE: two lanes count for one
@@ -24,10 +24,10 @@
 #define N (2 * P * F)
 
 byte value;      /* the counter */
-byte released;   /* ordered fires whose writes a release of `value` carries */
-byte due[N + 3]; /* due[n]: ordered fires among the first n */
+byte released;   /* the number of ordered fires whose writes become visible by a release of `value` */
+byte due[N + 3]; /* due[n] is the number of ordered fires among the first n */
 
-/* A word carries a count: the ordered fires whose writes are visible with the word. */
+/* carries[i] is the number of ordered fires whose writes are visible to a reader of word i. */
 byte carries[E];
 
 byte sent, seen_by_nic, ran;
@@ -61,7 +61,7 @@ inline fire(lanes)
 #endif
 		released = released + (ordered -> lanes : 0);
 		carried = (ordered -> released : 0);
-		/* An operation at one of these counts must see these writes. */
+		/* An operation that runs at one of these counts must see the writes of these fires. */
 		due[before + 1] = released;
 		due[before + 2] = released
 	};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The trigger FIFO (plugins/shared/nic: nic.dev.h, fifo.c). Producers take a ticket and wait for room by the tail that
- * one of them read last. They write an argument and then the word with its lap. The NIC reads words with the current
- * lap and then publishes its tail. A producer is two lanes of a wave. The lanes fire together, as one word that counts
- * for both, or one after the other. Each fire is counted exactly once, with its own argument.
+/* The trigger FIFO (plugins/shared/nic: nic.dev.h, fifo.c). Producers take a ticket, and wait for room by the latest
+ * tail that one of them has read. They write an argument and then the word with its lap. The NIC reads words with the
+ * current lap and then publishes its tail. A producer is two lanes of a wave. The lanes fire together, as one word that
+ * counts for both, or one after the other. Each fire is counted exactly once, with its own argument.
  *
  *   -DP=2 producers  -DF=3 fires of each lane  -DE=2 entries, a power of two
  *   -DFAULT_ORDER: the word is stored before the argument
@@ -14,10 +14,10 @@
 #define F 3
 #endif
 
-/* A word is 1 + the number of the fire, see below. */
+/* A word is 1 plus the number of the fire: lane, producer and fire, as in `taken`. */
 byte count[E];
 byte argument[E];
-byte taken[2 * P * F]; /* index: lane, producer, fire */
+byte taken[2 * P * F]; /* for each fire of each lane of each producer, how many fires its word counted for */
 byte all;
 
 /* Pushes fire number `number`, which counts for `lanes`. */
@@ -68,7 +68,7 @@ proctype nic()
 #endif
 			a = argument[cursor % E];
 			assert(a == w);            /* the argument belongs to this fire */
-			assert(taken[w - 1] == 0); /* the fire is new */
+			assert(taken[w - 1] == 0); /* the fire has not been taken before */
 			taken[w - 1] = k;
 			all = all + k;
 			cursor++;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A paired post of trigger_peer (trigger_peer.dev.h): L lanes write a word each and count; the lane that reaches the
- * threshold sends W words with the number of the message as their mark. The link delivers stores to one address in
- * their order, and others in any order; the first message follows the line that says where words go. Two lanes of the
- * receiver copy a word each to its place, and meet. Then the sender may count towards the next message. Faults:
- * FAULT_TORN: a mark is visible before its word; FAULT_FIRST: a lane trusts the mark of the first word for all;
- * FAULT_LINE: no fence behind the line; FAULT_PACE: the sender counts on before the message is taken; FAULT_LANE: lanes
- * send before the others have counted. */
+/* A paired post of trigger_peer (trigger_peer.dev.h). L lanes write a word each, and add to the counter. The lane that
+ * reaches the threshold sends W words, each with the number of the message as its mark. The link delivers stores to one
+ * address in order, and stores to different addresses in any order. Before the first message, the sender writes the
+ * line that tells the receiver where the words go. Two lanes of the receiver copy one word each to its place, and wait
+ * for each other. Then the sender may count towards the next message. FAULT_TORN: a mark is visible before its word.
+ * FAULT_FIRST: both lanes check only the mark of the first word. FAULT_LINE: there is no fence after the line.
+ * FAULT_PACE: the sender counts towards the next message before this one is taken. FAULT_LANE: a lane sends before the
+ * others have counted. */
 #define L 2
 #define W 2
 #define N 3

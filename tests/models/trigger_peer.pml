@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A counter of trigger_peer (trigger_peer.dev.h). L lanes fire the counter and the host posts, concurrently. The lane
- * that finds `work` at 0 serves; the others only add. The threshold of the operation is the number of all fires. The
- * operation runs once, and its stores in the other rank precede the arrival word. Only releases order stores on the
- * link. FAULT_FIRST: a lane serves for any value of `work`. FAULT_LEAVE: the serving lane ends without a check for
- * additions. FAULT_TAKEN: a lane serves work that another lane has taken. FAULT_POST: the host posts without serving.
- * FAULT_ORDER: a relaxed store increments the arrival word. */
+ * that finds `work` at 0 executes the operations that are due. Other lanes only add to `work`. The threshold of the
+ * operation is the number of all fires. The operation runs once, and its stores in the other rank precede the arrival
+ * word. Only releases order stores on the link. FAULT_FIRST: a lane executes operations for any value of `work`.
+ * FAULT_LEAVE: the executing lane ends without a check for further additions. FAULT_TAKEN: a lane executes work that
+ * another lane has taken. FAULT_POST: the host posts without executing operations that are already due. FAULT_ORDER: a
+ * relaxed store increments the arrival word. */
 #ifndef L
 #define L 3
 #endif
@@ -20,7 +21,7 @@ inline serve()
 	assert(servers == 1);
 	do
 	:: posted && ran == 0 && value >= L ->
-		assert(paid == L); /* the payload of every lane is visible */
+		assert(paid == L); /* the data of every lane are visible */
 		ran++;
 		data_leaves = true;
 		word_leaves = true

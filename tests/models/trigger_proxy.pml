@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of trigger_proxy. The host replaces entries, from which devices build descriptors. Devices copy the entries
- * (proxy_publish and proxy_read_entry). An accepted copy is always one complete entry of the host. FAULT_ODD: the host
- * does not mark that it is writing. FAULT_AGAIN: the device does not check the version again. */
+ * (proxy_publish and proxy_read_entry). A copy that a device accepts must be one complete entry of the host. FAULT_ODD:
+ * the host does not mark that it is writing. FAULT_AGAIN: the device does not check the version again. */
 #ifndef N
-#define N 3 /* number of posts */
+#define N 3 /* the number of posts */
 #endif
 #ifndef D
-#define D 2 /* number of devices */
+#define D 2 /* the number of devices */
 #endif
 
 byte version, id, place; /* the fields of one entry */
@@ -43,7 +43,7 @@ active [D] proctype device()
 #ifndef FAULT_AGAIN
 		if
 		:: seen % 2 == 0 && version == seen -> torn = torn || i != p
-		:: else -> skip /* the device sends only the tag */
+		:: else -> skip /* the copy is rejected, so the device sends only the tag */
 		fi;
 #else
 		if

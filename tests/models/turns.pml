@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* loom_last_noncoherent() (dev/after.h): D devices that only load and store shared memory decrement a counter. Exactly
- * one device finds that it is the last. Each access to a shared word is a step. The workers of a device have a lock, so
- * a device is one process, which decrements the counter E times.
+/* loom_last_noncoherent() (dev/after.h). D devices, which can only load and store shared memory, decrement a counter.
+ * Exactly one device must find that it is the last. Each access to a shared word is a step. The workers of a device
+ * have a lock, so a device is one process, which decrements the counter E times.
  *   FAULT=no_turns: a device decrements the counter without waiting for its turn
  *   FAULT=no_fence: a device reads the others' words before its own store is visible
  *   FAULT=lower_first: a device that gave way does not start again
@@ -55,7 +55,7 @@ begin:	d = 0;
 			fi
 		fi
 	od;
-	wants[me] = 1; /* with no_fence the store becomes visible here, otherwise earlier */
+	wants[me] = 1; /* with FAULT=no_fence the store becomes visible only here */
 inside:
 	left = pending - 1;
 	if

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The common part of the detectors' models: workers that run tasks, create tasks, and steal. A queue is only a number.
- * term_*.pml include this file and define N workers, at most T tasks, and
+/* The common part of the detectors' models: workers that run tasks, create tasks, and steal. A queue is modelled by its
+ * number of tasks. term_*.pml include this file and define N workers, at most T tasks, and
  *   term_idle(w), term_busy(w)
  *   term_done(w, verdict)     one call, which sets verdict when no task is left
  *   TERM_FAULT                a planted violation of the scheduler's promises, or none:
@@ -16,7 +16,7 @@ typedef worker_state {
 worker_state work[N];
 byte made, steals;
 #ifndef S
-#define S 3 /* a bound on steals, as otherwise tasks would move forever */
+#define S 3 /* the maximum number of steals, without which tasks could move forever */
 #endif
 
 inline claim(w)
@@ -74,7 +74,7 @@ proctype worker(byte w)
 	:: !work[w].tasks && idle && !verdict -> term_done(w, verdict)
 	:: verdict -> break
 	od;
-	/* No worker leaves while a task exists, at a worker or in flight. */
+	/* No worker may leave while a task exists, in a queue or in flight. */
 	atomic {
 		do
 		:: v < N -> assert(!work[v].tasks && !work[v].copying); v++

@@ -65,7 +65,8 @@ static BAD_UNUSED const struct loom_device_code good_code = {.size = sizeof(good
 	LOOM_PLUGIN_DEFINE(TERM, name, "1.0.0", "Apache-2.0", "broken on purpose", __VA_ARGS__)
 #define GOOD_PARTS .ops = &good_ops, .dev = &good_code
 
-/* Defines only the identity, as fields of struct loom_plugin. Later arguments override the fields. */
+/* The fields of struct loom_plugin that identify a plug-in, with correct values. Later arguments of BAD_ENTRY()
+ * override them. */
 #define GOOD_HEAD(name_)                                                                           \
 	.magic = LOOM_PLUGIN_MAGIC, .abi = LOOM_ABI, .size = sizeof(struct loom_plugin),   \
 	.kind = LOOM_TERM, .name = name_, .version = "1.0.0", .license = "Apache-2.0", .summary = "broken on purpose"
@@ -75,7 +76,7 @@ static BAD_UNUSED const struct loom_device_code good_code = {.size = sizeof(good
 		static const struct loom_plugin self = {__VA_ARGS__};                              \
 		return &self;                                                                      \
 	}
-/* Defines the manifest in the same way. */
+/* The fields of a correct manifest. Later arguments of BAD_NOTE() override them. */
 #define GOOD_MANIFEST(name_)                                                                       \
 	.magic = LOOM_PLUGIN_MAGIC, .abi = LOOM_ABI, .kind = LOOM_TERM,                    \
 	.name = name_, .version = "1.0.0", .license = "Apache-2.0", .summary = "broken on purpose"
@@ -105,7 +106,7 @@ WHEN_LOADED
 
 BAD_DEFINE("term_abort", GOOD_PARTS)
 
-#elif defined BAD_answer /* The plug-in writes an answer in place of the probe before it crashes. */
+#elif defined BAD_answer /* Before the plug-in crashes, it writes the answer that the probe would give. */
 WHEN_LOADED
 {
 	for (int fd = 3; fd < 8; fd++)
@@ -131,7 +132,7 @@ static const struct loom_device_code code = {.size = sizeof(code), .cpu = &dev};
 
 BAD_DEFINE("term_dev_op", .ops = &good_ops, .dev = &code)
 
-#elif defined BAD_doctor /* The plug-in is a device whose doctor reports once and then crashes. */
+#elif defined BAD_doctor /* The plug-in is a device whose doctor() reports once and then crashes. */
 static int nothing(void)
 {
 	return 0;
@@ -144,7 +145,7 @@ static void doctor(const struct loom_host *host, struct loom_doctor *out)
 	abort();
 }
 
-/* Only the doctor is called, so this function is never called. */
+/* This function is never called, because the test calls only doctor(). */
 #define ANY (void *)nothing
 static const struct loom_device_ops ops = {
 	.size = sizeof(ops),
@@ -215,10 +216,10 @@ BAD_ENTRY(GOOD_HEAD("term_kind"), GOOD_PARTS, .kind = 77)
 BAD_NOTE(GOOD_MANIFEST("term_lie"), .version = "9.9.9");
 BAD_ENTRY(GOOD_HEAD("term_lie"), GOOD_PARTS)
 
-#elif defined BAD_magic /* The descriptor describes something else. */
+#elif defined BAD_magic /* The descriptor has a wrong magic number. */
 BAD_ENTRY(GOOD_HEAD("term_magic"), GOOD_PARTS, .magic = 0x21212121)
 
-#elif defined BAD_major /* The manifest and the descriptor have another major ABI. The code must not even run. */
+#elif defined BAD_major /* The manifest and the descriptor have another major ABI, so the loader must not run the code. */
 WHEN_LOADED
 {
 	abort();
@@ -227,10 +228,10 @@ WHEN_LOADED
 BAD_NOTE(GOOD_MANIFEST("term_major"), .abi = 7);
 BAD_ENTRY(GOOD_HEAD("term_major"), GOOD_PARTS, .abi = 7)
 
-#elif defined BAD_major_late /* The other major ABI is found only after the plug-in's code has run. */
+#elif defined BAD_major_late /* Without a manifest, the loader finds the other major ABI only after it has run code. */
 BAD_ENTRY(GOOD_HEAD("term_major_late"), GOOD_PARTS, .abi = 7)
 
-#elif defined BAD_longer /* The descriptor is longer, like that of a later core of this ABI. It must be accepted. */
+#elif defined BAD_longer /* The descriptor is longer, as in a later version of this ABI. It must be accepted. */
 static void leave(int number)
 {
 	(void)number;
@@ -294,10 +295,10 @@ BAD_DEFINE("term_op", .ops = &short_ops, .dev = &good_code)
 #elif defined BAD_ops_wild /* The address of the ops table is unmapped. */
 BAD_DEFINE("term_ops_wild", .ops = (const void *)64, .dev = &good_code)
 
-#elif defined BAD_prefix /* A termination detector has the kind of a scheduler. */
+#elif defined BAD_prefix /* The name of a termination detector has the prefix of schedulers. */
 BAD_DEFINE("sched_prefix", GOOD_PARTS)
 
-#elif defined BAD_print /* The plug-in prints to stdout, where only data belong. It is usable otherwise. */
+#elif defined BAD_print /* The plug-in prints to stdout, where only data belong, but it is usable. */
 WHEN_LOADED
 {
 	printf("hello from a constructor");

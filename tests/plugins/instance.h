@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The workloads for tests share this code: an instance with its options, no tasks, and a kernel. A workload includes
- * this file after struct options. It may define BORN(x) and DIES(x), which create() and destroy() call. ODD_PLUGIN() is
- * the last line. */
+ * this file after struct options, and ends with ODD_PLUGIN(). It may define BORN(x) and DIES(x), which create() and
+ * destroy() call. */
 #ifndef BORN
 #define BORN(x) ((void)(x))
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A message is sent around the ring of ranks. One rank kills itself, as kill -9 would, in the phase that the conf
+/* Each rank sends a message to the next rank in a ring. One rank kills itself by SIGKILL in the phase that the conf
  * names. */
 #include <gpuloom/dev/dev.h>
 #include <gpuloom/trigger.h>
@@ -20,7 +20,7 @@ static const struct loom_opt rows[] = {
 };
 
 struct ring {
-	uint64_t phase; /* the phase in which this rank dies */
+	uint64_t phase; /* the phase in which this rank dies, or NEVER */
 	uint64_t from, to;
 	uint64_t pad[5];
 };
@@ -94,7 +94,7 @@ static void kernel(struct loom_ctx *c)
 		die_in(r->phase, IN_WAIT);
 		loom_pause(c);
 	}
-	die_in(r->phase, IN_WAIT); /* the message was there at once */
+	die_in(r->phase, IN_WAIT); /* also if the message was there before the loop */
 	if (seen < 0)
 		loom_worker_fail(c, (int)seen, 1);
 }

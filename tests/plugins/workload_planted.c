@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A job with a known amount of work, to plant differences: each worker draws this many random numbers. */
+/* A job with a known amount of work, by which tests plant differences. Each worker draws `turns` random numbers. */
 #include <gpuloom/dev/dev.h>
 #include <gpuloom/workload.h>
 
@@ -25,7 +25,7 @@ static const struct loom_opt rows[] = {
 	{.name = NULL},
 };
 
-/* Draws numbers that are the same in each process, and vary a little from sample to sample. */
+/* Returns the next number from 0 to 1 of a sequence that is the same in each process. */
 static double draw(void)
 {
 	static uint64_t state = 88172645463325252u;
@@ -33,7 +33,7 @@ static double draw(void)
 	return (double)(state >> 11) / 0x1p53;
 }
 
-/* Each worker has a separate cache line. */
+/* The block of a worker, which fills a cache line of its own. */
 struct own {
 	uint64_t turns, state;
 } __attribute__((aligned(64)));

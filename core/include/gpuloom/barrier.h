@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Barriers. No worker leaves a round of a scope before all its workers have arrived; what they wrote before is visible
- * after. Rounds of one scope follow each other; different scopes are independent. */
+/* Barriers. No worker leaves a round of a scope before all workers of the scope have arrived. What they wrote before
+ * the round is visible after it. Rounds of one scope follow each other. Different scopes are independent. */
 #ifndef GPULOOM_BARRIER_H
 #define GPULOOM_BARRIER_H
 
@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* X(NAME, value, name in messages): the workers that synchronise */
+/* X(NAME, value, name in messages). A scope is a set of workers that synchronise. */
 #define LOOM_SCOPE_MAP(X)                                                                          \
 	X(WORKER, 0, "worker")  /* the lanes of a worker */                                        \
 	X(DEVICE, 1, "device")  /* the workers of a device */                                      \
@@ -26,19 +26,21 @@ enum loom_scope {
 	LOOM_SCOPES
 };
 
-/* The scopes that a workload uses (its op barrier_scopes()). The barrier finds them in loom_layout. */
+/* The scopes that a workload uses. Its op barrier_scopes() returns them; the barrier plug-in finds them in
+ * loom_layout. */
 struct loom_barrier_scopes {
-	uint32_t scopes;       /* bits, as 1u << LOOM_SCOPE_STACK */
+	uint32_t scopes;       /* bits, such as 1u << LOOM_SCOPE_STACK */
 	uint32_t drops;        /* 1: workers may leave a scope by drop() */
-	uint32_t groupings;    /* 0 to LOOM_GROUPINGS */
-	/* [grouping][worker]: the number of the worker's group, below `workers`; LOOM_NO_GROUP: none */
+	uint32_t groupings;    /* number of groupings, up to LOOM_GROUPINGS */
+	/* [grouping][worker]: number of the worker's group, below `workers`; LOOM_NO_GROUP: in no group */
 	const uint32_t *group;
 };
 #define LOOM_GROUPINGS 4
 #define LOOM_NO_GROUP (~0u)
 
-/* The scopes of a plug-in, in `caps` of its descriptor; 0: worker, device and stack. The core rejects a workload that
- * uses another scope, or that drops workers where LOOM_CAP_BARRIER_DROP is not set. */
+/* The bits in `caps` of a barrier's descriptor are the scopes that it supports; 0 means worker, device and stack. The
+ * core rejects a workload that uses another scope. It also rejects a workload that uses drop() if LOOM_CAP_BARRIER_DROP
+ * is not set. */
 #define LOOM_CAP_BARRIER(scope) (1ull << (scope))
 #define LOOM_CAP_BARRIER_DROP (1ull << 32)
 #define LOOM_CAP_BARRIER_DEFAULT 7ull
@@ -47,25 +49,27 @@ struct loom_barrier_ops {
 	LOOM_POLICY_OPS
 };
 
-/* Device half. All ops are collective over the lanes of a worker, and return the same to all lanes. Where devices are
- * non-coherent (loom_layout), a word that several devices poll has one writer. The ops return 0, LOOM_EINTR when the
- * run was stopped, LOOM_EDIED when it was stopped because a device of the scope has died, or LOOM_ENOTSUP when the
- * plug-in lacks the scope. After an error the scope must not be used again in this sample. */
+/* Device half. All ops are collective over the lanes of a worker, and return the same value to all lanes. If devices
+ * are non-coherent (loom_layout), a word that several devices poll must have one writer. The ops return 0, or
+ * LOOM_EINTR if the run was stopped. They return LOOM_EDIED if it was stopped because a device of the scope died, and
+ * LOOM_ENOTSUP if the plug-in lacks the scope. After an error, the scope must not be used again in this sample. */
 struct loom_barrier_dev {
 	size_t size;
 	int (*wait)(struct loom_ctx *c, enum loom_scope scope); /* Arrives, and waits until all have arrived. */
-	/* Arrives without waiting. Before the scope's next round, the worker must end this one by test() or await(). */
+	/* Arrives without waiting. Before the scope's next round, the worker must end this round by test() or
+	 * await(). */
 	int (*arrive)(struct loom_ctx *c, enum loom_scope scope);
-	/* After arrive(): returns 0 when all have arrived, which ends the round, or LOOM_EAGAIN when not yet. */
+	/* Called after arrive(). Returns 0 if all workers have arrived, which ends the round, else LOOM_EAGAIN. */
 	int (*test)(struct loom_ctx *c, enum loom_scope scope);
-	/* After arrive(): waits at most `timeout_ns` until all have arrived; 0: as long as the run lasts. After
-	 * LOOM_ETIMEDOUT, test() and await() may be called again for the same round. */
+	/* Called after arrive(). Waits until all workers have arrived, but at most `timeout_ns`; 0 means as long as the
+	 * run lasts. After LOOM_ETIMEDOUT, test() and await() may be called again for the same round. */
 	int (*await)(struct loom_ctx *c, enum loom_scope scope, uint64_t timeout_ns);
-	/* For messages: returns how many workers of the scope have not arrived at the caller's last round, and sets
-	 * *worker to the first of them, if any. The answer may be out of date. */
+	/* For messages: returns the number of workers of the scope that have not arrived at the caller's last round. If
+	 * there are some, sets *worker to the first of them. The answer may be out of date. */
 	uint32_t (*missing)(struct loom_ctx *c, enum loom_scope scope, uint32_t *worker);
-	/* Arrives for the last time, between rounds, without waiting: from the next round on the scope (device, stack
-	 * or group) has one worker less. Returns LOOM_ENOTSUP without `drops`. NULL: no LOOM_CAP_BARRIER_DROP. */
+	/* Arrives for the last time, between rounds and without waiting. From the next round on, the scope (device,
+	 * stack or group) has one worker less. Returns LOOM_ENOTSUP if `drops` of struct loom_barrier_scopes is 0. NULL
+	 * if LOOM_CAP_BARRIER_DROP is not set. */
 	int (*drop)(struct loom_ctx *c, enum loom_scope scope);
 };
 

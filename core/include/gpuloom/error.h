@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Error codes and the caller-owned error record. Every function that can fail returns 0 or a negative code. Set-up
- * calls also take a trailing `struct loom_error *`, which may be NULL. The first function that knows the cause words
- * it; callers add nothing. Hot calls return the code alone. */
+/* Error codes, and the error record, which is in memory of the caller. Every function that can fail returns 0 or a
+ * negative code. Set-up calls also have a last argument `struct loom_error *`, which may be NULL. The function that
+ * first knows the cause writes the message; its callers add nothing. Calls that must be fast return only the code. */
 #ifndef GPULOOM_ERROR_H
 #define GPULOOM_ERROR_H
 
@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-/* X(name, value, text). Values are part of the ABI: append, never renumber. */
+/* X(name, value, text). Values are part of the ABI: append new ones, and never change a number. */
 #define LOOM_ERR_MAP(X)                                                                            \
 	X(EINVAL, -1, "invalid argument, option or configuration")                                 \
 	X(ENOMEM, -2, "out of memory")                                                             \
@@ -43,18 +43,18 @@ enum loom_err {
 #undef LOOM_ERR_ENUM
 };
 
-/* What went wrong, in memory of the caller. `text` is one sentence for the user. For developers, `file` and `line` are
- * the place in the source that worded it. */
+/* An error, in memory of the caller. `text` is one sentence for the user. For developers, `file` and `line` are the
+ * place in the source that wrote the text. */
 struct loom_error {
 	int code;
 	int line;
 	const char *file;
-	const char *option; /* set by check() of a plug-in: the name of the refused option; else NULL */
+	const char *option; /* name of the option that check() of a plug-in refuses, else NULL */
 	char text[1000];
 };
 
 #ifndef LOOM_DEVICE_COMPILE
-/* Returns the constant text of a code; never NULL. Any thread. */
+/* Returns the constant text of a code, never NULL. Any thread may call this. */
 LOOM_EXPORT const char *loom_strerror(int code);
 #endif
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The task record and segment addresses, which hosts, CPU workers and GPU workers share. */
+/* The task record, and references to memory. Hosts, CPU workers and GPU workers share both. */
 #ifndef GPULOOM_TASK_H
 #define GPULOOM_TASK_H
 
 #include "dev/types.h"
 
-/* Segment (upper 16 bits) and byte offset (lower 48), because shared memory has no common base address (MGWS thesis,
- * 5.3). 0 is never a valid reference. */
+/* A reference: the number of a segment (upper 16 bits) and an offset in bytes (lower 48 bits). It replaces an address,
+ * because shared memory has no common base address (MGWS thesis, 5.3). 0 is never a valid reference. */
 typedef uint64_t loom_ref;
 #define LOOM_REF(segment, offset) ((uint64_t)(segment) << 48 | (uint64_t)(offset))
 #define LOOM_REF_SEGMENT(ref) ((uint32_t)((ref) >> 48))
@@ -14,21 +14,21 @@ typedef uint64_t loom_ref;
 
 enum { LOOM_READ = 1, LOOM_WRITE = 2 };
 
-/* Memory that a task uses (MGWS thesis, 4.5: data descriptor). */
+/* Memory that a task uses. It is the data descriptor of the MGWS thesis, 4.5. */
 struct loom_data {
 	loom_ref ref;
-	uint64_t bytes : 56, access : 8; /* LOOM_READ | LOOM_WRITE */
+	uint64_t bytes : 56, access : 8; /* access: LOOM_READ | LOOM_WRITE */
 };
 
 enum { LOOM_NORMAL = 0, LOOM_HIGH = 1, LOOM_LOW = 2 };
 
-/* A task: one cache line, copied by value between queues. `tag` names the task function. */
+/* A task: one cache line, which is copied from queue to queue. `tag` is the number of the task function. */
 struct loom_task {
 	uint32_t tag;
-	uint8_t priority; /* LOOM_NORMAL, LOOM_HIGH, LOOM_LOW: a hint for schedulers */
-	uint8_t affinity; /* LOOM_ON_ANY, LOOM_ON_CPU, LOOM_ON_GPU: the devices that may run the task */
+	uint8_t priority; /* LOOM_NORMAL, LOOM_HIGH or LOOM_LOW: a hint for schedulers */
+	uint8_t affinity; /* LOOM_ON_ANY, LOOM_ON_CPU or LOOM_ON_GPU: the devices that may run the task */
 	uint16_t reserved; /* must be 0 */
-	loom_ref join; /* struct loom_join to decrement when the task has ended; 0: none */
+	loom_ref join; /* reference of the struct loom_join to decrement when the task has ended; 0: none */
 	uint64_t param[4];
 	struct loom_data data;
 };
@@ -38,12 +38,12 @@ static_assert(sizeof(struct loom_task) == 64, "a task is one cache line");
 _Static_assert(sizeof(struct loom_task) == 64, "a task is one cache line");
 #endif
 
-/* A record for several tasks that name it as their `join`. The worker that ends the last of them continues with `next`,
- * which counts as spawned; no worker waits. The program owns the record, 64-byte aligned, in memory that all workers
- * see. `next` is copied before it runs, so its task function may reuse the record. */
+/* Several tasks name the same record as their `join`. The worker that ends the last of these tasks continues with
+ * `next`, which counts as a spawned task. No worker waits. The record is in memory of the program that all workers can
+ * access, aligned to 64 bytes. `next` is copied before it runs, so its task function may use the record again. */
 struct loom_join {
-	uint64_t pending; /* the number of these tasks, set before the first of them is spawned */
-	uint64_t data[7]; /* used by the program: the results of the tasks, for `next` */
+	uint64_t pending; /* number of these tasks, set before the first of them is spawned */
+	uint64_t data[7]; /* for the program: results of the tasks, which `next` reads */
 	struct loom_task next;
 };
 #ifdef __cplusplus
@@ -52,9 +52,9 @@ static_assert(sizeof(struct loom_join) == 128, "two cache lines");
 _Static_assert(sizeof(struct loom_join) == 128, "two cache lines");
 #endif
 
-struct loom_ctx; /* the calling worker: dev/dev.h */
+struct loom_ctx; /* the calling worker (dev/dev.h) */
 
-/* A task function. Collective: every lane of the worker enters it with the same task. */
+/* A task function. It is collective: every lane of the worker calls it with the same task. */
 typedef void loom_task_fn(struct loom_ctx *c, const struct loom_task *task);
 
 #endif

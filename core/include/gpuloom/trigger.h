@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Network triggers: the host posts operations ahead, workers fire them (GPU-TN, sections 3 and 4).
+/* Network triggers: the host posts operations ahead, and workers fire them (GPU-TN, sections 3 and 4).
  *
- * A fire adds to the counter of a tag. A post waits until one counter reaches its threshold. Posts of a counter run in
- * the order of their thresholds, also when the counter jumps; equal ones in the order of posting. Fire and post may
- * come in either order (3.2). Counters are 64 bits wide. Each sample starts with counters of 0 and no posts: wire() of
- * the workload posts again. */
+ * A fire adds to the counter of a tag. A post waits until the counter of its tag reaches a threshold. Posts of a
+ * counter run in the order of their thresholds, even if the counter jumps. Posts with equal thresholds run in the order
+ * of posting. A fire may come before its post or after it (3.2). Counters have 64 bits. Each sample starts with
+ * counters of 0 and without posts, so wire() of the workload posts again. */
 #ifndef GPULOOM_TRIGGER_H
 #define GPULOOM_TRIGGER_H
 
@@ -16,95 +16,99 @@ extern "C" {
 #endif
 
 enum loom_net_op {
-	LOOM_NET_PUT = 1, /* local -> remote */
-	LOOM_NET_GET,     /* remote -> local */
-	LOOM_NET_SEND,    /* local -> the receive at the target with the same `match` */
-	LOOM_NET_RECV,    /* into local, from any rank */
-	LOOM_NET_ADD,     /* each element of remote += local, atomically */
-	LOOM_NET_COUNT,   /* moves nothing: completes at once, to join or chain counters */
+	LOOM_NET_PUT = 1, /* copies `local` to `remote` */
+	LOOM_NET_GET,     /* copies `remote` to `local` */
+	LOOM_NET_SEND,    /* sends `local` to the LOOM_NET_RECV of the target that has the same `match` */
+	LOOM_NET_RECV,    /* receives into `local`, from any rank */
+	LOOM_NET_ADD,     /* adds each element of `local` to an element of `remote`, atomically */
+	LOOM_NET_COUNT,   /* moves no data and completes at once; it joins or chains counters */
 };
 enum loom_net_type { LOOM_NET_U64 = 0, LOOM_NET_F32 };
 enum {
-	LOOM_NET_TARGET_FROM_FIRE = 1, /* The fire supplies part of the operation (section 3.4) by LOOM_ARGUMENT: */
-	LOOM_NET_LOCAL_FROM_FIRE = 2,  /* bytes added to `local`, at most post.window */
-	LOOM_NET_REMOTE_FROM_FIRE = 4, /* bytes added to `remote`, at most post.window */
+	LOOM_NET_TARGET_FROM_FIRE = 1, /* the argument of the fire (GPU-TN, 3.4) gives the rank of the target */
+	LOOM_NET_LOCAL_FROM_FIRE = 2,  /* the argument gives an offset that is added to `local`, up to post.window */
+	LOOM_NET_REMOTE_FROM_FIRE = 4, /* the argument gives an offset that is added to `remote`, up to post.window */
 };
 
-/* Tags 1 to LOOM_TAG_MAX belong to the workload. An arriving notification adds to a tag of its own, for which posts may
- * wait. */
+/* The tags 1 to LOOM_TAG_MAX are for the workload. Each arrival word also has a tag, to which a notification of the
+ * word adds. Posts may wait for such a tag. */
 #define LOOM_TAG_MAX ((1ull << 47) - 1)
 #define LOOM_TAG_ARRIVAL(index) (1ull << 47 | (uint64_t)(index))
-/* The argument of a fire. */
+/* The argument of a fire: a rank, and an offset in bytes. */
 #define LOOM_ARGUMENT(target, offset) ((uint64_t)(target) << 48 | (uint64_t)(offset))
 
-/* An operation that waits. Unused members must be 0. */
+/* An operation that waits for its fires. Members that are not used must be 0. */
 struct loom_trigger_post {
 	size_t size;
 	uint64_t tag;
-	uint64_t threshold; /* the counter value at which the operation runs; 0: at once */
-	uint64_t rearm;     /* 0: runs once; else again after every further `rearm` counts */
-	uint32_t op;        /* enum loom_net_op */
-	uint32_t target;    /* rank */
-	loom_ref local;     /* buffer of this rank */
-	loom_ref remote;    /* buffer of the target, as a reference of that rank */
+	uint64_t threshold; /* counter value at which the operation runs; 0: it runs at once */
+	uint64_t rearm;     /* 0: runs once; else runs again after each `rearm` further counts */
+	uint32_t op;        /* the operation: enum loom_net_op */
+	uint32_t target;    /* rank of the target */
+	loom_ref local;     /* buffer in memory of this rank */
+	loom_ref remote;    /* buffer in memory of the target, as a reference of that rank */
 	uint64_t bytes;
-	uint64_t match;  /* SEND and RECV */
-	uint64_t chain;  /* tag to which a successful completion adds one; 0: none */
-	uint32_t slot;   /* completion slot that counts completions of this rank; 0: none */
-	uint32_t notify; /* PUT and ADD: arrival word of the target that counts once the data is there; 0: none */
-	uint32_t type;  /* ADD: enum loom_net_type */
-	uint32_t flags; /* LOOM_NET_* */
+	uint64_t match;  /* for SEND and RECV: a number that must be equal in both */
+	uint64_t chain;  /* tag to which a successful completion adds 1; 0: none */
+	uint32_t slot;   /* completion slot of this rank that counts completions; 0: none */
+	uint32_t notify; /* for PUT and ADD: arrival word of the target that counts arrivals of the data; 0: none */
+	uint32_t type;  /* for ADD: the type of the elements, enum loom_net_type */
+	uint32_t flags; /* LOOM_NET_*_FROM_FIRE */
+	/* limit on the offset of LOOM_NET_*_FROM_FIRE, in bytes */
 	uint64_t window;
-	/* 1: promises that let data travel together with their notification; may be ignored. PUT, by a tag of the
-	 * workload for which nothing else is posted; threshold > 0, and rearm is 0 or the threshold. No other post of
-	 * any rank notifies `notify`. One worker of the target awaits every notification, and before that the sender
-	 * does not reach the threshold again. With threshold 1 one worker fires; it may fire again earlier, and then
-	 * the target may find the data of the later message. Nothing but the data, which are complete when the
-	 * notification is seen, is ordered between the two ranks; fences on both sides order the rest. */
+	/* 1: the caller makes promises that let the data travel together with their notification. A trigger may ignore
+	 * this. The operation is a PUT, whose tag belongs to the workload and has no other post. `threshold` is not 0,
+	 * and `rearm` is 0 or equal to it. No other post of any rank notifies `notify`. One worker of the target waits
+	 * for every notification, and before it has seen one, the sender does not reach the threshold again. If the
+	 * threshold is 1, one worker fires. It may fire again earlier; then the target may find the data of the later
+	 * message. When the notification is seen, the data are complete, but other memory of the two ranks is not
+	 * ordered. Fences on both sides order it. */
 	uint32_t paired;
 	uint32_t reserved;
 };
 
-/* Words of 64 bits by which ends of kernels meet the network, for devices that launch each kernel by itself: offsets in
- * bytes into the trigger's block for the stack. */
+/* Words of 64 bits between the kernels of a sample and the network, for devices that launch each kernel separately. The
+ * members are offsets in bytes in the trigger's block for the stack. */
 struct loom_edge {
-	/* The device raises this word to the number of kernels that have ended, whose fires are then sent. */
+	/* The device raises this word to the number of kernels that have ended. Then the trigger sends their fires. */
 	uint64_t ended;
 	uint64_t begun; /* the trigger raises this word to let the next kernel fire */
-	uint64_t arrival, stride; /* arrival word i counts notifications; negative: the network failed */
-	uint32_t by_stream; /* 1: the front end of the device raises and awaits these words. 0: the host does */
+	uint64_t arrival, stride; /* arrival word i is at arrival + i * stride; negative: the network failed */
+	uint32_t by_stream; /* 1: stream operations of the device raise and await these words; 0: the host does */
 	uint32_t reserved;
 };
-/* A condition: arrival word `index` is `count` or more. */
+/* A condition: arrival word `index` is at least `count`. */
 struct loom_await {
 	uint64_t index, count;
 };
-#define LOOM_AWAITS_MOST 8 /* limit on the conditions in front of one kernel */
+#define LOOM_AWAITS_MOST 8 /* limit on the conditions before one kernel */
 
-/* Host half. Any thread may call post, also while workers run. */
+/* Host half. Any thread may call post, even while workers run. */
 struct loom_trigger_ops {
 	LOOM_POLICY_OPS
-	/* Posts an operation; *id is unique within the stack. LOOM_EFULL: every place is taken. LOOM_ENOTSUP: plug-in
-	 * or provider lack it. LOOM_EBUSY: a fire whose argument it takes (LOOM_NET_*_FROM_FIRE) has happened. */
+	/* Posts an operation. *id is unique in the stack. Returns LOOM_EFULL if every place is taken, and LOOM_ENOTSUP
+	 * if the plug-in or its provider lacks the operation. Returns LOOM_EBUSY if the operation takes an argument
+	 * (LOOM_NET_*_FROM_FIRE) from a fire that has already happened. */
 	int (*post)(void *self, const struct loom_trigger_post *post, uint64_t *id,
 		    struct loom_error *err);
-	/* Waits until all that was fired is complete, also at its targets, and returns the first failure. The workers
-	 * are parked: their kernel has ended. */
+	/* Waits until all operations that were fired are complete, also at their targets. Returns the first failure.
+	 * Workers do not run meanwhile: their kernel has ended. */
 	int (*flush)(void *self, uint64_t timeout_ns, struct loom_error *err);
-	/* For operations that are posted later: returns 0, or the error, with its text, by which post() would refuse
-	 * this one at any time. Takes no place. NULL: only post() finds out. */
+	/* For operations that are posted later: returns 0 if post() can accept this operation, or the error that post()
+	 * would always return. Takes no place in a table. NULL: only post() finds errors. */
 	int (*check)(void *self, const struct loom_trigger_post *post, struct loom_error *err);
-	/* Maps `bytes` of another rank's memory at *at, in any address space of this rank's devices. Workers may load,
-	 * store and use atomics of scope sys there without a post. LOOM_ENOTSUP: they do not reach it. NULL: workers
-	 * reach memory of other ranks by rma() at most. */
+	/* Maps `bytes` of another rank's memory, and sets *at to the address, which is the same for all devices of this
+	 * rank. Workers may load, store and use atomics of scope sys there without a post. Returns LOOM_ENOTSUP if they
+	 * cannot access the memory. NULL: workers can access memory of other ranks by rma() at most. */
 	int (*reach)(void *self, uint32_t rank, loom_ref ref, uint64_t bytes, uint64_t *at, struct loom_error *err);
-	/* After start(). NULL: no fire waits for the end of a kernel. */
+	/* Called after start(). Fills in *out for a device. NULL: no fire waits for the end of a kernel. */
 	void (*edge)(void *self, uint32_t device, struct loom_edge *out);
-	/* Returns 1 when operations may send from and to memory that the host cannot access. NULL: they may not. */
+	/* Returns 1 if operations may use memory that the host cannot access, as source and target. NULL: they may
+	 * not. */
 	int (*anywhere)(void *self);
 };
 
-/* The selected trigger, which the core passes to a workload. */
+/* The selected trigger. The core passes it to wire() of a workload or barrier. */
 struct loom_trigger {
 	size_t size;
 	const struct loom_trigger_ops *ops;
@@ -112,8 +116,8 @@ struct loom_trigger {
 	uint32_t rank, ranks;
 };
 
-/* Code for CPUs serves every job. A program for GPUs defines the first where ranks share tasks, and the second where
- * workers reach the memory of other ranks by rma() alone. */
+/* Macros for device code. Code for CPUs serves all jobs, and has both. A program for GPUs has LOOM_RANKS_SHARE if ranks
+ * share tasks. It also has LOOM_RANKS_RMA if workers can access the memory of other ranks only by rma(). */
 #ifndef LOOM_DEVICE_COMPILE
 #define LOOM_RANKS_SHARE
 #define LOOM_RANKS_RMA
@@ -121,7 +125,8 @@ struct loom_trigger {
 
 /* An operation of a worker on the memory of another rank. */
 struct loom_rma {
-	/* LOOM_NET_GET: copies `bytes` to `local`. LOOM_NET_ADD: adds `value` to the 64 bits there */
+	/* LOOM_NET_GET: copies `bytes` from `remote` to `local`. LOOM_NET_ADD: adds `value` to the 64 bits at
+	 * `remote`. */
 	uint32_t op, rank;
 	loom_ref remote, local;
 	uint64_t bytes, value;
@@ -130,39 +135,45 @@ struct loom_rma {
 /* Device half. */
 struct loom_trigger_dev {
 	size_t size;
-	/* Adds `count` (1 to 16383) to `tag`. Any lane may call it: the operation sends all that this lane wrote, or
-	 * has seen others write before a barrier. A work-group calls loom_barrier_lanes(c), then fires by lane 0. Waits
-	 * while the FIFO is full. Returns 0, LOOM_EINTR when the run was stopped, or an error. */
+	/* Adds `count` (1 to 16383) to the counter of `tag`. Any lane may call it. The operation sends all that this
+	 * lane has written, or has seen other lanes write before a barrier. So a work-group calls
+	 * loom_barrier_lanes(c), and then lane 0 fires. The call waits while the FIFO is full. Returns 0, LOOM_EINTR if
+	 * the run was stopped, or an error. */
 	int (*fire)(struct loom_ctx *c, uint64_t tag, uint32_t count);
-	/* Fires without ordering memory, for tags that send older data or none. Cheaper across a link. */
+	/* Fires without ordering memory, for tags that send older data or no data. Costs less than fire() across a
+	 * link. */
 	int (*fire_relaxed)(struct loom_ctx *c, uint64_t tag, uint32_t count);
 	/* Fires with LOOM_ARGUMENT(target, offset), for posts with LOOM_NET_*_FROM_FIRE. */
 	int (*fire_with)(struct loom_ctx *c, uint64_t tag, uint64_t argument);
-	/* Returns how many operations completed in `slot`, which frees their buffers, or minus the first failure. */
+	/* Returns the number of operations that have completed in `slot`, whose buffers are then free, or minus the
+	 * first failure. */
 	int64_t (*completed)(struct loom_ctx *c, uint32_t slot);
-	/* Returns how often `index` was notified, so how much data is readable, or minus the first failure. */
+	/* Returns how often arrival word `index` was notified, which tells how much data is readable, or minus the
+	 * first failure. */
 	int64_t (*arrived)(struct loom_ctx *c, uint32_t index);
 	/* Ends the kernel and begins its successor. Collective: all workers of the device call it equally often.
-	 * Afterwards all earlier fires are on their way, under every mechanism. Costs what the device declares for
-	 * launches. Returns 0 or LOOM_EINTR. */
+	 * Afterwards all earlier fires are on their way, with every trigger. Takes the time that the device declares
+	 * for launches. Returns 0 or LOOM_EINTR. */
 	int (*boundary)(struct loom_ctx *c);
-	/* Is a boundary() where the mechanism cannot send from within a kernel, and does nothing where it can. */
+	/* Is a boundary() if the trigger cannot send from within a kernel. Otherwise does nothing. */
 	int (*deliver)(struct loom_ctx *c);
-	/* For measurements: returns when `index` was last notified, on CLOCK_MONOTONIC; 0: never, or not recorded. */
+	/* For measurements: returns when `index` was last notified, on CLOCK_MONOTONIC, or 0 if it never was or that is
+	 * not recorded. */
 	uint64_t (*arrived_at)(struct loom_ctx *c, uint32_t index);
-	/* Remote access where ranks share tasks, by lane 0: atomic with the CPUs there, after all that the worker did
-	 * and before what it does next. ADD sets *was to the old value; with `was` NULL it returns at once and
-	 * completes later. Without `ask` the worker serves requests of other ranks; a scheduler calls that between
-	 * tasks. Without `ask` but with `was` the worker leaves, and serves no more in this sample. Returns 0,
-	 * LOOM_EINTR when the run was stopped, or LOOM_EIO after it was failed. NULL: not supported. */
+	/* Remote access, if ranks share tasks; lane 0 calls it. The access is atomic with those of the CPUs there. It
+	 * follows all that the worker did before, and precedes what the worker does next. LOOM_NET_ADD sets *was to the
+	 * old value. If `was` is NULL, the call returns at once, and the addition completes later. If `ask` is NULL,
+	 * the worker serves requests of other ranks; a scheduler calls this between tasks. If `ask` is NULL and `was`
+	 * is not, the worker leaves, and serves no more requests in this sample. Returns 0, LOOM_EINTR if the run was
+	 * stopped, or LOOM_EIO if the call has failed the run. NULL: not supported. */
 	int (*rma)(struct loom_ctx *c, const struct loom_rma *ask, uint64_t *was);
-	/* As a barrier of the lanes and one fire by lane 0, where all lanes can share the copy of the data. Collective.
-	 * Returns as fire(), the same in all lanes. NULL: not supported. A program for GPUs then lacks the macro
-	 * LOOM_TRIGGER_TOGETHER. */
+	/* Does the same as a barrier of the lanes and one fire by lane 0. It is for mechanisms in which all lanes share
+	 * the copying of the data. Collective. Returns the result of fire(), to all lanes. NULL: not supported; a
+	 * program for GPUs then lacks the macro LOOM_TRIGGER_TOGETHER. */
 	int (*fire_together)(struct loom_ctx *c, uint64_t tag);
-	/* Waits until `index` was notified `n` times, as all lanes can share the copy of the data. Collective, also a
-	 * barrier. Returns 1; LOOM_EINTR when the run was stopped; an error; or 0: poll by arrived() instead. NULL: as
-	 * fire_together. */
+	/* Waits until `index` was notified `n` times. It is for mechanisms in which all lanes share the copying of the
+	 * data. Collective, and a barrier. Returns 1; LOOM_EINTR if the run was stopped; an error; or 0, which tells
+	 * the caller to poll arrived() instead. NULL: not supported, as for fire_together. */
 	int (*await_together)(struct loom_ctx *c, uint32_t index, uint64_t n);
 };
 

@@ -1,50 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Allreduce: the sum of all ranks' float vectors, for workloads. A library of posts (allreduce.h) and of the workers'
- * part. Device code.
+/* Allreduce for workloads: the sum of all ranks' float vectors. This file has the part of the workers, and allreduce.h
+ * has the posts. Device code.
  *
  * A workload has one struct loom_allreduce for each vector. Each worker has a struct loom_allreduce_at with its
- * progress, so that it can continue other work while sums are in flight (loom_allreduce_go), also several of them. A
- * vector is cut into slices. The slices of a worker (loom_allreduce_run) are the same in every round, for input and
- * sum. A worker that computes the input of its own slices, and uses only the sums of these, needs no barrier in
+ * progress for each vector. So a worker can continue other work while sums are in flight (loom_allreduce_go). A vector
+ * is cut into slices. A worker has the same slices (loom_allreduce_run) in every round, for the input and for the sum.
+ * If a worker computes the input of its own slices, and uses only the sums of these slices, it needs no barrier in
  * between.
  *
  * Ring (GPU-TN, 5.4.1): the vector is cut into one chunk per rank, a chunk into one slice per worker, a slice into
- * pieces. In step s of the first half a rank sends its running sum of chunk (rank - s) to the next rank, into a buffer
- * of that step. It adds what it has received to chunk (rank - s - 1). In the second half finished chunks go round, to
- * their final places. Each piece of each step of each worker has a tag, a post and an arrival word. A piece is sent on
- * as soon as it is summed, if the trigger can send from within a kernel.
+ * pieces. In step s of the first half, a rank sends its running sum for chunk (rank - s) to the next rank. Each step
+ * has its own buffer there. The rank adds the data that it has received to chunk (rank - s - 1). In the second half,
+ * finished chunks travel round the ring to their final places. Each piece of each step of each worker has a tag, a post
+ * and an arrival word. If the trigger can send from within a kernel, a worker sends a piece on as soon as the piece is
+ * summed.
  *
- * Rounds of a ring alternate between two vectors: a rank that has all sums of a round does not know whether its own
- * last pieces are sent. It knows that for the previous round, because the next rank has taken part in this one. One set
- * of buffers suffices for the steps: a rank that has all sums of a round knows that every rank has added what it
- * received in the first half.
+ * Rounds of a ring alternate between two vectors. A rank that has all sums of a round does not know whether its own
+ * last pieces of this round have been sent. It knows that its pieces of the previous round have been sent, because the
+ * next rank has taken part in this round. One set of buffers suffices for the steps. A rank that has all sums of a
+ * round knows that every rank has added the data that it received in the first half.
  *
- * With chain = yes the workers fire only the first step: the network adds, and each arrival triggers the next step.
+ * With chain = yes the workers fire only the first step. The network adds, and each arrival triggers the next step.
  *
  * Halving and doubling takes 2 log2(ranks) steps instead of 2 (ranks - 1). In step k, ranks whose numbers differ in bit
- * k send each other half of what they hold, and add the half that they keep. Then the finished parts return over the
- * same pairs in reverse. The largest parts go to neighbours. Ranks beyond a power of two first send their vectors to a
- * rank within it, and receive the sums from it last. Two levels: rings within groups of ranks, of which each rank gets
- * one chunk; halving and doubling of that chunk between the groups; rings again. So the ring is one group of all ranks,
- * and halving has groups of one. The rules for buffers hold for all. Each element is summed on one rank, so all ranks
- * get the same bits.
+ * k send each other half of their data, and add the half that they keep. Then the finished parts return between the
+ * same pairs, in reverse order of the steps. The largest parts go to neighbours. If the number of ranks is not a power
+ * of two, the ranks beyond the power first send their vectors to a rank below it. In the last step that rank sends them
+ * the sums.
  *
- * If workers can access the memory of the other ranks, they store there, without posts. Sums are made in the order of
+ * The algorithm `levels` has three parts. First, rings within groups of ranks leave one chunk on each rank. Then ranks
+ * of different groups sum that chunk by halving and doubling. Then rings again distribute the chunks in each group. So
+ * the ring algorithm has one group of all ranks, and halving has groups of one rank. The rules for buffers hold for all
+ * three. Each element is summed on one rank, so all ranks get the same bits.
+ *
+ * If workers can access the memory of the other ranks, they store there, without posts. Workers add in the order of
  * ranks, so that all ranks get the same bits.
  *
- * oneshot: each rank stores its vector into a slot of each other rank, in words of 8 bytes: 4 of data, 4 of the round.
- * Such a word is read whole or not at all, so a reader needs no flag and no fence. Rounds alternate between two sets of
- * slots. That suffices: the lane that reads element i of a round also sends element i of the next one. So it knows that
- * the slot of the previous round may be overwritten. Its store does not pass the load on which its branch depended.
+ * oneshot: each rank stores its vector into a slot of each other rank, in words of 8 bytes. A word has 4 bytes of data
+ * and 4 bytes with the round. A load gets the whole word or none of it, so a reader needs no flag and no fence. Rounds
+ * alternate between two sets of slots. Two sets suffice, because the lane that reads element i of a round also sends
+ * element i of the next round. So that lane knows that the slot of the previous round may be overwritten. Its store
+ * cannot pass the load, because the branch before the store depends on the load.
  *
  * twoshot: reduce-scatter and gather. Worker w of a rank stores slice w of chunk r to rank r, for all r, and raises a
- * flag there. Then it sums its slice of its rank's own chunk, stores the sums to all ranks, and raises another flag.
- * One set of buffers suffices: a rank that has the sums of all ranks knows that each worker w there has read what it
- * was sent.
+ * flag there. Then worker w sums its slice of its own rank's chunk, stores the sums to all ranks, and raises another
+ * flag. One set of buffers suffices. A rank that has the sums of all ranks knows that each worker w there has read what
+ * it was sent.
  *
  * pull: each rank reads the vectors of all others in place, and stores the sums locally. Worker w of a rank raises a
- * flag in all others when its slices of the input are ready, and another when it has read theirs. Between two GPUs the
- * link carries as much as with twoshot, in one pass instead of two. */
+ * flag in all others when its slices of the input are ready. It raises another flag when it has read their slices.
+ * Between two GPUs the link carries as many bytes as with twoshot, in one pass instead of two. */
 #ifndef LOOM_COLLECTIVE_ALLREDUCE_DEV_H
 #define LOOM_COLLECTIVE_ALLREDUCE_DEV_H
 
@@ -52,31 +57,32 @@
 #include "net.dev.h"
 #endif
 
-/* Where the vector's memory is, as offsets in the workload's block for the stack, which are equal on all ranks; and its
- * tags and arrival words. */
+/* The parameters of a vector. Fields *_at are offsets in the workload's block for the stack, and are equal on all
+ * ranks. */
 struct loom_allreduce {
 	uint64_t floats; /* floats of the vector, a multiple of ranks * workers */
-	uint64_t slice;  /* floats of a slice: the vector has group * workers */
+	uint64_t slice;  /* floats of a slice; the vector has group * workers slices */
 	uint64_t piece;  /* floats of a piece; the last piece may have fewer */
 	uint32_t pieces;
 	uint32_t rank, ranks;
-	uint32_t group; /* chunks of the vector, one for each rank of a ring; else 1 */
-	uint32_t power; /* number of groups that take part in halving: a power of two, at most the number of groups */
-	uint32_t between; /* steps between groups */
-	uint32_t steps; /* posts of a worker for a piece: between + 2 * (group - 1) */
+	uint32_t group; /* number of chunks: one for each rank of a ring; 1 without a ring */
+	uint32_t power; /* number of groups that halve: a power of two, at most the number of groups */
+	uint32_t between; /* number of steps between groups */
+	uint32_t steps; /* number of posts of a worker for each piece: between + 2 * (group - 1) */
 	uint32_t chain;
 	uint32_t algorithm;
-	uint32_t first;	  /* the first of `tags` tags and arrival words */
+	uint32_t first;	  /* number of the first of `tags` tags and arrival words */
 	uint32_t tags;
 	uint32_t unused;
-	uint64_t late_at; /* offset of a struct loom_net_late for each worker, with late posts; 0: none */
-	/* The input of round n begins n * stride % cycle bytes further. inbox: data to add, or slots, or a chunk of
-	 * each rank. */
+	uint64_t late_at; /* offset of an array of struct loom_net_late, one per worker; 0: no posts are late */
+	/* The input of round n begins at input_at + n * stride % cycle. Data from other ranks arrives at inbox_at. With
+	 * posts it is data to add, with oneshot the words of the slots, and with twoshot a chunk from each rank. */
 	uint64_t input_at, stride, cycle, inbox_at;
-	/* Used without posts. base_at[rank]: address of that rank's block for these workers. */
+	/* Used without posts. base_at: offset of an array with the address of each rank's block, as these workers
+	 * access it. sum_at: offset of the sums. flag_at: offset of the flags. */
 	uint64_t base_at, sum_at, flag_at;
 };
-/* Progress of a worker: `step` and `piece` are next. Equal in all lanes. */
+/* Progress of a worker in a round: the next step, and the next piece of that step. All lanes have equal copies. */
 struct loom_allreduce_at {
 	uint64_t round;
 	uint32_t step, piece;
@@ -91,32 +97,34 @@ enum {
 	LOOM_ALLREDUCE_PULL
 };
 
-/* Floats that a lane moves by one access, of which slices are multiples; accesses that a lane has in flight. */
+/* LOOM_ALLREDUCE_WIDE: number of floats that a lane moves by one access; slices are multiples of it.
+ * LOOM_ALLREDUCE_BATCH: number of accesses that a lane has in flight. */
 #define LOOM_ALLREDUCE_WIDE 4u
 #define LOOM_ALLREDUCE_BATCH 4u
 struct loom_allreduce_wide {
 	float x, y, z, w;
 } __attribute__((aligned(16)));
 
-/* The round that a worker of another rank has reached. One cache line each. */
+/* A flag in the memory of a rank. A worker of another rank stores there how far it is: a number that grows with every
+ * round. Each flag has a cache line of its own. */
 struct loom_allreduce_flag {
 	uint64_t round;
 	uint64_t pad[7];
 };
 
-/* Returns whether posted operations move the data. */
+/* Returns 1 if posted operations move the data, 0 if loads and stores do. */
 LOOM_FN int loom_allreduce_posts(const struct loom_allreduce *a)
 {
 	return a->algorithm <= LOOM_ALLREDUCE_LEVELS;
 }
 
-/* Returns the tag, which is also the arrival word. */
+/* Returns the tag of a piece in a step, which is also the number of its arrival word. */
 LOOM_FN uint32_t loom_allreduce_tag(const struct loom_allreduce *a, uint32_t worker, uint32_t step, uint32_t piece)
 {
 	return a->first + (worker * a->steps + step) * a->pieces + piece;
 }
 
-/* Returns the floats from the start of the vector to the slice of `worker` in `chunk` (modulo the group). */
+/* Returns the number of floats before the slice of `worker` in `chunk`. The chunk is taken modulo the group. */
 LOOM_FN uint64_t loom_allreduce_slice(const struct loom_allreduce *a, uint32_t workers, uint32_t chunk, uint32_t worker)
 {
 	return ((uint64_t)(chunk % a->group) * workers + worker) * a->slice;
@@ -127,7 +135,8 @@ LOOM_FN uint64_t loom_allreduce_piece_end(const struct loom_allreduce *a, uint32
 	return piece + 1 == a->pieces ? a->slice : (piece + 1) * a->piece;
 }
 
-/* Part number `i` of a worker's vector: the number of parts, and floats from `*begin` to `*end`. */
+/* A worker's part of the vector consists of several runs. loom_allreduce_runs() returns their number.
+ * loom_allreduce_run() returns the first float of run `i` in *begin, and the first float after it in *end. */
 LOOM_FN uint32_t loom_allreduce_runs(const struct loom_allreduce *a)
 {
 	return a->group;
@@ -140,7 +149,7 @@ LOOM_FN void loom_allreduce_run(const struct loom_allreduce *a, uint32_t workers
 	*end = *begin + a->slice;
 }
 
-/* Return this rank's input of a round, and its sums. */
+/* Return the addresses of this rank's input in a round, and of its sums. */
 LOOM_FN float *loom_allreduce_input(struct loom_ctx *c, const struct loom_allreduce *a, uint64_t round)
 {
 	return (float *)((char *)c->global[LOOM_WORKLOAD] + a->input_at + round * a->stride % a->cycle);
@@ -151,8 +160,9 @@ LOOM_FN float *loom_allreduce_sums(struct loom_ctx *c, const struct loom_allredu
 					 (float *)((char *)c->global[LOOM_WORKLOAD] + a->sum_at);
 }
 
-/* Broadcast, before the round: sets the input of all ranks but `root` to -0 in this worker's slices. Adding -0 changes
- * no bit, so the sum is the vector of root. The payload of a NaN may change. */
+/* Turns the sum of a round into a broadcast from `root`, if all workers call it before the round. It sets the input of
+ * all other ranks to -0 in this worker's slices. Adding -0 changes no bit, so the sum is the vector of root. Only the
+ * payload of a NaN may change. */
 LOOM_FN void loom_allreduce_broadcast(struct loom_ctx *c, const struct loom_allreduce *a, uint64_t round, uint32_t root)
 {
 	float *input = loom_allreduce_input(c, a, round);
@@ -164,7 +174,8 @@ LOOM_FN void loom_allreduce_broadcast(struct loom_ctx *c, const struct loom_allr
 	}
 }
 
-/* Returns a value to sum. All bits of its mantissa count, so that the order of a sum is visible. */
+/* Returns element i of a rank's input for tests. All bits of its mantissa are used, so that sums in another order
+ * differ. */
 LOOM_FN float loom_allreduce_element(uint64_t i, uint32_t rank)
 {
 	uint64_t x = (i * 0x9e3779b97f4a7c15ull) ^ ((rank + 1) * 0xbf58476d1ce4e5b9ull);
@@ -177,13 +188,14 @@ LOOM_FN float loom_allreduce_element(uint64_t i, uint32_t rank)
 
 #define LOOM_ALLREDUCE_NONE 0xffffffffu
 
-/* Returns the rank to which `rank` sends in a step or, with `from`, from which it receives. */
+/* Returns the rank to which `rank` sends in a step. With from = 1 it returns the rank from which `rank` receives.
+ * LOOM_ALLREDUCE_NONE: there is no such rank in this step. */
 LOOM_FN uint32_t loom_allreduce_peer(const struct loom_allreduce *a, uint32_t rank, uint32_t step, int from)
 {
 	uint32_t in = rank % a->group, g = rank / a->group, rest = a->ranks / a->group - a->power,
 		 half = a->between / 2;
 	uint32_t level = step - (a->group - 1);
-	if (level >= a->between) /* also for the steps before it */
+	if (level >= a->between) /* also true for steps of the first ring, because level has wrapped around */
 		return g * a->group + (in + (from ? a->group - 1 : 1)) % a->group;
 	if (rest && (level == 0 || level + 1 == a->between)) {
 		if ((level == 0) != from)
@@ -194,11 +206,11 @@ LOOM_FN uint32_t loom_allreduce_peer(const struct loom_allreduce *a, uint32_t ra
 	return g < a->power ? (g ^ (1u << level)) * a->group + in : LOOM_ALLREDUCE_NONE;
 }
 
-/* The part of a piece that a rank sends. */
+/* The part of a piece that a rank sends in a step. */
 struct loom_allreduce_part {
-	uint64_t begin, floats; /* position in the vector */
-	uint64_t inbox;		/* where it arrives, in floats, if it is to be added */
-	uint32_t adds;		/* 0: the part is finished, and arrives at its final place */
+	uint64_t begin, floats; /* first float in the vector, and number of floats */
+	uint64_t inbox;		/* with `adds`: where the part arrives, in floats from inbox_at */
+	uint32_t adds;		/* 1: the target adds the part; 0: the part is finished, and arrives at its final place */
 	uint32_t unused;
 };
 
@@ -214,14 +226,14 @@ LOOM_FN struct loom_allreduce_part loom_allreduce_part(const struct loom_allredu
 		uint32_t late = step < ring ? step : step - a->between;
 		chunk = in + 2 * a->group - late;
 	} else if (!rest || (level && level + 1 < a->between)) {
-		/* The piece was halved once per level. While parts are halved, the rank sends the half that its peer
-		 * keeps; on the way back, it sends the part that it has finished. */
+		/* Each level halves the piece. In the first half of the steps, the rank sends the half that its peer
+		 * keeps. On the way back, it sends the part that it has finished. */
 		uint32_t down = (level < half ? level : a->between - 1 - level) - rest,
 			 keeps = level < half ? g ^ (1u << down) : g;
 		uint64_t unit = floats / a->power;
 		for (uint32_t k = 0; k <= down; k++)
 			skip += (keeps >> k & 1) * (a->power >> (k + 1)) * unit;
-		part = (a->power - (a->power >> down)) * unit; /* behind the data of earlier steps */
+		part = (a->power - (a->power >> down)) * unit; /* offset in the inbox, after the data of earlier steps */
 		floats = (a->power >> (down + 1)) * unit;
 		slot = ring + rest;
 	}
@@ -231,7 +243,7 @@ LOOM_FN struct loom_allreduce_part loom_allreduce_part(const struct loom_allredu
 	return p;
 }
 
-/* Adds the data that arrived in a step to their place. */
+/* Adds the data that arrived in a step to this rank's sums. Finished data needs no addition. */
 LOOM_FN void loom_allreduce_add(struct loom_ctx *c, const struct loom_allreduce *a, uint64_t round, uint32_t step,
 				uint32_t piece)
 {
@@ -251,7 +263,7 @@ LOOM_FN uint32_t loom_allreduce_fired(const struct loom_allreduce *a)
 	return a->chain && a->steps ? 1 : a->steps;
 }
 
-/* loom_allreduce_go() for algorithms with posts. */
+/* Implements loom_allreduce_go() for algorithms with posts. */
 LOOM_FN int loom_allreduce_posted(struct loom_ctx *c, const struct loom_allreduce *a, struct loom_allreduce_at *at,
 				  uint32_t until, int wait)
 {
@@ -284,7 +296,8 @@ LOOM_FN char *loom_allreduce_block(struct loom_ctx *c, const struct loom_allredu
 	return rank == a->rank ? all : (char *)((const uint64_t *)(all + a->base_at))[rank];
 }
 
-/* A lane's share of `n` elements: adjacent lanes of a GPU take adjacent elements, threads take ranges. */
+/* A lane's share of `n` elements, in steps of `step`. Adjacent lanes of a GPU take adjacent elements. Threads of a CPU
+ * take consecutive ranges. */
 struct loom_allreduce_share {
 	uint64_t begin, end, step;
 };
@@ -299,7 +312,7 @@ LOOM_FN struct loom_allreduce_share loom_allreduce_share(const struct loom_ctx *
 	return s;
 }
 
-/* Returns the slots of rank `rank` for data of rank `from`. */
+/* Returns the slots in the memory of rank `rank` that rank `from` fills in this round. */
 LOOM_FN uint64_t *loom_allreduce_slots(struct loom_ctx *c, const struct loom_allreduce *a, uint32_t rank, uint32_t from,
 				  uint64_t round)
 {
@@ -312,8 +325,9 @@ union loom_allreduce_bits {
 	uint32_t bits;
 };
 
-/* Waits for up to LOOM_ALLREDUCE_BATCH words of a slot, of elements i, i + step ..., until all have the mark of their
- * round. Returns 1, or 0 when the run is over. */
+/* Waits until several words of a slot have the mark of their round, and stores them in `word`. The words belong to the
+ * elements i, i + step and so on. There are at most LOOM_ALLREDUCE_BATCH words. Returns 1, or 0 when the run is
+ * over. */
 LOOM_FN int loom_allreduce_await_words(struct loom_ctx *c, const uint64_t *slot, uint64_t i,
 				       const struct loom_allreduce_share *s, uint64_t mark, uint64_t *word)
 {
@@ -347,7 +361,7 @@ LOOM_FN void loom_allreduce_oneshot_send(struct loom_ctx *c, const struct loom_a
 	}
 }
 
-/* Returns 1, or 0 when the run is over. */
+/* Adds the words that arrive from all ranks. Returns 1, or 0 when the run is over. */
 LOOM_FN int loom_allreduce_oneshot_sum(struct loom_ctx *c, const struct loom_allreduce *a, uint64_t round)
 {
 	uint64_t part = a->floats / c->workers, from = c->worker * part, mark = (round + 1) << 32;
@@ -384,18 +398,19 @@ LOOM_FN struct loom_allreduce_flag *loom_allreduce_flag(struct loom_ctx *c, cons
 	return flags + ((uint64_t)half * a->ranks + from) * c->workers + c->worker;
 }
 
-/* Raises flag `half` of this worker in all other ranks, to n. */
+/* Stores n in flag `half` (0 or 1) of this worker in all other ranks. */
 LOOM_FN void loom_allreduce_signal(struct loom_ctx *c, const struct loom_allreduce *a, uint32_t half, uint64_t n)
 {
 	loom_barrier_lanes(c);
-	/* Release: pairs with the acquire below, in the other rank. The barrier precedes it, so all lanes have written
-	 * and read. */
+	/* Release: pairs with the acquire in loom_allreduce_await_signals() of the other rank. The barrier above comes
+	 * first, so the release covers the accesses of all lanes. */
 	for (uint32_t r = 0; r < a->ranks && c->lane == 0; r++)
 		if (r != a->rank)
 			loom_store_release_sys(&loom_allreduce_flag(c, a, r, a->rank, half)->round, n);
 }
 
-/* Collective. Returns 1 when the flags of all ranks are raised; 0: not yet or, with `wait`, the run is over. */
+/* Collective over lanes. Returns 1 when flag `half` of every other rank is at least n. Returns 0 if a flag is still
+ * lower or, with `wait`, if the run is over. */
 LOOM_FN int loom_allreduce_await_signals(struct loom_ctx *c, const struct loom_allreduce *a, uint32_t half, uint64_t n,
 					 int wait)
 {
@@ -417,7 +432,8 @@ LOOM_FN void loom_allreduce_wide_add(struct loom_allreduce_wide *to, const struc
 	to->w = to->w + from->w;
 }
 
-/* Computes to = from, or to += from, by all lanes, each with the same elements in every call. */
+/* Computes to = from or, with `add`, to += from. All lanes take part. A lane has the same elements in every call, so
+ * calls need no barrier in between. */
 LOOM_FN void loom_allreduce_pass(struct loom_ctx *c, float *to_, const float *from_, uint64_t n, int add)
 {
 	struct loom_allreduce_wide *__restrict__ to = (struct loom_allreduce_wide *)to_;
@@ -457,7 +473,7 @@ LOOM_FN void loom_allreduce_gather(struct loom_ctx *c, const struct loom_allredu
 			loom_allreduce_pass(c, (float *)(loom_allreduce_block(c, a, r) + at), sums, a->slice, 0);
 }
 
-/* Loads the elements of a batch that begins at i. */
+/* Loads this lane's elements of the batch that begins at element i. */
 LOOM_FN void loom_allreduce_fetch(const char *from, uint64_t i, const struct loom_allreduce_share *s,
 				  struct loom_allreduce_wide *to)
 {
@@ -475,7 +491,7 @@ LOOM_FN void loom_allreduce_pull(struct loom_ctx *c, const struct loom_allreduce
 	for (uint64_t i = s.begin; i < s.end; i += LOOM_ALLREDUCE_BATCH * s.step) {
 		struct loom_allreduce_wide sum[LOOM_ALLREDUCE_BATCH] = {{0}}, more[LOOM_ALLREDUCE_BATCH] = {{0}};
 		loom_allreduce_fetch(loom_allreduce_block(c, a, 0) + at, i, &s, sum);
-		for (uint32_t r = 1; r < a->ranks; r++) { /* the loads of all ranks overlap */
+		for (uint32_t r = 1; r < a->ranks; r++) { /* no load depends on the sums, so the loads from all ranks overlap */
 			loom_allreduce_fetch(loom_allreduce_block(c, a, r) + at, i, &s, more);
 			for (uint32_t b = 0; b < LOOM_ALLREDUCE_BATCH; b++)
 				loom_allreduce_wide_add(&sum[b], &more[b]);
@@ -486,15 +502,15 @@ LOOM_FN void loom_allreduce_pull(struct loom_ctx *c, const struct loom_allreduce
 	}
 }
 
-/* loom_allreduce_go() without posts. Step 0 sends, later steps take the data that arrived. */
+/* Implements loom_allreduce_go() without posts. Step 0 sends. Later steps use the data that arrived. */
 LOOM_FN int loom_allreduce_direct(struct loom_ctx *c, const struct loom_allreduce *a, struct loom_allreduce_at *at,
 				  uint32_t until, int wait)
 {
-	int marked = a->algorithm == LOOM_ALLREDUCE_ONESHOT; /* each word carries its round */
+	int marked = a->algorithm == LOOM_ALLREDUCE_ONESHOT; /* each word has its round, so there are no flags */
 	for (; at->step < until; at->step++) {
 		uint32_t step = at->step;
 		if (step == 0)
-			loom_barrier_lanes(c); /* another lane may have written the input of a lane */
+			loom_barrier_lanes(c); /* a lane may read input that another lane has written */
 		if (marked && step == 0)
 			loom_allreduce_oneshot_send(c, a, at->round);
 		else if (marked && !(wait && loom_allreduce_oneshot_sum(c, a, at->round)))
@@ -517,14 +533,14 @@ LOOM_FN int loom_allreduce_direct(struct loom_ctx *c, const struct loom_allreduc
 
 /* ---- what a workload calls ------------------------------------------------------------------------------- */
 
-/* Returns the steps of a round. The first step does not wait. */
+/* Returns the number of steps of a round. The first step does not wait for data. */
 LOOM_FN uint32_t loom_allreduce_last(const struct loom_allreduce *a)
 {
 	return loom_allreduce_posts(a) ? a->steps + 1 : a->algorithm == LOOM_ALLREDUCE_ONESHOT ? 2 : 3;
 }
 
-/* Collective over lanes. Continues a round, whose input in this worker's slices is ready. Returns 1 when all steps
- * before `until` are done; 0: not yet or, with `wait`, the run is over. */
+/* Collective over lanes. Continues a round. The input in this worker's slices must be ready. Returns 1 when all steps
+ * before `until` are done. Returns 0 if they are not or, with `wait`, if the run is over. */
 LOOM_FN int loom_allreduce_go(struct loom_ctx *c, const struct loom_allreduce *a, struct loom_allreduce_at *at,
 			      uint32_t until, int wait)
 {
@@ -534,13 +550,13 @@ LOOM_FN int loom_allreduce_go(struct loom_ctx *c, const struct loom_allreduce *a
 				       : loom_allreduce_direct(c, a, at, until, wait);
 }
 
-/* Completes a round of each of `n` vectors. If operations are sent at the end of a kernel, kernels end between the
- * steps, so all workers must make the same call. Returns 1, or 0 when the run is over. */
+/* Completes a round of each of `n` vectors. Under some triggers operations are sent only at the end of a kernel. Then a
+ * kernel ends after each step, so all workers must make the same call. Returns 1, or 0 when the run is over. */
 LOOM_FN int loom_allreduce_finish(struct loom_ctx *c, const struct loom_allreduce *a, struct loom_allreduce_at *at,
 				  uint32_t n)
 {
 	uint32_t fired = 0, last;
-	for (uint32_t i = 0; i < n; i++) /* vectors may differ in algorithm */
+	for (uint32_t i = 0; i < n; i++) /* each vector may have its own algorithm */
 		fired = loom_allreduce_fired(&a[i]) > fired ? loom_allreduce_fired(&a[i]) : fired;
 	last = fired + 1 > 3 ? fired + 1 : 3;
 	loom_set_state(c, LOOM_STATE_MESSAGE);
@@ -551,7 +567,7 @@ LOOM_FN int loom_allreduce_finish(struct loom_ctx *c, const struct loom_allreduc
 		if (until <= fired && !loom_net_deliver(c))
 			return 0;
 	}
-	loom_barrier_lanes(c); /* a lane may read sums of another lane */
+	loom_barrier_lanes(c); /* a lane may read sums that another lane has stored */
 	loom_set_state(c, LOOM_STATE_TASKS);
 	return 1;
 }

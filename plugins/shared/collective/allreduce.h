@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host half of allreduce.dev.h, for workloads in this tree and elsewhere: headers only. A workload calls in need():
- * loom_allreduce_shape, loom_allreduce_place, loom_allreduce_needs; in init(): loom_allreduce_init; in wire():
- * loom_allreduce_wire. Its device code begins with LOOM_ALLREDUCE_FILES. Example: examples/workload-average. */
+/* Host half of allreduce.dev.h, for workloads in this tree and elsewhere. It consists of headers only. In need(), a
+ * workload calls loom_allreduce_shape(), loom_allreduce_place() and loom_allreduce_needs(). In init() it calls
+ * loom_allreduce_init(), and in wire() loom_allreduce_wire(). Its device code begins with LOOM_ALLREDUCE_FILES.
+ * Example: examples/workload-average. */
 #ifndef LOOM_COLLECTIVE_ALLREDUCE_H
 #define LOOM_COLLECTIVE_ALLREDUCE_H
 
@@ -11,11 +12,11 @@
 #include "allreduce.dev.h"
 #include "net.h"
 
-/* For LOOM_DEVICE_CODE(), before the workload's own file. The assembler finds these files by -Wa,-I and the folder that
- * contains `collective`: `pkg-config --variable=includedir gpuloom`/gpuloom. */
+/* An argument of LOOM_DEVICE_CODE(), before the workload's own file. The assembler finds these files by -Wa,-I and the
+ * folder that contains `collective`: `pkg-config --variable=includedir gpuloom`/gpuloom. */
 #define LOOM_ALLREDUCE_FILES LOOM_CODE_FILE("collective/net.dev.h") LOOM_CODE_FILE("collective/allreduce.dev.h")
 
-/* Option rows for the members `algorithm` and `group`, both uint32_t. */
+/* Option rows for two uint32_t members of the workload's options, `algorithm` and `group`. */
 static const char *const loom_allreduce_algorithms[] = {"auto",    "ring",    "halving", "levels",
 							"oneshot", "twoshot", "pull",    NULL};
 #define LOOM_ALLREDUCE_ROWS(type)                                                                  \
@@ -35,17 +36,18 @@ static const char *const loom_allreduce_algorithms[] = {"auto",    "ring",    "h
 			 "host. It must divide the number of ranks.", \
 			 .max = 65535, .section = "workload.collective")
 
-#define LOOM_ALLREDUCE_PIECE (4u << 20) /* size in bytes, if a workload has no option for it */
-/* algorithm = auto: most bytes for oneshot. On CPUs transfers of cache lines dominate, and twoshot has fewer. Between
- * GPUs oneshot crosses the link once, with twice the bytes. */
+#define LOOM_ALLREDUCE_PIECE (4u << 20) /* size of a piece in bytes, for workloads without an option for it */
+/* algorithm = auto: the largest vector for oneshot, in bytes. On CPUs transfers of cache lines dominate, and twoshot
+ * has fewer of them. Between GPUs oneshot crosses the link once instead of twice, but with twice the bytes. */
 #define LOOM_ALLREDUCE_ONESHOT_MOST 256u
-#define LOOM_ALLREDUCE_ONESHOT_MOST_GPU (3u << 19) /* sum of the bytes to all other ranks */
-/* algorithm = auto: bytes per rank, and ranks, for halving, which gains nothing elsewhere (measured with 4 and 8). */
+#define LOOM_ALLREDUCE_ONESHOT_MOST_GPU (3u << 19) /* limit on the vector's bytes times the number of other ranks */
+/* algorithm = auto: halving is chosen up to this number of bytes per rank, and from this number of ranks. In other
+ * cases halving gained nothing (measured with 4 and 8 ranks). */
 #define LOOM_ALLREDUCE_HALVING_MOST (16u << 10)
 #define LOOM_ALLREDUCE_HALVING_RANKS 4u
-#define LOOM_ALLREDUCE_PIECES 64u /* limit on the pieces of a slice; a piece takes a post, a tag and an arrival word */
+#define LOOM_ALLREDUCE_PIECES 64u /* limit on pieces per slice, because each piece takes a post, a tag and an arrival word */
 
-/* Sets the number of chunks, and the steps that follow from it. */
+/* Sets the number of chunks, and the numbers of steps that follow from it. */
 static inline void loom_allreduce_cut(struct loom_allreduce *a, uint32_t algorithm, uint32_t group)
 {
 	int chunks = algorithm == LOOM_ALLREDUCE_RING || algorithm == LOOM_ALLREDUCE_TWOSHOT;
@@ -60,21 +62,22 @@ static inline void loom_allreduce_cut(struct loom_allreduce *a, uint32_t algorit
 	a->steps = a->between + 2 * (a->group - 1);
 }
 
-/* Divides a vector of `bytes`, rounded up, among all workers of all ranks. group: for algorithm = levels. piece: bytes
- * that are sent at once. */
+/* Divides a vector of `bytes`, rounded up, among all workers of all ranks. group: for algorithm = levels, the number of
+ * ranks of a ring. piece: number of bytes that are sent at once. */
 static inline struct loom_allreduce loom_allreduce_shape(const struct loom_host *host, const struct loom_layout *layout,
 							 uint32_t algorithm, uint32_t group, uint64_t bytes,
 							 uint64_t piece)
 {
 	struct loom_allreduce a = {.rank = loom_net_rank(host), .ranks = loom_net_ranks(host), .algorithm = algorithm};
 	uint64_t parts = (uint64_t)a.ranks * layout->workers, slice = (bytes / sizeof(float) + parts - 1) / parts, unit;
-	if (algorithm == LOOM_ALLREDUCE_AUTO) /* loom_allreduce_wire() divides again if nothing must be posted */
+	if (algorithm == LOOM_ALLREDUCE_AUTO) /* loom_allreduce_wire() divides again if it chooses an algorithm without posts */
 		algorithm =
 		    a.ranks >= LOOM_ALLREDUCE_HALVING_RANKS && bytes <= (uint64_t)a.ranks * LOOM_ALLREDUCE_HALVING_MOST
 			? LOOM_ALLREDUCE_HALVING
 			: LOOM_ALLREDUCE_RING;
 	loom_allreduce_cut(&a, algorithm, group);
-	/* Slices must halve without a remainder. Powers of two in the number of groups already count. */
+	/* Slices must halve without a remainder. The number of groups divides a slice, so powers of two in that number
+	 * already count. */
 	unit = a.power / (a.ranks / a.group & -(a.ranks / a.group));
 	unit = unit < LOOM_ALLREDUCE_WIDE ? LOOM_ALLREDUCE_WIDE : unit;
 	a.floats = (slice + unit - 1) / unit * unit * parts;
@@ -88,7 +91,7 @@ static inline struct loom_allreduce loom_allreduce_shape(const struct loom_host 
 	return a;
 }
 
-/* Returns the choice of auto if workers can access other ranks. */
+/* Returns the algorithm that `auto` chooses if workers can access the memory of other ranks. */
 static inline uint32_t loom_allreduce_fastest(const struct loom_allreduce *a, const struct loom_layout *layout)
 {
 	uint64_t bytes = a->floats * sizeof(float);
@@ -99,22 +102,24 @@ static inline uint32_t loom_allreduce_fastest(const struct loom_allreduce *a, co
 							    LOOM_ALLREDUCE_TWOSHOT;
 }
 
-/* Returns the bytes of oneshot's slots, if it may be chosen. */
+/* Returns the size of the slots for oneshot in bytes, or 0 if oneshot is not chosen. */
 static inline uint64_t loom_allreduce_slots_of(const struct loom_allreduce *a, const struct loom_layout *layout)
 {
 	uint32_t algorithm = a->algorithm == LOOM_ALLREDUCE_AUTO ? loom_allreduce_fastest(a, layout) : a->algorithm;
 	return algorithm == LOOM_ALLREDUCE_ONESHOT ? 2ull * a->ranks * a->floats * sizeof(uint64_t) : 0;
 }
 
-/* Assigns memory from offset `at` of the workload's block for the stack, which is LOOM_PLACE_NET, and a->tags tags and
- * arrival words from `first`. inputs: vectors between which rounds alternate, 2 for several rounds with posts.
- * Otherwise each round begins `stride` bytes further, modulo 64 strides. Returns where the memory ends. */
+/* Assigns memory from offset `at` of the workload's block for the stack. The place of that block must be
+ * LOOM_PLACE_NET. Also assigns a->tags tags and arrival words from number `first`. inputs: number of vectors between
+ * which rounds alternate. It must be 2 for several rounds with posts. With one vector, each round begins `stride` bytes
+ * further, modulo 64 strides. Returns the offset at which the memory ends. */
 static inline uint64_t loom_allreduce_place(struct loom_allreduce *a, const struct loom_layout *layout, uint64_t at,
 					    uint32_t first, uint32_t inputs, uint64_t stride)
 {
 	uint64_t vector = loom_net_line(a->floats * sizeof(float)), inbox = loom_allreduce_slots_of(a, layout);
 	uint64_t flags = 2ull * a->ranks * layout->workers * sizeof(struct loom_allreduce_flag);
-	uint64_t added = a->group - 1 + (a->power > 1) + (a->power < a->ranks / a->group); /* number of chunks */
+	/* Size of the buffers for data to add, at first in chunks, then in bytes. */
+	uint64_t added = a->group - 1 + (a->power > 1) + (a->power < a->ranks / a->group);
 	int posts = a->algorithm && loom_allreduce_posts(a);
 	added *= a->slice * layout->workers * sizeof(float);
 	inbox = inbox > vector ? inbox : vector;
@@ -122,7 +127,7 @@ static inline uint64_t loom_allreduce_place(struct loom_allreduce *a, const stru
 	a->first = first;
 	a->stride = inputs > 1 ? vector : stride;
 	a->cycle = inputs > 1 ? inputs * vector : stride ? 64 * stride : 1;
-	a->base_at = loom_net_line(at); /* wide accesses need 16 bytes */
+	a->base_at = loom_net_line(at); /* wide accesses need an alignment of 16 bytes */
 	a->flag_at = a->base_at + loom_net_line(a->ranks * sizeof(uint64_t));
 	a->input_at = a->flag_at + (posts ? 0 : flags);
 	a->sum_at =
@@ -137,7 +142,7 @@ static inline uint32_t loom_allreduce_inputs_of(const struct loom_allreduce *a)
 	return (uint32_t)(a->stride ? a->cycle / a->stride : 1);
 }
 
-/* Adds the vector's needs to the trigger's tables. Late posts use their places again. */
+/* Adds the vector's needs to the sizes of the trigger's tables. Late posts are not added, because they reuse places. */
 static inline void loom_allreduce_needs(const struct loom_allreduce *a, const struct loom_layout *layout,
 					struct loom_need *need)
 {
@@ -150,7 +155,7 @@ static inline void loom_allreduce_needs(const struct loom_allreduce *a, const st
 	need->net.arrivals = last > need->net.arrivals ? last : need->net.arrivals;
 }
 
-/* Initialises all but the input. all: the workload's block for the stack. */
+/* Initialises the memory of the vector, except the input. all: the workload's block for the stack. */
 static inline void loom_allreduce_init(const struct loom_allreduce *a, const struct loom_layout *layout, void *all)
 {
 	if (a->algorithm && loom_allreduce_posts(a))
@@ -160,7 +165,8 @@ static inline void loom_allreduce_init(const struct loom_allreduce *a, const str
 	memset((char *)all + a->inbox_at, 0, loom_allreduce_slots_of(a, layout));
 }
 
-/* Returns the put, or with a chain the add, that sends a piece, in all rounds that use that vector. */
+/* Returns the post that sends a piece in all rounds that use this input. The operation is a put or, with a chain, an
+ * add. */
 static inline struct loom_trigger_post loom_allreduce_post_of(const struct loom_allreduce *a, uint32_t workers,
 							      loom_ref global, uint32_t w, uint32_t step,
 							      uint32_t piece, uint32_t input)
@@ -182,7 +188,7 @@ static inline struct loom_trigger_post loom_allreduce_post_of(const struct loom_
 		.notify = tag};
 }
 
-/* Takes a post that the host makes later. */
+/* Takes a post that the host will make later. to: the argument of loom_allreduce_wire(). */
 typedef int loom_allreduce_poster(void *to, const struct loom_trigger_post *post, struct loom_error *err);
 
 static inline int loom_allreduce_post_all(const struct loom_allreduce *a, uint32_t workers, loom_ref global,
@@ -204,8 +210,9 @@ static inline int loom_allreduce_post_all(const struct loom_allreduce *a, uint32
 	return rc;
 }
 
-/* Resolves auto. Then posts, or passes the posts to `late` if that is not NULL; or finds the block of each other rank,
- * of `bytes`. Returns LOOM_ENOTSUP if this trigger does not support the algorithm, or the errors of posts. */
+/* Resolves algorithm = auto. With posts, it makes them, or passes them to `late` if that is not NULL. Without posts, it
+ * finds the address of each other rank's block, whose size is `bytes`. Returns LOOM_ENOTSUP if this trigger does not
+ * support the algorithm, or an error of post() or reach(). */
 static inline int loom_allreduce_wire(struct loom_allreduce *a, const struct loom_host *host,
 				      const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
 				      uint64_t bytes, const struct loom_trigger *trigger, loom_allreduce_poster *late,
@@ -239,9 +246,10 @@ static inline int loom_allreduce_wire(struct loom_allreduce *a, const struct loo
 	return rc;
 }
 
-#define LOOM_ALLREDUCE_BLOCK 64u /* elements that are checked at once */
+#define LOOM_ALLREDUCE_BLOCK 64u /* number of elements that are checked at once */
 
-/* Sums loom_allreduce_element(i[]) over `ranks` ranks from `from`, cyclically from number `first` of these on. */
+/* Sums loom_allreduce_element(i[]) over the `ranks` ranks that begin with rank `from`. The addition begins at number
+ * `first` of these ranks and wraps around. */
 static inline void loom_allreduce_in_turn(const uint64_t *i, uint32_t n, uint32_t from, uint32_t first, uint32_t ranks,
 					  float *sum)
 {
@@ -252,7 +260,7 @@ static inline void loom_allreduce_in_turn(const uint64_t *i, uint32_t n, uint32_
 		}
 }
 
-/* Sums over `groups` groups from group `from`, by halves. */
+/* Sums over the `groups` groups that begin with group `from`, in the order in which halving adds. */
 static inline void loom_allreduce_by_halves(const struct loom_allreduce *a, const uint64_t *i, uint32_t n,
 					    uint32_t from, uint32_t first, uint32_t groups, float *sum)
 {
@@ -270,8 +278,9 @@ static inline void loom_allreduce_by_halves(const struct loom_allreduce *a, cons
 		sum[e] = more[e] + sum[e];
 }
 
-/* Compares the sums of a round with those of loom_allreduce_element((i + shifted) % of, rank), in the order of this
- * algorithm. In a ring, chunk c begins at rank c of the group; without posts, the order is that of ranks. */
+/* Compares the sums of a round with the right ones. These are computed from loom_allreduce_element((i + shifted) % of,
+ * rank), in the same order as this algorithm adds. In a ring, the sum of chunk c begins at rank c of the group. Without
+ * posts, sums follow the order of ranks. */
 static inline int loom_allreduce_compare(const struct loom_allreduce *a, const struct loom_host *host,
 					 const struct loom_layout *layout, const void *all, uint64_t round,
 					 uint64_t shifted, uint64_t of, struct loom_error *err)

@@ -9,11 +9,12 @@
 #include <gpuloom/workload.h>
 #endif
 
-/* A copy of the head of a workload's block, for each lane. On a GPU the original is across the link, and each acquire
- * invalidates cached parts of it. */
+/* The head of the workload's block. Each lane copies it, because on a GPU the original is across the link. Each acquire
+ * invalidates the parts of the original that are in a cache. */
 #define LOOM_NET_HEAD(c, type) (*(const type *)(c)->global[LOOM_WORKLOAD])
 
-/* Whether the trigger has an op for all lanes, and its call. Decided when a program for GPUs is compiled. */
+/* LOOM_NET_TOGETHER: 1 if the trigger has the variant `op` that all lanes of a worker call together.
+ * LOOM_NET_CALL_TOGETHER calls it. In programs for GPUs the answer is fixed at compile time. */
 #if !defined(LOOM_DEVICE_COMPILE)
 #define LOOM_NET_TOGETHER(c, op) LOOM_HAS((c)->trigger, op)
 #define LOOM_NET_CALL_TOGETHER(op, ...) LOOM_CALL(trigger, op, __VA_ARGS__)
@@ -25,10 +26,10 @@
 #define LOOM_NET_CALL_TOGETHER(op, ...) 0
 #endif
 
-/* Handshake of one worker with the host thread that posts late (late_posts.h). */
+/* Handshake of one worker with the host thread that makes posts late (late_posts.h). */
 struct loom_net_late {
-	uint64_t fired;  /* written by the worker: number of its fires */
-	uint64_t failed; /* written by the host: an enum loom_err of a post that failed */
+	uint64_t fired;  /* number of fires of the worker, which writes it */
+	uint64_t failed; /* enum loom_err of a post that failed, or 0; written by the host */
 	uint64_t pad[6];
 };
 
@@ -51,7 +52,7 @@ LOOM_FN int loom_net_await_word(struct loom_ctx *c, const struct loom_net_late *
 		for (uint32_t polls = 1;; polls++) {
 			int64_t seen = completed ? LOOM_CALL(trigger, completed, c, index)
 						 : LOOM_CALL(trigger, arrived, c, index);
-			/* Rarely: on a GPU, work between two polls adds to their round trip. */
+			/* Check only rarely. On a GPU, work between two polls adds to the time from poll to poll. */
 			int check = polls % 16 == 0;
 			int64_t failed = check && late ? (int64_t)loom_load_relaxed_sys(&late->failed) : 0;
 			if (c->lane == 0 && (seen < 0 || failed))
@@ -64,24 +65,26 @@ LOOM_FN int loom_net_await_word(struct loom_ctx *c, const struct loom_net_late *
 			loom_pause(c);
 		}
 	loom_set_state(c, LOOM_STATE_TASKS);
-	/* This is also the barrier that lets all lanes read the data that arrived. The lanes of a wave have agreed. */
+	/* After this call, which is also a barrier, all lanes may read the data that arrived. The lanes of a wave have
+	 * already agreed. */
 	return (LOOM_WAVE > 1 ? over : loom_word_from_lane0(c, over)) == ARRIVED;
 }
 
-/* Waits until `index` was notified `n` times: 1; 0 when the run was stopped or the network failed, which fails the
- * run. Collective. */
+/* Collective over lanes. Returns 1 when arrival word `index` has been notified `n` times. Returns 0 if the run was
+ * stopped. Also returns 0 if the network failed, which fails the run. */
 LOOM_FN int loom_net_await_late(struct loom_ctx *c, const struct loom_net_late *late, uint32_t index, uint64_t n)
 {
 	return loom_net_await_word(c, late, index, n, 0);
 }
 
-/* Waits in the same way until n operations (receives) have completed in slot `index`. */
+/* Waits like loom_net_await_late(), but until n operations (receives) have completed in completion slot `index`. */
 LOOM_FN int loom_net_await_completed(struct loom_ctx *c, uint32_t index, uint64_t n)
 {
 	return loom_net_await_word(c, (const struct loom_net_late *)0, index, n, 1);
 }
 
-/* Returns 1 if `index` was notified `n` times, else 0. A failed network fails the run. Collective, also a barrier. */
+/* Collective over lanes, and a barrier for them. Returns 1 if arrival word `index` was notified `n` times, else 0. If
+ * the network has failed, the run fails. */
 LOOM_FN int loom_net_arrived(struct loom_ctx *c, uint32_t index, uint64_t n)
 {
 	int64_t seen = 0;
@@ -97,7 +100,7 @@ LOOM_FN int loom_net_await(struct loom_ctx *c, uint32_t index, uint64_t n)
 	return loom_net_await_late(c, (const struct loom_net_late *)0, index, n);
 }
 
-/* Collective. Fires for the whole worker, as a work-group. Returns 1, or 0 when the run is over. */
+/* Collective over lanes. Fires the tag once for the whole worker. Returns 1, or 0 when the run is over. */
 LOOM_FN int loom_net_fire(struct loom_ctx *c, uint64_t tag)
 {
 	int rc = 0;
@@ -116,7 +119,8 @@ LOOM_FN int loom_net_fire(struct loom_ctx *c, uint64_t tag)
 	return loom_from_lane0(c, rc == 0) != 0;
 }
 
-/* Also counts the fire for a host thread that posts late, if there is one. */
+/* Fires like loom_net_fire(). If a host thread makes posts late, it also counts the fire for that thread. late: NULL if
+ * there is no such thread. */
 LOOM_FN int loom_net_fire_late(struct loom_ctx *c, struct loom_net_late *late, uint64_t tag)
 {
 	if (!loom_net_fire(c, tag))
@@ -126,7 +130,7 @@ LOOM_FN int loom_net_fire_late(struct loom_ctx *c, struct loom_net_late *late, u
 	return 1;
 }
 
-/* Returns 1, or 0 when the run is over. */
+/* Calls deliver() of the trigger, which sends what was fired. Returns 1, or 0 when the run is over. */
 LOOM_FN int loom_net_deliver(struct loom_ctx *c)
 {
 	return LOOM_CALL(trigger, deliver, c) == 0;

@@ -14,7 +14,7 @@ static inline int loom_net_post(const struct loom_trigger *t, struct loom_trigge
 	return t->ops->post(t->self, post, &id, err);
 }
 
-static inline uint64_t loom_net_line(uint64_t bytes) /* returns whole cache lines */
+static inline uint64_t loom_net_line(uint64_t bytes) /* rounds up to whole cache lines */
 {
 	return (bytes + 63) & ~63ull;
 }

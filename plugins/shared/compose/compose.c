@@ -17,11 +17,11 @@ static const char *const kind_sections[LOOM_KINDS] = {
 #undef KIND_SECTION
 };
 
-/* Device code of a kind may call device code of the kinds before it. */
+/* The order of the kinds in a program. Device code of a kind may call device code of the kinds before it. */
 static const enum loom_kind order[] = {LOOM_TRIGGER, LOOM_TERM,  LOOM_BARRIER, LOOM_SYNC,
 				       LOOM_QOS,     LOOM_SCHED, LOOM_WORKLOAD};
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define NOT_SELECTED "no_%s_is_selected" /* op prefix of an unselected kind */
+#define NOT_SELECTED "no_%s_is_selected" /* prefix of an unselected kind's ops, which compose_lacks() finds in messages */
 
 static const struct loom_plugin *watcher(const struct loom_program *program)
 {
@@ -79,7 +79,7 @@ static void add_head(struct loom__text *out, const struct compose_target *t)
 	loom__text_put(out, t->dialect, strlen(t->dialect));
 }
 
-/* Adds the source of a plug-in, with the plug-in's name before the file names (LOOM_CODE_FILE). */
+/* Adds the source of a plug-in. Puts the plug-in's name before each file name (LOOM_CODE_FILE). */
 static void add_source(struct loom__text *out, const struct loom_plugin *p)
 {
 	static const char mark[] = "\n#line 1 \"";
@@ -94,7 +94,7 @@ static void add_source(struct loom__text *out, const struct loom_plugin *p)
 	}
 }
 
-/* Defines LOOM_GPU_KINDS(X), which expands X() for each selected kind. */
+/* Defines LOOM_GPU_KINDS(X), which expands X(kind) for each selected kind. */
 static void add_kinds(struct loom__text *out, const struct loom_program *program)
 {
 	loom__text_add(out, "#define LOOM_GPU_KINDS(X)");
@@ -148,7 +148,7 @@ void compose_sources(const struct loom_program *program, struct loom__text *out)
 			 program->source[i].text);
 }
 
-/* Adds the switch over the tags of task functions. */
+/* Adds loom_gpu_dispatch(), which switches over the tags of task functions. */
 static int add_tasks(const struct loom_host *host, const struct compose_target *t, const struct loom_program *program,
 		     struct loom__text *out, struct loom_error *err)
 {
@@ -188,7 +188,8 @@ static int add_tasks(const struct loom_host *host, const struct compose_target *
 	return 0;
 }
 
-/* After the kernel: adds the calls of task functions that come as IR, and the functions that these call. */
+/* Adds the calls of task functions that come as IR, and the functions that these task functions call. Both follow the
+ * kernel. */
 static void add_ir(const struct loom_program *program, struct loom__text *out)
 {
 	int any = 0;
@@ -226,7 +227,7 @@ int compose_work(const struct loom_host *host, const struct compose_target *targ
 				 target->label);
 	*out = (struct loom__text){0};
 	int rc = add_watcher(host, target, program, out, err);
-	/* The headers test some of these, so they come first. */
+	/* The headers test some of these macros, so the macros come first. */
 	if (program->traced)
 		loom__text_add(out, "#define LOOM_TRACED 1\n");
 	if (LOOM_HAS(program, constants))

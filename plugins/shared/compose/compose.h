@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Composition makes one program text of the device code of the selected policies and of the task functions. Every
- * LOOM_CALL in it is a direct call. GPU back ends compile these files into themselves, because plug-ins link to no
- * library of gpuloom. Composition needs no GPU and no compiler. */
+/* Composition makes one program text from the device code of the selected policies and the task functions. Every
+ * LOOM_CALL in the program is a direct call. Plug-ins link to no library of gpuloom, so each GPU back end compiles
+ * these files into itself. Composition needs no GPU and no compiler. */
 #ifndef GPULOOM_COMPOSE_H
 #define GPULOOM_COMPOSE_H
 
@@ -10,53 +10,53 @@
 #include "lib/text.h"
 
 struct compose_target {
-	const char *label;   /* name in messages: "cuda:0" */
+	const char *label;   /* name of the device in messages, such as "cuda:0" */
 	const char *dialect; /* text of cuda.dev.h or hip.dev.h */
-	const char *kernel;  /* text after the policies, with the entry; NULL: kernel.dev.h */
+	const char *kernel;  /* text with the kernel, which follows the policies; NULL: that of kernel.dev.h */
 	const char *defines; /* first lines of the program; NULL: none */
 	uint32_t lanes;      /* threads per worker */
 	uint32_t per_block;  /* workers per thread block */
-	uint32_t blocks;     /* blocks that must fit on a multiprocessor */
-	uint32_t watch;      /* threads of a monitor's wave that a block can have; 0: none */
+	uint32_t blocks;     /* number of blocks that must fit on a multiprocessor */
+	uint32_t watch;      /* number of threads in a monitor's wave; 0: a block cannot have such a wave */
 	uint32_t launched;   /* 1: each step of the workload is a launch; 0: the kernel is persistent */
-	uint32_t nesting;    /* limit on the levels of nested tasks; a level takes stack of every thread */
+	uint32_t nesting;    /* limit on the levels of nested tasks, because each level takes stack of every thread */
 };
 
-/* Names in the program: the kernel, and the launch record in constant memory. */
+/* Names in the program of the kernel, and of the launch record in constant memory. */
 #define COMPOSE_KERNEL "loom_gpu_work"
 #define COMPOSE_LAUNCH "loom_gpu"
 
 extern const char *const compose_cuda; /* the text of cuda.dev.h */
 extern const char *const compose_hip;  /* the text of hip.dev.h */
 
-/* Returns 1 if a policy of the program needs a monitor's wave. */
+/* Returns 1 if a policy of the program needs a monitor's wave in each block. */
 int compose_watches(const struct loom_program *program);
-/* Makes the program for LOOM_ENTRY_WORK. Returns LOOM_ENOTSUP if a policy or a task has no device code. */
+/* Composes the program for LOOM_ENTRY_WORK. Returns LOOM_ENOTSUP if a policy or a task function has no device code. */
 int compose_work(const struct loom_host *host, const struct compose_target *target, const struct loom_program *program,
 		 struct loom__text *out, struct loom_error *err);
 enum compose_format {
 	COMPOSE_PTX = 1,
-	COMPOSE_LTO = 2,    /* LTO-IR of NVVM */
+	COMPOSE_LTO = 2,    /* LTO-IR of NVIDIA's compiler */
 	COMPOSE_OBJECT = 4, /* a shared object for a CPU */
 	COMPOSE_OTHER = 8
 };
 enum compose_format compose_format(const struct loom_program_ir *ir);
-/* Returns 1 if the task function comes as IR. */
+/* Returns 1 if the task function with this tag comes as IR. */
 int compose_is_ir(const struct loom_program *program, uint32_t tag);
-/* Returns LOOM_ENOTSUP unless each task function that comes as IR has one of these formats. wanted: the formats in
- * words; NULL: the device takes no IR. */
+/* Returns LOOM_ENOTSUP if a task function comes as IR in none of `formats`, else 0. formats: bits of enum
+ * compose_format. wanted: the formats in words; NULL: the device takes no IR. */
 int compose_check_ir(const struct loom_host *host, const char *label, const struct loom_program *program, int formats,
 		     const char *wanted, struct loom_error *err);
 
-/* If a compiler's message is about an unselected kind, returns the section of that kind, else NULL. */
+/* If a compiler's message is about an unselected kind, returns the section of that kind. Else returns NULL. */
 const char *compose_lacks(const char *message);
-/* Adds the sources of the embedding program, and the tags of their task functions. */
+/* Adds the sources of the embedding program, and defines the tags of their task functions. */
 void compose_sources(const struct loom_program *program, struct loom__text *out);
-/* Makes the program for LOOM_ENTRY_PROBE. */
+/* Composes the program for LOOM_ENTRY_PROBE. */
 int compose_probe(const struct loom_host *host, const struct compose_target *target, struct loom__text *out,
 		  struct loom_error *err);
 
-/* Returns the headers of the program, each under every name that an #include uses. */
+/* Returns the *n headers of the program. A header appears once under each name that an #include uses. */
 struct compose_header {
 	const char *name, *text;
 };

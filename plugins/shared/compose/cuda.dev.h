@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA's keywords for composed programs; included before kernel.dev.h. */
+/* CUDA's keywords for composed programs. Included before kernel.dev.h. */
 #define LOOM_DEVICE __device__
 #define LOOM_NOINLINE __noinline__
 #define LOOM_DEVICE_CONSTANT(declaration) extern "C" { __constant__ declaration; }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The headers of the device layer as text, because run-time compilers open no files. */
+/* The headers of the device layer as text. Run-time compilers open no files, so a back end passes them this text. */
 #include "compose.h"
 
 LOOM_EMBED(text_error, "gpuloom/error.h");
@@ -33,7 +33,7 @@ LOOM_EMBED(text_ir, "gpuloom/dev/ir.h");
 LOOM_EMBED(text_dialect_cuda, "cuda.dev.h");
 LOOM_EMBED(text_dialect_hip, "hip.dev.h");
 
-/* A run-time compiler compares these names with the text of an #include. */
+/* The names under which a header can be included. A run-time compiler compares them with the text of an #include. */
 #define TOP(name)                                                                                                      \
 	{"gpuloom/" #name ".h", text_##name}, {#name ".h", text_##name},                                               \
 	{                                                                                                              \

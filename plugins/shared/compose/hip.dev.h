@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HIP's keywords for composed programs; included before kernel.dev.h. */
+/* HIP's keywords for composed programs. Included before kernel.dev.h. */
 #define LOOM_DEVICE __device__
 #define LOOM_NOINLINE __attribute__((noinline))
 #define LOOM_DEVICE_CONSTANT(declaration) extern "C" { __constant__ declaration; }
 #define LOOM_HIP_THREADS (LOOM_LANES * LOOM_WORKERS_PER_BLOCK)
-/* The wavefronts of LOOM_BLOCKS blocks share the registers of the four SIMDs of a multiprocessor. */
+/* The wavefronts of LOOM_BLOCKS blocks share the registers of the four SIMDs of a multiprocessor. The attribute limits
+ * registers so that these wavefronts fit. */
 #define LOOM_KERNEL                                                                                \
 	extern "C" __global__ __attribute__((                                                      \
 		amdgpu_flat_work_group_size(LOOM_HIP_THREADS, LOOM_HIP_THREADS),                   \
@@ -12,8 +13,9 @@
 #define LOOM_BLOCK_INDEX __builtin_amdgcn_workgroup_id_x()
 #define LOOM_THREAD_INDEX __builtin_amdgcn_workitem_id_x()
 
-/* All shared memory is dynamic, and begins with the words for barriers of lanes. Compilers up to ROCm 5 place dynamic
- * memory after the static memory of the compiled function. A called function has less static memory than the kernel. */
+/* All shared memory is dynamic. It begins with the words for barriers of lanes. Compilers up to ROCm 5 place dynamic
+ * memory after the static memory of the compiled function. A called function has less static memory than the kernel, so
+ * it would compute other addresses. */
 extern __shared__ __attribute__((aligned(16))) char loom_gpu_dynamic[];
 #ifdef LOOM_HIP_WAVE
 #define loom_gpu_shared loom_gpu_dynamic

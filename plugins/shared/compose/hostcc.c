@@ -24,7 +24,7 @@ static int write_file(const char *path, const char *text)
 	return f && fclose(f) == 0 && !failed ? 0 : -1;
 }
 
-/* Returns whether the name is that of a file. Other names are aliases of these files. */
+/* Returns 1 if the name is that of a file to write. The other names are aliases of these files. */
 static int is_file(const struct compose_header *header)
 {
 	size_t n = strlen(header->name);
@@ -57,14 +57,15 @@ static int write_program(const char *folder, const struct hostcc_want *want)
 	return write_file(path, want->text);
 }
 
-/* A shell runs the compiler and writes its status to a file, since the embedding program may reap the shell. The shell
- * removes the folder ($0) when the death signal of this thread arrives. */
+/* The command line for a shell, which runs the compiler and writes the compiler's exit status to a file. The embedding
+ * program may reap the shell, so the status of the shell itself may be lost. If this thread dies, the shell gets
+ * SIGTERM. Then it ends the compiler and removes the folder ($0). */
 #define SCRIPT(compiler)                                                                                               \
 	"trap 'trap \"\" TERM; kill 0; wait; rm -rf \"$0\"; exit 143' TERM\n" compiler " \"$@\" & wait $!\n"           \
 	"echo $? >\"$0/status\""
 
-/* Returns the exit status of the compiler, or 128 + its signal. 127: the compiler cannot be run. -1: the status is
- * unknown, and `why` has the reason. The compiler's messages go to folder/log. */
+/* Returns the exit status of the compiler, or 128 plus the number of the signal that ended it. 127: the compiler cannot
+ * be run. -1: the status is unknown, and `why` has the reason. The compiler's messages go to folder/log. */
 static int run_compiler(const char *folder, const struct hostcc_want *want, char *why, size_t room)
 {
 	char include[PATH_MAX + 2], in[PATH_MAX + 16], out[PATH_MAX + 16], path[PATH_MAX + 16];
@@ -95,8 +96,8 @@ static int run_compiler(const char *folder, const struct hostcc_want *want, char
 		       "c++",
 		       in,
 		       NULL};
-	/* A privileged program uses the system's compiler without the user's environment, of which compilers read
-	 * dozens of variables. The program uses no shell, because a shell would drop the privileges. */
+	/* A program with privileges runs the system's compiler without the user's environment, because compilers read
+	 * dozens of variables. It uses no shell, because a shell would drop the privileges. */
 	static char variable[] = "PATH=/usr/bin:/bin", *const plain[] = {variable, NULL};
 	int secure = (int)getauxval(AT_SECURE);
 	char **command = want->cpp ? cpp : c;
@@ -210,7 +211,7 @@ int hostcc_load(const struct loom_host *host, const struct hostcc_want *want, vo
 	char folder[PATH_MAX - 64];
 	const char *tmp = secure_getenv("TMPDIR");
 	int rc;
-	/* The id of a program with file capabilities is that of its user, so the user could change the compiled file
+	/* A program with file capabilities runs under the id of its user. So the user could change the compiled file
 	 * before it is loaded. */
 	if (getauxval(AT_SECURE) && getuid() == geteuid())
 		return LOOM_FAIL(

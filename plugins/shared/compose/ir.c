@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Task functions that come as IR, and the devices that take each format. */
+/* The formats of task functions that come as IR, and a check that a device takes them. */
 #include "compose.h"
 
 #include <elf.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls between a composed program and task functions that were compiled elsewhere (gpuloom/dev/ir.h). A linker with
- * optimisation inlines them. Included after kernel.dev.h. */
+/* Calls between a composed program and task functions that were compiled elsewhere (gpuloom/dev/ir.h). An optimising
+ * linker inlines these calls. Included after kernel.dev.h. */
 
 extern "C" LOOM_DEVICE int loom_ir1_sched_spawn(struct loom_ctx *c, const struct loom_task *task)
 {
@@ -22,7 +22,8 @@ extern "C" LOOM_DEVICE struct loom_ctl *loom_ir1_host_ctl(void)
 	return loom_gpu_host_ctl();
 }
 
-/* The callee gets a context in memory, so that the context of the loop stays in registers. */
+/* The task function gets a context in memory of its own, so that the context of the scheduler's loop stays in
+ * registers. */
 #define LOOM_GPU_IR(name)                                                                                    \
 	extern "C" LOOM_DEVICE void loom_ir1_task_##name(struct loom_ctx *c, const struct loom_task *t);     \
 	extern "C" LOOM_DEVICE uint32_t loom_ir1_tag_##name(void)                                            \

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The persistent kernel: a worker parks between samples, and runs the scheduler, or the kernel of the workload, once
- * per sample. In a program that embeds gpuloom, a kernel runs one sample after its workers have reset the memory of the
- * policies, or its workers stay for some time and do so before each sample. With LOOM_GPU_STEP the kernel is launched for
- * each step of the workload. Device code of a composed
- * program, after the policies.
+/* The persistent kernel. A worker parks between samples. Once per sample, it runs the scheduler or the kernel of the
+ * workload. A program that embeds gpuloom has two other variants (LOOM_LAUNCH_KEPT). In one, a kernel runs a single
+ * sample, after its workers have reset the memory of the policies. In the other, the workers are resident, and reset
+ * that memory before each sample. With LOOM_GPU_STEP the kernel is launched for each step of the workload. In a
+ * composed program this device code follows the policies.
  *
- * Only worker 0 polls the phase word in host memory; it stores the phase in device memory for the others. Polls by
- * thousands of workers would saturate the link to the host and delay each other. */
+ * Only the first worker polls the phase word in host memory. It copies the phase to device memory, where the other
+ * workers poll. If thousands of workers polled host memory, they would saturate the link and delay each other. */
 
 LOOM_DEVICE_CONSTANT(struct loom_gpu_launch loom_gpu)
 
@@ -17,7 +17,7 @@ LOOM_DEVICE struct loom_ctl *loom_gpu_host_ctl(void)
 
 #define LOOM_GPU_PARK_NS 400u
 
-/* splitmix64, as on the CPU, so that a seed gives the same choices everywhere. */
+/* The mixing function splitmix64. CPUs use the same function, so a seed gives the same choices on all devices. */
 LOOM_FN uint64_t loom_gpu_mix(uint64_t x)
 {
 	x += 0x9e3779b97f4a7c15ull;
@@ -31,7 +31,8 @@ LOOM_FN uint32_t loom_gpu_slot(void)
 	return LOOM_BLOCK_INDEX * LOOM_WORKERS_PER_BLOCK + LOOM_THREAD_INDEX / LOOM_LANES;
 }
 
-/* Resolves the registries, which the host fills after the launch and before the first sample. */
+/* Finds the worker's own blocks in the registries. The host fills the registries after the launch and before the first
+ * sample. */
 LOOM_FN void loom_gpu_find_own(struct loom_ctx *c)
 {
 #define LOOM_GPU_OWN(kind)                                                                         \
@@ -39,14 +40,14 @@ LOOM_FN void loom_gpu_find_own(struct loom_ctx *c)
 	LOOM_GPU_KINDS(LOOM_GPU_OWN)
 }
 
-/* Makes a context. All of it but random, depth, turn and stop_seen follows from constant memory and the index of the
- * thread. So a context is never passed through memory. */
+/* Makes a context. It computes all fields except random, regs, depth, turn and stop_seen from constant memory and the
+ * index of the thread. So a called function can make a context itself, and no context is passed through memory. */
 LOOM_FN void loom_gpu_context(struct loom_ctx *c)
 {
 	const struct loom_gpu_launch *l = &loom_gpu;
 	uint32_t slot = loom_gpu_slot();
 	char *local = loom_gpu_shared + slot % LOOM_WORKERS_PER_BLOCK * l->local_bytes;
-	struct loom_ctx none = {}; /* zero: tables of functions, and fields that GPUs do not use */
+	struct loom_ctx none = {}; /* fields that GPUs do not use, such as tables of functions, stay 0 */
 	*c = none;
 	c->worker = l->first + slot;
 	c->workers = l->workers;
@@ -62,12 +63,12 @@ LOOM_FN void loom_gpu_context(struct loom_ctx *c)
 	c->segment = l->segment;
 	c->together = LOOM_GPU_TOGETHER;
 	c->initial = l->initial;
-/* For selected kinds only: code for others would be optimised before it is removed. */
+/* Only for selected kinds, because the compiler would optimise the code for other kinds before it removes that code. */
 #define LOOM_GPU_BLOCKS(kind)                                                                      \
 	c->global[kind] = l->global[kind];                                                         \
 	c->on_device[kind] = l->on_device[kind];                                                   \
 	c->registry[kind] = l->registry[kind];                                                     \
-	c->local[kind] = local + l->local_at[kind]; /* NONE: there is no block, and the address is not used */
+	c->local[kind] = local + l->local_at[kind]; /* with LOOM_GPU_NONE, no code uses the address */
 	LOOM_GPU_KINDS(LOOM_GPU_BLOCKS)
 	c->tasks = l->tasks;
 #ifdef LOOM_TRACED
@@ -82,7 +83,7 @@ LOOM_FN void loom_task_run(struct loom_ctx *c, const struct loom_task *t)
 	loom_gpu_dispatch(c, t);
 }
 
-/* The part of a context that a callee cannot compute. Calls pass and return it by value. */
+/* The part of a context that a called function cannot compute. Calls pass and return it by value. */
 struct loom_gpu_state {
 	uint64_t random, regs[LOOM_REGISTER_WORDS];
 	uint32_t turn, stop_seen;
@@ -116,7 +117,7 @@ LOOM_FN void loom_gpu_context_at(struct loom_ctx *c, const struct loom_gpu_state
 	c->depth = depth;
 }
 
-/* In a task that a single lane runs, the context has one lane. */
+/* Makes the context of a task. If a single lane runs the task, the context has one lane. */
 LOOM_FN void loom_gpu_task_context_at(struct loom_ctx *c, const struct loom_gpu_state *s, uint32_t depth)
 {
 	loom_gpu_context_at(c, s, depth);
@@ -137,7 +138,7 @@ static LOOM_DEVICE LOOM_NOINLINE struct loom_gpu_state loom_gpu_nested(struct lo
 	return loom_gpu_save(&c);
 }
 
-/* By value: an address as an argument would force the task or the context into memory. */
+/* The task and the state are passed by value, because an address as an argument would force them into memory. */
 LOOM_FN void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t)
 {
 	struct loom_gpu_state s = loom_gpu_nested(loom_gpu_save(c), c->depth, *t);
@@ -151,7 +152,8 @@ LOOM_FN void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t)
 #endif
 
 #define LOOM_INLINE LOOM_DEVICE __attribute__((always_inline))
-/* LOOM_OUTLINED makes a call that is not inlined. It passes a task by value, and other arguments as they are. */
+/* LOOM_OUTLINED makes a call that is not inlined. This template passes a task by value, and other arguments as they
+ * are. */
 template <typename T> struct loom_gpu_argument {
 	T value;
 	LOOM_INLINE T get() { return value; }
@@ -168,8 +170,9 @@ struct loom_gpu_answer {
 	uint64_t result;
 };
 
-/* One noinline function per `fn`, for all argument types. The template parameter is the function itself, so the call in
- * it is direct and is inlined. collective: 1 if all lanes call it. */
+/* run() is a noinline function, made once for each `fn` and its argument types. Because `fn` is a template parameter,
+ * the call of `fn` in run() is direct and is inlined. collective: 1 if all lanes of a worker call `fn`, 0 if a single
+ * lane may. */
 template <auto fn, int collective, typename F = decltype(fn)> struct loom_gpu_out_of_line;
 template <auto fn, int collective, typename R, typename... P>
 struct loom_gpu_out_of_line<fn, collective, R (*)(struct loom_ctx *, P...)> {
@@ -214,18 +217,20 @@ LOOM_FN void loom_set_state(const struct loom_ctx *c, enum loom_worker_state wha
 		loom_store_relaxed_dev(&loom_gpu.stage[c->worker - c->first], (uint32_t)LOOM_GPU_WORKING + what);
 }
 
-/* Called by lane 0. Polls until the phase differs from `old` and has a bit of `mask`. The mask 3 excludes GO. */
+/* Called by lane 0. Polls until the phase differs from `old` and has a bit of `mask`. With mask = 3 it ignores GO
+ * phases, which are multiples of 4. */
 LOOM_FN uint32_t loom_gpu_poll_phase(struct loom_ctx *c, uint32_t old, uint32_t mask, uint32_t pause_ns)
 {
 	uint32_t phase;
 	struct loom_ctl *host = loom_gpu.ctl;
 	if (c->worker == c->first) {
-		/* Acquire: pairs with the release by which the host publishes the set-up of the sample. */
+		/* Acquire: pairs with the release by which the host stores the phase after it has set up the sample. */
 		while ((phase = loom_load_acquire_sys(&host->phase)) == old || !(phase & mask))
 			loom_pause(c);
 		c->ctl->initial_tasks = host->initial_tasks;
 		c->ctl->sample = host->sample;
-		/* Release: pairs with the acquire below, and covers what this worker has acquired. */
+		/* Release: pairs with the acquire of the other workers below. It covers what this worker has acquired
+		 * from the host. */
 		loom_store_release_dev(&c->ctl->phase, phase);
 	} else {
 		while ((phase = loom_load_acquire_dev(&c->ctl->phase)) == old || !(phase & mask))
@@ -234,7 +239,7 @@ LOOM_FN uint32_t loom_gpu_poll_phase(struct loom_ctx *c, uint32_t old, uint32_t 
 	return phase;
 }
 
-/* Waits for READY or RETIRE. GO phases and the initial 0 are multiples of 4. */
+/* Waits for READY or RETIRE, and returns it. It ignores GO phases and the initial 0, which are multiples of 4. */
 LOOM_FN uint32_t loom_gpu_park(struct loom_ctx *c)
 {
 	uint32_t phase = 0;
@@ -244,7 +249,7 @@ LOOM_FN uint32_t loom_gpu_park(struct loom_ctx *c)
 	return (uint32_t)loom_from_lane0(c, phase);
 }
 
-/* Waits for GO or RETIRE. */
+/* Waits for GO or RETIRE, and returns it. */
 LOOM_FN uint32_t loom_gpu_await_go(struct loom_ctx *c, uint32_t ready)
 {
 	uint32_t phase = 0;
@@ -255,7 +260,7 @@ LOOM_FN uint32_t loom_gpu_await_go(struct loom_ctx *c, uint32_t ready)
 	return (uint32_t)loom_from_lane0(c, phase);
 }
 
-/* Resets private memory and the random state for sample `n`. */
+/* Zeroes private memory, and sets the random state for sample `n`. */
 LOOM_FN void loom_gpu_refresh(struct loom_ctx *c, uint64_t n)
 {
 	uint64_t *local = (uint64_t *)(loom_gpu_shared + loom_gpu_slot() % LOOM_WORKERS_PER_BLOCK *
@@ -268,9 +273,10 @@ LOOM_FN void loom_gpu_refresh(struct loom_ctx *c, uint64_t n)
 	loom_barrier_lanes(c);
 }
 
-/* Worker 0: whether the workers leave, because no order came for a time. Host and device each write a word and then read
- * the other's, with a full fence between: either this worker sees the new order, or the host sees that it asks, and waits until
- * it has decided. tests/models/resident.pml */
+/* Called by the first worker after a time without an order. Returns 1 if the resident workers leave. Host and device
+ * each write a word, execute a full fence, and then read the other's word. So either this worker sees the new order, or
+ * the host sees LOOM_GPU_ASKS. In the second case the host waits until this worker has decided. Model:
+ * tests/models/resident.pml. */
 LOOM_FN int loom_gpu_leaves(uint32_t last)
 {
 	struct loom_gpu_words *words = loom_gpu.words;
@@ -281,16 +287,16 @@ LOOM_FN int loom_gpu_leaves(uint32_t last)
 	return leaves;
 }
 
-/* Resident workers: the phase that follows `last`, or RETIRE, also when they leave. A worker may be so late that the gate has
- * the phase already. */
+/* For resident workers: waits for the phase that follows `last`, and returns it. Returns RETIRE if the launch ends or
+ * the workers leave. If this worker is late, the gate may already have the phase. */
 LOOM_FN uint32_t loom_gpu_await_order(struct loom_ctx *c, uint32_t last)
 {
 	uint32_t phase = last;
 	if (c->lane == 0 && c->worker == c->first) {
 		uint64_t order, since = loom_clock_ns(c);
-		/* Acquire: pairs with the release of the host, which has set up the sample. */
+		/* Acquire: pairs with the release by which the host stores the order after it has set up the sample. */
 		while ((phase = (uint32_t)((order = loom_load_acquire_sys(&loom_gpu.words->order)) >> 32)) == last) {
-			/* Not while others are on their way to what the gate has now. */
+			/* The workers may leave only when all of them have reached the phase `last`. */
 			int idle = loom_clock_ns(c) - since > loom_gpu.idle_ns &&
 				   loom_load_relaxed_dev(&loom_gpu.gate->settled) == last;
 			if (idle && loom_gpu_leaves(last)) {
@@ -299,7 +305,7 @@ LOOM_FN uint32_t loom_gpu_await_order(struct loom_ctx *c, uint32_t last)
 			}
 			loom_pause(c);
 		}
-		if (LOOM_PHASE_IS_GO(phase)) { /* with RETIRE others may still be in a sample that was stopped */
+		if (LOOM_PHASE_IS_GO(phase)) { /* with RETIRE, other workers may still read these words in a stopped sample */
 			c->ctl->initial_tasks = (uint32_t)order;
 			c->ctl->sample = LOOM_PHASE_SAMPLE(phase);
 			loom_store_relaxed_sys(&loom_gpu.words->began_ns, loom_clock_ns(c));
@@ -312,7 +318,8 @@ LOOM_FN uint32_t loom_gpu_await_order(struct loom_ctx *c, uint32_t last)
 	return (uint32_t)loom_from_lane0(c, phase);
 }
 
-/* Resident workers, which are about to end: the gate has no RETIRE for those to come. */
+/* Called by resident workers that are about to end. The last of them removes RETIRE from the gate, because the next
+ * launch must not find it there. */
 LOOM_FN void loom_gpu_part(struct loom_ctx *c)
 {
 	struct loom_gpu_gate *g = loom_gpu.gate;
@@ -327,18 +334,18 @@ LOOM_FN void loom_gpu_part(struct loom_ctx *c)
 LOOM_FN void loom_gpu_arrive(struct loom_ctx *c, uint32_t ready)
 {
 	struct loom_gpu_gate *g = loom_gpu.gate;
-	/* Acquire and release: the last worker acquires the work of all, and releases it to the host. */
+	/* Acquire and release: the last worker acquires the work of all workers, and releases it to the host. */
 	if (c->lane != 0 || loom_fetch_add_acq_rel_dev(&g->arrived, 1u) + 1 != c->count)
 		return;
 	loom_store_relaxed_dev(&g->settled, ready);
-	/* Relaxed: no worker returns here before the host has loaded `ready`. */
+	/* Relaxed: no worker uses these words again before the host has loaded `ready`. */
 	loom_store_relaxed_dev(&g->arrived, 0u);
 	loom_store_relaxed_dev(&g->finished, 0u);
 	loom_store_release_sys(&loom_gpu.words->ready, ready);
 }
 
-/* What init() of the policies would write, and the host would copy; and the tasks. Neighbouring lanes take neighbouring
- * pieces: all of them wait for memory once. */
+/* Stores what init() of the policies would write and the host would copy. Also copies the initial tasks. Neighbouring
+ * lanes take neighbouring pieces, so their waits for memory overlap. */
 LOOM_FN void loom_gpu_reset(struct loom_ctx *c, const struct loom_gpu_order *order)
 {
 	uint64_t lanes = (uint64_t)loom_gpu.count * LOOM_LANES;
@@ -357,10 +364,10 @@ LOOM_FN void loom_gpu_reset(struct loom_ctx *c, const struct loom_gpu_order *ord
 	LOOM_NO_UNROLL
 	for (uint64_t i = first; i < words; i += lanes)
 		to[i] = from[i];
-	loom_barrier_lanes(c); /* lane 0 passes on the stores of all lanes */
+	loom_barrier_lanes(c); /* afterwards lane 0 can release the stores of all lanes */
 }
 
-/* Returns GO when all workers of this launch have reset memory. */
+/* Waits until all workers of this launch have reset memory. Returns the GO phase of `order`. */
 LOOM_FN uint32_t loom_gpu_meet(struct loom_ctx *c, const struct loom_gpu_order *order)
 {
 	struct loom_gpu_gate *g = loom_gpu.gate;
@@ -370,7 +377,8 @@ LOOM_FN uint32_t loom_gpu_meet(struct loom_ctx *c, const struct loom_gpu_order *
 			g->ctl.sample = LOOM_PHASE_SAMPLE(order->phase);
 			loom_store_relaxed_sys(&loom_gpu.words->began_ns, loom_clock_ns(c));
 		}
-		/* Acquire and release: the last worker acquires the resets of all, and passes them on by the phase. */
+		/* Acquire and release: the last worker acquires the resets of all workers. Its store of the phase
+		 * releases them. */
 		if (loom_fetch_add_acq_rel_dev(&g->arrived, 1u) + 1 == c->count) {
 			loom_store_relaxed_dev(&g->arrived, 0u);
 			loom_store_relaxed_dev(&g->finished, 0u);
@@ -384,14 +392,15 @@ LOOM_FN uint32_t loom_gpu_meet(struct loom_ctx *c, const struct loom_gpu_order *
 	return order->phase;
 }
 
-/* In a kernel that began with READY: waits for GO of this sample or for RETIRE. The device's copy of the phase may
- * still be that of an earlier sample. */
+/* For a kernel that began with READY: waits for GO of this sample or for RETIRE, and returns it. The device's copy of
+ * the phase may still be that of an earlier sample, so other phases are ignored. */
 LOOM_FN uint32_t loom_gpu_await_this(struct loom_ctx *c, uint32_t go)
 {
 	struct loom_ctl *host = loom_gpu.ctl;
 	uint32_t phase = 0;
 	if (c->lane == 0 && c->worker == c->first) {
-		/* Acquire: pairs with the release of the host, which acquired the resets of all devices. */
+		/* Acquire: pairs with the host's release. Before it, the host has acquired the resets of all
+		 * devices. */
 		while ((phase = loom_load_acquire_sys(&host->phase)) != go && phase != LOOM_PHASE_RETIRE)
 			loom_pause(c);
 		c->ctl->initial_tasks = host->initial_tasks;
@@ -405,7 +414,7 @@ LOOM_FN uint32_t loom_gpu_await_this(struct loom_ctx *c, uint32_t go)
 	return (uint32_t)loom_from_lane0(c, phase);
 }
 
-/* The last worker of a kept sample. */
+/* Called by the last worker of a sample in a kept launch. Reports the end of the sample to the host. */
 LOOM_FN void loom_gpu_conclude(uint32_t go, const struct loom_gpu_order *order)
 {
 	struct loom_gpu_gate *g = loom_gpu.gate;
@@ -413,7 +422,7 @@ LOOM_FN void loom_gpu_conclude(uint32_t go, const struct loom_gpu_order *order)
 	uint64_t tally = loom_load_relaxed_dev(&g->tally);
 	loom_store_relaxed_sys(&words->tally, tally);
 	loom_store_relaxed_dev(&g->tally, (uint64_t)0);
-	if (order->kept != LOOM_GPU_RESIDENT) /* for a kernel with the same parameter */
+	if (order->kept != LOOM_GPU_RESIDENT) /* a later kernel with the same parameter must not find its phase here */
 		loom_store_relaxed_dev(&g->ctl.phase, LOOM_GPU_NO_PHASE);
 	loom_store_relaxed_dev(&g->settled, go);
 	if (order->kept == LOOM_GPU_ONE_RUN || order->kept == LOOM_GPU_RESIDENT) {
@@ -431,15 +440,16 @@ LOOM_FN void loom_gpu_conclude(uint32_t go, const struct loom_gpu_order *order)
 
 LOOM_FN void loom_gpu_finish(struct loom_ctx *c, uint32_t go, const struct loom_gpu_order *order)
 {
-	loom_barrier_lanes(c); /* the barrier orders the stores of the other lanes */
+	loom_barrier_lanes(c); /* orders the stores of the other lanes before those of lane 0 */
 	if (c->lane != 0)
 		return;
 	if (c->counters)
 		c->counters->end_ns = loom_clock_ns(c);
 	loom_gpu_stage(c, LOOM_GPU_FINISHED);
-	if (order->kept) /* relaxed: ordered by the addition below */
+	if (order->kept) /* relaxed, because the addition to `finished` below orders it */
 		loom_fetch_add_relaxed_dev(&loom_gpu.gate->tally, LOOM_TALLY(c->counters));
-	/* Ordered as in loom_gpu_arrive(). The host's acquire of `done` covers the results of all workers. */
+	/* Acquire and release, as in loom_gpu_arrive(). When the host acquires `done`, it sees the results of all
+	 * workers. */
 	if (loom_fetch_add_acq_rel_dev(&loom_gpu.gate->finished, 1u) + 1 == c->count) {
 		loom_store_relaxed_sys(&loom_gpu.words->ended_ns, loom_clock_ns(c));
 		if (order->kept)
@@ -449,7 +459,7 @@ LOOM_FN void loom_gpu_finish(struct loom_ctx *c, uint32_t go, const struct loom_
 	}
 }
 
-/* Runs a sample. Inlined in the kernel function, where addresses of shared memory are constants. */
+/* Runs a sample. It is inlined in the kernel function, because addresses of shared memory are constants there. */
 LOOM_FN void loom_gpu_sample(uint64_t random)
 {
 	struct loom_ctx c;
@@ -462,7 +472,7 @@ LOOM_FN void loom_gpu_sample(uint64_t random)
 }
 
 #ifdef LOOM_GPU_WATCH
-/* Runs in the threads that follow those of the workers: the monitor's wave. */
+/* Runs the monitor. Its threads follow those of the workers in the block. */
 LOOM_FN void loom_gpu_monitor(void)
 {
 	struct loom_ctx c;
@@ -473,7 +483,8 @@ LOOM_FN void loom_gpu_monitor(void)
 }
 #endif
 
-/* The sample's GO or RETIRE, when this worker is ready for it. `last`: of its last sample; LOOM_GPU_NO_PHASE: none. */
+/* Waits until this worker may begin the next sample. Returns the GO phase of that sample, or RETIRE. last: GO phase of
+ * this worker's last sample, or LOOM_GPU_NO_PHASE if there was none. */
 LOOM_FN uint32_t loom_gpu_get_ready(struct loom_ctx *c, uint32_t last, const struct loom_gpu_order *order)
 {
 	uint32_t ready = !order->kept			  ? loom_gpu_park(c)
@@ -481,7 +492,7 @@ LOOM_FN uint32_t loom_gpu_get_ready(struct loom_ctx *c, uint32_t last, const str
 						     : loom_gpu_await_order(c, last);
 	if (ready == LOOM_PHASE_RETIRE)
 		return ready;
-	loom_gpu_refresh(c, LOOM_PHASE_SAMPLE(ready)); /* not part of the measured time */
+	loom_gpu_refresh(c, LOOM_PHASE_SAMPLE(ready)); /* the time of this call is not measured */
 	if (order->kept)
 		loom_gpu_reset(c, order);
 	loom_gpu_stage(c, LOOM_GPU_READY);
@@ -515,7 +526,7 @@ LOOM_KERNEL loom_gpu_work(uint64_t step)
 	loom_gpu_context(&c);
 	loom_gpu_find_own(&c);
 	if (loom_from_lane0(&c, loom_load_relaxed_dev(&c.ctl->stop)))
-		return; /* an earlier step stopped the sample */
+		return; /* an earlier step has stopped the sample */
 	loom_gpu_refresh(&c, step);
 	loom_set_state(&c, LOOM_STATE_TASKS);
 	if (step == 0 && c.lane == 0 && c.counters)

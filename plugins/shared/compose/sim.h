@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device layer on a simulated GPU. dev.h includes this header in programs for simulated GPUs, and has the contract.
+/* The device layer on a simulated GPU. dev.h includes this header in programs for simulated GPUs, and documents the
+ * functions.
  *
- * A program is composed as for GPUs and compiled for the host as C++. A worker has one lane and is a fiber. All fibers
- * run on one thread, so accesses are ordinary ones. Each access first adds its cost to the virtual clock. The worker
- * yields at the horizon, which is the time when another entity is due. */
+ * A program is composed as for GPUs, and compiled for the host as C++. A worker has one lane and is a fiber. All fibers
+ * run on one thread, so accesses are ordinary loads and stores. Each access first adds its cost to the virtual clock.
+ * The worker yields when the clock reaches the horizon, which is the time at which another entity (worker or agent) is
+ * due. */
 #ifndef COMPOSE_SIM_H
 #define COMPOSE_SIM_H
 
@@ -13,8 +15,8 @@
 extern "C" {
 #endif
 
-/* Costs of accesses, in ns. X(name, default, what). local: memory of the same device. host: memory of the host. peer:
- * memory of another device. */
+/* Costs of accesses in ns, as X(name, default, description). local: memory of the same device. host: memory of the
+ * host. peer: memory of another device. */
 #define LOOM_SIM_COSTS(X)                                                                                              \
 	X(load_local, "200", "a load from the device's own memory")                                                    \
 	X(load_host, "1100", "a load from host memory")                                                                \
@@ -37,15 +39,15 @@ enum loom_sim_cost {
 	    LOOM_SIM_COST_COUNT
 };
 
-/* Memory of one owner: the number of a device, or one of these. */
+/* Owners of memory: the number of a device, or one of these. Accesses to the private memory of workers cost nothing. */
 enum { LOOM_SIM_HOST = -1, LOOM_SIM_PRIVATE = -2 };
 struct loom_sim_range {
 	uintptr_t begin, bytes;
 	int32_t owner;
-	uint32_t watched; /* number of the agent that waits for stores, from 1; 0: none */
+	uint32_t watched; /* number of the agent that waits for stores to this memory, counted from 1; 0: none */
 };
 
-/* The ranges of a worker's last accesses, the last one first. */
+/* The memory ranges that a worker accessed last, the latest first. */
 #define LOOM_SIM_RANGES 4
 struct loom_sim_recent {
 	struct loom_sim_range range[LOOM_SIM_RANGES];
@@ -55,20 +57,21 @@ struct loom_sim_recent {
 struct loom_sim {
 	uint64_t now;                   /* the virtual clock, in ns */
 	uint64_t horizon;               /* the virtual time at which the worker yields */
-	uint64_t events;                /* accesses with a cost and steps of agents, in this sample */
-	uint64_t changed;               /* time of the last change by any entity, or the end of a computation */
-	struct loom_sim_recent *recent; /* ranges of the running worker */
-	const uint32_t *cost;           /* [LOOM_SIM_COST_COUNT], costs of the running device */
-	int32_t device;                 /* the running device */
-	uint32_t waiting;               /* 1: the worker waits for another entity */
-	uint64_t waited_at;             /* time of the last wait */
-	struct loom_ctl *ctl;           /* the host's words of the running rank */
-	/* 1: a worker of that rank exited without a stop request; with shared tasks, a worker of any rank. */
+	uint64_t events;                /* number of accesses with a cost, plus steps of agents, in this sample */
+	uint64_t changed;               /* virtual time of the last change by any entity; computations count until their end */
+	struct loom_sim_recent *recent; /* recent ranges of the running worker */
+	const uint32_t *cost;           /* [LOOM_SIM_COST_COUNT]: costs of accesses by the running device, in ns */
+	int32_t device;                 /* number of the device whose worker runs */
+	uint32_t waiting;               /* 1: the running worker waits for another entity */
+	uint64_t waited_at;             /* virtual time of the last wait */
+	struct loom_ctl *ctl;           /* control words of the running rank */
+	/* 1: a worker of the running rank exited without a stop request. If ranks share tasks, a worker of any rank
+	 * counts. */
 	uint64_t ended;
 	void (*yield)(struct loom_sim *sim);
-	void (*ended_early)(struct loom_sim *sim);              /* called if a task starts after the sample */
-	void (*find)(struct loom_sim *sim, uintptr_t address);  /* makes the address's range the first of `recent` */
-	void (*stored)(struct loom_sim *sim, uint32_t watched); /* called after a store to watched memory */
+	void (*ended_early)(struct loom_sim *sim);              /* called if a task starts after the sample has ended */
+	void (*find)(struct loom_sim *sim, uintptr_t address);  /* makes the range of the address the first of `recent` */
+	void (*stored)(struct loom_sim *sim, uint32_t watched); /* called at a store to watched memory */
 };
 
 #ifdef __cplusplus
@@ -108,7 +111,8 @@ LOOM_FN const struct loom_sim_range *loom_sim_range(const void *p)
 	return r;
 }
 
-/* Charges an access. local: index of the first of three costs. Returns loom_sim_range.watched. */
+/* Adds the cost of an access to the virtual clock. local: index of the first of three costs, for local, host and peer
+ * memory. Returns the field `watched` of the memory's range. */
 LOOM_FN uint32_t loom_sim_access(const void *p, uint32_t local)
 {
 	struct loom_sim *sim = loom_sim;
@@ -134,7 +138,7 @@ LOOM_FN void loom_sim_changed(uint32_t watched)
 		sim->stored(sim, watched);
 }
 
-/* Charges a change for which other entities may wait. */
+/* Adds the cost of a change, and records the change, because other entities may wait for it. */
 LOOM_FN void loom_sim_change(const void *p, uint32_t local)
 {
 	loom_sim_changed(loom_sim_access(p, local));
@@ -224,7 +228,8 @@ LOOM_FN uint64_t loom_load_marked_sys(const uint64_t *p, uint64_t *data)
 #define loom_fence_release_sys()             loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_sys])
 #define loom_fence_seq_cst_sys()             loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_sys])
 
-/* Advances virtual time for a computation, which is not a stall. */
+/* Adds the time of a computation to the virtual clock. The computation counts as a change, so that a long one does not
+ * look like a stall. */
 LOOM_FN void loom_sim_compute(uint64_t ns)
 {
 	struct loom_sim *sim = loom_sim;
@@ -260,7 +265,7 @@ LOOM_FN uint64_t loom_clock_ns(const struct loom_ctx *c)
 	return loom_sim->now;
 }
 
-/* A worker has one lane. */
+/* A worker has one lane, so the barrier is empty. */
 LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 {
 	(void)c;
@@ -277,7 +282,7 @@ LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 
 #include "gpu.h"
 
-/* Outlining saves no registers here. */
+/* Outlining saves no registers in a program for the host, so these calls are inlined. */
 #undef LOOM_OUTLINED
 #undef LOOM_OUTLINED_COLLECTIVE
 

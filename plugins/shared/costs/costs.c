@@ -10,7 +10,7 @@
 
 #include "lib/text.h"
 
-#define LONGEST_NS 1e11 /* limit on the cost of a task, so that sums of COSTS_MOST tasks stay below 2^63 */
+#define LONGEST_NS 1e11 /* limit on the cost of a task in ns, so that sums of COSTS_MOST costs stay below 2^63 */
 
 void costs_free(struct costs *c)
 {
@@ -29,7 +29,7 @@ static int whole(const cJSON *item, double most, uint64_t *value)
 	return 1;
 }
 
-/* Which object has which id: entry[id]. */
+/* Stores the JSON object of task `id` in entry[id]. Adds the number of predecessors of all tasks to *edges. */
 static int sort_by_id(const struct loom_host *host, const char *name, const cJSON *tasks, uint64_t n,
 		      const cJSON **entry, uint64_t *edges, struct loom_error *err)
 {
@@ -167,7 +167,7 @@ int costs_write(const struct loom_host *host, const char *path, const uint64_t *
 	return failed ? LOOM_FAIL(host, err, LOOM_EIO, "%s: %s", path, strerror(errno)) : 0;
 }
 
-/* By Kahn's order: a task is taken when all before it were. */
+/* Takes tasks in Kahn's order: a task is taken when all its predecessors have been taken. */
 int64_t costs_critical_path(const struct costs *c)
 {
 	uint64_t n = c->tasks, edges = c->first_after[n], taken = 0, put = 0, longest = 0;
@@ -175,7 +175,7 @@ int64_t costs_critical_path(const struct costs *c)
 	uint32_t *open = calloc(n, sizeof(*open)), *queue = calloc(n, sizeof(*queue)), *next = malloc((edges + 1) * 4);
 	uint64_t *first = calloc(n + 2, sizeof(*first));
 	if (start && open && queue && next && first) {
-		/* Successors, sorted by the task that they follow. */
+		/* next[] has the successors of all tasks. The successors of task i are at first[i] to first[i + 1]. */
 		for (uint64_t e = 0; e < edges; e++)
 			first[c->after[e] + 2]++;
 		for (uint64_t i = 0; i <= n; i++)

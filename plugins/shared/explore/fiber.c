@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Sanitizers must be notified of each switch of stacks. */
+/* The macros below notify sanitizers of each switch of stacks. */
 #include "lib/align.h"
 #if defined(__has_feature)
 #define FIBER_HAS(feature) __has_feature(feature)
@@ -36,7 +36,8 @@
 #endif
 
 #ifdef __x86_64__
-/* Saves the callee-saved registers and continues the other fiber. Control words of floating point are equal in all. */
+/* Saves the callee-saved registers and continues the other fiber. It does not save the control words of floating point,
+ * because they are equal in all fibers. */
 void sim_fiber_swap(void **from, void *to);
 __asm__(".text\n"
 	".p2align 4\n"
@@ -60,13 +61,14 @@ __asm__(".text\n"
 	"	ret\n"
 	".size sim_fiber_swap, . - sim_fiber_swap\n");
 
-/* Returns the offset of a stack's top. Thousands of stacks with equal page offsets would compete for few cache sets. */
+/* Returns the distance of the first frame from the end of the stack, which differs between stacks. If thousands of
+ * stacks had equal page offsets, they would compete for a few sets of the cache. */
 static size_t colour(const struct fiber *f)
 {
 	return ((uintptr_t)f->stack >> 12) * 0x9e3779b9u % 16 * 128;
 }
 
-/* Makes the initial frame: six registers, the address of main(), a return address. */
+/* Makes the initial frame: six registers, the address of main(), and a return address of NULL. */
 static void prepare(struct fiber *f, void (*main)(void))
 {
 	void **top = (void **)(f->stack + f->bytes - colour(f)) - 1;
@@ -153,7 +155,7 @@ void fiber_arrive(struct fiber *me, struct fiber *from)
 	char *stack = from->stack;
 	size_t bytes = from->bytes;
 	ASAN_ARRIVE(me, &stack, &bytes);
-	if (!from->stack) { /* the thread's own stack, whose bounds come from the sanitizer */
+	if (!from->stack) { /* `from` runs on the thread's own stack, and only the sanitizer knows its bounds */
 		from->stack = stack;
 		from->bytes = bytes;
 	}

@@ -10,24 +10,24 @@
 
 struct fiber {
 #ifdef __x86_64__
-	void *at; /* stack pointer while the fiber does not run */
+	void *at; /* stack pointer, valid while the fiber does not run */
 #else
 	ucontext_t at;
 #endif
-	char *stack; /* NULL: the thread's own stack */
+	char *stack; /* lowest address of the stack; NULL: the fiber uses the thread's own stack */
 	size_t bytes;
-	void *tsan, *asan; /* handles of the sanitizers */
+	void *tsan, *asan; /* handles of the sanitizers for this fiber */
 };
 
-/* Prepares a fiber that starts with main(), which must not return. The stack has a guard page. Returns 0 or errno. A
- * call for an abandoned fiber uses its stack again. */
+/* Prepares a fiber that starts with main(), which must not return. The stack has a guard page. A call for an abandoned
+ * fiber uses its stack again. Returns 0 or errno. */
 int fiber_make(struct fiber *f, size_t bytes, void (*main)(void));
 void fiber_free(struct fiber *f);
-/* Switches from the running fiber. Returns when another fiber switches back. */
+/* Switches from the running fiber `from` to `to`. Returns when another fiber switches back to `from`. */
 void fiber_switch(struct fiber *from, struct fiber *to);
-/* Must follow each switch, in the fiber that runs then. from: the fiber that made the switch. */
+/* Call it after each switch, in the fiber that then runs. me: that fiber. from: the fiber that made the switch. */
 void fiber_arrive(struct fiber *me, struct fiber *from);
-/* Called before a thread's first switch: records the thread's own stack. */
+/* Call it before a thread's first switch. It makes `f` the fiber of the thread's own stack. */
 void fiber_home(struct fiber *f);
 
 #endif

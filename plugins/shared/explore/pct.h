@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PCT, probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi, Nagarakatte: "A randomized scheduler with
- * probabilistic guarantees of finding bugs", ASPLOS 2010). The runnable entity of the highest priority runs. At a few
- * steps, drawn in advance, the running entity gets the lowest priority of all. This finds errors that need few but
- * ill-timed switches. As an extension, an entity that waits for another one gets the lowest priority, too; otherwise a
- * loop that polls would never end.
+ * probabilistic guarantees of finding bugs", ASPLOS 2010). The runnable entity (worker or agent) with the highest
+ * priority runs. At a few steps, drawn in advance, the running entity gets the lowest priority of all. This finds
+ * errors that need few switches, but at unlikely moments. Here an entity that waits for another one also gets the
+ * lowest priority, which is an extension of PCT. Otherwise a loop that polls would never end.
  *
- * rig/explore.c schedules the workers of tests with PCT, plugins/device_sim those of a simulation. */
+ * rig/explore.c schedules the workers of tests with PCT. plugins/device_sim schedules the workers of a simulation. */
 #ifndef GPULOOM_SHARED_PCT_H
 #define GPULOOM_SHARED_PCT_H
 
@@ -14,9 +14,9 @@
 #define PCT_CHANGES 4
 
 struct pct {
-	uint64_t random; /* never 0 */
+	uint64_t random; /* state of the random generator, never 0 */
 	uint64_t step;   /* number of steps so far */
-	uint64_t lowest; /* the last priority that pct_lower() gave */
+	uint64_t lowest; /* the lowest priority so far, which pct_lower() returned last */
 	uint64_t change[PCT_CHANGES];
 };
 
@@ -25,7 +25,7 @@ static inline void pct_start(struct pct *p, uint64_t seed)
 	*p = (struct pct){.random = seed | 1, .lowest = 1ull << 32};
 }
 
-/* Returns a number below `below`, by xorshift. */
+/* Returns a random number from 0 to `below` - 1, by xorshift. */
 static inline uint64_t pct_draw(struct pct *p, uint64_t below)
 {
 	p->random ^= p->random << 13;
@@ -34,7 +34,7 @@ static inline uint64_t pct_draw(struct pct *p, uint64_t below)
 	return (p->random >> 11) % below;
 }
 
-/* Returns the priority of a new entity, above all that pct_lower() gives. */
+/* Returns a random priority for a new entity. It is above all priorities that pct_lower() returns. */
 static inline uint64_t pct_priority(struct pct *p)
 {
 	return (1ull << 33) + pct_draw(p, 1u << 20);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An endpoint, and the memory of all ranks that it can access. A back end is a table of ops: libfabric (this folder) or
- * a simulated network (shared/simnet). Opening and share() are collective over the ranks. Only one thread at a time
- * calls the other ops. */
+/* A network endpoint, and the memory of all ranks that it can access. A back end is a table of ops, either over
+ * libfabric (this folder) or over a simulated network (shared/simnet). Opening and share() are collective over the
+ * ranks. Only one thread at a time calls the other ops. */
 #ifndef LOOM_SHARED_FABRIC_H
 #define LOOM_SHARED_FABRIC_H
 
@@ -9,70 +9,74 @@
 #include <gpuloom/clock.h>
 #include <gpuloom/trigger.h>
 
-/* State of the back end for an operation in flight. Its address must not change. */
+/* State that the back end keeps for an operation in flight. Its address must not change. */
 struct fabric_context {
 	void *internal[8]; /* struct fi_context2 */
 };
 
 struct fabric_want {
-	const char *provider; /* "auto", "tcp", or libfabric's own name with '+' for ';' */
-	const char *address;  /* address of the interface; "": loopback if all ranks share a host */
+	const char *provider; /* "auto", "tcp", or libfabric's name of a provider with '+' in place of ';' */
+	const char *address;  /* address of the interface; "": loopback if all ranks are on one host */
 	uint32_t trigger;     /* 1: libfabric's own triggered operations are needed */
 	uint32_t devices;     /* 1: operations also use device memory that the host cannot access */
-	uint32_t rma;	      /* 1: workers access the memory of other ranks, which excludes shm: nic_rma_start() */
-	uint32_t sleep;	      /* 1: the engine sleeps while it is idle */
+	/* 1: workers access the memory of other ranks (nic_rma_start()). Then provider = auto does not choose shm. */
+	uint32_t rma;
+	uint32_t sleep;	      /* 1: the NIC engine sleeps while it is idle, so a descriptor is needed */
 };
 
 struct fabric_io {
 	uint32_t op; /* enum loom_net_op */
 	uint32_t target;
-	loom_ref local, remote; /* already checked */
+	loom_ref local, remote; /* the caller has checked both */
 	uint64_t bytes;
 	uint64_t match;
 	uint32_t type;
-	uint32_t notify; /* PUT: immediate data; 0: none */
-	uint32_t fetch;	 /* ADD of 8 bytes, if fabric.fetches: the old value is stored behind `local` */
+	uint32_t notify; /* for PUT: number of the target's arrival word, sent as immediate data; 0: none */
+	/* 1: an ADD of 8 bytes stores the old value in the 8 bytes after `local`. Only if fabric.fetches is 1. */
+	uint32_t fetch;
 };
 
 enum fabric_what { FABRIC_DONE = 1, FABRIC_FAILED, FABRIC_ARRIVED };
 struct fabric_event {
 	uint32_t what;
-	int32_t status;                 /* set for FAILED: a positive FI_E* */
-	struct fabric_context *context; /* set for DONE and FAILED */
-	uint64_t notify;                /* set for ARRIVED */
+	int32_t status;                 /* for FABRIC_FAILED: a positive FI_E* code */
+	struct fabric_context *context; /* for FABRIC_DONE and FABRIC_FAILED */
+	uint64_t notify;                /* for FABRIC_ARRIVED: number of the arrival word */
 };
 
 struct fabric {
 	const struct fabric_ops *ops;
 	const struct loom_host *host;
 	char name[64]; /* name of the provider */
-	int fetches;   /* 1: adds are atomic, also with those of CPUs, and return the old value */
-	int fd;	       /* readable when poll() has work, if may_sleep() permits sleep; -1: none */
+	int fetches;   /* 1: adds are atomic with adds of CPUs, too, and can return the old value */
+	int fd;	       /* descriptor that is readable when poll() has work; sleep on it if may_sleep() returns 1; -1: none */
 };
 
-/* start() and notify() return 0 for an operation in flight; an event with `context` follows. LOOM_EAGAIN: no room,
- * retry. Otherwise the operation has failed, and *status is a positive errno. */
+/* start() and notify() return 0 for an operation in flight. An event with `context` follows when it ends. LOOM_EAGAIN:
+ * there was no room, so call again. Other codes mean that the operation has failed, and *status is a positive errno. */
 struct fabric_ops {
-	/* Closes only the endpoint. No operation ends afterwards, and the provider's threads change no counter. */
+	/* Closes only the endpoint. Afterwards no operation ends, and the provider's threads change no counter. */
 	void (*stop)(struct fabric *f);
 	void (*close)(struct fabric *f);
-	/* Registers the segments of this rank and collects those of the others. Called once. */
+	/* Registers the segments of this rank, and collects the keys of the other ranks' segments. Called once. */
 	int (*share)(struct fabric *f, const struct loom_segments *segments, struct loom_error *err);
-	/* Returns 0 if `bytes` at `ref` are shared memory of `rank`, else LOOM_EINVAL. */
+	/* Returns 0 if the `bytes` at `ref` are in a shared segment of `rank`, else LOOM_EINVAL. */
 	int (*check)(const struct fabric *f, uint32_t rank, loom_ref ref, uint64_t bytes);
-	/* Returns 1 if that device memory is accessed through a copy in host memory, by PUT, SEND and RECV only. NULL:
-	 * none is. */
+	/* Returns 1 if this device memory is accessed through a copy in host memory. Only PUT, SEND and RECV can use
+	 * such memory. NULL: no memory is staged. */
 	int (*staged)(const struct fabric *f, uint32_t rank, loom_ref ref);
 	int (*can_add)(const struct fabric *f, uint32_t type, uint64_t bytes); /* returns 0 or LOOM_ENOTSUP */
 	int (*start)(struct fabric *f, const struct fabric_io *io, struct fabric_context *context, int *status);
-	/* Puts 8 bytes with immediate data, for operations that cannot carry it. */
+	/* Notifies `target` by a put of 8 bytes with immediate data, after operations that cannot carry such data. */
 	int (*notify)(struct fabric *f, uint32_t target, uint32_t notify, struct fabric_context *context, int *status);
 	void (*cancel)(struct fabric *f, struct fabric_context *context); /* cancels a receive in flight */
-	/* Makes progress. Returns up to `room` events, or a negative number if the completion queue has failed. */
+	/* Makes progress. Returns the number of events, at most `room`. Returns a negative number if the completion
+	 * queue has failed. */
 	int (*poll)(struct fabric *f, struct fabric_event *event, uint32_t room);
-	int (*may_sleep)(struct fabric *f); /* whether to sleep on its fd, if it has one */
-	/* NULL, except under virtual time. attach: events wake this agent; NULL: none. due: returns when the next event
-	 * of this rank is due, or LOOM_NEVER. begin: begins a sample; operations in flight are forgotten. */
+	int (*may_sleep)(struct fabric *f); /* returns 1 if sleep on the descriptor is allowed */
+	/* Only under virtual time, else NULL. attach: sets the agent that events wake; NULL: none. due: returns when
+	 * the next event of this rank is due, or LOOM_NEVER. begin: begins a sample, and forgets operations in
+	 * flight. */
 	void (*attach)(struct fabric *f, const struct loom_clock *time, struct loom_agent *agent);
 	uint64_t (*due)(const struct fabric *f);
 	void (*begin)(struct fabric *f);
@@ -84,19 +88,20 @@ int fabric_ofi_open(const struct loom_host *host, const struct fabric_want *want
 const char *fabric_strerror(int status);
 extern const struct loom_known_leak fabric_known_leaks[]; /* leaks of libfabric: fabric_shm.c */
 
-/* fabric_work.c: deferred work. libfabric itself defers an operation until one of its counters has reached a threshold
- * (want->trigger). */
+/* fabric_work.c: deferred work, for want->trigger. libfabric itself defers an operation until a counter of libfabric
+ * has reached a threshold. */
 struct fabric_counter;
 struct fabric_counter *fabric_counter_open(struct fabric *f); /* returns NULL on failure */
-void fabric_counter_close(struct fabric_counter *c);          /* NULL is legal; pending work is lost */
+void fabric_counter_close(struct fabric_counter *c);          /* NULL is legal; pending operations are lost */
 void fabric_counter_add(struct fabric_counter *c, uint64_t n);
-/* Makes progress. Returns the number of completions, and of *failed operations. */
+/* Makes progress. Returns the number of completed operations, and in *failed the number of failed ones. */
 uint64_t fabric_counter_read(struct fabric_counter *c, uint64_t *failed);
-struct fabric_work { /* a work must not move until it is complete; events have its address as context */
+struct fabric_work { /* must not move until its operation is complete; events have its address as context */
 	void *internal[48];
 };
-/* Defers an operation until `fired` has reached `threshold`; then it runs and adds one to `done`. Only a failure, and
- * the arrival at the target, are events. Returns the same as start(). */
+/* Defers an operation until the counter `fired` has reached `threshold`. Then the operation runs and adds one to the
+ * counter `done`. Success causes no event on this rank, but a failure does, and so does the arrival at the target.
+ * Returns the same as start(). */
 int fabric_defer(struct fabric *f, const struct fabric_io *io, uint64_t threshold, struct fabric_counter *fired,
 		 struct fabric_counter *done, struct fabric_work *work, int *status);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device memory that the provider accesses itself (FI_HMEM). A test checks the provider's claim: the registration may
- * be rejected, and a write by the provider is compared. */
+/* Device memory that the provider accesses itself (FI_HMEM). The provider's claim is tested: the registration must
+ * succeed, and a write by the provider must arrive. */
 #include "fabric_ofi.h"
 
 #include <gpuloom/dev/dev.h>
@@ -20,7 +20,7 @@ static int await_completion(struct fabric_ofi *f, const void *context)
 	return n == 1 && entry.op_context == context ? 0 : -FI_EIO;
 }
 
-/* Writes eight bytes through the provider, reads them by the device's copy, and zeroes them again. */
+/* Writes eight bytes by the provider, reads and compares them by the device's copy, and zeroes them again. */
 static int test_write(struct fabric_ofi *f, const struct loom_segments *segments, uint32_t segment,
 		      const struct fabric_local *here)
 {

@@ -3,7 +3,7 @@
 #include "fabric_ofi.h"
 #include "fabric_key.h"
 
-#define TRIES 8 /* short keys may collide */
+#define TRIES 8 /* number of keys to try, because a short key may collide with another one */
 
 int fabric_register(struct fabric_ofi *f, struct fi_mr_attr *attr, struct fid_mr **mr)
 {
@@ -33,7 +33,7 @@ struct fabric_remote fabric_remote(const struct fabric_ofi *f, const struct fabr
 				     .staged = here->staged != 0};
 }
 
-/* Converts a code of libfabric. EAGAIN becomes LOOM_EAGAIN; any other code is a failure of this operation. */
+/* Converts a code of libfabric. EAGAIN becomes LOOM_EAGAIN. Any other error is a failure of this operation. */
 int fabric_result(ssize_t code, int *status)
 {
 	if (code == 0)

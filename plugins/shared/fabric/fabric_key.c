@@ -3,7 +3,7 @@
 
 #include <sys/random.h>
 
-/* Keys below this value could be found by trial. */
+/* Smaller keys are not used, because they could be found by trial. */
 #define GUESSED 0x10000u
 
 int fabric_key(uint64_t bytes, uint64_t *key)

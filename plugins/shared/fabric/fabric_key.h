@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys of registered memory. With providers like tcp, a process that has a connection and a key can read and write that
+/* Keys of registered memory. With providers like tcp, every process with a connection and a key can read and write the
  * memory. So keys must not be guessable. */
 #ifndef TRIGGER_FABRIC_KEY_H
 #define TRIGGER_FABRIC_KEY_H
 
 #include <stdint.h>
 
-/* Draws a random key for a provider whose keys have `bytes` bytes. Returns 0, or -1 and errno. */
+/* Draws a random key. bytes: size of the provider's keys. Returns 0, or -1 and errno. */
 int fabric_key(uint64_t bytes, uint64_t *key);
 
 #endif

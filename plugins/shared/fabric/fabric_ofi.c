@@ -28,8 +28,8 @@ static int check(const struct fabric *of, uint32_t rank, loom_ref ref, uint64_t 
 
 /* ---- memory ------------------------------------------------------------------------------------ */
 
-/* Finds device memory if operations on it are wanted: the memory itself, or a copy on the host. Only a process that
- * makes the device's calls itself can do this. */
+/* Finds the address of device memory, if operations on such memory are wanted. The result is the memory itself or, if
+ * the provider cannot access it, a copy on the host. Only the process that makes the device's calls can do this. */
 static int find_device(struct fabric_ofi *f, const struct loom_segments *segments, uint32_t i,
 		       struct fabric_local *here, struct loom_error *err)
 {
@@ -72,7 +72,7 @@ static int share(struct fabric *of, const struct loom_segments *segments, struct
 		if (!segments->at[i])
 			rc = find_device(f, segments, i, &f->local[i], err);
 		if (rc || !f->local[i].at || !f->local[i].bytes)
-			continue; /* size 0: operations on it are rejected */
+			continue; /* its size stays 0, so check() rejects operations on it */
 		int code =
 		    f->local[i].mr ? 0 : fabric_register_host(f, f->local[i].at, f->local[i].bytes, &f->local[i].mr);
 		if (code)
@@ -117,7 +117,7 @@ void fabric_ofi_close(struct fabric *of)
 		fi_close(&f->fabric->fid);
 	if (f->info)
 		fi_freeinfo(f->info);
-	if (!strcmp(f->is.name, "shm")) /* a rank that died may be the reason */
+	if (!strcmp(f->is.name, "shm")) /* a rank may have died, so remove its shared memory */
 		fabric_sweep_shm();
 	host->free(host, f->local);
 	host->free(host, f->remote);
@@ -154,7 +154,7 @@ static int notify_only(struct fabric *of, uint32_t target, uint32_t notify, stru
 static void cancel(struct fabric *of, struct fabric_context *context)
 {
 	struct fabric_ofi *f = fabric_ofi(of);
-	/* The event of the receive shows whether the cancel was too late. */
+	/* The event of the receive shows whether the cancel came too late. */
 	(void)fi_cancel(&f->ep->fid, f->staging ? fabric_staged_context(f, context) : context);
 }
 
@@ -175,7 +175,8 @@ static void ended(struct fabric_ofi *f, const struct fabric_context *context)
 		f->adding = NULL;
 }
 
-/* Returns whether the event belongs to the caller, and not to an operation of fabric_test() that ended late. */
+/* Returns 1 if the event is for the caller. Returns 0 for an operation of fabric_test() that ended late, and for an
+ * internal event of staging. */
 static int is_for_caller(struct fabric_ofi *f, struct fabric_event *e)
 {
 	if (f->tested && e->context >= f->test && e->context < f->test + FABRIC_TESTS)
@@ -209,8 +210,8 @@ static int take_events(struct fabric *of, struct fabric_event *event, uint32_t r
 	if (n < 0)
 		return LOOM_EIO;
 	for (ssize_t i = 0; i < n; i++) {
-		/* The sockets provider repeats the immediate data in the local completion. Only FI_REMOTE_WRITE
-		 * distinguishes the two events. */
+		/* If a put has immediate data, the sockets provider repeats these data in the sender's completion. Only
+		 * FI_REMOTE_WRITE shows that an event is an arrival. */
 		int arrived = (entry[i].flags & (FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA)) ==
 			      (FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
 		event[events] = (struct fabric_event){.what = arrived ? FABRIC_ARRIVED : FABRIC_DONE,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selects a provider and connects all ranks. An exchange follows every step that can fail on a single rank, so that all
- * ranks continue in the same way. */
+/* Selects a provider and connects all ranks. Some steps can fail on a single rank. After each of them the ranks
+ * exchange the result, so that all ranks continue in the same way. */
 #include "fabric_ofi.h"
 
 #include <errno.h>
@@ -19,7 +19,8 @@
 
 #define TEXT 400
 
-/* Returns 1 if all ranks agree, 0 if not, or a negative error if a rank has died. */
+/* Returns 1 if `mine` is not 0 on all ranks, and 0 if it is 0 on a rank. Returns a negative error if a rank has
+ * died. */
 static int all_agree(const struct loom_host *host, int mine, struct loom_error *err)
 {
 	uint8_t one = mine != 0;
@@ -33,7 +34,8 @@ static int all_agree(const struct loom_host *host, int mine, struct loom_error *
 	return rc ? rc : one;
 }
 
-/* Returns 1 if all ranks are on one host, where they share memory and loopback. */
+/* Returns 1 if all ranks are on one host, where they share memory and the loopback interface. Returns 0 if not, or an
+ * error. */
 static int one_host(const struct loom_host *host, struct loom_error *err)
 {
 	struct host_mark mine, *all = host->alloc(host, host->ranks * sizeof(*all));
@@ -50,7 +52,7 @@ static int one_host(const struct loom_host *host, struct loom_error *err)
 
 /* ---- one provider -------------------------------------------------------------------------------- */
 
-/* Expands a provider name: "tcp" is an abbreviation, and '+' stands for ';', which begins a comment in INI files. */
+/* Expands a provider name. "tcp" is an abbreviation. '+' stands for ';', because ';' begins a comment in INI files. */
 static void full_name(const char *name, char *out, size_t size)
 {
 	snprintf(out, size, "%s", !strcmp(name, "tcp") ? "tcp;ofi_rxm" : name);
@@ -76,18 +78,18 @@ static struct fi_info *get_info(const struct fabric_want *want, const char *prov
 	hints->domain_attr->threading = FI_THREAD_DOMAIN;
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	hints->domain_attr->av_type = FI_AV_TABLE;
-	/* An operation is complete when its data are in the target's memory, as flush() requires. */
+	/* With this flag, an operation completes when its data are in the target's memory, as flush() requires. */
 	hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
 	hints->fabric_attr->prov_name = strdup(provider);
-	int shared_memory = !strcmp(provider, "shm"); /* its endpoints are named by process, not by address */
+	int shared_memory = !strcmp(provider, "shm"); /* provider shm names endpoints by process, not by address */
 	const char *node = shared_memory || !*address ? NULL : address;
 	*code = fi_getinfo(FABRIC_API, node, NULL, node ? FI_SOURCE : 0, hints, &info);
 	fi_freeinfo(hints);
 	return *code ? NULL : info;
 }
 
-/* Opens the completion queue, for `sleep` with a descriptor if the provider has one. A descriptor makes each event
- * slightly slower. */
+/* Opens the completion queue. sleep: requests a descriptor to sleep on, if the provider has one. Without `sleep` there
+ * is none, because a descriptor makes each event slightly slower. */
 static int open_queue(struct fabric_ofi *f, int sleep)
 {
 	struct fi_cq_attr cq = {
@@ -141,7 +143,7 @@ static int open_endpoint(struct fabric_ofi *f, int sleep, char *why)
 	return code;
 }
 
-/* Finds the atomics that all ranks support. */
+/* Sets most_add to the limits of the atomics that all ranks support. */
 static int find_atomics(struct fabric_ofi *f, struct loom_error *err)
 {
 	const struct loom_host *host = f->is.host;
@@ -164,7 +166,7 @@ static int find_atomics(struct fabric_ofi *f, struct loom_error *err)
 	return rc;
 }
 
-/* Collects endpoint names and scratch memory of all ranks. */
+/* What exchange_addresses() collects from each rank. */
 struct endpoint {
 	char name[FABRIC_ADDRESS];
 	struct fabric_remote scratch;
@@ -190,8 +192,8 @@ static int exchange_addresses(struct fabric_ofi *f, char *why, struct loom_error
 		else if (!strcmp(f->is.name, "shm") && !fabric_mapped_shm(all[r].name))
 			code = -FI_ENOMEM;
 	}
-	/* Provider shm of libfabric 1.17 does not report that it cannot map a peer. The provider crashes at the first
-	 * write to that peer, and when the peers are closed. So the peers stay open. */
+	/* If a peer cannot be mapped, provider shm of libfabric 1.17 does not report it. The provider crashes at the
+	 * first write to that peer, and when the peers are closed. So the peers stay open. */
 	if (code == -FI_ENOMEM)
 		f->av = NULL;
 	if (code)
@@ -200,7 +202,8 @@ static int exchange_addresses(struct fabric_ofi *f, char *why, struct loom_error
 	return rc ? rc : code ? LOOM_EAGAIN : 0;
 }
 
-/* Opens and tests provider `name`. Returns 0 with *out, LOOM_EAGAIN with `why` (on all ranks), or an error. */
+/* Opens and tests provider `name`. Returns 0 with *out. Returns LOOM_EAGAIN on all ranks, with the reason in `why`, if
+ * the provider does not work. Other errors are final. */
 static int try_provider(const struct loom_host *host, const struct fabric_want *want, const char *name,
 	       const char *address, struct fabric **out, char *why, struct loom_error *err)
 {
@@ -223,14 +226,15 @@ static int try_provider(const struct loom_host *host, const struct fabric_want *
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
 	}
 	snprintf(f->is.name, sizeof(f->is.name), "%s", provider);
-	/* Provider net of libfabric 1.17 completes a put when the data have left, whatever op_flags say. */
+	/* In libfabric 1.17, provider net completes a put when the data have left, and ignores op_flags. */
 	f->ask_delivery = !strcmp(provider, "net");
-	/* Atomics are optional: provider shm has none together with FI_HMEM. */
+	/* The variants are: atomics and FI_HMEM, only FI_HMEM, only atomics, neither. Atomics are optional, because
+	 * provider shm does not have them together with FI_HMEM. */
 	for (int variant = want->devices ? 0 : 2; variant < 4 && !f->info; variant++) {
 		f->hmem = variant < 2;
 		f->info = get_info(want, provider, address, variant % 2 == 0, f->hmem, &code);
 	}
-	if (f->info && !provider[0]) /* the conf leaves the choice to libfabric */
+	if (f->info && !provider[0]) /* the name is empty, so libfabric has chosen */
 		snprintf(f->is.name, sizeof(f->is.name), "%s", f->info->fabric_attr->prov_name);
 	if (code)
 		snprintf(why, TEXT, "libfabric offers no such endpoint%s: %s",
@@ -246,13 +250,13 @@ static int try_provider(const struct loom_host *host, const struct fabric_want *
 		int all_connected = all_agree(host, !rc, err);
 		rc = all_connected < 0 ? all_connected : all_connected ? 0 : LOOM_EAGAIN;
 	}
-	if (!rc && !strcmp(f->is.name, "shm")) /* every rank has mapped every other one */
+	if (!rc && !strcmp(f->is.name, "shm")) /* every rank has mapped the memory of all others */
 		fabric_forget_shm(f);
 	if (!rc)
 		rc = find_atomics(f, err);
 	if (!rc) {
-		/* Provider shm of libfabric 1.17 confuses the operands of atomics in flight together with
-		 * FI_DELIVERY_COMPLETE. That happens too rarely for a test to detect it. */
+		/* In libfabric 1.17, provider shm confuses the operands of atomics if several with FI_DELIVERY_COMPLETE
+		 * are in flight. This happens too rarely for a test to detect it. */
 		f->add_alone = !strcmp(f->is.name, "shm");
 		rc = fabric_test(f, why, TEXT, err);
 	}
@@ -266,11 +270,12 @@ static int try_provider(const struct loom_host *host, const struct fabric_want *
 	return 0;
 }
 
-/* Provider shm keeps at least 16 MiB per rank in this folder; its own error is "No data available". */
+/* Provider shm keeps at least 16 MiB per rank in this folder. If there is less, its only error is "No data
+ * available". */
 #define SHM_FOLDER "/dev/shm"
 #define SHM_LEAST ((uint64_t)20 << 20)
 
-/* Writes why shared memory may be short, as a clause with the fix; "" if there is enough. */
+/* Writes to `text` why shared memory may be short, as a clause with the fix. Writes "" if there is enough. */
 static void check_shm_space(uint32_t ranks, char *text, size_t room)
 {
 	struct statvfs st;
@@ -286,7 +291,8 @@ static void check_shm_space(uint32_t ranks, char *text, size_t room)
 			 (double)st.f_bavail * (double)st.f_frsize / (1 << 20));
 }
 
-/* libfabric loads providers from the folder in this variable, even in a program with privileges. */
+/* Returns 1 if a program with privileges has FI_PROVIDER_PATH in its environment. Even then, libfabric loads providers
+ * from that folder. */
 static int loads_foreign_code(void)
 {
 	static const char name[] = "FI_PROVIDER_PATH=";
@@ -323,7 +329,7 @@ static int open_any(const struct loom_host *host, const struct fabric_want *want
 		if (!rc) {
 			struct fabric_ofi *f = fabric_ofi(*fabric);
 			LOOM_CHOICE(host, "trigger.atomics", "%s", f->most_add[0] ? "yes" : "no");
-			/* A shortage of shared memory can be fixed, so rank 0 warns. */
+			/* Rank 0 warns about a shortage of shared memory, because the user can fix it. */
 			LOOM_LOG(host, *shortage && !host->rank ? LOOM_LOG_WARN : LOOM_LOG_INFO, "fabric",
 				 "provider %s%s%s%s", f->is.name, f->most_add[0] ? "" : ", without atomics",
 				 *shortage ? ", which is slower than the first choice" : "", tried);
@@ -344,8 +350,9 @@ static int open_any(const struct loom_host *host, const struct fabric_want *want
 			 tried);
 }
 
-/* Providers install signal handlers when they open. Provider shm does so for SIGINT, SIGTERM, SIGBUS and SIGSEGV, to
- * unlink its files. Signals belong to the host, so the old handlers are restored. A stop request waits until then. */
+/* Providers install signal handlers when they open. For example, provider shm does so for SIGINT, SIGTERM, SIGBUS and
+ * SIGSEGV, to unlink its files. Signals belong to the host, so the old handlers are restored. Stop requests by signals
+ * are blocked until then. */
 int fabric_ofi_open(const struct loom_host *host, const struct fabric_want *want, struct fabric **fabric,
 	     struct loom_error *err)
 {

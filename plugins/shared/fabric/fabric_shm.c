@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of shared-memory endpoints. The provider names its region after the process. A killed rank leaves 16 MiB
- * behind, and a later process with the same number cannot open its own region. Here the name is removed when all ranks
- * have mapped the region. The name contains the identity of the process, so that a later process can remove the regions
- * of killed ones. */
+/* Names of endpoints of provider shm. The provider names its shared memory after the number of the process. A killed
+ * rank leaves 16 MiB behind, and a later process with the same number cannot open its own memory. Therefore this file
+ * sets another name, and removes the name when all ranks have mapped the memory. The name contains the identity of the
+ * process, so that a later process can remove the memory of killed ranks. */
 #include "fabric_ofi.h"
 
 #include <dirent.h>
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define NAMES "gpuloom-%llu-%llu-%llu-%llu" /* process namespace, process, its start time, current time */
+#define NAMES "gpuloom-%llu-%llu-%llu-%llu" /* PID namespace, process number, its start time, current time */
 
 static uint64_t process_namespace(void)
 {
@@ -22,7 +22,7 @@ static uint64_t process_namespace(void)
 	return stat("/proc/self/ns/pid", &s) ? 0 : s.st_ino;
 }
 
-/* Returns when a process started, in ticks since boot; 0: the process does not exist. */
+/* Returns the start time of a process in ticks since boot, or 0 if the process does not exist. */
 static uint64_t start_time(uint64_t pid)
 {
 	char path[64], text[512], *at;
@@ -34,7 +34,8 @@ static uint64_t start_time(uint64_t pid)
 	if (n <= 0)
 		return 0;
 	text[n] = 0;
-	at = strrchr(text, ')'); /* the program's name may contain any character; 20 fields follow it */
+	/* The program's name may contain any character. The start time is the 20th field after the name. */
+	at = strrchr(text, ')');
 	for (int field = 2; at && field < 22; field++)
 		at = strchr(at + 1, ' ');
 	return at ? strtoull(at, NULL, 10) : 0;
@@ -47,7 +48,8 @@ void fabric_sweep_shm(void)
 	struct dirent *e;
 	while (d && (e = readdir(d))) {
 		unsigned long long space, pid, start, time;
-		/* Only names of this namespace count: process numbers of others mean nothing here. */
+		/* Only names of this PID namespace count, because process numbers of other namespaces mean nothing
+		 * here. */
 		if (sscanf(e->d_name, NAMES, &space, &pid, &start, &time) == 4 && space == here &&
 		    start_time(pid) != start)
 			shm_unlink(e->d_name);
@@ -84,14 +86,15 @@ int fabric_mapped_shm(const char *peer)
 	int found = 0;
 	FILE *maps = fopen("/proc/self/maps", "re");
 	if (!maps)
-		return 1; /* unknown: trust the provider */
+		return 1; /* it is unknown, so trust the provider */
 	while (!found && fgets(line, sizeof(line), maps))
 		found = strstr(line, name) != NULL;
 	fclose(maps);
 	return found;
 }
 
-/* A node of the list of names that libfabric's signal handler walks: a name of 256 bytes, an address, two links. */
+/* libfabric keeps a list of names for its signal handler. A node has 288 bytes: a name of 256 bytes, an address, and
+ * two links. */
 const struct loom_known_leak fabric_known_leaks[] = {
     {"libfabric.so", 288,
      "libfabric 1.17 keeps the name of each endpoint of its provider shm, 288 bytes, until the process ends"},

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device memory that the network cannot access. The provider uses a copy in host memory, registered once. The NIC's
- * thread copies between the two while workers run.
+/* Staging of device memory that the network cannot access. The provider uses a copy in host memory, which is registered
+ * once. The NIC's thread copies between device memory and this copy while workers run.
  *
- * Data to send are copied out first. The data of a receive or a get are copied in before it completes. The target must
- * copy in the data of a put: when they are in its copy, a notice says where. The target copies, notifies its workers
- * and acknowledges; then the put completes. Gets and adds are rejected, because the target would have to act first. */
+ * Before a send or a put, the data are copied out of local device memory. Before a receive or a get completes, its data
+ * are copied in. After a put into staged memory, the target must copy the data in. So a notice follows the data and
+ * says where they are. The target copies them in, notifies its workers, and acknowledges the notice. Then the put
+ * completes. Gets from staged memory and adds to it are rejected, because the target would have to act before them. */
 #include "fabric_ofi.h"
 
 #define MOST 64u /* limit on operations in flight that need a second message, or a copy at their end */
 
-/* Immediate data beyond the notifications, which are below 2^20. */
+/* Bits of immediate data. Notifications of arrival words are below 2^20, so they use neither bit. */
 #define NOTICE (1u << 31)
 #define ACK (1u << 30)
 
-/* Says where the data of a put are. */
+/* Where the data of a put are in the target's memory. */
 struct staged_notice {
 	uint64_t ref, bytes, notify, pad;
 };
@@ -24,11 +25,11 @@ struct staged_op {
 	struct fabric_context *owner;
 	struct fabric_io io;
 	uint32_t state;
-	uint32_t left; /* OP_NOTICE: how many ends are missing, of the notice and of its acknowledgement */
-	int32_t status; /* for OP_FAILED */
+	uint32_t left; /* OP_NOTICE: how many of two events are missing, the end of the notice and its acknowledgement */
+	int32_t status; /* OP_FAILED: a positive FI_E* code */
 };
 
-struct staged_ack { /* acknowledges one notice of another rank */
+struct staged_ack { /* acknowledges a notice that another rank has sent */
 	struct fabric_context context; /* first member */
 	uint32_t in_flight, due;
 };
@@ -37,13 +38,14 @@ struct fabric_staging {
 	void *ctx; /* as in struct loom_segments */
 	int (*copy)(void *ctx, uint32_t segment, uint64_t offset, void *host, uint64_t bytes, int in,
 		    struct loom_error *err);
-	struct staged_notice *notice; /* [1 + ranks][MOST]: the notices of this rank, then those from each rank */
+	/* [1 + ranks][MOST]: first the notices that this rank sends, then those that it receives from each rank. */
+	struct staged_notice *notice;
 	struct fid_mr *mr;
-	struct fabric_remote *there; /* [ranks]: where the other ranks receive notices */
+	struct fabric_remote *there; /* [ranks]: the `notice` array of each rank */
 	struct staged_ack *ack;	    /* [ranks][MOST] */
-	uint32_t due;		    /* messages for which the provider had no room */
-	uint32_t failed;	    /* operations that failed without an event of the provider */
-	int32_t ack_failed;	    /* why an acknowledgement could not be sent; 0: all were sent */
+	uint32_t due;		    /* number of messages for which the provider had no room */
+	uint32_t failed;	    /* number of operations that failed without an event of the provider */
+	int32_t ack_failed;	    /* why an acknowledgement could not be sent, a positive FI_E* code; 0: all were sent */
 	struct staged_op op[MOST];
 };
 
@@ -92,7 +94,7 @@ int fabric_staged_start(struct fabric_ofi *f, const struct fabric_io *io, struct
 	struct staged_op *op = NULL;
 	*status = FI_EIO;
 	if (there && io->op != LOOM_NET_PUT)
-		return LOOM_EIO; /* The fire chose the target; posts were checked. */
+		return LOOM_EIO; /* The worker that fired chose this target. Other targets were checked at the post. */
 	for (uint32_t i = 0; (there || (here && inbound)) && i < MOST && !op; i++)
 		op = s->op[i].state == OP_FREE ? &s->op[i] : NULL;
 	if (!op && (there || (here && inbound)))
@@ -120,7 +122,8 @@ struct fabric_context *fabric_staged_context(struct fabric_ofi *f, struct fabric
 	return owner;
 }
 
-/* Handles the end of an operation, or of one of the two messages that it waits for. */
+/* Handles an event of an operation. In state OP_NOTICE, the second event ends the operation. Returns 1 if *e is an
+ * event for the caller. */
 static int op_ended(struct staged_op *op, int status, struct fabric_event *e)
 {
 	if (op->state == OP_NOTICE && !status && --op->left)
@@ -143,7 +146,7 @@ static int op_event(struct fabric_ofi *f, struct staged_op *op, struct fabric_ev
 	return op_ended(op, status, e);
 }
 
-/* ---- what others put here --------------------------------------------------------------------------------- */
+/* ---- what other ranks put here ---------------------------------------------------------------------------- */
 
 static void ack(struct fabric_ofi *f, struct staged_ack *a)
 {
@@ -159,7 +162,7 @@ static void ack(struct fabric_ofi *f, struct staged_ack *a)
 	s->ack_failed = code && !a->due ? (int32_t)-code : s->ack_failed;
 }
 
-/* Checks the notice, because another rank has written it. */
+/* Handles a notice, after a check, because another rank has written it. Returns 1 if *e is an event for the caller. */
 static int on_notice(struct fabric_ofi *f, uint32_t slot, struct fabric_event *e)
 {
 	struct fabric_staging *s = f->staging;
@@ -171,7 +174,8 @@ static int on_notice(struct fabric_ofi *f, uint32_t slot, struct fabric_event *e
 		return 1;
 	}
 	struct staged_ack *a = &s->ack[slot];
-	/* The other rank reuses the notice when it has the acknowledgement, which may be before the event here. */
+	/* The sender reuses the notice after the acknowledgement arrives. So the next notice may come before this rank
+	 * gets the end event of the last acknowledgement. */
 	if (!a->in_flight) {
 		ack(f, a);
 	} else {

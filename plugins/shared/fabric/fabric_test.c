@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests the claims of a provider. Each rank puts 8 bytes and 64 KiB to the next rank, with notification; that rank
- * compares them. Each rank adds atomically. Then it adds to a word to which a CPU adds, too: a provider that loads and
- * stores loses additions. */
+/* Tests the claims of a provider. Each rank puts 8 bytes and then 64 KiB to the next rank, with notification. The next
+ * rank compares the data. Then each rank adds atomically to its own memory. Last, it adds to a word to which a CPU adds
+ * at the same time. A provider that implements adds by loads and stores loses some of them. */
 #include "fabric_ofi.h"
 
 #include <gpuloom/dev/dev.h>
@@ -9,14 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TEST_NS 3000000000ull /* longer than the hub needs to end all ranks after one has died */
+#define TEST_NS 3000000000ull /* longer than the launcher needs to end all ranks after one has died */
 #define TEST_NOTIFY 0x7e57u
 
 struct test {
 	struct fabric_ofi *f;
 	uint64_t until;
 	int done, arrived, status;
-	uint32_t failed; /* first rank that failed */
+	uint32_t failed; /* first rank on which the test failed */
 };
 
 static void poll_once(struct test *t)
@@ -45,11 +45,11 @@ static void pattern(char *at, uint64_t bytes, uint64_t from)
 		at[i] = (char)(i * 131 + (i >> 8) + from + bytes);
 }
 
-/* Makes progress, which the neighbours may need, until all ranks are done. */
+/* Returns 0 if the test succeeded on all ranks. Else returns LOOM_EAGAIN, with t->failed, or an error. */
 static int agree(struct test *t, struct loom_error *err)
 {
-	/* Delivery is complete at the target. So this rank's operations are done, and those of its neighbour have
-	 * arrived: no rank needs this rank's progress any more. */
+	/* An operation completes when its data are at the target. So the operations of this rank are done, and those of
+	 * its neighbour have arrived. No rank needs further progress of this rank. */
 	uint8_t ok = !t->status, all[256];
 	const struct loom_host *host = t->f->is.host;
 	uint8_t *list = host->ranks <= sizeof(all) ? all : host->alloc(host, host->ranks);
@@ -90,9 +90,9 @@ static int put_and_compare(struct test *t, uint64_t bytes, struct loom_error *er
 	return agree(t, err);
 }
 
-/* Puts 8 bytes to each other rank, and receives as many. Provider shm of libfabric 1.17 connects to a peer at the first
- * operation, by a buffer of that peer. If payloads come first, the peer may unmap the memory of a third rank and crash.
- * So all ranks connect first. */
+/* Puts 8 bytes to each other rank, and receives 8 bytes from each. At the first operation, provider shm of libfabric
+ * 1.17 connects to a peer by a buffer of that peer. If larger data come first, the peer may unmap the memory of a third
+ * rank and crash. So all ranks connect first. */
 static int connect_all(struct test *t, struct loom_error *err)
 {
 	struct fabric_ofi *f = t->f;
@@ -131,7 +131,8 @@ static int add_one(struct test *t, uint64_t *from, struct fabric_context *contex
 	return code ? (int)-code : 0;
 }
 
-/* Adds to this rank's memory, all at once or one after the other. */
+/* Adds several times to this rank's memory. at_once: 1 if all adds may be in flight together, 0 if each waits for the
+ * one before. */
 static int add_and_compare(struct test *t, int at_once, struct loom_error *err)
 {
 	struct fabric_ofi *f = t->f;
@@ -171,7 +172,7 @@ static int test_adds(struct test *t, struct loom_error *err)
 #define FETCHES 64
 #define FETCH_NS 50000000ull
 
-/* Adds to the upper half of a word. */
+/* A thread that adds to the upper half of a word. */
 struct competitor {
 	uint64_t *word, added;
 	uint32_t stop;
@@ -187,7 +188,8 @@ static void *competitor(void *arg)
 	return NULL;
 }
 
-/* Fetches and adds to the lower half, one at a time, since the result of each is known then. Returns how often. */
+/* Fetches and adds to the lower half of the same word. Only one operation is in flight, so the result of each is known
+ * in advance. Returns the number of operations. */
 static int fetch_beside(struct test *t)
 {
 	struct fabric_ofi *f = t->f;
@@ -212,7 +214,7 @@ static int fetch_beside(struct test *t)
 	return n;
 }
 
-/* Sets `fetches` if no rank has lost an addition. */
+/* Sets `fetches` to 1 if no addition was lost on any rank. */
 static int test_fetches(struct test *t, struct loom_error *err)
 {
 	struct fabric_ofi *f = t->f;

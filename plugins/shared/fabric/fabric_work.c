@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The provider's deferred work queue (fi_trigger(3)). Without special hardware only provider sockets has one. As in
- * libfabric 1.17, only counters report completions. */
+/* The provider's deferred work queue (fi_trigger(3)). Without special hardware only provider sockets has such a queue.
+ * In libfabric 1.17 only counters report completions, so this file uses counters. */
 #include "fabric_ofi.h"
 
 #include <rdma/fi_trigger.h>

@@ -17,12 +17,12 @@
 
 #define MAGIC 0x3245444f434f4f4cull /* "LOOCODE2", little-endian */
 enum {
-	MOST_PROGRAMS = 512, /* limit on the files of a folder; the least recently used ones are removed */
-	STALE_S = 3600,      /* age of a temporary file in seconds after which its writer must have died */
+	MOST_PROGRAMS = 512, /* limit on the programs in a folder; above it the least recently used one is removed */
+	STALE_S = 3600,      /* age in seconds of a temporary file whose writer must have died */
 };
 
 struct head {
-	uint64_t magic, key_bytes, code_bytes, sum; /* sum: FNV-1a of this struct with a sum of 0, and of the code */
+	uint64_t magic, key_bytes, code_bytes, sum; /* sum: FNV-1a of this struct with sum = 0, and of the code */
 	struct resources resources;
 	uint32_t pad;
 };
@@ -39,7 +39,7 @@ void cache_folder(const char *path, char *folder, size_t room)
 	int n = 0;
 	if (path && *path)
 		n = snprintf(folder, room, "%s", path);
-	else if (xdg && *xdg == '/') /* the specification requires that relative paths are ignored */
+	else if (xdg && *xdg == '/') /* the XDG specification requires that relative paths are ignored */
 		n = snprintf(folder, room, "%s/gpuloom", xdg);
 	else if (home && *home)
 		n = snprintf(folder, room, "%s/.cache/gpuloom", home);
@@ -53,7 +53,8 @@ static int file_name(const char *folder, const char *key, size_t key_bytes, char
 	return *folder && n > 0 && (size_t)n < room;
 }
 
-/* The code runs with the rights of this process, so do not load a file that another user could write. */
+/* Returns 1 if no other user can write the file. Other files are not loaded, because the code runs with the rights of
+ * this process. */
 static int is_ours(int fd, uint64_t *bytes)
 {
 	struct stat st;
@@ -89,12 +90,12 @@ int cache_get(const struct loom_host *host, const char *folder, const char *key,
 	struct head head;
 	if (!file_name(folder, key, key_bytes, path, sizeof(path)))
 		return 0;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); /* an open of a FIFO does not block */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); /* O_NONBLOCK: opening a FIFO returns at once */
 	if (fd < 0)
 		return 0;
 	char *code = read_file(host, fd, key, key_bytes, &head);
 	if (code)
-		(void)futimens(fd, NULL); /* the time of the last use, for prune() */
+		(void)futimens(fd, NULL); /* sets the time of the last use, for prune() */
 	close(fd);
 	if (!code)
 		return 0;
@@ -122,7 +123,8 @@ static int make_folder(const char *folder)
 	}
 }
 
-/* Returns true for a file of the cache: 16 digits, ".code", and the suffix of mkostemp() until the file is complete. */
+/* Returns 1 for the name of a program in the cache: 16 hexadecimal digits and ".code". With whole = 0, returns 1 for a
+ * temporary file, whose name has the suffix of mkostemp(), too. */
 static int is_program(const char *name, int whole)
 {
 	size_t n = strlen(name);
@@ -130,8 +132,8 @@ static int is_program(const char *name, int whole)
 	       (whole ? n == 21 : n == 28 && name[21] == '.');
 }
 
-/* Removes temporary files of killed writers, and the oldest program if there are too many. Other processes may do the
- * same concurrently. */
+/* Removes temporary files of writers that have died, and the least recently used program if there are too many. Other
+ * processes may do the same concurrently. */
 static void prune(const char *folder)
 {
 	DIR *dir = opendir(folder);
@@ -172,7 +174,7 @@ int cache_put(const char *folder, const char *key, size_t key_bytes, const struc
 	if (code)
 		return code;
 	snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
-	int fd = mkostemp(temporary, O_CLOEXEC); /* creates it with mode 0600 */
+	int fd = mkostemp(temporary, O_CLOEXEC); /* the file has mode 0600 */
 	if (fd < 0)
 		return errno;
 	code = loom__write_all(fd, &head, sizeof(head));

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Driver calls that CUDA and HIP share, except for their names. calls.c of a vendor includes this header after it
- * defines
- *   VENDOR           its struct, with a struct gpu called gpu, the functions called api, number, device, work and copy
- *   API(Name)        a function: cuName
- *   HOST(Name)       one for host memory: cuMemHostName
+/* Driver calls that CUDA and HIP share, except for their names. The calls.c of a vendor includes this header after it
+ * has defined these macros:
+ *
+ *   VENDOR           the vendor's struct, with members gpu (a struct gpu), api, number, device, work and copy
+ *   API(Name)        the name of a function in `api`: cuName
+ *   HOST(Name)       the name of a function for host memory: cuMemHostName
  *   API_POINTER, API_MODULE, API_FUNCTION, API_HANDLE   types
  *   API_STREAM_CREATE, API_HOST_ALLOC, API_HOST_FREE, API_LAUNCH, API_LAUNCH_STEP   functions with other names
  *   API_STREAM_FLAGS, API_ALLOC_FLAGS, API_REGISTER_FLAGS, API_ORDINAL, API_REGISTERS, API_SHARED, API_NOT_READY,
  *   API_REGISTERED, API_HANDLE_FLAGS, API_RANGE_START, API_RANGE_SIZE, API_NO_CAPTURE   constants
- *   API_CAPTURE   the type of API_NO_CAPTURE; API_AT_LEAST: the last arguments of StreamWaitValue64
+ *   API_CAPTURE      the type of API_NO_CAPTURE
+ *   API_AT_LEAST     the last arguments of StreamWaitValue64
+ *
  * It also defines choose(), find_name(), find_limits(), is_host_memory(), stream_is_ours(), await_copy() and
  * reserve_stack(). */
 #ifndef GPULOOM_GPU_CALLS_H
@@ -106,8 +109,8 @@ static void host_unmap(struct gpu *d, void *host)
 	of(d)->api.HOST(Unregister)(host);
 }
 
-/* Portable: one registration serves all GPUs, and a GPU's host memory needs none. With HIP, registered memory is
- * fine-grained. */
+/* The flags make a registration portable, so one serves all GPUs. Host memory from host_alloc() of a GPU needs none.
+ * With HIP, registered memory is fine-grained. */
 static int host_map(struct gpu *d, void *host, uint64_t bytes, uint64_t *view, int *ours)
 {
 	int rc = CALL(of(d), HOST(Register), host, bytes, API_REGISTER_FLAGS);
@@ -154,7 +157,7 @@ static int owner(struct gpu *d, uint64_t at, int *number)
 	return CALL(of(d), API(PointerGetAttribute), number, API_ORDINAL, pointer(at));
 }
 
-/* Memory that the driver does not know, and memory of the host, has no GPU. */
+/* Host memory, and memory that the driver does not know, belongs to no GPU. Then *number stays -1. */
 static int range(struct gpu *d, uint64_t at, int *number, uint64_t *begin, uint64_t *bytes)
 {
 	VENDOR *c = of(d);
@@ -173,7 +176,8 @@ static int range(struct gpu *d, uint64_t at, int *number, uint64_t *begin, uint6
 	return rc;
 }
 
-/* Waits for a copy that was started with `rc`, in a stream that does not wait for the persistent kernel. */
+/* Waits for a copy in the copy stream. rc: the code of the call that started it. The stream does not wait for the
+ * persistent kernel. */
 static int await_copy(VENDOR *c, int rc);
 
 static int write_gpu(struct gpu *d, uint64_t to, const void *from, uint64_t bytes)
@@ -208,7 +212,7 @@ static int load(struct gpu *d, const struct cached *code, struct gpu_kernel *k)
 	if (rc != 0)
 		return rc;
 	k->module = module;
-	/* Loads the code now and not in a sample, even if the driver loads lazily. */
+	/* Loads the code at this point instead of during a sample, even if the driver loads lazily. */
 	rc = CALL(c, API(ModuleGetFunction), &function, module, COMPOSE_KERNEL);
 	if (rc == 0)
 		rc = CALL(c, API(ModuleGetGlobal), &launch, &k->launch_bytes, module, COMPOSE_LAUNCH);
@@ -234,7 +238,7 @@ static int launch(struct gpu *d, const struct gpu_kernel *k, uint32_t blocks, ui
 static int enqueue(struct gpu *d, void *stream, const struct gpu_kernel *k, uint32_t blocks, uint32_t threads,
 		   uint32_t shared, const void *parameter)
 {
-	void *arguments[] = {(void *)(uintptr_t)parameter}; /* copied during the call */
+	void *arguments[] = {(void *)(uintptr_t)parameter}; /* the driver copies it during the call */
 	return CALL(of(d), API_LAUNCH, k->function, blocks, 1, 1, threads, 1, 1, shared, stream, arguments);
 }
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels = launched: a sample is a stream of kernels, one per step of the workload. Between two steps the network is
- * notified that a step has ended; the next step starts when its inputs have arrived. The GPU's front end does both,
- * with words that the stream sets and awaits (gds), or the host does (hdn). kernels = graph: the calls of a sample are
- * recorded once, and each sample is one call. */
+/* With kernels = launched, a sample is a stream of kernels, one per step of the workload. When a step has ended, the
+ * network is notified. The next step starts when its inputs have arrived. Under the trigger gds, the GPU's front end
+ * does both, because the stream sets and awaits words. Under the trigger hdn, the host does both. With kernels = graph,
+ * the calls of a sample are recorded once, and each sample is one call. */
 #include <gpuloom/dev/dev.h>
 #include <gpuloom/workload.h>
 
 #include "gpu.h"
 
-/* Most steps in the stream at once. A stream has room for about a thousand calls. When it is full, a launch blocks
- * until the front end continues, which may depend on this thread. */
+/* Limit on the steps in the stream at once. A stream has room for about a thousand calls. When it is full, a launch
+ * blocks until the front end continues, which may depend on this thread. */
 #define AHEAD      32
-#define GRAPH_MOST 4096u        /* limit on the steps of a graph; a step takes some us to build */
-#define LOOK_NS    1000000ull   /* interval of checks for network failures, if the host takes no part in the steps */
-#define ENOUGH     (1ull << 62) /* larger than any awaited count, even after more arrivals */
+#define GRAPH_MOST 4096u        /* limit on the steps of a graph, because each step takes some us to build */
+#define LOOK_NS    1000000ull   /* interval of checks for network failures, if the stream notifies the network */
+#define ENOUGH     (1ull << 62) /* larger than any count that a step awaits, even after more arrivals */
 
 int chain_check(const struct gpu *d, const struct loom_program *program, struct loom_error *err)
 {
@@ -91,7 +91,7 @@ static uint32_t awaits(const struct launch *l, uint64_t n, struct loom_await *ou
 	return l->chain.what->awaits(l->chain.what->self, l->what->layout, n, out);
 }
 
-/* Returns 1 if step n may start, else 0. A network failure fails the run, as it does in workers that wait for data. */
+/* Returns 1 if step n may start, else 0. A network failure fails the run, as it does when a worker waits for data. */
 static int may_begin(struct launch *l, uint64_t n)
 {
 	const struct chain *c = &l->chain;
@@ -110,7 +110,7 @@ static int may_begin(struct launch *l, uint64_t n)
 	return may;
 }
 
-/* may_begin() in the stream, by the front end. In most cases the trigger has replied by then. */
+/* Makes the stream wait until step n may start, as may_begin() defines it. In most cases the step may start at once. */
 static int await_begin(struct gpu *d, struct launch *l, uint64_t n)
 {
 	const struct chain *c = &l->chain;
@@ -153,7 +153,8 @@ void chain_forget(struct gpu *d, struct launch *l)
 	l->chain.graph = NULL;
 }
 
-/* Launches the next step if it may start, or the whole graph. Returns the driver's code. */
+/* Launches the next step if it may start, or the whole graph. *did: 1 if it launched anything. Returns the driver's
+ * code. */
 static int launch_next(struct gpu *d, struct launch *l, int *did)
 {
 	struct chain *c = &l->chain;
@@ -166,7 +167,8 @@ static int launch_next(struct gpu *d, struct launch *l, int *did)
 	return d->driver->replay(d, c->graph);
 }
 
-/* Counts kernels that have ended, and notifies the trigger if the stream does not. *still: some kernels run. */
+/* Counts the kernels that have ended, and notifies the trigger if the stream does not. *still: 1 if some kernels
+ * run. */
 static int see_ends(struct gpu *d, struct launch *l, int stopped, uint64_t now, int *still)
 {
 	struct chain *c = &l->chain;
@@ -184,7 +186,8 @@ static int see_ends(struct gpu *d, struct launch *l, int stopped, uint64_t now, 
 	if (by_stream)
 		c->ended = __atomic_load_n(ended, __ATOMIC_ACQUIRE);
 	else if (rc == 0 && !*still)
-		/* Release: pairs with the trigger's acquire. The end of the kernel made its records visible here. */
+		/* Release: pairs with the acquire in the trigger. The end of the kernel has made its writes visible
+		 * here. */
 		__atomic_store_n(ended, c->ended = c->launched, __ATOMIC_RELEASE);
 	return rc;
 }
@@ -212,8 +215,8 @@ void chain_release(struct launch *l)
 	struct loom_await await[LOOM_AWAITS_MOST];
 	if (!c->what || !c->what->edge.by_stream)
 		return;
-	/* Relaxed: no data is published, since the kernels in the stream check only the stop flag. The trigger may
-	 * store to the same words concurrently, so callers repeat this. */
+	/* Relaxed, because no data is published: the kernels in the stream check only the stop flag. The trigger may
+	 * store to the same words concurrently, so callers repeat this function. */
 	__atomic_store_n(word(c, c->what->edge.begun), ENOUGH, __ATOMIC_RELAXED);
 	for (uint64_t n = c->ended; n < c->launched; n++)
 		for (uint32_t i = 0, count = awaits(l, n, await); i < count; i++)

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Splits an error text "device: problem: fix" or "device: problem; fix" into the columns of a row. */
+/* Splits an error text "device: problem: install ..." or "device: problem; fix" into the columns of a row. */
 static void failed_row(struct loom_doctor *out, const char *topic, struct loom_error *err)
 {
 	char *text = strstr(err->text, ": "), *fix = NULL;

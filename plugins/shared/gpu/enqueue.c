@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples in a stream of the program that embeds gpuloom, also as parts of its graphs. */
+/* Samples in streams of the program that embeds gpuloom. A sample may become a part of a graph of the program. */
 #include "gpu.h"
 
 int enqueued_left(const struct gpu *d, const struct launch *l)
 {
-	/* Acquire: pairs with the release of the last worker, which covers the results of all. */
+	/* Acquire: pairs with the release in loom_gpu_conclude(). The last worker has acquired the results of all
+	 * workers before. */
 	return l->enqueued != __atomic_load_n(&d->words->ended, __ATOMIC_ACQUIRE);
 }
 
@@ -103,7 +104,7 @@ int gpu_drain(void *self, uint64_t timeout_ns, struct loom_enqueued *out, struct
 	*out = (struct loom_enqueued){.ended = __atomic_load_n(&d->words->ended, __ATOMIC_ACQUIRE),
 				      .replayed = __atomic_load_n(&d->words->replayed, __ATOMIC_ACQUIRE),
 				      .wrong = __atomic_load_n(&d->words->wrong, __ATOMIC_RELAXED)};
-	if (!code) { /* else a worker may be about to write it */
+	if (!code) { /* otherwise a worker may be about to write these words */
 		out->initial_tasks = d->words->initial_tasks;
 		out->ns = d->words->ended_ns - d->words->began_ns;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the devices for GPUs have in common: persistent workers. struct gpu_driver is a table of a vendor's driver
- * calls; the GPU devices implement the core's device ops with it. Device plug-ins compile these files. */
+/* The common part of the devices for GPUs, which run persistent workers. struct gpu_driver is a table of a vendor's
+ * driver calls. With it, these files implement the core's device ops. Each device plug-in compiles the files into
+ * itself. */
 #ifndef GPULOOM_GPU_H
 #define GPULOOM_GPU_H
 
@@ -15,16 +16,16 @@ enum { WORKER_BLOCK, WORKER_WARP };
 enum { COMPILE_CACHED, COMPILE_ALWAYS };
 enum { KERNELS_PERSISTENT, KERNELS_LAUNCHED, KERNELS_GRAPH };
 
-/* Options of all devices for GPUs; those of only one plug-in are among them. */
+/* Options of all devices for GPUs, including options of a single plug-in. */
 struct gpu_options {
 	int64_t gpu;
 	uint32_t workers, lanes, worker, max_registers, nesting, compile, kernels;
 	uint64_t idle;
 	uint8_t resident;
 	const char *arch, *cache;
-	uint32_t group; /* number of warps or waves of a block, if each of them is a worker */
+	uint32_t group; /* number of warps or waves in a block, if each of them is a worker */
 	const char *compiler;
-	uint32_t carveout; /* CUDA: percent of a multiprocessor's on-chip memory that is shared memory */
+	uint32_t carveout; /* CUDA only: percentage of a multiprocessor's on-chip memory that is shared memory */
 };
 extern const char *const gpu_compile_choices[], *const gpu_kernels_choices[];
 #define GPU_OPTIONS                                                                                                    \
@@ -76,9 +77,9 @@ struct gpu_limits {
 	int blocks, threads, registers, shared; /* limits of a multiprocessor */
 	int shared_per_block, shared_reserved;
 	int threads_per_block;
-	int wave;         /* threads of a warp or wavefront */
+	int wave;         /* number of threads of a warp or wavefront */
 	int words;        /* 1: streams can set and await words of 64 bits: set_word(), await_word() */
-	int parts;        /* partitions of a multiprocessor, each with registers of its own for whole waves */
+	int parts;        /* partitions of a multiprocessor; a wave has all its registers in one of them */
 	int time_slicing; /* 1: the driver reports that kernels of several processes take turns on this GPU */
 };
 
@@ -86,134 +87,146 @@ struct gpu_limits {
 struct gpu_kernel {
 	void *module; /* NULL: not loaded */
 	void *function;
-	uint64_t launch; /* struct loom_gpu_launch */
+	uint64_t launch; /* address on the GPU of the program's struct loom_gpu_launch */
 	struct resources resources;
 	size_t launch_bytes;
-	int stepped;           /* 1: launched for each step, with the step's number; 0: persistent */
+	int stepped;           /* 1: the kernel is launched for each step, with the step's number; 0: it is persistent */
 	int registers, shared; /* reported by the driver: registers per thread, static shared memory per block */
 };
 
 #define GPU_HANDLE 64
 
-/* Which of the 64-bit operations that gpuloom needs are atomic over the link to the host or to another GPU. */
+/* The 64-bit atomics that gpuloom needs, over the link from a GPU to the host or to another GPU. */
 struct gpu_atomics {
-	int known;              /* 1: the driver reports atomics */
-	int native;             /* 1: all operations are native */
-	int add, cas, exchange; /* valid if known */
+	int known;              /* 1: the driver reports which operations are atomic */
+	int native;             /* 1: all 64-bit operations are atomic */
+	int add, cas, exchange; /* 1: the operation of that name is atomic; valid if `known` is 1 */
 };
 
 struct gpu;
 
-/* A composed program, and the IR with which it is linked. */
+/* A composed program, and the IR that is linked to it. */
 struct gpu_program {
 	struct loom__text text;
 	const struct loom_program_ir *const *ir; /* [irs] */
 	uint32_t irs;
 };
 
-/* Driver calls of a vendor. They return codes of the driver, 0 for success (open and find: LOOM_E*). A failed call
- * leaves its name in gpu.call. From `alloc` on, calls are between enter() and leave(). Addresses are the GPU's. */
+/* Driver calls of a vendor. They return codes of the driver, with 0 for success, but open() and find() return LOOM_E*.
+ * A failed call leaves its name in gpu.call. The calls from alloc() on must be between enter() and leave(). Addresses
+ * are those of the GPU. */
 struct gpu_driver {
-	const char *name;             /* "cuda": devices are "cuda:0", options are in [device.cuda] */
-	const char *vendor;           /* "NVIDIA" */
-	const char *library;          /* what open() loads, for messages: "driver" */
+	const char *name;             /* name of the plug-in: "cuda" for devices "cuda:0" and options in [device.cuda] */
+	const char *vendor;           /* name of the vendor in messages: "NVIDIA" */
+	const char *library;          /* what open() loads, as a noun for messages: "driver" */
 	const char *fix;              /* what to do if no GPU is visible */
 	const char *atomics_fix;      /* what to do if the driver does not report host_atomics() */
-	const char *call, *call_fix;  /* a call that may fail, and what to do then; NULL: none */
+	/* The name of a driver function whose failure has a known fix, and that fix for the error message. NULL:
+	 * none. */
+	const char *call, *call_fix;
 	const char *time_slicing_fix; /* how kernels of several processes can run concurrently; NULL: unknown */
-	const char *const *dialect;   /* keywords for programs: compose_cuda */
+	const char *const *dialect;   /* keywords for composed programs: compose_cuda or compose_hip */
 	const struct rtc_kind *compiler;
 	int out_of_memory;   /* the driver's code for a lack of memory */
 	int most_registers;  /* limit on the registers of a thread */
-	int watches;         /* 1: a block can have a monitor's wave beside those of its workers */
-	int ir;              /* formats with which compile() links: enum compose_format */
-	const char *ir_text; /* the formats of IR in words; NULL: none */
-	int lanes_shared;    /* bytes of shared memory per block that dev/NAME.h uses for barriers of lanes */
-	int lanes_dynamic;   /* bytes of these that are dynamic */
+	int watches;         /* 1: a block can have a monitor's wave in addition to the waves of its workers */
+	int ir;              /* formats of IR that compile() links: bits of enum compose_format */
+	const char *ir_text; /* these formats in words; NULL: none */
+	int lanes_shared;    /* bytes of shared memory per block for barriers of lanes in dev/NAME.h */
+	int lanes_dynamic;   /* bytes of lanes_shared that are in dynamic shared memory */
 
-	/* Loads the driver's library. Returns LOOM_EUNAVAIL, and says what is missing and how to fix it. */
+	/* Loads the driver's library. Returns LOOM_EUNAVAIL, with an error that says what is missing and how to fix
+	 * it. */
 	int (*open)(struct gpu *d, struct loom_error *err);
 	int (*count)(struct gpu *d, int *count);
 	/* Selects GPU `number`, and finds its name and limits. Returns LOOM_EUNAVAIL if it cannot run workers. */
 	int (*find)(struct gpu *d, int number, struct loom_error *err);
 	void (*host_atomics)(const struct gpu *d, struct gpu_atomics *out);
 	int (*peers)(struct gpu *d, int from, int to, int *can);
-	/* Atomics of `from` on memory of `to`. NULL: the driver does not report them. */
+	/* Finds the atomics of GPU `from` on memory of GPU `to`. NULL: the driver does not report them. */
 	void (*peer_atomics)(const struct gpu *d, int from, int to, struct gpu_atomics *out);
-	/* Creates a context and two streams. detach() undoes all or a part of attach(). */
+	/* Creates a context and two streams. detach() undoes attach(), also if attach() failed halfway. */
 	int (*attach)(struct gpu *d);
 	void (*detach)(struct gpu *d);
-	const char *(*text)(const struct gpu *d, int rc); /* returns a buffer of the calling thread */
+	const char *(*text)(const struct gpu *d, int rc); /* returns the text of code `rc`, in a buffer of the calling thread */
 	int (*enter)(struct gpu *d);
 	void (*leave)(struct gpu *d);
 
-	/* Memory of the GPU, for workers, and for copies of the host while a kernel runs. */
+	/* Memory of the GPU. Workers use it, and the host copies to and from it while a kernel runs. */
 	int (*alloc)(struct gpu *d, uint64_t bytes, uint64_t *at);
 	void (*free)(struct gpu *d, uint64_t at);
-	/* Host memory that is coherent with the GPU while kernels run. */
+	/* Host memory that is coherent with the GPU while kernels run. *view: its address on the GPU. */
 	int (*host_alloc)(struct gpu *d, uint64_t bytes, void **host, uint64_t *view);
 	void (*host_free)(struct gpu *d, void *host);
-	/* Registers host memory of another owner. *ours: this call has registered it, so host_unmap() must follow. */
+	/* Registers host memory of another owner. *ours: 1 if this call has registered it, so that host_unmap() must
+	 * follow. */
 	int (*host_map)(struct gpu *d, void *host, uint64_t bytes, uint64_t *view, int *ours);
 	void (*host_unmap)(struct gpu *d, void *host);
-	/* Access to alloc() memory by other processes: lend() exports a handle of GPU_HANDLE bytes, borrow() opens one,
-	 * and give_back() closes it. locate() returns the number that the GPU at `bus` has in this process. */
+	/* Access of other processes to memory from alloc(). lend() exports a handle of GPU_HANDLE bytes, borrow() opens
+	 * such a handle, and give_back() closes it. locate() finds the number that the GPU with PCI address `bus` has
+	 * in this process. */
 	int (*lend)(struct gpu *d, uint64_t at, void *handle);
 	int (*borrow)(struct gpu *d, const void *handle, uint64_t *at);
 	void (*give_back)(struct gpu *d, uint64_t at);
 	int (*locate)(struct gpu *d, const char *bus, int *number);
 	int (*owner)(struct gpu *d, uint64_t at, int *number);          /* *number: the GPU that owns the memory */
-	int (*reach)(struct gpu *d, uint64_t at, int number, int *can); /* enables access; *can = 0: impossible */
-	/* Copies run beside the kernel, and are complete on return. */
+	/* Enables access of this device to memory of GPU `number`. *can = 0: it is impossible. */
+	int (*reach)(struct gpu *d, uint64_t at, int number, int *can);
+	/* Both copies run while the kernel runs, and are complete on return. */
 	int (*write)(struct gpu *d, uint64_t to, const void *from, uint64_t bytes);
 	int (*read)(struct gpu *d, void *to, uint64_t from, uint64_t bytes);
 	int (*clear)(struct gpu *d, uint64_t at, uint64_t bytes);
 
-	/* Adds compiler options to the key of the cache. */
+	/* Adds the compiler options to the key of the cache. */
 	void (*identify)(const struct gpu *d, struct loom__text *key);
 	int (*compile)(struct gpu *d, const struct gpu_program *program, struct cached *out, struct loom_error *err);
-	/* Also reserves the stack for nested tasks. k->module is set from the moment when it must be unloaded. */
+	/* Loads a program, and reserves the stack for nested tasks. If k->module is set, unload() must follow, even
+	 * after a failure. */
 	int (*load)(struct gpu *d, const struct cached *code, struct gpu_kernel *k);
 	void (*unload)(struct gpu *d, struct gpu_kernel *k);
-	/* *blocks: resident blocks per multiprocessor, with that many threads and bytes of dynamic shared memory. */
+	/* *blocks: number of blocks that can be resident on a multiprocessor, if each has `threads` threads and
+	 * `shared` bytes of dynamic shared memory. */
 	int (*occupancy)(struct gpu *d, const struct gpu_kernel *k, int threads, uint64_t shared, int *blocks);
-	/* A cooperative launch, which fails if the grid is not resident as a whole. `parameter` is a struct loom_gpu_order; of a
-	 * stepped kernel, which is queued in the stream, its step number, a uint64_t. */
+	/* Launches persistent workers by a cooperative launch, which fails if not all blocks can be resident at once.
+	 * Then `parameter` is a struct loom_gpu_order. A stepped kernel is queued in the stream, and `parameter` is its
+	 * step number, a uint64_t. */
 	int (*launch)(struct gpu *d, const struct gpu_kernel *k, uint32_t blocks, uint32_t threads, uint32_t shared,
 		      const void *parameter);
-	/* enqueue() is launch() in a stream of the program, which may be being captured. captures() finds out if it is.
-	 * stream_is_ours() finds out if it is a stream of this GPU. NULL: not supported. */
+	/* enqueue() is like launch(), but in a stream of the program, which may be in capture. captures() sets *is to 1
+	 * if the stream is being captured. stream_is_ours() sets *is to 1 if the stream belongs to this GPU. NULL: not
+	 * supported. */
 	int (*enqueue)(struct gpu *d, void *stream, const struct gpu_kernel *k, uint32_t blocks, uint32_t threads,
 		       uint32_t shared, const void *parameter);
 	int (*captures)(struct gpu *d, void *stream, int *is);
 	int (*stream_is_ours)(struct gpu *d, void *stream, int *is);
-	/* Finds the allocation of GPU memory, or of managed memory, that contains `at`: its GPU, start and size. *number is -1
-	 * for other memory, as of the host. */
+	/* Finds the allocation that contains `at`, in GPU memory or managed memory: its GPU, start and size. For other
+	 * memory, such as host memory, *number is -1. */
 	int (*range)(struct gpu *d, uint64_t at, int *number, uint64_t *begin, uint64_t *bytes);
-	/* In the order of the stream: set_word() stores a word, and releases all writes of earlier kernels.
-	 * await_word() waits until the word is at least `value`, as a signed number. */
+	/* Operations in the order of the stream. set_word() stores a word, after it has released all writes of earlier
+	 * kernels. await_word() delays the stream until the word is at least `value`, as a signed number. */
 	int (*set_word)(struct gpu *d, uint64_t at, uint64_t value);
 	int (*await_word)(struct gpu *d, uint64_t at, uint64_t value);
 	int (*running)(struct gpu *d, int *running);
-	/* Between record() and recorded(), the three calls above are recorded and not executed; replay() executes them.
-	 * NULL: unsupported. */
+	/* Between record() and recorded(), calls of launch(), set_word() and await_word() are recorded instead of
+	 * executed. replay() executes the recorded calls, and forget() frees them. NULL: not supported. */
 	int (*record)(struct gpu *d);
 	int (*recorded)(struct gpu *d, void **graph);
 	int (*replay)(struct gpu *d, void *graph);
 	void (*forget)(struct gpu *d, void *graph);
 	/* Notification of host threads. notify_await() sleeps until a word of GPU memory is at least `value`, as a
-	 * signed number. Threads other than the core's call it, each with a channel of its own, outside of enter() and
-	 * leave(). NULL: there are no interrupts. */
+	 * signed number. Threads other than the core's thread call it, each with its own channel, and outside of
+	 * enter() and leave(). NULL: there are no interrupts. */
 	int (*notify_open)(struct gpu *d, void **channel);
 	void (*notify_close)(struct gpu *d, void *channel);
 	int (*notify_await)(struct gpu *d, void *channel, uint64_t at, uint64_t value);
-	/* Such a thread copies in the stream of its channel: to the GPU, or from it if `to` is not NULL. notify_flush()
-	 * waits for these copies. */
+	/* For these threads: notify_copy() copies in the stream of the channel. If `to` is not NULL, it copies from the
+	 * GPU to `to`. Else it copies from `from` to the GPU. notify_flush() waits for these copies. */
 	int (*notify_copy)(struct gpu *d, void *channel, uint64_t at, void *to, const void *from, uint64_t bytes);
 	int (*notify_flush)(struct gpu *d, void *channel);
 };
 
-/* Fields of the table whose functions have the same names, except for names of C. */
+/* Initialisers of struct gpu_driver. A function has the name of its field, except if C has another meaning for that
+ * name. */
 #define GPU_DRIVER_CALLS                                                                                               \
 	.open = open_driver, .count = count_gpus, .find = find, .host_atomics = host_atomics, .peers = peers,          \
 	.attach = attach, .detach = detach, .text = text, .enter = enter, .leave = leave, .alloc = allocate,           \
@@ -223,97 +236,99 @@ struct gpu_driver {
 	.clear = clear, .compile = compile, .load = load, .unload = unload, .occupancy = occupancy, .launch = launch,  \
 	.set_word = set_word, .await_word = await_word, .running = running
 
-/* Memory of this device or of another owner, at this device's address. */
+/* Memory that this device can access, with its address on this device in `view`. */
 struct mapping {
 	struct mapping *next;
 	const struct loom_memory *memory;
 	uint64_t view;
-	uint64_t base;  /* memory of mem_alloc(): the address from alloc() */
-	int own;        /* 1: mem_alloc() made it */
-	int registered; /* 1: this device registered it, and must unregister it */
+	uint64_t base;  /* own memory: the address from alloc(), which free() takes */
+	int own;        /* 1: gpu_mem_alloc() made it */
+	int registered; /* 1: this device registered the memory, and must unregister it */
 };
 
-/* HUNG: the kernel hangs, so calls that wait for it must be avoided. DEAD: the context is unusable. */
+/* Why the device is unusable. LOST_HUNG: the kernel hangs, so no call may wait for it. LOST_DEAD: the context is
+ * unusable. */
 enum { LOST_HUNG = 1, LOST_DEAD };
 
-/* The first member of the plug-in's struct. */
+/* A GPU device. It is the first member of the plug-in's struct. */
 struct gpu {
 	const struct gpu_driver *driver;
 	const struct loom_host *host;
 	const struct gpu_options *options;
 	struct rtc compiler;
-	char name[24];               /* "cuda:0"; in gpu_doctor(): "cuda" */
-	char call[96];               /* the driver function that failed last */
+	char name[24];               /* name in messages: "cuda:0"; in gpu_doctor(): "cuda" */
+	char call[96];               /* name of the driver function that failed last */
 	int number;                  /* the driver's number of the GPU */
-	char arch[64];               /* "sm_90" */
+	char arch[64];               /* architecture, such as "sm_90" */
 	char bus[32];                /* PCI address in the driver's format; "": not reported */
 	char model[96], version[32]; /* name of the GPU; version of the driver: "CUDA 13.0" */
-	uint64_t memory;             /* bytes of GPU memory */
+	uint64_t memory;             /* size of GPU memory in bytes */
 	char defines[96];            /* first lines of composed programs, which dev/NAME.h needs for this GPU */
 	int attached;
 	struct gpu_limits limits;
-	int node; /* NUMA node */
+	int node; /* NUMA node of the GPU; -1: unknown */
 	uint32_t workers, lanes, per_block;
-	uint32_t watch;       /* threads of a block beside those of its workers */
-	uint32_t bound;       /* blocks per multiprocessor that the compiler must make fit */
-	uint32_t residency;   /* blocks per multiprocessor that fit */
-	uint32_t local_bytes; /* bytes of shared memory per worker */
+	uint32_t watch;       /* number of threads of a block in the monitor's wave; 0: no monitor */
+	uint32_t bound;       /* number of blocks per multiprocessor that the compiler must make fit */
+	uint32_t residency;   /* number of blocks per multiprocessor that fit */
+	uint32_t local_bytes; /* shared memory per worker, in bytes */
 	struct gpu_kernel kernel[LOOM_ENTRY_PROBE + 1]; /* [enum loom_entry] */
 	struct mapping *mappings;
-	struct borrowed *borrowed;    /* list of open memory of other processes */
-	struct loom_gpu_words *words; /* words in host memory */
+	struct borrowed *borrowed;    /* list of the open memory of other processes */
+	struct loom_gpu_words *words; /* words in host memory that the host polls */
 	uint64_t words_view;
-	uint64_t gate;         /* struct loom_gpu_gate, then one stage word per worker */
+	uint64_t gate;         /* address of a struct loom_gpu_gate and of one stage word per worker after it */
 	struct launch *launch; /* NULL: no launch */
 	int lost;              /* LOST_*; 0: the device is usable */
-	int died_of;           /* the driver's code when the device was lost */
-	uint32_t nudged;       /* 1: gpu_wait() returns at its next poll */
+	int died_of;           /* with LOST_DEAD: the driver's error code */
+	uint32_t nudged;       /* 1: gpu_wake() was called, so gpu_wait() returns at its next poll */
 };
 
 /* Progress of a sample with kernels = launched or graph. */
 struct chain {
 	const struct loom_chain *what;
 	char *words;   /* the trigger's block at the host's address */
-	uint64_t view; /* the block of the trigger at the GPU's address */
-	uint64_t most; /* limit on the kernels in the stream at once */
-	void *graph;   /* recorded calls; NULL: kernels are launched one by one */
+	uint64_t view; /* the same block at the GPU's address */
+	uint64_t most; /* limit on the number of kernels in the stream */
+	void *graph;   /* recorded calls of a sample; NULL: kernels are launched one by one */
 	uint64_t launched, ended;
 	uint64_t moved_ns;  /* time of the last progress */
-	uint64_t looked_ns; /* time of the last check whether the stream is alive */
+	uint64_t looked_ns; /* time of the last check that the stream is alive */
 };
 
-/* A launch: persistent workers, or a sequence of steps. */
+/* A launch. It has persistent workers, or one kernel per sample, or one kernel per step. */
 struct launch {
 	const struct loom_launch *what;
 	struct loom_ctl *ctl; /* control words at the host's address */
-	uint32_t count;       /* workers of this launch */
+	uint32_t count;       /* number of workers of this launch */
 	uint32_t phase;       /* phase of the last ready() or go() */
 	uint64_t began_ns;    /* time of go() */
-	int stop_passed;      /* the stop flag was copied to the device */
+	int stop_passed;      /* 1: the stop flag was copied to the device */
 	uint32_t blocks, threads, shared;
-	int kept;     /* LOOM_LAUNCH_KEPT: a kernel for each sample */
-	int mustered; /* 1: the kernel of this sample exists already */
+	int kept;     /* 1: a kept launch (LOOM_LAUNCH_KEPT) */
+	int mustered; /* 1: gpu_muster() has launched the kernel of this sample */
 	int resident;    /* 1: the workers stay after a sample */
-	int resides;	 /* 1: resident workers exist, or did at the last check */
+	int resides;	 /* 1: resident workers exist, as far as the host knows */
 	uint32_t posted; /* phase of the last order to resident workers */
-	uint64_t tasks;    /* address of the tasks that the host wrote; 0: the tasks are in place */
-	void *stream;      /* stream of the program that has samples */
-	uint64_t enqueued; /* number of these samples */
+	uint64_t tasks;    /* address on the GPU of the tasks that the host wrote; 0: the tasks are in place */
+	void *stream;      /* stream of the program in which the last sample is */
+	uint64_t enqueued; /* number of samples in streams of the program, without captured ones */
 	uint64_t captured;
-	struct chain chain; /* .what is NULL for a persistent kernel */
+	struct chain chain; /* used if kernels are launched per step; else chain.what is NULL */
 };
 
-/* instance.c. gpu_create() allocates `bytes`, which begin with a struct gpu. */
+/* instance.c. gpu_create() allocates the plug-in's struct of `bytes`, which begins with a struct gpu. */
 int gpu_create(const struct loom_host *host, const struct gpu_driver *driver, size_t bytes,
 	       const struct gpu_options *options, uint32_t instance, uint32_t instances, void **self,
 	       struct loom_error *err);
 void gpu_destroy(void *self);
-/* Every op calls enter() first and leave() last. gpu_enter() returns 0 or an error. */
+/* Every op calls gpu_enter() first and gpu_leave() last. gpu_enter() returns 0 or an error. */
 int gpu_enter(struct gpu *d, struct loom_error *err);
 void gpu_leave(struct gpu *d);
-/* Fails with the text of code `rc`, and what was tried. what = NULL: the driver function that failed. */
+/* Returns an error with the text of the driver's code `rc`. what: what was tried; NULL: the name of the driver function
+ * that failed. */
 int gpu_fail(struct gpu *d, struct loom_error *err, int rc, const char *what);
-/* Called when a driver call reports that the kernel has failed: the context is unusable from then on. */
+/* Called when a driver call reports that the kernel has failed. Afterwards the context is unusable. */
 int gpu_dead(struct gpu *d, int rc, struct loom_error *err);
 
 /* Calls a driver function and records its name if it fails. */
@@ -329,9 +344,9 @@ const char *gpu_symbols(void *library, const struct gpu_symbol *symbol, size_t n
 
 /* shape.c */
 int shape_find(struct gpu *d, struct loom_error *err);
-/* Finds the shape again with the compiled program, which may need fewer resources. */
+/* Finds the shape again when the program is compiled, because the program may need fewer resources. */
 int shape_again(struct gpu *d, const struct gpu_kernel *k, uint64_t local_bytes, struct loom_error *err);
-/* Returns the dynamic shared memory of a block, with that many bytes per worker. */
+/* Returns the dynamic shared memory of a block in bytes, if each worker has `local_bytes`. */
 uint32_t shape_shared(const struct gpu *d, uint32_t lanes, uint32_t per_block, uint64_t local_bytes);
 int gpu_shape(void *self, struct loom_device_shape *shape, struct loom_error *err);
 const char *gpu_time_slicing(void *self, char *name, size_t size);
@@ -359,11 +374,12 @@ int memory_view(struct gpu *d, const struct loom_segment *segment, uint64_t *vie
 
 /* launch.c */
 int gpu_launch(void *self, const struct loom_launch *what, struct loom_error *err);
-/* With LOOM_LAUNCH_KEPT: the kernel of a sample, as the host's word says. Between enter() and leave(). */
+/* Launches the kernel of one sample with phase l->phase, in a kept launch. Called between enter() and leave(). */
 int launch_sample(struct gpu *d, struct launch *l, struct loom_error *err);
 
-/* resident.c: workers that stay. Between enter() and leave(). resident_ready(): they get ready for a sample, if they have not yet;
- * resident_go(): it begins, when they are; resident_retire(): they leave, as long as they are there. */
+/* resident.c: workers that stay. These functions are called between enter() and leave(). resident_ready() orders the
+ * workers to get ready for a sample, and launches them if they have left. resident_go() waits until they are ready and
+ * begins the sample. resident_retire() orders them to leave. */
 int resident_ready(struct gpu *d, struct launch *l, uint32_t ready, struct loom_error *err);
 int resident_go(struct gpu *d, struct launch *l, struct loom_error *err);
 void resident_retire(struct gpu *d, struct launch *l);
@@ -384,29 +400,31 @@ int gpu_interrupt(void *self, const struct loom_segment *segment, uint64_t offse
 /* Returns 0, or an error with the reason why the program cannot be launched step by step. */
 int chain_check(const struct gpu *d, const struct loom_program *program, struct loom_error *err);
 int chain_find(struct gpu *d, struct launch *l, struct loom_error *err);
-/* With kernels = graph: records what all samples replay, and frees the record. */
+/* With kernels = graph, chain_record() records the calls that all samples replay. chain_forget() frees the record. */
 int chain_record(struct gpu *d, struct launch *l);
 void chain_forget(struct gpu *d, struct launch *l);
 /* Launches the steps that may start. Returns 1 when the sample has ended, 0 before that, or an error. */
 int chain_go_on(struct gpu *d, struct launch *l, struct loom_error *err);
-/* Ends all waits of the stream, so that its kernels return. Callers repeat it until no kernel runs. */
+/* Ends all waits in the stream, so that its kernels return. Callers repeat it until no kernel runs. */
 void chain_release(struct launch *l);
 
-/* watch.c. Between enter() and leave(). */
-/* Polls `over` until it says 1: 0; LOOM_EAGAIN at the deadline or, with `nudged`, after gpu_wake(); LOOM_EDIED. `ends`: the
- * kernel is in the device's own stream, and dead when that is empty. */
+/* watch.c. These functions are called between enter() and leave(). */
+/* Polls over() until it returns 1, and then returns 0. Returns LOOM_EAGAIN at the deadline `until` or, if nudged is not
+ * NULL, after gpu_wake(). Returns LOOM_EDIED if the kernel has failed. ends: 1 if the kernel is in the device's own
+ * stream. Then it has also failed when the stream is empty. */
 int watch_until(struct gpu *d, struct launch *l, int (*over)(const struct gpu *d, const struct launch *l), int ends,
 		uint64_t since_ns, uint64_t until, uint32_t *nudged, struct loom_error *err);
 int watch_is_ready(const struct gpu *d, const struct launch *l);
-/* LOOM_ETIMEDOUT, with the workers that are not ready. */
+/* Returns LOOM_ETIMEDOUT, with an error that describes the workers that are not ready. */
 int watch_not_ready(struct gpu *d, const struct launch *l, uint64_t timeout_ns, struct loom_error *err);
 uint64_t watch_deadline(const struct gpu *d, uint64_t timeout_ns);
 void watch_nap(const struct gpu *d, uint64_t since_ns);
-/* The stages of all workers, to be freed; NULL if they cannot be read. */
+/* Returns the stages of all workers, which the caller must free. NULL: they cannot be read. */
 uint32_t *watch_stages(struct gpu *d, const struct launch *l);
 /* Describes in words how many workers are not at `stage`. */
 void watch_late(struct gpu *d, const struct launch *l, uint32_t stage, char *out, size_t room);
-/* The host's words in the device's copy: a word of struct loom_ctl; the stop flag, which running workers poll there. */
+/* Both write to the device's copy of struct loom_ctl. watch_pass_on() writes the word at `offset`. watch_pass_stop()
+ * writes the stop flag, which running workers poll there. */
 int watch_pass_on(struct gpu *d, size_t offset, uint32_t value);
 void watch_pass_stop(struct gpu *d, struct launch *l);
 
@@ -430,7 +448,7 @@ int gpu_retire(void *self, uint64_t timeout_ns, struct loom_error *err);
 	.wait = gpu_wait, .wake = gpu_wake, .states = gpu_states, .retire = gpu_retire, .copy_in = gpu_copy_in,        \
 	.copy_out = gpu_copy_out, .interrupt = gpu_interrupt, .time_slicing = gpu_time_slicing
 
-/* Lists the calls that the APIs of all vendors have. `api`: the prefix of their names; cu gives X(cuInit). */
+/* Lists the driver functions that all vendors have. api: the prefix of their names; `cu` gives X(cuInit). */
 #define GPU_CALLS_MAP(X, api)											\
 	X(api##Init) X(api##GetErrorName) X(api##GetErrorString) X(api##DeviceGetName)				\
 	X(api##DeviceGetAttribute) X(api##DeviceGetPCIBusId) X(api##DeviceGetByPCIBusId)			\
@@ -441,7 +459,7 @@ int gpu_retire(void *self, uint64_t timeout_ns, struct loom_error *err);
 	X(api##IpcGetMemHandle) X(api##IpcOpenMemHandle) X(api##IpcCloseMemHandle) X(api##MemcpyHtoDAsync)	\
 	X(api##MemcpyDtoHAsync) X(api##MemsetD8Async) X(api##PointerGetAttribute)
 
-/* doctor.c: takes a zeroed struct of the plug-in. */
+/* doctor.c. gpu_doctor() takes a zeroed struct of the plug-in. */
 void gpu_doctor(struct gpu *d, const struct gpu_driver *driver, const struct loom_host *host, struct loom_doctor *out);
 
 #endif

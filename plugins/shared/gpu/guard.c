@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks before every driver call whether it may be made, and words its error afterwards. */
+/* Checks before driver calls whether the device is usable, and makes the error text of a failed call. */
 #include <stdio.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ int gpu_enter(struct gpu *d, struct loom_error *err)
 	if (d->lost == LOST_HUNG)
 		return LOOM_FAIL(d->host, err, LOOM_EDIED, "%s: unusable, because a kernel hangs: end this process to "
 			"free the GPU", d->name);
-	if (d->lost) /* the thread that detected the failure may have had no error to fill in */
+	if (d->lost) /* the thread that detected the failure may have had no struct loom_error to fill in */
 		return LOOM_FAIL(d->host, err, LOOM_EDIED, "%s: unusable, because its kernel has failed: %s", d->name,
 				 d->driver->text(d, d->died_of));
 	int rc = d->driver->enter(d);

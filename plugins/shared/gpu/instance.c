@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens a device, and closes it from any state of opening. */
+/* Opens a device, and closes it, also when opening has failed halfway. */
 #include "gpu.h"
 
 #include <dlfcn.h>
@@ -59,8 +59,8 @@ static void find_node(struct gpu *d)
 	fclose(file);
 }
 
-/* Allocates words and gate once for all launches: freeing memory would wait for a kernel of another instance on the
- * same GPU. For the same reason the probe is loaded now. */
+/* Allocates words and gate once for all launches, because freeing memory would wait for a kernel of another instance on
+ * the same GPU. For the same reason, the probe is loaded here if there are several instances. */
 static int prepare(struct gpu *d, uint32_t instances, struct loom_error *err)
 {
 	uint64_t most = (uint64_t)d->limits.multiprocessors * (uint64_t)(d->limits.threads / d->limits.wave);
@@ -121,7 +121,7 @@ void gpu_destroy(void *self)
 	if (d->launch)
 		gpu_retire(d, 0, NULL);
 	if (d->lost)
-		return; /* a kernel may still write to all of it, and only the end of this process frees it */
+		return; /* a kernel may still write to this memory, so only the end of this process frees it */
 	if (d->attached && gpu_enter(d, NULL) == 0) {
 		program_finish(d);
 		if (d->gate)

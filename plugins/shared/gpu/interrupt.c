@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Interrupts: a running kernel wakes a host thread. A stream of its own waits for a word of memory and then records an
- * event; the thread sleeps until that event. The stream also copies, without waiting for kernels. */
+/* Interrupts, by which a running kernel wakes a host thread. Each interrupt has a stream, which waits for a word of
+ * memory and then records an event. The thread sleeps until that event. The stream also copies data, without waiting
+ * for kernels. */
 #include <gpuloom/interrupt.h>
 
 #include "gpu.h"
@@ -8,9 +9,9 @@
 struct interrupt {
 	struct loom_interrupt is;
 	struct gpu *gpu;
-	void *channel; /* handle of the driver */
+	void *channel; /* the driver's handle of the stream and event */
 	uint64_t at;
-	int over; /* accessed atomically */
+	int over; /* 1: wake() was called; accessed atomically */
 };
 
 static int wait_for(struct loom_interrupt *interrupt, uint64_t least, struct loom_error *err)
@@ -18,14 +19,14 @@ static int wait_for(struct loom_interrupt *interrupt, uint64_t least, struct loo
 	struct interrupt *i = (struct interrupt *)interrupt;
 	struct gpu *d = i->gpu;
 	int rc = d->driver->notify_await(d, i->channel, i->at, least);
-	/* The core's thread detects failures of the device. */
+	/* Whether the device has failed is checked by the core's thread, not by this one. */
 	return rc != 0 ? LOOM_FAIL(d->host, err, LOOM_EDIED, "%s: interrupts are unavailable: "
 		"%s", d->name, d->driver->text(d, rc))
 	       : __atomic_load_n(&i->over, __ATOMIC_ACQUIRE) ? LOOM_EINTR
 							     : 0;
 }
 
-#define HIGHEST (1ull << 62) /* signed numbers are compared by the stream */
+#define HIGHEST (1ull << 62) /* larger than any awaited value, for streams that compare signed numbers */
 
 static void wake(struct loom_interrupt *interrupt)
 {
@@ -33,7 +34,7 @@ static void wake(struct loom_interrupt *interrupt)
 	uint64_t highest = HIGHEST;
 	__atomic_store_n(&i->over, 1, __ATOMIC_RELEASE);
 	if (i->gpu->driver->enter(i->gpu) != 0)
-		return; /* wait() fails then, too */
+		return; /* then wait_for() fails, too */
 	i->gpu->driver->write(i->gpu, i->at, &highest, sizeof(highest));
 	gpu_leave(i->gpu);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches the persistent kernel; or, for a program that embeds gpuloom, a kernel for each sample. */
+/* Launches the persistent kernel. For a program that embeds gpuloom, launches a kernel for each sample. */
 #include <string.h>
 
 #include "gpu.h"
@@ -61,7 +61,7 @@ static int fill(struct gpu *d, struct launch *l, struct loom_gpu_launch *record,
 	record->counters = pointer(&v, what->counters);
 	record->trace = LOOM_HAS(what, trace) ? pointer(&v, what->trace) : NULL;
 	record->trace_bytes = record->trace ? what->trace_bytes : 0;
-	/* Resident workers read the tasks where the host writes them. */
+	/* Resident workers read the tasks where the host writes them. Other workers read a copy in device memory. */
 	record->initial = pointer(&v, l->resident && what->tasks ? what->tasks : what->initial);
 	record->idle_ns = d->options->idle;
 	record->probe = pointer(&v, what->probe);
@@ -135,8 +135,8 @@ static int start(struct gpu *d, struct launch *l, const struct gpu_kernel *k, st
 	if (code)
 		return code;
 	int rc = d->driver->write(d, k->launch, &record, sizeof(record));
-	/* A cooperative launch: the driver rejects a grid that is not resident as a whole. In a plain launch workers
-	 * would wait for others that never start. */
+	/* This launch is cooperative: the driver rejects it if not all blocks can be resident at once. After a plain
+	 * launch, workers could wait for workers that never start. */
 	if (rc == 0 && !k->stepped && !l->kept)
 		rc = d->driver->launch(d, k, l->blocks, l->threads, l->shared, &until_retire);
 	if (rc == 0 && k->stepped)

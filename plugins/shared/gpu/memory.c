@@ -127,7 +127,7 @@ void gpu_mem_free(void *self, struct loom_memory *memory)
 	struct gpu *d = self;
 	struct mapping *m = find(d, memory);
 	if (!m || gpu_enter(d, NULL) != 0)
-		return; /* a kernel that hangs may still access it */
+		return; /* a kernel that hangs may still access the memory */
 	if (memory->host)
 		d->driver->host_free(d, memory->host);
 	else
@@ -176,7 +176,7 @@ void gpu_disown(void *self, struct loom_memory *memory)
 
 /* ---- other owners' memory ---- */
 
-/* Maps memory of another GPU. Addresses are unique over all GPUs of a process, but access must be enabled. */
+/* Maps memory of another GPU. An address is unique over all GPUs of a process, but access must be enabled. */
 static int map_peer(struct gpu *d, const struct loom_memory *memory, struct mapping *m, struct loom_error *err)
 {
 	int number = -1, can = 0;
@@ -236,13 +236,14 @@ void gpu_mem_unmap(void *self, const struct loom_memory *memory)
 
 /* ---- between processes that have GPUs of their own ---- */
 
-/* An exported handle, as bytes. A file descriptor would need a connection between every two ranks. */
+/* An exported handle, as bytes that ranks can exchange. A file descriptor would need a connection between every two
+ * ranks. */
 struct key {
 	char maker[sizeof(((struct loom_memory_key *)0)->maker)];
 	char bus[16];
 	unsigned char handle[GPU_HANDLE];
-	uint64_t offset;        /* offset of the memory from the start of the allocation */
-	uint64_t process, view; /* in that process the address is used without a handle */
+	uint64_t offset;        /* offset of the memory in its allocation */
+	uint64_t process, view; /* the exporting process, which uses the address `view` without the handle */
 };
 _Static_assert(sizeof(struct key) <= sizeof(struct loom_memory_key), "it fits");
 _Static_assert(sizeof(((struct key *)0)->bus) <= sizeof(((struct gpu *)0)->bus), "a name of a bus");
@@ -313,7 +314,7 @@ static int check_peer(struct gpu *d, const char *bus, struct loom_error *err)
 	return 0;
 }
 
-/* Called between enter() and leave(). */
+/* Opens the memory of a key. Called between enter() and leave(). */
 static int borrow(struct gpu *d, const struct key *k, uint64_t *at, struct loom_error *err)
 {
 	int code = check_peer(d, k->bus, err);
@@ -361,7 +362,7 @@ void gpu_mem_close(void *self, uint64_t at)
 		of = &(*of)->next;
 	struct borrowed *b = *of;
 	if (!b || gpu_enter(d, NULL) != 0)
-		return; /* a kernel that hangs may still access it */
+		return; /* a kernel that hangs may still access the memory */
 	d->driver->give_back(d, b->base);
 	gpu_leave(d);
 	*of = b->next;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes kernels on the GPU from the selected policies: composition, cache, compiler, module. */
+/* Makes kernels on the GPU from the selected policies. The steps are composition, cache or compiler, and loading. */
 #include "gpu.h"
 
 #include <inttypes.h>
@@ -20,7 +20,7 @@ void program_finish(struct gpu *d)
 		unload(d, &d->kernel[entry]);
 }
 
-/* Makes the key of the cache: compiler, options, headers and program. */
+/* Makes the key of the cache from the compiler, its options, the headers, the program and the IR. */
 static int make_key(struct gpu *d, const struct gpu_program *program, struct loom__text *key, struct loom_error *err)
 {
 	size_t count;
@@ -52,7 +52,7 @@ static int compile(struct gpu *d, const struct gpu_program *program, struct cach
 	return code;
 }
 
-/* Gets machine code from the cache or the compiler. */
+/* Gets machine code from the cache or, if it is not there, from the compiler. */
 static int get_code(struct gpu *d, const struct gpu_program *program, struct cached *out, struct loom_error *err)
 {
 	char folder[PATH_MAX];
@@ -109,7 +109,7 @@ static int make_kernel(struct gpu *d, const struct gpu_program *program, struct 
 	return 0;
 }
 
-/* Selects the IR that this device links. A program may have the same tasks for other devices. */
+/* Selects the IR that this device can link. The embedding program may have the same task functions in other formats. */
 static int choose_ir(struct gpu *d, const struct loom_program *program, const struct loom_program_ir ***ir,
 		     struct gpu_program *out, struct loom_error *err)
 {
@@ -176,7 +176,7 @@ int gpu_build(void *self, const struct loom_program *program, struct loom_error 
 	return code;
 }
 
-/* Builds the probe, a program of one worker, before the first build(). */
+/* Builds the probe, a program for one worker, if it is not there yet. It does not depend on gpu_build(). */
 int program_probe(struct gpu *d, struct loom_error *err)
 {
 	struct compose_target target = {.label = d->name,

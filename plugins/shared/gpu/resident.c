@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workers that stay on the GPU between runs of a program that embeds gpuloom, and leave after a time without a run.
- * The model tests/models/resident.pml shows how host and workers agree whether the workers have left. */
+ * Host and workers must agree whether the workers have left. The model tests/models/resident.pml shows how. */
 #include <inttypes.h>
 
 #include "gpu.h"
 
-#define READY_NS   60000000000ull /* limit until workers are ready; long, because other kernels may use the GPU */
-#define DECIDES_NS 1000000000ull  /* a kernel that does not decide within this time has died: the next wait says so */
+/* Limit on the time until workers are ready. It is long, because other kernels may use the GPU. */
+#define READY_NS   60000000000ull
+/* A kernel that does not decide within this time has died, and the next wait reports it. */
+#define DECIDES_NS 1000000000ull
 
-/* Gives the workers an order. Returns 1 if they have left without it, and 0 if they have it, even if they have left
- * since. Workers that are about to leave decide within a few accesses to host memory. */
+/* Gives the workers an order. Returns 1 if the workers have left without it. Returns 0 if they have it, even if they
+ * have left since. Workers that are about to leave decide soon, after a few accesses to host memory. */
 static int post(struct gpu *d, struct launch *l, uint32_t phase, uint64_t initial_tasks)
 {
 	uint64_t leave, until = watch_deadline(d, DECIDES_NS);
 	l->posted = phase;
-	/* Pairs with the acquire of worker 0: all data of the sample precede this store. The store and the load
-	 * behind it are sequentially consistent: they pair with the fence in loom_gpu_leaves(). */
+	/* The store pairs with the acquire in loom_gpu_await_order(), because all data of the sample precede it. The
+	 * store and the load after it are sequentially consistent, and pair with the fence in loom_gpu_leaves(). */
 	__atomic_store_n(&d->words->order, (uint64_t)phase << 32 | initial_tasks, __ATOMIC_SEQ_CST);
 	while ((leave = __atomic_load_n(&d->words->leave, __ATOMIC_SEQ_CST)) == LOOM_GPU_ASKS &&
 	       d->host->now_ns(d->host) < until)
@@ -26,9 +28,10 @@ static int post(struct gpu *d, struct launch *l, uint32_t phase, uint64_t initia
 static int start(struct gpu *d, struct launch *l, uint32_t ready, struct loom_error *err)
 {
 	const struct loom_gpu_order order = {.phase = ready, .kept = LOOM_GPU_RESIDENT};
-	/* No worker uses these words now: in stream order, new workers begin after the last old worker has left. */
+	/* No worker uses these words at this time. In stream order, new workers begin after the last old worker has
+	 * left. */
 	__atomic_store_n(&d->words->order, (uint64_t)ready << 32, __ATOMIC_RELAXED);
-	/* The workers that left may have been ready for this sample. */
+	/* The old workers may have set `ready` for the same sample before they left. */
 	__atomic_store_n(&d->words->ready, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&d->words->leave, LOOM_GPU_STAYS, __ATOMIC_RELEASE);
 	l->posted = ready;
@@ -63,7 +66,7 @@ int resident_go(struct gpu *d, struct launch *l, struct loom_error *err)
 		l->phase = go;
 		if (code || !post(d, l, go, tasks))
 			return code;
-		l->resides = 0; /* the workers left while they were ready */
+		l->resides = 0; /* the workers left after they were ready */
 	}
 }
 
@@ -78,7 +81,8 @@ int gpu_rest(void *self, uint32_t ready, struct loom_error *err)
 {
 	struct gpu *d = self;
 	struct launch *l = d->launch;
-	/* If the workers have left, they are not launched again here: the next run may be much later. */
+	/* If the workers have left, this function does not launch them again, because the next run may come much
+	 * later. */
 	if (l && l->resident && l->resides && post(d, l, ready, 0))
 		l->resides = 0;
 	(void)err;

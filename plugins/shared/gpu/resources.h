@@ -6,11 +6,11 @@
 #include <stdint.h>
 
 struct resources {
-	uint32_t registers; /* registers of a thread of the kernel */
-	uint32_t shared;    /* static shared memory of a block */
-	uint32_t stack;     /* stack of the kernel itself, bytes per thread */
-	uint32_t spills;    /* bytes stored and loaded again because registers ran out, in all functions */
-	uint32_t nested;    /* stack of all functions that it calls, which is one level of nested tasks */
+	uint32_t registers; /* registers per thread of the kernel */
+	uint32_t shared;    /* bytes of static shared memory per block */
+	uint32_t stack;     /* bytes of stack per thread for the kernel function alone */
+	uint32_t spills;    /* bytes of registers that all functions store to memory and load back, because registers ran out */
+	uint32_t nested;    /* bytes of stack per thread for all functions that the kernel calls: one level of nested tasks */
 };
 
 #endif

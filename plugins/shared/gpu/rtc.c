@@ -9,7 +9,7 @@
 #include "../compose/compose.h"
 
 #define COUNT(array)      (sizeof(array) / sizeof((array)[0]))
-#define ERROR_COMPILATION 6 /* the same number in NVRTC and hipRTC */
+#define ERROR_COMPILATION 6 /* code of a compilation error, the same in NVRTC and hipRTC */
 
 static void *try_in(struct rtc *c, const char *folder)
 {
@@ -44,7 +44,7 @@ static void find(struct rtc *c, const char *path)
 		try_in(c, *at);
 }
 
-/* Returns NULL, or the name of a missing function in `name`. */
+/* Returns NULL, or the name of a missing function, which is stored in `name`. */
 static const char *resolve(struct rtc *c, char *name, size_t room)
 {
 	const struct rtc_kind *k = c->kind;

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run-time compiler, loaded when it is needed. NVRTC and hipRTC have the same functions under different prefixes.
- * Needs no GPU. */
+/* A run-time compiler, which is loaded when it is needed. NVRTC and hipRTC have the same functions with different
+ * prefixes. It needs no GPU. */
 #ifndef GPULOOM_GPU_RTC_H
 #define GPULOOM_GPU_RTC_H
 
 #include <gpuloom/plugin.h>
 
 struct rtc_kind {
-	const char *title;         /* "NVRTC" */
+	const char *title;         /* name of the compiler: "NVRTC" */
 	const char *prefix;        /* prefix of its functions: "nvrtc" */
 	const char *code;          /* the compiler's name for machine code: "CUBIN" */
 	const char *assembly;      /* the compiler's name for assembly; NULL: unavailable */
 	const char *ir;            /* the compiler's name for linkable IR; NULL: unavailable */
-	const char *const *name;   /* file names, best first; NULL-terminated */
-	const char *const *folder; /* folders of toolkits, beside those of the dynamic linker */
-	const char *const *home;   /* environment variables with a toolkit's folder */
-	const char *lib;           /* folder of libraries in a toolkit: "lib64" */
-	const char *needed;        /* what to install: "libnvrtc 12 or later" */
-	const char *option;        /* the option with the path: "nvrtc = in [device.cuda]" */
-	int least;                 /* lowest major version */
+	const char *const *name;   /* file names of its library, best first; NULL-terminated */
+	const char *const *folder; /* folders of toolkits, searched last; NULL-terminated */
+	const char *const *home;   /* environment variables with the folder of a toolkit */
+	const char *lib;           /* folder of the libraries in a toolkit: "lib64" */
+	const char *needed;        /* what to install, for messages: "libnvrtc 12 or later" */
+	const char *option;        /* the option that names the file: "nvrtc = in [device.cuda]" */
+	int least;                 /* lowest major version that is supported */
 };
 
 struct rtc {
@@ -42,18 +42,19 @@ struct rtc {
 	int (*ir)(void *program, char *to);
 };
 
-/* Loads a compiler. path = NULL or "": searches the usual folders. Returns LOOM_EUNAVAIL, and says how to fix it. */
+/* Loads a compiler. path: its file; NULL or "": search the usual folders. Returns LOOM_EUNAVAIL, and says how to fix
+ * it. */
 int rtc_open(const struct loom_host *host, const char *label, const struct rtc_kind *kind, const char *path,
 	     struct rtc *c, struct loom_error *err);
 
 struct compiled {
-	char *code, *assembly, *log; /* allocated by host->alloc(); the log is never NULL and ends with a NUL */
+	char *code, *assembly, *log; /* allocated by host->alloc(); log is never NULL and ends with a NUL */
 	size_t bytes;
 };
 
 enum rtc_want {
 	RTC_CODE,
-	RTC_CODE_AND_ASSEMBLY, /* assembly if the compiler has it */
+	RTC_CODE_AND_ASSEMBLY, /* machine code, and assembly if the compiler has it */
 	RTC_IR,                /* IR in `code`; the options must request it, too */
 	RTC_ASSEMBLY           /* assembly in `code` */
 };
@@ -61,10 +62,12 @@ enum rtc_want {
 /* Compiles a composed program. For an error in a source, returns LOOM_EPLUGIN with file and line of the first error. */
 int rtc_run(const struct loom_host *host, const char *label, const struct rtc *c, const char *text,
 	    const char *const *option, int options, enum rtc_want want, struct compiled *out, struct loom_error *err);
-/* Returns one output of a compiler or linker, allocated by host->alloc(), with a NUL appended. */
+/* Returns one output of a compiler or linker, allocated by host->alloc(), with a NUL appended. *bytes: its size without
+ * that NUL. */
 char *rtc_take(const struct loom_host *host, void *program, int (*size_of)(void *, size_t *),
 	       int (*get)(void *, char *), size_t *bytes);
-/* Copies the line of the first error from a log. The line starts with file and line number. */
+/* Copies the line of the first error in a log to `line`. That line begins with the name of the file and the line
+ * number. */
 void rtc_first_error(const char *log, char *line, size_t room);
 void compiled_free(const struct loom_host *host, struct compiled *out);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The number of workers. Without a program it follows from a bound on registers, which the compiler must keep; with the
- * program, from its resources. */
+/* The number of workers. Without a program, it follows from a bound on registers, which the compiler must keep. With a
+ * program, it follows from the program's resources. */
 #include <stdio.h>
 
 #include "gpu.h"
@@ -12,7 +12,8 @@ static int least(int a, int b)
 	return a < b ? a : b;
 }
 
-/* Returns the shared memory for the barrier of a worker with several wavefronts. */
+/* Returns the bytes of shared memory for the barrier of a worker with several wavefronts. A single wavefront needs
+ * none. */
 static int lanes_bytes(const struct gpu *d, uint32_t lanes)
 {
 	return lanes > (uint32_t)d->limits.wave ? d->driver->lanes_shared : 0;
@@ -24,7 +25,7 @@ uint32_t shape_shared(const struct gpu *d, uint32_t lanes, uint32_t per_block, u
 	return (uint32_t)(local_bytes * per_block) + (uint32_t)dynamic;
 }
 
-/* Sets the shared memory per worker so that `residency` blocks fit. */
+/* Sets the number of workers, and the shared memory per worker so that `residency` blocks fit on a multiprocessor. */
 static void set_workers(struct gpu *d, uint32_t residency, uint32_t workers)
 {
 	const struct gpu_limits *l = &d->limits;
@@ -58,7 +59,7 @@ int shape_find(struct gpu *d, struct loom_error *err)
 				 "[device.%s]",
 				 d->name, threads, d->driver->name);
 	if (sure < 1)
-		sure = 1; /* a large block, for which the compiler must use fewer registers */
+		sure = 1; /* a large block: the compiler must use fewer registers than the limit */
 	uint32_t room = (uint32_t)most * sm * d->per_block;
 	if (o->workers > room || o->workers % d->per_block)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL,
@@ -75,7 +76,7 @@ int shape_again(struct gpu *d, const struct gpu_kernel *k, uint64_t local_bytes,
 	int each = 0;
 	uint64_t shared = shape_shared(d, d->lanes, d->per_block, local_bytes);
 	if (d->options->workers || shared > (uint64_t)(d->limits.shared_per_block - k->shared))
-		return 0; /* the launch reports how much there is */
+		return 0; /* check_fit() in launch.c reports what is missing */
 	int rc = d->driver->occupancy(d, k, (int)(d->lanes * d->per_block + d->watch), shared, &each);
 	if (rc != 0)
 		return gpu_fail(d, err, rc, NULL);
@@ -89,7 +90,7 @@ int shape_again(struct gpu *d, const struct gpu_kernel *k, uint64_t local_bytes,
 	return 0;
 }
 
-/* Returns whether the driver reports that host memory has no atomic read-modify-writes. */
+/* Returns 1 if the driver reports that read-modify-writes of host memory are not atomic. */
 static int link_is_plain(const struct gpu *d)
 {
 	struct gpu_atomics can;

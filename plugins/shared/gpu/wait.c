@@ -10,11 +10,13 @@
 void gpu_wake(void *self)
 {
 	struct gpu *d = self;
-	/* Release: pairs with the acquire in watch(), which polls between naps. */
+	/* Release: pairs with the acquires of this word in watch_until() and watch_chain(), which poll it between
+	 * naps. */
 	__atomic_store_n(&d->nudged, 1, __ATOMIC_RELEASE);
 }
 
-/* Acquire: pairs with the release of the last worker, which covers the results of all. */
+/* Acquire: pairs with the release in loom_gpu_finish() or loom_gpu_conclude(). The last worker has acquired the results
+ * of all workers before. */
 static int is_done(const struct gpu *d, const struct launch *l)
 {
 	return __atomic_load_n(&d->words->done, __ATOMIC_ACQUIRE) == l->phase;
@@ -29,7 +31,7 @@ int gpu_muster(void *self, struct loom_error *err)
 	int code = gpu_enter(d, err);
 	if (code)
 		return code;
-	l->phase = __atomic_load_n(&l->ctl->phase, __ATOMIC_RELAXED); /* stored by this thread */
+	l->phase = __atomic_load_n(&l->ctl->phase, __ATOMIC_RELAXED); /* relaxed, because this thread stored the word */
 	code = l->resident ? resident_ready(d, l, l->phase, err) : launch_sample(d, l, err);
 	l->mustered = !code;
 	gpu_leave(d);
@@ -47,7 +49,7 @@ int gpu_ready(void *self, uint64_t timeout_ns, struct loom_error *err)
 	int code = gpu_enter(d, err);
 	if (code)
 		return code;
-	l->phase = __atomic_load_n(&l->ctl->phase, __ATOMIC_RELAXED); /* stored by this thread */
+	l->phase = __atomic_load_n(&l->ctl->phase, __ATOMIC_RELAXED); /* relaxed, because this thread stored the word */
 	code = watch_until(d, l, watch_is_ready, !l->resident, d->host->now_ns(d->host), watch_deadline(d, timeout_ns),
 			   NULL, err);
 	if (code == LOOM_EAGAIN)
@@ -62,7 +64,7 @@ int gpu_go(void *self, struct loom_error *err)
 	struct launch *l = d->launch;
 	if (!l)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing is launched", d->name);
-	/* No wake-up is needed for a kernel that exists, because worker 0 polls the word. */
+	/* A kernel that exists needs no wake-up, because its first worker polls the word. */
 	l->phase = __atomic_load_n(&l->ctl->phase, __ATOMIC_RELAXED);
 	l->began_ns = l->chain.moved_ns = d->host->now_ns(d->host);
 	l->chain.launched = l->chain.ended = 0;
@@ -78,18 +80,18 @@ int gpu_go(void *self, struct loom_error *err)
 uint64_t gpu_tally(void *self)
 {
 	const struct gpu *d = self;
-	return d->words->tally; /* acquired with `done` */
+	return d->words->tally; /* acquired by is_done() */
 }
 
-/* Returns the end of the sample: now, if this thread waited for it. Otherwise the host waited for another device, and
- * the end is the start plus the time by the GPU's clock. */
+/* Returns the end time of the sample. If this thread waited for the sample, that is the current time. Otherwise the
+ * host waited for another device, and the end is the start plus the duration by the GPU's clock. */
 static uint64_t end_of(const struct gpu *d, const struct launch *l, int watched)
 {
 	uint64_t now = d->host->now_ns(d->host), span = d->words->ended_ns - d->words->began_ns;
 	return watched || span > now - l->began_ns ? now : l->began_ns + span;
 }
 
-/* kernels = launched: waits for the last step. Returns the same as watch(). */
+/* With kernels = launched or graph: waits for the last step. Returns the same as watch_until(). */
 static int watch_chain(struct gpu *d, struct launch *l, uint64_t until, struct loom_error *err)
 {
 	int code;
@@ -146,7 +148,7 @@ static int still_runs(struct gpu *d, const struct launch *l, int *running)
 	return rc;
 }
 
-/* Waits until the kernel has left the stream, and until those in a stream of the program have ended. */
+/* Waits until no kernel is in the device's own stream, and all kernels in streams of the program have ended. */
 static int await_exit(struct gpu *d, struct launch *l, uint64_t until, int *running)
 {
 	int rc;
@@ -158,12 +160,12 @@ static int await_exit(struct gpu *d, struct launch *l, uint64_t until, int *runn
 	return rc;
 }
 
-/* Only the end of this process ends a kernel that hangs, so its memory must stay. */
+/* Reports a kernel that hangs. Only the end of this process ends the kernel, so its memory must stay. */
 static int hung(struct gpu *d, const struct launch *l, uint64_t timeout_ns, struct loom_error *err)
 {
 	char late[160];
 	watch_late(d, l, l->chain.what || l->kept ? LOOM_GPU_FINISHED : LOOM_GPU_PARKED, late, sizeof(late));
-	/* Logged, too, because the error of the run is the time-out, which came first. */
+	/* The text is logged, too, because the run reports the time-out, which came first. */
 	if (!d->lost)
 		LOOM_LOG(d->host, LOOM_LOG_WARN, d->name, "%s", late);
 	d->lost = LOST_HUNG;
@@ -181,13 +183,14 @@ int gpu_retire(void *self, uint64_t timeout_ns, struct loom_error *err)
 		return 0;
 	int code = 0, running = 0;
 	if (d->lost == LOST_DEAD || d->driver->enter(d) != 0) {
-		/* The error was reported when it was set, and no kernel runs any more. */
+		/* The error was reported when the device was lost, and no kernel runs any more. */
 		d->launch = NULL;
 		d->host->free(d->host, l);
 		return 0;
 	}
-	/* Worker 0 passes RETIRE on. The host does so, too, in case worker 0 hangs. A kernel for one sample leaves by itself,
-	 * and the next kernel in a stream of the program would take the word for its own. */
+	/* The first worker passes RETIRE on to the other workers. The host does so, too, in case that worker hangs. In
+	 * a kept launch the host does not. There, a kernel for one sample leaves by itself, and the next kernel in a
+	 * stream would take RETIRE for its own phase. */
 	watch_pass_stop(d, l);
 	resident_retire(d, l);
 	if (!l->kept)

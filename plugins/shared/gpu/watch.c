@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Polls words that a kernel writes. Finds out whether the kernel is alive, and what its workers do. */
+/* Polls words that a kernel writes. Also finds out whether the kernel is alive, and what its workers do. */
 #include <inttypes.h>
 #include <sched.h>
 #include <stddef.h>
@@ -9,9 +9,9 @@
 
 #include "gpu.h"
 
-#define CHECK_NS      1000000ull  /* interval of the checks that the kernel is alive, each of which is a driver call */
+#define CHECK_NS      1000000ull  /* interval of the checks that the kernel is alive; each check is a driver call */
 #define SPIN_NS       10000000ull /* time for which the end of a sample is polled without sleep */
-#define SLEEP_PART    512         /* afterwards each nap takes this part of the time waited so far: loom_nap() */
+#define SLEEP_PART    512         /* after that, each nap takes 1/512 of the time waited so far */
 #define SLEEP_MOST_NS 4000000ull
 
 static uint64_t now_ns(const struct gpu *d)
@@ -58,8 +58,8 @@ uint32_t *watch_stages(struct gpu *d, const struct launch *l)
 	return NULL;
 }
 
-/* Describes how many workers are not at `stage`, and the first of them. A worker that has left keeps the stage of
- * its last park. */
+/* Describes how many workers are not at `stage`, and what the first of them does. A worker that has left keeps the
+ * stage of its last park. */
 void watch_late(struct gpu *d, const struct launch *l, uint32_t stage, char *out, size_t room)
 {
 	uint32_t late = 0, first = 0, *at = watch_stages(d, l);
@@ -77,7 +77,8 @@ void watch_late(struct gpu *d, const struct launch *l, uint32_t stage, char *out
 	d->host->free(d->host, at);
 }
 
-/* Returns 0 while the kernel runs, and LOOM_EDIED if it has ended or failed. */
+/* Returns 0 while the kernel runs, and LOOM_EDIED if it has failed. ends: 1 if the end of the kernel counts as a
+ * failure. */
 static int check_alive(struct gpu *d, int ends, struct loom_error *err)
 {
 	int running = 0, rc = d->driver->running(d, &running);
@@ -95,7 +96,7 @@ int watch_pass_on(struct gpu *d, size_t offset, uint32_t value)
 	return d->driver->write(d, d->gate + offsetof(struct loom_gpu_gate, ctl) + offset, &value, sizeof(value));
 }
 
-/* Copies the stop flag from host memory to the device, where running workers poll it. */
+/* Copies the stop flag from host memory to the device, where running workers poll it. Does so once in a launch. */
 void watch_pass_stop(struct gpu *d, struct launch *l)
 {
 	if (l->stop_passed || !__atomic_load_n(&l->ctl->stop, __ATOMIC_RELAXED))
@@ -111,7 +112,7 @@ int watch_until(struct gpu *d, struct launch *l, int (*over)(const struct gpu *d
 		uint64_t now = now_ns(d);
 		if (now >= check) {
 			int code = check_alive(d, ends, err);
-			/* The kernel may have stored the word and ended after the check of the word. */
+			/* The kernel may have stored the word and ended after the last call of over(). */
 			if (code)
 				return over(d, l) ? 0 : code;
 			check = now + CHECK_NS;
@@ -124,7 +125,7 @@ int watch_until(struct gpu *d, struct launch *l, int (*over)(const struct gpu *d
 	return 0;
 }
 
-/* Acquire: pairs with the release of the last worker, which covers the results of all. */
+/* Acquire: pairs with the release in loom_gpu_arrive(). The last worker has acquired the work of all workers before. */
 int watch_is_ready(const struct gpu *d, const struct launch *l)
 {
 	return __atomic_load_n(&d->words->ready, __ATOMIC_ACQUIRE) == l->phase;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Common code for the contexts of workers on devices whose workers run on the host. */
+/* Makes contexts of workers, for devices whose workers run on the host. */
 #ifndef GPULOOM_CONTEXT_H
 #define GPULOOM_CONTEXT_H
 
@@ -8,13 +8,14 @@
 
 #include "lib/align.h"
 
-/* Returns the address of a reference, in segments at `view`; NULL for 0, which refers to nothing. */
+/* Returns the address of a reference, or NULL for reference 0, which refers to nothing. view: addresses of the
+ * segments. */
 static inline void *context_at(char *const *view, loom_ref ref)
 {
 	return ref ? view[LOOM_REF_SEGMENT(ref)] + LOOM_REF_OFFSET(ref) : NULL;
 }
 
-/* Gets the addresses at which the host maps all segments. */
+/* Sets view[i] to the host's address of segment i, or to NULL if the device or the host cannot access the segment. */
 static inline void context_views(const struct loom_launch *what, char **view)
 {
 	for (uint32_t i = 1; i < what->segments; i++) {
@@ -24,7 +25,8 @@ static inline void context_views(const struct loom_launch *what, char **view)
 	}
 }
 
-/* Fills in the context of worker number `index` of a device, with one lane. local: the worker's private blocks. */
+/* Fills in the context of a worker with one lane. index: its number in the device. local: memory for its private
+ * blocks. */
 static inline void context_fill(const struct loom_launch *what, char **view, uint32_t index, char *local,
 				struct loom_ctx *c)
 {

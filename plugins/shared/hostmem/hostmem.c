@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define HUGE_PAGE ((uint64_t)2 << 20) /* size on most machines; used only in messages */
+#define HUGE_PAGE ((uint64_t)2 << 20) /* size on most machines, used only for reports */
 #include "lib/align.h"
 #include "lib/fd.h"
 #ifndef MADV_POPULATE_WRITE
@@ -23,7 +23,8 @@ uint64_t hostmem_page(void)
 	return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The NUMA policy of a shared mapping belongs to the file, and so holds for all processes that map it. */
+/* Binds the memory to want->node. The NUMA policy of a shared mapping belongs to the file, so it holds for all
+ * processes that map the file. */
 static void bind_to_node(const struct loom_host *host, const struct hostmem_want *want, void *p, uint64_t bytes)
 {
 	if (want->node < 0 || numa_available() < 0 || numa_max_node() < 1)
@@ -40,11 +41,11 @@ static void bind_to_node(const struct loom_host *host, const struct hostmem_want
 	numa_free_nodemask(nodes);
 }
 
-/* Populates the pages. With MAP_POPULATE a lack of memory would show only as SIGBUS in a worker. */
+/* Populates the pages. MAP_POPULATE would not report a lack of memory, which would then cause SIGBUS in a worker. */
 static int populate(int fd, void *p, uint64_t bytes)
 {
 	while (madvise(p, bytes, MADV_POPULATE_WRITE) != 0) {
-		if (errno == EINVAL) /* an older kernel: allocates in the file, not in the page tables */
+		if (errno == EINVAL) /* an older kernel: allocate pages in the file, without page table entries */
 			return posix_fallocate(fd, 0, (off_t)bytes);
 		if (errno != EINTR && errno != EAGAIN)
 			return errno;
@@ -52,7 +53,7 @@ static int populate(int fd, void *p, uint64_t bytes)
 	return 0;
 }
 
-/* Returns the bytes of the mapping at p that are in huge pages; -1: the kernel does not report them. */
+/* Returns how many bytes of the mapping at p are in huge pages, or -1 if the kernel does not report it. */
 static int64_t huge_bytes(const void *p)
 {
 	char line[256];
@@ -72,7 +73,8 @@ static int64_t huge_bytes(const void *p)
 	return kib < 0 ? -1 : kib * 1024;
 }
 
-/* The kernel may ignore madvise(). Reports its decision for memory of at least one huge page. */
+/* Reports whether memory is in huge pages, because the kernel may ignore madvise(). Smaller memory than one huge page
+ * is not reported. */
 static void report_huge(const struct loom_host *host, const char *label, const void *p, uint64_t bytes)
 {
 	char name[64];
@@ -109,7 +111,7 @@ int hostmem_make(const struct loom_host *host, const struct hostmem_want *want, 
 		goto err_fd;
 	}
 	if (want->huge)
-		(void)madvise(p, bytes, MADV_HUGEPAGE); /* the call is only advice */
+		(void)madvise(p, bytes, MADV_HUGEPAGE); /* a failure is ignored, because the call is only advice */
 	bind_to_node(host, want, p, bytes);
 	code = populate(fd, p, bytes);
 	if (code)

@@ -4,18 +4,19 @@
 #include "hostmem.h"
 #include "lib/align.h"
 
-/* The layout of one memory. */
+/* The layout of one memory, while segments are added. */
 struct home {
-	uint64_t bytes;  /* size so far */
+	uint64_t bytes;  /* size in bytes so far */
 	int32_t owner;   /* owner of the last segment */
 	uint32_t shared; /* number of segments that devices other than the owner use */
 };
 
-/* One memory for each device and, last, one of the host. bytes = 0: none. */
+/* The memories of one call of segments_make(): one for each device, then one for the host. A memory of 0 bytes does not
+ * exist. */
 struct segments_batch {
 	struct segments_batch *next;
 	uint32_t memories;
-	uint64_t private; /* bit d: only device d maps memory d */
+	uint64_t private; /* bit d is 1 if only device d maps memory number d */
 	struct loom_memory memory[];
 };
 
@@ -62,7 +63,7 @@ static void lay_out(const struct segments *s, const struct loom_devices *devices
 			out[i].flags |= LOOM_MEMORY_PRIVATE;
 }
 
-/* Unmaps memory `home` from the first `mapped` devices and frees it. */
+/* Unmaps memory number `home` from the devices below number `mapped`, and frees it. */
 static void drop(const struct loom_devices *devices, struct segments_batch *b, uint32_t home, uint32_t mapped)
 {
 	struct loom_memory *memory = &b->memory[home];
@@ -75,7 +76,7 @@ static void drop(const struct loom_devices *devices, struct segments_batch *b, u
 		hostmem_free(memory);
 }
 
-/* Makes memory `home`, with the size from lay_out(), and maps it into all other devices. */
+/* Makes memory number `home`, whose size lay_out() has set. Maps it into all other devices, except private memory. */
 static int make(const struct segments *s, const struct loom_devices *devices, struct segments_batch *b, uint32_t home,
 		struct loom_error *err)
 {

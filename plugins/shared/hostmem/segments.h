@@ -6,7 +6,7 @@
 
 #include <gpuloom/transport.h>
 
-/* For loom_transport_ops.noncoherent: an option of a transport. */
+/* The option `atomics` of a transport, whose value loom_transport_ops.noncoherent() uses. */
 enum { ATOMICS_AUTO, ATOMICS_NO };
 static const char *const segments_atomics[] = {"auto", "no", NULL};
 #define SEGMENTS_ATOMICS_ROW(S)                                                                                        \
@@ -22,18 +22,18 @@ struct segments_batch;
 /* The first member of a transport's struct. */
 struct segments {
 	const struct loom_host *host;
-	const char *label; /* name in messages */
+	const char *label; /* name of the transport in messages */
 	uint32_t atomics;
 	int node, huge; /* as in struct hostmem_want */
-	/* Returns the device whose memory the segment is in; devices->count: host memory. Not called for segments with
-	 * LOOM_MEMORY_PRIVATE or LOOM_MEMORY_HOST. */
+	/* Returns the number of the device in whose memory the segment is placed, or devices->count for host memory. It
+	 * is not called for segments with LOOM_MEMORY_PRIVATE or LOOM_MEMORY_HOST. */
 	uint32_t (*home)(const struct segments *s, const struct loom_devices *devices,
 			 const struct loom_segment_want *want);
 	struct segments_batch *batches; /* list with one entry per call of segments_make() */
 };
 
-/* Ops of a transport. Segments of different owners share no page, so there is no false sharing, and the pages of a
- * device are on its node. */
+/* Ops of a transport. Segments of different owners share no page. So there is no false sharing between owners, and the
+ * pages of a device are on its NUMA node. */
 int segments_make(void *self, const struct loom_devices *devices, const struct loom_segment_want *want, uint32_t n,
 		  struct loom_segment *out, struct loom_error *err);
 void segments_release(void *self, const struct loom_devices *devices, const struct loom_segment *segment, uint32_t n);

@@ -8,7 +8,7 @@
 int nic_open_fabric(struct nic *nic, int rma, struct loom_error *err)
 {
 	const struct nic_opts *o = nic->opts;
-	/* Ranks that are threads of one process have simulated devices. */
+	/* Ranks that are threads of one process (host.job) have simulated devices. */
 	int sim = !strcmp(o->provider, "sim") || (LOOM_HAS(nic->host, job) && !strcmp(o->provider, "auto"));
 	struct fabric_want want = {.provider = o->provider,
 				   .address = o->address,

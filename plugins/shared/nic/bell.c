@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the NIC of a bell. Other ranks may write the memory of a bell, so the bell holds no address or descriptor, but
- * an index into a table of this process. An index that another rank has overwritten leads to no other NIC. */
+/* Finds the NIC of a bell, the doorbell by which workers wake the NIC's thread. Other ranks may write to the memory of
+ * a bell. So it holds no address or descriptor, but an index into a table of this process. If another rank overwrites
+ * the index, find() returns NULL. */
 #include "nic.h"
 
 #include <pthread.h>
@@ -10,13 +11,13 @@
 
 #define BELLS 256u
 
-/* Device processes are forked from this process. They inherit the descriptors, by which they ring, but have no NIC. */
-static int ring_fd[BELLS]; /* descriptor + 1; 0: free */
-static uint32_t bells;	   /* entries in use */
+/* Device processes are forked from this process. They inherit the descriptors and ring by them, but have no NIC. */
+static int ring_fd[BELLS]; /* descriptor + 1; 0: none */
+static uint32_t bells;	   /* number of entries in use */
 static struct known {
 	const struct nic_bell *bell;
 	struct nic *nic;
-} *known; /* [BELLS], in memory that a fork wipes. NULL: there is none, and workers do not help */
+} *known; /* [BELLS], in memory that is zero in a forked process; NULL: no table, so workers do not help */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct known *make_table(void)
@@ -26,7 +27,7 @@ static struct known *make_table(void)
 		return NULL;
 	if (!madvise(at, BELLS * sizeof(*known), MADV_WIPEONFORK))
 		return at;
-	munmap(at, BELLS * sizeof(*known)); /* Linux before 4.14 cannot wipe it */
+	munmap(at, BELLS * sizeof(*known)); /* Linux before 4.14 cannot clear memory at a fork */
 	return NULL;
 }
 
@@ -66,7 +67,8 @@ void nic_bell_remove(uint32_t at)
 	pthread_mutex_unlock(&lock);
 }
 
-/* A caller in the NIC's process is a worker of this NIC, so the NIC exists. A caller in a device process finds none. */
+/* Returns the NIC of a bell. A caller in the NIC's process is a worker of this NIC, so the NIC exists. In a device
+ * process, find() returns NULL. */
 static struct nic *find(const struct nic_bell *bell)
 {
 	uint32_t at = loom_load_relaxed_sys(&bell->place);
@@ -87,14 +89,15 @@ int nic_help(const struct nic_bell *bell)
 	if (!nic)
 		return 0;
 	if (__atomic_load_n(&nic->waiters, __ATOMIC_RELAXED) || pthread_mutex_trylock(&nic->lock))
-		return 1; /* another thread polls */
+		return 1; /* another thread takes a step */
 	(void)nic_step(nic);
 	__atomic_store_n(&nic->helps, nic->helps + 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&nic->lock);
 	return 1;
 }
 
-/* The count changes with the lock held: later naps do not rely on the worker, earlier naps have seen fewer rings. */
+/* Sets `helped` with the lock held. So a nap that starts later does not rely on workers. A nap that started earlier
+ * ends, because the eventcount is advanced afterwards. */
 void nic_leave(struct nic_bell *bell)
 {
 	struct nic *nic = find(bell);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks that a post can run, when it is posted and not when it is fired. */
+/* Checks whether a post can run at the time when it is posted, so that a fire finds no error. */
 #include <stdio.h>
 #include <string.h>
 

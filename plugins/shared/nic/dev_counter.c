@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* counting = device: a device counts fires and sends the NIC only the multiples of a divisor that all thresholds of the
- * tag have in common. The divisors are fixed before workers start, because the host cannot write the device's memory
- * while they run. The thresholds of later posts must be multiples. */
+/* For counting = device. A device counts the fires of a tag. All thresholds of the tag are multiples of a divisor, and
+ * the device reports to the NIC only when the count passes a multiple of this divisor. The divisors are fixed before
+ * workers start, because the host cannot write to the device's memory while they run. Thresholds of later posts must be
+ * multiples, too. */
 #include "nic.h"
 
 #define COUNT_MOST (1u << 30) /* the largest count of one fire */
@@ -16,10 +17,10 @@ static uint64_t gcd(uint64_t a, uint64_t b)
 	return a;
 }
 
-/* Makes the NIC receive the counts of the tag in steps of `step` fires. 0: no post waits for the tag. */
+/* Makes the device report the fires of a tag in steps that divide `step`. step = 0 permits any step. */
 static int set_step(struct nic *nic, uint64_t tag, uint64_t step, struct loom_error *err)
 {
-	if (tag > LOOM_TAG_MAX) /* tags of arrivals, which the NIC counts */
+	if (tag > LOOM_TAG_MAX) /* the NIC itself counts arrivals */
 		return 0;
 	int before_start = pthread_equal(nic->preparer, pthread_self());
 	if (tag >= nic->shape.counted)
@@ -44,8 +45,8 @@ static int set_step(struct nic *nic, uint64_t tag, uint64_t step, struct loom_er
 
 int nic_dev_counter_post(struct nic *nic, const struct loom_trigger_post *what, struct loom_error *err)
 {
-	/* An argument belongs to one fire, so the NIC must receive each. */
+	/* An argument belongs to one fire, so the NIC must receive each fire of such a tag. */
 	int rc = set_step(nic, what->tag, what->flags ? 1 : gcd(what->threshold, what->rearm), err);
-	/* The NIC adds to a chain between these multiples. */
+	/* The NIC itself adds single counts to the chain tag, so that tag must have step 1. */
 	return rc || !what->chain ? rc : set_step(nic, what->chain, 1, err);
 }

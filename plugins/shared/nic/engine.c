@@ -41,7 +41,8 @@ int nic_open(struct nic *nic, const struct loom_host *host, const struct nic_opt
 void nic_close(struct nic *nic)
 {
 	const struct loom_host *host = nic->host;
-	/* Stops first: the sockets provider's thread may still report to a counter that is closed below. */
+	/* The endpoint stops first, because the sockets provider's thread may still add to a counter that ops->close()
+	 * closes. */
 	if (nic->fabric)
 		nic->fabric->ops->stop(nic->fabric);
 	if (nic->own && nic->ops->close)
@@ -63,10 +64,11 @@ void nic_close(struct nic *nic)
 	pthread_mutex_destroy(&nic->lock);
 }
 
-/* A mutex alone would starve the host, since the NIC's thread locks it again at once. */
+/* The engine thread yields while `waiters` is not 0. A mutex alone would starve other threads, because the engine
+ * thread locks it again at once. */
 void nic_lock(struct nic *nic)
 {
-	__atomic_fetch_add(&nic->waiters, 1, __ATOMIC_RELAXED); /* Relaxed: the count is a hint, the mutex orders. */
+	__atomic_fetch_add(&nic->waiters, 1, __ATOMIC_RELAXED); /* relaxed: the count is a hint */
 	pthread_mutex_lock(&nic->lock);
 	__atomic_fetch_sub(&nic->waiters, 1, __ATOMIC_RELAXED);
 }
@@ -86,7 +88,7 @@ static struct nic_arrival *arrival(const struct nic *nic, uint64_t index)
 	return (struct nic_arrival *)(nic->base + nic->shape.arrival_at) + index;
 }
 
-/* Keeps the first failure for flush(), and for workers that wait. */
+/* Stores the first failure for flush(), and ends the waits of workers. */
 void nic_fail(struct nic *nic, int code, const char *fmt, ...)
 {
 	if (nic->status)
@@ -96,8 +98,8 @@ void nic_fail(struct nic *nic, int code, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(nic->failure, sizeof(nic->failure), fmt, args);
 	va_end(args);
-	/* An arrival word does not belong to a slot, so all of them are set and every wait ends. Relaxed: nothing else
-	 * is published by these stores. */
+	/* The failure is not assigned to one arrival word, so all arrival words are set, and every wait ends. Relaxed:
+	 * these stores publish nothing else. */
 	for (uint32_t i = 0; nic->base && i < nic->shape.arrivals; i++)
 		__atomic_store_n(&arrival(nic, i)->count, (int64_t)code, __ATOMIC_RELAXED);
 }
@@ -119,7 +121,7 @@ void nic_complete(struct nic *nic, uint32_t slot, uint64_t chain, int status)
 		struct nic_slot *s = (struct nic_slot *)(nic->base + nic->shape.slot_at) + slot;
 		if (nic->opts->stamp)
 			__atomic_store_n(&s->at_ns, nic_now(nic), __ATOMIC_RELAXED);
-		/* Release: pairs with the acquire in nic_poll_word(); the data of a get precede it. */
+		/* Release: pairs with the acquire in nic_poll_word(). The data of a get have been written before. */
 		if (s->completed >= 0)
 			__atomic_store_n(&s->completed, status ? (int64_t)LOOM_EIO : s->completed + 1,
 					 __ATOMIC_RELEASE);
@@ -143,7 +145,7 @@ static struct nic_request *take_request(struct nic *nic, uint32_t state)
 
 static void release_request(struct nic *nic, struct nic_request *f)
 {
-	/* Requests of an earlier sample are counted as receives: nic_policy_init(). */
+	/* Requests of an earlier sample are in `receiving`, too: nic_policy_init(). */
 	if (f->epoch != nic->epoch || f->io.op == LOOM_NET_RECV)
 		nic->receiving--;
 	f->state = FREE;
@@ -165,7 +167,7 @@ static void complete_request(struct nic *nic, struct nic_request *f, int status)
 	release_request(nic, f);
 }
 
-/* Sends the notifications of operations without immediate data. */
+/* Sends the notifications that are due after operations without immediate data. */
 static void notify(struct nic *nic)
 {
 	while (nic->first_notify != LIST_NONE) {
@@ -228,7 +230,7 @@ static void arrive(struct nic *nic, uint64_t index)
 	struct nic_arrival *a = arrival(nic, index);
 	if (nic->opts->stamp)
 		__atomic_store_n(&a->at_ns, nic_now(nic), __ATOMIC_RELAXED);
-	/* A device that fails the run writes this word, too: chain_release(). */
+	/* If the run fails on a GPU, chain_release() may write to this word, too. */
 	int64_t count = __atomic_load_n(&a->count, __ATOMIC_RELAXED);
 	/* Release: pairs with the acquire in nic_poll_word(). */
 	if (count >= 0)
@@ -238,7 +240,7 @@ static void arrive(struct nic *nic, uint64_t index)
 		nic_count(nic, LOOM_TAG_ARRIVAL(index), 1, 0);
 }
 
-/* A counter takes a cache line. If no post waits for arrivals, the arrival words suffice. */
+/* If no post waits for arrivals, no counters are created for them, because each takes a cache line in the list. */
 void nic_count_arrivals(struct nic *nic)
 {
 	for (uint64_t i = 1; !nic->counts_arrivals && !nic->ops->count && i < nic->shape.arrivals; i++) {
@@ -249,7 +251,7 @@ void nic_count_arrivals(struct nic *nic)
 	nic->counts_arrivals = 1;
 }
 
-/* ---- what is posted -------------------------------------------------------------------------------- */
+/* ---- checks of posts ------------------------------------------------------------------------------- */
 
 static int reaches(const void *of, uint32_t rank, loom_ref ref, uint64_t bytes)
 {
@@ -296,7 +298,8 @@ int nic_full(const struct nic *nic, struct loom_error *err)
 
 /* ---- runs ---------------------------------------------------------------------------------------- */
 
-/* Adds what the fire has supplied (GPU-TN, 3.4), within the window of the post. */
+/* Applies the argument of the fire (GPU-TN, 3.4) to an operation, within the window of its post. Returns 0 or
+ * LOOM_EINVAL. */
 static int apply_argument(const struct nic *nic, const struct loom_trigger_post *what, uint64_t argument,
 		 struct fabric_io *io)
 {
@@ -312,7 +315,7 @@ static int apply_argument(const struct nic *nic, const struct loom_trigger_post 
 		io->local += offset;
 	if (what->flags & LOOM_NET_REMOTE_FROM_FIRE)
 		io->remote += offset;
-	/* The target that the fire names may have less memory than the target that post() checked. */
+	/* The fire may name a target with less memory than the target that nic_check() has checked. */
 	return what->flags && io->op != LOOM_NET_SEND ?
 		       nic_fabric_check(nic, io->target, io->remote, io->bytes) :
 		       0;
@@ -330,7 +333,7 @@ int nic_run(struct nic *nic, const struct loom_trigger_post *what, uint32_t post
 	struct nic_request *f = take_request(nic, OPERATION);
 	if (!f)
 		return LOOM_EAGAIN;
-	int native = what->op == LOOM_NET_PUT; /* the notification travels with the put */
+	int native = what->op == LOOM_NET_PUT; /* a put carries its notification */
 	f->io = (struct fabric_io){.op = what->op,
 				   .target = what->target,
 				   .local = what->local,
@@ -343,8 +346,9 @@ int nic_run(struct nic *nic, const struct loom_trigger_post *what, uint32_t post
 	f->slot = what->slot;
 	f->notify = native ? 0 : what->notify;
 	f->post = post;
-	/* Prefetches the next post, which is mostly due next and not in the cache. */
-	uintptr_t behind = (uintptr_t)what + sizeof(*what); /* a number, because no object is behind the last post */
+	/* Prefetches the post behind this one, because that is usually due next and not in the cache. */
+	/* An integer, because a pointer may not point behind the last post's end. */
+	uintptr_t behind = (uintptr_t)what + sizeof(*what);
 	for (uint32_t i = 0; i < 192; i += 64)
 		__builtin_prefetch((const void *)(behind + i));
 	if (what->op == LOOM_NET_RECV)
@@ -378,7 +382,7 @@ uint32_t nic_run_due(struct nic *nic)
 		if (nic_run(nic, &nic->list.post[nic->stalled.post].what, nic->stalled.post, nic->stalled.argument))
 			return work;
 		nic->is_stalled = 0;
-		if (++work == 256) /* completions must not wait for a long chain */
+		if (++work == 256) /* ends the loop, so that a long chain does not delay completions */
 			return work;
 	}
 }
@@ -410,7 +414,7 @@ static uint32_t reap(struct nic *nic)
 
 uint32_t nic_step(struct nic *nic)
 {
-	/* Runs due operations before it polls: the queue is then empty when a fire with an argument is counted. */
+	/* Runs due operations before it polls, so that the queue is empty when a fire with an argument is counted. */
 	uint32_t work = nic_run_due(nic);
 	if (!nic_backlog(nic))
 		work += nic->ops->poll(nic);

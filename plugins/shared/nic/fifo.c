@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Takes fires from the trigger FIFOs, and fires that workers recorded until the end of a kernel. */
+/* Takes fires from the trigger FIFOs, and fires that workers recorded for the end of their kernel. */
 #include "nic.h"
 
 #define BATCH 256u
@@ -9,11 +9,11 @@ static uint32_t poll_one(struct nic *nic, uint32_t ring)
 	struct nic_fifo *f = nic->fifos[ring];
 	const uint64_t *words = (const uint64_t *)(f + 1);
 	uint64_t cursor = nic->cursor[ring], begin = cursor;
-	uint64_t tag = 0, sum = 0; /* the sum of consecutive triggers with one tag */
+	uint64_t tag = 0, sum = 0; /* the sum of the counts of consecutive triggers with one tag */
 	uint64_t fires = 0;
 	while (cursor - begin < BATCH) {
 		uint64_t i = cursor & (nic->fifo - 1);
-		/* Acquire: pairs with the release in nic_push(); payload and argument precede it. */
+		/* Acquire: pairs with the release in nic_push(), which follows the payload and the argument. */
 		uint64_t word = __atomic_load_n(&words[i], __ATOMIC_ACQUIRE);
 		if ((word & 1) != nic_lap(cursor, nic->fifo))
 			break;
@@ -28,7 +28,8 @@ static uint32_t poll_one(struct nic *nic, uint32_t ring)
 			sum += word >> 2 & NIC_COUNT_MAX;
 		tag = word >> 16;
 		fires += word >> 2 & NIC_COUNT_MAX;
-		/* An argument belongs to the runs of its own fire, so these run first. */
+		/* The argument of a fire applies to the runs that the fire makes due. So the loop ends, and these runs
+		 * start first. */
 		if (word & 2 || list_queued(&nic->list) > nic->list.ready_mask / 2)
 			break;
 	}
@@ -37,7 +38,7 @@ static uint32_t poll_one(struct nic *nic, uint32_t ring)
 	if (cursor == begin)
 		return 0;
 	nic->cursor[ring] = cursor;
-	/* Release: pairs with the acquire in nic_await_slot(); the words have been read. */
+	/* Release: pairs with the acquire in nic_await_slot(). The words have been read before. */
 	__atomic_store_n(&f->tail, cursor, __ATOMIC_RELEASE);
 	nic->fires += fires;
 	return (uint32_t)(cursor - begin);
@@ -46,7 +47,7 @@ static uint32_t poll_one(struct nic *nic, uint32_t ring)
 uint32_t nic_poll_fifo(struct nic *nic)
 {
 	uint32_t work = 0;
-	/* Starts behind the ring that was polled last, so that rings which cause a backlog do not starve the others. */
+	/* Starts with the FIFO after the one polled last. So FIFOs that cause a backlog do not starve other FIFOs. */
 	for (uint32_t r = 0; r < nic->rings && !nic_backlog(nic); r++) {
 		work += poll_one(nic, nic->next_ring);
 		nic->next_ring = (nic->next_ring + 1) % nic->rings;
@@ -82,7 +83,7 @@ uint32_t nic_take_records(struct nic *nic, uint32_t first, uint32_t workers)
 		struct nic_record *r = nic->record[w];
 		uint64_t n = r->fires < nic->shape.recorded ? r->fires : nic->shape.recorded;
 		const uint64_t *words = (const uint64_t *)(r + 1);
-		r->fires = 0; /* the workers wait meanwhile: struct nic_kernel_ends */
+		r->fires = 0; /* no race: the workers wait at the kernel boundary, or the run has ended */
 		for (uint64_t i = 0; i < n; i++)
 			nic_count(nic, words[i] >> 16, words[i] >> 2 & NIC_COUNT_MAX, 0);
 		work += (uint32_t)n;
@@ -96,14 +97,16 @@ uint32_t nic_poll_kernel_ends(struct nic *nic)
 	uint32_t work = 0;
 	for (uint32_t d = 0; d < nic->devices; d++) {
 		struct nic_kernel_ends *g = (struct nic_kernel_ends *)(nic->base + nic->shape.ends_at) + d;
-		/* Acquire: pairs with the release at the kernel's end; records and payload precede it. */
+		/* Acquire: pairs with the release at the kernel's end, which follows the records and the payload. */
 		uint64_t ended = __atomic_load_n(&g->ended, __ATOMIC_ACQUIRE);
-		if (ended <= __atomic_load_n(&g->begun, __ATOMIC_RELAXED)) /* begun > ended: the device has failed */
+		/* `begun` is larger than `ended` if the device has failed. */
+		if (ended <= __atomic_load_n(&g->begun, __ATOMIC_RELAXED))
 			continue;
 		nic_take_records(nic, nic->first_worker[d], nic->first_worker[d + 1] - nic->first_worker[d]);
-		/* Sends precede the reply, as they would on a host with one thread. */
+		/* Starts the operations before the host replies, as a host with one thread would. */
 		nic_run_due(nic);
-		/* Release: pairs with the acquire of the boundary; the records are free again. */
+		/* Release: pairs with the acquire of `begun` at the device's boundary. The records have been read and
+		 * cleared before. */
 		__atomic_store_n(&g->begun, ended, __ATOMIC_RELEASE);
 		work++;
 	}

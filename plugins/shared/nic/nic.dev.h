@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The memory that workers and the NIC share: the trigger FIFO of each device, completion slots, arrival words, and the
- * words of kernel boundaries. Device code of all trigger plug-ins with a NIC.
+ * words of kernel boundaries. This is device code of all trigger plug-ins with a NIC.
  *
- * A trigger is one 8-byte word whose store is its commit:
- *   bit 0      lap: 1 in the first pass over the ring, 0 in the second, ... so slots need no clearing
- *   bit 1      the argument slot of the same index is valid
+ * A trigger is one 8-byte word, and the store of this word publishes the trigger:
+ *   bit 0      lap: 1 in the first pass over the ring, 0 in the second, and so on, so that slots need no clearing
+ *   bit 1      1: the trigger has an argument, in the argument slot with the same index
  *   bits 2-15  count
  *   bits 16-63 tag */
 #ifndef NIC_DEV_H
@@ -21,8 +21,8 @@
 
 #define NIC_COUNT_MAX 0x3fffu
 
-/* Only the NIC writes completion slots and arrival words. A negative value is the first failure, an enum loom_err, and
- * stays. at_ns: with stamp = yes the time of the last count, by CLOCK_MONOTONIC. */
+/* The counters of completion slots and arrival words. Only the NIC adds to them. A negative value is an enum loom_err:
+ * the first failure, which stays. at_ns: with stamp = yes, the time of the last count, by CLOCK_MONOTONIC. */
 struct nic_slot {
 	int64_t completed;
 	uint64_t at_ns;
@@ -34,77 +34,81 @@ struct nic_arrival {
 	uint64_t pad[6];
 };
 
-/* A FIFO: this head, then `entries` words, then as many arguments. The FIFOs of a device are consecutive. */
+/* A FIFO consists of this head, then `entries` trigger words, then as many arguments. The FIFOs of a device are
+ * consecutive. */
 struct nic_fifo {
-	uint64_t tail; /* words that the NIC has taken */
+	uint64_t tail; /* number of words that the NIC has taken */
 	uint64_t pad[7];
 };
 
-/* The handshake of a device and the host at kernel boundaries. */
+/* The two words by which a device and the host synchronise at kernel boundaries. */
 struct nic_kernel_ends {
-	uint64_t ended; /* written by the device: kernels that have ended */
+	uint64_t ended; /* written by the device: the number of its kernels that have ended */
 	uint64_t pad0[7];
-	uint64_t begun; /* written by the host: ends that it has handled */
+	uint64_t begun; /* written by the host: the number of these ends that it has handled */
 	uint64_t pad1[7];
 };
 
-/* Layout of the block for the stack, which is in host memory: offsets in bytes, constant. The NIC has the original, and
- * each device has a copy in its own memory. */
+/* Layout of the block for the stack, which is in host memory. All fields are constant while workers run; fields *_at
+ * are offsets in bytes. The NIC has the original of this struct, and each device has a copy in its own memory. */
 struct nic_shape {
 	uint32_t entries; /* entries of a FIFO, a power of two; 0: no FIFOs */
 	uint32_t slots, arrivals;
-	uint32_t recorded; /* fires that one worker may record in a kernel */
+	uint32_t recorded; /* number of fires that one worker may record per kernel */
 	uint64_t slot_at, arrival_at, fifo_at, fifo_bytes, ends_at, extra_at;
-	uint64_t extra; /* entries of the plug-in's own part at extra_at, a power of two or 0 */
-	uint64_t link; /* enum nic_link of this device */
-	/* The device counts tags below `counted`, the NIC others; counters_at: offset in the device's block. */
+	uint64_t extra; /* number of entries of the plug-in's own part at extra_at, a power of two or 0 */
+	uint64_t link; /* enum nic_link of this device; not set in the NIC's original */
+	/* The device counts fires of tags below `counted`, and the NIC those of other tags. counters_at is an offset in
+	 * the device's block. */
 	uint64_t counted, counters_at;
-	uint64_t rma_at; /* offset of a struct nic_bell and a struct nic_rma per worker; 0: none */
+	uint64_t rma_at; /* offset of a struct nic_bell, which one struct nic_rma per worker follows; 0: none */
 	uint64_t pad[1];
 };
 /* How the workers of a device reach the host's memory. */
 enum nic_link {
-	NIC_LINK_NONE = 0, /* the memory belongs to the device */
-	NIC_LINK_FEW,      /* across a link; each worker has a FIFO */
-	NIC_LINK_MANY,     /* across a link; one FIFO, and one worker at a time polls the host's words for all */
+	NIC_LINK_NONE = 0, /* no GPU: host memory is the device's own memory */
+	NIC_LINK_FEW,      /* a GPU, across a link, with few workers: each has a FIFO */
+	NIC_LINK_MANY,     /* a GPU, across a link: one FIFO, and one worker at a time polls the host's words for all */
 };
 
-/* A device's copy of a slot or an arrival word. */
+/* A copy of a completion slot or an arrival word, in the device's memory. */
 struct nic_cached {
 	int64_t value;
-	uint64_t polling; /* 1: a worker reads the host's word */
+	uint64_t polling; /* 1: a worker is loading the host's word */
 };
 
-/* The producers' side of a FIFO, in the device's block; with NIC_LINK_FEW, in the worker's private memory. */
+/* The state of the producers of a FIFO. It is in the device's block, or in the worker's private memory if link is
+ * NIC_LINK_FEW. */
 struct nic_ring {
-	uint64_t head; /* number of tickets given to producers */
+	uint64_t head; /* number of slots that producers have reserved */
 	uint64_t pad0[7];
-	uint64_t tail; /* a copy of the NIC's tail */
-	uint64_t polling; /* 1: a worker loads the NIC's tail */
+	uint64_t tail; /* a copy of nic_fifo.tail, which may be behind it */
+	uint64_t polling; /* 1: a worker is loading nic_fifo.tail */
 	uint64_t pad1[6];
 };
 
-/* A counter of a tag in the device's memory. */
+/* The counter of one tag, in the device's memory (counting = device). */
 struct nic_dev_counter {
-	/* Fires between two stores to the NIC, below 2^30; 0 and 1: each fire is stored. Constant while workers run. */
+	/* Fires between two stores to the NIC, below 2^30; 0 or 1: each fire is stored. Constant while workers run. */
 	uint64_t every;
 	uint64_t value;
 	uint64_t pad[6];
 };
 
-/* A device's block in its own memory. A struct nic_ring follows, with NIC_LINK_MANY a struct nic_cached for each slot
- * and arrival word, then the device's counters. */
+/* The block of a device, in its own memory. A struct nic_ring follows. Then, if link is NIC_LINK_MANY, comes a struct
+ * nic_cached for each completion slot and each arrival word. The device's counters are last. */
 struct nic_device {
 	struct nic_shape shape;
-	uint64_t arrived; /* workers that have arrived at the boundary */
+	uint64_t arrived; /* number of workers that have arrived at the kernel boundary */
 	uint64_t pad2[7];
-	uint64_t kernel; /* boundaries passed */
+	uint64_t kernel; /* number of kernel boundaries that the device has passed */
 	uint64_t pad3[7];
 	uint64_t launch_ns, teardown_ns;
 	uint64_t pad4[6];
 };
 
-/* A worker's block for fires that wait for the end of the kernel. `recorded` trigger words follow. */
+/* A worker's block for fires that wait for the end of the kernel. `recorded` trigger words follow, of which the first
+ * `fires` are set. */
 struct nic_record {
 	uint64_t fires;
 	uint64_t pad[7];
@@ -127,8 +131,9 @@ LOOM_FN struct nic_ring *nic_ring(struct loom_ctx *c)
 	struct nic_device *d = nic_device(c);
 	return (struct nic_ring *)(d->shape.link == NIC_LINK_FEW ? c->local[LOOM_TRIGGER] : (void *)(d + 1));
 }
-/* Returns the index of a tag's counter in the host's list and in tables that devices search. Fibonacci hashing, because
- * most tags are consecutive. Groups of eight stay adjacent, because most are counted one after the other. */
+/* Returns a hash of a tag. Its low bits are the index of the tag's counter in the host's list and in tables that
+ * devices search. The hash is Fibonacci hashing, because most tags are consecutive. Groups of eight consecutive tags
+ * stay adjacent, because the tags of a group are usually counted one after the other. */
 LOOM_FN uint64_t nic_hash(uint64_t tag)
 {
 	return ((((tag >> 3) * 0x9e3779b97f4a7c15ull) >> 32) << 3 | (tag & 7)) & 0xffffffffull;
@@ -144,19 +149,22 @@ LOOM_FN uint64_t nic_word(uint64_t tag, uint32_t count)
 
 /* ---- the trigger FIFO ------------------------------------------------------------------------------
  *
- * The words are across a link from a GPU: a store is posted, a load takes a round trip. So the head and a copy of the
- * tail are local, and a producer only stores. "Local" is the device's memory. With NIC_LINK_FEW it is a worker's
- * private memory, because even a load from the device's memory waits for the store before it. */
+ * A GPU reaches the words of the FIFO across a link. The GPU does not wait for a store, but a load takes a round trip.
+ * So a producer only stores to the FIFO, and keeps the head and a copy of the tail in the device's memory. With
+ * NIC_LINK_FEW they are in the worker's private memory, because even a load from the device's memory would wait for the
+ * store before it. */
 
-/* Waits until the NIC has emptied slot n. One worker at a time polls across the link. Returns 0 or LOOM_EINTR. */
+/* Waits until slot n is empty, because the NIC has taken its previous word. One worker at a time loads the NIC's tail
+ * across the link. Returns 0 or LOOM_EINTR. */
 LOOM_FN int nic_await_slot(struct loom_ctx *c, struct nic_ring *d, const uint64_t *tail, uint32_t entries, uint64_t n)
 {
 	for (;;) {
 		if (loom_load_relaxed_dev(&d->polling) == 0 &&
 		    loom_exchange_acq_rel_dev(&d->polling, (uint64_t)1) == 0) {
-			/* Acquire: pairs with the NIC's release of the tail; the NIC has read the words by then. */
+			/* Acquire: pairs with the NIC's release of the tail. The NIC reads the words before. */
 			uint64_t seen = loom_load_acquire_sys(tail);
-			/* Both are releases: they pair with the acquires of `tail` below and of `polling` above. */
+			/* Both stores are releases. The first pairs with the acquire of d->tail below, the second with
+			 * the acquire in the exchange above. */
 			loom_store_release_dev(&d->tail, seen);
 			loom_store_release_dev(&d->polling, (uint64_t)0);
 		}
@@ -168,16 +176,17 @@ LOOM_FN int nic_await_slot(struct loom_ctx *c, struct nic_ring *d, const uint64_
 	}
 }
 
-/* Takes slot *n when it is empty. tail: the tail that the NIC writes. */
+/* Reserves the next slot, waits until it is empty, and returns its number in *n. tail: the tail that the NIC writes.
+ * Returns 0 or LOOM_EINTR. */
 LOOM_FN int nic_take_slot(struct loom_ctx *c, const uint64_t *tail, uint32_t entries, uint64_t *n)
 {
 	struct nic_ring *ring = nic_ring(c);
 	*n = loom_take_ticket_dev(&ring->head);
-	/* A guarded load, which the store into the slot must not pass. */
+	/* A guarded load, because the store into the slot must not be executed before it. */
 	return *n - loom_load_guard_dev(&ring->tail) < entries ? 0 : nic_await_slot(c, ring, tail, entries, *n);
 }
 
-/* Pushes a trigger. ordered: earlier writes of this lane precede the trigger. */
+/* Pushes a trigger. ordered: 1 if earlier writes of this lane must be visible before the trigger. */
 LOOM_FN int nic_push(struct loom_ctx *c, uint64_t word, uint64_t argument, int ordered)
 {
 	const struct nic_shape *s = nic_shape(c);
@@ -193,16 +202,17 @@ LOOM_FN int nic_push(struct loom_ctx *c, uint64_t word, uint64_t argument, int o
 		words[entries + i] = argument;
 	word |= nic_lap(n, entries);
 	if (ordered || word & 2)
-		/* Release: pairs with the NIC's acquire of the word; payload and argument precede it. */
+		/* Release: pairs with the acquire in poll_one(). The payload and the argument are written before. */
 		loom_store_release_sys(&words[i], word);
 	else
 		loom_store_relaxed_sys(&words[i], word);
 	return 0;
 }
 
-/* nic_counts() says whether the device counts this tag. nic_due() returns how many of n more fires to send to the NIC
- * now. The fire that crosses a multiple sends all fires since the last multiple, and orders the writes of their lanes.
- * Both are constant in GPU programs without counters: a load before each store would cost a quarter of the rate. */
+/* nic_counts() returns whether the device counts this tag. nic_due() counts n more fires, and returns how many fires to
+ * send to the NIC at this moment. The fire that crosses a multiple of `every` sends all fires since the last multiple,
+ * and orders the writes of the lanes that made them. In GPU programs without counters both are macros that load
+ * nothing, because a load before each store would cost a quarter of the rate. */
 #if defined(LOOM_DEVICE_COMPILE) && !defined(NIC_COUNTS_HERE)
 #define nic_counts(c, tag) 0
 #define nic_due(c, tag, n, ordered) (n)
@@ -223,20 +233,20 @@ LOOM_FN uint32_t nic_due(struct loom_ctx *c, uint64_t tag, uint32_t n, int *orde
 		return n;
 	struct nic_dev_counter *t = nic_dev_counter(c, tag);
 	uint64_t every = t->every;
-	/* Release: pairs with the acquire of the fire that crosses the next multiple. */
+	/* If ordered, a release: pairs with the acquire of the fire that crosses the next multiple. */
 	uint64_t before = *ordered ? loom_fetch_add_acq_rel_dev(&t->value, (uint64_t)n) :
 				     loom_fetch_add_relaxed_dev(&t->value, (uint64_t)n);
 	uint64_t since = before % every + n;
 	if (since < every)
 		return 0;
 	if (!*ordered)
-		(void)loom_load_acquire_dev(&t->value); /* the load pairs with the releases of ordered fires */
+		(void)loom_load_acquire_dev(&t->value); /* pairs with the releases of ordered fires */
 	*ordered = 1;
 	return (uint32_t)(since - since % every);
 }
 #endif
 
-/* Lanes that fire the same tag together make one trigger. */
+/* Fires a tag. Lanes that fire the same tag at the same time push one trigger with the sum of their counts. */
 LOOM_FN int nic_fire(struct loom_ctx *c, uint64_t tag, uint32_t count, int ordered)
 {
 	struct loom_match peers = loom_match(tag);
@@ -253,20 +263,20 @@ LOOM_FN int nic_fire(struct loom_ctx *c, uint64_t tag, uint32_t count, int order
 
 /* ---- completion and arrival ------------------------------------------------------------------------ */
 
-/* Loads a word that the NIC increments. i: its index among all slots and arrival words. */
+/* Loads a word that the NIC increments. i: index of the word; completion slots come first, then arrival words. */
 LOOM_FN int64_t nic_poll_word(struct loom_ctx *c, const int64_t *word, uint32_t i)
 {
 	struct nic_device *d = nic_device(c);
-	/* Acquire: pairs with the NIC's release; the data of the operation precede it. */
+	/* Acquire: pairs with the release in nic_complete() or arrive(), which follows the data. */
 	if (d->shape.link != NIC_LINK_MANY)
 		return (int64_t)loom_load_acquire_sys((const uint64_t *)word);
 	struct nic_cached *n = (struct nic_cached *)((struct nic_ring *)(d + 1) + 1) + i;
-	/* One of the lanes that poll together loads the NIC's word. */
+	/* Of the lanes that poll this word at the same time, one loads the NIC's word. */
 	if (loom_match_leader(loom_match((uint64_t)(uintptr_t)word)) && loom_load_relaxed_dev(&n->polling) == 0 &&
 	    loom_exchange_acq_rel_dev(&n->polling, (uint64_t)1) == 0) {
 		uint64_t seen = loom_load_acquire_sys((const uint64_t *)word);
-		/* Both are releases: they pair with the acquires of `value` below and of `polling` above, and pass on
-		 * the data that the acquire of the NIC's word made visible. */
+		/* Both stores are releases: they pair with the acquire of `value` below and the acquire in the exchange
+		 * above. So the data that the load of the NIC's word made visible are visible to these readers, too. */
 		loom_store_release_dev((uint64_t *)&n->value, seen);
 		loom_store_release_dev(&n->polling, (uint64_t)0);
 	}
@@ -294,42 +304,44 @@ LOOM_FN uint64_t nic_arrived_at(struct loom_ctx *c, uint32_t index)
 	const struct nic_shape *s = nic_shape(c);
 	if (index == 0 || index >= s->arrivals)
 		return 0;
-	/* The NIC stores the time before the count, which the caller has loaded. */
+	/* A relaxed load suffices: the NIC stores the time before the count, and the caller has loaded the count. */
 	return loom_load_relaxed_sys(&((struct nic_arrival *)nic_at(c, s->arrival_at) + index)->at_ns);
 }
 
 /* ---- remote memory access --------------------------------------------------------------------------
  *
- * A worker writes an operation into its own struct nic_rma and increments `issued`. The NIC performs the operation and
- * increments `completed`. */
+ * A worker writes an operation into its own struct nic_rma and increments `issued`. When the NIC has performed the
+ * operation, it stores the new value of `issued` to `completed`. */
 
 struct nic_bell {
-	uint32_t rings;	 /* an eventcount (lib/eventcount.h); the NIC's thread sleeps on it, or on an eventfd */
+	/* An eventcount (lib/eventcount.h); the NIC's thread sleeps on it, or in poll() on an eventfd. */
+	uint32_t rings;
 	uint32_t asleep; /* 1: the NIC's thread sleeps */
-	uint32_t place;  /* index into the table of bell.c, and no address: other ranks may write here */
+	uint32_t place;  /* index into the table of bell.c; not an address, because other ranks may write here */
 	uint32_t pad0;
 	uint64_t pad[6];
 };
 struct nic_rma {
-	uint32_t issued; /* written by the worker, as all of this line */
+	uint32_t issued; /* number of operations issued; the worker writes this and the rest of the cache line */
 	uint32_t sleeps; /* 1: the worker sleeps on `completed` */
 	uint32_t op, rank;
 	loom_ref remote, local;
 	uint64_t bytes;
 	uint64_t pad0[3];
-	uint64_t value, was; /* operand and result, adjacent */
-	uint32_t completed;  /* written by the NIC */
-	int32_t status;	     /* 0, or the error of a failed operation */
+	uint64_t value, was; /* the operand of an add; the old value behind it, where the provider stores it */
+	uint32_t completed;  /* number of operations completed; the NIC writes it */
+	int32_t status;	     /* 0, or the provider's error of a failed operation */
 	uint64_t pad1[5];
 };
 
 #ifdef LOOM_RANKS_RMA
 #ifdef GPULOOM_DEV_CPU_H
 #define NIC_RMA_SPIN_NS 5000u
-#define NIC_RMA_HELP_NS 50000u /* time after which a worker yields: other ranks may share the core */
-#define NIC_RMA_SLEEP_NS 1000000u /* longest sleep, which ends when the run is stopped */
+#define NIC_RMA_HELP_NS 50000u /* time after which a waiting worker yields its core, which other ranks may share */
+#define NIC_RMA_SLEEP_NS 1000000u /* longest sleep, after which the worker checks whether the run is stopped */
 
-/* Waits between two polls for the completion. seen: the value that the last poll loaded. */
+/* Waits between two polls for the completion. seen: the value of a->completed that the last poll loaded. *since: time
+ * at which the wait began, or 0. */
 LOOM_FN void nic_rest(struct loom_ctx *c, struct nic_bell *bell, struct nic_rma *a, uint32_t seen, uint64_t *since)
 {
 	uint64_t now = loom_clock_ns(c);
@@ -356,7 +368,7 @@ LOOM_FN void nic_ring_bell(struct loom_ctx *c, struct nic_bell *bell)
 	fd = nic_bell_fd(bell);
 	if (fd < 0)
 		eventcount_advance(c, &bell->rings, &bell->asleep, 1);
-	else if (eventcount_has_waiters(&bell->asleep)) /* the thread is in poll(), which waits for the network, too */
+	else if (eventcount_has_waiters(&bell->asleep)) /* the thread may be in poll(), for the network, too */
 		eventcount_fd_notify(fd);
 }
 #else /* simulated devices: no thread sleeps, and a store wakes the NIC */
@@ -371,7 +383,7 @@ LOOM_FN int nic_rma_await(struct loom_ctx *c, struct nic_bell *bell, struct nic_
 {
 	uint64_t since = 0;
 	uint32_t seen;
-	/* Acquire: pairs with the release in finish(); the data of the operation precede it. */
+	/* Acquire: pairs with the release in finish() of rma.c. The data of the operation are written before. */
 	while ((seen = loom_load_acquire_sys(&a->completed)) != a->issued) {
 		if (loom_stopped(c))
 			return LOOM_EINTR;
@@ -404,7 +416,7 @@ LOOM_FN int nic_rma_do(struct loom_ctx *c, const struct loom_rma *what, uint64_t
 	a->local = what->local;
 	a->bytes = what->bytes;
 	a->value = what->value;
-	/* Release: pairs with the acquire in issued(). */
+	/* Release: pairs with the acquire in issued() of rma.c. */
 	loom_store_release_sys(&a->issued, a->issued + 1);
 	nic_ring_bell(c, bell);
 	if (!was && what->op == LOOM_NET_ADD)
@@ -435,8 +447,8 @@ LOOM_FN void nic_wait_ns(struct loom_ctx *c, uint64_t ns)
 		loom_pause(c);
 }
 
-/* Ends the kernel of this device. Returns 1 for lane 0 of the last worker, after the teardown, else 0. *kernel: the
- * number of the boundary. */
+/* Ends the kernel of this device. Called by all workers. Returns 1 to lane 0 of the worker that arrives last, after the
+ * teardown time, and 0 to every other lane. *kernel, of lane 0: the number of the boundary. */
 LOOM_FN int nic_kernel_end(struct loom_ctx *c, uint64_t *kernel)
 {
 	struct nic_device *d = nic_device(c);
@@ -444,14 +456,14 @@ LOOM_FN int nic_kernel_end(struct loom_ctx *c, uint64_t *kernel)
 	if (c->lane != 0)
 		return 0;
 	*kernel = loom_load_relaxed_dev(&d->kernel);
-	/* Each worker releases its writes; the last worker acquires them for the NIC or the host. */
+	/* Each worker releases its writes. The last worker acquires them, and can pass them on. */
 	if (loom_fetch_add_acq_rel_dev(&d->arrived, (uint64_t)1) + 1 != c->count)
 		return 0;
 	nic_wait_ns(c, d->teardown_ns);
 	return 1;
 }
 
-/* Begins the next kernel. Only for the caller to which nic_kernel_end() returned 1. */
+/* Begins the next kernel. Called by the lane to which nic_kernel_end() returned 1. */
 LOOM_FN void nic_kernel_next(struct loom_ctx *c, uint64_t kernel)
 {
 	struct nic_device *d = nic_device(c);
@@ -467,7 +479,7 @@ LOOM_FN void nic_kernel_begin(struct loom_ctx *c, uint64_t kernel)
 	nic_kernel_next(c, kernel);
 }
 
-/* Called by all workers. Waits until the next kernel has begun. */
+/* Waits until the next kernel has begun. Called by all workers. */
 LOOM_FN int nic_kernel_await(struct loom_ctx *c, uint64_t kernel)
 {
 	struct nic_device *d = nic_device(c);
@@ -480,7 +492,7 @@ LOOM_FN int nic_kernel_await(struct loom_ctx *c, uint64_t kernel)
 	return loom_from_lane0(c, stopped) ? LOOM_EINTR : 0;
 }
 
-/* The boundary of a mechanism that sends at once: it sends nothing. */
+/* The boundary of a mechanism that sends at each fire. The boundary itself sends nothing. */
 LOOM_FN int nic_boundary(struct loom_ctx *c)
 {
 	uint64_t kernel = 0;
@@ -497,7 +509,7 @@ LOOM_FN int nic_record(struct loom_ctx *c, uint64_t word)
 	uint64_t n = loom_fetch_add_relaxed_dev(&r->fires, (uint64_t)1);
 	if (n >= nic_shape(c)->recorded)
 		return LOOM_EFULL;
-	/* A plain store: the add of the boundary releases it, and the reader has acquired that add. */
+	/* A plain store: the atomic add in nic_kernel_end() releases it, and the reader has acquired that add. */
 	((uint64_t *)(r + 1))[n] = word;
 	return 0;
 }
@@ -509,14 +521,14 @@ LOOM_FN int nic_may_fire(uint64_t tag, uint32_t count)
 	return tag - 1 < LOOM_TAG_MAX && count - 1 < NIC_COUNT_MAX;
 }
 
-/* For mechanisms where an unordered fire is not cheaper, because it waits for the kernel's end or is an atomic add. */
+/* For mechanisms where an unordered fire is not cheaper: it is an atomic add, or waits for the kernel's end. */
 #define NIC_RELAXED_IS_ORDERED(NAME)                                                               \
 	LOOM_FN int NAME##_fire_relaxed(struct loom_ctx *c, uint64_t tag, uint32_t count)          \
 	{                                                                                          \
 		return NAME##_fire(c, tag, count);                                                 \
 	}
 
-/* For mechanisms where also no fire can carry an argument. */
+/* For mechanisms where, in addition, a fire cannot carry an argument. */
 #define NIC_FIRE_ALONE(NAME)                                                                       \
 	NIC_RELAXED_IS_ORDERED(NAME)                                                               \
 	LOOM_FN int NAME##_fire_with(struct loom_ctx *c, uint64_t tag, uint64_t argument)          \
@@ -540,7 +552,7 @@ LOOM_FN int nic_may_fire(uint64_t tag, uint32_t count)
 	}                                                                                          \
 	NIC_RMA(NAME)
 
-/* For mechanisms that send operations when the kernel ends, by NAME##_boundary. */
+/* For mechanisms that send operations when the kernel ends. The plug-in defines NAME##_boundary(). */
 #define NIC_AT_END(NAME)                                                                           \
 	NIC_READS(NAME)                                                                            \
 	LOOM_FN int NAME##_deliver(struct loom_ctx *c)                                             \
@@ -548,7 +560,7 @@ LOOM_FN int nic_may_fire(uint64_t tag, uint32_t count)
 		return NAME##_boundary(c);                                                         \
 	}
 
-/* For mechanisms that send operations at once, so that a boundary sends nothing. */
+/* For mechanisms that send operations at each fire, so that a boundary sends nothing. */
 #define NIC_SENDS_AT_ONCE(NAME)                                                                    \
 	LOOM_FN int NAME##_boundary(struct loom_ctx *c)                                            \
 	{                                                                                          \

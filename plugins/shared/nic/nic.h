@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The software NIC takes triggers, counts them, and runs the posts that become ready. Trigger plug-ins with a NIC
- * differ in how a fire reaches it (struct nic_ops). */
+/* The software NIC takes triggers, counts them, and runs the posts whose thresholds are reached. Each trigger plug-in
+ * with a NIC has a struct nic_ops, which says how fires reach the NIC. */
 #ifndef LOOM_SHARED_NIC_H
 #define LOOM_SHARED_NIC_H
 
@@ -24,13 +24,13 @@ struct nic_opts {
 	struct simnet_model net;
 };
 
-/* Table sizes. As an option, 0 means as many as the workload needs, and at least the default. */
+/* Sizes of the NIC's tables, in entries. In the options, 0 stands for auto. */
 struct nic_table {
 	uint32_t posts, tags, slots, arrivals;
 };
 #define NIC_TABLE(o) ((struct nic_table){(o)->posts, (o)->tags, (o)->slots, (o)->arrivals})
 
-/* The option rows of these sizes, for a struct S with these fields. */
+/* The option rows of these sizes, for an options struct S that has the fields of struct nic_table. */
 #define NIC_TABLE_ROWS(S)                                                                          \
 	LOOM_OPT(S, posts, LOOM_OPT_U32, "auto", \
 			 "Operations that may be posted at once. auto: as many as the workload needs, at least 4096.", \
@@ -91,196 +91,206 @@ extern const char *const nic_waits[], *const nic_countings[], *const nic_memorie
 				 "its other threads, such as workers, are bound.", .section = "trigger"), \
 		NIC_STAMP_ROW(struct nic_opts), NET_ROWS(struct nic_opts)
 
-/* A request is free, an operation in flight, or a notification that follows an operation. */
+/* One request to the provider. A request is free, is an operation in flight, or is the notification that is sent after
+ * an operation. */
 struct nic_request {
 	struct fabric_context context; /* first member: events carry its address */
 	struct fabric_io io;
-	uint64_t chain;
-	uint64_t epoch; /* a request of an earlier sample is only released */
-	uint32_t slot, notify;
-	uint32_t post;
-	uint32_t state; /* 0: free */
-	uint32_t next;
+	uint64_t chain; /* tag to which a successful completion adds one; 0: none */
+	uint64_t epoch; /* nic.epoch when it was taken: a request of an earlier sample counts nothing when it ends */
+	uint32_t slot, notify; /* completion slot; arrival word to notify after the operation; 0: none */
+	uint32_t post;	       /* index in nic.list, or LIST_NONE */
+	uint32_t state;	       /* enum in engine.c; 0: free */
+	uint32_t next;	       /* index of the next request after free_request or first_notify, or LIST_NONE */
 };
 
 struct nic;
 struct nic_rma_state;
 
-/* How fires reach the NIC, which differs between trigger plug-ins. Every op is called with the lock held. Ops without a
- * default are mandatory. */
+/* The ops by which a trigger plug-in passes fires to the NIC. Only poll() and drained() are mandatory. extra(), start()
+ * and close() are called while the engine does not run. The caller of the other ops holds nic.lock; only the agent,
+ * which runs the engine under virtual time, does not. */
 struct nic_ops {
 	const char *name;
 	int has_fifo, has_record, needs_trigger;
-	int by_stream; /* the device's front end handles kernel ends, not the host */
-	int adds; /* workers of all devices add to the same words */
-	const char *counter; /* the part that counts if a device cannot; NULL: a device can */
-	const char *no_argument; /* why a fire cannot supply part of an operation; NULL: it can */
-	/* Returns the bytes of the plug-in's own part at extra_at, and its entries. NULL: the plug-in has none. */
+	int by_stream; /* 1: the front end of the device reports ends of kernels to the NIC; 0: the host does */
+	int adds; /* 1: workers of all devices add to the same words, which non-coherent devices cannot do */
+	const char *counter; /* error text that says why counting = device is refused; NULL: it is accepted */
+	const char *no_argument; /* error text that says why a fire cannot supply part of an operation; NULL: it can */
+	/* Returns the size in bytes of the plug-in's own part at shape.extra_at, and in *entries the number of its
+	 * entries. NULL: the plug-in has no such part. */
 	uint64_t (*extra)(const struct nic *nic, uint64_t *entries);
 	/* Called when a sample begins and the blocks are cleared. */
 	void (*reset)(struct nic *nic);
-	/* Called before the list gets a post. *taken = 1: the plug-in keeps the post itself. */
+	/* Called before a post is added to nic.list. The plug-in sets *taken = 1 if it keeps the post itself; the list
+	 * then does not get it. */
 	int (*post)(struct nic *nic, const struct loom_trigger_post *what, uint64_t *id, int *taken,
 		    struct loom_error *err);
-	/* Called when the list has a new post with this tag. */
+	/* Called after a post with this tag was added to nic.list. */
 	void (*posted)(struct nic *nic, uint64_t tag);
-	/* Called for a count by the NIC itself, before the list gets it. */
+	/* Called before nic_count() adds n to the tag in nic.list. */
 	void (*count)(struct nic *nic, uint64_t tag, uint64_t n);
-	/* Takes the fires of workers. Returns the amount of work done. */
+	/* Takes the fires of workers. Returns 0 if there were none, else a positive number. */
 	uint32_t (*poll)(struct nic *nic);
-	/* Returns 1 when every fire has been taken. Workers are parked; fires recorded since a boundary count now. */
+	/* Returns 1 when every fire has been taken. Called when no worker runs, so fires that workers recorded for the
+	 * end of their kernel are taken, too. */
 	int (*drained)(struct nic *nic);
-	/* Handles an event whose context is not in nic.request. Returns 1 if it is the plug-in's. status: 0 or the
-	 * failure. */
+	/* Handles an event whose context is not an element of nic.request. Returns 1 if the event belongs to the
+	 * plug-in. status: 0, or the error with which the operation failed. */
 	int (*event)(struct nic *nic, const void *context, int status);
-	/* Returns whether operations are in flight that nic.in_flight does not count. */
+	/* Returns 1 if the plug-in has operations in flight or waiting that nic.in_flight does not count. */
 	int (*busy)(struct nic *nic);
 	int (*start)(struct nic *nic, struct loom_error *err);
-	void (*close)(struct nic *nic); /* called while `own` exists; the fabric is open, its endpoint is closed */
+	void (*close)(struct nic *nic); /* nic.own still exists; the endpoint has stopped, the fabric is not closed */
 };
 
 struct nic {
 	const struct loom_host *host;
 	const struct nic_opts *opts;
 	const struct nic_ops *ops;
-	void *own; /* state of the plug-in */
+	void *own; /* state of the plug-in, allocated by its start() */
 	pthread_mutex_t lock;
 	uint32_t waiters; /* number of host threads that wait for the lock; the engine thread yields to them */
 	uint32_t stop;
-	int running, shared, placed; /* placed: the engine thread has been moved off the workers' cores */
+	int running, shared, placed; /* placed: 1 once the engine thread keeps off the workers' cores */
 	pthread_t thread;
 	/* Under virtual time an agent replaces the thread. The clock is NULL under real time. */
 	const struct loom_clock *clock;
 	struct loom_agent *agent;
-	int steps; /* 1: the agent has taken a step in this sample */
+	int steps; /* 1: the agent has taken a step since the last flush */
 	struct fabric *fabric;
 	struct nic_table table;
-	struct loom_net_need needs; /* needs of the workload */
+	struct loom_net_need needs; /* what the workload needs of the network */
 	struct trigger_list list;
 	struct nic_request *request; /* [opts->in_flight] */
+	/* Index of the first free request; number of requests in use; how many of these are receives or of earlier
+	 * samples. */
 	uint32_t free_request, in_flight, receiving;
-	uint32_t first_notify; /* first of the requests whose notification is not sent yet */
-	struct list_run stalled; /* a run for which the provider had no room */
+	uint32_t first_notify; /* index of the first request whose notification is not sent yet, or LIST_NONE */
+	struct list_run stalled; /* if is_stalled: a run for which the provider had no room */
 	int is_stalled;
 	struct nic_rma_state *rma; /* state of rma.c; NULL: workers do not access the memory of other ranks */
 	const struct nic_rma_ops *rma_ops;
-	uint64_t epoch; /* number of the sample */
-	uint32_t fifo; /* entries of a FIFO */
+	uint64_t epoch; /* number of samples begun */
+	uint32_t fifo; /* entries of a FIFO, a power of two */
 	struct nic_shape shape;
 	char *base; /* the block for the stack; NULL: not allocated yet */
 	uint64_t bytes; /* size of that block */
 	uint32_t rings;		 /* number of FIFOs of all devices */
-	uint32_t next_ring;	 /* the FIFO to poll next */
+	uint32_t next_ring;	 /* index of the FIFO to poll next */
 	struct nic_fifo **fifos; /* [rings] */
-	uint64_t *cursor;	 /* [rings]: number of words taken */
-	struct nic_record **record; /* [workers] */
-	struct nic_dev_counter *dev_counter; /* [shape.counted], for the device; NULL: none */
-	pthread_t preparer; /* the thread that prepares samples: it posts before workers run */
+	uint64_t *cursor;	 /* [rings]: number of words taken from that FIFO in this sample */
+	struct nic_record **record; /* [workers]: recorded fires of each worker, if ops->has_record */
+	struct nic_dev_counter *dev_counter; /* [shape.counted]: the device's counters, by tag; NULL: the NIC counts */
+	pthread_t preparer; /* the thread that called init() of the sample; posts by this thread precede the workers */
 	uint32_t devices, workers;
-	uint32_t first_worker[LOOM_MAX_DEVICES + 1];
-	uint64_t fires, runs, arrivals; /* counts of this sample */
-	int counts_arrivals;		/* some posts wait for arrivals */
-	/* With stamp = yes: when triggers were first and last taken, and how many at the first time. */
+	uint32_t first_worker[LOOM_MAX_DEVICES + 1]; /* [devices + 1]; the last element is `workers` */
+	uint64_t fires, runs, arrivals; /* in this sample: fires taken, operations run, notifications arrived */
+	int counts_arrivals;		/* 1: arrivals are also counted in `list`, because a post waits for one */
+	/* With stamp = yes: the times at which polls first and last found triggers, and the value of `fires` at the
+	 * first time. */
 	uint64_t first_ns, last_ns, first_fires;
-	uint64_t cpu_ns; /* CPU time of the thread when the sample began */
-	/* Steps that workers took for the engine thread, and how many of them the thread has seen. */
+	uint64_t cpu_ns; /* CPU time that the engine thread had used when the sample began */
+	/* Engine steps that workers took for the engine thread, and the value of `helps` that the thread saw last. */
 	uint32_t helps, helped;
 	int status;                     /* the first failure, an enum loom_err */
 	char failure[200];
 };
 
-/* backend.c. rma: workers access the memory of other ranks. */
+/* backend.c. rma: 1 if workers access the memory of other ranks. */
 int nic_open_fabric(struct nic *nic, int rma, struct loom_error *err);
 int nic_is_simulated(const struct nic *nic);
 
-/* engine.c: matches fires with posts, hands operations to the fabric and completes them. */
+/* engine.c matches fires with posts, passes due operations to the fabric, and completes them. */
 int nic_open(struct nic *nic, const struct loom_host *host, const struct nic_opts *opts, const struct nic_ops *ops,
 	     struct loom_error *err);
 void nic_close(struct nic *nic);
-/* Sizes the tables by the options and the workload, before anything is posted. Returns 0 or LOOM_ENOMEM. */
+/* Sizes the tables by the options and the workload's needs, before any post. Returns 0 or LOOM_ENOMEM. */
 int nic_size(struct nic *nic, const struct loom_layout *layout);
 void nic_lock(struct nic *nic); /* called by host threads */
 void nic_unlock(struct nic *nic);
-uint64_t nic_now(const struct nic *nic); /* the clock of the devices */
-uint32_t nic_step(struct nic *nic); /* lock held: polls everything once; returns 0 if idle */
+uint64_t nic_now(const struct nic *nic); /* virtual time, or the host's clock */
+uint32_t nic_step(struct nic *nic); /* polls everything once; returns 0 if idle. The agent or a lock holder calls it */
 void nic_count(struct nic *nic, uint64_t tag, uint64_t n, uint64_t argument);
-void nic_count_arrivals(struct nic *nic); /* counts arrivals from now on, and those that have already happened */
-/* Passes a run to the provider. Returns 0 or LOOM_EAGAIN. */
+void nic_count_arrivals(struct nic *nic); /* posts may wait for arrivals afterwards; earlier arrivals count, too */
+/* Passes a run to the provider. post: index in nic.list, or LIST_NONE. Returns 0, or LOOM_EAGAIN if it has no room. */
 int nic_run(struct nic *nic, const struct loom_trigger_post *what, uint32_t post, uint64_t argument);
-/* For an operation without immediate data that is complete at `target`: notifies the target, then completes here.
- * Returns 0 or LOOM_EAGAIN. */
+/* For an operation without immediate data that is complete at its target: notifies the target, then completes the
+ * operation here. Returns 0 or LOOM_EAGAIN. */
 int nic_notify(struct nic *nic, const struct loom_trigger_post *what);
 uint32_t nic_run_due(struct nic *nic);
-int nic_backlog(const struct nic *nic); /* runs wait for the provider, so no more triggers are taken */
+int nic_backlog(const struct nic *nic); /* returns 1 if due runs wait for the provider: take no triggers then */
 void nic_fail(struct nic *nic, int code, const char *fmt, ...) LOOM_PRINTF(3, 4);
 void nic_complete(struct nic *nic, uint32_t slot, uint64_t chain, int status);
-int nic_idle(struct nic *nic); /* nothing is in flight but receives */
+int nic_idle(struct nic *nic); /* returns 1 if nothing is in flight or due, except receives */
 int nic_check(const struct nic *nic, const struct loom_trigger_post *what, struct loom_error *err);
-int nic_full(const struct nic *nic, struct loom_error *err); /* the error LOOM_EFULL of a post */
+int nic_full(const struct nic *nic, struct loom_error *err); /* reports LOOM_EFULL for a post that found no room */
 static inline int nic_fabric_check(const struct nic *nic, uint32_t rank, loom_ref ref, uint64_t bytes)
 {
 	return nic->fabric->ops->check(nic->fabric, rank, ref, bytes);
 }
 
-/* thread.c runs the engine in a thread, or under virtual time in an agent. */
+/* thread.c runs the engine in a thread, or in an agent under virtual time. */
 int nic_start_thread(struct nic *nic, struct loom_error *err);
 int nic_start_agent(struct nic *nic, const struct loom_layout *layout, struct loom_error *err);
-void nic_policy_stop(void *self); /* the host op */
-void nic_place_thread(struct nic *nic); /* keeps the thread off the workers' cores, once workers run */
+void nic_policy_stop(void *self); /* the host op stop() */
+void nic_place_thread(struct nic *nic); /* called when workers run: keeps the thread off their cores */
 uint64_t nic_thread_cpu_ns(const struct nic *nic); /* CPU time since the thread started */
 
-/* check.c: returns table sizes from the options and the needs of the workload, and these needs. */
+/* check.c. nic_table() returns table sizes from the options and the workload's needs, and sets *needs to these
+ * needs. */
 struct nic_table nic_table(const struct nic_table *options, const struct loom_layout *layout,
 			   struct loom_net_need *needs);
-/* Returns "raise tags: set trigger.gputn.tags = 16384 or more", in a thread-local buffer. least: the smallest value
- * that suffices. */
+/* Returns a hint like "raise tags: set trigger.tags = 16384 or more", in a thread-local buffer. least: the smallest
+ * value that suffices. */
 const char *nic_raise(const char *option, uint64_t least);
-/* Return values of these options that suffice. */
+/* Return a value of option tags or posts that suffices. */
 uint64_t nic_more_tags(const struct nic_table *table, const struct loom_net_need *needs);
 uint64_t nic_more_posts(const struct nic_table *table, const struct loom_net_need *needs);
-/* Returns LOOM_EBUSY: the fire that carries the post's argument has already happened. */
+/* Reports LOOM_EBUSY, because the fire that should supply the post's argument has already happened. */
 int nic_too_late(const struct loom_host *host, const char *plugin, const struct loom_trigger_post *what,
 		 struct loom_error *err);
-/* Bounds within which nic_check_post() checks whether a post can run. */
+/* What nic_check_bounds() compares a post with. */
 struct nic_bounds {
 	const struct loom_host *host;
 	const char *name; /* name of the plug-in */
-	const char *adder; /* the part that performs atomic additions */
+	const char *adder; /* name of the part that performs atomic additions, for messages */
 	struct nic_table table;
-	struct loom_net_need needs; /* needs of the workload */
-	const void *of;
+	struct loom_net_need needs; /* what the workload needs of the network */
+	const void *of; /* passed to the functions below */
 	int (*reaches)(const void *of, uint32_t rank, loom_ref ref, uint64_t bytes);
 	int (*adds)(const void *of, const struct loom_trigger_post *what);
 };
 int nic_check_bounds(const struct nic_bounds *b, const struct loom_trigger_post *what, struct loom_error *err);
 
-/* dev_counter.c, counting = device: sets what the device's counters must report for a post. Fails if the post is too
- * late for that. Called with the lock held. */
+/* dev_counter.c, for counting = device: makes the device's counter report the counts that a post waits for. Fails if it
+ * is too late, because workers already run. The caller holds the lock. */
 int nic_dev_counter_post(struct nic *nic, const struct loom_trigger_post *what, struct loom_error *err);
 
-/* rma.c: one-sided operations of workers, where ranks share tasks. nic_rma_start() is collective. */
-uint64_t nic_rma_bytes(const struct nic *nic, uint32_t ranks, uint32_t workers); /* size of the block */
+/* rma.c: one-sided operations of workers, for ranks that share tasks. nic_rma_start() is collective over ranks. */
+uint64_t nic_rma_bytes(const struct nic *nic, uint32_t ranks, uint32_t workers); /* bytes at shape.rma_at */
 int nic_rma_start(struct nic *nic, const struct loom_segments *segments, struct loom_error *err);
-void nic_rma_close(struct nic *nic); /* called when the fabric is closed */
-void nic_rma_begin(struct nic *nic); /* called when a sample begins and the block is cleared */
-int nic_rma_pending(const struct nic *nic); /* a worker has issued an operation that is not taken yet */
-int nic_rma_bell(const struct nic *nic); /* the descriptor by which workers wake the thread, or -1 */
+void nic_rma_close(struct nic *nic); /* called after the fabric was closed */
+void nic_rma_begin(struct nic *nic); /* called when a sample begins, after the block was cleared */
+int nic_rma_pending(const struct nic *nic); /* returns 1 if the NIC has not taken a worker's operation yet */
+int nic_rma_bell(const struct nic *nic); /* the eventfd by which workers wake the thread, or -1 */
 void nic_rma_drain_bell(struct nic *nic); /* called when that descriptor is readable */
 /* Functions of rma.c that the engine calls. */
 struct nic_rma_ops {
 	uint32_t (*serve)(struct nic *nic);
 	int (*busy)(const struct nic *nic);
 	int (*event)(struct nic *nic, const void *context, int status); /* returns 1 if the event belongs to rma.c */
-	int (*arrive)(struct nic *nic, uint64_t notify);		/* returns 1 if it belongs to rma.c */
+	int (*arrive)(struct nic *nic, uint64_t notify); /* returns 1 if the notification belongs to rma.c */
 };
 
-/* bell.c. nic_bell_add() returns the table index of a bell of this NIC; workers ring it by `fd`, or with -1 by its word
- * alone. If the table is full, the index is beyond its end: workers then ring and do not help. A bell is added before
+/* bell.c. A bell is the doorbell by which workers wake the NIC's thread. nic_bell_add() returns the index of a bell of
+ * this NIC in the table of bells. Workers ring it through the eventfd `fd`, or by its word alone if `fd` is -1. If the
+ * table is full, the index is beyond its end; workers then ring by the word, and cannot help. A bell is added before
  * workers start, and removed after they end. */
 uint32_t nic_bell_add(struct nic *nic, const struct nic_bell *bell, int fd);
 void nic_bell_remove(uint32_t place);
 
-/* fifo.c takes fires from FIFOs, and fires that workers recorded until the end of a kernel. */
+/* fifo.c takes fires from FIFOs, and fires that workers recorded for the end of their kernel. */
 uint32_t nic_poll_fifo(struct nic *nic);
 int nic_drained_fifo(struct nic *nic);
 uint32_t nic_take_records(struct nic *nic, uint32_t first, uint32_t workers);
@@ -301,9 +311,9 @@ int nic_policy_flush(void *self, uint64_t timeout_ns, struct loom_error *err);
 int nic_policy_anywhere(void *self);
 int nic_policy_constants(void *self, const struct loom_layout *layout, char *text, size_t room, struct loom_error *err);
 int nic_policy_check(void *self, const struct loom_trigger_post *post, struct loom_error *err);
-void nic_policy_edge(void *self, uint32_t device, struct loom_edge *out); /* for plug-ins with nic_poll_kernel_ends() */
+void nic_policy_edge(void *self, uint32_t device, struct loom_edge *out); /* for users of nic_poll_kernel_ends() */
 
-/* The device half of a plug-in whose code is NAME.dev.h over nic.dev.h. Additional ops follow. */
+/* Defines the device half of plug-in NAME, whose code is NAME.dev.h and nic.dev.h. Additional device ops follow. */
 #define NIC_DEVICE_CODE(NAME, ...)                                                                 \
 	static const struct loom_trigger_dev NAME##_cpu = {                                        \
 		.size = sizeof(struct loom_trigger_dev),                                           \
@@ -320,7 +330,7 @@ void nic_policy_edge(void *self, uint32_t device, struct loom_edge *out); /* for
 	LOOM_DEVICE_CODE(NAME##_code, NAME##_cpu, #NAME ".dev.h", LOOM_CODE_FILE("nic.dev.h") LOOM_CODE_FILE(#NAME ".dev.h"), \
 			 .flags = LOOM_CODE_VIRTUAL)
 
-/* The tables and the descriptor of a plug-in with a NIC. Additional host ops follow. */
+/* Defines the tables and the descriptor of plug-in NAME, which has a NIC. Additional host ops follow. */
 #define NIC_PLUGIN(NAME, SUMMARY, OPS, ...)                                                        \
 	static int NAME##_create(const struct loom_host *host, const void *opts, void **self,      \
 				 struct loom_error *err)                                           \

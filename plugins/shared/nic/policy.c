@@ -57,7 +57,7 @@ void nic_policy_destroy(void *self)
 
 /* ---- memory ---------------------------------------------------------------------------------------- */
 
-/* Up to this many workers, each worker of a GPU has a FIFO of its own and polls for itself. */
+/* A GPU with at most this many workers has one FIFO per worker, and each worker polls the host's words itself. */
 #define FEW 16u
 
 static enum nic_link link_of(const struct nic *nic, const struct loom_device_shape *device)
@@ -106,7 +106,7 @@ static struct nic_shape shape_of(const struct nic *nic, const struct loom_layout
 	return s;
 }
 
-/* The offset of a device's counters in its block, and the size of that block. */
+/* counters_at() returns the offset of a device's counters in its block, device_bytes() the size of that block. */
 static uint64_t counters_at(const struct nic *nic, const struct loom_device_shape *device)
 {
 	uint64_t words = (uint64_t)nic->table.slots + nic->table.arrivals;
@@ -169,7 +169,7 @@ int nic_policy_init(void *self, const struct loom_layout *layout, const struct l
 	if (nic->fabric->ops->begin)
 		nic->fabric->ops->begin(nic->fabric);
 	nic->epoch++;
-	nic->receiving = nic->in_flight; /* requests of earlier samples only release their places */
+	nic->receiving = nic->in_flight; /* requests of earlier samples are only released when they end */
 	list_clear(&nic->list);
 	nic->is_stalled = 0;
 	nic->status = 0;
@@ -201,7 +201,7 @@ int nic_policy_init(void *self, const struct loom_layout *layout, const struct l
 	if (nic->rma)
 		nic_rma_begin(nic);
 	nic_unlock(nic);
-	nic_place_thread(nic); /* workers exist by now */
+	nic_place_thread(nic); /* workers exist and have their cores by now */
 	return 0;
 }
 
@@ -216,7 +216,8 @@ int nic_policy_collect(void *self, const struct loom_layout *layout, const struc
 	double seconds = (double)(nic->last_ns - nic->first_ns) / 1e9;
 	uint64_t cpu = nic_thread_cpu_ns(nic) - nic->cpu_ns;
 	nic_unlock(nic);
-	/* The time is from the first poll that found triggers, whose triggers do not count, to the last one. */
+	/* The time is from the first poll that found triggers to the last such poll. The triggers of the first poll do
+	 * not count. */
 	if (seconds > 0)
 		host->metric(host, report, "trigger.taken_per_s", "triggers/s", LOOM_BETTER_MORE,
 			     (double)(fires - nic->first_fires) / seconds);
@@ -309,7 +310,8 @@ int nic_policy_post(void *self, const struct loom_trigger_post *post, uint64_t *
 		else if (nic->ops->posted)
 			nic->ops->posted(nic, post->tag);
 	}
-	/* By an agent, in a sample: the fire may have come before. */
+	/* If this post is made during a sample under virtual time, its fire may have happened already, so the agent
+	 * must run. */
 	if (nic->clock && nic->steps)
 		nic->clock->wake(nic->clock, nic->agent, nic->clock->now_ns(nic->clock));
 	nic_unlock(nic);
@@ -330,7 +332,7 @@ int nic_policy_flush(void *self, uint64_t timeout_ns, struct loom_error *err)
 			return LOOM_FAIL(nic->host, err, status, "%s: %s", nic->ops->name, nic->failure);
 		if (over)
 			return 0;
-		if (nic->clock) /* no further event is due */
+		if (nic->clock) /* under virtual time, no event is left that could end them */
 			return LOOM_FAIL(nic->host, err, LOOM_EWRONG,
 					 "%s: %u operations never end, because nothing was sent that they wait for",
 					 nic->ops->name, in_flight);

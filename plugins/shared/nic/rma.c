@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One-sided operations of workers on the memory of other ranks (struct loom_rma). The provider reads. It also adds, if
- * its atomics are safe beside those of CPUs (fabric_test.c). Otherwise the NIC of the target adds: this NIC puts a
- * request into the target's memory with a notification, and the target puts the reply back in the same way.
+/* One-sided operations of workers on the memory of other ranks (struct loom_rma). The provider executes reads. It also
+ * executes atomic adds, if these are atomic with the adds of CPUs (fabric_test.c). Otherwise the NIC of the target rank
+ * adds. Then this NIC puts a request into the target's memory with a notification. The target's NIC puts a reply into
+ * this rank's memory in the same way.
  *
- * An operation of a worker:
- *   FREE --issued by the worker--> READY --handed to the provider--> STARTED --event--> FREE
- * With a request the event (our put is complete) and the reply may come in either order:
+ * States of an operation of a worker:
+ *   FREE --issued by the worker--> READY --passed to the provider--> STARTED --event--> FREE
+ * With a request, the event (the put of the request is complete) and the reply may come in either order:
  *   STARTED --event--> REPLY_DUE --reply--> FREE, or STARTED --reply--> (by_request = 0) --event--> FREE
- * READY is repeated while the provider, or the boxes of the target, have no room.
+ * In state READY, serve() retries until the provider has room and a request box for the target is free.
  *
- * For each ordered pair of ranks there are SLOTS boxes of each kind. Rank A puts OUT_REQUEST into IN_REQUEST of rank B.
- * B adds, fills OUT_REPLY and puts that into IN_REPLY of A. A box is in use until its reply has arrived, so nothing is
- * overwritten before it is read.
+ * A box is memory for one request or reply. For each ordered pair of ranks there are SLOTS boxes of each kind. Rank A
+ * puts its box OUT_REQUEST into box IN_REQUEST of rank B. B adds, fills OUT_REPLY, and puts it into IN_REPLY of A. A
+ * uses these boxes again only after the reply has arrived, so nothing is overwritten before it is read.
  *
- * A reply of this rank: FREE --request--> READY or STARTED --event--> FREE. Its box is reused by the owner as soon as
- * the reply has arrived there, which may be before the event here: `more` then keeps the next reply. */
+ * States of a reply of this rank: FREE --request--> READY or STARTED --event--> FREE. The other rank may send its next
+ * request as soon as the reply has arrived, which may be before the event here. Then `more` is set, and the event sends
+ * the next reply. */
 #include <errno.h>
 #include "lib/fd.h"
 #include <string.h>
@@ -23,11 +25,12 @@
 #include "nic.h"
 
 #define SLOTS 8u
-/* Notifications beyond those of workloads. Their other bits are an index among all boxes of one kind. */
+/* Bits that mark notifications of requests and replies. The other bits of such a notification are an index among all
+ * boxes of one kind. */
 #define REQUEST 0x80000000u
 #define REPLY 0x40000000u
 
-struct rma_box { /* one cache line; replies use `value` alone */
+struct rma_box { /* one cache line; a reply uses only `value` */
 	loom_ref at;
 	uint64_t value;
 	uint64_t pad[6];
@@ -35,31 +38,31 @@ struct rma_box { /* one cache line; replies use `value` alone */
 enum box_kind { OUT_REQUEST, IN_REQUEST, OUT_REPLY, IN_REPLY, BOX_KINDS };
 
 enum state { FREE, READY, STARTED, REPLY_DUE };
-struct rma_operation { /* One for each worker. */
+struct rma_operation { /* one for each worker */
 	struct fabric_context context;
 	uint32_t state;
-	uint32_t taken; /* number of the worker's operations that were taken */
-	uint32_t box;	/* index of its OUT_REQUEST box */
-	int by_request; /* 1: the reply has not arrived yet */
-	uint64_t epoch;
+	uint32_t taken; /* number of operations that the NIC has taken from the worker in this sample */
+	uint32_t box;	/* index of its OUT_REQUEST box, if by_request was set */
+	int by_request; /* 1: a request was sent, and its reply has not arrived yet */
+	uint64_t epoch; /* nic.epoch when it was taken */
 };
-struct rma_reply { /* One for each box. */
+struct rma_reply { /* one for each OUT_REPLY box */
 	struct fabric_context context;
 	uint32_t state;
-	int more; /* another request arrived while this reply was in flight, and `was` is its result */
-	uint64_t was;
+	int more; /* 1: another request arrived while this reply was in flight; `was` is its result */
+	uint64_t was; /* value of the word before the add, for the next reply */
 };
 
 struct nic_rma_state {
 	uint32_t ranks, boxes; /* number of ranks; number of boxes of one kind, for all ranks */
-	loom_ref own;		/* reference by which other ranks reach this part of the block */
-	loom_ref *base;		/* [ranks]: the same reference of each rank */
-	uint32_t *box_at;	/* [ranks]: offset of the boxes in that part */
-	char **memory;		/* the memory of this rank, by segment */
+	loom_ref own;		/* reference of this rank's RMA part of the block (shape.rma_at) */
+	loom_ref *base;		/* [ranks]: `own` of each rank */
+	uint32_t *box_at;	/* [ranks]: offset of the boxes in the RMA part of each rank */
+	char **memory;		/* [segments]: address of each segment of this rank */
 	struct rma_operation *operation; /* [workers] */
-	uint32_t *holder;	/* [boxes]: 1 plus the worker whose request is in OUT_REQUEST */
+	uint32_t *holder;	/* [boxes]: 1 + index of the worker whose request is in this OUT_REQUEST box; 0: free */
 	struct rma_reply *reply; /* [boxes] */
-	int bell;		/* an eventfd, or -1 */
+	int bell;		/* the eventfd of the bell, or -1 */
 	uint32_t place;		/* index of the bell in the table of bell.c */
 };
 
@@ -68,7 +71,7 @@ static uint64_t box_at(uint32_t workers)
 	return sizeof(struct nic_bell) + workers * sizeof(struct nic_rma);
 }
 
-/* The simulated network adds by itself. Whether other providers do is not known yet. */
+/* The simulated network executes adds itself. Whether another provider does is not known when the block is sized. */
 static int needs_boxes(const struct nic *nic)
 {
 	return !nic_is_simulated(nic);
@@ -164,7 +167,7 @@ static int is_possible(const struct nic *nic, const struct nic_rma *l)
 	return l->op == LOOM_NET_ADD && l->remote % 8 == 0 && !nic_fabric_check(nic, l->rank, l->remote, 8);
 }
 
-/* Puts box `mine` of kind `from` of this rank into box `remote` of kind `kind` of rank `to`. */
+/* Puts box `mine` of kind `from` of this rank into box `remote` of kind `kind` of rank `to`, and notifies that rank. */
 static int put(struct nic *nic, uint32_t from, uint32_t mine, uint32_t to, uint32_t kind, uint32_t remote,
 	       uint32_t notify, struct fabric_context *context, int *status)
 {
@@ -178,7 +181,7 @@ static int put(struct nic *nic, uint32_t from, uint32_t mine, uint32_t to, uint3
 	return nic->fabric->ops->start(nic->fabric, &io, context, status);
 }
 
-/* Sends a request to the NIC of the target. */
+/* Sends an add of worker w to the NIC of the target, as a request. Returns LOOM_EAGAIN if no box is free. */
 static int send_request(struct nic *nic, uint32_t w, int *status)
 {
 	struct nic_rma_state *a = nic->rma;
@@ -242,7 +245,7 @@ static void send_reply(struct nic *nic, uint32_t i)
 		nic_fail(nic, LOOM_EIO, "an operation with rank %u failed: %s", to, fabric_strerror(status));
 }
 
-/* Checks the request, because another rank has written it. */
+/* Executes request i and replies. The request is checked first, because another rank has written it. */
 static void serve_request(struct nic *nic, uint32_t i)
 {
 	struct nic_rma_state *a = nic->rma;
@@ -252,7 +255,7 @@ static void serve_request(struct nic *nic, uint32_t i)
 		nic_fail(nic, LOOM_EINVAL, "rank %u requests memory that does not exist", i / SLOTS);
 		return;
 	}
-	/* Acquire and release, as if the remote worker had added here. */
+	/* Acquire and release, the same order as of an add by a worker of this rank. */
 	r->was = __atomic_fetch_add((uint64_t *)(a->memory[LOOM_REF_SEGMENT(q->at)] + LOOM_REF_OFFSET(q->at)), q->value,
 				    __ATOMIC_ACQ_REL);
 	if (r->state == FREE)
@@ -280,7 +283,7 @@ static int arrive(struct nic *nic, uint64_t notify)
 	issued_by(nic, w)->was = box(nic, IN_REPLY, i)->value;
 	if (a->operation[w].state == REPLY_DUE)
 		finish(nic, w, 0);
-	else /* the event of the put is still due */
+	else /* the put's event has not come yet */
 		a->operation[w].by_request = 0;
 	return 1;
 }
@@ -378,8 +381,8 @@ int nic_rma_start(struct nic *nic, const struct loom_segments *segments, struct 
 		uint64_t box_at;
 	} mine = {find(segments, nic->base + nic->shape.rma_at), box_at(nic->workers)}, *all;
 	struct nic_rma_state *a;
-	/* With three or more ranks that read from each other and put at the same time, provider shm of libfabric 1.17
-	 * reads wrong memory, or crashes. Ranks of one host can use trigger peer, which maps their memory. */
+	/* Provider shm of libfabric 1.17 reads wrong memory, or crashes, when three or more ranks read from each other
+	 * and put at the same time. Ranks of one host can use trigger peer instead, which maps their memory. */
 	if (!strcmp(nic->fabric->name, "shm"))
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
 				 "%s: provider shm reads wrong memory where ranks steal from each other: set provider "

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the engine: in a thread that polls, waits and sleeps; under virtual time in an agent. */
+/* Runs the engine in a thread that polls, waits and sleeps, or in an agent under virtual time. */
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
@@ -26,10 +26,10 @@ uint64_t nic_thread_cpu_ns(const struct nic *nic)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* ---- which cores ----------------------------------------------------------------------------------- */
+/* ---- the cores of the thread ----------------------------------------------------------------------- */
 
-/* A worker that is bound to one core needs all of that core, so the NIC's thread uses the other cores, if there are
- * any. Otherwise the kernel may keep both on one core for seconds, since neither sleeps. */
+/* A worker that is bound to one core needs that core all the time. So the NIC's thread keeps off such cores, if it has
+ * others. Otherwise the kernel may leave worker and thread on one core for seconds, because neither sleeps. */
 static void avoid_bound_cores(const struct nic *nic)
 {
 	cpu_set_t mine, one, bound;
@@ -70,11 +70,12 @@ static void pin(const struct nic *nic)
 
 /* ---- waiting ----------------------------------------------------------------------------------------- */
 
-/* Where workers access other ranks' memory, these workers and other ranks wait for this thread. The thread sleeps until
- * a worker rings or the network has an event, at most RMA_NAP_MS; if the network cannot wake it, at most RMA_NAP_NS. */
+/* If workers access the memory of other ranks, these workers and the other ranks wait for this thread. So it sleeps at
+ * most RMA_NAP_MS, and a worker that rings or a network event wakes it earlier. If the network cannot wake it, it
+ * sleeps at most RMA_NAP_NS. */
 #define RMA_NAP_NS 100000u
 #define RMA_NAP_MS 2
-#define HELPED_NS 2000000u /* nap after steps of a worker, in case the worker takes no more */
+#define HELPED_NS 2000000u /* sleep of the thread while workers take its steps, in case they stop */
 
 static int is_helped(const struct nic *nic)
 {
@@ -100,13 +101,15 @@ static void nap(struct nic *nic, uint64_t waited_ns)
 		until_woken = 0;
 	}
 	__atomic_store_n(&nic->helped, nic->helps, __ATOMIC_RELAXED);
-	/* Pairs with nic_ring_bell(): the code below sees the operation, or the worker sees that this thread sleeps. */
+	/* Pairs with nic_ring_bell(): either the code below sees the worker's operation, or the worker sees that this
+	 * thread is about to sleep. */
 	rings = eventcount_enter_single(&bell->rings, &bell->asleep);
-	/* If nothing wakes this thread, it does not sleep while an operation is about to complete. */
+	/* If nothing can wake this thread, it does not sleep at first while an operation is in flight, because it may
+	 * soon complete. */
 	sleeps = helped || (!nic_rma_pending(nic) &&
 			    (until_woken ? may_sleep(nic) : waited_ns >= RMA_NAP_NS || !nic->rma_ops->busy(nic)));
 	pthread_mutex_unlock(&nic->lock);
-	if (!sleeps) /* no yield: a worker that gets the core keeps it for its time slice of several milliseconds */
+	if (!sleeps) /* does not yield: a worker that gets the core keeps it for a time slice of milliseconds */
 		loom_relax();
 	else if (!until_woken)
 		loom_sleep_on(NULL, &bell->rings, rings, ns < nic->opts->nap ? nic->opts->nap : ns);
@@ -136,7 +139,8 @@ static void rest(struct nic *nic, uint32_t *idle, uint64_t *since)
 
 /* ---- the thread ---------------------------------------------------------------------------------------- */
 
-/* On Linux from 6.12 on, a thread with a short time slice runs as soon as it is woken, even if a worker runs. */
+/* From Linux 6.12 on, a thread with a short time slice runs as soon as it is woken, even if a worker occupies its
+ * core. */
 #define SLICE_NS 100000u
 static void set_short_slice(void)
 {
@@ -181,7 +185,7 @@ int nic_start_thread(struct nic *nic, struct loom_error *err)
 {
 	sigset_t all, old;
 	nic->stop = 0;
-	sigfillset(&all); /* the host handles signals */
+	sigfillset(&all); /* blocks all signals in the thread, because other threads of the host handle them */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	int failed = thread_create(&nic->thread, run, nic);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -205,7 +209,7 @@ static uint64_t step(void *arg, uint64_t now_ns)
 	while (nic_step(nic))
 		if (!nic->rma && !nic_backlog(nic) && nic->first_notify == LIST_NONE &&
 		    nic->ops->poll == nic_poll_fifo && nic_drained_fifo(nic) && f->ops->due(f) > now_ns)
-			break; /* one more step would do nothing */
+			break; /* the next step would do nothing */
 	return f->ops->due(f);
 }
 
@@ -238,7 +242,7 @@ void nic_policy_stop(void *self)
 	}
 	if (!nic->running)
 		return;
-	__atomic_store_n(&nic->stop, 1, __ATOMIC_RELAXED); /* relaxed: pthread_join() orders */
+	__atomic_store_n(&nic->stop, 1, __ATOMIC_RELAXED); /* relaxed: pthread_join() orders memory */
 	pthread_join(nic->thread, NULL);
 	nic->running = 0;
 }

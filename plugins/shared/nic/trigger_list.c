@@ -63,7 +63,7 @@ uint32_t list_find(struct trigger_list *l, uint64_t tag)
 
 /* ---- posts on a counter -------------------------------------------------------------------------- */
 
-/* Inserts a post in the order of thresholds, behind equal ones. */
+/* Inserts a post into the list of its counter, in the order of thresholds and behind posts with the same threshold. */
 static void insert(struct trigger_list *l, struct list_counter *c, uint32_t i)
 {
 	struct list_post *p = &l->post[i];
@@ -97,7 +97,7 @@ static void give_back(struct trigger_list *l, uint32_t i)
 	l->room++;
 }
 
-/* Queues the posts whose thresholds are reached, while there is room. */
+/* Queues the posts of a counter whose thresholds are reached, as long as the queue has room. */
 static void settle(struct trigger_list *l, uint32_t counter)
 {
 	struct list_counter *c = &l->counter[counter];
@@ -162,7 +162,7 @@ void list_count_at(struct trigger_list *l, uint32_t counter, uint64_t n, uint64_
 {
 	struct list_counter *c = &l->counter[counter];
 	c->value = n > UINT64_MAX - c->value ? UINT64_MAX : c->value + n;
-	if (!c->deferred) { /* otherwise due runs still need the argument of an earlier fire */
+	if (!c->deferred) { /* deferred runs still need the argument of an earlier fire */
 		c->argument = argument;
 		c->argued = c->value;
 	}

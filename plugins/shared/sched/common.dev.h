@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The start of the schedulers' global block. Device code. */
+/* The start of a scheduler's block for the stack. Device code. */
 #ifndef SCHED_COMMON_DEV_H
 #define SCHED_COMMON_DEV_H
 
@@ -13,7 +13,7 @@
 #include "options.dev.h"
 #endif
 
-/* The eventcount of the stack's idle workers (lib/eventcount.h), in a line of its own. */
+/* The eventcount of the stack's idle workers (lib/eventcount.h), in a cache line of its own. */
 struct sched_event {
 	uint32_t word, waiters, waking;
 	uint32_t pad[13];
@@ -30,20 +30,22 @@ LOOM_FN struct sched_common *sched_common(const struct loom_ctx *c)
 	return (struct sched_common *)c->global[LOOM_SCHED];
 }
 
-/* Reads an option. A program composed for a GPU has the options as constants: sched_constants() in schedulers.h. */
+/* Reads an option. In a GPU's program the options are constants: sched_constants() in schedulers.h. */
 #ifdef SCHED_CONSTANTS
 #define SCHED_CFG(c, option) SCHED_IS_##option
 #else
 #define SCHED_CFG(c, option) (sched_common(c)->cfg.option)
 #endif
-/* Encloses code for a rare option: always in a CPU's plug-in; in a GPU's program only if the option is set. */
+/* The condition for code that a rare option needs. On a CPU the code is always compiled. A GPU's program has it only if
+ * the option is set. */
 #ifdef SCHED_CONSTANTS
 #define SCHED_MAY(selected) (selected)
 #else
 #define SCHED_MAY(selected) 1
 #endif
 #if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SINGLE_LANE)
-#define SCHED_GRANULARITY(c) SCHED_WORKER /* out-of-line code of the program is compiled for this value */
+/* Functions of the program that are not inlined are compiled for this value. */
+#define SCHED_GRANULARITY(c) SCHED_WORKER
 #else
 #define SCHED_GRANULARITY(c) SCHED_CFG(c, granularity)
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of sched_mgws, and the values that its host half derives from them, each declared once. This list becomes
- * the fields of struct sched_config, the rows that users see, and the constants of a GPU's program. SCHED_CFG() reads
- * an option in device code. sched_static uses some of the fields, with rows of its own.
+/* The options of sched_mgws, and the values that its host half derives from them. Each is declared once. The list
+ * becomes the fields of struct sched_config, the rows that users see, and the constants of a GPU's program. SCHED_CFG()
+ * reads an option in device code. Other schedulers use some of the fields, with rows of their own.
  *   OPTION(where, type, name, kind, default, help, bounds...)     set by users
- *   DERIVED(where, type, name)                                     follows from the stack
+ *   DERIVED(where, type, name)                                     computed from the options and the stack
  * where = ALL: all devices read the field, and a GPU's program has it as a constant. where = CPU: only CPUs read it.
- * The order leaves no padding: blocks store the struct, and ranks compare it as bytes. */
+ * The fields are in an order without padding, because ranks compare the struct byte by byte. */
 #ifndef SCHED_OPTIONS_DEV_H
 #define SCHED_OPTIONS_DEV_H
 
@@ -68,24 +68,24 @@
 	       "Whether tasks have priorities: a worker runs its tasks of high priority first and those of low " \
 	       "priority last. The option takes the memory of local_queue three times.")                                  \
 	DERIVED(CPU, uint8_t, unused[3])                                                           \
-	/* `bias` as a fraction of 2^32 */                                                         \
+	/* `bias` times 2^32 */                                                                    \
 	DERIVED(ALL, uint32_t, bias_of_2_32)                                                       \
-	/* the stack has devices of several kinds */                                               \
+	/* 1: the stack has devices of several kinds */                                            \
 	DERIVED(ALL, uint32_t, mixed)                                                              \
-	/* no two devices change the same word: tasks move through mailboxes */                                \
+	/* 1: no two devices may change the same word, so tasks move between devices through mailboxes */ \
 	DERIVED(ALL, uint32_t, noncoherent)                                                              \
-	/* only workers of one device steal from a queue */                                        \
+	/* 1: a queue is used by workers of one device only */                                     \
 	DERIVED(ALL, uint32_t, one_device)                                                               \
-	/* each of several devices that change the same words has a range of the initial set */                 \
+	/* 1: there are several coherent devices, and each has a range of the initial set */       \
 	DERIVED(ALL, uint32_t, spread)                                                             \
 	DERIVED(CPU, uint32_t, unused32)                                                           \
-	/* queued tasks may move through mailboxes, too */                                                     \
+	/* 1: not only initial tasks, but also queued tasks may move through mailboxes */          \
 	DERIVED(ALL, uint32_t, mailbox_queued)                                                        \
-	/* number of workers of other ranks that run the same set of tasks; as a constant: 0 or 1 */                 \
+	/* number of workers of other ranks that share tasks with this rank; in a GPU's program: 0 or 1 */ \
 	DERIVED(ALL, uint32_t, remote_workers)                                                                \
-	/* the memory of these ranks is reached by the trigger's rma() */                           \
+	/* 1: workers access the memory of other ranks by the trigger's rma() */                   \
 	DERIVED(ALL, uint32_t, rma)                                                               \
-	/* the longest sleep of an idle worker */                                               \
+	/* longest sleep of an idle worker in ns */                                                \
 	DERIVED(CPU, uint64_t, park_ns)
 
 #define SCHED_FIELD(where, type, name, ...) type name;
@@ -93,7 +93,7 @@ struct sched_config {
 	SCHED_CONFIG(SCHED_FIELD, SCHED_FIELD)
 };
 
-/* A task is run by all lanes of a worker together, or by one lane while other lanes run a task each. */
+/* SCHED_WORKER: all lanes of a worker run one task together. SCHED_LANE: each lane runs a task of its own. */
 enum sched_granularity { SCHED_WORKER, SCHED_LANE };
 enum sched_wait { SCHED_SPIN, SCHED_YIELD, SCHED_SLEEP };
 enum mgws_claims { MGWS_GUIDED, MGWS_FIXED, MGWS_QUEUES };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker keeps for itself: its local queue, and behind that an overflow list of its own, a stack that no other
- * worker touches. Of schedulers whose spawned tasks do not move. Device code, collective. */
+/* The tasks that a worker keeps for itself: its local queue, and an overflow list for tasks that do not fit into the
+ * queue. The list is a stack that no other worker accesses. Used by schedulers whose spawned tasks do not move to other
+ * workers. Device code; all lanes call the functions together. */
 #ifndef SCHED_OWN_DEV_H
 #define SCHED_OWN_DEV_H
 
@@ -8,27 +9,27 @@
 #include "queue.dev.h"
 #endif
 
-/* The start of the worker's block: its overflow list. */
+/* The head of a worker's overflow list, at the start of the worker's block. */
 struct sched_own_list {
-	uint64_t slots;
-	uint64_t count; /* left for collect() */
-	uint64_t at;	/* bytes from here to the slots */
+	uint64_t slots; /* largest number of tasks in the list */
+	uint64_t count; /* number of tasks left in the list at the end, for collect() */
+	uint64_t at;	/* bytes from this struct to the slots */
 	uint64_t pad[5];
 };
 
-/* The start of the device's block: constant. */
+/* The start of the device's block. Constant while workers run. */
 struct sched_site {
-	uint32_t other; /* the affinity that excludes this device */
+	uint32_t other; /* affinity of tasks that this device may not run */
 	uint32_t pad;
-	uint64_t more_at; /* bytes from here to what the scheduler adds */
+	uint64_t more_at; /* bytes from this struct to the scheduler's own part of the block */
 	uint64_t pad2[6];
 };
 
-/* After the ring in the private block: one per lane, in step like sched_lane. */
+/* Behind the ring in the private block, one for each lane. All lanes have the same value, as in struct sched_lane. */
 struct sched_own_lane {
-	uint64_t listed;
+	uint64_t listed; /* number of tasks in the worker's overflow list */
 };
-#define SCHED_OWN_REGISTER_WORDS 3 /* words of loom_ctx.regs */
+#define SCHED_OWN_REGISTER_WORDS 3 /* number of words of loom_ctx.regs in use */
 #define SCHED_OWN_EXTRA(lanes)   ((uint64_t)(lanes) * sizeof(struct sched_own_lane))
 
 LOOM_FN struct sched_own_lane *sched_own_lane(const struct loom_ctx *c)
@@ -76,7 +77,8 @@ SCHED_SLOW int sched_own_push_to_full_queue(struct loom_ctx *c, const struct loo
 	return sched_place_task(c, task, sched_own_push, sched_own_overflow);
 }
 
-/* 1 if this device may run the task. Tasks do not move to another kind of device, so otherwise the run fails. */
+/* Returns 1 if this device may run the task. Otherwise fails the run, because tasks do not move to another kind of
+ * device. */
 LOOM_FN int sched_own_allows(struct loom_ctx *c, const struct loom_task *task)
 {
 	const struct sched_site *site = (const struct sched_site *)c->on_device[LOOM_SCHED];
@@ -87,20 +89,21 @@ LOOM_FN int sched_own_allows(struct loom_ctx *c, const struct loom_task *task)
 	return 0;
 }
 
-/* Keeps a spawned task here. */
+/* Keeps a spawned task at this worker. Returns 0 or an error. */
 LOOM_FN int sched_own_keep(struct loom_ctx *c, const struct loom_task *task)
 {
 	return sched_push(c, task) ? 0 : LOOM_OUTLINED(sched_own_push_to_full_queue, c, task);
 }
 
-/* wanted() of a scheduler whose spawned tasks do not move: they help no other worker. */
+/* The op wanted() of a scheduler whose spawned tasks do not move, so that they give no other worker work. */
 LOOM_FN int sched_own_wanted(struct loom_ctx *c)
 {
 	uint64_t stopped = c->lane == 0 ? (uint64_t)loom_stopped(c) : 0;
 	return loom_from_lane0(c, stopped) ? LOOM_EINTR : 0;
 }
 
-/* Moves tasks of the list into the empty queue, up to half of it, for they may spawn. */
+/* Moves tasks of the list into the empty queue. They fill at most half of it, because they may spawn. Returns their
+ * number. */
 LOOM_FN uint32_t sched_own_refill(struct loom_ctx *c)
 {
 	struct sched_lane *q = sched_lane(c);
@@ -110,7 +113,7 @@ LOOM_FN uint32_t sched_own_refill(struct loom_ctx *c)
 		n = (uint32_t)mine->listed;
 	if (!n)
 		return 0;
-	loom_barrier_lanes(c); /* what other lanes copied to the list */
+	loom_barrier_lanes(c); /* so that this lane sees what other lanes copied to the list */
 	mine->listed -= n;
 	sched_copy_ring(c, sched_ring(c), q->head, mask, sched_own_slots(sched_own_list(c)), mine->listed, ~0ull, n);
 	q->count = n;
@@ -119,7 +122,7 @@ LOOM_FN uint32_t sched_own_refill(struct loom_ctx *c)
 	return n;
 }
 
-/* At the start of a sample, and at its end: what the list still holds is left for collect(). */
+/* Called at the start and at the end of a sample. The end stores how many tasks are left in the list, for collect(). */
 LOOM_FN void sched_own_start(struct loom_ctx *c)
 {
 	sched_start(c);

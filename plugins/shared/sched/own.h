@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host halves of schedulers with own.dev.h: blocks, checks, messages. */
+/* Common code of the host halves of schedulers with own.dev.h: blocks, checks and messages. */
 #ifndef SCHED_OWN_H
 #define SCHED_OWN_H
 
 #include "own.dev.h"
 #include "schedulers.h"
 
-/* A row of an option that is kept in a field of another scheduler's, so that a GPU's program has it as a constant. */
+/* The row of an option whose value is in a field that belongs to an option of sched_mgws. So a GPU's program has the
+ * value as a constant. */
 #define SCHED_ROW_AS(field, name_, type_, default_, help_, ...)                                                        \
 	{                                                                                                              \
 		.name = name_, .dflt = default_, .help = help_, .offset = offsetof(struct sched_config, field),        \
@@ -23,7 +24,7 @@
 		      .max = 1 << 28),                                                                                 \
 	    SCHED_ROW(wait, SCHED_WAIT_ROW), SCHED_ROW(spin, SCHED_SPIN_ROW)
 
-/* The slots of each worker's list. */
+/* Returns the number of slots of each worker's overflow list. */
 static inline uint64_t sched_own_slots_of(const struct sched_config *cfg, const struct loom_layout *layout)
 {
 	return cfg->overflow_list / layout->workers;
@@ -38,7 +39,8 @@ static inline struct sched_config sched_own_config(const struct sched_config *op
 	return cfg;
 }
 
-/* The number of workers is not known before the program is composed: overflow_list is no constant. */
+/* overflow_list is no constant of the program, because the number of workers is not known when the program is
+ * composed. */
 static inline int sched_own_constants(const struct loom_host *host, const struct sched_config *options,
 				      const struct loom_layout *layout, char *text, size_t room, struct loom_error *err)
 {
@@ -47,7 +49,7 @@ static inline int sched_own_constants(const struct loom_host *host, const struct
 	return sched_constants(host, &cfg, SCHED_OWN_REGISTER_WORDS, text, room, err);
 }
 
-/* `head`: bytes of the worker's block before the slots, which begin with struct sched_own_list. */
+/* head: bytes of the worker's block before the slots of the list. They begin with struct sched_own_list. */
 static inline void sched_own_need(const struct sched_config *options, const struct loom_layout *layout, uint64_t head,
 				  struct loom_need *need)
 {

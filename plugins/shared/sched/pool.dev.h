@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pool of spawned tasks, which any worker may take: for schedulers that hand out the initial set by counters. Also
- * the main loop of their workers. Device code, collective.
+/* The pool of spawned tasks, from which any worker may take, and the main loop of its workers. For schedulers that hand
+ * out the initial set by counters. Device code; all lanes call the functions together, except where noted.
  *
- * The pool is an array that is filled once per sample, from slot 0 on, and is taken from in this order: no slot is used
- * twice. `tail` is the number of reserved slots, `head` that of taken ones. The word `ready` of a slot is set when the
- * slot has been written. When the array is used up, spawned tasks stay with their spawner (own.dev.h). Non-coherent
- * devices have a pool each.
+ * The pool is an array. In each sample it is filled from slot 0 on, tasks are taken in the same order, and each slot is
+ * used once. `tail` is the number of slots that were reserved, `head` the number of slots that were taken. The word
+ * `ready` of a slot is set after the slot was written. When the array is used up, spawned tasks stay with the worker
+ * that spawned them (own.dev.h). Each non-coherent device has a pool of its own.
  *
- * Termination stays correct, as with the lists of sched_mgws: a task is put in only by a worker that runs one. A
- * worker reports idle only after it has seen the pool empty, head == tail. An idle worker calls busy() before it
- * raises `head`. So a worker that finds the pool empty reports idle after the busy() of the worker that emptied it.
- * A worker that does not see a raised `tail` yet may report idle, because the worker that raised it has not. Model:
- * tests/models/pool.pml. */
+ * Termination detection stays correct, as with the lists of sched_mgws, for two reasons. First, a worker reports idle
+ * only after it has seen the pool empty (head == tail), and an idle worker calls busy() before it raises `head`. So a
+ * worker that finds the pool empty reports idle after the busy() of the worker that emptied it. Second, only a worker
+ * that runs a task raises `tail`, and that worker has not reported idle. So a worker that does not see the new `tail`
+ * yet may report idle. Model: tests/models/pool.pml. */
 #ifndef SCHED_POOL_DEV_H
 #define SCHED_POOL_DEV_H
 
@@ -19,14 +19,15 @@
 #include "own.dev.h"
 #endif
 
-/* In the block of the stack, or of each device. The word `ready` of each slot follows, then the slots. */
+/* The head of a pool, in the block for the stack or for each device. The `ready` words of all slots follow, then the
+ * slots. */
 struct sched_pool {
-	uint64_t room; /* constant: slots */
-	uint64_t slots_at; /* constant: bytes from here to the slots */
+	uint64_t room; /* constant: number of slots */
+	uint64_t slots_at; /* constant: bytes from this struct to the slots */
 	uint64_t pad0[6];
 	uint64_t tail, pad1[7];
 	uint64_t head, pad2[7];
-	uint64_t next, pad3[7]; /* next: the scheduler hands out the initial set with it */
+	uint64_t next, pad3[7]; /* next: the scheduler's counter for the initial set */
 };
 #define SCHED_POOL_SLOTS_AT(room) (sizeof(struct sched_pool) + (((uint64_t)(room) * 4 + 63) & ~63ull))
 #define SCHED_POOL_BYTES(room)    (SCHED_POOL_SLOTS_AT(room) + (uint64_t)(room) * sizeof(struct loom_task))
@@ -53,7 +54,7 @@ LOOM_FN int sched_pool_put(struct loom_ctx *c, const struct loom_task *task)
 {
 	struct sched_pool *p = sched_pool(c);
 	uint64_t at = p->room;
-	/* The load keeps `tail` from growing for ever. */
+	/* The load prevents that `tail` grows without limit. */
 	if (c->lane == 0 && loom_load_relaxed_sys(&p->tail) < p->room)
 		at = loom_fetch_add_relaxed_sys(&p->tail, (uint64_t)1);
 	at = loom_from_lane0(c, at);
@@ -63,7 +64,8 @@ LOOM_FN int sched_pool_put(struct loom_ctx *c, const struct loom_task *task)
 	sched_copy_from_registers(c, sched_pool_slot(p, at), task);
 	loom_barrier_lanes(c);
 	if (c->lane == 0) {
-		/* Release: pairs with the acquire in sched_pool_next(), for the slot and what the task refers to. */
+		/* Release: pairs with the acquire in sched_pool_next(), which then sees the slot and the data of the
+		 * task. */
 		loom_store_release_sys(sched_pool_ready(p, at), 1u);
 		loom_own_add(c, &sched_local(c)->counters.published, 1);
 		sched_wake(c, &sched_common(c)->event, 1);
@@ -71,7 +73,7 @@ LOOM_FN int sched_pool_put(struct loom_ctx *c, const struct loom_task *task)
 	return 1;
 }
 
-/* Called by lane 0. Returns the number of tasks in the pool. Acquire of `head`: pairs with the release in
+/* Called by lane 0. Returns the number of tasks in the pool. The acquire of `head` pairs with the release in
  * sched_pool_take(), before which the worker that takes a task has called busy(). */
 LOOM_FN uint64_t sched_pool_filled(struct sched_pool *p)
 {
@@ -88,8 +90,8 @@ LOOM_FN int sched_pool_next(struct sched_pool *p, uint64_t *head)
 	       loom_load_acquire_sys(sched_pool_ready(p, *head)) != 0;
 }
 
-/* Takes a task, and returns 1 if it got one. *idle is 1 if this worker has reported idle. It becomes 0 when this
- * function calls busy(), also if another worker then takes the task. */
+/* Takes a task. Returns 1 if it got one. *idle: 1 if this worker has reported idle. The function sets it to 0 when it
+ * calls busy(), even if another worker then takes the task. */
 LOOM_FN int sched_pool_take(struct loom_ctx *c, int *idle, struct loom_task *task)
 {
 	struct sched_pool *p = sched_pool(c);
@@ -102,7 +104,8 @@ LOOM_FN int sched_pool_take(struct loom_ctx *c, int *idle, struct loom_task *tas
 	if (c->lane == 0) {
 		LOOM_NO_UNROLL
 		while (at == p->room && sched_pool_next(p, &head)) {
-			/* Release: a worker that finds the pool empty sees this worker as busy. */
+			/* Release: pairs with the acquire in sched_pool_filled(). A worker that finds the pool empty
+			 * sees this worker as busy. */
 			if (loom_cas_acq_rel_sys(&p->head, &head, head + 1))
 				at = head;
 		}
@@ -116,8 +119,8 @@ LOOM_FN int sched_pool_take(struct loom_ctx *c, int *idle, struct loom_task *tas
 	return 1;
 }
 
-/* Waits for a task of the pool, when the worker's queue is empty and all initial tasks are handed out. Returns 0 if
- * no task is left, or the run was stopped. */
+/* Waits for a task of the pool. Called when the worker's own tasks and all initial tasks are used up. Returns 0 if no
+ * task will come, or if the run was stopped. */
 SCHED_NOINLINE int sched_pool_search(struct loom_ctx *c, struct loom_task *task)
 {
 	struct sched_local *l = sched_local(c);
@@ -156,8 +159,8 @@ SCHED_NOINLINE int sched_pool_search(struct loom_ctx *c, struct loom_task *task)
 	}
 	if (c->lane == 0) {
 		sched_unlist(&rest, &common->event);
-		/* At the end, all workers that sleep must wake. If the pool has more tasks, one of them wakes: a
-		 * spawn may have saved its wake-up. */
+		/* At the end of the run, all sleeping workers must wake. If the pool still has tasks, one worker must
+		 * wake, because a spawn may have saved its wake-up. */
 		if (done || (found && sched_pool_filled(p)))
 			sched_wake(c, &common->event, done ? ~0u : 1u);
 		l->counters.idle_ns += loom_clock_ns(c) - since;
@@ -176,7 +179,7 @@ LOOM_FN int sched_pool_spawn(struct loom_ctx *c, const struct loom_task *task)
 	return sched_pool_put(c, task) ? 0 : sched_own_keep(c, task);
 }
 
-/* Returns 1 if tasks should be spawned: while the pool has room, and has fewer tasks than there are workers. */
+/* Returns 1 if tasks should be spawned, because the pool has room and has fewer tasks than there are workers. */
 LOOM_FN int sched_pool_wanted(struct loom_ctx *c)
 {
 	struct sched_pool *p = sched_pool(c);
@@ -195,15 +198,15 @@ LOOM_FN int sched_pool_wanted(struct loom_ctx *c)
 /* Called by lane 0. Claims an initial task for this worker, and returns its index, or SCHED_NO_TASK if none is left. */
 typedef uint64_t sched_claim_next(struct loom_ctx *c);
 
-/* Runs tasks until the job ends. `times` receives the time of each initial task in ns, by index; NULL: no times.
- * There is only one call of loom_task_run(), because a GPU's program inlines it. */
+/* Runs tasks until the job ends. times: receives the time of each initial task in ns, by index of the task; NULL: no
+ * times. The loop has only one call of loom_task_run(), because a GPU's program inlines it. */
 LOOM_FN void sched_pool_run(struct loom_ctx *c, sched_claim_next claim, uint32_t *times)
 {
 	struct sched_lane *q = sched_lane(c);
 	const struct loom_task *ring = sched_ring(c);
 	uint32_t mask = sched_mask(c);
 	uint64_t ran = 0, sample = loom_trace_next(c, 0), begin = 0;
-	int more = 1, follows = 0; /* more: there are initial tasks; follows: t is the task of a join */
+	int more = 1, follows = 0; /* more: 1 if initial tasks may be left; follows: 1 if t is the task of a join */
 	struct loom_task t;
 	for (;;) {
 		uint64_t at = SCHED_NO_TASK;

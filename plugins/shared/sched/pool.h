@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host halves of schedulers with pool.dev.h. */
+/* Common code of the host halves of schedulers with pool.dev.h. */
 #ifndef SCHED_POOL_H
 #define SCHED_POOL_H
 
@@ -15,7 +15,8 @@
 		     "worker that spawned them.",                                                                      \
 		     .max = 1 << 26)
 
-/* Return the size of the common part of a block. The part of the scheduler follows it. */
+/* Return the size of the common part of the block for the stack, or for a device. The scheduler's own part follows
+ * it. */
 static inline uint64_t sched_pool_global_bytes(const struct sched_config *options, const struct loom_layout *layout)
 {
 	return sizeof(struct sched_common) + (sched_noncoherent(layout) ? 0 : SCHED_POOL_BYTES(options->backlog));
@@ -28,13 +29,13 @@ static inline uint64_t sched_pool_device_bytes(const struct sched_config *option
 
 static inline void sched_pool_reset(struct sched_pool *p, uint64_t room)
 {
-	/* Only the words of slots that the last sample reserved can be set. */
+	/* Clears the `ready` words of slots that the last sample reserved. No other words can be set. */
 	uint64_t used = p->room == room && p->tail < room ? p->tail : room;
 	memset(p + 1, 0, used * sizeof(uint32_t));
 	*p = (struct sched_pool){.room = room, .slots_at = SCHED_POOL_SLOTS_AT(room)};
 }
 
-/* Initialises the pool of the stack, or of each device; called after sched_own_init(). */
+/* Initialises the pool of the stack, or the pools of non-coherent devices. Called after sched_own_init(). */
 static inline void sched_pool_init(const struct sched_config *options, const struct loom_layout *layout,
 				   const struct loom_view *view)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker's local queue of spawned tasks, which the worker takes newest first. Device code.
+/* A worker's local queue of spawned tasks. The worker takes the newest task first. Device code.
  *
- * Newest first keeps queues small: a worker walks its part of the task tree depth-first, and holds at most (children -
- * 1) tasks per level. Oldest first would hold a whole level. Tasks are published from the other end: the oldest task is
- * nearest to the root and has the most work below it.
+ * Taking the newest task first keeps queues small, because a worker then walks its part of the task tree depth-first.
+ * It holds at most (children - 1) tasks per level of the tree, while oldest first would hold a whole level. Tasks are
+ * published from the other end, because the oldest task is nearest to the root and has the most work below it.
  *
  * The private block has struct sched_local, one struct sched_lane per lane, the ring, and the scheduler's own state.
  * Every lane has its own indices. Lanes take the same steps, so the indices stay equal without communication. A GPU's
@@ -17,35 +17,35 @@
 #endif
 
 typedef uint64_t __attribute__((__may_alias__)) sched_word;
-#define SCHED_WORDS 8u /* words of a task */
+#define SCHED_WORDS 8u /* number of 8-byte words of a task */
 
-#ifndef LOOM_YIELD /* defined for CPUs */
+#ifndef LOOM_YIELD /* CPU tests define it */
 #define LOOM_YIELD() ((void)0)
 #endif
 
-/* Only lane 0 writes this struct while the worker runs. */
+/* The state of a worker that its lanes share. Only lane 0 writes to it while the worker runs. */
 struct sched_local {
-	uint32_t mask; /* slots - 1 */
+	uint32_t mask; /* number of slots of the local queue, minus 1 */
 	uint32_t in_place_depth;
 	uint32_t lanes;
-	/* With granularity = lane, while lanes run tasks: head and count of the local queue and of the backlog. A count
-	 * may exceed the room of its queue. */
+	/* With granularity = lane, while lanes run tasks: head and count of the local queue, and of the backlog. Lanes
+	 * add to a count before they check it, so it may exceed the size of the queue. */
 	uint32_t head, count, backlog_head, backlog_count;
-	uint32_t sent;      /* tasks given to lanes that may not run them */
-	void *global, *job; /* on CPUs: results of mgws_global() and mgws_job() */
-	uint64_t at, end;   /* pool.dev.h: initial tasks that are claimed and not begun */
-	struct loom_counters counters; /* stored to c->counters at the end */
+	uint32_t sent;      /* number of tasks given to lanes that may not run them */
+	void *global, *job; /* on CPUs: saved results of mgws_global() and mgws_job() */
+	uint64_t at, end;   /* indices of the claimed initial tasks that have not begun: first, and last + 1 */
+	struct loom_counters counters; /* stored to c->counters when the worker ends */
 };
 
 struct sched_lane {
 	uint32_t head;  /* the oldest task is in slot head & mask */
-	uint32_t count; /* tasks held */
-	uint64_t spawned;
+	uint32_t count; /* number of tasks in the queue */
+	uint64_t spawned; /* number of tasks spawned */
 };
 /* Returns whether the task has a priority, an affinity or reserved bits. Most tasks have none. */
 #define SCHED_HAS_ATTRIBUTES(task) (*(const sched_word *)(task) >> 32)
 
-/* Bytes for all lanes in the private block; 0 on a GPU. */
+/* Size of a state that each lane has in the private block, for all lanes. 0 on a GPU, whose lanes use registers. */
 #ifdef LOOM_DEVICE_COMPILE
 #define SCHED_PER_LANE(lanes, bytes) ((uint64_t)0)
 #else
@@ -60,7 +60,7 @@ LOOM_FN struct sched_local *sched_local(const struct loom_ctx *c)
 	return (struct sched_local *)c->local[LOOM_SCHED];
 }
 
-/* Slots of the local queue, minus 1. */
+/* Returns the number of slots of the local queue, minus 1. */
 #ifdef SCHED_CONSTANTS
 #define sched_mask(c) (SCHED_CFG(c, local_queue) - 1)
 #else
@@ -68,7 +68,7 @@ LOOM_FN struct sched_local *sched_local(const struct loom_ctx *c)
 #endif
 
 #ifdef LOOM_DEVICE_COMPILE
-#define SCHED_REGS_LANE 0 /* first of loom_ctx.regs; the scheduler's own state starts at SCHED_REGS_OWN */
+#define SCHED_REGS_LANE 0 /* index in loom_ctx.regs; the scheduler's own state starts at SCHED_REGS_OWN */
 #define SCHED_REGS_OWN  2
 LOOM_FN struct sched_lane *sched_lane(const struct loom_ctx *c)
 {
@@ -85,14 +85,14 @@ LOOM_FN struct sched_lane *sched_lane(const struct loom_ctx *c)
 	return (struct sched_lane *)(sched_local(c) + 1) + c->lane;
 }
 
-/* sched_lane() of a single lane. */
+/* sched_lane() for the context of a single lane. */
 LOOM_FN struct sched_lane *sched_single_lane(const struct loom_ctx *c)
 {
 	return (struct sched_lane *)(sched_local(c) + 1) + (c->single_lane ? c->single_lane - 1 : c->lane);
 }
 #endif
 
-/* A GPU's shared memory has this alignment, so the compiler can load two words at a time. */
+/* Private memory of a GPU has this alignment, so the compiler can load two words at a time. */
 #ifdef LOOM_DEVICE_COMPILE
 #define SCHED_ALIGNED(p) ((struct loom_task *)__builtin_assume_aligned(p, 16))
 #else
@@ -120,12 +120,13 @@ LOOM_FN void *sched_private(const struct loom_ctx *c)
 	return sched_ring(c) + sched_mask(c) + 1;
 }
 
-/* Store forwarding needs a load as wide as the store. A task was just written in words of 8 bytes, so it is read in
- * 8-byte words: a wider load would wait for the cache. SCHED_KEEP_WORD() keeps the compiler from merging words. */
+/* Copies of tasks use words of 8 bytes on CPUs. A task was usually written shortly before, in such words, and store
+ * forwarding needs a load that is not wider than the store. A wider load would wait for the cache. SCHED_KEEP_WORD()
+ * prevents that the compiler merges words. */
 #ifdef GPULOOM_DEV_CPU_H
 #define SCHED_KEEP_WORD(w) __asm__("" : "+r"(w))
-/* The data descriptor at the end is rarely written word by word, so it is copied at once. That saves an eighth of the
- * time of a tiny task. */
+/* The last two words, the data descriptor, are copied at once, because they are rarely written word by word. That saves
+ * an eighth of the time of a tiny task. */
 typedef uint64_t sched_pair __attribute__((vector_size(16), __may_alias__, aligned(8)));
 #define SCHED_SINGLE_WORDS (SCHED_WORDS - 2u)
 #define SCHED_UNROLL       _Pragma("GCC unroll 8")
@@ -135,7 +136,7 @@ typedef uint64_t sched_pair __attribute__((vector_size(16), __may_alias__, align
 #define SCHED_UNROLL
 #endif
 
-/* Copies a whole task by this lane. */
+/* Copies a whole task. This lane copies all words. */
 LOOM_FN void sched_copy_task(struct loom_task *to, const struct loom_task *from)
 {
 	sched_word *t = (sched_word *)to;
@@ -151,8 +152,8 @@ LOOM_FN void sched_copy_task(struct loom_task *to, const struct loom_task *from)
 #endif
 }
 
-/* These keep rare code out of the hot functions, so that hot functions stay small. SCHED_NOINLINE code is not rare in
- * every task tree, so it is not compiled for size. */
+/* Attributes for functions with rare code, so that hot functions stay small. SCHED_SLOW functions are also compiled for
+ * size. SCHED_NOINLINE functions are not, because some task trees call them often. */
 #ifdef GPULOOM_DEV_CPU_H
 #define SCHED_SLOW     static __attribute__((noinline, cold, unused))
 #define SCHED_NOINLINE static __attribute__((noinline, unused))
@@ -168,8 +169,8 @@ LOOM_FN void sched_copy_task(struct loom_task *to, const struct loom_task *from)
 #define SCHED_SEVERAL(c) ((c)->lanes != 1)
 #endif
 
-/* SCHED_SINGLE_LANE(c) is 1 if the caller is a single lane, which runs a task of its own. In a GPU's program either
- * all pushes are by single lanes, or none. */
+/* SCHED_SINGLE_LANE(c) is 1 if the caller is a single lane that runs a task of its own. In a GPU's program, either all
+ * callers are single lanes, or none is. */
 #ifndef LOOM_DEVICE_COMPILE
 #define SCHED_SINGLE_LANE(c) ((c)->single_lane != 0)
 #elif defined(LOOM_SINGLE_LANE)
@@ -178,7 +179,8 @@ LOOM_FN void sched_copy_task(struct loom_task *to, const struct loom_task *from)
 #define SCHED_SINGLE_LANE(c) 0
 #endif
 
-/* Returns the context of a single lane, valid until sched_end_single(). cpu: the ops that its task calls on a CPU. */
+/* Returns a context with which this lane runs a task of its own, until sched_end_single(). cpu: the scheduler's ops for
+ * this task, on a CPU. */
 #ifdef LOOM_DEVICE_COMPILE
 #define sched_begin_single(c, cpu) sched_single_ctx(c)
 LOOM_FN struct loom_ctx sched_single_ctx(const struct loom_ctx *c)
@@ -200,16 +202,16 @@ LOOM_FN void sched_end_single(struct loom_ctx *c, const struct loom_ctx *single)
 {
 	c->random = single->random;
 	c->stop_seen = single->stop_seen;
-	sched_lane(c)->spawned = sched_single_lane(single)->spawned; /* on a GPU the count is in the context */
+	sched_lane(c)->spawned = sched_single_lane(single)->spawned; /* on a GPU, `spawned` is in the context */
 }
 
-/* Returns the value of lane 0, or of the single lane. */
+/* Returns the value v of lane 0, or of the caller if it is a single lane. */
 LOOM_FN uint64_t sched_agree(struct loom_ctx *c, uint64_t v)
 {
 	return SCHED_SINGLE_LANE(c) ? v : loom_from_lane0(c, v);
 }
 
-/* Copies this lane's words of one task. */
+/* Copies this lane's words of one task. Lanes share the words. */
 SCHED_SLOW void sched_copy_words(const struct loom_ctx *c, struct loom_task *to, const struct loom_task *from)
 {
 	sched_word *t = (sched_word *)to;
@@ -226,8 +228,8 @@ LOOM_FN void sched_copy_one(const struct loom_ctx *c, struct loom_task *to, cons
 		sched_copy_task(to, from);
 }
 
-/* Copies this lane's pairs of words of n tasks, two pairs at a time: a GPU's loads take long, but many can be in
- * flight. On a GPU, segments and private blocks have this alignment. */
+/* Copies this lane's pairs of words of n tasks. It loads two pairs before it stores them, because a GPU's loads take
+ * long, but several can be in flight. On a GPU, segments and private blocks have the alignment of a pair. */
 #ifdef LOOM_DEVICE_COMPILE
 #define SCHED_PAIR_ALIGNED 16
 #else
@@ -256,7 +258,7 @@ LOOM_LEAF void sched_copy_pairs(uint32_t lane, uint32_t lanes, struct loom_task 
 	}
 }
 
-/* Copies this lane's words of n tasks from ring to ring. A mask of all ones stands for an array. */
+/* Copies this lane's words of n tasks from ring to ring. A mask of all ones stands for an array that does not wrap. */
 LOOM_FN void sched_copy_ring(const struct loom_ctx *c, struct loom_task *to, uint64_t to_at, uint64_t to_mask,
 			     const struct loom_task *from, uint64_t from_at, uint64_t from_mask, uint32_t n)
 {
@@ -283,7 +285,7 @@ LOOM_FN void sched_start(struct loom_ctx *c)
 {
 	struct sched_local *l = sched_local(c);
 	c->depth = 0;
-#ifdef GPULOOM_DEV_CPU_H /* a GPU's kernel clears private blocks and contexts */
+#ifdef GPULOOM_DEV_CPU_H /* on a GPU, the kernel clears private blocks and contexts */
 	struct loom_counters none = {0};
 	struct sched_lane nothing = {0, 0, 0};
 	if (c->lane == 0) {
@@ -297,7 +299,7 @@ LOOM_FN void sched_start(struct loom_ctx *c)
 		uint32_t depth = SCHED_CFG(c, in_place_depth);
 		l->lanes = c->lanes;
 		l->mask = SCHED_CFG(c, local_queue) - 1;
-		/* A GPU's stack is small: its device layer has a bound of its own. */
+		/* LOOM_NESTING_MAX is a limit of the device layer, because the stack of a GPU's thread is small. */
 		l->in_place_depth = depth < LOOM_NESTING_MAX ? depth : LOOM_NESTING_MAX;
 		l->counters.begin_ns = loom_clock_ns(c);
 		l->counters.last_task_ns = l->counters.begin_ns;
@@ -305,7 +307,7 @@ LOOM_FN void sched_start(struct loom_ctx *c)
 	loom_barrier_lanes(c);
 }
 
-/* Stores the counters for the host. ran: tasks that the worker's loop has run. */
+/* Stores the counters for the host. ran: number of tasks that the worker's loop has run. */
 LOOM_FN void sched_finish(struct loom_ctx *c, uint64_t ran)
 {
 	struct sched_local *l = sched_local(c);
@@ -321,7 +323,7 @@ LOOM_FN void sched_finish(struct loom_ctx *c, uint64_t ran)
 	if (c->lane == 0)
 		*c->counters = l->counters;
 #else
-	/* All lanes store: the counters may be behind a link that thousands of workers use at this time. */
+	/* All lanes store, because the counters may be across a link that thousands of workers use at this time. */
 	loom_barrier_lanes(c);
 	LOOM_NO_UNROLL
 	for (uint32_t i = c->lane; i < sizeof(l->counters) / 8; i += c->lanes)
@@ -329,8 +331,8 @@ LOOM_FN void sched_finish(struct loom_ctx *c, uint64_t ran)
 #endif
 }
 
-/* Called when a worker can get no more tasks, and has had none since counters.last_task_ns. It reports idle, and leaves
- * with the other workers. */
+/* Called when a worker has had no task since counters.last_task_ns and can get none. The worker reports idle, waits
+ * until all workers are idle, and ends. */
 LOOM_FN void sched_leave(struct loom_ctx *c, uint64_t ran)
 {
 	struct sched_local *l = sched_local(c);
@@ -363,8 +365,8 @@ LOOM_FN void sched_leave(struct loom_ctx *c, uint64_t ran)
 	sched_finish(c, ran);
 }
 
-/* Copies a task that all lanes hold in registers, which have no addresses. So each lane selects its word, if there are
- * enough lanes. */
+/* Copies a task that each lane holds in registers. Registers have no addresses. So each lane selects its word, if there
+ * are enough lanes. */
 LOOM_FN void sched_copy_from_registers(const struct loom_ctx *c, struct loom_task *to, const struct loom_task *task)
 {
 #if defined(GPULOOM_DEV_CPU_H) || LOOM_LANES < 8
@@ -374,13 +376,13 @@ LOOM_FN void sched_copy_from_registers(const struct loom_ctx *c, struct loom_tas
 	uint64_t word = f[0];
 	for (uint32_t i = 1; i < SCHED_WORDS; i++)
 		word = c->lane == i ? f[i] : word;
-	LOOM_COMPUTED(word); /* this keeps only one store in the branch */
+	LOOM_COMPUTED(word); /* so that the compiler leaves only the store in the branch */
 	if (c->lane < SCHED_WORDS)
 		((sched_word *)to)[c->lane] = word;
 #endif
 }
 
-/* Returns 1, or 0 if the queue is full. */
+/* Pushes a task. Returns 1, or 0 if the queue is full. */
 LOOM_FN int sched_push(struct loom_ctx *c, const struct loom_task *task)
 {
 	struct sched_lane *mine = sched_lane(c);
@@ -393,7 +395,7 @@ LOOM_FN int sched_push(struct loom_ctx *c, const struct loom_task *task)
 }
 
 #ifdef GPULOOM_DEV_CPU_H
-/* sched_push() by a worker of one lane, whose ring is at a constant offset. */
+/* sched_push() for a worker of one lane, whose ring is at a constant offset. */
 LOOM_FN int sched_push_one_lane(struct sched_local *l, const struct loom_task *task)
 {
 	struct sched_lane *mine = (struct sched_lane *)(l + 1);
@@ -407,8 +409,8 @@ LOOM_FN int sched_push_one_lane(struct sched_local *l, const struct loom_task *t
 }
 #endif
 
-/* Pops the newest task and copies it for this lane. A barrier has followed the last push. The caller keeps the
- * addresses in registers, because this is the hot path. */
+/* Pops the newest task and copies it for this lane. The caller has called a barrier after the last push. It passes the
+ * addresses, which it keeps in registers, because this is the hot path. */
 LOOM_FN void sched_pop(struct loom_ctx *c, struct sched_lane *mine, const struct loom_task *ring, uint32_t mask,
 		       struct loom_task *task)
 {
@@ -417,9 +419,9 @@ LOOM_FN void sched_pop(struct loom_ctx *c, struct sched_lane *mine, const struct
 	loom_barrier_lanes(c); /* from here on spawned tasks may overwrite the slot */
 }
 
-/* Returns whether this worker cannot decrement the join. Non-coherent devices cannot decrement each other's joins; a
- * device's own joins are in the segment of its workers' blocks. In another rank the reference names other memory, so
- * tasks that ranks share must not have joins. */
+/* Returns 1 if this worker cannot decrement the join. Non-coherent devices cannot decrement the joins of other devices.
+ * A device's own joins are in the segment of its workers' blocks. In another rank, the same reference names other
+ * memory. So tasks that ranks share must not have joins. */
 LOOM_FN int sched_join_is_foreign(const struct loom_ctx *c, loom_ref join)
 {
 	return SCHED_CFG(c, remote_workers) ||
@@ -427,7 +429,8 @@ LOOM_FN int sched_join_is_foreign(const struct loom_ctx *c, loom_ref join)
 		LOOM_REF_SEGMENT(join) != LOOM_REF_SEGMENT(c->registry[LOOM_SCHED][c->worker]));
 }
 
-/* Decrements the join of an ended task. Returns 1 if it was the last: *next is the join's task, counted as spawned. */
+/* Decrements the join of a task that has ended. Returns 1 if it was the last task of the join. *next is then the task
+ * that the join starts, which counts as spawned. */
 LOOM_FN int sched_decrement_join(struct loom_ctx *c, loom_ref ref, struct loom_task *next)
 {
 	struct loom_join *j = (struct loom_join *)loom_at(c, ref);
@@ -446,8 +449,8 @@ LOOM_FN int sched_decrement_join(struct loom_ctx *c, loom_ref ref, struct loom_t
 
 enum sched_ran { SCHED_TOO_DEEP, SCHED_RAN, SCHED_GOES_ON };
 
-/* Runs the task inside its spawner. Returns SCHED_GOES_ON if *next is the task of its join, for which the caller finds
- * a place. `task` and `next` may be the same. */
+/* Runs a task inside the task that spawned it. Returns SCHED_GOES_ON if this task was the last one of its join. *next
+ * is then the task that the join starts, and the caller must place it. `task` and `next` may be the same. */
 LOOM_FN enum sched_ran sched_run_in_place(struct loom_ctx *c, const struct loom_task *task, struct loom_task *next)
 {
 	struct sched_local *l = sched_local(c);
@@ -464,9 +467,9 @@ LOOM_FN enum sched_ran sched_run_in_place(struct loom_ctx *c, const struct loom_
 	return join && sched_decrement_join(c, join, next) ? SCHED_GOES_ON : SCHED_RAN;
 }
 
-/* Places a task for which the local queue has no room. place() looks for room in queues, then the task runs in place,
- * then spill() puts it on a list. Both return 0 when done, or a negative error; place() also returns 1 if there is no
- * room. */
+/* Places a task for which the local queue has no room. place() searches other queues for room. If there is none, the
+ * task runs inside its spawner. If tasks are nested too deep, spill() puts the task on a list. place() and spill()
+ * return 0 when they have placed the task, or a negative error. place() returns 1 if it finds no room. */
 typedef int sched_place(struct loom_ctx *c, const struct loom_task *task);
 LOOM_FN int sched_place_task(struct loom_ctx *c, const struct loom_task *task, sched_place *place, sched_place *spill)
 {

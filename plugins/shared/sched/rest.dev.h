@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A worker without tasks spins, yields, or sleeps between two polls. Sleepers wait on the stack's eventcount
- * (lib/eventcount.h), which every publication of tasks advances. Device code.
+ * (lib/eventcount.h). Every publication of tasks advances it. Device code.
  *
- * A publication wakes one worker, and saves the system call while another wake-up is under way. That wake-up may have
- * announced tasks of another queue. So a worker that finds tasks polls all queues once more, and wakes another worker
- * if there are more tasks. */
+ * A publication wakes at most one worker. It wakes none, and saves the system call, while another wake-up is in
+ * progress. That wake-up may have been for tasks of another queue. So a worker that finds tasks polls all queues once
+ * more, and wakes another worker if there are more tasks. */
 #ifndef SCHED_REST_DEV_H
 #define SCHED_REST_DEV_H
 
@@ -13,13 +13,15 @@
 #include "lib/eventcount.h"
 #endif
 
-/* Lane 0's state of a worker that has no tasks. */
+/* State of lane 0 of a worker that has no tasks. */
 struct sched_rest {
-	uint64_t since; /* when the worker ran out of tasks, or was last woken */
+	uint64_t since; /* time at which the worker ran out of tasks or was last woken */
+	/* pauses: number of pauses between the next two polls. listed: 1 if the worker is registered at the eventcount
+	 * as a waiter. seen: then the value of the eventcount for its sleep. */
 	uint32_t pauses, listed, seen, pad;
 };
 
-/* Bounded exponential back-off, short at first. */
+/* Pauses, each time twice as long, up to SCHED_PAUSE_MAX pauses. */
 #define SCHED_PAUSE_MAX 64u
 LOOM_FN void sched_pause(struct loom_ctx *c, uint32_t *pauses)
 {
@@ -28,14 +30,15 @@ LOOM_FN void sched_pause(struct loom_ctx *c, uint32_t *pauses)
 		loom_pause(c);
 #else
 	(void)c;
-	loom_nanosleep(*pauses * LOOM_PAUSE_NS); /* one long pause in place of many */
+	loom_nanosleep(*pauses * LOOM_PAUSE_NS); /* one long sleep in place of many pauses */
 #endif
 	if (*pauses < SCHED_PAUSE_MAX)
 		*pauses *= 2;
 }
 
 #ifdef GPULOOM_DEV_CPU_H
-/* A detector without LOOM_TERM_MAY_SLEEP must be polled: workers then nap, but not too briefly: loom_nap(). */
+/* If the detector lacks LOOM_TERM_MAY_SLEEP, workers must poll, so they sleep at most SCHED_NAP_NS. Much shorter sleeps
+ * would delay other threads: loom_nap(). */
 #define SCHED_NAP_NS 2000000u
 #define SCHED_SLEEP_NS(c, cfg)                                                                                         \
 	((LOOM_HAS((c)->term, flags) && ((c)->term->flags & LOOM_TERM_MAY_SLEEP)) || (cfg)->park_ns < SCHED_NAP_NS     \
@@ -47,7 +50,7 @@ LOOM_FN uint32_t sched_sleepers(const struct sched_event *e)
 	return loom_load_relaxed_sys(&e->waiters);
 }
 
-/* Wakes one worker, or all, after tasks were made public. */
+/* Wakes up to `most` workers, after tasks were published. */
 LOOM_FN void sched_wake(struct loom_ctx *c, struct sched_event *e, uint32_t most)
 {
 	if (most == 1)
@@ -63,8 +66,8 @@ LOOM_FN void sched_unlist(struct sched_rest *r, struct sched_event *e)
 	r->listed = 0;
 }
 
-/* Called by lane 0 between two polls. idle: this worker has reported idle. found: whether the search since the last
- * call found something. A listed worker has polled everything after it was listed. */
+/* Called by lane 0 between two polls. idle: 1 if this worker has reported idle. found: 1 if the search since the last
+ * call found tasks. Before a listed worker sleeps, it has searched everything after it was listed. */
 LOOM_FN void sched_rest(struct loom_ctx *c, const struct sched_config *cfg, struct sched_event *e, struct sched_rest *r,
 			int idle, int found)
 {
@@ -80,11 +83,11 @@ LOOM_FN void sched_rest(struct loom_ctx *c, const struct sched_config *cfg, stru
 			r->listed = 1;
 		}
 	} else {
-		if (found) /* the task may be out of reach, because there is no room for it here */
+		if (found) /* the worker may be unable to take the task, for lack of room */
 			loom_pause(c);
 		else
 			loom_sleep_on(c, &e->word, r->seen, SCHED_SLEEP_NS(c, cfg));
-		/* A worker that was woken, not by its time-out, spins again. */
+		/* A worker that was woken, and did not time out, spins again. */
 		if (found || loom_load_relaxed_sys(&e->word) != r->seen) {
 			r->since = loom_clock_ns(c);
 			r->pauses = 1;
@@ -93,7 +96,7 @@ LOOM_FN void sched_rest(struct loom_ctx *c, const struct sched_config *cfg, stru
 	}
 }
 
-#else /* A GPU's workers neither sleep nor wake threads; they pause. */
+#else /* A GPU's workers pause; they neither sleep nor wake threads */
 
 LOOM_FN void sched_wake(struct loom_ctx *c, struct sched_event *e, uint32_t most)
 {

@@ -13,7 +13,8 @@ static const char *const sched_grains[] = {"worker", "lane", NULL};
 
 #define SCHED_ROW(name, ...) LOOM_OPT(struct sched_config, name, __VA_ARGS__)
 
-/* Returns the largest number of lanes whose state is in the private block, which those of GPUs are not. */
+/* Returns the largest number of lanes of a worker, without GPUs, because lanes of GPUs keep their state in registers
+ * and not in the private block. */
 static inline uint32_t sched_max_lanes(const struct loom_layout *layout)
 {
 	uint32_t most = 1;
@@ -23,7 +24,7 @@ static inline uint32_t sched_max_lanes(const struct loom_layout *layout)
 	return most;
 }
 
-/* Returns the affinity that excludes a device of this kind. A device without a kind is a CPU. */
+/* Returns the affinity of tasks that a device of this kind may not run. A device without a kind is a CPU. */
 static inline uint32_t sched_other_kind(uint32_t kind)
 {
 	return kind == LOOM_ON_GPU ? LOOM_ON_CPU : LOOM_ON_GPU;
@@ -37,7 +38,8 @@ static inline int sched_has(const struct loom_layout *layout, int gpu)
 	return 0;
 }
 
-/* Writes the options in `cfg` as constants of a program for GPUs, which SCHED_CFG() reads. */
+/* Writes the options in `cfg` as constants of a GPU's program, which SCHED_CFG() reads. keep_words: number of words of
+ * loom_ctx.regs that the scheduler uses. */
 static inline int sched_constants(const struct loom_host *host, const struct sched_config *cfg, int keep_words,
 				  char *text, size_t room, struct loom_error *err)
 {
@@ -58,12 +60,13 @@ static inline int sched_constants(const struct loom_host *host, const struct sch
 	return (size_t)at < room ? 0 : LOOM_FAIL(host, err, LOOM_EINTERNAL, "too many constants");
 }
 
-/* The longest sleep in ns, so that a stopped run ends. */
+/* Longest sleep of an idle worker, in ns. Afterwards the worker checks whether the run was stopped. */
 #define SCHED_PARK_NS 50000000u
-/* The longest sleep where no wake-up comes: beside GPUs, and for mailboxes. */
+/* Longest sleep in ns if no thread wakes the worker: because a GPU may publish tasks, or because tasks arrive in a
+ * mailbox. */
 #define SCHED_BESIDE_GPU_NS 200000u
 #define SCHED_MAILBOX_NS    50000u
-/* The longest sleep where a poll of other ranks' memory is RMA, which takes time of those ranks, too. */
+/* Longest sleep in ns if a poll of other ranks' memory is RMA, which also takes time of those ranks. */
 #define SCHED_RMA_NS 50000u
 
 /* Returns whether the devices are non-coherent. */
@@ -79,7 +82,7 @@ static inline uint32_t sched_park_ns(const struct loom_layout *layout)
 					 : SCHED_PARK_NS;
 }
 
-/* Rings index their slots with a mask, so their sizes are powers of two. */
+/* Checks the size of a ring. It must be a power of two, because slots are indexed with a mask. */
 static inline int sched_check_ring(const struct loom_host *host, const char *option, uint32_t slots, uint32_t min,
 				   uint32_t max, struct loom_error *err)
 {

@@ -8,24 +8,26 @@
 
 struct link_state {
 	double rate; /* bytes per ns */
-	uint64_t free_at;
-	struct link_member *flows;
-	/* Used while shares are computed. */
+	uint64_t free_at; /* time from which the link can accept the next message */
+	struct link_member *flows; /* first flow in the list of the link's flows */
+	/* Used while shares are computed: rate that is not assigned yet, in bytes per ns. */
 	double left;
-	uint32_t open; /* flows that have no share yet */
-	uint64_t seen;
+	uint32_t open; /* number of flows that have no share yet */
+	uint64_t seen; /* links.epoch if the link is in links.reached */
 };
 
 struct links {
 	const struct simnet_model *model;
-	const struct platform *platform; /* NULL: the topology follows from the model */
-	uint64_t hop;
-	uint32_t hosts, leaves, groups; /* leaf switches; groups of leaf switches in a dragonfly */
-	uint32_t uplinks, locals, globals, count; /* index of the first link of each kind; number of all links */
-	struct link_state *link; /* [count]; first the link out of each host, then the link into each host */
-	uint32_t *reached; /* [count]: links whose flows get new shares, while shares are computed */
-	struct link_flow *moved;
-	uint64_t epoch;
+	const struct platform *platform; /* NULL: the model's options describe the topology */
+	uint64_t hop; /* latency in ns of each switch after the first one; 0 with a platform */
+	uint32_t hosts, leaves, groups; /* numbers of hosts, of leaf switches, and of groups of a dragonfly */
+	/* Index in `link` of the first link of each kind; number of all links. */
+	uint32_t uplinks, locals, globals, count;
+	/* [count]: the links out of the hosts, the links into the hosts, then links between switches. */
+	struct link_state *link;
+	uint32_t *reached; /* [count]: indices of the links whose flows get new shares, while shares are computed */
+	struct link_flow *moved; /* list of the flows whose share has changed */
+	uint64_t epoch;		 /* number of computations of shares */
 };
 
 static uint32_t parts(uint32_t all, uint32_t of_each)
@@ -109,7 +111,8 @@ static void add_link(struct link_route *r, uint32_t link)
 	r->link[r->count++] = link;
 }
 
-/* Adds the link to another leaf. Within a group of a dragonfly each leaf has a link to each other leaf. */
+/* Adds the link from leaf switch `from` to leaf switch `to` of the same group of a dragonfly, if they differ. Returns
+ * `to`. */
 static uint32_t to_leaf(const struct links *l, struct link_route *r, uint32_t from, uint32_t to)
 {
 	if (from != to)
@@ -117,12 +120,14 @@ static uint32_t to_leaf(const struct links *l, struct link_route *r, uint32_t fr
 	return to;
 }
 
-/* Adds link `which` to another group. Returns the leaf where that link ends. */
+/* Adds the links from a leaf switch to another group, over link `which` between the two groups. Returns the leaf switch
+ * at the end of that link. */
 static uint32_t to_group(const struct links *l, struct link_route *r, uint32_t leaf, uint32_t to, uint32_t which)
 {
 	uint32_t size = l->model->sim_leaves_per_group, links = l->model->sim_uplinks, from = leaf / size;
 	uint64_t here = (uint64_t)to * links + which, there = (uint64_t)from * links + which;
-	uint32_t last = l->leaves - to * size; /* the last group may be small */
+	/* Leaf switches of group `to`, if it is the last group, which may be smaller. */
+	uint32_t last = l->leaves - to * size;
 	uint32_t own = l->leaves - from * size;
 	to_leaf(l, r, leaf, from * size + (uint32_t)(here % (own < size ? own : size)));
 	add_link(r, l->globals + (from * l->groups + to) * links + which);
@@ -162,9 +167,9 @@ struct link_route links_route(const struct links *l, uint32_t from, uint32_t to,
 	return r;
 }
 
-/* ---- one after the other --------------------------------------------------------------------------------- */
+/* ---- sim_sharing = queue --------------------------------------------------------------------------------- */
 
-/* Returns when the first byte has passed. */
+/* Occupies the link for `takes` ns, from `at` or from when it is free. Returns that time. */
 static uint64_t pass(struct link_state *l, uint64_t at, uint64_t takes)
 {
 	at = at > l->free_at ? at : l->free_at;
@@ -190,7 +195,7 @@ uint64_t links_queue(struct links *l, const struct link_route *r, uint64_t begin
 	return at + slowest + (r->count ? 0 : r->latency);
 }
 
-/* ---- fair shares ----------------------------------------------------------------------------------------- */
+/* ---- sim_sharing = fair ---------------------------------------------------------------------------------- */
 
 static uint32_t reach(struct links *l, uint32_t n, const struct link_route *r)
 {
@@ -224,15 +229,15 @@ static void set_rate(struct links *l, struct link_flow *f, double share, uint64_
 	l->moved = f;
 }
 
-/* Recomputes the shares of all flows that use these links, and of all connected flows, by progressive filling. The link
- * with the least capacity per flow gives each of its flows that share, which the flows also use of their other links.
- * This is repeated until every flow has a share. */
+/* Recomputes the shares of all flows that use these links, and of all flows that they affect, by progressive filling.
+ * In each round, the link with the least capacity per flow sets the share of its flows. That share is then subtracted
+ * from the capacity of the other links of these flows. Rounds continue until every flow has a share. */
 static struct link_flow *share_links(struct links *l, const struct link_route *first, uint64_t now)
 {
 	l->epoch++;
 	l->moved = NULL;
 	uint32_t links = reach(l, 0, first);
-	for (uint32_t i = 0; i < links; i++) /* the loop adds links */
+	for (uint32_t i = 0; i < links; i++) /* `links` grows in the loop */
 		for (struct link_member *m = l->link[l->reached[i]].flows; m; m = m->next) {
 			l->link[l->reached[i]].open++;
 			m->flow->seen = l->epoch;
@@ -272,7 +277,7 @@ struct link_flow *links_begin(struct links *l, struct link_flow *f, uint64_t now
 	f->since = now;
 	if (others || !f->route.count)
 		return share_links(l, &f->route, now);
-	f->ends = now + (uint64_t)(f->left / least + 0.999); /* as in set_rate() */
+	f->ends = now + (uint64_t)(f->left / least + 0.999); /* rounded up, as in set_rate() */
 	f->moved = NULL;
 	return f;
 }

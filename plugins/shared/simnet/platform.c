@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A child process loads libsimgrid, if it is installed. The library installs signal handlers, and ends its process if a
- * file is wrong. The child leaves the result in shared memory. */
+/* Reads a platform file by libsimgrid, if that is installed. The library installs signal handlers, and ends its process
+ * if the file is wrong. So a child process loads it, and leaves the result in shared memory. */
 #include "platform.h"
 
 #include "links.h"
@@ -17,23 +17,23 @@
 #include "lib/child.h"
 
 #define PATIENCE_S 60u /* time limit of the child */
-/* In seconds, and in bytes per ns, because times are added in 64 bits of ns. */
+/* Limits of latencies (in seconds) and rates (in bytes per ns), so that times in ns fit into 64 bits. */
 #define LATENCY_MOST 3600.0
 #define RATE_LEAST 1e-9
 #define RATE_MOST 1e9
 
-/* The result: this head, rates of links, routes, links of routes. A link that is not shared (FATPIPE) limits no flow,
- * and only its latency counts. */
+/* The result consists of this head, the rates of the links, the routes, and the links of the routes. A link with policy
+ * FATPIPE is not shared. It limits no flow, so only its latency counts. */
 struct found {
-	uint32_t hosts; /* hosts of the platform; 0: libsimgrid is not installed */
-	uint32_t links, longest, fault; /* enum fault */
-	uint32_t whole; /* 1: the child completed, in case its status is lost */
-	uint64_t least, over;
+	uint32_t hosts; /* number of hosts of the platform; 0: libsimgrid is not installed */
+	uint32_t links, longest, fault; /* number of links; links in the longest route; enum fault */
+	uint32_t whole; /* 1: the child has completed; needed if its exit status is lost */
+	uint64_t least, over; /* the shortest latency in ns; number of links in all routes */
 };
 
 enum fault { FINE, TOO_MANY, NO_NUMBER };
 
-/* The functions of libsimgrid in use; handles are opaque. */
+/* The functions of libsimgrid that read_all() calls. Handles are opaque. */
 struct simgrid {
 	void (*init)(int *argc, char **argv);
 	void (*load)(const char *path);
@@ -86,7 +86,7 @@ static int open_simgrid(struct simgrid *s)
 	return 0;
 }
 
-static const struct simgrid *naming; /* used in the child */
+static const struct simgrid *naming; /* argument of by_name(), in the child */
 static int by_name(const void *a, const void *b)
 {
 	return strverscmp(naming->host_name(*(void *const *)a), naming->host_name(*(void *const *)b));
@@ -121,7 +121,7 @@ static void read_routes(const struct simgrid *s, void **host, uint32_t hosts, st
 	}
 }
 
-/* Runs in the child. */
+/* Reads the platform. Runs in the child. */
 static void read_all(const char *path, uint32_t hosts, struct found *f, uint64_t room)
 {
 	struct simgrid s;
@@ -196,7 +196,7 @@ int platform_read(const struct loom_host *host, const char *path, uint32_t hosts
 		  struct loom_error *err)
 {
 	uint64_t pairs = (uint64_t)hosts * hosts;
-	/* Pages that are not written take no memory. */
+	/* 64 MiB are for the rates. Pages of the mapping that are not written take no memory. */
 	uint64_t room = pairs * (sizeof(*p->route) + LINKS_OF_ROUTE * sizeof(uint32_t)) + (64ull << 20);
 	struct found *f = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (f == MAP_FAILED)

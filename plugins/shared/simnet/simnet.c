@@ -7,36 +7,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An operation, or its completion, on its way to a port. */
+/* What an operation of the network is at the moment: it travels to its target, or its completion travels back. */
 enum parcel_kind { ARRIVES, ENDS };
 struct simnet_op {
 	struct wire_message message; /* first member */
-	struct simnet_op *next;	 /* next one in a list */
+	struct simnet_op *next;	 /* next operation in a list of its port */
 	uint32_t kind;
 	int32_t status;
-	struct fabric_io io;
-	struct simnet_port *from; /* the port where the operation began */
-	void *local, *remote;
-	struct fabric_context *context; /* context at `from`; NULL: no completion is wanted */
-	struct simnet_op *all;		/* the next of all operations of the network */
+	struct fabric_io io; /* what start() was called with */
+	struct simnet_port *from; /* the port that started the operation */
+	void *local, *remote; /* addresses of io.local at `from` and of io.remote at the target */
+	struct fabric_context *context; /* the caller's context; NULL: no completion is reported */
+	struct simnet_op *all;		/* next operation in simnet.all */
 };
 
 /* A rank's endpoint. */
 struct simnet_port {
 	struct fabric is;      /* first member */
-	struct wire_port wire; /* its port in wire.c */
+	struct wire_port wire; /* its state in wire.c */
 	struct simnet *net;
-	struct loom_segments memory;
-	struct simnet_op *receives, *unmatched; /* posted receives; messages without a receive yet */
-	struct simnet_op *free;		 /* free operations; an operation returns with its completion */
+	struct loom_segments memory; /* segments of this rank */
+	/* Posted receives without a message; arrived messages without a receive. */
+	struct simnet_op *receives, *unmatched;
+	/* Free operations of this port; an operation is freed at the port that its completion reaches. */
+	struct simnet_op *free;
 };
 
 /* The network of a job. */
 struct simnet {
-	const void *job;
-	struct simnet *next;
-	uint32_t ranks, opened;
-	uint64_t overhead;
+	const void *job; /* identifies the job */
+	struct simnet *next; /* next network in `networks` */
+	uint32_t ranks, opened; /* number of ranks; number of ports that are open */
+	uint64_t overhead; /* ns that a NIC takes to start an operation */
 	struct simnet_port **port; /* [ranks] */
 	struct wire *wire;
 	struct simnet_op *all; /* all operations, protected by `lock` */
@@ -169,7 +171,7 @@ static void send_op(struct simnet_port *from, struct simnet_port *to, struct sim
 	wire_send(&from->wire, &to->wire, &x->message, begin, bytes);
 }
 
-/* Ends an operation at `p`: the completion returns to its origin. */
+/* Ends an operation at port p: sends its completion with `bytes` bytes back to the port that started it. */
 static void end(struct simnet_port *p, struct simnet_op *x, int status, uint64_t bytes)
 {
 	if (!x->context) {
@@ -212,7 +214,7 @@ static void *at(const struct simnet_port *p, loom_ref ref)
 	return (char *)p->memory.at[LOOM_REF_SEGMENT(ref)] + LOOM_REF_OFFSET(ref);
 }
 
-/* Copies a message to its receive; both are at `p`. */
+/* Copies the data of a message that has arrived at port p to a receive that p has posted, and ends both operations. */
 static void match_receive(struct simnet_port *p, struct simnet_op *sent, struct simnet_op *received)
 {
 	int status = sent->io.bytes > received->io.bytes ? EMSGSIZE : 0;
@@ -272,7 +274,8 @@ static void cancel(struct fabric *f, struct fabric_context *context)
 			*list = x->next;
 			x->kind = ENDS;
 			x->status = ECANCELED;
-			wire_put(&p->wire, &x->message, 0); /* between samples: delivered when the next one begins */
+			/* Called between samples: poll() returns it when the next sample begins. */
+			wire_put(&p->wire, &x->message, 0);
 			return;
 		}
 }
@@ -287,7 +290,7 @@ static void sum(const struct simnet_op *x)
 			((uint64_t *)x->remote)[i] += ((const uint64_t *)x->local)[i];
 }
 
-/* Handles an operation that arrives at this port. */
+/* Executes an operation that arrives at port p. */
 static void arrive(struct simnet_port *p, struct simnet_op *x)
 {
 	struct simnet_op *mine;
@@ -314,10 +317,10 @@ static void arrive(struct simnet_port *p, struct simnet_op *x)
 	end(p, x, 0, x->io.op == LOOM_NET_GET || x->io.fetch ? x->io.bytes : 0);
 }
 
-/* Processes a parcel that has arrived. Returns 1 if *out is an event for the caller. */
+/* Processes an operation or a completion that has arrived at port p. Returns 1 if *out is an event for the caller. */
 static uint32_t process(struct simnet_port *p, struct simnet_op *x, struct fabric_event *out)
 {
-	if (x->message.lost) { /* the sender gives up */
+	if (x->message.lost) { /* the message was lost too often, so the operation fails at its sender */
 		x->kind = ENDS;
 		x->status = ETIMEDOUT;
 	}
@@ -360,7 +363,8 @@ static int share(struct fabric *f, const struct loom_segments *s, struct loom_er
 	memcpy(to, s->at, s->count * sizeof(*to));
 	memcpy(bytes, s->bytes, s->count * sizeof(*bytes));
 	p->memory = (struct loom_segments){.size = sizeof(p->memory), .count = s->count, .at = to, .bytes = bytes};
-	int rc = host->allgather(host, &mine, all, sizeof(mine), err); /* all ranks have stored their port now */
+	/* A barrier: all ranks have stored their segments afterwards. */
+	int rc = host->allgather(host, &mine, all, sizeof(mine), err);
 	host->free(host, all);
 	return rc;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* provider = sim: a back end of struct fabric_ops over a network under virtual time (wire.h). All ranks are in this
- * process, so an operation copies memory when it arrives. */
+/* provider = sim. A back end of struct fabric_ops over a network under virtual time (wire.h). All ranks are in this
+ * process, so the data of an operation are copied by memcpy() when it arrives. */
 #ifndef TRIGGER_NET_H
 #define TRIGGER_NET_H
 
@@ -9,7 +9,7 @@
 
 extern const char *const simnet_routings[], *const simnet_sharings[];
 
-/* Option rows of the network's costs, for a struct S with a field `net` of type struct simnet_model. */
+/* Option rows of the network's model, for a struct S with a field `net` of type struct simnet_model. */
 #define NET_OPT(S, field, opt_type, default_, help_, ...)                                                              \
 	{.name = #field, .dflt = default_, .help = "provider = sim: " help_, .offset = offsetof(S, net.field),          \
 	 .size = sizeof(((S *)0)->net.field), .type = opt_type, __VA_ARGS__}
@@ -72,7 +72,8 @@ extern const char *const simnet_routings[], *const simnet_sharings[];
 				 "two ranks between which all messages are lost, as in '0-3'.", \
 				 .section = "trigger")
 
-/* Joins the network of the job, which the first rank creates. The caller keeps the model. */
+/* Opens this rank's port of the job's network. The first rank that calls it creates the network. The caller keeps the
+ * model. */
 int simnet_open(const struct loom_host *host, const struct simnet_model *model, struct fabric **fabric,
 		struct loom_error *err);
 

@@ -13,9 +13,11 @@ enum stage {
 	WHOLE,
 	FIRST_BYTE,
 	LAST_BYTE
-}; /* WHOLE: waits for its time. With sim_sharing = fair: waits for its first byte, then its last byte */
+/* What a message waits for. WHOLE: the time at which it arrives. With sim_sharing = fair: its first byte, then its last
+ * byte. */
+};
 
-struct wire_flow {
+struct wire_flow { /* with sim_sharing = fair: the flow of a message */
 	struct link_flow flow; /* first member */
 	struct wire_message *message;
 	struct wire_port *to;
@@ -23,20 +25,20 @@ struct wire_flow {
 
 struct wire {
 	const struct simnet_model *model;
-	uint32_t ranks, attached; /* attached: protected by `lock` */
-	uint32_t dead[2];
-	uint64_t messages;
+	uint32_t ranks, attached; /* number of ranks; number of attached ports, protected by `lock` */
+	uint32_t dead[2]; /* ranks of sim_dead; UINT32_MAX: none */
+	uint64_t messages; /* number of messages sent in this sample */
 	struct links *links;
-	struct platform platform; /* the topology of these links, or empty */
-	/* Messages enter links in the order of time, whichever rank is simulated first; an agent of the network ensures
-	 * that. NULL: ranks are simulated together, and messages enter by themselves. */
+	struct platform platform; /* source of the links with sim_platform, else zeroed */
+	/* This agent makes messages enter links in the order of their times, even if one rank is simulated ahead of
+	 * another. NULL: ranks are simulated together, so messages are in order and wire_send() routes them. */
 	struct loom_agent *agent;
-	struct heap sending;
+	struct heap sending; /* messages that have not entered a link, by time; used by the agent */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Parses "0-3". */
+/* Parses a pair of ranks like "0-3". Returns 0 or -1. */
 static int parse_pair(const char *text, uint32_t dead[2])
 {
 	char *end;
@@ -116,7 +118,8 @@ static uint64_t now_of(const struct wire_port *p)
 	return p->clock->now_ns(p->clock);
 }
 
-/* Called by the thread of p. */
+/* Adds a message to a heap of events. seat: where the heap stores the index of the event, or NULL. Called by the thread
+ * of port p. */
 static void insert(struct wire_port *p, struct heap *h, struct wire_message *x, uint64_t due, uint32_t *seat)
 {
 	if (heap_make_room(h, h->live + 1))
@@ -137,9 +140,9 @@ uint64_t wire_due(const struct wire_port *p)
 	return p->due.live ? p->due.at[0].due : LOOM_NEVER;
 }
 
-/* ---- the way of a message ------------------------------------------------------------------------------ */
+/* ---- messages ------------------------------------------------------------------------------------------ */
 
-/* Returns the delay by losses and jitter. *lost: the message never arrives. */
+/* Returns the delay in ns that losses and jitter cause. Sets *lost if the message never arrives. */
 static uint64_t losses(const struct wire *w, uint64_t id, uint32_t from, uint32_t to, uint8_t *lost)
 {
 	const struct simnet_model *m = w->model;
@@ -157,7 +160,7 @@ static uint64_t losses(const struct wire *w, uint64_t id, uint32_t from, uint32_
 	return late;
 }
 
-/* Updates the events of flows that end at new times. */
+/* Moves the events of the flows in a list to their new ends. */
 static void reschedule(struct link_flow *f)
 {
 	for (; f; f = f->moved) {
@@ -167,7 +170,7 @@ static void reschedule(struct link_flow *f)
 	}
 }
 
-/* The first byte leaves: from now on the message shares its links. */
+/* Handles the arrival of a message's first byte. From this time on, the message shares its links. */
 static void begin_flow(struct wire_port *to, struct wire_message *x, uint64_t now)
 {
 	x->stage = LAST_BYTE;
@@ -179,7 +182,8 @@ static void begin_flow(struct wire_port *to, struct wire_message *x, uint64_t no
 	reschedule(links_begin(to->wire->links, &x->flow->flow, now));
 }
 
-/* Sends a message between hosts. Returns when it arrives; with fair sharing, when its first byte does. */
+/* Sends a message between hosts. Returns the time at which it arrives. With fair sharing, that is the time of its first
+ * byte. */
 static uint64_t over_links(struct wire *w, struct wire_message *x, uint32_t a, uint32_t b, uint64_t id)
 {
 	struct link_route route = links_route(w->links, a, b, w->model->sim_routing == SIMNET_VALIANT ? loom__mix64(~id) : 0);
@@ -214,7 +218,7 @@ static void route_message(struct wire *w, struct wire_message *x)
 static uint64_t send_due(void *arg, uint64_t now_ns)
 {
 	struct wire *w = arg;
-	struct wire_message *due[32]; /* events to prefetch */
+	struct wire_message *due[32]; /* a batch of messages, which are prefetched */
 	for (uint32_t all = 1; all;) {
 		for (all = 0; all < 32 && w->sending.live && w->sending.at[0].due <= now_ns; all++)
 			__builtin_prefetch(due[all] = heap_take(&w->sending));
@@ -243,7 +247,7 @@ void wire_send(struct wire_port *from, struct wire_port *to, struct wire_message
 		route_message(w, x);
 		return;
 	}
-	x->turn = (uint64_t)from->rank << 40 | ++from->sent; /* breaks ties of equal times */
+	x->turn = (uint64_t)from->rank << 40 | ++from->sent; /* orders messages of the same time */
 	insert(from, &w->sending, x, begin, NULL);
 	from->clock->wake(from->clock, w->agent, begin);
 }
@@ -265,8 +269,9 @@ struct wire_message *wire_take(struct wire_port *p)
 
 /* ---- samples ------------------------------------------------------------------------------------------- */
 
-/* Returns the least time that a message takes, which is the lookahead between ranks. With fair sharing the end of one
- * message changes as soon as another one ends. */
+/* Returns the shortest time in ns that a message takes. This is the lookahead of the simulation: how far one rank may
+ * be ahead of another. With fair sharing it is 0, because the end of one message may change as soon as another one
+ * ends. */
 static uint64_t lookahead(const struct wire *w)
 {
 	const struct simnet_model *m = w->model;
@@ -304,6 +309,6 @@ void wire_begin(struct wire_port *p)
 	if (p->rank)
 		return;
 	w->messages = 0;
-	w->sending.live = 0; /* messages of a sample that failed */
+	w->sending.live = 0; /* drops the messages of a sample that failed */
 	links_reset(w->links);
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ops of a sync plug-in, over slots in shared memory (slot.dev.h). Device code. The includer defines
+/* The ops of a sync plug-in, over slots in shared memory (slot.dev.h). Device code. The file that includes this one
+ * defines
  *   SYNC_OP(op)       the name of an op
  *   int sync_await(c, word, sleepers, want, until_ns)
- *                     waits until *word reaches `want` (0, acquired), is poisoned or the run is stopped (LOOM_EDIED),
- *                     or until_ns has passed (LOOM_ETIMEDOUT; 0: no deadline)
+ *                     waits until *word reaches `want`, and returns 0 with acquire order. Returns LOOM_EDIED if the
+ *                     word is poisoned or the run is stopped, and LOOM_ETIMEDOUT at time until_ns (0: no deadline)
  *   void sync_wake(c, word, sleepers)
- *                     *word has changed
- *   SYNC_OWN_COPIES   where items are copied between the devices: it has sync_push_item() and sync_read_item()
- *   SYNC_ALL_LANES    1: all lanes call sync_await, which gives all the same result; 0 (default): lane 0 does
- * Under SYNC_GPU_WAIT, gpu_wait.dev.h has its own versions of the functions for where flags and items are, how items
- * reach a GPU, and when counters are written. */
+ *                     wakes the threads that sleep on *word, after the word has changed
+ *   SYNC_OWN_COPIES   if the file has its own sync_push_item() and sync_read_item(), because items are copied
+ *   SYNC_ALL_LANES    1: all lanes call sync_await(), and get the same result; 0 (default): only lane 0 calls it
+ * With SYNC_GPU_WAIT, gpu_wait.dev.h replaces the functions that find flags and items, move items to a GPU, and write
+ * counters. */
 #ifndef SYNC_CHANNEL_DEV_H
 #define SYNC_CHANNEL_DEV_H
 
@@ -22,7 +23,7 @@
 #endif
 #define SYNC_LANE_WAITS(c) (SYNC_ALL_LANES || (c)->lane == 0)
 
-/* Returns 1 if *word has reached `want` and is not poisoned. Called by the lanes that wait. */
+/* Returns 1, with acquire order, if *word has reached `want` and is not poisoned. Called by the lanes that wait. */
 LOOM_FN int sync_ready(struct loom_ctx *c, const uint32_t *word, uint32_t want)
 {
 	int there = 0;
@@ -53,7 +54,7 @@ LOOM_FN void sync_store_rounds(const struct loom_ctx *c, struct sync_head *h, co
 			       uint32_t *word, uint32_t rounds, const void *item)
 {
 	(void)c, (void)h, (void)k, (void)rounds, (void)item;
-	loom_fetch_add_acq_rel_sys(word, 1u); /* an add keeps the poison bit */
+	loom_fetch_add_acq_rel_sys(word, 1u); /* an add, because a store would clear the poison bit */
 }
 #define sync_request_item(c, h, k, tag) ((void)0)
 #ifndef SYNC_OWN_COPIES
@@ -127,10 +128,10 @@ LOOM_FN int SYNC_OP(publish)(struct loom_ctx *c, uint32_t channel, uint32_t tag,
 		if (c->lane == 0)
 			sync_add(c, transfer_ns, loom_clock_ns(c) - begin);
 	}
-	loom_barrier_lanes(c); /* the barrier orders the writes of all lanes */
+	loom_barrier_lanes(c); /* orders the writes of all lanes before the release */
 	sync_push_item(c, h, k, tag);
 	if (c->lane == 0) {
-		/* Release: pairs with the acquire of the word in sync_await(). */
+		/* sync_store_rounds() is a release: it pairs with the acquire in sync_await() or sync_ready(). */
 		uint32_t *full = sync_full(c, h, k, tag);
 		sync_store_rounds(c, h, k, full, sync_round(k, tag) + 1, sync_item(h, k, tag));
 		sync_wake(c, full, &s->sleepers);
@@ -139,8 +140,9 @@ LOOM_FN int SYNC_OP(publish)(struct loom_ctx *c, uint32_t channel, uint32_t tag,
 	return 0;
 }
 
-/* Called by the lanes that wait. Each instruction after sync_await() delays the consumer of a GPU, so only steps that
- * fit nowhere else follow it. *until_ns: 0 before the first of several tags. */
+/* Waits for the item of one tag. Called by the lanes that wait. Only steps that fit nowhere else follow sync_await(),
+ * because each instruction there delays a consumer on a GPU. *until_ns: the deadline; 0 before the first of several
+ * tags, or if there is none. */
 LOOM_FN int sync_take_item(struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t tag,
 			   uint64_t timeout_ns, uint64_t *until_ns, const void **data)
 {
@@ -150,7 +152,7 @@ LOOM_FN int sync_take_item(struct loom_ctx *c, struct sync_head *h, const struct
 	if (c->lane == 0) {
 		sync_flush_counters(c);
 		sync_add(c, waits, 1);
-		sync_drop_item(c, k, tag); /* an item that an earlier sample did not release */
+		sync_drop_item(c, k, tag); /* drops an item that an earlier sample has not released */
 	}
 	if (sync_ready(c, full, want)) {
 		if (c->lane == 0)
@@ -172,13 +174,15 @@ LOOM_FN int sync_take_item(struct loom_ctx *c, struct sync_head *h, const struct
 	return rc;
 }
 
-/* Called by all lanes after the waits. Returns the result for all of them. */
+/* Called by all lanes after the waits. rc: the result of the lanes that waited. Returns the same result to all
+ * lanes. */
 LOOM_FN int sync_take_result(struct loom_ctx *c, struct sync_channel *k, int rc)
 {
 	if (rc == LOOM_EDIED)
 		rc = sync_poisoned(c, k);
 	if (!SYNC_ALL_LANES || rc)
-		rc = (int)loom_from_lane0(c, (uint64_t)(int64_t)rc); /* also orders what lane 0 has acquired */
+		/* Also a barrier: what lane 0 has acquired becomes visible. */
+		rc = (int)loom_from_lane0(c, (uint64_t)(int64_t)rc);
 	return rc;
 }
 
@@ -217,16 +221,17 @@ LOOM_FN int SYNC_OP(release)(struct loom_ctx *c, uint32_t channel, uint32_t tag)
 	struct sync_head *h = sync_head(c);
 	struct sync_channel *k = sync_channel(sync_local_head(c), channel);
 	struct sync_slot *s = sync_slot(h, k, tag);
-	loom_barrier_lanes(c); /* the barrier orders the reads of all lanes */
+	loom_barrier_lanes(c); /* orders the reads of all lanes before the release */
 	if (c->lane != 0)
 		return 0;
 	uint32_t rounds = sync_round(k, tag) + 1;
 	sync_flush_counters(c);
 	sync_drop_item(c, k, tag);
-	/* Each reader releases its reads; the last one acquires and passes on all. Both sides wrap at 2^32. */
+	/* Acquire and release: each reader releases its reads. The last reader acquires these, and passes them on with
+	 * the release below. Both sides of the comparison wrap at 2^32. */
 	if (k->readers > 1 && loom_fetch_add_acq_rel_sys(sync_done(c, h, k, tag), 1u) + 1 != k->readers * rounds)
 		return 0;
-	/* Release: pairs with the acquire in sync_await_free(). */
+	/* sync_store_rounds() is a release: it pairs with the acquire in sync_await_free(). */
 	sync_store_rounds(c, h, k, &s->released, rounds, NULL);
 	sync_wake(c, &s->released, &s->blocked);
 	return 0;

@@ -76,7 +76,7 @@ static uint64_t line(uint64_t at)
 	return loom__align(at, 64);
 }
 
-/* Each item starts and ends on a cache line of its own. */
+/* Assigns places to items, from offset `at` on. No two items share a cache line. Returns the end. */
 static uint64_t lay_out_items(const struct sync *s, struct sync_head *head, uint64_t at)
 {
 	for (uint32_t i = 0; i < s->channels; i++) {
@@ -98,7 +98,8 @@ int sync_has_gpu(const struct loom_layout *layout)
 	return n > 0;
 }
 
-/* Returns how a channel's items reach its consumers. Readers that share an item read it in place. */
+/* Returns how items of a channel reach its consumers: enum sync_delivery, or 0 if consumers read items in place.
+ * Several readers of an item read it in place. */
 static uint32_t delivery(const struct loom_layout *layout, const struct loom_channel *k)
 {
 	if (layout->device[k->to].kind != LOOM_ON_GPU || k->readers != 1 || !k->item_bytes)
@@ -134,8 +135,8 @@ void sync_lay_out_noncoherent(const struct sync *s, const struct loom_layout *la
 	need_->global_place = LOOM_PLACE_HOST;
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		need_->device = block[d] > need_->device ? block[d] : need_->device;
-		/* The requests of gpu_wait.dev.h share the worker's memory with one item. An item too large for it is
-		 * copied into the device's memory. */
+		/* An item must fit into the worker's private memory, together with the requests of gpu_wait.dev.h. If
+		 * one does not, items are copied into the device's memory. */
 		if (layout->device[d].kind == LOOM_ON_GPU && need_->local + 256 > layout->device[d].local_bytes)
 			need_->local = 0;
 	}
@@ -155,7 +156,7 @@ void sync_init_noncoherent(const struct sync *s, const struct loom_layout *layou
 	for (uint32_t d = 0; d < layout->devices; d++)
 		head->setting[SYNC_GPUS + d / 32] |= (uint32_t)(layout->device[d].kind == LOOM_ON_GPU) << d % 32;
 	for (uint32_t d = 0; d < layout->devices; d++) {
-		char *block = (char *)view->device[d] + SYNC_RAISED_BYTES; /* the counter in front stays */
+		char *block = (char *)view->device[d] + SYNC_RAISED_BYTES; /* keeps the counter in front of it */
 		memset(block, 0, want.device - SYNC_RAISED_BYTES);
 		memcpy(block, head, sizeof(*head) + s->channels * sizeof(struct sync_channel));
 	}
@@ -226,14 +227,15 @@ void sync_poison_all(const struct loom_layout *layout, struct sync_head *head, i
 {
 	for (uint32_t i = 0; i < head->channels; i++) {
 		struct sync_channel *k = sync_channel(head, i);
-		/* The dead producer may be the only one that has not finished, whichever device it belongs to. */
+		/* With LOOM_ANY_DEVICE, the dead device may have had the only producer that had not finished. */
 		int lost = code == LOOM_EDIED && (k->from == device || k->from == LOOM_ANY_DEVICE || k->to == device);
 		(void)layout;
 		if (lost)
 			__atomic_store_n(&k->died, 1u, __ATOMIC_RELAXED);
 		for (uint32_t t = 0; t < k->slots; t++) {
 			struct sync_slot *slot = sync_slot(head, k, t);
-			/* Sequentially consistent: pairs with eventcount_enter(). */
+			/* Sequentially consistent: pairs with eventcount_enter(), so that no sleeper misses the
+			 * poison. */
 			__atomic_fetch_or(&slot->full, SYNC_POISON, __ATOMIC_SEQ_CST);
 			__atomic_fetch_or(&slot->released, SYNC_POISON, __ATOMIC_SEQ_CST);
 			loom_wake(NULL, &slot->full, EVENTCOUNT_ALL);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host half that all sync plug-ins share: instances, memory of channels, and the ops on them. */
+/* Common code of the host halves of sync plug-ins: instances, memory of channels, and ops. */
 #ifndef SYNC_CHANNELS_H
 #define SYNC_CHANNELS_H
 
 #include "slot.dev.h"
 
-/* The first member of each instance. */
+/* The first member of each plug-in's instance. */
 struct sync {
 	const struct loom_host *host;
 	const char *name;
@@ -14,13 +14,13 @@ struct sync {
 	int wic;                   /* 1: also reports the metrics of sync_wic */
 	struct listener *listener; /* listener.h; NULL: there is none */
 	int crosses_link;          /* 1: the memory has the layout of gpu_wait.dev.h for non-coherent devices */
-	int copies;                /* 1: room behind each item for a copy, at half of the stride */
-	uint32_t setting[15];      /* copied to the head before each sample */
+	int copies;                /* 1: each item has room for a copy behind it, at half of the stride */
+	uint32_t setting[15];      /* settings; copied to sync_head.setting before each sample */
 };
 
 void sync_init_instance(struct sync *s, const struct loom_host *host, const char *name);
-void sync_finish(struct sync *s); /* frees the allocations of the functions below, but not *s */
-/* Creates an instance that is only a struct sync; the caller fills in its settings. Returns 0 or an error. */
+void sync_finish(struct sync *s); /* frees what the functions below have allocated, but not *s */
+/* Creates an instance that is a struct sync and nothing more. The caller sets its settings. Returns 0 or an error. */
 int sync_create(const struct loom_host *host, const char *name, struct sync **out, struct loom_error *err);
 void sync_destroy(void *self);
 
@@ -34,32 +34,34 @@ int sync_collect(void *self, const struct loom_layout *layout, const struct loom
 void sync_interrupt(void *self, const struct loom_layout *layout, const struct loom_view *view, int code,
 		    uint32_t device);
 
-/* Returns the size of head, channels and slots, without items. Fills in offsets if head is not NULL. */
+/* Returns the size in bytes of head, channels and slots, without items. Sets their offsets if `head` is not NULL. */
 uint64_t sync_lay_out(const struct sync *s, struct sync_head *head);
-/* For non-coherent devices. Appends items and flags to a global block of need_->global bytes, which has the slots. Adds
- * a block for each device. Fills in offsets if head is not NULL. */
+/* For non-coherent devices. The block for the stack has need_->global bytes with head, channels and slots. The function
+ * appends items and flags to it, and adds a block for each device. Sets offsets if `head` is not NULL. */
 void sync_lay_out_noncoherent(const struct sync *s, const struct loom_layout *layout, struct sync_head *head,
 			      struct loom_need *need_);
-/* Initialises these blocks. begin: need_->global before sync_lay_out_noncoherent(). */
+/* Initialises these blocks. begin: value of need_->global before sync_lay_out_noncoherent() was called. */
 void sync_init_noncoherent(const struct sync *s, const struct loom_layout *layout, const struct loom_view *view,
 			   uint64_t begin);
 int sync_has_gpu(const struct loom_layout *layout);
-/* Sets the poison bit in all words and wakes their sleepers. */
+/* Sets the poison bit in all words and wakes the threads that sleep on them. code: why the run ends; device: the device
+ * that died, if code is LOOM_EDIED. */
 void sync_poison_all(const struct loom_layout *layout, struct sync_head *head, int code, uint32_t device);
 
-/* Defines the table of a plug-in with a create() of its own, whose instance begins with a struct sync. `...`: the other
- * ops. */
+/* Defines the table of a plug-in whose instance begins with a struct sync. The plug-in has a create() of its own.
+ * `...`: additional ops. */
 #define SYNC_TABLE(name, ...)                                                                                          \
 	static const struct loom_sync_ops name##_ops = {.size = sizeof(struct loom_sync_ops),                          \
 							.create = create,                                              \
 							.channels = sync_channels,                                     \
 							__VA_ARGS__}
-/* Defines the table of a plug-in that sync_create() makes; the plug-in has a create() of its own. */
+/* Defines the table of a plug-in whose create() calls sync_create(). */
 #define SYNC_OPS_TABLE(name)                                                                                           \
 	SYNC_TABLE(name, .destroy = sync_destroy, .need = sync_need, .init = sync_init, .collect = sync_collect,       \
 		   .interrupt = sync_interrupt)
 
-/* Defines create() of a plug-in whose instance is a struct sync; `...` fills s->setting from *o. */
+/* Defines create() of a plug-in whose instance is a struct sync. `...`: statements that set s->setting from the options
+ * *o. */
 #define SYNC_CREATE(NAME, OPTS, ...)                                                                                   \
 	static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)         \
 	{                                                                                                              \
@@ -73,7 +75,8 @@ void sync_poison_all(const struct loom_layout *layout, struct sync_head *head, i
 		return 0;                                                                                              \
 	}
 
-/* The device half of NAME: slot.dev.h, NAME.dev.h and channel.dev.h; with a monitor also gpu_wait.dev.h. */
+/* Define the device half of plug-in NAME. It consists of slot.dev.h, NAME.dev.h and channel.dev.h, and of
+ * gpu_wait.dev.h if workers wait by a monitor. */
 #define SYNC_CODE(NAME) SYNC_CODE_OF(NAME, LOOM_CODE_FILE("channel.dev.h"), 0)
 #define SYNC_GPU_WAIT_CODE(NAME)                                                                                       \
 	SYNC_CODE_OF(NAME, LOOM_CODE_FILE("gpu_wait.dev.h") LOOM_CODE_FILE("channel.dev.h"), LOOM_CODE_WATCHES)

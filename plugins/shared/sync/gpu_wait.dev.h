@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a worker of a GPU waits, for sync_warp, sync_futex and sync_wic: WIC as far as a GPU's stock driver allows it.
+/* How a worker of a GPU waits, in sync_warp, sync_futex and sync_wic: WIC as far as an unmodified GPU driver permits.
  * Device code.
  *
- * A waiting worker writes a request for the block's monitor, a warp that does nothing else. The hardware parks the
- * worker, which takes no issue slots until the monitor has polled the word with success. So k waiting workers of a
- * block cost one polling warp, not k.
+ * Each block has a monitor, a warp that does nothing else. A worker that waits writes a request for the monitor, and
+ * the hardware suspends the worker. It takes no issue slots until the monitor has found that the word has its value. So
+ * k waiting workers of a block cost one polling warp instead of k.
  *
- * Flags are packed, 32 to a line, in the memory of the device whose workers wait. Producers store them there, and one
- * load of the monitor's lanes covers the flags of neighbours. Where devices are non-coherent (struct loom_layout) no
- * word has two writers. Flags and items are then in the host's memory, a producer stores the number of rounds, and an
- * item whose consumers are on a GPU is copied to the GPU. An item of 8 bytes is in the flag, which saves a trip over
- * the link.
+ * The flag of a slot is its word `full`. Flags are packed, 32 to a line, in the memory of the device whose workers
+ * wait. Producers store them there, and one load of the monitor's lanes covers 32 flags. If devices are non-coherent
+ * (struct loom_layout), no word may have two writers. Flags and items are then in host memory, and a producer stores
+ * the number of rounds. Items for consumers on a GPU are copied to the GPU. An item of up to 8 bytes is stored with the
+ * flag, which saves a round trip over the link.
  *
  * A request belongs to one worker and is in shared memory. The worker writes it and then `pending` (release). The
- * monitor reads the request after `pending` (acquire), writes the result, and resumes the worker through the barrier.
- * The barrier orders the result, and what the monitor has acquired at the flag, before the worker's next steps. From
- * sm_90 on the monitor starts a copy of the item into the worker's shared memory. The barrier counts its bytes, too:
- * the worker resumes when they have arrived, and the monitor does not wait for them. Model:
- * tests/models/gpu_wait.pml. */
+ * monitor reads the request after `pending` (acquire), writes the result, and resumes the worker through a barrier. The
+ * barrier orders the result, and what the monitor has acquired at the flag, before the worker's next steps. From sm_90
+ * on, the monitor also starts a copy of the item into the worker's shared memory. The barrier counts the bytes of the
+ * copy. So the worker resumes when they have arrived, and the monitor does not wait.
+ * Model: tests/models/gpu_wait.pml. */
 #ifndef SYNC_GPU_WAIT_DEV_H
 #define SYNC_GPU_WAIT_DEV_H
 
@@ -27,22 +27,23 @@
 
 #define SYNC_GPU_WAIT
 
-/* Settings after those of the plug-in. SYNC_PAUSE_NS: a monitor's pause between two polls. SYNC_LOCAL_BYTES: bytes of a
- * worker's private memory for one item. SYNC_COUNTS = 1: changes of words are counted, for a listener that sleeps while
- * it waits (listener.h). SYNC_GPUS: one bit for each device that is a GPU. */
+/* Indices in sync_head.setting, after the settings of the plug-in. SYNC_PAUSE_NS: the monitor's pause between two
+ * polls. SYNC_LOCAL_BYTES: bytes of a worker's private memory for one item. SYNC_COUNTS: 1 if changes of words are
+ * counted, for a listener that sleeps (listener.h). SYNC_GPUS: one bit per device, 1 if it is a GPU. */
 enum sync_setting { SYNC_PAUSE_NS = 10, SYNC_LOCAL_BYTES, SYNC_COUNTS, SYNC_GPUS, SYNC_GPUS_MORE };
 
-/* The pause over a link, unless an option sets it. An item for one of 264 blocks of an H200 arrives 0.3 us sooner than
- * with 400 ns. Without a pause an item arrives no sooner, but polls take more of the link from other transfers. */
+/* SYNC_PAUSE_NS over a link, if no option sets it. With 264 blocks of an H200, an item arrives 0.3 us sooner than with
+ * 400 ns. Without a pause an item arrives no sooner, and polls take more of the link's rate from transfers. */
 #define SYNC_LINK_PAUSE_NS 200u
 
-/* How an item reaches a GPU. SYNC_BY_COPY also means that there is memory for a copy. */
+/* How an item reaches a GPU: as a copy, for which the device's block has memory, or with the flag. */
 enum sync_delivery { SYNC_BY_COPY = 1, SYNC_IN_FLAG };
 
 #define SYNC_FLAGS_PER_LINE 32u /* number of flags in a line */
 #define SYNC_LINE_BYTES     128u
 
-/* Returns the worker whose block has a slot's flag, after the counters. Lines are spread over the device's workers. */
+/* Returns the worker whose block has the flag of a slot, behind the counters. Lines of flags are spread over the
+ * workers of the consumers' device. */
 LOOM_FN uint32_t sync_flag_home(const struct sync_channel *k, uint32_t slot)
 {
 	return k->first + slot / SYNC_FLAGS_PER_LINE % k->count;
@@ -54,11 +55,11 @@ LOOM_FN uint32_t *sync_flag(char *block, const struct sync_channel *k, uint32_t 
 	       slot % SYNC_FLAGS_PER_LINE;
 }
 
-/* Where devices are non-coherent: both halves of a slot's flag hold the flag and four bytes of an item of up to 8
- * bytes. A half is stored at once. Loads of several multiprocessors from the same 32 bytes of host memory are
- * serialised, so no two slots share them. */
+/* The flag of a slot, if devices are non-coherent. Each half holds the flag and four bytes of an item of up to 8 bytes,
+ * and is written by one store. Slots are 32 bytes apart, because loads of several multiprocessors from the same 32
+ * bytes of host memory are serialised. */
 struct sync_flag_word {
-	uint64_t half[2], pad[2]; /* rounds << 32 | bytes */
+	uint64_t half[2], pad[2]; /* each half: rounds << 32 | four bytes of the item */
 };
 
 LOOM_FN struct sync_flag_word *sync_flag_word(struct sync_head *h, const struct sync_channel *k, uint32_t tag)
@@ -83,26 +84,27 @@ LOOM_FN uint32_t *sync_done(const struct loom_ctx *c, struct sync_head *h, const
 	return &sync_slot(h, k, tag)->done;
 }
 
-/* Returns whether the device is a GPU, or a CPU that emulates one in tests. */
+/* Returns 1 if the device is a GPU, or a CPU that emulates a GPU in tests. */
 LOOM_FN int sync_is_gpu(const struct sync_head *local, uint32_t device)
 {
 	return local->setting[SYNC_GPUS + device / 32] >> device % 32 & 1;
 }
 
-/* Returns 1 if the listener, and not the caller, wakes waiters of a word that the caller has changed. */
+/* Returns 1 if the listener wakes the waiters of a word that the caller has changed. Otherwise the caller must wake
+ * them. */
 LOOM_FN int sync_listener_wakes(const struct loom_ctx *c)
 {
 	return c->on_device[LOOM_SYNC] && sync_is_gpu(sync_local_head(c), c->device);
 }
 
-/* With SYNC_COUNTS the listener sleeps until GPUs have changed more words than it has seen change. CPUs count their
- * changes, too, each before they store the word. */
+/* Stores the number of rounds to a word. With SYNC_COUNTS it also counts the change, because the listener sleeps until
+ * GPUs have changed more words than it has seen change. A CPU counts before the store, as listener.h requires. */
 LOOM_FN void sync_store_rounds(const struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k,
 			       uint32_t *word, uint32_t rounds, const void *item)
 {
 	const struct sync_head *local = sync_local_head(c);
 	if (!k->word_at) {
-		loom_fetch_add_acq_rel_sys(word, 1u); /* an add keeps the poison bit */
+		loom_fetch_add_acq_rel_sys(word, 1u); /* an add, because a store would clear the poison bit */
 		return;
 	}
 	int gpu = sync_is_gpu(local, c->device), counts = local->setting[SYNC_COUNTS] != 0;
@@ -114,7 +116,7 @@ LOOM_FN void sync_store_rounds(const struct loom_ctx *c, struct sync_head *h, co
 		loom_store_relaxed_sys(half, (uint64_t)rounds << 32 | (uint32_t)both);
 		loom_store_release_sys(half + 1, (uint64_t)rounds << 32 | both >> 32);
 	} else {
-		loom_store_release_sys(word, rounds); /* over a link a store is posted and stalls no thread */
+		loom_store_release_sys(word, rounds); /* no thread waits until a store has crossed the link */
 	}
 	if (counts && gpu)
 		loom_fetch_add_relaxed_dev((uint64_t *)c->on_device[LOOM_SYNC], (uint64_t)1);
@@ -126,7 +128,8 @@ LOOM_FN char *sync_item_copy(const struct loom_ctx *c, const struct sync_channel
 	return (char *)c->on_device[LOOM_SYNC] + k->copy_at + tag % k->slots * k->stride;
 }
 
-/* Judges a poll that loaded `seen` at `now_ns`. Returns 1 if the wait is over; *result is then its result. */
+/* Checks the result of a poll that has loaded `seen` at time now_ns. Returns 1 if the wait is over, and sets *result to
+ * its result. */
 LOOM_FN int sync_wait_over(uint32_t seen, int stopped, uint32_t want, uint64_t until_ns, uint64_t now_ns, int *result)
 {
 	*result = sync_check(seen, want, stopped);
@@ -148,31 +151,32 @@ LOOM_FN int sync_wait_over(uint32_t seen, int stopped, uint32_t want, uint64_t u
 
 LOOM_FN void sync_wake(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers)
 {
-	(void)c, (void)word, (void)sleepers; /* the monitor polls the word, or the host's listener does */
+	(void)c, (void)word, (void)sleepers; /* nothing to do: a monitor or the host's listener polls the word */
 }
 
 struct __attribute__((aligned(16))) gpu_wait_request {
-	uint64_t barrier; /* used by the monitor: an mbarrier of one arrival */
-	uint64_t item;    /* written by the monitor: an item that was in the flag */
-	/* The request. */
+	uint64_t barrier; /* an mbarrier with one arrival, by the monitor */
+	uint64_t item;    /* written by the monitor: an item that was stored with the flag */
+	/* The request: the word, and the deadline or 0. */
 	uint32_t *word;
 	uint64_t until_ns;
-	const char *from; /* the item to copy before the resume; NULL: none */
-	uint32_t bytes;   /* a multiple of 16; 0: the item is in the flag */
+	const char *from; /* address of the item to be delivered; NULL: none */
+	uint32_t bytes;   /* bytes to copy, a multiple of 16; 0: the item is in the flag */
 	uint32_t want;
-	/* ns between two polls; the monitor starts before the settings are written, so the worker passes them on */
+	/* ns between two polls. It is part of the request, because the monitor starts before the settings are
+	 * written. */
 	uint32_t pause;
-	uint32_t pending; /* 1: the monitor must serve the request */
-	/* The result. The worker fills it in for a wait without errors; the monitor changes it otherwise. */
-	const char *at; /* destination of the item in shared memory */
+	uint32_t pending; /* 1: the request is complete, and not answered */
+	/* The result. The worker sets it for the case of success. The monitor changes it if the wait fails. */
+	const char *at; /* where the item is delivered in shared memory; NULL: nowhere */
 	int result;
-	/* Counters, which the worker writes out when that delays nothing. */
+	/* Counters. The worker adds them to its sync_counters when that delays nothing. */
 	uint32_t polls;
-	uint64_t since_ns, over_ns; /* start of the wait; start of the successful poll */
-	/* State of the worker's lane 0. */
-	uint32_t phase;                  /* parity of the barrier's next phase */
-	uint32_t tag;                    /* the item of `held` for which the worker's place is used */
-	const struct sync_channel *held; /* NULL: the place is free */
+	uint64_t since_ns, over_ns; /* start time of the wait; start time of the last poll */
+	/* State of the worker that only its lane 0 changes. */
+	uint32_t phase;                  /* parity of the barrier's present phase */
+	uint32_t tag;                    /* tag of the item in the worker's private memory */
+	const struct sync_channel *held; /* channel of that item; NULL: there is none */
 };
 
 static __shared__ struct gpu_wait_request gpu_wait_requests[LOOM_WORKERS_PER_BLOCK];
@@ -183,13 +187,14 @@ LOOM_FN struct gpu_wait_request *gpu_wait_request(void)
 	return &gpu_wait_requests[threadIdx.x / LOOM_LANES];
 }
 
-/* A fence at block scope, between a worker and its monitor. */
+/* A fence at block scope. It orders accesses of a worker and of its monitor. */
 LOOM_FN void gpu_wait_fence(void)
 {
 	asm volatile("fence.acq_rel.cta;" ::: "memory");
 }
 
-/* Relaxed accesses to shared memory; inline assembly would use generic addresses. */
+/* Relaxed accesses to shared memory. They are volatile accesses, because inline assembly would use generic
+ * addresses. */
 LOOM_FN uint32_t gpu_wait_read(const uint32_t *word)
 {
 	return *(const volatile uint32_t *)word;
@@ -223,9 +228,9 @@ LOOM_FN void sync_flush_counters(struct loom_ctx *c)
 	p->since_ns = 0;
 }
 
-/* How a warp is parked. From sm_90 on, waiting for an mbarrier suspends it. On older GPUs a named barrier does, which a
- * monitor joins without waiting; there are 16, of which two are in use. With more workers in a block, workers sleep,
- * and poll their request instead of memory. */
+/* How a worker is suspended. From sm_90 on, a wait for an mbarrier suspends a warp. On older GPUs a named barrier does,
+ * at which a monitor arrives without waiting. A block has 16 named barriers, of which two have other uses. If a block
+ * has too many workers for that, they sleep and poll `pending`. */
 #if __CUDA_ARCH__ >= 900
 #define GPU_WAIT_MBARRIER
 #elif LOOM_WORKERS_PER_BLOCK <= 14
@@ -241,7 +246,8 @@ LOOM_FN uint32_t gpu_wait_mbarrier(const struct gpu_wait_request *p)
 LOOM_FN int gpu_wait_passed(const struct gpu_wait_request *p, uint32_t parity)
 {
 	uint32_t done;
-	/* Acquire at block scope: pairs with the release of the arrival. The wait may end early, after a time-out. */
+	/* Acquire at block scope: pairs with the release of the arrival. The instruction may time out and return 0
+	 * early. */
 	asm volatile("{\n\t"
 		     ".reg .pred p;\n\t"
 		     "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2, 1000000;\n\t"
@@ -253,7 +259,8 @@ LOOM_FN int gpu_wait_passed(const struct gpu_wait_request *p, uint32_t parity)
 	return (int)done;
 }
 
-/* A worker has one item in flight. An item that the worker has not released yet keeps the place. */
+/* Adds the item to the request, if it can be delivered. A worker has memory for one item. If it holds an item that the
+ * worker has not released yet, the next item is not delivered. */
 LOOM_FN void sync_request_item(struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t tag)
 {
 	struct gpu_wait_request *p = gpu_wait_request();
@@ -284,7 +291,7 @@ LOOM_FN void sync_drop_item(struct loom_ctx *c, const struct sync_channel *k, ui
 #define sync_drop_item(c, k, tag)       ((void)0)
 #endif
 
-/* Parks the lanes of the worker's first warp until the monitor has written the result. */
+/* Suspends the first warp of the worker until the monitor has written the result. */
 LOOM_FN void gpu_wait_park(struct gpu_wait_request *p, uint32_t parity)
 {
 #ifdef GPU_WAIT_MBARRIER
@@ -294,13 +301,13 @@ LOOM_FN void gpu_wait_park(struct gpu_wait_request *p, uint32_t parity)
 #elif defined(GPU_WAIT_NAMED)
 	(void)parity;
 	asm volatile("bar.sync %0, 64;" ::"r"(2u + threadIdx.x / LOOM_LANES) : "memory");
-	loom_fence_acquire_sys(); /* the fence pairs with that before the monitor's bar.arrive */
+	loom_fence_acquire_sys(); /* pairs with the fence before the monitor's bar.arrive */
 #else
 	(void)parity;
 	LOOM_NO_UNROLL
 	while (gpu_wait_read(&p->pending))
 		loom_nanosleep(LOOM_PAUSE_NS);
-	gpu_wait_fence(); /* the fence pairs with the monitor's */
+	gpu_wait_fence(); /* pairs with the fence in gpu_wait_answer() */
 #endif
 }
 
@@ -319,10 +326,10 @@ LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, u
 		if (!p->from)
 			p->at = NULL;
 #ifdef GPU_WAIT_MBARRIER
-		/* The fence orders earlier accesses to the item's place before the copy. */
+		/* This fence orders earlier accesses to the item's memory before the copy. */
 		asm volatile("fence.proxy.async;" ::: "memory");
 #endif
-		gpu_wait_fence(); /* release: pairs with the monitor's fence */
+		gpu_wait_fence(); /* release: pairs with the fence in gpu_wait_accept() */
 		gpu_wait_write(&p->pending, 1);
 	}
 	if (c->lane < 32) {
@@ -367,7 +374,7 @@ LOOM_FN void SYNC_OP(watch_end)(struct loom_ctx *c)
 		loom_fetch_add_relaxed_dev(&gpu_workers_ended, 1u);
 }
 
-/* The copy of a request that the monitor's lane keeps while it polls. */
+/* The copy of a request that a lane of the monitor uses while it polls. */
 struct gpu_wait_task {
 	const uint32_t *word;
 	uint64_t until_ns;
@@ -375,12 +382,12 @@ struct gpu_wait_task {
 	uint32_t delivery; /* enum sync_delivery of the item; 0: none */
 };
 
-/* Returns 1 if the worker waits; *t is then its request. */
+/* Returns 1 and copies the request to *t, if the worker waits. */
 LOOM_FN int gpu_wait_accept(const struct gpu_wait_request *p, struct gpu_wait_task *t)
 {
 	if (!gpu_wait_read(&p->pending))
 		return 0;
-	gpu_wait_fence(); /* acquire: pairs with the worker's release */
+	gpu_wait_fence(); /* acquire: pairs with the release in sync_await() */
 	t->word = p->word;
 	t->until_ns = p->until_ns;
 	t->polls = 0;
@@ -390,7 +397,7 @@ LOOM_FN int gpu_wait_accept(const struct gpu_wait_request *p, struct gpu_wait_ta
 	return 1;
 }
 
-/* Returns the number of rounds, and the item in the flag. */
+/* Polls the word. Returns its number of rounds. *item: the item, if it is in the flag. */
 LOOM_FN uint32_t gpu_wait_poll(const struct gpu_wait_task *t, uint64_t *item)
 {
 	uint64_t low, high;
@@ -401,12 +408,12 @@ LOOM_FN uint32_t gpu_wait_poll(const struct gpu_wait_task *t, uint64_t *item)
 	return (uint32_t)((sync_reached((uint32_t)(low >> 32), t->want) ? high : low) >> 32);
 }
 
-/* For a wait that is over: writes the result and ends the request. The release of the barrier follows both. */
+/* Writes the result of a wait that is over, and ends the request. The release in gpu_wait_resume() follows. */
 LOOM_FN void gpu_wait_answer(const struct loom_ctx *worker, struct gpu_wait_request *p, const struct gpu_wait_task *t,
 			     int result, uint64_t item, uint64_t now_ns)
 {
 	if (t->delivery == SYNC_IN_FLAG)
-		p->item = item; /* ordered by that release, too */
+		p->item = item; /* also before that release */
 	else if (!result)
 		sync_acquire();
 	if (result) {
@@ -422,13 +429,14 @@ LOOM_FN void gpu_wait_answer(const struct loom_ctx *worker, struct gpu_wait_requ
 	gpu_wait_write(&p->pending, 0);
 }
 
-/* Each lane whose worker's wait is over resumes this worker. */
+/* Resumes the worker of this lane, if over = 1. copies: 1 if the item is copied first. */
 LOOM_FN void gpu_wait_resume(struct gpu_wait_request *p, int over, int copies)
 {
 #ifdef GPU_WAIT_MBARRIER
 	if (over && copies)
-		/* The fence orders what this lane has acquired before the copy, which is in the asynchronous proxy. The
-		 * worker resumes when the bytes have arrived, too. */
+		/* The fence orders what this lane has acquired before the copy, which belongs to the asynchronous
+		 * proxy. The mbarrier also counts the bytes of the copy, so the worker resumes when they have
+		 * arrived. */
 		asm volatile(
 		    "{\n\t"
 		    ".reg .b64 state;\n\t"
@@ -439,7 +447,7 @@ LOOM_FN void gpu_wait_resume(struct gpu_wait_request *p, int over, int copies)
 		    "r"(p->bytes), "r"((uint32_t)__cvta_generic_to_shared(p->at)),
 		    "l"(__cvta_generic_to_global(p->from))
 		    : "memory");
-	else if (over) /* release, at block scope */
+	else if (over) /* the arrival is a release at block scope */
 		asm volatile("{\n\t"
 			     ".reg .b64 state;\n\t"
 			     "mbarrier.arrive.shared::cta.b64 state, [%0];\n\t"
@@ -457,8 +465,8 @@ LOOM_FN void gpu_wait_resume(struct gpu_wait_request *p, int over, int copies)
 #endif
 }
 
-/* Each lane serves one worker until all workers have left the kernel. Each instruction of a round waits for an issue
- * slot beside warps that compute, so there are few. */
+/* The monitor. Each lane serves one worker, until all workers have left the kernel. The loop has few instructions,
+ * because each waits for an issue slot while other warps compute. */
 LOOM_FN void SYNC_OP(watch)(struct loom_ctx *c)
 {
 	static_assert(LOOM_WORKERS_PER_BLOCK <= 32, "a block has 1,024 threads, and a worker 32");
@@ -466,7 +474,8 @@ LOOM_FN void SYNC_OP(watch)(struct loom_ctx *c)
 	struct gpu_wait_task t = {};
 	struct loom_ctx worker = *c; /* context of this lane's worker */
 	int waits = 0;
-	worker.worker -= LOOM_WORKERS_PER_BLOCK - c->lane; /* the monitor follows the last worker of the block */
+	/* The monitor's index is that of the block's last worker + 1. */
+	worker.worker -= LOOM_WORKERS_PER_BLOCK - c->lane;
 	worker.lane = 0;
 	LOOM_NO_UNROLL
 	for (;;) {
@@ -475,11 +484,12 @@ LOOM_FN void SYNC_OP(watch)(struct loom_ctx *c)
 		if (!__any_sync(0xffffffffu, waits)) {
 			if (__shfl_sync(0xffffffffu, gpu_wait_read(&gpu_workers_ended), 0) == LOOM_WORKERS_PER_BLOCK)
 				return;
-			c->stop_seen = 0; /* a value of the previous sample */
+			c->stop_seen = 0; /* clears a value of the previous sample */
 			loom_nanosleep(LOOM_PAUSE_NS);
 			continue;
 		}
-		/* Before the polls, which take longer: a fence after them would wait for this load, too. */
+		/* The stop word is loaded before the polls. A fence after the polls would otherwise wait for this load,
+		 * too. */
 		int stopped = loom_stopped(c), over = 0, result = 0;
 		uint64_t item = 0, now_ns = loom_clock_ns(c);
 		if (waits) {
@@ -497,7 +507,8 @@ LOOM_FN void SYNC_OP(watch)(struct loom_ctx *c)
 
 #endif
 
-/* Returns where the worker reads the item after a wait. */
+/* Returns the address at which the worker reads an item after a wait. If k->delivery is not 0, it copies the item into
+ * the device's memory first. */
 LOOM_FN const void *sync_read_item(struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t tag)
 {
 	const char *item = sync_item(h, k, tag);

@@ -7,7 +7,7 @@
 #include "sleep.h"
 #include "gpu_wait.dev.h"
 
-#define STOP_POLL_NS 1000000u /* after a stop: interval between wake-ups of all waiters */
+#define STOP_POLL_NS 1000000u /* after a stop: interval between two wake-ups of all waiters */
 
 const char *const listener_choices[] = {"poll", "interrupt", NULL};
 
@@ -16,8 +16,8 @@ static void notify(struct listener *l)
 	eventcount_advance_private(&l->event, &l->waiting);
 }
 
-/* Returns by how much a word has grown since the last poll. jumps: one change may add more than 1, and counts as 1.
- * Acquire: a thread that is woken then sees what was published. */
+/* Returns by how much a word has grown since the last poll, and adds that to `taken`. jumps: 1 if one change may add
+ * more than 1. Any growth then counts as one change. Acquire: a thread that is then woken sees what was published. */
 static uint32_t advanced_by(struct listener *l, uint32_t *word, uint32_t *seen, int jumps)
 {
 	uint32_t now = __atomic_load_n(word, __ATOMIC_ACQUIRE) & SYNC_ROUNDS, by = (now - *seen) & SYNC_ROUNDS;
@@ -27,13 +27,13 @@ static uint32_t advanced_by(struct listener *l, uint32_t *word, uint32_t *seen, 
 	return by;
 }
 
-/* Called with the lock held. */
+/* Polls all words, and wakes the threads that sleep on words that have changed. Called with the lock held. */
 static void poll_words(struct listener *l)
 {
 	uint32_t *seen = l->seen, all = __atomic_load_n(&l->over, __ATOMIC_ACQUIRE);
 	for (uint32_t i = 0; i < l->s->channels; i++) {
 		const struct sync_channel *k = sync_channel(l->head, i);
-		/* CPUs publish rounds in between: forward() in wic_monitor.c */
+		/* a CPU may publish several rounds between two polls: forward() in wic_monitor.c */
 		int jumps = l->s->wic && !sync_is_gpu(l->head, k->to);
 		for (uint32_t t = 0; t < k->slots; t++) {
 			struct sync_slot *slot = sync_slot(l->head, k, t);
@@ -54,7 +54,7 @@ static void poll_once(struct listener *l)
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* Returns whether the polling thread must sleep until it is notified. */
+/* Returns 1 if the polling thread must sleep until it is notified. */
 static int sleeps(struct listener *l)
 {
 	return (l->interrupt || !__atomic_load_n(&l->open, __ATOMIC_ACQUIRE) ||
@@ -90,7 +90,7 @@ static void *await_main(void *arg)
 	int rc = 0;
 	while (!rc && !__atomic_load_n(&l->quit, __ATOMIC_ACQUIRE)) {
 		uint64_t taken = __atomic_load_n(&l->taken, __ATOMIC_ACQUIRE);
-		/* After `taken`: the count covers all changes by CPUs that `taken` includes. */
+		/* Loaded after `taken`, so that the count includes all changes by CPUs that `taken` includes. */
 		uint64_t cpus = __atomic_load_n(&l->head->raised_by_cpus, __ATOMIC_ACQUIRE) - l->raised_by_cpus;
 		rc = l->interrupt->wait(l->interrupt, l->posted + (taken > cpus ? taken - cpus : 0) + 1, &err);
 		poll_once(l);
@@ -188,7 +188,7 @@ void listener_stop(void *self)
 	l->seen = NULL;
 }
 
-/* Takes the lock, and polls this sample's words once more. */
+/* Polls the words of a sample for the last time. Returns with the lock held. */
 static void poll_last(struct listener *l)
 {
 	pthread_mutex_lock(&l->lock);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sleeping on a word of a slot, also across processes: all waits of sync_futex, and the waits of sync_wic for a free
- * slot. The word is an eventcount (lib/eventcount.h) that counts rounds. */
+/* Sleeping on a word of a slot, also across processes. Used for all waits of sync_futex, and for the waits of sync_wic
+ * for a free slot. The word is an eventcount (lib/eventcount.h) whose value is a number of rounds. */
 #ifndef SYNC_SLEEP_H
 #define SYNC_SLEEP_H
 
@@ -15,12 +15,12 @@ static inline int sync_sleep_until(struct loom_ctx *c, uint32_t *word, uint32_t 
 	(void)eventcount_enter(word, sleepers);
 	for (;;) {
 		LOOM_YIELD();
-		/* Acquire: pairs with the release of publish, or of the last reader. */
+		/* Acquire: pairs with the release in publish() or in release(). */
 		uint32_t now = __atomic_load_n(word, __ATOMIC_ACQUIRE);
 		rc = sync_check_wait(c, now, want);
 		if (rc <= 0)
 			break;
-		/* The time is absolute, so a signal does not start the wait again. */
+		/* until_ns is an absolute time, so a signal does not prolong the wait. */
 		if (loom_futex_sleep(word, now, until_ns, 0)) {
 			rc = LOOM_ETIMEDOUT;
 			break;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shared state of channels, the same for all sync plug-ins. Device code.
+/* The shared state of channels, which is the same for all sync plug-ins. Device code.
  *
- * A slot is two words that only grow: `full`, the number of published rounds, and `released`, the number of rounds that
- * all readers have released. Round r may be published when released == r, and read when full == r + 1. Both wrap at
- * 2^31; the top bit ends all waits on the word. */
+ * The state of a slot is two words that only grow. `full` is the number of published rounds. `released` is the number
+ * of rounds that all readers have released. Round r may be published when released == r, and read when full == r + 1.
+ * Both numbers wrap at 2^31. The top bit of a word, the poison bit, ends all waits on it. */
 #ifndef SYNC_SLOT_DEV_H
 #define SYNC_SLOT_DEV_H
 
@@ -15,48 +15,50 @@
 #define SYNC_POISON 0x80000000u
 #define SYNC_ROUNDS 0x7fffffffu
 
-/* Producers and consumers write different lines. */
+/* The words of producers and the words of consumers are in different cache lines. */
 struct sync_slot {
 	uint32_t full;
-	uint32_t sleepers; /* consumers that sleep on `full`, or are about to */
-	uint32_t lock;     /* wic, mode = copy: protects all but `sleepers` and `blocked` */
+	uint32_t sleepers; /* number of consumers that sleep on `full` or are about to */
+	uint32_t lock;     /* wic, mode = copy: a lock for all members except `sleepers` and `blocked` */
 	uint32_t pad0;
-	uint64_t length;     /* wic, mode = copy: bytes of the last round that was published */
-	uint32_t spoiled[2]; /* wic, mode = copy: the current page of even and of odd rounds holds no data */
+	uint64_t length;     /* wic, mode = copy: size of the item that was published last */
+	uint32_t spoiled[2]; /* wic, mode = copy: 1 if the current page of even or odd rounds holds no data */
 	uint32_t pad1[8];
 	uint32_t released;
-	uint32_t blocked;      /* producers that sleep on `released`, or are about to */
+	uint32_t blocked;      /* number of producers that sleep on `released` or are about to */
 	uint32_t done;         /* number of releases by readers, over all rounds */
-	uint32_t companion[2]; /* wic: the current companion page of even and of odd rounds */
-	uint32_t spent[2];     /* wic: 1: that page may have been placed */
-	uint32_t used[2];      /* wic: companions that were placed since all were recycled */
+	uint32_t companion[2]; /* wic: index of the current companion page of even and of odd rounds */
+	uint32_t spent[2];     /* wic: 1 if that page may have been placed */
+	uint32_t used[2];      /* wic: number of companion pages placed since all were recycled */
 	uint32_t pad2[7];
 };
 
 struct sync_channel {
+	/* Number of slots; of readers of each item; index of the device of the producers, and of the consumers. */
 	uint32_t slots, readers, from, to;
 	uint64_t bytes;        /* bytes of an item */
-	uint64_t stride;       /* bytes from one item to the next; not wic */
+	uint64_t stride;       /* bytes from one item to the next; not used by wic */
 	uint64_t slot_at;      /* offset of struct sync_slot[slots] from the head */
-	uint64_t data_at;      /* offset of the items; not wic */
+	uint64_t data_at;      /* offset of the items from the head; not used by wic */
 	uint32_t died;         /* 1: poisoned because the device of its producers or consumers died */
-	uint32_t pages;        /* wic: pages of an item */
-	uint32_t companions;   /* wic: companion pages of a slot */
-	uint32_t step;         /* wic: pages from one companion to the next */
-	uint32_t run;          /* wic: pages of a slot */
-	uint32_t group_at;     /* wic: its first group */
-	uint32_t bit_at;       /* wic: its first bit; two bits a slot, in the order of all slots */
-	uint32_t flag_at;      /* warp: offset of its flags in the block of each consumer */
-	uint32_t first, count; /* warp: the workers of the consumers' device */
-	/* non-coherent devices (gpu_wait.dev.h): enum sync_delivery; 0: consumers read items in place */
+	uint32_t pages;        /* wic: number of pages of an item */
+	uint32_t companions;   /* wic: number of companion pages of a slot */
+	uint32_t step;         /* wic: number of pages from one companion to the next */
+	uint32_t run;          /* wic: number of pages of a slot */
+	uint32_t group_at;     /* wic: index of the channel's first struct wic_group */
+	/* Wic: index of the channel's first bit in DAB and PFQ (wic.h); each slot has two bits. */
+	uint32_t bit_at;
+	uint32_t flag_at;      /* sync_warp: offset of the channel's flags in the block of each consumer */
+	uint32_t first, count; /* sync_warp: first worker and number of workers of the consumers' device */
+	/* Non-coherent devices (gpu_wait.dev.h): enum sync_delivery, or 0 if consumers read items in place. */
 	uint32_t delivery;
 	uint32_t unused;
 	uint64_t word_at; /* non-coherent devices: offset of struct sync_flag_word[slots] from the head; else 0 */
-	uint64_t copy_at; /* offset of the copies of items, in the block of the consumers' device */
-	uint64_t done_at; /* offset there of each slot's number of releases */
+	uint64_t copy_at; /* offset of the copies of items in the block of the consumers' device */
+	uint64_t done_at; /* offset in the same block of a uint32_t per slot: its number of releases */
 };
 
-/* The global block: head, channels, slots, items. */
+/* The head of the block for the stack. Channels, slots and items follow. */
 struct sync_head {
 	uint32_t channels;
 	uint32_t setting[15];    /* settings of the plug-in; from index 10 on enum sync_setting */
@@ -64,7 +66,7 @@ struct sync_head {
 	uint64_t pad[7];
 };
 
-/* The worker's block: the counts of lane 0 in this sample. */
+/* The metrics that lane 0 counts in a sample, with units and texts. The worker's block has one struct sync_counters. */
 #define SYNC_COUNTERS(X)                                                                                               \
 	X(waits, "", "waits for an item")                                                                              \
 	X(early, "", "of these: the item was published before")                                                        \
@@ -98,7 +100,8 @@ LOOM_FN struct sync_counters *sync_counters(const struct loom_ctx *c)
 	return (struct sync_counters *)c->own[LOOM_SYNC];
 }
 
-/* Lane 0 counts. On a GPU the atomic add returns no value, so the lane does not wait for it. */
+/* Adds n to a counter; called by lane 0. On a GPU it is an atomic add without result, so the lane does not wait for
+ * it. */
 #ifdef LOOM_DEVICE_COMPILE
 #define sync_add(c, what, n) ((void)loom_fetch_add_relaxed_dev(&sync_counters(c)->what, (uint64_t)(n)))
 #else
@@ -110,10 +113,12 @@ LOOM_FN struct sync_channel *sync_channel(struct sync_head *h, uint32_t channel)
 	return (struct sync_channel *)(h + 1) + channel;
 }
 
-/* A device's own block, if there is one, is preceded by the number of words that its workers have changed. */
+/* Bytes at the start of a device's block, if it has one. They hold the number of words that its workers have
+ * changed. */
 #define SYNC_RAISED_BYTES 64u
 
-/* Returns head and channels for reading: the copy in the device's block, since the originals may be behind a link. */
+/* Returns head and channels for reading. It returns the copy in the device's block, if there is one, because the
+ * originals may be across a link. */
 LOOM_FN struct sync_head *sync_local_head(const struct loom_ctx *c)
 {
 	char *block = (char *)c->on_device[LOOM_SYNC];
@@ -135,25 +140,25 @@ LOOM_FN uint32_t sync_round(const struct sync_channel *k, uint32_t tag)
 	return tag / k->slots;
 }
 
-/* Returns 1 if at least `count` rounds have passed according to `word`. */
+/* Returns 1 if `word` counts at least `count` rounds. */
 LOOM_FN int sync_reached(uint32_t word, uint32_t count)
 {
 	return ((word - count) & SYNC_ROUNDS) <= SYNC_ROUNDS / 2;
 }
 
-/* Returns why a poisoned word or the stop word ends a wait. No poison reaches a GPU's memory, so a GPU reads the host's
- * words. */
+/* Returns why a wait ended by poison or by the stop word: LOOM_EDIED or LOOM_EINTR. A GPU reads the host's words,
+ * because the host does not write poison into a GPU's memory. */
 LOOM_FN int sync_poisoned(const struct loom_ctx *c, const struct sync_channel *k)
 {
-	loom_fence_acquire_sys(); /* the fence pairs with the core, which stores `died` and then stops the run */
+	loom_fence_acquire_sys(); /* pairs with the core, which stores `died` before it stops the run */
 	uint32_t died = loom_load_acquire_sys(&LOOM_HOST_CTL(c)->died);
 	int lost = died && (k->from == died - 1 || k->from == LOOM_ANY_DEVICE || k->to == died - 1);
 	return lost || loom_load_relaxed_sys((uint32_t *)&k->died) ? LOOM_EDIED : LOOM_EINTR;
 }
 
-/* Polls a word. sync_acquire() then makes the item's bytes visible after the last poll: on a GPU an acquire invalidates
- * the L1 cache of the multiprocessor, so polls are relaxed and one fence follows. The fence pairs with the release of
- * publish, or of the last reader. */
+/* sync_poll_word() polls a word. After the last poll, sync_acquire() makes the item visible. On a GPU, an acquire
+ * invalidates the L1 cache of the multiprocessor, so polls are relaxed loads and one fence follows. The fence pairs
+ * with the release in publish() or in release(). */
 #ifdef LOOM_DEVICE_COMPILE
 LOOM_FN uint32_t sync_poll_word(const uint32_t *word)
 {
@@ -173,16 +178,17 @@ LOOM_FN void sync_acquire(void)
 }
 #endif
 
-/* Number of 16-byte loads that each lane of a copy has in flight. With many threads on a multiprocessor each has few
- * registers. With eight loads the compiler spills registers of waiting threads, which then resume later. */
+/* Number of 16-byte loads that each lane of a copy has in flight. If a multiprocessor has many threads, each has few
+ * registers. Eight loads would then make the compiler spill registers of waiting threads, which would resume later. */
 #if defined(LOOM_BLOCKS) && LOOM_LANES * LOOM_WORKERS_PER_BLOCK * LOOM_BLOCKS > 512
 enum { SYNC_LOADS = 1 };
 #else
 enum { SYNC_LOADS = 8 };
 #endif
 
-/* All lanes copy. Several loads are in flight if both sides are aligned to 16 bytes, since a load from host memory
- * takes a microsecond. Not inlined: the loads would take registers of waiting threads. */
+/* Copies bytes; called by all lanes. If both addresses are aligned to 16 bytes, a lane has several loads in flight,
+ * because a load from host memory takes a microsecond. The function is not inlined, because its loads would take
+ * registers of waiting threads. */
 LOOM_LEAF void sync_copy_by(uint32_t lane, uint32_t lanes, void *to, const void *from, uint64_t bytes)
 {
 #ifdef LOOM_DEVICE_COMPILE
@@ -218,8 +224,8 @@ LOOM_FN void sync_copy(const struct loom_ctx *c, void *to, const void *from, uin
 	sync_copy_by(c->lane, c->lanes, to, from, bytes);
 }
 
-/* Returns the result of a poll that loaded `now`. 0: reached. 1: keep waiting. LOOM_EDIED: the wait has failed, and
- * sync_poisoned() has the reason. */
+/* Returns the result of a poll that has loaded `now`. 0: the word has reached `want`. 1: keep waiting. LOOM_EDIED: the
+ * wait has failed, and sync_poisoned() returns why. */
 LOOM_FN int sync_check(uint32_t now, uint32_t want, int stopped)
 {
 	if (now & SYNC_POISON)
@@ -227,7 +233,7 @@ LOOM_FN int sync_check(uint32_t now, uint32_t want, int stopped)
 	return sync_reached(now, want) ? 0 : stopped ? LOOM_EDIED : 1;
 }
 
-/* sync_check() with the acquire and the stop word. */
+/* As sync_check(), and also acquires the item and checks the stop word. */
 LOOM_FN int sync_check_wait(const struct loom_ctx *c, uint32_t now, uint32_t want)
 {
 	int verdict = sync_check(now, want, 0);

@@ -34,7 +34,8 @@ int graph_make(struct graph *g, uint64_t vertices, const struct graph_edges *e)
 		g->first[e->end[i / 2][i % 2] + 1]++;
 	for (uint64_t v = 0; v < vertices; v++)
 		g->first[v + 1] += g->first[v];
-	/* first[v] moves to the end of v's arcs, which is the start of those of v + 1. */
+	/* The loop moves first[v] to the end of v's arcs. That is where the arcs of v + 1 start, so memmove() restores
+	 * `first`. */
 	for (uint64_t i = 0; i < g->arcs; i++)
 		g->arc[g->first[e->end[i / 2][i % 2]]++] = e->end[i / 2][1 - i % 2];
 	memmove(g->first + 1, g->first, vertices * sizeof(*g->first));
@@ -42,7 +43,8 @@ int graph_make(struct graph *g, uint64_t vertices, const struct graph_edges *e)
 	return 0;
 }
 
-/* Each edge falls through the quadrants of the matrix with probabilities of 57, 19, 19 and 5 per cent. */
+/* R-MAT. For each edge and each bit of the vertex numbers, a quadrant of the adjacency matrix is drawn. The
+ * probabilities are 57, 19, 19 and 5 per cent. */
 int graph_rmat(struct graph *g, uint32_t scale, uint32_t degree, uint64_t seed)
 {
 	struct graph_edges e = {0};

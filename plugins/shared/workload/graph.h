@@ -1,36 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs of workloads, generated or from a list of edges, and a breadth-first search for comparison. */
+/* Graphs of workloads, which are generated or made from a list of edges, and a breadth-first search to verify
+ * results. */
 #ifndef WORKLOAD_GRAPH_H
 #define WORKLOAD_GRAPH_H
 
 #include <stdint.h>
 
-/* Compressed rows: an edge is two arcs, one in each direction. */
+/* A graph in compressed sparse rows. Each edge is stored as two arcs, one in each direction. */
 struct graph {
 	uint64_t vertices, arcs;
-	uint64_t *first; /* [vertices + 1]: where the arcs of a vertex start; free() it */
-	uint32_t *arc;	 /* [arcs]: the vertices to which they lead; free() it */
+	uint64_t *first; /* [vertices + 1]: index in `arc` of the first arc of a vertex; the caller calls free() */
+	uint32_t *arc;	 /* [arcs]: the vertex to which an arc leads; the caller calls free() */
 };
 
 struct graph_edges {
-	uint32_t (*end)[2]; /* free() it */
-	uint64_t n, room;
+	uint32_t (*end)[2]; /* [n]: the two vertices of an edge; the caller calls free() */
+	uint64_t n, room;   /* number of edges; edges for which `end` has room */
 };
 
-/* Adds an edge; loops are left out. All functions return 0, or -1 if there is no memory. */
+/* Adds an edge between two vertices; an edge from a vertex to itself is left out. The functions that return int return
+ * 0, or -1 if there is no memory. */
 int graph_add(struct graph_edges *e, uint64_t a, uint64_t b);
 int graph_make(struct graph *g, uint64_t vertices, const struct graph_edges *e);
-/* Makes 2^scale vertices with `degree` edges each, placed recursively as in Graph500: few vertices have most arcs. */
+/* Makes a graph of 2^scale vertices with `degree` edges per vertex on average, as in Graph500 (R-MAT). A few vertices
+ * have most of the arcs. */
 int graph_rmat(struct graph *g, uint32_t scale, uint32_t degree, uint64_t seed);
-/* Makes a square of `side` * `side` vertices, each with an edge to its neighbours. */
+/* Makes a square grid of `side` * `side` vertices. Each vertex has an edge to each of its up to four neighbours. */
 int graph_grid(struct graph *g, uint64_t side);
 
 #define GRAPH_UNREACHED UINT32_MAX
 struct graph_found {
-	uint64_t reached, followed; /* number of vertices; number of arcs */
-	uint32_t levels;
+	uint64_t reached, followed; /* number of vertices reached; number of arcs followed */
+	uint32_t levels; /* number of levels */
 };
-/* Breadth-first search with a queue of [vertices]. level[v] is GRAPH_UNREACHED if there is no path to v. */
+/* Searches breadth-first from `start`. queue: room for all vertices. level[v]: set to the distance of v, or to
+ * GRAPH_UNREACHED if no path leads to v. */
 struct graph_found graph_search(const struct graph *g, uint32_t start, uint32_t *level, uint32_t *queue);
 
 #endif

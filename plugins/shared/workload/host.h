@@ -7,7 +7,7 @@
 #include <gpuloom/workload.h>
 #include <string.h>
 
-/* The first member of an instance, so that workload_destroy() suits most workloads. */
+/* The first member of a workload's instance. Then workload_destroy() suits most workloads. */
 struct workload {
 	const struct loom_host *host;
 	const void *opts;
@@ -25,7 +25,7 @@ static inline int workload_create(const struct loom_host *host, const void *opts
 	return 0;
 }
 
-/* The create() of workloads without state. */
+/* create() of workloads without state. */
 static inline int workload_create_plain(const struct loom_host *host, const void *opts, void **self,
 					struct loom_error *err)
 {
@@ -39,14 +39,14 @@ static inline void workload_destroy(void *self)
 		w->host->free(w->host, w);
 }
 
-/* The task_count() of workloads with one initial task. */
+/* task_count() of workloads with one initial task. */
 static inline uint64_t workload_one_task(void *self, const struct loom_layout *layout)
 {
 	(void)self, (void)layout;
 	return 1;
 }
 
-/* The tasks() of workloads with a kernel, because the op is mandatory. */
+/* tasks() of workloads that have a kernel and no tasks. The op is mandatory. */
 static inline int workload_no_tasks(void *self, const struct loom_layout *layout, const struct loom_view *view,
 				    loom_ref global, struct loom_task *tasks, struct loom_error *err)
 {
@@ -54,15 +54,15 @@ static inline int workload_no_tasks(void *self, const struct loom_layout *layout
 	return 0;
 }
 
-/* Compares numbers, for qsort(). */
+/* Compares two uint64_t, for qsort(). */
 static inline int workload_ascending(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 	return (x > y) - (x < y);
 }
 
-/* Gathers `bytes` at `mine` of each rank that shares tasks into *all, an array over *ranks, which the caller frees.
- * Without other ranks the array has one element. */
+/* Gathers `bytes` bytes at `mine` from each rank that shares tasks. *all is set to an array of *ranks such elements,
+ * which the caller frees. If ranks do not share tasks, the array has one element. */
 static inline int workload_gather(const struct loom_host *host, const struct loom_layout *layout, const void *mine,
 				  size_t bytes, void **all, uint32_t *ranks, struct loom_error *err)
 {
@@ -79,7 +79,7 @@ static inline int workload_gather(const struct loom_host *host, const struct loo
 	return rc;
 }
 
-/* Sums `n` values over the ranks that share tasks. */
+/* Replaces each of `n` values by its sum over the ranks that share tasks. */
 static inline int workload_sum(const struct loom_host *host, const struct loom_layout *layout, uint64_t *value,
 			       uint32_t n, struct loom_error *err)
 {
@@ -95,7 +95,7 @@ static inline int workload_sum(const struct loom_host *host, const struct loom_l
 	return 0;
 }
 
-/* Defines the table `prefix`_ops with prefix_need(), prefix_init() and prefix_verify(). `...`: the other ops. */
+/* Defines the table prefix_ops with prefix_need(), prefix_init() and prefix_verify(). `...`: additional ops. */
 #define WORKLOAD_OPS(prefix, ...)                                                                                      \
 	static const struct loom_workload_ops prefix##_ops = {.size = sizeof(struct loom_workload_ops),                \
 							      .need = prefix##_need,                                   \
@@ -103,7 +103,7 @@ static inline int workload_sum(const struct loom_host *host, const struct loom_l
 							      .verify = prefix##_verify,                               \
 							      __VA_ARGS__}
 
-/* Defines the device half of a workload: its table of tasks, and its files, each a LOOM_CODE_FILE(). */
+/* Defines the device half of a workload: its table of task functions, and its files, each as a LOOM_CODE_FILE(). */
 #define WORKLOAD_CODE(symbol, table, files)                                                                            \
 	static const struct loom_workload_dev symbol##_cpu = {                                                         \
 	    .size = sizeof(struct loom_workload_dev),                                                                  \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host half of workload_barrier: measures a barrier by the difference of two numbers of rounds. */
+/* Host half of workload_barrier: measures a barrier as the difference in time between two numbers of rounds. */
 #include "workload_barrier.dev.h"
 
 #include <math.h>
@@ -17,7 +17,7 @@ struct rounds_opts {
 	uint32_t scope, work, teams, leave;
 };
 
-/* group: with scope = group, the team of each worker. */
+/* `group`: team of each worker with scope = group, else NULL. */
 struct rounds_job {
 	struct workload workload;
 	struct loom_barrier_scopes barrier_scopes;
@@ -109,15 +109,16 @@ static int rounds_need(void *self, const struct loom_layout *layout, struct loom
 	return 0;
 }
 
-/* Returns the rounds of a worker in a sample. */
+/* Returns the number of rounds that a worker completes in a sample. */
 static uint64_t rounds_of(const struct rounds_opts *o)
 {
 	return o->checked + o->parts * (2 + 2 * o->few + o->difference) + (o->work ? o->parts * (3 + 2 * o->few) : 0);
 }
 
-#define ROUNDS_SLICED_MAX 1000u /* each about 2 ms long */
+#define ROUNDS_SLICED_MAX 1000u /* upper limit on rounds that each take a time slice of about 2 ms */
 
-/* Ranks that share a GPU in time slices complete one round per slice: many rounds take minutes, and measure slices. */
+/* Rejects many rounds between ranks that share a GPU in time slices. Each round takes a time slice, so many rounds
+ * would take minutes and would measure only the slices. */
 static int check_time_slices(const struct workload *w, const struct loom_layout *layout, struct loom_error *err)
 {
 	const struct rounds_opts *o = w->opts;
@@ -171,7 +172,7 @@ static int rounds_constants(void *self, const struct loom_layout *layout, char *
 	return 0;
 }
 
-/* Computes the median and the standard deviation of one part's times, from worker 0. */
+/* Returns the median of worker 0's times of one part, and computes their standard deviation. */
 static double median_of(const struct rounds_opts *o, const uint64_t *time, enum rounds_part part,
 			uint64_t *room, double *deviation)
 {
@@ -198,12 +199,12 @@ static int report_times(const struct workload *w, const uint64_t *time, struct l
 	for (uint32_t part = 0; part < (o->work ? ROUNDS_PARTS : ROUNDS_WAIT); part++)
 		median[part] = median_of(o, time, (enum rounds_part)part, room, &deviation[part]);
 	w->host->free(w->host, room);
-	/* The study's formulas 1 and 2. */
+	/* Formulas 1 and 2 of the study of GPU barriers (docs/barriers.md). */
 	w->host->metric(w->host, report, "latency", "ns", LOOM_BETTER_LESS,
 			(median[ROUNDS_LONG] - median[ROUNDS_SHORT]) / (double)o->difference);
 	w->host->metric(w->host, report, "latency_error", "ns", LOOM_BETTER_NONE,
 			hypot(deviation[ROUNDS_LONG], deviation[ROUNDS_SHORT]) / (double)o->difference);
-	/* The share of the barrier's cost that is hidden when the work is done before the wait. */
+	/* Share of the barrier's cost that is hidden if a worker computes between arrive and await. */
 	double added = median[ROUNDS_WAIT] - median[ROUNDS_WORK];
 	if (o->work && added > 0)
 		w->host->metric(w->host, report, "overlap", "", LOOM_BETTER_MORE,
@@ -211,13 +212,13 @@ static int report_times(const struct workload *w, const uint64_t *time, struct l
 	return 0;
 }
 
-/* Data that each rank shares with the others: the stamps of the checked rounds, up to ROUNDS_STAMPS. */
+/* What a rank sends to the other ranks: the stamps of its checked rounds, at most ROUNDS_STAMPS. */
 struct rounds_of_rank {
-	uint64_t clock; /* ranks with the same number share a clock; 0: not shared */
+	uint64_t clock; /* ranks with the same number share a clock; 0: this clock is not shared */
 	struct rounds_stamp stamp[];
 };
 
-/* Returns the owner of the clock: the CPUs of a host, or simulated devices. */
+/* Returns the number of this rank's clock: 1 for virtual time, a hash of the boot id for CPUs, 0 for other devices. */
 static uint64_t clock_of(const struct loom_layout *layout)
 {
 	struct host_mark mark;

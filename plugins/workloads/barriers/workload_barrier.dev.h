@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* barrier: rounds of a barrier, checked and timed. Device code.
  *
- * In checked rounds each worker records the round at which it has arrived, and checks the record of another worker
- * after the barrier. Ranks cannot read each other's records: for scope = job worker 0 records when it arrived and when
- * it left. Parts of many rounds are timed (the sync study, 3.2): a number of rounds, and a larger number, so that all
- * but the barrier cancels out. With work, rounds with work before, or between, arrive and await are timed, too. */
+ * In a checked round each worker records that it has arrived at this round. After the barrier it checks the record of
+ * another worker. Ranks cannot read each other's records. So with scope = job worker 0 also records the times when it
+ * arrived and left. Timed parts have many rounds (study of GPU barriers, 3.2). A short and a long part differ only in
+ * the number of rounds. So in the difference of their times all but the barrier cancels out. With the option `work`,
+ * workers also compute before the barrier, or between arrive and await. */
 #ifndef WORKLOAD_BARRIER_DEV_H
 #define WORKLOAD_BARRIER_DEV_H
 
@@ -21,28 +22,29 @@ struct rounds_head {
 	uint64_t few, difference, checked, parts, deadline_ns;
 	uint32_t scope, work;
 	uint32_t absent; /* index of a worker that never arrives (fault injection); ~0: none */
-	uint32_t stay;   /* number of workers that do not leave for good, from the first on */
-	uint64_t leave;  /* the checked round after which the others leave for good */
+	uint32_t stay;   /* workers below this index stay, all others leave for good */
+	uint64_t leave;  /* checked round after which all other workers leave; ~0: no worker leaves */
 	uint32_t teams, pad;
 };
-#define ROUNDS_LEFT (~0ull) /* the recorded round of a worker that has left for good */
+#define ROUNDS_LEFT (~0ull) /* value of `round` of a worker that has left for good */
 
 /* When worker 0 arrived at a checked round of the job, and when it left. */
 struct rounds_stamp {
 	uint64_t arrived, left;
 };
-enum { ROUNDS_STAMPS = 512 }; /* number of the first rounds that have a stamp */
+enum { ROUNDS_STAMPS = 512 }; /* number of rounds, from the first on, that have a stamp */
 
 /* A worker's block. Its times follow, [parts][ROUNDS_PARTS]; then, with scope = job, [ROUNDS_STAMPS] stamps. */
 struct rounds_record {
-	uint64_t round; /* the round at which this worker has arrived; others read it */
+	uint64_t round; /* checked round at which this worker has arrived; other workers read it */
 	uint64_t pad[15];
-	uint64_t early, early_round, early_by; /* early releases: their number, and the first one */
-	uint64_t rounds;                       /* number of all completed rounds */
+	uint64_t early, early_round, early_by; /* number of early releases; round and late worker of the first */
+	uint64_t rounds;                       /* number of completed rounds, checked or timed */
 	uint64_t pad1[12];
 };
 
-/* Options on which device code branches in each round. They are constants of a program for GPUs: rounds_constants(). */
+/* Options on which device code branches in each round. A program for GPUs has them as constants, which
+ * rounds_constants() defines. */
 #ifdef ROUNDS_CONSTANTS
 #define ROUNDS_OPT(h, option) ROUNDS_IS_##option
 #else
@@ -54,7 +56,8 @@ LOOM_FN struct rounds_record *rounds_record(const struct loom_ctx *c, uint32_t w
 	return (struct rounds_record *)loom_public(c, LOOM_WORKLOAD, worker);
 }
 
-/* Returns 0, or an error if the run is over. After a deadline the missing worker is reported. */
+/* Returns 0, or an error if the run is over. If the deadline passes, reports the worker that has not arrived.
+ * ROUNDS_OTHER_RANK stands for a worker of another rank. */
 #define ROUNDS_OTHER_RANK (~0ull)
 LOOM_FN int rounds_wait(struct loom_ctx *c, const struct rounds_head *h)
 {
@@ -84,11 +87,12 @@ LOOM_FN int rounds_split(struct loom_ctx *c, const struct rounds_head *h, uint32
 	return rc == LOOM_EAGAIN ? LOOM_CALL(barrier, await, c, scope, h->deadline_ns) : rc;
 }
 
-/* Records the round, waits at the barrier, and checks the record of another worker, a different one each time. */
+/* Records the round, waits at the barrier, and checks the record of another worker, which is a different one in each
+ * round. */
 LOOM_FN int rounds_checked(struct loom_ctx *c, const struct rounds_head *h, uint64_t round)
 {
 	int device = ROUNDS_OPT(h, scope) == LOOM_SCOPE_DEVICE;
-	/* between workers of a team */
+	/* Workers of a team have indices that differ by multiples of `step`. */
 	uint32_t step = ROUNDS_OPT(h, scope) == LOOM_SCOPE_GROUP ? ROUNDS_OPT(h, teams) : 1;
 	uint32_t first = device ? c->first : c->worker % step;
 	uint32_t n = device ? c->count : (c->workers - first + step - 1) / step;
@@ -120,7 +124,7 @@ LOOM_FN void rounds_work(struct loom_ctx *c, uint32_t work)
 		loom_random(c);
 }
 
-/* In each round every second worker is late, alternately. */
+/* Runs a round in which every second worker is late. In the next round the other workers are late. */
 LOOM_FN int rounds_with_work(struct loom_ctx *c, const struct rounds_head *h, enum rounds_part part, uint64_t round)
 {
 	int rc = 0;
@@ -135,9 +139,9 @@ LOOM_FN int rounds_with_work(struct loom_ctx *c, const struct rounds_head *h, en
 
 LOOM_FN int rounds_part(struct loom_ctx *c, const struct rounds_head *h, enum rounds_part part, uint64_t *ns)
 {
-	/* all lanes count, and 64 bits would take time */
+	/* 32 bits, because all lanes count, and 64 bits would take more time */
 	uint32_t n = (uint32_t)(part == ROUNDS_LONG ? h->few + h->difference : h->few);
-	int rc = rounds_wait(c, h); /* a common start */
+	int rc = rounds_wait(c, h); /* all workers start together */
 	uint64_t begin = loom_clock_ns(c);
 	if (part <= ROUNDS_LONG || !ROUNDS_OPT(h, work))
 		for (uint32_t round = 0; round < n && !rc; round++)
@@ -156,7 +160,7 @@ LOOM_FN void rounds_leave(struct loom_ctx *c, const struct rounds_head *h, uint6
 		own->rounds = rounds;
 		loom_store_relaxed_sys(&own->round, ROUNDS_LEFT);
 	}
-#if !defined(ROUNDS_CONSTANTS) || ROUNDS_IS_leave /* not every barrier has drop */
+#if !defined(ROUNDS_CONSTANTS) || ROUNDS_IS_leave /* not every barrier has the op drop */
 	int rc = LOOM_CALL(barrier, drop, c, (enum loom_scope)ROUNDS_OPT(h, scope));
 	if (rc && c->lane == 0)
 		loom_worker_fail(c, rc, c->worker);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_primitives: the cost of the synchronisation operations that the hardware has. Host half. */
+/* Host half of workload_primitives: the cost of the hardware's own synchronisation operations. */
 #include "workload_primitives.dev.h"
 
 #include <stdlib.h>
@@ -134,7 +134,7 @@ static int report_times(const struct workload *w, const struct loom_layout *layo
 	uint64_t *room = host->alloc(host, o->parts * sizeof(*room));
 	if (!room)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
-	for (uint32_t i = layout->workers; i-- > 0;) { /* worker 0 comes last, because its times are reported */
+	for (uint32_t i = layout->workers; i-- > 0;) { /* the last one is worker 0, whose times are reported */
 		const struct primitives_time *time =
 			(const struct primitives_time *)((const struct primitives_record *)view->worker[i] + 1);
 		for (uint64_t p = 0; p < o->parts; p++)
@@ -149,7 +149,7 @@ static int report_times(const struct workload *w, const struct loom_layout *layo
 	host->metric(host, report, "latency", "ns", LOOM_BETTER_LESS, ns / repeats);
 	host->metric(host, report, "operations_per_us", "", LOOM_BETTER_MORE,
 		     o->operation == PRIMITIVE_GRID ? per_us / layout->workers : per_us);
-	/* A CPU or a simulated device has no cycle counter here. */
+	/* Only real GPUs have a cycle counter here. */
 	if (device->kind == LOOM_ON_GPU && !LOOM_HAS(layout, clock) && cycles > 0 && ns > 0) {
 		host->metric(host, report, "cycles", "", LOOM_BETTER_LESS, cycles / repeats);
 		host->metric(host, report, "operations_per_cycle", "", LOOM_BETTER_MORE, groups * repeats / cycles);

@@ -2,8 +2,8 @@
 /* primitives: chains of one operation of the hardware, checked and timed, as in the study of GPU barriers (3.1, 4.1,
  * 4.2). Device code.
  *
- * In checked rounds each lane records the round, synchronises with its group, and checks the record of another lane of
- * the group. Then all lanes do a chain of operations, in which each operation waits for the previous one. */
+ * In checked rounds each lane records the round, synchronises with its group, and checks the record of another lane
+ * of the group. Then all lanes execute a chain of operations, each of which waits for the previous one. */
 #ifndef WORKLOAD_PRIMITIVES_DEV_H
 #define WORKLOAD_PRIMITIVES_DEV_H
 
@@ -18,24 +18,24 @@ enum primitive { PRIMITIVE_ADD, PRIMITIVE_TILE, PRIMITIVE_COALESCED, PRIMITIVE_W
 struct primitives_head {
 	uint64_t repeats, checked, parts;
 	uint32_t operation, group;
-	uint32_t lanes; /* places for lanes in the device's block, for each worker */
-	float one;      /* the value 1, which must not be a constant for the compiler */
+	uint32_t lanes; /* number of lanes of each worker */
+	float one;      /* the value 1, in memory so that the compiler does not know it */
 	uint64_t pad[3];
 };
 
-/* The device's block. It is followed by a word for each lane of each worker: the checked round that the lane has
- * reached. */
+/* The device's block. A word for each lane of each worker follows: the checked round that the lane has reached. */
 struct primitives_device {
-	uint32_t arrived; /* word of the grid synchronisation */
+	uint32_t arrived; /* word to which all workers add in primitives_sync_grid() */
 	uint32_t pad[31];
 };
 
-/* A worker's block. It is followed by [parts] of struct primitives_time: the time of each chain, in cycles of the
- * slowest wave and in ns of lane 0's clock. */
+/* A worker's block. [parts] of struct primitives_time follow: the time of each chain, in cycles of the slowest wave
+ * and in ns by lane 0's clock. */
 struct primitives_record {
-	/* Number of lanes that passed before another lane arrived, or have a wrong sum; round and lane of the first. */
+	/* How often a lane passed before another lane had arrived, or had a wrong sum; round and lane of the first
+	 * time. The round of a wrong sum is 0. */
 	uint64_t wrong, wrong_round, wrong_lane;
-	uint64_t slowest;                        /* cycles of the slowest wave in this chain */
+	uint64_t slowest;                        /* cycles of the slowest wave in the current chain */
 	uint64_t rounds, chains;
 	uint64_t pad[10];
 };
@@ -45,7 +45,7 @@ struct primitives_time {
 
 enum { PRIMITIVE_UNROLL = 8, PRIMITIVE_WAVE = 32 }; /* PRIMITIVE_WAVE: lanes of a warp; groups are parts of a warp */
 
-/* Returns the cycle counter of the multiprocessor. On a CPU, returns nanoseconds. */
+/* Returns the cycle counter of the multiprocessor. On a CPU or a simulated device, returns nanoseconds. */
 LOOM_FN uint64_t primitives_cycles(const struct loom_ctx *c)
 {
 #if defined(__CUDA_ARCH__)
@@ -61,7 +61,7 @@ LOOM_FN uint64_t primitives_cycles(const struct loom_ctx *c)
 #endif
 }
 
-/* Keeps the compiler from computing the value earlier or later. */
+/* Keeps the compiler from computing *x earlier or later. */
 LOOM_FN void primitives_keep(float *x)
 {
 #if defined(__CUDA_ARCH__)
@@ -74,7 +74,8 @@ LOOM_FN void primitives_keep(float *x)
 }
 
 /* Synchronises the lanes of `mask` in this warp, as sync() of cooperative groups does for a tile or for coalesced
- * threads. On other devices the lanes of a wave run in step, or a barrier of the worker takes its place. */
+ * threads. On an AMD GPU the lanes of a wave run in step, so fences are enough. On other devices all lanes of the
+ * worker synchronise. */
 LOOM_FN void primitives_sync_mask(struct loom_ctx *c, uint32_t mask)
 {
 #if defined(__CUDA_ARCH__)
@@ -91,7 +92,8 @@ LOOM_FN void primitives_sync_mask(struct loom_ctx *c, uint32_t mask)
 #endif
 }
 
-/* Synchronises all lanes of the worker, by the barrier of a block even if the block has only one warp. */
+/* Synchronises all lanes of the worker. On a GPU this is the barrier of a block, even if the block has only one
+ * warp. */
 LOOM_FN void primitives_sync_worker(struct loom_ctx *c)
 {
 #if defined(__CUDA_ARCH__) && LOOM_WORKERS_PER_BLOCK == 1
@@ -102,9 +104,9 @@ LOOM_FN void primitives_sync_worker(struct loom_ctx *c)
 #endif
 }
 
-/* Grid synchronisation as in CUDA 13's cooperative groups: all workers add to one word. The first worker adds so
- * much that the highest bit changes when all workers have arrived. Lane 0 of each worker polls this bit. *over becomes
- * 1 when lane 0 has seen that the run is over; it then does not wait any more. */
+/* Synchronises the grid as CUDA 13's cooperative groups do: all workers add to one word. The first worker adds so
+ * much that the highest bit changes when all workers have arrived. Lane 0 of each worker polls this bit. If lane 0
+ * sees that the run is over, it sets *over to 1, and does not wait in later calls. */
 LOOM_FN void primitives_sync_grid(struct loom_ctx *c, uint32_t *over)
 {
 	struct primitives_device *d = (struct primitives_device *)c->on_device[LOOM_WORKLOAD];
@@ -128,8 +130,8 @@ LOOM_FN void primitives_sync_grid(struct loom_ctx *c, uint32_t *over)
 	primitives_sync_worker(c);
 }
 
-/* Returns the size of the group of this lane, and stores its first lane in *first. Returns 0 if the lane takes no
- * part. */
+/* Returns the size of this lane's group, and stores the first lane of the group in *first. Returns 0 if this lane
+ * takes no part. */
 LOOM_FN uint32_t primitives_group(const struct loom_ctx *c, const struct primitives_head *h, uint32_t *first)
 {
 	uint32_t wave = c->lane / PRIMITIVE_WAVE * PRIMITIVE_WAVE, in_wave = c->lane - wave, n = h->group;
@@ -181,7 +183,7 @@ LOOM_FN void primitives_wrong(struct loom_ctx *c, uint64_t round)
 	own->wrong_lane = c->lane;
 }
 
-/* Records the round, synchronises, and checks the record of another lane; for a grid, this lane belongs to another
+/* Records the round, synchronises, and checks the record of another lane. For a grid, this is a lane of another
  * worker. */
 LOOM_FN void primitives_checked(struct loom_ctx *c, const struct primitives_head *h, uint32_t round, uint32_t *over)
 {
@@ -236,10 +238,10 @@ LOOM_FN void primitives_part(struct loom_ctx *c, const struct primitives_head *h
 	if (c->lane == 0)
 		loom_store_relaxed_dev(&own->slowest, (uint64_t)0);
 	if (h->operation == PRIMITIVE_GRID)
-		primitives_sync_grid(c, over); /* so that all workers start at the same time */
+		primitives_sync_grid(c, over); /* all workers start at the same time */
 	loom_barrier_lanes(c);
 	uint64_t begin = loom_clock_ns(c), cycles = primitives_chain(c, h, over);
-	if (c->lane % PRIMITIVE_WAVE == 0) { /* the first lane of each warp takes part in all operations */
+	if (c->lane % PRIMITIVE_WAVE == 0) { /* the first lane of a warp takes part in all operations */
 		uint64_t seen = loom_load_relaxed_dev(&own->slowest);
 		while (seen < cycles && !loom_cas_acq_rel_dev(&own->slowest, &seen, cycles))
 			;

@@ -14,7 +14,7 @@ struct reduce_opts {
 	uint32_t way;
 };
 
-enum { ALL_WAYS = 0 }; /* the other choices are 1 + way, which is a phase from REDUCE_WARP on */
+enum { ALL_WAYS = 0 }; /* choice i > 0 is way REDUCE_WARP + i - 1 */
 static const char *const ways[] = {"all", "warp", "worker", "device", "stack", NULL};
 
 static const struct loom_opt reduce_rows[] = {
@@ -33,7 +33,7 @@ static const struct loom_opt reduce_rows[] = {
 
 struct reduce {
 	struct workload workload;
-	struct reduce_all all; /* state of this stack; head.rounds is 0 before it is set */
+	struct reduce_all all; /* contents of the global block; head.rounds is 0 until reduce_need() sets it */
 };
 
 static const struct reduce_opts *opts_of(const struct reduce *r)
@@ -49,7 +49,8 @@ static int reduce_create(const struct loom_host *host, const void *opts, void **
 	return code;
 }
 
-/* Computes the expected sums: that of the first round, then the differences of each round's input. */
+/* Computes the expected sum of each round's input: first the whole sum of round 0, then the differences between
+ * rounds. */
 static void find_sums(struct reduce_all *a)
 {
 	const struct reduce_head *h = &a->head;
@@ -121,8 +122,9 @@ static int reduce_init(void *self, const struct loom_layout *layout, const struc
 
 /* ---- the model ---- */
 
-/* Returns the time to read. Each batch takes one latency (Little's law: the rate is the bytes in flight divided by the
- * latency), limited by the measured rate. */
+/* Returns the ns in which `lanes` lanes read `bytes` bytes. Each batch takes at least the latency of a load (Little's
+ * law: the rate is the bytes in flight divided by the latency). The measured rate, in bytes per ns, is another
+ * limit. */
 static double read_ns(double bytes, double lanes, double latency, double rate)
 {
 	double batches = ceil(bytes / (lanes * REDUCE_BATCH * sizeof(struct reduce_quad)));
@@ -135,7 +137,8 @@ static double part(const struct reduce_record *n, int phase)
 	return (double)n->ns[phase] / (double)n->rounds[phase];
 }
 
-/* Returns the bytes per ns of a part that reads and sums; 0: its other components took all the time. */
+/* Returns the rate in bytes per ns of a phase that reads `bytes` bytes and spends `others` ns on all else. Returns 0
+ * if no time is left for reading. */
 static double rate(const struct reduce_record *n, int phase, double bytes, double others)
 {
 	double left = part(n, phase) - others;
@@ -160,7 +163,7 @@ static double predict(const struct reduce_head *h, const struct loom_layout *lay
 		return read_ns(bytes, lanes, local, rate(n, REDUCE_ALONE_WORKER, some, local + worker)) + worker;
 	case REDUCE_DEVICE:
 		return read_ns(bytes, all, behind, device) + worker + gather;
-	default: /* assumes equal devices */
+	default: /* assumes that all devices are equal */
 		return read_ns(bytes / layout->devices, all, behind, device) + worker + gather +
 		       part(n, REDUCE_BARRIER);
 	}

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce: the sum of n floats, in ways that differ in the participating lanes and in the barriers. Device code.
+/* reduce: the sum of n floats. The ways to sum differ in the lanes that take part and in the barriers. Device code.
  *
  *   warp     the first 32 lanes of worker 0
  *   worker   all lanes of worker 0
- *   device   the workers of the first device: each stores its sum in that device's memory, and worker 0 adds these
- *   stack    the workers of all devices: the first worker of each device adds its device's sums, worker 0 adds those
+ *   device   the workers of the first device: each stores its sum in the device's memory, and worker 0 adds these sums
+ *   stack    the workers of all devices: the first worker of each device adds the sums of its device, and worker 0 adds
+ *            the sums of the devices
  *
- * Each device has all floats in its own memory, so it may sum any part of them. A lane adds floats, and the sums of
- * tiles as doubles. The floats are small integers, so the sum is exact in any order. Each round's input starts later
- * than that of the previous round, so values of another round make a wrong sum. */
+ * Each device has all floats in its own memory, so it may sum any part of them. A lane adds the floats of a tile as
+ * floats, and the sums of tiles as doubles. The floats are small integers, so the sum is exact in any order. The
+ * input of each round starts later than that of the previous round. So a sum with values of another round is wrong. */
 #ifndef WORKLOAD_REDUCE_DEV_H
 #define WORKLOAD_REDUCE_DEV_H
 
@@ -18,13 +19,13 @@
 #include <gpuloom/workload.h>
 #endif
 
-/* The phases that worker 0 times: first the parts for the model, then the ways. */
+/* Phases that worker 0 times: first those whose times the model needs, then the ways. */
 enum {
 	REDUCE_LANES_WARP = 0, /* the lanes of a warp add their sums */
 	REDUCE_LANES_WORKER,   /* the lanes of a worker add their sums */
-	REDUCE_ALONE_WARP,     /* a warp reads and sums REDUCE_ALONE quads, or all */
-	REDUCE_ALONE_WORKER,   /* a worker reads and sums them */
-	REDUCE_ALL,            /* the workers of the first device read all quads, and each sums */
+	REDUCE_ALONE_WARP,     /* a warp reads and sums at most REDUCE_ALONE quads */
+	REDUCE_ALONE_WORKER,   /* a worker reads and sums at most REDUCE_ALONE quads */
+	REDUCE_ALL,            /* the workers of the first device read all quads, and each sums what it has read */
 	REDUCE_GATHER,         /* a barrier of the device, then worker 0 adds one sum of each worker */
 	REDUCE_BARRIER,           /* a barrier of the stack */
 	REDUCE_WARP,
@@ -34,14 +35,15 @@ enum {
 	REDUCE_PHASES
 };
 enum {
-	REDUCE_OFFSETS = 8,       /* rounds after which the input repeats */
-	REDUCE_OFFSET = 32,       /* quads by which a round's input starts later; keeps cache lines of a GPU whole */
-	REDUCE_BATCH = 8,       /* quads that a lane loads at once */
-	REDUCE_WARP_LANES = 32, /* lanes of way = warp */
-	REDUCE_TIMES = 64,      /* number of times that each part is timed */
-	REDUCE_ALONE = 1 << 14, /* most quads for measuring the rate of a worker */
+	REDUCE_OFFSETS = 8,       /* number of rounds after which the input repeats */
+	REDUCE_OFFSET = 32,       /* quads by which the input of a round starts later; whole cache lines of a GPU */
+	REDUCE_BATCH = 8,       /* number of quads that a lane loads at once */
+	REDUCE_WARP_LANES = 32, /* number of lanes that sum with way = warp */
+	REDUCE_TIMES = 64,      /* rounds of most phases for the model; loads of reduce_chase() */
+	REDUCE_ALONE = 1 << 14, /* upper limit on the quads that one warp or worker reads for the model */
 };
-/* Batches of a tile: the sum of its floats, at most 256 each, is below 2^24. A CPU prefetches contiguous data. */
+/* Number of batches of a tile. A lane's sum of a tile is exact, because it is below 2^24: each float is at most 256.
+ * A tile of a CPU is larger, because a CPU prefetches contiguous data. */
 #ifdef LOOM_DEVICE_COMPILE
 #define REDUCE_BATCHES 1u
 #else
@@ -57,7 +59,7 @@ struct __attribute__((aligned(16))) reduce_quad {
 struct reduce_head {
 	uint64_t quads;  /* quads of a round */
 	uint64_t rounds; /* rounds of each way */
-	uint32_t phases; /* phases to run, as bits 1 << REDUCE_WARP ... */
+	uint32_t phases; /* set of phases to run: bit 1 << phase is set */
 	uint32_t seed;   /* seed of the floats */
 };
 struct reduce_all {
@@ -67,19 +69,19 @@ struct reduce_all {
 
 /* A worker's block. Only worker 0 uses the last lines. */
 struct reduce_record {
-	double sum; /* in worker d's block: the sum of device d, which that device's first worker writes */
+	double sum; /* in worker d's block: the sum of device d, written by the device's first worker */
 	uint64_t pad[15];
-	double unused; /* sums that are not needed, stored so that they are computed */
-	uint64_t load[2]; /* ns of REDUCE_TIMES dependent loads: where this worker has read; behind a barrier */
-	uint64_t ns[REDUCE_PHASES], rounds[REDUCE_PHASES];            /* time, and number of rounds */
+	double unused; /* receives results that are not needed, so that the compiler keeps their computation */
+	uint64_t load[2]; /* ns of REDUCE_TIMES dependent loads: [0] of data just read, [1] after a barrier */
+	uint64_t ns[REDUCE_PHASES], rounds[REDUCE_PHASES];            /* ns and rounds of each phase */
 	uint64_t wrong[REDUCE_PHASES], wrong_round[REDUCE_PHASES]; /* number of wrong sums; round of the first */
 	double wrong_sum[REDUCE_PHASES];
 	uint64_t pad1[6];
 };
 
-/* A device's block: this struct, a sum of each of its workers, and the floats of all rounds. */
+/* A device's block. A sum of each of its workers follows, then the floats of all rounds. */
 struct reduce_device {
-	uint64_t claimed[2][16]; /* number of claimed tiles, in even and in odd rounds */
+	uint64_t claimed[2][16]; /* number of tiles that workers have claimed, in even and in odd rounds */
 };
 
 /* Returns float i, an integer from 1 to 256. */
@@ -113,7 +115,7 @@ LOOM_FN struct reduce_record *reduce_record(const struct loom_ctx *c, uint32_t w
 
 /* ---- sums ---- */
 
-/* Sums a lane's part of a tile of `n` lanes, which starts at quad `at` and ends at `end`. */
+/* Returns the sum of this lane's floats in the tile from quad `at` to quad `end` (exclusive), which `n` lanes share. */
 LOOM_FN double reduce_tile(struct loom_ctx *c, const struct reduce_quad *in, uint64_t at, uint64_t end, uint32_t n)
 {
 	const uint64_t batch = (uint64_t)n * REDUCE_BATCH;
@@ -136,8 +138,9 @@ LOOM_FN double reduce_tile(struct loom_ctx *c, const struct reduce_quad *in, uin
 	return (double)((part[0] + part[1]) + (part[2] + part[3]));
 }
 
-/* Sums a lane's part of quads 0 to `quads`. `teams` workers, of which `n` lanes read, take tiles in turn. The last
- * eighth of many tiles is claimed dynamically, because some multiprocessors read more slowly. */
+/* Returns the sum of this lane's floats in quads 0 to `quads`. `teams` workers, each with `n` lanes, take tiles in
+ * turn. If there are many tiles, workers claim the last eighth dynamically, because some multiprocessors read more
+ * slowly. */
 LOOM_FN double reduce_read(struct loom_ctx *c, const struct reduce_quad *in, uint64_t quads, uint32_t n, uint32_t teams,
 			   uint64_t *claimed)
 {
@@ -154,7 +157,7 @@ LOOM_FN double reduce_read(struct loom_ctx *c, const struct reduce_quad *in, uin
 	}
 }
 
-/* Returns on lane 0 the sum over the first `n` lanes. */
+/* Returns the sum over the first `n` lanes on lane 0. */
 LOOM_FN double reduce_combine(struct loom_ctx *c, uint32_t n, double sum)
 {
 	double *of = (double *)c->local[LOOM_WORKLOAD];
@@ -178,11 +181,11 @@ LOOM_FN double reduce_combine(struct loom_ctx *c, uint32_t n, double sum)
 			sum += of[i];
 		sum += odd;
 	}
-	loom_barrier_lanes(c); /* the lanes have read the words, which are used again */
+	loom_barrier_lanes(c); /* the next call may write `of` only after all lanes have read it */
 	return sum;
 }
 
-/* Waits at a barrier of the device; then its first worker adds the sums of the workers. */
+/* Waits at a barrier of the device. Then the first worker of the device adds the sums of all its workers. */
 LOOM_FN int reduce_gather(struct loom_ctx *c, double *sum)
 {
 	double *sums = reduce_sums(c);
@@ -198,7 +201,7 @@ LOOM_FN int reduce_gather(struct loom_ctx *c, double *sum)
 	return 0;
 }
 
-/* Waits at a barrier of the stack; then worker 0 adds the sums of the devices. */
+/* Waits at a barrier of the stack. Then worker 0 adds the sums of all devices. */
 LOOM_FN int reduce_devices(struct loom_ctx *c, double *sum)
 {
 	if (c->worker == c->first && c->lane == 0)
@@ -209,7 +212,7 @@ LOOM_FN int reduce_devices(struct loom_ctx *c, double *sum)
 	return rc;
 }
 
-/* Returns whether a phase is in a set. */
+/* Returns whether a phase is in the set `of`. */
 LOOM_FN uint32_t reduce_is(uint32_t phase, uint32_t of)
 {
 	return of >> phase & 1;
@@ -221,7 +224,7 @@ LOOM_FN uint32_t reduce_is(uint32_t phase, uint32_t of)
 #define REDUCE_READS (REDUCE_IS_ALONE | 1u << REDUCE_ALL | 15u << REDUCE_WARP)
 #define REDUCE_GATHERS (1u << REDUCE_GATHER | 1u << REDUCE_DEVICE | 1u << REDUCE_STACK)
 
-/* Runs one round by all workers of a phase. Lane 0 of worker 0 gets the sum. */
+/* Runs one round. All workers that take part in the phase call it. Lane 0 of worker 0 gets the sum. */
 LOOM_FN int reduce_round(struct loom_ctx *c, const struct reduce_head *h, uint32_t phase, uint64_t round, double *sum)
 {
 	uint32_t n =
@@ -237,7 +240,8 @@ LOOM_FN int reduce_round(struct loom_ctx *c, const struct reduce_head *h, uint32
 		in += quads * c->device / c->devices;
 		quads = quads * (c->device + 1) / c->devices - quads * c->device / c->devices;
 	}
-	/* all workers have done the previous round, and the next one has not started */
+	/* Reset the counter of the next round: all workers have ended the previous round, which used it, and none has
+	 * begun the next one. */
 	if (c->worker == c->first && c->lane == 0)
 		loom_store_relaxed_dev(&d->claimed[(round + 1) % 2][0], (uint64_t)0);
 	*sum = 0;
@@ -252,7 +256,7 @@ LOOM_FN int reduce_round(struct loom_ctx *c, const struct reduce_head *h, uint32
 
 /* ---- phases ---- */
 
-/* Called by lane 0. Makes dependent loads at unpredictable addresses. */
+/* Called by lane 0. Returns the ns of loads at unpredictable addresses, each of which depends on the previous load. */
 LOOM_FN uint64_t reduce_chase(struct loom_ctx *c, const struct reduce_head *h)
 {
 	const struct reduce_quad *in = reduce_input(c, 0);
@@ -260,7 +264,7 @@ LOOM_FN uint64_t reduce_chase(struct loom_ctx *c, const struct reduce_head *h)
 	uint32_t x = (uint32_t)begin | 1u;
 	LOOM_NO_UNROLL
 	for (uint32_t i = 0; i < REDUCE_TIMES; i++) {
-		x = x * 1664525u + 1013904223u + (in[at].at[0] < 1); /* always false */
+		x = x * 1664525u + 1013904223u + (in[at].at[0] < 1); /* always false, but depends on the load */
 		at = (uint64_t)x * h->quads >> 32;
 	}
 	reduce_record(c, c->worker)->unused = (double)at;

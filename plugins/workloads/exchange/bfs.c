@@ -29,7 +29,7 @@ struct bfs {
 	uint64_t *first, most;
 };
 
-/* Computes the largest number of edges from one worker's vertices to another's, which is the size of a bucket. */
+/* Finds the largest number of edges from one worker's vertices to another worker's, which is the size of a bucket. */
 static int find_most(struct ex *x, struct bfs *s, uint32_t workers)
 {
 	uint64_t *edges = ex_alloc(x, workers, 8);

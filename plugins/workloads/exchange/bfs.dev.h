@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* G_BFS: breadth-first search by levels on a graph whose vertices are distributed over the workers; probabilistic,
- * random. At each level a worker sends a bucket of vertices to another worker only if there are any. Worker 0 gathers
- * which worker sends to which, and distributes that, so that workers wait only for existing messages. Device code. */
+/* G_BFS: breadth-first search by levels, on a graph whose vertices are distributed over the workers (model:
+ * probabilistic, access: random). At each level a worker sends a bucket of vertices to another worker only if it has
+ * found vertices that the other worker owns. First each worker sends worker 0 a manifest: the workers to which it
+ * will send. Worker 0 distributes a table of all manifests, so that workers wait only for messages that exist. Device
+ * code. */
 #ifndef BFS_DEV_H
 #define BFS_DEV_H
 
@@ -11,13 +13,13 @@
 
 enum { BFS_ROWS = 0, BFS_COLUMNS, BFS_LEVEL, BFS_FRONTIER, BFS_NEXT, BFS_BUCKETS, BFS_MANIFEST, BFS_FIRST,
        BFS_USED, BFS_PLACES };
-/* Parameters: number of vertices; limit on the entries of a bucket; 64-bit words of a set of workers; first channel
- * of the manifests. */
+/* Parameters: number of vertices; upper limit on the vertices of a bucket; 64-bit words of a set of workers; first
+ * channel of the manifests. */
 enum { BFS_N = 0, BFS_ROOM, BFS_WORDS, BFS_GATHER };
 
-/* The bucket from worker f to worker t is a channel item: on t's device, in slot place[t] * workers + f. Both sides
- * count how many they have exchanged (BFS_USED), because most levels have none. */
-/* Returns a bucket: the number of vertices, and the vertices. */
+/* Returns the bucket of this worker for worker `to`: the number of vertices, and the vertices. A bucket is sent on
+ * the channel of the receiver's device, which has a slot for each sender and receiver. Sender and receiver count
+ * their buckets (BFS_USED), because at most levels they exchange none. */
 LOOM_FN uint32_t *bfs_bucket(const struct loom_ctx *c, uint32_t to)
 {
 	const struct ex_head *h = ex_head(c);
@@ -45,7 +47,7 @@ LOOM_FN uint32_t bfs_owner(const struct loom_ctx *c, uint32_t vertex)
 	return low;
 }
 
-/* Called by lane 0. Visits a vertex of the worker. */
+/* Called by lane 0. Visits one of the worker's vertices. */
 LOOM_FN void bfs_visit(uint32_t *level, uint32_t *next, uint32_t *count, uint32_t vertex, uint32_t depth)
 {
 	if (level[vertex] != UINT32_MAX)
@@ -54,8 +56,8 @@ LOOM_FN void bfs_visit(uint32_t *level, uint32_t *next, uint32_t *count, uint32_
 	next[(*count)++] = vertex;
 }
 
-/* Called by lane 0. Follows the edges of the frontier: visits the worker's vertices, and puts others into their
- * buckets. */
+/* Called by lane 0. Follows the edges of the frontier. Visits the worker's own vertices, and puts other vertices into
+ * the buckets for their owners. */
 LOOM_FN void bfs_expand(struct loom_ctx *c, const uint32_t *frontier, uint32_t n, uint32_t *next,
 			uint32_t *count, uint32_t depth, uint64_t *manifest)
 {
@@ -80,8 +82,9 @@ LOOM_FN void bfs_expand(struct loom_ctx *c, const uint32_t *frontier, uint32_t n
 		}
 }
 
-/* Sends all manifests to worker 0 and receives the result: a set of senders per worker, and the total number of
- * messages and vertices; 0 means the end. */
+/* Sends this worker's manifest to worker 0: a set of receivers, and the number of visited vertices. Receives the
+ * result: a set of senders for each worker, and the total number of messages and vertices. If this total is 0, the
+ * search has ended. */
 LOOM_FN int bfs_gather_manifests(struct loom_ctx *c, uint32_t round, const uint64_t *mine, const uint64_t **all)
 {
 	const struct ex_head *h = ex_head(c);
@@ -108,7 +111,7 @@ LOOM_FN int bfs_gather_manifests(struct loom_ctx *c, uint32_t round, const uint6
 				table[c->workers * words] += m[words];
 			ex_release(c, gather, round * c->workers + w);
 		}
-		/* This device comes last: a worker that the item resumes may take this core. */
+		/* This device comes last, because a worker that the item resumes may take this core. */
 		for (uint32_t d = c->devices; d-- > 0 && !rc;)
 			rc = ex_send(c, gather + 1 + d, round, table, 8 * (c->workers * words + 1));
 	}
@@ -118,7 +121,7 @@ LOOM_FN int bfs_gather_manifests(struct loom_ctx *c, uint32_t round, const uint6
 	return rc;
 }
 
-/* Sends the buckets, and receives the announced ones. */
+/* Sends this worker's buckets, and receives the buckets that `senders` announces. */
 LOOM_FN int bfs_exchange(struct loom_ctx *c, const uint64_t *senders, uint32_t *next, uint32_t *count,
 		     uint32_t depth, uint64_t *manifest)
 {

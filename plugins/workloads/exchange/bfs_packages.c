@@ -17,8 +17,8 @@ static int by_text(const void *a, const void *b)
 	return strcmp(((const struct name *)a)->text, ((const struct name *)b)->text);
 }
 
-/* Stores the number of the package that is named `text` in *number. A new name gets the next number, so a package
- * that occurs only as a dependency becomes a vertex, too. Returns -1 if there is no memory. */
+/* Stores the number of the package with name `text` in *number. A new name gets the next number, so a package that
+ * occurs only as a dependency becomes a vertex, too. Returns -1 if out of memory. */
 static int number_of(void **tree, const char *text, size_t length, uint32_t *count, uint32_t *number)
 {
 	struct name *one = malloc(sizeof(*one));
@@ -49,7 +49,7 @@ static void free_name(void *p)
 	free(one);
 }
 
-/* Parses "a (>= 1), b | c", in which every name is an edge. */
+/* Parses a list such as "a (>= 1), b | c". Every name in it is an edge from package `from`. */
 static int depend(void **tree, const char *list, uint32_t from, uint32_t *packages, struct graph_edges *e)
 {
 	int rc = 0;

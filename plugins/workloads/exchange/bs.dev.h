@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* G_BS: bitonic sort of blocks; multiple, scatter-gather. Each worker sorts its block. In each stage of the network it
- * then receives its partner's block and stores the lower or the upper half of both. Data arrive early: the paper's
- * scenario 1. Device code. */
+/* G_BS: bitonic sort of blocks (model: multiple, access: scatter-gather). Each worker sorts its block. In each stage
+ * of the network it then receives its partner's block, and stores the lower or the upper half of the keys of both
+ * blocks. Data arrive early, as in WIC's scenario 1. Device code. */
 #ifndef BS_DEV_H
 #define BS_DEV_H
 
@@ -13,7 +13,7 @@
 enum { BS_KEYS = 0, BS_MERGED, BS_PLACES };
 enum { BS_M = 0, BS_RANKS }; /* keys per block; participating workers: a power of two */
 
-/* Shell sort, which needs no recursion and no extra memory. */
+/* Sorts n keys. Shell sort needs no recursion and no extra memory. */
 LOOM_FN void bs_sort(uint32_t *key, uint64_t n)
 {
 	uint64_t gap = 1;
@@ -29,7 +29,7 @@ LOOM_FN void bs_sort(uint32_t *key, uint64_t n)
 		}
 }
 
-/* Computes the lower or upper m keys of two sorted blocks, sorted. */
+/* Stores the lower or the upper m keys of two sorted blocks of m keys, sorted. */
 LOOM_FN void bs_keep(uint32_t *to, const uint32_t *a, const uint32_t *b, uint64_t m, int upper)
 {
 	if (!upper) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* G_C2D: 3 x 3 convolutions of an image whose upper half belongs to one device and whose lower half to another;
- * alternating, adjacent. In each pass the upper worker sends its last row. The lower worker computes with that row, and
- * then sends its first row back. Device code. */
+/* G_C2D: 3 x 3 convolutions of an image whose upper half belongs to one device and whose lower half to another
+ * (model: alternating, access: adjacent). In each pass the upper worker sends its last row. The lower worker computes
+ * with that row, and then sends its first row back. Device code. */
 #ifndef C2D_DEV_H
 #define C2D_DEV_H
 
@@ -13,7 +13,7 @@ enum { C2D_IMAGE = 0, C2D_NEXT, C2D_MESSAGES, C2D_ROLE };
 enum { C2D_N = 0 };
 #define C2D_NONE 0xffffffffu
 
-/* The image and the half of it that a worker has. */
+/* `image`: index of the worker's image, or C2D_NONE. `half`: 0 for the upper half, 1 for the lower half. */
 struct c2d_role {
 	uint32_t image, half;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host half of workload_cg. The matrix is that of the HPCG benchmark: 27 on the diagonal, -1 elsewhere in the 27-point
- * pattern, and a right-hand side with the solution 1. */
+/* Host half of workload_cg. The matrix is from the HPCG benchmark: 27 on the diagonal, and -1 elsewhere in the
+ * 27-point pattern. The right-hand side makes all unknowns 1. */
 #include "cg.dev.h"
 
 #include <math.h>
@@ -34,7 +34,7 @@ static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 	const struct solver *s = x->own;
 	const double *u = ex_ptr(h, CG_X);
 	int rc = solver_check(x, s, h, err);
-	/* 20 iterations reach 1e-6 on every size that was tried. */
+	/* After 20 iterations the error was 1e-6 for every size that was tried. */
 	for (uint64_t i = 0; !rc && x->o->iterations >= 20 && i < s->n; i++)
 		if (!(fabs(u[i] - 1) < 1e-3))
 			return EX_WRONG(x, err, "unknown %llu is %g after %u iterations instead of 1",

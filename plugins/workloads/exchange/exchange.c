@@ -155,7 +155,7 @@ void ex_destroy(void *self)
 	x->host->free(x->host, x);
 }
 
-/* Reserves the words of ex_set_ready() behind the arrays. */
+/* Reserves the words of ex_set_ready() after the arrays. */
 static int plan_ready(struct ex *x, struct loom_error *err)
 {
 	uint64_t end = loom__align(x->bytes, 64);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The exchange engine: common code of the ten applications of the paper's table 2. Device code.
+/* The exchange engine: common code of the ten applications in table 2 of the WIC paper. Device code.
  *
- * An application is a kernel that each worker runs. A worker owns a part of the data, and computes what needs no other
- * worker's data (C1). It waits for messages, computes the remaining part (C2) and publishes its data. Workers access
- * each other's data only through messages.
+ * An application is a kernel that each worker runs. A worker owns a part of the data. First it computes what needs no
+ * other worker's data (C1). Then it waits for messages, computes the remaining part (C2) and publishes its data.
+ * Workers access each other's data only through messages.
  *
  * The global block has struct ex_head, then the arrays of the application, which the host lays out. */
 #ifndef EXCHANGE_DEV_H
@@ -17,24 +17,25 @@
 enum { EX_ARRAYS = 24, EX_PARAMS = 24 };
 
 struct ex_head {
-	uint64_t at[EX_ARRAYS];    /* offsets of the arrays */
+	uint64_t at[EX_ARRAYS];    /* offsets of the arrays in bytes from the head */
 	uint64_t param[EX_PARAMS]; /* parameters of the application */
 	uint32_t iterations;
-	uint32_t work_c, work_p; /* additional rounds of work in C1 and before a message: ex_work() */
+	uint32_t work_c, work_p; /* rounds of ex_work() in C1, and before a message */
 	uint32_t channels;
-	uint64_t ready_at; /* struct ex_ready[channels], and their words; 0: no times */
+	uint64_t ready_at; /* offset of struct ex_ready[channels] and its words; 0: times are not recorded */
 	uint64_t pad[5];
 };
 
-/* Where the words of a channel are, counted from the head. A word has the time at which an item was ready, and, in
- * its last EX_TAG_BITS bits, the item's tag: a producer may be a round ahead of the reader, hence two rounds of words,
- * and producers of one slot may be further apart. */
+/* Where the words of a channel are: their offset from the head, and their number. A word has the time at which an
+ * item was ready. The last EX_TAG_BITS bits of the word are the last bits of the item's tag. A channel has words for
+ * two rounds, because a producer may be a round ahead of the reader. If producers are further ahead, the tag shows
+ * that the word is for another item. */
 struct ex_ready {
 	uint64_t words_at, words;
 };
 enum { EX_TAG_BITS = 20 };
 
-/* A worker's block: its log. Intervals are for the overlap and the timeline. */
+/* A worker's block: its log. It has the times of the first EX_INTERVALS waits, for the overlap and the timeline. */
 enum { EX_INTERVALS = 1024, EX_SET = 16 };
 struct ex_interval {
 	uint64_t begin_ns, end_ns;
@@ -42,23 +43,23 @@ struct ex_interval {
 struct ex_log {
 	uint64_t begin_ns, end_ns; /* start and end of the kernel */
 	uint64_t waits, wait_ns, send_ns;
-	uint64_t cpu_ns;      /* CPU time of the kernel */
-	uint64_t wait_cpu_ns; /* CPU time of the kernel's waits */
-	uint64_t work;        /* result of ex_work(), stored so that it is not optimised away */
+	uint64_t cpu_ns;      /* CPU time of the kernel, in ns */
+	uint64_t wait_cpu_ns; /* CPU time of the kernel's waits, in ns */
+	uint64_t work;        /* result of ex_work(), stored so that the compiler keeps the work */
 	struct ex_interval wait[EX_INTERVALS];
 };
-/* Behind the log, with times = yes: uint64_t [EX_INTERVALS], when the item of each wait was ready; 0: not known. */
+/* With times = yes, uint64_t [EX_INTERVALS] follow the log: when the item of each wait was ready; 0: not known. */
 
-/* A message of every iteration, from one worker to another. */
+/* A message that one worker sends to another in every iteration. */
 struct ex_message {
 	uint32_t from, to;     /* numbers of the workers */
 	uint32_t channel;
 	uint32_t slot, stride; /* the tag in iteration i is i * stride + slot */
-	uint32_t first, count; /* the values of the message; used by the application */
+	uint32_t first, count; /* range of values in the message; the application gives it a meaning */
 	uint32_t pad;
 };
 
-/* A worker's device, its number there, and the number of workers of that device. */
+/* The device of a worker, the worker's index on that device, and the number of workers there. */
 struct ex_place {
 	uint32_t device, place, count, pad;
 };
@@ -79,17 +80,18 @@ LOOM_FN struct ex_log *ex_log(const struct loom_ctx *c)
 	return (struct ex_log *)c->own[LOOM_WORKLOAD];
 }
 
-/* Returns where worker w's share of n elements starts, which is the end of the previous worker's share. */
+/* Returns the start of worker w's share of n elements, which is the end of the previous worker's share. */
 LOOM_FN uint64_t ex_share(uint64_t n, uint64_t w, uint64_t workers)
 {
 	return n * w / workers;
 }
 
-/* Computes a row of a grid from itself and the two next to it. A row has n columns; the borders stay unchanged. */
+/* Computes a row of a grid from this row and its two neighbours. A row has n columns; the first and the last stay
+ * unchanged. */
 typedef void ex_row_fn(const struct loom_ctx *c, double *to, const double *up, const double *row, const double *down,
 		       uint64_t n);
 
-/* Called after an iteration on two grids: the lanes exchange the grids. */
+/* Called by all lanes after an iteration that has computed *next from *now. Exchanges the two grids. */
 LOOM_FN void ex_swap(struct loom_ctx *c, double **now, double **next)
 {
 	double *swap = *now;
@@ -98,10 +100,10 @@ LOOM_FN void ex_swap(struct loom_ctx *c, double **now, double **next)
 	loom_barrier_lanes(c);
 }
 
-/* A loop in which the lanes share the indices. */
+/* A loop whose indices are divided among the lanes. */
 #define EX_EACH(c, i, from, to) for (uint64_t i = (from) + (c)->lane; i < (uint64_t)(to); i += (c)->lanes)
 
-/* Returns the CPU time of the calling thread, which GPUs do not measure. */
+/* Returns the CPU time of the calling thread in ns. GPUs do not measure it. */
 LOOM_FN uint64_t ex_cpu_ns(void)
 {
 #ifdef LOOM_DEVICE_COMPILE
@@ -113,7 +115,7 @@ LOOM_FN uint64_t ex_cpu_ns(void)
 #endif
 }
 
-/* Does a fixed amount of dependent work: about 1 us per round on a current core. */
+/* Does a fixed amount of dependent work, about 1 us per round on a current core. */
 LOOM_FN void ex_work(struct loom_ctx *c, uint32_t rounds)
 {
 	if (c->lane != 0 || !rounds)
@@ -144,7 +146,7 @@ LOOM_FN void ex_end(struct loom_ctx *c)
 	log->end_ns = loom_clock_ns(c);
 }
 
-/* Ends the run with an error, unless it was already stopped. */
+/* If rc says that the run was stopped, does nothing. Otherwise fails the run with this error. Returns rc. */
 LOOM_FN int ex_fail(struct loom_ctx *c, int rc, uint64_t info)
 {
 	if (rc != LOOM_EINTR && c->lane == 0)
@@ -152,7 +154,8 @@ LOOM_FN int ex_fail(struct loom_ctx *c, int rc, uint64_t info)
 	return rc;
 }
 
-/* WIC's Tp: the item is complete, and its producer is about to publish it. Relaxed: publish() and wait() order it. */
+/* Returns the word for an item's time. Its producer stores the time at WIC's Tp: the item is complete, and is about
+ * to be published. Accesses are relaxed, because publish() and wait() order them. */
 LOOM_FN uint64_t *ex_ready_word(struct ex_head *h, uint32_t channel, uint32_t tag)
 {
 	const struct ex_ready *r = (const struct ex_ready *)((const char *)h + h->ready_at) + channel;
@@ -167,13 +170,13 @@ LOOM_FN void ex_set_ready(struct loom_ctx *c, uint32_t channel, uint32_t tag, ui
 				       now << EX_TAG_BITS | (tag & ((1u << EX_TAG_BITS) - 1)));
 }
 
-/* When the last of the items was ready, seen at `now`; 0: not known. */
+/* Returns the time at which the last of the items was ready, or 0 if it is not known. `now` is the current time. */
 LOOM_FN uint64_t ex_last_ready(struct ex_head *h, uint32_t channel, const uint32_t *tag, uint32_t n, uint64_t now)
 {
 	uint64_t last = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		uint64_t word = loom_load_relaxed_sys(ex_ready_word(h, channel, tag[i]));
-		/* the time without its first bits, which are those of `now`, or of one less */
+		/* ns since the item was ready; the word lacks the first bits of the time */
 		uint64_t ago = ((now << EX_TAG_BITS) - (word >> EX_TAG_BITS << EX_TAG_BITS)) >> EX_TAG_BITS;
 		if ((word ^ tag[i]) & ((1u << EX_TAG_BITS) - 1) || !word)
 			return 0;
@@ -259,8 +262,8 @@ LOOM_FN void ex_release_message(struct loom_ctx *c, const struct ex_message *m, 
 
 /* ---- sums: all workers send to worker 0, which answers with one item per device ---- */
 
-/* Channels: `gather` has a slot per worker; `spread` + d has one slot that all workers of device d read. Terms are
- * added in the order of the workers, so the result is reproducible to the bit. */
+/* Channel `gather` has a slot per worker. Channel `spread` + d has one slot, which all workers of device d read.
+ * Terms are added in the order of the workers, so the result is reproducible to the bit. */
 LOOM_FN int ex_sum(struct loom_ctx *c, uint32_t gather, uint32_t spread, uint32_t round, double mine,
 		   double *sum)
 {
@@ -279,7 +282,7 @@ LOOM_FN int ex_sum(struct loom_ctx *c, uint32_t gather, uint32_t spread, uint32_
 				ex_release(c, gather, tag[i]);
 			}
 		}
-		/* This device comes last: a worker that the item resumes may take this core. */
+		/* This device comes last, because a worker that the item resumes may take this core. */
 		for (uint32_t d = c->devices; d-- > 0 && !rc;)
 			rc = ex_send(c, spread + d, round, &total, sizeof(total));
 	}

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics from the workers' logs: shares of time, overlap, timeline. wait_share is of the time of the workers that
- * wait, transfer_share of the time of those that send (WIC, figure 2).
+/* Metrics from the workers' logs: shares of time, overlap, timeline. wait_share is the share of waiting in the time
+ * of the workers that wait. transfer_share is the share of sending in the time of the workers that send (WIC, figure
+ * 2).
  *
  * Overlap (WIC, figure 14) is the share of the waiting that other work on the same device hides. Let W be the time in
- * which at least one worker of the device waits, T the time from the first begin to the last end of its workers, and K
- * its cores. Outside of W there is only work. Work is the CPU time of the kernels without that of their waits. At least
- * work - K * (T - W) of it is within W, and hides the waiting up to one core's worth:
- *     overlap = sum over devices of min(W, work - K * (T - W)) / sum of W,    no term below 0
+ * which at least one worker of the device waits. Let T be the time from the first start to the last end of its
+ * workers. Let K be the number of its cores. Work is the CPU time of the kernels without that of their waits. Outside
+ * of W, workers do at most K * (T - W) of the work. So at least work - K * (T - W) is within W, and hides the waiting
+ * up to one core's worth:
+ *     overlap = sum over devices of min(W, work - K * (T - W)) / sum of W,    each term at least 0
  *
- * The polls of a waiter are not work, and take CPU time from it. Warps of a GPU have no CPU time, so with a GPU neither
- * work nor overlap is reported. */
+ * The polls of a waiter are not work, but take CPU time from it. Warps of a GPU have no CPU time, so with a GPU
+ * neither work nor overlap is reported. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -61,10 +63,10 @@ static void write_timeline(struct ex *x, const struct loom_view *view)
 		LOOM_LOG(x->host, LOOM_LOG_WARN, x->app->name, "the timeline could not be written");
 }
 
-/* The sums over a device's workers. */
+/* Sums over the workers of a device. */
 struct total {
 	uint64_t waits, lost, wait_ns, send_ns, work_ns, begin_ns, end_ns;
-	uint64_t consumers_ns, producers_ns; /* the lives of the workers that wait, and of those that send */
+	uint64_t consumers_ns, producers_ns; /* time of the workers that wait, and of those that send */
 };
 
 static struct total add_up(const struct loom_device_shape *shape, const struct loom_view *view)
@@ -87,7 +89,8 @@ static struct total add_up(const struct loom_device_shape *shape, const struct l
 	return t;
 }
 
-/* Adds the time in which a worker of the device waits, and the least of it that is hidden. Returns 0 or LOOM_ENOMEM. */
+/* Adds to *waiting the time in which at least one worker of the device waits. Adds to *overlapped the part of this
+ * time that work hides at least. Returns 0 or LOOM_ENOMEM. */
 static int device_overlap(const struct loom_device_shape *shape, const struct loom_view *view,
 			  const struct total *t, double cores, double *waiting, double *overlapped)
 {
@@ -117,7 +120,7 @@ void ex_metrics(struct ex *x, const struct loom_view *view)
 		const struct loom_device_shape *shape = &x->layout->device[d];
 		struct total t = add_up(shape, view);
 		gpu |= shape->kind == LOOM_ON_GPU;
-		double cores = online / x->layout->devices; /* each device has an equal share */
+		double cores = online / x->layout->devices; /* the devices share the host's cores equally */
 		cores = cores < 1 ? 1 : cores > shape->workers ? shape->workers : cores;
 		sum.lost += t.lost;
 		sum.wait_ns += t.wait_ns;
@@ -138,7 +141,7 @@ void ex_metrics(struct ex *x, const struct loom_view *view)
 	write_timeline(x, view);
 	if (x->o->times)
 		ex_times(x, view);
-	/* Waits that were not logged would make the overlap wrong. */
+	/* If some waits are not in the log, the overlap would be wrong. */
 	if (!rc && !gpu && !sum.lost && waiting > 0)
 		x->host->metric(x->host, x->report, "overlap", "share", LOOM_BETTER_MORE, overlapped / waiting);
 }

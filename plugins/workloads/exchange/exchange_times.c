@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics that compare when consumers begin to wait (WIC's Tc) with when their items are ready (Tp), with times = yes.
+/* Metrics with times = yes. They compare the moments at which consumers begin to wait (WIC's Tc) with the moments at
+ * which their items are ready (Tp).
  *
- * tp_after_tc (WIC, figure 4) is the mean of (Tp - Tc) / T over the waits. T is the time from the end of the worker's
- * wait before, or its begin, to the end of this wait. An item that was ready before that counts as ready at its begin,
- * so all values are between -1 and 1. unready_share (figure 5) is the share of the waiting before Tp; the rest is the
- * resumption and the copy.
+ * tp_after_tc (WIC, figure 4) is the mean of (Tp - Tc) / T over the waits. T begins at the end of the worker's
+ * previous wait, or at the worker's start, and ends with this wait. An item that was ready before T counts as ready
+ * at the start of T, so all values are between -1 and 1. unready_share (figure 5) is the share of the waiting before
+ * Tp. The rest of the waiting is resumption and copy.
  *
- * before_tc and independent_left (figures 6, 7 and 13) are taken at one moment of each wait whose item was not ready
- * at Tc. before_tc: of the workers that wait on that device, those whose wait of the same number has not begun.
- * independent_left: of its workers that never wait, those that have not ended. Both are means over these waits. */
+ * before_tc and independent_left (figures 6, 7 and 13) are taken at one moment (option `progress`) of each wait whose
+ * item was not ready at Tc. before_tc is a share of the device's workers that wait: those whose wait of the same
+ * number has not begun. independent_left is a share of the device's workers that never wait: those that have not
+ * ended. Both metrics are means over these waits. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -41,10 +43,10 @@ static void add_lags(const struct ex_log *log, struct lags *t)
 	}
 }
 
-/* Sums over the waits, and how many these are. */
+/* Sums over waits, and the number of these waits. */
 struct moments {
 	double before_tc, independent_left;
-	uint64_t waits, beside; /* beside: on devices with independent workers */
+	uint64_t waits, beside; /* number of waits; number of those on devices with independent workers */
 };
 
 static int ascending(const void *a, const void *b)
@@ -53,7 +55,7 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The share of the n sorted times after `at`. */
+/* Returns the share of the n sorted times that are after `at`. */
 static double share_after(const uint64_t *time, uint64_t n, uint64_t at)
 {
 	uint64_t low = 0, high = n;
@@ -67,7 +69,8 @@ static double share_after(const uint64_t *time, uint64_t n, uint64_t at)
 	return (double)(n - low) / (double)n;
 }
 
-/* The waits number `round` of a device's workers; 0: there is none. `room` has a word for each worker. */
+/* Adds wait number `round` of each worker of a device. Returns the number of workers with such a wait. `ends` are the
+ * ends of the device's independent workers, sorted. `room` has a word for each worker. */
 static uint64_t add_round(const struct ex *x, const struct loom_device_shape *shape, const struct loom_view *view,
 			  uint64_t round, const uint64_t *ends, uint64_t independent, uint64_t *room, struct moments *m)
 {

@@ -12,13 +12,13 @@ static const struct loom_opt rows[] = {
 };
 
 struct fe {
-	struct solver solver; /* first member */
+	struct solver solver; /* first, because check() casts the state to it */
 	struct ex_message *message;
 	uint32_t messages, *out, *in;
 };
 
-/* Lists the rows to which the elements of a worker contribute and which belong to another worker: the layer of nodes
- * after its own. Returns how many; `list` may be NULL. */
+/* Lists messages for the rows to which the elements of a worker contribute and which belong to another worker. These
+ * are the layer of nodes after the worker's own nodes. Returns the number of messages. `list` may be NULL. */
 static uint32_t cut(const struct solver *s, struct ex_message *list)
 {
 	uint32_t n = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* C_FE: Poisson's equation by finite elements on distorted hexahedra. A worker has the rows of its nodes, and the
- * elements whose lowest corner is one of them. Assembly: a worker sends the contributions of its elements to rows of
- * later workers, piece by piece. The worker then computes its own rows, and adds the contributions from earlier
- * workers. Conjugate gradients solve the system. Device code. */
+/* C_FE: Poisson's equation by finite elements on distorted hexahedra. A worker has the matrix rows of its nodes, and
+ * the elements whose lowest corner is one of these nodes. In the assembly a worker first sends the contributions of
+ * its elements to rows of later workers, piece by piece. Then it computes its own rows, and adds the contributions
+ * from earlier workers. Conjugate gradients solve the system. Device code. */
 #ifndef FE_DEV_H
 #define FE_DEV_H
 
@@ -10,16 +10,17 @@
 #include "solver.dev.h"
 #endif
 
-enum { FE_EDGE = 8, FE_SEED };                     /* parameters after those of the solver */
-enum { FE_MESSAGES = CG_FREE, FE_OUT, FE_IN };      /* arrays: lists like the solver's */
-enum { FE_LOAD = 27, FE_ROW, FE_ROWS_MOST = 32 };   /* a row in a message: 27 entries, load; limit on its rows */
+enum { FE_EDGE = 8, FE_SEED };                     /* parameters, after those of the solver */
+enum { FE_MESSAGES = CG_FREE, FE_OUT, FE_IN };      /* after the solver's arrays; FE_OUT, FE_IN: like CG_OUT, CG_IN */
+enum { FE_LOAD = 27, FE_ROW, FE_ROWS_MOST = 32 };   /* a row in a message: 27 entries, load; most rows of a message */
 
 LOOM_FN uint64_t fe_number(uint64_t edge, const uint64_t at[3])
 {
 	return (at[2] * edge + at[1]) * edge + at[0];
 }
 
-/* Computes corner `a` of 0..7: bit 0 is its x, bit 1 its y, bit 2 its z. Nodes are displaced from the grid. */
+/* Computes the position x of the node at point `at` of the grid. Inner nodes are displaced from the grid. Corners of
+ * an element have numbers 0 to 7: bit 0 is the corner's x, bit 1 its y, bit 2 its z. */
 LOOM_FN void fe_node(uint64_t seed, uint64_t edge, const uint64_t at[3], double x[3])
 {
 	uint64_t v = seed ^ fe_number(edge, at) * 0x9e3779b97f4a7c15ull;
@@ -46,7 +47,8 @@ LOOM_FN double fe_inverse(double inverse[3][3], double m[3][3])
 	return det;
 }
 
-/* Computes row `a` of the element's 8 x 8 stiffness matrix, and its load, by 2 x 2 x 2 Gauss points. */
+/* Computes row `a` of an element's 8 x 8 stiffness matrix, and the load of corner `a`. The element has corners x. The
+ * integrals use 2 x 2 x 2 Gauss points. */
 LOOM_FN void fe_element(double k[8], double *load, double x[8][3], uint32_t a)
 {
 	for (uint32_t b = 0; b < 8; b++)
@@ -87,8 +89,8 @@ LOOM_FN int fe_on_border(uint64_t edge, const uint64_t at[3])
 	       at[2] == edge - 1;
 }
 
-/* Computes the contribution of the elements with their lowest corner in [from, to) to the row of a node: to its entries
- * and its load. Nodes on the border have the value 0. */
+/* Computes what the elements with their lowest corner in [from, to) contribute to the row of a node: to its entries
+ * and to its load. Nodes on the border have the value 0. */
 LOOM_FN void fe_row(uint64_t seed, uint64_t edge, uint64_t from, uint64_t to, uint64_t node,
 		    const uint32_t *column, uint32_t entries, double *value, double *load)
 {
@@ -97,7 +99,7 @@ LOOM_FN void fe_row(uint64_t seed, uint64_t edge, uint64_t from, uint64_t to, ui
 	*load = 0;
 	for (uint32_t e = 0; e < entries; e++)
 		value[e] = border && column[e] == node && node >= from && node < to ? 1 : 0;
-	for (uint32_t a = 0; a < 8 && !border; a++) { /* the node is corner a of the element */
+	for (uint32_t a = 0; a < 8 && !border; a++) { /* the node is corner `a` of this element */
 		double x[8][3], k[8], part;
 		uint64_t corner[8][3];
 		for (uint32_t c = 0; c < 8; c++)
@@ -113,7 +115,7 @@ LOOM_FN void fe_row(uint64_t seed, uint64_t edge, uint64_t from, uint64_t to, ui
 		for (uint32_t c = 0; c < 8; c++) {
 			uint64_t other = fe_number(edge, corner[c]);
 			if (fe_on_border(edge, corner[c]))
-				continue; /* it would be multiplied by 0 */
+				continue; /* this corner's value is 0 */
 			for (uint32_t e = 0; e < entries; e++)
 				if (column[e] == other)
 					value[e] += k[c];
@@ -121,7 +123,8 @@ LOOM_FN void fe_row(uint64_t seed, uint64_t edge, uint64_t from, uint64_t to, ui
 	}
 }
 
-/* Sends the contributions of the worker's elements to rows of other workers, computed in place. */
+/* Sends the contributions of the worker's elements to rows of other workers. Computes them in the memory of the
+ * channel. */
 LOOM_FN int fe_send(struct loom_ctx *c, const struct cg_part *w)
 {
 	const struct ex_head *h = ex_head(c);
@@ -147,7 +150,7 @@ LOOM_FN int fe_send(struct loom_ctx *c, const struct cg_part *w)
 	return 0;
 }
 
-/* Adds the contributions of other workers' elements. The order is fixed, so the result is reproducible to the bit. */
+/* Adds the contributions from other workers' elements, in a fixed order. So the result is reproducible to the bit. */
 LOOM_FN int fe_receive(struct loom_ctx *c)
 {
 	const struct ex_message *m = (const struct ex_message *)ex_at(c, FE_MESSAGES);
@@ -167,7 +170,7 @@ LOOM_FN int fe_receive(struct loom_ctx *c)
 				value[e] += from[e - row[r]];
 			b[r] += from[FE_LOAD];
 		}
-		/* also a barrier of the lanes: the next message may be for the same rows */
+		/* Also a barrier of the lanes, because the next message may be for the same rows. */
 		ex_release_message(c, one, 0);
 	}
 	return 0;

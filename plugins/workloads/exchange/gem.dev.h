@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* G_GEM: C = A B in panels of 16; multiple, streaming. Each worker has rows of A and of C. The workers of all devices
- * make panels of B in turn, one ahead of its use, and stream them to every device. A worker with its piece of A ready
- * (C1) waits for the panel and adds the product to its rows of C (C2). Device code. */
+/* G_GEM: the product C = A B in panels of 16 (model: multiple, access: streaming). Each worker has rows of A and of
+ * C. The workers of all devices make panels of B in turn, one panel ahead of its use. They stream each panel to every
+ * device: channel d carries panels to device d, where all workers read them. A worker makes its piece of A (C1),
+ * waits for the panel, and adds the product to its rows of C (C2). Device code. */
 #ifndef GEM_DEV_H
 #define GEM_DEV_H
 
@@ -9,11 +10,10 @@
 #include "exchange.dev.h"
 #endif
 
-enum { GEM_C = 0, GEM_A, GEM_B }; /* GEM_A: the pieces of A; GEM_B: for each worker, the panel that it makes */
+enum { GEM_C = 0, GEM_A, GEM_B }; /* GEM_A: pieces of A; GEM_B: the panel that each worker makes */
 enum { GEM_N = 0, GEM_SEED };
 enum { GEM_K = 16, GEM_SLOTS = 4 };
 
-/* Channel d carries panels of B to device d, where all workers read them. */
 LOOM_FN double gem_element(uint64_t seed, int which, uint64_t i, uint64_t j)
 {
 	uint64_t x = seed + (uint64_t)which * 0x9e3779b97f4a7c15ull + i * 0xbf58476d1ce4e5b9ull + j;
@@ -57,9 +57,9 @@ LOOM_FN int gem_consume(struct loom_ctx *c, uint32_t panel, uint64_t from, uint6
 	int rc = ex_recv(c, c->device, panel, &b);
 	if (rc)
 		return rc;
-	loom_barrier_lanes(c); /* the piece of A is complete */
+	loom_barrier_lanes(c); /* all lanes have made the piece of A */
 	gem_multiply(c, to, a, (const double *)b, rows, n, kn);
-	ex_release(c, c->device, panel); /* also a barrier of the lanes: the piece may be overwritten */
+	ex_release(c, c->device, panel); /* also a barrier of the lanes, after which the piece may be overwritten */
 	return 0;
 }
 

@@ -12,12 +12,12 @@ static const struct loom_opt rows[] = {
 };
 
 struct h3d {
-	double *want; /* the expected torus */
+	double *want; /* expected cells of the whole torus */
 	uint32_t grid[3];
 	uint64_t n;
 };
 
-/* Divides the number of workers into three factors, as equal as possible. */
+/* Divides the number of workers into three factors that are as equal as possible. */
 static void factor(uint32_t workers, uint32_t grid[3])
 {
 	grid[0] = grid[1] = 1;
@@ -52,7 +52,7 @@ static double start(uint64_t seed, uint64_t i)
 	return (double)(ex_random(&state) >> 44);
 }
 
-/* Computes the whole torus by coordinates, without messages and ghost cells. */
+/* Computes the whole torus in coordinates of the torus, without messages and ghost cells. */
 static int reference(struct ex *o, struct h3d *s, uint32_t iterations, uint64_t seed)
 {
 	uint64_t n = s->n, X = s->grid[0] * n, Y = s->grid[1] * n, Z = s->grid[2] * n, all = X * Y * Z;
@@ -80,7 +80,7 @@ static int reference(struct ex *o, struct h3d *s, uint32_t iterations, uint64_t 
 	return 0;
 }
 
-/* Returns the index in the torus of cell (i, j, k), from 0, of a worker's cube. */
+/* Returns the index in the torus of cell (i, j, k) of a worker's cube. i, j and k count from 0. */
 static uint64_t global(const struct h3d *s, uint32_t worker, uint64_t i, uint64_t j, uint64_t k)
 {
 	uint64_t n = s->n, px = worker % s->grid[0], py = worker / s->grid[0] % s->grid[1];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* C_H3D: a cube of cells per worker, on a torus; multiple, adjacent. In each cycle a worker sends to its 26 neighbours
- * the cells next to them (6 faces, 12 edges, 8 corners). It computes its inner cells, and then its shell with the
- * received cells. Device code. */
+/* C_H3D: a cube of cells per worker, on a torus (model: multiple, access: adjacent). In each cycle a worker sends to
+ * its 26 neighbours the cells next to them (6 faces, 12 edges, 8 corners). It computes its inner cells, and then its
+ * shell with the received cells. Device code. */
 #ifndef H3D_DEV_H
 #define H3D_DEV_H
 
@@ -13,7 +13,8 @@ enum { H3D_CELLS = 0, H3D_NEXT, H3D_MESSAGES, H3D_PACKED, H3D_NEIGHBOUR };
 enum { H3D_N = 0 };
 enum { H3D_SIDES = 26 };
 
-/* Directions 0..26 without the middle: -1, 0, 1 in x, y, z. Sides s and 25 - s are opposite. */
+/* Computes the direction of a side: -1, 0 or 1 in x, y and z. The middle (0, 0, 0) is not a side. Sides s and 25 - s
+ * are opposite. */
 LOOM_FN void h3d_direction(uint32_t side, int32_t d[3])
 {
 	uint32_t i = side < 13 ? side : side + 1;
@@ -27,7 +28,8 @@ LOOM_FN uint64_t h3d_cell(uint64_t n, uint64_t i, uint64_t j, uint64_t k)
 	return (k * (n + 2) + j) * (n + 2) + i;
 }
 
-/* Computes the box of cells on a side: the worker's own (ghost = 0), or the copy of the neighbour's. */
+/* Computes the box of cells on a side: the worker's own cells if `ghost` is 0, the copies of the neighbour's cells if
+ * it is 1. Returns the number of cells. */
 LOOM_FN uint64_t h3d_box(uint32_t side, uint64_t n, int ghost, uint64_t from[3], uint64_t size[3])
 {
 	int32_t d[3];
@@ -64,7 +66,7 @@ LOOM_FN double h3d_average(const double *cells, uint64_t n, uint64_t i, uint64_t
 	return sum / 27;
 }
 
-/* shell = 0: computes the cells that need no neighbour; 1: the others. */
+/* shell = 0: computes the cells that need no neighbour. shell = 1: computes the other cells. */
 LOOM_FN void h3d_step(const struct loom_ctx *c, double *next, const double *now, uint64_t n, int shell)
 {
 	EX_EACH(c, k, 1, n + 1)
@@ -97,7 +99,7 @@ LOOM_FN void workload_h3d_kernel(struct loom_ctx *c)
 		ex_work(c, h->work_c);
 		h3d_step(c, next, now, n, 0);
 		for (uint32_t s = 0; s < H3D_SIDES && !rc; s++) {
-			/* The message that the neighbour on this side sent to its opposite side. */
+			/* The neighbour on side s sent this message to its own side 25 - s, which faces this worker. */
 			const struct ex_message *m = &all[H3D_SIDES * neighbour[s] + 25 - s];
 			const void *data;
 			rc = ex_recv_message(c, m, t, &data);

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* G_KMN: k-means; unidirectional, streaming. Device 0 assigns blocks of points to centroids and streams the
- * memberships. Meanwhile a consumer assigns a block of its own (C1), and sums the points of each centroid block by
- * block (C2). One consumer computes the new centroids, which are sent to all once per iteration. Integers only, so the
- * order of sums does not matter. Device code. */
+/* G_KMN: k-means (model: unidirectional, access: streaming). Device 0 assigns blocks of points to centroids and
+ * streams the memberships. Meanwhile a consumer assigns a block of its own (C1). Then it sums the points of each
+ * centroid, block by block (C2). One consumer computes the new centroids, which are sent to all workers once per
+ * iteration. All numbers are integers, so the order of sums does not matter. Device code.
+ *
+ * Channel d - 1 carries memberships to device d. The next channel carries sums to the first consumer. Then one
+ * channel per device carries centroids. The blocks are those of device 0, two for each consumer, and then one block
+ * of each consumer. */
 #ifndef KMN_DEV_H
 #define KMN_DEV_H
 
@@ -22,8 +26,6 @@ struct kmn_sums {
 	int64_t count[KMN_K];
 };
 
-/* Channels: d - 1 carries memberships to device d; the next one sums to the first consumer; then one for each device
- * carries centroids. Blocks: those of device 0, two for each consumer; then one of each consumer. */
 LOOM_FN uint32_t kmn_nearest(const struct kmn_point *centroid, const struct kmn_point *p)
 {
 	uint32_t best = 0;
@@ -58,7 +60,7 @@ LOOM_FN void kmn_add(struct kmn_sums *to, const struct kmn_sums *from)
 	}
 }
 
-/* All lanes: compute the memberships of a block. */
+/* Called by all lanes. Computes the memberships of a block. */
 LOOM_FN void kmn_assign(const struct loom_ctx *c, uint64_t b, const void *centroids, uint8_t *members)
 {
 	uint64_t block = ex_head(c)->param[KMN_BLOCK];
@@ -67,7 +69,7 @@ LOOM_FN void kmn_assign(const struct loom_ctx *c, uint64_t b, const void *centro
 		members[i] = (uint8_t)kmn_nearest((const struct kmn_point *)centroids, &points[i]);
 }
 
-/* Called by lane 0. Adds the points of a block. */
+/* Called by lane 0. Adds the points of a block to the sums. */
 LOOM_FN void kmn_count(const struct loom_ctx *c, uint64_t b, const uint8_t *members, struct kmn_sums *sums)
 {
 	uint64_t block = ex_head(c)->param[KMN_BLOCK];
@@ -87,14 +89,15 @@ LOOM_FN int kmn_spread(struct loom_ctx *c, uint32_t t)
 	return rc;
 }
 
-/* Block b goes to consumer b % consumers. Returns that consumer's channel, and the block's tag in iteration t. */
+/* Returns the channel of the consumer that gets block b, which is b % consumers. *tag gets the block's tag in
+ * iteration t. */
 LOOM_FN uint32_t kmn_route(const struct loom_ctx *c, uint32_t t, uint32_t b, uint32_t *tag)
 {
 	const uint64_t *param = ex_head(c)->param;
 	uint32_t consumer = b % (uint32_t)param[KMN_CONSUMERS], d = 0;
 	while (consumer >= (uint32_t)param[8 + d])
 		consumer -= (uint32_t)param[8 + d++];
-	*tag = t * (uint32_t)param[KMN_BLOCKS] + b; /* one slot per block, for all consumers */
+	*tag = t * (uint32_t)param[KMN_BLOCKS] + b; /* each block has a slot of its own */
 	return d;
 }
 
@@ -119,7 +122,7 @@ LOOM_FN void kmn_produce(struct loom_ctx *c, uint32_t producers)
 	}
 }
 
-/* For the first consumer: gathers all sums, publishes the next centroids. */
+/* Called by the first consumer. Gathers all sums, and publishes the next centroids. */
 LOOM_FN int kmn_update(struct loom_ctx *c, uint32_t t)
 {
 	const struct ex_head *h = ex_head(c);
@@ -160,7 +163,7 @@ LOOM_FN void kmn_consume(struct loom_ctx *c, uint32_t me)
 		if (ex_recv(c, centroids_at, t, &data))
 			return;
 		kmn_assign(c, blocks + me, data, room);
-		ex_release(c, centroids_at, t); /* also a barrier of the lanes */
+		ex_release(c, centroids_at, t); /* also a barrier of the lanes, which completes `room` */
 		if (c->lane == 0)
 			*sums = none;
 		kmn_count(c, blocks + me, room, sums);

@@ -54,7 +54,7 @@ static void make_index(struct pattern *s, const struct ex_opts *o, uint64_t seed
 			s->index[i] = i;
 			break;
 		case ADJACENT:
-			s->index[i] = 8 * i + 7; /* the last column of rows of 8 */
+			s->index[i] = 8 * i + 7; /* the last column of a grid with rows of 8 */
 			break;
 		case SCATTER_GATHER: /* inside-out shuffle */
 			s->index[i] = s->index[other];

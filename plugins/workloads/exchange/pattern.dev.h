@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Communication without an application: every model of communication with every pattern of access (WIC, section 3.1),
- * and no computation but the requested work. Each value encodes its message, iteration and position, and the receiver
- * checks all values. Device code. */
+/* Communication without an application: every model of communication with every pattern of access (WIC, section 3.1).
+ * The only computation is the work that options request. Each value encodes its message, iteration and position, and
+ * the receiver checks all values. Device code. */
 #ifndef PATTERN_DEV_H
 #define PATTERN_DEV_H
 
@@ -15,10 +15,11 @@ enum { PATTERN_MODEL = 0, PATTERN_WORDS, PATTERN_N0, PATTERN_N1, PATTERN_PERCENT
 enum { PATTERN_UNIDIRECTIONAL = 0, PATTERN_ALTERNATING, PATTERN_MULTIPLE, PATTERN_PROBABILISTIC };
 #define PATTERN_NONE 0xffffffffu
 
-/* The pair of a worker, and which end of it the worker is; the channels to the other end and to this worker. */
+/* `pair` is the index of a worker's pair, or PATTERN_NONE. `end` is 0 or 1, the worker's end of the pair. `to` and
+ * `from` are the channels to the other end and to this worker. */
 struct pattern_role {
 	uint32_t pair, end, to, from;
-	uint32_t place, places; /* position among the pairs of these two devices, and their number */
+	uint32_t place, places; /* index of the pair among those of the same two devices; their number */
 };
 struct pattern_count {
 	uint64_t messages, wrong;
@@ -32,7 +33,8 @@ LOOM_FN uint64_t pattern_hash(uint64_t a, uint64_t b, uint64_t c)
 	return x ^ x >> 31;
 }
 
-/* Returns how many messages end `end` of a pair sends in an iteration: a hash, so that both ends compute the same. */
+/* Returns how many messages end `end` of a pair sends in iteration t. The random choice is a hash, so that both ends
+ * get the same number. */
 LOOM_FN uint32_t pattern_messages(const uint64_t *param, uint64_t pair, uint32_t end, uint32_t t)
 {
 	uint32_t n = (uint32_t)param[end ? PATTERN_N1 : PATTERN_N0], sent = 0;
@@ -52,7 +54,7 @@ LOOM_FN uint64_t pattern_value(uint64_t pair, uint32_t end, uint32_t number, uin
 	return pattern_hash(pair * 2 + end + 1, number, place);
 }
 
-/* Stores this message's values where the pattern gathers them, gathers and sends them. */
+/* Stores the values of a message where the pattern of access gathers them. Then gathers and sends them. */
 LOOM_FN int pattern_send(struct loom_ctx *c, const struct pattern_role *r, uint32_t number, uint32_t tag)
 {
 	const struct ex_head *h = ex_head(c);
@@ -75,7 +77,8 @@ LOOM_FN int pattern_receive(struct loom_ctx *c, const struct pattern_role *r, ui
 	const uint32_t *index = (const uint32_t *)ex_at(c, PATTERN_INDEX);
 	struct pattern_count *count = (struct pattern_count *)ex_at(c, PATTERN_COUNTS) + c->worker;
 	const void *data;
-	/* Consumers arrive at different times: WIC's Tc, spread over 25 to 175 per cent. */
+	/* Consumers begin to wait at different times (WIC's Tc): each works for 25 to 175 per cent of the option
+	 * `tc`. */
 	ex_work(c, (uint32_t)(h->work_c * (25 + pattern_hash(r->pair, number, 7) % 151) / 100));
 	int rc = ex_recv(c, r->from, tag, &data);
 	uint64_t wrong = 0;
@@ -91,7 +94,7 @@ LOOM_FN int pattern_receive(struct loom_ctx *c, const struct pattern_role *r, ui
 	return 0;
 }
 
-/* In pieces, so that it ends with the run. */
+/* Works in pieces, so that it can end when the run is stopped. */
 LOOM_FN void pattern_independent(struct loom_ctx *c, uint32_t rounds)
 {
 	enum { PIECE = 16 };
@@ -116,7 +119,7 @@ LOOM_FN void workload_pattern_kernel(struct loom_ctx *c)
 		for (uint32_t end = 0; end < 2 && !rc; end++) {
 			uint32_t n = pattern_messages(h->param, role.pair, end, t);
 			for (uint32_t i = 0; i < n && !rc; i++) {
-				/* Each pair has a slot on each channel. */
+				/* Each pair has a slot of its own on each channel. */
 				if (end == role.end) {
 					rc = pattern_send(c, &role, sent, sent * role.places + role.place) != 0;
 					sent++;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waiters beside a computation. The first worker of the first device publishes items to the waiters of the second
- * device, one after the other. It measures the time from a publication until the resumed consumer has acknowledged the
- * item. Other workers of the second device compute. Each group, such as the warps of a GPU's block, has waiting and
- * computing workers. Device code. */
+/* Waiters next to a computation. The first worker of the first device publishes items to the waiters of the second
+ * device, one after the other. It measures the time from a publication until the resumed consumer has acknowledged
+ * the item. Other workers of the second device compute. Each group of its workers, such as the warps of a GPU's
+ * block, has waiting and computing workers. Device code. */
 #ifndef RESUME_DEV_H
 #define RESUME_DEV_H
 
@@ -13,23 +13,24 @@
 enum { RESUME_ROLES = 0, RESUME_RECEIVED, RESUME_NS, RESUME_RESULTS };
 enum { RESUME_WORDS = 0, RESUME_WAITERS, RESUME_ROUNDS, RESUME_ONE };
 enum { RESUME_IDLE = 0, RESUME_SENDS, RESUME_WAITS, RESUME_COMPUTES };
-/* Four warps of two chains each saturate a scheduler of an H200, and each stalls from time to time. Warps of four
- * chains never stall, and keep other warps from issuing for up to 10 us at a time. */
+/* Number of chains of a computing worker, and their steps. On an H200, four warps with two chains each saturate a
+ * scheduler, but each warp stalls from time to time. Warps with four chains never stall, and keep other warps from
+ * issuing for up to 10 us at a time. */
 enum { RESUME_CHAINS = 2, RESUME_STEPS = 4000 };
-/* A random pause of up to this length before an item keeps items and polls from synchronising. */
+/* Longest random pause before an item. The pause keeps items and polls from synchronising. */
 enum { RESUME_JITTER_NS = 4096 };
 
 struct resume_role {
-	uint32_t what, number; /* number: the waiter's number */
+	uint32_t what, number; /* `number`: index of a waiter */
 };
-/* A consumer's count of items, which only the consumer writes and its producer reads. The last one, behind those of all
- * waiters, is set when a worker has finished computing. */
+/* Number of items that a consumer has received. The consumer writes it and its producer reads it. Behind the elements
+ * of all waiters there is one more, which is 1 when a worker has finished computing. */
 struct resume_received {
 	uint64_t items, pad[7];
 };
 struct resume_result {
 	uint64_t begin_ns, end_ns, wrong;
-	uint64_t beside; /* items that were sent while all workers computed */
+	uint64_t beside; /* index of the last item sent while all workers still computed */
 	double sum;
 };
 
@@ -63,7 +64,7 @@ LOOM_FN int resume_send(struct loom_ctx *c, uint32_t tag, uint64_t words, uint32
 	}
 	rc = ex_send(c, 0, tag, NULL, 8 * words);
 	if (c->lane == 0 && !rc) {
-		/* Relaxed: no other data are read. */
+		/* Relaxed, because no other data are read after it. */
 		while (loom_load_relaxed_sys(&received->items) != tag / waiters + 1u && !loom_stopped(c))
 			loom_pause(c);
 		*ns = loom_clock_ns(c) - begin;
@@ -78,7 +79,7 @@ LOOM_FN int resume_wait(struct loom_ctx *c, uint32_t i, uint32_t number, uint64_
 	struct resume_received *received = (struct resume_received *)ex_at(c, RESUME_RECEIVED) + number;
 	uint32_t tag = i * waiters + number;
 	const void *data;
-	/* Not ex_recv(), which updates the log before it returns. */
+	/* ex_recv() would update the log before the acknowledgement below. */
 	int rc = LOOM_CALL(sync, wait, c, 0, tag, 0, &data);
 	if (rc)
 		return ex_fail(c, rc, tag);
@@ -90,7 +91,8 @@ LOOM_FN int resume_wait(struct loom_ctx *c, uint32_t i, uint32_t number, uint64_
 	return 0;
 }
 
-/* Chains of multiplications and additions, whose sums are exact. `one` is 1, which the compiler does not know. */
+/* Returns the sum of chains of multiplications and additions, which is exact. `one` is 1, but the compiler does not
+ * know it. */
 LOOM_FN double resume_compute(struct loom_ctx *c, uint64_t rounds, float one)
 {
 	double sum = 0;

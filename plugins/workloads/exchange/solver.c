@@ -16,7 +16,7 @@ static void make_rows(struct solver *s)
 	for (uint64_t i = 0; i < s->n; i++) {
 		uint64_t x = i % e, y = i / e % e, z = i / e / e;
 		s->row[i] = (uint32_t)at;
-		for (uint64_t d = 0; d < 27; d++) /* in ascending order of columns */
+		for (uint64_t d = 0; d < 27; d++) /* columns in ascending order */
 			if (in_grid(e, x, d % 3) && in_grid(e, y, d / 3 % 3) && in_grid(e, z, d / 9))
 				s->column[at++] = (uint32_t)(((z + d / 9 - 1) * e + y + d / 3 % 3 - 1) * e +
 							     x + d % 3 - 1);
@@ -33,7 +33,8 @@ static uint32_t owner(const struct solver *s, uint64_t row)
 	return w;
 }
 
-/* Marks the columns of other workers, per reader and column. Makes a message for each pair of workers with marks. */
+/* Finds the columns of other workers that each worker needs. Makes a message for each pair of workers with such
+ * columns. */
 static int make_messages(struct ex *x, struct solver *s)
 {
 	uint8_t *wanted = calloc(s->workers, s->n);
@@ -125,7 +126,7 @@ void solver_arrays(struct ex *x, const struct solver *s, int values)
 	ex_array(x, CG_X, 8 * s->n, EX_POISON);
 	ex_array(x, CG_R, 8 * s->n, EX_KEEP);
 	ex_array(x, CG_Q, 8 * s->n, EX_KEEP);
-	/* Entries that no message has brought are not numbers. */
+	/* Poison shows the use of an entry that no message has brought. */
 	ex_array(x, CG_P, 8 * s->n * s->workers, EX_POISON);
 	ex_copy(x, CG_FIRST, s->first, 8 * (s->workers + 1));
 	ex_copy(x, CG_MESSAGES, s->message, s->messages * sizeof(*s->message));

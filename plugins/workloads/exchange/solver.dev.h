@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conjugate gradients on rows that are distributed over the workers; alternating, random. In each iteration a worker
- * sends the entries of p that others need, and multiplies the rows that need no other worker's entries. Then it waits
- * for the others' entries, and multiplies the remaining rows; two sums over all workers follow. Device code of C_CG and
- * C_FE.
+/* Conjugate gradients on rows that are distributed over the workers (model: alternating, access: random). In each
+ * iteration a worker sends the entries of p that other workers need, and multiplies the rows that need only its own
+ * entries. Then it waits for entries from other workers, and multiplies the remaining rows. Two sums over all workers
+ * follow. Device code of C_CG and C_FE.
  *
- * Alternating: a worker first sends to workers of its own and of later devices. It sends to workers of earlier devices
- * after it has received their entries. */
+ * Alternating means that a worker first sends to workers of its own and of later devices. It sends to workers of
+ * earlier devices after it has received their entries. */
 #ifndef SOLVER_DEV_H
 #define SOLVER_DEV_H
 
@@ -15,12 +15,13 @@
 
 enum { CG_ROWS = 0, CG_COLUMNS, CG_VALUES, CG_B, CG_X, CG_R, CG_Q, CG_P, CG_FIRST, CG_MESSAGES, CG_INDEX,
        CG_OUT, CG_IN, CG_PACKED, CG_RESIDUAL, CG_FREE };
-enum { CG_N = 0, CG_MOST, CG_SUM }; /* number of rows */
+enum { CG_N = 0, CG_MOST, CG_SUM }; /* number of rows; entries of the largest message; channel of the sums */
 
-/* Messages from and to a worker: CG_OUT and CG_IN hold first[workers + 1], then the numbers of the messages. */
+/* A worker's part of the vectors. CG_OUT and CG_IN list the messages from and to each worker: first[workers + 1],
+ * then the indices of the messages. */
 struct cg_part {
-	uint64_t first, end; /* range of rows */
-	double *p;           /* a copy of p, in which this worker's and received entries are valid */
+	uint64_t first, end; /* range of rows, without `end` */
+	double *p;           /* the worker's copy of p; only its own and received entries are valid */
 };
 
 LOOM_FN double cg_row(const uint32_t *row, const uint32_t *column, const double *value, const double *p,
@@ -32,7 +33,7 @@ LOOM_FN double cg_row(const uint32_t *row, const uint32_t *column, const double 
 	return sum;
 }
 
-/* Columns are sorted, so a row needs no other worker if its first and last columns are the worker's. */
+/* Columns are sorted. So a row needs only this worker's entries if its first and its last column are the worker's. */
 LOOM_FN int cg_is_inner(const uint32_t *row, const uint32_t *column, const struct cg_part *w, uint64_t i)
 {
 	return column[row[i]] >= w->first && column[row[i + 1] - 1] < w->end;
@@ -49,7 +50,7 @@ LOOM_FN void cg_multiply(const struct loom_ctx *c, const struct cg_part *w, int 
 			q[i] = cg_row(row, column, value, w->p, i);
 }
 
-/* Sends the worker's messages that precede its receives, or (after) the others. */
+/* after = 0: sends the messages to workers of this and of later devices. after = 1: sends those to earlier devices. */
 LOOM_FN int cg_send(struct loom_ctx *c, const struct cg_part *w, uint32_t t, int after)
 {
 	const struct ex_head *h = ex_head(c);
@@ -62,7 +63,7 @@ LOOM_FN int cg_send(struct loom_ctx *c, const struct cg_part *w, uint32_t t, int
 		int earlier = one->to < c->first;
 		if (earlier != after)
 			continue;
-		loom_barrier_lanes(c); /* `packed` is free again, and p is complete */
+		loom_barrier_lanes(c); /* the previous message has left `packed`, and p is complete */
 		EX_EACH(c, i, 0, one->count)
 			packed[i] = w->p[index[one->first + i]];
 		int rc = ex_send_message(c, one, t, packed, 8 * one->count);
@@ -72,7 +73,7 @@ LOOM_FN int cg_send(struct loom_ctx *c, const struct cg_part *w, uint32_t t, int
 	return 0;
 }
 
-/* Receives from this and earlier devices, or (after) from later ones. */
+/* after = 0: receives from workers of this and of earlier devices. after = 1: receives from later devices. */
 LOOM_FN int cg_receive(struct loom_ctx *c, const struct cg_part *w, uint32_t t, int after)
 {
 	const struct ex_message *m = (const struct ex_message *)ex_at(c, CG_MESSAGES);
@@ -103,7 +104,7 @@ LOOM_FN double cg_dot(const double *a, const double *b, uint64_t from, uint64_t 
 	return sum;
 }
 
-/* The ratio of two sums. When the residual is 0, nothing changes any more. */
+/* Returns the ratio of two sums. It is 0 if the residual has become 0, so that all vectors stay as they are. */
 LOOM_FN double cg_ratio(double a, double b)
 {
 	return b == 0 ? 0 : a / b;

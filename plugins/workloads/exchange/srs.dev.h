@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* C_SRS: an image pipeline; unidirectional, streaming. Device 0 makes tiles of 16-bit pixels (radiometric correction)
- * in place; the consumers filter them (5 x 5) and compute a histogram. Device code. */
+/* C_SRS: an image pipeline (model: unidirectional, access: streaming). Device 0 makes tiles of 16-bit pixels
+ * (radiometric correction) in the memory of a channel. Consumers on the other devices filter a tile (5 x 5) and
+ * compute its histogram. Device code. */
 #ifndef SRS_DEV_H
 #define SRS_DEV_H
 
@@ -11,8 +12,8 @@
 enum { SRS_HISTOGRAMS = 0 };
 enum { SRS_N = 0, SRS_SEED, SRS_CONSUMERS, SRS_FIRST };
 
-/* Returns the first consumer of channel i; behind the last channel, the number of consumers. Each parameter from
- * SRS_FIRST on holds two of these numbers. */
+/* Returns the index of channel i's first consumer. If i is the number of channels, returns the number of consumers.
+ * Each parameter from SRS_FIRST on holds two of these numbers. */
 LOOM_FN uint32_t srs_first(const struct ex_head *h, uint32_t i)
 {
 	return (uint32_t)(h->param[SRS_FIRST + i / 2] >> 32 * (i % 2));
@@ -20,7 +21,7 @@ LOOM_FN uint32_t srs_first(const struct ex_head *h, uint32_t i)
 
 enum { SRS_BINS = 256 };
 
-/* The sensor: a scene, with a gain and an offset that differ by column. */
+/* Returns a raw pixel of the sensor: a scene, with a gain and an offset that differ by column. */
 LOOM_FN uint32_t srs_raw(uint64_t seed, uint32_t tile, uint64_t i, uint64_t j)
 {
 	uint64_t x = seed + tile * 0x9e3779b97f4a7c15ull + (i / 4) * 0xbf58476d1ce4e5b9ull + j;
@@ -42,7 +43,8 @@ LOOM_FN void srs_make(const struct loom_ctx *c, uint16_t *tile, uint64_t seed, u
 			tile[i * n + j] = srs_correct(srs_raw(seed, number, i, j), j);
 }
 
-/* The filter's weights are 1 4 6 4 1 both ways. The border of two pixels is not in the histogram. */
+/* Returns a filtered pixel. The weights are 1 4 6 4 1 in both dimensions. A border of two pixels is not in the
+ * histogram. */
 LOOM_FN uint16_t srs_filter(const uint16_t *tile, uint64_t n, uint64_t i, uint64_t j)
 {
 	uint32_t sum = 0;
@@ -59,13 +61,13 @@ LOOM_FN void srs_consume(const struct loom_ctx *c, uint32_t *histogram, const ui
 	for (uint64_t i = 2; i + 2 < n; i++)
 		for (uint64_t j = 2; j + 2 < n; j++) {
 			uint32_t bin = srs_filter(tile, n, i, j) / (65536 / SRS_BINS / 4) % SRS_BINS;
-			if (bin % c->lanes == c->lane) /* a bin belongs to one lane */
+			if (bin % c->lanes == c->lane) /* only one lane writes a bin */
 				histogram[bin]++;
 		}
 }
 
-/* Producer k % P makes tile k, and consumer k % C reads it. Each consumer's device has a channel, on which the tag
- * counts the device's tiles. */
+/* Producer k % producers makes tile k, and consumer k % consumers reads it. Each device with consumers has a channel,
+ * whose tags number the tiles of this device. */
 LOOM_FN void workload_srs_kernel(struct loom_ctx *c)
 {
 	const struct ex_head *h = ex_head(c);

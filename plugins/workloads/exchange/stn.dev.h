@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* G_STN: a Jacobi stencil on strips of rows; multiple, adjacent. In each sweep a worker sends its first row up and its
- * last row down. It computes the rows that need no neighbour, and then the other two. Device code. */
+/* G_STN: a Jacobi stencil on strips of rows (model: multiple, access: adjacent). In each sweep a worker sends its
+ * first row to the worker above, and its last row to the worker below. It computes the rows that need no neighbour,
+ * and then the other two. Device code. */
 #ifndef STN_DEV_H
 #define STN_DEV_H
 
@@ -8,7 +9,7 @@
 #include "exchange.dev.h"
 #endif
 
-enum { STN_GRID = 0, STN_NEXT, STN_MESSAGES }; /* message 2w: from worker w up; 2w + 1: down */
+enum { STN_GRID = 0, STN_NEXT, STN_MESSAGES }; /* worker w sends message 2w up, 2w + 1 down */
 enum { STN_N = 0 };
 
 LOOM_FN void stn_row(const struct loom_ctx *c, double *to, const double *up, const double *row,
@@ -26,7 +27,7 @@ LOOM_FN void workload_stn_kernel(struct loom_ctx *c)
 	double *now = (double *)ex_at(c, STN_GRID), *next = (double *)ex_at(c, STN_NEXT);
 	const struct ex_message *all = (const struct ex_message *)ex_at(c, STN_MESSAGES);
 	const struct ex_message *up = &all[2 * c->worker], *down = up + 1;
-	const struct ex_message *from_up = up - 1, *from_down = up + 2; /* messages of the neighbours */
+	const struct ex_message *from_up = up - 1, *from_down = up + 2; /* messages from the neighbours */
 	int has_up = first > 0, has_down = end < n;
 	const void *above = NULL, *below = NULL;
 	ex_begin(c);

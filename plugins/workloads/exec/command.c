@@ -13,7 +13,7 @@
 struct words {
 	struct request *r;
 	size_t used;
-	int open;    /* 1: within a word */
+	int open;    /* 1: the current character is within a word */
 	int too_long;
 };
 
@@ -37,7 +37,8 @@ static void close_word(struct words *w)
 		w->too_long = 1;
 }
 
-/* Blanks separate words. '...' is literal; in "..." a backslash keeps its meaning before " and \\. */
+/* Splits the command into words, which blanks separate. Between single quotes every character is literal. Between
+ * double quotes a backslash quotes only a double quote or a backslash. */
 static const char *split(const char *s, struct words *w)
 {
 	for (; *s && !w->too_long; s++) {
@@ -63,7 +64,8 @@ static const char *split(const char *s, struct words *w)
 	return w->too_long ? "it is too long" : !w->r->args ? "it is empty" : NULL;
 }
 
-/* A name with a slash is a path, relative to the folder of the program. */
+/* Stores the program's path. A name with a slash is a path, relative to the folder in which the program runs. Other
+ * names are searched in PATH. */
 static int find_program(const struct instance *x, struct request *r, struct loom_error *err)
 {
 	const char *name = r->text;
@@ -124,7 +126,7 @@ int command_read(const struct instance *x, struct request *r, struct loom_error 
 	int code = command_split(x, r, err);
 	if (!code)
 		code = find_program(x, r, err);
-	/* By default the cores of this thread, which no device has bound. */
+	/* By default the program may use the cores of this thread, which no device has bound to a core. */
 	if (!code && !(cores && *cores) && sched_getaffinity(0, sizeof(r->cpus), (cpu_set_t *)(void *)r->cpus))
 		code = LOOM_FAIL(x->host, err, LOOM_EUNAVAIL, "exec: cannot read the affinity of this thread: %s",
 				 strerror(errno));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The metrics that a program prints: the last line of its output that starts with '{', which must be a JSON object, as
- * in
+/* Reads the metrics that a program prints. They are in the last line of its output that starts with '{'. This line
+ * must be a JSON object, as in
  *   {"tasks_per_s": 1.5e6, "wait": {"value": 12, "unit": "ns", "better": "less"}}
  *
- * Any fault in the line is an error: the wall time would replace a metric that is silently missing. */
+ * Any fault in the line is an error. Otherwise the wall time would silently replace a metric that is missing. */
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
@@ -21,12 +21,12 @@ void tail_text(char *out, size_t room, const char *bytes, size_t size, uint64_t 
 	out[kept] = 0;
 }
 
-/* The last line that starts with '{', after blanks. */
+/* The last line whose first character after blanks is '{'. */
 struct line {
-	char *text;	/* NULL: there is none */
-	size_t number;	/* from 1; 0: unknown, because the beginning was not kept */
-	int part;	/* 1: part of a JSON text of several lines */
-	int cut;	/* 1: the only kept line is truncated, and may be the JSON line */
+	char *text;	/* NULL: no line starts with '{' */
+	size_t number;	/* line number from 1; 0: unknown, because the beginning was not kept */
+	int part;	/* 1: the line is a part of a JSON text of several lines */
+	int cut;	/* 1: only a truncated line is kept, which may be the JSON line */
 };
 
 static int is_object(const char *text)
@@ -65,7 +65,7 @@ static struct line last_line(char *text, int whole)
 	return found;
 }
 
-/* "line 3 of its output" */
+/* Returns the name of the line for messages, such as "line 3 of its output". */
 static const char *place(const struct line *l, char text[48])
 {
 	if (l->number)
@@ -75,7 +75,7 @@ static const char *place(const struct line *l, char text[48])
 	return text;
 }
 
-/* Returns the object in that line, or NULL. NULL without an error: the program prints no metrics. */
+/* Returns the object in line `l`, or NULL. NULL without an error in *code means that the program prints no metrics. */
 static cJSON *read_line(const struct instance *x, const struct line *l, struct loom_error *err, int *code)
 {
 	const char *end = NULL, *why;
@@ -137,7 +137,8 @@ struct metric {
 	enum loom_better better;
 };
 
-/* Gets the next item of `metrics` at *at, and advances *at. Returns 1 if there is one, 0 at the end, or an error. */
+/* Reads the item of `metrics` at *at, and moves *at behind it. Returns 1 if there is an item, 0 at the end, or an
+ * error. */
 static int next_metric(const struct instance *x, const char **at, struct metric *p, struct loom_error *err)
 {
 	char text[128], *word = NULL, *unit = NULL;
@@ -164,7 +165,8 @@ static int next_metric(const struct instance *x, const char **at, struct metric 
 			 "bytes of name and unit", (int)n, *at - n);
 }
 
-/* Gets direction and unit of a metric: the program's, or those of `metrics`. They must agree. */
+/* Gets the direction and the unit of a metric from the program's output or from the option `metrics`. If both give
+ * them, they must agree. */
 static int meaning(const struct instance *x, const cJSON *item, struct metric *p, struct loom_error *err)
 {
 	const cJSON *better = cJSON_GetObjectItemCaseSensitive(item, "better");
@@ -197,7 +199,7 @@ static int meaning(const struct instance *x, const cJSON *item, struct metric *p
 		if (!*p->unit)
 			memcpy(p->unit, one.unit, sizeof(p->unit));
 	}
-	/* A metric with an expected value is part of the answer. */
+	/* A metric with an expected value, but without a direction, is part of the answer. */
 	for (; at && !p->better; at = strstr(at + 1, item->string))
 		if ((at == expect || strchr(" \t,", at[-1])) && at[length] == '=')
 			p->better = LOOM_BETTER_SAME;
@@ -228,7 +230,8 @@ static int check_metrics(const struct instance *x, const struct line *l, const c
 	return more;
 }
 
-/* Checks "matches=412 words=9": each must be printed with that value. Without `printed`, checks only the syntax. */
+/* Checks items such as "matches=412 words=9": the program must have printed each name with this value. If `printed`
+ * is 0, checks only the syntax. */
 static int expected(const struct instance *x, int printed, const cJSON *values, struct loom_error *err)
 {
 	char text[1024], *rest = NULL;
@@ -266,7 +269,7 @@ int output_check(const struct instance *x, struct loom_error *err)
 	return more ? more : expected(x, 0, NULL, err);
 }
 
-/* Adds all numbers to the report. Other values are ignored, except where a number is required. */
+/* Adds all numbers to the report. Ignores other values, except those that must be numbers. */
 static int add_own(const struct instance *x, const struct line *l, const cJSON *values, struct loom_report *report,
 		   struct loom_error *err)
 {
@@ -319,7 +322,7 @@ int output_add(const struct instance *x, const struct answer *a, struct loom_rep
 	if (!code)
 		code = add_own(x, &line, values, report, err);
 	host->free(host, text);
-	/* Added last, so that metrics of the program with the same name have precedence. */
+	/* These are added last, so that metrics of the program with the same names take precedence. */
 	if (!code) {
 		host->metric(host, report, "wall_seconds", "s", LOOM_BETTER_LESS,
 			     (double)a->wall_ns / 1e9);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs in worker 0: starts the program, stores the end of its output, waits, and kills its process group at the end. */
+/* Runs in worker 0. Starts the program, keeps the end of its output, waits for its end, and kills its process group. */
 #include <errno.h>
 #include <fcntl.h>
 #include <gpuloom/dev/dev.h>
@@ -12,7 +12,7 @@
 #include "exec.h"
 #include "lib/fd.h"
 
-/* The longest time between two polls of the stop flag. */
+/* Longest time between two polls of the stop flag, in milliseconds. */
 #define POLL_MS 10
 
 struct run {
@@ -52,7 +52,7 @@ static void shut(int *fd)
 	*fd = -1;
 }
 
-/* The program is killed when this worker dies. */
+/* Starts the program. If this worker's thread dies, the kernel kills the program. */
 static void start(struct run *run)
 {
 	const struct request *r = run->r;
@@ -73,7 +73,8 @@ static void start(struct run *run)
 		fail(run, "pidfd_open", errno);
 }
 
-/* Reads available bytes into a ring buffer. Closes the descriptor at the end of the stream. */
+/* Moves the available bytes into the ring buffer `keep` of `room` bytes. Closes the descriptor at the end of the
+ * stream. */
 static void take(int *fd, char *keep, size_t room, uint64_t *total)
 {
 	char bytes[4096];
@@ -91,7 +92,7 @@ static void take_all(struct run *run)
 	take(&run->err[0], run->a->err, sizeof(run->a->err), &run->a->err_total);
 }
 
-/* Waits until the program has ended, is late, or the run is stopped. */
+/* Waits until the program has ended, has exceeded its time limit, or the run is stopped. */
 static void watch(struct loom_ctx *c, struct run *run, uint64_t begin)
 {
 	uint64_t limit = run->r->timeout_ns;
@@ -113,8 +114,8 @@ static void watch(struct loom_ctx *c, struct run *run, uint64_t begin)
 static void end(struct run *run)
 {
 	struct rusage used;
-	/* Kills the processes that the program left behind. Its process id is still valid, because it is not reaped
-	 * yet. */
+	/* Kill the processes that the program left behind. The id of their process group is still valid, because the
+	 * program has not been reaped yet. */
 	child_signal_group(&run->child, SIGKILL);
 	run->a->status = child_wait(&run->child, &used);
 	take_all(run);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_exec: options, verification, descriptor. */
+/* workload_exec: options, verification, and the descriptor of the plug-in. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -20,8 +20,8 @@ struct late_posts {
 	/* Under virtual time an agent replaces the thread. */
 	const struct loom_clock *clock;
 	struct loom_agent *agent;
-	uint32_t next; /* post */
-	int paused;    /* before that post */
+	uint32_t next; /* index of the post that the agent makes next */
+	int paused;    /* 1: the agent has paused before that post */
 	struct loom_error err;
 	struct loom_trigger_post post[];
 };
@@ -36,7 +36,8 @@ int late_posts_add(void *poster, const struct loom_trigger_post *post, struct lo
 		return LOOM_FAIL(p->host, err, LOOM_EINVAL, "more posts than were announced");
 	one.size = sizeof(one);
 	p->post[p->posts++] = one;
-	/* A late failure reaches workers only as a code. So later rejections are rejected now, with a message. */
+	/* A post that fails late can give workers only a code. So check the post now, while its error can have a
+	 * message. */
 	return LOOM_HAS(p->trigger.ops, check) ? p->trigger.ops->check(p->trigger.self, &one, err) : 0;
 }
 
@@ -45,7 +46,7 @@ static int stopped(const struct late_posts *p)
 	return (int)__atomic_load_n(&p->stop, __ATOMIC_RELAXED);
 }
 
-/* Returns the pause before post i, 0 to 15, if the option `order` is random. */
+/* Returns the pause before post i if `order` is random: 0 to 15 yields of the thread, or steps of LATE_NS. */
 static uint64_t pause_before(uint32_t i)
 {
 	return (i * 0x9e3779b97f4a7c15ull) >> 60;
@@ -53,7 +54,7 @@ static uint64_t pause_before(uint32_t i)
 
 static void finish(struct late_posts *p)
 {
-	if (p->status && p->status != LOOM_EFULL) /* workers only report the code */
+	if (p->status && p->status != LOOM_EFULL) /* workers report only the code; LOOM_EFULL means a stop */
 		LOOM_LOG(p->host, LOOM_LOG_ERROR, "a late post", "%s", p->err.text);
 	for (uint32_t w = 0; w < p->workers && p->status; w++)
 		__atomic_store_n(&p->late[w].failed, (uint64_t)(int64_t)p->status, __ATOMIC_RELAXED);
@@ -65,14 +66,14 @@ static void *run(void *arg)
 	pthread_setname_np(pthread_self(), "loom-late-posts");
 	for (uint32_t i = 0; i < p->posts && !p->status && !stopped(p); i++) {
 		struct loom_net_late *t = &p->late[i % p->workers];
-		/* Relaxed: a hint when to post. The worker's data go with its fire. */
+		/* Relaxed, because the count only decides when to post. The fire itself orders the worker's data. */
 		while (p->order == NET_FIRE_FIRST && !stopped(p) &&
 		       __atomic_load_n(&t->fired, __ATOMIC_RELAXED) <= i / p->workers)
 			loom_cpu_yield();
 		uint64_t pause = p->order == NET_RANDOM ? pause_before(i) : 0;
 		while (pause-- > 0)
 			loom_cpu_yield();
-		/* If the table is full, operations that end free places. */
+		/* If the trigger's table is full, try again: each operation that ends frees a place. */
 		while (!stopped(p) && (p->status = loom_net_post(&p->trigger, &p->post[i], &p->err)) == LOOM_EFULL)
 			loom_cpu_yield();
 	}
@@ -82,20 +83,20 @@ static void *run(void *arg)
 
 /* ---- under virtual time ---------------------------------------------------------------------------------- */
 
-enum { LATE_NS = 200 /* from a fire to its post, or between two pauses */, LATE_FULL_NS = 1000 };
+enum { LATE_NS = 200 /* from a fire to its post; unit of a pause */, LATE_FULL_NS = 1000 };
 
 static uint64_t step(void *arg, uint64_t now_ns)
 {
 	struct late_posts *p = arg;
 	for (; p->next < p->posts && !p->status; p->next++, p->paused = 0) {
 		if (p->order == NET_FIRE_FIRST && p->late[p->next % p->workers].fired <= p->next / p->workers)
-			return LOOM_NEVER; /* the fire wakes it */
+			return LOOM_NEVER; /* the next fire calls this function again */
 		if (p->order == NET_RANDOM && !p->paused) {
 			p->paused = 1;
 			return now_ns + pause_before(p->next) * LATE_NS;
 		}
 		int rc = loom_net_post(&p->trigger, &p->post[p->next], &p->err);
-		if (rc == LOOM_EFULL) /* operations that end free places */
+		if (rc == LOOM_EFULL) /* each operation that ends frees a place */
 			return now_ns + LATE_FULL_NS;
 		p->status = rc;
 	}
@@ -120,7 +121,7 @@ int late_posts_start(struct late_posts *p, struct loom_net_late *late, struct lo
 	if (p->clock)
 		return start_agent(p, err);
 	sigset_t all, old;
-	sigfillset(&all); /* the host handles signals */
+	sigfillset(&all); /* other threads of the host handle signals */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	int failed = thread_create(&p->thread, run, p);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -134,7 +135,7 @@ static int end(struct late_posts *p, struct loom_error *err)
 {
 	if (!p)
 		return 0;
-	__atomic_store_n(&p->stop, 1, __ATOMIC_RELAXED); /* relaxed: pthread_join() orders */
+	__atomic_store_n(&p->stop, 1, __ATOMIC_RELAXED); /* relaxed, because pthread_join() orders the data */
 	if (p->running)
 		pthread_join(p->thread, NULL);
 	if (p->agent)

@@ -18,14 +18,15 @@ static inline int net_ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Returns quantile p, from 0 to 1, of sorted values. */
+/* Returns quantile p, from 0 to 1, of `n` sorted values. */
 static inline double net_quantile(const uint64_t *sorted, uint64_t n, double p)
 {
 	uint64_t i = (uint64_t)(p * (double)(n - 1) + 0.5);
 	return (double)sorted[i < n ? i : n - 1];
 }
 
-/* Explains a rejected fire or poll: posts are checked, but a fire may precede its post. */
+/* Explains why a fire or a poll was rejected. A fire may precede its post, so wire() cannot check its tag in
+ * advance. */
 static inline int net_explain(void *self, uint32_t worker, int code, uint64_t info, struct loom_error *err)
 {
 	const struct workload *w = self;
@@ -37,7 +38,7 @@ static inline int net_explain(void *self, uint32_t worker, int code, uint64_t in
 			 worker, (unsigned long long)info);
 }
 
-/* The barrier scopes of a workload whose workers synchronise within the stack. */
+/* Returns the barrier scopes of a workload whose workers synchronise within the stack. */
 static inline const struct loom_barrier_scopes *net_barrier_scopes(void *self, const struct loom_layout *layout)
 {
 	static const struct loom_barrier_scopes scopes = {.scopes = 1u << LOOM_SCOPE_STACK};
@@ -45,11 +46,11 @@ static inline const struct loom_barrier_scopes *net_barrier_scopes(void *self, c
 	return &scopes;
 }
 
-/* A sequential result that all ranks and samples of this process share. Its last user frees it. */
+/* A sequential result that all ranks and samples of this process share. The last of its users frees it. */
 struct net_reference {
 	pthread_mutex_t lock;
 	uint32_t users;
-	void *result; /* NULL: not computed */
+	void *result; /* NULL: not computed yet */
 };
 
 static inline int net_reference_create(struct net_reference *r, const struct loom_host *host, const void *opts,
@@ -75,7 +76,8 @@ static inline void net_reference_destroy(struct net_reference *r, void *self)
 	workload_destroy(self);
 }
 
-/* Defines the device half of a workload with NAME_kernel, in FILES. Additional ops follow. */
+/* Defines NAME_code, the device half of a workload: function NAME_kernel, in FILES. The further arguments initialise
+ * other device ops. */
 #define NET_CODE_IN(NAME, FILES, ...)                                                              \
 	static const struct loom_workload_dev NAME##_cpu = {                                       \
 		.size = sizeof(struct loom_workload_dev), .kernel = NAME##_kernel, __VA_ARGS__};   \

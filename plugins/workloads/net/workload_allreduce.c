@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host half of allreduce: the sum of all ranks' float vectors, exact to the last bit. */
+/* Host half of allreduce: the sum of the float vectors of all ranks, exact to the last bit. */
 #include "workload_allreduce.dev.h"
 #include "../../shared/collective/allreduce.h"
 #include "late_posts.h"
@@ -33,12 +33,13 @@ static const struct loom_opt allreduce_rows[] = {
 	{.name = NULL},
 };
 
-/* The input of each round begins this many bytes further. With posts there is one round. */
+/* Bytes between the starts of the inputs of two rounds. Algorithms with posts have only one round. */
 #define STRIDE (LOOM_ALLREDUCE_WIDE * sizeof(float))
 
 struct allreduce {
 	struct late_workload net;
-	/* The request of an embedding program: a sum, or with root >= 0 a broadcast. NULL: the workload's vector. */
+	/* Vector of an embedding program, `floats` long; NULL: the workload has its own. root >= 0: a broadcast from
+	 * this rank. */
 	float *vector;
 	uint64_t floats;
 	int64_t root;
@@ -61,7 +62,8 @@ static struct allreduce_job shape_for(const struct allreduce *i, const struct lo
 	return j;
 }
 
-/* Computes the job for the program's vector only, unless its algorithm takes more memory than there is. */
+/* Computes the job. For a vector of an embedding program, the job has the size of this vector. If such a job would
+ * need more memory than the block has, it has the size of the option `bytes`. */
 static struct allreduce_job shape_of(const void *self, const struct loom_layout *layout, uint64_t *bytes)
 {
 	const struct allreduce *i = self;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* allreduce: one vector, summed once or in rounds. Device code. */
+/* allreduce: sums one vector, once or in several rounds. Device code. */
 #ifndef WORKLOAD_ALLREDUCE_DEV_H
 #define WORKLOAD_ALLREDUCE_DEV_H
 
@@ -27,7 +27,7 @@ LOOM_FN void workload_allreduce_kernel(struct loom_ctx *c)
 	struct loom_allreduce *a = &copy.vector;
 	struct loom_allreduce_at at = {0, 0, 0};
 	int going = 1;
-	if (!loom_allreduce_posts(a)) { /* ranks start together, so that a late start is not part of a round's time */
+	if (!loom_allreduce_posts(a)) { /* all ranks start together, so that no late start counts as time of a round */
 		loom_allreduce_signal(c, a, 1, 1);
 		going = loom_allreduce_await_signals(c, a, 1, 1, 1);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host half of jacobi2d: heat on a square plate, equal to the last bit to the sequential result. */
+/* Host half of jacobi2d: heat on a square plate. The result must equal the sequential result to the last bit. */
 #include "workload_jacobi2d.dev.h"
 
 #include <pthread.h>
@@ -7,10 +7,10 @@
 #include "net.h"
 
 /* The expected result of all ranks together, which all ranks and samples of this process share. */
-static struct net_reference reference = {.lock = PTHREAD_MUTEX_INITIALIZER}; /* two grids */
+static struct net_reference reference = {.lock = PTHREAD_MUTEX_INITIALIZER}; /* `result`: two grids */
 static struct {
 	uint64_t n, sweeps;
-	const double *want; /* the grid of the last sweep */
+	const double *want; /* the grid in `reference` after the last sweep */
 } whole;
 
 struct jacobi_opts {
@@ -27,7 +27,8 @@ static const struct loom_opt jacobi_rows[] = {
 	{.name = NULL},
 };
 
-/* A rank's part of the grid, which is cut into down * across parts, as square as the number of ranks allows. */
+/* A rank's part of the grid, which is cut into down * across parts. The parts are as square as the number of
+ * ranks allows. */
 struct jacobi_part {
 	uint32_t down, across, row, col;
 	uint64_t first_row, rows, first_col, cols;
@@ -49,7 +50,7 @@ static struct jacobi_part jacobi_part_of(uint64_t n, uint32_t rank, uint32_t ran
 	return p;
 }
 
-/* Returns the number of rows, which is that of columns, of the whole grid. */
+/* Returns the number of rows of the whole grid, which has as many columns. */
 static uint64_t side_of(const struct loom_host *host, const struct jacobi_opts *o)
 {
 	return o->local ? o->local * jacobi_part_of(1, 0, loom_net_ranks(host)).down : o->n;
@@ -112,7 +113,7 @@ static int jacobi_need(void *self, const struct loom_layout *layout, struct loom
 	return 0;
 }
 
-/* Returns the plate at the start, with its rim: hot in the north, warm in the west. */
+/* Returns the initial value of a cell. The rim of the plate is hot in the north and warm in the west. */
 static double initial(uint64_t n, uint64_t row, uint64_t col)
 {
 	if (row == 0)
@@ -131,7 +132,7 @@ static int jacobi_init(void *self, const struct loom_layout *layout, const struc
 	struct jacobi_part p = jacobi_part_of(side_of(w->host, o), loom_net_rank(w->host), loom_net_ranks(w->host));
 	(void)err;
 	*j = shape_of(self, layout);
-	memset((char *)j + j->edges_at, 0xff, grid_at(j) - j->edges_at); /* NaN, so that a missing edge shows */
+	memset((char *)j + j->edges_at, 0xff, grid_at(j) - j->edges_at); /* NaN shows a missing edge */
 	for (uint64_t parity = 0; parity < 2; parity++) {
 		double *grid = jacobi_grid(j, j, view->device[0], parity);
 		for (uint64_t r = 0; r < j->rows + 2; r++)
@@ -172,7 +173,8 @@ static int jacobi_wire(void *self, const struct loom_layout *layout, const struc
 	return rc;
 }
 
-/* Sweeps the whole grid on one processor. Returns 0, or why it was stopped. *last: the last sweep. */
+/* Computes all sweeps of the whole grid on one CPU, in the two grids at `grid`. Sets *last to the grid after the last
+ * sweep. Returns 0, or why the computation was stopped. */
 static int sequential(const struct loom_host *host, uint64_t n, uint64_t sweeps, double *grid, const double **last,
 		      struct loom_error *err)
 {
@@ -195,7 +197,7 @@ static int sequential(const struct loom_host *host, uint64_t n, uint64_t sweeps,
 	return 0;
 }
 
-/* Called with the lock held. */
+/* Called with the lock held. Computes the expected result if `reference` does not have it. */
 static int solve(const struct loom_host *host, const struct jacobi_opts *o, struct loom_error *err)
 {
 	uint64_t n = side_of(host, o);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jacobi2d: relaxation on a grid that is cut in two dimensions. Triggered puts exchange halos at the granularity of the
- * kernel: every worker at an edge fires, and the threshold is their number (GPU-TN, 4.2.2 and 5.3). Device code. The
- * edges are in memory that the network can access. The grid is in the memory of the device, if there is only one.
- * Exchange e follows sweep e and uses the buffers of parity e & 1. Two suffice: a neighbour fires exchange e + 1 after
- * it has copied exchange e, so those buffers may be overwritten in e + 2. */
+/* jacobi2d: relaxation on a grid that is cut in two dimensions. Triggered puts exchange the edges of the parts at the
+ * granularity of the kernel (GPU-TN, 4.2.2 and 5.3): every worker at an edge fires. The threshold is the number of
+ * these workers. Device code.
+ *
+ * The edges are in memory that the network can access. If there is only one device, the grid is in its memory.
+ * Exchange e follows sweep e and uses the buffers of parity e & 1. Two sets of buffers suffice. A neighbour fires
+ * exchange e + 1 only after it has copied the data of exchange e. So exchange e + 2 may overwrite these data. */
 #ifndef WORKLOAD_JACOBI2D_DEV_H
 #define WORKLOAD_JACOBI2D_DEV_H
 
@@ -15,27 +17,28 @@
 
 enum { JACOBI_NORTH, JACOBI_SOUTH, JACOBI_WEST, JACOBI_EAST, JACOBI_SIDES };
 #define JACOBI_TAG(side) (1u + (side))
-#define JACOBI_ARRIVAL(side) (1u + (side)) /* at the receiver: the side of the sender */
+#define JACOBI_ARRIVAL(side) (1u + (side)) /* index of arrivals from a side of the receiver */
 
 /* Head of the global block. All ranks have edges at the same offsets. */
 struct jacobi {
-	uint64_t rows, cols;  /* size of this rank's part */
+	uint64_t rows, cols;  /* size of this rank's part of the grid */
 	uint64_t sweeps;
-	uint64_t edge;        /* doubles of the longest edge of all ranks */
-	uint64_t edges_at;    /* [parity][out, in][side][edge] */
-	uint64_t grid_at;     /* [2][rows + 2][cols + 2]; 0: the grid is the device's block */
-	int32_t neighbour[4]; /* neighbouring rank on each side; -1: the rim of the grid */
+	uint64_t edge;        /* size of an edge's buffer in doubles, enough for all ranks */
+	uint64_t edges_at;    /* byte offset of double [parity][out, in][side][edge] */
+	uint64_t grid_at;     /* byte offset of double [2][rows + 2][cols + 2]; 0: the grid is in the device's block */
+	int32_t neighbour[4]; /* neighbouring rank on each side; -1: the edge of the whole grid */
 	uint64_t pad[5];
 };
 
-/* Returns a grid. all: the block for the stack, of which *j may be a copy. on_device: the device's block. */
+/* Returns the grid of a parity. `all` is the block for the stack, and *j its head or a copy. `on_device` is the
+ * device's block. */
 LOOM_FN double *jacobi_grid(const struct jacobi *j, void *all, void *on_device, uint64_t parity)
 {
 	char *grid = j->grid_at ? (char *)all + j->grid_at : (char *)on_device;
 	return (double *)grid + parity * (j->rows + 2) * (j->cols + 2);
 }
 
-/* Returns whether the worker with rows `from` to `to` has a part of that edge. */
+/* Returns whether rows `from` to `to` (exclusive) of a worker touch edge `side`, and a neighbour is there. */
 LOOM_FN int jacobi_is_at(const struct jacobi *j, uint32_t side, uint64_t from, uint64_t to)
 {
 	if (j->neighbour[side] < 0 || from >= to)
@@ -53,7 +56,7 @@ LOOM_FN double *jacobi_edge(const struct jacobi *j, void *all, uint64_t parity, 
 	return (double *)((char *)all + j->edges_at) + ((parity * 2 + in) * JACOBI_SIDES + side) * j->edge;
 }
 
-/* Computes rows `from` to `to` (exclusive, from 1) of the next grid. */
+/* Computes rows `from` to `to` (exclusive; the first row is 1) of the next grid. */
 LOOM_FN void jacobi_sweep(struct loom_ctx *c, const struct jacobi *j, uint64_t sweep, uint64_t from, uint64_t to)
 {
 	void *all = c->global[LOOM_WORKLOAD], *on_device = c->on_device[LOOM_WORKLOAD];
@@ -69,7 +72,8 @@ LOOM_FN void jacobi_sweep(struct loom_ctx *c, const struct jacobi *j, uint64_t s
 	loom_barrier_lanes(c);
 }
 
-/* Copies out this worker's part of the edges of the next grid, or copies the neighbours' edges in. */
+/* in = 0: copies this worker's part of the edges of the next grid to the buffers. in = 1: copies the neighbours'
+ * edges from the buffers into the next grid. */
 LOOM_FN void jacobi_edges(struct loom_ctx *c, const struct jacobi *j, uint64_t sweep, uint64_t from,
 			  uint64_t to, uint32_t in)
 {
@@ -101,8 +105,8 @@ LOOM_FN void jacobi_edges(struct loom_ctx *c, const struct jacobi *j, uint64_t s
 	loom_barrier_lanes(c);
 }
 
-/* Copies in the edges that the neighbours sent after sweep n - 1, sweeps, and sends. Returns 1, or 0 when the run is
- * over. */
+/* Copies in the edges that the neighbours sent after sweep n - 1, computes sweep n, and sends its edges. Returns 1,
+ * or 0 when the run is over. */
 LOOM_FN int jacobi_step(struct loom_ctx *c, const struct jacobi *j, uint64_t n, uint64_t from, uint64_t to)
 {
 	if (n > 0)

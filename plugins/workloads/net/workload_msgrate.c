@@ -17,7 +17,7 @@ static const struct loom_opt msgrate_rows[] = {
 	LOOM_OPT(struct msgrate_opts, fires, LOOM_OPT_U64, "1000000",
 			 "Fires of each firing lane or worker.", .min = 1, .max = 1e12),
 	LOOM_OPT(struct msgrate_opts, per, LOOM_OPT_U64, "1",
-			 "Fires of each lane or worker that shares a tag that make one operation.",
+			 "Fires by each lane or worker that shares a tag, after which one operation runs.",
 			 .min = 1, .max = 1e12),
 	LOOM_OPT(struct msgrate_opts, operation, LOOM_OPT_ENUM, "put",
 			 "count: nothing is sent, which measures only the trigger path. put: 8 bytes to the next "
@@ -29,7 +29,8 @@ static const struct loom_opt msgrate_rows[] = {
 	{.name = NULL},
 };
 
-/* If triggers wait for a kernel's end: limit on the records of a kernel. */
+/* Upper limit on a worker's fires between two deliveries. A trigger that sends at the end of a kernel keeps a record
+ * of each fire until then. */
 #define BOUNDARY 512u
 
 static const struct msgrate_opts *opts_of(const void *self)
@@ -121,7 +122,7 @@ static int msgrate_wire(void *self, const struct loom_layout *layout, const stru
 	return rc;
 }
 
-/* Returns the time of all fires: from the first start to the last end, on the slowest device. */
+/* Returns the seconds from the start of the first fire to the end of the last one, on the slowest device. */
 static double seconds_of(const struct loom_layout *layout, const struct loom_view *view)
 {
 	double most = 0;
@@ -147,7 +148,7 @@ static int msgrate_verify(void *self, const struct loom_layout *layout, const st
 	const struct msgrate *m = view->global;
 	uint64_t n = firing_lanes(self, layout);
 	const struct msgrate_line *to = (const struct msgrate_line *)(m + 1) + n;
-	/* The last put left after the last fire, so it carries the last values and arrived last. */
+	/* The last put is sent after the last fire. So it carries the last values, and arrives last. */
 	for (uint64_t i = 0; i < n && o->operation == MSGRATE_PUT; i++)
 		if (to[i].word[0] != o->fires)
 			return LOOM_FAIL(w->host, err, LOOM_EWRONG,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* msgrate: fires at the highest rate, by work-items, work-groups, the kernel, or a mix of them (GPU-TN, 4.2). `per`
- * fires of each lane that shares a tag make an operation. Device code. */
+/* msgrate: work-items, work-groups, the kernel or a mix of them fire at the highest rate (GPU-TN, 4.2). An operation
+ * runs when each lane that shares its tag has fired `per` times. Device code. */
 #ifndef WORKLOAD_MSGRATE_DEV_H
 #define WORKLOAD_MSGRATE_DEV_H
 
@@ -8,19 +8,19 @@
 #include "../../shared/collective/net.dev.h"
 #endif
 
-/* Head of the global block. Each firing lane has a line to send from, and one to receive into. Lanes with the same tag
- * have adjacent lines, which are sent as one message. */
+/* Head of the global block. Each firing lane has a line that it sends, and a line into which it receives. The lines
+ * of lanes with the same tag are adjacent, because one message carries them. */
 struct msgrate {
-	uint64_t fires; /* number of each lane's fires */
+	uint64_t fires; /* number of fires of each lane */
 	uint64_t per;
-	uint64_t boundary; /* fires between two deliveries */
-	uint32_t items;    /* lanes of a worker that fire: all or 1 */
+	uint64_t boundary; /* number of fires of a lane between two deliveries */
+	uint32_t items;    /* number of lanes of a worker that fire: all or 1 */
 	uint32_t share;    /* number of consecutive lanes with the same tag */
 	uint32_t sends;    /* 1: an operation sends the data that its fires wrote */
 	uint32_t reserved;
 	uint64_t pad[3];
 };
-/* A worker's own block: the duration of its fires, by its device's clock. */
+/* A worker's own block: when its fires began and ended, by its device's clock. */
 struct msgrate_times {
 	uint64_t begin_ns, end_ns;
 	uint64_t pad[6];
@@ -59,7 +59,7 @@ LOOM_FN void workload_msgrate_kernel(struct loom_ctx *c)
 	uint64_t fires = m->fires, boundary = m->boundary;
 	struct msgrate_line *from = (struct msgrate_line *)(m + 1) + index;
 	uint32_t tag = msgrate_tag(m, index);
-	int fails = c->lane >= m->items; /* or does not fire; deliveries involve all lanes */
+	int fails = c->lane >= m->items; /* 1: this lane does not fire, but takes part in deliveries */
 	int over = 0;
 	uint64_t begin = loom_clock_ns(c);
 	for (uint64_t i = 0; i < fires && !over;) {

@@ -98,7 +98,7 @@ static int pingpong_wire(void *self, const struct loom_layout *layout, const str
 	struct late_workload *i = self;
 	const struct pingpong_opts *o = i->workload.opts;
 	struct pingpong *p = view->global;
-	int once = o->order != NET_POST_FIRST; /* otherwise one post that re-arms */
+	int once = o->order != NET_POST_FIRST; /* 1: one post per message; 0: one post, which re-arms */
 	uint32_t posts = once ? (uint32_t)p->rounds : 1;
 	if (o->two_sided && layout->device[0].kind == LOOM_ON_GPU && !LOOM_HAS(layout, clock))
 		return LOOM_FAIL(i->workload.host, err, LOOM_ENOTSUP,
@@ -127,7 +127,8 @@ static int pingpong_wire(void *self, const struct loom_layout *layout, const str
 		post.match = PINGPONG_TAG;
 		post.remote = post.notify = 0;
 	}
-	/* The first at once, the others as the worker fires. One buffer suffices: the next message follows the answer. */
+	/* The first receive is posted immediately, each later one when the worker fires its tag. One buffer is
+	 * enough, because the next message comes only after the worker has read this one. */
 	if (o->two_sided && !rc)
 		rc = loom_net_post(trigger, &receive, err);
 	receive.threshold = receive.rearm = 1;
@@ -140,7 +141,8 @@ static int pingpong_wire(void *self, const struct loom_layout *layout, const str
 	return rc ? rc : late_posts_start(i->poster, &p->fires, err);
 }
 
-/* Adds median, 99th percentile and minimum of the times from `from` to `to`. */
+/* Adds the median, the 99th percentile and the minimum of the time between two fields of `t`, multiplied by `share`.
+ * `from` and `to` are the offsets of the fields. `room` has space for n values. */
 static int add_times(const struct workload *w, struct loom_report *report, const char *name,
 		     const struct pingpong_times *t, uint64_t n, size_t from, size_t to, double share,
 		     uint64_t *room)
@@ -166,9 +168,10 @@ static int add_times(const struct workload *w, struct loom_report *report, const
 
 #define AT(field) offsetof(struct pingpong_times, field)
 
-/* The times of both ranks, where they have one clock: the stages of rank 0's messages (GPU-TN, figure 8). stage_launch and
- * stage_kernel end when the trigger is stored, stage_target when rank 1 sees the message, from then on. stage_end: from the
- * trigger to the end of the kernel, before which hdn and gds send nothing. stage_total: launch to arrival. */
+/* Adds the stages of rank 0's messages (GPU-TN, figure 8), if both ranks have the same clock. stage_launch is the
+ * launch of the kernel. stage_kernel lasts from the start of the kernel to the fire, and stage_target from the fire
+ * until rank 1 sees the message. stage_end lasts from the fire to the end of the kernel, before which the triggers
+ * hdn and gds send nothing. stage_total lasts from the launch to the arrival. */
 static int add_stages(const struct workload *w, struct loom_report *report, const struct pingpong *p,
 		      const struct pingpong_times *own, struct loom_error *err)
 {
@@ -182,7 +185,7 @@ static int add_stages(const struct workload *w, struct loom_report *report, cons
 	const struct pingpong_times *to = from + p->rounds;
 	for (uint64_t i = 0; i < p->rounds; i++) {
 		from[i].back = to[i].back;
-		from[i].ended -= p->launch_ns; /* it was the start of the next kernel */
+		from[i].ended -= p->launch_ns; /* remove the launch of the next kernel, which `ended` includes */
 	}
 	if (!rc && p->rank == 0) {
 		add_times(w, report, "stage_launch", from, p->rounds, AT(launched), AT(begin), 1, room);
@@ -219,7 +222,7 @@ static int pingpong_verify(void *self, const struct loom_layout *layout, const s
 	if (!room)
 		return LOOM_FAIL(w->host, err, LOOM_ENOMEM, "out of memory");
 	w->host->metric(w->host, report, "messages", "", LOOM_BETTER_NONE, (double)p->rounds * p->ranks);
-	/* One way: half of the round trip, or the whole trip to the same rank. */
+	/* One way is half of the round trip, or the whole way if the rank sends to itself. */
 	add_times(w, report, "one_way", t, p->rounds, AT(fire), AT(back), p->ranks == 1 ? 1 : .5, room);
 	add_times(w, report, "trigger", t, p->rounds, AT(fire), AT(fired), 1, room);
 	/* From the launch of the kernel to the arrival of its message (figure 8). */

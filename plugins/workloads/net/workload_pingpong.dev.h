@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pingpong: messages back and forth (ranks 0 and 1), or to the same rank. With kernel = yes each message is a kernel of
- * its own: launch, copy of the payload, fire, teardown (GPU-TN, 5.2). Device code. */
+/* pingpong: messages go back and forth between ranks 0 and 1, or from rank 0 to itself. With kernel = yes each
+ * message is a kernel of its own: launch, copy of the payload, fire, teardown (GPU-TN, 5.2). Device code. */
 #ifndef WORKLOAD_PINGPONG_DEV_H
 #define WORKLOAD_PINGPONG_DEV_H
 
@@ -11,33 +11,33 @@
 #define PINGPONG_TAG 1u
 #define PINGPONG_ARRIVAL 1u
 #define PINGPONG_SLOT 1u
-#define PINGPONG_RECEIVED 2u /* slot of the receives */
+#define PINGPONG_RECEIVED 2u /* slot in which receives complete */
 #define PINGPONG_RECEIVE_TAG 2u
 
 /* Times of one message, by this rank's clock. */
 struct pingpong_times {
-	uint64_t begin;   /* time of the start of the modelled launch */
-	uint64_t fire;    /* time just before the trigger */
-	uint64_t fired;   /* time when the trigger is stored */
-	uint64_t ended;   /* time when the modelled kernel has ended, and its successor runs */
-	uint64_t back;    /* time when the answer, or the message to the same rank, has arrived */
-	uint64_t visible; /* time when the NIC notified it, with stamp = yes */
-	uint64_t launched; /* `begin` minus the duration of the launch */
+	uint64_t begin;   /* start of the modelled kernel, after its launch */
+	uint64_t fire;    /* time just before the fire */
+	uint64_t fired;   /* time when the fire has returned */
+	uint64_t ended;   /* time when the modelled kernel has ended, and the next one runs */
+	uint64_t back;    /* time when this rank saw the received message with this number */
+	uint64_t visible; /* time when the NIC notified the arrival of that message, with stamp = yes */
+	uint64_t launched; /* `begin` minus the duration of a launch */
 	uint64_t pad[1];
 };
 
 /* Head of the global block. The payloads follow, then the times. */
 struct pingpong {
-	uint64_t rounds, words; /* words of 8 bytes in a message */
+	uint64_t rounds, words; /* `words`: words of 8 bytes in a message */
 	uint32_t rank, ranks;
 	uint32_t kernel;
-	uint32_t late; /* 1: posts come late, so fires are counted for the host */
+	uint32_t late; /* 1: posts come late, so workers count their fires in `fires` */
 	uint64_t wrong; /* number of wrong words received */
 	uint64_t from_at, to_at, times_at;
 	uint64_t launch_ns;
 	uint64_t two_sided; /* 1: messages are sent and received, not put */
-	uint64_t sent; /* counted: messages that worker 0 has fired */
-	uint32_t counted, pad0; /* all workers fire each message */
+	uint64_t sent; /* if `counted`: number of messages that worker 0 has fired */
+	uint32_t counted, pad0; /* `counted`: 1 if all workers fire each message */
 	uint64_t pad[4];
 	struct loom_net_late fires;
 };
@@ -47,7 +47,7 @@ LOOM_FN uint64_t pingpong_value(uint64_t round, uint64_t word)
 	return (round + 1) * 0x9e3779b97f4a7c15ull + word;
 }
 
-/* Lanes share the copy, so that the first and the last word are checked. */
+/* Writes message `round` into the send buffer. The lanes share the words. */
 LOOM_FN void pingpong_fill(struct loom_ctx *c, const struct pingpong *p, uint64_t round)
 {
 	uint64_t *from = (uint64_t *)((char *)c->global[LOOM_WORKLOAD] + p->from_at);
@@ -67,7 +67,8 @@ LOOM_FN void pingpong_compare(struct loom_ctx *c, const struct pingpong *p, uint
 	loom_barrier_lanes(c);
 }
 
-/* Collective over the device's workers: the end of the kernel, or its replacement. */
+/* Ends a kernel: the modelled one with kernel = yes, otherwise by loom_net_deliver(). All workers of the device call
+ * it. */
 LOOM_FN int pingpong_end(struct loom_ctx *c, const struct pingpong *p)
 {
 	return p->kernel ? LOOM_CALL(trigger, boundary, c) == 0 : loom_net_deliver(c);
@@ -83,7 +84,7 @@ LOOM_FN struct pingpong_times *pingpong_times(struct loom_ctx *c, const struct p
 	return (struct pingpong_times *)((char *)c->global[LOOM_WORKLOAD] + p->times_at);
 }
 
-/* Rank 0 begins, and has one more step for the last answer. */
+/* Returns the number of steps of this rank. Rank 0 sends first, so it has one more step to receive the last answer. */
 LOOM_FN uint64_t pingpong_steps(const struct pingpong *p)
 {
 	return p->rounds + (p->rank == 0);
@@ -95,7 +96,7 @@ LOOM_FN uint64_t pingpong_arrived(const struct pingpong *p, uint64_t n)
 	return n + p->rank;
 }
 
-/* Reads the last message that arrived, and sends the next one. Returns 1, or 0 when the run is over. */
+/* Reads the message that arrived last, and sends the next one. Returns 1, or 0 when the run is over. */
 LOOM_FN int pingpong_step(struct loom_ctx *c, const struct pingpong *p, uint64_t n)
 {
 	struct pingpong_times *sent = pingpong_times(c, p) + n;
@@ -129,13 +130,13 @@ LOOM_FN int pingpong_step(struct loom_ctx *c, const struct pingpong *p, uint64_t
 	return 1;
 }
 
-/* Fires message n as a worker other than the first, which fires it last: once message n - 1 was sent. 1, or 0 when the
- * run is over. */
+/* Called by each worker but worker 0, if `counted` is set. Fires message n as soon as worker 0 has fired message n -
+ * 1. Returns 1, or 0 when the run is over. */
 LOOM_FN int pingpong_count(struct loom_ctx *c, uint64_t n)
 {
 	const uint64_t *sent = &((struct pingpong *)c->global[LOOM_WORKLOAD])->sent;
 	uint64_t stopped = 0;
-	/* Acquire: pairs with the release in pingpong_step. */
+	/* Acquire: pairs with the release of `sent` in pingpong_step(). */
 	if (c->lane == 0)
 		while (loom_load_acquire_dev(sent) < n && !stopped) {
 			stopped = (uint64_t)loom_stopped(c);
@@ -150,7 +151,8 @@ LOOM_FN int pingpong_await(struct loom_ctx *c, const struct pingpong *p, uint64_
 			    : loom_net_await_late(c, pingpong_late(c, p), PINGPONG_ARRIVAL, arrived);
 }
 
-/* The first worker sends and receives; the others of its device take part only in the ends of kernels. */
+/* Worker 0 sends and receives. The other workers of its device take part in the ends of kernels, and fire if
+ * `counted` is set. */
 LOOM_FN void workload_pingpong_kernel(struct loom_ctx *c)
 {
 	struct pingpong copy = LOOM_NET_HEAD(c, struct pingpong), *p = &copy;

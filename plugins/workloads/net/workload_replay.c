@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host half of replay: the six training jobs of the GPU-TN paper's table 3. */
+/* Host half of replay: the six training jobs in table 3 of the GPU-TN paper. */
 #include "workload_replay.dev.h"
 #include "../../shared/collective/allreduce.h"
 #include "net.h"
 
-/* `blocked`, the share of time blocked in allreduce, is the paper's. The paper gives no sizes: these are the gradients
- * of networks like the paper's, last layer first. */
+/* `blocked`, from the paper, is the share of the job's time in which allreduces block it. `floats` are the sizes of
+ * the gradients, last layer first. The paper gives no sizes, so they are those of similar networks. */
 static const struct job {
 	double blocked;
 	uint32_t floats[REPLAY_TENSORS];
 } jobs[] = {
-    /* AlexNet: five convolutions and three layers, 61 million parameters */
+    /* AlexNet: five convolutions and three fully connected layers, 61 million parameters */
     {0.14,
      {4096000, 1000, 16777216, 4096, 37748736, 4096, 589824, 256, 884736, 256, 663552, 384, 307200, 192, 23232, 64}},
     /* AN4 LSTM: 363 features, three layers of 1,024 cells with a projection to 512, 132 classes */
     {0.50,
      {67584, 132, 524288, 3072, 4096, 2097152, 2097152, 524288, 3072, 4096, 2097152, 2097152, 524288, 3072, 4096,
       2097152, 1486848}},
-    /* CIFAR: three convolutions of 5 by 5 and two layers */
+    /* CIFAR: three convolutions of 5 by 5 and two fully connected layers */
     {0.04, {640, 10, 36864, 64, 51200, 64, 25600, 32, 2400, 32}},
     /* a synthetic job: layers of 2,048 neurons between 512 inputs and 512 outputs */
     {0.28, {1048576, 512, 4194304, 2048, 4194304, 2048, 1048576, 2048}},
-    /* MNIST Conv: two convolutions of 5 by 5, 16 and 32 wide, and layers of 128 and 10 */
+    /* MNIST Conv: two convolutions of 5 by 5 with 16 and 32 filters, and fully connected layers of 128 and 10 */
     {0.12, {1280, 10, 200704, 128, 12800, 32, 400, 16}},
-    /* MNIST Hidden: one hidden layer of 200 */
+    /* MNIST Hidden: one hidden layer of 200 neurons */
     {0.29, {2000, 10, 156800, 200}},
 };
 
@@ -37,7 +37,7 @@ static const char *const names[] = {"alexnet", "an4_lstm", "cifar", "large_synth
 static const struct loom_opt replay_rows[] = {
 	LOOM_OPT(struct replay_opts, job, LOOM_OPT_ENUM, "mnist_hidden",
 			 "Training job of table 3 of the GPU-TN paper. The paper does not give the sizes of gradients; "
-			 "they are those of such networks.",
+			 "so they are those of similar networks.",
 			 .choices = names),
 	LOOM_OPT(struct replay_opts, steps, LOOM_OPT_U64, "4", "Steps of training.", .min = 1, .max = 1e6),
 	LOOM_OPT(struct replay_opts, most, LOOM_OPT_SIZE, "1MiB",
@@ -46,15 +46,15 @@ static const struct loom_opt replay_rows[] = {
 			 .min = 4, .max = 1ull << 32),
 	LOOM_ALLREDUCE_ROWS(struct replay_opts),
 	LOOM_OPT(struct replay_opts, latency, LOOM_OPT_TIME, "5us",
-			 "With `rate`, the network of a host-driven job. Before each allreduce the job computes for so "
-			 "long that on this network it would be blocked for the table's share of its time. latency: "
-			 "time of one message.", .max = 1e9),
+			 "Time of one message in the network of a host-driven job, whose bandwidth is `rate`. Before "
+			 "each allreduce the job computes for so long that on this network it would be blocked for the "
+			 "share of its time that the table gives.", .max = 1e9),
 	LOOM_OPT(struct replay_opts, rate, LOOM_OPT_F64, "12.5e9",
-			 "Bytes per second of that network.", .min = 1e3, .max = 1e15),
+			 "Bytes per second of the network that `latency` describes.", .min = 1e3, .max = 1e15),
 	{.name = NULL},
 };
 
-/* *end: bytes of the block. */
+/* Returns the head of the block, and sets *end to the size of the block in bytes. */
 static struct replay shape_of(const void *self, const struct loom_layout *layout, uint64_t *end)
 {
 	const struct workload *w = self;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* replay: the allreduces of a training job, with its computation time before each. Device code. */
+/* replay: the allreduces of a training job, and the job's computation before each of them. Device code. */
 #ifndef WORKLOAD_REPLAY_DEV_H
 #define WORKLOAD_REPLAY_DEV_H
 
@@ -26,7 +26,7 @@ struct replay_times {
 	uint64_t pad[6];
 };
 
-/* Returns the number of the first element of a tensor's values in a step. */
+/* Returns the index of the first element of a tensor's values in a step, for loom_allreduce_element(). */
 LOOM_FN uint64_t replay_first(uint64_t step, uint64_t tensor)
 {
 	return (step * REPLAY_TENSORS + tensor) << 32;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host half of scatter: a distributed histogram, equal to a sequential count. */
+/* Host half of scatter: a distributed histogram, which must equal a sequential count. */
 #include "workload_scatter.dev.h"
 #include "net.h"
 
@@ -24,7 +24,7 @@ static struct scatter shape_of(const void *self, const struct loom_layout *layou
 	struct scatter s = {.records = o->records, .per = o->per, .bins = o->bins, .seed = layout->seed,
 			    .rank = loom_net_rank(w->host), .ranks = loom_net_ranks(w->host)};
 	uint64_t notes = (uint64_t)s.ranks * layout->workers * sizeof(struct scatter_note);
-	s.messages = o->records / o->per + s.ranks; /* full ones, and a last one for each rank */
+	s.messages = o->records / o->per + s.ranks; /* full messages, and one that is not full for each rank */
 	s.message_bytes = loom_net_line(sizeof(struct scatter_message) + o->per * sizeof(uint64_t));
 	s.rank_bytes = layout->workers * s.messages * s.message_bytes;
 	s.out_at = loom_net_line(sizeof(s));
@@ -100,7 +100,7 @@ static int scatter_wire(void *self, const struct loom_layout *layout, const stru
 	return rc;
 }
 
-/* Returns the result of a sequential count on this rank. */
+/* Returns the bins of this rank, counted sequentially. */
 static uint64_t *expected(const struct workload *w, const struct scatter *s, uint32_t workers)
 {
 	uint64_t *bins = w->host->alloc(w->host, s->bins * sizeof(*bins));

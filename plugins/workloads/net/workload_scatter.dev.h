@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scatter: a distributed histogram. Each worker draws keys and sends each to the rank that owns its bin, in messages
- * whose target and place the kernel chooses at run time (GPU-TN, 3.4: dynamic communication). Device code.
+/* scatter: a distributed histogram. Each worker draws keys and sends each key to the rank that owns its bin. The
+ * kernel chooses the target and the place of a message at run time (GPU-TN, 3.4: dynamic communication). Device code.
  *
- * A worker has one post for messages and one for its notes. Message k of a worker is at the same offset in its rank's
- * outbox and in the inbox that the target has for that rank. So one offset from the fire serves both sides. At the end
- * a worker sends each rank a note: how many messages it sent there. When all notes are there, a rank knows how many
- * messages to await. */
+ * A worker has one post for its messages and one for its notes. A rank has an outbox, and an inbox for each rank. A
+ * message has the same offset in the sender's outbox and in the target's inbox for the sender. So a fire needs only
+ * one offset. At the end a worker sends each rank a note with the number of messages that it sent there. When all
+ * notes have arrived, a rank knows how many messages to await. */
 #ifndef WORKLOAD_SCATTER_DEV_H
 #define WORKLOAD_SCATTER_DEV_H
 
@@ -13,27 +13,27 @@
 #include "../../shared/collective/net.dev.h"
 #endif
 
-#define SCATTER_TAG(worker) (1u + 2 * (worker)) /* tag of messages; the next one is that of notes */
-enum { SCATTER_MESSAGES = 1, SCATTER_NOTES };	/* arrival words */
+#define SCATTER_TAG(worker) (1u + 2 * (worker)) /* tag of messages; notes have the next tag */
+enum { SCATTER_MESSAGES = 1, SCATTER_NOTES };	/* indices of arrivals */
 #define SCATTER_NONE 0xffffffffu
 
 /* Head of the block for the stack, equal on all ranks. */
 struct scatter {
 	uint64_t records, per;	 /* keys of each worker; keys of a message */
 	uint64_t bins;		 /* bins of each rank */
-	uint64_t messages;	 /* limit on the messages of each worker */
-	uint64_t message_bytes, rank_bytes; /* rank_bytes: size of all messages of a rank */
+	uint64_t messages;	 /* upper limit on the messages of each worker */
+	uint64_t message_bytes, rank_bytes; /* `rank_bytes`: size of a rank's outbox */
 	uint64_t seed;
 	uint32_t rank, ranks;
-	uint64_t out_at, in_at; /* [worker][message]; [rank][worker][message] */
-	uint64_t note_out_at, note_in_at; /* [rank][worker] both: notes to that rank; notes from it */
+	uint64_t out_at, in_at; /* outbox: [worker][message]; inboxes: [rank][worker][message] */
+	uint64_t note_out_at, note_in_at; /* notes to send and received notes, both [rank][worker] */
 	uint64_t bins_at;
 	uint64_t wrong; /* number of received keys that another rank owns */
 	uint64_t pad[1];
 };
 /* The head of a message. The keys follow. */
 struct scatter_message {
-	uint64_t count; /* 0: not received */
+	uint64_t count; /* number of keys; 0: not received */
 	uint64_t pad[7];
 };
 struct scatter_note {
@@ -43,15 +43,15 @@ struct scatter_note {
 /* A worker's own block. A struct scatter_open for each rank follows. */
 struct scatter_own {
 	uint64_t ns;
-	uint64_t next; /* the next message that is not in use */
+	uint64_t next; /* index of the first message that is not in use */
 	uint64_t pad[6];
 };
 struct scatter_open {
-	uint32_t message; /* the message that is being filled; SCATTER_NONE: none */
+	uint32_t message; /* index of the message that is being filled; SCATTER_NONE: none */
 	uint32_t sent;
 };
 
-/* Returns key i of a worker. The owner of a key is rank key % ranks, its bin there is key / ranks. */
+/* Returns key i of a worker. Rank key % ranks owns the key, in its bin key / ranks. */
 LOOM_FN uint64_t scatter_key(const struct scatter *s, uint32_t rank, uint32_t workers, uint32_t worker, uint64_t i)
 {
 	uint64_t x = s->seed + (((uint64_t)rank * workers + worker) * s->records + i) * 0x9e3779b97f4a7c15ull;
@@ -60,7 +60,7 @@ LOOM_FN uint64_t scatter_key(const struct scatter *s, uint32_t rank, uint32_t wo
 	return (x ^ x >> 31) % (s->bins * s->ranks);
 }
 
-/* Returns the bytes from the start of a rank's outbox. */
+/* Returns the offset of a message in bytes from the start of its rank's outbox. */
 LOOM_FN uint64_t scatter_offset(const struct scatter *s, uint32_t worker, uint64_t message)
 {
 	return (worker * s->messages + message) * s->message_bytes;
@@ -74,7 +74,7 @@ LOOM_FN int scatter_fire(struct loom_ctx *c, uint64_t tag, uint32_t target, uint
 	return rc == 0;
 }
 
-/* Sends the message that is being filled for a rank. Returns 1, or 0 when the run is over. */
+/* Sends the message that is being filled for rank `target`. Returns 1, or 0 when the run is over. */
 LOOM_FN int scatter_send(struct loom_ctx *c, const struct scatter *s, struct scatter_open *open, uint32_t target)
 {
 	uint64_t offset = scatter_offset(s, c->worker, open[target].message);
@@ -112,7 +112,7 @@ LOOM_FN int scatter_keys(struct loom_ctx *c, const struct scatter *s)
 	return 1;
 }
 
-/* Counts the keys that the workers of this number sent from all ranks. */
+/* Counts the received keys. This worker handles the messages of those workers of all ranks that have its index. */
 LOOM_FN void scatter_count(struct loom_ctx *c, const struct scatter *s)
 {
 	char *all = (char *)c->global[LOOM_WORKLOAD];

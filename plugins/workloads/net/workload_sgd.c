@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host half of sgd: training whose loss equals that of a sequential computation, and whose weights have the same bits
- * on all ranks. */
+/* Host half of sgd. The loss of the training must equal that of a sequential computation, and the weights must have
+ * the same bits on all ranks. */
 #include "workload_sgd.dev.h"
 
 #include <math.h>
@@ -10,12 +10,12 @@
 #include "net.h"
 #include "lib/random.h"
 
-#define TOLERANCE 1e-5 /* tolerance of a step's loss: float32 here, double there, over all earlier steps */
-#define NEAR_ZERO 1e-6 /* float32 may move a neuron's sum to the other side of 0, where its derivative jumps */
-#define HELD_OUT 512u  /* number of samples that are not used for training: a multiple of BLOCK */
-#define SQUARE 3u      /* side of a convolution's square */
+#define TOLERANCE 1e-5 /* tolerance of a step's loss in float32, compared with the sequential loss in double */
+#define NEAR_ZERO 1e-6 /* a neuron's sum so near to 0 may have the other sign in float32, and so another derivative */
+#define HELD_OUT 512u  /* number of samples that are not used for training; a multiple of BLOCK */
+#define SQUARE 3u      /* side of the square to which a convolution is applied */
 
-LOOM_EXACT_BEGIN /* compared as bytes */
+LOOM_EXACT_BEGIN /* solve() compares the bytes of the struct */
 struct sgd_opts {
 	uint32_t network, inputs, filters, layers, width, classes, batch, batches, algorithm, group;
 	uint64_t steps, checked;
@@ -61,7 +61,7 @@ static const struct loom_opt sgd_rows[] = {
 	{.name = NULL},
 };
 
-/* The sequential result with the samples of all ranks, which all ranks and samples of this process share. */
+/* The sequential result for the samples of all ranks. All ranks and samples of this process share it. */
 static struct net_reference reference = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static struct {
 	uint32_t ranks;
@@ -81,7 +81,7 @@ static double chance(uint64_t seed, uint64_t a, uint64_t b) /* returns a number 
 	return (double)(int64_t)loom__mix64(seed ^ loom__mix64(a ^ loom__mix64(b))) / 9223372036854775808.0;
 }
 
-/* Makes sample i, which is near one of 4 centres of its class. Returns the class. */
+/* Makes sample i, which is near one of the 4 centres of its class. Returns the class. */
 static uint32_t sample_of(const struct sgd_opts *o, uint64_t seed, uint64_t i, float *x)
 {
 	uint64_t at = loom__mix64(seed ^ ~i) % (4ull * o->classes);
@@ -90,14 +90,14 @@ static uint32_t sample_of(const struct sgd_opts *o, uint64_t seed, uint64_t i, f
 	return (uint32_t)(at % o->classes);
 }
 
-/* Returns the input neuron to which the k-th weight of a layer applies, at a place. */
+/* Returns the index of the input to which weight k of a neuron applies, at a place. */
 static uint32_t input_at(const struct sgd_layer *l, uint32_t place, uint32_t k)
 {
 	uint32_t across = l->side - SQUARE + 1;
 	return l->side ? (place / across + k / SQUARE) * l->side + place % across + k % SQUARE : k;
 }
 
-/* Lays out a sample for layer 0: the inputs for each place, and a 1. */
+/* Stores a sample as layer 0 reads it: for each place its inputs, and a 1 for the bias. */
 static void lay_out(const struct sgd_layer *l, const float *inputs, uint32_t bias, float *x)
 {
 	for (uint32_t place = 0; place < l->places; place++, x += l->cols) {
@@ -107,13 +107,13 @@ static void lay_out(const struct sgd_layer *l, const float *inputs, uint32_t bia
 	}
 }
 
-/* Returns the number of a rank's sample. Held-out samples are those of one more rank. */
+/* Returns the number of sample b in a rank's batch. Held-out samples have the numbers of an additional rank. */
 static uint64_t sample_number(const struct sgd_opts *o, uint32_t rank, uint64_t batch, uint64_t b)
 {
 	return ((uint64_t)rank * o->batches + batch % o->batches) * o->batch + b;
 }
 
-/* Returns the column of layer i for the bias. */
+/* Returns the column of the bias in the weights of layer i. */
 static uint32_t bias_of(const struct sgd *s, const struct sgd_opts *o, uint32_t i)
 {
 	return s->layer[i].side ? SQUARE * SQUARE : i ? s->layer[i - 1].rows * s->layer[i - 1].places : o->inputs;
@@ -146,7 +146,8 @@ static struct sgd_layer layer_of(uint32_t rows, uint32_t before, uint32_t side)
 	return l;
 }
 
-/* *all: bytes of the block for the stack without the state; *state: bytes of the state. */
+/* Returns the head of the state. Sets *all to the bytes of the block for the stack without the state, and *state to
+ * the bytes of the state. */
 static struct sgd shape_of(const void *self, const struct loom_layout *layout, uint64_t *all, uint64_t *state)
 {
 	const struct workload *w = self;
@@ -178,7 +179,7 @@ static struct sgd shape_of(const void *self, const struct loom_layout *layout, u
 		l->back_at = take(&at, ((uint64_t)o->batch + SGD_MOST) * l->width * sizeof(float));
 		uint32_t algorithm = loom_net_ranks(w->host) > 1
 					 ? o->algorithm
-					 : LOOM_ALLREDUCE_RING; /* the sums of a single rank are its input */
+					 : LOOM_ALLREDUCE_RING; /* the sum over a single rank is its input */
 		s.sum[i] = loom_allreduce_shape(w->host, layout, algorithm, o->group, bytes, LOOM_ALLREDUCE_PIECE);
 		*all = loom_allreduce_place(&s.sum[i], layout, *all, tag, 2, 0);
 		tag += s.sum[i].tags;
@@ -284,12 +285,12 @@ static int sgd_wire(void *self, const struct loom_layout *layout, const struct l
 
 /* ---- the sequential computation ---- */
 
-/* Number of samples that are computed together, so that a weight is loaded once for all. Neuron k of sample b is [k *
- * BLOCK + b]. The sums of a sample are made in the same order whatever the others are. */
+/* Number of samples that are computed together, so that a weight is loaded once for all of them. Neuron k of sample b
+ * is at [k * BLOCK + b]. The order of additions in a sample does not depend on the other samples. */
 #define BLOCK 16u
 
-/* Forward pass, in double: out[i] gets the neurons of layer i, whose weights are weight[i]. near_zero[b]: number of a
- * sample's hidden neurons that are near 0. */
+/* Computes the forward pass in double. out[i] gets the neurons of layer i, whose weights are weight[i]. near_zero[b]
+ * gets the number of hidden neurons of sample b that are near 0. */
 static void forward(const struct sgd *s, double *const *weight, const double *in, double *const *out,
 		    uint32_t *near_zero)
 {
@@ -373,7 +374,7 @@ static void sequential_sample(const struct sgd_opts *o, uint64_t seed, uint64_t 
 	t->in[(uint64_t)o->inputs * BLOCK + b] = 1;
 }
 
-/* Computes the errors of the last layer's neurons, for `n` samples, and their losses. */
+/* Computes the losses of `n` samples, and their derivatives with respect to the neurons of the last layer. */
 static void losses(const struct sgd *s, struct sequential *t, uint32_t n, double *loss)
 {
 	const double *out = t->out[s->layers - 1];
@@ -391,7 +392,7 @@ static void losses(const struct sgd *s, struct sequential *t, uint32_t n, double
 	}
 }
 
-/* Adds the gradients of `n` samples, after forward(), and gets their losses. */
+/* Called after forward(). Adds the gradients of `n` samples to t->gradient, and stores the losses of these samples. */
 static void backward(const struct sgd *s, struct sequential *t, uint32_t n, double *loss)
 {
 	losses(s, t, n, loss);
@@ -419,7 +420,7 @@ static void backward(const struct sgd *s, struct sequential *t, uint32_t n, doub
 			}
 			t->gradient[i][row + SQUARE * SQUARE] += l->side ? all : 0;
 		}
-		for (uint64_t k = 0; k < before && i; k++) /* a neuron at 0 propagates nothing */
+		for (uint64_t k = 0; k < before && i; k++) /* a neuron that is 0 propagates no derivative */
 			t->back[i - 1][k] = in[k] > 0 ? t->back[i - 1][k] : 0;
 	}
 }
@@ -429,7 +430,8 @@ static int report_progress(const struct loom_host *host, double done, struct loo
 	return LOOM_HAS(host, progress) ? host->progress(host, done, err) : 0;
 }
 
-/* Computes one step: the losses of the ranks. *tolerance grows by how far rounding may have moved a weight. */
+/* Computes step n: the loss of each rank, and the new weights. Adds to *tolerance how far the weights may differ in
+ * float32. */
 static int sequential_step(const struct sgd *s, const struct workload *w, uint64_t seed, struct sequential *t,
 			   uint64_t n, uint64_t steps, double *tolerance, struct loom_error *err)
 {
@@ -447,7 +449,8 @@ static int sequential_step(const struct sgd *s, const struct workload *w, uint64
 		forward(s, t->weight, t->in, t->out, t->near_zero);
 		backward(s, t, block, loss);
 		for (uint32_t b = 0; b < block; b++) {
-			/* Either derivative may be right: the sample may have moved a neuron's weights, or not. */
+			/* In float32 the neuron's sum may have the other sign. Then the sample changes the neuron's
+			 * weights in only one of the two computations. */
 			*tolerance += part * t->near_zero[b];
 			shared_loss()[(k + b) / o->batch * steps + n] += loss[b] / o->batch;
 		}
@@ -460,7 +463,7 @@ static int sequential_step(const struct sgd *s, const struct workload *w, uint64
 	return rc;
 }
 
-/* Called with the lock held. Computes each rank's loss in the first steps. */
+/* Called with the lock held. Computes the loss of each rank in the first `checked` steps. */
 static int solve(const struct sgd *s, const struct workload *w, uint64_t seed, struct loom_error *err)
 {
 	const struct sgd_opts *o = w->opts;
@@ -525,7 +528,7 @@ static int compare_loss(const struct workload *w, const struct loom_layout *layo
 	return rc;
 }
 
-/* Returns whether the weights after each step have the same bits on all ranks. */
+/* Checks that the weights after each step have the same bits on all ranks. */
 static int compare_weights(const struct workload *w, const struct loom_layout *layout, const struct loom_view *view,
 			   struct sgd *s, struct loom_error *err)
 {
@@ -596,7 +599,7 @@ static int sgd_verify(void *self, const struct loom_layout *layout, const struct
 	struct sgd *s = state_of(view);
 	struct sgd_times times = {0};
 	double off = 0, share = 0;
-	int rc = compare_weights(w, layout, view, s, err); /* this comes first, because it is collective */
+	int rc = compare_weights(w, layout, view, s, err); /* first, because all ranks must call it */
 	if (!rc)
 		rc = compare_loss(w, layout, s, &off, err);
 	if (!rc)
@@ -605,7 +608,7 @@ static int sgd_verify(void *self, const struct loom_layout *layout, const struct
 		return rc;
 	for (uint32_t k = 0; k < layout->workers; k++) {
 		const struct sgd_times *one = view->worker[k];
-		times = one->exposed_ns >= times.exposed_ns ? *one : times; /* the longest wait counts */
+		times = one->exposed_ns >= times.exposed_ns ? *one : times; /* the worker that waited longest */
 	}
 	double steps = (double)s->steps, exchange = (double)times.exchange_ns;
 	w->host->metric(w->host, report, "samples", "", LOOM_BETTER_NONE, steps * s->batch * loom_net_ranks(w->host));

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sgd: data-parallel training by stochastic gradient descent. Device code.
  *
- * Each rank has the whole network and samples of its own. In a step each rank goes forward and backward, the gradients
- * of all ranks are summed, and each rank changes its weights by the sum. All workers of a rank share each layer's
- * arithmetic, with a barrier after it. A worker computes the gradient in the slices that it sums afterwards
- * (allreduce.dev.h). So it fires them as soon as they are ready, and polls sums in flight while it computes those of
- * the previous layers.
+ * Each rank has the whole network and samples of its own. In a step each rank goes forward and backward, the
+ * gradients of all ranks are summed, and each rank changes its weights by the sum. All workers of a rank share the
+ * arithmetic of each layer, with a barrier after the layer. A worker computes the gradient in the slices that it sums
+ * afterwards (allreduce.dev.h). So it can send slices as soon as they are ready. It polls sums in flight while it
+ * computes the gradients of the previous layers.
  *
- * A layer is a matrix of `rows` neurons with `cols` weights each, a multiple of eight. It is applied once to all
- * neurons before it, or, as a convolution, at several places of an image, whose squares of 3 by 3 are consecutive in a
- * sample. The input is followed by a 1, whose weight is the bias, and by zeros as padding.
+ * A layer is a matrix of `rows` neurons with `cols` weights each. `cols` is a multiple of eight. A fully connected
+ * layer is applied once, to all neurons of the layer before it. A convolution is applied at several places of an
+ * image, to squares of 3 by 3. A sample stores these squares one after the other. The input is followed by a 1, whose
+ * weight is the bias, and by zeros as padding.
  *
- * Forward, backward and gradients are matrix products. A lane has a tile of the result in registers, so that a loaded
- * element serves a row or a column of it. On a GPU SGD_PARTS lanes share the sums of a tile: each adds up a part, and
- * the parts are added in order. Nothing depends on the number of workers. */
+ * Forward pass, backward pass and gradients are matrix products. A lane has a tile of the result in registers. So it
+ * uses each loaded element for a whole row or column of the tile. On a GPU, SGD_PARTS lanes share a tile: each lane
+ * computes a part of each sum, and the parts are added in a fixed order. No result depends on the number of workers. */
 #ifndef WORKLOAD_SGD_DEV_H
 #define WORKLOAD_SGD_DEV_H
 
@@ -24,29 +25,30 @@
 #endif
 
 #define SGD_LAYERS 8u
-#define SGD_POLLS 4u /* a layer's arithmetic, per worker, is cut into at most this many parts, with a poll after each */
-/* A lane's tile: forward, samples by neurons; backward and gradients, samples or neurons by SGD_WIDE columns. */
+#define SGD_POLLS 4u /* upper limit on the parts into which sgd_backward() cuts sgd_back(), with a poll after each */
+/* Tile of a lane. Forward pass: SGD_SAMPLES samples by SGD_NEURONS neurons. Backward pass and gradients: SGD_ROWS
+ * samples or neurons by SGD_WIDE columns. */
 #define SGD_NEURONS 4u
-#if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SIM) /* a simulated GPU's worker may have one lane */
+#if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SIM) /* a worker of a simulated GPU may have only one lane */
 #define SGD_SAMPLES 8u
 #define SGD_ROWS 8u
 #define SGD_PARTS 8u
-#define SGD_UNROLL _Pragma("unroll 4") /* loads in flight; more prefetching takes more registers than it gains */
+#define SGD_UNROLL _Pragma("unroll 4") /* four loads in flight; more of them would need too many registers */
 #else
 #define SGD_SAMPLES 2u
 #define SGD_ROWS 8u
 #define SGD_PARTS 1u
 #define SGD_UNROLL
 #endif
-#define SGD_MOST 8u /* limit on the rows of a tile; a tile may exceed its matrix, which padding follows */
-/* Bytes of a GPU's worker for the exchange of parts. */
+#define SGD_MOST 8u /* upper limit on the rows of a tile; a tile may reach into the padding behind a matrix */
+/* Bytes of private memory in which the lanes of a GPU's worker exchange their parts of sums. */
 #define SGD_ROOM(lanes) ((uint64_t)SGD_MOST * ((lanes) + 1) * 16)
 #ifdef LOOM_DEVICE_COMPILE
 #define SGD_WIDE 4u
 #else
 #define SGD_WIDE 8u
 #endif
-/* Precedes a loop over a tile. */
+/* Stands before a loop over the elements of a tile, to unroll it. */
 #if defined(LOOM_DEVICE_COMPILE) || defined(__clang__)
 #define SGD_EACH _Pragma("unroll")
 #else
@@ -55,43 +57,46 @@
 
 struct sgd_layer {
 	uint32_t rows, cols; /* cols: a multiple of 8 */
-	uint32_t places;     /* number of places where the layer is applied, to `cols` floats each */
-	uint32_t side;	     /* side of the image, for a convolution; else 0 */
-	uint32_t before, width; /* floats of a sample at its input and its output, multiples of 8 */
-	/* Offsets in bytes from struct sgd. back: derivatives of the loss by the neurons' sums. */
+	uint32_t places;     /* number of places at which the layer is applied to `cols` floats */
+	uint32_t side;	     /* side of the image if the layer is a convolution, else 0 */
+	uint32_t before, width; /* floats of a sample in the input and in the output; multiples of 8 */
+	/* Offsets in bytes from struct sgd. `back_at`: derivatives of the loss with respect to the neurons' sums. */
 	uint64_t weight_at, out_at, back_at;
 };
 
-/* Probability of a sample's class: e^-behind / sum. As a quotient it would be 0 for a bad guess. */
+/* The network gives a sample's class the probability e^-behind / sum. The quotient is not stored, because it may
+ * round to 0, and the loss needs its logarithm. */
 struct sgd_odds {
 	float behind, sum;
 };
 
-/* Head of the device's block; with several devices, in the block for the stack, behind the gradients. */
+/* Head of the device's block. With several devices it is in the block for the stack, behind the gradients. */
 struct sgd {
 	uint32_t layers, batch, batches, classes;
 	uint64_t steps;
-	float rate, scale;	      /* scale: 1 / samples of a step on all ranks */
+	float rate, scale;	      /* `scale`: 1 / number of samples of a step on all ranks */
 	uint32_t overlap, reserved;
-	uint64_t sample_at, label_at; /* [batches][batch][inputs padded]: floats; [batches][batch]: uint32_t */
+	uint64_t sample_at, label_at; /* float [batches][batch][layer[0].before]; uint32_t [batches][batch] */
 	uint64_t odds_at;	      /* [steps][batch] struct sgd_odds */
 	struct sgd_layer layer[SGD_LAYERS];
-	struct loom_allreduce sum[SGD_LAYERS]; /* sums of the gradients */
+	struct loom_allreduce sum[SGD_LAYERS]; /* allreduces of the layers' gradients */
 };
 
 /* Head of the block for the stack. */
 struct sgd_head {
-	uint64_t state_at; /* offset of struct sgd; 0: it is in the device's block */
+	uint64_t state_at; /* offset of struct sgd in this block; 0: it is in the device's block */
 	uint64_t pad[7];
 };
 
-/* A worker's own block. A hash of its weights after each step follows: a sum, which does not depend on their order. */
+/* A worker's own block. [steps] hashes follow. Each is the sum of the hashes of the weights that this worker updated
+ * in a step, so it does not depend on their order. */
 struct sgd_times {
 	uint64_t ns, exchange_ns, exposed_ns, barrier_ns;
 	uint64_t pad[4];
 };
 
-/* Returns a hash of four weights from the i-th on, by only two multiplications, since each step hashes all weights. */
+/* Returns a hash of the four weights from index i on. It needs only two multiplications, because each step hashes all
+ * weights. */
 LOOM_FN uint64_t sgd_hash(uint32_t layer, uint64_t i, const float *weight)
 {
 	uint64_t x = ((uint64_t)layer << 58) ^ (i * 0x9e3779b97f4a7c15ull);
@@ -117,7 +122,8 @@ LOOM_FN float *sgd_floats(struct sgd *s, uint64_t at)
 	return (float *)((char *)s + at);
 }
 
-/* Returns e to the power x, for x <= 0, because not every device has a library. The relative error is below 1e-6. */
+/* Returns e to the power x, for x <= 0. Replaces expf(), because not every device has a library. The relative error
+ * is below 1e-6. */
 LOOM_FN float sgd_exp(float x)
 {
 	if (x < -80.0f)
@@ -141,7 +147,8 @@ LOOM_FN sgd_four sgd_four_add(sgd_four sum, float a, sgd_four b)
 	return v;
 }
 
-/* SGD_WIDE floats, and the running sum of a product of these. Compilers for CPUs do not vectorise this alone. */
+/* sgd_wide has SGD_WIDE floats. sgd_dot is the running sum of a dot product of such vectors. For CPUs these are
+ * vector types, because compilers do not vectorise plain loops here. */
 #ifdef LOOM_DEVICE_COMPILE
 #define sgd_add_times sgd_four_add
 typedef sgd_four sgd_wide;
@@ -154,7 +161,7 @@ LOOM_FN float sgd_dot_end(const sgd_dot *sum)
 {
 	return *sum;
 }
-#else /* macros, because the processor decides how vectors are passed to functions */
+#else /* macros, because the way to pass vectors to functions depends on the CPU */
 #define sgd_add_times(sum, a, b) ((sum) + (a) * (b))
 #define sgd_dot_add(sum, a, b) ((sum) + (a) * (b))
 typedef float sgd_wide __attribute__((vector_size(32), aligned(4), __may_alias__));
@@ -166,17 +173,21 @@ LOOM_FN float sgd_dot_end(const sgd_dot *sum)
 }
 #endif
 
-/* A lane's tiles. Its worker takes `units` at once, from begin to end; this lane has part `part` of tile `unit`. */
+/* The tiles of a lane. Its worker takes `units` tiles at once, from tile `begin` to tile `end` (exclusive). The lane
+ * computes part `part` of tile number `unit` of these. */
 struct sgd_work {
 	uint64_t begin, end;
 	uint32_t units, unit, part;
-	uint32_t first, step; /* the lanes that share a tile */
+	uint32_t first, step; /* first of the lanes that share this tile; distance between two of them */
 	uint32_t unused;
-	/* [rows of a tile][lanes + 1], for the exchange of parts. One more lane puts columns into different banks. */
+	/* [rows of a tile][lanes + 1], to exchange parts of sums. The additional element puts columns into different
+	 * banks. */
 	sgd_wide *room;
 };
 
-/* beside: the parts of a tile are adjacent lanes; else tiles are. On a CPU each lane takes a range of tiles. */
+/* Divides the tiles `begin` to `end` among the lanes. On a GPU, if `beside` is set, adjacent lanes share a tile;
+ * otherwise adjacent lanes have adjacent tiles. On a CPU each lane takes a range of tiles, and `own` is its memory
+ * for rows. */
 LOOM_FN struct sgd_work sgd_work(const struct loom_ctx *c, uint64_t begin, uint64_t end, int beside, sgd_wide *own)
 {
 	if (SGD_PARTS == 1) {
@@ -192,7 +203,7 @@ LOOM_FN struct sgd_work sgd_work(const struct loom_ctx *c, uint64_t begin, uint6
 	return w;
 }
 
-/* Returns the start of part `part` of n. */
+/* Returns the start of part `part` if n elements are cut into SGD_PARTS parts. */
 LOOM_FN uint32_t sgd_part(uint32_t n, uint32_t part)
 {
 	return (uint32_t)((uint64_t)n * part / SGD_PARTS);
@@ -203,7 +214,7 @@ LOOM_FN void sgd_give(const struct loom_ctx *c, const struct sgd_work *w, uint32
 	w->room[SGD_PARTS > 1 ? row * (c->lanes + 1) + c->lane : row] = *v;
 }
 
-/* Adds all parts of a row of the tile, in order. */
+/* Adds all parts of a row of the tile, in the order of the parts. */
 LOOM_FN void sgd_sum(const struct loom_ctx *c, const struct sgd_work *w, uint32_t row, sgd_wide *to)
 {
 	const sgd_wide *from = w->room + (SGD_PARTS > 1 ? row * (c->lanes + 1) + w->first : row);
@@ -220,10 +231,11 @@ LOOM_FN void sgd_sync(struct loom_ctx *c)
 		loom_barrier_lanes(c);
 }
 
-/* Rows of the left matrix, `by`, and SGD_WIDE columns of the right one, whose products are summed. */
+/* Operands of sgd_outer(): SGD_ROWS rows of the left matrix, from `by` on, and SGD_WIDE columns of the right one,
+ * from `row`. */
 struct sgd_matrix {
 	const float *by, *row;
-	uint64_t by_row, by_step, row_step; /* floats between rows of `by`, and to the next element */
+	uint64_t by_row, by_step, row_step; /* floats between rows and elements of `by`, and between rows at `row` */
 };
 
 LOOM_FN void sgd_outer(sgd_wide *sum, const struct sgd_matrix *m, uint32_t n)
@@ -237,7 +249,8 @@ LOOM_FN void sgd_outer(sgd_wide *sum, const struct sgd_matrix *m, uint32_t n)
 	}
 }
 
-/* Computes this lane's part of a tile: neurons from `weight` on, samples from `in` on. */
+/* Adds this lane's part of a tile of the forward pass to `sum`. The weights of the tile's neurons start at `weight`,
+ * and the inputs of its samples start at `in`. */
 LOOM_FN void sgd_inner(const struct sgd_layer *l, uint32_t part, sgd_dot (*sum)[SGD_NEURONS], const float *weight,
 		       const float *in)
 {
@@ -257,15 +270,15 @@ LOOM_FN void sgd_inner(const struct sgd_layer *l, uint32_t part, sgd_dot (*sum)[
 	}
 }
 
-/* Returns the input of layer i in step n. Samples are `before` floats apart. */
+/* Returns the input of layer i in step n. Two samples are `before` floats apart. */
 LOOM_FN const float *sgd_before(struct sgd *s, uint32_t i, uint64_t n)
 {
 	uint64_t samples = s->sample_at + n % s->batches * s->batch * s->layer[0].before * sizeof(float);
 	return sgd_floats(s, i ? s->layer[i - 1].out_at : samples);
 }
 
-/* Computes the neurons of layer i. All layers but the last replace negative values by 0. Adjacent tiles have the same
- * weights, so that a worker needs few of them. */
+/* Computes the neurons of layer i. All layers but the last replace negative values by 0. Adjacent tiles have
+ * different samples but the same weights, so that a worker reads few weights. */
 LOOM_FN void sgd_forward(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t n)
 {
 	const struct sgd_layer *l = &s->layer[i];
@@ -308,7 +321,8 @@ LOOM_FN void sgd_forward(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t
 	}
 }
 
-/* Computes each sample's odds, and the derivative of the loss, the mean over all samples, by the last neurons. */
+/* Computes the odds of each sample, and the derivative of the loss with respect to the last layer's neurons. The loss
+ * is the mean over the samples of all ranks. */
 LOOM_FN void sgd_loss(struct loom_ctx *c, struct sgd *s, uint64_t n)
 {
 	const struct sgd_layer *l = &s->layer[s->layers - 1];
@@ -330,7 +344,7 @@ LOOM_FN void sgd_loss(struct loom_ctx *c, struct sgd *s, uint64_t n)
 	}
 }
 
-/* Polls the sums of the layers from i on; that of layer i up to step `until`. */
+/* Polls the sums of layer i and of all later layers. The sum of layer i advances up to step `until` only. */
 LOOM_FN void sgd_poll(struct loom_ctx *c, struct sgd *s, struct loom_allreduce_at *at, uint32_t i, uint32_t until)
 {
 	LOOM_NO_UNROLL
@@ -338,7 +352,7 @@ LOOM_FN void sgd_poll(struct loom_ctx *c, struct sgd *s, struct loom_allreduce_a
 		loom_allreduce_go(c, &s->sum[i], &at[i], until, 0);
 }
 
-/* Returns the least of a, b, c, and the number of groups of four columns in a tile's row. */
+/* Returns the least of a, b, c and SGD_WIDE / 4, which is the number of groups of four columns in a tile. */
 LOOM_FN uint32_t sgd_fours(uint64_t a, uint64_t b, uint64_t c)
 {
 	uint64_t least = a < b ? a : b;
@@ -346,9 +360,9 @@ LOOM_FN uint32_t sgd_fours(uint64_t a, uint64_t b, uint64_t c)
 	return least < SGD_WIDE / 4 ? (uint32_t)least : SGD_WIDE / 4;
 }
 
-/* Computes the gradient of layer i in a run of this worker's slices, which may begin anywhere in a row. The rows of a
- * tile are rows of the matrix: the same columns of adjacent neurons. Tiles advance in groups of four columns. If a row
- * or the run ends within SGD_WIDE, the excess is dropped. */
+/* Computes the gradient of layer i in run `run` of this worker's slices, which may begin anywhere in a row. The rows
+ * of a tile are the same columns of adjacent neurons. Tiles advance in groups of four columns. If a row or the run
+ * ends within SGD_WIDE columns, the rest of the tile is dropped. */
 LOOM_FN void sgd_gradient(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t n, uint32_t run)
 {
 	const struct sgd_layer *l = &s->layer[i];
@@ -395,7 +409,8 @@ LOOM_FN void sgd_gradient(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_
 	}
 }
 
-/* The number of tiles of sgd_back(), and of the parts into which it is cut: every lane gets work. */
+/* The first function returns the number of tiles of sgd_back(). The second returns the number of parts into which
+ * sgd_backward() cuts it, few enough that every lane has work in each part. */
 LOOM_FN uint64_t sgd_back_tiles(const struct sgd *s, const struct sgd_layer *l)
 {
 	return (uint64_t)(s->batch + SGD_ROWS - 1) / SGD_ROWS * (l->before / SGD_WIDE);
@@ -406,8 +421,9 @@ LOOM_FN uint32_t sgd_polls(const struct loom_ctx *c, const struct sgd *s, const 
 	return each > SGD_POLLS ? SGD_POLLS : each ? (uint32_t)each : 1;
 }
 
-/* Computes the derivative of the loss by the input of layer i, or 0 where the input is not positive. Adjacent lanes of
- * a GPU load adjacent columns; a thread takes all samples while it has some columns in its cache. */
+/* Computes the derivative of the loss with respect to the input of layer i, or 0 where the input is not positive.
+ * Adjacent lanes of a GPU load adjacent columns. A thread of a CPU takes all samples while it has some columns in its
+ * cache. */
 LOOM_FN void sgd_back(struct loom_ctx *c, struct sgd *s, uint32_t i, uint32_t part, uint32_t parts)
 {
 	const struct sgd_layer *l = &s->layer[i];
@@ -447,7 +463,8 @@ LOOM_FN void sgd_back(struct loom_ctx *c, struct sgd *s, uint32_t i, uint32_t pa
 	}
 }
 
-/* The products of layer i: forward, its gradient in run `part`, or backward, part `part` of `parts`. */
+/* Computes a product of layer i: the forward pass, the gradient in run `part`, or part `part` of `parts` of the
+ * backward pass. */
 enum { SGD_FORWARD, SGD_GRADIENT, SGD_BACK };
 LOOM_FN void sgd_product(struct loom_ctx *c, struct sgd *s, int which, uint32_t i, uint64_t n, uint32_t part,
 			 uint32_t parts)
@@ -460,8 +477,8 @@ LOOM_FN void sgd_product(struct loom_ctx *c, struct sgd *s, int which, uint32_t 
 		sgd_back(c, s, i, part, parts);
 }
 
-/* On x86 by vector registers of 8 floats, if available. Only for the products: fused operations round once. Each rank
- * itself updates the weights, which must have the same bits everywhere. */
+/* Computes a product with AVX2 and FMA if the CPU has them. Only products may use these, because fused operations
+ * round once. Each rank updates its own copy of the weights, and these must have the same bits on all ranks. */
 #if !defined(LOOM_DEVICE_COMPILE) && defined(__x86_64__)
 __attribute__((target("avx2,fma"), flatten)) static void
 sgd_product_avx2(struct loom_ctx *c, struct sgd *s, int which, uint32_t i, uint64_t n, uint32_t part, uint32_t parts)
@@ -476,7 +493,8 @@ sgd_product_avx2(struct loom_ctx *c, struct sgd *s, int which, uint32_t i, uint6
 #define SGD_PRODUCT sgd_product
 #endif
 
-/* Updates this worker's slices of layer i's weights by their sums. Returns the lane's part of their hash. */
+/* Updates this worker's slices of the weights of layer i by the summed gradients. Returns the hash of the weights
+ * that this lane updated. */
 LOOM_FN uint64_t sgd_update(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t n)
 {
 	enum { BATCH = LOOM_ALLREDUCE_BATCH };
@@ -508,9 +526,10 @@ LOOM_FN uint64_t sgd_update(struct loom_ctx *c, struct sgd *s, uint32_t i, uint6
 	return hash;
 }
 
-/* Computes the gradients of layer i, and the derivatives that the previous layer needs. A ring's step p takes the chunk
- * p before the rank's own. Gradients are computed in that order, so that each is in flight while the next is computed.
- * Without a ring the workers sum, as slowly as the slowest. So all sum in the same phase, the one after they sent. */
+/* Computes the gradients of layer i, and the derivatives that the previous layer needs. Step p of a ring sends the
+ * chunk p places before the rank's own. The gradients are computed in the same order, so that each chunk is in flight
+ * while the next one is computed. Without a ring the workers themselves sum, and each waits for the slowest. So all
+ * workers sum a layer in the phase after the one in which they sent its gradients. */
 LOOM_FN void sgd_backward(struct loom_ctx *c, struct sgd *s, struct loom_allreduce_at *at, uint32_t i, uint64_t n)
 {
 	const struct loom_allreduce *a = &s->sum[i];
@@ -531,9 +550,9 @@ LOOM_FN void sgd_backward(struct loom_ctx *c, struct sgd *s, struct loom_allredu
 		loom_allreduce_go(c, &s->sum[i + 1], &at[i + 1], 2, 1);
 }
 
-/* Completes the sums, and updates the weights. The first layer's sum is the last one in flight, and meanwhile the other
- * layers are updated. *exposed grows by the ns spent waiting for sums. Returns the time at which the last sum had
- * arrived, or 0 if the run is over. */
+/* Completes the sums, and updates the weights. The sum of the first layer is the last one in flight, so the other
+ * layers are updated meanwhile. Adds to *exposed the ns spent waiting for sums. Returns the time at which the last
+ * sum had arrived, or 0 if the run is over. */
 LOOM_FN uint64_t sgd_finish(struct loom_ctx *c, struct sgd *s, struct loom_allreduce_at *at, uint64_t n, uint64_t *hash,
 			    uint64_t *exposed)
 {
@@ -542,11 +561,12 @@ LOOM_FN uint64_t sgd_finish(struct loom_ctx *c, struct sgd *s, struct loom_allre
 	for (uint32_t i = s->layers - 1; s->overlap && i > 0; i--) {
 		const struct loom_allreduce *a = &s->sum[i];
 		uint64_t begin = loom_clock_ns(c);
-		/* Posted sums may need the ends of kernels: loom_allreduce_finish() completes those that are not. */
+		/* To complete a posted sum may need the end of a kernel. So this loop updates layers whose posted
+		 * sums are complete, and leaves the others to loom_allreduce_finish() below. */
 		if (loom_allreduce_posts(a) ? at[i].step < loom_allreduce_last(a)
 					    : !loom_allreduce_go(c, a, &at[i], ~0u, 1))
 			continue;
-		loom_barrier_lanes(c); /* a lane may read sums of another lane */
+		loom_barrier_lanes(c); /* a lane may read sums that another lane has stored */
 		*exposed += loom_clock_ns(c) - begin;
 		*hash += sgd_update(c, s, i, n);
 		updated |= 1u << i;
@@ -570,7 +590,7 @@ LOOM_FN void workload_sgd_kernel(struct loom_ctx *c)
 	struct loom_allreduce_at at[SGD_LAYERS];
 	uint64_t begin = loom_clock_ns(c), exchange = 0, exposed = 0, in_barrier = 0;
 	uint32_t layers = s->layers, last = 2 * layers;
-	/* Phases: the layers forward, the loss, the layers backward, with a barrier after each. */
+	/* Phases of a step: each layer forward, the loss, each layer backward. A barrier follows each phase. */
 	for (uint64_t n = 0, phase = 0, first = 0; n < s->steps;) {
 		if (phase < layers) {
 			SGD_PRODUCT(c, s, SGD_FORWARD, (uint32_t)phase, n, 0, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host half of workload_requests_app: declarations that the inputs and answers share. */
+/* Host half of workload_requests_app: what its files share. */
 #ifndef WORKLOAD_REQUESTS_APP_H
 #define WORKLOAD_REQUESTS_APP_H
 
@@ -15,9 +15,9 @@ struct app_opts {
 
 struct app;
 struct app_kind {
-	uint32_t scratch; /* words per vertex */
+	uint32_t scratch; /* words of 4 bytes per vertex in `scratch` */
 	int (*build)(struct app *x); /* fills x->in and x->content; returns 0 or LOOM_ENOMEM */
-	int (*answer)(const struct app *x, uint64_t *answer); /* computes the answer; returns 0 or LOOM_ENOMEM */
+	int (*answer)(const struct app *x, uint64_t *answer); /* computes the expected answer; 0 or LOOM_ENOMEM */
 };
 
 struct app {
@@ -26,7 +26,7 @@ struct app {
 	const struct app_opts *opts;
 	const struct app_kind *kind;
 	const char *name;
-	struct request_input in; /* the input, without the members that depend on the device */
+	struct request_input in; /* the input; lay_out() adds the members that depend on a device */
 	char *content;		 /* [in.bytes] */
 	uint64_t answer;
 };
@@ -34,7 +34,7 @@ struct app {
 /* app_graph.c, app_table.c */
 extern const struct app_kind app_bfs, app_sssp, app_spmv, app_bpt, app_xsbench;
 
-/* Allocates zeroed room for the input. Returns 0 or LOOM_ENOMEM. */
+/* Allocates x->content, zeroed: `bytes` rounded up to whole pages. Returns 0 or LOOM_ENOMEM. */
 static inline int app_room(struct app *x, uint64_t bytes)
 {
 	x->in.bytes = loom__align(bytes, REQUEST_PAGE_BYTES);

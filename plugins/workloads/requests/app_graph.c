@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs and matrices in compressed rows: 8 random edges per vertex, or entries per row. The answers of bfs and sssp
- * come from relaxing every edge until no distance changes. */
+/* Graphs with 8 random edges per vertex, and matrices with 8 random entries per row, in compressed rows. The expected
+ * answers of bfs and sssp come from relaxing every edge until no distance changes. */
 #include <stdlib.h>
 
 #include "lib/random.h"
@@ -75,7 +75,7 @@ static int lengths(const struct app *x, uint64_t *answer)
 	return relax(x, 1, answer);
 }
 
-/* Computes row by row, from the last entry to the first, unlike the workers. */
+/* Computes the answer of spmv. Unlike the workers, it adds the entries of a row from the last to the first. */
 static int product(const struct app *x, uint64_t *answer)
 {
 	const struct request_input *in = &x->in;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables: a B+ tree, and XSBench's grid of energies. A binary search in the sorted keys computes the answers. */
+/* Tables: a B+ tree, and XSBench's grid of energies. The expected answers come from a binary search in the sorted
+ * keys. */
 #include <stdlib.h>
 
 #include "lib/random.h"
@@ -9,7 +10,7 @@ static void sorted_keys(uint64_t *key, uint64_t n, uint64_t *state)
 {
 	for (uint64_t i = 0; i < n; i++)
 		key[i] = loom__random(state);
-	key[0] = 0; /* so that every query finds a key */
+	key[0] = 0; /* every query finds a key */
 	qsort(key, n, sizeof(*key), workload_ascending);
 }
 
@@ -23,7 +24,7 @@ static uint64_t search(const uint64_t *key, uint64_t n, uint64_t want)
 	return at;
 }
 
-/* ---- the tree: levels of 16, 256, ... keys, one after the other; values of the last --------------- */
+/* ---- the tree: levels of 16, 256, ... keys, then the values of the last level --------------------- */
 
 static int build_tree(struct app *x)
 {

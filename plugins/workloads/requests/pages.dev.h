@@ -2,15 +2,15 @@
 /* Input that faults in page by page through the host, as the applications of HISS read it. Device code.
  *
  * The workers of a device do one job together, each lane a part of it. They read the input through a table of its
- * pages, in device memory. A lane that finds a page absent claims it, and lane 0 of its worker posts requests for the
- * claimed pages. On a CPU the page is then in its place. On a GPU it is in a frame of device memory, and there may be
- * fewer frames than pages: then a page without readers is evicted first.
+ * pages, which is in device memory. A lane that finds a page absent claims it, and lane 0 of its worker posts
+ * requests for the claimed pages. On a CPU the answer means that the page is present in its place. On a GPU the page
+ * is then in a frame of device memory. If there are fewer frames than pages, a page without readers is evicted first.
  *
- * An entry of the table is one word, which only lanes of this device change. A reader increments the entry's pin count,
- * reads, and decrements the count; an evicting lane changes the entry only while the count is 0. A lane with a pin
- * never waits, so pins are short. Epochs of workers would make reading cheaper, but an eviction would wait for all
- * workers, including those that wait for the host. With a frame for every page nothing is evicted while lanes read, and
- * readers do not pin. Model: tests/models/frames.pml. */
+ * An entry of the table is one word, which only lanes of this device change. A reader increments the entry's pin
+ * count, reads, and decrements the count. An evicting lane changes the entry only while the count is 0. A lane with a
+ * pin never waits, so pins are short. Epochs of workers would make reading cheaper, but then an eviction would wait
+ * for all workers, including those that wait for the host. If there is a frame for every page, nothing is evicted
+ * while lanes read, and readers do not pin. Model: tests/models/frames.pml. */
 #ifndef WORKLOAD_REQUESTS_PAGES_DEV_H
 #define WORKLOAD_REQUESTS_PAGES_DEV_H
 
@@ -20,49 +20,52 @@
 
 #define REQUEST_PAGE_BYTES 4096ull
 
-/* Behind the plan in a device's block; constant. Arrays of the input are named by their byte offsets in the input, each
- * aligned to its elements; parts of this block by their offsets from the plan. */
+/* Describes the input. It follows the plan in a device's block, and is constant. `first`, `second` and `third` are
+ * byte offsets of arrays in the input, each aligned to its elements. `table`, `claims` and `scratch` are byte offsets
+ * from the plan. */
 struct request_input {
 	uint64_t bytes; /* size of the input, in whole pages */
-	uint64_t device;	/* 1: pages are in frames of this block; 0: in place, in the stack's block */
-	uint64_t data;	/* offset of the frames, or of the pages, in that block */
+	uint64_t device;	/* 1: pages are in frames of this block; 0: in the stack's block */
+	uint64_t data;	/* byte offset of the frames in this block, or of the pages in the stack's block */
 	uint64_t frames;
-	uint64_t table, claims, scratch; /* offsets in this block */
-	uint64_t n, m;			/* number of vertices and edges, rows and entries, or keys and nodes */
+	uint64_t table, claims, scratch; /* byte offsets from the plan */
+	uint64_t n, m;			/* number of vertices and edges, rows and entries, leaves, or points and
+					 * nuclides */
 	uint64_t first, second, third;
 	uint64_t lookups, levels;
 	uint32_t app, pad0; /* enum request_app */
 	uint64_t pad;
 };
 
-/* Follows that struct: words that all workers of the device share. */
+/* Words that all workers of the device share. They follow struct request_input. */
 struct request_team {
 	uint64_t arrived; /* number of arrivals at all barriers so far */
 	uint64_t pad0[7];
 	uint64_t sum; /* sum of the answer, to which each lane adds its part */
 	uint64_t pad1[7];
-	uint64_t free; /* number of free frames */
-	uint64_t hand; /* where the next search for a page to evict starts */
+	uint64_t free; /* number of frames that are neither used nor reserved */
+	uint64_t hand; /* where the next search for a page to evict starts, modulo the number of pages */
 	uint32_t changed, failed, leave, pad2;
 	uint64_t pad3[4];
 };
 
-/* One for each lane of a worker: the page that the lane has claimed, and, after the answer, its frame. */
+/* A lane's claim: the page that the lane has claimed and, after the answer, the page's frame. A worker has one per
+ * lane. */
 struct request_claim {
-	uint32_t page, frame; /* page: REQUEST_NO_PAGE if there is none */
+	uint32_t page, frame; /* `page`: REQUEST_NO_PAGE if the lane has no claim */
 	uint64_t id;	      /* id of the request */
 };
 #define REQUEST_NO_PAGE 0xffffffffu
 
 struct request_claims {
-	uint32_t waiting; /* lanes that request_any() counts */
+	uint32_t waiting; /* number of lanes with a set flag in request_any() */
 	uint32_t claims;
-	uint64_t posted, done; /* requests of this worker in this sample */
+	uint64_t posted, done; /* requests of this worker in this sample: posted; answered */
 	uint64_t pad[5];
 };
 
-/* An entry: the page's state, the number of lanes that read the page, and its frame. All three are changed by adds,
- * which leave the other two unchanged. */
+/* An entry of the table has the page's state, its pin count (the number of lanes that read it), and its frame.
+ * Changes are additions to some of these parts, so that concurrent changes of the other parts are kept. */
 enum { REQUEST_ABSENT = 0, REQUEST_FAULTING, REQUEST_PRESENT, REQUEST_EVICTING, REQUEST_STATE = 3 };
 #define REQUEST_PIN 4ull
 #define REQUEST_PINS 0xfffffffcull
@@ -78,10 +81,10 @@ struct request_reader {
 	struct request_claim *claim; /* [c->lanes] */
 	uint32_t *scratch;
 	char *data;
-	uint64_t lane, lanes; /* this lane's number among all lanes that do this job, and their number */
-	uint64_t rounds, last; /* number of times that the job was done; last answer; used by worker 0 */
-	int pins;   /* 1: pages are evicted while lanes read */
-	int failed; /* equal on all lanes; 1: the run was stopped, or a request rejected, and further reads return 0 */
+	uint64_t lane, lanes; /* index of this lane among all lanes of the job; their number */
+	uint64_t rounds, last; /* used by worker 0: number of completed rounds; last answer */
+	int pins;   /* 1: pages may be evicted while lanes read */
+	int failed; /* equal on all lanes; 1: the run was stopped or a request rejected, and reads return 0 */
 };
 
 LOOM_FN uint64_t request_pages(const struct request_input *in)
@@ -140,13 +143,13 @@ LOOM_FN int request_any(struct request_reader *x, int flag)
 	return loom_word_from_lane0(x->c, n) != 0;
 }
 
-/* Waits between two polls of a word that another worker changes. */
+/* Waits between two polls of a word that another worker changes. `polls` is the number of polls so far. */
 LOOM_FN void request_back_off(const struct request_reader *x, uint32_t polls)
 {
 #ifdef GPULOOM_DEV_CPU_H
 	if (polls < 1000)
 		loom_pause(x->c);
-	else /* as if each poll so far had taken 4 us */
+	else /* as if the wait had lasted 4 us per poll */
 		loom_nap((uint64_t)(polls - 999) * 4000, 0);
 #else
 	(void)x;
@@ -154,7 +157,7 @@ LOOM_FN void request_back_off(const struct request_reader *x, uint32_t polls)
 #endif
 }
 
-/* Collective: a barrier of the device's workers. Returns 0 if the job is over. */
+/* Collective: a barrier of all workers of the device. Returns 0 if the job is over. */
 LOOM_FN int request_barrier(struct request_reader *x)
 {
 	uint64_t *arrived = &x->team->arrived, all = x->c->count;
@@ -187,7 +190,7 @@ LOOM_FN int request_post(struct request_reader *x, uint32_t service, uint64_t of
 	return rc;
 }
 
-/* Returns the answer, or an error, which ends the job. */
+/* Waits for the answer to a request. Returns the answer, or an error, which ends the job. */
 LOOM_FN int64_t request_result(struct request_reader *x, uint32_t service, uint64_t id)
 {
 	int64_t got = 0;
@@ -212,7 +215,8 @@ LOOM_FN int64_t request_call(struct request_reader *x, uint32_t service, uint64_
 	return rc;
 }
 
-/* Evicts a page that no lane reads. Returns 1 if its frame is free, 0 if all pages have readers at this moment. */
+/* Evicts a page that no lane reads. Returns 1 if this has freed a frame. Returns 0 if all pages have readers at this
+ * moment, or no request can be posted. */
 LOOM_FN int request_reclaim_frame(struct request_reader *x)
 {
 	uint64_t pages = request_pages(&x->in);
@@ -220,11 +224,12 @@ LOOM_FN int request_reclaim_frame(struct request_reader *x)
 	for (uint64_t tries = 0; tries < 2 * pages && !request_is_over(x); tries++) {
 		uint64_t page = loom_fetch_add_relaxed_dev(&x->team->hand, (uint64_t)1) % pages;
 		uint64_t *entry = &x->table[page], e = loom_load_relaxed_dev(entry);
-		/* Acquire: pairs with the release of the last reader's unpin, before the host fills the frame again. */
+		/* Acquire: pairs with the release with which the last reader has removed its pin. So this reader has
+		 * read before the host fills the frame again. */
 		if ((e & (REQUEST_STATE | REQUEST_PINS)) != REQUEST_PRESENT || !loom_cas_acq_rel_dev(entry, &e, e + 1))
 			continue;
 		if (request_call(x, LOOM_SERVICE_EVICT, page * REQUEST_PAGE_BYTES, REQUEST_PAGE_BYTES) < 0) {
-			loom_fetch_add_acq_rel_dev(entry, ~0ull); /* the ring is full */
+			loom_fetch_add_acq_rel_dev(entry, ~0ull); /* no request was posted, because the ring is full */
 			return 0;
 		}
 		loom_fetch_add_acq_rel_dev(entry, 0 - (REQUEST_EVICTING + (e & ~(uint64_t)0xffffffffu)));
@@ -233,7 +238,8 @@ LOOM_FN int request_reclaim_frame(struct request_reader *x)
 	return 0;
 }
 
-/* Reserves a frame. A lane may wait for one only if it holds no claim for which other lanes wait. */
+/* Reserves a frame. Returns 1, or 0 if there is none. Waits for a frame only if `may_wait` is set. The caller sets it
+ * if this worker has no request in flight, for whose page other lanes might wait. */
 LOOM_FN int request_take_frame(struct request_reader *x, int may_wait)
 {
 	uint64_t left = loom_load_relaxed_dev(&x->team->free);
@@ -246,7 +252,7 @@ LOOM_FN int request_take_frame(struct request_reader *x, int may_wait)
 	return took;
 }
 
-/* Waits for the page of a claim and makes it present, pinned for the claiming lane. */
+/* Waits for the answer to a claim. Makes its page present, with a pin for the claiming lane. */
 LOOM_FN void request_map_page(struct request_reader *x, struct request_claim *w)
 {
 	if (w->page == REQUEST_NO_PAGE)
@@ -264,9 +270,9 @@ LOOM_FN void request_map_page(struct request_reader *x, struct request_claim *w)
 	w->page = REQUEST_NO_PAGE;
 }
 
-/* Requests all pages that the lanes of this worker have claimed, and waits for the answers. A claim that would have to
- * wait for a frame is given up, and its lane tries again. So no worker waits for a frame while other lanes wait for its
- * pages. */
+/* Called by lane 0. Requests all pages that the lanes of this worker have claimed, and waits for the answers. If a
+ * further claim would have to wait for a frame, lane 0 gives that claim up, and the claiming lane tries again. So no
+ * worker waits for a frame while other lanes wait for its pages. */
 LOOM_FN void request_claimed_pages(struct request_reader *x)
 {
 	uint32_t done = 0, pending = 0;
@@ -306,7 +312,7 @@ LOOM_FN uint64_t request_load(const struct request_reader *x, uint64_t frame, ui
 					   loom_load_relaxed_dev((uint64_t *)(void *)word);
 }
 
-/* Returns 1 if the page is present, and *value is read. */
+/* Reads *value if its page is present. Returns 1, or 0 if the page is not present. */
 LOOM_FN int request_try_load(struct request_reader *x, uint64_t at, uint32_t bytes, uint64_t *value)
 {
 	uint64_t *entry = &x->table[at / REQUEST_PAGE_BYTES];
@@ -327,7 +333,7 @@ LOOM_FN int request_try_load(struct request_reader *x, uint64_t at, uint32_t byt
 	return 1;
 }
 
-/* Returns 1 if this lane has claimed the page; lane 0 will then request it. */
+/* Claims a page if it is absent. Returns 1 if this lane has claimed it; lane 0 then requests it. */
 LOOM_FN int request_claim_page(struct request_reader *x, uint64_t page)
 {
 	uint64_t e = loom_load_relaxed_dev(&x->table[page]);
@@ -342,7 +348,7 @@ LOOM_FN int request_claim_page(struct request_reader *x, uint64_t page)
 	return 0;
 }
 
-/* Called by lane 0. Requests claimed pages, or backs off. Returns 1 if the job is over. */
+/* Called by lane 0. Requests the claimed pages, or backs off if there are none. Returns 1 if the job is over. */
 LOOM_FN uint64_t request_serve(struct loom_ctx *c, uint32_t polls)
 {
 	struct request_reader x = request_reader(c);
@@ -355,7 +361,8 @@ LOOM_FN uint64_t request_serve(struct loom_ctx *c, uint32_t polls)
 	return (uint64_t)request_is_over(&x);
 }
 
-/* Collective. Each lane with `want` reads the word of 4 or 8 bytes at byte `at` of the input. 0: the job is over. */
+/* Collective. Each lane with `want` gets the word of 4 or 8 bytes at byte `at` of the input. Returns 0 if the job is
+ * over. */
 LOOM_FN uint64_t request_read(struct request_reader *x, int want, uint64_t at, uint32_t bytes)
 {
 	uint64_t value = 0;
@@ -392,13 +399,13 @@ LOOM_FN uint64_t request_u64(struct request_reader *x, int want, uint64_t array,
 
 /* ---- rounds of a job ---- */
 
-/* Mixes one number into another, as the host does. The answer is the sum of these in any order. */
+/* Returns a hash of two numbers, equal on host and device. An answer is the sum of such hashes, in any order. */
 LOOM_FN uint64_t request_mix(uint64_t sum, uint64_t value)
 {
 	return (sum ^ value) * 0x100000001b3ull + 0x9e3779b9ull;
 }
 
-/* Returns a query of bpt and xsbench, equal on host and device. */
+/* Returns the key of look-up i of bpt or xsbench, equal on host and device. */
 LOOM_FN uint64_t request_query(uint64_t i)
 {
 	uint64_t x = i + 1;
@@ -414,8 +421,8 @@ LOOM_FN uint64_t request_evict_all(struct loom_ctx *c)
 	return (uint64_t)request_call(&x, LOOM_SERVICE_EVICT, 0, x.in.bytes);
 }
 
-/* For the first worker's lanes, before a round: makes all pages absent. In a quiet round they stay present: the work is
- * the same, without requests. */
+/* Called by the first worker's lanes before a round. Makes all pages absent. It is called before the first round, but
+ * not before later rounds that are quiet. So a quiet round does the same work without requests. */
 LOOM_FN void request_evict_input(struct request_reader *x)
 {
 	if (x->c->lane == 0)
@@ -424,7 +431,8 @@ LOOM_FN void request_evict_input(struct request_reader *x)
 		loom_store_relaxed_dev(&x->table[page], (uint64_t)0);
 }
 
-/* Returns 0 if there is no further round. One lane of the device reads the host's words. */
+/* Begins a round. Returns 0 if there is no further round. Only one lane of the device reads the host's control words,
+ * so that all workers decide alike. */
 LOOM_FN int request_begin_round(struct request_reader *x)
 {
 	struct request_control *k = request_control(x->c);
@@ -432,7 +440,8 @@ LOOM_FN int request_begin_round(struct request_reader *x)
 	if (x->c->worker == x->c->first) {
 		if (x->c->lane == 0) {
 			leave = x->rounds && (!endless || loom_load_relaxed_sys(&k->quit));
-			/* Also before the first round: a device process that maps the memory has touched every page. */
+			/* Pages are also evicted before a first quiet round, because a process that maps the memory
+			 * has touched all pages. */
 			empty = !leave && (!x->rounds || !loom_load_relaxed_sys(&k->quiet));
 			loom_store_relaxed_dev(&x->team->leave, (uint32_t)leave);
 			loom_store_relaxed_dev(&x->team->sum, (uint64_t)0);
@@ -447,7 +456,7 @@ LOOM_FN int request_begin_round(struct request_reader *x)
 	return !loom_flag_from_lane0(x->c, (uint32_t)leave);
 }
 
-/* Returns 0 if the job is over. */
+/* Adds a lane's part of the answer. Returns 0 if the job is over. */
 LOOM_FN int request_end_round(struct request_reader *x, uint64_t sum)
 {
 	if (sum)

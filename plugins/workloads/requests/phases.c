@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sample with a victim has two phases, in alternating order: the victim runs beside workers that post no requests,
- * and beside workers that post requests. */
+/* A sample with a victim has two phases. The victim runs next to workers without requests in one phase, and next to
+ * workers with requests in the other. The order of the phases alternates from sample to sample. */
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>
@@ -94,7 +94,7 @@ static uint64_t done_so_far(const struct request_job *j)
 	return sum;
 }
 
-/* Waits for `ns`. Returns 1 if the thread must exit. */
+/* Waits for `ns`, or until the thread must exit. Returns 1 if it must exit. */
 static int rest(struct request_job *j, uint64_t ns)
 {
 	uint64_t until = j->host->now_ns(j->host) + ns;
@@ -133,7 +133,7 @@ static void alone(struct request_job *j)
 		request_run_victim(j, &j->alone);
 }
 
-/* Not FUTEX_PRIVATE: workers may be in another process. */
+/* Ends a sample. The wake is not FUTEX_PRIVATE, because workers may be in another process. */
 void request_interrupt(void *self)
 {
 	struct request_job *j = self;
@@ -146,7 +146,7 @@ void request_interrupt(void *self)
 static void run_sample(struct request_job *j)
 {
 	for (uint32_t w = 0; w < j->workers; w++)
-		/* The load pairs with the release in request_start(). */
+		/* Acquire: pairs with the release in request_start(). */
 		while (!__atomic_load_n(&j->counters[w]->started, __ATOMIC_ACQUIRE))
 			if (rest(j, 1000000))
 				return;
@@ -219,7 +219,7 @@ void request_stop_phases(void *self)
 	j->threaded = 0;
 }
 
-/* Waits until the thread is idle, because an aborted sample may have left it in a phase. */
+/* Waits until the thread is idle, because a sample that was aborted may have left it in a phase. */
 static void await_thread(struct request_job *j)
 {
 	pthread_mutex_lock(&j->lock);
@@ -279,7 +279,7 @@ static int check_victim(const struct request_job *j, const struct request_victim
 	if (j->opts->victim_counters && !r->counted)
 		return LOOM_FAIL(j->host, err, LOOM_EUNAVAIL, "%s: the victim '%s' was not counted", j->name,
 				 j->runs.command);
-	/* openssl speed runs for a fixed time, so its duration is no measure of its speed. */
+	/* openssl speed runs for a fixed time, so its duration says nothing about its speed. */
 	if (strstr(j->runs.command, "openssl speed") && !(r->rate > 0))
 		return LOOM_FAIL(j->host, err, LOOM_EUNAVAIL,
 				 "%s: the victim '%s' prints no rate at the end of its output, as OpenSSL 3 does",
@@ -304,7 +304,7 @@ static void report_values(const struct request_job *j, struct loom_report *repor
 		}
 }
 
-/* Per 1,000 instructions, and what the requests add. */
+/* Reports misses per 1,000 instructions in both phases, and the ratio of the phases. */
 static void report_counters(const struct request_job *j, struct loom_report *report)
 {
 	static const struct {

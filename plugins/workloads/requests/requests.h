@@ -9,7 +9,7 @@
 #include "../../shared/workload/host.h"
 #include "requests.dev.h"
 
-/* Options that these workloads share, the first member of their own options. */
+/* Options that these workloads share. They are the first member of a workload's options. */
 struct request_opts {
 	const char *victim, *victim_cores;
 	uint64_t duration, settle;
@@ -42,8 +42,8 @@ struct request_opts {
 			 "Length of a sample without a victim. 0: until the job is done.", \
 			 .min = 0, .max = 1e12, .section = "workload.requests"), \
 	REQUEST_ROW(S, silent, LOOM_OPT_BOOL, "no", \
-			 "Whether workers post no requests in a sample without a victim, which needs a duration: what " \
-			 "samples with requests are compared with.", .section = "workload.requests"), \
+			 "Whether workers post no requests in a sample without a victim. Such samples, which need a " \
+			 "duration, are a baseline for samples with requests.", .section = "workload.requests"), \
 	REQUEST_ROW(S, settle, LOOM_OPT_TIME, "20ms", \
 			 "Pause before each run of the victim.", \
 			 .min = 0, .max = 1e11, .section = "workload.requests"), \
@@ -58,34 +58,34 @@ struct request_opts {
 			 "Most requests of one worker in flight; a power of two.", \
 			 .min = 1, .max = 65536, .section = "workload.requests")
 
-/* A victim that is built in. */
+/* Kinds of victim: a command, or one of two that are built in. */
 enum request_built_in { REQUEST_COMMAND, REQUEST_MEMORY, REQUEST_BARRIER };
 
-/* What `victim` means on this machine. */
+/* What the option `victim` means on this machine. */
 struct request_victim {
-	char command[4096]; /* "": none */
-	const char *rate;   /* text before the rate in the victim's output; NULL: the victim has no such text */
+	char command[4096]; /* "": no victim */
+	const char *rate;   /* text before the rate in the victim's output; NULL: no such text */
 	uint32_t cores, input_mib;
 	enum request_built_in built_in;
 };
 
 enum { REQUEST_INSTRUCTIONS, REQUEST_L1D_MISSES, REQUEST_BRANCH_MISSES, REQUEST_EVENTS };
 
-/* One run of the victim. */
+/* The result of one run of the victim. */
 struct request_victim_run {
 	uint64_t wall_ns, user_ns, system_ns;
-	int status;	   /* as from child_wait() */
-	int failed;	   /* errno if it could not be started */
-	double rate;	   /* the rate that it printed; 0: none */
+	int status;	   /* status from child_wait() */
+	int failed;	   /* errno if the victim could not be started, else 0 */
+	double rate;	   /* the rate that the victim printed; 0: none */
 	int counted;
 	double count[REQUEST_EVENTS];
-	char output[4096]; /* the last line of its output */
-	char complaint[200]; /* the last line of its error output */
+	char output[4096]; /* JSON line of the victim's output; "": none */
+	char complaint[200]; /* last line of the victim's error output */
 };
 
 enum request_phase { REQUEST_IDLE = 0, REQUEST_ARMED, REQUEST_RUNNING, REQUEST_OVER };
 
-/* The first member of an instance. */
+/* What the instances of these workloads have in common. It is their first member. */
 struct request_job {
 	const struct loom_host *host;
 	const struct request_opts *opts;
@@ -105,16 +105,16 @@ struct request_job {
 	struct request_control *control;
 	struct request_counters *const *counters;
 	struct request_victim_run alone, beside;
-	uint64_t noisy_ns, noisy_done; /* duration and requests of the phase with requests */
+	uint64_t noisy_ns, noisy_done; /* duration of the phase with requests; number of its requests */
 	struct child victim;   /* protected by `lock` */
 };
 
-/* For a plug-in whose options start with struct request_opts. */
+/* Op `check` of a plug-in whose options start with struct request_opts. */
 int request_check(const struct loom_host *host, const void *opts, struct loom_error *err);
 void request_job_create(struct request_job *j, const struct loom_host *host, const struct request_opts *opts,
 			const char *name);
 void request_job_free(struct request_job *j);
-/* Ops of loom_workload_ops. request_interrupt() also ends a sample: workers exit, including those that sleep. */
+/* Ops of struct loom_workload_ops. request_interrupt() ends a sample: workers exit, including those that sleep. */
 int request_tenants(void *self, const struct loom_layout *layout, const struct loom_tenant **tenant, uint32_t *n,
 		    struct loom_error *err);
 int request_start_phases(void *self, const struct loom_layout *layout, const struct loom_view *view,
@@ -122,26 +122,27 @@ int request_start_phases(void *self, const struct loom_layout *layout, const str
 void request_stop_phases(void *self);
 void request_interrupt(void *self);
 uint32_t request_job_tenant_of(const struct request_job *j, uint32_t worker);
-/* Called before a sample: clears control words and counters; the thread waits for the workers. Devices get *plan, in
- * which the common members are filled in. */
+/* Called before a sample. Clears control words and counters, and lets the thread wait until the workers have started.
+ * Fills in the common members of *plan, and copies it to all devices. */
 void request_job_arm(struct request_job *j, const struct loom_layout *layout, const struct loom_view *view,
 		     struct request_plan *plan);
-/* Called after a sample: reports its metrics. Returns LOOM_EWRONG if answers were wrong. */
+/* Called after a sample. Reports its metrics. Returns LOOM_EWRONG if answers were wrong. */
 int request_job_report(struct request_job *j, struct loom_report *report, struct loom_error *err);
 
 /* victims.c */
 int request_victim_check(const struct loom_host *host, const char *victim, struct loom_error *err);
 void request_victim_set(const char *victim, uint32_t cores, struct request_victim *out);
-double request_victim_rate(const char *text, const char *mark); /* 0: none */
-int request_victim_input(uint32_t mib);				 /* a file of text; -1 and errno */
+double request_victim_rate(const char *text, const char *mark); /* 0: there is no rate */
+int request_victim_input(uint32_t mib);				 /* returns a file of text, or -1 and errno */
 int request_victim_run_built_in(const struct request_victim *v, double *rate);
-/* victim_counters.c: 0, or an errno; all are open or none is. They count the process and those that it starts from then on. */
+/* victim_counters.c. request_counters_open() opens all counters and returns 0, or opens none and returns an errno.
+ * The counters count a process, and the processes that it starts afterwards. */
 int request_counters_open(pid_t pid, int fd[REQUEST_EVENTS]);
 void request_counters_close(int fd[REQUEST_EVENTS]);
-int request_counters_read(const int fd[REQUEST_EVENTS], double count[REQUEST_EVENTS]); /* -1: not counted */
+int request_counters_read(const int fd[REQUEST_EVENTS], double count[REQUEST_EVENTS]); /* -1: nothing was counted */
 int request_counters_check(const struct request_job *j, struct loom_error *err);
 /* victim.c */
 void request_run_victim(struct request_job *j, struct request_victim_run *run);
-double request_victim_value(const struct request_victim_run *run, const char *name); /* -1: not printed */
+double request_victim_value(const struct request_victim_run *run, const char *name); /* -1: the run did not print it */
 
 #endif

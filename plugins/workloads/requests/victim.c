@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The victim: an unrelated program on the CPU. */
+/* The victim: a program on the CPU that has nothing to do with the workers. */
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,8 @@
 
 #define ARGS 64
 
-/* Returns the rate of `openssl speed`, which runs for a fixed time: its last line ends with kilobytes per second. */
+/* Returns the rate that `openssl speed` prints: the last line ends with kilobytes per second. The program runs for a
+ * fixed time. */
 static double openssl_rate(const char *text)
 {
 	const char *last = strrchr(text, ' ');
@@ -27,7 +28,7 @@ static double openssl_rate(const char *text)
 	return end && *end == 'k' && isfinite(rate) ? rate : 0;
 }
 
-/* Reads the end of an output file. */
+/* Reads the end of an output file into `text`, with a NUL. */
 static void read_end(int fd, char *text, size_t size)
 {
 	off_t all = lseek(fd, 0, SEEK_END), most = (off_t)size - 1;
@@ -35,7 +36,7 @@ static void read_end(int fd, char *text, size_t size)
 	text[n > 0 ? n : 0] = 0;
 }
 
-/* Reads the last non-empty line of the error output, without characters that a terminal would interpret. */
+/* Reads the last line of the error output that is not empty, without characters that a terminal would interpret. */
 static void read_complaint(int fd, struct request_victim_run *run)
 {
 	char text[1024], *line = text;
@@ -50,7 +51,8 @@ static void read_complaint(int fd, struct request_victim_run *run)
 			*c = ' ';
 }
 
-/* Reads the last line that starts a JSON object, or the rate that openssl prints. */
+/* Reads the victim's rate from its output: after the text v->rate, as openssl prints it, or from the last line that
+ * starts a JSON object. */
 static void read_figures(int fd, const struct request_victim *v, struct request_victim_run *run)
 {
 	char text[8192];
@@ -95,13 +97,13 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Shared with a victim that is built in. */
+/* Memory that is shared with a built-in victim. */
 struct victim_page {
 	int go;
 	double rate;
 };
 
-/* Starts it: it waits for `go`. 0, or an errno. */
+/* Starts a built-in victim, which waits for `go`. Returns 0 or an errno. */
 static int start_built_in(struct request_job *j, const cpu_set_t *set, struct victim_page *b)
 {
 	int in_child = child_fork(&j->victim, "victim", 1);
@@ -119,7 +121,7 @@ static int start_built_in(struct request_job *j, const cpu_set_t *set, struct vi
 	_exit(request_victim_run_built_in(&j->runs, &b->rate) ? 1 : 0);
 }
 
-/* Splits the command in `text`, and finds its program. 0, or ENOENT. */
+/* Splits the command in `text`, and finds its program. Returns 0 or ENOENT. */
 static int read_command(char *text, char *argv[ARGS + 1], char path[4096])
 {
 	char *rest = NULL;
@@ -185,7 +187,7 @@ void request_run_victim(struct request_job *j, struct request_victim_run *run)
 	__atomic_store_n(&b->go, 1, __ATOMIC_RELEASE);
 	child_await(&victim);
 	run->wall_ns = now_ns() - begin;
-	/* With the lock held, no signal is sent to a process id that has been reused. */
+	/* The lock keeps request_stop_phases() from signalling a process id that has been reused. */
 	pthread_mutex_lock(&j->lock);
 	run->status = child_wait(&j->victim, &used);
 	pthread_mutex_unlock(&j->lock);

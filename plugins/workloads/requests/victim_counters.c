@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hardware counters of a victim in user mode, by perf events: misses of the first data cache, and mispredicted branches. */
+/* Hardware counters of a victim in user mode, with perf events: misses of the first data cache, and mispredicted
+ * branches. */
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <string.h>
@@ -51,7 +52,7 @@ void request_counters_close(int fd[REQUEST_EVENTS])
 }
 
 /* If the hardware has fewer counters than there are events, the kernel counts the events in turns. A count then
- * covers only a part of the time. */
+ * covers only a part of the time, and is scaled to the whole time. */
 int request_counters_read(const int fd[REQUEST_EVENTS], double count[REQUEST_EVENTS])
 {
 	for (uint32_t i = 0; i < REQUEST_EVENTS; i++) {

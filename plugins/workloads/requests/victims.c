@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Victims with a name: programs, and two victims that are built in. This file chooses the work of a program, so that
- * each takes about a second on any number of cores. */
+/* Victims with a name: programs, and two victims that are built in. This file chooses the work of each program so
+ * that it takes about a second on any number of cores. */
 #include <errno.h>
 #include <math.h>
 #include <sched.h>
@@ -15,11 +15,12 @@
 #include "lib/random.h"
 #include "requests.h"
 
-/* In a command, %u is replaced by the number of cores that it may use. The speed of a program is the last number in
- * the last line of output that contains the text `rate`, or the inverse of its time if `rate` is NULL. */
+/* In a command, %u is replaced by the number of cores that the program may use. A program's speed is the last number
+ * in the last line of output that contains the text `rate`. If `rate` is NULL, it is the inverse of the program's
+ * time. */
 static const struct known {
 	const char *name, *command, *rate;
-	uint32_t input_mib; /* size of the text on its standard input */
+	uint32_t input_mib; /* size of the text on the program's standard input */
 	enum request_built_in built_in;
 } known[] = {
     {"@openssl", "openssl speed -elapsed -seconds 1 -bytes 8192 -multi %u -evp sha256", NULL, 0, 0},
@@ -93,7 +94,7 @@ int request_victim_input(uint32_t mib)
 	uint64_t state = 1;
 	char line[4096];
 	for (size_t at = 0; fd >= 0 && at < (size_t)mib << 20; at += sizeof(line)) {
-		for (size_t i = 0; i < sizeof(line); i++) /* 16 different letters: compression can halve the text */
+		for (size_t i = 0; i < sizeof(line); i++) /* only 16 letters, so that compression can halve the text */
 			line[i] = (char)('a' + loom__random(&state) % 16);
 		if (write(fd, line, sizeof(line)) != (ssize_t)sizeof(line)) {
 			close(fd);
@@ -108,15 +109,15 @@ int request_victim_input(uint32_t mib)
 /* ---- built in --------------------------------------------------------------------------------------- */
 
 #define MOST	 256u
-#define WORDS	 (4u << 20) /* words of 8 bytes per thread: more than its share of any cache */
+#define WORDS	 (4u << 20) /* words of 8 bytes per thread: more than the thread's share of any cache */
 #define SECOND	 1000000000u
-#define STEPS	 2000 /* work between two barriers: some microseconds */
+#define STEPS	 2000 /* steps of work between two barriers: some microseconds */
 
 struct built_in {
 	uint32_t threads;
 	enum request_built_in kind;
 	uint64_t until;
-	/* for @barrier */
+	/* only for @barrier */
 	uint32_t waiting, round;
 	struct built_in_thread {
 		struct built_in *of;
@@ -133,7 +134,8 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * SECOND + (uint64_t)t.tv_nsec;
 }
 
-/* Loads the thread's words in an order that no prefetcher predicts, so each step takes the time of a cache miss. */
+/* Loads the thread's words in an order that no prefetcher predicts, so that each step takes the time of a cache
+ * miss. */
 static void walk(struct built_in_thread *t)
 {
 	uint64_t at = t->number;
@@ -145,9 +147,9 @@ static void walk(struct built_in_thread *t)
 	t->word[0] = at;
 }
 
-/* Runs rounds that end with a barrier. The slowest thread decides, so a core that serves requests delays all
- * threads. The last thread to arrive decides for all of them whether this was the last round, so no thread waits for
- * one that has left. */
+/* Runs rounds that end with a barrier. Each round lasts as long as its slowest thread, so a core that serves requests
+ * delays all threads. The last thread to arrive decides for all threads whether this was the last round. So no thread
+ * waits for one that has left. */
 static void rounds(struct built_in_thread *t)
 {
 	struct built_in *v = t->of;
@@ -156,8 +158,8 @@ static void rounds(struct built_in_thread *t)
 		for (int i = 0; i < STEPS; i++)
 			x = x * 6364136223846793005u + 1442695040888963407u;
 		uint32_t round = __atomic_load_n(&v->round, __ATOMIC_RELAXED);
-		/* Acquire and release: pairs with the additions of the other threads. Only the last thread checks
-		 * `until`. */
+		/* Acquire and release: pairs with the additions of the other threads. Only the last thread to arrive
+		 * checks `until`. */
 		if (__atomic_add_fetch(&v->waiting, 1, __ATOMIC_ACQ_REL) == v->threads) {
 			__atomic_store_n(&v->waiting, 0, __ATOMIC_RELAXED);
 			t->done++;
@@ -182,7 +184,8 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Runs in the child process. If a thread cannot be created, the victim ends: its speed would have no meaning. */
+/* Runs in the child process. Returns 0 or an errno. If a thread cannot be created, the victim ends, because its speed
+ * would have no meaning. */
 int request_victim_run_built_in(const struct request_victim *v, double *rate)
 {
 	static struct built_in b;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host half of workload_requests_app, one of five applications (HISS, IISWC 2018) whose input faults in through the
- * host: the input, memory and grants, and the comparison with an answer, computed in another way. */
+/* Host half of workload_requests_app, which runs one of five applications (HISS, IISWC 2018) whose input faults in
+ * through the host. Makes the input, memory and grants. Compares the answer with one that was computed in another
+ * way. */
 #include "app.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 #include <sys/mman.h>
 #include "lib/align.h"
 
-static const char *const app_names[] = {"bfs", "spmv", "sssp", "bpt", "xsbench", NULL}; /* enum request_app */
+static const char *const app_names[] = {"bfs", "spmv", "sssp", "bpt", "xsbench", NULL}; /* as enum request_app */
 static const struct app_kind *const app_kinds[] = {&app_bfs, &app_spmv, &app_sssp, &app_bpt, &app_xsbench};
 
 static const struct loom_opt app_rows[] = {
@@ -41,7 +42,7 @@ static int app_check(const struct loom_host *host, const void *opts, struct loom
 	return request_check(host, &o->common, err);
 }
 
-/* Returns the size of the claims of one worker. */
+/* Returns the size of a worker's struct request_claims with the claims of its lanes. */
 static uint64_t claims_bytes(const struct loom_device_shape *has)
 {
 	return sizeof(struct request_claims) + loom__align(has->lanes * sizeof(struct request_claim), 64);
@@ -72,7 +73,7 @@ static int app_create(const struct loom_host *host, const void *opts, void **sel
 	request_job_create(&x->job, host, &x->opts->common, x->name);
 	if (x->kind->build(x) || x->kind->answer(x, &x->answer))
 		rc = LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory for the input", x->name);
-	/* One EVICT empties the whole buffer. */
+	/* One EVICT request empties the whole buffer, so the buffer must not exceed the largest request. */
 	if (!rc && x->in.bytes > LOOM_REQUEST_BYTES_MAX)
 		rc = LOOM_FAIL(host, err, LOOM_EINVAL, "%s: an input of %llu bytes is too large", x->name,
 			       (unsigned long long)x->in.bytes);
@@ -118,7 +119,7 @@ static int app_need(void *self, const struct loom_layout *layout, struct loom_ne
 	need->worker_place = LOOM_PLACE_HOST;
 	need->global =
 	    sizeof(struct request_control) + (in_place ? REQUEST_PAGE_BYTES + layout->devices * x->in.bytes : 0);
-	need->global_place = LOOM_PLACE_HOST; /* requests name it */
+	need->global_place = LOOM_PLACE_HOST; /* requests name this memory, and the host accesses it */
 	return 0;
 }
 

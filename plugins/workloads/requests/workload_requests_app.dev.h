@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The five jobs of workload_requests_app. Graphs and matrices are in compressed rows: `first` holds where each row
- * starts (n + 1 words), `second` the columns, `third` weights or values. Device code.
+/* The five jobs of workload_requests_app. Graphs and matrices are in compressed rows: `first` has the index at which
+ * each row starts (n + 1 words), `second` has the columns, `third` has the weights or values. Device code.
  *
- * Each lane takes every lanes-th row, vertex or look-up. All lanes of a worker run a loop as often as the lane with
- * most work, because they read together. */
+ * Each lane takes every lanes-th row, vertex or look-up. Lanes of a worker read together. So all of them run a loop
+ * as often as the lane with most work. */
 #ifndef WORKLOAD_REQUESTS_APP_DEV_H
 #define WORKLOAD_REQUESTS_APP_DEV_H
 
@@ -15,14 +15,14 @@ enum request_app { REQUEST_BFS, REQUEST_SPMV, REQUEST_SSSP, REQUEST_BPT, REQUEST
 
 #define REQUEST_UNREACHED 0xffffffffu
 
-/* A loop over `n` items: `i` is this lane's item if `mine` is not 0. */
+/* A loop over `n` items. If `mine` is not 0, this lane has an item, and `i` is its index. */
 #define REQUEST_FOR_EACH(x, n, i, mine)                                                                \
 	LOOM_NO_UNROLL                                                                             \
 	for (uint64_t turn_ = 0, i = (x)->lane; turn_ * (x)->lanes < (n) && !(x)->failed; turn_++, i += (x)->lanes) \
 		for (int mine = i < (n), once_ = 1; once_; once_ = 0)
 
-/* Called before the first step: all distances from vertex 0 but its own are unknown. Then scratch has another word per
- * vertex, set to 0. */
+/* Called before the first step. Vertex 0 gets distance 0, and all others REQUEST_UNREACHED. Also sets the second word
+ * of each vertex in `scratch` to 0. Returns 0 if the job is over. */
 LOOM_FN int request_reset_distances(struct request_reader *x)
 {
 	for (uint64_t v = x->lane; v < x->in.n; v += x->lanes) {
@@ -32,8 +32,8 @@ LOOM_FN int request_reset_distances(struct request_reader *x)
 	return request_barrier(x);
 }
 
-/* Collective, after step `step`, which counts from 1. Returns whether a lane of the device has changed a distance in
- * it. All lanes store the number of the step, so the word need not be cleared. */
+/* Collective. Called after step `step`, which counts from 1. Returns whether a lane of the device has changed a
+ * distance in this step. All lanes store the number of the step, so the word need not be cleared. */
 LOOM_FN int request_again(struct request_reader *x, uint32_t step, int changed)
 {
 	if (changed)
@@ -52,7 +52,7 @@ LOOM_FN uint64_t request_distances(const struct request_reader *x)
 	return sum;
 }
 
-/* Level by level. Most requests come at the start, since the first levels reach all parts of the graph. */
+/* Searches level by level. Most requests come at the start, because the first levels reach all parts of the graph. */
 LOOM_FN uint64_t request_bfs(struct request_reader *x)
 {
 	const struct request_input *in = &x->in;
@@ -70,7 +70,7 @@ LOOM_FN uint64_t request_bfs(struct request_reader *x)
 				uint32_t to = request_u32(x, e < end, in->second, e);
 				if (e >= end || loom_load_relaxed_dev(&distance[to]) != REQUEST_UNREACHED)
 					continue;
-				/* the same value from every lane that finds it */
+				/* every lane that reaches this vertex stores the same value */
 				loom_store_relaxed_dev(&distance[to], level + 1);
 				changed = 1;
 			}
@@ -80,7 +80,7 @@ LOOM_FN uint64_t request_bfs(struct request_reader *x)
 	return request_distances(x);
 }
 
-/* Shortest paths: each step follows the edges of the vertices whose distance the previous step has reduced. */
+/* Finds shortest paths. Each step follows the edges of the vertices whose distance the previous step has reduced. */
 LOOM_FN uint64_t request_sssp(struct request_reader *x)
 {
 	const struct request_input *in = &x->in;
@@ -114,7 +114,7 @@ LOOM_FN uint64_t request_sssp(struct request_reader *x)
 	return request_distances(x);
 }
 
-/* y = A x, modulo 2^32. Requests are spread over the whole run. */
+/* Computes y = A x, modulo 2^32. Requests are spread over the whole run. */
 LOOM_FN uint64_t request_spmv(struct request_reader *x)
 {
 	const struct request_input *in = &x->in;
@@ -134,8 +134,8 @@ LOOM_FN uint64_t request_spmv(struct request_reader *x)
 	return sum;
 }
 
-/* B+ tree: nodes of 16 keys, level by level from the root; `second` has the values of the last level. A key of an inner
- * node is the smallest key of its child. */
+/* Looks up keys in a B+ tree. Nodes have 16 keys, and are stored level by level from the root. A key of an inner node
+ * is the smallest key of its child. `second` has the values of the last level. */
 #define REQUEST_FANOUT 16u
 LOOM_FN uint64_t request_bpt(struct request_reader *x)
 {
@@ -162,7 +162,8 @@ LOOM_FN uint64_t request_bpt(struct request_reader *x)
 	return sum;
 }
 
-/* Cross sections: a binary search in the grid of energies, then a sum over `m` nuclides at that point. */
+/* Looks up cross sections: a binary search in the grid of energies, then a sum over `m` nuclides at the point that
+ * was found. */
 LOOM_FN uint64_t request_xsbench(struct request_reader *x)
 {
 	const struct request_input *in = &x->in;
@@ -190,14 +191,14 @@ LOOM_FN uint64_t request_xsbench(struct request_reader *x)
 
 /* ---- the kernel ---- */
 
-/* The application, which is a constant of a program for GPUs: app_constants(). */
+/* The application. In a program for GPUs it is a constant, which app_constants() defines. */
 #ifdef REQUEST_APP
 #define REQUEST_APP_OF(x) REQUEST_APP
 #else
 #define REQUEST_APP_OF(x) ((x)->in.app)
 #endif
 
-/* Returns the lane's part of a round's answer. */
+/* Returns this lane's part of a round's answer. */
 LOOM_FN uint64_t request_app_round(struct request_reader *x)
 {
 	switch (REQUEST_APP_OF(x)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host half of workload_requests_storm, a storm of requests for one service: the grants of each worker. */
+/* Host half of workload_requests_storm, a storm of requests for one service. Makes the grants of each worker. */
 #include "workload_requests_storm.dev.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ struct storm {
 	struct request_job job;
 	const struct loom_host *host;
 	const struct storm_opts *opts;
-	uint64_t room; /* size of each worker's buffer; 0: requests name no memory */
+	uint64_t room; /* bytes of each worker's buffer; 0: requests name no memory */
 	int file, sender, receiver;
 	struct child listener;
 };
@@ -92,9 +92,9 @@ static int make_file(struct storm *x)
 	return x->file < 0 ? -1 : 0;
 }
 
-enum { MOST_SENT = 65507 }; /* UDP over IPv4 */
+enum { MOST_SENT = 65507 }; /* bytes of a datagram of UDP over IPv4 */
 
-/* Datagrams go to a socket without a reader: the kernel delivers, then drops them. */
+/* Datagrams go to a socket without a reader. The kernel delivers them, and then drops them. */
 static int make_sockets(struct storm *x)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -110,8 +110,9 @@ static int make_sockets(struct storm *x)
 	return connect(x->sender, (struct sockaddr *)&to, size);
 }
 
-/* Makes a process that receives SIGUSR1; a pending signal is not queued again. The process checks once a second whether
- * its parent still exists. PDEATHSIG would not do: the thread that opens a stack may end before the process. */
+/* Makes a process that receives SIGUSR1. The process sleeps after each signal, and a signal that is already pending
+ * is not queued again. Once a second the process checks whether its parent still exists. PR_SET_PDEATHSIG would end
+ * it too early, because the thread that opens a stack may end before the host's process does. */
 static int make_listener(struct storm *x)
 {
 	const struct timespec nap = {.tv_nsec = 1000000}, look = {.tv_sec = 1};
@@ -152,7 +153,7 @@ static uint64_t pages(uint64_t bytes)
 	return loom__align(bytes, REQUEST_PAGE_BYTES);
 }
 
-/* Returns the memory that the requests in flight of one worker name. */
+/* Returns the bytes of memory that the requests in flight of one worker need. */
 static uint64_t least_room(const struct storm_opts *o)
 {
 	return pages(o->bytes) * (o->service == LOOM_SERVICE_ALLOC ? o->common.outstanding : 1);
@@ -223,7 +224,8 @@ static uint64_t own_bytes(const struct storm *x)
 	return window * (sizeof(struct request_pending) + sizeof(uint64_t));
 }
 
-/* Returns whether the memory is device memory: on GPUs, memory that is made present and absent is. */
+/* Returns whether a worker's buffer is in device memory. On a GPU it is, if the service makes memory present or
+ * absent. */
 static int is_on_device(const struct storm *x, const struct loom_device_shape *has)
 {
 	return has->kind == LOOM_ON_GPU &&
@@ -231,7 +233,7 @@ static int is_on_device(const struct storm *x, const struct loom_device_shape *h
 		x->opts->service == LOOM_SERVICE_MIGRATE);
 }
 
-/* Returns the offset of the buffers in the device's block. */
+/* Returns the offset of the workers' buffers in a device's block. */
 static uint64_t room_at(const struct storm *x, const struct loom_device_shape *has)
 {
 	return loom__align(sizeof(struct request_plan) + has->workers * own_bytes(x), 64);
@@ -250,8 +252,8 @@ static int need(void *self, const struct loom_layout *layout, struct loom_need *
 		n->device = bytes > n->device ? bytes : n->device;
 		here += !is_on_device(x, has);
 	}
-	/* One more page aligns the buffers. */
-	n->global_place = LOOM_PLACE_HOST; /* requests name it */
+	/* The block for the stack has one page more than the buffers, so that these can start at a page. */
+	n->global_place = LOOM_PLACE_HOST; /* requests name this memory, and the host accesses it */
 	n->global = sizeof(struct request_control) + (here ? REQUEST_PAGE_BYTES + layout->workers * x->room : 0);
 	n->worker = sizeof(struct request_counters);
 	n->worker_place = LOOM_PLACE_HOST;
@@ -266,7 +268,8 @@ static uint64_t buffer_at(const struct storm *x, const void *global, uint32_t wo
 	return page - (uintptr_t)global + worker * x->room;
 }
 
-/* Each worker has two grants: its memory and its handle. A service without a handle has a buffer in its place. */
+/* Makes two grants for each worker: its memory and its handle. If the service has no handle, the second grant is a
+ * buffer. */
 static int grants(void *self, const struct loom_layout *layout, const struct loom_view *view,
 		  loom_ref global, const struct loom_grant **grant, uint32_t *n,
 		  struct loom_error *err)
@@ -291,7 +294,7 @@ static int grants(void *self, const struct loom_layout *layout, const struct loo
 					   .kind = kind,
 					   .at = global + at,
 					   .bytes = x->room};
-		/* A placeholder that no request names. */
+		/* A placeholder, which no request names. */
 		g[1] = (struct loom_grant){.tenant = g->tenant,
 					   .kind = LOOM_GRANT_BUFFER,
 					   .at = global,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* requests_storm: posts as many requests as are answered (the paper's ubench: every access is a request). Device code.
+/* requests_storm: posts requests as fast as they are answered, like ubench of the HISS paper, in which every access
+ * is a request. Device code.
  *
- * A worker has up to `window` requests outstanding and takes answers in posting order. Its records of them are in its
- * part of its device's block. */
+ * A worker has up to `window` requests outstanding and takes answers in the order in which it has posted. It keeps
+ * records of these requests in its part of its device's block. */
 #ifndef WORKLOAD_REQUESTS_STORM_DEV_H
 #define WORKLOAD_REQUESTS_STORM_DEV_H
 
@@ -12,7 +13,7 @@
 
 #define REQUEST_PAGE_BYTES 4096ull
 
-/* A request in flight. want: the right answer; -1: any offset in the buffer. */
+/* A request in flight. `want` is the right answer; -1: any offset in the buffer is right. */
 struct request_pending {
 	uint64_t id;
 	int64_t want;
@@ -20,16 +21,16 @@ struct request_pending {
 	uint32_t pad;
 };
 
-/* A worker's state. */
+/* The state of a worker. */
 struct request_storm {
 	struct request_plan plan;
 	struct request_counters *counters;
-	struct request_pending *pending; /* [window], followed by as many offsets of heap pages */
-	uint64_t limit;		 /* number of requests that the worker posts */
-	uint64_t posted, answered; /* pending[i % window] holds the requests between these two */
-	uint64_t page;		   /* next page of the demand buffer */
-	uint64_t held;		   /* heap allocations to be freed, in free_at[] */
-	uint64_t next_ns;	   /* the earliest time of the next request of a paced tenant */
+	struct request_pending *pending; /* [window] requests in flight; [window] offsets of heap pages follow */
+	uint64_t limit;		 /* number of requests that the worker is to post */
+	uint64_t posted, answered; /* numbers of posted and answered requests; those between are in flight */
+	uint64_t page;		   /* index of the next page of the demand buffer */
+	uint64_t held;		   /* number of heap pages to be freed, in request_free_at() */
+	uint64_t next_ns;	   /* earliest time of a paced worker's next request */
 };
 
 LOOM_FN struct request_pending *request_pending(const struct request_storm *s, uint64_t i)
@@ -42,7 +43,7 @@ LOOM_FN uint64_t *request_free_at(const struct request_storm *s)
 	return (uint64_t *)(s->pending + s->plan.window);
 }
 
-/* The grants of a worker, in the order of grants() on the host. */
+/* Indices of a worker's grants, in the order in which grants() on the host makes them. */
 enum { REQUEST_GRANT_MEMORY = 0, REQUEST_GRANT_HANDLE, REQUEST_GRANTS };
 
 LOOM_FN int64_t request_storm_next(struct loom_ctx *c, struct request_storm *s, struct loom_request *r)
@@ -60,7 +61,7 @@ LOOM_FN int64_t request_storm_next(struct loom_ctx *c, struct request_storm *s, 
 	case LOOM_SERVICE_SIGNAL:
 		r->argument = 10; /* SIGUSR1 */
 		return 0;
-	case LOOM_SERVICE_FAULT: /* a stream through the buffer, which is evicted at its end */
+	case LOOM_SERVICE_FAULT: /* stream through the buffer, then evict it as a whole */
 		r->offset = s->page * REQUEST_PAGE_BYTES;
 		r->bytes = REQUEST_PAGE_BYTES;
 		if (s->page++ < k->room / REQUEST_PAGE_BYTES)
@@ -82,7 +83,7 @@ LOOM_FN int64_t request_storm_next(struct loom_ctx *c, struct request_storm *s, 
 		r->argument = loom_random_below(c, (uint32_t)(k->file_bytes / k->bytes)) * k->bytes;
 		return (int64_t)k->bytes;
 	case LOOM_SERVICE_MIGRATE:
-		if (k->device) { /* a page is faulted in, then moved out */
+		if (k->device) { /* fault in a page, then move it out */
 			r->service = s->page & 1 ? LOOM_SERVICE_MIGRATE : LOOM_SERVICE_FAULT;
 			r->offset = s->page++ / 2 % (k->room / REQUEST_PAGE_BYTES) * REQUEST_PAGE_BYTES;
 			r->bytes = REQUEST_PAGE_BYTES;
@@ -96,13 +97,13 @@ LOOM_FN int64_t request_storm_next(struct loom_ctx *c, struct request_storm *s, 
 	}
 }
 
-/* Returns whether the worker's tenant is paced. */
+/* Returns whether this worker's tenant is paced. */
 LOOM_FN int request_storm_paces(const struct loom_ctx *c, const struct request_plan *plan)
 {
 	return plan->pace_ns && request_tenant_of(c, plan) + 1 == plan->tenants;
 }
 
-/* Returns 1 if a request was posted. */
+/* Posts a request if the window and the pace allow it. Returns 1 if a request was posted. */
 LOOM_FN int request_storm_post(struct loom_ctx *c, struct request_storm *s)
 {
 	struct request_pending *a = request_pending(s, s->posted);
@@ -118,7 +119,7 @@ LOOM_FN int request_storm_post(struct loom_ctx *c, struct request_storm *s)
 	a->want = request_storm_next(c, s, &r);
 	a->service = r.service;
 	if (LOOM_CALL(qos, request, c, &r, &a->id) != 0) {
-		/* the window is not larger than the ring, so this is an error */
+		/* The window is not larger than the ring, so this is an error. */
 		request_count_wrong(s->counters, r.service, 0);
 		return 0;
 	}
@@ -126,7 +127,7 @@ LOOM_FN int request_storm_post(struct loom_ctx *c, struct request_storm *s)
 	return 1;
 }
 
-/* Returns 1 if an allocation in device memory holds zeroes, and overwrites it. */
+/* Returns 1 if the first and the last word of an allocated page in device memory are 0. Overwrites both words. */
 LOOM_FN int request_storm_is_clean(const struct loom_ctx *c, const struct request_plan *k, int64_t at)
 {
 	char *room = (char *)c->on_device[LOOM_WORKLOAD] + k->room_at + (c->worker - c->first) * k->room;
@@ -137,10 +138,11 @@ LOOM_FN int request_storm_is_clean(const struct loom_ctx *c, const struct reques
 	return clean;
 }
 
-/* Most answers that are taken at once. This bounds how long a worker that emulates an accelerator occupies its core. */
+/* Upper limit on the answers that a worker takes at once. It bounds how long a worker that emulates an accelerator
+ * occupies its core. */
 #define REQUEST_BATCH 512u
 
-/* Takes answers, and waits for the first one for at most `timeout_ns`. Returns how many. */
+/* Takes answers. Waits at most `timeout_ns` for the first one. Returns the number of answers. */
 LOOM_FN uint64_t request_storm_collect(struct loom_ctx *c, struct request_storm *s, uint64_t timeout_ns)
 {
 	uint64_t n = 0;
@@ -158,12 +160,12 @@ LOOM_FN uint64_t request_storm_collect(struct loom_ctx *c, struct request_storm 
 		s->answered++;
 		n++;
 	}
-	if (n && s->plan.endless) /* the host reads it during the sample */
+	if (n && s->plan.endless) /* the host reads `done` during such a sample */
 		loom_store_relaxed_sys(&s->counters->done, s->answered);
 	return n;
 }
 
-/* Returns how long an idle worker sleeps. A paced worker with all its answers sleeps until its next request. */
+/* Returns how long an idle worker sleeps. A paced worker that has all its answers sleeps until its next request. */
 LOOM_FN uint64_t request_storm_pause(const struct loom_ctx *c, const struct request_storm *s)
 {
 	if (!s->plan.pause_ns || s->answered < s->posted || !request_storm_paces(c, &s->plan))
@@ -172,8 +174,8 @@ LOOM_FN uint64_t request_storm_pause(const struct loom_ctx *c, const struct requ
 	return s->next_ns > now ? s->next_ns - now : 0;
 }
 
-/* Returns the host's command, which exists only in a storm without an end of its own: REQUEST_QUIT, REQUEST_QUIET or 0.
- * A poll of a GPU crosses the link, so most iterations skip it. */
+/* Returns REQUEST_QUIT, REQUEST_QUIET or 0. The host sends commands only to an endless storm. A poll by a GPU crosses
+ * the link to the host, so most iterations skip it. */
 enum { REQUEST_QUIT = 1, REQUEST_QUIET };
 LOOM_FN int request_storm_command(const struct loom_ctx *c, struct request_control *k, const struct request_storm *s,
 				  uint32_t iteration)
@@ -214,7 +216,7 @@ LOOM_FN void workload_requests_storm_kernel(struct loom_ctx *c)
 		uint32_t n = 0;
 		while (request_storm_post(c, &s))
 			n++;
-		/* Nothing was posted or answered: an accelerator would stall. */
+		/* If nothing was posted or answered, an accelerator would stall, so the worker sleeps. */
 		uint64_t took = request_storm_collect(c, &s, s.plan.pause_ns ? 1 : 100000);
 		if (took == REQUEST_BATCH || (!took && !n))
 			request_idle(c, k, request_storm_pause(c, &s));

@@ -37,7 +37,7 @@ void cholesky_blas_update(const struct cholesky_blas *b, uint32_t wide, struct c
 	wide ? cholesky_double_blas_update(b, s, c, left, right) : cholesky_float_blas_update(b, s, c, left, right);
 }
 
-/* dlsym() returns an object pointer. */
+/* Returns a function of the library. dlsym() returns a pointer to an object, whose bytes are copied. */
 static cholesky_call *find(void *library, const char *name)
 {
 	cholesky_call *fn = NULL;
@@ -58,7 +58,8 @@ static int find_all(struct cholesky_blas *b)
 	return 0;
 }
 
-/* OpenBLAS has threads of its own. The setting is process-wide; other instances set the same. */
+/* Makes OpenBLAS, which has threads of its own, compute each call in the calling thread. The setting is for the whole
+ * process, and all instances make the same setting. */
 static void one_thread_per_call(void *library)
 {
 	void (*set)(int) = (void (*)(int))find(library, "openblas_set_num_threads");

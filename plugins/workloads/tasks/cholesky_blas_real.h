@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cholesky_blas.c for one type of numbers; WIDE is 1 for double. Included once for each type, so without a guard. */
+/* The part of cholesky_blas.c for one type of numbers. That file includes it once for each type, so it has no guard.
+ * WIDE is 1 for double, 0 for float. */
 #include "cholesky_real.dev.h"
 
 typedef void CHOLESKY_NAME(gemm)(int order, int ta, int tb, int m, int n, int k, CHOLESKY_REAL alpha,
@@ -29,7 +30,7 @@ static void CHOLESKY_NAME(blas_solve)(const struct cholesky_blas *b, struct chol
 					       (int)s.columns, 1, l, (int)s.ld, c, (int)s.ld);
 }
 
-/* Factors by panels: the library updates the part to the right of a panel. */
+/* Factors a tile by panels. The library updates the part to the right of each panel. */
 static uint32_t CHOLESKY_NAME(blas_factor)(const struct cholesky_blas *b, struct cholesky_shape s, CHOLESKY_REAL *c)
 {
 	struct loom_ctx alone = {.lanes = 1};

@@ -13,8 +13,8 @@ static double random_at(uint64_t i, uint64_t j)
 	return (double)(loom__mix64(i << 32 | j) >> 11) * 0x1p-53 - 0.5;
 }
 
-/* Returns an element of the lower half. The addend on the diagonal makes the matrix positive definite: the eigenvalues
- * of the random numbers are within 0.58 sqrt(size). */
+/* Returns an element of the lower half. The addend on the diagonal makes the matrix positive definite, because the
+ * eigenvalues of the random numbers are within 0.58 sqrt(size). */
 static double element(const struct cholesky *m, uint32_t i, uint32_t j)
 {
 	double a = random_at(i, j) + (i == j ? 2 * sqrt(m->size) : 0);
@@ -46,12 +46,13 @@ void cholesky_fill(struct cholesky *m)
 		}
 }
 
-/* For a random x: ax = A x, lx = L^T x, llx = L lx. abs_: with absolute values, which bounds rounding errors. */
+/* Products with a random vector x: ax = A x, lx = L^T x, llx = L lx. Those with abs_ are of absolute values, which
+ * bound rounding errors. */
 struct products {
 	double *x, *ax, *lx, *abs_lx, *llx, *abs_llx;
 };
 
-/* half = 0: computes A x and L^T x. half = 1: computes L times that. */
+/* half = 0: adds a tile's part of A x and L^T x. half = 1: adds its part of L times L^T x. */
 static void multiply_tile(const struct cholesky *m, uint32_t ti, uint32_t tj, int half, struct products *p)
 {
 	const void *tile = cholesky_tile(m, ti, tj);
@@ -79,7 +80,7 @@ double cholesky_residual(const struct cholesky *m, double *room, uint32_t *row)
 {
 	size_t n = m->size;
 	struct products p = {room, room + n, room + 2 * n, room + 3 * n, room + 4 * n, room + 5 * n};
-	/* These sums have rounding errors, too. */
+	/* The unit for double is larger, because the sums of this check have rounding errors, too. */
 	double worst = 0, unit = m->wide ? DBL_EPSILON * sqrt((double)n) : (double)FLT_EPSILON;
 	memset(room, 0, CHOLESKY_ROOM(n));
 	for (size_t i = 0; i < n; i++)

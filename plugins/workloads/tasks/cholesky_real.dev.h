@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_cholesky: the arithmetic on tiles for one type of numbers. Device code. Included once for each type, with
- * CHOLESKY_REAL and CHOLESKY_NAME() defined; a program for GPUs has one type.
+/* workload_cholesky: the arithmetic on tiles for one type of numbers. Device code. The file is included once for each
+ * type, with CHOLESKY_REAL and CHOLESKY_NAME() defined. A program for GPUs has one type.
  *
  * A tile is stored by columns with leading dimension `ld`. Each lane works on every lanes-th row. */
 #ifdef LOOM_DEVICE_COMPILE
@@ -10,7 +10,8 @@
 #define CHOLESKY_NAME(name) cholesky_##name
 #endif
 
-/* Eight rows of a column: c -= a b^T, over `inner` columns of a and of b. */
+/* Computes eight rows of a column: c -= a b^T, over `inner` columns of a and of b. Adjacent rows are `lanes` elements
+ * apart. */
 LOOM_FN void CHOLESKY_NAME(strip)(CHOLESKY_REAL *c, const CHOLESKY_REAL *a, const CHOLESKY_REAL *b, uint32_t ld,
 				  uint32_t inner, uint32_t lanes)
 {
@@ -25,7 +26,7 @@ LOOM_FN void CHOLESKY_NAME(strip)(CHOLESKY_REAL *c, const CHOLESKY_REAL *a, cons
 		c[r * lanes] -= sum[r];
 }
 
-/* Computes this lane's rows from `from` to `rows` of a column: c -= a b^T. */
+/* Computes this lane's rows, from row `from` to row `rows` (exclusive) of a column: c -= a b^T. */
 LOOM_FN void CHOLESKY_NAME(column)(CHOLESKY_REAL *c, const CHOLESKY_REAL *a, const CHOLESKY_REAL *b, uint32_t ld,
 				   uint32_t inner, uint32_t from, uint32_t rows, uint32_t lane, uint32_t lanes)
 {
@@ -45,7 +46,7 @@ LOOM_FN void CHOLESKY_NAME(column)(CHOLESKY_REAL *c, const CHOLESKY_REAL *a, con
 	}
 }
 
-/* c -= a b^T. On the diagonal (a is b) only for the lower half of c. */
+/* Computes c -= a b^T. On the diagonal, where a is b, computes only the lower half of c. */
 LOOM_FN void CHOLESKY_NAME(update)(struct loom_ctx *ctx, struct cholesky_shape s, CHOLESKY_REAL *c,
 				   const CHOLESKY_REAL *a, const CHOLESKY_REAL *b)
 {
@@ -55,7 +56,7 @@ LOOM_FN void CHOLESKY_NAME(update)(struct loom_ctx *ctx, struct cholesky_shape s
 				      ctx->lanes);
 }
 
-/* c = c L^-T. Rows are independent, so lanes need no barrier. */
+/* Computes c = c L^-T. Rows are independent, so lanes need no barrier. */
 LOOM_FN void CHOLESKY_NAME(solve)(struct loom_ctx *ctx, struct cholesky_shape s, CHOLESKY_REAL *c,
 				  const CHOLESKY_REAL *l)
 {
@@ -68,7 +69,8 @@ LOOM_FN void CHOLESKY_NAME(solve)(struct loom_ctx *ctx, struct cholesky_shape s,
 	}
 }
 
-/* c = L L^T; L replaces the lower half of c. Returns 0, or 1 plus the column whose pivot is not positive. */
+/* Computes L with c = L L^T. L replaces the lower half of c. Returns 0, or 1 plus the column whose pivot is not
+ * positive. */
 LOOM_FN uint32_t CHOLESKY_NAME(factor)(struct loom_ctx *ctx, struct cholesky_shape s, CHOLESKY_REAL *c)
 {
 	LOOM_NO_UNROLL

@@ -7,12 +7,14 @@
 #include <gpuloom/dev/dev.h>
 #endif
 
-/* Shape of the tile that a step changes. inner: columns of the tiles that update it. */
+/* Shape of the tile that a step changes. `inner`: columns of the tiles that update it. `ld`: numbers between two
+ * columns. */
 struct cholesky_shape {
 	uint32_t rows, columns, inner, ld;
 };
 
-/* Newton's iteration, equal on all devices. The first guess halves the exponent, with an error of 6 %. */
+/* Returns the square root of x by Newton's iteration, with equal results on all devices. The first guess halves the
+ * exponent, with an error of 6 %. */
 LOOM_FN double cholesky_root(double x)
 {
 	union {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Documents that a seed generates, with the irregularity of the thesis's corpus (section 6.1: articles of very different
- * length, of which 39.83 % contain the word, where a search stops). Lengths are log-normal, as those of many text corpora are.
- * The word occurs at random places at a constant rate, which is set so that the expected share is the thesis's. */
+/* Documents that are generated from a seed. They are as irregular as the thesis's corpus (section 6.1): articles of
+ * very different length, of which 39.83 % contain the word. A search stops at the word. Lengths are log-normal, as in
+ * many text corpora. The word occurs at random places at a constant rate. This rate is set so that the expected share
+ * of documents with the word is the thesis's. */
 #include "contains.h"
 
 #include <math.h>
@@ -11,17 +12,17 @@
 #include "lib/random.h"
 
 #define SHARE 0.3983
-#define MEDIAN 3600.0 /* bytes of a document */
-#define SIGMA 1.2     /* deviation of the logarithm of its length: the mean is exp(SIGMA * SIGMA / 2) medians */
+#define MEDIAN 3600.0 /* median length of a document in bytes */
+#define SIGMA 1.2     /* deviation of the logarithm of the length: the mean is exp(SIGMA * SIGMA / 2) medians */
 #define LONGEST (4u << 20)
 
-/* Letters in proportion to their frequency in German text, and blanks. The index is a random byte. */
+/* Letters as frequent as in German text, and blanks. The index is a random byte. */
 static const char letters[256 + 1] =
 	"eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeennnnnnnnnnnnnnnnnnnniiiiiiiiiiiiiiiissssssssssssssrrrrrrrrrrrrrraaaaaaaaaaaaa"
 	"ttttttttttttddddddddddhhhhhhhhhhuuuuuuuuullllllllccccccggggggmmmmmooooobbbbwwwwffffkkkzzpppvvjyxq"
 	"                                             ";
 
-/* In (0, 1). */
+/* Returns a random number in (0, 1). */
 static double uniform(uint64_t *state)
 {
 	return ((double)(loom__random(state) >> 11) + 0.5) * 0x1p-53;
@@ -33,8 +34,8 @@ static double normal(uint64_t *state)
 	return r * cos(6.283185307179586 * uniform(state));
 }
 
-/* The distance between occurrences for which the expected share of documents with one is SHARE: by bisection, as the share
- * falls with the distance. */
+/* Returns the distance between occurrences at which the expected share of documents with the word is SHARE. The share
+ * falls with the distance, so bisection finds it. */
 static double spacing(const struct contains_list *list)
 {
 	double low = 1, high = LONGEST * 16.0;
@@ -60,7 +61,8 @@ int contains_generate(const struct loom_host *host, const struct contains_opts *
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "contains: out of memory for %zu documents", n);
 	list->count = list->room = n;
 	for (size_t i = 0; i < n; i++) {
-		/* From sqrt(drift) medians to 1 / sqrt(drift) of one. */
+		/* The median falls from MEDIAN * sqrt(drift) for the first document to MEDIAN / sqrt(drift) for the
+		 * last one. */
 		double place = n > 1 ? 0.5 - (double)i / (double)(n - 1) : 0;
 		double bytes = MEDIAN * exp(SIGMA * normal(&state) + place * log(o->drift));
 		list->source[i].bytes = bytes < 64 ? 64 : bytes > LONGEST ? LONGEST : (uint64_t)bytes;
@@ -107,7 +109,7 @@ uint64_t contains_write(struct contains_pen *pen, const struct contains_source *
 		char next = letters[pen->random & 255];
 		pen->random >>= 8;
 		pen->bytes--;
-		/* No other place may begin like the word. */
+		/* Outside of occurrences, the text must not contain the start of the word. */
 		if (n == 1 ? next == word[0] : pen->last == word[0] && next == word[1])
 			next = word[n > 1] == ' ' ? 'e' : ' ';
 		pen->last = to[written++] = next;

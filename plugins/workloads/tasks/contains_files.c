@@ -63,12 +63,13 @@ static int by_name(const FTSENT **a, const FTSENT **b)
 static void skip(const struct loom_host *host, struct contains_list *list, const char *path,
 		 const char *why)
 {
-	/* Logs only the first; verify() reports how many. */
+	/* Logs only the first name; verify() reports the number of such names. */
 	if (!list->skipped++)
 		LOOM_LOG(host, LOOM_LOG_WARN, NAME, "%s: %s: left out", path, why);
 }
 
-/* Writes a hint for missing input: manual pages of a language are in a package. */
+/* Returns a hint for a folder of manual pages that is missing: the package that has these pages. Returns "" for
+ * another path. */
 static const char *hint_of(const char *path, char *text, size_t room)
 {
 	static const char man[] = "/usr/share/man/";
@@ -83,7 +84,7 @@ static const char *hint_of(const char *path, char *text, size_t room)
 	return text;
 }
 
-/* Lists the files that `find FOLDER -name GLOB` lists: links to files count, links to folders are not followed. */
+/* Lists the files that `find FOLDER -name GLOB` lists. Follows links to files, but not links to folders. */
 static int scan_folder(const struct loom_host *host, const struct contains_opts *o,
 		       struct contains_list *list, struct loom_error *err)
 {
@@ -118,7 +119,7 @@ static int scan_folder(const struct loom_host *host, const struct contains_opts 
 	return 0;
 }
 
-/* Reads lines "offset length", each a part of the file `path`. */
+/* Reads lines "offset length". Each line names a part of the file `path` as a document. */
 static int scan_index(const struct loom_host *host, const struct contains_opts *o,
 		      struct contains_list *list, struct loom_error *err)
 {

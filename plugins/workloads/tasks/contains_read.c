@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads documents, plain or gzip: whole on the host, in pieces in a task. */
+/* Reads documents, plain or gzip. The host reads a whole document, a task reads it in pieces. */
 #include "contains.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "workload_contains.dev.h"
 
-/* gzseek() on a file of unknown type reads everything in front. */
+/* Opens a file and detects its type. Otherwise gzseek() would read everything before the position. */
 static gzFile open_file(const char *path)
 {
 	gzFile f = gzopen(path, "rbe");
@@ -34,7 +34,8 @@ int contains_reader_close(struct contains_reader *r)
 	return rc;
 }
 
-/* Documents of one file share the pointer. A seek forward in a gzip file inflates only the part in between. */
+/* Goes to the start of a document. Documents of one file have the same pointer `path`. A seek forward in a gzip file
+ * inflates only the part in between. */
 static gzFile go_to(struct contains_reader *r, const struct contains_source *s)
 {
 	if (r->path != s->path) {
@@ -61,9 +62,9 @@ uint64_t contains_next(struct contains_reader *r, const struct contains_source *
 		n = gzread(f, to, room < 1u << 30 ? (unsigned)room : 1u << 30);
 	if (n > 0)
 		return (uint64_t)n;
-	if (n < 0 || (s->bytes && left)) /* the index exceeds the file */
+	if (n < 0 || (s->bytes && left)) /* the index names bytes behind the file's end */
 		*bad = 1;
-	/* Closing a whole file detects a truncated one. After an error no more can be read. */
+	/* Closing a file after it was read whole detects a truncated file. After an error no more can be read. */
 	if ((*bad || !s->bytes) && contains_reader_close(r) != Z_OK)
 		*bad = 1;
 	return 0;
@@ -86,7 +87,8 @@ char *contains_read(struct contains_reader *r, const struct contains_source *s, 
 	return text;
 }
 
-/* A word may span two pieces, so the end of a piece is searched with the next one. */
+/* Bytes that a task reads at a time. A word may span two pieces, so the end of a piece is searched with the next
+ * piece. */
 #define PIECE 65536u
 
 static uint32_t search(const struct contains_job *job, gzFile f, const struct contains_source *generated, uint64_t most)
@@ -94,13 +96,13 @@ static uint32_t search(const struct contains_job *job, gzFile f, const struct co
 	struct contains_pen pen;
 	char text[PIECE];
 	uint64_t have = 0, from = 0, read = 0;
-	uint64_t tail = job->word_bytes; /* a match that starts here may need the next piece */
+	uint64_t tail = job->word_bytes; /* a match that starts in the last `tail` bytes may need the next piece */
 	for (;;) {
 		uint64_t ask = PIECE - have < most - read ? PIECE - have : most - read;
 		int n = !ask ? 0 :
 			f    ? gzread(f, text + have, (unsigned)ask) :
 			       (int)contains_write(&pen, generated, read, text + have, ask);
-		if (n < 0) /* text before the damage counts, as with zgrep */
+		if (n < 0) /* the text before the damage is searched, as zgrep does */
 			return contains_find(job, text, have, from, have) ? CONTAINS_YES
 									  : CONTAINS_UNREADABLE;
 		read += (uint64_t)n;
@@ -111,7 +113,7 @@ static uint32_t search(const struct contains_job *job, gzFile f, const struct co
 			return CONTAINS_YES;
 		if (last)
 			return CONTAINS_NO;
-		/* Keeps the unsearched text, and the byte in front of it. */
+		/* Keep the text that was not searched, and the byte before it. */
 		if (to > from) {
 			uint64_t keep = to - 1;
 			memmove(text, text + keep, have - keep);

@@ -10,7 +10,7 @@ static double share(uint64_t *state)
 	return (double)(loom__random(state) >> 11) * 0x1p-53;
 }
 
-/* 0 with the highest probability; `sum` of all 1 / i^exponent. */
+/* Returns a number below n by Zipf's law; 0 has the highest probability. `sum` is the sum of all 1 / i^exponent. */
 static uint32_t zipf(uint64_t *state, uint32_t n, double exponent, double sum)
 {
 	double left = share(state) * sum;
@@ -63,7 +63,8 @@ void experts_route(enum experts_skew skew, uint64_t seed, uint64_t sample, uint3
 				c[k] = k;
 				continue;
 			}
-			/* A choice that is taken is drawn again; after many draws the next free one counts. */
+			/* If the token has already chosen this expert, draw again. After many draws, take the next
+			 * expert that is free. */
 			do
 				c[k] = draw(skew, &state, sample, experts, top, sum);
 			while (is_among(c, k, c[k]) && ++tries < 64);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which experts the tokens of workload_experts choose, by skew. */
+/* Which experts the tokens of workload_experts choose, for each value of the option `skew`. */
 #ifndef EXPERTS_ROUTING_H
 #define EXPERTS_ROUTING_H
 
 #include <stdint.h>
 
-/* X(NAME, text, what). Experts of a token differ from each other. */
+/* X(NAME, text, what): the constant, the option's value, and its help. A token chooses no expert twice. */
 #define EXPERTS_SKEWS(X)                                                                                               \
 	X(W0, "w0", "in turn: all experts get the same number, or one more")                                           \
 	X(W1, "w1", "any, with equal probability")                                                                     \
@@ -21,7 +21,8 @@ enum experts_skew {
 #undef EXPERTS_SKEW
 };
 
-/* choice[tokens][top]; the same for the same seed, and for w7 the same sample. top <= experts. */
+/* Fills choice[tokens][top]. Equal seeds give equal choices; for w7, `sample` must be equal, too. `top` is at most
+ * `experts`. */
 void experts_route(enum experts_skew skew, uint64_t seed, uint64_t sample, uint32_t experts, uint32_t tokens, uint32_t top,
 		   uint32_t *choice);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random float16 and bfloat16 numbers of hosts, and their values. */
+/* Random numbers in float16 and bfloat16 that the host makes, and their values. */
 #ifndef TASKS_HALF_H
 #define TASKS_HALF_H
 
@@ -10,7 +10,7 @@
 
 static const char *const half_types[] = {"float16", "bfloat16", NULL};
 
-/* Number i of a seed: its size is between 1/16 and 1, either sign. */
+/* Returns random number i of a seed. Its absolute value is at least 1/16 and below 1. */
 static inline uint16_t half_random(uint64_t seed, uint64_t i, uint32_t bfloat)
 {
 	uint64_t x = loom__mix64(seed ^ i * 0x9e3779b97f4a7c15ull);
@@ -18,7 +18,7 @@ static inline uint16_t half_random(uint64_t seed, uint64_t i, uint32_t bfloat)
 	return (uint16_t)(bfloat ? sign | (123 + exponent) << 7 | (rest & 0x7f) : sign | (11 + exponent) << 10 | (rest & 0x3ff));
 }
 
-/* Fills n numbers, from number `from` of the seed on. */
+/* Stores n random numbers of the seed, from number `from` on. */
 static inline void half_fill(uint16_t *to, uint64_t n, uint64_t seed, uint64_t from, uint32_t bfloat)
 {
 	for (uint64_t i = 0; i < n; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memset: task x writes x at slot x. A scheduler runs the tasks (workload_memset), or a plain loop over the same array
- * does (workload_memset_loop): the floor for the overhead of schedulers. Device code. */
+/* memset: task x writes x to slot x. In workload_memset a scheduler runs the tasks. In workload_memset_loop a plain
+ * loop runs over the same array of tasks, as a floor for the overhead of schedulers. Device code. */
 #ifndef WORKLOAD_MEMSET_DEV_H
 #define WORKLOAD_MEMSET_DEV_H
 
@@ -8,7 +8,8 @@
 #include <gpuloom/dev/dev.h>
 #endif
 
-/* param[0]: x; data: the slot, or none on non-coherent devices, which have slots of their own. */
+/* Writes x to slot x. param[0]: x. data: the slot, or none if each device has slots of its own, as non-coherent
+ * devices do. */
 LOOM_FN void memset_write(struct loom_ctx *c, const struct loom_task *t)
 {
 	uint64_t *slot = t->data.ref ? (uint64_t *)loom_at(c, t->data.ref) :
@@ -22,7 +23,8 @@ LOOM_FN void workload_memset_task(struct loom_ctx *c, const struct loom_task *t)
 		memset_write(c, t);
 }
 
-/* Each worker has an equal, contiguous share. Lane l runs every lanes-th task of it, from task l on. */
+/* Each worker has an equal, contiguous share of the tasks. Lane l runs every lanes-th task of the share, from task l
+ * on. */
 LOOM_FN void workload_memset_loop_kernel(struct loom_ctx *c)
 {
 	uint64_t n = c->ctl->initial_tasks, each = n / c->workers, rest = n % c->workers;

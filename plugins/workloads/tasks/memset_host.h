@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host half of memset, for the plug-in with tasks and for the one with a loop. */
+/* Host half of memset, for workload_memset and for workload_memset_loop. */
 #ifndef WORKLOAD_MEMSET_HOST_H
 #define WORKLOAD_MEMSET_HOST_H
 
@@ -25,8 +25,8 @@ static uint64_t memset_count(void *self, const struct loom_layout *layout)
 	return ((const struct memset_opts *)((struct workload *)self)->opts)->tasks;
 }
 
-/* Slots are in the stack's block. Non-coherent devices have a full set each, in their own memory, to avoid a write
- * across the link for each slot. */
+/* Returns whether each device has all slots in its own memory, which avoids a write across the link for each slot.
+ * Otherwise slots are in the stack's block. */
 static int memset_is_noncoherent(const struct loom_layout *layout)
 {
 	return LOOM_HAS(layout, noncoherent) && layout->noncoherent;
@@ -71,7 +71,7 @@ static int memset_tasks(void *self, const struct loom_layout *layout, const stru
 	return 0;
 }
 
-/* Returns the value of slot x, from the device that wrote it. */
+/* Returns the value of slot x, from the device that has written it. */
 static uint64_t memset_written(const struct loom_layout *layout, const struct loom_view *view, uint64_t x)
 {
 	uint64_t value = memset_slots(layout, view, 0)[x];

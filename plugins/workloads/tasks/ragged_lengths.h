@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lengths of the sequences of workload_ragged, by law. */
+/* The lengths of the sequences of workload_ragged, for each value of the option `law`. */
 #ifndef RAGGED_LENGTHS_H
 #define RAGGED_LENGTHS_H
 
 #include <gpuloom/plugin.h>
 
-/* X(NAME, text, what) */
+/* X(NAME, text, what): the constant, the option's value, and its help. */
 #define RAGGED_LAWS(X)                                                                                                 \
 	X(EQUAL, "equal", "all have `length` tokens")                                                                  \
 	X(UNIFORM, "uniform", "evenly drawn from 1 to twice `length`")                                                 \
@@ -18,12 +18,14 @@ enum ragged_law {
 #undef RAGGED_LAW
 };
 
-#define RAGGED_LONGEST (1u << 22) /* tokens of a sequence */
+#define RAGGED_LONGEST (1u << 22) /* upper limit on the tokens of a sequence */
 
-/* Lengths of n sequences, from 1 to RAGGED_LONGEST, in random order by the seed; their mean is about `mean`. */
+/* Draws the lengths of n sequences, from 1 to RAGGED_LONGEST, in random order by the seed. Their mean is about
+ * `mean`. */
 void ragged_draw(enum ragged_law law, uint32_t mean, double exponent, uint64_t seed, uint32_t n, uint32_t *length);
 
-/* Lengths from text: a number per line, '#' starts a comment. *length is malloc()ed. Messages call the text `name`. */
+/* Reads lengths from a text with one number per line; '#' starts a comment. The caller frees *length with free().
+ * Messages call the text `name`. */
 int ragged_parse(const struct loom_host *host, const char *name, const char *text, uint32_t **length, uint32_t *n,
 		 struct loom_error *err);
 int ragged_read(const struct loom_host *host, const char *path, uint32_t **length, uint32_t *n, struct loom_error *err);

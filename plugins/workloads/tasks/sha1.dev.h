@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SHA-1 (FIPS 180-4) of one 64-byte block with at most six 32-bit words of message, which is all that UTS needs. Device
- * code. Words are big-endian numbers, so a digest is usable as the next message. */
+/* SHA-1 (FIPS 180-4) of one 64-byte block with at most six 32-bit words of message, which is all that UTS needs.
+ * Words are big-endian numbers, so a digest can be part of the next message. Device code. */
 #ifndef WORKLOAD_SHA1_DEV_H
 #define WORKLOAD_SHA1_DEV_H
 
@@ -17,7 +17,7 @@ LOOM_FN uint32_t sha1_rotate(uint32_t x, int n)
 #define SHA1_PARITY(b, c, d) ((b) ^ (c) ^ (d))
 #define SHA1_MAJORITY(b, c, d) (((b) & (c)) | ((d) & ((b) | (c))))
 
-/* Word t of the schedule, in a ring of 16. */
+/* Word t of the message schedule, which is kept in a ring of 16 words. */
 #define SHA1_WORD(t)                                                                               \
 	((t) < 16 ? w[(t)&15]                                                                      \
 		  : (w[(t)&15] = sha1_rotate(w[((t) + 13) & 15] ^ w[((t) + 8) & 15] ^              \
@@ -39,7 +39,7 @@ LOOM_FN uint32_t sha1_rotate(uint32_t x, int n)
 	SHA1_FIVE((t) + 10, f, k);                                                                 \
 	SHA1_FIVE((t) + 15, f, k)
 
-/* Computes the digest of the `words` (0 to 6) words of `message`. The two may overlap. */
+/* Computes the digest of the first `words` (0 to 6) words of `message`. `digest` and `message` may overlap. */
 LOOM_FN void sha1_block(uint32_t digest[5], const uint32_t *message, uint32_t words)
 {
 	uint32_t w[16] = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes an empty task record, which a task function fills and spawns. Device code. */
+/* Makes an empty task, which a task function fills in and spawns. Device code. */
 #ifndef WORKLOAD_TASK_DEV_H
 #define WORKLOAD_TASK_DEV_H
 
@@ -7,8 +7,9 @@
 #include <gpuloom/dev/dev.h>
 #endif
 
-/* Written in whole 8-byte words, the data descriptor in one store, as schedulers read them. `= {0}` and an assignment
- * to the tag would make stores that straddle those words, and a load across two stores stalls. */
+/* Makes an empty task. It is written in whole 8-byte words, and its data descriptor in one store, because schedulers
+ * read it in this way. `= {0}` and an assignment to the tag would make stores that straddle those words. A load
+ * across two stores stalls. */
 LOOM_FN void workload_task(struct loom_task *t, uint32_t tag)
 {
 	typedef uint64_t __attribute__((__may_alias__)) word;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tasks that are tiles: float16 and bfloat16, exponentials, and copies into a worker's private memory. Device code.
+/* What tasks on tiles share: float16 and bfloat16, exponentials, and copies into a worker's private memory. Device
+ * code.
  *
- * A value of 16 bits is converted by its bits where the compiler's target has no instruction for it. Copies are asynchronous
- * on GPUs that have them (cp.async); elsewhere they are ordinary loads and stores, which end before tile_copies_wait(). */
+ * If the compiler's target has no instruction to convert a value of 16 bits, it is converted with integer operations.
+ * Copies are asynchronous on GPUs that have such copies (cp.async). Elsewhere they are ordinary loads and stores,
+ * which end before tile_copies_wait(). */
 #ifndef WORKLOAD_TILE_DEV_H
 #define WORKLOAD_TILE_DEV_H
 
@@ -10,7 +12,7 @@
 #include <gpuloom/dev/dev.h>
 #endif
 
-/* A real GPU's worker copies tiles into shared memory first. Elsewhere tasks read them in place. */
+/* A worker of a real GPU first copies tiles into shared memory. Elsewhere tasks read tiles in place. */
 #if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SIM)
 #define TILE_STAGED 1
 #define TILE_UNROLL _Pragma("unroll")
@@ -51,7 +53,7 @@ LOOM_FN float tile_bfloat(uint32_t bfloat)
 	return x.number;
 }
 
-/* `bfloat` selects the type: 1 for bfloat16, 0 for float16. In a program for GPUs it is a constant. */
+/* `bfloat` selects the type: 1 is bfloat16, 0 is float16. In a program for GPUs it is a constant. */
 LOOM_FN float tile_number(uint32_t bits, uint32_t bfloat)
 {
 	return bfloat ? tile_bfloat(bits) : tile_half(bits);
@@ -67,8 +69,7 @@ LOOM_FN void tile_numbers(const void *at, uint32_t bfloat, float *eight)
 	}
 }
 
-/* Returns 2^x for x <= 0, with a relative error below 2^-21. On other devices than NVIDIA's, x below -126 gives
- * 2^-126. */
+/* Returns 2^x for x <= 0, with a relative error below 2^-21. Except on NVIDIA's GPUs, x below -126 gives 2^-126. */
 LOOM_FN float tile_exp2(float x)
 {
 #if defined(__CUDA_ARCH__)
@@ -109,8 +110,8 @@ LOOM_FN void tile_copies_close(void)
 #endif
 }
 
-/* Waits until all groups of this lane have ended; with `but_last`, all except the last group. A barrier of the lanes
- * must follow. */
+/* Waits until all groups of this lane have ended. If `but_last` is set, does not wait for the last group. A barrier
+ * of the lanes must follow. */
 LOOM_FN void tile_copies_wait(int but_last)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800

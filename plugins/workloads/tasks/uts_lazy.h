@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lazy task creation (Mohr, Kranz and Halstead, 1991) for UTS. A worker searches depth-first on a stack of its own, as
- * a sequential program does. It makes tasks only when the scheduler requests some: of the nodes nearest to the root,
- * which have the largest subtrees.
+/* Lazy task creation (Mohr, Kranz and Halstead, 1991) for UTS. A worker searches depth-first on a stack of its own,
+ * as a sequential program does. It makes tasks only when the scheduler requests some. These are the nodes nearest to
+ * the root, because they have the largest subtrees.
  *
- * For CPUs only. A GPU's lanes run in lock-step: a searching lane would delay the other lanes of its worker, whose next
- * tasks start when all have ended. And thousands of stacks would take the memory of the queues. */
+ * Only CPUs do this. Lanes of a GPU run in lock-step, and their next tasks start when all lanes have ended. So a lane
+ * that searches would delay the other lanes of its worker. Also, thousands of stacks would take memory that the
+ * queues need. */
 #ifndef UTS_LAZY_H
 #define UTS_LAZY_H
 
@@ -12,8 +13,8 @@
 
 #ifdef GPULOOM_DEV_CPU_H
 
-#define UTS_ASK 16u     /* nodes between two calls of the scheduler, about a microsecond */
-#define UTS_AT_ONCE 8u  /* limit on tasks at a time, since thieves take half of what they find */
+#define UTS_ASK 16u     /* nodes between two calls of the scheduler: about a microsecond */
+#define UTS_AT_ONCE 8u  /* most tasks that are made at a time, because thieves take half of what they find */
 
 /* A node whose children from `next` on have not been visited. */
 struct uts_open {
@@ -21,8 +22,8 @@ struct uts_open {
 	uint32_t next, children;
 };
 
-/* A lane's stack, in the worker's private block; tree->keep entries follow. A task that runs within another task's
- * spawn uses the entries above those of that task. */
+/* The stack of a lane, in the worker's private memory. tree->keep entries follow. A task that runs within the spawn
+ * of another task uses the entries above those of the other task. */
 struct uts_stack {
 	uint64_t used;
 	uint64_t pad[7];
@@ -33,7 +34,7 @@ struct uts_search {
 	struct loom_ctx *c;
 	const struct uts_tree *tree;
 	struct uts_stack *stack;
-	struct uts_open *low, *top; /* open nodes, the oldest first; low == top: only one is open */
+	struct uts_open *low, *top; /* the oldest and the newest open node; equal if only one is open */
 	struct uts_count found;
 	uint32_t tag;
 };
@@ -55,7 +56,7 @@ LOOM_FN void uts_visit(struct uts_count *found, uint32_t depth, uint32_t childre
 		found->depth = depth;
 }
 
-/* Makes tasks of the children of the oldest nodes, except leaves. Returns 0 or an error. */
+/* Makes tasks of the children of the oldest nodes. A child that is a leaf is only counted. Returns 0 or an error. */
 static __attribute__((noinline)) int uts_hand_off(struct uts_search *s)
 {
 	uint32_t keep = (s->top->children - s->top->next + 1) / 2;
@@ -82,19 +83,19 @@ static __attribute__((noinline)) int uts_hand_off(struct uts_search *s)
 	return 0;
 }
 
-/* Returns 0, or an error, which ends the run. */
+/* Makes tasks if the scheduler wants some. Returns 0, or an error, which ends the run. */
 static __attribute__((noinline)) int uts_ask(struct uts_search *s)
 {
 	int rc = LOOM_CALL(sched, wanted, s->c);
 	if (rc > 0) {
 		rc = uts_hand_off(s);
-		if (!rc) /* publishes the tasks */
+		if (!rc) /* the second call publishes the tasks */
 			rc = LOOM_CALL(sched, wanted, s->c);
 	}
 	return rc < 0 ? rc : 0;
 }
 
-/* Searches the subtree of the open node at `top`. */
+/* Searches the subtree of the open node at `top`. If the stack is full, which ends at `end`, a node becomes a task. */
 LOOM_FN void uts_descend(struct uts_search *s, const struct uts_open *end)
 {
 	struct uts_count found = {0};
@@ -105,7 +106,7 @@ LOOM_FN void uts_descend(struct uts_search *s, const struct uts_open *end)
 			o--;
 		if (o->next == o->children)
 			break;
-		child = o + 1; /* written in place, since a copy would wait for the stores to reach the cache */
+		child = o + 1; /* written in place, because a copy would wait for the stores to reach the cache */
 		uts_child(&child->node, &o->node, o->next++);
 		children = uts_children(s->tree, &child->node);
 		if (children && child == end) {
@@ -133,7 +134,7 @@ LOOM_FN void uts_descend(struct uts_search *s, const struct uts_open *end)
 		s->found.depth = found.depth;
 }
 
-/* Returns 0 if the node was not searched, because there is no stack, or it is full. */
+/* Searches the subtree of a task's node. Returns 0 without searching if there is no stack, or the stack is full. */
 static __attribute__((noinline)) int uts_search_lazily(struct loom_ctx *c, const struct uts_tree *tree,
 							const struct loom_task *t)
 {

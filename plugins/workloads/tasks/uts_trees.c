@@ -46,7 +46,7 @@ uint32_t uts_rows(const struct uts_params *p)
 	return p->shape == UTS_CYCLIC ? 5 * p->depth + 1 : p->depth;
 }
 
-/* Returns the benchmark's formula: a geometric distribution from a number in [0, 2^31). */
+/* Returns the number of children by the benchmark's formula: a geometric distribution from a number in [0, 2^31). */
 static uint32_t geometric(uint32_t number, double b)
 {
 	double p = 1.0 / (1.0 + b), u = (double)number / 2147483648.0;
@@ -54,7 +54,8 @@ static uint32_t geometric(uint32_t number, double b)
 	return k < UTS_MOST_CHILDREN ? (uint32_t)k : UTS_MOST_CHILDREN;
 }
 
-/* Returns the smallest number that has more than k children; 2^31: there is none. The formula is monotonic. */
+/* Returns the smallest number for which the formula gives more than k children, or 2^31 if there is none. The formula
+ * is monotonic. */
 static uint32_t bound(double b, uint32_t k)
 {
 	uint32_t low = 0, high = 1u << 31;
@@ -75,7 +76,7 @@ void uts_define(struct uts_tree *tree, const struct uts_params *p)
 	if (p->type == UTS_BINOMIAL)
 		tree->root_children = (uint32_t)p->b0;
 	if (p->type != UTS_GEOMETRIC) {
-		/* number / 2^31 < q, in integers; both sides are exact */
+		/* The test is number / 2^31 < q, in integers, whose two sides are exact. */
 		tree->binomial = (uint32_t)ceil(p->q * 2147483648.0);
 		tree->branches = p->m;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_bfs_tasks: breadth-first search, level by level. A task is a part of a level's frontier, which it halves
- * while it is longer than a chunk; or a part of the arcs of a vertex that has many. The last task of a level spawns the
- * first task of the next level, so no worker waits. Device code. */
+/* workload_bfs_tasks: breadth-first search, level by level. A task has a part of a level's frontier. If the part is
+ * longer than a chunk, the task halves it. A vertex with many arcs has tasks of its own, each with a part of its
+ * arcs. The last task of a level spawns the first task of the next level, so no worker waits. Device code. */
 #ifndef WORKLOAD_BFS_TASKS_DEV_H
 #define WORKLOAD_BFS_TASKS_DEV_H
 
@@ -11,34 +11,35 @@
 #include "task.dev.h"
 #endif
 
-/* The stack's block. Arrays are given by their offsets in it, in bytes. */
+/* The stack's block. Arrays are given by their offsets in the block, in bytes. */
 struct bfs {
 	uint64_t vertices, arcs;
 	uint64_t first;	 /* uint64_t[vertices + 1]: where a vertex's arcs start */
-	uint64_t arc;	 /* uint32_t[arcs]: the vertices to which they lead */
-	uint64_t seen;	 /* bits of uint32_t: vertices that were found */
-	uint64_t level;	 /* uint32_t[vertices] */
+	uint64_t arc;	 /* uint32_t[arcs]: the vertex to which each arc leads */
+	uint64_t seen;	 /* uint32_t words, one bit per vertex: 1 if it was found */
+	uint64_t level;	 /* uint32_t[vertices]: level of each vertex, or BFS_NEVER */
 	uint64_t list;	 /* uint32_t[2][vertices]: the frontiers of even and of odd levels */
-	uint32_t chunk;	 /* limit on the vertices of a task */
-	uint32_t heavy;	 /* a vertex with more arcs has tasks of its own, of this many arcs */
+	uint32_t chunk;	 /* upper limit on the vertices of a task */
+	uint32_t heavy;	 /* a vertex with more arcs has tasks of its own, with this many arcs each */
 	uint64_t pending; /* number of tasks of the level that have not ended */
 	uint64_t pad0[7];
-	uint64_t found[2]; /* lengths of the frontiers */
+	uint64_t found[2]; /* lengths of the frontiers of even and of odd levels */
 	uint64_t pad1[6];
 };
 #define BFS_NEVER 0xffffffffu
-enum { BFS_PART, BFS_HEAVY }; /* tags; param: the level; the range in its frontier, or of arcs */
+enum { BFS_PART, BFS_HEAVY }; /* tags; param[0]: level; param[1], param[2]: range of its frontier (BFS_PART) or of
+			       * arcs */
 
 #define BFS_AT(b, member, type) ((type *)((char *)(b) + (b)->member))
 #define BFS_LIST(b, level) (BFS_AT(b, list, uint32_t) + ((level) & 1) * (b)->vertices)
 
-/* Returns the index of one more vertex in the next frontier. */
+/* Reserves a place in the next frontier. Returns its index. */
 LOOM_FN uint64_t bfs_take(struct loom_ctx *c, uint64_t *found)
 {
 	return c->devices == 1 ? loom_take_ticket_dev(found) : loom_fetch_add_relaxed_sys(found, (uint64_t)1);
 }
 
-/* Follows an arc on this lane. Relaxed: the end of the level orders these accesses. */
+/* Follows an arc on this lane. Accesses are relaxed, because the end of the level orders them. */
 LOOM_FN void bfs_follow(struct loom_ctx *c, struct bfs *b, uint64_t level, uint64_t arc)
 {
 	uint32_t to = BFS_AT(b, arc, uint32_t)[arc], bit = 1u << (to & 31);
@@ -49,7 +50,7 @@ LOOM_FN void bfs_follow(struct loom_ctx *c, struct bfs *b, uint64_t level, uint6
 	BFS_LIST(b, level + 1)[bfs_take(c, &b->found[(level + 1) & 1])] = to;
 }
 
-/* Collective. Returns 0 or an error. */
+/* Collective. Spawns a task for a range of the frontier or of arcs. Returns 0 or an error. */
 LOOM_FN int bfs_spawn(struct loom_ctx *c, struct bfs *b, uint32_t tag, uint64_t level, uint64_t from, uint64_t to)
 {
 	struct loom_task task;
@@ -59,12 +60,12 @@ LOOM_FN int bfs_spawn(struct loom_ctx *c, struct bfs *b, uint32_t tag, uint64_t 
 	task.param[0] = level;
 	task.param[1] = from;
 	task.param[2] = to;
-	if (c->lane == 0) /* this task has not ended, so the count is above 0 */
+	if (c->lane == 0) /* this task has not ended, so the count cannot be 0 */
 		loom_fetch_add_relaxed_sys(&b->pending, (uint64_t)1);
 	return LOOM_CALL(sched, spawn, c, &task);
 }
 
-/* Called at the end of a task. The last task of a level spawns the first task of the next level. */
+/* Called at the end of each task. The last task of a level spawns the first task of the next level. */
 LOOM_FN void bfs_end(struct loom_ctx *c, struct bfs *b, uint64_t level)
 {
 	uint64_t n = 0;
@@ -93,7 +94,7 @@ LOOM_FN void workload_bfs_tasks_part(struct loom_ctx *c, const struct loom_task 
 			return;
 		to = half;
 	}
-	/* Vertices with few arcs: one for each lane; the others for all lanes together. */
+	/* A vertex with few arcs is for one lane, any other vertex for all lanes together. */
 	LOOM_NO_UNROLL
 	for (uint64_t i = from + c->lane; i < to; i += c->lanes) {
 		uint64_t arc = first[list[i]], end = first[list[i] + 1];

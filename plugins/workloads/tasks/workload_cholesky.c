@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host half of workload_cholesky: factors a matrix by tiles, by tasks with dependencies. */
+/* Host half of workload_cholesky, which factors a matrix by tiles. Its tasks have dependencies. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "../../shared/workload/host.h"
 #include "lib/align.h"
 
-enum { MOST_TILES = 256 }; /* on each side */
+enum { MOST_TILES = 256 }; /* limit on the tiles of each side */
 static const char *const reals[] = {"float", "double", NULL};
 
 struct cholesky_opts {

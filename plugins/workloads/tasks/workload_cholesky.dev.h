@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_cholesky: A = L L^T by tiles. A task is a step on one tile, and waits for the tasks on tiles that it reads
- * or changes. Device code.
+/* workload_cholesky: A = L L^T by tiles. A task is a step on one tile. It waits for the tasks on the tiles that it
+ * reads or changes. Device code.
  *
- * Tile (i, j), i >= j, has steps 0 to j. Step k < j subtracts the contribution of columns k: tile (i, k) times tile (j,
- * k) transposed. Step j divides by tile (j, j), or, on the diagonal, factors. So step k of a tile waits for its step k
- * - 1 and for the last steps of the tiles that it reads. */
+ * Tile (i, j), i >= j, has steps 0 to j. Step k < j subtracts the contribution of columns k: tile (i, k) times tile
+ * (j, k) transposed. Step j divides by tile (j, j), or factors if the tile is on the diagonal. So step k of a tile
+ * waits for step k - 1 of the same tile, and for the last steps of the tiles that it reads. */
 #ifndef WORKLOAD_CHOLESKY_DEV_H
 #define WORKLOAD_CHOLESKY_DEV_H
 
@@ -26,17 +26,17 @@
 
 enum { CHOLESKY_FACTOR, CHOLESKY_SOLVE, CHOLESKY_UPDATE };
 
-/* The start of the stack's block. The locks of non-coherent devices follow, then the `pending` counts of all steps,
- * then the tiles of the lower half by rows. */
+/* The start of the stack's block. The locks of non-coherent devices follow. Then come the `pending` counts of all
+ * steps, and the tiles of the lower half by rows. */
 struct cholesky {
-	uint32_t size, tile, tiles, wide; /* wide: the numbers are double */
+	uint32_t size, tile, tiles, wide; /* wide: 1 if the numbers are double */
 	uint32_t noncoherent, pad;
-	uint64_t pending_at, tiles_at; /* offsets in bytes from here */
+	uint64_t pending_at, tiles_at; /* byte offsets from this struct */
 	uint64_t blas;		       /* on CPUs: const struct cholesky_blas *, or 0 */
 	uint64_t pad2[2];
 };
 
-/* The index of a tile, and of its step 0. */
+/* These functions return the index of a tile, and the index of a tile's step 0 among all steps. */
 LOOM_FN uint64_t cholesky_tile_number(uint64_t i, uint64_t j)
 {
 	return i * (i + 1) / 2 + j;
@@ -47,7 +47,7 @@ LOOM_FN uint64_t cholesky_step_number(uint64_t i, uint64_t j)
 	return i * (i + 1) * (i + 2) / 6 + j * (j + 1) / 2;
 }
 
-/* Returns how many tasks step k of a tile waits for. */
+/* Returns the number of tasks for which step k of a tile waits. */
 LOOM_FN uint64_t cholesky_before(uint32_t i, uint32_t j, uint32_t k)
 {
 	return (k > 0) + (k < j) + (i != j);
@@ -64,7 +64,8 @@ LOOM_FN void *cholesky_tile(const struct cholesky *m, uint32_t i, uint32_t j)
 	return (char *)m + m->tiles_at + cholesky_tile_number(i, j) * bytes;
 }
 
-/* Called when a step has ended for which step k of tile (i, j) waits. Returns 0, or an error if the run was stopped. */
+/* Step k of tile (i, j) waits for some steps. This function is called when one of them has ended. After the last one
+ * it spawns step k. Returns 0, or an error if the run was stopped. */
 LOOM_FN int cholesky_next(struct loom_ctx *c, struct cholesky *m, uint32_t i, uint32_t j, uint32_t k)
 {
 	uint64_t *pending = (uint64_t *)((char *)m + m->pending_at) + cholesky_step_number(i, j) + k;
@@ -87,7 +88,7 @@ LOOM_FN struct cholesky_shape cholesky_shape(const struct cholesky *m, uint32_t 
 	return s;
 }
 
-/* CHOLESKY_DO(m, op, c, shape, tile...) calls the plain function for the matrix's type. */
+/* CHOLESKY_DO(m, op, c, shape, tile...) calls the plain function `op` for the matrix's type. */
 #ifdef LOOM_DEVICE_COMPILE
 #define CHOLESKY_TILE(at) (CHOLESKY_REAL *)(at)
 #define CHOLESKY_DO(m, op, ...) CHOLESKY_NAME(op)(__VA_ARGS__)
@@ -96,7 +97,7 @@ LOOM_FN struct cholesky_shape cholesky_shape(const struct cholesky *m, uint32_t 
 #define CHOLESKY_DO(m, op, ...) ((m)->wide ? cholesky_double_##op(__VA_ARGS__) : cholesky_float_##op(__VA_ARGS__))
 #endif
 
-/* On CPUs with a BLAS, lane 0 executes `call`; otherwise the following statement is executed. */
+/* If a CPU has a BLAS library, lane 0 executes `call`. Otherwise the statement after the macro is executed. */
 #ifdef GPULOOM_DEV_CPU_H
 #define CHOLESKY_BLAS(c, m, call)                                                                  \
 	if ((m)->blas) {                                                                           \
@@ -108,7 +109,7 @@ LOOM_FN struct cholesky_shape cholesky_shape(const struct cholesky *m, uint32_t 
 #define CHOLESKY_BLAS(c, m, call)
 #endif
 
-/* param[0], param[1]: the tile. */
+/* Factors a tile on the diagonal. param[0], param[1]: row and column of the tile. */
 LOOM_FN void workload_cholesky_factor(struct loom_ctx *c, const struct loom_task *t)
 {
 	struct cholesky *m = cholesky_of(c);
@@ -122,7 +123,7 @@ LOOM_FN void workload_cholesky_factor(struct loom_ctx *c, const struct loom_task
 		loom_worker_fail(c, LOOM_EWRONG, (uint64_t)j * m->tile + wrong);
 	if (wrong)
 		return;
-	/* In descending order, because the task spawned last, on the tile below, is needed first. */
+	/* The order is descending, because the task that is spawned last, on the tile below, is needed first. */
 	for (uint32_t i = m->tiles - 1; i > j; i--)
 		if (cholesky_next(c, m, i, j, j))
 			return;
@@ -141,7 +142,7 @@ LOOM_FN void workload_cholesky_solve(struct loom_ctx *c, const struct loom_task 
 			return;
 }
 
-/* param[2]: the step. */
+/* Subtracts the contribution of columns k. param[2]: k, the step. */
 LOOM_FN void workload_cholesky_update(struct loom_ctx *c, const struct loom_task *t)
 {
 	struct cholesky *m = cholesky_of(c);

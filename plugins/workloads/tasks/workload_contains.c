@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host half of workload_contains: how many documents contain a word? Real input, tasks of very different length. */
+/* Host half of workload_contains, which counts the documents that contain a word. Its input may be real, and its
+ * tasks have very different lengths. */
 #include "workload_contains.dev.h"
 #include "contains.h"
 #include "../../shared/workload/host.h"
@@ -36,9 +37,9 @@ static const struct loom_opt contains_rows[] = {
 			 "Documents to generate if path is empty. Their lengths are log-normal (median 3,600 "
 			 "bytes, mean 7,400), and the expected share with the word is 39.83 %, as in the thesis.",
 			 .max = 1u << 26),
-	LOOM_OPT(struct contains_opts, seed, LOOM_OPT_U64, "1", "Of generated documents."),
+	LOOM_OPT(struct contains_opts, seed, LOOM_OPT_U64, "1", "Seed of generated documents."),
 	LOOM_OPT(struct contains_opts, drift, LOOM_OPT_F64, "1",
-			 "Of generated documents: how many times as long the first ones are as the last ones, in the mean.",
+			 "For generated documents: the mean length of the first ones divided by that of the last ones.",
 			 .min = 1, .max = 1000),
 	{.name = NULL},
 };
@@ -46,7 +47,7 @@ static const struct loom_opt contains_rows[] = {
 struct contains {
 	struct workload base;
 	struct contains_list list;
-	uint64_t bytes, job_bytes; /* size of the texts; size of the global block */
+	uint64_t bytes, job_bytes; /* size of all texts; size of the global block */
 	int checked;
 };
 
@@ -107,7 +108,7 @@ static uint64_t aligned(uint64_t at)
 	return loom__align(at, CONTAINS_ALIGN);
 }
 
-/* Computes the block: job, documents, word, names and texts. */
+/* Computes the size of the block, which has job, documents, word, names and texts. */
 static int contains_need(void *self, const struct loom_layout *layout, struct loom_need *need,
 			 struct loom_error *err)
 {
@@ -151,7 +152,7 @@ static int contains_init(void *self, const struct loom_layout *layout, const str
 	return 0;
 }
 
-/* Only one device of one rank searches a document. */
+/* Adds the results of a device or of a rank. A document that has results from two of them gets CONTAINS_TWICE. */
 static void contains_merge(uint32_t *result, const uint32_t *here, size_t documents)
 {
 	for (size_t i = 0; i < documents; i++)
@@ -159,7 +160,7 @@ static void contains_merge(uint32_t *result, const uint32_t *here, size_t docume
 			result[i] = result[i] == NOT_RUN ? here[i] : CONTAINS_TWICE;
 }
 
-/* Gets the results of all documents. */
+/* Gets the results of all documents, from all devices and ranks. */
 static int contains_found(const struct contains *w, const struct loom_layout *layout, const struct loom_view *view,
 			  uint32_t *result, struct loom_error *err)
 {
@@ -231,7 +232,7 @@ static int contains_tasks(void *self, const struct loom_layout *layout,
 
 /* ---- the check: by another reader and another search ---- */
 
-#define CHECK_ROOM (1u << 20) /* much longer than a word */
+#define CHECK_ROOM (1u << 20) /* bytes of text read at a time; many more than a word has */
 
 static int letter(unsigned char b)
 {
@@ -239,8 +240,8 @@ static int letter(unsigned char b)
 	       (b >= 'a' && b <= 'z');
 }
 
-/* Searches from text[*at] on, as far as the byte behind a match is present. With `last` the document ends behind
- * `bytes`. */
+/* Searches from text[*at] on, and advances *at. If `last` is 1, the document ends with `text`. Otherwise the search
+ * stops where the byte behind a match is not in `text` yet. */
 static int naive(const struct contains_opts *o, const unsigned char *text, uint64_t bytes, int last, uint64_t *at)
 {
 	const unsigned char *word = (const unsigned char *)o->word;
@@ -259,7 +260,7 @@ static int naive(const struct contains_opts *o, const unsigned char *text, uint6
 	return 0;
 }
 
-/* Checks a document in pieces, since a small file may inflate to a large one. */
+/* Computes the expected result of a document. Reads it in pieces, because a small file may inflate to a large text. */
 static uint32_t check_one(const struct contains_opts *o, struct contains_reader *reader,
 			  const struct contains_source *s, char *text, uint64_t room, uint64_t *bytes)
 {
@@ -273,7 +274,7 @@ static uint32_t check_one(const struct contains_opts *o, struct contains_reader 
 		found = found || naive(o, (unsigned char *)text, have, !n, &at);
 		if (found)
 			at = have;
-		/* Keeps the unsearched text, and the byte in front of it. */
+		/* Keep the text that was not searched, and the byte before it. */
 		uint64_t gone = at ? at - 1 : 0;
 		memmove(text, text + gone, have - gone);
 		have -= gone;
@@ -283,7 +284,7 @@ static uint32_t check_one(const struct contains_opts *o, struct contains_reader 
 	return found ? CONTAINS_YES : bad ? CONTAINS_UNREADABLE : CONTAINS_NO;
 }
 
-/* Runs once, on this thread; the samples are compared with the result. */
+/* Computes the expected results once, on this thread. All samples are compared with them. */
 static int check(struct contains *w, struct loom_error *err)
 {
 	const struct contains_opts *o = w->base.opts;
@@ -355,7 +356,7 @@ static int contains_verify(void *self, const struct loom_layout *layout,
 WORKLOAD_OPS(contains, .inputs = contains_inputs, .create = contains_create, .destroy = contains_destroy,
 	     .task_count = contains_count, .tasks = contains_tasks, .work = "documents");
 
-/* Indexed by option `load`. */
+/* Indexed by tag, which is 1 if the option `load` is task. */
 static const struct loom_task_entry contains_entries[] = {
 	{"workload_contains_search", workload_contains_search},
 	{"workload_contains_file", workload_contains_file},

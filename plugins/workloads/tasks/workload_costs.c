@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_costs: the cost of accesses to memory. Host half. */
+/* Host half of workload_costs: the cost of accesses to memory. */
 #include "../../shared/workload/host.h"
 #include "workload_costs.dev.h"
 
@@ -28,7 +28,7 @@ static uint64_t bytes_of(const struct costs_opts *o)
 	return o->bytes & ~(uint64_t)63;
 }
 
-/* Returns a multiple of the burst. */
+/* Returns the number of accesses of each type, a multiple of COSTS_BURST. */
 static uint64_t rounds_of(const struct costs_opts *o)
 {
 	return o->rounds - o->rounds % COSTS_BURST;
@@ -53,7 +53,8 @@ static int costs_need(void *self, const struct loom_layout *layout, struct loom_
 	return 0;
 }
 
-/* Makes a cycle over all words in steps of 27: an odd step visits each word, and no line twice in a row. */
+/* Makes a cycle over all words in steps of 27. The step is odd, so the cycle visits each word; it visits no line
+ * twice in a row. */
 static void make_chain(struct costs_words *w)
 {
 	memset(w, 0, sizeof(*w));
@@ -83,7 +84,7 @@ static int costs_init(void *self, const struct loom_layout *layout, const struct
 	return 0;
 }
 
-/* Checks that every access was made, and that the compiler has dropped none. */
+/* Checks that every access was made, and that the compiler has removed none. */
 static int check_words(const struct workload *w, const struct costs_words *words, uint64_t end, const char *where,
 		       struct loom_error *err)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* costs: measures accesses to memory on a device, named as the options of a simulated device. Device code.
+/* costs: measures what accesses to memory cost on a device. The metrics have the names of a simulated device's
+ * options. Device code.
  *
- * All workers stream at once, because they share the memory's bandwidth. Then the first worker continues alone. That
- * worker measures the difference between a loop with accesses and one without. */
+ * All workers stream at the same time, because they share the memory's bandwidth. Then the first worker continues
+ * alone. It measures the difference between a loop with accesses and a loop without. */
 #ifndef WORKLOAD_COSTS_DEV_H
 #define WORKLOAD_COSTS_DEV_H
 
@@ -10,7 +11,8 @@
 #include <gpuloom/dev/dev.h>
 #endif
 
-/* In the order of LOOM_SIM_COSTS of plugins/shared/compose/sim.h, in the same groups of three. */
+/* These constants are in the order of LOOM_SIM_COSTS in plugins/shared/compose/sim.h, in the same groups of three:
+ * local, host, peer. */
 enum costs_what {
 	COSTS_LOAD = 0,
 	COSTS_STORE = 3,
@@ -25,34 +27,35 @@ enum costs_where { COSTS_LOCAL, COSTS_HOST, COSTS_PEER, COSTS_PLACES };
 #define COSTS_WORDS 64 /* a power of two */
 #define COSTS_BURST 16
 
-/* The words that are accessed in each place. */
+/* The words that are accessed in one place. */
 struct costs_words {
-	uint64_t next[COSTS_WORDS]; /* a chain of loads */
+	uint64_t next[COSTS_WORDS]; /* chain of loads: index of the word after each word */
 	uint64_t sum, stored[COSTS_BURST], pad[7];
 };
 
 /* The global block, in host memory. */
 struct costs_head {
 	struct costs_words far;
-	uint64_t rounds, bytes; /* constant */
+	uint64_t rounds, bytes; /* constant: accesses of each type; bytes that a worker streams */
 	uint32_t has_peer, pad[3];
 };
 
-/* A worker's block. For the peer's memory, the block of another device's first worker is used. */
+/* A worker's block. As memory of a peer, worker 0 accesses `peer` in the block of the second device's first worker. */
 struct costs_note {
 	struct costs_words peer;
 	uint64_t ns[COSTS_COUNT], rest;
-	uint64_t end[COSTS_PLACES]; /* where the chains of loads ended */
+	uint64_t end[COSTS_PLACES]; /* index of the word at which the loads in each place ended */
 };
 
-/* Returns the worker's bytes to stream. A device's block, in its own memory, has words, then these bytes per worker. */
+/* Returns the bytes that this worker streams. A device's block is in its own memory. It has struct costs_words, then
+ * these bytes of each of its workers. */
 LOOM_FN uint64_t *costs_stream_of(struct loom_ctx *c, const struct costs_head *h)
 {
 	struct costs_words *n = (struct costs_words *)c->on_device[LOOM_WORKLOAD];
 	return (uint64_t *)((char *)(n + 1) + (c->worker - c->first) * h->bytes);
 }
 
-/* All lanes read and write each word. */
+/* Called by all lanes. Reads and writes each word of the worker's bytes. */
 LOOM_FN void costs_stream(struct loom_ctx *c, const struct costs_head *h, struct costs_note *own)
 {
 	uint64_t *word = costs_stream_of(c, h), begin = loom_clock_ns(c);
@@ -64,7 +67,7 @@ LOOM_FN void costs_stream(struct loom_ctx *c, const struct costs_head *h, struct
 		own->ns[COSTS_STREAM] = loom_clock_ns(c) - begin;
 }
 
-/* Each load returns the address of the next one. */
+/* Measures a chain of loads. Each load returns the index of the next word. */
 LOOM_FN uint64_t costs_load(struct loom_ctx *c, struct costs_words *w, uint64_t rounds, uint64_t *end)
 {
 	uint64_t at = 0, begin = loom_clock_ns(c);
@@ -79,20 +82,20 @@ LOOM_FN uint64_t costs_atomic(struct loom_ctx *c, struct costs_words *w, uint64_
 {
 	uint64_t add = 1, begin = loom_clock_ns(c);
 	LOOM_NO_UNROLL
-	/* the addend depends on the previous value, so each add waits for its result */
+	/* The addend depends on the previous value, so each addition waits for its result. */
 	for (uint64_t i = 0; i < rounds; i++)
 		add = 1 + (loom_fetch_add_relaxed_sys(&w->sum, add) == ~(uint64_t)0);
 	return loom_clock_ns(c) - begin;
 }
 
-/* Waits until all stores have arrived. */
+/* Waits long enough for all earlier stores to arrive. */
 LOOM_FN void costs_pause(struct loom_ctx *c)
 {
 	for (uint64_t until = loom_clock_ns(c) + 5000; loom_clock_ns(c) < until;)
 		loom_pause(c);
 }
 
-/* A few stores after a pause do not wait for completion; many in a row would wait for the link. */
+/* Measures stores. A few stores after a pause do not wait for completion, but many in a row would wait for the link. */
 LOOM_FN uint64_t costs_store(struct loom_ctx *c, struct costs_words *w, uint64_t rounds)
 {
 	uint64_t spent = 0;
@@ -106,7 +109,7 @@ LOOM_FN uint64_t costs_store(struct loom_ctx *c, struct costs_words *w, uint64_t
 	return spent;
 }
 
-/* A fence after a store to the device's own memory, as after a payload. */
+/* Measures a fence after a store to the device's own memory. Such a fence follows a payload. */
 LOOM_FN uint64_t costs_fence(struct loom_ctx *c, struct costs_words *w, uint64_t rounds, int sys)
 {
 	uint64_t begin = loom_clock_ns(c);
@@ -121,7 +124,7 @@ LOOM_FN uint64_t costs_fence(struct loom_ctx *c, struct costs_words *w, uint64_t
 	return loom_clock_ns(c) - begin;
 }
 
-/* Measures a read of the clock, which is part of the stores' measurement. */
+/* Measures a read of the clock, which is a part of each measurement of stores. */
 LOOM_FN uint64_t costs_clock(struct loom_ctx *c, uint64_t rounds)
 {
 	uint64_t spent = 0;

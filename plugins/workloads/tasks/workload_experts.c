@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_experts: one layer of routed experts. Host half. */
+/* Host half of workload_experts: one layer of routed experts. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,8 +53,8 @@ struct experts_job {
 	struct workload base;
 	const struct experts_opts *o;
 	uint32_t *choice; /* [tokens][top]: the experts that the tokens of this sample choose */
-	uint32_t *count;  /* [experts] */
-	double *hidden;	  /* [hidden]: used by the check */
+	uint32_t *count;  /* [experts]: number of slots of each expert */
+	double *hidden;	  /* [hidden]: memory of the check */
 	uint64_t sample;
 };
 
@@ -238,7 +238,8 @@ static int experts_tasks(void *self, const struct loom_layout *layout, const str
 	half_fill(EXPERTS_AT(r, uint16_t, first), weights, layout->seed, from, o->real);
 	half_fill(EXPERTS_AT(r, uint16_t, second), weights, layout->seed, from += weights, o->real);
 	from += weights;
-	/* Sums of random numbers grow with the root of their number: so they stay of the order of 1. */
+	/* Divide by the root of dim, because sums of random numbers grow with the root of their number. So sums stay
+	 * of the order of 1. */
 	for (uint64_t i = 0; i < (uint64_t)o->tokens * o->dim; i++)
 		EXPERTS_AT(r, float, x)[i] = (float)(half_value(half_random(layout->seed, from + i, 1), 1) / sqrt(o->dim));
 	for (uint64_t i = 0; i < (uint64_t)o->tokens * o->top; i++)
@@ -271,7 +272,7 @@ static uint64_t experts_cost(void *self, const struct loom_layout *layout, const
 
 /* ---- samples ---------------------------------------------------------------------------------- */
 
-/* Sorts slots by expert. */
+/* Sorts slots by expert, and sets the counts of tiles that have not ended. */
 static void sort_slots(const struct experts_job *job, struct experts *r)
 {
 	uint32_t *first = EXPERTS_AT(r, uint32_t, first_slot), *order = EXPERTS_AT(r, uint32_t, order),
@@ -313,7 +314,7 @@ static int experts_init(void *self, const struct loom_layout *layout, const stru
 	sort_slots(job, r);
 	for (uint32_t t = 0; t < r->tokens; t++)
 		EXPERTS_AT(r, uint64_t, open)[t] = r->top;
-	/* All results start as values that are not numbers, so the check finds a missing one. */
+	/* All results start as NaN, so that the check finds a missing one. */
 	memset(EXPERTS_AT(r, float, hidden), 0xff, slots * r->hidden * sizeof(float));
 	memset(EXPERTS_AT(r, float, result), 0xff, slots * r->dim * sizeof(float));
 	memset(EXPERTS_AT(r, float, out), 0xff, (uint64_t)r->tokens * r->dim * sizeof(float));
@@ -328,8 +329,8 @@ static double dot(const uint16_t *weights, const double *with, const float *with
 	return sum;
 }
 
-/* Compares the output of a token with a computation in double precision. *worst is the largest difference, in units
- * of the expected rounding error. */
+/* Compares the output of a token with a computation in double precision. Raises *worst to the largest difference, in
+ * units of the expected rounding error. */
 static void check_token(struct experts_job *job, struct experts *r, uint32_t token, double *sum, double *worst)
 {
 	const float *x = EXPERTS_AT(r, const float, x) + (uint64_t)token * r->dim,
@@ -358,7 +359,7 @@ static void check_token(struct experts_job *job, struct experts *r, uint32_t tok
 	size = sqrt(size / r->dim) * 0x1p-24 * sqrt((double)r->dim * r->hidden);
 	for (uint32_t d = 0; d < r->dim; d++) {
 		double off = fabs(out[d] - sum[d]) / size;
-		*worst = off <= *worst ? *worst : off; /* a value that is not a number stays in *worst */
+		*worst = off <= *worst ? *worst : off; /* NaN stays in *worst */
 	}
 }
 
@@ -376,8 +377,8 @@ static int check_tokens(struct experts_job *job, const struct loom_layout *layou
 	for (uint32_t i = 0; !rc && i < n; i++) {
 		uint32_t token = n == r->tokens ? i : (uint32_t)(loom__random(&state) % r->tokens);
 		check_token(job, r, token, sum, worst);
-		/* The unit assumes a rounding error of random sign in each of dim * hidden steps: a correct result
-		 * is about 1. */
+		/* The unit of *worst assumes a rounding error of random sign in each of dim * hidden steps. So *worst
+		 * is about 1 for a correct result. */
 		if (!(*worst <= 8))
 			rc = LOOM_FAIL(host, err, LOOM_EWRONG,
 				       "experts: the output of token %u differs from that in double precision by %g times the "
@@ -390,8 +391,8 @@ static int check_tokens(struct experts_job *job, const struct loom_layout *layou
 	return rc;
 }
 
-/* Checks that each place of each expert has its results, which shows that each expert had exactly its tokens. Checks
- * that each output is the sum of its results, within the rounding of `top` additions. */
+/* Checks that each place of each expert has its results. So each expert has had exactly its tokens. Checks that each
+ * output is the sum of its results, within the rounding of `top` additions. */
 static int check_all(struct experts_job *job, struct experts *r, struct loom_error *err)
 {
 	const uint32_t *first = EXPERTS_AT(r, const uint32_t, first_slot);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* workload_experts: one layer of routed experts. Device code.
  *
- * Each token chooses `top` experts. Each choice is a slot. Slots are sorted by expert. An expert computes, for each of
- * its slots, hidden = silu(first * x) and result = second * hidden; a token's output is the sum of its results by
- * weight. A task is a tile of rows of one of the two products, for a block of slots of one expert. The task that ends a
- * block's first product spawns the tiles of the second; the task that ends its second product counts down its tokens,
- * and sums those that are complete.
+ * Each token chooses `top` experts. Each choice is a slot. Slots are sorted by expert. An expert computes, for each
+ * of its slots, hidden = silu(first * x) and result = second * hidden. A token's output is the weighted sum of its
+ * results. A task is a tile of rows of one of the two products, for a block of slots of one expert. The task that
+ * ends the first product of a block spawns the tiles of the second product. The task that ends the second product
+ * counts down the tokens of the block, and sums those that are complete.
  *
- * A tile's weights are read once. On a GPU, pieces of weights and vectors are copied into shared memory: the next
- * piece is copied while one is multiplied, and a lane has some slots of one row. On other devices a lane has whole
- * rows, which it reads in place. */
+ * The weights of a tile are read once. On a GPU, pieces of weights and vectors are copied into shared memory. The
+ * next piece is copied while one is multiplied, and a lane has some slots of one row. On other devices a lane has
+ * whole rows, which it reads in place. */
 #ifndef WORKLOAD_EXPERTS_DEV_H
 #define WORKLOAD_EXPERTS_DEV_H
 
@@ -25,25 +25,26 @@ enum { EXPERTS_TILE, EXPERTS_OPEN };
 
 #define EXPERTS_BLOCK_MAX 32u
 
-/* The start of the stack's block. The locks of non-coherent devices follow; the rest is at the offsets. */
+/* The start of the stack's block. The locks of non-coherent devices follow. Then come the arrays, at these byte
+ * offsets. */
 struct experts {
 	uint32_t experts, tokens, top;
-	uint32_t dim, hidden;  /* dim: numbers of a token; hidden: numbers of a vector between the two products */
-	uint32_t rows, block;  /* limits of a task: rows, slots */
+	uint32_t dim, hidden;  /* numbers of a token; numbers of a vector between the two products */
+	uint32_t rows, block;  /* upper limits on the rows and the slots of a task */
 	uint32_t bfloat, noncoherent;
 	uint32_t pad0;
-	uint64_t first_slot_at; /* [experts + 1] uint32_t: in `order` */
-	uint64_t first_block_at; /* [experts] uint32_t: number of an expert's first block */
+	uint64_t first_slot_at; /* [experts + 1] uint32_t: index in `order` of an expert's first slot */
+	uint64_t first_block_at; /* [experts] uint32_t: index of an expert's first block */
 	uint64_t order_at;	/* [tokens * top] uint32_t: slots by expert; slot / top is the token */
-	uint64_t weight_at;	/* [tokens * top] float */
-	uint64_t pending_at;	/* [blocks][2] uint64_t: tiles of each product that have not ended */
-	uint64_t open_at;	/* [tokens] uint64_t: slots without a result */
+	uint64_t weight_at;	/* [tokens * top] float: weight of each slot */
+	uint64_t pending_at;	/* [blocks][2] uint64_t: number of tiles of each product that have not ended */
+	uint64_t open_at;	/* [tokens] uint64_t: number of slots without a result */
 	uint64_t x_at;		/* [tokens][dim] float */
-	uint64_t first_at;	/* [experts][hidden][dim] */
-	uint64_t second_at;	/* [experts][dim][hidden] */
+	uint64_t first_at;	/* [experts][hidden][dim] uint16_t: weights of the first product */
+	uint64_t second_at;	/* [experts][dim][hidden] uint16_t: weights of the second product */
 	uint64_t hidden_at;	/* [slots by expert][hidden] float */
 	uint64_t result_at;	/* [slots by expert][dim] float */
-	uint64_t place_at;	/* [tokens * top] uint32_t: where in `order` a slot is */
+	uint64_t place_at;	/* [tokens * top] uint32_t: index in `order` of each slot */
 	uint64_t out_at;	/* [tokens][dim] float */
 	uint64_t pad[6];
 };
@@ -62,12 +63,12 @@ LOOM_FN uint32_t experts_tiles(const struct experts *r, uint32_t rows)
 
 /* The parameters of a task, decoded. */
 struct experts_task {
-	const uint16_t *weights; /* weights of its first row */
-	const float *from;	 /* vectors, indexed by token in the first product and by place in the second */
+	const uint16_t *weights; /* weights of the task's first row */
+	const float *from;	 /* vectors of tokens in the first product, of places in the second */
 	float *to;
-	uint32_t expert, second; /* second: 1 in the second product */
+	uint32_t expert, second; /* second: 1 in the second product, else 0 */
 	uint32_t row, rows;
-	uint32_t place, slots; /* range in `order` */
+	uint32_t place, slots; /* range of places in `order` */
 	uint32_t block;
 	uint32_t inner, outer; /* inner: numbers of a vector; outer: numbers of a result */
 	uint32_t pad;
@@ -103,7 +104,7 @@ LOOM_FN void experts_fill(const struct experts *r, uint32_t expert, uint32_t sec
 	t->param[3] = block;
 }
 
-/* Returns the vector of the slot at a place. */
+/* Returns the vector of the slot at a place in `order`. */
 LOOM_FN const float *experts_vector(const struct experts *r, const struct experts_task *w, uint32_t place)
 {
 	uint64_t at = w->second ? place : EXPERTS_AT(r, const uint32_t, order)[place] / r->top;
@@ -130,14 +131,15 @@ LOOM_FN float experts_dot8(const float *a, const float *b)
 
 /* ---- a tile: private memory has two pieces of weights and vectors ------------------------------- */
 
-#define EXPERTS_ROWS_MOST 128u		   /* limit on the rows of a tile; a task may have more */
-#define EXPERTS_PIECE 64u		   /* numbers of a row in a stage */
-#define EXPERTS_PITCH (EXPERTS_PIECE + 8u) /* distance of rows in numbers of 16 bits; 8 more, for different banks */
+#define EXPERTS_ROWS_MOST 128u		   /* upper limit on the rows of a tile; a task may have several tiles */
+#define EXPERTS_PIECE 64u		   /* numbers of a row that are copied at a time */
+#define EXPERTS_PITCH (EXPERTS_PIECE + 8u) /* distance of rows in 16-bit numbers; 8 more, for different banks */
 #define EXPERTS_STAGE(rows, block) ((rows) * EXPERTS_PITCH * 2u + (block) * EXPERTS_PIECE * 4u)
 #define EXPERTS_SCRATCH(rows, block) (2u * EXPERTS_STAGE(rows, block))
 
 #if TILE_STAGED
-/* Constants of a GPU's program: EXPERTS_ROWS, EXPERTS_BLOCK, EXPERTS_BFLOAT. A lane has ROWS_EACH rows of SLOTS_EACH slots. */
+/* A program for GPUs has the constants EXPERTS_ROWS, EXPERTS_BLOCK and EXPERTS_BFLOAT. A lane has ROWS_EACH rows, and
+ * of each row SLOTS_EACH slots. */
 #define EXPERTS_ROWS_EACH ((EXPERTS_ROWS + LOOM_LANES - 1) / LOOM_LANES)
 #define EXPERTS_SETS      (LOOM_LANES / EXPERTS_ROWS ? LOOM_LANES / EXPERTS_ROWS : 1)
 #define EXPERTS_SLOTS_EACH ((EXPERTS_BLOCK + EXPERTS_SETS - 1) / EXPERTS_SETS)
@@ -199,7 +201,7 @@ LOOM_FN void experts_multiply_tile(struct loom_ctx *c, const struct experts *r, 
 						    eight, vectors + (set + j * EXPERTS_SETS) * EXPERTS_PIECE + k);
 			}
 		}
-		loom_barrier_lanes(c); /* before the next copy overwrites this half */
+		loom_barrier_lanes(c); /* the next copy overwrites this half */
 	}
 	TILE_UNROLL
 	for (uint32_t i = 0; i < EXPERTS_ROWS_EACH; i++) {
@@ -265,8 +267,9 @@ LOOM_FN void experts_sum(const struct loom_ctx *c, struct experts *r, uint32_t t
 	}
 }
 
-/* Parameters 0 to 2 have two values, in the lower and the upper half. param[0]: the expert; 1 in the second product.
- * param[1]: the first row; the number of rows. param[2]: the first place; the number of slots. param[3]: the block. */
+/* Computes a tile. Parameters 0 to 2 have two values each, in the lower and the upper half. param[0]: the expert; 1
+ * in the second product. param[1]: the first row; the number of rows. param[2]: the first place; the number of slots.
+ * param[3]: the block. */
 LOOM_FN void workload_experts_tile(struct loom_ctx *c, const struct loom_task *t)
 {
 	struct experts *r = experts_of(c);
@@ -294,7 +297,8 @@ LOOM_FN void workload_experts_tile(struct loom_ctx *c, const struct loom_task *t
 	}
 }
 
-/* For routing that the host does not know: a task per expert reads the number of its slots, and spawns its tiles. */
+/* Task for routing that the host does not know. There is one per expert. It reads the number of the expert's slots,
+ * and spawns the tiles. */
 LOOM_FN void workload_experts_open(struct loom_ctx *c, const struct loom_task *t)
 {
 	struct experts *r = experts_of(c);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host half of workload_fib: fib(n) by tiny tasks that spawn tasks.
  *
- * mode = spawn: no task waits for another; leaves are summed per worker. mode = join: fork-join; each call continues
- * when its two calls have ended, and passes its sum to its caller. */
+ * mode = spawn: no task waits for another task, and the leaves are summed per worker. mode = join: fork-join. Each
+ * call continues when its two calls have ended, and passes its sum to its caller. */
 #include <stdio.h>
 
 #include "workload_fib.dev.h"
@@ -88,8 +88,8 @@ static int fib_tasks(void *self, const struct loom_layout *layout, const struct 
 	return 0;
 }
 
-/* The number of tasks needs no counter: it is 2 (leaves) - 1. The sum is the number of leaves with fib(1), and the core
- * checks that each spawned task was run. */
+/* Checks the sum: the number of leaves with k = 1. The tasks need not be counted, because the core checks that each
+ * task that was spawned has run. */
 static int fib_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
 		      struct loom_report *report, struct loom_error *err)
 {

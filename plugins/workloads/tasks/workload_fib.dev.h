@@ -11,21 +11,22 @@
 
 enum { FIB_SPAWN, FIB_FORK, FIB_ADD };
 
-/* The worker's block. With mode = join the worker's frames follow. */
+/* The worker's block. With mode = join the frames of the worker follow. */
 struct workload_fib_sum {
-	uint64_t sum; /* mode = spawn: sum of the leaves that this worker ran */
+	uint64_t sum; /* mode = spawn: sum of the leaves that this worker has run */
 	uint64_t pad[7];
-	/* For the owner: frames that were never used, and a list of free frames. Frame f has the name f + 1. */
+	/* For the owner only: number of frames used so far, number of all frames, first of a list of free frames.
+	 * Frame f has the name f + 1; 0: none. */
 	uint64_t fresh, frames, list;
 	uint64_t pad2[5];
-	uint64_t returned; /* a list of frames that other workers freed: they push, the owner takes all */
+	uint64_t returned; /* list of frames that other workers freed; they push, and the owner takes all */
 	uint64_t pad3[7];
 };
 
-/* A frame is the join of a call with k > 1, which waits for two calls. Its data: */
+/* A frame is the join of a call with k > 1, which waits for its two calls. Indices of its data: */
 enum {
-	FIB_RESULT,   /* this and the next one: results of the two calls */
-	FIB_NEXT = 2, /* in a list of free frames: the next frame */
+	FIB_RESULT,   /* results of the two calls, here and at the next index */
+	FIB_NEXT = 2, /* in a list of free frames: name of the next frame */
 };
 
 LOOM_FN struct workload_fib_sum *fib_own(const struct loom_ctx *c, uint32_t worker)
@@ -66,9 +67,9 @@ LOOM_FN void workload_fib_task(struct loom_ctx *c, const struct loom_task *t)
 	LOOM_CALL(sched, spawn, c, &child);
 }
 
-/* ---- mode = join: frames. Lane 0 ------------------------------------------------------------ */
+/* ---- mode = join: frames, by lane 0 -------------------------------------------------------- */
 
-/* Returns the name of a free frame of this worker, or 0. */
+/* Returns the name of a free frame of this worker, or 0 if there is none. */
 LOOM_FN uint64_t fib_take(struct loom_ctx *c)
 {
 	struct workload_fib_sum *w = (struct workload_fib_sum *)c->own[LOOM_WORKLOAD];
@@ -92,7 +93,7 @@ LOOM_FN void fib_free(struct loom_ctx *c, uint32_t owner, uint64_t name)
 		w->list = name;
 		return;
 	}
-	/* The owner takes the whole list, so a name cannot reappear meanwhile (no ABA problem). */
+	/* The owner takes the whole list, so a name cannot reappear while this loop runs (no ABA problem). */
 	uint64_t head = loom_load_relaxed_sys(&w->returned);
 	do
 		frame->data[FIB_NEXT] = head;
@@ -101,14 +102,15 @@ LOOM_FN void fib_free(struct loom_ctx *c, uint32_t owner, uint64_t name)
 
 /* ---- mode = join: tasks ---------------------------------------------------------------------- */
 
-/* param[0]: k; param[1]: where the result is stored; param[2]: the frame that waits for the result. A call with calls
- * of its own has no join: the task that adds their results decrements that frame. */
+/* A call. param[0]: k; param[1]: where its result is stored; param[2]: the frame that waits for the result. A call
+ * that makes two calls has no join itself. Instead, the task that adds their two results decrements the frame of
+ * param[2]. */
 LOOM_FN void workload_fib_fork(struct loom_ctx *c, const struct loom_task *t)
 {
 	uint64_t k = t->param[0], name = 0;
 	if (!FIB_OF_MODE(1))
 		return;
-	if (c->single_lane) { /* only a worker with all its lanes takes frames */
+	if (c->single_lane) { /* a lane that runs tasks of its own cannot take frames */
 		loom_worker_fail(c, LOOM_EINVAL, 0);
 		return;
 	}
@@ -149,8 +151,8 @@ LOOM_FN void workload_fib_fork(struct loom_ctx *c, const struct loom_task *t)
 	}
 }
 
-/* Runs when both calls have ended. param[0]: their frame; param[1]: where the sum is stored; param[2]: owner and name
- * of the frame. */
+/* Runs when the two calls of a frame have ended. param[0]: the frame; param[1]: where the sum is stored; param[2]:
+ * owner and name of the frame. */
 LOOM_FN void workload_fib_add(struct loom_ctx *c, const struct loom_task *t)
 {
 	if (c->lane != 0 || !FIB_OF_MODE(1))

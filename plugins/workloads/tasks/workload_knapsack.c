@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host half of workload_knapsack: items that are generated from a seed, and the answer by dynamic programming. */
+/* Host half of workload_knapsack. Makes items from a seed, and computes the answer by dynamic programming. */
 #include <stdlib.h>
 
 #include "workload_knapsack.dev.h"
@@ -73,7 +73,7 @@ static void make_items(const struct knapsack_opts *o, struct knapsack *k)
 	}
 }
 
-/* Computes the best value for each capacity, item by item. */
+/* Computes the best value, by dynamic programming: the best value for each capacity, item by item. */
 static int solve(const struct loom_host *host, const struct knapsack *k, uint64_t *best, struct loom_error *err)
 {
 	uint64_t *value = host->alloc(host, (k->capacity + 1) * sizeof(*value));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_knapsack: the best choice of items for a knapsack, by branch and bound. A node has decided on the first
- * items. Near the root its two branches are tasks, and the branch with the item has priority; below, a task searches
- * depth-first. A branch that cannot beat the best value so far is pruned. Device code. */
+/* workload_knapsack: the best choice of items for a knapsack, by branch and bound. A node of the search tree has
+ * decided on the first items. Near the root, the two branches of a node are tasks, and the branch with the next item
+ * has priority. Below, a task searches depth-first. A branch that cannot exceed the best value so far is pruned.
+ * Device code. */
 #ifndef WORKLOAD_KNAPSACK_DEV_H
 #define WORKLOAD_KNAPSACK_DEV_H
 
@@ -13,7 +14,7 @@
 
 #define KNAPSACK_ITEMS 60
 
-/* The stack's block; constant. Items are sorted by descending value per weight. */
+/* The stack's block. Constant. Items are sorted by descending value per weight. */
 struct knapsack {
 	uint64_t capacity;
 	uint32_t items, split; /* nodes that have decided on fewer items than `split` spawn tasks */
@@ -26,18 +27,19 @@ struct knapsack_best {
 	uint64_t pad[7];
 };
 
-/* The worker's block. Each choice of items is covered once: by a pruned, an invalid, or a completely decided node. */
+/* The worker's block. Each choice of items is covered once: by a node that is pruned, invalid, or completely
+ * decided. */
 struct knapsack_count {
 	uint64_t nodes, covered;
 	uint64_t pad[6];
 };
 
-/* A node: the number of items decided on, their value, and the remaining capacity. */
+/* A node: the number of items on which it has decided, their value, and the remaining capacity. */
 struct knapsack_node {
 	uint64_t items, value, capacity;
 };
 
-/* Returns an upper bound of the values below the node: the first item that does not fit is taken in part. */
+/* Returns an upper bound on the values below the node. The first item that does not fit is counted in part. */
 LOOM_FN uint64_t knapsack_bound(const struct knapsack *k, const struct knapsack_node *n)
 {
 	uint64_t value = n->value, capacity = n->capacity;
@@ -50,7 +52,7 @@ LOOM_FN uint64_t knapsack_bound(const struct knapsack *k, const struct knapsack_
 	return i < k->items ? value + k->value[i] * capacity / k->weight[i] : value;
 }
 
-/* Lane 0: raises the best value, and returns it. */
+/* Called by lane 0. If *best is below `value`, raises it to `value`. Returns the best value. */
 LOOM_FN uint64_t knapsack_raise(uint64_t *best, uint64_t value)
 {
 	uint64_t seen = loom_load_relaxed_dev(best);
@@ -61,7 +63,7 @@ LOOM_FN uint64_t knapsack_raise(uint64_t *best, uint64_t value)
 
 #define KNAPSACK_LOAD_EVERY 64u /* nodes between two loads of the best value */
 
-/* Called by lane 0. Searches the subtree of the node. */
+/* Called by lane 0. Searches the subtree of node n. */
 LOOM_FN void knapsack_search(struct loom_ctx *c, const struct knapsack *k, struct knapsack_node n,
 			     struct knapsack_count *found)
 {
@@ -77,7 +79,7 @@ LOOM_FN void knapsack_search(struct loom_ctx *c, const struct knapsack *k, struc
 		if (n.items < k->items && knapsack_bound(k, &n) > top) {
 			uint32_t i = (uint32_t)n.items++;
 			if (k->weight[i] > n.capacity) {
-				found->covered += 1ull << (k->items - n.items); /* the item cannot be taken */
+				found->covered += 1ull << (k->items - n.items); /* the item does not fit */
 				continue;
 			}
 			taken |= 1ull << i;
@@ -88,7 +90,7 @@ LOOM_FN void knapsack_search(struct loom_ctx *c, const struct knapsack *k, struc
 			continue;
 		}
 		found->covered += 1ull << (k->items - n.items);
-		/* Backtracks to the last item that was taken, and continues without that item. */
+		/* Backtrack to the last item that was taken, and continue without this item. */
 		while (n.items > from && !(taken >> (n.items - 1) & 1))
 			n.items--;
 		if (n.items == from)

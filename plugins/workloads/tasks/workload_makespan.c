@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_makespan: the time that a scheduler takes for tasks of given costs, compared with the shortest possible
- * time. Host half. */
+/* Host half of workload_makespan: the time that a scheduler takes for tasks of given costs, compared with the
+ * shortest possible time. */
 #include <stdlib.h>
 
 #include "ragged_lengths.h"
@@ -37,7 +37,8 @@ struct makespan_job {
 	struct workload base;
 	const struct makespan_opts *o;
 	struct costs costs;
-	/* drawn_for: the seed for which the costs were drawn, once `drawn` is set; longest: ns of the longest chain */
+	/* drawn_for: seed of the costs, if `drawn` is set. initial: number of initial tasks. longest: ns of the
+	 * longest chain. total: ns of all tasks. */
 	uint64_t drawn_for, initial, longest, total;
 	int drawn;
 };
@@ -170,8 +171,9 @@ static int makespan_tasks(void *self, const struct loom_layout *layout, const st
 	(void)global, (void)err;
 	*m = head_of(job, layout, &bytes);
 	memcpy(MAKESPAN_AT(m, uint64_t, cost), c->cost, c->tasks * 8);
-	/* The file lists the tasks before each task; when a task ends, the tasks after it are needed. So the lists
-	 * are inverted: each `first` starts at the end of its list, and goes down with each task that is added. */
+	/* job->costs lists the tasks before each task. A task that ends needs a list of the tasks after it. So the
+	 * lists are inverted. Each `first` starts at the end of its list, and goes down with each task that is
+	 * added. */
 	first = MAKESPAN_AT(m, uint64_t, first_after);
 	memset(first, 0, (c->tasks + 1) * 8);
 	for (uint64_t e = 0; e < c->first_after[c->tasks]; e++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_makespan: tasks that only take the time that a trace of costs gives them, and wait for each other. Device
- * code. */
+/* workload_makespan: tasks that only take the time that a trace of costs gives them, and that wait for each other.
+ * Device code. */
 #ifndef WORKLOAD_MAKESPAN_DEV_H
 #define WORKLOAD_MAKESPAN_DEV_H
 
@@ -10,15 +10,16 @@
 #include "task.dev.h"
 #endif
 
-/* The start of the stack's block. The locks of non-coherent devices follow; the rest is at the offsets. */
+/* The start of the stack's block. The locks of non-coherent devices follow. Then come the arrays, at these byte
+ * offsets. */
 struct makespan {
 	uint64_t tasks;
 	uint64_t noncoherent;
-	uint64_t cost_at;	/* [tasks] uint64_t: ns */
+	uint64_t cost_at;	/* [tasks] uint64_t: cost of each task in ns */
 	uint64_t first_after_at; /* [tasks + 1] uint64_t: for each task, the start of its list in `after` */
 	uint64_t after_at;	/* uint32_t: lists of the tasks that follow each task */
-	uint64_t pending_at;	/* [tasks] uint64_t: tasks before it that have not ended */
-	uint64_t ran_at;	/* [tasks] uint64_t: number of times that the task was run; only the task writes it */
+	uint64_t pending_at;	/* [tasks] uint64_t: for each task, tasks before it that have not ended */
+	uint64_t ran_at;	/* [tasks] uint64_t: number of times that each task was run; written only by the task */
 	uint64_t pad;
 };
 
@@ -26,11 +27,11 @@ struct makespan {
 
 /* The worker's block. */
 struct makespan_times {
-	uint64_t first_ns, last_ns; /* the start of its first task, the end of its last one; 0: it had none */
+	uint64_t first_ns, last_ns; /* start of the worker's first task and end of its last one; 0: it ran none */
 	uint64_t pad[6];
 };
 
-/* Takes `ns` of the device's time. A simulated device advances its clock. */
+/* Takes `ns` of the device's time, from time `begin` on. A simulated device advances its clock. */
 LOOM_FN void makespan_work(struct loom_ctx *c, uint64_t begin, uint64_t ns)
 {
 #ifdef LOOM_SIM
@@ -48,7 +49,7 @@ LOOM_FN void makespan_task(uint64_t id, struct loom_task *t)
 	t->param[0] = id;
 }
 
-/* param[0]: its id. */
+/* param[0]: id of the task. */
 LOOM_FN void workload_makespan_task(struct loom_ctx *c, const struct loom_task *t)
 {
 	struct makespan *m = (struct makespan *)c->global[LOOM_WORKLOAD];

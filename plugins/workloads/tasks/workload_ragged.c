@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_ragged: one decode step of attention over pages of keys and values. Host half. */
+/* Host half of workload_ragged: one decode step of attention over pages of keys and values. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,12 +58,12 @@ static const struct loom_opt ragged_rows[] = {
 struct ragged_job {
 	struct workload base;
 	const struct ragged_opts *o;
-	uint32_t *length; /* [n] */
+	uint32_t *length; /* [n]: tokens of each sequence */
 	uint32_t n;
-	uint64_t pages, tokens, drawn_for; /* drawn_for: the seed, once `drawn` is set */
+	uint64_t pages, tokens, drawn_for; /* drawn_for: seed of the lengths, if `drawn` is set */
 	int drawn;
-	double *expected;	    /* [n][heads][dim]: NAN where not computed yet; NULL: none */
-	uint64_t state;		    /* random numbers of the check */
+	double *expected;	    /* [n][heads][dim] expected outputs; NAN: not computed yet; NULL: no memory yet */
+	uint64_t state;		    /* state of the random numbers of the check */
 };
 
 static const struct ragged_opts *opts_of(const struct ragged_job *job)
@@ -180,7 +180,7 @@ static void draw(struct ragged_job *job, const struct loom_layout *layout)
 	}
 }
 
-/* Returns the length of a chunk, a multiple of the page. */
+/* Returns the number of tokens of a chunk, a multiple of the page. */
 static uint32_t chunk_of(const struct ragged_job *job, const struct loom_layout *layout)
 {
 	const struct ragged_opts *o = job->o;
@@ -197,7 +197,7 @@ static uint64_t chunks_of(const struct ragged_job *job, uint32_t chunk)
 	return n * job->o->kv_heads;
 }
 
-/* Returns the head of the block as tasks() writes it. *bytes is the size of the whole block. */
+/* Returns the head of the block as tasks() writes it. Sets *bytes to the size of the whole block. */
 static struct ragged head_of(struct ragged_job *job, const struct loom_layout *layout, uint64_t *bytes)
 {
 	const struct ragged_opts *o = job->o;
@@ -253,7 +253,7 @@ static uint64_t ragged_task_count(void *self, const struct loom_layout *layout)
 	return job->o->known ? (uint64_t)job->n * job->o->kv_heads : chunks_of(job, chunk_of(job, layout));
 }
 
-/* Puts the pages into random order. */
+/* Fills the table with the pages in random order. */
 static void shuffle(uint32_t *table, uint32_t n, uint64_t seed)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -296,7 +296,7 @@ static int ragged_tasks(void *self, const struct loom_layout *layout, const stru
 	return 0;
 }
 
-/* The cost of a task is its tokens and a constant, in units of a token. */
+/* The cost of a task is the number of its tokens plus a constant, in units of the time for one token. */
 #define COST_OF_TASK 16u
 static uint64_t ragged_cost(void *self, const struct loom_layout *layout, const struct loom_task *task)
 {
@@ -321,7 +321,7 @@ static int ragged_init(void *self, const struct loom_layout *layout, const struc
 	for (uint32_t i = 0; i < r->sequences; i++)
 		for (uint32_t kv = 0; kv < r->kv; kv++)
 			RAGGED_AT(r, uint64_t, pending)[(uint64_t)i * r->kv + kv] = ragged_chunks(r, job->length[i]);
-	/* Results start as values that are not numbers, so the check finds a missing one. */
+	/* Results start as NaN, so that the check finds a missing one. */
 	memset(RAGGED_AT(r, float, out), 0xff, out * sizeof(float));
 	return 0;
 }
@@ -359,9 +359,9 @@ static void expect_head(const struct ragged_job *job, struct ragged *r, uint32_t
 		out[d] /= total;
 }
 
-/* Values are below 1, and the sum of weights is 1. Rounding errors come from the scores, which are sums of dim
- * products in float, and from the sums of weights over n tokens in tiles. 2^-16 is about a hundred times the errors
- * that are observed. */
+/* Largest error of an output. Values are below 1, and the sum of weights is 1. Rounding errors come from the scores,
+ * which are sums of dim products in float, and from the sums of weights over n tokens in tiles. 2^-16 is about a
+ * hundred times the errors that are observed. */
 #define TOLERANCE 0x1p-16
 
 /* Returns the number of heads to check. */
@@ -374,7 +374,7 @@ static uint64_t heads_to_check(const struct ragged_job *job, const struct ragged
 	return most < 1 ? 1 : most < (double)all ? (uint64_t)most : all;
 }
 
-/* Checks head i of all heads of all sequences. The expected values are computed once. */
+/* Checks head i, counted over all sequences. The expected values of a head are computed once. */
 static int check_head(struct ragged_job *job, struct ragged *r, uint64_t i, double *score, double *worst,
 		      struct loom_error *err)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* workload_ragged: one decode step of attention over pages of keys and values. Device code.
  *
- * A task is a chunk of the tokens of one sequence, for one head of keys and values and the `group` heads of queries
- * that share it. The task processes the chunk in tiles, with the exact online softmax: `peak` is the largest score so
+ * A task is a chunk of the tokens of one sequence, for one head of keys and values. `group` heads of queries share
+ * this head. The task processes the chunk in tiles, with the exact online softmax: `peak` is the largest score so
  * far, in units of log 2, and sums are relative to it. The worker that ends the last chunk of a sequence and head
  * combines the partial results.
  *
- * Lanes share a tile in three steps: scores (a lane has a token, or a part of its numbers), weights (some lanes have
- * a head), and values (a lane has eight numbers of some tokens, whose sums for all heads it keeps). On a GPU the
- * next tile is copied into shared memory meanwhile. */
+ * Lanes share a tile in three steps. For the scores, a lane has a token, or a part of its numbers. For the weights,
+ * some lanes have a head together. For the values, a lane has eight numbers of some tokens, and keeps their sums for
+ * all heads. On a GPU the next tile is copied into shared memory meanwhile. */
 #ifndef WORKLOAD_RAGGED_DEV_H
 #define WORKLOAD_RAGGED_DEV_H
 
@@ -24,27 +24,28 @@ enum { RAGGED_CHUNK, RAGGED_OPEN };
 
 #define RAGGED_GROUP_MAX 16u
 
-/* The start of the stack's block. The locks of non-coherent devices follow; the rest is at the offsets. */
+/* The start of the stack's block. The locks of non-coherent devices follow. Then come the arrays, at these byte
+ * offsets. */
 struct ragged {
-	uint32_t sequences, heads, kv; /* kv: heads of keys and values */
-	uint32_t group, dim, tile;     /* group = heads / kv; dim: numbers of a head; tile: tokens */
-	uint32_t page_log2, chunk;     /* chunk: tokens, whole pages */
+	uint32_t sequences, heads, kv; /* kv: number of heads of keys and values */
+	uint32_t group, dim, tile;     /* group: heads / kv; dim: numbers of a head; tile: tokens of a tile */
+	uint32_t page_log2, chunk;     /* chunk: tokens of a task, in whole pages */
 	uint32_t bfloat, noncoherent;
-	float scale; /* scale of scores: 1 / (log 2 * root of dim) */
+	float scale; /* factor of scores: 1 / (log 2 * root of dim) */
 	uint32_t unused;
-	uint64_t length_at;	/* [sequences] uint32_t */
-	uint64_t first_page_at; /* [sequences] uint32_t: into the table */
-	uint64_t table_at;	/* [pages] uint32_t: the page of each part of a sequence */
-	uint64_t pages_at;	/* [pages][kv][2]: keys and values, a page of tokens each */
+	uint64_t length_at;	/* [sequences] uint32_t: tokens of each sequence */
+	uint64_t first_page_at; /* [sequences] uint32_t: index in the table of a sequence's first page */
+	uint64_t table_at;	/* [pages] uint32_t: page of each part of a sequence */
+	uint64_t pages_at;	/* [pages][kv][2]: keys and values of a page of tokens */
 	uint64_t queries_at;	/* [sequences][heads][dim] */
-	uint64_t pending_at;	/* [sequences][kv] uint64_t: chunks that have not ended */
-	uint64_t first_part_at; /* [sequences] uint64_t */
+	uint64_t pending_at;	/* [sequences][kv] uint64_t: number of chunks that have not ended */
+	uint64_t first_part_at; /* [sequences] uint64_t: index of a sequence's first partial result */
 	uint64_t parts_at;	/* partial results, see ragged_part() */
 	uint64_t out_at;	/* [sequences][heads][dim] float */
 	uint64_t pad;
 };
 
-/* Constants of a GPU's program. */
+/* A program for GPUs has these values as constants. */
 #ifdef RAGGED_DIM
 #define RAGGED_OF(r, name, NAME) ((void)(r), (uint32_t)RAGGED_##NAME)
 #define RAGGED_GROUPS RAGGED_GROUP
@@ -64,7 +65,7 @@ struct ragged {
 #define RAGGED_IN_REGISTERS 0
 #endif
 
-/* The way in which the lanes of a worker share a tile. */
+/* How the lanes of a worker share a tile. */
 struct ragged_split {
 	uint32_t parts;	 /* lanes per token in the first step */
 	uint32_t each;	 /* lanes per head in the second step */
@@ -82,13 +83,13 @@ LOOM_FN struct ragged_split ragged_split(uint32_t lanes, uint32_t dim, uint32_t 
 	return s;
 }
 
-/* The offsets of the parts of private memory, in bytes. Each part begins at a multiple of 16. */
+/* Byte offsets of the parts of private memory. Each part begins at a multiple of 16. */
 struct ragged_scratch {
 	uint32_t queries, scores, most, sum, peak, scale, result, sums, stage; /* offsets */
 	uint32_t bytes;
 };
 
-/* Numbers from a token to the next in the stage: 8 more than dim, so that tokens are in different banks. */
+/* Distance of two tokens in the stage, in numbers: 8 more than dim, so that tokens are in different banks. */
 #define RAGGED_ROW(dim) ((dim) + 8u)
 
 LOOM_FN struct ragged_scratch ragged_scratch(uint32_t lanes, uint32_t dim, uint32_t group, uint32_t tile, int staged,
@@ -124,14 +125,14 @@ LOOM_FN uint32_t ragged_chunks(const struct ragged *r, uint32_t length)
 	return (length + r->chunk - 1) / r->chunk;
 }
 
-/* Returns a partial result of `group` heads. Each head has dim sums, the peak, and the sum of weights. */
+/* Returns a partial result for `group` heads. For each head it has dim sums, the peak, and the sum of weights. */
 LOOM_FN float *ragged_part(struct ragged *r, uint32_t sequence, uint32_t kv, uint32_t chunks, uint32_t chunk)
 {
 	uint64_t n = RAGGED_AT(r, uint64_t, first_part)[sequence] + (uint64_t)kv * chunks + chunk;
 	return RAGGED_AT(r, float, parts) + n * ragged_group(r) * (ragged_dim(r) + 2);
 }
 
-/* Returns the keys of a token of a sequence. The values of the token are one page further. */
+/* Returns the keys of a token of a sequence. The values of the token are one page of tokens further. */
 LOOM_FN const uint16_t *ragged_keys(const struct ragged *r, const uint32_t *table, uint32_t kv, uint32_t token)
 {
 	uint64_t page = table[token >> r->page_log2], dim = ragged_dim(r);
@@ -158,7 +159,7 @@ LOOM_FN struct ragged_task ragged_task_of(struct ragged *r, const struct loom_ta
 	return w;
 }
 
-/* Fills a task for chunk i of n. */
+/* Fills in the task for chunk i of a sequence with `length` tokens. */
 LOOM_FN void ragged_fill(const struct ragged *r, uint32_t sequence, uint32_t kv, uint32_t length, uint32_t i,
 			 struct loom_task *t)
 {
@@ -183,7 +184,7 @@ struct ragged_run {
 #define RAGGED_LOCAL(run, what) ((float *)((run)->local + (run)->at.what))
 #define RAGGED_PEAK(run, turn, group) (RAGGED_LOCAL(run, peak) + ((turn) ? ((group) + 3u) & ~3u : 0u))
 
-/* `keys` and `values` are those of token 0 of the tile. `row` is the distance of two tokens, in numbers. */
+/* A tile. `keys` and `values` are those of its first token. `row` is the distance of two tokens, in numbers. */
 struct ragged_tile {
 	const uint16_t *keys, *values;
 	uint32_t row, tokens;
@@ -219,7 +220,7 @@ LOOM_FN void ragged_score(const struct loom_ctx *c, const struct ragged *r, cons
 	}
 }
 
-/* Replaces scores by weights. Each lane of a head keeps a sum of weights. */
+/* Replaces scores by weights. Several lanes share a head, and each keeps the sum of its weights. */
 LOOM_FN void ragged_weigh(struct loom_ctx *c, const struct ragged *r, struct ragged_run *run, uint32_t tokens)
 {
 	const uint32_t group = ragged_group(r), tile = ragged_tile(r), each = run->split.each, units = each * group;
@@ -258,7 +259,7 @@ LOOM_FN void ragged_weigh(struct loom_ctx *c, const struct ragged *r, struct rag
 	run->turn ^= 1;
 }
 
-/* Adds the values of the tokens of unit u to the sums of the unit, [group][8]. */
+/* Adds the values of the tokens of unit u to the unit's sums, [group][8]. */
 LOOM_FN void ragged_add_values(const struct ragged *r, const struct ragged_run *run, const struct ragged_tile *t,
 			       uint32_t u, float *sums)
 {
@@ -300,8 +301,8 @@ LOOM_FN void ragged_stage(const struct loom_ctx *c, const struct ragged *r, cons
 	tile_copies_close();
 }
 
-/* Returns the tile that begins at token `at` of the chunk. On a GPU, waits for its copy and starts the copy of the next
- * tile. */
+/* Returns the tile that begins at token `at` of the chunk. On a GPU, first starts the copy of the next tile, and
+ * waits for the copy of this tile. */
 LOOM_FN struct ragged_tile ragged_tile_at(struct loom_ctx *c, const struct ragged *r, const struct ragged_run *run,
 					  const struct ragged_task *w, uint32_t at, uint32_t n)
 {
@@ -355,7 +356,7 @@ LOOM_FN void ragged_begin(struct loom_ctx *c, const struct ragged *r, const stru
 	loom_barrier_lanes(c);
 }
 
-/* Adds the sums of all sets, one set after the other, into `result`: [group][dim]. */
+/* Adds the sums of all sets into `result`, [group][dim], one set after the other. */
 LOOM_FN void ragged_gather(struct loom_ctx *c, const struct ragged *r, const struct ragged_run *run, const float *kept)
 {
 	const uint32_t dim = ragged_dim(r), group = ragged_group(r), all = run->split.blocks * run->split.sets;
@@ -397,7 +398,7 @@ LOOM_FN float *ragged_out(struct ragged *r, const struct ragged_task *w)
 	       ((uint64_t)w->sequence * r->heads + (uint64_t)w->kv * ragged_group(r)) * ragged_dim(r);
 }
 
-/* Combines the partial results of all chunks. */
+/* Combines the partial results of all chunks of a sequence and head. */
 LOOM_FN void ragged_combine(struct loom_ctx *c, struct ragged *r, const struct ragged_task *w)
 {
 	const uint32_t dim = ragged_dim(r), group = ragged_group(r);
@@ -427,7 +428,7 @@ LOOM_FN void ragged_end(struct loom_ctx *c, struct ragged *r, const struct ragge
 		float *out = ragged_out(r, w);
 		for (uint32_t i = c->lane; i < group * dim; i += c->lanes)
 			out[i] = result[i] / ragged_total(run, i / dim);
-		loom_barrier_lanes(c); /* a worker's next task uses the same private memory */
+		loom_barrier_lanes(c); /* the next task of this worker uses the same private memory */
 		return;
 	}
 	float *part = ragged_part(r, w->sequence, w->kv, w->chunks, w->chunk);
@@ -443,8 +444,9 @@ LOOM_FN void ragged_end(struct loom_ctx *c, struct ragged *r, const struct ragge
 		ragged_combine(c, r, w);
 }
 
-/* Each parameter has two values, in its lower and upper half. param[0]: the sequence; the head of keys. param[1]:
- * the first token; the number of tokens. param[2]: the index of the chunk; the number of chunks of the sequence. */
+/* Each parameter has two values, in its lower and upper half. param[0]: the sequence; the head of keys and values.
+ * param[1]: the first token; the number of tokens. param[2]: the index of the chunk; the number of chunks of the
+ * sequence. */
 LOOM_FN void workload_ragged_chunk(struct loom_ctx *c, const struct loom_task *task)
 {
 	struct ragged *r = ragged_of(c);
@@ -473,14 +475,15 @@ LOOM_FN void workload_ragged_chunk(struct loom_ctx *c, const struct loom_task *t
 			ragged_add_values(r, &run, &t, u, RAGGED_LOCAL(&run, sums) + u * ragged_group(r) * 8);
 #endif
 		at += t.tokens;
-		loom_barrier_lanes(c); /* before the next tile overwrites the stage and the scores */
+		loom_barrier_lanes(c); /* the next tile overwrites the stage and the scores */
 	}
 	loom_stream(c, (uint64_t)w.tokens * ragged_dim(r) * 4);
 	ragged_gather(c, r, &run, sums);
 	ragged_end(c, r, &w, &run);
 }
 
-/* For lengths that the host does not know: a task per sequence and head reads the length, and spawns the chunks. */
+/* Task for lengths that the host does not know. There is one per sequence and head of keys and values. It reads the
+ * length, and spawns the chunks. */
 LOOM_FN void workload_ragged_open(struct loom_ctx *c, const struct loom_task *task)
 {
 	struct ragged *r = ragged_of(c);

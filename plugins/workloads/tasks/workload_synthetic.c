@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_synthetic: tasks of given length, variance, spawn degree, depth and affinity. Host half. */
+/* Host half of workload_synthetic: tasks of given length, variance, spawn degree, depth and affinity. */
 #include "workload_synthetic.dev.h"
 #include "../../shared/workload/host.h"
 
@@ -29,7 +29,7 @@ static const struct loom_opt synthetic_rows[] = {
 
 static const uint64_t most_tasks = 1ull << 40;
 
-/* Returns the number of all tasks; above most_tasks the exact value does not matter. */
+/* Returns the number of all tasks. If it exceeds most_tasks, it need not be exact. */
 static uint64_t total_of(const struct synthetic_opts *o)
 {
 	uint64_t level = o->tasks, total = level;
@@ -109,7 +109,7 @@ static int synthetic_verify(void *self, const struct loom_layout *layout, const 
 {
 	const struct loom_host *host = ((struct workload *)self)->host;
 	struct synthetic_count n = {0};
-	/* 0 + 1 + ... and 0 + 1 + 4 + ..., computed in 128 bits. */
+	/* Sums of all numbers, 0 + 1 + ..., and of their squares, 0 + 1 + 4 + ..., computed in 128 bits. */
 	uint64_t all = total_of(synthetic_opts(self)), sum = (uint64_t)((unsigned __int128)all * (all - 1) / 2),
 		 squares = (uint64_t)((unsigned __int128)all * (all - 1) / 2 * (2 * all - 1) / 3);
 	(void)report;

@@ -9,20 +9,20 @@
 #include "task.dev.h"
 #endif
 
-/* The stack's block; constant. Tasks are numbered level by level: the initial tasks are 0 to tasks - 1. */
+/* The stack's block. Constant. Tasks are numbered level by level: the initial tasks are 0 to tasks - 1. */
 struct synthetic {
 	uint64_t tasks;
 	uint64_t shortest, span; /* a task takes at least `shortest` steps, and at most `span` more */
-	uint64_t cpu_below, gpu_below; /* of 2^32: random numbers below these limits bind a task to a kind of device */
+	uint64_t cpu_below, gpu_below; /* 2^32 times the share of tasks for CPUs only; for CPUs or GPUs only */
 	uint32_t spawn, depth;
-	uint32_t kind[LOOM_MAX_DEVICES]; /* LOOM_ON_* */
+	uint32_t kind[LOOM_MAX_DEVICES]; /* LOOM_ON_CPU or LOOM_ON_GPU of each device */
 };
 
 /* The worker's block. The sums of the tasks' numbers and of their squares show that each task was run once. */
 struct synthetic_count {
 	uint64_t tasks, sum, squares;
 	uint64_t misplaced; /* number of tasks that ran on a kind of device that their affinity excludes */
-	uint64_t work;      /* result of the arithmetic, so that it is not optimised away */
+	uint64_t work;      /* result of the arithmetic, stored so that the compiler keeps it */
 	uint64_t pad[3];
 };
 
@@ -34,7 +34,7 @@ LOOM_FN uint64_t synthetic_draw(uint64_t x)
 	return x ^ x >> 31;
 }
 
-/* param[0]: number of the task; param[1]: its level, from 0. */
+/* Makes a task. param[0]: number of the task; param[1]: its level, from 0. */
 LOOM_FN void synthetic_task(const struct synthetic *s, uint64_t number, uint64_t level, struct loom_task *t)
 {
 	uint64_t draw = synthetic_draw(~number) >> 32;
@@ -44,7 +44,7 @@ LOOM_FN void synthetic_task(const struct synthetic *s, uint64_t number, uint64_t
 	t->param[1] = level;
 }
 
-/* On a GPU all lanes do the same. */
+/* On a GPU all lanes do the same arithmetic. */
 LOOM_FN void workload_synthetic_task(struct loom_ctx *c, const struct loom_task *t)
 {
 	const struct synthetic *s = (const struct synthetic *)c->global[LOOM_WORKLOAD];

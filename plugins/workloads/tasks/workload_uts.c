@@ -2,7 +2,8 @@
 /* Host half of workload_uts, which counts the nodes of an unbalanced tree by tasks. */
 #include <string.h>
 
-/* Called from several places: there is one out-of-line copy, into which the digest's code is inlined. */
+/* uts_child() is called from several places. So it is one function out of line, into which the digest's code is
+ * inlined. */
 #define UTS_CHILD_FN static __attribute__((noinline))
 #include "workload_uts.dev.h"
 #include "../../shared/workload/host.h"
@@ -118,7 +119,8 @@ static uint64_t uts_bytes(const struct uts *u)
 	       (uint64_t)uts_rows(&u->p) * UTS_MOST_CHILDREN * sizeof(uint32_t);
 }
 
-/* Returns the stack size of a lane, its part of the worker's; 0: tasks are created eagerly. Sets `lanes`. */
+/* Returns the number of entries of a lane's stack, which is a part of its worker's stack, or 0 if tasks are created
+ * eagerly. Sets *lanes to the largest number of lanes of a worker. */
 static uint32_t uts_keep(const struct uts *u, const struct loom_layout *layout, uint32_t *lanes)
 {
 	uint32_t keep = u->create == UTS_LAZILY ? u->keep : 0;
@@ -175,7 +177,7 @@ static void uts_add(struct uts_count *n, const struct uts_count *c)
 	n->depth = c->depth > n->depth ? c->depth : n->depth;
 }
 
-/* Adds the counts of all workers, of all ranks that share the tree. */
+/* Adds the counts of all workers of all ranks that share the tree. */
 static int uts_sum(const struct uts *u, const struct loom_layout *layout, const struct loom_view *view,
 		   struct uts_count *n, struct loom_error *err)
 {
@@ -192,7 +194,7 @@ static int uts_sum(const struct uts *u, const struct loom_layout *layout, const 
 	return rc;
 }
 
-/* Counts a custom tree once, on this thread. */
+/* Counts the nodes of a custom tree once, on this thread. */
 static int uts_expect(struct uts *u, const struct uts_tree *tree, struct loom_error *err)
 {
 	struct uts_count n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_uts: counts the nodes of a tree. A task is a node, and spawns its children at once or, on a CPU, searches
- * its subtree until the scheduler requests tasks (uts_lazy.h). Device code. */
+/* workload_uts: counts the nodes of a tree. A task has a node, and spawns tasks for its children. On a CPU it may
+ * instead search the subtree until the scheduler requests tasks (uts_lazy.h). Device code. */
 #ifndef WORKLOAD_UTS_DEV_H
 #define WORKLOAD_UTS_DEV_H
 
@@ -10,7 +10,7 @@
 #include "uts_lazy.h"
 #endif
 
-/* All lanes compute the same digests: each needs the whole record, and idle lanes would gain nothing. */
+/* All lanes compute the same digests, because each lane needs the whole record, and idle lanes would gain nothing. */
 LOOM_FN void workload_uts_task(struct loom_ctx *c, const struct loom_task *t)
 {
 	const struct uts_tree *tree = (const struct uts_tree *)c->global[LOOM_WORKLOAD];
@@ -28,7 +28,8 @@ LOOM_FN void workload_uts_task(struct loom_ctx *c, const struct loom_task *t)
 		loom_own_add(c, &count->leaves, !children);
 		loom_own_max(c, &count->depth, n.depth);
 	}
-	/* Lanes with a task each distribute the children of all, because most nodes have none, and some have many. */
+	/* If each lane has a task, the lanes distribute the children of all these tasks. Most nodes have no child,
+	 * and some have many. */
 	struct loom_distribute d = loom_distribute(c, children);
 	int failed = 0;
 	if (!loom_distribute_next(&d))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device layer on the CPU: C11 atomics, lanes as threads. dev.h documents the contract. */
+/* The device layer on CPUs, with C11 atomics. Lanes are threads. dev.h describes the functions. */
 #ifndef GPULOOM_DEV_CPU_H
 #define GPULOOM_DEV_CPU_H
 
@@ -9,9 +9,9 @@
 
 #define LOOM_FN static inline __attribute__((unused))
 
-/* A point where another thread may interleave. A test build defines LOOM_YIELD to control the schedule here. With
- * LOOM_PERTURB (`make PERTURB=1`) this point sleeps and yields at random, or calls loom_cpu_yield_hook, which `gpuloom
- * validate` sets. `waits`: the caller waits for other workers. */
+/* A point at which another thread may interleave. A test may define LOOM_YIELD to control the schedule here. With
+ * LOOM_PERTURB (`make PERTURB=1`), this point sleeps and yields at random, or calls loom_cpu_yield_hook, which `gpuloom
+ * validate` sets. `waits`: 1 if the caller waits for other workers. */
 #ifndef LOOM_YIELD
 #ifdef LOOM_PERTURB
 extern void (*loom_cpu_yield_hook)(int waits);
@@ -43,7 +43,7 @@ LOOM_FN void loom_perturb(int waits)
 #define LOOM_YIELD_WAITS() LOOM_YIELD()
 #endif
 
-/* CPU caches are coherent over all devices made of cores, so both scopes have the same code. */
+/* CPU caches are coherent over all devices that consist of cores, so both scopes have the same code. */
 #define LOOM_CPU_LOAD(p, order) (__extension__({ LOOM_YIELD(); __atomic_load_n((p), order); }))
 #define LOOM_CPU_STORE(p, v, order) (__extension__({ LOOM_YIELD(); __atomic_store_n((p), (v), order); }))
 #define LOOM_CPU_RMW(fn, p, v, order) (__extension__({ LOOM_YIELD(); fn((p), (v), order); }))
@@ -78,7 +78,8 @@ LOOM_FN void loom_perturb(int waits)
 	}))
 #define loom_cas_acq_rel_dev(p, expected, v) LOOM_CPU_CAS(p, expected, v)
 #define loom_cas_acq_rel_sys(p, expected, v) LOOM_CPU_CAS(p, expected, v)
-/* Two stores and two loads: a release costs nothing here. It pairs with the acquire of the mark. */
+/* Stores the data, then the mark with release, which costs nothing here. The release pairs with the acquire of the mark
+ * in loom_load_marked_sys(). */
 #define loom_store_marked_sys(p, data, mark)                                                       \
 	(loom_store_relaxed_sys(&(p)[0], (data)), loom_store_release_sys(&(p)[1], (mark)))
 #define loom_load_marked_sys(p, data)                                                              \
@@ -87,11 +88,12 @@ LOOM_FN void loom_perturb(int waits)
 		*(data) = loom_load_relaxed_sys(&(p)[0]);                                          \
 		marked_;                                                                           \
 	}))
-/* A variable that exists once per program or plug-in, however many of its files include this header. */
+/* A variable that exists once in a program or plug-in, even if many of its files include this header. */
 #define LOOM_ONCE __attribute__((weak, visibility("hidden")))
 
 #ifdef __SANITIZE_THREAD__
-/* Thread sanitizer does not model fences. Changes of one word have an order for all threads, so this word stands in. */
+/* Thread sanitizer does not model fences. An atomic change of one word replaces them, because all threads see such
+ * changes in one order. */
 LOOM_ONCE uint64_t loom_fence_word;
 #define LOOM_CPU_FENCE(order) ((void)__atomic_fetch_add(&loom_fence_word, 0, __ATOMIC_SEQ_CST))
 #else
@@ -104,7 +106,7 @@ LOOM_ONCE uint64_t loom_fence_word;
 #define loom_fence_seq_cst_dev() LOOM_CPU_FENCE(__ATOMIC_SEQ_CST)
 #define loom_fence_seq_cst_sys() LOOM_CPU_FENCE(__ATOMIC_SEQ_CST)
 
-/* C has no order by branches. An acquire costs nothing on x86. */
+/* C does not order stores after a branch, so this is an acquire, which costs nothing on x86. */
 #define loom_load_guard_dev(p) loom_load_acquire_dev(p)
 
 LOOM_FN void loom_relax(void)
@@ -125,15 +127,15 @@ LOOM_FN void loom_set_state(const struct loom_ctx *c, enum loom_worker_state wha
 }
 
 /* A workaround for the EEVDF scheduler of Linux 6.6 and later, measured on 6.18. When a thread of a session or control
- * group sleeps or wakes, 6.18 recomputes the weight of the group and credits the group with its run time. Suppose that
- * one thread sleeps and wakes some hundred times a second, and that another thread of the group can always run on that
- * core. Then threads of other groups do not run on that core for seconds; they run when no thread of the group can. So
- * all threads of all processes that yield in a loop sleep at the same time, the gap: the first half millisecond of each
- * 20 ms. A wait by loom_cpu_yield() may end that much later. Older kernels yield at once. */
+ * group sleeps or wakes, 6.18 computes the weight of the group again, and adds to its credit. Suppose that one thread
+ * sleeps and wakes some hundred times a second, and that another thread of the group can always run on that core. Then
+ * threads of other groups do not run on that core for seconds. They run when no thread of the group can. So all threads
+ * of all processes that yield in a loop sleep at the same time, called the gap: the first half millisecond of each 20
+ * ms. A wait by loom_cpu_yield() may end that much later. On older kernels, threads yield without a gap. */
 #define LOOM_GAP_NS 500000u
 #define LOOM_GAP_EVERY_NS 20000000u
-/* Returns 1 after sleeping until `gap_ns` of the current 20 ms have passed, and 0 when they have passed already.
- * `now_ns`: CLOCK_MONOTONIC, with or without its whole seconds. */
+/* If the first `gap_ns` of the current 20 ms have not passed, sleeps until then and returns 1. Otherwise returns 0.
+ * `now_ns` is a time on CLOCK_MONOTONIC, with or without its whole seconds. */
 LOOM_FN int loom_leave_gap(uint64_t now_ns, uint32_t gap_ns)
 {
 	uint32_t since = (uint32_t)(now_ns % LOOM_GAP_EVERY_NS);
@@ -143,7 +145,8 @@ LOOM_FN int loom_leave_gap(uint64_t now_ns, uint32_t gap_ns)
 	return nap.tv_nsec != 0;
 }
 
-/* Returns 1 if a kernel such as "6.1.0-49-amd64" needs the gap, as those from 6.6 on and unknown ones do. */
+/* Returns 1 if a kernel with a release such as "6.1.0-49-amd64" needs the gap: from 6.6 on, or if the release has
+ * another form. */
 LOOM_FN int loom_needs_gap(const char *release)
 {
 	uint32_t number[2] = {0, 0};
@@ -157,11 +160,11 @@ LOOM_FN int loom_needs_gap(const char *release)
 	return number[0] > 6 || (number[0] == 6 && number[1] >= 6);
 }
 
-/* Whether this kernel needs the gap: 1: yes; 2: no; 0: not known yet. */
+/* Whether this kernel needs the gap. 1: yes; 2: no; 0: not yet determined. */
 LOOM_ONCE uint32_t loom_gap;
 LOOM_FN int loom_has_gap(void)
 {
-	/* Relaxed: every thread that loads 0 computes the same value. */
+	/* Relaxed: every thread that loads 0 determines the same value. */
 	uint32_t gap = __atomic_load_n(&loom_gap, __ATOMIC_RELAXED);
 	if (!gap) {
 		struct utsname of_host;
@@ -182,8 +185,9 @@ LOOM_FN void loom_cpu_yield(void)
 	sched_yield();
 }
 
-/* Naps inside a wait that has lasted `waited_ns`. A nap lengthens the wait by at most a quarter, unless `least_ns` is
- * more. Frequent naps beside busy threads delay other groups, as described at LOOM_GAP_NS. */
+/* Sleeps for a short time inside a wait that has lasted `waited_ns`. The nap lengthens the wait by at most a quarter,
+ * or by `least_ns` if that is more. Frequent naps of a thread delay other groups if another thread is busy, as
+ * described at LOOM_GAP_NS. */
 #define LOOM_NAP_MOST_NS 4000000u
 LOOM_FN void loom_nap(uint64_t waited_ns, uint64_t least_ns)
 {
@@ -198,7 +202,7 @@ LOOM_FN uint32_t loom_lowest_bit(uint64_t v)
 	return (uint32_t)__builtin_ctzll(v);
 }
 
-#ifndef LOOM_OWN_SLEEP /* a test build may define other waits, as with LOOM_YIELD */
+#ifndef LOOM_OWN_SLEEP /* a test may define LOOM_OWN_SLEEP and other waits */
 #define LOOM_OWN_SLEEP
 LOOM_FN void loom_pause(const struct loom_ctx *c)
 {
@@ -216,13 +220,13 @@ LOOM_FN void loom_yield(const struct loom_ctx *c)
 	loom_cpu_yield();
 }
 
-/* FUTEX_PRIVATE does not fit: workers of one stack may be threads of several processes. */
+/* The futex is not FUTEX_PRIVATE, because workers of a stack may be threads of several processes. */
 LOOM_FN void loom_sleep_on(const struct loom_ctx *c, uint32_t *word, uint32_t seen, uint64_t most_ns)
 {
 	struct timespec now;
 	(void)c;
 #ifdef LOOM_PERTURB
-	if (loom_cpu_yield_hook) { /* a sleep may end spuriously */
+	if (loom_cpu_yield_hook) { /* returns early, because a sleep may end without a wake */
 		loom_cpu_yield_hook(1);
 		return;
 	}
@@ -246,14 +250,14 @@ LOOM_FN uint64_t loom_clock_ns(const struct loom_ctx *c)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Lanes of one worker are threads of one process. */
+/* State that the lanes of a worker share. They are threads of one process. */
 struct loom_lanes {
 	uint32_t arrived;
-	uint32_t round; /* futex word: lanes wait until it changes */
+	uint32_t round; /* futex word, on which lanes wait until it changes */
 	uint64_t slot[2];
 };
 
-/* A central barrier. Lanes may outnumber cores, so a lane spins briefly and then sleeps. */
+/* A central barrier. A lane spins briefly and then sleeps, because there may be more lanes than cores. */
 LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 {
 	if (c->lanes == 1)
@@ -261,10 +265,11 @@ LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 	struct loom_lanes *t = c->together;
 	uint32_t round = __atomic_load_n(&t->round, __ATOMIC_RELAXED);
 	LOOM_YIELD();
-	/* Releases what this lane wrote. The last lane to arrive acquires the writes of all lanes. */
+	/* Acquire and release: publishes what this lane wrote. The last lane to arrive sees the writes of all lanes. */
 	if (__atomic_add_fetch(&t->arrived, 1, __ATOMIC_ACQ_REL) == c->lanes) {
 		__atomic_store_n(&t->arrived, 0, __ATOMIC_RELAXED);
-		/* Passes the writes of all lanes on to the lanes that load the new round. */
+		/* Release: pairs with the acquire in the loop below. The other lanes then see the writes of all
+		 * lanes. */
 		__atomic_store_n(&t->round, round + 1, __ATOMIC_RELEASE);
 		loom_futex_wake(&t->round, 0x7fffffff, FUTEX_PRIVATE_FLAG);
 		return;
@@ -277,8 +282,9 @@ LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 	}
 }
 
-/* Two slots alternate, because a lane may still read slot 0 while lane 0 writes slot 1. The barrier of that second
- * broadcast has all lanes past the first before lane 0 writes slot 0 again. */
+/* Returns the value of lane 0 to all lanes. Two slots alternate, because a lane may still read slot 0 while lane 0
+ * writes slot 1. Before lane 0 writes slot 0 again, the barrier of the broadcast with slot 1 makes sure that all lanes
+ * have read it. */
 LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 {
 	if (c->lanes == 1)
@@ -292,11 +298,11 @@ LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 	return t->slot[turn];
 }
 
-/* LOOM_CALL(term, idle, c, ...) goes through the table of the stack. */
+/* LOOM_CALL(term, idle, c, ...) calls an op by the stack's table of pointers. */
 #define LOOM_CALL(kind, op, ...) (LOOM_FIRST(__VA_ARGS__, 0)->kind->op(__VA_ARGS__))
 #define LOOM_FIRST(first, ...) (first)
 
-#define LOOM_TASKS_IN_TABLE          /* dev.h then runs tasks by this table */
-#define LOOM_NESTING_MAX 0x7fffffffu /* no bound here: the scheduler knows the size of its stacks */
+#define LOOM_TASKS_IN_TABLE          /* dev.h then runs tasks by the table `task` of the context */
+#define LOOM_NESTING_MAX 0x7fffffffu /* no limit here, because the scheduler knows the size of its stacks */
 
 #endif

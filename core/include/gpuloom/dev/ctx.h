@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The context of a lane: its worker and the stack. It is the argument of all device code. */
+/* The context of a lane: its worker and the stack. All device code gets it as an argument. */
 #ifndef GPULOOM_DEV_CTX_H
 #define GPULOOM_DEV_CTX_H
 
@@ -10,36 +10,36 @@
 extern "C" {
 #endif
 
-/* Control words of a run, in host memory that every worker reads. Each word has a cache line of its own. */
+/* Control words of a run, in host memory that every worker reads. Groups of words have a cache line of their own. */
 struct loom_ctl {
-	uint32_t phase; /* LOOM_PHASE_*: the host stores (release), workers load (acquire) */
+	uint32_t phase; /* LOOM_PHASE_*; the host stores it (release), workers load it (acquire) */
 	uint32_t pad0[15];
-	uint32_t stop; /* non-zero: leave every loop; once set, stays set for the launch */
-	uint32_t died; /* 1 plus the device whose workers are gone; set before `stop` */
+	uint32_t stop; /* if not 0, workers leave every loop; it stays set until the launch ends */
+	uint32_t died; /* 1 plus the index of the device whose workers are gone; set before `stop` */
 	uint32_t pad1[14];
 	uint32_t failed;        /* first failure of a worker: minus an enum loom_err; 0: none */
-	uint32_t failed_worker; /* valid after `failed_ready` */
-	uint64_t failed_info;   /* further information, which the failing code documents; LOOM_LACKS_KIND() */
-	uint32_t failed_ready;  /* release-stored after the two words before it */
+	uint32_t failed_worker; /* number of this worker; valid if `failed_ready` is 1 */
+	uint64_t failed_info;   /* detail of the failure, which depends on its code, or LOOM_LACKS_KIND() */
+	uint32_t failed_ready;  /* set to 1 by a release store after the two members before it */
 	uint32_t pad2[11];
-	uint64_t initial_tasks; /* the size of the initial set; constant while workers run */
-	uint64_t sample;        /* number of this sample in this launch, from 0; warm-ups count */
-	uint64_t unmeasured;    /* 1: no reader needs cpu_ns of this sample, so a device may skip it */
-	uint64_t awaited;       /* 1: the host only waits for the end of this sample */
+	uint64_t initial_tasks; /* size of the initial set; constant while workers run */
+	uint64_t sample;        /* number of this sample in this launch, from 0, with warm-ups */
+	uint64_t unmeasured;    /* 1: nothing reads cpu_ns of this sample, so a device need not measure it */
+	uint64_t awaited;       /* 1: the host does nothing but wait for the end of this sample */
 	uint64_t pad3[4];
 };
-/* With LOOM_ENOENT: device code called a kind that the conf does not select. */
+/* Value of failed_info, with LOOM_ENOENT: device code called an op of a kind that the conf does not select. */
 #define LOOM_LACKS_KIND(kind) (1ull << 63 | (uint64_t)(kind))
-/* Phase words: sample n has 4n+2 (get ready: leave the futex, spin) and then 4n+4 (go). Devices with
- * LOOM_SHAPE_PERSISTENT may see only 4n+4. */
+/* Values of `phase`. Sample n has first 4n+2 (READY: stop sleeping and spin) and then 4n+4 (GO). Workers of devices
+ * with LOOM_SHAPE_PERSISTENT may see only 4n+4. */
 #define LOOM_PHASE_READY(n) ((uint32_t)(4u * (n) + 2u))
 #define LOOM_PHASE_GO(n) ((uint32_t)(4u * (n) + 4u))
 #define LOOM_PHASE_IS_GO(phase) (!((phase) & 3))
 #define LOOM_PHASE_SAMPLE(phase) (((phase) - 2u) / 4u)
-#define LOOM_PHASE_RETIRE 1u /* odd: workers leave and do not return */
+#define LOOM_PHASE_RETIRE 1u /* odd; workers leave and do not return */
 
-/* Counters of one worker in one sample. Lane 0 writes them with plain stores; the host reads them after the sample.
- * X(name, unit, description) feeds results, docs and tests. */
+/* Counters of a worker in a sample. Lane 0 writes them with plain stores, and the host reads them after the sample.
+ * X(name, unit, description), for results, docs and tests. */
 #define LOOM_COUNTER_MAP(X)                                                                        \
 	X(executed, "tasks", "tasks that this worker ran")                                         \
 	X(spawned, "tasks", "tasks that its tasks spawned")                                        \
@@ -60,8 +60,8 @@ struct loom_ctl {
 	X(end_ns, "ns", "when it left the run")                                                    \
 	X(cpu_ns, "ns", "CPU time of its threads; 0 where the device has none")
 
-/* The states of a worker, for the message about a sample that does not end. Workers call loom_set_state() around
- * operations that may take long. X(NAME, text). */
+/* The states of a worker, for the message about a sample that does not end. Workers call loom_set_state() before and
+ * after operations that may take long. X(NAME, text) */
 #define LOOM_STATE_MAP(X)                                                                          \
 	X(TASKS, "at work")                                                                        \
 	X(SEARCH, "looking for work")                                                              \
@@ -82,12 +82,13 @@ struct loom_counters {
 #define LOOM_COUNTER_FIELD(name, unit, text) uint64_t name;
 	LOOM_COUNTER_MAP(LOOM_COUNTER_FIELD)
 #undef LOOM_COUNTER_FIELD
-	uint64_t state; /* enum loom_worker_state, where the device has no op states() */
-	uint64_t reserved[5]; /* pads to three cache lines, which workers do not share */
+	uint64_t state; /* enum loom_worker_state, if the device has no op states() */
+	uint64_t reserved[5]; /* pads the struct to three cache lines, so that workers share no line */
 };
 
-/* In sum over all workers it is the number of initial tasks if each task was run once and each steal has two ends: a check
- * that needs no counters of single workers. An error of one cancels one of the other only by multiples of 2^40. */
+/* A value whose sum over all workers is checked. The sum is the number of initial tasks if each task ran once, and if
+ * thief and victim have both counted each task that was stolen. So the check needs no counters of single workers. An
+ * error in one part can hide an error in the other only if it is a multiple of 2^40. */
 #define LOOM_TALLY(n) ((n)->executed - (n)->spawned + (((n)->stolen_in - (n)->stolen_out) << 40))
 #ifdef __cplusplus
 static_assert(sizeof(struct loom_counters) == 192, "whole cache lines");
@@ -105,53 +106,56 @@ struct loom_trigger_dev;
 struct loom_qos_dev;
 struct loom_workload_dev;
 struct loom_trace;
-struct loom_lanes; /* the barrier of a worker's lanes, private to the device */
+struct loom_lanes; /* shared state of a worker's lanes, private to the device */
 
-enum { LOOM_CTX_OVERSUBSCRIBED = 1 }; /* more workers or lanes than cores: yield while spinning */
+enum { LOOM_CTX_OVERSUBSCRIBED = 1 }; /* more workers or lanes than cores, so threads that spin also yield */
 
-/* The words that a scheduler keeps per lane in a program for GPUs. Its constants() may define fewer. */
+/* Number of words that a scheduler has for each lane in a program for GPUs. Its constants() may define a smaller
+ * number. */
 #ifndef LOOM_REGISTER_WORDS
 #define LOOM_REGISTER_WORDS 8
 #endif
 
-/* One per lane. Only `depth`, `turn`, `stop_seen`, `polled`, `regs` and `random` change while workers run. */
+/* The context of one lane. Only `depth`, `turn`, `stop_seen`, `polled`, `regs` and `random` change while workers
+ * run. */
 struct loom_ctx {
-	uint32_t worker, workers; /* the id of this worker in the stack; the number of workers */
+	uint32_t worker, workers; /* number of this worker in the stack; number of workers */
 	uint32_t device, devices;
-	uint32_t first, count; /* the workers of this device are first .. first + count - 1 */
+	uint32_t first, count; /* the workers of this device are first to first + count - 1 */
 	uint32_t lane, lanes;
-	uint32_t flags; /* LOOM_CTX_* */
-	uint32_t depth; /* number of tasks that run in place, one inside the other; used by the scheduler */
-	uint32_t turn;  /* the next broadcast slot; used by the device layer */
-	uint32_t stop_seen; /* value of the stop word at the last poll; used by the device layer */
-	/* state of loom_random(), from seed, sample and worker: at first equal on all lanes; never 0 */
+	uint32_t flags; /* flags: LOOM_CTX_* */
+	uint32_t depth; /* number of tasks that run inside each other, for the scheduler */
+	uint32_t turn;  /* next slot of loom_from_lane0(), for the device layer */
+	uint32_t stop_seen; /* value of the stop word at the last poll, for the device layer */
+	/* State of loom_random(), computed from seed, sample and worker. It is equal on all lanes at the start, and
+	 * never 0. */
 	uint64_t random;
-	struct loom_ctl *ctl; /* on a GPU the device maintains a copy in its own memory */
-	struct loom_counters *counters; /* the counters of this worker */
-	char *const *segment;           /* the addresses of the segments on this device */
+	struct loom_ctl *ctl; /* on a GPU, a copy in the device's memory */
+	struct loom_counters *counters; /* counters of this worker */
+	char *const *segment;           /* addresses of the segments on this device */
 	struct loom_lanes *together;
-	const struct loom_task *initial;     /* the initial set of ctl->initial_tasks tasks */
-	void *global[LOOM_KINDS];            /* [kind]: a policy's block for the stack */
-	void *on_device[LOOM_KINDS];         /* [kind]: a policy's block for this device */
-	void *own[LOOM_KINDS];               /* [kind]: a policy's public block for this worker */
-	void *local[LOOM_KINDS];             /* [kind]: a policy's private block for this worker */
-	const loom_ref *registry[LOOM_KINDS]; /* [worker]: the public block of each worker */
-	const struct loom_sched_dev *sched; /* The selected policies on the CPU. On GPUs LOOM_CALL needs no tables. */
+	const struct loom_task *initial;     /* [ctl->initial_tasks]; the initial set */
+	void *global[LOOM_KINDS];            /* [kind]; the policy's block for the stack */
+	void *on_device[LOOM_KINDS];         /* [kind]; the policy's block for this device */
+	void *own[LOOM_KINDS];               /* [kind]; the policy's public block for this worker */
+	void *local[LOOM_KINDS];             /* [kind]; the policy's private block for this worker */
+	const loom_ref *registry[LOOM_KINDS]; /* [kind][worker]; reference of the public block of each worker */
+	const struct loom_sched_dev *sched; /* tables of the selected policies on CPUs; not used on GPUs */
 	const struct loom_term_dev *term;
 	const struct loom_sync_dev *sync;
 	const struct loom_barrier_dev *barrier;
 	const struct loom_trigger_dev *trigger;
 	const struct loom_qos_dev *qos;
 	const struct loom_workload_dev *workload;
-	loom_task_fn *const *task; /* [tag] */
-	uint32_t tasks;            /* the number of tags */
-	/* 0: the lanes of the worker run a task together. Else this lane runs a task of its own: `lane` is 0, `lanes`
-	 * is 1, and this is 1 plus the lane's number in its worker (loom_own_add()). */
+	loom_task_fn *const *task; /* [tag]; the task functions */
+	uint32_t tasks;            /* number of tags */
+	/* 0: the lanes of the worker run a task together. Otherwise this lane runs a task of its own; then `lane` is 0,
+	 * `lanes` is 1, and this is 1 plus the number of the lane in its worker. loom_own_add() needs it. */
 	uint32_t single_lane;
-	struct loom_trace *trace; /* the buffer of events: dev/trace.h; NULL: no trace */
+	struct loom_trace *trace; /* buffer of events (dev/trace.h); NULL: no trace */
 #ifdef LOOM_DEVICE_COMPILE
-	uint32_t polled; /* time of the last poll (loom_poll_due()); used by the device layer */
-	uint64_t regs[LOOM_REGISTER_WORDS]; /* registers of this lane; used by the scheduler */
+	uint32_t polled; /* time of the last poll (loom_poll_due()), for the device layer */
+	uint64_t regs[LOOM_REGISTER_WORDS]; /* registers of this lane, for the scheduler */
 #endif
 };
 

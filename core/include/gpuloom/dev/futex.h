@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sleeping on a word on the CPU. Where a kernel or sandbox lacks the futex call, a sleep is a nap, so no caller hangs
- * or spins. Where the call works, a sleeper without a deadline wakes only by a wake, so idle machines stay asleep. */
+/* Sleeping on a word, on CPUs. If a kernel or sandbox refuses the futex call, a sleep is a short nap, so that no caller
+ * hangs or spins. If the call works, only a wake ends a sleep without a deadline, so that idle machines stay asleep. */
 #ifndef GPULOOM_DEV_FUTEX_H
 #define GPULOOM_DEV_FUTEX_H
 
@@ -11,8 +11,9 @@
 
 #include "libc.h"
 
-/* Sleeps while *word is `seen`: until a wake, until `until_ns` on CLOCK_MONOTONIC (0: none), or spuriously. Returns 1
- * when until_ns has passed. `mine`: FUTEX_PRIVATE_FLAG if no other process maps the word, else 0. */
+/* Sleeps while *word is `seen`. The sleep ends by a wake, at `until_ns` on CLOCK_MONOTONIC (0: no deadline), or without
+ * a reason. Returns 1 if until_ns has passed. `mine` is FUTEX_PRIVATE_FLAG if no other process maps the word, else
+ * 0. */
 static inline int loom_futex_sleep(uint32_t *word, uint32_t seen, uint64_t until_ns, int mine)
 {
 	struct timespec at, nap = {0, 100000};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The common part of the device layers of all GPUs, which include it. */
+/* The part that the device layers of all GPUs have in common. Each layer includes it. */
 #ifndef GPULOOM_DEV_GPU_H
 #define GPULOOM_DEV_GPU_H
 
@@ -12,13 +12,13 @@
 #endif
 #define LOOM_NO_UNROLL _Pragma("unroll 1")
 
-/* In shared memory of the block, for workers of several warps. */
+/* State in shared memory of the block, for workers that consist of several warps. */
 struct loom_lanes {
 	uint64_t slot[2];
 };
 
 #ifdef LOOM_SLOTS_IN_TURN
-/* Two slots alternate, as on the CPU. */
+/* Returns the value of lane 0 to all lanes. Two slots alternate, as in cpu.h. */
 LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 {
 	if (LOOM_IS_SINGLE_LANE(c))
@@ -32,15 +32,15 @@ LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 }
 #endif
 
-/* Stores cannot be speculated, so a branch orders the stores behind it. */
+/* GPUs do not speculate stores, so stores after a branch follow this load. */
 LOOM_FN uint64_t loom_load_guard_dev(const uint64_t *p)
 {
 	return loom_load_relaxed_dev(p);
 }
 
 /* A poll between short tasks loads words that others change. Such a load takes as long as several tasks, and the
- * processor stalls when it needs a value that has not arrived. So a poll uses the values that the previous poll loaded.
- * loom_poll_due(c) says when these must have arrived, which makes the next poll due. */
+ * processor stalls if it needs the value before it has arrived. So each poll uses the values that the poll before it
+ * has loaded. When these must have arrived, loom_poll_due(c) returns 1, and the next poll is due. */
 LOOM_FN void loom_poll_stop(struct loom_ctx *c)
 {
 	c->stop_seen = loom_load_relaxed_dev(&c->ctl->stop);
@@ -56,7 +56,7 @@ LOOM_FN int loom_stopped(const struct loom_ctx *c)
 	return 0;
 }
 
-/* In a composed program: the words of the host. */
+/* In a composed program, returns the control words in host memory. */
 #ifdef LOOM_DEVICE_COMPILE
 __device__ struct loom_ctl *loom_gpu_host_ctl(void);
 #define LOOM_HOST_CTL(c) loom_gpu_host_ctl()
@@ -71,12 +71,13 @@ LOOM_FN void loom_set_state(const struct loom_ctx *c, enum loom_worker_state wha
 }
 #endif
 
-/* LOOM_CALL(term, idle, c): term_counter_idle(c), when term_counter is selected. */
+/* LOOM_CALL(term, idle, c) is term_counter_idle(c), if term_counter is selected. */
 #define LOOM_CALL(kind, op, ...) LOOM_PASTE(LOOM_POLICY_##kind, op)(__VA_ARGS__)
 #define LOOM_PASTE(policy, op) LOOM_PASTE_(policy, op)
 #define LOOM_PASTE_(policy, op) policy##_##op
 
-/* The composition generates these: a switch over the tags, inlined, and a call of that switch. */
+/* The composition generates these. loom_task_run() is a switch over the tags, which is inlined; loom_task_run_nested()
+ * calls that switch. */
 #ifdef LOOM_DEVICE_COMPILE
 LOOM_FN void loom_task_run(struct loom_ctx *c, const struct loom_task *t);
 LOOM_FN void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t);
@@ -85,14 +86,14 @@ __device__ void loom_task_run(struct loom_ctx *c, const struct loom_task *t);
 __device__ void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t);
 #endif
 
-/* A function without a context needs no copy of it, so a plain call does. */
+/* A LOOM_LEAF function has no context that must be copied, so a plain call suffices. */
 #ifdef LOOM_DEVICE_COMPILE
 #define LOOM_LEAF static __device__ __attribute__((noinline, unused))
 #endif
 
-/* All other code is inlined into the kernel. A LOOM_OUTLINED function is called, so that it occupies neither registers
- * of the kernel nor the instruction cache. The callee makes its own context: passing the address of the caller's
- * context would force that one from registers into memory. */
+/* All other code is inlined into the kernel. A function with LOOM_OUTLINED is called, so that it takes neither
+ * registers of the kernel nor space in the instruction cache. The called function makes a context of its own. If it had
+ * the address of the caller's context, the compiler would have to keep that context in memory, not in registers. */
 #ifdef LOOM_DEVICE_COMPILE
 template <auto fn, int together, typename... A> LOOM_FN uint64_t loom_gpu_outlined(struct loom_ctx *c, A... a);
 #define LOOM_OUTLINED_COLLECTIVE(fn, ...) loom_gpu_outlined<fn, 1>(__VA_ARGS__)

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For task functions that an embedding program compiles beforehand (loom_stack_ir). Include this header first, and
- * compile the file to PTX or LTO-IR (nvcc), or to a shared object (cc). One file serves both:
+/* For task functions that an embedding program compiles itself (loom_stack_ir). Include this header first, and compile
+ * the file to PTX or LTO-IR (nvcc), or to a shared object (cc). The same file serves both:
  *
  *   #include <gpuloom/dev/ir.h>
  *   LOOM_IR_TASK(NAME)            ... for each task function that the stack registers
  *   LOOM_FN void NAME(struct loom_ctx *c, const struct loom_task *t) { ... }
  *
  * LOOM_IR_TAG(NAME) is the tag of a function. The linked names contain the number of this interface (LOOM_IR), so IR
- * for another interface does not link. On GPUs the only policy op that IR may call is LOOM_CALL(sched, spawn, c,
- * task). */
+ * for another version of the interface does not link. On GPUs, the only policy op that IR may call is
+ * LOOM_CALL(sched, spawn, c, task). */
 #ifndef GPULOOM_DEV_IR_H
 #define GPULOOM_DEV_IR_H
 
 #define LOOM_IR 1
 
-/* The names by which the composed program and the IR call each other's functions. */
+/* The names by which the composed program and the IR call functions of each other. */
 #define LOOM_IR_NAME(what, name) loom_ir1_##what##_##name
 #define LOOM_IR_PREFIX "loom_ir1_"
 
@@ -48,7 +48,7 @@ extern "C" __device__ int loom_ir1_sched_spawn(struct loom_ctx *c, const struct 
 #include "dev.h"
 #include "../sched.h"
 
-/* The loader of the object fills in the tag. */
+/* The device that loads the object stores the tag in this variable. */
 #define LOOM_IR_TAG(name) LOOM_IR_NAME(tag, name)
 #define LOOM_IR_TASK(name)                                                                         \
 	LOOM_FN void name(struct loom_ctx *c, const struct loom_task *t);                          \

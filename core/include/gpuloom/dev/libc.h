@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The C library functions that the device layer of CPUs calls. The library hides them under -std=c11 (CMake's
- * C_EXTENSIONS OFF) without feature macros. C++ compilers hide none. */
+/* The C library functions that the device layer of CPUs calls. Under -std=c11 (CMake's C_EXTENSIONS OFF) without
+ * feature macros, the library hides them, so they are declared here. C++ compilers hide none. */
 #ifndef GPULOOM_DEV_LIBC_H
 #define GPULOOM_DEV_LIBC_H
 
@@ -16,7 +16,7 @@ int usleep(unsigned microseconds);
 #ifdef CLOCK_MONOTONIC
 #define LOOM_CLOCK CLOCK_MONOTONIC
 #else
-#define LOOM_CLOCK 1 /* Linux's CLOCK_MONOTONIC */
+#define LOOM_CLOCK 1 /* value of CLOCK_MONOTONIC on Linux */
 int nanosleep(const struct timespec *length, struct timespec *left);
 int clock_gettime(int clock, struct timespec *now);
 #endif

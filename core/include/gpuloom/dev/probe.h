@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The coherence probe: are atomics of one device visible to another, and are none lost? (MGWS thesis, 5.9 and listing
- * C10: a spinning device that never sees the other's atomic.) One worker per device takes part. In each round of a
- * pair, `a` adds 1 to `word` and waits until `b` has added 1. Then all devices add to `sum` and swap `swaps` at the
- * same time; both must come out exact. Non-coherent devices store the round to a word each instead. The host sets the
- * stop word after the deadline, which ends every wait. */
+/* The coherence probe (MGWS thesis, 5.9): does each device see the atomics of another device, and are none lost? In
+ * listing C10 of the thesis, a device spins for ever, because it never sees the other's atomic. One worker of each
+ * device of a pair takes part. In each round, `a` adds 1 to `word` and waits until `b` has added 1. After the rounds,
+ * both devices add to `sum` and change `swaps` at the same time; both words must have exact values at the end.
+ * Non-coherent devices instead store the number of the round, each to its own word. The host sets the stop word after
+ * the deadline, which ends every wait. */
 #ifndef GPULOOM_DEV_PROBE_H
 #define GPULOOM_DEV_PROBE_H
 
@@ -13,23 +14,25 @@
 #define LOOM_PROBE_ADDS 4096u
 
 struct loom_probe {
-	uint64_t word; /* the round: a's turn if even, b's turn if odd. Non-coherent: the word of a */
+	uint64_t word; /* number of adds so far; even: turn of `a`, odd: turn of `b`. Non-coherent: the round that `a`
+		        * has stored */
 	uint64_t pad0[7];
-	uint64_t back; /* non-coherent: the word of b */
+	uint64_t back; /* non-coherent: the round that `b` has stored */
 	uint64_t pad3[7];
-	uint64_t sum; /* all devices add to this word at the same time */
-	/* all devices raise this word by compare-and-swap: a link may support one width only */
+	uint64_t sum; /* both devices add to this word at the same time */
+	/* both devices raise this word by compare-and-swap; it has 32 bits, because a link may support only one
+	 * width */
 	uint32_t swaps, pad1[13];
-	uint32_t a, b;    /* the devices of the pair, set by the host */
-	uint32_t reached; /* the number of finished rounds, written by b's device */
-	uint32_t noncoherent;   /* loom_layout.noncoherent, set by the host: each word then has one writer */
+	uint32_t a, b;    /* indices of the two devices, set by the host */
+	uint32_t reached; /* number of finished rounds, set at the end by device b */
+	uint32_t noncoherent;   /* loom_layout.noncoherent, set by the host; if 1, each word has one writer */
 	uint32_t pad2[12];
 };
 
-/* Returns 0 when the run was stopped. */
+/* Waits until the word has the value. Returns 1, or 0 if the run was stopped. */
 LOOM_FN int loom_probe_await(struct loom_ctx *c, const uint64_t *word, uint64_t value)
 {
-	/* Acquire: pairs with the add or store of the other device. */
+	/* Acquire: pairs with the add or the release store of the other device. */
 	while (loom_load_acquire_sys(word) != value) {
 		if (loom_stopped(c))
 			return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fixed-width types: those of the C library, or own ones where a run-time compiler has no C library. */
+/* Fixed-width types: those of the C library, or own definitions if a run-time compiler has no C library. */
 #ifndef GPULOOM_DEV_TYPES_H
 #define GPULOOM_DEV_TYPES_H
 
@@ -13,7 +13,7 @@ typedef int int32_t;
 typedef unsigned char uint8_t;
 typedef unsigned short uint16_t;
 typedef unsigned int uint32_t;
-/* hipRTC has some of these names; repeating a typedef of the same type is legal. */
+/* hipRTC defines some of these types. It is legal to repeat a typedef of the same type. */
 #ifdef __HIP__
 typedef signed long long int64_t;
 typedef unsigned long long uint64_t;

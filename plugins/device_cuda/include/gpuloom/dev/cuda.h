@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device layer on CUDA. dev.h has the contract.
+/* The device layer on CUDA. dev.h documents the functions.
  *
- * Each name is one instruction of the PTX memory model with its order and scope: `dev` is .gpu, `sys` is .sys.
- * Addresses are generic, so that shared memory works, too. All instructions are volatile and clobber memory: the
- * compiler neither moves other accesses across them nor drops a poll.
+ * Each function is one instruction of the PTX memory model, with the order and scope of its name: `dev` is .gpu, `sys`
+ * is .sys. Addresses are generic, so that shared memory works, too. All instructions are volatile and clobber memory.
+ * So the compiler neither moves other accesses across them nor removes a poll.
  *
- * A composed program (plugins/shared/compose) defines LOOM_LANES, the number of threads of a worker, the LOOM_POLICY_*
- * names that LOOM_CALL pastes, and LOOM_NESTING_MAX. */
+ * A composed program (plugins/shared/compose) defines LOOM_LANES, the number of threads of a worker. It also defines
+ * LOOM_NESTING_MAX, and the names LOOM_POLICY_* from which LOOM_CALL makes the name of a function. */
 #ifndef GPULOOM_DEV_CUDA_H
 #define GPULOOM_DEV_CUDA_H
 
@@ -20,7 +20,7 @@
 
 /* ---- memory ----------------------------------------------------------------------------------- */
 
-/* NAME(p): T is a type, S its PTX suffix, R the register constraint. */
+/* In these macros, T is a type, S its PTX suffix, and R the register constraint. NAME is a memory order and a scope. */
 #define LOOM_PTX_LOAD(NAME, T, S, R)                                                               \
 	LOOM_FN T loom_load_##NAME(const T *p)                                                     \
 	{                                                                                          \
@@ -36,7 +36,7 @@
 	{                                                                                          \
 		asm volatile("st." LOOM_PTX_##NAME ".u" S " [%0], %1;" ::"l"(p), R(v) : "memory"); \
 	}
-/* ATOM(op, NAME) returns the value before the operation. */
+/* Read-modify-writes return the value before the operation. */
 #define LOOM_PTX_ATOM(op, insn, NAME, T, S, R)                                                     \
 	LOOM_FN T loom_##op##_##NAME(T *p, T v)                                                    \
 	{                                                                                          \
@@ -97,8 +97,9 @@
 LOOM_PTX_ALL(uint32_t, "32", "r")
 LOOM_PTX_ALL(uint64_t, "64", "l")
 
-/* One access of 128 bits, which is atomic from compute capability 7.0 on (PTX 8.3). A vector of two words is two
- * accesses in any order. Older compilers know no such access: there the release pairs with the acquire of the mark. */
+/* These two functions access data and mark by one instruction of 128 bits. It is atomic from compute capability 7.0 on
+ * (PTX 8.3). A vector of two words would be two accesses in any order. Older compilers do not have the instruction.
+ * With them, the release of the mark pairs with the acquire of the mark. */
 #if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1203
 LOOM_FN void loom_store_marked_sys(uint64_t *p, uint64_t data, uint64_t mark)
 {
@@ -129,7 +130,8 @@ LOOM_FN uint64_t loom_load_marked_sys(const uint64_t *p, uint64_t *data)
 }
 #endif
 
-/* Where acq_rel is not the weakest fence (PTX 8.6 on Hopper), an acquire is cheap once, but not in each poll. */
+/* Hopper has a weaker fence than acq_rel (PTX 8.6). There a poll loop makes relaxed loads, and one acquire fence at its
+ * end. An acquire in each poll would take longer. */
 #define LOOM_PTX_FENCE(name, insn)                                                                 \
 	LOOM_FN void loom_fence_##name(void)                                                       \
 	{                                                                                          \
@@ -157,7 +159,7 @@ LOOM_FN uint32_t loom_lowest_bit(uint64_t v)
 	return (uint32_t)__ffsll((long long)v) - 1;
 }
 
-/* Sleeps for about that time. A longer sleep leaves more of the multiprocessor to other warps. */
+/* Sleeps for about `ns`. A longer sleep leaves more time of the multiprocessor to other warps. */
 LOOM_FN void loom_nanosleep(uint32_t ns)
 {
 	asm volatile("nanosleep.u32 %0;" ::"r"(ns) : "memory");
@@ -169,7 +171,7 @@ LOOM_FN void loom_pause(const struct loom_ctx *c)
 	loom_nanosleep(LOOM_PAUSE_NS);
 }
 
-/* Reads the one clock of the whole device, which ticks every 32 ns to 1 us, depending on the model. */
+/* Reads the clock that the whole device shares. It ticks every 32 ns to 1 us, depending on the model. */
 LOOM_FN uint64_t loom_clock_ns(const struct loom_ctx *c)
 {
 	uint64_t ns;
@@ -181,7 +183,7 @@ LOOM_FN uint64_t loom_clock_ns(const struct loom_ctx *c)
 /* ---- lanes ------------------------------------------------------------------------------------ */
 
 /* A worker is a warp, or a whole block. */
-#if defined(LOOM_IR) /* the program to which it is linked knows which of both */
+#if defined(LOOM_IR) /* the program to which the IR is linked knows which of the two */
 LOOM_IR_LANES
 #elif defined(LOOM_LANES) && LOOM_LANES == 32
 LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
@@ -213,7 +215,7 @@ LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 {
 	if (LOOM_IS_SINGLE_LANE(c))
 		return;
-#ifdef LOOM_GPU_WATCH /* threads of the block that are no lanes */
+#ifdef LOOM_GPU_WATCH /* the block has threads that are not lanes */
 	asm volatile("bar.sync 1, %0;" ::"n"(LOOM_LANES) : "memory");
 #else
 	__syncthreads();
@@ -221,7 +223,8 @@ LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 }
 #define LOOM_SLOTS_IN_TURN
 
-/* Uses the barrier's own reduction: a load from shared memory behind an acquire waits for it, 90 ns on an H200. */
+/* Uses the barrier's own reduction. A load from shared memory after an acquire would wait for that acquire, 90 ns on an
+ * H200. */
 #define LOOM_OWN_FLAG_FROM_LANE0
 LOOM_FN int loom_flag_from_lane0(struct loom_ctx *c, uint32_t v)
 {
@@ -241,10 +244,10 @@ LOOM_FN int loom_flag_from_lane0(struct loom_ctx *c, uint32_t v)
 }
 #endif
 
-/* Makes the compiler compute a uint64_t here, not where it is used. */
+/* Makes the compiler compute a uint64_t at this place, and not where it is used. */
 #define LOOM_COMPUTED(word) asm volatile("" : "+l"(word))
 
-/* Lanes that add to the same word at the same time need one instruction together. */
+/* If several lanes add to the same word at the same time, one atomic instruction adds their sum. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 #define LOOM_OWN_ADD
 LOOM_FN void loom_own_add(struct loom_ctx *c, uint64_t *p, uint64_t v)
@@ -256,7 +259,7 @@ LOOM_FN void loom_own_add(struct loom_ctx *c, uint64_t *p, uint64_t v)
 	uint32_t active = __activemask();
 	int first = __ffs((int)active) - 1;
 	int same = __shfl_sync(active, (uint64_t)p, first) == (uint64_t)p;
-	if (!__all_sync(active, same && v >> 27 == 0)) { /* another word, or the sum of 32 values might overflow */
+	if (!__all_sync(active, same && v >> 27 == 0)) { /* a lane has another word, or the sum of 32 values might overflow */
 		loom_fetch_add_relaxed_dev(p, v);
 		return;
 	}
@@ -281,7 +284,7 @@ LOOM_FN struct loom_match loom_match(uint64_t key)
 	uint32_t active = __activemask();
 	struct loom_match g = {1u << loom_cuda_lane()};
 	int equal = 0;
-	/* Sorting lanes by different keys (match.any) takes longer than letting each lane act for itself. */
+	/* Grouping lanes by different keys (match.any) takes longer than letting each lane act for itself. */
 	if (active != g.mask && __match_all_sync(active, key, &equal)) {
 		g.mask = active;
 		__syncwarp(active); /* a match alone orders no memory */
@@ -325,10 +328,13 @@ LOOM_FN uint64_t loom_take_ticket_dev(uint64_t *p)
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 #define LOOM_OWN_DISTRIBUTE
 struct loom_distribute {
-	uint32_t n, item, mine; /* n: the number of this lane */
-	uint32_t mask, rank;	/* the lanes; the number of this lane among them */
-	uint32_t before, total; /* pieces of the lanes before this one; pieces of all lanes */
-	uint32_t at, from;	/* the first piece of the round, for rank 0; the lane whose piece this lane has */
+	/* n: number of this lane's pieces. item, mine: in this round, the index of this lane's piece among those of its
+	 * owner, and 1 if this lane has a piece. */
+	uint32_t n, item, mine;
+	uint32_t mask, rank;	/* mask: the active lanes; rank: number of this lane among them */
+	uint32_t before, total; /* before: number of pieces of lower lanes; total: number of all pieces */
+	/* at: the piece of rank 0 in the next round. from: the lane that owns the piece of this lane. */
+	uint32_t at, from;
 };
 
 LOOM_FN struct loom_distribute loom_distribute(const struct loom_ctx *c, uint32_t n)
@@ -340,7 +346,7 @@ LOOM_FN struct loom_distribute loom_distribute(const struct loom_ctx *c, uint32_
 	uint32_t below = d.mask & ((1u << loom_cuda_lane()) - 1);
 	d.rank = (uint32_t)__popc(below);
 	d.total = 0;
-	/* Adds bit by bit, which works for any set of lanes. */
+	/* Computes prefix sums bit by bit, which works for any set of active lanes. */
 #pragma unroll 1
 	for (uint32_t bit = 0; bit < 32 && __any_sync(d.mask, n >> bit); bit++) {
 		uint32_t set = __ballot_sync(d.mask, n >> bit & 1);
@@ -350,7 +356,7 @@ LOOM_FN struct loom_distribute loom_distribute(const struct loom_ctx *c, uint32_
 	return d;
 }
 
-/* Returns the lane of the k-th bit that is set, counted from 1. */
+/* Returns the position of the k-th bit that is set, where k = 1 is the lowest. */
 LOOM_FN uint32_t loom_cuda_bit(uint32_t set, uint32_t k)
 {
 	uint32_t lane = 0;
@@ -371,12 +377,12 @@ LOOM_FN int loom_distribute_next(struct loom_distribute *d)
 		return 1;
 	}
 	uint32_t width = (uint32_t)__popc(d->mask), end = d->at + width;
-	/* Lanes with pieces in this round, and the ranks at which their pieces begin. */
+	/* gives: this lane owns pieces of this round. first: the rank at which its pieces begin. */
 	int gives = d->n && d->before < end && d->before + d->n > d->at;
 	uint32_t first = d->before > d->at ? d->before - d->at : 0;
 	uint32_t givers = __ballot_sync(d->mask, gives);
 	uint32_t begins = __reduce_or_sync(d->mask, gives ? 1u << first : 0);
-	uint32_t until = begins << (31 - d->rank); /* those that begin at this rank or before it */
+	uint32_t until = begins << (31 - d->rank); /* bits of the owners whose pieces begin at this rank or before it */
 	d->mine = d->at + d->rank < d->total;
 	d->from = loom_cuda_bit(givers, (uint32_t)__popc(until));
 	d->item = d->at + d->rank - __shfl_sync(d->mask, d->before, (int)d->from);
@@ -393,8 +399,9 @@ LOOM_FN const uint32_t *loom_distribute_words(const struct loom_distribute *d, c
 }
 #endif
 
-/* In cycles of a multiprocessor: about 8 us. A load takes at most 1 us. A longer interval takes less time, but then
- * other workers find this worker's tasks later. */
+/* Interval between two polls of words that other workers change, in clock cycles of a multiprocessor: about 8 us. A
+ * load takes at most 1 us. With a longer interval, polls take less time, but other workers find this worker's tasks
+ * later. */
 #define LOOM_POLL_TICKS 16384u
 #if defined(LOOM_LANES) && LOOM_LANES == 32
 #define LOOM_POLLS_ARE_TIMED 1

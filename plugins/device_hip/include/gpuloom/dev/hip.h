@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device layer on HIP, for AMD GPUs. dev.h has the contract.
+/* The device layer on HIP, for AMD GPUs. dev.h documents the functions.
  *
- * `dev` is the agent's scope, `sys` the system's. All accesses are the compiler's atomic builtins, since the compiler
- * would take a plain load out of a poll loop.
+ * `dev` is the scope of the agent (the GPU), and `sys` the scope of the system. All accesses are atomic builtins of the
+ * compiler, because the compiler would move a plain load out of a poll loop.
  *
  * The code follows the memory model of LLVM's AMDGPU back end. Tests compile it for gfx90a and gfx1030; it has not run
- * on AMD hardware yet. A composed program (plugins/shared/compose) defines LOOM_LANES, the LOOM_POLICY_* names that
- * LOOM_CALL pastes, LOOM_NESTING_MAX, LOOM_HIP_WAVEFRONT (32 or 64) and LOOM_HIP_CLOCK_KHZ. */
+ * on AMD hardware yet. A composed program (plugins/shared/compose) defines LOOM_LANES, LOOM_NESTING_MAX,
+ * LOOM_HIP_WAVEFRONT (32 or 64) and LOOM_HIP_CLOCK_KHZ. It also defines the names LOOM_POLICY_* from which LOOM_CALL
+ * makes the name of a function. */
 #ifndef GPULOOM_DEV_HIP_H
 #define GPULOOM_DEV_HIP_H
 
@@ -18,7 +19,7 @@
 
 #define LOOM_FN static __device__ __attribute__((always_inline, unused))
 
-/* Makes the compiler compute a uint64_t here, not where it is used. */
+/* Makes the compiler compute a uint64_t at this place, and not where it is used. */
 #define LOOM_COMPUTED(word) asm volatile("" : "+v"(word))
 
 /* ---- memory ----------------------------------------------------------------------------------- */
@@ -74,7 +75,8 @@ LOOM_HIP_ALL(dev, uint64_t)
 LOOM_HIP_ALL(sys, uint32_t)
 LOOM_HIP_ALL(sys, uint64_t)
 
-/* HIP documents no access of 16 bytes as atomic, so the release pairs with the acquire of the mark. */
+/* HIP documents no access of 16 bytes as atomic, so data and mark are two accesses. The release of the mark pairs with
+ * the acquire of the mark. */
 LOOM_FN void loom_store_marked_sys(uint64_t *p, uint64_t data, uint64_t mark)
 {
 	loom_store_relaxed_sys(&p[0], data);
@@ -87,7 +89,7 @@ LOOM_FN uint64_t loom_load_marked_sys(const uint64_t *p, uint64_t *data)
 	return mark;
 }
 
-/* The scope of the fence by name; "" is the system. */
+/* scope: the name of the fence's scope; "" is the whole system. */
 #define LOOM_HIP_FENCE(name, order, scope)                                                         \
 	LOOM_FN void loom_fence_##name(void)                                                       \
 	{                                                                                          \
@@ -109,7 +111,7 @@ LOOM_FN uint32_t loom_lowest_bit(uint64_t v)
 	return (uint32_t)__builtin_ctzll(v);
 }
 
-/* s_sleep waits 64 clocks per count: about 32 ns. */
+/* One count of s_sleep is 64 clocks, which take about 32 ns. */
 LOOM_FN void loom_nanosleep(uint32_t ns)
 {
 	for (uint32_t slept = 0; slept < ns; slept += 32)
@@ -122,7 +124,7 @@ LOOM_FN void loom_pause(const struct loom_ctx *c)
 	__builtin_amdgcn_s_sleep(1);
 }
 
-/* Reads the one clock of the whole device. */
+/* Reads the clock that the whole device shares. */
 #ifndef LOOM_HIP_CLOCK_KHZ
 #define LOOM_HIP_CLOCK_KHZ 100000u
 #endif
@@ -151,7 +153,7 @@ LOOM_FN uint64_t loom_clock_ns(const struct loom_ctx *c)
 
 /* ---- lanes ------------------------------------------------------------------------------------ */
 
-/* Older compilers have this macro for the whole device. */
+/* Older compilers define the size of a wavefront by this macro. */
 #if !defined(LOOM_HIP_WAVEFRONT) && defined(__AMDGCN_WAVEFRONT_SIZE)
 #define LOOM_HIP_WAVEFRONT __AMDGCN_WAVEFRONT_SIZE
 #endif
@@ -165,7 +167,7 @@ LOOM_FN uint64_t loom_clock_ns(const struct loom_ctx *c)
 #endif
 
 #ifdef LOOM_HIP_WAVE
-/* A wavefront runs in lock-step, so the barrier only orders memory. */
+/* The lanes of a wavefront run in lock-step, so the barrier only orders memory. */
 LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 {
 	if (LOOM_IS_SINGLE_LANE(c))
