@@ -68,6 +68,36 @@ got=$?
 [ $got -eq 1 ] && grep -q 'process that receives the signals has ended' "$tmp/err" ||
 	{ fail "exit $got after the receiver of signals was killed"; cat "$tmp/err"; }
 
+# ---- an interrupt between two forks of ranks reaches the ranks.
+case $B in *address* | *thread*) preload= ;; *) preload=$tmp/slow_fork.so ;; esac
+cat >"$tmp/slow_fork.c" <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+pid_t fork(void)
+{
+	pid_t pid = ((pid_t(*)(void))dlsym(RTLD_NEXT, "fork"))();
+	const char *at = getenv("FORKED");
+	if (pid > 0 && at) {
+		close(open(at, O_CREAT | O_WRONLY, 0600));
+		usleep(300000);
+	}
+	return pid;
+}
+C
+if [ "$preload" ] && ${CC:-gcc} -shared -fPIC -o "$preload" "$tmp/slow_fork.c" 2>/dev/null; then
+	FORKED=$tmp/forked LD_PRELOAD=$preload "$G" run -n 3 conf/fib.ini --samples 100000 --quiet >"$tmp/out" 2>"$tmp/err" &
+	pid=$!
+	soon '[ -e "$tmp/forked" ]' || fail 'no rank was forked'
+	kill -INT $pid
+	wait $pid
+	got=$?
+	[ $got -eq 130 ] && grep -q 'stopping after' "$tmp/err" ||
+		{ fail "exit $got after an interrupt between two forks"; cat "$tmp/err"; }
+fi
+
 # ---- closed stdout and stderr
 closed() { # arguments: STATUS REDIRECTION ARGUMENTS
 	sh -c "$G $3 $2" >"$tmp/out" 2>"$tmp/err"

@@ -143,6 +143,10 @@ struct loom__member {
 	char text[sizeof(((struct loom_error *)0)->text)];
 };
 #define LOOM__HUB_ACCEPTS (LOOM__FRAME_BIT(LOOM__FRAME_GIVE) | LOOM__FRAME_BIT(LOOM__FRAME_DONE))
+/* Blocks or unblocks (SIG_BLOCK, SIG_UNBLOCK) the signals that end a job. They are blocked while the ranks are forked,
+ * until loom__hub_run() has installed its handlers. Otherwise a handler of the command would take a signal, and no
+ * rank would receive it. */
+void loom__hub_signals(int how);
 /* Serves n ranks until all have ended, and returns the exit status of the job. `listener` accepts ranks of other hosts;
  * it may be NULL. The hub closes the listener when all ranks have joined. `on` has room for n + LOOM__LISTENER_FDS. */
 int loom__hub_run(struct loom__member *member, struct pollfd *on, uint32_t n, struct loom__listener *listener,

@@ -463,6 +463,16 @@ static void wait_for_some(struct hub *h, struct pollfd *on)
 		usleep(LOOK_MS * 1000);
 }
 
+void loom__hub_signals(int how)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGALRM);
+	sigprocmask(how, &set, NULL);
+}
+
 int loom__hub_run(struct loom__member *member, struct pollfd *on, uint32_t n, struct loom__listener *listener,
 		  loom__boot_say *say, void *arg)
 {
@@ -470,6 +480,8 @@ int loom__hub_run(struct loom__member *member, struct pollfd *on, uint32_t n, st
 	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	signal(SIGALRM, SIG_IGN); /* the hub outlives its ranks, so no alarm of the command may end it */
+	loom__hub_signals(SIG_UNBLOCK);
 	while (!over(&h)) {
 		wait_for_some(&h, on);
 		tick(&h);

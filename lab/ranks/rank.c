@@ -170,12 +170,15 @@ static int serve(struct loom__boot *boot, uint32_t n, uint32_t local, struct loo
 	}
 	for (uint32_t r = 0; r < n; r++)
 		member[r].link.fd = -1;
+	/* A signal that arrives before the hub's handlers are installed waits until then, so that the ranks receive it. */
+	loom__hub_signals(SIG_BLOCK);
 	fflush(NULL); /* without this, every child would print the buffered output again */
 	for (uint32_t r = 0; r < local; r++) {
 		int fd = -1, failed;
 		pid_t pid = spawn(member, r, &fd);
 		failed = errno;
 		if (pid == 0) {
+			loom__hub_signals(SIG_UNBLOCK);
 			free(member);
 			free(on);
 			if (listener)
@@ -193,6 +196,7 @@ static int serve(struct loom__boot *boot, uint32_t n, uint32_t local, struct loo
 		if (pid < 0) {
 			for (uint32_t k = 0; k < r; k++)
 				kill(member[k].pid, SIGKILL);
+			loom__hub_signals(SIG_UNBLOCK);
 			free(member);
 			free(on);
 			return LOOM__FAIL(err, LOOM_EUNAVAIL, "cannot start rank %u of %u: %s", r, n,

@@ -165,10 +165,11 @@ sched() {
 	for f in busy_late unready pool_forgotten head_added; do
 		fault pool $f
 	done
-	right plan "-DN=2 -DL=3"
-	[ "$quick" = --quick ] || right plan -DL=1
+	right plan
+	right plan "-DN=3 -DL=3"
+	[ "$quick" = --quick ] || right plan "-DP=3 -DN=3 -DL=2"
 	for f in removed_early level1_early stored unclamped unwrapped; do
-		fault plan $f -DL=2
+		fault plan $f
 	done
 
 	right eventcount

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lists of sched_plan (plugins/sched_plan/sched_plan.dev.h). Owners and thieves take one or two tasks by an addition,
- * of a number that was chosen before. A set of bits with two levels tells which lists may have tasks: W lists a word.
- * Every task runs once, and no worker leaves while a list has tasks.
+/* The lists of sched_plan (plugins/sched_plan/sched_plan.dev.h). P workers own the first P of N lists of L tasks. Owners and
+ * thieves choose a number of tasks, one or two, and take them by an addition. A set of bits tells which lists may have
+ * tasks; a word of level 0 has W bits. Every task must run once, and no worker may leave while a list has tasks. A step of
+ * the model is an access to shared memory with the local work before the next access.
  * FAULT=removed_early  a worker clears the bit of a list that has one task left
  * FAULT=level1_early   a worker clears the bit of a word that is not 0
  * FAULT=stored         a taker stores `next` in place of adding to it
@@ -9,12 +10,15 @@
  * FAULT=unwrapped      a thief does not search the lists before its own */
 #include "fault.pml"
 #ifndef N
-#define N 3
+#define N 4
+#endif
+#ifndef P
+#define P 2
 #endif
 #ifndef L
-#define L 3 /* tasks of a list */
+#define L 2
 #endif
-#define W 2 /* lists of a word of level 0 */
+#define W 2
 #define WORDS ((N + W - 1) / W)
 #define removed_early 1
 #define level1_early 2
@@ -22,63 +26,73 @@
 #define unclamped 4
 #define unwrapped 5
 
-byte next[N], runs[N * L], set[WORDS], level1;
+byte next[N], set[WORDS], level1;
+bit ran[N * L];
 
-inline run_tasks(list, from, n)
+inline run_tasks(list)
 {
-	i = 0;
-	do
-	:: i < n ->
-		assert(from + i < L);
-		d_step { runs[list * L + from + i]++; assert(runs[list * L + from + i] == 1); i++ }
-	:: else -> break
-	od
+	d_step {
+		i = 0;
+		do
+		:: i < n -> assert(from + i < L && !ran[list * L + from + i]); ran[list * L + from + i] = 1; i++
+		:: else -> break
+		od;
+		i = 0
+	}
 }
 
 inline remove(list)
 {
 	d_step { set[list / W] = set[list / W] & ~(1 << (list % W)); last = set[list / W] == 0 };
 	if
-	:: last || FAULT == level1_early -> level1 = level1 & ~(1 << (list / W)) /* atomic, as one statement is */
+	:: last || FAULT == level1_early -> level1 = level1 & ~(1 << (list / W))
 	:: else
-	fi
+	fi;
+	last = 0
 }
 
-/* `n` is the number of tasks. */
+/* `n` becomes the number of tasks. */
 inline take(list)
 {
-	from = next[list];
-	n = 0;
+	atomic {
+		from = next[list];
+		n = 0;
+		if
+		:: from >= L
+		:: from < L -> n = 1
+		:: from < L -> n = 2
+		fi
+	};
 	if
-	:: from < L ->
-		if
-		:: n = 1
-		:: n = 2
-		fi;
-		if
-		:: FAULT == stored -> next[list] = from + n
-		:: else -> atomic { from = next[list]; next[list] = next[list] + n }
-		fi;
-		if
-		:: from >= L -> n = 0
-		:: from < L && from + n >= L - (FAULT == removed_early -> 1 : 0) ->
+	:: n ->
+		atomic {
 			if
-			:: FAULT != unclamped && n > L - from -> n = L - from
+			:: FAULT != stored -> from = next[list]
 			:: else
 			fi;
+			next[list] = from + n;
+			if
+			:: from >= L -> n = 0; from = 0
+			:: else
+			fi
+		};
+		if
+		:: n && from + n >= L - (FAULT == removed_early -> 1 : 0) ->
+			n = (FAULT != unclamped && n > L - from -> L - from : n);
+			run_tasks(list);
 			remove(list)
+		:: n && from + n < L - (FAULT == removed_early -> 1 : 0) -> run_tasks(list)
 		:: else
 		fi
 	:: else
 	fi;
-	run_tasks(list, from, n)
+	from = 0
 }
 
-/* Sets `v` to the first list from v on that may have tasks, or to N. */
+/* `v` becomes the first list from v on that may have tasks, or N. */
 inline find()
 {
-	word = v / W;
-	bits = 0;
+	d_step { bits = 0; word = v / W };
 	if
 	:: v < N -> bits = set[word] >> (v % W)
 	:: else
@@ -90,7 +104,7 @@ inline find()
 		do
 		:: word >= WORDS -> v = N; break
 		:: word < WORDS && !(level1 & (1 << word)) -> word++
-		:: else ->
+		:: word < WORDS && (level1 & (1 << word)) ->
 			bits = set[word];
 			if
 			:: bits -> v = word * W; break
@@ -98,17 +112,21 @@ inline find()
 			fi
 		od
 	fi;
-	do
-	:: bits && !(bits & 1) -> bits = bits >> 1; v++
-	:: else -> break
-	od;
-	bits = 0
+	skip; /* a jump cannot go to a d_step */
+	d_step {
+		do
+		:: bits && !(bits & 1) -> bits = bits >> 1; v++
+		:: else -> break
+		od;
+		bits = 0;
+		word = 0
+	}
 }
 
 proctype worker(byte w)
 {
 	byte from, n, i, v, word, bits;
-	bool last, wrapped;
+	bit last, wrapped;
 	do
 	:: take(w);
 		if
@@ -124,30 +142,33 @@ proctype worker(byte w)
 			take(v);
 			if
 			:: n == 0 -> v++
-			:: else -> v = w + 1; wrapped = false /* the next search */
+			:: else -> d_step { v = w + 1; wrapped = 0; n = 0 } /* the next search */
 			fi
 		:: v >= N && (wrapped || FAULT == unwrapped) -> break
-		:: else -> wrapped = true; v = 0
+		:: else -> d_step { wrapped = 1; v = 0 }
 		fi
 	od;
-	i = 0;
-	do
-	:: i < N -> assert(next[i] >= L); i++
-	:: else -> break
-	od
+	skip;
+	d_step {
+		i = 0;
+		do
+		:: i < N -> assert(next[i] >= L); i++
+		:: else -> break
+		od
+	}
 }
 
 init {
-	byte i0;
+	byte i;
 	atomic {
-		i0 = 0;
 		do
-		:: i0 < N -> set[i0 / W] = set[i0 / W] | (1 << (i0 % W)); level1 = level1 | (1 << (i0 / W)); i0++
+		:: i < N -> set[i / W] = set[i / W] | (1 << (i % W)); level1 = level1 | (1 << (i / W)); i++
 		:: else -> break
 		od;
-		run worker(0); run worker(1);
-#if N > 2
-		run worker(2)
-#endif
+		i = 0;
+		do
+		:: i < P -> run worker(i); i++
+		:: else -> break
+		od
 	}
 }
