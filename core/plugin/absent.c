@@ -31,8 +31,9 @@ int loom__absent_read(const char *path, struct loom__absent *out)
 		loom__clean(out->why, sizeof(out->why));
 		loom__clean(out->fix, sizeof(out->fix));
 	}
+	int complete = fix && *fix;
 	free(text);
-	return fix && *fix;
+	return complete;
 }
 
 int loom__absent_fail(const struct loom__absent *a, struct loom_error *err)

@@ -18,8 +18,8 @@ int loom__is_result(const char *path)
 static int read_result(const struct loom__cli *cli, const char *path, struct loom__doc *doc)
 {
 	static const char *const not [] = {"", "is a comparison, which has several confs; `gpuloom report` shows it",
-					   "is a sweep, which has several confs: `gpuloom sweep CONF --resume` "
-					   "continues it, `gpuloom report` shows it"};
+					   ("is a sweep, which has several confs: `gpuloom sweep CONF --resume` "
+					    "continues it, `gpuloom report` shows it")};
 	struct loom_error err;
 	if (loom__doc_read(path, doc, &err))
 		return loom__refuse(cli, LOOM_EXIT_USAGE, "%s", err.text);

@@ -206,7 +206,7 @@ static void add_counts(const struct loom__catalogue *c, const struct loom__paper
 			loom__grid_cell(&g, 0, "%s", table ? "" : c->paper[p].id);
 			loom__grid_cell(&g, 0, "%s", table ? "tables" : "figures");
 			for (int s = 0; s < LOOM__PAPER_STATES; s++)
-				loom__grid_cell(&g, 0, n[s] ? "%zu" : "", n[s]);
+				loom__grid_cell(&g, 0, "%.0zu", n[s]); /* 0: an empty cell */
 		}
 	loom__grid_markdown(&g, out);
 }

@@ -51,6 +51,7 @@ struct hub {
 	int stops;	      /* number of signals that the hub has received */
 	uint64_t idle_since;  /* time on `clock` since which all local ranks wait; 0: at least one does not */
 	int stopped;	      /* 1: a signal ends the job */
+	int forced;	      /* 1: a rank was killed by SIGKILL after that */
 	char *all;	      /* the data of the last exchange, which may not be fully sent yet */
 	char reason[300];     /* the reason that ranks in an exchange receive */
 };
@@ -148,16 +149,31 @@ static void done(struct hub *h, uint32_t r, const struct loom__frame *f)
 	}
 }
 
+/* Handles data or the end of the connection from rank r while the rank should wait. It reads no data, because m->data is
+ * in the buffer of the connection. */
+static void take_early(struct hub *h, uint32_t r)
+{
+	char byte;
+	ssize_t n = recv(h->member[r].link.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n >= 0)
+		errno = n ? EPROTO : ECONNRESET;
+	lost(h, r);
+}
+
 /* Reads available data of rank r. */
 static void take(struct hub *h, uint32_t r)
 {
 	struct loom__member *m = &h->member[r];
 	struct loom__frame f;
+	if (m->given)
+		return take_early(h, r);
 	int was_busy = loom__link_is_busy(&m->link), rc = loom__link_read(&m->link, &f);
 	if (!was_busy || rc == 1)
 		m->busy_since = h->clock;
 	if (rc == 1 &&
-	    (m->given || m->link.out || m->ended || (f.head.kind == LOOM__FRAME_GIVE && f.head.value != h->turn))) {
+	    (m->link.out || m->ended || (f.head.kind == LOOM__FRAME_GIVE && f.head.value != h->turn))) {
 		errno = EPROTO; /* the rank sent a frame while it should wait, or is in another exchange */
 		rc = -1;
 	}
@@ -167,7 +183,7 @@ static void take(struct hub *h, uint32_t r)
 		done(h, r, &f);
 	} else if (rc) {
 		m->given = 1;
-		m->data = f.body; /* stays valid until the next frame, which the rank sends only after the answer */
+		m->data = f.body; /* stays valid until the next read, which follows the answer */
 		m->bytes = f.head.bytes;
 	}
 }
@@ -191,6 +207,23 @@ static void sweep(int pid)
 		close(d);
 }
 
+/* to_forward: a signal to pass on to the ranks, 0: none; signals: number of signals received */
+static volatile sig_atomic_t to_forward, signals;
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+	(void)context;
+	signals++;
+	if (info->si_code != SI_KERNEL) /* a signal from the terminal has already reached all processes */
+		to_forward = number;
+}
+
+static void stop(struct hub *h)
+{
+	snprintf(h->reason, sizeof(h->reason), "the job was stopped");
+	h->stopped = 1;
+	h->failed_at = h->failed_at ? h->failed_at : loom__now_ns();
+}
+
 static void reap(struct hub *h)
 {
 	for (uint32_t r = 0; r < h->n; r++) {
@@ -204,10 +237,17 @@ static void reap(struct hub *h)
 		snprintf(text, sizeof(text), " (pid %d) %s: the job ends", m->pid, how);
 		sweep(m->pid);
 		m->pid = -1;
+		h->forced |= h->stopped && status != CHILD_LOST && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 		/* The last message of the rank may still be in the socket. */
 		while (m->link.fd >= 0 && !m->ended &&
 		       poll(&(struct pollfd){.fd = m->link.fd, .events = POLLIN}, 1, 0) == 1)
 			take(h, r);
+		/* A signal that arrives while a rank is set up ends the rank by force after a second (lab/cli/session.c). */
+		if (signals && !m->ended && status != CHILD_LOST && WIFEXITED(status) && WEXITSTATUS(status) == 130) {
+			m->ended = 1;
+			m->status = 130;
+			stop(h);
+		}
 		/* This kill may have caused a failure that the hub noticed first. So the kill counts as a first
 		 * failure, too, if the hub cannot have sent the signal. The hub may send SIGTERM at any time, but
 		 * SIGKILL only at the end (asked == 3). */
@@ -358,16 +398,6 @@ static int over(const struct hub *h)
 	return 1;
 }
 
-/* to_forward: a signal to pass on to the ranks, 0: none; signals: number of signals received */
-static volatile sig_atomic_t to_forward, signals;
-static void on_signal(int number, siginfo_t *info, void *context)
-{
-	(void)context;
-	signals++;
-	if (info->si_code != SI_KERNEL) /* a signal from the terminal has already reached all processes */
-		to_forward = number;
-}
-
 /* Prints why ranks failed, each reason once. Rank 0 prints its own reason itself. If no rank gave a reason, prints
  * which rank failed first. */
 static void tell(struct hub *h)
@@ -378,6 +408,8 @@ static void tell(struct hub *h)
 		reasons += h->member[r].died || *h->member[r].text;
 	if (h->failed_at && !reasons && !h->stopped)
 		h->say(h->arg, h->reason);
+	if (h->forced)
+		h->say(h->arg, "interrupted again before the ranks had ended: they were ended by force");
 	for (uint32_t r = 1; r < h->n; r++) {
 		const char *text = h->member[r].text;
 		int said = !*text;
@@ -397,13 +429,6 @@ static int some_work(const struct hub *h)
 		if (h->member[r].pid && !h->member[r].ended && !h->member[r].given)
 			return 1;
 	return 0;
-}
-
-static void stop(struct hub *h)
-{
-	snprintf(h->reason, sizeof(h->reason), "the job was stopped");
-	h->stopped = 1;
-	h->failed_at = h->failed_at ? h->failed_at : loom__now_ns();
 }
 
 /* The first signal asks the ranks to end after their sample. The second one asks them to end at once, and press() kills

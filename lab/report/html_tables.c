@@ -41,7 +41,7 @@ void loom__verdict_grid(const struct loom__view *view, size_t rows, int remarks,
 		loom__grid_cell(g, 0, "%s", LOOM__CHANGE(c->effect));
 		loom__grid_cell(g, 0, "%s", loom__change_range(range, c->low, c->high, "open"));
 		loom__grid_cell(g, 0, "%s", loom__p_value(p, isnan(c->p_holm) ? c->p : c->p_holm));
-		loom__grid_cell(g, 0, c->blocks >= 0 && c->blocks < 1e12 ? "%.0f" : "", c->blocks);
+		loom__grid_cell(g, 0, "%.0zu", c->blocks >= 0 && c->blocks < 1e12 ? (size_t)c->blocks : 0); /* 0: empty */
 		if (remarks && c->more_blocks > 0 && c->more_blocks < 1e6 && c->verdict == LOOM__V_INCONCLUSIVE)
 			loom__grid_cell(g, 0, "about %.0f more blocks needed%s%s", c->more_blocks,
 					*c->notes ? "; " : "", c->notes);

@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct loom__member member[RANKS] = {0};
 	struct pollfd on[RANKS + LOOM__LISTENER_FDS];
 	struct loom__listener listener = {.token = token};
-	struct sigaction interrupt, end;
+	struct sigaction interrupt, end, alarm;
 	struct sockaddr_un at;
 	socklen_t length;
 	int before = lowest();
@@ -121,11 +121,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	send_all(data + 1, size - 1);
 	sigaction(SIGINT, NULL, &interrupt);
 	sigaction(SIGTERM, NULL, &end);
+	sigaction(SIGALRM, NULL, &alarm);
 	reads = 0;
 	int status = loom__hub_run(member, on, n, strangers ? &listener : NULL, logged, NULL);
 	FUZZ_CHECK(status >= 0);
 	sigaction(SIGINT, &interrupt, NULL);
 	sigaction(SIGTERM, &end, NULL);
+	sigaction(SIGALRM, &alarm, NULL); /* libFuzzer limits the time of an input by it */
 	for (unsigned i = 0; i < peers; i++)
 		close(peer[i]);
 	FUZZ_CHECK(lowest() == before); /* every connection was closed */
