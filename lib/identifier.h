@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of which device code is composed. */
+/* A check of names that become identifiers in composed device code: of plug-ins and of task functions. */
 #ifndef LOOM_LIB_IDENTIFIER_H
 #define LOOM_LIB_IDENTIFIER_H
 

@@ -36,7 +36,9 @@ struct loom__drive {
 	struct loom_sched_dev sched;
 	struct loom_device_code code;
 	struct loom_plugin run;
-	const struct loom_plugin *policy[LOOM_KINDS]; /* beside the function to run */
+	/* plug-ins whose device code is built in; the caller may set them (such as LOOM_SYNC), loom__drive_build() sets
+	 * [LOOM_SCHED] to `run`; NULL: none */
+	const struct loom_plugin *policy[LOOM_KINDS];
 	const struct loom_attachment *attachment;
 	struct loom_launch launch[LOOM__DRIVE_DEVICES];
 	uint32_t mapped;       /* devices 1 .. mapped map the memory */

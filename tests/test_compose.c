@@ -631,8 +631,8 @@ TEST(cache)
 	CU_ASSERT_EQUAL(cache_put("", "key", 3, &in), ENOENT);
 }
 
-/* The cache rejects a file with a flipped bit in the recorded resources, and a FIFO. It removes files of killed
- * writers. If there are too many programs, it removes old ones. */
+/* The cache rejects a file in which a bit of the recorded resources is flipped. It rejects a FIFO in place of a file, and does
+ * not wait for its writer. It removes files of killed writers. If there are too many programs, it removes old ones. */
 TEST(cache_keeps_itself_S15)
 {
 	char folder[] = "/tmp/gpuloom-test-XXXXXX", path[400], stale[408], key[16];

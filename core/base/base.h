@@ -36,8 +36,8 @@ size_t loom__utf8(const char *s, size_t n);
  * without control characters (C0, DEL, C1), line separators and marks that change the direction of text. */
 enum loom__fit {
 	LOOM__FIT,   /* a character that loom__clean_bytes() keeps */
-	LOOM__UNFIT, /* a character that it replaces by '?', or by a blank if it is white space */
-	LOOM__HALF,  /* the start of a character that a length limit has cut, which it removes */
+	LOOM__UNFIT, /* a character that loom__clean_bytes() replaces by '?', or by a blank if it is white space */
+	LOOM__HALF,  /* the start of a character that a length limit has cut; loom__clean_bytes() removes it */
 };
 /* Returns the length of the item at s in bytes: a character, the start of a character, or a stray byte. n is the number
  * of bytes that are left at s, at least 1. */
@@ -61,11 +61,11 @@ int loom__errno_code(int number);
 /* A search for the name nearest to `word`. The measure is the Damerau-Levenshtein distance without regard to case, of
  * at most max(1, length of `word` / 3). If several names are equally near, the first is taken. */
 struct loom__near {
-	const char *word, *name; /* name: the nearest name so far, or NULL. Initialise with {.word = ...} */
+	const char *word, *name; /* name: the nearest name found so far, or NULL. Initialise with {.word = ...} */
 	size_t edits;            /* distance of `name` from `word` */
 };
-/* Makes `candidate` the nearest name if it is nearer than the name before. Returns 1 if so. Then `candidate` must stay
- * valid as long as n. */
+/* Makes `candidate` the nearest name if it is nearer than the name before. Returns 1 if it is nearer. `candidate` must
+ * then stay valid as long as n. */
 int loom__nearer(struct loom__near *n, const char *candidate);
 /* Returns the nearest name of a list, or NULL. */
 const char *loom__nearest(const char *word, const char *const *candidates, size_t n);

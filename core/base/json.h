@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JSON documents in which a missing part is always noticed. Functions that build a document return no errors. When
- * memory runs out, they mark the document, and loom__json_print() returns NULL for it. */
+ * memory runs out, these functions mark the document, and loom__json_print() returns NULL for a marked document. */
 #ifndef LOOM_JSON_H
 #define LOOM_JSON_H
 

@@ -52,7 +52,7 @@ int loom__read_double(const char *text, const char **end, double *value)
 	char *read_to;
 	double v = strtod_l(text, &read_to, c);
 	freelocale(c);
-	/* The ends differ for 0x1p4: strtod_l() reads all of it, number_end() only the 0. */
+	/* The ends differ for 0x1p4, of which strtod_l() reads all, and number_end() only the 0. */
 	if (read_to != stop || !isfinite(v))
 		return -1;
 	*end = stop;

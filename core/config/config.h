@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads confs strictly, on top of iniparser: which values a conf has, where it has them, and of which type they are.
+/* Reads confs strictly, on top of iniparser: the values of a conf, their types, and their places in files.
  *
  * A `struct loom_config` collects raw entries from files, the environment and the command line, each with its origin.
  * Declaring a section sets the keys that it may have. Filling converts the entries into an option struct. Mistakes of
@@ -24,7 +24,7 @@ struct loom__mistake {
 struct loom__diag {
 	struct loom__mistake *list;
 	size_t count;
-	size_t errors, warnings; /* number of mistakes, with those that are only counted */
+	size_t errors, warnings; /* number of mistakes, including those beyond LOOM__DIAG_MOST, which have no text */
 	int failed;              /* memory ran out: some mistakes are lost */
 };
 void loom__diag_add(struct loom__diag *d, int warning, const char *file, int line, int column, const char *fmt, ...)
@@ -48,7 +48,7 @@ struct loom__entry {
 	int untrusted; /* 1 for a value from an untrusted document: it must not name a file to run, load or write */
 	int done;      /* private to core/config; struct loom_config says what it means */
 	struct loom__entry *was;  /* the entry that this one overrides, or NULL */
-	struct loom__entry *next; /* the next entry in force, of another key */
+	struct loom__entry *next; /* the next entry in force, which belongs to another key */
 };
 
 /* Flags that only rows of the core have, beside LOOM_OPT_DEPRECATED. The value may be the path of a plug-in (FILE), a
@@ -67,9 +67,9 @@ const struct loom__entry *loom__config_get(const struct loom_config *cfg, const 
 int loom__config_read(struct loom_config *cfg, const char *path, struct loom__diag *diag);
 int loom__config_read_text(struct loom_config *cfg, const char *name, const char *text, size_t length,
 			   struct loom__diag *diag);
-/* Reads variables of the form GPULOOM_SECTION__KEY, where '_' stands for dots and dashes of the section. So several
- * sections have the same name here; the section that has declared the key gets the value. If none has,
- * loom__config_unknown() may warn. */
+/* Reads variables of the form GPULOOM_SECTION__KEY, where '_' stands for dots and dashes of the section. So one
+ * variable may stand for several sections; the section that has declared the key gets the value. If no section has
+ * declared it, loom__config_unknown() may warn. */
 int loom__config_read_environment(struct loom_config *cfg, char *const *environment, struct loom__diag *diag);
 /* Parses "section.key=value". The section ends at the last dot before '='. */
 int loom__config_set_text(struct loom_config *cfg, const char *assignment, enum loom_source source,
@@ -103,8 +103,8 @@ const char *loom__config_section_at(const struct loom_config *cfg, const char *s
  * loom__config_each(). */
 int loom__config_fill(struct loom_config *cfg, const char *const *sections, size_t n_sections,
 		      const struct loom_opt *rows, void *opts, size_t opts_size, struct loom__diag *diag);
-/* Returns the entry that sets a row, or NULL. It is from the last of the sections that has one, or from the section
- * that the row shares with other plug-ins. */
+/* Returns the entry that sets a row, or NULL. The entry is in the last of `sections` that sets the row, or in the
+ * section that the row shares with other plug-ins. */
 const struct loom__entry *loom__config_entry(const struct loom_config *cfg, const char *const *sections,
 					     size_t n_sections, const struct loom_opt *row);
 /* Checks the values of a section against rows, and reports mistakes to diag. */
@@ -119,8 +119,8 @@ int loom__config_each_unknown(const struct loom_config *cfg, loom__entry_fn *fn,
 int loom__config_unknown(struct loom_config *cfg, struct loom__diag *diag);
 
 /* An effective value of an option. loom__config_each() lists them by section, in the order of declaration, and then by
- * row. After them it lists keys without a row: those that belong to the user, and the lists of [sweep.SECTION].
- * `section` is the last section that was filled, or the shared section that sets the value. */
+ * row. After these values it lists keys without a row: the keys whose section or name begins with "x-", and the lists
+ * of [sweep.SECTION]. `section` is the last section that was filled, or the shared section that sets the value. */
 struct loom__effective {
 	const char *section, *key;
 	const struct loom_opt *row;      /* the row of the option; NULL: the key has no row */

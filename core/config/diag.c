@@ -33,7 +33,7 @@ static struct loom__mistake *room_for(struct loom__diag *d, int warning)
 	return &list[d->count];
 }
 
-/* Returns whether the list has this mistake already. Two devices may share a section, and so find the same mistakes. */
+/* Returns whether the list has this mistake already. Two devices that share a section find the same mistakes. */
 static int is_known(const struct loom__diag *d, const struct loom__mistake *m)
 {
 	for (size_t i = 0; i < d->count; i++) {

@@ -20,8 +20,8 @@ const struct loom__entry *loom__config_entry(const struct loom_config *cfg, cons
 	const struct loom__entry *e = NULL;
 	for (size_t i = n_sections; i && !e; i--)
 		e = loom__config_get(cfg, sections[i - 1], row->name);
-	/* The plug-in's own section overrides the shared section, except if the latter has a source of more precedence,
-	 * such as --set. */
+	/* The plug-in's own section overrides the shared section, except if the value in the shared section has a
+	 * source of more precedence, such as --set. */
 	const struct loom__entry *shared = row->section ? loom__config_get(cfg, row->section, row->name) : NULL;
 	return shared && (!e || shared->source > e->source) ? shared : e;
 }
@@ -63,8 +63,8 @@ static const char *resolve(struct loom_config *cfg, const struct loom__entry *e,
 	return absolute;
 }
 
-/* Returns the value with absolute paths, or NULL. For a FILE or FILES row, words with a '/' are paths; for FOLDERS, all
- * are. */
+/* Returns the value with absolute paths, or NULL. For a FILE or FILES row, words with a '/' are paths. For a FOLDERS
+ * row, all words are paths. */
 static const char *resolve_words(struct loom_config *cfg, const struct loom_opt *row, const struct loom__entry *e)
 {
 	const char *gaps = row->flags & LOOM__OPT_FOLDERS ? ":" : " \t,";
@@ -204,7 +204,8 @@ static int is_first(const struct loom_config *cfg, const struct loom__declared *
 	return first == d;
 }
 
-/* Lists the effective values of a section. If `section` is NULL, lists those of all sections that are not declared. */
+/* Lists the effective values of a section. If `section` is NULL, lists the values of all sections that are not
+ * declared. */
 static int each_of(const struct loom_config *cfg, const char *section, loom__effective_fn *fn, void *arg)
 {
 	int code = 0;

@@ -12,10 +12,10 @@
 enum {
 	LOOM__LINE_MOST = 1000,   /* bytes in a line; iniparser fails at 1024 bytes */
 	LOOM__VALUE_MOST = 4096,  /* bytes in a value that is in no file */
-	LOOM__ITEMS_MOST = 4096,  /* lines with content in a file; also different keys in a configuration */
+	LOOM__ITEMS_MOST = 4096,  /* lines with content in a file; also a limit on the different keys of a configuration */
 	LOOM__FILES_MOST = 64,    /* files in a configuration; a file counts each time that it is included */
 	LOOM__DEPTH_MOST = 8,     /* depth of nested includes */
-	LOOM__ENTRY_MOST = 16384, /* entries in a configuration, with those that others override */
+	LOOM__ENTRY_MOST = 16384, /* entries in a configuration, including those that other entries override */
 	LOOM__FILE_MOST = 1 << 20,
 };
 
@@ -80,8 +80,9 @@ struct loom_config {
 	struct loom__block *blocks;
 	struct loom__entry *entries; /* entries in force; `was` leads from each to the entries that it overrides */
 	struct loom__entry
-	    *headers; /* where each section first appears; done: loom__config_ignore() was called for the section */
-	/* Variables of the environment; `file` is the name. done: a declared key has taken the variable. */
+	    *headers; /* where each section first appears; `done` is 1 if loom__config_ignore() was called for the section */
+	/* Variables of the environment; `file` is the name of the variable. `done` is 1 if a declared key has taken the
+	 * variable. */
 	struct loom__entry *variables;
 	struct loom__declared *declared;
 	struct loom__effective *effective;
@@ -97,7 +98,7 @@ char *loom__config_keep(struct loom_config *cfg, const char *s, size_t n);
 /* Returns the header entry of the section, which has the place where the section first appears, or NULL. */
 struct loom__entry *loom__config_header(const struct loom_config *cfg, const char *section);
 /* Records where a section first appears. Here and in loom__config_add(), `where` has the source and place of an entry.
- * Its file name is not copied, so it must live as long as cfg. */
+ * The file name in `where` is not copied, so the name must live as long as cfg. */
 void loom__config_name_section(struct loom_config *cfg, const struct loom__entry *where, struct loom__slice section);
 /* Adds a value in the order of precedence. Returns 0 or LOOM_ENOMEM. If there are too many values, returns LOOM_EINVAL
  * and reports that to diag. */

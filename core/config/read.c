@@ -50,7 +50,7 @@ static void include(const struct reading *outer, const struct loom__item *item)
 	loom__text_free(&path);
 }
 
-/* Takes the included files first, so that this file overrides them. */
+/* Takes the values of the included files first, so that this file overrides them. */
 static void take_items(struct reading *r, const struct loom__items *items)
 {
 	char *file = loom__config_keep(r->cfg, r->path, strlen(r->path));
@@ -91,7 +91,7 @@ static void take_text(struct reading *r, const char *text, size_t length)
 	loom__items_free(&items);
 }
 
-/* Returns the path of the file in the same folder whose name is nearest to that of `path`, or NULL. */
+/* Returns the path of the file in the folder of `path` whose name is nearest to the name of `path`, or NULL. */
 static const char *neighbour(const char *path, char nearest[PATH_MAX])
 {
 	const char *slash = strrchr(path, '/');

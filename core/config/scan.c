@@ -262,7 +262,7 @@ static void scan_line(struct scan *s, struct loom__slice line)
 	line = loom__strip(line);
 	if (!line.n)
 		return;
-	/* This holds for comments, too, because iniparser would join the next line to the comment. */
+	/* Comments are rejected in the same way, because iniparser would join the next line to the comment. */
 	if (line.at[line.n - 1] == '\\')
 		REFUSE(s, line.at + line.n - 1, "a line may not end in '\\': there are no continuation lines");
 	else if (line.at[0] == '[')

@@ -232,7 +232,7 @@ static int parse_enum(const struct loom_opt *row, const char *text, uint32_t *va
 	return code;
 }
 
-/* Checks a list of cores, such as 0-3,8. No core may be in it twice, and core numbers must be below CPUS. */
+/* Checks a list of cores, such as 0-3,8. No core may be in the list twice, and core numbers must be below CPUS. */
 static int check_cpus(const struct loom_opt *row, const char *text, struct loom_error *err)
 {
 	enum { CPUS = 8192 };

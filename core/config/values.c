@@ -42,7 +42,7 @@ static int load(const struct loom__text *lines, dictionary **loaded)
 		number = errno;
 	if (!number)
 		*loaded = iniparser_load(path);
-	if (!number && errno == ENOMEM) /* then the dictionary is incomplete */
+	if (!number && errno == ENOMEM) /* if memory ran out, the dictionary is incomplete */
 		number = ENOMEM;
 	close(fd);
 	return number;

@@ -97,8 +97,8 @@ static int search_notes(struct file *f, uint64_t offset, uint64_t length, struct
 	return 0;
 }
 
-/* Checks that all segments are inside the file, because dlopen() would map pages that do not exist. Searches note
- * segments for the manifest. */
+/* Searches note segments for the manifest. Checks first that all segments are inside the file, because dlopen() would
+ * map pages that do not exist. */
 static int read_segments(struct file *f, const Elf64_Ehdr *h, int *found, struct loom_manifest *out,
 			 struct loom_error *err)
 {
@@ -144,8 +144,8 @@ int loom__elf_read(const char *path, int *found, struct loom_manifest *out, stru
 	Elf64_Ehdr h;
 	*found = 0;
 	memset(out, 0, sizeof(*out));
-	/* If the path is a FIFO, the open must not block. If it is a terminal, it must not become the controlling
-	 * terminal. */
+	/* If the path is a FIFO, open() must not block. If it is a terminal, the terminal must not become the
+	 * controlling terminal of this process. */
 	f.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (f.fd < 0)
 		return errno == ENOENT || errno == ENOTDIR

@@ -27,7 +27,8 @@ static int check_kind(const char *path, const struct loom_manifest *m, enum loom
 	    loom__kind_section(m->kind));
 }
 
-/* `number` is the errno of dlopen(), because the message of dlopen() does not say that memory ran out. */
+/* Returns the error of a failed dlopen(). `number` is the errno after dlopen(), because the message of dlerror() does
+ * not say that memory ran out. */
 static int refuse_link(const char *path, int number, struct loom_error *err)
 {
 	const char *why = dlerror();
@@ -68,8 +69,8 @@ static int find_entry(const char *path, void *handle, entry_fn **entry, struct l
 	return 0;
 }
 
-/* Copies the descriptor, up to the size that it gives. The magic number and ABI are read first, because they define the
- * other fields. */
+/* Copies the descriptor, up to the size that its member `size` gives. The magic number and ABI are read first, because
+ * they define the other fields. */
 static int read_descriptor(const char *path, const struct loom_plugin *from, struct loom_plugin *to,
 			   struct loom_error *err)
 {
@@ -132,9 +133,9 @@ static int check_descriptor(const char *path, const struct loom_manifest *note, 
 	return rc;
 }
 
-/* Calls dlopen(), and restores the signal handlers afterwards. Driver libraries install handlers in their constructors:
- * those of InfiniPath print a backtrace at SIGINT and end the process. Stop requests are blocked while such handlers
- * are installed. */
+/* Calls dlopen(), and restores the signal handlers afterwards. Driver libraries install handlers in their constructors.
+ * For example, the handlers of InfiniPath print a backtrace at SIGINT and end the process. Stop requests are blocked
+ * while such handlers are installed. */
 static void *open_file(const char *path, int *number)
 {
 	struct sigaction before[NSIG] = {0}, now;

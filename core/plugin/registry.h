@@ -41,7 +41,7 @@ struct loom__absent {
 	enum loom_kind kind;
 	char why[200], fix[200];
 };
-/* Reads such a file. Returns 1, or 0 if the file does not exist or has another form. */
+/* Reads a .absent file. Returns 1, or 0 if the file does not exist or has another form. */
 int loom__absent_read(const char *path, struct loom__absent *out);
 const char *loom__absent_brief(const struct loom__absent *a); /* the short name: "mgws" */
 /* Fills *err with the reason and remedy, and returns LOOM_EUNAVAIL. */

@@ -151,7 +151,7 @@ struct loom_result *loom__result_share(struct loom_stack *s)
 		s->about = a = about_create(s);
 		s->about_drop = loom__about_drop;
 	}
-	/* Relaxed: the reference of the stack keeps the data alive meanwhile. */
+	/* Relaxed: the reference that the stack holds keeps the data alive during this call. */
 	if (a)
 		__atomic_fetch_add(&a->users, 1, __ATOMIC_RELAXED);
 	return make(s, a);

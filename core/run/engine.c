@@ -83,7 +83,8 @@ static void add_core_metrics(const struct loom_stack *s, const struct loom_count
 	/* exit_ns: the time from the end of the last task to the exit of the last worker. */
 	if (sum->last_task_ns && sum->end_ns >= sum->last_task_ns)
 		loom__report_add(r, "exit_ns", "ns", LOOM_BETTER_LESS, (double)(sum->end_ns - sum->last_task_ns));
-	/* Leave out times of day, because their sum has no meaning, and CPU time, which was added above. */
+	/* Leave out times of day, because their sum has no meaning, and CPU time, for which the metric was added
+	 * above. */
 #define LOOM__METRIC(name, unit, text)                                                            \
 	if (strcmp(#name, "begin_ns") && strcmp(#name, "end_ns") &&                                \
 	    strcmp(#name, "last_task_ns") && strcmp(#name, "cpu_ns"))                              \
@@ -138,7 +139,7 @@ static int append(struct loom_result *r, struct loom__sample *sample, struct loo
 }
 
 /* Called by a workload during a long verification. Reports the progress to the user. Stop requests and the time limit
- * end a verification as they end a sample. */
+ * end a verification in the same way as a sample. */
 static int verifying(void *arg, double done, struct loom_error *err)
 {
 	struct loom_stack *s = arg;
@@ -166,7 +167,7 @@ static int verify(struct loom_stack *s, const struct loom__policy *p, struct loo
 }
 
 /* Checks the counters of a run whose metrics are not used. Devices with LOOM_SHAPE_KEEPS add up the counters of their
- * workers, so these need not be copied. */
+ * workers, so the host need not copy the counters. */
 static int check_tally(struct loom_stack *s, struct loom_error *err)
 {
 	uint64_t tally[LOOM_MAX_DEVICES] = {0}, sum = 0;
@@ -256,7 +257,8 @@ static int begin(struct loom_stack *s, int how, struct loom_error *err)
 		rc = loom__ranks_agree(s, &agreed, err);
 	s->ctl->unmeasured = !(how & MEASURED);
 	s->ctl->awaited = (how & AWAITED) != 0;
-	/* No worker may begin before all devices have reset the memory that it reads, so several devices need READY. */
+	/* No worker may begin before all devices have reset the memory that this worker reads. So if resets are needed,
+	 * several devices need READY. */
 	int alone = how & ALONE && s->stays && (!s->resets || s->layout.devices == 1);
 	return rc ? rc : loom__gate_begin(s, alone, s->plan.run.timeout, err);
 }
@@ -272,7 +274,7 @@ static int end(struct loom_stack *s, uint64_t until, struct loom__sample *sample
 	if (!rc)
 		rc = loom__flush(s, s->plan.run.timeout, err);
 	agreed.ns = s->end_ns - s->begin_ns;
-	if (!rc) /* no rank may begin the next sample before all have ended this one */
+	if (!rc) /* the barrier of the ranks: no rank may begin the next sample before all ranks have ended this one */
 		rc = loom__ranks_agree(s, &agreed, err);
 	if (!rc) {
 		sample->seconds = (double)agreed.ns / 1e9; /* the time of the slowest rank */
@@ -345,7 +347,7 @@ void loom__result_end(struct loom_result *r, int code, const struct loom_error *
 
 enum { STOPPED = 1, LATE = 2 }; /* bits of `stop` in struct loom__agreed */
 
-/* Ends a run. If workers may stay launched for the next run, they stay. Otherwise, and after an error, they are
+/* Ends a run. Workers that may stay launched for the next run stay. If they may not, and after an error, they are
  * retired. */
 static int rest(struct loom_stack *s, int rc, struct loom_error *err)
 {
@@ -392,8 +394,8 @@ int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 		hooks->begin(hooks->arg, r);
 	rc = loom__stack_launch(s, err);
 	for (uint32_t i = 0; i < total && !rc; i++) {
-		/* Ranks must agree on a stop: Ctrl-C may reach one rank before its last sample and another after it,
-		 * and clocks differ. */
+		/* Ranks must agree on a stop, because clocks differ, and because Ctrl-C may reach one rank before its
+		 * last sample and another rank after it. */
 		int late = s->until_ns && loom__now_ns() > s->until_ns;
 		struct loom__agreed agreed = {
 			.stop = (__atomic_load_n(&s->stop_requests, __ATOMIC_RELAXED) ? STOPPED : 0) |
@@ -426,7 +428,7 @@ static int start(struct loom_stack *s, int how, struct loom_error *err)
 	__atomic_store_n(&s->stop_requests, 0, __ATOMIC_RELAXED); /* stop requests from before the run do not count */
 	int rc = loom__stack_is_idle(s, err);
 	if (rc)
-		return rc; /* without rest(), because the workers may have a run */
+		return rc; /* does not call rest(), because the workers may still execute a run */
 	if (s->selected[LOOM_WORKLOAD])
 		rc = LOOM__FAIL(err, LOOM_EINVAL, "the conf selects a workload: loom_stack_run() runs it");
 	if (!rc)
@@ -556,7 +558,8 @@ int loom_stack_start(struct loom_stack *s, struct loom_error *err)
 	return start(s, ALONE, err);
 }
 
-/* Waits for the end of the runs in a stream, as finish() does for one run. The metrics are those of the last run. */
+/* Waits for the end of the runs in a stream, as finish() does for one run. The result has the metrics of the last
+ * run. */
 static int finish_enqueued(struct loom_stack *s, uint64_t until, struct loom_result **result, struct loom_error *err)
 {
 	struct loom__sample sample = {.report = {.unread = !result}};

@@ -14,11 +14,13 @@ enum {
 /* Tasks of runs that have not ended. They are in memory that the GPU reads when a run begins. */
 struct loom__slots {
 	loom_ref ref;          /* array of struct loom_task[RING + KEPT] */
-	uint64_t put, got;     /* places of the ring that were filled, and freed again, since the launch */
+	/* number of places of the ring that were filled since the launch; number of these that were freed */
+	uint64_t put, got;
 	uint64_t end[SAMPLES]; /* [sample % SAMPLES]; the value of `put` after the sample's tasks */
-	uint64_t begun, ended; /* samples that were enqueued, and that have ended, since the launch */
+	uint64_t begun, ended; /* number of samples that were enqueued since the launch; number of these that have ended */
 	uint64_t kept;         /* number of places after the ring that graphs use */
-	uint64_t launch;       /* the launch to which the counts belong: devices count from 0 in each launch */
+	/* the launch for which the counts above are valid, because devices count from 0 in each launch */
+	uint64_t launch;
 };
 
 /* Returns an error with the reason if runs of this stack need the host. */
@@ -83,7 +85,7 @@ static int prepare(struct loom_stack *s, struct loom_error *err)
 		loom__initial_hold(s, LOOM__SMALL_SET);
 	rc = rc ? rc : loom__initial_take(s, err); /* makes room, and checks that policies have enough */
 	rc = rc ? rc : loom__stack_launch(s, err);
-	rc = rc ? rc : refuse(s, err); /* again, because the launch may give a new reason */
+	rc = rc ? rc : refuse(s, err); /* check a second time, because the launch may give a new reason */
 	if (!rc && loom__resets_by_host(s))
 		rc = LOOM__FAIL(err, LOOM_ENOTSUP,
 				"memory of the scheduler or the detector is in host memory, which the host resets: set "

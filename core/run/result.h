@@ -16,7 +16,7 @@ struct loom__sample {
 	int warmup;
 	uint64_t start_ns; /* ns since the beginning of the run */
 	double seconds;
-	struct loom_report report;       /* metrics of the core, then those of plug-ins */
+	struct loom_report report;       /* metrics of the core, then metrics of plug-ins */
 	struct loom_counters *counters;  /* [workers]; counters of each worker */
 };
 
@@ -39,7 +39,7 @@ struct loom_result {
 /* The description of a stack. Results share it, because making it would lengthen a run of microseconds. */
 struct loom__about {
 	cJSON *about;
-	uint32_t users; /* number of references: by the stack and its results, or by one result */
+	uint32_t users; /* number of references: the stack and each of its results hold one */
 };
 void loom__about_drop(void *shared);
 

@@ -38,7 +38,7 @@ int loom_stack_task(struct loom_stack *s, const char *name, loom_task_fn *fn, ui
 	return add_task(s, name, fn, tag, err);
 }
 
-/* Removes the task functions that a failed call has added: those with tags from `before` on. */
+/* Removes the task functions that a failed call has added. Their tags begin at `before`. */
 static void forget_tasks(struct loom_stack *s, uint32_t before)
 {
 	while (s->tasks > before)
@@ -106,8 +106,8 @@ int loom_stack_source(struct loom_stack *s, const char *file, const char *text, 
 	return 0;
 }
 
-/* Finds the tag of a task function in IR. If earlier IR has the same name, the name keeps its tag. Otherwise adds a
- * tag. */
+/* Finds the tag of a task function in IR. If earlier IR has registered the name, returns the tag of that time.
+ * Otherwise adds a tag. */
 static int ir_tag(struct loom_stack *s, const char *name, uint32_t *tag, struct loom_error *err)
 {
 	for (uint32_t i = 0; i < s->irs; i++)
@@ -212,7 +212,7 @@ static int map_adopted(struct loom_stack *s, struct loom_memory *memory, int32_t
 	return rc;
 }
 
-/* Returns the index of a segment that was released, or of a new one. */
+/* Returns the index of a segment that was released, or the index of a new segment. */
 static uint32_t free_segment(struct loom_stack *s)
 {
 	for (uint32_t i = 1; i <= s->segments; i++)
@@ -296,8 +296,8 @@ void loom_stack_stop(struct loom_stack *s)
 	int number = errno; /* the errno of the code that a signal may have interrupted */
 	if (loom__stack_own(s, NULL))
 		return;
-	/* Release: pairs with the acquire in wait_all(), so that the thread that wake() wakes sees the request. The
-	 * first request of a workload wakes no thread, because the run ends after the current sample. */
+	/* Release: pairs with the acquire in wait_all(), so that the waiting thread sees the request after wake() has
+	 * woken it. The first request of a workload wakes no thread, because the run ends after the current sample. */
 	if (__atomic_fetch_add(&s->stop_requests, 1, __ATOMIC_RELEASE) || !s->selected[LOOM_WORKLOAD])
 		for (uint32_t d = 0; d < s->layout.devices; d++)
 			if (LOOM_HAS(s->device[d].ops, wake))

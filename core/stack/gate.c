@@ -3,11 +3,11 @@
 #include "stack/stack.h"
 
 /* How long the host waits for one device before it polls the other devices and the deadline. If only one device is
- * left, the wait also ends when the device's workers are done, fail or die, at a signal, and at a call of wake(). So a
- * longer slice does no harm then, and lets an idle machine sleep. */
+ * left, the wait also ends when the device's workers are done, fail or die, at a signal, and at a call of wake(). So
+ * for the last device the slice may be longer, which lets an idle machine sleep. */
 #define SLICE_NS 20000000ull
 #define LAST_NS 1000000000ull
-/* Workers must leave within this time after the stop word is set; then they are ended by force. The wait has ten parts,
+/* Workers must leave within this time after the stop word is set, or they are ended by force. The wait has ten parts,
  * because time also passes while this process is stopped (SIGSTOP) and its workers do not run. */
 #define GRACE_NS 1000000000ull
 
@@ -57,8 +57,8 @@ static void describe_stuck(struct loom_stack *s, char *text, size_t size)
 	}
 }
 
-/* Waits for all devices in turn, a slice of time each, until all have ended the sample or `until` has passed. If
- * `until_stop` is 1, stop requests and the loss of a rank also end the wait. */
+/* Waits for one device after the other, for a slice of time each, until all have ended the sample or `until` has
+ * passed. If `until_stop` is 1, stop requests and the loss of a rank also end the wait. */
 static int wait_all(struct loom_stack *s, uint64_t until, int until_stop, struct loom_error *err)
 {
 	char finished[LOOM_MAX_DEVICES] = {0};

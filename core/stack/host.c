@@ -72,7 +72,8 @@ static int host_metric(const struct loom_host *host, struct loom_report *report,
 	(void)host;
 	if (report->retime && report->count && name && !strcmp(name, "seconds") && value > 0) {
 		report->retime = 0;
-		report->list[0].value = value; /* the metrics of the core come first; their first is the time */
+		/* the metrics of the core precede all others, and the time is the first of them */
+		report->list[0].value = value;
 		return 0;
 	}
 	return loom__report_add(report, name, unit, better, value);

@@ -19,7 +19,7 @@ struct loom__host {
 	int log_level;
 	const struct loom_ranks *ranks; /* NULL: there is only this process */
 	struct loom__fact choice[LOOM__FACTS];
-	uint32_t facts, fact_changes; /* fact_changes: how many times an entry was added or changed */
+	uint32_t facts, fact_changes; /* number of entries in `choice`; how many times an entry was added or changed */
 	/* Receives the progress of a verification. NULL if none is in progress. */
 	int (*progress)(void *arg, double done, struct loom_error *err);
 	void *verifying_arg;
@@ -31,7 +31,7 @@ struct loom__metric {
 	char name[48], unit[16];
 	enum loom_better better;
 	double value;
-	int answer; /* 1: it was added as LOOM_BETTER_SAME, and `better` is LOOM_BETTER_NONE */
+	int answer; /* 1: it was added as LOOM_BETTER_SAME, for which `better` is stored as LOOM_BETTER_NONE */
 };
 struct loom_report {
 	struct loom__metric *list;

@@ -14,9 +14,9 @@
 
 /* Returns 1 if device d has a copy of the initial set. A small set is copied before each sample by each device that
  * resets its own memory (LOOM_SHAPE_KEEPS). Of a larger set, a GPU has a copy if it would otherwise read the tasks
- * across a link. That is the case if the set is in memory of the host that the GPU shares with a non-coherent device,
- * or in memory of another GPU. `home` is the device that has the set in its memory, or -1 for host memory. Coherent
- * devices read a set in host memory in place, because the conf may demand that. */
+ * across a link. It would do so if the set is in host memory and devices are non-coherent, or if the set is in memory
+ * of another GPU. `home` is the device that has the set in its memory, or -1 for host memory. Coherent devices read a
+ * set in host memory in place, because the conf may demand that. */
 static int has_copy(const struct loom_stack *s, uint32_t d, int32_t home, int small)
 {
 	if (small)

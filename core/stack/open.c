@@ -240,7 +240,9 @@ void loom_stack_close(struct loom_stack *s)
 	s->running = 0;
 	loom__stack_retire(s, NULL);
 	if (s->launched)
-		return; /* workers that cannot be ended still use the stack: a leak is better than a crash */
+		/* workers that cannot be ended still use the stack, so its memory is not freed: a leak is better than a crash
+		 * */
+		return;
 	while (s->policies > 0) {
 		struct loom__policy *p = &s->policy[--s->policies];
 		p->ops->destroy(p->self);

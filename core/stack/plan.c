@@ -93,7 +93,7 @@ struct planner {
 	const struct loom__plan_hooks *hooks;
 	struct loom__plan *plan;
 	struct loom__diag *diag;
-	size_t lacking; /* number of errors about plug-ins that this build left out: no mistakes of the user */
+	size_t lacking; /* number of errors about plug-ins that this build left out, which are no mistakes of the user */
 	int failed;	/* memory ran out */
 };
 
@@ -212,7 +212,7 @@ static void choose_qos(struct planner *p, char *word)
 	choose(p, LOOM_QOS, word, "qos", "use");
 }
 
-/* Checks the section of a plug-in that the conf does not select. Missing keys are no mistake there. */
+/* Checks the section of a plug-in that the conf does not select. Missing keys are no mistake in such a section. */
 static void check_spare(struct planner *p, const char *section, const struct loom_plugin *plugin)
 {
 	loom__config_declare(p->cfg, section, plugin->opts, plugin->name);
@@ -220,7 +220,8 @@ static void check_spare(struct planner *p, const char *section, const struct loo
 		loom__config_check(p->cfg, section, plugin->opts, p->diag);
 }
 
-/* Declares the options of all plug-ins of a kind, and so the options of the sections that these plug-ins share. */
+/* Declares the options of all plug-ins of a kind. This includes the options of the sections that these plug-ins share.
+ * */
 static void declare_kind(struct planner *p, enum loom_kind kind)
 {
 	char names[LOOM__NAMES_MOST][64];
@@ -237,7 +238,7 @@ static void declare_kind(struct planner *p, enum loom_kind kind)
 }
 
 /* Declares the sections of plug-ins that the conf does not select. A conf may have such sections, so that the command
- * line can vary `use`. Each is checked against the plug-in that it names. */
+ * line can vary `use`. Each section is checked against the plug-in that it names. */
 static void declare_spares(struct planner *p)
 {
 	const char *whole;
@@ -303,7 +304,7 @@ static int declare_unused_one(void *arg, const struct loom__entry *e)
 	return 0;
 }
 
-/* Some keys in shared sections belong to plug-ins that the conf does not select. Declares these keys. */
+/* Declares the keys in shared sections that belong to plug-ins that the conf does not select. */
 static void declare_unused(struct planner *p)
 {
 	struct unused u = {.p = p};
@@ -372,7 +373,7 @@ static void need(struct planner *p, const struct loom_plugin *workload, enum loo
 		return;
 	const struct loom__entry *e = loom__config_get(p->cfg, loom__kind_section(kind), "use");
 	if (e && *e->value)
-		return; /* the named plug-in cannot be used, which was reported */
+		return; /* the conf names a plug-in that cannot be used, and this was reported */
 	const char *section = loom__kind_section(kind);
 	int own = workload && kind != LOOM_TRANSPORT;
 	/* If the key has an empty value, the mistake is there. Unset variables in compose files give such values. */
@@ -447,7 +448,8 @@ int loom__plan_create(struct loom_config *cfg, const struct loom__plan_hooks *ho
 	for (size_t i = 0; i < plan->choices; i++)
 		fill_choice(&p, &plan->choice[i]);
 	const struct loom__choice *w = loom__plan_get(plan, LOOM_WORKLOAD);
-	int named = plan->run.workload && *plan->run.workload; /* also if it is unusable, which was reported */
+	/* also 1 if the named workload is unusable, which was reported */
+	int named = plan->run.workload && *plan->run.workload;
 	uint32_t needs = w || !named ? needs_of(w ? w->plugin : NULL) : 1u << LOOM_TRANSPORT;
 	for (unsigned kind = 1; kind < LOOM_KINDS; kind++)
 		if (needs & 1u << kind)

@@ -26,7 +26,7 @@ struct loom__choice {
 	const struct loom_plugin *plugin;
 	char *path;
 	void *opts;                   /* plugin->opts_size bytes with the values of all options */
-	uint32_t instance, instances; /* of a device: its number in the conf; number of entries of this plug-in */
+	uint32_t instance, instances; /* for a device: its number in the conf; number of devices that use this plug-in */
 	char label[48];               /* name for messages and results, such as "cpu:1" or "mgws" */
 };
 

@@ -66,7 +66,7 @@ static int ask_need(struct loom_stack *s, const struct loom__policy *p, struct l
 
 /* Returns an error if a stop was requested or the time limit has passed. Called between the steps of the set-up, which
  * is long for a large job. A stack that is set up in part cannot run anything else. So after the first step (`begun` is
- * 1), the function checks only if the caller will close the stack. */
+ * 1), the function checks only if the caller will close the stack anyway. */
 static int halted(struct loom_stack *s, int begun, struct loom_error *err)
 {
 	uint64_t limit = s->plan.run.time_limit;
@@ -98,7 +98,7 @@ static int ask_needs(struct loom_stack *s, struct loom_error *err)
 	return 0;
 }
 
-/* Checks that the policies' memory suffices for the submitted tasks. It was sized for the first run. */
+/* Checks that the memory of the policies, which was sized for the first run, suffices for the submitted tasks. */
 static int needs_hold(struct loom_stack *s, struct loom_error *err)
 {
 	for (size_t i = 0; i < s->policies; i++) {
@@ -235,8 +235,8 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 	program.constants = constants;
 	s->layout.barrier_scopes = barrier_scopes_of(s);
 	s->layout.net = &s->net;
-	/* The device code of schedulers and detectors depends on the numbers of workers of all ranks. These are read
-	 * again below, because the composed code may change the shapes of devices. */
+	/* The device code of schedulers and detectors depends on the numbers of workers of all ranks. These numbers are
+	 * read a second time below, because the composed code may change the shapes of devices. */
 	int code = loom__ranks_size(s, err);
 	if (code)
 		return code;

@@ -6,7 +6,7 @@
 #include "stack/stack.h"
 
 /* No probe fails before this time, because each exchange may take a time slice if other programs use the cores. If a
- * pair has exchanged some words by then, the probe is repeated with twice the time, up to three times. */
+ * pair has exchanged some words when the time ends, the probe is repeated with twice the time, up to three times. */
 #define PROBE_TIMEOUT_NS 10000000000ull
 
 /* A memory in which two devices see different values. */
@@ -74,8 +74,8 @@ static int probe_pair(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 		rc = probe_once(s, segment, a, b, timeout_ns *= 2, err);
 	if (rc && rc != LOOM_ETIMEDOUT)
 		return rc;
-	/* If the time ran out before the last word was exchanged, that is a finding. After the last word it is an
-	 * error. */
+	/* If the time ran out before the last word was exchanged, the memory is incoherent, which is a finding. If it
+	 * ran out later, that is an error. */
 	if (p->reached != LOOM_PROBE_ROUNDS)
 		*found = (struct finding){segment, a, b, "one device never saw the other's change"};
 	else if (!p->noncoherent && (p->sum != 2ull * LOOM_PROBE_ADDS || p->swaps != 2 * LOOM_PROBE_ADDS))

@@ -10,7 +10,7 @@
 /* The blocks of a policy, as a rank announces them to the other ranks. */
 struct blocks {
 	loom_ref global;                     /* the block for the stack */
-	uint64_t global_bytes, worker_bytes; /* size of this block; size of the block of each worker */
+	uint64_t global_bytes, worker_bytes; /* size of the block for the stack; size of the block of each worker */
 };
 
 /* Limit on the workers of a rank. No rank has so many, so a larger number from another rank is an error. */
@@ -93,8 +93,8 @@ static int reach(struct loom_stack *s, uint32_t r, const struct blocks *place, c
 	return rc;
 }
 
-/* Exchanges announcements with all ranks, and fills p->remote from them. `places` has a last element, and `refs` a last
- * part, for the contribution of this rank. */
+/* Exchanges announcements with all ranks, and fills p->remote from them. `places` and `refs` have room for one part
+ * more than there are ranks: the last part is what this rank announces. */
 static int find(struct loom_stack *s, struct loom__policy *p, struct blocks *places, loom_ref *refs, struct loom_error *err)
 {
 	const struct loom_host *host = &s->host.table;

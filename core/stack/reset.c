@@ -3,11 +3,11 @@
  * image is made and copied for each run.
  *
  * A policy has only init(), a host function that writes its blocks. The core finds out once what init() writes. For
- * this, init() runs on blocks that are filled with one pattern, and again on blocks that are filled with another. A
- * byte that is equal after both runs was written by init(). A byte that still has the patterns was not. The result is
- * lists of words and their values. Each device has a list for memory that the host cannot access; the host applies
- * another list, for all other memory. init() also runs for smaller numbers of initial tasks, which shows the words
- * whose values depend on this number. These words are updated when the number changes. */
+ * this, init() runs on blocks that are filled with one pattern, and a second time on blocks that are filled with
+ * another. A byte that is equal after both runs was written by init(). A byte that still has the two patterns was not
+ * written. The result is lists of words and their values. Each device has a list for memory that the host cannot
+ * access; the host applies another list, for all other memory. init() also runs for smaller numbers of initial tasks,
+ * which shows the words whose values depend on this number. These words are updated when the number changes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,10 +123,10 @@ static void save(struct loom_stack *s, const struct loom__resets *r, char *to)
 		memcpy(to + r->extent[i].at, loom__host_at(s, r->extent[i].ref), r->extent[i].bytes);
 }
 
-/* Compares a word after both runs of init(). `first` points to it in the blocks that were filled with FIRST_FILL, and
- * `other` in those that were filled with OTHER_FILL. Returns 1 if init() has written the word, 0 if it has not, and -1
- * if it has written different bytes. If init() has written only some bytes of the word, the other bytes are padding,
- * and are 0 in *value. */
+/* Compares a word after both runs of init(). `first` points to the word in the blocks that were filled with FIRST_FILL,
+ * and `other` to the word in the blocks that were filled with OTHER_FILL. Returns 1 if init() has written the word, 0
+ * if it has not, and -1 if it has written different bytes. If init() has written only some bytes of the word, the other
+ * bytes are padding, and are 0 in *value. */
 static int written(const unsigned char *first, const unsigned char *other, uint32_t *value)
 {
 	unsigned char byte[4];
@@ -148,7 +148,8 @@ static struct loom__list *list_of(struct loom_stack *s, struct loom__resets *r, 
 	return &r->list[s->image[segment] ? (uint32_t)s->segment[segment].memory->device : LOOM_MAX_DEVICES];
 }
 
-/* Adds words to a list. If the words follow those of the last entry and have the same value, the last entry grows. */
+/* Adds words to a list. If the words follow the words of the last entry and have the same value, the last entry
+ * grows. */
 static int add_words(struct loom__list *l, loom_ref at, uint32_t value, uint32_t words, struct loom_error *err)
 {
 	while (words) {
@@ -170,8 +171,8 @@ static int add_words(struct loom__list *l, loom_ref at, uint32_t value, uint32_t
 	return 0;
 }
 
-/* Lists what init() wrote. The blocks have their content after the second run of init(); `first` has that after the
- * first run. Returns LOOM_ENOTSUP if init() writes values that depend on the earlier content. */
+/* Lists what init() wrote. The blocks have their content after the second run of init(); `first` has their content
+ * after the first run. Returns LOOM_ENOTSUP if init() writes values that depend on the earlier content. */
 static int list_words(struct loom_stack *s, struct loom__resets *r, const char *first, struct loom_error *err)
 {
 	int rc = 0;
@@ -198,8 +199,8 @@ static int init_for(struct loom_stack *s, uint64_t initial_tasks, struct loom_er
 	return rc;
 }
 
-/* Adds an entry to a list. If `changes` is 1, adds an entry for each of its words instead, because each may get another
- * value. */
+/* Adds an entry to a list. If `changes` is 1, adds one entry for each word of `e` instead, because each word may get
+ * another value. */
 static int keep_entry(struct loom__list *l, const struct loom_reset *e, int changes, struct loom_error *err)
 {
 	for (uint32_t k = 0; k < (changes ? e->words : 1u); k++) {
@@ -249,8 +250,8 @@ static int find_variables(struct loom_stack *s, struct loom__resets *r, struct l
 	return rc ? rc : init(s, err); /* init() brings the blocks back into their starting state */
 }
 
-/* Called after init() for a larger number of tasks than before. Returns 1 if a word has changed that was the same for
- * all smaller numbers. */
+/* Called after init() for a larger number of tasks than before. Returns 1 if init() has changed a word that had the
+ * same value for all smaller numbers. */
 static int changes_more(struct loom_stack *s, const struct loom__resets *r)
 {
 	for (uint32_t d = 0; d <= LOOM_MAX_DEVICES; d++)
@@ -351,7 +352,7 @@ loom_ref loom__resets_of(const struct loom_stack *s, uint32_t device, uint64_t *
 
 /* ---- a run ---------------------------------------------------------------------------------------- */
 
-/* Changes the values to those for the present number of initial tasks, also in the devices' copies of the lists. */
+/* Updates the values that depend on the number of initial tasks, also in the devices' copies of the lists. */
 static int update(struct loom_stack *s, struct loom__resets *r, struct loom_error *err)
 {
 	int rc = init(s, err);

@@ -89,7 +89,7 @@ struct loom_stack {
 	char *image[LOOM_MAX_SEGMENTS];
 	struct loom_memory no_memory;	   /* memory of segments that were released */
 	struct loom_memory *adopted[LOOM_MAX_SEGMENTS]; /* memory that loom_stack_adopt() has added, or NULL */
-	int32_t adopter[LOOM_MAX_SEGMENTS];		/* the device that has this memory; -1: host memory */
+	int32_t adopter[LOOM_MAX_SEGMENTS];		/* index of the device that has this memory; -1: host memory */
 	uint32_t group[LOOM_MAX_SEGMENTS]; /* number of the transport call that made the segment */
 	uint32_t segments, groups;
 	/* Task functions by tag: first those of the workload, then those of the embedding program. */
@@ -100,8 +100,8 @@ struct loom_stack {
 	uint32_t sources, irs;
 	struct loom_task *submitted; /* initial set of the next run, from the embedding program */
 	size_t submitted_count, submitted_room;
-	/* composed: the devices' code has all task functions. prepared: the references below are valid. broken: the
-	 * set-up failed. */
+	/* composed: the code of the devices has all task functions. prepared: the references below are valid. broken:
+	 * the set-up has failed. */
 	int composed, prepared, broken;
 	loom_ref ctl_ref, counters_ref, initial_ref;
 	loom_ref initial_copy[LOOM_MAX_DEVICES]; /* [device]; copy of the initial set in the device's memory; 0: none */
@@ -113,23 +113,23 @@ struct loom_stack {
 	loom_ref trace_ref;
 	struct loom_ctl *ctl;
 	struct loom_counters *counters; /* [layout.workers]; in host memory, or an image */
-	int launched; /* 1: workers exist; between samples they wait for the next one */
+	int launched; /* 1: workers exist; between samples they wait for the next sample */
 	uint64_t enqueued; /* number of samples in streams since the last loom_stack_wait() */
 	int captured;	   /* 1: some samples are in graphs of the program */
 	struct loom__slots *slots; /* tasks of the samples in streams and graphs */
 	int running;  /* 1: loom_stack_start() has begun a run that loom_stack_wait() has not ended */
 	int stuck;    /* 1: workers have not left after a stop */
 	struct loom__rank_size *rank; /* [layout.ranks]; size of each rank; NULL: ranks share no tasks */
-	uint32_t most_workers;	      /* number of workers of the rank that has most */
+	uint32_t most_workers;	      /* number of workers of the largest rank */
 	struct loom_counters *all_counters; /* counters of all ranks, by loom__ranks_counters() */
 	struct pollfd *watch; /* [ranks]; the processes that loom__ranks_lost() polls */
 	struct loom_net_need net; /* what workload and barrier together need of the trigger */
 	uint32_t in_turns;    /* bit d: device d has LOOM_SHAPE_TIME_SLICED, because another rank uses it */
-	uint32_t turns_with;  /* a rank that uses such a device, too */
+	uint32_t turns_with;  /* a rank that uses one of the devices of `in_turns`, too */
 	int warned;	      /* 1: loom__ranks_warn() was called */
 	int connected; /* 1: connect() has given policies the blocks of the other ranks */
 	struct loom__resets *resets; /* the words that devices reset (reset.c); NULL: the host calls init() for each sample */
-	int unkept;		     /* 1: devices cannot reset what init() of these policies writes */
+	int unkept;		     /* 1: what init() of these policies writes cannot be reset by devices */
 	uint32_t resets_made;
 	uint64_t held; /* size of the largest initial set for which the policies have memory */
 	int stays;    /* 1: workers may stay launched between runs at no cost, and GO starts them without READY */
@@ -213,9 +213,9 @@ int loom__segment_copy(void *stack, uint32_t segment, uint64_t offset, void *hos
 int loom__images_copy(struct loom_stack *s, int in, struct loom_error *err);
 
 /* reset.c. loom__may_keep() returns 1 if the stack has GPUs, runs submitted tasks, and needs no work of the host for a
- * sample. Then loom__resets_make() finds out once what devices must reset, and copies all images. loom__resets_of()
- * returns the list of a device, and the number of its entries in *count. loom__resets_apply() does the host's part
- * before each sample, in place of init(). */
+ * sample. If it does, loom__resets_make() finds out once what devices must reset, and copies all images.
+ * loom__resets_of() returns the list of a device, and the number of its entries in *count. loom__resets_apply() does
+ * the host's part before each sample, in place of init(). */
 int loom__may_keep(const struct loom_stack *s);
 int loom__resets_make(struct loom_stack *s, struct loom_error *err);
 loom_ref loom__resets_of(const struct loom_stack *s, uint32_t device, uint64_t *count);
@@ -251,14 +251,15 @@ int loom__stack_probe(struct loom_stack *s, struct loom_error *err);
  * without READY before it, which requires s->stays. */
 int loom__gate_begin(struct loom_stack *s, int alone, uint64_t timeout_ns, struct loom_error *err);
 /* Waits until the last worker has left the sample. Returns LOOM_EAGAIN if the sample is still in progress at `until`.
- * After LOOM_ETIMEDOUT, LOOM_EDIED and LOOM_EINTR (a stop request; of a workload, the second), the caller must retire
- * the stack. */
+ * After LOOM_ETIMEDOUT, LOOM_EDIED and LOOM_EINTR (one stop request; for a workload, two), the caller must retire the
+ * stack. */
 int loom__gate_end(struct loom_stack *s, uint64_t until, struct loom_error *err);
 /* Stops the sample in progress, and waits briefly for its workers. Returns 1 if they have left. */
 int loom__gate_cancel(struct loom_stack *s);
 /* Returns the policy of a kind, or NULL. Of several qos plug-ins, returns the first. */
 struct loom__policy *loom__policy_of(struct loom_stack *s, enum loom_kind kind);
-/* Start and stop the host threads of policies: before the launch, and after its end. */
+/* Start and stop the host threads of policies. loom__policies_start() is called before the launch, and
+ * loom__policies_stop() after the launch has ended. */
 int loom__policies_start(struct loom_stack *s, struct loom_error *err);
 void loom__policies_stop(struct loom_stack *s);
 /* net.c: returns 1 if there are several ranks, and the workload's barrier spans them. */
@@ -280,8 +281,7 @@ uint64_t loom__ranks_digest(const struct loom_stack *s, const struct loom_task *
  * *all is valid until the next call. */
 int loom__ranks_counters(struct loom_stack *s, const struct loom_counters **all, struct loom_error *err);
 /* A barrier of all ranks. Afterwards `stop` has the bits that any rank has set, and `ns` is the largest of all ranks.
- * `tasks` and `call` must be the same on all ranks: the digest of the initial set, and the collective of the
- * program. */
+ * `tasks`, the digest of the initial set, and `call`, the collective of the program, must be the same on all ranks. */
 struct loom__agreed {
 	uint64_t stop, ns, tasks;
 	struct loom__call call;
@@ -297,8 +297,8 @@ int loom__ranks_lost(struct loom_stack *s, struct loom_error *err);
 void loom__ranks_unwatch(struct loom_stack *s);
 /* Reports the first failure that a worker has recorded. Returns 0 if there is none. */
 int loom__worker_failure(struct loom_stack *s, struct loom_error *err);
-/* Appends what the workers of each device do, as "cpu:0: 1 in tasks (0), 3 looking for work (1-3)". Appends nothing for
- * a device of which this is unknown. */
+/* Appends what the workers of each device do, such as "cpu:0: 1 in tasks (0), 3 looking for work (1-3)". Appends
+ * nothing for a device of which this is unknown. */
 void loom__whereabouts(const struct loom_stack *s, struct loom__text *out);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sync plug-in: gives it the workload's channels, and its hooks to every address space that runs workers. Ends its
- * waits when a run ends early. */
+/* Connects the sync plug-in: gives it the workload's channels, gives its hooks to every address space that runs
+ * workers, and ends its waits when a run ends early. */
 #include "stack/stack.h"
 
 static int check_channels(const struct loom_stack *s, const struct loom_channel *channel, uint32_t n,

@@ -17,11 +17,11 @@
 
 #define ENGINES 8 /* limit on the devices of a rank that are compared */
 
-/* What each rank tells the others about itself. A process number is valid in its namespace and kernel, and the name of
- * an engine on its host. */
+/* What each rank tells the others about itself. A process number is valid only in its pid namespace under its kernel.
+ * The name of an engine is valid only on its host. */
 struct identity {
 	struct host_mark host;
-	uint64_t processes, pid; /* inode of the pid namespace, 0 if unknown; process number in it */
+	uint64_t processes, pid; /* inode of the pid namespace, 0 if unknown; number of the process in this namespace */
 	char engine[ENGINES][32]; /* hardware that runs kernels of processes in turns, by device; "": none */
 	uint64_t threads;  /* number of threads that run workers on CPUs */
 	cpu_set_t allowed; /* cores on which the process may run; empty if unknown */
@@ -86,7 +86,7 @@ static int has_engine(const struct identity *b, const char *engine)
 	return *engine && has;
 }
 
-/* Finds the devices that other ranks use, too. */
+/* Finds the devices of this rank that other ranks also use. */
 static void find_shared(struct loom_stack *s, const struct identity *mine, const struct identity *all)
 {
 	const struct loom_host *host = &s->host.table;

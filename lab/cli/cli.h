@@ -24,20 +24,21 @@ enum loom__exit loom__exit_of(int error_code);
 /* What main() passes to a command. Descriptor 1 refers to stderr, so that output of plug-ins cannot mix with data.
  * Commands write data to `out`. */
 struct loom__cli {
-	/* The real standard output. If that was closed when gpuloom started, writing to `out` fails, or is ignored if
-	 * the result goes to a file. */
+	/* The real standard output. If standard output was closed when gpuloom started, writing to `out` fails; if the
+	 * result goes to a file, this failure is ignored. */
 	FILE *out;
 	int out_is_tty, err_is_tty;
 	enum loom__out { LOOM__OUT_OPEN, LOOM__OUT_CLOSED, LOOM__OUT_SPARE } out_state;
-	int colour, out_colour; /* colour: 1 if messages on stderr may have colours; out_colour: the same for tables */
+	/* colour: 1 if messages on stderr may have colours; out_colour: 1 if tables on `out` may have colours */
+	int colour, out_colour;
 	const char *self; /* path of this executable */
 	int argc;         /* arguments of the running command */
 	char **argv;
 	const struct loom__usage *const *commands; /* visible commands, in order; ended by NULL */
 };
 
-/* A hidden command, which gpuloom itself or a completion script runs. argv[0] is the name of the command. Returns an
- * exit code. */
+/* The function of a hidden command, which gpuloom itself or a completion script runs. argv[0] is the name of the
+ * command. Returns an exit code. */
 typedef int loom__command_fn(struct loom__cli *cli, int argc, char **argv);
 loom__command_fn loom__cmd_probe, loom__cmd_validate_test, loom__cmd_complete;
 

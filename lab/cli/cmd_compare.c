@@ -52,8 +52,8 @@ static void stop(void *arg)
 	loom__interleave_stop(arg);
 }
 
-/* Callback of struct loom__interleave: closes the stack of a variant, or opens it again. Each variant has a stack of
- * its own, so variants share no memory. */
+/* Callback of struct loom__interleave: closes the stack of a variant, or opens it again. Variants share no memory,
+ * because each variant has a stack of its own. */
 static int reopen(void *arg, struct loom__interleave *x, unsigned arm, int open, struct loom_error *err)
 {
 	const struct show *show = arg;
@@ -203,7 +203,7 @@ static int judge(struct loom__compare_args *a, cJSON *doc, struct loom__interlea
 }
 
 /* Runs the A/A comparison, and adds the noise floor to doc. Each of the two copies of the baseline has its own stack,
- * so that the noise includes the effect of where memory is placed. Both copies have the name of the baseline. */
+ * so that the noise includes the effect of the placement of memory. Both copies have the name of the baseline. */
 static int run_aa(const struct loom__cli *cli, struct loom__compare_args *a,
 		  const struct loom__compare_about *about, struct loom__opened *base,
 		  const struct loom__design *design, uint64_t opening_ns, cJSON *doc)
@@ -241,8 +241,8 @@ out:
 
 /* ---- output --------------------------------------------------------------------------------------- */
 
-/* Writes the report. The report command reads a file, so it gets the file of --json or a file in memory with the same
- * content. */
+/* Writes the report. The report command reads a file, so this function passes it the file of --json, or a file in
+ * memory with the same content. */
 static int report(struct loom__cli *cli, const struct loom__compare_args *a, const char *json)
 {
 	char path[40], command[] = "report", option[] = "-o";
@@ -265,8 +265,8 @@ static int report(struct loom__cli *cli, const struct loom__compare_args *a, con
 	return status;
 }
 
-/* Returns 1 if a verdict that counts is inconclusive. Metrics that the user named count; if none was named, the first
- * metric counts. */
+/* Returns 1 if a verdict that counts is inconclusive. A verdict counts if the user has named its metric. If the user
+ * has named none, verdicts on the first metric count. */
 static int inconclusive(const struct loom__compare_args *a, const cJSON *doc)
 {
 	const cJSON *c;

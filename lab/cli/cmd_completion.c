@@ -174,7 +174,7 @@ static void offer_rows(const struct question *q, const char *section, const stru
 }
 
 /* Offers the options of p in the shared section that the word names. `seen` has the options that were offered for other
- * plug-ins, so that each is offered once. */
+ * plug-ins, so that each option is offered only once. */
 static void offer_shared(const struct question *q, const struct loom_plugin *p, struct loom__text *seen)
 {
 	for (const struct loom_opt *row = p->opts; row && row->name; row++) {
@@ -190,7 +190,7 @@ static void offer_shared(const struct question *q, const struct loom_plugin *p, 
 	}
 }
 
-/* Returns 1 if the word may be in a section that plug-ins of this kind share. That is [KIND], or a section [KIND.NAME]
+/* Returns 1 if the word may be in a section that plug-ins of this kind share. Such a section is [KIND], or [KIND.NAME]
  * where NAME is not a plug-in. */
 static int is_shared(const struct question *q, const struct loom__candidates *all, enum loom_kind kind)
 {

@@ -99,7 +99,7 @@ static int show_one(void *arg, const struct loom__effective *e)
 }
 
 /* Writes all values as a conf, which the caller frees. Some values from --set do not fit into a line of a conf, for
- * example those with both kinds of quotes. They are errors. */
+ * example values with both kinds of quotes. Such values are errors. */
 static int as_ini(const struct loom_config *cfg, char **ini, struct loom__diag *diag)
 {
 	struct loom_config *again = NULL;
@@ -131,8 +131,8 @@ static int put_ini(const struct loom__cli *cli, const struct loom_config *cfg)
 	return rc ? LOOM_EXIT_USAGE : LOOM_EXIT_OK;
 }
 
-/* Makes the plan of the conf without its sweep if that is valid, else the plan of the first configuration of the
- * sweep. */
+/* Makes the plan of the conf without its sweep. If this plan is invalid, makes the plan of the first configuration of
+ * the sweep. */
 static int plan_shown(const struct loom__cli *cli, const struct config_args *a, const struct loom__sweep_spec *spec,
 		      struct loom_config **cfg, struct loom__plan *plan)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom doctor: prints what this machine can run, what it cannot, and how to fix that. */
+/* gpuloom doctor: prints what this machine can run, what it cannot run, and how to fix the latter. */
 #include "base/json.h"
 #include <gpuloom/gpuloom.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ const struct loom__usage loom__doctor_usage = {
 	.options = options,
 	LOOM__REQUEST(struct request, word, run)};
 
-/* Where the rows go: they are printed, or added to a document. */
+/* The destination of the rows: they are printed, or added to a document. */
 struct sink {
 	FILE *out;
 	cJSON *rows;        /* the document's list of rows; NULL: rows are printed as text */
@@ -101,7 +101,7 @@ static void plugin_rows(const struct loom__cli *cli, struct sink *s,
 		 all->count == 0 ? "name their folder with --plugin-path or GPULOOM_PLUGIN_PATH"
 		 : faulty        ? "`gpuloom list` shows which and why"
 				 : "");
-	/* The kind of a file without a manifest is only known after loading it, so such files are also asked for
+	/* The kind of a file without a manifest is only known after loading the file, so such files are also asked for
 	 * rows. */
 	for (size_t i = 0; i < all->count; i++) {
 		const struct loom__candidate *c = &all->list[i];

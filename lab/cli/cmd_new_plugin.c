@@ -18,7 +18,7 @@ struct new_plugin {
 	enum loom_kind kind;
 	const char *shorts; /* name without the kind: "mine" */
 	char name[64];      /* name with the kind: "term_mine" */
-	char macro[64];     /* the same in capitals: "TERM_MINE" */
+	char macro[64];     /* `name` in capitals: "TERM_MINE" */
 	char folder[4200];
 	const char *gpuloom;	    /* path of this executable */
 	char *include, *plugins;    /* gpuloom's folders of headers and of plug-ins; NULL: not found */
@@ -62,7 +62,7 @@ static int take(const struct loom__cli *cli, const struct request *r, struct new
 	const char *prefix = loom__kind_name(n->kind);
 	size_t length = strlen(prefix);
 	if (!strncmp(n->shorts, prefix, length) && n->shorts[length] == '_')
-		n->shorts += length + 1; /* "term_mine" is accepted, too */
+		n->shorts += length + 1; /* "term_mine" is also accepted */
 	length = strlen(n->shorts);
 	if (!length || length > 30 ||
 	    n->shorts[strspn(n->shorts, "abcdefghijklmnopqrstuvwxyz0123456789_")])

@@ -123,8 +123,8 @@ static int open_view(struct papers *p, struct source *s, const struct loom__doc 
 	close_view(s);
 	s->doc = *doc;
 	/* The figure and the report options come from the conf as it is, and not from the document, which may be older.
-	 * With --cpu, the report options come from the document, because the run had two confs. Derived metrics are
-	 * already stored with the samples. */
+	 * If --cpu is given, the report options come from the document, because the run had two confs. Derived metrics
+	 * are already stored with the samples. */
 	report = p->args->cpu ? cJSON_Duplicate(loom__json_object(s->doc.root, "report"), 1) : NULL;
 	if (!report) {
 		report = cJSON_CreateObject();
@@ -508,7 +508,7 @@ static struct loom__settings settings_of(const struct one *o, char **words)
 	char *rest = *words = loom__must(strdup(o->row->figure->small)), *word;
 	while (a->small && (word = loom__word(&rest, " \t")))
 		add_setting(&set, word);
-	if (a->small && !set.n) /* without settings, as many configurations run as one second allows */
+	if (a->small && !set.n) /* if `small` has no settings, runs as many configurations as one second allows */
 		add_setting(&set, "sweep.budget=1s");
 	if (a->small)
 		add_setting(&set, "run.samples=1");

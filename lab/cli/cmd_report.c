@@ -143,9 +143,9 @@ static int add_setting(const struct loom__view *view, enum settings which, const
 	return loom__report_settings(view, which == METRIC ? text : NULL, which == PARETO ? text : NULL, settings, err);
 }
 
-/* Returns a setting from the command line, or else from the document of the sweep, or else NULL, which means the
- * default. A setting of a document that does not fit its own data counts as the default, because a user of the file
- * cannot fix it. */
+/* Returns a setting from the command line. If it is not given, returns the setting in the document of the sweep, or
+ * NULL, which means the default. If a setting in a document does not fit the document's data, the default is used,
+ * because a user of the file cannot fix it. */
 static const char *setting_of(const struct loom__cli *cli, const struct loom__view *view, enum settings which,
 			  const char *asked)
 {
@@ -237,7 +237,7 @@ int loom__report_view(const struct loom__cli *cli, const struct loom__report_arg
 	}
 	if (view->kind == LOOM__DOC_SWEEP)
 		loom__figure_marks(loom__json_object(view->head, "paper"), view, settings);
-	/* Options of the line plot request that plot, too. */
+	/* Options of the line plot also request the line plot. */
 	if (!a->plot && !(plots & LOOM__PLOT_NAMED) && (a->x || a->lines || a->facet || a->show || a->axes))
 		settings->plots |= plots || is_plots(format_of(cli, a)) ? 1u << LOOM__PLOT_LINES : 0;
 	return LOOM_EXIT_OK;

@@ -263,7 +263,7 @@ static int run_once(struct loom__cli *cli, struct run_args *a, struct loom_confi
 	uint32_t ranks = 1;
 	if (loom__ranks_threads(cli, a->ranks, &plan, &ranks, &status))
 		return status ? status : run_rank_threads(cli, a, cfg, &plan, ranks);
-	/* Ranks are forked here, after the conf has been checked, so that errors in it are printed once. */
+	/* Ranks are forked here, after the conf has been checked, so that errors in the conf are printed only once. */
 	if (!loom__ranks_begin(cli, a->ranks, plan.run.ranks, &boot, &status)) {
 		loom__plan_free(&plan);
 		return status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom sweep: adds its options to the conf, and then runs the sweep of that conf. */
+/* gpuloom sweep: adds the options of the command line to the conf, and runs the sweep of the conf. */
 #include <math.h>
 #include <string.h>
 

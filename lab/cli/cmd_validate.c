@@ -203,8 +203,8 @@ static int run(struct loom__cli *cli, void *args)
 			    "validate: name one plug-in, as in: gpuloom validate ./sched_mine.so");
 }
 
-/* Hidden command: runs one test of the suite in a process of its own. First executes itself again with an allocator
- * without per-thread caches, because memory blocks in such caches would look like leaks. */
+/* Hidden command: runs one test of the suite in a process of its own. First, this process executes its own program
+ * again with an allocator without per-thread caches, because memory blocks in such caches would look like leaks. */
 int loom__cmd_validate_test(struct loom__cli *cli, int argc, char **argv)
 {
 	static const char tunables[] = "GLIBC_TUNABLES";

@@ -11,7 +11,7 @@
 #define LOOM__WARMUP_OF_CONF UINT32_MAX
 
 struct loom__compare_args {
-	struct loom__conf_args conf; /* its files are confs, or results */
+	struct loom__conf_args conf; /* the files of `conf` are confs or results */
 	uint32_t blocks, openings, samples_per_block, warmup, rewarm, order, per_block, log;
 	uint64_t seed, budget, spread;
 	double margin, confidence;
@@ -19,7 +19,7 @@ struct loom__compare_args {
 	size_t factors;
 	struct loom__compare_metric *metric;
 	size_t metrics; /* the array has room for one more */
-	int usual_metrics; /* 1: the user named no metric, so the usual metrics are judged */
+	int usual_metrics; /* 1: the user has named no metric, so the usual metrics are judged */
 	struct loom__gate_rule *rule;
 	size_t rules;
 	struct loom__bar *bar;

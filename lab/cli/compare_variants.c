@@ -75,7 +75,7 @@ static void name_variant(const struct loom__compare_args *a, size_t index, struc
 	loom__text_free(&label);
 }
 
-/* Loads the conf of a variant. The levels of the factors override --set, which overrides the file. */
+/* Loads the conf of a variant. The levels of the factors override --set, and --set overrides the file. */
 static int load(const struct loom__cli *cli, const struct loom__compare_args *a, size_t index,
 		const size_t *pick, struct loom_config **cfg)
 {

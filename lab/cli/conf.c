@@ -10,8 +10,8 @@
 
 #define PROBE_LIMIT_MS 10000 /* long enough for a busy machine */
 
-/* Prints diagnostics, and returns an exit code. A line that was printed before is not repeated, because a command may
- * read a conf several times. */
+/* Prints diagnostics, and returns an exit code. Prints each line only once, because a command may read a conf several
+ * times. */
 static int print_mistakes(const struct loom__diag *diag)
 {
 	static struct loom__text said; /* lines printed so far; never freed */
@@ -133,7 +133,7 @@ int loom__conf_plan_config(const struct loom__cli *cli, struct loom_config *cfg,
 		loom__sweep_spec_apply(spec, pick, cfg, &diag);
 	}
 	int rc = diag.errors ? LOOM_EINVAL : loom__plan_create(cfg, &hooks, plan, &diag);
-	if (!rc && spec) { /* keys of the environment are declared only by now, so check again */
+	if (!rc && spec) { /* keys of the environment become declared only now, so check a second time */
 		loom__sweep_spec_overruled(spec, pick, cfg, &diag);
 		rc = diag.errors ? LOOM_EINVAL : 0;
 		if (rc)

@@ -44,9 +44,9 @@ void loom__conf_sections(void *arg, struct loom_config *cfg, struct loom__diag *
 /* Makes the plan, after a child process has probed each plug-in. Prints errors and warnings. */
 int loom__conf_plan(const struct loom__cli *cli, struct loom_config *cfg, struct loom__plan *plan);
 
-/* loom__conf_sweep() reads the sweep that cfg describes. If cfg has no [sweep] section, *spec has no factor; a sweep
- * without factors is an error. loom__conf_plan_config() plans the configuration `pick` of spec, or, if spec is NULL,
- * the conf without its sweep. Both print errors and return an exit code. */
+/* loom__conf_sweep() reads the sweep that cfg describes. If cfg has no [sweep] section, *spec has no factor. If there
+ * is such a section, but no factor, this is an error. loom__conf_plan_config() plans the configuration `pick` of spec,
+ * or, if spec is NULL, the conf without its sweep. Both print errors and return an exit code. */
 int loom__conf_sweep(struct loom_config *cfg, struct loom__sweep_spec *spec);
 int loom__conf_plan_config(const struct loom__cli *cli, struct loom_config *cfg, const struct loom__sweep_spec *spec,
 			 const size_t *pick, struct loom__plan *plan);

@@ -96,7 +96,8 @@ static void transparent_row(loom__doctor_fn *row, void *arg, const char *topic, 
 }
 
 /* Creates a userfaultfd. Sets *how to the name of the interface that permitted it. *how is NULL if the descriptor
- * handles only faults of user code. To handle faults that the kernel raises in system calls needs more privileges. */
+ * handles only faults of user code. A descriptor that also handles faults of the kernel in system calls needs more
+ * privileges. */
 static int open_faults(const char **how)
 {
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);

@@ -13,7 +13,7 @@
 #include "lib/cpu_list.h"
 #include "lib/machine.h"
 
-/* Returns how many numbers a list such as "0-3,8" contains. */
+/* Returns the number of entries of a list such as "0-3,8", which has five. */
 static unsigned list_count(const char *list)
 {
 	cpu_set_t set[8]; /* room for 8192 CPUs */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command gpuloom. Dispatches to the commands, which have one row each, and reserves standard output for data. */
+/* The command gpuloom. Finds the command in a table with one row per command, runs it, and reserves standard output for
+ * data. */
 #include <errno.h>
 #include <fcntl.h>
 #include <gpuloom/gpuloom.h>
@@ -100,7 +101,7 @@ static FILE *guard_stdout(struct loom__cli *cli)
 	return out;
 }
 
-/* Flushes standard output, and returns the exit code. If the reader has closed its end, the process ends as by
+/* Flushes standard output, and returns the exit code. If the reader has closed its end, the process ends as if by
  * SIGPIPE. */
 static int finish_stdout(const struct loom__cli *cli, int status)
 {

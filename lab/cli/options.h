@@ -33,14 +33,14 @@ struct loom__option {
 	 * "section.key=value". */
 	const char *sets;
 	/* The destination in the command's struct, which LOOM__AT() fills in. LOOM_OPT_BOOL is a switch without a
-	 * value. LOOM_OPT_NONE is a struct loom__words, for options that may be repeated. */
+	 * value. For LOOM_OPT_NONE, the field is a struct loom__words, for options that may be repeated. */
 	uint8_t type;  /* enum loom_opt_type */
 	uint16_t size;
 	size_t offset;
 	/* If not NULL, the function that parses the value in place of `type`. Its error message must name the
 	 * option. */
 	int (*take)(void *args, const char *value, struct loom_error *err);
-	const char *dflt; /* in the form that a user would write; NULL: the field stays as begin() set it */
+	const char *dflt; /* the default as a user would write it; NULL: the field stays as begin() set it */
 	const char *const *choices; /* LOOM_OPT_ENUM only; ended by NULL */
 	double min, max;            /* bounds of the value; both 0: none */
 	char letter;                /* 'o' for the alias -o; 0: none */
@@ -61,7 +61,7 @@ struct loom__usage {
 	/* Executes the command after its options have been parsed. Returns an exit code. */
 	int (*run)(struct loom__cli *cli, void *args);
 	/* begin() is called before options are parsed, and end() when the command has ended. They initialise and free
-	 * the fields of the struct that no option sets. May be NULL. */
+	 * the fields of the struct that no option sets. Each may be NULL. */
 	void (*begin)(struct loom__cli *cli, void *args);
 	void (*end)(void *args);
 };

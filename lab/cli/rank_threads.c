@@ -11,7 +11,7 @@ enum { END, SAMPLE, WARM_UP }; /* commands that rank 0 sends to the other ranks 
 struct loom__rank_threads {
 	uint32_t ranks;
 	enum loom__rank_threads_mode mode;
-	struct loom__plan *plan;   /* [ranks] plans of the ranks; the plan of rank 0 is not used */
+	struct loom__plan *plan;   /* [ranks] plans of the ranks; element 0 is not used */
 	struct loom_stack **stack; /* [ranks] open stacks, which stop_all() stops */
 	struct loom__threads *threads;
 };

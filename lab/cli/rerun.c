@@ -42,16 +42,16 @@ int loom__result_conf(const struct loom__cli *cli, const char *path, int trust, 
 	cJSON_ArrayForEach(o, loom__json_object(doc.root, "config"))
 	{
 		struct loom__text text = {0};
-		/* Options that had their defaults keep the defaults of this version. The command reports afterwards
-		 * which of these have changed. */
+		/* Options that had their defaults keep the defaults of this version. The command later reports which of
+		 * these defaults have changed. */
 		if (!o->string || !strcmp(loom__json_text(o, "source"), "default"))
 			continue;
 		/* In the result of a single run, options of its sweep have no effect. */
 		if (!strncmp(o->string, "sweep.", 6) || !strncmp(o->string, "x-paper.", 8))
 			continue;
 		struct loom__entry where = {.source = LOOM_FROM_FILE, .file = path, .untrusted = !trust};
-		/* "written" is the text in the conf. The "value" of a time lacks the unit that a conf must have, so
-		 * "written" is used. For a path "value" is used, because "written" may be relative to another
+		/* "written" is the text in the conf. In a result, the "value" of a time lacks the unit that a conf must
+		 * have, so "written" is used. For a path "value" is used, because "written" may be relative to another
 		 * folder. */
 		const char *value = loom__json_text(o, "value"), *written = loom__json_text(o, "written");
 		loom__text_add(&text, "%s=%s", o->string, *written && !strchr(value, '/') ? written : value);

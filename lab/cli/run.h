@@ -9,13 +9,13 @@
 #include "stack/plan.h"
 
 /* Ranks of a command. Only rank 0 prints. */
-/* Returns 1 if the ranks must be threads of this process, as on simulated devices. Then it sets *ranks or, after an
- * error, *status to an exit code. Returns 0 if the ranks are processes. */
+/* Returns 1 if the ranks must be threads of this process, as on simulated devices. In this case also sets *ranks or,
+ * after an error, sets *status to an exit code. Returns 0 if the ranks are processes. */
 int loom__ranks_threads(const struct loom__cli *cli, const char *n, const struct loom__plan *plan, uint32_t *ranks,
 			int *status);
-/* Starts ranks that are processes. `n` is the argument of -n; if it is NULL, `ranks` counts. Returns 1 in a rank, which
- * continues and calls loom__ranks_end(). Returns 0 in the parent of the ranks, or after an error, with an exit code in
- * *status. */
+/* Starts ranks that are processes. `n` is the argument of -n; if it is NULL, the number of ranks is `ranks`. Returns 1
+ * in a rank, which continues and calls loom__ranks_end(). Returns 0 in the parent of the ranks, or after an error, with
+ * an exit code in *status. */
 int loom__ranks_begin(struct loom__cli *cli, const char *n, uint32_t ranks, struct loom__boot *boot, int *status);
 /* Ends a rank. Reports the error if err->code is not 0. Returns `status`. */
 int loom__ranks_end(const struct loom__cli *cli, struct loom__boot *boot, int status,
@@ -33,8 +33,8 @@ enum loom__rank_threads_mode {
 int loom__rank_threads_start(struct loom_config *cfg, uint32_t ranks, enum loom__rank_threads_mode mode,
 			     struct loom__rank_threads **others, struct loom_error *err);
 const struct loom_ranks *loom__rank_threads_ranks(const struct loom__rank_threads *c);
-/* Makes signals stop the stacks of all ranks. `stack` is the stack of rank 0; if c is NULL, it is the only one. `text`
- * is as for loom__on_stop(). A call of loom__on_stop() ends this effect. */
+/* Makes signals stop the stacks of all ranks. `stack` is the stack of rank 0; if c is NULL, this stack is the only one.
+ * `text` is as for loom__on_stop(). A call of loom__on_stop() ends this effect. */
 void loom__rank_threads_on_stop(struct loom__rank_threads *c, struct loom_stack *stack, const char *text);
 /* Runs a sample on all ranks, or on `stack` only if c is NULL. */
 int loom__rank_threads_sample(struct loom__rank_threads *c, struct loom_stack *stack, struct loom_result *result,
@@ -60,7 +60,8 @@ struct loom__watch {
 void loom__watch_beat(void *arg, const struct loom_stack *s, uint64_t since_ns);
 /* Prints the progress of a verification. `done` is the completed share, from 0 to 1. */
 void loom__watch_verifying(void *arg, const struct loom_stack *s, uint64_t since_ns, double done);
-/* Called after each execution. Workers have written their counters by then, so reading them slows no worker. */
+/* Called after each execution. At this time workers have written their counters, so reading the counters slows no
+ * worker. */
 void loom__watch_sample(void *arg, const struct loom_stack *s, const struct loom_result *r);
 /* Clears the lines on the terminal. */
 void loom__watch_end(struct loom__watch *w);

@@ -13,8 +13,8 @@ static const char *stop_text;
 static volatile sig_atomic_t asked, measured;
 #define SETUP_ENDS_S 1
 
-/* Ends the process if a signal has come before the first sample. There is nothing to keep then, and a plug-in may
- * allocate gigabytes without checking for a stop. */
+/* Ends the process if a signal has come before the first sample. Before the first sample there is nothing to keep, and
+ * a plug-in may allocate gigabytes without checking for a stop. */
 static void on_alarm(int number)
 {
 	static const char text[] = "gpuloom: error: interrupted while the run was set up\n";
@@ -51,7 +51,7 @@ void loom__catch_signals(void)
 	signal(SIGALRM, on_alarm);
 	if (signal(SIGHUP, SIG_IGN) != SIG_IGN) /* an inherited SIG_IGN, as from nohup, stays */
 		sigaction(SIGHUP, &action, NULL);
-	signal(SIGPIPE, SIG_IGN); /* writing to a closed pipe then fails with an error */
+	signal(SIGPIPE, SIG_IGN); /* with SIGPIPE ignored, writing to a closed pipe fails with an error */
 }
 
 void loom__on_stop(void (*stop)(void *arg), void *arg, const char *text)

@@ -11,9 +11,9 @@ void loom__catch_signals(void);
  * one line with its newline, or NULL. */
 void loom__on_stop(void (*stop)(void *arg), void *arg, const char *text);
 int loom__stop_asked(void); /* returns the number of signals so far */
-/* Declares that the first execution has begun, so that there are samples to keep. Before that, a signal ends the
- * process after a second at the latest. The reason is that the set-up of a large job may take minutes without checking
- * for a stop. */
+/* Declares that the first execution has begun, so that there are samples to keep. Before this call, a signal ends the
+ * process after a second at the latest, because the set-up of a large job may take minutes without checking for a
+ * stop. */
 void loom__measured(void);
 
 /* Writes a result to `path`, or to standard output if it is "-". If `path` cannot be written, the result goes to
@@ -22,8 +22,8 @@ void loom__measured(void);
 int loom__put_result(const struct loom__cli *cli, const char *path, const char *json, int *there);
 
 /* Checks standard output for a command that writes its result to `file` (NULL or "": none) and, unless `quiet` is set,
- * a table to standard output. If standard output is closed, the table is dropped. If there is no file either, the
- * command is rejected. Returns an exit code. */
+ * a table to standard output. If standard output is closed, the table is dropped. If standard output is closed and
+ * there is no file, the command is rejected. Returns an exit code. */
 int loom__check_stdout(struct loom__cli *cli, const char *file, int quiet);
 
 /* Callback of struct loom_stack_params: prints one line on stderr. */

@@ -13,7 +13,8 @@ struct loom__sweep_params {
 	uint8_t resume, restart, dry_run, quiet;
 	uint8_t lines; /* 1: prints the samples on standard output, in place of the table */
 	uint32_t log;
-	uint32_t shard, shards; /* runs configurations shard, shard + shards, ...; shards 0: all */
+	/* runs configurations shard, shard + shards, shard + 2 shards and so on; shards = 0: runs all */
+	uint32_t shard, shards;
 	const char *output; /* the output file, in place of that in the conf; NULL: the conf decides */
 	int argc;           /* the command line, which is stored in the file of samples */
 	char **argv;
@@ -63,7 +64,8 @@ struct loom__sweep_session {
 	size_t at;              /* index of the open configuration */
 	struct loom__text said; /* reasons of failed configurations that were printed, one per line */
 	struct loom__names metric;   /* names of the metrics in samples of this process and in the resumed file */
-	int looked, sure; /* 1: the check after the first sample (looked) or after all configurations (sure) is done */
+	/* looked: 1 if the check after the first sample is done; sure: 1 if the check after all configurations is done */
+	int looked, sure;
 	struct loom_error mistake;   /* an unknown metric, which ends the sweep; code 0: none */
 	cJSON *report;		     /* the report options in the resumed file, such as {metric, pareto, plot}; owned */
 	cJSON *paper;		     /* [x-paper] of the first configuration, or NULL; owned */
@@ -80,8 +82,8 @@ extern const struct loom__sweep_ops loom__sweep_stack_ops;
 /* Records the metrics in a line of the resumed file, or in a sample. */
 void loom__sweep_note_line(void *session, const cJSON *line);
 void loom__sweep_note_sample(struct loom__sweep_session *s, const struct loom__sample *sample);
-/* Checks the metrics that the user named. Call it after the first round, when all configurations have samples. An
- * unknown metric is then an error, which s->mistake receives. */
+/* Checks the metrics that the user named. Call it after the first round, when all configurations have samples. At this
+ * time an unknown metric is an error, which s->mistake receives. */
 void loom__sweep_check_metrics(struct loom__sweep_session *s);
 
 #endif

@@ -57,7 +57,7 @@ static int is_identity(const struct loom__effective *e)
 	       strncmp(e->section, "x-", 2);
 }
 
-/* Adds a text to a hash (FNV-1a with 128 bits). The final NUL is hashed, too, so that it separates texts. */
+/* Adds a text to a hash (FNV-1a with 128 bits). Also hashes the final NUL, so that it separates texts. */
 static void hash(unsigned __int128 *h, const char *text)
 {
 	const unsigned __int128 prime = (unsigned __int128)1 << 88 | 0x13b;
@@ -77,7 +77,7 @@ static int hash_option(void *arg, const struct loom__effective *e)
 }
 
 /* Sets the id to a hash of the resolved configuration. If cfg is NULL, because the configuration is left out, hashes
- * its levels alone. */
+ * only the levels. */
 static void name_config(struct loom__sweep_config *c, const struct loom_config *cfg)
 {
 	unsigned __int128 h = (unsigned __int128)0x6c62272e07bb0142u << 64 | 0x62b821756295c58du;
@@ -190,7 +190,7 @@ static void close_run(void *arg, void *run)
 	loom__on_stop(NULL, NULL, NULL);
 	(void)loom__rank_threads_finish(r->others, 0, &err);
 	loom_result_destroy(r->result);
-	/* Closing alone would not report workers that do not end, or their memory. */
+	/* If the stack were only closed, workers that do not end, and their memory, would not be reported. */
 	if (r->stack && loom__stack_retire(r->stack, &err))
 		loom__say_warning(s->cli, "%s", err.text);
 	loom_stack_close(r->stack);

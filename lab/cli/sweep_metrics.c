@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks the names of metrics to show. Which metrics exist is only known from samples. After the first sample, an
- * unknown name that is similar to an existing one ends the sweep. Other unknown names end it after the first round over
- * all configurations, because some metrics exist in some configurations only. The samples stay in the file, so the user
- * can resume the sweep with the right name. */
+/* Checks the names of metrics to show. Only samples show which metrics exist. After the first sample, an unknown name
+ * that is similar to an existing one ends the sweep. Any other unknown name ends the sweep only after the first round
+ * over all configurations, because some metrics exist only in some configurations. The samples stay in the file, so the
+ * user can resume the sweep with the right name. */
 #include <stdio.h>
 #include <string.h>
 

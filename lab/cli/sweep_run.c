@@ -290,7 +290,7 @@ static int run(struct loom__sweep_session *s)
 	if (any || s->sweep.wrong)
 		loom__journal_close(&s->journal);
 	else
-		loom__journal_drop(&s->journal); /* it has no samples, and would make the next try fail */
+		loom__journal_drop(&s->journal); /* this file has no samples, and would make the next try fail */
 	return status;
 }
 
@@ -329,7 +329,8 @@ static int prepare(struct loom__sweep_session *s)
 		runnable += !s->sweep.config[i].skipped && !s->sweep.config[i].elsewhere;
 	if (status || s->params->dry_run)
 		return status;
-	if (s->missing.code && !s->ready) /* checked before a stack is opened, which takes seconds */
+	/* missing input files were found before a stack was opened, because opening takes seconds */
+	if (s->missing.code && !s->ready)
 		return loom__refuse(s->cli, loom__exit_of(s->missing.code), "%s; no configuration can run",
 				    s->missing.text);
 	if (runnable)

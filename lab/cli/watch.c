@@ -94,8 +94,8 @@ static int begin_beat(struct loom__watch *w, const struct loom_stack *s, uint64_
 }
 
 /* On a terminal, redraws the line below the last sample; otherwise prints a new line each time. The line shows no
- * counters of workers, because these are available only at the end of a sample. It shows how many cores are busy. This
- * number is wrong if workers are separate processes. */
+ * counters of workers, because these are available only at the end of a sample. It shows how many cores are busy. The
+ * number of busy cores is wrong if workers are separate processes. */
 void loom__watch_beat(void *arg, const struct loom_stack *s, uint64_t since_ns)
 {
 	struct loom__watch *w = arg;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks that results can be compared: they must be of the same job, machine and build, and give metrics in the same
- * units. */
+/* Checks that results can be compared: the results must be of the same job, machine and build, and must give metrics in
+ * the same units. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,8 @@ static int is_in(const char *name, const char *const *list, size_t n)
 	return 0;
 }
 
-/* Returns 1 for "workload" and for options of a workload, which loom__compare_same_job() accepts in `allowed`. */
+/* Returns 1 for the names that loom__compare_same_job() accepts in `allowed`: "workload" and the options of a
+ * workload. */
 static int is_job(const char *name)
 {
 	return !strcmp(name, "workload") || !strncmp(name, "workload.", 9);
@@ -97,7 +98,8 @@ int loom__compare_same_environment(cJSON *doc, const char *const *allowed, size_
 	return rc;
 }
 
-/* Warns that a plug-in chose differently in the first variant and in another one. "" means that it chose nothing. */
+/* Warns that a plug-in made another choice in a variant than in the first variant. `first` and `other` are these
+ * choices; "" means that the plug-in chose nothing. */
 static void warn_of_choice(cJSON *doc, size_t variant, const char *name, const char *first, const char *other)
 {
 	loom__compare_warn(doc, "choice_differs", "%s: %.120s in %.100s, %.120s in %.100s: this may cause differences",
@@ -170,7 +172,7 @@ static int same_job(const struct loom__job *a, const struct loom__job *b, const 
 	cJSON_ArrayForEach(o, loom__json_object(a->about, "config"))
 	{
 		const char *key = o->string, *of_a = option(a, key), *of_b = option(b, key);
-		/* If only one variant has the option, the other one is from another version of gpuloom. */
+		/* If only one of two variants has the option, the other variant is from another version of gpuloom. */
 		if (strncmp(key, "workload.", 9) || loom__runs_command(key) || !has(other_config, key) ||
 		    same_value(of_a, of_b))
 			continue;
@@ -206,8 +208,7 @@ static int same_unit(const struct loom__job *job, size_t jobs, const struct loom
 		const cJSON *m = metric_of(&job[v], metric->name), *was = first ? metric_of(first, metric->name) : NULL;
 		if (m && !first)
 			first = &job[v];
-		/* A direction that the user gives applies to all variants, so directions in the results need not
-		 * agree. */
+		/* A direction that the user gives applies to all variants, so directions in the results may differ. */
 		for (size_t k = 0; m && was && k < (metric->better ? 1 : LOOM__COUNT(key)); k++) {
 			const char *a = loom__json_text(was, key[k]), *b = loom__json_text(m, key[k]);
 			if (!strcmp(a, b))

@@ -42,8 +42,8 @@ void loom__compare_warn(cJSON *doc, const char *id, const char *fmt, ...) LOOM_P
 
 /* ---- judge.c ------------------------------------------------------------------------------------ */
 
-/* Adds "comparisons": each metric of each variant against the first one. Holm's correction covers all of them. Also
- * adds warnings about unusual samples. */
+/* Adds "comparisons": each metric of each variant against the first variant. Holm's correction covers all comparisons.
+ * Also adds warnings about unusual samples. */
 int loom__compare_judge(cJSON *doc, const struct loom__compare_metric *metric, size_t metrics,
 			struct loom_error *err);
 
@@ -55,16 +55,16 @@ void loom__result_warn(cJSON *result);
 /* Lists the values of a metric in the counted samples of a variant, in run order. Returns their number. The caller
  * frees *values. */
 size_t loom__compare_values(const cJSON *doc, size_t variant, const char *metric, double **values);
-/* Lists one value for each complete block. Blocks that share an opening of the stack count as one. The value is the
- * median of the block, because a sample that another program interrupts takes a time slice longer. If "per_block" of
- * the design is "best" and the metric has a direction, the value is the best sample instead, which shows the
- * undisturbed performance. Returns LOOM_ENOENT if a sample lacks the metric, and LOOM_EINVAL if a value is not positive
- * or the run was not interleaved. The caller frees *figure. */
+/* Lists one value for each complete block. Several blocks that share an opening of the stack count as one block. The
+ * value is the median of the block, because a sample that another program interrupts takes a time slice longer. If
+ * "per_block" of the design is "best" and the metric has a direction, the value is the best sample instead, which shows
+ * the undisturbed performance. Returns LOOM_ENOENT if a sample lacks the metric, and LOOM_EINVAL if a value is not
+ * positive or the run was not interleaved. The caller frees *figure. */
 int loom__compare_blocks(const cJSON *doc, size_t variant, const char *metric,
 			 enum loom_better better, double **figure, size_t *blocks);
 /* Returns the direction of a metric, taken from the first variant that gives a direction. */
 enum loom_better loom__compare_better(const cJSON *doc, const char *metric);
-/* loom__compare_variants() returns the number of variants, loom__compare_variant() one of them by its index. */
+/* loom__compare_variants() returns the number of variants. loom__compare_variant() returns a variant by its index. */
 size_t loom__compare_variants(const cJSON *doc);
 const cJSON *loom__compare_variant(const cJSON *doc, size_t variant);
 const char *loom__compare_label(const cJSON *doc, size_t variant);
@@ -73,11 +73,11 @@ const cJSON *loom__compare_metric_of(const cJSON *doc, size_t variant, const cha
 
 /* ---- comparable.c -------------------------------------------------------------------------------- */
 
-/* Compares the environments of all variants with the first one. A difference in a fact that `allowed` names becomes a
- * warning. If there is any other difference, returns LOOM_EINVAL with a description. */
+/* Compares the environments of all variants with the environment of the first variant. A difference in a fact that
+ * `allowed` names becomes a warning. If there is any other difference, returns LOOM_EINVAL with a description. */
 int loom__compare_same_environment(cJSON *doc, const char *const *allowed, size_t n,
 				   struct loom_error *err);
-/* Warns if plug-ins chose differently in the first variant and in another one (`choices` of results). */
+/* Warns if a plug-in made another choice in a variant than in the first variant (`choices` of results). */
 void loom__compare_choices(cJSON *doc);
 
 /* The job of a variant: its description and metrics in gpuloom.result/1, and the values of --vary (may be NULL). */
@@ -86,10 +86,10 @@ struct loom__job {
 	const cJSON *about, *metrics, *varied;
 };
 /* Checks that all variants have the same job, because times of different jobs, inputs or sizes cannot be compared. So
- * all variants must agree with the first one in the workload and its options. Exceptions are options that --vary varies
- * and options that `allowed` names ("workload", "workload.memset.tasks"). The command of an external program and its
- * options may also differ, because they are what such a comparison is about. Returns LOOM_EINVAL with the difference
- * and how to allow it. */
+ * all variants must agree with the first variant in the workload and its options. Exceptions are options that --vary
+ * varies and options that `allowed` names ("workload", "workload.memset.tasks"). The command of an external program and
+ * its options may also differ, because such a comparison compares them. Returns LOOM_EINVAL with the difference and how
+ * to allow it. */
 int loom__compare_same_job(const struct loom__job *job, size_t jobs, const char *const *allowed, size_t n,
 			   struct loom_error *err);
 /* Checks that metrics can be compared. A requested metric must exist in at least one variant, and in all variants if a

@@ -62,7 +62,7 @@ void loom__compare_add_variant(cJSON *doc, const char *name, const char *label,
 	loom__json_add(o, "result", result);
 }
 
-/* Adds the environment of the whole run: as captured before the first variant and after the last one. */
+/* Adds the environment of the whole run, which was captured before the first variant and after the last variant. */
 static void add_environment(cJSON *doc)
 {
 	size_t n = loom__compare_variants(doc);
@@ -174,8 +174,8 @@ void loom__compare_add_files(cJSON *doc)
 	loom__json_add(o, "reasons", reasons);
 }
 
-/* Computes the noise floor from the spread between blocks. The floor is inversely proportional to the square root of
- * the number of blocks. */
+/* Computes the noise floor from the spread between blocks of `same`. The floor is inversely proportional to the square
+ * root of the number of blocks. */
 void loom__compare_add_noise(cJSON *doc, const cJSON *same, uint32_t blocks)
 {
 	cJSON *noise = cJSON_CreateArray();

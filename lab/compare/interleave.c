@@ -99,8 +99,8 @@ size_t loom__interleave_total(const struct loom__interleave *x)
 }
 
 /* Chooses how often all stacks are opened. The statistics count an opening as one observation. So there is one opening
- * per block if all openings together take less than a minute. Otherwise there are fewer, but enough for a confidence
- * interval. */
+ * per block if all openings together take less than a minute. If they take longer, there are fewer openings, but enough
+ * for a confidence interval. */
 static uint32_t choose_openings(const struct loom__interleave *x)
 {
 	uint64_t fit = x->opening_ns ? OPENINGS_NS / x->opening_ns : UINT64_MAX;
@@ -118,8 +118,8 @@ static int warm_all(struct loom__interleave *x, struct loom_error *err)
 	return rc;
 }
 
-/* Opens all stacks again, in random order. All are closed before the first one is opened, so that any variant can get
- * the memory of any other. */
+/* Opens all stacks again, in random order. All stacks are closed before the first is opened, so that any variant can
+ * get the memory of any other variant. */
 static int reopen_all(struct loom__interleave *x, uint32_t number, unsigned *order, struct loom_error *err)
 {
 	int rc = 0;
@@ -131,7 +131,7 @@ static int reopen_all(struct loom__interleave *x, uint32_t number, unsigned *ord
 }
 
 /* Chooses the number of samples per block so that the blocks fill spread_ns, because more samples make the median and
- * the best sample of a block more stable. The choice depends on the time of the warm-ups alone, so that no result
+ * the best sample of a block more stable. The choice depends only on the time of the warm-ups, so that no result
  * influences it. */
 static uint32_t choose_per_block(const struct loom__interleave *x)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An interleaved run: the stacks of all variants are open, and one stack executes at a time, in blocks. While a stack
- * is open, it keeps its memory pages. Their addresses affect cache conflicts, and so the times. To vary the addresses,
- * all stacks are opened again, in random order, before each block or every few blocks. */
+ * is open, it keeps its memory pages. The addresses of these pages affect cache conflicts, and thereby the measured
+ * times. To vary the addresses, all stacks are opened again, in random order, before each block or every few blocks. */
 #ifndef LOOM_INTERLEAVE_H
 #define LOOM_INTERLEAVE_H
 
@@ -20,7 +20,8 @@ struct loom__design {
 	 * blocks fill spread_ns, from LOOM__PER_BLOCK_LEAST to LOOM__PER_BLOCK_MOST. */
 	uint32_t per_block;
 	uint32_t warmup;    /* number of executions of each variant after each opening */
-	uint32_t openings;  /* number of openings of all stacks; at most one per block; 0: chosen by their time */
+	/* number of openings of all stacks, at most one per block; 0: the run chooses it by the time that an opening takes */
+	uint32_t openings;
 	uint32_t rewarm;    /* number of uncounted executions before a sample, if another variant ran before it */
 	uint64_t budget_ns; /* after this time no block starts; 0: no limit */
 	/* The blocks are spread evenly over at least this time, because a shorter run could fall into a burst of
@@ -46,8 +47,8 @@ struct loom__interleave {
 	struct loom_stack *running; /* the stack whose sample is in progress, or NULL; atomic */
 	/* Called after the first block, when all variants have samples. An error ends the run. May be NULL. */
 	int (*check)(void *arg, const struct loom__interleave *x, struct loom_error *err);
-	/* Closes the stack of variant `arm` (open = 0), or opens and launches it again (open = 1). If NULL, stacks stay
-	 * open. */
+	/* Closes the stack of variant `arm` if `open` is 0; opens and launches it again if `open` is 1. If this
+	 * function is NULL, stacks stay open. */
 	int (*reopen)(void *arg, struct loom__interleave *x, unsigned arm, int open, struct loom_error *err);
 	uint64_t opening_ns; /* time of the first opening of all stacks */
 	void (*progress)(void *arg, const struct loom__interleave *x); /* called after each execution; may be NULL */
@@ -65,7 +66,8 @@ void loom__interleave_stop(struct loom__interleave *x);
 /* Returns the number of blocks that share one opening of the stacks. */
 uint32_t loom__interleave_per_opening(const struct loom__design *d);
 
-/* Returns the number of executions in the whole run, with warm-ups. It is an estimate until the warm-ups are done. */
+/* Returns the number of executions in the whole run, with warm-ups. The number is an estimate until the warm-ups are
+ * done. */
 size_t loom__interleave_total(const struct loom__interleave *x);
 
 #endif

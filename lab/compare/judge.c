@@ -119,7 +119,7 @@ static const char *verdict(const struct pair *p, double p_holm, double margin, d
 }
 
 /* Appends the result of one comparison. `family` is the number of comparisons that share alpha. `share` is the number
- * of blocks that the statistics count as one. */
+ * of blocks that the statistics count as one block. */
 static void add_comparison(cJSON *list, const struct pair *p, double p_holm, size_t family, double share,
 			   double margin, double alpha)
 {

@@ -5,8 +5,8 @@
 
 #include "compare/compare.h"
 
-/* A rule of --fail-on, such as "seconds: slower > 3%". It fails if the whole confidence interval is beyond the limit
- * and p is below alpha. */
+/* A rule of --fail-on, such as "seconds: slower > 3%". The rule fails if the whole confidence interval is beyond the
+ * limit and p is below alpha. */
 struct loom__gate_rule {
 	const char *text;
 	char metric[48];
@@ -15,13 +15,14 @@ struct loom__gate_rule {
 };
 int loom__gate_rule_parse(const char *text, struct loom__gate_rule *out, struct loom_error *err);
 /* Checks the rules, and adds the results as "gate". *failed is the number of failed rules. *undecided is the number of
- * other rules for which a difference seems to exceed the limit, but is not certain, or is not known. */
+ * other rules for which a difference beyond the limit is likely but not certain, or for which the difference is
+ * unknown. */
 void loom__compare_gate(cJSON *doc, const struct loom__gate_rule *rule, size_t rules, size_t *failed,
 		       size_t *undecided);
 
-/* A bar, such as "name: seconds(loop) / seconds(static) >= 0.9" or "name: latency_ns(wic) <= 500". It bounds the median
- * of a variant, named by its label, or the ratio of two. In an interleaved run, the ratio is the median of the ratios
- * of the blocks. */
+/* A bar, such as "name: seconds(loop) / seconds(static) >= 0.9" or "name: latency_ns(wic) <= 500". A bar bounds the
+ * median of a variant, which its label names, or the ratio of two medians. In an interleaved run, the ratio is the
+ * median of the ratios of the blocks. */
 struct loom__bar {
 	char figure[64], metric[48], of[96], by[96]; /* of, by: labels of the variants; by is "" without a ratio */
 	int at_most;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Properties of the machine that affect a measurement and are not in the conf. Only listed properties are recorded: no
- * host name, no user name, no path under a home directory and no environment variable. */
+/* Properties of the machine that affect a measurement and are not in the conf. Only the properties in a fixed list are
+ * recorded: no host name, no user name, no path under a home directory and no environment variable. */
 #ifndef LOOM_ENVIRONMENT_H
 #define LOOM_ENVIRONMENT_H
 

@@ -42,7 +42,7 @@ none:
 	loom__fact_none(facts, name, "%s", why);
 }
 
-/* The first line of /proc/stat has the clock ticks that all cores together have spent in each state since boot. */
+/* The first line of /proc/stat has the clock ticks since boot that all cores together have spent in each state. */
 int loom__cpu_seconds(double *busy, double *idle, double *steal, char why[200])
 {
 	enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, STATES };
@@ -116,7 +116,8 @@ void loom__environment_load(cJSON *facts)
 	add_cpu_time(facts);
 	add_throttled(facts);
 	add_own_time(facts);
-	/* The time is captured last, so that the interval from the first capture on contains the other values. */
+	/* The time is captured last, so that the interval since the first capture contains the times of all other
+	 * values. */
 	loom__json_add_number(facts, "uptime_s", (double)loom__now_ns() / 1e9);
 }
 

@@ -101,7 +101,8 @@ static void add_chosen(cJSON *facts, const char *name, const char *path)
 	loom__json_add_text(facts, name, close ? open + 1 : text);
 }
 
-/* The drivers report the boost in different files: "boost" is 0 if it is off, "no_turbo" is 0 if it is on. */
+/* Drivers report the boost in different files: the file "boost" has 0 if it is off, and the file "no_turbo" has 0 if it
+ * is on. */
 static void add_boost(cJSON *facts)
 {
 	char text[16], why[200];

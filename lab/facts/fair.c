@@ -35,8 +35,9 @@ uint64_t loom__fair_elapsed_ns(const struct loom__fair *f)
 	struct loom__fair now;
 	loom__fair_begin(&now, f->child);
 	double all = now.all - f->all, idle = now.idle - f->idle, own = now.own - f->own;
-	/* `share` is the part of the CPU time that other programs left: idle time and the time of this program. The
-	 * kernel counts in coarse ticks, so the share is 1 if less than half a second of CPU time has passed. */
+	/* `share` is the part of the CPU time that other programs have left over: idle time and the time of this
+	 * program. The kernel counts in coarse ticks, so the share is taken as 1 if less than half a second of CPU time
+	 * has passed. */
 	double share = all >= 0.5 ? fmin(1, fmax(LEAST, (idle + own) / all)) : 1;
 	return (uint64_t)((double)(now.ns - f->ns) * share);
 }

@@ -16,8 +16,8 @@ struct loom__fair {
 /* Starts the clock. Time that this process, its reaped children and `child` (0: none) spend on a CPU does not slow
  * it. */
 void loom__fair_begin(struct loom__fair *f, pid_t child);
-/* Returns the nanoseconds on this clock since loom__fair_begin(). They are at least 1/16 of the wall-clock time, and
- * all of it if the load is not known. Any thread may call it. */
+/* Returns the nanoseconds on this clock since loom__fair_begin(). The result is at least 1/16 of the wall-clock time,
+ * and equal to it if the load is not known. Any thread may call it. */
 uint64_t loom__fair_elapsed_ns(const struct loom__fair *f);
 
 #endif

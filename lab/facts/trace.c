@@ -25,7 +25,8 @@ struct scribe {
 	struct loom_stack *s;
 	struct loom__text out;
 	uint32_t device; /* index of the device whose events are being written */
-	uint64_t base[LOOM_MAX_DEVICES]; /* [devices] when the first worker of a device started, on its clock, in ns */
+	/* [devices] time at which the first worker of a device started, on the device's clock, in ns */
+	uint64_t base[LOOM_MAX_DEVICES];
 	uint64_t flows;
 };
 
@@ -159,8 +160,8 @@ static void add_event(struct scribe *p, uint32_t worker, const struct loom_event
 	add_arrow(p, 'f', worker, since(p, p->device, e->end_ns));
 }
 
-/* Appends a slice "busy". A worker counts as busy except while it is idle or detects termination. So the slices do not
- * depend on which tasks were sampled. */
+/* Appends a slice "busy". A worker counts as busy except while it is idle or detects termination, so the slices do not
+ * depend on which tasks were recorded. */
 static void add_busy(struct scribe *p, uint32_t worker, uint64_t begin, uint64_t end)
 {
 	if (end <= begin)

@@ -17,8 +17,8 @@ static int finish(int fd, int number)
 	return number;
 }
 
-/* Creates a temporary file next to `path`, and sets `name`. The umask applies to it, as to any output file; mkstemp()
- * would ignore it. */
+/* Creates a temporary file next to `path`, and sets `name`. The umask applies to this file, as to any output file;
+ * mkstemp() would ignore the umask. */
 static int open_new(struct loom__text *name, const char *path, mode_t mode)
 {
 	for (;;) {

@@ -81,7 +81,7 @@ void loom__probe_command(int argc, char **argv)
 			loom__child_begin(fd);
 			int status = known[i].answer(argv[3], fd);
 			/* exit() runs the plug-in's destructors, which any process that uses the plug-in will also run.
-			 * So they are probed, too. */
+			 * So the probe also runs the destructors. */
 			if (!status && known[i].destructors)
 				exit(0);
 			_exit(status);

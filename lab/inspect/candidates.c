@@ -48,7 +48,7 @@ static void examine(struct loom__candidate *c)
 }
 
 /* Marks a file as hidden if an earlier folder has a file of the same name, because loom__plugin_find() takes the first
- * one. */
+ * of these files. */
 static void note_shadow(const struct loom__candidates *all, struct loom__candidate *c)
 {
 	for (size_t i = 0; i < all->count; i++)

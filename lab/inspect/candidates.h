@@ -25,7 +25,7 @@ const char *loom__cause(const char *path, const char *sentence);
 
 /* Plug-ins that this build left out, because a dependency was missing. */
 enum { LOOM__ABSENT_MOST = 32 };
-/* Lists the plug-ins that the build left out and that no folder of the search path has. Returns their number. */
+/* Lists the plug-ins that the build left out and that are in no folder of the search path. Returns their number. */
 size_t loom__absent_scan(const struct loom__search *s, struct loom__absent *out, size_t most);
 /* If the build left out a plug-in named `name`, of any kind, returns LOOM_EUNAVAIL with a message, else 0. */
 int loom__absent_named(const struct loom__search *s, const char *name, struct loom_error *err);

@@ -31,8 +31,8 @@ static void shut(int *fd)
 	*fd = -1;
 }
 
-/* Creates a pipe. The child's end gets a number above all descriptors that the child will replace. Without this,
- * pipe2() could return such a number, because the caller may have closed its standard streams. */
+/* Creates a pipe. The child's end gets a number above all descriptors that the child will replace. If the caller has
+ * closed its standard streams, pipe2() may return the number of one of these descriptors. */
 static int open_channel(struct channel *c)
 {
 	int fd[2];

@@ -22,7 +22,7 @@ void loom__child_free(struct loom__child *c);
 /* Describes how the child ended: "crashed (SIGSEGV)", "did not return within 2000 ms", ... */
 void loom__child_fate(const struct loom__child *c, unsigned limit_ms, char *text, size_t room);
 
-/* Disables core files. The child calls this function first. `fd` is its end of the pipe for answers. */
+/* Disables core files. The child calls this function first. `fd` is the child's end of the pipe for answers. */
 void loom__child_begin(int fd);
 /* Writes n bytes of the answer. Ends the child with status 1 if that fails. */
 void loom__child_answer(int fd, const void *bytes, size_t n);

@@ -7,11 +7,11 @@
 
 /* Appends a description for a terminal. `by_path`: 1 if the conf must select the plug-in by its path. */
 void loom__describe_text(const struct loom_plugin *p, const char *path, int by_path, struct loom__text *out);
-/* Appends a Markdown section. It depends on the plug-in's descriptor alone, so that generated pages do not change with
- * the machine. */
+/* Appends a Markdown section. The section depends only on the plug-in's descriptor, so that generated pages do not
+ * change with the machine. */
 void loom__describe_markdown(const struct loom_plugin *p, struct loom__text *out);
-/* Appends a table of the options in `rows` that belong to the shared section `shared`, or to no shared section if it is
- * NULL. */
+/* Appends a table of the options in `rows` that belong to the shared section `shared`, or to no shared section if
+ * `shared` is NULL. */
 void loom__describe_rows_markdown(const char *section, const struct loom_opt *rows, const char *shared,
 				  struct loom__text *out);
 /* Returns one option as JSON: its type, default, and range or choices. */

@@ -46,8 +46,8 @@ static void first_line(const struct loom__text *noise, char *out, size_t room)
 	loom__clean(out, room);
 }
 
-/* Returns the error that the child has reported, or else an error that says how the child ended. `what` is the code
- * that ran last. `sentence` is the child's message, or "". */
+/* Returns the error that the child has reported. If there is none, returns an error that says how the child ended.
+ * `what` is the code that ran last. `sentence` is the child's message, or "". */
 static int refuse(const char *path, const char *what, const struct loom__child *c,
 		  unsigned limit_ms, const char *sentence, struct loom_error *err)
 {

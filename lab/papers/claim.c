@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Claims: evaluates expressions over the configurations of a sweep, and compares their values with those of a paper. */
+/* Claims: evaluates expressions over the configurations of a sweep, and compares their values with the values in a
+ * paper. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 const char *const loom__claim_verdict_name[] = {"not run here", "same", "smaller", "larger", "opposite"};
 
 #define TOLERANCE 0.10 /* tolerance of a paper's value that has none, as a share of the value */
-#define BEYOND    0.01 /* an effect has a direction if it differs from the neutral value by this share at least */
+#define BEYOND    0.01 /* an effect has a direction only if it differs from the neutral value by at least this share */
 
 /* ---- the paper's value -------------------------------------------------------------------------- */
 
@@ -205,7 +206,7 @@ static int call(const void *from, const char *name, const char *arguments, size_
 	if (!*metric || strchr(metric, '='))
 		rc = LOOM__FAIL(err, LOOM_EINVAL, "%s(%.200s): write %s(METRIC, FACTOR=VALUE, ...)", name, text, name);
 	else if (*rest && loom__constraint_parse(rest, "", 1, s->factor, s->factors, &c, err))
-		/* If there is a view, the conf has been checked before, so a value that is missing was left out on the
+		/* If there is a view, the conf has been checked already. So a value that is missing was left out on the
 		 * command line. */
 		rc = err->code = s->view ? LOOM_EUNAVAIL : LOOM_EINVAL;
 	if (!rc && s->named)

@@ -29,7 +29,8 @@
 enum loom__claim_verdict {
 	LOOM__CLAIM_NOT_RUN, /* there is no value */
 	LOOM__CLAIM_SAME,
-	LOOM__CLAIM_SMALLER, /* the effect is smaller than the paper's; without a neutral value: the value is smaller */
+	/* the effect is smaller than the effect in the paper; if there is no neutral value: the value is smaller */
+	LOOM__CLAIM_SMALLER,
 	LOOM__CLAIM_LARGER,
 	LOOM__CLAIM_OPPOSITE, /* the value is on the other side of the neutral value */
 };
@@ -128,7 +129,8 @@ struct loom__paper_claim {
 struct loom__paper_row {
 	size_t paper; /* index of the paper in the catalogue */
 	int table;
-	unsigned number;                 /* number of the figure, by which rows are ordered; of several, the first */
+	/* number of the figure, by which rows are ordered; if the conf has several figures, the first number */
+	unsigned number;
 	const char *label, *conf;        /* label: "figure 8"; conf: "sim/figure-08", or NULL */
 	const char *reason;              /* why there is no conf; NULL if there is one */
 	struct loom__figure *figure;     /* the figure as its conf describes it; NULL if there is no conf */

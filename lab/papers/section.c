@@ -36,8 +36,8 @@ static const struct loom__entry *entry(const struct reader *r, const char *key)
 	return loom__config_get(r->cfg, LOOM__PAPER_SECTION, key);
 }
 
-/* Returns the entry that belongs to claim.NAME: paper.NAME if `kind` is "paper.". An entry in another file than the
- * claim does not count. */
+/* Returns the entry that belongs to claim.NAME: paper.NAME if `kind` is "paper.". An entry counts only if it is in the
+ * same file as the claim. */
 static const struct loom__entry *beside(const struct reader *r, const struct loom__entry *claim, const char *kind)
 {
 	char key[2 * LOOM__NAME_MOST];
@@ -81,7 +81,7 @@ static int check_key(void *arg, const struct loom__entry *e)
 	return 0;
 }
 
-/* Returns 1 if the expression is a quotient: it has a division outside of parentheses, and neither + nor - there. */
+/* Returns 1 if the expression is a quotient: outside of parentheses, it has a division, and neither + nor -. */
 static int is_ratio(const char *text)
 {
 	int depth = 0, ratio = 0;
@@ -195,7 +195,8 @@ static int is_elsewhere(const struct reader *r, const struct loom__entry *e)
 }
 
 /* Copies the factors of the sweep. If a --set or a later file has narrowed a factor to the levels that the user wants
- * to run, adds the other levels again. Without this, claims over them would be reported as errors in the conf. */
+ * to run, adds the other levels again. If these levels were missing, claims over them would be reported as errors in
+ * the conf. */
 static void widen(struct reader *r)
 {
 	const struct loom__sweep_spec *s = r->spec;
@@ -215,8 +216,8 @@ static void widen(struct reader *r)
 	}
 }
 
-/* Finds the entry `figure` or `table`. Entries of included files come first, so the last entry belongs to the conf
- * itself. */
+/* Finds the entry `figure` or `table`. Entries of included files precede entries of the conf, so the last entry belongs
+ * to the conf itself. */
 static int find_figure(void *arg, const struct loom__entry *e)
 {
 	struct reader *r = arg;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts and connects the ranks of one job, in one of three ways. This command forks them (run -n N). Or a launcher
- * with PMIx starts them (mpirun, srun). Or each is started by hand with GPULOOM_RANK, GPULOOM_RANKS and
- * GPULOOM_ROOT=host:port. Without PMIx, the parent process of rank 0 is the hub, which forwards messages and detects
- * dead ranks. */
+/* Starts and connects the ranks of one job, in one of three ways. First, this command forks them (run -n N). Second, a
+ * launcher with PMIx starts them (mpirun, srun). Third, each rank is started by hand with GPULOOM_RANK, GPULOOM_RANKS
+ * and GPULOOM_ROOT=host:port. Without PMIx, the parent process of rank 0 is the hub, which forwards messages and
+ * detects dead ranks. */
 #ifndef LOOM_BOOT_H
 #define LOOM_BOOT_H
 
@@ -19,7 +19,8 @@ struct loom__boot {
 	enum loom__boot_how how;
 	int fd;         /* the connection to the hub; -1: none */
 	uint32_t turn;  /* number of exchanges so far */
-	uint32_t local_rank, local_ranks; /* the rank within this host, and the number of ranks there (0: not known) */
+	/* number of the rank among the ranks of this host; number of ranks of this host (0: not known) */
+	uint32_t local_rank, local_ranks;
 };
 
 #define LOOM__BOOT_RANKS 1024u /* maximum number of ranks of one job */
@@ -40,13 +41,13 @@ struct loom__boot_plan {
 };
 int loom__boot_plan(uint32_t wanted, struct loom__boot_plan *plan, struct loom_error *err);
 
-/* Returns an error if a launcher has started several processes. Commands call it if each process would do the whole
- * work. */
+/* Returns an error if a launcher has started several processes. Commands call this function if each process would do
+ * the whole work. */
 int loom__boot_alone(const char *command, struct loom_error *err);
 
-/* Makes this process a rank, and returns 0. If ranks are forked, the parent serves them as the hub. It returns
- * LOOM__BOOT_PARENT when all ranks have ended, with the worst exit status in *status. `say` is called for each rank
- * that died. */
+/* Makes this process a rank, and returns 0. If ranks are forked, the parent serves them as the hub, and this function
+ * returns LOOM__BOOT_PARENT in the parent when all ranks have ended, with the worst exit status in *status. `say` is
+ * called for each rank that died. */
 #define LOOM__BOOT_PARENT 1
 typedef void loom__boot_say(void *arg, const char *text);
 int loom__boot_begin(const struct loom__boot_plan *plan, loom__boot_say *say, void *arg,
@@ -80,7 +81,7 @@ int loom__token_read(unsigned char token[16], struct loom_error *err);
  * them. */
 int loom__token_is(const unsigned char a[16], const unsigned char b[16]);
 
-/* link.c: a connection between the hub and a rank. The hub never blocks on it; a rank does. */
+/* link.c: a connection between the hub and a rank. The hub never blocks on a connection; a rank does. */
 struct loom__link {
 	int fd; /* -1: none */
 	struct loom__frame_reader in;
@@ -92,7 +93,7 @@ struct loom__link {
 /* Reads available bytes of one frame. Returns 1 when the frame is complete, else 0. If the connection has failed,
  * returns -1 with an errno: ECONNRESET if the peer closed it, EPROTO after an invalid message, ENOMEM. */
 int loom__link_read(struct loom__link *l, struct loom__frame *frame);
-/* Start to send one frame, and return like loom__link_flush(). `text` is copied. `body` must stay valid until all is
+/* Start to send one frame. They return like loom__link_flush(). `text` is copied. `body` must stay valid until all is
  * sent. */
 int loom__link_tell(struct loom__link *l, uint32_t kind, const char *text);
 int loom__link_give(struct loom__link *l, uint32_t kind, const void *body, uint64_t bytes);
@@ -144,8 +145,8 @@ struct loom__member {
 };
 #define LOOM__HUB_ACCEPTS (LOOM__FRAME_BIT(LOOM__FRAME_GIVE) | LOOM__FRAME_BIT(LOOM__FRAME_DONE))
 /* Blocks or unblocks (SIG_BLOCK, SIG_UNBLOCK) the signals that end a job. They are blocked while the ranks are forked,
- * until loom__hub_run() has installed its handlers. Otherwise a handler of the command would take a signal, and no
- * rank would receive it. */
+ * until loom__hub_run() has installed its handlers. If they were not blocked, a handler of the command could take a
+ * signal, and no rank would receive it. */
 void loom__hub_signals(int how);
 /* Serves n ranks until all have ended, and returns the exit status of the job. `listener` accepts ranks of other hosts;
  * it may be NULL. The hub closes the listener when all ranks have joined. `on` has room for n + LOOM__LISTENER_FDS. */

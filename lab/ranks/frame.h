@@ -51,10 +51,11 @@ struct loom__frame_reader {
 	int failed; /* 0, or the error that ended the reader */
 };
 
-/* Parses `bytes` bytes, which may be any part of the stream. Sets *used to the number of bytes taken. Returns 1 if a
- * frame is complete, and sets *frame; call it again with the rest of the bytes. Returns 0 if all bytes were taken and
- * the frame needs more. LOOM_ENOMEM and LOOM_EINVAL are final; LOOM_EINVAL means a kind that is not accepted, or a body
- * above the limit of its kind. Memory is allocated for bytes that have arrived, not for the announced size. */
+/* Parses `bytes` bytes, which may be any part of the stream. Sets *used to the number of bytes taken. If a frame is
+ * complete, sets *frame and returns 1; the caller must call it again with the rest of the bytes. Returns 0 if all bytes
+ * were taken and the frame needs more. LOOM_ENOMEM and LOOM_EINVAL are final; LOOM_EINVAL means a kind that is not
+ * accepted, or a body above the limit of its kind. Memory is allocated for bytes that have arrived, not for the
+ * announced size. */
 int loom__frame_take(struct loom__frame_reader *r, const void *data, size_t bytes, size_t *used,
 		     struct loom__frame *frame);
 /* Returns the number of missing bytes of the head or, when the head is complete, of the body. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hub forwards exchanges between ranks. Soon after one rank has ended, it ends the other ranks, too. */
+/* The hub forwards exchanges between ranks. When one rank has ended, the hub soon ends the other ranks, too. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -34,8 +34,8 @@
 #define FRAME_NS 20000000000ull
 #define BYTE_NS 4000ull
 
-/* A signal stops the job if all local ranks then wait in an exchange for this time, because none of them can end by
- * itself. */
+/* If after a signal all local ranks wait in an exchange for this time, the hub stops the job, because none of these
+ * ranks can end by itself. */
 #define STOP_NS 500000000ull
 
 struct hub {
@@ -51,7 +51,7 @@ struct hub {
 	int stops;	      /* number of signals that the hub has received */
 	uint64_t idle_since;  /* time on `clock` since which all local ranks wait; 0: at least one does not */
 	int stopped;	      /* 1: a signal ends the job */
-	int forced;	      /* 1: a rank was killed by SIGKILL after that */
+	int forced;	      /* 1: a rank was killed by SIGKILL after the signal */
 	char *all;	      /* the data of the last exchange, which may not be fully sent yet */
 	char reason[300];     /* the reason that ranks in an exchange receive */
 };
@@ -74,7 +74,7 @@ static void fail(struct hub *h, uint32_t rank, const char *what)
 		h->failed_at = loom__now_ns();
 }
 
-/* Records that a rank has ended without DONE. `first` is 1 if no earlier failure can have caused this one. */
+/* Records that a rank has ended without DONE. `first` is 1 if no earlier failure can have caused this failure. */
 static void gone(struct hub *h, uint32_t rank, int first, const char *what)
 {
 	struct loom__member *m = &h->member[rank];
@@ -128,7 +128,7 @@ static void lost(struct hub *h, uint32_t r)
 				   "lost its connection",
 		 errno == EPROTO || errno == ENOMEM || errno == ETIME || ended ? "" : why);
 	hang_up(m);
-	if (!m->pid || !ended) /* a local rank that closed its connection is reported by reap(), with its wait status */
+	if (!m->pid || !ended) /* reap() reports a local rank that closed its connection, with the rank's wait status */
 		died(h, r, text);
 }
 
@@ -248,9 +248,9 @@ static void reap(struct hub *h)
 			m->status = 130;
 			stop(h);
 		}
-		/* This kill may have caused a failure that the hub noticed first. So the kill counts as a first
-		 * failure, too, if the hub cannot have sent the signal. The hub may send SIGTERM at any time, but
-		 * SIGKILL only at the end (asked == 3). */
+		/* This kill may have caused a failure that the hub noticed first. So the kill also counts as a first
+		 * failure, if the hub cannot have sent the signal. The hub may send SIGTERM at any time, but SIGKILL
+		 * only at the end (asked == 3). */
 		gone(h, r,
 		     !h->failed_at || (status != CHILD_LOST && WIFSIGNALED(status) &&
 				       WTERMSIG(status) != SIGTERM && h->asked < 3),
@@ -431,8 +431,8 @@ static int some_work(const struct hub *h)
 	return 0;
 }
 
-/* The first signal asks the ranks to end after their sample. The second one asks them to end at once, and press() kills
- * them after KILL_NS. The third one kills them at once. */
+/* The first signal asks the ranks to end after their sample. The second signal asks them to end at once, and press()
+ * kills them after KILL_NS. The third signal kills them at once. */
 static void obey(struct hub *h)
 {
 	int number = to_forward, before = h->stops;

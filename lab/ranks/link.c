@@ -7,7 +7,7 @@
 #include "ranks/boot.h"
 
 #define PIECE 65536u
-#define TURN (16u * PIECE) /* bytes that one connection may transfer before the next one is served */
+#define TURN (16u * PIECE) /* number of bytes that one connection may transfer before the next connection is served */
 
 /* ---- without blocking ------------------------------------------------------------------------------ */
 

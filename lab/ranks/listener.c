@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The listener of the hub. A port scanner, a web browser or a rank of another job may connect, too. The listener closes
+/* The listener of the hub. A port scanner, a web browser or a rank of another job may also connect. The listener closes
  * connections that do not send the token of the job. No connection can block the hub. */
 #include <errno.h>
 #include <stdio.h>
@@ -57,8 +57,8 @@ static void hear(struct loom__listener *d, struct loom__pending *s, loom__listen
 		greet(d, s, &f, join, arg);
 }
 
-/* Returns the index of the slot for the next connection: a free slot, or else the slot of the oldest pending
- * connection. Returns LOOM__LISTENER_PENDING if this connection is too new to be replaced. */
+/* Returns the index of the slot for the next connection: a free slot or, if there is none, the slot of the oldest
+ * pending connection. Returns LOOM__LISTENER_PENDING if the oldest connection is too new to be replaced. */
 static uint32_t find_place(const struct loom__listener *d, uint64_t now)
 {
 	uint32_t oldest = 0;

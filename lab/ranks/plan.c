@@ -52,7 +52,8 @@ int loom__boot_plan(uint32_t wanted, struct loom__boot_plan *plan, struct loom_e
 				  "-n %u and GPULOOM_RANKS, which makes this process a rank: remove one of "
 				  "them",
 				  wanted);
-	/* A shell that a launcher has started also has these variables, and cannot be distinguished from a rank. */
+	/* A command in a shell that a launcher has started also has these variables, so it cannot be distinguished from
+	 * a rank. */
 	if (wanted && pmix)
 		return LOOM__FAIL(err, LOOM_EINVAL,
 				  "-n %u under a launcher that starts the ranks (PMIX_RANK is set): remove -n; if no "

@@ -42,8 +42,8 @@ static int allgather(void *self, const void *mine, void *all, size_t bytes, stru
 	return LOOM__FAIL(err, LOOM_EDIED, "rank %u ends: %s", b->ranks.rank, why);
 }
 
-/* Restricts this process to its share of the cores. Ranks of one host divide the cores as devices do; if there are more
- * ranks than cores, ranks share cores. */
+/* Restricts this process to its share of the cores. Ranks of one host divide the cores in the same way as devices. If
+ * there are more ranks than cores, ranks share cores. */
 static void take_cores(uint32_t rank, uint32_t ranks)
 {
 	cpu_set_t have, mine;
@@ -75,7 +75,7 @@ static void become(struct loom__boot *boot, uint32_t rank, uint32_t ranks, int f
 }
 
 /* Ends this rank after the hub has died or has closed the connection. The rank's own code may notice this first, and
- * then prints a better reason, so watch() waits before each step. */
+ * prints a better reason. So watch() waits before each step. */
 static void *watch(void *arg)
 {
 	const struct loom__boot *b = arg;
@@ -84,7 +84,7 @@ static void *watch(void *arg)
 	while (poll(&on, 1, -1) <= 0)
 		if (errno != EINTR) /* poll() lacks memory, probably for a moment only */
 			nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
-	for (int i = 0; i < 2; i++) { /* the first SIGTERM ends the rank after its sample, the second one at once */
+	for (int i = 0; i < 2; i++) { /* the first SIGTERM ends the rank after its sample, the second SIGTERM ends it at once */
 		nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
 		kill(getpid(), SIGTERM);
 	}
@@ -118,7 +118,7 @@ static pid_t spawn(struct loom__member *member, uint32_t rank, int *fd)
 		return -1;
 	pid_t parent = getpid(), pid = fork();
 	if (pid == 0) {
-		/* If this rank is stopped when the hub dies, the SIGCONT continues it, so that watch() can end it. */
+		/* If this rank is stopped when the hub dies, SIGCONT continues the rank, so that watch() can end it. */
 		if (prctl(PR_SET_PDEATHSIG, SIGCONT) || getppid() != parent)
 			_exit(1);
 		close(pair[0]);
@@ -170,7 +170,8 @@ static int serve(struct loom__boot *boot, uint32_t n, uint32_t local, struct loo
 	}
 	for (uint32_t r = 0; r < n; r++)
 		member[r].link.fd = -1;
-	/* A signal that arrives before the hub's handlers are installed waits until then, so that the ranks receive it. */
+	/* A signal that arrives before the hub's handlers are installed stays pending until they are, so that the ranks receive
+	 * it. */
 	loom__hub_signals(SIG_BLOCK);
 	fflush(NULL); /* without this, every child would print the buffered output again */
 	for (uint32_t r = 0; r < local; r++) {

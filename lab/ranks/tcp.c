@@ -60,8 +60,8 @@ int loom__tcp_listen(const struct loom__root *root, struct loom__listener *liste
 	int failed = 0, rc = resolve(root, AI_PASSIVE, &list, err);
 	if (rc)
 		return rc;
-	/* Ranks may connect to any address of the host. So it is an error if another job uses this port on any of
-	 * them. */
+	/* Ranks may connect to any address of the host. So it is an error if another job uses this port on any address
+	 * of the host. */
 	for (const struct addrinfo *a = list; a && listener->listeners < LOOM__LISTENER_SOCKETS && failed != EADDRINUSE;
 	     a = a->ai_next) {
 		int fd = listen_at(a);
@@ -93,7 +93,7 @@ static int await(int fd, short what, uint64_t until)
 }
 
 /* Waits for the hub's answer to HELLO. Returns 0 or a negative error. LOOM_EAGAIN, with an errno, means that the caller
- * may try the next address or try again. */
+ * may try the next address, or later this address a second time. */
 static int await_welcome(struct loom__link *l, const struct loom__boot_plan *plan, uint64_t until,
 			 struct loom_error *err)
 {

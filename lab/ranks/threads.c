@@ -25,8 +25,10 @@ struct loom__threads {
 	pthread_cond_t met;
 	uint32_t turn, came; /* number of completed exchanges; number of ranks that have arrived at the next one */
 	uint32_t first;	     /* the rank that was first to arrive */
-	size_t bytes;	     /* size in bytes of the contribution of rank `first`; all others must have the same */
-	char *data[2]; /* buffers of even and odd exchanges: ranks may read one while the next one fills the other */
+	/* size in bytes of the contribution of rank `first`; the contributions of all other ranks must have the same size */
+	size_t bytes;
+	/* buffers of even and odd exchanges: while ranks read one buffer, the next exchange may fill the other */
+	char *data[2];
 	size_t room[2];
 	/* over: 1 if a rank has ended, so that exchanges fail. code: the first error of a rank, with its text in `why`;
 	 * an error other than LOOM_EDIED replaces LOOM_EDIED. */
@@ -92,7 +94,7 @@ static int allgather(void *self, const void *mine, void *all, size_t bytes, stru
 }
 
 /* Ends a rank: exchanges of the other ranks fail from here on. Records the error of the rank in t->code and t->why. The
- * text names the rank if the error is of a kind that happens in one rank only: a time-out or a wrong result. */
+ * text names the rank if the error belongs to one rank, which is the case for a time-out or a wrong result. */
 static void leave(struct loom__threads *t, uint32_t rank, int code, const struct loom_error *err)
 {
 	pthread_mutex_lock(&t->lock);

@@ -11,8 +11,8 @@
 
 /* ---- parser and evaluator in one ------------------------------------------------------------- */
 
-/* Returns the value of a metric in a sample, or NAN if the sample lacks it. If no sample has the metric, sets *known to
- * 0. */
+/* Returns the value of a metric in a sample, or NAN if the sample lacks it. Sets *known to 0 if no sample has the
+ * metric. */
 typedef double value_fn(const void *from, const char *name, int *known);
 
 enum { DEEPEST = 64 }; /* limit on nested operands, because the text may come from a document */

@@ -105,7 +105,7 @@ static int check_schema(struct loom__doc *doc, struct loom_error *err)
 			  doc->path);
 }
 
-/* If the first line is the head of a sweep, parses that line alone and returns it, else returns NULL. */
+/* If the first line is the head of a sweep, parses only this line and returns it. Otherwise returns NULL. */
 static cJSON *sweep_head(const struct loom__doc *doc)
 {
 	static const char name[] = "gpuloom.sweep/";
@@ -157,8 +157,8 @@ cJSON *loom__doc_line(const struct loom__doc *doc, size_t *at)
 		if (line && strspn(stop, " \t\r") >= (size_t)(begin + length - stop))
 			return line;
 		cJSON_Delete(line);
-		/* For an invalid line, *at is its place plus 1, which check_lines() reports. Later callers never meet
-		 * invalid lines, because check_lines() rejects the document. */
+		/* If a line is invalid, *at is the place of the error plus 1, which check_lines() reports. Only
+		 * check_lines() meets invalid lines, because it rejects such a document. */
 		*at = (size_t)(begin - doc->bytes) + 1;
 		return cJSON_CreateNull();
 	}

@@ -21,7 +21,7 @@ struct loom__doc {
 
 #define LOOM__DOC_MOST ((size_t)256 << 20)
 
-/* Reads and checks a file. It is one JSON document, or a sweep with one JSON object per line. */
+/* Reads and checks a file. The file is one JSON document, or a sweep with one JSON object per line. */
 int loom__doc_read(const char *path, struct loom__doc *doc, struct loom_error *err);
 /* Checks a document in memory. `bytes` comes from malloc() and ends with a NUL. The function takes ownership of
  * `bytes`, also on failure. */
@@ -29,7 +29,7 @@ int loom__doc_parse(const char *path, char *bytes, size_t length, struct loom__d
 		    struct loom_error *err);
 void loom__doc_free(struct loom__doc *doc);
 
-/* Returns the next line of a sweep, beginning with the second one, or NULL at the end. The caller deletes it. *at
+/* Returns the next line of a sweep, beginning with the second line, or NULL at the end. The caller deletes it. *at
  * starts at 0. */
 cJSON *loom__doc_line(const struct loom__doc *doc, size_t *at);
 

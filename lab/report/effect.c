@@ -16,7 +16,7 @@ static int has_level(const struct loom__view *view, size_t factor, const char *t
 	return 0;
 }
 
-/* Lists the levels of a factor in the order of the sweep. The first one is the reference of the effects. */
+/* Lists the levels of a factor in the order of the sweep. The first level is the reference of the effects. */
 static size_t levels_of_head(const struct loom__view *view, size_t factor, const char **level,
 			     size_t most)
 {
@@ -49,7 +49,8 @@ size_t loom__effect_levels(const struct loom__view *view, size_t factor, const c
 	return n;
 }
 
-/* Sets `key` to the levels of all factors but one. It includes their lengths, to distinguish "a","bc" from "ab","c". */
+/* Sets `key` to the levels of all factors but one. The key includes the lengths of the levels, to distinguish "a","bc"
+ * from "ab","c". */
 static void others(struct loom__text *key, const struct loom__view *view,
 		   const struct loom__variant *v, size_t factor)
 {

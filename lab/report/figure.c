@@ -40,7 +40,8 @@ const char *loom__figure(char text[160], double v, const char *unit)
 			v /= 1000;
 		snprintf(text, size, "%.4g %s%.39s", v, up[step], unit);
 	} else {
-		/* A median of tasks may be half a task, for which decimals are useless above 1000. */
+		/* A median of numbers of tasks may end in one half. Above 1000, the decimals of such a median are
+		 * useless. */
 		if ((v == floor(v) || fabs(v) >= 1000) && fabs(v) < 1e15)
 			with_commas(v, number, sizeof(number));
 		else

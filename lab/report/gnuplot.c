@@ -69,8 +69,8 @@ static void quoted(struct loom__text *out, const char *text)
 	loom__text_free(&line);
 }
 
-/* Appends a here-document. It ends at the first line that starts with `mark`, so no line of the table may start like
- * that. */
+/* Appends a here-document. It ends at the first line that starts with `mark`, so no line of the table may start with
+ * `mark`. */
 static void here_document(struct loom__text *out, const char *name, const struct loom__text *rows)
 {
 	char mark[40] = "END_OF_DATA";
@@ -95,7 +95,7 @@ static void ticks(struct loom__text *out, const struct loom__view *view, size_t 
 	size_t many = 0;
 	for (size_t i = 0; metric != LOOM__NO_NAME && i < view->variants; i++)
 		many += view->variant[i].series && view->variant[i].series[metric].n;
-	/* More than 8 labels would overlap, so they are vertical. */
+	/* More than 8 labels would overlap, so the labels are vertical if there are more. */
 	loom__text_add(out, "set xtics rotate by %s noenhanced ( \\\n", many > 8 ? "90 right" : "-30");
 	for (size_t i = 0; metric != LOOM__NO_NAME && i < view->variants && place < MOST_TICKS;
 	     i++) {

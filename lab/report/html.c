@@ -81,7 +81,8 @@ static void add_time(struct loom__text *out, const char *text)
 		loom__text_add(out, "%s", text);
 }
 
-/* Returns 1 if a factor varies the devices. Then the devices of the first configuration do not hold for all. */
+/* Returns 1 if a factor varies the devices. In this case the devices of the first configuration are not the devices of
+ * all configurations. */
 static int varies_devices(const struct loom__view *view)
 {
 	for (size_t f = 0; f < view->factors; f++)

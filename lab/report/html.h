@@ -10,7 +10,7 @@
 extern const char loom__html_style[], loom__html_script[], loom__html_script_hash[];
 
 void loom__html_section(struct loom__text *out, const char *id, const char *title, const char *lead);
-/* Appends a section with the text `body`, or nothing if it is empty. Frees the body. */
+/* Appends a section with the text `body`, or nothing if `body` is empty. Frees `body`. */
 void loom__html_section_of(struct loom__text *out, const char *id, const char *title, const char *lead,
 			   struct loom__text *body);
 /* Tables that several formats share. loom__verdict_grid() makes a row per comparison; if `remarks` is 1, it adds a

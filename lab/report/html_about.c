@@ -40,7 +40,7 @@ static void noise(struct loom__text *out, const cJSON *list)
 	loom__text_add(out, said ? "</div>\n" : "");
 }
 
-/* Appends remarks. If there are many, they are folded, so that the result stays visible. */
+/* Appends remarks. If there are many remarks, they are folded, so that the result stays visible. */
 static void remarks(struct loom__text *out, const cJSON *list)
 {
 	struct loom__text all = {0};
@@ -134,7 +134,7 @@ void loom__html_command(struct loom__text *out, const struct loom__view *view)
 }
 
 /* Appends the bytes of the file. '<' is escaped, so that the browser finds no end tag or comment in the data. In JSON
- * '<' occurs in strings only, so the data stay the same. Invalid text is replaced. */
+ * '<' occurs only in strings, so an escape does not change the data. Invalid text is replaced. */
 static void add_data(struct loom__text *out, const struct loom__doc *doc)
 {
 	size_t from = out->length;

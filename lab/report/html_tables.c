@@ -95,7 +95,8 @@ static void range(struct loom__grid *g, const struct loom__series *s, double low
 	loom__grid_cell(g, 0, "%s", s->n ? loom__figure_range(text, low, high, unit) : "");
 }
 
-/* Returns 1 if the table has a column per factor. Otherwise it has a column with the labels of the variants. */
+/* Returns 1 if the table has a column per factor. If the result is 0, the table has a column with the labels of the
+ * variants instead. */
 static int named_by_levels(const struct loom__view *view)
 {
 	return view->kind == LOOM__DOC_SWEEP && view->factors;
@@ -236,8 +237,8 @@ static int same_reason(const struct loom__variant *a, const struct loom__variant
 	return !strcmp(a->status, b->status) && !strcmp(a->note, b->note);
 }
 
-/* Appends a row with the variants that are missing for the same reason as `first`. If there are several, they are
- * folded. */
+/* Appends a row with the variants that are missing for the same reason as `first`. If there are several such variants,
+ * they are folded. */
 static void add_group(struct loom__grid *g, const struct loom__view *view, size_t first, size_t count)
 {
 	size_t shown = 0;

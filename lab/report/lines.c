@@ -65,7 +65,8 @@ static void merge(double *all, size_t n, struct loom__lines_point *p)
 	p->high = p->open ? p->most : i.high;
 }
 
-/* Computes a point: from the samples of all configurations there, or as the geometric mean of their medians. */
+/* Computes a point: from the samples of all configurations at this point, or as the geometric mean of the medians of
+ * these configurations. */
 static void fill(const struct loom__view *view, const struct loom__report_settings *settings, struct loom__lines *l,
 		 struct loom__lines_point *p)
 {

@@ -10,13 +10,14 @@
 
 struct loom__lines_point {
 	size_t facet, line, at; /* indices of the levels; 0 if there is no such factor */
-	double x;               /* the level as a number, or else its index */
-	/* Median, interval and extremes of the samples of all configurations at this point, or ratios of them if the
-	 * settings ask for ratios. */
+	double x;               /* the level as a number; if the level is no number, its index */
+	/* Median, interval and extremes of the samples of all configurations at this point, or ratios of these values
+	 * if the settings ask for ratios. */
 	double median, low, high, least, most;
 	int open; /* 1: too few samples for an interval, so low and high are least and most */
 	size_t n, configs;
-	double paper_low, paper_high; /* range of the paper's value; NAN: none; infinite: no bound on this side */
+	/* range of the paper's value; NAN: there is no value; infinite: the range has no bound on this side */
+	double paper_low, paper_high;
 };
 
 struct loom__lines {

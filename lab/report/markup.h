@@ -10,8 +10,8 @@
 void loom__markup_text(struct loom__text *out, const char *text);
 /* Escapes at most `most` characters. If text was cut, the last character is an ellipsis. */
 void loom__markup_cut(struct loom__text *out, const char *text, size_t most);
-/* Works like loom__text_add(), but escapes the argument of each %s, and cuts it to its precision, which counts
- * characters. */
+/* Works like loom__text_add(), but escapes the argument of each %s, and cuts it to the precision of the %s, which
+ * counts characters. */
 #define loom__markup_add(out, ...) loom__text_with(out, loom__markup_cut, __VA_ARGS__)
 size_t loom__markup_width(const char *text); /* returns the number of characters */
 

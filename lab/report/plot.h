@@ -11,7 +11,7 @@
 
 #define LOOM__WIDE   960
 #define LOOM__NARROW 344
-#define LOOM__SERIES 8 /* number of distinct colours and shapes; further variants repeat them */
+#define LOOM__SERIES 8 /* number of distinct colours and shapes; further series repeat them */
 
 /* A linear or logarithmic axis that maps the values lo..hi to the pixels a..b. */
 struct loom__scale {
@@ -44,8 +44,8 @@ void loom__svg_text(struct loom__text *out, const char *style, double x, double 
 void loom__svg_mark(struct loom__text *out, size_t series, const char *style, double x, double y,
 		    double size, const char *tip);
 void loom__svg_tip(struct loom__text *out, const char *tip);
-/* Draw the ticks of an axis with their labels, and grid lines. loom__svg_axis_x() draws a horizontal axis at y with
- * grid lines up to `top`, loom__svg_axis_y() a vertical axis at x with grid lines to `right`. */
+/* Draw the ticks of an axis with their labels, and grid lines. loom__svg_axis_x() draws a horizontal axis at y, with
+ * grid lines up to `top`. loom__svg_axis_y() draws a vertical axis at x, with grid lines to `right`. */
 void loom__svg_axis_x(struct loom__text *out, const struct loom__scale *s, double y, double top);
 void loom__svg_axis_y(struct loom__text *out, const struct loom__scale *s, double x, double right);
 /* Draws the title of an axis, such as "tasks_per_s (Mtasks/s), more is better". */
@@ -76,8 +76,8 @@ double loom__plot_heat(struct loom__text *out, const struct loom__view *view,
 double loom__plot_workers(struct loom__text *out, const struct loom__view *view,
 			  const struct loom__variant *v, double width);
 
-/* Computes the effect of `level` of a factor relative to the level `base`: the median ratio with its 95 % interval. It
- * is taken over pairs of configurations that differ in nothing else. Returns the number of pairs. */
+/* Computes the effect of `level` of a factor relative to the level `base`: the median ratio with its 95 % interval. The
+ * median is taken over pairs of configurations that differ only in this factor. Returns the number of pairs. */
 size_t loom__effect(const struct loom__view *view, size_t metric, size_t factor, const char *base,
 		    const char *level, struct loom__stats_interval *ratio);
 /* Lists the levels of a factor in order of appearance, at most `most`. Returns their number. */

@@ -13,7 +13,7 @@ struct bars {
 	double group, bar; /* widths in pixels */
 };
 
-/* Fits the y axis. It begins at 0, or, if it is logarithmic, below the smallest value. */
+/* Fits the y axis. The axis begins at 0; a logarithmic axis begins below the smallest value. */
 static void fit(struct bars *b)
 {
 	const struct loom__lines *l = &b->s.l;
@@ -64,7 +64,7 @@ static void draw_bar(struct loom__text *out, const struct bars *b, const struct 
 	loom__sheet_mark(out, &b->y, p, x, half + 2);
 }
 
-/* Draws the levels below the groups, at a slope if the longest one does not fit. */
+/* Draws the levels below the groups, at a slope if the longest level does not fit. */
 static void draw_levels(struct loom__text *out, const struct bars *b, double left, double bottom)
 {
 	size_t fits = loom__svg_fits(b->group), longest = 0;

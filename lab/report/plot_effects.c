@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Draws main effects, with one panel per factor. For every level it shows a strip of medians, and the effect relative
- * to the first level over configurations that differ in nothing else. */
+/* Draws main effects, with one panel per factor. For every level the panel shows a strip of medians, and the effect
+ * relative to the first level, over configurations that differ only in this factor. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

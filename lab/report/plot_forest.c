@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Draws effects with their intervals and the margin. All metrics share one axis, on which right means better. So it
- * shows the ratio for a rate, and the inverse of the ratio for a time. */
+/* Draws effects with their intervals and the margin. All metrics share one axis, on which right means better. So the
+ * plot shows the ratio for a rate, and the inverse of the ratio for a time. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -128,7 +128,8 @@ static void fit(struct sheet *s)
 		lo = isfinite(p->paper_low) ? fmin(lo, p->paper_low) : lo;
 		hi = isfinite(p->paper_high) ? fmax(hi, p->paper_high) : hi;
 	}
-	/* Ratios are drawn from 0. So are values if the lowest is small relative to the highest. */
+	/* The axis of ratios begins at 0. The axis of values also begins at 0 if the lowest value is small relative to
+	 * the highest. */
 	if (!(s->s.settings->log & LOOM__LOG_Y) && lo > 0 && (!values || lo < hi / 3))
 		lo = 0;
 	loom__scale_fit(&s->y, lo, hi, loom__sheet_unit(&s->s), s->s.height, 0, 48);

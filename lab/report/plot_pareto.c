@@ -160,7 +160,7 @@ static void draw_line(struct loom__text *out, const struct pareto *p, const size
 	int x_more = loom__view_more(p->view, p->x), y_more = loom__view_more(p->view, p->y), pen = 0;
 	double best = y_more ? -INFINITY : INFINITY, last = 0;
 	loom__text_add(out, "<path class=\"front\" d=\"");
-	for (size_t k = 0; k < n; k++) { /* from the best x on, each better y is on the front */
+	for (size_t k = 0; k < n; k++) { /* from the best x on, each point whose y exceeds all y before it is on the front */
 		const struct loom__series *s =
 		    p->view->variant[by_x[x_more ? n - 1 - k : k]].series;
 		if (y_more ? s[p->y].median.at <= best : s[p->y].median.at >= best)

@@ -14,7 +14,7 @@ struct runs {
 	const struct loom__view *view;
 	size_t metric;
 	size_t most;  /* limit on the points of each variant */
-	int relative; /* 1: each sample is drawn relative to the median of its variant, because there are many */
+	int relative; /* 1: there are many variants, so each sample is drawn relative to the median of its variant */
 	struct loom__scale x, y;
 	double lo, hi, last; /* lo, hi: range of the drawn values; last: the last place in the run order */
 };

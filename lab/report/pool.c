@@ -45,7 +45,7 @@ static size_t *slot_of(const struct loom__names *names, const char *name)
 	return &names->slot[at];
 }
 
-/* Doubles the tables. The old tables stay in the pool. All old tables together are smaller than the new ones. */
+/* Doubles the tables. The old tables stay in the pool. All old tables together are smaller than the new tables. */
 static void grow(struct loom__pool *p, struct loom__names *names)
 {
 	size_t room = names->room ? 2 * names->room : 16;

@@ -57,7 +57,7 @@ enum loom__width { LOOM__WIDTH_PAGE, LOOM__WIDTH_COLUMN /* 84 mm */ };
 extern const char *const loom__width_name[];
 
 /* A value from a paper, which lines, bars and heat maps mark. It belongs to the configurations in `of`, or to the ratio
- * of these to the configurations in `over`. */
+ * of the configurations in `of` to the configurations in `over`. */
 struct loom__paper_mark {
 	const unsigned char *of, *over; /* [variants] 1: the configuration is in the set; over: NULL without ratio */
 	size_t metric;
@@ -66,7 +66,8 @@ struct loom__paper_mark {
 
 struct loom__report_settings {
 	size_t metric[LOOM__REPORT_METRICS]; /* metrics to plot, the leading one first */
-	size_t metrics, asked; /* asked: how many of the metrics the user named; 0: all are defaults */
+	/* asked: number of metrics at the start of `metric` that the user has named; 0: all are defaults */
+	size_t metrics, asked;
 	size_t x, y; /* metrics of the Pareto front; LOOM__NO_NAME: none */
 	size_t x_factor, lines, facet; /* factors of the line plot; LOOM__NO_NAME: none */
 	size_t mean;		       /* factor over which geometric means are taken; LOOM__NO_NAME: none */
@@ -92,15 +93,15 @@ int loom__report_lines(const struct loom__view *view, const char *x, const char 
  * and panels leave this factor out. */
 int loom__report_mean(const struct loom__view *view, const char *mean, struct loom__report_settings *settings,
 		      struct loom_error *err);
-/* Returns the factor that has the base as a level. It may be the factor of the lines, of x, or another one.
- * LOOM__NO_NAME: there is no base. */
+/* Returns the factor that has the base as a level. This may be the factor of the lines, the factor of x, or another
+ * factor. Returns LOOM__NO_NAME if there is no base. */
 size_t loom__report_base_factor(const struct loom__view *view, const struct loom__report_settings *settings);
 /* Sets the base of ratios. Call it after loom__report_lines(). */
 int loom__report_base(const struct loom__view *view, const char *base, struct loom__report_settings *settings,
 		      struct loom_error *err);
 
 /* Makes a view of the ratios and geometric means that the settings ask for, with the metrics settings->x and
- * settings->y only. Returns 0 if the settings ask for none, or if there are too many variants. Otherwise the caller
+ * settings->y only. Returns 0 if the settings ask for neither, or if there are too many variants. Otherwise the caller
  * frees *out, which points into `view`. */
 int loom__view_relative(const struct loom__view *view, const struct loom__report_settings *settings,
 			struct loom__view *out);

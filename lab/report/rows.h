@@ -10,7 +10,7 @@ void loom__csv_field(struct loom__text *out, const char *text, size_t most); /* 
 /* Works like loom__text_add(), but makes the argument of each %s a field. */
 #define loom__csv_add(out, ...) loom__text_with(out, loom__csv_field, __VA_ARGS__)
 void loom__csv_number(struct loom__text *out,
-		      double v); /* appends the shortest text that reads back as v; nothing for NaN */
+		      double v); /* appends the shortest text that reads back as v; appends nothing if v is NaN */
 void loom__csv_metric(struct loom__text *out,
 		      const struct loom__view_metric *m); /* appends the name of the metric with its unit */
 

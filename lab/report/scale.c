@@ -59,8 +59,8 @@ void loom__scale_fit(struct loom__scale *s, double lo, double hi, const char *un
 	s->step = step / s->factor;
 }
 
-/* step_down() returns the largest number <= v that is 1, 2 or 5 times a power of ten; step_up() the next larger such
- * number. */
+/* step_down() returns the largest number <= v that is 1, 2 or 5 times a power of ten. step_up() returns the next larger
+ * such number. */
 static double step_down(double v)
 {
 	double power = pow(10, floor(log10(v) + 1e-12)), part = v / power * (1 + 1e-12);

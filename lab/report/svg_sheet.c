@@ -91,8 +91,8 @@ void loom__report_svg(struct loom__text *out, const struct loom__view *view,
 	double y = column ? margin : *view->title ? 64 : 20;
 	unsigned plots = settings->plots ? settings->plots : ~(unsigned)LOOM__PLOT_NAMED;
 	for (size_t i = 0; i < LOOM__COUNT(order); i++) {
-		/* Bars and heat maps are drawn for each metric that the user named, all other plots for the leading
-		 * metric. */
+		/* Bars and heat maps are drawn for each metric that the user has named. All other plots are drawn for
+		 * the leading metric. */
 		size_t metrics = 1u << order[i] & LOOM__PLOT_NAMED && settings->asked ? settings->asked : 1;
 		for (size_t m = 0; m < metrics && plots & 1u << order[i]; m++) {
 			struct loom__text one = {0};

@@ -134,7 +134,7 @@ size_t loom__view_leading(const struct loom__view *view, const char *name)
 {
 	if (name)
 		return loom__names_find(&view->metric_names, name);
-	/* The metric of the comparisons leads. If there are no comparisons, it is the first metric with a direction. */
+	/* The metric of the comparisons leads. If there are no comparisons, the first metric with a direction leads. */
 	for (size_t c = 0; c < view->comparisons; c++)
 		if (view->compared[c].metric != LOOM__NO_NAME)
 			return view->compared[c].metric;
@@ -186,8 +186,8 @@ int loom__view_front(const struct loom__view *view, size_t x, size_t y, unsigned
 	unsigned char *part = loom__must(calloc(view->variants + 1, 1));
 	int rc = 0;
 	memset(front, 0, view->variants);
-	/* front[v] is the number of fronts that contain v. There are two: the front of the intervals, and the front of
-	 * the medians. A point on the front of the medians is also on the front of the intervals, so 2 means
+	/* front[v] is the number of fronts that contain v. There are two fronts: one by the intervals, and one by the
+	 * medians. A point on the front of the medians is also on the front of the intervals, so 2 means
 	 * LOOM__FRONT_ON. */
 	for (int medians = 0; medians < 2 && !rc; medians++) {
 		size_t n = 0;

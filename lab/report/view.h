@@ -10,9 +10,10 @@
 #include "stats/stats.h"
 
 struct loom__view_metric {
-	const char *name, *unit, *unit_of; /* unit_of: the first place in the documents that gives the unit */
+	const char *name, *unit, *unit_of; /* unit_of: the place in the documents that gives the unit first */
 	enum loom_better better;
-	int shown; /* 1: at least one sample is not 0; other metrics, of mechanisms that took no part, are not listed */
+	/* 1: at least one sample is not 0; a metric without such a sample is not listed, because its mechanism took no part */
+	int shown;
 };
 
 /* One metric of one variant. */
@@ -35,7 +36,7 @@ struct loom__variant {
 	size_t rows;
 	double *order, *start_ns;    /* [rows] place in the run order, from 0; start time, may be NaN */
 	struct loom__series *series; /* [metrics] */
-	size_t warmups;              /* number of executions that do not count */
+	size_t warmups;              /* number of executions of this variant that do not count as samples */
 };
 
 enum loom__verdict {
@@ -107,9 +108,9 @@ int loom__view_pair(const struct loom__view *view, size_t *x, size_t *y);
 /* Sets front[v] to the place of variant v relative to the Pareto front of two metrics. A variant that lacks a metric is
  * LOOM__FRONT_OFF. Returns 0 or an error of loom__stats_pareto(). */
 enum loom__front {
-	LOOM__FRONT_OFF,  /* another variant dominates this one, even by the intervals */
-	LOOM__FRONT_NEAR, /* another variant dominates this one by the medians, but the intervals overlap */
-	LOOM__FRONT_ON,	  /* no other variant dominates this one by the medians */
+	LOOM__FRONT_OFF,  /* another variant dominates this variant, even by the intervals */
+	LOOM__FRONT_NEAR, /* another variant dominates this variant by the medians, but not by the intervals */
+	LOOM__FRONT_ON,	  /* no other variant dominates this variant by the medians */
 };
 int loom__view_front(const struct loom__view *view, size_t x, size_t y, unsigned char *front);
 int loom__view_more(const struct loom__view *view, size_t metric); /* returns 1 if more is better */
@@ -124,16 +125,16 @@ void loom__view_name_factors(struct loom__view *view, const cJSON *values);
 
 /* Returns a counter of a worker in counted sample number `row`, or NaN if it is missing. */
 double loom__view_counter(const cJSON *worker, const char *counter, size_t row);
-/* Returns the number of the counted sample whose time is nearest to the median. Without times it is the last sample.
- * SIZE_MAX: there are no samples. */
+/* Returns the number of the counted sample whose time is nearest to the median. If no sample has a time, returns the
+ * number of the last sample. Returns SIZE_MAX if there are no samples. */
 size_t loom__view_typical(const struct loom__view *view, const struct loom__variant *v);
 
 /* view_*.c: these functions read documents, one for each schema. */
 void loom__view_add_results(struct loom__view *view);
 void loom__view_add_compare(struct loom__view *view);
 void loom__view_add_sweep(struct loom__view *view);
-/* Finds or adds a metric. Unit and direction (NULL: not given) must be the same everywhere in a view. `where` names the
- * source, for messages: by a name, or else by the values of a configuration. */
+/* Finds or adds a metric. Unit and direction (NULL: not given) must be the same everywhere in a view. For messages,
+ * `where` names the source: by a name or, if that is missing, by the values of a configuration. */
 struct loom__where {
 	const char *name;
 	const cJSON *values;
@@ -141,13 +142,14 @@ struct loom__where {
 size_t loom__view_metric(struct loom__view *view, const char *name, const char *unit, const char *better,
 			 const struct loom__where *where);
 /* loom__view_rows() allocates rows and empty series of a variant. loom__view_room() allocates the values of a series,
- * all NaN. If that exceeds the limit, both set view->too_large. */
+ * all NaN. If there are more values than the limit allows, both functions set view->too_large. */
 void loom__view_rows(struct loom__view *view, struct loom__variant *v, size_t rows);
 void loom__view_room(struct loom__view *view, struct loom__series *s, size_t rows);
 /* Sorts the values of a metric. Call it when all values have been read. */
 void loom__view_finish(struct loom__view *view, size_t metric);
 double *loom__view_numbers(struct loom__view *view, size_t n); /* returns n NaNs; NULL beyond the limit */
-/* loom__view_name_metrics() adds the metrics of a gpuloom.result/1; loom__view_fill() fills a variant from one. */
+/* loom__view_name_metrics() adds the metrics of a gpuloom.result/1. loom__view_fill() fills a variant from a
+ * gpuloom.result/1. */
 void loom__view_name_metrics(struct loom__view *view, const cJSON *result, const char *where);
 void loom__view_fill(struct loom__view *view, struct loom__variant *v, const cJSON *result);
 /* Returns a number, text or boolean as text in the pool. Returns NULL for lists and objects. */

@@ -102,7 +102,8 @@ static void name_metrics(const struct relative *r)
 	}
 }
 
-/* Returns 1 if variant i is the first of the variants that are merged into one mean. It stands for all of them. */
+/* Returns 1 if variant i is the first of the variants that are merged into one mean. This variant stands for all of
+ * them. */
 static int is_first(const struct relative *r, size_t i)
 {
 	for (size_t k = 0; k < i && r->settings->mean != LOOM__NO_NAME; k++)

@@ -115,7 +115,7 @@ static void find_factors(struct loom__view *view)
 			size_t i = loom__names_find(&all[d].key, name);
 			differs = strcmp(all[0].value[k], i == LOOM__NO_NAME ? "" : all[d].value[i]) != 0;
 		}
-		/* A title names a run, and does not change it. */
+		/* The title only names a run, so it is no factor. */
 		if (differs && strcmp(name, "run.title"))
 			loom__view_name_factor(view, name);
 	}

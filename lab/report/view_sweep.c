@@ -115,7 +115,7 @@ static void describe(struct loom__view *view, struct loom__variant *v, const cJS
 	if (*skipped || *failed) {
 		v->note = loom__pool_copy(&view->pool, *skipped ? skipped : failed);
 		v->status = *skipped ? "skipped" : "failed";
-	} else if (is_sample(line) && !strcmp(v->status, "failed")) { /* a failed configuration was tried again */
+	} else if (is_sample(line) && !strcmp(v->status, "failed")) { /* a configuration that had failed was tried again */
 		v->status = "unfinished";
 		v->note = "";
 	} else if (loom__json_true(line, "done")) {
@@ -132,8 +132,8 @@ static void move(cJSON *to, cJSON *from, const char *key)
 		loom__json_add(to, key, item);
 }
 
-/* Adds warnings about other load on the machine. Samples in virtual time do not depend on it, so simulated devices get
- * none. */
+/* Adds warnings about other load on the machine. Samples in virtual time do not depend on this load, so simulated
+ * devices get no warning. */
 static void warn(cJSON *head)
 {
 	const cJSON *reason, *device = loom__json_list(head, "devices")->child;
@@ -154,8 +154,9 @@ static void warn(cJSON *head)
 	cJSON_Delete(reasons);
 }
 
-/* Completes the head from other lines: `about` (shared by all configurations), `report` (what to show) and `ended`. The
- * first `about` line counts. Of the other two kinds, the last line counts. */
+/* Completes the head from other lines: `about` (shared by all configurations), `report` (what to show) and `ended`. If
+ * there are several `about` lines, the first counts. If there are several lines of the other two kinds, the last of its
+ * kind counts. */
 static void complete_head(struct loom__view *view)
 {
 	static const char *const key[] = {"config", "plugins", "devices", "choices", "environment"};

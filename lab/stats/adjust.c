@@ -18,8 +18,8 @@ static int by_p(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Holm's step-down procedure: multiplies the smallest p by n, the next one by n - 1, and so on. A larger p never gets a
- * smaller adjusted p. */
+/* Holm's step-down procedure: multiplies the smallest p by n, the next larger p by n - 1, and so on. A larger p never
+ * gets a smaller adjusted p. */
 int loom__stats_holm(const double *p, size_t n, double *out)
 {
 	for (size_t i = 0; i < n; i++)

@@ -30,7 +30,8 @@ double loom__stats_binomial(size_t n, size_t k, double q)
 /* Half of the largest possible sum of doubled ranks. Counting stops there, because only the smaller tail is needed. */
 enum { SIGNED_HALF = LOOM__STATS_SIGNED_MAX * (LOOM__STATS_SIGNED_MAX + 1) / 2 };
 
-/* ways[s] is the number of sign assignments with rank sum s, for s <= most. Updates it for one more rank. */
+/* ways[s] is the number of sign assignments with rank sum s, for s <= most. Updates the array `ways` for one more
+ * rank. */
 static void add_rank(uint64_t *ways, unsigned most, unsigned rank)
 {
 	for (unsigned s = most; s >= rank; s--)
@@ -64,8 +65,8 @@ size_t loom__stats_signed_rank_of(size_t n, double tail, double *below)
 	return k;
 }
 
-/* Computes ways[u] for u <= most. They are the coefficients of the product of (1 - x^(m+i)) / (1 - x^i), i = 1..n.
- * Multiplication by (1 - x^k) and division by it need no second array, and all values stay integers. Returns the sum of
+/* Computes ways[u] for u <= most. These numbers are the coefficients of the product of (1 - x^(m+i)) / (1 - x^i), i =
+ * 1..n. Multiplying and dividing by (1 - x^k) need no second array, and all values stay integers. Returns the sum of
  * all coefficients. */
 typedef __int128 wide;
 enum { HALF = LOOM__STATS_RANKSUM_MAX * LOOM__STATS_RANKSUM_MAX / 2 };

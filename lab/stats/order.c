@@ -45,8 +45,8 @@ double loom__stats_quantile(const double *sorted, size_t n, double q)
 	return sorted[i] + (h - (double)i) * (sorted[i + 1] - sorted[i]);
 }
 
-/* The deviations from the median form two ascending sequences: of the values below it, and of the values above it. The
- * loop merges both, from the middle outwards, and stops at the median deviation. */
+/* The deviations from the median form two ascending sequences: one of the values below the median, and one of the
+ * values above it. The loop merges both sequences, from the middle outwards, and stops at the median deviation. */
 double loom__stats_mad(const double *sorted, size_t n)
 {
 	double centre = loom__stats_quantile(sorted, n, 0.5), last = 0, before = 0;

@@ -19,8 +19,9 @@ static int falling_x(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-/* Returns the largest y among the corners with x above `bound`, or also equal to it if `at` is 1. Returns NAN if there
- * is no such corner. Corners are sorted by falling x, and corner[i].y is the largest y of corners 0..i. */
+/* Returns the largest y among the corners with x above `bound`; if `at` is 1, also among the corners with x equal to
+ * `bound`. Returns NAN if there is no such corner. Corners are sorted by falling x, and corner[i].y is the largest y of
+ * corners 0..i. */
 static double best_y(const struct corner *corner, size_t n, double bound, int at)
 {
 	size_t low = 0, high = n;

@@ -5,8 +5,8 @@
  * unit; a function may require more (sorted, positive). Functions that return int return 0, LOOM_EINVAL (empty, not
  * finite, out of range) or LOOM_ENOMEM, and write their output on success only. No sample is dropped as an outlier.
  *
- * Why comparisons are valid: the order inside each block is random. If two variants are equal, swapping their names
- * then changes the sign of the block's log ratio with probability 1/2. This holds for any noise (drift,
+ * Why comparisons are valid: the order inside each block is random. With a random order, if two variants are equal,
+ * swapping their names changes the sign of the block's log ratio with probability 1/2. This holds for any noise (drift,
  * autocorrelation, spikes) as long as one sample does not disturb the next. So tests on signs and signed ranks over
  * blocks are exact (R. A. Fisher, The Design of Experiments, 1935). Samples in the order A..A B..B have no such
  * protection. */
@@ -43,7 +43,9 @@ enum { LOOM__STATS_OPEN_LOW = 1, LOOM__STATS_OPEN_HIGH = 2 };
 struct loom__stats_interval {
 	double at;        /* the estimate */
 	double low, high; /* an open end is -INFINITY or INFINITY */
-	double coverage;  /* probability of covering the true value: the exact one if known, else the requested level */
+	/* probability that the interval covers the true value: the exact probability if it is known, else the requested level
+	 * */
+	double coverage;
 	unsigned open;    /* LOOM__STATS_OPEN_* of each end for which there are too few samples */
 };
 
@@ -66,12 +68,12 @@ double loom__stats_binomial(size_t n, size_t k, double q);
  * positive differences. The function counts all 2^n sign assignments, in integers, so n <= LOOM__STATS_SIGNED_MAX. */
 enum { LOOM__STATS_SIGNED_MAX = 60 };
 double loom__stats_signed_p(const unsigned *rank2, size_t n, unsigned w2);
-/* W is the signed-rank sum of n values without ties. Returns the largest k with P(W < k) <= tail, and that P in
- * *below. */
+/* W is the signed-rank sum of n values without ties. Returns the largest k with P(W < k) <= tail, and sets *below to
+ * this P(W < k). */
 size_t loom__stats_signed_rank_of(size_t n, double tail, double *below);
-/* The same two functions for Mann-Whitney's U without ties: the two-sided p of u, and the largest rank k. Both use
- * coefficients of the Gaussian binomial in 128-bit integers (Mann and Whitney 1947), so n, m <=
- * LOOM__STATS_RANKSUM_MAX. */
+/* The counterparts of the two functions above for Mann-Whitney's U without ties: they return the two-sided p of u, and
+ * the largest rank k. Both use coefficients of the Gaussian binomial in 128-bit integers (Mann and Whitney 1947), so n,
+ * m <= LOOM__STATS_RANKSUM_MAX. */
 enum { LOOM__STATS_RANKSUM_MAX = 50 };
 double loom__stats_ranksum_p(size_t n, size_t m, size_t u);
 size_t loom__stats_ranksum_rank_of(size_t n, size_t m, double tail, double *below);
@@ -97,7 +99,7 @@ int loom__stats_ranksum(const double *a, size_t n, const double *b, size_t m,
 
 /* Computes the median of the n (n + 1) / 2 averages (d_i + d_j) / 2, i <= j (Hodges and Lehmann 1963). The interval
  * comes from inverting the signed-rank test (Tukey 1949). It is exact if n <= 60 and d is symmetric about its centre.
- * Above 60 it uses the normal approximation. At 95 % both ends are open if n < 6. The interval is narrower than an
+ * If n > 60, it uses the normal approximation. At 95 % both ends are open if n < 6. The interval is narrower than an
  * interval for the median of d unless the tails are heavy. Like loom__stats_shift(), takes O(n log n) time and O(n)
  * memory. */
 int loom__stats_shift_paired(const double *d, size_t n, double level,
@@ -175,7 +177,8 @@ struct loom__stats_rng {
 	uint64_t state;
 };
 uint64_t loom__stats_random(struct loom__stats_rng *rng);
-/* loom__stats_below() returns an unbiased uniform number in 0..n-1, n >= 1; loom__stats_unit() one in [0, 1). */
+/* loom__stats_below() returns an unbiased uniform number in 0..n-1, with n >= 1. loom__stats_unit() returns a uniform
+ * number in [0, 1). */
 uint64_t loom__stats_below(struct loom__stats_rng *rng, uint64_t n);
 double loom__stats_unit(struct loom__stats_rng *rng);
 
@@ -184,8 +187,8 @@ enum loom__stats_order {
 	LOOM__STATS_ABBA,   /* each variant twice: shuffled, then in reverse order, which cancels linear drift */
 };
 /* Writes the variants 0..variants-1 to slots in the order in which block number `block` runs them. Returns the number
- * of slots: `variants`, or twice that for ABBA. The order depends on the arguments alone, so that an interrupted run
- * can continue. With a noise of 3 %, 20 blocks show a difference of 3 % only with ABBA (tests/test_compare.c measures
+ * of slots: `variants`, or twice that for ABBA. The order depends only on the arguments, so that an interrupted run can
+ * continue. With a noise of 3 %, 20 blocks show a difference of 3 % only with ABBA (tests/test_compare.c measures
  * this). */
 size_t loom__stats_block_order(uint64_t seed, uint64_t block, enum loom__stats_order order,
 			       unsigned variants, unsigned *slots);
@@ -194,9 +197,9 @@ size_t loom__stats_block_order(uint64_t seed, uint64_t block, enum loom__stats_o
 
 /* Compares the first value with the median of the other values. *z is the signed distance. Its unit is 1.4826 times the
  * MAD of the other values (Iglewicz and Hoaglin 1993). If that MAD is 0 (clock ticks, counts), a first value within the
- * range of the other values has *z = 0, and outside the unit is 1.2533 times their mean deviation. *z is infinite if
- * all other values are equal and the first one differs. If |*z| is above LOOM__STATS_FIRST_UNUSUAL, the warm-up was
- * probably too short. n >= 4. */
+ * range of the other values has *z = 0, and outside of this range the unit is 1.2533 times the mean deviation of the
+ * other values. *z is infinite if all other values are equal and the first one differs. If |*z| is above
+ * LOOM__STATS_FIRST_UNUSUAL, the warm-up was probably too short. n >= 4. */
 #define LOOM__STATS_FIRST_UNUSUAL 5.0
 int loom__stats_first(const double *x, size_t n, double *z);
 
@@ -207,18 +210,19 @@ struct loom__stats_modes {
 	int two;      /* 1: d exceeds the threshold for n */
 };
 /* Tests whether the values form two groups. The sorted values are cut where the variance between the groups is largest
- * (Otsu 1979). Each group has at least 3 values and a tenth of all. D (Ashman, Bird and Zepf 1994) is the distance of
- * the groups. Cutting normal data gives D near 2.7, cutting uniform data 3.5, so the threshold is 4 + 30 / n. If there
- * is only one group, D of 20 values exceeds the threshold in 1 % (normal data) to 7 % (exponential data) of cases. With
- * 100 values, this happens in under 1 % of cases. So the result is only a hint. If n < 10, `two` is 0. */
+ * (Otsu 1979). Each group has at least 3 values, and at least a tenth of all values. D (Ashman, Bird and Zepf 1994) is
+ * the distance of the groups. Cutting normal data gives D near 2.7, cutting uniform data 3.5, so the threshold is 4 +
+ * 30 / n. If the values come from one group, D of 20 values exceeds the threshold in 1 % (normal data) to 7 %
+ * (exponential data) of cases. With 100 values, this happens in under 1 % of cases. So the result is only a hint. If n
+ * < 10, `two` is 0. */
 int loom__stats_modes(const double *x, size_t n, struct loom__stats_modes *out);
 
 /* ---- Pareto front (pareto.c) ------------------------------------------------------------------*/
 
 /* Sets front[i] to 1 if no other point dominates point i, else to 0. A point dominates another if it is at least as
- * good in both metrics and better in one. Its worst end is compared with the other's best end, so overlapping intervals
- * never dominate. x_low <= x_high and y_low <= y_high; an open end is infinite. Takes O(n log n) time (after Kung,
- * Luccio and Preparata 1975). */
+ * good in both metrics and better in one. The worst end of the first point is compared with the best end of the second
+ * point, so a point never dominates if the intervals overlap. x_low <= x_high and y_low <= y_high; an open end is
+ * infinite. Takes O(n log n) time (after Kung, Luccio and Preparata 1975). */
 struct loom__stats_point {
 	double x_low, x_high, y_low, y_high;
 };

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Copies the text before the first character of `stops` that is not in quotes, without the quotes. Returns the position
- * of that character. `out` has room for all of `s`. */
+ * of this character of `stops`. `out` has room for all of `s`. */
 static const char *take(const char *s, const char *stops, char *out)
 {
 	int quoted = 0;

@@ -9,7 +9,7 @@
  * as the name of the option instead. */
 struct loom__constraint {
 	char *text, *reason; /* text: as given; reason: the reason, or the text if it has none */
-	int only;            /* 1: configurations that do not match are left out; 0: configurations that match */
+	int only;            /* 1: configurations that do not match are left out; 0: configurations that match are left out */
 	size_t terms;
 	struct loom__constraint_term {
 		size_t factor;

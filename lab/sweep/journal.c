@@ -41,8 +41,8 @@ static int read_before(struct loom__journal *j, struct loom_error *err)
 	const char *last = memrchr(bytes, '\n', length);
 	size_t whole = last ? (size_t)(last - bytes) + 1 : 0;
 	if (!whole) {
-		/* If no line is complete, the file must at least start like that of a sweep. Otherwise it is another
-		 * file. */
+		/* If no line is complete, the file must at least start like the file of a sweep. If it does not, it is
+		 * a file of another kind. */
 		if (memcmp(bytes, BEGINNING, length < sizeof(BEGINNING) - 1 ? length : sizeof(BEGINNING) - 1))
 			rc = LOOM__FAIL(err, LOOM_EINVAL,
 					"'%s' is not the file of a sweep, and was not changed: choose another "
@@ -132,7 +132,7 @@ int loom__journal_add(struct loom__journal *j, const cJSON *line, struct loom_er
 	 * file. */
 	int rc = j->torn && ftruncate(j->fd, j->whole) ? say(j, "truncate", err) : 0;
 	j->torn &= rc != 0;
-	text[length++] = '\n'; /* the newline replaces the NUL, so that one write() has the whole line */
+	text[length++] = '\n'; /* the newline replaces the NUL, so that one write() writes the whole line */
 	if (!rc && j->stream && (fwrite(text, 1, length, j->stream) != length || fflush(j->stream)))
 		rc = LOOM__FAIL(err, LOOM_EIO, "cannot write to standard output: %m");
 	while (!rc && (n = write(j->fd, text, length)) < 0 && errno == EINTR)

@@ -118,7 +118,7 @@ static void add_list(struct reader *r, const struct loom__entry *e)
 			f->from[i] = e;
 	}
 	loom__text_free(&text);
-	/* If a key is set twice in one source, the later value wins. A repeated --vary is an error instead. */
+	/* If a key is set twice in one source, the later value wins. But a repeated --vary is an error. */
 	if (e->was && e->source == LOOM_FROM_COMMAND_LINE && e->was->source == e->source)
 		mistake(r, e, "varied twice: give all values at once");
 }
@@ -249,8 +249,8 @@ static int read_rule(void *arg, const struct loom__entry *e)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Checks the options of the report before the first sample, because otherwise errors in them would appear after the
- * last one. */
+/* Checks the options of the report before the first sample, because otherwise errors in these options would appear only
+ * after the last sample. */
 static void check_report(struct reader *r)
 {
 	const struct loom__sweep_opts *o = &r->spec->opts;
@@ -285,7 +285,7 @@ static void check_report(struct reader *r)
 	}
 }
 
-/* Checks that the factors which the line plot uses exist. Call it when all factors have been read. */
+/* Checks that the factors which the line plot uses exist. Must be called when all factors have been read. */
 static void check_axes(struct reader *r)
 {
 	static const char *const key[] = {"x", "lines", "facet", "mean"};

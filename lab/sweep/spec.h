@@ -5,7 +5,7 @@
  *   [sweep.SECTION] KEY = VALUE, VALUE, ... gives the levels of the option KEY of [SECTION]
  *   [sweep.points]  NAME = SECTION.KEY=VALUE, SECTION.KEY=VALUE, ... gives one level, which sets several options
  *   [sweep.skip]    REASON = KEY=A|B, KEY2=C leaves out the configurations that match
- *   [sweep.only]    the same, but leaves out those that do not match */
+ *   [sweep.only]    the same, but leaves out the configurations that do not match */
 #ifndef LOOM_SWEEP_SPEC_H
 #define LOOM_SWEEP_SPEC_H
 
@@ -44,9 +44,9 @@ void loom__sweep_spec_free(struct loom__sweep_spec *spec);
  * spec. */
 void loom__sweep_spec_apply(const struct loom__sweep_spec *spec, const size_t *pick, struct loom_config *config,
 			    struct loom__diag *diag);
-/* Rejects factors that the command line or the environment also sets, because all levels would then be the same. Call
- * it after the keys are declared, because that reads the environment. Call it before loom__sweep_spec_apply(), which
- * overwrites values of --set. */
+/* Rejects factors that the command line or the environment also sets, because all levels would then be the same. Must
+ * be called after the keys are declared, because only declared keys get values from the environment. Must be called
+ * before loom__sweep_spec_apply(), which overwrites values of --set. */
 void loom__sweep_spec_overruled(const struct loom__sweep_spec *spec, const size_t *pick,
 				const struct loom_config *config, struct loom__diag *diag);
 

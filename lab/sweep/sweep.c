@@ -7,7 +7,7 @@
 #include "run/engine.h"
 #include "facts/must.h"
 
-/* What visits have cost so far. decide() derives the number of samples per visit from it. */
+/* The cost of all visits so far. decide() derives the number of samples per visit from it. */
 struct cost {
 	uint64_t opening, sampling; /* total time of opening and of samples, in ns */
 	uint64_t visits, samples;
@@ -223,8 +223,8 @@ static int visit(struct loom__sweep *s, size_t i, uint32_t most, struct cost *co
 	return note_done(s, c, err);
 }
 
-/* Sets the number of samples per visit, so that they take about as long as opening the stack. Increases it as long as
- * the remaining visits exceed the budget. */
+/* Sets the number of samples per visit, so that they take about as long as opening the stack. Increases this number as
+ * long as the remaining visits would exceed the budget. */
 static void decide(struct loom__sweep *s, const struct cost *cost)
 {
 	if (!cost->samples || !cost->visits)

@@ -3,9 +3,10 @@
  * caller opens and runs the stacks, so that tests of this file need no plug-ins.
  *
  * The sweep proceeds in rounds. A round visits each configuration that lacks samples, in a random order. So the samples
- * of a configuration are spread over time. Drift (temperature, clock rates, other load) then adds to the spread within
- * each configuration, and not to the differences between configurations. Each visit opens the stack and runs warm-ups.
- * To be worth this cost, it takes so many samples that they last about as long, or more if the budget requires it. */
+ * of a configuration are spread over time. As a result, drift (temperature, clock rates, other load) adds to the spread
+ * within each configuration, and not to the differences between configurations. Each visit opens the stack and runs
+ * warm-ups. To be worth this cost, a visit takes so many samples that they last about as long as the opening, or more
+ * samples if the budget requires it. */
 #ifndef LOOM_SWEEP_H
 #define LOOM_SWEEP_H
 
@@ -23,7 +24,8 @@ struct loom__sweep_config {
 	uint32_t have;    /* number of samples, including those in a resumed file */
 	int failed;       /* 1: the configuration could not be run to the end */
 	int wrong;        /* 1: failed because the result was wrong, in this run or in the resumed file */
-	int noted, ended; /* noted: the file has its `skipped` or `failed`; ended: the file has its `done` */
+	/* noted: 1: the file has the `skipped` or `failed` line of the configuration; ended: 1: the file has its `done` line */
+	int noted, ended;
 };
 
 struct loom__sweep_ops {
@@ -40,14 +42,14 @@ struct loom__sweep {
 	struct loom__sweep_config *config;
 	size_t configs;
 	uint32_t samples;         /* number of samples per configuration */
-	uint64_t seed, budget_ns; /* budget_ns: time limit of the sweep; 0: none */
+	uint64_t seed, budget_ns; /* budget_ns: time limit of the sweep; 0: no limit */
 	struct loom__journal *journal;
 	const struct loom__sweep_ops *ops;
 	void *arg;
 	/* Called after each sample and each configuration; may be NULL. Returns 1 to stop the sweep. */
 	int (*progress)(void *arg, const struct loom__sweep *s);
 	/* The members below are results, which progress() may read. */
-	size_t wanted, taken; /* number of samples that this process is to take, and that it has taken */
+	size_t wanted, taken; /* number of samples that this process must take; number of samples that it has taken */
 	size_t rounds;	      /* number of complete rounds */
 	uint64_t began_ns;
 	uint32_t at_a_time; /* number of samples per visit; 0: not decided yet */

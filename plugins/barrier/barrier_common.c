@@ -32,7 +32,7 @@ void barrier_destroy(void *self)
 		b->host->free(b->host, b);
 }
 
-#define RELAY_DEVICES 4 /* with so many devices or more, one worker of each GPU polls the words of the other devices */
+#define RELAY_DEVICES 4 /* if there are at least so many devices, one worker of each GPU polls the words of the other devices */
 static struct barrier_plan plan_of(const struct barrier *b, const struct loom_layout *layout)
 {
 	struct barrier_plan p = {0};
@@ -157,7 +157,7 @@ static void place_groups(const struct loom_layout *layout, uint32_t device, cons
 			 struct barrier_place *place, uint32_t *firsts, uint32_t *of)
 {
 	const struct loom_device_shape *own = &layout->device[device];
-	uint32_t *first = of; /* until the last line, `of` has the first worker of each group on this device */
+	uint32_t *first = of; /* until the last line of this function, `of` has the first worker of each group on this device */
 	memset(first, 0xff, layout->workers * sizeof(*first));
 	for (uint32_t w = 0; w < own->workers; w++) {
 		uint32_t g = group[own->first_worker + w];
@@ -197,13 +197,13 @@ int barrier_init(void *self, const struct loom_layout *layout, const struct loom
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		struct barrier_state *h = view->device[d];
 		memset(h, 0, state_bytes(layout, &p) + groups_bytes(layout));
-		h->spin = full ? 0 : b->opts->polls; /* 0: the workers that have not arrived need this core */
+		h->spin = full ? 0 : b->opts->polls; /* 0: the workers that have not arrived need the core of this worker */
 		h->end = end_of(b, many);
-		if (layout->device[d].kind == LOOM_ON_GPU) /* a GPU polls; an emulated GPU yields the core */
+		if (layout->device[d].kind == LOOM_ON_GPU) /* a GPU polls; a CPU that emulates a GPU yields the core */
 			h->end = WAIT_YIELD;
 		h->no_wake = no_wake;
-		/* With fewer devices all workers poll the words of the other devices. On two H100s a round takes 4.0 us this
-		 * way, and 5.0 us with a worker that relays. */
+		/* If there are fewer devices, all workers poll the words of the other devices. On two H100s a round then takes
+		 * 4.0 us; with a worker that relays, it would take 5.0 us. */
 		h->relays = layout->device[d].kind == LOOM_ON_GPU && layout->devices >= RELAY_DEVICES;
 		h->ranks = ranks_of(b->host);
 		h->tag = b->opts->tag;

@@ -35,7 +35,8 @@ struct barrier_plan {
 	/* nodes: number of words per slot in a device's block, without the release word. worker_words: number of words in a
 	 * worker's block. flags: 1: a device's block also has a flag for each slot and worker. */
 	uint32_t nodes, worker_words, flags;
-	/* Returns the value of barrier_state.how. oversubscribed: 1: workers outnumber cores. If NULL, the value is 1. */
+	/* Returns the value of barrier_state.how. oversubscribed: 1: workers outnumber cores. If this op is NULL,
+	 * barrier_state.how is 1. */
 	uint32_t (*how)(const struct barrier_opts *o, const struct loom_device_shape *device, int oversubscribed);
 	int chooses; /* 1: how() chooses between BARRIER_RELEASED and BARRIER_COUNTED; barrier_need() reports the choice */
 };
@@ -70,8 +71,8 @@ static inline uint64_t barrier_groupings(const struct loom_layout *layout)
 	return layout->barrier_scopes ? layout->barrier_scopes->groupings : 0;
 }
 
-/* Returns the number of words in a worker's block that devices write: one per device for each slot but that of scope
- * device. A single device writes none. */
+/* Returns the number of words in a worker's block that devices write: one word per device for each slot except the slot
+ * of scope device. If there is a single device, the number is 0. */
 static inline uint32_t barrier_device_words(const struct loom_layout *layout)
 {
 	return layout->devices > 1 ? (BARRIER_SLOTS - 1 + (uint32_t)barrier_groupings(layout)) * layout->devices : 0;
@@ -94,8 +95,8 @@ static inline void barrier_counter_plan(const struct loom_layout *layout, const 
 	plan->worker_words = barrier_device_words(layout);
 }
 
-/* Defines the plug-in NAME. Its file includes NAME.dev.h before. PLAN: its barrier_plan_fn. ROWS: its table of options.
- * Further arguments are initialisers of the plug-in, such as .check. */
+/* Defines the plug-in NAME. The file that uses this macro includes NAME.dev.h first. PLAN: its barrier_plan_fn. ROWS:
+ * its table of options. Further arguments are initialisers of the plug-in, such as .check. */
 #define BARRIER_PLUGIN(NAME, SUMMARY, PLAN, ROWS, ...)                                                                 \
 	static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)         \
 	{                                                                                                              \

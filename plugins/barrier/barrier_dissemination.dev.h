@@ -10,7 +10,7 @@
 #endif
 
 #define BARRIER_OP(op)      barrier_dissemination_##op
-#define BARRIER_STEPS_DONE   31u /* the step after barrier_release(); fewer than 2^31 workers need fewer steps */
+#define BARRIER_STEPS_DONE   31u /* value of `step` after barrier_release(); fewer than 2^31 workers need fewer than 31 steps */
 #define BARRIER_LANE0_POLLS /* a single lane polls, because barrier_poll() also writes */
 
 /* Returns the words of step k in a worker's block: BARRIER_SLOTS words for each step, after the words that devices

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* barrier_flags: each worker raises its flag and polls the flags of all workers. Each of its lanes polls a part of them.
- * No word has two writers. If several devices take part, only the first worker of each device polls flags; it then
+/* barrier_flags: each worker raises its flag and polls the flags of all workers. Each lane of the worker polls a part of these
+ * flags. No word has two writers. If several devices take part, only the first worker of each device polls flags; it then
  * notifies the other devices. Device code. */
 #ifndef BARRIER_FLAGS_DEV_H
 #define BARRIER_FLAGS_DEV_H
@@ -49,7 +49,7 @@ LOOM_FN int barrier_flags_raised(struct loom_ctx *c, struct barrier_state *h, ui
 }
 
 /* Records that this lane has seen all flags of its part raised; a second call has no effect. Returns 1 if this lane is
- * the last one of the worker to do so. */
+ * the last lane of the worker that records this. */
 LOOM_FN int barrier_flags_are_done(struct loom_ctx *c, uint32_t slot, const struct barrier_watch *w)
 {
 	struct barrier_local *self = barrier_local(c);
@@ -57,7 +57,7 @@ LOOM_FN int barrier_flags_are_done(struct loom_ctx *c, uint32_t slot, const stru
 		return 1;
 	uint32_t i = c->lane / 32, lanes = c->lanes - 32 * i < 32 ? c->lanes - 32 * i : 32;
 	uint32_t all = lanes == 32 ? ~0u : (1u << lanes) - 1, bit = 1u << c->lane % 32;
-	/* Release and acquire: pairs with this operation in the other lanes. So the last lane acquires what all lanes have
+	/* Release and acquire: pairs with the same operation of the other lanes. So the last lane acquires what all lanes have
 	 * acquired with the flags. */
 	uint32_t before = loom_fetch_or_acq_rel_dev(&self->lane_done[slot][i], bit);
 	if (before & bit || (before | bit) != all)

@@ -21,7 +21,7 @@ static int check(const struct loom_host *host, const void *opts, struct loom_err
 	return 0;
 }
 
-/* Returns log2 of the arity on that device. */
+/* Returns log2 of the arity of the tree on that device. */
 static uint32_t shift_of(const struct barrier_opts *o, const struct loom_device_shape *device, int oversubscribed)
 {
 	uint32_t arity = o->arity ? o->arity : device->kind == LOOM_ON_GPU ? 256 : 4, shift = 1;

@@ -15,8 +15,8 @@ LOOM_FN struct barrier_word *barrier_counter(struct loom_ctx *c, struct barrier_
 				    : barrier_group_words(c, h, slot) + barrier_place(c, slot)->first;
 }
 
-/* Called when all workers of this device have left the scope. Marks that in this device's words, so that the other
- * devices stop waiting for this device. */
+/* Called when all workers of this device have left the scope. Records this in the words that this device writes, so
+ * that the other devices stop waiting for this device. */
 LOOM_FN void barrier_close_device(struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t round)
 {
 	for (uint32_t d = 0; d < c->devices; d++) {
@@ -27,9 +27,9 @@ LOOM_FN void barrier_close_device(struct loom_ctx *c, struct barrier_state *h, u
 	barrier_release(c, h, slot, round); /* changes the value of these words, which ends a sleep on them */
 }
 
-/* Returns how many workers have left up to `round`. Only the last arriver of that round makes this call. Meanwhile no
- * worker can be the last arriver of the next round, because that round still lacks the arrival of the caller. If the
- * caller has left, it still arrives in barrier_signal(), on behalf of all workers that have left. */
+/* Returns how many workers have left up to `round`. Only the last arriver of that round makes this call. During the
+ * call no worker can be the last arriver of the next round, because the next round still lacks the arrival of the
+ * caller. If the caller has left, it still arrives in barrier_signal(), on behalf of all workers that have left. */
 LOOM_FN uint32_t barrier_sum_left(struct barrier_word *arrived, uint32_t round)
 {
 	uint32_t left_before =
@@ -43,8 +43,8 @@ LOOM_FN int barrier_signal(struct loom_ctx *c, struct barrier_state *h, uint32_t
 {
 	struct barrier_word *arrived = barrier_counter(c, h, slot);
 	uint32_t n = barrier_count(c, slot), wide = barrier_is_wide(c, slot), left_before;
-	/* Releases this worker's writes. The last arriver acquires the writes of all workers here, and releases them with
-	 * the release word. A worker that polls the counter acquires them from the counter. */
+	/* Releases this worker's writes. By this add, the last arriver acquires the writes of all workers, and it releases them
+	 * with the release word. A worker that polls the counter acquires the writes from the counter. */
 	if (loom_fetch_add_acq_rel_dev(&arrived->value, 1u) + 1 != round * n)
 		return 0;
 	for (;;) {
@@ -54,8 +54,8 @@ LOOM_FN int barrier_signal(struct loom_ctx *c, struct barrier_state *h, uint32_t
 			barrier_notify(c, h, arrived, 0);
 		if (!barrier_has_drops(c, h))
 			break;
-		/* The last arriver arrives at the next round on behalf of the workers that have left. So it may be the last
-		 * arriver of that round, too. */
+		/* The last arriver arrives at the next round on behalf of the workers that have left. So it may also be the
+		 * last arriver of the next round. */
 		left_before = barrier_sum_left(arrived, round++);
 		if (left_before == n && wide)
 			barrier_close_device(c, h, slot, round);

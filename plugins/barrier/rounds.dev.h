@@ -12,8 +12,8 @@
 #ifndef BARRIER_ROUNDS_DEV_H
 #define BARRIER_ROUNDS_DEV_H
 
-/* BARRIER_LANE_POLLS(c): 1 in a lane that polls. barrier_agree(c, v): if the lanes of a wave poll the same word, the value
- * of v in lane 0; else the lane's own value. */
+/* BARRIER_LANE_POLLS(c) is 1 in a lane that polls. barrier_agree(c, v) returns the value of v in lane 0 if the lanes of a wave
+ * poll the same word; else it returns the lane's own value. */
 #if defined(BARRIER_ALL_LANES_POLL)
 #define BARRIER_LANE_POLLS(c) 1
 #define barrier_agree(c, v)   (v)
@@ -26,7 +26,7 @@
 #endif
 
 #if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SIM)
-#define BARRIER_STOP_EVERY 8u /* the stop word is checked after one of so many polls */
+#define BARRIER_STOP_EVERY 8u /* the stop word is checked after one of this number of polls */
 #else
 #define BARRIER_STOP_EVERY 1u
 #endif
@@ -62,7 +62,7 @@ LOOM_FN void barrier_watch(struct loom_ctx *c, uint32_t slot, uint32_t next, uin
 	w->seen = w->shared = w->counted = w->reached = 0;
 	w->wide = barrier_is_wide(c, slot);
 	w->drops = w->wide && barrier_has_drops(c, barrier_state(c));
-	/* If workers may leave, none of them relays, because all workers of a device may have left. */
+	/* If workers may leave, no worker relays, because all workers of a device may have left. */
 	w->relays = w->wide && !w->drops && barrier_state(c)->relays;
 	w->polls = 0;
 	w->next = next;
@@ -70,16 +70,16 @@ LOOM_FN void barrier_watch(struct loom_ctx *c, uint32_t slot, uint32_t next, uin
 	barrier_watch_start(c, barrier_state(c), slot, w);
 }
 
-/* Returns whether to check the stop word after poll number `polls`, counted from 0. A GPU checks it after one of 8 polls:
- * the lanes of a wave must agree on its value, and all workers load the same word. A wait for a release word checks it after
- * the first of the 8 polls, which takes 0.1 us. A wait for a counter checks it after the last one. */
+/* Returns whether to check the stop word after poll number `polls`, counted from 0. A GPU checks it after one of 8 polls: the
+ * lanes of a wave must agree on its value, and all workers load the same word. A wait for a release word checks it after the
+ * first of the 8 polls, which takes 0.1 us. A wait for a counter checks it after the last of the 8 polls. */
 LOOM_FN int barrier_checks_stop(const struct barrier_watch *w, uint32_t polls)
 {
 	return polls % BARRIER_STOP_EVERY == (w->counted ? BARRIER_STOP_EVERY - 1 : 0);
 }
 
-/* Returns 1 if a wait of at most `timeout_ns` is over. *begin: start of the wait, which the first call sets; 0 before it.
- * *left_ns: set to the remaining time. */
+/* Returns 1 if a wait of at most `timeout_ns` is over. *begin: start of the wait, which the first call sets; 0 before the first
+ * call. *left_ns: set to the remaining time. */
 LOOM_FN int barrier_timed_out(struct loom_ctx *c, uint64_t timeout_ns, uint64_t *begin, uint64_t *left_ns)
 {
 	uint64_t now = loom_clock_ns(c);
@@ -188,7 +188,8 @@ LOOM_FN int barrier_slot_test(struct loom_ctx *c, uint32_t slot)
 	if (c->lane == 0) {
 		struct barrier_watch w;
 		barrier_watch(c, slot, 0, 1, &w);
-		w.polls = BARRIER_RELAY_POLLS - 1; /* so this poll also checks the words of all devices */
+		/* with this number of polls, the next poll also checks the words of all devices */
+		w.polls = BARRIER_RELAY_POLLS - 1;
 		if (!barrier_poll(c, barrier_state(c), slot, barrier_local(c)->round[slot], &w))
 			code = loom_stopped(c) ? (uint64_t)-barrier_stop_code(c, slot) : (uint64_t)-LOOM_EAGAIN;
 	}
@@ -210,16 +211,16 @@ LOOM_FN int barrier_slot_wait(struct loom_ctx *c, uint32_t slot)
 	return barrier_slot_await(c, slot, 0);
 #else
 	int rc = 0, all = 0;
-	/* The load is here and not in the branch, because lanes that diverge would wait for it. */
+	/* The load precedes the branch, because in the branch lanes that diverge would wait for it. */
 	uint32_t round = barrier_local(c)->round[slot] + 1;
 	loom_barrier_lanes(c);
-	/* One branch has both steps, because a GPU needs more time to diverge and reconverge again than for the steps. */
+	/* One branch has both steps, because to diverge and reconverge twice would take a GPU more time than the steps take. */
 	if (BARRIER_LANE_POLLS(c)) {
 		if (c->lane == 0)
 			all = barrier_arrive(c, slot, round);
 		/* The test of `all` makes lane 0 wait for the end of its arrival, so it does not poll while other workers
-		 * arrive. A round then takes 0.90 us instead of 1.06 us, for 264 workers of 256 lanes on an H200. A worker
-		 * that is one wave is faster without the test. */
+		 * arrive. With this test a round takes 0.90 us instead of 1.06 us, for 264 workers of 256 lanes on an H200. A
+		 * worker that is one wave is faster without the test. */
 		if (LOOM_WAVE > 1 || !all)
 			rc = barrier_await(c, slot, barrier_agree(c, round), 0);
 	}
@@ -244,8 +245,8 @@ LOOM_FN int barrier_ranks_poll(struct loom_ctx *c, const struct barrier_state *h
 	return h->ranks > 1 ? LOOM_ENOTSUP : 0;
 }
 #else
-/* The posts are paired, so a trigger may order nothing but their data; the fences order all else. Of the triggers that a
- * GPU can use, only those with LOOM_TRIGGER_TOGETHER need the fences, because the others order everything. */
+/* The posts are paired, so a trigger may order only the data of the posts; the fences order all other memory. Of the triggers
+ * that a GPU can use, only triggers with LOOM_TRIGGER_TOGETHER need the fences, because all other triggers order all memory. */
 #if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_TRIGGER_TOGETHER)
 #define barrier_fence_ranks(order) ((void)0)
 #else
@@ -271,7 +272,8 @@ LOOM_FN int barrier_ranks_poll(struct loom_ctx *c, const struct barrier_state *h
 			return 0;
 		}
 		if (self->sent == self->received) {
-			/* Release: covers the writes of this rank's workers and those that earlier rounds made visible here. */
+			/* Release: covers the writes of this rank's workers, and the writes of other ranks that earlier rounds
+			 * made visible to this rank. */
 			barrier_fence_ranks(release);
 			rc = LOOM_CALL(trigger, fire, c, (uint64_t)(h->tag + step), 1);
 		}

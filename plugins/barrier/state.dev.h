@@ -21,18 +21,19 @@
 struct barrier_word {
 	uint32_t value;
 	uint32_t sleepers; /* number of workers that sleep on the word, or are about to */
-	uint32_t left[2];  /* in a counter: number of workers that left in the last even and in the last odd round */
+	uint32_t left[2];  /* in a counter: number of workers that left in the last even round, and in the last odd round */
 	/* In a counter: number of workers that left in earlier rounds; only the last arriver uses it. In a word that a
 	 * device writes: 1 if all workers of that device have left. */
 	uint32_t left_before;
 	uint32_t pad[27];
 };
 
-/* The words of the first BARRIER_SLOTS slots follow struct barrier_state. Those of groupings are at its offset groups_at. */
+/* The words of the first BARRIER_SLOTS slots follow struct barrier_state. The words of groupings are at offset groups_at from
+ * this struct. */
 enum { BARRIER_SLOTS = 3, BARRIER_JOB = 2, BARRIER_GROUP = 3, BARRIER_ALL_SLOTS = BARRIER_GROUP + LOOM_GROUPINGS };
 
 enum { BARRIER_RELEASED = 1, BARRIER_COUNTED }; /* the word to poll: the release word, or the counter */
-/* after so many polls without success a worker changes its state to LOOM_STATE_BARRIER */
+/* number of polls without success after which a worker changes its state to LOOM_STATE_BARRIER */
 enum { BARRIER_SHORT_POLLS = 256 };
 
 /* A device's block, in the memory of that device. Words follow: a release word per slot, whose value is the number of the
@@ -65,9 +66,9 @@ struct barrier_place {
 	uint32_t cached; /* only in barrier_local.place: 1: the copy is filled in */
 };
 
-/* A worker's block, which all workers read. With several devices, words follow for each slot but that of scope device: one
- * per device, with the last round at which that device has arrived. Only the first worker of a device or group uses these
- * words. With barrier_dissemination, the words of its steps are next. */
+/* A worker's block, which all workers read. If there are several devices, words follow for each slot except the slot of scope
+ * device: one word per device, with the last round at which that device has arrived. Only the first worker of a device or group
+ * uses these words. With barrier_dissemination, the words of its steps come next. */
 struct barrier_arrival {
 	uint32_t arrived[BARRIER_ALL_SLOTS]; /* [slot]: the last round at which this worker has arrived, for missing() */
 	uint32_t pad[32 - BARRIER_ALL_SLOTS];
@@ -106,8 +107,10 @@ struct barrier_watch {
 	uint32_t counted;          /* in counter.dev.h: 1: the lane polls the counter */
 	uint32_t drops;            /* 1: several devices take part, and all workers of one of them may have left */
 	uint32_t reached;          /* number of devices whose word was reached */
-	uint32_t next, step;       /* barrier_flags: this lane polls flag `next` and every step-th flag after it */
-	uint32_t relays, polls;    /* 1: one worker of this device relays; number of polls of the release word it writes */
+	/* barrier_flags: this lane polls flag `next`, and after it every flag that is a multiple of `step` further */
+	uint32_t next, step;
+	/* 1: one worker of this device relays; number of polls of the release word that this worker writes */
+	uint32_t relays, polls;
 };
 
 LOOM_FN struct barrier_state *barrier_state(const struct loom_ctx *c)
@@ -227,7 +230,7 @@ LOOM_FN struct barrier_word *barrier_worker_words(const struct loom_ctx *c, uint
 }
 
 /* Returns the word that device d writes in the block of worker `first`, which is the first worker of a device or of a
- * group. slot: any but that of scope device. */
+ * group. slot: any slot except the slot of scope device. */
 LOOM_FN struct barrier_word *barrier_word_of_device(const struct loom_ctx *c, uint32_t first, uint32_t slot, uint32_t d)
 {
 	return barrier_worker_words(c, first) + (slot - 1) * c->devices + d;
@@ -270,7 +273,8 @@ LOOM_FN void barrier_notify(const struct loom_ctx *c, const struct barrier_state
 #endif
 }
 
-/* Stores the value into the word. Release: this worker's writes, and those that it has acquired, are visible before. */
+/* Stores the value into the word. Release: the writes of this worker, and the writes that it has acquired, are visible
+ * before the value. */
 LOOM_FN void barrier_store(const struct loom_ctx *c, const struct barrier_state *h, struct barrier_word *word,
 			   uint32_t wide, uint32_t value)
 {
@@ -287,9 +291,9 @@ LOOM_FN uint32_t barrier_next_device(const struct loom_ctx *c, uint32_t i)
 	return c->device + i - (c->device + i >= c->devices ? c->devices : 0);
 }
 
-/* Called when all workers of this device have arrived. If only this device takes part, writes the release word. Else stores
- * the round into one word at each device; only this device writes these words. With barrier_state.relays, this worker
- * later writes the release word, when the words of all devices are reached. */
+/* Called when all workers of this device have arrived. If only this device takes part, writes the release word. Else stores the
+ * round into a word in the memory of each device; only this device writes these words. If barrier_state.relays is 1, this
+ * worker later writes the release word, when the words of all devices are reached. */
 LOOM_FN void barrier_release(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t round)
 {
 	if (!barrier_is_wide(c, slot)) {
@@ -333,12 +337,12 @@ LOOM_FN int barrier_is_released(const struct loom_ctx *c, struct barrier_state *
 		/* Acquire: pairs with the release of the worker that relays, which has acquired the words of all devices. */
 		if (barrier_poll_word(w, word, 0, round))
 			return 1;
-		/* The worker that relays may be busy between arrive and await. So this worker checks the words of all
-		 * devices itself, but rarely. */
+		/* The worker that relays may be busy between arrive and await. So a worker that waits also checks the
+		 * words of all devices itself, but rarely. */
 		if (++w->polls % BARRIER_RELAY_POLLS)
 			return 0;
 	}
-	/* Polls this device's word first. Does not poll a word again after it was reached. */
+	/* Polls this device's word first. After a word was reached, it is not polled again. */
 	for (; w->reached < n; w->reached++) {
 		uint32_t d = w->wide ? barrier_next_device(c, w->reached) : 0;
 		if (slot >= BARRIER_GROUP && w->wide && barrier_first(c, h, slot, d) == LOOM_NO_GROUP)
@@ -378,7 +382,7 @@ LOOM_FN void barrier_backoff(const struct loom_ctx *c, const struct barrier_stat
 	if (polls >= h->spin) {
 		if (policy.end == WAIT_SLEEP && w->shared && h->no_wake)
 			policy.end = WAIT_NAP;
-		/* A wait for another rank has no word to sleep on. The worker yields before it naps, because that rank may
+		/* A wait for another rank has no word to sleep on. The worker yields before it naps, because the other rank may
 		 * need this core. */
 		if (policy.end >= WAIT_NAP && !w->word)
 			policy.end = polls - h->spin < BARRIER_SHORT_POLLS ? WAIT_YIELD : WAIT_NAP;

@@ -11,8 +11,8 @@ static struct qos_grant *grant_of(const struct qos_tenant *t, uint32_t number)
 	return number < t->grants ? t->grant[number] : NULL;
 }
 
-/* Returns whether a GPU's driver keeps a mapping of the grant's host pages. The GPU would then continue to use pages that
- * were evicted or moved. gpu: 1: the worker is on a GPU. */
+/* Returns whether a GPU's driver keeps a mapping of the grant's host pages. In this case the GPU would continue to use pages
+ * that were evicted or moved. gpu: 1: the worker is on a GPU. */
 static int is_kept(const struct qos_grant *g, int gpu)
 {
 	return gpu && !g->is.device && g->is.kind != LOOM_GRANT_BUFFER;
@@ -103,8 +103,8 @@ static int check(const struct qos_tenant *t, const struct loom_request *r, int g
 	}
 }
 
-/* Queues the request at `position` of the ring. Returns 1, or 0 if the slot's previous request is not complete, which a
- * correct worker does not cause. */
+/* Queues the request at `position` of the ring. Returns 1, or 0 if the slot's previous request is not complete; with a
+ * correct worker this does not happen. */
 static int queue_one(struct service *s, struct qos_ring *from, uint64_t position)
 {
 	struct qos_tenant *t = &s->tenant[from->tenant];
@@ -112,7 +112,7 @@ static int queue_one(struct service *s, struct qos_ring *from, uint64_t position
 	uint32_t at = (uint32_t)(position & (from->slots - 1)), number = from->first + at;
 	struct qos_call *call = &q->call[number];
 	const struct qos_slot *slot = &from->slot[at];
-	/* Acquire: pairs with the release in completion.c, after which the serving thread does not read the call. */
+	/* Acquire: pairs with the release in completion.c, after which the serving thread no longer reads the call. */
 	if (__atomic_load_n(&call->busy, __ATOMIC_ACQUIRE))
 		return 0;
 	struct loom_request copy = *(const volatile struct loom_request *)&slot->request;
@@ -161,7 +161,7 @@ static uint32_t fill_ring(struct service *s, struct qos_ring *from)
 	}
 	/* Release: pairs with the acquire in qos_controller(). */
 	__atomic_fetch_add(&s->interrupt[from->device].taken, from->taken - first, __ATOMIC_RELEASE);
-	/* Relaxed: a thread that reads an old value only checks this ring again. */
+	/* Relaxed: a thread that reads an old value only checks this ring once more than necessary. */
 	__atomic_store_n(&s->consumed[worker], (uint32_t)from->taken, __ATOMIC_RELAXED);
 	return (uint32_t)(from->taken - first);
 }

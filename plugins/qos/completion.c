@@ -10,8 +10,9 @@ static void answer(struct qos_call *call, int64_t result)
 	struct qos_ring *from = call->ring;
 	uint64_t *at = &from->answer[call->position & (from->slots - 1)];
 	uint64_t word = (uint64_t)result << 1 | qos_phase(call->position, from->shift);
-	/* This store precedes the answer. Otherwise a worker could see the answer and post the next request, and the bottom
-	 * half would find the call busy. Release: pairs with the acquire in queue_one(), which then writes the next call. */
+	/* This store precedes the answer. If the answer came first, a worker could see the answer and post the next request,
+	 * and the bottom half would find the call busy. Release: pairs with the acquire in queue_one(), after which the bottom
+	 * half writes the next call. */
 	__atomic_store_n(&call->busy, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&from->served, from->served + 1, __ATOMIC_RELEASE); /* read by qos_path_quiesce() */
 	/* Release: pairs with the acquires in qos_await() and qos_has_room(). */

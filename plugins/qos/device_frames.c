@@ -19,7 +19,7 @@ struct qos_frames {
 	uint32_t *of;	 /* [page]: its frame + 1; 0: the page is in no frame */
 	uint32_t *free;	 /* [frames]: the first `left` entries are the numbers of the free frames */
 	uint64_t *moved; /* a bit per page; 1: MIGRATE has moved its content to the host's copy */
-	char *home;	 /* the host's copy of the buffer: a page is zero until it is moved there */
+	char *home;	 /* the host's copy of the buffer; a page of it is zero until MIGRATE has moved the page to this copy */
 };
 
 static struct loom_interrupt *line_of(const struct service *s, const struct qos_grant *g)

@@ -74,7 +74,7 @@ void qos_doorbells_arm(struct service *s, uint64_t vectors)
 	for (uint32_t v = 0; v < s->vectors; v++)
 		if (vectors >> v & 1)
 			__atomic_store_n(&s->head->doorbell[v].armed, (uint32_t)QOS_ARMED, __ATOMIC_RELAXED);
-	/* Pairs with the fence in qos_request(), after the worker has set its bit. */
+	/* Pairs with the fence in qos_request(), which follows the worker's store of its bit. */
 	loom_fence_seq_cst_sys();
 }
 
@@ -160,8 +160,8 @@ static void wait_eventfd(struct service *s, uint32_t v, struct qos_doorbell *d)
 }
 
 /* Waits until the window ends or enough requests are pending. The top half measures the time, because workers cannot start a
- * timer for a futex. The compare-and-swap fails if the doorbell was armed again meanwhile. Then the next request ends this
- * wait, which may be early, but no request is lost. */
+ * timer for a futex. The compare-and-swap fails if the doorbell was armed again meanwhile. In this case the next request ends
+ * this wait, perhaps early, but no request is lost. */
 static void wait_window(struct service *s, struct qos_thread *t, struct qos_doorbell *d, uint64_t window)
 {
 	uint32_t shut = QOS_DISARMED, rings;
@@ -200,16 +200,16 @@ static uint32_t rung_of(const struct qos_doorbell *d)
 #define POLL_SPINS 512
 #define POLL_NAP_LEAST_NS 10000u
 #define POLL_NAP_MOST_NS 1000000u
-/* Time to poll before the host uses interrupts of GPUs: about the latency of an interrupt, which costs more than to poll for
- * as long. */
+/* Time to poll before the host uses interrupts of GPUs: about the latency of an interrupt, because an interrupt costs more than
+ * to poll for this time. */
 #define HYBRID_NS 100000u
 static void wait_polling(struct service *s, struct qos_thread *t, struct qos_doorbell *d)
 {
 	int poll_only = s->path.notify == LOOM_QOS_POLL, sleeps = s->path.notify == LOOM_QOS_INTERRUPT;
 	uint64_t nap = POLL_NAP_LEAST_NS, since = 0;
 	uint32_t polls = 0, rings;
-	/* Loads `rings` before the other words. So this thread sees the words that were stored before a ring, or the ring ends
-	 * its sleep. */
+	/* Loads `rings` before the other words. So either this thread sees the words that were stored before a ring, or the
+	 * ring ends its sleep. */
 	while (rings = rung_of(d), !stopped(s)) {
 		if (qos_poller(s) != t->vector) {
 			loom_futex_sleep(&d->rings, rings, 0, 0);
@@ -258,8 +258,8 @@ int qos_doorbell_wait(struct qos_thread *t)
 		wait_futex(s, t, d);
 	else
 		wait_polling(s, t, d);
-	/* Pairs with the add in qos_notify_host(). The caller loads the bits later, so requests that it does not see there are
-	 * counted from 0 again. */
+	/* Pairs with the add in qos_notify_host(). The caller loads the bits later, so requests that it does not see among
+	 * these bits are counted from 0. */
 	__atomic_exchange_n(&d->pending, 0, __ATOMIC_ACQ_REL);
 	return !stopped(s);
 }

@@ -3,9 +3,9 @@
 #include "lib/eventcount.h"
 #include "service.h"
 
-/* Returns the vector of the top half that polls the rings: the first vector that takes interrupts. Only one polls, because
- * more would take CPU time and locks from the threads that fill and serve. When steering selects other vectors, it rings all
- * doorbells, so that the next poller starts. */
+/* Returns the vector of the top half that polls the rings: the first vector that takes interrupts. Only one top half polls,
+ * because several would take CPU time and locks from the threads that fill and serve. When steering selects other vectors, it
+ * rings all doorbells, so that the next poller starts. */
 uint32_t qos_poller(const struct service *s)
 {
 	uint64_t route = __atomic_load_n(&s->head->route, __ATOMIC_RELAXED);

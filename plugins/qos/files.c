@@ -2,8 +2,8 @@
 /* Reads through io_uring. Consecutive reads of a round are submitted together. A request that is no read waits for these
  * reads (qos_files_flush()), because it may use or change the data that they read.
  *
- * The kernel passes a read to threads of its own if it cannot do the read at once: if a page is not cached, or if the file
- * is in tmpfs. These threads belong to this process, and their CPU time is charged to the path, too. */
+ * If the kernel cannot do a read at once, because a page is not cached or the file is in tmpfs, it passes the read to threads
+ * of its own. These threads belong to this process, and their CPU time is also charged to the path. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@
 struct seen {
 	int tid;
 	int kernel; /* 1: a thread of io_uring */
-	uint64_t ns; /* its CPU time at the last charge */
+	uint64_t ns; /* CPU time of the thread at the last charge, in ns */
 };
 
 struct qos_files {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Heaps for ALLOC and FREE. An allocation is a run of whole pages of a tenant's memory. Pages are present while they are
- * allocated, and absent otherwise. The heap's state is in host memory that no tenant can write. So a wrong or repeated FREE
- * finds no allocation, and fails. */
+ * allocated, and absent otherwise. The heap's state is in host memory that no tenant can write. So a FREE with a wrong offset,
+ * or a second FREE, finds no allocation, and fails. */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>

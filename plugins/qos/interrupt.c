@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Interrupts of GPUs. A GPU's workers count the requests that they post. Each GPU has a thread, its interrupt
- * controller, which sleeps until the count exceeds the number of requests read. Then it rings the doorbell of the
- * polling top half.
+/* Interrupts of GPUs. A GPU's workers count the requests that they post. Each GPU has a thread, its interrupt controller, which
+ * sleeps until the count exceeds the number of requests read. When the count exceeds this number, the thread rings the doorbell
+ * of the polling top half.
  *
  * No wake-up is lost, even if the host sees a count before its request or after it. The thread waits until the count is one
- * more than the number of requests read, which happens if a request is unread. A count that arrives before its request
- * causes a spurious wake-up, after which the host arms the interrupt again. Model: tests/models/qos_interrupt.pml. */
+ * more than the number of requests read, which happens if a request is unread. If the host sees a count before its request,
+ * there is a spurious wake-up, after which the host arms the interrupt again. Model: tests/models/qos_interrupt.pml. */
 #include <stddef.h>
 #include <string.h>
 
@@ -78,7 +78,7 @@ void qos_controller(struct qos_thread *t)
 	struct loom_error err = {0};
 	while (qos_event_wait(s, &a->armed)) {
 		if (__atomic_load_n(&s->interrupts_failed, __ATOMIC_ACQUIRE))
-			continue; /* the thread stays until the end, because its CPU time is read then */
+			continue; /* the thread stays until the end, because its CPU time is read at the end */
 		/* The load follows the notification by qos_interrupts_arm(), so it sees the requests read before. */
 		uint64_t taken = __atomic_load_n(&a->taken, __ATOMIC_ACQUIRE);
 		int rc = a->interrupt->wait(a->interrupt, taken + 1, &err);

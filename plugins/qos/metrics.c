@@ -43,7 +43,8 @@ void qos_cpu_point(struct service *s, uint64_t now_ns)
 		peak(r, first->cpu_ns, between(last, &p, first->ns + SECOND));
 	}
 	if (r->head - r->tail == QOS_POINTS)
-		r->head--; /* The ring is full. Drops its last point, and not its first one, to keep a window of a second. */
+		/* If the ring is full, drops the last point and not the first point, to keep a window of a second. */
+		r->head--;
 	if (last) {
 		const struct qos_cpu_point *a = &r->point[r->tail % QOS_POINTS];
 		const struct qos_cpu_point *b = &r->point[(r->tail + 1) % QOS_POINTS];
@@ -128,7 +129,7 @@ static int report_cpu(struct service *s, struct loom_report *report, double seco
 		METRIC(name[i], "ns", LESS, __atomic_load_n(&s->stage_ns[i], __ATOMIC_RELAXED));
 	METRIC("qos_cpu", "ns", LESS, used);
 	METRIC("qos_cpu_share", "", LESS, (double)used / machine);
-	/* If the sample is shorter than 1 s, it is the window. */
+	/* If the sample is shorter than 1 s, the window is the sample. */
 	double window = seconds < 1 ? seconds : 1;
 	METRIC("qos_cpu_share_peak_1s", "", LESS,
 	       (double)s->series.peak_ns / (window * 1e9 * s->machine));

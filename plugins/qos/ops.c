@@ -56,7 +56,8 @@ static void take_cores(struct service *s)
 	CPU_ZERO(&set);
 	sched_getaffinity(0, sizeof(set), &set);
 	s->machine = (uint32_t)CPU_COUNT(&set);
-	for (int pass = 0; pass < 2 && !s->vectors; pass++) /* pass 1: path.cores leaves no core, so it is ignored */
+	/* pass 1 ignores path.cores; it runs only if they leave no core */
+	for (int pass = 0; pass < 2 && !s->vectors; pass++)
 		for (uint32_t core = 0; core < CPU_SETSIZE && s->vectors < QOS_VECTORS; core++)
 			if (CPU_ISSET(core, &set) &&
 			    (pass || !s->path.cores || (core < 64 && s->path.cores >> core & 1)))
@@ -166,7 +167,8 @@ static uint64_t lay_out(struct service *s, struct qos_head *h)
 {
 	uint64_t bits = sizeof(struct qos_head);
 	uint64_t published = bits + loom__align((s->workers / 64 + 1) * sizeof(uint64_t), 64);
-	/* With by_count the host reads all published counts, so they are adjacent. Else each has a cache line of its own. */
+	/* With by_count the host reads all published counts, so they are adjacent. Without by_count, each count has a cache
+	 * line of its own. */
 	uint64_t step = s->by_count ? sizeof(uint32_t) : 64;
 	uint64_t at = published + loom__align(s->workers * step, 64);
 	if (h) {
@@ -188,8 +190,8 @@ static uint64_t lay_out(struct service *s, struct qos_head *h)
 	return at;
 }
 
-/* The most polls for answers per second, of all workers of a GPU together. It is limited because each poll is a read over the
- * link. */
+/* The most polls for answers per second, of all workers of a GPU together. This rate is limited because each poll is a read
+ * over the link. */
 #define POLLS_PER_S 200000000ull
 
 /* Returns the initial value of a worker's port. neighbours: number of workers of its device. */

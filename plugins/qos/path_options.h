@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options that the plug-ins which arrange the path have in common: qos_split and qos_monolithic. */
+/* The options that qos_split and qos_monolithic have in common, the plug-ins that arrange the path. */
 #ifndef QOS_PATH_OPTIONS_H
 #define QOS_PATH_OPTIONS_H
 

@@ -3,18 +3,19 @@
  *
  * A token bucket of CPU time gains `limit` of the machine over time. The CPU time of the path's threads is taken from the
  * bucket, including the time for waking and going to sleep. A burst is a time in which requests are served. It is as long as
- * `stall` allows, because each burst takes a fixed time for waking with cold caches. It is not longer, because the victim on
- * the core waits for its end. The bucket can hold more than a burst takes, namely a small part of what it gains in a second.
- * So after a burst that starts late or ends early, later bursts make up for it, with a pause between them. No second exceeds
- * the limit by more than that part.
+ * `stall` allows, because each burst takes a fixed time for waking with cold caches. A burst is not longer, because the victim
+ * on the core waits for its end. The bucket can hold more than a burst takes, namely a small part of what it gains in a second.
+ * So if a burst starts late or ends early, later bursts can make up for it, with a pause between them. In no second do requests
+ * exceed the limit by more than that small part.
  *
  * If the time between bursts is longer than the kernel's timer tick, bursts may wait for a tick. A timer of their own would
- * have to be programmed and would cause an interrupt. Both take long in a virtual machine, and no thread's clock shows it.
+ * have to be programmed and would cause an interrupt. Programming a timer and its interrupt take long in a virtual machine, and
+ * no thread's clock shows this time.
  *
- * Within a burst tenants are served by deficit round robin in CPU time. So CPU time that a tenant does not use goes to
- * other tenants. In addition each tenant has a bucket of its own. This bucket gains the tenant's share of the limit, and pays
- * for the tenant's requests and for the wake-ups that they cause. While this bucket is positive, the tenant's requests are
- * served at once, between bursts and within the burst of another tenant. The common bucket may be overdrawn for that. Then
+ * Within a burst tenants are served by deficit round robin in CPU time. So CPU time that a tenant does not use goes to other
+ * tenants. In addition each tenant has a bucket of its own. This bucket gains the tenant's share of the limit, and pays for the
+ * tenant's requests and for the wake-ups that they cause. While this bucket is positive, the tenant's requests are served at
+ * once, between bursts and within the burst of another tenant. The common bucket may be overdrawn for this. As a result,
  * tenants that have used the time of other tenants wait longer for the next burst. */
 #include <time.h>
 
@@ -33,7 +34,7 @@ struct account {
 	double cost;	  /* CPU time of a request in ns, as an exponentially weighted mean */
 	uint64_t drr_round;	  /* number of the round in which the tenant last got its quantum */
 	double own;	  /* level of the tenant's bucket in ns; below 0: it has used time of other tenants */
-	int saved;	  /* 1: `own` was half full while no request waited, and has not been used up since then */
+	int saved;	  /* 1: `own` was half full while no request waited, and has stayed above 0 since then */
 };
 
 struct budget {
@@ -96,12 +97,12 @@ static void arrange(void *self, struct loom_qos_path *path)
 
 /* ---- tokens --------------------------------------------------------------------------------------- */
 
-#define DEPTH 0.012 /* limits.depth as a part of a second's gain; with one more burst a second stays below 1.02 */
+#define DEPTH 0.012 /* limits.depth / gain of a second; with one more burst, a second stays below 1.02 */
 #define LENT 0.005 /* limits.lent as a part of a second's gain */
 
 /* Values that admit() derives from the options and the load. */
 struct limits {
-	double gain;  /* ns of CPU time that the bucket gains per ns */
+	double gain;  /* ns of CPU time that the common bucket gains per ns */
 	double burst; /* longest burst in ns */
 	double depth; /* most tokens in the common bucket, in ns */
 	double lent;  /* ns by which tenants with savings may overdraw the common bucket */
@@ -111,8 +112,8 @@ struct limits {
 static struct limits limits_of(const struct budget *p, const struct loom_qos_load *load)
 {
 	struct limits limits = {.gain = p->opts->limit * load->machine};
-	/* The higher the limit, the more of the victim's work overlaps bursts, and the longer is a given percentile of the
-	 * victim's stalls. So bursts are up to a quarter shorter than `stall`. */
+	/* The higher the limit, the more of the victim's work overlaps bursts, and the higher each percentile of the victim's
+	 * stalls is. So bursts are up to a quarter shorter than `stall`. */
 	limits.burst = (double)p->opts->stall * (1 - (limits.gain < 1 ? limits.gain : 1) / 4);
 	double often = (double)p->opts->latency * limits.gain;
 	if (p->opts->latency && often < limits.burst)
@@ -129,7 +130,7 @@ static struct limits limits_of(const struct budget *p, const struct loom_qos_loa
 	return limits;
 }
 
-/* Returns the tokens that the bucket needs at the start of a full burst. These are fewer than the burst takes, because the
+/* Returns the tokens that the bucket needs at the start of a full burst. This price is less than the burst takes, because the
  * bucket gains tokens during the burst. */
 static double price(const struct limits *limits)
 {
@@ -143,8 +144,8 @@ static double period_of(const struct limits *limits)
 	return limits->burst / limits->gain;
 }
 
-/* Returns whether the next burst may start. It may start a quarter of a period early, because a timer that was set ahead may
- * expire so early. */
+/* Returns whether the next burst may start. It may start a quarter of a period early, because a timer that was set in advance
+ * may expire this much early. */
 static int is_due(const struct budget *p, const struct loom_qos_load *load, const struct limits *limits)
 {
 	return (double)load->now_ns + period_of(limits) / 4 >= (double)p->until_ns;
@@ -276,7 +277,8 @@ static uint32_t choose(struct budget *p, const struct loom_qos_load *load)
 
 /* ---- decisions ------------------------------------------------------------------------------------ */
 
-/* Admits as many requests of the tenant as `ns` of CPU time allow, but at least one. The round ends after `most_ns`. */
+/* Admits as many requests of the tenant as `ns` of CPU time allow, but at least one. The round ends after at most
+ * `most_ns` of CPU time. */
 static void allow(const struct budget *p, struct loom_qos_round *round, uint32_t tenant, double ns, double most_ns)
 {
 	double pays = ns / p->account[tenant].cost;
@@ -305,7 +307,7 @@ static void admit(void *self, const struct loom_qos_load *load, struct loom_qos_
 		allow(p, round, first, most, most);
 		return;
 	}
-	if (p->urgent) { /* the burst was much too long: a pause for the victim comes first */
+	if (p->urgent) { /* the last burst was much too long, so a pause for the victim comes first */
 		round->requests = 0;
 		if (round->retry_ns < load->now_ns + (uint64_t)limits.burst / 4)
 			round->retry_ns = load->now_ns + (uint64_t)limits.burst / 4;
@@ -313,9 +315,9 @@ static void admit(void *self, const struct loom_qos_load *load, struct loom_qos_
 	}
 	p->woken_ns = 0;
 	if (!p->open) {
-		/* Starts no burst if it is not due, or if the tokens suffice for less than half of a burst. But after a sleep
-		 * a burst starts with any number of tokens. Otherwise the path might sleep again each time, and spend all
-		 * tokens on wake-ups. */
+		/* Starts no burst if it is not due, or if the tokens suffice for less than half of a burst. But after a sleep a
+		 * burst starts with any number of tokens. If it did not, the path might sleep again after each wake-up, and
+		 * spend all tokens on wake-ups. */
 		if (!is_due(p, load, &limits) || (!slept && p->tokens < price(&limits) / 2)) {
 			sleep_until_paid(p, load, round, &limits);
 			return;
@@ -326,7 +328,7 @@ static void admit(void *self, const struct loom_qos_load *load, struct loom_qos_
 	uint32_t tenant = choose(p, load);
 	const struct account *a = &p->account[tenant];
 	double left = room < p->tokens ? room : p->tokens, pays = left - SLEEP_NS;
-	/* The first request of a burst is served even if it takes more than all tokens, because otherwise it would never be
+	/* The first request of a burst is served even if it takes more than all tokens, because it would otherwise never be
 	 * served. The burst ends when few tokens are left: a round of a few requests takes too much time per request. */
 	if (p->in_burst && (pays < a->cost || pays < limits.burst / CRUMBS)) {
 		sleep_until_paid(p, load, round, &limits);

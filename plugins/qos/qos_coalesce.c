@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qos_coalesce: one interrupt for several requests (HISS paper, section V-B). The interrupt comes when `count` requests wait,
- * or `window` after the first of them. With the option adaptive, the policy moves along a list of settings, similar to net
- * DIM in Linux. It continues in a direction while throughput rises, or while throughput is equal and interrupts get fewer. */
+ * or `window` after the first of them. With the option adaptive, the policy moves along a list of settings, similar to net DIM
+ * in Linux. The policy continues in one direction while throughput rises, or while throughput stays equal and the number of
+ * interrupts falls. */
 #include "service.h"
 
 struct coalesce_opts {

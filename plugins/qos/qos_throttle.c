@@ -2,9 +2,9 @@
 /* qos_throttle: the governor of the HISS paper, section VI. While requests take more than `limit` of the machine's CPU time,
  * the next request is delayed: at first by 10 us, and then each time by twice as long.
  *
- * In the paper a background thread samples the CPU time every 10 us, which would itself take a core. Here the worker thread
- * evaluates the same windows before each round. The option charge selects the CPU time that counts: that of the service's
- * code, as in the paper, or that of the whole path. */
+ * In the paper, a background thread samples the CPU time every 10 us. Such a thread would itself take a core, so in this
+ * plug-in the worker thread evaluates the same windows before each round. The option charge selects the CPU time that counts:
+ * that of the service's code, as in the paper, or that of the whole path. */
 #include "service.h"
 
 enum { CHARGE_HANDLER = 0, CHARGE_PATH };
@@ -18,7 +18,7 @@ struct throttle_opts {
 struct throttle {
 	struct qos base;
 	const struct throttle_opts *opts;
-	uint64_t window_ns, window_used; /* at the start of the window: the time, and the CPU time that counts */
+	uint64_t window_ns, window_used; /* start of the window; CPU time that counts, at the start of the window */
 	double share;			 /* share of the machine's CPU time, averaged over about the option `memory` */
 	uint64_t delay_ns;               /* the last delay; 0: requests are not delayed */
 	uint64_t longest_ends_ns; /* end of a delay of length delay_most; 0: there is no such delay */

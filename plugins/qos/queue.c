@@ -58,8 +58,8 @@ void qos_queue_close(struct qos_queue *q)
 
 uint64_t qos_queue_waiting(const struct qos_queue *q)
 {
-	/* Relaxed: a thread other than the serving one may load an old `gone`, and so return too high a number. Acquire:
-	 * pairs with the release in queue_one(), so that the calls up to `head` are written. */
+	/* Relaxed: a thread other than the serving one may load an old `gone`, so the result may be too high. Acquire: pairs
+	 * with the release in queue_one(), so that the calls up to `head` are written. */
 	uint64_t gone = __atomic_load_n(&q->gone, __ATOMIC_RELAXED);
 	return __atomic_load_n(&q->head, __ATOMIC_ACQUIRE) - gone;
 }

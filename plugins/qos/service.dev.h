@@ -6,17 +6,17 @@
  * the number of requests posted so far. An answer is one word with a phase bit. This bit is 1 in the first pass over the
  * ring, 0 in the second, and so on. So the word need not be cleared between two passes.
  *
- * A link is between a GPU and the host. A store to host memory is sent at once, but a load takes a round trip. If both
+ * Between a GPU and the host there is a link. A store to host memory is sent at once, but a load takes a round trip. If both
  * sides make read-modify-writes on one word at the same time, one may be lost. So every word that crosses the link has one
- * writer, and words that only the worker needs are in its port, in device memory. From host memory a GPU's worker loads
- * only answers.
+ * writer, and words that only the worker needs are in its port, in device memory. From host memory a GPU's worker loads only
+ * answers.
  *
  * The host finds pending requests by a bit per worker, which both the worker and the host change. With a GPU in the stack
- * (`by_count`) the host compares the published counts instead. A GPU's workers may also count their posts in a word in
- * device memory, on which the host can sleep. The host waits at doorbells, one per core that takes interrupts. Host and
- * worker synchronise there as in Dekker's algorithm. The worker sets its bit, and then checks whether the doorbell is
- * armed. The host arms the doorbell, and then checks the bits. Both have a full fence in between, so at least one of them
- * sees the other's store. */
+ * (`by_count`) the host compares the published counts instead. A GPU's workers may also count their posts in a word in device
+ * memory, on which the host can sleep. The host waits at doorbells, one per core that takes interrupts. Host and worker
+ * synchronise at a doorbell as in Dekker's algorithm. The worker sets its bit, and then checks whether the doorbell is armed.
+ * The host arms the doorbell, and then checks the bits. Both execute a full fence between the two steps, so at least one of
+ * them sees the other's store. */
 #ifndef QOS_SERVICE_DEV_H
 #define QOS_SERVICE_DEV_H
 
@@ -39,7 +39,8 @@ struct qos_device_block {
 	uint64_t pad[7];
 };
 
-/* A worker's end of its ring, in device memory. The host fills it in before a sample; then only this worker uses it. */
+/* A worker's end of its ring, in device memory. The host fills it in before a sample. During the sample only this
+ * worker uses it. */
 struct qos_port {
 	uint64_t head;     /* number of requests posted so far */
 	uint64_t answered; /* all requests before this number are known to be answered */
@@ -156,9 +157,9 @@ LOOM_FN void qos_doorbell_ring(struct qos_head *h, struct qos_doorbell *d)
 	}
 }
 
-/* Called while fewer requests than the count are pending. first: 1: this is the first request of a window. With an eventfd,
- * the first request starts a timer, at which the top half also waits, even if the doorbell is disarmed. With a futex, the
- * top half measures the window. So any request that finds the doorbell armed wakes the top half, because the first request
+/* Called while fewer requests are pending than cause an interrupt. first: 1: this is the first request of a window. With an
+ * eventfd, the first request starts a timer, at which the top half also waits, even if the doorbell is disarmed. With a futex,
+ * the top half measures the window. So any request that finds the doorbell armed wakes the top half, because the first request
  * may have found the doorbell disarmed. */
 LOOM_FN void qos_doorbell_ring_later(struct qos_head *h, struct qos_doorbell *d, int first, uint64_t window_ns)
 {
@@ -222,8 +223,8 @@ LOOM_FN void qos_notify_host(struct qos_head *h)
 		qos_doorbell_ring(h, d);
 		return;
 	}
-	/* Acquire and release: pairs with the exchange in qos_doorbell_wait(). The host sets `pending` to 0 before it loads
-	 * the bits, so requests that it does not see there are counted from 0 again. */
+	/* Acquire and release: pairs with the exchange in qos_doorbell_wait(). The host sets `pending` to 0 before it loads the
+	 * bits, so requests that it does not see among these bits are counted from 0. */
 	uint32_t pending = loom_fetch_add_acq_rel_sys(&d->pending, 1u) + 1;
 	if (pending >= count)
 		qos_doorbell_ring(h, d);
@@ -237,7 +238,8 @@ LOOM_FN int qos_has_room(struct qos_head *h, struct qos_port *p, uint64_t at)
 	uint64_t before = at - p->slots;
 	if (at < p->slots || before < p->answered)
 		return 1;
-	/* Acquire: pairs with the release in completion.c; the host has read the previous request before. */
+	/* Acquire: pairs with the release in completion.c; before this release, the host has read the slot's previous
+	 * request. */
 	if ((loom_load_acquire_sys(qos_answer(h, p, at)) & 1) != qos_phase(before, p->shift))
 		return 0;
 	p->answered += p->answered == before;
@@ -263,7 +265,8 @@ LOOM_FN int qos_request(struct loom_ctx *c, const struct loom_request *request, 
 	p->head = at + 1;
 	*id = at;
 	if (p->by_count) {
-		/* Relaxed, so not ordered with the published count: a host thread that wakes too early waits again. */
+		/* Relaxed, so this add is not ordered with the published count. A host thread that wakes too early
+		 * waits again. */
 		if (p->counts_posted)
 			loom_fetch_add_relaxed_dev(&((struct qos_device_block *)c->on_device[LOOM_QOS])->posted,
 						   (uint64_t)1);
@@ -300,7 +303,7 @@ LOOM_FN void qos_pause(const struct loom_ctx *c, const struct qos_port *p, uint3
 	(void)p;
 	if (polls < QOS_SPINS)
 		loom_pause(c);
-	else /* estimates the time waited from the number of polls: 4 us for each */
+	else /* on a GPU, estimates the time waited from the number of polls: 4 us for each */
 		loom_nap((uint64_t)(polls - QOS_SPINS + 1) * 4000, 0);
 }
 #else

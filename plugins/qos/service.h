@@ -77,7 +77,8 @@ struct qos_queue {
 	uint64_t tail __attribute__((aligned(64))); /* number of calls taken from `number`; the consumer stores it */
 	uint64_t gone;				    /* number of calls that qos_queue_take() has returned */
 	struct qos_scan *scan;                      /* NULL: requests are served in the order of arrival */
-	uint32_t ahead[QOS_PREFETCH], ahead_at, ahead_end; /* numbers of the next calls; those from ahead_at to ahead_end */
+	/* numbers of the next calls, in the entries from ahead_at to ahead_end */
+	uint32_t ahead[QOS_PREFETCH], ahead_at, ahead_end;
 };
 
 /* The state of a heap for ALLOC and FREE. */
@@ -85,7 +86,7 @@ struct qos_heap {
 	uint64_t pages;
 	uint32_t *extent; /* [page]: pages of the allocation that starts at this page; 0: none starts here */
 	uint64_t *taken;  /* a bit per page; 1: allocated */
-	uint64_t next;    /* the page at which the next search starts */
+	uint64_t next;    /* number of the page at which the next search starts */
 };
 
 struct qos_frames;
@@ -127,7 +128,8 @@ struct qos_thread {
 	pthread_t id;
 	int tid, started;
 	enum qos_stage role;
-	uint32_t vector; /* of a top half: its vector, which is the index of a core; of a controller: its device */
+	/* for a top half: its vector, which is the index of a core; for a controller: the index of its device */
+	uint32_t vector;
 	uint32_t acknowledged;  /* value of the doorbell's `rings` that this thread has acknowledged */
 	uint64_t clock_ns; /* the thread's CPU clock at the last call of qos_charge() */
 	uint64_t slack_ns; /* timer slack of the thread, as last set */
@@ -138,7 +140,7 @@ struct qos_thread {
 	int start_unreadable; /* 1: start_switches could not be read */
 };
 
-/* The CPU time of the path at one time. A series of these gives the 1 s window with the most CPU time. */
+/* The CPU time of the path at one time. A series of such points gives the 1 s window with the most CPU time. */
 struct qos_cpu_point {
 	uint64_t ns, cpu_ns;
 };
@@ -162,7 +164,7 @@ struct qos_ring {
 	uint64_t served; /* number of completed requests; only the serving thread stores it */
 };
 
-/* An answer that is sent when the copies to device memory for it are complete. */
+/* An answer that is sent when the copies to device memory on which it depends are complete. */
 struct qos_deferred {
 	struct qos_call *call;
 	int64_t result;
@@ -210,7 +212,7 @@ struct service {
 	uint32_t *published; /* [worker]: published counts, with `by_count`; else NULL, as each has a cache line of its own */
 	uint32_t *consumed; /* [worker]: low half of the ring's `taken`, for readers that do not hold `fill_lock` */
 	struct qos_ring *ring; /* [worker] */
-	int event_fd[QOS_VECTORS], timer_fd[QOS_VECTORS]; /* [vector]: of its doorbell */
+	int event_fd[QOS_VECTORS], timer_fd[QOS_VECTORS]; /* [vector]: eventfd and timer of the vector's doorbell */
 	/* Cores and threads. */
 	uint32_t core[QOS_VECTORS], vectors; /* [vector]: number of its core in the system; number of vectors */
 	uint32_t machine; /* number of cores that this process may use */
@@ -225,14 +227,16 @@ struct service {
 	 * requests */
 	pthread_mutex_t fill_lock;
 	pthread_mutex_t serve_lock; /* held by the serving thread while it serves requests or sleeps between rounds */
-	uint32_t fill_requested;       /* atomic: 1: a trylock of `fill_lock` has failed, so its holder fills again */
+	/* atomic: 1: a trylock of `fill_lock` has failed, so the holder of the lock fills once more */
+	uint32_t fill_requested;
 	uint32_t stop;         /* atomic: 1: threads must exit */
-	int awake_fd;          /* eventfd: while its count is not 0, no thread of the path sleeps */
+	int awake_fd;          /* eventfd; while its count is not 0, no thread of the path sleeps */
 	int server_fd;	       /* eventfd of `server_doorbell`; -1: unused */
 	uint32_t server_polls; /* futex: 1: the worker thread reads the rings, so the polling top half pauses */
 	uint64_t wake_mask;	       /* a bit per tenant; 1: a request of this tenant ends the current round */
 	uint32_t dropping;     /* atomic: 1: requests are answered with -ECANCELED and not served */
-	uint64_t quiesce_ns;  /* limit of qos_path_quiesce() without progress: QOS_QUIESCE_NS, shorter in tests */
+	/* time without progress after which qos_path_quiesce() gives up, in ns: QOS_QUIESCE_NS, shorter in tests */
+	uint64_t quiesce_ns;
 	int timed;             /* 1: a policy moderates interrupts */
 	int by_count;             /* 1: a GPU is in the stack, so the host compares counts: service.dev.h */
 	/* Statistics. The serving thread writes them, except stage_ns, which is atomic. */
@@ -317,30 +321,32 @@ void qos_doorbells_ring_all(struct service *s);                  /* ends the wai
 /* Returns a bit for each of 64 workers; 1: its ring has unread requests. first: the first worker, a multiple of 64. */
 uint64_t qos_posted_from(const struct service *s, uint32_t first);
 int qos_posted(struct service *s);                       /* returns whether a ring has unread requests */
-int qos_posted_by(struct service *s, uint64_t tenants);  /* as qos_posted(), for the rings of these tenants */
-int qos_has_request_of(struct service *s, uint64_t tenants);       /* as qos_posted_by(), but also checks the queues */
+int qos_posted_by(struct service *s, uint64_t tenants);  /* like qos_posted(), but only for the rings of these tenants */
+int qos_has_request_of(struct service *s, uint64_t tenants);       /* like qos_posted_by(), but also checks the queues */
 /* After qos_wake_arm() and until qos_wake_disarm(), a request of one of these tenants ends a sleep of the serving thread.
  * The caller checks qos_has_request_of() between arming and the sleep. tenants: a bit per tenant. */
 void qos_wake_arm(struct service *s, uint64_t tenants);
 void qos_wake_disarm(struct service *s);
-void qos_wake_server_for_queued(struct service *s); /* called by other threads than the serving one after they fill queues */
+/* called by threads other than the serving thread after they have filled queues */
+void qos_wake_server_for_queued(struct service *s);
 /* Sleeps until `until_ns`, or up to slack_ns longer. The server doorbell and qos_keep_awake() end the sleep earlier. */
 void qos_sleep(struct qos_thread *t, uint64_t until_ns, uint64_t slack_ns);
-/* Sleeps until about `until_ns`. then_ns: prediction of `until_ns` in the next call; with a good prediction the next sleep
+/* Sleeps until about `until_ns`. then_ns: prediction of `until_ns` in the next call; if the prediction is good, the next sleep
  * needs no new timer. */
 void qos_sleep_ahead(struct qos_thread *t, uint64_t until_ns, uint64_t then_ns);
-/* awake = 1: ends the sleeps of qos_sleep() and qos_sleep_ahead(), and keeps later ones from sleeping. 0: undoes that. */
+/* awake: 1: ends the sleeps of qos_sleep() and qos_sleep_ahead(), and keeps later calls of them from sleeping. 0: later calls
+ * sleep again. */
 void qos_keep_awake(struct service *s, int awake);
 
 /* ---- event.c */
-int qos_is_polled(const struct service *s); /* returns 1 if one top half polls all rings, while the other ones sleep */
+int qos_is_polled(const struct service *s); /* returns 1 if one top half polls all rings while all other top halves sleep */
 uint32_t qos_poller(const struct service *s); /* returns the vector of the polling top half */
 void qos_event_notify(struct qos_event *b);
 int qos_event_wait(struct service *s, struct qos_event *b);
 
 /* ---- interrupt.c */
 int qos_interrupts_open(struct service *s, const struct loom_layout *layout, struct loom_error *err);
-void qos_interrupts_wake(struct service *s); /* ends the waits of the controllers, so that they can exit */
+void qos_interrupts_wake(struct service *s); /* ends the waits of the interrupt controllers, so that these threads can exit */
 void qos_interrupts_close(struct service *s);
 /* Makes each GPU's controller ring the poller's doorbell once, when there is a request that was not read. */
 void qos_interrupts_arm(struct service *s);
@@ -358,7 +364,7 @@ void qos_path_bind(struct service *s, uint64_t vectors); /* binds all threads bu
 uint32_t qos_fill(struct service *s); /* called with `fill_lock`; returns the number of requests moved */
 uint64_t qos_waiting(const struct service *s); /* returns the number of requests in all queues */
 
-/* ---- queue.c: the choice of the request of a tenant that is served next */
+/* ---- queue.c: chooses which request of a tenant is served next */
 int qos_queue_open(struct qos_queue *q, uint64_t calls, uint32_t order); /* order: enum loom_qos_order */
 void qos_queue_reset(struct qos_queue *q); /* called while no thread uses the queue; empties it */
 void qos_queue_close(struct qos_queue *q);

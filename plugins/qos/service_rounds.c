@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The worker thread serves requests in rounds. Before each round each policy of the pipeline decides in turn: which tenant is
- * served, with how many requests, or at what time to call the policies again. After the round they get its CPU time. */
+ * served, with how many requests, or at what time to call the policies again. After the round the policies get its CPU time. */
 #include <errno.h>
 
 #include "service.h"
@@ -142,7 +142,7 @@ static uint32_t serve_some(struct service *s, struct qos_tenant *tenant, uint32_
 	return n;
 }
 
-/* Waits until the policies must be called again. Serves no tenant meanwhile. */
+/* Waits until the policies must be called again. Serves no tenant during this wait. */
 static void wait_for_policies(struct qos_thread *t, const struct loom_qos_round *round, uint64_t now)
 {
 	struct service *s = t->s;
@@ -150,7 +150,7 @@ static void wait_for_policies(struct qos_thread *t, const struct loom_qos_round 
 	s->naps++;
 	qos_cpu_point(s, now);
 	qos_wake_arm(s, round->wake_mask);
-	if (qos_has_request_of(s, round->wake_mask)) /* a request arrived after the policies had decided: do not sleep */
+	if (qos_has_request_of(s, round->wake_mask)) /* a request has arrived since the policies decided, so do not sleep */
 		;
 	else if (round->then_ns > round->retry_ns && round->retry_ns > now && round->retry_ns < latest)
 		qos_sleep_ahead(t, round->retry_ns, round->then_ns);
@@ -164,7 +164,8 @@ static void wait_for_policies(struct qos_thread *t, const struct loom_qos_round 
 	qos_cpu_point(s, qos_now());
 }
 
-/* Calls the policies, and serves one round or waits. now: the time before the rings were read, as that is part of the round. */
+/* Calls the policies, and serves one round or waits. now: a time before the rings were read, because reading them is part of
+ * the round. */
 static void serve_round(struct qos_thread *t, uint64_t now)
 {
 	struct service *s = t->s;
@@ -198,9 +199,9 @@ static void serve_round(struct qos_thread *t, uint64_t now)
 			s->stage[i].ops->account(s->stage[i].self, &load, round.tenant, served, spent);
 }
 
-/* Called before every round. Moves requests from rings to queues, if no other thread does. fills: 1: the caller holds
- * `fill_lock`. With masked interrupts the doorbells are disarmed during rounds, so usually no other thread reads the rings.
- * If another thread holds the lock, it is reading them. */
+/* Called before every round. Moves requests from rings to queues, if no other thread is doing so. fills: 1: the caller holds
+ * `fill_lock`. With masked interrupts the doorbells are disarmed during rounds, so usually no other thread reads the rings. If
+ * another thread holds the lock, it is reading them. */
 static void gather(struct service *s, int fills)
 {
 	if (fills) {
@@ -224,8 +225,8 @@ void qos_serve(struct qos_thread *t, int fills)
 		if (!qos_waiting(s))
 			break;
 		/* The threads of a path wake each other thousands of times a second, and one of them can always run. So they
-		 * must leave gaps for other programs, as described at LOOM_GAP_NS. GAP_NS is shorter than LOOM_GAP_NS,
-		 * because requests wait meanwhile. */
+		 * must leave gaps for other programs, as described at LOOM_GAP_NS. GAP_NS is shorter than LOOM_GAP_NS, because
+		 * requests wait during the gap. */
 		if (loom_has_gap())
 			loom_leave_gap(now, GAP_NS);
 		serve_round(t, now);

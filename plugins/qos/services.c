@@ -19,8 +19,8 @@ static uint64_t offset_of(const struct qos_call *call)
 	return (uint64_t)(call->at - call->grant->at);
 }
 
-/* Makes the pages of the range present, and returns the number of bytes made so. One ioctl handles the whole range, unless it
- * meets a page that is already present. Then the next ioctl continues behind this page. */
+/* Makes the pages of the range present, and returns the number of bytes that it has made present. One ioctl handles the whole
+ * range if no page in it is present. If it meets a page that is already present, the next ioctl continues behind this page. */
 static int64_t fault(struct service *s, const struct qos_call *call)
 {
 	const char *content = call->grant->is.content;

@@ -33,7 +33,7 @@ static uint64_t all_vectors(const struct service *s)
 /* ---- the work of the threads ---- */
 
 /* Takes `fill_lock` and returns 1. If another thread holds it, sets fill_requested, so that the holder checks again, and
- * returns 0. Otherwise this top half's doorbell might stay disarmed. */
+ * returns 0. If the holder did not check, this top half's doorbell might stay disarmed. */
 static int enter(struct service *s)
 {
 	if (!pthread_mutex_trylock(&s->fill_lock))
@@ -58,8 +58,8 @@ static void serve_here(struct qos_thread *t)
 	struct service *s = t->s;
 	do {
 		if (!enter(s)) {
-			/* The previous poller may still serve if steering has just selected this one. Without a sleep,
-			 * this thread would try again at once, because the requests are still there. */
+			/* If steering has just selected this poller, the previous poller may still serve. Without a
+			 * sleep, this thread would try again at once, because the requests are still there. */
 			if (qos_is_polled(s))
 				qos_sleep(t, qos_now() + 50000, 10000);
 			return;
@@ -105,7 +105,8 @@ static void *top_half(void *arg)
 			fill_here(t, QOS_BOTTOM);
 			if (!s->path.mask)
 				qos_doorbells_arm(s, own);
-			/* Requests that arrived before the doorbell was armed did not ring it, so checks again. */
+			/* Requests that arrived before the doorbell was armed did not ring it, so checks the rings once
+			 * more. */
 			if (!s->path.mask && qos_posted(s))
 				fill_here(t, QOS_BOTTOM);
 			continue;
@@ -143,7 +144,7 @@ static void *worker_thread(void *arg)
 			loom_futex_wake(&s->server_polls, INT_MAX, FUTEX_PRIVATE_FLAG);
 		} else if (s->path.mask) {
 			qos_doorbells_arm(s, all_vectors(s));
-			if (qos_posted(s)) /* requests that were posted before the doorbells were armed */
+			if (qos_posted(s)) /* there are requests that were posted before the doorbells were armed */
 				fill_here(t, QOS_BOTTOM);
 		}
 	}
@@ -269,8 +270,8 @@ void qos_path_stop(struct service *s)
 	}
 }
 
-/* Returns the number of a worker with an unanswered request. s->workers: only queues hold requests. -1: all requests are
- * answered. */
+/* Returns the number of a worker with an unanswered request. Returns s->workers if only queues hold requests, and -1 if all
+ * requests are answered. */
 static int64_t unanswered(struct service *s)
 {
 	for (uint32_t w = 0; w < s->workers; w++)

@@ -8,8 +8,8 @@
 #include "../shared/sched/pool.dev.h"
 #endif
 
-/* Called by lane 0. Returns the index of the next task. After SCHED_NO_TASK the worker makes no further call, so each worker
- * raises the counter beyond the end only once. */
+/* Called by lane 0. Returns the index of the next task. After SCHED_NO_TASK the worker makes no further call, so at most one
+ * addition per worker finds no task. */
 LOOM_FN uint64_t counter_claim(struct loom_ctx *c)
 {
 	struct sched_local *l = sched_local(c);

@@ -37,7 +37,7 @@ struct host_list {
 /* The thread's state of a worker. */
 struct host_worker {
 	struct host_box *box;
-	/* as in struct host_box; open: number of records that the worker was given and that have not ended */
+	/* as in struct host_box; open: number of the worker's records that have not ended */
 	uint32_t put, taken, wanted, open;
 	uint32_t kind, least; /* LOOM_ON_* of the device; number of tasks that keep the worker busy */
 };
@@ -46,7 +46,7 @@ struct sched_host {
 	const struct loom_host *host;
 	struct sched_config cfg;
 	pthread_t thread;
-	uint32_t started;     /* 1: the thread runs */
+	uint32_t started;     /* 1: the thread of the host runs */
 	pthread_mutex_t lock; /* protects the next fields; the thread holds the lock during a round */
 	pthread_cond_t changed;
 	uint32_t leave, busy; /* 1: the thread must end; 1: a sample runs */
@@ -137,7 +137,7 @@ static int host_store(struct host_list *l, const struct loom_task *task)
 	return 1;
 }
 
-/* Takes the tasks that the worker has returned. Returns whether there were any, or whether records have ended. */
+/* Takes the tasks that the worker has returned. Returns 1 if there were any, or if records have ended, else 0. */
 static int host_collect(struct sched_host *s, struct host_worker *w)
 {
 	/* Acquire: pairs with the release in host_report(). */
@@ -160,9 +160,9 @@ static int host_collect(struct sched_host *s, struct host_worker *w)
 	return (int)some;
 }
 
-/* Returns a worker's part of n tasks: half of an equal share, so that tasks remain for the next worker. A worker without
- * tasks gets at least `least` tasks, if there are so many. This minimum does not apply to a worker with tasks, because no
- * other worker could run the tasks that it gets ahead. */
+/* Returns a worker's part of n tasks: half of an equal share, so that tasks remain for the next worker. A worker without tasks
+ * gets at least `least` tasks, if there are so many. For a worker with tasks there is no minimum, because no other worker could
+ * run the tasks that it gets in advance. */
 static uint64_t host_part(const struct sched_host *s, const struct host_worker *w, uint64_t n)
 {
 	uint64_t part = n / (2 * s->workers);
@@ -241,7 +241,7 @@ static int host_round(struct sched_host *s)
 	return 1;
 }
 
-/* The thread naps after so many rounds without change. Workers of a stopped sample, for example, report nothing. */
+/* The thread naps after so many rounds without change. In a stopped sample, for example, workers report nothing. */
 #define HOST_PATIENCE 20000u
 static void *host_main(void *arg)
 {

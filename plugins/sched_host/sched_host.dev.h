@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sched_host: central scheduling by the CPU, with which work stealing is compared. A thread of the host holds all tasks and
- * hands them to workers in batches. Workers return spawned tasks to this thread. Device code, collective.
+/* sched_host: central scheduling by the CPU, to compare with work stealing. A thread of the host holds all tasks and hands them
+ * to workers in batches. Workers return spawned tasks to this thread. Device code, collective.
  *
  * Each worker has a box in host memory with two rings: records for the worker, and tasks for the host. Each word of a
  * box has one writer, so devices need only loads and stores of host memory. A record is a task, or names a part of the
@@ -57,7 +57,7 @@ LOOM_FN struct host_box *host_box(const struct loom_ctx *c)
 #define HOST_RECORDS(c) ((struct loom_task *)(host_box(c) + 1))
 #define HOST_RETURNS(c) ((uint32_t)SCHED_CFG(c, overflow_list))
 
-/* Returns the slot of task number n that this worker returns to the host. */
+/* Returns the slot for task number n of the tasks that this worker returns to the host. */
 LOOM_FN struct loom_task *host_slot(const struct loom_ctx *c, uint32_t n)
 {
 	return &HOST_RECORDS(c)[SCHED_CFG(c, local_queue) + (n & (HOST_RETURNS(c) - 1))];
@@ -72,7 +72,7 @@ LOOM_FN void host_report(struct loom_ctx *c)
 		loom_store_release_sys(&host_box(c)->reported, (uint64_t)mine->ran << 32 | mine->made);
 }
 
-/* Called by lane 0. Returns whether the run was stopped, so that the host provides no more tasks or room. Stops the run if
+/* Called by lane 0. Returns 1 if the run was stopped, because the host then provides no more tasks or room. Stops the run if
  * the host has no memory. */
 LOOM_FN int host_is_gone(struct loom_ctx *c)
 {
@@ -125,8 +125,9 @@ SCHED_SLOW int host_push_next(struct loom_ctx *c, loom_ref join)
 	return sched_decrement_join(c, join, &next) ? host_push(c, &next) : 0;
 }
 
-/* For a single lane. All lanes share the free slots of the ring: of local->backlog_count slots, local->count are used. A
- * lane that finds no slot fails, because the worker waits for room only after a barrier of all lanes. */
+/* For a single lane. All lanes share the free slots of the ring. There were local->backlog_count free slots, of which
+ * local->count are used by now. A lane that finds no slot fails, because the worker waits for room only after a barrier of all
+ * lanes. */
 SCHED_SLOW int host_lane_push(struct loom_ctx *c, const struct loom_task *task)
 {
 	struct sched_local *l = sched_local(c);
@@ -181,8 +182,8 @@ struct host_run {
 	uint32_t unused;
 };
 
-/* Returns the tasks of the next records in the private ring, which has `n` records from number `got` on. A record with a
- * part of the initial set is returned alone. */
+/* Returns the tasks of the next records in the private ring, which has `n` records from number `got` on. A record that stands
+ * for a part of the initial set is not combined with other records. */
 LOOM_FN struct host_run host_next_run(struct loom_ctx *c, uint32_t got, uint32_t n)
 {
 	const struct loom_task *ring = sched_ring(c), *first = &ring[got & sched_mask(c)];
@@ -220,8 +221,8 @@ LOOM_FN void host_lane_run(struct loom_ctx *c, const struct loom_task *t)
 	sched_end_single(c, &single);
 }
 
-/* Runs tasks, one on each lane. Returns the number of tasks, including tasks that were returned to the host instead, which
- * sched_local.sent counts. */
+/* Runs tasks, one on each lane. Returns the number of tasks, including the tasks that were returned to the host because this
+ * device must not run them; sched_local.sent counts these. */
 LOOM_FN uint64_t host_run_lanes(struct loom_ctx *c, const struct host_run *r)
 {
 	struct sched_local *l = sched_local(c);
@@ -229,8 +230,8 @@ LOOM_FN uint64_t host_run_lanes(struct loom_ctx *c, const struct host_run *r)
 	uint64_t ran = 0;
 	for (uint64_t i = 0; i < r->n; i += c->lanes) {
 		struct loom_task t;
-		/* Waits until half of the ring is free. Most tasks then find room, and the lanes fill one half while the
-		 * host empties the other half. */
+		/* Waits until half of the ring is free. With half of the ring free, most tasks find room, and the lanes fill
+		 * one half while the host empties the other half. */
 		if (mine->limit - mine->made < (HOST_RETURNS(c) + 1) / 2 &&
 		    !LOOM_OUTLINED_COLLECTIVE(host_await_room, c, (HOST_RETURNS(c) + 1) / 2))
 			break;

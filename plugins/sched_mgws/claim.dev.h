@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The initial set, of which workers claim blocks. A worker runs the claimed tasks in place, or with claim = queues puts
- * them into its queues. Device code, collective.
+/* The initial set, of which workers claim blocks. A worker runs the claimed tasks in place; if claim = queues, it puts them
+ * into its queues instead. Device code, collective.
  *
  * Each non-coherent device, and each rank that other ranks reach by RMA, has a range of the set in one word. The upper half
  * of the word is the end of the range, and the lower half is the next task. A claim is one fetch-and-add, which also
  * returns the end of the range. If the range is used up, one worker at a time installs a new range.
  *
- * cfg.spread means that several devices change the same words. Each of them has a range, too, in a word in its own memory.
- * It gets no new range when this is used up. Instead its workers claim from the ranges of other devices, by one addition
- * over the link. Each device remembers which ranges it has seen used up. A claim fails only if all ranges are used up. */
+ * cfg.spread means that several devices change the same words. Each of these devices also has a range, in a word in its own
+ * memory. The device gets no new range when this range is used up. Instead its workers claim from the ranges of other devices,
+ * by one addition over the link. Each device remembers which ranges it has seen used up. A claim fails only if all ranges are
+ * used up. */
 #ifndef SCHED_MGWS_CLAIM_DEV_H
 #define SCHED_MGWS_CLAIM_DEV_H
 
@@ -41,7 +42,7 @@ LOOM_FN uint64_t *mgws_range_word(const struct loom_ctx *c)
 	return SCHED_CFG(c, spread) ? mgws_range_of(c, c->first) : &mgws_global(c)->range;
 }
 
-/* Loads the range. With cfg.spread the scope is the system, because other devices change the word, too. */
+/* Loads the range. With cfg.spread the scope is the system, because other devices also change the word. */
 LOOM_FN uint64_t mgws_range_load(const struct loom_ctx *c)
 {
 	return SCHED_CFG(c, spread) ? loom_load_relaxed_sys(mgws_range_word(c)) : loom_load_relaxed_dev(mgws_range_word(c));
@@ -60,15 +61,16 @@ LOOM_FN uint64_t mgws_claimed_upto(const struct loom_ctx *c, uint64_t next)
 	return next < c->ctl->initial_tasks ? next : MGWS_ALL;
 }
 
-/* Returns n / of, or slightly less. Does not divide 64-bit words, which takes a GPU a hundred instructions. */
+/* Returns n / of, or slightly less. Does not divide 64-bit words, because a division takes a GPU a hundred
+ * instructions. */
 LOOM_FN uint64_t mgws_fraction(uint64_t n, uint32_t of)
 {
 	uint64_t part = 0xffffffffu / of; /* 1 / of, as a fraction of 2^32 */
 	return (n >> 32) * part + ((n & 0xffffffffu) * part >> 32);
 }
 
-/* Called by lane 0. Returns how many of the `left` tasks to claim if `workers` workers share them. With claim = fixed that
- * is claim_size, and with claim = queues the room of the queues. With claim = guided it is a part of a worker's share:
+/* Called by lane 0. Returns how many of the `left` tasks to claim if `workers` workers share them. If claim = fixed, this
+ * number is claim_size. If claim = queues, it is the room of the queues. If claim = guided, it is a part of a worker's share:
  * blocks are long at first, which saves claims, and short at the end, which balances the load. */
 LOOM_FN uint64_t mgws_claim_of(const struct loom_ctx *c, uint64_t left, uint32_t workers)
 {
@@ -109,7 +111,8 @@ LOOM_FN uint64_t mgws_claim_range(struct loom_ctx *c, uint64_t *seen, uint64_t *
 }
 
 /* Called by lane 0 if the device's range is used up. Claims from the range of one of the next devices, and returns the
- * number of tasks. Claims a larger part than of its own range, because the round trip takes longer. */
+ * number of tasks. Claims a larger part of this range than it would of its own range, because the round trip takes
+ * longer. */
 LOOM_FN uint64_t mgws_claim_elsewhere(struct loom_ctx *c, uint64_t *from)
 {
 	struct mgws_site *site = (struct mgws_site *)c->on_device[LOOM_SCHED];
@@ -137,8 +140,8 @@ LOOM_FN uint64_t mgws_claim_elsewhere(struct loom_ctx *c, uint64_t *from)
 	return 0;
 }
 
-/* Called by lane 0. Claims from the set if it has no ranges, and returns the number of tasks. *from: set to the first
- * task. */
+/* Called by lane 0 if the set is not divided into ranges. Claims from the set, and returns the number of tasks. *from:
+ * set to the first task. */
 LOOM_FN uint64_t mgws_claim_set(struct loom_ctx *c, struct mgws_block *b, uint64_t *from)
 {
 	uint64_t *word = &mgws_job(c)->next, all = c->ctl->initial_tasks;
@@ -172,9 +175,9 @@ LOOM_FN void mgws_push_claimed(struct loom_ctx *c, struct mgws_block *b)
 	loom_barrier_lanes(c);
 }
 
-/* With claim = queues, moves the tasks of the block into the empty local queue, and the remaining ones into the public
- * queue. Tasks stay in the block if the public queue has no room: thieves may still copy from its slots, and another owner
- * may have filled the queue or may hold its trylock. */
+/* If claim = queues, moves tasks of the block into the empty local queue until it is full, and the remaining tasks into the
+ * public queue. Tasks stay in the block if the public queue has no room: thieves may still copy from its slots, and another
+ * owner may have filled the queue or may hold its trylock. */
 LOOM_FN void mgws_fill_queues(struct loom_ctx *c, struct mgws_block *b)
 {
 	mgws_push_claimed(c, b);
@@ -213,18 +216,18 @@ LOOM_FN int mgws_claim(struct loom_ctx *c, int was_idle)
 	return 1;
 }
 
-/* With granularity = lane, claims the next block directly, because mgws_find_work() takes a GPU as long as several small
- * tasks. Public tasks and tasks on overflow lists then wait until the set is used up. So this function claims nothing if
- * CPUs and GPUs share the lists, because a task there may need this kind of device. It also claims nothing if
- * claim = queues, because claimed tasks then become public. */
+/* If granularity = lane, claims the next block directly, because mgws_find_work() takes a GPU as long as several small tasks.
+ * After a direct claim, public tasks and tasks on overflow lists wait until the set is used up. So this function claims nothing
+ * if CPUs and GPUs share the lists, because a task on a list may need this kind of device. It also claims nothing if claim =
+ * queues, because claimed tasks then become public. */
 LOOM_FN int mgws_claim_next(struct loom_ctx *c)
 {
 	return (!SCHED_CFG(c, mixed) || SCHED_CFG(c, noncoherent)) && SCHED_CFG(c, claim) != MGWS_QUEUES &&
 	       mgws_claim(c, 0);
 }
 
-/* Claims from the range for a worker without tasks. *idle: 1: the worker has reported idle. It then calls busy() before the
- * claim, and *idle becomes 0, even if the claim fails. */
+/* Claims from the range for a worker without tasks. *idle: 1 if the worker has reported idle; in this case it calls busy()
+ * before the claim, and *idle becomes 0 even if the claim fails. */
 LOOM_FN uint32_t mgws_claim_again(struct loom_ctx *c, int *idle)
 {
 	uint64_t some = c->lane == 0 && mgws_initial_left(c);

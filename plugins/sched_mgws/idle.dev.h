@@ -15,8 +15,8 @@ LOOM_FN uint64_t mgws_range_moved(const struct mgws_global *g)
 	return next + (loom_load_relaxed_dev(&g->ranges) << 32);
 }
 
-/* Returns a count for detectors that vote in rounds. It grows whenever other workers take tasks from this worker, from the
- * lists or from the range. */
+/* Returns a count for detectors that vote in rounds. The count grows whenever other workers take tasks from this worker, and
+ * whenever any worker takes tasks from the lists or from the range. */
 LOOM_FN uint64_t mgws_stolen_count(struct loom_ctx *c)
 {
 #ifdef LOOM_TERM_COUNTS /* defined if the detector of this program counts tasks */
@@ -99,8 +99,8 @@ struct mgws_search {
 	uint32_t polls;        /* number of calls of mgws_polls_range() */
 };
 
-/* Searches each source of tasks once. Returns the number of tasks found; for a claimed block, any number but 0. *idle: 1:
- * this worker has reported idle. If the worker calls busy() meanwhile, *idle becomes 0, even if it finds no task. */
+/* Searches each source of tasks once. Returns the number of tasks found; for a claimed block, any number but 0. *idle: 1: this
+ * worker has reported idle. If the search calls busy(), *idle becomes 0, even if it finds no task. */
 LOOM_FN uint32_t mgws_search_once(struct loom_ctx *c, struct mgws_search *s, int *idle)
 {
 	uint32_t found = mgws_polls_range(c, &s->polls) ? mgws_claim_again(c, idle) : 0;
@@ -125,8 +125,8 @@ LOOM_FN int mgws_sees_work(struct loom_ctx *c)
 	return mgws_scan_local(c) || mgws_scan_remote(c) || (SCHED_CFG(c, noncoherent) && mgws_mailbox_filled(c));
 }
 
-/* Returns whether to call done() after this search. With RMA done() queries other ranks, which takes as long as a remote
- * steal. So it is then called after one of MGWS_DETECTOR_CHECKS searches. */
+/* Returns whether to call done() after this search. With RMA, done() queries other ranks, which takes as long as a remote
+ * steal. So with RMA it is called only after one of MGWS_DETECTOR_CHECKS searches. */
 #define MGWS_DETECTOR_CHECKS 4u
 LOOM_FN int mgws_checks_detector(struct loom_ctx *c)
 {
@@ -185,10 +185,10 @@ SCHED_SLOW int mgws_search_for_work(struct loom_ctx *c)
 			mgws_end_exchange(c, &search.receive_lock);
 		if (searching)
 			loom_fetch_add_relaxed_dev(searching, ~0u);
-		if (done) /* wake all sleepers, which must end, too */
+		if (done) /* wake all sleepers, because the run ends for them, too */
 			sched_wake(c, event, ~0u);
 		else if (sched_sleepers(event) && mgws_sees_work(c))
-			sched_wake(c, event, 1u); /* there may be tasks for another worker, too: rest.dev.h */
+			sched_wake(c, event, 1u); /* another worker may find more tasks: rest.dev.h */
 		loom_set_state(c, LOOM_STATE_TASKS);
 		counters->idle_ns += now - counters->last_task_ns;
 		loom_trace_add(c, done ? LOOM_TRACE_END : LOOM_TRACE_IDLE, counters->last_task_ns,

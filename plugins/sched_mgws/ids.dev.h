@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transfer = id: a slot of a public queue holds an id of 4 bytes. The id names a task of the initial set, or one in the
- * pool of the worker that published it first. Device code.
+/* transfer = id: a slot of a public queue holds an id of 4 bytes. The id names a task of the initial set, or a task in the pool
+ * of the worker that first published the task. Device code.
  *
  * So the 64 bytes of a task, its body, are written once and read once, even if thieves steal the task several times. This
  * saves time if queues are reached over a slow link. Each worker has a pool, in which only this worker reserves slots. The

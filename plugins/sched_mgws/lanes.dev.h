@@ -3,9 +3,10 @@
  *
  * The worker's loop gives up to one task to each lane, and all lanes meet at a barrier when these tasks have ended.
  * Until then each lane is single (loom_ctx.single_lane): its context has one lane. A lane pushes the tasks that it
- * spawns to the worker's local queue, at a position from a counter in the private block. No lane pops meanwhile, so a
- * full queue stays full until the barrier. Tasks that find no room go to the backlog. It holds many tasks, because each
- * lane walks a path of its own in a task tree, and the backlog gets the branches of all paths. */
+ * spawns to the worker's local queue, at a position from a counter in the private block. No lane pops before the
+ * barrier, so a full queue stays full until the barrier. Tasks that find no room go to the backlog. The backlog must
+ * hold many tasks, because each lane walks a path of its own in a task tree, and the backlog gets the branches of all
+ * paths. */
 #ifndef SCHED_MGWS_LANES_DEV_H
 #define SCHED_MGWS_LANES_DEV_H
 
@@ -17,8 +18,8 @@
 static const struct loom_sched_dev mgws_lane_cpu = {.size = sizeof(mgws_lane_cpu), .spawn = mgws_lane_spawn};
 #endif
 
-/* Overflows the task in `slot`, which this lane was given, but which is for another kind of device. The argument is the
- * slot, which no lane writes before the next barrier. With a task as the argument, all lanes would load the whole task. */
+/* Overflows the task in `slot`, which this lane was given, but which is for another kind of device. The argument is the slot,
+ * which no lane writes before the next barrier. If the argument were a task, all lanes would load the whole task. */
 SCHED_SLOW int mgws_overflow_slot(struct loom_ctx *c, struct loom_task *slot)
 {
 	return mgws_overflow_other_kind(c, slot);

@@ -3,12 +3,12 @@
  * code; collective.
  *
  *   LOOM_ON_ANY             tasks for which no queue has room, and which are nested too deep to be run in place
- *   LOOM_ON_CPU, _GPU       tasks that must run on the other kind of device than that of the worker with the task
+ *   LOOM_ON_CPU, _GPU       tasks that the worker must not run, because they are for the other kind of device
  *
- * Three rules keep termination detection correct. A worker puts tasks on a list only while it runs a task. It refills from
- * LOOM_ON_ANY before it reports idle, and does not report idle while the list for the other kind of device holds tasks. An
- * idle worker that takes tasks calls busy() before it lowers `count`. So if a worker finds the lists empty, the worker that
- * emptied them has called busy() before. overflow.dev.h adds tasks. Model: tests/models/lists.pml. */
+ * Three rules keep termination detection correct. A worker puts tasks on a list only while it runs a task. Before a worker
+ * reports idle, it refills from LOOM_ON_ANY; it does not report idle while the list for the other kind of device holds tasks.
+ * An idle worker that takes tasks calls busy() before it lowers `count`. So if a worker finds the lists empty, the worker that
+ * emptied them has already called busy(). overflow.dev.h adds tasks. Model: tests/models/lists.pml. */
 #ifndef SCHED_MGWS_LIST_DEV_H
 #define SCHED_MGWS_LIST_DEV_H
 
@@ -81,8 +81,8 @@ LOOM_FN uint32_t mgws_list_to_take(const struct loom_ctx *c)
 	return SCHED_CFG(c, mixed) && !SCHED_CFG(c, noncoherent) && mgws_list_filled(&list[kind]) ? kind : MGWS_LISTS;
 }
 
-/* Called by lane 0. Returns whether the list for the other kind of device holds tasks. While it does, this worker must not
- * report idle. */
+/* Called by lane 0. Returns whether the list for the other kind of device holds tasks. While that list holds tasks, this worker
+ * must not report idle. */
 LOOM_FN int mgws_others_listed(const struct loom_ctx *c)
 {
 	return SCHED_CFG(c, mixed) && mgws_list_filled(&mgws_global(c)->list[mgws_other_kind(c)]);

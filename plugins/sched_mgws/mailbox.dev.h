@@ -14,27 +14,28 @@
  *   requested  the thief writes the number of its current steal request, which persists until it is granted
  *   granted    the victim writes the number of the request that it has granted. The grant is `tasks` slots, or a range of
  *              the initial set. The victim does not change the grant before the next request
- *   taken      the thief writes the number of the request when it has copied the whole grant. Then it may request again
+ *   taken      the thief writes the number of the request when it has copied the whole grant. After that it may
+ *              request again
  *   hint       the thief writes the number of the request while its workers lack tasks, else the last value of `taken`
  *
  * A victim replies only when it has tasks. It never rejects a request.
  *
  * The first worker of a GPU is the proxy worker, which runs no tasks. So the other workers run the same program as on a GPU
- * alone, and only one worker polls words over the link. The proxy steals as any thief does, grants the tasks that it has
- * stolen, and publishes the tasks that it receives. On a CPU, one worker without tasks at a time makes requests and receives
- * grants. Workers with tasks grant between two tasks, or inside a long task.
+ * without other devices, and only one worker polls words over the link. The proxy steals as any thief does, grants the tasks
+ * that it has stolen, and publishes the tasks that it receives. On a CPU, one worker without tasks at a time makes requests and
+ * receives grants. Workers with tasks grant between two tasks, or inside a long task.
  *
- * A device requests tasks when an eighth of its workers have none, because fewer workers find tasks in their own device.
- * Both devices know how many initial tasks each of them has consumed since the sample began. A thief gets a share of the
- * remaining tasks in this proportion. The share comes from the end of the victim's range, because the victim's workers
- * claim from the start. A queued task may be the root of most of the work. That would be too much for a few CPU threads,
- * and it takes long to send tasks back. So a worker may grant half of its queued tasks only if that is at most the thief's
- * share of the device's tasks. It estimates this share from the number of busy workers. A grant has at most one task for
- * each worker of the thief.
+ * A device requests tasks when an eighth of its workers have none, because fewer workers find tasks in their own device. Both
+ * devices know how many initial tasks each of them has consumed since the sample began. A thief gets a share of the remaining
+ * tasks in this proportion. The share comes from the end of the victim's range, because the victim's workers claim from the
+ * start. A queued task may be the root of most of the work. That would be too much work for a few CPU threads, and it takes
+ * long to send tasks back. So a worker may grant half of its queued tasks only if this half is at most the thief's share of the
+ * device's tasks. The worker estimates this share from the number of busy workers. A grant of queued tasks has at most one task
+ * for each worker of the thief.
  *
- * Termination: a worker does not report idle before the other device has taken its grant. A worker that receives a grant
- * calls busy() before it writes `taken`, as detectors require of steals. A worker that has reported idle calls busy()
- * before it claims from a received range. The worker that received the range reports idle only when the range is empty.
+ * Termination: a worker that has made a grant does not report idle before the other device has taken the grant. A worker that
+ * receives a grant calls busy() before it writes `taken`, as detectors require of steals. A worker that has reported idle calls
+ * busy() before it claims from a received range. The worker that received the range reports idle only when the range is empty.
  * Model: tests/models/mailbox.pml. */
 #ifndef SCHED_MGWS_MAILBOX_DEV_H
 #define SCHED_MGWS_MAILBOX_DEV_H
@@ -46,7 +47,7 @@
 
 #define MGWS_MAILBOX_SLOTS     64u
 #define MGWS_MAILBOX_TASKS     64u /* number of short tasks that a CPU's worker runs between two polls for requests */
-#define MGWS_MAILBOX_SEARCHING 8u  /* a device requests tasks if one of so many of its workers has none */
+#define MGWS_MAILBOX_SEARCHING 8u  /* a device requests tasks if one in this number of its workers has none */
 
 struct mgws_mailbox {
 	/* Words that the thief writes. */
@@ -62,15 +63,15 @@ struct mgws_mailbox {
 	struct loom_task slot[MGWS_MAILBOX_SLOTS];
 };
 
-/* The record that a device keeps of another device, in its own block. It also keeps a record of itself, of which only
- * `workers` and `share` are used. */
+/* The record that a device keeps of another device, in its own block. A device also keeps a record of itself, of which
+ * only `workers` and `share` are used. */
 struct mgws_device {
 	uint32_t requested, taken, hint; /* the last values that this device wrote into the mailbox as the thief */
 	uint32_t received;               /* number of slots that this device has taken of the current grant */
-	uint64_t got;                    /* number of initial tasks that this device has received from the other one */
+	uint64_t got;                    /* number of initial tasks that this device has received from the other device */
 	uint32_t granted;                /* the last value that this device wrote into the mailbox as the victim */
 	uint32_t kind, workers, pad;     /* constant: the other device's kind (LOOM_ON_*) and number of workers */
-	uint64_t gave;                   /* number of initial tasks that this device has granted to the other one */
+	uint64_t gave;                   /* number of initial tasks that this device has granted to the other device */
 	uint64_t share;                  /* number of initial tasks of the other device at the start of the sample */
 };
 
@@ -121,7 +122,7 @@ LOOM_FN uint32_t mgws_next_device(const struct loom_ctx *c, uint32_t device)
 	i < (c)->devices;                                                                                              \
 	i++, d = mgws_next_device(c, d)
 
-/* Called by lane 0. Tries to take the lock, and returns whether this worker has it. */
+/* Called by lane 0. Tries to take the lock, and returns whether this worker has taken it. */
 LOOM_FN int mgws_try_lock(uint32_t *lock)
 {
 	uint32_t free = 0;
@@ -154,7 +155,7 @@ LOOM_FN uint64_t mgws_fair_share(const struct loom_ctx *c, uint32_t to, uint64_t
 		ours += loom_load_relaxed_dev(&mgws_device(c, d)->got) - mgws_device(c, d)->gave;
 	if (theirs)
 		n = left * theirs / (theirs + ours);
-	else /* the thief has consumed no task yet: shares are in proportion to the numbers of workers */
+	else /* the thief has consumed no task yet, so shares are in proportion to the numbers of workers */
 		n = left * thief->workers / (thief->workers + c->count);
 	return n / 2 ? n / 2 : 1;
 }
@@ -226,8 +227,8 @@ LOOM_FN void mgws_grant(struct loom_ctx *c, uint32_t to, uint32_t most)
 	uint64_t begin = c->lane == 0 ? loom_trace_now(c) : 0, locked = 0, cut = 0, from = 0, plenty = 0;
 	uint32_t requested = 0, n = 0;
 	if (c->lane == 0 && mgws_try_lock(&ours->grant_lock)) {
-		/* Acquire: pairs with the release of `requested` in mgws_request(). The thief stored `taken` before, so it
-		 * has finished reading the slots and the range. */
+		/* Acquire: pairs with the release of `requested` in mgws_request(). The thief stored `taken` before
+		 * `requested`, so it has finished reading the slots and the range. */
 		requested = loom_load_acquire_sys(&m->requested);
 		locked = requested != thief->granted;
 		if (!locked)
@@ -263,8 +264,8 @@ LOOM_FN void mgws_grant(struct loom_ctx *c, uint32_t to, uint32_t most)
 	mgws_unlock(&ours->grant_lock);
 }
 
-/* Returns whether a request is pending: whether the hint is a higher number than `granted`. A device that needs no tasks
- * writes the number of the last grant that it took, which is not higher. */
+/* Returns whether a request is pending: whether the hint is a higher number than `granted`. A device that needs no tasks writes
+ * the number of the last grant that it took, which is not higher than `granted`. */
 LOOM_FN int mgws_request_pending(uint32_t hint, uint32_t granted)
 {
 	return (int32_t)(hint - granted) > 0;
@@ -297,15 +298,15 @@ LOOM_FN int mgws_can_grant(struct loom_ctx *c, int spare)
 }
 
 /* Grants the request that was polled last. The grant has up to `most` tasks of the local queue, or up to `most_large`
- * for a device with more workers than this one. */
+ * if the other device has more workers than this device. */
 LOOM_FN void mgws_grant_polled(struct loom_ctx *c, uint32_t most, uint32_t most_large)
 {
 	uint32_t to = loom_word_from_lane0(c, c->lane == 0 ? mgws_worker(c)->polled : 0);
 	mgws_grant(c, to, mgws_device(c, to)->workers > c->count ? most_large : most);
 }
 
-/* Called between two tasks. Grants half of the local queue. Grants all tasks but one to a device with more workers, which
- * then ends the tasks sooner. */
+/* Called between two tasks. Grants half of the local queue. To a device with more workers, grants all tasks but one, because
+ * that device will end them sooner. */
 SCHED_SLOW void mgws_grant_between_tasks(struct loom_ctx *c)
 {
 	uint32_t held = sched_lane(c)->count;
@@ -329,8 +330,9 @@ LOOM_FN int mgws_has_untaken(struct loom_ctx *c)
 {
 	struct mgws_worker *mine = mgws_worker(c);
 	for (uint32_t d = 0; d < c->devices && mine->untaken; d++) {
-		/* Acquire: pairs with the release in mgws_receive(), which follows busy() there. If another worker has made
-		 * a grant since then, this worker waits for that grant, too, which is longer than necessary. */
+		/* Acquire: pairs with the release in mgws_receive(), before which the receiving worker has called busy(). If
+		 * another worker has made a grant since then, this worker also waits for that grant, which is longer than
+		 * necessary. */
 		if (mine->untaken >> d & 1 && loom_load_acquire_sys(&mgws_mailbox(c, c->device, d)->taken) ==
 						  loom_load_relaxed_dev(&mgws_device(c, d)->granted))
 			mine->untaken &= ~(1ull << d);
@@ -340,7 +342,7 @@ LOOM_FN int mgws_has_untaken(struct loom_ctx *c)
 
 /* ---- thief ----------------------------------------------------------------------------------- */
 
-/* Called by lane 0 with receive_lock. Writes `number` as the hint, if it has changed. */
+/* Called by lane 0 with receive_lock. Writes `number` as the hint, if the hint has another value. */
 LOOM_FN void mgws_hint(struct mgws_device *victim, struct mgws_mailbox *m, uint32_t number)
 {
 	if (victim->hint != number)
@@ -376,8 +378,8 @@ LOOM_FN uint64_t mgws_request(struct loom_ctx *c)
 	return 0;
 }
 
-/* Collective, called by a worker without tasks. Tries to take receive_lock, and returns whether the worker has it. *locked:
- * the same, in lane 0. Returns 0 on a GPU, where the proxy worker exchanges tasks without the lock. */
+/* Collective, called by a worker without tasks. Tries to take receive_lock, and returns whether the worker has taken it. Lane 0
+ * also stores the result in *locked. Returns 0 on a GPU, where the proxy worker exchanges tasks without the lock. */
 LOOM_FN int mgws_try_exchange(struct loom_ctx *c, uint32_t *locked)
 {
 	if (mgws_kind(c) == LOOM_ON_GPU)
@@ -414,7 +416,7 @@ LOOM_FN void mgws_receive(struct loom_ctx *c, uint32_t from, int idle)
 	left = loom_from_lane0(c, left);
 	if (left) {
 		at = loom_from_lane0(c, at);
-		/* Takes half of the tasks, because other workers of this device may lack tasks, too. */
+		/* Takes half of the tasks, because other workers of this device may also lack tasks. */
 		n = (uint32_t)(left - left / 2 < most ? left - left / 2 : most);
 		sched_copy_ring(c, sched_ring(c), sched_lane(c)->head, sched_mask(c), m->slot, at, ~0ull, n);
 		sched_lane(c)->count = n;
@@ -428,7 +430,8 @@ LOOM_FN void mgws_receive(struct loom_ctx *c, uint32_t from, int idle)
 			came = m->to - m->from;
 			loom_store_relaxed_dev(&victim->got, victim->got + came);
 			loom_store_relaxed_dev(&g->ranges, g->ranges + 1);
-			/* Release: pairs with the acquire in mgws_range_moved(), which then loads `ranges`. */
+			/* Release: pairs with the acquire in mgws_range_moved(), after which mgws_range_moved() loads
+			 * `ranges`. */
 			loom_store_release_dev(&g->range, m->to << 32 | m->from);
 			mgws_unlock(&mgws_exchange(c)->grant_lock);
 		}
@@ -469,8 +472,8 @@ LOOM_FN int mgws_grant_without_work(struct loom_ctx *c, int idle)
 	return 0;
 }
 
-/* Collective, called with receive_lock or by the proxy worker. Receives a grant, or grants a request. The proxy publishes
- * the tasks that it then holds. idle: 1: the worker has reported idle. Returns the new value of idle: 0 after busy(). */
+/* Collective, called with receive_lock or by the proxy worker. Receives a grant, or grants a request. The proxy publishes the
+ * tasks that it holds afterwards. idle: 1: the worker has reported idle. Returns the new value of idle: 0 after busy(). */
 SCHED_SLOW int mgws_exchange_tasks(struct loom_ctx *c, int idle)
 {
 	struct sched_lane *mine = sched_lane(c);

@@ -10,7 +10,8 @@
 /* Called after an overflow to list `which`. Wakes sleepers and counts the overflow. */
 LOOM_FN void mgws_note_overflow(struct loom_ctx *c, uint32_t which)
 {
-	/* Wake one sleeper if any sleeper could take the task. A sleeper of another rank or kind of device cannot: wake all. */
+	/* Wake one sleeper if any sleeper could take the task. If some sleepers could not, because they belong to another rank
+	 * or kind of device, wake all. */
 	sched_wake(c, mgws_event(c), which == LOOM_ON_ANY && !SCHED_CFG(c, remote_workers) ? 1u : ~0u);
 	loom_own_add(c, &sched_local(c)->counters.overflowed, 1);
 }
@@ -21,8 +22,8 @@ struct mgws_full_wait {
 };
 #define MGWS_DEADLOCK_NS 10000000000ull
 
-/* Returns whether to stop waiting for room in a full list. A worker does not wait at all for LOOM_ON_ANY, or if lists have no
- * slots. It waits for another list until no task was taken for MGWS_DEADLOCK_NS. */
+/* Returns whether to stop waiting for room in a full list. A worker never waits for the list LOOM_ON_ANY, or if lists have no
+ * slots. For a list of one kind of device it waits until no task was taken from it for MGWS_DEADLOCK_NS. */
 LOOM_FN int mgws_is_deadlocked(struct loom_ctx *c, const struct mgws_list *s, uint32_t which,
 			       struct mgws_full_wait *jam)
 {
@@ -106,8 +107,8 @@ LOOM_FN int mgws_try_overflow(struct loom_ctx *c, uint32_t which, const struct l
 	return found == ROOM;
 }
 
-/* As mgws_try_overflow(), for a single lane. Several lanes of a wave may try to lock the list at the same time. The lane
- * that holds the lock unlocks it inside the loop, because lanes that execute in lock-step leave the loop together. */
+/* Does the same as mgws_try_overflow(), for a single lane. Several lanes of a wave may try to lock the list at the same time.
+ * The lane that holds the lock unlocks it inside the loop, because lanes that execute in lock-step leave the loop together. */
 LOOM_FN int mgws_lane_try_overflow(struct loom_ctx *c, uint32_t which, const struct loom_task *task)
 {
 	struct mgws_list *s = &mgws_global(c)->list[which];

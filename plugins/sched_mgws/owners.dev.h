@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* owners > 1: a public queue with several owners. Device code; lane 0 only.
  *
- * The metadata is then in the queue, protected by a trylock that an owner holds until its tasks are copied. In public.dev.h
- * "the owner" is the holder of this lock. An owner that cannot lock the queue continues without it, so owners do not wait
- * for each other. With one owner the trylock always succeeds. */
+ * If a queue has several owners, its metadata is in the queue, protected by a trylock that an owner holds until its tasks are
+ * copied. In public.dev.h "the owner" is the holder of this lock. An owner that cannot lock the queue continues without it, so
+ * owners do not wait for each other. With one owner the trylock always succeeds. */
 #ifndef SCHED_MGWS_OWNERS_DEV_H
 #define SCHED_MGWS_OWNERS_DEV_H
 
@@ -11,8 +11,9 @@
 #include "public.dev.h"
 #endif
 
-/* Returns metadata that this worker may read without the trylock. With a single owner they describe its queue. With several
- * owners only their `open` is used; it is MGWS_OPEN_UNKNOWN, so that mgws_empty() relies on the queue's word. */
+/* Returns metadata that this worker may read without the trylock. If the queue has a single owner, the metadata describe it. If
+ * it has several owners, only the member `open` is used, which is MGWS_OPEN_UNKNOWN, so that mgws_empty() relies on the queue's
+ * word. */
 LOOM_FN struct mgws_meta *mgws_own_meta(const struct loom_ctx *c)
 {
 	return &mgws_worker(c)->own;
@@ -20,7 +21,7 @@ LOOM_FN struct mgws_meta *mgws_own_meta(const struct loom_ctx *c)
 
 #if SCHED_MAY(SCHED_IS_owners > 1)
 
-/* mgws_queue() returns the public queue that this worker uses, mgws_meta() the metadata of this queue. */
+/* mgws_queue() returns the public queue that this worker uses, and mgws_meta() returns the metadata of this queue. */
 LOOM_FN struct mgws_queue *mgws_queue(const struct loom_ctx *c)
 {
 	return mgws_worker(c)->q;
@@ -57,14 +58,14 @@ LOOM_FN void mgws_unlock_queue(struct loom_ctx *c, const struct mgws_meta *meta,
 {
 	if (SCHED_CFG(c, owners) == 1)
 		return;
-	if (!meta->open) /* an empty queue: other owners see that in the word alone */
+	if (!meta->open) /* an empty queue: its word alone shows this to the other owners */
 		loom_store_relaxed_sys(&q->word, (uint64_t)0);
 	loom_store_relaxed_sys(&q->moved, meta->started[0] + meta->started[1] + meta->acquired);
 	loom_store_release_sys(&q->lock, 0u);
 }
 
-/* Called at the start of a sample. From then on, this worker uses the queue of its leader and the metadata in this queue,
- * which the host has initialised. */
+/* Called at the start of a sample. From then on, this worker uses its leader's queue, and the metadata in that queue, which the
+ * host has initialised. */
 LOOM_FN void mgws_join_owners(struct loom_ctx *c)
 {
 	struct mgws_worker *mine = mgws_worker(c);

@@ -16,7 +16,7 @@ enum { MGWS_STOP = 1, MGWS_PUBLISH = 2, MGWS_REQUESTED = 4 };
 #endif
 
 /* Called by lane 0. Returns whether `word` is that of an empty public queue. If the queue has a single owner, a locked word
- * means that it is empty. If it has several owners, a locked word only means that one of them has closed the epoch. */
+ * means that the queue is empty. If it has several owners, a locked word only means that one of them has closed the epoch. */
 LOOM_FN int mgws_word_is_empty(const struct loom_ctx *c, uint64_t word)
 {
 	return SCHED_CFG(c, owners) == 1 ? !mgws_stealable(word) : !mgws_left(word);
@@ -54,8 +54,9 @@ LOOM_FN uint32_t mgws_poll(struct loom_ctx *c, int can_publish)
 }
 #else
 /* mgws_poll() on a GPU, where a load takes longer than a short task. So a poll does not wait for its own loads. It uses the
- * values that the previous poll loaded, and then issues new loads. The function reads no old value after that, so the new
- * value can arrive in the same register. A copy of a value that has not arrived would have to wait for it. */
+ * values that the previous poll loaded, and then issues new loads. After these loads the function reads no old value, so each
+ * new value can arrive in the register of the old one. To copy a value that has not arrived, the lane would have to wait for
+ * it. */
 LOOM_FN uint32_t mgws_poll(struct loom_ctx *c, int can_publish)
 {
 	struct mgws_block *b = &mgws_lane(c)->block;
@@ -80,8 +81,8 @@ LOOM_FN uint32_t mgws_poll_collective(struct loom_ctx *c, int can_publish)
 	return loom_word_from_lane0(c, c->lane == 0 ? mgws_poll(c, can_publish) : 0);
 }
 
-/* Called if the public queue is empty. Publishes half of the backlog; if that is empty, half of the local queue; if that has
- * no two tasks, half of the block; else half of the ring of high priority. Returns the number of tasks. */
+/* Called if the public queue is empty. Publishes half of the first of these that has enough tasks: the backlog, the local queue
+ * (at least two tasks), the block, the ring of high priority. Returns the number of tasks. */
 SCHED_SLOW uint64_t mgws_publish_half(struct loom_ctx *c)
 {
 	struct mgws_block *b = &mgws_lane(c)->block;

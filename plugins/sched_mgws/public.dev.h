@@ -7,13 +7,13 @@
  * attempt, and thereby owns the older half of the remaining tasks. After `a` attempts on n tasks, n >> a remain. Thieves
  * neither lock nor retry.
  *
- * The owner ends an epoch by setting the lock bit, so that thieves take no more tasks. It starts the next epoch with a new
- * word. Thieves may still be copying then. The algorithm of the thesis (section 5.1) refills the ring at once, and so
- * overwrites slots that thieves are reading, as model checking has shown. Here `started` and `completed` of the two epochs
- * give the oldest position that an unfinished copy can read. The owner overwrites only slots of older positions, see
- * mgws_room(), and never waits for a thief.
+ * The owner ends an epoch by setting the lock bit, so that thieves take no more tasks. The owner starts the next epoch with a
+ * new word, while thieves may still be copying. The algorithm of the thesis (section 5.1) refills the ring at once, and so
+ * overwrites slots that thieves are reading, as model checking has shown. In this implementation, `started` and `completed` of
+ * the two epochs give the oldest position that an unfinished copy can read. The owner overwrites only slots of older positions,
+ * see mgws_room(), and never waits for a thief.
  *
- * Several owners of a queue take a trylock: owners.dev.h. */
+ * If a queue has several owners, they take a trylock: owners.dev.h. */
 #ifndef SCHED_MGWS_PUBLIC_DEV_H
 #define SCHED_MGWS_PUBLIC_DEV_H
 
@@ -35,7 +35,8 @@
 #define MGWS_LOCK          (1ull << (MGWS_EPOCH_SHIFT + 1))
 #define MGWS_ATTEMPT_SHIFT (64 - MGWS_ATTEMPT_BITS)
 #define MGWS_ATTEMPT       (1ull << MGWS_ATTEMPT_SHIFT)
-/* The most workers with which the field of attempts cannot wrap: each adds at most one attempt to an epoch without tasks. */
+/* The most workers with which the field of attempts cannot wrap: each worker adds at most one attempt to an epoch without
+ * tasks. */
 #define MGWS_MAX_WORKERS ((1u << MGWS_ATTEMPT_BITS) - 32u)
 
 /* MGWS_QUEUE_OP selects the scope of operations on a queue's words. If only workers of one device steal, the scope is the
@@ -54,7 +55,7 @@ LOOM_FN uint64_t mgws_offered(uint64_t word)
 LOOM_FN uint32_t mgws_tries(uint64_t word)
 {
 	uint32_t a = (uint32_t)(word >> MGWS_ATTEMPT_SHIFT);
-	return a < 32 ? a : 32; /* attempts on an empty queue count, too, but a shift must be less than 64 */
+	return a < 32 ? a : 32; /* attempts on an empty queue also count, but a shift must be less than 64 */
 }
 
 /* Returns the number of tasks that no thief owns yet. */
@@ -69,14 +70,15 @@ LOOM_FN int mgws_stealable(uint64_t word)
 	return !(word & MGWS_LOCK) && mgws_left(word);
 }
 
-/* Ends the epoch, so that no steal succeeds until the next epoch starts. An empty queue needs no lock bit for that. */
+/* Ends the epoch, so that no steal succeeds until the next epoch starts. An empty queue needs no lock bit, because no
+ * steal from it succeeds. */
 LOOM_FN void mgws_close_epoch(struct mgws_meta *meta, struct mgws_queue *q)
 {
 	if (!meta->open)
 		return;
 	uint64_t word = loom_load_relaxed_sys(&q->word);
 	/* An add sets the lock bit, because the bit is clear and only the owner changes it. PCIe has an atomic add, but no
-	 * atomic or. Relaxed: the owner only counts the taken tasks here, and reads no data of thieves. */
+	 * atomic or. Relaxed: from the word the owner only computes how many tasks were taken, and reads no data of thieves. */
 	if (mgws_left(word))
 		word = MGWS_QUEUE_OP(loom_fetch_add_relaxed)(&q->word, MGWS_LOCK);
 	uint64_t taken = meta->open - mgws_left(word);
@@ -103,7 +105,7 @@ LOOM_FN uint32_t mgws_room(const struct mgws_meta *meta, struct mgws_queue *q)
 	return meta->mask + 1 - (uint32_t)(meta->head - oldest);
 }
 
-/* Starts an epoch that offers the tasks from tail to head. Copies of an earlier epoch with the same bit may not be done. Then
+/* Starts an epoch that offers the tasks from tail to head. If copies of an earlier epoch with the same bit are not done,
  * `begin` keeps its older position, which is valid for the copies of both epochs. */
 LOOM_FN void mgws_open_epoch(struct mgws_meta *meta, struct mgws_queue *q)
 {
@@ -117,8 +119,8 @@ LOOM_FN void mgws_open_epoch(struct mgws_meta *meta, struct mgws_queue *q)
 	MGWS_QUEUE_OP(loom_store_release)(&q->word, meta->word);
 }
 
-/* Returns whether the queue has no task left. Relaxed, because the owner reads no data of thieves after it. The line stays
- * in this worker's cache until a thief adds to the word. */
+/* Returns whether the queue has no task left. Relaxed, because the owner reads no data of thieves after this load. The line
+ * stays in this worker's cache until a thief adds to the word. */
 LOOM_FN int mgws_empty(const struct mgws_meta *meta, struct mgws_queue *q)
 {
 	uint64_t word = loom_load_relaxed_sys(&q->word);

@@ -8,7 +8,7 @@
 #include "ids.dev.h"
 #endif
 
-/* Bytes of a queue with its ring; with transfer = id also with its pool. In a worker's block the backlog follows. */
+/* Bytes of a queue with its ring and, if transfer = id, its pool. In a worker's block the backlog follows. */
 #define MGWS_QUEUE_BYTES(public_queue, transfer)                                                                       \
 	(sizeof(struct mgws_queue) + ((transfer) == MGWS_BODY                                                          \
 					  ? (uint64_t)(public_queue)*64                                                \
@@ -101,8 +101,8 @@ LOOM_FN uint32_t mgws_publish_range(struct loom_ctx *c, struct loom_task *from, 
 	return n;
 }
 
-/* Copies up to `want` tasks of the ring `from`, from index `at` on, into the public queue. Returns for how many it has
- * room. */
+/* Copies up to `want` tasks of the ring `from`, from index `at` on, into the public queue. Returns the number of copied
+ * tasks, which is limited by the room of the queue. */
 LOOM_FN uint32_t mgws_publish(struct loom_ctx *c, const struct loom_task *from, uint64_t at, uint64_t mask,
 			      uint64_t want)
 {

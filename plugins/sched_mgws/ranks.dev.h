@@ -9,9 +9,10 @@
  *   mgws_claim_remote                       claims initial tasks of another rank
  *   mgws_rma_progress                       serves other ranks if the NIC's thread needs this worker's core
  *
- * A worker reaches remote memory by addresses (trigger_peer) or by the trigger's rma(). By addresses a remote steal works
- * as a local one. By RMA a steal has three operations. The first adds an attempt to the victim's word. The second reads the
- * tasks into the same slots of a ring of this worker. The third posts the completion. Model: tests/models/ranks.pml. */
+ * A worker reaches remote memory by addresses (trigger_peer) or by the trigger's rma(). By addresses, a remote steal works in
+ * the same way as a local steal. By RMA, a steal has three operations. The first adds an attempt to the victim's word. The
+ * second reads the tasks into the same slots of a ring of this worker. The third posts the completion. Model:
+ * tests/models/ranks.pml. */
 #ifndef SCHED_MGWS_RANKS_DEV_H
 #define SCHED_MGWS_RANKS_DEV_H
 
@@ -26,7 +27,7 @@ struct mgws_remote {
 	uint64_t queue, global; /* the worker's queue and the stack's block of its rank: addresses, or loom_refs for RMA */
 	uint32_t rank;
 	uint32_t first;   /* the victim number of that rank's first worker */
-	uint32_t used_up; /* only in the entry of this first worker: 1: that rank's range is used up */
+	uint32_t used_up; /* used only in the entry of the rank's first worker; 1: the range of that rank is used up */
 	uint32_t pad;
 };
 
@@ -47,7 +48,7 @@ LOOM_FN int mgws_is_rma(const struct loom_ctx *c, uint32_t victim)
 	return SCHED_CFG(c, rma) && mgws_is_remote(c, victim);
 }
 
-/* Returns the offset in this worker's block of the queue in which tasks arrive that are read by RMA. It is behind the
+/* Returns the offset, in this worker's block, of the queue into which tasks are read by RMA. This queue is behind the
  * backlog, and as large as a victim's queue. */
 LOOM_FN uint64_t mgws_rma_ring_at(const struct loom_ctx *c)
 {
@@ -76,7 +77,8 @@ LOOM_FN uint32_t mgws_remote_victims(const struct loom_ctx *c)
 	return policy == MGWS_LOCAL || policy == MGWS_NONE ? 0 : mgws_remote_count(c);
 }
 
-/* Returns whether a rank that is reached by addresses has tasks to steal. Remembers the victim in mgws_worker.next. */
+/* Returns whether a worker of a rank that is reached by addresses has tasks to steal. Stores this victim in
+ * mgws_worker.next. */
 LOOM_FN int mgws_scan_remote(struct loom_ctx *c)
 {
 	uint32_t n = SCHED_CFG(c, rma) ? 0 : mgws_remote_victims(c);
@@ -90,8 +92,9 @@ LOOM_FN int mgws_scan_remote(struct loom_ctx *c)
 	return 0;
 }
 
-/* Returns one of the n remote victims. With victim = neighbour, that is the victim after the last one. With victim = biased,
- * it is with probability `bias` one of the nearest victims, else one of the others, chosen in the same way. */
+/* Returns one of the n remote victims. If victim = neighbour, the victims take turns. If victim = biased, returns with
+ * probability `bias` a random victim among the nearest; else the victims at the next distance are tried in the same way.
+ * Otherwise returns a random victim. */
 LOOM_FN uint32_t mgws_pick_remote(struct loom_ctx *c, uint32_t n)
 {
 	uint32_t from = 0;
@@ -128,9 +131,9 @@ LOOM_FN uint64_t mgws_rma_add(struct loom_ctx *c, const struct mgws_remote *remo
 	return LOOM_CALL(trigger, rma, c, &add, &was) ? 0 : was;
 }
 
-/* Makes an attempt and reads the stolen tasks; each of the two takes a round trip. Returns as mgws_attempt(). Usually no
- * check precedes an attempt, so attempts on an empty queue add up. When a quarter of their field is used, the thief checks
- * the queue before its next attempt. */
+/* Makes an attempt and reads the stolen tasks; each of the two takes a round trip. Returns as mgws_attempt(). Usually no check
+ * precedes an attempt, so attempts on an empty queue add up in the field `attempts` of its word. When a quarter of the values
+ * of this field is used, the thief checks the queue before its next attempt. */
 static __attribute__((noinline)) uint64_t mgws_rma_steal(struct loom_ctx *c, uint32_t victim)
 {
 	const struct mgws_remote *remote = mgws_remote(c, victim);
@@ -157,8 +160,8 @@ static __attribute__((noinline)) uint64_t mgws_rma_steal(struct loom_ctx *c, uin
 	return LOOM_CALL(trigger, rma, c, &get, (uint64_t *)NULL) ? 0 : word;
 }
 
-/* Adds the number of copied tasks to mgws_queue.completed of the victim. Posts the add and does not wait for it, because
- * this worker does not need the result. */
+/* Adds the number of copied tasks to mgws_queue.completed of the victim. Posts the add and does not wait for its completion,
+ * because this worker does not need the result. */
 LOOM_FN void mgws_rma_complete(struct loom_ctx *c, uint32_t victim, uint32_t epoch, uint64_t n)
 {
 	const struct mgws_remote *remote = mgws_remote(c, victim);
@@ -172,8 +175,8 @@ LOOM_FN uint64_t mgws_remote_range(const struct loom_ctx *c, uint32_t victim)
 	return mgws_remote(c, victim)->global + offsetof(struct mgws_global, range);
 }
 
-/* Claims from the range of a victim's rank, after a check. Returns whether it has claimed tasks. If the range is used up, the
- * worker remembers that in `used_up`, because the rank gets no other range. */
+/* Claims from the range of a victim's rank, if a check finds tasks in it. Returns whether it has claimed tasks. If the range is
+ * used up, the worker remembers that in `used_up`, because the rank gets no other range. */
 LOOM_FN uint32_t mgws_claim_remote(struct loom_ctx *c, uint32_t victim, int *idle)
 {
 	struct mgws_block *b = &mgws_lane(c)->block;
@@ -190,7 +193,8 @@ LOOM_FN uint32_t mgws_claim_remote(struct loom_ctx *c, uint32_t victim, int *idl
 	left = loom_from_lane0(c, left);
 	if (!left)
 		return 0;
-	/* busy() comes before the claim, because workers that then find the range used up may report idle. */
+	/* busy() comes before the claim, because a worker that finds the range used up after the claim may report idle.
+	 * */
 	if (*idle)
 		LOOM_CALL(term, busy, c);
 	*idle = 0;
@@ -214,7 +218,7 @@ LOOM_FN uint32_t mgws_claim_remote(struct loom_ctx *c, uint32_t victim, int *idl
 
 #ifdef GPULOOM_DEV_CPU_H
 /* Called between two tasks and inside long tasks. Serves the RMA of other ranks at most once per MGWS_PROGRESS_NS, because
- * the NIC's thread would need this worker's core for that. Returns the time since the last service, in ns. */
+ * otherwise the NIC's thread would need this worker's core to serve it. Returns the time since the last service, in ns. */
 #define MGWS_PROGRESS_NS    20000u
 #define MGWS_PROGRESS_CALLS 8u /* number of calls of sched_mgws_wanted() between two calls of mgws_rma_progress() */
 LOOM_FN uint64_t mgws_rma_progress(struct loom_ctx *c)

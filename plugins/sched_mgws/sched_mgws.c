@@ -25,15 +25,15 @@ struct sched_mgws {
 	const struct loom_host *host;
 	struct sched_config cfg;                 /* the options, with the chosen sizes for options that are auto */
 	uint32_t rank, ranks;                    /* number of this rank; number of ranks that share tasks */
-	const struct loom_remote_blocks *remote; /* [rank]: its blocks; NULL if ranks share no tasks */
+	const struct loom_remote_blocks *remote; /* [rank]: blocks of that rank; NULL: ranks share no tasks */
 	uint8_t *distance;                       /* [rank]: MGWS_SAME_NODE, MGWS_SAME_HOST or MGWS_OTHER_HOST */
 };
 
 #define MGWS_FAIL(code, ...) LOOM_FAIL(s->host, err, code, "sched_mgws: " __VA_ARGS__)
 typedef unsigned long long mgws_llu;
 
-/* Returns whether the stack has both CPUs and GPUs. Then a worker may pop a task that only the other kind of device may
- * run. */
+/* Returns whether the stack has both CPUs and GPUs. In such a stack a worker may pop a task that only the other kind of
+ * device may run. */
 static int mgws_mixed(const struct loom_layout *layout)
 {
 	return sched_has(layout, 1) && sched_has(layout, 0);
@@ -53,7 +53,7 @@ static uint32_t mgws_lists(const struct loom_layout *layout)
 static struct sched_config mgws_chosen(const void *opts)
 {
 	struct sched_config o = *(const struct sched_config *)opts;
-	int many = o.granularity == SCHED_LANE; /* 1: each lane needs as many tasks as a worker does otherwise */
+	int many = o.granularity == SCHED_LANE; /* 1: each lane needs as many tasks as otherwise a whole worker */
 	o.local_queue = mgws_or(o.local_queue, many ? 128 : 32);
 	o.public_queue = mgws_or(o.public_queue, many ? 1024 : 64);
 	if (many)
@@ -180,8 +180,8 @@ static int sched_mgws_need(void *self, const struct loom_layout *layout, struct 
 					 "%s has one worker; beside a device with which it cannot change "
 					 "the same word a GPU needs two, of which one exchanges tasks",
 					 layout->device[d].name);
-	/* A run may end without late workers, except in three cases. One of them is several owners of a queue, because only
-	 * the leader counts the steals from it at the end of the sample. */
+	/* A run may end without late workers, except in three cases. One of these cases is several owners of a queue, because
+	 * only the leader counts the steals from it at the end of the sample. */
 	if (s->cfg.owners == 1 && !sched_noncoherent(layout) && !mgws_has_ranks(layout))
 		need->flags |= LOOM_NEED_LATE;
 	uint32_t lanes = sched_max_lanes(layout);
@@ -243,7 +243,8 @@ static struct mgws_global *mgws_global_of(const struct loom_layout *layout, cons
 }
 
 /* Returns the first task of a device's part of the initial set. The part is in proportion to the number of workers. The
- * result is rounded to the nearest task. So if the root of a tree is the only task, the larger device gets it. */
+ * result is rounded to the nearest task. So if there is only one task, such as the root of a tree, the larger device
+ * gets it. */
 static uint64_t mgws_first_of(const struct loom_layout *layout, uint32_t device)
 {
 	uint64_t worker = device < layout->devices ? layout->device[device].first_worker : layout->workers;
@@ -439,7 +440,7 @@ static int mgws_check_queue(const struct sched_mgws *s, const struct mgws_queue 
 	return 0;
 }
 
-/* Reports the number of steals between ranks and of tasks stolen so, as sums over all ranks. */
+/* Reports the number of steals between ranks and the number of tasks that these steals took, as sums over all ranks. */
 static int mgws_report_remote(const struct sched_mgws *s, const struct loom_layout *layout,
 			      const struct loom_view *view, struct loom_report *report, struct loom_error *err)
 {
@@ -476,7 +477,7 @@ static int sched_mgws_collect(void *self, const struct loom_layout *layout, cons
 		rc = mgws_check_queue(s, view->worker[w], w, err);
 	for (uint32_t d = 0; !rc && d < (noncoherent ? layout->devices : 1); d++) {
 		const struct mgws_global *g = mgws_global_of(layout, view, d);
-		/* If ranks share one word for the initial set, it is in rank 0, and other ranks do not check it. */
+		/* If ranks share one word for the initial set, the word is in rank 0, and only rank 0 checks it. */
 		rc = mgws_check_shared(s, g, ranged ? (uint32_t)g->range : g->next,
 				       ranged				    ? g->range >> 32
 				       : s->rank || mgws_spreads(layout) ? 0
@@ -568,7 +569,7 @@ static void sched_mgws_stuck(void *self, const struct loom_layout *layout, const
 
 SCHED_TABLES(sched_mgws, .stuck = sched_mgws_stuck, .connect = sched_mgws_connect);
 
-/* Each file uses only files that precede it; tests/check-layers.sh checks that. */
+/* Each file uses only files that precede it in this list; tests/check-layers.sh checks this. */
 LOOM_DEVICE_CODE(sched_mgws_code, sched_mgws_cpu, "sched_mgws.dev.h",
 		 LOOM_CODE_FILE("options.dev.h") LOOM_CODE_FILE("common.dev.h") LOOM_CODE_FILE("rest.dev.h")
 		     LOOM_CODE_FILE("queue.dev.h") LOOM_CODE_FILE("state.dev.h") LOOM_CODE_FILE("list.dev.h")

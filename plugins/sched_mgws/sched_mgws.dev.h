@@ -5,7 +5,7 @@
  * A worker runs tasks in this order: its tasks of high priority, its local queue, its backlog, its block of the initial set;
  * its public queue, the overflow list, a new block of the initial set; its tasks of low priority, and stolen tasks. With
  * granularity = lane the new block comes before the public queue and the overflow list. If the public queue is empty and the
- * worker holds at least two tasks, it publishes half of them. */
+ * worker holds at least two tasks, it publishes half of these tasks. */
 #ifndef SCHED_MGWS_DEV_H
 #define SCHED_MGWS_DEV_H
 
@@ -65,8 +65,8 @@ LOOM_FN void mgws_leave_results(struct loom_ctx *c)
 		q->remote_tasks = mgws_worker(c)->remote_tasks;
 		q->host_steals = mgws_worker(c)->host_steals;
 	}
-	/* Of several owners, only the leader counts the tasks stolen from the queue. It waits for the trylock, because
-	 * another owner may hold it while it finds the queue empty. */
+	/* Of several owners, only the leader counts the tasks stolen from the queue. The leader waits for the trylock,
+	 * because another owner may hold the trylock while that owner finds the queue empty. */
 	if (q == (struct mgws_queue *)c->own[LOOM_SCHED]) {
 		int locked = mgws_try_lock_queue(c, q);
 		while (!locked && !loom_stopped(c))
@@ -84,7 +84,7 @@ LOOM_FN int mgws_end(struct loom_ctx *c, uint64_t ran)
 		mgws_leave_results(c);
 	sched_finish(c, ran);
 #ifdef GPULOOM_DEV_CPU_H
-	if (SCHED_CFG(c, rma) && c->lane == 0) { /* as this worker serves other ranks no longer, the NIC's thread must */
+	if (SCHED_CFG(c, rma) && c->lane == 0) { /* tells the NIC's thread that this worker takes no more of its steps */
 		uint64_t leaves;
 		(void)LOOM_CALL(trigger, rma, c, (const struct loom_rma *)NULL, &leaves);
 	}

@@ -13,8 +13,8 @@
 
 #define MGWS_BACKLOG_SLOTS(public_queue) (4 * (public_queue)) /* number of slots if backlog = auto */
 
-/* Moves the n oldest tasks of the local queue to the backlog, where they become the newest tasks. The caller has checked
- * that the backlog has room, and passes a barrier before this call and another one after it. */
+/* Moves the n oldest tasks of the local queue to the backlog, where they become the newest tasks. The caller has checked that
+ * the backlog has room, and passes a barrier before this call and another barrier after it. */
 LOOM_FN void mgws_backlog_overflow(struct loom_ctx *c, uint32_t n)
 {
 	struct sched_lane *mine = sched_lane(c);
@@ -56,7 +56,8 @@ SCHED_NOINLINE int mgws_backlog_refill(struct loom_ctx *c)
 
 /* ---- push ------------------------------------------------------------------------------------ */
 
-/* For a single lane. Pushes to the local queue, or if it is full to the backlog. Returns 0 if neither has room, else 1. */
+/* For a single lane. Pushes the task to the local queue or, if this is full, to the backlog. Returns 0 if neither has room,
+ * else 1. */
 LOOM_FN int mgws_lane_push(struct loom_ctx *c, const struct loom_task *task)
 {
 	struct sched_local *l = sched_local(c);
@@ -79,11 +80,11 @@ LOOM_FN int mgws_push_making_room(struct loom_ctx *c, const struct loom_task *ta
 {
 	if (task->affinity == mgws_other_kind(c))
 		return mgws_overflow_other_kind(c, task);
-	if (SCHED_SINGLE_LANE(c)) /* it cannot publish to make room, which takes all lanes */
+	if (SCHED_SINGLE_LANE(c)) /* a single lane cannot publish to make room, because all lanes publish together */
 		return !mgws_lane_push(c, task);
 	if (sched_push(c, task))
 		return 0;
-	/* mgws_publish_local() publishes nothing if the public queue is full, too, or if thieves still copy from its slots. */
+	/* mgws_publish_local() publishes nothing if the public queue is also full, or if thieves still copy from its slots. */
 	if (mgws_publish_local(c, sched_lane(c)->count / 2) && sched_push(c, task))
 		return 0;
 	return !(mgws_backlog_overflow_half(c) && sched_push(c, task));
@@ -158,7 +159,7 @@ SCHED_NOINLINE int mgws_spawn_slow(struct loom_ctx *c, const struct loom_task *t
 	return mgws_spawn_general(c, task);
 }
 
-/* Called inside a task while other workers sleep. If no task of this worker is public, publishes half of the tasks that it
+/* Called inside a task when other workers sleep. If no task of this worker is public, publishes half of the tasks that it
  * holds, because the running task may still take long. */
 SCHED_SLOW void mgws_publish_early(struct loom_ctx *c)
 {
@@ -184,8 +185,8 @@ LOOM_FN int sched_mgws_spawn(struct loom_ctx *c, const struct loom_task *task)
 }
 #endif
 
-/* Called by lane 0. Returns whether this worker has too few public tasks. With RMA several tasks should be public, because
- * a steal takes long and should bring several tasks. */
+/* Called by lane 0. Returns whether this worker has too few public tasks. If ranks steal by RMA, several tasks should be
+ * public, because such a steal takes long and should bring several tasks. */
 #define MGWS_RMA_TASKS 8u
 LOOM_FN int mgws_lacks_public(struct loom_ctx *c)
 {
@@ -194,8 +195,8 @@ LOOM_FN int mgws_lacks_public(struct loom_ctx *c)
 	       (SCHED_CFG(c, rma) && mgws_left(loom_load_relaxed_sys(&mgws_queue(c)->word)) < few);
 }
 
-/* Called inside a long task that can be divided. Returns whether the task should spawn. It should if this worker has too
- * few public tasks and all initial tasks are claimed. If the worker holds tasks, it publishes these tasks instead. */
+/* Called inside a long task that can be divided. Returns whether the task should spawn. The task should spawn if this worker
+ * has too few public tasks, all initial tasks are claimed, and the worker holds no tasks that it could publish instead. */
 LOOM_FN int sched_mgws_wanted(struct loom_ctx *c)
 {
 	int64_t yes = 0;

@@ -9,8 +9,9 @@
  *   struct mgws_worker    the private block, after the local queue: state of lane 0
  *   struct mgws_lane      one per lane: the claimed block, and the indices of other rings; registers on a GPU
  *
- * struct mgws_meta describes a public queue. With one owner it is in that worker's private block (mgws_worker.own),
- * with several in the queue. Further state belongs to mailbox.dev.h and ranks.dev.h alone. */
+ * struct mgws_meta describes a public queue. If a queue has one owner, this struct is in the owner's private block
+ * (mgws_worker.own); if it has several, the struct is in the queue. Only mailbox.dev.h and ranks.dev.h have further
+ * state. */
 #ifndef SCHED_MGWS_STATE_DEV_H
 #define SCHED_MGWS_STATE_DEV_H
 
@@ -25,7 +26,7 @@ struct mgws_list {
 	uint32_t lock; /* 1: a worker holds the lock */
 	uint32_t pad0[15];
 	uint64_t count; /* number of tasks on the list; written with the lock held, polled without it */
-	uint64_t taken; /* number of tasks ever taken from the list; mgws_stolen_count() includes it */
+	uint64_t taken; /* number of tasks taken from the list since the sample began; mgws_stolen_count() includes it */
 	uint64_t pad1[6];
 };
 
@@ -55,7 +56,7 @@ struct mgws_site {
 	uint32_t kind;  /* LOOM_ON_CPU or LOOM_ON_GPU */
 	uint32_t other; /* the affinity of tasks that this device must not run */
 	uint32_t pad[14];
-	/* with cfg.spread: a bit for each device; 1: this device has seen the range of that device used up */
+	/* with cfg.spread: a bit for each device; 1: this device knows that the range of that device is used up */
 	uint64_t used_up;
 	uint64_t pad1[7];
 	uint32_t first[LOOM_MAX_DEVICES]; /* [device]: its first worker */
@@ -69,7 +70,7 @@ struct mgws_meta {
 	uint64_t word;       /* value of the queue's word at the start of this epoch; MGWS_NO_WORD: between epochs */
 	uint64_t open;       /* number of tasks that this epoch offered at its start; 0: the queue is empty or closed */
 	uint64_t tail, head; /* at the last publication: position of the oldest task, and of the newest task plus 1 */
-	uint64_t begin[2];   /* [epoch bit]: no thief's copy in epochs with this bit reads before this position */
+	uint64_t begin[2];   /* [epoch bit]: oldest position that copies by thieves in epochs with this bit can read */
 	uint64_t started[2]; /* [epoch bit]: number of tasks that thieves took in ended epochs with this bit */
 	uint64_t published;  /* number of tasks put into the queue, from any source */
 	uint64_t acquired;   /* number of tasks that owners took back */
@@ -77,21 +78,24 @@ struct mgws_meta {
 	uint32_t mask;       /* number of slots - 1 */
 	uint64_t pad[5];
 };
-#define MGWS_NO_WORD      (~0ull) /* no queue's word has this value, because it is locked with the most attempts */
-#define MGWS_OPEN_UNKNOWN 1       /* value of mgws_worker.own.open with several owners: owners.dev.h */
+#define MGWS_NO_WORD      (~0ull) /* a value that no queue's word has: locked, with the largest number of attempts */
+#define MGWS_OPEN_UNKNOWN 1       /* value of mgws_worker.own.open if the queue has several owners: owners.dev.h */
 
 /* A public queue. Each worker has one, in memory that all workers reach. The ring follows. */
 struct mgws_queue {
 	uint64_t word;   /* the word of public.dev.h; the owner stores it, and thieves add to it */
 	uint32_t leader; /* the worker whose queue this worker uses; constant */
 	uint32_t pad0;
-	uint64_t range; /* with cfg.spread, in a device's first worker: the device's range (claim.dev.h) */
+	/* only with cfg.spread, and in the queue of a device's first worker: the part of the initial set that the device claims
+	 * from, as end and next task (claim.dev.h) */
+	uint64_t range;
 	uint64_t pad1[5];
 	uint64_t completed[2]; /* [epoch bit]: number of tasks that thieves have copied; thieves add to it */
 	uint64_t moved;        /* with several owners: number of tasks stolen or acquired, for mgws_stolen_count() */
 	uint32_t lock;         /* with several owners: the trylock; 1: an owner holds it */
 	uint32_t pad2;
-	/* For collect(): number of steals from other ranks, of tasks stolen so, and of steals from other ranks of this host. */
+	/* For collect(): number of steals from other ranks; number of tasks that these steals took; number of these steals from
+	 * ranks of this host. */
 	uint64_t remote_steals, remote_tasks, host_steals;
 	uint64_t pad3;
 	struct mgws_meta meta; /* the metadata with several owners; a single owner stores a copy here for collect() */
@@ -104,14 +108,17 @@ struct mgws_worker {
 	struct mgws_queue *q;   /* the public queue that this worker uses */
 	uint32_t distance; /* with victim = neighbour: number of the last victim minus that of this worker */
 	uint32_t next;     /* the victim to try first, plus 1; 0: none */
-	uint32_t pool;     /* with transfer = id: the search for a free slot of the pool starts at pool % slots */
+	/* if transfer = id: number whose remainder by the number of slots is the slot at which the search for a free slot
+	 * starts */
+	uint32_t pool;
 	/* For mailbox.dev.h. */
 	uint32_t polled;  /* the device whose request was polled last */
-	uint64_t untaken; /* a bit for each device; 1: the device has not yet taken this worker's grant */
+	/* a bit for each device; 1: the device has not yet taken the last grant that this worker made to it */
+	uint64_t untaken;
 	uint64_t grants;  /* number of grants that this worker has made */
 	/* For ranks.dev.h. */
 	uint32_t remote_last;   /* the remote victim that had tasks last time, plus 1; 0: none */
-	uint32_t remote_steals; /* this and remote_tasks, host_steals: as in struct mgws_queue */
+	uint32_t remote_steals; /* this member, remote_tasks and host_steals: as in struct mgws_queue */
 	uint64_t remote_tasks;
 	uint64_t progress_ns; /* time at which mgws_rma_progress() last served other ranks */
 	uint32_t batch;       /* number of short tasks to run before the next call of mgws_rma_progress(), minus 1 */

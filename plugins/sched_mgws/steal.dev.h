@@ -94,8 +94,9 @@ LOOM_FN int mgws_scan_local(struct loom_ctx *c)
 
 /* ---- attempts: lane 0 ------------------------------------------------------------------------ */
 
-/* With attempts = damping (MGWS thesis, 5.1), a bit for each victim remembers whether its queue was empty at the last
- * attempt. Only then the thief checks the queue before the next attempt. With two_atomics it checks before each attempt. */
+/* If attempts = damping (MGWS thesis, 5.1), a bit for each victim records whether its queue was empty at the last attempt. Only
+ * if it was empty, the thief checks the queue before the next attempt. If attempts = two_atomics, the thief checks before each
+ * attempt. */
 #if SCHED_MAY(SCHED_IS_attempts == 1)
 
 LOOM_FN int mgws_checks_first(const struct loom_ctx *c, uint32_t victim)
@@ -117,8 +118,8 @@ LOOM_FN void mgws_note_empty(const struct loom_ctx *c, uint32_t victim, int empt
 
 #endif
 
-/* Makes one attempt to steal from a queue. Returns the value of the queue's word before the attempt, from which lanes
- * compute the stolen tasks, or 0 if none were stolen. The check before the attempt prevents attempts on empty queues. These
+/* Makes one attempt to steal from a queue. Returns the value of the queue's word before the attempt, from which lanes compute
+ * the stolen tasks, or 0 if none were stolen. The check before the attempt prevents attempts on empty queues. Such attempts
  * would make the field of attempts wrap, and would take the cache line from its owner. With either value of the option
  * `attempts`, a worker adds at most one attempt to an epoch that has no tasks left. */
 LOOM_FN uint64_t mgws_attempt(struct loom_ctx *c, struct mgws_queue *q, uint32_t victim)
@@ -136,8 +137,8 @@ LOOM_FN uint64_t mgws_attempt(struct loom_ctx *c, struct mgws_queue *q, uint32_t
 	return word;
 }
 
-/* Tries to steal from v, if this worker's queue has room for the largest number of tasks that may come. Returns the result
- * of mgws_attempt(). If it is not 0, this worker holds the trylock of its own queue. */
+/* Tries to steal from v, if this worker's queue has room for the largest number of tasks that may come. Returns the result of
+ * mgws_attempt(). If the result is not 0, this worker holds the trylock of its own queue. */
 LOOM_FN uint64_t mgws_begin_steal(struct loom_ctx *c, uint32_t v)
 {
 	struct mgws_meta *meta = mgws_meta(c);
@@ -145,7 +146,8 @@ LOOM_FN uint64_t mgws_begin_steal(struct loom_ctx *c, uint32_t v)
 	uint64_t word = 0;
 	if (v == MGWS_NO_VICTIM || !(from = mgws_victim_queue(c, v)))
 		return 0;
-	/* With several owners, a check before the lock, so that a search without success does not lock. */
+	/* If its queue has several owners, checks the victim before it locks, so that a search without success does not
+	 * lock. */
 	if (!mgws_sole_owner(c) && !mgws_stealable(loom_load_relaxed_sys(&from->word)))
 		return 0;
 	if (!mgws_try_lock_queue(c, q))
@@ -163,9 +165,9 @@ LOOM_FN uint64_t mgws_begin_steal(struct loom_ctx *c, uint32_t v)
 
 /* ---- steal: collective ----------------------------------------------------------------------- */
 
-/* Makes one attempt to steal from the victim that lane 0 passes. Returns the number of stolen tasks. The newer half of them
- * goes to the local queue. The older half is public at once, so that other thieves need not use the same victim. idle: 1:
- * this worker has reported idle. all: 1: all tasks go to the local queue, as far as it has room. */
+/* Makes one attempt to steal from the victim that lane 0 passes. Returns the number of stolen tasks. The newer half of the
+ * stolen tasks goes to the local queue. The older half goes to the public queue, so that other thieves need not steal from the
+ * same victim. idle: 1: this worker has reported idle. all: 1: all tasks go to the local queue, as far as it has room. */
 LOOM_FN uint32_t mgws_steal_from(struct loom_ctx *c, uint64_t victim, int idle, int all)
 {
 	struct mgws_meta *meta = mgws_meta(c);

@@ -13,9 +13,10 @@
 
 #ifdef GPULOOM_DEV_CPU_H
 
-/* Sets *predicted to `value`, but by branches. `value` was just stored, so a load of it waits for the store buffer. If
- * *predicted is correct, or two too low, the processor predicts the branch, and later instructions do not wait for the
- * load. SCHED_KEEP_WORD() keeps the compiler from replacing the branches by an assignment. */
+/* Sets *predicted to `value` by branches. An assignment would wait, because `value` was just stored, so its load waits
+ * for the store buffer. If *predicted is correct, or two too low, the processor predicts the branch, and later
+ * instructions do not wait for the load. SCHED_KEEP_WORD() keeps the compiler from replacing the branches by an
+ * assignment. */
 LOOM_FN void mgws_predict_count(uint32_t *predicted, uint32_t value)
 {
 	uint32_t p = *predicted;
@@ -38,7 +39,7 @@ LOOM_FN int mgws_may_run_on(struct loom_ctx *c, struct mgws_block *b, const stru
 }
 
 /* Called after a task with a join has ended. If it was the join's last task, runs the task that waits for the join, and
- * does the same for that task's join. Returns how many tasks ran. */
+ * repeats this for the join of that task. Returns how many tasks ran. */
 static __attribute__((noinline)) uint64_t mgws_run_successors(struct loom_ctx *c, loom_ref join)
 {
 	uint64_t n = 0;
@@ -53,10 +54,10 @@ static __attribute__((noinline)) uint64_t mgws_run_successors(struct loom_ctx *c
 	return n;
 }
 
-/* Runs tasks of the local queue, or if it is empty, of the block in place. A worker of one lane spends most of its time
- * here if tasks are small. Returns how many tasks ran. Returns if `most` tasks have run, if no task is left, or if
- * mgws_work() must stop, publish, refill, or run a task of high priority. Tasks that wait for joins run at once. `count` is
- * a copy of mine->count in a register, which mgws_predict_count() updates after each task. */
+/* Runs tasks of the local queue or, if this is empty, runs tasks of the block in place. A worker of one lane spends most of its
+ * time here if tasks are small. Returns how many tasks ran. Returns if `most` tasks have run, if no task is left, or if
+ * mgws_work() must stop, publish, refill, or run a task of high priority. Tasks that wait for joins run at once. `count` is a
+ * copy of mine->count in a register, which mgws_predict_count() updates after each task. */
 static __attribute__((noinline)) uint64_t mgws_run_fast_path(struct loom_ctx *c, uint64_t most)
 {
 	struct sched_local *l = sched_local(c);
@@ -127,13 +128,13 @@ LOOM_FN void mgws_act_on(struct loom_ctx *c, uint32_t news)
 		mgws_grant_between_tasks(c);
 }
 
-/* Refills the local queue from the ring of high priority, or if it is empty from the backlog. Returns 0 if the worker holds
- * no task to run. */
+/* Refills the local queue from the ring of high priority or, if this ring is empty, from the backlog. Returns 0 if the worker
+ * holds no task to run. */
 LOOM_FN int mgws_ready(struct loom_ctx *c)
 {
 	const struct mgws_block *b = &mgws_lane(c)->block;
 	struct loom_task t;
-	if (mgws_held(c, MGWS_HIGH)) { /* the task becomes the newest one of the local queue, and runs next */
+	if (mgws_held(c, MGWS_HIGH)) { /* the task becomes the newest task of the local queue, and runs next */
 		mgws_pop_level(c, MGWS_HIGH, &t);
 		if (!sched_push(c, &t))
 			LOOM_OUTLINED(mgws_push_to_full_queue, c, (const struct loom_task *)&t);
@@ -190,7 +191,7 @@ LOOM_FN int mgws_work(struct loom_ctx *c, uint64_t *ran)
 	return !(news & MGWS_STOP);
 }
 
-/* As mgws_work(), but each lane runs a task of its own. Ignores priorities. */
+/* Does the same as mgws_work(), but each lane runs a task of its own. Ignores priorities. */
 LOOM_FN int mgws_work_lanes(struct loom_ctx *c, uint64_t *ran)
 {
 	struct mgws_block *b = &mgws_lane(c)->block;
@@ -246,8 +247,8 @@ LOOM_FN int mgws_work_lanes(struct loom_ctx *c, uint64_t *ran)
 			mgws_lane_pass_on(c, slot);
 			runs = 0;
 		}
-		/* Moves older tasks to the backlog, to make room for the tasks that the lanes will spawn. Otherwise spawned
-		 * tasks would go to the backlog before older ones, and the task tree would be walked breadth-first. */
+		/* Moves older tasks to the backlog, to make room for the tasks that the lanes will spawn. Without this, spawned
+		 * tasks would go to the backlog before older tasks, and the task tree would be walked breadth-first. */
 		if (mine->count > quarter && slots - backlog->count >= mine->count)
 			mgws_backlog_overflow(c, mine->count - quarter);
 		if (c->lane == 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host half of sched_plan: chooses the costs of tasks and makes the table of them. */
+/* Host half of sched_plan: chooses the costs of tasks and makes the table from these costs. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -106,7 +106,8 @@ static int sched_plan_need(void *self, const struct loom_layout *layout, struct 
 	need->device = sched_pool_device_bytes(&s->o->cfg, layout) + (sched_noncoherent(layout) ? set : 0) +
 		       sizeof(struct plan_site) + 2 * sizeof(uint32_t) * layout->initial_tasks;
 	sched_own_need(&s->o->cfg, layout, sizeof(struct plan_block), need);
-	need->flags |= LOOM_NEED_INIT; /* the table depends on costs that earlier samples measured, or that a file has */
+	/* the table depends on costs that earlier samples have measured, or that a file contains */
+	need->flags |= LOOM_NEED_INIT;
 	return 0;
 }
 
@@ -120,7 +121,7 @@ static int sched_plan_constants(void *self, const struct loom_layout *layout, ch
 /* ---- costs ----------------------------------------------------------------------------------- */
 
 /* Finds the costs from which the table is made. *cost: NULL if all tasks count the same, or if costs are not measured yet.
- * *from: the name of the source, for the report. */
+ * *from: set to the name of the source of the costs, for the report. */
 static int choose_costs(struct sched_plan *s, const struct loom_layout *layout, const uint64_t **cost, const char **from,
 			struct loom_error *err)
 {
@@ -224,7 +225,7 @@ static int make_table(struct sched_plan *s, const struct loom_layout *layout, st
 	return 0;
 }
 
-/* Fills the set of lists that may have tasks: those of `lists` workers from `first` on. */
+/* Fills the set of lists that may have tasks with the lists `first` to `first` + `lists` - 1, one per worker. */
 static void fill_set(const struct sched_plan *s, struct sched_pool *pool, uint32_t first, uint32_t lists)
 {
 	uint64_t *set = (uint64_t *)((char *)pool + SCHED_POOL_BYTES(pool->room)), *level1 = set + PLAN_WORDS(lists);
@@ -280,8 +281,8 @@ static int sched_plan_init(void *self, const struct loom_layout *layout, const s
 	return save(s, s->cost, s->table.tasks, err);
 }
 
-/* Copies the measured times of all tasks from the devices. Adds up the times of all devices, because only the device that
- * ran a task has a time for it; the other devices have 0. */
+/* Copies the measured times of all tasks from the devices. For each task, adds up the times of all devices: the device that ran
+ * the task has its time, and all other devices have 0. */
 static int keep_times(struct sched_plan *s, const struct loom_layout *layout, const struct loom_view *view,
 		      struct loom_error *err)
 {
@@ -323,7 +324,8 @@ static int sched_plan_collect(void *self, const struct loom_layout *layout, cons
 		double sum = 0;
 		for (uint64_t i = 0; i < s->table.tasks; i++)
 			sum += (double)s->cost[i];
-		/* The largest sum of costs of a worker, divided by an equal share of all costs. The best value is 1. */
+		/* The sum of costs of the worker with the most, divided by an equal share of all costs. The best value
+		 * is 1. */
 		s->host->metric(s->host, report, "plan_imbalance", "", LOOM_BETTER_LESS,
 				sum > 0 ? (double)s->table.longest * layout->workers / sum : 1);
 	}

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sched_plan: a worker first runs the initial tasks that a static table gives it, then steals. Device code.
  *
- * The table gives each worker a list of initial tasks. A worker takes tasks from its own list by additions to the list's
- * word `next`: an eighth of the remaining tasks at a time, and single tasks at the end. When its list is used up, it takes
- * tasks from the lists of other workers in the same way. There are two other kinds of table: the static split, in which
- * each worker takes from its own list alone, and one list from which all workers take single tasks.
+ * The table gives each worker a list of initial tasks. A worker takes tasks from its own list by additions to the list's word
+ * `next`: an eighth of the remaining tasks at a time, and single tasks at the end. When its list is used up, it takes tasks
+ * from the lists of other workers in the same way. There are two other kinds of table: the static split, in which each worker
+ * takes only from its own list, and one list from which all workers take single tasks.
  *
- * A set of bits with two levels tells thieves which lists may have tasks. Level 0 has a bit for each list, level 1 has a
- * bit for each word of level 0. A search of the set loads about four words, also among the thousands of workers of a GPU.
- * No task is added to a list, so bits are only cleared. The worker that takes the last tasks of a list clears the bit of
- * the list. If the word is then 0, it clears the bit of the word. Until it has done so, thieves may find the list in the
- * set although the list is used up. They go on to the next list, and do not wait for that worker. When a search ends,
- * the thief has seen every list used up.
+ * A set of bits with two levels tells thieves which lists may have tasks. Level 0 has a bit for each list, level 1 has a bit
+ * for each word of level 0. A search of the set loads about four words, even if a GPU has thousands of workers. No task is
+ * added to a list, so bits are only cleared. The worker that takes the last tasks of a list clears the bit of the list. If the
+ * word becomes 0, the worker clears the bit of the word. Before these bits are cleared, thieves may find the list in the set
+ * although the list is used up. They go on to the next list, and do not wait for the worker. When a search ends, the thief has
+ * seen every list used up.
  *
  * All accesses are relaxed, because the table is constant and these words order no other accesses. Model:
  * tests/models/plan.pml. */
@@ -29,14 +29,14 @@ struct plan_block {
 	uint64_t begin, end; /* constant: the indices in the table at which the list begins and ends */
 	uint64_t single;     /* constant: 1: every addition to `next` takes a single task */
 	uint64_t took_ns;    /* time from the start of the worker to its end, for sched_plan_collect() */
-	uint64_t victim;     /* number of the list that this worker last stole from; at first, that of its own list */
-	uint64_t steals;     /* constant: 0: this worker takes from its own list alone */
+	uint64_t victim;     /* number of the list from which this worker stole last; at first, the number of its own list */
+	uint64_t steals;     /* constant: 0: this worker takes only from its own list */
 	uint64_t pad;
 };
 
-/* The part of the device's block after the pool. The table follows, an array of the indices of initial tasks. With
- * `measures` an array of times follows the table: [initial task]: its time in ns if this device ran it. While workers run,
- * only the times change. */
+/* The scheduler's own part of the device's block, at sched_site.more_at. An array of the indices of initial tasks follows: the
+ * table. If `measures` is 1, a second array follows: for each initial task its time in ns, or 0 if this device did not run it.
+ * Only these times change while workers run. */
 struct plan_site {
 	uint64_t tasks;    /* number of initial tasks */
 	uint64_t measures; /* 1: workers measure the times of tasks */
@@ -84,7 +84,7 @@ LOOM_FN uint32_t plan_find(const uint64_t *set, uint32_t lists, uint32_t list)
 		bits = loom_load_relaxed_sys(&set[word]);
 		if (bits)
 			return word * 64 + loom_lowest_bit(bits);
-		word++; /* its bit of level 1 is about to be cleared */
+		word++; /* the bit of this word in level 1 is about to be cleared */
 	}
 	return lists;
 }
@@ -113,7 +113,8 @@ LOOM_FN uint32_t plan_lists(const struct loom_ctx *c)
 	return SCHED_CFG(c, noncoherent) ? c->count : c->workers;
 }
 
-/* Called by lane 0. Takes tasks from a list, and returns their number; *at is the place of the first one. */
+/* Called by lane 0. Takes tasks from a list, and returns their number; *at: set to the index in the table of the first
+ * of these tasks. */
 LOOM_FN uint64_t plan_take(struct loom_ctx *c, uint32_t list, uint64_t *at)
 {
 	struct plan_block *b = (struct plan_block *)loom_public(c, LOOM_SCHED, plan_first(c) + list);
@@ -132,8 +133,8 @@ LOOM_FN uint64_t plan_take(struct loom_ctx *c, uint32_t list, uint64_t *at)
 	return end - next;
 }
 
-/* Called by lane 0. Takes tasks from the lists of other workers. The list of the last theft comes first, then the next
- * one behind the worker's own list, so that thieves start at different lists. */
+/* Called by lane 0. Takes tasks from the lists of other workers. Tries the list of its last theft first. Then searches
+ * from the list that follows the worker's own list, so that thieves start at different lists. */
 LOOM_FN uint64_t plan_steal(struct loom_ctx *c, uint64_t *at)
 {
 	struct loom_counters *counters = &sched_local(c)->counters;
@@ -176,7 +177,7 @@ LOOM_FN uint64_t plan_claim(struct loom_ctx *c)
 		if (!n && b->steals)
 			n = plan_steal(c, &at);
 		if (!n) {
-			/* Other workers took the tasks of its list that this worker did not take. */
+			/* The tasks of its own list that this worker did not take were taken by other workers. */
 			l->counters.stolen_out = b->end - b->begin - l->counters.claimed;
 			return SCHED_NO_TASK;
 		}

@@ -43,8 +43,8 @@ static void equal_shares(struct plan_table *t, const uint64_t *cost)
 	t->longest = cost && t->tasks ? (each + (rest > 0)) * cost[0] : 0;
 }
 
-/* Makes contiguous shares of equal cost. A task on the boundary of two shares goes to the share with the larger part of its
- * cost. */
+/* Makes contiguous shares of equal cost. A task on the boundary of two shares goes to the share that contains the larger part
+ * of the task's cost. */
 static void equal_costs(struct plan_table *t, const uint64_t *cost)
 {
 	double sum = 0, before = 0;
@@ -64,7 +64,7 @@ static void equal_costs(struct plan_table *t, const uint64_t *cost)
 }
 
 /* Gives each task to the worker with the smallest sum of costs so far. In the heap `due` is this sum, and `turn` is the
- * number of the worker. Of workers with equal sums, the one with the lowest number gets the task. */
+ * number of the worker. If several workers have the smallest sum, the worker with the lowest number gets the task. */
 static int place(struct plan_table *t, struct ranked *r)
 {
 	struct heap h = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sched_static: each worker runs an equal share of the initial set and all tasks that these spawn. This static split is the
- * lower bound with which work stealing is compared. Device code. */
+/* sched_static: each worker runs an equal share of the initial set and all tasks that the tasks of the share spawn. Work
+ * stealing is compared with this static split as the lower bound. Device code. */
 #ifndef SCHED_STATIC_DEV_H
 #define SCHED_STATIC_DEV_H
 
@@ -46,7 +46,7 @@ SCHED_NOINLINE uint64_t sched_static_drain(struct loom_ctx *c, loom_ref join)
 	return ran;
 }
 
-#define SCHED_STATIC_STRIDE 64u /* a worker with several lanes polls the stop word once in so many initial tasks */
+#define SCHED_STATIC_STRIDE 64u /* a worker with several lanes polls the stop word once per this number of initial tasks */
 
 /* Runs this worker's share, and returns how many tasks ran. The share is a range of the initial set. With split = strided,
  * worker w of n workers has the tasks w, w + n, w + 2 n and so on. */

@@ -21,8 +21,8 @@ static void join(struct pcm_node *n, const struct pcm_node *l, const struct pcm_
 	n->max_len = most(most(l->max_len, r->max_len), l->right_len + r->left_len);
 }
 
-/* Updates the children of node i before they are used. set() does not update the children of a node that is all free or all
- * taken. */
+/* Updates the children of node i before they are used. set() does not update the children of a node whose pages are all free or
+ * all taken. */
 static void split(struct pcm_node *tree, uint32_t i, uint32_t length)
 {
 	if (tree[i].sum != 0 && tree[i].sum != length)

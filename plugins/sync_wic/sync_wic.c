@@ -146,7 +146,8 @@ static uint32_t channel_groups(const struct loom_channel *k)
 	return (k->slots + WIC_BATCH - 1) / WIC_BATCH;
 }
 
-/* Computes the offsets in the stack's block. Only need() calls it, because Monitors read the offsets while they work. */
+/* Computes the offsets in the stack's block. Only need() calls this function, because Monitors read the offsets while they
+ * work. */
 static void lay_out(struct wic *w)
 {
 	uint64_t at = sync_lay_out(&w->sync, NULL);
@@ -182,7 +183,7 @@ static void write_channels(const struct wic *w, struct sync_head *h)
 	}
 }
 
-/* Returns the number of pages with which no allocation for channels to the device can fail. Each shard may waste a run of
+/* Returns a number of pages that is large enough for all allocations for channels to the device. Each shard may waste a run of
  * free pages at its end that is shorter than the largest request. */
 static uint64_t pages_for(const struct wic *w, uint32_t device)
 {
@@ -226,9 +227,9 @@ static int choose_pages(struct wic *w, struct loom_error *err)
 	return 0;
 }
 
-/* Returns the number of shards of a device if the option is auto. A process opens its own descriptors and receives those of
- * other devices, which should be at most half of the files that it may open. Descriptors that are sent but not yet received
- * count against the same limit. */
+/* Returns the number of shards of a device if the option is auto. A process opens its own descriptors and receives the
+ * descriptors of other devices. Together these should be at most half of the files that the process may open, because
+ * descriptors that are sent but not yet received also count against this limit. */
 static uint32_t auto_shards(const struct wic *w, uint32_t workers)
 {
 	struct rlimit files = {.rlim_cur = 1024};

@@ -56,8 +56,8 @@ int uffd_register(int fd, void *at, uint64_t bytes, enum uffd_kind kind)
 	return ioctl(fd, UFFDIO_REGISTER, &r) ? -errno : 0;
 }
 
-/* The kernel may place only a part of a range, if a page is placed already or if the mapping changes meanwhile. It then
- * returns EAGAIN and the number of bytes placed. */
+/* The kernel may place only a part of a range, if a page is placed already or if the mapping changes meanwhile. In this
+ * case it returns EAGAIN and the number of bytes placed. */
 int uffd_copy(int fd, uint64_t to, const void *from, uint64_t bytes, int wake)
 {
 	for (uint64_t done = 0; done < bytes;) {

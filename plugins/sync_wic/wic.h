@@ -10,14 +10,14 @@
  *   2. Only `full` says that the item is published. A thread also places a page to make a consumer check for its deadline
  *      or a stop, and a late producer may place a page of a later round. So a placed page does not imply an item.
  *   3. A consumer whose page is placed without an item arms the page again, and then loads `full` once more. If the item
- *      was published in between, another reader may have stalled after that, and no thread would end its stall. So the
- *      consumer then places the page.
+ *      was published in between, another reader may have stalled after the page was armed, and no thread would end
+ *      its stall. So the consumer places the page if it finds the item published.
  * These rules need no lock. With mode = copy a page belongs to the consumer and must hold the right bytes. So a slot's lock
  * protects every change of its pages: wic_activate.c.
  *
- * Even and odd rounds of a slot each use one half of its companion pages (struct wic_group). So the page of a round is
- * known when the round before the previous one is released. A consumer that is early for a round need not wait for other
- * readers of the previous round.
+ * Even and odd rounds of a slot each use one half of its companion pages (struct wic_group). So the page of a round is known
+ * when the round before the previous one is released. So a consumer that is early for a round need not wait for other readers
+ * of the previous round.
  *
  * A GPU has no page faults that a plug-in can use. gpu_wait.dev.h has the items and flags of channels with GPUs. If a GPU
  * publishes an item for a CPU, the Monitor of the CPU's device forwards it, as a producer would: it copies the item to the
@@ -39,7 +39,7 @@
 
 #define WIC_BATCH          16u /* number of slots whose pages are allocated together (WIC, section 5.3) */
 #define WIC_COMPANIONS_MAX 16u /* limit on the number of companion pages of a slot */
-#define WIC_SHARD_WORKERS  8u /* workers per shard with shards = auto; a shard is the part of PCM of one descriptor */
+#define WIC_SHARD_WORKERS  8u /* workers per shard if shards = auto; a shard is the part of PCM of one descriptor */
 #define WIC_SHARDS_MAX     1024u
 
 enum { WIC_COPY, WIC_IN_PLACE };
@@ -54,12 +54,12 @@ struct wic_opts {
 	uint32_t activate, notify;
 };
 
-/* The pages of WIC_BATCH consecutive slots, which the paper calls registration information. A slot's pages are
- * consecutive, too. The item of a round starts on one of its slot's companion pages; the first half of them is for even
- * rounds. Rounds that stall use the pages of their half in turn, so that several pages can be armed again at once. The paper
- * has two pages per slot. With mode = in_place, consumers stall only on an item's first page, and read the item in the
- * mapping that is never armed. So companions are adjacent pages, and the rest of an item may overlap the next companions.
- * With mode = copy each companion has all pages of an item. */
+/* The pages of WIC_BATCH consecutive slots, which the paper calls registration information. The pages of one slot are also
+ * consecutive. The item of a round starts on one of its slot's companion pages; the first half of the companion pages is for
+ * even rounds. Rounds that stall use the pages of their half in turn, so that several pages can be armed again at once. The
+ * paper has two pages per slot. If mode = in_place, consumers stall only on an item's first page, and read the item in the
+ * mapping that is never armed. So companions are adjacent pages, and the rest of an item may overlap the next companions. If
+ * mode = copy, each companion has all pages of an item. */
 struct wic_group {
 	uint32_t page; /* the first page + 1; 0: not allocated */
 	uint32_t channel, first, slots; /* the channel, its first slot in the group, and the number of slots */
@@ -73,7 +73,7 @@ struct wic_device {
 	uint64_t pid;        /* the process with this address space */
 	uint32_t allowed;    /* 1: the Monitor may work */
 	uint32_t working;    /* 1: the Monitor works */
-	uint64_t monitor_ns; /* CPU time of the Monitor in this sample; only the Monitor adds to it, while it works */
+	uint64_t monitor_ns; /* CPU time of the Monitor in this sample; while the Monitor works, only it adds to this time */
 	uint64_t pad[2];
 };
 
@@ -90,13 +90,14 @@ struct wic {
 	uint64_t file_bytes;
 	int file;                         /* file with the staging pages of all devices */
 	int monitor_fd[LOOM_MAX_DEVICES]; /* [device]: eventfd that wakes its Monitor */
-	int socket[LOOM_MAX_DEVICES][2];  /* [device]: other devices send their descriptors to [1]; this device reads [0] */
+	/* [device]: a socket pair; other devices send their descriptors to [1], and this device receives them from [0] */
+	int socket[LOOM_MAX_DEVICES][2];
 	struct wic_space *space;          /* [device] */
 	uint32_t needs_messages;          /* 1: the Monitor reads page faults, because not every producer ends them */
 };
 
-/* The stall of a consumer. The Monitor may read this while it changes. Then it may place a page without need, which does no
- * harm. */
+/* The stall of a consumer. The Monitor may read this struct while it changes. As a result, the Monitor may place a page without
+ * need, which does no harm. */
 struct wic_stall {
 	uint32_t active, channel, tag, pad0; /* active: 1: the consumer is in a stalled load, or about to be */
 	uint64_t until_ns;                   /* deadline; 0: none */
@@ -107,7 +108,7 @@ struct wic_stall {
 struct wic_route {
 	uint32_t generation; /* generation of the descriptors in fd[]; set when all of them have been received */
 	uint32_t incoming;   /* generation of the descriptors received so far */
-	uint32_t shards;     /* number of descriptors received; 0: fd[] has those of another device of this process */
+	uint32_t shards;     /* number of descriptors received; 0: fd[] has the descriptors of another device of this process */
 	int *fd;             /* [shard] */
 };
 
@@ -182,15 +183,15 @@ static inline uint32_t wic_half(const struct sync_channel *k, uint32_t tag)
 	return sync_round(k, tag) & 1;
 }
 /* Returns the slot's tag in one of its two open rounds: the first round that is not released, and the round after it.
- * half: 0: the even one of the two rounds; 1: the odd one. */
+ * half: 0: selects the open round with an even number; 1: the open round with an odd number. */
 static inline uint32_t wic_current(const struct sync_channel *k, const struct sync_slot *s, uint32_t slot,
 				   uint32_t half)
 {
 	uint32_t round = __atomic_load_n(&s->released, __ATOMIC_ACQUIRE) & SYNC_ROUNDS;
 	return (round + ((round ^ half) & 1)) * k->slots + slot;
 }
-/* Returns the index of a bit in DAB and PFQ, which is that of the even or odd rounds of the tag's slot. In the DAB the bit
- * means that the item is published, in the PFQ that a consumer is stalled. */
+/* Returns the index in DAB and PFQ of the bit for the tag's slot and half (even or odd rounds). In the DAB the bit means that
+ * the item is published, in the PFQ that a consumer is stalled. */
 static inline uint64_t wic_bit(const struct sync_channel *k, uint32_t tag)
 {
 	return k->bit_at + tag % k->slots * 2 + wic_half(k, tag);
@@ -260,8 +261,8 @@ void wic_end_stall(struct wic_space *sp, const struct sync_channel *k, uint32_t 
 /* Called after a stalled load. Returns the item if it is published. Else arms the page again and returns NULL. */
 const void *wic_check_item(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t tag,
 			   uint32_t first);
-/* Called when the last reader has released the round. Frees the slot for its next round, which gets an armed page. Returns
- * the number of pages that the call has recycled, which means armed again. */
+/* Called when the last reader has released the round. Frees the slot for its next round, which gets an armed page. Returns the
+ * number of pages that the call has recycled, which means that it has armed them for another use. */
 uint64_t wic_free_slot(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t tag);
 
 /* wic_monitor.c */

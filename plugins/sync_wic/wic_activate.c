@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Activator places the pages on which consumers are stalled, with the data, and so resumes the consumers. It also
- * recycles pages, which means to arm them again (WIC, section 5.5), and ends stalls without data. The rules are in wic.h.
+/* The Activator places pages with their data, and so resumes the consumers that are stalled on them. It also recycles pages,
+ * which means to arm them again (WIC, section 5.5), and ends stalls without data. The rules are in wic.h.
  *
  * mode = in_place: the page exists in the file, and UFFDIO_CONTINUE places it by mapping it. A page that is placed without
  * need shows the same bytes as any other mapping of it.
@@ -45,16 +45,16 @@ static int result(int rc)
 	return !rc || rc == -EEXIST ? 0 : rc == -ESRCH ? LOOM_EDIED : LOOM_EIO;
 }
 
-/* Places the item's first page with mode = in_place; consumers stall only on this page. Sets `spent` before, because a
- * reader may release the slot directly afterwards. */
+/* Places the item's first page with mode = in_place; consumers stall only on this page. Sets `spent` before it places
+ * the page, because a reader may release the slot directly afterwards. */
 static int map(const struct target *t, struct sync_slot *s)
 {
 	__atomic_store_n(&s->spent[t->half], 1u, __ATOMIC_RELAXED);
 	return result(uffd_continue(t->fd, t->at, UFFD_PAGE, 1));
 }
 
-/* Places the item's pages with mode = copy; called with the slot's lock. The first page comes last, because consumers that
- * load from it then read the other pages. */
+/* Places the item's pages with mode = copy; called with the slot's lock. The first page comes last, because a consumer that was
+ * stalled on it reads the other pages next. */
 static int copy(const struct target *t, struct sync_slot *s, uint64_t bytes)
 {
 	const char *from = t->item - t->colour;
@@ -91,7 +91,7 @@ int wic_announce(struct wic_space *sp, const struct sync_channel *k, struct sync
 	int by_producer = w->o->activate == WIC_BY_PRODUCER, rc;
 	uint64_t bit = wic_bit(k, tag);
 	struct target t;
-	/* Finds the page before it increments `full`, because then the round may end and its page may be reused. */
+	/* Finds the page first: once `full` is incremented, the round may end, and its page may be reused. */
 	rc = find(sp, k, s, first, tag, &t);
 	if (rc)
 		return rc;
@@ -102,7 +102,8 @@ int wic_announce(struct wic_space *sp, const struct sync_channel *k, struct sync
 		rc = announce_copy(sp, s, &t, bytes, by_producer);
 	} else {
 		/* Release: pairs with the loads of `full` in await_item() and take(). Sequentially consistent, as are the
-		 * increment of `sleepers` in take() and the load of `full` after it: one side sees the other side's add. */
+		 * increment of `sleepers` in take() and the load of `full` after that increment. So at least one side sees the
+		 * add of the other. */
 		__atomic_fetch_add(&s->full, 1u, __ATOMIC_SEQ_CST);
 		if (by_producer && __atomic_load_n(&s->sleepers, __ATOMIC_SEQ_CST))
 			rc = (rc = map(&t, s)) ? rc : 1;
@@ -120,8 +121,8 @@ static int is_full(const struct sync_slot *s, uint32_t round)
 	return sync_reached(__atomic_load_n(&s->full, __ATOMIC_SEQ_CST), round + 1);
 }
 
-/* Finds the page of the slot's open round of that half. Called by the Monitor. With mode = in_place the round may end at any
- * time, so the Monitor may place a page without need. */
+/* Finds the page of the slot's open round with an even or odd number, as `half` says. Called by the Monitor. If mode =
+ * in_place, the round may end at any time, so the Monitor may place a page without need. */
 static int find_current(struct wic_space *sp, const struct sync_channel *k, const struct sync_slot *s, uint32_t slot,
 			uint32_t half, struct target *t, uint32_t *round)
 {
@@ -163,7 +164,8 @@ void wic_end_stall(struct wic_space *sp, const struct sync_channel *k, uint32_t 
 			map(&t, s);
 		return;
 	}
-	/* If the lock fails the run was stopped. The stall then ends without the lock, as consumers do not use the bytes. */
+	/* If the lock fails, the run was stopped. The stall then ends without the lock, because consumers no longer use the
+	 * bytes. */
 	int failed = wic_lock(sp->ctl, &s->lock);
 	int rc = find_current(sp, k, s, slot, half, &t, &round);
 	if (!rc && is_full(s, round)) { /* a producer may have died before it placed the page */

@@ -107,7 +107,7 @@ int wic_publish(struct loom_ctx *c, uint32_t channel, uint32_t tag, const void *
 void wic_forward(struct wic_space *sp, const struct sync_channel *k, uint32_t tag)
 {
 	struct sync_slot *s = sync_slot(sp->head, k, tag);
-	uint32_t first = wic_pages(sp, k, tag); /* the slot is free, because the GPU has checked that before it published */
+	uint32_t first = wic_pages(sp, k, tag); /* the slot is free, because the GPU has checked this before it published */
 	if (first == PCM_NONE)
 		return; /* does not happen, because need() has reserved enough pages */
 	memcpy(wic_staging(sp, k, s, first, tag), sync_item(sp->head, k, tag), k->bytes);
@@ -116,9 +116,9 @@ void wic_forward(struct wic_space *sp, const struct sync_channel *k, uint32_t ta
 
 /* ---- consumers */
 
-/* Interrupts this consumer by a plain load of the first byte of the item's page. The Monitor ends the stall if the deadline
- * passes or the slot is poisoned. So this function registers the stall before it checks `full`. Returns 1, or 0 without a
- * load if the slot is poisoned. */
+/* Stalls this consumer by a plain load of the first byte of the item's page. The Monitor ends the stall if the deadline passes
+ * or the slot is poisoned. So this function registers the stall before it checks `full`. Returns 1, or 0 without a load if the
+ * slot is poisoned. */
 static int stall(struct loom_ctx *c, struct wic_space *sp, struct wic_stall *t, const struct sync_slot *s,
 		 const char *page)
 {
@@ -156,8 +156,8 @@ static int await_item(struct loom_ctx *c, struct wic_space *sp, struct sync_chan
 			return sync_poisoned(c, k);
 		if (!there && loom_stopped(c))
 			return LOOM_EINTR;
-		/* The page of this round is known when the round two before it is released. Only a consumer that is ahead
-		 * of other readers in earlier rounds waits here. */
+		/* The page of round r is known when round r - 2 is released. So only a consumer that is ahead of other readers
+		 * in earlier rounds waits here. */
 		if (!there && !sync_reached(__atomic_load_n(&s->released, __ATOMIC_ACQUIRE), round - 1)) {
 			int rc = sync_sleep_until(c, &s->released, &s->blocked, round - 1, until_ns);
 			if (rc)
@@ -250,7 +250,7 @@ int wic_release(struct loom_ctx *c, uint32_t channel, uint32_t tag)
 	loom_barrier_lanes(c); /* all lanes have read the item */
 	if (c->lane != 0)
 		return 0;
-	/* Each reader releases its reads. The last reader acquires those of all readers; wic_free_slot() releases them. */
+	/* Each reader releases its reads. The last reader acquires the reads of all readers; wic_free_slot() releases them. */
 	uint32_t done = __atomic_add_fetch(&s->done, 1u, __ATOMIC_ACQ_REL);
 	if (done != k->readers * (sync_round(k, tag) + 1))
 		return 0;

@@ -152,7 +152,7 @@ static void forward(struct wic_space *sp)
 }
 
 /* Ends the stalls whose deadline has passed or whose slot is poisoned. Returns the next deadline, or UINT64_MAX. The loaded
- * fields may come from two stalls of the same worker. Then a page is placed without need, which is harmless. */
+ * fields may come from two stalls of the same worker. In this case a page is placed without need, which is harmless. */
 static uint64_t check_stalls(struct wic_space *sp)
 {
 	uint64_t next = UINT64_MAX, now = clock_ns();
@@ -166,7 +166,7 @@ static uint64_t check_stalls(struct wic_space *sp)
 		const struct sync_slot *s = sync_slot(sp->head, k, tag);
 		if ((until && until <= now) || (__atomic_load_n(&s->full, __ATOMIC_SEQ_CST) & SYNC_POISON)) {
 			wic_end_stall(sp, k, tag % k->slots, wic_half(k, tag));
-			until = now + REPEAT_NS; /* ends the stall again at that time if the worker still waits */
+			until = now + REPEAT_NS; /* if the worker still waits at that time, its stall is ended once more */
 		}
 		if (until && until < next)
 			next = until;
@@ -209,7 +209,7 @@ static void *monitor_main(void *arg)
 		eventcount_fd_drain(on->fd); /* before all checks, so that a wake-up after a check is not lost */
 		if (__atomic_load_n(&sp->quit, __ATOMIC_ACQUIRE))
 			break;
-		/* A paused Monitor waits for monitor_fd alone, because ppoll() would return at once while a fault is unread. */
+		/* A paused Monitor waits only for monitor_fd, because ppoll() would return at once while a fault is unread. */
 		if (!work(sp)) {
 			ppoll(on, 1, NULL, NULL);
 			continue;

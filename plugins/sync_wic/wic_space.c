@@ -14,7 +14,8 @@ static int map(struct wic_space *sp)
 	const struct wic *w = sp->wic;
 	uint64_t bytes = (uint64_t)w->pages * UFFD_PAGE;
 	int in_place = w->o->mode == WIC_IN_PLACE;
-	/* MAP_POPULATE maps all pages of the file here, so that later accesses, which are measured, need no time for it. */
+	/* MAP_POPULATE maps all pages of the file here, so that later accesses, which are measured, need no time for
+	 * mapping. */
 	sp->staging = mmap(NULL, w->file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, w->file, 0);
 	if (sp->staging == MAP_FAILED) {
 		sp->staging = NULL;

@@ -3,7 +3,7 @@
 #include "../shared/nic/nic.h"
 #include "trigger_counter.dev.h"
 
-/* The counters that have posts. The NIC polls only these. */
+/* The counters that have posts. The NIC polls only these counters. */
 struct counter_watch {
 	uint32_t n; /* number of counters that have posts */
 	uint32_t entries; /* number of counters of the page */

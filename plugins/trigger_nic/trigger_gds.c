@@ -10,7 +10,7 @@ static uint32_t gds_poll(struct nic *nic)
 	return nic_poll_kernel_ends(nic) + nic_poll_fifo(nic);
 }
 
-/* The end of a sample also ends the kernel, so the last records are taken here. */
+/* The end of a sample also ends the kernel, so this call also takes the records of the last kernel. */
 static int gds_drained(struct nic *nic)
 {
 	return nic_take_records(nic, 0, nic->workers) == 0 && nic_drained_fifo(nic);

@@ -18,8 +18,9 @@ LOOM_FN int trigger_gds_fire(struct loom_ctx *c, uint64_t tag, uint32_t count)
 NIC_FIRE_ALONE(trigger_gds)
 
 #ifdef LOOM_SIM
-/* Under virtual time the NIC does the work of the front end, and takes the time of one doorbell for it. A worker that
- * did this work would spend virtual time of its own. The launch of the next kernel overlaps with the work. */
+/* Under virtual time the NIC does the work of the front end, and takes the time of one doorbell for it. If a worker did
+ * this work, it would spend its own virtual time. The launch of the next kernel overlaps with the work of the front
+ * end. */
 LOOM_FN int trigger_gds_boundary(struct loom_ctx *c)
 {
 	uint64_t kernel = 0;
@@ -43,7 +44,7 @@ LOOM_FN void trigger_gds_ring(struct loom_ctx *c)
 	for (uint32_t w = c->first + c->lane; w < c->first + c->count; w += c->lanes) {
 		struct nic_record *r = (struct nic_record *)loom_public(c, LOOM_TRIGGER, w);
 		uint64_t n = r->fires < most ? r->fires : most;
-		/* A push fails only when the run is stopped. Every worker notices that by itself. */
+		/* A push fails only when the run is stopped. Every worker notices the stop by itself. */
 		for (uint64_t i = 0; i < n && !rc; i++)
 			rc = nic_push(c, ((uint64_t *)(r + 1))[i], 0, 1);
 		r->fires = 0; /* no race: the workers wait in nic_kernel_await() */

@@ -4,7 +4,7 @@
 #include "../shared/nic/nic.h"
 #include "trigger_hdn.dev.h"
 
-/* The end of a sample also ends the kernel, so the last records are taken here. */
+/* The end of a sample also ends the kernel, so this call also takes the records of the last kernel. */
 static int hdn_drained(struct nic *nic)
 {
 	return nic_take_records(nic, 0, nic->workers) == 0;

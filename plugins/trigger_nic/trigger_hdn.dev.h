@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trigger_hdn, device code. Host-driven networking: the kernel ends, then the host sends (GPU-TN, section 1). A fire is
- * recorded, and the boundary waits until the host has taken the records. */
+/* trigger_hdn, device code. Host-driven networking: after the kernel has ended, the host sends (GPU-TN, section 1). A
+ * fire is recorded, and the boundary waits until the host has taken the records. */
 #ifndef TRIGGER_HDN_DEV_H
 #define TRIGGER_HDN_DEV_H
 

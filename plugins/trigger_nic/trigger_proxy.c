@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host half of trigger_proxy. A host thread takes descriptors that devices have built, counts them, and sends. The
- * trigger list counts and queues as in the other plug-ins with a NIC. If the descriptor was built from the post that
- * becomes due, the operation is taken from the descriptor. Otherwise, for example if the fire preceded the post, it is
- * taken from the post. */
+ * trigger list counts fires and queues runs, as it does in the other plug-ins with a NIC. If the descriptor was built
+ * from the post that becomes due, the operation is taken from the descriptor. Otherwise, for example if the fire
+ * preceded the post, the operation is taken from the post. */
 #include "../shared/nic/nic.h"
 #include "trigger_proxy.dev.h"
 
@@ -49,7 +49,8 @@ static uint64_t id_of(const struct nic *nic, uint32_t post)
 	return (uint64_t)nic->list.post[post].generation << 32 | post;
 }
 
-/* Writes the next post of a counter to the table from which devices build descriptors, or clears its entry there. */
+/* Writes the next post of a counter to the table from which devices build descriptors, or clears the counter's entry in
+ * this table. */
 static void proxy_publish(struct nic *nic, uint32_t counter)
 {
 	const struct list_counter *c = &nic->list.counter[counter];
@@ -67,7 +68,7 @@ static void proxy_publish(struct nic *nic, uint32_t counter)
 	if (e->tag == c->tag && e->word[PROXY_ID] == word[PROXY_ID])
 		return;
 	__atomic_store_n(&e->version, e->version + 1, __ATOMIC_RELAXED);
-	/* Each store is a release: it pairs with the fence in proxy_read_entry(). A device that loads a new word then
+	/* Each store is a release: it pairs with the fence in proxy_read_entry(). So a device that loads a new word
 	 * also sees the odd version. */
 	for (uint32_t k = 0; k < PROXY_BUILT; k++)
 		__atomic_store_n(&e->word[k], word[k], __ATOMIC_RELEASE);

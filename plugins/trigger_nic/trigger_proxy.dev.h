@@ -43,8 +43,8 @@ LOOM_FN uint64_t proxy_ring_bytes(uint64_t entries)
 	return sizeof(struct proxy_ring) + entries * PROXY_WORDS * sizeof(uint64_t);
 }
 
-/* Copies the table's entry of a tag into word[0 .. PROXY_BUILT - 1]. word[PROXY_ID] is 0 if there is none, or if the
- * host was writing it. */
+/* Copies the table's entry of a tag into word[0 .. PROXY_BUILT - 1]. word[PROXY_ID] is 0 if there is no entry, or if
+ * the host was writing the entry. */
 LOOM_FN void proxy_read_entry(const struct loom_ctx *c, uint64_t tag, uint64_t *word)
 {
 	const struct nic_shape *s = nic_shape(c);

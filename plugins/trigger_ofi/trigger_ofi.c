@@ -36,7 +36,8 @@ struct ofi_state {
 	/* [list.mask + 1]: first pending work of a counter, in the order of posting. */
 	uint32_t *waiting;
 	uint32_t free, runs, again, notifies; /* first work of each list, or LIST_NONE */
-	/* Number of works in `runs`; how many of these are receives; number of successive polls without success. */
+	/* Number of works in `runs`; number of works in `runs` that are receives; number of successive polls that found
+	 * nothing. */
 	uint32_t running, receiving, idle;
 };
 
@@ -167,7 +168,7 @@ static void finish_run(struct nic *nic, uint32_t i)
 	}
 }
 
-/* Ends a run. Returns 0, or LOOM_EAGAIN if its notification finds no free request. */
+/* Ends a run. Returns 0, or LOOM_EAGAIN if there is no free request for the run's notification. */
 static int end_run(struct nic *nic, uint32_t i)
 {
 	struct ofi_work *w = &state_of(nic)->work[i];
@@ -197,7 +198,7 @@ static uint32_t poll_ends(struct nic *nic)
 			push(o, &o->runs, i, WORK_RUNS);
 		} else {
 			if (failed != w->failed && !w->status)
-				w->status = EIO; /* replaced when an event with the cause comes */
+				w->status = EIO; /* if an event with the cause comes, it replaces this status */
 			w->completed = completed;
 			w->failed = failed;
 			o->running--;

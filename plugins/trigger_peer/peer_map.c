@@ -99,8 +99,8 @@ static void identify(const struct loom_segments *s, struct peer_head *head, stru
 	}
 }
 
-/* Describes segment i of this rank for other ranks. If the workers are on a GPU, these are segments in device memory,
- * which the host cannot access. Otherwise they are segments in files. */
+/* Describes segment i of this rank for other ranks. If the workers are on a GPU, only segments in device memory that
+ * the host cannot access are described. Otherwise only segments in files are described. */
 static int describe_segment(const struct peer_map *m, const struct loom_segments *s, uint32_t i, struct peer_segment *p,
 		    struct loom_error *err)
 {
@@ -338,7 +338,8 @@ int peer_map_open(const struct loom_host *host, const struct loom_segments *segm
 	for (uint32_t r = 0; !rc && r < host->ranks; r++)
 		if (r != host->rank)
 			rc = map_rank(m, r, err);
-	/* A barrier. A rank clears its block when it continues, so all ranks must have read the tokens before. */
+	/* A barrier. A rank clears its block when it continues, so all ranks must have read the tokens before any rank
+	 * continues. */
 	uint32_t done = 1, *all = rc ? NULL : host->alloc(host, host->ranks * sizeof(*all));
 	if (!rc)
 		rc = all ? host->allgather(host, &done, all, sizeof(done), err) :

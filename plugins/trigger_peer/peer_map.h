@@ -18,8 +18,8 @@ struct peer_part {
 /* Collective over the ranks. on_gpu: 1 if the workers of each rank belong to one GPU, device 0. head: start of this
  * rank's block, in one of the segments. parts: [PEER_PARTS].
  *
- * peer_windows() returns an array. Each rank has PEER_WINDOWS(peer_segments()) windows in it: one for each segment,
- * then one for each part. */
+ * peer_windows() returns an array. In this array each rank has PEER_WINDOWS(peer_segments()) windows: one for each
+ * segment, then one for each part. */
 int peer_map_open(const struct loom_host *host, const struct loom_segments *segments, int on_gpu,
 		  struct peer_head *head, const struct peer_part *parts, struct peer_map **map, struct loom_error *err);
 void peer_map_close(struct peer_map *m); /* NULL is legal */

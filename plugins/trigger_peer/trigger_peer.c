@@ -36,13 +36,13 @@ struct peer {
 	uint32_t next;	      /* index at which the search for a free post starts, minus 1 */
 	uint32_t generations; /* number of posts in all samples, which makes ids unique */
 	uint64_t bytes; /* size of the block without the windows */
-	uint64_t stage; /* each sending rank's part of a stage, in bytes */
-	uint64_t *staged; /* [ranks]: by target, the bytes in use in this rank's part of its stage */
+	uint64_t stage; /* size in bytes of the part that each sending rank has in a stage */
+	uint64_t *staged; /* [target rank]: number of bytes in use in this rank's part of the target's stage */
 	struct nic_table table;
 	struct loom_net_need needs; /* what the workload needs of the network */
 	struct nic_shape shape;
 	struct peer_head head; /* copied to the block before each sample */
-	struct peer_map *map; /* NULL: not started yet */
+	struct peer_map *map; /* NULL: the memory of other ranks is not mapped yet */
 	struct loom_ctx ctx; /* context of host threads, which run device code */
 	struct loom_ctl ctl;
 	struct nic_device device;
@@ -445,7 +445,7 @@ static int peer_do_reach(void *self, uint32_t rank, loom_ref ref, uint64_t bytes
 
 static int peer_anywhere(void *self)
 {
-	(void)self; /* workers move the data, so any memory is allowed that they can access */
+	(void)self; /* workers move the data, so any memory that workers can access is allowed */
 	return 1;
 }
 

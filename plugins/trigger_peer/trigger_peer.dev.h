@@ -5,19 +5,19 @@
  *
  * Each tag in use has a counter, which has the posts of the tag in the order of their thresholds. A fire adds to `work`
  * of the counter. The lane that finds 0 in `work` serves the counter: it takes what lanes have added, changes the posts
- * and runs those that are due. To end, the lane sets `work` from the value that it has taken to 0, by compare-and-swap.
- * That fails if other lanes have added more, and the lane continues. So lanes that only add do not wait, and operations
- * of a counter never overlap. The host, and a fire with an argument, claim a counter that no lane serves by setting
- * `work` to PEER_CLAIM. Counters belong to one device, so their atomics have device scope. Only the data and the
- * arrival word go to other ranks.
+ * and runs the posts that are due. To end, the lane sets `work` from the value that it has taken to 0, by
+ * compare-and-swap. The compare-and-swap fails if other lanes have added more; the lane then continues. So lanes that
+ * only add do not wait, and operations of a counter never overlap. The host, and a fire with an argument, claim a
+ * counter that no lane serves by setting `work` to PEER_CLAIM. Counters belong to one device, so their atomics have
+ * device scope. Only the data and the arrival word go to other ranks.
  *
- * Paired posts (`paired` in trigger.h) take a shorter path. Their records (struct peer_flat) are constant while workers
- * run, and have addresses in place of references. With threshold 1 they need no counter. The data of a message travel
- * as marked words (dev.h). Each is 8 bytes of data, and its mark is the number of the message. All lanes that fire
- * together store them. The first word goes into the cache line of the arrival word, where the receiver polls. The other
- * words go into the stage, a buffer of the receiver's rank. From there the receiver copies them to their place. So a
- * message needs no release across the link. If the stage has no room, the sender copies the data to their place, and
- * then stores the arrival word with a release. */
+ * Paired posts (`paired` in trigger.h) take a shorter path. The record of such a post (struct peer_flat) is constant
+ * while workers run, and has addresses in place of references. A paired post with threshold 1 needs no counter. The
+ * data of a message travel as marked words (dev.h). A marked word has 8 bytes of data, and its mark is the number of
+ * the message. All lanes that fire together store marked words. The first word goes into the cache line of the arrival
+ * word, where the receiver polls. The other words go into the stage, a buffer of the receiver's rank. The receiver
+ * copies the words from the stage to their place. So a message needs no release across the link. If the stage has no
+ * room, the sender copies the data to their place, and then stores the arrival word with a release. */
 #ifndef TRIGGER_PEER_DEV_H
 #define TRIGGER_PEER_DEV_H
 
@@ -25,8 +25,8 @@
 #include "../shared/nic/nic.dev.h"
 #endif
 
-/* A segment or part of a rank, in the address space of this rank's workers. at: address, or 0 if they cannot access
- * it. */
+/* A segment or part of a rank, in the address space of this rank's workers. at: address, or 0 if the workers cannot
+ * access the window. */
 struct peer_window {
 	uint64_t at, bytes;
 };
@@ -45,8 +45,8 @@ struct peer_head {
 	uint32_t segments; /* number of segments for which each rank has windows */
 	uint32_t stamp; /* 1: option stamp is set */
 	uint64_t token; /* a random number, by which other ranks check that they have mapped this block */
-	/* Offset of `flats` struct peer_flat, a hash table whose size is a power of two. As many struct peer_flow
-	 * follow. */
+	/* Offset of `flats` struct peer_flat, a hash table whose size is a power of two. An array of `flats` struct
+	 * peer_flow follows. */
 	uint64_t flat_at;
 	uint64_t stage_at; /* offset of the stage */
 	uint32_t flats, pad0;
@@ -58,8 +58,9 @@ struct peer_flat {
 	uint64_t tag; /* 0: free */
 	loom_ref local, remote;
 	uint64_t line; /* address of the arrival word at the target; 0: the target is this rank */
-	/* Address for the words behind the first in the stage; without a stage, address of the data's place. If the
-	 * target is this rank: offset for these words in the block; without a stage, not used. */
+	/* If `staged` is 1: address in the target's stage of the message's second word; if the target is this rank,
+	 * offset of this word in the block. If `staged` is 0: address of the data's place; not used if the target is
+	 * this rank. */
 	uint64_t to;
 	uint32_t words; /* number of words of 8 bytes */
 	uint32_t threshold, slot, notify;
@@ -81,7 +82,7 @@ struct peer_arrival {
 	int64_t count;
 	uint64_t at_ns;
 	uint64_t first[2];
-	uint64_t taken; /* number of messages that the receiver has copied to their place */
+	uint64_t taken; /* number of messages that the receiver has copied to their destination */
 	loom_ref to; /* place of the data in this rank */
 	uint64_t words; /* number of words of a message; 0: no paired message has arrived */
 	uint64_t stage; /* offset of the second word in this rank's stage */
@@ -95,7 +96,7 @@ struct peer_post {
 	loom_ref local, remote;
 	uint64_t bytes, window, chain;
 	uint32_t op, target, slot, notify, type, flags;
-	uint32_t next;	  /* index of the next post of its counter */
+	uint32_t next;	  /* index of the next post of the same counter */
 	uint32_t counter; /* index of its counter; only the host writes this and `generation` */
 	uint32_t generation;
 	uint32_t state; /* PEER_FREE or PEER_WAITS */
@@ -103,13 +104,13 @@ struct peer_post {
 
 struct peer_counter {
 	uint64_t tag;  /* 0: free; set at most once in a sample */
-	uint64_t work; /* 0: no lane serves the counter; else what was added since a lane began to serve it */
+	uint64_t work; /* 0: no lane serves the counter; else the sum that was added since a lane began to serve it */
 	/* Only the lane that serves the counter uses the following members. */
-	uint64_t taken; /* value of `work` up to which the lane has taken what was added */
+	uint64_t taken; /* value of `work` up to which the lane has taken the added fires */
 	uint64_t value; /* number of fires taken */
 	uint64_t runs; /* number of operations run */
 	uint32_t first, last; /* indices of the first and last post in the order of thresholds */
-	uint32_t return_to; /* index of the counter whose chain triggered this one, to be served afterwards; 0: none */
+	uint32_t return_to; /* index of the counter whose chain triggered this counter, to be served after it; 0: none */
 	uint32_t pad[3];
 };
 #define PEER_CLAIM (1ull << 63)
@@ -186,8 +187,8 @@ LOOM_FN char *peer_reach(const struct loom_ctx *c, uint32_t rank, loom_ref ref, 
 	return w->at ? (char *)w->at + offset : (char *)NULL;
 }
 
-/* Copies data, in words if both sides are aligned. It loads PEER_WORDS words before it stores them, because loads of a
- * GPU then overlap. Relaxed: the release in peer_run() orders the stores. */
+/* Copies data, in words if both sides are aligned. It loads PEER_WORDS words before it stores them, because in this way
+ * the loads of a GPU overlap. Relaxed: the release in peer_run() orders the stores. */
 #define PEER_WORDS 16u
 LOOM_FN void peer_copy(char *to, const char *from, uint64_t bytes)
 {
@@ -310,8 +311,8 @@ LOOM_FN void peer_insert(const struct loom_ctx *c, struct peer_counter *k, uint3
 		k->last = at;
 }
 
-/* Removes the first post of a counter, and inserts it again if it re-arms. *copy: the post before that. Returns 1 if
- * the post does not re-arm, so that its place is free after the run. */
+/* Removes the first post of a counter, and inserts it again if it re-arms. *copy: the post as it was before the
+ * removal. Returns 1 if the post does not re-arm, so that its place is free after the run. */
 LOOM_FN int peer_take(const struct loom_ctx *c, struct peer_counter *k, struct peer_post *copy)
 {
 	uint32_t at = k->first;
@@ -331,7 +332,7 @@ LOOM_FN int peer_take(const struct loom_ctx *c, struct peer_counter *k, struct p
 
 /* Runs the first post of a counter, which is due. argument: the argument of the fire, or 0. If the post has a chain,
  * its completion adds to the counter of that tag. If no lane serves that counter, the function returns its index, and
- * the caller must serve it. Otherwise it returns 0. */
+ * the caller must serve it. If a lane serves that counter, or if the post has no chain, it returns 0. */
 LOOM_FN uint32_t peer_first(const struct loom_ctx *c, struct peer_counter *k, uint64_t argument)
 {
 	struct peer_post w;
@@ -358,14 +359,15 @@ LOOM_FN uint32_t peer_first(const struct loom_ctx *c, struct peer_counter *k, ui
 	return loom_fetch_add_acq_rel_dev(&peer_counter(c, next)->work, (uint64_t)1) == 0 ? next : 0;
 }
 
-/* Takes n more fires of what was added to `work`, up to value `taken`. Called by the lane that serves the counter. */
+/* Takes n more of the fires that were added to `work`, up to the value `taken`. Called by the lane that serves the
+ * counter. */
 LOOM_FN void peer_add(struct peer_counter *k, uint64_t n, uint64_t taken)
 {
 	k->value = n > UINT64_MAX - k->value ? UINT64_MAX : k->value + n;
 	k->taken = taken;
 }
 
-/* Runs all posts that are due, or become due while it runs. Called by the lane that serves counter `bottom`, whose
+/* Runs all posts that are due, or become due during the call. Called by the lane that serves counter `bottom`, whose
  * `taken` is set. argument: the argument for posts of `bottom` that are due at its present value. */
 LOOM_FN void peer_serve(const struct loom_ctx *c, uint32_t bottom, uint64_t argument)
 {
@@ -375,7 +377,7 @@ LOOM_FN void peer_serve(const struct loom_ctx *c, uint32_t bottom, uint64_t argu
 		struct peer_counter *k = peer_counter(c, at);
 		if (k->first && peer_post(c, k->first)->threshold <= k->value) {
 			uint32_t next = peer_first(c, k, at == bottom ? argument : 0);
-			if (next) { /* serves the triggered counter first, then the rest of this one */
+			if (next) { /* serves the triggered counter first, and then continues with this counter */
 				peer_counter(c, next)->return_to = at;
 				peer_add(peer_counter(c, next), 1, 1);
 				at = next;
@@ -383,21 +385,21 @@ LOOM_FN void peer_serve(const struct loom_ctx *c, uint32_t bottom, uint64_t argu
 			continue;
 		}
 		argument = at == bottom ? 0 : argument;
-		/* Acquire: pairs with the releases of fires. What their lanes wrote before is visible. */
+		/* Acquire: pairs with the releases of fires. What the lanes wrote before these fires is visible. */
 		uint64_t work = loom_load_acquire_dev(&k->work);
 		if (work != k->taken) {
 			peer_add(k, work - k->taken, work);
 			continue;
 		}
 		uint32_t return_to = k->return_to;
-		/* Release: pairs with the acquire of `work` by the next lane that serves this counter. That lane sees
-		 * the posts as this lane has left them. */
+		/* Release: pairs with the acquire of `work` by the next lane that serves this counter. So that lane
+		 * sees all changes of this lane to the posts. */
 		if (loom_cas_acq_rel_dev(&k->work, &work, (uint64_t)0))
 			at = return_to;
 	}
 }
 
-/* Claims a counter, if no lane serves it. Returns 1 if the caller then serves it, else 0. */
+/* Claims a counter, if no lane serves it. Returns 1 if the caller has claimed the counter and must serve it, else 0. */
 LOOM_FN int peer_claim(struct peer_counter *k)
 {
 	uint64_t none = 0;
@@ -409,15 +411,16 @@ LOOM_FN int peer_claim(struct peer_counter *k)
 
 LOOM_FN int64_t peer_seen(struct loom_ctx *c, int64_t n)
 {
-	/* A relaxed load of the cause suffices: the caller acquired it with the word, which peer_fail() released. */
+	/* A relaxed load of the cause suffices: the caller has acquired the cause with the word, which peer_fail()
+	 * released after the cause. */
 	int64_t failed = n < PEER_FAILED / 2 ? (int64_t)loom_load_relaxed_sys((uint64_t *)&peer_head(c)->failed) : 0;
 	return failed ? failed : n < PEER_FAILED / 2 ? LOOM_EIO : n;
 }
 
 /* ---- paired posts ---------------------------------------------------------------------------------------- */
 
-/* Returns the index of the paired post of a tag, or PEER_NONE if there is none. The records are constant, so it uses
- * plain loads, which a GPU caches. */
+/* Returns the index of the paired post of a tag, or PEER_NONE if there is none. The records are constant, so the
+ * function uses plain loads, which a GPU caches. */
 #define PEER_NONE 0xffffffffu
 LOOM_FN uint32_t peer_flat_index(const struct loom_ctx *c, uint64_t tag)
 {
@@ -534,8 +537,8 @@ LOOM_FN const uint64_t *peer_staged(const struct loom_ctx *c, const struct peer_
 	return k ? (const uint64_t *)((char *)nic_at(c, peer_head(c)->stage_at) + a->stage) + 2 * (k - 1) : a->first;
 }
 
-/* Copies message `mark` to its place, if all its words have arrived. Called by one lane of the receiver, which has
- * loaded `mark` from `first`. Returns the number of messages in their place, or a negative error. */
+/* Copies message `mark` to its destination, if all its words have arrived. Called by one lane of the receiver, which
+ * has loaded `mark` from `first`. Returns the number of messages at their destination, or a negative error. */
 LOOM_FN int64_t peer_take_in(struct loom_ctx *c, struct peer_arrival *a, uint64_t mark)
 {
 	uint64_t taken = a->taken, word;
@@ -594,8 +597,8 @@ LOOM_FN int trigger_peer_fire_with(struct loom_ctx *c, uint64_t tag, uint64_t ar
 		peer_fail(c, LOOM_EFULL);
 		return 0;
 	}
-	/* A lane claims and releases the counter in one iteration. If lanes of a wave run in lock-step, they would
-	 * otherwise deadlock. */
+	/* A lane claims and releases the counter in one iteration. If it released the counter in a later iteration,
+	 * lanes of a wave that run in lock-step would deadlock. */
 	for (int served = 0; !served;) {
 		struct peer_counter *k = peer_counter(c, at);
 		served = peer_claim(k);
@@ -683,7 +686,7 @@ LOOM_FN uint32_t peer_await_words(struct loom_ctx *c, const struct peer_arrival 
 		    ((int64_t)loom_load_relaxed_sys((const uint64_t *)&a->count) < 0 || loom_stopped(c)))
 			return PEER_STOPPED;
 #if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SIM)
-		if (polls % 16 == 0) /* a pause takes half as long as a poll, so it is made rarely */
+		if (polls % 16 == 0) /* polls pause rarely, because a pause takes half as long as a poll */
 #endif
 			loom_pause(c);
 	}
@@ -692,12 +695,13 @@ LOOM_FN uint32_t peer_await_words(struct loom_ctx *c, const struct peer_arrival 
 LOOM_FN int trigger_peer_await_together(struct loom_ctx *c, uint32_t index, uint64_t n)
 {
 	struct peer_arrival *a = peer_arrival(c, index);
-	/* The first message, which this worker has received, sets `words` if later messages are staged, too. */
+	/* The first message, which this worker has received, sets `words` if later messages are also staged. */
 	if (n < 2 || index - 1 >= nic_shape(c)->arrivals - 1 || !a->words)
 		return 0;
 	uint64_t words = a->words, *to = (uint64_t *)loom_at(c, a->to);
 	uint32_t how = PEER_TAKEN;
-	/* All lanes of a wave must run the loop (LOOM_WAVE). Lanes that have no word poll the first one. */
+	/* All lanes of a wave must run the loop (LOOM_WAVE). Lanes that have no word of their own poll the first
+	 * word. */
 	for (uint64_t i = c->lane; (i < words || (i == c->lane && i < LOOM_WAVE)) && how == PEER_TAKEN;
 	     i += PEER_BATCH * c->lanes) {
 		uint64_t word[PEER_BATCH] = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Barriers. No worker leaves a round of a scope before all workers of the scope have arrived. What they wrote before
- * the round is visible after it. Rounds of one scope follow each other. Different scopes are independent. */
+/* Barriers. No worker leaves a round of a scope before all workers of the scope have arrived. What these workers wrote
+ * before the round is visible after it. Rounds of one scope follow each other. Different scopes are independent. */
 #ifndef GPULOOM_BARRIER_H
 #define GPULOOM_BARRIER_H
 
@@ -26,8 +26,8 @@ enum loom_scope {
 	LOOM_SCOPES
 };
 
-/* The scopes that a workload uses. Its op barrier_scopes() returns them; the barrier plug-in finds them in
- * loom_layout. */
+/* The scopes that a workload uses. The op barrier_scopes() of the workload returns this struct; the barrier plug-in
+ * finds it in loom_layout. */
 struct loom_barrier_scopes {
 	uint32_t scopes;       /* bits, such as 1u << LOOM_SCOPE_STACK */
 	uint32_t drops;        /* 1: workers may leave a scope by drop() */
@@ -51,8 +51,8 @@ struct loom_barrier_ops {
 
 /* Device half. All ops are collective over the lanes of a worker, and return the same value to all lanes. If devices
  * are non-coherent (loom_layout), a word that several devices poll must have one writer. The ops return 0, or
- * LOOM_EINTR if the run was stopped. They return LOOM_EDIED if it was stopped because a device of the scope died, and
- * LOOM_ENOTSUP if the plug-in lacks the scope. After an error, the scope must not be used again in this sample. */
+ * LOOM_EINTR if the run was stopped. They return LOOM_EDIED if the run was stopped because a device of the scope died,
+ * and LOOM_ENOTSUP if the plug-in lacks the scope. After an error, the scope must not be used again in this sample. */
 struct loom_barrier_dev {
 	size_t size;
 	int (*wait)(struct loom_ctx *c, enum loom_scope scope); /* Arrives, and waits until all have arrived. */
@@ -65,7 +65,7 @@ struct loom_barrier_dev {
 	 * run lasts. After LOOM_ETIMEDOUT, test() and await() may be called again for the same round. */
 	int (*await)(struct loom_ctx *c, enum loom_scope scope, uint64_t timeout_ns);
 	/* For messages: returns the number of workers of the scope that have not arrived at the caller's last round. If
-	 * there are some, sets *worker to the first of them. The answer may be out of date. */
+	 * the number is not 0, sets *worker to the first of these workers. The answer may be out of date. */
 	uint32_t (*missing)(struct loom_ctx *c, enum loom_scope scope, uint32_t *worker);
 	/* Arrives for the last time, between rounds and without waiting. From the next round on, the scope (device,
 	 * stack or group) has one worker less. Returns LOOM_ENOTSUP if `drops` of struct loom_barrier_scopes is 0. NULL

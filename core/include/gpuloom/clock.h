@@ -36,8 +36,8 @@ struct loom_clock {
 	 * stack watch memory. */
 	int (*watch)(const struct loom_clock *t, struct loom_agent *agent, const void *from, uint64_t bytes, uint64_t after_ns);
 	/* Starts the agent that acts between the ranks. Only this agent wakes agents of other ranks. It wakes them
-	 * `distance_ns` or more after its own time, so ranks may run ahead of each other by as much. Agents of all
-	 * ranks may wake this agent at any time. */
+	 * `distance_ns` or more after its own time, so a rank may run ahead of another by up to `distance_ns`. Agents
+	 * of all ranks may wake this agent at any time. */
 	int (*start_between)(const struct loom_clock *t, const char *name, loom_agent_step step, void *arg, uint64_t distance_ns,
 			     struct loom_agent **agent);
 };

@@ -58,7 +58,7 @@ struct loom_program_ir {
 	const char *file; /* file name for messages */
 	const void *data; /* content of the file, and a NUL byte */
 	uint64_t bytes;
-	const uint32_t *tag; /* [tags]; tags of the functions in it */
+	const uint32_t *tag; /* [tags]; tags of the functions in `data` */
 	uint32_t tags;
 	uint32_t reserved;
 };
@@ -105,7 +105,7 @@ struct loom_attachment {
 struct loom_chain {
 	size_t size;
 	uint64_t steps;
-	loom_ref words; /* the trigger's block for the stack; the offsets of `edge` are in it */
+	loom_ref words; /* the trigger's block for the stack; the offsets in `edge` refer to this block */
 	struct loom_edge edge;
 	/* The op awaits() of struct loom_workload_ops. */
 	uint32_t (*awaits)(void *self, const struct loom_layout *layout, uint64_t n, struct loom_await *out);
@@ -113,13 +113,14 @@ struct loom_chain {
 };
 
 enum {
-	/* If GO alone begins a sample, workers that are still asleep may miss the whole sample. So before any worker
-	 * can start, the device calls the detector's idle() for all of them. Each worker that wakes calls busy(). */
+	/* If a sample begins by GO without READY, workers that are still asleep may miss the whole sample. So before
+	 * any worker can start, the device calls the detector's idle() for all workers. Each worker that wakes calls
+	 * busy(). */
 	LOOM_LAUNCH_LATE = 1,
 	/* The launch lasts from run to run of an embedding program. Between samples, it runs no code that takes time or
 	 * memory bandwidth from other programs. Before each sample, the device carries out `reset`, so that it needs no
-	 * copy from the host. A sample begins by GO alone, or by READY, muster(), ready() and GO. Only devices with
-	 * LOOM_SHAPE_KEEPS get this flag. */
+	 * copy from the host. A sample begins by GO without READY, or by READY, muster(), ready() and GO. Only devices
+	 * with LOOM_SHAPE_KEEPS get this flag. */
 	LOOM_LAUNCH_KEPT = 2,
 };
 
@@ -178,8 +179,8 @@ enum {
 struct loom_device_ops {
 	size_t size;
 	/* Opens engine number `instance` ("cpu:1" is instance 1). `instances` is the number of engines of this plug-in
-	 * that the stack uses. `opts` has the values of [device.NAME], overridden by those of
-	 * [device.NAME.instance]. */
+	 * that the stack uses. `opts` has the values of [device.NAME], which values of [device.NAME.instance]
+	 * override. */
 	int (*create)(const struct loom_host *host, const void *opts, uint32_t instance,
 		      uint32_t instances, void **self, struct loom_error *err);
 	void (*destroy)(void *self);
@@ -210,7 +211,8 @@ struct loom_device_ops {
 	int (*wait)(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_error *err);
 	/* Ends the launch after the core has stored LOOM_PHASE_RETIRE (and `stop`, if a sample is in progress). Waits
 	 * up to timeout_ns, then uses force. Afterwards nothing of the launch remains. After LOOM_ETIMEDOUT, threads
-	 * that cannot be killed still use the launch's memory, so it must stay. The call may then be repeated. */
+	 * that cannot be killed still use the launch's memory, so it must stay. retire() may be called again after
+	 * LOOM_ETIMEDOUT. */
 	int (*retire)(void *self, uint64_t timeout_ns, struct loom_error *err);
 	/* Copy between host bytes and memory that the host cannot access. If mem_key() does not return LOOM_ENOTSUP,
 	 * another thread may call these ops while workers run. NULL: the host can access all memory. */
@@ -221,9 +223,9 @@ struct loom_device_ops {
 	/* Reports what this machine offers to devices of this plug-in, and how to get what is missing. Needs no
 	 * instance. */
 	void (*doctor)(const struct loom_host *host, struct loom_doctor *out);
-	/* Any thread or signal handler may call this. It ends the wait() in progress early. If none is in progress, it
-	 * ends the next one early. NULL: a stop request of another thread takes effect when wait() reaches its
-	 * timeout_ns. */
+	/* Any thread or signal handler may call this. It ends the wait() in progress early. If no wait() is in
+	 * progress, it ends the next wait() early. NULL: a stop request of another thread takes effect when wait()
+	 * reaches its timeout_ns. */
 	void (*wake)(void *self);
 	/* Called between go() and the end of a sample. Sets out[i] to the enum loom_worker_state of worker i of this
 	 * device. NULL: the core reads the states from the workers' counters. */
@@ -245,16 +247,17 @@ struct loom_device_ops {
 	 * with the reason if that is impossible. NULL: the device has no interrupts. */
 	int (*interrupt)(void *self, const struct loom_segment *segment, uint64_t offset, struct loom_interrupt **interrupt,
 		     struct loom_error *err);
-	/* If this hardware runs kernels of several processes in turns, writes its name to `name`; the name is the same
-	 * in all processes of the host. Returns words for a message that tell how to run the kernels side by side; they
-	 * follow "or". Returns NULL if kernels run side by side, or if that is unknown; a NULL op means the same. */
+	/* Writes to `name` the name of this hardware, which is the same in all processes of the host, if the hardware
+	 * runs kernels of several processes in turns. Then returns words for a message that tell how to run the kernels
+	 * side by side; they follow "or". Returns NULL if kernels run side by side, or if that is unknown. If the op is
+	 * NULL, the core assumes the same. */
 	const char *(*time_slicing)(void *self, char *name, size_t size);
 	/* Only for a launch with LOOM_LAUNCH_KEPT, after the core has stored LOOM_PHASE_READY(n). Begins what ready()
 	 * waits for, so that several devices get ready at the same time. */
 	int (*muster)(void *self, struct loom_error *err);
 	/* Only for a launch with LOOM_LAUNCH_KEPT, after the core has read all that it needs of a sample. Workers that
-	 * stay may prepare for the next sample, whose LOOM_PHASE_READY(n) is `ready`. NULL: they prepare when it
-	 * begins. */
+	 * stay may prepare for the next sample, whose LOOM_PHASE_READY(n) is `ready`. NULL: they prepare when the next
+	 * sample begins. */
 	int (*rest)(void *self, uint32_t ready, struct loom_error *err);
 	/* Only for a launch with LOOM_LAUNCH_KEPT, after wait() has returned 0. Returns the sum of LOOM_TALLY() over
 	 * the counters of all workers in that sample, which the device has computed. */
@@ -269,10 +272,10 @@ struct loom_device_ops {
 	int (*captures)(void *self, void *stream, int *is, struct loom_error *err);
 	/* Waits until all samples in streams have ended, as wait() does for one sample. */
 	int (*drain)(void *self, uint64_t timeout_ns, struct loom_enqueued *out, struct loom_error *err);
-	/* Adopts memory of the program at address `at`. Returns 0 if the memory is on this device. Then *memory is
-	 * filled, and mem_map() of other devices accepts it, until disown(). Returns LOOM_ENOENT if the memory is not
-	 * on this device, and LOOM_EINVAL with the reason if it cannot be adopted. NULL: the device has no memory that
-	 * programs can allocate. */
+	/* Adopts memory of the program at address `at`. If the memory is on this device, fills *memory and returns 0.
+	 * mem_map() of other devices accepts *memory until disown(). Returns LOOM_ENOENT if the memory is not on this
+	 * device, and LOOM_EINVAL with the reason if it cannot be adopted. NULL: the device has no memory that programs
+	 * can allocate. */
 	int (*adopt)(void *self, void *at, uint64_t bytes, struct loom_memory *memory, struct loom_error *err);
 	void (*disown)(void *self, struct loom_memory *memory);
 };

@@ -3,9 +3,10 @@
  * docs/embedding.md describes the use and the costs.
  *
  * The library has no globals, and does not exit, print or install signal handlers. The only environment variable that
- * it reads is GPULOOM_PLUGIN_PATH; options in GPULOOM_SECTION__KEY belong to the command. If the program is set-user-id
- * or has capabilities, the library takes no plug-ins, compilers, caches or temporary folders from the environment. A
- * process may have several stacks. Each may be used by another thread.
+ * it reads is GPULOOM_PLUGIN_PATH; only the command `gpuloom` takes options from variables such as
+ * GPULOOM_SECTION__KEY. If the program is set-user-id or has capabilities, the library takes no plug-ins, compilers,
+ * caches or temporary folders from the environment. A process may have several stacks. Each may be used by another
+ * thread.
  *
  * Threads: calls for one stack, its configuration and its results must not overlap. Only loom_stack_stop() and
  * loom_strerror() may be called at any time, from any thread or signal handler.
@@ -54,10 +55,10 @@ enum loom_source {
 
 /* Creates an empty configuration, which the caller destroys. Returns 0 or LOOM_ENOMEM. */
 LOOM_EXPORT int loom_config_create(struct loom_config **cfg, struct loom_error *err);
-/* Destroys a configuration. The stacks that were opened from it must be closed before. `cfg` may be NULL. */
+/* Destroys a configuration. The stacks that were opened from it must be closed first. `cfg` may be NULL. */
 LOOM_EXPORT void loom_config_destroy(struct loom_config *cfg);
-/* Adds a conf file, whose values replace earlier ones. Returns LOOM_EINVAL if the file has mistakes. Then err->text has
- * all of them, one line each, as far as they fit. Returns LOOM_ENOENT or LOOM_EIO if the file cannot be read. */
+/* Adds a conf file, whose values replace earlier ones. Returns LOOM_EINVAL if the file has mistakes. err->text then has
+ * one line for each mistake, as far as the lines fit. Returns LOOM_ENOENT or LOOM_EIO if the file cannot be read. */
 LOOM_EXPORT int loom_config_load(struct loom_config *cfg, const char *path, struct loom_error *err);
 /* Adds a conf from a text, which is copied. Messages have `name` as the name of the file. */
 LOOM_EXPORT int loom_config_load_text(struct loom_config *cfg, const char *name, const char *text,
@@ -111,7 +112,7 @@ LOOM_EXPORT void loom_stack_close(struct loom_stack *stack);
 
 /* ---- task functions and memory: only between runs. After the first run, these calls end the waiting workers, so
  *      the next run starts new ones, and compiles the functions of the stack again. They return LOOM_EBUSY if a run is
- *      in progress or its workers have not left, and LOOM_ENOMEM. */
+ *      in progress or its workers have not left, and LOOM_ENOMEM if memory runs out. */
 
 /* Registers a task function for the CPU devices and returns its tag. `name` is copied. With process isolation, the
  * function runs in children that are forked when a run begins. Then only its writes to memory of the stack
@@ -157,9 +158,10 @@ LOOM_EXPORT int loom_stack_release(struct loom_stack *stack, loom_ref ref, struc
 
 /* ---- runs ------------------------------------------------------------------------------------- */
 
-/* Appends copies of n tasks to the initial set of the next run. This is possible while a run is in progress. The tasks
- * stay until a run has begun with them. If a run is refused or fails to begin, they still stay. Returns LOOM_EINVAL if
- * a tag is not registered or the conf selects a workload, and LOOM_ENOMEM; then no task was added. */
+/* Appends copies of n tasks to the initial set of the next run. This is possible while a run is in progress. The
+ * submitted tasks stay until a run has begun with them. If a run is refused or fails to begin, they still stay. Returns
+ * LOOM_EINVAL if a tag is not registered or the conf selects a workload, and LOOM_ENOMEM if memory runs out. After an
+ * error, no task was added. */
 LOOM_EXPORT int loom_stack_submit(struct loom_stack *stack, const struct loom_task *tasks, size_t n,
 				  struct loom_error *err);
 
@@ -171,9 +173,10 @@ LOOM_EXPORT int loom_stack_submit(struct loom_stack *stack, const struct loom_ta
  *
  * LOOM_ETIMEDOUT, LOOM_EINTR: the deadline or loom_stack_stop() ended the run. Unfinished tasks are dropped; effects of
  * finished tasks stay. LOOM_EWRONG: tasks were lost, or the workload's answer is wrong. LOOM_EDIED: a process or kernel
- * of a device died. LOOM_EBUSY: workers of a run that was ended in this way have not left, because a task does not poll
- * loom_stopped(). Then nothing was changed, and a run after they have left succeeds. Errors of tasks and plug-ins are
- * returned, too. After any error the stack can run again, except if err->text says to close it. */
+ * of a device died. LOOM_EBUSY: the deadline or loom_stack_stop() has ended an earlier run, but its workers have not
+ * left, because a task does not poll loom_stopped(). This call has changed nothing, and a call after they have left
+ * succeeds. Errors of tasks and plug-ins are returned, too. After any error the stack can run again, except if
+ * err->text says to close it. */
 LOOM_EXPORT int loom_stack_run(struct loom_stack *stack, struct loom_result **result,
 			       struct loom_error *err);
 
@@ -192,9 +195,9 @@ LOOM_EXPORT int loom_stack_wait(struct loom_stack *stack, uint64_t timeout_ns, s
  * the graph runs the same tasks. Such graphs must not run at the same time as each other or as other runs of the stack.
  * They are valid until task functions or memory are added to the stack, until an error, or until the stack is closed.
  *
- * loom_stack_wait() then waits for all runs that were put into streams since its last call. It returns the first error
- * of these runs and of runs of graphs. Until then, the stack refuses other runs with LOOM_EBUSY. Runs that follow a
- * failed run do nothing. [run] timeout does not count, because the stream may have other work.
+ * loom_stack_wait() waits for all runs that were put into streams since its last call. It returns the first error of
+ * these runs and of runs of graphs. Until it has returned, the stack refuses other runs with LOOM_EBUSY. Runs that
+ * follow a failed run do nothing. [run] timeout does not count, because the stream may have other work.
  *
  * A run in a stream begins with at most 1,024 tasks. LOOM_ENOTSUP: the stack has other devices than one GPU, or the
  * host has a part in each run; err->text names the plug-in. LOOM_EINVAL: the stream belongs to another GPU, or is being
@@ -203,8 +206,8 @@ LOOM_EXPORT int loom_stack_wait(struct loom_stack *stack, uint64_t timeout_ns, s
 LOOM_EXPORT int loom_stack_enqueue(struct loom_stack *stack, void *stream, struct loom_error *err);
 
 /* Ends the run in progress with LOOM_EINTR, if there is one. A run of submitted tasks ends when the running tasks
- * return or poll loom_stopped(). A workload ends after the current sample; at a second call, it ends at once. Any
- * thread or signal handler may call this until the stack is closed. */
+ * return or poll loom_stopped(). A workload ends after the current sample; at a second call of loom_stack_stop(), it
+ * ends at once. Any thread or signal handler may call this until the stack is closed. */
 LOOM_EXPORT void loom_stack_stop(struct loom_stack *stack);
 
 /* ---- collectives: all ranks call them in the same order, between runs. The conf must select a workload for them,

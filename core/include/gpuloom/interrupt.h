@@ -13,8 +13,9 @@ extern "C" {
 /* A device makes this. Only one thread at a time uses it, except for wake(). */
 struct loom_interrupt {
 	size_t size;
-	/* Sleeps until the word is `least` or more, and returns 0. Other writes of a worker from before it raised the
-	 * word may become visible later. Returns LOOM_EINTR after wake(), and LOOM_EDIED if the device has failed. */
+	/* Sleeps until the word is `least` or more, and returns 0. What a worker wrote to other words before it raised
+	 * this word may become visible only after wait() has returned. Returns LOOM_EINTR after wake(), and LOOM_EDIED
+	 * if the device has failed. */
 	int (*wait)(struct loom_interrupt *interrupt, uint64_t least, struct loom_error *err);
 	/* Any thread may call this, while no worker runs. It raises the word, which ends the wait() in progress and all
 	 * later ones. */
@@ -31,8 +32,8 @@ struct loom_interrupt {
 struct loom_interrupts {
 	size_t size;
 	void *stack; /* private to the core */
-	/* Called between start() and stop(). Makes an interrupt for the uint64_t at `offset` in a block of the policy
-	 * of `kind`: the block for `device`, which must be LOOM_PLACE_DEVICE. The word must stay below 2^62. Returns
+	/* Called between start() and stop(). Makes an interrupt for the uint64_t at `offset` in the block for `device`
+	 * of the policy of `kind`. The block must be LOOM_PLACE_DEVICE. The word must stay below 2^62. Returns
 	 * LOOM_ENOTSUP with the reason if that is impossible. */
 	int (*open)(const struct loom_interrupts *interrupts, uint32_t device, uint32_t kind, uint64_t offset,
 		    struct loom_interrupt **interrupt, struct loom_error *err);

@@ -88,8 +88,8 @@ enum {
 	/* The value names a file to run, load or write. If a result serves as a conf, it may set the option only with
 	 * --trust. */
 	LOOM_OPT_TRUST = 4,
-	/* For a number: the word auto is a value, stored as 0 (as -1 in an I64). The plug-in then finds the number, as
-	 * `help` says. */
+	/* For a number: the word auto is a value, stored as 0 (as -1 in an I64). For `auto` the plug-in chooses the
+	 * number itself, as `help` describes. */
 	LOOM_OPT_AUTO = 8,
 };
 
@@ -110,9 +110,9 @@ struct loom_opt {
 };
 
 /* If several plug-ins of a kind have the same option, they all include one row with a shared `section`. This is the
- * section of the kind, such as "trigger", or one below it, such as "workload.exchange". A value in it holds for all
- * these plug-ins. A value in a plug-in's own section overrides it. The core rejects two plug-ins that declare such an
- * option differently. */
+ * section of the kind, such as "trigger", or one below it, such as "workload.exchange". A value in the shared section
+ * holds for all these plug-ins. A value in a plug-in's own section overrides it. The core rejects two plug-ins that
+ * declare such an option differently. */
 
 /* An example of a row: LOOM_OPT(struct my_opts, field, LOOM_OPT_U32, "default", "help", .min = 1, .max = 256) */
 #define LOOM_OPT(S, field, opt_type, default_, help_, ...)                                         \
@@ -128,13 +128,13 @@ enum loom_better {
 	LOOM_BETTER_NONE = 0,
 	LOOM_BETTER_MORE,
 	LOOM_BETTER_LESS,
-	LOOM_BETTER_SAME, /* neither: a part of the answer, which is the same in all right results of a job */
+	LOOM_BETTER_SAME, /* neither more nor less: a part of the answer, which is the same in all right results of a job */
 };
 
 struct loom_report; /* the metrics of one sample; plug-ins add to it through the host table */
 
 /* The host table. The core makes it. It is constant, and valid until destroy() of the instance returns. Later versions
- * append members: check for those after `metric` by LOOM_HAS(). LOOM_HAS(host, allgather) covers rank and ranks. Any
+ * append members. Check for members after `metric` by LOOM_HAS(). LOOM_HAS(host, allgather) covers rank and ranks. Any
  * thread may call the functions, unless stated otherwise. */
 struct loom_host {
 	size_t size;
@@ -267,12 +267,12 @@ struct loom_plugin {
 	 * fit. */
 	int (*check)(const struct loom_host *host, const void *opts, struct loom_error *err);
 	/* Memory that libraries of the plug-in do not free. `gpuloom validate` prints each of these leaks that it
-	 * finds. The last entry has no library. NULL: the libraries free all memory. */
+	 * finds. The array ends with an entry whose library is NULL. NULL: the libraries free all memory. */
 	const struct loom_known_leak *known_leaks;
 };
 
 /* Each pair of create() and destroy() loses `bytes` bytes of malloc(), as mallinfo2() counts them, or a multiple of
- * them. */
+ * this number. */
 struct loom_known_leak {
 	const char *library; /* soname without the number, such as "libfabric.so" */
 	size_t bytes;
@@ -342,13 +342,15 @@ struct loom_device_shape {
 };
 enum { LOOM_ON_ANY = 0, LOOM_ON_CPU = 1, LOOM_ON_GPU = 2 };
 enum {
-	/* Read-modify-writes of the device on host memory are not atomic with those of CPUs, as on x86 over PCIe. */
+	/* Read-modify-writes of the device on host memory are not atomic with read-modify-writes of CPUs, as on x86
+	 * over PCIe. */
 	LOOM_SHAPE_NO_LINK_ATOMICS = 1,
 	/* Between samples, the workers take no resources, and they see host memory as it is. They start at GO even if
 	 * no READY came before. They may stay launched from run to run. */
 	LOOM_SHAPE_PERSISTENT = 2,
 	/* The core sets this flag from the first sample on if a device of another rank is the same hardware, which runs
-	 * kernels of processes in turns. Then each wait for that rank takes a turn of milliseconds. */
+	 * kernels of processes in turns. Each wait for that rank then lasts at least one turn, which takes
+	 * milliseconds. */
 	LOOM_SHAPE_TIME_SLICED = 4,
 	/* The device supports LOOM_LAUNCH_KEPT. */
 	LOOM_SHAPE_KEEPS = 8,
@@ -367,8 +369,8 @@ struct loom_layout {
 	/* 1: between devices, only loads and stores are atomic, so no two devices may change the same word. The need()
 	 * of a policy that needs such a word fails. */
 	uint32_t noncoherent;
-	/* If ranks share tasks, 1: workers can access the memory of other ranks only by rma() of the trigger. 0: by
-	 * loads, stores and atomics of scope sys. */
+	/* 1: if ranks share tasks, workers can access the memory of other ranks only by rma() of the trigger. 0: they
+	 * access it by loads, stores and atomics of scope sys. */
 	uint32_t rma;
 	const struct loom_clock *clock; /* virtual clock of the devices (clock.h); NULL: they use the host's clock */
 	/* Interrupts of devices (interrupt.h). NULL: none, as in a test without a core. */
@@ -378,7 +380,8 @@ struct loom_layout {
 	 * 1, tasks stay in this rank. */
 	uint32_t rank, ranks, remote_workers, remote_devices;
 	const struct loom_barrier_scopes *barrier_scopes; /* scopes of the workload (barrier.h); NULL: none */
-	/* What workload and barrier need of the trigger. All 0 before their need(). NULL: not known. */
+	/* What workload and barrier need of the trigger. All members are 0 until need() of workload and barrier was
+	 * called. NULL: not known. */
 	const struct loom_net_need *net;
 	uint32_t reaches; /* 1: the trigger has reach(), so workers may access other ranks without posts */
 	uint32_t reserved;
@@ -445,8 +448,8 @@ struct loom_view {
 	void *const *worker;
 };
 
-/* The blocks of the same policy in another rank that shares tasks. The pointers are addresses for workers of this rank,
- * and if these are CPUs, for the host. With layout->rma they are references for rma() of the trigger. */
+/* The blocks of the same policy in another rank that shares tasks. The pointers are addresses for workers of this rank;
+ * if these workers run on CPUs, also for the host. With layout->rma they are references for rma() of the trigger. */
 struct loom_remote_blocks {
 	size_t size;
 	uint32_t workers, devices; /* numbers of workers and devices of that rank */

@@ -69,7 +69,8 @@ enum loom_grant_kind {
 struct loom_grant {
 	uint32_t tenant;
 	uint32_t kind;   /* enum loom_grant_kind */
-	/* BUFFER, DEMAND, HEAP: memory that the host can access; with `device`, `bytes` from the start of a block */
+	/* BUFFER, DEMAND, HEAP: start of the grant in memory that the host can access, or, if `device` is not 0, its
+	 * offset in bytes in a block of that device. `bytes` is the size of the grant. */
 	loom_ref at;
 	uint64_t bytes;
 	int fd;          /* FILE, SOCKET, PROCESS: descriptor of the workload, open while workers run */
@@ -77,9 +78,10 @@ struct loom_grant {
 	uint64_t signals;    /* PROCESS: bit n - 1 allows signal n */
 	const void *content; /* DEMAND: content of the pages, `bytes` bytes of host memory; NULL: zeros */
 	/* DEMAND and HEAP for workers on GPUs: 1 plus the index of the device whose block contains the grant. The block
-	 * is that of the workload, and must be LOOM_PLACE_DEVICE. A demand buffer then has `frames` frames of a page,
-	 * from `at` on. FAULT fills a free frame with one page and returns the frame's offset in the grant, or -ENOMEM
-	 * if no frame is free. MIGRATE removes pages from their frames, and FAULT brings them back. */
+	 * is that of the workload, and must be LOOM_PLACE_DEVICE. A demand buffer in such a block has `frames` frames
+	 * of one page each, from `at` on. FAULT fills a free frame with one page and returns the frame's offset in the
+	 * grant, or -ENOMEM if no frame is free. MIGRATE removes pages from their frames, and FAULT brings them
+	 * back. */
 	uint32_t device, frames;
 };
 
@@ -151,8 +153,11 @@ struct loom_qos_round {
 	uint64_t cpu_ns;   /* CPU time after which the turn ends early; 0: no limit */
 	uint64_t retry_ns; /* when to call admit() again, on CLOCK_MONOTONIC */
 	uint64_t slack_ns; /* how much later than retry_ns the call may be */
-	uint64_t then_ns;  /* when the call after retry_ns is expected, or 0; setting its timer early costs less */
-	/* bit t: a request of tenant t ends the turn, or the wait for retry_ns, at once; for masked interrupts */
+	/* expected time of the next call of admit() after retry_ns, or 0 if unknown; the host then sets the timer for it in
+	 * advance, which costs less */
+	uint64_t then_ns;
+	/* bit t: a request of tenant t ends the turn, or the wait for retry_ns, at once; used while interrupts are
+	 * masked */
 	uint64_t wake_mask;
 };
 

@@ -13,7 +13,7 @@ extern "C" {
 struct loom_sched_ops {
 	LOOM_POLICY_OPS
 	/* Called after a sample that did not end in time. Writes to `text`, of `size` bytes with the NUL, where the
-	 * tasks are according to memory. Workers may still run. NULL: no text. */
+	 * tasks are, as the policy's blocks say. Workers may still run. NULL: no text. */
 	void (*stuck)(void *self, const struct loom_layout *layout, const struct loom_view *view, char *text,
 		      size_t size);
 };

@@ -36,9 +36,9 @@ struct loom_sync_ops {
 	int (*channels)(void *self, const struct loom_layout *layout, const struct loom_channel *channel,
 			uint32_t n, struct loom_error *err);
 	/* Called while workers run. Ends every current and later wait. If `code` is LOOM_EINTR, all waits return it. If
-	 * `code` is LOOM_EDIED, the workers of `device` are gone. Then waits for items that only these workers can
-	 * publish return LOOM_EDIED, and other waits on channels of that device return either code. All other waits
-	 * return LOOM_EINTR. The call may be repeated. */
+	 * `code` is LOOM_EDIED, the workers of `device` are gone. In this case, waits for items that only these workers
+	 * can publish return LOOM_EDIED, and all other waits on channels of `device` return one of the two codes. Waits
+	 * on channels of other devices return LOOM_EINTR. The call may be repeated. */
 	void (*interrupt)(void *self, const struct loom_layout *layout, const struct loom_view *view,
 			  int code, uint32_t device);
 	/* The three hooks of struct loom_attachment (device.h). A NULL hook does nothing. */

@@ -15,9 +15,9 @@ struct loom_term_ops {
 };
 
 /* Device half. All ops are collective over the lanes of a worker. The scheduler guarantees three rules. A worker calls
- * idle() and busy() in turns, beginning with idle(); a worker that is not idle runs, holds or may spawn tasks. It calls
- * idle() only when its queues are empty and no thief is still copying from them. A thief calls busy() before it marks
- * its steal as complete. */
+ * idle() and busy() in turns, beginning with idle(); a worker that is not idle runs, holds or may spawn tasks. A worker
+ * calls idle() only when its queues are empty and no thief is still copying from them. A thief calls busy() before it
+ * marks its steal as complete. */
 struct loom_term_dev {
 	size_t size;
 	void (*idle)(struct loom_ctx *c);
@@ -25,7 +25,8 @@ struct loom_term_dev {
 	/* An idle worker polls this. It returns 1 if no task exists and none can be spawned. After it has returned 1 to
 	 * one worker, it will return 1 to all. `stolen_out` is the number of tasks that were stolen from this worker in
 	 * this sample, for detectors that vote in rounds (5.6.3). A detector that does not use it may define
-	 * LOOM_TERM_COUNTS in its device code. Then it is 0 on GPUs, which saves the counting. */
+	 * LOOM_TERM_COUNTS in its device code. On GPUs, `stolen_out` is 0 for such a detector, which saves the
+	 * counting. */
 	int (*done)(struct loom_ctx *c, uint64_t stolen_out);
 	uint32_t flags; /* LOOM_TERM_*, for schedulers on CPUs; 0 by default */
 	uint32_t reserved;

@@ -70,7 +70,8 @@ struct loom_trigger_post {
 /* Words of 64 bits between the kernels of a sample and the network, for devices that launch each kernel separately. The
  * members are offsets in bytes in the trigger's block for the stack. */
 struct loom_edge {
-	/* The device raises this word to the number of kernels that have ended. Then the trigger sends their fires. */
+	/* The device raises this word to the number of kernels that have ended. The trigger then sends the fires of
+	 * these kernels. */
 	uint64_t ended;
 	uint64_t begun; /* the trigger raises this word to let the next kernel fire */
 	uint64_t arrival, stride; /* arrival word i is at arrival + i * stride; negative: the network failed */
@@ -91,8 +92,8 @@ struct loom_trigger_ops {
 	 * (LOOM_NET_*_FROM_FIRE) from a fire that has already happened. */
 	int (*post)(void *self, const struct loom_trigger_post *post, uint64_t *id,
 		    struct loom_error *err);
-	/* Waits until all operations that were fired are complete, also at their targets. Returns the first failure.
-	 * Workers do not run meanwhile: their kernel has ended. */
+	/* Waits until all operations that were fired are complete, also at their targets. Returns the first failure. No
+	 * worker runs during the call, because the kernel has ended. */
 	int (*flush)(void *self, uint64_t timeout_ns, struct loom_error *err);
 	/* For operations that are posted later: returns 0 if post() can accept this operation, or the error that post()
 	 * would always return. Takes no place in a table. NULL: only post() finds errors. */
@@ -145,27 +146,27 @@ struct loom_trigger_dev {
 	int (*fire_relaxed)(struct loom_ctx *c, uint64_t tag, uint32_t count);
 	/* Fires with LOOM_ARGUMENT(target, offset), for posts with LOOM_NET_*_FROM_FIRE. */
 	int (*fire_with)(struct loom_ctx *c, uint64_t tag, uint64_t argument);
-	/* Returns the number of operations that have completed in `slot`, whose buffers are then free, or minus the
-	 * first failure. */
+	/* Returns the number of operations that have completed in `slot`, or minus the first failure. The buffers of
+	 * these operations are free. */
 	int64_t (*completed)(struct loom_ctx *c, uint32_t slot);
-	/* Returns how often arrival word `index` was notified, which tells how much data is readable, or minus the
-	 * first failure. */
+	/* Returns how often arrival word `index` was notified, or minus the first failure. This number tells the
+	 * receiver how much data it may read. */
 	int64_t (*arrived)(struct loom_ctx *c, uint32_t index);
 	/* Ends the kernel and begins its successor. Collective: all workers of the device call it equally often.
-	 * Afterwards all earlier fires are on their way, with every trigger. Takes the time that the device declares
-	 * for launches. Returns 0 or LOOM_EINTR. */
+	 * Afterwards all earlier fires are on their way, whichever trigger is selected. Takes the time that the device
+	 * declares for launches. Returns 0 or LOOM_EINTR. */
 	int (*boundary)(struct loom_ctx *c);
 	/* Is a boundary() if the trigger cannot send from within a kernel. Otherwise does nothing. */
 	int (*deliver)(struct loom_ctx *c);
-	/* For measurements: returns when `index` was last notified, on CLOCK_MONOTONIC, or 0 if it never was or that is
-	 * not recorded. */
+	/* For measurements: returns when `index` was last notified, on CLOCK_MONOTONIC, or 0 if it was never notified
+	 * or if times are not recorded. */
 	uint64_t (*arrived_at)(struct loom_ctx *c, uint32_t index);
-	/* Remote access, if ranks share tasks; lane 0 calls it. The access is atomic with those of the CPUs there. It
-	 * follows all that the worker did before, and precedes what the worker does next. LOOM_NET_ADD sets *was to the
-	 * old value. If `was` is NULL, the call returns at once, and the addition completes later. If `ask` is NULL,
-	 * the worker serves requests of other ranks; a scheduler calls this between tasks. If `ask` is NULL and `was`
-	 * is not, the worker leaves, and serves no more requests in this sample. Returns 0, LOOM_EINTR if the run was
-	 * stopped, or LOOM_EIO if the call has failed the run. NULL: not supported. */
+	/* Remote access, if ranks share tasks; lane 0 calls it. The access is atomic with accesses of the CPUs of the
+	 * other rank. It follows all that the worker did before, and precedes what the worker does next. LOOM_NET_ADD
+	 * sets *was to the old value. If `was` is NULL, the call returns at once, and the addition completes later. If
+	 * `ask` is NULL, the worker serves requests of other ranks; a scheduler calls this between tasks. If `ask` is
+	 * NULL and `was` is not, the worker leaves, and serves no more requests in this sample. Returns 0, LOOM_EINTR
+	 * if the run was stopped, or LOOM_EIO if the call has failed the run. NULL: not supported. */
 	int (*rma)(struct loom_ctx *c, const struct loom_rma *ask, uint64_t *was);
 	/* Does the same as a barrier of the lanes and one fire by lane 0. It is for mechanisms in which all lanes share
 	 * the copying of the data. Collective. Returns the result of fire(), to all lanes. NULL: not supported; a

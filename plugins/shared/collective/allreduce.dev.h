@@ -10,10 +10,10 @@
  *
  * Ring (GPU-TN, 5.4.1): the vector is cut into one chunk per rank, a chunk into one slice per worker, a slice into
  * pieces. In step s of the first half, a rank sends its running sum for chunk (rank - s) to the next rank. Each step
- * has its own buffer there. The rank adds the data that it has received to chunk (rank - s - 1). In the second half,
- * finished chunks travel round the ring to their final places. Each piece of each step of each worker has a tag, a post
- * and an arrival word. If the trigger can send from within a kernel, a worker sends a piece on as soon as the piece is
- * summed.
+ * has its own buffer on the next rank. The rank adds the data that it has received to chunk (rank - s - 1). In the
+ * second half, finished chunks travel round the ring to their final places. Each piece of each step of each worker has
+ * a tag, a post and an arrival word. If the trigger can send from within a kernel, a worker sends a piece on as soon as
+ * the piece is summed.
  *
  * Rounds of a ring alternate between two vectors. A rank that has all sums of a round does not know whether its own
  * last pieces of this round have been sent. It knows that its pieces of the previous round have been sent, because the
@@ -25,31 +25,31 @@
  * Halving and doubling takes 2 log2(ranks) steps instead of 2 (ranks - 1). In step k, ranks whose numbers differ in bit
  * k send each other half of their data, and add the half that they keep. Then the finished parts return between the
  * same pairs, in reverse order of the steps. The largest parts go to neighbours. If the number of ranks is not a power
- * of two, the ranks beyond the power first send their vectors to a rank below it. In the last step that rank sends them
- * the sums.
+ * of two, the ranks beyond the power first send their vectors to a rank below it. In the last step, the rank below the
+ * power sends the sums back.
  *
- * The algorithm `levels` has three parts. First, rings within groups of ranks leave one chunk on each rank. Then ranks
- * of different groups sum that chunk by halving and doubling. Then rings again distribute the chunks in each group. So
- * the ring algorithm has one group of all ranks, and halving has groups of one rank. The rules for buffers hold for all
- * three. Each element is summed on one rank, so all ranks get the same bits.
+ * The algorithm `levels` has three parts. First, a ring in each group of ranks leaves one summed chunk on each rank.
+ * Second, ranks of different groups sum their chunks by halving and doubling. Third, a ring in each group distributes
+ * the chunks. So the ring algorithm has one group of all ranks, and halving has groups of one rank. The rules for
+ * buffers hold for all three. Each element is summed on one rank, so all ranks get the same bits.
  *
- * If workers can access the memory of the other ranks, they store there, without posts. Workers add in the order of
+ * If workers can access the memory of the other ranks, they store into it, without posts. Workers add in the order of
  * ranks, so that all ranks get the same bits.
  *
  * oneshot: each rank stores its vector into a slot of each other rank, in words of 8 bytes. A word has 4 bytes of data
- * and 4 bytes with the round. A load gets the whole word or none of it, so a reader needs no flag and no fence. Rounds
- * alternate between two sets of slots. Two sets suffice, because the lane that reads element i of a round also sends
- * element i of the next round. So that lane knows that the slot of the previous round may be overwritten. Its store
- * cannot pass the load, because the branch before the store depends on the load.
+ * and 4 bytes with the round. A load gets either the whole new word or the whole old word, so a reader needs no flag
+ * and no fence. Rounds alternate between two sets of slots. Two sets suffice, because the lane that reads element i of
+ * a round also sends element i of the next round. So this lane knows that the slot of the previous round may be
+ * overwritten. The lane's store cannot pass its load, because the branch before the store depends on the load.
  *
  * twoshot: reduce-scatter and gather. Worker w of a rank stores slice w of chunk r to rank r, for all r, and raises a
  * flag there. Then worker w sums its slice of its own rank's chunk, stores the sums to all ranks, and raises another
- * flag. One set of buffers suffices. A rank that has the sums of all ranks knows that each worker w there has read what
- * it was sent.
+ * flag. One set of buffers suffices. A rank that has the sums of all ranks knows that the workers of those ranks have
+ * read what it sent to them.
  *
- * pull: each rank reads the vectors of all others in place, and stores the sums locally. Worker w of a rank raises a
- * flag in all others when its slices of the input are ready. It raises another flag when it has read their slices.
- * Between two GPUs the link carries as many bytes as with twoshot, in one pass instead of two. */
+ * pull: each rank reads the vectors of all others in place, and stores the sums locally. When its slices of the input
+ * are ready, worker w of a rank raises a flag in all other ranks. When it has read the slices of the other ranks, it
+ * raises another flag. Between two GPUs the link carries as many bytes as with twoshot, in one pass instead of two. */
 #ifndef LOOM_COLLECTIVE_ALLREDUCE_DEV_H
 #define LOOM_COLLECTIVE_ALLREDUCE_DEV_H
 
@@ -66,7 +66,8 @@ struct loom_allreduce {
 	uint32_t pieces;
 	uint32_t rank, ranks;
 	uint32_t group; /* number of chunks: one for each rank of a ring; 1 without a ring */
-	uint32_t power; /* number of groups that halve: a power of two, at most the number of groups */
+	/* a power of two, at most the number of groups; this number of groups take part in halving and doubling */
+	uint32_t power;
 	uint32_t between; /* number of steps between groups */
 	uint32_t steps; /* number of posts of a worker for each piece: between + 2 * (group - 1) */
 	uint32_t chain;
@@ -76,7 +77,7 @@ struct loom_allreduce {
 	uint32_t unused;
 	uint64_t late_at; /* offset of an array of struct loom_net_late, one per worker; 0: no posts are late */
 	/* The input of round n begins at input_at + n * stride % cycle. Data from other ranks arrives at inbox_at. With
-	 * posts it is data to add, with oneshot the words of the slots, and with twoshot a chunk from each rank. */
+	 * posts these are data to add, with oneshot the words of the slots, and with twoshot a chunk from each rank. */
 	uint64_t input_at, stride, cycle, inbox_at;
 	/* Used without posts. base_at: offset of an array with the address of each rank's block, as these workers
 	 * access it. sum_at: offset of the sums. flag_at: offset of the flags. */
@@ -105,8 +106,8 @@ struct loom_allreduce_wide {
 	float x, y, z, w;
 } __attribute__((aligned(16)));
 
-/* A flag in the memory of a rank. A worker of another rank stores there how far it is: a number that grows with every
- * round. Each flag has a cache line of its own. */
+/* A flag in the memory of a rank. A worker of another rank stores its progress in the flag, as a number that grows with
+ * every round. Each flag has a cache line of its own. */
 struct loom_allreduce_flag {
 	uint64_t round;
 	uint64_t pad[7];
@@ -160,9 +161,9 @@ LOOM_FN float *loom_allreduce_sums(struct loom_ctx *c, const struct loom_allredu
 					 (float *)((char *)c->global[LOOM_WORKLOAD] + a->sum_at);
 }
 
-/* Turns the sum of a round into a broadcast from `root`, if all workers call it before the round. It sets the input of
- * all other ranks to -0 in this worker's slices. Adding -0 changes no bit, so the sum is the vector of root. Only the
- * payload of a NaN may change. */
+/* Turns the sum of a round into a broadcast from `root`, if all workers call this function before the round. The
+ * function sets the input of all other ranks to -0 in this worker's slices. Adding -0 changes no bit, so the sum is the
+ * vector of root. Only the payload of a NaN may change. */
 LOOM_FN void loom_allreduce_broadcast(struct loom_ctx *c, const struct loom_allreduce *a, uint64_t round, uint32_t root)
 {
 	float *input = loom_allreduce_input(c, a, round);
@@ -188,7 +189,7 @@ LOOM_FN float loom_allreduce_element(uint64_t i, uint32_t rank)
 
 #define LOOM_ALLREDUCE_NONE 0xffffffffu
 
-/* Returns the rank to which `rank` sends in a step. With from = 1 it returns the rank from which `rank` receives.
+/* Returns the rank to which `rank` sends in a step. If `from` is 1, returns the rank from which `rank` receives.
  * LOOM_ALLREDUCE_NONE: there is no such rank in this step. */
 LOOM_FN uint32_t loom_allreduce_peer(const struct loom_allreduce *a, uint32_t rank, uint32_t step, int from)
 {
@@ -209,7 +210,7 @@ LOOM_FN uint32_t loom_allreduce_peer(const struct loom_allreduce *a, uint32_t ra
 /* The part of a piece that a rank sends in a step. */
 struct loom_allreduce_part {
 	uint64_t begin, floats; /* first float in the vector, and number of floats */
-	uint64_t inbox;		/* with `adds`: where the part arrives, in floats from inbox_at */
+	uint64_t inbox;		/* if `adds` is 1: where the part arrives, in floats from inbox_at */
 	uint32_t adds;		/* 1: the target adds the part; 0: the part is finished, and arrives at its final place */
 	uint32_t unused;
 };
@@ -432,8 +433,8 @@ LOOM_FN void loom_allreduce_wide_add(struct loom_allreduce_wide *to, const struc
 	to->w = to->w + from->w;
 }
 
-/* Computes to = from or, with `add`, to += from. All lanes take part. A lane has the same elements in every call, so
- * calls need no barrier in between. */
+/* Computes to += from if `add` is 1, else to = from. All lanes take part. A lane has the same elements in every call,
+ * so calls need no barrier in between. */
 LOOM_FN void loom_allreduce_pass(struct loom_ctx *c, float *to_, const float *from_, uint64_t n, int add)
 {
 	struct loom_allreduce_wide *__restrict__ to = (struct loom_allreduce_wide *)to_;
@@ -540,7 +541,8 @@ LOOM_FN uint32_t loom_allreduce_last(const struct loom_allreduce *a)
 }
 
 /* Collective over lanes. Continues a round. The input in this worker's slices must be ready. Returns 1 when all steps
- * before `until` are done. Returns 0 if they are not or, with `wait`, if the run is over. */
+ * before `until` are done. If `wait` is 1, the call waits for this, and returns 0 only if the run is over. If `wait` is
+ * 0, it returns 0 at once if a step is not done. */
 LOOM_FN int loom_allreduce_go(struct loom_ctx *c, const struct loom_allreduce *a, struct loom_allreduce_at *at,
 			      uint32_t until, int wait)
 {
@@ -550,8 +552,9 @@ LOOM_FN int loom_allreduce_go(struct loom_ctx *c, const struct loom_allreduce *a
 				       : loom_allreduce_direct(c, a, at, until, wait);
 }
 
-/* Completes a round of each of `n` vectors. Under some triggers operations are sent only at the end of a kernel. Then a
- * kernel ends after each step, so all workers must make the same call. Returns 1, or 0 when the run is over. */
+/* Completes a round of each of `n` vectors. Some triggers send operations only at the end of a kernel. With such a
+ * trigger a kernel ends after each step, so all workers must make the same call. Returns 1, or 0 when the run is
+ * over. */
 LOOM_FN int loom_allreduce_finish(struct loom_ctx *c, const struct loom_allreduce *a, struct loom_allreduce_at *at,
 				  uint32_t n)
 {

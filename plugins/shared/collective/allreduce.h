@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host half of allreduce.dev.h, for workloads in this tree and elsewhere. It consists of headers only. In need(), a
- * workload calls loom_allreduce_shape(), loom_allreduce_place() and loom_allreduce_needs(). In init() it calls
- * loom_allreduce_init(), and in wire() loom_allreduce_wire(). Its device code begins with LOOM_ALLREDUCE_FILES.
- * Example: examples/workload-average. */
+/* Host half of allreduce.dev.h, for workloads in this tree and elsewhere. Both halves are headers, so nothing is
+ * linked. In need(), a workload calls loom_allreduce_shape(), loom_allreduce_place() and loom_allreduce_needs(). In
+ * init() it calls loom_allreduce_init(), and in wire() loom_allreduce_wire(). Its device code begins with
+ * LOOM_ALLREDUCE_FILES. Example: examples/workload-average. */
 #ifndef LOOM_COLLECTIVE_ALLREDUCE_H
 #define LOOM_COLLECTIVE_ALLREDUCE_H
 
@@ -38,7 +38,8 @@ static const char *const loom_allreduce_algorithms[] = {"auto",    "ring",    "h
 
 #define LOOM_ALLREDUCE_PIECE (4u << 20) /* size of a piece in bytes, for workloads without an option for it */
 /* algorithm = auto: the largest vector for oneshot, in bytes. On CPUs transfers of cache lines dominate, and twoshot
- * has fewer of them. Between GPUs oneshot crosses the link once instead of twice, but with twice the bytes. */
+ * has fewer transfers. Between GPUs, data cross the link once with oneshot and twice with twoshot, but oneshot sends
+ * twice the bytes. */
 #define LOOM_ALLREDUCE_ONESHOT_MOST 256u
 #define LOOM_ALLREDUCE_ONESHOT_MOST_GPU (3u << 19) /* limit on the vector's bytes times the number of other ranks */
 /* algorithm = auto: halving is chosen up to this number of bytes per rank, and from this number of ranks. In other
@@ -70,14 +71,15 @@ static inline struct loom_allreduce loom_allreduce_shape(const struct loom_host 
 {
 	struct loom_allreduce a = {.rank = loom_net_rank(host), .ranks = loom_net_ranks(host), .algorithm = algorithm};
 	uint64_t parts = (uint64_t)a.ranks * layout->workers, slice = (bytes / sizeof(float) + parts - 1) / parts, unit;
-	if (algorithm == LOOM_ALLREDUCE_AUTO) /* loom_allreduce_wire() divides again if it chooses an algorithm without posts */
+	/* loom_allreduce_wire() calls loom_allreduce_cut() with another algorithm if it chooses one without posts */
+	if (algorithm == LOOM_ALLREDUCE_AUTO)
 		algorithm =
 		    a.ranks >= LOOM_ALLREDUCE_HALVING_RANKS && bytes <= (uint64_t)a.ranks * LOOM_ALLREDUCE_HALVING_MOST
 			? LOOM_ALLREDUCE_HALVING
 			: LOOM_ALLREDUCE_RING;
 	loom_allreduce_cut(&a, algorithm, group);
-	/* Slices must halve without a remainder. The number of groups divides a slice, so powers of two in that number
-	 * already count. */
+	/* a.slice must be a multiple of a.power, so that it can be halved log2(a.power) times. It is a multiple of `unit` times
+	 * the number of groups, so `unit` needs only the factors of two that the number of groups lacks. */
 	unit = a.power / (a.ranks / a.group & -(a.ranks / a.group));
 	unit = unit < LOOM_ALLREDUCE_WIDE ? LOOM_ALLREDUCE_WIDE : unit;
 	a.floats = (slice + unit - 1) / unit * unit * parts;
@@ -111,8 +113,9 @@ static inline uint64_t loom_allreduce_slots_of(const struct loom_allreduce *a, c
 
 /* Assigns memory from offset `at` of the workload's block for the stack. The place of that block must be
  * LOOM_PLACE_NET. Also assigns a->tags tags and arrival words from number `first`. inputs: number of vectors between
- * which rounds alternate. It must be 2 for several rounds with posts. With one vector, each round begins `stride` bytes
- * further, modulo 64 strides. Returns the offset at which the memory ends. */
+ * which rounds alternate. `inputs` must be 2 if there are several rounds with posts. If it is 1, the input of each
+ * round begins `stride` bytes after that of the previous round, modulo 64 strides. Returns the offset at which the
+ * memory ends. */
 static inline uint64_t loom_allreduce_place(struct loom_allreduce *a, const struct loom_layout *layout, uint64_t at,
 					    uint32_t first, uint32_t inputs, uint64_t stride)
 {
@@ -165,8 +168,8 @@ static inline void loom_allreduce_init(const struct loom_allreduce *a, const str
 	memset((char *)all + a->inbox_at, 0, loom_allreduce_slots_of(a, layout));
 }
 
-/* Returns the post that sends a piece in all rounds that use this input. The operation is a put or, with a chain, an
- * add. */
+/* Returns the post that sends a piece in all rounds that use this input. The operation is an add if the posts form a
+ * chain, else a put. */
 static inline struct loom_trigger_post loom_allreduce_post_of(const struct loom_allreduce *a, uint32_t workers,
 							      loom_ref global, uint32_t w, uint32_t step,
 							      uint32_t piece, uint32_t input)
@@ -210,9 +213,9 @@ static inline int loom_allreduce_post_all(const struct loom_allreduce *a, uint32
 	return rc;
 }
 
-/* Resolves algorithm = auto. With posts, it makes them, or passes them to `late` if that is not NULL. Without posts, it
- * finds the address of each other rank's block, whose size is `bytes`. Returns LOOM_ENOTSUP if this trigger does not
- * support the algorithm, or an error of post() or reach(). */
+/* Resolves algorithm = auto. If the algorithm uses posts, makes the posts, or passes them to `late` if `late` is not
+ * NULL. If it uses none, finds the address of each other rank's block, whose size is `bytes`. Returns LOOM_ENOTSUP if
+ * this trigger does not support the algorithm, or an error of post() or reach(). */
 static inline int loom_allreduce_wire(struct loom_allreduce *a, const struct loom_host *host,
 				      const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
 				      uint64_t bytes, const struct loom_trigger *trigger, loom_allreduce_poster *late,
@@ -278,9 +281,9 @@ static inline void loom_allreduce_by_halves(const struct loom_allreduce *a, cons
 		sum[e] = more[e] + sum[e];
 }
 
-/* Compares the sums of a round with the right ones. These are computed from loom_allreduce_element((i + shifted) % of,
- * rank), in the same order as this algorithm adds. In a ring, the sum of chunk c begins at rank c of the group. Without
- * posts, sums follow the order of ranks. */
+/* Compares the sums of a round with the right ones. The right sums are computed from loom_allreduce_element((i +
+ * shifted) % of, rank), in the same order as this algorithm adds. In a ring, the sum of chunk c begins at rank c of the
+ * group. Without posts, sums follow the order of ranks. */
 static inline int loom_allreduce_compare(const struct loom_allreduce *a, const struct loom_host *host,
 					 const struct loom_layout *layout, const void *all, uint64_t round,
 					 uint64_t shifted, uint64_t of, struct loom_error *err)

@@ -9,8 +9,8 @@
 #include <gpuloom/workload.h>
 #endif
 
-/* The head of the workload's block. Each lane copies it, because on a GPU the original is across the link. Each acquire
- * invalidates the parts of the original that are in a cache. */
+/* The head of the workload's block. Each lane copies the head, because on a GPU the head is across the link, and each
+ * acquire invalidates the parts of it that are in a cache. */
 #define LOOM_NET_HEAD(c, type) (*(const type *)(c)->global[LOOM_WORKLOAD])
 
 /* LOOM_NET_TOGETHER: 1 if the trigger has the variant `op` that all lanes of a worker call together.
@@ -71,7 +71,7 @@ LOOM_FN int loom_net_await_word(struct loom_ctx *c, const struct loom_net_late *
 }
 
 /* Collective over lanes. Returns 1 when arrival word `index` has been notified `n` times. Returns 0 if the run was
- * stopped. Also returns 0 if the network failed, which fails the run. */
+ * stopped, or if the network has failed; in the second case it ends the run with an error. */
 LOOM_FN int loom_net_await_late(struct loom_ctx *c, const struct loom_net_late *late, uint32_t index, uint64_t n)
 {
 	return loom_net_await_word(c, late, index, n, 0);
@@ -83,8 +83,8 @@ LOOM_FN int loom_net_await_completed(struct loom_ctx *c, uint32_t index, uint64_
 	return loom_net_await_word(c, (const struct loom_net_late *)0, index, n, 1);
 }
 
-/* Collective over lanes, and a barrier for them. Returns 1 if arrival word `index` was notified `n` times, else 0. If
- * the network has failed, the run fails. */
+/* Collective over lanes, and a barrier of these lanes. Returns 1 if arrival word `index` was notified `n` times, else
+ * 0. If the network has failed, ends the run with an error. */
 LOOM_FN int loom_net_arrived(struct loom_ctx *c, uint32_t index, uint64_t n)
 {
 	int64_t seen = 0;
@@ -119,7 +119,7 @@ LOOM_FN int loom_net_fire(struct loom_ctx *c, uint64_t tag)
 	return loom_from_lane0(c, rc == 0) != 0;
 }
 
-/* Fires like loom_net_fire(). If a host thread makes posts late, it also counts the fire for that thread. late: NULL if
+/* Fires like loom_net_fire(). If a host thread makes posts late, also counts the fire for that thread. late: NULL if
  * there is no such thread. */
 LOOM_FN int loom_net_fire_late(struct loom_ctx *c, struct loom_net_late *late, uint64_t tag)
 {

@@ -10,7 +10,7 @@
 
 struct loom_probe;
 
-/* The stage of a worker, for the message about a hang. Each worker has one word for it. */
+/* The stage of a worker, for the message about a hang. Each worker has one word with its stage. */
 enum {
 	LOOM_GPU_STARTING = 0,
 	LOOM_GPU_PARKED,
@@ -30,7 +30,7 @@ struct loom_gpu_gate {
 	uint32_t left;	   /* number of resident workers that are about to end */
 	uint64_t tally; /* sum of LOOM_TALLY() over the finished workers */
 	uint64_t ended, replayed, wrong; /* counts as in struct loom_enqueued */
-	uint32_t settled; /* the last phase that all workers have reached: READY, or GO when its sample has ended */
+	uint32_t settled; /* the last phase that all workers have reached: READY, or the GO phase of a sample that has ended */
 	uint32_t pad2[5];
 };
 
@@ -55,12 +55,12 @@ struct loom_gpu_words {
 	uint64_t pad5[7];
 };
 
-/* A value that is no phase. In a kept launch (LOOM_LAUNCH_KEPT), the gate has it between two kernels. */
+/* A value that is no phase. In a kept launch (LOOM_LAUNCH_KEPT), the gate has this value between two kernels. */
 #define LOOM_GPU_NO_PHASE 3u
 
 /* The parameter of the persistent kernel. If all fields are 0, the kernel waits for the phases of the host, until
- * RETIRE. In a kept launch (LOOM_LAUNCH_KEPT), the kernel runs one sample, and resident workers then run further
- * samples. If the phase is GO, the sample begins at once. If the phase is READY, the sample begins when the host gives
+ * RETIRE. In a kept launch (LOOM_LAUNCH_KEPT), the kernel runs one sample, and resident workers run further samples
+ * after it. If `phase` is GO, the sample begins at once. If `phase` is READY, the sample begins when the host gives
  * GO. */
 struct loom_gpu_order {
 	uint32_t phase, kept; /* kept: enum loom_gpu_kept, or 0 */
@@ -109,8 +109,8 @@ struct loom_gpu_launch {
 };
 #define LOOM_GPU_NONE 0xffffffffu
 
-/* Size of the words for barriers of lanes. On HIP they begin the dynamic shared memory of a block, if a worker has
- * several wavefronts. */
+/* Size in bytes of the words for barriers of lanes. On HIP these words are the first part of a block's dynamic shared
+ * memory, if a worker has several wavefronts. */
 #define LOOM_HIP_LANES_BYTES 64
 
 #endif

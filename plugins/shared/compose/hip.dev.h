@@ -15,7 +15,7 @@
 
 /* All shared memory is dynamic. It begins with the words for barriers of lanes. Compilers up to ROCm 5 place dynamic
  * memory after the static memory of the compiled function. A called function has less static memory than the kernel, so
- * it would compute other addresses. */
+ * with static memory in the kernel it would compute other addresses. */
 extern __shared__ __attribute__((aligned(16))) char loom_gpu_dynamic[];
 #ifdef LOOM_HIP_WAVE
 #define loom_gpu_shared loom_gpu_dynamic

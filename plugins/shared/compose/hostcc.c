@@ -24,7 +24,7 @@ static int write_file(const char *path, const char *text)
 	return f && fclose(f) == 0 && !failed ? 0 : -1;
 }
 
-/* Returns 1 if the name is that of a file to write. The other names are aliases of these files. */
+/* Returns 1 if the name is that of a file to write. All other names are aliases of files to write. */
 static int is_file(const struct compose_header *header)
 {
 	size_t n = strlen(header->name);
@@ -59,7 +59,7 @@ static int write_program(const char *folder, const struct hostcc_want *want)
 
 /* The command line for a shell, which runs the compiler and writes the compiler's exit status to a file. The embedding
  * program may reap the shell, so the status of the shell itself may be lost. If this thread dies, the shell gets
- * SIGTERM. Then it ends the compiler and removes the folder ($0). */
+ * SIGTERM, ends the compiler, and removes the folder ($0). */
 #define SCRIPT(compiler)                                                                                               \
 	"trap 'trap \"\" TERM; kill 0; wait; rm -rf \"$0\"; exit 143' TERM\n" compiler " \"$@\" & wait $!\n"           \
 	"echo $? >\"$0/status\""
@@ -212,7 +212,7 @@ int hostcc_load(const struct loom_host *host, const struct hostcc_want *want, vo
 	const char *tmp = secure_getenv("TMPDIR");
 	int rc;
 	/* A program with file capabilities runs under the id of its user. So the user could change the compiled file
-	 * before it is loaded. */
+	 * before the program loads it. */
 	if (getauxval(AT_SECURE) && getuid() == geteuid())
 		return LOOM_FAIL(
 		    host, err, LOOM_EUNAVAIL,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The persistent kernel. A worker parks between samples. Once per sample, it runs the scheduler or the kernel of the
  * workload. A program that embeds gpuloom has two other variants (LOOM_LAUNCH_KEPT). In one, a kernel runs a single
- * sample, after its workers have reset the memory of the policies. In the other, the workers are resident, and reset
- * that memory before each sample. With LOOM_GPU_STEP the kernel is launched for each step of the workload. In a
+ * sample, after its workers have reset the memory of the policies. In the other variant, the workers are resident, and
+ * reset this memory before each sample. With LOOM_GPU_STEP the kernel is launched for each step of the workload. In a
  * composed program this device code follows the policies.
  *
  * Only the first worker polls the phase word in host memory. It copies the phase to device memory, where the other
- * workers poll. If thousands of workers polled host memory, they would saturate the link and delay each other. */
+ * workers poll it. If thousands of workers polled host memory, they would saturate the link and delay each other. */
 
 LOOM_DEVICE_CONSTANT(struct loom_gpu_launch loom_gpu)
 
@@ -63,7 +63,8 @@ LOOM_FN void loom_gpu_context(struct loom_ctx *c)
 	c->segment = l->segment;
 	c->together = LOOM_GPU_TOGETHER;
 	c->initial = l->initial;
-/* Only for selected kinds, because the compiler would optimise the code for other kinds before it removes that code. */
+/* Covers only selected kinds, because the compiler would spend time on code for other kinds before it removes that
+ * code. */
 #define LOOM_GPU_BLOCKS(kind)                                                                      \
 	c->global[kind] = l->global[kind];                                                         \
 	c->on_device[kind] = l->on_device[kind];                                                   \
@@ -288,7 +289,7 @@ LOOM_FN int loom_gpu_leaves(uint32_t last)
 }
 
 /* For resident workers: waits for the phase that follows `last`, and returns it. Returns RETIRE if the launch ends or
- * the workers leave. If this worker is late, the gate may already have the phase. */
+ * the workers leave. If this worker is late, another worker may already have copied the phase to the gate. */
 LOOM_FN uint32_t loom_gpu_await_order(struct loom_ctx *c, uint32_t last)
 {
 	uint32_t phase = last;
@@ -305,7 +306,8 @@ LOOM_FN uint32_t loom_gpu_await_order(struct loom_ctx *c, uint32_t last)
 			}
 			loom_pause(c);
 		}
-		if (LOOM_PHASE_IS_GO(phase)) { /* with RETIRE, other workers may still read these words in a stopped sample */
+		/* if the phase is RETIRE, other workers may still read these words in a stopped sample */
+		if (LOOM_PHASE_IS_GO(phase)) {
 			c->ctl->initial_tasks = (uint32_t)order;
 			c->ctl->sample = LOOM_PHASE_SAMPLE(phase);
 			loom_store_relaxed_sys(&loom_gpu.words->began_ns, loom_clock_ns(c));
@@ -344,8 +346,8 @@ LOOM_FN void loom_gpu_arrive(struct loom_ctx *c, uint32_t ready)
 	loom_store_release_sys(&loom_gpu.words->ready, ready);
 }
 
-/* Stores what init() of the policies would write and the host would copy. Also copies the initial tasks. Neighbouring
- * lanes take neighbouring pieces, so their waits for memory overlap. */
+/* Stores the words that init() of the policies would write, so that the host need not copy them. Also copies the
+ * initial tasks. Neighbouring lanes take neighbouring pieces, so their waits for memory overlap. */
 LOOM_FN void loom_gpu_reset(struct loom_ctx *c, const struct loom_gpu_order *order)
 {
 	uint64_t lanes = (uint64_t)loom_gpu.count * LOOM_LANES;
@@ -399,7 +401,7 @@ LOOM_FN uint32_t loom_gpu_await_this(struct loom_ctx *c, uint32_t go)
 	struct loom_ctl *host = loom_gpu.ctl;
 	uint32_t phase = 0;
 	if (c->lane == 0 && c->worker == c->first) {
-		/* Acquire: pairs with the host's release. Before it, the host has acquired the resets of all
+		/* Acquire: pairs with the host's release. Before this release, the host has acquired the resets of all
 		 * devices. */
 		while ((phase = loom_load_acquire_sys(&host->phase)) != go && phase != LOOM_PHASE_RETIRE)
 			loom_pause(c);
@@ -422,7 +424,7 @@ LOOM_FN void loom_gpu_conclude(uint32_t go, const struct loom_gpu_order *order)
 	uint64_t tally = loom_load_relaxed_dev(&g->tally);
 	loom_store_relaxed_sys(&words->tally, tally);
 	loom_store_relaxed_dev(&g->tally, (uint64_t)0);
-	if (order->kept != LOOM_GPU_RESIDENT) /* a later kernel with the same parameter must not find its phase here */
+	if (order->kept != LOOM_GPU_RESIDENT) /* a later kernel with the same parameter must not find its phase in the gate */
 		loom_store_relaxed_dev(&g->ctl.phase, LOOM_GPU_NO_PHASE);
 	loom_store_relaxed_dev(&g->settled, go);
 	if (order->kept == LOOM_GPU_ONE_RUN || order->kept == LOOM_GPU_RESIDENT) {
@@ -440,7 +442,7 @@ LOOM_FN void loom_gpu_conclude(uint32_t go, const struct loom_gpu_order *order)
 
 LOOM_FN void loom_gpu_finish(struct loom_ctx *c, uint32_t go, const struct loom_gpu_order *order)
 {
-	loom_barrier_lanes(c); /* orders the stores of the other lanes before those of lane 0 */
+	loom_barrier_lanes(c); /* orders the stores of the other lanes before the stores of lane 0 */
 	if (c->lane != 0)
 		return;
 	if (c->counters)
@@ -472,7 +474,7 @@ LOOM_FN void loom_gpu_sample(uint64_t random)
 }
 
 #ifdef LOOM_GPU_WATCH
-/* Runs the monitor. Its threads follow those of the workers in the block. */
+/* Begins the next kernel after the time that its launch takes. */
 LOOM_FN void loom_gpu_monitor(void)
 {
 	struct loom_ctx c;

@@ -58,7 +58,8 @@ struct loom_sim {
 	uint64_t now;                   /* the virtual clock, in ns */
 	uint64_t horizon;               /* the virtual time at which the worker yields */
 	uint64_t events;                /* number of accesses with a cost, plus steps of agents, in this sample */
-	uint64_t changed;               /* virtual time of the last change by any entity; computations count until their end */
+	/* virtual time of the last change by any worker or agent; a computation counts as a change until it ends */
+	uint64_t changed;
 	struct loom_sim_recent *recent; /* recent ranges of the running worker */
 	const uint32_t *cost;           /* [LOOM_SIM_COST_COUNT]: costs of accesses by the running device, in ns */
 	int32_t device;                 /* number of the device whose worker runs */
@@ -228,8 +229,8 @@ LOOM_FN uint64_t loom_load_marked_sys(const uint64_t *p, uint64_t *data)
 #define loom_fence_release_sys()             loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_sys])
 #define loom_fence_seq_cst_sys()             loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_sys])
 
-/* Adds the time of a computation to the virtual clock. The computation counts as a change, so that a long one does not
- * look like a stall. */
+/* Adds the time of a computation to the virtual clock. The computation counts as a change, so that a long computation
+ * does not look like a stall. */
 LOOM_FN void loom_sim_compute(uint64_t ns)
 {
 	struct loom_sim *sim = loom_sim;

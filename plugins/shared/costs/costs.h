@@ -4,7 +4,7 @@
  *   {"format": "gpuloom-costs", "tasks": [{"id": 0, "cost": 1200}, {"id": 1, "cost": 300, "after": [0]}]}
  *
  * `id` counts from 0 without gaps. Tasks may be in any order. `cost` is in ns. `after` has the ids of the tasks that
- * must end before the task. Other keys are skipped. */
+ * must end before this task begins. Other keys are skipped. */
 #ifndef SHARED_COSTS_H
 #define SHARED_COSTS_H
 
@@ -21,7 +21,7 @@ struct costs {
 
 /* Reads a file of costs. Returns 0, or an error with the names of the file and the task. */
 int costs_read(const struct loom_host *host, const char *path, struct costs *out, struct loom_error *err);
-/* Parses the text of such a file. name: what error messages call the text. */
+/* Parses the text of such a JSON file. name: what error messages call the text. */
 int costs_parse(const struct loom_host *host, const char *name, const char *text, size_t length, struct costs *out,
 		struct loom_error *err);
 void costs_free(struct costs *c);

@@ -19,13 +19,14 @@ struct fiber {
 	void *tsan, *asan; /* handles of the sanitizers for this fiber */
 };
 
-/* Prepares a fiber that starts with main(), which must not return. The stack has a guard page. A call for an abandoned
- * fiber uses its stack again. Returns 0 or errno. */
+/* Prepares a fiber that starts with main(), which must not return. The stack has a guard page. A call for a fiber that
+ * was abandoned reuses its stack. Returns 0 or errno. */
 int fiber_make(struct fiber *f, size_t bytes, void (*main)(void));
 void fiber_free(struct fiber *f);
 /* Switches from the running fiber `from` to `to`. Returns when another fiber switches back to `from`. */
 void fiber_switch(struct fiber *from, struct fiber *to);
-/* Call it after each switch, in the fiber that then runs. me: that fiber. from: the fiber that made the switch. */
+/* Call it after each switch, in the fiber to which the switch led. me: that fiber. from: the fiber that made the
+ * switch. */
 void fiber_arrive(struct fiber *me, struct fiber *from);
 /* Call it before a thread's first switch. It makes `f` the fiber of the thread's own stack. */
 void fiber_home(struct fiber *f);

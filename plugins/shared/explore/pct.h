@@ -2,8 +2,9 @@
 /* PCT, probabilistic concurrency testing (Burckhardt, Kothari, Musuvathi, Nagarakatte: "A randomized scheduler with
  * probabilistic guarantees of finding bugs", ASPLOS 2010). The runnable entity (worker or agent) with the highest
  * priority runs. At a few steps, drawn in advance, the running entity gets the lowest priority of all. This finds
- * errors that need few switches, but at unlikely moments. Here an entity that waits for another one also gets the
- * lowest priority, which is an extension of PCT. Otherwise a loop that polls would never end.
+ * errors that need few switches, but at unlikely moments. In this implementation an entity that waits for another
+ * entity also gets the lowest priority, which is an extension of PCT. Without this extension a loop that polls would
+ * never end.
  *
  * rig/explore.c schedules the workers of tests with PCT. plugins/device_sim schedules the workers of a simulation. */
 #ifndef GPULOOM_SHARED_PCT_H

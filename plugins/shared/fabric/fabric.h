@@ -19,7 +19,8 @@ struct fabric_want {
 	const char *address;  /* address of the interface; "": loopback if all ranks are on one host */
 	uint32_t trigger;     /* 1: libfabric's own triggered operations are needed */
 	uint32_t devices;     /* 1: operations also use device memory that the host cannot access */
-	/* 1: workers access the memory of other ranks (nic_rma_start()). Then provider = auto does not choose shm. */
+	/* 1: workers access the memory of other ranks (nic_rma_start()). If it is 1, provider = auto does not choose
+	 * shm. */
 	uint32_t rma;
 	uint32_t sleep;	      /* 1: the NIC engine sleeps while it is idle, so a descriptor is needed */
 };
@@ -48,8 +49,9 @@ struct fabric {
 	const struct fabric_ops *ops;
 	const struct loom_host *host;
 	char name[64]; /* name of the provider */
-	int fetches;   /* 1: adds are atomic with adds of CPUs, too, and can return the old value */
-	int fd;	       /* descriptor that is readable when poll() has work; sleep on it if may_sleep() returns 1; -1: none */
+	int fetches;   /* 1: adds are also atomic with adds of CPUs, and can return the old value */
+	/* descriptor that is readable when poll() has work; a thread may sleep on it if may_sleep() returns 1; -1: none */
+	int fd;
 };
 
 /* start() and notify() return 0 for an operation in flight. An event with `context` follows when it ends. LOOM_EAGAIN:
@@ -63,7 +65,7 @@ struct fabric_ops {
 	/* Returns 0 if the `bytes` at `ref` are in a shared segment of `rank`, else LOOM_EINVAL. */
 	int (*check)(const struct fabric *f, uint32_t rank, loom_ref ref, uint64_t bytes);
 	/* Returns 1 if this device memory is accessed through a copy in host memory. Only PUT, SEND and RECV can use
-	 * such memory. NULL: no memory is staged. */
+	 * staged memory of another rank. NULL: no memory is staged. */
 	int (*staged)(const struct fabric *f, uint32_t rank, loom_ref ref);
 	int (*can_add)(const struct fabric *f, uint32_t type, uint64_t bytes); /* returns 0 or LOOM_ENOTSUP */
 	int (*start)(struct fabric *f, const struct fabric_io *io, struct fabric_context *context, int *status);
@@ -94,14 +96,15 @@ struct fabric_counter;
 struct fabric_counter *fabric_counter_open(struct fabric *f); /* returns NULL on failure */
 void fabric_counter_close(struct fabric_counter *c);          /* NULL is legal; pending operations are lost */
 void fabric_counter_add(struct fabric_counter *c, uint64_t n);
-/* Makes progress. Returns the number of completed operations, and in *failed the number of failed ones. */
+/* Makes progress. Returns the number of operations that have completed, and sets *failed to the number of operations
+ * that have failed. */
 uint64_t fabric_counter_read(struct fabric_counter *c, uint64_t *failed);
 struct fabric_work { /* must not move until its operation is complete; events have its address as context */
 	void *internal[48];
 };
 /* Defers an operation until the counter `fired` has reached `threshold`. Then the operation runs and adds one to the
- * counter `done`. Success causes no event on this rank, but a failure does, and so does the arrival at the target.
- * Returns the same as start(). */
+ * counter `done`. A failure causes an event on this rank, but success causes none. The arrival of the data causes an
+ * event at the target. Returns the same as start(). */
 int fabric_defer(struct fabric *f, const struct fabric_io *io, uint64_t threshold, struct fabric_counter *fired,
 		 struct fabric_counter *done, struct fabric_work *work, int *status);
 

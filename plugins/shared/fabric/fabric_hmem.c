@@ -20,7 +20,7 @@ static int await_completion(struct fabric_ofi *f, const void *context)
 	return n == 1 && entry.op_context == context ? 0 : -FI_EIO;
 }
 
-/* Writes eight bytes by the provider, reads and compares them by the device's copy, and zeroes them again. */
+/* Lets the provider write eight bytes. Reads and compares them by a copy of the device, and then zeroes them. */
 static int test_write(struct fabric_ofi *f, const struct loom_segments *segments, uint32_t segment,
 		      const struct fabric_local *here)
 {

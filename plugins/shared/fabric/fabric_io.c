@@ -3,7 +3,7 @@
 #include "fabric_ofi.h"
 #include "fabric_key.h"
 
-#define TRIES 8 /* number of keys to try, because a short key may collide with another one */
+#define TRIES 8 /* number of keys to try, because a short key may collide with another key */
 
 int fabric_register(struct fabric_ofi *f, struct fi_mr_attr *attr, struct fid_mr **mr)
 {

@@ -28,8 +28,9 @@ static int check(const struct fabric *of, uint32_t rank, loom_ref ref, uint64_t 
 
 /* ---- memory ------------------------------------------------------------------------------------ */
 
-/* Finds the address of device memory, if operations on such memory are wanted. The result is the memory itself or, if
- * the provider cannot access it, a copy on the host. Only the process that makes the device's calls can do this. */
+/* Finds the address of device memory, if operations on such memory are wanted. The result is the address of the memory
+ * itself or, if the provider cannot access the memory, of a copy on the host. Only the process that makes the device's
+ * calls can do this. */
 static int find_device(struct fabric_ofi *f, const struct loom_segments *segments, uint32_t i,
 		       struct fabric_local *here, struct loom_error *err)
 {
@@ -72,7 +73,7 @@ static int share(struct fabric *of, const struct loom_segments *segments, struct
 		if (!segments->at[i])
 			rc = find_device(f, segments, i, &f->local[i], err);
 		if (rc || !f->local[i].at || !f->local[i].bytes)
-			continue; /* its size stays 0, so check() rejects operations on it */
+			continue; /* the size of this segment stays 0, so check() rejects operations on it */
 		int code =
 		    f->local[i].mr ? 0 : fabric_register_host(f, f->local[i].at, f->local[i].bytes, &f->local[i].mr);
 		if (code)
@@ -117,7 +118,7 @@ void fabric_ofi_close(struct fabric *of)
 		fi_close(&f->fabric->fid);
 	if (f->info)
 		fi_freeinfo(f->info);
-	if (!strcmp(f->is.name, "shm")) /* a rank may have died, so remove its shared memory */
+	if (!strcmp(f->is.name, "shm")) /* a rank may have died before it removed its shared memory, so remove it here */
 		fabric_sweep_shm();
 	host->free(host, f->local);
 	host->free(host, f->remote);
@@ -154,7 +155,7 @@ static int notify_only(struct fabric *of, uint32_t target, uint32_t notify, stru
 static void cancel(struct fabric *of, struct fabric_context *context)
 {
 	struct fabric_ofi *f = fabric_ofi(of);
-	/* The event of the receive shows whether the cancel came too late. */
+	/* The event of the receive shows whether fi_cancel() came too late. */
 	(void)fi_cancel(&f->ep->fid, f->staging ? fabric_staged_context(f, context) : context);
 }
 

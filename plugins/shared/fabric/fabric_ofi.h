@@ -57,7 +57,7 @@ struct fabric_ofi {
 	struct fabric_local *local;   /* [segments] */
 	struct fabric_remote *remote; /* [ranks][segments] */
 	struct fabric_staging *staging; /* NULL: no memory of any rank is staged */
-	/* Contexts for fabric_test(). They stay in place afterwards, because an operation that timed out may end
+	/* Contexts for fabric_test(). They stay in place after the test, because an operation that timed out may end
 	 * later. */
 	struct fabric_context test[FABRIC_TESTS];
 	int tested;
@@ -77,8 +77,8 @@ static inline struct fabric_ofi *fabric_ofi(const struct fabric *f)
 	return (struct fabric_ofi *)(uintptr_t)f;
 }
 
-/* Registers memory for every kind of operation. attr: the memory. The key cannot be guessed, except if the provider
- * chooses keys itself. Returns 0 or libfabric's error. */
+/* Registers memory for every kind of operation. attr: the memory. The key cannot be guessed, unless the provider
+ * chooses the keys itself. Returns 0 or libfabric's error. */
 int fabric_register(struct fabric_ofi *f, struct fi_mr_attr *attr, struct fid_mr **mr);
 int fabric_register_host(struct fabric_ofi *f, void *at, uint64_t bytes, struct fid_mr **mr);
 struct fabric_remote fabric_remote(const struct fabric_ofi *f, const struct fabric_local *here);
@@ -90,8 +90,8 @@ void fabric_sweep_shm(void); /* removes the shared memory of dead ranks */
 int fabric_mapped_shm(const char *peer); /* returns 1 if this process has mapped the memory of this endpoint */
 
 /* fabric_test.c: tests puts with notification to the next rank, and the atomics that the provider claims. With provider
- * shm, it first tests puts to all other ranks. Collective over the ranks: it fails on all ranks or on none. The reason
- * is in `why`, which has `size` bytes. */
+ * shm, first tests puts to all other ranks. Collective over the ranks: the test fails on all ranks or on none. The
+ * reason is in `why`, which has `size` bytes. */
 int fabric_test(struct fabric_ofi *f, char *why, size_t size, struct loom_error *err);
 
 /* Passes an operation to the provider. Returns 0 or libfabric's error. */
@@ -103,9 +103,9 @@ int fabric_hmem(struct fabric_ofi *f, const struct loom_segments *segments, uint
 		const struct loom_memory_key *key, struct fabric_local *here);
 
 /* fabric_staged.c, used if f->staging is not NULL. open: collective over the ranks, after the segments are known.
- * start: as in struct fabric_ops. context: converts the caller's context of an operation into the provider's. event:
- * returns 1 if an event is for the caller; it may change the event. retry: sends messages for which there was no room,
- * and returns events for operations that failed. */
+ * start: as in struct fabric_ops. context: converts the context that the caller has given for an operation into the
+ * context that the provider gets. event: returns 1 if an event is for the caller; it may change the event. retry: sends
+ * messages for which there was no room, and returns events for operations that failed. */
 int fabric_staged_open(struct fabric_ofi *f, const struct loom_segments *segments, struct loom_error *err);
 void fabric_staged_close(struct fabric_ofi *f);
 int fabric_staged_start(struct fabric_ofi *f, const struct fabric_io *io, struct fabric_context *context, int *status);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selects a provider and connects all ranks. Some steps can fail on a single rank. After each of them the ranks
+/* Selects a provider and connects all ranks. Some steps can fail on a single rank. After each of these steps the ranks
  * exchange the result, so that all ranks continue in the same way. */
 #include "fabric_ofi.h"
 
@@ -78,7 +78,8 @@ static struct fi_info *get_info(const struct fabric_want *want, const char *prov
 	hints->domain_attr->threading = FI_THREAD_DOMAIN;
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	hints->domain_attr->av_type = FI_AV_TABLE;
-	/* With this flag, an operation completes when its data are in the target's memory, as flush() requires. */
+	/* With FI_DELIVERY_COMPLETE, an operation completes when its data are in the target's memory, as flush()
+	 * requires. */
 	hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
 	hints->fabric_attr->prov_name = strdup(provider);
 	int shared_memory = !strcmp(provider, "shm"); /* provider shm names endpoints by process, not by address */
@@ -192,8 +193,8 @@ static int exchange_addresses(struct fabric_ofi *f, char *why, struct loom_error
 		else if (!strcmp(f->is.name, "shm") && !fabric_mapped_shm(all[r].name))
 			code = -FI_ENOMEM;
 	}
-	/* If a peer cannot be mapped, provider shm of libfabric 1.17 does not report it. The provider crashes at the
-	 * first write to that peer, and when the peers are closed. So the peers stay open. */
+	/* If a peer cannot be mapped, provider shm of libfabric 1.17 does not report this. It crashes at the first
+	 * write to that peer, and when the peers are closed. So the peers stay open. */
 	if (code == -FI_ENOMEM)
 		f->av = NULL;
 	if (code)
@@ -270,8 +271,8 @@ static int try_provider(const struct loom_host *host, const struct fabric_want *
 	return 0;
 }
 
-/* Provider shm keeps at least 16 MiB per rank in this folder. If there is less, its only error is "No data
- * available". */
+/* Provider shm keeps at least 16 MiB per rank in this folder. If the folder has less room, the only error of the
+ * provider is "No data available". */
 #define SHM_FOLDER "/dev/shm"
 #define SHM_LEAST ((uint64_t)20 << 20)
 
@@ -291,8 +292,8 @@ static void check_shm_space(uint32_t ranks, char *text, size_t room)
 			 (double)st.f_bavail * (double)st.f_frsize / (1 << 20));
 }
 
-/* Returns 1 if a program with privileges has FI_PROVIDER_PATH in its environment. Even then, libfabric loads providers
- * from that folder. */
+/* Returns 1 if a program with privileges has FI_PROVIDER_PATH in its environment. libfabric loads providers from the
+ * folder in this variable, even in such a program. */
 static int loads_foreign_code(void)
 {
 	static const char name[] = "FI_PROVIDER_PATH=";
@@ -352,7 +353,7 @@ static int open_any(const struct loom_host *host, const struct fabric_want *want
 
 /* Providers install signal handlers when they open. For example, provider shm does so for SIGINT, SIGTERM, SIGBUS and
  * SIGSEGV, to unlink its files. Signals belong to the host, so the old handlers are restored. Stop requests by signals
- * are blocked until then. */
+ * are blocked until the old handlers are back. */
 int fabric_ofi_open(const struct loom_host *host, const struct fabric_want *want, struct fabric **fabric,
 	     struct loom_error *err)
 {

@@ -86,7 +86,7 @@ int fabric_mapped_shm(const char *peer)
 	int found = 0;
 	FILE *maps = fopen("/proc/self/maps", "re");
 	if (!maps)
-		return 1; /* it is unknown, so trust the provider */
+		return 1; /* it is unknown what this process has mapped, so trust the provider */
 	while (!found && fgets(line, sizeof(line), maps))
 		found = strstr(line, name) != NULL;
 	fclose(maps);

@@ -2,10 +2,10 @@
 /* Staging of device memory that the network cannot access. The provider uses a copy in host memory, which is registered
  * once. The NIC's thread copies between device memory and this copy while workers run.
  *
- * Before a send or a put, the data are copied out of local device memory. Before a receive or a get completes, its data
- * are copied in. After a put into staged memory, the target must copy the data in. So a notice follows the data and
- * says where they are. The target copies them in, notifies its workers, and acknowledges the notice. Then the put
- * completes. Gets from staged memory and adds to it are rejected, because the target would have to act before them. */
+ * Before a send or a put, the data are copied out of local device memory. Before a receive or a get completes, its data are
+ * copied in. After a put into staged memory, the target must copy the data in. So a notice follows the data and says where they
+ * are. The target copies them in, notifies its workers, and acknowledges the notice. Then the put completes. The operations GET
+ * and ADD on staged memory of a target are rejected, because the target would have to copy the data out before them. */
 #include "fabric_ofi.h"
 
 #define MOST 64u /* limit on operations in flight that need a second message, or a copy at their end */
@@ -38,7 +38,8 @@ struct fabric_staging {
 	void *ctx; /* as in struct loom_segments */
 	int (*copy)(void *ctx, uint32_t segment, uint64_t offset, void *host, uint64_t bytes, int in,
 		    struct loom_error *err);
-	/* [1 + ranks][MOST]: first the notices that this rank sends, then those that it receives from each rank. */
+	/* [1 + ranks][MOST]: first the notices that this rank sends, then the notices that it receives from each rank.
+	 * */
 	struct staged_notice *notice;
 	struct fid_mr *mr;
 	struct fabric_remote *there; /* [ranks]: the `notice` array of each rank */
@@ -162,7 +163,8 @@ static void ack(struct fabric_ofi *f, struct staged_ack *a)
 	s->ack_failed = code && !a->due ? (int32_t)-code : s->ack_failed;
 }
 
-/* Handles a notice, after a check, because another rank has written it. Returns 1 if *e is an event for the caller. */
+/* Handles a notice. Checks the notice first, because another rank has written it. Returns 1 if *e is an event for the
+ * caller. */
 static int on_notice(struct fabric_ofi *f, uint32_t slot, struct fabric_event *e)
 {
 	struct fabric_staging *s = f->staging;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests the claims of a provider. Each rank puts 8 bytes and then 64 KiB to the next rank, with notification. The next
- * rank compares the data. Then each rank adds atomically to its own memory. Last, it adds to a word to which a CPU adds
- * at the same time. A provider that implements adds by loads and stores loses some of them. */
+ * rank compares the data. Then each rank adds atomically to its own memory. Last, each rank adds to a word to which a
+ * CPU adds at the same time. A provider that implements an add by a load and a store loses some adds. */
 #include "fabric_ofi.h"
 
 #include <gpuloom/dev/dev.h>
@@ -48,8 +48,8 @@ static void pattern(char *at, uint64_t bytes, uint64_t from)
 /* Returns 0 if the test succeeded on all ranks. Else returns LOOM_EAGAIN, with t->failed, or an error. */
 static int agree(struct test *t, struct loom_error *err)
 {
-	/* An operation completes when its data are at the target. So the operations of this rank are done, and those of
-	 * its neighbour have arrived. No rank needs further progress of this rank. */
+	/* An operation completes when its data are at the target. So the operations of this rank are done, and the
+	 * operations that its neighbour sends to it have arrived. No rank needs further progress of this rank. */
 	uint8_t ok = !t->status, all[256];
 	const struct loom_host *host = t->f->is.host;
 	uint8_t *list = host->ranks <= sizeof(all) ? all : host->alloc(host, host->ranks);

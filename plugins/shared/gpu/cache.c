@@ -123,8 +123,8 @@ static int make_folder(const char *folder)
 	}
 }
 
-/* Returns 1 for the name of a program in the cache: 16 hexadecimal digits and ".code". With whole = 0, returns 1 for a
- * temporary file, whose name has the suffix of mkostemp(), too. */
+/* Returns 1 for the name of a program in the cache: 16 hexadecimal digits and ".code". If `whole` is 0, also returns 1
+ * for a temporary file, whose name has the suffix of mkostemp() at its end. */
 static int is_program(const char *name, int whole)
 {
 	size_t n = strlen(name);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compiled programs on disk. Each program has a key, whose hash names a file. The file contains the whole key, and is
- * used only if that key is equal. So a hash collision costs a compilation, but never gives a wrong program. */
+ * used only if this key equals the key of the wanted program. So a hash collision costs a compilation, but never gives
+ * a wrong program. */
 #ifndef GPULOOM_GPU_CACHE_H
 #define GPULOOM_GPU_CACHE_H
 

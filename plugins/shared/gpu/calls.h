@@ -109,8 +109,8 @@ static void host_unmap(struct gpu *d, void *host)
 	of(d)->api.HOST(Unregister)(host);
 }
 
-/* The flags make a registration portable, so one serves all GPUs. Host memory from host_alloc() of a GPU needs none.
- * With HIP, registered memory is fine-grained. */
+/* The flags make a registration portable, so one registration serves all GPUs. Host memory from host_alloc() of a GPU
+ * needs no registration. With HIP, registered memory is fine-grained. */
 static int host_map(struct gpu *d, void *host, uint64_t bytes, uint64_t *view, int *ours)
 {
 	int rc = CALL(of(d), HOST(Register), host, bytes, API_REGISTER_FLAGS);
@@ -157,7 +157,7 @@ static int owner(struct gpu *d, uint64_t at, int *number)
 	return CALL(of(d), API(PointerGetAttribute), number, API_ORDINAL, pointer(at));
 }
 
-/* Host memory, and memory that the driver does not know, belongs to no GPU. Then *number stays -1. */
+/* Host memory, and memory that the driver does not know, belongs to no GPU. For such memory *number stays -1. */
 static int range(struct gpu *d, uint64_t at, int *number, uint64_t *begin, uint64_t *bytes)
 {
 	VENDOR *c = of(d);
@@ -176,8 +176,8 @@ static int range(struct gpu *d, uint64_t at, int *number, uint64_t *begin, uint6
 	return rc;
 }
 
-/* Waits for a copy in the copy stream. rc: the code of the call that started it. The stream does not wait for the
- * persistent kernel. */
+/* Waits for a copy in the copy stream. rc: the code of the call that started the copy. The copy stream does not wait
+ * for the persistent kernel. */
 static int await_copy(VENDOR *c, int rc);
 
 static int write_gpu(struct gpu *d, uint64_t to, const void *from, uint64_t bytes)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* With kernels = launched, a sample is a stream of kernels, one per step of the workload. When a step has ended, the
  * network is notified. The next step starts when its inputs have arrived. Under the trigger gds, the GPU's front end
- * does both, because the stream sets and awaits words. Under the trigger hdn, the host does both. With kernels = graph,
- * the calls of a sample are recorded once, and each sample is one call. */
+ * notifies the network and starts steps, because the stream sets and awaits words. Under the trigger hdn, the host
+ * notifies and starts. With kernels = graph, the calls of a sample are recorded once, and each sample is one call. */
 #include <gpuloom/dev/dev.h>
 #include <gpuloom/workload.h>
 
@@ -91,7 +91,8 @@ static uint32_t awaits(const struct launch *l, uint64_t n, struct loom_await *ou
 	return l->chain.what->awaits(l->chain.what->self, l->what->layout, n, out);
 }
 
-/* Returns 1 if step n may start, else 0. A network failure fails the run, as it does when a worker waits for data. */
+/* Returns 1 if step n may start, else 0. A network failure ends the run with an error, as it also does when a worker
+ * waits for data. */
 static int may_begin(struct launch *l, uint64_t n)
 {
 	const struct chain *c = &l->chain;
@@ -110,7 +111,7 @@ static int may_begin(struct launch *l, uint64_t n)
 	return may;
 }
 
-/* Makes the stream wait until step n may start, as may_begin() defines it. In most cases the step may start at once. */
+/* Makes the stream wait until step n may start, as may_begin() defines it. In most cases these waits end at once. */
 static int await_begin(struct gpu *d, struct launch *l, uint64_t n)
 {
 	const struct chain *c = &l->chain;
@@ -167,8 +168,8 @@ static int launch_next(struct gpu *d, struct launch *l, int *did)
 	return d->driver->replay(d, c->graph);
 }
 
-/* Counts the kernels that have ended, and notifies the trigger if the stream does not. *still: 1 if some kernels
- * run. */
+/* Counts the kernels that have ended, and notifies the trigger of these ends if the stream does not notify it. *still:
+ * 1 if some kernels run. */
 static int see_ends(struct gpu *d, struct launch *l, int stopped, uint64_t now, int *still)
 {
 	struct chain *c = &l->chain;
@@ -186,8 +187,8 @@ static int see_ends(struct gpu *d, struct launch *l, int stopped, uint64_t now, 
 	if (by_stream)
 		c->ended = __atomic_load_n(ended, __ATOMIC_ACQUIRE);
 	else if (rc == 0 && !*still)
-		/* Release: pairs with the acquire in the trigger. The end of the kernel has made its writes visible
-		 * here. */
+		/* Release: pairs with the acquire in the trigger. The writes of the kernel became visible to the host
+		 * at the kernel's end. */
 		__atomic_store_n(ended, c->ended = c->launched, __ATOMIC_RELEASE);
 	return rc;
 }

@@ -104,7 +104,7 @@ int gpu_drain(void *self, uint64_t timeout_ns, struct loom_enqueued *out, struct
 	*out = (struct loom_enqueued){.ended = __atomic_load_n(&d->words->ended, __ATOMIC_ACQUIRE),
 				      .replayed = __atomic_load_n(&d->words->replayed, __ATOMIC_ACQUIRE),
 				      .wrong = __atomic_load_n(&d->words->wrong, __ATOMIC_RELAXED)};
-	if (!code) { /* otherwise a worker may be about to write these words */
+	if (!code) { /* if a launch has not ended, a worker may be about to write these words */
 		out->initial_tasks = d->words->initial_tasks;
 		out->ns = d->words->ended_ns - d->words->began_ns;
 	}

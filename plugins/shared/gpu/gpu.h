@@ -79,7 +79,7 @@ struct gpu_limits {
 	int threads_per_block;
 	int wave;         /* number of threads of a warp or wavefront */
 	int words;        /* 1: streams can set and await words of 64 bits: set_word(), await_word() */
-	int parts;        /* partitions of a multiprocessor; a wave has all its registers in one of them */
+	int parts;        /* number of partitions of a multiprocessor; all registers of a wave are in one partition */
 	int time_slicing; /* 1: the driver reports that kernels of several processes take turns on this GPU */
 };
 
@@ -158,8 +158,8 @@ struct gpu_driver {
 	/* Host memory that is coherent with the GPU while kernels run. *view: its address on the GPU. */
 	int (*host_alloc)(struct gpu *d, uint64_t bytes, void **host, uint64_t *view);
 	void (*host_free)(struct gpu *d, void *host);
-	/* Registers host memory of another owner. *ours: 1 if this call has registered it, so that host_unmap() must
-	 * follow. */
+	/* Registers host memory of another owner. *ours: 1 if this call has registered the memory, so that host_unmap()
+	 * must follow. */
 	int (*host_map)(struct gpu *d, void *host, uint64_t bytes, uint64_t *view, int *ours);
 	void (*host_unmap)(struct gpu *d, void *host);
 	/* Access of other processes to memory from alloc(). lend() exports a handle of GPU_HANDLE bytes, borrow() opens
@@ -170,7 +170,7 @@ struct gpu_driver {
 	void (*give_back)(struct gpu *d, uint64_t at);
 	int (*locate)(struct gpu *d, const char *bus, int *number);
 	int (*owner)(struct gpu *d, uint64_t at, int *number);          /* *number: the GPU that owns the memory */
-	/* Enables access of this device to memory of GPU `number`. *can = 0: it is impossible. */
+	/* Enables access of this device to memory of GPU `number`. *can: 0 if access is impossible, else 1. */
 	int (*reach)(struct gpu *d, uint64_t at, int number, int *can);
 	/* Both copies run while the kernel runs, and are complete on return. */
 	int (*write)(struct gpu *d, uint64_t to, const void *from, uint64_t bytes);
@@ -187,9 +187,9 @@ struct gpu_driver {
 	/* *blocks: number of blocks that can be resident on a multiprocessor, if each has `threads` threads and
 	 * `shared` bytes of dynamic shared memory. */
 	int (*occupancy)(struct gpu *d, const struct gpu_kernel *k, int threads, uint64_t shared, int *blocks);
-	/* Launches persistent workers by a cooperative launch, which fails if not all blocks can be resident at once.
-	 * Then `parameter` is a struct loom_gpu_order. A stepped kernel is queued in the stream, and `parameter` is its
-	 * step number, a uint64_t. */
+	/* If k->stepped is 0: launches persistent workers by a cooperative launch, which fails if not all blocks can be
+	 * resident at once; `parameter` is a struct loom_gpu_order. If it is 1: queues the kernel in the stream; `parameter` is
+	 * the step's number, a uint64_t. */
 	int (*launch)(struct gpu *d, const struct gpu_kernel *k, uint32_t blocks, uint32_t threads, uint32_t shared,
 		      const void *parameter);
 	/* enqueue() is like launch(), but in a stream of the program, which may be in capture. captures() sets *is to 1
@@ -219,14 +219,14 @@ struct gpu_driver {
 	int (*notify_open)(struct gpu *d, void **channel);
 	void (*notify_close)(struct gpu *d, void *channel);
 	int (*notify_await)(struct gpu *d, void *channel, uint64_t at, uint64_t value);
-	/* For these threads: notify_copy() copies in the stream of the channel. If `to` is not NULL, it copies from the
-	 * GPU to `to`. Else it copies from `from` to the GPU. notify_flush() waits for these copies. */
+	/* For the same threads. notify_copy() copies in the stream of the channel: from the GPU to `to` if `to` is not
+	 * NULL, else from `from` to the GPU. notify_flush() waits for the copies of the channel. */
 	int (*notify_copy)(struct gpu *d, void *channel, uint64_t at, void *to, const void *from, uint64_t bytes);
 	int (*notify_flush)(struct gpu *d, void *channel);
 };
 
-/* Initialisers of struct gpu_driver. A function has the name of its field, except if C has another meaning for that
- * name. */
+/* Initialisers of struct gpu_driver. Each function has the name of its field, except where this name has another
+ * meaning in C. */
 #define GPU_DRIVER_CALLS                                                                                               \
 	.open = open_driver, .count = count_gpus, .find = find, .host_atomics = host_atomics, .peers = peers,          \
 	.attach = attach, .detach = detach, .text = text, .enter = enter, .leave = leave, .alloc = allocate,           \
@@ -241,7 +241,7 @@ struct mapping {
 	struct mapping *next;
 	const struct loom_memory *memory;
 	uint64_t view;
-	uint64_t base;  /* own memory: the address from alloc(), which free() takes */
+	uint64_t base;  /* address from alloc(), which free() takes; only if `own` is 1 */
 	int own;        /* 1: gpu_mem_alloc() made it */
 	int registered; /* 1: this device registered the memory, and must unregister it */
 };
@@ -303,7 +303,7 @@ struct launch {
 	uint32_t count;       /* number of workers of this launch */
 	uint32_t phase;       /* phase of the last ready() or go() */
 	uint64_t began_ns;    /* time of go() */
-	int stop_passed;      /* 1: the stop flag was copied to the device */
+	int stop_passed;      /* 1: the stop flag was copied to the device in this launch */
 	uint32_t blocks, threads, shared;
 	int kept;     /* 1: a kept launch (LOOM_LAUNCH_KEPT) */
 	int mustered; /* 1: gpu_muster() has launched the kernel of this sample */
@@ -325,8 +325,8 @@ void gpu_destroy(void *self);
 /* Every op calls gpu_enter() first and gpu_leave() last. gpu_enter() returns 0 or an error. */
 int gpu_enter(struct gpu *d, struct loom_error *err);
 void gpu_leave(struct gpu *d);
-/* Returns an error with the text of the driver's code `rc`. what: what was tried; NULL: the name of the driver function
- * that failed. */
+/* Returns an error with the text of the driver's code `rc`. what: the action that failed, for the message; NULL: the
+ * name of the driver function that failed. */
 int gpu_fail(struct gpu *d, struct loom_error *err, int rc, const char *what);
 /* Called when a driver call reports that the kernel has failed. Afterwards the context is unusable. */
 int gpu_dead(struct gpu *d, int rc, struct loom_error *err);
@@ -344,7 +344,8 @@ const char *gpu_symbols(void *library, const struct gpu_symbol *symbol, size_t n
 
 /* shape.c */
 int shape_find(struct gpu *d, struct loom_error *err);
-/* Finds the shape again when the program is compiled, because the program may need fewer resources. */
+/* Finds the shape a second time, when the program is compiled, because the program may need fewer resources than the
+ * bound. */
 int shape_again(struct gpu *d, const struct gpu_kernel *k, uint64_t local_bytes, struct loom_error *err);
 /* Returns the dynamic shared memory of a block in bytes, if each worker has `local_bytes`. */
 uint32_t shape_shared(const struct gpu *d, uint32_t lanes, uint32_t per_block, uint64_t local_bytes);
@@ -411,7 +412,7 @@ void chain_release(struct launch *l);
 /* watch.c. These functions are called between enter() and leave(). */
 /* Polls over() until it returns 1, and then returns 0. Returns LOOM_EAGAIN at the deadline `until` or, if nudged is not
  * NULL, after gpu_wake(). Returns LOOM_EDIED if the kernel has failed. ends: 1 if the kernel is in the device's own
- * stream. Then it has also failed when the stream is empty. */
+ * stream; if this stream is empty before over() returns 1, the kernel has failed. */
 int watch_until(struct gpu *d, struct launch *l, int (*over)(const struct gpu *d, const struct launch *l), int ends,
 		uint64_t since_ns, uint64_t until, uint32_t *nudged, struct loom_error *err);
 int watch_is_ready(const struct gpu *d, const struct launch *l);
@@ -423,8 +424,8 @@ void watch_nap(const struct gpu *d, uint64_t since_ns);
 uint32_t *watch_stages(struct gpu *d, const struct launch *l);
 /* Describes in words how many workers are not at `stage`. */
 void watch_late(struct gpu *d, const struct launch *l, uint32_t stage, char *out, size_t room);
-/* Both write to the device's copy of struct loom_ctl. watch_pass_on() writes the word at `offset`. watch_pass_stop()
- * writes the stop flag, which running workers poll there. */
+/* Both functions write to the device's copy of struct loom_ctl. watch_pass_on() writes the word at `offset`.
+ * watch_pass_stop() writes the stop flag, which running workers poll in this copy. */
 int watch_pass_on(struct gpu *d, size_t offset, uint32_t value);
 void watch_pass_stop(struct gpu *d, struct launch *l);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens a device, and closes it, also when opening has failed halfway. */
+/* Opens a device and closes it. A device whose opening has failed halfway can be closed, too. */
 #include "gpu.h"
 
 #include <dlfcn.h>
@@ -30,7 +30,7 @@ static int choose(struct gpu *d, uint32_t instance, uint32_t instances, int *num
 	if (!count)
 		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL, "%s: the driver sees no GPU: %s", d->name,
 				 d->driver->fix);
-	/* Ranks of one host use consecutive GPUs, and share them if there are too few. */
+	/* Ranks of one host use consecutive GPUs. If there are more ranks than GPUs, some ranks share a GPU. */
 	*number = d->options->gpu >= 0 ? (int)d->options->gpu
 		  : rank               ? (int)((rank * instances + instance) % (uint32_t)count)
 				       : (int)instance;

@@ -19,7 +19,7 @@ static int wait_for(struct loom_interrupt *interrupt, uint64_t least, struct loo
 	struct interrupt *i = (struct interrupt *)interrupt;
 	struct gpu *d = i->gpu;
 	int rc = d->driver->notify_await(d, i->channel, i->at, least);
-	/* Whether the device has failed is checked by the core's thread, not by this one. */
+	/* The core's thread, not this thread, checks whether the device has failed. */
 	return rc != 0 ? LOOM_FAIL(d->host, err, LOOM_EDIED, "%s: interrupts are unavailable: "
 		"%s", d->name, d->driver->text(d, rc))
 	       : __atomic_load_n(&i->over, __ATOMIC_ACQUIRE) ? LOOM_EINTR
@@ -34,7 +34,7 @@ static void wake(struct loom_interrupt *interrupt)
 	uint64_t highest = HIGHEST;
 	__atomic_store_n(&i->over, 1, __ATOMIC_RELEASE);
 	if (i->gpu->driver->enter(i->gpu) != 0)
-		return; /* then wait_for() fails, too */
+		return; /* wait_for() fails for the same reason */
 	i->gpu->driver->write(i->gpu, i->at, &highest, sizeof(highest));
 	gpu_leave(i->gpu);
 }

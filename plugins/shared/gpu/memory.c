@@ -236,14 +236,16 @@ void gpu_mem_unmap(void *self, const struct loom_memory *memory)
 
 /* ---- between processes that have GPUs of their own ---- */
 
-/* An exported handle, as bytes that ranks can exchange. A file descriptor would need a connection between every two
- * ranks. */
+/* An exported handle, as bytes that ranks can exchange. Descriptors are not used, because they would need a connection
+ * between every two ranks. */
 struct key {
 	char maker[sizeof(((struct loom_memory_key *)0)->maker)];
 	char bus[16];
 	unsigned char handle[GPU_HANDLE];
 	uint64_t offset;        /* offset of the memory in its allocation */
-	uint64_t process, view; /* the exporting process, which uses the address `view` without the handle */
+	/* the process that exports the memory; the memory's address in this process, which the process itself uses without the
+	 * handle */
+	uint64_t process, view;
 };
 _Static_assert(sizeof(struct key) <= sizeof(struct loom_memory_key), "it fits");
 _Static_assert(sizeof(((struct key *)0)->bus) <= sizeof(((struct gpu *)0)->bus), "a name of a bus");

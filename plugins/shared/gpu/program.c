@@ -176,7 +176,7 @@ int gpu_build(void *self, const struct loom_program *program, struct loom_error 
 	return code;
 }
 
-/* Builds the probe, a program for one worker, if it is not there yet. It does not depend on gpu_build(). */
+/* Builds the probe, a program for one worker, if it was not built yet. The probe does not depend on gpu_build(). */
 int program_probe(struct gpu *d, struct loom_error *err)
 {
 	struct compose_target target = {.label = d->name,

@@ -10,8 +10,8 @@
 /* A kernel that does not decide within this time has died, and the next wait reports it. */
 #define DECIDES_NS 1000000000ull
 
-/* Gives the workers an order. Returns 1 if the workers have left without it. Returns 0 if they have it, even if they
- * have left since. Workers that are about to leave decide soon, after a few accesses to host memory. */
+/* Gives the workers an order. Returns 1 if the workers have left without the order. Returns 0 if they have got it, even
+ * if they have left afterwards. Workers that are about to leave decide soon, after a few accesses to host memory. */
 static int post(struct gpu *d, struct launch *l, uint32_t phase, uint64_t initial_tasks)
 {
 	uint64_t leave, until = watch_deadline(d, DECIDES_NS);
@@ -81,8 +81,7 @@ int gpu_rest(void *self, uint32_t ready, struct loom_error *err)
 {
 	struct gpu *d = self;
 	struct launch *l = d->launch;
-	/* If the workers have left, this function does not launch them again, because the next run may come much
-	 * later. */
+	/* If the workers have left, they are not launched here, because the next run may come much later. */
 	if (l && l->resident && l->resides && post(d, l, ready, 0))
 		l->resides = 0;
 	(void)err;

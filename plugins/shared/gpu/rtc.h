@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A run-time compiler, which is loaded when it is needed. NVRTC and hipRTC have the same functions with different
- * prefixes. It needs no GPU. */
+ * prefixes. Compiling needs no GPU. */
 #ifndef GPULOOM_GPU_RTC_H
 #define GPULOOM_GPU_RTC_H
 
@@ -42,8 +42,8 @@ struct rtc {
 	int (*ir)(void *program, char *to);
 };
 
-/* Loads a compiler. path: its file; NULL or "": search the usual folders. Returns LOOM_EUNAVAIL, and says how to fix
- * it. */
+/* Loads a compiler. path: its file; NULL or "": search the usual folders. Returns LOOM_EUNAVAIL, and an error that says
+ * what to install or set. */
 int rtc_open(const struct loom_host *host, const char *label, const struct rtc_kind *kind, const char *path,
 	     struct rtc *c, struct loom_error *err);
 
@@ -55,7 +55,7 @@ struct compiled {
 enum rtc_want {
 	RTC_CODE,
 	RTC_CODE_AND_ASSEMBLY, /* machine code, and assembly if the compiler has it */
-	RTC_IR,                /* IR in `code`; the options must request it, too */
+	RTC_IR,                /* IR in `code`; the compiler options must also request IR */
 	RTC_ASSEMBLY           /* assembly in `code` */
 };
 

@@ -59,7 +59,7 @@ int shape_find(struct gpu *d, struct loom_error *err)
 				 "[device.%s]",
 				 d->name, threads, d->driver->name);
 	if (sure < 1)
-		sure = 1; /* a large block: the compiler must use fewer registers than the limit */
+		sure = 1; /* the block is so large that the compiler must use fewer registers than the limit */
 	uint32_t room = (uint32_t)most * sm * d->per_block;
 	if (o->workers > room || o->workers % d->per_block)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL,

@@ -64,7 +64,7 @@ int gpu_go(void *self, struct loom_error *err)
 	struct launch *l = d->launch;
 	if (!l)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing is launched", d->name);
-	/* A kernel that exists needs no wake-up, because its first worker polls the word. */
+	/* A kernel that runs already needs no wake-up, because its first worker polls the phase. */
 	l->phase = __atomic_load_n(&l->ctl->phase, __ATOMIC_RELAXED);
 	l->began_ns = l->chain.moved_ns = d->host->now_ns(d->host);
 	l->chain.launched = l->chain.ended = 0;
@@ -83,8 +83,8 @@ uint64_t gpu_tally(void *self)
 	return d->words->tally; /* acquired by is_done() */
 }
 
-/* Returns the end time of the sample. If this thread waited for the sample, that is the current time. Otherwise the
- * host waited for another device, and the end is the start plus the duration by the GPU's clock. */
+/* Returns the end time of the sample. If this thread has waited for the sample, the end is the current time. If the
+ * host has waited for another device, the end is the start plus the duration by the GPU's clock. */
 static uint64_t end_of(const struct gpu *d, const struct launch *l, int watched)
 {
 	uint64_t now = d->host->now_ns(d->host), span = d->words->ended_ns - d->words->began_ns;
@@ -165,7 +165,7 @@ static int hung(struct gpu *d, const struct launch *l, uint64_t timeout_ns, stru
 {
 	char late[160];
 	watch_late(d, l, l->chain.what || l->kept ? LOOM_GPU_FINISHED : LOOM_GPU_PARKED, late, sizeof(late));
-	/* The text is logged, too, because the run reports the time-out, which came first. */
+	/* The text is also logged, because the error of the run is the time-out, which came first. */
 	if (!d->lost)
 		LOOM_LOG(d->host, LOOM_LOG_WARN, d->name, "%s", late);
 	d->lost = LOST_HUNG;
@@ -188,9 +188,9 @@ int gpu_retire(void *self, uint64_t timeout_ns, struct loom_error *err)
 		d->host->free(d->host, l);
 		return 0;
 	}
-	/* The first worker passes RETIRE on to the other workers. The host does so, too, in case that worker hangs. In
-	 * a kept launch the host does not. There, a kernel for one sample leaves by itself, and the next kernel in a
-	 * stream would take RETIRE for its own phase. */
+	/* The first worker passes RETIRE on to the other workers. The host also passes it on, in case the first worker
+	 * hangs, but not in a kept launch. In a kept launch, a kernel for one sample ends by itself, and the next
+	 * kernel in the stream would take RETIRE for its own phase. */
 	watch_pass_stop(d, l);
 	resident_retire(d, l);
 	if (!l->kept)

@@ -11,7 +11,7 @@
 
 #define CHECK_NS      1000000ull  /* interval of the checks that the kernel is alive; each check is a driver call */
 #define SPIN_NS       10000000ull /* time for which the end of a sample is polled without sleep */
-#define SLEEP_PART    512         /* after that, each nap takes 1/512 of the time waited so far */
+#define SLEEP_PART    512         /* after SPIN_NS, each nap takes 1/512 of the time waited so far */
 #define SLEEP_MOST_NS 4000000ull
 
 static uint64_t now_ns(const struct gpu *d)
@@ -58,8 +58,8 @@ uint32_t *watch_stages(struct gpu *d, const struct launch *l)
 	return NULL;
 }
 
-/* Describes how many workers are not at `stage`, and what the first of them does. A worker that has left keeps the
- * stage of its last park. */
+/* Describes how many workers are not at `stage`, and what the first of these workers does. A worker that has left still
+ * has the stage that it had when it parked last. */
 void watch_late(struct gpu *d, const struct launch *l, uint32_t stage, char *out, size_t room)
 {
 	uint32_t late = 0, first = 0, *at = watch_stages(d, l);
@@ -96,7 +96,7 @@ int watch_pass_on(struct gpu *d, size_t offset, uint32_t value)
 	return d->driver->write(d, d->gate + offsetof(struct loom_gpu_gate, ctl) + offset, &value, sizeof(value));
 }
 
-/* Copies the stop flag from host memory to the device, where running workers poll it. Does so once in a launch. */
+/* Copies the stop flag from host memory to the device, where running workers poll it. Does this once in a launch. */
 void watch_pass_stop(struct gpu *d, struct launch *l)
 {
 	if (l->stop_passed || !__atomic_load_n(&l->ctl->stop, __ATOMIC_RELAXED))

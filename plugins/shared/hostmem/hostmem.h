@@ -13,8 +13,8 @@ struct hostmem_want {
 	int huge; /* 1: request huge pages */
 };
 
-/* Makes zeroed, page-aligned memory with all pages present. So workers take no page faults, and a lack of memory shows
- * here. If the kernel does not bind the memory to want->node, a warning is logged. */
+/* Makes zeroed, page-aligned memory with all pages present. So workers take no page faults, and a lack of memory is an
+ * error of this call. If the kernel does not bind the memory to want->node, a warning is logged. */
 int hostmem_make(const struct loom_host *host, const struct hostmem_want *want, struct loom_memory *memory,
 		 struct loom_error *err);
 void hostmem_free(struct loom_memory *memory);

@@ -11,8 +11,8 @@ struct home {
 	uint32_t shared; /* number of segments that devices other than the owner use */
 };
 
-/* The memories of one call of segments_make(): one for each device, then one for the host. A memory of 0 bytes does not
- * exist. */
+/* The memories of one call of segments_make(): one for each device, and the last one for the host. A memory of 0 bytes
+ * does not exist. */
 struct segments_batch {
 	struct segments_batch *next;
 	uint32_t memories;
@@ -76,7 +76,7 @@ static void drop(const struct loom_devices *devices, struct segments_batch *b, u
 		hostmem_free(memory);
 }
 
-/* Makes memory number `home`, whose size lay_out() has set. Maps it into all other devices, except private memory. */
+/* Makes memory number `home`, whose size lay_out() has set. Maps it into all other devices, except if it is private. */
 static int make(const struct segments *s, const struct loom_devices *devices, struct segments_batch *b, uint32_t home,
 		struct loom_error *err)
 {

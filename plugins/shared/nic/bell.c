@@ -11,7 +11,8 @@
 
 #define BELLS 256u
 
-/* Device processes are forked from this process. They inherit the descriptors and ring by them, but have no NIC. */
+/* Device processes are forked from this process. They inherit the descriptors of the bells and ring through them, but
+ * have no NIC. */
 static int ring_fd[BELLS]; /* descriptor + 1; 0: none */
 static uint32_t bells;	   /* number of entries in use */
 static struct known {
@@ -97,7 +98,7 @@ int nic_help(const struct nic_bell *bell)
 }
 
 /* Sets `helped` with the lock held. So a nap that starts later does not rely on workers. A nap that started earlier
- * ends, because the eventcount is advanced afterwards. */
+ * ends, because the eventcount is advanced after `helped` is set. */
 void nic_leave(struct nic_bell *bell)
 {
 	struct nic *nic = find(bell);

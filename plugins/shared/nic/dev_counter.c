@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For counting = device. A device counts the fires of a tag. All thresholds of the tag are multiples of a divisor, and
  * the device reports to the NIC only when the count passes a multiple of this divisor. The divisors are fixed before
- * workers start, because the host cannot write to the device's memory while they run. Thresholds of later posts must be
- * multiples, too. */
+ * workers start, because the host cannot write to the device's memory while they run. Thresholds of later posts must
+ * also be multiples of the divisor. */
 #include "nic.h"
 
 #define COUNT_MOST (1u << 30) /* the largest count of one fire */
@@ -17,7 +17,8 @@ static uint64_t gcd(uint64_t a, uint64_t b)
 	return a;
 }
 
-/* Makes the device report the fires of a tag in steps that divide `step`. step = 0 permits any step. */
+/* Makes the device report the fires of a tag at multiples of a divisor of `step`. If `step` is 0, any divisor will
+ * do. */
 static int set_step(struct nic *nic, uint64_t tag, uint64_t step, struct loom_error *err)
 {
 	if (tag > LOOM_TAG_MAX) /* the NIC itself counts arrivals */
@@ -47,6 +48,6 @@ int nic_dev_counter_post(struct nic *nic, const struct loom_trigger_post *what, 
 {
 	/* An argument belongs to one fire, so the NIC must receive each fire of such a tag. */
 	int rc = set_step(nic, what->tag, what->flags ? 1 : gcd(what->threshold, what->rearm), err);
-	/* The NIC itself adds single counts to the chain tag, so that tag must have step 1. */
+	/* The NIC itself adds single counts to the chain tag, so the divisor of this tag must be 1. */
 	return rc || !what->chain ? rc : set_step(nic, what->chain, 1, err);
 }

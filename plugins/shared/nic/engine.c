@@ -41,8 +41,8 @@ int nic_open(struct nic *nic, const struct loom_host *host, const struct nic_opt
 void nic_close(struct nic *nic)
 {
 	const struct loom_host *host = nic->host;
-	/* The endpoint stops first, because the sockets provider's thread may still add to a counter that ops->close()
-	 * closes. */
+	/* Stops the endpoint first, because the thread of the sockets provider may still add to a counter that
+	 * ops->close() closes. */
 	if (nic->fabric)
 		nic->fabric->ops->stop(nic->fabric);
 	if (nic->own && nic->ops->close)
@@ -64,8 +64,8 @@ void nic_close(struct nic *nic)
 	pthread_mutex_destroy(&nic->lock);
 }
 
-/* The engine thread yields while `waiters` is not 0. A mutex alone would starve other threads, because the engine
- * thread locks it again at once. */
+/* The engine thread yields while `waiters` is not 0. Without `waiters`, the mutex would starve other threads, because
+ * the engine thread locks it again at once. */
 void nic_lock(struct nic *nic)
 {
 	__atomic_fetch_add(&nic->waiters, 1, __ATOMIC_RELAXED); /* relaxed: the count is a hint */
@@ -98,8 +98,8 @@ void nic_fail(struct nic *nic, int code, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(nic->failure, sizeof(nic->failure), fmt, args);
 	va_end(args);
-	/* The failure is not assigned to one arrival word, so all arrival words are set, and every wait ends. Relaxed:
-	 * these stores publish nothing else. */
+	/* The failure belongs to no arrival word in particular, so all arrival words are set, which ends every wait.
+	 * Relaxed: these stores publish nothing else. */
 	for (uint32_t i = 0; nic->base && i < nic->shape.arrivals; i++)
 		__atomic_store_n(&arrival(nic, i)->count, (int64_t)code, __ATOMIC_RELAXED);
 }
@@ -145,7 +145,7 @@ static struct nic_request *take_request(struct nic *nic, uint32_t state)
 
 static void release_request(struct nic *nic, struct nic_request *f)
 {
-	/* Requests of an earlier sample are in `receiving`, too: nic_policy_init(). */
+	/* `receiving` also counts requests of an earlier sample: nic_policy_init(). */
 	if (f->epoch != nic->epoch || f->io.op == LOOM_NET_RECV)
 		nic->receiving--;
 	f->state = FREE;
@@ -167,7 +167,7 @@ static void complete_request(struct nic *nic, struct nic_request *f, int status)
 	release_request(nic, f);
 }
 
-/* Sends the notifications that are due after operations without immediate data. */
+/* Sends the notifications that are due after operations whose data carry no immediate data. */
 static void notify(struct nic *nic)
 {
 	while (nic->first_notify != LIST_NONE) {
@@ -230,7 +230,7 @@ static void arrive(struct nic *nic, uint64_t index)
 	struct nic_arrival *a = arrival(nic, index);
 	if (nic->opts->stamp)
 		__atomic_store_n(&a->at_ns, nic_now(nic), __ATOMIC_RELAXED);
-	/* If the run fails on a GPU, chain_release() may write to this word, too. */
+	/* If the run fails on a GPU, chain_release() may also write to this word. */
 	int64_t count = __atomic_load_n(&a->count, __ATOMIC_RELAXED);
 	/* Release: pairs with the acquire in nic_poll_word(). */
 	if (count >= 0)
@@ -240,7 +240,8 @@ static void arrive(struct nic *nic, uint64_t index)
 		nic_count(nic, LOOM_TAG_ARRIVAL(index), 1, 0);
 }
 
-/* If no post waits for arrivals, no counters are created for them, because each takes a cache line in the list. */
+/* If no post waits for arrivals, no counters are created for arrivals, because each counter takes a cache line in the
+ * list. */
 void nic_count_arrivals(struct nic *nic)
 {
 	for (uint64_t i = 1; !nic->counts_arrivals && !nic->ops->count && i < nic->shape.arrivals; i++) {
@@ -315,7 +316,8 @@ static int apply_argument(const struct nic *nic, const struct loom_trigger_post 
 		io->local += offset;
 	if (what->flags & LOOM_NET_REMOTE_FROM_FIRE)
 		io->remote += offset;
-	/* The fire may name a target with less memory than the target that nic_check() has checked. */
+	/* The fire may name a target that has less memory than the target in the post, which nic_check() has
+	 * checked. */
 	return what->flags && io->op != LOOM_NET_SEND ?
 		       nic_fabric_check(nic, io->target, io->remote, io->bytes) :
 		       0;
@@ -346,7 +348,7 @@ int nic_run(struct nic *nic, const struct loom_trigger_post *what, uint32_t post
 	f->slot = what->slot;
 	f->notify = native ? 0 : what->notify;
 	f->post = post;
-	/* Prefetches the post behind this one, because that is usually due next and not in the cache. */
+	/* Prefetches the post behind this one, because this post is usually due next and not in the cache. */
 	/* An integer, because a pointer may not point behind the last post's end. */
 	uintptr_t behind = (uintptr_t)what + sizeof(*what);
 	for (uint32_t i = 0; i < 192; i += 64)
@@ -414,7 +416,8 @@ static uint32_t reap(struct nic *nic)
 
 uint32_t nic_step(struct nic *nic)
 {
-	/* Runs due operations before it polls, so that the queue is empty when a fire with an argument is counted. */
+	/* Runs due operations before it polls, so that the queue of runs is empty when a fire with an argument is
+	 * counted. */
 	uint32_t work = nic_run_due(nic);
 	if (!nic_backlog(nic))
 		work += nic->ops->poll(nic);

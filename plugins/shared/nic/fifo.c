@@ -29,7 +29,7 @@ static uint32_t poll_one(struct nic *nic, uint32_t ring)
 		tag = word >> 16;
 		fires += word >> 2 & NIC_COUNT_MAX;
 		/* The argument of a fire applies to the runs that the fire makes due. So the loop ends, and these runs
-		 * start first. */
+		 * start before further fires are taken. */
 		if (word & 2 || list_queued(&nic->list) > nic->list.ready_mask / 2)
 			break;
 	}
@@ -47,7 +47,8 @@ static uint32_t poll_one(struct nic *nic, uint32_t ring)
 uint32_t nic_poll_fifo(struct nic *nic)
 {
 	uint32_t work = 0;
-	/* Starts with the FIFO after the one polled last. So FIFOs that cause a backlog do not starve other FIFOs. */
+	/* Starts with the FIFO that follows the FIFO polled last, so that FIFOs that cause a backlog do not starve the
+	 * other FIFOs. */
 	for (uint32_t r = 0; r < nic->rings && !nic_backlog(nic); r++) {
 		work += poll_one(nic, nic->next_ring);
 		nic->next_ring = (nic->next_ring + 1) % nic->rings;
@@ -103,7 +104,7 @@ uint32_t nic_poll_kernel_ends(struct nic *nic)
 		if (ended <= __atomic_load_n(&g->begun, __ATOMIC_RELAXED))
 			continue;
 		nic_take_records(nic, nic->first_worker[d], nic->first_worker[d + 1] - nic->first_worker[d]);
-		/* Starts the operations before the host replies, as a host with one thread would. */
+		/* Starts the operations before it replies to the device, as a host with one thread would. */
 		nic_run_due(nic);
 		/* Release: pairs with the acquire of `begun` at the device's boundary. The records have been read and
 		 * cleared before. */

@@ -22,7 +22,7 @@
 #define NIC_COUNT_MAX 0x3fffu
 
 /* The counters of completion slots and arrival words. Only the NIC adds to them. A negative value is an enum loom_err:
- * the first failure, which stays. at_ns: with stamp = yes, the time of the last count, by CLOCK_MONOTONIC. */
+ * the first failure, which stays. at_ns: time of the last count on CLOCK_MONOTONIC, recorded only if `stamp` is yes. */
 struct nic_slot {
 	int64_t completed;
 	uint64_t at_ns;
@@ -34,7 +34,7 @@ struct nic_arrival {
 	uint64_t pad[6];
 };
 
-/* A FIFO consists of this head, then `entries` trigger words, then as many arguments. The FIFOs of a device are
+/* A FIFO consists of this head, then `entries` trigger words, then `entries` arguments. The FIFOs of a device are
  * consecutive. */
 struct nic_fifo {
 	uint64_t tail; /* number of words that the NIC has taken */
@@ -45,7 +45,7 @@ struct nic_fifo {
 struct nic_kernel_ends {
 	uint64_t ended; /* written by the device: the number of its kernels that have ended */
 	uint64_t pad0[7];
-	uint64_t begun; /* written by the host: the number of these ends that it has handled */
+	uint64_t begun; /* written by the host: the number of these kernel ends that it has handled */
 	uint64_t pad1[7];
 };
 
@@ -57,11 +57,11 @@ struct nic_shape {
 	uint32_t recorded; /* number of fires that one worker may record per kernel */
 	uint64_t slot_at, arrival_at, fifo_at, fifo_bytes, ends_at, extra_at;
 	uint64_t extra; /* number of entries of the plug-in's own part at extra_at, a power of two or 0 */
-	uint64_t link; /* enum nic_link of this device; not set in the NIC's original */
-	/* The device counts fires of tags below `counted`, and the NIC those of other tags. counters_at is an offset in
-	 * the device's block. */
+	uint64_t link; /* enum nic_link of the device that has this copy; not set in the NIC's original */
+	/* The device counts fires of tags below `counted`, and the NIC counts fires of other tags. counters_at is an
+	 * offset in the device's block. */
 	uint64_t counted, counters_at;
-	uint64_t rma_at; /* offset of a struct nic_bell, which one struct nic_rma per worker follows; 0: none */
+	uint64_t rma_at; /* offset of a struct nic_bell and, after it, one struct nic_rma per worker; 0: none */
 	uint64_t pad[1];
 };
 /* How the workers of a device reach the host's memory. */
@@ -89,14 +89,16 @@ struct nic_ring {
 
 /* The counter of one tag, in the device's memory (counting = device). */
 struct nic_dev_counter {
-	/* Fires between two stores to the NIC, below 2^30; 0 or 1: each fire is stored. Constant while workers run. */
+	/* Number of fires after which the device stores one word for the NIC, below 2^30; 0 or 1: each fire is stored.
+	 * Constant while workers run. */
 	uint64_t every;
 	uint64_t value;
 	uint64_t pad[6];
 };
 
 /* The block of a device, in its own memory. A struct nic_ring follows. Then, if link is NIC_LINK_MANY, comes a struct
- * nic_cached for each completion slot and each arrival word. The device's counters are last. */
+ * nic_cached for each completion slot and each arrival word. The device's counters (struct nic_dev_counter) are
+ * last. */
 struct nic_device {
 	struct nic_shape shape;
 	uint64_t arrived; /* number of workers that have arrived at the kernel boundary */
@@ -132,8 +134,9 @@ LOOM_FN struct nic_ring *nic_ring(struct loom_ctx *c)
 	return (struct nic_ring *)(d->shape.link == NIC_LINK_FEW ? c->local[LOOM_TRIGGER] : (void *)(d + 1));
 }
 /* Returns a hash of a tag. Its low bits are the index of the tag's counter in the host's list and in tables that
- * devices search. The hash is Fibonacci hashing, because most tags are consecutive. Groups of eight consecutive tags
- * stay adjacent, because the tags of a group are usually counted one after the other. */
+ * devices search. The function is Fibonacci hashing, which suits consecutive tags, because most tags are consecutive.
+ * Groups of eight consecutive tags stay adjacent, because the tags of a group are usually counted one after the
+ * other. */
 LOOM_FN uint64_t nic_hash(uint64_t tag)
 {
 	return ((((tag >> 3) * 0x9e3779b97f4a7c15ull) >> 32) << 3 | (tag & 7)) & 0xffffffffull;
@@ -151,8 +154,8 @@ LOOM_FN uint64_t nic_word(uint64_t tag, uint32_t count)
  *
  * A GPU reaches the words of the FIFO across a link. The GPU does not wait for a store, but a load takes a round trip.
  * So a producer only stores to the FIFO, and keeps the head and a copy of the tail in the device's memory. With
- * NIC_LINK_FEW they are in the worker's private memory, because even a load from the device's memory would wait for the
- * store before it. */
+ * NIC_LINK_FEW the head and the copy are in the worker's private memory, because even a load from the device's memory
+ * would wait for the last store of the worker. */
 
 /* Waits until slot n is empty, because the NIC has taken its previous word. One worker at a time loads the NIC's tail
  * across the link. Returns 0 or LOOM_EINTR. */
@@ -182,7 +185,7 @@ LOOM_FN int nic_take_slot(struct loom_ctx *c, const uint64_t *tail, uint32_t ent
 {
 	struct nic_ring *ring = nic_ring(c);
 	*n = loom_take_ticket_dev(&ring->head);
-	/* A guarded load, because the store into the slot must not be executed before it. */
+	/* A guarded load, because the store into the slot must not be executed before this load. */
 	return *n - loom_load_guard_dev(&ring->tail) < entries ? 0 : nic_await_slot(c, ring, tail, entries, *n);
 }
 
@@ -211,7 +214,7 @@ LOOM_FN int nic_push(struct loom_ctx *c, uint64_t word, uint64_t argument, int o
 
 /* nic_counts() returns whether the device counts this tag. nic_due() counts n more fires, and returns how many fires to
  * send to the NIC at this moment. The fire that crosses a multiple of `every` sends all fires since the last multiple,
- * and orders the writes of the lanes that made them. In GPU programs without counters both are macros that load
+ * and orders the writes of the lanes that made these fires. In GPU programs without counters both are macros that load
  * nothing, because a load before each store would cost a quarter of the rate. */
 #if defined(LOOM_DEVICE_COMPILE) && !defined(NIC_COUNTS_HERE)
 #define nic_counts(c, tag) 0
@@ -276,7 +279,7 @@ LOOM_FN int64_t nic_poll_word(struct loom_ctx *c, const int64_t *word, uint32_t 
 	    loom_exchange_acq_rel_dev(&n->polling, (uint64_t)1) == 0) {
 		uint64_t seen = loom_load_acquire_sys((const uint64_t *)word);
 		/* Both stores are releases: they pair with the acquire of `value` below and the acquire in the exchange
-		 * above. So the data that the load of the NIC's word made visible are visible to these readers, too. */
+		 * above. So the data that the load of the NIC's word made visible are also visible to these readers. */
 		loom_store_release_dev((uint64_t *)&n->value, seen);
 		loom_store_release_dev(&n->polling, (uint64_t)0);
 	}
@@ -314,21 +317,21 @@ LOOM_FN uint64_t nic_arrived_at(struct loom_ctx *c, uint32_t index)
  * operation, it stores the new value of `issued` to `completed`. */
 
 struct nic_bell {
-	/* An eventcount (lib/eventcount.h); the NIC's thread sleeps on it, or in poll() on an eventfd. */
+	/* An eventcount (lib/eventcount.h). The NIC's thread sleeps on this word, or in poll() on an eventfd. */
 	uint32_t rings;
 	uint32_t asleep; /* 1: the NIC's thread sleeps */
-	uint32_t place;  /* index into the table of bell.c; not an address, because other ranks may write here */
+	uint32_t place;  /* index into the table of bell.c; not an address, because other ranks may write to this memory */
 	uint32_t pad0;
 	uint64_t pad[6];
 };
 struct nic_rma {
-	uint32_t issued; /* number of operations issued; the worker writes this and the rest of the cache line */
+	uint32_t issued; /* number of operations issued; the worker writes this word and the rest of the cache line */
 	uint32_t sleeps; /* 1: the worker sleeps on `completed` */
 	uint32_t op, rank;
 	loom_ref remote, local;
 	uint64_t bytes;
 	uint64_t pad0[3];
-	uint64_t value, was; /* the operand of an add; the old value behind it, where the provider stores it */
+	uint64_t value, was; /* the operand of an add; the old value of the word, which the provider stores here */
 	uint32_t completed;  /* number of operations completed; the NIC writes it */
 	int32_t status;	     /* 0, or the provider's error of a failed operation */
 	uint64_t pad1[5];
@@ -368,7 +371,7 @@ LOOM_FN void nic_ring_bell(struct loom_ctx *c, struct nic_bell *bell)
 	fd = nic_bell_fd(bell);
 	if (fd < 0)
 		eventcount_advance(c, &bell->rings, &bell->asleep, 1);
-	else if (eventcount_has_waiters(&bell->asleep)) /* the thread may be in poll(), for the network, too */
+	else if (eventcount_has_waiters(&bell->asleep)) /* the thread may be in poll(), because it also waits for the network */
 		eventcount_fd_notify(fd);
 }
 #else /* simulated devices: no thread sleeps, and a store wakes the NIC */
@@ -448,7 +451,7 @@ LOOM_FN void nic_wait_ns(struct loom_ctx *c, uint64_t ns)
 }
 
 /* Ends the kernel of this device. Called by all workers. Returns 1 to lane 0 of the worker that arrives last, after the
- * teardown time, and 0 to every other lane. *kernel, of lane 0: the number of the boundary. */
+ * teardown time, and 0 to every other lane. *kernel is set only on lane 0: the number of the boundary. */
 LOOM_FN int nic_kernel_end(struct loom_ctx *c, uint64_t *kernel)
 {
 	struct nic_device *d = nic_device(c);
@@ -521,7 +524,8 @@ LOOM_FN int nic_may_fire(uint64_t tag, uint32_t count)
 	return tag - 1 < LOOM_TAG_MAX && count - 1 < NIC_COUNT_MAX;
 }
 
-/* For mechanisms where an unordered fire is not cheaper: it is an atomic add, or waits for the kernel's end. */
+/* For mechanisms in which an unordered fire is not cheaper, because every fire is an atomic add, or waits for the
+ * kernel's end. */
 #define NIC_RELAXED_IS_ORDERED(NAME)                                                               \
 	LOOM_FN int NAME##_fire_relaxed(struct loom_ctx *c, uint64_t tag, uint32_t count)          \
 	{                                                                                          \

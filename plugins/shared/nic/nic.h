@@ -30,7 +30,7 @@ struct nic_table {
 };
 #define NIC_TABLE(o) ((struct nic_table){(o)->posts, (o)->tags, (o)->slots, (o)->arrivals})
 
-/* The option rows of these sizes, for an options struct S that has the fields of struct nic_table. */
+/* The option rows for the sizes in struct nic_table. S: an options struct with fields of the same names. */
 #define NIC_TABLE_ROWS(S)                                                                          \
 	LOOM_OPT(S, posts, LOOM_OPT_U32, "auto", \
 			 "Operations that may be posted at once. auto: as many as the workload needs, at least 4096.", \
@@ -97,8 +97,9 @@ struct nic_request {
 	struct fabric_context context; /* first member: events carry its address */
 	struct fabric_io io;
 	uint64_t chain; /* tag to which a successful completion adds one; 0: none */
-	uint64_t epoch; /* nic.epoch when it was taken: a request of an earlier sample counts nothing when it ends */
-	uint32_t slot, notify; /* completion slot; arrival word to notify after the operation; 0: none */
+	/* value of nic.epoch when the request was taken: a request of an earlier sample counts nothing when it ends */
+	uint64_t epoch;
+	uint32_t slot, notify; /* completion slot, 0: none; arrival word to notify after the operation, 0: none */
 	uint32_t post;	       /* index in nic.list, or LIST_NONE */
 	uint32_t state;	       /* enum in engine.c; 0: free */
 	uint32_t next;	       /* index of the next request after free_request or first_notify, or LIST_NONE */
@@ -109,7 +110,7 @@ struct nic_rma_state;
 
 /* The ops by which a trigger plug-in passes fires to the NIC. Only poll() and drained() are mandatory. extra(), start()
  * and close() are called while the engine does not run. The caller of the other ops holds nic.lock; only the agent,
- * which runs the engine under virtual time, does not. */
+ * which runs the engine under virtual time, does not hold it. */
 struct nic_ops {
 	const char *name;
 	int has_fifo, has_record, needs_trigger;
@@ -132,8 +133,8 @@ struct nic_ops {
 	void (*count)(struct nic *nic, uint64_t tag, uint64_t n);
 	/* Takes the fires of workers. Returns 0 if there were none, else a positive number. */
 	uint32_t (*poll)(struct nic *nic);
-	/* Returns 1 when every fire has been taken. Called when no worker runs, so fires that workers recorded for the
-	 * end of their kernel are taken, too. */
+	/* Returns 1 when every fire has been taken. Called when no worker runs, so it also takes the fires that workers
+	 * recorded for the end of their kernel. */
 	int (*drained)(struct nic *nic);
 	/* Handles an event whose context is not an element of nic.request. Returns 1 if the event belongs to the
 	 * plug-in. status: 0, or the error with which the operation failed. */
@@ -152,7 +153,7 @@ struct nic {
 	pthread_mutex_t lock;
 	uint32_t waiters; /* number of host threads that wait for the lock; the engine thread yields to them */
 	uint32_t stop;
-	int running, shared, placed; /* placed: 1 once the engine thread keeps off the workers' cores */
+	int running, shared, placed; /* placed: 1 as soon as the engine thread keeps off the workers' cores */
 	pthread_t thread;
 	/* Under virtual time an agent replaces the thread. The clock is NULL under real time. */
 	const struct loom_clock *clock;
@@ -163,8 +164,8 @@ struct nic {
 	struct loom_net_need needs; /* what the workload needs of the network */
 	struct trigger_list list;
 	struct nic_request *request; /* [opts->in_flight] */
-	/* Index of the first free request; number of requests in use; how many of these are receives or of earlier
-	 * samples. */
+	/* Index of the first free request; number of requests in use; number of requests in use that are receives or
+	 * belong to earlier samples. */
 	uint32_t free_request, in_flight, receiving;
 	uint32_t first_notify; /* index of the first request whose notification is not sent yet, or LIST_NONE */
 	struct list_run stalled; /* if is_stalled: a run for which the provider had no room */
@@ -179,7 +180,7 @@ struct nic {
 	uint32_t rings;		 /* number of FIFOs of all devices */
 	uint32_t next_ring;	 /* index of the FIFO to poll next */
 	struct nic_fifo **fifos; /* [rings] */
-	uint64_t *cursor;	 /* [rings]: number of words taken from that FIFO in this sample */
+	uint64_t *cursor;	 /* [rings]: number of words taken from each FIFO in this sample */
 	struct nic_record **record; /* [workers]: recorded fires of each worker, if ops->has_record */
 	struct nic_dev_counter *dev_counter; /* [shape.counted]: the device's counters, by tag; NULL: the NIC counts */
 	pthread_t preparer; /* the thread that called init() of the sample; posts by this thread precede the workers */
@@ -191,7 +192,8 @@ struct nic {
 	 * first time. */
 	uint64_t first_ns, last_ns, first_fires;
 	uint64_t cpu_ns; /* CPU time that the engine thread had used when the sample began */
-	/* Engine steps that workers took for the engine thread, and the value of `helps` that the thread saw last. */
+	/* Number of engine steps that workers have taken for the engine thread; value of `helps` that the thread saw
+	 * last. */
 	uint32_t helps, helped;
 	int status;                     /* the first failure, an enum loom_err */
 	char failure[200];
@@ -212,14 +214,15 @@ void nic_unlock(struct nic *nic);
 uint64_t nic_now(const struct nic *nic); /* virtual time, or the host's clock */
 uint32_t nic_step(struct nic *nic); /* polls everything once; returns 0 if idle. The agent or a lock holder calls it */
 void nic_count(struct nic *nic, uint64_t tag, uint64_t n, uint64_t argument);
-void nic_count_arrivals(struct nic *nic); /* posts may wait for arrivals afterwards; earlier arrivals count, too */
-/* Passes a run to the provider. post: index in nic.list, or LIST_NONE. Returns 0, or LOOM_EAGAIN if it has no room. */
+void nic_count_arrivals(struct nic *nic); /* posts may wait for arrivals afterwards; arrivals from before the call count, too */
+/* Passes a run to the provider. post: index in nic.list, or LIST_NONE. Returns 0, or LOOM_EAGAIN if the provider has no
+ * room. */
 int nic_run(struct nic *nic, const struct loom_trigger_post *what, uint32_t post, uint64_t argument);
 /* For an operation without immediate data that is complete at its target: notifies the target, then completes the
  * operation here. Returns 0 or LOOM_EAGAIN. */
 int nic_notify(struct nic *nic, const struct loom_trigger_post *what);
 uint32_t nic_run_due(struct nic *nic);
-int nic_backlog(const struct nic *nic); /* returns 1 if due runs wait for the provider: take no triggers then */
+int nic_backlog(const struct nic *nic); /* returns 1 if due runs wait for the provider; the caller must then take no triggers */
 void nic_fail(struct nic *nic, int code, const char *fmt, ...) LOOM_PRINTF(3, 4);
 void nic_complete(struct nic *nic, uint32_t slot, uint64_t chain, int status);
 int nic_idle(struct nic *nic); /* returns 1 if nothing is in flight or due, except receives */
@@ -234,7 +237,7 @@ static inline int nic_fabric_check(const struct nic *nic, uint32_t rank, loom_re
 int nic_start_thread(struct nic *nic, struct loom_error *err);
 int nic_start_agent(struct nic *nic, const struct loom_layout *layout, struct loom_error *err);
 void nic_policy_stop(void *self); /* the host op stop() */
-void nic_place_thread(struct nic *nic); /* called when workers run: keeps the thread off their cores */
+void nic_place_thread(struct nic *nic); /* called when workers run: keeps the thread off the cores of the workers */
 uint64_t nic_thread_cpu_ns(const struct nic *nic); /* CPU time since the thread started */
 
 /* check.c. nic_table() returns table sizes from the options and the workload's needs, and sets *needs to these
@@ -254,7 +257,7 @@ int nic_too_late(const struct loom_host *host, const char *plugin, const struct 
 struct nic_bounds {
 	const struct loom_host *host;
 	const char *name; /* name of the plug-in */
-	const char *adder; /* name of the part that performs atomic additions, for messages */
+	const char *adder; /* name of the component that performs atomic additions, for messages */
 	struct nic_table table;
 	struct loom_net_need needs; /* what the workload needs of the network */
 	const void *of; /* passed to the functions below */
@@ -263,8 +266,8 @@ struct nic_bounds {
 };
 int nic_check_bounds(const struct nic_bounds *b, const struct loom_trigger_post *what, struct loom_error *err);
 
-/* dev_counter.c, for counting = device: makes the device's counter report the counts that a post waits for. Fails if it
- * is too late, because workers already run. The caller holds the lock. */
+/* dev_counter.c, for counting = device: makes the device's counter report the counts that a post waits for. Fails if
+ * workers already run, because the host can then not write to the counter. The caller holds the lock. */
 int nic_dev_counter_post(struct nic *nic, const struct loom_trigger_post *what, struct loom_error *err);
 
 /* rma.c: one-sided operations of workers, for ranks that share tasks. nic_rma_start() is collective over ranks. */
@@ -274,7 +277,7 @@ void nic_rma_close(struct nic *nic); /* called after the fabric was closed */
 void nic_rma_begin(struct nic *nic); /* called when a sample begins, after the block was cleared */
 int nic_rma_pending(const struct nic *nic); /* returns 1 if the NIC has not taken a worker's operation yet */
 int nic_rma_bell(const struct nic *nic); /* the eventfd by which workers wake the thread, or -1 */
-void nic_rma_drain_bell(struct nic *nic); /* called when that descriptor is readable */
+void nic_rma_drain_bell(struct nic *nic); /* called when the bell's descriptor is readable */
 /* Functions of rma.c that the engine calls. */
 struct nic_rma_ops {
 	uint32_t (*serve)(struct nic *nic);
@@ -284,9 +287,9 @@ struct nic_rma_ops {
 };
 
 /* bell.c. A bell is the doorbell by which workers wake the NIC's thread. nic_bell_add() returns the index of a bell of
- * this NIC in the table of bells. Workers ring it through the eventfd `fd`, or by its word alone if `fd` is -1. If the
- * table is full, the index is beyond its end; workers then ring by the word, and cannot help. A bell is added before
- * workers start, and removed after they end. */
+ * this NIC in the table of bells. Workers ring it through the eventfd `fd` or, if `fd` is -1, only by the word in the
+ * bell. If the table is full, the index is beyond the end of the table; workers then ring by the word, and cannot help.
+ * A bell is added before workers start, and removed after they end. */
 uint32_t nic_bell_add(struct nic *nic, const struct nic_bell *bell, int fd);
 void nic_bell_remove(uint32_t place);
 

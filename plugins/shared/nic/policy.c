@@ -57,7 +57,8 @@ void nic_policy_destroy(void *self)
 
 /* ---- memory ---------------------------------------------------------------------------------------- */
 
-/* A GPU with at most this many workers has one FIFO per worker, and each worker polls the host's words itself. */
+/* A GPU with at most this many workers has a FIFO per worker, if the trigger has FIFOs. Each worker then polls completion slots
+ * and arrival words in host memory itself. With more workers one polls for all (NIC_LINK_MANY). */
 #define FEW 16u
 
 static enum nic_link link_of(const struct nic *nic, const struct loom_device_shape *device)
@@ -169,7 +170,8 @@ int nic_policy_init(void *self, const struct loom_layout *layout, const struct l
 	if (nic->fabric->ops->begin)
 		nic->fabric->ops->begin(nic->fabric);
 	nic->epoch++;
-	nic->receiving = nic->in_flight; /* requests of earlier samples are only released when they end */
+	/* requests of earlier samples do not count in this sample; they are released when they end */
+	nic->receiving = nic->in_flight;
 	list_clear(&nic->list);
 	nic->is_stalled = 0;
 	nic->status = 0;
@@ -216,15 +218,15 @@ int nic_policy_collect(void *self, const struct loom_layout *layout, const struc
 	double seconds = (double)(nic->last_ns - nic->first_ns) / 1e9;
 	uint64_t cpu = nic_thread_cpu_ns(nic) - nic->cpu_ns;
 	nic_unlock(nic);
-	/* The time is from the first poll that found triggers to the last such poll. The triggers of the first poll do
-	 * not count. */
+	/* The time extends from the first poll that found triggers to the last such poll. The triggers of the first
+	 * poll do not count. */
 	if (seconds > 0)
 		host->metric(host, report, "trigger.taken_per_s", "triggers/s", LOOM_BETTER_MORE,
 			     (double)(fires - nic->first_fires) / seconds);
 	host->metric(host, report, "trigger.fires", "", LOOM_BETTER_NONE, (double)fires);
 	host->metric(host, report, "trigger.operations", "", LOOM_BETTER_NONE, (double)runs);
 	host->metric(host, report, "trigger.arrivals", "", LOOM_BETTER_NONE, (double)arrivals);
-	/* The CPU time that this software NIC takes; a hardware NIC would take none. */
+	/* The CPU time that this software NIC takes, although a hardware NIC would take none. */
 	if (!nic->clock)
 		host->metric(host, report, "trigger.cpu_ns", "ns", LOOM_BETTER_LESS, (double)cpu);
 	return 0;
@@ -332,7 +334,7 @@ int nic_policy_flush(void *self, uint64_t timeout_ns, struct loom_error *err)
 			return LOOM_FAIL(nic->host, err, status, "%s: %s", nic->ops->name, nic->failure);
 		if (over)
 			return 0;
-		if (nic->clock) /* under virtual time, no event is left that could end them */
+		if (nic->clock) /* under virtual time, no event is left that could end these operations */
 			return LOOM_FAIL(nic->host, err, LOOM_EWRONG,
 					 "%s: %u operations never end, because nothing was sent that they wait for",
 					 nic->ops->name, in_flight);

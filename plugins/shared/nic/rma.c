@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One-sided operations of workers on the memory of other ranks (struct loom_rma). The provider executes reads. It also
- * executes atomic adds, if these are atomic with the adds of CPUs (fabric_test.c). Otherwise the NIC of the target rank
- * adds. Then this NIC puts a request into the target's memory with a notification. The target's NIC puts a reply into
- * this rank's memory in the same way.
+ * executes atomic adds, if these are atomic with the adds of CPUs (fabric_test.c). If they are not, the NIC of the
+ * target rank adds. In that case, the NIC of this rank puts a request into the target's memory with a notification. The
+ * target's NIC puts a reply into this rank's memory in the same way.
  *
  * States of an operation of a worker:
  *   FREE --issued by the worker--> READY --passed to the provider--> STARTED --event--> FREE
@@ -15,8 +15,8 @@
  * uses these boxes again only after the reply has arrived, so nothing is overwritten before it is read.
  *
  * States of a reply of this rank: FREE --request--> READY or STARTED --event--> FREE. The other rank may send its next
- * request as soon as the reply has arrived, which may be before the event here. Then `more` is set, and the event sends
- * the next reply. */
+ * request as soon as the reply has arrived, which may be before this rank gets the event of its put. In that case
+ * `more` is set, and the event sends the next reply. */
 #include <errno.h>
 #include "lib/fd.h"
 #include <string.h>
@@ -25,8 +25,8 @@
 #include "nic.h"
 
 #define SLOTS 8u
-/* Bits that mark notifications of requests and replies. The other bits of such a notification are an index among all
- * boxes of one kind. */
+/* Bits that mark notifications of requests and replies. The other bits of the notification are the index of the box
+ * among all boxes of its kind. */
 #define REQUEST 0x80000000u
 #define REPLY 0x40000000u
 
@@ -42,22 +42,22 @@ struct rma_operation { /* one for each worker */
 	struct fabric_context context;
 	uint32_t state;
 	uint32_t taken; /* number of operations that the NIC has taken from the worker in this sample */
-	uint32_t box;	/* index of its OUT_REQUEST box, if by_request was set */
+	uint32_t box;	/* index of the operation's OUT_REQUEST box, if by_request was set */
 	int by_request; /* 1: a request was sent, and its reply has not arrived yet */
-	uint64_t epoch; /* nic.epoch when it was taken */
+	uint64_t epoch; /* value of nic.epoch when the operation was taken */
 };
 struct rma_reply { /* one for each OUT_REPLY box */
 	struct fabric_context context;
 	uint32_t state;
-	int more; /* 1: another request arrived while this reply was in flight; `was` is its result */
-	uint64_t was; /* value of the word before the add, for the next reply */
+	int more; /* 1: another request arrived while this reply was in flight; `was` is the result for this next request */
+	uint64_t was; /* value of the word before the add of the next request, for the next reply */
 };
 
 struct nic_rma_state {
 	uint32_t ranks, boxes; /* number of ranks; number of boxes of one kind, for all ranks */
 	loom_ref own;		/* reference of this rank's RMA part of the block (shape.rma_at) */
 	loom_ref *base;		/* [ranks]: `own` of each rank */
-	uint32_t *box_at;	/* [ranks]: offset of the boxes in the RMA part of each rank */
+	uint32_t *box_at;	/* [ranks]: offset of the boxes in the part for RMA of each rank's block */
 	char **memory;		/* [segments]: address of each segment of this rank */
 	struct rma_operation *operation; /* [workers] */
 	uint32_t *holder;	/* [boxes]: 1 + index of the worker whose request is in this OUT_REQUEST box; 0: free */
@@ -71,7 +71,8 @@ static uint64_t box_at(uint32_t workers)
 	return sizeof(struct nic_bell) + workers * sizeof(struct nic_rma);
 }
 
-/* The simulated network executes adds itself. Whether another provider does is not known when the block is sized. */
+/* The simulated network executes adds itself. When the size of the block is determined, it is not known whether another
+ * provider can do so. */
 static int needs_boxes(const struct nic *nic)
 {
 	return !nic_is_simulated(nic);
@@ -255,7 +256,7 @@ static void serve_request(struct nic *nic, uint32_t i)
 		nic_fail(nic, LOOM_EINVAL, "rank %u requests memory that does not exist", i / SLOTS);
 		return;
 	}
-	/* Acquire and release, the same order as of an add by a worker of this rank. */
+	/* Acquire and release: the same memory order as in an add by a worker of this rank. */
 	r->was = __atomic_fetch_add((uint64_t *)(a->memory[LOOM_REF_SEGMENT(q->at)] + LOOM_REF_OFFSET(q->at)), q->value,
 				    __ATOMIC_ACQ_REL);
 	if (r->state == FREE)
@@ -382,7 +383,8 @@ int nic_rma_start(struct nic *nic, const struct loom_segments *segments, struct 
 	} mine = {find(segments, nic->base + nic->shape.rma_at), box_at(nic->workers)}, *all;
 	struct nic_rma_state *a;
 	/* Provider shm of libfabric 1.17 reads wrong memory, or crashes, when three or more ranks read from each other
-	 * and put at the same time. Ranks of one host can use trigger peer instead, which maps their memory. */
+	 * and put at the same time. Ranks of one host can use trigger peer instead, which maps the memory of the other
+	 * ranks. */
 	if (!strcmp(nic->fabric->name, "shm"))
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
 				 "%s: provider shm reads wrong memory where ranks steal from each other: set provider "

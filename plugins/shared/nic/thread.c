@@ -29,7 +29,7 @@ uint64_t nic_thread_cpu_ns(const struct nic *nic)
 /* ---- the cores of the thread ----------------------------------------------------------------------- */
 
 /* A worker that is bound to one core needs that core all the time. So the NIC's thread keeps off such cores, if it has
- * others. Otherwise the kernel may leave worker and thread on one core for seconds, because neither sleeps. */
+ * other cores. If they shared a core, the kernel might leave both on it for seconds, because neither sleeps. */
 static void avoid_bound_cores(const struct nic *nic)
 {
 	cpu_set_t mine, one, bound;
@@ -75,7 +75,7 @@ static void pin(const struct nic *nic)
  * sleeps at most RMA_NAP_NS. */
 #define RMA_NAP_NS 100000u
 #define RMA_NAP_MS 2
-#define HELPED_NS 2000000u /* sleep of the thread while workers take its steps, in case they stop */
+#define HELPED_NS 2000000u /* longest sleep of the thread while workers take its steps, in case the workers stop taking them */
 
 static int is_helped(const struct nic *nic)
 {
@@ -101,15 +101,15 @@ static void nap(struct nic *nic, uint64_t waited_ns)
 		until_woken = 0;
 	}
 	__atomic_store_n(&nic->helped, nic->helps, __ATOMIC_RELAXED);
-	/* Pairs with nic_ring_bell(): either the code below sees the worker's operation, or the worker sees that this
+	/* Pairs with nic_ring_bell(). Either the code below sees the worker's operation, or the worker sees that this
 	 * thread is about to sleep. */
 	rings = eventcount_enter_single(&bell->rings, &bell->asleep);
-	/* If nothing can wake this thread, it does not sleep at first while an operation is in flight, because it may
-	 * soon complete. */
+	/* If nothing can wake this thread, it does not sleep at first while an operation is in flight, because the
+	 * operation may soon complete. */
 	sleeps = helped || (!nic_rma_pending(nic) &&
 			    (until_woken ? may_sleep(nic) : waited_ns >= RMA_NAP_NS || !nic->rma_ops->busy(nic)));
 	pthread_mutex_unlock(&nic->lock);
-	if (!sleeps) /* does not yield: a worker that gets the core keeps it for a time slice of milliseconds */
+	if (!sleeps) /* does not yield, because a worker that gets the core keeps it for a time slice of milliseconds */
 		loom_relax();
 	else if (!until_woken)
 		loom_sleep_on(NULL, &bell->rings, rings, ns < nic->opts->nap ? nic->opts->nap : ns);

@@ -25,7 +25,7 @@ struct list_post {
 struct list_counter {
 	uint64_t tag; /* 0: free */
 	uint64_t value;
-	uint64_t argument; /* argument of a fire, for runs with thresholds up to `argued` */
+	uint64_t argument; /* argument of the last fire with an argument, for runs with thresholds up to `argued` */
 	uint64_t argued;   /* value of the counter after the fire with `argument` */
 	uint32_t first; /* index of the post with the smallest threshold, or LIST_NONE */
 	uint32_t last;  /* index of the post with the largest threshold, because most posts are appended */
@@ -42,9 +42,9 @@ struct list_run {
 
 struct trigger_list {
 	struct list_counter *counter; /* [mask + 1], a hash table with open addressing */
-	uint32_t mask, counters; /* counters: number in use */
+	uint32_t mask, counters; /* number of slots of the table, minus 1; number of slots in use */
 	struct list_post *post; /* [posts] */
-	uint32_t posts, room; /* room: number of free posts */
+	uint32_t posts, room; /* number of posts in `post`; number of these that are free */
 	uint32_t free; /* index of the first free post, or LIST_NONE */
 	uint32_t deferred; /* index of the first counter whose runs wait for room in the queue, or LIST_NONE */
 	struct list_run *ready;  /* [ready_mask + 1]: the queue, a ring whose size is a power of two */
@@ -57,13 +57,14 @@ int list_open(const struct loom_host *host, struct trigger_list *l, uint32_t cou
 void list_close(const struct loom_host *host, struct trigger_list *l);
 void list_clear(struct trigger_list *l); /* removes counters and posts; posts keep their generations */
 
-/* Returns the index of a tag's counter, which is created if needed. LIST_NONE: seven eighths of the table are in
- * use. */
+/* Returns the index of a tag's counter, which is created if needed. Returns LIST_NONE if it cannot be created, because
+ * seven eighths of the table are in use. */
 uint32_t list_find(struct trigger_list *l, uint64_t tag);
 /* Adds a post to its counter. Returns 0; LOOM_EFULL if no post or counter is free; or LOOM_EBUSY if the fire that
  * should supply the post's argument has already happened. */
 int list_add(struct trigger_list *l, const struct loom_trigger_post *what, uint64_t *id);
-/* Adds n to a tag, and queues the posts whose thresholds it reaches. Returns 0, or LOOM_EFULL if no counter is free. */
+/* Adds n to a tag, and queues the posts whose thresholds the count reaches. Returns 0, or LOOM_EFULL if no counter is
+ * free. */
 int list_count(struct trigger_list *l, uint64_t tag, uint64_t n, uint64_t argument);
 void list_count_at(struct trigger_list *l, uint32_t counter, uint64_t n, uint64_t argument);
 /* Takes the next due run from the queue. Returns 1 and sets *due, or returns 0 if the queue is empty. */

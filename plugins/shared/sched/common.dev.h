@@ -44,7 +44,7 @@ LOOM_FN struct sched_common *sched_common(const struct loom_ctx *c)
 #define SCHED_MAY(selected) 1
 #endif
 #if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SINGLE_LANE)
-/* Functions of the program that are not inlined are compiled for this value. */
+/* the value for which the functions that are not inlined in a GPU's program are compiled */
 #define SCHED_GRANULARITY(c) SCHED_WORKER
 #else
 #define SCHED_GRANULARITY(c) SCHED_CFG(c, granularity)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of sched_mgws, and the values that its host half derives from them. Each is declared once. The list
- * becomes the fields of struct sched_config, the rows that users see, and the constants of a GPU's program. SCHED_CFG()
- * reads an option in device code. Other schedulers use some of the fields, with rows of their own.
+/* The options of sched_mgws, and the values that its host half derives from them. Each option and value is declared
+ * once, in a list. The list becomes the fields of struct sched_config, the rows that users see, and the constants of a
+ * GPU's program. SCHED_CFG() reads an option in device code. Other schedulers use some of the fields, with rows of
+ * their own.
  *   OPTION(where, type, name, kind, default, help, bounds...)     set by users
  *   DERIVED(where, type, name)                                     computed from the options and the stack
  * where = ALL: all devices read the field, and a GPU's program has it as a constant. where = CPU: only CPUs read it.

@@ -25,7 +25,8 @@ struct sched_site {
 	uint64_t pad2[6];
 };
 
-/* Behind the ring in the private block, one for each lane. All lanes have the same value, as in struct sched_lane. */
+/* Is behind the ring in the private block, once for each lane. All lanes have the same value, as in struct
+ * sched_lane. */
 struct sched_own_lane {
 	uint64_t listed; /* number of tasks in the worker's overflow list */
 };
@@ -77,8 +78,8 @@ SCHED_SLOW int sched_own_push_to_full_queue(struct loom_ctx *c, const struct loo
 	return sched_place_task(c, task, sched_own_push, sched_own_overflow);
 }
 
-/* Returns 1 if this device may run the task. Otherwise fails the run, because tasks do not move to another kind of
- * device. */
+/* Returns 1 if this device may run the task. If it may not, ends the run with an error, because tasks do not move to
+ * another kind of device. */
 LOOM_FN int sched_own_allows(struct loom_ctx *c, const struct loom_task *task)
 {
 	const struct sched_site *site = (const struct sched_site *)c->on_device[LOOM_SCHED];
@@ -95,15 +96,15 @@ LOOM_FN int sched_own_keep(struct loom_ctx *c, const struct loom_task *task)
 	return sched_push(c, task) ? 0 : LOOM_OUTLINED(sched_own_push_to_full_queue, c, task);
 }
 
-/* The op wanted() of a scheduler whose spawned tasks do not move, so that they give no other worker work. */
+/* The op wanted() of a scheduler whose spawned tasks do not move, so that other workers get no work from them. */
 LOOM_FN int sched_own_wanted(struct loom_ctx *c)
 {
 	uint64_t stopped = c->lane == 0 ? (uint64_t)loom_stopped(c) : 0;
 	return loom_from_lane0(c, stopped) ? LOOM_EINTR : 0;
 }
 
-/* Moves tasks of the list into the empty queue. They fill at most half of it, because they may spawn. Returns their
- * number. */
+/* Moves tasks of the list into the empty queue. The tasks fill at most half of the queue, because they may spawn.
+ * Returns the number of moved tasks. */
 LOOM_FN uint32_t sched_own_refill(struct loom_ctx *c)
 {
 	struct sched_lane *q = sched_lane(c);

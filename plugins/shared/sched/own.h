@@ -6,8 +6,8 @@
 #include "own.dev.h"
 #include "schedulers.h"
 
-/* The row of an option whose value is in a field that belongs to an option of sched_mgws. So a GPU's program has the
- * value as a constant. */
+/* The row of an option that stores its value in a field of struct sched_config, although the field belongs to another
+ * option of sched_mgws. So a GPU's program has the value as a constant. */
 #define SCHED_ROW_AS(field, name_, type_, default_, help_, ...)                                                        \
 	{                                                                                                              \
 		.name = name_, .dflt = default_, .help = help_, .offset = offsetof(struct sched_config, field),        \
@@ -49,7 +49,8 @@ static inline int sched_own_constants(const struct loom_host *host, const struct
 	return sched_constants(host, &cfg, SCHED_OWN_REGISTER_WORDS, text, room, err);
 }
 
-/* head: bytes of the worker's block before the slots of the list. They begin with struct sched_own_list. */
+/* head: number of bytes of the worker's block before the slots of the list. These bytes begin with struct
+ * sched_own_list. */
 static inline void sched_own_need(const struct sched_config *options, const struct loom_layout *layout, uint64_t head,
 				  struct loom_need *need)
 {

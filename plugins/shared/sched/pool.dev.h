@@ -8,10 +8,10 @@
  * that spawned them (own.dev.h). Each non-coherent device has a pool of its own.
  *
  * Termination detection stays correct, as with the lists of sched_mgws, for two reasons. First, a worker reports idle
- * only after it has seen the pool empty (head == tail), and an idle worker calls busy() before it raises `head`. So a
- * worker that finds the pool empty reports idle after the busy() of the worker that emptied it. Second, only a worker
- * that runs a task raises `tail`, and that worker has not reported idle. So a worker that does not see the new `tail`
- * yet may report idle. Model: tests/models/pool.pml. */
+ * only after it has seen the pool empty (head == tail), and an idle worker calls busy() before it raises `head`. So
+ * when a worker finds the pool empty and reports idle, the worker that emptied the pool has already called busy().
+ * Second, only a worker that runs a task raises `tail`, and that worker has not reported idle. So another worker that
+ * does not see the new `tail` yet may safely report idle. Model: tests/models/pool.pml. */
 #ifndef SCHED_POOL_DEV_H
 #define SCHED_POOL_DEV_H
 
@@ -74,7 +74,7 @@ LOOM_FN int sched_pool_put(struct loom_ctx *c, const struct loom_task *task)
 }
 
 /* Called by lane 0. Returns the number of tasks in the pool. The acquire of `head` pairs with the release in
- * sched_pool_take(), before which the worker that takes a task has called busy(). */
+ * sched_pool_take(). A worker that takes a task calls busy() before this release. */
 LOOM_FN uint64_t sched_pool_filled(struct sched_pool *p)
 {
 	uint64_t head = loom_load_acquire_sys(&p->head), tail = loom_load_relaxed_sys(&p->tail);
@@ -90,8 +90,8 @@ LOOM_FN int sched_pool_next(struct sched_pool *p, uint64_t *head)
 	       loom_load_acquire_sys(sched_pool_ready(p, *head)) != 0;
 }
 
-/* Takes a task. Returns 1 if it got one. *idle: 1 if this worker has reported idle. The function sets it to 0 when it
- * calls busy(), even if another worker then takes the task. */
+/* Takes a task. Returns 1 if it got a task. *idle: 1 if this worker has reported idle. The function sets *idle to 0
+ * when it calls busy(), even if another worker takes the task first. */
 LOOM_FN int sched_pool_take(struct loom_ctx *c, int *idle, struct loom_task *task)
 {
 	struct sched_pool *p = sched_pool(c);
@@ -160,7 +160,7 @@ SCHED_NOINLINE int sched_pool_search(struct loom_ctx *c, struct loom_task *task)
 	if (c->lane == 0) {
 		sched_unlist(&rest, &common->event);
 		/* At the end of the run, all sleeping workers must wake. If the pool still has tasks, one worker must
-		 * wake, because a spawn may have saved its wake-up. */
+		 * wake, because a spawn may have skipped its wake-up. */
 		if (done || (found && sched_pool_filled(p)))
 			sched_wake(c, &common->event, done ? ~0u : 1u);
 		l->counters.idle_ns += loom_clock_ns(c) - since;

@@ -2,8 +2,9 @@
 /* A worker's local queue of spawned tasks. The worker takes the newest task first. Device code.
  *
  * Taking the newest task first keeps queues small, because a worker then walks its part of the task tree depth-first.
- * It holds at most (children - 1) tasks per level of the tree, while oldest first would hold a whole level. Tasks are
- * published from the other end, because the oldest task is nearest to the root and has the most work below it.
+ * The queue then holds at most (children - 1) tasks per level of the tree. If the oldest task came first, it would hold
+ * a whole level. Tasks are published from the other end, because the oldest task is nearest to the root and has the
+ * most work below it.
  *
  * The private block has struct sched_local, one struct sched_lane per lane, the ring, and the scheduler's own state.
  * Every lane has its own indices. Lanes take the same steps, so the indices stay equal without communication. A GPU's
@@ -28,10 +29,10 @@ struct sched_local {
 	uint32_t mask; /* number of slots of the local queue, minus 1 */
 	uint32_t in_place_depth;
 	uint32_t lanes;
-	/* With granularity = lane, while lanes run tasks: head and count of the local queue, and of the backlog. Lanes
-	 * add to a count before they check it, so it may exceed the size of the queue. */
+	/* If granularity is `lane`, while lanes run tasks: head and count of the local queue, then of the backlog.
+	 * Lanes add to a count before they check it, so it may exceed the size of the queue. */
 	uint32_t head, count, backlog_head, backlog_count;
-	uint32_t sent;      /* number of tasks given to lanes that may not run them */
+	uint32_t sent;      /* number of tasks that lanes have passed on, because this device may not run them */
 	void *global, *job; /* on CPUs: saved results of mgws_global() and mgws_job() */
 	uint64_t at, end;   /* indices of the claimed initial tasks that have not begun: first, and last + 1 */
 	struct loom_counters counters; /* stored to c->counters when the worker ends */
@@ -45,7 +46,8 @@ struct sched_lane {
 /* Returns whether the task has a priority, an affinity or reserved bits. Most tasks have none. */
 #define SCHED_HAS_ATTRIBUTES(task) (*(const sched_word *)(task) >> 32)
 
-/* Size of a state that each lane has in the private block, for all lanes. 0 on a GPU, whose lanes use registers. */
+/* Size of a state that each lane has in the private block, for all lanes. The size is 0 on a GPU, because its lanes use
+ * registers. */
 #ifdef LOOM_DEVICE_COMPILE
 #define SCHED_PER_LANE(lanes, bytes) ((uint64_t)0)
 #else
@@ -92,7 +94,7 @@ LOOM_FN struct sched_lane *sched_single_lane(const struct loom_ctx *c)
 }
 #endif
 
-/* Private memory of a GPU has this alignment, so the compiler can load two words at a time. */
+/* GPUs align private memory to this many bytes, so that the compiler can load two words at a time. */
 #ifdef LOOM_DEVICE_COMPILE
 #define SCHED_ALIGNED(p) ((struct loom_task *)__builtin_assume_aligned(p, 16))
 #else
@@ -121,12 +123,12 @@ LOOM_FN void *sched_private(const struct loom_ctx *c)
 }
 
 /* Copies of tasks use words of 8 bytes on CPUs. A task was usually written shortly before, in such words, and store
- * forwarding needs a load that is not wider than the store. A wider load would wait for the cache. SCHED_KEEP_WORD()
- * prevents that the compiler merges words. */
+ * forwarding needs a load that is not wider than the store. A wider load would wait until the words are in the cache.
+ * SCHED_KEEP_WORD() keeps the compiler from merging words. */
 #ifdef GPULOOM_DEV_CPU_H
 #define SCHED_KEEP_WORD(w) __asm__("" : "+r"(w))
-/* The last two words, the data descriptor, are copied at once, because they are rarely written word by word. That saves
- * an eighth of the time of a tiny task. */
+/* The last two words are the data descriptor. They are copied by one access, because they are rarely written word by
+ * word. This saves an eighth of the time of a tiny task. */
 typedef uint64_t sched_pair __attribute__((vector_size(16), __may_alias__, aligned(8)));
 #define SCHED_SINGLE_WORDS (SCHED_WORDS - 2u)
 #define SCHED_UNROLL       _Pragma("GCC unroll 8")
@@ -153,7 +155,7 @@ LOOM_FN void sched_copy_task(struct loom_task *to, const struct loom_task *from)
 }
 
 /* Attributes for functions with rare code, so that hot functions stay small. SCHED_SLOW functions are also compiled for
- * size. SCHED_NOINLINE functions are not, because some task trees call them often. */
+ * size. SCHED_NOINLINE functions are not compiled for size, because some task trees call them often. */
 #ifdef GPULOOM_DEV_CPU_H
 #define SCHED_SLOW     static __attribute__((noinline, cold, unused))
 #define SCHED_NOINLINE static __attribute__((noinline, unused))
@@ -365,8 +367,8 @@ LOOM_FN void sched_leave(struct loom_ctx *c, uint64_t ran)
 	sched_finish(c, ran);
 }
 
-/* Copies a task that each lane holds in registers. Registers have no addresses. So each lane selects its word, if there
- * are enough lanes. */
+/* Copies a task that each lane holds in registers. Registers have no addresses, so the words cannot be indexed. If
+ * there are enough lanes, each lane selects and stores one word. */
 LOOM_FN void sched_copy_from_registers(const struct loom_ctx *c, struct loom_task *to, const struct loom_task *task)
 {
 #if defined(GPULOOM_DEV_CPU_H) || LOOM_LANES < 8
@@ -429,8 +431,8 @@ LOOM_FN int sched_join_is_foreign(const struct loom_ctx *c, loom_ref join)
 		LOOM_REF_SEGMENT(join) != LOOM_REF_SEGMENT(c->registry[LOOM_SCHED][c->worker]));
 }
 
-/* Decrements the join of a task that has ended. Returns 1 if it was the last task of the join. *next is then the task
- * that the join starts, which counts as spawned. */
+/* Decrements the join of a task that has ended. Returns 1 if it was the last task of the join. In that case *next is
+ * the task that the join starts, which counts as spawned. */
 LOOM_FN int sched_decrement_join(struct loom_ctx *c, loom_ref ref, struct loom_task *next)
 {
 	struct loom_join *j = (struct loom_join *)loom_at(c, ref);
@@ -449,8 +451,8 @@ LOOM_FN int sched_decrement_join(struct loom_ctx *c, loom_ref ref, struct loom_t
 
 enum sched_ran { SCHED_TOO_DEEP, SCHED_RAN, SCHED_GOES_ON };
 
-/* Runs a task inside the task that spawned it. Returns SCHED_GOES_ON if this task was the last one of its join. *next
- * is then the task that the join starts, and the caller must place it. `task` and `next` may be the same. */
+/* Runs a task inside the task that spawned it. Returns SCHED_GOES_ON if this task was the last task of its join. In
+ * that case *next is the task that the join starts, and the caller must place it. `task` and `next` may be the same. */
 LOOM_FN enum sched_ran sched_run_in_place(struct loom_ctx *c, const struct loom_task *task, struct loom_task *next)
 {
 	struct sched_local *l = sched_local(c);

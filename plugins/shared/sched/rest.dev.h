@@ -3,8 +3,8 @@
  * (lib/eventcount.h). Every publication of tasks advances it. Device code.
  *
  * A publication wakes at most one worker. It wakes none, and saves the system call, while another wake-up is in
- * progress. That wake-up may have been for tasks of another queue. So a worker that finds tasks polls all queues once
- * more, and wakes another worker if there are more tasks. */
+ * progress. The wake-up in progress may have been for tasks of another queue. So a worker that finds tasks polls all
+ * queues once more, and wakes another worker if there are more tasks. */
 #ifndef SCHED_REST_DEV_H
 #define SCHED_REST_DEV_H
 
@@ -17,7 +17,7 @@
 struct sched_rest {
 	uint64_t since; /* time at which the worker ran out of tasks or was last woken */
 	/* pauses: number of pauses between the next two polls. listed: 1 if the worker is registered at the eventcount
-	 * as a waiter. seen: then the value of the eventcount for its sleep. */
+	 * as a waiter. seen: value of the eventcount when it was registered. */
 	uint32_t pauses, listed, seen, pad;
 };
 
@@ -67,7 +67,7 @@ LOOM_FN void sched_unlist(struct sched_rest *r, struct sched_event *e)
 }
 
 /* Called by lane 0 between two polls. idle: 1 if this worker has reported idle. found: 1 if the search since the last
- * call found tasks. Before a listed worker sleeps, it has searched everything after it was listed. */
+ * call found tasks. A worker sleeps only after it was listed and has then searched all queues once more. */
 LOOM_FN void sched_rest(struct loom_ctx *c, const struct sched_config *cfg, struct sched_event *e, struct sched_rest *r,
 			int idle, int found)
 {

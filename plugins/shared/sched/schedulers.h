@@ -13,8 +13,8 @@ static const char *const sched_grains[] = {"worker", "lane", NULL};
 
 #define SCHED_ROW(name, ...) LOOM_OPT(struct sched_config, name, __VA_ARGS__)
 
-/* Returns the largest number of lanes of a worker, without GPUs, because lanes of GPUs keep their state in registers
- * and not in the private block. */
+/* Returns the largest number of lanes of a worker on any device that is not a GPU. GPUs do not count, because lanes of
+ * GPUs keep their state in registers and not in the private block. */
 static inline uint32_t sched_max_lanes(const struct loom_layout *layout)
 {
 	uint32_t most = 1;
@@ -66,7 +66,7 @@ static inline int sched_constants(const struct loom_host *host, const struct sch
  * mailbox. */
 #define SCHED_BESIDE_GPU_NS 200000u
 #define SCHED_MAILBOX_NS    50000u
-/* Longest sleep in ns if a poll of other ranks' memory is RMA, which also takes time of those ranks. */
+/* Longest sleep in ns if a poll of another rank's memory is an RMA, because each RMA also takes time of that rank. */
 #define SCHED_RMA_NS 50000u
 
 /* Returns whether the devices are non-coherent. */

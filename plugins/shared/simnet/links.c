@@ -10,7 +10,7 @@ struct link_state {
 	double rate; /* bytes per ns */
 	uint64_t free_at; /* time from which the link can accept the next message */
 	struct link_member *flows; /* first flow in the list of the link's flows */
-	/* Used while shares are computed: rate that is not assigned yet, in bytes per ns. */
+	/* Used while shares are computed: the part of the link's rate that is not assigned yet, in bytes per ns. */
 	double left;
 	uint32_t open; /* number of flows that have no share yet */
 	uint64_t seen; /* links.epoch if the link is in links.reached */
@@ -19,7 +19,7 @@ struct link_state {
 struct links {
 	const struct simnet_model *model;
 	const struct platform *platform; /* NULL: the model's options describe the topology */
-	uint64_t hop; /* latency in ns of each switch after the first one; 0 with a platform */
+	uint64_t hop; /* latency in ns of each switch after the first switch; 0 with a platform */
 	uint32_t hosts, leaves, groups; /* numbers of hosts, of leaf switches, and of groups of a dragonfly */
 	/* Index in `link` of the first link of each kind; number of all links. */
 	uint32_t uplinks, locals, globals, count;
@@ -169,7 +169,8 @@ struct link_route links_route(const struct links *l, uint32_t from, uint32_t to,
 
 /* ---- sim_sharing = queue --------------------------------------------------------------------------------- */
 
-/* Occupies the link for `takes` ns, from `at` or from when it is free. Returns that time. */
+/* Occupies the link for `takes` ns. The time begins at `at`, or when the link becomes free, if that is later. Returns
+ * the time at which it begins. */
 static uint64_t pass(struct link_state *l, uint64_t at, uint64_t takes)
 {
 	at = at > l->free_at ? at : l->free_at;
@@ -229,9 +230,9 @@ static void set_rate(struct links *l, struct link_flow *f, double share, uint64_
 	l->moved = f;
 }
 
-/* Recomputes the shares of all flows that use these links, and of all flows that they affect, by progressive filling.
- * In each round, the link with the least capacity per flow sets the share of its flows. That share is then subtracted
- * from the capacity of the other links of these flows. Rounds continue until every flow has a share. */
+/* Recomputes the shares of all flows that use the links of route `first`, and of all flows that these flows affect, by
+ * progressive filling. In each round, the link with the least capacity per flow sets the share of its flows. The share
+ * is subtracted from the capacity of the other links of these flows. Rounds continue until every flow has a share. */
 static struct link_flow *share_links(struct links *l, const struct link_route *first, uint64_t now)
 {
 	l->epoch++;

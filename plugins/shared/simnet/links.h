@@ -56,7 +56,7 @@ void links_reset(struct links *l);
 struct link_route links_route(const struct links *l, uint32_t from, uint32_t to, uint64_t chance);
 
 /* For sim_sharing = queue. A link serves one message at a time. The next link of the route begins when the first byte
- * arrives there. Returns the time at which the last byte of a message arrives that is sent at `begin`. */
+ * arrives at it. Returns the time at which the last byte of a message that is sent at `begin` arrives. */
 uint64_t links_queue(struct links *l, const struct link_route *r, uint64_t begin, uint64_t bytes);
 
 /* For sim_sharing = fair. All messages in flight on a link share its rate. If another link limits a message to less

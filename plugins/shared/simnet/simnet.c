@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What an operation of the network is at the moment: it travels to its target, or its completion travels back. */
+/* The state of an operation in the network: it travels to its target (ARRIVES), or its completion travels back (ENDS).
+ * */
 enum parcel_kind { ARRIVES, ENDS };
 struct simnet_op {
 	struct wire_message message; /* first member */
@@ -24,7 +25,7 @@ struct simnet_op {
 /* A rank's endpoint. */
 struct simnet_port {
 	struct fabric is;      /* first member */
-	struct wire_port wire; /* its state in wire.c */
+	struct wire_port wire; /* state of this port in wire.c */
 	struct simnet *net;
 	struct loom_segments memory; /* segments of this rank */
 	/* Posted receives without a message; arrived messages without a receive. */
@@ -274,7 +275,8 @@ static void cancel(struct fabric *f, struct fabric_context *context)
 			*list = x->next;
 			x->kind = ENDS;
 			x->status = ECANCELED;
-			/* Called between samples: poll() returns it when the next sample begins. */
+			/* Called between samples: poll() returns the completion of the receive when the next sample
+			 * begins. */
 			wire_put(&p->wire, &x->message, 0);
 			return;
 		}

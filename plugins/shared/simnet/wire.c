@@ -13,8 +13,8 @@ enum stage {
 	WHOLE,
 	FIRST_BYTE,
 	LAST_BYTE
-/* What a message waits for. WHOLE: the time at which it arrives. With sim_sharing = fair: its first byte, then its last
- * byte. */
+/* The event for which a message waits. WHOLE: its arrival. With sim_sharing = fair, FIRST_BYTE and later LAST_BYTE: the
+ * arrival of its first byte or of its last byte. */
 };
 
 struct wire_flow { /* with sim_sharing = fair: the flow of a message */
@@ -182,8 +182,8 @@ static void begin_flow(struct wire_port *to, struct wire_message *x, uint64_t no
 	reschedule(links_begin(to->wire->links, &x->flow->flow, now));
 }
 
-/* Sends a message between hosts. Returns the time at which it arrives. With fair sharing, that is the time of its first
- * byte. */
+/* Sends a message between hosts. Returns the time at which it arrives; with fair sharing, the time at which its first
+ * byte arrives. */
 static uint64_t over_links(struct wire *w, struct wire_message *x, uint32_t a, uint32_t b, uint64_t id)
 {
 	struct link_route route = links_route(w->links, a, b, w->model->sim_routing == SIMNET_VALIANT ? loom__mix64(~id) : 0);
@@ -269,9 +269,9 @@ struct wire_message *wire_take(struct wire_port *p)
 
 /* ---- samples ------------------------------------------------------------------------------------------- */
 
-/* Returns the shortest time in ns that a message takes. This is the lookahead of the simulation: how far one rank may
- * be ahead of another. With fair sharing it is 0, because the end of one message may change as soon as another one
- * ends. */
+/* Returns the shortest time in ns that a message takes. This time is the lookahead of the simulation, by which one rank
+ * may be ahead of another. With fair sharing it is 0, because the end of one message may change as soon as another
+ * message ends. */
 static uint64_t lookahead(const struct wire *w)
 {
 	const struct simnet_model *m = w->model;

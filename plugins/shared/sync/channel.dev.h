@@ -141,7 +141,7 @@ LOOM_FN int SYNC_OP(publish)(struct loom_ctx *c, uint32_t channel, uint32_t tag,
 }
 
 /* Waits for the item of one tag. Called by the lanes that wait. Only steps that fit nowhere else follow sync_await(),
- * because each instruction there delays a consumer on a GPU. *until_ns: the deadline; 0 before the first of several
+ * because each instruction after it delays a consumer on a GPU. *until_ns: the deadline; 0 before the first of several
  * tags, or if there is none. */
 LOOM_FN int sync_take_item(struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t tag,
 			   uint64_t timeout_ns, uint64_t *until_ns, const void **data)
@@ -227,8 +227,8 @@ LOOM_FN int SYNC_OP(release)(struct loom_ctx *c, uint32_t channel, uint32_t tag)
 	uint32_t rounds = sync_round(k, tag) + 1;
 	sync_flush_counters(c);
 	sync_drop_item(c, k, tag);
-	/* Acquire and release: each reader releases its reads. The last reader acquires these, and passes them on with
-	 * the release below. Both sides of the comparison wrap at 2^32. */
+	/* Acquire and release: each reader releases its reads. The last reader acquires the reads of all readers, and
+	 * passes them on with the release below. Both sides of the comparison wrap at 2^32. */
 	if (k->readers > 1 && loom_fetch_add_acq_rel_sys(sync_done(c, h, k, tag), 1u) + 1 != k->readers * rounds)
 		return 0;
 	/* sync_store_rounds() is a release: it pairs with the acquire in sync_await_free(). */

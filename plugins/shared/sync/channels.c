@@ -136,7 +136,7 @@ void sync_lay_out_noncoherent(const struct sync *s, const struct loom_layout *la
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		need_->device = block[d] > need_->device ? block[d] : need_->device;
 		/* An item must fit into the worker's private memory, together with the requests of gpu_wait.dev.h. If
-		 * one does not, items are copied into the device's memory. */
+		 * an item does not fit, items are copied into the device's memory. */
 		if (layout->device[d].kind == LOOM_ON_GPU && need_->local + 256 > layout->device[d].local_bytes)
 			need_->local = 0;
 	}
@@ -156,7 +156,8 @@ void sync_init_noncoherent(const struct sync *s, const struct loom_layout *layou
 	for (uint32_t d = 0; d < layout->devices; d++)
 		head->setting[SYNC_GPUS + d / 32] |= (uint32_t)(layout->device[d].kind == LOOM_ON_GPU) << d % 32;
 	for (uint32_t d = 0; d < layout->devices; d++) {
-		char *block = (char *)view->device[d] + SYNC_RAISED_BYTES; /* keeps the counter in front of it */
+		/* skips the counter of changed words at the start of the block */
+		char *block = (char *)view->device[d] + SYNC_RAISED_BYTES;
 		memset(block, 0, want.device - SYNC_RAISED_BYTES);
 		memcpy(block, head, sizeof(*head) + s->channels * sizeof(struct sync_channel));
 	}
@@ -227,7 +228,8 @@ void sync_poison_all(const struct loom_layout *layout, struct sync_head *head, i
 {
 	for (uint32_t i = 0; i < head->channels; i++) {
 		struct sync_channel *k = sync_channel(head, i);
-		/* With LOOM_ANY_DEVICE, the dead device may have had the only producer that had not finished. */
+		/* If `from` is LOOM_ANY_DEVICE, the only producer that had not finished may have been on the dead
+		 * device. */
 		int lost = code == LOOM_EDIED && (k->from == device || k->from == LOOM_ANY_DEVICE || k->to == device);
 		(void)layout;
 		if (lost)

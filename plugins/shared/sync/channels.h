@@ -34,18 +34,19 @@ int sync_collect(void *self, const struct loom_layout *layout, const struct loom
 void sync_interrupt(void *self, const struct loom_layout *layout, const struct loom_view *view, int code,
 		    uint32_t device);
 
-/* Returns the size in bytes of head, channels and slots, without items. Sets their offsets if `head` is not NULL. */
+/* Returns the size in bytes of the part with head, channels and slots, without items. If `head` is not NULL, sets the
+ * offsets in it. */
 uint64_t sync_lay_out(const struct sync *s, struct sync_head *head);
 /* For non-coherent devices. The block for the stack has need_->global bytes with head, channels and slots. The function
- * appends items and flags to it, and adds a block for each device. Sets offsets if `head` is not NULL. */
+ * appends items and flags to it, and adds a block for each device. If `head` is not NULL, sets the offsets in it. */
 void sync_lay_out_noncoherent(const struct sync *s, const struct loom_layout *layout, struct sync_head *head,
 			      struct loom_need *need_);
 /* Initialises these blocks. begin: value of need_->global before sync_lay_out_noncoherent() was called. */
 void sync_init_noncoherent(const struct sync *s, const struct loom_layout *layout, const struct loom_view *view,
 			   uint64_t begin);
 int sync_has_gpu(const struct loom_layout *layout);
-/* Sets the poison bit in all words and wakes the threads that sleep on them. code: why the run ends; device: the device
- * that died, if code is LOOM_EDIED. */
+/* Sets the poison bit in all words and wakes the threads that sleep on them. code: LOOM_EDIED if a device died, else
+ * LOOM_EINTR; device: the device that died. */
 void sync_poison_all(const struct loom_layout *layout, struct sync_head *head, int code, uint32_t device);
 
 /* Defines the table of a plug-in whose instance begins with a struct sync. The plug-in has a create() of its own.

@@ -3,20 +3,20 @@
  * Device code.
  *
  * Each block has a monitor, a warp that does nothing else. A worker that waits writes a request for the monitor, and
- * the hardware suspends the worker. It takes no issue slots until the monitor has found that the word has its value. So
- * k waiting workers of a block cost one polling warp instead of k.
+ * the hardware suspends the worker. The worker takes no issue slots until the monitor has found that the word has the
+ * wanted value. So k waiting workers of a block cost one polling warp instead of k.
  *
  * The flag of a slot is its word `full`. Flags are packed, 32 to a line, in the memory of the device whose workers
- * wait. Producers store them there, and one load of the monitor's lanes covers 32 flags. If devices are non-coherent
- * (struct loom_layout), no word may have two writers. Flags and items are then in host memory, and a producer stores
- * the number of rounds. Items for consumers on a GPU are copied to the GPU. An item of up to 8 bytes is stored with the
- * flag, which saves a round trip over the link.
+ * wait. Producers store flags into this memory, and one load of the monitor's lanes covers 32 flags. If devices are
+ * non-coherent (struct loom_layout), no word may have two writers. For such devices, flags and items are in host
+ * memory, and a producer stores the number of rounds. Items for consumers on a GPU are copied to the GPU. An item of up
+ * to 8 bytes is stored with the flag, which saves a round trip over the link.
  *
  * A request belongs to one worker and is in shared memory. The worker writes it and then `pending` (release). The
  * monitor reads the request after `pending` (acquire), writes the result, and resumes the worker through a barrier. The
  * barrier orders the result, and what the monitor has acquired at the flag, before the worker's next steps. From sm_90
  * on, the monitor also starts a copy of the item into the worker's shared memory. The barrier counts the bytes of the
- * copy. So the worker resumes when they have arrived, and the monitor does not wait.
+ * copy. So the worker resumes when all bytes have arrived, and the monitor need not wait for them.
  * Model: tests/models/gpu_wait.pml. */
 #ifndef SYNC_GPU_WAIT_DEV_H
 #define SYNC_GPU_WAIT_DEV_H
@@ -32,8 +32,9 @@
  * counted, for a listener that sleeps (listener.h). SYNC_GPUS: one bit per device, 1 if it is a GPU. */
 enum sync_setting { SYNC_PAUSE_NS = 10, SYNC_LOCAL_BYTES, SYNC_COUNTS, SYNC_GPUS, SYNC_GPUS_MORE };
 
-/* SYNC_PAUSE_NS over a link, if no option sets it. With 264 blocks of an H200, an item arrives 0.3 us sooner than with
- * 400 ns. Without a pause an item arrives no sooner, and polls take more of the link's rate from transfers. */
+/* Value of the setting SYNC_PAUSE_NS if the monitor polls over a link and no option sets the pause. With 264 blocks of
+ * an H200, an item arrives 0.3 us sooner than with 400 ns. Without a pause an item arrives no sooner, and polls take
+ * more of the link's rate from transfers. */
 #define SYNC_LINK_PAUSE_NS 200u
 
 /* How an item reaches a GPU: as a copy, for which the device's block has memory, or with the flag. */
@@ -98,7 +99,8 @@ LOOM_FN int sync_listener_wakes(const struct loom_ctx *c)
 }
 
 /* Stores the number of rounds to a word. With SYNC_COUNTS it also counts the change, because the listener sleeps until
- * GPUs have changed more words than it has seen change. A CPU counts before the store, as listener.h requires. */
+ * the count of changes exceeds the number of changes that it has seen. A CPU counts before the store, as listener.h
+ * requires. */
 LOOM_FN void sync_store_rounds(const struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k,
 			       uint32_t *word, uint32_t rounds, const void *item)
 {
@@ -163,14 +165,14 @@ struct __attribute__((aligned(16))) gpu_wait_request {
 	const char *from; /* address of the item to be delivered; NULL: none */
 	uint32_t bytes;   /* bytes to copy, a multiple of 16; 0: the item is in the flag */
 	uint32_t want;
-	/* ns between two polls. It is part of the request, because the monitor starts before the settings are
+	/* ns between two polls. This pause is part of the request, because the monitor starts before the settings are
 	 * written. */
 	uint32_t pause;
 	uint32_t pending; /* 1: the request is complete, and not answered */
 	/* The result. The worker sets it for the case of success. The monitor changes it if the wait fails. */
 	const char *at; /* where the item is delivered in shared memory; NULL: nowhere */
 	int result;
-	/* Counters. The worker adds them to its sync_counters when that delays nothing. */
+	/* Counters. The worker adds them to its sync_counters at a time when this delays nothing. */
 	uint32_t polls;
 	uint64_t since_ns, over_ns; /* start time of the wait; start time of the last poll */
 	/* State of the worker that only its lane 0 changes. */
@@ -228,9 +230,9 @@ LOOM_FN void sync_flush_counters(struct loom_ctx *c)
 	p->since_ns = 0;
 }
 
-/* How a worker is suspended. From sm_90 on, a wait for an mbarrier suspends a warp. On older GPUs a named barrier does,
- * at which a monitor arrives without waiting. A block has 16 named barriers, of which two have other uses. If a block
- * has too many workers for that, they sleep and poll `pending`. */
+/* How a worker is suspended. From sm_90 on, a wait for an mbarrier suspends a warp. On older GPUs a named barrier
+ * suspends it; the monitor arrives at this barrier without waiting. A block has 16 named barriers, of which two have
+ * other uses. If a block has more workers than free barriers, the workers sleep and poll `pending`. */
 #if __CUDA_ARCH__ >= 900
 #define GPU_WAIT_MBARRIER
 #elif LOOM_WORKERS_PER_BLOCK <= 14
@@ -413,7 +415,7 @@ LOOM_FN void gpu_wait_answer(const struct loom_ctx *worker, struct gpu_wait_requ
 			     int result, uint64_t item, uint64_t now_ns)
 {
 	if (t->delivery == SYNC_IN_FLAG)
-		p->item = item; /* also before that release */
+		p->item = item; /* this store also precedes the release in gpu_wait_resume() */
 	else if (!result)
 		sync_acquire();
 	if (result) {
@@ -474,7 +476,7 @@ LOOM_FN void SYNC_OP(watch)(struct loom_ctx *c)
 	struct gpu_wait_task t = {};
 	struct loom_ctx worker = *c; /* context of this lane's worker */
 	int waits = 0;
-	/* The monitor's index is that of the block's last worker + 1. */
+	/* The monitor's index is the index of the block's last worker plus 1. */
 	worker.worker -= LOOM_WORKERS_PER_BLOCK - c->lane;
 	worker.lane = 0;
 	LOOM_NO_UNROLL
@@ -488,8 +490,8 @@ LOOM_FN void SYNC_OP(watch)(struct loom_ctx *c)
 			loom_nanosleep(LOOM_PAUSE_NS);
 			continue;
 		}
-		/* The stop word is loaded before the polls. A fence after the polls would otherwise wait for this load,
-		 * too. */
+		/* The stop word is loaded before the polls. If it were loaded after them, the fence after the polls
+		 * would also wait for this load. */
 		int stopped = loom_stopped(c), over = 0, result = 0;
 		uint64_t item = 0, now_ns = loom_clock_ns(c);
 		if (waits) {

@@ -7,7 +7,7 @@
 #include "sleep.h"
 #include "gpu_wait.dev.h"
 
-#define STOP_POLL_NS 1000000u /* after a stop: interval between two wake-ups of all waiters */
+#define STOP_POLL_NS 1000000u /* interval between two wake-ups of all waiters after the run was stopped */
 
 const char *const listener_choices[] = {"poll", "interrupt", NULL};
 
@@ -17,7 +17,8 @@ static void notify(struct listener *l)
 }
 
 /* Returns by how much a word has grown since the last poll, and adds that to `taken`. jumps: 1 if one change may add
- * more than 1. Any growth then counts as one change. Acquire: a thread that is then woken sees what was published. */
+ * more than 1, so that any growth counts as one change. Acquire: a thread that is woken afterwards sees what was
+ * published. */
 static uint32_t advanced_by(struct listener *l, uint32_t *word, uint32_t *seen, int jumps)
 {
 	uint32_t now = __atomic_load_n(word, __ATOMIC_ACQUIRE) & SYNC_ROUNDS, by = (now - *seen) & SYNC_ROUNDS;

@@ -3,8 +3,8 @@
  * releases an item (gpu_wait.dev.h), but makes no system call. The listener polls these words, and wakes the CPU
  * threads that sleep on them.
  *
- * With notify = interrupt, the listener sleeps until GPUs have changed more words than it has seen change. A counter in
- * the GPU's memory has the number of these changes (interrupt.h). The listener also sees changes that CPUs make. A CPU
+ * With notify = interrupt, the listener sleeps until GPUs have made more changes than it has seen. A counter in the
+ * GPU's memory has the number of changes by GPUs (interrupt.h). The listener also sees changes that CPUs make. A CPU
  * counts each change before it stores the word, and the listener subtracts this count. So it never waits for more
  * changes than will come. It may wait for fewer changes, and then a poll finds nothing. No wake-up is lost:
  * tests/models/listener.pml. */
@@ -22,17 +22,18 @@ struct listener {
 	struct sync *s;
 	uint32_t notify; /* LISTENER_POLL or LISTENER_INTERRUPT */
 	struct sync_head *head; /* the block for the stack */
-	/* Called when the `full` word of a slot has changed. May also be called when it has not changed. */
+	/* Called when the `full` word of a slot may have changed; it may be unchanged. */
 	void (*published)(struct sync *s, const struct sync_channel *k, uint32_t slot, uint32_t *word);
 	struct loom_interrupt *interrupt; /* NULL: the listener polls */
-	/* Last value of each word: for each slot of each channel its `full`, then its `released`. NULL: no listener
-	 * runs. */
+	/* [words]: last value of each word. For each slot of each channel: its `full`, then its `released`. NULL: no
+	 * listener runs. */
 	uint32_t *seen;
 	uint64_t taken;                   /* number of changes that the listener has seen since listener_start() */
 	/* At listener_start(): value of the GPU's counter; value of head->raised_by_cpus. */
 	uint64_t posted, raised_by_cpus;
 	uint32_t event, waiting;          /* the eventcount on which the polling thread sleeps */
-	uint32_t quit, open, over; /* 1: the threads must end; a sample may be polled; the run was stopped */
+	/* 1: the threads must end; 1: a sample is in progress, which may be polled; 1: the run was stopped */
+	uint32_t quit, open, over;
 	int polling, awaiting; /* 1: the polling thread runs; 1: the thread that awaits interrupts runs */
 	pthread_mutex_t lock;  /* held during a poll */
 	pthread_t poll_thread, await_thread;

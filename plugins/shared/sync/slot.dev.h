@@ -28,8 +28,8 @@ struct sync_slot {
 	uint32_t blocked;      /* number of producers that sleep on `released` or are about to */
 	uint32_t done;         /* number of releases by readers, over all rounds */
 	uint32_t companion[2]; /* wic: index of the current companion page of even and of odd rounds */
-	uint32_t spent[2];     /* wic: 1 if that page may have been placed */
-	uint32_t used[2];      /* wic: number of companion pages placed since all were recycled */
+	uint32_t spent[2];     /* wic: 1 if this companion page may have been placed */
+	uint32_t used[2];      /* wic: number of companion pages that were placed since all were recycled */
 	uint32_t pad2[7];
 };
 
@@ -55,7 +55,7 @@ struct sync_channel {
 	uint32_t unused;
 	uint64_t word_at; /* non-coherent devices: offset of struct sync_flag_word[slots] from the head; else 0 */
 	uint64_t copy_at; /* offset of the copies of items in the block of the consumers' device */
-	uint64_t done_at; /* offset in the same block of a uint32_t per slot: its number of releases */
+	uint64_t done_at; /* offset in the same block of an array of uint32_t: for each slot its number of releases */
 };
 
 /* The head of the block for the stack. Channels, slots and items follow. */
@@ -100,8 +100,8 @@ LOOM_FN struct sync_counters *sync_counters(const struct loom_ctx *c)
 	return (struct sync_counters *)c->own[LOOM_SYNC];
 }
 
-/* Adds n to a counter; called by lane 0. On a GPU it is an atomic add without result, so the lane does not wait for
- * it. */
+/* Adds n to a counter; called by lane 0. On a GPU this is an atomic add without a result, so the lane does not wait for
+ * the add. */
 #ifdef LOOM_DEVICE_COMPILE
 #define sync_add(c, what, n) ((void)loom_fetch_add_relaxed_dev(&sync_counters(c)->what, (uint64_t)(n)))
 #else

@@ -34,7 +34,7 @@ int graph_make(struct graph *g, uint64_t vertices, const struct graph_edges *e)
 		g->first[e->end[i / 2][i % 2] + 1]++;
 	for (uint64_t v = 0; v < vertices; v++)
 		g->first[v + 1] += g->first[v];
-	/* The loop moves first[v] to the end of v's arcs. That is where the arcs of v + 1 start, so memmove() restores
+	/* The loop moves first[v] to the end of v's arcs. The arcs of v + 1 start at this index, so memmove() restores
 	 * `first`. */
 	for (uint64_t i = 0; i < g->arcs; i++)
 		g->arc[g->first[e->end[i / 2][i % 2]]++] = e->end[i / 2][1 - i % 2];

@@ -15,7 +15,7 @@ struct graph {
 
 struct graph_edges {
 	uint32_t (*end)[2]; /* [n]: the two vertices of an edge; the caller calls free() */
-	uint64_t n, room;   /* number of edges; edges for which `end` has room */
+	uint64_t n, room;   /* number of edges; number of edges for which `end` has room */
 };
 
 /* Adds an edge between two vertices; an edge from a vertex to itself is left out. The functions that return int return

@@ -19,7 +19,9 @@ enum { PATTERN_UNIDIRECTIONAL = 0, PATTERN_ALTERNATING, PATTERN_MULTIPLE, PATTER
  * `from` are the channels to the other end and to this worker. */
 struct pattern_role {
 	uint32_t pair, end, to, from;
-	uint32_t place, places; /* index of the pair among those of the same two devices; their number */
+	/* index of this pair among the pairs that connect the same two devices; an upper bound of that index: the smaller
+	 * number of workers of the two devices */
+	uint32_t place, places;
 };
 struct pattern_count {
 	uint64_t messages, wrong;

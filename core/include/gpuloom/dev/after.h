@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tasks that wait for other tasks: a directed acyclic graph by counters. This is device code, which dev.h includes.
  *
- * A task with n predecessors has a word `pending`, which must hold n before the first predecessor can end. Each
- * predecessor calls loom_after() when it has written its results. The last one spawns the task on its own worker, and
- * the task sees all their results. No worker waits, and a scheduler treats these tasks like any spawned tasks.
+ * A task with n predecessors has a word `pending`, which must hold n before the first predecessor can end. Each predecessor
+ * calls loom_after() when it has written its results. The last predecessor spawns the task on its own worker, and the task sees
+ * the results of all predecessors. No worker waits, and a scheduler treats these tasks like any spawned tasks.
  *
  *   loom_after(c, turns, pending, task): called inside a task function; collective. Returns 0, or what spawn() returns
  *      if the run was stopped. If devices are coherent, `turns` is NULL
@@ -23,7 +23,7 @@ LOOM_FN int loom_last(struct loom_ctx *c, uint64_t *pending)
 	uint64_t last = 0;
 	loom_barrier_lanes(c); /* orders what the other lanes have written before the release below */
 	/* Release: publishes the results of this task. Acquire: the successor sees the results of the other
-	 * predecessors. A worker that loads 1 is the last one, so it need not decrement the word. */
+	 * predecessors. A worker that loads 1 runs the last predecessor, so it need not decrement the word. */
 	if (c->lane == 0)
 		last = loom_load_acquire_sys(pending) == 1 ||
 		       loom_fetch_add_acq_rel_sys(pending, ~(uint64_t)0) == 1;
@@ -36,8 +36,8 @@ struct loom_onebit_lock {
 	uint32_t pad[15];
 };
 
-/* The workload's block for the device begins with this number of bytes. They contain the lock among the workers of the
- * device. */
+/* The workload's block for the device begins with this number of bytes. These bytes contain the lock among the workers
+ * of the device. */
 #define LOOM_ONEBIT_LOCAL_BYTES 64u
 
 /* The one-bit algorithm of Burns and Lamport. If two devices compete, the device with the lower number goes first. Lane

@@ -129,9 +129,10 @@ LOOM_FN void loom_set_state(const struct loom_ctx *c, enum loom_worker_state wha
 /* A workaround for the EEVDF scheduler of Linux 6.6 and later, measured on 6.18. When a thread of a session or control
  * group sleeps or wakes, 6.18 computes the weight of the group again, and adds to its credit. Suppose that one thread
  * sleeps and wakes some hundred times a second, and that another thread of the group can always run on that core. Then
- * threads of other groups do not run on that core for seconds. They run when no thread of the group can. So all threads
- * of all processes that yield in a loop sleep at the same time, called the gap: the first half millisecond of each 20
- * ms. A wait by loom_cpu_yield() may end that much later. On older kernels, threads yield without a gap. */
+ * threads of other groups do not run on that core for seconds. They run only when no thread of the first group can. So
+ * every thread that yields in a loop, in any process, sleeps during the gap: the first half millisecond of each 20 ms.
+ * A wait by loom_cpu_yield() may therefore end half a millisecond later. On older kernels, threads yield without a
+ * gap. */
 #define LOOM_GAP_NS 500000u
 #define LOOM_GAP_EVERY_NS 20000000u
 /* If the first `gap_ns` of the current 20 ms have not passed, sleeps until then and returns 1. Otherwise returns 0.
@@ -302,7 +303,7 @@ LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 #define LOOM_CALL(kind, op, ...) (LOOM_FIRST(__VA_ARGS__, 0)->kind->op(__VA_ARGS__))
 #define LOOM_FIRST(first, ...) (first)
 
-#define LOOM_TASKS_IN_TABLE          /* dev.h then runs tasks by the table `task` of the context */
+#define LOOM_TASKS_IN_TABLE          /* dev.h runs tasks by the table `task` of the context if this is defined */
 #define LOOM_NESTING_MAX 0x7fffffffu /* no limit here, because the scheduler knows the size of its stacks */
 
 #endif

@@ -19,7 +19,8 @@ struct loom_ctl {
 	uint32_t pad1[14];
 	uint32_t failed;        /* first failure of a worker: minus an enum loom_err; 0: none */
 	uint32_t failed_worker; /* number of this worker; valid if `failed_ready` is 1 */
-	uint64_t failed_info;   /* detail of the failure, which depends on its code, or LOOM_LACKS_KIND() */
+	/* details of the failure; their meaning depends on the code in `failed`; may be LOOM_LACKS_KIND() */
+	uint64_t failed_info;
 	uint32_t failed_ready;  /* set to 1 by a release store after the two members before it */
 	uint32_t pad2[11];
 	uint64_t initial_tasks; /* size of the initial set; constant while workers run */
@@ -88,7 +89,7 @@ struct loom_counters {
 
 /* A value whose sum over all workers is checked. The sum is the number of initial tasks if each task ran once, and if
  * thief and victim have both counted each task that was stolen. So the check needs no counters of single workers. An
- * error in one part can hide an error in the other only if it is a multiple of 2^40. */
+ * error in the first of these two sums can hide an error in the second only if it is a multiple of 2^40. */
 #define LOOM_TALLY(n) ((n)->executed - (n)->spawned + (((n)->stolen_in - (n)->stolen_out) << 40))
 #ifdef __cplusplus
 static_assert(sizeof(struct loom_counters) == 192, "whole cache lines");
@@ -110,8 +111,8 @@ struct loom_lanes; /* shared state of a worker's lanes, private to the device */
 
 enum { LOOM_CTX_OVERSUBSCRIBED = 1 }; /* more workers or lanes than cores, so threads that spin also yield */
 
-/* Number of words that a scheduler has for each lane in a program for GPUs. Its constants() may define a smaller
- * number. */
+/* Number of words that a scheduler has for each lane in a program for GPUs. The scheduler's op constants() may define a
+ * smaller number. */
 #ifndef LOOM_REGISTER_WORDS
 #define LOOM_REGISTER_WORDS 8
 #endif
@@ -149,8 +150,8 @@ struct loom_ctx {
 	const struct loom_workload_dev *workload;
 	loom_task_fn *const *task; /* [tag]; the task functions */
 	uint32_t tasks;            /* number of tags */
-	/* 0: the lanes of the worker run a task together. Otherwise this lane runs a task of its own; then `lane` is 0,
-	 * `lanes` is 1, and this is 1 plus the number of the lane in its worker. loom_own_add() needs it. */
+	/* 0: the lanes of the worker run a task together. Otherwise this lane runs a task of its own: `lane` is 0,
+	 * `lanes` is 1, and this is 1 plus the number of the lane in its worker. loom_own_add() needs this number. */
 	uint32_t single_lane;
 	struct loom_trace *trace; /* buffer of events (dev/trace.h); NULL: no trace */
 #ifdef LOOM_DEVICE_COMPILE

@@ -16,7 +16,8 @@
  *   loom_clock_ns(c): returns the time on the device's clock
  *   LOOM_IS_SINGLE_LANE(c): 1 if this lane runs a task of its own
  *   loom_own_add(c, p, v), loom_own_max(c, p, v): add v to, or raise to v, a uint64_t of the worker's own block. Only
- *      lane 0 calls them. Task functions must not change that block otherwise, because several lanes may run a task each
+ *      lane 0 calls them. Task functions must not change that block in another way,
+ *      because several lanes may run a task each
  *   loom_lowest_bit(v): returns the number of the lowest bit that is 1 in the uint64_t v, which must not be 0
  *   loom_stream(c, n): models n bytes of memory traffic. It costs time on a simulated device, and none on a real one
  *
@@ -85,7 +86,7 @@
 #define loom_stream(c, n) ((void)(c), (void)(n))
 #endif
 
-/* In a program for GPUs whose scheduler gives no lane a task of its own, this is the constant 0. */
+/* LOOM_IS_SINGLE_LANE() is the constant 0 in a program for GPUs whose scheduler gives no lane a task of its own. */
 #if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SINGLE_LANE)
 #define LOOM_IS_SINGLE_LANE(c) 0
 #else
@@ -239,8 +240,8 @@ LOOM_FN const uint32_t *loom_distribute_words(const struct loom_distribute *d, c
 }
 #endif
 
-/* Lane 0 changes a word of its worker's block. If each lane runs a task of its own, several lanes may do so at the same
- * time, so these functions use atomics. */
+/* Lane 0 changes a word of its worker's block. If each lane runs a task of its own, several lanes may change it at the
+ * same time, so these functions use atomics. */
 #ifndef LOOM_OWN_ADD
 LOOM_FN void loom_own_add(struct loom_ctx *c, uint64_t *p, uint64_t v)
 {
@@ -281,7 +282,7 @@ LOOM_FN int loom_poll_due(struct loom_ctx *c)
 }
 #endif
 
-/* Definitions for a device that can neither yield nor sleep. */
+/* Definitions for a device that can neither give up a core nor sleep. */
 #ifndef LOOM_OWN_SLEEP
 LOOM_FN void loom_yield(const struct loom_ctx *c)
 {

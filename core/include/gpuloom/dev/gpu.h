@@ -40,7 +40,7 @@ LOOM_FN uint64_t loom_load_guard_dev(const uint64_t *p)
 
 /* A poll between short tasks loads words that others change. Such a load takes as long as several tasks, and the
  * processor stalls if it needs the value before it has arrived. So each poll uses the values that the poll before it
- * has loaded. When these must have arrived, loom_poll_due(c) returns 1, and the next poll is due. */
+ * has loaded. loom_poll_due(c) returns 1 as soon as these values must have arrived. */
 LOOM_FN void loom_poll_stop(struct loom_ctx *c)
 {
 	c->stop_seen = loom_load_relaxed_dev(&c->ctl->stop);
@@ -76,8 +76,8 @@ LOOM_FN void loom_set_state(const struct loom_ctx *c, enum loom_worker_state wha
 #define LOOM_PASTE(policy, op) LOOM_PASTE_(policy, op)
 #define LOOM_PASTE_(policy, op) policy##_##op
 
-/* The composition generates these. loom_task_run() is a switch over the tags, which is inlined; loom_task_run_nested()
- * calls that switch. */
+/* The composition generates these functions. loom_task_run() is a switch over the tags, which is inlined;
+ * loom_task_run_nested() calls that switch. */
 #ifdef LOOM_DEVICE_COMPILE
 LOOM_FN void loom_task_run(struct loom_ctx *c, const struct loom_task *t);
 LOOM_FN void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t);

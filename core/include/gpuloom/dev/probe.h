@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The coherence probe (MGWS thesis, 5.9): does each device see the atomics of another device, and are none lost? In
- * listing C10 of the thesis, a device spins for ever, because it never sees the other's atomic. One worker of each
- * device of a pair takes part. In each round, `a` adds 1 to `word` and waits until `b` has added 1. After the rounds,
- * both devices add to `sum` and change `swaps` at the same time; both words must have exact values at the end.
+ * listing C10 of the thesis, a device spins for ever, because it never sees an atomic of the other device. One worker
+ * of each device of a pair takes part. In each round, `a` adds 1 to `word` and waits until `b` has added 1. After the
+ * rounds, both devices add to `sum` and change `swaps` at the same time; both words must have exact values at the end.
  * Non-coherent devices instead store the number of the round, each to its own word. The host sets the stop word after
  * the deadline, which ends every wait. */
 #ifndef GPULOOM_DEV_PROBE_H
@@ -14,10 +14,10 @@
 #define LOOM_PROBE_ADDS 4096u
 
 struct loom_probe {
-	uint64_t word; /* number of adds so far; even: turn of `a`, odd: turn of `b`. Non-coherent: the round that `a`
-		        * has stored */
+	uint64_t word; /* number of adds so far; if it is even, `a` adds next, else `b`. If devices are non-coherent: the round
+		        * that `a` has stored */
 	uint64_t pad0[7];
-	uint64_t back; /* non-coherent: the round that `b` has stored */
+	uint64_t back; /* the round that `b` has stored, if devices are non-coherent; else unused */
 	uint64_t pad3[7];
 	uint64_t sum; /* both devices add to this word at the same time */
 	/* both devices raise this word by compare-and-swap; it has 32 bits, because a link may support only one
