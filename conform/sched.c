@@ -239,7 +239,7 @@ static int run_tree(struct loom__rig *r, const struct tree *tree, int full_is_le
 	loom__stand_text(r, text, sizeof(text));
 	snprintf(about, sizeof(about), "a %s tree of %u tasks, %u of them initial; %s", shape_names[tree->shape],
 		 tree->size, tree->initials, text);
-	snprintf(late, sizeof(late), "no end after 10 s: some of %u tasks were not run", tree->size);
+	snprintf(late, sizeof(late), "no end: some of %u tasks were not run", tree->size);
 	loom__say_case(t, tree->seed, "%s", about);
 	for (int n = 0; n < tree->samples; n++) {
 		plant(r, tree);

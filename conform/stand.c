@@ -83,6 +83,8 @@ int loom__stand_try(struct loom__rig *r, struct loom__trial *t, const struct loo
 	r->want.user = t;
 	r->want.stuck = stuck;
 	r->want.rough = t->rough;
+	/* With a short --timeout, workers that hang are found and named before the whole test is ended. */
+	r->want.most_ns = t->limit_ms * 500000ull;
 	r->want.stack = 1 << 20;
 	r->want.one_view |= sanitized;
 	int verdict = create(r, t, !settings);

@@ -221,8 +221,8 @@ static int flow(struct loom__trial *t, const struct traffic *f, struct loom__set
 	LOOM__TRY(open_state(&r, t, f, s));
 	while (samples-- > 0) {
 		prepare(&r, f);
-		LOOM__TRY(loom__stand_run(&r, body, 10 * LOOM__SECOND,
-					  "lost wake-up: after 10 s not all items have been received"));
+		LOOM__TRY(
+		    loom__stand_run(&r, body, 10 * LOOM__SECOND, "lost wake-up: not all items have been received"));
 		LOOM__TRY(loom__stand_check(&r));
 	}
 	loom__stand_close(&r);

@@ -443,7 +443,7 @@ static int threads(struct loom__trial *t, const struct game *g, int samples, str
 	while (samples-- > 0) {
 		deal(&r, g, g->seed);
 		LOOM__TRY(loom__stand_run(&r, body, 5 * LOOM__SECOND,
-					  "missing end: after 5 s, done() has not returned 1 to all workers"));
+					  "missing end: done() does not return 1 to all workers"));
 		LOOM__TRY(loom__stand_check(&r));
 	}
 	loom__stand_close(&r);

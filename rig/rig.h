@@ -40,6 +40,9 @@ struct loom__rig_want {
 	void *arg;                           /* before_need: called before need(), if set */
 	void (*midway)(struct loom__rig *r); /* called by the host midway_ns after the start of a run, if set */
 	uint64_t midway_ns;
+	/* The longest time, in ns of a fair share of the machine, that a run has until its workers end, and again until
+	 * they leave after the stop flag is set. 0: no bound beside the caller's limit and the usual grace. */
+	uint64_t most_ns;
 	/* Called when workers do not leave; must not return. NULL: prints the sentence and exits with status 99. */
 	void (*stuck)(struct loom__rig *r, const char *sentence);
 	void *user; /* for the caller */

@@ -141,14 +141,20 @@ static int start(struct team *team)
 	return team->made == team->count;
 }
 
+static uint64_t at_most(const struct team *team, uint64_t ns)
+{
+	uint64_t most = team->rig->want.most_ns;
+	return most && most < ns ? most : ns;
+}
+
 static void stuck(struct team *team)
 {
 	char text[300];
 	snprintf(
 	    text, sizeof(text),
-	    "%u of %u threads do not leave within %u s after the stop flag was set; every loop that waits must end "
+	    "%u of %u threads do not leave within %g s after the stop flag was set; every loop that waits must end "
 	    "when loom_stopped(c)",
-	    team->count - team->left, team->count, (unsigned)(GRACE_NS / 1000000000u));
+	    team->count - team->left, team->count, (double)at_most(team, GRACE_NS) / 1e9);
 	if (team->rig->want.stuck)
 		team->rig->want.stuck(team->rig, text);
 	fprintf(stderr, "rig: %s\n", text);
@@ -182,11 +188,11 @@ int loom__rig_run(struct loom__rig *r, void (*body)(struct loom_ctx *c), uint64_
 			r->want.midway(r);
 	}
 	if (code)
-		code = await(&team, limit_ns);
+		code = await(&team, at_most(&team, limit_ns));
 	if (code) {
 		__atomic_store_n(&r->ctl->stop, 1u, __ATOMIC_RELAXED);
 		loom__rig_interrupt(r, LOOM_EINTR, 0);
-		if (await(&team, GRACE_NS))
+		if (await(&team, at_most(&team, GRACE_NS)))
 			stuck(&team);
 	}
 	if (interrupted) {

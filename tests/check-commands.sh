@@ -10,6 +10,7 @@
 #   <!-- commands: file NAME -->             the block is this file; a block of C names it in its first line: /* NAME */
 #   <!-- commands: expect TEXT -->           the output of its commands contains this
 . tests/lib.sh
+keep_programs
 plain_build 'the plain build is installed'
 need python3
 make -s install DESTDIR= PREFIX="$tmp/usr" >/dev/null || { fail 'make install'; finish; }

@@ -20,6 +20,11 @@ grep -q '^cuda: NVRTC *ok' "$tmp/doctor" || { echo 'skipped: no NVRTC here'; [ "
 fake=$B/tests/cuda
 [ -e "$fake/libcuda.so.1" ] || { fail "no $fake/libcuda.so.1"; finish; }
 export LD_LIBRARY_PATH="$fake"
+in_check || { # `make check` has run the rest
+	quickly
+	embed_runs
+	finish
+}
 
 FAKE_GPU=two-gpus expect 0 'cuda: peer access +limited +2 of 2 directed pairs of GPUs, 1 of them with native 64-bit atomics' \
 	"$G" doctor

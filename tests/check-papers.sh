@@ -3,6 +3,7 @@
 # claims need. New runs of simulated rows equal the kept results to the last digit. CPU rows run. docs/papers.md is what the
 # command prints.
 . tests/lib.sh
+keep_programs
 need python3
 root=$PWD
 

@@ -6,6 +6,7 @@
 need python3
 [ "$CHECK" = all ] && few=30 || few=10
 sh -c 'command -v ${CXX:-c++}' >/dev/null || skip 'no C++ compiler'
+keep_programs
 
 # same WORKLOAD OPTION...: two runs must have equal metrics, counters and verdicts.
 same() {

@@ -83,11 +83,28 @@ static inline int matrix_next(struct matrix *m, size_t *pick)
 	return 1;
 }
 
-/* Calls run() for each selected combination, and returns their number. The environment can select other combinations:
- * COMPOSE_ALL=1 selects all, and COMPOSE_ALL=I/N selects every N-th, beginning with combination I (from 0). */
-static inline size_t matrix_each(struct matrix *m, void (*run)(void *arg, const struct matrix *m, const size_t *pick),
-				 void *arg)
+/* Returns 1 if a value of the combination has not been seen yet. If so, marks its values as seen. */
+static inline int matrix_new_value(const struct matrix *m, unsigned char (*seen)[MATRIX_VALUES], const size_t *pick)
 {
+	int some = 0;
+	for (size_t f = 0; f < m->factors; f++)
+		some |= !seen[f][pick[f]];
+	for (size_t f = 0; some && f < m->factors; f++)
+		seen[f][pick[f]] = 1;
+	return some;
+}
+
+/* The parts of the combinations of pairs. MATRIX_VALUE: those that have a value for the first time, so each value of a
+ * factor is in one of them. MATRIX_REST: the others. */
+enum { MATRIX_VALUE = 1, MATRIX_REST = 2 };
+
+/* Calls run() for each selected combination of the parts, and returns their number. The environment can select other
+ * combinations: COMPOSE_ALL=1 selects all, and COMPOSE_ALL=I/N selects every N-th, beginning with combination I (from
+ * 0). */
+static inline size_t matrix_each(struct matrix *m, int parts,
+				 void (*run)(void *arg, const struct matrix *m, const size_t *pick), void *arg)
+{
+	unsigned char seen[MATRIX_FACTORS][MATRIX_VALUES] = {{0}};
 	const char *all = getenv("COMPOSE_ALL");
 	size_t pick[MATRIX_FACTORS], count = 0, i = 0, n = 1;
 	if (all && sscanf(all, "%zu/%zu", &i, &n) != 2)
@@ -97,8 +114,11 @@ static inline size_t matrix_each(struct matrix *m, void (*run)(void *arg, const 
 		run(arg, m, pick);
 	}
 	matrix_open(m);
-	for (; !all && matrix_next(m, pick); count++)
-		run(arg, m, pick);
+	while (!all && matrix_next(m, pick))
+		if (parts & (matrix_new_value(m, seen, pick) ? MATRIX_VALUE : MATRIX_REST)) {
+			run(arg, m, pick);
+			count++;
+		}
 	return count;
 }
 

@@ -174,7 +174,8 @@ FAKE_FN void run_combination(void *arg, const struct matrix *m, const size_t *pi
 	c->run(&s, label, pick_[MATRIX_ARCH], !strcmp(worker, "warp"));
 }
 
-FAKE_FN void each_combination(const char *const *arch, size_t archs,
+/* Runs the combinations of these parts (MATRIX_...). */
+FAKE_FN void each_combination(const char *const *arch, size_t archs, int parts,
 			      void (*run)(struct selection *s, const char *label, size_t arch, int warps))
 {
 	static const char *const workers[] = {"block", "warp"};
@@ -194,11 +195,14 @@ FAKE_FN void each_combination(const char *const *arch, size_t archs,
 		add_factor(&m, "workload", compose_workloads, COUNT(compose_workloads));
 		add_factor(&m, "worker", workers, COUNT(workers));
 		add_options(&m, fake_load(scheds.at[i]));
-		tried += matrix_each(&m, run_combination, &c);
+		tried += matrix_each(&m, parts, run_combination, &c);
 		all += matrix_cells(&m);
 	}
 	printf("  %zu of %zu combinations%s\n", tried, all,
-	       getenv("COMPOSE_ALL") ? "" : ": any two values meet in one of them; COMPOSE_ALL=1: all");
+	       getenv("COMPOSE_ALL")                   ? ""
+	       : parts == MATRIX_VALUE                 ? ": each value is in one of them; CHECK=rest: the other pairs"
+	       : parts == (MATRIX_VALUE | MATRIX_REST) ? ": any two values meet in one of them; COMPOSE_ALL=1: all"
+						       : ": the pairs that make check does not try");
 }
 
 FAKE_FN int is_for_gpus(const struct loom_plugin *p)
@@ -224,21 +228,44 @@ FAKE_FN int has_steps(const struct selection *s)
 	return LOOM_HAS(w, step) && LOOM_HAS(t, edge);
 }
 
+FAKE_FN int has_gpu_kernel(const struct loom_plugin *w)
+{
+	return is_for_gpus(w) && LOOM_HAS((const struct loom_workload_dev *)w->dev->cpu, kernel);
+}
+
+/* Returns 1 if trigger j and the workload of number `net` (from 0, of `nets` workloads that use triggers) are in
+ * MATRIX_VALUE: there each of these workloads and each trigger occurs at least once. */
+FAKE_FN int is_first_pair(size_t net, size_t nets, size_t j, size_t triggers)
+{
+	return (j + net) % triggers == 0 || (net == 0 && j + nets <= triggers);
+}
+
+/* Returns 1 for workloads whose kernels take as long to compile as ten others. They are in MATRIX_REST. */
+FAKE_FN int compiles_long(const char *workload)
+{
+	return !strcmp(workload, "workload_cg") || !strcmp(workload, "workload_fe");
+}
+
 /* Combines every workload that has a kernel of its own with the plug-ins that the workload uses: triggers, barriers, or
  * a sync. The first workload that uses triggers is combined with every trigger. Each further workload is combined with
- * two triggers, because the code of a trigger does not depend on the workload. */
-FAKE_FN void each_kernel(void (*run)(struct selection *s, const char *label))
+ * two triggers, because the code of a trigger does not depend on the workload. `parts`: MATRIX_VALUE has the
+ * combinations of is_first_pair(), and MATRIX_REST has the others. */
+FAKE_FN void each_kernel(int parts, void (*run)(struct selection *s, const char *label))
 {
 	struct names workloads, triggers, barriers;
-	size_t nets = 0;
+	size_t nets = 0, all_nets = 0;
 	find_plugins("workload_", &workloads);
 	find_plugins("trigger_", &triggers);
 	find_plugins("barrier_", &barriers);
 	for (size_t i = 0; i < workloads.count; i++) {
 		const struct loom_plugin *w = fake_load(workloads.at[i]);
-		const struct loom_workload_dev *dev = w->dev ? w->dev->cpu : NULL;
 		const struct loom_workload_ops *ops = w->ops;
-		if (!is_for_gpus(w) || !LOOM_HAS(dev, kernel))
+		all_nets += has_gpu_kernel(w) && LOOM_HAS(ops, wire);
+	}
+	for (size_t i = 0; i < workloads.count; i++) {
+		const struct loom_plugin *w = fake_load(workloads.at[i]);
+		const struct loom_workload_ops *ops = w->ops;
+		if (!has_gpu_kernel(w))
 			continue;
 		const struct names *used = LOOM_HAS(ops, wire)						    ? &triggers
 					   : LOOM_HAS(ops, needs) && ops->needs & 1u << LOOM_BARRIER ? &barriers
@@ -247,6 +274,12 @@ FAKE_FN void each_kernel(void (*run)(struct selection *s, const char *label))
 		for (size_t j = 0; j < (used ? used->count : 1); j++) {
 			struct selection s = {0};
 			char label[140];
+			int first = used == &triggers ? is_first_pair(nets - 1, all_nets, j, triggers.count)
+						      : !compiles_long(workloads.at[i]);
+			if (!(parts & (first ? MATRIX_VALUE : MATRIX_REST)))
+				continue;
+			if (used == &triggers && nets > 1 && (j + nets) % triggers.count > 1)
+				continue;
 			pick(&s, workloads.at[i]);
 			if (LOOM_HAS(ops, channels))
 				pick(&s, "sync_poll");
@@ -254,8 +287,6 @@ FAKE_FN void each_kernel(void (*run)(struct selection *s, const char *label))
 			snprintf(label, sizeof(label), "%s", workloads.at[i]);
 			if (used) {
 				if (!is_for_gpus(fake_load(used->at[j])))
-					continue;
-				if (used == &triggers && nets > 1 && (j + nets) % triggers.count > 1)
 					continue;
 				pick(&s, used->at[j]);
 				if (used == &triggers && LOOM_HAS(ops, needs) && ops->needs & 1u << LOOM_BARRIER)
@@ -339,8 +370,9 @@ FAKE_FN void pick_workload(struct selection *s, const struct loom_layout *layout
 	ops->destroy(self);
 }
 
-/* Combines each scheduler with workloads whose tasks are tiles. A worker has one wave (`wave` lanes) or several. */
-FAKE_FN void each_tile(uint32_t wave, void (*run)(struct selection *s, const char *label, uint32_t lanes))
+/* Combines each scheduler with workloads whose tasks are tiles. A worker has one wave (`wave` lanes) or several. In
+ * MATRIX_VALUE each scheduler and each row of the table occurs once. */
+FAKE_FN void each_tile(uint32_t wave, int parts, void (*run)(struct selection *s, const char *label, uint32_t lanes))
 {
 	static const struct {
 		const char *workload, *settings;
@@ -361,6 +393,8 @@ FAKE_FN void each_tile(uint32_t wave, void (*run)(struct selection *s, const cha
 			char label[160];
 			if (k && k != 1 + i % (COUNT(tiles) - 1))
 				continue; /* every scheduler runs the first row and one further row */
+			if (!(parts & (!k == !i ? MATRIX_VALUE : MATRIX_REST)))
+				continue;
 			layout.device = &shape;
 			pick(&s, scheds.at[i]);
 			pick(&s, "term_counter");

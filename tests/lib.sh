@@ -9,8 +9,14 @@ trap 'rm -rf "$tmp"' EXIT
 export GPULOOM_TOKEN=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 failures=0
 
-# CHECK=all runs all tests (make check-all). Otherwise the tests run for which make check has time.
+# Without CHECK a script runs the tests for which `make check` has time. CHECK=rest runs those that this leaves out (make
+# check-rest), and CHECK=all runs all (make check-all).
 CHECK=${CHECK:-}
+
+# in_check and in_rest: succeed if the script runs the tests of `make check`, or those that `make check` leaves to
+# `make check-rest`.
+in_check() { [ "$CHECK" != rest ]; }
+in_rest() { [ -n "$CHECK" ]; }
 
 # $limit in front of a command ends the command if it makes no progress, independent of the load of the machine (limit.c).
 limit=$B/tests/limit
@@ -24,6 +30,13 @@ slack() {
 	awk -v mean="$mean" -v running="${running%/*}" -v cores="$(getconf _NPROCESSORS_ONLN)" 'BEGIN {
 		load = mean > running ? mean : running
 		print int(load > cores ? load / cores + 1 : 1) }'
+}
+
+# keep_programs: from here on device_sim compiles each program only once.
+keep_programs() {
+	KEPT=$tmp/programs KEPT_CXX=${CXX:-c++} CXX=$PWD/tests/keep-cxx
+	export KEPT KEPT_CXX CXX
+	mkdir "$KEPT"
 }
 
 fail() {

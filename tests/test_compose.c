@@ -26,6 +26,26 @@ static const struct compose_target standard = {.label = "cuda:0",
 					       .nesting = 0};
 #define REGISTERS_MAX 255u
 
+/* The parts that this run tests (MATRIX_...). Without CHECK each policy is in some program, and CHECK=rest has the
+ * other combinations. CHECK=all and COMPOSE_ALL have both. */
+static int parts(void)
+{
+	const char *check = getenv("CHECK");
+	if (getenv("COMPOSE_ALL") || (check && !strcmp(check, "all")))
+		return MATRIX_VALUE | MATRIX_REST;
+	return check && !strcmp(check, "rest") ? MATRIX_REST : MATRIX_VALUE;
+}
+
+static int in_check(void)
+{
+	return parts() & MATRIX_VALUE;
+}
+
+static int in_rest(void)
+{
+	return parts() & MATRIX_REST;
+}
+
 static struct rtc nvrtc;
 
 static void need_nvrtc(void)
@@ -174,7 +194,7 @@ static void check_combination(struct selection *s, const char *label, size_t arc
 TEST(combinations)
 {
 	need_nvrtc();
-	each_combination(archs, COUNT(archs), check_combination);
+	each_combination(archs, COUNT(archs), parts(), check_combination);
 }
 
 /* ---- workloads with a kernel of their own, combined with the plug-ins that they use ---- */
@@ -191,11 +211,13 @@ static void check_kernel(struct selection *s, const char *label)
 TEST(kernels)
 {
 	need_nvrtc();
-	each_kernel(check_kernel);
+	each_kernel(parts(), check_kernel);
 }
 
 TEST(syncs)
 {
+	if (!in_check())
+		return;
 	need_nvrtc();
 	each_sync(check_kernel);
 }
@@ -211,6 +233,8 @@ TEST(parking)
 		   {32, 1, "sm_75", "bar.arrive"},		 {32, 14, "sm_80", "bar.arrive"},
 		   {32, 16, "sm_80", "nanosleep"},		 {64, 1, "sm_80", "bar.sync 1, 64"},
 		   {64, 1, "sm_90", "bar.sync 1, 64"}};
+	if (!in_check())
+		return;
 	need_nvrtc();
 	for (size_t i = 0; i < COUNT(way); i++) {
 		struct compose_target target = target_of(&standard);
@@ -234,9 +258,11 @@ TEST(parking)
 
 static void check_noncoherent(struct selection *s, const char *label)
 {
+	int has_options = strchr(label, '=') != NULL, only_rest = has_options && !strncmp(label, "non-coherent", 12);
 	for (size_t i = 0; i < COUNT(archs); i++)
-		if (!strchr(label, '=') || !strcmp(archs[i], "sm_90") || getenv("COMPOSE_ALL"))
-			compose_and_check(&standard, s, label, archs[i], 0);
+		if (!has_options || !strcmp(archs[i], "sm_90") || getenv("COMPOSE_ALL"))
+			if (only_rest || strcmp(archs[i], "sm_90") ? in_rest() : in_check())
+				compose_and_check(&standard, s, label, archs[i], 0);
 }
 
 TEST(noncoherent)
@@ -263,7 +289,7 @@ static void check_tile(struct selection *s, const char *label, uint32_t lanes)
 TEST(tiles)
 {
 	need_nvrtc();
-	each_tile(32, check_tile);
+	each_tile(32, parts(), check_tile);
 }
 
 /* ---- other shapes of workers ---- */
@@ -276,6 +302,8 @@ TEST(shapes)
 		{.label = "cuda:0", .lanes = 256, .per_block = 1, .blocks = 1, .nesting = 0},
 	};
 	struct selection s = {0};
+	if (!in_check())
+		return;
 	need_nvrtc();
 	pick(&s, "sched_mgws");
 	pick(&s, "term_counter");
@@ -293,6 +321,8 @@ TEST(probe)
 	struct compose_target target = target_of(&standard);
 	struct loom__text text;
 	struct loom_error err;
+	if (!in_check())
+		return;
 	need_nvrtc();
 	CU_ASSERT_EQUAL_FATAL(compose_probe(&fake_host, &target, &text, &err), 0);
 	for (size_t i = 0; i < COUNT(archs); i++)
@@ -309,6 +339,8 @@ TEST(source_error)
 {
 	struct selection s = {0};
 	struct compose_target target = target_of(&standard);
+	if (!in_check())
+		return;
 	need_nvrtc();
 	pick_broken(&s);
 	struct loom__text text = composed(&target, &s);
@@ -323,6 +355,8 @@ TEST(source_files)
 	struct selection s = {0};
 	struct compose_target target = target_of(&standard);
 	char wanted[80];
+	if (!in_check())
+		return;
 	need_nvrtc();
 	pick(&s, "sched_mgws");
 	pick(&s, "term_counter");
@@ -378,6 +412,8 @@ TEST(source_tasks)
 	struct loom_program_source source = {.file = "collatz.dev.h", .text = collatz("")};
 	struct selection s = {0};
 	struct compose_target target = target_of(&standard);
+	if (!in_check())
+		return;
 	need_nvrtc();
 	pick_collatz(&s);
 	s.program.source = &source;
@@ -469,6 +505,8 @@ TEST(ir_tasks)
 	struct compiled of[2];
 	struct selection s = {0};
 	struct loom_error err = {0};
+	if (!in_check())
+		return;
 	need_nvrtc();
 	pick_collatz(&s);
 	s.program.ir = ir;

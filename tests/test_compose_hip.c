@@ -134,13 +134,13 @@ TEST(combinations)
 	need_hiprtc();
 	static const char *const archs[] = {"gfx90a", "gfx1030"};
 	_Static_assert(COUNT(archs) == COUNT(targets), "in that order");
-	each_combination(archs, COUNT(archs), check_combination);
+	each_combination(archs, COUNT(archs), MATRIX_VALUE | MATRIX_REST, check_combination);
 }
 
 TEST(kernels)
 {
 	need_hiprtc();
-	each_kernel(check_kernel);
+	each_kernel(MATRIX_VALUE | MATRIX_REST, check_kernel);
 }
 
 TEST(syncs)
@@ -171,7 +171,7 @@ static void check_tile(struct selection *s, const char *label, uint32_t lanes)
 TEST(tiles)
 {
 	need_hiprtc();
-	each_tile(64, check_tile);
+	each_tile(64, MATRIX_VALUE | MATRIX_REST, check_tile);
 }
 
 /* Checks workers of several wavefronts, several workers in a block, and the program of the probe. */

@@ -137,6 +137,14 @@ sound_runs() {
 			done
 		done
 	done
+	# The second run takes the program from the cache, but not with `compile = always`.
+	run mgws memset 0 'taken from ' none --log debug
+	run mgws memset 0 'compiled in ' none --log debug --set device.$device.compile=always
+	grep -q 'taken from' "$tmp/err" && fail 'compile = always took the program from the cache'
+	run mgws memset 0 'compiled in ' none --log debug --set device.$device.cache="$tmp/other"
+	ls "$tmp"/other/*.code >/dev/null 2>&1 || fail 'nothing in the folder that cache names'
+	expect 0 '1[0-9] passed, 0 failed' "$G" validate "$B/plugins/device_$device.so" --level 4 --quiet
+	quickly
 	# Runs uneven work. Tasks that are too large for a worker's private memory are rejected.
 	for scheduler in 'counter fib experts' 'plan fib ragged makespan' 'mgws ragged'; do
 		for workload in ${scheduler#* }; do
@@ -160,14 +168,6 @@ sound_runs() {
 			--set device.$device.2.gpu=0 --set scheduler.granularity=$granularity
 	done
 	run mgws fib 0 verified atomics --set run.devices="cpu:0 $device:0" --set transport.use=host
-
-	# The second run takes the program from the cache, but not with `compile = always`.
-	run mgws memset 0 'taken from ' none --log debug
-	run mgws memset 0 'compiled in ' none --log debug --set device.$device.compile=always
-	grep -q 'taken from' "$tmp/err" && fail 'compile = always took the program from the cache'
-	run mgws memset 0 'compiled in ' none --log debug --set device.$device.cache="$tmp/other"
-	ls "$tmp"/other/*.code >/dev/null 2>&1 || fail 'nothing in the folder that cache names'
-	expect 0 '1[0-9] passed, 0 failed' "$G" validate "$B/plugins/device_$device.so" --level 4 --quiet
 }
 
 # meets WORKLOAD WORDS: prints the words if the workload uses a barrier.
@@ -404,7 +404,7 @@ page_runs() {
 	done
 	# With fewer frames than reading lanes, pages are evicted and filled all the time.
 	for app in sssp bpt; do
-		small="--set workload.requests.size=2000 --set workload.requests.lookups=1000"
+		small="--set workload.requests.size=1000 --set workload.requests.lookups=500"
 		pages 0 '3 samples, each verified' $app $small --set workload.requests.frames=3 \
 			--set workload.requests.outstanding=2 \
 			--set transport.use=p2p --set qos.notify=hybrid
@@ -534,20 +534,35 @@ noncoherent_runs() {
 		--set transport.p2p.placement=remote "$@"
 }
 
+# embed DEVICES [VARIABLE=VALUE...]: runs the program that embeds a stack.
+embed() {
+	on=$1
+	shift
+	FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/sched_mgws.so $B/plugins/term_hcounter.so" \
+		FAKE_GPU_TASK="$tmp/embed.so embed_task" TEST_GPU=$on \
+		expect 0 'asserts +[0-9]+ +[0-9]+ +[0-9]+ +0' env "$@" "$B/tests/test_embed_gpu"
+}
+
+# Workers stay between runs for 2 s, or leave after 20 us, so that each run starts them again.
+resident_runs() {
+	for idle in 2s 20us; do
+		embed $device:0 TEST_GPU_RESIDENT=$idle
+	done
+}
+
 # Tests a program that embeds a stack: runs without copies, stops, time-outs, and errors of tasks.
 embed_runs() {
 	cc -std=gnu11 -O2 -fPIC -shared -Icore/include tests/gpu/embed_ir.c -o "$tmp/embed.so" || fail 'no embed.so'
-	for devices in $(ways "$device:0" "$device:0+$device:1" "cpu:0+$device:0"); do
-		FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/sched_mgws.so $B/plugins/term_hcounter.so" \
-			FAKE_GPU_TASK="$tmp/embed.so embed_task" TEST_GPU=$(echo $devices | tr + ' ') \
-			expect 0 'asserts +[0-9]+ +[0-9]+ +[0-9]+ +0' "$B/tests/test_embed_gpu"
-	done
-	# Workers stay between runs for 2 s, or leave after 20 us, so that each run starts them again.
-	for idle in 2s 20us; do
-		FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/sched_mgws.so $B/plugins/term_hcounter.so" \
-			FAKE_GPU_TASK="$tmp/embed.so embed_task" TEST_GPU=$device:0 TEST_GPU_RESIDENT=$idle \
-			expect 0 'asserts +[0-9]+ +[0-9]+ +[0-9]+ +0' "$B/tests/test_embed_gpu"
-	done
+	! in_check || embed $device:0
+	if [ -n "$brief" ]; then
+		! in_rest || resident_runs
+		return
+	fi
+	! in_check || resident_runs
+	in_rest || embed "cpu:0 $device:0" TEST_GPU_RUNS=60
+	in_rest || return 0
+	embed "cpu:0 $device:0"
+	embed "$device:0 $device:1"
 }
 
 refused_runs() {
