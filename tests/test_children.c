@@ -19,7 +19,9 @@
 #include "base/base.h"
 #include "inspect/child.h"
 #include "inspect/probe.h"
+#include "lib/child.h"
 #include "lib/fd.h"
+#include "lib/thread.h"
 
 /* ---- running a test in a child, which prints the reason of a failure and ends with 1 ---- */
 
@@ -249,6 +251,58 @@ static void one_above(void)
 TEST(descriptors_above_the_streams_F9)
 {
 	CU_ASSERT_EQUAL(status_of(one_above), 0);
+}
+
+/* ---- threads beside a fork ---- */
+
+static void *until_word(void *word)
+{
+	while (!__atomic_load_n((uint32_t *)word, __ATOMIC_ACQUIRE))
+		loom_futex_sleep(word, 0, 0, FUTEX_PRIVATE_FLAG);
+	return NULL;
+}
+
+/* Allocates memory of many sizes, and starts a thread. Each of these steps needs a lock of a sanitizer. */
+static void use_locks(void)
+{
+	for (size_t bytes = 16; bytes < 1 << 17; bytes *= 2) {
+		void *volatile at = malloc(bytes);
+		free(at);
+	}
+#ifndef __SANITIZE_THREAD__ /* ThreadSanitizer ends such a child that starts a thread */
+	uint32_t word = 1;
+	pthread_t thread;
+	MUST(!thread_start(&thread, until_word, &word), "a thread of the child");
+	pthread_join(thread, NULL);
+#endif
+}
+
+/* A child that is forked directly after the start of a thread finds no lock locked. This can fail under a sanitizer
+ * only. */
+static void forks_after_starts(void)
+{
+	for (int i = 0; i < 200; i++) {
+		uint32_t word = 0;
+		pthread_t thread;
+		struct child c;
+		MUST(!thread_start(&thread, until_word, &word), "a thread");
+		int inside = child_fork(&c, "child", 1);
+		if (inside > 0) {
+			use_locks();
+			_exit(0);
+		}
+		MUST(!inside, strerror(errno));
+		MUST(child_ended(&c, 60000000000ull), "the child hangs");
+		MUST(child_wait(&c, NULL) == 0, "status of the child");
+		__atomic_store_n(&word, 1, __ATOMIC_RELEASE);
+		loom_futex_wake(&word, 1, FUTEX_PRIVATE_FLAG);
+		pthread_join(thread, NULL);
+	}
+}
+
+TEST(forks_after_starts_of_threads)
+{
+	CU_ASSERT_EQUAL(status_of(forks_after_starts), 0);
 }
 
 /* ---- unusual ways in which a program handles its children ---- */

@@ -261,8 +261,13 @@ static int run_once(struct loom__cli *cli, struct run_args *a, struct loom_confi
 		return LOOM_EXIT_USAGE;
 	}
 	uint32_t ranks = 1;
-	if (loom__ranks_threads(cli, a->ranks, &plan, &ranks, &status))
-		return status ? status : run_rank_threads(cli, a, cfg, &plan, ranks);
+	int threads = loom__ranks_threads(cli, a->ranks, &plan, &ranks, &status);
+	if (threads && !status)
+		return run_rank_threads(cli, a, cfg, &plan, ranks);
+	if (threads) {
+		loom__plan_free(&plan);
+		return status;
+	}
 	/* Ranks are forked here, after the conf has been checked, so that errors in the conf are printed only once. */
 	if (!loom__ranks_begin(cli, a->ranks, plan.run.ranks, &boot, &status)) {
 		loom__plan_free(&plan);

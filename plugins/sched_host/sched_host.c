@@ -272,7 +272,7 @@ static int sched_host_start(void *self, const struct loom_layout *layout, const 
 	struct sched_host *s = self;
 	(void)layout, (void)view, (void)segments;
 	s->leave = 0;
-	int code = thread_create(&s->thread, host_main, s);
+	int code = thread_start(&s->thread, host_main, s);
 	if (code)
 		return LOOM_FAIL(s->host, err, code == ENOMEM ? LOOM_ENOMEM : LOOM_EUNAVAIL,
 				 "sched_host: cannot start the thread that holds the tasks: %s", strerror(code));

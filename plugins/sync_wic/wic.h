@@ -131,7 +131,7 @@ struct wic_space {
 	uint64_t pfq_words;
 	uint64_t next_ns;    /* time at which the Monitor wakes up next; UINT64_MAX: only if notified */
 	uint32_t *forwarded; /* [slot of all channels]: last value of the GPU's `full` that the Monitor has forwarded */
-	uint32_t quit, began;
+	uint32_t quit;
 };
 
 static inline int wic_is_gpu(const struct wic *w, uint32_t device)

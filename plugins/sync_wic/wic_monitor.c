@@ -204,7 +204,6 @@ static void *monitor_main(void *arg)
 	nfds_t n = 1;
 	for (uint32_t i = 0; sp->wic->needs_messages && i < sp->opened; i++)
 		on[n++] = (struct pollfd){.fd = sp->uffd[i], .events = POLLIN};
-	__atomic_store_n(&sp->began, 1u, __ATOMIC_RELEASE);
 	for (;;) {
 		eventcount_fd_drain(on->fd); /* before all checks, so that a wake-up after a check is not lost */
 		if (__atomic_load_n(&sp->quit, __ATOMIC_ACQUIRE))
@@ -225,15 +224,12 @@ static void *monitor_main(void *arg)
 int wic_monitor_start(struct wic_space *sp)
 {
 	sigset_t all, old;
-	sp->quit = sp->began = 0;
+	sp->quit = 0;
 	sp->next_ns = UINT64_MAX;
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &old);
-	int code = thread_create(&sp->monitor, monitor_main, sp);
+	int code = thread_start(&sp->monitor, monitor_main, sp);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	/* The caller may fork next. So wait until the thread has started and holds no lock of the C library. */
-	while (!code && !__atomic_load_n(&sp->began, __ATOMIC_ACQUIRE))
-		loom_cpu_yield();
 	return code;
 }
 

@@ -281,6 +281,7 @@ struct gpu {
 	struct launch *launch; /* NULL: no launch */
 	int lost;              /* LOST_*; 0: the device is usable */
 	int died_of;           /* with LOST_DEAD: the driver's error code */
+	struct gpu *next_lost; /* in the list lost_devices of instance.c */
 	uint32_t nudged;       /* 1: gpu_wake() was called, so gpu_wait() returns at its next poll */
 };
 

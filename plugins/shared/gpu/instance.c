@@ -113,6 +113,17 @@ static int open_all(struct gpu *d, uint32_t instance, uint32_t instances, struct
 	return prepare(d, instances, err);
 }
 
+/* Devices that were lost and closed. Their memory stays until this process ends, because a kernel may still write to it.
+ * The list is only written: it keeps the memory reachable, so that leak checkers do not report it. */
+static struct gpu *lost_devices;
+
+static void keep(struct gpu *d)
+{
+	d->next_lost = __atomic_load_n(&lost_devices, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(&lost_devices, &d->next_lost, d, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
 void gpu_destroy(void *self)
 {
 	struct gpu *d = self;
@@ -120,8 +131,10 @@ void gpu_destroy(void *self)
 		return;
 	if (d->launch)
 		gpu_retire(d, 0, NULL);
-	if (d->lost)
-		return; /* a kernel may still write to this memory, so only the end of this process frees it */
+	if (d->lost) {
+		keep(d);
+		return;
+	}
 	if (d->attached && gpu_enter(d, NULL) == 0) {
 		program_finish(d);
 		if (d->gate)

@@ -187,7 +187,7 @@ int nic_start_thread(struct nic *nic, struct loom_error *err)
 	nic->stop = 0;
 	sigfillset(&all); /* blocks all signals in the thread, because other threads of the host handle them */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int failed = thread_create(&nic->thread, run, nic);
+	int failed = thread_start(&nic->thread, run, nic);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (failed)
 		return LOOM_FAIL(nic->host, err, LOOM_EUNAVAIL, "%s: cannot start its thread: %s", nic->ops->name,

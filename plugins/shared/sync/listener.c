@@ -125,7 +125,7 @@ static int open_interrupt(struct listener *l, const struct loom_layout *layout, 
 static int start_thread(struct listener *l, pthread_t *thread, void *(*run)(void *), int *started,
 			struct loom_error *err)
 {
-	int code = thread_create(thread, run, l);
+	int code = thread_start(thread, run, l);
 	*started = !code;
 	return code ? LOOM_FAIL(l->s->host, err, LOOM_ENOMEM, "%s: cannot start a thread: %s", l->s->name,
 				strerror(code))

@@ -123,7 +123,7 @@ int late_posts_start(struct late_posts *p, struct loom_net_late *late, struct lo
 	sigset_t all, old;
 	sigfillset(&all); /* other threads of the host handle signals */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int failed = thread_create(&p->thread, run, p);
+	int failed = thread_start(&p->thread, run, p);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (failed)
 		return LOOM_FAIL(p->host, err, LOOM_EUNAVAIL, "cannot start a thread that posts: %s", strerror(failed));

@@ -199,7 +199,7 @@ int request_start_phases(void *self, const struct loom_layout *layout, const str
 	sigset_t all_signals, old;
 	sigfillset(&all_signals);
 	pthread_sigmask(SIG_SETMASK, &all_signals, &old);
-	int rc = thread_create(&j->thread, phases, j);
+	int rc = thread_start(&j->thread, phases, j);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	j->threaded = !rc;
 	return rc ? LOOM_FAIL(j->host, err, LOOM_EUNAVAIL, "%s: cannot start a thread: %s", j->name, strerror(rc)) : 0;

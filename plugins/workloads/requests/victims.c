@@ -213,8 +213,10 @@ int request_victim_run_built_in(const struct request_victim *v, double *rate)
 	work(&b.thread[0]);
 	for (uint32_t i = 1; i < b.threads; i++)
 		pthread_join(b.thread[i].id, NULL);
-	for (uint32_t i = 0; i < b.threads; i++)
+	for (uint32_t i = 0; i < b.threads; i++) {
 		done += b.thread[i].done;
+		free(b.thread[i].word);
+	}
 	*rate = (double)done / ((double)(now_ns() - begin) / SECOND);
 	return 0;
 }
