@@ -4,6 +4,7 @@
 a planted difference.
 
     bench/aa.py [BUILD] [--for SECONDS] [--spinners N] [--jobs NAME,NAME] [--only same|planted]
+    bench/aa.py [BUILD] --rules [--pairs N] [--for SECONDS] [--spinners N]
 
 Nine jobs of 0.5 ms to 1 s are compared with themselves. Half of these trials use the best sample of each block. Six jobs of
 10 ms and longer are compared with 3 % more work, always by the best sample, as docs/compare.md advises for loaded machines.
@@ -11,11 +12,19 @@ A trial has 20 blocks, or more for two of the jobs. Meanwhile other programs are
 0.1 s (none with --spinners 0). Every trial is recorded at once. --for ends the program after the given time, and the next
 call continues. --jobs selects jobs, separated by commas. --only same omits the planted differences. On two cores all trials
 take two and a half hours, a third of it for the equal variants. The last lines are `bar NAME VALUE RELATION TARGET ok|short`.
+
+--rules judges the same samples by several rules: that of gpuloom, Welch's t-test as in hyperfine's scripts/welch_ttest.py
+(p < 0.05), and that of nvbench's nvbench_compare.py (the means differ by more than the smaller relative standard deviation).
+N pairs (200) of equal variants are interleaved by `gpuloom compare`, and N pairs are run one after the other by `gpuloom run`,
+as the other two programs do. The output has the number of false claims, and how many pairs are judged as slower if all times
+of the second variant are multiplied by 1.03. Pairs are recorded with their samples, in BUILD/bench/aa-rules.jsonl.
 """
 import argparse
 import hashlib
 import json
+import math
 import os
+import statistics
 import signal
 import subprocess
 import sys
@@ -140,8 +149,154 @@ def tell(name, trials):
     return counts
 
 
+# ---- several rules on the same samples --------------------------------------------------------------
+
+RULE_JOBS = {
+    'memset_100k': ['conf/memset.ini', '--set', 'workload.memset.tasks=100000'],
+    'fib': ['conf/fib.ini', '--set', 'workload.fib.n=22'],
+    'uts': ['conf/uts.ini', '--set', 'workload.uts.tree=custom', '--set', 'workload.uts.depth=6'],
+}
+ADDED = 1.03
+
+
+def incomplete_beta(a, b, x):
+    """Returns the regularized incomplete beta function, by Lentz's continued fraction (Numerical Recipes, 6.4)."""
+    if x <= 0 or x >= 1:
+        return float(x >= 1)
+    if x > (a + 1) / (a + b + 2):
+        return 1 - incomplete_beta(b, a, 1 - x)
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)) / a
+    tiny, f, c, d = 1e-300, 1.0, 1.0, 0.0
+    for i in range(300):
+        m = i // 2
+        if i == 0:
+            n = 1.0
+        elif i % 2 == 0:
+            n = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        else:
+            n = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        d = 1 / ((1 + n * d) or tiny)
+        c = (1 + n / c) or tiny
+        f *= c * d
+        if abs(1 - c * d) < 1e-12:
+            break
+    return front * (f - 1)
+
+
+def welch_p(x, y):
+    """Returns the two-sided p of Welch's t-test, as scipy.stats.ttest_ind(x, y, equal_var=False) does."""
+    u, v = statistics.variance(x) / len(x), statistics.variance(y) / len(y)
+    if u + v == 0:
+        return float(statistics.mean(x) == statistics.mean(y))
+    t = (statistics.mean(x) - statistics.mean(y)) / math.sqrt(u + v)
+    df = (u + v) ** 2 / (u * u / (len(x) - 1) + v * v / (len(y) - 1))
+    return incomplete_beta(df / 2, 0.5, df / (df + t * t))
+
+
+def by_welch(x, y):
+    if welch_p(x, y) >= 0.05:
+        return 'SAME'
+    return 'SLOWER' if statistics.mean(y) > statistics.mean(x) else 'FASTER'
+
+
+def by_nvbench(x, y):
+    mean = statistics.mean(x), statistics.mean(y)
+    noise = min(statistics.stdev(x) / mean[0], statistics.stdev(y) / mean[1])
+    change = (mean[1] - mean[0]) / mean[0]
+    return 'SAME' if abs(change) <= noise else 'SLOWER' if change > 0 else 'FASTER'
+
+
+def by_files(gpuloom, folder, results, factor):
+    """Returns gpuloom's verdict of two results, after the times of the second have been multiplied by a factor."""
+    paths = [os.path.join(folder, name) for name in ('aa-first.json', 'aa-second.json')]
+    for path, result, by in zip(paths, results, (1, factor)):
+        seconds = dict(result['metrics']['seconds'])
+        seconds['samples'] = [s * by for s in seconds['samples']]
+        seconds['median'] *= by
+        with open(path, 'w') as out:
+            json.dump(dict(result, metrics={'seconds': seconds}), out)
+    run = subprocess.run([gpuloom, 'compare', *paths, '--quiet', '--metric', 'seconds', '--json', '-'], capture_output=True, text=True)
+    if run.returncode:
+        sys.exit(f'gpuloom compare of two results: exit {run.returncode}\n{run.stderr}')
+    return json.loads(run.stdout)['comparisons'][0]['verdict']
+
+
+def measure(gpuloom, args):
+    run = subprocess.run([gpuloom, *args, '--quiet', '--json', '-'], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if run.returncode:
+        sys.exit(f'gpuloom {" ".join(args)}: exit {run.returncode}\n{run.stderr}')
+    return json.loads(run.stdout)
+
+
+def pair(gpuloom, folder, conf, design, seed):
+    """Measures a pair of equal variants and returns what each rule says."""
+    verdicts = {}
+    if design == 'interleaved':
+        doc = measure(gpuloom, ['compare', *conf, '--vary', 'run.title=a,b', *BLOCKS, '--samples-per-block', '2', '--metric', 'seconds',
+                                '--seed', str(seed + 1)])
+        verdicts['gpuloom, interleaved'] = doc['comparisons'][0]['verdict']
+        results = [v['result'] for v in doc['variants']]
+    else:
+        results = [measure(gpuloom, ['run', *conf, '--samples', '40', '--set', 'run.warmup=2']) for _ in 'ab']
+    x, y = (r['metrics']['seconds']['samples'] for r in results)
+    more = [s * ADDED for s in y]
+    verdicts['gpuloom, from files'] = by_files(gpuloom, folder, results, 1)
+    verdicts['Welch'] = by_welch(x, y)
+    verdicts['nvbench_compare'] = by_nvbench(x, y)
+    added = {'gpuloom, from files': by_files(gpuloom, folder, results, ADDED), 'Welch': by_welch(x, more),
+             'nvbench_compare': by_nvbench(x, more)}
+    return {'samples': [x, y], 'verdicts': verdicts, 'added': added}
+
+
+def study(gpuloom, folder, build, pairs, limit, spinners):
+    parts(build, folder)  # writes aa-turns.ini
+    RULE_JOBS['turns'] = [os.path.join(folder, 'aa-turns.ini'), '--set', 'workload.planted.turns=600000']
+    journal, began = os.path.join(folder, 'aa-rules.jsonl'), time.monotonic()
+    key = key_of(gpuloom, spinners, [RULE_JOBS, BLOCKS])
+    done = [json.loads(line) for line in open(journal) if line.endswith('\n')] if os.path.exists(journal) else []
+    done = [t for t in done if t['key'] == key]
+    have = {(t['design'], t['number']) for t in done}
+    jobs = list(RULE_JOBS)
+    with open(journal, 'a') as out:
+        for i in range(pairs):
+            for design in ('interleaved', 'one after the other'):
+                if (design, i) in have or time.monotonic() - began > limit:
+                    continue
+                name = jobs[i % len(jobs)]
+                one = pair(gpuloom, folder, RULE_JOBS[name], design, i)
+                done.append({'key': key, 'design': design, 'number': i, 'job': name, **one})
+                out.write(json.dumps(done[-1]) + '\n')
+                out.flush()
+    tell_rules(done)
+
+
+def tell_rules(done):
+    for design in ('interleaved', 'one after the other'):
+        these = [t for t in done if t['design'] == design]
+        rules = these[0]['verdicts'] if these else []
+        for rule in rules:
+            false = sum(t['verdicts'][rule] in CLAIMS for t in these)
+            found = sum(t['added'].get(rule) == 'SLOWER' for t in these)
+            print(f'{design}: {rule}: {false} false claims in {len(these)} pairs' +
+                  (f'; {found} found with 3 % added' if rule in these[0]['added'] else ''))
+
+
+def with_spinners(n, work):
+    """Calls work() while n programs load the machine."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the exit handler stops the spinners
+    spinners = [subprocess.Popen([sys.executable, '-c', SPELLS]) for _ in range(n)]
+    try:
+        work()
+    finally:
+        for s in spinners:
+            s.kill()
+            s.wait()
+
+
 def main():
     p = argparse.ArgumentParser()
+    p.add_argument('--rules', action='store_true')
+    p.add_argument('--pairs', type=int, default=200)
     p.add_argument('build', nargs='?', default='build')
     p.add_argument('--for', dest='limit', type=float, default=float('inf'))
     p.add_argument('--spinners', type=int, default=2)
@@ -151,6 +306,8 @@ def main():
     began = time.monotonic()
     gpuloom, folder = os.path.join(a.build, 'gpuloom'), os.path.join(a.build, 'bench')
     os.makedirs(folder, exist_ok=True)
+    if a.rules:
+        return with_spinners(a.spinners, lambda: study(gpuloom, folder, a.build, a.pairs, a.limit, a.spinners))
     todo = parts(a.build, folder)
     if a.jobs:
         todo = {n: part for n, part in todo.items() if n.partition('_')[2] in a.jobs.split(',')}
@@ -161,9 +318,8 @@ def main():
     done = read_journal(journal, key)
     have = {(t['part'], t['trial']) for t in done}
     wanted = order(todo)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the exit handler stops the spinners
-    spinners = [subprocess.Popen([sys.executable, '-c', SPELLS]) for _ in range(a.spinners)]
-    try:
+
+    def trials():
         with open(journal, 'a') as out:
             for name, i in wanted:
                 if (name, i) in have:
@@ -175,10 +331,8 @@ def main():
                 done.append({'part': name, 'trial': i, 'key': key[name], **result})
                 out.write(json.dumps(done[-1]) + '\n')
                 out.flush()
-    finally:
-        for s in spinners:
-            s.kill()
-            s.wait()
+
+    with_spinners(a.spinners, trials)
     by = {name: [t for t in done if t['part'] == name] for name in todo}
     counts = {name: tell(name, trials) for name, trials in by.items()}
     left = len(set(wanted) - {(t['part'], t['trial']) for t in done})
@@ -200,4 +354,5 @@ def main():
         print(f'{left} of {len(wanted)} trials are left: the same command goes on', file=sys.stderr)
 
 
-main()
+if __name__ == '__main__':
+    main()

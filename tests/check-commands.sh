@@ -9,6 +9,7 @@
 #   <!-- commands: first SHELL -->           SHELL runs before the commands
 #   <!-- commands: file NAME -->             the block is this file; a block of C names it in its first line: /* NAME */
 #   <!-- commands: expect TEXT -->           the output of its commands contains this
+#   <!-- commands: jobs -->                  the block has jobs of GitHub Actions or GitLab: their scripts are run
 . tests/lib.sh
 keep_programs
 plain_build 'the plain build is installed'
@@ -25,7 +26,7 @@ everything = os.environ.get('CHECK') == 'all'
 pages = ['README.md', 'CONTRIBUTING.md', 'tests/README.md'] + sorted(
     sum((glob.glob(p) for p in ('docs/*.md', 'plugins/*/README.md', 'plugins/shared/*/README.md', 'plugins/workloads/*/README.md', 'examples/*/README.md')), []))
 installed = tmp + '/usr/bin/gpuloom'
-programs = 'sed make gpuloom build/gpuloom sh cc cd mpirun srun python3 venv/bin/pip venv/bin/python cp mkdir export'.split()
+programs = 'hyperfine sed make gpuloom build/gpuloom sh cc cd mpirun srun python3 venv/bin/pip venv/bin/python cp mkdir export'.split()
 targets = set(re.findall(r'^([a-z][a-z-]*):', ''.join(open(f).read() for f in ['Makefile'] + glob.glob('plugins/*/plugin.mk')
                                                      + glob.glob('plugins/shared/*/plugin.mk') + glob.glob('plugins/workloads/*/plugin.mk')), re.M))
 faults, skipped, counts = [], {}, dict.fromkeys(('ran', 'make -n', 'looked up'), 0)
@@ -125,6 +126,32 @@ class Page:
                 faults.append(f"{step['at']}: exit {step['rc']}: {step['line']}\n    " +
                               '\n    '.join(step['out'].strip().split('\n')[-8:]))
 
+def scripts(lines):
+    """Yields (number, text) of each script of a job: the value of a key `run`, and each item of a list `script`."""
+    wanted, at = None, 0
+    while at < len(lines):
+        number, line = lines[at]
+        at += 1
+        indent = len(line) - len(line.lstrip())
+        key = re.match(r'( *(?:- )?)run: *(.*)$', line)
+        if re.match(r' *script:$', line):
+            wanted = indent
+            continue
+        item = re.match(r'( *- )(.*)$', line) if wanted is not None and indent > wanted else None
+        if wanted is not None and not item:
+            wanted = None
+        found = key or item
+        if not found:
+            continue
+        text = [] if found.group(2) in ('|', '>') else [found.group(2)]
+        inside = len(found.group(1)) if key else len(found.group(1)) - 1
+        folded = found.group(2) != '|'  # in YAML a plain value goes on in lines that are indented further
+        while at < len(lines) and len(lines[at][1]) - len(lines[at][1].lstrip()) > inside:
+            text.append(lines[at][1].strip())
+            at += 1
+        yield number, (' ' if folded else '\n').join(text)
+
+absent = set()
 seen = set()
 def one(at, line, page, own):
     """Runs one line of a page, or gives it to the page's shell and returns the step."""
@@ -149,8 +176,12 @@ def one(at, line, page, own):
         if rc:
             faults.append(f'{at}: exit {rc}: {line}\n    ' + '\n    '.join(out.strip().split('\n')[-8:]))
         return None
-    if 'mpirun' in words and not shutil.which('mpirun'):
-        return skip('there is no mpirun')
+    for name in ('mpirun', 'hyperfine'):
+        if name in words and not shutil.which(name):
+            absent.add(name)
+            return skip('there is no ' + name)
+    if 'hyperfine' in absent and re.search(r'\b(before|after)\.json', line):
+        return skip('there is no file of hyperfine')
     return page.add(at, line, re.sub(r'(^|(?<=\s))build/gpuloom', 'build-gpuloom', command))
 
 def inline(at, text):
@@ -202,10 +233,24 @@ for page in pages:
             with text:
                 text.write(''.join(l + '\n' for _, l in lines))
             shell.add(f'{page}:{lines[0][0]}', 'the file ' + name[0], f'cp {text.name} {name[0]}')
-        if name or kind not in ('sh', 'indented'):
-            continue
         skips = [re.match(r'skip ?(\S*), (.*)', n).groups() for n in notes if n.startswith('skip')]
         joined, steps = [], []
+        if 'jobs' in notes:
+            for number, text in scripts(lines):
+                why = [reason for w, reason in skips if w in text]
+                if why:
+                    skip(why[0])
+                    continue
+                script = tempfile.NamedTemporaryFile('w', dir=tmp, delete=False)
+                with script:
+                    script.write(text + '\n')
+                steps.append(shell.add(f'{page}:{number}', text, f'sh -e {script.name}'))
+            if not steps:
+                faults.append(f'{page}:{lines[0][0]}: no script in the jobs')
+            wanted += [(f'{page}:{lines[0][0]}', note[7:], steps) for note in notes if note.startswith('expect ')]
+            continue
+        if name or kind not in ('sh', 'indented'):
+            continue
         for number, line in lines:
             if joined and joined[-1][1].endswith('\\'):
                 joined[-1] = (joined[-1][0], joined[-1][1][:-1] + ' ' + line)

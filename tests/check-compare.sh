@@ -404,4 +404,26 @@ for isolation in thread process; do
 		pgrep -f "^sleep $mark\$" | xargs kill
 	fi
 done
+# The rules that bench/aa.py judges beside ours. The second value of p is that of an example in the literature.
+python3 - <<'PY' || fail 'the rules of bench/aa.py'
+import math, sys
+sys.path.insert(0, 'bench')
+sys.dont_write_bytecode = True
+from aa import by_nvbench, by_welch, welch_p
+c = [17.2, 20.9, 22.6, 18.1, 21.7, 21.4, 23.5, 24.2, 14.7, 21.8]
+d = [21.5, 22.8, 21.0, 23.0, 21.6, 23.6, 22.5, 20.7, 23.4, 21.8, 20.7, 21.7, 21.5, 22.5, 23.6, 21.5, 22.5, 23.5, 21.5, 21.8]
+assert abs(welch_p(c, d) - 0.148841696605327) < 1e-9, welch_p(c, d)
+# p is twice the tail of Student's density, here by Simpson's rule.
+def tail(t, df, n=20000):
+    f = lambda x: math.exp(math.lgamma(df / 2 + 0.5) - math.lgamma(df / 2) - (df + 1) / 2 * math.log1p(x * x / df)) / math.sqrt(df * math.pi)
+    return 1 - 2 * t / (3 * n) * (f(0) + f(t) + sum((4 if i % 2 else 2) * f(t * i / n) for i in range(1, n)))
+a, b = [1, 2, 3, 4, 5], [2, 3, 4, 5, 9]
+u, v = 2.5 / 5, 7.3 / 5  # variances of the means
+df = (u + v) ** 2 / (u * u / 4 + v * v / 4)
+assert abs(welch_p(a, b) - tail(1.6 / math.sqrt(u + v), df)) < 1e-9, welch_p(a, b)
+low, high = [100, 101, 102, 103], [110, 111, 112, 113]
+assert (by_welch(low, high), by_welch(high, low), by_welch(c, d)) == ('SLOWER', 'FASTER', 'SAME')
+# The means differ by 2 %; the smaller relative standard deviation is 1 % or 3 %.
+assert by_nvbench([99, 100, 101], [96, 102, 108]) == 'SLOWER' and by_nvbench([97, 100, 103], [98, 102, 106]) == 'SAME'
+PY
 finish

@@ -136,6 +136,29 @@ esac
 waits 4 'compares clocks of devices, which only CPUs share' --set workload.exchange.times=yes
 waits 4 'needs 32 threads in each block' --set device.cuda.lanes=1024
 
+# joules, from a stand-in for NVML (fake_nvml.c) whose cards consume 100 W. Two devices on one card have one counter.
+energy() { # arguments: STATUS PATTERN NVML [ARGUMENTS]
+	status=$1 wanted=$2
+	export FAKE_NVML="$3"
+	shift 3
+	run mgws memset "$status" "$wanted" none --set run.joules=yes "$@"
+}
+energy 0 'joules +[0-9]' none --json "$tmp/joules.json"
+for devices in cuda:0 'cuda:0 cuda:1'; do
+	energy 0 'joules +[0-9]' none --json "$tmp/joules.json" --set run.devices="$devices" --set device.cuda.1.gpu=0
+	python3 - "$tmp/joules.json" <<-'PY' || fail "joules of $devices"
+		import json, sys
+		m = json.load(open(sys.argv[1]))['metrics']
+		for j, s in zip(m['joules']['samples'], m['seconds']['samples']):
+		    assert 100 * s - 0.02 <= j <= 100 * s + 20, (j, s)  # at 100 W; the process can lose its core between two readings
+	PY
+done
+energy 4 'cuda:0: no energy counter: NVML reports: Driver Not Loaded: set joules = no' init
+energy 4 'NVML reports: Not Supported' unsupported
+mkdir "$tmp/driver" && ln -s "$fake/libcuda.so.1" "$tmp/driver/"
+LD_LIBRARY_PATH=$tmp/driver energy 4 'libnvidia-ml.so.1 was not found.*install it with the driver' none
+unset FAKE_NVML
+
 # These functions release resources or read the location of the GPU. Their failure must not fail a run.
 failing_runs cuDeviceGetPCIBusId cuMemFree cuMemFreeHost cuMemHostUnregister cuModuleUnload cuStreamDestroy \
 	cuDevicePrimaryCtxRelease cuDeviceGetHostAtomicCapabilities

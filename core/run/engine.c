@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/engine.h"
+#include "run/energy.h"
 #include "run/enqueue.h"
 
 #include <stdio.h>
@@ -75,6 +76,8 @@ static void add_core_metrics(const struct loom_stack *s, const struct loom_count
 	loom__report_add(r, "seconds", "s", LOOM_BETTER_LESS, sample->seconds);
 	if (sum->cpu_ns) /* excludes the time of other programs */
 		loom__report_add(r, "cpu_seconds", "s", LOOM_BETTER_LESS, (double)sum->cpu_ns / 1e9);
+	if (s->plan.run.joules)
+		loom__report_add(r, "joules", "J", LOOM_BETTER_LESS, s->joules);
 	if (!s->selected[LOOM_SCHED] || runs_kernel(s))
 		return;
 	if (sample->seconds > 0)
@@ -260,6 +263,8 @@ static int begin(struct loom_stack *s, int how, struct loom_error *err)
 	/* No worker may begin before all devices have reset the memory that this worker reads. So if resets are needed,
 	 * several devices need READY. */
 	int alone = how & ALONE && s->stays && (!s->resets || s->layout.devices == 1);
+	if (!rc && how & MEASURED && s->plan.run.joules)
+		rc = loom__energy(s, &s->joules, err);
 	return rc ? rc : loom__gate_begin(s, alone, s->plan.run.timeout, err);
 }
 
@@ -271,6 +276,10 @@ static int end(struct loom_stack *s, uint64_t until, struct loom__sample *sample
 	int rc = loom__gate_end(s, until, err);
 	if (rc == LOOM_EAGAIN)
 		return rc;
+	double joules = 0;
+	if (!rc && !sample->report.unread && s->plan.run.joules)
+		rc = loom__energy(s, &joules, err);
+	s->joules = joules - s->joules;
 	if (!rc)
 		rc = loom__flush(s, s->plan.run.timeout, err);
 	agreed.ns = s->end_ns - s->begin_ns;

@@ -49,6 +49,9 @@ static const struct loom_opt run_rows[] = {
 	LOOM_OPT(struct loom__run_opts, tasks, LOOM_OPT_ENUM, "own",
 			 "With several ranks, own: each rank runs all tasks by itself; shared: the ranks run one set "
 			 "of tasks together, and idle workers steal from other ranks.", .choices = tasks_choices),
+	LOOM_OPT(struct loom__run_opts, joules, LOOM_OPT_BOOL, "no",
+			 "Whether samples also report joules: the energy that CPU packages and GPUs consumed meanwhile, with "
+			 "that of other programs. Samples should take a second or more."),
 	LOOM_OPT(struct loom__run_opts, seed, LOOM_OPT_U64, "1",
 			 "Seed of all random choices: the same seed gives the same choices."),
 	{0},

@@ -16,6 +16,7 @@ struct loom__run_opts {
 	uint64_t time_limit; /* ns for the whole run; 0: no limit */
 	uint64_t seed;
 	uint32_t ranks;
+	uint8_t joules; /* 1: samples also report the energy that devices consume */
 	uint32_t tasks; /* whether ranks share tasks: enum loom__tasks */
 };
 enum loom__tasks { LOOM__TASKS_OWN, LOOM__TASKS_SHARED };

@@ -11,6 +11,7 @@
 #include "facts/facts.h"
 #include "ranks/boot.h"
 #include "report/document.h"
+#include "report/foreign.h"
 #include "facts/must.h"
 #include "facts/write.h"
 
@@ -241,12 +242,12 @@ out:
 
 /* ---- output --------------------------------------------------------------------------------------- */
 
-/* Writes the report. The report command reads a file, so this function passes it the file of --json, or a file in
- * memory with the same content. */
+/* Writes the reports. The report command reads a file, so it gets the file of --json or a file in memory with the same
+ * content. */
 static int report(struct loom__cli *cli, const struct loom__compare_args *a, const char *json)
 {
 	char path[40], command[] = "report", option[] = "-o";
-	char *from = (char *)(uintptr_t)a->json, *to = (char *)(uintptr_t)a->output;
+	char *from = (char *)(uintptr_t)a->json;
 	int own = !a->json || loom__names_stdout(a->json), fd = own ? memfd_create("comparison", MFD_CLOEXEC) : -1;
 	if (own) {
 		int number = fd < 0 ? errno : loom__write_all(fd, json, strlen(json));
@@ -258,8 +259,12 @@ static int report(struct loom__cli *cli, const struct loom__compare_args *a, con
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 		from = path;
 	}
-	char *argv[] = {command, from, option, to, NULL};
-	int status = loom__command_run(cli, &loom__report_usage, 4, argv);
+	int status = LOOM_EXIT_OK;
+	for (size_t i = 0; i < a->output.n; i++) {
+		char *argv[] = {command, from, option, (char *)(uintptr_t)a->output.at[i], NULL};
+		int reported = loom__command_run(cli, &loom__report_usage, 4, argv);
+		status = status ? status : reported;
+	}
 	if (own)
 		close(fd);
 	return status;
@@ -293,7 +298,7 @@ static int finish(struct loom__cli *cli, const struct loom__compare_args *a, cJS
 		status = LOOM_EXIT_USAGE;
 	}
 	loom__must(loom__json_broken(doc) ? NULL : doc);
-	char *json = a->json || a->output ? loom__must(loom__json_print(doc, 1)) : NULL;
+	char *json = a->json || a->output.n ? loom__must(loom__json_print(doc, 1)) : NULL;
 	if (a->json) {
 		int wrote = loom__put_result(cli, a->json, json, &there);
 		status = status ? status : wrote;
@@ -304,7 +309,7 @@ static int finish(struct loom__cli *cli, const struct loom__compare_args *a, cJS
 	}
 	if (!there)
 		loom__put_table(cli, &bars);
-	if (a->output) {
+	if (a->output.n) {
 		int reported = report(cli, a, json);
 		status = status ? status : reported;
 	}
@@ -380,40 +385,122 @@ out:
 	return status;
 }
 
+/* Adds a variant for each benchmark of the only file, which is of another program. */
+static int add_benchmarks(const struct loom__cli *cli, const struct loom__compare_args *a, const struct loom__doc *from,
+			  cJSON *doc)
+{
+	struct loom_error err;
+	cJSON *v, *list = cJSON_GetObjectItemCaseSensitive(from->root, "variants");
+	size_t n = loom__json_length(list);
+	if (n > MOST_VARIANTS)
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "compare: '%s' has %zu benchmarks, and more than %d cannot be "
+				    "compared with the first: give two files", from->path, n, MOST_VARIANTS);
+	cJSON_ArrayForEach(v, list)
+	{
+		cJSON *result = cJSON_DetachItemFromObjectCaseSensitive(v, "result");
+		const char *label = loom__json_text(v, "label"), *status = loom__json_text(result, "status");
+		if (strcmp(status, "ok"))
+			loom__say_warning(cli, "%s: %s: %s", from->path, label,
+					  loom__json_text(loom__json_object(result, "error"), "text"));
+		int rc = loom__derived_result(&a->derived, result, &err);
+		loom__compare_add_variant(doc, label, label, loom__json_object(v, "varied"), result);
+		if (rc)
+			return loom__refuse(cli, LOOM_EXIT_USAGE, "%s", err.text);
+		if (!strcmp(status, "wrong"))
+			return loom__refuse(cli, LOOM_EXIT_USAGE, "%s: %s is from a run with a wrong result", from->path,
+					    label);
+	}
+	return LOOM_EXIT_OK;
+}
+
+static int add_result(const struct loom__cli *cli, struct loom__compare_args *a, size_t i, struct loom__doc *from,
+		      cJSON *doc)
+{
+	struct loom__opened v;
+	struct loom_error err;
+	cJSON *result = NULL;
+	int status = loom__variant_take(cli, a, i, from, &v, &result);
+	if (!status && loom__derived_result(&a->derived, result, &err)) {
+		cJSON_Delete(result);
+		status = loom__refuse(cli, LOOM_EXIT_USAGE, "%s", err.text);
+	} else if (!status) {
+		loom__compare_add_variant(doc, v.name, v.label, v.varied, result);
+	}
+	loom__variant_close(&v);
+	return status;
+}
+
+/* Reads the files, and adds their variants to doc. */
+static int read_results(const struct loom__cli *cli, struct loom__compare_args *a, cJSON *doc)
+{
+	struct loom__doc file[MOST_VARIANTS] = {{0}};
+	size_t n = a->conf.file.n;
+	struct loom_error err;
+	int status = LOOM_EXIT_OK;
+	for (size_t i = 0; i < n && !status; i++)
+		if (loom__doc_read(a->conf.file.at[i], &file[i], &err))
+			status = loom__refuse(cli, LOOM_EXIT_USAGE, "%s", err.text);
+	if (!status) {
+		loom__foreign_settle(file, n);
+		if (n == 1 && file[0].tool && file[0].kind == LOOM__DOC_COMPARE)
+			status = add_benchmarks(cli, a, &file[0], doc);
+		else if (n == 1)
+			status = loom__refuse(cli, LOOM_EXIT_USAGE, "compare: only one variant: give a second file");
+		for (size_t i = 0; n > 1 && i < n && !status; i++)
+			status = add_result(cli, a, i, &file[i], doc);
+	}
+	for (size_t i = 0; i < n; i++)
+		loom__doc_free(&file[i]);
+	return status;
+}
+
+/* Judges the metrics that a result of another program leads with, unless the user named metrics. */
+static void add_leading(struct loom__compare_args *a, const cJSON *doc)
+{
+	const cJSON *m, *result = loom__json_object(loom__compare_variant(doc, 0), "result");
+	const cJSON *list = loom__json_list(result, "leading");
+	if (!a->usual_metrics || !list || !list->child)
+		return;
+	loom__compare_room(a, loom__json_length(list));
+	if (!loom__json_object(loom__json_object(result, "metrics"), a->metric[0].name))
+		a->metrics = 0; /* "seconds", which was the default */
+	for (size_t i = 0; i < a->rules; i++)
+		if (strcmp(a->rule[i].metric, "*"))
+			loom__compare_want(a, a->rule[i].metric)->gate = 1;
+	cJSON_ArrayForEach(m, list)
+	{
+		if (strlen(loom__json_string(m)) < LOOM__COMPARE_NAME)
+			loom__compare_want(a, loom__json_string(m));
+	}
+}
+
 static int compare_results(struct loom__cli *cli, struct loom__compare_args *a, int argc, char **argv)
 {
 	struct loom__compare_about about = about_of(a, argc, argv);
 	cJSON *doc = loom__compare_document(&about);
 	struct loom_error err = {0};
 	struct loom__job job[MOST_VARIANTS];
-	int status = LOOM_EXIT_OK, rc = 0;
-	for (size_t i = 0; i < a->conf.file.n && !status && !rc; i++) {
-		struct loom__opened v;
-		cJSON *read = NULL;
-		status = loom__variant_read(cli, a, i, &v, &read);
-		if (!status)
-			rc = loom__derived_result(&a->derived, read, &err);
-		if (!status)
-			loom__compare_add_variant(doc, v.name, v.label, v.varied, read);
-		loom__variant_close(&v);
-	}
-	for (size_t i = 0; i < a->conf.file.n && !status && !rc; i++) {
+	int rc = 0, status = read_results(cli, a, doc);
+	size_t n = loom__compare_variants(doc);
+	for (size_t i = 0; i < n && !status; i++) {
 		const cJSON *variant = loom__compare_variant(doc, i);
 		const cJSON *result = loom__json_object(variant, "result");
 		job[i] = (struct loom__job){loom__compare_label(doc, i), result, loom__json_object(result, "metrics"),
 					    loom__json_object(variant, "varied")};
 	}
+	if (!status) {
+		add_leading(a, doc);
+		rc = loom__compare_same_job(job, n, a->allowed.at, a->allowed.n, &err);
+	}
 	if (!status && !rc)
-		rc = loom__compare_same_job(job, a->conf.file.n, a->allowed.at, a->allowed.n, &err);
-	if (!status && !rc)
-		rc = loom__compare_figures(job, a->conf.file.n, a->metric, a->metrics, a->allowed.at, a->allowed.n,
-					   &err);
+		rc = loom__compare_figures(job, n, a->metric, a->metrics, a->allowed.at, a->allowed.n, &err);
 	if (!status && !rc)
 		loom__compare_add_files(doc);
 	if (!status && !rc)
 		rc = loom__compare_same_environment(doc, a->allowed.at, a->allowed.n, &err);
 	if (!status && !rc) {
 		loom__compare_choices(doc);
+		loom__compare_add_warnings(doc);
 		add_usual_metrics(a, doc);
 		rc = loom__compare_judge(doc, a->metric, a->metrics, &err);
 	}
@@ -434,7 +521,7 @@ static int run_command(struct loom__cli *cli, void *args)
 	char **argv = cli->argv; /* the report command will replace cli->argv */
 	struct loom_error err;
 	if (!status)
-		status = loom__check_stdout(cli, a->json ? a->json : a->output, a->quiet);
+		status = loom__check_stdout(cli, a->json ? a->json : a->output.n ? a->output.at[0] : NULL, a->quiet);
 	if (status)
 		return status;
 	if (!a->from_results && loom__boot_alone("compare", &err))
@@ -450,7 +537,8 @@ const struct loom__usage loom__compare_usage = {
 		"A.json B.json [C.json ...] [options]",
     .about = "Runs variants interleaved in blocks and reports which differences are significant. The\n"
 	     "first variant is the baseline. Results of `gpuloom run` (JSON) can be compared as well, although they\n"
-	     "were not interleaved, if their environments agree.\n",
+	     "were not interleaved, if their environments agree; also files of hyperfine, Google Benchmark and nvbench\n"
+	     "(.json), nccl-tests and OSU micro-benchmarks (.txt, .out, .log).\n",
     .notes = "Ctrl-C ends after the sample in progress and keeps the complete blocks.\n"
 	     "Exit: 0 ok, 1 failed, 2 usage or conf, 3 wrong result, 4 not available here, 5 a rule of --fail-on\n"
 	     "failed, 6 inconclusive with --strict, 124 timeout, 130 interrupted.\n",

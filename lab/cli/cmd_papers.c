@@ -35,7 +35,7 @@ static const struct loom__option options[] = {
      "write the result, reduced to the metrics of its claims and plots, into this folder: results of "
      "the source tree",
      LOOM__AT(struct papers_args, keep, STR)},
-    {"output", "FILE", "also write a report, named .html, .md, .csv, .svg, .png, .pdf, .gp or .json",
+    {"output", "FILE", "also write a report, named " LOOM__REPORT_SUFFIXES " or .json",
      LOOM__AT(struct papers_args, output, STR), .letter = 'o', .writes = 1},
     {"json", "FILE|-", "write the rows and their claims as JSON; '-' is standard output, instead of the table",
      LOOM__AT(struct papers_args, json, STR), .writes = 1},

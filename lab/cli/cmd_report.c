@@ -6,16 +6,17 @@
 
 #include "cli/report.h"
 #include "papers/papers.h"
+#include "report/foreign.h"
 #include "sweep/spec.h"
 #include "facts/must.h"
 #include "facts/write.h"
 
 static const struct loom__option options[] = {
     {"output", "FILE",
-     "output file, named .html, .md, .csv, .svg, .png, .pdf, .gp or .json; '-' is standard output. Default: "
+     "output file, named " LOOM__REPORT_SUFFIXES " or .json; '-' is standard output. Default: "
      "Markdown to standard output",
      LOOM__AT(struct loom__report_args, output, STR), .letter = 'o'},
-    {"format", "FORMAT", "html, md, csv, svg, png, pdf, gp or json, whatever the name of the file",
+    {"format", "FORMAT", "html, md, csv, svg, png, pdf, gp, junit, openmetrics or json, whatever the name of the file",
      LOOM__AT(struct loom__report_args, format, STR)},
     {"metric", "NAME[,NAME]", .rows = loom__sweep_rows, LOOM__AT(struct loom__report_args, metric, STR)},
     LOOM__OPTION_DERIVE(struct loom__report_args),
@@ -39,10 +40,12 @@ const struct loom__usage loom__report_usage = {
     .synopsis = "RESULT... [-o FILE] [options]",
     .about =
 	"Creates tables and plots from results of run, compare and sweep. Needs the files only, no\n"
-	"plug-in and no device. Several results of `gpuloom run` can share one report.\n",
+	"plug-in and no device. Several results of `gpuloom run` can share one report. Also reads files of\n"
+	"hyperfine, Google Benchmark, nvbench, nccl-tests and OSU micro-benchmarks.\n",
     .notes = "  .html  one self-contained page          .csv   one row per sample, units in the names\n"
 	     "  .md    tables for a pull request        .gp    a gnuplot script with its data\n"
 	     "  .svg   the plots                        .json  medians, intervals, effects for programs\n"
+	     "  .xml   JUnit: rules of --fail-on as test cases    .prom  OpenMetrics text, for Prometheus\n"
 	     "  .png, .pdf  the plots, converted by rsvg-convert (Debian: librsvg2-bin)\n",
     .options = options,
     LOOM__REQUEST(struct loom__report_args, file, run)};
@@ -56,7 +59,7 @@ static enum loom__report_format format_of(const struct loom__cli *cli, const str
 		format = loom__report_format_of(a->output);
 	if (format == LOOM__REPORT_FORMATS)
 		loom__say_error(cli,
-				"report: unknown format '%s': choose html, md, csv, svg, png, pdf, gp or json",
+				"report: unknown format '%s': choose html, md, csv, svg, png, pdf, gp, junit, openmetrics or json",
 				a->format ? a->format : a->output);
 	return format;
 }
@@ -103,6 +106,12 @@ int loom__report_write(const struct loom__cli *cli, const struct loom__report_ar
 		break;
 	case LOOM__AS_GNUPLOT:
 		loom__report_gnuplot(&t, view, settings);
+		break;
+	case LOOM__AS_JUNIT:
+		loom__report_junit(&t, view);
+		break;
+	case LOOM__AS_OPENMETRICS:
+		loom__report_openmetrics(&t, view);
 		break;
 	case LOOM__REPORT_FORMATS:
 		return LOOM_EXIT_USAGE;
@@ -257,6 +266,7 @@ static int report(const struct loom__cli *cli, const struct loom__report_args *a
 		loom__say_error(cli, "%s", err.text);
 		return rc == LOOM_ENOMEM || rc == LOOM_EIO ? LOOM_EXIT_FAILURE : LOOM_EXIT_USAGE;
 	}
+	loom__foreign_settle(doc, a->file.n);
 	int status = loom__report_view(cli, a, doc, a->file.n, &view, &settings);
 	if (status)
 		return status;

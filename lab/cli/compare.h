@@ -25,7 +25,8 @@ struct loom__compare_args {
 	struct loom__bar *bar;
 	size_t bars;
 	struct loom__words allowed; /* words of --allow-mismatch */
-	const char *json, *output, *derive;
+	const char *json, *derive;
+	struct loom__words output; /* reports */
 	struct loom__derived derived;
 	uint8_t aa, strict, quiet;
 	int from_results;
@@ -35,7 +36,8 @@ void loom__compare_begin(struct loom__cli *cli, void *args);
 /* Checks the options. Returns 0 or an exit code. */
 int loom__compare_ready(const struct loom__cli *cli, struct loom__compare_args *a);
 void loom__compare_end(void *args);
-/* Returns the entry of a metric, and adds it if there is none. The pointer is valid until the next call. */
+/* loom__compare_room() makes room for more metrics. loom__compare_want() returns the entry of a metric, and adds it if there is none. The pointer is valid until the next call. */
+void loom__compare_room(struct loom__compare_args *a, size_t more);
 struct loom__compare_metric *loom__compare_want(struct loom__compare_args *a, const char *name);
 
 /* An open variant: a conf with the levels of one configuration. */
@@ -57,8 +59,9 @@ void loom__variant_close(struct loom__opened *v);
 void loom__variant_shut(struct loom__opened *v);
 int loom__variant_again(const struct loom__cli *cli, const struct loom__compare_args *a, struct loom__opened *v);
 
-/* Reads variant `index` from a result file, and stores the document in *result. Returns an exit code. */
-int loom__variant_read(const struct loom__cli *cli, const struct loom__compare_args *a, size_t index,
-		       struct loom__opened *v, cJSON **result);
+/* Checks the document of variant `index`, which was read from a file, and moves its result to *result. Returns an exit
+ * code. */
+int loom__variant_take(const struct loom__cli *cli, const struct loom__compare_args *a, size_t index,
+		       struct loom__doc *doc, struct loom__opened *v, cJSON **result);
 
 #endif

@@ -24,6 +24,13 @@ static int take_metric(void *args, const char *list, struct loom_error *err)
 	return 0;
 }
 
+void loom__compare_room(struct loom__compare_args *a, size_t more)
+{
+	size_t room = a->metrics + more + 1;
+	a->metric = loom__must(reallocarray(a->metric, room, sizeof(*a->metric)));
+	memset(a->metric + a->metrics, 0, (more + 1) * sizeof(*a->metric));
+}
+
 struct loom__compare_metric *loom__compare_want(struct loom__compare_args *a, const char *name)
 {
 	for (size_t i = 0; i < a->metrics; i++)
@@ -58,13 +65,13 @@ static int take_output(void *args, const char *value, struct loom_error *err)
 {
 	struct loom__compare_args *a = args;
 	enum loom__report_format f = loom__report_format_of(value);
-	a->output = value;
+	a->output.at[a->output.n++] = value;
 	if (f == LOOM__AS_JSON)
 		return LOOM__FAIL(err, LOOM_EINVAL, "-o writes reports: use --json %s for the comparison",
 				  value);
 	if (f == LOOM__REPORT_FORMATS || !strcmp(value, "-"))
 		return LOOM__FAIL(err, LOOM_EINVAL,
-				  "-o %s: its name must end in .html, .md, .csv, .svg, .png, .pdf or .gp", value);
+				  "-o %s: its name must end in " LOOM__REPORT_SUFFIXES, value);
 	return loom__write_check(value, err);
 }
 
@@ -110,17 +117,22 @@ const struct loom__option loom__compare_options[] = {
      AT(allowed, NONE)},
     {"json", "FILE|-", "write the comparison as JSON; '-' is standard output, instead of the table", AT(json, STR),
      .writes = 1},
-    {"output", "FILE", "write a report; its name ends in .html, .md, .csv, .svg, .png, .pdf or .gp",
+    {"output", "FILE", "write a report; its name ends in " LOOM__REPORT_SUFFIXES "; may be repeated",
      .take = take_output, .letter = 'o'},
     {"quiet", NULL, "no table, no progress", AT(quiet, BOOL)},
     LOOM__OPTION_LOG(struct loom__compare_args),
     {0}};
 #undef AT
 
+/* Returns 1 for names of results. Programs that print tables are often redirected to .txt, .out or .log. */
 static int is_result(const char *path)
 {
-	size_t n = strlen(path);
-	return n > 5 && !strcasecmp(path + n - 5, ".json");
+	static const char *const suffix[] = {".json", ".txt", ".out", ".log"};
+	const char *dot = strrchr(path, '.');
+	for (size_t i = 0; dot && dot > path && i < LOOM__COUNT(suffix); i++)
+		if (!strcasecmp(dot, suffix[i]))
+			return 1;
+	return 0;
 }
 
 static int check(const struct loom__cli *cli, struct loom__compare_args *a)
@@ -133,14 +145,15 @@ static int check(const struct loom__cli *cli, struct loom__compare_args *a)
 	if (!a->conf.file.n)
 		fault = "no conf given: try `gpuloom compare conf/contains.ini --vary scheduler.use=mgws,static`";
 	else if (results && results < a->conf.file.n)
-		fault = "results (.json) and confs cannot be mixed: run the conf first";
+		fault = "results (.json, .txt, .out, .log) and confs cannot be mixed: run the conf first";
 	else if (results && (a->factors || a->conf.set.n || a->aa || a->budget))
 		fault = "--vary, --set, --aa and --budget require confs, not results";
-	else if (loom__variant_count(a) < 2)
+	else if (!results && loom__variant_count(a) < 2)
 		fault = "only one variant: add --vary SECTION.KEY=VALUE,VALUE or a second file";
 	else if (loom__variant_count(a) > 32)
-		fault = "more than 32 variants, which would all be open at the same time: `gpuloom sweep` runs one "
-			"at a time";
+		fault = results ? "more than 32 results"
+				: "more than 32 variants, which would all be open at the same time: `gpuloom sweep` runs "
+				  "one at a time";
 	else if (a->order == 0 && a->samples_per_block % 2)
 		fault = "--samples-per-block must be even for --order abba";
 	if (!fault)
@@ -159,6 +172,7 @@ void loom__compare_begin(struct loom__cli *cli, void *args)
 	a->factor = loom__must(calloc(most, sizeof(*a->factor)));
 	a->rule = loom__must(calloc(most, sizeof(*a->rule)));
 	a->bar = loom__must(calloc(most, sizeof(*a->bar)));
+	a->output.at = loom__must(calloc(most, sizeof(*a->output.at)));
 	a->warmup = LOOM__WARMUP_OF_CONF;
 }
 
@@ -171,7 +185,8 @@ int loom__compare_ready(const struct loom__cli *cli, struct loom__compare_args *
 	if (!a->metrics)
 		loom__compare_want(a, "seconds");
 	for (size_t i = 0; i < a->rules; i++)
-		loom__compare_want(a, a->rule[i].metric)->gate = 1;
+		if (strcmp(a->rule[i].metric, "*"))
+			loom__compare_want(a, a->rule[i].metric)->gate = 1;
 	return check(cli, a);
 }
 
@@ -184,4 +199,5 @@ void loom__compare_end(void *args)
 	free(a->metric);
 	free(a->rule);
 	free(a->bar);
+	free(a->output.at);
 }

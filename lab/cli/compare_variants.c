@@ -165,31 +165,28 @@ void loom__variant_close(struct loom__opened *v)
 	*v = (struct loom__opened){0};
 }
 
-int loom__variant_read(const struct loom__cli *cli, const struct loom__compare_args *a, size_t index,
-		       struct loom__opened *v, cJSON **result)
+int loom__variant_take(const struct loom__cli *cli, const struct loom__compare_args *a, size_t index,
+		       struct loom__doc *doc, struct loom__opened *v, cJSON **result)
 {
-	struct loom__doc doc;
-	struct loom_error err;
 	const char *path = a->conf.file.at[index];
 	*v = (struct loom__opened){0};
 	size_t none = 0;
 	name_variant(a, index, v, &none);
-	if (loom__doc_read(path, &doc, &err))
-		return loom__refuse(cli, LOOM_EXIT_USAGE, "%s", err.text);
-	const char *fault = NULL, *status = loom__json_text(doc.root, "status");
-	if (doc.kind != LOOM__DOC_RESULT)
+	const char *fault = NULL, *status = loom__json_text(doc->root, "status");
+	if (doc->kind != LOOM__DOC_RESULT)
 		fault = "is not a result of `gpuloom run`; `gpuloom report` shows comparisons and sweeps";
 	else if (!strcmp(status, "wrong"))
 		fault = "is from a run with a wrong result";
-	else if (!loom__json_length(loom__json_list(doc.root, "samples")))
+	else if (!doc->tool && !loom__json_length(loom__json_list(doc->root, "samples")))
 		fault = "has no samples";
 	if (fault)
 		loom__say_error(cli, "%s: %s", path, fault);
+	else if (doc->tool && strcmp(status, "ok"))
+		loom__say_warning(cli, "%s: %s", path, loom__json_text(loom__json_object(doc->root, "error"), "text"));
 	else if (strcmp(status, "ok"))
 		loom__say_warning(cli, "%s: the run ended with status '%s'", path, status);
-	*result = fault ? NULL : doc.root;
+	*result = fault ? NULL : doc->root;
 	if (!fault)
-		doc.root = NULL;
-	loom__doc_free(&doc);
+		doc->root = NULL;
 	return fault ? LOOM_EXIT_USAGE : LOOM_EXIT_OK;
 }

@@ -8,9 +8,12 @@
 
 #define LOOM__COMPARE_SCHEMA "gpuloom.compare/1"
 
+/* Room for the name of a metric. Results of other programs name metrics after benchmarks. */
+#define LOOM__COMPARE_NAME 200
+
 /* A metric to judge. If `better` is LOOM_BETTER_NONE, the results give the direction. */
 struct loom__compare_metric {
-	char name[48];
+	char name[LOOM__COMPARE_NAME];
 	enum loom_better better;
 	int gate; /* 1: a rule of --fail-on uses the metric */
 };
@@ -36,6 +39,8 @@ void loom__compare_add_run(cJSON *doc, const struct loom__interleave *x, int cod
 			   const struct loom_error *error);
 /* Adds design, status and environment for results that were read from files. */
 void loom__compare_add_files(cJSON *doc);
+/* Copies the warnings of results of other programs, such as one that has only means. */
+void loom__compare_add_warnings(cJSON *doc);
 /* Adds the noise floor that a comparison of `blocks` blocks would have. `same` is an A/A comparison of the baseline. */
 void loom__compare_add_noise(cJSON *doc, const cJSON *same, uint32_t blocks);
 void loom__compare_warn(cJSON *doc, const char *id, const char *fmt, ...) LOOM_PRINTF(3, 4);

@@ -170,12 +170,28 @@ void loom__compare_add_files(cJSON *doc)
 		}
 		cJSON_Delete(own);
 	}
+	/* Other programs do not record the load of the machine. */
+	if (loom__json_list(first, "leading"))
+		disturbed++;
 	loom__json_add_bool(o, "quiet", !disturbed);
 	loom__json_add(o, "reasons", reasons);
 }
 
-/* Computes the noise floor from the spread between blocks of `same`. The floor is inversely proportional to the square
- * root of the number of blocks. */
+void loom__compare_add_warnings(cJSON *doc)
+{
+	for (size_t v = 0; v < loom__compare_variants(doc); v++) {
+		const cJSON *w, *result = loom__json_object(loom__compare_variant(doc, v), "result");
+		const cJSON *list = loom__json_list(result, "leading") ? loom__json_list(result, "warnings") : NULL;
+		cJSON_ArrayForEach(w, list)
+		{
+			loom__compare_warn(doc, loom__json_text(w, "id"), "%.100s: %.400s", loom__compare_label(doc, v),
+					   loom__json_text(w, "text"));
+		}
+	}
+}
+
+/* Computes the noise floor from the spread between blocks of `same`. The floor is inversely proportional to the square root of
+ * the number of blocks. */
 void loom__compare_add_noise(cJSON *doc, const cJSON *same, uint32_t blocks)
 {
 	cJSON *noise = cJSON_CreateArray();

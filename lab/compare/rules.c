@@ -80,24 +80,29 @@ static void check(const cJSON *doc, const struct loom__gate_rule *r, double alph
 	int seen = 0;
 	cJSON_ArrayForEach(c, loom__json_list(doc, "comparisons"))
 	{
-		if (strcmp(loom__json_text(c, "metric"), r->metric))
+		const char *metric = loom__json_text(c, "metric");
+		int every = !strcmp(r->metric, "*");
+		if (!every && strcmp(metric, r->metric))
 			continue;
 		seen = 1;
 		double by = amount(c, r, "effect");
 		const char *label =
 			loom__compare_label(doc, (size_t)loom__json_number(c, "variant"));
 		const char *gap = text->length ? "; " : "";
+		char of[LOOM__COMPARE_NAME + 8] = ""; /* a rule for each metric names the metric */
+		if (every)
+			snprintf(of, sizeof(of), "%.*s: ", LOOM__COMPARE_NAME, metric);
 		if (beyond(c, r, alpha)) {
 			*failed = 1;
-			loom__text_add(text, "%s%s is %.1f %% %s", gap, label, 100 * by, word);
+			loom__text_add(text, "%s%s%s is %.1f %% %s", gap, of, label, 100 * by, word);
 		} else if (isnan(by)) {
 			*undecided = 1;
-			loom__text_add(text, "%s%s cannot be judged", gap, label);
+			loom__text_add(text, "%s%s%s cannot be judged", gap, of, label);
 		} else if (by > r->limit) {
 			*undecided = 1;
-			loom__text_add(text, "%s%s seems %.1f %% %s, but not with certainty beyond the "
+			loom__text_add(text, "%s%s%s seems %.1f %% %s, but not with certainty beyond the "
 					     "limit",
-				       gap, label, 100 * by, word);
+				       gap, of, label, 100 * by, word);
 		}
 	}
 	if (!seen) {
@@ -133,10 +138,10 @@ void loom__compare_gate(cJSON *doc, const struct loom__gate_rule *rule, size_t r
 
 /* Parses "metric(label)". The label may contain anything but a closing parenthesis. Returns the position after it, or
  * NULL. */
-static const char *parse_term(const char *at, char metric[48], char label[96])
+static const char *parse_term(const char *at, char metric[LOOM__COMPARE_NAME], char label[96])
 {
 	size_t n = strcspn(at, "( \t");
-	if (!n || n >= 48)
+	if (!n || n >= LOOM__COMPARE_NAME)
 		return NULL;
 	memcpy(metric, at, n);
 	metric[n] = 0;
@@ -154,7 +159,7 @@ static const char *parse_term(const char *at, char metric[48], char label[96])
 int loom__bar_parse(const char *text, struct loom__bar *out, struct loom_error *err)
 {
 	struct loom__bar b = {0};
-	char again[48];
+	char again[LOOM__COMPARE_NAME];
 	const char *at = skip(text);
 	size_t n = strcspn(at, ": \t");
 	if (!n || n >= sizeof(b.figure))

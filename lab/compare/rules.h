@@ -9,7 +9,7 @@
  * limit and p is below alpha. */
 struct loom__gate_rule {
 	const char *text;
-	char metric[48];
+	char metric[LOOM__COMPARE_NAME]; /* "*": each metric that is judged */
 	int faster;
 	double limit;
 };
@@ -24,7 +24,7 @@ void loom__compare_gate(cJSON *doc, const struct loom__gate_rule *rule, size_t r
  * median of a variant, which its label names, or the ratio of two medians. In an interleaved run, the ratio is the
  * median of the ratios of the blocks. */
 struct loom__bar {
-	char figure[64], metric[48], of[96], by[96]; /* of, by: labels of the variants; by is "" without a ratio */
+	char figure[64], metric[LOOM__COMPARE_NAME], of[96], by[96]; /* of, by: labels of the variants; by is "" without a ratio */
 	int at_most;
 	double target;
 };

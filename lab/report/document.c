@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/document.h"
+#include "report/foreign.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,66 +8,6 @@
 
 static const char *const schema_name[] = {"gpuloom.result/1", "gpuloom.compare/1",
 					  "gpuloom.sweep/1"};
-
-int loom__runs_command(const char *key)
-{
-	return !strncmp(key, "workload.exec.", 14);
-}
-
-const cJSON *loom__json_object(const cJSON *o, const char *key)
-{
-	const cJSON *item = cJSON_IsObject(o) ? cJSON_GetObjectItemCaseSensitive(o, key) : NULL;
-	return cJSON_IsObject(item) ? item : NULL;
-}
-
-const cJSON *loom__json_list(const cJSON *o, const char *key)
-{
-	const cJSON *item = cJSON_IsObject(o) ? cJSON_GetObjectItemCaseSensitive(o, key) : NULL;
-	return cJSON_IsArray(item) ? item : NULL;
-}
-
-const char *loom__json_string(const cJSON *item)
-{
-	return cJSON_IsString(item) && item->valuestring ? item->valuestring : "";
-}
-
-const char *loom__json_text(const cJSON *o, const char *key)
-{
-	return cJSON_IsObject(o) ? loom__json_string(cJSON_GetObjectItemCaseSensitive(o, key)) : "";
-}
-
-double loom__json_double(const cJSON *item)
-{
-	/* In a document that was just created, counts are raw JSON text. In a parsed document, they are numbers. */
-	double v = cJSON_IsNumber(item) ? item->valuedouble : NAN;
-	if (cJSON_IsRaw(item) && item->valuestring) {
-		const char *end;
-		if (loom__read_double(item->valuestring, &end, &v) || *end)
-			v = NAN;
-	}
-	if (!isfinite(v) || fabs(v) > 1e150)
-		return NAN;
-	return fabs(v) < 1e-150 ? 0 : v;
-}
-
-double loom__json_number(const cJSON *o, const char *key)
-{
-	return cJSON_IsObject(o) ? loom__json_double(cJSON_GetObjectItemCaseSensitive(o, key))
-				 : NAN;
-}
-
-int loom__json_true(const cJSON *o, const char *key)
-{
-	return cJSON_IsObject(o) && cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, key));
-}
-
-size_t loom__json_length(const cJSON *list)
-{
-	size_t n = 0;
-	for (const cJSON *i = list ? list->child : NULL; i; i = i->next)
-		n++;
-	return n;
-}
 
 /* Returns an error with the line and column of `at`, so that an editor can find the place. */
 static int bad_json(const struct loom__doc *doc, const char *at, struct loom_error *err)
@@ -99,9 +40,12 @@ static int check_schema(struct loom__doc *doc, struct loom_error *err)
 		    "'%s' has the schema '%.60s'; this gpuloom reads gpuloom.result/1, "
 		    "gpuloom.compare/1 and gpuloom.sweep/1",
 		    doc->path, schema);
+	int rc = loom__foreign_json(doc, err);
+	if (rc != LOOM_ENOENT)
+		return rc;
 	return LOOM__FAIL(err, LOOM_EINVAL,
 			  "'%s' is JSON, but not a result of gpuloom: it has no \"schema\": "
-			  "\"gpuloom...\"",
+			  "\"gpuloom...\"; of other programs, gpuloom reads hyperfine, Google Benchmark and nvbench",
 			  doc->path);
 }
 
@@ -181,6 +125,8 @@ int loom__doc_parse(const char *path, char *bytes, size_t length, struct loom__d
 		rc = check_schema(doc, err);
 		if (!rc)
 			rc = check_lines(doc, err);
+	} else if (bytes[strspn(bytes, " \t\r\n")] != '{' && (rc = loom__foreign_text(doc, err)) != LOOM_ENOENT) {
+		; /* a table of nccl-tests or OSU, or an error in one */
 	} else if (!(doc->root = cJSON_ParseWithLengthOpts(bytes, length + 1, &end, 0)) ||
 		   strspn(end, " \t\r\n") < (size_t)(bytes + length - end)) {
 		rc = bad_json(doc, end + strspn(end, " \t\r\n"), err);

@@ -16,12 +16,14 @@ struct loom__doc {
 	size_t length;
 	enum loom__doc_kind kind;
 	cJSON *root; /* the document or, for a sweep, its first line */
+	const char *tool; /* the program that wrote the file, such as "hyperfine"; NULL: gpuloom. See foreign.h */
 	int torn;    /* 1: a sweep with an incomplete last line, which was dropped */
 };
 
 #define LOOM__DOC_MOST ((size_t)256 << 20)
 
-/* Reads and checks a file. The file is one JSON document, or a sweep with one JSON object per line. */
+/* Reads and checks a file. It is one JSON document, a sweep with one JSON object per line, or a result of another
+ * program, which foreign.h describes. */
 int loom__doc_read(const char *path, struct loom__doc *doc, struct loom_error *err);
 /* Checks a document in memory. `bytes` comes from malloc() and ends with a NUL. The function takes ownership of
  * `bytes`, also on failure. */

@@ -112,7 +112,8 @@ static void add_facts(struct loom__text *out, const struct loom__view *view)
 	else
 		snprintf(number, sizeof(number), "%zu of %zu %s", samples, view->variants,
 			 view->kind == LOOM__DOC_SWEEP ? "configurations" : "variants");
-	fact(out, "Samples, each verified", number);
+	/* Other programs may verify nothing. */
+	fact(out, loom__json_list(result, "leading") ? "Samples" : "Samples, each verified", number);
 	snprintf(number, sizeof(number), "%zu", warmups);
 	fact(out, "Warm-ups, not counted", warmups ? number : "");
 	cJSON_ArrayForEach(d, loom__json_list(result, "devices"))

@@ -124,9 +124,11 @@ static void find_factors(struct loom__view *view)
 static const char *base_name(struct loom__view *view, const char *path)
 {
 	char *name = basename(loom__pool_copy(&view->pool, path));
-	size_t n = strlen(name);
-	if (n > 5 && !strcmp(name + n - 5, ".json"))
-		name[n - 5] = 0;
+	static const char *const suffix[] = {".json", ".txt", ".out", ".log"};
+	char *dot = strrchr(name, '.');
+	for (size_t i = 0; dot && dot > name && i < LOOM__COUNT(suffix); i++)
+		if (!strcmp(dot, suffix[i]))
+			*dot = 0;
 	return name;
 }
 

@@ -21,8 +21,7 @@ const struct loom_opt loom__sweep_rows[] = {
 			 "File for one JSON line per sample, with which --resume continues; '-' is standard output. "
 			 "Empty: no file."),
 	LOOM_OPT(struct loom__sweep_opts, report, LOOM_OPT_STR, "",
-			 "File for a report at the end; its name ends in .html, .md, .csv, .svg, .png, .pdf, .gp or "
-			 ".json. Empty: none."),
+			 "File for a report at the end; its name ends in " LOOM__REPORT_SUFFIXES " or .json. Empty: none."),
 	LOOM_OPT(struct loom__sweep_opts, metric, LOOM_OPT_STR, "",
 			 "Metrics that are shown and plotted, the main one first; up to 6."),
 	LOOM_OPT(struct loom__sweep_opts, derive, LOOM_OPT_STR, "",
@@ -275,8 +274,7 @@ static void check_report(struct reader *r)
 			continue;
 		if (i == 0)
 			LOOM__FAIL(&err, LOOM_EINVAL,
-				   "'%.100s': the name of a report must end in .html, .md, .csv, .svg, .png, .pdf, .gp "
-				   "or .json",
+				   "'%.100s': the name of a report must end in " LOOM__REPORT_SUFFIXES " or .json",
 				   row[i].value);
 		else if (i == 1)
 			LOOM__FAIL(&err, LOOM_EINVAL, "'%.100s': a front needs two metrics, as in seconds,cpu_seconds",

@@ -29,6 +29,7 @@ struct options {
 	uint32_t huge_pages;
 	uint32_t wait;
 	uint64_t launch_cost, teardown_cost;
+	const char *powercap;
 };
 
 /* Limit on a worker's private memory in bytes, for all policies together. Host memory needs no limit. With this one, a
@@ -42,6 +43,15 @@ struct program {
 	uint32_t tasks;
 };
 
+/* A zone of powercap: the energy counter of a CPU package. */
+struct energy_zone {
+	char name[32]; /* name of its folder */
+	double range;  /* the counter wraps at this value, in microjoules */
+	double last;   /* the last value that was read; -1: none */
+	double total;  /* microjoules since the first reading */
+};
+enum { ENERGY_ZONES = 64 };
+
 struct device {
 	const struct loom_host *host;
 	const struct options *options;
@@ -51,7 +61,10 @@ struct device {
 	struct program program;
 	struct gate gate;
 	struct launch *launch; /* NULL: no launch */
+	uint32_t zones;	       /* 0: none was found yet */
+	struct energy_zone zone[ENERGY_ZONES];
 };
+int device_energy(void *self, uint64_t *source, double *joules, struct loom_error *err);
 
 /* State that the lanes of a worker share. It is private to the process that runs the lanes. */
 struct worker {

@@ -51,6 +51,8 @@ static const struct loom_opt rows[] = {
 	     .max = 1e9),
     LOOM_OPT(struct options, teardown_cost, LOOM_OPT_TIME, "0",
 	     "Model of the end of a kernel: delay of each worker there.", .max = 1e9),
+    LOOM_OPT(struct options, powercap, LOOM_OPT_PATH, "/sys/class/powercap",
+	     "Folder with the energy counters of CPU packages, which [run] joules = yes reads."),
     {.name = NULL},
 };
 
@@ -147,7 +149,8 @@ static int shape(void *self, struct loom_device_shape *shape, struct loom_error 
 	return 0;
 }
 
-static const struct loom_device_ops ops = {.size = sizeof(ops), HOST_DEVICE_OPS, .doctor = device_doctor};
+static const struct loom_device_ops ops = {.size = sizeof(ops), HOST_DEVICE_OPS, .doctor = device_doctor,
+					    .energy = device_energy};
 
 LOOM_PLUGIN_DEFINE(DEVICE, "device_cpu", "1.0.0", "Apache-2.0",
 		   "The CPU: workers are pinned threads, in this process or in one per device", .opts = rows,

@@ -44,6 +44,15 @@ void driver_host_atomics(const struct driver *cu, CUdevice device, struct gpu_at
 void driver_peer_atomics(const struct driver *cu, CUdevice from, CUdevice to, struct gpu_atomics *out);
 
 /* A device of this plug-in. */
+/* Functions of libnvidia-ml.so.1, which returns 0 for success. */
+struct nvml {
+	int (*init)(void);
+	const char *(*error)(int rc);
+	int (*find)(const char *bus, void **device);
+	int (*energy)(void *device, unsigned long long *millijoules);
+	void *device; /* handle of the GPU; NULL: not opened yet */
+};
+
 struct cuda {
 	struct gpu gpu;
 	struct driver api;
@@ -51,7 +60,9 @@ struct cuda {
 	CUdevice device;
 	CUcontext context;
 	CUstream work, copy; /* non-blocking streams, so neither waits for the other */
+	struct nvml nvml;
 };
+int cuda_energy(void *self, uint64_t *source, double *joules, struct loom_error *err); /* nvml.c */
 extern const struct gpu_driver cuda_driver; /* defined in calls.c */
 /* notify.c: functions for fields of cuda_driver. */
 int cuda_notify_open(struct gpu *d, void **channel);

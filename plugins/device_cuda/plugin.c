@@ -44,6 +44,7 @@ static const struct loom_device_ops ops = {
     .create = create,
     .doctor = doctor,
     GPU_DEVICE_OPS,
+    .energy = cuda_energy,
 };
 
 LOOM_PLUGIN_DEFINE(DEVICE, "device_cuda", "0.1.0", "Apache-2.0",

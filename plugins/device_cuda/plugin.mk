@@ -9,7 +9,7 @@ ifeq ($(CUDA),0)
 $(call leave_out,device_cuda,it was built with CUDA=0,build again without CUDA=0)
 else ifneq ($(CUDA_FOUND),)
 PLUGINS += device_cuda
-device_cuda_SRC = $(addprefix $(CUDA_D)/,plugin.c calls.c driver.c jitlink.c ptxas.c notify.c) $(GPU_SRC)
+device_cuda_SRC = $(addprefix $(CUDA_D)/,plugin.c calls.c driver.c jitlink.c ptxas.c notify.c nvml.c) $(GPU_SRC)
 device_cuda_CFLAGS := -isystem $(CUDA_HOME)/include -I$(COMPOSE_D)
 device_cuda_LIBS := -ldl
 
@@ -23,11 +23,15 @@ $B/tests/cuda/libcuda.so.1: $B/obj/tests/cuda/fake_driver.o
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$Q$(CC) $(CFLAGS) -shared $(LDFLAGS) -Wl,-soname,libcuda.so.1 $^ -ldl -o $@
-tests: $B/tests/cuda/libcuda.so.1
+$B/tests/cuda/libnvidia-ml.so.1: $B/obj/tests/cuda/fake_nvml.o
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$Q$(CC) $(CFLAGS) -shared $(LDFLAGS) -Wl,-soname,libnvidia-ml.so.1 $^ -o $@
+tests: $B/tests/cuda/libcuda.so.1 $B/tests/cuda/libnvidia-ml.so.1
 check-cuda: tests ## every combination on this machine's NVIDIA GPU; PARTS="memcheck racecheck" for its sanitizer
 	PARTS="$(PARTS)" sh tests/cuda/run.sh $B $(or $(REPEATS),5)
 .PHONY: check-cuda
--include $B/obj/tests/cuda/fake_driver.d
+-include $B/obj/tests/cuda/fake_driver.d $B/obj/tests/cuda/fake_nvml.d
 bench-compile: tests ## what the first use of a selection on an NVIDIA GPU costs; needs NVRTC, no GPU
 	bench/compile $B $(REPEATS)
 .PHONY: bench-compile

@@ -93,7 +93,7 @@ def sweep(conf, output, vary=None, set=None, **options):
 
 
 def report(results, output, **options):
-    """Runs `gpuloom report`. The suffix of `output` selects the format: .html, .svg, .png, .pdf, .csv, .md, .gp or
-    .json. Returns `output`."""
+    """Runs `gpuloom report`. The suffix of `output` selects the format: .html, .svg, .png, .pdf, .csv, .md, .gp, .xml
+    (JUnit), .prom (OpenMetrics) or .json. Returns `output`."""
     call("report", *_confs(results), "-o", os.fspath(output), *_options(**options))
     return output

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The input has a rule of --fail-on, a bar, metrics, and facts that may differ (four lines), and two or three results.
- * The target compares the results and prints a table, JSON and a report. */
+/* The input has a rule of --fail-on, a bar, metrics, and facts that may differ (four lines), and two or three results of
+ * gpuloom or other programs. The target compares the results and prints a table, JSON and reports. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +8,7 @@
 #include "input.h"
 #include "formats.h"
 #include "report/document.h"
+#include "report/foreign.h"
 #include "report/report.h"
 
 enum { MOST = 3, METRICS = 8 };
@@ -50,6 +51,12 @@ static void report(const cJSON *comparison)
 		FUZZ_CHECK(!loom__report_lines(&view, NULL, NULL, NULL, &settings, &err));
 		loom__report_html(&page, &view, &settings);
 		fuzz_is_html(page.at, page.length);
+		loom__text_free(&page);
+		loom__report_junit(&page, &view);
+		fuzz_is_svg(page.at, page.length);
+		loom__text_free(&page);
+		loom__report_openmetrics(&page, &view);
+		fuzz_is_openmetrics(page.at, page.length);
 		loom__view_free(&view);
 	}
 	loom__text_free(&page);
@@ -66,6 +73,13 @@ static void judge(cJSON *doc, size_t n, struct asked *a)
 	struct loom_error err = {0};
 	const char *allowed = a->n > 3 ? a->line[3] : "";
 	size_t metrics = a->n > 2 ? read_metrics(a->line[2], metric) : 0, failed, undecided;
+	const cJSON *lead, *leading = loom__json_list(loom__json_object(loom__compare_variant(doc, 0), "result"), "leading");
+	if (!metrics)
+		cJSON_ArrayForEach(lead, leading)
+		{
+			if (metrics < METRICS && strlen(loom__json_string(lead)) < sizeof(metric->name))
+				strcpy(metric[metrics++].name, loom__json_string(lead));
+		}
 	metrics += !metrics;
 	for (size_t i = 0; i < n; i++) {
 		const cJSON *variant = loom__compare_variant(doc, i), *result = loom__json_object(variant, "result");
@@ -101,19 +115,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	cJSON *doc = loom__compare_document(&about);
 	size_t n = 0;
 	fuzz_lines(lines, take, &asked);
-	while (parts.left && n < MOST) {
+	struct loom__doc read[MOST];
+	size_t docs = 0;
+	while (parts.left && docs < MOST) {
 		size_t length;
-		struct loom__doc one;
 		struct loom_error err;
 		char *text = fuzz_part(&parts, &length);
-		if (loom__doc_parse(label[n], text, length, &one, &err))
-			continue;
-		if (one.kind == LOOM__DOC_RESULT && loom__json_length(loom__json_list(one.root, "samples"))) {
-			loom__compare_add_variant(doc, label[n], label[n], NULL, one.root);
-			one.root = NULL;
+		if (loom__doc_parse(label[docs], text, length, &read[docs], &err))
+			fuzz_say(err.text);
+		else
+			docs++;
+	}
+	loom__foreign_settle(read, docs);
+	for (size_t i = 0; i < docs; i++) {
+		if (read[i].kind == LOOM__DOC_RESULT &&
+		    (read[i].tool || loom__json_length(loom__json_list(read[i].root, "samples")))) {
+			loom__compare_add_variant(doc, label[n], label[n], NULL, read[i].root);
+			read[i].root = NULL;
 			n++;
 		}
-		loom__doc_free(&one);
+		loom__doc_free(&read[i]);
 	}
 	if (n > 1)
 		judge(doc, n, &asked);

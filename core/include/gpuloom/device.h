@@ -278,6 +278,11 @@ struct loom_device_ops {
 	 * can allocate. */
 	int (*adopt)(void *self, void *at, uint64_t bytes, struct loom_memory *memory, struct loom_error *err);
 	void (*disown)(void *self, struct loom_memory *memory);
+	/* Reads a counter of the energy that the hardware has consumed since any fixed time, in joules. It includes what
+	 * other programs consume. *source identifies the counter in this process, so that a counter which several
+	 * devices share is counted once. Returns LOOM_EUNAVAIL with the reason if there is no counter. NULL: there is
+	 * none. */
+	int (*energy)(void *self, uint64_t *source, double *joules, struct loom_error *err);
 };
 
 #ifdef __cplusplus
