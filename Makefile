@@ -476,6 +476,13 @@ bench-embed: all ## cost of a run for an embedding program, against a thread poo
 	$B/bench/embed $B/bench/embed.json $(if $(DEVICES),$(or $(RUNS),1000) '$(DEVICES)',$(RUNS)) >$B/bench/embed.txt
 	@cat $B/bench/embed.txt
 .PHONY: bench-embed
+$B/bench/comm: bench/comm.c $B/libgpuloom.a
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $< $B/libgpuloom.a $(CORE_LIBS) -ldl -o $@
+bench-comm: all $B/bench/comm ## allreduce of two ranks on this machine's CPUs; bench/gpu.sh BUILD SAMPLES collectives measures GPUs
+	$B/bench/comm $B/plugins cpu
+.PHONY: bench-comm
 check-models: ## all states of the models of queues, detectors and sleep, and their seeded faults
 	tools/deps check
 	tests/models/check-models.sh

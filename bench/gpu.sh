@@ -4,8 +4,8 @@
 # with ratios. Each line is the median of SAMPLES verified executions.
 #   bench/gpu.sh [BUILD] [SAMPLES] [TABLE...]
 # Tables: floor lanes detectors queues owners gpus ranks placement workers shapes contains both uts rivals monolithic waits switch
-# triggers requests barriers reduce oneway meet peers uneven. Default: all but uneven, which takes ten minutes. gpus, meet and peers
-# need two GPUs. With one GPU, the ranks of `ranks` share it by NVIDIA's MPS, and in `oneway` a rank sends to itself.
+# triggers requests barriers reduce oneway meet peers collectives uneven. Default: all but uneven, which takes ten minutes. gpus, meet, peers
+# and collectives need two GPUs. With one GPU, the ranks of `ranks` share it by NVIDIA's MPS, and in `oneway` a rank sends to itself.
 # The environment may name compiled programs: GPU_LINK for gpu_link.cu, and likewise GPU_BARRIERS, GPU_REDUCE, GPU_PEERS,
 # GPU_CONTAINS, GPU_UNEVEN and GPU_RIVALS. BARRIERS has the barriers to measure.
 # For uneven: UNEVEN_LENGTH (2048) is the mean number of tokens of a sequence. UNEVEN_LAWS, UNEVEN_CHUNKS, UNEVEN_SKEWS, UNEVEN_ROWS
@@ -14,7 +14,7 @@
 set -u
 B=$(cd "${1:-build}" && pwd) samples=${2:-10}
 [ $# -lt 2 ] && shift $# || shift 2
-tables=${*:-floor lanes detectors queues owners gpus ranks placement workers shapes contains both uts rivals monolithic waits switch triggers requests barriers reduce oneway meet peers}
+tables=${*:-floor lanes detectors queues owners gpus ranks placement workers shapes contains both uts rivals monolithic waits switch triggers requests barriers reduce oneway meet peers collectives}
 G=$B/gpuloom
 tmp=$(mktemp -d)
 # together starts NVIDIA's MPS, under which kernels of several processes run at once. apart stops it.
@@ -224,6 +224,7 @@ for t in $tables; do
 			line 'two GPUs, a queue where its worker is' "$@" --set run.devices='cuda:0 cuda:1'
 			case $job in memset*) target=1.9 ;; fib*) target=1.7 ;; *T1*) target=1.9 ;; *) target=1.4 ;; esac
 			bar "gpus_$(echo "${job##*=}" | tr -d ' ')_over_one" "$(to_base)" '>=' $target
+			line 'two GPUs, victim = near' "$@" --set run.devices='cuda:0 cuda:1' --set scheduler.mgws.victim=near
 			for bias in 0.5 0.9; do # how often a thief tries its own GPU
 				line "two GPUs, victim = biased, bias = $bias" "$@" --set run.devices='cuda:0 cuda:1' \
 					--set scheduler.mgws.victim=biased --set scheduler.mgws.bias=$bias
@@ -741,6 +742,24 @@ END
 			us=$(awk -v n="${target% *}" '$1 == n { print $2 ? $2 * 1e6 : "inf" }' "$tmp/rounds")
 			bar "peer_allreduce_${target% *}_us" "$us" '<=' "${target#* }"
 		done
+		;;
+	collectives)
+		# An allreduce of bfloat16 as a call in a CUDA graph, launch of the node included. NVLink multicast is off. NCCL is
+		# found in LD_LIBRARY_PATH; the wheel nvidia-nccl-cu13 has it, too.
+		[ -x "$B/bench/comm" ] || make -s "$B/bench/comm" || continue
+		nccl=$(python3 -c 'import nvidia.nccl as n; print(list(n.__path__)[0] + "/lib")' 2>/dev/null)
+		NCCL_NVLS_ENABLE=0 LD_LIBRARY_PATH="${nccl:+$nccl:}${LD_LIBRARY_PATH-}" "$B/bench/comm" "$B/plugins" cuda \
+			>"$tmp/comm" || continue
+		printf '\nallreduce of two GPUs, bfloat16, a call in a CUDA graph of 50; us, medians\n\n'
+		printf '| %9s | %10s | %10s | %7s |\n|---|---|---|---|\n' bytes gpuloom nccl ratio
+		awk '{ printf "| %9d | %10.2f | %10.2f | %7s |\n", $1, $2, $3, $3 > 0 ? sprintf("%.3f", $2 / $3) : "" }' "$tmp/comm"
+		echo
+		for target in '16 4.2' '4096 4.2' '65536 4.2' '262144 5' '524288 6' '1048576 9' '8388608 31'; do
+			us=$(awk -v n="${target% *}" '$1 == n { print $2 }' "$tmp/comm")
+			bar "comm_allreduce_${target% *}_us" "${us:-inf}" '<=' "${target#* }"
+		done
+		worst=$(awk '$3 > 0 && $2 / $3 > worst { worst = $2 / $3 } END { if (worst) print worst }' "$tmp/comm")
+		[ -z "$worst" ] || bar comm_allreduce_over_nccl_worst "$worst" '<=' 1
 		;;
 	uneven)
 		rival=${GPU_UNEVEN:-$tmp/gpu_uneven}

@@ -42,7 +42,7 @@ def _wheel(directory, files):
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    return _wheel(wheel_directory, _read("gpuloom/*.py"))
+    return _wheel(wheel_directory, _read("gpuloom/*.py", "gpuloom/py.typed"))
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
@@ -53,7 +53,7 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
 def build_sdist(sdist_directory, config_settings=None):
     top = "gpuloom-%s" % VERSION
     with tarfile.open(os.path.join(sdist_directory, top + ".tar.gz"), "w:gz", format=tarfile.PAX_FORMAT) as tar:
-        for path, data in [("PKG-INFO", METADATA.encode())] + _read("pyproject.toml", "backend.py", "gpuloom/*.py", "examples/*.ipynb"):
+        for path, data in [("PKG-INFO", METADATA.encode())] + _read("pyproject.toml", "backend.py", "gpuloom/*.py", "gpuloom/py.typed", "examples/*.ipynb"):
             entry = tarfile.TarInfo(top + "/" + path)
             entry.size, entry.mode = len(data), 0o644
             tar.addfile(entry, io.BytesIO(data))

@@ -181,7 +181,7 @@ for conf in conf/*.ini conf/*/*.ini; do
 		expect 0 '' "$G" config check "$conf"
 	fi
 done
-expect 0 'sched_mgws' "$G" list
+expect 0 '^scheduler +mgws +[0-9.]+ +.*sched_mgws[.]so +Work stealing' "$G" list --verbose
 expect 0 'public_queue' "$G" describe mgws
 for name in mgws sched_mgws scheduler.mgws; do
 	expect 0 'sched.each_task_once' "$G" validate --list $name
@@ -447,9 +447,25 @@ done
 	mkdir both && expect 2 "'both' is a folder" "$G" run both
 	printf '[run]\nworkload = none_such\n' >fib && expect 2 'fib:2' "$G" run fib
 	exit $failures) || fail 'docs_F12: names of confs'
-expect 0 '^sim/allreduce-1024 +A ring allreduce over 1,024 ranks' "$G" list confs
-[ "$(grep -c . "$tmp/out")" -eq "$(find conf -name '*.ini' | wc -l)" ] || fail 'docs_F12: list confs lacks some'
-awk 'NF < 4 { bad = 1 } END { exit bad }' "$tmp/out" || fail 'docs_F12: a conf whose first comment says nothing'
+expect 0 '^sim/allreduce-1024 +[0-9]+ (s|min) +A ring allreduce over 1,024 ranks' "$G" list confs
+[ "$(grep -c . "$tmp/out")" -eq $(($(find conf -name '*.ini' | wc -l) + 1)) ] || fail 'docs_F12: list confs lacks some'
+awk 'NF < 3 { bad = 1 } END { exit bad }' "$tmp/out" || fail 'docs_F12: a conf whose first comment says nothing'
+# Confs say how long they take, but those that need two GPUs, an AMD GPU, CUDA's compiler or hardware counters.
+awk 'NR > 1 && !/^(hip|sim.figure-01|hiss.figure-05|sync.table-09|(sync|thesis).figure-..) / && $2 !~ /^[0-9]+$/ { print; bad = 1 } END { exit bad }' "$tmp/out" ||
+	fail 'list confs: confs that do not say how long they take'
+# Each command has a page, which exists, and its help keeps to 80 columns. The first word of an example is a command.
+"$G" --help | tee "$tmp/help" | sed -n '/^commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p' >"$tmp/commands"
+awk 'length > 80 { bad = 1 } END { exit bad }' "$tmp/help" || fail 'gpuloom --help is wider than 80 columns'
+[ "$(grep -c . "$tmp/commands")" -gt 10 ] || fail 'commands of --help'
+while read -r command; do
+	"$G" help "$command" >"$tmp/help" && "$G" "$command" --help | cmp -s - "$tmp/help" || fail "help $command"
+	awk 'length > 80 { print; bad = 1 } END { exit bad }' "$tmp/help" || fail "$command --help is wider than 80 columns"
+	page=$(sed -n 's/^page: \([^ ]*\) .*/\1/p' "$tmp/help")
+	[ -n "$page" ] && [ -f "$page" ] || fail "$command --help names the page '$page'"
+	grep -q '^  gpuloom ' "$tmp/help" || fail "$command --help has no example"
+	sed -n '/^examples:/,/^$/s/^  gpuloom \([a-z-]*\).*/\1/p' "$tmp/help" | grep -qvx "$command" &&
+		fail "$command --help: an example of another command"
+done <"$tmp/commands"
 [ "$("$G" complete sim/fig run | wc -l)" = "$(ls conf/sim/figure-*.ini | wc -l)" ] || fail 'docs_F12: completion of run sim/fig'
 # One signal, or time_limit, ends the set-up between its steps. A step that does not poll for the signal is ended by force.
 planted_conf "$tmp/planted.ini"

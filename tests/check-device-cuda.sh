@@ -70,6 +70,13 @@ page_runs cuMemcpyHtoDAsync cuStreamSynchronize
 interrupt_runs cuEventCreate cuEventSynchronize cuEventRecord
 noncoherent_runs
 embed_runs
+# gpuloom.torch, with a stand-in for PyTorch whose streams are those of the driver without a GPU.
+case $B in *address* | *thread* | *undefined*) ;; *)
+	! python3 -c 'import ctypes, unittest' 2>/dev/null ||
+		FAKE_GPU=ranks FAKE_GPU_PLUGINS="$B/plugins/sched_mgws.so $B/plugins/term_counter.so" STAND_IN_CUDA=1 GPULOOM=$G \
+			PYTHONPATH=python:tests/torch_stand_in PYTHONDONTWRITEBYTECODE=1 expect 0 OK python3 tests/python_torch.py
+	;;
+esac
 
 # The sync plug-in needs one warp of each block for its monitor.
 waits() { # arguments: STATUS PATTERN [ARGUMENTS]

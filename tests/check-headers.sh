@@ -11,7 +11,7 @@ for header in core/include/gpuloom/*.h core/include/gpuloom/dev/*.h; do
 	gcc -std=c17 -D_GNU_SOURCE $warn "$tmp/x.c" || fail "$name in C17"
 	# Strict C: the C library hides functions without a feature macro, and undeclared calls are errors.
 	for macros in '' -D_POSIX_C_SOURCE=200809L -DLOOM_PERTURB; do
-		gcc -std=c11 $macros $warn -Werror=implicit-function-declaration "$tmp/x.c" ||
+		gcc -std=c11 -pedantic $macros $warn -Werror=implicit-function-declaration "$tmp/x.c" ||
 			fail "$name in strict C11 $macros"
 	done
 	g++ -std=c++11 $warn "$tmp/x.cc" || fail "$name in C++11"

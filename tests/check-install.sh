@@ -10,7 +10,7 @@ layout() { # FOLDER OPTION...: installs, checks that plug-ins and files are foun
 	shift
 	before=$(git status --short 2>/dev/null)
 	make -s install B="$tmp/b" "$@" >"$tmp/out" 2>&1 || { fail "make install $*"; cat "$tmp/out"; }
-	expect 0 "^device +cpu .* $at/.*/gpuloom/plugins/device_cpu.so" "$at/bin/gpuloom" list
+	expect 0 "^device +cpu .* $at/.*/gpuloom/plugins/device_cpu.so" "$at/bin/gpuloom" list -v
 	for f in gpuloom/conf/wic.ini gpuloom/conf/qos/storm.ini man/man1/gpuloom.1 \
 		bash-completion/completions/gpuloom \
 		zsh/site-functions/_gpuloom doc/gpuloom/LICENSE doc/gpuloom/docs/options.md \
@@ -45,6 +45,41 @@ layout "$tmp/stage/opt" DESTDIR="$rel" PREFIX=/opt
 layout "$tmp/a b/c d" DESTDIR= PREFIX="$tmp/a b/c d"
 export PKG_CONFIG_PATH="$tmp/usr/lib/pkgconfig" PATH="$tmp/usr/bin:$PATH"
 [ "$(pkg-config --variable=plugindir gpuloom)" = "$tmp/usr/lib/gpuloom/plugins" ] || fail plugindir
+# A CMake project in strict C11 finds the package, also after the tree was moved. Another series of versions is refused.
+if command -v cmake >/dev/null; then
+	mkdir "$tmp/cmake" && cat >"$tmp/cmake/CMakeLists.txt" <<-'END'
+	cmake_minimum_required(VERSION 3.16)
+	project(user C)
+	set(CMAKE_C_STANDARD 11)
+	set(CMAKE_C_EXTENSIONS OFF)
+	find_package(gpuloom ${WANTED} REQUIRED)
+	add_executable(user user.c)
+	target_compile_options(user PRIVATE -Wall -Wextra -Wpedantic -Werror)
+	target_link_libraries(user PRIVATE gpuloom::gpuloom)
+	add_library(own MODULE own.c)
+	target_link_libraries(own PRIVATE gpuloom::plugin)
+	END
+	printf '#include <gpuloom/gpuloom.h>\n#include <stdio.h>\nint main(void) { puts(loom_version()); return 0; }\n' \
+		>"$tmp/cmake/user.c"
+	echo '#include <gpuloom/sched.h>' >"$tmp/cmake/own.c"
+	cp -a "$tmp/usr" "$tmp/moved"
+	for at in usr moved; do
+		cmake -S "$tmp/cmake" -B "$tmp/$at-built" -DWANTED=0.1 -DCMAKE_PREFIX_PATH="$tmp/$at" >"$tmp/out" 2>&1 &&
+			cmake --build "$tmp/$at-built" >"$tmp/out" 2>&1 || { fail "CMake package in $at"; cat "$tmp/out"; }
+		expect 0 "^$("$tmp/usr/bin/gpuloom" --version | cut -d' ' -f2)\$" "$tmp/$at-built/user"
+	done
+	cmake -S "$tmp/cmake" -B "$tmp/other" -DWANTED=9.0 -DCMAKE_PREFIX_PATH="$tmp/usr" >/dev/null 2>&1 &&
+		fail 'the CMake package accepts version 9.0'
+	rm -rf "$tmp/moved"
+else
+	echo 'there is no cmake: the CMake package is not tested'
+fi
+# The man page has no mistakes, and the sections that a reader looks for.
+man=$tmp/usr/share/man/man1/gpuloom.1
+for part in FILES EXAMPLES; do
+	grep -q "^[.]SH $part" "$man" || fail "the man page has no $part"
+done
+! command -v man >/dev/null || [ -z "$(MANWIDTH=80 man --warnings -l "$man" 2>&1 >/dev/null)" ] || fail 'man warns of the man page'
 # The installed confs are found by name in any folder.
 (failures=0; cd / && expect 0 'verified' gpuloom run conf/uts.ini --samples 1 --set workload.uts.tree=custom \
 	--set workload.uts.depth=4
@@ -53,9 +88,9 @@ export PKG_CONFIG_PATH="$tmp/usr/lib/pkgconfig" PATH="$tmp/usr/bin:$PATH"
 cp -r examples "$tmp/examples"
 cd "$tmp/examples" || exit 1
 make -s -C embed || fail 'examples/embed does not build'
-# The example with kernels of its own beside runs in one stream is only built here. tests/cuda/run.sh runs it on a GPU.
+# The examples with kernels of their own are only built here. tests/cuda/run.sh runs stream on a GPU.
 if nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null); then
-	make -s -C embed stream NVCC="$nvcc" || fail 'examples/embed/stream.cu does not build'
+	make -s -C embed stream norm NVCC="$nvcc" || fail 'examples/embed/*.cu do not build'
 fi
 make -s -C plugin-term-ring || fail 'examples/plugin-term-ring does not build'
 # The workload sums up vectors over ranks. It is built with the installed headers alone.
@@ -68,6 +103,7 @@ done
 seq 100000 >"$tmp/numbers"
 tr '\n' ' ' <"$tmp/numbers" >"$tmp/line"
 words=$(embed/wordcount "$tmp/numbers" "$tmp/line") || fail wordcount
+embed/sums 2 | grep -q '^pi is about 3.14159' || fail sums
 [ "$words" = 200000 ] ||
 	fail "wordcount says $words"
 

@@ -34,7 +34,7 @@ sys.exit([n for n, mode in modes.items() if mode != 0o644] != [] or len(modes) <
 PYTHON
 		CC=false $pip install --no-index --root-user-action=ignore \
 			--target "$here/archive" "$here"/*.tar.gz >"$tmp/log" 2>&1 &&
-			[ -f "$here/archive/gpuloom/embed.py" ] ||
+			[ -f "$here/archive/gpuloom/embed.py" ] && [ -f "$here/archive/gpuloom/py.typed" ] ||
 			{ fail "F17f: pip install of the source archive with $real"; cat "$tmp/log"; }
 		if "$python" -m venv "$here/venv" >/dev/null 2>&1; then
 			"$here/venv/bin/pip" --quiet --disable-pip-version-check install \
@@ -49,10 +49,15 @@ PYTHON
 	fi
 	ln -s "$PWD/conf" "$here/conf"
 	(cd "$here" &&
-		NOTEBOOK="$OLDPWD/python/examples/victims.ipynb" GPULOOM=$G PYTHONPATH="$here/installed" \
+		NOTEBOOK="$OLDPWD/python/examples/victims.ipynb" TREE="$OLDPWD" GPULOOM=$G PYTHONPATH="$here/installed" \
 		MPLBACKEND=Agg \
 		PYTHONDONTWRITEBYTECODE=1 \
 		env --default-signal=INT "$python" "$OLDPWD/tests/python_package.py") || fail "the package with $real"
+	PYTHONPYCACHEPREFIX="$here/cache" "$python" -m py_compile examples/torch/*.py || fail "examples/torch with $real"
+	(cd "$here" &&
+		GPULOOM=$G PYTHONPATH="$here/installed:$OLDPWD/tests/torch_stand_in" PYTHONDONTWRITEBYTECODE=1 \
+			env --default-signal=INT "$python" "$OLDPWD/tests/python_torch.py") ||
+		fail "gpuloom.torch with $real"
 done
 [ -n "$tried" ] || skip 'there is no python3'
 finish

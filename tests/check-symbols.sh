@@ -6,12 +6,13 @@ for so in "$B"/plugins/*.so; do
 	names=$(nm -D --defined-only "$so" | awk '{print $3}')
 	[ "$names" = loom_plugin_entry ] || fail "$so exports: $names"
 done
+headers="core/include/gpuloom/gpuloom.h core/include/gpuloom/comm.h core/include/gpuloom/error.h"
 nm -D --defined-only "$B/libgpuloom.so" | awk '{print $3}' | sort >"$tmp/exported"
-grep -ho 'loom_[a-z_]*(' core/include/gpuloom/gpuloom.h core/include/gpuloom/error.h | tr -d '(' |
+grep -ho 'loom_[a-z_]*(' $headers | tr -d '(' |
 	sort -u >"$tmp/declared"
 comm -23 "$tmp/exported" "$tmp/declared" >"$tmp/extra"
 [ ! -s "$tmp/extra" ] || fail "the library also exports: $(tr '\n' ' ' <"$tmp/extra")"
-grep -h '^LOOM_EXPORT' -A1 core/include/gpuloom/gpuloom.h core/include/gpuloom/error.h | grep -o 'loom_[a-z_]*(' |
+grep -h '^LOOM_EXPORT' -A1 $headers | grep -o 'loom_[a-z_]*(' |
 	tr -d '(' | sort -u | while read -r name; do
 	grep -qx "$name" "$tmp/exported" || echo "$name"
 done >"$tmp/lacking"

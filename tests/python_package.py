@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests the Python package, which tests/check-python.sh has installed: documents of all kinds, the command, the library, and
 the notebook. With pandas and matplotlib their functions are tested, without them the messages."""
+import glob
 import importlib.util
+import inspect
 import json
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
+import typing
 import unittest
 from xml.etree import ElementTree
 
@@ -87,6 +91,40 @@ class Documents(unittest.TestCase):
                                  derive=["twice = seconds * 2 [s, less]", "half = seconds / 2 [s]"])
         self.assertEqual([r["rule"] for r in judged["gate"]], rules)
         self.assertIn("half", gpuloom.frame(judged, pandas=False).columns)
+
+    def test_shipped(self):
+        """Every document that gpuloom ships can be read, compressed ones too, and all but hostile ones have samples."""
+        files = [f for folder in ("results", "tests/data") for f in glob.glob("%s/%s/*.json*" % (os.environ["TREE"], folder))]
+        self.assertGreater(len(files), 30)
+        self.assertTrue(any(f.endswith(".gz") for f in files))
+        for file in files:
+            with self.subTest(file):
+                document = gpuloom.read(file)
+                if "hostile" in file:
+                    with self.assertRaisesRegex(ValueError, "lacks parts"):
+                        gpuloom.frame(document, pandas=False)
+                else:
+                    self.assertGreater(len(gpuloom.frame(document, pandas=False)), 0)
+        with open("cut.gz", "wb") as f:
+            f.write(b"\x1f\x8b\x08\x00cut")
+        for file in "cut.gz", os.path.join(os.environ["TREE"], "results", "papers.ini"):
+            with self.assertRaisesRegex(ValueError, "no result of gpuloom"):
+                gpuloom.read(file)
+
+    def test_interrupt_command(self):
+        """Ctrl-C ends a command within a second, with its ranks, and leaves no process."""
+        for ranks in {}, {"ranks": 2}:
+            conf = "conf/uts-ranks.ini" if ranks else "conf/uts.ini"
+            title = "interrupted-%d-%d" % (os.getpid(), len(ranks))
+            timer = threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT))
+            timer.start()
+            with self.assertRaises(KeyboardInterrupt):
+                gpuloom.run(conf, set={"run.title": title}, samples=100000, **ranks)
+            ended = time.monotonic()
+            timer.join()
+            while subprocess.run(["pgrep", "-f", title], stdout=subprocess.DEVNULL).returncode == 0:
+                self.assertLess(time.monotonic() - ended, 10)
+                time.sleep(0.05)
 
     def test_refusals(self):
         with self.assertRaisesRegex(gpuloom.Error, "victim.*random") as caught:
@@ -282,6 +320,30 @@ class Library(unittest.TestCase):
                 os._exit(wrong)
             self.assertEqual(os.waitpid(child, 0)[1], 0)
             self.assertEqual(stack.run()["status"], "ok")
+
+
+class Typed(unittest.TestCase):
+    def test_all(self):
+        """Public functions, classes and methods have doc strings, and types of all parameters and results, which tools find by
+        the file py.typed."""
+        self.assertTrue(os.path.exists(os.path.join(os.path.dirname(gpuloom.__file__), "py.typed")))
+        found = {n: getattr(gpuloom, n) for n in gpuloom.__all__}
+        found["Groups"] = gpuloom.results.Groups
+        for name, of in list(found.items()):
+            if inspect.isclass(of):
+                found.update({name + "." + k: v for k, v in vars(of).items()
+                              if inspect.isfunction(v) and (not k.startswith("_") or k == "__init__")})
+        self.assertGreater(len(found), 30)
+        for name, of in found.items():
+            with self.subTest(name):
+                if not name.endswith("__init__"):
+                    self.assertTrue((of.__doc__ or "").strip())
+                if inspect.isfunction(of):
+                    signature = inspect.signature(of)
+                    self.assertIsNot(signature.return_annotation, inspect.Signature.empty)
+                    for p in list(signature.parameters.values()):
+                        self.assertTrue(p.name == "self" or p.annotation is not inspect.Parameter.empty, p.name)
+                    typing.get_type_hints(of)
 
 
 class Notebook(unittest.TestCase):

@@ -19,6 +19,8 @@
 #include "report/markup.h"
 #include "report/report.h"
 #include "report/rows.h"
+#include "report/table.h"
+#include "report/grid.h"
 
 static const char *const documents[] = {"result.json", "compare.json", "sweep.jsonl",
 					"hostile.json"};
@@ -329,6 +331,127 @@ TEST(markup)
 	CU_ASSERT_STRING_EQUAL(LOOM__CHANGE(4), "\xc3\x97"
 						"4");
 	CU_ASSERT_STRING_EQUAL(LOOM__CHANGE(NAN), "\xe2\x80\x93");
+}
+
+/* A change by a factor says whether the variant is better, and its interval has factors in the same direction. */
+TEST(gains)
+{
+	char text[112];
+	CU_ASSERT_STRING_EQUAL(loom__ascii((char *)(uintptr_t)LOOM__GAIN(1 / 1257.0, LOOM_BETTER_LESS)), "x1257 faster");
+	CU_ASSERT_STRING_EQUAL(loom__ascii((char *)(uintptr_t)LOOM__GAIN(38.5, LOOM_BETTER_LESS)), "x38.5 slower");
+	CU_ASSERT_STRING_EQUAL(loom__ascii((char *)(uintptr_t)LOOM__GAIN(4, LOOM_BETTER_MORE)), "x4 faster");
+	CU_ASSERT_STRING_EQUAL(loom__ascii((char *)(uintptr_t)LOOM__GAIN(4, LOOM_BETTER_NONE)), "x4");
+	CU_ASSERT_STRING_EQUAL(loom__ascii((char *)(uintptr_t)LOOM__GAIN(1 / 1257.0, LOOM_BETTER_NONE)), "/1257");
+	CU_ASSERT_STRING_EQUAL(loom__ascii((char *)(uintptr_t)LOOM__GAIN(1.5, LOOM_BETTER_LESS)), "+50.0 %");
+	CU_ASSERT_STRING_EQUAL(loom__ascii((char *)(uintptr_t)LOOM__GAIN(0, LOOM_BETTER_LESS)), "-100 %");
+	loom__gain_range(text, 0.001, 0.0008, 0.00125, LOOM_BETTER_LESS, "?");
+	CU_ASSERT_STRING_EQUAL(loom__ascii(text), "x800 .. x1250");
+	loom__gain_range(text, 0.001, 0.0008, NAN, LOOM_BETTER_LESS, "?");
+	CU_ASSERT_STRING_EQUAL(loom__ascii(text), "? .. x1250");
+	loom__gain_range(text, 1.2, 0.66, 5.08, LOOM_BETTER_LESS, "?");
+	CU_ASSERT_STRING_EQUAL(loom__ascii(text), "x0.66 .. x5.08");
+	loom__change_range(text, 0.98, 1.02, "?");
+	CU_ASSERT_STRING_EQUAL(loom__ascii(text), "-2.00 % .. +2.00 %");
+}
+
+/* A heading may be wrapped behind each dot of a key, and is complete. */
+TEST(headings)
+{
+	struct loom__grid g = {0};
+	struct loom__text out = {0};
+	loom__grid_column(&g, 0, "scheduler.mgws.victim");
+	loom__grid_cell(&g, 0, "random");
+	loom__grid_html(&g, &out, "", "caption");
+	CU_ASSERT_PTR_NOT_NULL(strstr(out.at, ">scheduler.<wbr>mgws.<wbr>victim</th>"));
+	loom__text_free(&out);
+}
+
+/* A value has the unit that the name of its metric ends in. */
+TEST(units_of_names)
+{
+	char text[340];
+	CU_ASSERT_STRING_EQUAL(LOOM__METRIC(5156123, "exit_ns", "ns"), "5,156,000 ns");
+	CU_ASSERT_STRING_EQUAL(LOOM__METRIC(69.34, "round_ns", "ns"), "69.34 ns");
+	CU_ASSERT_STRING_EQUAL(LOOM__METRIC(0, "idle_ns", "ns"), "0 ns");
+	CU_ASSERT_STRING_EQUAL(LOOM__METRIC(5156123, "latency", "ns"), "5.156 ms");
+	CU_ASSERT_STRING_EQUAL(LOOM__METRIC(0.0867, "seconds", "s"), "86.7 ms");
+	loom__metric_range(text, 3790, 6162000, "exit_ns", "ns");
+	CU_ASSERT_STRING_EQUAL(loom__ascii(text), "3,790 .. 6,162,000 ns");
+	CU_ASSERT_STRING_EQUAL(LOOM__DURATION(12.4), "12 s");
+	CU_ASSERT_STRING_EQUAL(LOOM__DURATION(960), "16 min");
+	CU_ASSERT_STRING_EQUAL(LOOM__DURATION(7500), "2 h 05 min");
+}
+
+static cJSON *large_result(int workers)
+{
+	static const char *const counter[] = {"executed",   "spawned",	      "claimed", "stolen_in",
+					      "stolen_out", "steal_attempts", "idle_ns"};
+	cJSON *doc = cJSON_CreateObject(), *list, *m, *o;
+	loom__json_add_text(doc, "status", "ok");
+	loom__json_add_text(doc, "title", "");
+	loom__json_add_text(doc, "workload", "../some/where/workload_cubes.so");
+	loom__json_add_number(doc, "ranks", 1024);
+	list = loom__json_add_array(doc, "devices");
+	loom__json_add_text(o = loom__json_append_object(list), "name", "sim:0");
+	loom__json_add_number(o, "workers", workers);
+	list = loom__json_add_array(doc, "plugins");
+	for (int i = 0; i < 8; i++)
+		loom__json_add_text(loom__json_append_object(list), "name", "trigger_with_a_name");
+	list = loom__json_add_array(doc, "samples");
+	for (int i = 0; i < 2; i++)
+		loom__json_append_object(list);
+	o = loom__json_add_object(doc, "metrics");
+	static const struct {
+		const char *name, *unit;
+	} metric[] = {{"seconds", "s"},
+		      {"remote_steals_of_host_total", "documents/s"},
+		      {"qos_cpu_share_peak_of_1s", "krequests/s"},
+		      {"idle_ns", "ns"}};
+	for (size_t i = 0; i < LOOM__COUNT(metric); i++) {
+		m = loom__json_add_object(o, metric[i].name);
+		loom__json_add_text(m, "unit", metric[i].unit);
+		loom__json_add_number(m, "median", 123456.75);
+		loom__json_add(m, "samples", cJSON_CreateDoubleArray((double[]){111111.5, 135802}, 2));
+	}
+	m = loom__json_add_object(o, "overflowed");
+	loom__json_add_number(m, "median", 0);
+	loom__json_add(m, "samples", cJSON_CreateDoubleArray((double[]){0, 0}, 2));
+	list = loom__json_add_array(doc, "workers");
+	for (int w = 0; w < workers; w++) {
+		loom__json_add_number(o = loom__json_append_object(list), "worker", w);
+		for (size_t i = 0; i < LOOM__COUNT(counter); i++) {
+			double v = i == 1 ? 0 : 123456789.0 * (w + 1);
+			loom__json_add(o, counter[i], cJSON_CreateDoubleArray(&v, 1));
+		}
+	}
+	list = loom__json_add_array(doc, "warnings");
+	loom__json_add_text(o = loom__json_append_object(list), "id", "not_quiet");
+	loom__json_add_text(o, "text", "other programs used 67 % of the CPU time");
+	return doc;
+}
+
+/* The screen of a run keeps to 80 columns, whatever the names and numbers are. It has no rows and columns of zeros, and says
+ * how many ranks there are, and that the machine was busy. */
+TEST(screen)
+{
+	for (int workers = 1; workers <= 64; workers *= 8) {
+		cJSON *doc = large_result(workers);
+		for (unsigned show = 0; show < 4; show += 2) {
+			struct loom__text text = {0};
+			loom__table_result(doc, show, &text);
+			CU_ASSERT(loom__text_widest(&text, 0) <= LOOM__TABLE_WIDTH);
+			CU_ASSERT_PTR_NOT_NULL(strstr(text.at, "workload_cubes.so\n  1024 ranks, each on sim:0 ("));
+			CU_ASSERT_PTR_NULL(strstr(text.at, "overflowed"));
+			CU_ASSERT_PTR_NULL(strstr(text.at, "spawned"));
+			CU_ASSERT_PTR_NOT_NULL(strstr(text.at, "\n  not quiet: other programs used 67 %"));
+			CU_ASSERT_PTR_NOT_NULL(strstr(text.at, "\n  2 samples, each verified: "));
+			size_t lines = count(text.at, "\n");
+			CU_ASSERT(show & LOOM__SHOW_WORKERS ? lines > (size_t)workers + 12 : lines < 25);
+			CU_ASSERT_EQUAL(!strstr(text.at, "per worker"), workers == 1 || show != 0);
+			loom__text_free(&text);
+		}
+		cJSON_Delete(doc);
+	}
 }
 
 TEST(hostile_markdown)

@@ -48,6 +48,7 @@ static const struct setup setups[] = {
 	{"sched_mgws", "local_queue=2 public_queue=8 attempts=damping victim=neighbour", 4, 1, NULL, 0, 0},
 	{"sched_mgws", "local_queue=2 public_queue=8 victim=biased bias=0.5 spin=0", 5, 1, NULL, 0, 0},
 	{"sched_mgws", "local_queue=2 public_queue=8 victim=local", 5, 1, "term_tree", 0, 0},
+	{"sched_mgws", "local_queue=2 public_queue=8 victim=near", 5, 1, "term_hcounter", 0, 0},
 	{"sched_mgws", "local_queue=2 public_queue=8 victim=none", 3, 1, "term_hcounter", 0, 0},
 	{"sched_mgws", "local_queue=2 public_queue=8 wait=spin claim=fixed claim_size=7", 3, 1, "term_tree", 0, 0},
 	{"sched_mgws", "local_queue=2 public_queue=8 wait=yield", 3, 1, "term_hcounter", 0, 0},

@@ -253,6 +253,19 @@ TEST(paired_posts)
 	CU_ASSERT_EQUAL(t.dev->fire_with(&t.ctx[0], 8, LOOM_ARGUMENT(0, 16)), 0);
 	CU_ASSERT_EQUAL(t.dev->arrived(&t.ctx[0], 9), LOOM_EIO);
 	CU_ASSERT_EQUAL(t.dev->await_together(&t.ctx[0], 9, 2), LOOM_EIO);
+	/* The first fire may count for several messages. */
+	for (uint64_t threshold = 1; threshold <= 2; threshold++) {
+		uint64_t *from = (uint64_t *)t.data;
+		CU_ASSERT_EQUAL(trig_reset(&t), 0);
+		trig_post(&t, (struct loom_trigger_post){.tag = 7, .threshold = threshold, .rearm = threshold,
+							 .op = LOOM_NET_PUT, .bytes = 16, .notify = 9, .paired = 1,
+							 .local = trig_ref(&t, from), .remote = trig_ref(&t, from + 8)});
+		from[0] = 3;
+		from[1] = 4;
+		CU_ASSERT_EQUAL(t.dev->fire(&t.ctx[0], 7, 2 * (uint32_t)threshold), 0);
+		CU_ASSERT_EQUAL(t.dev->arrived(&t.ctx[0], 9), 2);
+		CU_ASSERT(from[8] == 3 && from[9] == 4);
+	}
 	trig_close(&t);
 	/* With a small stage there are more paired posts than records for them. For the further posts, the promise is
 	 * ignored. */

@@ -81,14 +81,16 @@ TEST(memset)
 	harness_close(h);
 }
 
-TEST(memset_noncoherent)
+/* Each device has slots of its own. */
+static void memset_apart(uint32_t noncoherent, uint32_t second_kind)
 {
 	struct harness *h = harness_must(&(struct harness_params){.term = "term_hcounter",
 								  .workload = "workload_memset",
 								  .workload_opts = "tasks=1000",
 								  .workers = 2,
 								  .seed = 1,
-								  .noncoherent = 1});
+								  .second_kind = second_kind,
+								  .noncoherent = noncoherent});
 	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 	uint64_t *first = h->rig.part[LOOM_WORKLOAD].view.device[0],
 		 *second = h->rig.part[LOOM_WORKLOAD].view.device[1];
@@ -100,6 +102,12 @@ TEST(memset_noncoherent)
 	first[417] = 418;
 	must_be_wrong(h, "slot 417, which holds 0x1a2");
 	harness_close(h);
+}
+
+TEST(memset_apart)
+{
+	memset_apart(1, 0);
+	memset_apart(0, LOOM_ON_GPU);
 }
 
 TEST(fib)

@@ -81,6 +81,8 @@ static cJSON *about_stack(const struct loom_stack *s)
 	loom__json_add_text(version, "version", loom_version());
 	loom__json_add_text(about, "title", s->plan.run.title ? s->plan.run.title : "");
 	loom__json_add_text(about, "workload", s->plan.run.workload ? s->plan.run.workload : "");
+	if (s->host.table.ranks > 1)
+		loom__json_add_number(about, "ranks", s->host.table.ranks);
 	loom__config_each(s->plan.cfg, add_option, loom__json_add_object(about, "config"));
 	add_plugins(about, s);
 	add_devices(about, s);

@@ -66,4 +66,10 @@ void loom__say_note(const struct loom__cli *cli, const char *fmt, ...) LOOM_PRIN
  * terminal. */
 void loom__print(FILE *to, const char *fmt, ...) LOOM_PRINTF(2, 3);
 
+/* Fills `text` with a bar that shows `done` of `all`: "[#####....]". */
+#define LOOM__BAR 27
+void loom__bar(char text[LOOM__BAR], size_t done, size_t all);
+/* Prints on stderr how long the rest will take, if that is a minute or more, so that the user may choose a --budget. */
+void loom__say_estimate(const struct loom__cli *cli, double seconds, const char *what);
+
 #endif

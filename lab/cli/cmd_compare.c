@@ -12,6 +12,7 @@
 #include "ranks/boot.h"
 #include "report/document.h"
 #include "report/foreign.h"
+#include "report/table.h"
 #include "facts/must.h"
 #include "facts/write.h"
 
@@ -26,26 +27,51 @@ struct show {
 	struct loom__opened *variant;
 	const char *what;
 	uint64_t last_ns;
+	uint8_t visible, estimated; /* visible: 1 to draw progress; estimated: 1 when the estimate was printed, or not due */
 };
 
-/* Callback of struct loom__interleave: redraws one line on a terminal, at most ten times per second. */
+/* Returns how many samples have been taken, of the loom__interleave_total() of all. */
+static size_t taken(const struct loom__interleave *x)
+{
+	size_t done = 0;
+	for (unsigned i = 0; i < x->arms; i++)
+		done += x->arm[i].result->samples;
+	return done;
+}
+
+/* Returns an estimate of the seconds that are left. */
+static double left_of(const struct loom__interleave *x, uint64_t gone)
+{
+	const struct loom__design *d = &x->design;
+	size_t total = loom__interleave_total(x), done = taken(x);
+	double left = done && done < total ? (double)gone / (double)done * (double)(total - done) / 1e9 : 0;
+	double spread = gone < d->spread_ns ? (double)(d->spread_ns - gone) / 1e9 : 0;
+	left = spread > left ? spread : left;
+	if (d->budget_ns) {
+		double rest = gone < d->budget_ns ? (double)(d->budget_ns - gone) / 1e9 : 0;
+		left = rest < left ? rest : left;
+	}
+	return left;
+}
+
+/* Callback of struct loom__interleave. Prints an estimate of a long run when each variant has run once. On a
+ * terminal, redraws one line with a bar, at most ten times per second. */
 static void progress(void *arg, const struct loom__interleave *x)
 {
 	struct show *show = arg;
+	char bar[LOOM__BAR];
 	uint64_t now = loom__now_ns(), gone = now - x->began_ns;
-	size_t total = loom__interleave_total(x), done = 0;
-	if (now - show->last_ns < 100000000u)
+	size_t total = loom__interleave_total(x), done = taken(x);
+	if (!show->estimated && done >= x->arms && gone > 1000000000u) {
+		show->estimated = 1;
+		loom__say_estimate(show->cli, left_of(x, gone), "this comparison");
+	}
+	if (!show->visible || now - show->last_ns < 100000000u)
 		return;
 	show->last_ns = now;
-	for (unsigned i = 0; i < x->arms; i++)
-		done += x->arm[i].result->samples;
-	double left = done < total ? (double)gone / (double)done * (double)(total - done) / 1e9 : 0;
-	if (x->design.budget_ns) {
-		double rest = gone < x->design.budget_ns ? (double)(x->design.budget_ns - gone) / 1e9 : 0;
-		left = rest < left ? rest : left;
-	}
-	fprintf(stderr, "\r\033[K%sblock %u of %u, about %.0f s left", show->what, x->blocks + 1,
-		x->design.blocks, left);
+	loom__bar(bar, done, total);
+	fprintf(stderr, "\r\033[K%s%s block %u of %u, about %s left", show->what, bar, x->blocks + 1, x->design.blocks,
+		LOOM__DURATION(left_of(x, gone)));
 }
 
 static void stop(void *arg)
@@ -110,9 +136,8 @@ static int check_jobs(const struct loom__compare_args *a, const struct loom__int
 static int run(const struct loom__cli *cli, const struct loom__compare_args *a, const char *what,
 	       struct loom__interleave *x, struct loom__opened *v, struct loom_error *err)
 {
-	struct show show = {.cli = cli, .what = what, .args = a, .variant = v};
-	int visible = cli->err_is_tty && !a->quiet;
-	x->progress = visible ? progress : NULL;
+	struct show show = {.cli = cli, .what = what, .args = a, .variant = v, .visible = cli->err_is_tty && !a->quiet};
+	x->progress = a->quiet ? NULL : progress;
 	x->check = check_figures;
 	x->reopen = reopen;
 	x->derived = &a->derived;
@@ -130,7 +155,7 @@ static int run(const struct loom__cli *cli, const struct loom__compare_args *a, 
 		rc = loom__interleave_run(x, err);
 		loom__on_stop(NULL, NULL, NULL);
 	}
-	if (visible)
+	if (show.visible)
 		fputs("\r\033[K", stderr);
 	x->check = NULL;
 	x->reopen = NULL;
@@ -537,12 +562,16 @@ const struct loom__usage loom__compare_usage = {
 		"A.json B.json [C.json ...] [options]",
     .about = "Runs variants interleaved in blocks and reports which differences are significant. The\n"
 	     "first variant is the baseline. Results of `gpuloom run` (JSON) can be compared as well, although they\n"
-	     "were not interleaved, if their environments agree; also files of hyperfine, Google Benchmark and nvbench\n"
-	     "(.json), nccl-tests and OSU micro-benchmarks (.txt, .out, .log).\n",
-    .notes = "Ctrl-C ends after the sample in progress and keeps the complete blocks.\n"
+	     "were not interleaved, if their environments agree; also files of hyperfine, Google\n"
+	     "Benchmark and nvbench (.json), nccl-tests and OSU micro-benchmarks (.txt, .out).\n",
+    .notes = "Ctrl-C ends after the sample in progress and keeps the complete blocks.\n\n"
 	     "Exit: 0 ok, 1 failed, 2 usage or conf, 3 wrong result, 4 not available here, 5 a rule of --fail-on\n"
 	     "failed, 6 inconclusive with --strict, 124 timeout, 130 interrupted.\n",
     .options = loom__compare_options,
+    .examples = "compare contains --vary scheduler.use=mgws,static\twork stealing against equal shares\n"
+		"compare a.ini b.ini --budget 2m -o ab.html\tat most 2 minutes, and a page\n"
+		"compare old.json new.json --fail-on 'seconds: slower > 3%'\tresults of two builds, for CI\n",
+    .page = "docs/compare.md",
     LOOM__REQUEST(struct loom__compare_args, conf.file, run_command),
     .begin = loom__compare_begin,
     .end = loom__compare_end};

@@ -20,10 +20,11 @@ static int run(struct loom__cli *cli, void *args);
 const struct loom__usage loom__completion_usage = {
     .command = "completion",
     .synopsis = "bash|zsh|fish",
-    .about = "Prints a completion script for the shell:\n\n"
-	     "  gpuloom completion bash > ~/.local/share/bash-completion/completions/gpuloom\n"
-	     "  gpuloom completion zsh > \"${fpath[1]}/_gpuloom\"\n"
-	     "  gpuloom completion fish > ~/.config/fish/completions/gpuloom.fish\n",
+    .about = "Prints a completion script for the shell.\n",
+    .examples = "completion bash > ~/.local/share/bash-completion/completions/gpuloom\tbash\n"
+		"completion zsh > \"${fpath[1]}/_gpuloom\"\tzsh\n"
+		"completion fish > ~/.config/fish/completions/gpuloom.fish\tfish\n",
+    .page = "docs/overview.md",
     LOOM__REQUEST(struct request, word, run)};
 
 /* In bash, '=' and ':' end words. So the script takes the word from the command line itself, and removes the part

@@ -27,10 +27,14 @@ static int run(struct loom__cli *cli, void *args);
 const struct loom__usage loom__config_usage = {
 	.command = "config",
 	.synopsis = "check CONF... [options]\nshow CONF... [options]\nschema [options]",
-	.about = "check   read the conf and its plug-ins, report every error, run nothing\n"
-		 "show    print the effective value of every option\n"
-		 "schema  print all options of the core and of every plug-in found\n",
+	.about = "  check   read the conf and its plug-ins, report every error, run nothing\n"
+		 "  show    print the effective value of every option\n"
+		 "  schema  print all options of the core and of every plug-in found\n",
 	.options = options,
+	.examples = "config check my.ini\tall mistakes at once\n"
+		    "config show --origin contains\twhere each value comes from\n"
+		    "config schema\tall options\n",
+	.page = "docs/config.md",
 	LOOM__REQUEST(struct config_args, conf.file, run)};
 
 struct show {

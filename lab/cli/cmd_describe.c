@@ -27,11 +27,12 @@ static int run(struct loom__cli *cli, void *args);
 const struct loom__usage loom__describe_usage = {
 	.command = "describe",
 	.synopsis = "NAME|FILE.so [options]",
-	.about = "  gpuloom describe mgws              by its short name, where only one kind has it\n"
-		 "  gpuloom describe scheduler.mgws    by its section in the conf (sched_mgws will do, "
-		 "too)\n"
-		 "  gpuloom describe ./sched_mine.so   a file that is in no plug-in folder\n",
+	.about = "Prints what a plug-in does, its options with their defaults, and its metrics.\n",
+	.examples = "describe mgws\tby its short name, where only one kind has it\n"
+		    "describe scheduler.mgws\tby its section in the conf\n"
+		    "describe ./sched_mine.so\ta file that is in no plug-in folder\n",
 	.options = options,
+	.page = "docs/plugins.md",
 	LOOM__REQUEST(struct request, word, run)};
 
 /* Finds a plug-in by the name of its file. A name without a folder is a file in the current folder; the search path

@@ -36,9 +36,13 @@ static int run(struct loom__cli *cli, void *args);
 const struct loom__usage loom__doctor_usage = {
 	.command = "doctor",
 	.synopsis = "[options]\n--profile DEVICES [--set SECTION.KEY=VALUE]...",
-	.about = "  ok: usable   limited: usable with restrictions   no: not usable here\n"
-		 "  The exit status is 0, whatever the findings.\n",
+	.about = "Checks which devices, networks and other mechanisms this machine has, and how to enable the rest.\n"
+		 "ok: usable; limited: usable with restrictions; no: not usable here. The exit status is 0, whatever the\n"
+		 "findings.\n",
 	.options = options,
+	.examples = "doctor\twhat this machine can run\n"
+		    "doctor --profile cuda:0\tmemory costs, as a conf of simulated GPUs\n",
+	.page = "docs/gpu.md",
 	LOOM__REQUEST(struct request, word, run)};
 
 /* The destination of the rows: they are printed, or added to a document. */

@@ -38,8 +38,12 @@ const struct loom__usage loom__history_usage = {
     .synopsis = "DIR|RESULT.json... [options]",
     .about = "Sorts results of `gpuloom run --json` by their start, in a list for each job and its options, and marks\n"
 	     "significant changes. Each result is compared with all results since the last change.\n",
-    .notes = "Runs are not interleaved, so the machine may cause a change. Exit: 0 ok, 2 usage.\n",
+    .notes = "Runs are not interleaved, so the machine may cause a change.\n\n"
+	     "Exit: 0 ok, 2 usage.\n",
     .options = options,
+    .examples = "history results/\tall results of a folder\n"
+		"history results/ --metric nodes_per_s\tanother metric\n",
+    .page = "docs/results.md",
     LOOM__REQUEST(struct history_args, file, run)};
 
 struct entry {
@@ -193,7 +197,7 @@ static void add_run(const struct entry *e, const char *metric, const struct chan
 	}
 	loom__grid_cell(g, 0, "%.20s", loom__json_text(e->doc.root, "started"));
 	loom__grid_cell(g, 0, "%.14s", *revision ? revision : loom__json_text(version, "version"));
-	loom__grid_cell(g, 0, "%s", LOOM__FIGURE(median, loom__json_text(m, "unit")));
+	loom__grid_cell(g, 0, "%s", LOOM__METRIC(median, m->string, loom__json_text(m, "unit")));
 	loom__grid_cell(g, 0, "%s", c->known ? LOOM__CHANGE(c->ratio) : "");
 	loom__grid_cell(g, 0, "%s%s", changed ? "<-- " : "", changed ? loom__stats_verdict_name(c->verdict) : "");
 }

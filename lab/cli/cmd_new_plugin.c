@@ -39,12 +39,14 @@ const struct loom__usage loom__new_plugin_usage = {
     .command = "new-plugin",
     .synopsis = "KIND NAME [--dir DIR]",
     .about =
-	"Writes a folder with a small working plug-in: source, Makefile, conf, test and README.\n\n"
-	"  gpuloom new-plugin term mine         makes ./term_mine/\n"
-	"  cd term_mine && make && make check\n\n"
+	"Writes a folder with a small working plug-in: source, Makefile, conf, test and README. `make && make check`\n"
+	"in this folder builds and tests it.\n\n"
 	"KIND is device, transport, sched, term, sync, barrier, trigger, qos or workload, or the name\n"
 	"of its section in a conf. NAME consists of a-z, 0-9 and _.\n",
     .options = options,
+    .examples = "new-plugin term mine\tmakes ./term_mine/\n"
+		"new-plugin workload jobs --dir src\tmakes ./src/\n",
+    .page = "docs/plugins.md",
     LOOM__REQUEST(struct request, word, run)};
 
 /* Parses the command line. Returns an exit code. */

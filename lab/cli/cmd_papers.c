@@ -59,9 +59,13 @@ const struct loom__usage loom__papers_usage = {
 	"`gpuloom papers gputn 8`, runs the conf of this figure and judges its claims: the paper's value, the value\n"
 	"here, and the verdict same, smaller, larger or opposite. FIGURE is a number, table-N, N-PART where a figure\n"
 	"has several confs, or all.\n",
-    .notes = "[x-paper] of a conf has its claims: docs/papers.md, docs/report.md.\n"
+    .notes = "[x-paper] of a conf has its claims: docs/papers.md, docs/report.md.\n\n"
 	     "Exit: as of `gpuloom run`; 1 if --check fails.\n",
     .options = options,
+    .examples = "papers\tall figures and tables\n"
+		"papers gputn 8\truns figure 8, and judges its claims\n"
+		"papers mgws 17 --cpu\twithout a GPU\n",
+    .page = "docs/papers.md",
     LOOM__REQUEST(struct papers_args, conf.file, run)};
 
 /* ---- the rows ------------------------------------------------------------------------------------- */

@@ -40,14 +40,18 @@ const struct loom__usage loom__report_usage = {
     .synopsis = "RESULT... [-o FILE] [options]",
     .about =
 	"Creates tables and plots from results of run, compare and sweep. Needs the files only, no\n"
-	"plug-in and no device. Several results of `gpuloom run` can share one report. Also reads files of\n"
-	"hyperfine, Google Benchmark, nvbench, nccl-tests and OSU micro-benchmarks.\n",
-    .notes = "  .html  one self-contained page          .csv   one row per sample, units in the names\n"
-	     "  .md    tables for a pull request        .gp    a gnuplot script with its data\n"
-	     "  .svg   the plots                        .json  medians, intervals, effects for programs\n"
-	     "  .xml   JUnit: rules of --fail-on as test cases    .prom  OpenMetrics text, for Prometheus\n"
+	"plug-in and no device. Several results of `gpuloom run` can share one report. Also reads\n"
+	"files of hyperfine, Google Benchmark, nvbench, nccl-tests and OSU micro-benchmarks.\n",
+    .notes = "  .html  one self-contained page      .csv   one row per sample\n"
+	     "  .md    tables for a pull request    .gp    a gnuplot script with its data\n"
+	     "  .svg   the plots                    .json  medians, intervals, effects\n"
+	     "  .xml   JUnit: rules as test cases   .prom  OpenMetrics text, for Prometheus\n"
 	     "  .png, .pdf  the plots, converted by rsvg-convert (Debian: librsvg2-bin)\n",
     .options = options,
+    .examples = "report ab.json -o ab.html\ta page\n"
+		"report study.jsonl -o study.svg --plot lines\ta plot for a paper\n"
+		"report study.jsonl -o study.csv\ta row per sample\n",
+    .page = "docs/report.md",
     LOOM__REQUEST(struct loom__report_args, file, run)};
 
 static enum loom__report_format format_of(const struct loom__cli *cli, const struct loom__report_args *a)

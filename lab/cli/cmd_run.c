@@ -22,7 +22,7 @@ struct run_args {
 	const char *json, *ranks, *trace, *derive;
 	struct loom__derived derived;
 	uint32_t trace_every, log;
-	uint8_t quiet, watch, no_sweep, verbose;
+	uint8_t quiet, watch, no_sweep, verbose, workers;
 	struct loom__sweep_params sweep;
 };
 
@@ -41,6 +41,8 @@ static const struct loom__option options[] = {
     LOOM__OPTION_DERIVE(struct run_args),
     {"verbose", NULL, "also show what plug-ins chose where the conf leaves a choice: providers, cores, etc.",
      LOOM__AT(struct run_args, verbose, BOOL), .letter = 'v'},
+    {"workers", NULL, "show the counters of each worker, in place of their lowest, median and highest values",
+     LOOM__AT(struct run_args, workers, BOOL)},
     {"watch", NULL, "show the activity of every worker after each sample", LOOM__AT(struct run_args, watch, BOOL)},
     {"trace", "FILE",
      "write the timeline of the last execution (steals, idle times, a sample of the tasks) for "
@@ -64,10 +66,15 @@ const struct loom__usage loom__run_usage = {
 	.about = "Runs the workload that the conf files select, verifies every result, and prints a table.\n"
 		 "Later files override earlier ones, and --set overrides files. A conf with [sweep] sections is\n"
 		 "run in all its configurations, as by `gpuloom sweep`.\n",
-	.notes = "Ctrl-C ends after the sample in progress and keeps the results; a second one ends at once.\n"
-		 "Exit: 0 ok, 1 failed, 2 usage or conf, 3 wrong result, 4 not available here, 124 timeout,\n"
+	.notes = "Ctrl-C ends after the sample in progress and keeps the results; a second one ends at once.\n\n"
+	     "Exit: 0 ok, 1 failed, 2 usage or conf, 3 wrong result, 4 not available here, 124 timeout,\n"
 		 "130 interrupted.\n",
 	.options = options,
+	.examples = "run contains\tthe job of the tutorial\n"
+		    "run contains --samples 20 --json r.json\tmore samples, and the result as a file\n"
+		    "run contains --set scheduler.use=static\tanother scheduler\n"
+		    "run -n 2 pingpong\tmessages between two ranks\n",
+	.page = "docs/reading-output.md",
 	LOOM__REQUEST(struct run_args, conf.file, run)};
 
 const struct loom__usage loom__rerun_usage = {
@@ -77,6 +84,9 @@ const struct loom__usage loom__rerun_usage = {
 	"Repeats the run recorded in RESULT.json with the same options and seed, then lists what differs: versions,\n"
 	"builds of plug-ins, options, the machine. `--set` changes options. Exit codes: as of `gpuloom run`.\n",
     .options = options,
+    .examples = "rerun r.json\tthe same run once more\n"
+		"rerun r.json --set device.cpu.workers=1\tthe same with another option\n",
+    .page = "docs/results.md",
     LOOM__REQUEST(struct run_args, conf.file, rerun)};
 
 static int print(const struct loom__cli *cli, const struct run_args *a, const struct loom_result *r)
@@ -93,7 +103,7 @@ static int print(const struct loom__cli *cli, const struct run_args *a, const st
 	char *json = a->json ? loom__must(loom__json_print(doc, 1)) : NULL;
 	struct loom__text text = {0};
 	int there = 0, status = json ? loom__put_result(cli, a->json, json, &there) : LOOM_EXIT_OK;
-	loom__table_result(doc, a->verbose, &text);
+	loom__table_result(doc, (a->verbose ? LOOM__SHOW_CHOICES : 0) | (a->workers ? LOOM__SHOW_WORKERS : 0), &text);
 	if (!there && !a->quiet)
 		loom__put_table(cli, &text);
 	loom__text_free(&text);

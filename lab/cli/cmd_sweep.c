@@ -99,10 +99,14 @@ const struct loom__usage loom__sweep_usage = {
 	     "page from the file.\n",
     .notes =
 	"Configurations run in random order and their samples in rounds over all configurations, so that drift of the\n"
-	"machine spreads over all of them. A configuration that cannot run gets a line with the reason.\n"
-	"Exit: 0 ok, 1 a configuration failed while running, 2 usage or conf, 3 a wrong result, 4 no configuration is\n"
+	"machine spreads over all of them. A configuration that cannot run gets a line with the reason.\n\n"
+	     "Exit: 0 ok, 1 a configuration failed while running, 2 usage or conf, 3 a wrong result, 4 no configuration is\n"
 	"available here, 130 interrupted.\n",
     .options = options,
+    .examples = "sweep uts --vary device.cpu.workers=1,2 -o s.jsonl\ttwo configurations\n"
+		"sweep uts --vary device.cpu.workers=1,2 -o s.jsonl --report s.html\twith a page\n"
+		"sweep uts --vary device.cpu.workers=1,2 -o s.jsonl --resume\tcontinues after Ctrl-C\n",
+    .page = "docs/report.md",
     LOOM__REQUEST(struct sweep_args, conf.file, run)};
 
 static int run(struct loom__cli *cli, void *args)

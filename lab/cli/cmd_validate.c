@@ -52,6 +52,9 @@ const struct loom__usage loom__validate_usage = {
     .notes = "Exit: 0 conforming, 2 usage, 4 nothing could be tested here, 5 a test failed.\n"
 	     "docs/validate.md explains each test and how to fix failures.\n",
     .options = options,
+    .examples = "validate ./sched_mine.so\ta plug-in of your own\n"
+		"validate mgws --only sched.steal\tone test\n",
+    .page = "docs/validate.md",
     LOOM__REQUEST(struct request, word, run)};
 
 static const char *name_of(const struct request *r)

@@ -73,8 +73,9 @@ void loom__confs_free(struct loom__confs *c);
  * caller frees *path. */
 int loom__conf_named(const struct loom__cli *cli, const char *name, char **path, struct loom_error *err);
 
-/* Appends the first sentence of the first comment of a conf. */
-void loom__conf_summary(const char *path, struct loom__text *out);
+/* Appends what the first comment of a conf says: to `shows` its first sentence, and to `takes` how long the run takes,
+ * from a line "; takes 3 s". */
+void loom__conf_summary(const char *path, struct loom__text *shows, struct loom__text *takes);
 
 /* A result may stand in place of a conf, because it contains everything that is needed to repeat its run. */
 /* Returns 1 if `path` has the name of a result and not of a conf. */

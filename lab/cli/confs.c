@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/conf.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fts.h>
 #include <limits.h>
@@ -125,21 +126,28 @@ int loom__conf_named(const struct loom__cli *cli, const char *name, char **path,
 	return rc;
 }
 
-void loom__conf_summary(const char *path, struct loom__text *out)
+#define TAKES "takes "
+
+void loom__conf_summary(const char *path, struct loom__text *shows, struct loom__text *takes)
 {
 	FILE *f = fopen(path, "re");
 	char line[400];
-	for (int lines = 0; f && fgets(line, sizeof(line), f) && *line == ';'; lines++) {
+	int whole = 0; /* 1: the sentence is complete */
+	while (f && fgets(line, sizeof(line), f) && *line == ';') {
 		const char *text = line + strspn(line, "; ");
 		size_t n = strcspn(text, "\n"), end = 0;
-		if (!strncmp(text, "gpuloom ", 8))
-			break;
+		if (!strncmp(text, TAKES, strlen(TAKES)) && isdigit((unsigned char)text[strlen(TAKES)])) {
+			loom__text_add(takes, "%.*s", (int)(n - strlen(TAKES)), text + strlen(TAKES));
+			continue;
+		}
+		whole |= !strncmp(text, "gpuloom ", 8);
+		if (whole)
+			continue;
 		while (end < n && !(strchr(".?", text[end]) && (text[end + 1] == ' ' || end + 1 == n)) &&
 		       strncmp(text + end, ": gpuloom ", 10))
 			end++;
-		loom__text_add(out, "%s%.*s", lines ? " " : "", (int)(end + (text[end] == '?')), text);
-		if (end < n)
-			break;
+		loom__text_add(shows, "%s%.*s", shows->length ? " " : "", (int)(end + (text[end] == '?')), text);
+		whole = end < n;
 	}
 	if (f)
 		fclose(f);

@@ -49,7 +49,7 @@ static void usage(FILE *to)
 	fputs("usage: gpuloom COMMAND ...\n\n"
 	      "  gpuloom run contains                       run a job, print a table\n"
 	      "  gpuloom run contains --json -              the same as JSON\n"
-	      "  gpuloom list confs                         the confs shipped with gpuloom; your own are files\n"
+	      "  gpuloom list confs                         the confs shipped with gpuloom\n"
 	      "  gpuloom describe mgws                      what a plug-in does and its options\n\n"
 	      "commands:\n",
 	      to);

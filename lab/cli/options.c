@@ -7,6 +7,7 @@
 #include "config/config.h"
 #include "facts/must.h"
 #include "facts/write.h"
+#include "report/table.h"
 
 const char *const loom__log_levels[] = {"error", "warn", "info", "debug", NULL};
 
@@ -26,7 +27,7 @@ static int is_switch(const struct loom__option *o)
 
 /* ---- help ---------------------------------------------------------------------------------- */
 
-enum { INDENT = 28, WIDTH = 98 };
+enum { INDENT = 26, WIDTH = LOOM__TABLE_WIDTH };
 
 /* Appends the placeholder of the value, such as "FILE|-", or the choices: "error|warn|info|debug". */
 static void add_value(struct loom__text *t, const struct loom__option *o)
@@ -49,18 +50,57 @@ static void add_row_help(struct loom__text *t, const struct loom_opt *row)
 		       row->help + 1);
 }
 
-static void print_wrapped(FILE *out, const char *text, size_t column)
+/* Prints words up to `end`, which are separated by blanks or newlines. Output continues at column `indent`, to which
+ * further lines are indented. */
+static void print_wrapped(FILE *out, const char *text, const char *end, size_t indent)
 {
-	while (*text) {
-		size_t n = strcspn(text, " ");
-		if (column > INDENT && column + 1 + n > WIDTH) {
-			fprintf(out, "\n%*s", INDENT, "");
-			column = INDENT;
+	size_t column = indent;
+	while (text < end) {
+		size_t n = strcspn(text, " \n");
+		if (column > indent && column + 1 + n > WIDTH) {
+			fprintf(out, "\n%*s", (int)indent, "");
+			column = indent;
 		}
-		column += (size_t)fprintf(out, "%s%.*s", column > INDENT ? " " : "", (int)n, text);
-		text += n + (text[n] == ' ');
+		column += (size_t)fprintf(out, "%s%.*s", column > indent ? " " : "", (int)n, text);
+		text += n + (text[n] != 0);
 	}
 	fputc('\n', out);
+}
+
+/* Prints paragraphs of filled lines. A line that begins with a blank, or is empty, is printed as it is. */
+static void print_text(FILE *out, const char *text)
+{
+	while (*text) {
+		const char *end = strchrnul(text, '\n');
+		if (*text == ' ' || *text == '\n') {
+			fprintf(out, "%.*s\n", (int)(end - text), text);
+		} else {
+			while (*end && end[1] && end[1] != ' ' && end[1] != '\n')
+				end = strchrnul(end + 1, '\n');
+			print_wrapped(out, text, end, 0);
+		}
+		text = end + (*end == '\n');
+	}
+}
+
+/* Prints each example with its comment, which stands to the right if all examples fit into their lines so. */
+static void print_examples(FILE *out, const char *examples)
+{
+	size_t command = 0, comment = 0;
+	for (const char *line = examples; *line; line += strcspn(line, "\n") + 1) {
+		size_t n = strcspn(line, "\t"), rest = strcspn(line + n, "\n");
+		command = n > command ? n : command;
+		comment = rest > comment ? rest : comment;
+	}
+	size_t column = strlen("  gpuloom ") + command + 2;
+	int beside = column + comment <= WIDTH;
+	fputs("\nexamples:\n", out);
+	for (const char *line = examples; *line; line += strcspn(line, "\n") + 1) {
+		size_t n = strcspn(line, "\t"), rest = strcspn(line + n + 1, "\n");
+		size_t width = (size_t)fprintf(out, "  gpuloom %.*s", (int)n, line);
+		fprintf(out, "%s%*s%.*s\n", beside ? "" : "\n", (int)(beside ? column - width : 6), "", (int)rest,
+			line + n + 1);
+	}
 }
 
 static void print_option(FILE *out, const struct loom__option *o)
@@ -83,7 +123,7 @@ static void print_option(FILE *out, const struct loom__option *o)
 		fprintf(out, "%s\n%*s", loom__must_text(&head), INDENT, "");
 	else
 		fprintf(out, "%-*s", INDENT, loom__must_text(&head));
-	print_wrapped(out, loom__must_text(&help), INDENT);
+	print_wrapped(out, loom__must_text(&help), help.at + help.length, INDENT);
 	loom__text_free(&head);
 	loom__text_free(&help);
 }
@@ -93,14 +133,25 @@ static void print_help(FILE *out, const struct loom__usage *u)
 	const char *lead = "usage:";
 	for (const char *line = u->synopsis; line; lead = "      ") {
 		size_t n = strcspn(line, "\n");
-		fprintf(out, "%s gpuloom %s%s%.*s\n", lead, u->command, n ? " " : "", (int)n, line);
+		size_t indent = (size_t)fprintf(out, "%s gpuloom %s%s", lead, u->command, n ? " " : "");
+		print_wrapped(out, line, line + n, indent);
 		line = line[n] ? line + n + 1 : NULL;
 	}
-	fprintf(out, "\n%s%s", u->about ? u->about : "", u->about && u->options ? "\n" : "");
+	fputc('\n', out);
+	if (u->about)
+		print_text(out, u->about);
+	if (u->about && u->options)
+		fputc('\n', out);
 	for (const struct loom__option *o = u->options; o && o->name; o++)
 		print_option(out, o);
-	if (u->notes)
-		fprintf(out, "\n%s", u->notes);
+	if (u->notes) {
+		fputc('\n', out);
+		print_text(out, u->notes);
+	}
+	if (u->examples)
+		print_examples(out, u->examples);
+	if (u->page)
+		fprintf(out, "\npage: %s (`man gpuloom` says where pages are)\n", u->page);
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */

@@ -53,8 +53,10 @@ struct loom__option {
 struct loom__usage {
 	const char *command;
 	const char *synopsis; /* what follows the command's name; each line is an alternative */
-	const char *about;    /* text before the options, or NULL */
-	const char *notes;    /* text after the options, or NULL */
+	/* Text before and after the options, or NULL. Lines are filled, except those that begin with a blank. */
+	const char *about, *notes;
+	const char *examples; /* command lines without the word gpuloom, each with a tab and a comment */
+	const char *page;     /* the page that explains the command: "docs/compare.md" */
 	const struct loom__option *options; /* --help and -h need no row */
 	size_t words;         /* offset of the struct loom__words for arguments that are not options */
 	size_t size;          /* size of the command's struct */

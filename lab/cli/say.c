@@ -13,6 +13,7 @@
 #include "facts/must.h"
 #include "facts/text.h"
 #include "report/markup.h"
+#include "report/table.h"
 
 /* Indents all lines but the first, so that quoted text cannot look like a message of gpuloom. */
 static void put_lines(const struct loom__text *t)
@@ -140,16 +141,30 @@ static const char *colour_of(const char *word, size_t n)
 	return NULL;
 }
 
-/* Prints one line of n bytes. If it is wider than `room` columns, wraps it at blanks with a deeper indentation. */
+/* Returns the indentation of what follows the first `room` columns of a line. The last column of a table continues below
+ * itself: it begins after the last two blanks. Other text is indented by four more blanks. */
+static size_t hanging(const char *line, size_t n, size_t room)
+{
+	size_t indent = strspn(line, " "), at = indent + 4;
+	for (size_t i = indent; i + 2 < n; i++)
+		if (line[i] == ' ' && line[i + 1] == ' ' && line[i + 2] != ' ') {
+			char *before = loom__must(strndup(line, i + 2));
+			at = loom__markup_width(before);
+			free(before);
+		}
+	return at < room * 3 / 4 ? at : indent + 4 < room / 2 ? indent + 4 : 4;
+}
+
+/* Prints one line of n bytes. If it is wider than `room` columns, wraps it at blanks. */
 static void put_line(const struct loom__cli *cli, const char *line, size_t n, size_t room)
 {
-	size_t at = 0, indent = strspn(line, " "), column = 0;
+	size_t at = 0, column = 0;
 	while (at < n) {
 		size_t blanks = strspn(line + at, " "), word = strcspn(line + at + blanks, " \n");
 		char *text = loom__must(strndup(line + at + blanks, word));
 		size_t width = loom__markup_width(text);
 		if (room && at && column + blanks + width > room) {
-			blanks = indent + 4 < room / 2 ? indent + 4 : 4;
+			blanks = hanging(line, n, room);
 			fputc('\n', cli->out);
 			column = 0;
 		}
@@ -180,4 +195,23 @@ int loom__stdout_unread(const struct loom__cli *cli)
 {
 	struct pollfd on = {.fd = fileno(cli->out)};
 	return poll(&on, 1, 0) == 1 && on.revents & POLLERR;
+}
+
+void loom__bar(char text[LOOM__BAR], size_t done, size_t all)
+{
+	size_t cells = LOOM__BAR - 3, full = all && done < all ? cells * done / all : cells;
+	text[0] = '[';
+	memset(text + 1, '#', full);
+	memset(text + 1 + full, '.', cells - full);
+	memcpy(text + 1 + cells, "]", 2);
+}
+
+void loom__say_estimate(const struct loom__cli *cli, double seconds, const char *what)
+{
+	if (seconds < 60)
+		return;
+	if (cli->err_is_tty)
+		fputs("\r\033[K", stderr); /* the line of the progress */
+	loom__say_note(cli, "%s will take about %s; Ctrl-C ends it and keeps what is complete, --budget limits it", what,
+		       LOOM__DURATION(seconds));
 }

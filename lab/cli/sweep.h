@@ -70,6 +70,7 @@ struct loom__sweep_session {
 	cJSON *report;		     /* the report options in the resumed file, such as {metric, pareto, plot}; owned */
 	cJSON *paper;		     /* [x-paper] of the first configuration, or NULL; owned */
 	uint64_t shown_ns;      /* time of the last progress output */
+	int estimated;          /* 1: the estimate of the duration was printed */
 };
 
 /* Returns the path of the file of samples, or NULL. */

@@ -15,32 +15,23 @@
 
 /* ---- progress -------------------------------------------------------------------------------- */
 
-static void show_time(char text[32], uint64_t ns)
-{
-	uint64_t s = (ns + 500000000) / 1000000000;
-	if (s >= 3600)
-		snprintf(text, 32, "%llu h %02llu min", (unsigned long long)(s / 3600),
-			 (unsigned long long)(s / 60 % 60));
-	else if (s >= 100)
-		snprintf(text, 32, "%llu min", (unsigned long long)((s + 30) / 60));
-	else
-		snprintf(text, 32, "%llu s", (unsigned long long)s);
-}
-
 /* Shows the progress: redraws a bar on a terminal, and otherwise prints a line every ten seconds. Returns 1 to stop the
  * sweep. */
 static int show_progress(void *arg, const struct loom__sweep *w)
 {
 	struct loom__sweep_session *s = arg;
 	uint64_t now = loom__now_ns(), left = loom__sweep_left(w);
-	char bar[25] = "........................", rest[64] = "", time_left[32];
-	if (left) {
-		show_time(time_left, left);
-		snprintf(rest, sizeof(rest), ", about %s left", time_left);
+	char bar[LOOM__BAR], rest[64] = "";
+	if (left)
+		snprintf(rest, sizeof(rest), ", about %s left", LOOM__DURATION((double)left / 1e9));
+	loom__bar(bar, w->taken, w->wanted);
+	/* The samples run in random order, so a few of them give a fair estimate of all. */
+	if (!s->params->quiet && !s->estimated && left && w->taken >= 3 && w->taken * 50 >= w->wanted) {
+		s->estimated = 1;
+		loom__say_estimate(s->cli, (double)left / 1e9, "this sweep");
 	}
-	memset(bar, '#', w->wanted ? 24 * w->taken / w->wanted : 24);
 	if (!s->params->quiet && s->cli->err_is_tty && now - s->shown_ns > 50000000) {
-		fprintf(stderr, "\r\033[K[%s] %zu of %zu samples%s", bar, w->taken, w->wanted,
+		fprintf(stderr, "\r\033[K%s %zu of %zu samples%s", bar, w->taken, w->wanted,
 			rest);
 		s->shown_ns = now;
 	} else if (!s->params->quiet && !s->cli->err_is_tty && now - s->shown_ns > 10000000000u) {

@@ -33,22 +33,31 @@ static void heading(const cJSON *doc, struct loom__text *out)
 		       loom__json_text(design, "order"), loom__json_number(design, "seconds"));
 }
 
+static enum loom_better better_of(const cJSON *c)
+{
+	const char *better = loom__json_text(c, "better");
+	return !strcmp(better, "more") ? LOOM_BETTER_MORE : !strcmp(better, "less") ? LOOM_BETTER_LESS : LOOM_BETTER_NONE;
+}
+
 static const char *median_of(const cJSON *doc, size_t variant, const char *metric, const char *unit,
 			     char text[160])
 {
 	double m = loom__json_number(loom__compare_metric_of(doc, variant, metric), "median");
-	return isnan(m) ? "-" : loom__figure(text, m, unit);
+	return isnan(m) ? "-" : loom__metric_figure(text, m, metric, unit);
 }
 
-static void add_verdict(const cJSON *c, struct loom__grid *g)
+static void add_verdict(const cJSON *doc, const cJSON *c, struct loom__grid *g)
 {
-	double more = loom__json_number(c, "more_blocks");
+	const cJSON *design = loom__json_object(doc, "design");
+	double more = loom__json_number(c, "more_blocks"), seconds = loom__json_number(design, "seconds");
+	double block = seconds / loom__json_number(design, "complete");
 	const char *word = loom__json_text(c, "verdict");
 	struct loom__text text = {0};
 	const cJSON *note;
 	loom__text_add(&text, "%s", word);
 	if (!strcmp(word, "INCONCLUSIVE") && more > 0)
-		loom__text_add(&text, ", about %.0f more blocks", more);
+		loom__text_add(&text, ", about %.0f more blocks%s%s%s", more, isfinite(block) ? " (" : "",
+			       isfinite(block) ? LOOM__DURATION(more * block) : "", isfinite(block) ? ")" : "");
 	else if (!strcmp(word, "EQUIVALENT"))
 		loom__text_add(&text, " within %.3g %%", 100 * loom__json_number(c, "margin"));
 	cJSON_ArrayForEach(note, loom__json_list(c, "notes"))
@@ -68,22 +77,22 @@ static const char *paired_median(const cJSON *doc, const cJSON *c, char text[160
 	double effect = loom__json_number(c, "effect");
 	if (isnan(base) || isnan(effect))
 		return median_of(doc, (size_t)loom__json_number(c, "variant"), metric, unit, text);
-	return loom__figure(text, base * effect, unit);
+	return loom__metric_figure(text, base * effect, metric, unit);
 }
 
 static void add_row(const cJSON *doc, const cJSON *c, struct loom__grid *g)
 {
-	char median[160], range[80], p[32];
+	char median[160], range[112], p[32];
 	double effect = loom__json_number(c, "effect");
 	loom__grid_cell(g, 0, "%s", loom__compare_label(doc, (size_t)loom__json_number(c, "variant")));
 	loom__grid_cell(g, 0, "%s", paired_median(doc, c, median));
-	loom__grid_cell(g, 0, "%s", LOOM__CHANGE(effect));
-	loom__grid_cell(
-	    g, 0, "%s",
-	    isnan(effect) ? "-"
-			  : loom__change_range(range, loom__json_number(c, "low"), loom__json_number(c, "high"), "?"));
+	loom__grid_cell(g, 0, "%s", LOOM__GAIN(effect, better_of(c)));
+	loom__grid_cell(g, 0, "%s",
+			isnan(effect) ? "-" :
+					loom__gain_range(range, effect, loom__json_number(c, "low"),
+							 loom__json_number(c, "high"), better_of(c), "?"));
 	loom__grid_cell(g, 0, "%s", loom__p_value(p, loom__json_number(c, "p_holm")));
-	add_verdict(c, g);
+	add_verdict(doc, c, g);
 }
 
 /* Appends one table per metric. */
@@ -119,7 +128,7 @@ static void noise(const cJSON *doc, struct loom__text *out)
 	const cJSON *o;
 	cJSON_ArrayForEach(o, loom__json_list(doc, "noise"))
 	{
-		char range[80];
+		char range[112];
 		loom__change_range(range, loom__json_number(o, "low"), loom__json_number(o, "high"), "?");
 		loom__line_add(
 		    out, "  %s, the baseline against itself: %s; differences below about %.2g %% cannot be detected\n",
@@ -173,6 +182,31 @@ static void remarks(const cJSON *doc, struct loom__text *out)
 	}
 }
 
+/* Appends a sentence for each variant: the verdict on the first metric. */
+static void conclusion(const cJSON *doc, struct loom__text *out)
+{
+	const cJSON *c, *list = loom__json_list(doc, "comparisons");
+	const char *first = list && list->child ? loom__json_text(list->child, "metric") : "";
+	int said = 0;
+	cJSON_ArrayForEach(c, list)
+	{
+		const char *says = loom__verdict_phrase(loom__json_text(c, "verdict"));
+		double effect = loom__json_number(c, "effect");
+		char change[48], range[112];
+		if (strcmp(loom__json_text(c, "metric"), first) || !says || isnan(effect))
+			continue;
+		loom__gain(change, effect, better_of(c));
+		loom__gain_range(range, effect, loom__json_number(c, "low"), loom__json_number(c, "high"), better_of(c),
+				 "?");
+		if (!strncmp(change, "\xc3\x97", 2))
+			change[strcspn(change, " ")] = 0; /* the sentence has the word faster or slower */
+		loom__text_add(out, said++ ? "" : "\n");
+		loom__line_add(out, "  %s %s %s in %s: %s (%s)\n",
+			       loom__compare_label(doc, (size_t)loom__json_number(c, "variant")), says,
+			       loom__compare_label(doc, 0), first, loom__ascii(change), loom__ascii(range));
+	}
+}
+
 void loom__compare_table(const cJSON *doc, struct loom__text *out)
 {
 	const char *status = loom__json_text(doc, "status");
@@ -185,6 +219,7 @@ void loom__compare_table(const cJSON *doc, struct loom__text *out)
 	if (below.length)
 		loom__text_add(out, "\n%s", below.at);
 	loom__text_free(&below);
+	conclusion(doc, out);
 	if (strcmp(status, "ok"))
 		loom__line_add(out, "  status: %s: %s\n", status,
 			       loom__json_text(loom__json_object(doc, "error"), "text"));

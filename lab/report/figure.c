@@ -52,12 +52,47 @@ const char *loom__figure(char text[160], double v, const char *unit)
 	return text;
 }
 
-const char *loom__figure_range(char text[340], double low, double high, const char *unit)
+const char *loom__metric_figure(char text[160], double v, const char *name, const char *unit)
+{
+	size_t n = strlen(name);
+	char number[64];
+	if (strcmp(unit, "ns") || n < 4 || strcmp(name + n - 3, "_ns"))
+		return loom__figure(text, v, unit);
+	/* Four significant digits, as for all other numbers. */
+	double step = fabs(v) >= 1e4 ? pow(10, floor(log10(fabs(v))) - 3) : 1;
+	if (fabs(v) >= 1000 && fabs(v) < 1e15)
+		with_commas(round(v / step) * step, number, sizeof(number));
+	else
+		snprintf(number, sizeof(number), "%.4g", v);
+	snprintf(text, 160, "%s ns", number);
+	return text;
+}
+
+const char *loom__metric_range(char text[340], double low, double high, const char *name, const char *unit)
 {
 	char a[160], b[160];
-	char *first = strchr(loom__figure(a, low, unit), ' '), *second = strchr(loom__figure(b, high, unit), ' ');
+	loom__metric_figure(a, low, name, unit);
+	loom__metric_figure(b, high, name, unit);
+	char *first = strchr(a, ' '), *second = strchr(b, ' ');
 	if (first && second && !strcmp(first, second))
 		*first = 0;
 	snprintf(text, 340, "%s \xe2\x80\xa6 %s", a, b);
+	return text;
+}
+
+const char *loom__figure_range(char text[340], double low, double high, const char *unit)
+{
+	return loom__metric_range(text, low, high, "", unit);
+}
+
+const char *loom__duration(char text[32], double seconds)
+{
+	double s = seconds < 1e12 ? round(seconds) : 1e12;
+	if (s >= 3600)
+		snprintf(text, 32, "%.0f h %02.0f min", floor(s / 3600), floor(fmod(s, 3600) / 60));
+	else if (s >= 100)
+		snprintf(text, 32, "%.0f min", round(s / 60));
+	else
+		snprintf(text, 32, "%.0f s", s);
 	return text;
 }

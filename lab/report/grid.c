@@ -117,6 +117,20 @@ void loom__grid_text(struct loom__grid *g, struct loom__text *out, int indent)
 	loom__grid_free(g);
 }
 
+size_t loom__text_widest(const struct loom__text *text, size_t from)
+{
+	size_t most = 0;
+	for (const char *line = text->at + from; *line;) {
+		size_t n = strcspn(line, "\n");
+		char *one = loom__must(strndup(line, n));
+		size_t width = loom__markup_width(one);
+		most = width > most ? width : most;
+		free(one);
+		line += n + (line[n] == '\n');
+	}
+	return most;
+}
+
 /* ---- Markdown ------------------------------------------------------------------------------------- */
 
 void loom__markdown_put(struct loom__text *out, const char *text, size_t most)
@@ -171,8 +185,11 @@ static void html_heading(struct loom__text *out, const struct loom__grid_column 
 	const char *key = c->name;
 	loom__text_add(out, "<th scope=\"col\" class=\"%s%s\">", c->flags & LOOM__CELL_NUMBER ? "n" : "",
 		       strchr(key, '.') ? " keyed" : "");
-	for (size_t n; (n = strcspn(key, "."), key[n]); key += n + 1)
-		loom__markup_add(out, "%.*s.<wbr>", (int)n, key);
+	for (size_t n; (n = strcspn(key, "."), key[n]); key += n + 1) {
+		char *part = loom__must(strndup(key, n)); /* a precision would end the part with an ellipsis */
+		loom__markup_add(out, "%s.<wbr>", part);
+		free(part);
+	}
 	loom__markup_add(out, "%s</th>", key);
 }
 

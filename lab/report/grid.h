@@ -42,6 +42,8 @@ void loom__grid_free(struct loom__grid *g);
 /* Renders as text. Columns are as wide as their content, and `indent` blanks precede each line. Everything but the text
  * of cells is ASCII. */
 void loom__grid_text(struct loom__grid *g, struct loom__text *out, int indent);
+/* Returns the number of columns of the widest line of `text` from position `from` on. */
+size_t loom__text_widest(const struct loom__text *text, size_t from);
 void loom__grid_markdown(struct loom__grid *g, struct loom__text *out);
 /* Renders as HTML. `style` has the classes of the table. Without cells there is no output. */
 void loom__grid_html(struct loom__grid *g, struct loom__text *out, const char *style, const char *caption);

@@ -123,7 +123,12 @@ static void add_facts(struct loom__text *out, const struct loom__view *view)
 		if (workers > 0)
 			loom__text_add(&t, " (%.0f worker%s)", workers, workers == 1 ? "" : "s");
 	}
-	fact(out, "Devices", loom__must_text(&t));
+	double ranks = loom__json_number(result, "ranks");
+	if (ranks > 1) {
+		snprintf(number, sizeof(number), "%.0f", ranks);
+		fact(out, "Ranks", number);
+	}
+	fact(out, ranks > 1 ? "Devices of a rank" : "Devices", loom__must_text(&t));
 	loom__text_free(&t);
 	loom__text_add(&t, "%s",
 		       loom__json_text(loom__json_object(view->head, "gpuloom"), "version"));

@@ -32,14 +32,15 @@ void loom__verdict_grid(const struct loom__view *view, size_t rows, int remarks,
 		loom__grid_column(g, LOOM__CELL_SOFT, "remarks");
 	for (size_t i = 0; i < view->comparisons && i < rows; i++) {
 		const struct loom__compared *c = &view->compared[i];
-		char p[32], range[80];
+		char p[32], range[112];
 		loom__grid_cell(g, 0, "%s", view->variant[c->variant].label);
 		if (against)
 			loom__grid_cell(g, 0, "%s", view->variant[c->baseline].label);
 		loom__grid_cell(g, 0, "%s", c->name);
 		loom__grid_cell(g, LOOM__CELL_VERDICT | (unsigned)c->verdict << 8, "%s", *c->word ? c->word : "none");
-		loom__grid_cell(g, 0, "%s", LOOM__CHANGE(c->effect));
-		loom__grid_cell(g, 0, "%s", loom__change_range(range, c->low, c->high, "open"));
+		loom__grid_cell(g, 0, "%s", LOOM__GAIN(c->effect, c->better));
+		loom__grid_cell(g, 0, "%s",
+				loom__gain_range(range, c->effect, c->low, c->high, c->better, "open"));
 		loom__grid_cell(g, 0, "%s", loom__p_value(p, isnan(c->p_holm) ? c->p : c->p_holm));
 		loom__grid_cell(g, 0, "%.0zu", c->blocks >= 0 && c->blocks < 1e12 ? (size_t)c->blocks : 0); /* 0: empty */
 		if (remarks && c->more_blocks > 0 && c->more_blocks < 1e6 && c->verdict == LOOM__V_INCONCLUSIVE)
@@ -52,17 +53,16 @@ void loom__verdict_grid(const struct loom__view *view, size_t rows, int remarks,
 
 void loom__html_headline(struct loom__text *out, const struct loom__view *view)
 {
-	static const char *const says[] = {"is faster than", "is slower than", "is equivalent to",
-					   "differs little from", "cannot be distinguished from"};
 	size_t said = 0;
 	for (size_t i = 0; i < view->comparisons && said < 3; i++) {
 		const struct loom__compared *c = &view->compared[i];
-		if (c->verdict == LOOM__V_OTHER || strcmp(c->name, view->compared[0].name))
+		const char *says = loom__verdict_phrase(c->word);
+		if (!says || strcmp(c->name, view->compared[0].name))
 			continue;
 		loom__markup_add(out,
 				 "<p class=\"headline\"><strong>%s</strong> %s <strong>%s</strong> in %s: %s.</p>\n",
-				 view->variant[c->variant].label, says[c->verdict],
-				 view->variant[c->baseline].label, c->name, LOOM__CHANGE(c->effect));
+				 view->variant[c->variant].label, says,
+				 view->variant[c->baseline].label, c->name, LOOM__GAIN(c->effect, c->better));
 		said++;
 	}
 }
@@ -84,15 +84,16 @@ void loom__html_verdicts(struct loom__text *out, const struct loom__view *view)
 }
 
 /* Appends the median of a series as a cell. */
-static void median(struct loom__grid *g, const struct loom__series *s, const char *unit)
+static void median(struct loom__grid *g, const struct loom__series *s, const struct loom__view_metric *m)
 {
-	loom__grid_cell(g, 0, "%s", s && s->n ? LOOM__FIGURE(s->median.at, unit) : "\xe2\x80\x93");
+	loom__grid_cell(g, 0, "%s", s && s->n ? LOOM__METRIC(s->median.at, m->name, m->unit) : "\xe2\x80\x93");
 }
 
-static void range(struct loom__grid *g, const struct loom__series *s, double low, double high, const char *unit)
+static void range(struct loom__grid *g, const struct loom__series *s, double low, double high,
+		  const struct loom__view_metric *m)
 {
 	char text[340];
-	loom__grid_cell(g, 0, "%s", s->n ? loom__figure_range(text, low, high, unit) : "");
+	loom__grid_cell(g, 0, "%s", s->n ? loom__metric_range(text, low, high, m->name, m->unit) : "");
 }
 
 /* Returns 1 if the table has a column per factor. If the result is 0, the table has a column with the labels of the
@@ -106,10 +107,10 @@ static void variant_row(struct loom__grid *g, const struct loom__view *view, siz
 {
 	const struct loom__variant *v = &view->variant[i];
 	const struct loom__series *s = &v->series[metric];
-	const char *unit = view->metric[metric].unit;
+	const struct loom__view_metric *m = &view->metric[metric];
 	struct loom__text name = {0};
 	if (named_by_levels(view)) { /* the median comes first, because a narrow page shows few columns */
-		median(g, s, unit);
+		median(g, s, m);
 		for (size_t f = 0; f < view->factors && f < MOST_COLUMNS; f++)
 			loom__grid_cell(g, 0, "%s", v->level && v->level[f] ? v->level[f] : "");
 	} else {
@@ -122,13 +123,13 @@ static void variant_row(struct loom__grid *g, const struct loom__view *view, siz
 		}
 		loom__markup_text(&name, v->label);
 		loom__grid_markup(g, &name);
-		median(g, s, unit);
+		median(g, s, m);
 	}
 	if (s->n && s->median.open)
 		loom__grid_cell(g, 0, "open");
 	else
-		range(g, s, s->median.low, s->median.high, unit);
-	range(g, s, s->n ? s->sorted[0] : NAN, s->n ? s->sorted[s->n - 1] : NAN, unit);
+		range(g, s, s->median.low, s->median.high, m);
+	range(g, s, s->n ? s->sorted[0] : NAN, s->n ? s->sorted[s->n - 1] : NAN, m);
 	loom__grid_cell(g, 0, "%zu", s->n);
 	loom__grid_cell(g, 0, "%s", v->status);
 }
@@ -177,7 +178,7 @@ void loom__metric_grid(const struct loom__view *view, size_t columns, int better
 		if (better)
 			loom__grid_cell(g, 0, "%s", loom__better_name(metric->better));
 		for (size_t i = 0; i < columns; i++)
-			median(g, view->variant[i].series ? &view->variant[i].series[m] : NULL, metric->unit);
+			median(g, view->variant[i].series ? &view->variant[i].series[m] : NULL, metric);
 	}
 }
 
@@ -205,7 +206,7 @@ void loom__html_metrics(struct loom__text *out, const struct loom__view *view)
 void loom__html_effects(struct loom__text *out, const struct loom__view *view, size_t metric)
 {
 	const char *level[MOST_ROWS];
-	char text[80];
+	char text[112];
 	struct loom__grid g = {0};
 	loom__text_add(out, "<details><summary>The same as a table</summary>\n");
 	loom__grid_columns(&g, "factor|level|against|#change|#95 % interval|#pairs");

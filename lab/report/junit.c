@@ -86,7 +86,7 @@ static void add_variant(struct suite *s, const struct loom__view *view, const st
 static void add_comparison(struct suite *s, const struct loom__view *view, const struct loom__compared *c)
 {
 	struct loom__text name = {0}, text = {0};
-	char range[80], p[32];
+	char range[112], p[32];
 	loom__text_add(&name, "%s: %s", c->name, view->variant[c->variant].label);
 	loom__text_add(&text, "%s: %s", c->word, LOOM__CHANGE(c->effect));
 	if (isfinite(c->effect))

@@ -30,8 +30,8 @@ static void by_variant(struct loom__text *out, const struct loom__view *view,
 		loom__grid_cell(&g, 0, "%s", v->name);
 		for (size_t k = 0; k < settings->metrics; k++) {
 			const struct loom__series *s = &v->series[settings->metric[k]];
-			const char *unit = view->metric[settings->metric[k]].unit;
-			loom__grid_cell(&g, 0, "%s", s->n ? LOOM__FIGURE(s->median.at, unit) : "\xe2\x80\x93");
+			const struct loom__view_metric *m = &view->metric[settings->metric[k]];
+			loom__grid_cell(&g, 0, "%s", s->n ? LOOM__METRIC(s->median.at, m->name, m->unit) : "\xe2\x80\x93");
 		}
 	}
 	loom__grid_markdown(&g, out);

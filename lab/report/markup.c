@@ -82,30 +82,89 @@ const char *loom__coordinate(char text[24], double v)
 	return text;
 }
 
-const char *loom__change(char text[32], double ratio)
+/* Returns 1 if a ratio is shown as a factor, in place of percent. */
+static int is_far(double ratio)
 {
-	if (isnan(ratio) || ratio < 0)
-		snprintf(text, 32, "\xe2\x80\x93");
-	else if (isinf(ratio))
-		snprintf(text, 32, "\xe2\x88\x9e");
-	else if (ratio >= 3)
-		snprintf(text, 32, "\xc3\x97%.3g", ratio);
-	else if (ratio * 3 <= 1 && ratio > 0)
-		snprintf(text, 32, "\xc3\xb7%.3g", 1 / ratio);
-	else {
-		double change = (ratio - 1) * 100;
-		int digits = fabs(change) >= 99.5 ? 0 : fabs(change) >= 9.95 ? 1 : 2;
-		snprintf(text, 32, "%s%.*f %%", change < 0 ? "\xe2\x88\x92" : "+", digits,
-			 fabs(change));
-	}
+	return ratio >= 3 || (ratio > 0 && ratio * 3 <= 1);
+}
+
+/* Returns a factor after the sign: "4.1", "1257". */
+static const char *factor(char text[48], const char *sign, double v)
+{
+	if (isnan(v))
+		snprintf(text, 48, "\xe2\x80\x93");
+	else if (isinf(v))
+		snprintf(text, 48, "\xe2\x88\x9e");
+	else
+		snprintf(text, 48, v >= 99.95 && v < 1e15 ? "%s%.0f" : "%s%.3g", sign, v);
 	return text;
 }
 
-const char *loom__change_range(char text[80], double low, double high, const char *open)
+const char *loom__change(char text[48], double ratio)
 {
-	snprintf(text, 80, "%s \xe2\x80\xa6 %s", isnan(low) ? open : LOOM__CHANGE(low),
-		 isnan(high) ? open : LOOM__CHANGE(high));
+	double change = (ratio - 1) * 100;
+	int digits = fabs(change) >= 99.5 ? 0 : fabs(change) >= 9.95 ? 1 : 2;
+	if (isnan(ratio) || ratio < 0)
+		factor(text, "", NAN);
+	else if (is_far(ratio))
+		factor(text, ratio > 1 ? "\xc3\x97" : "\xc3\xb7", ratio > 1 ? ratio : 1 / ratio);
+	else
+		snprintf(text, 48, "%s%.*f %%", change < 0 ? "\xe2\x88\x92" : "+", digits, fabs(change));
 	return text;
+}
+
+/* Returns "LOW ... HIGH". `open` stands for an end that is NaN. If one end is a factor, both are. */
+static const char *range(char text[112], double low, double high, int factors, const char *open)
+{
+	char a[48], b[48];
+	const char *sign = "\xc3\x97";
+	factors |= is_far(low) != is_far(high) || (is_far(low) && low < 1 && high > 1);
+	snprintf(text, 112, "%s \xe2\x80\xa6 %s",
+		 isnan(low) ? open : factors ? factor(a, sign, low) : loom__change(a, low),
+		 isnan(high) ? open : factors ? factor(b, sign, high) : loom__change(b, high));
+	return text;
+}
+
+const char *loom__change_range(char text[112], double low, double high, const char *open)
+{
+	return range(text, low, high, 0, open);
+}
+
+/* Returns 1 if loom__gain() shows a factor. */
+static int is_gain(double ratio, enum loom_better better)
+{
+	return is_far(ratio) && !isinf(ratio) && (better == LOOM_BETTER_MORE || better == LOOM_BETTER_LESS);
+}
+
+const char *loom__gain(char text[48], double ratio, enum loom_better better)
+{
+	char number[48];
+	if (!is_gain(ratio, better))
+		return loom__change(text, ratio);
+	snprintf(text, 48, "%.20s %s", factor(number, "\xc3\x97", ratio > 1 ? ratio : 1 / ratio),
+		 (ratio > 1) == (better == LOOM_BETTER_MORE) ? "faster" : "slower");
+	return text;
+}
+
+const char *loom__gain_range(char text[112], double ratio, double low, double high, enum loom_better better,
+			     const char *open)
+{
+	if (!is_gain(ratio, better))
+		return loom__change_range(text, low, high, open);
+	return ratio > 1 ? range(text, low, high, 1, open) : range(text, 1 / high, 1 / low, 1, open);
+}
+
+const char *loom__verdict_phrase(const char *word)
+{
+	static const char *const list[][2] = {{"FASTER", "is faster than"},
+					      {"SLOWER", "is slower than"},
+					      {"EQUIVALENT", "is equivalent to"},
+					      {"TRIVIAL", "differs little from"},
+					      {"INCONCLUSIVE", "cannot be distinguished from"}};
+	for (size_t i = 0; i < LOOM__COUNT(list); i++)
+		if (!strcmp(list[i][0], word))
+			return list[i][1];
+	return NULL;
 }
 
 const char *loom__p_value(char text[32], double p)

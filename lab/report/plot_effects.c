@@ -44,7 +44,7 @@ static void draw_effect(struct loom__text *out, const struct effects *e, size_t 
 			const char *base, const char *level, double y)
 {
 	struct loom__stats_interval ratio;
-	char range[80];
+	char range[112];
 	struct loom__text t = {0};
 	size_t pairs =
 	    base == level ? 0 : loom__effect(e->view, e->metric, factor, base, level, &ratio);

@@ -99,7 +99,7 @@ static void draw_interval(struct loom__text *out, const struct forest *f,
 	static const size_t shape[] = {2, 4, 1, 3, 0, 0};
 	double low = gain(c, c->low), high = gain(c, c->high), effect = gain(c, c->effect);
 	double a = fmin(low, high), b = fmax(low, high);
-	char tip[400];
+	char tip[460], range[112];
 	int open = isnan(low) || isnan(high);
 	if (open) { /* an unbounded side extends to the edge */
 		int less = c->better == LOOM_BETTER_LESS;
@@ -112,9 +112,10 @@ static void draw_interval(struct loom__text *out, const struct forest *f,
 		loom__svg_line(out, "span", at(f, a), y - 5, at(f, a), y + 5);
 		loom__svg_line(out, "span", at(f, b), y - 5, at(f, b), y + 5);
 	}
-	snprintf(tip, sizeof(tip), "%.60s of %.100s over %.100s: %s, 95 %% interval %s to %s",
+	snprintf(tip, sizeof(tip), "%.60s of %.100s over %.100s: %s, 95 %% interval %s",
 		 c->name, f->view->variant[c->variant].label, f->view->variant[c->baseline].label,
-		 LOOM__CHANGE(c->effect), LOOM__CHANGE(c->low), LOOM__CHANGE(c->high));
+		 LOOM__GAIN(c->effect, c->better),
+		 loom__gain_range(range, c->effect, c->low, c->high, c->better, "open"));
 	if (!isnan(effect))
 		loom__svg_mark(out, shape[c->verdict], "verdict", at(f, effect), y, 6, tip);
 	loom__text_add(out, "</g>\n");
@@ -125,7 +126,7 @@ static void draw_row(struct loom__text *out, const struct forest *f, const struc
 {
 	const struct loom__variant *v = &f->view->variant[c->variant];
 	struct loom__text right = {0};
-	char range[80];
+	char range[112];
 	/* For a time, the inverse ratio is shown, as on the axis. */
 	int less = c->better == LOOM_BETTER_LESS;
 	loom__text_add(&right, "%s", LOOM__CHANGE(less ? 1 / c->effect : c->effect));

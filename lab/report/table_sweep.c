@@ -37,11 +37,23 @@ static void add_row(const struct sweep_table *t, size_t i, struct loom__grid *g)
 	loom__grid_cell(g, 0, "%s", v->label);
 	for (size_t k = 0; k < t->metrics; k++) {
 		const struct loom__series *s = v->series ? &v->series[t->metric[k]] : NULL;
-		const char *unit = t->view->metric[t->metric[k]].unit;
-		loom__grid_cell(g, 0, "%s", s && s->n ? LOOM__FIGURE(s->median.at, unit) : "-");
+		const struct loom__view_metric *m = &t->view->metric[t->metric[k]];
+		loom__grid_cell(g, 0, "%s", s && s->n ? LOOM__METRIC(s->median.at, m->name, m->unit) : "-");
 	}
 	loom__grid_cell(g, 0, "%zu", v->rows);
 	loom__grid_cell(g, 0, "%s%s%s", *v->note ? v->status : "", *v->note ? ": " : "", v->note);
+}
+
+/* Returns the key of an option without its section, if no other factor has the same key. */
+static const char *brief_key(const struct loom__view *view, size_t factor)
+{
+	const char *key = view->factor[factor], *dot = strrchr(key, '.');
+	for (size_t f = 0; dot && f < view->factors; f++) {
+		const char *other = strrchr(view->factor[f], '.');
+		if (f != factor && !strcmp(other ? other + 1 : view->factor[f], dot + 1))
+			return key;
+	}
+	return dot ? dot + 1 : key;
 }
 
 /* Adds a row for each configuration that was not skipped. Returns their number. */
@@ -51,7 +63,7 @@ static size_t add_rows(const struct sweep_table *t)
 	struct loom__grid g = {0};
 	size_t shown = 0;
 	for (size_t f = 0; f < t->view->factors; f++)
-		loom__text_add(&keys, "%s%s", f ? ", " : "", t->view->factor[f]);
+		loom__text_add(&keys, "%s%s", f ? ", " : "", brief_key(t->view, f));
 	loom__grid_column(&g, 0, "");
 	loom__grid_column(&g, 0, loom__must_text(&keys));
 	for (size_t k = 0; k < t->metrics; k++)
@@ -64,6 +76,22 @@ static size_t add_rows(const struct sweep_table *t)
 	loom__grid_text(&g, t->out, 2);
 	loom__text_free(&keys);
 	return shown;
+}
+
+/* Adds the rows with as many metrics as fit. Metrics that the user named, and those of the front, always have a column.
+ * Returns the number of rows. */
+static size_t add_fitting_rows(struct sweep_table *t)
+{
+	size_t from = t->out->length, least = t->settings->x != LOOM__NO_NAME ? 2 : 1;
+	if (*loom__json_text(loom__json_object(t->view->head, "report"), "metric"))
+		return add_rows(t);
+	for (;; t->metrics--) {
+		size_t shown = add_rows(t);
+		if (t->metrics <= least || loom__text_widest(t->out, from) <= LOOM__TABLE_WIDTH)
+			return shown;
+		t->out->length = from;
+		loom__text_put(t->out, "", 0);
+	}
 }
 
 /* Appends how many configurations were left out, for each reason. */
@@ -112,6 +140,24 @@ static void add_front(const struct sweep_table *t)
 	loom__line_add(t->out, "\n");
 }
 
+/* Appends the best and the worst configuration by the main metric. */
+static void add_summary(const struct sweep_table *t)
+{
+	static const char *const word[] = {"best", "worst"};
+	size_t n, metric = t->settings->metrics ? t->settings->metric[0] : LOOM__NO_NAME;
+	if (metric == LOOM__NO_NAME)
+		return;
+	const struct loom__view_metric *m = &t->view->metric[metric];
+	size_t *order = loom__view_order(t->view, metric, 1, &n);
+	for (size_t k = 0; n > 1 && m->better && k < 2; k++) {
+		const struct loom__variant *v = &t->view->variant[order[k ? n - 1 : 0]];
+		loom__text_add(t->out, k ? "" : "\n");
+		loom__line_add(t->out, "  %s %s: %s, %s\n", word[k], m->name,
+			       LOOM__METRIC(v->series[metric].median.at, m->name, m->unit), v->label);
+	}
+	free(order);
+}
+
 void loom__table_sweep(const struct loom__view *view, const struct loom__report_settings *settings,
 		       struct loom__text *out)
 {
@@ -132,16 +178,17 @@ void loom__table_sweep(const struct loom__view *view, const struct loom__report_
 	for (size_t k = 0; k < settings->metrics; k++)
 		add_metric(&t, settings->metric[k]);
 	loom__line_add(out, "%s, medians\n\n", *view->title ? view->title : "sweep");
-	shown = add_rows(&t);
+	shown = add_fitting_rows(&t);
 	if (shown > MOST_ROWS)
 		loom__line_add(out, "    ... %zu more: see the report\n", shown - MOST_ROWS);
 	add_skipped(&t);
 	cJSON_ArrayForEach(warning, loom__json_list(view->head, "warnings"))
 	{
-		loom__line_add(out, "%s  the machine was not quiet: %s\n", warning->prev->next ? "" : "\n",
-			       loom__json_text(warning, "text"));
+		loom__text_add(out, warning->prev->next ? "" : "\n");
+		loom__line_add(out, "  the machine was not quiet: %s\n", loom__json_text(warning, "text"));
 	}
 	add_front(&t);
+	add_summary(&t);
 	free(t.front);
 	loom__view_free(&relative);
 }

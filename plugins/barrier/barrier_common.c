@@ -145,7 +145,8 @@ int barrier_constants(void *self, const struct loom_layout *layout, char *text, 
 			continue;
 		how = how && one != how ? (uint32_t)MIXED : one;
 	}
-	n = snprintf(text, room, "#define BARRIER_IS_drops %u\n", drops_of(layout));
+	n = snprintf(text, room, "#define BARRIER_IS_drops %u\n#define BARRIER_IS_relays %u\n", drops_of(layout),
+		     layout->devices >= RELAY_DEVICES);
 	if (how && how != (uint32_t)MIXED)
 		snprintf(text + n, room - (size_t)n, "#define BARRIER_IS_how %u\n", how);
 	return 0;

@@ -30,7 +30,7 @@ struct barrier_word {
 
 /* The words of the first BARRIER_SLOTS slots follow struct barrier_state. The words of groupings are at offset groups_at from
  * this struct. */
-enum { BARRIER_SLOTS = 3, BARRIER_JOB = 2, BARRIER_GROUP = 3, BARRIER_ALL_SLOTS = BARRIER_GROUP + LOOM_GROUPINGS };
+enum { BARRIER_SLOTS = 3, BARRIER_STACK = 1, BARRIER_JOB = 2, BARRIER_GROUP = 3, BARRIER_ALL_SLOTS = BARRIER_GROUP + LOOM_GROUPINGS };
 
 enum { BARRIER_RELEASED = 1, BARRIER_COUNTED }; /* the word to poll: the release word, or the counter */
 /* number of polls without success after which a worker changes its state to LOOM_STATE_BARRIER */
@@ -75,6 +75,7 @@ struct barrier_arrival {
 };
 #define BARRIER_LEFT_AHEAD (1u << 30) /* added to `arrived` by a worker that leaves, so that missing() ignores it */
 
+#define BARRIER_NEAR 4u /* with at most so many devices, a worker remembers where the words of scope stack are */
 #define BARRIER_LANE_WORDS 32u /* words with a bit for each lane of a worker: up to 1024 lanes */
 
 /* A worker's private block. */
@@ -91,6 +92,9 @@ struct barrier_local {
 	/* barrier_flags: a bit per lane that has seen all flags of its part raised; parts: the number of full words of bits */
 	uint32_t parts[BARRIER_SLOTS], lane_done[BARRIER_SLOTS][BARRIER_LANE_WORDS];
 	uint32_t leads;    /* a bit per slot: 1: this worker relays the round to its device */
+	/* [i]: for scope stack, the word that this device writes at the device i places after it. Set in round 1. On a GPU
+	 * each fence empties the cache, so a look-up after it would take two loads from memory. */
+	struct barrier_word *near[BARRIER_NEAR];
 	struct barrier_place place[LOOM_GROUPINGS];
 };
 
@@ -105,6 +109,7 @@ struct barrier_watch {
 	uint32_t seen, shared;     /* the value of `word` when it was polled; 1: other devices write `word` */
 	uint32_t wide;             /* 1: several devices take part */
 	uint32_t counted;          /* in counter.dev.h: 1: the lane polls the counter */
+	uint32_t eager;            /* 1: on a GPU, most polls have no check and no pause in between */
 	uint32_t drops;            /* 1: several devices take part, and all workers of one of them may have left */
 	uint32_t reached;          /* number of devices whose word was reached */
 	/* barrier_flags: this lane polls flag `next`, and after it every flag that is a multiple of `step` further */
@@ -147,6 +152,16 @@ LOOM_FN int barrier_has_drops(const struct loom_ctx *c, const struct barrier_sta
 	if (!self->drops)
 		self->drops = h->drops;
 	return self->drops == BARRIER_DROP;
+#endif
+}
+
+LOOM_FN uint32_t barrier_relays(const struct barrier_state *h)
+{
+#ifdef BARRIER_IS_relays
+	(void)h;
+	return BARRIER_IS_relays;
+#else
+	return h->relays;
 #endif
 }
 
@@ -247,17 +262,29 @@ LOOM_FN uint32_t barrier_is_wide(const struct loom_ctx *c, uint32_t slot)
 	return slot < BARRIER_GROUP ? slot && c->devices > 1 : barrier_place(c, slot)->wide;
 }
 
+/* A load, in a loop, of a word that other devices write. barrier_fence_shared() after the last load makes it an acquire. On
+ * a GPU an acquire in each poll would take twice as long. */
+#ifdef LOOM_DEVICE_COMPILE
+#define barrier_load_shared(p) loom_load_relaxed_sys(p)
+#define barrier_fence_shared() loom_fence_poll_sys()
+#else
+#define barrier_load_shared(p) loom_load_acquire_sys(p)
+#define barrier_fence_shared() ((void)0)
+#endif
+
 /* Returns 1 if the word is reached. shared: 1: other devices write it. Acquire: pairs with barrier_store(), or with the
  * release add to a counter. */
 LOOM_FN int barrier_poll_word(struct barrier_watch *w, struct barrier_word *word, uint32_t shared, uint32_t want)
 {
 	w->word = word;
 	w->shared = shared;
-	w->seen = shared ? loom_load_acquire_sys(&word->value) : loom_load_poll_dev(&word->value);
+	w->seen = shared ? barrier_load_shared(&word->value) : loom_load_poll_dev(&word->value);
 	if (!barrier_reached(w->seen, want))
 		return 0;
 	if (!shared)
 		loom_fence_poll_dev();
+	else
+		barrier_fence_shared();
 	return 1;
 }
 
@@ -291,6 +318,36 @@ LOOM_FN uint32_t barrier_next_device(const struct loom_ctx *c, uint32_t i)
 	return c->device + i - (c->device + i >= c->devices ? c->devices : 0);
 }
 
+/* Returns the word that this device writes at the device i places after it, or NULL if the scope has no worker there. i is
+ * less than the number of devices. */
+LOOM_FN struct barrier_word *barrier_find_word(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t i)
+{
+	uint32_t first = barrier_first(c, h, slot, barrier_next_device(c, i));
+	return first == LOOM_NO_GROUP ? (struct barrier_word *)0 : barrier_word_of_device(c, first, slot, c->device);
+}
+
+/* Returns whether barrier_local.near has the words of the slot, after barrier_remember(). */
+LOOM_FN int barrier_is_near(const struct loom_ctx *c, uint32_t slot)
+{
+	return slot == BARRIER_STACK && c->devices <= BARRIER_NEAR;
+}
+
+/* Called by lane 0 before it arrives at `round`. */
+LOOM_FN void barrier_remember(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t round)
+{
+	struct barrier_local *self = barrier_local(c);
+	if (!barrier_is_near(c, slot) || round != 1)
+		return;
+	for (uint32_t i = 0; i < c->devices; i++)
+		self->near[i] = barrier_find_word(c, h, slot, i);
+}
+
+/* As barrier_find_word(), after barrier_remember(). */
+LOOM_FN struct barrier_word *barrier_word_at(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t i)
+{
+	return barrier_is_near(c, slot) ? barrier_local(c)->near[i] : barrier_find_word(c, h, slot, i);
+}
+
 /* Called when all workers of this device have arrived. If only this device takes part, writes the release word. Else stores the
  * round into a word in the memory of each device; only this device writes these words. If barrier_state.relays is 1, this
  * worker later writes the release word, when the words of all devices are reached. */
@@ -300,17 +357,18 @@ LOOM_FN void barrier_release(const struct loom_ctx *c, struct barrier_state *h, 
 		barrier_store(c, h, barrier_release_word(c, h, slot), 0, round);
 		return;
 	}
-	if (h->relays)
+	if (barrier_relays(h))
 		loom_fetch_or_relaxed_dev(&barrier_local(c)->leads, 1u << slot);
 #ifdef LOOM_DEVICE_COMPILE
-	/* One fence serves all stores, because a release store would wait for the store before it, across the link. */
+	/* One fence serves all stores, because a release store would wait for the store before it, across the link. It is a
+	 * release of what this worker has acquired, and in counter.dev.h also the acquire of what the workers of this device
+	 * have released with the counter. Pairs with barrier_fence_shared() on all devices. */
 	loom_fence_release_sys();
 #endif
 	for (uint32_t i = 1; i <= c->devices; i++) {
-		uint32_t first = barrier_first(c, h, slot, barrier_next_device(c, i));
-		if (first == LOOM_NO_GROUP)
+		struct barrier_word *word = barrier_word_at(c, h, slot, i < c->devices ? i : 0);
+		if (!word)
 			continue;
-		struct barrier_word *word = barrier_word_of_device(c, first, slot, c->device);
 #ifdef LOOM_DEVICE_COMPILE
 		loom_store_relaxed_sys(&word->value, round);
 #else
@@ -323,8 +381,7 @@ LOOM_FN void barrier_release(const struct loom_ctx *c, struct barrier_state *h, 
 LOOM_FN void barrier_watch_release(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot,
 				   struct barrier_watch *w)
 {
-	w->at = w->wide ? barrier_word_of_device(c, barrier_first(c, h, slot, c->device), slot, 0)
-			: barrier_release_word(c, h, slot);
+	w->at = w->wide ? barrier_word_at(c, h, slot, 0) - c->device : barrier_release_word(c, h, slot);
 }
 
 LOOM_FN int barrier_is_released(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot,
@@ -342,6 +399,20 @@ LOOM_FN int barrier_is_released(const struct loom_ctx *c, struct barrier_state *
 		if (++w->polls % BARRIER_RELAY_POLLS)
 			return 0;
 	}
+#ifdef LOOM_DEVICE_COMPILE
+	/* Two loads overlap: the word of this device is often the last but one. One fence serves all words. */
+	while (w->wide && slot < BARRIER_GROUP && !w->drops && w->reached < n) {
+		uint32_t i = w->reached, more = i + 1 < n;
+		struct barrier_word *word = w->at + barrier_next_device(c, i);
+		uint32_t seen = barrier_load_shared(&word->value);
+		uint32_t next = more ? barrier_load_shared(&w->at[barrier_next_device(c, i + more)].value) : 0;
+		if (!barrier_reached(seen, round))
+			return 0;
+		w->reached += 1 + (more && barrier_reached(next, round));
+		if (w->reached == n)
+			barrier_fence_shared(); /* pairs with the fence in barrier_release(), of all devices */
+	}
+#endif
 	/* Polls this device's word first. After a word was reached, it is not polled again. */
 	for (; w->reached < n; w->reached++) {
 		uint32_t d = w->wide ? barrier_next_device(c, w->reached) : 0;

@@ -89,6 +89,7 @@ static int find_limits(struct cuda *c, struct loom_error *err)
 				 "launches is needed (memory orders, resident workers)",
 				 d->name, major, minor, cooperative ? "" : " without cooperative launches");
 	snprintf(d->arch, sizeof(d->arch), "sm_%d%d", major, minor);
+	l->products = major >= 8;
 	/* Older drivers do not know this attribute. */
 	int mps = 1;
 	l->time_slicing = c->api.cuDeviceGetAttribute(&mps, MPS_ENABLED, c->device) == CUDA_SUCCESS && !mps;

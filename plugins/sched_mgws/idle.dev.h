@@ -70,7 +70,6 @@ LOOM_FN int mgws_polls_range(const struct loom_ctx *c, uint32_t *polls)
 /* Called by lane 0. Returns whether to search other ranks. With RMA it scans this rank first, which takes less time than a
  * remote steal. A GPU reaches other ranks by addresses, and would scan hundreds of queues more slowly than it steals. So
  * the worker instead searches other ranks in one of MGWS_LOCAL_SEARCHES searches. */
-#define MGWS_LOCAL_SEARCHES 8u
 LOOM_FN int mgws_rank_is_empty(struct loom_ctx *c)
 {
 #ifdef LOOM_RANKS_RMA
@@ -149,7 +148,9 @@ SCHED_SLOW int mgws_search_for_work(struct loom_ctx *c)
 	struct loom_counters *counters = &sched_local(c)->counters;
 	struct sched_rest rest = {0, 1, 0, 0, 0};
 	struct mgws_search search = {0, 0};
-	uint32_t *searching = SCHED_CFG(c, noncoherent) ? &mgws_exchange(c)->searching : (uint32_t *)NULL;
+	uint32_t *searching = SCHED_CFG(c, noncoherent)	      ? &mgws_exchange(c)->searching :
+			      SCHED_CFG(c, victim) == MGWS_NEAR ? &((struct mgws_site *)c->on_device[LOOM_SCHED])->searching :
+								  (uint32_t *)NULL;
 	uint32_t found = 0;
 	int idle = 0, done = 0;
 	if (c->lane == 0) {

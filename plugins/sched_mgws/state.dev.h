@@ -51,7 +51,7 @@ struct mgws_global {
 	struct mgws_list list[MGWS_LISTS];
 };
 
-/* The block of a device. All fields but `used_up` are constant. */
+/* The block of a device. All fields but `used_up` and `searching` are constant. */
 struct mgws_site {
 	uint32_t kind;  /* LOOM_ON_CPU or LOOM_ON_GPU */
 	uint32_t other; /* the affinity of tasks that this device must not run */
@@ -59,6 +59,8 @@ struct mgws_site {
 	/* with cfg.spread: a bit for each device; 1: this device knows that the range of that device is used up */
 	uint64_t used_up;
 	uint64_t pad1[7];
+	uint32_t searching; /* with victim = near: number of this device's workers that search for tasks */
+	uint32_t pad2[15];
 	uint32_t first[LOOM_MAX_DEVICES]; /* [device]: its first worker */
 };
 
@@ -123,7 +125,8 @@ struct mgws_worker {
 	uint64_t progress_ns; /* time at which mgws_rma_progress() last served other ranks */
 	uint32_t batch;       /* number of short tasks to run before the next call of mgws_rma_progress(), minus 1 */
 	uint32_t wanted;      /* number of calls of sched_mgws_wanted() */
-	uint32_t searches;    /* counts searches, for mgws_rank_is_empty() and mgws_checks_detector() */
+	/* counts searches, for mgws_pick_near(), mgws_rank_is_empty() and mgws_checks_detector() */
+	uint32_t searches;
 	uint32_t host_steals;
 	uint32_t neighbour; /* with victim = neighbour: the next remote victim, modulo their number */
 	uint32_t pad[9];

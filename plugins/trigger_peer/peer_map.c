@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "peer_map.h"
 #include "lib/host_mark.h"
+#include "lib/peer_file.h"
 #include "../shared/segment_count.h"
 
 #include <gpuloom/device.h>
 
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -122,47 +121,22 @@ static int describe_segment(const struct peer_map *m, const struct loom_segments
 
 /* ---- what other ranks have published ---------------------------------------------------------------- */
 
-/* Returns 1 if a path in /proc is a memfd of gpuloom. map_file() opens no other file, whatever a rank has sent. */
-static int is_memfd(const char *path)
-{
-	static const char memfd[] = "/memfd:gpuloom";
-	char target[64];
-	ssize_t n = readlink(path, target, sizeof(target));
-	if (n >= (ssize_t)sizeof(memfd) - 1 && !memcmp(target, memfd, sizeof(memfd) - 1))
-		return 1;
-	errno = n < 0 ? errno : EBADF;
-	return 0;
-}
-
-/* Maps the file of a segment, through /proc. The process number in the path may have been reused by another process, so
- * device and inode are compared. */
+/* Maps the file of a segment. */
 static int map_file(struct peer_map *m, uint32_t rank, const struct peer_segment *p, uint64_t *at,
 		    struct loom_error *err)
 {
-	const struct loom_host *host = m->host;
 	char path[64];
-	struct stat file;
-	snprintf(path, sizeof(path), "/proc/%llu/fd/%lld", (unsigned long long)m->identity[rank].pid,
-		 (long long)p->fd);
-	int fd = is_memfd(path) ? open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1, code = errno;
-	void *map = MAP_FAILED;
-	if (fd >= 0 && (fstat(fd, &file) || file.st_dev != p->device || file.st_ino != p->file ||
-			!S_ISREG(file.st_mode) || file.st_size <= 0))
-		code = ESTALE;
-	else if (fd >= 0) {
-		map = mmap(NULL, (size_t)file.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		code = errno;
-	}
-	if (fd >= 0)
-		close(fd);
-	if (map == MAP_FAILED)
+	void *map;
+	uint64_t bytes;
+	int code = peer_file_map((int64_t)m->identity[rank].pid, p->fd, p->device, p->file, path, &map, &bytes);
+	if (code)
 		return LOOM_FAIL(
-		    host, err, LOOM_EUNAVAIL,
+		    m->host, err, LOOM_EUNAVAIL,
 		    "trigger_peer: cannot map the memory of rank %u (%s: %s): run all ranks as one user on one "
 		    "host, or choose another trigger, as in --set trigger.use=gputn",
 		    rank, path, strerror(code));
 	*at = (uint64_t)(uintptr_t)map;
-	m->mapping[m->mappings++] = (struct mapping){.at = *at, .bytes = (uint64_t)file.st_size};
+	m->mapping[m->mappings++] = (struct mapping){.at = *at, .bytes = bytes};
 	return 0;
 }
 

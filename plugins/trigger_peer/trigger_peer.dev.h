@@ -445,58 +445,99 @@ LOOM_FN struct peer_arrival *peer_arrival(const struct loom_ctx *c, uint32_t ind
 	return (struct peer_arrival *)nic_at(c, nic_shape(c)->arrival_at) + index;
 }
 
-/* Counts n fires of a paired post. Returns the number of the message that the caller must send, or 0 if none is due. */
-LOOM_FN uint64_t peer_count(const struct loom_ctx *c, uint32_t at, uint32_t n)
+/* What a lane needs of a record between the stores of a message. The lane loads it before the barrier at which it waits
+ * for the other lanes, because an acquire makes a GPU load constants from memory again. */
+struct peer_way {
+	const uint64_t *from; /* the data */
+	uint64_t *first;      /* where the first word and its mark go, if staged */
+	uint64_t *to;	      /* where the words behind it go, if staged; else the place of the data */
+	struct peer_flow *flow;
+	uint32_t words, threshold; /* these and the following members are as in struct peer_flat */
+	uint16_t once, staged;
+};
+
+LOOM_FN struct peer_arrival *peer_line(const struct loom_ctx *c, const struct peer_flat *f)
 {
-	const struct peer_flat *f = peer_flat(c, at);
-	/* Acquire and release: each lane releases its payload. The lane that sends sees the payloads of lanes that
-	 * fired before. */
-	uint64_t before = loom_fetch_add_acq_rel_dev(&peer_flow(c, at)->counted, (uint64_t)n), after = before + n;
-	if (f->once)
-		return before < f->threshold && after >= f->threshold;
-	if (after >> 32)
-		return after / f->threshold > before / f->threshold ? after / f->threshold : 0;
-	uint32_t is = (uint32_t)after / f->threshold; /* a 64-bit division takes a GPU five times as long */
-	return is > (uint32_t)before / f->threshold ? is : 0;
+	return f->line ? (struct peer_arrival *)f->line : peer_arrival(c, f->notify);
 }
 
-/* Returns the number of the last message that `n` fires of a post with threshold 1 send, or 0 if they send none. */
-LOOM_FN uint64_t peer_next(const struct loom_ctx *c, uint32_t at, uint32_t n)
+LOOM_FN struct peer_way peer_way(const struct loom_ctx *c, uint32_t at)
 {
-	uint64_t sent = peer_flow(c, at)->sent;
-	return peer_flat(c, at)->once ? sent == 0 : sent + n;
+	const struct peer_flat *f = peer_flat(c, at);
+	void *own = f->staged ? nic_at(c, f->to) : (void *)loom_at(c, f->remote);
+	struct peer_way w = {(const uint64_t *)loom_at(c, f->local),
+			     peer_line(c, f)->first,
+			     (uint64_t *)(f->line ? (void *)f->to : own),
+			     peer_flow(c, at),
+			     f->words,
+			     f->threshold,
+			     f->once,
+			     f->staged};
+	return w;
+}
+
+/* Counts n fires of a paired post. Returns the number of the message that the caller must send, or 0 if none is due.
+ * *first: set to 1 if no message was sent before. */
+LOOM_FN uint64_t peer_count(const struct peer_way *w, uint32_t n, uint32_t *first)
+{
+	/* Acquire and release: each lane releases its payload. The lane that sends sees the payloads of lanes that
+	 * fired before. */
+	uint64_t before = loom_fetch_add_acq_rel_dev(&w->flow->counted, (uint64_t)n), after = before + n;
+	*first = before < w->threshold;
+	if (w->once)
+		return *first && after >= w->threshold;
+	/* A 64-bit division takes a GPU five times as long. */
+	uint64_t is = after >> 32 ? after / w->threshold : (uint32_t)after / w->threshold;
+	return is * w->threshold > before ? is : 0;
+}
+
+/* Returns the number of the last message that `n` fires of a post with threshold 1 send, or 0 if they send none. *first:
+ * as for peer_count(). */
+LOOM_FN uint64_t peer_next(const struct peer_way *w, uint32_t n, uint32_t *first)
+{
+	uint64_t sent = w->flow->sent;
+	*first = sent == 0;
+	return w->once ? sent == 0 : sent + n;
+}
+
+/* Tells the receiver where the words of all messages go. Called by one lane, before it stores the first message. */
+LOOM_FN void peer_introduce(const struct loom_ctx *c, const struct peer_flat *f)
+{
+	struct peer_arrival *a = peer_line(c, f);
+	loom_store_relaxed_sys(&a->to, f->remote);
+	loom_store_relaxed_sys(&a->stage, (uint64_t)f->stage);
+	loom_store_relaxed_sys(&a->words, (uint64_t)f->words);
+	/* Pairs with the fence in peer_take_in(). One fence suffices for all messages, because these words do not
+	 * change. */
+	loom_fence_release_sys();
 }
 
 /* Number of words that a lane loads before it stores the first of them, so that the loads overlap. */
-#define PEER_BATCH 4u
+#define PEER_BATCH 8u
+/* Number of words that a lane polls at once. */
+#define PEER_POLLS 8u
 
-/* Sends this lane's words of message n. Lanes share the words. */
-LOOM_FN void peer_send(const struct loom_ctx *c, const struct peer_flat *f, uint64_t n, uint32_t lane, uint32_t lanes)
+/* Loads this lane's words of a message: word i, and every lanes-th word behind it. */
+LOOM_FN void peer_load(const struct peer_way *w, uint32_t i, uint32_t lanes, uint64_t *word)
 {
-	const uint64_t *from = (const uint64_t *)loom_at(c, f->local);
-	struct peer_arrival *a = f->line ? (struct peer_arrival *)f->line : peer_arrival(c, f->notify);
-	uint64_t *to = (uint64_t *)(f->line ? (char *)f->to :
-				    f->staged ? (char *)nic_at(c, f->to) : (char *)loom_at(c, f->remote));
-	if (n == 1 && lane == 0 && f->staged) {
-		loom_store_relaxed_sys(&a->to, f->remote);
-		loom_store_relaxed_sys(&a->stage, (uint64_t)f->stage);
-		loom_store_relaxed_sys(&a->words, (uint64_t)f->words);
-		/* Pairs with the fence in peer_take_in(). One fence suffices for all messages, because these words do
-		 * not change. */
-		loom_fence_release_sys();
-	}
-	for (uint32_t i = lane; i < f->words; i += PEER_BATCH * lanes) {
-		uint64_t word[PEER_BATCH] = {0};
-		for (uint32_t b = 0; b < PEER_BATCH; b++)
-			if (i + b * lanes < f->words)
-				word[b] = from[i + b * lanes];
+	for (uint32_t b = 0; b < PEER_BATCH; b++)
+		if (i + b * lanes < w->words)
+			word[b] = w->from[i + b * lanes];
+}
+
+/* Sends this lane's words of message n. Lanes share the words. word: what peer_load() has loaded for i = lane. */
+LOOM_FN void peer_send(const struct peer_way *w, uint64_t n, uint32_t lane, uint32_t lanes, uint64_t *word)
+{
+	for (uint32_t i = lane; i < w->words;) {
 		for (uint32_t b = 0; b < PEER_BATCH; b++) {
 			uint32_t k = i + b * lanes;
-			if (k < f->words && f->staged)
-				loom_store_marked_sys(k ? to + 2 * (uint64_t)(k - 1) : a->first, word[b], n);
-			else if (k < f->words)
-				loom_store_relaxed_sys(to + k, word[b]);
+			if (k < w->words && w->staged)
+				loom_store_marked_sys(k ? w->to + 2 * (uint64_t)(k - 1) : w->first, word[b], n);
+			else if (k < w->words)
+				loom_store_relaxed_sys(w->to + k, word[b]);
 		}
+		i += PEER_BATCH * lanes;
+		peer_load(w, i, lanes, word);
 	}
 }
 
@@ -504,11 +545,10 @@ LOOM_FN void peer_send(const struct loom_ctx *c, const struct peer_flat *f, uint
 LOOM_FN void peer_sent(const struct loom_ctx *c, uint32_t at, uint64_t n)
 {
 	const struct peer_flat *f = peer_flat(c, at);
-	struct peer_arrival *a = f->line ? (struct peer_arrival *)f->line : peer_arrival(c, f->notify);
 	/* Release: pairs with the acquire in nic_poll_word() at the target. The data were stored by this lane, or by
 	 * other lanes before the barrier. */
 	if (!f->staged)
-		loom_store_release_sys((uint64_t *)&a->count, n);
+		loom_store_release_sys((uint64_t *)&peer_line(c, f)->count, n);
 	peer_flow(c, at)->sent = n;
 	if (!f->slot)
 		return;
@@ -525,16 +565,28 @@ LOOM_FN void peer_sent(const struct loom_ctx *c, uint32_t at, uint64_t n)
 /* Fires a paired post `count` times. Called by one lane, which sends the whole message. */
 LOOM_FN void peer_fire_flat(const struct loom_ctx *c, uint32_t at, uint32_t count)
 {
-	uint64_t n = peer_flat(c, at)->threshold > 1 ? peer_count(c, at, count) : peer_next(c, at, count);
+	struct peer_way w = peer_way(c, at);
+	uint64_t word[PEER_BATCH] = {0};
+	uint32_t first = 0;
+	uint64_t n = w.threshold > 1 ? peer_count(&w, count, &first) : peer_next(&w, count, &first);
 	if (!n)
 		return;
-	peer_send(c, peer_flat(c, at), n, 0, 1);
+	if (first && w.staged)
+		peer_introduce(c, peer_flat(c, at));
+	peer_load(&w, 0, 1, word);
+	peer_send(&w, n, 0, 1, word);
 	peer_sent(c, at, n);
 }
 
-LOOM_FN const uint64_t *peer_staged(const struct loom_ctx *c, const struct peer_arrival *a, uint64_t k)
+/* Returns the place in this rank's stage of the words behind the first one. */
+LOOM_FN const uint64_t *peer_stage(const struct loom_ctx *c, const struct peer_arrival *a)
 {
-	return k ? (const uint64_t *)((char *)nic_at(c, peer_head(c)->stage_at) + a->stage) + 2 * (k - 1) : a->first;
+	return (const uint64_t *)((char *)nic_at(c, peer_head(c)->stage_at) + a->stage);
+}
+/* Returns the place of the marked word k of a message. stage: the result of peer_stage(). */
+LOOM_FN const uint64_t *peer_staged(const struct peer_arrival *a, const uint64_t *stage, uint64_t k)
+{
+	return k ? stage + 2 * (k - 1) : a->first;
 }
 
 /* Copies message `mark` to its destination, if all its words have arrived. Called by one lane of the receiver, which
@@ -548,10 +600,11 @@ LOOM_FN int64_t peer_take_in(struct loom_ctx *c, struct peer_arrival *a, uint64_
 	if (mark == taken)
 		return (int64_t)taken;
 	if (!taken)
-		loom_fence_acquire_sys(); /* pairs with the fence in peer_send(): the rest of the line has arrived */
+		loom_fence_acquire_sys(); /* pairs with the fence in peer_introduce(): the rest of the line has arrived */
 	uint64_t words = loom_load_relaxed_sys(&a->words), *to = (uint64_t *)loom_at(c, loom_load_relaxed_sys(&a->to));
+	const uint64_t *stage = peer_stage(c, a);
 	for (uint64_t k = 0; k < words; k++) {
-		if (loom_load_marked_sys(peer_staged(c, a, k), &word) < mark)
+		if (loom_load_marked_sys(peer_staged(a, stage, k), &word) < mark)
 			return (int64_t)taken; /* this word has not arrived yet */
 		to[k] = word;
 	}
@@ -561,6 +614,23 @@ LOOM_FN int64_t peer_take_in(struct loom_ctx *c, struct peer_arrival *a, uint64_
 
 /* ---- ops -------------------------------------------------------------------------------------------------- */
 
+/* Fires a tag whose posts have no struct peer_flat. Called by one lane. It is large, so a GPU calls it. */
+LOOM_FN int peer_fire_counter(struct loom_ctx *c, uint64_t tag, uint64_t count)
+{
+	uint32_t at = peer_find(c, tag);
+	if (!at) {
+		peer_fail(c, LOOM_EFULL);
+		return 0;
+	}
+	/* Acquire and release: each lane releases its payload. If this lane serves the counter, it sees the payloads of
+	 * lanes that fired before. */
+	if (loom_fetch_add_acq_rel_dev(&peer_counter(c, at)->work, count) == 0) {
+		peer_add(peer_counter(c, at), count, count);
+		peer_serve(c, at, 0);
+	}
+	return 0;
+}
+
 LOOM_FN int trigger_peer_fire(struct loom_ctx *c, uint64_t tag, uint32_t count)
 {
 	if (!nic_may_fire(tag, count))
@@ -569,22 +639,11 @@ LOOM_FN int trigger_peer_fire(struct loom_ctx *c, uint64_t tag, uint32_t count)
 	uint64_t sum = loom_match_sum(peers, count);
 	if (!loom_match_leader(peers))
 		return 0;
-	uint32_t flat = peer_flat_index(c, tag), at = 0;
-	if (flat != PEER_NONE) {
-		peer_fire_flat(c, flat, sum);
-		return 0;
-	}
-	at = peer_find(c, tag);
-	if (!at) {
-		peer_fail(c, LOOM_EFULL);
-		return 0;
-	}
-	/* Acquire and release: each lane releases its payload. If this lane serves the counter, it sees the payloads of
-	 * lanes that fired before. */
-	if (loom_fetch_add_acq_rel_dev(&peer_counter(c, at)->work, sum) == 0) {
-		peer_add(peer_counter(c, at), sum, sum);
-		peer_serve(c, at, 0);
-	}
+	uint32_t at = peer_flat_index(c, tag);
+	if (at == PEER_NONE)
+		LOOM_OUTLINED(peer_fire_counter, c, tag, sum);
+	else
+		peer_fire_flat(c, at, (uint32_t)sum);
 	return 0;
 }
 
@@ -634,7 +693,7 @@ LOOM_FN int64_t trigger_peer_arrived(struct loom_ctx *c, uint32_t index)
 
 LOOM_FN uint64_t trigger_peer_arrived_at(struct loom_ctx *c, uint32_t index)
 {
-	return nic_arrived_at(c, index);
+	return peer_head(c)->stamp ? nic_arrived_at(c, index) : 0;
 }
 
 /* ---- all lanes of a worker ---------------------------------------------------------------------------------- */
@@ -643,23 +702,33 @@ LOOM_FN uint64_t trigger_peer_arrived_at(struct loom_ctx *c, uint32_t index)
 
 LOOM_FN int trigger_peer_fire_together(struct loom_ctx *c, uint64_t tag)
 {
-	uint32_t at = peer_flat_index(c, tag);
-	uint64_t n = 0;
-	loom_barrier_lanes(c);
+	uint32_t at = peer_flat_index(c, tag), first = 0;
+	uint64_t n = 0, word[PEER_BATCH] = {0};
 	if (at == PEER_NONE) {
+		loom_barrier_lanes(c);
 		if (c->lane == 0)
-			n = (uint64_t)(int64_t)trigger_peer_fire(c, tag, 1);
+			n = (uint64_t)(int64_t)(nic_may_fire(tag, 1) ? (int)LOOM_OUTLINED(peer_fire_counter, c, tag, (uint64_t)1)
+								     : LOOM_EINVAL);
 		return (int)(int64_t)loom_from_lane0(c, n);
 	}
-	if (peer_flat(c, at)->threshold > 1) {
+	struct peer_way w = peer_way(c, at);
+	loom_barrier_lanes(c);
+	if (w.threshold > 1) {
 		if (c->lane == 0)
-			n = peer_count(c, at, 1);
+			n = peer_count(&w, 1, &first);
 		n = loom_from_lane0(c, n); /* also a barrier: what lane 0 has acquired becomes visible */
+		if (n)
+			peer_load(&w, c->lane, c->lanes, word);
 	} else {
-		n = peer_next(c, at, 1);
+		/* If the post re-arms, a message is due in any case. So the words are loaded before its number is known,
+		 * and these loads overlap. */
+		peer_load(&w, c->lane, c->lanes, word);
+		n = peer_next(&w, 1, &first);
 	}
+	if (n && first && c->lane == 0 && w.staged)
+		peer_introduce(c, peer_flat(c, at));
 	if (n)
-		peer_send(c, peer_flat(c, at), n, c->lane, c->lanes);
+		peer_send(&w, n, c->lane, c->lanes, word);
 	loom_barrier_lanes(c);
 	if (n && c->lane == 0) /* the next call reads `sent` after its first barrier */
 		peer_sent(c, at, n);
@@ -670,15 +739,27 @@ LOOM_FN int trigger_peer_fire_together(struct loom_ctx *c, uint64_t tag)
 enum { PEER_TAKEN = 1, PEER_STOPPED };
 
 /* Waits until this lane's next words of message n have arrived: word i and every c->lanes-th word behind it, at most
- * PEER_BATCH. words: number of words of the message. *word: receives the words. */
-LOOM_FN uint32_t peer_await_words(struct loom_ctx *c, const struct peer_arrival *a, uint64_t n, uint64_t i, uint64_t words,
-				  uint64_t *word)
+ * PEER_BATCH. Copies each to its place when it has arrived, and polls only the words that are missing, because all polls
+ * share the way to memory with the words that arrive. A lane without words polls the first word. words: number of words
+ * of the message. */
+LOOM_FN uint32_t peer_await_words(struct loom_ctx *c, const struct peer_arrival *a, const uint64_t *stage, uint64_t n,
+				  uint32_t i, uint32_t words, uint64_t *to)
 {
+	uint32_t missing = 0, idle = i >= words;
+	for (uint32_t b = 0; b < PEER_POLLS; b++)
+		missing |= (uint32_t)(i + b * c->lanes < words) << b;
+	missing |= idle;
 	for (uint32_t polls = 1;; polls++) {
-		uint32_t missing = 0;
-		for (uint32_t b = 0; b < PEER_BATCH; b++)
-			if (i + b * c->lanes < words)
-				missing |= loom_load_marked_sys(peer_staged(c, a, i + b * c->lanes), &word[b]) < n;
+		uint64_t word[PEER_POLLS] = {0}, mark[PEER_POLLS] = {0};
+		for (uint32_t b = 0; b < PEER_POLLS; b++)
+			if (missing >> b & 1)
+				mark[b] = loom_load_marked_sys(peer_staged(a, stage, idle ? 0 : i + b * c->lanes), &word[b]);
+		for (uint32_t b = 0; b < PEER_POLLS; b++)
+			if (missing >> b & 1 && mark[b] >= n) {
+				if (!idle)
+					to[i + b * c->lanes] = word[b];
+				missing &= ~(1u << b);
+			}
 		if (!missing)
 			return PEER_TAKEN;
 		/* Checks for failures rarely, as loom_net_await_late() does. */
@@ -698,23 +779,18 @@ LOOM_FN int trigger_peer_await_together(struct loom_ctx *c, uint32_t index, uint
 	/* The first message, which this worker has received, sets `words` if later messages are also staged. */
 	if (n < 2 || index - 1 >= nic_shape(c)->arrivals - 1 || !a->words)
 		return 0;
-	uint64_t words = a->words, *to = (uint64_t *)loom_at(c, a->to);
-	uint32_t how = PEER_TAKEN;
-	/* All lanes of a wave must run the loop (LOOM_WAVE). Lanes that have no word of their own poll the first
-	 * word. */
-	for (uint64_t i = c->lane; (i < words || (i == c->lane && i < LOOM_WAVE)) && how == PEER_TAKEN;
-	     i += PEER_BATCH * c->lanes) {
-		uint64_t word[PEER_BATCH] = {0};
-		how = peer_await_words(c, a, n, i < words ? i : 0, i < words ? words : 1, word);
-		for (uint32_t b = 0; b < PEER_BATCH && how == PEER_TAKEN; b++)
-			if (i + b * c->lanes < words)
-				to[i + b * c->lanes] = word[b];
-	}
-	if (c->lane == 0)
-		a->taken = how == PEER_TAKEN ? n : a->taken;
-	how = loom_word_from_lane0(c, how);
-	if (how == PEER_TAKEN)
+	uint32_t words = (uint32_t)a->words, how = PEER_TAKEN;
+	uint64_t *to = (uint64_t *)loom_at(c, a->to);
+	const uint64_t *stage = peer_stage(c, a);
+	/* All lanes of a wave must run the loop (LOOM_WAVE). */
+	for (uint32_t i = c->lane; (i < words || (i == c->lane && i < LOOM_WAVE)) && how == PEER_TAKEN;
+	     i += PEER_POLLS * c->lanes)
+		how = peer_await_words(c, a, stage, n, i, words, to);
+	if (loom_flag_from_lane0(c, how == PEER_TAKEN)) {
+		if (c->lane == 0)
+			a->taken = n;
 		return 1;
+	}
 	int64_t failed = (int64_t)loom_load_relaxed_sys((const uint64_t *)&a->count);
 	return failed < 0 ? (int)peer_seen(c, failed) : LOOM_EINTR;
 }

@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plots medians with their 95 % intervals, for which it needs matplotlib, and timelines, for which it does not."""
+from __future__ import annotations
+
 import html
 import json
 import math
 import statistics
+from typing import Any, Dict, Iterable, List, Optional, Tuple
+
+from .command import Path
+
+Interval = Tuple[float, Optional[float], Optional[float]]  # the median, and the ends of its interval
+Point = Tuple[Any, float, Optional[float], Optional[float]]  # x, and an Interval
 
 
-def interval(values):
+def interval(values: Iterable[float]) -> Interval:
     """Returns the median and the ends of its 95 % interval. The ends are order statistics, so the interval is exact for
     any distribution. With fewer than 6 values the interval is open, and the ends are None."""
     v = sorted(values)
@@ -19,25 +27,25 @@ def interval(values):
     return statistics.median(v), v[k - 1] if k else None, v[n - k] if k else None
 
 
-def points(table, x, y, lines=None):
+def points(table: Any, x: str, y: str, lines: Optional[str] = None) -> Dict[Any, List[Point]]:
     """Returns {line: [(x, median, low, high)]} of a table from load(), sorted by x."""
     rows = table.to_dict("records") if hasattr(table, "to_dict") else list(table)
     for c in [x, y] + ([lines] if lines else []):
         if c not in table.columns:
             raise KeyError("there is no column %r; there are: %s" % (c, ", ".join(map(str, table.columns))))
-    cells = {}
+    cells: Dict[Any, Dict[Any, List[float]]] = {}
     for row in rows:
         if isinstance(row.get(y), (int, float)) and not math.isnan(row[y]):
             cells.setdefault(row[lines] if lines else "", {}).setdefault(row[x], []).append(row[y])
     return {line: [(at, *interval(v)) for at, v in sorted(of.items())] for line, of in cells.items()}
 
 
-def plot(table, x, y="seconds", lines=None, ax=None, log=False):
+def plot(table: Any, x: str, y: str = "seconds", lines: Optional[str] = None, ax: Any = None, log: bool = False) -> Any:
     """Draws medians of the column y against the column x, with a line for each value of the column `lines`:
     plot(table, x="device.cpu.workers", y="seconds", lines="scheduler.mgws.victim"). Bars are 95 % intervals of the
     medians. Returns a matplotlib figure; .savefig("a.pdf") writes it."""
     try:
-        import matplotlib.pyplot as plt
+        import matplotlib.pyplot as plt  # type: ignore
     except ImportError:
         raise ImportError("there is no matplotlib: install it, or let `gpuloom report FILE -o FILE.svg` draw") from None
     if ax is None:
@@ -66,7 +74,8 @@ COLOURS = {"busy": "#c8d6e5", "idle": "#ffffff", "termination": "#e0e0e0", "task
            "publish": "#edae49"}
 
 
-def timeline(trace, output, width=1000, begin=None, end=None):
+def timeline(trace: Path, output: Path, width: int = 1000, begin: Optional[float] = None,
+             end: Optional[float] = None) -> Path:
     """Draws a trace, which `gpuloom run --trace FILE` has written, as SVG with a row per worker and an arrow per steal.
     `begin` and `end`, in seconds, select a part. Does not need matplotlib. Returns `output`."""
     with open(trace, encoding="utf-8") as f:
@@ -80,7 +89,10 @@ def timeline(trace, output, width=1000, begin=None, end=None):
     first = begin * 1e6 if begin is not None else 0
     last = end * 1e6 if end is not None else max(e["ts"] + e["dur"] for e in slices)
     left, high, top = 120, 26, 30
-    x = lambda us: left + (min(max(us, first), last) - first) / max(last - first, 1e-9) * (width - left - 40)
+
+    def x(us: Any) -> Any:
+        return left + (min(max(us, first), last) - first) / max(last - first, 1e-9) * (width - left - 40)
+
     y = {row: top + high * i for i, row in enumerate(rows)}
     out = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="11">'
            % (width, top + high * len(rows) + 50), '<rect width="100%" height="100%" fill="#ffffff"/>']

@@ -1,39 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results as tables: each sample is a row, and factors and metrics are columns. docs/results.md describes the
 documents."""
+from __future__ import annotations
+
+import gzip
 import json
 import statistics
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+
+from .command import Document, Path
+
+Row = Dict[str, Any]
+Lines = List[Document]  # the lines of a sweep
 
 
 class Table:
     """What load() returns without pandas: rows, which are dictionaries, and a few operations on them."""
 
-    def __init__(self, columns, rows):
+    def __init__(self, columns: Iterable[str], rows: Iterable[Row]) -> None:
         self.columns, self.rows = list(columns), list(rows)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.rows)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
 
-    def __getitem__(self, column):
+    def __getitem__(self, column: str) -> List[Any]:
         self._know([column])
         return [row.get(column) for row in self.rows]
 
-    def _know(self, columns):
+    def _know(self, columns: Iterable[str]) -> None:
         for c in columns:
             if c not in self.columns:
                 raise KeyError("there is no column %r; there are: %s" % (c, ", ".join(self.columns)))
 
-    def groupby(self, *keys):
+    def groupby(self, *keys: Union[str, Sequence[str]]) -> Groups:
         """Groups the rows by columns: groupby("a", "b") or groupby(["a", "b"]). On the groups, ["seconds"] selects columns,
         and median(), mean(), min(), max() or count() returns a Table with a row per group."""
-        keys = [k for key in keys for k in (key if isinstance(key, (list, tuple)) else [key])]
-        self._know(keys)
-        return Groups(self, keys, [c for c in self.columns if c not in keys])
+        names = [k for key in keys for k in ([key] if isinstance(key, str) else key)]
+        self._know(names)
+        return Groups(self, names, [c for c in self.columns if c not in names])
 
-    def __str__(self):
+    def __str__(self) -> str:
         lines = [self.columns] + [[_text(row.get(c)) for c in self.columns] for row in self.rows]
         width = [max(len(line[i]) for line in lines) for i in range(len(self.columns))]
         return "\n".join("  ".join(word.rjust(w) for word, w in zip(line, width)) for line in lines)
@@ -42,22 +51,25 @@ class Table:
 
 
 class Groups:
-    def __init__(self, table, keys, columns):
+    """Groups of rows that have the same values in some columns: what groupby() of a Table returns. Iteration gives pairs of the
+    values and a Table."""
+
+    def __init__(self, table: Table, keys: List[str], columns: List[str]) -> None:
         self.table, self.keys, self.columns = table, keys, columns
 
-    def __getitem__(self, columns):
-        columns = list(columns) if isinstance(columns, (list, tuple)) else [columns]
-        self.table._know(columns)
-        return Groups(self.table, self.keys, columns)
+    def __getitem__(self, columns: Union[str, Sequence[str]]) -> Groups:
+        names = [columns] if isinstance(columns, str) else list(columns)
+        self.table._know(names)
+        return Groups(self.table, self.keys, names)
 
-    def __iter__(self):
-        found = {}
+    def __iter__(self) -> Iterator[Tuple[Any, Table]]:
+        found: Dict[Tuple[Any, ...], List[Row]] = {}
         for row in self.table:
             found.setdefault(tuple(row.get(k) for k in self.keys), []).append(row)
         for key, rows in sorted(found.items(), key=lambda item: [(isinstance(v, str), v is None, v) for v in item[0]]):
             yield key if len(key) > 1 else key[0], Table(self.table.columns, rows)
 
-    def _each(self, of):
+    def _each(self, of: Callable[[List[Any]], Any]) -> Table:
         rows = []
         for key, part in self:
             row = dict(zip(self.keys, key if len(self.keys) > 1 else [key]))
@@ -69,33 +81,48 @@ class Groups:
         used = [c for c in self.columns if any(c in row for row in rows)]
         return Table(self.keys + used, rows)
 
-    def median(self):
+    def median(self) -> Table:
+        """Returns the medians of each group."""
         return self._each(statistics.median)
 
-    def mean(self):
+    def mean(self) -> Table:
+        """Returns the arithmetic means of each group."""
         return self._each(statistics.fmean)
 
-    def min(self):
+    def min(self) -> Table:
+        """Returns the least values of each group."""
         return self._each(min)
 
-    def max(self):
+    def max(self) -> Table:
+        """Returns the largest values of each group."""
         return self._each(max)
 
-    def count(self):
+    def count(self) -> Table:
+        """Returns how many numbers each group has."""
         return self._each(len)
 
-    def __str__(self):
+    def __str__(self) -> str:
         return str(self.median())
 
 
-def _text(value):
+def _text(value: object) -> str:
     return "" if value is None else "%.6g" % value if isinstance(value, float) else str(value)
 
 
-def read(path):
-    """Reads a document, and returns it as a dictionary, or for a sweep as a list of lines."""
-    with open(path, encoding="utf-8") as f:
-        text = f.read()
+def _content(path: Path) -> str:
+    """Returns the text of a file, which may be compressed by gzip, as some of the kept results are."""
+    with open(path, "rb") as f:
+        data = f.read()
+    return (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8")
+
+
+def read(path: Path) -> Union[Document, Lines]:
+    """Reads a document, and returns it as a dictionary, or for a sweep as a list of lines. The file may be compressed by
+    gzip."""
+    try:
+        text = _content(path)
+    except (UnicodeDecodeError, EOFError, gzip.BadGzipFile):
+        text = ""
     try:
         head = json.loads(text.partition("\n")[0])
         if isinstance(head, dict) and str(head.get("schema", "")).startswith("gpuloom.sweep/"):
@@ -104,7 +131,7 @@ def read(path):
     except ValueError:
         pass
     try:
-        document = json.loads(text)
+        document: Document = json.loads(text)
         schema = document.get("schema", "")
     except (ValueError, AttributeError):
         schema = ""
@@ -113,14 +140,14 @@ def read(path):
     return document
 
 
-def _varied(documents):
+def _varied(documents: List[Document]) -> List[Row]:
     """Returns, for each document, the options in which the documents differ, with their values."""
     configs = [{k: v.get("value") for k, v in d.get("config", {}).items()} for d in documents]
     keys = {k: None for c in configs for k in c}
     return [{k: c.get(k) for k in keys if len({str(other.get(k)) for other in configs}) > 1} for c in configs]
 
 
-def _of_result(document):
+def _of_result(document: Document) -> Iterator[Row]:
     samples = [s for s in document.get("samples", []) if not s.get("warmup")]
     metrics = document.get("metrics", {})
     for i, sample in enumerate(samples):
@@ -131,7 +158,7 @@ def _of_result(document):
         yield row
 
 
-def _rows(document):
+def _rows(document: Union[Document, Lines]) -> Iterator[Row]:
     if isinstance(document, list):
         for line in document:
             if "sample" in line:
@@ -147,7 +174,7 @@ def _rows(document):
         raise ValueError("a %s has no samples" % document["schema"])
 
 
-def _numbers(rows):
+def _numbers(rows: List[Row]) -> None:
     """Converts columns of text to numbers if all their values are numbers, because options are text in the documents."""
     for c in {c for row in rows for c, v in row.items() if isinstance(v, str)}:
         for kind in (int, float):
@@ -161,17 +188,20 @@ def _numbers(rows):
             break
 
 
-def frame(documents, pandas=None):
+def frame(documents: Union[Document, Lines, Sequence[Union[Document, Lines]]], pandas: Optional[bool] = None) -> Any:
     """Returns the table that load() would return for the files of these documents."""
-    documents = documents if isinstance(documents, list) and not _is_sweep(documents) else [documents]
-    results = [d for d in documents if isinstance(d, dict) and str(d.get("schema")).startswith("gpuloom.result/")]
-    varied = dict(zip(map(id, results), _varied(results)))
-    rows = [{**varied.get(id(d), {}), **row} for d in documents for row in _rows(d)]
+    listed: List[Any] = documents if isinstance(documents, list) and not _is_sweep(documents) else [documents]
+    results = [d for d in listed if isinstance(d, dict) and str(d.get("schema")).startswith("gpuloom.result/")]
+    try:
+        varied = dict(zip(map(id, results), _varied(results)))
+        rows = [{**varied.get(id(d), {}), **row} for d in listed for row in _rows(d)]
+    except (AttributeError, IndexError, KeyError, TypeError) as why:
+        raise ValueError("a document lacks parts that docs/results.md demands (%s)" % why) from None
     _numbers(rows)
     columns = list({c: None for row in rows for c in row})
     if pandas is not False:
         try:
-            import pandas as pd
+            import pandas as pd  # type: ignore
             return pd.DataFrame(rows, columns=columns)
         except ImportError:
             if pandas:
@@ -179,11 +209,11 @@ def frame(documents, pandas=None):
     return Table(columns, rows)
 
 
-def _is_sweep(lines):
+def _is_sweep(lines: Any) -> bool:
     return bool(lines) and isinstance(lines[0], dict) and str(lines[0].get("schema", "")).startswith("gpuloom.sweep/")
 
 
-def load(*paths, pandas=None):
+def load(*paths: Path, pandas: Optional[bool] = None) -> Any:
     """Reads the files of results, comparisons or sweeps, and returns their samples as a table with one row per sample.
     Factors come first, then metrics in the units of docs/results.md. Several results of `run` get a column for each
     option in which they differ. The table is a pandas.DataFrame if pandas is installed, else a gpuloom.Table.

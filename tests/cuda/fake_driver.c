@@ -16,8 +16,7 @@ FAKE(cuLaunchCooperativeKernel, (CUfunction f, unsigned gx, unsigned gy, unsigne
 
 FAKE(cuLaunchKernel, (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
      unsigned shared, CUstream stream, void **parameters, void **extra),
-	fake_call((struct stream *)stream, (struct call){.launch = (struct module *)f,
-							 .step = *(uint64_t *)parameters[0]});)
+	fake_launch_step((struct module *)f, stream, parameters[0]);)
 FAKE(cuStreamWriteValue64, (CUstream stream, CUdeviceptr at, cuuint64_t value, unsigned flags),
 	fake_call((struct stream *)stream, (struct call){.word = (uint64_t *)(uintptr_t)at, .value = value});)
 FAKE(cuStreamWaitValue64, (CUstream stream, CUdeviceptr at, cuuint64_t value, unsigned flags),
@@ -166,7 +165,7 @@ FAKE(cuModuleLoadData, (CUmodule *module, const void *image),
 FAKE(cuModuleUnload, (CUmodule module), free(module);)
 FAKE(cuModuleGetFunction, (CUfunction *function, CUmodule module, const char *name),
 	*function = (CUfunction)module;
-	return strcmp(name, "loom_gpu_work") ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;)
+	return fake_has_kernel((struct module *)module, name) ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;)
 FAKE(cuModuleGetGlobal, (CUdeviceptr *at, size_t *bytes, CUmodule module, const char *name),
 	struct module *m = (struct module *)module;
 	*at = (CUdeviceptr)(uintptr_t)&m->launch;

@@ -18,6 +18,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <gpuloom/dev/collective.h>
 #include <gpuloom/dev/probe.h>
 #include <gpuloom/sched.h>
 #include <gpuloom/workload.h>
@@ -28,6 +29,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "shared/compose/collective.dev.h"
 #include "shared/compose/gpu.dev.h"
 
 #define API __attribute__((visibility("default")))
@@ -101,7 +103,15 @@ FAKE_FN int wrong(const char *what)
 
 struct module {
 	struct loom_gpu_launch launch;
+	int is_collective; /* 1: the kernel for collectives, which has no launch record */
 };
+
+/* Returns 1 if the module has a kernel of that name. */
+FAKE_FN int fake_has_kernel(struct module *m, const char *name)
+{
+	m->is_collective = !strcmp(name, "loom_gpu_collective");
+	return m->is_collective || !strcmp(name, "loom_gpu_work");
+}
 
 struct worker {
 	pthread_t thread;
@@ -122,6 +132,7 @@ struct call {
 	struct fake_event *event; /* the event that the call records, or NULL */
 	struct module *sample; /* the kernel that the call launches for one sample, or NULL */
 	struct loom_gpu_order order;
+	struct loom_gpu_collective_order collective; /* executed if its number of blocks is not 0 */
 };
 
 struct fake_event {
@@ -554,6 +565,32 @@ static void run_enqueued(struct stream *s, const struct call *call)
 	free(all);
 }
 
+struct block {
+	pthread_t thread;
+	const struct loom_gpu_collective_order *order;
+	uint32_t number;
+};
+
+static void *block_main(void *arg)
+{
+	const struct block *b = arg;
+	loom_comm_divided(&b->order->view, &b->order->call, b->number, (uint32_t)b->order->blocks, 0, 1);
+	return NULL;
+}
+
+static void run_collective(const struct loom_gpu_collective_order *order)
+{
+	struct block *all = calloc(order->blocks, sizeof(*all));
+	for (uint32_t i = 0; i < order->blocks; i++) {
+		all[i] = (struct block){.order = order, .number = i};
+		if (pthread_create(&all[i].thread, NULL, block_main, &all[i]) != 0)
+			exit(99);
+	}
+	for (uint32_t i = 0; i < order->blocks; i++)
+		pthread_join(all[i].thread, NULL);
+	free(all);
+}
+
 static int dropped(const struct stream *s)
 {
 	return __atomic_load_n(&s->failed, __ATOMIC_ACQUIRE) || __atomic_load_n(&s->quit, __ATOMIC_ACQUIRE);
@@ -572,6 +609,8 @@ static void *stream_main(void *arg)
 			run_step(s, call);
 		if (call->sample && !dropped(s))
 			run_enqueued(s, call);
+		if (call->collective.blocks && !dropped(s))
+			run_collective(&call->collective);
 		while (call->awaits && !dropped(s) &&
 		       (int64_t)(__atomic_load_n(call->word, __ATOMIC_ACQUIRE) - call->value) < 0)
 			sched_yield();
@@ -624,6 +663,17 @@ FAKE_FN void fake_destroy(struct stream *s)
 	if (__atomic_load_n(&s->left, __ATOMIC_ACQUIRE) == s->count)
 		join_workers(s);
 	free(s);
+}
+
+/* Appends a step of a chain of kernels, or a collective. */
+FAKE_FN void fake_launch_step(struct module *m, void *stream, const void *parameter)
+{
+	struct call call = {.launch = m};
+	if (m->is_collective)
+		call = (struct call){.collective = *(const struct loom_gpu_collective_order *)parameter};
+	else
+		call.step = *(const uint64_t *)parameter;
+	fake_call(fake_stream(stream), call);
 }
 
 static int calls_left(const struct stream *s)

@@ -6,6 +6,8 @@
  *   claim     each fetch_add returns a different number, and acquires the data that were published before
  *   complete  a reader copies a slot, then adds with release; the owner acquires the sum and overwrites the slot
  *   marked    a word and its mark are stored as one, without order: a load that returns the mark returns the word
+ *   meet      threads store data, and release a counter of their GPU; the last one fences and stores a word, without order.
+ *             A thread that loads the word without order, and then fences, sees the data of all
  *   sb        both sides store, fence and load: at least one side sees the store of the other
  *
  * Forbidden outcomes are counted; each count must be 0. A test is valid only if both orders occurred. */
@@ -289,14 +291,8 @@ __global__ void marks_in(const uint64_t *pairs, struct tally *t)
 }
 static void marks_between(void)
 {
-	int devices = 0, reaches = 0;
 	uint64_t *pairs;
 	struct tally *t;
-	CHECK(GPU(GetDeviceCount)(&devices));
-	if (devices > 1)
-		CHECK(GPU(DeviceCanAccessPeer)(&reaches, 1, 0));
-	if (!reaches)
-		return;
 	CHECK(DEVICE_MEMORY(&pairs, PAIRS * 32 * 16));
 	CHECK(DEVICE_MEMORY(&t, sizeof(*t)));
 	CHECK(GPU(Memset)(pairs, 0, PAIRS * 32 * 16));
@@ -304,13 +300,100 @@ static void marks_between(void)
 	CHECK(GPU(DeviceSynchronize)());
 	marks_in<<<PAIRS, 32>>>(pairs, t);
 	CHECK(GPU(SetDevice)(1));
-	CHECK(GPU(DeviceEnablePeerAccess)(0, 0));
 	marks_out<<<PAIRS, 32>>>(pairs);
 	CHECK(GPU(DeviceSynchronize)());
 	CHECK(GPU(SetDevice)(0));
 	report("marked", "GPU to GPU", fetch(t));
 	CHECK(GPU(Free)(t));
 	CHECK(GPU(Free)(pairs));
+}
+
+/* A meeting of WRITERS blocks and a reader. Each member has cache lines of its own. */
+enum { WRITERS = 3, MEMBERS = WRITERS + 1, MEETINGS = 32, LINE = 32 };
+struct meeting {
+	uint32_t data[WRITERS][LINE], word[LINE], done[LINE];
+};
+/* all: in the memory of the readers' GPU. counters: [MEETINGS][LINE], in the memory of the writers' GPU. Blocks from the
+ * first one of a meeting write, the last one reads. roles: which of them take part in this launch. */
+enum { WRITE = 1, READ = 2 };
+__global__ void meet(struct meeting *all, uint32_t *counters, int roles, struct tally *t)
+{
+	struct meeting *m = &all[blockIdx.x / MEMBERS];
+	uint32_t *counter = &counters[blockIdx.x / MEMBERS * LINE], me = blockIdx.x % MEMBERS;
+	unsigned long long wrong = 0, early = 0, late = 0;
+	for (uint32_t i = 1; i <= ROUNDS / 10; i++) {
+		if (me < WRITERS && roles & WRITE) {
+			*(volatile uint32_t *)m->data[me] = i;
+			if (loom_fetch_add_release_dev(counter, 1u) + 1 == i * WRITERS) {
+				loom_fence_release_sys();
+				loom_store_relaxed_sys(m->word, i);
+			}
+			while (loom_load_acquire_sys(m->done) < i)
+				;
+		} else if (me == WRITERS && roles & READ) {
+			int waited = 0;
+			for (uint32_t w = 0; w < WRITERS; w++)
+				wrong += m->data[w][0] > i; /* loads the old data into the cache */
+			while (loom_load_relaxed_sys(m->word) != i)
+				waited = 1;
+			loom_fence_poll_sys();
+			for (uint32_t w = 0; w < WRITERS; w++)
+				wrong += m->data[w][0] != i;
+			early += waited;
+			late += !waited;
+			loom_store_release_sys(m->done, i);
+		}
+	}
+	atomicAdd(&t->wrong, wrong);
+	atomicAdd(&t->early, early);
+	atomicAdd(&t->late, late);
+}
+
+/* Runs meet() on the first GPU. If `between` is 1, the writers are on the second GPU. */
+static void meetings(const char *where, int between)
+{
+	struct meeting *all;
+	struct tally *t[2];
+	uint32_t *counters;
+	CHECK(DEVICE_MEMORY(&all, MEETINGS * sizeof(*all)));
+	CHECK(GPU(Memset)(all, 0, MEETINGS * sizeof(*all)));
+	for (int d = between; d >= 0; d--) {
+		CHECK(GPU(SetDevice)(d));
+		CHECK(DEVICE_MEMORY(&t[d], sizeof(*t[d])));
+		CHECK(GPU(Memset)(t[d], 0, sizeof(*t[d])));
+		if (d == between)
+			CHECK(DEVICE_MEMORY(&counters, MEETINGS * LINE * sizeof(*counters)));
+		if (d == between)
+			CHECK(GPU(Memset)(counters, 0, MEETINGS * LINE * sizeof(*counters)));
+		CHECK(GPU(DeviceSynchronize)());
+	}
+	meet<<<MEETINGS * MEMBERS, 1>>>(all, counters, between ? READ : READ | WRITE, t[0]);
+	if (between) {
+		CHECK(GPU(SetDevice)(1));
+		meet<<<MEETINGS * MEMBERS, 1>>>(all, counters, WRITE, t[1]);
+		CHECK(GPU(DeviceSynchronize)());
+		CHECK(GPU(SetDevice)(0));
+	}
+	report("meet", where, fetch(t[0]));
+	for (int d = 0; d <= between; d++)
+		CHECK(GPU(Free)(t[d]));
+	CHECK(GPU(Free)(counters));
+	CHECK(GPU(Free)(all));
+}
+
+/* Returns 1 if the second GPU can access the memory of the first one, and enables that. */
+static int has_second(void)
+{
+	int devices = 0, reaches = 0;
+	CHECK(GPU(GetDeviceCount)(&devices));
+	if (devices > 1)
+		CHECK(GPU(DeviceCanAccessPeer)(&reaches, 1, 0));
+	if (!reaches)
+		return 0;
+	CHECK(GPU(SetDevice)(1));
+	CHECK(GPU(DeviceEnablePeerAccess)(0, 0));
+	CHECK(GPU(SetDevice)(0));
+	return 1;
 }
 
 int main(void)
@@ -320,7 +403,11 @@ int main(void)
 	all("system scope, host mem", 1, publish_sys, claim_sys, complete_sys, sb_sys);
 	marks("system scope", 0);
 	marks("system scope, host mem", 1);
-	marks_between();
+	meetings("system scope", 0);
+	if (has_second()) {
+		marks_between();
+		meetings("GPU to GPU", 1);
+	}
 	to_host();
 	return failures != 0;
 }

@@ -558,6 +558,8 @@ embed_runs() {
 		! in_rest || resident_runs
 		return
 	fi
+	FAKE_GPU=ranks FAKE_GPU_PLUGINS="$B/plugins/sched_mgws.so $B/plugins/term_counter.so" TEST_GPU=$device:0 \
+		expect 0 'asserts +[0-9]+ +[0-9]+ +[0-9]+ +0' "$B/tests/test_comm"
 	! in_check || resident_runs
 	in_rest || embed "cpu:0 $device:0" TEST_GPU_RUNS=60
 	in_rest || return 0

@@ -27,8 +27,7 @@ FAKE(hipModuleLaunchCooperativeKernel, (hipFunction_t f, unsigned gx, unsigned g
 
 FAKE(hipModuleLaunchKernel, (hipFunction_t f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
      unsigned bz, unsigned shared, hipStream_t stream, void **parameters, void **extra),
-	fake_call((struct stream *)stream, (struct call){.launch = (struct module *)f,
-							 .step = *(uint64_t *)parameters[0]});)
+	fake_launch_step((struct module *)f, stream, parameters[0]);)
 FAKE(hipStreamWriteValue64, (hipStream_t stream, void *at, uint64_t value, unsigned flags),
 	fake_call((struct stream *)stream, (struct call){.word = at, .value = value});)
 FAKE(hipStreamWaitValue64, (hipStream_t stream, void *at, uint64_t value, unsigned flags, uint64_t mask),
@@ -53,7 +52,7 @@ FAKE(hipModuleLoadData, (hipModule_t *module, const void *image),
 FAKE(hipModuleUnload, (hipModule_t module), free(module);)
 FAKE(hipModuleGetFunction, (hipFunction_t *function, hipModule_t module, const char *name),
 	*function = (hipFunction_t)module;
-	return strcmp(name, "loom_gpu_work") ? hipErrorNotFound : hipSuccess;)
+	return fake_has_kernel((struct module *)module, name) ? hipSuccess : hipErrorNotFound;)
 FAKE(hipModuleGetGlobal, (hipDeviceptr_t *at, size_t *bytes, hipModule_t module, const char *name),
 	struct module *m = (struct module *)module;
 	*at = &m->launch;

@@ -5,8 +5,9 @@
  * word. The other workers poll the release word. Rarely they also poll the word itself, because the relaying worker may
  * be busy between arrive and await. In the model, worker 0 is then busy until the other worker has passed. The link
  * delivers stores in any order, except across fences. FAULT_EARLY: the relaying worker does not wait for the other
- * device. FAULT_FENCE: there is no fence before the word is written. FAULT_ALONE: the other workers poll only the
- * release word. */
+ * device. FAULT_FENCE: there is no fence before the word is written. FAULT_OWN: this fence
+ * is no acquire of the counter, and so covers only the relaying worker. FAULT_ALONE: the other workers poll only the
+ * release word. FAULT_AHEAD: a worker may load data before its last poll, because no fence follows the polls. */
 #define W 2
 #define R 2
 #define OTHER(d) (1 - (d))
@@ -14,10 +15,17 @@
 byte counter[2], word[2], release_word[2], passed[2];
 byte wrote[2 * W];  /* the last round for which each worker has stored data at the other device */
 byte landed[2 * W]; /* the last round whose data have arrived there */
+#ifdef FAULT_AHEAD
+#define LOADS_AHEAD ahead = landed[OTHER(d) * W + 1 - i]
+#define DATA(k) (k == 1 - i -> ahead : landed[OTHER(d) * W + k])
+#else
+#define LOADS_AHEAD skip
+#define DATA(k) landed[OTHER(d) * W + k]
+#endif
 
 active [2 * W] proctype worker()
 {
-	byte d = _pid / W, i = _pid % W, round, after;
+	byte d = _pid / W, i = _pid % W, round, after, ahead;
 	bool leads;
 	for (round : 1 .. R) {
 		wrote[_pid] = round;
@@ -29,7 +37,11 @@ active [2 * W] proctype worker()
 		if
 		:: leads ->
 #ifndef FAULT_FENCE
+#ifdef FAULT_OWN
+			landed[_pid] >= round;
+#else
 			landed[d * W] >= round && landed[d * W + 1] >= round;
+#endif
 #endif
 			word[OTHER(d)] = round
 		:: else -> skip
@@ -40,6 +52,7 @@ active [2 * W] proctype worker()
 		:: leads && i == 0 -> passed[d] >= round
 		:: else -> skip
 		fi;
+		LOADS_AHEAD;
 		if
 #ifdef FAULT_EARLY
 		:: leads -> release_word[d] = round
@@ -55,7 +68,7 @@ active [2 * W] proctype worker()
 			fi
 		fi;
 		assert(counter[0] >= round * W && counter[1] >= round * W);
-		assert(landed[OTHER(d) * W] >= round && landed[OTHER(d) * W + 1] >= round);
+		assert(DATA(0) >= round && DATA(1) >= round);
 		if
 		:: i == 1 -> passed[d] = round
 		:: else -> skip

@@ -281,6 +281,8 @@ trigger() {
 	mistake trigger_peer FAULT_ORDER -DL=2 safe
 	right trigger_paired '' all_taken
 	for mistake in TORN FIRST LINE PACE LANE; do mistake trigger_paired FAULT_$mistake '' all_taken; done
+	right trigger_paired -DBASE=1 all_taken
+	mistake trigger_paired FAULT_COUNT -DBASE=1 all_taken
 	right allreduce_ring -DN=3
 	for mistake in VECTOR INBOX; do mistake allreduce_ring FAULT_$mistake -DN=3; done
 	right allreduce_oneshot -DN=2 ends
@@ -313,7 +315,7 @@ barriers() {
 }
 barrier() {
 	right barrier_relay
-	for mistake in EARLY FENCE ALONE; do mistake barrier_relay FAULT_$mistake; done
+	for mistake in EARLY FENCE OWN ALONE AHEAD; do mistake barrier_relay FAULT_$mistake; done
 	optimise=-O1
 	make_pan barrier '' '' || wrong=1
 	barriers -eq 0:0 1:0 2:0 3:0 4:0 0:0:1 0:0:2 1:0:2 1:0:3

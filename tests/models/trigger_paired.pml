@@ -6,12 +6,16 @@
  * for each other. Then the sender may count towards the next message. FAULT_TORN: a mark is visible before its word.
  * FAULT_FIRST: both lanes check only the mark of the first word. FAULT_LINE: there is no fence after the line.
  * FAULT_PACE: the sender counts towards the next message before this one is taken. FAULT_LANE: a lane sends before the
- * others have counted. */
+ * others have counted. With BASE = 1 the first fire counts for one more message, so that the first message to be sent has
+ * number 2. FAULT_COUNT: the sender writes the line if the number of the message is 1, not if no message was sent. */
 #define L 2
 #define W 2
 #define N 3
+#ifndef BASE
+#define BASE 0
+#endif
 
-byte payload[L], counted;
+byte payload[L], counted = BASE * L;
 chan link[W] = [3] of { byte, byte };
 bool line_leaves, line;
 byte mark[W], word[W], place[W], met, taken;
@@ -19,7 +23,11 @@ byte mark[W], word[W], place[W], met, taken;
 inline send(n)
 {
 	if
+#ifdef FAULT_COUNT
+	:: n + BASE == 1 ->
+#else
 	:: n == 1 ->
+#endif
 		line_leaves = true;
 #ifndef FAULT_LINE
 		line
@@ -27,8 +35,8 @@ inline send(n)
 	:: else -> skip
 	fi;
 	if
-	:: link[0]!n,payload[0]; link[1]!n,payload[1]
-	:: link[1]!n,payload[1]; link[0]!n,payload[0]
+	:: link[0]!n+BASE,payload[0]; link[1]!n+BASE,payload[1]
+	:: link[1]!n+BASE,payload[1]; link[0]!n+BASE,payload[0]
 	fi
 }
 
@@ -46,7 +54,7 @@ active [L] proctype lane()
 		}
 		if
 #ifdef FAULT_LANE
-		:: after % L == 1 && after < L * N -> send(n)
+		:: after % L == 1 && after < L * (N + BASE) -> send(n)
 #endif
 		:: after % L == 0 -> send(n)
 		:: else -> skip
@@ -59,9 +67,9 @@ active [W] proctype receiver()
 	byte n, i = _pid - L;
 	for (n : 1 .. N) {
 #ifdef FAULT_FIRST
-		mark[0] >= n;
+		mark[0] >= n + BASE;
 #else
-		mark[i] >= n;
+		mark[i] >= n + BASE;
 #endif
 		assert(line);
 		place[i] = word[i];

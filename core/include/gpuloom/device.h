@@ -12,6 +12,8 @@ extern "C" {
 #endif
 
 struct loom_interrupt;
+struct loom_comm_view;
+struct loom_comm_call;
 
 /* Receives the rows of `gpuloom doctor`. `state` is "ok", "limited" or "no". row() copies the strings. */
 struct loom_doctor {
@@ -28,7 +30,7 @@ struct loom_memory {
 	int fd;          /* memfd or dma-buf by which other processes can map it; -1: none */
 	int32_t device;  /* index of the device that owns it, set by the transport; -1: the host */
 	void *host;      /* address in the host process; NULL: the host cannot access it */
-	uint64_t handle; /* for the owner's use */
+	uint64_t handle; /* for the owner's use; on a device with collective(), its address of the memory */
 };
 enum {
 	LOOM_MEMORY_HOST = 1,  /* for mem_alloc(): the host can access the memory while workers run */
@@ -283,6 +285,12 @@ struct loom_device_ops {
 	 * devices share is counted once. Returns LOOM_EUNAVAIL with the reason if there is no counter. NULL: there is
 	 * none. */
 	int (*energy)(void *self, uint64_t *source, double *joules, struct loom_error *err);
+	/* Adds a kernel to `stream` that executes a collective with `blocks` blocks, which use the tracks from 0 on
+	 * (dev/collective.h). The stream may be in capture. NULL for `call`: only compiles the kernel, which must
+	 * precede a capture. `view` has addresses of the device: members `handle` of memory that this device has
+	 * allocated, and addresses from mem_open(). A NULL op: the device has no streams. */
+	int (*collective)(void *self, const struct loom_comm_view *view, const struct loom_comm_call *call,
+			  uint32_t blocks, void *stream, struct loom_error *err);
 };
 
 #ifdef __cplusplus

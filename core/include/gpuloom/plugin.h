@@ -354,6 +354,8 @@ enum {
 	LOOM_SHAPE_TIME_SLICED = 4,
 	/* The device supports LOOM_LAUNCH_KEPT. */
 	LOOM_SHAPE_KEEPS = 8,
+	/* A GPU of NVIDIA with the instruction mma.sync for matrices of float16 and bfloat16. */
+	LOOM_SHAPE_PRODUCTS = 16,
 };
 
 struct loom_clock;

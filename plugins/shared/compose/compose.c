@@ -269,3 +269,16 @@ int compose_probe(const struct loom_host *host, const struct compose_target *tar
 		loom__text_free(out);
 	return rc;
 }
+
+int compose_collective(const struct loom_host *host, const struct compose_target *target, struct loom__text *out,
+		       struct loom_error *err)
+{
+	struct compose_target t = *target;
+	t.kernel = "#include \"collective.dev.h\"\n";
+	*out = (struct loom__text){0};
+	add_head(out, &t);
+	int rc = finish(host, &t, out, err);
+	if (rc)
+		loom__text_free(out);
+	return rc;
+}

@@ -25,6 +25,8 @@ struct compose_target {
 /* Names in the program of the kernel, and of the launch record in constant memory. */
 #define COMPOSE_KERNEL "loom_gpu_work"
 #define COMPOSE_LAUNCH "loom_gpu"
+/* The kernel of the program for collectives, which has no such record. */
+#define COMPOSE_COLLECTIVE "loom_gpu_collective"
 
 extern const char *const compose_cuda; /* the text of cuda.dev.h */
 extern const char *const compose_hip;  /* the text of hip.dev.h */
@@ -55,6 +57,10 @@ void compose_sources(const struct loom_program *program, struct loom__text *out)
 /* Composes the program for LOOM_ENTRY_PROBE. */
 int compose_probe(const struct loom_host *host, const struct compose_target *target, struct loom__text *out,
 		  struct loom_error *err);
+
+/* Composes the kernel for collectives (collective.dev.h), for any number of blocks of target->lanes threads. */
+int compose_collective(const struct loom_host *host, const struct compose_target *target, struct loom__text *out,
+		       struct loom_error *err);
 
 /* Returns the *n headers of the program. A header appears once under each name that an #include uses. */
 struct compose_header {

@@ -13,6 +13,7 @@ LOOM_EMBED(text_barrier, "gpuloom/barrier.h");
 LOOM_EMBED(text_trigger, "gpuloom/trigger.h");
 LOOM_EMBED(text_qos, "gpuloom/qos.h");
 LOOM_EMBED(text_workload, "gpuloom/workload.h");
+LOOM_EMBED(text_comm, "gpuloom/comm.h");
 LOOM_EMBED(text_types, "gpuloom/dev/types.h");
 LOOM_EMBED(text_ctx, "gpuloom/dev/ctx.h");
 LOOM_EMBED(text_dev, "gpuloom/dev/dev.h");
@@ -25,8 +26,10 @@ LOOM_EMBED(text_hip, "gpuloom/dev/hip.h");
 LOOM_EMBED(text_probe, "gpuloom/dev/probe.h");
 LOOM_EMBED(text_after, "gpuloom/dev/after.h");
 LOOM_EMBED(text_trace, "gpuloom/dev/trace.h");
+LOOM_EMBED(text_collective, "gpuloom/dev/collective.h");
 LOOM_EMBED(text_sim, "sim.h");
 LOOM_EMBED(text_gpu, "gpu.dev.h");
+LOOM_EMBED(text_collective_kernel, "collective.dev.h");
 LOOM_EMBED(text_kernel, "kernel.dev.h");
 LOOM_EMBED(text_gpu_ir, "ir.dev.h");
 LOOM_EMBED(text_ir, "gpuloom/dev/ir.h");
@@ -57,6 +60,7 @@ static const struct compose_header headers[] = {
     TOP(trigger),
     TOP(qos),
     TOP(workload),
+    TOP(comm),
     DEV(types),
     DEV(ctx),
     DEV(dev),
@@ -69,11 +73,13 @@ static const struct compose_header headers[] = {
     DEV(probe),
     DEV(after),
     DEV(trace),
+    DEV(collective),
     DEV(ir),
     {"gpu.h", text_gpu_layer},
     {"gpuloom/dev/gpu.h", text_gpu_layer},
     {"dev/gpu.h", text_gpu_layer},
     {"gpu.dev.h", text_gpu},
+    {"collective.dev.h", text_collective_kernel},
     {"kernel.dev.h", text_kernel},
     {"ir.dev.h", text_gpu_ir},
 };

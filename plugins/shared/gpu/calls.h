@@ -213,8 +213,8 @@ static int load(struct gpu *d, const struct cached *code, struct gpu_kernel *k)
 		return rc;
 	k->module = module;
 	/* Loads the code at this point instead of during a sample, even if the driver loads lazily. */
-	rc = CALL(c, API(ModuleGetFunction), &function, module, COMPOSE_KERNEL);
-	if (rc == 0)
+	rc = CALL(c, API(ModuleGetFunction), &function, module, k->is_collective ? COMPOSE_COLLECTIVE : COMPOSE_KERNEL);
+	if (rc == 0 && !k->is_collective)
 		rc = CALL(c, API(ModuleGetGlobal), &launch, &k->launch_bytes, module, COMPOSE_LAUNCH);
 	if (rc == 0)
 		rc = CALL(c, API(FuncGetAttribute), &k->registers, API_REGISTERS, function);
@@ -239,6 +239,9 @@ static int enqueue(struct gpu *d, void *stream, const struct gpu_kernel *k, uint
 		   uint32_t shared, const void *parameter)
 {
 	void *arguments[] = {(void *)(uintptr_t)parameter}; /* the driver copies it during the call */
+	if (k->stepped)
+		return CALL(of(d), API_LAUNCH_STEP, k->function, blocks, 1, 1, threads, 1, 1, shared, stream, arguments,
+			    NULL);
 	return CALL(of(d), API_LAUNCH, k->function, blocks, 1, 1, threads, 1, 1, shared, stream, arguments);
 }
 

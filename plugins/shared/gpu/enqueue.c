@@ -14,8 +14,7 @@ static int have_ended(const struct gpu *d, const struct launch *l)
 	return !enqueued_left(d, l);
 }
 
-/* Called between enter() and leave() of the driver. */
-static int check_stream(struct gpu *d, void *stream, int *captures, struct loom_error *err)
+int enqueue_check(struct gpu *d, void *stream, int *captures, struct loom_error *err)
 {
 	int ours = 0;
 	int rc = d->driver->stream_is_ours(d, stream, &ours);
@@ -36,7 +35,7 @@ int gpu_captures(void *self, void *stream, int *is, struct loom_error *err)
 	int code = gpu_enter(d, err);
 	if (code)
 		return code;
-	code = check_stream(d, stream, is, err);
+	code = enqueue_check(d, stream, is, err);
 	gpu_leave(d);
 	return code;
 }
@@ -44,7 +43,7 @@ int gpu_captures(void *self, void *stream, int *is, struct loom_error *err)
 static int enqueue(struct gpu *d, struct launch *l, void *stream, loom_ref tasks, uint64_t initial_tasks,
 		   struct loom_error *err)
 {
-	int captures = 0, code = check_stream(d, stream, &captures, err);
+	int captures = 0, code = enqueue_check(d, stream, &captures, err);
 	uint64_t view = 0;
 	if (!code && !captures && stream != l->stream && enqueued_left(d, l))
 		code =

@@ -80,6 +80,7 @@ struct gpu_limits {
 	int wave;         /* number of threads of a warp or wavefront */
 	int words;        /* 1: streams can set and await words of 64 bits: set_word(), await_word() */
 	int parts;        /* number of partitions of a multiprocessor; all registers of a wave are in one partition */
+	int products;     /* 1: the flag LOOM_SHAPE_PRODUCTS */
 	int time_slicing; /* 1: the driver reports that kernels of several processes take turns on this GPU */
 };
 
@@ -90,7 +91,10 @@ struct gpu_kernel {
 	uint64_t launch; /* address on the GPU of the program's struct loom_gpu_launch */
 	struct resources resources;
 	size_t launch_bytes;
-	int stepped;           /* 1: the kernel is launched for each step, with the step's number; 0: it is persistent */
+	/* 1: the kernel is launched for each step, with the step's number, or for each collective; 0: it is
+	 * persistent */
+	int stepped;
+	int is_collective;     /* 1: the kernel for collectives, which has no launch record */
 	int registers, shared; /* reported by the driver: registers per thread, static shared memory per block */
 };
 
@@ -273,6 +277,7 @@ struct gpu {
 	uint32_t residency;   /* number of blocks per multiprocessor that fit */
 	uint32_t local_bytes; /* shared memory per worker, in bytes */
 	struct gpu_kernel kernel[LOOM_ENTRY_PROBE + 1]; /* [enum loom_entry] */
+	struct gpu_kernel collective; /* the kernel for collectives, if the program has used one */
 	struct mapping *mappings;
 	struct borrowed *borrowed;    /* list of the open memory of other processes */
 	struct loom_gpu_words *words; /* words in host memory that the host polls */
@@ -356,6 +361,9 @@ const char *gpu_time_slicing(void *self, char *name, size_t size);
 /* program.c */
 int gpu_build(void *self, const struct loom_program *program, struct loom_error *err);
 int program_probe(struct gpu *d, struct loom_error *err);
+/* Compiles and loads a program, which unload() of the driver frees. k->is_collective must be set. */
+int program_make(struct gpu *d, const struct gpu_program *program, struct gpu_kernel *k,
+		 struct loom_error *err);
 void program_finish(struct gpu *d);
 
 /* memory.c. memory_*() are called between enter() and leave(). */
@@ -393,6 +401,12 @@ int gpu_captures(void *self, void *stream, int *is, struct loom_error *err);
 int gpu_drain(void *self, uint64_t timeout_ns, struct loom_enqueued *out, struct loom_error *err);
 /* Returns 1 if not all enqueued samples have ended. */
 int enqueued_left(const struct gpu *d, const struct launch *l);
+/* Returns an error if the stream does not belong to this GPU. *captures: 1 if it is being captured. Called between enter()
+ * and leave() of the driver. */
+int enqueue_check(struct gpu *d, void *stream, int *captures, struct loom_error *err);
+/* collective.c */
+int gpu_collective(void *self, const struct loom_comm_view *view, const struct loom_comm_call *call, uint32_t blocks,
+		   void *stream, struct loom_error *err);
 
 /* interrupt.c */
 int gpu_interrupt(void *self, const struct loom_segment *segment, uint64_t offset, struct loom_interrupt **interrupt,
@@ -446,7 +460,7 @@ int gpu_retire(void *self, uint64_t timeout_ns, struct loom_error *err);
 	.mem_map = gpu_mem_map, .mem_unmap = gpu_mem_unmap, .mem_key = gpu_mem_key, .mem_open = gpu_mem_open,          \
 	.mem_close = gpu_mem_close, .build = gpu_build, .launch = gpu_launch, .ready = gpu_ready, .go = gpu_go,        \
 	.muster = gpu_muster, .tally = gpu_tally, .enqueue = gpu_enqueue, .captures = gpu_captures,                    \
-	.rest = gpu_rest, .drain = gpu_drain, .adopt = gpu_adopt, .disown = gpu_disown,                                                  \
+	.rest = gpu_rest, .drain = gpu_drain, .collective = gpu_collective, .adopt = gpu_adopt, .disown = gpu_disown,                                                  \
 	.wait = gpu_wait, .wake = gpu_wake, .states = gpu_states, .retire = gpu_retire, .copy_in = gpu_copy_in,        \
 	.copy_out = gpu_copy_out, .interrupt = gpu_interrupt, .time_slicing = gpu_time_slicing
 

@@ -18,6 +18,7 @@ void program_finish(struct gpu *d)
 {
 	for (int entry = 0; entry <= LOOM_ENTRY_PROBE; entry++)
 		unload(d, &d->kernel[entry]);
+	unload(d, &d->collective);
 }
 
 /* Makes the key of the cache from the compiler, its options, the headers, the program and the IR. */
@@ -81,7 +82,7 @@ static int load(struct gpu *d, const struct cached *in, struct gpu_kernel *k, st
 	int rc = d->driver->load(d, in, k);
 	if (rc != 0)
 		return gpu_fail(d, err, rc, NULL);
-	if (k->launch_bytes != sizeof(struct loom_gpu_launch))
+	if (!k->is_collective && k->launch_bytes != sizeof(struct loom_gpu_launch))
 		return LOOM_FAIL(d->host, err, LOOM_EINTERNAL,
 				 "%s: the sizes of the launch record differ between host and kernel: %zu and %zu "
 				 "bytes", d->name,
@@ -89,7 +90,7 @@ static int load(struct gpu *d, const struct cached *in, struct gpu_kernel *k, st
 	return 0;
 }
 
-static int make_kernel(struct gpu *d, const struct gpu_program *program, struct gpu_kernel *k, struct loom_error *err)
+int program_make(struct gpu *d, const struct gpu_program *program, struct gpu_kernel *k, struct loom_error *err)
 {
 	struct cached cached = {0};
 	int code = get_code(d, program, &cached, err);
@@ -159,7 +160,7 @@ int gpu_build(void *self, const struct loom_program *program, struct loom_error 
 	if (!code) {
 		unload(d, &d->kernel[LOOM_ENTRY_WORK]);
 		struct gpu_kernel *k = &d->kernel[LOOM_ENTRY_WORK];
-		code = make_kernel(d, &source, k, err);
+		code = program_make(d, &source, k, err);
 		k->stepped = (int)target.launched;
 		if (!code)
 			code = shape_again(d, k, LOOM_HAS(program, local_bytes) ? program->local_bytes : 0, err);
@@ -192,7 +193,7 @@ int program_probe(struct gpu *d, struct loom_error *err)
 	int code = compose_probe(d->host, &target, &source.text, err);
 	if (code)
 		return code;
-	code = make_kernel(d, &source, &d->kernel[LOOM_ENTRY_PROBE], err);
+	code = program_make(d, &source, &d->kernel[LOOM_ENTRY_PROBE], err);
 	loom__text_free(&source.text);
 	return code;
 }

@@ -108,7 +108,8 @@ int gpu_shape(void *self, struct loom_device_shape *shape, struct loom_error *er
 	shape->local_bytes = d->local_bytes;
 	shape->kind = LOOM_ON_GPU;
 	shape->flags = (link_is_plain(d) ? LOOM_SHAPE_NO_LINK_ATOMICS : 0u) |
-		       (d->options->kernels == KERNELS_PERSISTENT ? LOOM_SHAPE_KEEPS : 0u);
+		       (d->options->kernels == KERNELS_PERSISTENT ? LOOM_SHAPE_KEEPS : 0u) |
+		       (d->limits.products ? LOOM_SHAPE_PRODUCTS : 0u);
 	return 0;
 }
 

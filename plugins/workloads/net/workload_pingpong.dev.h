@@ -16,7 +16,7 @@
 
 /* Times of one message, by this rank's clock. */
 struct pingpong_times {
-	uint64_t begin;   /* start of the modelled kernel, after its launch */
+	uint64_t begin;   /* start of the modelled kernel, after its launch; 0: no kernel is modelled */
 	uint64_t fire;    /* time just before the fire */
 	uint64_t fired;   /* time when the fire has returned */
 	uint64_t ended;   /* time when the modelled kernel has ended, and the next one runs */
@@ -55,6 +55,7 @@ LOOM_FN void pingpong_fill(struct loom_ctx *c, const struct pingpong *p, uint64_
 		from[i] = pingpong_value(round, i);
 }
 
+/* Compares the received message. The next fire begins with a barrier, before which all lanes have compared. */
 LOOM_FN void pingpong_compare(struct loom_ctx *c, const struct pingpong *p, uint64_t round)
 {
 	struct pingpong *all = (struct pingpong *)c->global[LOOM_WORKLOAD];
@@ -64,7 +65,6 @@ LOOM_FN void pingpong_compare(struct loom_ctx *c, const struct pingpong *p, uint
 		wrong += to[i] != pingpong_value(round, i);
 	if (wrong)
 		loom_fetch_add_relaxed_dev(&all->wrong, wrong);
-	loom_barrier_lanes(c);
 }
 
 /* Ends a kernel: the modelled one with kernel = yes, otherwise by loom_net_deliver(). All workers of the device call
@@ -77,6 +77,12 @@ LOOM_FN int pingpong_end(struct loom_ctx *c, const struct pingpong *p)
 LOOM_FN struct loom_net_late *pingpong_late(struct loom_ctx *c, const struct pingpong *p)
 {
 	return p->late ? &((struct pingpong *)c->global[LOOM_WORKLOAD])->fires : (struct loom_net_late *)0;
+}
+
+/* Returns the time in lane 0, which alone stores it. */
+LOOM_FN uint64_t pingpong_now(struct loom_ctx *c)
+{
+	return c->lane == 0 ? loom_clock_ns(c) : 0;
 }
 
 LOOM_FN struct pingpong_times *pingpong_times(struct loom_ctx *c, const struct pingpong *p)
@@ -103,7 +109,7 @@ LOOM_FN int pingpong_step(struct loom_ctx *c, const struct pingpong *p, uint64_t
 	uint64_t arrived = pingpong_arrived(p, n);
 	if (arrived > 0) {
 		struct pingpong_times *arrival = pingpong_times(c, p) + arrived - 1;
-		uint64_t back = loom_clock_ns(c), visible = LOOM_CALL(trigger, arrived_at, c, PINGPONG_ARRIVAL);
+		uint64_t back = pingpong_now(c), visible = LOOM_CALL(trigger, arrived_at, c, PINGPONG_ARRIVAL);
 		pingpong_compare(c, p, arrived - 1);
 		if (c->lane == 0) {
 			arrival->back = back;
@@ -114,9 +120,9 @@ LOOM_FN int pingpong_step(struct loom_ctx *c, const struct pingpong *p, uint64_t
 	}
 	if (n == p->rounds)
 		return 1;
-	uint64_t begin = loom_clock_ns(c);
+	uint64_t begin = p->kernel ? pingpong_now(c) : 0;
 	pingpong_fill(c, p, n);
-	uint64_t fire = loom_clock_ns(c);
+	uint64_t fire = pingpong_now(c);
 	if (!loom_net_fire_late(c, pingpong_late(c, p), PINGPONG_TAG))
 		return 0;
 	if (c->lane == 0 && p->counted)

@@ -25,25 +25,28 @@ static uint64_t memset_count(void *self, const struct loom_layout *layout)
 	return ((const struct memset_opts *)((struct workload *)self)->opts)->tasks;
 }
 
-/* Returns whether each device has all slots in its own memory, which avoids a write across the link for each slot.
- * Otherwise slots are in the stack's block. */
-static int memset_is_noncoherent(const struct loom_layout *layout)
+/* Returns whether each device has all slots in its own memory, which avoids a write across the link for each slot. That is
+ * so if devices are non-coherent, and if one of several devices is a GPU. Otherwise slots are in the stack's block. */
+static int memset_is_apart(const struct loom_layout *layout)
 {
-	return LOOM_HAS(layout, noncoherent) && layout->noncoherent;
+	int gpus = 0;
+	for (uint32_t d = 0; d < layout->devices; d++)
+		gpus |= layout->device[d].kind == LOOM_ON_GPU;
+	return (LOOM_HAS(layout, noncoherent) && layout->noncoherent) || (gpus && layout->devices > 1);
 }
 
 static int memset_need(void *self, const struct loom_layout *layout, struct loom_need *need,
 		       struct loom_error *err)
 {
 	(void)err;
-	*(memset_is_noncoherent(layout) ? &need->device : &need->global) =
+	*(memset_is_apart(layout) ? &need->device : &need->global) =
 	    memset_count(self, layout) * sizeof(uint64_t);
 	return 0;
 }
 
 static uint64_t *memset_slots(const struct loom_layout *layout, const struct loom_view *view, uint32_t device)
 {
-	return memset_is_noncoherent(layout) ? view->device[device] : view->global;
+	return memset_is_apart(layout) ? view->device[device] : view->global;
 }
 
 static int memset_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
@@ -51,7 +54,7 @@ static int memset_init(void *self, const struct loom_layout *layout, const struc
 {
 	uint64_t n = memset_count(self, layout);
 	(void)err;
-	for (uint32_t d = 0; d < (memset_is_noncoherent(layout) ? layout->devices : 1); d++)
+	for (uint32_t d = 0; d < (memset_is_apart(layout) ? layout->devices : 1); d++)
 		for (uint64_t x = 0; x < n; x++)
 			memset_slots(layout, view, d)[x] = POISON;
 	return 0;
@@ -64,7 +67,7 @@ static int memset_tasks(void *self, const struct loom_layout *layout, const stru
 	(void)view, (void)err;
 	for (uint64_t x = 0; x < n; x++) {
 		tasks[x].param[0] = x;
-		tasks[x].data.ref = memset_is_noncoherent(layout) ? 0 : global + x * sizeof(uint64_t);
+		tasks[x].data.ref = memset_is_apart(layout) ? 0 : global + x * sizeof(uint64_t);
 		tasks[x].data.bytes = sizeof(uint64_t);
 		tasks[x].data.access = LOOM_WRITE;
 	}
@@ -75,7 +78,7 @@ static int memset_tasks(void *self, const struct loom_layout *layout, const stru
 static uint64_t memset_written(const struct loom_layout *layout, const struct loom_view *view, uint64_t x)
 {
 	uint64_t value = memset_slots(layout, view, 0)[x];
-	for (uint32_t d = 1; memset_is_noncoherent(layout) && d < layout->devices; d++) {
+	for (uint32_t d = 1; memset_is_apart(layout) && d < layout->devices; d++) {
 		uint64_t here = memset_slots(layout, view, d)[x];
 		if (here != POISON)
 			value = value == POISON ? here : MEMSET_TWICE;

@@ -89,6 +89,125 @@ LOOM_FN float tile_exp2(float x)
 #endif
 }
 
+/* ---- products of matrices by a warp ------------------------------------------------------------- */
+
+/* NVIDIA's GPUs from compute capability 8.0 on have an instruction by which the 32 lanes of a warp multiply two small
+ * matrices: LOOM_SHAPE_PRODUCTS. In the functions below all lanes of a warp take part. Lane l has the row l / 4 of its
+ * part of a matrix, and there the columns from 2 (l % 4) on.
+ *
+ * An element of 16 bits is exact. A float is split into `TILE_TERMS` such elements, whose sum has the relative error
+ * 2^-22 or less. */
+#define TILE_WARP 32u
+#define TILE_TERMS_MOST 3u
+#define TILE_TERMS(bfloat) ((bfloat) ? 3u : 2u)
+#define TILE_AREAS 4u /* warps of a worker that have an area of private memory at a time, when they add up their sums */
+
+/* Return a word with the lower or the upper halves of a and b. */
+LOOM_FN uint32_t tile_lower(uint32_t a, uint32_t b)
+{
+	return (a & 0xffffu) | b << 16;
+}
+
+LOOM_FN uint32_t tile_upper(uint32_t a, uint32_t b)
+{
+	return a >> 16 | (b & 0xffff0000u);
+}
+
+/* Loads 16 bytes that the worker reads once. Volatile, so that the compiler keeps the load far before its use. */
+LOOM_FN struct tile_eight tile_load(const void *at)
+{
+#if defined(__CUDA_ARCH__)
+	struct tile_eight x;
+	asm volatile("{\n\t.reg .u64 at;\n\tcvta.to.global.u64 at, %4;\n\t"
+		     "ld.global.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [at];\n\t}"
+		     : "=r"(x.w[0]), "=r"(x.w[1]), "=r"(x.w[2]), "=r"(x.w[3])
+		     : "l"(at));
+	return x;
+#else
+	return *(const struct tile_eight *)at;
+#endif
+}
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+/* Adds a product to sum, a matrix of 16 x 8: rows l / 4 in sum[0] and sum[1], rows l / 4 + 8 in sum[2] and sum[3].
+ * The first factor is a matrix of 16 x 16: a0 has the row l / 4, a1 the row l / 4 + 8, a2 and a3 are the same rows 8
+ * columns further. The second factor is a matrix of 16 x 8. b0 and b1 have the column l / 4, and there the rows from
+ * 2 (l % 4) on, and 8 rows further. */
+LOOM_FN void tile_multiply(float *sum, uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1,
+			   uint32_t bfloat)
+{
+#define TILE_MULTIPLY(type)                                                                                            \
+	asm("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, " \
+	    "{%0, %1, %2, %3};"                                                                                        \
+	    : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])                                                   \
+	    : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1))
+	if (bfloat)
+		TILE_MULTIPLY("bf16");
+	else
+		TILE_MULTIPLY("f16");
+#undef TILE_MULTIPLY
+}
+
+/* Transposes a matrix of 8 x 8. */
+LOOM_FN uint32_t tile_transpose(uint32_t word)
+{
+	uint32_t to;
+	asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(to) : "r"(word));
+	return to;
+}
+
+/* Rounds two floats to elements; `low` goes to the lower half. */
+LOOM_FN uint32_t tile_pair(float low, float high, uint32_t bfloat)
+{
+	uint32_t to;
+	if (bfloat)
+		asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(to) : "f"(high), "f"(low));
+	else
+		asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(to) : "f"(high), "f"(low));
+	return to;
+}
+
+/* Returns the value of the lane whose number differs in the bits of `mask`. */
+LOOM_FN float tile_other(float value, uint32_t mask)
+{
+	return __shfl_xor_sync(0xffffffffu, value, mask);
+}
+#endif
+
+#if defined(LOOM_DEVICE_COMPILE) || defined(TILE_RIG) /* other programs do not call these functions */
+/* Return the largest value, and the sum, over the lanes with the same columns. */
+LOOM_FN float tile_highest(float value)
+{
+	TILE_UNROLL
+	for (uint32_t mask = 4; mask < TILE_WARP; mask *= 2) {
+		float other = tile_other(value, mask);
+		value = other > value ? other : value;
+	}
+	return value;
+}
+
+LOOM_FN float tile_total(float value)
+{
+	TILE_UNROLL
+	for (uint32_t mask = 4; mask < TILE_WARP; mask *= 2)
+		value += tile_other(value, mask);
+	return value;
+}
+
+/* Splits two floats into terms, the largest term first. */
+LOOM_FN void tile_split(float low, float high, uint32_t bfloat, uint32_t *term)
+{
+	TILE_UNROLL
+	for (uint32_t t = 0; t < TILE_TERMS(bfloat); t++) {
+		term[t] = tile_pair(low, high, bfloat);
+		low -= tile_number(term[t] & 0xffffu, bfloat);
+		high -= tile_number(term[t] >> 16, bfloat);
+	}
+}
+#endif
+
+/* ---- copies --------------------------------------------------------------------------------------- */
+
 /* Starts to copy 16 bytes from the device's memory into private memory. */
 LOOM_FN void tile_copy(void *to, const void *from)
 {

@@ -6,6 +6,7 @@
 
 #include "experts_routing.h"
 #include "half.h"
+#include "tile_host.h"
 #include "workload_experts.dev.h"
 #include "../../shared/workload/host.h"
 #include "lib/align.h"
@@ -125,26 +126,30 @@ static uint32_t rows_of(const struct experts_opts *o)
 }
 
 /* Returns the number of rows of a tile in a GPU's private memory. */
-static uint32_t tile_rows_of(const struct experts_opts *o)
+static uint32_t tile_rows_of(const struct experts_opts *o, const struct loom_layout *layout)
 {
-	return rows_of(o) < EXPERTS_ROWS_MOST ? rows_of(o) : EXPERTS_ROWS_MOST;
+	return experts_tile_rows(rows_of(o), o->block, tile_products(layout));
 }
 
 static uint64_t experts_scratch(void *self, const struct loom_layout *layout)
 {
 	const struct experts_opts *o = opts_of(self);
+	uint32_t rows = tile_rows_of(o, layout), warps = tile_warps(layout);
+	if (tile_products(layout))
+		return (warps < TILE_AREAS ? warps : TILE_AREAS) * EXPERTS_AREA(rows, o->block) * 4ull;
 	for (uint32_t d = 0; d < layout->devices; d++)
 		if (layout->device[d].kind == LOOM_ON_GPU && layout->device[d].lanes > 1)
-			return EXPERTS_SCRATCH(tile_rows_of(o), o->block);
+			return EXPERTS_SCRATCH(rows, o->block);
 	return 0;
 }
 
 static int experts_constants(void *self, const struct loom_layout *layout, char *text, size_t room, struct loom_error *err)
 {
 	const struct experts_opts *o = opts_of(self);
-	(void)layout, (void)err;
-	snprintf(text, room, "#define EXPERTS_ROWS %u\n#define EXPERTS_BLOCK %u\n#define EXPERTS_BFLOAT %u\n", tile_rows_of(o),
-		 o->block, o->real);
+	(void)err;
+	snprintf(text, room,
+		 "#define EXPERTS_ROWS %u\n#define EXPERTS_BLOCK %u\n#define EXPERTS_BFLOAT %u\n#define EXPERTS_PRODUCTS %u\n",
+		 tile_rows_of(o, layout), o->block, o->real, tile_products(layout));
 	return 0;
 }
 

@@ -137,9 +137,210 @@ LOOM_FN float experts_dot8(const float *a, const float *b)
 #define EXPERTS_STAGE(rows, block) ((rows) * EXPERTS_PITCH * 2u + (block) * EXPERTS_PIECE * 4u)
 #define EXPERTS_SCRATCH(rows, block) (2u * EXPERTS_STAGE(rows, block))
 
-#if TILE_STAGED
+/* Returns the number of rows of a tile. A task may have several tiles. If warps multiply matrices, a lane keeps at most
+ * 64 sums in registers. */
+LOOM_FN uint32_t experts_tile_rows(uint32_t rows, uint32_t block, uint32_t products)
+{
+	uint32_t most = products && block > 16 ? EXPERTS_ROWS_MOST / 2 : EXPERTS_ROWS_MOST;
+	return rows < most ? rows : most;
+}
+
+/* 1: warps multiply matrices (tile.dev.h). The host defines it, because private memory then has other parts. */
+#ifndef EXPERTS_PRODUCTS
+#define EXPERTS_PRODUCTS 0
+#endif
+#define EXPERTS_EIGHTS_OF(block) (((block) + 7u) / 8)
+/* Distance of two slots in an area where warps add their sums, in floats: 4 more, for different banks. */
+#define EXPERTS_COLUMN(rows) ((rows) + 4u)
+#define EXPERTS_AREA(rows, block) (EXPERTS_EIGHTS_OF(block) * 8 * EXPERTS_COLUMN(rows))
+
+#if EXPERTS_PRODUCTS
+/* ---- a tile whose warps multiply matrices ------------------------------------------------------- */
+
+/* A warp has some of the numbers of all rows and all slots of the tile: 64 of each `warps` times 64. Rows of the product
+ * are rows of weights, columns are slots. The lanes load weights and vectors from the device's memory in the order in
+ * which the instruction takes them. The loads of the next weights are in flight while a warp multiplies. At the end, the
+ * warps add up their sums in private memory. */
+#define EXPERTS_STEP 64u
+#ifdef EXPERTS_ROWS
+#define EXPERTS_ROWS_OF(r)  ((void)(r), (uint32_t)EXPERTS_ROWS)
+#define EXPERTS_BLOCK_OF(r) ((void)(r), (uint32_t)EXPERTS_BLOCK)
+#define EXPERTS_BFLOAT_OF(r) ((void)(r), (uint32_t)EXPERTS_BFLOAT)
+#define EXPERTS_BANDS  ((EXPERTS_ROWS + 15) / 16)
+#define EXPERTS_EIGHTS EXPERTS_EIGHTS_OF(EXPERTS_BLOCK)
+#else
+#define EXPERTS_ROWS_OF(r)  experts_tile_rows((r)->rows, (r)->block, 1)
+#define EXPERTS_BLOCK_OF(r) ((r)->block)
+#define EXPERTS_BFLOAT_OF(r) ((r)->bfloat)
+#define EXPERTS_BANDS  (EXPERTS_ROWS_MOST / 16)
+#define EXPERTS_EIGHTS EXPERTS_EIGHTS_OF(EXPERTS_BLOCK_MAX)
+#endif
+#ifndef EXPERTS_AHEAD
+#define EXPERTS_AHEAD (EXPERTS_BANDS < 4 ? EXPERTS_BANDS : 4) /* bands of 16 rows whose loads are in flight */
+#endif
+/* Vectors are multiplied by this factor if their terms are float16, which then has enough of their digits. */
+#define EXPERTS_LIFT 128.0f
+
+/* What a lane holds. */
+struct experts_hold {
+	struct tile_eight weight[EXPERTS_AHEAD][4]; /* [1], [3]: 32 numbers further; [2], [3]: 8 rows further */
+	uint32_t with[EXPERTS_EIGHTS][8][TILE_TERMS_MOST]; /* the terms of pairs of numbers of a vector */
+	float sum[EXPERTS_BANDS][EXPERTS_EIGHTS][4];
+	uint32_t warp, warps, row, column; /* row: lane of the warp / 4; column: lane % 4 */
+};
+
+LOOM_FN void experts_hold_load(const struct experts_task *w, uint32_t from, uint32_t band, struct experts_hold *h)
+{
+	TILE_UNROLL
+	for (uint32_t i = 0; i < 4; i++) {
+		uint32_t row = 16 * band + h->row + i / 2 * 8, k = from + i % 2 * 32 + 8 * h->column;
+		struct tile_eight *to = &h->weight[band % EXPERTS_AHEAD][i];
+		row = row < w->rows ? row : w->rows - 1;
+		if (k < w->inner)
+			*to = tile_load(w->weights + (uint64_t)row * w->inner + k);
+		else
+			to->w[0] = to->w[1] = to->w[2] = to->w[3] = 0;
+	}
+}
+
+/* Loads 64 numbers of the vectors of all slots, and splits them into terms. */
+LOOM_FN void experts_hold_vectors(const struct experts *r, const struct experts_task *w, const float *const *vector,
+				  uint32_t from, struct experts_hold *h)
+{
+	const uint32_t bfloat = EXPERTS_BFLOAT_OF(r);
+	TILE_UNROLL
+	for (uint32_t i = 0; i < 2 * EXPERTS_EIGHTS; i++) {
+		const uint32_t e = i / 2, k = from + i % 2 * 32 + 8 * h->column;
+		union tile_bits x[8];
+		const int some = 8 * e + h->row < w->slots && k < w->inner;
+		TILE_UNROLL
+		for (uint32_t n = 0; n < 2; n++) {
+			struct tile_eight four = {{0, 0, 0, 0}};
+			if (some)
+				four = *(const struct tile_eight *)(vector[e] + k + 4 * n);
+			TILE_UNROLL
+			for (uint32_t m = 0; m < 4; m++) {
+				x[4 * n + m].bits = four.w[m];
+				x[4 * n + m].number *= bfloat ? 1.0f : EXPERTS_LIFT;
+			}
+		}
+		TILE_UNROLL
+		for (uint32_t n = 0; n < 4; n++)
+			tile_split(x[2 * n].number, x[2 * n + 1].number, bfloat, h->with[e][i % 2 * 4 + n]);
+	}
+}
+
+/* Multiplies 16 rows by the vectors. The product of the largest terms starts from 0 each time. Its additions truncate, and
+ * in a long sum such errors would add up. */
+LOOM_FN void experts_hold_multiply(const struct experts *r, const struct experts_task *w, uint32_t band,
+				   struct experts_hold *h)
+{
+	const struct tile_eight *a = h->weight[band % EXPERTS_AHEAD];
+	const uint32_t bfloat = EXPERTS_BFLOAT_OF(r);
+	TILE_UNROLL
+	for (uint32_t e = 0; e < EXPERTS_EIGHTS; e++) {
+		float rest[4] = {0, 0, 0, 0};
+		if (8 * e >= w->slots)
+			continue;
+		TILE_UNROLL
+		for (uint32_t i = 0; i < 4; i++) {
+			const uint32_t at = i / 2, k = i % 2 * 2;
+			float most[4] = {0, 0, 0, 0};
+			TILE_UNROLL
+			for (uint32_t t = TILE_TERMS(bfloat); t > 0; t--)
+				tile_multiply(t == 1 ? most : rest, a[at].w[k], a[2 + at].w[k], a[at].w[k + 1],
+					      a[2 + at].w[k + 1], h->with[e][at * 4 + k][t - 1],
+					      h->with[e][at * 4 + k + 1][t - 1], bfloat);
+			TILE_UNROLL
+			for (uint32_t n = 0; n < 4; n++)
+				h->sum[band][e][n] += most[n];
+		}
+		TILE_UNROLL
+		for (uint32_t n = 0; n < 4; n++)
+			h->sum[band][e][n] += rest[n];
+	}
+}
+
+/* Multiplies the numbers of this warp. */
+LOOM_FN void experts_hold_run(const struct experts *r, const struct experts_task *w, struct experts_hold *h)
+{
+	const uint32_t every = h->warps * EXPERTS_STEP;
+	const float *vector[EXPERTS_EIGHTS];
+	uint32_t from = h->warp * EXPERTS_STEP;
+	if (from >= w->inner)
+		return;
+	TILE_UNROLL
+	for (uint32_t band = 0; band < EXPERTS_AHEAD; band++)
+		if (16 * band < w->rows)
+			experts_hold_load(w, from, band, h);
+	TILE_UNROLL
+	for (uint32_t e = 0; e < EXPERTS_EIGHTS; e++) {
+		uint32_t slot = 8 * e + h->row;
+		vector[e] = experts_vector(r, w, w->place + (slot < w->slots ? slot : 0));
+	}
+	LOOM_NO_UNROLL
+	for (; from < w->inner; from += every) {
+		experts_hold_vectors(r, w, vector, from, h);
+		TILE_UNROLL
+		for (uint32_t band = 0; band < EXPERTS_BANDS; band++) {
+			const uint32_t next = band + EXPERTS_AHEAD;
+			if (16 * band < w->rows)
+				experts_hold_multiply(r, w, band, h);
+			if (next < EXPERTS_BANDS) {
+				if (16 * next < w->rows)
+					experts_hold_load(w, from, next, h);
+			} else if (from + every < w->inner && 16 * (next - EXPERTS_BANDS) < w->rows) {
+				experts_hold_load(w, from + every, next - EXPERTS_BANDS, h);
+			}
+		}
+	}
+}
+
+/* Computes a tile of at most EXPERTS_ROWS rows. */
+LOOM_FN void experts_multiply_tile(struct loom_ctx *c, const struct experts *r, const struct experts_task *w)
+{
+	struct experts_hold h;
+	const uint32_t rows = EXPERTS_ROWS_OF(r), size = EXPERTS_AREA(rows, EXPERTS_BLOCK_OF(r));
+	h.warp = c->lane / TILE_WARP;
+	h.warps = c->lanes / TILE_WARP;
+	h.row = c->lane % TILE_WARP / 4;
+	h.column = c->lane % 4;
+	TILE_UNROLL
+	for (uint32_t i = 0; i < EXPERTS_BANDS * EXPERTS_EIGHTS; i++) {
+		TILE_UNROLL
+		for (uint32_t n = 0; n < 4; n++)
+			h.sum[i / EXPERTS_EIGHTS][i % EXPERTS_EIGHTS][n] = 0;
+	}
+	experts_hold_run(r, w, &h);
+	const uint32_t areas = h.warps < TILE_AREAS ? h.warps : TILE_AREAS;
+	float *area = (float *)c->local[LOOM_WORKLOAD];
+	for (uint32_t first = 0; first < h.warps; first += areas) {
+		float *mine = area + h.warp % areas * size;
+		TILE_UNROLL
+		for (uint32_t i = 0; i < EXPERTS_BANDS * EXPERTS_EIGHTS * 4; i++) {
+			const uint32_t band = i / 4 / EXPERTS_EIGHTS, e = i / 4 % EXPERTS_EIGHTS, n = i % 4;
+			uint32_t slot = 8 * e + 2 * h.column + n % 2, row = 16 * band + h.row + n / 2 * 8;
+			float *to = mine + slot * EXPERTS_COLUMN(rows) + row;
+			if (h.warp - first < areas && slot < w->slots && row < w->rows)
+				*to = first ? *to + h.sum[band][e][n] : h.sum[band][e][n];
+		}
+		loom_barrier_lanes(c);
+	}
+	for (uint32_t i = c->lane; i < w->slots * rows; i += c->lanes) {
+		uint32_t slot = i / rows, row = i % rows;
+		float sum = 0;
+		for (uint32_t n = 0; n < areas; n++)
+			sum += area[n * size + slot * EXPERTS_COLUMN(rows) + row];
+		if (row < w->rows)
+			experts_store(w, slot, row, EXPERTS_BFLOAT_OF(r) ? sum : sum * (1 / EXPERTS_LIFT));
+	}
+	loom_barrier_lanes(c); /* the next tile uses the same private memory */
+}
+
+#elif TILE_STAGED
 /* A program for GPUs has the constants EXPERTS_ROWS, EXPERTS_BLOCK and EXPERTS_BFLOAT. A lane has ROWS_EACH rows, and
  * of each row SLOTS_EACH slots. */
+#define EXPERTS_ROWS_OF(r) ((void)(r), (uint32_t)EXPERTS_ROWS)
 #define EXPERTS_ROWS_EACH ((EXPERTS_ROWS + LOOM_LANES - 1) / LOOM_LANES)
 #define EXPERTS_SETS      (LOOM_LANES / EXPERTS_ROWS ? LOOM_LANES / EXPERTS_ROWS : 1)
 #define EXPERTS_SLOTS_EACH ((EXPERTS_BLOCK + EXPERTS_SETS - 1) / EXPERTS_SETS)
@@ -213,13 +414,17 @@ LOOM_FN void experts_multiply_tile(struct loom_ctx *c, const struct experts *r, 
 	}
 }
 
+#endif
+
+#if EXPERTS_PRODUCTS || TILE_STAGED
 LOOM_FN void experts_multiply(struct loom_ctx *c, const struct experts *r, const struct experts_task *w)
 {
 	struct experts_task tile = *w;
+	const uint32_t most = EXPERTS_ROWS_OF(r);
 	LOOM_NO_UNROLL
 	for (uint32_t left = w->rows; left; left -= tile.rows) {
 		tile.row = w->row + w->rows - left;
-		tile.rows = left < EXPERTS_ROWS ? left : EXPERTS_ROWS;
+		tile.rows = left < most ? left : most;
 		tile.weights = w->weights + (uint64_t)(w->rows - left) * w->inner;
 		experts_multiply_tile(c, r, &tile);
 	}

@@ -6,6 +6,7 @@
 
 #include "half.h"
 #include "ragged_lengths.h"
+#include "tile_host.h"
 #include "workload_ragged.dev.h"
 #include "../../shared/workload/host.h"
 #include "lib/align.h"
@@ -148,8 +149,11 @@ static uint64_t ragged_scratch_bytes(void *self, const struct loom_layout *layou
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		uint32_t lanes = layout->device[d].lanes;
 		int gpu = layout->device[d].kind == LOOM_ON_GPU;
-		struct ragged_scratch at = ragged_scratch(lanes, o->dim, o->heads / o->kv_heads, tile_of(o, layout),
-							  gpu && lanes > 1, gpu && lanes * 8 >= o->dim);
+		struct ragged_scratch at =
+		    gpu && tile_products(layout)
+			? ragged_scratch_of_warps(lanes, o->dim, o->heads / o->kv_heads)
+			: ragged_scratch(lanes, o->dim, o->heads / o->kv_heads, tile_of(o, layout), gpu && lanes > 1,
+					 gpu && lanes * 8 >= o->dim);
 		most = at.bytes > most ? at.bytes : most;
 	}
 	return most;
@@ -159,8 +163,10 @@ static int ragged_constants(void *self, const struct loom_layout *layout, char *
 {
 	const struct ragged_opts *o = opts_of(self);
 	(void)err;
-	snprintf(text, room, "#define RAGGED_DIM %u\n#define RAGGED_GROUP %u\n#define RAGGED_TILE %u\n#define RAGGED_BFLOAT %u\n",
-		 o->dim, o->heads / o->kv_heads, tile_of(o, layout), o->real);
+	snprintf(text, room,
+		 "#define RAGGED_DIM %u\n#define RAGGED_GROUP %u\n#define RAGGED_TILE %u\n#define RAGGED_BFLOAT %u\n"
+		 "#define RAGGED_PRODUCTS %u\n",
+		 o->dim, o->heads / o->kv_heads, tile_of(o, layout), o->real, tile_products(layout));
 	return 0;
 }
 

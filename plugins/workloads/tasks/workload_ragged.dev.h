@@ -65,6 +65,11 @@ struct ragged {
 #define RAGGED_IN_REGISTERS 0
 #endif
 
+/* 1: warps multiply matrices (tile.dev.h). The host defines it, because private memory then has other parts. */
+#ifndef RAGGED_PRODUCTS
+#define RAGGED_PRODUCTS 0
+#endif
+
 /* How the lanes of a worker share a tile. */
 struct ragged_split {
 	uint32_t parts;	 /* lanes per token in the first step */
@@ -108,6 +113,24 @@ LOOM_FN struct ragged_scratch ragged_scratch(uint32_t lanes, uint32_t dim, uint3
 	at.sums = at.result + group * dim * 4;
 	at.stage = at.sums + (registers ? 0 : s.blocks * s.sets * group * 8 * 4);
 	at.bytes = at.stage + (staged ? 4 * tile * RAGGED_ROW(dim) * 2 : 0);
+	return at;
+}
+
+/* The same for a worker whose warps multiply matrices. `most`: peaks of each warp. `stage`: the areas in which warps add
+ * their sums. */
+LOOM_FN struct ragged_scratch ragged_scratch_of_warps(uint32_t lanes, uint32_t dim, uint32_t group)
+{
+	uint32_t warps = lanes / TILE_WARP, areas = warps < TILE_AREAS ? warps : TILE_AREAS;
+	uint32_t heads = ((group + 3) & ~3u) * 4;
+	struct ragged_scratch at;
+	at.queries = at.scores = at.scale = at.sums = 0;
+	at.sum = at.queries;
+	at.peak = at.sum + heads;
+	at.most = at.peak + heads;
+	at.result = at.most + warps * heads;
+	at.stage = at.result + group * dim * 4;
+	at.bytes = at.stage + areas * (group * (dim + 1) * 4);
+	at.bytes = (at.bytes + 15) & ~15u;
 	return at;
 }
 
@@ -444,6 +467,277 @@ LOOM_FN void ragged_end(struct loom_ctx *c, struct ragged *r, const struct ragge
 		ragged_combine(c, r, w);
 }
 
+#if RAGGED_PRODUCTS
+/* ---- a task whose warps multiply matrices ------------------------------------------------------- */
+
+/* Each warp processes 16 tokens at a time, with sums and peaks of its own, and without private memory. Scores are the
+ * product of keys and queries, sums are the product of transposed values and weights. Columns are heads. The lanes load
+ * the factors from the device's memory in the order in which the instruction takes them, because the order of the
+ * numbers of a head may be any order. While a warp works on 16 tokens, the loads of the next 16 are in flight. At the
+ * end, the warps add up their sums. */
+#define RAGGED_STEP 16u /* pages are not smaller */
+#ifdef RAGGED_DIM
+#define RAGGED_PIECES ((RAGGED_DIM + 31) / 32) /* pieces of 8 numbers of a key that a lane holds */
+#define RAGGED_BANDS  ((RAGGED_DIM + 63) / 64) /* pieces of 8 numbers of a value */
+#define RAGGED_EIGHTS ((RAGGED_GROUP + 7) / 8)	/* the columns are so many times 8 heads */
+#else
+#define RAGGED_PIECES 8
+#define RAGGED_BANDS  4
+#define RAGGED_EIGHTS 2
+#endif
+/* Weights are multiplied by this factor, because then float16 has enough of their digits. The factor cancels out. */
+#define RAGGED_LIFT 16384.0f
+
+/* What a lane holds. The names of indices: [head] counts 8 heads, [piece] and [band] count 8 numbers. */
+struct ragged_hold {
+	struct tile_eight query[RAGGED_EIGHTS][RAGGED_PIECES];
+	struct tile_eight key[2][RAGGED_PIECES];  /* of the tokens `row` and `row` + 8 */
+	struct tile_eight value[4][RAGGED_BANDS]; /* of the tokens 2 `column` + 0, 1, 8 and 9 */
+	float sum[RAGGED_EIGHTS][RAGGED_BANDS * 4][4];
+	float peak[RAGGED_EIGHTS][2], total[RAGGED_EIGHTS][2];
+	uint32_t warp, warps, row, column; /* row: lane of the warp / 4; column: lane % 4 */
+};
+
+LOOM_FN struct tile_eight ragged_eight(const uint16_t *of, uint32_t at, uint32_t dim)
+{
+	struct tile_eight none;
+	if (at < dim)
+		return tile_load(of + at);
+	none.w[0] = none.w[1] = none.w[2] = none.w[3] = 0;
+	return none;
+}
+
+/* Load the keys, and the values, of 16 tokens. Tokens from `left` on do not exist; the last token replaces them. */
+LOOM_FN void ragged_load_keys(const struct ragged *r, const uint16_t *from, uint32_t left, struct ragged_hold *h)
+{
+	const uint32_t dim = ragged_dim(r);
+	TILE_UNROLL
+	for (uint32_t half = 0; half < 2; half++) {
+		uint32_t token = h->row + 8 * half;
+		token = token < left ? token : left - 1;
+		TILE_UNROLL
+		for (uint32_t i = 0; i < RAGGED_PIECES; i++)
+			h->key[half][i] = ragged_eight(from + token * dim, 32 * i + 8 * h->column, dim);
+	}
+}
+
+LOOM_FN void ragged_load_values(const struct ragged *r, const uint16_t *from, uint32_t left, struct ragged_hold *h)
+{
+	const uint32_t dim = ragged_dim(r);
+	from += (uint64_t)dim << r->page_log2;
+	TILE_UNROLL
+	for (uint32_t k = 0; k < 4; k++) {
+		uint32_t token = 2 * h->column + k % 2 + k / 2 * 8;
+		token = token < left ? token : left - 1;
+		TILE_UNROLL
+		for (uint32_t i = 0; i < RAGGED_BANDS; i++)
+			h->value[k][i] = ragged_eight(from + token * dim, 64 * i + 8 * h->row, dim);
+	}
+}
+
+LOOM_FN void ragged_hold_begin(const struct loom_ctx *c, const struct ragged *r, const struct ragged_task *w,
+			       struct ragged_hold *h)
+{
+	const uint32_t dim = ragged_dim(r), group = ragged_group(r);
+	const uint16_t *q = RAGGED_AT(r, const uint16_t, queries) +
+			    ((uint64_t)w->sequence * r->heads + (uint64_t)w->kv * group) * dim;
+	h->warp = c->lane / TILE_WARP;
+	h->warps = c->lanes / TILE_WARP;
+	h->row = c->lane % TILE_WARP / 4;
+	h->column = c->lane % 4;
+	TILE_UNROLL
+	for (uint32_t e = 0; e < RAGGED_EIGHTS; e++) {
+		uint32_t head = 8 * e + h->row;
+		TILE_UNROLL
+		for (uint32_t i = 0; i < RAGGED_PIECES; i++)
+			h->query[e][i] = ragged_eight(q + head * dim, 32 * i + 8 * h->column, head < group ? dim : 0);
+		TILE_UNROLL
+		for (uint32_t i = 0; i < 2; i++) {
+			h->peak[e][i] = -1e30f;
+			h->total[e][i] = 0;
+		}
+		TILE_UNROLL
+		for (uint32_t i = 0; i < RAGGED_BANDS * 4; i++) {
+			TILE_UNROLL
+			for (uint32_t k = 0; k < 4; k++)
+				h->sum[e][i][k] = 0;
+		}
+	}
+}
+
+/* Computes the scores of 16 tokens for 8 heads. */
+LOOM_FN void ragged_hold_score(const struct ragged *r, const struct ragged_hold *h, uint32_t e, float *score)
+{
+	TILE_UNROLL
+	for (uint32_t i = 0; i < 4; i++)
+		score[i] = 0;
+	TILE_UNROLL
+	for (uint32_t i = 0; i < 2 * RAGGED_PIECES; i++) {
+		const uint32_t at = i / 2, k = i % 2 * 2;
+		if (32 * at < ragged_dim(r))
+			tile_multiply(score, h->key[0][at].w[k], h->key[1][at].w[k], h->key[0][at].w[k + 1],
+				      h->key[1][at].w[k + 1], h->query[e][at].w[k], h->query[e][at].w[k + 1],
+				      ragged_bfloat(r));
+	}
+}
+
+/* Replaces scores by weights. `by` receives the factors by which the sums before shrink. */
+LOOM_FN void ragged_hold_weigh(const struct ragged *r, struct ragged_hold *h, uint32_t e, uint32_t left, float *score,
+			       float *by)
+{
+	TILE_UNROLL
+	for (uint32_t i = 0; i < 2; i++) {
+		float first = h->row < left ? score[i] * r->scale : -1e30f;
+		float second = h->row + 8 < left ? score[2 + i] * r->scale : -1e30f;
+		float peak = tile_highest(first > second ? first : second);
+		peak = peak > h->peak[e][i] ? peak : h->peak[e][i];
+		by[i] = tile_exp2(h->peak[e][i] - peak);
+		h->peak[e][i] = peak;
+		score[i] = h->row < left ? tile_exp2(first - peak) * RAGGED_LIFT : 0;
+		score[2 + i] = h->row + 8 < left ? tile_exp2(second - peak) * RAGGED_LIFT : 0;
+		h->total[e][i] = h->total[e][i] * by[i] + (score[i] + score[2 + i]);
+	}
+}
+
+/* Adds the values of 16 tokens to the sums. The product starts from 0 each time. Its additions truncate, and in a long
+ * sum such errors would add up. */
+LOOM_FN void ragged_hold_add(const struct ragged *r, struct ragged_hold *h, float (*weight)[4], float (*by)[2])
+{
+	uint32_t with[RAGGED_EIGHTS][2][TILE_TERMS_MOST];
+	TILE_UNROLL
+	for (uint32_t e = 0; e < RAGGED_EIGHTS; e++) {
+		TILE_UNROLL
+		for (uint32_t i = 0; i < 2; i++) {
+			tile_split(weight[e][2 * i], weight[e][2 * i + 1], ragged_bfloat(r), with[e][i]);
+			TILE_UNROLL
+			for (uint32_t t = 0; t < TILE_TERMS(ragged_bfloat(r)); t++)
+				with[e][i][t] = tile_transpose(with[e][i][t]);
+		}
+	}
+	TILE_UNROLL
+	for (uint32_t i = 0; i < RAGGED_BANDS * 4; i++) {
+		const uint32_t band = i / 4, k = i % 4;
+		uint32_t a = h->value[0][band].w[k], b = h->value[1][band].w[k], c = h->value[2][band].w[k],
+			 d = h->value[3][band].w[k];
+		if (64 * band >= ragged_dim(r))
+			continue;
+		TILE_UNROLL
+		for (uint32_t e = 0; e < RAGGED_EIGHTS; e++) {
+			float product[4] = {0, 0, 0, 0};
+			TILE_UNROLL
+			for (uint32_t t = TILE_TERMS(ragged_bfloat(r)); t > 0; t--)
+				tile_multiply(product, tile_lower(a, b), tile_upper(a, b), tile_lower(c, d),
+					      tile_upper(c, d), with[e][0][t - 1], with[e][1][t - 1], ragged_bfloat(r));
+			TILE_UNROLL
+			for (uint32_t n = 0; n < 4; n++)
+				h->sum[e][i][n] = h->sum[e][i][n] * by[e][n % 2] + product[n];
+		}
+	}
+}
+
+/* Processes the tokens of this warp: 16 of each `warps` times 16. */
+LOOM_FN void ragged_hold_run(const struct ragged *r, const struct ragged_task *w, struct ragged_hold *h)
+{
+	const uint32_t every = h->warps * RAGGED_STEP;
+	uint32_t at = h->warp * RAGGED_STEP;
+	if (at >= w->tokens)
+		return;
+	const uint16_t *next = ragged_keys(r, w->table, w->kv, w->from + at);
+	ragged_load_keys(r, next, w->tokens - at, h);
+	ragged_load_values(r, next, w->tokens - at, h);
+	next = at + every < w->tokens ? ragged_keys(r, w->table, w->kv, w->from + at + every) : next;
+	LOOM_NO_UNROLL
+	for (; at < w->tokens; at += every) {
+		const uint32_t left = w->tokens - at, more = left > every ? left - every : 0;
+		float score[RAGGED_EIGHTS][4], by[RAGGED_EIGHTS][2];
+		TILE_UNROLL
+		for (uint32_t e = 0; e < RAGGED_EIGHTS; e++)
+			ragged_hold_score(r, h, e, score[e]);
+		if (more)
+			ragged_load_keys(r, next, more, h);
+		/* The page of the tokens after the next ones. */
+		const uint16_t *after = more > every ? ragged_keys(r, w->table, w->kv, w->from + at + 2 * every) : next;
+		TILE_UNROLL
+		for (uint32_t e = 0; e < RAGGED_EIGHTS; e++)
+			ragged_hold_weigh(r, h, e, left, score[e], by[e]);
+		ragged_hold_add(r, h, score, by);
+		if (more)
+			ragged_load_values(r, next, more, h);
+		next = after;
+	}
+}
+
+/* Adds up the sums of all warps, relative to the highest peak of each head. */
+LOOM_FN void ragged_hold_end(struct loom_ctx *c, const struct ragged *r, struct ragged_hold *h, const struct ragged_run *run)
+{
+	const uint32_t dim = ragged_dim(r), group = ragged_group(r), heads = (group + 3) & ~3u, size = group * (dim + 1);
+	const uint32_t areas = h->warps < TILE_AREAS ? h->warps : TILE_AREAS;
+	float *peaks = RAGGED_LOCAL(run, most), *area = RAGGED_LOCAL(run, stage) + h->warp % areas * size;
+	TILE_UNROLL
+	for (uint32_t k = 0; k < 2 * RAGGED_EIGHTS; k++) {
+		uint32_t head = k / 2 * 8 + 2 * h->column + k % 2;
+		h->total[k / 2][k % 2] = tile_total(h->total[k / 2][k % 2]);
+		if (h->row == 0 && head < group)
+			peaks[h->warp * heads + head] = h->peak[k / 2][k % 2];
+	}
+	loom_barrier_lanes(c);
+	for (uint32_t first = 0; first < h->warps; first += areas) {
+		TILE_UNROLL
+		for (uint32_t k = 0; k < 2 * RAGGED_EIGHTS; k++) {
+			const uint32_t e = k / 2, head = e * 8 + 2 * h->column + k % 2;
+			float peak = -1e30f, by;
+			if (h->warp - first >= areas || head >= group)
+				continue;
+			for (uint32_t n = 0; n < h->warps; n++)
+				peak = peaks[n * heads + head] > peak ? peaks[n * heads + head] : peak;
+			by = tile_exp2(h->peak[e][k % 2] - peak);
+			float *to = area + head * (dim + 1);
+			TILE_UNROLL
+			for (uint32_t i = 0; i < RAGGED_BANDS * 8; i++) {
+				uint32_t d = i / 8 * 64 + 8 * h->row + i % 8;
+				float sum = h->sum[e][i / 2][i % 2 * 2 + k % 2] * by;
+				if (d < dim)
+					to[d] = first ? to[d] + sum : sum;
+			}
+			if (h->row == 0) {
+				to[dim] = (first ? to[dim] : 0) + h->total[e][k % 2] * by;
+				if (h->warp == 0)
+					RAGGED_PEAK(run, 0, group)[head] = peak;
+			}
+		}
+		loom_barrier_lanes(c);
+	}
+	area = RAGGED_LOCAL(run, stage);
+	for (uint32_t i = c->lane; i < size; i += c->lanes) {
+		uint32_t head = i / (dim + 1), d = i % (dim + 1);
+		float sum = 0;
+		for (uint32_t n = 0; n < areas; n++)
+			sum += area[n * size + i];
+		if (d < dim)
+			RAGGED_LOCAL(run, result)[head * dim + d] = sum;
+		else
+			RAGGED_LOCAL(run, sum)[head] = sum;
+	}
+	loom_barrier_lanes(c);
+}
+
+LOOM_FN void ragged_multiply_chunk(struct loom_ctx *c, struct ragged *r, const struct ragged_task *w)
+{
+	struct ragged_hold h;
+	struct ragged_run run;
+	run.local = (char *)c->local[LOOM_WORKLOAD];
+	run.at = ragged_scratch_of_warps(c->lanes, ragged_dim(r), ragged_group(r));
+	run.split.parts = run.split.blocks = run.split.sets = 0;
+	run.split.each = 1;
+	run.turn = run.pad = 0;
+	ragged_hold_begin(c, r, w, &h);
+	ragged_hold_run(r, w, &h);
+	loom_stream(c, (uint64_t)w->tokens * ragged_dim(r) * 4);
+	ragged_hold_end(c, r, &h, &run);
+	ragged_end(c, r, w, &run);
+}
+#endif
+
 /* Each parameter has two values, in its lower and upper half. param[0]: the sequence; the head of keys and values.
  * param[1]: the first token; the number of tokens. param[2]: the index of the chunk; the number of chunks of the
  * sequence. */
@@ -451,6 +745,9 @@ LOOM_FN void workload_ragged_chunk(struct loom_ctx *c, const struct loom_task *t
 {
 	struct ragged *r = ragged_of(c);
 	struct ragged_task w = ragged_task_of(r, task);
+#if RAGGED_PRODUCTS
+	ragged_multiply_chunk(c, r, &w);
+#else
 	struct ragged_run run;
 #if RAGGED_IN_REGISTERS
 	float sums[RAGGED_GROUPS * 8];
@@ -480,6 +777,7 @@ LOOM_FN void workload_ragged_chunk(struct loom_ctx *c, const struct loom_task *t
 	loom_stream(c, (uint64_t)w.tokens * ragged_dim(r) * 4);
 	ragged_gather(c, r, &run, sums);
 	ragged_end(c, r, &w, &run);
+#endif
 }
 
 /* Task for lengths that the host does not know. There is one per sequence and head of keys and values. It reads the

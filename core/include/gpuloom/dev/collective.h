@@ -1,0 +1,734 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Collectives inside a kernel. The header needs nothing of gpuloom at link time. The host opens a communicator
+ * (gpuloom/comm.h), and passes its view to the kernel:
+ *
+ *   __global__ void kernel(const __grid_constant__ struct loom_comm_view view, float *x, uint64_t n)
+ *   {
+ *           ...
+ *           struct loom_comm_call sum = {LOOM_COMM_ALLREDUCE, LOOM_COMM_FLOAT, LOOM_COMM_SUM, 0, x, x, n, 0, 0};
+ *           loom_comm_grid(&view, &sum);
+ *   }
+ *
+ * loom_comm_block() lets one block execute a collective on a track. All threads of the block call it. On each rank one
+ * block calls it with the same track, the same number of threads and an equal call. Blocks with different tracks are
+ * independent, also in their number of calls. Calls for a track must not overlap, nor may a kernel use the track
+ * while another kernel does. loom_comm_grid() divides a vector among the blocks of the grid, which use the tracks from
+ * 0 on; the grid must be one-dimensional, have at most view.tracks blocks, and be the same on all ranks. Neither waits
+ * for other blocks of the grid. So a block may use only what it has received itself, unless the kernel synchronises its
+ * grid. Both return 0, or LOOM_EDIED or LOOM_ETIMEDOUT if results are undefined.
+ *
+ * A track has slots and a buffer on each rank. Its calls are divided into rounds, and rounds alternate between two sets
+ * of both. In every round each rank receives from every other rank, and no thread of a block begins a round before all
+ * threads of the block have ended the round before. So a rank that has ended round n + 1 knows that all ranks have read
+ * what it sent in round n, and may use the set again.
+ *
+ * Marked words: each rank stores its data into a slot of the other rank, in words of 16 bytes, which have 8 bytes of data
+ * and the number of the round. A load gets all of a word or nothing, so a reader needs no flag and no fence. With
+ * call.pulls = 1, each rank stores its data into its own buffer and raises a flag on the other ranks, which then load the
+ * data. With more than two ranks, an allreduce then has two phases: each rank reduces one part, and loads the other
+ * parts from the ranks that have reduced them. Marked words carry twice the bytes across the link, but take one
+ * crossing. All ranks add in the order of the ranks, so they get the same bits. */
+#ifndef GPULOOM_DEV_COLLECTIVE_H
+#define GPULOOM_DEV_COLLECTIVE_H
+
+#include "dev.h"
+#include "../comm.h"
+
+#ifdef LOOM_FN
+
+/* ---- the memory of a rank ------------------------------------------------------------------------------------ */
+
+/* Begins with the words of each track, which only this rank uses. Flags, slots and buffers follow. */
+struct loom_comm_track {
+	uint64_t round;	 /* number of rounds that have ended */
+	uint64_t failed; /* the error that ended a round early, as a negative number; 0: none */
+	uint64_t pad[6];
+};
+struct loom_comm_flag { /* the value 2 n + 1 or 2 n + 2: the rank has reached the first or second phase of round n */
+	uint64_t value;
+	uint64_t pad[7];
+};
+/* Types for memory of the program, whose elements have another type. */
+#ifdef __CUDACC__
+#define LOOM_COMM_ALIAS
+#else
+#define LOOM_COMM_ALIAS __attribute__((may_alias))
+#endif
+typedef uint64_t LOOM_COMM_ALIAS loom_comm_word8;
+typedef uint32_t LOOM_COMM_ALIAS loom_comm_word4;
+typedef uint16_t LOOM_COMM_ALIAS loom_comm_word2;
+struct LOOM_COMM_ALIAS loom_comm_unit { /* what a thread moves by one access of a buffer */
+	uint64_t word[2];
+} __attribute__((aligned(16)));
+
+LOOM_FN struct loom_comm_track *loom_comm_track(const struct loom_comm_view *v, uint32_t track)
+{
+	return (struct loom_comm_track *)v->memory[v->rank] + track;
+}
+
+/* Returns the flag in the memory of rank `at` that rank `from` raises. */
+LOOM_FN uint64_t *loom_comm_flag(const struct loom_comm_view *v, uint32_t at, uint32_t track, uint32_t from)
+{
+	struct loom_comm_flag *all = (struct loom_comm_flag *)((struct loom_comm_track *)v->memory[at] + v->tracks);
+	return &all[track * v->ranks + from].value;
+}
+
+/* Returns the slot in the memory of rank `at` for words from rank `from`. */
+LOOM_FN uint64_t *loom_comm_slot(const struct loom_comm_view *v, uint32_t at, uint64_t round, uint32_t track,
+				 uint32_t from)
+{
+	char *slots = (char *)loom_comm_flag(v, at, v->tracks, 0);
+	return (uint64_t *)(slots + (((round & 1) * v->tracks + track) * v->ranks + from) * v->slot);
+}
+
+LOOM_FN struct loom_comm_unit *loom_comm_buffer(const struct loom_comm_view *v, uint32_t at, uint64_t round,
+						uint32_t track)
+{
+	char *buffers = (char *)loom_comm_slot(v, at, 0, 2 * v->tracks, 0);
+	return (struct loom_comm_unit *)(buffers + ((round & 1) * v->tracks + track) * v->share);
+}
+
+/* Returns the size of the memory of a rank in bytes. */
+LOOM_FN uint64_t loom_comm_bytes(const struct loom_comm_view *v)
+{
+	uint64_t head = v->tracks * (sizeof(struct loom_comm_track) + v->ranks * sizeof(struct loom_comm_flag));
+	return head + 2ull * v->tracks * (v->ranks * v->slot + v->share);
+}
+
+/* ---- waits ------------------------------------------------------------------------------------------------- */
+
+#if defined(__CUDACC__) || defined(__HIPCC__) || defined(__HIP__) || defined(__CUDACC_RTC__)
+#define LOOM_COMM_IS_GPU
+#define LOOM_COMM_SYNC() __syncthreads()
+#define LOOM_COMM_ANY(x) __syncthreads_or(x)
+#define LOOM_COMM_PAUSE(polls) ((void)(polls))
+#define LOOM_COMM_UNROLL _Pragma("unroll")
+#else /* a block has one thread */
+#define LOOM_COMM_SYNC() ((void)0)
+#define LOOM_COMM_ANY(x) (x)
+LOOM_FN void loom_comm_pause(uint64_t polls)
+{
+	if (polls % 64)
+		loom_relax();
+	else
+		loom_cpu_yield(); /* the other rank may need this core */
+}
+#define LOOM_COMM_PAUSE(polls) loom_comm_pause(polls)
+#define LOOM_COMM_UNROLL
+#endif
+
+/* A wait of a thread for a rank. `failed` stays set, so that later waits of the thread end at once. */
+struct loom_comm_wait {
+	uint64_t polls, since_ns, failed;
+};
+
+/* Called after a poll without success. Returns 1 if the thread must give up. The host's words are loaded rarely, because
+ * they are across a link. */
+LOOM_FN int loom_comm_gives_up(const struct loom_comm_view *v, struct loom_comm_wait *w, uint32_t from)
+{
+	LOOM_COMM_PAUSE(w->polls);
+	if (++w->polls % 256 || w->failed)
+		return w->failed != 0;
+	uint64_t now = loom_clock_ns((const struct loom_ctx *)0);
+	w->since_ns = w->since_ns ? w->since_ns : now;
+	if (loom_load_relaxed_sys(&v->words->lost)) {
+		w->failed = (uint64_t)LOOM_EDIED;
+	} else if (now - w->since_ns > v->timeout_ns && now > w->since_ns) {
+		w->failed = (uint64_t)LOOM_ETIMEDOUT;
+		loom_store_relaxed_sys(&v->words->late, (uint64_t)from + 1);
+	}
+	return w->failed != 0;
+}
+
+/* ---- elements ------------------------------------------------------------------------------------------------ */
+
+LOOM_FN uint32_t loom_comm_size(uint32_t type)
+{
+	return type == LOOM_COMM_BFLOAT16 || type == LOOM_COMM_HALF ? 2 : 4;
+}
+
+LOOM_FN uint32_t loom_comm_bits(float f)
+{
+	union {
+		float f;
+		uint32_t bits;
+	} u;
+	u.f = f;
+	return u.bits;
+}
+
+LOOM_FN float loom_comm_float(uint32_t bits)
+{
+	union {
+		uint32_t bits;
+		float f;
+	} u;
+	u.bits = bits;
+	return u.f;
+}
+
+/* Rounds to the nearest bfloat16, and to an even one if two are equally near. A NaN stays a NaN. */
+LOOM_FN uint32_t loom_comm_to_bfloat16(float f)
+{
+	uint32_t bits = loom_comm_bits(f);
+	if ((bits & 0x7fffffffu) > 0x7f800000u)
+		return bits >> 16 | 0x40u;
+	return (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
+}
+
+#ifdef __CUDACC__
+LOOM_FN float loom_comm_from_half(uint32_t h)
+{
+	float f;
+	asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"((unsigned short)h));
+	return f;
+}
+
+LOOM_FN uint32_t loom_comm_to_half(float f)
+{
+	unsigned short h;
+	asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f));
+	return h;
+}
+#else
+LOOM_FN float loom_comm_from_half(uint32_t h)
+{
+	uint32_t sign = (h & 0x8000u) << 16, rest = h & 0x7fffu;
+	if (rest >= 0x7c00u) /* infinity or NaN */
+		return loom_comm_float(sign | 0x7f800000u | (rest & 0x3ffu) << 13);
+	if (rest >= 0x400u)
+		return loom_comm_float(sign | ((rest << 13) + 0x38000000u));
+	float value = (float)rest * (1.0f / 16777216.0f); /* a subnormal number counts in units of 2^-24 */
+	return sign ? -value : value;
+}
+
+LOOM_FN uint32_t loom_comm_to_half(float f)
+{
+	uint32_t bits = loom_comm_bits(f), sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;
+	if (rest > 0x7f800000u)
+		return sign | 0x7e00u;
+	if (rest >= 0x477ff000u) /* rounds to infinity */
+		return sign | 0x7c00u;
+	if (rest >= 0x38800000u)
+		return sign | (rest - 0x38000000u + 0xfffu + (rest >> 13 & 1)) >> 13;
+	/* A subnormal half. Adding 0.5 makes the units of 2^-24 the last bits of the sum, which the addition rounds. */
+	return sign | (loom_comm_bits(loom_comm_float(rest) + 0.5f) - 0x3f000000u);
+}
+#endif
+
+/* The reduction of the elements of a word of 8 bytes. They are the bits of floats, or integers. */
+struct loom_comm_sum {
+	uint32_t x[4];
+};
+
+LOOM_FN uint32_t loom_comm_pick(uint32_t a, uint32_t b, uint32_t type, uint32_t op)
+{
+	if (type == LOOM_COMM_INT32)
+		return op == LOOM_COMM_SUM ? a + b : (int32_t)a > (int32_t)b ? a : b;
+	float f = loom_comm_float(a), g = loom_comm_float(b);
+	if (op == LOOM_COMM_SUM)
+		return loom_comm_bits(f + g);
+	return f > g || f != f ? a : b; /* a NaN stays */
+}
+
+/* Adds a word to *s. first: 1 if it is the first word. */
+LOOM_FN void loom_comm_add(struct loom_comm_sum *s, uint64_t word, uint32_t type, uint32_t op, int first)
+{
+	int wide = type == LOOM_COMM_FLOAT || type == LOOM_COMM_INT32;
+	LOOM_COMM_UNROLL
+	for (int k = 0; k < 4; k++) {
+		uint32_t x = (uint32_t)(word >> 16 * k) & 0xffffu;
+		if (wide)
+			x = (uint32_t)(word >> 32 * (k & 1));
+		else
+			x = type == LOOM_COMM_HALF ? loom_comm_bits(loom_comm_from_half(x)) : x << 16;
+		if (!wide || k < 2)
+			s->x[k] = first ? x : loom_comm_pick(s->x[k], x, type, op);
+	}
+}
+
+LOOM_FN uint64_t loom_comm_word(const struct loom_comm_sum *s, uint32_t type)
+{
+	uint64_t word = 0;
+	if (type == LOOM_COMM_FLOAT || type == LOOM_COMM_INT32)
+		return s->x[0] | (uint64_t)s->x[1] << 32;
+	LOOM_COMM_UNROLL
+	for (int k = 0; k < 4; k++) {
+		float f = loom_comm_float(s->x[k]);
+		word |= (uint64_t)(type == LOOM_COMM_HALF ? loom_comm_to_half(f) : loom_comm_to_bfloat16(f)) << 16 * k;
+	}
+	return word;
+}
+
+/* ---- memory of the program ----------------------------------------------------------------------------------- */
+
+/* A part of a vector of the program, in words of 8 bytes. The last word may be incomplete. */
+struct loom_comm_part {
+	char *at;
+	uint64_t bytes;
+};
+
+LOOM_FN struct loom_comm_part loom_comm_part(const void *vector, uint64_t at, uint64_t bytes)
+{
+	struct loom_comm_part p;
+	p.at = (char *)(uintptr_t)vector + at;
+	p.bytes = bytes;
+	return p;
+}
+
+/* Loads word i, or what the part has of it. Elements are at least 2 bytes, so an address that is not a multiple of 8 is a
+ * multiple of 2. */
+LOOM_FN uint64_t loom_comm_get(struct loom_comm_part p, uint64_t i)
+{
+	const char *at = p.at + 8 * i;
+	uint64_t word = 0;
+	if (8 * i + 8 <= p.bytes && (uintptr_t)at % 8 == 0)
+		return *(const loom_comm_word8 *)at;
+	LOOM_NO_UNROLL
+	for (uint32_t k = 0; k < 4 && 8 * i + 2 * k < p.bytes; k++)
+		word |= (uint64_t)((const loom_comm_word2 *)at)[k] << 16 * k;
+	return word;
+}
+
+LOOM_FN void loom_comm_put(struct loom_comm_part p, uint64_t i, uint64_t word)
+{
+	char *at = p.at + 8 * i;
+	if (8 * i + 8 <= p.bytes && (uintptr_t)at % 8 == 0) {
+		*(loom_comm_word8 *)at = word;
+		return;
+	}
+	LOOM_NO_UNROLL
+	for (uint32_t k = 0; k < 4 && 8 * i + 2 * k < p.bytes; k++)
+		((loom_comm_word2 *)at)[k] = (uint16_t)(word >> 16 * k);
+}
+
+LOOM_FN struct loom_comm_unit loom_comm_get_unit(struct loom_comm_part p, uint64_t i)
+{
+	struct loom_comm_unit u;
+	if (16 * i + 16 <= p.bytes && (uintptr_t)p.at % 16 == 0)
+		return ((const struct loom_comm_unit *)p.at)[i];
+	u.word[0] = loom_comm_get(p, 2 * i);
+	u.word[1] = loom_comm_get(p, 2 * i + 1);
+	return u;
+}
+
+LOOM_FN void loom_comm_put_unit(struct loom_comm_part p, uint64_t i, struct loom_comm_unit u)
+{
+	if (16 * i + 16 <= p.bytes && (uintptr_t)p.at % 16 == 0) {
+		((struct loom_comm_unit *)p.at)[i] = u;
+		return;
+	}
+	loom_comm_put(p, 2 * i, u.word[0]);
+	loom_comm_put(p, 2 * i + 1, u.word[1]);
+}
+
+/* The piece of a call that a round moves: `bytes` bytes from `at` on, of each chunk of the vectors. A chunk has
+ * call->count elements, and belongs to a rank if the vector has several. */
+struct loom_comm_piece {
+	uint64_t at, bytes;
+};
+
+LOOM_FN struct loom_comm_part loom_comm_in(const struct loom_comm_call *call, struct loom_comm_piece p, uint32_t rank)
+{
+	uint64_t chunk = call->what == LOOM_COMM_REDUCE_SCATTER ? rank * call->count * loom_comm_size(call->type) : 0;
+	return loom_comm_part(call->in, chunk + p.at, p.bytes);
+}
+LOOM_FN struct loom_comm_part loom_comm_out(const struct loom_comm_call *call, struct loom_comm_piece p, uint32_t rank)
+{
+	uint64_t chunk = call->what == LOOM_COMM_ALLGATHER ? rank * call->count * loom_comm_size(call->type) : 0;
+	return loom_comm_part(call->out, chunk + p.at, p.bytes);
+}
+
+/* ---- rounds with marked words --------------------------------------------------------------------------------- */
+
+#define LOOM_COMM_BATCH 4u /* number of words that a thread has in flight */
+
+/* Waits for the words i, i + lanes, ... of a slot, at most LOOM_COMM_BATCH and all below `words`. After a failure, *to is
+ * undefined. */
+LOOM_FN void loom_comm_receive(const struct loom_comm_view *v, struct loom_comm_wait *w, const uint64_t *slot,
+			       uint64_t round, uint64_t i, uint64_t words, uint32_t lanes, uint32_t from, uint64_t *to)
+{
+	uint32_t missing;
+	do {
+		missing = 0;
+		LOOM_COMM_UNROLL
+		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
+			if (i + b * lanes < words)
+				missing |= loom_load_marked_sys(&slot[2 * (i + b * lanes)], &to[b]) < round;
+	} while (missing && !loom_comm_gives_up(v, w, from));
+}
+
+/* Sends the words of a piece. to_all: 1 if all other ranks get the same words; 0 if each gets those of its chunk. */
+LOOM_FN void loom_comm_send(const struct loom_comm_view *v, const struct loom_comm_call *call, struct loom_comm_piece p,
+			    uint32_t track, uint64_t round, uint32_t lane, uint32_t lanes)
+{
+	uint64_t words = (p.bytes + 7) / 8;
+	int to_all = call->what != LOOM_COMM_REDUCE_SCATTER;
+	for (uint64_t i = lane; i < words; i += (uint64_t)LOOM_COMM_BATCH * lanes) {
+		uint64_t word[LOOM_COMM_BATCH] = {0, 0, 0, 0};
+		for (uint32_t n = 1; n < v->ranks; n++) {
+			uint32_t to = (v->rank + n) % v->ranks;
+			uint64_t *slot = loom_comm_slot(v, to, round, track, v->rank);
+			LOOM_COMM_UNROLL
+			for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
+				if ((n == 1 || !to_all) && i + b * lanes < words)
+					word[b] = loom_comm_get(loom_comm_in(call, p, to), i + b * lanes);
+			LOOM_COMM_UNROLL
+			for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
+				if (i + b * lanes < words)
+					loom_store_marked_sys(&slot[2 * (i + b * lanes)], word[b], round);
+		}
+	}
+}
+
+/* Receives the words of the other ranks, and reduces or stores them. */
+LOOM_FN void loom_comm_take(const struct loom_comm_view *v, struct loom_comm_wait *w, const struct loom_comm_call *call,
+			    struct loom_comm_piece p, uint32_t track, uint64_t round, uint32_t lane, uint32_t lanes)
+{
+	uint64_t words = (p.bytes + 7) / 8;
+	int reduces = call->what == LOOM_COMM_ALLREDUCE || call->what == LOOM_COMM_REDUCE_SCATTER;
+	for (uint64_t i = lane; i < words; i += (uint64_t)LOOM_COMM_BATCH * lanes) {
+		struct loom_comm_sum sum[LOOM_COMM_BATCH];
+		for (uint32_t from = 0; from < v->ranks; from++) {
+			uint64_t word[LOOM_COMM_BATCH] = {0, 0, 0, 0};
+			if (call->what == LOOM_COMM_BROADCAST && from != call->root)
+				continue;
+			if (from != v->rank)
+				loom_comm_receive(v, w, loom_comm_slot(v, v->rank, round, track, from), round, i, words,
+						  lanes, from, word);
+			LOOM_COMM_UNROLL
+			for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++) {
+				if (i + b * lanes >= words)
+					continue;
+				if (from == v->rank)
+					word[b] = loom_comm_get(loom_comm_in(call, p, v->rank), i + b * lanes);
+				if (reduces)
+					loom_comm_add(&sum[b], word[b], call->type, call->op, from == 0);
+				else
+					loom_comm_put(loom_comm_out(call, p, from), i + b * lanes, word[b]);
+			}
+		}
+		LOOM_COMM_UNROLL
+		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
+			if (reduces && i + b * lanes < words)
+				loom_comm_put(loom_comm_out(call, p, v->rank), i + b * lanes,
+					      loom_comm_word(&sum[b], call->type));
+	}
+}
+
+/* ---- rounds with flags ------------------------------------------------------------------------------------------ */
+
+/* Raises this rank's flag on all other ranks, and waits until they have raised theirs. What any thread of the block has
+ * stored before is then visible to the blocks of the other ranks. */
+LOOM_FN void loom_comm_meet(const struct loom_comm_view *v, struct loom_comm_wait *w, uint32_t track, uint64_t value,
+			    uint32_t lane, uint32_t lanes)
+{
+	LOOM_COMM_SYNC();
+	/* Release: pairs with the acquire fence below, on the other rank. */
+	for (uint32_t r = lane; r < v->ranks; r += lanes)
+		if (r != v->rank)
+			loom_store_release_sys(loom_comm_flag(v, r, track, v->rank), value);
+	for (uint32_t r = lane; r < v->ranks; r += lanes)
+		if (r != v->rank) {
+			uint64_t *flag = loom_comm_flag(v, v->rank, track, r);
+			while (loom_load_relaxed_sys(flag) < value && !loom_comm_gives_up(v, w, r))
+				;
+			loom_fence_acquire_sys();
+		}
+	LOOM_COMM_SYNC();
+}
+
+/* Returns the number of units of a chunk in the buffer. With REDUCE_SCATTER the buffer has a chunk for each rank. */
+LOOM_FN uint64_t loom_comm_units(struct loom_comm_piece p)
+{
+	return (p.bytes + sizeof(struct loom_comm_unit) - 1) / sizeof(struct loom_comm_unit);
+}
+
+/* Copies a piece of this rank's input to its buffer. */
+LOOM_FN void loom_comm_stage(const struct loom_comm_view *v, const struct loom_comm_call *call, struct loom_comm_piece p,
+			     uint32_t track, uint64_t round, uint32_t lane, uint32_t lanes)
+{
+	struct loom_comm_unit *buffer = loom_comm_buffer(v, v->rank, round, track);
+	uint64_t units = loom_comm_units(p);
+	uint32_t chunks = call->what == LOOM_COMM_REDUCE_SCATTER ? v->ranks : 1;
+	if (call->what == LOOM_COMM_BROADCAST && v->rank != call->root)
+		return;
+	for (uint32_t chunk = 0; chunk < chunks; chunk++)
+		for (uint64_t i = lane; i < units; i += lanes)
+			buffer[chunk * units + i] = loom_comm_get_unit(loom_comm_in(call, p, chunk), i);
+}
+
+#ifdef LOOM_COMM_IS_GPU
+/* Reduces units [begin, end) of a chunk over the buffers of all ranks. The sums go to `out` and, if it is not NULL, to
+ * `kept`. */
+LOOM_FN void loom_comm_reduce(const struct loom_comm_view *v, const struct loom_comm_call *call, struct loom_comm_piece p,
+			      uint32_t track, uint64_t round, uint64_t skip, uint64_t begin, uint64_t end,
+			      struct loom_comm_unit *kept, uint32_t lane, uint32_t lanes)
+{
+	struct loom_comm_part out = loom_comm_out(call, p, v->rank);
+	for (uint64_t i = begin + lane; i < end; i += (uint64_t)LOOM_COMM_BATCH * lanes) {
+		struct loom_comm_sum sum[LOOM_COMM_BATCH][2];
+		for (uint32_t from = 0; from < v->ranks; from++) {
+			const struct loom_comm_unit *buffer = loom_comm_buffer(v, from, round, track) + skip;
+			struct loom_comm_unit u[LOOM_COMM_BATCH];
+			LOOM_COMM_UNROLL /* all loads first, so that they overlap */
+			for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++) 
+				u[b] = buffer[i + b * lanes < end ? i + b * lanes : i];
+			LOOM_COMM_UNROLL
+			for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
+				LOOM_COMM_UNROLL
+				for (int k = 0; k < 2; k++)
+					loom_comm_add(&sum[b][k], u[b].word[k], call->type, call->op, from == 0);
+		}
+		LOOM_COMM_UNROLL
+		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++) {
+			struct loom_comm_unit u;
+			if (i + b * lanes >= end)
+				continue;
+			LOOM_COMM_UNROLL
+			for (int k = 0; k < 2; k++)
+				u.word[k] = loom_comm_word(&sum[b][k], call->type);
+			if (kept)
+				kept[i + b * lanes] = u;
+			loom_comm_put_unit(out, i + b * lanes, u);
+		}
+	}
+}
+#else
+/* Number of elements that a CPU reduces together, in loops that compilers vectorise. */
+#define LOOM_COMM_ELEMENTS 128u
+struct loom_comm_sums {
+	float f[LOOM_COMM_ELEMENTS];
+	uint32_t i[LOOM_COMM_ELEMENTS];
+};
+
+LOOM_FN void loom_comm_add_floats(float *sum, const float *x, uint32_t n, uint32_t op)
+{
+	if (op == LOOM_COMM_SUM)
+		for (uint32_t k = 0; k < n; k++)
+			sum[k] += x[k];
+	else
+		for (uint32_t k = 0; k < n; k++)
+			sum[k] = sum[k] > x[k] || sum[k] != sum[k] ? sum[k] : x[k];
+}
+
+/* Adds n elements of a buffer to *s. first: 1 if they are the first. */
+LOOM_FN void loom_comm_add_all(struct loom_comm_sums *s, const void *from, uint32_t n, uint32_t type, uint32_t op, int first)
+{
+	const loom_comm_word2 *h = (const loom_comm_word2 *)from;
+	const loom_comm_word4 *i = (const loom_comm_word4 *)from;
+	float x[LOOM_COMM_ELEMENTS], *f = first ? s->f : x;
+	if (type == LOOM_COMM_INT32) {
+		for (uint32_t k = 0; k < n; k++)
+			s->i[k] = first ? i[k] : loom_comm_pick(s->i[k], i[k], type, op);
+		return;
+	}
+	if (type == LOOM_COMM_FLOAT)
+		for (uint32_t k = 0; k < n; k++)
+			f[k] = loom_comm_float(i[k]);
+	else if (type == LOOM_COMM_BFLOAT16)
+		for (uint32_t k = 0; k < n; k++)
+			f[k] = loom_comm_float((uint32_t)h[k] << 16);
+	else
+		for (uint32_t k = 0; k < n; k++)
+			f[k] = loom_comm_from_half(h[k]);
+	if (!first)
+		loom_comm_add_floats(s->f, x, n, op);
+}
+
+LOOM_FN void loom_comm_store_all(const struct loom_comm_sums *s, void *to, uint32_t n, uint32_t type)
+{
+	loom_comm_word2 *h = (loom_comm_word2 *)to;
+	loom_comm_word4 *i = (loom_comm_word4 *)to;
+	if (type == LOOM_COMM_INT32)
+		for (uint32_t k = 0; k < n; k++)
+			i[k] = s->i[k];
+	else if (type == LOOM_COMM_FLOAT)
+		for (uint32_t k = 0; k < n; k++)
+			i[k] = loom_comm_bits(s->f[k]);
+	else if (type == LOOM_COMM_BFLOAT16)
+		for (uint32_t k = 0; k < n; k++)
+			h[k] = (uint16_t)loom_comm_to_bfloat16(s->f[k]);
+	else
+		for (uint32_t k = 0; k < n; k++)
+			h[k] = (uint16_t)loom_comm_to_half(s->f[k]);
+}
+
+/* Works like the function for GPUs, but each lane reduces consecutive units. The last unit of `out` may be incomplete. */
+LOOM_FN void loom_comm_reduce(const struct loom_comm_view *v, const struct loom_comm_call *call, struct loom_comm_piece p,
+			      uint32_t track, uint64_t round, uint64_t skip, uint64_t begin, uint64_t end,
+			      struct loom_comm_unit *kept, uint32_t lane, uint32_t lanes)
+{
+	struct loom_comm_part out = loom_comm_out(call, p, v->rank);
+	uint32_t size = loom_comm_size(call->type);
+	uint64_t units = end - begin, from = 16 * (begin + units * lane / lanes), until = 16 * (begin + units * (lane + 1) / lanes);
+	for (uint64_t at = from, n; at < until; at += n) {
+		struct loom_comm_sums sum;
+		n = until - at < LOOM_COMM_ELEMENTS * size ? until - at : LOOM_COMM_ELEMENTS * size;
+		for (uint32_t r = 0; r < v->ranks; r++)
+			loom_comm_add_all(&sum, (const char *)(loom_comm_buffer(v, r, round, track) + skip) + at,
+					  (uint32_t)(n / size), call->type, call->op, r == 0);
+		if (kept)
+			loom_comm_store_all(&sum, (char *)kept + at, (uint32_t)(n / size), call->type);
+		uint64_t rest = at < out.bytes ? out.bytes - at : 0;
+		loom_comm_store_all(&sum, out.at + at, (uint32_t)((n < rest ? n : rest) / size), call->type);
+	}
+}
+#endif
+
+/* Copies units [begin, end) from the buffer of a rank. */
+LOOM_FN void loom_comm_copy(const struct loom_comm_view *v, const struct loom_comm_call *call, struct loom_comm_piece p,
+			    uint32_t track, uint64_t round, uint32_t from, uint64_t begin, uint64_t end, uint32_t lane,
+			    uint32_t lanes)
+{
+	const struct loom_comm_unit *buffer = loom_comm_buffer(v, from, round, track);
+	struct loom_comm_part out = loom_comm_out(call, p, from);
+	for (uint64_t i = begin + lane; i < end; i += (uint64_t)LOOM_COMM_BATCH * lanes) {
+		struct loom_comm_unit u[LOOM_COMM_BATCH];
+		LOOM_COMM_UNROLL
+		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
+			u[b] = buffer[i + b * lanes < end ? i + b * lanes : i];
+		LOOM_COMM_UNROLL
+		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
+			if (i + b * lanes < end)
+				loom_comm_put_unit(out, i + b * lanes, u[b]);
+	}
+}
+
+/* Returns 1 if an allreduce has two phases. */
+LOOM_FN int loom_comm_is_parted(const struct loom_comm_view *v, const struct loom_comm_call *call)
+{
+	return call->what == LOOM_COMM_ALLREDUCE && v->ranks > 2;
+}
+
+/* The first unit of the part that rank r reduces, if an allreduce has two phases. */
+LOOM_FN uint64_t loom_comm_part_begin(const struct loom_comm_view *v, struct loom_comm_piece p, uint32_t r)
+{
+	return loom_comm_units(p) * r / v->ranks;
+}
+
+/* Loads what the other ranks have staged. phase: 2 after all ranks have reduced their parts, else 1. */
+LOOM_FN void loom_comm_fetch(const struct loom_comm_view *v, const struct loom_comm_call *call, struct loom_comm_piece p,
+			     uint32_t track, uint64_t round, uint32_t phase, uint32_t lane, uint32_t lanes)
+{
+	uint64_t units = loom_comm_units(p), begin = 0, end = units, skip = 0;
+	struct loom_comm_unit *kept = (struct loom_comm_unit *)0;
+	if (phase == 1 && (call->what == LOOM_COMM_ALLREDUCE || call->what == LOOM_COMM_REDUCE_SCATTER)) {
+		if (call->what == LOOM_COMM_REDUCE_SCATTER) {
+			skip = v->rank * units;
+		} else if (loom_comm_is_parted(v, call)) {
+			begin = loom_comm_part_begin(v, p, v->rank);
+			end = loom_comm_part_begin(v, p, v->rank + 1);
+			kept = loom_comm_buffer(v, v->rank, round, track);
+		}
+		loom_comm_reduce(v, call, p, track, round, skip, begin, end, kept, lane, lanes);
+		return;
+	}
+	LOOM_NO_UNROLL
+	for (uint32_t n = phase == 2; n < v->ranks && call->what != LOOM_COMM_BARRIER; n++) {
+		uint32_t r = (v->rank + n) % v->ranks;
+		if (phase == 2) {
+			begin = loom_comm_part_begin(v, p, r);
+			end = loom_comm_part_begin(v, p, r + 1);
+		} else if (call->what == LOOM_COMM_BROADCAST && r != call->root) {
+			continue;
+		}
+		loom_comm_copy(v, call, p, track, round, r, begin, end, lane, lanes);
+	}
+}
+
+/* ---- a block ------------------------------------------------------------------------------------------------------ */
+
+/* Returns the number of bytes of a chunk that one round moves. */
+LOOM_FN uint64_t loom_comm_most(const struct loom_comm_view *v, const struct loom_comm_call *call)
+{
+	if (!call->pulls)
+		return v->slot / 2;
+	return call->what == LOOM_COMM_REDUCE_SCATTER ? v->share / v->ranks / 16 * 16 : v->share;
+}
+
+LOOM_FN void loom_comm_round(const struct loom_comm_view *v, struct loom_comm_wait *w, const struct loom_comm_call *call,
+			     struct loom_comm_piece p, uint32_t track, uint64_t round, uint32_t lane, uint32_t lanes)
+{
+	if (call->pulls && p.bytes && v->ranks > 1) {
+		loom_comm_stage(v, call, p, track, round, lane, lanes);
+		loom_comm_meet(v, w, track, 2 * round + 1, lane, lanes);
+		loom_comm_fetch(v, call, p, track, round, 1, lane, lanes);
+		if (loom_comm_is_parted(v, call)) {
+			loom_comm_meet(v, w, track, 2 * round + 2, lane, lanes);
+			loom_comm_fetch(v, call, p, track, round, 2, lane, lanes);
+		}
+		return;
+	}
+	if (call->what != LOOM_COMM_BROADCAST || call->root == v->rank)
+		loom_comm_send(v, call, p, track, round, lane, lanes);
+	loom_comm_take(v, w, call, p, track, round, lane, lanes);
+	/* Each rank must receive something from every other rank. */
+	if (call->what == LOOM_COMM_BROADCAST || !p.bytes)
+		loom_comm_meet(v, w, track, 2 * round + 1, lane, lanes);
+}
+
+/* Executes the part of a collective from byte `at` on, of `bytes` bytes of each chunk. */
+LOOM_FN int loom_comm_some(const struct loom_comm_view *v, const struct loom_comm_call *call, uint64_t at, uint64_t bytes,
+			   uint32_t track, uint32_t lane, uint32_t lanes)
+{
+	struct loom_comm_track *own = loom_comm_track(v, track);
+	struct loom_comm_wait w = {0, 0, 0};
+	uint64_t most = loom_comm_most(v, call), end = at + bytes;
+	int failed;
+	LOOM_COMM_SYNC(); /* thread 0 has stored the words of the call before */
+	uint64_t round = own->round;
+	w.failed = own->failed;
+	if (v->ranks == 1)
+		most = bytes ? bytes : 1; /* one round without slots */
+	do {
+		struct loom_comm_piece p;
+		p.at = at;
+		p.bytes = end - at < most ? end - at : most;
+		round++;
+		w.polls = w.since_ns = 0;
+		loom_comm_round(v, &w, call, p, track, round, lane, lanes);
+		failed = LOOM_COMM_ANY(w.failed != 0); /* the same for all threads, which leave the loop together */
+		at += p.bytes;
+	} while (at < end && !failed);
+	if (lane == 0)
+		own->round = round;
+	if (!failed)
+		return 0;
+	if (w.failed) {
+		own->failed = w.failed;
+		loom_store_relaxed_sys(&v->words->failed, (uint64_t)1);
+	}
+	LOOM_COMM_SYNC();
+	return (int)(int64_t)own->failed;
+}
+
+/* Executes a collective by one block of `lanes` threads, of which this one is number `lane`. */
+LOOM_FN int loom_comm_block(const struct loom_comm_view *v, const struct loom_comm_call *call, uint32_t track,
+			    uint32_t lane, uint32_t lanes)
+{
+	uint64_t bytes = call->what == LOOM_COMM_BARRIER ? 0 : call->count * loom_comm_size(call->type);
+	return loom_comm_some(v, call, 0, bytes, track, lane, lanes);
+}
+
+/* Executes the part of block `block` of a collective that is divided among `blocks` blocks. */
+LOOM_FN int loom_comm_divided(const struct loom_comm_view *v, const struct loom_comm_call *call, uint32_t block,
+			      uint32_t blocks, uint32_t lane, uint32_t lanes)
+{
+	uint64_t bytes = call->what == LOOM_COMM_BARRIER ? 0 : call->count * loom_comm_size(call->type);
+	uint64_t each = (bytes + blocks - 1) / blocks, begin, end;
+	each = (each + 15) / 16 * 16;
+	begin = block * each < bytes ? block * each : bytes;
+	end = begin + each < bytes ? begin + each : bytes;
+	return loom_comm_some(v, call, begin, end - begin, block, lane, lanes);
+}
+
+#ifdef LOOM_COMM_IS_GPU
+LOOM_FN int loom_comm_grid(const struct loom_comm_view *v, const struct loom_comm_call *call)
+{
+	return loom_comm_divided(v, call, blockIdx.x, gridDim.x, threadIdx.x, blockDim.x);
+}
+#endif
+
+#endif
+#endif

@@ -1,0 +1,586 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Communicators: collectives over the ranks of one host, in the streams and the memory of the program. */
+#include <gpuloom/comm.h>
+#include <gpuloom/dev/collective.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "lib/eventcount.h"
+#include "lib/fd.h"
+#include "lib/host_mark.h"
+#include "lib/peer_file.h"
+#include "lib/thread.h"
+#include "stack/stack.h"
+
+enum {
+	HEAD = 4096, /* size of the first part of a rank's file, struct head */
+	/* Bytes of data that a round moves by marked words. For more data, ranks load from buffers. On GPUs words with
+	 * marks take twice the bytes of the link, but one crossing instead of two. Measured on two H100s for the same
+	 * algorithms inside a kernel (docs/measurements.md): marked words are faster up to 1 MiB. */
+	GPU_SLOT = 32 << 10,
+	GPU_SHARE = 64 << 10,
+	GPU_THREADS = 512,
+	CPU_TRACKS = 4,
+	CPU_SLOT = 4 << 10,
+	CPU_MARKED = 256, /* largest vector in bytes for marked words: on CPUs transfers of cache lines dominate */
+	CPU_SHARE = 1 << 20,
+	HELPED = 256 << 10, /* smallest piece in bytes with which workers of a CPU stack help */
+	TASKS = 64,	    /* limit on the tasks into which such a piece is divided */
+};
+#define CLOSE_NS 2000000000ull /* limit on the wait for the other ranks in loom_comm_close() */
+
+/* The first part of a rank's file, which the other ranks map. */
+struct head {
+	uint32_t closed; /* 1: this rank uses the memory of the other ranks no more */
+};
+
+/* What each rank tells the others. */
+struct identity {
+	struct host_mark host;
+	uint64_t processes, pid; /* inode of the pid namespace; process number in it */
+	uint64_t device, inode;	 /* of the rank's file */
+	int64_t fd;		 /* descriptor of the file in the rank's process; -1: the rank has failed */
+	uint64_t kind;		 /* LOOM_ON_* */
+	struct loom_memory_key key; /* memory on a GPU */
+};
+
+struct loom_comm {
+	struct loom_stack *stack;
+	struct loom_comm_view view;
+	struct loom_comm_words *words; /* address on the host of view.words */
+	struct loom_comm_words own_words;
+	int on_gpu;
+	struct loom_memory memory, host_memory; /* on a GPU: the rank's memory, and the words */
+	int file;
+	struct head *head[LOOM_COMM_RANKS]; /* [rank]; the mapped files */
+	uint64_t head_bytes[LOOM_COMM_RANKS];
+	int opened[LOOM_COMM_RANKS]; /* 1: view.memory[rank] was opened by mem_open() */
+	pid_t pid[LOOM_COMM_RANKS];
+	struct pollfd watch[LOOM_COMM_RANKS + 1]; /* processes of the ranks; last, the event that ends the watcher */
+	pthread_t watcher;
+	int watches;  /* 1: the watcher runs */
+	int helps;    /* 1: workers help */
+	uint32_t tag; /* of the task function by which they do */
+};
+
+/* ---- the memory of the ranks ---------------------------------------------------------------------------------- */
+
+static int make_file(struct loom_comm *m, struct identity *mine, struct loom_error *err)
+{
+	uint32_t rank = m->view.rank;
+	struct stat file;
+	uint64_t bytes = HEAD + (m->on_gpu ? 0 : loom_comm_bytes(&m->view));
+	m->file = loom_fd(memfd_create("gpuloom-comm", MFD_CLOEXEC));
+	if (m->file < 0 || ftruncate(m->file, (off_t)bytes) || fstat(m->file, &file))
+		return LOOM__FAIL(err, LOOM_EUNAVAIL, "cannot make shared memory: memfd_create: %s", strerror(errno));
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, m->file, 0);
+	if (at == MAP_FAILED)
+		return LOOM__FAIL(err, LOOM_ENOMEM, "cannot map %llu bytes of shared memory: %s",
+				  (unsigned long long)bytes, strerror(errno));
+	m->head[rank] = at;
+	m->head_bytes[rank] = bytes;
+	mine->device = file.st_dev;
+	mine->inode = file.st_ino;
+	mine->fd = m->file;
+	if (!m->on_gpu)
+		m->view.memory[rank] = (char *)at + HEAD;
+	return 0;
+}
+
+static int make_device_memory(struct loom_comm *m, struct identity *mine, struct loom_error *err)
+{
+	const struct loom__device *d = &m->stack->device[0];
+	int rc = d->ops->mem_alloc(d->self, loom_comm_bytes(&m->view), 0, &m->memory, err);
+	if (rc)
+		return rc;
+	m->view.memory[m->view.rank] = (char *)(uintptr_t)m->memory.handle;
+	rc = d->ops->mem_alloc(d->self, sizeof(*m->words), LOOM_MEMORY_HOST, &m->host_memory, err);
+	if (rc)
+		return rc;
+	m->words = m->host_memory.host;
+	m->view.words = (struct loom_comm_words *)(uintptr_t)m->host_memory.handle;
+	rc = m->view.ranks > 1 ? d->ops->mem_key(d->self, &m->memory, &mine->key, err) : 0;
+	return rc ? rc : d->ops->collective(d->self, &m->view, NULL, 0, NULL, err);
+}
+
+static int make_own(struct loom_comm *m, struct identity *mine, struct loom_error *err)
+{
+	struct stat ns;
+	memset(mine, 0, sizeof(*mine));
+	host_mark_read(&mine->host);
+	mine->processes = stat("/proc/self/ns/pid", &ns) ? 0 : ns.st_ino;
+	mine->pid = (uint64_t)getpid();
+	mine->kind = m->on_gpu ? LOOM_ON_GPU : LOOM_ON_CPU;
+	int rc = make_file(m, mine, err);
+	if (!rc && m->on_gpu)
+		rc = make_device_memory(m, mine, err);
+	if (rc)
+		mine->fd = -1;
+	return rc;
+}
+
+static int reach(struct loom_comm *m, uint32_t r, const struct identity *mine, const struct identity *other,
+		 struct loom_error *err)
+{
+	char path[64];
+	void *at = NULL;
+	if (memcmp(other->host.boot, mine->host.boot, sizeof(mine->host.boot)) || other->processes != mine->processes)
+		return LOOM__FAIL(err, LOOM_ENOTSUP,
+				  "rank %u is on another host or in another container than rank %u, but a communicator "
+				  "needs ranks that share memory: use the collectives of a stack with a trigger, such as "
+				  "loom_stack_allreduce()",
+				  r, m->view.rank);
+	if (other->pid == mine->pid || other->pid - 1 >= INT_MAX)
+		return LOOM__FAIL(err, LOOM_ENOTSUP, "ranks %u and %u are one process: start a process for each rank", r,
+				  m->view.rank);
+	if (other->kind != mine->kind)
+		return LOOM__FAIL(err, LOOM_ENOTSUP,
+				  "rank %u and rank %u: one uses a GPU, the other CPUs: choose the same kind of device "
+				  "in all ranks",
+				  r, m->view.rank);
+	int code = peer_file_map((int64_t)other->pid, other->fd, other->device, other->inode, path, &at, &m->head_bytes[r]);
+	if (code)
+		return LOOM__FAIL(err, LOOM_EUNAVAIL,
+				  "cannot map the memory of rank %u (%s: %s): run all ranks as one user on one host", r,
+				  path, strerror(code));
+	m->head[r] = at;
+	if (m->head_bytes[r] != m->head_bytes[m->view.rank])
+		return LOOM__FAIL(err, LOOM_EINVAL, "rank %u has another version of gpuloom than rank %u", r, m->view.rank);
+	if (!m->on_gpu) {
+		m->view.memory[r] = (char *)at + HEAD;
+		return 0;
+	}
+	const struct loom__device *d = &m->stack->device[0];
+	uint64_t address = 0;
+	int rc = d->ops->mem_open(d->self, &other->key, &address, err);
+	m->view.memory[r] = (char *)(uintptr_t)address;
+	m->opened[r] = !rc;
+	return rc;
+}
+
+static void drop(struct loom_comm *m)
+{
+	const struct loom__device *d = &m->stack->device[0];
+	if (m->host_memory.size)
+		d->ops->mem_free(d->self, &m->host_memory);
+	if (m->memory.size)
+		d->ops->mem_free(d->self, &m->memory);
+	for (uint32_t r = 0; r < m->view.ranks; r++)
+		if (m->head[r])
+			munmap(m->head[r], m->head_bytes[r]);
+	if (m->file >= 0)
+		close(m->file);
+	free(m);
+}
+
+/* ---- the watcher: a thread that waits for the end of another rank's process -------------------------------------- */
+
+static void *watch(void *arg)
+{
+	struct loom_comm *m = arg;
+	uint32_t ranks = m->view.ranks;
+	while (!m->watch[ranks].revents) {
+		if (poll(m->watch, ranks + 1, -1) < 0)
+			continue;
+		for (uint32_t r = 0; r < ranks; r++) {
+			if (m->watch[r].fd < 0 || !m->watch[r].revents)
+				continue;
+			/* A rank that has closed its communicator may end. */
+			if (!__atomic_load_n(&m->head[r]->closed, __ATOMIC_RELAXED) && !m->words->lost)
+				__atomic_store_n(&m->words->lost, (uint64_t)r + 1, __ATOMIC_RELAXED);
+			close(m->watch[r].fd);
+			m->watch[r].fd = -1;
+		}
+	}
+	return NULL;
+}
+
+static int start_watcher(struct loom_comm *m, const struct identity *all, struct loom_error *err)
+{
+	uint32_t ranks = m->view.ranks;
+	sigset_t none, before;
+	for (uint32_t r = 0; r < ranks; r++) {
+		m->pid[r] = (pid_t)all[r].pid;
+		if (r == m->view.rank)
+			continue;
+		m->watch[r].fd = loom_fd((int)syscall(SYS_pidfd_open, m->pid[r], 0));
+		m->watch[r].events = POLLIN;
+		if (m->watch[r].fd < 0 && errno == ESRCH)
+			return LOOM__FAIL(err, LOOM_EDIED, "rank %u has died", r);
+	}
+	m->watch[ranks] = (struct pollfd){.fd = eventcount_fd_open(), .events = POLLIN};
+	if (m->watch[ranks].fd < 0)
+		return LOOM__FAIL(err, LOOM_EUNAVAIL, "eventfd: %s", strerror(errno));
+	sigfillset(&none); /* signals are for the threads of the program */
+	pthread_sigmask(SIG_SETMASK, &none, &before);
+	int code = thread_create(&m->watcher, watch, m);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (code)
+		return LOOM__FAIL(err, code == ENOMEM ? LOOM_ENOMEM : LOOM_EUNAVAIL, "cannot create a thread: %s", strerror(code));
+	m->watches = 1;
+	return 0;
+}
+
+static void end_watcher(struct loom_comm *m)
+{
+	uint32_t ranks = m->view.ranks;
+	if (m->watches) {
+		eventcount_fd_notify(m->watch[ranks].fd);
+		pthread_join(m->watcher, NULL);
+	}
+	for (uint32_t r = 0; r <= ranks; r++)
+		if (m->watch[r].fd >= 0)
+			close(m->watch[r].fd);
+}
+
+/* ---- open and close ------------------------------------------------------------------------------------------------ */
+
+static int check_stack(struct loom_stack *s, const struct loom_ranks *ranks, struct loom_error *err)
+{
+	uint32_t gpus = 0;
+	if (loom__stack_own(s, err))
+		return LOOM_EBUSY;
+	for (uint32_t d = 0; d < s->layout.devices; d++)
+		gpus += s->shape[d].kind == LOOM_ON_GPU;
+	if (s->layout.clock)
+		return LOOM__FAIL(err, LOOM_ENOTSUP, "a communicator needs real devices, and those of this stack have virtual time");
+	if (gpus && s->layout.devices > 1)
+		return LOOM__FAIL(err, LOOM_ENOTSUP,
+				  "a communicator has one GPU of each rank, or CPUs only: name one GPU in [run] devices");
+	if (gpus && (!LOOM_HAS(s->device[0].ops, collective) || !LOOM_HAS(s->device[0].ops, mem_key)))
+		return LOOM__FAIL(err, LOOM_ENOTSUP, "%s has no streams", s->shape[0].name);
+	if (!ranks || !ranks->ranks || ranks->rank >= ranks->ranks || (ranks->ranks > 1 && !ranks->allgather))
+		return LOOM__FAIL(err, LOOM_EINVAL, "a communicator needs the number of ranks, that of this rank, and allgather()");
+	if (ranks->ranks > LOOM_COMM_RANKS)
+		return LOOM__FAIL(err, LOOM_ENOTSUP, "%u ranks, but a communicator has at most %u", ranks->ranks, LOOM_COMM_RANKS);
+	return 0;
+}
+
+/* Makes the memory of all ranks known to each. If a rank fails, all do. */
+static int connect_ranks(struct loom_comm *m, const struct loom_ranks *ranks, struct loom_error *err)
+{
+	struct identity *all = calloc(ranks->ranks, sizeof(*all)), mine;
+	int rc = all ? make_own(m, &mine, err) : LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	if (!all || ranks->ranks == 1) {
+		free(all);
+		return rc;
+	}
+	int code = ranks->allgather(ranks->self, &mine, all, sizeof(mine), rc ? NULL : err);
+	rc = rc ? rc : code;
+	for (uint32_t r = 0; r < ranks->ranks && !rc; r++)
+		if (all[r].fd < 0)
+			rc = LOOM__FAIL(err, LOOM_EUNAVAIL, "rank %u could not open its part of the communicator: see its message", r);
+	for (uint32_t r = 0; r < ranks->ranks && !rc; r++)
+		if (r != ranks->rank)
+			rc = reach(m, r, &mine, &all[r], err);
+	rc = rc ? rc : start_watcher(m, all, err);
+	/* Afterwards all ranks have mapped the memory, and each knows whether all others are ready. */
+	int64_t ready = rc, *others = (int64_t *)(void *)all;
+	if (!code)
+		code = ranks->allgather(ranks->self, &ready, others, sizeof(ready), rc ? NULL : err);
+	rc = rc ? rc : code;
+	for (uint32_t r = 0; r < ranks->ranks && !rc; r++)
+		if (others[r])
+			rc = LOOM__FAIL(err, LOOM_EUNAVAIL, "rank %u could not open the communicator: see its message", r);
+	free(all);
+	return rc;
+}
+
+static void help(struct loom_ctx *c, const struct loom_task *t);
+
+/* Registers the task function by which workers help, if workers access the program's memory and nothing else uses
+ * them. */
+static int offer_help(struct loom_comm *m, struct loom_error *err)
+{
+	struct loom_stack *s = m->stack;
+	int helps = !m->on_gpu && !s->selected[LOOM_WORKLOAD] && !s->host.ranks && s->layout.workers > 1 && !s->running;
+	for (uint32_t d = 0; d < s->layout.devices; d++)
+		helps &= (s->shape[d].flags & LOOM_SHAPE_PERSISTENT) != 0;
+	m->helps = helps;
+	return helps ? loom_stack_task(s, "loom_comm", help, &m->tag, err) : 0;
+}
+
+int loom_comm_open(struct loom_stack *stack, const struct loom_ranks *ranks, struct loom_comm **comm,
+		   struct loom_error *err)
+{
+	int rc = check_stack(stack, ranks, err);
+	if (rc)
+		return rc;
+	struct loom_comm *m = calloc(1, sizeof(*m));
+	if (!m)
+		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	m->stack = stack;
+	m->file = -1;
+	m->on_gpu = stack->shape[0].kind == LOOM_ON_GPU;
+	m->words = &m->own_words;
+	m->view = (struct loom_comm_view){.kind = m->on_gpu ? LOOM_ON_GPU : LOOM_ON_CPU,
+					  .rank = ranks->rank,
+					  .ranks = ranks->ranks,
+					  .tracks = m->on_gpu ? LOOM_COMM_TRACKS : CPU_TRACKS,
+					  .slot = m->on_gpu ? GPU_SLOT : CPU_SLOT,
+					  .share = m->on_gpu ? GPU_SHARE : CPU_SHARE,
+					  .timeout_ns = stack->plan.run.timeout,
+					  .words = &m->own_words};
+	for (uint32_t r = 0; r <= LOOM_COMM_RANKS; r++)
+		m->watch[r].fd = -1;
+	rc = connect_ranks(m, ranks, err);
+	rc = rc ? rc : offer_help(m, err);
+	if (rc) {
+		end_watcher(m);
+		for (uint32_t r = 0; r < ranks->ranks; r++)
+			if (m->opened[r])
+				stack->device[0].ops->mem_close(stack->device[0].self, (uint64_t)(uintptr_t)m->view.memory[r]);
+		drop(m);
+		return rc;
+	}
+	*comm = m;
+	return 0;
+}
+
+/* Waits until the other ranks use this rank's memory no more. Returns 1 if so. */
+static int are_others_closed(const struct loom_comm *m)
+{
+	for (uint64_t until = loom__now_ns() + CLOSE_NS;;) {
+		uint32_t open = 0;
+		for (uint32_t r = 0; r < m->view.ranks; r++)
+			open += r != m->view.rank && !__atomic_load_n(&m->head[r]->closed, __ATOMIC_ACQUIRE) &&
+				kill(m->pid[r], 0) == 0;
+		if (!open || loom__now_ns() > until)
+			return !open;
+		nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+	}
+}
+
+void loom_comm_close(struct loom_comm *m)
+{
+	if (!m)
+		return;
+	if (loom__stack_own(m->stack, NULL)) {
+		free(m);
+		return;
+	}
+	const struct loom__device *d = &m->stack->device[0];
+	for (uint32_t r = 0; r < m->view.ranks; r++)
+		if (m->opened[r])
+			d->ops->mem_close(d->self, (uint64_t)(uintptr_t)m->view.memory[r]);
+	/* Release: pairs with the acquire in are_others_closed(). */
+	__atomic_store_n(&m->head[m->view.rank]->closed, 1u, __ATOMIC_RELEASE);
+	int leak = m->on_gpu && !are_others_closed(m);
+	end_watcher(m);
+	if (leak) /* kernels of a rank that has not closed may still load from this memory */
+		m->memory.size = 0;
+	drop(m);
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------------ */
+
+static int failure(const struct loom_comm *m, struct loom_error *err)
+{
+	uint64_t lost = __atomic_load_n(&m->words->lost, __ATOMIC_RELAXED), late = m->words->late;
+	if (lost == LOOM_COMM_STOPPED)
+		return LOOM__FAIL(err, LOOM_EINTR, "the communicator was stopped");
+	if (lost)
+		return LOOM__FAIL(err, LOOM_EDIED, "rank %llu (process %d) has ended without closing its communicator",
+				  (unsigned long long)lost - 1, (int)m->pid[lost - 1]);
+	return LOOM__FAIL(err, LOOM_ETIMEDOUT,
+			  "rank %u has waited %.3g s for rank %llu in a collective: look for a rank that makes other "
+			  "calls, or raise timeout in [run]",
+			  m->view.rank, (double)m->view.timeout_ns / 1e9, (unsigned long long)(late ? late - 1 : 0));
+}
+
+int loom_comm_status(struct loom_comm *m, struct loom_error *err)
+{
+	if (loom__stack_own(m->stack, err))
+		return LOOM_EBUSY;
+	return __atomic_load_n(&m->words->failed, __ATOMIC_RELAXED) ? failure(m, err) : 0;
+}
+
+void loom_comm_stop(struct loom_comm *m)
+{
+	if (!loom__stack_own(m->stack, NULL))
+		__atomic_store_n(&m->words->lost, (uint64_t)LOOM_COMM_STOPPED, __ATOMIC_RELAXED);
+}
+
+void loom_comm_view(const struct loom_comm *m, struct loom_comm_view *view)
+{
+	*view = m->view;
+}
+
+static int check_call(const struct loom_comm *m, const struct loom_comm_call *call, const void *stream,
+		      struct loom_error *err)
+{
+	uint64_t each = call->type <= LOOM_COMM_INT32 ? loom_comm_size(call->type) : 1, most = UINT64_MAX / 8 / LOOM_COMM_RANKS;
+	if (call->what > LOOM_COMM_BARRIER || call->type > LOOM_COMM_INT32 || call->op > LOOM_COMM_MAX)
+		return LOOM__FAIL(err, LOOM_EINVAL, "a collective of kind %u, type %u and operation %u does not exist", call->what,
+				  call->type, call->op);
+	if (call->root >= m->view.ranks)
+		return LOOM__FAIL(err, LOOM_EINVAL, "there is no rank %u that could broadcast", call->root);
+	if (call->count > most)
+		return LOOM__FAIL(err, LOOM_EINVAL, "%llu elements are too many", (unsigned long long)call->count);
+	int reads = call->what != LOOM_COMM_BROADCAST || call->root == m->view.rank;
+	if (call->what != LOOM_COMM_BARRIER && call->count &&
+	    (!call->out || (reads && !call->in) || (uintptr_t)call->out % each || (reads && (uintptr_t)call->in % each)))
+		return LOOM__FAIL(err, LOOM_EINVAL, "vectors at %p and %p: NULL, or not aligned to elements of %u bytes", call->in,
+				  call->out, (unsigned)each);
+	if (stream && !m->on_gpu)
+		return LOOM__FAIL(err, LOOM_EINVAL, "a stack of CPUs has no streams: pass NULL");
+	return 0;
+}
+
+static int call_gpu(struct loom_comm *m, struct loom_comm_call *call, uint64_t bytes, void *stream, struct loom_error *err)
+{
+	const struct loom__device *d = &m->stack->device[0];
+	const struct loom_comm_view *v = &m->view;
+	uint64_t blocks = (bytes + 8 * GPU_THREADS - 1) / (8 * GPU_THREADS);
+	blocks = blocks < 1 ? 1 : blocks > v->tracks ? v->tracks : blocks;
+	call->pulls = bytes * (v->ranks > 1 ? v->ranks - 1 : 1) > v->slot / 2 * v->tracks;
+	return d->ops->collective(d->self, v, call, (uint32_t)blocks, stream, err);
+}
+
+/* ---- on CPUs: the calling thread, and the workers for large pieces --------------------------------------------------- */
+
+struct job {
+	const struct loom_comm_view *view;
+	const struct loom_comm_call *call;
+	struct loom_comm_piece piece;
+	uint64_t round;
+	uint32_t phase; /* 0: stage; 1, 2: fetch */
+	uint32_t tasks;
+	uint32_t done[TASKS]; /* [task]; 1: the task has ended */
+};
+
+static void do_part(struct job *j, uint32_t part)
+{
+	if (j->phase)
+		loom_comm_fetch(j->view, j->call, j->piece, 0, j->round, j->phase, part, j->tasks);
+	else
+		loom_comm_stage(j->view, j->call, j->piece, 0, j->round, part, j->tasks);
+	/* Release: pairs with the acquire in do_phase(). */
+	__atomic_store_n(&j->done[part], 1u, __ATOMIC_RELEASE);
+}
+
+static void help(struct loom_ctx *c, const struct loom_task *t)
+{
+	if (c->lane == 0)
+		do_part((struct job *)(uintptr_t)t->param[0], (uint32_t)t->param[1]);
+}
+
+/* Executes a phase. If the run of the workers fails or is stopped, the calling thread does the rest. */
+static void do_phase(struct loom_comm *m, struct job *j, uint32_t phase)
+{
+	struct loom_stack *s = m->stack;
+	struct loom_task task[TASKS];
+	uint32_t n = s->layout.workers < TASKS ? s->layout.workers : TASKS;
+	int helps = m->helps && j->piece.bytes >= HELPED && !s->running && !s->submitted_count && !s->stuck;
+	j->phase = phase;
+	j->tasks = helps ? n : 1;
+	memset(j->done, 0, sizeof(j->done));
+	for (uint32_t i = 0; i < n; i++)
+		task[i] = (struct loom_task){.tag = m->tag, .param = {(uint64_t)(uintptr_t)j, i}};
+	if (helps && !loom_stack_submit(s, task, n, NULL))
+		(void)loom_stack_run(s, NULL, NULL);
+	s->submitted_count = 0;
+	for (uint32_t i = 0; i < j->tasks; i++)
+		if (!__atomic_load_n(&j->done[i], __ATOMIC_ACQUIRE))
+			do_part(j, i);
+}
+
+/* Works like loom_comm_some(), but lets workers help. */
+static int call_helped(struct loom_comm *m, const struct loom_comm_call *call, uint64_t bytes)
+{
+	const struct loom_comm_view *v = &m->view;
+	struct loom_comm_track *own = loom_comm_track(v, 0);
+	struct loom_comm_wait w = {0, 0, 0};
+	uint64_t most = loom_comm_most(v, call);
+	for (uint64_t at = 0; at < bytes && !w.failed; at += most) {
+		struct job j = {.view = v,
+				.call = call,
+				.piece = {at, bytes - at < most ? bytes - at : most},
+				.round = ++own->round};
+		w = (struct loom_comm_wait){0, 0, 0};
+		do_phase(m, &j, 0);
+		loom_comm_meet(v, &w, 0, 2 * j.round + 1, 0, 1);
+		do_phase(m, &j, 1);
+		if (!loom_comm_is_parted(v, call))
+			continue;
+		loom_comm_meet(v, &w, 0, 2 * j.round + 2, 0, 1);
+		do_phase(m, &j, 2);
+	}
+	if (w.failed)
+		m->words->failed = 1;
+	return (int)(int64_t)w.failed;
+}
+
+static int call_cpu(struct loom_comm *m, struct loom_comm_call *call, uint64_t bytes, struct loom_error *err)
+{
+	call->pulls = bytes > CPU_MARKED;
+	int rc = m->helps && call->pulls && m->view.ranks > 1 ? call_helped(m, call, bytes) :
+								loom_comm_block(&m->view, call, 0, 0, 1);
+	return rc ? failure(m, err) : 0;
+}
+
+int loom_comm_call(struct loom_comm *m, const struct loom_comm_call *given, void *stream, struct loom_error *err)
+{
+	struct loom_comm_call call = *given;
+	if (loom__stack_own(m->stack, err))
+		return LOOM_EBUSY;
+	int rc = check_call(m, &call, stream, err);
+	if (rc)
+		return rc;
+	if (__atomic_load_n(&m->words->lost, __ATOMIC_RELAXED) || __atomic_load_n(&m->words->failed, __ATOMIC_RELAXED))
+		return failure(m, err);
+	/* To end a collective, a rank must receive from all others. So a rank that has closed expects no call. */
+	for (uint32_t r = 0; r < m->view.ranks; r++)
+		if (r != m->view.rank && __atomic_load_n(&m->head[r]->closed, __ATOMIC_RELAXED))
+			return LOOM__FAIL(err, LOOM_EINVAL, "rank %u has closed its communicator", r);
+	uint64_t bytes = call.what == LOOM_COMM_BARRIER ? 0 : call.count * loom_comm_size(call.type);
+	return m->on_gpu ? call_gpu(m, &call, bytes, stream, err) : call_cpu(m, &call, bytes, err);
+}
+
+int loom_comm_allreduce(struct loom_comm *m, const void *in, void *out, uint64_t count, enum loom_comm_type type,
+			enum loom_comm_op op, void *stream, struct loom_error *err)
+{
+	const struct loom_comm_call call = {
+		.what = LOOM_COMM_ALLREDUCE, .type = type, .op = op, .in = in, .out = out, .count = count};
+	return loom_comm_call(m, &call, stream, err);
+}
+
+int loom_comm_reduce_scatter(struct loom_comm *m, const void *in, void *out, uint64_t count, enum loom_comm_type type,
+			     enum loom_comm_op op, void *stream, struct loom_error *err)
+{
+	const struct loom_comm_call call = {
+		.what = LOOM_COMM_REDUCE_SCATTER, .type = type, .op = op, .in = in, .out = out, .count = count};
+	return loom_comm_call(m, &call, stream, err);
+}
+
+int loom_comm_allgather(struct loom_comm *m, const void *in, void *out, uint64_t count, enum loom_comm_type type,
+			void *stream, struct loom_error *err)
+{
+	const struct loom_comm_call call = {
+		.what = LOOM_COMM_ALLGATHER, .type = type, .in = in, .out = out, .count = count};
+	return loom_comm_call(m, &call, stream, err);
+}
+
+int loom_comm_broadcast(struct loom_comm *m, const void *in, void *out, uint64_t count, enum loom_comm_type type,
+			uint32_t root, void *stream, struct loom_error *err)
+{
+	const struct loom_comm_call call = {
+		.what = LOOM_COMM_BROADCAST, .type = type, .root = root, .in = in, .out = out, .count = count};
+	return loom_comm_call(m, &call, stream, err);
+}
+
+int loom_comm_barrier(struct loom_comm *m, void *stream, struct loom_error *err)
+{
+	const struct loom_comm_call call = {.what = LOOM_COMM_BARRIER};
+	return loom_comm_call(m, &call, stream, err);
+}

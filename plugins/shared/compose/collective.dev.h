@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kernel that executes a collective in a stream of the program, and its parameter. */
+#ifndef GPULOOM_COMPOSE_COLLECTIVE_H
+#define GPULOOM_COMPOSE_COLLECTIVE_H
+
+#ifdef LOOM_DEVICE_COMPILE
+#include <gpuloom/dev/collective.h>
+#else
+#include <gpuloom/comm.h>
+#endif
+
+struct loom_gpu_collective_order {
+	struct loom_comm_view view;
+	struct loom_comm_call call;
+	uint64_t blocks; /* number of blocks of the launch */
+};
+
+#ifdef LOOM_DEVICE_COMPILE
+/* The headers declare these functions, which a program with tasks defines. */
+LOOM_FN void loom_task_run(struct loom_ctx *c, const struct loom_task *t) {}
+LOOM_FN void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t) {}
+
+/* The attribute lets the kernel index the parameter without a copy of it in local memory. */
+#ifdef __CUDACC__
+#define LOOM_GPU_CONSTANT __grid_constant__
+#else
+#define LOOM_GPU_CONSTANT
+#endif
+
+LOOM_KERNEL loom_gpu_collective(const LOOM_GPU_CONSTANT struct loom_gpu_collective_order o)
+{
+	loom_comm_divided(&o.view, &o.call, LOOM_BLOCK_INDEX, (uint32_t)o.blocks, LOOM_THREAD_INDEX, LOOM_LANES);
+}
+#endif
+
+#endif

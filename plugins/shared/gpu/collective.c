@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Collectives in streams of the program that embeds gpuloom. They need no launch of workers. */
+#include "gpu.h"
+
+#include "../compose/collective.dev.h"
+
+enum { COLLECTIVE_THREADS = 512 };
+
+/* Compiles the kernel, if that has not been done. Called between enter() and leave() of the driver. */
+static int prepare(struct gpu *d, struct loom_error *err)
+{
+	struct compose_target target = {.label = d->name,
+					.dialect = *d->driver->dialect,
+					.defines = d->defines,
+					.lanes = COLLECTIVE_THREADS,
+					.per_block = 1,
+					.blocks = 1};
+	struct gpu_program source = {.irs = 0};
+	if (d->collective.module)
+		return 0;
+	d->collective.is_collective = 1;
+	int code = compose_collective(d->host, &target, &source.text, err);
+	if (!code)
+		code = program_make(d, &source, &d->collective, err);
+	loom__text_free(&source.text);
+	d->collective.stepped = 1; /* blocks wait for blocks of other GPUs only, so no cooperative launch is needed */
+	return code;
+}
+
+int gpu_collective(void *self, const struct loom_comm_view *view, const struct loom_comm_call *call, uint32_t blocks,
+		   void *stream, struct loom_error *err)
+{
+	struct gpu *d = self;
+	if (!d->driver->enqueue)
+		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP, "%s: its driver has no streams for collectives", d->name);
+	int captures = 0, code = gpu_enter(d, err);
+	if (code)
+		return code;
+	code = prepare(d, err);
+	if (!code && call)
+		code = enqueue_check(d, stream, &captures, err);
+	if (!code && call) {
+		const struct loom_gpu_collective_order order = {.view = *view, .call = *call, .blocks = blocks};
+		int rc = d->driver->enqueue(d, stream, &d->collective, blocks, COLLECTIVE_THREADS, 0, &order);
+		code = rc == 0 ? 0 : gpu_fail(d, err, rc, NULL);
+	}
+	gpu_leave(d);
+	return code;
+}
