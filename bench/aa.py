@@ -222,7 +222,11 @@ def by_files(gpuloom, folder, results, factor):
 
 
 def measure(gpuloom, args):
-    run = subprocess.run([gpuloom, *args, '--quiet', '--json', '-'], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    """Runs the command, and returns its document. On a machine that is very busy, a time limit may end a run; it is repeated."""
+    for _ in range(3):
+        run = subprocess.run([gpuloom, *args, '--quiet', '--json', '-'], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if run.returncode != 124:
+            break
     if run.returncode:
         sys.exit(f'gpuloom {" ".join(args)}: exit {run.returncode}\n{run.stderr}')
     return json.loads(run.stdout)

@@ -72,6 +72,7 @@ another() {
 		f = 1
 		if (u ~ /^n/) f = 1e-9; else if (u ~ /^u/) f = 1e-6; else if (u ~ /^m/) f = 1e-3
 		else if (u ~ /^k/) f = 1e3; else if (u ~ /^M/) f = 1e6; else if (u ~ /^G/) f = 1e9
+		else if (u ~ /^T/) f = 1e12
 		printf "%.6g\n", v * f }' "$tmp/out"
 }
 
@@ -674,7 +675,9 @@ own_8_us 1 8 32 1 2.5
 8_us 2 8 32 1 1.6
 8_counted_us 2 8 32 $some 2.2 --set workload.pingpong.counted=yes
 4096_us 2 4096 256 1 1.9
+4096_by_512_us 2 4096 512 1 1.9
 65536_us 2 65536 1024 1 4.8
+65536_by_512_us 2 65536 512 1 4.8
 END
 		;;
 	meet)
@@ -765,15 +768,19 @@ END
 		rival=${GPU_UNEVEN:-$tmp/gpu_uneven}
 		compiled "$rival" gpu_uneven.cu || continue
 		rows=$B/bench/uneven-gpu.tsv length=${UNEVEN_LENGTH:-2048} laws=${UNEVEN_LAWS:-equal uniform zipf two}
-		chunks=${UNEVEN_CHUNKS:-16777216 4096 1024 256} schedulers=${UNEVEN_SCHEDULERS:-static counter host plan mgws}
+		chunks=${UNEVEN_CHUNKS:-8388608 4096 1024 256} schedulers=${UNEVEN_SCHEDULERS:-static counter host plan mgws}
 		mkdir -p "$B/bench"
 		: >"$rows"
 		copy=$("$rival" copy | awk '{ print $2 }')
 		awk -v c="$copy" 'BEGIN { printf "\ndevice copy: %.4g GB/s\n", c / 1e9 }'
 		printf '\nattention: batch 64, %s tokens on average, 32 heads, 8 of keys, 128 numbers; GB/s of keys and values, medians\n\n' "$length"
 		printf '| %-8s | %9s | %-10s | %9s | %8s |\n|---|---|---|---|---|\n' law chunk scheduler GB/s 'of copy'
-		# row JOB LAW TASK SCHEDULER BYTES_PER_S
+		# row JOB LAW TASK SCHEDULER BYTES_PER_S. No bytes: the run failed, and the final lines count the cell as -1.
 		row() {
+			[ -n "$5" ] || {
+				printf '| %-8s | %9s | %-10s | %9s | %8s |\n' "$2" "$3" "$4" failed -
+				return
+			}
 			echo "$1	$2	$3	$4	$5" >>"$rows"
 			awk -v l="$2" -v k="$3" -v n="$4" -v v="$5" -v c="$copy" \
 				'BEGIN { printf "| %-8s | %9s | %-10s | %9.1f | %8.3f |\n", l, (k > 1000000 ? "whole" : k), n, v / 1e9, v / c }'
@@ -796,8 +803,8 @@ END
 						--set scheduler.use="$scheduler" --set workload.ragged.law=trace \
 						--set workload.ragged.trace="$tmp/lengths-$law" --set workload.ragged.heads=32 \
 						--set workload.ragged.kv_heads=8 --set workload.ragged.dim=128 \
-						--set workload.ragged.chunk="$chunk" --set workload.ragged.checked=64) || value=0
-					row ragged "$law" "$chunk" "$scheduler" "${value:-0}"
+						--set workload.ragged.chunk="$chunk" --set workload.ragged.checked=64) || value=
+					row ragged "$law" "$chunk" "$scheduler" "$value"
 				done
 				"$rival" "$tmp/lengths-$law" 32 8 16 "$chunk" >"$tmp/rival" || continue
 				while read -r name value seconds; do
@@ -814,8 +821,8 @@ END
 						--set scheduler.use="$scheduler" --set workload.experts.experts=64 \
 						--set workload.experts.tokens=256 --set workload.experts.dim=1024 \
 						--set workload.experts.hidden=2048 --set workload.experts.skew="$skew" \
-						--set workload.experts.rows="$tile" --set workload.experts.checked=4) || value=0
-					row experts "$skew" "$tile" "$scheduler" "${value:-0}"
+						--set workload.experts.rows="$tile" --set workload.experts.checked=4) || value=
+					row experts "$skew" "$tile" "$scheduler" "$value"
 				done
 			done
 		done

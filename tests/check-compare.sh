@@ -112,7 +112,7 @@ for word in sys.stdin.read().split():
 PY
 echo 'SLOWER verdict interval' | python3 "$tmp/onpty.py" "$G" compare "$tmp/a.ini" "$tmp/b.ini" --spread 0 --blocks 8 \
 	--samples-per-block 2 || fail 'a comparison on a terminal'
-echo 'median verified.' | python3 "$tmp/onpty.py" "$G" run conf/fib.ini --samples 1 || fail 'a run on a terminal'
+echo 'median verified:' | python3 "$tmp/onpty.py" "$G" run conf/fib.ini --samples 1 || fail 'a run on a terminal'
 echo 'SUMMARY' | python3 "$tmp/onpty.py" "$G" list || fail 'a list on a terminal'
 
 # By default `compare` reports wall time and CPU time, and takes as many samples as fit into the spread. The CPU time of an

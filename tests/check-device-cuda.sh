@@ -23,6 +23,8 @@ export LD_LIBRARY_PATH="$fake"
 in_check || { # `make check` has run the rest
 	quickly
 	embed_runs
+	more_trigger_runs
+	interrupt_variants
 	finish
 }
 
@@ -61,6 +63,7 @@ run mgws uts 4 'no common counter: set use = hcounter or tree' none --set run.de
 	--set device.cuda.1.gpu=0 \
 	--set transport.use=host
 trigger_runs
+[ "$CHECK" != all ] || more_trigger_runs
 peer_runs cuIpcGetMemHandle cuIpcOpenMemHandle
 memory_runs cuMemcpyHtoDAsync cuMemcpyDtoHAsync
 launched_runs cuLaunchKernel cuStreamWriteValue64 cuStreamWaitValue64

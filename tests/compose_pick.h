@@ -371,8 +371,9 @@ FAKE_FN void pick_workload(struct selection *s, const struct loom_layout *layout
 }
 
 /* Combines each scheduler with workloads whose tasks are tiles. A worker has one wave (`wave` lanes) or several. In
- * MATRIX_VALUE each scheduler and each row of the table occurs once. */
-FAKE_FN void each_tile(uint32_t wave, int parts, void (*run)(struct selection *s, const char *label, uint32_t lanes))
+ * MATRIX_VALUE each scheduler and each row of the table occurs once. flags: LOOM_SHAPE_* of the device. */
+FAKE_FN void each_tile(uint32_t wave, int parts, uint32_t flags,
+		       void (*run)(struct selection *s, const char *label, uint32_t lanes))
 {
 	static const struct {
 		const char *workload, *settings;
@@ -387,7 +388,7 @@ FAKE_FN void each_tile(uint32_t wave, int parts, void (*run)(struct selection *s
 	for (size_t i = 0; i < scheds.count; i++)
 		for (size_t k = 0; k < COUNT(tiles); k++) {
 			struct loom_device_shape shape = {
-			    .workers = 64, .lanes = tiles[k].waves * wave, .kind = LOOM_ON_GPU};
+			    .workers = 64, .lanes = tiles[k].waves * wave, .kind = LOOM_ON_GPU, .flags = flags};
 			struct loom_layout layout = compose_alone;
 			struct selection s = {0};
 			char label[160];

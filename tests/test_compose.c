@@ -283,13 +283,14 @@ static void check_tile(struct selection *s, const char *label, uint32_t lanes)
 	target.blocks = 256 / lanes;
 	compose_and_check(&target, s, label, "sm_90", 0);
 	if (strstr(label, "sched_counter"))
-		compose_and_check(&target, s, label, "sm_75", 0);
+		compose_and_check(&target, s, label, strstr(s->constants, "PRODUCTS 1") ? "sm_80" : "sm_75", 0);
 }
 
 TEST(tiles)
 {
 	need_nvrtc();
-	each_tile(32, parts(), check_tile);
+	each_tile(32, parts(), 0, check_tile);
+	each_tile(32, parts(), LOOM_SHAPE_PRODUCTS, check_tile);
 }
 
 /* ---- other shapes of workers ---- */
@@ -327,6 +328,26 @@ TEST(probe)
 	CU_ASSERT_EQUAL_FATAL(compose_probe(&fake_host, &target, &text, &err), 0);
 	for (size_t i = 0; i < COUNT(archs); i++)
 		check_program(text.at, "coherence probe", archs[i], 0);
+	loom__text_free(&text);
+}
+
+/* The kernel for collectives keeps a few registers in memory, because its blocks are large. */
+TEST(collective)
+{
+	static const struct compose_target shape = {.label = "cuda:0", .lanes = 512, .per_block = 1, .blocks = 1};
+	struct compose_target target = target_of(&shape);
+	struct loom__text text;
+	struct loom_error err;
+	need_nvrtc();
+	CU_ASSERT_EQUAL_FATAL(compose_collective(&fake_host, &target, &text, &err), 0);
+	for (size_t i = 0; i < COUNT(archs); i++) {
+		struct compiled out;
+		struct resources r;
+		CU_ASSERT_EQUAL_FATAL(compile(text.at, archs[i], 1, &out, &err), 0);
+		CU_ASSERT(resources_read(out.log, COMPOSE_COLLECTIVE, &r));
+		CU_ASSERT(r.registers <= 128 && r.spills <= 128 && r.nested == 0);
+		compiled_free(&fake_host, &out);
+	}
 	loom__text_free(&text);
 }
 

@@ -171,7 +171,7 @@ static void check_tile(struct selection *s, const char *label, uint32_t lanes)
 TEST(tiles)
 {
 	need_hiprtc();
-	each_tile(64, MATRIX_VALUE | MATRIX_REST, check_tile);
+	each_tile(64, MATRIX_VALUE | MATRIX_REST, 0, check_tile);
 }
 
 /* Checks workers of several wavefronts, several workers in a block, and the program of the probe. */
@@ -200,6 +200,26 @@ TEST(shapes)
 			check_program(text.at, label, targets[i].arch, target.nesting ? MAY_SPILL : 0);
 			loom__text_free(&text);
 		}
+}
+
+TEST(collective)
+{
+	need_hiprtc();
+	for (size_t i = 0; i < COUNT(targets); i++) {
+		struct compose_target target = target_of(i);
+		struct loom__text text;
+		struct loom_error err = {0};
+		target.lanes = 512;
+		target.per_block = target.blocks = 1;
+		CU_ASSERT_EQUAL_FATAL(compose_collective(&fake_host, &target, &text, &err), 0);
+		struct compiled out;
+		struct resources r;
+		CU_ASSERT_EQUAL_FATAL(compile(text.at, targets[i].arch, &out, &err), 0);
+		CU_ASSERT(code_resources(out.code, out.bytes, &r));
+		CU_ASSERT(r.registers <= 256);
+		compiled_free(&fake_host, &out);
+		loom__text_free(&text);
+	}
 }
 
 /* The message about a compile error names the plug-in, the file and the line. */

@@ -216,6 +216,13 @@ static uint64_t scratch_of(struct loom_stack *s)
 	return LOOM_HAS(ops, scratch) ? ops->scratch(w->self, &s->layout) : 0;
 }
 
+static uint32_t registers_of(struct loom_stack *s)
+{
+	struct loom__policy *w = loom__policy_of(s, LOOM_WORKLOAD);
+	const struct loom_workload_ops *ops = w ? w->choice->plugin->ops : NULL;
+	return LOOM_HAS(ops, registers) ? ops->registers(w->self, &s->layout) : 0;
+}
+
 static int compose(struct loom_stack *s, struct loom_error *err)
 {
 	struct loom_program program = {.size = sizeof(program),
@@ -227,6 +234,7 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 				       .sources = s->sources,
 				       .irs = s->irs,
 				       .ir = s->ir,
+				       .registers = registers_of(s),
 				       .traced = loom__trace_bytes(s) != 0};
 	char constants[2048] = "";
 	if (s->layout.ranks > 1) /* gpuloom/trigger.h explains these macros */

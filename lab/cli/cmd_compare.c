@@ -562,8 +562,8 @@ const struct loom__usage loom__compare_usage = {
 		"A.json B.json [C.json ...] [options]",
     .about = "Runs variants interleaved in blocks and reports which differences are significant. The\n"
 	     "first variant is the baseline. Results of `gpuloom run` (JSON) can be compared as well, although they\n"
-	     "were not interleaved, if their environments agree; also files of hyperfine, Google\n"
-	     "Benchmark and nvbench (.json), nccl-tests and OSU micro-benchmarks (.txt, .out).\n",
+	     "were not interleaved, if their environments agree; also files of hyperfine, Google Benchmark and nvbench\n"
+	     "(.json), nccl-tests and OSU micro-benchmarks (.txt, .out, .log).\n",
     .notes = "Ctrl-C ends after the sample in progress and keeps the complete blocks.\n\n"
 	     "Exit: 0 ok, 1 failed, 2 usage or conf, 3 wrong result, 4 not available here, 5 a rule of --fail-on\n"
 	     "failed, 6 inconclusive with --strict, 124 timeout, 130 interrupted.\n",

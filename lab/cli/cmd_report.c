@@ -40,12 +40,12 @@ const struct loom__usage loom__report_usage = {
     .synopsis = "RESULT... [-o FILE] [options]",
     .about =
 	"Creates tables and plots from results of run, compare and sweep. Needs the files only, no\n"
-	"plug-in and no device. Several results of `gpuloom run` can share one report. Also reads\n"
-	"files of hyperfine, Google Benchmark, nvbench, nccl-tests and OSU micro-benchmarks.\n",
+	"plug-in and no device. Several results of `gpuloom run` can share one report. Also reads files of\n"
+	"hyperfine, Google Benchmark, nvbench, nccl-tests and OSU micro-benchmarks.\n",
     .notes = "  .html  one self-contained page      .csv   one row per sample\n"
 	     "  .md    tables for a pull request    .gp    a gnuplot script with its data\n"
 	     "  .svg   the plots                    .json  medians, intervals, effects\n"
-	     "  .xml   JUnit: rules as test cases   .prom  OpenMetrics text, for Prometheus\n"
+	     "  .xml   JUnit: rules of --fail-on    .prom  OpenMetrics, for Prometheus\n"
 	     "  .png, .pdf  the plots, converted by rsvg-convert (Debian: librsvg2-bin)\n",
     .options = options,
     .examples = "report ab.json -o ab.html\ta page\n"

@@ -8,12 +8,6 @@
 enum { WAIT_AUTO = 0 }; /* values of the option wait: WAIT_AUTO, or 1 + a value of enum wait_end */
 const char *const barrier_waits[] = {"auto", "spin", "yield", "nap", "sleep", NULL};
 
-/* The payload of messages to other ranks. A message must not be empty, but no rank reads the payload. */
-struct barrier_messages {
-	uint64_t out, pad0[7];
-	uint64_t in, pad1[7];
-};
-
 int barrier_create(const struct loom_host *host, const void *opts, const char *name, barrier_plan_fn *plan, void **self,
 		   struct loom_error *err)
 {
@@ -207,6 +201,7 @@ int barrier_init(void *self, const struct loom_layout *layout, const struct loom
 		 * 4.0 us; with a worker that relays, it would take 5.0 us. */
 		h->relays = layout->device[d].kind == LOOM_ON_GPU && layout->devices >= RELAY_DEVICES;
 		h->ranks = ranks_of(b->host);
+		h->direct = 1; /* barrier_wire() may change it */
 		h->tag = b->opts->tag;
 		h->how = how_of(b, &p, &layout->device[d], many);
 		h->stride = layout->device[d].kind == LOOM_ON_GPU ? sizeof(uint32_t) : sizeof(struct barrier_word);
@@ -226,7 +221,32 @@ int barrier_init(void *self, const struct loom_layout *layout, const struct loom
 	}
 	for (uint32_t w = 0; w < layout->workers; w++)
 		memset(view->worker[w], 0, worker_bytes(&p));
+	if (ranks_of(b->host) > 1)
+		memset(view->global, 0, sizeof(struct barrier_messages));
 	return 0;
+}
+
+/* If all ranks have one GPU, and reach each other's memory, lets them write into each other's words. Collective. Ranks on
+ * CPUs use messages, because workers of different ranks cannot wake each other. */
+static int wire_words(const struct barrier *b, const struct loom_layout *layout, const struct loom_view *view,
+		      loom_ref global, const struct loom_trigger *trigger, struct loom_error *err)
+{
+	struct barrier_state *h = view->device[0];
+	struct loom_error unused = {0};
+	uint32_t n = trigger->ranks, all[BARRIER_NEAR];
+	uint32_t mine = layout->devices == 1 && layout->device[0].kind == LOOM_ON_GPU;
+	if (n > BARRIER_NEAR || !LOOM_HAS(trigger->ops, reach))
+		return 0;
+	for (uint32_t r = 0; r < n && mine; r++)
+		mine = r == trigger->rank ||
+		       !trigger->ops->reach(trigger->self, r, global + offsetof(struct barrier_messages, word),
+					    sizeof(((struct barrier_messages *)0)->word), &h->far[r], &unused);
+	int rc = b->host->allgather(b->host, &mine, all, sizeof(mine), err);
+	for (uint32_t r = 0; r < n && !rc; r++)
+		mine &= all[r];
+	h->rank = trigger->rank;
+	h->direct = mine && !rc ? n : 1;
+	return rc;
 }
 
 /* Posts the messages of a dissemination among ranks: in step k a rank notifies the rank 2^k places after it. */
@@ -242,13 +262,12 @@ int barrier_wire(void *self, const struct loom_layout *layout, const struct loom
 					 .remote = global + offsetof(struct barrier_messages, in),
 					 .bytes = sizeof(uint64_t),
 					 .paired = 1};
-	int rc = 0;
-	(void)layout, (void)view;
 	if (LOOM_HAS(trigger->ops, edge))
 		return LOOM_FAIL(
 		    b->host, err, LOOM_ENOTSUP,
 		    "the barrier's scope 'job' needs a trigger that sends while a kernel runs, which gds and hdn do "
 		    "not: set use = gputn in [trigger]");
+	int rc = wire_words(b, layout, view, global, trigger, err);
 	for (uint32_t k = 0; 1u << k < trigger->ranks && !rc; k++) {
 		uint64_t id;
 		post.tag = post.notify = b->opts->tag + k;

@@ -346,6 +346,13 @@ LOOM_FN int barrier_job(struct loom_ctx *c, int once, uint64_t timeout_ns)
 	return rc;
 }
 
+/* Returns whether the ranks of the job synchronise by messages. If they write into each other's words, a round of the job is
+ * like one of the stack, with ranks in place of devices. */
+LOOM_FN int barrier_by_messages(const struct loom_ctx *c, enum loom_scope scope)
+{
+	return scope == LOOM_SCOPE_JOB && barrier_direct(c) <= 1;
+}
+
 /* ---- ops ------------------------------------------------------------------------------------------- */
 
 LOOM_FN int BARRIER_OP(arrive)(struct loom_ctx *c, enum loom_scope scope)
@@ -361,7 +368,7 @@ LOOM_FN int BARRIER_OP(test)(struct loom_ctx *c, enum loom_scope scope)
 		loom_barrier_lanes(c);
 	if (scope == LOOM_SCOPE_WORKER || barrier_rejects(c, scope))
 		return scope == LOOM_SCOPE_WORKER ? 0 : LOOM_ENOTSUP;
-	return scope == LOOM_SCOPE_JOB ? barrier_job(c, 1, 0) : barrier_slot_test(c, barrier_slot(scope));
+	return barrier_by_messages(c, scope) ? barrier_job(c, 1, 0) : barrier_slot_test(c, barrier_slot(scope));
 }
 
 LOOM_FN int BARRIER_OP(await)(struct loom_ctx *c, enum loom_scope scope, uint64_t timeout_ns)
@@ -370,8 +377,8 @@ LOOM_FN int BARRIER_OP(await)(struct loom_ctx *c, enum loom_scope scope, uint64_
 		loom_barrier_lanes(c);
 	if (scope == LOOM_SCOPE_WORKER || barrier_rejects(c, scope))
 		return scope == LOOM_SCOPE_WORKER ? 0 : LOOM_ENOTSUP;
-	return scope == LOOM_SCOPE_JOB ? barrier_job(c, 0, timeout_ns)
-				       : barrier_slot_await(c, barrier_slot(scope), timeout_ns);
+	return barrier_by_messages(c, scope) ? barrier_job(c, 0, timeout_ns)
+					     : barrier_slot_await(c, barrier_slot(scope), timeout_ns);
 }
 
 LOOM_FN int BARRIER_OP(wait)(struct loom_ctx *c, enum loom_scope scope)
@@ -380,7 +387,7 @@ LOOM_FN int BARRIER_OP(wait)(struct loom_ctx *c, enum loom_scope scope)
 		loom_barrier_lanes(c);
 	if (scope == LOOM_SCOPE_WORKER || barrier_rejects(c, scope))
 		return scope == LOOM_SCOPE_WORKER ? 0 : LOOM_ENOTSUP;
-	if (scope != LOOM_SCOPE_JOB)
+	if (!barrier_by_messages(c, scope))
 		return barrier_slot_wait(c, barrier_slot(scope));
 	barrier_slot_arrive(c, BARRIER_JOB);
 	return barrier_job(c, 0, 0);

@@ -28,8 +28,10 @@ struct barrier_word {
 	uint32_t pad[27];
 };
 
-/* The words of the first BARRIER_SLOTS slots follow struct barrier_state. The words of groupings are at offset groups_at from
- * this struct. */
+/* With at most so many devices, or ranks that reach each other, a worker remembers where the words of the scope are. */
+#define BARRIER_NEAR 4u
+
+/* The words of the first BARRIER_SLOTS slots follow struct barrier_state. Those of groupings are at its offset groups_at. */
 enum { BARRIER_SLOTS = 3, BARRIER_STACK = 1, BARRIER_JOB = 2, BARRIER_GROUP = 3, BARRIER_ALL_SLOTS = BARRIER_GROUP + LOOM_GROUPINGS };
 
 enum { BARRIER_RELEASED = 1, BARRIER_COUNTED }; /* the word to poll: the release word, or the counter */
@@ -52,10 +54,20 @@ struct barrier_state {
 	uint64_t groups_at;       /* offset of the groupings' words from the start of the block, in bytes */
 	/* 1: one worker of this GPU polls the words that other devices write, and then writes the release word */
 	uint32_t relays;
-	uint32_t pad[19];
+	/* Number of ranks that write into each other's words, or 1: ranks synchronise by messages. rank: this rank. */
+	uint32_t direct, rank, pad0;
+	uint64_t far[BARRIER_NEAR]; /* [rank]: address of that rank's array of words, one for each rank; 0: this rank */
+	uint32_t pad[8];
 	uint32_t first[LOOM_MAX_DEVICES]; /* [device]: its first worker */
 };
 enum { BARRIER_STAY = 1, BARRIER_DROP };
+/* The block of the stack, if there are several ranks. Messages must not be empty, but no rank reads what they contain. */
+struct barrier_messages {
+	uint64_t out, pad0[7];
+	uint64_t in, pad1[7];
+	/* if barrier_state.direct > 1, [rank]: the word that this rank writes, with the last round at which it has arrived */
+	struct barrier_word word[BARRIER_NEAR];
+};
 #define BARRIER_RELAY_POLLS 32u
 
 /* A worker's group in a grouping. On each device the group uses the words of its first worker on this device. */
@@ -75,7 +87,6 @@ struct barrier_arrival {
 };
 #define BARRIER_LEFT_AHEAD (1u << 30) /* added to `arrived` by a worker that leaves, so that missing() ignores it */
 
-#define BARRIER_NEAR 4u /* with at most so many devices, a worker remembers where the words of scope stack are */
 #define BARRIER_LANE_WORDS 32u /* words with a bit for each lane of a worker: up to 1024 lanes */
 
 /* A worker's private block. */
@@ -92,13 +103,16 @@ struct barrier_local {
 	/* barrier_flags: a bit per lane that has seen all flags of its part raised; parts: the number of full words of bits */
 	uint32_t parts[BARRIER_SLOTS], lane_done[BARRIER_SLOTS][BARRIER_LANE_WORDS];
 	uint32_t leads;    /* a bit per slot: 1: this worker relays the round to its device */
-	/* [i]: for scope stack, the word that this device writes at the device i places after it. Set in round 1. On a GPU
-	 * each fence empties the cache, so a look-up after it would take two loads from memory. */
-	struct barrier_word *near[BARRIER_NEAR];
+	/* A copy of barrier_state.direct; 0: not copied yet. rank: a copy of barrier_state.rank, set in round 1 of the job. */
+	uint32_t direct, rank;
+	/* [slot - 1][i]: for scopes stack and job, the word that this device or rank writes at the device or rank that is i
+	 * places after it. Set in round 1. A GPU would need two loads from memory to find a word, because each fence empties
+	 * its cache. */
+	struct barrier_word *near[BARRIER_JOB][BARRIER_NEAR];
 	struct barrier_place place[LOOM_GROUPINGS];
 };
 
-/* A round of the job consists of two rounds of the rank's workers in slot BARRIER_JOB. Between these two rounds worker 0
+/* If ranks use messages, a round of the job consists of two rounds of the rank's workers in slot BARRIER_JOB. In between, worker 0
  * synchronises with the other ranks. */
 enum barrier_stage { BARRIER_ARRIVING = 0, BARRIER_RANKS, BARRIER_LEAVING };
 
@@ -114,6 +128,7 @@ struct barrier_watch {
 	uint32_t reached;          /* number of devices whose word was reached */
 	/* barrier_flags: this lane polls flag `next`, and after it every flag that is a multiple of `step` further */
 	uint32_t next, step;
+	uint32_t pad;
 	/* 1: one worker of this device relays; number of polls of the release word that this worker writes */
 	uint32_t relays, polls;
 };
@@ -163,6 +178,23 @@ LOOM_FN uint32_t barrier_relays(const struct barrier_state *h)
 #else
 	return h->relays;
 #endif
+}
+
+/* Returns barrier_state.direct. Any lane may call it, and all copy the same value. */
+LOOM_FN uint32_t barrier_direct(const struct loom_ctx *c)
+{
+	uint32_t *copy = &barrier_local(c)->direct, n = loom_load_relaxed_dev(copy);
+	if (!n) {
+		n = barrier_state(c)->direct;
+		loom_store_relaxed_dev(copy, n);
+	}
+	return n;
+}
+
+/* Returns whether the ranks of the job take part in a round like devices of one rank. */
+LOOM_FN int barrier_is_direct(const struct loom_ctx *c, uint32_t slot)
+{
+	return slot == BARRIER_JOB && barrier_direct(c) > 1;
 }
 
 /* ---- groups: each grouping has four tables in a device's block: a counter per worker of the device, then a release word
@@ -259,7 +291,13 @@ LOOM_FN int barrier_reached(uint32_t value, uint32_t want)
 /* Returns 1 if more than one device takes part. */
 LOOM_FN uint32_t barrier_is_wide(const struct loom_ctx *c, uint32_t slot)
 {
-	return slot < BARRIER_GROUP ? slot && c->devices > 1 : barrier_place(c, slot)->wide;
+	return slot < BARRIER_GROUP ? slot && (c->devices > 1 || barrier_is_direct(c, slot)) : barrier_place(c, slot)->wide;
+}
+
+/* Returns the number of devices, or of ranks, that have a word of their own in a scope of several devices. */
+LOOM_FN uint32_t barrier_parties(const struct loom_ctx *c, uint32_t slot)
+{
+	return barrier_is_direct(c, slot) ? barrier_direct(c) : c->devices;
 }
 
 /* A load, in a loop, of a word that other devices write. barrier_fence_shared() after the last load makes it an acquire. On
@@ -312,24 +350,25 @@ LOOM_FN void barrier_store(const struct loom_ctx *c, const struct barrier_state 
 	barrier_notify(c, h, word, wide);
 }
 
-/* Returns the device i places after this one, cyclically. */
-LOOM_FN uint32_t barrier_next_device(const struct loom_ctx *c, uint32_t i)
+/* Returns the device, or with barrier_is_direct() the rank, that is i places after this one, cyclically. */
+LOOM_FN uint32_t barrier_next(const struct loom_ctx *c, uint32_t slot, uint32_t i)
 {
-	return c->device + i - (c->device + i >= c->devices ? c->devices : 0);
+	uint32_t n = barrier_parties(c, slot), own = barrier_is_direct(c, slot) ? barrier_local(c)->rank : c->device;
+	return own + i - (own + i >= n ? n : 0);
 }
 
 /* Returns the word that this device writes at the device i places after it, or NULL if the scope has no worker there. i is
  * less than the number of devices. */
 LOOM_FN struct barrier_word *barrier_find_word(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t i)
 {
-	uint32_t first = barrier_first(c, h, slot, barrier_next_device(c, i));
+	uint32_t first = barrier_first(c, h, slot, barrier_next(c, slot, i));
 	return first == LOOM_NO_GROUP ? (struct barrier_word *)0 : barrier_word_of_device(c, first, slot, c->device);
 }
 
 /* Returns whether barrier_local.near has the words of the slot, after barrier_remember(). */
 LOOM_FN int barrier_is_near(const struct loom_ctx *c, uint32_t slot)
 {
-	return slot == BARRIER_STACK && c->devices <= BARRIER_NEAR;
+	return (slot == BARRIER_STACK && c->devices <= BARRIER_NEAR) || barrier_is_direct(c, slot);
 }
 
 /* Called by lane 0 before it arrives at `round`. */
@@ -338,14 +377,23 @@ LOOM_FN void barrier_remember(const struct loom_ctx *c, struct barrier_state *h,
 	struct barrier_local *self = barrier_local(c);
 	if (!barrier_is_near(c, slot) || round != 1)
 		return;
-	for (uint32_t i = 0; i < c->devices; i++)
-		self->near[i] = barrier_find_word(c, h, slot, i);
+	if (slot == BARRIER_STACK) {
+		for (uint32_t i = 0; i < c->devices; i++)
+			self->near[slot - 1][i] = barrier_find_word(c, h, slot, i);
+		return;
+	}
+	self->rank = h->rank;
+	for (uint32_t i = 0; i < h->direct; i++) {
+		uint64_t far = h->far[barrier_next(c, slot, i)];
+		struct barrier_word *own = ((struct barrier_messages *)c->global[LOOM_BARRIER])->word;
+		self->near[slot - 1][i] = (far ? (struct barrier_word *)far : own) + h->rank;
+	}
 }
 
 /* As barrier_find_word(), after barrier_remember(). */
 LOOM_FN struct barrier_word *barrier_word_at(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t i)
 {
-	return barrier_is_near(c, slot) ? barrier_local(c)->near[i] : barrier_find_word(c, h, slot, i);
+	return barrier_is_near(c, slot) ? barrier_local(c)->near[slot - 1][i] : barrier_find_word(c, h, slot, i);
 }
 
 /* Called when all workers of this device have arrived. If only this device takes part, writes the release word. Else stores the
@@ -365,8 +413,9 @@ LOOM_FN void barrier_release(const struct loom_ctx *c, struct barrier_state *h, 
 	 * have released with the counter. Pairs with barrier_fence_shared() on all devices. */
 	loom_fence_release_sys();
 #endif
-	for (uint32_t i = 1; i <= c->devices; i++) {
-		struct barrier_word *word = barrier_word_at(c, h, slot, i < c->devices ? i : 0);
+	uint32_t n = barrier_parties(c, slot);
+	for (uint32_t i = 1; i <= n; i++) {
+		struct barrier_word *word = barrier_word_at(c, h, slot, i < n ? i : 0);
 		if (!word)
 			continue;
 #ifdef LOOM_DEVICE_COMPILE
@@ -381,13 +430,13 @@ LOOM_FN void barrier_release(const struct loom_ctx *c, struct barrier_state *h, 
 LOOM_FN void barrier_watch_release(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot,
 				   struct barrier_watch *w)
 {
-	w->at = w->wide ? barrier_word_at(c, h, slot, 0) - c->device : barrier_release_word(c, h, slot);
+	w->at = w->wide ? barrier_word_at(c, h, slot, 0) - barrier_next(c, slot, 0) : barrier_release_word(c, h, slot);
 }
 
 LOOM_FN int barrier_is_released(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot,
 				struct barrier_watch *w, uint32_t round)
 {
-	uint32_t n = w->wide ? c->devices : 1;
+	uint32_t n = w->wide ? barrier_parties(c, slot) : 1;
 	uint32_t leads = w->relays ? loom_load_relaxed_dev(&barrier_local(c)->leads) >> slot & 1 : 0;
 	if (w->relays && !leads) {
 		struct barrier_word *word = barrier_release_word(c, h, slot);
@@ -403,9 +452,9 @@ LOOM_FN int barrier_is_released(const struct loom_ctx *c, struct barrier_state *
 	/* Two loads overlap: the word of this device is often the last but one. One fence serves all words. */
 	while (w->wide && slot < BARRIER_GROUP && !w->drops && w->reached < n) {
 		uint32_t i = w->reached, more = i + 1 < n;
-		struct barrier_word *word = w->at + barrier_next_device(c, i);
+		struct barrier_word *word = w->at + barrier_next(c, slot, i);
 		uint32_t seen = barrier_load_shared(&word->value);
-		uint32_t next = more ? barrier_load_shared(&w->at[barrier_next_device(c, i + more)].value) : 0;
+		uint32_t next = more ? barrier_load_shared(&w->at[barrier_next(c, slot, i + more)].value) : 0;
 		if (!barrier_reached(seen, round))
 			return 0;
 		w->reached += 1 + (more && barrier_reached(next, round));
@@ -415,7 +464,7 @@ LOOM_FN int barrier_is_released(const struct loom_ctx *c, struct barrier_state *
 #endif
 	/* Polls this device's word first. After a word was reached, it is not polled again. */
 	for (; w->reached < n; w->reached++) {
-		uint32_t d = w->wide ? barrier_next_device(c, w->reached) : 0;
+		uint32_t d = w->wide ? barrier_next(c, slot, w->reached) : 0;
 		if (slot >= BARRIER_GROUP && w->wide && barrier_first(c, h, slot, d) == LOOM_NO_GROUP)
 			continue;
 		if (!barrier_poll_word(w, w->at + d, w->wide, round) &&

@@ -337,7 +337,7 @@ static int compile(struct gpu *d, const struct gpu_program *program, struct cach
 		return code;
 	*out = (struct cached){.code = compiled.code, .bytes = compiled.bytes};
 	compiled.code = NULL;
-	if (!resources_read(compiled.log, COMPOSE_KERNEL, &out->resources))
+	if (!resources_read(compiled.log, program->kernel ? program->kernel : COMPOSE_KERNEL, &out->resources))
 		out->resources.nested = 2048; /* without a report: a bound above all values seen so far */
 	compiled_free(d->host, &compiled);
 	return 0;

@@ -452,8 +452,7 @@ struct peer_way {
 	uint64_t *first;      /* where the first word and its mark go, if staged */
 	uint64_t *to;	      /* where the words behind it go, if staged; else the place of the data */
 	struct peer_flow *flow;
-	uint32_t words, threshold; /* these and the following members are as in struct peer_flat */
-	uint16_t once, staged;
+	uint32_t words, threshold, once, staged; /* as in struct peer_flat */
 };
 
 LOOM_FN struct peer_arrival *peer_line(const struct loom_ctx *c, const struct peer_flat *f)

@@ -81,6 +81,8 @@ struct loom_program {
 	uint32_t sources;
 	uint32_t irs;
 	const struct loom_program_ir *ir; /* [irs]; each device uses the IR for its kind */
+	uint32_t registers; /* registers per thread of a GPU that task functions should have; 0: any number */
+	uint32_t reserved;
 };
 
 enum loom_entry {

@@ -15,7 +15,7 @@ static int prepare(struct gpu *d, struct loom_error *err)
 					.lanes = COLLECTIVE_THREADS,
 					.per_block = 1,
 					.blocks = 1};
-	struct gpu_program source = {.irs = 0};
+	struct gpu_program source = {.kernel = COMPOSE_COLLECTIVE};
 	if (d->collective.module)
 		return 0;
 	d->collective.is_collective = 1;

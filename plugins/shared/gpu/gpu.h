@@ -37,10 +37,11 @@ extern const char *const gpu_compile_choices[], *const gpu_kernels_choices[];
 		     "Workers of the device. auto: as many as the GPU keeps resident at once. For a larger number " \
 		     "the compiler spills registers until they fit.",                                                  \
 		     .section = "device.gpu", .flags = LOOM_OPT_AUTO),                                                 \
-	    LOOM_OPT(struct gpu_options, max_registers, LOOM_OPT_U32, "128",                                           \
+	    LOOM_OPT(struct gpu_options, max_registers, LOOM_OPT_U32, "auto",                                          \
 		     "workers = auto: registers per thread that the program may use. A small limit makes more " \
-		     "workers resident, but the compiler spills registers (--log info shows both). 0: no limit.",      \
-		     .max = 255, .section = "device.gpu"),                                                             \
+		     "workers resident, but the compiler spills registers (--log info shows both). auto: 128, or as many as " \
+		     "the workload asks for.",                                                                         \
+		     .max = 255, .section = "device.gpu", .flags = LOOM_OPT_AUTO),                                                             \
 	    LOOM_OPT(struct gpu_options, nesting, LOOM_OPT_U32, "0",                                                   \
 		     "How deep tasks may run inside each other when queues are full; each level takes stack of every " \
 		     "thread. 0: they go to the overflow list in memory.",                                       \
@@ -114,6 +115,7 @@ struct gpu_program {
 	struct loom__text text;
 	const struct loom_program_ir *const *ir; /* [irs] */
 	uint32_t irs;
+	const char *kernel; /* name of the kernel; NULL: COMPOSE_KERNEL */
 };
 
 /* Driver calls of a vendor. They return codes of the driver, with 0 for success, but open() and find() return LOOM_E*.
@@ -350,6 +352,8 @@ const char *gpu_symbols(void *library, const struct gpu_symbol *symbol, size_t n
 
 /* shape.c */
 int shape_find(struct gpu *d, struct loom_error *err);
+/* Sets d->bound for a program whose task functions should have this many registers; 0: any number is allowed. */
+void shape_bind(struct gpu *d, uint32_t registers, uint64_t local_bytes);
 /* Finds the shape a second time, when the program is compiled, because the program may need fewer resources than the
  * bound. */
 int shape_again(struct gpu *d, const struct gpu_kernel *k, uint64_t local_bytes, struct loom_error *err);

@@ -130,6 +130,8 @@ static int choose_ir(struct gpu *d, const struct loom_program *program, const st
 int gpu_build(void *self, const struct loom_program *program, struct loom_error *err)
 {
 	struct gpu *d = self;
+	uint64_t local_bytes = LOOM_HAS(program, local_bytes) ? program->local_bytes : 0;
+	shape_bind(d, LOOM_HAS(program, registers) ? program->registers : 0, local_bytes);
 	struct compose_target target = {.label = d->name,
 					.dialect = *d->driver->dialect,
 					.defines = d->defines,
@@ -163,13 +165,12 @@ int gpu_build(void *self, const struct loom_program *program, struct loom_error 
 		code = program_make(d, &source, k, err);
 		k->stepped = (int)target.launched;
 		if (!code)
-			code = shape_again(d, k, LOOM_HAS(program, local_bytes) ? program->local_bytes : 0, err);
+			code = shape_again(d, k, local_bytes, err);
 		if (!code)
 			LOOM_LOG(d->host, LOOM_LOG_INFO, d->name,
 				 "%u workers are resident, %u blocks on each multiprocessor; scheduler and tasks use %llu bytes of "
 				 "private memory of each",
-				 d->workers, d->residency,
-				 (unsigned long long)(LOOM_HAS(program, local_bytes) ? program->local_bytes : 0));
+				 d->workers, d->residency, (unsigned long long)local_bytes);
 		gpu_leave(d);
 	}
 	d->host->free(d->host, ir);

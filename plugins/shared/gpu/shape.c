@@ -36,6 +36,30 @@ static void set_workers(struct gpu *d, uint32_t residency, uint32_t workers)
 	d->local_bytes = shared > 0 ? (uint32_t)(shared / (int)d->per_block) & ~127u : 0;
 }
 
+/* Returns the number of blocks per multiprocessor for which the compiler must make the program fit. The number follows
+ * from the registers that a thread may use, and from the private memory of a worker. */
+static uint32_t bound_of(const struct gpu *d, uint32_t registers, uint64_t local_bytes)
+{
+	const struct gpu_limits *l = &d->limits;
+	int threads = (int)(d->lanes * d->per_block), waves = threads / l->wave, parts = l->parts;
+	int most = least(l->blocks, least(l->threads / threads, l->registers / (threads * LEAST_REGISTERS)));
+	int sure = least(most, l->registers / parts / (l->wave * (int)registers) * parts / waves);
+	uint64_t shared = local_bytes ? shape_shared(d, d->lanes, d->per_block, local_bytes) + (uint64_t)l->shared_reserved : 0;
+	if (shared && (uint64_t)l->shared / shared < (uint64_t)sure)
+		sure = (int)((uint64_t)l->shared / shared);
+	return sure < 1 ? 1 : (uint32_t)sure; /* a large block: the compiler must use fewer registers than the limit */
+}
+
+#define AUTO_REGISTERS 128u
+
+void shape_bind(struct gpu *d, uint32_t registers, uint64_t local_bytes)
+{
+	const struct gpu_options *o = d->options;
+	uint32_t most = (uint32_t)d->driver->most_registers, each = registers > AUTO_REGISTERS ? registers : AUTO_REGISTERS;
+	if (!o->workers)
+		d->bound = bound_of(d, o->max_registers ? o->max_registers : each < most ? each : most, local_bytes);
+}
+
 int shape_find(struct gpu *d, struct loom_error *err)
 {
 	const struct gpu_options *o = d->options;
@@ -50,23 +74,19 @@ int shape_find(struct gpu *d, struct loom_error *err)
 				 d->name, d->lanes, wave, wave);
 	int threads = (int)(d->lanes * d->per_block);
 	int most = least(l->blocks, least(l->threads / threads, l->registers / (threads * LEAST_REGISTERS)));
-	int each = o->max_registers ? (int)o->max_registers : d->driver->most_registers;
-	int waves = threads / l->wave, parts = l->parts;
-	int sure = least(most, l->registers / parts / (l->wave * each) * parts / waves);
 	if (threads > l->threads_per_block || most < 1)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL,
 				 "%s: blocks of %d threads do not fit: reduce lanes or workers per block in "
 				 "[device.%s]",
 				 d->name, threads, d->driver->name);
-	if (sure < 1)
-		sure = 1; /* the block is so large that the compiler must use fewer registers than the limit */
 	uint32_t room = (uint32_t)most * sm * d->per_block;
 	if (o->workers > room || o->workers % d->per_block)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL,
 				 "%s: workers = %u: at most %u can be resident (%d blocks of %u on each of "
 				 "%u multiprocessors), in multiples of %u",
 				 d->name, o->workers, room, most, d->per_block, sm, d->per_block);
-	d->bound = o->workers ? (o->workers / d->per_block + sm - 1) / sm : (uint32_t)sure;
+	d->bound = (o->workers / d->per_block + sm - 1) / sm;
+	shape_bind(d, 0, 0);
 	set_workers(d, d->bound, o->workers ? o->workers : d->bound * sm * d->per_block);
 	return 0;
 }

@@ -113,19 +113,28 @@ LOOM_FN uint32_t tile_upper(uint32_t a, uint32_t b)
 	return a >> 16 | (b & 0xffff0000u);
 }
 
-/* Loads 16 bytes that the worker reads once. Volatile, so that the compiler keeps the load far before its use. */
+/* Load 16 bytes, once or in every step of a loop. Volatile, so that the compiler keeps the load where it is: far before
+ * its use, or inside of the loop, where it needs no registers for long. */
+#if defined(__CUDA_ARCH__)
+#define TILE_LOAD(kind, at)                                                                                            \
+	struct tile_eight x;                                                                                           \
+	asm volatile("{\n\t.reg .u64 at;\n\tcvta.to.global.u64 at, %4;\n\tld.global." kind                             \
+		     "v4.u32 {%0, %1, %2, %3}, [at];\n\t}"                                                             \
+		     : "=r"(x.w[0]), "=r"(x.w[1]), "=r"(x.w[2]), "=r"(x.w[3])                                          \
+		     : "l"(at));                                                                                       \
+	return x
+#else
+#define TILE_LOAD(kind, at) return *(const struct tile_eight *)(at)
+#endif
+
 LOOM_FN struct tile_eight tile_load(const void *at)
 {
-#if defined(__CUDA_ARCH__)
-	struct tile_eight x;
-	asm volatile("{\n\t.reg .u64 at;\n\tcvta.to.global.u64 at, %4;\n\t"
-		     "ld.global.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [at];\n\t}"
-		     : "=r"(x.w[0]), "=r"(x.w[1]), "=r"(x.w[2]), "=r"(x.w[3])
-		     : "l"(at));
-	return x;
-#else
-	return *(const struct tile_eight *)at;
-#endif
+	TILE_LOAD("L1::no_allocate.L2::128B.", at);
+}
+
+LOOM_FN struct tile_eight tile_load_again(const void *at)
+{
+	TILE_LOAD("", at);
 }
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -174,7 +183,7 @@ LOOM_FN float tile_other(float value, uint32_t mask)
 }
 #endif
 
-#if defined(LOOM_DEVICE_COMPILE) || defined(TILE_RIG) /* other programs do not call these functions */
+#if (defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800) || defined(TILE_RIG) /* a test has the functions above for CPUs */
 /* Return the largest value, and the sum, over the lanes with the same columns. */
 LOOM_FN float tile_highest(float value)
 {

@@ -470,6 +470,7 @@ static const struct loom_workload_ops experts_ops = {
 	.verify = experts_verify,
 	.work = "bytes",
 	.cost = experts_cost,
+	.registers = tile_registers,
 	.scratch = experts_scratch,
 };
 

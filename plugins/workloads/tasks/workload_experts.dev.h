@@ -176,7 +176,7 @@ LOOM_FN uint32_t experts_tile_rows(uint32_t rows, uint32_t block, uint32_t produ
 #define EXPERTS_EIGHTS EXPERTS_EIGHTS_OF(EXPERTS_BLOCK_MAX)
 #endif
 #ifndef EXPERTS_AHEAD
-#define EXPERTS_AHEAD (EXPERTS_BANDS < 4 ? EXPERTS_BANDS : 4) /* bands of 16 rows whose loads are in flight */
+#define EXPERTS_AHEAD (EXPERTS_BANDS < 2 ? EXPERTS_BANDS : 2) /* bands of 16 rows whose loads are in flight; divides EXPERTS_BANDS */
 #endif
 /* Vectors are multiplied by this factor if their terms are float16, which then has enough of their digits. */
 #define EXPERTS_LIFT 128.0f
@@ -246,11 +246,12 @@ LOOM_FN void experts_hold_multiply(const struct experts *r, const struct experts
 		for (uint32_t i = 0; i < 4; i++) {
 			const uint32_t at = i / 2, k = i % 2 * 2;
 			float most[4] = {0, 0, 0, 0};
-			TILE_UNROLL
-			for (uint32_t t = TILE_TERMS(bfloat); t > 0; t--)
-				tile_multiply(t == 1 ? most : rest, a[at].w[k], a[2 + at].w[k], a[at].w[k + 1],
-					      a[2 + at].w[k + 1], h->with[e][at * 4 + k][t - 1],
-					      h->with[e][at * 4 + k + 1][t - 1], bfloat);
+			const uint32_t *first = h->with[e][at * 4 + k], *second = h->with[e][at * 4 + k + 1];
+			uint32_t a0 = a[at].w[k], a1 = a[2 + at].w[k], a2 = a[at].w[k + 1], a3 = a[2 + at].w[k + 1];
+			if (TILE_TERMS(bfloat) > 2)
+				tile_multiply(rest, a0, a1, a2, a3, first[2], second[2], bfloat);
+			tile_multiply(rest, a0, a1, a2, a3, first[1], second[1], bfloat);
+			tile_multiply(most, a0, a1, a2, a3, first[0], second[0], bfloat);
 			TILE_UNROLL
 			for (uint32_t n = 0; n < 4; n++)
 				h->sum[band][e][n] += most[n];
@@ -450,6 +451,17 @@ LOOM_FN void experts_multiply(struct loom_ctx *c, const struct experts *r, const
 }
 #endif
 
+#if EXPERTS_PRODUCTS
+/* Not inlined into the worker's loop, whose values would take registers from it. Returns 0. */
+LOOM_FN int experts_multiply_task(struct loom_ctx *c, const struct loom_task *t)
+{
+	struct experts *r = experts_of(c);
+	struct experts_task w = experts_task_of(r, t);
+	experts_multiply(c, r, &w);
+	return 0;
+}
+#endif
+
 /* ---- tasks -------------------------------------------------------------------------------------- */
 
 LOOM_FN int experts_last(struct loom_ctx *c, struct experts *r, uint64_t *pending)
@@ -479,7 +491,11 @@ LOOM_FN void workload_experts_tile(struct loom_ctx *c, const struct loom_task *t
 {
 	struct experts *r = experts_of(c);
 	struct experts_task w = experts_task_of(r, t);
+#if EXPERTS_PRODUCTS
+	LOOM_OUTLINED_COLLECTIVE(experts_multiply_task, c, t);
+#else
 	experts_multiply(c, r, &w);
+#endif
 	loom_stream(c, (uint64_t)w.rows * w.inner * 2);
 	if (!experts_last(c, r, EXPERTS_AT(r, uint64_t, pending) + 2ull * w.block + w.second))
 		return;

@@ -464,6 +464,7 @@ static const struct loom_workload_ops ragged_ops = {
 	.work = "bytes",
 	.inputs = ragged_inputs,
 	.cost = ragged_cost,
+	.registers = tile_registers,
 	.scratch = ragged_scratch_bytes,
 };
 

@@ -155,12 +155,17 @@ LOOM_FN float *ragged_part(struct ragged *r, uint32_t sequence, uint32_t kv, uin
 	return RAGGED_AT(r, float, parts) + n * ragged_group(r) * (ragged_dim(r) + 2);
 }
 
-/* Returns the keys of a token of a sequence. The values of the token are one page of tokens further. */
-LOOM_FN const uint16_t *ragged_keys(const struct ragged *r, const uint32_t *table, uint32_t kv, uint32_t token)
+/* Return the keys of a token of a sequence. The values of the token are one page of tokens further. */
+LOOM_FN const uint16_t *ragged_keys_of(const struct ragged *r, uint64_t page, uint32_t kv, uint32_t token)
 {
-	uint64_t page = table[token >> r->page_log2], dim = ragged_dim(r);
+	uint64_t dim = ragged_dim(r);
 	return RAGGED_AT(r, const uint16_t, pages) + (((page * r->kv + kv) * 2) << r->page_log2) * dim +
 	       (token & ((1u << r->page_log2) - 1)) * dim;
+}
+
+LOOM_FN const uint16_t *ragged_keys(const struct ragged *r, const uint32_t *table, uint32_t kv, uint32_t token)
+{
+	return ragged_keys_of(r, table[token >> r->page_log2], kv, token);
 }
 
 /* The parameters of a task, decoded. */
@@ -488,9 +493,9 @@ LOOM_FN void ragged_end(struct loom_ctx *c, struct ragged *r, const struct ragge
 /* Weights are multiplied by this factor, because then float16 has enough of their digits. The factor cancels out. */
 #define RAGGED_LIFT 16384.0f
 
-/* What a lane holds. The names of indices: [head] counts 8 heads, [piece] and [band] count 8 numbers. */
+/* What a lane holds. */
 struct ragged_hold {
-	struct tile_eight query[RAGGED_EIGHTS][RAGGED_PIECES];
+	const uint16_t *query; /* of the first head of the task; loaded in each step, to save registers */
 	struct tile_eight key[2][RAGGED_PIECES];  /* of the tokens `row` and `row` + 8 */
 	struct tile_eight value[4][RAGGED_BANDS]; /* of the tokens 2 `column` + 0, 1, 8 and 9 */
 	float sum[RAGGED_EIGHTS][RAGGED_BANDS * 4][4];
@@ -498,11 +503,12 @@ struct ragged_hold {
 	uint32_t warp, warps, row, column; /* row: lane of the warp / 4; column: lane % 4 */
 };
 
-LOOM_FN struct tile_eight ragged_eight(const uint16_t *of, uint32_t at, uint32_t dim)
+/* Returns 8 numbers from `at` on, or zeros from the end on. again: 1 if they are loaded in each step. */
+LOOM_FN struct tile_eight ragged_eight(const uint16_t *of, uint32_t at, uint32_t end, int again)
 {
 	struct tile_eight none;
-	if (at < dim)
-		return tile_load(of + at);
+	if (at < end)
+		return again ? tile_load_again(of + at) : tile_load(of + at);
 	none.w[0] = none.w[1] = none.w[2] = none.w[3] = 0;
 	return none;
 }
@@ -517,7 +523,7 @@ LOOM_FN void ragged_load_keys(const struct ragged *r, const uint16_t *from, uint
 		token = token < left ? token : left - 1;
 		TILE_UNROLL
 		for (uint32_t i = 0; i < RAGGED_PIECES; i++)
-			h->key[half][i] = ragged_eight(from + token * dim, 32 * i + 8 * h->column, dim);
+			h->key[half][i] = ragged_eight(from + token * dim, 32 * i + 8 * h->column, dim, 0);
 	}
 }
 
@@ -531,26 +537,21 @@ LOOM_FN void ragged_load_values(const struct ragged *r, const uint16_t *from, ui
 		token = token < left ? token : left - 1;
 		TILE_UNROLL
 		for (uint32_t i = 0; i < RAGGED_BANDS; i++)
-			h->value[k][i] = ragged_eight(from + token * dim, 64 * i + 8 * h->row, dim);
+			h->value[k][i] = ragged_eight(from + token * dim, 64 * i + 8 * h->row, dim, 0);
 	}
 }
 
 LOOM_FN void ragged_hold_begin(const struct loom_ctx *c, const struct ragged *r, const struct ragged_task *w,
 			       struct ragged_hold *h)
 {
-	const uint32_t dim = ragged_dim(r), group = ragged_group(r);
-	const uint16_t *q = RAGGED_AT(r, const uint16_t, queries) +
-			    ((uint64_t)w->sequence * r->heads + (uint64_t)w->kv * group) * dim;
+	h->query = RAGGED_AT(r, const uint16_t, queries) +
+		   ((uint64_t)w->sequence * r->heads + (uint64_t)w->kv * ragged_group(r)) * ragged_dim(r);
 	h->warp = c->lane / TILE_WARP;
 	h->warps = c->lanes / TILE_WARP;
 	h->row = c->lane % TILE_WARP / 4;
 	h->column = c->lane % 4;
 	TILE_UNROLL
 	for (uint32_t e = 0; e < RAGGED_EIGHTS; e++) {
-		uint32_t head = 8 * e + h->row;
-		TILE_UNROLL
-		for (uint32_t i = 0; i < RAGGED_PIECES; i++)
-			h->query[e][i] = ragged_eight(q + head * dim, 32 * i + 8 * h->column, head < group ? dim : 0);
 		TILE_UNROLL
 		for (uint32_t i = 0; i < 2; i++) {
 			h->peak[e][i] = -1e30f;
@@ -568,16 +569,20 @@ LOOM_FN void ragged_hold_begin(const struct loom_ctx *c, const struct ragged *r,
 /* Computes the scores of 16 tokens for 8 heads. */
 LOOM_FN void ragged_hold_score(const struct ragged *r, const struct ragged_hold *h, uint32_t e, float *score)
 {
+	const uint32_t dim = ragged_dim(r), head = 8 * e + h->row;
+	struct tile_eight query[RAGGED_PIECES];
+	TILE_UNROLL
+	for (uint32_t i = 0; i < RAGGED_PIECES; i++)
+		query[i] = ragged_eight(h->query + head * dim, 32 * i + 8 * h->column, head < ragged_group(r) ? dim : 0, 1);
 	TILE_UNROLL
 	for (uint32_t i = 0; i < 4; i++)
 		score[i] = 0;
 	TILE_UNROLL
 	for (uint32_t i = 0; i < 2 * RAGGED_PIECES; i++) {
 		const uint32_t at = i / 2, k = i % 2 * 2;
-		if (32 * at < ragged_dim(r))
+		if (32 * at < dim)
 			tile_multiply(score, h->key[0][at].w[k], h->key[1][at].w[k], h->key[0][at].w[k + 1],
-				      h->key[1][at].w[k + 1], h->query[e][at].w[k], h->query[e][at].w[k + 1],
-				      ragged_bfloat(r));
+				      h->key[1][at].w[k + 1], query[at].w[k], query[at].w[k + 1], ragged_bfloat(r));
 	}
 }
 
@@ -645,7 +650,8 @@ LOOM_FN void ragged_hold_run(const struct ragged *r, const struct ragged_task *w
 	const uint16_t *next = ragged_keys(r, w->table, w->kv, w->from + at);
 	ragged_load_keys(r, next, w->tokens - at, h);
 	ragged_load_values(r, next, w->tokens - at, h);
-	next = at + every < w->tokens ? ragged_keys(r, w->table, w->kv, w->from + at + every) : next;
+	/* The page is loaded one step before its tokens. */
+	uint32_t page = at + every < w->tokens ? w->table[(w->from + at + every) >> r->page_log2] : 0;
 	LOOM_NO_UNROLL
 	for (; at < w->tokens; at += every) {
 		const uint32_t left = w->tokens - at, more = left > every ? left - every : 0;
@@ -653,17 +659,17 @@ LOOM_FN void ragged_hold_run(const struct ragged *r, const struct ragged_task *w
 		TILE_UNROLL
 		for (uint32_t e = 0; e < RAGGED_EIGHTS; e++)
 			ragged_hold_score(r, h, e, score[e]);
+		next = ragged_keys_of(r, page, w->kv, w->from + at + every);
 		if (more)
 			ragged_load_keys(r, next, more, h);
-		/* The page of the tokens after the next ones. */
-		const uint16_t *after = more > every ? ragged_keys(r, w->table, w->kv, w->from + at + 2 * every) : next;
+		if (more > every)
+			page = w->table[(w->from + at + 2 * every) >> r->page_log2];
 		TILE_UNROLL
 		for (uint32_t e = 0; e < RAGGED_EIGHTS; e++)
 			ragged_hold_weigh(r, h, e, left, score[e], by[e]);
 		ragged_hold_add(r, h, score, by);
 		if (more)
 			ragged_load_values(r, next, more, h);
-		next = after;
 	}
 }
 
@@ -721,8 +727,11 @@ LOOM_FN void ragged_hold_end(struct loom_ctx *c, const struct ragged *r, struct 
 	loom_barrier_lanes(c);
 }
 
-LOOM_FN void ragged_multiply_chunk(struct loom_ctx *c, struct ragged *r, const struct ragged_task *w)
+/* Not inlined into the worker's loop, whose values would take registers from it. Returns 0. */
+LOOM_FN int ragged_multiply_chunk(struct loom_ctx *c, const struct loom_task *task)
 {
+	struct ragged *r = ragged_of(c);
+	struct ragged_task w = ragged_task_of(r, task);
 	struct ragged_hold h;
 	struct ragged_run run;
 	run.local = (char *)c->local[LOOM_WORKLOAD];
@@ -730,11 +739,12 @@ LOOM_FN void ragged_multiply_chunk(struct loom_ctx *c, struct ragged *r, const s
 	run.split.parts = run.split.blocks = run.split.sets = 0;
 	run.split.each = 1;
 	run.turn = run.pad = 0;
-	ragged_hold_begin(c, r, w, &h);
-	ragged_hold_run(r, w, &h);
-	loom_stream(c, (uint64_t)w->tokens * ragged_dim(r) * 4);
+	ragged_hold_begin(c, r, &w, &h);
+	ragged_hold_run(r, &w, &h);
+	loom_stream(c, (uint64_t)w.tokens * ragged_dim(r) * 4);
 	ragged_hold_end(c, r, &h, &run);
-	ragged_end(c, r, w, &run);
+	ragged_end(c, r, &w, &run);
+	return 0;
 }
 #endif
 
@@ -743,11 +753,11 @@ LOOM_FN void ragged_multiply_chunk(struct loom_ctx *c, struct ragged *r, const s
  * sequence. */
 LOOM_FN void workload_ragged_chunk(struct loom_ctx *c, const struct loom_task *task)
 {
+#if RAGGED_PRODUCTS
+	LOOM_OUTLINED_COLLECTIVE(ragged_multiply_chunk, c, task);
+#else
 	struct ragged *r = ragged_of(c);
 	struct ragged_task w = ragged_task_of(r, task);
-#if RAGGED_PRODUCTS
-	ragged_multiply_chunk(c, r, &w);
-#else
 	struct ragged_run run;
 #if RAGGED_IN_REGISTERS
 	float sums[RAGGED_GROUPS * 8];
