@@ -755,7 +755,7 @@ END
 			>"$tmp/comm" || continue
 		printf '\nallreduce of two GPUs, bfloat16, a call in a CUDA graph of 50; us, medians\n\n'
 		printf '| %9s | %10s | %10s | %7s |\n|---|---|---|---|\n' bytes gpuloom nccl ratio
-		awk '{ printf "| %9d | %10.2f | %10.2f | %7s |\n", $1, $2, $3, $3 > 0 ? sprintf("%.3f", $2 / $3) : "" }' "$tmp/comm"
+		awk '{ printf "| %9d | %10.2f | %10.2f | %7s |\n", $1, $2, $3, ($3 > 0 ? sprintf("%.3f", $2 / $3) : "") }' "$tmp/comm"
 		echo
 		for target in '16 4.2' '4096 4.2' '65536 4.2' '262144 5' '524288 6' '1048576 9' '8388608 31'; do
 			us=$(awk -v n="${target% *}" '$1 == n { print $2 }' "$tmp/comm")

@@ -152,8 +152,11 @@ class Comm:
         if allgather is None and ranks != 1:
             dist = torch.distributed
             rank, ranks = dist.get_rank(group), dist.get_world_size(group)
+            device = torch.cuda.current_device() if torch.cuda.is_available() else None
 
-            def allgather(mine):
+            def allgather(mine):  # called in the thread of the stack, and each thread has its own current device
+                if device is not None:
+                    torch.cuda.set_device(device)
                 every = [None] * ranks
                 dist.all_gather_object(every, mine, group=group)
                 return every

@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import os
+import threading
 
 _driver = ctypes.CDLL("libcuda.so.1") if os.environ.get("STAND_IN_CUDA") else None
 
@@ -46,8 +47,19 @@ def stream(it):
     _now.pop()
 
 
+_thread = threading.local()  # each thread has its own current device
+
+
+def is_available():
+    return bool(_driver)
+
+
+def set_device(device):
+    _thread.device = device
+
+
 def current_device():
-    return 0
+    return getattr(_thread, "device", 0)
 
 
 def synchronize():

@@ -5,6 +5,8 @@ import os
 import pickle
 import time
 
+from . import cuda
+
 _number = itertools.count()
 
 
@@ -17,6 +19,8 @@ def get_world_size(group=None):
 
 
 def all_gather_object(out, mine, group=None):
+    if cuda.is_available() and not hasattr(cuda._thread, "device"):
+        raise RuntimeError("all ranks use device 0 in this thread")  # which NCCL rejects
     name = os.path.join(os.environ["STAND_IN_STORE"], "%d-%%d" % next(_number))
     with open(name % get_rank() + ".new", "wb") as f:
         pickle.dump(mine, f)
