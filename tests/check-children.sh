@@ -46,8 +46,9 @@ expect 0 'each verified' "$launch" SIGHUP "$G" run "$tmp/exec.ini" --samples 2 \
 expect 0 'each verified' sh -c "$run --set device.cpu.isolation=process <&-"
 "$G" run conf/uts.ini --samples 1000 --quiet --set device.cpu.isolation=process <&- >&- 2>&- &
 pid=$!
-soon '[ "$(pgrep -P $pid | wc -l)" -ge 1 ]' || fail 'no process of a device (F9)'
-for p in $pid $(pgrep -P $pid); do
+devices() { pgrep -P $pid -x 'cpu:[01]'; } # the command has other children that end soon
+soon '[ "$(devices | wc -l)" -eq 2 ]' || fail 'no processes of devices (F9)'
+for p in $pid $(devices); do
 	for fd in 0 1 2; do
 		to=$(readlink /proc/$p/fd/$fd)
 		[ "$to" = /dev/null ] || fail "descriptor $fd of process $p is '$to' (F9)"

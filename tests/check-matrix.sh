@@ -53,7 +53,7 @@ done
 noncoherent='--set transport.use=p2p --set transport.p2p.atomics=no --set termination.use=tree'
 for sizes in '3 1 [012]' '1 3 [123]'; do
 	set -- $sizes
-	expect 0 "^  $3  *1  *0  *1 " "$G" run conf/fib.ini --samples 1 --set workload.fib.n=1 \
+	expect 0 "^  $3  *1  *1 " "$G" run conf/fib.ini --workers --samples 1 --set workload.fib.n=1 \
 		--set 'run.devices=cpu:0 cpu:1' \
 		--set device.cpu.oversubscribe=yes --set device.cpu.0.workers="$1" \
 		--set device.cpu.1.workers="$2" $noncoherent

@@ -45,7 +45,7 @@ for f in usr/bin/gpuloom usr/share/man/man1/gpuloom.1.gz usr/share/bash-completi
 	usr/share/doc/gpuloom/examples/embed/wordcount.c; do
 	[ -s "$tmp/root/"$f ] || fail "no package has $f"
 done
-expect 0 "^device +cpu .* $tmp/root/$lib/gpuloom/plugins" "$tmp/root/usr/bin/gpuloom" list
+expect 0 "^device +cpu .* $tmp/root/$lib/gpuloom/plugins" "$tmp/root/usr/bin/gpuloom" list -v
 expect 0 'verified' "$tmp/root/usr/bin/gpuloom" run "$tmp/root/usr/share/doc/gpuloom/examples/conf/fib.ini" \
 	--samples 1 \
 	--set workload.fib.n=18

@@ -27,7 +27,7 @@ expect 0 '' "$G" run "$tmp/s.ini" --samples 6
 grep -q '^  [*~] * Small, 1 .* 6$' "$tmp/out" && grep -q '^ * large, 1 .* 6$' "$tmp/out" ||
 	fail 'rows, and what is on the front'
 grep -q '1 left out: tired' "$tmp/out" || fail 'what was left out'
-tail -n 2 "$tmp/out" | grep -q 'front of seconds (less is better) and cpu_seconds' ||
+tail -n 6 "$tmp/out" | grep -q 'front of seconds (less is better) and cpu_seconds' ||
 	fail 'it does not end with the front'
 grep -q '<svg' "$tmp/s.svg" || fail 'no drawing'
 # The report depends only on the contents of the file.
@@ -51,7 +51,7 @@ PY
 expect 2 'restart' "$G" run "$tmp/s.ini" --samples 6
 expect 0 ' 0 new samples' "$G" run "$tmp/s.ini" --samples 6 --resume
 expect 0 ' 5 new samples' "$G" sweep "$tmp/s.ini" --samples 7 --resume --set sweep.pareto=
-tail -n 2 "$tmp/out" | grep -q 'front of seconds' || fail 'the front of the file'
+tail -n 6 "$tmp/out" | grep -q 'front of seconds' || fail 'the front of the file'
 expect 0 ' 5 new samples' "$G" run "$tmp/s.ini" --samples 1 --restart
 # With --json - the lines go to standard output in place of the table. Without an output file they are not saved.
 expect 0 '' "$G" run "$tmp/s.ini" --samples 1 --json - --set sweep.output=
@@ -125,7 +125,7 @@ expect 0 "warning: report: ignoring 'pareto' of the sweep: no metric 'secnds'" "
 grep -qE '^\| .*(Small|large|as-it-is)' "$tmp/out" || fail 'a report with a wrong name in its front'
 expect 2 "no metric 'secnds'" "$G" report "$tmp/s.jsonl" --pareto secnds,cpu_seconds
 expect 0 ' 9 new samples' "$G" run "$tmp/s.ini" --samples 2 --resume
-tail -n 2 "$tmp/out" | grep -q 'front of seconds (less is better) and cpu_seconds' ||
+tail -n 6 "$tmp/out" | grep -q 'front of seconds (less is better) and cpu_seconds' ||
 	fail 'the front of the metrics that the second run names'
 expect 0 '' "$G" report "$tmp/s.jsonl"
 ! grep -q warning "$tmp/err" || fail "the file still names a metric that does not exist"

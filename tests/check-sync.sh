@@ -101,7 +101,7 @@ case $plugins in *wic*)
 		done
 	done
 	# The paper's arrangement: the Monitors do the work.
-	expect 0 '^ *sync_monitor_ns +[0-9.]+ [mu]?s' "$G" run conf/wic.ini --set run.workload=pattern --samples 1 \
+	expect 0 '^ *sync_monitor_ns +[0-9.,]+ ns' "$G" run conf/wic.ini --set run.workload=pattern --samples 1 \
 		--set sync.wic.eager=no --set sync.wic.activate=monitor --set sync.wic.mode=copy --set sync.wic.companions=2
 	expect 0 'verified' "$G" run conf/wic.ini --set run.workload=bfs --samples 1 --set workload.bfs.graph=packages
 	# Messages are exchanged between more than two devices.

@@ -74,7 +74,7 @@ void loom__diag_add(struct loom__diag *d, int warning, const char *file, int lin
 		*at = m;
 		d->count++;
 	} else {
-		drop(&m); /* errors and warnings count it: loom__diag_text() reports how many are not shown */
+		drop(&m); /* d->errors or d->warnings has counted it, so loom__diag_text() can say how many are not shown */
 	}
 }
 

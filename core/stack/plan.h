@@ -27,7 +27,8 @@ struct loom__choice {
 	const struct loom_plugin *plugin;
 	char *path;
 	void *opts;                   /* plugin->opts_size bytes with the values of all options */
-	uint32_t instance, instances; /* for a device: its number in the conf; number of devices that use this plug-in */
+	/* For a device. instance: the 1 of "cpu:1"; instances: number of selected devices that use this plug-in. */
+	uint32_t instance, instances;
 	char label[48];               /* name for messages and results, such as "cpu:1" or "mgws" */
 };
 

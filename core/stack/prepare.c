@@ -324,7 +324,7 @@ static int ask_net(struct loom_stack *s, const struct loom__policy *workload, st
 	return rc;
 }
 
-/* Collects the costs that the workload declares for its initial tasks. Schedulers that plan read them. */
+/* Collects the costs that the workload declares for its initial tasks, for schedulers such as sched_plan. */
 static int ask_costs(struct loom_stack *s, const struct loom__policy *workload, struct loom_error *err)
 {
 	const struct loom_workload_ops *ops = workload->choice->plugin->ops;

@@ -21,7 +21,7 @@ struct term_ring {
 
 /* The memory block of a worker, on its own cache line. Only lane 0 uses it. */
 struct term_ring_own {
-	uint64_t stolen_out; /* the value of stolen_out when the worker last passed the token */
+	uint64_t stolen_out; /* the argument stolen_out of term_ring_done() when the worker last passed the token */
 	uint32_t black;  /* 1: the worker was busy since then */
 	uint32_t asked;  /* worker 0: a round is in progress */
 	uint32_t pad[12];

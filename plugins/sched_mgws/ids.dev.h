@@ -74,8 +74,9 @@ LOOM_FN void mgws_unmark(const struct loom_ctx *c, uint32_t id)
 		loom_store_release_sys(&mgws_marks(c, id / slots)[id % slots], 0u);
 }
 
-/* The next functions make the copies of publish.dev.h if transfer = id. They are collective. If tasks are not from the
- * initial set, mgws_reserve() has already written the ids into the ring. */
+/* If transfer = id, mgws_copy_in(), mgws_copy_out() and mgws_copy_across() of publish.dev.h call the next three functions,
+ * which are collective. mgws_copy_ids_in(): if tasks are not from the initial set, mgws_reserve() has already written their ids
+ * into the ring, so only the bodies are copied. */
 LOOM_FN void mgws_copy_ids_in(const struct loom_ctx *c, struct mgws_queue *q, uint64_t head, uint32_t ring_mask,
 			      const struct loom_task *from, uint64_t at, uint64_t mask, uint32_t n)
 {

@@ -9,9 +9,10 @@
  *
  * The owner ends an epoch by setting the lock bit, so that thieves take no more tasks. The owner starts the next epoch with a
  * new word, while thieves may still be copying. The algorithm of the thesis (section 5.1) refills the ring at once, and so
- * overwrites slots that thieves are reading, as model checking has shown. In this implementation, `started` and `completed` of
- * the two epochs give the oldest position that an unfinished copy can read. The owner overwrites only slots of older positions,
- * see mgws_room(), and never waits for a thief.
+ * overwrites slots that thieves are reading, as model checking has shown. In this implementation epochs alternate between two
+ * epoch bits. For each bit the owner keeps the oldest position that a copy can read (`begin`, state.dev.h), and compares
+ * `started` with `completed` to see whether all copies have ended. The owner overwrites only slots before the oldest position
+ * that an unfinished copy can read, see mgws_room(), and never waits for a thief.
  *
  * If a queue has several owners, they take a trylock: owners.dev.h. */
 #ifndef SCHED_MGWS_PUBLIC_DEV_H

@@ -134,9 +134,10 @@ LOOM_FN void mgws_note_empty(const struct loom_ctx *c, uint32_t victim, int empt
 #endif
 
 /* Makes one attempt to steal from a queue. Returns the value of the queue's word before the attempt, from which lanes compute
- * the stolen tasks, or 0 if none were stolen. The check before the attempt prevents attempts on empty queues. Such attempts
- * would make the field of attempts wrap, and would take the cache line from its owner. With either value of the option
- * `attempts`, a worker adds at most one attempt to an epoch that has no tasks left. */
+ * the stolen tasks, or 0 if none were stolen. An attempt on an empty queue makes the field of attempts grow, and takes
+ * the cache line from the owner. So the thief first checks the word: before each attempt (attempts = two_atomics), or only if
+ * its last attempt on this victim found nothing (damping). In both cases a worker adds at most one attempt to an epoch that has
+ * no tasks left. */
 LOOM_FN uint64_t mgws_attempt(struct loom_ctx *c, struct mgws_queue *q, uint32_t victim)
 {
 	sched_local(c)->counters.steal_attempts++;

@@ -76,8 +76,9 @@ struct loom_allreduce {
 	uint32_t tags;
 	uint32_t unused;
 	uint64_t late_at; /* offset of an array of struct loom_net_late, one per worker; 0: no posts are late */
-	/* The input of round n begins at input_at + n * stride % cycle. Data from other ranks arrives at inbox_at. With
-	 * posts these are data to add, with oneshot the words of the slots, and with twoshot a chunk from each rank. */
+	/* The input of round n begins at input_at + n * stride % cycle. inbox_at: where data of other ranks arrive.
+	 * If the ranks use posts, these are data to add. Without posts, these are the words of the slots (oneshot), or
+	 * one chunk from each rank (twoshot). */
 	uint64_t input_at, stride, cycle, inbox_at;
 	/* Used without posts. base_at: offset of an array with the address of each rank's block, as these workers
 	 * access it. sum_at: offset of the sums. flag_at: offset of the flags. */

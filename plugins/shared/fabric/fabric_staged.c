@@ -14,7 +14,8 @@
 #define NOTICE (1u << 31)
 #define ACK (1u << 30)
 
-/* Where the data of a put are in the target's memory. */
+/* The second message of a put into staged memory. It tells the target which bytes (ref, bytes) have arrived in its copy in
+ * host memory, so that the target copies them in, and which notification (notify; 0: none) follows. */
 struct staged_notice {
 	uint64_t ref, bytes, notify, pad;
 };

@@ -4,8 +4,8 @@
 
 int enqueued_left(const struct gpu *d, const struct launch *l)
 {
-	/* Acquire: pairs with the release in loom_gpu_conclude(). The last worker has acquired the results of all
-	 * workers before. */
+	/* Acquire: pairs with the release in loom_gpu_conclude(). The worker that finishes last
+	 * has already acquired the results of the other workers, so this thread sees all results. */
 	return l->enqueued != __atomic_load_n(&d->words->ended, __ATOMIC_ACQUIRE);
 }
 

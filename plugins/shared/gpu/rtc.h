@@ -42,8 +42,8 @@ struct rtc {
 	int (*ir)(void *program, char *to);
 };
 
-/* Loads a compiler. path: its file; NULL or "": search the usual folders. Returns LOOM_EUNAVAIL, and an error that says
- * what to install or set. */
+/* Loads a compiler. path: its file; NULL or "": search the usual folders. Returns 0. If the compiler is not found,
+ * lacks a function or is too old, returns LOOM_EUNAVAIL, and an error that says what to install or set. */
 int rtc_open(const struct loom_host *host, const char *label, const struct rtc_kind *kind, const char *path,
 	     struct rtc *c, struct loom_error *err);
 

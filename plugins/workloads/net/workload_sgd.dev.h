@@ -235,7 +235,9 @@ LOOM_FN void sgd_sync(struct loom_ctx *c)
  * from `row`. */
 struct sgd_matrix {
 	const float *by, *row;
-	uint64_t by_row, by_step, row_step; /* floats between rows and elements of `by`, and between rows at `row` */
+	/* Distances in floats. by_row: between the rows at `by`; by_step: between the elements of such a row; row_step:
+	 * between the rows at `row`. */
+	uint64_t by_row, by_step, row_step;
 };
 
 LOOM_FN void sgd_outer(sgd_wide *sum, const struct sgd_matrix *m, uint32_t n)
