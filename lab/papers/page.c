@@ -160,6 +160,15 @@ void loom__papers_verdicts(const struct loom__paper_row *row, size_t rows, struc
 		loom__grid_free(&g);
 }
 
+/* Adds the first four cells of a claim's row. */
+static void add_claim(struct loom__grid *g, const struct loom__paper_claim *c)
+{
+	loom__grid_cell(g, 0, "%s", c->claim->name);
+	loom__grid_cell(g, 0, "%s", c->claim->paper);
+	loom__grid_cell(g, 0, "%s", FIGURE(c->value));
+	loom__grid_cell(g, 0, "%s", loom__claim_verdict_name[c->verdict]);
+}
+
 void loom__papers_claims(const struct loom__paper_row *r, struct loom__text *out)
 {
 	struct loom__grid g = {0};
@@ -168,10 +177,7 @@ void loom__papers_claims(const struct loom__paper_row *r, struct loom__text *out
 	loom__grid_columns(&g, "claim|#paper|#here|verdict|expression");
 	for (size_t i = 0; i < r->figure->claims; i++) {
 		const struct loom__paper_claim *c = &r->claim[i];
-		loom__grid_cell(&g, 0, "%s", c->claim->name);
-		loom__grid_cell(&g, 0, "%s", c->claim->paper);
-		loom__grid_cell(&g, 0, "%s", FIGURE(c->value));
-		loom__grid_cell(&g, 0, "%s", loom__claim_verdict_name[c->verdict]);
+		add_claim(&g, c);
 		loom__grid_cell(&g, 0, "%s", *c->error ? c->error : c->claim->text);
 	}
 	loom__grid_text(&g, out, 2);
@@ -226,10 +232,7 @@ static void add_row(const struct loom__paper_row *r, struct loom__text *out)
 		loom__grid_columns(&g, "claim|#paper|#here|verdict|where the paper says it");
 		for (size_t i = 0; i < r->figure->claims; i++) {
 			const struct loom__paper_claim *c = &r->claim[i];
-			loom__grid_cell(&g, 0, "%s", c->claim->name);
-			loom__grid_cell(&g, 0, "%s", c->claim->paper);
-			loom__grid_cell(&g, 0, "%s", FIGURE(c->value));
-			loom__grid_cell(&g, 0, "%s", loom__claim_verdict_name[c->verdict]);
+			add_claim(&g, c);
 			loom__grid_cell(&g, 0, "%s", c->claim->place);
 		}
 		loom__grid_markdown(&g, out);

@@ -282,14 +282,7 @@ static void line_plot(struct loom__text *out, const struct loom__view *view,
 		loom__text_add(out, "]\n");
 	}
 	for (size_t f = 0; f < l->facets; f++) {
-		struct loom__text title = {0};
-		if (settings->facet != LOOM__NO_NAME) {
-			loom__text_add(&title, "%s = %s", view->factor[settings->facet], l->facet[f]);
-			loom__text_add(out, "set title ");
-			quoted(out, loom__must_text(&title));
-			loom__text_add(out, " noenhanced\n");
-		}
-		loom__text_free(&title);
+		panel_title(out, view, settings, l, f);
 		loom__text_add(out, "plot ");
 		for (size_t k = 0; k < l->lines; k++) {
 			size_t index = f * l->lines + k;
