@@ -271,11 +271,11 @@ run: ## install what is missing, build, run the main job
 
 # Without -j the build would use one core.
 on_all_cores = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
-check: ## install what is missing, build, run the tests (twelve minutes on two cores)
+check: ## install what is missing, build, run the tests (ten minutes on two cores)
 	tools/deps build check
 	$(MAKE) $(on_all_cores) tests
 	$(MAKE) check-built
-check-rest: ## the tests that check leaves out (six minutes)
+check-rest: ## the tests that check leaves out (eight minutes)
 	tools/deps build check
 	$(MAKE) $(on_all_cores) tests
 	$(MAKE) check-built ALL=--rest

@@ -47,7 +47,7 @@ int loom__worker_failure(struct loom_stack *s, struct loom_error *err)
  * show the state before the sample. */
 static void describe_stuck(struct loom_stack *s, char *text, size_t size)
 {
-	for (uint32_t i = 0; i < s->segments; i++)
+	for (uint32_t i = 1; i <= s->segments; i++)
 		if (s->image[i])
 			return;
 	for (size_t i = 0; i < s->policies; i++) {
