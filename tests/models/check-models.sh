@@ -162,7 +162,7 @@ sched() {
 
 	right pool "-DR=1"
 	[ "$quick" = --quick ] || right pool
-	for f in busy_late unready pool_forgotten head_added; do
+	for f in busy_late unready pool_forgotten claim_kept unclaimed; do
 		fault pool $f
 	done
 	right plan

@@ -5,7 +5,8 @@
  * FAULT=busy_late       a worker raises `head` before it is counted as busy
  * FAULT=unready         a slot is taken before it was written
  * FAULT=pool_forgotten  workers report idle without a check of the pool
- * FAULT=head_added      a taker adds to `head` instead of comparing it first */
+ * FAULT=claim_kept      a worker that finds no slot does not add to `open` what it has subtracted
+ * FAULT=unclaimed       a taker adds to `head` although its subtraction found no slot */
 #include "fault.pml"
 #define N 3
 #ifndef T
@@ -17,12 +18,12 @@
 #define busy_late 1
 #define unready 2
 #define pool_forgotten 3
-#define head_added 4
+#define claim_kept 4
+#define unclaimed 5
 
-byte tail, head, idlers, made = 1, ran, tasks[N];
+byte tail, head, idlers, made = 2, ran, tasks[N];
+short open;
 bool ready[R], slot[R];
-
-#define NEXT(h) ((h) < R && tail > (h) && (ready[h] || FAULT == unready))
 
 inline put(w)
 {
@@ -30,7 +31,8 @@ inline put(w)
 	if
 	:: at < R ->
 		slot[at] = 1;
-		ready[at] = 1
+		ready[at] = 1;
+		open++
 	:: else -> tasks[w]++
 	fi
 }
@@ -45,16 +47,20 @@ inline take(w)
 		:: else
 		fi
 	fi;
-	h = head;
+	atomic { got = open > 0 || FAULT == unclaimed; open-- };
 	if
-	:: h < R && NEXT(h) ->
-		atomic {
-			if
-			:: head == h || FAULT == head_added -> head++; got = 1
-			:: else
-			fi
-		}
-	:: else
+	:: got ->
+		atomic { h = head; head++ };
+		assert(h < R);
+		if
+		:: ready[h]
+		:: FAULT == unready
+		fi
+	:: else ->
+		if
+		:: FAULT == claim_kept
+		:: else -> open++
+		fi
 	fi;
 	if
 	:: got ->
@@ -81,7 +87,7 @@ proctype worker(byte w)
 		:: got -> got = 0; put(w)
 		:: else
 		fi
-	:: !tasks[w] && head < R && NEXT(head) -> take(w)
+	:: !tasks[w] && open > 0 -> take(w)
 	:: !tasks[w] && !idle ->
 		h = head;
 		if
@@ -91,15 +97,16 @@ proctype worker(byte w)
 		fi;
 		if
 		:: seen <= h || FAULT == pool_forgotten -> idlers++; idle = 1
-		:: else
+		:: else -> open > 0 || head > h /* the worker searches until one of these holds */
 		fi
 	:: idle && idlers == N -> break
 	od;
-	assert(ran == made && head == tail)
+	assert(ran == made && head == tail && open <= 0)
 }
 
 init {
 	atomic {
+		tasks[1] = 1;
 		tasks[2] = 1;
 		run worker(0); run worker(1); run worker(2)
 	}

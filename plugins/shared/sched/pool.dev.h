@@ -7,6 +7,11 @@
  * `ready` of a slot is set after the slot was written. When the array is used up, spawned tasks stay with the worker
  * that spawned them (own.dev.h). Each non-coherent device has a pool of its own.
  *
+ * `open` is a semaphore: the number of written slots that no worker has claimed. A worker claims a slot by a subtraction
+ * from `open`, and an addition to `head` says which slot. So takers never compare and swap, which on a GPU lets one
+ * worker succeed per round trip to the memory. A worker that finds no slot adds to `open` what it has subtracted.
+ * Until then, others may find no slot although there is one, but the worker itself continues to search.
+ *
  * Termination detection stays correct, as with the lists of sched_mgws, for two reasons. First, a worker reports idle
  * only after it has seen the pool empty (head == tail), and an idle worker calls busy() before it raises `head`. So
  * when a worker finds the pool empty and reports idle, the worker that emptied the pool has already called busy().
@@ -28,6 +33,7 @@ struct sched_pool {
 	uint64_t tail, pad1[7];
 	uint64_t head, pad2[7];
 	uint64_t next, pad3[7]; /* next: the scheduler's counter for the initial set */
+	uint64_t open, pad4[7]; /* open: signed; below 0 for a short time */
 };
 #define SCHED_POOL_SLOTS_AT(room) (sizeof(struct sched_pool) + (((uint64_t)(room) * 4 + 63) & ~63ull))
 #define SCHED_POOL_BYTES(room)    (SCHED_POOL_SLOTS_AT(room) + (uint64_t)(room) * sizeof(struct loom_task))
@@ -67,6 +73,7 @@ LOOM_FN int sched_pool_put(struct loom_ctx *c, const struct loom_task *task)
 		/* Release: pairs with the acquire in sched_pool_next(), which then sees the slot and the data of the
 		 * task. */
 		loom_store_release_sys(sched_pool_ready(p, at), 1u);
+		loom_fetch_add_relaxed_sys(&p->open, (uint64_t)1);
 		loom_own_add(c, &sched_local(c)->counters.published, 1);
 		sched_wake(c, &sched_common(c)->event, 1);
 	}
@@ -82,12 +89,25 @@ LOOM_FN uint64_t sched_pool_filled(struct sched_pool *p)
 	return tail > head ? tail - head : 0;
 }
 
-/* Called by lane 0. Returns 1 if the next task of the pool has been written; *head is its slot. */
-LOOM_FN int sched_pool_next(struct sched_pool *p, uint64_t *head)
+/* Called by lane 0. Claims a slot, and waits until it has been written. Returns its number, or p->room if there is no slot to
+ * claim or the run was stopped. The claimed slot was reserved, because slots are counted in `open` after they were reserved.
+ * But it may be another one than those that were counted, whose worker is still writing it. */
+LOOM_FN uint64_t sched_pool_claim(struct loom_ctx *c, struct sched_pool *p)
 {
-	*head = loom_load_relaxed_sys(&p->head);
-	return *head < p->room && loom_load_relaxed_sys(&p->tail) > *head &&
-	       loom_load_acquire_sys(sched_pool_ready(p, *head)) != 0;
+	if ((int64_t)loom_fetch_add_relaxed_sys(&p->open, ~0ull) <= 0) {
+		loom_fetch_add_relaxed_sys(&p->open, (uint64_t)1);
+		return p->room;
+	}
+	/* Release: pairs with the acquire in sched_pool_filled(). A worker that finds the pool empty sees this worker as
+	 * busy. */
+	uint64_t at = loom_fetch_add_release_sys(&p->head, (uint64_t)1);
+	while (!loom_load_acquire_sys(sched_pool_ready(p, at))) {
+		if (loom_stopped(c))
+			return p->room;
+		loom_pause(c);
+	}
+	sched_local(c)->counters.acquired++;
+	return at;
 }
 
 /* Takes a task. Returns 1 if it got a task. *idle: 1 if this worker has reported idle. The function sets *idle to 0
@@ -95,23 +115,14 @@ LOOM_FN int sched_pool_next(struct sched_pool *p, uint64_t *head)
 LOOM_FN int sched_pool_take(struct loom_ctx *c, int *idle, struct loom_task *task)
 {
 	struct sched_pool *p = sched_pool(c);
-	uint64_t at = p->room, head;
-	if (!loom_flag_from_lane0(c, c->lane == 0 && sched_pool_next(p, &head)))
+	uint64_t at = p->room;
+	if (!loom_flag_from_lane0(c, c->lane == 0 && (int64_t)loom_load_relaxed_sys(&p->open) > 0))
 		return 0;
 	if (*idle)
 		LOOM_CALL(term, busy, c);
 	*idle = 0;
-	if (c->lane == 0) {
-		LOOM_NO_UNROLL
-		while (at == p->room && sched_pool_next(p, &head)) {
-			/* Release: pairs with the acquire in sched_pool_filled(). A worker that finds the pool empty
-			 * sees this worker as busy. */
-			if (loom_cas_acq_rel_sys(&p->head, &head, head + 1))
-				at = head;
-		}
-		if (at != p->room)
-			sched_local(c)->counters.acquired++;
-	}
+	if (c->lane == 0)
+		at = sched_pool_claim(c, p);
 	at = loom_from_lane0(c, at);
 	if (at == p->room)
 		return 0;
@@ -149,11 +160,13 @@ SCHED_NOINLINE int sched_pool_search(struct loom_ctx *c, struct loom_task *task)
 			LOOM_CALL(term, idle, c);
 			idle = 1;
 		}
-		if (filled)
+		if (filled) {
 			found = sched_pool_take(c, &idle, task);
-		else
+			rest.pauses = 1;
+		} else {
 			done = LOOM_CALL(term, done, c,
 					 loom_from_lane0(c, c->lane == 0 ? loom_load_acquire_sys(&p->head) : 0));
+		}
 		if (c->lane == 0 && !found && !done)
 			sched_rest(c, &common->cfg, &common->event, &rest, idle, filled != 0);
 	}
