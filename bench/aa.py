@@ -30,6 +30,8 @@ import subprocess
 import sys
 import time
 
+from figures import facts
+
 SPELLS = """
 import os, random, time
 parent = os.getppid()
@@ -39,6 +41,10 @@ while os.getppid() == parent:
     time.sleep(random.uniform(0, 0.1))
 """
 CLAIMS = ('FASTER', 'SLOWER')
+RULES = {('interleaved', 'gpuloom, interleaved'): 'turns_gpuloom', ('interleaved', 'gpuloom, from files'): 'files_gpuloom',
+         ('interleaved', 'Welch'): 'turns_welch', ('interleaved', 'nvbench_compare'): 'turns_nvbench',
+         ('one after the other', 'gpuloom, from files'): 'after_gpuloom', ('one after the other', 'Welch'): 'after_welch',
+         ('one after the other', 'nvbench_compare'): 'after_nvbench'}
 BLOCKS = ['--blocks', '20', '--spread', '0']
 BEST = ['--per-block', 'best']
 
@@ -281,6 +287,9 @@ def tell_rules(done):
         for rule in rules:
             false = sum(t['verdicts'][rule] in CLAIMS for t in these)
             found = sum(t['added'].get(rule) == 'SLOWER' for t in these)
+            for what, n in ('false', false), ('found', found):
+                if len(these) == 200 and (what == 'false' or rule in these[0]['added']):
+                    print(f'figure rules_{RULES[design, rule]}_{what} {n}')
             print(f'{design}: {rule}: {false} false claims in {len(these)} pairs' +
                   (f'; {found} found with 3 % added' if rule in these[0]['added'] else ''))
 
@@ -346,11 +355,14 @@ def main():
             bars.append(bar(name.replace('same', 'aa_claims'), share_of(trials, CLAIMS), '<=', 0.05))
         elif trials:
             bars.append(bar(name.replace('planted', 'planted_found'), share_of(trials, ('SLOWER',)), '>=', 0.8))
+    same = [t for name, trials in by.items() if name.startswith('same_') for t in trials]
+    if same:
+        bars.append(bar('aa_claims' if a.spinners else 'aa_claims_quiet', share_of(same, CLAIMS), '<=', 0.05))
     found = [b['ok'] for b in bars if b['figure'].startswith('planted')]
     if found:
         bars.append(bar('planted_found_jobs', sum(found) / len(found), '>=', 0.8))
     with open(os.path.join(folder, 'aa.json'), 'w') as out:
-        json.dump({'schema': 'gpuloom.bench-aa/1', 'spinners': a.spinners,
+        json.dump({**facts(a.build), 'schema': 'gpuloom.bench-aa/1', 'spinners': a.spinners,
                    'trials': {n: len(t) for n, t in by.items()}, 'left': left, 'verdicts': counts,
                    'bars': bars}, out, indent=1)
         out.write('\n')

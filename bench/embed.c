@@ -287,6 +287,7 @@ static void gpu_main(FILE *json, unsigned runs, const char *build, const char *d
 	    {"auto", 1, {.key = "resident_all", .name = "resident, all workers"}},
 	};
 	char figure[64];
+	const char *several = strchr(devices, ' ') ? "two_" : "";
 	printf("%u tasks on %s, %u runs; us\n%30s %10s %10s %10s\n", TASKS, devices, runs, "", "10 %", "median", "90 %");
 	fprintf(json, "{\"runs\": %u", runs);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -297,8 +298,8 @@ static void gpu_main(FILE *json, unsigned runs, const char *build, const char *d
 	}
 	fprintf(json, "}\n");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		snprintf(figure, sizeof(figure), "embed_%s_us", rows[i].kind.key);
-		bar(figure, rows[i].kind.median, strchr(devices, ' ') ? 25 : rows[i].resident ? 8 : 20);
+		snprintf(figure, sizeof(figure), "embed_%s%s_us", several, rows[i].kind.key);
+		bar(figure, rows[i].kind.median, *several ? 25 : rows[i].resident ? 8 : 20);
 	}
 }
 
@@ -350,6 +351,9 @@ int main(int argc, char **argv)
 				(unsigned long long)executed);
 			return 1;
 		}
+	for (struct kind *k = kinds; k < kinds + KINDS; k++)
+		if (k->run && k != run)
+			printf("figure embed_%s_us %.3f\n", k->key, k->median);
 	bar("embed_run_over_pool", run->median / pool_kind->median, 1);
 	bar("embed_run_us", run->median, 5);
 	if (tbb->run)

@@ -3,12 +3,16 @@
 line."""
 import argparse, json, os, subprocess, sys, time
 
-bars, figures = [], {}
+bars, figures, intervals = [], {}, {}
+began, load = time.gmtime(), os.getloadavg()[0]
 
 
-def bar(name, value, relation, target):
-    """Records a value and its target. A value of None means that a requirement is missing."""
+def bar(name, value, relation, target, rounds=()):
+    """Records a value and its target, and the range of the values of `rounds`. A value of None means that a requirement is
+    missing."""
     figures[name] = value
+    if len(rounds) > 1:
+        intervals[name] = min(rounds), max(rounds)
     if value is None:
         bars.append(f'bar {name} - {relation} {target:g} missing')
         return
@@ -48,9 +52,18 @@ def run_parts(asked, parts):
         print(f'({part}: {time.monotonic() - began:.0f} s)', flush=True)
 
 
+def facts(build):
+    """Returns what bench/keep records beside values: command, date, revision, machine."""
+    result = json.loads(call([build + '/gpuloom', 'run', 'conf/memset.ini', '--samples', '1', '--quiet', '--json', '-']))
+    return {'schema': 'gpuloom.bench/1', 'command': [os.path.relpath(sys.argv[0]), *sys.argv[1:]],
+            'started': time.strftime('%Y-%m-%dT%H:%M:%SZ', began), 'gpuloom': result['gpuloom'],
+            'environment': {'before': {**result['environment']['before'], 'load_1m': load}}}
+
+
 def finish(path, **more):
     """Prints the bars and writes all values to a file."""
     print('\n' + '\n'.join(bars))
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, 'w') as out:
-        json.dump({'figures': figures, 'bars': bars, **more}, out, indent=1)
+        json.dump({**facts(os.path.dirname(os.path.dirname(path))), 'figures': figures, 'bars': bars, 'intervals': intervals, **more},
+                  out, indent=1)

@@ -10,12 +10,16 @@
 # GPU_CONTAINS, GPU_UNEVEN and GPU_RIVALS. BARRIERS has the barriers to measure.
 # For uneven: UNEVEN_LENGTH (2048) is the mean number of tokens of a sequence. UNEVEN_LAWS, UNEVEN_CHUNKS, UNEVEN_SKEWS, UNEVEN_ROWS
 # and UNEVEN_SCHEDULERS select parts of the matrix, whose rows are also written to BUILD/bench/uneven-gpu.tsv.
+# The first lines, `run KEY VALUE`, say what bench/keep records beside the values of the `bar` lines.
 # The floor is memset as a plain loop over the tasks in the same persistent kernel (workload memset_loop).
 set -u
+set_=$(env | sed -n 's/^\(BARRIERS=.*\|\(REDUCE\|UNEVEN\)_[A-Z]*=.*\)/\1/p' | sort | tr '\n' ' ')
+printf 'run command %sbench/gpu.sh %s\nrun date %s\n' "$set_" "$*" "$(date -u +%F)"
 B=$(cd "${1:-build}" && pwd) samples=${2:-10}
 [ $# -lt 2 ] && shift $# || shift 2
 tables=${*:-floor lanes detectors queues owners gpus ranks placement workers shapes contains both uts rivals monolithic waits switch triggers requests barriers reduce oneway meet peers collectives}
 G=$B/gpuloom
+sed -n 's/^#define LOOM_BUILD_REVISION "\(.*\)"/run revision \1/p' "$B/build-facts.h"
 tmp=$(mktemp -d)
 # together starts NVIDIA's MPS, under which kernels of several processes run at once. apart stops it.
 together() {
@@ -136,6 +140,11 @@ bar() {
 		printf "bar %s %.4g %s %s %s\n", f, v, o, t, good ? "ok" : "short" }'
 }
 
+# figure NAME VALUE: the value has no target. The last lines of the output have these values.
+figure() {
+	[ -z "$2" ] || printf 'figure %s %.6g\n' "$1" "$2" >>"$tmp/figures"
+}
+
 barriers=${BARRIERS:-auto central release tree dissemination flags}
 
 # compiled PROGRAM SOURCE [FLAG...]
@@ -178,6 +187,7 @@ for t in $tables; do
 		line 'plain loop' $big --set run.workload=memset_loop
 		line 'mgws, granularity = lane' $big --set scheduler.granularity=lane
 		bar memset_lane_to_loop "$(to_base)" '>=' 0.92
+		figure memset_lane_tasks_per_s "${rate:-}"
 		line 'mgws, granularity = lane, 1056 workers' $big --set scheduler.granularity=lane --set device.cuda.workers=1056
 		tasks=4194304
 		;;
@@ -338,7 +348,10 @@ for t in $tables; do
 		table 'unbalanced tree search'
 		for tree in T1 T3 T1L T3L T1XXL T3XXL; do
 			base= most=0
-			case $tree in *XXL) ;; *) line "$tree, a task per worker" --set run.workload=uts --set workload.uts.tree=$tree ;; esac
+			case $tree in *XXL) ;;
+			*)	line "$tree, a task per worker" --set run.workload=uts --set workload.uts.tree=$tree
+				figure uts_worker_${tree}_nodes_per_s "${rate:-}" ;;
+			esac
 			for queue in 32 64 128; do
 				line "$tree, a task per lane, local queue $queue" --set run.workload=uts \
 					--set workload.uts.tree=$tree --set scheduler.granularity=lane \
@@ -346,6 +359,7 @@ for t in $tables; do
 					--set scheduler.mgws.public_queue=1024
 				most=$(awk -v a="$most" -v b="${rate:-0}" 'BEGIN { print (b > a ? b : a) }')
 			done
+			figure uts_lane_${tree}_nodes_per_s "$most"
 			[ $tree != T1XXL ] || bar uts_lane_nodes_per_s "$most" '>=' 1e10
 		done
 		;;
@@ -376,6 +390,7 @@ for t in $tables; do
 				awk -v r="$base" -v l="by hand, $workers workers" 'BEGIN { printf "| %-44s | %12.1f | %7.3f | %12s |\n", l, r / 1e6, 1, "" }'
 				line "composed, $workers workers" --set run.workload=fib --set workload.fib.n=34 \
 					--set device.cuda.workers=$workers
+				figure fib_composed_$workers "$(to_base)"
 			done
 		done
 		;;
@@ -384,6 +399,7 @@ for t in $tables; do
 		compiled "$link" gpu_link.cu || continue
 		[ -s "$tmp/link" ] || "$link" >"$tmp/link" || continue
 		trip=$(awk '$1 == "round_trip_us" { print $2 }' "$tmp/link") load=$(awk '$1 == "load_us" { print $2 }' "$tmp/link")
+		figure link_load_us "$load"
 		sms=$(sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p' "$tmp/doctor")
 		# The host sees the resumption by a load over the link, so half of the time of a load is subtracted.
 		printf '\nfrom the release by a CPU until its consumer on the GPU goes on; us, median. A word there and back takes %s us,\n' "$trip"
@@ -465,6 +481,8 @@ for t in $tables; do
 			"$lane" "$warp" "$sms" "$grid"
 		printf 'a word there and back %s us; an empty kernel until the host knows its end %s us\n' \
 			"$(floor_of round_trip_us)" "$(floor_of launch_us)"
+		figure link_round_trip_us "$(floor_of round_trip_us)"
+		figure empty_kernel_us "$(floor_of launch_us)"
 		table 'triggers that the NIC counted, in millions a second, and of the posted stores of the same kind'
 		common='--set trigger.use=gputn --set trigger.provider=shm --set trigger.stamp=yes
 			--set trigger.slots=16384 --set trigger.posts=16384 --set trigger.tags=32768
@@ -492,6 +510,7 @@ for t in $tables; do
 				rate "${who#* * * * }: $counting" "$by_nic" trigger.taken_per_s $common --set device.cuda.workers="$1" \
 					--set workload.msgrate.$2 --set workload.msgrate.$3 --set workload.msgrate.$4 \
 					--set trigger.counting=$counting
+				[ $counting = nic ] || figure "counting_${2#by=}" "$(awk -v v="$value" -v b="$by_nic" 'BEGIN { if (b) print v / b }')"
 				by_nic=$value
 			done
 		done
@@ -510,7 +529,7 @@ for t in $tables; do
 			done
 			echo "$row" | awk -v l="$kind" '{ printf "| %-44s | %12.2f | %12.2f |\n", l, $1 * 1e6, $2 * 1e6 }'
 			us=$(echo "$row" | awk '{ print $1 * 1e6 }')
-			case $kind in gputn) way=$us ;; gds.launched) gds=$us ;; hdn.launched) hdn=$us ;; esac
+			case $kind in gputn) way=$us ;; gputn.memory) figure trigger_device_memory_us "$us" ;; gds.launched) gds=$us ;; hdn.launched) hdn=$us ;; esac
 		done
 		echo
 		bar trigger_lane_over_floor "$(awk -v a="$one_lane" -v b="$lane" 'BEGIN { print a / b }')" '>=' 0.8
@@ -655,6 +674,10 @@ for t in $tables; do
 		}
 		END { if (sizes) print right / sizes, large + 0, small >of }' "$tmp/rows"
 		read -r right large small <"$tmp/of" || continue
+		awk '$1 == 268435456 { print $2, $8 * 1e6 }' "$tmp/rows" >"$tmp/largest"
+		read -r cub own <"$tmp/largest"
+		figure reduce_2_28_cub_us "${cub:-}"
+		figure reduce_2_28_blocks_${REDUCE_BLOCKS:-2}_carveout_${REDUCE_CARVEOUT:-10}_us "${own:-}"
 		echo
 		bar reduce_model_right "$right" '>=' 0.9
 		bar reduce_to_cub_2_28 "$large" '>=' 0.95
@@ -761,6 +784,7 @@ END
 			us=$(awk -v n="${target% *}" '$1 == n { print $2 }' "$tmp/comm")
 			bar "comm_allreduce_${target% *}_us" "${us:-inf}" '<=' "${target#* }"
 		done
+		for bytes in 16 65536 1048576; do figure comm_nccl_${bytes}_us "$(awk -v n=$bytes '$1 == n && $3 > 0 { print $3 }' "$tmp/comm")"; done
 		worst=$(awk '$3 > 0 && $2 / $3 > worst { worst = $2 / $3 } END { if (worst) print worst }' "$tmp/comm")
 		[ -z "$worst" ] || bar comm_allreduce_over_nccl_worst "$worst" '<=' 1
 		;;
@@ -772,6 +796,7 @@ END
 		mkdir -p "$B/bench"
 		: >"$rows"
 		copy=$("$rival" copy | awk '{ print $2 }')
+		figure ragged_copy "$(awk -v c="$copy" 'BEGIN { print c / 1e9 }')"
 		awk -v c="$copy" 'BEGIN { printf "\ndevice copy: %.4g GB/s\n", c / 1e9 }'
 		printf '\nattention: batch 64, %s tokens on average, 32 heads, 8 of keys, 128 numbers; GB/s of keys and values, medians\n\n' "$length"
 		printf '| %-8s | %9s | %-10s | %9s | %8s |\n|---|---|---|---|---|\n' law chunk scheduler GB/s 'of copy'
@@ -782,6 +807,7 @@ END
 				return
 			}
 			echo "$1	$2	$3	$4	$5" >>"$rows"
+			[ "$1 $3" != 'ragged 8388608' ] || figure "ragged_$2_$4" "$(awk -v v="$5" 'BEGIN { print v / 1e9 }')"
 			awk -v l="$2" -v k="$3" -v n="$4" -v v="$5" -v c="$copy" \
 				'BEGIN { printf "| %-8s | %9s | %-10s | %9.1f | %8.3f |\n", l, (k > 1000000 ? "whole" : k), n, v / 1e9, v / c }'
 		}
@@ -865,3 +891,4 @@ END
 		;;
 	esac
 done
+[ ! -s "$tmp/figures" ] || { echo; cat "$tmp/figures"; }

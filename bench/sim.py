@@ -42,7 +42,7 @@ def events(rounds):
             _, n, took = play(conf, *own)
             rates.append(n / took)
         print(f'{name}: {statistics.median(rates) / 1e6:.3g} M events/s')
-        bar(f'sim_{name}_events_per_s', statistics.median(rates), '>=', 3e6)
+        bar(f'sim_{name}_events_per_s', statistics.median(rates), '>=', 3e6, rates)
 
 
 def same(result):

@@ -171,7 +171,7 @@ def parked(rounds):
 
 def fine(rounds):
     print('\nfine granularity: wic beside futex')
-    beside_futex(FINE, min(rounds, 2))
+    figures['apps_wic_over_futex_fine'], _ = beside_futex(FINE, min(rounds, 2))
 
 
 def overhead_of(all_):

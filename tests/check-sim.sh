@@ -318,11 +318,11 @@ if [ -e "$B/plugins/trigger_gputn.so" ]; then
 		'loom_take_ticket_dev(&ring->head)' "$(steps '&ring->head' 1)"
 fi
 
-# docs/simulation.md must have the figures that the confs give. Without ALL=1 only the quick ones are checked. On a busy machine
-# a run may take ten minutes. The message of a time-out names the rank that waits.
+# docs/simulation.md and docs/uneven.md must have the figures that the confs give. Without ALL=1 only the quick ones are
+# checked. On a busy machine a run may take ten minutes. The message of a time-out names the rank that waits.
 if [ -e "$B/plugins/trigger_gputn.so" ]; then
 	python3 tests/simulated.py "$B" ${ALL:+all} >"$tmp/figures" ||
-		{ fail 'docs_F6: figures of docs/simulation.md'; cat "$tmp/figures"; }
+		{ fail 'docs_F6: figures of docs/simulation.md and docs/uneven.md'; cat "$tmp/figures"; }
 	for conf in conf/sim/*.ini; do
 		expect 0 '^run.timeout=10m$' "$G" config show "$conf"
 	done
