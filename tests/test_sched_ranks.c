@@ -79,7 +79,8 @@ static uint64_t grow(const struct setup *s, uint32_t initials, uint32_t size, en
 TEST(seeds)
 {
 	uint64_t crossed = 0;
-	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+	/* On a busy machine a rank may finish all tasks before another rank runs, so more seeds follow until a task crosses. */
+	for (uint64_t seed = 0; seed < SEEDS || (!crossed && seed < 20 * SEEDS); seed++) {
 		uint32_t size = SIZE + (uint32_t)(loom__mix64(seed) % 100);
 		uint32_t initials = 1 + (uint32_t)(seed % 3 == 0 ? loom__mix64(seed) % size : seed % 2);
 		crossed += grow(&setups[seed % COUNT(setups)], initials, size,
