@@ -47,7 +47,7 @@ struct show {
  * character or remove its own quotes. */
 static const char *quotes_of(const char *v)
 {
-	if (!*v || !(strpbrk(v, ";#") || strchr(" \"'", v[0]) || v[strlen(v) - 1] == ' '))
+	if (!*v || !(strpbrk(v, ";#") || strchr(" \t\"'", v[0]) || strchr(" \t", v[strlen(v) - 1])))
 		return "";
 	return strchr(v, '"') ? "'" : "\"";
 }
@@ -57,6 +57,16 @@ static void show_place(FILE *out, const char *before, const char *file, int line
 	loom__print(out, "%s%s", before, file);
 	if (line)
 		fprintf(out, ":%d", line);
+}
+
+/* Writes a line of a conf. Keeps tabs, which a value may have. */
+static void put_entry(FILE *out, const char *key, const char *quotes, const char *value)
+{
+	struct loom__text line = {0};
+	loom__text_add(&line, "%s = %s%s%s", key, quotes, value, quotes);
+	loom__text_clean(&line, 0, "\t");
+	fprintf(out, "%s\n", loom__must_text(&line));
+	loom__text_free(&line);
 }
 
 static int show_one(void *arg, const struct loom__effective *e)
@@ -78,7 +88,7 @@ static int show_one(void *arg, const struct loom__effective *e)
 		if (e->row && e->row->help)
 			loom__print(s->out, "; %s\n", e->row->help);
 		if (*shown || e->entry)
-			loom__print(s->out, "%s = %s%s%s\n", e->key, q, shown, q);
+			put_entry(s->out, e->key, q, shown);
 		else
 			fprintf(s->out, ";%s =\n", e->key);
 		return 0;

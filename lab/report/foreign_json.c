@@ -241,9 +241,13 @@ static double number_of(const cJSON *state, const char *tag)
  * because the document is from outside. */
 static int is_beside(const char *name)
 {
-	for (const char *at = name; at; at = strchr(at, '/'), at += at != NULL)
+	for (const char *at = name; at;) {
 		if (!*at || *at == '/' || !strncmp(at, "../", 3) || !strcmp(at, ".."))
 			return 0;
+		at = strchr(at, '/');
+		if (at)
+			at++;
+	}
 	return 1;
 }
 
