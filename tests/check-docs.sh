@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Tests that the documentation agrees with the code.
 . tests/lib.sh
-tools/ops --check || fail 'the table of mandatory ops'
 tools/man "$B" >"$tmp/gpuloom.1" && grep -q '^\.SS gpuloom validate' "$tmp/gpuloom.1" || fail 'the man page'
 ! command -v man >/dev/null || { man -l "$tmp/gpuloom.1" >"$tmp/man" 2>"$tmp/err" && [ ! -s "$tmp/err" ]; } ||
 	fail 'the man page is no troff'
@@ -10,7 +9,7 @@ for folder in plugins/*/ plugins/workloads/*/; do
 	[ "$folder" = plugins/shared/ ] || [ "$folder" = plugins/workloads/ ] || [ -s "$folder/README.md" ] ||
 		fail "no README in $folder"
 done
-for page in README.md CONTRIBUTING.md tests/README.md docs/*.md plugins/*/README.md plugins/shared/*/README.md \
+for page in README.md CONTRIBUTING.md tests/README.md docs/*.md docs/kinds/*.md plugins/*/README.md plugins/shared/*/README.md \
 	plugins/workloads/*/README.md examples/*/README.md; do
 	[ -e "$page" ] || continue
 	grep -o '](\([^)#]*\)' "$page" | cut -c3- | grep -v '://' | while read -r link; do
@@ -18,6 +17,11 @@ for page in README.md CONTRIBUTING.md tests/README.md docs/*.md plugins/*/README
 	done
 done >"$tmp/dead"
 [ ! -s "$tmp/dead" ] || { fail 'dead links'; cat "$tmp/dead"; }
+# A picture has a background of its own, so it is readable on light and dark pages.
+for picture in docs/pictures/*.svg; do
+	grep -Eq '<rect[^>]*class="paper"|<rect width="(100%|[0-9]+)" height="(100%|[0-9]+)" fill="#ffffff"' "$picture" ||
+		fail "$picture has no background"
+done
 # Each test is in the table of tests/README.md.
 for test in $(cd tests && ls test_*.c check-*.sh | sed 's/\.[a-z]*$//'); do
 	grep -o '`\(test_\|check-\)[a-z_*-]*`' tests/README.md | tr -d '\140' | while read -r row; do
@@ -26,5 +30,29 @@ for test in $(cd tests && ls test_*.c check-*.sh | sed 's/\.[a-z]*$//'); do
 done
 # Comments, messages and pages use the words of docs/glossary.md.
 command -v python3 >/dev/null || skip 'python3 is not installed'
+# A link to a part of a page names an anchor or a heading of this page. GitHub forms the names of headings.
+python3 - <<'END' >"$tmp/dead" || { fail 'links to headings that do not exist'; cat "$tmp/dead"; }
+import glob, os, re, sys
+
+def anchors(path):
+    found, fence = {}, False
+    for line in open(path, encoding="utf-8"):
+        fence ^= line.startswith("```")
+        yield from re.findall(r'<a (?:id|name)="([^"]+)"', line)
+        m = re.match(r"#+ (.*)", line)
+        if m and not fence:
+            name = re.sub(r"[^\w\- ]", "", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", m.group(1)).strip().lower()).replace(" ", "-")
+            found[name] = found.get(name, -1) + 1
+            yield name + ("-%d" % found[name] if found[name] else "")
+
+dead = 0
+for page in sorted(glob.glob("*.md") + [p for d in ("docs", "plugins", "examples", "tests") for p in glob.glob(d + "/**/*.md", recursive=True)]):
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)#([^)]*)\)", open(page, encoding="utf-8").read()):
+        path = os.path.join(os.path.dirname(page), target) if target else page
+        if "://" not in target and path.endswith(".md") and anchor not in anchors(path):
+            print("%s: no heading #%s in %s" % (page, anchor, path))
+            dead = 1
+sys.exit(dead)
+END
 python3 tests/words.py || fail 'words that docs/glossary.md replaces'
 finish

@@ -232,6 +232,7 @@ expect 2 'cannot make' "$G" new-plugin term mine --dir "$tmp/term"
 # The verdicts have several output formats. A seed repeats a case.
 so=$B/tests/broken/term_early.so
 expect 5 '"conforms":.*false' "$G" validate "$so" --only term.orders --json
+expect 5 '^how to fix failures: docs/kinds/term.md' "$G" validate "$so" --only term.orders
 "$G" validate "$so" --only term.orders --json 2>/dev/null | python3 -c 'import json,sys
 d = json.load(sys.stdin)
 assert d["schema"] == "gpuloom.validate/1" and d["counts"]["failed"] == 1 and d["tests"][0]["why"]' ||

@@ -237,6 +237,56 @@ TEST(page_is_closed)
 
 /* The security policy of a page has the hash of the page's script. If the hash were wrong, browsers would not run the
  * script. */
+/* Returns the relative luminance of "#rgb" or "#rrggbb", as WCAG 2 defines it. */
+static double luminance(const char *colour)
+{
+	size_t digits = strspn(colour + 1, "0123456789abcdef");
+	double sum = 0;
+	CU_ASSERT_FATAL(colour[0] == '#' && (digits == 3 || digits == 6));
+	for (int i = 0; i < 3; i++) {
+		char pair[3] = {colour[1 + (digits == 6 ? 2 * i : i)], colour[digits == 6 ? 2 + 2 * i : 1 + i], 0};
+		double c = (double)strtoul(pair, NULL, 16) / 255;
+		sum += (const double[]){0.2126, 0.7152, 0.0722}[i] * (c <= 0.03928 ? c / 12.92 : pow((c + 0.055) / 1.055, 2.4));
+	}
+	return sum;
+}
+
+/* Returns the contrast of two colours of the palette at `at`, from 1 to 21. */
+static double contrast(const char *at, const char *one, const char *other)
+{
+	double l[2];
+	const char *names[] = {one, other};
+	for (int i = 0; i < 2; i++) {
+		char name[20];
+		snprintf(name, sizeof(name), "--%s:", names[i]);
+		const char *found = strstr(at, name);
+		CU_ASSERT_FATAL(found && found < strchr(at, '}'));
+		l[i] = luminance(found + strlen(name));
+	}
+	return (fmax(l[0], l[1]) + 0.05) / (fmin(l[0], l[1]) + 0.05);
+}
+
+/* Text is readable on light, dark and printed pages: WCAG asks for a contrast of 4.5, and of 3 for marks of plots. On
+ * light pages the colours of Okabe and Ito, which have less, differ also by the shape of their marks. */
+TEST(contrasts)
+{
+	static const char *const text[] = {"ink", "soft", "good", "bad", "even", "claim"};
+	static const char *const marks[] = {"c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"};
+	static const char *const modes[] = {":root,svg{", "(prefers-color-scheme:dark){:root,svg{", "print{:root,svg{"};
+	for (size_t m = 0; m < 3; m++) {
+		const char *palette = strstr(loom__plot_style, modes[m]);
+		CU_ASSERT_FATAL(palette != NULL);
+		for (size_t i = 0; i < sizeof(text) / sizeof(*text); i++) {
+			CU_ASSERT(contrast(palette, text[i], "paper") >= 4.5);
+			CU_ASSERT(contrast(palette, text[i], "band") >= 4);
+		}
+		for (size_t i = 0; i < sizeof(marks) / sizeof(*marks) && m == 1; i++)
+			CU_ASSERT(contrast(palette, marks[i], "paper") >= 3);
+	}
+	CU_ASSERT(strstr(loom__html_style, "color-scheme:light dark") != NULL);
+	CU_ASSERT(strstr(loom__html_style, "#") == NULL); /* all colours of a page come from the palette */
+}
+
 TEST(script_hash)
 {
 	char name[] = "/tmp/gpuloom-script-XXXXXX", command[200], hash[80] = "";

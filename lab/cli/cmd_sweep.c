@@ -106,7 +106,7 @@ const struct loom__usage loom__sweep_usage = {
     .examples = "sweep uts --vary device.cpu.workers=1,2 -o s.jsonl\ttwo configurations\n"
 		"sweep uts --vary device.cpu.workers=1,2 -o s.jsonl --report s.html\twith a page\n"
 		"sweep uts --vary device.cpu.workers=1,2 -o s.jsonl --resume\tcontinues after Ctrl-C\n",
-    .page = "docs/report.md",
+    .page = "docs/sweeps.md",
     LOOM__REQUEST(struct sweep_args, conf.file, run)};
 
 static int run(struct loom__cli *cli, void *args)

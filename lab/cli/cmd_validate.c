@@ -50,10 +50,10 @@ const struct loom__usage loom__validate_usage = {
     .synopsis = "PLUGIN.so|NAME [options]",
     .about = "Runs the conformance suite on a plug-in, each test in its own process.\n",
     .notes = "Exit: 0 conforming, 2 usage, 4 nothing could be tested here, 5 a test failed.\n"
-	     "docs/validate.md explains each test and how to fix failures.\n",
+	     "docs/validate.md and docs/kinds explain each test and how to fix failures.\n",
     .options = options,
     .examples = "validate ./sched_mine.so\ta plug-in of your own\n"
-		"validate mgws --only sched.steal\tone test\n",
+		"validate mgws --only sched.stop\tone test\n",
     .page = "docs/validate.md",
     LOOM__REQUEST(struct request, word, run)};
 
@@ -115,6 +115,9 @@ static int report(const struct request *r, const struct loom__verdicts *v)
 	} else {
 		fprintf(r->cli->out, "%s %s, level %d: %zu passed, %zu failed, %zu skipped\n",
 			v->name, v->version, v->level, passed, bad, skipped);
+		if (bad && v->kind)
+			fprintf(r->cli->out, "how to fix failures: docs/kinds/%s.md, docs/validate.md\n",
+				loom__kind_name(v->kind));
 	}
 	if (bad)
 		return LOOM_EXIT_GATE;

@@ -19,7 +19,7 @@ const struct loom__core_section *loom__sections(size_t *n)
 	all[(*n)++] = (struct loom__core_section){
 	    "sweep", loom__sweep_rows,
 	    "many configurations in one run; the varied options are in `[sweep.SECTION]` and `[sweep.points]` "
-	    "([sweeps](report.md#sweeps))"};
+	    "([sweeps](sweeps.md))"};
 	return all;
 }
 

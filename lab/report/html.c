@@ -225,7 +225,7 @@ static void add_workers(struct loom__text *out, const struct loom__view *view)
 	loom__html_section_of(out, "workers", "Workers",
 			      "The time of each worker in the sample nearest to the median. Idle time is "
 			      "drawn at the end, since the counters have only its sum. "
-			      "The dark line is the end of the last task.",
+			      "The line across a bar is the end of the last task.",
 			      &part);
 }
 

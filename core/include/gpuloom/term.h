@@ -20,8 +20,8 @@ struct loom_term_ops {
  * marks its steal as complete. */
 struct loom_term_dev {
 	size_t size;
-	void (*idle)(struct loom_ctx *c);
-	void (*busy)(struct loom_ctx *c);
+	void (*idle)(struct loom_ctx *c); /* The worker has no task. */
+	void (*busy)(struct loom_ctx *c); /* The worker has a task again, or is about to take one. */
 	/* An idle worker polls this. It returns 1 if no task exists and none can be spawned. After it has returned 1 to
 	 * one worker, it will return 1 to all. `stolen_out` is the number of tasks that were stolen from this worker in
 	 * this sample, for detectors that vote in rounds (5.6.3). A detector that does not use it may define

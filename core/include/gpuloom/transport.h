@@ -31,6 +31,7 @@ struct loom_segment_want {
 /* One thread of the core calls all ops. create, destroy, segments and release are mandatory. */
 struct loom_transport_ops {
 	size_t size;
+	/* Make an instance from filled options, which are valid until destroy(), and free it. */
 	int (*create)(const struct loom_host *host, const void *opts, void **self,
 		      struct loom_error *err);
 	void (*destroy)(void *self);

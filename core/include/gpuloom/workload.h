@@ -93,7 +93,7 @@ struct loom_task_entry {
 
 struct loom_workload_dev {
 	size_t size;
-	uint32_t count;
+	uint32_t count; /* number of task functions */
 	uint32_t reserved;
 	const struct loom_task_entry *task; /* [count]; tasks with tag i run entry i */
 	/* For a workload without tasks: each worker runs this once per sample. Collective over lanes. NULL: it has
