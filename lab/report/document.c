@@ -132,6 +132,10 @@ int loom__doc_parse(const char *path, char *bytes, size_t length, struct loom__d
 		rc = bad_json(doc, end + strspn(end, " \t\r\n"), err);
 	} else {
 		rc = check_schema(doc, err);
+		/* The lines of samples follow the head, so the head must be a line. */
+		if (!rc && doc->kind == LOOM__DOC_SWEEP)
+			rc = LOOM__FAIL(err, LOOM_EINVAL,
+					"'%s': the head of a sweep has several lines: join them to one line", path);
 	}
 	if (rc)
 		loom__doc_free(doc);
