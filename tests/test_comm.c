@@ -311,7 +311,7 @@ static void *use_track(void *arg)
 		struct loom_comm_call call = {.what = (uint32_t)(x % 4),
 					      .type = (uint32_t)(x >> 4) % 4,
 					      .root = (uint32_t)(x >> 8) % u->r->ranks.ranks,
-					      .pulls = x >> 12 & 1,
+					      .pulls = (uint32_t)(x >> 12) % 3,
 					      .count = x >> 16 & 0x1fff};
 		one_call(u->r, call, x >> 40 & 1, 0, BY_TRACK, u->track);
 	}

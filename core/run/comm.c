@@ -24,11 +24,13 @@
 
 enum {
 	HEAD = 4096, /* size of the first part of a rank's file, struct head */
-	/* Bytes of data that a round moves by marked words. For more data, ranks load from buffers. On GPUs words with
+	/* Bytes of data that a round moves by marked words. For more data, ranks use buffers. On GPUs words with
 	 * marks take twice the bytes of the link, but one crossing instead of two. Measured on two H100s for the same
 	 * algorithms inside a kernel (docs/measurements.md): marked words are faster up to 1 MiB. */
 	GPU_SLOT = 32 << 10,
 	GPU_SHARE = 64 << 10,
+	GPU_MARKED = 1 << 20,
+	GPU_MARKED_TWO = 512 << 10, /* for an allreduce of two ranks, which then store into each other's buffers */
 	GPU_THREADS = 512,
 	CPU_TRACKS = 4,
 	CPU_SLOT = 4 << 10,
@@ -443,7 +445,8 @@ static int call_gpu(struct loom_comm *m, struct loom_comm_call *call, uint64_t b
 	const struct loom_comm_view *v = &m->view;
 	uint64_t blocks = (bytes + 8 * GPU_THREADS - 1) / (8 * GPU_THREADS);
 	blocks = blocks < 1 ? 1 : blocks > v->tracks ? v->tracks : blocks;
-	call->pulls = bytes * (v->ranks > 1 ? v->ranks - 1 : 1) > v->slot / 2 * v->tracks;
+	int pushes = call->what == LOOM_COMM_ALLREDUCE && v->ranks == 2;
+	call->pulls = bytes * (v->ranks > 1 ? v->ranks - 1 : 1) > (pushes ? GPU_MARKED_TWO : GPU_MARKED) ? 2 : 0;
 	return d->ops->collective(d->self, v, call, (uint32_t)blocks, stream, err);
 }
 

@@ -11,9 +11,10 @@ struct barrier_opts {
 	uint32_t tag;
 	uint32_t arity;   /* of barrier_tree only; 0: auto */
 	uint32_t counted; /* of barrier_auto only */
+	uint32_t split;   /* index into barrier_splits */
 };
 
-extern const char *const barrier_waits[];
+extern const char *const barrier_waits[], *const barrier_splits[];
 #define BARRIER_ROWS                                                                                                   \
 	LOOM_OPT(struct barrier_opts, wait, LOOM_OPT_ENUM, "auto",                                                     \
 		 "How a worker on a CPU waits after `polls` polls without success. spin: keeps polling, and yields " \
@@ -28,13 +29,18 @@ extern const char *const barrier_waits[];
 	    LOOM_OPT(struct barrier_opts, tag, LOOM_OPT_U32, "960",                                                    \
 		     "For scope job: first of the trigger's tags and arrival words that the barrier uses, one for " \
 		     "each doubling of the ranks. The workload must use others.",                                  \
-		     .min = 1, .max = 1 << 30, .section = "barrier")
+		     .min = 1, .max = 1 << 30, .section = "barrier"),                                              \
+	    LOOM_OPT(struct barrier_opts, split, LOOM_OPT_ENUM, "auto",                                                \
+		     "If several GPUs take part: number of counters at which the workers of a GPU arrive, and of words by " \
+		     "which it notifies each of the others. auto: 4 for GPUs with at least 512 workers that are warps, else 1.", \
+		     .choices = barrier_splits, .section = "barrier")
 
 /* What a plug-in needs. */
 struct barrier_plan {
 	/* nodes: number of words per slot in a device's block, without the release word. worker_words: number of words in a
 	 * worker's block. flags: 1: a device's block also has a flag for each slot and worker. */
 	uint32_t nodes, worker_words, flags;
+	uint32_t single; /* 1: a single lane of a worker polls, so `split = auto` is 1 */
 	/* Returns the value of barrier_state.how. oversubscribed: 1: workers outnumber cores. If this op is NULL,
 	 * barrier_state.how is 1. */
 	uint32_t (*how)(const struct barrier_opts *o, const struct loom_device_shape *device, int oversubscribed);
@@ -86,12 +92,12 @@ static inline uint32_t barrier_device_words(const struct loom_layout *layout)
 #define BARRIER_MORE_CAPS 0
 #endif
 
-/* Fills in the plan of barrier_central and barrier_release, and the plan of barrier_auto except `how`. */
+/* Fills in the plan of a barrier whose workers arrive at counters. */
 static inline void barrier_counter_plan(const struct loom_layout *layout, const struct barrier_opts *o,
 					struct barrier_plan *plan)
 {
 	(void)o;
-	plan->nodes = 1;
+	plan->nodes = BARRIER_SPLIT;
 	plan->worker_words = barrier_device_words(layout);
 }
 

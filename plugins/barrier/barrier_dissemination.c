@@ -9,10 +9,12 @@ static const struct loom_opt rows[] = {BARRIER_ROWS, {.name = NULL}};
 static void plan_dissemination(const struct loom_layout *layout, const struct barrier_opts *o,
 			       struct barrier_plan *plan)
 {
-	(void)o;
-	while (1u << plan->nodes < barrier_most_workers(layout))
-		plan->nodes++;
-	plan->worker_words = BARRIER_SLOTS * plan->nodes + barrier_device_words(layout);
+	uint32_t steps = 0;
+	while (1u << steps < barrier_most_workers(layout))
+		steps++;
+	barrier_counter_plan(layout, o, plan);
+	plan->single = 1;
+	plan->worker_words += BARRIER_SLOTS * steps;
 }
 
 BARRIER_PLUGIN(barrier_dissemination, "Workers notify partners at growing distances; no word has two writers",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* barrier_dissemination: in step k a worker notifies the worker 2^k places after it, and waits for the worker 2^k
- * places before it. After log2(n) steps a worker knows that all n workers of its device have arrived. If several devices
- * take part, the first worker of each device then notifies the other devices. Each word has one writer. Device code. */
+ * places before it. After log2(n) steps a worker knows that all n workers of its device have arrived. Each word has one
+ * writer. If several devices take part, the workers of a device arrive at a counter instead. Device code. */
 #ifndef BARRIER_DISSEMINATION_DEV_H
 #define BARRIER_DISSEMINATION_DEV_H
 
@@ -10,7 +10,6 @@
 #endif
 
 #define BARRIER_OP(op)      barrier_dissemination_##op
-#define BARRIER_STEPS_DONE   31u /* value of `step` after barrier_release(); fewer than 2^31 workers need fewer than 31 steps */
 #define BARRIER_LANE0_POLLS /* a single lane polls, because barrier_poll() also writes */
 
 /* Returns the words of step k in a worker's block: BARRIER_SLOTS words for each step, after the words that devices
@@ -31,7 +30,9 @@ LOOM_FN void barrier_signal_step(struct loom_ctx *c, struct barrier_state *h, ui
 LOOM_FN int barrier_signal(struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t round)
 {
 	barrier_local(c)->step[slot] = 0;
-	if (c->count > 1)
+	if (barrier_is_wide(c, slot))
+		barrier_signal_wide(c, h, slot, round);
+	else if (c->count > 1)
 		barrier_signal_step(c, h, slot, round, 0);
 	return 0;
 }
@@ -47,6 +48,8 @@ LOOM_FN int barrier_poll(struct loom_ctx *c, struct barrier_state *h, uint32_t s
 			 struct barrier_watch *w)
 {
 	uint32_t *step = &barrier_local(c)->step[slot];
+	if (w->wide)
+		return barrier_is_released(c, h, slot, w, round);
 	while (1u << *step < c->count) {
 		if (!barrier_poll_word(w, barrier_step_words(c, c->worker, *step) + slot, 0, round))
 			return 0;
@@ -55,13 +58,7 @@ LOOM_FN int barrier_poll(struct loom_ctx *c, struct barrier_state *h, uint32_t s
 		if (1u << *step < c->count)
 			barrier_signal_step(c, h, slot, round, *step);
 	}
-	if (!w->wide)
-		return 1;
-	if (c->worker == c->first && *step < BARRIER_STEPS_DONE) {
-		barrier_release(c, h, slot, round);
-		*step = BARRIER_STEPS_DONE;
-	}
-	return barrier_is_released(c, h, slot, w, round);
+	return 1;
 }
 
 #endif

@@ -8,9 +8,9 @@ static const struct loom_opt rows[] = {BARRIER_ROWS, {.name = NULL}};
 
 static void plan_flags(const struct loom_layout *layout, const struct barrier_opts *o, struct barrier_plan *plan)
 {
-	(void)o;
+	barrier_counter_plan(layout, o, plan);
+	plan->single = 1;
 	plan->flags = 1;
-	plan->worker_words = barrier_device_words(layout);
 }
 
 BARRIER_PLUGIN(barrier_flags, "Each worker raises a flag and polls those of all others", plan_flags, rows)

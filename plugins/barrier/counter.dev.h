@@ -39,25 +39,14 @@ LOOM_FN uint32_t barrier_sum_left(struct barrier_word *arrived, uint32_t round)
 	return left_before;
 }
 
-/* Adds 1 to the counter, and returns its value before. Releases this worker's writes. A worker that polls the counter
- * acquires them from the counter. The last arriver acquires the writes of all workers, and releases them with the words that
- * it writes. On a GPU, if other devices take part, the fence in barrier_release() makes the add an acquire, so it need not be
- * one itself. */
-LOOM_FN uint32_t barrier_add(uint32_t *counter, uint32_t wide)
-{
-#ifdef LOOM_DEVICE_COMPILE
-	if (wide)
-		return loom_fetch_add_release_dev(counter, 1u);
-#else
-	(void)wide;
-#endif
-	return loom_fetch_add_acq_rel_dev(counter, 1u);
-}
-
 LOOM_FN int barrier_signal(struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t round)
 {
 	struct barrier_word *arrived = barrier_counter(c, h, slot);
 	uint32_t n = barrier_count(c, slot), wide = barrier_is_wide(c, slot), left_before;
+	if (wide && slot < BARRIER_GROUP && !barrier_has_drops(c, h)) {
+		barrier_signal_wide(c, h, slot, round);
+		return 0;
+	}
 	if (barrier_add(&arrived->value, wide) + 1 != round * n)
 		return 0;
 	for (;;) {

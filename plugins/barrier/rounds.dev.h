@@ -25,6 +25,13 @@
 #define barrier_agree(c, v)   loom_wave_word(c, v)
 #endif
 
+/* 1: all lanes of a wave poll together, so each may poll another word */
+#if defined(BARRIER_ALL_LANES_POLL) || defined(BARRIER_LANE0_POLLS)
+#define BARRIER_VOTES 0u
+#else
+#define BARRIER_VOTES (LOOM_WAVE >= BARRIER_LINE_WORDS)
+#endif
+
 #if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SIM)
 #define BARRIER_STOP_EVERY 8u /* the stop word is checked after one of this number of polls */
 #else
@@ -65,6 +72,8 @@ LOOM_FN void barrier_watch(struct loom_ctx *c, uint32_t slot, uint32_t next, uin
 	/* If workers may leave, none of them relays, because all workers of a device may have left. */
 	w->relays = w->wide && !w->drops && barrier_relays(barrier_state(c));
 	w->polls = 0;
+	w->lined = 0;
+	w->votes = BARRIER_VOTES;
 	w->next = next;
 	w->step = step;
 	barrier_watch_start(c, barrier_state(c), slot, w);
@@ -192,6 +201,7 @@ LOOM_FN int barrier_slot_test(struct loom_ctx *c, uint32_t slot)
 		barrier_watch(c, slot, 0, 1, &w);
 		/* with this number of polls, the next poll also checks the words of all devices */
 		w.polls = BARRIER_RELAY_POLLS - 1;
+		w.votes = 0;
 		if (!barrier_poll(c, barrier_state(c), slot, barrier_local(c)->round[slot], &w))
 			code = loom_stopped(c) ? (uint64_t)-barrier_stop_code(c, slot) : (uint64_t)-LOOM_EAGAIN;
 	}

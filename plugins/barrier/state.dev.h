@@ -31,6 +31,14 @@ struct barrier_word {
 /* With at most so many devices, or ranks that reach each other, a worker remembers where the words of the scope are. */
 #define BARRIER_NEAR 4u
 
+/* If all devices of the scope stack are GPUs and at most BARRIER_NEAR, and with direct ranks, the words that devices or
+ * ranks write are in lines. A line has one cache line, and is as large as a struct barrier_word. Party p, a device or
+ * rank, has the words p * split to p * split + split - 1 of a line. Each word has the last round at which one part of
+ * the party's workers has arrived, so that fewer workers add to the same counter. Each party has several copies of its line,
+ * so that fewer workers poll the same one. A wave polls a whole line by one load. */
+#define BARRIER_LINE_WORDS 32u
+#define BARRIER_SPLIT 8u /* largest value of split: BARRIER_LINE_WORDS / BARRIER_NEAR */
+
 /* The words of the first BARRIER_SLOTS slots follow struct barrier_state. Those of groupings are at its offset groups_at. */
 enum { BARRIER_SLOTS = 3, BARRIER_STACK = 1, BARRIER_JOB = 2, BARRIER_GROUP = 3, BARRIER_ALL_SLOTS = BARRIER_GROUP + LOOM_GROUPINGS };
 
@@ -55,9 +63,12 @@ struct barrier_state {
 	/* 1: one worker of this GPU polls the words that other devices write, and then writes the release word */
 	uint32_t relays;
 	/* Number of ranks that write into each other's words, or 1: ranks synchronise by messages. rank: this rank. */
-	uint32_t direct, rank, pad0;
-	uint64_t far[BARRIER_NEAR]; /* [rank]: address of that rank's array of words, one for each rank; 0: this rank */
-	uint32_t pad[8];
+	uint32_t direct, rank;
+	/* [slot - 1], for scopes stack and job: number of words of each device or rank in a line (BARRIER_LINE_WORDS); 0: the
+	 * scope has a struct barrier_word for each device or rank instead of lines */
+	uint32_t split[BARRIER_JOB], pad0;
+	uint64_t far[BARRIER_NEAR]; /* [rank]: address of that rank's array of words; 0: this rank */
+	uint32_t pad[6];
 	uint32_t first[LOOM_MAX_DEVICES]; /* [device]: its first worker */
 };
 enum { BARRIER_STAY = 1, BARRIER_DROP };
@@ -65,8 +76,7 @@ enum { BARRIER_STAY = 1, BARRIER_DROP };
 struct barrier_messages {
 	uint64_t out, pad0[7];
 	uint64_t in, pad1[7];
-	/* if barrier_state.direct > 1, [rank]: the word that this rank writes, with the last round at which it has arrived */
-	struct barrier_word word[BARRIER_NEAR];
+	struct barrier_word word[BARRIER_NEAR]; /* if barrier_state.direct > 1: the lines */
 };
 #define BARRIER_RELAY_POLLS 32u
 
@@ -87,12 +97,10 @@ struct barrier_arrival {
 };
 #define BARRIER_LEFT_AHEAD (1u << 30) /* added to `arrived` by a worker that leaves, so that missing() ignores it */
 
-#define BARRIER_LANE_WORDS 32u /* words with a bit for each lane of a worker: up to 1024 lanes */
-
 /* A worker's private block. */
 struct barrier_local {
 	uint32_t round[BARRIER_ALL_SLOTS]; /* [slot]: the last round at which this worker has arrived */
-	uint32_t step[BARRIER_SLOTS]; /* barrier_dissemination: step of the round; barrier_flags: 1: all flags are raised */
+	uint32_t step[BARRIER_SLOTS]; /* barrier_dissemination: step of the round */
 	uint32_t code;                /* minus the error code of one lane, which all lanes return; 0: no error */
 	/* a copy of barrier_state.how, so that a GPU does not load it in each round; 0: not copied yet */
 	uint32_t how;
@@ -100,14 +108,13 @@ struct barrier_local {
 	uint32_t sent;     /* in worker 0: number of messages sent, in all rounds of the job */
 	uint32_t received; /* in worker 0: number of messages received, in all rounds of the job */
 	uint32_t drops;    /* a copy of barrier_state.drops; 0: not copied yet */
-	/* barrier_flags: a bit per lane that has seen all flags of its part raised; parts: the number of full words of bits */
-	uint32_t parts[BARRIER_SLOTS], lane_done[BARRIER_SLOTS][BARRIER_LANE_WORDS];
 	uint32_t leads;    /* a bit per slot: 1: this worker relays the round to its device */
-	/* A copy of barrier_state.direct; 0: not copied yet. rank: a copy of barrier_state.rank, set in round 1 of the job. */
-	uint32_t direct, rank;
-	/* [slot - 1][i]: for scopes stack and job, the word that this device or rank writes at the device or rank that is i
-	 * places after it. Set in round 1. A GPU would need two loads from memory to find a word, because each fence empties
-	 * its cache. */
+	/* A copy of barrier_state.direct; 0: not copied yet. rank: a copy of barrier_state.rank, set in round 1 of the job.
+	 * split: a copy of barrier_state.split, set in round 1 of the scope. */
+	uint32_t direct, rank, split[BARRIER_JOB], pad;
+	/* [slot - 1][i]: for scopes stack and job, the first line at the device or rank that is i places after this one; without
+	 * lines, the word that this device writes there. Set in round 1. A GPU would need two loads from memory to find a word,
+	 * because each fence empties its cache. */
 	struct barrier_word *near[BARRIER_JOB][BARRIER_NEAR];
 	struct barrier_place place[LOOM_GROUPINGS];
 };
@@ -128,9 +135,11 @@ struct barrier_watch {
 	uint32_t reached;          /* number of devices whose word was reached */
 	/* barrier_flags: this lane polls flag `next`, and after it every flag that is a multiple of `step` further */
 	uint32_t next, step;
-	uint32_t pad;
+	uint32_t lined;            /* number of words of the line at `at`; 0: `at` has struct barrier_word */
+	uint32_t votes;            /* 1: all lanes of the wave poll, each another word of the line */
 	/* 1: one worker of this device relays; number of polls of the release word that this worker writes */
 	uint32_t relays, polls;
+	uint32_t pad;
 };
 
 LOOM_FN struct barrier_state *barrier_state(const struct loom_ctx *c)
@@ -377,16 +386,44 @@ LOOM_FN void barrier_remember(const struct loom_ctx *c, struct barrier_state *h,
 	struct barrier_local *self = barrier_local(c);
 	if (!barrier_is_near(c, slot) || round != 1)
 		return;
+	self->split[slot - 1] = h->split[slot - 1];
 	if (slot == BARRIER_STACK) {
 		for (uint32_t i = 0; i < c->devices; i++)
-			self->near[slot - 1][i] = barrier_find_word(c, h, slot, i);
+			self->near[slot - 1][i] = barrier_find_word(c, h, slot, i) - (h->split[slot - 1] ? c->device : 0);
 		return;
 	}
 	self->rank = h->rank;
 	for (uint32_t i = 0; i < h->direct; i++) {
 		uint64_t far = h->far[barrier_next(c, slot, i)];
 		struct barrier_word *own = ((struct barrier_messages *)c->global[LOOM_BARRIER])->word;
-		self->near[slot - 1][i] = (far ? (struct barrier_word *)far : own) + h->rank;
+		self->near[slot - 1][i] = far ? (struct barrier_word *)far : own;
+	}
+}
+
+/* Returns the number of words of each party in the lines of the slot, after barrier_remember(); 0: there are no lines. */
+LOOM_FN uint32_t barrier_split(const struct loom_ctx *c, uint32_t slot)
+{
+	return slot == BARRIER_STACK || slot == BARRIER_JOB ? barrier_local(c)->split[slot - 1] : 0;
+}
+
+/* Called when part `part` of `parts` of this device's workers has arrived. Stores the round into the words of that part, in
+ * all lines of all parties. */
+LOOM_FN void barrier_release_lines(const struct loom_ctx *c, uint32_t slot, uint32_t round, uint32_t part, uint32_t parts)
+{
+	uint32_t n = barrier_parties(c, slot), split = barrier_split(c, slot), own = barrier_next(c, slot, 0);
+#ifdef LOOM_DEVICE_COMPILE
+	loom_fence_release_sys(); /* as in barrier_release() */
+#endif
+	for (uint32_t i = 1; i <= n; i++) {
+		uint32_t *row = (uint32_t *)barrier_local(c)->near[slot - 1][i < n ? i : 0] + own * split;
+		for (uint32_t copy = 0; copy < n; copy++, row += BARRIER_LINE_WORDS)
+			for (uint32_t k = part; k < split; k += parts) {
+#ifdef LOOM_DEVICE_COMPILE
+				loom_store_relaxed_sys(row + k, round);
+#else
+				loom_store_release_sys(row + k, round);
+#endif
+			}
 	}
 }
 
@@ -403,6 +440,10 @@ LOOM_FN void barrier_release(const struct loom_ctx *c, struct barrier_state *h, 
 {
 	if (!barrier_is_wide(c, slot)) {
 		barrier_store(c, h, barrier_release_word(c, h, slot), 0, round);
+		return;
+	}
+	if (barrier_split(c, slot)) {
+		barrier_release_lines(c, slot, round, 0, 1);
 		return;
 	}
 	if (barrier_relays(h))
@@ -426,16 +467,75 @@ LOOM_FN void barrier_release(const struct loom_ctx *c, struct barrier_state *h, 
 	}
 }
 
+/* Adds 1 to the counter, and returns its value before. Releases this worker's writes. A worker that polls the counter
+ * acquires them from the counter. The last arriver acquires the writes of all workers, and releases them with the words that
+ * it writes. On a GPU, if other devices take part, the fence in barrier_release() makes the add an acquire, so it need not be
+ * one itself. */
+LOOM_FN uint32_t barrier_add(uint32_t *counter, uint32_t wide)
+{
+#ifdef LOOM_DEVICE_COMPILE
+	if (wide)
+		return loom_fetch_add_release_dev(counter, 1u);
+#else
+	(void)wide;
+#endif
+	return loom_fetch_add_acq_rel_dev(counter, 1u);
+}
+
+/* Lets this worker arrive at a scope of several devices that no worker leaves. The workers of a device arrive at a counter, or
+ * at one counter for each part of them. The last arriver of a counter notifies all devices. Called by lane 0. */
+LOOM_FN void barrier_signal_wide(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot, uint32_t round)
+{
+	uint32_t split = barrier_split(c, slot), parts = split && c->count >= split ? split : 1;
+	uint32_t part = (c->worker - c->first) & (parts - 1), n = (c->count - part + parts - 1) / parts;
+	if (barrier_add(&barrier_node(h, slot, part)->value, 1) + 1 != round * n)
+		return;
+	if (split)
+		barrier_release_lines(c, slot, round, part, parts);
+	else
+		barrier_release(c, h, slot, round);
+}
+
 /* Sets w->at to the first of the words that barrier_release() writes for this device's workers. */
 LOOM_FN void barrier_watch_release(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot,
 				   struct barrier_watch *w)
 {
+	uint32_t n = w->wide ? barrier_parties(c, slot) : 1;
+	w->lined = w->wide ? n * barrier_split(c, slot) : 0;
+	if (w->lined) {
+		w->at = barrier_local(c)->near[slot - 1][0] + (c->worker - c->first) % n;
+		return;
+	}
 	w->at = w->wide ? barrier_word_at(c, h, slot, 0) - barrier_next(c, slot, 0) : barrier_release_word(c, h, slot);
+}
+
+/* Returns 1 if all words of the line are reached. */
+LOOM_FN int barrier_line_is_reached(const struct loom_ctx *c, struct barrier_watch *w, uint32_t round)
+{
+	const uint32_t *word = (const uint32_t *)w->at;
+	w->shared = 1;
+	if (w->votes) {
+		uint32_t seen = c->lane < w->lined ? barrier_load_shared(word + c->lane) : round;
+		if (!loom_wave_all(c, barrier_reached(seen, round)))
+			return 0;
+	} else {
+		while (w->reached < w->lined) { /* two loads overlap */
+			uint32_t more = w->reached + 1 < w->lined, seen = barrier_load_shared(word + w->reached),
+				 next = barrier_load_shared(word + w->reached + more);
+			if (!barrier_reached(seen, round))
+				return 0;
+			w->reached += 1 + (more && barrier_reached(next, round));
+		}
+	}
+	barrier_fence_shared(); /* pairs with the fence in barrier_release_lines(), of all parts of all devices */
+	return 1;
 }
 
 LOOM_FN int barrier_is_released(const struct loom_ctx *c, struct barrier_state *h, uint32_t slot,
 				struct barrier_watch *w, uint32_t round)
 {
+	if (w->lined)
+		return barrier_line_is_reached(c, w, round);
 	uint32_t n = w->wide ? barrier_parties(c, slot) : 1;
 	uint32_t leads = w->relays ? loom_load_relaxed_dev(&barrier_local(c)->leads) >> slot & 1 : 0;
 	if (w->relays && !leads) {

@@ -511,32 +511,45 @@ LOOM_FN void peer_introduce(const struct loom_ctx *c, const struct peer_flat *f)
 	loom_fence_release_sys();
 }
 
-/* Number of words that a lane loads before it stores the first of them, so that the loads overlap. */
+/* PEER_BATCH: number of words of a long message that a lane loads before it stores the first of them, so that the loads
+ * overlap. PEER_POLLS: number of words of a long message that a lane awaits at once. A GPU gives a thread of a worker of more
+ * than 512 lanes at most 64 registers, so such a worker has fewer words under way. bench/peer_sweep.sh measures other
+ * values. */
+#if defined(LOOM_LANES) && LOOM_LANES > 512
+#define PEER_BATCH 4u
+#define PEER_POLLS 4u
+#else
 #define PEER_BATCH 8u
-/* Number of words that a lane polls at once. */
-#define PEER_POLLS 8u
+#define PEER_POLLS 4u
+#endif
+/* A message is short if each lane has at most so many words. Short messages have code of their own, because the
+ * instructions for words that a lane does not have would delay them. */
+#define PEER_SHORT 2u
+#define PEER_MOST 8u /* not less than any of these numbers of words */
 
-/* Loads this lane's words of a message: word i, and every lanes-th word behind it. */
-LOOM_FN void peer_load(const struct peer_way *w, uint32_t i, uint32_t lanes, uint64_t *word)
+/* Loads this lane's words of a message: word i, and every lanes-th word behind it, at most `batch`. */
+LOOM_FN void peer_load(const struct peer_way *w, uint32_t i, uint32_t lanes, uint32_t batch, uint64_t *word)
 {
-	for (uint32_t b = 0; b < PEER_BATCH; b++)
+	for (uint32_t b = 0; b < batch; b++)
 		if (i + b * lanes < w->words)
 			word[b] = w->from[i + b * lanes];
 }
 
 /* Sends this lane's words of message n. Lanes share the words. word: what peer_load() has loaded for i = lane. */
-LOOM_FN void peer_send(const struct peer_way *w, uint64_t n, uint32_t lane, uint32_t lanes, uint64_t *word)
+LOOM_FN void peer_send(const struct peer_way *w, uint64_t n, uint32_t lane, uint32_t lanes, uint32_t batch,
+		       uint64_t *word)
 {
+	LOOM_NO_UNROLL
 	for (uint32_t i = lane; i < w->words;) {
-		for (uint32_t b = 0; b < PEER_BATCH; b++) {
+		for (uint32_t b = 0; b < batch; b++) {
 			uint32_t k = i + b * lanes;
 			if (k < w->words && w->staged)
 				loom_store_marked_sys(k ? w->to + 2 * (uint64_t)(k - 1) : w->first, word[b], n);
 			else if (k < w->words)
 				loom_store_relaxed_sys(w->to + k, word[b]);
 		}
-		i += PEER_BATCH * lanes;
-		peer_load(w, i, lanes, word);
+		i += batch * lanes;
+		peer_load(w, i, lanes, batch, word);
 	}
 }
 
@@ -565,15 +578,15 @@ LOOM_FN void peer_sent(const struct loom_ctx *c, uint32_t at, uint64_t n)
 LOOM_FN void peer_fire_flat(const struct loom_ctx *c, uint32_t at, uint32_t count)
 {
 	struct peer_way w = peer_way(c, at);
-	uint64_t word[PEER_BATCH] = {0};
+	uint64_t word[PEER_MOST] = {0};
 	uint32_t first = 0;
 	uint64_t n = w.threshold > 1 ? peer_count(&w, count, &first) : peer_next(&w, count, &first);
 	if (!n)
 		return;
 	if (first && w.staged)
 		peer_introduce(c, peer_flat(c, at));
-	peer_load(&w, 0, 1, word);
-	peer_send(&w, n, 0, 1, word);
+	peer_load(&w, 0, 1, PEER_BATCH, word);
+	peer_send(&w, n, 0, 1, PEER_BATCH, word);
 	peer_sent(c, at, n);
 }
 
@@ -699,10 +712,37 @@ LOOM_FN uint64_t trigger_peer_arrived_at(struct loom_ctx *c, uint32_t index)
 
 #define LOOM_TRIGGER_TOGETHER
 
+/* Fires a paired post. batch: number of words that a lane loads at once, a constant. */
+LOOM_FN void peer_fire_way(struct loom_ctx *c, const struct peer_way *w, uint32_t at, uint32_t batch)
+{
+	uint64_t n = 0, word[PEER_MOST] = {0};
+	uint32_t first = 0;
+	loom_barrier_lanes(c);
+	if (w->threshold > 1) {
+		if (c->lane == 0)
+			n = peer_count(w, 1, &first);
+		n = loom_from_lane0(c, n); /* also a barrier: what lane 0 has acquired becomes visible */
+		if (n)
+			peer_load(w, c->lane, c->lanes, batch, word);
+	} else {
+		/* If the post re-arms, a message is due in any case. So the words are loaded before its number is known,
+		 * and these loads overlap. */
+		peer_load(w, c->lane, c->lanes, batch, word);
+		n = peer_next(w, 1, &first);
+	}
+	if (n && first && c->lane == 0 && w->staged)
+		peer_introduce(c, peer_flat(c, at));
+	if (n)
+		peer_send(w, n, c->lane, c->lanes, batch, word);
+	loom_barrier_lanes(c);
+	if (n && c->lane == 0) /* the next call reads `sent` after its first barrier */
+		peer_sent(c, at, n);
+}
+
 LOOM_FN int trigger_peer_fire_together(struct loom_ctx *c, uint64_t tag)
 {
-	uint32_t at = peer_flat_index(c, tag), first = 0;
-	uint64_t n = 0, word[PEER_BATCH] = {0};
+	uint32_t at = peer_flat_index(c, tag);
+	uint64_t n = 0;
 	if (at == PEER_NONE) {
 		loom_barrier_lanes(c);
 		if (c->lane == 0)
@@ -711,26 +751,10 @@ LOOM_FN int trigger_peer_fire_together(struct loom_ctx *c, uint64_t tag)
 		return (int)(int64_t)loom_from_lane0(c, n);
 	}
 	struct peer_way w = peer_way(c, at);
-	loom_barrier_lanes(c);
-	if (w.threshold > 1) {
-		if (c->lane == 0)
-			n = peer_count(&w, 1, &first);
-		n = loom_from_lane0(c, n); /* also a barrier: what lane 0 has acquired becomes visible */
-		if (n)
-			peer_load(&w, c->lane, c->lanes, word);
-	} else {
-		/* If the post re-arms, a message is due in any case. So the words are loaded before its number is known,
-		 * and these loads overlap. */
-		peer_load(&w, c->lane, c->lanes, word);
-		n = peer_next(&w, 1, &first);
-	}
-	if (n && first && c->lane == 0 && w.staged)
-		peer_introduce(c, peer_flat(c, at));
-	if (n)
-		peer_send(&w, n, c->lane, c->lanes, word);
-	loom_barrier_lanes(c);
-	if (n && c->lane == 0) /* the next call reads `sent` after its first barrier */
-		peer_sent(c, at, n);
+	if (w.words <= PEER_SHORT * c->lanes)
+		peer_fire_way(c, &w, at, PEER_SHORT);
+	else
+		peer_fire_way(c, &w, at, PEER_BATCH);
 	return 0;
 }
 
@@ -738,22 +762,21 @@ LOOM_FN int trigger_peer_fire_together(struct loom_ctx *c, uint64_t tag)
 enum { PEER_TAKEN = 1, PEER_STOPPED };
 
 /* Waits until this lane's next words of message n have arrived: word i and every c->lanes-th word behind it, at most
- * PEER_BATCH. Copies each to its place when it has arrived, and polls only the words that are missing, because all polls
- * share the way to memory with the words that arrive. A lane without words polls the first word. words: number of words
- * of the message. */
+ * `most`. Copies each to its place when it has arrived, and polls only words that are missing, because all polls share
+ * the way to memory with the words that arrive. A lane without words polls the first word. words: number of words of the
+ * message. `most` is a constant. */
 LOOM_FN uint32_t peer_await_words(struct loom_ctx *c, const struct peer_arrival *a, const uint64_t *stage, uint64_t n,
-				  uint32_t i, uint32_t words, uint64_t *to)
+				  uint32_t i, uint32_t words, uint32_t most, uint64_t *to)
 {
 	uint32_t missing = 0, idle = i >= words;
-	for (uint32_t b = 0; b < PEER_POLLS; b++)
-		missing |= (uint32_t)(i + b * c->lanes < words) << b;
-	missing |= idle;
+	for (uint32_t b = 0; b < most; b++)
+		missing |= (uint32_t)(i + b * c->lanes < words || (idle && !b)) << b;
 	for (uint32_t polls = 1;; polls++) {
-		uint64_t word[PEER_POLLS] = {0}, mark[PEER_POLLS] = {0};
-		for (uint32_t b = 0; b < PEER_POLLS; b++)
+		uint64_t word[PEER_MOST] = {0}, mark[PEER_MOST] = {0};
+		for (uint32_t b = 0; b < most; b++)
 			if (missing >> b & 1)
 				mark[b] = loom_load_marked_sys(peer_staged(a, stage, idle ? 0 : i + b * c->lanes), &word[b]);
-		for (uint32_t b = 0; b < PEER_POLLS; b++)
+		for (uint32_t b = 0; b < most; b++)
 			if (missing >> b & 1 && mark[b] >= n) {
 				if (!idle)
 					to[i + b * c->lanes] = word[b];
@@ -781,10 +804,15 @@ LOOM_FN int trigger_peer_await_together(struct loom_ctx *c, uint32_t index, uint
 	uint32_t words = (uint32_t)a->words, how = PEER_TAKEN;
 	uint64_t *to = (uint64_t *)loom_at(c, a->to);
 	const uint64_t *stage = peer_stage(c, a);
-	/* All lanes of a wave must run the loop (LOOM_WAVE). */
-	for (uint32_t i = c->lane; (i < words || (i == c->lane && i < LOOM_WAVE)) && how == PEER_TAKEN;
-	     i += PEER_POLLS * c->lanes)
-		how = peer_await_words(c, a, stage, n, i, words, to);
+	/* All lanes of a wave must wait (LOOM_WAVE). */
+	if (words <= PEER_SHORT * c->lanes) {
+		if (c->lane < words || c->lane < LOOM_WAVE)
+			how = peer_await_words(c, a, stage, n, c->lane, words, PEER_SHORT, to);
+	} else {
+		LOOM_NO_UNROLL
+		for (uint32_t i = c->lane; i < words && how == PEER_TAKEN; i += PEER_POLLS * c->lanes)
+			how = peer_await_words(c, a, stage, n, i, words, PEER_POLLS, to);
+	}
 	if (loom_flag_from_lane0(c, how == PEER_TAKEN)) {
 		if (c->lane == 0)
 			a->taken = n;

@@ -8,6 +8,8 @@
  *   marked    a word and its mark are stored as one, without order: a load that returns the mark returns the word
  *   meet      threads store data, and release a counter of their GPU; the last one fences and stores a word, without order.
  *             A thread that loads the word without order, and then fences, sees the data of all
+ *   line      as meet, but each thread is a last one, with a word of its own in a line. Each lane of a warp loads one word of
+ *             the line, without order. If all lanes have seen theirs, each fences, and after a barrier each sees the data of all
  *   sb        both sides store, fence and load: at least one side sees the store of the other
  *
  * Forbidden outcomes are counted; each count must be 0. A test is valid only if both orders occurred. */
@@ -22,11 +24,15 @@
 #define DEVICE_MEMORY(p, bytes) hipExtMallocWithFlags((void **)(p), bytes, hipDeviceMallocFinegrained)
 #define HOST_MEMORY(p, bytes) hipHostMalloc((void **)(p), bytes, hipHostMallocMapped | hipHostMallocCoherent)
 #define HOST_FREE hipHostFree
+#define ALL_LANES(v) __all((int)(v))
+#define LANES_MEET() __builtin_amdgcn_wave_barrier()
 #else
 #define GPU(name) cuda##name
 #define DEVICE_MEMORY cudaMalloc
 #define HOST_MEMORY(p, bytes) cudaHostAlloc(p, bytes, cudaHostAllocMapped)
 #define HOST_FREE cudaFreeHost
+#define ALL_LANES(v) __all_sync(0xffffffffu, (int)(v))
+#define LANES_MEET() __syncwarp()
 #endif
 
 #include <gpuloom/dev/dev.h>
@@ -349,8 +355,45 @@ __global__ void meet(struct meeting *all, uint32_t *counters, int roles, struct 
 	atomicAdd(&t->late, late);
 }
 
-/* Runs meet() on the first GPU. If `between` is 1, the writers are on the second GPU. */
-static void meetings(const char *where, int between)
+/* As meet(), with a line in place of counters and words. A block has a warp, of which the first lane writes. */
+__global__ void line(struct meeting *all, uint32_t *unused, int roles, struct tally *t)
+{
+	struct meeting *m = &all[blockIdx.x / MEMBERS];
+	uint32_t me = blockIdx.x % MEMBERS, lane = threadIdx.x;
+	unsigned long long wrong = 0, early = 0, late = 0;
+	(void)unused;
+	for (uint32_t i = 1; i <= ROUNDS / 10; i++) {
+		if (me < WRITERS && roles & WRITE && lane == 0) {
+			*(volatile uint32_t *)m->data[me] = i;
+			loom_fence_release_sys();
+			loom_store_relaxed_sys(&m->word[me], i);
+			while (loom_load_acquire_sys(m->done) < i)
+				;
+		} else if (me == WRITERS && roles & READ) {
+			int waited = 0;
+			for (uint32_t w = 0; w < WRITERS; w++)
+				wrong += m->data[w][0] > i; /* loads the old data into the cache */
+			while (!ALL_LANES(lane >= WRITERS || loom_load_relaxed_sys(&m->word[lane]) == i))
+				waited = 1;
+			loom_fence_poll_sys();
+			LANES_MEET();
+			for (uint32_t w = 0; w < WRITERS; w++)
+				wrong += m->data[w][0] != i;
+			LANES_MEET();
+			early += lane == 0 && waited;
+			late += lane == 0 && !waited;
+			if (lane == 0)
+				loom_store_release_sys(m->done, i);
+		}
+	}
+	atomicAdd(&t->wrong, wrong);
+	atomicAdd(&t->early, early);
+	atomicAdd(&t->late, late);
+}
+
+/* Runs meet() or line() on the first GPU. If `between` is 1, the writers are on the second GPU. */
+static void meetings(const char *name, void (*kernel)(struct meeting *, uint32_t *, int, struct tally *), uint32_t lanes,
+		     const char *where, int between)
 {
 	struct meeting *all;
 	struct tally *t[2];
@@ -367,14 +410,14 @@ static void meetings(const char *where, int between)
 			CHECK(GPU(Memset)(counters, 0, MEETINGS * LINE * sizeof(*counters)));
 		CHECK(GPU(DeviceSynchronize)());
 	}
-	meet<<<MEETINGS * MEMBERS, 1>>>(all, counters, between ? READ : READ | WRITE, t[0]);
+	kernel<<<MEETINGS * MEMBERS, lanes>>>(all, counters, between ? READ : READ | WRITE, t[0]);
 	if (between) {
 		CHECK(GPU(SetDevice)(1));
-		meet<<<MEETINGS * MEMBERS, 1>>>(all, counters, WRITE, t[1]);
+		kernel<<<MEETINGS * MEMBERS, lanes>>>(all, counters, WRITE, t[1]);
 		CHECK(GPU(DeviceSynchronize)());
 		CHECK(GPU(SetDevice)(0));
 	}
-	report("meet", where, fetch(t[0]));
+	report(name, where, fetch(t[0]));
 	for (int d = 0; d <= between; d++)
 		CHECK(GPU(Free)(t[d]));
 	CHECK(GPU(Free)(counters));
@@ -403,10 +446,12 @@ int main(void)
 	all("system scope, host mem", 1, publish_sys, claim_sys, complete_sys, sb_sys);
 	marks("system scope", 0);
 	marks("system scope, host mem", 1);
-	meetings("system scope", 0);
+	meetings("meet", meet, 1, "system scope", 0);
+	meetings("line", line, 32, "system scope", 0);
 	if (has_second()) {
 		marks_between();
-		meetings("GPU to GPU", 1);
+		meetings("meet", meet, 1, "GPU to GPU", 1);
+		meetings("line", line, 32, "GPU to GPU", 1);
 	}
 	to_host();
 	return failures != 0;

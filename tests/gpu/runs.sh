@@ -97,6 +97,19 @@ barrier_runs() {
 				--set workload.barrier.checked=40
 		done
 	done
+	# Two to four GPUs have lines of words, with one part of the workers or several.
+	for barrier in auto $(ways flags tree dissemination); do
+		for split in 1 8; do
+			[ $split = 1 ] && devices="$device:0 $device:1 $device:2 $device:3" workers=2 ||
+				devices="$device:0 $device:1" workers=8
+			export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/barrier_$barrier.so $B/plugins/workload_barrier.so"
+			expect 0 verified "$G" run conf/barrier.ini --samples 1 --set run.warmup=0 \
+				--set run.devices="$devices" --set device.$device.1.gpu=0 --set device.$device.2.gpu=0 \
+				--set device.$device.3.gpu=0 --set barrier.use=$barrier --set barrier.split=$split \
+				--set device.$device.workers=$workers --set transport.use=p2p --set workload.barrier.few=5 \
+				--set workload.barrier.difference=10 --set workload.barrier.parts=2 --set workload.barrier.checked=40
+		done
+	done
 	# Workers leave their groups, up to all workers of a device.
 	export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/barrier_auto.so $B/plugins/workload_barrier.so"
 	for lanes in $wave $((2 * wave)); do

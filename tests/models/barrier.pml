@@ -2,7 +2,7 @@
 /* The barriers of plugins/barrier. W workers on D devices run R rounds, with arrive and await as separate steps, and
  * sleep while they wait (state.dev.h). An early release violates an assertion. After a lost wake-up no process can
  * continue, because sleeps in the model, unlike those in the code, have no time limit.
- *   -DD=2 -DW=4    two devices that notify each other
+ *   -DD=2 -DW=4    two devices that notify each other; dissemination and flags are then like release
  * The environment selects the rest, so one program serves all searches:
  *   KIND=0         central; 1 release (auto is one of these two), 2 tree, 3 dissemination, 4 flags
  *   FAULT=1 early             the arriver before the last one releases the round
@@ -242,16 +242,13 @@ proctype worker(byte me)
 				await(STEP(me, 1), r)
 			:: else
 			fi
-		:: KIND == flags && (D == 1 || me % PER == 0) ->
-			j = d * PER;
+		:: KIND == flags ->
+			j = 0;
 			do
-			:: j < d * PER + PER - (FAULT == one_unseen -> 1 : 0) -> await(STEP(j, 0), r); j++
+			:: j < W - (FAULT == one_unseen -> 1 : 0) -> await(STEP(j, 0), r); j++
 			:: else -> break
 			od;
-			if
-			:: D > 1 -> open_all(r); await_open()
-			:: else
-			fi
+			j = 0
 		:: else -> await_open()
 		fi;
 		atomic {

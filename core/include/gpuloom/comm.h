@@ -38,7 +38,7 @@ enum loom_comm_what {
 };
 
 #define LOOM_COMM_RANKS 16u    /* limit on the number of ranks */
-#define LOOM_COMM_TRACKS 64u /* limit on the number of tracks */
+#define LOOM_COMM_TRACKS 128u /* limit on the number of tracks */
 
 #define LOOM_COMM_STOPPED 0xffffffffu
 
@@ -74,7 +74,9 @@ struct loom_comm_call {
 	/* Number of elements of the vector. With ALLGATHER: of `in`, so that `out` has `ranks` times as many. With
 	 * REDUCE_SCATTER: of `out`. */
 	uint64_t count;
-	uint32_t pulls; /* 1: ranks load from each other's buffers; 0: they store marked words */
+	/* 0: ranks store marked words; 1: they load from each other's buffers; 2: two ranks store into each other's buffers, and
+	 * if there are more, or `what` is no allreduce, as 1 */
+	uint32_t pulls;
 	uint32_t unused;
 };
 

@@ -168,6 +168,18 @@ static int add_times(const struct workload *w, struct loom_report *report, const
 
 #define AT(field) offsetof(struct pingpong_times, field)
 
+/* Adds the median of the time from the arrival of a message to the fire of the next one. */
+static void add_turns(const struct workload *w, struct loom_report *report, const struct pingpong_times *t, uint64_t n,
+		      uint64_t *room)
+{
+	for (uint64_t i = 0; i + 1 < n; i++)
+		room[i] = t[i + 1].fire > t[i].back ? t[i + 1].fire - t[i].back : 0;
+	if (n < 2)
+		return;
+	qsort(room, n - 1, sizeof(*room), net_ascending);
+	w->host->metric(w->host, report, "turn_p50", "ns", LOOM_BETTER_LESS, net_quantile(room, n - 1, .5));
+}
+
 /* Adds the stages of rank 0's messages (GPU-TN, figure 8), if both ranks have the same clock. stage_launch is the
  * launch of the kernel. stage_kernel lasts from the start of the kernel to the fire, and stage_target from the fire
  * until rank 1 sees the message. stage_end lasts from the fire to the end of the kernel, before which the triggers
@@ -224,6 +236,9 @@ static int pingpong_verify(void *self, const struct loom_layout *layout, const s
 	w->host->metric(w->host, report, "messages", "", LOOM_BETTER_NONE, (double)p->rounds * p->ranks);
 	/* One way is half of the round trip, or the whole way if the rank sends to itself. */
 	add_times(w, report, "one_way", t, p->rounds, AT(fire), AT(back), p->ranks == 1 ? 1 : .5, room);
+	/* From the arrival of a message to the fire of the next one: the rank compares the words, and writes new ones. Half of it is
+	 * part of one_way, because the other rank does the same. */
+	add_turns(w, report, t, p->rounds, room);
 	add_times(w, report, "trigger", t, p->rounds, AT(fire), AT(fired), 1, room);
 	/* From the launch of the kernel to the arrival of its message (figure 8). */
 	if (p->kernel && p->ranks == 1 && t[0].visible)

@@ -26,7 +26,8 @@
  * and the number of the round. A load gets all of a word or nothing, so a reader needs no flag and no fence. With
  * call.pulls = 1, each rank stores its data into its own buffer and raises a flag on the other ranks, which then load the
  * data. With more than two ranks, an allreduce then has two phases: each rank reduces one part, and loads the other
- * parts from the ranks that have reduced them. Marked words carry twice the bytes across the link, but take one
+ * parts from the ranks that have reduced them. With call.pulls = 2, which only an allreduce of two ranks has, each rank stores
+ * its data into the buffer of the other rank and raises a flag there, so no load crosses the link. Marked words carry twice the bytes across the link, but take one
  * crossing. All ranks add in the order of the ranks, so they get the same bits. */
 #ifndef GPULOOM_DEV_COLLECTIVE_H
 #define GPULOOM_DEV_COLLECTIVE_H
@@ -42,7 +43,8 @@
 struct loom_comm_track {
 	uint64_t round;	 /* number of rounds that have ended */
 	uint64_t failed; /* the error that ended a round early, as a negative number; 0: none */
-	uint64_t pad[6];
+	uint64_t loads;	 /* 1: in the last round ranks have loaded from each other's buffers */
+	uint64_t pad[5];
 };
 struct loom_comm_flag { /* the value 2 n + 1 or 2 n + 2: the rank has reached the first or second phase of round n */
 	uint64_t value;
@@ -343,77 +345,94 @@ LOOM_FN struct loom_comm_part loom_comm_out(const struct loom_comm_call *call, s
 
 #define LOOM_COMM_BATCH 4u /* number of words that a thread has in flight */
 
-/* Waits for the words i, i + lanes, ... of a slot, at most LOOM_COMM_BATCH and all below `words`. After a failure, *to is
- * undefined. */
+/* Waits for the words i, i + lanes, ... of a slot, at most `batch` and all below `words`. After a failure, *to is undefined. */
 LOOM_FN void loom_comm_receive(const struct loom_comm_view *v, struct loom_comm_wait *w, const uint64_t *slot,
-			       uint64_t round, uint64_t i, uint64_t words, uint32_t lanes, uint32_t from, uint64_t *to)
+			       uint64_t round, uint64_t i, uint64_t words, uint32_t lanes, uint32_t from, uint32_t batch,
+			       uint64_t *to)
 {
 	uint32_t missing;
 	do {
 		missing = 0;
 		LOOM_COMM_UNROLL
-		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
+		for (uint32_t b = 0; b < batch; b++)
 			if (i + b * lanes < words)
 				missing |= loom_load_marked_sys(&slot[2 * (i + b * lanes)], &to[b]) < round;
 	} while (missing && !loom_comm_gives_up(v, w, from));
 }
 
-/* Sends the words of a piece. to_all: 1 if all other ranks get the same words; 0 if each gets those of its chunk. */
-LOOM_FN void loom_comm_send(const struct loom_comm_view *v, const struct loom_comm_call *call, struct loom_comm_piece p,
-			    uint32_t track, uint64_t round, uint32_t lane, uint32_t lanes)
+/* Sends the words i, i + lanes, ... of a piece, at most `batch`. */
+LOOM_FN void loom_comm_send_some(const struct loom_comm_view *v, const struct loom_comm_call *call, struct loom_comm_piece p,
+				 uint32_t track, uint64_t round, uint64_t i, uint64_t words, uint32_t lanes, uint32_t batch)
 {
-	uint64_t words = (p.bytes + 7) / 8;
+	uint64_t word[LOOM_COMM_BATCH] = {0};
 	int to_all = call->what != LOOM_COMM_REDUCE_SCATTER;
-	for (uint64_t i = lane; i < words; i += (uint64_t)LOOM_COMM_BATCH * lanes) {
-		uint64_t word[LOOM_COMM_BATCH] = {0, 0, 0, 0};
-		for (uint32_t n = 1; n < v->ranks; n++) {
-			uint32_t to = (v->rank + n) % v->ranks;
-			uint64_t *slot = loom_comm_slot(v, to, round, track, v->rank);
-			LOOM_COMM_UNROLL
-			for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
-				if ((n == 1 || !to_all) && i + b * lanes < words)
-					word[b] = loom_comm_get(loom_comm_in(call, p, to), i + b * lanes);
-			LOOM_COMM_UNROLL
-			for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
-				if (i + b * lanes < words)
-					loom_store_marked_sys(&slot[2 * (i + b * lanes)], word[b], round);
-		}
+	LOOM_NO_UNROLL
+	for (uint32_t n = 1; n < v->ranks; n++) {
+		uint32_t to = (v->rank + n) % v->ranks;
+		uint64_t *slot = loom_comm_slot(v, to, round, track, v->rank);
+		LOOM_COMM_UNROLL
+		for (uint32_t b = 0; b < batch; b++)
+			if ((n == 1 || !to_all) && i + b * lanes < words)
+				word[b] = loom_comm_get(loom_comm_in(call, p, to), i + b * lanes);
+		LOOM_COMM_UNROLL
+		for (uint32_t b = 0; b < batch; b++)
+			if (i + b * lanes < words)
+				loom_store_marked_sys(&slot[2 * (i + b * lanes)], word[b], round);
 	}
 }
 
-/* Receives the words of the other ranks, and reduces or stores them. */
-LOOM_FN void loom_comm_take(const struct loom_comm_view *v, struct loom_comm_wait *w, const struct loom_comm_call *call,
-			    struct loom_comm_piece p, uint32_t track, uint64_t round, uint32_t lane, uint32_t lanes)
+/* Receives these words from the other ranks, and reduces or stores them. */
+LOOM_FN void loom_comm_take_some(const struct loom_comm_view *v, struct loom_comm_wait *w, const struct loom_comm_call *call,
+				 struct loom_comm_piece p, uint32_t track, uint64_t round, uint64_t i, uint64_t words,
+				 uint32_t lanes, uint32_t batch)
+{
+	int reduces = call->what == LOOM_COMM_ALLREDUCE || call->what == LOOM_COMM_REDUCE_SCATTER;
+	struct loom_comm_sum sum[LOOM_COMM_BATCH];
+	LOOM_NO_UNROLL
+	for (uint32_t from = 0; from < v->ranks; from++) {
+		uint64_t word[LOOM_COMM_BATCH] = {0};
+		if (call->what == LOOM_COMM_BROADCAST && from != call->root)
+			continue;
+		if (from != v->rank)
+			loom_comm_receive(v, w, loom_comm_slot(v, v->rank, round, track, from), round, i, words, lanes, from,
+					  batch, word);
+		LOOM_COMM_UNROLL
+		for (uint32_t b = 0; b < batch; b++) {
+			if (i + b * lanes >= words)
+				continue;
+			if (from == v->rank)
+				word[b] = loom_comm_get(loom_comm_in(call, p, v->rank), i + b * lanes);
+			if (reduces)
+				loom_comm_add(&sum[b], word[b], call->type, call->op, from == 0);
+			else
+				loom_comm_put(loom_comm_out(call, p, from), i + b * lanes, word[b]);
+		}
+	}
+	LOOM_COMM_UNROLL
+	for (uint32_t b = 0; b < batch; b++)
+		if (reduces && i + b * lanes < words)
+			loom_comm_put(loom_comm_out(call, p, v->rank), i + b * lanes, loom_comm_word(&sum[b], call->type));
+}
+
+/* Sends the words of a piece, unless send is 0, and receives those of the other ranks. A thread that has one word runs other
+ * code than one that has several, because a kernel loads each instruction from memory when it first runs it. */
+LOOM_FN void loom_comm_words(const struct loom_comm_view *v, struct loom_comm_wait *w, const struct loom_comm_call *call,
+			     struct loom_comm_piece p, uint32_t track, uint64_t round, int send, uint32_t lane, uint32_t lanes)
 {
 	uint64_t words = (p.bytes + 7) / 8;
-	int reduces = call->what == LOOM_COMM_ALLREDUCE || call->what == LOOM_COMM_REDUCE_SCATTER;
-	for (uint64_t i = lane; i < words; i += (uint64_t)LOOM_COMM_BATCH * lanes) {
-		struct loom_comm_sum sum[LOOM_COMM_BATCH];
-		for (uint32_t from = 0; from < v->ranks; from++) {
-			uint64_t word[LOOM_COMM_BATCH] = {0, 0, 0, 0};
-			if (call->what == LOOM_COMM_BROADCAST && from != call->root)
-				continue;
-			if (from != v->rank)
-				loom_comm_receive(v, w, loom_comm_slot(v, v->rank, round, track, from), round, i, words,
-						  lanes, from, word);
-			LOOM_COMM_UNROLL
-			for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++) {
-				if (i + b * lanes >= words)
-					continue;
-				if (from == v->rank)
-					word[b] = loom_comm_get(loom_comm_in(call, p, v->rank), i + b * lanes);
-				if (reduces)
-					loom_comm_add(&sum[b], word[b], call->type, call->op, from == 0);
-				else
-					loom_comm_put(loom_comm_out(call, p, from), i + b * lanes, word[b]);
-			}
-		}
-		LOOM_COMM_UNROLL
-		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
-			if (reduces && i + b * lanes < words)
-				loom_comm_put(loom_comm_out(call, p, v->rank), i + b * lanes,
-					      loom_comm_word(&sum[b], call->type));
+	if (words <= lanes) {
+		if (send && lane < words)
+			loom_comm_send_some(v, call, p, track, round, lane, words, lanes, 1);
+		if (lane < words)
+			loom_comm_take_some(v, w, call, p, track, round, lane, words, lanes, 1);
+		return;
 	}
+	LOOM_NO_UNROLL
+	for (uint64_t i = lane; send && i < words; i += (uint64_t)LOOM_COMM_BATCH * lanes)
+		loom_comm_send_some(v, call, p, track, round, i, words, lanes, LOOM_COMM_BATCH);
+	LOOM_NO_UNROLL
+	for (uint64_t i = lane; i < words; i += (uint64_t)LOOM_COMM_BATCH * lanes)
+		loom_comm_take_some(v, w, call, p, track, round, i, words, lanes, LOOM_COMM_BATCH);
 }
 
 /* ---- rounds with flags ------------------------------------------------------------------------------------------ */
@@ -436,6 +455,12 @@ LOOM_FN void loom_comm_meet(const struct loom_comm_view *v, struct loom_comm_wai
 			loom_fence_acquire_sys();
 		}
 	LOOM_COMM_SYNC();
+}
+
+/* Returns 1 if ranks store their data into each other's buffers. */
+LOOM_FN int loom_comm_pushes(const struct loom_comm_view *v, const struct loom_comm_call *call)
+{
+	return call->pulls == 2 && v->ranks == 2 && call->what == LOOM_COMM_ALLREDUCE;
 }
 
 /* Returns the number of units of a chunk in the buffer. With REDUCE_SCATTER the buffer has a chunk for each rank. */
@@ -637,6 +662,108 @@ LOOM_FN void loom_comm_fetch(const struct loom_comm_view *v, const struct loom_c
 	}
 }
 
+/* ---- two ranks that store into each other's buffers ------------------------------------------------------------------
+ * A round has one piece. A rank stores piece n + 1 before it waits for the flag of piece n. So the link is busy while the rank
+ * waits and reduces. A buffer has room for the pieces of four rounds, a half of a set for each. When a rank stores piece
+ * n + 1 it has the flag of piece n - 1, which the other rank raised after it had reduced piece n - 3, whose place
+ * piece n + 1 takes. If ranks loaded from buffers in the round before the call, the other rank may still do so. Then the
+ * second piece waits for the flag of the first one, by which the other rank tells that it has begun the call. */
+
+LOOM_FN struct loom_comm_unit *loom_comm_half(const struct loom_comm_view *v, uint32_t at, uint64_t round, uint32_t track)
+{
+	return loom_comm_buffer(v, at, round, track) + (round >> 1 & 1) * (v->share / 2 / sizeof(struct loom_comm_unit));
+}
+
+/* Stores a piece of this rank's input into the buffer of the other rank, and raises the flag there. */
+LOOM_FN void loom_comm_push(const struct loom_comm_view *v, const struct loom_comm_call *call, struct loom_comm_piece p,
+			    uint32_t track, uint64_t round, uint32_t lane, uint32_t lanes)
+{
+	struct loom_comm_unit *to = loom_comm_half(v, 1 - v->rank, round, track);
+	struct loom_comm_part in = loom_comm_in(call, p, v->rank);
+	uint64_t units = loom_comm_units(p);
+	for (uint64_t i = lane; i < units; i += (uint64_t)LOOM_COMM_BATCH * lanes) {
+		struct loom_comm_unit u[LOOM_COMM_BATCH];
+		LOOM_COMM_UNROLL
+		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
+			u[b] = loom_comm_get_unit(in, i + b * lanes < units ? i + b * lanes : i);
+		LOOM_COMM_UNROLL
+		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
+			if (i + b * lanes < units)
+				to[i + b * lanes] = u[b];
+	}
+	LOOM_COMM_SYNC();
+	/* Release: pairs with the acquire fence in loom_comm_pushed(), on the other rank. */
+	if (lane == 0)
+		loom_store_release_sys(loom_comm_flag(v, 1 - v->rank, track, v->rank), 2 * round + 1);
+}
+
+/* Reduces a piece that the other rank has stored into this rank's buffer, in the order of the ranks. */
+LOOM_FN void loom_comm_reduce_pushed(const struct loom_comm_view *v, const struct loom_comm_call *call,
+				     struct loom_comm_piece p, uint32_t track, uint64_t round, uint32_t lane, uint32_t lanes)
+{
+	const struct loom_comm_unit *buffer = loom_comm_half(v, v->rank, round, track);
+	struct loom_comm_part in = loom_comm_in(call, p, v->rank), out = loom_comm_out(call, p, v->rank);
+	uint64_t units = loom_comm_units(p);
+	for (uint64_t i = lane; i < units; i += (uint64_t)LOOM_COMM_BATCH * lanes) {
+		struct loom_comm_unit own[LOOM_COMM_BATCH], other[LOOM_COMM_BATCH];
+		LOOM_COMM_UNROLL /* all loads first, so that they overlap */
+		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++) {
+			uint64_t at = i + b * lanes < units ? i + b * lanes : i;
+			own[b] = loom_comm_get_unit(in, at);
+			other[b] = buffer[at];
+		}
+		LOOM_COMM_UNROLL
+		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++) {
+			if (i + b * lanes >= units)
+				continue;
+			LOOM_COMM_UNROLL
+			for (int k = 0; k < 2; k++) {
+				struct loom_comm_sum sum;
+				uint64_t mine = own[b].word[k], its = other[b].word[k];
+				loom_comm_add(&sum, v->rank ? its : mine, call->type, call->op, 1);
+				loom_comm_add(&sum, v->rank ? mine : its, call->type, call->op, 0);
+				own[b].word[k] = loom_comm_word(&sum, call->type);
+			}
+			loom_comm_put_unit(out, i + b * lanes, own[b]);
+		}
+	}
+}
+
+#define LOOM_COMM_PIECES 2u /* number of pieces of a call's part, unless they would be too small or too large */
+
+/* Executes the part of an allreduce from byte `at` to byte `end`, which is not empty. *round: the last round, which the function
+ * increments by the number of pieces. */
+LOOM_FN void loom_comm_pushed(const struct loom_comm_view *v, struct loom_comm_wait *w, const struct loom_comm_call *call,
+			      uint64_t at, uint64_t end, uint32_t track, uint64_t *round, uint32_t lane, uint32_t lanes)
+{
+	uint64_t least = sizeof(struct loom_comm_unit) * lanes, each = (end - at + LOOM_COMM_PIECES - 1) / LOOM_COMM_PIECES;
+	uint64_t *flag = loom_comm_flag(v, v->rank, track, 1 - v->rank), n = *round + 1;
+	each = each < least ? least : (each + 15) / 16 * 16;
+	each = each < v->share / 2 ? each : v->share / 2;
+	struct loom_comm_piece p = {at, end - at < each ? end - at : each}, next = p;
+	int ahead = !loom_comm_track(v, track)->loads;
+	loom_comm_push(v, call, p, track, n, lane, lanes);
+	for (;; n++, p = next, ahead = 1) {
+		next.at = p.at + p.bytes;
+		next.bytes = end - next.at < each ? end - next.at : each;
+		if (ahead && next.bytes)
+			loom_comm_push(v, call, next, track, n + 1, lane, lanes);
+		if (lane == 0) {
+			while (loom_load_relaxed_sys(flag) < 2 * n + 1 && !loom_comm_gives_up(v, w, 1 - v->rank))
+				;
+			loom_fence_acquire_sys();
+		}
+		if (LOOM_COMM_ANY(w->failed != 0))
+			break;
+		if (!ahead && next.bytes)
+			loom_comm_push(v, call, next, track, n + 1, lane, lanes);
+		loom_comm_reduce_pushed(v, call, p, track, n, lane, lanes);
+		if (!next.bytes)
+			break;
+	}
+	*round = n;
+}
+
 /* ---- a block ------------------------------------------------------------------------------------------------------ */
 
 /* Returns the number of bytes of a chunk that one round moves. */
@@ -660,9 +787,7 @@ LOOM_FN void loom_comm_round(const struct loom_comm_view *v, struct loom_comm_wa
 		}
 		return;
 	}
-	if (call->what != LOOM_COMM_BROADCAST || call->root == v->rank)
-		loom_comm_send(v, call, p, track, round, lane, lanes);
-	loom_comm_take(v, w, call, p, track, round, lane, lanes);
+	loom_comm_words(v, w, call, p, track, round, call->what != LOOM_COMM_BROADCAST || call->root == v->rank, lane, lanes);
 	/* Each rank must receive something from every other rank. */
 	if (call->what == LOOM_COMM_BROADCAST || !p.bytes)
 		loom_comm_meet(v, w, track, 2 * round + 1, lane, lanes);
@@ -681,7 +806,10 @@ LOOM_FN int loom_comm_some(const struct loom_comm_view *v, const struct loom_com
 	w.failed = own->failed;
 	if (v->ranks == 1)
 		most = bytes ? bytes : 1; /* one round without slots */
-	do {
+	if (loom_comm_pushes(v, call) && bytes) {
+		loom_comm_pushed(v, &w, call, at, end, track, &round, lane, lanes);
+		failed = LOOM_COMM_ANY(w.failed != 0);
+	} else do {
 		struct loom_comm_piece p;
 		p.at = at;
 		p.bytes = end - at < most ? end - at : most;
@@ -691,8 +819,10 @@ LOOM_FN int loom_comm_some(const struct loom_comm_view *v, const struct loom_com
 		failed = LOOM_COMM_ANY(w.failed != 0); /* the same for all threads, which leave the loop together */
 		at += p.bytes;
 	} while (at < end && !failed);
-	if (lane == 0)
+	if (lane == 0) {
 		own->round = round;
+		own->loads = call->pulls && bytes && !loom_comm_pushes(v, call);
+	}
 	if (!failed)
 		return 0;
 	if (w.failed) {

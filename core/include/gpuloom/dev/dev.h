@@ -72,6 +72,7 @@
  *      the other lanes of the wave wait for lane 0, this costs 0.25 us. So all lanes of a wave run such a loop
  *   loom_wave_word(c, v): returns lane 0's uint32_t v to the lanes below LOOM_WAVE, and orders their memory. All of
  *      these lanes call it
+ *   loom_wave_all(c, v): returns 1 if v is not 0 in any of the lanes below LOOM_WAVE. All of these lanes call it
  *   loom_match(key): returns a group, a struct loom_match: the lanes of a wave that make this call at the same moment
  *      with the same 64-bit key. It may be the calling lane alone. What these lanes wrote before the call precedes what
  *      the leader does after it. Any lanes may call it
@@ -146,6 +147,7 @@ LOOM_FN uint32_t loom_wave_word(struct loom_ctx *c, uint32_t v)
 	(void)c;
 	return v;
 }
+#define loom_wave_all(c, v) ((v) != 0)
 #endif
 
 LOOM_FN void *loom_at(const struct loom_ctx *c, loom_ref ref)

@@ -197,6 +197,7 @@ LOOM_FN uint32_t loom_word_from_lane0(struct loom_ctx *c, uint32_t v)
 }
 #define LOOM_WAVE (LOOM_LANES + 0u)
 #define loom_wave_word(c, v) loom_word_from_lane0(c, v)
+#define loom_wave_all(c, v)  __all((int)(v))
 #else
 LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 {
