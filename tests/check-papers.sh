@@ -22,6 +22,8 @@ assert [p["id"] for p in doc["papers"]] == list(WANT), "papers"
 for p in doc["papers"]:
     assert p["url"].startswith("https://"), p["id"]
     for r in p["rows"]:
+        for c in r["claims"]: # a division by a number changes the unit, so that 1 does not mean "no effect"
+            assert not c["claim"].endswith("/ 1000") or c["neutral"] in (None, 0), c
         kind, number = r["label"].split(" ", 1)
         if r["conf"]:
             word = ("table-" if kind == "table" else "") + number.split(",")[0].split(" ")[0]
@@ -85,7 +87,9 @@ grep '^  gputn_under_hdn .* 0\.[0-9]* ' "$tmp/out" >claim || fail 'the claims of
 gzip -c results/gputn-figure-8.jsonl >kept.jsonl.gz
 expect 0 '' "$G" papers gputn 08 --from kept.jsonl.gz
 grep '^  gputn_under_hdn ' "$tmp/out" | cmp -s - claim || fail 'the claims of a compressed result'
+expect 0 '' "$G" report kept.jsonl.gz -o kept.svg
 head -c 300 kept.jsonl.gz >torn.jsonl.gz
+expect 2 'torn.jsonl.gz.* damaged' "$G" report torn.jsonl.gz -o torn.svg
 expect 2 'torn.jsonl.gz' "$G" papers gputn 8 --from torn.jsonl.gz
 expect 2 'needs PAPER and FIGURE' "$G" papers gputn --kept
 
@@ -107,6 +111,11 @@ for conf in "$root"/conf/thesis/figure-*.ini "$root"/conf/hiss/figure-*.ini; do
 		{ fail "$conf with $cpu has no plan"; cat "$tmp/err"; }
 	! grep -q '^run.*cuda:' "$tmp/out" || fail "$conf with $cpu needs a GPU"
 done
+
+# A level at which no configuration has samples has no place in a plot.
+sed '/"sample"/{/"@openssl"/d}' results/hiss-figure-12a.jsonl >some.jsonl
+expect 0 '' "$G" report some.jsonl -o some.svg
+grep -q '>@gzip<' some.svg && ! grep -q '>@openssl<' some.svg || fail 'a plot with an empty group'
 
 # rsvg-convert must draw two pictures on white, in the colours that the files name. If Chromium is installed, it must do so, too.
 expect 0 '' "$G" papers gputn 11 --kept --quiet -o bars.svg

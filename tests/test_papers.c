@@ -300,6 +300,33 @@ TEST(kept)
 	unload(&l);
 }
 
+/* The ninth series of a plot has the colour of the first, and another shape. */
+TEST(ninth_series)
+{
+	struct loom__text first = {0}, ninth = {0};
+	loom__svg_mark(&first, 0, "fill", 5, 5, 4, NULL);
+	loom__svg_mark(&ninth, LOOM__SERIES, "fill", 5, 5, 4, NULL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(first.at, "<circle class=\"fill s0\""));
+	CU_ASSERT_PTR_NOT_NULL(strstr(ninth.at, "<path class=\"fill s0\""));
+	loom__text_free(&first);
+	loom__text_free(&ninth);
+}
+
+/* A figure without a result was not run yet, or cannot be had because the machines at hand lack something. A result
+ * decides otherwise. */
+TEST(states)
+{
+	struct loom__claim claim = {.name = "a"};
+	struct loom__figure f = {.lacks = "", .claim = &claim, .claims = 1};
+	struct loom__paper_claim judged = {.claim = &claim, .verdict = LOOM__CLAIM_NOT_RUN};
+	struct loom__paper_row r = {.figure = &f, .claim = &judged};
+	CU_ASSERT_EQUAL(loom__paper_state(&r), LOOM__PAPER_NOT_RUN);
+	f.lacks = "no counters";
+	CU_ASSERT_EQUAL(loom__paper_state(&r), LOOM__PAPER_NOT_HERE);
+	judged.verdict = LOOM__CLAIM_LARGER;
+	CU_ASSERT_EQUAL(loom__paper_state(&r), LOOM__PAPER_DIFFERENT);
+}
+
 #define FACTS(busy) "{\"cpu_busy_s\":" #busy ",\"cpu_idle_s\":0,\"cpu_steal_s\":0,\"own_cpu_s\":0,\"uptime_s\":" #busy "}"
 #define ON(device)                                                                                                     \
 	HEAD "{\"about\":{\"config\":{},\"plugins\":[],\"devices\":[{\"name\":\"" device "\"}],"                           \

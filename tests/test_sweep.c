@@ -445,6 +445,7 @@ TEST(visits_and_budget)
 	s.budget_ns = 200000000;
 	CU_ASSERT_EQUAL(loom__sweep_run(&s, &err), 0);
 	CU_ASSERT(s.out_of_budget);
+	CU_ASSERT(s.at_a_time <= 100); /* one visit must not use up the budget: a sample takes at least 2 ms */
 	loom__sweep_free(&s);
 	loom__journal_close(&j);
 	unlink(path);

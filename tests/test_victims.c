@@ -7,14 +7,17 @@
 TEST(commands)
 {
 	struct request_victim v;
-	request_victim_set("@openssl", 4, &v);
+	request_victim_set("@openssl", 4, 0, &v);
 	CU_ASSERT_STRING_EQUAL(v.command, "openssl speed -elapsed -seconds 1 -bytes 8192 -multi 4 -evp sha256");
-	request_victim_set("sleep 1 %u", 4, &v);
+	request_victim_set("sleep 1 %u", 4, 0, &v);
 	CU_ASSERT_STRING_EQUAL(v.command, "sleep 1 %u");
-	request_victim_set("@idle", 4, &v);
+	request_victim_set("@idle", 4, 0, &v);
 	CU_ASSERT_STRING_EQUAL(v.command, "");
-	request_victim_set("@memory", 3, &v);
+	request_victim_set("@memory", 3, 0, &v);
 	CU_ASSERT_TRUE(v.built_in == REQUEST_MEMORY && v.cores == 3);
+	CU_ASSERT_EQUAL(v.built_in_ns, 1000000000u); /* without a duration: a second */
+	request_victim_set("@memory", 3, 200000000u, &v);
+	CU_ASSERT_EQUAL(v.built_in_ns, 200000000u);
 }
 
 TEST(rates)
@@ -46,7 +49,7 @@ TEST(built_in)
 		for (uint32_t cores = 1; cores <= 3; cores++) {
 			struct request_victim v;
 			double rate = 0;
-			request_victim_set(name[i], cores, &v);
+			request_victim_set(name[i], cores, 100000000u, &v);
 			CU_ASSERT_EQUAL(request_victim_run_built_in(&v, &rate), 0);
 			CU_ASSERT_TRUE(rate > 0);
 		}

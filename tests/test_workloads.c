@@ -603,7 +603,7 @@ static void contains_refused(const char *more, int code, const char *says)
 
 /* Tests generated documents. The share of documents with the word is that of the thesis. The same seed gives the same
  * documents. Tasks that generate their text find as many matches as tasks that read it from memory. The first documents
- * are the longest. */
+ * are the longest. On a machine with two cores, two threads load and check 600 documents. */
 TEST(contains_generated)
 {
 	static const char *const loads[] = {"task", "ahead"}, *const seeds[] = {"1", "2"};

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "facts/must.h"
 #include "papers/papers.h"
@@ -139,37 +138,9 @@ int loom__kept_write(const struct loom__view *view, const struct loom__figure *f
 	return samples ? 0 : LOOM__FAIL(err, LOOM_EUNAVAIL, "no sample to keep");
 }
 
-/* Reads a file that may be compressed by gzip. */
-static int read_all(const char *path, char **bytes, size_t *length, struct loom_error *err)
-{
-	gzFile in = gzopen(path, "rbe");
-	size_t room = 0;
-	int n;
-	*bytes = NULL;
-	*length = 0;
-	if (!in)
-		return LOOM__FAIL(err, LOOM_ENOENT, "cannot read '%s': %m", path);
-	do {
-		room = 2 * room + (1 << 16);
-		*bytes = loom__must(realloc(*bytes, room + 1));
-		n = gzread(in, *bytes + *length, (unsigned)(room - *length));
-		*length += n > 0 ? (size_t)n : 0;
-	} while (n > 0 && *length <= LOOM__DOC_MOST);
-	(*bytes)[*length] = 0;
-	int status = gzclose_r(in);
-	if (n < 0 || status != Z_OK || *length > LOOM__DOC_MOST) {
-		free(*bytes);
-		return LOOM__FAIL(err, LOOM_EINVAL, "'%s' is no gzip file, or damaged, or too large", path);
-	}
-	return 0;
-}
-
 int loom__kept_read(const char *path, struct loom__doc *doc, struct loom_error *err)
 {
-	char *bytes;
-	size_t length;
-	int rc = read_all(path, &bytes, &length, err);
-	rc = rc ? rc : loom__doc_parse(path, bytes, length, doc, err);
+	int rc = loom__doc_read(path, doc, err);
 	if (!rc && doc->kind != LOOM__DOC_SWEEP) {
 		loom__doc_free(doc);
 		rc = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is not the file of a sweep", path);

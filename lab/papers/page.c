@@ -40,6 +40,7 @@ enum loom__paper_state loom__paper_state(const struct loom__paper_row *r)
 	return n[LOOM__CLAIM_OPPOSITE]                                  ? LOOM__PAPER_OPPOSITE
 	       : n[LOOM__CLAIM_SMALLER] || n[LOOM__CLAIM_LARGER]        ? LOOM__PAPER_DIFFERENT
 	       : n[LOOM__CLAIM_SAME] || (r->view && !r->figure->claims) ? LOOM__PAPER_REPRODUCED
+	       : *r->figure->lacks                                      ? LOOM__PAPER_NOT_HERE
 									: LOOM__PAPER_NOT_RUN;
 }
 
@@ -217,6 +218,32 @@ static void add_counts(const struct loom__catalogue *c, const struct loom__paper
 	loom__grid_markdown(&g, out);
 }
 
+static int differs(const struct loom__paper_claim *c)
+{
+	return *c->claim->why && c->verdict != LOOM__CLAIM_SAME && c->verdict != LOOM__CLAIM_NOT_RUN;
+}
+
+/* Appends why claim i differs, and all later claims for the same reason. Returns 0 if an earlier claim has this reason,
+ * or if the claim does not differ. */
+static int add_why(const struct loom__paper_row *r, size_t i, int first, struct loom__text *out)
+{
+	const char *why = r->claim[i].claim->why;
+	for (size_t k = 0; k < i; k++)
+		if (differs(&r->claim[k]) && !strcmp(r->claim[k].claim->why, why))
+			return 0;
+	if (!differs(&r->claim[i]))
+		return 0;
+	loom__text_add(out, first ? "\n- " : "- ");
+	for (size_t k = i; k < r->figure->claims; k++) {
+		const struct loom__paper_claim *c = &r->claim[k];
+		if (!differs(c) || strcmp(c->claim->why, why))
+			continue;
+		add(out, k > i ? ", %s" : "%s", c->claim->name);
+	}
+	add(out, ": %s\n", why);
+	return 1;
+}
+
 static void add_row(const struct loom__paper_row *r, struct loom__text *out)
 {
 	struct loom__grid g = {0};
@@ -237,14 +264,10 @@ static void add_row(const struct loom__paper_row *r, struct loom__text *out)
 		}
 		loom__grid_markdown(&g, out);
 	}
-	for (size_t i = 0; i < r->figure->claims; i++) {
-		const struct loom__paper_claim *c = &r->claim[i];
-		if (*c->claim->why && c->verdict != LOOM__CLAIM_SAME && c->verdict != LOOM__CLAIM_NOT_RUN) {
-			loom__text_add(out, whys++ ? "" : "\n");
-			add(out, "- %s is %s", c->claim->name, loom__claim_verdict_name[c->verdict]);
-			add(out, ": %s\n", c->claim->why);
-		}
-	}
+	for (size_t i = 0; i < r->figure->claims; i++)
+		whys += add_why(r, i, !whys, out);
+	if (*r->figure->lacks && loom__paper_state(r) == LOOM__PAPER_NOT_HERE)
+		add(out, "\nNo result: %s\n", r->figure->lacks);
 	if (*r->figure->unlike)
 		add(out, "\nUnlike the paper: %s\n", r->figure->unlike);
 	if (r->view) {
@@ -291,7 +314,9 @@ void loom__papers_page(const struct loom__catalogue *c, const struct loom__paper
 	    "`tests/check-papers.sh` compares.\n\n"
 	    "`gpuloom papers` lists the same in a terminal. `gpuloom papers PAPER FIGURE` runs a figure and judges its "
 	    "claims;\n"
-	    "`--keep results` keeps the result. `gpuloom report results/FILE -o FIGURE.svg` draws it.\n\n"
+	    "`--keep results` keeps the result. `gpuloom report results/FILE -o FIGURE.svg` draws it, with `--width "
+	    "column` in\n"
+	    "84 mm. In virtual time each run of a conf gives the same values, so simulated figures have one sample.\n\n"
 	    "**Verdicts.** *same*: the value is in the paper's range; a value without a range has +- 10 %%. "
 	    "*smaller*,\n"
 	    "*larger*: the effect has the paper's direction, and is smaller or larger. *opposite*: it has the other\n"

@@ -8,6 +8,7 @@
  *   shows                 a sentence: what the figure shows
  *   unlike                a sentence: how the set-up differs from that of the paper
  *   needs                 sim, cpu, gpu or two-gpus
+ *   lacks                 a sentence: what the machines at hand lack, so that there is no result
  *   claim.NAME            an expression over metrics of the sweep: at(METRIC, FACTOR=VALUE, ...), geomean(), ...
  *   paper.NAME            its value in the paper: "0.25", "0.25 +- 0.05", ">= 0.8", "<= 0.1", "1.04 .. 1.58"
  *   neutral.NAME          its value if there is no effect; the default for a ratio is 1
@@ -66,7 +67,7 @@ void loom__figure_marks(const cJSON *paper, struct loom__view *view, struct loom
 
 /* The section [x-paper] of one conf. */
 struct loom__figure {
-	const char *of, *shows, *needs, *unlike, *part, *small, *cpu;
+	const char *of, *shows, *needs, *lacks, *unlike, *part, *small, *cpu;
 	char *cpu_path; /* owned */
 	int table;
 	char **number; /* [numbers] such as "12a" */
@@ -145,7 +146,7 @@ enum loom__paper_state {
 	LOOM__PAPER_OPPOSITE,   /* a claim is OPPOSITE */
 	LOOM__PAPER_NOT_RUN,    /* no result, or none for any claim */
 	LOOM__PAPER_NO_CONF,    /* there is no conf yet, but there could be one */
-	LOOM__PAPER_NOT_HERE,   /* the experiment needs something that is not available here */
+	LOOM__PAPER_NOT_HERE,   /* the experiment needs something that is not available here, as a reason or `lacks` says */
 	LOOM__PAPER_NO_EXPERIMENT,
 	LOOM__PAPER_STATES,
 };

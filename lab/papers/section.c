@@ -10,9 +10,9 @@
 #include "facts/must.h"
 #include "papers/papers.h"
 
-static const char *const key_name[] = {"of",    "figure", "table",  "part",   "shows",    "unlike", "needs", "small", "cpu",
+static const char *const key_name[] = {"of",    "figure", "table",  "part",   "shows",    "unlike", "needs", "lacks", "small", "cpu",
 				       "place", "why",    "claim.", "paper.", "neutral.", "place.", "why."};
-enum { OF, FIGURE, TABLE, PART, SHOWS, UNLIKE, NEEDS, SMALL, CPU, PLACE, WHY, NAMED };
+enum { OF, FIGURE, TABLE, PART, SHOWS, UNLIKE, NEEDS, LACKS, SMALL, CPU, PLACE, WHY, NAMED };
 static const char *const needs_name[] = {"sim", "cpu", "gpu", "two-gpus"};
 
 struct reader {
@@ -81,7 +81,8 @@ static int check_key(void *arg, const struct loom__entry *e)
 	return 0;
 }
 
-/* Returns 1 if the expression is a quotient: outside of parentheses, it has a division, and neither + nor -. */
+/* Returns 1 if the expression is a quotient: outside of parentheses, it has a division, and neither + nor -. A division
+ * by a number only changes the unit. */
 static int is_ratio(const char *text)
 {
 	int depth = 0, ratio = 0;
@@ -89,7 +90,7 @@ static int is_ratio(const char *text)
 		depth += *s == '(' ? 1 : *s == ')' ? -1 : 0;
 		if (!depth && (*s == '+' || (*s == '-' && s > text)))
 			return 0;
-		ratio |= !depth && *s == '/';
+		ratio |= !depth && *s == '/' && !isdigit((unsigned char)s[1 + strspn(s + 1, " ")]);
 	}
 	return ratio;
 }
@@ -245,6 +246,7 @@ int loom__figure_read(const struct loom_config *cfg, const struct loom__sweep_sp
 	out->of = value(&r, "of");
 	out->needs = value(&r, "needs");
 	out->unlike = value(&r, "unlike");
+	out->lacks = own(&r, "lacks");
 	out->shows = own(&r, "shows");
 	out->part = own(&r, "part");
 	out->small = value(&r, "small");

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/document.h"
-#include "report/foreign.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
+
+#include "facts/must.h"
+#include "report/foreign.h"
 
 static const char *const schema_name[] = {"gpuloom.result/1", "gpuloom.compare/1",
 					  "gpuloom.sweep/1"};
@@ -142,12 +145,45 @@ int loom__doc_parse(const char *path, char *bytes, size_t length, struct loom__d
 	return rc;
 }
 
+/* Replaces the bytes of a gzip file by its content. Other bytes stay as they are. */
+static int inflate_file(const char *path, char **bytes, size_t *length, struct loom_error *err)
+{
+	z_stream z = {.next_in = (unsigned char *)*bytes, .avail_in = (unsigned)*length};
+	char *text = NULL;
+	size_t n = 0;
+	int code = Z_OK;
+	if (*length < 2 || memcmp(*bytes, "\x1f\x8b", 2))
+		return 0;
+	if (*length > LOOM__DOC_MOST || inflateInit2(&z, 15 + 16)) /* 16: with the header of gzip */
+		return LOOM__FAIL(err, LOOM_ENOMEM, "'%s': no memory to read it", path);
+	while (code == Z_OK && n < LOOM__DOC_MOST) {
+		size_t room = 2 * n + (1 << 16);
+		text = loom__must(realloc(text, room + 1));
+		z.next_out = (unsigned char *)text + n;
+		z.avail_out = (unsigned)(room - n);
+		code = inflate(&z, Z_NO_FLUSH);
+		n = room - z.avail_out;
+	}
+	inflateEnd(&z);
+	free(*bytes);
+	*bytes = text;
+	*length = n;
+	if (code != Z_STREAM_END || n > LOOM__DOC_MOST) {
+		free(text);
+		*bytes = NULL;
+		return LOOM__FAIL(err, LOOM_EINVAL, "'%s' is a damaged gzip file, or too large", path);
+	}
+	text[n] = 0;
+	return 0;
+}
+
 int loom__doc_read(const char *path, struct loom__doc *doc, struct loom_error *err)
 {
 	char *bytes;
 	size_t length;
 	*doc = (struct loom__doc){0};
 	int rc = loom__read_file(path, LOOM__DOC_MOST, &bytes, &length, err);
+	rc = rc ? rc : inflate_file(path, &bytes, &length, err);
 	return rc ? rc : loom__doc_parse(path, bytes, length, doc, err);
 }
 

@@ -28,19 +28,34 @@ static int number_of(const char *text, double *x)
 	return 0;
 }
 
-static const char **levels_of(struct loom__pool *pool, const struct loom__view *view, size_t factor, size_t *n)
-{
-	const char **level = loom__pool_get(pool, LOOM__LINES_LEVELS, sizeof(*level));
-	*n = 1;
-	level[0] = "";
-	if (factor != LOOM__NO_NAME)
-		*n = loom__effect_levels(view, factor, level, LOOM__LINES_LEVELS);
-	return level;
-}
-
 static int in(const struct loom__variant *v, size_t factor, const char *level)
 {
 	return factor == LOOM__NO_NAME || (v->level && v->level[factor] && !strcmp(v->level[factor], level));
+}
+
+/* Returns 1 if a configuration with this level has samples. Levels without samples, such as a program that was not
+ * installed, would be empty places in a plot. */
+static int has_samples(const struct loom__view *view, size_t factor, const char *level)
+{
+	for (size_t i = 0; i < view->variants; i++)
+		if (view->variant[i].rows && in(&view->variant[i], factor, level))
+			return 1;
+	return 0;
+}
+
+static const char **levels_of(struct loom__pool *pool, const struct loom__view *view, size_t factor, size_t *n)
+{
+	const char **level = loom__pool_get(pool, LOOM__LINES_LEVELS, sizeof(*level));
+	size_t all = 1;
+	level[0] = "";
+	if (factor != LOOM__NO_NAME)
+		all = loom__effect_levels(view, factor, level, LOOM__LINES_LEVELS);
+	*n = 0;
+	for (size_t i = 0; i < all; i++)
+		if (has_samples(view, factor, level[i]))
+			level[(*n)++] = level[i];
+	*n = *n ? *n : 1;
+	return level;
 }
 
 static int is_at(const struct loom__variant *v, const struct loom__report_settings *settings,

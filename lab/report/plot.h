@@ -11,7 +11,7 @@
 
 #define LOOM__WIDE   960
 #define LOOM__NARROW 344
-#define LOOM__SERIES 8 /* number of distinct colours and shapes; further series repeat them */
+#define LOOM__SERIES 8 /* number of colours and of shapes; further series have other pairs of them */
 
 /* A linear or logarithmic axis that maps the values lo..hi to the pixels a..b. */
 struct loom__scale {

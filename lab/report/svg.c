@@ -70,12 +70,13 @@ void loom__svg_mark(struct loom__text *out, size_t series, const char *style, do
 	    {4, {{-1.3, -.6}, {1.3, -.6}, {1.3, .6}, {-1.3, .6}}},
 	    {6, {{-.6, -1.05}, {.6, -1.05}, {1.2, 0}, {.6, 1.05}, {-.6, 1.05}, {-1.2, 0}}},
 	};
-	size_t kind = series % LOOM__SERIES;
+	/* Further series repeat the colours, with other shapes. */
+	size_t color = series % LOOM__SERIES, kind = (series + 3 * (series / LOOM__SERIES)) % LOOM__SERIES;
 	if (!kind) {
-		loom__text_add(out, "<circle class=\"%s s0\" cx=\"%s\" cy=\"%s\" r=\"%s\"", style,
+		loom__text_add(out, "<circle class=\"%s s%zu\" cx=\"%s\" cy=\"%s\" r=\"%s\"", style, color,
 			       LOOM__XY(x), LOOM__XY(y), LOOM__XY(size));
 	} else {
-		loom__text_add(out, "<path class=\"%s s%zu\" d=\"", style, kind);
+		loom__text_add(out, "<path class=\"%s s%zu\" d=\"", style, color);
 		for (int i = 0; i < shape[kind].corners; i++)
 			loom__text_add(out, "%c%s %s", i ? 'L' : 'M',
 				       LOOM__XY(x + size * shape[kind].at[i][0]),

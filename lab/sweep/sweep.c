@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sweep/sweep.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -224,7 +225,8 @@ static int visit(struct loom__sweep *s, size_t i, uint32_t most, struct cost *co
 }
 
 /* Sets the number of samples per visit, so that they take about as long as opening the stack. Increases this number as
- * long as the remaining visits would exceed the budget. */
+ * long as the remaining visits would exceed the budget. If the budget does not suffice for all samples, each
+ * configuration gets an equal share of the time that is left. */
 static void decide(struct loom__sweep *s, const struct cost *cost)
 {
 	if (!cost->samples || !cost->visits)
@@ -232,15 +234,16 @@ static void decide(struct loom__sweep *s, const struct cost *cost)
 	double opening = (double)cost->opening / (double)cost->visits;
 	double sample = (double)cost->sampling / (double)cost->samples + 1;
 	double left = 0, most = s->samples, at = opening / sample;
+	int fits = !s->budget_ns;
+	double time = s->budget_ns ? (double)s->budget_ns - (double)(loom__now_ns() - s->began_ns) : 0;
 	for (size_t i = 0; i < s->configs; i++)
 		left += runnable(s, &s->config[i]);
 	at = at < 1 ? 1 : at > most ? most : at;
-	for (; s->budget_ns && at < most; at++) {
-		double visits = (most - 1) / at + 1;
-		double need = left * (visits * opening + (most - 1) * sample);
-		if (need <= (double)(s->budget_ns - (loom__now_ns() - s->began_ns)))
-			break;
-	}
+	for (; !fits && left * (((most - 1) / at + 1) * opening + (most - 1) * sample) > time && at < most; at++)
+		;
+	fits = fits || at < most;
+	if (!fits && left)
+		at = fmin(most, fmax(1, (time / left - opening) / sample));
 	s->at_a_time = (uint32_t)(at + 0.5);
 }
 
@@ -294,7 +297,7 @@ int loom__sweep_run(struct loom__sweep *s, struct loom_error *err)
 				    visit(s, order[k], s->at_a_time ? s->at_a_time : 1, &cost, err);
 		}
 		s->rounds += !rc && k == n;
-		if (!rc && !s->at_a_time)
+		if (!rc && (!s->at_a_time || s->budget_ns))
 			decide(s, &cost);
 	}
 	for (size_t i = 0; i < s->configs; i++)

@@ -13,6 +13,7 @@
  * The polls of a waiter are not work, but take CPU time from it. Warps of a GPU have no CPU time, so with a GPU
  * neither work nor overlap is reported. */
 #include <stdio.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -111,16 +112,24 @@ static int device_overlap(const struct loom_device_shape *shape, const struct lo
 	return 0;
 }
 
+/* Returns the number of cores that this process may use, which may be fewer than the machine has. */
+static double usable_cores(void)
+{
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	return sched_getaffinity(getpid(), sizeof(set), &set) ? (double)sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&set);
+}
+
 void ex_metrics(struct ex *x, const struct loom_view *view)
 {
 	struct total sum = {0};
-	double waiting = 0, overlapped = 0, online = (double)sysconf(_SC_NPROCESSORS_ONLN);
+	double waiting = 0, overlapped = 0, usable = usable_cores();
 	int rc = 0, gpu = 0;
 	for (uint32_t d = 0; d < x->layout->devices; d++) {
 		const struct loom_device_shape *shape = &x->layout->device[d];
 		struct total t = add_up(shape, view);
 		gpu |= shape->kind == LOOM_ON_GPU;
-		double cores = online / x->layout->devices; /* the devices share the host's cores equally */
+		double cores = usable / x->layout->devices; /* the devices share the cores equally */
 		cores = cores < 1 ? 1 : cores > shape->workers ? shape->workers : cores;
 		sum.lost += t.lost;
 		sum.wait_ns += t.wait_ns;

@@ -36,7 +36,7 @@ void request_job_create(struct request_job *j, const struct loom_host *host, con
 	loom__cpu_list(opts->victim_cores, &set, sizeof(set));
 	if (!CPU_COUNT(&set))
 		sched_getaffinity(0, sizeof(set), &set);
-	request_victim_set(opts->victim, (uint32_t)CPU_COUNT(&set), &j->runs);
+	request_victim_set(opts->victim, (uint32_t)CPU_COUNT(&set), opts->duration, &j->runs);
 	pthread_mutex_init(&j->lock, NULL);
 	pthread_condattr_init(&clock);
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);

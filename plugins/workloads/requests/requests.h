@@ -39,7 +39,8 @@ struct request_opts {
 			 "Whether to count the victim's misses of the first data cache and its mispredicted branches, in " \
 			 "user mode.", .section = "workload.requests"), \
 	REQUEST_ROW(S, duration, LOOM_OPT_TIME, "0", \
-			 "Length of a sample without a victim. 0: until the job is done.", \
+			 "Length of a sample without a victim (0: until the job is done), and of each run of a victim that " \
+			 "is built in (0: a second).", \
 			 .min = 0, .max = 1e12, .section = "workload.requests"), \
 	REQUEST_ROW(S, silent, LOOM_OPT_BOOL, "no", \
 			 "Whether workers post no requests in a sample without a victim. Such samples, which need a " \
@@ -67,6 +68,7 @@ struct request_victim {
 	const char *rate;   /* text before the rate in the victim's output; NULL: no such text */
 	uint32_t cores, input_mib;
 	enum request_built_in built_in;
+	uint64_t built_in_ns; /* how long a victim that is built in runs */
 };
 
 enum { REQUEST_INSTRUCTIONS, REQUEST_L1D_MISSES, REQUEST_BRANCH_MISSES, REQUEST_EVENTS };
@@ -131,7 +133,7 @@ int request_job_report(struct request_job *j, struct loom_report *report, struct
 
 /* victims.c */
 int request_victim_check(const struct loom_host *host, const char *victim, struct loom_error *err);
-void request_victim_set(const char *victim, uint32_t cores, struct request_victim *out);
+void request_victim_set(const char *victim, uint32_t cores, uint64_t duration, struct request_victim *out);
 double request_victim_rate(const char *text, const char *mark); /* 0: there is no rate */
 int request_victim_input(uint32_t mib);				 /* returns a file of text, or -1 and errno */
 int request_victim_run_built_in(const struct request_victim *v, double *rate);

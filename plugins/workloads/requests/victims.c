@@ -15,6 +15,8 @@
 #include "lib/random.h"
 #include "requests.h"
 
+#define SECOND 1000000000u
+
 /* In a command, %u is replaced by the number of cores that the program may use. A program's speed is the last number
  * in the last line of output that contains the text `rate`. If `rate` is NULL, it is the inverse of the program's
  * time. */
@@ -52,10 +54,10 @@ int request_victim_check(const struct loom_host *host, const char *victim, struc
 	return LOOM_REFUSE(host, err, "victim", "no victim '%s': there are %s, and commands", victim, all);
 }
 
-void request_victim_set(const char *victim, uint32_t cores, struct request_victim *out)
+void request_victim_set(const char *victim, uint32_t cores, uint64_t duration, struct request_victim *out)
 {
 	const struct known *k = find(victim);
-	*out = (struct request_victim){.cores = cores};
+	*out = (struct request_victim){.cores = cores, .built_in_ns = duration ? duration : SECOND};
 	if (!k) {
 		snprintf(out->command, sizeof(out->command), "%s", victim);
 		return;
@@ -110,7 +112,6 @@ int request_victim_input(uint32_t mib)
 
 #define MOST	 256u
 #define WORDS	 (4u << 20) /* words of 8 bytes per thread: more than the thread's share of any cache */
-#define SECOND	 1000000000u
 #define STEPS	 2000 /* steps of work between two barriers: some microseconds */
 
 struct built_in {
@@ -204,7 +205,7 @@ int request_victim_run_built_in(const struct request_victim *v, double *rate)
 		}
 	}
 	begin = now_ns();
-	b.until = begin + SECOND;
+	b.until = begin + v->built_in_ns;
 	for (uint32_t i = 1; i < b.threads; i++) {
 		int code = thread_create(&b.thread[i].id, work, &b.thread[i]);
 		if (code)

@@ -6,10 +6,13 @@
 #include "../../shared/workload/host.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "lib/align.h"
+#include "lib/thread.h"
 
 #define WORD_MOST 1024u
+#define CHECK_ROOM (1u << 20) /* bytes of text that the check reads at a time; many more than a word has */
 
 static const char *const matches[] = {"substring", "word", NULL};
 enum { LOAD_TASK, LOAD_AHEAD };
@@ -59,18 +62,67 @@ static void contains_destroy(void *self)
 	workload_destroy(w);
 }
 
-static int load_ahead(struct contains *w, struct loom_error *err)
+/* ---- texts, on several threads ---- */
+
+/* The documents [first, end) that one thread loads or checks. */
+struct share {
+	struct contains *w;
+	void (*each)(struct share *share, struct contains_reader *reader, struct contains_source *s);
+	size_t first, end;
+	char *text;     /* CHECK_ROOM bytes for `each` */
+	uint64_t bytes; /* result: size of the texts */
+	int no_memory;  /* result */
+};
+
+static void *share_main(void *arg)
 {
+	struct share *share = arg;
 	struct contains_reader reader = {0};
-	int code = 0;
-	for (size_t i = 0; i < w->list.count && !code; i++) {
-		struct contains_source *s = &w->list.source[i];
-		s->text = contains_read(&reader, s, &s->text_bytes, &s->bad);
-		if (!s->text)
-			code = LOOM_FAIL(w->base.host, err, LOOM_ENOMEM, "contains: out of memory");
-	}
+	share->text = malloc(CHECK_ROOM);
+	share->no_memory = !share->text;
+	for (size_t i = share->first; i < share->end && !share->no_memory; i++)
+		share->each(share, &reader, &share->w->list.source[i]);
+	free(share->text);
 	contains_reader_close(&reader);
-	return code;
+	return NULL;
+}
+
+/* Calls `each` for all documents. One thread takes a second to generate 100,000 texts, so that sweeps would mostly wait
+ * for it. Files are read by one thread, because several would have to seek in a compressed file. */
+static int for_each(struct contains *w,
+		    void (*each)(struct share *, struct contains_reader *, struct contains_source *), uint64_t *bytes,
+		    struct loom_error *err)
+{
+	enum { MOST = 16, DOCUMENTS = 250 }; /* threads; documents that are worth a thread */
+	struct share share[MOST];
+	pthread_t thread[MOST];
+	uint8_t started[MOST] = {0}, no_memory = 0;
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	size_t n = w->list.spacing > 0 ? w->list.count / DOCUMENTS : 1;
+	n = cores > 0 && n > (size_t)cores ? (size_t)cores : n;
+	n = n > MOST ? MOST : n < 1 ? 1 : n;
+	*bytes = 0;
+	for (size_t i = 0; i < n; i++) {
+		share[i] = (struct share){
+		    .w = w, .each = each, .first = w->list.count * i / n, .end = w->list.count * (i + 1) / n};
+		started[i] = i && !thread_create(&thread[i], share_main, &share[i]);
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (started[i])
+			pthread_join(thread[i], NULL);
+		else
+			share_main(&share[i]);
+		*bytes += share[i].bytes;
+		no_memory |= share[i].no_memory != 0;
+	}
+	return no_memory ? LOOM_FAIL(w->base.host, err, LOOM_ENOMEM, "contains: out of memory") : 0;
+}
+
+static void load_one(struct share *share, struct contains_reader *reader, struct contains_source *s)
+{
+	s->text = contains_read(reader, s, &s->text_bytes, &s->bad);
+	share->bytes += s->text_bytes;
+	share->no_memory = !s->text;
 }
 
 static int contains_check(const struct loom_host *host, const void *opts, struct loom_error *err)
@@ -95,7 +147,7 @@ static int contains_create(const struct loom_host *host, const void *opts, void 
 	struct contains *w = made;
 	rc = contains_scan(host, o, &w->list, err);
 	if (!rc && o->load == LOAD_AHEAD)
-		rc = load_ahead(w, err);
+		rc = for_each(w, load_one, &w->bytes, err);
 	if (rc)
 		contains_destroy(w);
 	else
@@ -232,8 +284,6 @@ static int contains_tasks(void *self, const struct loom_layout *layout,
 
 /* ---- the check: by another reader and another search ---- */
 
-#define CHECK_ROOM (1u << 20) /* bytes of text read at a time; many more than a word has */
-
 static int letter(unsigned char b)
 {
 	return b >= 128 || b == '_' || (b >= '0' && b <= '9') || (b >= 'A' && b <= 'Z') ||
@@ -261,47 +311,35 @@ static int naive(const struct contains_opts *o, const unsigned char *text, uint6
 }
 
 /* Computes the expected result of a document. Reads it in pieces, because a small file may inflate to a large text. */
-static uint32_t check_one(const struct contains_opts *o, struct contains_reader *reader,
-			  const struct contains_source *s, char *text, uint64_t room, uint64_t *bytes)
+static void check_one(struct share *share, struct contains_reader *reader, struct contains_source *s)
 {
+	const struct contains_opts *o = share->w->base.opts;
 	uint64_t have = 0, at = 0, done = 0, n;
 	uint8_t bad;
 	int found = 0;
 	do {
-		n = contains_next(reader, s, done, text + have, room - have, &bad);
+		n = contains_next(reader, s, done, share->text + have, CHECK_ROOM - have, &bad);
 		done += n;
 		have += n;
-		found = found || naive(o, (unsigned char *)text, have, !n, &at);
+		found = found || naive(o, (unsigned char *)share->text, have, !n, &at);
 		if (found)
 			at = have;
 		/* Keep the text that was not searched, and the byte before it. */
 		uint64_t gone = at ? at - 1 : 0;
-		memmove(text, text + gone, have - gone);
+		memmove(share->text, share->text + gone, have - gone);
 		have -= gone;
 		at -= gone;
 	} while (n);
-	*bytes += done;
-	return found ? CONTAINS_YES : bad ? CONTAINS_UNREADABLE : CONTAINS_NO;
+	share->bytes += done;
+	s->expected = found ? CONTAINS_YES : bad ? CONTAINS_UNREADABLE : CONTAINS_NO;
 }
 
-/* Computes the expected results once, on this thread. All samples are compared with them. */
+/* Computes the expected results once. All samples are compared with them. */
 static int check(struct contains *w, struct loom_error *err)
 {
-	const struct contains_opts *o = w->base.opts;
-	struct contains_reader reader = {0};
-	if (w->checked)
-		return 0;
-	w->bytes = 0;
-	char *text = malloc(CHECK_ROOM);
-	if (!text)
-		return LOOM_FAIL(w->base.host, err, LOOM_ENOMEM, "contains: out of memory");
-	for (size_t i = 0; i < w->list.count; i++)
-		w->list.source[i].expected =
-		    (uint8_t)check_one(o, &reader, &w->list.source[i], text, CHECK_ROOM, &w->bytes);
-	free(text);
-	contains_reader_close(&reader);
-	w->checked = 1;
-	return 0;
+	int rc = w->checked ? 0 : for_each(w, check_one, &w->bytes, err);
+	w->checked = w->checked || !rc;
+	return rc;
 }
 
 static const char *say(uint32_t result)
