@@ -264,13 +264,13 @@ help: ## this list
 	@echo "  make CUDA=0 HIP=0 FABRIC=0 URING=0 PMIX=0  without these; =1 insists on one"
 	@echo "  make CC=clang V=1                          another compiler; the commands shown"
 
-run: ## install what is missing, build, run the main job
-	tools/deps build
-	$(MAKE) all
-	$B/gpuloom run conf/contains.ini
-
 # Without -j the build would use one core.
 on_all_cores = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
+run: ## install what is missing, build, run the main job
+	tools/deps build
+	$(MAKE) $(on_all_cores) all
+	$B/gpuloom run conf/contains.ini
+
 check: ## install what is missing, build, run the tests (ten minutes on two cores)
 	tools/deps build check
 	$(MAKE) $(on_all_cores) tests

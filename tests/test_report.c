@@ -889,7 +889,7 @@ TEST(forest_terms)
 		loom__text_add(&text, ">%s", LOOM__CHANGE(less ? 1 / c->effect : c->effect));
 		CU_ASSERT_PTR_NOT_NULL(strstr(svg.at, text.at));
 		text.length = 0;
-		loom__text_add(&text, less ? "%s: %s over the variant" : "%s: the variant over %s", c->name,
+		loom__text_add(&text, less ? "%s, improvement: %s over the variant" : "%s: the variant over %s", c->name,
 			       l.view.variant[c->baseline].label);
 		CU_ASSERT_PTR_NOT_NULL(strstr(svg.at, text.at));
 	}

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Decode attention by PyTorch and Triton, for `workload = exec`. Not run yet.
+"""Decode attention by PyTorch and Triton, for `workload = exec`.
 
     bench/rivals/attention.py HOW LENGTHS [HEADS KV_HEADS]     HOW: padded nested flex triton
 

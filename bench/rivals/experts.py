@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A layer of routed experts by PyTorch, for `workload = exec`. Not run yet.
+"""A layer of routed experts by PyTorch, for `workload = exec`.
 
     bench/rivals/experts.py HOW COUNTS [DIM HIDDEN]     HOW: loop padded grouped
 

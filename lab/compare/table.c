@@ -136,22 +136,30 @@ static void noise(const cJSON *doc, struct loom__text *out)
 	}
 }
 
-/* Suggests --per-block best if the machine was busy and a verdict is inconclusive. The best sample of a block suffers
- * less from other load than the median. */
+/* If a verdict on the first metric is inconclusive, suggests a number of blocks. If it is more than ten times the number
+ * of this comparison, the suggestion is not realistic. On a busy machine CPU time decides first: other load moves it least. */
 static void advise(const cJSON *doc, struct loom__text *out)
 {
-	const cJSON *c;
-	const char *way = loom__json_text(loom__json_object(doc, "design"), "per_block");
-	if (loom__json_true(loom__json_object(doc, "quiet"), "quiet") || strcmp(way, "median"))
-		return;
-	cJSON_ArrayForEach(c, loom__json_list(doc, "comparisons"))
+	const cJSON *c, *list = loom__json_list(doc, "comparisons"), *design = loom__json_object(doc, "design");
+	const char *first = list && list->child ? loom__json_text(list->child, "metric") : "";
+	int quiet = loom__json_true(loom__json_object(doc, "quiet"), "quiet");
+	double complete = loom__json_number(design, "complete"), most = 0;
+	cJSON_ArrayForEach(c, list)
 	{
-		if (strcmp(loom__json_text(c, "verdict"), "INCONCLUSIVE") ||
-		    !(loom__json_number(c, "more_blocks") > 0))
-			continue;
-		loom__line_add(out, "  the machine is busy: try --per-block best\n");
-		return;
+		double more = loom__json_number(c, "more_blocks");
+		if (!strcmp(loom__json_text(c, "metric"), first) && !strcmp(loom__json_text(c, "verdict"), "INCONCLUSIVE") &&
+		    more > most)
+			most = more;
 	}
+	if (!(most > 0) || !(complete > 0))
+		return;
+	if (most <= 10 * complete)
+		loom__line_add(out, "  to decide %s, compare again with --blocks %.0f\n", first, complete + most);
+	else
+		loom__line_add(out, "  %s cannot be decided with a realistic number of blocks%s\n", first,
+			       quiet ? "" : " on a machine as busy as now");
+	if (!quiet && strcmp(first, "cpu_seconds"))
+		loom__line_add(out, "  the machine is busy: judge CPU time, --metric cpu_seconds\n");
 }
 
 static void remarks(const cJSON *doc, struct loom__text *out)

@@ -164,7 +164,7 @@ static void draw_group(struct loom__text *out, const struct forest *f, size_t fi
 		loom__svg_box(out, "band", at(f, -log1p(c->margin)), y + 12,
 			      at(f, log1p(c->margin)) - at(f, -log1p(c->margin)), end - y - 12, 0);
 	int less = c->better == LOOM_BETTER_LESS;
-	loom__text_add(&t, less ? "%.60s: %.100s over the variant" : "%.60s: the variant over %.100s", c->name,
+	loom__text_add(&t, less ? "%.60s, improvement: %.100s over the variant" : "%.60s: the variant over %.100s", c->name,
 		       f->view->variant[c->baseline].label);
 	loom__svg_text(out, "name", 0, y, 's', loom__must_text(&t),
 		       loom__svg_fits(f->narrow ? f->right : 700));

@@ -229,7 +229,8 @@ LOOM_EXPORT int loom_stack_barrier(struct loom_stack *stack, struct loom_error *
 
 /* ---- results ---------------------------------------------------------------------------------- */
 
-/* Returns the median of a metric over the samples. docs/results.md lists names ("seconds", "tasks_per_s") and units.
+/* Returns the median of a metric over the samples. docs/reading-output.md lists names and units ("seconds", "tasks_per_s",
+ * "executed").
  * Returns LOOM_ENOENT if no sample has the metric, and LOOM_EINVAL if a pointer is NULL. */
 LOOM_EXPORT int loom_result_median(const struct loom_result *result, const char *metric, double *value);
 /* Returns the metric of one sample. Samples count from 0, without warm-ups. LOOM_ENOENT: there is no such sample or
