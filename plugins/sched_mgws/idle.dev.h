@@ -96,29 +96,14 @@ LOOM_FN uint32_t mgws_search_ranks(struct loom_ctx *c, int *idle)
 struct mgws_search {
 	uint32_t receive_lock; /* only in lane 0: 1: this worker holds mgws_exchange.receive_lock */
 	uint32_t polls;        /* number of calls of mgws_polls_range() */
-	uint32_t searches;     /* number of searches */
 };
-
-/* All idle workers of a GPU load the words of the lists and of the detector, which delays these loads. So a worker of a GPU loads
- * them only in one of MGWS_SHARED_EVERY searches. It calls done() only in such a search, because done() must follow a
- * load of the lists. */
-#define MGWS_SHARED_EVERY 1u
-LOOM_FN int mgws_loads_shared(struct mgws_search *s)
-{
-#ifdef GPULOOM_DEV_CPU_H
-	(void)s;
-	return 1;
-#else
-	return s->searches % MGWS_SHARED_EVERY == 0;
-#endif
-}
 
 /* Searches each source of tasks once. Returns the number of tasks found; for a claimed block, any number but 0. *idle: 1: this
  * worker has reported idle. If the search calls busy(), *idle becomes 0, even if it finds no task. */
 LOOM_FN uint32_t mgws_search_once(struct loom_ctx *c, struct mgws_search *s, int *idle)
 {
 	uint32_t found = mgws_polls_range(c, &s->polls) ? mgws_claim_again(c, idle) : 0;
-	if (!found && mgws_loads_shared(s))
+	if (!found)
 		found = mgws_list_refill(c, *idle);
 	if (!found && SCHED_CFG(c, owners) > 1)
 		found = mgws_acquire(c, *idle);
@@ -162,7 +147,7 @@ SCHED_SLOW int mgws_search_for_work(struct loom_ctx *c)
 	struct sched_event *event = mgws_event(c);
 	struct loom_counters *counters = &sched_local(c)->counters;
 	struct sched_rest rest = {0, 1, 0, 0, 0};
-	struct mgws_search search = {0, 0, 0};
+	struct mgws_search search = {0, 0};
 	uint32_t *searching = SCHED_CFG(c, noncoherent)	      ? &mgws_exchange(c)->searching :
 			      SCHED_CFG(c, victim) == MGWS_NEAR ? &((struct mgws_site *)c->on_device[LOOM_SCHED])->searching :
 								  (uint32_t *)NULL;
@@ -184,11 +169,9 @@ SCHED_SLOW int mgws_search_for_work(struct loom_ctx *c)
 			if (idle)
 				LOOM_CALL(term, idle, c);
 		}
-		done = idle && mgws_loads_shared(&search) && mgws_checks_detector(c) &&
-		       LOOM_CALL(term, done, c, mgws_stolen_count(c));
+		done = idle && mgws_checks_detector(c) && LOOM_CALL(term, done, c, mgws_stolen_count(c));
 		if (done)
 			break;
-		search.searches++;
 		/* The worker with receive_lock does not sleep, because a grant increments no eventcount that would wake it. */
 		if (c->lane == 0 && search.receive_lock)
 			sched_unlist(&rest, event);
