@@ -91,17 +91,19 @@ expect 0 '' "$G" report kept.jsonl.gz -o kept.svg
 head -c 300 kept.jsonl.gz >torn.jsonl.gz
 expect 2 'torn.jsonl.gz.* damaged' "$G" report torn.jsonl.gz -o torn.svg
 expect 2 'torn.jsonl.gz' "$G" papers gputn 8 --from torn.jsonl.gz
+
+expect 4 "has no kept result; 'x.svg' was not written" "$G" papers hiss 4 --kept -o x.svg
 expect 2 'needs PAPER and FIGURE' "$G" papers gputn --kept
 
 # Without a GPU, a figure that needs one runs with the settings for CPUs (--cpu), and its claims are not judged.
 # On a busy machine the time of a small figure may end before each line has two points, so the run is repeated, up to twice.
 for try in 1 2 3; do
-	expect 0 'queue_64 .*not run here' "$G" papers mgws 12 --cpu --small -o cpu.svg
+	expect 0 'queue_64 .*not judged' "$G" papers mgws 12 --cpu --small -o cpu.svg
 	! grep -q '>queue-64</text>' cpu.svg || break
 done
 grep -q '>queue-64</text>' cpu.svg || fail '--cpu: the plot has no lines'
 grep -q 'opposite\|larger\|smaller' "$tmp/out" && fail '--cpu judges claims'
-expect 0 'ubench .*not run here' "$G" papers hiss 4 --cpu --small
+expect 0 'ubench .*not judged' "$G" papers hiss 4 --cpu --small
 expect 2 'needs no GPU anyway' "$G" papers gputn 9 --cpu
 expect 2 'runs a figure, and keeps no result' "$G" papers hiss 4 --cpu --kept
 for conf in "$root"/conf/thesis/figure-*.ini "$root"/conf/hiss/figure-*.ini; do

@@ -90,6 +90,10 @@ TEST(verdicts)
 	CU_ASSERT_EQUAL(judge("0.6 +- 0.05", 1, 0.8), LOOM__CLAIM_SMALLER);
 	CU_ASSERT_EQUAL(judge("0.6 +- 0.05", 1, 0.4), LOOM__CLAIM_LARGER);
 	CU_ASSERT_EQUAL(judge("0.6 +- 0.05", 1, 1.3), LOOM__CLAIM_OPPOSITE);
+	/* A range that ends at the neutral value has a direction. */
+	CU_ASSERT_EQUAL(judge("1.00 .. 1.17", 1, 0.9), LOOM__CLAIM_OPPOSITE);
+	CU_ASSERT_EQUAL(judge("0.9 .. 1.00", 1, 0.8), LOOM__CLAIM_LARGER);
+	CU_ASSERT_EQUAL(judge("<= 1.00", 1, 1.2), LOOM__CLAIM_OPPOSITE);
 	/* If the paper's range contains the neutral value, or if there is none, the numbers themselves are compared. */
 	CU_ASSERT_EQUAL(judge("1.0 +- 0.05", 1, 1.14), LOOM__CLAIM_LARGER);
 	CU_ASSERT_EQUAL(judge("0.1", NAN, -5), LOOM__CLAIM_SMALLER);

@@ -466,7 +466,7 @@ static int use(struct one *o)
 	o->row->view = o->source->has_view ? &o->source->view : NULL;
 	loom__paper_judge(o->row);
 	for (size_t i = 0; a->cpu && i < o->row->figure->claims; i++) { /* without a GPU, no claim is judged */
-		o->row->claim[i].verdict = LOOM__CLAIM_NOT_RUN;
+		o->row->claim[i].verdict = LOOM__CLAIM_NOT_JUDGED;
 		o->row->claim[i].unavailable = 1;
 	}
 	if (a->cpu && !a->quiet)
@@ -480,8 +480,11 @@ static int use(struct one *o)
 	if (!a->quiet && !(a->json && loom__names_stdout(a->json)))
 		loom__put_table(o->p->cli, &text);
 	loom__text_free(&text);
+	if (a->output && !o->row->view)
+		return loom__refuse(o->p->cli, LOOM_EXIT_UNAVAILABLE, "papers: %s, %s has no kept result; '%s' was not written",
+				    o->row->figure->of, o->row->label, a->output);
 	int status = a->keep && o->row->view ? keep(o) : LOOM_EXIT_OK;
-	return status || !a->output || !o->row->view ? status : report(o);
+	return status || !a->output ? status : report(o);
 }
 
 static int done(void *arg, const struct loom__doc *doc)
@@ -544,6 +547,8 @@ static int run_conf(struct one *o)
 					? "it needs a GPU"
 					: "it needs no GPU anyway");
 	struct loom__conf_args conf = {.file = {file, a->cpu ? 2 : 1}, .set = settings_of(o, &words)};
+	if (a->cpu)
+		o->source->figure.unlike = "Workers of a CPU take the part of the GPU, with less work.";
 	struct loom__sweep_params params = {.quiet = a->quiet,
 					    .log = a->log,
 					    .output = "",

@@ -10,7 +10,8 @@
 #include "papers/papers.h"
 #include "report/derive.h"
 
-const char *const loom__claim_verdict_name[] = {"not run here", "same", "smaller", "larger", "opposite"};
+const char *const loom__claim_verdict_name[] = {"not run here", "same",     "smaller",
+						"larger",       "opposite", "not judged"};
 
 #define TOLERANCE 0.10 /* tolerance of a paper's value that has none, as a share of the value */
 #define BEYOND    0.01 /* an effect has a direction only if it differs from the neutral value by at least this share */
@@ -75,7 +76,8 @@ enum loom__claim_verdict loom__claim_judge(const struct loom__claim *c, double v
 		return LOOM__CLAIM_NOT_RUN;
 	if (v >= c->low && v <= c->high)
 		return LOOM__CLAIM_SAME;
-	int above = c->low > n, below = c->high < n; /* both are 0 if n is NAN */
+	/* A range that ends at the neutral value has a direction, too. Both are 0 if n is NAN. */
+	int above = c->low >= n, below = c->high <= n;
 	if ((above && v < n - far) || (below && v > n + far))
 		return LOOM__CLAIM_OPPOSITE;
 	return (v < c->low) != below ? LOOM__CLAIM_SMALLER : LOOM__CLAIM_LARGER;

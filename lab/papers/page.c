@@ -30,7 +30,7 @@ void loom__paper_judge(struct loom__paper_row *r)
 
 enum loom__paper_state loom__paper_state(const struct loom__paper_row *r)
 {
-	size_t n[LOOM__CLAIM_OPPOSITE + 1] = {0};
+	size_t n[LOOM__CLAIM_VERDICTS] = {0};
 	if (!r->figure)
 		return !strncmp(r->reason, "no experiment", 13) ? LOOM__PAPER_NO_EXPERIMENT
 		       : !strncmp(r->reason, "no conf", 7)      ? LOOM__PAPER_NO_CONF
@@ -220,7 +220,7 @@ static void add_counts(const struct loom__catalogue *c, const struct loom__paper
 
 static int differs(const struct loom__paper_claim *c)
 {
-	return *c->claim->why && c->verdict != LOOM__CLAIM_SAME && c->verdict != LOOM__CLAIM_NOT_RUN;
+	return *c->claim->why && c->verdict >= LOOM__CLAIM_SMALLER && c->verdict <= LOOM__CLAIM_OPPOSITE;
 }
 
 /* Appends why claim i differs, and all later claims for the same reason. Returns 0 if an earlier claim has this reason,

@@ -34,6 +34,8 @@ enum loom__claim_verdict {
 	LOOM__CLAIM_SMALLER,
 	LOOM__CLAIM_LARGER,
 	LOOM__CLAIM_OPPOSITE, /* the value is on the other side of the neutral value */
+	LOOM__CLAIM_NOT_JUDGED, /* the run was not that of the claim: no GPU took part */
+	LOOM__CLAIM_VERDICTS,
 };
 extern const char *const loom__claim_verdict_name[];
 

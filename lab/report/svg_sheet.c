@@ -36,6 +36,23 @@ static double draw(struct loom__text *out, const struct loom__view *view, const 
 	}
 }
 
+#define INTERVAL 6 /* a median of fewer samples has no interval */
+
+/* Appends ", N samples" or ", N to M samples" if a configuration has too few samples for an interval. */
+static void add_samples(struct loom__text *out, const struct loom__view *view)
+{
+	size_t least = SIZE_MAX, most = 0;
+	for (size_t i = 0; i < view->variants; i++) {
+		size_t n = view->variant[i].rows;
+		least = n && n < least ? n : least;
+		most = n > most ? n : most;
+	}
+	if (most && least < most && least < INTERVAL)
+		loom__text_add(out, ", %zu to %zu samples", least, most);
+	else if (most && most < INTERVAL)
+		loom__text_add(out, ", %zu sample%s", most, most == 1 ? "" : "s");
+}
+
 static void add_heading(struct loom__text *out, const struct loom__view *view,
 			const struct loom__report_settings *settings, int plot, const char *heading, double x, double y)
 {
@@ -43,6 +60,8 @@ static void add_heading(struct loom__text *out, const struct loom__view *view,
 	    1u << LOOM__PLOT_LINES | 1u << LOOM__PLOT_BARS | 1u << LOOM__PLOT_HEAT | 1u << LOOM__PLOT_PARETO;
 	struct loom__text text = {0};
 	loom__text_add(&text, "%s", heading);
+	if (plot == LOOM__PLOT_LINES || plot == LOOM__PLOT_BARS)
+		add_samples(&text, view);
 	if (settings->mean != LOOM__NO_NAME && means & 1u << plot)
 		loom__text_add(&text, "; geometric means over %s", view->factor[settings->mean]);
 	loom__svg_text(out, "note", x, y, 's', loom__must_text(&text), 120);
@@ -82,8 +101,8 @@ void loom__report_svg(struct loom__text *out, const struct loom__view *view,
 							 "Main effects",
 							 "Pareto front",
 							 "Workers",
-							 "Lines: medians, 95 % intervals, lowest to highest",
-							 "Bars: medians, 95 % intervals",
+							 "Lines: medians, 95 % intervals of 6 and more samples, lowest to highest",
+							 "Bars: medians, 95 % intervals of 6 and more samples",
 							 "Medians"};
 	struct loom__text body = {0};
 	int column = settings->width == LOOM__WIDTH_COLUMN;
