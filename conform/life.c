@@ -66,9 +66,11 @@ int loom__test_life_two_instances(struct loom__trial *t)
 				   "two instances are one: create() gives the same address twice");
 	loom__instance_destroy(t, a);
 	if (t->host.live != one)
-		return loom__fault(
-		    t, "destroy() of an instance frees %llu blocks of another",
-		    (unsigned long long)(one - t->host.live));
+		return t->host.live > one
+			   ? loom__fault(t, "destroy() leaves %llu block%s behind",
+					 (unsigned long long)(t->host.live - one), t->host.live - one == 1 ? "" : "s")
+			   : loom__fault(t, "destroy() of an instance frees %llu blocks of another",
+					 (unsigned long long)(one - t->host.live));
 	LOOM__TRY(loom__instance_must(t, &a));
 	loom__instance_destroy(t, b);
 	loom__instance_destroy(t, a);

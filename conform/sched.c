@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Schedulers: for any task tree and queue size, each task runs once with its record intact, and is counted. */
+/* Schedulers: for any task tree and queue size, each task runs once with its record intact, and is counted. Joins start
+ * their tasks, and tasks run only on devices of their affinity. */
 #include <gpuloom/sched.h>
 #include <stdlib.h>
 #include <stdio.h>
@@ -15,9 +16,15 @@
 enum { SHAPES = LOOM__OTHER };
 static const char *const shape_names[] = {"wide", "deep", "binary", "comb", "random"};
 
-enum { MOST = 100000 };
+enum { MOST = 100000, JOINS = 1025 }; /* tasks; joins */
 
 struct truth {
+	struct loom_join join[JOINS];  /* test_sched_joins: of each node; the last: of initial tasks */
+	uint64_t fan, nodes, initials; /* test_sched_joins: children of a node, nodes of the tree, tasks before them */
+	uint64_t early, early_at;      /* tasks of joins that ran too early; the number of the last such node */
+	uint64_t kind[LOOM__RIG_DEVICES]; /* test_sched_affinity: LOOM_ON_* of each device */
+	/* test_sched_affinity: tasks of each affinity that ran, and tasks that ran where they must not */
+	uint64_t placed[3], misplaced;
 	uint64_t rough;
 	uint64_t naps; /* number of tasks that begin with a nap: test_sched_once */
 	uint32_t lanes, reserved; /* lanes of a worker */
@@ -50,22 +57,16 @@ static int spawn(struct loom_ctx *c, struct loom_task *task)
 	if (code && c->lane == 0)
 		__atomic_add_fetch(&truth->refused, 1, __ATOMIC_RELAXED);
 	memset(task, 0xee, sizeof(*task));
-	task->tag = 0;
+	task->tag = task->affinity = 0;
+	task->join = 0;
 	return code;
 }
 
-static void node(struct loom_ctx *c, const struct loom_task *t)
+/* The start and the end of the task that has mark `id`. */
+static void enter(struct loom_ctx *c, uint64_t id)
 {
 	struct truth *truth = truth_of(c);
 	struct loom__refterm *term = c->global[LOOM_TERM];
-	struct loom__tree_walk walk = {0};
-	struct loom_task child;
-	uint64_t id = t->param[0];
-	if (id >= MOST || t->param[2] >= SHAPES || !loom__tree_whole(t)) {
-		__atomic_store_n(&truth->torn_at, id, __ATOMIC_RELAXED);
-		__atomic_add_fetch(&truth->torn, 1, __ATOMIC_RELAXED);
-		return;
-	}
 	if (c->lane == 0) /* one lane writes */
 		loom__note_read(&truth->mark[id], sizeof(truth->mark[0]));
 	/* A lane that runs a task of its own counts as all lanes of its worker. */
@@ -79,15 +80,35 @@ static void node(struct loom_ctx *c, const struct loom_task *t)
 		__atomic_add_fetch(&truth->worker[c->worker].executed, 1, __ATOMIC_RELAXED);
 	if (truth->rough)
 		loom__dawdle(c);
+}
+
+static void leave(struct loom_ctx *c)
+{
+	struct loom__refterm *term = c->global[LOOM_TERM];
+	loom_barrier_lanes(c);
+	if (c->lane == 0)
+		__atomic_add_fetch(&term->ended, 1, __ATOMIC_ACQ_REL);
+}
+
+static void node(struct loom_ctx *c, const struct loom_task *t)
+{
+	struct truth *truth = truth_of(c);
+	struct loom__tree_walk walk = {0};
+	struct loom_task child;
+	uint64_t id = t->param[0];
+	if (id >= MOST || t->param[2] >= SHAPES || !loom__tree_whole(t)) {
+		__atomic_store_n(&truth->torn_at, id, __ATOMIC_RELAXED);
+		__atomic_add_fetch(&truth->torn, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	enter(c, id);
 	if (id < truth->naps)
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 	if (LOOM_HAS(c->sched, wanted) && id % 3 == 0 && c->sched->wanted(c) < 0)
 		__atomic_add_fetch(&truth->refused, c->lane == 0, __ATOMIC_RELAXED);
 	while (loom__tree_child(t, &walk, &child) && !spawn(c, &child))
 		;
-	loom_barrier_lanes(c);
-	if (c->lane == 0)
-		__atomic_add_fetch(&term->ended, 1, __ATOMIC_ACQ_REL);
+	leave(c);
 }
 
 /* Spawns another task without end, so that only the stop word ends the run. */
@@ -100,7 +121,99 @@ static void endless(struct loom_ctx *c, const struct loom_task *t)
 		c->sched->spawn(c, &child);
 }
 
-static loom_task_fn *const tree_tasks[] = {node, node, endless};
+/* ---- joins ---------------------------------------------------------------------------------- */
+
+/* Each node of a tree with children spawns them (FORK). When they have ended, their join starts the node's second task
+ * (MEET). Node n has the children n * fan + 1 to n * fan + fan. The marks are those of the initial tasks, then of the
+ * nodes, then of the second tasks. param: mark, node, levels below it, 1 if a join starts the task. */
+enum { FORK = 3, MEET = 4, PLACED = 5 };
+
+static loom_ref ref_of(const struct loom_ctx *c, const struct loom_join *join)
+{
+	return LOOM_REF(1, (const char *)join - c->segment[1]);
+}
+
+/* Counts a task that a join starts. No spawn() counts it. */
+static void enter_next(struct loom_ctx *c)
+{
+	struct loom__refterm *term = c->global[LOOM_TERM];
+	struct truth *truth = truth_of(c);
+	if (c->lane == 0) {
+		__atomic_add_fetch(&term->made, 1, __ATOMIC_ACQ_REL);
+		__atomic_add_fetch(&truth->spawned, 1, __ATOMIC_RELAXED);
+		__atomic_add_fetch(&truth->worker[c->worker].spawned, 1, __ATOMIC_RELAXED);
+	}
+}
+
+static void fork_children(struct loom_ctx *c, const struct loom_task *t)
+{
+	struct truth *truth = truth_of(c);
+	uint64_t node = t->param[1], levels = t->param[2], fan = truth->fan, first = node * fan + 1;
+	if (t->param[3])
+		enter_next(c);
+	enter(c, t->param[0]);
+	if (levels) {
+		struct loom_join *join = &truth->join[node];
+		if (c->lane == 0) {
+			loom__note_write(join, sizeof(*join));
+			/* A child with children names the join twice: as a node, and by its second task. */
+			*join = (struct loom_join){
+			    .pending = fan * (levels > 1 ? 2 : 1),
+			    .next = {.tag = MEET,
+				     .join = t->join,
+				     .param = {truth->initials + truth->nodes + node, node, levels, 1}}};
+		}
+		loom_barrier_lanes(c);
+		for (uint64_t i = 0; i < fan; i++) {
+			struct loom_task child = {.tag = FORK,
+						  .join = ref_of(c, join),
+						  .param = {truth->initials + first + i, first + i, levels - 1, 0}};
+			if (spawn(c, &child))
+				break;
+		}
+	}
+	if (c->lane == 0) /* the tasks of a join precede its next task */
+		loom__note_write(&truth->mark[t->param[0]], sizeof(truth->mark[0]));
+	leave(c);
+}
+
+static void meet(struct loom_ctx *c, const struct loom_task *t)
+{
+	struct truth *truth = truth_of(c);
+	uint64_t node = t->param[1], levels = t->param[2], first = truth->initials + node * truth->fan + 1;
+	enter_next(c);
+	enter(c, t->param[0]);
+	for (uint64_t i = first; c->lane == 0 && i < first + truth->fan; i++) {
+		loom__note_read(&truth->mark[i], sizeof(truth->mark[0]));
+		if (__atomic_load_n(&truth->mark[i], __ATOMIC_RELAXED) < truth->lanes ||
+		    (levels > 1 && __atomic_load_n(&truth->mark[i + truth->nodes], __ATOMIC_RELAXED) < truth->lanes)) {
+			__atomic_store_n(&truth->early_at, node, __ATOMIC_RELAXED);
+			__atomic_add_fetch(&truth->early, 1, __ATOMIC_RELAXED);
+			break;
+		}
+	}
+	leave(c);
+}
+
+/* ---- affinity ------------------------------------------------------------------------------- */
+
+/* Notes where it runs. param[1]: number of tasks to spawn. Each spawned task has an affinity. */
+static void placed(struct loom_ctx *c, const struct loom_task *t)
+{
+	struct truth *truth = truth_of(c);
+	uint64_t kind = truth->kind[c->device];
+	if (c->lane == 0) {
+		__atomic_add_fetch(&truth->placed[t->affinity], 1, __ATOMIC_RELAXED);
+		__atomic_add_fetch(&truth->misplaced, t->affinity && t->affinity != kind, __ATOMIC_RELAXED);
+	}
+	for (uint64_t i = 0; i < t->param[1]; i++) {
+		struct loom_task child = {.tag = PLACED, .affinity = (uint8_t)(i % 3)};
+		if (c->sched->spawn(c, &child))
+			break;
+	}
+}
+
+static loom_task_fn *const tree_tasks[] = {node, node, endless, fork_children, meet, placed};
 
 /* ---- a run ---------------------------------------------------------------------------------- */
 
@@ -109,7 +222,17 @@ struct tree {
 	enum loom__shape shape;
 	uint64_t seed;
 	int samples;
+	uint32_t fan, levels; /* not 0: a tree of joins, which the initial tasks start by a join; `size` is ignored */
 };
+
+/* Number of nodes on the first `levels` levels of a tree of joins. */
+static uint32_t nodes_of(const struct tree *tree, uint32_t levels)
+{
+	uint32_t n = 0, width = 1;
+	for (uint32_t i = 0; i < levels; i++, width *= tree->fan)
+		n += width;
+	return n;
+}
 
 static int open_tree(struct loom__rig *r, struct loom__trial *t, const struct tree *tree,
 		     struct loom__settings *settings)
@@ -120,7 +243,7 @@ static int open_tree(struct loom__rig *r, struct loom__trial *t, const struct tr
 				      .seed = tree->seed,
 				      .initial_tasks = tree->initials,
 				      .task = tree_tasks,
-				      .tasks = 3,
+				      .tasks = LOOM__COUNT(tree_tasks),
 				      /* A thread of the host reads the block while workers run, which rules out hiding
 				       * it. */
 				      .hidden = !LOOM_HAS((const struct loom_sched_ops *)t->plugin->ops, start)};
@@ -128,6 +251,19 @@ static int open_tree(struct loom__rig *r, struct loom__trial *t, const struct tr
 	want.bytes[LOOM_TERM] = sizeof(struct loom__refterm);
 	want.table[LOOM_TERM] = &loom__refterm_dev;
 	return loom__stand_open(r, t, &want, settings);
+}
+
+static void plant_joins(struct loom__rig *r, const struct tree *tree, struct truth *truth)
+{
+	struct loom_join *join = &truth->join[JOINS - 1];
+	truth->fan = tree->fan;
+	truth->nodes = nodes_of(tree, tree->levels + 1);
+	truth->initials = tree->initials;
+	*join = (struct loom_join){.pending = tree->initials,
+				   .next = {.tag = FORK, .param = {tree->initials, 0, tree->levels, 1}}};
+	for (uint32_t i = 0; i < tree->initials; i++)
+		r->initial[i] =
+		    (struct loom_task){.tag = FORK, .join = LOOM_REF(1, (char *)join - r->host), .param = {i}};
 }
 
 static void plant(struct loom__rig *r, const struct tree *tree)
@@ -141,6 +277,10 @@ static void plant(struct loom__rig *r, const struct tree *tree)
 	truth->lanes = tree->lanes;
 	term->trial = (uint64_t)(uintptr_t)loom__trial_of(r);
 	term->made = tree->initials;
+	if (tree->fan) {
+		plant_joins(r, tree, truth);
+		return;
+	}
 	loom__tree_roots(r->initial, tree->initials, tree->size, tree->shape, tree->seed);
 }
 
@@ -231,15 +371,42 @@ static int check_once(struct loom__rig *r, const struct tree *tree, const char *
 	return 0;
 }
 
+/* Finds joins whose tasks have ended but whose next task did not run, and the reverse. */
+static int check_joins(struct loom__rig *r)
+{
+	const struct truth *truth = loom__rig_block(r, LOOM_WORKLOAD);
+	struct loom__trial *t = loom__trial_of(r);
+	uint64_t waits = truth->join[JOINS - 1].pending;
+	int ran = truth->mark[truth->initials] != 0;
+	if (truth->early)
+		return loom__fault(t, "%llu joins started their next task before all of their tasks had ended",
+				   (unsigned long long)truth->early);
+	for (uint64_t node = 0; ran && node < truth->nodes; node++) {
+		uint64_t first = node * truth->fan + 1;
+		if (first >= truth->nodes)
+			return 0;
+		ran = truth->mark[truth->initials + truth->nodes + node] != 0;
+		waits = truth->join[node].pending;
+	}
+	return ran ? 0
+		   : loom__fault(t,
+				 "all workers left, but the `next` of a join did not run, and its `pending` is %llu: a "
+				 "scheduler decrements `pending` when a task with a join has ended, also one that ran "
+				 "inside spawn(), and runs `next` at 0",
+				 (unsigned long long)waits);
+}
+
 /* LOOM_EFULL is legal with tiny queues, as long as it fails the run. */
 static int run_tree(struct loom__rig *r, const struct tree *tree, int full_is_legal)
 {
-	char about[400], text[300], late[100];
+	char about[400], text[300], late[200];
 	struct loom__trial *t = loom__trial_of(r);
 	loom__stand_text(r, text, sizeof(text));
-	snprintf(about, sizeof(about), "a %s tree of %u tasks, %u of them initial; %s", shape_names[tree->shape],
-		 tree->size, tree->initials, text);
-	snprintf(late, sizeof(late), "no end: some of %u tasks were not run", tree->size);
+	snprintf(about, sizeof(about), "a %s tree of %u tasks, %u of them initial; %s",
+		 tree->fan ? "fork-join" : shape_names[tree->shape], tree->size, tree->initials, text);
+	snprintf(late, sizeof(late),
+		 "no end: some of %u tasks were not run, or a worker waits for a lock or a task that never comes",
+		 tree->size);
 	loom__say_case(t, tree->seed, "%s", about);
 	for (int n = 0; n < tree->samples; n++) {
 		plant(r, tree);
@@ -255,6 +422,8 @@ static int run_tree(struct loom__rig *r, const struct tree *tree, int full_is_le
 		if (truth->refused)
 			return loom__fault(t, "spawn() refused %llu tasks without failing the run",
 					   (unsigned long long)truth->refused);
+		if (tree->fan)
+			LOOM__TRY(check_joins(r));
 		LOOM__TRY(check_once(r, tree, about));
 		LOOM__TRY(check_counters(r, tree));
 		LOOM__TRY(loom__stand_check(r));
@@ -362,6 +531,96 @@ int loom__test_sched_lanes(struct loom__trial *t)
 	for (int shape = 0; shape < SHAPES; shape++)
 		LOOM__TRY(GROW(.devices = 1, .workers = 2, .lanes = 4, .initials = 3, .size = 200,
 			       .shape = (enum loom__shape)shape, .seed = t->seed, .samples = 2));
+	return 0;
+}
+
+/* A wide tree, whose tasks also run inside their spawners, a binary tree, and a chain of joins. */
+int loom__test_sched_joins(struct loom__trial *t)
+{
+	static const struct tree shapes[] = {
+	    {.fan = 8000, .levels = 1}, {.fan = 2, .levels = 10}, {.fan = 1, .levels = 500}};
+	static const uint32_t workers[] = {1, 2, 5, 2};
+	for (uint32_t i = 0; i < LOOM__COUNT(workers); i++)
+		for (size_t k = 0; k < LOOM__COUNT(shapes); k++) {
+			struct tree tree = shapes[k];
+			tree.lanes = i == 3 ? 4 : 1;
+			if (tree.lanes > 1) { /* barriers of the suite's lanes take long, so these trees are small */
+				tree.fan = tree.fan > 100 ? 100 : tree.fan;
+				tree.levels = tree.levels > 5 ? 5 : tree.levels;
+			}
+			tree.devices = i == 2 ? 2 : 1;
+			tree.workers = workers[i];
+			tree.initials = 1 + 30 * i;
+			tree.size = tree.initials + nodes_of(&tree, tree.levels + 1) + nodes_of(&tree, tree.levels);
+			tree.seed = t->seed;
+			tree.samples = 2;
+			LOOM__TRY(grow(t, &tree, NULL));
+		}
+	return 0;
+}
+
+/* Tasks of each affinity, initial or spawned. No task may run on a device of another kind. If tasks of an affinity do
+ * not run, the run must end with an error. */
+static int place(struct loom__trial *t, int mixed, int spawned)
+{
+	enum { TASKS = 12 };
+	struct loom__rig r;
+	struct truth *truth;
+	struct loom__refterm *term;
+	struct loom_error err = {0};
+	char text[300];
+	struct loom__rig_want want = {.devices = mixed ? 2 : 1,
+				      .workers = 4,
+				      .lanes = 1,
+				      .kind = {LOOM_ON_CPU, LOOM_ON_GPU},
+				      .seed = t->seed,
+				      .initial_tasks = TASKS,
+				      .task = tree_tasks,
+				      .tasks = LOOM__COUNT(tree_tasks)};
+	want.bytes[LOOM_WORKLOAD] = sizeof(struct truth);
+	want.bytes[LOOM_TERM] = sizeof(struct loom__refterm);
+	want.table[LOOM_TERM] = &loom__refterm_dev;
+	int code = (mixed ? loom__stand_try : loom__stand_open)(&r, t, &want, NULL);
+	if (code)
+		return code == LOOM__REFUSED ? 0 : code;
+	loom__stand_text(&r, text, sizeof(text));
+	loom__say_case(t, t->seed, "%s tasks for any device, CPUs and GPUs, on %s; %s", spawned ? "spawned" : "initial",
+		       mixed ? "a CPU and a GPU" : "a CPU", text);
+	truth = loom__rig_block(&r, LOOM_WORKLOAD);
+	term = loom__rig_block(&r, LOOM_TERM);
+	memset(truth, 0, sizeof(*truth));
+	memset(term, 0, sizeof(*term));
+	term->trial = (uint64_t)(uintptr_t)t;
+	memcpy(truth->kind, (const uint64_t[]){LOOM_ON_CPU, LOOM_ON_GPU}, 2 * sizeof(uint64_t));
+	for (uint32_t i = 0; i < TASKS; i++)
+		r.initial[i] = (struct loom_task){.tag = PLACED,
+						  .affinity = spawned ? LOOM_ON_ANY : (uint8_t)(i % 3),
+						  .param = {i, spawned ? TASKS : 0}};
+	LOOM__TRY(loom__stand_init(&r));
+	int late = loom__rig_run(&r, run_body, 20 * LOOM__SECOND);
+	LOOM__TRY(loom__faulted(t));
+	LOOM__TRY(loom__stand_guards(&r));
+	if (truth->misplaced)
+		return loom__fault(t, "%llu tasks ran on a device that their affinity excludes",
+				   (unsigned long long)truth->misplaced);
+	if (late)
+		return loom__fault(t, "no end: a task whose affinity no device has must end the run with an error");
+	loom__rig_host_clear(&t->host);
+	code = r.ctl->failed_ready ? -(int)r.ctl->failed : loom__rig_collect(&r, LOOM__RIG_REPORT(&t->host), &err);
+	for (int kind = 0; kind < 3 && !code; kind++) {
+		uint64_t due = spawned ? TASKS * TASKS / 3 + (kind ? 0 : TASKS) : TASKS / 3;
+		if (truth->placed[kind] != due)
+			return loom__fault(t, "%llu of %llu tasks with affinity %d ran, but the run has no error",
+					   (unsigned long long)truth->placed[kind], (unsigned long long)due, kind);
+	}
+	loom__stand_close(&r);
+	return 0;
+}
+
+int loom__test_sched_affinity(struct loom__trial *t)
+{
+	for (int i = 0; i < 4; i++)
+		LOOM__TRY(place(t, i / 2, i % 2));
 	return 0;
 }
 

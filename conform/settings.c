@@ -172,26 +172,74 @@ void loom__settings_random(const struct loom__trial *t, struct loom__settings *s
 }
 
 /* Passes "option=value" to the config as "kind.name.option=value". */
-static void put_set(struct loom__trial *t, const char *section, const char *set,
-		    struct loom__diag *diag)
+static void put_set(struct loom_config *cfg, const char *section, const char *set, struct loom__diag *diag)
 {
 	struct loom__text text = {0};
 	loom__text_add(&text, "%s.%s", section, set);
 	if (loom__text_ok(&text))
-		loom__config_set_text(t->cfg, text.at, LOOM_FROM_COMMAND_LINE, diag);
+		loom__config_set_text(cfg, text.at, LOOM_FROM_COMMAND_LINE, diag);
 	loom__text_free(&text);
+}
+
+/* The config sections of a plug-in. `first`: of the first device, if the plug-in is for devices. */
+struct sections {
+	char own[80], first[96];
+};
+static struct sections sections_of(const struct loom_plugin *p)
+{
+	struct sections s;
+	snprintf(s.own, sizeof(s.own), "%s.%s", loom__kind_section(p->kind), loom__plugin_short(p));
+	snprintf(s.first, sizeof(s.first), "%s.0", s.own);
+	return s;
+}
+
+static void declare(struct loom_config *cfg, const struct sections *s, const struct loom_plugin *p)
+{
+	loom__config_declare(cfg, s->own, p->opts, "");
+	if (p->kind == LOOM_DEVICE)
+		loom__config_declare(cfg, s->first, p->opts, "");
+}
+
+/* Frees the mistakes. Returns 0, or LOOM_EINVAL with the first one and `advice`. */
+static int first_mistake(struct loom__diag *diag, const char *advice, struct loom_error *err)
+{
+	int code = 0;
+	if (diag->errors) {
+		struct loom__text text = {0};
+		loom__diag_text(diag, &text);
+		if (text.at)
+			text.at[strcspn(text.at, "\n")] = 0;
+		code = LOOM__FAIL(err, LOOM_EINVAL, "%s%s", text.at ? text.at : "bad options", advice);
+		loom__text_free(&text);
+	}
+	loom__diag_free(diag);
+	return code;
+}
+
+int loom__validate_set(const struct loom_plugin *p, const char *const *set, size_t n, struct loom_error *err)
+{
+	struct loom__diag diag = {0};
+	struct loom_config *cfg;
+	struct sections s = sections_of(p);
+	int code = loom_config_create(&cfg, err);
+	if (code)
+		return code;
+	declare(cfg, &s, p);
+	for (size_t i = 0; i < n; i++)
+		put_set(cfg, s.own, set[i], &diag);
+	loom__config_check(cfg, s.own, p->opts, &diag);
+	loom__config_unknown(cfg, &diag);
+	code = first_mistake(&diag, " (--set takes OPTION=VALUE of the plug-in)", err);
+	loom_config_destroy(cfg);
+	return code;
 }
 
 int loom__settings_fill(struct loom__trial *t, struct loom_error *err)
 {
 	struct loom__diag diag = {0};
-	char section[80], first[96];
-	const char *sections[] = {section, first};
 	const struct loom_plugin *p = t->plugin;
-	int device = p->kind == LOOM_DEVICE;
-	snprintf(section, sizeof(section), "%s.%s", loom__kind_section(p->kind),
-		 loom__plugin_short(p));
-	snprintf(first, sizeof(first), "%s.0", section);
+	struct sections s = sections_of(p);
+	const char *sections[] = {s.own, s.first};
 	int code = loom_config_create(&t->cfg, err);
 	if (code)
 		return code;
@@ -201,22 +249,8 @@ int loom__settings_fill(struct loom__trial *t, struct loom_error *err)
 	if (t->with)
 		loom__config_read(t->cfg, t->with, &diag);
 	for (size_t i = 0; i < t->sets; i++)
-		put_set(t, section, t->set[i], &diag);
-	loom__config_declare(t->cfg, section, p->opts, "");
-	if (device)
-		loom__config_declare(t->cfg, first, p->opts, "");
-	loom__config_fill(t->cfg, sections, device ? 2 : 1, p->opts, t->opts, p->opts_size, &diag);
-	if (diag.errors) {
-		struct loom__text text = {0};
-		loom__diag_text(&diag, &text);
-		if (text.at)
-			text.at[strcspn(text.at, "\n")] = 0;
-		code = LOOM__FAIL(
-		    err, LOOM_EINVAL,
-		    "%s (give its options with --set OPTION=VALUE, or a conf with --with)",
-		    text.at ? text.at : "bad options");
-		loom__text_free(&text);
-	}
-	loom__diag_free(&diag);
-	return code;
+		put_set(t->cfg, s.own, t->set[i], &diag);
+	declare(t->cfg, &s, p);
+	loom__config_fill(t->cfg, sections, p->kind == LOOM_DEVICE ? 2 : 1, p->opts, t->opts, p->opts_size, &diag);
+	return first_mistake(&diag, " (give its options with --set OPTION=VALUE, or a conf with --with)", err);
 }

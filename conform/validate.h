@@ -46,6 +46,9 @@ struct loom__validation {
 	void *arg;
 };
 
+/* Checks `set` of a validation. Returns 0, or an error: an unknown option, or a value that its row does not allow. */
+int loom__validate_set(const struct loom_plugin *p, const char *const *set, size_t n, struct loom_error *err);
+
 /* Runs the suite for a plug-in of `kind`. The outcomes are in the order of the suite; the caller frees the list. */
 int loom__validate(const struct loom__validation *v, enum loom_kind kind,
 		   struct loom__outcome **list, size_t *n, struct loom_error *err);

@@ -45,6 +45,8 @@ sched_not_busy sched.each_task_once busy
 sched_odd sched.initial_set lost|never.run
 sched_full sched.tiny_queues lost|never.run
 sched_overrun sched.tiny_queues behind
+sched_no_join sched.joins of.a.join.did.not.run
+sched_anywhere sched.affinity affinity.excludes
 sched_no_stop sched.stop stop.flag
 sched_weak sched.each_task_once ThreadSanitizer
 transport_dirty transport.segments zeroed
@@ -220,6 +222,15 @@ for kind in device transport sched term sync barrier trigger qos workload; do
 done
 # The README's command also tests a perturbed copy and a copy for the thread sanitizer.
 make -s -C "$tmp/term" check GPULOOM="$G" $([ -n "$tsan" ] || echo TSAN=) >"$tmp/make" 2>&1 || { fail 'make check of a new plug-in'; cat "$tmp/make"; }
+# Plug-ins whose workers all change one word refuse devices that are not coherent.
+apart='--set transport.use=p2p --set transport.p2p.atomics=no --set workload.fib.n=10'
+expect 4 'sched_fresh: the devices are non-coherent' "$G" run conf/fib.ini $apart --set termination.use=tree \
+	--set scheduler.use="$tmp/sched/sched_fresh.so"
+expect 4 'term_fresh: the devices are non-coherent' "$G" run conf/fib.ini $apart \
+	--set termination.use="$tmp/term/term_fresh.so"
+# A program with joins is verified with the scheduler of the template, also if its queue is full.
+expect 0 'verified' "$G" run conf/fib.ini --set workload.fib.mode=join --set workload.fib.n=15 \
+	--set scheduler.use="$tmp/sched/sched_fresh.so" --set scheduler.fresh.queue=2
 (cd "$tmp/qos" && expect 0 'qos_fresh_served' "$G" run "$OLDPWD/conf/qos/storm.ini" qos_fresh.ini --samples 1 \
 	--set run.warmup=0)
 touch "$tmp/term/term_fresh.c"
@@ -228,6 +239,13 @@ touch "$tmp/term/term_fresh.c"
 PKG_CONFIG_PATH=$tmp make -s -C "$tmp/term" >"$tmp/make" 2>&1 || { fail 'headers through pkg-config'; cat "$tmp/make"; }
 expect 2 'did you mean' "$G" new-plugin shed mine
 expect 2 'cannot make' "$G" new-plugin term mine --dir "$tmp/term"
+
+# A leak is not taken for memory of another instance.
+expect 5 'destroy\(\) leaves 1 block behind' "$G" validate "$B/tests/broken/term_block_leak.so" --only life.two_instances
+# Options are those of the plug-in.
+expect 2 "unknown key 'victm'.*did you mean 'victim'" "$G" validate mgws --only abi.load --set victm=none
+expect 2 "'x' is none of" "$G" validate mgws --only abi.load --set victim=x
+expect 2 'OPTION=VALUE' "$G" validate mgws --only abi.load --set scheduler.mgws.victim=none
 
 # The verdicts have several output formats. A seed repeats a case.
 so=$B/tests/broken/term_early.so

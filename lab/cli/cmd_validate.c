@@ -124,6 +124,18 @@ static int report(const struct request *r, const struct loom__verdicts *v)
 	return passed ? LOOM_EXIT_OK : LOOM_EXIT_UNAVAILABLE;
 }
 
+/* Refuses options that the plug-in lacks. A plug-in that fails to load is left to the suite. */
+static int check_set(const struct request *r, const char *path)
+{
+	const struct loom_plugin *p;
+	struct loom_error err;
+	if (!r->set.n || loom__plugin_load(path, LOOM_KIND_NONE, &p, &err) ||
+	    !loom__validate_set(p, r->set.at, r->set.n, &err))
+		return 0;
+	loom__say_error(r->cli, "validate: %s", err.text);
+	return LOOM_EXIT_USAGE;
+}
+
 static int validate(struct request *r)
 {
 	static const char *const load_alone[] = {"abi.load"};
@@ -157,6 +169,9 @@ static int validate(struct request *r)
 		memset(&probed, 0, sizeof(probed));
 		plan.only = load_alone;
 		plan.onlys = 1;
+	} else if ((status = check_set(r, path))) {
+		free(path);
+		return status;
 	}
 	v.kind = (enum loom_kind)probed.identity.kind;
 	v.name = probed.identity.name[0] ? probed.identity.name : "(no plug-in)";

@@ -53,6 +53,8 @@ struct sched_host {
 	uint32_t workers;
 	struct host_worker *worker;
 	struct host_list list[3]; /* [LOOM_ON_*]: pending tasks with this affinity */
+	uint32_t kinds;           /* bit LOOM_ON_*: the stack has a device that runs tasks of this affinity */
+	uint32_t failed;          /* minus the error code with which the thread has ended the sample; 0: none */
 	uint64_t next, initial;   /* index of the next initial task to hand out; size of the initial set */
 	uint64_t batches, returned;
 };
@@ -137,6 +139,15 @@ static int host_store(struct host_list *l, const struct loom_task *task)
 	return 1;
 }
 
+/* Ends the sample with an error, which the workers report. */
+static void host_fail(struct sched_host *s, int code)
+{
+	s->failed = (uint32_t)-code;
+	s->busy = 0;
+	for (uint32_t i = 0; i < s->workers; i++)
+		loom_store_relaxed_sys(&s->worker[i].box->put, HOST_FAILED | s->failed);
+}
+
 /* Takes the tasks that the worker has returned. Returns 1 if there were any, or if records have ended, else 0. */
 static int host_collect(struct sched_host *s, struct host_worker *w)
 {
@@ -145,16 +156,16 @@ static int host_collect(struct sched_host *s, struct host_worker *w)
 	const struct loom_task *back = (const struct loom_task *)(w->box + 1) + s->cfg.local_queue;
 	uint32_t made = (uint32_t)reported, open = w->put - (uint32_t)(reported >> 32),
 		 some = open != w->open || made != w->taken;
-	int there = 1;
+	int code = 0;
 	w->open = open;
 	s->returned += made - w->taken;
-	for (; w->taken != made && there; w->taken++) {
+	for (; w->taken != made && !code; w->taken++) {
 		const struct loom_task *t = &back[w->taken & (s->cfg.overflow_list - 1)];
-		there = host_store(&s->list[t->affinity < 3 ? t->affinity : LOOM_ON_ANY], t);
+		uint32_t kind = t->affinity < 3 ? t->affinity : LOOM_ON_ANY;
+		code = !(s->kinds >> kind & 1) ? LOOM_ENOTSUP : !host_store(&s->list[kind], t) ? LOOM_ENOMEM : 0;
 	}
-	if (!there)
-		for (uint32_t i = 0; i < s->workers; i++)
-			loom_store_relaxed_sys(&s->worker[i].box->put, (uint64_t)HOST_FAILED);
+	if (code)
+		host_fail(s, code);
 	else if (some) /* The slots were read. Release: pairs with the acquire in host_await_room(). */
 		loom_store_release_sys(&w->box->taken, w->taken);
 	return (int)some;
@@ -214,8 +225,10 @@ static int host_round(struct sched_host *s)
 {
 	uint32_t lacking = 0, open = 0, here = 0;
 	int some = 0;
-	for (uint32_t i = 0; i < s->workers; i++)
+	for (uint32_t i = 0; i < s->workers && !s->failed; i++)
 		some |= host_collect(s, &s->worker[i]);
+	if (s->failed)
+		return 0;
 	for (uint32_t ahead = 0; ahead < 2; ahead++) /* first workers without tasks, then workers with tasks */
 		for (uint32_t i = 0; i < s->workers; i++) {
 			struct host_worker *w = &s->worker[i];
@@ -297,6 +310,9 @@ static void sched_host_stop(void *self)
 
 static void host_reset(struct sched_host *s, const struct loom_layout *layout, const struct loom_view *view)
 {
+	s->kinds = 1u << LOOM_ON_ANY | (uint32_t)sched_has(layout, 0) << LOOM_ON_CPU |
+		   (uint32_t)sched_has(layout, 1) << LOOM_ON_GPU;
+	s->failed = 0;
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		const struct loom_device_shape *shape = &layout->device[d];
 		uint32_t other = sched_other_kind(shape->kind);
@@ -363,6 +379,10 @@ static int sched_host_explain(void *self, uint32_t worker, int code, uint64_t in
 	if (code == LOOM_ENOMEM && !info) /* info is not 0 if a workload has reported the error */
 		return LOOM_FAIL(s->host, err, code,
 				 "sched_host: the host has no memory for its tasks: use the scheduler mgws");
+	if (code == LOOM_ENOTSUP && !info)
+		return LOOM_FAIL(s->host, err, code,
+				 "sched_host: a task is for a kind of device that the stack does not have: add one to "
+				 "[run] devices, or give the task another affinity");
 	if (code == LOOM_EUNAVAIL)
 		return LOOM_FAIL(
 		    s->host, err, code,

@@ -17,7 +17,7 @@
  * are 0 at the start of a sample and wrap at 2^32. */
 struct host_box {
 	/* Words that the host writes. */
-	uint64_t put;    /* number of records that the host has put into the ring; or HOST_DONE, HOST_FAILED */
+	uint64_t put;    /* number of records that the host has put into the ring; HOST_DONE; HOST_FAILED | -error */
 	uint32_t taken;  /* number of returned tasks that the host has taken */
 	uint32_t wanted; /* a hint: 1: other workers lack tasks, and the host has none */
 	uint64_t pad0[6];
@@ -27,7 +27,7 @@ struct host_box {
 	uint64_t pad1[6];
 };
 #define HOST_DONE   (1ull << 32) /* no task is left */
-#define HOST_FAILED (1ull << 33) /* the host has no memory for its tasks */
+#define HOST_FAILED (1ull << 33) /* the host has no memory for a task, or no device may run it */
 #define HOST_RANGE  0xffffffffu  /* tag of a record that stands for the param[1] initial tasks from number param[0] on */
 
 /* The state of a lane. All lanes of a worker have the same values, as in struct sched_lane. */
@@ -72,12 +72,13 @@ LOOM_FN void host_report(struct loom_ctx *c)
 		loom_store_release_sys(&host_box(c)->reported, (uint64_t)mine->ran << 32 | mine->made);
 }
 
-/* Called by lane 0. Returns 1 if the run was stopped, because the host then provides no more tasks or room. Stops the run if
- * the host has no memory. */
+/* Called by lane 0. Returns 1 if the run was stopped, because the host then provides no more tasks or room. Stops the
+ * run if the host has failed. */
 LOOM_FN int host_is_gone(struct loom_ctx *c)
 {
-	if (loom_load_relaxed_sys(&host_box(c)->put) & HOST_FAILED)
-		loom_worker_fail(c, LOOM_ENOMEM, 0);
+	uint64_t put = loom_load_relaxed_sys(&host_box(c)->put);
+	if (put & HOST_FAILED)
+		loom_worker_fail(c, -(int)(uint32_t)put, 0);
 	return loom_stopped(c);
 }
 

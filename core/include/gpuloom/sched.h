@@ -22,7 +22,11 @@ struct loom_sched_ops {
 struct loom_sched_dev {
 	size_t size;
 	/* The loop of a worker. It runs tasks until the termination detector says that all work is done, or the run is
-	 * stopped. Together, the workers run each initial task and each spawned task exactly once. */
+	 * stopped. Together, the workers run each initial task and each spawned task exactly once. When a task with a
+	 * `join` has ended, the scheduler decrements `pending` of the record (loom_last() of dev/after.h). If `pending`
+	 * is now 0, the scheduler runs a copy of `next`, which counts as a spawned task of this worker. The same holds
+	 * for tasks that run inside spawn(). A task runs only on devices that its `affinity` allows. If no such device
+	 * can get the task, the scheduler ends the run with LOOM_ENOTSUP. */
 	void (*run)(struct loom_ctx *c);
 	/* Called inside a task function. Creates a task from a copy of the record, and may run it at once. Returns 0,
 	 * or ends the run with an error and returns LOOM_EFULL. */
