@@ -130,17 +130,19 @@ static const char *home_of(const struct loom_config *cfg, const char *key)
 	return home;
 }
 
-/* Returns a section with a similar name, or one whose name ends with a dot and this word, as scheduler.mgws with mgws. */
+/* Returns a section with a similar name. If there is none, returns one whose name ends with a dot and this word, as
+ * scheduler.mgws does with mgws. */
 static const char *nearest_section(const struct loom_config *cfg, const char *section)
 {
 	struct loom__near near = {.word = section};
+	const char *ends = NULL;
 	for (const struct loom__declared *d = cfg->declared; d; d = d->next) {
 		const char *dot = strrchr(d->section, '.');
-		if (dot && loom__slice_is((struct loom__slice){section, strlen(section)}, dot + 1))
-			return d->section;
+		if (dot && loom__slice_is((struct loom__slice){section, strlen(section)}, dot + 1) && !strstr(d->section, "sweep."))
+			ends = d->section;
 		loom__nearer(&near, d->section);
 	}
-	return near.name;
+	return near.name ? near.name : ends;
 }
 
 static const char *nearest_key(const struct loom_config *cfg, const char *section, const char *key)

@@ -156,7 +156,7 @@ static void advise(const cJSON *doc, struct loom__text *out)
 	if (most <= 10 * complete)
 		loom__line_add(out, "  to decide %s, compare again with --blocks %.0f\n", first, complete + most);
 	else
-		loom__line_add(out, "  %s cannot be decided with a realistic number of blocks%s\n", first,
+		loom__line_add(out, "  no realistic number of blocks decides %s%s\n", first,
 			       quiet ? "" : " on a machine as busy as now");
 	if (!quiet && strcmp(first, "cpu_seconds"))
 		loom__line_add(out, "  the machine is busy: judge CPU time, --metric cpu_seconds\n");

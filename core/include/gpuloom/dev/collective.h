@@ -345,24 +345,23 @@ LOOM_FN struct loom_comm_part loom_comm_out(const struct loom_comm_call *call, s
 
 #define LOOM_COMM_BATCH 4u /* number of words that a thread has in flight */
 
-/* Waits for the words i, i + lanes, ... of a slot, at most `batch` and all below `words`. After a failure, *to is undefined. */
+/* Waits for the words i, i + lanes, ... of a slot, at most LOOM_COMM_BATCH and all below `words`. After a failure, *to is undefined. */
 LOOM_FN void loom_comm_receive(const struct loom_comm_view *v, struct loom_comm_wait *w, const uint64_t *slot,
-			       uint64_t round, uint64_t i, uint64_t words, uint32_t lanes, uint32_t from, uint32_t batch,
-			       uint64_t *to)
+			       uint64_t round, uint64_t i, uint64_t words, uint32_t lanes, uint32_t from, uint64_t *to)
 {
 	uint32_t missing;
 	do {
 		missing = 0;
 		LOOM_COMM_UNROLL
-		for (uint32_t b = 0; b < batch; b++)
+		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
 			if (i + b * lanes < words)
 				missing |= loom_load_marked_sys(&slot[2 * (i + b * lanes)], &to[b]) < round;
 	} while (missing && !loom_comm_gives_up(v, w, from));
 }
 
-/* Sends the words i, i + lanes, ... of a piece, at most `batch`. */
+/* Sends the words i, i + lanes, ... of a piece, at most LOOM_COMM_BATCH. */
 LOOM_FN void loom_comm_send_some(const struct loom_comm_view *v, const struct loom_comm_call *call, struct loom_comm_piece p,
-				 uint32_t track, uint64_t round, uint64_t i, uint64_t words, uint32_t lanes, uint32_t batch)
+				 uint32_t track, uint64_t round, uint64_t i, uint64_t words, uint32_t lanes)
 {
 	uint64_t word[LOOM_COMM_BATCH] = {0};
 	int to_all = call->what != LOOM_COMM_REDUCE_SCATTER;
@@ -371,11 +370,11 @@ LOOM_FN void loom_comm_send_some(const struct loom_comm_view *v, const struct lo
 		uint32_t to = (v->rank + n) % v->ranks;
 		uint64_t *slot = loom_comm_slot(v, to, round, track, v->rank);
 		LOOM_COMM_UNROLL
-		for (uint32_t b = 0; b < batch; b++)
+		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
 			if ((n == 1 || !to_all) && i + b * lanes < words)
 				word[b] = loom_comm_get(loom_comm_in(call, p, to), i + b * lanes);
 		LOOM_COMM_UNROLL
-		for (uint32_t b = 0; b < batch; b++)
+		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
 			if (i + b * lanes < words)
 				loom_store_marked_sys(&slot[2 * (i + b * lanes)], word[b], round);
 	}
@@ -384,7 +383,7 @@ LOOM_FN void loom_comm_send_some(const struct loom_comm_view *v, const struct lo
 /* Receives these words from the other ranks, and reduces or stores them. */
 LOOM_FN void loom_comm_take_some(const struct loom_comm_view *v, struct loom_comm_wait *w, const struct loom_comm_call *call,
 				 struct loom_comm_piece p, uint32_t track, uint64_t round, uint64_t i, uint64_t words,
-				 uint32_t lanes, uint32_t batch)
+				 uint32_t lanes)
 {
 	int reduces = call->what == LOOM_COMM_ALLREDUCE || call->what == LOOM_COMM_REDUCE_SCATTER;
 	struct loom_comm_sum sum[LOOM_COMM_BATCH];
@@ -394,10 +393,9 @@ LOOM_FN void loom_comm_take_some(const struct loom_comm_view *v, struct loom_com
 		if (call->what == LOOM_COMM_BROADCAST && from != call->root)
 			continue;
 		if (from != v->rank)
-			loom_comm_receive(v, w, loom_comm_slot(v, v->rank, round, track, from), round, i, words, lanes, from,
-					  batch, word);
+			loom_comm_receive(v, w, loom_comm_slot(v, v->rank, round, track, from), round, i, words, lanes, from, word);
 		LOOM_COMM_UNROLL
-		for (uint32_t b = 0; b < batch; b++) {
+		for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++) {
 			if (i + b * lanes >= words)
 				continue;
 			if (from == v->rank)
@@ -409,30 +407,22 @@ LOOM_FN void loom_comm_take_some(const struct loom_comm_view *v, struct loom_com
 		}
 	}
 	LOOM_COMM_UNROLL
-	for (uint32_t b = 0; b < batch; b++)
+	for (uint32_t b = 0; b < LOOM_COMM_BATCH; b++)
 		if (reduces && i + b * lanes < words)
 			loom_comm_put(loom_comm_out(call, p, v->rank), i + b * lanes, loom_comm_word(&sum[b], call->type));
 }
 
-/* Sends the words of a piece, unless send is 0, and receives those of the other ranks. A thread that has one word runs other
- * code than one that has several, because a kernel loads each instruction from memory when it first runs it. */
+/* Sends the words of a piece, unless send is 0, and receives those of the other ranks. */
 LOOM_FN void loom_comm_words(const struct loom_comm_view *v, struct loom_comm_wait *w, const struct loom_comm_call *call,
 			     struct loom_comm_piece p, uint32_t track, uint64_t round, int send, uint32_t lane, uint32_t lanes)
 {
 	uint64_t words = (p.bytes + 7) / 8;
-	if (words <= lanes) {
-		if (send && lane < words)
-			loom_comm_send_some(v, call, p, track, round, lane, words, lanes, 1);
-		if (lane < words)
-			loom_comm_take_some(v, w, call, p, track, round, lane, words, lanes, 1);
-		return;
-	}
 	LOOM_NO_UNROLL
 	for (uint64_t i = lane; send && i < words; i += (uint64_t)LOOM_COMM_BATCH * lanes)
-		loom_comm_send_some(v, call, p, track, round, i, words, lanes, LOOM_COMM_BATCH);
+		loom_comm_send_some(v, call, p, track, round, i, words, lanes);
 	LOOM_NO_UNROLL
 	for (uint64_t i = lane; i < words; i += (uint64_t)LOOM_COMM_BATCH * lanes)
-		loom_comm_take_some(v, w, call, p, track, round, i, words, lanes, LOOM_COMM_BATCH);
+		loom_comm_take_some(v, w, call, p, track, round, i, words, lanes);
 }
 
 /* ---- rounds with flags ------------------------------------------------------------------------------------------ */
@@ -741,13 +731,15 @@ LOOM_FN void loom_comm_pushed(const struct loom_comm_view *v, struct loom_comm_w
 	each = each < least ? least : (each + 15) / 16 * 16;
 	each = each < v->share / 2 ? each : v->share / 2;
 	struct loom_comm_piece p = {at, end - at < each ? end - at : each}, next = p;
-	int ahead = !loom_comm_track(v, track)->loads;
-	loom_comm_push(v, call, p, track, n, lane, lanes);
-	for (;; n++, p = next, ahead = 1) {
-		next.at = p.at + p.bytes;
-		next.bytes = end - next.at < each ? end - next.at : each;
-		if (ahead && next.bytes)
-			loom_comm_push(v, call, next, track, n + 1, lane, lanes);
+	uint64_t stored = *round, ahead = !loom_comm_track(v, track)->loads;
+	LOOM_NO_UNROLL
+	for (;;) {
+		LOOM_NO_UNROLL
+		while (next.bytes && stored < n + ahead) {
+			loom_comm_push(v, call, next, track, ++stored, lane, lanes);
+			next.at += next.bytes;
+			next.bytes = end - next.at < each ? end - next.at : each;
+		}
 		if (lane == 0) {
 			while (loom_load_relaxed_sys(flag) < 2 * n + 1 && !loom_comm_gives_up(v, w, 1 - v->rank))
 				;
@@ -755,11 +747,13 @@ LOOM_FN void loom_comm_pushed(const struct loom_comm_view *v, struct loom_comm_w
 		}
 		if (LOOM_COMM_ANY(w->failed != 0))
 			break;
-		if (!ahead && next.bytes)
-			loom_comm_push(v, call, next, track, n + 1, lane, lanes);
+		ahead = 1;
 		loom_comm_reduce_pushed(v, call, p, track, n, lane, lanes);
-		if (!next.bytes)
+		p.at += p.bytes;
+		if (p.at == end)
 			break;
+		p.bytes = end - p.at < each ? end - p.at : each;
+		n++;
 	}
 	*round = n;
 }
