@@ -25,10 +25,10 @@ spoil() {
 # Faults in the pool of sched_counter and sched_plan.
 spoil 'never busy after a task of the pool' pools pool.dev.h sched_pool_take \
 	'if (*idle) LOOM_CALL(term, busy, c); *idle = 0;' '*idle = 0;'
-spoil 'a slot of the pool is read before it is written' pools pool.dev.h sched_pool_next \
-	'loom_load_acquire_sys(sched_pool_ready(p, *head)) != 0' '1'
-spoil 'a taker adds without comparing' pools pool.dev.h sched_pool_take \
-	'loom_cas_acq_rel_sys(&p->head, &head, head + 1)' '(loom_fetch_add_acq_rel_sys(&p->head, (uint64_t)1), 1)'
+spoil 'a slot of the pool is read before it is written' pools pool.dev.h sched_pool_claim \
+	'!loom_load_acquire_sys(sched_pool_ready(p, at))' '0'
+spoil 'a taker that finds no slot keeps its claim' pools pool.dev.h sched_pool_claim \
+	'loom_fetch_add_relaxed_sys(&p->open, (uint64_t)1); return p->room;' 'return p->room;'
 cat >"$tmp/spoilt.h" <<'C'
 #include <stdlib.h>
 static int loom_spoilt;

@@ -197,13 +197,17 @@ LOOM_FN int sched_plan_wanted(struct loom_ctx *c)
 	return sched_pool_wanted(c);
 }
 
+LOOM_FN uint32_t *plan_times(const struct loom_ctx *c)
+{
+	struct plan_site *site = plan_site(c);
+	return site->measures ? (uint32_t *)(site + 1) + site->tasks : (uint32_t *)NULL;
+}
+
 LOOM_FN void sched_plan_run(struct loom_ctx *c)
 {
-	const struct plan_site *site = plan_site(c);
-	uint32_t *times = site->measures ? (uint32_t *)(site + 1) + site->tasks : (uint32_t *)NULL;
 	uint64_t begin = loom_clock_ns(c);
 	sched_own_start(c);
-	sched_pool_run(c, plan_claim, times);
+	sched_pool_run(c, plan_claim, plan_times);
 	if (c->lane == 0)
 		((struct plan_block *)c->own[LOOM_SCHED])->took_ns = loom_clock_ns(c) - begin;
 }

@@ -70,7 +70,7 @@ LOOM_FN int sched_pool_put(struct loom_ctx *c, const struct loom_task *task)
 	sched_copy_from_registers(c, sched_pool_slot(p, at), task);
 	loom_barrier_lanes(c);
 	if (c->lane == 0) {
-		/* Release: pairs with the acquire in sched_pool_next(), which then sees the slot and the data of the
+		/* Release: pairs with the acquire in sched_pool_claim(), which then sees the slot and the data of the
 		 * task. */
 		loom_store_release_sys(sched_pool_ready(p, at), 1u);
 		loom_fetch_add_relaxed_sys(&p->open, (uint64_t)1);
@@ -81,7 +81,7 @@ LOOM_FN int sched_pool_put(struct loom_ctx *c, const struct loom_task *task)
 }
 
 /* Called by lane 0. Returns the number of tasks in the pool. The acquire of `head` pairs with the release in
- * sched_pool_take(). A worker that takes a task calls busy() before this release. */
+ * sched_pool_claim(). A worker that takes a task calls busy() before this release. */
 LOOM_FN uint64_t sched_pool_filled(struct sched_pool *p)
 {
 	uint64_t head = loom_load_acquire_sys(&p->head), tail = loom_load_relaxed_sys(&p->tail);
@@ -101,6 +101,7 @@ LOOM_FN uint64_t sched_pool_claim(struct loom_ctx *c, struct sched_pool *p)
 	/* Release: pairs with the acquire in sched_pool_filled(). A worker that finds the pool empty sees this worker as
 	 * busy. */
 	uint64_t at = loom_fetch_add_release_sys(&p->head, (uint64_t)1);
+	LOOM_NO_UNROLL
 	while (!loom_load_acquire_sys(sched_pool_ready(p, at))) {
 		if (loom_stopped(c))
 			return p->room;
@@ -211,9 +212,12 @@ LOOM_FN int sched_pool_wanted(struct loom_ctx *c)
 /* Called by lane 0. Claims an initial task for this worker, and returns its index, or SCHED_NO_TASK if none is left. */
 typedef uint64_t sched_claim_next(struct loom_ctx *c);
 
-/* Runs tasks until the job ends. times: receives the time of each initial task in ns, by index of the task; NULL: no
- * times. The loop has only one call of loom_task_run(), because a GPU's program inlines it. */
-LOOM_FN void sched_pool_run(struct loom_ctx *c, sched_claim_next claim, uint32_t *times)
+/* Returns the array for the times of initial tasks in ns, by index of the task, or NULL if no times are wanted. It is called for
+ * each task, because its result would take two registers from the tasks. */
+typedef uint32_t *sched_times(const struct loom_ctx *c);
+
+/* Runs tasks until the job ends. The loop has only one call of loom_task_run(), because a GPU's program inlines it. */
+LOOM_FN void sched_pool_run(struct loom_ctx *c, sched_claim_next claim, sched_times times)
 {
 	struct sched_lane *q = sched_lane(c);
 	const struct loom_task *ring = sched_ring(c);
@@ -243,18 +247,18 @@ LOOM_FN void sched_pool_run(struct loom_ctx *c, sched_claim_next claim, uint32_t
 		}
 		if (SCHED_HAS_ATTRIBUTES(&t) && !sched_own_allows(c, &t))
 			break;
-		if (times && at != SCHED_NO_TASK && c->lane == 0)
+		if (at != SCHED_NO_TASK && c->lane == 0 && times(c))
 			begin = loom_clock_ns(c);
 		if (LOOM_TRACE_OF(c) && ran == sample)
 			sample = loom_trace_task(c, sample, &t);
 		else
 			loom_task_run(c, &t);
 		ran++;
-		if (times && at != SCHED_NO_TASK) {
+		if (at != SCHED_NO_TASK && times(c)) {
 			loom_barrier_lanes(c);
 			if (c->lane == 0) {
 				uint64_t took = loom_clock_ns(c) - begin;
-				times[at] = took < ~0u ? (uint32_t)took : ~0u;
+				times(c)[at] = took < ~0u ? (uint32_t)took : ~0u;
 			}
 		}
 		follows = t.join && sched_decrement_join(c, t.join, &t);
