@@ -138,7 +138,7 @@ static const char *nearest_section(const struct loom_config *cfg, const char *se
 	const char *ends = NULL;
 	for (const struct loom__declared *d = cfg->declared; d; d = d->next) {
 		const char *dot = strrchr(d->section, '.');
-		if (dot && loom__slice_is((struct loom__slice){section, strlen(section)}, dot + 1) && !strstr(d->section, "sweep."))
+		if (dot && loom__slice_is((struct loom__slice){section, strlen(section)}, dot + 1))
 			ends = d->section;
 		loom__nearer(&near, d->section);
 	}

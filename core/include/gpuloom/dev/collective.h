@@ -26,9 +26,9 @@
  * and the number of the round. A load gets all of a word or nothing, so a reader needs no flag and no fence. With
  * call.pulls = 1, each rank stores its data into its own buffer and raises a flag on the other ranks, which then load the
  * data. With more than two ranks, an allreduce then has two phases: each rank reduces one part, and loads the other
- * parts from the ranks that have reduced them. With call.pulls = 2, which only an allreduce of two ranks has, each rank stores
- * its data into the buffer of the other rank and raises a flag there, so no load crosses the link. Marked words carry twice the bytes across the link, but take one
- * crossing. All ranks add in the order of the ranks, so they get the same bits. */
+ * parts from the ranks that have reduced them. With call.pulls = 2, which only an allreduce of two ranks has, each rank
+ * stores its data into the buffer of the other rank and raises a flag there, so no load crosses the link. Marked words
+ * carry twice the bytes across the link, but take one crossing. All ranks add in the order of the ranks, so they get the same bits. */
 #ifndef GPULOOM_DEV_COLLECTIVE_H
 #define GPULOOM_DEV_COLLECTIVE_H
 
@@ -345,7 +345,8 @@ LOOM_FN struct loom_comm_part loom_comm_out(const struct loom_comm_call *call, s
 
 #define LOOM_COMM_BATCH 4u /* number of words that a thread has in flight */
 
-/* Waits for the words i, i + lanes, ... of a slot, at most LOOM_COMM_BATCH and all below `words`. After a failure, *to is undefined. */
+/* Waits for the words i, i + lanes, ... of a slot, at most LOOM_COMM_BATCH and all below `words`. After a failure, *to is
+ * undefined. */
 LOOM_FN void loom_comm_receive(const struct loom_comm_view *v, struct loom_comm_wait *w, const uint64_t *slot,
 			       uint64_t round, uint64_t i, uint64_t words, uint32_t lanes, uint32_t from, uint64_t *to)
 {
