@@ -4,8 +4,8 @@
  *   limit SECONDS COMMAND...
  * SECONDS is the limit on an idle machine. While there are more runnable threads than cores (/proc/loadavg), the clock
  * of the limit runs slower in proportion. So a busy machine does not end a test, but an endless loop is ended. The
- * command is also ended when its processes together have used less than 1 % of a core for SECONDS / 2, at least a
- * minute. The exit status is the command's, 128 + N if signal N ended it, or 123 after the limit. After the limit, a
+ * command is also ended when its processes together have used less than 1 % of what a thread gets for SECONDS / 2, at
+ * least a minute; then gdb prints their stacks if it is installed. The exit status is the command's, 128 + N if signal N ended it, or 123 after the limit. After the limit, a
  * message on stderr names the bound and the processes. The command's processes, orphans included, then get SIGTERM, and
  * SIGKILL after ten seconds. */
 #include <dirent.h>
@@ -139,6 +139,17 @@ static void rest(const sigset_t *set, double seconds)
 		}
 }
 
+/* Prints the stacks of a process whose threads all wait, if gdb is installed. */
+static void show_stacks(pid_t pid)
+{
+	char text[160];
+	snprintf(text, sizeof(text),
+		 "timeout 20 gdb -p %d -batch -ex 'thread apply all backtrace 12' 2>/dev/null </dev/null | grep '^[#T]' >&2", pid);
+	signal(SIGCHLD, SIG_DFL);
+	if (system(text) < 0)
+		perror("limit: system");
+}
+
 static void end_all(const sigset_t *set)
 {
 	signal_all(SIGTERM);
@@ -193,6 +204,7 @@ int main(int argc, char **argv)
 	double idle_after = seconds / 2 > 60 ? seconds / 2 : 60;
 	double begin = now(), last = begin, spent = 0, seen = 0, seen_at = begin;
 	const char *why = NULL;
+	int waits = 0;
 	char text[100];
 	while (!ended && !why) {
 		rest(&set, 1);
@@ -200,10 +212,11 @@ int main(int argc, char **argv)
 		if (ended || t - last < 0.9)
 			continue;
 		/* A step counts as at most 5 s, because in a longer step the machine was stopped. */
-		spent += (t - last < 5 ? t - last : 5) * pace();
+		double speed = pace();
+		spent += (t - last < 5 ? t - last : 5) * speed;
 		last = t;
 		double cpu = usage(), more = cpu > seen ? cpu - seen : seen - cpu;
-		if (more >= 0.01 * idle_after)
+		if (more >= 0.01 * idle_after * speed)
 			seen = cpu, seen_at = t;
 		if (spent > seconds)
 			snprintf(text, sizeof(text), "no end after %.0f s of an idle machine (%.0f s)", seconds,
@@ -212,7 +225,7 @@ int main(int argc, char **argv)
 		else if (t - seen_at > idle_after)
 			snprintf(text, sizeof(text), "no progress for %.0f s: its processes use no processor time",
 				 t - seen_at),
-			    why = text;
+			    why = text, waits = 1;
 	}
 	if (!why)
 		return ended_as;
@@ -225,6 +238,9 @@ int main(int argc, char **argv)
 		if (all[i].ours)
 			fprintf(stderr, "limit:   %d %s, state %c, %.2f s of processor time\n", all[i].pid, all[i].name,
 				all[i].state, all[i].cpu);
+	for (int i = 0; i < count && waits; i++)
+		if (all[i].ours)
+			show_stacks(all[i].pid);
 	end_all(&set);
 	return PASSED;
 }

@@ -165,7 +165,7 @@ static double ebb(struct flood *f)
 /* On a busy machine, the path may already be awake whenever the other tenant posts a request. Then the test repeats the
  * flood. */
 #define WAKEUPS 10
-#define FLOODS 20u
+#define FLOODS 60u
 
 /* Repeats floods until the path was woken WAKEUPS times. During a flood, once() makes a request of the other tenant,
  * `times` times. */
