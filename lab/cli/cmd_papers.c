@@ -445,16 +445,33 @@ static int keep(const struct one *o)
 	return rc ? loom__refuse(o->p->cli, LOOM_EXIT_FAILURE, "%s", err.text) : LOOM_EXIT_OK;
 }
 
+/* Appends the name of the report of a row. If the command draws several parts of a figure, the name of a part precedes the
+ * suffix, as in FILE-interrupts.svg. */
+static void report_name(const struct one *o, struct loom__text *name)
+{
+	const char *output = o->p->args->output, *dot = strrchr(output, '.'), *part = o->row->figure->part;
+	size_t drawn = 0;
+	for (size_t i = 0; i < o->p->rows; i++)
+		drawn += o->p->row[i].figure != NULL;
+	if (drawn > 1 && *part && dot)
+		loom__text_add(name, "%.*s-%s%s", (int)(dot - output), output, part, dot);
+	else
+		loom__text_add(name, "%s", output);
+}
+
 static int report(const struct one *o)
 {
-	const struct loom__report_args args = {.output = o->p->args->output};
+	struct loom__text name = {0};
 	struct loom__view view;
 	struct loom__report_settings settings;
+	report_name(o, &name);
+	const struct loom__report_args args = {.output = loom__must_text(&name)};
 	int status = loom__report_view(o->p->cli, &args, &o->source->doc, 1, &view, &settings);
-	if (status)
-		return status;
-	status = loom__report_write(o->p->cli, &args, &view, &settings);
-	loom__view_free(&view);
+	if (!status) {
+		status = loom__report_write(o->p->cli, &args, &view, &settings);
+		loom__view_free(&view);
+	}
+	loom__text_free(&name);
 	return status;
 }
 

@@ -66,7 +66,7 @@ static const char *model_of(const cJSON *head, const char *device)
 	return loom__json_text(loom__json_object(head, "choices"), name);
 }
 
-/* Appends the origin of a result, as in "NVIDIA H200; Intel Xeon; 3a793bf; 2026-11-23; 10 samples". */
+/* Appends the origin of a result, as in "NVIDIA H200; Intel Xeon; 3a793bf; 2026-11-23; 10 samples; only cuda.workers=8|132". */
 static void add_origin(const struct loom__paper_row *r, struct loom__text *out)
 {
 	const cJSON *head = r->view->head, *d;
@@ -103,6 +103,9 @@ static void add_origin(const struct loom__paper_row *r, struct loom__text *out)
 		loom__text_add(out, "%zu sample%s", most, most == 1 ? "" : "s");
 	if (loom__json_length(loom__json_list(head, "warnings")) && !simulated)
 		loom__text_add(out, "; the machine was not quiet");
+	cJSON_ArrayForEach(d, loom__json_list(head, "constraints")) /* a run that was cut short */
+		if (*loom__json_text(d, "only"))
+			loom__text_add(out, "; only %s", loom__json_text(d, "only"));
 }
 
 /* ---- terminal ---------------------------------------------------------------------------------------- */
