@@ -430,7 +430,7 @@ $B/bench/uneven_omp: bench/uneven_omp.c $(UNEVEN_COMMON)
 $B/bench/uneven_tbb: bench/uneven_tbb.cpp $(UNEVEN_COMMON)
 	$(call uneven,g++ -std=c++17,,-ltbb)
 bench-uneven: all $B/bench/uneven_omp $B/bench/uneven_tbb ## uneven tasks against loops of OpenMP and oneTBB with the same bodies
-	tools/deps run bench
+	tools/deps bench
 	python3 bench/uneven.py $B $(if $(REPEATS),--rounds $(REPEATS)) | tee $B/bench/uneven.txt
 .PHONY: bench-uneven
 # ---- barriers ------------------------------------------------------------------------------------------

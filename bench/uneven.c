@@ -42,7 +42,7 @@ static int none_wanted(struct loom_ctx *c)
 	return 0;
 }
 
-static const struct loom_sched_dev loops = {sizeof(loops), no_run, collect, none_wanted};
+static const struct loom_sched_dev loops = {sizeof(loops), no_run, collect, none_wanted, NULL};
 
 struct job {
 	struct harness *h;

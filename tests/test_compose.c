@@ -317,6 +317,30 @@ TEST(shapes)
 	}
 }
 
+/* A program with quick = yes in [device.gpu]. Its worker also calls functions of the gate. */
+TEST(quick)
+{
+	struct compose_target target = target_of(&standard);
+	struct selection s = {0};
+	struct compiled out;
+	struct resources r;
+	struct loom_error err = {0};
+	if (!in_check())
+		return;
+	need_nvrtc();
+	target.defines = "#define LOOM_GPU_QUICK 1\n";
+	pick(&s, "sched_mgws");
+	pick(&s, "term_hcounter");
+	pick(&s, "workload_fib");
+	struct loom__text text = composed(&target, &s);
+	CU_ASSERT_EQUAL_FATAL(compile(text.at, "sm_90", RTC_CODE, &out, &err), 0);
+	CU_ASSERT_FATAL(resources_read(out.log, COMPOSE_KERNEL, &r));
+	printf("  %-54s %-6s %9u %7u %6u %7u %7u\n", "quick = yes", "sm_90", r.registers, r.shared, r.stack, r.spills, r.nested);
+	CU_ASSERT_EQUAL(r.spills, 0);
+	compiled_free(&fake_host, &out);
+	loom__text_free(&text);
+}
+
 TEST(probe)
 {
 	struct compose_target target = target_of(&standard);

@@ -3,7 +3,7 @@
  * errors of tasks in many runs of one stack; two stacks at once; a kernel that dies. tests/gpu/runs.sh runs this
  * program over a driver without a GPU. On a real GPU, call TEST_GPU=cuda:0 build/tests/test_embed_gpu. The environment
  * has: TEST_GPU, the devices; TEST_GPU_RESIDENT, the time for which workers stay after a run; TEST_GPU_RUNS, the number
- * of runs that are stopped (300); TEST_GPU_APART, set if two devices are two GPUs. */
+ * of runs that are stopped (300); TEST_GPU_QUICK, set for quick = yes; TEST_GPU_APART, set if two devices are two GPUs. */
 #include "support.h"
 
 #include <dlfcn.h>
@@ -78,6 +78,8 @@ static void open_with(struct embedder *e, const char *workers, const char *timeo
 		set(e, strstr(getenv("TEST_GPU"), "hip") ? "device.hip.1" : "device.cuda.1", "gpu", "0");
 	set(e, "device.cpu", "workers", "2");
 	set(e, "device.cpu", "oversubscribe", "yes");
+	if (getenv("TEST_GPU_QUICK"))
+		set(e, "device.gpu", "quick", "yes");
 	if (resident()) {
 		set(e, "device.gpu", "resident", "yes");
 		set(e, "device.gpu", "idle", getenv("TEST_GPU_RESIDENT"));
@@ -273,6 +275,46 @@ TEST(sizes)
 				check_costs(before, 1, 1);
 		}
 	shut(&e);
+}
+
+/* Small samples among others. A run of at most one task for each worker, whose result is not wanted, ends when these
+ * tasks have ended. If a task makes tasks that others can steal, all workers take part. */
+static void mix(const char *workers, unsigned runs)
+{
+	struct embedder e;
+	open_with(&e, workers, "20s");
+	for (unsigned i = 0; i < runs; i++) {
+		uint64_t n = i * 7 % 6, levels = i / 3 % 5, each = (2ull << levels) - 1;
+		struct loom_result *result = NULL;
+		int rc;
+		submit(&e, n, EMBED_TREE, levels);
+		if (i % 4 == 3) {
+			ok(&e, loom_stack_start(e.stack, &e.err));
+			ok(&e, loom_stack_wait(e.stack, UINT64_MAX, i % 8 == 3 ? &result : NULL, &e.err));
+		} else {
+			rc = i % 9 == 5 ? loom_stack_run(e.stack, &result, &e.err) : run(&e);
+			ok(&e, rc);
+		}
+		loom_result_destroy(result);
+		CU_ASSERT_EQUAL_FATAL(ran(&e), n * each);
+		if (i % 16 == 15)
+			usleep(100); /* resident workers may leave */
+	}
+	unsigned small = CALLS("SmallSample");
+	for (unsigned i = 0; i < 20; i++) {
+		submit(&e, i % (!strcmp(workers, "1") ? 2 : 5), EMBED_COUNT, 0);
+		ok(&e, run(&e));
+	}
+	if (devices() == 1)
+		CU_ASSERT_EQUAL(CALLS("SmallSample") - small, CALLS("cuInit", "hipInit") && getenv("TEST_GPU_QUICK") ? 20 : 0);
+	shut(&e);
+}
+
+TEST(small)
+{
+	mix("4", 400);
+	if (!has_cpu())
+		mix("1", 60);
 }
 
 /* ---- ends ---- */

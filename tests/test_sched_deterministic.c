@@ -151,8 +151,8 @@ TEST(ranks)
 TEST(pools)
 {
 	static const struct loom_sched_dev counter = {sizeof(counter), sched_counter_run, sched_counter_spawn,
-						      sched_counter_wanted};
-	static const struct loom_sched_dev plan = {sizeof(plan), sched_plan_run, sched_plan_spawn, sched_plan_wanted};
+						      sched_counter_wanted, NULL};
+	static const struct loom_sched_dev plan = {sizeof(plan), sched_plan_run, sched_plan_spawn, sched_plan_wanted, NULL};
 	static const struct {
 		const char *name;
 		const struct loom_sched_dev *dev;

@@ -133,6 +133,19 @@ static int keeps(const struct loom_stack *s, uint32_t d)
 	return s->resets && s->shape[d].flags & LOOM_SHAPE_KEEPS;
 }
 
+static uint32_t launch_flags(struct loom_stack *s, uint32_t d)
+{
+	const struct loom__policy *sched = loom__policy_of(s, LOOM_SCHED);
+	uint32_t flags = may_be_late(s) ? LOOM_LAUNCH_LATE : 0;
+	if (!keeps(s, d))
+		return flags;
+	flags |= LOOM_LAUNCH_KEPT;
+	if (s->layout.devices > 1 || loom__resets_vary(s))
+		return flags;
+	flags |= LOOM_LAUNCH_QUICK;
+	return sched && sched->need.flags & LOOM_NEED_SMALL ? flags | LOOM_LAUNCH_SMALL : flags;
+}
+
 static void fill_orders(struct loom_stack *s, uint32_t d, uint32_t attachments)
 {
 	struct loom__orders *o = &s->orders[d];
@@ -152,7 +165,7 @@ static void fill_orders(struct loom_stack *s, uint32_t d, uint32_t attachments)
 					 .layout = &s->layout,
 					 .segment = s->segment,
 					 .segments = s->segments + 1,
-					 .flags = (may_be_late(s) ? LOOM_LAUNCH_LATE : 0u) | (keeps(s, d) ? LOOM_LAUNCH_KEPT : 0u),
+					 .flags = launch_flags(s, d),
 					 .ctl = s->ctl_ref,
 					 .counters = s->counters_ref,
 					 .initial = s->initial_copy[d] && (keeps(s, d) || !s->initial_small) ?

@@ -71,7 +71,7 @@ static uint64_t TRIGGER_arrived_at(struct loom_ctx *c, uint32_t index)
 
 const void *lacking_table(enum loom_kind kind)
 {
-	static const struct loom_sched_dev sched = {sizeof(sched), SCHED_run, SCHED_spawn, SCHED_wanted};
+	static const struct loom_sched_dev sched = {sizeof(sched), SCHED_run, SCHED_spawn, SCHED_wanted, NULL};
 	static const struct loom_term_dev term = {
 	    .size = sizeof(term), .idle = TERM_note, .busy = TERM_note, .done = TERM_done};
 	static const struct loom_sync_dev sync = {sizeof(sync), SYNC_reserve,  SYNC_publish,

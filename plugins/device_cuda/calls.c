@@ -351,11 +351,9 @@ static int reserve_stack(struct cuda *c, const struct gpu_kernel *k)
 	int rc = CALL(c, cuCtxGetLimit, &have, CU_LIMIT_STACK_SIZE);
 	if (rc != 0 || have >= want)
 		return rc;
-	rc = CALL(c, cuCtxSetLimit, CU_LIMIT_STACK_SIZE, want);
-	if (rc != 0)
-		snprintf(c->gpu.call, sizeof(c->gpu.call),
-			 "cuCtxSetLimit: a stack of %zu bytes per thread (lower nesting)", want);
-	return rc;
+	char what[96];
+	snprintf(what, sizeof(what), "cuCtxSetLimit: a stack of %zu bytes per thread (lower nesting)", want);
+	return gpu_called(CALL(c, cuCtxSetLimit, CU_LIMIT_STACK_SIZE, want), what);
 }
 
 static int occupancy(struct gpu *d, const struct gpu_kernel *k, int threads, uint64_t shared, int *blocks)

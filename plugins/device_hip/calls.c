@@ -228,7 +228,7 @@ static int await_copy(struct hip *c, int rc)
 		return rc;
 	while ((rc = CALL(c, hipStreamQuery, c->copy)) == (int)hipErrorNotReady) {
 		if (host->now_ns(host) - begin > COPY_NS)
-			return gpu_called(&c->gpu, hipErrorLaunchTimeOut, "a copy beside the running kernel");
+			return gpu_called(hipErrorLaunchTimeOut, "a copy beside the running kernel");
 		sched_yield();
 	}
 	return rc;
@@ -305,12 +305,11 @@ static int reserve_stack(struct hip *c, const struct gpu_kernel *k)
 	size_t want = (size_t)k->resources.nested * (c->gpu.options->nesting + 1u);
 	if (c->stack >= want)
 		return 0;
-	int rc = CALL(c, hipDeviceSetLimit, LIMIT_STACK_SIZE, want);
+	char what[96];
+	snprintf(what, sizeof(what), "hipDeviceSetLimit: a stack of %zu bytes per thread (lower nesting)", want);
+	int rc = gpu_called(CALL(c, hipDeviceSetLimit, LIMIT_STACK_SIZE, want), what);
 	if (rc == 0)
 		c->stack = want;
-	else
-		snprintf(c->gpu.call, sizeof(c->gpu.call),
-			 "hipDeviceSetLimit: a stack of %zu bytes per thread (lower nesting)", want);
 	return rc;
 }
 

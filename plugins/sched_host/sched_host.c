@@ -409,7 +409,7 @@ static void sched_host_stuck(void *self, const struct loom_layout *layout, const
 	pthread_mutex_unlock(&s->lock);
 }
 
-SCHED_TABLES(sched_host, .start = sched_host_start, .stop = sched_host_stop, .stuck = sched_host_stuck);
+SCHED_TABLES(sched_host, NULL, .start = sched_host_start, .stop = sched_host_stop, .stuck = sched_host_stuck);
 
 LOOM_DEVICE_CODE(sched_host_code, sched_host_cpu, "sched_host.dev.h",
 		 LOOM_CODE_FILE("options.dev.h") LOOM_CODE_FILE("common.dev.h") LOOM_CODE_FILE("rest.dev.h")

@@ -98,6 +98,7 @@ LOOM_FN int mgws_try_overflow(struct loom_ctx *c, uint32_t which, const struct l
 		sched_copy_one(c, &mgws_list_slots(c, which)[at], task);
 		loom_barrier_lanes(c);
 		if (c->lane == 0) {
+			mgws_call_all(c);
 			/* Release: pairs with the acquire in mgws_list_filled(), which precedes a report of idle. */
 			loom_store_release_sys(&s->count, at + 1);
 			mgws_unlock_list(s);

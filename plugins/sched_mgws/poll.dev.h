@@ -65,6 +65,9 @@ LOOM_FN uint32_t mgws_poll(struct loom_ctx *c, int can_publish)
 	loom_poll_stop(c);
 	int unclaimed = SCHED_CFG(c, claim) != MGWS_QUEUES &&
 			(mgws_ranged(c) ? mgws_range_left(b->claimed) != 0 : b->claimed < c->ctl->initial_tasks);
+#ifdef LOOM_GPU_QUICK /* if there is only one worker, no worker would steal public tasks */
+	can_publish = can_publish && (c->workers > 1 || !SCHED_CFG(c, one_device));
+#endif
 	if (can_publish && !unclaimed && mgws_word_is_empty(c, b->word))
 		return MGWS_PUBLISH;
 	b->word = loom_load_relaxed_sys(&mgws_queue(c)->word);

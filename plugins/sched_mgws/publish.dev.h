@@ -58,10 +58,31 @@ LOOM_FN void mgws_copy_across(const struct loom_ctx *c, struct mgws_queue *to, u
 
 /* ---- publish and acquire ---------------------------------------------------------------------- */
 
+/* Called by lane 0 before it makes tasks available to other workers. In a small sample, calls the workers that take no part
+ * or have left. They must claim no initial tasks, because each of these belongs to a worker. This worker will not leave the
+ * small sample, so the sample does not end without the workers that it calls. */
+#define MGWS_CALLED (1ull << 62)
+LOOM_FN void mgws_call_all(struct loom_ctx *c)
+{
+	uint32_t go = MGWS_SMALL(c);
+	if (!go)
+		return;
+	mgws_worker(c)->small = 0;
+	loom_store_relaxed_sys(&mgws_job(c)->next, MGWS_CALLED);
+	/* In a launched kernel, this worker may be here before the first worker has stored the word at the start of the
+	 * sample, which must not overwrite the call. Resident workers have their order from this word. */
+	uint64_t call;
+	while ((uint32_t)((call = loom_load_relaxed_dev(&c->ctl->call)) >> 32) != go)
+		loom_pause(c);
+	/* Release: pairs with the acquire of the other workers, which then load `next`. */
+	loom_store_release_dev(&c->ctl->call, call | LOOM_ORDER_CALLED);
+}
+
 /* Called by lane 0 with the trylock. Starts an epoch if the queue has tasks to offer, and unlocks the queue. */
 LOOM_FN void mgws_reopen(struct loom_ctx *c, struct mgws_meta *meta, struct mgws_queue *q)
 {
 	if (!meta->open && meta->head != meta->tail) {
+		mgws_call_all(c);
 		mgws_open_epoch(meta, q);
 		sched_wake(c, mgws_event(c), 1u);
 	}

@@ -184,6 +184,8 @@ static int sched_mgws_need(void *self, const struct loom_layout *layout, struct 
 	 * only the leader counts the steals from it at the end of the sample. */
 	if (s->cfg.owners == 1 && !sched_noncoherent(layout) && !mgws_has_ranks(layout))
 		need->flags |= LOOM_NEED_LATE;
+	if (s->cfg.owners == 1 && layout->devices == 1 && !mgws_has_ranks(layout) && s->cfg.granularity != SCHED_LANE)
+		need->flags |= LOOM_NEED_SMALL;
 	uint32_t lanes = sched_max_lanes(layout);
 	uint64_t shared =
 	    sizeof(struct mgws_global) + mgws_lists(layout) * s->cfg.overflow_list * sizeof(struct loom_task);
@@ -567,7 +569,7 @@ static void sched_mgws_stuck(void *self, const struct loom_layout *layout, const
 			 (mgws_llu)listed, (mgws_llu)s->cfg.overflow_list, asleep);
 }
 
-SCHED_TABLES(sched_mgws, .stuck = sched_mgws_stuck, .connect = sched_mgws_connect);
+SCHED_TABLES(sched_mgws, sched_mgws_small, .stuck = sched_mgws_stuck, .connect = sched_mgws_connect);
 
 /* Each file uses only files that precede it in this list; tests/check-layers.sh checks this. */
 LOOM_DEVICE_CODE(sched_mgws_code, sched_mgws_cpu, "sched_mgws.dev.h",

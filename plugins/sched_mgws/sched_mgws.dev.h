@@ -29,6 +29,8 @@ LOOM_FN void mgws_clear(struct loom_ctx *c)
 
 LOOM_FN int mgws_begin(struct loom_ctx *c)
 {
+	if (MGWS_BEGUN(c))
+		return 0;
 	sched_start(c);
 #ifdef GPULOOM_DEV_CPU_H
 	mgws_clear(c);
@@ -99,6 +101,37 @@ LOOM_FN int mgws_find_work(struct loom_ctx *c)
 	return mgws_acquire(c, 0) || mgws_list_refill(c, 0) || mgws_claim(c, 0) || mgws_push_low(c) ||
 	       mgws_search_for_work(c);
 }
+
+/* GPUs have the code for small samples only in programs that use it. */
+#if !defined(LOOM_DEVICE_COMPILE) || defined(LOOM_GPU_QUICK)
+LOOM_FN uint64_t sched_mgws_small(struct loom_ctx *c, uint32_t go, uint32_t all, const void *initial)
+{
+	LOOM_OUTLINED_COLLECTIVE(mgws_begin, c);
+	struct sched_local *l = sched_local(c);
+	struct mgws_block *b = &mgws_lane(c)->block; /* mgws_begin() determines its address */
+	uint64_t slot = c->worker - c->first, ran = 0, n = 0;
+	const struct loom_task *usual = c->initial;
+	c->initial = (const struct loom_task *)initial;
+	b->next = c->count == 1 ? 0 : slot < all ? slot : all;
+	b->end = c->count == 1 || slot >= all ? all : slot + 1;
+	if (c->lane == 0) {
+		b->claimed = MGWS_ALL;
+		mgws_worker(c)->small = go;
+	}
+	while (mgws_work(c, &ran) && mgws_push_low(c))
+		;
+	c->initial = usual;
+	loom_barrier_lanes(c);
+	if (c->lane == 0) {
+		l->counters.executed += ran;
+		n = l->counters.executed - sched_lane(c)->spawned - l->counters.spawned;
+		n = loom_stopped(c) ? 0 : n; /* the sample is an error, and this worker may have left spawned tasks */
+		n = MGWS_SMALL(c) ? LOOM_SMALL_LEFT | (uint32_t)n : 0;
+		MGWS_BEGUN(c) = 1;
+	}
+	return loom_from_lane0(c, n);
+}
+#endif
 
 LOOM_FN void sched_mgws_run(struct loom_ctx *c)
 {

@@ -210,7 +210,8 @@ LOOM_FN int sched_mgws_wanted(struct loom_ctx *c)
 		if (loom_stopped(c))
 			yes = LOOM_EINTR;
 		else if (mgws_lacks_public(c))
-			yes = !mgws_initial_left(c);
+			/* In a small sample each initial task has its worker, or the only worker has all. */
+			yes = MGWS_SMALL(c) ? c->count > 1 : !mgws_initial_left(c);
 	}
 	yes = (int64_t)loom_from_lane0(c, (uint64_t)yes);
 	if (yes > 0 && sched_lane(c)->count) {

@@ -129,8 +129,24 @@ struct mgws_worker {
 	uint32_t searches;
 	uint32_t host_steals;
 	uint32_t neighbour; /* with victim = neighbour: the next remote victim, modulo their number */
-	uint32_t pad[9];
+	/* GO phase of a small sample (dev/ctx.h) in which this worker has not called the other workers; 0: none */
+	uint32_t small;
+	uint32_t begun; /* 1: this worker has run its part of a small sample */
+	uint32_t pad[7];
 };
+
+/* Programs for GPUs have the code for small samples only with quick = yes in [device.gpu]. */
+#if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_GPU_QUICK)
+#define MGWS_SMALL(c) 0
+#define MGWS_BEGUN(c) 0
+#else
+#define MGWS_SMALL(c) (mgws_worker(c)->small)
+#ifdef LOOM_DEVICE_COMPILE
+#define MGWS_BEGUN(c) (mgws_worker(c)->begun)
+#else
+#define MGWS_BEGUN(c) ((c)->begun) /* private memory may hold anything before the scheduler has begun */
+#endif
+#endif
 
 /* ---- of a lane ------------------------------------------------------------------------------- */
 

@@ -88,7 +88,7 @@ static int sched_static_explain(void *self, uint32_t worker, int code, uint64_t 
 	return sched_own_explain(s->host, "sched_static", &s->cfg, worker, code, info, err);
 }
 
-SCHED_TABLES(sched_static);
+SCHED_TABLES(sched_static, NULL, );
 
 LOOM_DEVICE_CODE(sched_static_code, sched_static_cpu, "sched_static.dev.h",
 		 LOOM_CODE_FILE("options.dev.h") LOOM_CODE_FILE("common.dev.h") LOOM_CODE_FILE("rest.dev.h")

@@ -123,6 +123,7 @@ struct worker {
 	struct stream *stream;
 	uint64_t step;
 	struct loom_gpu_order order;
+	uint32_t heard, left, small, flags, tally; /* as in struct loom_gpu_turn of quick.dev.h */
 };
 
 /* A call in a stream launches a step of a kernel, sets a word, or waits for a word. Calls are executed in order. */
@@ -207,13 +208,8 @@ static void take_task(const char *given)
 	exit(99);
 }
 
-/* Loads the policies in the first call only, because kernels in other streams may use them later. */
-static void load_policies(void)
+static void load_all(void)
 {
-	static int loaded;
-	if (loaded)
-		return;
-	loaded = 1;
 	if (getenv("FAKE_GPU_TASK"))
 		take_task(getenv("FAKE_GPU_TASK"));
 	char *list = getenv("FAKE_GPU_PLUGINS"), *rest = NULL;
@@ -222,6 +218,14 @@ static void load_policies(void)
 	     path = strtok_r(NULL, " ", &rest))
 		take_policy(path);
 	free(list);
+}
+
+/* Loads the policies in the first call only, because kernels in other streams may use them later. Two threads may launch
+ * their first kernels at once. */
+static void load_policies(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_once(&once, load_all);
 }
 
 static void fill(struct worker *w, uint32_t slot)
@@ -299,7 +303,8 @@ static void run_sample(struct worker *w)
 	const struct loom_sched_dev *sched = tables[LOOM_SCHED];
 	const struct loom_workload_dev *workload = tables[LOOM_WORKLOAD];
 	struct loom_ctx *c = &w->ctx;
-	memset(w->local, 0, w->record->local_bytes);
+	if (!w->small) /* otherwise small() has run, and the sample goes on */
+		memset(w->local, 0, w->record->local_bytes);
 	if (wrong("hang") && c->worker == c->first + 1)
 		for (;;)
 			sched_yield();
@@ -504,6 +509,14 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
+#include "fake_quick.h"
+
+/* Returns the main function of a worker of this kernel. */
+static void *(*main_of(const struct module *m))(void *)
+{
+	return m->launch.quick ? quick_worker_main : worker_main;
+}
+
 /* ---- kernels, one for each step, and the words that order them ---- */
 
 /* Works like loom_gpu_work() in kernel.dev.h. */
@@ -560,7 +573,7 @@ static void run_step(struct stream *s, const struct call *call)
 static void run_enqueued(struct stream *s, const struct call *call)
 {
 	uint32_t count = call->sample->launch.count; /* a copy, because the next launch may change the record */
-	struct worker *all = start_workers(call->sample, s, 0, call->order, worker_main);
+	struct worker *all = start_workers(call->sample, s, 0, call->order, main_of(call->sample));
 	for (uint32_t i = 0; i < count; i++)
 		pthread_join(all[i].thread, NULL);
 	free(all);
@@ -632,7 +645,7 @@ static void *stream_main(void *arg)
  * does. */
 FAKE_FN void fake_call(struct stream *s, struct call call)
 {
-	if (call.launch && !tables[LOOM_WORKLOAD])
+	if (call.launch)
 		load_policies();
 	if (s->kept) {
 		s->kept->call[s->kept->calls++] = call;
@@ -647,13 +660,17 @@ FAKE_FN void fake_call(struct stream *s, struct call call)
 	s->running = 1;
 }
 
-/* Waits for the threads of the stream's previous kernel, whose workers have all left. */
+/* Waits for the threads of the stream's previous kernel, whose workers have all left. Threads of the program may ask for the
+ * state of a stream at once. */
+static pthread_mutex_t fake_joins = PTHREAD_MUTEX_INITIALIZER;
 static void join_workers(struct stream *s)
 {
+	pthread_mutex_lock(&fake_joins);
 	for (uint32_t i = 0; s->worker && i < s->count; i++)
 		pthread_join(s->worker[i].thread, NULL);
 	free(s->worker);
 	s->worker = NULL;
+	pthread_mutex_unlock(&fake_joins);
 }
 
 FAKE_FN void fake_destroy(struct stream *s)
@@ -694,7 +711,7 @@ FAKE_FN int fake_launch(struct module *m, struct stream *s, const void *paramete
 	}
 	join_workers(s);
 	*s = (struct stream){.count = m->launch.count};
-	s->worker = start_workers(m, s, 0, *(const struct loom_gpu_order *)parameter, worker_main);
+	s->worker = start_workers(m, s, 0, *(const struct loom_gpu_order *)parameter, main_of(m));
 	return 0;
 }
 
@@ -840,6 +857,7 @@ FAKE_FN void *fake_borrow(const struct fake_handle *h)
 	void *at = fd < 0 ? MAP_FAILED : mmap(NULL, h->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (fd >= 0)
 		close(fd);
+	FAKE_LOCKED();
 	for (int i = 0; i < 64 && at != MAP_FAILED; i++)
 		if (!fake_borrowed[i].at) {
 			fake_borrowed[i].at = at;

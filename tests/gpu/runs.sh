@@ -574,6 +574,7 @@ embed() {
 resident_runs() {
 	for idle in 2s 20us; do
 		embed $device:0 TEST_GPU_RESIDENT=$idle
+		embed $device:0 TEST_GPU_RESIDENT=$idle TEST_GPU_QUICK=1
 	done
 }
 
@@ -581,6 +582,7 @@ resident_runs() {
 embed_runs() {
 	cc -std=gnu11 -O2 -fPIC -shared -Icore/include tests/gpu/embed_ir.c -o "$tmp/embed.so" || fail 'no embed.so'
 	! in_check || embed $device:0
+	! in_check || embed $device:0 TEST_GPU_QUICK=1
 	if [ -n "$brief" ]; then
 		! in_rest || resident_runs
 		return

@@ -194,6 +194,16 @@ sched() {
 	for f in blind unfenced_device unfenced_host hasty twice kept stale not_ready early ready_before run_again; do
 		fault resident $f
 	done
+	right resident_quick
+	right resident_quick -DK=2
+	right resident_quick "-DW=3 -DS=1 -DK=2"
+	for f in blind unfenced_device unfenced_host hasty twice kept stale early run_again unsettled reset_early once_more forgotten; do
+		fault resident_quick $f
+	done
+	for f in both own_skipped retires_early; do
+		fault resident_quick $f -DK=2
+	done
+	fault resident_quick settled_first -DS=3
 	right gate -DW=3
 	right gate -DSTOP
 	for f in close_late unclosed read_then_add phase_unread waits_for_good; do

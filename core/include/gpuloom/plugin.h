@@ -439,6 +439,8 @@ enum {
 	/* For a scheduler or detector: what init() writes depends on earlier samples, or init() accepts only one number
 	 * of initial tasks. Then the core calls init() before each sample, also on GPUs (core/stack/reset.c). */
 	LOOM_NEED_INIT = 4,
+	/* For a scheduler: it can run small samples (dev/ctx.h). */
+	LOOM_NEED_SMALL = 8,
 };
 
 /* The blocks of a policy at addresses of the host, or images of them that the core copies to and from the device.

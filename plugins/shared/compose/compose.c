@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "compose.h"
 
+#include <gpuloom/sched.h>
 #include <gpuloom/workload.h>
 #include <stdio.h>
 #include <string.h>
@@ -242,6 +243,8 @@ int compose_work(const struct loom_host *host, const struct compose_target *targ
 	if (!rc) {
 		loom__text_add(out, "#define LOOM_GPU_RUN %s_%s\n", kernel ? workload->name : sched->name,
 			 kernel ? "kernel" : "run");
+		if (!kernel && LOOM_HAS((const struct loom_sched_dev *)sched->dev->cpu, small))
+			loom__text_add(out, "#define LOOM_GPU_SMALL %s_small\n", sched->name);
 		if (target->launched)
 			loom__text_add(out, "#define LOOM_GPU_STEP %s_step\n", workload->name);
 		rc = finish(host, target, out, err);

@@ -31,8 +31,12 @@ struct loom_gpu_gate {
 	uint64_t tally; /* sum of LOOM_TALLY() over the finished workers */
 	uint64_t ended, replayed, wrong; /* counts as in struct loom_enqueued */
 	uint32_t settled; /* the last phase that all workers have reached: READY, or the GO phase of a sample that has ended */
-	uint32_t pad2[5];
+	uint32_t clean;	  /* 1 at the start of a kernel: memory of the policies has the values that `reset` writes */
+	uint32_t met;	  /* GO phase of the last quick sample before which all workers of a kernel have met */
+	uint32_t pad2[3];
 };
+
+#define LOOM_GPU_ENDS 16u
 
 /* Words in host memory that the host polls. */
 struct loom_gpu_words {
@@ -46,13 +50,21 @@ struct loom_gpu_words {
 	uint64_t ended; /* as in struct loom_enqueued; the device stores it last */
 	uint64_t pad3[7];
 	/* For resident workers: the host writes the phase into the upper half. With GO it writes the number of initial
-	 * tasks into the lower half. */
+	 * tasks and LOOM_ORDER_* into the lower half. */
 	uint64_t order;
 	uint64_t pad4[7];
 	/* Written by the device: LOOM_GPU_STAYS, LOOM_GPU_ASKS or LOOM_GPU_LEFT. With LEFT the upper half has the phase
 	 * of the last order. */
 	uint64_t leave;
 	uint64_t pad5[7];
+	/* The end of a sample with LOOM_ORDER_QUICK: `tally` and `done` in one store, which must be aligned to 16 bytes. */
+	uint64_t quick_tally, quick_done;
+	uint64_t pad6[6];
+	/* The ends of the workers of a small sample, if there are no more than LOOM_GPU_ENDS of them: the result of small(),
+	 * and the GO phase. They save the host a round trip between the workers. */
+	struct loom_gpu_end {
+		uint64_t tally, done;
+	} end[LOOM_GPU_ENDS];
 };
 
 /* A value that is no phase. In a kept launch (LOOM_LAUNCH_KEPT), the gate has this value between two kernels. */
@@ -66,7 +78,11 @@ struct loom_gpu_order {
 	uint32_t phase, kept; /* kept: enum loom_gpu_kept, or 0 */
 	uint64_t initial_tasks;
 	const struct loom_task *tasks; /* tasks that the workers copy to `initial`; NULL: none */
+#if !defined(LOOM_DEVICE_COMPILE) || defined(LOOM_GPU_QUICK)
+	uint64_t flags; /* LOOM_ORDER_*, shifted by LOOM_GPU_FLAGS */
+#endif
 };
+#define LOOM_GPU_FLAGS 16
 enum loom_gpu_kept {
 	LOOM_GPU_ONE_RUN = 1,
 	/* The kernel is in a stream of the program. The host learns from the count `ended` that the kernel has
@@ -106,6 +122,8 @@ struct loom_gpu_launch {
 	char *trace;          /* struct loom_trace of each worker of the stack; NULL: no trace */
 	uint64_t trace_bytes; /* distance in bytes from one worker's trace to the next */
 	char *segment[LOOM_MAX_SEGMENTS];
+	uint32_t small; /* 1: the scheduler can run small samples */
+	uint32_t quick; /* 1: the program has quick.dev.h; read by tests/gpu/fake_kernel.h */
 };
 #define LOOM_GPU_NONE 0xffffffffu
 

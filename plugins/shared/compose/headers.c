@@ -31,6 +31,7 @@ LOOM_EMBED(text_sim, "sim.h");
 LOOM_EMBED(text_gpu, "gpu.dev.h");
 LOOM_EMBED(text_collective_kernel, "collective.dev.h");
 LOOM_EMBED(text_kernel, "kernel.dev.h");
+LOOM_EMBED(text_quick, "quick.dev.h");
 LOOM_EMBED(text_gpu_ir, "ir.dev.h");
 LOOM_EMBED(text_ir, "gpuloom/dev/ir.h");
 LOOM_EMBED(text_dialect_cuda, "cuda.dev.h");
@@ -81,6 +82,7 @@ static const struct compose_header headers[] = {
     {"gpu.dev.h", text_gpu},
     {"collective.dev.h", text_collective_kernel},
     {"kernel.dev.h", text_kernel},
+    {"quick.dev.h", text_quick},
     {"ir.dev.h", text_gpu_ir},
 };
 

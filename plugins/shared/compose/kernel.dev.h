@@ -261,6 +261,9 @@ LOOM_FN uint32_t loom_gpu_await_go(struct loom_ctx *c, uint32_t ready)
 	return (uint32_t)loom_from_lane0(c, phase);
 }
 
+#ifdef LOOM_GPU_QUICK
+#include "quick.dev.h"
+#else
 /* Zeroes private memory, and sets the random state for sample `n`. */
 LOOM_FN void loom_gpu_refresh(struct loom_ctx *c, uint64_t n)
 {
@@ -520,6 +523,8 @@ LOOM_FN void loom_gpu_samples(struct loom_ctx *c, const struct loom_gpu_order *o
 	if (order->kept == LOOM_GPU_RESIDENT)
 		loom_gpu_part(c);
 }
+
+#endif
 
 #ifdef LOOM_GPU_STEP
 LOOM_KERNEL loom_gpu_work(uint64_t step)

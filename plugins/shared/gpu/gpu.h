@@ -21,7 +21,7 @@ struct gpu_options {
 	int64_t gpu;
 	uint32_t workers, lanes, worker, max_registers, nesting, compile, kernels;
 	uint64_t idle;
-	uint8_t resident;
+	uint8_t resident, quick;
 	const char *arch, *cache;
 	uint32_t group; /* number of warps or waves in a block, if each of them is a worker */
 	const char *compiler;
@@ -57,6 +57,10 @@ extern const char *const gpu_compile_choices[], *const gpu_kernels_choices[];
 		     .section = "device.gpu"),                                                                         \
 	    LOOM_OPT(struct gpu_options, idle, LOOM_OPT_TIME, "10ms",                                                  \
 		     "resident = yes: workers leave the GPU after that time without a run.", .min = 1e4, .max = 1e12,  \
+		     .section = "device.gpu"),                                                                         \
+	    LOOM_OPT(struct gpu_options, quick, LOOM_OPT_BOOL, "no",                                                   \
+		     "In a program that embeds gpuloom: yes makes runs with few tasks shorter (docs/embedding.md). Runs "  \
+		     "with many tasks then take up to a seventh longer, and programs take twice as long to compile.",      \
 		     .section = "device.gpu"),                                                                         \
 	    LOOM_OPT(struct gpu_options, cache, LOOM_OPT_PATH, "",                                                     \
 		     "Folder for compiled programs. Empty: $XDG_CACHE_HOME/gpuloom or ~/.cache/gpuloom.",              \
@@ -119,7 +123,7 @@ struct gpu_program {
 };
 
 /* Driver calls of a vendor. They return codes of the driver, with 0 for success, but open() and find() return LOOM_E*.
- * A failed call leaves its name in gpu.call. The calls from alloc() on must be between enter() and leave(). Addresses
+ * gpu_failed_call() returns the name of a failed call. The calls from alloc() on must be between enter() and leave(). Addresses
  * are those of the GPU. */
 struct gpu_driver {
 	const char *name;             /* name of the plug-in: "cuda" for devices "cuda:0" and options in [device.cuda] */
@@ -263,13 +267,12 @@ struct gpu {
 	const struct gpu_options *options;
 	struct rtc compiler;
 	char name[24];               /* name in messages: "cuda:0"; in gpu_doctor(): "cuda" */
-	char call[96];               /* name of the driver function that failed last */
 	int number;                  /* the driver's number of the GPU */
 	char arch[64];               /* architecture, such as "sm_90" */
 	char bus[32];                /* PCI address in the driver's format; "": not reported */
 	char model[96], version[32]; /* name of the GPU; version of the driver: "CUDA 13.0" */
 	uint64_t memory;             /* size of GPU memory in bytes */
-	char defines[96];            /* first lines of composed programs, which dev/NAME.h needs for this GPU */
+	char defines[128];            /* first lines of composed programs, which dev/NAME.h needs for this GPU */
 	int attached;
 	struct gpu_limits limits;
 	int node; /* NUMA node of the GPU; -1: unknown */
@@ -316,6 +319,10 @@ struct launch {
 	int kept;     /* 1: a kept launch (LOOM_LAUNCH_KEPT) */
 	int mustered; /* 1: gpu_muster() has launched the kernel of this sample */
 	int resident;    /* 1: the workers stay after a sample */
+	int may_be_quick; /* 1: LOOM_LAUNCH_QUICK */
+	int may_be_small; /* 1: LOOM_LAUNCH_SMALL */
+	uint32_t ends;	  /* number of words `end` by which a small sample ends; 0: it has none */
+	int quick; /* 1: the last sample has LOOM_ORDER_QUICK. After it, resident workers get ready for the next sample */
 	int resides;	 /* 1: resident workers exist, as far as the host knows */
 	uint32_t posted; /* phase of the last order to resident workers */
 	uint64_t tasks;    /* address on the GPU of the tasks that the host wrote; 0: the tasks are in place */
@@ -340,8 +347,10 @@ int gpu_fail(struct gpu *d, struct loom_error *err, int rc, const char *what);
 int gpu_dead(struct gpu *d, int rc, struct loom_error *err);
 
 /* Calls a driver function and records its name if it fails. */
-#define GPU_CALL(d, table, function, ...) gpu_called(d, (int)(table)->function(__VA_ARGS__), #function)
-int gpu_called(struct gpu *d, int rc, const char *name);
+#define GPU_CALL(d, table, function, ...) gpu_called((int)(table)->function(__VA_ARGS__), #function)
+int gpu_called(int rc, const char *name);
+/* Returns the name of the function that failed last in this thread. */
+const char *gpu_failed_call(void);
 
 /* Fills a table of functions from a library. Returns NULL, or the name of a missing function. */
 struct gpu_symbol {
@@ -390,12 +399,17 @@ int memory_view(struct gpu *d, const struct loom_segment *segment, uint64_t *vie
 int gpu_launch(void *self, const struct loom_launch *what, struct loom_error *err);
 /* Launches the kernel of one sample with phase l->phase, in a kept launch. Called between enter() and leave(). */
 int launch_sample(struct gpu *d, struct launch *l, struct loom_error *err);
+/* Returns the LOOM_ORDER_* of the sample that begins, and sets l->quick. */
+uint32_t launch_flags(struct launch *l);
 
 /* resident.c: workers that stay. These functions are called between enter() and leave(). resident_ready() orders the
  * workers to get ready for a sample, and launches them if they have left. resident_go() waits until they are ready and
  * begins the sample. resident_retire() orders them to leave. */
 int resident_ready(struct gpu *d, struct launch *l, uint32_t ready, struct loom_error *err);
 int resident_go(struct gpu *d, struct launch *l, struct loom_error *err);
+/* Begins a sample for workers that are ready after a quick sample, without a call of the driver. Returns 0 if this is not
+ * possible. */
+int resident_go_on(struct gpu *d, struct launch *l);
 void resident_retire(struct gpu *d, struct launch *l);
 int gpu_rest(void *self, uint32_t ready, struct loom_error *err);
 

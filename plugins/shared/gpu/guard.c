@@ -5,18 +5,28 @@
 
 #include "gpu.h"
 
-int gpu_called(struct gpu *d, int rc, const char *name)
+/* The last call of this thread that returned anything but success. Several threads use a device at once: one may copy for
+ * the network while another polls the kernel. */
+static __thread char failed_call[96] = "a call of the driver";
+
+int gpu_called(int rc, const char *name)
 {
 	if (rc != 0)
-		snprintf(d->call, sizeof(d->call), "%s", name);
+		snprintf(failed_call, sizeof(failed_call), "%s", name);
 	return rc;
+}
+
+const char *gpu_failed_call(void)
+{
+	return failed_call;
 }
 
 int gpu_fail(struct gpu *d, struct loom_error *err, int rc, const char *what)
 {
 	int code = rc == d->driver->out_of_memory ? LOOM_ENOMEM : LOOM_EIO;
-	int fix = d->driver->call && !strcmp(d->call, d->driver->call);
-	return LOOM_FAIL(d->host, err, code, "%s: %s: %s%s%s", d->name, what ? what : d->call, d->driver->text(d, rc),
+	const char *call = gpu_failed_call();
+	int fix = d->driver->call && !strcmp(call, d->driver->call);
+	return LOOM_FAIL(d->host, err, code, "%s: %s: %s%s%s", d->name, what ? what : call, d->driver->text(d, rc),
 			 fix ? "; " : "", fix ? d->driver->call_fix : "");
 }
 

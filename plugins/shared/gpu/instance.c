@@ -94,6 +94,8 @@ static int open_all(struct gpu *d, uint32_t instance, uint32_t instances, struct
 	d->number = number;
 	if (!code)
 		code = d->driver->find(d, number, err);
+	if (!code && d->options->quick)
+		strncat(d->defines, "#define LOOM_GPU_QUICK 1\n", sizeof(d->defines) - strlen(d->defines) - 1);
 	if (!code)
 		code = shape_find(d, err);
 	if (code)

@@ -5,6 +5,9 @@
 #include "gpu.h"
 #include "lib/align.h"
 
+_Static_assert(offsetof(struct loom_gpu_words, quick_tally) % 16 == 0, "loom_store_marked_sys() needs it");
+_Static_assert(offsetof(struct loom_gpu_words, end) % 16 == 0, "loom_store_marked_sys() needs it");
+
 /* ---- the record in constant memory ---- */
 
 struct views {
@@ -76,6 +79,8 @@ static int fill(struct gpu *d, struct launch *l, struct loom_gpu_launch *record,
 	record->resets = l->kept ? what->resets : 0;
 	l->tasks = l->kept ? (uint64_t)(uintptr_t)pointer(&v, what->tasks) : 0;
 	record->steps = l->chain.what ? l->chain.what->steps : 0;
+	record->small = (uint32_t)l->may_be_small;
+	record->quick = d->options->quick;
 	for (uint32_t i = 1; i < what->segments; i++)
 		record->segment[i] = (char *)(uintptr_t)v.at[i];
 	return 0;
@@ -144,11 +149,24 @@ static int start(struct gpu *d, struct launch *l, const struct gpu_kernel *k, st
 	return rc == 0 ? 0 : gpu_fail(d, err, rc, NULL);
 }
 
+uint32_t launch_flags(struct launch *l)
+{
+	const struct loom_ctl *ctl = l->ctl;
+	l->quick = l->may_be_quick && ctl->unmeasured && ctl->awaited && LOOM_PHASE_IS_GO(l->phase) &&
+		   ctl->initial_tasks <= LOOM_ORDER_TASKS;
+	/* As loom_gpu_is_small() and loom_gpu_small_workers() say. */
+	l->ends = l->count == 1 || !ctl->initial_tasks ? 1 : (uint32_t)ctl->initial_tasks;
+	if (!l->quick || !l->may_be_small || l->ends > l->count || l->ends > LOOM_GPU_ENDS || !l->phase)
+		l->ends = 0;
+	return l->quick ? LOOM_ORDER_QUICK : 0;
+}
+
 int launch_sample(struct gpu *d, struct launch *l, struct loom_error *err)
 {
 	const struct gpu_kernel *k = &d->kernel[LOOM_ENTRY_WORK];
 	const struct loom_gpu_order order = {.phase = l->phase,
 					     .kept = LOOM_GPU_ONE_RUN,
+					     .flags = launch_flags(l) >> LOOM_GPU_FLAGS,
 					     .initial_tasks = l->ctl->initial_tasks,
 					     .tasks = (const void *)(uintptr_t)l->tasks};
 	int rc = d->driver->launch(d, k, l->blocks, l->threads, l->shared, &order);
@@ -171,6 +189,10 @@ int gpu_launch(void *self, const struct loom_launch *what, struct loom_error *er
 			     .ctl = (void *)((char *)ctl->memory->host + ctl->offset + LOOM_REF_OFFSET(what->ctl)),
 			     .kept = !probe && what->flags & LOOM_LAUNCH_KEPT,
 			     .resident = !probe && what->flags & LOOM_LAUNCH_KEPT && d->options->resident,
+			     .may_be_quick = !probe && d->options->quick && what->flags & LOOM_LAUNCH_KEPT &&
+					     what->flags & LOOM_LAUNCH_QUICK,
+			     .may_be_small = !probe && d->options->quick && what->flags & LOOM_LAUNCH_QUICK &&
+					     what->flags & LOOM_LAUNCH_SMALL,
 			     .count = probe ? 1 : what->layout->device[what->device].workers};
 	int code = gpu_enter(d, err);
 	if (code) {

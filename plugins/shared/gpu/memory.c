@@ -87,7 +87,7 @@ static int make_on_device(struct gpu *d, uint64_t bytes, struct mapping *m, stru
 	int rc = d->driver->alloc(d, bytes + page, &m->base); /* aligned to at least 256 bytes */
 	if (rc != 0) {
 		char what[160];
-		snprintf(what, sizeof(what), "%s of %" PRIu64 " KiB", d->call, bytes >> 10);
+		snprintf(what, sizeof(what), "%s of %" PRIu64 " KiB", gpu_failed_call(), bytes >> 10);
 		return gpu_fail(d, err, rc, what);
 	}
 	m->view = loom__align(m->base, page);
@@ -204,7 +204,7 @@ static int map_host(struct gpu *d, const struct loom_memory *memory, struct mapp
 	snprintf(what, sizeof(what),
 		 "%s: cannot map %" PRIu64 " KiB of host memory (raise the limit of locked memory, ulimit "
 		 "-l)",
-		 d->call, memory->bytes >> 10);
+		 gpu_failed_call(), memory->bytes >> 10);
 	return gpu_fail(d, err, rc, what);
 }
 

@@ -15,11 +15,23 @@ void gpu_wake(void *self)
 	__atomic_store_n(&d->nudged, 1, __ATOMIC_RELEASE);
 }
 
-/* Acquire: pairs with the release in loom_gpu_finish() or loom_gpu_conclude(). The last worker has acquired the results
- * of all workers before. */
+/* Returns 1 if all workers of a small sample have left it. Acquire: pairs with the release in loom_gpu_leave_small().
+ */
+static int have_left(const struct gpu *d, const struct launch *l)
+{
+	uint32_t i = 0;
+	while (i < l->ends && (uint32_t)__atomic_load_n(&d->words->end[i].done, __ATOMIC_ACQUIRE) == l->phase)
+		i++;
+	return l->ends && i == l->ends;
+}
+
+/* Acquire: pairs with the release in loom_gpu_finish(), loom_gpu_conclude() or loom_gpu_tell_end(). The last worker has
+ * acquired the results of all workers before. */
 static int is_done(const struct gpu *d, const struct launch *l)
 {
-	return __atomic_load_n(&d->words->done, __ATOMIC_ACQUIRE) == l->phase;
+	if (!l->quick)
+		return __atomic_load_n(&d->words->done, __ATOMIC_ACQUIRE) == l->phase;
+	return have_left(d, l) || (uint32_t)__atomic_load_n(&d->words->quick_done, __ATOMIC_ACQUIRE) == l->phase;
 }
 
 int gpu_muster(void *self, struct loom_error *err)
@@ -68,7 +80,7 @@ int gpu_go(void *self, struct loom_error *err)
 	l->phase = __atomic_load_n(&l->ctl->phase, __ATOMIC_RELAXED);
 	l->began_ns = l->chain.moved_ns = d->host->now_ns(d->host);
 	l->chain.launched = l->chain.ended = 0;
-	int code = 0, begins = l->resident || (l->kept && !l->mustered);
+	int code = 0, begins = (l->resident && !resident_go_on(d, l)) || (!l->resident && l->kept && !l->mustered);
 	l->mustered = 0;
 	if (begins && (code = gpu_enter(d, err)) == 0) {
 		code = l->resident ? resident_go(d, l, err) : launch_sample(d, l, err);
@@ -80,7 +92,14 @@ int gpu_go(void *self, struct loom_error *err)
 uint64_t gpu_tally(void *self)
 {
 	const struct gpu *d = self;
-	return d->words->tally; /* acquired by is_done() */
+	const struct launch *l = d->launch;
+	uint64_t sum = 0;
+	/* Acquired by is_done(). */
+	if (!have_left(d, l))
+		return l->quick ? d->words->quick_tally : d->words->tally;
+	for (uint32_t i = 0; i < l->ends; i++)
+		sum += d->words->end[i].tally;
+	return sum;
 }
 
 /* Returns the end time of the sample. If this thread has waited for the sample, the end is the current time. If the
@@ -88,7 +107,7 @@ uint64_t gpu_tally(void *self)
 static uint64_t end_of(const struct gpu *d, const struct launch *l, int watched)
 {
 	uint64_t now = d->host->now_ns(d->host), span = d->words->ended_ns - d->words->began_ns;
-	return watched || span > now - l->began_ns ? now : l->began_ns + span;
+	return watched || l->quick || span > now - l->began_ns ? now : l->began_ns + span;
 }
 
 /* With kernels = launched or graph: waits for the last step. Returns the same as watch_until(). */
@@ -106,12 +125,30 @@ static int watch_chain(struct gpu *d, struct launch *l, uint64_t until, struct l
 	return code > 0 ? 0 : code;
 }
 
+/* Most ends of quick samples come soon. Waits for a short time without a call of the driver. Returns 1 at the end. */
+#define SOON_NS    50000ull
+#define SOON_LOOKS 64
+static int is_done_soon(const struct gpu *d, const struct launch *l, uint64_t timeout_ns)
+{
+	uint64_t until = watch_deadline(d, timeout_ns < SOON_NS ? timeout_ns : SOON_NS);
+	do {
+		for (int i = 0; i < SOON_LOOKS; i++)
+			if (is_done(d, l))
+				return 1;
+	} while (d->host->now_ns(d->host) < until);
+	return 0;
+}
+
 int gpu_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_error *err)
 {
 	struct gpu *d = self;
 	struct launch *l = d->launch;
 	if (!l)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing is launched", d->name);
+	if (l->quick && !d->lost && is_done_soon(d, l, timeout_ns)) {
+		*end_ns = d->host->now_ns(d->host);
+		return 0;
+	}
 	int code = gpu_enter(d, err);
 	if (code)
 		return code;

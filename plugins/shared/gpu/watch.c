@@ -68,7 +68,8 @@ void watch_late(struct gpu *d, const struct launch *l, uint32_t stage, char *out
 		return;
 	}
 	for (uint32_t i = l->count; i-- > 0;)
-		if (at[i] != stage) {
+		/* Workers that take no part in a small sample are still ready. */
+		if (at[i] != stage && !(l->ends && at[i] == LOOM_GPU_READY)) {
 			late++;
 			first = i;
 		}

@@ -38,6 +38,13 @@ struct sched_local {
 	struct loom_counters counters; /* stored to c->counters when the worker ends */
 };
 
+/* The ring follows, and lanes of a GPU access it in pieces of 16 bytes. */
+#ifdef __cplusplus
+static_assert(sizeof(struct sched_local) % 64 == 0, "whole cache lines");
+#else
+_Static_assert(sizeof(struct sched_local) % 64 == 0, "whole cache lines");
+#endif
+
 struct sched_lane {
 	uint32_t head;  /* the oldest task is in slot head & mask */
 	uint32_t count; /* number of tasks in the queue */

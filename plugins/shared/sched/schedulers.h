@@ -91,8 +91,9 @@ static inline int sched_check_ring(const struct loom_host *host, const char *opt
 	return LOOM_REFUSE(host, err, option, "%s = %u: must be a power of two from %u to %u", option, slots, min, max);
 }
 
-/* Defines the tables NAME_ops and NAME_cpu of a scheduler with functions NAME_OP(). `...`: additional host ops. */
-#define SCHED_TABLES(NAME, ...)                                                                                        \
+/* Defines the tables NAME_ops and NAME_cpu of a scheduler with functions NAME_OP(). SMALL: the op `small`, or NULL.
+ * `...`: additional host ops. */
+#define SCHED_TABLES(NAME, SMALL, ...)                                                                                        \
 	static const struct loom_sched_ops NAME##_ops = {.size = sizeof(struct loom_sched_ops),                        \
 							 .create = NAME##_create,                                      \
 							 .destroy = NAME##_destroy,                                    \
@@ -105,6 +106,7 @@ static inline int sched_check_ring(const struct loom_host *host, const char *opt
 	static const struct loom_sched_dev NAME##_cpu = {.size = sizeof(struct loom_sched_dev),                        \
 							 .run = NAME##_run,                                            \
 							 .spawn = NAME##_spawn,                                        \
-							 .wanted = NAME##_wanted}
+							 .wanted = NAME##_wanted,                                      \
+							 .small = SMALL}
 
 #endif

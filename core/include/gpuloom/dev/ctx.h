@@ -13,7 +13,9 @@ extern "C" {
 /* Control words of a run, in host memory that every worker reads. Groups of words have a cache line of their own. */
 struct loom_ctl {
 	uint32_t phase; /* LOOM_PHASE_*; the host stores it (release), workers load it (acquire) */
-	uint32_t pad0[15];
+	uint32_t pad;
+	uint64_t call; /* only in a GPU's copy: the phase in the upper half, LOOM_ORDER_* in the lower half */
+	uint32_t pad0[12];
 	uint32_t stop; /* if not 0, workers leave every loop; it stays set until the launch ends */
 	uint32_t died; /* 1 plus the index of the device whose workers are gone; set before `stop` */
 	uint32_t pad1[14];
@@ -27,8 +29,24 @@ struct loom_ctl {
 	uint64_t sample;        /* number of this sample in this launch, from 0, with warm-ups */
 	uint64_t unmeasured;    /* 1: nothing reads cpu_ns of this sample, so a device need not measure it */
 	uint64_t awaited;       /* 1: the host does nothing but wait for the end of this sample */
-	uint64_t pad3[4];
+	/* Only in a GPU's copy, of a small sample: the number of workers that have left in the upper half, and the sum of
+	 * what small() of the scheduler returned to them in the lower half. */
+	uint64_t small;
+	uint64_t pad3[3];
 };
+/* Small samples: a program that embeds gpuloom has submitted no more tasks than the device has workers (or the device
+ * has one worker), and wants no result. The first workers run one task each, and leave if they hold no other task then.
+ * No worker searches for tasks, and no detector is asked. A worker that makes tasks available to others calls all
+ * workers of the device first: it sets LOOM_ORDER_CALLED. Then the sample goes on like any other. A
+ * scheduler that can do this sets LOOM_NEED_SMALL. */
+/* Lower half of a GPU's order to its workers: the number of initial tasks, and these flags. */
+#define LOOM_ORDER_TASKS  ((1u << 28) - 1)
+#define LOOM_ORDER_QUICK  (1u << 28) /* the host wants no result, so resident workers get ready for the next sample at once */
+/* Only in loom_ctl.call. ALL: the sample is not small. CALLED: it was small, and a worker has called all workers. OVER: it
+ * was small, and is over. */
+#define LOOM_ORDER_ALL    (1u << 29)
+#define LOOM_ORDER_CALLED (1u << 30)
+#define LOOM_ORDER_OVER   (1u << 31)
 /* Value of failed_info, with LOOM_ENOENT: device code called an op of a kind that the conf does not select. */
 #define LOOM_LACKS_KIND(kind) (1ull << 63 | (uint64_t)(kind))
 /* Values of `phase`. Sample n has first 4n+2 (READY: stop sleeping and spin) and then 4n+4 (GO). Workers of devices
@@ -154,7 +172,9 @@ struct loom_ctx {
 	 * `lanes` is 1, and this is 1 plus the number of the lane in its worker. loom_own_add() needs this number. */
 	uint32_t single_lane;
 	struct loom_trace *trace; /* buffer of events (dev/trace.h); NULL: no trace */
-#ifdef LOOM_DEVICE_COMPILE
+#ifndef LOOM_DEVICE_COMPILE
+	uint32_t begun; /* 1: small() of the scheduler has run in this sample, and run() follows */
+#else
 	uint32_t polled; /* time of the last poll (loom_poll_due()), for the device layer */
 	uint64_t regs[LOOM_REGISTER_WORDS]; /* registers of this lane, for the scheduler */
 #endif
