@@ -341,7 +341,7 @@ static uint32_t await_this(struct worker *w, uint32_t go)
 	struct loom_gpu_launch *l = w->record;
 	struct loom_ctx *c = &w->ctx;
 	int meets = LOOM_PHASE_IS_GO(w->order.phase), first = c->worker == c->first;
-	const uint32_t *word = first && !meets ? &l->ctl->phase : &c->ctl->phase;
+	const uint32_t *word = first && !meets ? &l->ctl->phase : w->order.flags ? &l->gate->met : &c->ctl->phase;
 	uint32_t phase;
 	while ((phase = loom_load_acquire_sys(word)) != go && (phase != LOOM_PHASE_RETIRE || meets) && !killed(w))
 		sched_yield();
@@ -356,12 +356,12 @@ static uint32_t await_this(struct worker *w, uint32_t go)
 }
 
 /* Works like loom_gpu_leaves(); await_order() works like loom_gpu_await_order(). */
-static int leaves(struct worker *w, uint32_t last)
+static int leaves(struct worker *w, uint32_t last, uint32_t seen)
 {
 	struct loom_gpu_words *words = w->record->words;
 	loom_store_relaxed_sys(&words->leave, (uint64_t)LOOM_GPU_ASKS);
 	loom_fence_seq_cst_sys();
-	int leaves = (uint32_t)(loom_load_relaxed_sys(&words->order) >> 32) == last;
+	int leaves = (uint32_t)(loom_load_relaxed_sys(&words->order) >> 32) == seen;
 	loom_store_release_sys(&words->leave, leaves ? (uint64_t)last << 32 | LOOM_GPU_LEFT : (uint64_t)LOOM_GPU_STAYS);
 	return leaves;
 }
@@ -375,7 +375,7 @@ static uint32_t await_order(struct worker *w, uint32_t last)
 	while (c->worker == c->first && !killed(w) &&
 	       (phase = (uint32_t)((order = loom_load_acquire_sys(&l->words->order)) >> 32)) == last) {
 		if (loom_clock_ns(c) - since > l->idle_ns && loom_load_relaxed_dev(&l->gate->settled) == last &&
-		    leaves(w, last)) {
+		    leaves(w, last, last)) {
 			phase = LOOM_PHASE_RETIRE;
 			break;
 		}

@@ -1,36 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The part of fake_kernel.h for quick = yes in [device.gpu]. Its functions work like those of quick.dev.h with similar
  * names. */
-/* Works like loom_gpu_meet() and loom_gpu_await_this() in quick.dev.h. Returns the phase, or LOOM_PHASE_RETIRE. */
-static uint32_t quick_await_this(struct worker *w, uint32_t go)
-{
-	struct loom_gpu_launch *l = w->record;
-	struct loom_ctx *c = &w->ctx;
-	int meets = LOOM_PHASE_IS_GO(w->order.phase), first = c->worker == c->first;
-	const uint32_t *word = first && !meets ? &l->ctl->phase : w->order.flags ? &l->gate->met : &c->ctl->phase;
-	uint32_t phase;
-	while ((phase = loom_load_acquire_sys(word)) != go && (phase != LOOM_PHASE_RETIRE || meets) && !killed(w))
-		sched_yield();
-	if (killed(w))
-		phase = LOOM_PHASE_RETIRE;
-	if (first && !meets) {
-		c->ctl->initial_tasks = l->ctl->initial_tasks;
-		c->ctl->sample = l->ctl->sample;
-		loom_store_release_dev(&c->ctl->phase, phase);
-	}
-	return phase;
-}
-
-/* The following functions work like those of quick.dev.h with similar names. */
-static int quick_leaves(struct worker *w, uint32_t last, uint32_t order)
-{
-	struct loom_gpu_words *words = w->record->words;
-	loom_store_relaxed_sys(&words->leave, (uint64_t)LOOM_GPU_ASKS);
-	loom_fence_seq_cst_sys();
-	int leaves = (uint32_t)(loom_load_relaxed_sys(&words->order) >> 32) == order;
-	loom_store_release_sys(&words->leave, leaves ? (uint64_t)last << 32 | LOOM_GPU_LEFT : (uint64_t)LOOM_GPU_STAYS);
-	return leaves;
-}
 
 static int quick_is_small(const struct worker *w, uint32_t go, uint32_t order)
 {
@@ -72,7 +42,7 @@ static uint64_t quick_take_order(struct worker *w)
 			since = loom_clock_ns(c);
 		if (settled != last || loom_clock_ns(c) - since <= l->idle_ns)
 			continue;
-		if (quick_leaves(w, last, phase)) {
+		if (leaves(w, last, phase)) {
 			order = (uint64_t)LOOM_PHASE_RETIRE << 32;
 			break;
 		}
@@ -176,7 +146,7 @@ static uint32_t quick_next_quick(struct worker *w)
 			stage(w, LOOM_GPU_READY);
 			quick_note_sample(w, w->flags);
 			quick_arrive(w, go);
-			if (quick_await_this(w, go) == LOOM_PHASE_RETIRE)
+			if (await_this(w, go) == LOOM_PHASE_RETIRE)
 				return LOOM_PHASE_RETIRE;
 		} else {
 			quick_note_sample(w, w->flags);
@@ -310,7 +280,7 @@ static uint32_t quick_get_ready(struct worker *w)
 	if (kept && LOOM_PHASE_IS_GO(ready))
 		quick_note_sample(w, 0);
 	quick_arrive(w, ready);
-	return !kept ? watch(w, ready, ~0u) : quick_await_this(w, LOOM_PHASE_IS_GO(ready) ? ready : ready + 2);
+	return !kept ? watch(w, ready, ~0u) : await_this(w, LOOM_PHASE_IS_GO(ready) ? ready : ready + 2);
 }
 
 static void *quick_worker_main(void *arg)

@@ -261,36 +261,106 @@ LOOM_FN uint32_t loom_gpu_await_go(struct loom_ctx *c, uint32_t ready)
 	return (uint32_t)loom_from_lane0(c, phase);
 }
 
-#ifdef LOOM_GPU_QUICK
-#include "quick.dev.h"
-#else
-/* Zeroes private memory, and sets the random state for sample `n`. */
-LOOM_FN void loom_gpu_refresh(struct loom_ctx *c, uint64_t n)
+/* Zeroes private memory. */
+LOOM_FN void loom_gpu_clear(struct loom_ctx *c)
 {
 	uint64_t *local = (uint64_t *)(loom_gpu_shared + loom_gpu_slot() % LOOM_WORKERS_PER_BLOCK *
 								 loom_gpu.local_bytes);
 	LOOM_NO_UNROLL
 	for (uint32_t i = c->lane; i < loom_gpu.local_bytes / 8; i += LOOM_LANES)
 		local[i] = 0;
+	loom_barrier_lanes(c);
+}
+
+/* Sets the random state for sample `n`. */
+LOOM_FN void loom_gpu_seed(struct loom_ctx *c, uint64_t n)
+{
 	uint64_t x = loom_gpu_mix(loom_gpu_mix(loom_gpu_mix(loom_gpu.seed) + n) + c->worker);
 	c->random = x ? x : 1;
-	loom_barrier_lanes(c);
+}
+
+/* Both, before a sample or a step `n`. */
+LOOM_FN void loom_gpu_refresh(struct loom_ctx *c, uint64_t n)
+{
+	loom_gpu_clear(c);
+	loom_gpu_seed(c, n);
 }
 
 /* Called by the first worker after a time without an order. Returns 1 if the resident workers leave. Host and device
  * each write a word, execute a full fence, and then read the other's word. So either this worker sees the new order, or
- * the host sees LOOM_GPU_ASKS. In the second case the host waits until this worker has decided. Model:
- * tests/models/resident.pml. */
-LOOM_FN int loom_gpu_leaves(uint32_t last)
+ * the host sees LOOM_GPU_ASKS. In the second case the host waits until this worker has decided. last: the phase that
+ * the workers have reached. seen: the phase of the order that this worker has seen. Models: tests/models/resident.pml,
+ * resident_quick.pml. */
+LOOM_FN int loom_gpu_leaves(uint32_t last, uint32_t seen)
 {
 	struct loom_gpu_words *words = loom_gpu.words;
 	loom_store_relaxed_sys(&words->leave, (uint64_t)LOOM_GPU_ASKS);
 	loom_fence_seq_cst_sys();
-	int leaves = (uint32_t)(loom_load_relaxed_sys(&words->order) >> 32) == last;
+	int leaves = (uint32_t)(loom_load_relaxed_sys(&words->order) >> 32) == seen;
 	loom_store_release_sys(&words->leave, leaves ? (uint64_t)last << 32 | LOOM_GPU_LEFT : (uint64_t)LOOM_GPU_STAYS);
 	return leaves;
 }
 
+/* Stores the words that init() of the policies would write, so that the host need not copy them. Also copies the
+ * initial tasks. Neighbouring lanes take neighbouring pieces, so their waits for memory overlap. */
+LOOM_FN void loom_gpu_reset(struct loom_ctx *c, const struct loom_gpu_order *order)
+{
+	uint64_t lanes = (uint64_t)loom_gpu.count * LOOM_LANES;
+	uint64_t first = (uint64_t)(c->worker - c->first) * LOOM_LANES + c->lane;
+	LOOM_NO_UNROLL
+	for (uint64_t i = first; i < loom_gpu.resets; i += lanes) {
+		struct loom_reset r = loom_gpu.reset[i];
+		uint32_t *at = (uint32_t *)loom_at(c, r.at);
+		LOOM_NO_UNROLL
+		for (uint32_t k = 0; k < r.words; k++)
+			at[k] = r.value;
+	}
+	uint64_t *to = (uint64_t *)loom_gpu.initial;
+	const uint64_t *from = (const uint64_t *)order->tasks;
+	uint64_t words = from ? order->initial_tasks * sizeof(struct loom_task) / 8 : 0;
+	LOOM_NO_UNROLL
+	for (uint64_t i = first; i < words; i += lanes)
+		to[i] = from[i];
+	loom_barrier_lanes(c); /* afterwards lane 0 can release the stores of all lanes */
+}
+
+/* For a kernel that began with READY: waits for GO of this sample or for RETIRE, and returns it. The device's copy of
+ * the phase may still be that of an earlier sample, so other phases are ignored. */
+LOOM_FN uint32_t loom_gpu_await_this(struct loom_ctx *c, uint32_t go)
+{
+	struct loom_ctl *host = loom_gpu.ctl;
+	uint32_t phase = 0;
+	if (c->lane == 0 && c->worker == c->first) {
+		/* Acquire: pairs with the host's release. Before this release, the host has acquired the resets of all
+		 * devices. */
+		while ((phase = loom_load_acquire_sys(&host->phase)) != go && phase != LOOM_PHASE_RETIRE)
+			loom_pause(c);
+		c->ctl->initial_tasks = host->initial_tasks;
+		c->ctl->sample = host->sample;
+		loom_store_relaxed_sys(&loom_gpu.words->began_ns, loom_clock_ns(c));
+		loom_store_release_dev(&c->ctl->phase, phase);
+	} else if (c->lane == 0) {
+		while ((phase = loom_load_acquire_dev(&c->ctl->phase)) != go && phase != LOOM_PHASE_RETIRE)
+			loom_pause(c);
+	}
+	return (uint32_t)loom_from_lane0(c, phase);
+}
+
+#ifdef LOOM_GPU_WATCH
+/* Begins the next kernel after the time that its launch takes. */
+LOOM_FN void loom_gpu_monitor(void)
+{
+	struct loom_ctx c;
+	loom_gpu_context(&c);
+	c.lane = LOOM_THREAD_INDEX - LOOM_LANES * LOOM_WORKERS_PER_BLOCK;
+	c.lanes = LOOM_GPU_WATCH_LANES;
+	LOOM_GPU_WATCH(watch)(&c);
+}
+#endif
+
+#ifdef LOOM_GPU_QUICK
+#include "quick.dev.h"
+#else
 /* For resident workers: waits for the phase that follows `last`, and returns it. Returns RETIRE if the launch ends or
  * the workers leave. If this worker is late, another worker may already have copied the phase to the gate. */
 LOOM_FN uint32_t loom_gpu_await_order(struct loom_ctx *c, uint32_t last)
@@ -303,7 +373,7 @@ LOOM_FN uint32_t loom_gpu_await_order(struct loom_ctx *c, uint32_t last)
 			/* The workers may leave only when all of them have reached the phase `last`. */
 			int idle = loom_clock_ns(c) - since > loom_gpu.idle_ns &&
 				   loom_load_relaxed_dev(&loom_gpu.gate->settled) == last;
-			if (idle && loom_gpu_leaves(last)) {
+			if (idle && loom_gpu_leaves(last, last)) {
 				phase = LOOM_PHASE_RETIRE;
 				break;
 			}
@@ -349,29 +419,6 @@ LOOM_FN void loom_gpu_arrive(struct loom_ctx *c, uint32_t ready)
 	loom_store_release_sys(&loom_gpu.words->ready, ready);
 }
 
-/* Stores the words that init() of the policies would write, so that the host need not copy them. Also copies the
- * initial tasks. Neighbouring lanes take neighbouring pieces, so their waits for memory overlap. */
-LOOM_FN void loom_gpu_reset(struct loom_ctx *c, const struct loom_gpu_order *order)
-{
-	uint64_t lanes = (uint64_t)loom_gpu.count * LOOM_LANES;
-	uint64_t first = (uint64_t)(c->worker - c->first) * LOOM_LANES + c->lane;
-	LOOM_NO_UNROLL
-	for (uint64_t i = first; i < loom_gpu.resets; i += lanes) {
-		struct loom_reset r = loom_gpu.reset[i];
-		uint32_t *at = (uint32_t *)loom_at(c, r.at);
-		LOOM_NO_UNROLL
-		for (uint32_t k = 0; k < r.words; k++)
-			at[k] = r.value;
-	}
-	uint64_t *to = (uint64_t *)loom_gpu.initial;
-	const uint64_t *from = (const uint64_t *)order->tasks;
-	uint64_t words = from ? order->initial_tasks * sizeof(struct loom_task) / 8 : 0;
-	LOOM_NO_UNROLL
-	for (uint64_t i = first; i < words; i += lanes)
-		to[i] = from[i];
-	loom_barrier_lanes(c); /* afterwards lane 0 can release the stores of all lanes */
-}
-
 /* Waits until all workers of this launch have reset memory. Returns the GO phase of `order`. */
 LOOM_FN uint32_t loom_gpu_meet(struct loom_ctx *c, const struct loom_gpu_order *order)
 {
@@ -395,28 +442,6 @@ LOOM_FN uint32_t loom_gpu_meet(struct loom_ctx *c, const struct loom_gpu_order *
 	}
 	loom_barrier_lanes(c);
 	return order->phase;
-}
-
-/* For a kernel that began with READY: waits for GO of this sample or for RETIRE, and returns it. The device's copy of
- * the phase may still be that of an earlier sample, so other phases are ignored. */
-LOOM_FN uint32_t loom_gpu_await_this(struct loom_ctx *c, uint32_t go)
-{
-	struct loom_ctl *host = loom_gpu.ctl;
-	uint32_t phase = 0;
-	if (c->lane == 0 && c->worker == c->first) {
-		/* Acquire: pairs with the host's release. Before this release, the host has acquired the resets of all
-		 * devices. */
-		while ((phase = loom_load_acquire_sys(&host->phase)) != go && phase != LOOM_PHASE_RETIRE)
-			loom_pause(c);
-		c->ctl->initial_tasks = host->initial_tasks;
-		c->ctl->sample = host->sample;
-		loom_store_relaxed_sys(&loom_gpu.words->began_ns, loom_clock_ns(c));
-		loom_store_release_dev(&c->ctl->phase, phase);
-	} else if (c->lane == 0) {
-		while ((phase = loom_load_acquire_dev(&c->ctl->phase)) != go && phase != LOOM_PHASE_RETIRE)
-			loom_pause(c);
-	}
-	return (uint32_t)loom_from_lane0(c, phase);
 }
 
 /* Called by the last worker of a sample in a kept launch. Reports the end of the sample to the host. */
@@ -475,18 +500,6 @@ LOOM_FN void loom_gpu_sample(uint64_t random)
 		c.counters->begin_ns = loom_clock_ns(&c);
 	LOOM_GPU_RUN(&c);
 }
-
-#ifdef LOOM_GPU_WATCH
-/* Begins the next kernel after the time that its launch takes. */
-LOOM_FN void loom_gpu_monitor(void)
-{
-	struct loom_ctx c;
-	loom_gpu_context(&c);
-	c.lane = LOOM_THREAD_INDEX - LOOM_LANES * LOOM_WORKERS_PER_BLOCK;
-	c.lanes = LOOM_GPU_WATCH_LANES;
-	LOOM_GPU_WATCH(watch)(&c);
-}
-#endif
 
 /* Waits until this worker may begin the next sample. Returns the GO phase of that sample, or RETIRE. last: GO phase of
  * this worker's last sample, or LOOM_GPU_NO_PHASE if there was none. */

@@ -1,30 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gate of the persistent kernel with quick = yes in [device.gpu]: quick samples, small samples, and resident workers
  * that get ready by themselves. kernel.dev.h includes this file in place of its own gate. */
-/* Zeroes private memory. */
-LOOM_FN void loom_gpu_clear(struct loom_ctx *c)
-{
-	uint64_t *local = (uint64_t *)(loom_gpu_shared + loom_gpu_slot() % LOOM_WORKERS_PER_BLOCK *
-								 loom_gpu.local_bytes);
-	LOOM_NO_UNROLL
-	for (uint32_t i = c->lane; i < loom_gpu.local_bytes / 8; i += LOOM_LANES)
-		local[i] = 0;
-	loom_barrier_lanes(c);
-}
-
-/* Sets the random state for sample `n`. */
-LOOM_FN void loom_gpu_seed(struct loom_ctx *c, uint64_t n)
-{
-	uint64_t x = loom_gpu_mix(loom_gpu_mix(loom_gpu_mix(loom_gpu.seed) + n) + c->worker);
-	c->random = x ? x : 1;
-}
-
-/* Both, for a kernel that is launched for each step. */
-LOOM_FN void loom_gpu_refresh(struct loom_ctx *c, uint64_t n)
-{
-	loom_gpu_clear(c);
-	loom_gpu_seed(c, n);
-}
 
 /* ---- small samples and resident workers ------------------------------------------------------- */
 
@@ -99,20 +75,6 @@ LOOM_FN int loom_gpu_leave_small(struct loom_ctx *c, uint32_t go, const struct l
 	if (last && workers > LOOM_GPU_ENDS)
 		loom_gpu_tell_end(go, (uint32_t)sum);
 	return last;
-}
-
-/* Called by the first worker after a time without an order. Returns 1 if the resident workers leave. Host and device
- * each write a word, execute a full fence, and then read the other's word. So either this worker sees the new order, or
- * the host sees LOOM_GPU_ASKS. In the second case the host waits until this worker has decided. Model:
- * tests/models/resident_quick.pml. */
-LOOM_FN int loom_gpu_leaves(uint32_t last, uint32_t seen)
-{
-	struct loom_gpu_words *words = loom_gpu.words;
-	loom_store_relaxed_sys(&words->leave, (uint64_t)LOOM_GPU_ASKS);
-	loom_fence_seq_cst_sys();
-	int leaves = (uint32_t)(loom_load_relaxed_sys(&words->order) >> 32) == seen;
-	loom_store_release_sys(&words->leave, leaves ? (uint64_t)last << 32 | LOOM_GPU_LEFT : (uint64_t)LOOM_GPU_STAYS);
-	return leaves;
 }
 
 /* Returns 1 if an order with this phase is new. The order that the last sample has executed is not new. Nor is READY of the
@@ -237,29 +199,6 @@ LOOM_FN void loom_gpu_arrive(struct loom_ctx *c, uint32_t ready)
 	loom_store_release_dev(&g->settled, ready);
 }
 
-/* Stores the words that init() of the policies would write, so that the host need not copy them. Also copies the
- * initial tasks. Neighbouring lanes take neighbouring pieces, so their waits for memory overlap. */
-LOOM_FN void loom_gpu_reset(struct loom_ctx *c, const struct loom_gpu_order *order)
-{
-	uint64_t lanes = (uint64_t)loom_gpu.count * LOOM_LANES;
-	uint64_t first = (uint64_t)(c->worker - c->first) * LOOM_LANES + c->lane;
-	LOOM_NO_UNROLL
-	for (uint64_t i = first; i < loom_gpu.resets; i += lanes) {
-		struct loom_reset r = loom_gpu.reset[i];
-		uint32_t *at = (uint32_t *)loom_at(c, r.at);
-		LOOM_NO_UNROLL
-		for (uint32_t k = 0; k < r.words; k++)
-			at[k] = r.value;
-	}
-	uint64_t *to = (uint64_t *)loom_gpu.initial;
-	const uint64_t *from = (const uint64_t *)order->tasks;
-	uint64_t words = from ? order->initial_tasks * sizeof(struct loom_task) / 8 : 0;
-	LOOM_NO_UNROLL
-	for (uint64_t i = first; i < words; i += lanes)
-		to[i] = from[i];
-	loom_barrier_lanes(c); /* afterwards lane 0 can release the stores of all lanes */
-}
-
 /* Called by lane 0 of the first worker when a sample begins with the kernel. */
 LOOM_FN void loom_gpu_note_sample(struct loom_ctx *c, const struct loom_gpu_order *order, uint32_t flags)
 {
@@ -299,28 +238,6 @@ LOOM_FN uint32_t loom_gpu_meet(struct loom_ctx *c, const struct loom_gpu_order *
 	}
 	loom_barrier_lanes(c);
 	return order->phase;
-}
-
-/* For a kernel that began with READY: waits for GO of this sample or for RETIRE, and returns it. The device's copy of
- * the phase may still be that of an earlier sample, so other phases are ignored. */
-LOOM_FN uint32_t loom_gpu_await_this(struct loom_ctx *c, uint32_t go)
-{
-	struct loom_ctl *host = loom_gpu.ctl;
-	uint32_t phase = 0;
-	if (c->lane == 0 && c->worker == c->first) {
-		/* Acquire: pairs with the host's release. Before this release, the host has acquired the resets of all
-		 * devices. */
-		while ((phase = loom_load_acquire_sys(&host->phase)) != go && phase != LOOM_PHASE_RETIRE)
-			loom_pause(c);
-		c->ctl->initial_tasks = host->initial_tasks;
-		c->ctl->sample = host->sample;
-		loom_store_relaxed_sys(&loom_gpu.words->began_ns, loom_clock_ns(c));
-		loom_store_release_dev(&c->ctl->phase, phase);
-	} else if (c->lane == 0) {
-		while ((phase = loom_load_acquire_dev(&c->ctl->phase)) != go && phase != LOOM_PHASE_RETIRE)
-			loom_pause(c);
-	}
-	return (uint32_t)loom_from_lane0(c, phase);
 }
 
 /* Called by the last worker of a sample in a kept launch, if the sample is not small or all workers were called. Reports
@@ -415,18 +332,6 @@ LOOM_FN uint64_t loom_gpu_sample(const struct loom_gpu_mark *mark, const struct 
 	LOOM_GPU_RUN(&c);
 	return 0;
 }
-
-#ifdef LOOM_GPU_WATCH
-/* Begins the next kernel after the time that its launch takes. */
-LOOM_FN void loom_gpu_monitor(void)
-{
-	struct loom_ctx c;
-	loom_gpu_context(&c);
-	c.lane = LOOM_THREAD_INDEX - LOOM_LANES * LOOM_WORKERS_PER_BLOCK;
-	c.lanes = LOOM_GPU_WATCH_LANES;
-	LOOM_GPU_WATCH(watch)(&c);
-}
-#endif
 
 /* For resident workers: gets ready, and waits for a sample in which this worker takes part. */
 LOOM_FN uint32_t loom_gpu_next_resident(struct loom_ctx *c, struct loom_gpu_turn *t, const struct loom_gpu_order *order)
