@@ -55,7 +55,7 @@ static void put(unsigned core, unsigned state, const char *what, const char *tex
 static struct {
 	char name[48];
 	double value;
-} seen[16];
+} seen[32];
 static unsigned metrics;
 
 static int note(const struct loom_host *host, struct loom_report *report, const char *name, const char *unit,
@@ -97,19 +97,28 @@ TEST(idle_states)
 	put(0, 2, "time", "1500000");
 	put(1, 2, "time", "2500000");
 	put(1, 2, "usage", "9");
-	qos_idle_report(&s, NULL, 2);
+	CU_ASSERT_EQUAL(qos_idle_report(&s, NULL, 2), 0);
 	CU_ASSERT_DOUBLE_EQUAL(value_of("idle_share:POLL"), 0.05, 1e-9);
 	CU_ASSERT_DOUBLE_EQUAL(value_of("idle_share:C1_ACPI"), 0.25, 1e-9);
 	CU_ASSERT_DOUBLE_EQUAL(value_of("idle_share:C6"), 0.5, 1e-9);
 	CU_ASSERT_DOUBLE_EQUAL(value_of("idle_share_deepest"), 0.5, 1e-9);
 	CU_ASSERT_DOUBLE_EQUAL(value_of("idle_share"), 0.8, 1e-9);
 	CU_ASSERT_DOUBLE_EQUAL(value_of("idle_entries_per_s"), 2, 1e-9);
+	/* A counter or a name that cannot be read is an error, and no metric is missing in silence. */
+	CU_ASSERT_EQUAL(unlink("cpus/cpu1/cpuidle/state1/time"), 0);
+	CU_ASSERT_EQUAL(symlink("time", "cpus/cpu1/cpuidle/state1/time"), 0);
+	CU_ASSERT_EQUAL(qos_idle_report(&s, NULL, 2), -1);
+	CU_ASSERT_EQUAL(unlink("cpus/cpu1/cpuidle/state1/time"), 0);
+	put(1, 1, "time", "2000000");
+	CU_ASSERT_EQUAL(unlink("cpus/cpu0/cpuidle/state2/name"), 0);
+	CU_ASSERT_EQUAL(symlink("name", "cpus/cpu0/cpuidle/state2/name"), 0);
+	CU_ASSERT_EQUAL(qos_idle_report(&s, NULL, 2), -1);
 	/* A core without counters gives no metric. */
 	metrics = 0;
 	s.vectors = 1;
 	s.core[0] = 7;
 	qos_idle_read(&s, &s.start_idle);
-	qos_idle_report(&s, NULL, 2);
+	CU_ASSERT_EQUAL(qos_idle_report(&s, NULL, 2), 0);
 	CU_ASSERT_EQUAL(metrics, 0);
 	CU_ASSERT_EQUAL(chdir("/"), 0);
 	snprintf(clean, sizeof(clean), "rm -r %s", folder);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Idle time of cores, from the kernel's cpuidle counters. These are exact, while /proc/stat samples at the timer tick. */
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,32 +11,51 @@
 #define QOS_CPU_FOLDER "/sys/devices/system/cpu"
 #endif
 
-static int read_number(uint32_t core, int state, const char *what, uint64_t *value)
+/* Opens a file of a core's idle state. Returns NULL if it cannot be opened, with the reason in errno. */
+static FILE *open_state(uint32_t core, uint32_t state, const char *what)
 {
 	char path[128];
+	FILE *f;
+	snprintf(path, sizeof(path), QOS_CPU_FOLDER "/cpu%u/cpuidle/state%u/%s", core, state, what);
+	do
+		f = fopen(path, "re");
+	while (!f && errno == EINTR);
+	return f;
+}
+
+/* Returns 0 if the kernel does not offer a file that could not be opened, and -1 if this is a failure. */
+static int absence(void)
+{
+	return errno == ENOENT || errno == EACCES ? 0 : -1;
+}
+
+/* Reads a counter. Returns 1; 0 if the kernel does not have it; or -1 if it cannot be read. */
+static int read_number(uint32_t core, uint32_t state, const char *what, uint64_t *value)
+{
 	unsigned long long n = 0;
-	snprintf(path, sizeof(path), QOS_CPU_FOLDER "/cpu%u/cpuidle/state%d/%s", core, state,
-		 what);
-	FILE *f = fopen(path, "re");
-	int ok = f && fscanf(f, "%llu", &n) == 1;
+	FILE *f = open_state(core, state, what);
+	int got = f ? fscanf(f, "%llu", &n) : absence();
 	if (f)
 		fclose(f);
 	*value = n;
-	return ok;
+	return got < 0 ? -1 : got;
 }
 
 /* Adds a core's times in idle states to *idle. Returns the number of these states. */
 static uint32_t add_core(uint32_t core, struct qos_idle *idle)
 {
 	uint64_t us, times;
-	int state = 0;
-	for (; state < QOS_IDLE_STATES && read_number(core, state, "time", &us); state++) {
+	uint32_t state = 0;
+	int got = 1;
+	for (; state < QOS_IDLE_STATES && (got = read_number(core, state, "time", &us)) > 0; state++) {
 		idle->ns += us * 1000;
 		idle->state_ns[state] += us * 1000;
-		if (read_number(core, state, "usage", &times))
-			idle->entries += times;
+		if ((got = read_number(core, state, "usage", &times)) < 0)
+			break;
+		idle->entries += times;
 	}
-	return (uint32_t)state;
+	idle->unreadable |= got < 0;
+	return state;
 }
 
 uint64_t qos_idle_core(uint32_t core, uint64_t *entries)
@@ -54,16 +74,16 @@ void qos_idle_read(const struct service *s, struct qos_idle *idle)
 		uint64_t before = idle->entries;
 		uint32_t states = add_core(s->core[v], idle);
 		idle->states = states < idle->states ? states : idle->states;
-		idle->consumed |= idle->entries != before;
+		idle->counted |= idle->entries != before;
 	}
 }
 
-/* Writes an idle state's name into `name`, in the form for names of metrics: "C6", "haltpoll_idle". */
-static void name_state(uint32_t core, uint32_t state, char name[32])
+/* Writes an idle state's name into `name`, in the form for names of metrics: "C6", "haltpoll_idle". The name is the number
+ * of the state if the kernel has no name. Returns -1 if it cannot be read. */
+static int name_state(uint32_t core, uint32_t state, char name[32])
 {
-	char path[128];
-	snprintf(path, sizeof(path), QOS_CPU_FOLDER "/cpu%u/cpuidle/state%u/name", core, state);
-	FILE *f = fopen(path, "re");
+	FILE *f = open_state(core, state, "name");
+	int lost = f ? 0 : absence();
 	if (!f || !fgets(name, 32, f))
 		snprintf(name, 32, "%u", state);
 	if (f)
@@ -71,27 +91,32 @@ static void name_state(uint32_t core, uint32_t state, char name[32])
 	name[strcspn(name, "\n")] = 0;
 	for (char *c = name; *c; c++)
 		*c = (char)(isalnum((unsigned char)*c) ? *c : '_');
+	return lost;
 }
 
 #define METRIC(name, unit, value) s->host->metric(s->host, report, name, unit, LOOM_BETTER_NONE, (double)(value))
 
-void qos_idle_report(const struct service *s, struct loom_report *report, double seconds)
+int qos_idle_report(const struct service *s, struct loom_report *report, double seconds)
 {
 	const struct qos_idle *was = &s->start_idle;
 	double all = seconds * 1e9 * s->vectors;
 	struct qos_idle idle;
 	char state[32], name[64];
 	qos_idle_read(s, &idle);
-	if (!idle.consumed || !was->consumed)
-		return;
+	if (idle.unreadable || was->unreadable)
+		return -1;
+	if (!idle.counted || !was->counted)
+		return 0;
 	METRIC("idle_share", "", (double)(idle.ns - was->ns) / all);
 	METRIC("idle_entries_per_s", "1/s", (double)(idle.entries - was->entries) / seconds);
 	for (uint32_t i = 0; i < idle.states; i++) {
 		double share = (double)(idle.state_ns[i] - was->state_ns[i]) / all;
-		name_state(s->core[0], i, state);
+		if (name_state(s->core[0], i, state))
+			return -1;
 		snprintf(name, sizeof(name), "idle_share:%s", state);
 		METRIC(name, "", share);
 		if (i + 1 == idle.states)
 			METRIC("idle_share_deepest", "", share);
 	}
+	return 0;
 }

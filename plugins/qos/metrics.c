@@ -192,6 +192,7 @@ int qos_account_report(struct service *s, struct loom_report *report, struct loo
 		return LOOM_FAIL(s->host, err, LOOM_EIO,
 				 "%s: the context switches of its threads cannot be read from /proc", s->name);
 	report_tenants(s, report, seconds);
-	qos_idle_report(s, report, seconds);
+	if (qos_idle_report(s, report, seconds))
+		return LOOM_FAIL(s->host, err, LOOM_EIO, "%s: the idle times of its cores cannot be read from /sys", s->name);
 	return 0;
 }

@@ -184,7 +184,8 @@ struct qos_idle {
 	uint64_t ns, entries;               /* time in all idle states; number of times that a core entered one */
 	uint64_t state_ns[QOS_IDLE_STATES]; /* [state]: time in this state; the last state is the deepest */
 	uint32_t states;		    /* number of states that all cores have */
-	int consumed;                       /* 1: the kernel has counters */
+	int counted;                        /* 1: the kernel has counters */
+	int unreadable;                     /* 1: it has, but one could not be read */
 };
 
 /* ---- the service -------------------------------------------------------------------------------- */
@@ -436,6 +437,7 @@ double qos_histogram_at(const struct qos_histogram *h, double share);
 /* ---- cpuidle.c */
 void qos_idle_read(const struct service *s, struct qos_idle *idle);
 uint64_t qos_idle_core(uint32_t core, uint64_t *entries); /* returns the idle time in ns; `entries` may be NULL */
-void qos_idle_report(const struct service *s, struct loom_report *report, double seconds); /* since s->start_idle */
+/* Reports the time since s->start_idle. Returns -1 if a counter of the kernel could not be read. */
+int qos_idle_report(const struct service *s, struct loom_report *report, double seconds);
 
 #endif
