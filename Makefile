@@ -432,7 +432,9 @@ $B/bench/uneven_tbb: bench/uneven_tbb.cpp $(UNEVEN_COMMON)
 bench-uneven: all $B/bench/uneven_omp $B/bench/uneven_tbb ## uneven tasks against loops of OpenMP and oneTBB with the same bodies
 	tools/deps bench
 	python3 bench/uneven.py $B $(if $(REPEATS),--rounds $(REPEATS)) | tee $B/bench/uneven.txt
-.PHONY: bench-uneven
+bench-predict: all ## times of schedulers that the schedule lab predicts, against measured times
+	python3 bench/predict.py $B $(if $(REPEATS),--rounds $(REPEATS)) $(if $(DEVICES),--device $(DEVICES)) | tee $B/bench/predict.txt
+.PHONY: bench-uneven bench-predict
 # ---- barriers ------------------------------------------------------------------------------------------
 BARRIER_PEERS := $(addprefix $(PEERS)/barrier_,pthread gomp libomp std)
 $(BARRIER_PEERS): bench/peers/barrier_peer.cpp | $(PEERS)

@@ -49,7 +49,7 @@ struct ours {
 	struct loom_task all[TASKS];
 };
 
-static void ours_open(struct ours *o, const char *build)
+static void ours_open(struct ours *o, const char *build, const char *caller)
 {
 	struct loom_error err;
 	char conf[4500];
@@ -57,8 +57,8 @@ static void ours_open(struct ours *o, const char *build)
 	snprintf(
 	    conf, sizeof(conf),
 	    "[gpuloom]\nplugin_path = %s/plugins\n[run]\ndevices = cpu:0\n[device.cpu]\nworkers = 2\n"
-	    "oversubscribe = yes\n[transport]\nuse = host\n[scheduler]\nuse = mgws\n[termination]\nuse = counter\n",
-	    build);
+	    "oversubscribe = yes\ncaller = %s\n[transport]\nuse = host\n[scheduler]\nuse = mgws\n[termination]\nuse = counter\n",
+	    build, caller);
 	must(loom_config_create(&o->cfg, &err), &err);
 	must(loom_config_load_text(o->cfg, "embed", conf, &err), &err);
 	must(loom_stack_open(o->cfg, NULL, &o->stack, &err), &err);
@@ -182,6 +182,7 @@ static struct kind {
 	uint64_t *ns; /* the time of each run in ns */
 	double p10, median, p90; /* in us */
 } kinds[] = {
+	{"caller", "gpuloom, caller = yes", ours_run, NULL, NULL, 0, 0, 0},
 	{"run", "gpuloom", ours_run, NULL, NULL, 0, 0, 0},
 	{"start", "gpuloom, start and wait", ours_start, NULL, NULL, 0, 0, 0},
 	{"measured", "gpuloom, with a result", ours_measure, NULL, NULL, 0, 0, 0},
@@ -317,9 +318,9 @@ static void gpu_main(FILE *json, unsigned runs, const char *build, const char *d
 int main(int argc, char **argv)
 {
 	unsigned runs = argc > 2 ? (unsigned)atoi(argv[2]) / BLOCK * BLOCK : 1000;
-	struct kind *run = &kinds[0], *pool_kind = &kinds[KINDS - 2], *tbb = &kinds[KINDS - 1];
+	struct kind *calling = &kinds[0], *run = &kinds[1], *pool_kind = &kinds[KINDS - 2], *tbb = &kinds[KINDS - 1];
 	char build[4000];
-	struct ours ours;
+	struct ours ours, by_caller;
 	uint64_t executed = 0;
 	FILE *json = argc > 1 ? fopen(argv[1], "w") : NULL;
 	if (!json || !runs) {
@@ -333,14 +334,15 @@ int main(int argc, char **argv)
 		gpu_main(json, runs, build, argv[3]);
 		return fclose(json) ? 1 : 0;
 	}
-	ours_open(&ours, build);
+	ours_open(&ours, build, "no");
+	ours_open(&by_caller, build, "yes");
 	pool_open();
 	tbb->arg = embed_tbb_open(2);
 	if (!tbb->arg)
 		tbb->run = NULL;
 	for (struct kind *k = kinds; k < kinds + KINDS; k++) {
 		if (k < pool_kind)
-			k->arg = &ours;
+			k->arg = k == calling ? &by_caller : &ours;
 		k->ns = calloc(runs, sizeof(uint64_t));
 		if (!k->ns)
 			return 1;
@@ -368,10 +370,11 @@ int main(int argc, char **argv)
 	bar("embed_run_over_pool", run->median / pool_kind->median, 1);
 	bar("embed_run_us", run->median, 5);
 	if (tbb->run)
-		bar("embed_run_over_tbb", run->median / tbb->median, 1);
+		bar("embed_caller_over_tbb", calling->median / tbb->median, 1);
 	else
-		printf("bar embed_run_over_tbb - <= 1 missing\n");
+		printf("bar embed_caller_over_tbb - <= 1 missing\n");
 	ours_close(&ours);
+	ours_close(&by_caller);
 	pool_close();
 	embed_tbb_close(tbb->arg);
 	return fclose(json) ? 1 : 0;

@@ -40,6 +40,8 @@ static void ok(struct embedder *e, int rc)
 	CU_ASSERT_EQUAL_FATAL(rc, 0);
 }
 
+static const char *caller = "no"; /* whether the thread that calls run() executes tasks itself */
+
 static void set(struct embedder *e, const char *section, const char *key, const char *value)
 {
 	ok(e, loom_config_set(e->cfg, section, key, value, &e->err));
@@ -55,6 +57,7 @@ static void configure(struct embedder *e, const char *devices, const char *worke
 	set(e, "run", "devices", devices);
 	set(e, "device.cpu", "workers", workers);
 	set(e, "device.cpu", "oversubscribe", "yes");
+	set(e, "device.cpu", "caller", caller);
 	set(e, "transport", "use", "host");
 	set(e, "scheduler", "use", "mgws");
 	set(e, "termination", "use", "counter");
@@ -83,6 +86,15 @@ static void submit(struct embedder *e, uint64_t n, uint64_t how)
 static int run(struct embedder *e)
 {
 	return loom_stack_run(e->stack, NULL, &e->err);
+}
+
+/* Workers of a run that was stopped may leave late on a busy machine. Until then runs are refused. */
+static int run_after_stop(struct embedder *e)
+{
+	int rc;
+	while ((rc = run(e)) == LOOM_EBUSY)
+		usleep(1000);
+	return rc;
 }
 
 static void shut(struct embedder *e)
@@ -115,6 +127,8 @@ static uint64_t ran(const struct embedder *e)
 {
 	return __atomic_load_n(&((struct words *)e->host)->ran, __ATOMIC_RELAXED);
 }
+
+static pthread_t test_thread;
 
 static void run_until_stopped(struct loom_ctx *c, const struct loom_task *t)
 {
@@ -204,7 +218,7 @@ TEST(stop_process)
 }
 #endif
 
-TEST(stop_idle)
+static void stop_idle(void)
 {
 	struct embedder e;
 	open_usual(&e, "2", count);
@@ -216,6 +230,11 @@ TEST(stop_idle)
 		CU_ASSERT_EQUAL(ran(&e), 10 * i);
 	}
 	shut(&e);
+}
+
+TEST(stop_idle)
+{
+	stop_idle();
 }
 
 /* ---- workers that have not left ---- */
@@ -249,10 +268,7 @@ static void late_task(int stop)
 	}
 	CU_ASSERT_EQUAL(ran(&e), 0);
 	__atomic_store_n(&w->release, 1, __ATOMIC_RELEASE);
-	int rc;
-	while ((rc = run(&e)) == LOOM_EBUSY) /* until the late worker has left */
-		usleep(1000);
-	ok(&e, rc);
+	ok(&e, run_after_stop(&e));
 	CU_ASSERT_EQUAL(ran(&e), 6);
 	submit(&e, 3, 0);
 	ok(&e, run(&e));
@@ -266,7 +282,7 @@ TEST(late)
 	late_task(1);
 }
 
-TEST(error)
+static void error(void)
 {
 	struct embedder e;
 	struct loom_result *result;
@@ -286,6 +302,11 @@ TEST(error)
 		}
 	}
 	shut(&e);
+}
+
+TEST(error)
+{
+	error();
 }
 
 /* ---- many runs ---- */
@@ -439,7 +460,7 @@ static void *own_stack(void *arg)
 	return NULL;
 }
 
-TEST(two_threads)
+static void two_threads(void)
 {
 	struct embedder e[2];
 	for (int i = 0; i < 2; i++)
@@ -449,6 +470,11 @@ TEST(two_threads)
 		CU_ASSERT_EQUAL(ran(&e[i]), 300 * 60);
 		shut(&e[i]);
 	}
+}
+
+TEST(two_threads)
+{
+	two_threads();
 }
 
 TEST(cores)
@@ -511,7 +537,7 @@ static void threads(char *out, size_t room)
 	closedir(dir);
 }
 
-TEST(quiet)
+static void quiet(void)
 {
 	struct embedder e;
 	struct loom_result *result;
@@ -538,6 +564,121 @@ TEST(quiet)
 	threads(after, sizeof(after));
 	CU_ASSERT_STRING_EQUAL(before, after);
 	shut(&e);
+}
+
+TEST(quiet)
+{
+	quiet();
+}
+
+/* ---- the caller executes tasks ---- */
+
+static void note_thread(struct loom_ctx *c, const struct loom_task *t)
+{
+	struct words *w = loom_at(c, t->data.ref);
+	loom_fetch_add_relaxed_sys(&w->ran, c->worker == 0 && pthread_equal(pthread_self(), test_thread) ? 1ull : 1000ull);
+}
+
+/* Requests arrive before, in and after the run: none is lost, and none ends a later run. */
+static void *stop_at(void *arg)
+{
+	struct embedder *e = arg;
+	struct words *w = e->host;
+	uint32_t delay = __atomic_load_n(&w->cpu, __ATOMIC_RELAXED);
+	for (volatile uint32_t i = 0; i < delay; i++)
+		;
+	loom_stack_stop(e->stack);
+	return NULL;
+}
+
+static void stopped_at(const char *workers, int runs)
+{
+	struct embedder e;
+	pthread_t thread;
+	uint32_t forever;
+	int stopped = 0;
+	open_usual(&e, workers, count);
+	ok(&e, loom_stack_task(e.stack, "forever", run_until_stopped, &forever, &e.err));
+	struct words *w = e.host;
+	for (int i = 0; i < runs; i++) {
+		uint64_t before = ran(&e);
+		w->cpu = (uint32_t)(i * 7919) % 20000;
+		submit(&e, 1000, 2);
+		CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, stop_at, &e), 0);
+		int rc = run_after_stop(&e);
+		pthread_join(thread, NULL);
+		CU_ASSERT(rc == 0 || rc == LOOM_EINTR);
+		CU_ASSERT(rc || ran(&e) == before + 3000);
+		stopped += rc != 0;
+		before = ran(&e);
+		submit(&e, 5, 1);
+		ok(&e, run_after_stop(&e));
+		CU_ASSERT_EQUAL(ran(&e), before + 10);
+	}
+	/* A run that never ends by itself. The request comes while the caller is inside the task. */
+	for (int i = 0; i < 20; i++) {
+		struct loom_task t = {.tag = forever, .data = {.ref = e.ref}};
+		w->running = 0;
+		ok(&e, loom_stack_submit(e.stack, &t, 1, &e.err));
+		CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, ask, &e), 0);
+		CU_ASSERT_EQUAL_FATAL(run_after_stop(&e), LOOM_EINTR);
+		pthread_join(thread, NULL);
+	}
+	shut(&e);
+	if (!stopped)
+		fprintf(stderr, "%s workers: none of %d requests came in time\n", workers, runs);
+}
+
+/* The watchdog ends a run at its deadline, also if it has slept, and if another run came before. */
+static void deadline(const char *workers)
+{
+	struct embedder e;
+	uint32_t forever;
+	configure(&e, "cpu:0", workers);
+	set(&e, "run", "timeout", "300ms");
+	open_with(&e, count, 4096);
+	ok(&e, loom_stack_task(e.stack, "forever", run_until_stopped, &forever, &e.err));
+	for (int i = 0; i < 3; i++) {
+		submit(&e, 10, 1);
+		ok(&e, run_after_stop(&e));
+		usleep(i * 120000u);
+		struct loom_task t = {.tag = forever, .data = {.ref = e.ref}};
+		ok(&e, loom_stack_submit(e.stack, &t, 1, &e.err));
+		uint64_t begin = loom__now_ns();
+		REFUSED(run(&e), LOOM_ETIMEDOUT, e.err, "no end after 0.3 s");
+		CU_ASSERT(loom__now_ns() - begin >= 300000000u);
+	}
+	shut(&e);
+}
+
+TEST(caller)
+{
+	struct embedder e;
+	caller = "yes";
+	test_thread = pthread_self();
+	open_usual(&e, "1", note_thread);
+	submit(&e, 50, 0);
+	ok(&e, run(&e));
+	CU_ASSERT_EQUAL(ran(&e), 50);
+	ok(&e, loom_stack_submit(e.stack, &(struct loom_task){.tag = e.tag, .data = {.ref = e.ref}}, 1, &e.err));
+	ok(&e, loom_stack_start(e.stack, &e.err)); /* the caller goes on, so the worker is a thread */
+	ok(&e, loom_stack_wait(e.stack, UINT64_MAX, NULL, &e.err));
+	CU_ASSERT_EQUAL(ran(&e), 1050);
+	shut(&e);
+	many_runs(3000, "2", "mgws", "counter");
+	many_runs(1000, "2", "mgws", "hcounter");
+	many_runs(1000, "1", "mgws", "counter");
+	many_runs(1000, "4", "mgws", "counter");
+	many_runs(200, "2", "static", "counter"); /* has no effect */
+	stop_idle();
+	stopped_at("1", 500);
+	stopped_at("3", 500);
+	deadline("1");
+	deadline("2");
+	error();
+	two_threads();
+	quiet();
+	caller = "no";
 }
 
 /* ---- non-coherent devices, which read the initial set from copies; tests/gpu/runs.sh chooses the devices ---- */

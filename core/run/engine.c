@@ -259,7 +259,9 @@ static int begin(struct loom_stack *s, int how, struct loom_error *err)
 	if (!rc) /* no rank may send data before the memory of all ranks is ready */
 		rc = loom__ranks_agree(s, &agreed, err);
 	s->ctl->unmeasured = !(how & MEASURED);
-	s->ctl->awaited = (how & AWAITED) != 0;
+	s->ctl->untimed = (how & (AWAITED | MEASURED)) == AWAITED && !s->selected[LOOM_WORKLOAD] && !s->trace_room;
+	/* Relaxed: a worker that is late may read it for the sample before. */
+	__atomic_store_n(&s->ctl->awaited, (how & AWAITED) != 0, __ATOMIC_RELAXED);
 	/* No worker may begin before all devices have reset the memory that this worker reads. So if resets are needed,
 	 * several devices need READY. */
 	int alone = how & ALONE && s->stays && (!s->resets || s->layout.devices == 1);

@@ -291,16 +291,22 @@ int loom_stack_release(struct loom_stack *s, loom_ref ref, struct loom_error *er
 	return rc;
 }
 
+void loom__stack_wake(struct loom_stack *s)
+{
+	for (uint32_t d = 0; d < s->layout.devices; d++)
+		if (LOOM_HAS(s->device[d].ops, wake))
+			s->device[d].ops->wake(s->device[d].self);
+}
+
 void loom_stack_stop(struct loom_stack *s)
 {
 	int number = errno; /* the errno of the code that a signal may have interrupted */
 	if (loom__stack_own(s, NULL))
 		return;
 	/* Release: pairs with the acquire in wait_all(), so that the waiting thread sees the request after wake() has
-	 * woken it. The first request of a workload wakes no thread, because the run ends after the current sample. */
-	if (__atomic_fetch_add(&s->stop_requests, 1, __ATOMIC_RELEASE) || !s->selected[LOOM_WORKLOAD])
-		for (uint32_t d = 0; d < s->layout.devices; d++)
-			if (LOOM_HAS(s->device[d].ops, wake))
-				s->device[d].ops->wake(s->device[d].self);
+	 * woken it. Sequentially consistent: either loom__gate_begin() sees the request, or wake() the sample. The first
+	 * request of a workload wakes no thread, because the run ends after the current sample. */
+	if (__atomic_fetch_add(&s->stop_requests, 1, __ATOMIC_SEQ_CST) || !s->selected[LOOM_WORKLOAD])
+		loom__stack_wake(s);
 	errno = number;
 }

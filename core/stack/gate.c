@@ -57,14 +57,19 @@ static void describe_stuck(struct loom_stack *s, char *text, size_t size)
 	}
 }
 
+/* Returns the number of stop requests that end a sample at once; gpuloom.h defines it. */
+static uint32_t stops_needed(const struct loom_stack *s)
+{
+	return s->selected[LOOM_WORKLOAD] ? 2 : 1;
+}
+
 /* Waits for one device after the other, for a slice of time each, until all have ended the sample or `until` has
  * passed. If `until_stop` is 1, stop requests and the loss of a rank also end the wait. */
 static int wait_all(struct loom_stack *s, uint64_t until, int until_stop, struct loom_error *err)
 {
 	char finished[LOOM_MAX_DEVICES] = {0};
 	uint32_t left = s->layout.devices;
-	/* number of stop requests that end the sample at once; gpuloom.h defines it */
-	uint32_t stops = s->selected[LOOM_WORKLOAD] ? 2 : 1;
+	uint32_t stops = stops_needed(s);
 	int interrupted = 0;
 	while (left) {
 		/* A failed worker has set `stop`. Wake the sleeping workers, so that they see it. */
@@ -132,13 +137,17 @@ int loom__gate_begin(struct loom_stack *s, int alone, uint64_t timeout_ns, struc
 			return rc;
 	}
 	s->begin_ns = loom__now_ns();
-	s->deadline_ns = timeout_ns < UINT64_MAX - s->begin_ns ? s->begin_ns + timeout_ns : UINT64_MAX;
+	s->ctl->deadline_ns = s->deadline_ns = timeout_ns < UINT64_MAX - s->begin_ns ? s->begin_ns + timeout_ns : UINT64_MAX;
 	__atomic_store_n(&s->ctl->phase, LOOM_PHASE_GO(n), __ATOMIC_RELEASE);
 	for (uint32_t d = 0; d < s->layout.devices && !rc; d++)
 		if (LOOM_HAS(s->device[d].ops, go))
 			rc = s->device[d].ops->go(s->device[d].self, err);
 	if (rc)
 		set_stop(s);
+	/* A request from before go() found no sample that it could stop, and the thread that waits may execute tasks
+	 * itself. Sequentially consistent, as the addition in loom_stack_stop(). */
+	if (__atomic_load_n(&s->stop_requests, __ATOMIC_SEQ_CST) >= stops_needed(s))
+		loom__stack_wake(s);
 	return rc;
 }
 

@@ -3,12 +3,15 @@
  * and checks whether workers of an earlier run have left. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "stack/stack.h"
 
-/* Workers that have not left after this time are ended by force. */
-#define RETIRE_TIMEOUT_NS 1000000000ull
+/* Workers that have not left after this time are ended by force. Workers that were stopped may be in a task that does not
+ * end. Workers that were not stopped only need a core, for which they may have to wait on a busy machine. */
+#define STOPPED_TIMEOUT_NS 1000000000ull
+#define PARKED_TIMEOUT_NS 30000000000ull
 
 /* ---- the initial set ---------------------------------------------------------------------------- */
 
@@ -246,13 +249,36 @@ int loom__stack_retire(struct loom_stack *s, struct loom_error *err)
 		return LOOM__FAIL(err, LOOM_EBUSY, "a run is in progress: loom_stack_wait() first");
 	/* Release: pairs with the acquire by which workers load the phase. */
 	__atomic_store_n(&s->ctl->phase, LOOM_PHASE_RETIRE, __ATOMIC_RELEASE);
-	return retire(s, RETIRE_TIMEOUT_NS, err);
+	return retire(s, s->ctl->stop ? STOPPED_TIMEOUT_NS : PARKED_TIMEOUT_NS, err);
+}
+
+void loom__stack_claim(struct loom_stack *s)
+{
+	size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+	void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	s->owner = getpid();
+	if (page == MAP_FAILED)
+		return;
+	if (madvise(page, bytes, MADV_WIPEONFORK)) {
+		munmap(page, bytes);
+		return;
+	}
+	s->unforked = page;
+	*s->unforked = 1;
+}
+
+void loom__stack_disclaim(struct loom_stack *s)
+{
+	if (s->unforked)
+		munmap(s->unforked, (size_t)sysconf(_SC_PAGESIZE));
 }
 
 int loom__stack_own(const struct loom_stack *s, struct loom_error *err)
 {
-	return s->owner == getpid() ? 0 : LOOM__FAIL(err, LOOM_EBUSY, "the stack belongs to the process that opened it, of "
-						     "which this one is a fork: open a stack in this process");
+	if (s->unforked ? *s->unforked : s->owner == getpid())
+		return 0;
+	return LOOM__FAIL(err, LOOM_EBUSY, "the stack belongs to the process that opened it, of which this one is a fork: open "
+					   "a stack in this process");
 }
 
 int loom__stack_is_idle(struct loom_stack *s, struct loom_error *err)

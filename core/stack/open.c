@@ -139,7 +139,7 @@ int loom__stack_open(struct loom__plan *plan, const struct loom_stack_params *pa
 		loom__plan_free(plan);
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	}
-	s->owner = getpid();
+	loom__stack_claim(s);
 	s->plan = *plan;
 	*plan = (struct loom__plan){0};
 	loom__host_init(&s->host, params);
@@ -220,6 +220,7 @@ static void drop(struct loom_stack *s)
 	if (s->about)
 		s->about_drop(s->about);
 	loom__plan_free(&s->plan);
+	loom__stack_disclaim(s);
 	free(s);
 }
 

@@ -69,6 +69,9 @@ struct loom__call {
 
 struct loom_stack {
 	pid_t owner; /* the process that opened the stack; a fork of it must not touch workers or their memory */
+	/* A page whose first word is 1, and which the kernel clears in a fork. Loading it takes less time than getpid().
+	 * NULL: the kernel cannot do this. */
+	uint32_t *unforked;
 	struct loom__plan plan;
 	struct loom__host host;
 	struct loom__device *device;   /* [layout.devices]; the opened devices */
@@ -184,6 +187,11 @@ static inline struct loom_trace *loom__trace_of(struct loom_stack *s, uint32_t w
 /* job.c: the first function starts the workers, if they are not running; the second ends them. */
 int loom__stack_launch(struct loom_stack *s, struct loom_error *err);
 int loom__stack_retire(struct loom_stack *s, struct loom_error *err);
+/* embed.c: ends the device's wait in progress, or the next one. Signal handlers may call it. */
+void loom__stack_wake(struct loom_stack *s);
+/* The first function notes that this process owns the stack; the second frees the note. */
+void loom__stack_claim(struct loom_stack *s);
+void loom__stack_disclaim(struct loom_stack *s);
 /* Returns 0 in the process that opened the stack, and LOOM_EBUSY in a fork of it. */
 int loom__stack_own(const struct loom_stack *s, struct loom_error *err);
 /* Returns 0 if memory that workers read may be changed: this process has opened the stack, no run is in progress, and

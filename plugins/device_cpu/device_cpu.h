@@ -7,6 +7,7 @@
 #include <gpuloom/dev/probe.h>
 #include <gpuloom/device.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/types.h>
 
@@ -29,6 +30,7 @@ struct options {
 	uint32_t huge_pages;
 	uint32_t wait;
 	uint64_t launch_cost, teardown_cost;
+	uint8_t caller;
 	const char *powercap;
 };
 
@@ -52,6 +54,19 @@ struct energy_zone {
 };
 enum { ENERGY_ZONES = 64 };
 
+/* The thread that starts samples, if it executes worker 0 itself (caller.c). */
+struct caller {
+	uint32_t lock;     /* 1: a thread uses the context of worker 0 */
+	uint32_t due;      /* 1: the sample has begun, and the caller has not begun to work */
+	uint32_t state;    /* the number of the caller's sample, and whether the caller is in it */
+	uint32_t asleep;   /* futex: 1: the watchdog sleeps until the next sample */
+	uint32_t leave;    /* futex: 1: the watchdog must end */
+	uint32_t *stop;    /* the word that stops the launch */
+	uint64_t until_ns; /* deadline of the sample */
+	int on;            /* 1: the watchdog runs */
+	pthread_t watchdog;
+};
+
 struct device {
 	const struct loom_host *host;
 	const struct options *options;
@@ -61,6 +76,7 @@ struct device {
 	struct program program;
 	struct gate gate;
 	struct launch *launch; /* NULL: no launch */
+	struct caller caller;
 	uint32_t zones;	       /* 0: none was found yet */
 	struct energy_zone zone[ENERGY_ZONES];
 };
@@ -110,6 +126,7 @@ struct launch {
 	uint32_t oversubscribed; /* number of workers whose cores other processes use, too */
 	int spare;               /* 1: the device has a core for the host thread in addition to those of its workers */
 	int late;                /* 1: a sample that starts by GO alone may end without some of the workers */
+	int by_caller;           /* 1: the caller executes worker 0 of such samples */
 	int wake_due;            /* 1: workers that sleep have not been woken for the sample in progress */
 	pid_t pid;               /* pid of the process with isolation = process; 0: threads */
 	struct child process;    /* the process; CHILD_NONE: there is none, or it was reaped */
@@ -147,6 +164,31 @@ void contexts_fill(struct launch *l);
 /* Returns a table for a kind that is not selected. Each function in it fails the run. */
 const void *lacking_table(enum loom_kind kind);
 void *lane_main(void *arg);
+/* Prepares the context for a sample, and executes the sample. late: the workers of the sample may be late. */
+void lane_prepare(struct lane *me, uint32_t phase);
+void lane_sample(struct lane *me, uint32_t go, int late);
+
+/* caller.c: the first two functions start and end the watchdog. caller_start() returns 0 or errno. The caller begins a
+ * sample by caller_enter(), and executes it by caller_work(), which returns 1 if the sample was stopped. caller_stop()
+ * stops the sample that the caller is in; any thread and signal handlers may call it. The lock protects the context and
+ * the private blocks of worker 0. */
+int caller_start(struct caller *k);
+void caller_end(struct caller *k);
+void caller_enter(struct device *d);
+int caller_work(struct device *d);
+void caller_stop(struct caller *k);
+
+static inline void caller_lock(struct caller *k)
+{
+	/* Acquire: pairs with the release in caller_unlock(), for the context and the private blocks of worker 0. */
+	while (__atomic_exchange_n(&k->lock, 1, __ATOMIC_ACQUIRE))
+		sched_yield();
+}
+
+static inline void caller_unlock(struct caller *k)
+{
+	__atomic_store_n(&k->lock, 0, __ATOMIC_RELEASE);
+}
 
 /* attach.c: attaches policies to the caller's address space. After an error no policy is attached. */
 int attach_all(struct launch *l, struct loom_error *err);

@@ -4,12 +4,15 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "lib/fd.h"
 
 #include "lib/eventcount.h"
+
+#define GO_NS 2000 /* how long a lane polls for GO before it yields its core between polls */
 
 int gate_open(struct gate *g, int process)
 {
@@ -75,9 +78,35 @@ uint32_t gate_park(struct gate *g, const struct loom_ctx *c, uint32_t last, uint
 			loom_pause(c);
 		__atomic_fetch_sub(&g->words->watching, 1, __ATOMIC_RELAXED);
 	}
+	if ((phase = loom_load_acquire_sys(word)) != last)
+		return phase;
+	/* Relaxed, because a thread that counts itself too late for gate_call() finds a new phase, and does not sleep. */
+	__atomic_fetch_add(&g->words->sleeping, 1, __ATOMIC_RELAXED);
+	/* Sequentially consistent, as the load in go_alone(): it sees this, or this lane sees the new phase. */
+	__atomic_store_n(&g->words->woken, 0, __ATOMIC_SEQ_CST);
 	while ((phase = loom_load_acquire_sys(word)) == last)
 		loom_futex_sleep(word, phase, 0, mine(g));
+	__atomic_fetch_sub(&g->words->sleeping, 1, __ATOMIC_RELAXED);
 	return phase;
+}
+
+/* Returns 1 if the caller executes worker 0 of the sample that began by GO. The value may belong to the next sample, if this
+ * worker is late. Then this sample is over. */
+static int is_callers(const struct loom_ctx *c)
+{
+	return __atomic_load_n(&c->ctl->awaited, __ATOMIC_RELAXED) != 0;
+}
+
+uint32_t gate_park_apart(struct gate *g, const struct loom_ctx *c, uint32_t last)
+{
+	for (;;) {
+		/* Acquire: pairs with the release in gate_wake_apart(), which follows the store of the phase. */
+		uint32_t turn = __atomic_load_n(&g->words->turn, __ATOMIC_ACQUIRE);
+		uint32_t phase = loom_load_acquire_sys(&c->ctl->phase);
+		if (phase != last && !(LOOM_PHASE_IS_GO(phase) && is_callers(c)))
+			return phase;
+		loom_futex_sleep(&g->words->turn, turn, 0, mine(g));
+	}
 }
 
 void gate_tell(struct gate *g, uint32_t *word, uint32_t value)
@@ -102,9 +131,13 @@ void gate_arrive(struct gate *g, uint32_t lanes, uint32_t phase)
 uint32_t gate_spin(struct gate *g, const struct loom_ctx *c, uint32_t ready)
 {
 	uint32_t phase;
-	/* Acquire: pairs with the host's release of GO. */
+	uint64_t until = gate_clock() + GO_NS;
+	/* Acquire: pairs with the host's release of GO. GO comes at once, unless the host thread waits for this core. */
 	while ((phase = loom_load_acquire_sys(&c->ctl->phase)) == ready)
-		loom_pause(c);
+		if (gate_clock() < until)
+			loom_pause(c);
+		else
+			sched_yield();
 	/* The phase already orders the lanes, but a race detector cannot see that if the host is another process.
 	 * Acquire: pairs with the last lane's store of 0 in gate_arrive(). */
 	(void)__atomic_load_n(&g->words->arrived, __ATOMIC_ACQUIRE);
@@ -140,10 +173,19 @@ void gate_finish(struct gate *g, uint32_t workers, uint32_t phase, uint64_t now_
 		notify(g);
 }
 
-void gate_admit(struct gate *g, uint32_t phase)
+void gate_admit(struct gate *g, uint32_t phase, uint32_t members)
 {
 	/* Release: pairs with the acquire in gate_join(). */
-	__atomic_store_n(&g->words->team, (uint64_t)phase << 32, __ATOMIC_RELEASE);
+	__atomic_store_n(&g->words->team, (uint64_t)phase << 32 | members, __ATOMIC_RELEASE);
+}
+
+void gate_call(struct gate *g, struct loom_ctl *ctl)
+{
+	struct gate_words *w = g->words;
+	/* Relaxed: the host stored `wake_due` before it admitted this worker. */
+	if (__atomic_load_n(&w->wake_due, __ATOMIC_RELAXED) && __atomic_load_n(&w->sleeping, __ATOMIC_RELAXED) &&
+	    __atomic_exchange_n(&w->wake_due, 0, __ATOMIC_RELAXED))
+		gate_wake(g, ctl);
 }
 
 int gate_join(struct gate *g, const struct loom_ctx *c, uint32_t phase)
@@ -186,6 +228,12 @@ void gate_leave(struct gate *g, uint32_t threads)
 void gate_wake(const struct gate *g, struct loom_ctl *ctl)
 {
 	loom_futex_wake(&ctl->phase, INT_MAX, mine(g));
+}
+
+void gate_wake_apart(struct gate *g)
+{
+	__atomic_fetch_add(&g->words->turn, 1, __ATOMIC_RELEASE);
+	loom_futex_wake(&g->words->turn, 1, mine(g));
 }
 
 void gate_nudge(struct gate *g)

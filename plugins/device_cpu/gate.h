@@ -28,6 +28,10 @@ struct gate_words {
 	 * Model: tests/models/gate.pml. */
 	uint64_t team __attribute__((aligned(64)));
 	uint32_t watching __attribute__((aligned(64))); /* number of lanes that spin between samples */
+	uint32_t sleeping; /* number of lanes that sleep between samples, or are about to */
+	uint32_t woken;    /* 1: workers that sleep were woken, and none has gone to sleep since */
+	uint32_t turn;     /* futex of the thread of worker 0 if the caller executes this worker in other samples */
+	uint32_t wake_due; /* 1: the first worker to join wakes the workers that sleep */
 	uint32_t host_cpu; /* core of the host thread when it began the last sample */
 	char failure[512] __attribute__((aligned(64)));
 };
@@ -48,6 +52,9 @@ void gate_reset(struct gate *g); /* called while no workers exist */
 
 /* Waits until the host leaves phase `last`. Spins for a while, then sleeps. Returns READY, GO or RETIRE. */
 uint32_t gate_park(struct gate *g, const struct loom_ctx *c, uint32_t last, uint64_t spin_ns);
+/* Replaces gate_park() for the thread of worker 0 if the caller executes this worker in some samples. Does not spin, and does
+ * not return for these samples. */
+uint32_t gate_park_apart(struct gate *g, const struct loom_ctx *c, uint32_t last);
 /* Reports that this lane has arrived and polls for GO. The last of `lanes` notifies the host. */
 void gate_arrive(struct gate *g, uint32_t lanes, uint32_t phase);
 /* Spins until the host leaves READY. Returns GO or RETIRE. */
@@ -58,6 +65,8 @@ void gate_finish(struct gate *g, uint32_t workers, uint32_t phase, uint64_t now_
 		 int stopped);
 /* For a sample whose workers may be late. Returns 1 if this worker takes part, 0 if it came too late. */
 int gate_join(struct gate *g, const struct loom_ctx *c, uint32_t phase);
+/* Called after gate_join(). If the host has left it to the workers, wakes those that sleep. */
+void gate_call(struct gate *g, struct loom_ctl *ctl);
 /* Replaces gate_finish() for a worker of a sample whose workers may be late. */
 void gate_part(struct gate *g, uint32_t phase, uint64_t now_ns, int stopped);
 /* Called when a thread leaves the launch; the last of `threads` notifies the host. */
@@ -67,10 +76,12 @@ void gate_tell(struct gate *g, uint32_t *word, uint32_t value);
 
 /* ---- the host's side */
 
-/* Wakes the workers that sleep on the phase word. */
+/* Wakes the workers that sleep in gate_park(). gate_wake_apart() wakes the thread in gate_park_apart(). */
 void gate_wake(const struct gate *g, struct loom_ctl *ctl);
-/* Admits workers to a sample whose workers may be late. Called before the first worker can join. */
-void gate_admit(struct gate *g, uint32_t phase);
+void gate_wake_apart(struct gate *g);
+/* Admits workers to a sample whose workers may be late. Called before the first worker can join. `members`: number of
+ * workers that are in the sample from the start, and call gate_part() without gate_join(). */
+void gate_admit(struct gate *g, uint32_t phase, uint32_t members);
 /* Polls until *word is `value`, for at most `most_ns`. Returns 1 if it is. */
 int gate_watch(const uint32_t *word, uint32_t value, uint64_t most_ns);
 /* Ends the gate_await() in progress, or the next one. Any thread and signal handlers may call it. */

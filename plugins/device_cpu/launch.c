@@ -65,6 +65,10 @@ static void report(const struct launch *l)
 	LOOM_CHOICE(d->host, name, "%s%s", d->options->pin == PIN_NO ? "any of " : "", text);
 	snprintf(name, sizeof(name), "device.%s.yield", d->name);
 	LOOM_CHOICE(d->host, name, "%s", launch_yields(l) ? "yes" : "no");
+	if (d->options->caller && !l->by_caller)
+		LOOM_LOG(d->host, LOOM_LOG_WARN, d->name,
+			 "caller = yes has no effect in this stack: it needs submitted tasks, one device, lanes = 1, "
+			 "isolation = thread, scheduler mgws with owners = 1, and termination counter or hcounter");
 	if (l->oversubscribed)
 		LOOM_LOG(d->host, LOOM_LOG_INFO, d->name, "%u of its %u workers share their cores with other processes",
 			 l->oversubscribed, l->workers);
@@ -86,6 +90,7 @@ static struct launch *launch_make(struct device *d, const struct loom_launch *wh
 	l->spare = l->workers * l->lanes < d->cores.count;
 	l->late = LOOM_HAS(what, flags) && what->flags & LOOM_LAUNCH_LATE && d->lanes == 1 &&
 		  d->options->isolation == ISOLATION_THREAD;
+	l->by_caller = l->late && d->options->caller;
 	for (int kind = 0; what->local_bytes && kind < LOOM_KINDS; kind++)
 		l->local_bytes += loom__align(what->local_bytes[kind], 64);
 	l->worker = host->alloc(host, l->workers * sizeof(*l->worker));
@@ -122,9 +127,13 @@ static int start_threads(struct launch *l, struct loom_error *err)
 	int code = attach_all(l, err);
 	if (code)
 		return code;
-	code = threads_start(l, &pin_errno);
-	if (code)
+	code = l->by_caller ? caller_start(&d->caller) : 0;
+	if (!code)
+		code = threads_start(l, &pin_errno);
+	if (code) {
+		caller_end(&d->caller);
 		detach_all(l);
+	}
 	if (code)
 		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL, "%s: cannot start %u threads: %s", d->name,
 				 l->workers * l->lanes, strerror(code));
@@ -164,6 +173,15 @@ static void note_host(struct device *d)
 	__atomic_store_n(&d->gate.words->host_cpu, (uint32_t)sched_getcpu(), __ATOMIC_RELAXED);
 }
 
+static void wake(struct device *d)
+{
+	struct launch *l = d->launch;
+	l->wake_due = 0;
+	gate_wake(&d->gate, l->host_ctl);
+	if (l->by_caller)
+		gate_wake_apart(&d->gate);
+}
+
 int device_ready(void *self, uint64_t timeout_ns, struct loom_error *err)
 {
 	struct device *d = self;
@@ -172,7 +190,7 @@ int device_ready(void *self, uint64_t timeout_ns, struct loom_error *err)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing is launched", d->name);
 	l->phase = __atomic_load_n(&l->host_ctl->phase, __ATOMIC_RELAXED); /* relaxed, because this thread stored it */
 	note_host(d);
-	gate_wake(&d->gate, l->host_ctl);
+	wake(d);
 	if (l->pid && !l->process.pid)
 		return process_died(l, err);
 	struct gate_words *w = d->gate.words;
@@ -188,12 +206,6 @@ int device_ready(void *self, uint64_t timeout_ns, struct loom_error *err)
 	return 0;
 }
 
-static void wake(struct device *d)
-{
-	d->launch->wake_due = 0;
-	gate_wake(&d->gate, d->launch->host_ctl);
-}
-
 /* Starts a sample by GO without READY. If workers may be late, only those that spin start at once. */
 static void go_alone(struct device *d, uint32_t go)
 {
@@ -205,12 +217,23 @@ static void go_alone(struct device *d, uint32_t go)
 		wake(d);
 		return;
 	}
-	for (uint32_t i = 0; i < l->workers; i++)
+	uint32_t own = l->by_caller && l->host_ctl->awaited; /* 1: the caller is worker 0, which is busy from the start */
+	if (own)
+		caller_enter(d);
+	for (uint32_t i = own; i < l->workers; i++)
 		term->idle(&l->lane[i].ctx);
-	gate_admit(&d->gate, go);
-	l->wake_due = 1;
-	if (!l->host_ctl->awaited || !__atomic_load_n(&w->watching, __ATOMIC_RELAXED))
+	int some = __atomic_load_n(&w->watching, __ATOMIC_RELAXED) != 0;
+	/* Relaxed, because gate_admit() releases it. */
+	__atomic_store_n(&w->wake_due, own && some, __ATOMIC_RELAXED);
+	gate_admit(&d->gate, go, own);
+	l->wake_due = !own;
+	if (!own && (!l->host_ctl->awaited || !some))
 		wake(d);
+	/* Short runs in a row wake the workers once. caller_enter() orders this load behind the store of GO. */
+	if (own && !some && l->workers > 1 && !__atomic_load_n(&w->woken, __ATOMIC_SEQ_CST)) {
+		__atomic_store_n(&w->woken, 1, __ATOMIC_RELAXED);
+		gate_wake(&d->gate, l->host_ctl);
+	}
 }
 
 int device_go(void *self, struct loom_error *err)
@@ -236,10 +259,17 @@ int device_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_e
 	if (l->pid && !l->process.pid)
 		return process_died(l, err);
 	struct gate_words *w = d->gate.words;
-	if (l->wake_due && !gate_watch(&w->done, l->phase, POLL_NS))
+	int worked = d->caller.due;
+	if (worked && caller_work(d))
+		return LOOM_EAGAIN;
+	/* After the caller's own work, the other workers are about to leave, too. */
+	if ((worked || l->wake_due) && !gate_watch(&w->done, l->phase, POLL_NS) && l->wake_due)
 		wake(d);
-	int code =
-	    gate_await(&d->gate, &w->done, l->phase, &l->host_ctl->stop, l->process.fd, gate_deadline(timeout_ns));
+	/* Acquire: pairs with the release in gate_tell(). */
+	int code = __atomic_load_n(&w->done, __ATOMIC_ACQUIRE) == l->phase
+		       ? 0
+		       : gate_await(&d->gate, &w->done, l->phase, &l->host_ctl->stop, l->process.fd,
+				    gate_deadline(timeout_ns));
 	if (code == LOOM_EDIED)
 		return process_died(l, err);
 	if (code) /* also after a signal, which the host may have to handle */
@@ -252,6 +282,7 @@ void device_wake(void *self)
 {
 	struct device *d = self;
 	gate_nudge(&d->gate);
+	caller_stop(&d->caller);
 }
 
 int device_retire(void *self, uint64_t timeout_ns, struct loom_error *err)
@@ -260,7 +291,7 @@ int device_retire(void *self, uint64_t timeout_ns, struct loom_error *err)
 	struct launch *l = d->launch;
 	if (!l)
 		return 0;
-	gate_wake(&d->gate, l->host_ctl);
+	wake(d);
 	if (l->pid) {
 		process_retire(l, timeout_ns);
 	} else {
@@ -274,6 +305,7 @@ int device_retire(void *self, uint64_t timeout_ns, struct loom_error *err)
 					 d->name, threads - __atomic_load_n(gone, __ATOMIC_RELAXED), threads,
 					 timeout_ns / 1000000u);
 		threads_join(l);
+		caller_end(&d->caller);
 		detach_all(l);
 	}
 	launch_free(l);

@@ -45,6 +45,10 @@ static const struct loom_opt rows[] = {
 	"How a worker waits. spin: polls. yield: yields its core between polls, for progress threads or other ranks "
 	"that need it. auto: yield if workers outnumber cores, or share them with other processes, else spin.",
 	.choices = wait_choices),
+    LOOM_OPT(struct options, caller, LOOM_OPT_BOOL, "no",
+	     "Whether the thread that calls loom_stack_run() without a result executes tasks itself, in place of the "
+	     "thread of worker 0. This is faster for short runs. Tasks then use the caller's stack, core and signal "
+	     "mask. If such a task does not return, the call does not, either."),
     LOOM_OPT(struct options, launch_cost, LOOM_OPT_TIME, "0",
 	     "Model of a GPU's kernel launch: delay of each worker at the start of a sample and of each kernel "
 	     "in it.",

@@ -10,6 +10,9 @@
 
 #include "lib/align.h"
 #include "lib/random.h"
+
+#define ALONE_NS 1000 /* how long the caller executes a sample alone, if the other workers poll */
+
 static const void *table_of(const struct device *d, enum loom_kind kind)
 {
 	const void *table = d->program.table[kind];
@@ -57,7 +60,7 @@ static uint64_t seed(const struct loom_ctx *c, uint64_t run, uint32_t sample)
 }
 
 /* Prepares the context before the lane arrives at the gate. */
-static void prepare(struct lane *me, uint32_t phase)
+void lane_prepare(struct lane *me, uint32_t phase)
 {
 	struct loom_ctx *c = &me->ctx;
 	c->depth = 0;
@@ -78,7 +81,7 @@ static void finish(struct lane *me, uint32_t go, int late)
 {
 	struct launch *l = me->launch;
 	struct worker *w = me->worker;
-	uint64_t now = loom_clock_ns(&me->ctx);
+	uint64_t now = l->ctl->untimed ? 0 : loom_clock_ns(&me->ctx);
 	/* Relaxed, because the addition to `left` orders this one, and the gate orders the next sample. */
 	if (!l->ctl->unmeasured)
 		__atomic_add_fetch(&w->cpu_ns, cpu_time_ns() - me->cpu_begin_ns, __ATOMIC_RELAXED);
@@ -104,12 +107,18 @@ static void finish(struct lane *me, uint32_t go, int late)
 		memset(w->local, 0, l->local_bytes);
 }
 
+static void wait_for(const struct loom_ctx *c, uint64_t ns)
+{
+	uint64_t until = loom_clock_ns(c) + ns;
+	while (loom_clock_ns(c) < until && !loom_stopped(c))
+		loom_pause(c);
+}
+
 /* Waits as long as a GPU takes to start or end a kernel. This models launch_cost and teardown_cost. */
 static void spend(const struct loom_ctx *c, uint64_t ns)
 {
-	uint64_t until = loom_clock_ns(c) + ns;
-	while (ns && loom_clock_ns(c) < until && !loom_stopped(c))
-		loom_pause(c);
+	if (ns)
+		wait_for(c, ns);
 }
 
 /* Returns 1 when all threads of the launch run, or 0 if this thread must leave. */
@@ -141,61 +150,90 @@ static uint32_t agree(struct lane *me, uint32_t last, uint32_t phase)
 	return (uint32_t)held;
 }
 
+void lane_sample(struct lane *me, uint32_t go, int late)
+{
+	struct launch *l = me->launch;
+	struct loom_ctx *c = &me->ctx;
+	if (!c->ctl->unmeasured)
+		me->cpu_begin_ns = cpu_time_ns();
+	if (c->lane == 0) {
+		c->counters->cpu_ns = 0;
+		c->counters->begin_ns = c->ctl->untimed ? 0 : loom_clock_ns(c);
+	}
+	if (l->run) {
+		spend(c, l->device->options->launch_cost);
+		l->run(c);
+		spend(c, l->device->options->teardown_cost);
+	} else {
+		loom_probe_run(c, l->probe);
+	}
+	finish(me, go, late);
+}
+
+/* Takes part in a sample that began by GO alone and whose workers may be late. */
+static void join(struct lane *me, uint32_t phase)
+{
+	struct gate *gate = &me->launch->device->gate;
+	const struct loom_term_dev *term = me->ctx.term;
+	/* The caller runs small tasks faster alone, because the words of the scheduler then stay in its cache. */
+	if (me->launch->by_caller && __atomic_load_n(&me->ctx.ctl->awaited, __ATOMIC_RELAXED))
+		wait_for(&me->ctx, ALONE_NS);
+	if (!gate_join(gate, &me->ctx, phase))
+		return;
+	gate_call(gate, me->launch->host_ctl);
+	term->busy(&me->ctx);
+	lane_sample(me, phase, 1);
+}
+
+/* Takes part in a sample after `phase`, which is READY or GO. Returns the phase after which the lane parks again. */
+static uint32_t take_part(struct lane *me, uint32_t phase)
+{
+	struct launch *l = me->launch;
+	struct gate *gate = &l->device->gate;
+	lane_prepare(me, phase);
+	if (LOOM_PHASE_IS_GO(phase) && l->late) {
+		join(me, phase);
+		return phase;
+	}
+	if (LOOM_PHASE_IS_GO(phase)) {
+		loom_barrier_lanes(&me->ctx); /* after this, all lanes see zeroed private blocks */
+	} else {
+		if (me == l->lane)
+			attach_ready(l);
+		gate_arrive(gate, l->workers * l->lanes, phase);
+		phase = agree(me, phase, gate_spin(gate, &me->ctx, phase));
+	}
+	if (phase != LOOM_PHASE_RETIRE)
+		lane_sample(me, phase, 0);
+	return phase;
+}
+
 void *lane_main(void *arg)
 {
 	struct lane *me = arg;
 	struct launch *l = me->launch;
-	struct loom_ctx *c = &me->ctx;
 	struct gate *gate = &l->device->gate;
-	uint32_t lanes = l->workers * l->lanes;
-	const struct loom_term_dev *term = c->term;
+	struct caller *caller = l->by_caller && me == l->lane ? &l->device->caller : NULL;
 	uint32_t phase = 0;
 	if (!await_start(l))
 		return NULL;
-	for (;;) {
-		int late = 0;
+	while (phase != LOOM_PHASE_RETIRE) {
 		/* Does not spin on the core of the host thread, because the host thread would have to wait for this
 		 * lane. */
-		uint32_t host = __atomic_load_n(&gate->words->host_cpu, __ATOMIC_RELAXED);
+		uint32_t host = __atomic_load_n(&gate->words->host_cpu, __ATOMIC_RELAXED), last = phase;
 		int spins = l->spare || (me->core != CORE_ANY && me->core != host);
-		uint32_t last = phase;
-		phase = gate_park(gate, c, last, spins ? l->device->options->spin : 0);
+		phase = caller ? gate_park_apart(gate, &me->ctx, last)
+			       : gate_park(gate, &me->ctx, last, spins ? l->device->options->spin : 0);
 		if (phase == LOOM_PHASE_RETIRE || LOOM_PHASE_IS_GO(phase))
 			phase = agree(me, last, phase);
 		if (phase == LOOM_PHASE_RETIRE)
-			break;
-		prepare(me, phase);
-		if (!LOOM_PHASE_IS_GO(phase)) {
-			if (me == l->lane)
-				attach_ready(l);
-			gate_arrive(gate, lanes, phase);
-			last = phase;
-			phase = agree(me, last, gate_spin(gate, c, last));
-			if (phase == LOOM_PHASE_RETIRE)
-				break;
-		} else if (l->late) {
-			late = 1;
-			if (!gate_join(gate, c, phase))
-				continue;
-			term->busy(c);
-		} else {
-			loom_barrier_lanes(c); /* after this, all lanes see zeroed private blocks */
-		}
-		if (!c->ctl->unmeasured)
-			me->cpu_begin_ns = cpu_time_ns();
-		if (c->lane == 0) {
-			c->counters->cpu_ns = 0;
-			c->counters->begin_ns = loom_clock_ns(c);
-		}
-		if (l->run) {
-			spend(c, l->device->options->launch_cost);
-			l->run(c);
-			spend(c, l->device->options->teardown_cost);
-		} else {
-			loom_probe_run(c, l->probe);
-		}
-		finish(me, phase, late);
+			continue;
+		if (caller)
+			caller_lock(caller);
+		phase = take_part(me, phase);
+		if (caller)
+			caller_unlock(caller);
 	}
-	gate_leave(gate, lanes);
+	gate_leave(gate, l->workers * l->lanes);
 	return NULL;
 }

@@ -69,10 +69,31 @@ LOOM_FN uint64_t mgws_fraction(uint64_t n, uint32_t of)
 	return (n >> 32) * part + ((n & 0xffffffffu) * part >> 32);
 }
 
+#ifdef GPULOOM_DEV_CPU_H
+/* Returns how many of `n` tasks a guided claim may take: about as many as MGWS_CLAIM_NS allows, if these tasks last as long as
+ * those of the last claim. While a worker runs long tasks, no other worker can take the tasks that it has claimed. The first
+ * claim has one task, and each claim at most eight times as many as the one before. A time that includes spawned tasks or
+ * stolen ones makes the claim smaller. */
+#define MGWS_CLAIM_NS 50000u
+LOOM_FN uint64_t mgws_limit_claim(struct loom_ctx *c, uint64_t n)
+{
+	struct mgws_worker *w = mgws_worker(c);
+	uint64_t now = loom_clock_ns(c), most = 1;
+	if (w->claimed) {
+		uint64_t took = now - w->claim_ns;
+		most = took > w->claimed * (MGWS_CLAIM_NS / 8) ? w->claimed * MGWS_CLAIM_NS / took : 8 * w->claimed;
+	}
+	n = most < n ? most : n;
+	w->claim_ns = now;
+	w->claimed = n ? n : 1;
+	return w->claimed;
+}
+#endif
+
 /* Called by lane 0. Returns how many of the `left` tasks to claim if `workers` workers share them. If claim = fixed, this
  * number is claim_size. If claim = queues, it is the room of the queues. If claim = guided, it is a part of a worker's share:
  * blocks are long at first, which saves claims, and short at the end, which balances the load. */
-LOOM_FN uint64_t mgws_claim_of(const struct loom_ctx *c, uint64_t left, uint32_t workers)
+LOOM_FN uint64_t mgws_claim_of(struct loom_ctx *c, uint64_t left, uint32_t workers)
 {
 	uint32_t parts =
 	    SCHED_GRANULARITY(c) == SCHED_LANE ? 2 : 8; /* 2: lanes wait for a claim as long as for many tasks */
@@ -80,6 +101,10 @@ LOOM_FN uint64_t mgws_claim_of(const struct loom_ctx *c, uint64_t left, uint32_t
 		     : SCHED_CFG(c, claim) == MGWS_FIXED ? SCHED_CFG(c, claim_size)
 							 : SCHED_CFG(c, public_queue) + SCHED_CFG(c, local_queue) / 2;
 	n = n ? n : 1;
+#ifdef GPULOOM_DEV_CPU_H
+	if (SCHED_CFG(c, claim) == MGWS_GUIDED && n > 1)
+		n = mgws_limit_claim(c, n);
+#endif
 	if (SCHED_GRANULARITY(c) == SCHED_LANE) /* a multiple of the number of lanes, so that no lane idles */
 		n = (n + c->lanes - 1) / c->lanes * c->lanes;
 	return n;

@@ -154,7 +154,7 @@ SCHED_SLOW int mgws_search_for_work(struct loom_ctx *c)
 	uint32_t found = 0;
 	int idle = 0, done = 0;
 	if (c->lane == 0) {
-		rest.since = counters->last_task_ns = loom_clock_ns(c);
+		rest.since = counters->last_task_ns = sched_time(c);
 		counters->idle_entries++;
 		loom_set_state(c, LOOM_STATE_SEARCH);
 		if (searching)
@@ -180,7 +180,7 @@ SCHED_SLOW int mgws_search_for_work(struct loom_ctx *c)
 				   rest.listed && mgws_sees_work(c));
 	}
 	if (c->lane == 0) {
-		uint64_t now = loom_clock_ns(c);
+		uint64_t now = sched_time(c);
 		sched_unlist(&rest, event);
 		if (SCHED_CFG(c, noncoherent))
 			mgws_end_exchange(c, &search.receive_lock);

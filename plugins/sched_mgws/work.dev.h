@@ -38,6 +38,14 @@ LOOM_FN int mgws_may_run_on(struct loom_ctx *c, struct mgws_block *b, const stru
 	return held < 2 || !mgws_empty(own, q) || mgws_unclaimed(c, b);
 }
 
+/* Claims the worker's next block, if mgws_find_work() would claim it, too: that function first takes tasks of the worker's
+ * queue and of the lists. Returns 0 if there are such tasks, or if the set is used up. */
+static __attribute__((noinline)) int mgws_claim_more(struct loom_ctx *c, const struct mgws_meta *own, struct mgws_queue *q)
+{
+	return SCHED_CFG(c, claim) != MGWS_QUEUES && !SCHED_CFG(c, noncoherent) && !SCHED_CFG(c, rma) &&
+	       mgws_empty(own, q) && mgws_list_to_take(c) == MGWS_LISTS && mgws_claim(c, 0);
+}
+
 /* Called after a task with a join has ended. If it was the join's last task, runs the task that waits for the join, and
  * repeats this for the join of that task. Returns how many tasks ran. */
 static __attribute__((noinline)) uint64_t mgws_run_successors(struct loom_ctx *c, loom_ref join)
@@ -55,7 +63,7 @@ static __attribute__((noinline)) uint64_t mgws_run_successors(struct loom_ctx *c
 }
 
 /* Runs tasks of the local queue or, if this is empty, runs tasks of the block in place. A worker of one lane spends most of its
- * time here if tasks are small. Returns how many tasks ran. Returns if `most` tasks have run, if no task is left, or if
+ * time here if tasks are small. Returns how many tasks ran. Claims further blocks. Returns if `most` tasks have run, if no task is left, or if
  * mgws_work() must stop, publish, refill, or run a task of high priority. Tasks that wait for joins run at once. `count` is a
  * copy of mine->count in a register, which mgws_predict_count() updates after each task. */
 static __attribute__((noinline)) uint64_t mgws_run_fast_path(struct loom_ctx *c, uint64_t most)
@@ -94,9 +102,11 @@ static __attribute__((noinline)) uint64_t mgws_run_fast_path(struct loom_ctx *c,
 			held = count;
 		else if (backlog->count)
 			break; /* mgws_ready() refills the local queue */
+		else if (b->next == b->end && !mgws_claim_more(c, own, q))
+			break;
 		else
 			held = b->end - b->next;
-	} while (held && mgws_may_run_on(c, b, own, q, held));
+	} while (mgws_may_run_on(c, b, own, q, held));
 	return ran;
 }
 

@@ -206,10 +206,22 @@ sched() {
 	fault resident_quick settled_first -DS=3
 	right gate -DW=3
 	right gate -DSTOP
+	right gate "-DCALLER -DSTOP"
 	for f in close_late unclosed read_then_add phase_unread waits_for_good; do
 		fault gate $f
 	done
+	for f in unlocked joins_too admits_none; do
+		fault gate $f -DCALLER
+	done
 	[ "$quick" = --quick ] || right gate "-DW=3 -DSTOP"
+	right caller
+	right caller -DREQUESTS
+	for f in unasked unnumbered unwaited; do
+		fault caller $f -DREQUESTS
+	done
+	for f in sleeps_first unwoken; do
+		fault caller $f
+	done
 
 	right qos_doorbell "-DNOTIFY=eventfd -DCOUNT=2 -DADAPTIVE"
 	right qos_doorbell "-DNOTIFY=futex -DCOUNT=3 -DADAPTIVE"

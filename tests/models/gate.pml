@@ -9,7 +9,12 @@
  *   FAULT=read_then_add   a worker that joins reads the word and increments it in two steps
  *   FAULT=phase_unread    a worker that joins does not check the sample in the word, which the host may not have set
  *                         yet
- *   FAULT=waits_for_good  a worker that waits for the host does not check whether its sample is over */
+ *   FAULT=waits_for_good  a worker that waits for the host does not check whether its sample is over
+ *   -DCALLER              the thread of the host executes worker 0 of some samples itself (caller.c), and is in the
+ *                         sample from the start. The thread of worker 0 leaves those samples to it
+ *   FAULT=unlocked        the host uses worker 0 although its thread may not have left the sample before
+ *   FAULT=joins_too       the thread of worker 0 takes part, too
+ *   FAULT=admits_none     the host executes worker 0, but does not count it as a member */
 #include "fault.pml"
 #ifndef W
 #define W 2
@@ -25,6 +30,9 @@
 #define read_then_add 3
 #define phase_unread 4
 #define waits_for_good 5
+#define unlocked 6
+#define joins_too 7
+#define admits_none 8
 
 byte phase;    /* n for GO of sample n; S + 1 ends the workers */
 byte team, members; /* fields of one word: the sample, the number of its workers, */
@@ -32,9 +40,60 @@ bool closed;   /* and whether a worker of the sample has seen its end */
 byte done;     /* the last sample whose end was reported to the host */
 byte left, ran, busy;
 bool stop;
+bool awaited;   /* the host executes worker 0 of this sample */
+bool lock;      /* a thread uses worker 0 */
+byte users;     /* only in the model: the number of threads that use worker 0 */
 byte inside; /* only in the model: the number of workers that have joined and not left */
 
-proctype worker()
+/* Executes the sample as a member, and leaves it. */
+inline work(seen)
+{
+	busy++;
+	do
+	:: atomic { left > 0 && !stop -> left-- };
+		assert(phase == seen);
+		ran++
+	:: left == 0 || stop -> break
+	od;
+	busy--;
+	busy == 0 || stop; /* waits until the detector finds the end */
+	if
+	:: FAULT != close_late -> closed = 1
+	:: else
+	fi;
+	atomic {
+		assert(members > 0);
+		members--;
+		inside--;
+		last = (members == 0)
+	};
+	if
+	:: FAULT == close_late -> closed = 1
+	:: else
+	fi;
+	if
+	:: last ->
+		assert(done < seen);
+		done = seen
+	:: else
+	fi
+}
+
+/* caller_lock() and caller_unlock() */
+inline use()
+{
+	atomic { !lock -> lock = 1 };
+	users++;
+	assert(users == 1)
+}
+
+inline release()
+{
+	users--;
+	lock = 0
+}
+
+proctype worker(bool callers)
 {
 	byte seen, whose, count;
 	bool shut, last;
@@ -42,6 +101,11 @@ proctype worker()
 	:: atomic { phase != seen -> seen = phase }; /* models gate_park() */
 		if
 		:: seen > S -> break
+		:: else
+		fi;
+		if
+		:: callers && awaited && FAULT != joins_too -> goto past
+		:: callers && !(awaited && FAULT != joins_too) -> use()
 		:: else
 		fi;
 		atomic { whose = team; count = members; shut = closed };
@@ -73,48 +137,45 @@ join:
 			:: else -> whose = team; count = members; shut = closed; goto join
 			fi
 		};
-		busy++;
-		do
-		:: atomic { left > 0 && !stop -> left-- };
-			assert(phase == seen);
-			ran++
-		:: left == 0 || stop -> break
-		od;
-		busy--;
-		busy == 0 || stop; /* waits until the detector finds the end */
-		if
-		:: FAULT != close_late -> closed = 1
+		work(seen);
+out:		if
+		:: callers -> release()
 		:: else
 		fi;
-		atomic {
-			assert(members > 0);
-			members--;
-			inside--;
-			last = (members == 0)
-		};
-		if
-		:: FAULT == close_late -> closed = 1
-		:: else
-		fi;
-		if
-		:: last ->
-			assert(done < seen);
-			done = seen
-		:: else
-		fi;
-out:		skip
+past:		skip
 	od
 }
 
 proctype host()
 {
 	byte n;
+	bool last;
 	for (n : 1 .. S) {
 		left = T;
 		ran = 0;
 		stop = 0;
+#ifdef CALLER
+		if
+		:: awaited = 0
+		:: awaited = 1
+		fi;
+#endif
 		phase = n;
-		atomic { team = n; members = 0; closed = 0 }; /* models gate_admit() */
+		if
+		:: awaited && FAULT != unlocked -> use()
+		:: awaited && FAULT == unlocked -> users++; assert(users == 1)
+		:: else
+		fi;
+		atomic { /* models gate_admit() */
+			team = n;
+			members = (awaited && FAULT != admits_none -> 1 : 0);
+			inside = awaited;
+			closed = 0
+		};
+		if
+		:: awaited -> work(n); release()
+		:: else
+		fi;
 		done == n;
 		assert(inside == 0 && (ran == T || stop))
 	}
@@ -133,7 +194,11 @@ init {
 		byte i;
 		run host();
 		for (i : 1 .. W) {
-			run worker()
+#ifdef CALLER
+			run worker(i == 1)
+#else
+			run worker(0)
+#endif
 		}
 	}
 }

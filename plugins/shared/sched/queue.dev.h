@@ -267,6 +267,17 @@ LOOM_LEAF void sched_copy_pairs(uint32_t lane, uint32_t lanes, struct loom_task 
 	}
 }
 
+/* Returns the time for counters. On a CPU it is 0 if nothing reads times of this sample, because asking the clock takes as
+ * long as a small task. */
+LOOM_FN uint64_t sched_time(const struct loom_ctx *c)
+{
+#ifdef GPULOOM_DEV_CPU_H
+	if (c->ctl->untimed)
+		return 0;
+#endif
+	return loom_clock_ns(c);
+}
+
 /* Copies this lane's words of n tasks from ring to ring. A mask of all ones stands for an array that does not wrap. */
 LOOM_FN void sched_copy_ring(const struct loom_ctx *c, struct loom_task *to, uint64_t to_at, uint64_t to_mask,
 			     const struct loom_task *from, uint64_t from_at, uint64_t from_mask, uint32_t n)
@@ -310,7 +321,7 @@ LOOM_FN void sched_start(struct loom_ctx *c)
 		l->mask = SCHED_CFG(c, local_queue) - 1;
 		/* LOOM_NESTING_MAX is a limit of the device layer, because the stack of a GPU's thread is small. */
 		l->in_place_depth = depth < LOOM_NESTING_MAX ? depth : LOOM_NESTING_MAX;
-		l->counters.begin_ns = loom_clock_ns(c);
+		l->counters.begin_ns = sched_time(c);
 		l->counters.last_task_ns = l->counters.begin_ns;
 	}
 	loom_barrier_lanes(c);
@@ -326,7 +337,7 @@ LOOM_FN void sched_finish(struct loom_ctx *c, uint64_t ran)
 	if (c->lane == 0) {
 		l->counters.executed += ran - l->sent;
 		l->counters.spawned += sched_lane(c)->spawned;
-		l->counters.end_ns = loom_clock_ns(c);
+		l->counters.end_ns = sched_time(c);
 	}
 #ifdef GPULOOM_DEV_CPU_H
 	if (c->lane == 0)

@@ -76,7 +76,9 @@ LOOM_FN void sched_rest(struct loom_ctx *c, const struct sched_config *cfg, stru
 	} else if (cfg->wait == SCHED_SPIN || !idle) {
 		sched_pause(c, &r->pauses);
 	} else if (!r->listed) {
-		if (loom_clock_ns(c) - r->since < cfg->spin) {
+		uint64_t now = loom_clock_ns(c);
+		r->since = r->since ? r->since : now;
+		if (now - r->since < cfg->spin) {
 			sched_pause(c, &r->pauses);
 		} else {
 			r->seen = eventcount_enter_one(&e->word, &e->waiters, &e->waking);

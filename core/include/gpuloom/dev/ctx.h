@@ -32,7 +32,9 @@ struct loom_ctl {
 	/* Only in a GPU's copy, of a small sample: the number of workers that have left in the upper half, and the sum of
 	 * what small() of the scheduler returned to them in the lower half. */
 	uint64_t small;
-	uint64_t pad3[3];
+	uint64_t deadline_ns; /* when this sample must have ended, on the host's clock; the host thread alone reads it */
+	uint64_t untimed;     /* 1: nothing reads times of this sample, so a CPU's workers need not ask the clock */
+	uint64_t pad3;
 };
 /* Small samples: a program that embeds gpuloom has submitted no more tasks than the device has workers (or the device
  * has one worker), and wants no result. The first workers run one task each, and leave if they hold no other task then.
