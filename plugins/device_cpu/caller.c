@@ -8,7 +8,7 @@
 #include "device_cpu.h"
 #include "lib/thread.h"
 
-/* How often the watchdog looks while samples run. If no sample has begun since its last look, the watchdog sleeps until
+/* How often the watchdog checks while samples run. If no sample has begun since its last check, the watchdog sleeps until
  * the next sample. */
 #define LOOK_NS 50000000ull
 
