@@ -32,16 +32,17 @@ __attribute__((no_sanitize("thread"))) static void ranks_read(struct loom_task *
 	}
 }
 
-/* Executes an RMA operation. An addition whose result is not wanted is delayed until the worker's next call. */
+/* Executes an RMA operation. An addition whose result is not wanted is delayed until the worker's next call, which may be one
+ * without an operation. */
 static int ranks_rma(struct loom_ctx *c, const struct loom_rma *rma, uint64_t *was)
 {
-	if (!rma)
-		return 0;
 	struct ranks_post *post = (struct ranks_post *)c->global[LOOM_TRIGGER] + c->worker;
-	const struct loom_task *from = (const struct loom_task *)(uintptr_t)rma->remote;
 	if (post->at)
 		loom_fetch_add_release_sys(post->at, post->value);
 	post->at = NULL;
+	if (!rma)
+		return 0;
+	const struct loom_task *from = (const struct loom_task *)(uintptr_t)rma->remote;
 	if (loom_stopped(c))
 		return LOOM_EINTR;
 	if (rma->op == LOOM_NET_GET) {

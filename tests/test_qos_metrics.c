@@ -107,12 +107,12 @@ TEST(idle_states)
 	/* A counter or a name that cannot be read is an error, and no metric is missing in silence. */
 	CU_ASSERT_EQUAL(unlink("cpus/cpu1/cpuidle/state1/time"), 0);
 	CU_ASSERT_EQUAL(symlink("time", "cpus/cpu1/cpuidle/state1/time"), 0);
-	CU_ASSERT_EQUAL(qos_idle_report(&s, NULL, 2), -1);
+	CU_ASSERT_EQUAL(qos_idle_report(&s, NULL, 2), ELOOP);
 	CU_ASSERT_EQUAL(unlink("cpus/cpu1/cpuidle/state1/time"), 0);
 	put(1, 1, "time", "2000000");
 	CU_ASSERT_EQUAL(unlink("cpus/cpu0/cpuidle/state2/name"), 0);
 	CU_ASSERT_EQUAL(symlink("name", "cpus/cpu0/cpuidle/state2/name"), 0);
-	CU_ASSERT_EQUAL(qos_idle_report(&s, NULL, 2), -1);
+	CU_ASSERT_EQUAL(qos_idle_report(&s, NULL, 2), ELOOP);
 	/* A core without counters gives no metric. */
 	metrics = 0;
 	s.vectors = 1;

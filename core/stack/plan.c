@@ -347,11 +347,12 @@ static void fill_choice(struct planner *p, struct loom__choice *c)
 	const char *sections[] = {base, c->kind == LOOM_DEVICE ? own : NULL};
 	size_t before = p->diag->errors, size = c->plugin->opts_size ? c->plugin->opts_size : 1;
 	c->opts = calloc(1, size);
-	p->failed |= !c->opts;
-	if (c->opts && c->plugin->opts)
-		loom__config_fill(p->cfg, sections, c->kind == LOOM_DEVICE ? 2 : 1, c->plugin->opts,
-				  c->opts, c->plugin->opts_size, p->diag);
-	if (p->diag->errors == before)
+	int rc = c->opts ? 0 : LOOM_ENOMEM;
+	if (!rc && c->plugin->opts)
+		rc = loom__config_fill(p->cfg, sections, c->kind == LOOM_DEVICE ? 2 : 1, c->plugin->opts,
+				       c->opts, c->plugin->opts_size, p->diag);
+	p->failed |= rc == LOOM_ENOMEM;
+	if (rc != LOOM_ENOMEM && p->diag->errors == before) /* check() may rely on all options */
 		check_choice(p, c, sections);
 }
 

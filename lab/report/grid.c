@@ -120,6 +120,8 @@ void loom__grid_text(struct loom__grid *g, struct loom__text *out, int indent)
 size_t loom__text_widest(const struct loom__text *text, size_t from)
 {
 	size_t most = 0;
+	if (!loom__text_ok(text))
+		return 0;
 	for (const char *line = text->at + from; *line;) {
 		size_t n = strcspn(line, "\n");
 		char *one = loom__must(strndup(line, n));

@@ -29,15 +29,17 @@ static int absence(void)
 	return errno == ENOENT || errno == EACCES ? 0 : -1;
 }
 
-/* Reads a counter. Returns 1; 0 if the kernel does not have it; or -1 if it cannot be read. */
+/* Reads a counter. Returns 1; 0 if the kernel does not have it; or -1 and errno if it cannot be read. */
 static int read_number(uint32_t core, uint32_t state, const char *what, uint64_t *value)
 {
 	unsigned long long n = 0;
+	errno = 0;
 	FILE *f = open_state(core, state, what);
-	int got = f ? fscanf(f, "%llu", &n) : absence();
+	int got = f ? fscanf(f, "%llu", &n) : absence(), code = errno;
 	if (f)
 		fclose(f);
 	*value = n;
+	errno = code ? code : EIO;
 	return got < 0 ? -1 : got;
 }
 
@@ -54,7 +56,8 @@ static uint32_t add_core(uint32_t core, struct qos_idle *idle)
 			break;
 		idle->entries += times;
 	}
-	idle->unreadable |= got < 0;
+	if (got < 0)
+		idle->unreadable = errno;
 	return state;
 }
 
@@ -79,11 +82,11 @@ void qos_idle_read(const struct service *s, struct qos_idle *idle)
 }
 
 /* Writes an idle state's name into `name`, in the form for names of metrics: "C6", "haltpoll_idle". The name is the number
- * of the state if the kernel has no name. Returns -1 if it cannot be read. */
+ * of the state if the kernel has no name. Returns 0 or errno. */
 static int name_state(uint32_t core, uint32_t state, char name[32])
 {
 	FILE *f = open_state(core, state, "name");
-	int lost = f ? 0 : absence();
+	int lost = f || !absence() ? 0 : errno;
 	if (!f || !fgets(name, 32, f))
 		snprintf(name, 32, "%u", state);
 	if (f)
@@ -104,15 +107,16 @@ int qos_idle_report(const struct service *s, struct loom_report *report, double 
 	char state[32], name[64];
 	qos_idle_read(s, &idle);
 	if (idle.unreadable || was->unreadable)
-		return -1;
+		return idle.unreadable ? idle.unreadable : was->unreadable;
 	if (!idle.counted || !was->counted)
 		return 0;
 	METRIC("idle_share", "", (double)(idle.ns - was->ns) / all);
 	METRIC("idle_entries_per_s", "1/s", (double)(idle.entries - was->entries) / seconds);
 	for (uint32_t i = 0; i < idle.states; i++) {
 		double share = (double)(idle.state_ns[i] - was->state_ns[i]) / all;
-		if (name_state(s->core[0], i, state))
-			return -1;
+		int code = name_state(s->core[0], i, state);
+		if (code)
+			return code;
 		snprintf(name, sizeof(name), "idle_share:%s", state);
 		METRIC(name, "", share);
 		if (i + 1 == idle.states)

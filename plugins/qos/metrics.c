@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The metrics of a sample: CPU time, latency, counts. CPU times come from the clocks of the threads, which include waking
  * and going to sleep. Time stamps around the service's code would miss most of the time that a throttled path takes. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +63,7 @@ static uint64_t clock_of(const struct qos_thread *t)
 	return t->started && !pthread_getcpuclockid(t->id, &id) ? qos_clock(id) : 0;
 }
 
-/* Reads voluntary and involuntary context switches. Returns 0, or -1 if they cannot be read. */
+/* Reads voluntary and involuntary context switches. Returns 0 or errno. */
 static int switches_of(const struct qos_thread *t, uint64_t n[2])
 {
 	static const char *const name[2] = {"voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"};
@@ -70,6 +71,7 @@ static int switches_of(const struct qos_thread *t, uint64_t n[2])
 	int found = 0;
 	n[0] = n[1] = 0;
 	snprintf(path, sizeof(path), "/proc/self/task/%d/status", t->tid);
+	errno = 0;
 	FILE *f = fopen(path, "re");
 	while (f && fgets(line, sizeof(line), f))
 		for (int i = 0; i < 2; i++)
@@ -77,9 +79,10 @@ static int switches_of(const struct qos_thread *t, uint64_t n[2])
 				n[i] = strtoull(line + strlen(name[i]), NULL, 10);
 				found++;
 			}
+	int code = found == 2 ? 0 : errno ? errno : EIO;
 	if (f)
 		fclose(f);
-	return found == 2 ? 0 : -1;
+	return code;
 }
 
 /* ---- a sample ------------------------------------------------------------------------------------ */
@@ -120,8 +123,9 @@ static int report_cpu(struct service *s, struct loom_report *report, double seco
 	for (uint32_t i = 0; i < s->threads; i++) {
 		uint64_t now[2];
 		used += clock_of(&s->thread[i]) - s->thread[i].start_clock_ns;
-		if (switches_of(&s->thread[i], now) || s->thread[i].start_unreadable)
-			return -1;
+		int code = switches_of(&s->thread[i], now);
+		if (code || s->thread[i].start_unreadable)
+			return code ? code : s->thread[i].start_unreadable;
 		for (int k = 0; k < 2; k++)
 			switches[k] += now[k] - s->thread[i].start_switches[k];
 	}
@@ -188,11 +192,15 @@ int qos_account_report(struct service *s, struct loom_report *report, struct loo
 	METRIC("qos_naps", "", NONE, s->naps);
 	METRIC("qos_woken", "", NONE, s->woken);
 	free(all);
-	if (report_cpu(s, report, seconds))
-		return LOOM_FAIL(s->host, err, LOOM_EIO,
-				 "%s: the context switches of its threads cannot be read from /proc", s->name);
+	int code = report_cpu(s, report, seconds);
+	if (code)
+		return LOOM_FAIL(s->host, err, code == ENOMEM ? LOOM_ENOMEM : LOOM_EIO,
+				 "%s: the context switches of its threads cannot be read from /proc: %s", s->name,
+				 strerror(code));
 	report_tenants(s, report, seconds);
-	if (qos_idle_report(s, report, seconds))
-		return LOOM_FAIL(s->host, err, LOOM_EIO, "%s: the idle times of its cores cannot be read from /sys", s->name);
+	code = qos_idle_report(s, report, seconds);
+	if (code)
+		return LOOM_FAIL(s->host, err, code == ENOMEM ? LOOM_ENOMEM : LOOM_EIO,
+				 "%s: the idle times of its cores cannot be read from /sys: %s", s->name, strerror(code));
 	return 0;
 }

@@ -137,7 +137,7 @@ struct qos_thread {
 	uint64_t ahead_ns[2];    /* times at which these timers expire */
 	uint64_t start_clock_ns; /* the thread's CPU clock at the start of the sample */
 	uint64_t start_switches[2]; /* voluntary and involuntary context switches at the start of the sample */
-	int start_unreadable; /* 1: start_switches could not be read */
+	int start_unreadable; /* errno if start_switches could not be read */
 };
 
 /* The CPU time of the path at one time. A series of such points gives the 1 s window with the most CPU time. */
@@ -185,7 +185,7 @@ struct qos_idle {
 	uint64_t state_ns[QOS_IDLE_STATES]; /* [state]: time in this state; the last state is the deepest */
 	uint32_t states;		    /* number of states that all cores have */
 	int counted;                        /* 1: the kernel has counters */
-	int unreadable;                     /* 1: it has, but one could not be read */
+	int unreadable;                     /* errno if one could not be read */
 };
 
 /* ---- the service -------------------------------------------------------------------------------- */
@@ -437,7 +437,7 @@ double qos_histogram_at(const struct qos_histogram *h, double share);
 /* ---- cpuidle.c */
 void qos_idle_read(const struct service *s, struct qos_idle *idle);
 uint64_t qos_idle_core(uint32_t core, uint64_t *entries); /* returns the idle time in ns; `entries` may be NULL */
-/* Reports the time since s->start_idle. Returns -1 if a counter of the kernel could not be read. */
+/* Reports the time since s->start_idle. Returns 0, or errno if a counter of the kernel could not be read. */
 int qos_idle_report(const struct service *s, struct loom_report *report, double seconds);
 
 #endif

@@ -161,6 +161,12 @@ SCHED_SLOW int mgws_search_for_work(struct loom_ctx *c)
 			loom_fetch_add_relaxed_dev(searching, 1u);
 	}
 	while (!loom_from_lane0(c, (uint64_t)loom_stopped(c))) {
+#ifdef GPULOOM_DEV_CPU_H
+		/* Operations that this worker has posted may need a call to be carried out. A victim that waits for such a
+		 * completion has no room to steal, and makes no call itself. So two thieves of each other would wait forever. */
+		if (c->lane == 0 && SCHED_CFG(c, rma))
+			(void)mgws_rma_progress(c);
+#endif
 		found = mgws_search_once(c, &search, &idle);
 		if (found)
 			break;

@@ -42,7 +42,8 @@ LOOM_FN int mgws_may_run_on(struct loom_ctx *c, struct mgws_block *b, const stru
  * queue and of the lists. Returns 0 if there are such tasks, or if the set is used up. */
 static __attribute__((noinline)) int mgws_claim_more(struct loom_ctx *c, const struct mgws_meta *own, struct mgws_queue *q)
 {
-	return SCHED_CFG(c, claim) != MGWS_QUEUES && !SCHED_CFG(c, noncoherent) && !SCHED_CFG(c, rma) &&
+	/* In a small sample the set is divided already, and `claimed` says so. */
+	return mgws_lane(c)->block.claimed != MGWS_ALL && SCHED_CFG(c, claim) != MGWS_QUEUES && !SCHED_CFG(c, noncoherent) && !SCHED_CFG(c, rma) &&
 	       mgws_empty(own, q) && mgws_list_to_take(c) == MGWS_LISTS && mgws_claim(c, 0);
 }
 
