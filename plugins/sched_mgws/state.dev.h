@@ -132,9 +132,10 @@ struct mgws_worker {
 	/* GO phase of a small sample (dev/ctx.h) in which this worker has not called the other workers; 0: none */
 	uint32_t small;
 	uint32_t begun; /* 1: this worker has run its part of a small sample */
+	uint32_t pad;
 	/* For mgws_limit_claim(): when this worker made its last guided claim of several tasks, and the size of the claim. */
 	uint64_t claim_ns, claimed;
-	uint32_t pad;
+	uint64_t pad2;
 };
 
 /* Programs for GPUs have the code for small samples only with quick = yes in [device.gpu]. */
