@@ -249,7 +249,9 @@ int loom__stack_retire(struct loom_stack *s, struct loom_error *err)
 		return LOOM__FAIL(err, LOOM_EBUSY, "a run is in progress: loom_stack_wait() first");
 	/* Release: pairs with the acquire by which workers load the phase. */
 	__atomic_store_n(&s->ctl->phase, LOOM_PHASE_RETIRE, __ATOMIC_RELEASE);
-	return retire(s, s->ctl->stop ? STOPPED_TIMEOUT_NS : PARKED_TIMEOUT_NS, err);
+	/* Relaxed: a request to stop may come at this time. */
+	int stopped = __atomic_load_n(&s->ctl->stop, __ATOMIC_RELAXED) != 0;
+	return retire(s, stopped ? STOPPED_TIMEOUT_NS : PARKED_TIMEOUT_NS, err);
 }
 
 void loom__stack_claim(struct loom_stack *s)
