@@ -139,7 +139,7 @@ int loom__stack_open(struct loom__plan *plan, const struct loom_stack_params *pa
 		loom__plan_free(plan);
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	}
-	loom__stack_claim(s);
+	loom__stack_take_ownership(s);
 	s->plan = *plan;
 	*plan = (struct loom__plan){0};
 	loom__host_init(&s->host, params);
@@ -220,7 +220,7 @@ static void drop(struct loom_stack *s)
 	if (s->about)
 		s->about_drop(s->about);
 	loom__plan_free(&s->plan);
-	loom__stack_disclaim(s);
+	loom__stack_drop_ownership(s);
 	free(s);
 }
 

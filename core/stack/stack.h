@@ -190,8 +190,8 @@ int loom__stack_retire(struct loom_stack *s, struct loom_error *err);
 /* embed.c: ends the device's wait in progress, or the next one. Signal handlers may call it. */
 void loom__stack_wake(struct loom_stack *s);
 /* The first function notes that this process owns the stack; the second frees the note. */
-void loom__stack_claim(struct loom_stack *s);
-void loom__stack_disclaim(struct loom_stack *s);
+void loom__stack_take_ownership(struct loom_stack *s);
+void loom__stack_drop_ownership(struct loom_stack *s);
 /* Returns 0 in the process that opened the stack, and LOOM_EBUSY in a fork of it. */
 int loom__stack_own(const struct loom_stack *s, struct loom_error *err);
 /* Returns 0 if memory that workers read may be changed: this process has opened the stack, no run is in progress, and

@@ -90,9 +90,7 @@ uint32_t gate_park(struct gate *g, const struct loom_ctx *c, uint32_t last, uint
 	return phase;
 }
 
-/* Returns 1 if the caller executes worker 0 of the sample that began by GO. The value may belong to the next sample, if this
- * worker is late. Then this sample is over. */
-static int is_callers(const struct loom_ctx *c)
+int gate_is_callers(const struct loom_ctx *c)
 {
 	return __atomic_load_n(&c->ctl->awaited, __ATOMIC_RELAXED) != 0;
 }
@@ -103,7 +101,7 @@ uint32_t gate_park_apart(struct gate *g, const struct loom_ctx *c, uint32_t last
 		/* Acquire: pairs with the release in gate_wake_apart(), which follows the store of the phase. */
 		uint32_t turn = __atomic_load_n(&g->words->turn, __ATOMIC_ACQUIRE);
 		uint32_t phase = loom_load_acquire_sys(&c->ctl->phase);
-		if (phase != last && !(LOOM_PHASE_IS_GO(phase) && is_callers(c)))
+		if (phase != last && !(LOOM_PHASE_IS_GO(phase) && gate_is_callers(c)))
 			return phase;
 		loom_futex_sleep(&g->words->turn, turn, 0, mine(g));
 	}
@@ -182,9 +180,9 @@ void gate_admit(struct gate *g, uint32_t phase, uint32_t members)
 void gate_call(struct gate *g, struct loom_ctl *ctl)
 {
 	struct gate_words *w = g->words;
-	/* Relaxed: the host stored `wake_due` before it admitted this worker. */
-	if (__atomic_load_n(&w->wake_due, __ATOMIC_RELAXED) && __atomic_load_n(&w->sleeping, __ATOMIC_RELAXED) &&
-	    __atomic_exchange_n(&w->wake_due, 0, __ATOMIC_RELAXED))
+	/* Relaxed: the host stored `call_due` before it admitted this worker. */
+	if (__atomic_load_n(&w->call_due, __ATOMIC_RELAXED) && __atomic_load_n(&w->sleeping, __ATOMIC_RELAXED) &&
+	    __atomic_exchange_n(&w->call_due, 0, __ATOMIC_RELAXED))
 		gate_wake(g, ctl);
 }
 

@@ -31,7 +31,7 @@ struct gate_words {
 	uint32_t sleeping; /* number of lanes that sleep between samples, or are about to */
 	uint32_t woken;    /* 1: workers that sleep were woken, and none has gone to sleep since */
 	uint32_t turn;     /* futex of the thread of worker 0 if the caller executes this worker in other samples */
-	uint32_t wake_due; /* 1: the first worker to join wakes the workers that sleep */
+	uint32_t call_due; /* 1: the first worker to join wakes the workers that sleep */
 	uint32_t host_cpu; /* core of the host thread when it began the last sample */
 	char failure[512] __attribute__((aligned(64)));
 };
@@ -52,6 +52,9 @@ void gate_reset(struct gate *g); /* called while no workers exist */
 
 /* Waits until the host leaves phase `last`. Spins for a while, then sleeps. Returns READY, GO or RETIRE. */
 uint32_t gate_park(struct gate *g, const struct loom_ctx *c, uint32_t last, uint64_t spin_ns);
+/* Returns 1 if the caller executes worker 0 of the sample that began by GO. The value may belong to the next sample, if this
+ * worker is late. Then this sample is over. */
+int gate_is_callers(const struct loom_ctx *c);
 /* Replaces gate_park() for the thread of worker 0 if the caller executes this worker in some samples. Does not spin, and does
  * not return for these samples. */
 uint32_t gate_park_apart(struct gate *g, const struct loom_ctx *c, uint32_t last);

@@ -224,7 +224,7 @@ static void go_alone(struct device *d, uint32_t go)
 		term->idle(&l->lane[i].ctx);
 	int some = __atomic_load_n(&w->watching, __ATOMIC_RELAXED) != 0;
 	/* Relaxed, because gate_admit() releases it. */
-	__atomic_store_n(&w->wake_due, own && some, __ATOMIC_RELAXED);
+	__atomic_store_n(&w->call_due, own && some, __ATOMIC_RELAXED);
 	gate_admit(&d->gate, go, own);
 	l->wake_due = !own;
 	if (!own && (!l->host_ctl->awaited || !some))

@@ -176,7 +176,7 @@ static void join(struct lane *me, uint32_t phase)
 	struct gate *gate = &me->launch->device->gate;
 	const struct loom_term_dev *term = me->ctx.term;
 	/* The caller runs small tasks faster alone, because the words of the scheduler then stay in its cache. */
-	if (me->launch->by_caller && __atomic_load_n(&me->ctx.ctl->awaited, __ATOMIC_RELAXED))
+	if (me->launch->by_caller && gate_is_callers(&me->ctx))
 		wait_for(&me->ctx, ALONE_NS);
 	if (!gate_join(gate, &me->ctx, phase))
 		return;

@@ -87,8 +87,10 @@ static int name_state(uint32_t core, uint32_t state, char name[32])
 {
 	FILE *f = open_state(core, state, "name");
 	int lost = f || !absence() ? 0 : errno;
-	if (!f || !fgets(name, 32, f))
-		snprintf(name, 32, "%u", state);
+	snprintf(name, 32, "%u", state);
+	errno = 0;
+	if (f && !fgets(name, 32, f))
+		lost = errno ? errno : EIO;
 	if (f)
 		fclose(f);
 	name[strcspn(name, "\n")] = 0;

@@ -163,6 +163,11 @@ static void report_tenants(struct service *s, struct loom_report *report, double
 	}
 }
 
+static int unreadable(const struct service *s, const char *what, int code, struct loom_error *err)
+{
+	return LOOM_FAIL(s->host, err, code == ENOMEM ? LOOM_ENOMEM : LOOM_EIO, "%s: %s: %s", s->name, what, strerror(code));
+}
+
 int qos_account_report(struct service *s, struct loom_report *report, struct loom_error *err)
 {
 	double seconds = (double)(qos_now() - s->start_ns) / 1e9;
@@ -194,13 +199,8 @@ int qos_account_report(struct service *s, struct loom_report *report, struct loo
 	free(all);
 	int code = report_cpu(s, report, seconds);
 	if (code)
-		return LOOM_FAIL(s->host, err, code == ENOMEM ? LOOM_ENOMEM : LOOM_EIO,
-				 "%s: the context switches of its threads cannot be read from /proc: %s", s->name,
-				 strerror(code));
+		return unreadable(s, "the context switches of its threads cannot be read from /proc", code, err);
 	report_tenants(s, report, seconds);
 	code = qos_idle_report(s, report, seconds);
-	if (code)
-		return LOOM_FAIL(s->host, err, code == ENOMEM ? LOOM_ENOMEM : LOOM_EIO,
-				 "%s: the idle times of its cores cannot be read from /sys: %s", s->name, strerror(code));
-	return 0;
+	return code ? unreadable(s, "the idle times of its cores cannot be read from /sys", code, err) : 0;
 }

@@ -41,7 +41,8 @@
 	       "Workers of a device that share a public queue: 1, 2 or 4.", .min = 1, .max = 4)    \
 	OPTION(ALL, uint32_t, claim, LOOM_OPT_ENUM, "guided",                                      \
 	       "Initial tasks that a worker claims at a time. guided: an eighth of its share of what is left, with " \
-	       "granularity = lane half of it; on a CPU at most as many as last about 50 us. fixed: claim_size. queues: as many as fill the public queue and half " \
+	       "granularity = lane half of it; on a CPU at most as many as last about 50 us. fixed: " \
+	       "claim_size. queues: as many as fill the public queue and half " \
 	       "of the local queue, through which they pass, as in the MGWS thesis.", .choices = claims)             \
 	OPTION(ALL, uint32_t, claim_size, LOOM_OPT_U32, "16", "claim = fixed: tasks of a claim.", .min = 1, .max = 1 << 20) \
 	OPTION(ALL, uint32_t, victim, LOOM_OPT_ENUM, "random",                                     \

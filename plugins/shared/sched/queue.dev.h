@@ -379,7 +379,7 @@ LOOM_FN void sched_leave(struct loom_ctx *c, uint64_t ran)
 		sched_unlist(&rest, &common->event);
 		if (done) /* other workers may sleep */
 			sched_wake(c, &common->event, ~0u);
-		l->counters.idle_ns += loom_clock_ns(c) - l->counters.last_task_ns;
+		l->counters.idle_ns += sched_time(c) - l->counters.last_task_ns;
 		loom_trace_add(c, LOOM_TRACE_END, l->counters.last_task_ns, c->worker, 0);
 	}
 	sched_finish(c, ran);
