@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/fd.h"
@@ -106,6 +107,40 @@ int child_fork(struct child *c, const char *name, int tied)
 	prctl(PR_SET_NAME, text);
 	leave_stdio();
 	return 1;
+}
+
+/* The state of the handler of SIGALRM, in the child. */
+static unsigned limit_idle_s;
+static uint64_t limit_used_ns; /* CPU time at the last SIGALRM */
+
+static void on_limit(int number)
+{
+	struct timespec t;
+	int code = errno;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	uint64_t used = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	if (used - limit_used_ns < 1000000) {
+		signal(number, SIG_DFL);
+		raise(number); /* ends the process when this handler returns */
+	}
+	limit_used_ns = used;
+	alarm(limit_idle_s);
+	errno = code;
+}
+
+void child_limit(unsigned idle_s, unsigned busy_s)
+{
+	const struct rlimit most = {busy_s, busy_s};
+	struct sigaction action = {.sa_handler = on_limit, .sa_flags = SA_RESTART};
+	sigset_t none;
+	limit_idle_s = idle_s;
+	limit_used_ns = 0;
+	sigaction(SIGALRM, &action, NULL);
+	setrlimit(RLIMIT_CPU, &most);
+	signal(SIGXCPU, SIG_DFL);
+	sigemptyset(&none);
+	pthread_sigmask(SIG_SETMASK, &none, NULL);
+	alarm(idle_s);
 }
 
 /* ---- another program ---- */

@@ -35,6 +35,11 @@ void child_block_signals(sigset_t *old);
  * ends. */
 int child_fork(struct child *c, const char *name, int tied);
 
+/* Called in a forked child: unblocks all signals, and limits the time of the child. SIGALRM ends it if it uses less than 1 ms of
+ * CPU time in `idle_s`, because then it waits for something. SIGXCPU ends it after `busy_s` of CPU time. On a busy machine, a
+ * limit of wall time would end a child that works. */
+void child_limit(unsigned idle_s, unsigned busy_s);
+
 enum { CHILD_ANSWER = 3 }; /* the descriptor to which the child writes its answer */
 
 struct child_program {

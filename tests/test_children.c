@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <gpuloom/dev/dev.h>
@@ -546,6 +547,42 @@ static void forks(void)
 	MUST(!loom_stack_wait(e.stack, UINT64_MAX, NULL, &e.err), e.err.text);
 	MUST(e.host[0] == 4, "the tasks of the run beside a fork");
 	shut(&e);
+}
+
+/* ---- limits of a child: of CPU time, and of time without CPU time ---- */
+
+static void spin(double seconds)
+{
+	while ((double)clock() < seconds * CLOCKS_PER_SEC)
+		;
+}
+
+static void works(void)
+{
+	child_limit(1, 60);
+	spin(2); /* more than idle_s, and SIGALRM comes at least once */
+}
+
+static void waits(void)
+{
+	child_limit(1, 60);
+	for (;;)
+		pause();
+}
+
+static void works_for_ever(void)
+{
+	child_limit(60, 1);
+	spin(1e9);
+}
+
+TEST(limited)
+{
+	CU_ASSERT_EQUAL(status_of(works), 0);
+	int status = status_of(waits);
+	CU_ASSERT(WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM);
+	status = status_of(works_for_ever);
+	CU_ASSERT(WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL));
 }
 
 TEST(forked_S12)

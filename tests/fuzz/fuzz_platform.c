@@ -21,7 +21,7 @@ static void *function(const char *name);
 #define child_wait(child, used) 0
 #define child_end_text(status, text, room) ((void)(status), (void)snprintf(text, room, "ended"))
 #define _exit(status) ((void)0)
-#define alarm(seconds) ((void)0)
+#define child_limit(idle_s, busy_s) ((void)0)
 #include "plugins/shared/simnet/platform.c"
 #include "plugins/shared/simnet/links.c"
 

@@ -7,7 +7,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,8 @@
 
 #include "lib/child.h"
 
-#define PATIENCE_S 60u /* time limit of the child */
+#define IDLE_MOST_S 60u  /* limits of the child */
+#define BUSY_MOST_S 600u
 /* Limits of latencies (in seconds) and rates (in bytes per ns), so that times in ns fit into 64 bits. */
 #define LATENCY_MOST 3600.0
 #define RATE_LEAST 1e-9
@@ -128,10 +128,7 @@ static void read_all(const char *path, uint32_t hosts, struct found *f, uint64_t
 	int argc = 2;
 	char program[] = "gpuloom", quiet[] = "--log=root.thresh:error";
 	char *argv[] = {program, quiet, NULL};
-	sigset_t none;
-	sigemptyset(&none);
-	pthread_sigmask(SIG_SETMASK, &none, NULL);
-	alarm(PATIENCE_S);
+	child_limit(IDLE_MOST_S, BUSY_MOST_S);
 	if (open_simgrid(&s))
 		return;
 	s.init(&argc, argv);
