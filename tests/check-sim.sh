@@ -122,6 +122,7 @@ ranks() {
 one, two = (json.load(open(path))["samples"][0]["seconds"] for path in sys.argv[1:])
 sys.exit(one != two)' "$tmp/plain.json" "$tmp/out" || fail 'a platform file gives another time'
 		expect 2 'it has 3 hosts, and 4 are needed' $one $(platform 2)
+		expect 2 'this is not a regular file' $one --set trigger.sim_platform="$tmp"
 		expect 2 'SimGrid cannot read the file' $one --set trigger.sim_platform="$tmp/plain.json"
 	else
 		expect 4 'libsimgrid 3.32, which reads such files, is not installed' $one $(platform 11)

@@ -11,12 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/child.h"
 
-#define IDLE_MOST_S 60u  /* limits of the child */
+#define IDLE_MOST_S 10u /* limits of the child */
 #define BUSY_MOST_S 600u
+#define TRIES 3u
 /* Limits of latencies (in seconds) and rates (in bytes per ns), so that times in ns fit into 64 bits. */
 #define LATENCY_MOST 3600.0
 #define RATE_LEAST 1e-9
@@ -193,24 +196,36 @@ int platform_read(const struct loom_host *host, const char *path, uint32_t hosts
 		  struct loom_error *err)
 {
 	uint64_t pairs = (uint64_t)hosts * hosts;
+	struct stat kind;
+	/* Opening a pipe would wait for its writer. SimGrid words other faults. */
+	if (stat(path, &kind) == 0 && !S_ISREG(kind.st_mode))
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "sim_platform = %s: this is not a regular file", path);
 	/* 64 MiB are for the rates. Pages of the mapping that are not written take no memory. */
 	uint64_t room = pairs * (sizeof(*p->route) + LINKS_OF_ROUTE * sizeof(uint32_t)) + (64ull << 20);
 	struct found *f = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (f == MAP_FAILED)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "sim_platform: no memory for %llu routes",
 				 (unsigned long long)pairs);
-	struct child child;
-	int code, inside = child_fork(&child, "simgrid", 1);
-	if (inside > 0) {
-		read_all(path, hosts, f, room);
-		f->whole = 1;
-		_exit(0);
+	/* When another thread of this program holds a lock of the allocator or of the loader while this one forks, the
+	 * child waits for this lock until its limit ends it. So there are several tries. */
+	int code = 0, status = 0;
+	for (uint32_t try = 0; try < TRIES; try++) {
+		struct child child;
+		int inside = child_fork(&child, "simgrid", 1);
+		if (inside > 0) {
+			read_all(path, hosts, f, room);
+			f->whole = 1;
+			_exit(0);
+		}
+		if (inside < 0) {
+			code = LOOM_FAIL(host, err, LOOM_EUNAVAIL, "sim_platform: no process can be started: %s", strerror(errno));
+			break;
+		}
+		status = child_wait(&child, NULL);
+		if (status == CHILD_LOST || !WIFSIGNALED(status) || WTERMSIG(status) != SIGALRM)
+			break;
 	}
-	if (inside < 0)
-		code =
-		    LOOM_FAIL(host, err, LOOM_EUNAVAIL, "sim_platform: no process can be started: %s", strerror(errno));
-	else
-		code = check(host, path, hosts, f, child_wait(&child, NULL), err);
+	code = code ? code : check(host, path, hosts, f, status, err);
 	if (code) {
 		munmap(f, room);
 		return code;
