@@ -258,7 +258,8 @@ static void late_task(int stop)
 		pthread_join(thread, NULL);
 	submit(&e, 5, 0);
 	for (int i = 0; i < 3; i++) {
-		REFUSED(run(&e), LOOM_EBUSY, e.err, "still there: cpu:0: 1 of 2 threads");
+		/* On a busy machine the idle worker may not have left either. */
+		REFUSED(run(&e), LOOM_EBUSY, e.err, "still there: cpu:0: & of 2 threads");
 		loom_ref ref;
 		void *host;
 		uint32_t tag;
