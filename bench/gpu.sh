@@ -7,7 +7,9 @@
 # triggers requests barriers reduce oneway meet peers collectives uneven. Default: all but uneven, which takes ten minutes. gpus, meet, peers
 # and collectives need two GPUs. With one GPU, the ranks of `ranks` share it by NVIDIA's MPS, and in `oneway` a rank sends to itself.
 # The environment may name compiled programs: GPU_LINK for gpu_link.cu, and likewise GPU_BARRIERS, GPU_REDUCE, GPU_PEERS,
-# GPU_CONTAINS, GPU_UNEVEN and GPU_RIVALS. BARRIERS has the barriers to measure.
+# GPU_CONTAINS, GPU_UNEVEN, GPU_RIVALS, GPU_NVSHMEM and GPU_LSA. BARRIERS has the barriers to measure.
+# peers, oneway and meet also measure NVSHMEM and NCCL's device API (LSA) on two GPUs, if their headers and libraries are here: in the
+# wheels nvidia-nvshmem-cu13 or -cu12 and nvidia-nccl-cu13 or -cu12, or NCCL's with CUDA or the system. Each may take a minute at most.
 # For uneven: UNEVEN_LENGTH (2048) is the mean number of tokens of a sequence. UNEVEN_LAWS, UNEVEN_CHUNKS, UNEVEN_SKEWS, UNEVEN_ROWS
 # and UNEVEN_SCHEDULERS select parts of the matrix, whose rows are also written to BUILD/bench/uneven-gpu.tsv.
 # The first lines, `run KEY VALUE`, say what bench/keep records beside the values of the `bar` lines.
@@ -155,6 +157,141 @@ compiled() {
 		-o "$program" "$source" -lpthread -ldl
 }
 
+two_gpus() {
+	grep -q '^cuda: GPU 1  *ok' "$tmp/doctor"
+}
+
+# of FILE NAME: prints the value of a line that another program has printed, or nothing.
+of() {
+	awk -v n="$2" '$1 == n { print $2 }' "$tmp/$1"
+}
+
+# ratio A B: prints nothing if one of the values is missing.
+ratio() {
+	awk -v a="$1" -v b="$2" 'BEGIN { if (a == "inf" && b > 0) print a; else if (a > 0 && b > 0) printf "%.4g\n", a / b }'
+}
+
+# wheel NAME: prints the folder of a Python wheel of NVIDIA (nccl, nvshmem), which has include/ and lib/, or nothing.
+wheel() {
+	python3 -c "import nvidia.$1 as n; print(list(n.__path__)[0])" 2>/dev/null
+}
+
+# find_nccl: sets nccl_include and nccl_lib to the folders of NCCL with its device API, or to nothing.
+find_nccl() {
+	nccl_include='' nccl_lib=''
+	for at in "$(wheel nccl)" "$(dirname "$(dirname "$(command -v "${NVCC:-nvcc}" || echo /usr/local/cuda/bin/nvcc)")")" /usr; do
+		for lib in "$at/lib" "$at/lib64" "$at/lib/$(uname -m)-linux-gnu"; do
+			if [ -z "$nccl_lib" ] && [ -e "$at/include/nccl_device.h" ] && [ -e "$lib/libnccl.so.2" ]; then
+				nccl_include=$at/include nccl_lib=$lib
+			fi
+		done
+	done
+}
+
+# limited NAME LIB COMMAND...: runs a program that measures the library in the folder LIB, for at most a minute. Its lines, in
+# $tmp/NAME, count even if it fails after them. NVLink multicast is off.
+limited() {
+	name=$1 lib=$2
+	shift 2
+	NVSHMEM_DISABLE_NVLS=1 NCCL_NVLS_ENABLE=0 LD_LIBRARY_PATH="${lib:+$lib:}${LD_LIBRARY_PATH-}" timeout -k 5 60 "$@" \
+		>"$tmp/$name" </dev/null
+	status=$?
+	case $status in
+	0 | 77) ;;
+	124 | 137) echo "$name: stopped after 60 s; what it had not printed by then is missing" >&2 ;;
+	*) echo "$name: ends with status $status; what it had not printed by then is missing" >&2 ;;
+	esac
+	return $status
+}
+
+# measure_library NAME LIB PROGRAM SOURCE FLAG...: compiles the program, unless it is there, and runs it as limited() does.
+measure_library() {
+	name=$1 lib=$2
+	shift 2
+	if compiled "$@" >"$tmp/err" 2>&1; then
+		limited "$name" "$lib" "$program"
+	else
+		echo "$name: left out, as $source does not compile: $(grep -m 1 -i error "$tmp/err")" >&2
+	fi
+}
+
+# libraries: measures NVSHMEM and NCCL's device API between two GPUs, once in a run. Their lines are in $tmp/nvshmem and $tmp/lsa.
+libraries() {
+	[ ! -e "$tmp/nvshmem" ] || return 0
+	: >"$tmp/nvshmem"
+	: >"$tmp/lsa"
+	at=$(wheel nvshmem)
+	if [ -n "${GPU_NVSHMEM:-}" ] || [ -e "$at/lib/libnvshmem_host.so.3" ]; then
+		measure_library nvshmem "${at:+$at/lib}" "${GPU_NVSHMEM:-$tmp/gpu_nvshmem}" gpu_nvshmem.cu -rdc=true -I"$at/include" \
+			-L"$at/lib" -lnvshmem_device -l:libnvshmem_host.so.3
+	else
+		echo 'nvshmem: left out, as there is no wheel nvidia-nvshmem-cu13 or nvidia-nvshmem-cu12 here' >&2
+	fi
+	find_nccl
+	if [ -n "${GPU_LSA:-}" ] || [ -n "$nccl_lib" ]; then
+		measure_library lsa "$nccl_lib" "${GPU_LSA:-$tmp/gpu_lsa}" gpu_lsa.cu -I"$nccl_include" -L"$nccl_lib" -l:libnccl.so.2
+	else
+		echo 'lsa: left out, as there is no NCCL with nccl_device.h (2.28 or later) here' >&2
+	fi
+	awk '{ print "figure", $1, $2 }' "$tmp/nvshmem" "$tmp/lsa" >>"$tmp/figures"
+	echo # the fastest way of each library, and its blocks x threads
+	sed 's/^/# /' "$tmp/nvshmem" "$tmp/lsa"
+}
+
+# beside LABEL US NVSHMEM LSA: prints a row with our time, with the lines of NVSHMEM and NCCL that have these names, and with the
+# ratios of our time to theirs. The ratios are then also in to_nvshmem and to_lsa, which are empty without such a line.
+beside() {
+	nvshmem_us=$(of nvshmem "$3") lsa_us=$(of lsa "$4")
+	to_nvshmem=$(ratio "$2" "$nvshmem_us") to_lsa=$(ratio "$2" "$lsa_us")
+	cells "$1" "$2" "${nvshmem_us:--}" "${to_nvshmem:--}" "${lsa_us:--}" "${to_lsa:--}"
+}
+
+cells() {
+	printf '| %9s |' "$1"
+	shift
+	printf ' %10s |' "$@"
+	echo
+}
+
+# one_way RANKS BYTES LANES WORKERS ARGUMENT...: sets us to the time of a message by peer one way, or to inf.
+one_way() {
+	shape="$1 $4 $2 $3"
+	set -- "$@" --ranks "$1" --set workload.pingpong.bytes="$2" --set device.cuda.lanes="$3" --set device.cuda.workers="$4"
+	shift 4
+	us=$(median one_way_p50 --set run.workload=pingpong --set trigger.use=peer --set workload.pingpong.rounds=2000 "$@" |
+		awk '{ print $1 * 1e6 }')
+	us=${us:-inf}
+	echo "$shape $us" >>"$tmp/ways"
+}
+
+# Compares messages by peer with those of NVSHMEM and of NCCL's device API, once in a run. Of several numbers of lanes the
+# fastest counts.
+compare_one_way() {
+	[ ! -e "$tmp/compared" ] || return 0
+	libraries
+	for shape in '8 32' '4096 256' '4096 512' '65536 1024' '65536 512'; do
+		grep -q "^2 1 $shape " "$tmp/ways" 2>/dev/null || one_way 2 "${shape% *}" "${shape#* }" 1
+	done
+	printf '\na message to the other GPU, one way, us, median: half of there and back; nvshmem: a put with a signal; lsa: stores\n'
+	printf 'into a window of NCCL\n\n'
+	cells bytes peer nvshmem 'to nvshmem' lsa 'to lsa'
+	printf '|---|---|---|---|---|---|\n'
+	: >"$tmp/compared"
+	for bytes in 8 4096 65536; do
+		us=$(awk -v n=$bytes '$1 == 2 && $2 == 1 && $3 == n && $5 != "inf" && (best == "" || $5 < best) { best = $5 }
+			END { print best == "" ? "inf" : best }' "$tmp/ways")
+		beside $bytes "$us" nvshmem_put_${bytes}_us lsa_put_${bytes}_us
+		figure oneway_${bytes}_to_lsa "$to_lsa"
+		if [ -n "$to_nvshmem" ]; then
+			bar oneway_${bytes}_to_nvshmem "$to_nvshmem" '<=' 0.8
+		else
+			echo "bar oneway_${bytes}_to_nvshmem - <= 0.8 missing"
+		fi >>"$tmp/compared"
+	done
+	echo
+	cat "$tmp/compared"
+}
+
 table() {
 	base=
 	printf '\n%s\n\n| %-44s | %12s | %7s | %12s |\n|---|---|---|---|\n' "$1" '' 'M tasks/s' ratio exit
@@ -222,7 +359,7 @@ for t in $tables; do
 		done
 		;;
 	gpus)
-		if ! grep -q '^cuda: GPU 1  *ok' "$tmp/doctor"; then
+		if ! two_gpus; then
 			printf '\nseveral GPUs: there is one here\n'
 			continue
 		fi
@@ -247,7 +384,7 @@ for t in $tables; do
 	ranks)
 		some=$(sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p' "$tmp/doctor")
 		set -- --set run.workload=uts --set termination.use=hcounter --set scheduler.mgws.local_queue=64
-		if grep -q '^cuda: GPU 1  *ok' "$tmp/doctor"; then
+		if two_gpus; then
 			one='two GPUs, one process' both='two GPUs, a process each' whole="--set run.devices='cuda:0 cuda:1'" half=
 		else
 			one='one process on all multiprocessors' both='two processes on half of them each'
@@ -688,11 +825,9 @@ for t in $tables; do
 		printf '\na message by peer, one way, us, median: half of there and back, or to the own rank\n\n'
 		# NAME RANKS BYTES LANES WORKERS TARGET ARGUMENTS...
 		while read -r name ranks bytes lanes workers target more; do
-			[ "$ranks" = 1 ] || grep -q '^cuda: GPU 1  *ok' "$tmp/doctor" || continue
-			way=$(median one_way_p50 --ranks "$ranks" --set run.workload=pingpong --set trigger.use=peer \
-				--set device.cuda.workers="$workers" --set device.cuda.lanes="$lanes" \
-				--set workload.pingpong.rounds=2000 --set workload.pingpong.bytes="$bytes" $more)
-			bar "oneway_$name" "$(echo "${way:-inf}" | awk '{ print $1 == "inf" ? $1 : $1 * 1e6 }')" '<=' "$target"
+			[ "$ranks" = 1 ] || two_gpus || continue
+			one_way "$ranks" "$bytes" "$lanes" "$workers" $more
+			bar "oneway_$name" "$us" '<=' "$target"
 		done <<END
 own_8_us 1 8 32 1 2.5
 8_us 2 8 32 1 1.6
@@ -702,9 +837,10 @@ own_8_us 1 8 32 1 2.5
 65536_us 2 65536 1024 1 4.8
 65536_by_512_us 2 65536 512 1 4.8
 END
+		! two_gpus || compare_one_way
 		;;
 	meet)
-		if ! grep -q '^cuda: GPU 1  *ok' "$tmp/doctor"; then
+		if ! two_gpus; then
 			printf '\nall workers of two GPUs meet: there is one here\n'
 			continue
 		fi
@@ -719,19 +855,38 @@ END
 					--set device.cuda.workers="$workers")
 				bar "meet_${barrier}_${workers}_us" "$(echo "${us:-inf}" | awk '{ print $1 == "inf" ? $1 : $1 * 1e6 }')" '<=' $target
 			done
+		done
+		libraries
+		: >"$tmp/rows"
+		for workers in 1 "$some" $((8 * some)); do
 			us=$(median latency --ranks 2 --set run.workload=barrier --set barrier.use=auto \
 				--set workload.barrier.scope=job --set trigger.use=peer --set workload.barrier.few=128 \
 				--set workload.barrier.difference=1280 --set device.cuda.workers="$workers")
-			bar "meet_job_${workers}_us" "$(echo "${us:-inf}" | awk '{ print $1 == "inf" ? $1 : $1 * 1e6 }')" '<=' 3.2
+			us=$(echo "${us:-inf}" | awk '{ print $1 == "inf" ? $1 : $1 * 1e6 }')
+			[ "$workers" = 1 ] || bar "meet_job_${workers}_us" "$us" '<=' 3.2
+			case $workers in 1) one=barrier ;; *) one=meet_$workers ;; esac
+			beside "$workers" "$us" nvshmem_${one}_us lsa_${one}_us >>"$tmp/rows"
+			figure "meet_job_${workers}_to_nvshmem" "$to_nvshmem"
+			figure "meet_job_${workers}_to_lsa" "$to_lsa"
+			[ "$workers" != 1 ] || figure meet_job_1_to_nvshmem_sync "$(ratio "$us" "$(of nvshmem nvshmem_sync_us)")"
 		done
+		sync=$(of nvshmem nvshmem_sync_us) relaxed=$(of lsa lsa_relaxed_us)
+		printf '\nworkers of two ranks with a GPU each meet, data ordered, us. nvshmem: barrier_all of one block; of all blocks\n'
+		printf 'grid.sync and a signal. lsa: a barrier of NCCL of one block; of all blocks after grid.sync. Without order of data,\n'
+		printf 'one block: nvshmem (sync_all) %s, lsa %s\n\n' "${sync:--}" "${relaxed:--}"
+		cells workers gpuloom nvshmem 'to nvshmem' lsa 'to lsa'
+		printf '|---|---|---|---|---|---|\n'
+		cat "$tmp/rows"
 		;;
 	peers)
 		peers=${GPU_PEERS:-$tmp/gpu_peers}
 		compiled "$peers" gpu_peers.cu || continue
-		"$peers" >"$tmp/peers" || continue
-		of() { awk -v n="$1" '$1 == n { print $2 }' "$tmp/peers"; }
-		printf '\ntwo GPUs: a word there and back %s us by relaxed stores, %s us by releasing ones\n' "$(of relaxed_us)" \
-			"$(of release_us)"
+		find_nccl
+		limited peers "$nccl_lib" "$peers"
+		[ $status != 77 ] || continue
+		libraries
+		printf '\ntwo GPUs: a word there and back %s us by relaxed stores, %s us by releasing ones\n' "$(of peers relaxed_us)" \
+			"$(of peers release_us)"
 		printf '\n8 bytes to the other rank, half of there and back; us, median\n\n| %-9s | %12s |\n|---|---|\n' ''  ''
 		for trigger in peer gputn gputn.memory=device proxy counter gds hdn; do
 			label=$trigger memory=${trigger#*.} trigger=${trigger%.*}
@@ -741,11 +896,15 @@ END
 				--set device.cuda.workers=1 --set workload.pingpong.rounds=500 || echo 0)
 			awk -v l="$label" -v v="$way" 'BEGIN { printf "| %-9s | %12.2f |\n", l, v * 1e6 }'
 		done
+		for library in nvshmem lsa; do
+			printf '| %-9s | %12s |\n' $library "$(of $library ${library}_put_8_us)"
+		done
+		compare_one_way
 		sms=$(sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p' "$tmp/doctor")
-		printf '\nallreduce of two ranks, us; copy: both GPUs send as much as that at once; nccl in a stream; peer: a round\n'
-		printf 'inside a kernel; the others: a sample\n\n'
-		printf '| %9s | %10s | %10s | %10s | %10s | %10s | %10s |\n|---|---|---|---|---|---|---|\n' bytes copy nccl peer \
-			gputn gds hdn
+		printf '\nallreduce of two ranks, us; copy: both GPUs send as much as that at once; nccl in a stream; nvshmem: by one block;\n'
+		printf 'nvshmem, lsa, peer: a round inside a kernel; the others: a sample\n\n'
+		printf '| %9s | %10s | %10s | %10s | %10s | %10s | %10s | %10s | %10s |\n|---|---|---|---|---|---|---|---|---|\n' \
+			bytes copy nccl nvshmem lsa peer gputn gds hdn
 		: >"$tmp/rounds"
 		for bytes in 8 4096 65536 262144 1048576 8388608; do
 			# The number of lanes must saturate the link: reading needs more lanes than storing.
@@ -754,14 +913,20 @@ END
 				--set device.cuda.workers="$sms" --set device.cuda.lanes=$lanes \
 				--set workload.allreduce.bytes=$bytes --set workload.allreduce.rounds=5000 || echo 0)
 			echo "$bytes $peer" >>"$tmp/rounds"
-			row="$bytes $(of copy_${bytes}_us) $(of nccl_${bytes}_us | grep . || echo 0) $peer"
+			row=$bytes
+			for one in peers.copy peers.nccl nvshmem.nvshmem_sum lsa.lsa_sum; do
+				theirs=$(of ${one%.*} ${one#*.}_${bytes}_us)
+				row="$row ${theirs:-0}"
+			done
+			row="$row $peer"
 			for trigger in gputn gds hdn; do
 				row="$row $(median seconds --ranks 2 --set run.workload=allreduce --set trigger.use=$trigger \
 					--set trigger.provider=shm --set device.cuda.workers=1 --set workload.allreduce.bytes=$bytes ||
 					echo 0)"
 			done
-			echo "$row" | awk '{ printf "| %9d | %10.2f | %10.2f | %10.2f | %10.2f | %10.2f | %10.2f |\n", $1, $2, $3, $4 * 1e6,
-				$5 * 1e6, $6 * 1e6, $7 * 1e6 }'
+			echo "$row" | awk '{ printf "| %9d |", $1
+				for (i = 2; i <= NF; i++) if ($i > 0) printf " %10.2f |", $i * (i < 6 ? 1 : 1e6); else printf " %10s |", "-"
+				print "" }'
 		done
 		echo
 		for target in '4096 2' '262144 2.5' '1048576 8' '8388608 30'; do
@@ -773,8 +938,8 @@ END
 		# An allreduce of bfloat16 as a call in a CUDA graph, launch of the node included. NVLink multicast is off. NCCL is
 		# found in LD_LIBRARY_PATH; the wheel nvidia-nccl-cu13 has it, too.
 		[ -x "$B/bench/comm" ] || make -s "$B/bench/comm" || continue
-		nccl=$(python3 -c 'import nvidia.nccl as n; print(list(n.__path__)[0] + "/lib")' 2>/dev/null)
-		NCCL_NVLS_ENABLE=0 LD_LIBRARY_PATH="${nccl:+$nccl:}${LD_LIBRARY_PATH-}" "$B/bench/comm" "$B/plugins" cuda \
+		nccl=$(wheel nccl)
+		NCCL_NVLS_ENABLE=0 LD_LIBRARY_PATH="${nccl:+$nccl/lib:}${LD_LIBRARY_PATH-}" "$B/bench/comm" "$B/plugins" cuda \
 			>"$tmp/comm" || continue
 		printf '\nallreduce of two GPUs, bfloat16, a call in a CUDA graph of 50; us, medians\n\n'
 		printf '| %9s | %10s | %10s | %7s |\n|---|---|---|---|\n' bytes gpuloom nccl ratio

@@ -118,6 +118,7 @@ static int nccl_us(init_all *init, all_reduce *reduce, group *begin_group, group
 int main(void)
 {
 	int devices = 0, there = 0, back = 0;
+	setvbuf(stdout, NULL, _IOLBF, 0); /* so the lines before a time limit are not lost */
 	if (cudaGetDeviceCount(&devices) == cudaSuccess && devices >= 2) {
 		MUST(cudaDeviceCanAccessPeer(&there, 0, 1));
 		MUST(cudaDeviceCanAccessPeer(&back, 1, 0));
