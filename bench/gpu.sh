@@ -4,10 +4,10 @@
 # with ratios. Each line is the median of SAMPLES verified executions.
 #   bench/gpu.sh [BUILD] [SAMPLES] [TABLE...]
 # Tables: floor lanes detectors queues owners gpus ranks placement workers shapes contains both uts rivals monolithic waits switch
-# triggers requests barriers reduce oneway meet peers collectives uneven. Default: all but uneven, which takes ten minutes. gpus, meet, peers
-# and collectives need two GPUs. With one GPU, the ranks of `ranks` share it by NVIDIA's MPS, and in `oneway` a rank sends to itself.
+# triggers requests barriers reduce oneway meet peers collectives tax uneven. Default: all but uneven, which takes ten minutes. gpus, meet,
+# peers and collectives need two GPUs. With one GPU, the ranks of `ranks` share it by NVIDIA's MPS, and in `oneway` a rank sends to itself.
 # The environment may name compiled programs: GPU_LINK for gpu_link.cu, and likewise GPU_BARRIERS, GPU_REDUCE, GPU_PEERS,
-# GPU_CONTAINS, GPU_UNEVEN, GPU_RIVALS, GPU_NVSHMEM and GPU_LSA. BARRIERS has the barriers to measure.
+# GPU_CONTAINS, GPU_TAX, GPU_UNEVEN, GPU_RIVALS, GPU_NVSHMEM and GPU_LSA. BARRIERS has the barriers to measure.
 # peers, oneway and meet also measure NVSHMEM and NCCL's device API (LSA) on two GPUs, if their headers and libraries are here: in the
 # wheels nvidia-nvshmem-cu13 or -cu12 and nvidia-nccl-cu13 or -cu12, or NCCL's with CUDA or the system. Each may take a minute at most.
 # For uneven: UNEVEN_LENGTH (2048) is the mean number of tokens of a sequence. UNEVEN_LAWS, UNEVEN_CHUNKS, UNEVEN_SKEWS, UNEVEN_ROWS
@@ -19,7 +19,7 @@ set_=$(env | sed -n 's/^\(BARRIERS=.*\|\(REDUCE\|UNEVEN\)_[A-Z]*=.*\)/\1/p' | so
 printf 'run command %sbench/gpu.sh %s\nrun date %s\n' "$set_" "$*" "$(date -u +%F)"
 B=$(cd "${1:-build}" && pwd) samples=${2:-10}
 [ $# -lt 2 ] && shift $# || shift 2
-tables=${*:-floor lanes detectors queues owners gpus ranks placement workers shapes contains both uts rivals monolithic waits switch triggers requests barriers reduce oneway meet peers collectives}
+tables=${*:-floor lanes detectors queues owners gpus ranks placement workers shapes contains both uts rivals monolithic waits switch triggers requests barriers reduce oneway meet peers collectives tax}
 G=$B/gpuloom
 sed -n 's/^#define LOOM_BUILD_REVISION "\(.*\)"/run revision \1/p' "$B/build-facts.h"
 tmp=$(mktemp -d)
@@ -952,6 +952,25 @@ END
 		for bytes in 16 65536 1048576; do figure comm_nccl_${bytes}_us "$(awk -v n=$bytes '$1 == n && $3 > 0 { print $3 }' "$tmp/comm")"; done
 		worst=$(awk '$3 > 0 && $2 / $3 > worst { worst = $2 / $3 } END { if (worst) print worst }' "$tmp/comm")
 		[ -z "$worst" ] || bar comm_allreduce_over_nccl_worst "$worst" '<=' 1
+		;;
+	tax)
+		tax=${GPU_TAX:-$tmp/gpu_tax}
+		compiled "$tax" gpu_tax.cu -I"$(dirname "$0")/../core/include" -L"$B" -lgpuloom -Xlinker -rpath="$B" || continue
+		"$tax" "$B" "$samples" >"$tmp/tax" || continue
+		printf '\ncost of a task: from a task of a worker to its next one, us; and a run of %s, of one launch per wave of the same body\n\n' \
+			'32 equal tasks per worker'
+		printf '| %-12s | %12s | %20s | %12s |\n|---|---|---|---|\n' scheduler hand-off 'run, of launches' 'a wave, us'
+		while read -r what name value wave; do
+			if [ "$what" = handoff ]; then
+				handoff=$value
+				bar "handoff_${name}_us" "$value" '<=' 0.6 >>"$tmp/tax-bars"
+			else
+				printf '| %-12s | %12s | %20s | %12s |\n' "$name" "$handoff" "$value" "$wave"
+				bar "tax_$name" "$value" '<=' 1.03 >>"$tmp/tax-bars"
+			fi
+		done <"$tmp/tax"
+		echo
+		cat "$tmp/tax-bars"
 		;;
 	uneven)
 		rival=${GPU_UNEVEN:-$tmp/gpu_uneven}

@@ -251,6 +251,7 @@ static int sched_plan_init(void *self, const struct loom_layout *layout, const s
 	sched_pool_init(&s->o->cfg, layout, view);
 	int steals_none = s->kind == TABLE_STATIC || s->kind == TABLE_STRIDED ||
 			  (s->kind == TABLE_PLAN && s->o->steal == STEAL_NONE);
+	int measures = is_to_measure(s, layout);
 	uint64_t set = PLAN_SET_BYTES(layout->workers);
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		struct sched_site *site = view->device[d];
@@ -258,9 +259,9 @@ static int sched_plan_init(void *self, const struct loom_layout *layout, const s
 		site->more_at += sched_noncoherent(layout) ? set : 0;
 		struct plan_site *p = (struct plan_site *)((char *)site + site->more_at);
 		uint32_t *order = (uint32_t *)(p + 1);
-		*p = (struct plan_site){.tasks = s->table.tasks, .measures = (uint64_t)is_to_measure(s, layout)};
+		*p = (struct plan_site){.tasks = s->table.tasks};
 		memcpy(order, s->table.order, s->table.tasks * sizeof(*order));
-		if (p->measures)
+		if (measures)
 			memset(order + p->tasks, 0, p->tasks * sizeof(*order));
 		if (sched_noncoherent(layout))
 			fill_set(s, (struct sched_pool *)(site + 1), shape->first_worker, shape->workers);
@@ -274,6 +275,7 @@ static int sched_plan_init(void *self, const struct loom_layout *layout, const s
 			b->next = b->begin = s->table.first[w];
 			b->end = s->table.first[w + 1];
 			b->steals = !steals_none;
+			b->measures = (uint64_t)measures;
 			b->single = s->kind == TABLE_COUNTER;
 			b->victim = w - (sched_noncoherent(layout) ? shape->first_worker : 0);
 		}

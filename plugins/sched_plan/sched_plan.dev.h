@@ -2,9 +2,11 @@
 /* sched_plan: a worker first runs the initial tasks that a static table gives it, then steals. Device code.
  *
  * The table gives each worker a list of initial tasks. A worker takes tasks from its own list by additions to the list's word
- * `next`: an eighth of the remaining tasks at a time, and single tasks at the end. When its list is used up, it takes tasks
- * from the lists of other workers in the same way. There are two other kinds of table: the static split, in which each worker
- * takes only from its own list, and one list from which all workers take single tasks.
+ * `next`: an eighth of the remaining tasks at a time, and single tasks at the end. It computes this number from the end of its
+ * last tasks, so it does not load `next` before the addition; tasks that thieves have taken since then only make the number
+ * larger than an eighth. When its list is used up, it takes tasks from the lists of other workers in the same way, but loads
+ * `next` first. There are two other kinds of table: the static split, in which each worker takes only from its own list, and
+ * one list from which all workers take single tasks.
  *
  * A set of bits with two levels tells thieves which lists may have tasks. Level 0 has a bit for each list, level 1 has a bit
  * for each word of level 0. A search of the set loads about four words, even if a GPU has thousands of workers. No task is
@@ -31,16 +33,15 @@ struct plan_block {
 	uint64_t took_ns;    /* time from the start of the worker to its end, for sched_plan_collect() */
 	uint64_t victim;     /* number of the list from which this worker stole last; at first, the number of its own list */
 	uint64_t steals;     /* constant: 0: this worker takes only from its own list */
-	uint64_t pad;
+	uint64_t measures;   /* constant: 1: workers measure the times of tasks */
 };
 
 /* The scheduler's own part of the device's block, at sched_site.more_at. An array of the indices of initial tasks follows: the
- * table. If `measures` is 1, a second array follows: for each initial task its time in ns, or 0 if this device did not run it.
- * Only these times change while workers run. */
+ * table. A second array follows if workers measure times: for each initial task its time in ns, or 0 if this device did not
+ * run it. Only these times change while workers run. */
 struct plan_site {
-	uint64_t tasks;    /* number of initial tasks */
-	uint64_t measures; /* 1: workers measure the times of tasks */
-	uint64_t pad[6];
+	uint64_t tasks; /* number of initial tasks */
+	uint64_t pad[7];
 };
 
 LOOM_FN struct plan_site *plan_site(const struct loom_ctx *c)
@@ -113,24 +114,27 @@ LOOM_FN uint32_t plan_lists(const struct loom_ctx *c)
 	return SCHED_CFG(c, noncoherent) ? c->count : c->workers;
 }
 
-/* Called by lane 0. Takes tasks from a list, and returns their number; *at: set to the index in the table of the first
- * of these tasks. */
-LOOM_FN uint64_t plan_take(struct loom_ctx *c, uint32_t list, uint64_t *at)
+/* Called by lane 0. Takes tasks from a list of which all tasks before index `taken` of the table are taken, and returns their
+ * number; *at: set to the index in the table of the first of these tasks. `taken` is before the end of the list. */
+LOOM_FN uint64_t plan_take(struct loom_ctx *c, struct plan_block *b, uint32_t list, uint64_t taken, uint64_t *at)
 {
-	struct plan_block *b = (struct plan_block *)loom_public(c, LOOM_SCHED, plan_first(c) + list);
-	uint64_t next = loom_load_relaxed_sys(&b->next), end = b->end, n;
-	if (next >= end)
-		return 0;
-	n = b->single ? 1 : (end - next) / 8;
+	uint64_t end = b->end, n = b->single ? 1 : (end - taken) / 8;
 	n = n ? n : 1;
-	next = loom_fetch_add_relaxed_sys(&b->next, n);
-	*at = next;
-	if (next >= end)
+	*at = loom_fetch_add_relaxed_sys(&b->next, n);
+	if (*at >= end)
 		return 0;
-	if (n < end - next)
+	if (n < end - *at)
 		return n;
 	plan_remove(plan_set(c), plan_lists(c), list);
-	return end - next;
+	return end - *at;
+}
+
+/* Called by lane 0 of a thief, as plan_take(). The load keeps thieves from adding to the words of lists that are used up. */
+LOOM_FN uint64_t plan_take_from(struct loom_ctx *c, uint32_t list, uint64_t *at)
+{
+	struct plan_block *b = (struct plan_block *)loom_public(c, LOOM_SCHED, plan_first(c) + list);
+	uint64_t next = loom_load_relaxed_sys(&b->next);
+	return next < b->end ? plan_take(c, b, list, next, at) : 0;
 }
 
 /* Called by lane 0. Takes tasks from the lists of other workers. Tries the list of its last theft first. Then searches
@@ -141,7 +145,7 @@ LOOM_FN uint64_t plan_steal(struct loom_ctx *c, uint64_t *at)
 	struct plan_block *b = (struct plan_block *)c->own[LOOM_SCHED];
 	const uint64_t *set = plan_set(c);
 	uint32_t lists = plan_lists(c), own = c->worker - plan_first(c), list = (uint32_t)b->victim;
-	uint64_t n = list != own ? plan_take(c, list, at) : 0;
+	uint64_t n = list != own ? plan_take_from(c, list, at) : 0;
 	int wrapped = 0;
 	counters->steal_attempts += list != own;
 	if (!n)
@@ -151,7 +155,7 @@ LOOM_FN uint64_t plan_steal(struct loom_ctx *c, uint64_t *at)
 		list = plan_find(set, lists, list);
 		if (list < lists) {
 			counters->steal_attempts++;
-			n = plan_take(c, list, at);
+			n = plan_take_from(c, list, at);
 			list += !n;
 		} else if (wrapped) {
 			return 0;
@@ -166,14 +170,17 @@ LOOM_FN uint64_t plan_steal(struct loom_ctx *c, uint64_t *at)
 	return n;
 }
 
-/* Called by lane 0. Returns the next initial task. */
+/* Called by lane 0. Returns the next initial task. When l->at is at or after the end of the worker's own list, or before its
+ * beginning, this list is used up. */
 LOOM_FN uint64_t plan_claim(struct loom_ctx *c)
 {
 	struct sched_local *l = sched_local(c);
 	if (l->at == l->end) {
-		uint64_t at = 0, n = plan_take(c, c->worker - plan_first(c), &at);
+		struct plan_block *b = (struct plan_block *)c->own[LOOM_SCHED];
+		uint64_t at = 0, n = 0;
+		if (l->at >= b->begin && l->at < b->end)
+			n = plan_take(c, b, c->worker - plan_first(c), l->at, &at);
 		l->counters.claimed += n;
-		const struct plan_block *b = (const struct plan_block *)c->own[LOOM_SCHED];
 		if (!n && b->steals)
 			n = plan_steal(c, &at);
 		if (!n) {
@@ -199,14 +206,20 @@ LOOM_FN int sched_plan_wanted(struct loom_ctx *c)
 
 LOOM_FN uint32_t *plan_times(const struct loom_ctx *c)
 {
+	if (!((const struct plan_block *)c->own[LOOM_SCHED])->measures)
+		return (uint32_t *)NULL;
 	struct plan_site *site = plan_site(c);
-	return site->measures ? (uint32_t *)(site + 1) + site->tasks : (uint32_t *)NULL;
+	return (uint32_t *)(site + 1) + site->tasks;
 }
 
 LOOM_FN void sched_plan_run(struct loom_ctx *c)
 {
 	uint64_t begin = loom_clock_ns(c);
 	sched_own_start(c);
+	if (c->lane == 0) {
+		struct sched_local *l = sched_local(c);
+		l->at = l->end = ((const struct plan_block *)c->own[LOOM_SCHED])->begin;
+	}
 	sched_pool_run(c, plan_claim, plan_times);
 	if (c->lane == 0)
 		((struct plan_block *)c->own[LOOM_SCHED])->took_ns = loom_clock_ns(c) - begin;

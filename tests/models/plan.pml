@@ -51,18 +51,15 @@ inline remove(list)
 	last = 0
 }
 
-/* `n` becomes the number of tasks. */
+/* Takes tasks from a list of which the tasks before `from` are taken. `n` becomes the number of tasks. A thief has loaded
+ * `from`; for an owner it is the end of its last tasks. */
 inline take(list)
 {
-	atomic {
-		from = next[list];
-		n = 0;
-		if
-		:: from >= L
-		:: from < L -> n = 1
-		:: from < L -> n = 2
-		fi
-	};
+	if
+	:: from >= L -> n = 0
+	:: from < L -> n = 1
+	:: from < L -> n = 2
+	fi;
 	if
 	:: n ->
 		atomic {
@@ -85,8 +82,7 @@ inline take(list)
 		:: else
 		fi
 	:: else
-	fi;
-	from = 0
+	fi
 }
 
 /* `v` becomes the first list from v on that may have tasks, or N. */
@@ -131,7 +127,7 @@ proctype worker(byte w)
 	:: take(w);
 		if
 		:: n == 0 -> break
-		:: else
+		:: else -> from = from + n
 		fi
 	od;
 	v = w + 1;
@@ -139,7 +135,9 @@ proctype worker(byte w)
 	:: find();
 		if
 		:: v < N ->
+			from = next[v];
 			take(v);
+			from = 0;
 			if
 			:: n == 0 -> v++
 			:: else -> d_step { v = w + 1; wrapped = 0; n = 0 } /* the next search */
