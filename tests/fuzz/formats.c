@@ -39,7 +39,7 @@ static const char *tag(const char *s)
 		else if (!quote && *at == '>')
 			return at;
 		else if (!quote && *at == ' ')
-			FUZZ_CHECK(strncasecmp(at, " on", 3));
+			FUZZ_CHECK(strncasecmp(at, " on", 3) && strncasecmp(at, " href=\"javascript:", 18));
 	}
 	fuzz_fail(__FILE__, __LINE__, "a tag has an end");
 }
@@ -59,7 +59,6 @@ void fuzz_is_html(const char *text, size_t n)
 			FUZZ_CHECK((s = strstr(s, "</script>")));
 	}
 	FUZZ_CHECK(scripts == 1); /* only the page's own script, whose hash the page names */
-	FUZZ_CHECK(!strcasestr(text, "href=\"javascript:"));
 }
 
 void fuzz_is_svg(const char *text, size_t n)
